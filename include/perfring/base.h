@@ -1,0 +1,72 @@
+/* base.h - what every perfring header stands on: marks, version, fault, item.
+ *
+ * Errors, everywhere: an int is 0 or -errno; an iterator gives 1 for one, 0 for none, -errno; a size is an
+ * int64_t, negative for -errno.  Four meanings are fixed: -EBADMSG the bytes are wrong, -ENOSPC the room is too
+ * small, -EOPNOTSUPP this kernel cannot, -EINVAL called wrongly.  errno itself is neither read nor meant.
+ */
+#ifndef PERFRING_BASE_H
+#define PERFRING_BASE_H
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <linux/perf_event.h>
+
+#define PERFRING_VERSION_MAJOR 0
+#define PERFRING_VERSION_MINOR 1
+#define PERFRING_VERSION_PATCH 0
+#define PERFRING_VERSION "0.1.0"
+
+/* An exported function: declared here, mapped in package/perfring.map. */
+#define PERFRING_API __attribute__((visibility("default")))
+
+/* A public inline: runs once per record.  package/inlines.c compiles one linkable copy of each, for callers that
+ * are not C. */
+#ifndef PERFRING_INLINE
+#define PERFRING_INLINE static inline __attribute__((unused))
+#endif
+
+#ifdef __cplusplus
+#define PERFRING_BEGIN extern "C" {
+#define PERFRING_END }
+#else
+#define PERFRING_BEGIN
+#define PERFRING_END
+#endif
+
+#define PERFRING_LIKELY(x) __builtin_expect(!!(x), 1)
+#define PERFRING_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+PERFRING_BEGIN
+
+/* A u64 inside a record.  Records in files need not be aligned (ABI.md 14.36) and what follows an odd RAW is not
+ * either, so words are read where they lie; on x86 and arm64 that is the same load. */
+typedef uint64_t perfring_word __attribute__((__may_alias__, __aligned__(1)));
+
+/* Where bytes are wrong, and what is wrong there.  `at` counts from the start of the record, ring or file that the
+ * function was given; `what` is a constant text that is never freed. */
+struct perfring_fault {
+	int64_t at;
+	const char *what;
+};
+
+struct perfring_format;
+
+/* What every source hands out: one record, what its event's attr says about its bytes (NULL when the record belongs
+ * to no event, as user-space records do), and its time (0 when it carries none).  The source's header says how long
+ * an item stays valid. */
+struct perfring_item {
+	const struct perf_event_header *record;
+	const struct perfring_format *format;
+	uint64_t time;
+};
+
+/* The version of the library that is linked in, which may differ from PERFRING_VERSION.  Context: any. */
+PERFRING_API const char *perfring_version(void);
+
+PERFRING_END
+
+#endif

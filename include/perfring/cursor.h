@@ -1,0 +1,129 @@
+/* cursor.h - bounded take and put of bytes.
+ *
+ * A cursor is three integers, not two pointers: with a constant format and one test of the least size, every later
+ * test has a known answer and the compiler drops it.  Invariant: position <= length.
+ *
+ * Each function returns true when it moved the cursor, and false, leaving it where it was, when there is too little
+ * room.  Context: any, also signal handlers; a cursor belongs to one thread.
+ */
+#ifndef PERFRING_CURSOR_H
+#define PERFRING_CURSOR_H
+
+#include <perfring/base.h>
+
+PERFRING_BEGIN
+
+struct perfring_cursor {
+	unsigned char *base;
+	uint32_t position;
+	uint32_t length;
+};
+
+static_assert(sizeof(struct perfring_cursor) == sizeof(void *) + 8, "cursor");
+
+/* To take from: the bytes are not written. */
+PERFRING_INLINE struct perfring_cursor perfring_cursor_over(const void *bytes, uint32_t position, uint32_t length)
+{
+	struct perfring_cursor cursor;
+
+	cursor.base = (unsigned char *)(uintptr_t)bytes;
+	cursor.position = position;
+	cursor.length = length;
+	return cursor;
+}
+
+PERFRING_INLINE uint32_t perfring_cursor_left(const struct perfring_cursor *cursor)
+{
+	return cursor->length - cursor->position;
+}
+
+/* Written so that clang too can fold it against an earlier test of length. */
+PERFRING_INLINE bool perfring_cursor_holds(const struct perfring_cursor *cursor, uint32_t size)
+{
+	return (uint64_t)cursor->position + size <= cursor->length;
+}
+
+/* Bytes where they lie: *bytes points into the record. */
+PERFRING_INLINE bool perfring_take_bytes(struct perfring_cursor *cursor, const void **bytes, uint64_t size)
+{
+	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))
+		return false;
+	*bytes = cursor->base + cursor->position;
+	cursor->position += (uint32_t)size;
+	return true;
+}
+
+PERFRING_INLINE bool perfring_take_word(struct perfring_cursor *cursor, uint64_t *value)
+{
+	if (PERFRING_UNLIKELY(!perfring_cursor_holds(cursor, 8)))
+		return false;
+	memcpy(value, cursor->base + cursor->position, 8);
+	cursor->position += 8;
+	return true;
+}
+
+PERFRING_INLINE bool perfring_take_half(struct perfring_cursor *cursor, uint32_t *value)
+{
+	if (PERFRING_UNLIKELY(!perfring_cursor_holds(cursor, 4)))
+		return false;
+	memcpy(value, cursor->base + cursor->position, 4);
+	cursor->position += 4;
+	return true;
+}
+
+PERFRING_INLINE bool perfring_take_short(struct perfring_cursor *cursor, uint16_t *value)
+{
+	if (PERFRING_UNLIKELY(!perfring_cursor_holds(cursor, 2)))
+		return false;
+	memcpy(value, cursor->base + cursor->position, 2);
+	cursor->position += 2;
+	return true;
+}
+
+/* `nr` words where they lie.  nr comes from the bytes: it is bounded before it is multiplied. */
+PERFRING_INLINE bool perfring_take_words(struct perfring_cursor *cursor, const perfring_word **words, uint64_t nr)
+{
+	if (PERFRING_UNLIKELY(nr > perfring_cursor_left(cursor) / 8))
+		return false;
+	*words = (const perfring_word *)(const void *)(cursor->base + cursor->position);
+	cursor->position += (uint32_t)nr * 8;
+	return true;
+}
+
+PERFRING_INLINE bool perfring_put_bytes(struct perfring_cursor *cursor, const void *bytes, uint64_t size)
+{
+	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))
+		return false;
+	if (size)
+		memcpy(cursor->base + cursor->position, bytes, size);
+	cursor->position += (uint32_t)size;
+	return true;
+}
+
+PERFRING_INLINE bool perfring_put_word(struct perfring_cursor *cursor, uint64_t value)
+{
+	return perfring_put_bytes(cursor, &value, 8);
+}
+
+PERFRING_INLINE bool perfring_put_half(struct perfring_cursor *cursor, uint32_t value)
+{
+	return perfring_put_bytes(cursor, &value, 4);
+}
+
+PERFRING_INLINE bool perfring_put_short(struct perfring_cursor *cursor, uint16_t value)
+{
+	return perfring_put_bytes(cursor, &value, 2);
+}
+
+PERFRING_INLINE bool perfring_put_zeros(struct perfring_cursor *cursor, uint64_t size)
+{
+	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))
+		return false;
+	memset(cursor->base + cursor->position, 0, size);
+	cursor->position += (uint32_t)size;
+	return true;
+}
+
+PERFRING_END
+
+#endif

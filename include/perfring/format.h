@@ -1,0 +1,285 @@
+/* format.h - what an attr says about the bytes of its records.
+ *
+ * A format is the part of struct perf_event_attr that shapes records, and a plan worked out from it once: where id
+ * and time lie, how long the trailer is, what a sample needs at least.  A format known at compile time is written as
+ *
+ *     static const struct perfring_format format = { .sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID };
+ *
+ * and needs no plan: the inlines fold to straight loads.  Every other one comes from perfring_format_from_attr.
+ */
+#ifndef PERFRING_FORMAT_H
+#define PERFRING_FORMAT_H
+
+#include <perfring/base.h>
+
+PERFRING_BEGIN
+
+/* PERFRING_SAMPLE_IP ...: bits of attr.sample_type. */
+enum perfring_sample_bit {
+#define PERFRING_FIELD(NAME, bit, ...) PERFRING_SAMPLE_##NAME = 1 << (bit),
+#include <perfring/fields.def>
+};
+
+/* The bits that this version knows. */
+enum {
+#define PERFRING_FIELD(NAME, bit, ...) | (1 << (bit))
+	PERFRING_SAMPLE_KNOWN = 0
+#include <perfring/fields.def>
+};
+
+/* PERFRING_TYPE_SOFTWARE, PERFRING_FORMAT_GROUP ...: every number of values.def. */
+enum perfring_value {
+#define PERFRING_VALUE(group, NAME, value) PERFRING_##NAME = (value),
+#include <perfring/values.def>
+};
+
+/* PERFRING_ATTR_FLAG_inherit ...: bit numbers in the flag word. */
+enum perfring_attr_flag {
+#define PERFRING_ATTR_FLAG(flag, bit, width) PERFRING_ATTR_FLAG_##flag = (bit),
+#include <perfring/values.def>
+};
+
+/* Members are the attr's own, under their own names.  `flags` is its flag word (little-endian bit numbers). */
+struct perfring_format {
+	uint64_t sample_type;
+	uint64_t read_format;
+	uint64_t branch_sample_type;
+	uint64_t sample_regs_user;
+	uint64_t sample_regs_intr;
+	uint64_t flags;
+	uint32_t index; /* its place in its set: the number of its event */
+	/* The plan.  Offsets from the record's start in a SAMPLE, back from its end in a trailer; 0: there is none. */
+	uint16_t least;   /* bytes of a SAMPLE record that has every field, each as short as it can be */
+	uint16_t trailer; /* bytes of the sample_id trailer; 0 without sample_id_all */
+	uint16_t sample_id_at;
+	uint16_t sample_time_at;
+	uint16_t trailer_id_back;
+	uint16_t trailer_time_back;
+	uint64_t reserved[4];
+};
+
+static_assert(sizeof(struct perfring_format) == 96, "format");
+
+/* A record's header where it lies; like a perfring_word it need not be aligned. */
+typedef struct perf_event_header perfring_header __attribute__((__aligned__(1)));
+
+#define PERFRING_TRAILER_no 0
+#define PERFRING_TRAILER_yes 1
+#define PERFRING_TRAILER_last 2
+
+/* Whether a kind is one word whatever it says, and how short it can be. */
+#define PERFRING_LEAST_u64(b) 8
+#define PERFRING_LEAST_pair(b) 8
+#define PERFRING_LEAST_weight(b) 8
+#define PERFRING_LEAST_list(b) 8
+#define PERFRING_LEAST_raw(b) 4
+#define PERFRING_LEAST_branch(b) 8
+#define PERFRING_LEAST_regs(b) 8
+#define PERFRING_LEAST_stack(b) 8
+#define PERFRING_LEAST_aux(b) 8
+#define PERFRING_LEAST_read(b) perfring_format_read_least(format->b)
+#define PERFRING_IS_WORD_u64 1
+#define PERFRING_IS_WORD_pair 1
+#define PERFRING_IS_WORD_weight 1
+#define PERFRING_IS_WORD_list 0
+#define PERFRING_IS_WORD_raw 0
+#define PERFRING_IS_WORD_branch 0
+#define PERFRING_IS_WORD_regs 0
+#define PERFRING_IS_WORD_stack 0
+#define PERFRING_IS_WORD_aux 0
+#define PERFRING_IS_WORD_read 0
+
+/* Bytes of a read_format block that stand before its entries, and of one entry (ABI.md 2.2). */
+PERFRING_INLINE uint32_t perfring_format_read_head(uint64_t read_format)
+{
+	return 8 * (uint32_t)(!!(read_format & PERFRING_FORMAT_GROUP) +
+			      !!(read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED) +
+			      !!(read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING));
+}
+
+PERFRING_INLINE uint32_t perfring_format_read_entry(uint64_t read_format)
+{
+	return 8 * (uint32_t)(1 + !!(read_format & PERFRING_FORMAT_ID) + !!(read_format & PERFRING_FORMAT_LOST));
+}
+
+PERFRING_INLINE uint32_t perfring_format_read_least(uint64_t read_format)
+{
+	return perfring_format_read_head(read_format) +
+	       (read_format & PERFRING_FORMAT_GROUP ? 0 : perfring_format_read_entry(read_format));
+}
+
+/* Least size of a SAMPLE record with every field of the format. */
+PERFRING_INLINE uint32_t perfring_format_least(const struct perfring_format *format)
+{
+	uint32_t least = sizeof(struct perf_event_header);
+
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
+		least += PERFRING_LEAST_##kind(b);
+#include <perfring/fields.def>
+	return least;
+}
+
+/* Where `field` (one PERFRING_SAMPLE_ bit) begins in a SAMPLE record; 0 when the format has no such field, or when a
+ * field of varying length stands before it. */
+PERFRING_INLINE uint32_t perfring_format_field_offset(uint64_t sample_type, uint64_t field)
+{
+	uint32_t at = sizeof(struct perf_event_header);
+
+#define PERFRING_FIELD(NAME, bit, kind, ...) \
+	if (field == PERFRING_SAMPLE_##NAME) \
+		return sample_type & field ? at : 0; \
+	if (sample_type & PERFRING_SAMPLE_##NAME) { \
+		if (!PERFRING_IS_WORD_##kind) \
+			return 0; \
+		at += 8; \
+	}
+#include <perfring/fields.def>
+	return 0;
+}
+
+/* Bytes from the beginning of `field` in a sample_id trailer to the record's end; 0 when it is not there. */
+PERFRING_INLINE uint32_t perfring_format_field_back(uint64_t sample_type, uint64_t field)
+{
+	uint32_t back = 0;
+	bool found = false;
+
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) \
+	if (PERFRING_TRAILER_##trailer == PERFRING_TRAILER_yes && (sample_type & PERFRING_SAMPLE_##NAME)) { \
+		found = found || field == PERFRING_SAMPLE_##NAME; \
+		back += found ? 8 : 0; \
+	}
+#include <perfring/fields.def>
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) \
+	if (PERFRING_TRAILER_##trailer == PERFRING_TRAILER_last && (sample_type & PERFRING_SAMPLE_##NAME)) { \
+		found = found || field == PERFRING_SAMPLE_##NAME; \
+		back += found ? 8 : 0; \
+	}
+#include <perfring/fields.def>
+	return back;
+}
+
+PERFRING_INLINE bool perfring_format_has_trailer(const struct perfring_format *format)
+{
+	return format->flags >> PERFRING_ATTR_FLAG_sample_id_all & 1;
+}
+
+/* Bytes of the sample_id trailer of every record but SAMPLE (ABI.md 4.2). */
+PERFRING_INLINE uint32_t perfring_format_trailer(const struct perfring_format *format)
+{
+	uint32_t size = 0;
+
+	if (!perfring_format_has_trailer(format))
+		return 0;
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) \
+	if (PERFRING_TRAILER_##trailer != PERFRING_TRAILER_no && (format->sample_type & PERFRING_SAMPLE_##NAME)) \
+		size += 8;
+#include <perfring/fields.def>
+	return size;
+}
+
+/* Works out the plan from the members above it.  Call it after changing one of them by hand.  Context: any. */
+PERFRING_API void perfring_format_plan(struct perfring_format *format);
+
+/* The word at a planned place: `at` from the start of a SAMPLE, `back` from the end of any other record.  Returns
+ * false when the record has no such place. */
+PERFRING_INLINE bool perfring_format_word_of(const struct perf_event_header *record, uint32_t at, uint32_t back,
+					     uint64_t *word)
+{
+	const volatile perfring_header *header = record;
+	uint32_t type = header->type, size = header->size, from;
+
+	if (type == PERF_RECORD_SAMPLE)
+		from = at;
+	else if (type < 64 && back && back <= size)
+		from = size - back;
+	else
+		from = 0;
+	if (from < sizeof(*record) || from + 8 > size)
+		return false;
+	memcpy(word, (const unsigned char *)record + from, 8);
+	return true;
+}
+
+/* The record's time, and the id of its event: nothing else is decoded.  0 when it carries none.  Records from 64 up,
+ * which perf writes, have neither.  The format is planned, or constant (one that did not fold is right
+ * too, but slow). */
+PERFRING_INLINE uint64_t perfring_format_time_of(const struct perfring_format *format,
+						 const struct perf_event_header *record)
+{
+	uint64_t time = 0;
+	uint64_t type = format->sample_type;
+
+	if (__builtin_constant_p(type) || PERFRING_UNLIKELY(!format->least))
+		perfring_format_word_of(record, perfring_format_field_offset(type, PERFRING_SAMPLE_TIME),
+					perfring_format_has_trailer(format)
+						? perfring_format_field_back(type, PERFRING_SAMPLE_TIME)
+						: 0,
+					&time);
+	else
+		perfring_format_word_of(record, format->sample_time_at, format->trailer_time_back, &time);
+	return time;
+}
+
+PERFRING_INLINE uint64_t perfring_format_id_of(const struct perfring_format *format,
+					       const struct perf_event_header *record)
+{
+	uint64_t id = 0;
+	uint64_t type = format->sample_type;
+	uint64_t field = type & PERFRING_SAMPLE_IDENTIFIER ? PERFRING_SAMPLE_IDENTIFIER : PERFRING_SAMPLE_ID;
+
+	if (__builtin_constant_p(type) || PERFRING_UNLIKELY(!format->least))
+		perfring_format_word_of(
+			record, perfring_format_field_offset(type, field),
+			perfring_format_has_trailer(format) ? perfring_format_field_back(type, field) : 0, &id);
+	else
+		perfring_format_word_of(record, format->sample_id_at, format->trailer_id_back, &id);
+	return id;
+}
+
+/* Reads attr by its own `size` (0 counts as 64), so an attr longer or shorter than the installed header's struct is
+ * fine as long as `size` bytes are there.  WEIGHT beside WEIGHT_STRUCT, which no kernel accepts, is dropped.
+ * Returns 0, or -EINVAL for a size below 64 or above 4096.  Context: any. */
+PERFRING_API int perfring_format_from_attr(struct perfring_format *format, const struct perf_event_attr *attr);
+
+/* The smallest published size of struct perf_event_attr that holds every byte of *attr that is not 0: what every kernel
+ * and perf that knows those members takes.  Reads attr by its own size, as above. */
+PERFRING_API uint32_t perfring_attr_size(const struct perf_event_attr *attr);
+
+/* A set of formats, one for each event, found by the ids that the kernel gave its fds.
+ *
+ *                    open, close   add, put   find, of, at, count
+ *   open, close           -            -               -
+ *   add, put              -            -               -
+ *   find, of, at          -            -          any number at once
+ */
+struct perfring_format_set;
+
+/* Returns 0 or -ENOMEM. */
+PERFRING_API int perfring_format_set_open(struct perfring_format_set **set);
+PERFRING_API void perfring_format_set_close(struct perfring_format_set *set);
+
+/* Adds an event.  Returns its number, from 0 in the order of adding, or -EINVAL, -ENOMEM. */
+PERFRING_API int perfring_format_set_add(struct perfring_format_set *set, const struct perf_event_attr *attr);
+
+/* Says that `id` is one of event `index`'s.  Returns 0, -EINVAL (no such event, or 0, which is no id), -EEXIST
+ * (another event's), -ENOMEM. */
+PERFRING_API int perfring_format_set_put(struct perfring_format_set *set, uint64_t id, uint32_t index);
+
+/* NULL when no event has this id, or there is no such event.  Valid until close: a set never moves its formats. */
+PERFRING_API const struct perfring_format *perfring_format_set_find(const struct perfring_format_set *set, uint64_t id);
+PERFRING_API const struct perfring_format *perfring_format_set_at(const struct perfring_format_set *set,
+								  uint32_t index);
+PERFRING_API uint32_t perfring_format_set_count(const struct perfring_format_set *set);
+
+/* The format of a record: by IDENTIFIER where the attrs have it, else by where their ids lie; an only event needs no
+ * id, and id 0 means the first event, as for the records perf synthesises.  Records in which no id is found belong to
+ * the first event whose records carry none, if there is one.  *format is NULL for records from 64 up.
+ * Returns 0, or -EBADMSG with the fault (which may be NULL) when the record's id is in no attr, or too short to hold
+ * one.  Context: any thread, also signal handlers. */
+PERFRING_API int perfring_format_set_of(const struct perfring_format_set *set, const struct perf_event_header *record,
+					const struct perfring_format **format, struct perfring_fault *fault);
+
+PERFRING_END
+
+#endif

@@ -1,0 +1,83 @@
+/* page.h - the control page: the only ordered accesses that perfring makes to shared ring memory.
+ *
+ *      writer (kernel, or writer.h)                 reader (reader.h, or any perf consumer)
+ *
+ *      reclaim: load-acquire data_tail   <--pairs-- return:  store-release data_tail
+ *      ... writes into what was given back          ... has finished reading what it gives back
+ *      publish: store-release data_head  --pairs--> observe: load-acquire data_head
+ *      ... records below are complete               ... may read below
+ *
+ * `head` and `tail` are the kernel's words for the page's members and appear here only: positions are free-running
+ * byte counts, the place in the data is position & (size - 1).  Each of the four is one 64-bit access, so an interrupt
+ * or a signal falls before it or after it.  AUX has the same four (ABI.md 7.6, 8).
+ *
+ * Context: any thread and signal handler that owns that end of the ring.
+ */
+#ifndef PERFRING_PAGE_H
+#define PERFRING_PAGE_H
+
+#include <perfring/base.h>
+
+PERFRING_BEGIN
+
+static_assert(offsetof(struct perf_event_mmap_page, data_head) == 1024, "ABI.md 3.2");
+static_assert(offsetof(struct perf_event_mmap_page, data_tail) == 1032, "ABI.md 3.2");
+static_assert(offsetof(struct perf_event_mmap_page, aux_size) == 1080, "ABI.md 3.2");
+
+/* A checker of memory orders puts its own here. */
+#ifndef PERFRING_LOAD_ACQUIRE
+#define PERFRING_LOAD_ACQUIRE(word) __atomic_load_n((word), __ATOMIC_ACQUIRE)
+#define PERFRING_STORE_RELEASE(word, value) __atomic_store_n((word), (value), __ATOMIC_RELEASE)
+#endif
+
+/* Reader: how far records are complete.  Acquire: what the writer stored before its publish is seen after this. */
+PERFRING_INLINE uint64_t perfring_page_observe(const struct perf_event_mmap_page *page)
+{
+	return PERFRING_LOAD_ACQUIRE(&page->data_head);
+}
+
+/* Reader: everything below `tail` may be overwritten.  Release: our loads of it are over before the writer's reclaim
+ * can see this. */
+PERFRING_INLINE void perfring_page_return(struct perf_event_mmap_page *page, uint64_t tail)
+{
+	PERFRING_STORE_RELEASE(&page->data_tail, tail);
+}
+
+/* Writer: how far the reader has finished.  Acquire: our stores into that room come after its loads.  (The kernel
+ * orders this by a control dependency, which C11 does not have.) */
+PERFRING_INLINE uint64_t perfring_page_reclaim(const struct perf_event_mmap_page *page)
+{
+	return PERFRING_LOAD_ACQUIRE(&page->data_tail);
+}
+
+/* Writer: every record below `head` is complete.  Release: their bytes are stored before the reader's observe can see
+ * this. */
+PERFRING_INLINE void perfring_page_publish(struct perf_event_mmap_page *page, uint64_t head)
+{
+	PERFRING_STORE_RELEASE(&page->data_head, head);
+}
+
+PERFRING_INLINE uint64_t perfring_page_observe_aux(const struct perf_event_mmap_page *page)
+{
+	return PERFRING_LOAD_ACQUIRE(&page->aux_head);
+}
+
+/* The position is free-running here too: a masked one stops the trace after its first lap (PEERS.md 2.3, 14). */
+PERFRING_INLINE void perfring_page_return_aux(struct perf_event_mmap_page *page, uint64_t tail)
+{
+	PERFRING_STORE_RELEASE(&page->aux_tail, tail);
+}
+
+PERFRING_INLINE uint64_t perfring_page_reclaim_aux(const struct perf_event_mmap_page *page)
+{
+	return PERFRING_LOAD_ACQUIRE(&page->aux_tail);
+}
+
+PERFRING_INLINE void perfring_page_publish_aux(struct perf_event_mmap_page *page, uint64_t head)
+{
+	PERFRING_STORE_RELEASE(&page->aux_head, head);
+}
+
+PERFRING_END
+
+#endif

@@ -1,0 +1,173 @@
+/* session.h - many rings of perf_event fds as one stream: items in time order, or whole spans for recording.
+ *
+ *     perfring_session_open(&session, 0);
+ *     perfring_session_add(session, &attr, target);            opens, maps, redirects: one ring for each CPU
+ *     perfring_session_enable(session);
+ *     while (perfring_session_wait(session, 100) >= 0) {
+ *             while (perfring_session_next(session, &item) == 1)
+ *                     use(&item);                              valid until perfring_session_return
+ *             perfring_session_return(session);                one return for every ring
+ *     }
+ *
+ * Order.  Each wait looks at all rings once: a round.  An item is handed out one round after it was first seen, when
+ * every older one must have been seen too: a record that a later round finds was published after an earlier look at
+ * its ring, and took its time stamp just before.  Records of one ring are only nearly in order (an NMI between a time
+ * stamp and its record), so each ring's next 64 are kept sorted.  What comes out late all the same is counted, and
+ * handed out.  Nothing is copied: what is held back lies in the rings, so memory is bounded.  A record waits for at
+ * most one round more; a wait that would hold records back ends after 10 ms.
+ *
+ * A session is used by one thread at a time.  No thread, no signal handler, no callback is installed.
+ */
+#ifndef PERFRING_SESSION_H
+#define PERFRING_SESSION_H
+
+#include <sys/uio.h>
+#include <perfring/event.h>
+#include <perfring/format.h>
+
+PERFRING_BEGIN
+
+/* ---- whom to observe ---- */
+
+/* Threads x CPUs.  No thread means everything on those CPUs; no CPU means those threads wherever they run, each with a
+ * ring of its own. */
+struct perfring_target;
+
+PERFRING_API int perfring_target_open(struct perfring_target **target);
+PERFRING_API void perfring_target_close(struct perfring_target *target);
+
+/* CPUs as in "0-3,6"; NULL means all that are online now.  Returns 0, -EINVAL (not a list), -ENODEV (a CPU that is not
+ * online), -ENOMEM. */
+PERFRING_API int perfring_target_add_cpus(struct perfring_target *target, const char *list);
+
+/* Every thread of the process now (-ESRCH when there is none), or one thread. */
+PERFRING_API int perfring_target_add_process(struct perfring_target *target, int32_t pid);
+PERFRING_API int perfring_target_add_thread(struct perfring_target *target, int32_t tid);
+
+/* ---- a command to observe from its first instruction ---- */
+
+struct perfring_command {
+	int32_t pid;
+	int fd; /* to the child while it waits: a byte releases it, and an exec that failed sends its errno back */
+};
+
+/* Forks a child that waits before it execs argv[0] (found through PATH).  Open its events with enable_on_exec and
+ * disabled, then release it.  Returns 0 or -errno.  Signals are as the caller's were. */
+PERFRING_API int perfring_command_open(struct perfring_command *command, char *const argv[]);
+
+/* Lets it go.  Returns 0 once it has exec'd, or -errno of its exec (-ENOENT: no such command). */
+PERFRING_API int perfring_command_release(struct perfring_command *command);
+
+/* A child that was never released is killed and waited for; a released one is the caller's to wait for. */
+PERFRING_API void perfring_command_close(struct perfring_command *command);
+
+/* ---- sessions ---- */
+
+struct perfring_session;
+
+/* What went by, of all rings or of one.  Loss is a result: none of these is ever reset. */
+struct perfring_totals {
+	uint64_t records;
+	uint64_t samples;
+	uint64_t bytes;
+	uint64_t lost;         /* records that found a ring full: the sum of LOST */
+	uint64_t lost_samples; /* the sum of LOST_SAMPLES */
+	uint64_t throttles;
+	uint64_t unthrottles;
+	uint64_t late;       /* items handed out after a younger one */
+	uint64_t strangers;  /* records whose id is in no attr: handed out without a format */
+	uint64_t corrupt;    /* times a ring was found corrupt */
+	uint64_t skipped;    /* bytes given up there */
+	uint64_t first_time; /* of the samples; 0: none had one */
+	uint64_t last_time;
+	uint64_t reserved[3];
+};
+
+/* pages: data pages of each ring, a power of two; 0 means 128, perf's default. */
+PERFRING_API int perfring_session_open(struct perfring_session **session, uint32_t pages);
+
+/* Closes every fd and ring. */
+PERFRING_API void perfring_session_close(struct perfring_session *session);
+
+/* Opens the event for each thread and CPU of the target.  The first event on a CPU (or, without CPUs, on a thread) maps
+ * the ring, the others write into it by SET_OUTPUT.  All events of a session need TIME and, when there are several,
+ * IDENTIFIER in sample_type, and sample_id_all: missing ones are -EINVAL.  Threads that die before they are opened are
+ * passed over.  Returns the event's number, from 0; on -errno nothing of this event stays open and
+ * perfring_session_refusal tells why. */
+PERFRING_API int perfring_session_add(struct perfring_session *session, const struct perf_event_attr *attr,
+				      const struct perfring_target *target);
+
+/* Why the last add failed and what to change.  Valid until the next add; "" if it did not fail. */
+PERFRING_API const char *perfring_session_refusal(const struct perfring_session *session);
+
+/* Starts and stops every event.  Events opened with disabled = 0 or enable_on_exec need no enable. */
+PERFRING_API int perfring_session_enable(struct perfring_session *session);
+PERFRING_API int perfring_session_disable(struct perfring_session *session);
+
+/* An epoll fd that is readable when a ring has reached its watermark: for an event loop of your own, which then calls
+ * perfring_session_wait with 0.  Valid until close. */
+PERFRING_API int perfring_session_fd(const struct perfring_session *session);
+
+/* Waits up to timeout_ms (-1: no limit) and begins a round.  Returns 1 when a ring woke us, 0 after the time (at once
+ * when the session is over), -EINTR after a signal: there may be records in every case. */
+PERFRING_API int perfring_session_wait(struct perfring_session *session, int timeout_ms);
+
+/* Whether every observed thread is gone, with its descendants: nothing more will come. */
+PERFRING_API bool perfring_session_is_over(const struct perfring_session *session);
+
+/* Begins the last round: everything that is in the rings now is handed out. */
+PERFRING_API void perfring_session_flush(struct perfring_session *session);
+
+/* The next item of the round, in time order.  Returns 1, 0 when the round is done, or -EBADMSG once for a ring found
+ * corrupt: its fault is perfring_session_fault, its unread bytes are given up, and the next call goes on.
+ * Valid until: perfring_session_return. */
+PERFRING_API int perfring_session_next(struct perfring_session *session, struct perfring_item *item);
+
+/* One ring's unread records as they lie, whole records, in at most two pieces. */
+struct perfring_span {
+	struct iovec pieces[2];
+	uint32_t count; /* of pieces */
+	uint32_t ring;
+	uint64_t size; /* of both */
+};
+
+/* Instead of next: the next ring's span in this round; every ring comes once.  What the records say of loss is counted
+ * as it passes, nothing is held back.  Returns 1, 0 when the round is done, -EBADMSG as above.  A session is read by
+ * next or by next_span, not by both.  Valid until: perfring_session_return. */
+PERFRING_API int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span);
+
+/* All that was handed out is done with: gives the rings their room back. */
+PERFRING_API void perfring_session_return(struct perfring_session *session);
+
+/* Where the last -EBADMSG was: ring and position in it. */
+PERFRING_API struct perfring_fault perfring_session_fault(const struct perfring_session *session, uint32_t *ring);
+
+/* Formats by event number and by id.  Valid until close. */
+PERFRING_API const struct perfring_format_set *perfring_session_formats(const struct perfring_session *session);
+
+PERFRING_API void perfring_session_totals(const struct perfring_session *session, struct perfring_totals *totals);
+
+PERFRING_API uint32_t perfring_session_ring_count(const struct perfring_session *session);
+
+/* Of one ring. */
+PERFRING_API int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring,
+					      struct perfring_totals *totals);
+
+/* One fd of the session. */
+struct perfring_session_event {
+	int fd;
+	int32_t tid; /* -1: all */
+	int32_t cpu; /* -1: any */
+	uint32_t event;
+	uint32_t ring;
+	uint32_t padding;
+	uint64_t id;
+};
+
+/* The i-th fd, from 0.  Returns 1, or 0 behind the last.  (For ids in a file, read(2), FORMAT_LOST, ioctls.) */
+PERFRING_API int perfring_session_event_at(const struct perfring_session *session, uint32_t i,
+					   struct perfring_session_event *opened);
+
+PERFRING_END
+
+#endif
