@@ -1,0 +1,344 @@
+/* format.c - formats worked out from attrs, and found by the ids that records carry. */
+#include "attr.h"
+
+#include <stdlib.h>
+
+enum {
+	ATTR_LEAST = 64,
+	ATTR_MOST = 4096,
+};
+
+/* The sizes that attr has had, rising. */
+static const uint32_t attr_sizes[] = {
+#define PERFRING_ATTR_SIZE(version, size) (size),
+#include <perfring/values.def>
+};
+
+/* Attrs from files need not be aligned: they are read as bytes. */
+static const unsigned char *attr_bytes(const struct perf_event_attr *attr)
+{
+	return (const unsigned char *)(const void *)attr;
+}
+
+static uint32_t attr_own_size(const struct perf_event_attr *attr)
+{
+	uint32_t size;
+
+	memcpy(&size, attr_bytes(attr) + offsetof(struct perf_event_attr, size), sizeof(size));
+	return size ? size : ATTR_LEAST;
+}
+
+/* A member of 2, 4 or 8 bytes; an attr may end in the midst of it (ABI.md 1.3). */
+static uint64_t attr_member(const struct perf_event_attr *attr, uint32_t own, uint32_t offset, uint32_t size)
+{
+	unsigned char bytes[8] = {0};
+	uint64_t word;
+	uint32_t half;
+	uint16_t quarter;
+
+	if (offset < own)
+		memcpy(bytes, attr_bytes(attr) + offset, size < own - offset ? size : own - offset);
+	memcpy(&word, bytes, sizeof(word));
+	memcpy(&half, bytes, sizeof(half));
+	memcpy(&quarter, bytes, sizeof(quarter));
+	return size == 8 ? word : size == 4 ? half : quarter;
+}
+
+/* Big-endian compilers lay bit-fields out from the other end of the word (ABI.md 1.4). */
+static uint64_t attr_flags(uint64_t word)
+{
+	uint64_t flags = 0;
+
+	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+		return word;
+#define PERFRING_ATTR_FLAG(flag, bit, width) \
+	flags |= (word >> (64 - (bit) - (width)) & ((UINT64_C(1) << (width)) - 1)) << (bit);
+#include <perfring/values.def>
+	return flags;
+}
+
+int perfring_attr_read(struct perfring_attr_members *members, const struct perf_event_attr *attr)
+{
+	uint32_t own = attr_own_size(attr);
+
+	if (own < ATTR_LEAST || own > ATTR_MOST)
+		return -EINVAL;
+#define PERFRING_ATTR(member, offset, size, show) members->member = attr_member(attr, own, offset, size);
+#include <perfring/values.def>
+	members->flags = attr_flags(members->flags);
+	return 0;
+}
+
+uint32_t perfring_attr_size(const struct perf_event_attr *attr)
+{
+	uint32_t own = attr_own_size(attr);
+	uint32_t end = own < ATTR_MOST ? own : ATTR_MOST;
+	size_t i;
+
+	while (end > ATTR_LEAST && !attr_bytes(attr)[end - 1])
+		end--;
+	for (i = 0; i < sizeof(attr_sizes) / sizeof(attr_sizes[0]); i++)
+		if (attr_sizes[i] >= end)
+			return attr_sizes[i];
+	return own;
+}
+
+void perfring_format_plan(struct perfring_format *format)
+{
+	uint64_t type = format->sample_type;
+	uint64_t id = type & PERFRING_SAMPLE_IDENTIFIER ? PERFRING_SAMPLE_IDENTIFIER : PERFRING_SAMPLE_ID;
+	bool trailer = perfring_format_has_trailer(format);
+
+	format->least = (uint16_t)perfring_format_least(format);
+	format->trailer = (uint16_t)perfring_format_trailer(format);
+	format->sample_id_at = (uint16_t)perfring_format_field_offset(type, id);
+	format->sample_time_at = (uint16_t)perfring_format_field_offset(type, PERFRING_SAMPLE_TIME);
+	format->trailer_id_back = trailer ? (uint16_t)perfring_format_field_back(type, id) : 0;
+	format->trailer_time_back = trailer ? (uint16_t)perfring_format_field_back(type, PERFRING_SAMPLE_TIME) : 0;
+}
+
+int perfring_format_from_attr(struct perfring_format *format, const struct perf_event_attr *attr)
+{
+	struct perfring_attr_members members;
+	int error = perfring_attr_read(&members, attr);
+
+	if (error)
+		return error;
+	memset(format, 0, sizeof(*format));
+	format->sample_type = members.sample_type;
+	format->read_format = members.read_format;
+	format->branch_sample_type = members.branch_sample_type;
+	format->sample_regs_user = members.sample_regs_user;
+	format->sample_regs_intr = members.sample_regs_intr;
+	format->flags = members.flags;
+	if (format->sample_type & PERFRING_SAMPLE_WEIGHT_STRUCT)
+		format->sample_type &= ~(uint64_t)PERFRING_SAMPLE_WEIGHT;
+	perfring_format_plan(format);
+	return 0;
+}
+
+struct slot {
+	uint64_t id; /* 0: empty */
+	const struct perfring_format *format;
+};
+
+/* Where ids lie: bit n stands for a word 8 * n bytes from the start of a SAMPLE, or from the end of another record,
+ * bit 0 for none.  There are seldom two such places, and never more than a few. */
+struct places {
+	uint64_t at;
+	uint32_t bare; /* if bit 0 is set: the first event whose records carry no id */
+};
+
+/* slots: open addressing, at most half full.  slot_count is a power of two. */
+struct perfring_format_set {
+	struct perfring_format **formats;
+	uint32_t count;
+	uint32_t room;
+	struct slot *slots;
+	uint64_t slot_count;
+	uint64_t slots_used;
+	struct places sample;
+	struct places trailer;
+};
+
+int perfring_format_set_open(struct perfring_format_set **set)
+{
+	struct perfring_format_set *opened = calloc(1, sizeof(*opened));
+
+	*set = NULL;
+	if (!opened)
+		return -ENOMEM;
+	opened->slot_count = 16;
+	opened->slots = calloc(opened->slot_count, sizeof(*opened->slots));
+	if (!opened->slots) {
+		free(opened);
+		return -ENOMEM;
+	}
+	*set = opened;
+	return 0;
+}
+
+void perfring_format_set_close(struct perfring_format_set *set)
+{
+	uint32_t i;
+
+	if (!set)
+		return;
+	for (i = 0; i < set->count; i++)
+		free(set->formats[i]);
+	free(set->formats);
+	free(set->slots);
+	free(set);
+}
+
+static void places_add(struct places *places, uint32_t place, uint32_t index)
+{
+	if (!place && !(places->at & 1))
+		places->bare = index;
+	places->at |= UINT64_C(1) << place / 8;
+}
+
+int perfring_format_set_add(struct perfring_format_set *set, const struct perf_event_attr *attr)
+{
+	struct perfring_format *format;
+	int error;
+
+	if (set->count == set->room) {
+		uint32_t room = set->room ? set->room * 2 : 4;
+		struct perfring_format **formats;
+
+		if (room > INT32_MAX / 2)
+			return -ENOMEM;
+		formats = realloc(set->formats, room * sizeof(*formats));
+		if (!formats)
+			return -ENOMEM;
+		set->formats = formats;
+		set->room = room;
+	}
+	format = malloc(sizeof(*format));
+	if (!format)
+		return -ENOMEM;
+	error = perfring_format_from_attr(format, attr);
+	if (error) {
+		free(format);
+		return error;
+	}
+	format->index = set->count;
+	set->formats[set->count++] = format;
+	places_add(&set->sample, format->sample_id_at, format->index);
+	places_add(&set->trailer, format->trailer_id_back, format->index);
+	return (int)format->index;
+}
+
+/* The slot that holds id, or the empty one where it would go. */
+static struct slot *slot_of(const struct perfring_format_set *set, uint64_t id)
+{
+	uint64_t mask = set->slot_count - 1;
+	uint64_t i = (id * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
+
+	while (set->slots[i].id && set->slots[i].id != id)
+		i = (i + 1) & mask;
+	return &set->slots[i];
+}
+
+static int slots_grow(struct perfring_format_set *set)
+{
+	struct perfring_format_set grown = *set;
+	uint64_t i;
+
+	grown.slot_count = set->slot_count * 2;
+	grown.slots = calloc(grown.slot_count, sizeof(*grown.slots));
+	if (!grown.slots)
+		return -ENOMEM;
+	for (i = 0; i < set->slot_count; i++)
+		if (set->slots[i].id)
+			*slot_of(&grown, set->slots[i].id) = set->slots[i];
+	free(set->slots);
+	*set = grown;
+	return 0;
+}
+
+int perfring_format_set_put(struct perfring_format_set *set, uint64_t id, uint32_t index)
+{
+	struct slot *slot;
+	int error;
+
+	if (!id || index >= set->count)
+		return -EINVAL;
+	slot = slot_of(set, id);
+	if (slot->id)
+		return slot->format->index == index ? 0 : -EEXIST;
+	if (set->slots_used >= set->slot_count / 2) {
+		error = slots_grow(set);
+		if (error)
+			return error;
+		slot = slot_of(set, id);
+	}
+	slot->id = id;
+	slot->format = set->formats[index];
+	set->slots_used++;
+	return 0;
+}
+
+const struct perfring_format *perfring_format_set_find(const struct perfring_format_set *set, uint64_t id)
+{
+	return id ? slot_of(set, id)->format : NULL;
+}
+
+const struct perfring_format *perfring_format_set_at(const struct perfring_format_set *set, uint32_t index)
+{
+	return index < set->count ? set->formats[index] : NULL;
+}
+
+uint32_t perfring_format_set_count(const struct perfring_format_set *set)
+{
+	return set->count;
+}
+
+static uint32_t place_of(const struct perfring_format *format, bool is_sample)
+{
+	return is_sample ? format->sample_id_at : format->trailer_id_back;
+}
+
+/* No event's id was found where that event has its ids. */
+static int format_without_id(const struct perfring_format_set *set, const struct perf_event_header *record,
+			     const struct perfring_format **format, struct perfring_fault *fault)
+{
+	const perfring_header *header = record;
+	bool is_sample = header->type == PERF_RECORD_SAMPLE;
+	const struct places *places = is_sample ? &set->sample : &set->trailer;
+	uint32_t place = place_of(set->formats[0], is_sample);
+	uint64_t id = 0;
+	bool has_word = perfring_format_word_of(record, place, place, &id);
+
+	if (!place || (has_word && !id)) {
+		*format = set->formats[0];
+		return 0;
+	}
+	if (places->at & 1) {
+		*format = set->formats[places->bare];
+		return 0;
+	}
+	if (fault) {
+		fault->at = !has_word ? header->size : is_sample ? place : header->size - place;
+		fault->what = has_word ? "id of no event" : "record too short for its id";
+	}
+	return -EBADMSG;
+}
+
+int perfring_format_set_of(const struct perfring_format_set *set, const struct perf_event_header *record,
+			   const struct perfring_format **format, struct perfring_fault *fault)
+{
+	uint32_t type = ((const perfring_header *)record)->type;
+	bool is_sample = type == PERF_RECORD_SAMPLE;
+	const struct perfring_format *found;
+	uint64_t left, id;
+	uint32_t place;
+
+	*format = NULL;
+	if (type >= 64)
+		return 0;
+	if (set->count == 1) {
+		*format = set->formats[0];
+		return 0;
+	}
+	if (!set->count) {
+		if (fault) {
+			fault->at = 0;
+			fault->what = "no event that it could belong to";
+		}
+		return -EBADMSG;
+	}
+	left = (is_sample ? set->sample.at : set->trailer.at) & ~UINT64_C(1);
+	for (; left; left &= left - 1) {
+		place = 8 * (uint32_t)__builtin_ctzll(left);
+		if (!perfring_format_word_of(record, place, place, &id))
+			continue;
+		found = perfring_format_set_find(set, id);
+		if (found && place_of(found, is_sample) == place) {
+			*format = found;
+			return 0;
+		}
+	}
+	return format_without_id(set, record, format, fault);
+}

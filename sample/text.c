@@ -1,0 +1,810 @@
+/* text.c - records, fields and attrs as text, from the tables. */
+#include <perfring/text.h>
+
+#include "attr.h"
+
+/* ---- a line: counts on when the room is full; line_end puts the NUL in the last place ---- */
+
+struct line {
+	char *room;
+	size_t size;
+	size_t length;
+};
+
+static void put_char(struct line *line, char c)
+{
+	if (line->length < line->size)
+		line->room[line->length] = c;
+	line->length++;
+}
+
+static void put(struct line *line, const char *text)
+{
+	while (*text)
+		put_char(line, *text++);
+}
+
+static int64_t line_end(struct line *line)
+{
+	if (line->size)
+		line->room[line->length < line->size ? line->length : line->size - 1] = 0;
+	return (int64_t)line->length;
+}
+
+static void put_dec(struct line *line, uint64_t value)
+{
+	char digits[20];
+	unsigned n = 0;
+
+	do {
+		digits[n++] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	while (n)
+		put_char(line, digits[--n]);
+}
+
+static void put_signed(struct line *line, int64_t value)
+{
+	if (value < 0)
+		put_char(line, '-');
+	put_dec(line, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+static void put_digit(struct line *line, unsigned value)
+{
+	put_char(line, "0123456789abcdef"[value & 15]);
+}
+
+static void put_hex(struct line *line, uint64_t value)
+{
+	int shift = 60;
+
+	if (!value) {
+		put_char(line, '0');
+		return;
+	}
+	put(line, "0x");
+	while (!(value >> shift))
+		shift -= 4;
+	for (; shift >= 0; shift -= 4)
+		put_digit(line, (unsigned)(value >> shift));
+}
+
+static void put_bytes(struct line *line, const void *bytes, uint64_t size)
+{
+	const unsigned char *byte = bytes;
+
+	for (; size; size--, byte++) {
+		put_digit(line, *byte >> 4);
+		put_digit(line, *byte);
+	}
+}
+
+/* The backslash too, so that \xHH means one thing. */
+static void put_string(struct line *line, const char *text, uint64_t size)
+{
+	for (; size; size--, text++) {
+		if (*text >= 0x20 && *text < 0x7f && *text != '\\') {
+			put_char(line, *text);
+			continue;
+		}
+		put(line, "\\x");
+		put_bytes(line, text, 1);
+	}
+}
+
+/* Between the entries of a list: nothing before the first. */
+static void put_space(struct line *line, bool *first)
+{
+	if (!*first)
+		put_char(line, ' ');
+	*first = false;
+}
+
+static void put_key(struct line *line, bool *first, const char *key)
+{
+	put_space(line, first);
+	put(line, key);
+	put_char(line, '=');
+}
+
+static void put_bit(struct line *line, bool *first, const char *name)
+{
+	if (!*first)
+		put_char(line, '|');
+	*first = false;
+	put(line, name);
+}
+
+/* Bits that have no name; or a 0, so that there is something. */
+static void put_bits_left(struct line *line, bool first, uint64_t value)
+{
+	if (!value && !first)
+		return;
+	if (!first)
+		put_char(line, '|');
+	put_hex(line, value);
+}
+
+/* ---- values, as the show columns of the tables say ---- */
+
+/* The groups of values.def: what every name in one begins with, and whether its values are bits of a set. */
+#define GROUPS(GROUP) \
+	GROUP(type, "TYPE_", false) \
+	GROUP(hw, "COUNT_HW_", false) \
+	GROUP(cache, "COUNT_HW_CACHE_", false) \
+	GROUP(cache_op, "COUNT_HW_CACHE_OP_", false) \
+	GROUP(cache_result, "COUNT_HW_CACHE_RESULT_", false) \
+	GROUP(sw, "COUNT_SW_", false) \
+	GROUP(read_format, "FORMAT_", true) \
+	GROUP(branch_sample, "SAMPLE_BRANCH_", true) \
+	GROUP(open_flag, "FLAG_", true) \
+	GROUP(cpumode, "RECORD_MISC_", false) \
+	GROUP(misc, "RECORD_MISC_", true) \
+	GROUP(context, "CONTEXT_", false) \
+	GROUP(ksymbol_type, "RECORD_KSYMBOL_TYPE_", false) \
+	GROUP(ksymbol_flag, "RECORD_KSYMBOL_FLAGS_", true) \
+	GROUP(bpf_event, "BPF_EVENT_", false) \
+	GROUP(aux_flag, "AUX_FLAG_", true) \
+	GROUP(regs_abi, "SAMPLE_REGS_ABI_", false) \
+	GROUP(branch_type, "BR_", false) \
+	GROUP(branch_new_type, "BR_NEW_", false) \
+	GROUP(branch_spec, "BR_", false) \
+	GROUP(branch_priv, "BR_PRIV_", false) \
+	GROUP(txn, "TXN_", true) \
+	GROUP(txn_shift, "TXN_", false) \
+	GROUP(mem_op, "MEM_OP_", true) \
+	GROUP(mem_lvl, "MEM_LVL_", true) \
+	GROUP(mem_snoop, "MEM_SNOOP_", true) \
+	GROUP(mem_lock, "MEM_LOCK_", true) \
+	GROUP(mem_tlb, "MEM_TLB_", true) \
+	GROUP(mem_lvlnum, "MEM_LVLNUM_", false) \
+	GROUP(mem_remote, "MEM_REMOTE_", false) \
+	GROUP(mem_snoopx, "MEM_SNOOPX_", true) \
+	GROUP(mem_blk, "MEM_BLK_", true) \
+	GROUP(mem_hops, "MEM_", false) \
+	GROUP(mem_shift, "MEM_", false) \
+	GROUP(limit, "MAX_", false)
+
+enum show {
+#define GROUP(group, prefix, is_set) SHOW_##group,
+	GROUPS(GROUP)
+#undef GROUP
+	SHOW_dec,
+	SHOW_hex,
+	SHOW_time,
+	SHOW_str,
+	SHOW_both,
+	SHOW_data_src,
+	SHOW_sample,
+	SHOW_flag,
+};
+
+static const struct {
+	const char *prefix;
+	bool is_set;
+} groups[] = {
+#define GROUP(group, prefix, is_set) {prefix, is_set},
+	GROUPS(GROUP)
+#undef GROUP
+};
+
+static const struct name {
+	const char *name;
+	int32_t value;
+	enum show group;
+} names[] = {
+#define PERFRING_VALUE(group, NAME, value) {#NAME, (value), SHOW_##group},
+#include <perfring/values.def>
+};
+
+static const struct name *const names_end = names + sizeof(names) / sizeof(names[0]);
+
+static const char *name_without_prefix(const struct name *name)
+{
+	size_t size = strlen(groups[name->group].prefix);
+
+	return strncmp(name->name, groups[name->group].prefix, size) ? name->name : name->name + size;
+}
+
+/* NULL when the group has no such value.  Values are signed: context markers are words near 2^64. */
+static const char *name_of(enum show group, uint64_t value)
+{
+	const struct name *name;
+
+	for (name = names; name < names_end; name++)
+		if (name->group == group && (uint64_t)(int64_t)name->value == value)
+			return name_without_prefix(name);
+	return NULL;
+}
+
+static void put_set(struct line *line, enum show group, uint64_t value)
+{
+	const struct name *name;
+	bool first = true;
+
+	for (name = names; name < names_end; name++) {
+		uint64_t bit = (uint64_t)(int64_t)name->value;
+
+		if (name->group != group || !(value & bit) || (bit & (bit - 1)))
+			continue;
+		put_bit(line, &first, name_without_prefix(name));
+		value &= ~bit;
+	}
+	put_bits_left(line, first, value);
+}
+
+static void put_sample_type(struct line *line, uint64_t value)
+{
+	bool first = true;
+
+#define PERFRING_FIELD(NAME, bit, ...) \
+	if (value & PERFRING_SAMPLE_##NAME) \
+		put_bit(line, &first, #NAME);
+#include <perfring/fields.def>
+	put_bits_left(line, first, value & ~(uint64_t)PERFRING_SAMPLE_KNOWN);
+}
+
+static void put_flags(struct line *line, uint64_t value)
+{
+	bool first = true;
+	uint64_t part, mask;
+
+#define PERFRING_ATTR_FLAG(flag, bit, width) \
+	mask = ((UINT64_C(1) << (width)) - 1) << (bit); \
+	part = value & mask; \
+	value &= ~mask; \
+	if (part) \
+		put_bit(line, &first, #flag); \
+	if (part && (width) > 1) { \
+		put_char(line, '='); \
+		put_dec(line, part >> (bit)); \
+	}
+#include <perfring/values.def>
+	put_bits_left(line, first, value);
+}
+
+static void put_value(struct line *line, enum show show, uint64_t value);
+
+/* The word, and each part that says something. */
+static void put_data_src(struct line *line, uint64_t value)
+{
+	static const struct {
+		const char *key;
+		enum show group;
+		unsigned shift;
+		unsigned width;
+	} parts[] = {
+		{"op", SHOW_mem_op, PERFRING_MEM_OP_SHIFT, 5},
+		{"lvl", SHOW_mem_lvl, PERFRING_MEM_LVL_SHIFT, 14},
+		{"snoop", SHOW_mem_snoop, PERFRING_MEM_SNOOP_SHIFT, 5},
+		{"lock", SHOW_mem_lock, PERFRING_MEM_LOCK_SHIFT, 2},
+		{"tlb", SHOW_mem_tlb, PERFRING_MEM_TLB_SHIFT, 7},
+		{"lvlnum", SHOW_mem_lvlnum, PERFRING_MEM_LVLNUM_SHIFT, 4},
+		{"remote", SHOW_mem_remote, PERFRING_MEM_REMOTE_SHIFT, 1},
+		{"snoopx", SHOW_mem_snoopx, PERFRING_MEM_SNOOPX_SHIFT, 2},
+		{"blk", SHOW_mem_blk, PERFRING_MEM_BLK_SHIFT, 3},
+		{"hops", SHOW_mem_hops, PERFRING_MEM_HOPS_SHIFT, 3},
+	};
+	bool first = true;
+	size_t i;
+
+	put_hex(line, value);
+	put_char(line, '{');
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		uint64_t part = value >> parts[i].shift & ((UINT64_C(1) << parts[i].width) - 1);
+
+		if (!part)
+			continue;
+		put_key(line, &first, parts[i].key);
+		put_value(line, parts[i].group, part);
+	}
+	put_char(line, '}');
+}
+
+static void put_value(struct line *line, enum show show, uint64_t value)
+{
+	const char *name;
+
+	switch (show) {
+	case SHOW_dec:
+	case SHOW_time:
+	case SHOW_both:
+		put_dec(line, value);
+		return;
+	case SHOW_hex:
+	case SHOW_str:
+		put_hex(line, value);
+		return;
+	case SHOW_data_src:
+		put_data_src(line, value);
+		return;
+	case SHOW_sample:
+		put_sample_type(line, value);
+		return;
+	case SHOW_flag:
+		put_flags(line, value);
+		return;
+	default:
+		break;
+	}
+	if (groups[show].is_set) {
+		put_set(line, show, value);
+		return;
+	}
+	name = name_of(show, value);
+	if (name)
+		put(line, name);
+	else
+		put_dec(line, value);
+}
+
+/* ---- kinds: one function each, for fields of samples and members of records ---- */
+
+static void text_u64(struct line *line, enum show show, const uint64_t *value)
+{
+	put_value(line, show, *value);
+}
+
+/* Signed: -1 stands for nobody and nowhere (ABI.md 14.40). */
+static void text_u32(struct line *line, enum show show, const uint32_t *value)
+{
+	if (show == SHOW_dec)
+		put_signed(line, (int32_t)*value);
+	else
+		put_value(line, show, *value);
+}
+
+static void text_u16(struct line *line, enum show show, const uint16_t *value)
+{
+	put_value(line, show, *value);
+}
+
+static void text_pair(struct line *line, enum show show, const uint32_t *first, const uint32_t *second)
+{
+	put_signed(line, (int32_t)*first);
+	if (show != SHOW_both)
+		return;
+	put_char(line, '/');
+	put_signed(line, (int32_t)*second);
+}
+
+static void text_weight(struct line *line, enum show show, const struct perfring_weight *weight)
+{
+	put(line, "{var1=");
+	put_value(line, show, weight->var1);
+	put(line, " var2=");
+	put_value(line, show, weight->var2);
+	put(line, " var3=");
+	put_value(line, show, weight->var3);
+	put_char(line, '}');
+}
+
+static void text_read(struct line *line, enum show show, const struct perfring_read *read)
+{
+	bool first = true;
+	uint64_t i;
+
+	put_char(line, '[');
+	if (read->read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED) {
+		put_key(line, &first, "enabled");
+		put_dec(line, read->enabled);
+	}
+	if (read->read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING) {
+		put_key(line, &first, "running");
+		put_dec(line, read->running);
+	}
+	for (i = 0; i < read->nr; i++) {
+		put_space(line, &first);
+		put(line, "{value=");
+		put_value(line, show, perfring_read_value(read, i));
+		if (read->read_format & PERFRING_FORMAT_ID) {
+			put(line, " id=");
+			put_dec(line, perfring_read_id(read, i));
+		}
+		if (read->read_format & PERFRING_FORMAT_LOST) {
+			put(line, " lost=");
+			put_dec(line, perfring_read_lost(read, i));
+		}
+		put_char(line, '}');
+	}
+	put_char(line, ']');
+}
+
+static void text_list(struct line *line, enum show show, const struct perfring_list *list)
+{
+	bool first = true;
+	uint64_t i;
+
+	put_char(line, '[');
+	for (i = 0; i < list->nr; i++) {
+		uint64_t word = list->words[i];
+		const char *name = perfring_list_is_marker(word) ? name_of(SHOW_context, word) : NULL;
+
+		put_space(line, &first);
+		if (name)
+			put(line, name);
+		else if (perfring_list_is_marker(word))
+			put_signed(line, (int64_t)word);
+		else
+			put_value(line, show, word);
+	}
+	put_char(line, ']');
+}
+
+static void put_size(struct line *line, uint64_t size)
+{
+	put(line, "{size=");
+	put_dec(line, size);
+	put_char(line, '}');
+}
+
+static void text_raw(struct line *line, enum show show, const struct perfring_raw *raw)
+{
+	(void)show;
+	put_size(line, raw->size);
+}
+
+static void text_aux(struct line *line, enum show show, const struct perfring_aux *aux)
+{
+	(void)show;
+	put_size(line, aux->size);
+}
+
+static void text_rest(struct line *line, enum show show, const struct perfring_bytes *bytes)
+{
+	(void)show;
+	put_size(line, bytes->size);
+}
+
+static void text_stack(struct line *line, enum show show, const struct perfring_stack *stack)
+{
+	(void)show;
+	put(line, "{size=");
+	put_dec(line, stack->size);
+	put(line, " dyn_size=");
+	put_dec(line, stack->dyn_size);
+	put_char(line, '}');
+}
+
+/* What the flags of a branch entry say (ABI.md 6). */
+static void put_branch_flags(struct line *line, bool *first, uint64_t flags)
+{
+	static const char *const bits[] = {"MISPRED", "PREDICTED", "IN_TX", "ABORT"};
+	static const struct {
+		const char *key;
+		enum show show;
+		unsigned shift;
+		unsigned width;
+	} parts[] = {
+		{"cycles", SHOW_dec, 4, 16},       {"type", SHOW_branch_type, 20, 4},
+		{"spec", SHOW_branch_spec, 24, 2}, {"new_type", SHOW_branch_new_type, 26, 4},
+		{"priv", SHOW_branch_priv, 30, 3},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+		if (!(flags >> i & 1))
+			continue;
+		put_space(line, first);
+		put(line, bits[i]);
+	}
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		uint64_t part = flags >> parts[i].shift & ((UINT64_C(1) << parts[i].width) - 1);
+		bool extended = (flags >> 20 & 15) == PERFRING_BR_EXTEND_ABI;
+
+		if (!part && !(extended && parts[i].show == SHOW_branch_new_type))
+			continue;
+		put_key(line, first, parts[i].key);
+		put_value(line, parts[i].show, part);
+	}
+	if (flags >> 33) {
+		put_key(line, first, "flags");
+		put_hex(line, flags >> 33 << 33);
+	}
+}
+
+static void text_branch(struct line *line, enum show show, const struct perfring_branch_stack *stack)
+{
+	bool first = true, inner;
+	uint64_t i;
+
+	put_char(line, '[');
+	if (stack->has_hw_idx) {
+		put_key(line, &first, "hw_idx");
+		put_signed(line, (int64_t)stack->hw_idx);
+	}
+	for (i = 0; i < stack->nr; i++) {
+		put_space(line, &first);
+		put_value(line, show, stack->entries[i * 3]);
+		put(line, "->");
+		put_value(line, show, stack->entries[i * 3 + 1]);
+		if (!stack->entries[i * 3 + 2] && !stack->counters)
+			continue;
+		inner = true;
+		put_char(line, '{');
+		put_branch_flags(line, &inner, stack->entries[i * 3 + 2]);
+		if (stack->counters) {
+			put_key(line, &inner, "counters");
+			put_hex(line, stack->counters[i]);
+		}
+		put_char(line, '}');
+	}
+	put_char(line, ']');
+}
+
+/* Each value behind the number of its bit in the mask: names of registers belong to an architecture. */
+static void text_regs(struct line *line, enum show show, const struct perfring_regs *regs)
+{
+	uint64_t mask = regs->mask;
+	uint32_t i;
+
+	put(line, "{abi=");
+	put_value(line, SHOW_regs_abi, regs->abi);
+	for (i = 0; i < regs->nr && mask; i++, mask &= mask - 1) {
+		put_char(line, ' ');
+		put_dec(line, (unsigned)__builtin_ctzll(mask));
+		put_char(line, '=');
+		put_value(line, show, regs->values[i]);
+	}
+	put_char(line, '}');
+}
+
+static void text_string(struct line *line, enum show show, const struct perfring_string *string)
+{
+	(void)show;
+	put_string(line, string->data, string->size);
+}
+
+static void text_tag(struct line *line, enum show show, const struct perfring_tag *tag)
+{
+	(void)show;
+	put_bytes(line, tag->bytes, sizeof(tag->bytes));
+}
+
+static void text_id128(struct line *line, enum show show, const struct perfring_file_id *file)
+{
+	if (file->has_build_id) {
+		put(line, "{build_id=");
+		put_bytes(line, file->build_id, file->build_id_size);
+	} else {
+		put(line, "{maj=");
+		put_value(line, show, file->maj);
+		put(line, " min=");
+		put_value(line, show, file->min);
+		put(line, " ino=");
+		put_value(line, show, file->ino);
+		put(line, " ino_generation=");
+		put_value(line, show, file->ino_generation);
+	}
+	put_char(line, '}');
+}
+
+static void text_links(struct line *line, enum show show, const struct perfring_links *links)
+{
+	bool first = true;
+	uint64_t i;
+
+	put_char(line, '[');
+	for (i = 0; i < links->nr; i++) {
+		put_space(line, &first);
+		put_value(line, show, links->words[i * 2]);
+		put_char(line, ':');
+		put_value(line, show, links->words[i * 2 + 1]);
+	}
+	put_char(line, ']');
+}
+
+static void text_poke(struct line *line, enum show show, const struct perfring_poke *poke)
+{
+	(void)show;
+	put(line, "{old=");
+	put_bytes(line, poke->old_bytes, poke->old_len);
+	put(line, " new=");
+	put_bytes(line, poke->new_bytes, poke->new_len);
+	put_char(line, '}');
+}
+
+/* ---- samples ---- */
+
+/* The members that a row of fields.def fills. */
+#define OF_u64(of, a, b) &(of)->a
+#define OF_pair(of, a, b) &(of)->a, &(of)->b
+#define OF_weight OF_u64
+#define OF_read OF_u64
+#define OF_list OF_u64
+#define OF_raw OF_u64
+#define OF_branch OF_u64
+#define OF_regs OF_u64
+#define OF_stack OF_u64
+#define OF_aux OF_u64
+
+static void put_sample(struct line *line, const struct perfring_sample *sample)
+{
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
+	if (sample->present & PERFRING_SAMPLE_##NAME) { \
+		put(line, " " script "="); \
+		text_##kind(line, SHOW_##show, OF_##kind(sample, a, b)); \
+	}
+#include <perfring/fields.def>
+}
+
+static void put_trailer(struct line *line, const struct perfring_trailer *sample_id)
+{
+	bool first = true;
+
+	if (!sample_id->present)
+		return;
+	put(line, " trailer={");
+#define PUT_TRAILER_no(...)
+#define PUT_TRAILER_last PUT_TRAILER_yes
+#define PUT_TRAILER_yes(NAME, kind, a, b, show, script) \
+	if (sample_id->present & PERFRING_SAMPLE_##NAME) { \
+		put_key(line, &first, script); \
+		text_##kind(line, SHOW_##show, OF_##kind(sample_id, a, b)); \
+	}
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
+	PUT_TRAILER_##trailer(NAME, kind, a, b, show, script)
+#include <perfring/fields.def>
+	put_char(line, '}');
+}
+
+int64_t perfring_field_text(const struct perfring_sample *sample, uint64_t field, char *room, size_t size)
+{
+	struct line line = {room, size, 0};
+
+	if (!(sample->present & field))
+		return -EINVAL;
+	switch (field) {
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
+	case PERFRING_SAMPLE_##NAME: \
+		text_##kind(&line, SHOW_##show, OF_##kind(sample, a, b)); \
+		break;
+#include <perfring/fields.def>
+	default:
+		return -EINVAL;
+	}
+	return line_end(&line);
+}
+
+/* ---- records ---- */
+
+/* Bits of misc mean different things in different kinds (ABI.md 4.1, 14.23).  type 0: in every kind. */
+static const struct {
+	uint32_t type;
+	uint16_t bit;
+	const char *name;
+} misc_bits[] = {
+#define MISC(type, NAME) \
+	{ \
+		PERFRING_RECORD_##type, PERFRING_RECORD_MISC_##NAME, #NAME \
+	}
+	MISC(MMAP, PROC_MAP_PARSE_TIMEOUT),
+	MISC(MMAP, MMAP_DATA),
+	MISC(MMAP2, PROC_MAP_PARSE_TIMEOUT),
+	MISC(MMAP2, MMAP_DATA),
+	MISC(MMAP2, MMAP_BUILD_ID),
+	MISC(COMM, COMM_EXEC),
+	MISC(FORK, FORK_EXEC),
+	MISC(SWITCH, SWITCH_OUT),
+	MISC(SWITCH, SWITCH_OUT_PREEMPT),
+	MISC(SWITCH_CPU_WIDE, SWITCH_OUT),
+	MISC(SWITCH_CPU_WIDE, SWITCH_OUT_PREEMPT),
+	MISC(SAMPLE, EXACT_IP),
+	{0, PERFRING_RECORD_MISC_EXT_RESERVED, "EXT_RESERVED"},
+};
+
+static void put_misc(struct line *line, uint32_t type, uint16_t misc)
+{
+	uint16_t cpumode = misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	uint16_t left = misc & (uint16_t)~PERFRING_RECORD_MISC_CPUMODE_MASK;
+	bool first = true;
+	size_t i;
+
+	if (!misc)
+		return;
+	put(line, " misc=");
+	if (cpumode) {
+		put_value(line, SHOW_cpumode, cpumode);
+		first = false;
+	}
+	for (i = 0; i < sizeof(misc_bits) / sizeof(misc_bits[0]); i++) {
+		if ((misc_bits[i].type && misc_bits[i].type != type) || !(left & misc_bits[i].bit))
+			continue;
+		put_bit(line, &first, misc_bits[i].name);
+		left &= (uint16_t)~misc_bits[i].bit;
+	}
+	put_bits_left(line, first, left);
+}
+
+static void put_trailing(struct line *line, uint32_t size)
+{
+	if (!size)
+		return;
+	put(line, " trailing=");
+	put_dec(line, size);
+}
+
+static void put_fault(struct line *line, const struct perfring_fault *fault)
+{
+	put(line, " fault=\"");
+	put(line, fault->what);
+	put(line, "\" at=");
+	put_signed(line, fault->at);
+}
+
+static void put_record(struct line *line, const struct perfring_record *record)
+{
+	switch (record->type) {
+#define PERFRING_RECORD(NAME, type, noun) \
+	case PERFRING_RECORD_##NAME: { \
+		const struct perfring_record_##noun *is = &record->is.noun; \
+\
+		(void)is;
+#define PERFRING_MEMBER(kind, member, show) \
+	put(line, " " #member "="); \
+	text_##kind(line, SHOW_##show, &is->member);
+#define PERFRING_RECORD_END(NAME, type, noun) \
+	break; \
+	}
+#include <perfring/records.def>
+	default:
+		break;
+	}
+}
+
+int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record, char *room,
+			     size_t size)
+{
+	const perfring_header *header = record;
+	const char *name = perfring_record_name(header->type);
+	struct line line = {room, size, 0};
+	struct perfring_fault fault;
+	struct perfring_record decoded;
+	struct perfring_sample sample;
+
+	if (name) {
+		put(&line, name);
+	} else {
+		put(&line, "RECORD_");
+		put_dec(&line, header->type);
+	}
+	put_misc(&line, header->type, header->misc);
+	if (header->type == PERFRING_RECORD_SAMPLE && !format) {
+		put_trailing(&line, header->size < sizeof(*record) ? 0 : header->size - (uint32_t)sizeof(*record));
+	} else if (header->type == PERFRING_RECORD_SAMPLE) {
+		if (perfring_sample_decode_any(format, record, &sample, &fault)) {
+			put_fault(&line, &fault);
+		} else {
+			put_sample(&line, &sample);
+			put_trailing(&line, sample.trailing_size);
+		}
+	} else if (perfring_record_decode(format, record, &decoded, &fault)) {
+		put_fault(&line, &fault);
+	} else {
+		put_record(&line, &decoded);
+		put_trailing(&line, decoded.trailing_size);
+		put_trailer(&line, &decoded.trailer);
+	}
+	return line_end(&line);
+}
+
+int64_t perfring_attr_text(const struct perf_event_attr *attr, char *room, size_t size)
+{
+	struct perfring_attr_members members;
+	struct line line = {room, size, 0};
+	bool first = true;
+	int error = perfring_attr_read(&members, attr);
+
+	if (error)
+		return error;
+		/* The kind of event is shown always: type at 0, config at 8. */
+#define PERFRING_ATTR(member, offset, size, show) \
+	if (members.member || (offset) == 0 || (offset) == 8) { \
+		put_key(&line, &first, #member); \
+		put_value(&line, SHOW_##show, members.member); \
+	}
+#include <perfring/values.def>
+	return line_end(&line);
+}

@@ -1,0 +1,828 @@
+/* sample_test.c - every field of PERF_RECORD_SAMPLE, decoded from bytes packed by hand and from this kernel. */
+#include "test.h"
+
+#include <perfring/sample.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Bytes under construction: a record behind a header that finish() writes. */
+struct pack {
+	unsigned char bytes[65536];
+	size_t size;
+};
+
+static void start(struct pack *pack)
+{
+	memset(pack->bytes, 0, 8);
+	pack->size = 8;
+}
+
+static void bytes(struct pack *pack, const void *from, size_t size)
+{
+	memcpy(pack->bytes + pack->size, from, size);
+	pack->size += size;
+}
+
+static void word(struct pack *pack, uint64_t value)
+{
+	bytes(pack, &value, 8);
+}
+
+static void half(struct pack *pack, uint32_t value)
+{
+	bytes(pack, &value, 4);
+}
+
+static void fill(struct pack *pack, unsigned char value, size_t size)
+{
+	memset(pack->bytes + pack->size, value, size);
+	pack->size += size;
+}
+
+/* Writes the header into an exact allocation, `odd` bytes behind an aligned address: the end of the record is the end
+ * of the allocation, so the address sanitizer sees every read outside. */
+static const struct perf_event_header *finish(const struct pack *pack, size_t size, size_t odd)
+{
+	struct perf_event_header header = {9, 2, (uint16_t)size};
+	unsigned char *exact = malloc(size + odd);
+
+	cr_assert_not_null(exact);
+	memcpy(exact + odd, pack->bytes, size);
+	memcpy(exact + odd, &header, sizeof(header));
+	return (const void *)(exact + odd);
+}
+
+static void drop(const struct perf_event_header *record, size_t odd)
+{
+	free((unsigned char *)(uintptr_t)record - odd);
+}
+
+/* Decodes, and checks what must hold for any record of one fixed length: every shorter one is refused, at a place
+ * within it, and so is none of the odd addresses.  The record and *sample stay valid until drop(). */
+static const struct perf_event_header *decode(const struct perfring_format *format, const struct pack *pack,
+					      struct perfring_sample *sample)
+{
+	struct perfring_fault fault = {-1, NULL};
+	const struct perf_event_header *record;
+	size_t size, odd;
+
+	for (size = 8; size < pack->size; size++) {
+		record = finish(pack, size, size % 4);
+		fault.what = NULL;
+		cr_assert_eq(perfring_sample_decode_any(format, record, sample, &fault), -EBADMSG,
+			     "cut to %zu of %zu bytes", size, pack->size);
+		cr_assert_eq(perfring_sample_decode_any(format, record, sample, NULL), -EBADMSG);
+		cr_assert_not_null(fault.what);
+		cr_assert_geq(fault.at, 8);
+		cr_assert_leq(fault.at, (int64_t)size);
+		drop(record, size % 4);
+	}
+	for (odd = 1; odd < 8; odd++) {
+		record = finish(pack, pack->size, odd);
+		cr_assert_eq(perfring_sample_decode_any(format, record, sample, NULL), 0);
+		drop(record, odd);
+	}
+	record = finish(pack, pack->size, 0);
+	cr_assert_eq(perfring_sample_decode_any(format, record, sample, &fault), 0, "%s at %lld",
+		     fault.what ? fault.what : "?", (long long)fault.at);
+	cr_assert_eq(sample->present, format->sample_type);
+	cr_assert_eq(sample->trailing_size, 0);
+	cr_assert(sample->trailing == (const unsigned char *)record + pack->size);
+	cr_assert_eq(sample->misc, 2);
+	return record;
+}
+
+Test(sample, words_stand_in_wire_order, .timeout = 30)
+{
+	/* IP TID TIME ADDR ID CPU PERIOD STREAM_ID WEIGHT DATA_SRC IDENTIFIER TRANSACTION PHYS_ADDR CGROUP
+	 * DATA_PAGE_SIZE CODE_PAGE_SIZE */
+	struct perfring_format format = {.sample_type = 0x1 | 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 1 << 14 |
+							1 << 15 | 1 << 16 | 1 << 17 | 1 << 19 | 1 << 21 | 1 << 22 |
+							1 << 23};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+	int planned;
+
+	for (planned = 0; planned < 2; planned++) {
+		start(&pack);
+		word(&pack, 0x1601);
+		word(&pack, 0x0001);
+		half(&pack, 0x0101);
+		half(&pack, 0x0102);
+		word(&pack, 0x0201);
+		word(&pack, 0x0301);
+		word(&pack, 0x0601);
+		word(&pack, 0x0901);
+		half(&pack, 0x0701);
+		half(&pack, 0x0702);
+		word(&pack, 0x0801);
+		word(&pack, 0x1401);
+		word(&pack, 0x1501);
+		word(&pack, 0x1701);
+		word(&pack, 0x1901);
+		word(&pack, 0x2101);
+		word(&pack, 0x2201);
+		word(&pack, 0x2301);
+		record = decode(&format, &pack, &sample);
+		cr_assert_eq(sample.identifier, 0x1601);
+		cr_assert_eq(sample.ip, 1);
+		cr_assert_eq(sample.pid, 0x0101);
+		cr_assert_eq(sample.tid, 0x0102);
+		cr_assert_eq(sample.time, 0x0201);
+		cr_assert_eq(sample.addr, 0x0301);
+		cr_assert_eq(sample.id, 0x0601);
+		cr_assert_eq(sample.stream_id, 0x0901);
+		cr_assert_eq(sample.cpu, 0x0701);
+		cr_assert_eq(sample.cpu_reserved, 0x0702);
+		cr_assert_eq(sample.period, 0x0801);
+		cr_assert_eq(sample.weight, 0x1401);
+		cr_assert_eq(sample.data_src, 0x1501);
+		cr_assert_eq(sample.transaction, 0x1701);
+		cr_assert_eq(sample.phys_addr, 0x1901);
+		cr_assert_eq(sample.cgroup, 0x2101);
+		cr_assert_eq(sample.data_page_size, 0x2201);
+		cr_assert_eq(sample.code_page_size, 0x2301);
+		drop(record, 0);
+		perfring_format_plan(&format);
+	}
+}
+
+Test(sample, each_word_alone, .timeout = 30)
+{
+	static const unsigned bits[] = {0, 1, 2, 3, 6, 7, 8, 9, 14, 15, 16, 17, 19, 21, 22, 23, 24};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+	size_t i;
+
+	for (i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+		struct perfring_format format = {.sample_type = UINT64_C(1) << bits[i]};
+
+		start(&pack);
+		word(&pack, UINT64_C(0x1111222233334444));
+		record = decode(&format, &pack, &sample);
+		drop(record, 0);
+	}
+}
+
+Test(sample, weight_struct, .timeout = 30)
+{
+	struct perfring_format format = {.sample_type = 1 << 24 | 1 << 23};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+
+	start(&pack);
+	word(&pack, UINT64_C(0x0003000200000001));
+	word(&pack, 4096);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.weight_struct.var1, 1);
+	cr_assert_eq(sample.weight_struct.var2, 2);
+	cr_assert_eq(sample.weight_struct.var3, 3);
+	cr_assert_eq(sample.code_page_size, 4096);
+	drop(record, 0);
+}
+
+/* The block of ABI.md 2.2, written from its text. */
+static void read_block(struct pack *pack, uint64_t read_format, uint64_t nr)
+{
+	bool enabled = read_format & 1, running = read_format & 2, id = read_format & 4, group = read_format & 8,
+	     lost = read_format & 16;
+	uint64_t i;
+
+	if (group)
+		word(pack, nr);
+	else
+		word(pack, 100);
+	if (enabled)
+		word(pack, 7001);
+	if (running)
+		word(pack, 7002);
+	for (i = 0; i < (group ? nr : 1); i++) {
+		if (group)
+			word(pack, 100 + i);
+		if (id)
+			word(pack, 200 + i);
+		if (lost)
+			word(pack, 300 + i);
+	}
+}
+
+Test(sample, every_read_format, .timeout = 60)
+{
+	static struct pack pack;
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	uint64_t shape, nr, i;
+
+	for (shape = 0; shape < 32; shape++) {
+		for (nr = 0; nr < 4; nr++) {
+			struct perfring_format format = {.sample_type = 1 << 4 | 1 << 15, .read_format = shape};
+
+			if (!(shape & 8) && nr != 1)
+				continue;
+			perfring_format_plan(&format);
+			start(&pack);
+			read_block(&pack, shape, nr);
+			word(&pack, 0xabc);
+			record = decode(&format, &pack, &sample);
+			cr_assert_eq(sample.read.nr, nr);
+			cr_assert_eq(sample.read.enabled, shape & 1 ? 7001 : 0, "shape %llu",
+				     (unsigned long long)shape);
+			cr_assert_eq(sample.read.running, shape & 2 ? 7002 : 0);
+			for (i = 0; i < nr; i++) {
+				cr_assert_eq(perfring_read_value(&sample.read, i), 100 + i);
+				cr_assert_eq(perfring_read_id(&sample.read, i), shape & 4 ? 200 + i : 0);
+				cr_assert_eq(perfring_read_lost(&sample.read, i), shape & 16 ? 300 + i : 0);
+			}
+			cr_assert_eq(sample.data_src, 0xabc);
+			drop(record, 0);
+		}
+	}
+}
+
+Test(sample, callchain, .timeout = 30)
+{
+	struct perfring_format format = {.sample_type = 1 << 5 | 1 << 21};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+
+	start(&pack);
+	word(&pack, 4);
+	word(&pack, (uint64_t)-128);
+	word(&pack, UINT64_C(0xffffffff81000000));
+	word(&pack, (uint64_t)-512);
+	word(&pack, 0x401000);
+	word(&pack, 1);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.callchain.nr, 4);
+	cr_assert(perfring_list_is_marker(sample.callchain.words[0]));
+	cr_assert_not(perfring_list_is_marker(sample.callchain.words[1]));
+	cr_assert_eq(sample.callchain.words[1], UINT64_C(0xffffffff81000000));
+	cr_assert_eq(sample.callchain.words[3], 0x401000);
+	cr_assert_eq(sample.cgroup, 1);
+	drop(record, 0);
+	cr_assert(perfring_list_is_marker((uint64_t)-4095));
+	cr_assert_not(perfring_list_is_marker((uint64_t)-4096));
+
+	start(&pack);
+	word(&pack, 0);
+	word(&pack, 2);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.callchain.nr, 0);
+	cr_assert_eq(sample.cgroup, 2);
+	drop(record, 0);
+}
+
+/* Sizes as the kernel pads them (ABI.md 15), and odd ones of others: what follows is unaligned then. */
+Test(sample, raw_sizes, .timeout = 30)
+{
+	static const uint32_t sizes[] = {4, 12, 20, 0, 1, 2, 3, 5, 7, 100};
+	struct perfring_format format = {.sample_type = 1 << 10 | 1 << 5};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		start(&pack);
+		word(&pack, 1);
+		word(&pack, 0x77);
+		half(&pack, sizes[i]);
+		fill(&pack, 0x5a, sizes[i]);
+		record = decode(&format, &pack, &sample);
+		cr_assert_eq(sample.raw.size, sizes[i]);
+		cr_assert(sample.raw.data == (const unsigned char *)record + 28);
+		cr_assert_eq(sample.callchain.words[0], 0x77);
+		drop(record, 0);
+	}
+	format.sample_type = 1 << 10 | 1 << 15 | 1 << 18;
+	format.sample_regs_intr = 3;
+	start(&pack);
+	half(&pack, 3);
+	fill(&pack, 1, 3);
+	word(&pack, 0xda7a);
+	word(&pack, 2);
+	word(&pack, 11);
+	word(&pack, 12);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.data_src, 0xda7a);
+	cr_assert_eq(sample.regs_intr.nr, 2);
+	cr_assert_eq(sample.regs_intr.values[1], 12);
+	drop(record, 0);
+}
+
+enum {
+	HW_INDEX = 1 << 17,
+	COUNTERS = 1 << 19
+};
+
+static void branches(struct pack *pack, uint64_t nr, bool hw_idx, bool counters)
+{
+	uint64_t i;
+
+	word(pack, nr);
+	if (hw_idx)
+		word(pack, 5);
+	for (i = 0; i < nr; i++) {
+		word(pack, 0x1000 + i);
+		word(pack, 0x2000 + i);
+		word(pack, 2);
+	}
+	for (i = 0; counters && i < nr; i++)
+		word(pack, 0x3000 + i);
+}
+
+Test(sample, branch_stacks, .timeout = 60)
+{
+	static struct pack pack;
+	struct perfring_fault fault = {-1, NULL};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	unsigned asked, there;
+	uint64_t nr;
+
+	for (asked = 0; asked < 4; asked++) {
+		for (there = 0; there < 4; there++) {
+			for (nr = 0; nr < 4; nr++) {
+				struct perfring_format format = {
+					.sample_type = 1 | 1 << 11 | 1 << 14,
+					.branch_sample_type =
+						8u | (asked & 1 ? HW_INDEX : 0) | (asked & 2 ? COUNTERS : 0),
+				};
+
+				/* Never more than was asked; hw_idx goes only together with the branches. */
+				if ((there & ~asked) || (nr && (asked & 1) && !(there & 1)))
+					continue;
+				perfring_format_plan(&format);
+				start(&pack);
+				word(&pack, 0x10);
+				branches(&pack, nr, there & 1, there & 2);
+				word(&pack, 0x99);
+				record = finish(&pack, pack.size, 3);
+				cr_assert_eq(perfring_sample_decode(&format, record, &sample, &fault), 0, "%s",
+					     fault.what ? fault.what : "?");
+				cr_assert_eq(sample.trailing_size, 0, "asked %u there %u nr %llu", asked, there,
+					     (unsigned long long)nr);
+				cr_assert_eq(sample.branch_stack.nr, nr);
+				cr_assert_eq(sample.branch_stack.has_hw_idx, (there & 1) != 0);
+				cr_assert_eq(sample.branch_stack.hw_idx, there & 1 ? 5 : 0);
+				cr_assert_eq(sample.weight, 0x99);
+				if (nr)
+					cr_assert_eq(sample.branch_stack.entries[nr * 3 - 2], 0x2000 + nr - 1);
+				if (nr && (there & 2)) {
+					cr_assert_not_null(sample.branch_stack.counters);
+					cr_assert_eq(sample.branch_stack.counters[nr - 1], 0x3000 + nr - 1);
+				} else if (nr) {
+					cr_assert_null(sample.branch_stack.counters);
+				}
+				drop(record, 3);
+			}
+		}
+	}
+}
+
+/* A newer kernel's trailing bytes: no shape uses up the record, the whole one is taken. */
+Test(sample, branch_stack_with_bytes_behind, .timeout = 30)
+{
+	struct perfring_format format = {.sample_type = 1 << 11, .branch_sample_type = 8 | HW_INDEX | COUNTERS};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+
+	start(&pack);
+	branches(&pack, 2, true, true);
+	word(&pack, 1);
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_sample_decode_any(&format, record, &sample, NULL), 0);
+	cr_assert(sample.branch_stack.has_hw_idx);
+	cr_assert_not_null(sample.branch_stack.counters);
+	cr_assert_eq(sample.branch_stack.counters[1], 0x3001);
+	cr_assert_eq(sample.trailing_size, 8);
+	drop(record, 0);
+}
+
+/* Counters were asked for, and are not there; taken for counters, the registers would leave a word behind. */
+Test(sample, branch_stack_shape_that_uses_up_the_record, .timeout = 30)
+{
+	struct perfring_format format = {
+		.sample_type = 1 << 11 | 1 << 18, .branch_sample_type = 8 | COUNTERS, .sample_regs_intr = 3};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+
+	start(&pack);
+	branches(&pack, 1, false, false);
+	word(&pack, 2);
+	word(&pack, 0);
+	word(&pack, 7);
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_sample_decode_any(&format, record, &sample, NULL), 0);
+	cr_assert_null(sample.branch_stack.counters);
+	cr_assert_eq(sample.regs_intr.nr, 2);
+	cr_assert_eq(sample.regs_intr.values[1], 7);
+	cr_assert_eq(sample.trailing_size, 0);
+	drop(record, 0);
+}
+
+Test(sample, registers, .timeout = 30)
+{
+	struct perfring_format format = {.sample_type = 1 << 12 | 1 << 18,
+					 .sample_regs_user = UINT64_C(0x8000000000000103),
+					 .sample_regs_intr = 0x80};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+
+	start(&pack);
+	word(&pack, 2);
+	word(&pack, 10);
+	word(&pack, 11);
+	word(&pack, 18);
+	word(&pack, 73);
+	word(&pack, 1);
+	word(&pack, 17);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.regs_user.abi, 2);
+	cr_assert_eq(sample.regs_user.nr, 4);
+	cr_assert_eq(sample.regs_user.mask, UINT64_C(0x8000000000000103));
+	cr_assert_eq(sample.regs_user.values[2], 18);
+	cr_assert_eq(sample.regs_user.values[3], 73);
+	cr_assert_eq(sample.regs_intr.abi, 1);
+	cr_assert_eq(sample.regs_intr.values[0], 17);
+	drop(record, 0);
+
+	/* A kernel thread has no user registers: abi 0 and nothing else. */
+	start(&pack);
+	word(&pack, 0);
+	word(&pack, 2);
+	word(&pack, 17);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.regs_user.abi, 0);
+	cr_assert_eq(sample.regs_user.nr, 0);
+	cr_assert_eq(sample.regs_intr.nr, 1);
+	cr_assert_eq(sample.regs_intr.values[0], 17);
+	drop(record, 0);
+}
+
+Test(sample, stacks_and_aux, .timeout = 30)
+{
+	struct perfring_format format = {.sample_type = 1 << 13 | 1 << 20 | 1 << 15};
+	struct perfring_fault fault = {-1, NULL};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+
+	start(&pack);
+	word(&pack, 16);
+	fill(&pack, 0xaa, 16);
+	word(&pack, 8);
+	word(&pack, 0xd);
+	word(&pack, 24);
+	fill(&pack, 0xbb, 24);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.stack_user.size, 16);
+	cr_assert_eq(sample.stack_user.dyn_size, 8);
+	cr_assert(sample.stack_user.data == (const unsigned char *)record + 16);
+	cr_assert_eq(sample.data_src, 0xd);
+	cr_assert_eq(sample.aux.size, 24);
+	cr_assert_eq(*(const unsigned char *)sample.aux.data, 0xbb);
+	drop(record, 0);
+
+	/* size 0: no dyn_size follows (ABI.md 14.4). */
+	start(&pack);
+	word(&pack, 0);
+	word(&pack, 0xd);
+	word(&pack, 0);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.stack_user.size, 0);
+	cr_assert_eq(sample.stack_user.dyn_size, 0);
+	cr_assert_eq(sample.data_src, 0xd);
+	cr_assert_eq(sample.aux.size, 0);
+	drop(record, 0);
+
+	start(&pack);
+	word(&pack, 8);
+	fill(&pack, 0, 8);
+	word(&pack, 9);
+	word(&pack, 0xd);
+	word(&pack, 0);
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_sample_decode_any(&format, record, &sample, &fault), -EBADMSG, "dyn_size above size");
+	cr_assert_eq(fault.at, 8);
+	drop(record, 0);
+}
+
+/* Every bit but WEIGHT (beside WEIGHT_STRUCT). */
+static void pack_all(struct pack *pack)
+{
+	start(pack);
+	word(pack, 1601);
+	word(pack, 1);
+	half(pack, 101);
+	half(pack, 102);
+	word(pack, 201);
+	word(pack, 301);
+	word(pack, 601);
+	word(pack, 901);
+	half(pack, 701);
+	half(pack, 0);
+	word(pack, 801);
+	read_block(pack, 31, 2);
+	word(pack, 2);
+	word(pack, (uint64_t)-512);
+	word(pack, 0x400000);
+	half(pack, 12);
+	fill(pack, 3, 12);
+	branches(pack, 2, true, true);
+	word(pack, 2);
+	word(pack, 1201);
+	word(pack, 1202);
+	word(pack, 16);
+	fill(pack, 4, 16);
+	word(pack, 16);
+	word(pack, UINT64_C(0x0003000200000001));
+	word(pack, 1501);
+	word(pack, 1701);
+	word(pack, 1);
+	word(pack, 1801);
+	word(pack, 1901);
+	word(pack, 2101);
+	word(pack, 2201);
+	word(pack, 2301);
+	word(pack, 8);
+	fill(pack, 5, 8);
+}
+
+static const struct perfring_format all_bits = {
+	.sample_type = ((1 << 25) - 1) & ~(1 << 14),
+	.read_format = 31,
+	.branch_sample_type = 8 | HW_INDEX | COUNTERS,
+	.sample_regs_user = 5,
+	.sample_regs_intr = 1 << 8,
+};
+
+Test(sample, all_bits_together, .timeout = 30)
+{
+	struct perfring_format format = all_bits;
+	struct perfring_fault fault = {-1, NULL};
+	struct perfring_sample sample;
+	const struct perf_event_header *record;
+	static struct pack pack;
+	size_t size;
+
+	perfring_format_plan(&format);
+	pack_all(&pack);
+	record = decode(&format, &pack, &sample);
+	cr_assert_eq(sample.identifier, 1601);
+	cr_assert_eq(sample.period, 801);
+	cr_assert_eq(perfring_read_lost(&sample.read, 1), 301);
+	cr_assert_eq(sample.callchain.words[1], 0x400000);
+	cr_assert_eq(sample.raw.size, 12);
+	cr_assert_eq(sample.branch_stack.counters[1], 0x3001);
+	cr_assert_eq(sample.regs_user.values[1], 1202);
+	cr_assert_eq(sample.stack_user.dyn_size, 16);
+	cr_assert_eq(sample.weight_struct.var3, 3);
+	cr_assert_eq(sample.transaction, 1701);
+	cr_assert_eq(sample.regs_intr.values[0], 1801);
+	cr_assert_eq(sample.code_page_size, 2301);
+	cr_assert_eq(sample.aux.size, 8);
+	drop(record, 0);
+
+	/* Bytes behind the last field are handed over, not refused; bits that we do not know are not present. */
+	word(&pack, 0x1234);
+	format.sample_type |= UINT64_C(1) << 40;
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_sample_decode_any(&format, record, &sample, &fault), 0);
+	cr_assert_eq(sample.present, all_bits.sample_type);
+	cr_assert_eq(sample.trailing_size, 8);
+	cr_assert_eq(*(const perfring_word *)sample.trailing, 0x1234);
+	drop(record, 0);
+
+	/* Sizes that no record can have. */
+	for (size = 0; size < 8; size++) {
+		struct perf_event_header header = {9, 2, (uint16_t)size};
+		struct perfring_format none = {.sample_type = 0};
+
+		cr_assert_eq(perfring_sample_decode_any(&format, &header, &sample, &fault), -EBADMSG);
+		cr_assert_eq(perfring_sample_decode_any(&none, &header, &sample, &fault), -EBADMSG);
+		none.least = 1; /* a plan that is wrong */
+		cr_assert_eq(perfring_sample_decode_any(&none, &header, &sample, &fault), -EBADMSG);
+	}
+}
+
+/* Counts from the bytes, multiplied, must not come round to something small. */
+Test(sample, counts_that_overflow, .timeout = 30)
+{
+	static const uint64_t counts[] = {2,
+					  3,
+					  UINT64_C(1) << 28,
+					  UINT64_C(1) << 29,
+					  UINT64_C(1) << 32,
+					  (UINT64_C(1) << 32) + 1,
+					  UINT64_C(1) << 59,
+					  UINT64_C(1) << 60,
+					  UINT64_C(1) << 61,
+					  (UINT64_C(1) << 61) + 1,
+					  UINT64_C(0xaaaaaaaaaaaaaab), /* times 24 is 8 */
+					  UINT64_C(1) << 63,
+					  UINT64_MAX};
+	static const struct perfring_format formats[] = {
+		{.sample_type = 1 << 4, .read_format = 8},
+		{.sample_type = 1 << 4, .read_format = 8 | 4},
+		{.sample_type = 1 << 4, .read_format = 28},
+		{.sample_type = 1 << 5},
+		{.sample_type = 1 << 11},
+		{.sample_type = 1 << 11, .branch_sample_type = COUNTERS},
+		{.sample_type = 1 << 11, .branch_sample_type = HW_INDEX},
+		{.sample_type = 1 << 13},
+		{.sample_type = 1 << 20},
+	};
+	struct perfring_fault fault;
+	struct perfring_sample sample;
+	static struct pack pack;
+	size_t i, j;
+
+	for (i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		for (j = 0; j < sizeof(counts) / sizeof(counts[0]); j++) {
+			uint64_t bytes_there =
+				formats[i].sample_type == 1 << 13 || formats[i].sample_type == 1 << 20 ? 64 : 8;
+			const struct perf_event_header *record;
+
+			start(&pack);
+			word(&pack, counts[j] * (bytes_there == 64 ? 8 : 1));
+			word(&pack, 0);
+			record = finish(&pack, pack.size, 1);
+			if (bytes_there == 8 || counts[j] * 8 > 8) {
+				cr_assert_eq(perfring_sample_decode_any(&formats[i], record, &sample, &fault), -EBADMSG,
+					     "format %zu count %llx", i, (unsigned long long)counts[j]);
+				cr_assert_eq(fault.at, 8);
+			}
+			drop(record, 1);
+		}
+	}
+	/* RAW's is a u32. */
+	for (j = 0; j < 3; j++) {
+		static const uint32_t raw[] = {5, UINT32_MAX - 11, UINT32_MAX};
+		static const struct perfring_format format = {.sample_type = 1 << 10};
+		const struct perf_event_header *record;
+
+		start(&pack);
+		half(&pack, raw[j]);
+		half(&pack, 0);
+		record = finish(&pack, pack.size, 1);
+		cr_assert_eq(perfring_sample_decode_any(&format, record, &sample, &fault), -EBADMSG);
+		drop(record, 1);
+	}
+}
+
+static bool same_fault(const struct perfring_fault *a, const struct perfring_fault *b)
+{
+	return a->at == b->at && !strcmp(a->what, b->what);
+}
+
+/* The inline for constant formats and the compiled decoder, over every length: one answer. */
+#define SAME(constant, samples) \
+	do { \
+		size_t size; \
+		for (size = 8; size <= pack.size; size++) { \
+			const struct perf_event_header *record = finish(&pack, size, 0); \
+			struct perfring_fault one = {0, ""}, two = {0, ""}; \
+			int first, second; \
+\
+			memset(samples, 0x55, sizeof(samples)); \
+			first = perfring_sample_decode(&(constant), record, &(samples)[0], &one); \
+			second = perfring_sample_decode_any(&(constant), record, &(samples)[1], &two); \
+			cr_assert_eq(first, second); \
+			cr_assert(first == 0 || same_fault(&one, &two)); \
+			cr_assert(first != 0 || !memcmp(&(samples)[0], &(samples)[1], sizeof((samples)[0]))); \
+			drop(record, 0); \
+		} \
+	} while (0)
+
+Test(sample, constant_and_run_time_decoders_agree, .timeout = 30)
+{
+	static const struct perfring_format few = {.sample_type = 1 | 2 | 4 | 1 << 8};
+	static const struct perfring_format many = {.sample_type = ((1 << 25) - 1) & ~(1 << 14) & ~(1 << 11),
+						    .read_format = 31,
+						    .sample_regs_user = 5,
+						    .sample_regs_intr = 1 << 8};
+	static struct perfring_sample samples[2];
+	static struct pack pack;
+
+	start(&pack);
+	word(&pack, 1);
+	word(&pack, 2);
+	word(&pack, 3);
+	word(&pack, 4);
+	word(&pack, 5);
+	SAME(few, samples);
+	cr_assert_eq(samples[0].period, 4);
+	cr_assert_eq(samples[0].trailing_size, 8);
+	pack_all(&pack);
+	SAME(all_bits, samples);
+	/* The same bytes without the branches: the header, 9 words, 9 of read, 3 of callchain, 4 of raw, 10. */
+	memmove(pack.bytes + 8 + 8 * (9 + 9 + 3 + 2), pack.bytes + 8 + 8 * (9 + 9 + 3 + 2 + 10),
+		pack.size - (8 + 8 * (9 + 9 + 3 + 2 + 10)));
+	pack.size -= 80;
+	SAME(many, samples);
+	cr_assert_eq(samples[0].aux.size, 8);
+	cr_assert_eq(samples[0].trailing_size, 0);
+}
+
+/* Every sample bit that this kernel gives for a software event. */
+Test(sample, from_this_kernel, .timeout = 30)
+{
+	/* All 25 but BRANCH_STACK (11), WEIGHT (14, beside 24) and AUX (20). */
+	const uint64_t bits = ((1 << 25) - 1) & ~(1 << 11) & ~(1 << 14) & ~(1 << 20);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 64 * page;
+	static unsigned char joined[65536];
+	struct perf_event_mmap_page *control;
+	struct perfring_format format;
+	struct perfring_fault fault = {-1, NULL};
+	struct perfring_sample sample;
+	struct perf_event_attr attr;
+	uint64_t position, head, samples = 0;
+	volatile unsigned char *touched;
+	unsigned char *mapping;
+	size_t i;
+	long fd;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.size = 128;
+	attr.config = PERF_COUNT_SW_PAGE_FAULTS;
+	attr.sample_period = 1;
+	attr.sample_type = bits;
+	attr.read_format = 1 | 2 | 4 | 16;
+	attr.sample_regs_user = 0xff;
+	attr.sample_regs_intr = 0xff;
+	attr.sample_stack_user = 256;
+	attr.disabled = 1;
+	attr.sample_id_all = 1;
+	attr.exclude_hv = 1;
+	fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 8UL);
+	if (fd < 0)
+		cr_skip_test("SKIP-ENV: perf_event_open with all sample bits: %s: needs CAP_PERFMON, Linux 6.0",
+			     strerror(errno));
+	mapping = mmap(NULL, page + room, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	if (mapping == MAP_FAILED)
+		cr_skip_test("SKIP-ENV: mmap of 64 pages: %s: needs RLIMIT_MEMLOCK", strerror(errno));
+	touched = mmap(NULL, 100 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert(touched != MAP_FAILED);
+	madvise((void *)(uintptr_t)touched, 100 * page, MADV_NOHUGEPAGE);
+	control = (void *)mapping;
+	cr_assert_eq(ioctl((int)fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	for (i = 0; i < 100; i++)
+		touched[i * page] = 1;
+	cr_assert_eq(ioctl((int)fd, PERF_EVENT_IOC_DISABLE, 0), 0);
+
+	cr_assert_eq(perfring_format_from_attr(&format, &attr), 0);
+	cr_assert_eq(format.sample_type, bits);
+	head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
+	cr_assert_leq(head, room);
+	for (position = 0; position < head;) {
+		const struct perf_event_header *record = (const void *)(mapping + page + position % room);
+
+		cr_assert_geq(record->size, 8);
+		memcpy(joined, record, record->size);
+		position += record->size;
+		if (record->type != PERF_RECORD_SAMPLE)
+			continue;
+		cr_assert_eq(perfring_sample_decode(&format, (const void *)joined, &sample, &fault), 0, "%s at %lld",
+			     fault.what ? fault.what : "?", (long long)fault.at);
+		cr_assert_eq(sample.trailing_size, 0, "%u bytes behind the last field", sample.trailing_size);
+		cr_assert_eq(sample.present, bits);
+		cr_assert_eq(sample.pid, (uint32_t)getpid());
+		cr_assert_eq(sample.tid, (uint32_t)syscall(SYS_gettid));
+		cr_assert_lt(sample.cpu, (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
+		cr_assert_eq(sample.period, 1);
+		cr_assert_neq(sample.time, 0);
+		cr_assert_neq(sample.id, 0);
+		cr_assert_eq(sample.identifier, sample.id);
+		cr_assert_eq(perfring_read_id(&sample.read, 0), sample.id);
+		cr_assert_eq(perfring_format_id_of(&format, (const void *)joined), sample.id);
+		cr_assert_eq(perfring_format_time_of(&format, (const void *)joined), sample.time);
+		cr_assert_geq(perfring_read_value(&sample.read, 0), samples + 1);
+		cr_assert_gt(sample.callchain.nr, 0);
+		cr_assert(perfring_list_is_marker(sample.callchain.words[0]));
+		cr_assert_eq(sample.regs_user.abi, 2);
+		cr_assert_eq(sample.regs_user.nr, 8);
+		cr_assert_leq(sample.stack_user.dyn_size, 256);
+		cr_assert_eq(sample.stack_user.size, 256);
+		cr_assert_eq(sample.raw.size, 4);
+		cr_assert_eq(sample.data_src, UINT64_C(0x1e05080021), "every part NA (ABI.md 15)");
+		if (sample.addr >= (uintptr_t)touched && sample.addr < (uintptr_t)touched + 100 * page)
+			samples++;
+	}
+	/* One fault for each page that was touched; others may have come in between. */
+	cr_assert_eq(samples, 100);
+	munmap(mapping, page + room);
+	munmap((void *)(uintptr_t)touched, 100 * page);
+	close((int)fd);
+}

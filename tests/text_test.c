@@ -1,0 +1,441 @@
+/* text_test.c - records, fields and attrs as lines of text, and never a byte beyond the room. */
+#include "test.h"
+
+#include <perfring/text.h>
+#include <stdlib.h>
+
+struct pack {
+	unsigned char bytes[65536];
+	size_t size;
+};
+
+static void bytes(struct pack *pack, const void *from, size_t size)
+{
+	memcpy(pack->bytes + pack->size, from, size);
+	pack->size += size;
+}
+
+static void word(struct pack *pack, uint64_t value)
+{
+	bytes(pack, &value, 8);
+}
+
+static void half(struct pack *pack, uint32_t value)
+{
+	bytes(pack, &value, 4);
+}
+
+static void start(struct pack *pack, uint32_t type, uint16_t misc)
+{
+	struct perf_event_header header = {type, misc, 0};
+
+	pack->size = 0;
+	bytes(pack, &header, sizeof(header));
+}
+
+static const struct perf_event_header *finish(struct pack *pack)
+{
+	uint16_t size = (uint16_t)pack->size;
+
+	memcpy(pack->bytes + 6, &size, 2);
+	return (const void *)pack->bytes;
+}
+
+/* The line, and the same cut to every shorter room: allocated exactly, always ended, the length always the whole. */
+static void assert_line(const struct perfring_format *format, struct pack *pack, const char *expected)
+{
+	const struct perf_event_header *record = finish(pack);
+	int64_t whole = (int64_t)strlen(expected);
+	size_t size;
+
+	for (size = 0; size <= (size_t)whole + 2; size++) {
+		char *room = malloc(size ? size : 1);
+		size_t kept = size > (size_t)whole ? (size_t)whole : size ? size - 1 : 0;
+		int64_t length;
+
+		cr_assert_not_null(room);
+		room[0] = '#';
+		length = perfring_record_text(format, record, size ? room : NULL, size);
+		if (size > (size_t)whole)
+			cr_assert_str_eq(room, expected);
+		cr_assert_eq(length, whole);
+		if (size) {
+			cr_assert_eq(room[kept], 0);
+			cr_assert_eq(memcmp(room, expected, kept), 0);
+		} else {
+			cr_assert_eq(room[0], '#');
+		}
+		free(room);
+	}
+}
+
+static struct pack pack;
+
+static const struct perfring_format with_trailer = {.sample_type = 2 | 4 | 1 << 7, .flags = UINT64_C(1) << 18};
+
+static void tail(struct pack *to, uint32_t pid, uint32_t tid, uint64_t time, uint32_t cpu)
+{
+	half(to, pid);
+	half(to, tid);
+	word(to, time);
+	half(to, cpu);
+	half(to, 0);
+}
+
+Test(text, records, .timeout = 60)
+{
+	start(&pack, 3, 1 << 13);
+	half(&pack, 12);
+	half(&pack, 13);
+	bytes(&pack, "sh\0\0\0\0\0", 8);
+	tail(&pack, 12, 13, 1234567890123, 1);
+	assert_line(&with_trailer, &pack,
+		    "COMM misc=COMM_EXEC pid=12 tid=13 comm=sh trailer={tid=12/13 time=1234567890123 cpu=1}");
+
+	/* Synthesised: nobody, nowhere. */
+	start(&pack, 1, 2 | 1 << 13 | 1 << 12);
+	half(&pack, UINT32_MAX);
+	half(&pack, 0);
+	word(&pack, 0x400000);
+	word(&pack, 0x1000);
+	word(&pack, 0);
+	bytes(&pack, "/a b\\\n\xff", 8);
+	tail(&pack, 0, 0, 0, UINT32_MAX);
+	assert_line(&with_trailer, &pack,
+		    "MMAP misc=USER|PROC_MAP_PARSE_TIMEOUT|MMAP_DATA pid=-1 tid=0 addr=0x400000 len=0x1000 pgoff=0 "
+		    "filename=/a b\\x5c\\x0a\\xff trailer={tid=0/0 time=0 cpu=-1}");
+
+	start(&pack, 14, 0x6000);
+	assert_line(NULL, &pack, "SWITCH misc=SWITCH_OUT|SWITCH_OUT_PREEMPT");
+	start(&pack, 2, 0x6001);
+	word(&pack, 5);
+	word(&pack, 6);
+	word(&pack, 7);
+	assert_line(NULL, &pack, "LOST misc=KERNEL|0x6000 id=5 lost=6 trailing=8");
+	start(&pack, 51, 0);
+	word(&pack, 5);
+	assert_line(NULL, &pack, "RECORD_51 trailing=8");
+	start(&pack, 81, 0);
+	word(&pack, 5);
+	assert_line(NULL, &pack, "COMPRESSED payload={size=8}");
+	start(&pack, 67, 0x8002);
+	assert_line(NULL, &pack, "HEADER_BUILD_ID misc=USER|EXT_RESERVED payload={size=0}");
+	start(&pack, 11, 0);
+	word(&pack, 0x1000);
+	word(&pack, 0x20);
+	word(&pack, 1 | 4);
+	assert_line(NULL, &pack, "AUX aux_offset=0x1000 aux_size=0x20 flags=TRUNCATED|PARTIAL");
+	start(&pack, 17, 0);
+	word(&pack, UINT64_C(0xffffffffc0001000));
+	half(&pack, 128);
+	half(&pack, 1 | 1 << 16);
+	bytes(&pack, "bpf_x\0\0", 8);
+	assert_line(NULL, &pack, "KSYMBOL addr=0xffffffffc0001000 len=0x80 ksym_type=BPF flags=UNREGISTER name=bpf_x");
+	start(&pack, 18, 0);
+	half(&pack, 1);
+	half(&pack, 44);
+	word(&pack, UINT64_C(0x0807060504030201));
+	assert_line(NULL, &pack, "BPF_EVENT type=PROG_LOAD flags=0 id=44 tag=0102030405060708");
+	start(&pack, 20, 1);
+	word(&pack, 0x10);
+	half(&pack, 2 | 1 << 16);
+	bytes(&pack, "\x0f\x1f\xe8", 4);
+	assert_line(NULL, &pack, "TEXT_POKE misc=KERNEL addr=0x10 poke={old=0f1f new=e8}");
+	start(&pack, 16, 0);
+	half(&pack, 1);
+	half(&pack, 2);
+	word(&pack, 2);
+	word(&pack, 4);
+	word(&pack, 4026531840);
+	word(&pack, 5);
+	word(&pack, 6);
+	assert_line(NULL, &pack, "NAMESPACES pid=1 tid=2 links=[4:4026531840 5:6]");
+	start(&pack, 22, 2);
+	word(&pack, 0x77);
+	word(&pack, 3);
+	word(&pack, (uint64_t)-512);
+	word(&pack, 0x401000);
+	word(&pack, (uint64_t)-3);
+	assert_line(NULL, &pack, "CALLCHAIN_DEFERRED misc=USER cookie=0x77 ips=[USER 0x401000 -3]");
+}
+
+Test(text, mmap2, .timeout = 30)
+{
+	start(&pack, 10, 2);
+	half(&pack, 1);
+	half(&pack, 1);
+	word(&pack, 0x7f0000001000);
+	word(&pack, 0x2000);
+	word(&pack, 0x3000);
+	half(&pack, 8);
+	half(&pack, 1);
+	word(&pack, 42);
+	word(&pack, 0);
+	half(&pack, 5);
+	half(&pack, 2);
+	bytes(&pack, "/bin/true\0\0\0\0\0\0", 16);
+	assert_line(NULL, &pack,
+		    "MMAP2 misc=USER pid=1 tid=1 addr=0x7f0000001000 len=0x2000 pgoff=0x3000 "
+		    "file={maj=8 min=1 ino=42 ino_generation=0} prot=0x5 flags=0x2 filename=/bin/true");
+	start(&pack, 10, 0x4002);
+	half(&pack, 1);
+	half(&pack, 1);
+	word(&pack, 0x1000);
+	word(&pack, 0x2000);
+	word(&pack, 0);
+	half(&pack, 4);
+	half(&pack, 0xefbeadde);
+	word(&pack, 0);
+	word(&pack, 0);
+	half(&pack, 0);
+	half(&pack, 0);
+	bytes(&pack, "x\0\0\0\0\0\0", 8);
+	assert_line(NULL, &pack,
+		    "MMAP2 misc=USER|MMAP_BUILD_ID pid=1 tid=1 addr=0x1000 len=0x2000 pgoff=0 "
+		    "file={build_id=deadbeef} prot=0 flags=0 filename=x");
+}
+
+Test(text, samples, .timeout = 60)
+{
+	static const struct perfring_format plain = {.sample_type = 1 | 2 | 4 | 1 << 7 | 1 << 8 | 1 << 16};
+	static const struct perfring_format read = {.sample_type = 1 << 4, .read_format = 31};
+	static const struct perfring_format lone = {.sample_type = 1 << 4, .read_format = 2};
+	static const struct perfring_format chain = {.sample_type = 1 << 5 | 1 << 10};
+	static const struct perfring_format branches = {.sample_type = 1 << 11,
+							.branch_sample_type = 8 | 1 << 17 | 1 << 19};
+	static const struct perfring_format state = {.sample_type = 1 << 12 | 1 << 13 | 1 << 24 | 1 << 20,
+						     .sample_regs_user = 0x101};
+	static const struct perfring_format words = {.sample_type = 1 << 15 | 1 << 17 | 1 << 21};
+
+	start(&pack, 9, 2 | 1 << 14);
+	word(&pack, 6);
+	word(&pack, 0x401000);
+	half(&pack, 100);
+	half(&pack, 101);
+	word(&pack, 5000000000);
+	half(&pack, 3);
+	half(&pack, 0);
+	word(&pack, 1);
+	assert_line(&plain, &pack,
+		    "SAMPLE misc=USER|EXACT_IP identifier=6 ip=0x401000 tid=100/101 time=5000000000 cpu=3 period=1");
+	assert_line(NULL, &pack, "SAMPLE misc=USER|EXACT_IP trailing=48");
+	pack.size = 24;
+	assert_line(&plain, &pack, "SAMPLE misc=USER|EXACT_IP fault=\"sample shorter than its fields\" at=24");
+
+	start(&pack, 9, 1);
+	word(&pack, 2);
+	word(&pack, 10);
+	word(&pack, 11);
+	word(&pack, 12);
+	word(&pack, 13);
+	word(&pack, 0);
+	word(&pack, 14);
+	word(&pack, 15);
+	word(&pack, 1);
+	assert_line(&read, &pack,
+		    "SAMPLE misc=KERNEL read=[enabled=10 running=11 {value=12 id=13 lost=0} {value=14 id=15 lost=1}]");
+	start(&pack, 9, 0);
+	word(&pack, 12);
+	word(&pack, 11);
+	assert_line(&lone, &pack, "SAMPLE read=[running=11 {value=12}]");
+
+	start(&pack, 9, 0);
+	word(&pack, 5);
+	word(&pack, (uint64_t)-128);
+	word(&pack, UINT64_C(0xffffffff81000010));
+	word(&pack, (uint64_t)-640);
+	word(&pack, 9);
+	word(&pack, (uint64_t)-77);
+	half(&pack, 4);
+	half(&pack, 0);
+	assert_line(&chain, &pack, "SAMPLE callchain=[KERNEL 0xffffffff81000010 USER_DEFERRED 0x9 -77] raw={size=4}");
+
+	start(&pack, 9, 0);
+	word(&pack, 2);
+	word(&pack, UINT64_MAX);
+	word(&pack, 0x10);
+	word(&pack, 0x20);
+	word(&pack, 2 | 5 << 4 | 1 << 20);
+	word(&pack, 0x30);
+	word(&pack, 0);
+	word(&pack, 0);
+	word(&pack, 0x7);
+	word(&pack, 0);
+	assert_line(&branches, &pack,
+		    "SAMPLE brstack=[hw_idx=-1 0x10->0x20{PREDICTED cycles=5 type=COND counters=0x7} "
+		    "0x30->0{counters=0}]");
+
+	start(&pack, 9, 0);
+	word(&pack, 2);
+	word(&pack, 0xa);
+	word(&pack, 0xb);
+	word(&pack, 8);
+	word(&pack, 0);
+	word(&pack, 8);
+	word(&pack, UINT64_C(0x0003000200000001));
+	word(&pack, 0);
+	assert_line(&state, &pack,
+		    "SAMPLE uregs={abi=64 0=0xa 8=0xb} ustack={size=8 dyn_size=8} "
+		    "weight_struct={var1=1 var2=2 var3=3} aux={size=0}");
+
+	start(&pack, 9, 0);
+	word(&pack, UINT64_C(0x1e05080021));
+	word(&pack, 2 | 1 << 5 | UINT64_C(7) << 32);
+	word(&pack, 1);
+	assert_line(&words, &pack,
+		    "SAMPLE data_src=0x1e05080021{op=NA lvl=NA snoop=NA lock=NA tlb=NA lvlnum=NA} "
+		    "transaction=TRANSACTION|CONFLICT|0x700000000 cgroup=1");
+}
+
+Test(text, fields, .timeout = 30)
+{
+	static const struct perfring_format format = {.sample_type = 1 | 2 | 1 << 7};
+	struct perfring_sample sample;
+	char room[16];
+
+	start(&pack, 9, 0);
+	word(&pack, 0xabc);
+	half(&pack, 5);
+	half(&pack, 6);
+	half(&pack, 1);
+	half(&pack, 0);
+	cr_assert_eq(perfring_sample_decode_any(&format, finish(&pack), &sample, NULL), 0);
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_IP, room, sizeof(room)), 5);
+	cr_assert_str_eq(room, "0xabc");
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_TID, room, sizeof(room)), 3);
+	cr_assert_str_eq(room, "5/6");
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_CPU, room, sizeof(room)), 1);
+	cr_assert_str_eq(room, "1");
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_IP, room, 3), 5);
+	cr_assert_str_eq(room, "0x");
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_IP, NULL, 0), 5);
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_TIME, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_field_text(&sample, 3, room, sizeof(room)), -EINVAL, "two fields are not one");
+	cr_assert_eq(perfring_field_text(&sample, 0, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_field_text(&sample, UINT64_C(1) << 63, room, sizeof(room)), -EINVAL);
+}
+
+Test(text, attrs, .timeout = 30)
+{
+	static union {
+		struct perf_event_attr attr;
+		unsigned char bytes[144];
+		uint64_t words[18];
+	} is;
+	char room[512];
+	int64_t length;
+	size_t size;
+
+	is.attr.size = 64;
+	cr_assert_eq(perfring_attr_text(&is.attr, room, sizeof(room)), 30);
+	cr_assert_str_eq(room, "type=HARDWARE size=64 config=0");
+	is.attr.type = 1;
+	is.attr.size = 144;
+	is.attr.config = 2;
+	is.attr.sample_period = 1000;
+	is.attr.sample_type = 1 | 2 | 1 << 16 | UINT64_C(1) << 40;
+	is.attr.read_format = 4 | 16;
+	is.attr.disabled = 1;
+	is.attr.inherit = 1;
+	is.attr.precise_ip = 2;
+	is.attr.wakeup_events = 1;
+	is.attr.branch_sample_type = 1 | 8;
+	is.words[17] = 0x44;
+	length = perfring_attr_text(&is.attr, room, sizeof(room));
+	cr_assert_str_eq(room, "type=SOFTWARE size=144 config=0x2 sample_period=1000 "
+			       "sample_type=IDENTIFIER|IP|TID|0x10000000000 read_format=ID|LOST "
+			       "flags=disabled|inherit|precise_ip=2 wakeup_events=1 branch_sample_type=USER|ANY "
+			       "config4=0x44");
+	cr_assert_eq(length, (int64_t)strlen(room));
+	for (size = 0; size <= (size_t)length + 1; size++) {
+		char *exact = malloc(size ? size : 1);
+
+		cr_assert_not_null(exact);
+		cr_assert_eq(perfring_attr_text(&is.attr, exact, size), length);
+		if (size) {
+			cr_assert_eq(strlen(exact), size - 1);
+			cr_assert_eq(memcmp(exact, room, size - 1), 0);
+		}
+		free(exact);
+	}
+	is.attr.type = 77;
+	is.attr.size = 64;
+	perfring_attr_text(&is.attr, room, sizeof(room));
+	cr_assert_eq(strncmp(room, "type=77 size=64 ", 16), 0);
+	is.attr.size = 63;
+	cr_assert_eq(perfring_attr_text(&is.attr, room, sizeof(room)), -EINVAL);
+}
+
+static uint64_t state = UINT64_C(0x853c49e6748fea9b);
+
+/* xorshift64*, by Vigna: a fixed seed, so a failure comes again. */
+static uint64_t next(void)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return state * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+/* Any bytes with any format: an answer, nothing outside, one printable line, and what decodes also encodes. */
+Test(text, any_bytes, .timeout = 120)
+{
+	static char room[4096];
+	static unsigned char again[65536];
+	unsigned long i, decoded_ones = 0, samples = 0;
+
+	for (i = 0; i < 200000; i++) {
+		struct perfring_format format = {0};
+		size_t size = 8 + next() % 240, odd = next() % 8, at;
+		struct perf_event_header header = {(uint32_t)(next() % 90), (uint16_t)next(), (uint16_t)size};
+		unsigned char *exact = malloc(size + odd);
+		const struct perf_event_header *record = (const void *)(exact + odd);
+		struct perfring_record decoded;
+		struct perfring_sample sample;
+		struct perfring_fault fault;
+		int64_t length;
+
+		cr_assert_not_null(exact);
+		/* Mostly small numbers, so that counts are often right. */
+		for (at = 0; at < size; at++)
+			exact[odd + at] = (unsigned char)(next() % 4 ? 0 : next() % 3 ? next() % 4 : next());
+		if (next() % 3 == 0)
+			header.type = 9;
+		if (next() % 50 == 0)
+			header.size = (uint16_t)(next() % 8);
+		memcpy(exact + odd, &header, sizeof(header));
+		format.sample_type = next() & next() & next();
+		format.read_format = next() & 31;
+		format.branch_sample_type = next() & ((1 << 20) - 1);
+		format.sample_regs_user = next() & next() & next();
+		format.sample_regs_intr = next() & next() & next();
+		format.flags = next();
+		if (next() & 1)
+			perfring_format_plan(&format);
+		length = perfring_record_text(next() % 8 ? &format : NULL, record, room, sizeof(room));
+		cr_assert_gt(length, 0);
+		for (at = 0; at < (size_t)length && at < sizeof(room) - 1; at++)
+			cr_assert(room[at] >= ' ' && room[at] <= '~');
+		cr_assert_eq(room[at], 0);
+		if (header.type == 9) {
+			int first = perfring_sample_decode(&format, record, &sample, &fault);
+
+			samples += first == 0;
+			cr_assert(first == 0 || first == -EBADMSG);
+			if (first)
+				cr_assert(fault.at >= 0 && fault.at <= header.size && fault.what);
+			perfring_format_time_of(&format, record);
+			perfring_format_id_of(&format, record);
+		} else if (!perfring_record_decode(&format, record, &decoded, &fault)) {
+			length = perfring_record_encode(&format, &decoded, again, sizeof(again));
+			cr_assert_gt(length, 0);
+			cr_assert_eq(length % 8, 0);
+			decoded_ones++;
+		} else {
+			cr_assert(fault.at >= 0 && fault.at <= header.size && fault.what);
+		}
+		free(exact);
+	}
+	cr_assert_gt(decoded_ones, 20000, "%lu", decoded_ones);
+	cr_assert_gt(samples, 2000, "%lu", samples);
+}
