@@ -1,0 +1,91 @@
+/* command.c - a command that is observed from its first instruction. */
+#include <perfring/session.h>
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The child: only what a child of a threaded process may call. */
+static void __attribute__((noreturn)) wait_and_exec(int fd, char *const argv[])
+{
+	char go;
+	ssize_t got;
+	int error;
+
+	do
+		got = recv(fd, &go, 1, 0);
+	while (got < 0 && errno == EINTR);
+	/* End of file: the parent is gone or has given up, and there is nothing to run. */
+	if (got != 1)
+		_exit(127);
+	execvp(argv[0], argv);
+	error = errno;
+	(void)!send(fd, &error, sizeof(error), MSG_NOSIGNAL);
+	_exit(127);
+}
+
+int perfring_command_open(struct perfring_command *command, char *const argv[])
+{
+	int pair[2], error;
+	pid_t pid;
+
+	command->pid = 0;
+	command->fd = -1;
+	if (!argv || !argv[0])
+		return -EINVAL;
+	/* A socket, not a pipe: a child that died makes it an error to write, not a SIGPIPE in the caller's process. */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		close(pair[0]);
+		wait_and_exec(pair[1], argv);
+	}
+	error = errno;
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return -error;
+	}
+	command->pid = pid;
+	command->fd = pair[0];
+	return 0;
+}
+
+int perfring_command_release(struct perfring_command *command)
+{
+	char go = 1;
+	ssize_t got;
+	int error = 0;
+
+	if (command->fd < 0)
+		return -EINVAL;
+	do
+		got = send(command->fd, &go, 1, MSG_NOSIGNAL);
+	while (got < 0 && errno == EINTR);
+	if (got < 0) {
+		error = errno == EPIPE ? ESRCH : errno;
+	} else {
+		/* exec closes the child's end: end of file is success. */
+		do
+			got = recv(command->fd, &error, sizeof(error), MSG_WAITALL);
+		while (got < 0 && errno == EINTR);
+		if (got < 0)
+			error = errno;
+	}
+	close(command->fd);
+	command->fd = -1;
+	return -error;
+}
+
+void perfring_command_close(struct perfring_command *command)
+{
+	if (command->fd < 0)
+		return;
+	close(command->fd);
+	command->fd = -1;
+	kill(command->pid, SIGKILL);
+	while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}

@@ -1,0 +1,395 @@
+/* order.c - many rings as one stream: the merge in time order, spans, and what passes by counted.
+ *
+ * A round: every ring's writer position is sampled once (look).  `old_end` of a ring is where the round before ended.
+ *
+ *     ring 0   ... handed out | window: next 64, sorted | seen, not taken yet | not seen
+ *                             ^ returned                ^ reader.position     ^ reader.observed
+ *                                          ^ old_end
+ *
+ * A record before old_end can be handed out when it is the oldest of all windows: whatever a later look will find in
+ * any ring was published after that ring was looked at in this round, so after everything before old_end of every ring
+ * had been seen, and its time stamp was taken only just before it was published.  Records behind old_end take part in
+ * the merge, and are handed out as long as an old one comes after them.  It is perf's FINISHED_ROUND rule, applied
+ * while reading.
+ *
+ * One thread: the only concurrency is with the kernel, and goes through the reader.
+ */
+#include <perfring/session.h>
+
+#include <stdlib.h>
+
+#include "session.h"
+
+/* ---- the heap of rings, by the key of their first record; ties by ring number ---- */
+
+static const struct perfring_waiting *first_of(const struct perfring_session *session, uint32_t ring)
+{
+	return &session->rings[ring]->window[session->rings[ring]->first];
+}
+
+static bool comes_before(const struct perfring_session *session, uint32_t a, uint32_t b)
+{
+	uint64_t one = first_of(session, a)->key, other = first_of(session, b)->key;
+
+	return one < other || (one == other && a < b);
+}
+
+static void heap_swap(struct perfring_session *session, uint32_t i, uint32_t j)
+{
+	uint32_t ring = session->heap[i];
+
+	session->heap[i] = session->heap[j];
+	session->heap[j] = ring;
+}
+
+static void heap_down(struct perfring_session *session, uint32_t i)
+{
+	for (;;) {
+		uint32_t least = i;
+
+		for (uint32_t child = 2 * i + 1; child <= 2 * i + 2; child++)
+			if (child < session->heap_count &&
+			    comes_before(session, session->heap[child], session->heap[least]))
+				least = child;
+		if (least == i)
+			return;
+		heap_swap(session, i, least);
+		i = least;
+	}
+}
+
+/* ---- what passes by ---- */
+
+static uint64_t word_at(const struct perfring_session_ring *ring, uint64_t position)
+{
+	uint64_t word;
+
+	/* Positions are multiples of 8, so a word never wraps. */
+	memcpy(&word, ring->reader.data + (position & ring->reader.mask), sizeof(word));
+	return word;
+}
+
+static void count(struct perfring_session_ring *ring, const struct perf_event_header *header, uint64_t position,
+		  uint64_t sample_time)
+{
+	struct perfring_totals *totals = &ring->totals;
+
+	totals->records++;
+	totals->bytes += header->size;
+	switch (header->type) {
+	case PERF_RECORD_SAMPLE:
+		totals->samples++;
+		if (!sample_time)
+			break;
+		if (!totals->first_time || sample_time < totals->first_time)
+			totals->first_time = sample_time;
+		if (sample_time > totals->last_time)
+			totals->last_time = sample_time;
+		break;
+	case PERF_RECORD_LOST:
+		/* u64 id, u64 lost */
+		if (header->size >= 24)
+			totals->lost += word_at(ring, position + 16);
+		break;
+	case PERF_RECORD_LOST_SAMPLES:
+		if (header->size >= 16)
+			totals->lost_samples += word_at(ring, position + 8);
+		break;
+	case PERF_RECORD_THROTTLE:
+		totals->throttles++;
+		break;
+	case PERF_RECORD_UNTHROTTLE:
+		totals->unthrottles++;
+		break;
+	default:
+		break;
+	}
+}
+
+static void found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
+{
+	if (ring->state != PERFRING_RING_SOUND)
+		return;
+	ring->state = PERFRING_RING_FOUND_CORRUPT;
+	ring->totals.corrupt++;
+	session->corrupt_rings++;
+}
+
+/* Tells of one ring found corrupt: -EBADMSG.  0 when there is none left to tell of. */
+static int tell_corrupt(struct perfring_session *session)
+{
+	for (uint32_t i = 0; session->corrupt_rings && i < session->ring_count; i++) {
+		struct perfring_session_ring *ring = session->rings[i];
+
+		if (ring->state != PERFRING_RING_FOUND_CORRUPT)
+			continue;
+		ring->state = PERFRING_RING_TOLD_CORRUPT;
+		session->corrupt_rings--;
+		session->fault = ring->reader.fault;
+		session->fault_ring = i;
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+/* ---- the windows ---- */
+
+static bool is_old(const struct perfring_session_ring *ring, uint64_t position)
+{
+	return (int64_t)(position - ring->old_end) < 0;
+}
+
+static bool has_old(const struct perfring_session_ring *ring)
+{
+	return ring->old || (ring->state == PERFRING_RING_SOUND && is_old(ring, ring->reader.position));
+}
+
+static void insert(struct perfring_session_ring *ring, const struct perfring_waiting *waiting)
+{
+	uint32_t at = ring->end;
+
+	if (ring->end == 2 * PERFRING_WINDOW) {
+		ring->end -= ring->first;
+		memmove(ring->window, ring->window + ring->first, ring->end * sizeof(*ring->window));
+		ring->first = 0;
+		at = ring->end;
+	}
+	/* Almost always the youngest so far. */
+	for (; at > ring->first && ring->window[at - 1].key > waiting->key; at--)
+		ring->window[at] = ring->window[at - 1];
+	ring->window[at] = *waiting;
+	ring->end++;
+	ring->old += is_old(ring, waiting->position);
+}
+
+static void refill(struct perfring_session *session, struct perfring_session_ring *ring)
+{
+	while (ring->state == PERFRING_RING_SOUND && ring->end - ring->first < PERFRING_WINDOW) {
+		struct perfring_waiting waiting;
+		int one;
+
+		waiting.position = ring->reader.position;
+		one = perfring_reader_next(&ring->reader, &waiting.record);
+		if (one < 0)
+			found_corrupt(session, ring);
+		if (one <= 0)
+			return;
+		waiting.time = 0;
+		if (perfring_format_set_of(session->formats, waiting.record, &waiting.format, NULL)) {
+			waiting.format = NULL;
+			ring->totals.strangers++;
+		}
+		if (waiting.format)
+			waiting.time = perfring_format_time_of(waiting.format, waiting.record);
+		if (waiting.time > ring->youngest)
+			ring->youngest = waiting.time;
+		waiting.key = waiting.time ? waiting.time : ring->youngest;
+		count(ring, waiting.record, waiting.position, waiting.time);
+		insert(ring, &waiting);
+	}
+}
+
+bool perfring_session_holds(const struct perfring_session *session)
+{
+	for (uint32_t i = 0; i < session->ring_count; i++)
+		if (session->rings[i]->first != session->rings[i]->end ||
+		    session->rings[i]->reader.position != session->rings[i]->reader.observed)
+			return true;
+	return false;
+}
+
+void perfring_session_look(struct perfring_session *session, bool last)
+{
+	for (uint32_t i = 0; i < session->ring_count; i++) {
+		struct perfring_session_ring *ring = session->rings[i];
+
+		ring->old_end = ring->reader.observed;
+		ring->spanned = false;
+		if (ring->state == PERFRING_RING_SOUND && perfring_reader_observe(&ring->reader) < 0)
+			found_corrupt(session, ring);
+		if (last)
+			ring->old_end = ring->reader.observed;
+		/* All that waits was seen before this look. */
+		ring->old = ring->end - ring->first;
+	}
+	session->merging = false;
+}
+
+/* The round's first next: fills the windows, orders the rings. */
+static void begin_merge(struct perfring_session *session)
+{
+	session->merging = true;
+	session->heap_count = 0;
+	session->old_rings = 0;
+	for (uint32_t i = 0; i < session->ring_count; i++) {
+		struct perfring_session_ring *ring = session->rings[i];
+
+		if (ring->first == ring->end && ring->reader.position == ring->reader.observed)
+			continue;
+		refill(session, ring);
+		session->old_rings += has_old(ring);
+		if (ring->first != ring->end)
+			session->heap[session->heap_count++] = i;
+	}
+	for (uint32_t i = session->heap_count / 2; i-- > 0;)
+		heap_down(session, i);
+}
+
+int perfring_session_next(struct perfring_session *session, struct perfring_item *item)
+{
+	struct perfring_session_ring *ring;
+	struct perfring_waiting waiting;
+	bool had_old;
+	int ret;
+
+	if (!session->merging)
+		begin_merge(session);
+	ret = tell_corrupt(session);
+	if (ret)
+		return ret;
+	if (!session->old_rings || !session->heap_count)
+		return 0;
+	ring = session->rings[session->heap[0]];
+	had_old = has_old(ring);
+	waiting = ring->window[ring->first++];
+	ring->old -= is_old(ring, waiting.position);
+	refill(session, ring);
+	session->old_rings -= had_old && !has_old(ring);
+	if (ring->first == ring->end) {
+		ring->first = ring->end = 0;
+		session->heap[0] = session->heap[--session->heap_count];
+	}
+	heap_down(session, 0);
+
+	item->record = waiting.record;
+	item->format = waiting.format;
+	item->time = waiting.time;
+	if (waiting.key < session->last)
+		ring->totals.late++;
+	else
+		session->last = waiting.key;
+	return 1;
+}
+
+/* ---- spans ---- */
+
+static void cut_span(const struct perfring_session_ring *ring, uint64_t from, uint64_t size, struct perfring_span *span)
+{
+	uint64_t at = from & ring->reader.mask;
+	uint64_t row = ring->reader.span - at;
+	unsigned char *data = ring->ring.data;
+
+	span->size = size;
+	span->count = 1;
+	span->pieces[0].iov_base = data + at;
+	span->pieces[0].iov_len = size < row ? size : row;
+	if (size > row) {
+		span->count = 2;
+		span->pieces[1].iov_base = data;
+		span->pieces[1].iov_len = size - row;
+	}
+}
+
+int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span)
+{
+	int ret = tell_corrupt(session);
+
+	if (ret)
+		return ret;
+	for (uint32_t i = 0; i < session->ring_count; i++) {
+		struct perfring_session_ring *ring = session->rings[i];
+		struct perfring_reader *reader = &ring->reader;
+		uint64_t from = reader->position;
+		struct perf_event_header header;
+		int size;
+
+		if (ring->spanned || ring->state != PERFRING_RING_SOUND)
+			continue;
+		ring->spanned = true;
+		/* Headers are looked at so that a span ends between records and loss is seen; bodies are not. */
+		while ((size = perfring_reader_peek(reader, &header)) > 0) {
+			uint64_t time_at = session->sample_time_at;
+
+			count(ring, &header, reader->position,
+			      time_at && header.size >= time_at + 8 ? word_at(ring, reader->position + time_at) : 0);
+			reader->position += (uint64_t)size;
+		}
+		if (size < 0)
+			found_corrupt(session, ring);
+		if (reader->position == from)
+			continue;
+		span->ring = i;
+		cut_span(ring, from, reader->position - from, span);
+		return 1;
+	}
+	return tell_corrupt(session);
+}
+
+/* ---- giving back ---- */
+
+void perfring_session_return(struct perfring_session *session)
+{
+	for (uint32_t i = 0; i < session->ring_count; i++) {
+		struct perfring_session_ring *ring = session->rings[i];
+		uint64_t returned = ring->reader.returned;
+		uint64_t lowest = ring->reader.position;
+
+		/* Records leave the window by time, and may stay behind younger ones in the ring. */
+		for (uint32_t j = ring->first; j < ring->end; j++)
+			if (ring->window[j].position - returned < lowest - returned)
+				lowest = ring->window[j].position;
+		perfring_reader_return_to(&ring->reader, lowest);
+		if (ring->state == PERFRING_RING_TOLD_CORRUPT && ring->first == ring->end) {
+			ring->totals.skipped += perfring_reader_skip(&ring->reader);
+			ring->state = PERFRING_RING_SOUND;
+		}
+	}
+}
+
+struct perfring_fault perfring_session_fault(const struct perfring_session *session, uint32_t *ring)
+{
+	if (ring)
+		*ring = session->fault_ring;
+	return session->fault;
+}
+
+/* ---- totals ---- */
+
+static void add_totals(struct perfring_totals *sum, const struct perfring_totals *totals)
+{
+	sum->records += totals->records;
+	sum->samples += totals->samples;
+	sum->bytes += totals->bytes;
+	sum->lost += totals->lost;
+	sum->lost_samples += totals->lost_samples;
+	sum->throttles += totals->throttles;
+	sum->unthrottles += totals->unthrottles;
+	sum->late += totals->late;
+	sum->strangers += totals->strangers;
+	sum->corrupt += totals->corrupt;
+	sum->skipped += totals->skipped;
+	if (totals->first_time && (!sum->first_time || totals->first_time < sum->first_time))
+		sum->first_time = totals->first_time;
+	if (totals->last_time > sum->last_time)
+		sum->last_time = totals->last_time;
+}
+
+void perfring_session_totals(const struct perfring_session *session, struct perfring_totals *totals)
+{
+	memset(totals, 0, sizeof(*totals));
+	for (uint32_t i = 0; i < session->ring_count; i++)
+		add_totals(totals, &session->rings[i]->totals);
+}
+
+uint32_t perfring_session_ring_count(const struct perfring_session *session)
+{
+	return session->ring_count;
+}
+
+int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring, struct perfring_totals *totals)
+{
+	if (ring >= session->ring_count)
+		return -EINVAL;
+	*totals = session->rings[ring]->totals;
+	return 0;
+}

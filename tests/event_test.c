@@ -1,0 +1,450 @@
+/* event_test.c - events by name, opened, read, refused with a reason. */
+#include "test.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <perfring/event.h>
+#include <perfring/ring.h>
+
+TestSuite(event, .timeout = 60);
+
+/* ---- names ---- */
+
+Test(event, names)
+{
+	static const struct {
+		const char *text;
+		uint32_t type;
+		uint64_t config;
+		const char *back;
+	} GOOD[] = {
+		{"cycles", 0, 0, "cycles"},
+		{"cpu-cycles", 0, 0, "cycles"},
+		{"instructions:u", 0, 1, "instructions:u"},
+		{"branches:uk", 0, 4, "branches:uk"},
+		{"cpu-clock", 1, 0, "cpu-clock"},
+		{"task-clock:k", 1, 1, "task-clock:k"},
+		{"page-faults", 1, 2, "page-faults"},
+		{"faults", 1, 2, "page-faults"},
+		{"cs", 1, 3, "context-switches"},
+		{"migrations", 1, 4, "cpu-migrations"},
+		{"minor-faults", 1, 5, "minor-faults"},
+		{"cgroup-switches", 1, 11, "cgroup-switches"},
+		{"r1a8", 4, 0x1a8, "r1a8"},
+		{"rFFFFFFFFFFFFFFFF:pp", 4, UINT64_MAX, "rffffffffffffffff:pp"},
+		{"mem:0x1000", 5, 0, "mem:0x1000/4:rw"},
+		{"mem:4096/8:w", 5, 0, "mem:0x1000/8:w"},
+		{"mem:0x1000:x:u", 5, 0, "mem:0x1000/8:x:u"},
+		{"mem:0x1000:u", 5, 0, "mem:0x1000/4:rw:u"},
+	};
+
+	for (size_t i = 0; i < sizeof(GOOD) / sizeof(*GOOD); i++) {
+		struct perf_event_attr attr = {.size = sizeof(attr), .sample_period = 17};
+		struct perfring_fault fault = {-1, NULL};
+		char name[64];
+
+		cr_assert_eq(perfring_event_parse(GOOD[i].text, &attr, &fault), 0, "%s: %s", GOOD[i].text, fault.what);
+		cr_assert_eq(attr.type, GOOD[i].type, "%s", GOOD[i].text);
+		cr_assert_eq(attr.config, GOOD[i].config, "%s", GOOD[i].text);
+		cr_assert_eq(attr.sample_period, 17, "the rest stays");
+		cr_assert_eq(perfring_event_name(&attr, name, sizeof(name)), (int64_t)strlen(GOOD[i].back));
+		cr_assert_str_eq(name, GOOD[i].back);
+	}
+}
+
+Test(event, names_that_are_none)
+{
+	static const struct {
+		const char *text;
+		int64_t at;
+	} BAD[] = {
+		{"", 0},          {":u", 0},
+		{"cycle", 0},     {"cycles:", 7},
+		{"cycles:x", 7},  {"rxyz", 0},
+		{"r", 0},         {"cycles:pppp", 10},
+		{"mem:", 4},      {"mem:0x10/3", 9},
+		{"mem:1:rr", 7},  {"mem:1:rx", 7},
+		{"mem:0x10z", 8}, {"r11112222333344445", 1},
+		{"../a:b", 0},
+	};
+
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+		struct perf_event_attr attr = {.size = sizeof(attr)};
+		struct perfring_fault fault = {-1, NULL};
+
+		cr_assert_eq(perfring_event_parse(BAD[i].text, &attr, &fault), -EINVAL, "%s", BAD[i].text);
+		cr_assert_not_null(fault.what);
+		cr_assert_eq(fault.at, BAD[i].at, "%s: at %ld", BAD[i].text, fault.at);
+	}
+}
+
+Test(event, modifiers)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+
+	cr_assert_eq(perfring_event_parse("cycles:ukpppHID", &attr, NULL), 0);
+	cr_assert_eq(attr.exclude_user, 0);
+	cr_assert_eq(attr.exclude_kernel, 0);
+	cr_assert_eq(attr.exclude_hv, 1);
+	cr_assert_eq(attr.precise_ip, 3);
+	cr_assert_eq(attr.exclude_guest, 1);
+	cr_assert_eq(attr.exclude_host, 0);
+	cr_assert_eq(attr.exclude_idle, 1);
+	cr_assert_eq(attr.pinned, 1);
+}
+
+Test(event, a_name_fits_any_room)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+	char room[32];
+
+	cr_assert_eq(perfring_event_parse("page-faults:u", &attr, NULL), 0);
+	for (size_t size = 0; size <= 20; size++) {
+		memset(room, 'z', sizeof(room));
+		cr_assert_eq(perfring_event_name(&attr, room, size), 13);
+		cr_assert_eq(room[size], 'z');
+		if (size)
+			cr_assert_eq(strncmp(room, "page-faults:u", size - 1), 0);
+	}
+}
+
+Test(event, tracepoints)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+	struct perfring_fault fault = {-1, NULL};
+	char name[64], number[32] = "";
+	int ret = perfring_event_parse("sched:sched_switch:u", &attr, &fault);
+	FILE *file;
+
+	if (ret)
+		cr_skip_test("SKIP-ENV: tracepoint: %s: %s", strerror(-ret), fault.what);
+	file = fopen("/sys/kernel/tracing/events/sched/sched_switch/id", "r");
+	if (!file)
+		file = fopen("/sys/kernel/debug/tracing/events/sched/sched_switch/id", "r");
+	cr_assert_not_null(file);
+	cr_assert_not_null(fgets(number, sizeof(number), file));
+	fclose(file);
+	cr_assert_eq(attr.type, PERF_TYPE_TRACEPOINT);
+	cr_assert_eq(attr.config, strtoull(number, NULL, 10));
+	cr_assert_eq(attr.exclude_kernel, 1);
+	perfring_event_name(&attr, name, sizeof(name));
+	cr_assert_str_eq(name, "sched:sched_switch:u");
+	cr_assert_eq(perfring_event_parse("sched:no_such_event", &attr, &fault), -ENOENT);
+	cr_assert_not_null(strstr(fault.what, "no such tracepoint"));
+}
+
+/* ---- open and read ---- */
+
+static struct perf_event_attr fault_attr(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_PAGE_FAULTS,
+		.exclude_kernel = 1,
+	};
+
+	return attr;
+}
+
+Test(event, read_in_every_format)
+{
+	for (uint64_t read_format = 0; read_format < 32; read_format++) {
+		struct perf_event_attr attr = fault_attr();
+		struct perfring_format format;
+		struct perfring_read values;
+		uint64_t room[32], id, before, after;
+		volatile char *memory;
+		int fd, error;
+
+		attr.read_format = read_format;
+		fd = perfring_event_open(&attr, 0, -1, -1, 0);
+		if (fd == -EINVAL && (read_format & 16))
+			cr_skip_test("SKIP-ENV: FORMAT_LOST: EINVAL: Linux 6.0");
+		if (fd < 0)
+			cr_skip_test("SKIP-ENV: perf_event_open: %s", strerror(-fd));
+		cr_assert_eq(perfring_event_id(fd, &id), 0);
+		cr_assert_eq(perfring_format_from_attr(&format, &attr), 0);
+		error = perfring_event_read(fd, &format, &values, room, sizeof(room));
+		cr_assert_eq(error, 0);
+		cr_assert_eq(values.nr, 1);
+		before = perfring_read_value(&values, 0);
+		memory = mmap(NULL, 10 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		madvise((void *)memory, 10 * 4096, MADV_NOHUGEPAGE);
+		for (int i = 0; i < 10; i++)
+			memory[i * 4096] = 1;
+		cr_assert_eq(perfring_event_read(fd, &format, &values, room, sizeof(room)), 0);
+		after = perfring_read_value(&values, 0);
+		cr_assert_geq(after, before + 10);
+		cr_assert_lt(after, before + 1000);
+		cr_assert_eq(perfring_read_id(&values, 0), read_format & PERF_FORMAT_ID ? id : 0);
+		cr_assert_eq(perfring_read_lost(&values, 0), 0);
+		cr_assert_eq(values.enabled != 0, (read_format & 1) != 0);
+		cr_assert_eq(values.running != 0, (read_format & 2) != 0);
+		cr_assert_eq(perfring_event_read(fd, &format, &values, room, 0), -ENOSPC);
+		munmap((void *)memory, 10 * 4096);
+		close(fd);
+	}
+}
+
+Test(event, an_attr_newer_than_the_header)
+{
+	struct {
+		struct perf_event_attr attr;
+		unsigned char rest[256];
+	} newer;
+	uint64_t one = 1;
+	int fd;
+
+	/* All zero behind what the kernel knows: sent no longer than it must be. */
+	memset(&newer, 0, sizeof(newer));
+	newer.attr = fault_attr();
+	newer.attr.size = 200;
+	fd = perfring_event_open(&newer.attr, 0, -1, -1, 0);
+	if (fd == -EACCES || fd == -EPERM || fd == -ENOSYS)
+		cr_skip_test("SKIP-ENV: perf_event_open: %s", strerror(-fd));
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(newer.attr.size, 200);
+	close(fd);
+	/* Something no kernel knows. */
+	memcpy((unsigned char *)&newer + 192, &one, 8);
+	cr_assert_eq(perfring_event_open(&newer.attr, 0, -1, -1, 0), -E2BIG);
+}
+
+/* ---- refusals: tests themselves, never skipped.  Each in a child that gives something up. ---- */
+
+static char *shared_text(void)
+{
+	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static int status_of(pid_t child)
+{
+	int status = -1;
+
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000;
+}
+
+static void expect_words(const char *text, const char *const words[])
+{
+	for (; *words; words++)
+		cr_assert_not_null(strstr(text, *words), "'%s' lacks '%s'", text, *words);
+}
+
+static bool become_nobody(void)
+{
+	return setgid(65534) == 0 && setuid(65534) == 0;
+}
+
+static int paranoid(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "r");
+	int value = 2;
+
+	if (file && fscanf(file, "%d", &value) != 1)
+		value = 2;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* Opens as nobody.  The child's exit code is the errno, its text the explanation. */
+static int open_as_nobody(struct perf_event_attr attr, int32_t pid, int32_t cpu, char *text)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		int fd;
+
+		if (geteuid() == 0 && !become_nobody())
+			_exit(200);
+		fd = perfring_event_open(&attr, pid, cpu, -1, 0);
+		if (fd < 0)
+			perfring_event_explain(fd, &attr, pid, cpu, text, 4096);
+		_exit(fd < 0 ? -fd : 0);
+	}
+	return status_of(child);
+}
+
+Test(event, refused_to_nobody)
+{
+	char *text = shared_text();
+	struct perf_event_attr attr = fault_attr();
+
+	if (paranoid() != 2)
+		cr_skip_test("SKIP-ENV: kernel.perf_event_paranoid is %d: 2 is wanted", paranoid());
+	/* What is permitted. */
+	cr_assert_eq(open_as_nobody(attr, 0, -1, text), 0);
+	/* The whole of a CPU. */
+	cr_assert_eq(open_as_nobody(attr, -1, 0, text), EACCES);
+	expect_words(text,
+		     (const char *const[]){"page-faults", "CPU 0", "perf_event_paranoid", "2", "CAP_PERFMON", NULL});
+	/* Another user's thread. */
+	cr_assert_eq(open_as_nobody(attr, getpid(), -1, text), EACCES);
+	expect_words(text, (const char *const[]){"CAP_SYS_PTRACE", "another user", NULL});
+	/* The kernel. */
+	attr.exclude_kernel = 0;
+	cr_assert_eq(open_as_nobody(attr, 0, -1, text), EACCES);
+	expect_words(text, (const char *const[]){"perf_event_paranoid <= 1", "CAP_PERFMON", ":u", NULL});
+	/* No such thread. */
+	attr = fault_attr();
+	cr_assert_eq(open_as_nobody(attr, 0x3fffffff, -1, text), ESRCH);
+	expect_words(text, (const char *const[]){"no thread 1073741823", NULL});
+}
+
+Test(event, refused_by_seccomp)
+{
+	char *text = shared_text();
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct sock_filter code[] = {
+			BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		};
+		struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+		struct perf_event_attr attr = fault_attr();
+		int fd;
+
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+			_exit(200);
+		fd = perfring_event_open(&attr, 0, -1, -1, 0);
+		perfring_event_explain(fd, &attr, 0, -1, text, 4096);
+		_exit(fd < 0 ? -fd : 0);
+	}
+	cr_assert_eq(status_of(child), EPERM);
+	expect_words(text, (const char *const[]){"seccomp", "container", "CAP_PERFMON", NULL});
+}
+
+Test(event, refused_for_want_of_files)
+{
+	char *text = shared_text();
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct rlimit limit = {3, 1000};
+		struct perf_event_attr attr = fault_attr();
+		int fd;
+
+		for (int i = 3; i < 64; i++)
+			close(i);
+		if (setrlimit(RLIMIT_NOFILE, &limit))
+			_exit(200);
+		fd = perfring_event_open(&attr, 0, -1, -1, 0);
+		perfring_event_explain(fd, &attr, 0, -1, text, 4096);
+		_exit(fd < 0 ? -fd : 0);
+	}
+	cr_assert_eq(status_of(child), EMFILE);
+	expect_words(text, (const char *const[]){"RLIMIT_NOFILE is 3", "1000", "CAP_SYS_RESOURCE", NULL});
+}
+
+Test(event, refused_ring_memory)
+{
+	char *text = shared_text();
+	pid_t child;
+
+	if (paranoid() == -1)
+		cr_skip_test("SKIP-ENV: kernel.perf_event_paranoid is -1: ring memory is not limited");
+	child = fork();
+	if (child == 0) {
+		struct rlimit limit = {8 << 20, 8 << 20};
+		struct perf_event_attr attr = fault_attr();
+		struct perfring_ring ring;
+		int fd, ret;
+
+		if (setrlimit(RLIMIT_MEMLOCK, &limit) || (geteuid() == 0 && !become_nobody()))
+			_exit(200);
+		fd = perfring_event_open(&attr, 0, -1, -1, 0);
+		if (fd < 0)
+			_exit(201);
+		ret = perfring_ring_map(&ring, fd, 16384, 0);
+		perfring_ring_explain(ret, 16384, text, 4096);
+		_exit(-ret);
+	}
+	cr_assert_eq(status_of(child), EPERM);
+	expect_words(text, (const char *const[]){"65540 KiB", "perf_event_mlock_kb", "RLIMIT_MEMLOCK (8192 KiB",
+						 "CAP_IPC_LOCK", NULL});
+}
+
+/* Error numbers by what the kernel itself answers here. */
+Test(event, refused_for_what_it_is)
+{
+	struct perf_event_attr attr = fault_attr();
+	struct perfring_ring ring;
+	char text[1024];
+	int fd, ret;
+
+	attr.config = 9999;
+	ret = perfring_event_open(&attr, 0, -1, -1, 0);
+	if (ret == -EACCES || ret == -EPERM || ret == -ENOSYS)
+		cr_skip_test("SKIP-ENV: perf_event_open: %s", strerror(-ret));
+	cr_assert_eq(ret, -ENOENT);
+	perfring_event_explain(ret, &attr, 0, -1, text, sizeof(text));
+	expect_words(text, (const char *const[]){"does not know", "9999", NULL});
+
+	attr.type = 4711;
+	cr_assert_eq(perfring_event_open(&attr, 0, -1, -1, 0), -ENOENT);
+	perfring_event_explain(-ENOENT, &attr, 0, -1, text, sizeof(text));
+	expect_words(text, (const char *const[]){"no PMU on this machine has type 4711", NULL});
+
+	attr = fault_attr();
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_USER;
+	cr_assert_eq(perfring_event_open(&attr, 0, -1, -1, 0), -EOPNOTSUPP);
+	perfring_event_explain(-EOPNOTSUPP, &attr, 0, -1, text, sizeof(text));
+	expect_words(text, (const char *const[]){"BRANCH_STACK", NULL});
+
+	attr = fault_attr();
+	attr.freq = 1;
+	attr.sample_freq = 1u << 30;
+	cr_assert_eq(perfring_event_open(&attr, 0, -1, -1, 0), -EINVAL);
+	perfring_event_explain(-EINVAL, &attr, 0, -1, text, sizeof(text));
+	expect_words(text, (const char *const[]){"1073741824 Hz", "perf_event_max_sample_rate", NULL});
+
+	attr = fault_attr();
+	cr_assert_eq(perfring_event_open(&attr, -1, -1, -1, 0), -EINVAL);
+	perfring_event_explain(-EINVAL, &attr, -1, -1, text, sizeof(text));
+	expect_words(text, (const char *const[]){"pid -1 with cpu -1", NULL});
+
+	attr.inherit = 1;
+	fd = perfring_event_open(&attr, 0, -1, -1, 0);
+	cr_assert_geq(fd, 0);
+	ret = perfring_ring_map(&ring, fd, 1, 0);
+	cr_assert_eq(ret, -EINVAL);
+	perfring_ring_explain(ret, 1, text, sizeof(text));
+	expect_words(text, (const char *const[]){"inherited", "bound to a CPU", NULL});
+	close(fd);
+}
+
+Test(event, every_errno_has_a_sentence)
+{
+	struct perf_event_attr attr = fault_attr();
+	char text[1024];
+
+	for (int error = 1; error < 134; error++) {
+		int64_t length = perfring_event_explain(-error, &attr, 1, 0, text, sizeof(text));
+
+		cr_assert_gt(length, 20);
+		cr_assert_lt(length, (int64_t)sizeof(text));
+		cr_assert_eq((int64_t)strlen(text), length);
+		cr_assert_eq(text[length - 1], '.');
+		for (size_t size = 0; size < 40; size++) {
+			memset(text, 'z', sizeof(text));
+			cr_assert_eq(perfring_event_explain(-error, &attr, 1, 0, text, size), length);
+			cr_assert_eq(text[size], 'z');
+		}
+	}
+}

@@ -1,0 +1,893 @@
+/* session_test.c - many rings as one stream: the merge on rings made by hand, and sessions on the kernel's. */
+#include "test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <perfring/record.h>
+#include <perfring/sample.h>
+#include <perfring/session.h>
+#include "event/session.h"
+
+TestSuite(session, .timeout = 120);
+
+enum {
+	PAGE = 4096
+};
+
+/* ---- rings made by hand: the session's own merge, without a kernel ---- */
+
+/* One sample: IDENTIFIER, TIME, and a number of its own. */
+struct handmade {
+	struct perf_event_header header;
+	uint64_t identifier;
+	uint64_t time;
+	uint64_t number;
+};
+
+struct hand {
+	struct perfring_session *session;
+	unsigned char *memory[8];
+	uint64_t head[8];
+};
+
+static void hand_open(struct hand *hand, uint32_t rings, uint64_t size)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR,
+		.sample_id_all = 1,
+	};
+
+	memset(hand, 0, sizeof(*hand));
+	cr_assert_eq(perfring_session_open(&hand->session, 0), 0);
+	cr_assert_eq(perfring_format_set_add(hand->session->formats, &attr), 0);
+	cr_assert_eq(perfring_format_set_add(hand->session->formats, &attr), 1);
+	cr_assert_eq(perfring_format_set_put(hand->session->formats, 77, 0), 0);
+	cr_assert_eq(perfring_format_set_put(hand->session->formats, 78, 1), 0);
+	hand->session->sample_time_at = 16;
+	hand->session->rings = calloc(rings, sizeof(*hand->session->rings));
+	hand->session->heap = calloc(rings, sizeof(*hand->session->heap));
+	hand->session->ring_room = rings;
+	for (uint32_t i = 0; i < rings; i++) {
+		struct perfring_session_ring *ring = calloc(1, sizeof(*ring));
+
+		hand->memory[i] = aligned_alloc(PAGE, PAGE + size);
+		memset(hand->memory[i], 0, PAGE + size);
+		cr_assert_eq(perfring_ring_over(&ring->ring, hand->memory[i], PAGE + size), 0);
+		cr_assert_eq(perfring_reader_open(&ring->reader, &ring->ring, 0), 0);
+		hand->session->rings[hand->session->ring_count++] = ring;
+	}
+}
+
+static void hand_close(struct hand *hand)
+{
+	perfring_session_close(hand->session);
+	for (size_t i = 0; i < sizeof(hand->memory) / sizeof(*hand->memory); i++)
+		free(hand->memory[i]);
+}
+
+static void hand_bytes(struct hand *hand, uint32_t ring, const void *bytes, size_t size)
+{
+	struct perfring_session_ring *to = hand->session->rings[ring];
+
+	for (size_t i = 0; i < size; i++)
+		to->ring.data[(hand->head[ring] + i) % to->ring.size] = ((const unsigned char *)bytes)[i];
+	hand->head[ring] += size;
+	cr_assert_leq(hand->head[ring] - to->ring.page->data_tail, to->ring.size, "the test overran its ring");
+	perfring_page_publish(to->ring.page, hand->head[ring]);
+}
+
+static void hand_sample(struct hand *hand, uint32_t ring, uint64_t id, uint64_t time, uint64_t number)
+{
+	struct handmade sample = {{.type = PERF_RECORD_SAMPLE, .size = sizeof(sample)}, id, time, number};
+
+	hand_bytes(hand, ring, &sample, sizeof(sample));
+}
+
+/* Hands out what the round gives; returns how many, checks that times never fall unless `late` says so. */
+static uint64_t hand_take(struct hand *hand, uint64_t *times, uint64_t room)
+{
+	struct perfring_item item;
+	uint64_t count = 0;
+
+	while (perfring_session_next(hand->session, &item) == 1) {
+		cr_assert_lt(count, room);
+		times[count++] = item.time;
+	}
+	return count;
+}
+
+Test(session, merges_rings_and_holds_back_one_round)
+{
+	struct perfring_totals totals;
+	uint64_t times[32];
+	struct hand hand;
+
+	hand_open(&hand, 3, PAGE);
+	for (uint64_t i = 0; i < 4; i++) {
+		hand_sample(&hand, 0, 77, 100 + 10 * i, i);
+		hand_sample(&hand, 1, 78, 105 + 10 * i, i);
+	}
+	/* Seen for the first time: an older one may still come from ring 2. */
+	perfring_session_look(hand.session, false);
+	cr_assert_eq(hand_take(&hand, times, 32), 0);
+	hand_sample(&hand, 2, 77, 107, 9);
+	hand_sample(&hand, 2, 77, 133, 9);
+	hand_sample(&hand, 2, 77, 500, 9);
+	perfring_session_look(hand.session, false);
+	cr_assert_eq(hand_take(&hand, times, 32), 10);
+	for (uint64_t i = 0; i < 10; i++) {
+		static const uint64_t WANTED[] = {100, 105, 107, 110, 115, 120, 125, 130, 133, 135};
+
+		cr_assert_eq(times[i], WANTED[i], "%lu is %lu", i, times[i]);
+	}
+	/* Given back: all of rings 0 and 1, not the one that waits in ring 2. */
+	perfring_session_return(hand.session);
+	cr_assert_eq(hand.session->rings[0]->ring.page->data_tail, 4 * sizeof(struct handmade));
+	cr_assert_eq(hand.session->rings[1]->ring.page->data_tail, 4 * sizeof(struct handmade));
+	cr_assert_eq(hand.session->rings[2]->ring.page->data_tail, 2 * sizeof(struct handmade));
+	perfring_session_look(hand.session, false);
+	cr_assert_eq(hand_take(&hand, times, 32), 1);
+	cr_assert_eq(times[0], 500);
+	perfring_session_totals(hand.session, &totals);
+	cr_assert_eq(totals.samples, 11);
+	cr_assert_eq(totals.late, 0);
+	cr_assert_eq(totals.first_time, 100);
+	cr_assert_eq(totals.last_time, 500);
+	hand_close(&hand);
+}
+
+Test(session, sorts_what_is_nearly_sorted)
+{
+	struct perfring_totals totals;
+	uint64_t times[128], last = 0, count;
+	struct hand hand;
+
+	hand_open(&hand, 1, 2 * PAGE);
+	/* Each eighth record was stamped 30 records ago. */
+	for (uint64_t i = 1; i <= 120; i++)
+		hand_sample(&hand, 0, 77, i % 8 ? 1000 * i : 1000 * i - 30 * 1000 + 1, i);
+	perfring_session_flush(hand.session);
+	count = hand_take(&hand, times, 128);
+	cr_assert_eq(count, 120);
+	for (uint64_t i = 0; i < count; i++) {
+		cr_assert_geq(times[i], last);
+		last = times[i];
+	}
+	perfring_session_totals(hand.session, &totals);
+	cr_assert_eq(totals.late, 0);
+	hand_close(&hand);
+}
+
+Test(session, counts_what_comes_too_late)
+{
+	struct perfring_totals totals;
+	uint64_t times[128];
+	struct hand hand;
+
+	hand_open(&hand, 2, 2 * PAGE);
+	for (uint64_t i = 1; i <= 100; i++)
+		hand_sample(&hand, 0, 77, 1000 * i, i);
+	hand_sample(&hand, 0, 77, 500, 101); /* 100 records late: beyond the window */
+	perfring_session_flush(hand.session);
+	cr_assert_eq(hand_take(&hand, times, 128), 101, "late, not lost");
+	perfring_session_totals(hand.session, &totals);
+	cr_assert_eq(totals.late, 1);
+	/* And a ring that tells of the past in a later round. */
+	hand_sample(&hand, 1, 77, 700, 1);
+	perfring_session_flush(hand.session);
+	cr_assert_eq(hand_take(&hand, times, 128), 1);
+	cr_assert_eq(times[0], 700);
+	perfring_session_totals(hand.session, &totals);
+	cr_assert_eq(totals.late, 2);
+	hand_close(&hand);
+}
+
+Test(session, gives_back_no_more_than_was_handed_out)
+{
+	struct perfring_item item;
+	uint64_t times[64];
+	struct hand hand;
+
+	/* The younger record lies before the older one in the ring. */
+	hand_open(&hand, 1, PAGE);
+	hand_sample(&hand, 0, 77, 200, 1);
+	hand_sample(&hand, 0, 77, 100, 2);
+	hand_sample(&hand, 0, 77, 300, 3);
+	perfring_session_flush(hand.session);
+	cr_assert_eq(perfring_session_next(hand.session, &item), 1);
+	cr_assert_eq(item.time, 100);
+	perfring_session_return(hand.session);
+	cr_assert_eq(hand.session->rings[0]->ring.page->data_tail, 0, "200 is still to come");
+	cr_assert_eq(perfring_session_next(hand.session, &item), 1);
+	cr_assert_eq(item.time, 200);
+	cr_assert_eq(((const struct handmade *)(const void *)item.record)->number, 1);
+	perfring_session_return(hand.session);
+	cr_assert_eq(hand.session->rings[0]->ring.page->data_tail, 2 * sizeof(struct handmade));
+	cr_assert_eq(hand_take(&hand, times, 64), 1);
+	hand_close(&hand);
+}
+
+/* Long random traffic over tiny rings, with and without returns in time: everything comes once, in order, whole. */
+Test(session, random_traffic)
+{
+	struct hand hand;
+	uint64_t sent = 0, got = 0, clock = 1, last = 0, sum_sent = 0, sum_got = 0;
+	unsigned seed = 12345;
+
+	hand_open(&hand, 5, PAGE);
+	for (int round = 0; round < 20000; round++) {
+		struct perfring_item item;
+
+		for (int i = 0; i < 12; i++) {
+			uint32_t ring = (uint32_t)rand_r(&seed) % 5;
+			struct perfring_session_ring *to = hand.session->rings[ring];
+
+			if (hand.head[ring] + sizeof(struct handmade) - to->ring.page->data_tail > to->ring.size)
+				continue;
+			/* A pad record now and then, so that samples wrap at every place. */
+			if (rand_r(&seed) % 3 == 0 &&
+			    hand.head[ring] + 48 + sizeof(struct handmade) - to->ring.page->data_tail <=
+				    to->ring.size) {
+				struct perf_event_header pad = {.type = 77777, .size = 8};
+
+				hand_bytes(&hand, ring, &pad, sizeof(pad));
+			}
+			clock += (uint64_t)rand_r(&seed) % 3;
+			hand_sample(&hand, ring, 77 + (uint64_t)rand_r(&seed) % 2, clock, ++sent);
+			sum_sent += sent * clock;
+		}
+		perfring_session_look(hand.session, round == 19999);
+		while (perfring_session_next(hand.session, &item) == 1) {
+			const struct handmade *sample = (const void *)item.record;
+
+			if (item.record->type != PERF_RECORD_SAMPLE)
+				continue;
+			got++;
+			sum_got += sample->number * sample->time;
+			cr_assert_eq(item.time, sample->time);
+			cr_assert_eq(item.format->index, sample->identifier - 77);
+			cr_assert_geq(item.time, last);
+			last = item.time;
+		}
+		if (rand_r(&seed) % 4)
+			perfring_session_return(hand.session);
+	}
+	cr_assert_eq(got, sent);
+	cr_assert_eq(sum_got, sum_sent);
+	cr_assert_gt(got, 50000);
+	hand_close(&hand);
+}
+
+Test(session, a_corrupt_ring_is_told_once_and_left_behind)
+{
+	struct perf_event_header broken = {.type = 9, .size = 0};
+	struct perfring_totals totals;
+	struct perfring_fault fault;
+	struct perfring_item item;
+	uint64_t times[64];
+	uint32_t ring = 99;
+	struct hand hand;
+
+	hand_open(&hand, 2, PAGE);
+	hand_sample(&hand, 0, 77, 100, 1);
+	hand_sample(&hand, 1, 77, 110, 1);
+	hand_bytes(&hand, 1, &broken, sizeof(broken));
+	hand_sample(&hand, 1, 77, 120, 2);
+	hand_sample(&hand, 0, 77, 130, 2);
+	perfring_session_flush(hand.session);
+	cr_assert_eq(perfring_session_next(hand.session, &item), -EBADMSG);
+	fault = perfring_session_fault(hand.session, &ring);
+	cr_assert_eq(ring, 1);
+	cr_assert_eq(fault.at, sizeof(struct handmade));
+	cr_assert_str_eq(fault.what, "record smaller than its header");
+	cr_assert_eq(hand_take(&hand, times, 64), 3, "what is sound comes out");
+	cr_assert_eq(times[1], 110);
+	perfring_session_return(hand.session);
+	hand_sample(&hand, 1, 77, 140, 3);
+	perfring_session_flush(hand.session);
+	cr_assert_eq(hand_take(&hand, times, 64), 1, "the ring goes on");
+	cr_assert_eq(times[0], 140);
+	perfring_session_totals(hand.session, &totals);
+	cr_assert_eq(totals.corrupt, 1);
+	cr_assert_eq(totals.skipped, 8 + sizeof(struct handmade));
+	hand_close(&hand);
+}
+
+Test(session, spans_end_before_a_fault)
+{
+	struct perf_event_header broken = {.type = 9, .size = 4};
+	struct perfring_span span;
+	struct hand hand;
+
+	hand_open(&hand, 2, PAGE);
+	hand_sample(&hand, 0, 77, 100, 1);
+	hand_bytes(&hand, 0, &broken, sizeof(broken));
+	hand_sample(&hand, 1, 77, 110, 1);
+	perfring_session_look(hand.session, false);
+	cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
+	cr_assert_eq(span.ring, 0);
+	cr_assert_eq(span.size, sizeof(struct handmade));
+	cr_assert_eq(perfring_session_next_span(hand.session, &span), -EBADMSG);
+	cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
+	cr_assert_eq(span.ring, 1);
+	cr_assert_eq(perfring_session_next_span(hand.session, &span), 0);
+	hand_close(&hand);
+}
+
+Test(session, a_span_wraps_in_two_pieces)
+{
+	struct perfring_span span;
+	struct hand hand;
+	uint64_t seen = 0;
+
+	hand_open(&hand, 1, PAGE);
+	for (int lap = 0; lap < 100; lap++) {
+		uint64_t before = hand.head[0];
+
+		for (uint64_t i = 0; i < 90; i++)
+			hand_sample(&hand, 0, 77, 1 + seen + i, seen + i);
+		perfring_session_look(hand.session, false);
+		cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
+		cr_assert_eq(span.size, 90 * sizeof(struct handmade));
+		cr_assert_eq(span.count, before % PAGE + span.size > PAGE ? 2u : 1u);
+		for (uint32_t p = 0; p < span.count; p++)
+			for (size_t at = 0; at < span.pieces[p].iov_len; at += 8) {
+				uint64_t offset = p * span.pieces[0].iov_len + at;
+				uint64_t word;
+
+				memcpy(&word, (char *)span.pieces[p].iov_base + at, 8);
+				if (offset % sizeof(struct handmade) == 24) {
+					cr_assert_eq(word, seen);
+					seen++;
+				}
+			}
+		perfring_session_return(hand.session);
+	}
+	cr_assert_eq(seen, 9000);
+	hand_close(&hand);
+}
+
+Test(session, strangers_and_loss_are_counted)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t id, lost, addr_time, identifier;
+	} lost = {{.type = PERF_RECORD_LOST, .size = sizeof(lost)}, 77, 41, 150, 77};
+	struct {
+		struct perf_event_header header;
+		uint64_t time, id, stream_id, trailer_time, identifier;
+	} throttle = {{.type = PERF_RECORD_THROTTLE, .size = sizeof(throttle)}, 160, 77, 77, 160, 77};
+	struct perfring_totals totals;
+	struct perfring_item item;
+	struct hand hand;
+
+	hand_open(&hand, 1, PAGE);
+	hand_sample(&hand, 0, 4711, 100, 1);
+	hand_bytes(&hand, 0, &lost, sizeof(lost));
+	hand_bytes(&hand, 0, &throttle, sizeof(throttle));
+	perfring_session_flush(hand.session);
+	cr_assert_eq(perfring_session_next(hand.session, &item), 1);
+	cr_assert_null(item.format, "an id in no attr");
+	cr_assert_eq(item.time, 0);
+	cr_assert_eq(perfring_session_next(hand.session, &item), 1);
+	cr_assert_eq(item.record->type, PERF_RECORD_LOST);
+	cr_assert_eq(item.time, 150);
+	cr_assert_eq(perfring_session_next(hand.session, &item), 1);
+	cr_assert_eq(item.time, 160);
+	perfring_session_totals(hand.session, &totals);
+	cr_assert_eq(totals.strangers, 1);
+	cr_assert_eq(totals.lost, 41);
+	cr_assert_eq(totals.throttles, 1);
+	cr_assert_eq(totals.records, 3);
+	hand_close(&hand);
+}
+
+/* ---- targets ---- */
+
+Test(session, targets)
+{
+	struct perfring_target *target;
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	cr_assert_eq(perfring_target_open(&target), 0);
+	cr_assert_eq(perfring_target_add_cpus(target, NULL), 0);
+	cr_assert_eq(target->cpus.count, (uint32_t)online);
+	cr_assert_eq(perfring_target_add_cpus(target, "0"), 0);
+	cr_assert_eq(target->cpus.count, (uint32_t)online, "once");
+	cr_assert_eq(perfring_target_add_cpus(target, ""), -EINVAL);
+	cr_assert_eq(perfring_target_add_cpus(target, "0-"), -EINVAL);
+	cr_assert_eq(perfring_target_add_cpus(target, "3-1"), -EINVAL);
+	cr_assert_eq(perfring_target_add_cpus(target, "-1"), -EINVAL);
+	cr_assert_eq(perfring_target_add_cpus(target, "0,x"), -EINVAL);
+	cr_assert_eq(perfring_target_add_cpus(target, "99999999999999999999"), -EINVAL);
+	cr_assert_eq(perfring_target_add_cpus(target, "100000"), -ENODEV);
+	cr_assert_eq(perfring_target_add_process(target, getpid()), 0);
+	cr_assert_geq(target->tids.count, 1);
+	cr_assert_eq(perfring_target_add_process(target, 0x3fffffff), -ESRCH);
+	perfring_target_close(target);
+}
+
+/* ---- commands ---- */
+
+static int exit_of(int32_t pid)
+{
+	int status = 0;
+
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+Test(session, commands)
+{
+	struct perfring_command command;
+
+	cr_assert_eq(perfring_command_open(&command, (char *[]){"sh", "-c", "exit 7", NULL}), 0);
+	cr_assert_eq(perfring_command_release(&command), 0);
+	cr_assert_eq(exit_of(command.pid), 7);
+	perfring_command_close(&command);
+
+	cr_assert_eq(perfring_command_open(&command, (char *[]){"/no/such/command", NULL}), 0);
+	cr_assert_eq(perfring_command_release(&command), -ENOENT);
+	cr_assert_eq(exit_of(command.pid), 127);
+
+	/* Killed while it waits: no SIGPIPE for us. */
+	cr_assert_eq(perfring_command_open(&command, (char *[]){"true", NULL}), 0);
+	kill(command.pid, SIGKILL);
+	cr_assert_eq(exit_of(command.pid), 1000 + SIGKILL);
+	cr_assert_eq(perfring_command_release(&command), -ESRCH);
+
+	/* Never released: not left behind. */
+	cr_assert_eq(perfring_command_open(&command, (char *[]){"true", NULL}), 0);
+	perfring_command_close(&command);
+	cr_assert_eq(waitpid(command.pid, NULL, WNOHANG), -1);
+	cr_assert_eq(errno, ECHILD);
+}
+
+/* ---- sessions on kernel rings ---- */
+
+static struct perf_event_attr fault_attr(void)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_PAGE_FAULTS,
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_TID | PERF_SAMPLE_ADDR |
+			       PERF_SAMPLE_CPU,
+		.disabled = 1,
+		.sample_id_all = 1,
+		.exclude_kernel = 1,
+		.inherit = 1,
+	};
+
+	return attr;
+}
+
+/* A session on this process with its threads to come; skips where the kernel refuses. */
+static struct perfring_session *open_self(uint32_t pages, const struct perf_event_attr *attrs, int count)
+{
+	struct perfring_session *session;
+	struct perfring_target *target;
+
+	cr_assert_eq(perfring_session_open(&session, pages), 0);
+	cr_assert_eq(perfring_target_open(&target), 0);
+	cr_assert_eq(perfring_target_add_cpus(target, NULL), 0);
+	cr_assert_eq(perfring_target_add_process(target, getpid()), 0);
+	for (int i = 0; i < count; i++) {
+		int index = perfring_session_add(session, &attrs[i], target);
+
+		if (index == -EACCES || index == -EPERM || index == -ENOSYS) {
+			cr_skip_test("SKIP-ENV: %s", perfring_session_refusal(session));
+		}
+		cr_assert_eq(index, i, "%s", perfring_session_refusal(session));
+	}
+	perfring_target_close(target);
+	return session;
+}
+
+static void touch_pages(int pages)
+{
+	char *memory = mmap(NULL, (size_t)pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise(memory, (size_t)pages * PAGE, MADV_NOHUGEPAGE);
+	for (int i = 0; i < pages; i++)
+		((volatile char *)memory)[(size_t)i * PAGE] = 1;
+	munmap(memory, (size_t)pages * PAGE);
+}
+
+enum {
+	THREADS = 4,
+	TOUCHES = 20000,
+	TURN = 500
+};
+
+/* Moves between the CPUs as it goes. */
+static void *touch_on_all_cpus(void *argument)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	for (long i = 0; i < TOUCHES / TURN; i++) {
+		cpu_set_t set;
+
+		CPU_ZERO(&set);
+		CPU_SET((size_t)(((intptr_t)argument + i) % online), &set);
+		sched_setaffinity(0, sizeof(set), &set);
+		touch_pages(TURN);
+	}
+	return NULL;
+}
+
+Test(session, threads_on_all_cpus_in_time_order)
+{
+	struct perf_event_attr attr = fault_attr();
+	struct perfring_session *session = open_self(1024, &attr, 1);
+	struct perfring_totals totals;
+	struct perfring_item item;
+	uint64_t last = 0, samples = 0, falls = 0, turns = 0;
+	pthread_t threads[THREADS];
+	bool over = false;
+
+	cr_assert_eq(perfring_session_enable(session), 0);
+	for (intptr_t i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, touch_on_all_cpus, (void *)i), 0);
+	while (!over) {
+		over = samples >= THREADS * TOUCHES || turns++ > 6000;
+		cr_assert_geq(perfring_session_wait(session, 20), 0);
+		if (over)
+			perfring_session_flush(session);
+		while (perfring_session_next(session, &item) == 1) {
+			struct perfring_sample sample;
+
+			if (item.record->type != PERF_RECORD_SAMPLE)
+				continue;
+			cr_assert_not_null(item.format);
+			cr_assert_eq(perfring_sample_decode(item.format, item.record, &sample, NULL), 0);
+			cr_assert_eq(sample.time, item.time);
+			cr_assert_eq(sample.pid, (uint32_t)getpid());
+			falls += item.time < last;
+			if (item.time > last)
+				last = item.time;
+			samples += sample.addr % PAGE == 0;
+		}
+		perfring_session_return(session);
+	}
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_join(threads[i], NULL), 0);
+	perfring_session_disable(session);
+	perfring_session_totals(session, &totals);
+	cr_assert_eq(totals.late, falls, "what is out of order is counted");
+	cr_assert_leq(falls, samples / 1000);
+	cr_assert_eq(totals.corrupt, 0);
+	cr_assert_eq(totals.strangers, 0);
+	cr_assert_geq(samples + totals.lost, THREADS * TOUCHES);
+	cr_assert_eq(perfring_session_ring_count(session), (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
+	perfring_session_close(session);
+}
+
+/* Ten seconds of 4000 Hz on every CPU, each kept busy by a process of its own. */
+Test(session, the_whole_system_under_load)
+{
+	enum {
+		SECONDS = 10,
+		BURNERS = 16
+	};
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.freq = 1,
+		.sample_freq = 4000,
+		.sample_type =
+			PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_CALLCHAIN,
+		.sample_id_all = 1,
+		.disabled = 1,
+		.context_switch = 1,
+		.comm = 1,
+		.task = 1,
+	};
+	struct perfring_session *session;
+	struct perfring_target *target;
+	struct perfring_totals totals, of_ring;
+	struct perfring_item item;
+	struct timespec start, now;
+	pid_t burners[BURNERS];
+	uint64_t last = 0, falls = 0, samples = 0, records = 0, sum = 0;
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	bool over = false;
+	int index;
+
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	cr_assert_eq(perfring_target_open(&target), 0);
+	cr_assert_eq(perfring_target_add_cpus(target, NULL), 0);
+	index = perfring_session_add(session, &attr, target);
+	if (index == -EACCES || index == -EPERM || index == -ENOSYS)
+		cr_skip_test("SKIP-ENV: %s", perfring_session_refusal(session));
+	cr_assert_eq(index, 0, "%s", perfring_session_refusal(session));
+	for (long i = 0; i < online && i < BURNERS; i++) {
+		burners[i] = fork();
+		if (burners[i] == 0) {
+			alarm(SECONDS * 6);
+			for (;;)
+				sched_yield();
+		}
+	}
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	cr_assert_eq(perfring_session_enable(session), 0);
+	while (!over) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		over = now.tv_sec - start.tv_sec >= SECONDS;
+		if (over)
+			perfring_session_disable(session);
+		cr_assert_geq(perfring_session_wait(session, 50), 0);
+		if (over)
+			perfring_session_flush(session);
+		while (perfring_session_next(session, &item) == 1) {
+			cr_assert_not_null(item.format);
+			records++;
+			samples += item.record->type == PERF_RECORD_SAMPLE;
+			falls += item.time < last;
+			if (item.time > last)
+				last = item.time;
+		}
+		perfring_session_return(session);
+	}
+	for (long i = 0; i < online && i < BURNERS; i++) {
+		kill(burners[i], SIGKILL);
+		waitpid(burners[i], NULL, 0);
+	}
+	perfring_session_totals(session, &totals);
+	cr_assert_eq(totals.late, falls, "late ones are counted");
+	cr_assert_leq(falls * 1000, records, "and few");
+	cr_assert_eq(totals.records, records);
+	cr_assert_eq(totals.samples, samples);
+	cr_assert_gt(samples, 4000u * SECONDS * (uint64_t)online / 10);
+	cr_assert_eq(totals.strangers + totals.corrupt, 0);
+	for (uint32_t i = 0; perfring_session_ring_totals(session, i, &of_ring) == 0; i++) {
+		cr_assert_gt(of_ring.samples, 0);
+		sum += of_ring.records;
+	}
+	cr_assert_eq(sum, records);
+	perfring_target_close(target);
+	perfring_session_close(session);
+}
+
+Test(session, what_finds_the_ring_full_is_counted)
+{
+	struct perf_event_attr attr = fault_attr();
+	struct perfring_session *session;
+	struct perfring_session_event opened;
+	struct perfring_totals totals;
+	struct perfring_span span;
+	uint64_t lost = 0;
+
+	attr.read_format = PERF_FORMAT_ID | PERF_FORMAT_LOST;
+	session = open_self(1, &attr, 1);
+	cr_assert_eq(perfring_session_enable(session), 0);
+	touch_pages(5000);
+	cr_assert_eq(perfring_session_disable(session), 0);
+	/* What was dropped is told by the next record that finds room, here after the drain. */
+	perfring_session_flush(session);
+	while (perfring_session_next_span(session, &span) == 1)
+		;
+	perfring_session_return(session);
+	perfring_session_totals(session, &totals);
+	cr_assert_gt(totals.samples, 50);
+	cr_assert_lt(totals.samples, 1000);
+	cr_assert_eq(perfring_session_enable(session), 0);
+	touch_pages(20);
+	cr_assert_eq(perfring_session_disable(session), 0);
+	perfring_session_flush(session);
+	while (perfring_session_next_span(session, &span) == 1)
+		;
+	perfring_session_return(session);
+	perfring_session_totals(session, &totals);
+	for (uint32_t i = 0; perfring_session_event_at(session, i, &opened); i++) {
+		uint64_t room[4];
+		struct perfring_read values;
+
+		cr_assert_eq(perfring_event_read(opened.fd,
+						 perfring_format_set_at(perfring_session_formats(session), 0), &values,
+						 room, sizeof(room)),
+			     0);
+		cr_assert_eq(perfring_read_id(&values, 0), opened.id);
+		lost += perfring_read_lost(&values, 0);
+	}
+	cr_assert_gt(lost, 3500);
+	cr_assert_leq(totals.lost, lost, "a CPU that fell silent has told nothing");
+	cr_assert_geq(totals.samples + lost, 5020);
+	cr_assert_gt(totals.lost, 0);
+	perfring_session_close(session);
+}
+
+Test(session, several_events_share_a_ring)
+{
+	struct perf_event_attr attrs[3] = {fault_attr(), fault_attr(), fault_attr()};
+	struct perfring_session *session;
+	struct perfring_session_event opened;
+	struct perfring_item item;
+	uint64_t by_event[3] = {0, 0, 0}, fds = 0;
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	attrs[1].config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
+	attrs[1].sample_type &= ~(uint64_t)PERF_SAMPLE_ADDR;
+	attrs[2].config = PERF_COUNT_SW_DUMMY;
+	attrs[2].comm = 1;
+	attrs[2].mmap = attrs[2].mmap2 = attrs[2].mmap_data = 1;
+	session = open_self(64, attrs, 3);
+	cr_assert_eq(perfring_session_ring_count(session), (uint32_t)online);
+	while (perfring_session_event_at(session, (uint32_t)fds, &opened)) {
+		cr_assert_lt(opened.ring, (uint32_t)online);
+		fds++;
+	}
+	cr_assert_geq(fds, 3 * (uint64_t)online);
+	cr_assert_eq(perfring_session_enable(session), 0);
+	touch_pages(300);
+	cr_assert_eq(perfring_session_disable(session), 0);
+	perfring_session_flush(session);
+	while (perfring_session_next(session, &item) == 1) {
+		cr_assert_not_null(item.format);
+		if (item.record->type == PERF_RECORD_SAMPLE) {
+			by_event[item.format->index]++;
+			cr_assert_eq(item.record->size, item.format->index == 0 ? 48 : 40);
+		} else if (item.record->type == PERF_RECORD_MMAP2) {
+			struct perfring_record record;
+
+			cr_assert_eq(perfring_record_decode(item.format, item.record, &record, NULL), 0);
+			cr_assert_eq(record.is.mmap2.pid, (uint32_t)getpid());
+			cr_assert_eq(record.trailer.time, item.time);
+			by_event[2] += item.format->index == 2;
+		}
+	}
+	perfring_session_return(session);
+	cr_assert_geq(by_event[0], 300);
+	cr_assert_eq(by_event[1], by_event[0]);
+	cr_assert_geq(by_event[2], 1);
+	perfring_session_close(session);
+}
+
+Test(session, a_command_from_exec_to_exit)
+{
+	struct perf_event_attr attr = fault_attr();
+	struct perfring_command command;
+	struct perfring_session *session;
+	struct perfring_target *target;
+	struct perfring_item item;
+	uint64_t comms = 0, execs = 0, exits = 0, samples = 0;
+	int index;
+
+	attr.enable_on_exec = 1;
+	attr.comm = attr.comm_exec = attr.task = attr.mmap = attr.mmap2 = 1;
+	cr_assert_eq(perfring_command_open(&command, (char *[]){"sh", "-c", "true; exit 3", NULL}), 0);
+	cr_assert_eq(perfring_session_open(&session, 16), 0);
+	cr_assert_eq(perfring_target_open(&target), 0);
+	cr_assert_eq(perfring_target_add_cpus(target, NULL), 0);
+	cr_assert_eq(perfring_target_add_thread(target, command.pid), 0);
+	index = perfring_session_add(session, &attr, target);
+	if (index == -EACCES || index == -EPERM || index == -ENOSYS)
+		cr_skip_test("SKIP-ENV: %s", perfring_session_refusal(session));
+	cr_assert_eq(index, 0, "%s", perfring_session_refusal(session));
+	cr_assert_eq(perfring_command_release(&command), 0);
+	cr_assert_eq(exit_of(command.pid), 3);
+	perfring_command_close(&command);
+	for (int turns = 0; !perfring_session_is_over(session) && turns < 1000; turns++)
+		cr_assert_geq(perfring_session_wait(session, 10), 0);
+	cr_assert(perfring_session_is_over(session), "every fd has hung up");
+	cr_assert_eq(perfring_session_wait(session, 1000000), 0, "an end is not waited for");
+	perfring_session_flush(session);
+	while (perfring_session_next(session, &item) == 1) {
+		samples += item.record->type == PERF_RECORD_SAMPLE;
+		comms += item.record->type == PERF_RECORD_COMM;
+		execs += item.record->type == PERF_RECORD_COMM && (item.record->misc & PERF_RECORD_MISC_COMM_EXEC);
+		exits += item.record->type == PERF_RECORD_EXIT;
+	}
+	perfring_session_return(session);
+	cr_assert_gt(samples, 10);
+	cr_assert_eq(comms, 1);
+	cr_assert_eq(execs, 1);
+	cr_assert_eq(exits, 1);
+	perfring_target_close(target);
+	perfring_session_close(session);
+}
+
+Test(session, attrs_that_do_not_fit)
+{
+	struct perf_event_attr attr = fault_attr(), second;
+	struct perfring_session *session;
+	struct perfring_target *target;
+	struct perfring_session_event opened;
+	int index;
+
+	cr_assert_eq(perfring_session_open(&session, 3), -EINVAL);
+	cr_assert_eq(perfring_session_open(&session, 1), 0);
+	cr_assert_eq(perfring_target_open(&target), 0);
+	cr_assert_eq(perfring_session_add(session, &attr, target), -EINVAL);
+	cr_assert_not_null(strstr(perfring_session_refusal(session), "neither a thread nor a CPU"));
+	cr_assert_eq(perfring_target_add_cpus(target, NULL), 0);
+	cr_assert_eq(perfring_target_add_process(target, getpid()), 0);
+	attr.sample_type &= ~(uint64_t)PERF_SAMPLE_TIME;
+	cr_assert_eq(perfring_session_add(session, &attr, target), -EINVAL);
+	cr_assert_not_null(strstr(perfring_session_refusal(session), "TIME"));
+	attr = fault_attr();
+	index = perfring_session_add(session, &attr, target);
+	if (index == -EACCES || index == -EPERM || index == -ENOSYS)
+		cr_skip_test("SKIP-ENV: %s", perfring_session_refusal(session));
+	cr_assert_eq(index, 0, "%s", perfring_session_refusal(session));
+	second = fault_attr();
+	second.sample_type &= ~(uint64_t)PERF_SAMPLE_IDENTIFIER;
+	cr_assert_eq(perfring_session_add(session, &second, target), -EINVAL);
+	cr_assert_not_null(strstr(perfring_session_refusal(session), "IDENTIFIER"));
+	/* Another clock cannot share the ring: nothing of it stays. */
+	second = fault_attr();
+	second.use_clockid = 1;
+	second.clockid = 1;
+	cr_assert_eq(perfring_session_add(session, &second, target), -EINVAL);
+	cr_assert_not_null(strstr(perfring_session_refusal(session), "clockid"));
+	cr_assert_eq(perfring_session_event_at(session, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) * target->tids.count,
+					       &opened),
+		     0);
+	second = fault_attr();
+	second.config = 9999;
+	cr_assert_eq(perfring_session_add(session, &second, target), -ENOENT);
+	/* The next number is free. */
+	second.config = PERF_COUNT_SW_DUMMY;
+	cr_assert_eq(perfring_session_add(session, &second, target), 1);
+	cr_assert_str_eq(perfring_session_refusal(session), "");
+	perfring_target_close(target);
+	perfring_session_close(session);
+}
+
+/* When the limit of files is met in the middle of an add, what was opened before is closed again. */
+Test(session, refused_in_the_middle)
+{
+	char *text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		struct perf_event_attr attr = fault_attr();
+		struct perfring_session_event opened;
+		struct perfring_session *session;
+		struct perfring_target *target;
+		struct rlimit limit = {200, 200};
+		int ret, fd;
+
+		for (int i = 3; i < 1000; i++)
+			close(i);
+		if (setrlimit(RLIMIT_NOFILE, &limit) || perfring_session_open(&session, 1) ||
+		    perfring_target_open(&target) || perfring_target_add_cpus(target, NULL) ||
+		    perfring_target_add_process(target, getpid()))
+			_exit(200);
+		for (int i = 0; i < 500; i++) {
+			ret = perfring_session_add(session, &attr, target);
+			if (ret < 0)
+				break;
+		}
+		snprintf(text, 4096, "%s", perfring_session_refusal(session));
+		if (ret != -EMFILE)
+			_exit(ret < 0 ? -ret : 201);
+		if (sysconf(_SC_NPROCESSORS_ONLN) *
+				    (long)(perfring_format_set_count(perfring_session_formats(session))) !=
+			    (long)session->event_count ||
+		    perfring_session_event_at(session, session->event_count, &opened))
+			_exit(202);
+		perfring_session_close(session);
+		fd = dup(0);
+		_exit(fd == 3 ? 0 : 203);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) == EACCES || WEXITSTATUS(status) == EPERM || WEXITSTATUS(status) == ENOSYS)
+		cr_skip_test("SKIP-ENV: %s", text);
+	cr_assert_eq(WEXITSTATUS(status), 0, "%d: %s", WEXITSTATUS(status), text);
+	cr_assert_not_null(strstr(text, "RLIMIT_NOFILE is 200"));
+}
