@@ -1,0 +1,23 @@
+/* pile.h - bytes put one behind the other, in memory that grows. */
+#ifndef PERFRING_DATA_PILE_H
+#define PERFRING_DATA_PILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct perfring_pile {
+	unsigned char *bytes;
+	size_t used, room;
+	int error; /* the first -ENOMEM: nothing more is put from then on */
+};
+
+void perfring_pile_put(struct perfring_pile *pile, const void *bytes, size_t size);
+void perfring_pile_put_half(struct perfring_pile *pile, uint32_t value);
+void perfring_pile_put_word(struct perfring_pile *pile, uint64_t value);
+/* As features have it: u32 length, a multiple of 64, with NUL and padding. */
+void perfring_pile_put_string(struct perfring_pile *pile, const char *text);
+/* All that can be read from a path.  Returns 0 or -errno. */
+int perfring_pile_put_file(struct perfring_pile *pile, const char *path);
+void perfring_pile_close(struct perfring_pile *pile);
+
+#endif

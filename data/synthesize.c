@@ -1,0 +1,280 @@
+/* synthesize.c - the state of the machine as records, as perf writes them (ABI.md 10, its end). */
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "lines.h"
+#include "writer.h"
+
+/* Of the record's event: nothing happened at any time or on any cpu. */
+static int put(struct perfring_data_writer *writer, struct perfring_record *record, uint32_t pid, uint32_t tid)
+{
+	struct perfring_trailer *trailer = &record->trailer;
+	const struct perfring_written_event *event = writer->events;
+
+	memset(trailer, 0, sizeof(*trailer));
+	trailer->pid = pid;
+	trailer->tid = tid;
+	trailer->cpu = UINT32_MAX;
+	if (event && event->id_count)
+		trailer->id = trailer->identifier = trailer->stream_id = event->ids[0];
+	return perfring_data_batch(writer, 0, record);
+}
+
+static struct perfring_string string(const char *text, size_t most)
+{
+	struct perfring_string string = {.data = text, .size = (uint32_t)strnlen(text, most)};
+
+	return string;
+}
+
+static int put_kernel_map(struct perfring_data_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
+			  const char *name)
+{
+	struct perfring_record record;
+
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_MMAP;
+	record.misc = PERFRING_RECORD_MISC_KERNEL;
+	record.is.mmap.pid = UINT32_MAX;
+	record.is.mmap.addr = addr;
+	record.is.mmap.len = len;
+	record.is.mmap.pgoff = pgoff;
+	record.is.mmap.filename = string(name, PATH_MAX - 1);
+	return put(writer, &record, 0, 0);
+}
+
+/* From the first of _text and _stext to _etext; the name tells which symbol pgoff is the address of.  Addresses are 0
+ * where kptr_restrict hides them: then there is nothing to say. */
+static int put_kernel_text(struct perfring_data_writer *writer, struct perfring_lines *lines)
+{
+	uint64_t text = 0, stext = 0, etext = 0;
+	const char *line, *name;
+	char *end;
+
+	if (perfring_lines_open(lines, "/proc/kallsyms"))
+		return 0;
+	while ((!text || !stext || !etext) && (line = perfring_lines_next(lines))) {
+		uint64_t addr = strtoull(line, &end, 16);
+
+		if (*end != ' ' || !end[1] || end[2] != ' ')
+			continue;
+		name = end + 3;
+		if (!strcmp(name, "_text"))
+			text = addr;
+		else if (!strcmp(name, "_stext"))
+			stext = addr;
+		else if (!strcmp(name, "_etext"))
+			etext = addr;
+	}
+	perfring_lines_close(lines);
+	if (text && etext > text)
+		return put_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text");
+	if (stext && etext > stext)
+		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext");
+	return 0;
+}
+
+/* "name size uses users state address": the symbols are in kallsyms, so perf needs no path to the file. */
+static int put_modules(struct perfring_data_writer *writer, struct perfring_lines *lines)
+{
+	char name[128], *line, *end;
+	int error = 0;
+
+	if (perfring_lines_open(lines, "/proc/modules"))
+		return 0;
+	while (!error && (line = perfring_lines_next(lines))) {
+		uint64_t size, addr;
+		char *at = strstr(line, " 0x");
+
+		end = strchr(line, ' ');
+		if (!end || !at)
+			continue;
+		snprintf(name, sizeof(name), "[%.*s]", (int)(end - line), line);
+		size = strtoull(end, NULL, 10);
+		addr = strtoull(at + 1, NULL, 16);
+		if (addr)
+			error = put_kernel_map(writer, addr, size, 0, name);
+	}
+	perfring_lines_close(lines);
+	return error;
+}
+
+int perfring_data_put_kernel(struct perfring_data_writer *writer)
+{
+	struct perfring_lines lines;
+	int error, written;
+
+	if (!writer->is_begun || writer->is_finished)
+		return -EINVAL;
+	error = put_kernel_text(writer, &lines);
+	if (!error)
+		error = put_modules(writer, &lines);
+	written = perfring_data_batch_write(writer);
+	return error ? error : written;
+}
+
+/* The name in /proc/PID/status is on one line: "\n" and "\\" stand for what they say. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		if (text[0] == '\\' && text[1]) {
+			text++;
+			*to++ = *text == 'n' ? '\n' : *text;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = 0;
+}
+
+/* FORK and COMM.  Returns 1, 0 when the task has gone, -errno. */
+static int put_task(struct perfring_data_writer *writer, struct perfring_lines *lines, uint32_t pid, uint32_t tid)
+{
+	struct perfring_record record;
+	char path[64], comm[16] = "", *line;
+	uint32_t parent = pid;
+	bool has_parent = false;
+	int error;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
+	if (perfring_lines_open(lines, path))
+		return 0;
+	while (!has_parent && (line = perfring_lines_next(lines))) {
+		if (!strncmp(line, "Name:\t", 6)) {
+			unescape(line + 6);
+			memcpy(comm, line + 6, strnlen(line + 6, sizeof(comm) - 1));
+		} else if (!strncmp(line, "PPid:\t", 6)) {
+			has_parent = true;
+			/* threads are taken to come from their process's first one */
+			if (pid == tid)
+				parent = (uint32_t)strtoul(line + 6, NULL, 10);
+		}
+	}
+	perfring_lines_close(lines);
+	if (!has_parent)
+		return 0;
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_FORK;
+	record.is.fork.pid = pid;
+	record.is.fork.ppid = parent;
+	record.is.fork.tid = tid;
+	record.is.fork.ptid = parent;
+	error = put(writer, &record, pid, tid);
+	if (error)
+		return error;
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_COMM;
+	record.is.comm.pid = pid;
+	record.is.comm.tid = tid;
+	record.is.comm.comm = string(comm, sizeof(comm));
+	error = put(writer, &record, pid, tid);
+	return error ? error : 1;
+}
+
+/* "start-end rwxp pgoff maj:min inode   name": numbers are hexadecimal, the inode decimal.  Returns whether the line
+ * is one. */
+static bool parse_map(char *line, struct perfring_record *record)
+{
+	struct perfring_record_mmap2 *map = &record->is.mmap2;
+	const char *prot;
+	uint64_t to;
+	char *end;
+
+	map->addr = strtoull(line, &end, 16);
+	if (*end != '-')
+		return false;
+	to = strtoull(end + 1, &end, 16);
+	if (*end != ' ' || strnlen(end, 6) < 6 || to < map->addr)
+		return false;
+	map->len = to - map->addr;
+	prot = end + 1;
+	map->prot = (uint32_t)((prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
+			       (prot[2] == 'x' ? PROT_EXEC : 0));
+	map->flags = prot[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+	map->pgoff = strtoull(prot + 4, &end, 16);
+	map->file.maj = (uint32_t)strtoul(end, &end, 16);
+	if (*end != ':')
+		return false;
+	map->file.min = (uint32_t)strtoul(end + 1, &end, 16);
+	map->file.ino = strtoull(end, &end, 10);
+	end += strspn(end, " ");
+	map->filename = string(*end ? end : "//anon", PATH_MAX - 1);
+	return true;
+}
+
+static int put_maps(struct perfring_data_writer *writer, struct perfring_lines *lines, uint32_t pid)
+{
+	struct perfring_record record;
+	char path[64], *line;
+	int error = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
+	if (perfring_lines_open(lines, path))
+		return 0;
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_MMAP2;
+	record.misc = PERFRING_RECORD_MISC_USER;
+	record.is.mmap2.pid = pid;
+	record.is.mmap2.tid = pid;
+	while (!error && (line = perfring_lines_next(lines)))
+		if (parse_map(line, &record) && (record.is.mmap2.prot & PROT_EXEC))
+			error = put(writer, &record, pid, pid);
+	perfring_lines_close(lines);
+	return error;
+}
+
+static int put_process(struct perfring_data_writer *writer, struct perfring_lines *lines, uint32_t pid)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *tasks;
+	int error = 1;
+
+	/* the first thread first: the others are its children */
+	error = put_task(writer, lines, pid, pid);
+	if (error <= 0)
+		return error;
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return 0;
+	while (error >= 0 && (entry = readdir(tasks))) {
+		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		if (tid && tid != pid)
+			error = put_task(writer, lines, pid, tid);
+	}
+	closedir(tasks);
+	return error < 0 ? error : put_maps(writer, lines, pid);
+}
+
+int perfring_data_put_process(struct perfring_data_writer *writer, int32_t pid)
+{
+	struct perfring_lines lines;
+	struct dirent *entry;
+	int error = 0, written;
+	DIR *processes;
+
+	if (!writer->is_begun || writer->is_finished || pid < -1 || !pid)
+		return -EINVAL;
+	if (pid > 0) {
+		error = put_process(writer, &lines, (uint32_t)pid);
+	} else {
+		processes = opendir("/proc");
+		if (!processes)
+			return -errno;
+		while (!error && (entry = readdir(processes))) {
+			uint32_t one = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+			if (one)
+				error = put_process(writer, &lines, one);
+		}
+		closedir(processes);
+	}
+	written = perfring_data_batch_write(writer);
+	return error ? error : written;
+}
