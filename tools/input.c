@@ -1,0 +1,83 @@
+/* input.c - the perf.data file that a command reads, and what is said of its faults. */
+#include <inttypes.h>
+#include "tools.h"
+
+/* Faults told one by one; a damaged file may hold millions. */
+#define TOLD 5
+
+bool perfring_input_choose(struct perfring_input *input, const char *option, int argc, char **argv, int next)
+{
+	memset(input, 0, sizeof(*input));
+	if (argc - next > 1 || (option && next < argc)) {
+		perfring_tool_complain("%s: one file at a time ('%s')", argv[0], argv[argc - 1]);
+		return false;
+	}
+	input->path = option ? option : next < argc ? argv[next] : "perf.data";
+	if (!*input->path) {
+		perfring_tool_complain("%s: a file name is empty", argv[0]);
+		return false;
+	}
+	return true;
+}
+
+static void complain_at(struct perfring_input *input, int64_t at, const char *what)
+{
+	if (input->faults++ < TOLD)
+		perfring_tool_complain("%s: at 0x%" PRIx64 ": %s", input->path, (uint64_t)at, what);
+}
+
+static void complain_error(struct perfring_input *input, int error)
+{
+	struct perfring_fault fault = {0, NULL};
+
+	if (input->data && (error == -EBADMSG || error == -EOPNOTSUPP))
+		fault = perfring_data_fault(input->data);
+	if (fault.what)
+		complain_at(input, fault.at, fault.what);
+	else if (input->faults++ < TOLD)
+		perfring_tool_complain("%s: %s", input->path, strerror(-error));
+}
+
+bool perfring_input_open(struct perfring_input *input)
+{
+	int error = perfring_data_open(&input->data, input->path);
+
+	if (error) {
+		complain_error(input, error);
+		perfring_input_close(input);
+		return false;
+	}
+	if (!perfring_data_is_finished(input->data))
+		perfring_tool_complain("%s: warning: its writer did not finish: the end may be missing", input->path);
+	return true;
+}
+
+void perfring_input_close(struct perfring_input *input)
+{
+	if (input->data)
+		perfring_data_close(input->data);
+	input->data = NULL;
+}
+
+bool perfring_input_next(struct perfring_input *input, struct perfring_item *item)
+{
+	int one;
+
+	memset(item, 0, sizeof(*item));
+	one = perfring_data_next(input->data, item);
+	if (one < 0)
+		complain_error(input, one);
+	return one == 1 || (one == -EBADMSG && item->record);
+}
+
+void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault)
+{
+	complain_at(input, perfring_data_position(input->data) + fault->at, fault->what);
+}
+
+int perfring_input_end(struct perfring_input *input)
+{
+	if (input->faults > TOLD)
+		perfring_tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
+	return input->faults ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
+}

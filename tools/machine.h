@@ -1,0 +1,34 @@
+/* machine.h - the state of the recorded machine at the time of the record last taken: names and mappings. */
+#ifndef MACHINE_H
+#define MACHINE_H
+
+#include <perfring/record.h>
+
+/* [addr, end) shows the file from pgoff on.  The name lives as long as the machine, and equal names are one pointer. */
+struct perfring_mapping {
+	uint64_t addr;
+	uint64_t end;
+	uint64_t pgoff;
+	const char *name;
+};
+
+struct perfring_machine;
+
+struct perfring_machine *perfring_machine_open(void);
+void perfring_machine_close(struct perfring_machine *machine);
+
+/* Learns from COMM, FORK, MMAP, MMAP2 and KSYMBOL.  Records are given in time order. */
+void perfring_machine_take(struct perfring_machine *machine, const struct perfring_record *record);
+
+/* ":TID" when nothing named it. */
+const char *perfring_machine_comm(struct perfring_machine *machine, uint32_t tid);
+
+/* What lies there, or NULL.  Valid until: the next take. */
+const struct perfring_mapping *perfring_machine_user(const struct perfring_machine *machine, uint32_t pid,
+						     uint64_t addr);
+const struct perfring_mapping *perfring_machine_kernel(const struct perfring_machine *machine, uint64_t addr);
+
+/* The one pointer of a name. */
+const char *perfring_machine_name(struct perfring_machine *machine, const char *text, size_t size);
+
+#endif

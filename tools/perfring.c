@@ -1,0 +1,119 @@
+/* perfring.c - the `perfring` command: finds the command that was asked for. */
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include "tools.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{"record", perfring_tool_record, "observe a command or the system into a perf.data file"},
+	{"report", perfring_tool_report, "samples of a perf.data file by command, object and symbol"},
+	{"dump", perfring_tool_dump, "every record of a perf.data file as text"},
+};
+
+static void help(FILE *out)
+{
+	size_t i;
+
+	fputs("usage: perfring COMMAND [OPTIONS]\n\n", out);
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].what);
+	fputs("\nperfring COMMAND --help says more.  perfring --version, perfring --help.\n"
+	      "Exit status: 0 done, 1 failed, 2 misused.\n",
+	      out);
+}
+
+void perfring_tool_complain(const char *form, ...)
+{
+	va_list list;
+
+	fflush(stdout);
+	flockfile(stderr);
+	fputs("perfring: ", stderr);
+	va_start(list, form);
+	vfprintf(stderr, form, list);
+	va_end(list);
+	fputc('\n', stderr);
+	funlockfile(stderr);
+}
+
+int perfring_tool_misused(int found, char **argv)
+{
+	const char *word = argv[optind - 1];
+
+	if (found == ':')
+		perfring_tool_complain("%s: option '%s' needs a value (%s --help)", argv[0], word, argv[0]);
+	else if (optopt && strncmp(word, "--", 2))
+		perfring_tool_complain("%s: unknown option '-%c' (%s --help)", argv[0], optopt, argv[0]);
+	else
+		perfring_tool_complain("%s: unknown option '%s' (%s --help)", argv[0], word, argv[0]);
+	return PERFRING_TOOL_MISUSED;
+}
+
+void *perfring_tool_room(void *old, size_t nr, size_t size)
+{
+	void *room = reallocarray(old, nr, size);
+
+	if (!room) {
+		perfring_tool_complain("out of memory");
+		exit(PERFRING_TOOL_FAILED);
+	}
+	return room;
+}
+
+int perfring_tool_print(FILE *out, const char *text, int width, bool solid)
+{
+	int used = 0;
+
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+		bool plain = byte >= (solid ? 0x21 : 0x20) && byte < 0x7f;
+
+		used += plain ? 1 : 4;
+		if (out && plain)
+			fputc(byte, out);
+		else if (out)
+			fprintf(out, "\\x%02x", byte);
+	}
+	if (out && used < width)
+		fprintf(out, "%*s", width - used, "");
+	return used < width ? width : used;
+}
+
+bool perfring_tool_flush(void)
+{
+	int error;
+
+	if (!fflush(stdout) && !ferror(stdout))
+		return true;
+	error = errno;
+	if (error != EPIPE)
+		perfring_tool_complain("standard output: %s", strerror(error));
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	if (argc < 2) {
+		help(stderr);
+		return PERFRING_TOOL_MISUSED;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
+		printf("perfring %s\n", perfring_version());
+		return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	}
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	perfring_tool_complain("unknown command '%s' (perfring --help)", argv[1]);
+	return PERFRING_TOOL_MISUSED;
+}

@@ -1,0 +1,697 @@
+/* record.c - `perfring record`: observes a command, threads or the system into a perf.data file. */
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <perfring/data.h>
+#include <perfring/session.h>
+#include "tools.h"
+
+enum {
+	DEFAULT_FREQUENCY = 4000,
+	/* How long records may lie in a quiet ring before they are in the file, where a kill cannot lose them. */
+	ROUND_MS = 500,
+};
+
+struct recorded_event {
+	struct perf_event_attr attr;
+	char name[256];
+};
+
+struct recording {
+	const char *output;
+	struct recorded_event *events;
+	uint32_t event_count;
+	uint64_t frequency; /* 0: not asked for */
+	uint64_t period;    /* 0: not asked for */
+	bool callchain;
+	bool all;
+	bool inherit;
+	char *pids, *tids, *cpus;
+	uint32_t pages;
+	char **command;
+
+	struct perfring_target *target;
+	struct perfring_session *session;
+	struct perfring_command child;
+	struct perfring_data_writer *writer;
+	int file;
+	int signals;
+	bool child_ended;
+	int child_status;
+};
+
+static void help(FILE *out)
+{
+	fputs("usage: perfring record [OPTIONS] [--] [COMMAND...]\n"
+	      "\n"
+	      "Observes COMMAND and its children, a process, threads or the whole system, and writes perf.data.\n"
+	      "\n"
+	      "  -e, --event=EVENT[,EVENT]  what to sample: cycles, cpu-clock, page-faults, context-switches ..., "
+	      "rNNN,\n"
+	      "                             SUBSYSTEM:NAME tracepoints, mem:ADDR[/LEN][:rwx]; modifiers :u :k :h :p\n"
+	      "                             (default: cycles; cpu-clock where there is no hardware counter)\n"
+	      "  -F, --freq=HZ              samples a second, or max (default: 4000; tracepoints and mem: every one)\n"
+	      "  -c, --count=PERIOD         one sample every PERIOD occurrences instead\n"
+	      "  -g                         call chains, by frame pointers\n"
+	      "  -a, --all-cpus             the whole system, until COMMAND ends or ^C\n"
+	      "  -p, --pid=PID[,PID]        these processes with all their threads\n"
+	      "  -t, --tid=TID[,TID]        these threads\n"
+	      "  -C, --cpu=LIST             only on these CPUs, as in 0-3,6\n"
+	      "  -i, --no-inherit           not the children\n"
+	      "  -m, --mmap-pages=PAGES     data pages of each ring, a power of two, or a size with B, K, M, G "
+	      "(default: 128)\n"
+	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old)\n"
+	      "  -h, --help\n"
+	      "\n"
+	      "Exit status: COMMAND's (128 + its signal when it was killed); 1 when recording failed, 2 misused.\n",
+	      out);
+}
+
+/* ---- options ---- */
+
+static bool read_number(const char *text, uint64_t *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
+static bool read_pages(const char *text, uint32_t *pages)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), number, unit = page;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || errno)
+		return false;
+	switch (*end) {
+	case 'B':
+		unit = 1;
+		break;
+	case 'K':
+		unit = 1 << 10;
+		break;
+	case 'M':
+		unit = 1 << 20;
+		break;
+	case 'G':
+		unit = 1 << 30;
+		break;
+	case 0:
+		break;
+	default:
+		return false;
+	}
+	if ((*end && end[1]) || number == 0 || number > (UINT64_C(1) << 40) / unit)
+		return false;
+	number = (number * unit + page - 1) / page;
+	*pages = 1;
+	while (*pages < number && *pages < 1u << 20)
+		*pages *= 2;
+	return *pages >= number;
+}
+
+static bool add_events(struct recording *recording, char *list)
+{
+	char *rest = list, *name;
+
+	while ((name = strsep(&rest, ","))) {
+		struct perfring_fault fault = {0, "unknown event"};
+		struct recorded_event *event;
+
+		recording->events =
+			perfring_tool_room(recording->events, recording->event_count + 1, sizeof(*recording->events));
+		event = &recording->events[recording->event_count++];
+		memset(event, 0, sizeof(*event));
+		event->attr.size = sizeof(event->attr);
+		if (perfring_event_parse(name, &event->attr, &fault)) {
+			perfring_tool_complain("record: event '%s': at %" PRId64 ": %s", name, fault.at, fault.what);
+			return false;
+		}
+	}
+	return true;
+}
+
+static uint64_t max_sample_rate(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	uint64_t rate = UINT64_MAX;
+
+	if (!file)
+		return rate;
+	if (fscanf(file, "%" SCNu64, &rate) != 1)
+		rate = UINT64_MAX;
+	fclose(file);
+	return rate;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int read_options(struct recording *recording, int argc, char **argv)
+{
+	static const struct option LONG[] = {
+		{"event", required_argument, NULL, 'e'},
+		{"freq", required_argument, NULL, 'F'},
+		{"count", required_argument, NULL, 'c'},
+		{"all-cpus", no_argument, NULL, 'a'},
+		{"pid", required_argument, NULL, 'p'},
+		{"tid", required_argument, NULL, 't'},
+		{"cpu", required_argument, NULL, 'C'},
+		{"no-inherit", no_argument, NULL, 'i'},
+		{"mmap-pages", required_argument, NULL, 'm'},
+		{"output", required_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int found;
+
+	recording->output = "perf.data";
+	recording->inherit = true;
+	while ((found = getopt_long(argc, argv, "+:e:F:c:gap:t:C:im:o:h", LONG, NULL)) != -1) {
+		bool good = true;
+
+		switch (found) {
+		case 'e':
+			if (!add_events(recording, optarg))
+				return PERFRING_TOOL_MISUSED;
+			break;
+		case 'F':
+			if (!strcmp(optarg, "max"))
+				recording->frequency = max_sample_rate();
+			else
+				good = read_number(optarg, &recording->frequency) && recording->frequency;
+			break;
+		case 'c':
+			good = read_number(optarg, &recording->period) && recording->period;
+			break;
+		case 'g':
+			recording->callchain = true;
+			break;
+		case 'a':
+			recording->all = true;
+			break;
+		case 'p':
+			recording->pids = optarg;
+			break;
+		case 't':
+			recording->tids = optarg;
+			break;
+		case 'C':
+			recording->cpus = optarg;
+			break;
+		case 'i':
+			recording->inherit = false;
+			break;
+		case 'm':
+			good = read_pages(optarg, &recording->pages);
+			break;
+		case 'o':
+			recording->output = optarg;
+			break;
+		case 'h':
+			help(stdout);
+			return PERFRING_TOOL_DONE;
+		default:
+			return perfring_tool_misused(found, argv);
+		}
+		if (!good) {
+			perfring_tool_complain("record: -%c does not take '%s' (record --help)", found, optarg);
+			return PERFRING_TOOL_MISUSED;
+		}
+	}
+	if (optind < argc)
+		recording->command = argv + optind;
+	if (recording->frequency && recording->period) {
+		perfring_tool_complain("record: -F and -c exclude one another");
+		return PERFRING_TOOL_MISUSED;
+	}
+	if (recording->all && (recording->pids || recording->tids)) {
+		perfring_tool_complain("record: -a and -p or -t exclude one another");
+		return PERFRING_TOOL_MISUSED;
+	}
+	if (recording->cpus && !recording->command && !recording->pids && !recording->tids)
+		recording->all = true;
+	if (!recording->all && !recording->pids && !recording->tids && !recording->command) {
+		perfring_tool_complain("record: whom? name a COMMAND, -a, -p PID or -t TID (record --help)");
+		return PERFRING_TOOL_MISUSED;
+	}
+	if (!recording->event_count) {
+		char cycles[] = "cycles";
+
+		add_events(recording, cycles);
+	}
+	return -1;
+}
+
+/* ---- what to observe ---- */
+
+static bool add_ids(struct recording *recording, char *list, int (*add)(struct perfring_target *, int32_t))
+{
+	char *rest = list, *word;
+
+	while ((word = strsep(&rest, ","))) {
+		uint64_t number;
+		int ret;
+
+		if (!read_number(word, &number) || number == 0 || number > INT32_MAX) {
+			perfring_tool_complain("record: '%s' is not a process or thread id", word);
+			return false;
+		}
+		ret = add(recording->target, (int32_t)number);
+		if (ret) {
+			perfring_tool_complain("record: %s: %s", word, strerror(-ret));
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The command alone is observed when nobody else is named. */
+static bool observes_command(const struct recording *recording)
+{
+	return recording->command && !recording->all && !recording->pids && !recording->tids;
+}
+
+static bool choose_target(struct recording *recording)
+{
+	int ret = perfring_target_open(&recording->target);
+
+	if (!ret)
+		ret = perfring_target_add_cpus(recording->target, recording->cpus);
+	if (ret) {
+		perfring_tool_complain("record: -C %s: %s", recording->cpus ? recording->cpus : "(all)",
+				       ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
+				       : ret == -ENODEV ? "not all of these CPUs are online"
+							: strerror(-ret));
+		return false;
+	}
+	if (recording->pids && !add_ids(recording, strdupa(recording->pids), perfring_target_add_process))
+		return false;
+	if (recording->tids && !add_ids(recording, strdupa(recording->tids), perfring_target_add_thread))
+		return false;
+	if (recording->command) {
+		ret = perfring_command_open(&recording->child, recording->command);
+		if (!ret && observes_command(recording))
+			ret = perfring_target_add_thread(recording->target, recording->child.pid);
+		if (ret)
+			perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+	}
+	return !ret;
+}
+
+static bool is_every_one(const struct perf_event_attr *attr)
+{
+	return attr->type == PERFRING_TYPE_TRACEPOINT || attr->type == PERFRING_TYPE_BREAKPOINT ||
+	       (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT);
+}
+
+static void shape_attr(const struct recording *recording, struct perf_event_attr *attr, bool first)
+{
+	uint64_t rate = max_sample_rate();
+
+	if (recording->period) {
+		attr->sample_period = recording->period;
+	} else if (!recording->frequency && is_every_one(attr)) {
+		attr->sample_period = 1;
+	} else {
+		attr->freq = 1;
+		attr->sample_freq = recording->frequency ? recording->frequency : DEFAULT_FREQUENCY;
+		if (!recording->frequency && attr->sample_freq > rate) {
+			perfring_tool_complain("record: %d Hz is above kernel.perf_event_max_sample_rate: %" PRIu64
+					       " Hz instead",
+					       DEFAULT_FREQUENCY, rate);
+			attr->sample_freq = rate;
+		}
+	}
+	attr->sample_type =
+		PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME;
+	/* With PERIOD a software event samples each occurrence, whatever its period (ABI.md 9.2). */
+	if (attr->freq || attr->sample_period == 1)
+		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
+	if (recording->callchain)
+		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
+	if (recording->all || recording->cpus || attr->type == PERFRING_TYPE_TRACEPOINT)
+		attr->sample_type |= PERFRING_SAMPLE_CPU;
+	if (attr->type == PERFRING_TYPE_TRACEPOINT ||
+	    (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT))
+		attr->sample_type |= PERFRING_SAMPLE_RAW;
+	if (attr->type == PERFRING_TYPE_BREAKPOINT ||
+	    (attr->type == PERFRING_TYPE_SOFTWARE &&
+	     (attr->config == PERFRING_COUNT_SW_PAGE_FAULTS || attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MIN ||
+	      attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MAJ)))
+		attr->sample_type |= PERFRING_SAMPLE_ADDR;
+	attr->read_format = PERFRING_FORMAT_ID | PERFRING_FORMAT_LOST;
+	attr->sample_id_all = 1;
+	attr->disabled = 1;
+	attr->inherit = recording->inherit && !recording->all;
+	attr->enable_on_exec = observes_command(recording);
+	/* One event tells of tasks and mappings for all. */
+	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = first;
+}
+
+/* Opens one event, stepping down where the kernel refuses: each step is told. */
+static bool open_event(struct recording *recording, struct recorded_event *event)
+{
+	struct perf_event_attr *attr = &event->attr;
+	int ret;
+
+	for (;;) {
+		ret = perfring_session_add(recording->session, attr, recording->target);
+		if (ret >= 0)
+			break;
+		if (ret == -EINVAL && (attr->read_format & PERFRING_FORMAT_LOST)) {
+			attr->read_format &= ~(uint64_t)PERFRING_FORMAT_LOST; /* before Linux 6.0 */
+			continue;
+		}
+		if ((ret == -ENOENT || ret == -ENODEV || ret == -EOPNOTSUPP) && attr->type == PERFRING_TYPE_HARDWARE &&
+		    attr->config == PERFRING_COUNT_HW_CPU_CYCLES) {
+			perfring_tool_complain("record: cycles: no hardware counter here, sampling cpu-clock instead");
+			attr->type = PERFRING_TYPE_SOFTWARE;
+			attr->config = PERFRING_COUNT_SW_CPU_CLOCK;
+			attr->precise_ip = 0;
+			continue;
+		}
+		if ((ret == -EACCES || ret == -EPERM) && !attr->exclude_kernel && !recording->all &&
+		    attr->type != PERFRING_TYPE_TRACEPOINT &&
+		    strstr(perfring_session_refusal(recording->session), ":u")) {
+			attr->exclude_kernel = 1;
+			attr->exclude_hv = 1;
+			perfring_tool_complain("record: not permitted to observe the kernel: user space only");
+			continue;
+		}
+		perfring_tool_complain("record: %s", perfring_session_refusal(recording->session));
+		return false;
+	}
+	perfring_event_name(attr, event->name, sizeof(event->name));
+	return true;
+}
+
+static bool open_events(struct recording *recording)
+{
+	int ret = perfring_session_open(&recording->session, recording->pages);
+
+	if (ret) {
+		perfring_tool_complain("record: %s", strerror(-ret));
+		return false;
+	}
+	for (uint32_t i = 0; i < recording->event_count; i++) {
+		shape_attr(recording, &recording->events[i].attr, i == 0);
+		if (!open_event(recording, &recording->events[i]))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the file ---- */
+
+static bool complain_file(const struct recording *recording, int ret, const char *consequence)
+{
+	if (ret)
+		perfring_tool_complain("record: %s: %s%s", recording->output, strerror(-ret), consequence);
+	return !ret;
+}
+
+static bool open_file(struct recording *recording, char **argv)
+{
+	struct perfring_session_event opened;
+	struct stat status;
+	int ret = 0;
+
+	if (!strcmp(recording->output, "-")) {
+		perfring_tool_complain("record: -o -: a pipe cannot be written yet; name a file");
+		return false;
+	}
+	if (!stat(recording->output, &status) && S_ISREG(status.st_mode) && status.st_size) {
+		char *old = perfring_tool_room(NULL, strlen(recording->output) + sizeof(".old"), 1);
+
+		sprintf(old, "%s.old", recording->output);
+		ret = rename(recording->output, old) ? -errno : 0;
+		free(old);
+	}
+	if (!ret)
+		recording->file = open(recording->output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (!ret && recording->file < 0)
+		ret = -errno;
+	if (!ret)
+		ret = perfring_data_create(&recording->writer, recording->file);
+	for (uint32_t i = 0; !ret && i < recording->event_count; i++) {
+		int index = perfring_data_add_event(recording->writer, &recording->events[i].attr,
+						    recording->events[i].name);
+
+		ret = index < 0 ? index : 0;
+	}
+	for (uint32_t i = 0; !ret && perfring_session_event_at(recording->session, i, &opened); i++)
+		ret = perfring_data_add_id(recording->writer, opened.event, opened.id);
+	if (!ret)
+		ret = perfring_data_describe(recording->writer, argv);
+	if (!ret)
+		ret = perfring_data_begin(recording->writer);
+	return complain_file(recording, ret, "");
+}
+
+/* The state of what is observed, as it is before the first record. */
+static bool write_state(struct recording *recording)
+{
+	int ret = perfring_data_put_kernel(recording->writer);
+	char *rest, *word;
+
+	if (!ret && recording->all)
+		ret = perfring_data_put_process(recording->writer, -1);
+	if (!ret && observes_command(recording))
+		ret = perfring_data_put_process(recording->writer, recording->child.pid);
+	for (rest = recording->pids ? strdupa(recording->pids) : NULL; !ret && (word = strsep(&rest, ","));)
+		ret = perfring_data_put_process(recording->writer, (int32_t)strtol(word, NULL, 10));
+	for (rest = recording->tids ? strdupa(recording->tids) : NULL; !ret && (word = strsep(&rest, ","));)
+		ret = perfring_data_put_process(recording->writer, (int32_t)strtol(word, NULL, 10));
+	return complain_file(recording, ret, "");
+}
+
+/* One round of all rings into the file. */
+static bool write_round(struct recording *recording)
+{
+	struct perfring_span span;
+	bool any = false;
+	int ret = 0, one;
+
+	while (!ret && (one = perfring_session_next_span(recording->session, &span))) {
+		if (one < 0) {
+			uint32_t ring;
+			struct perfring_fault fault = perfring_session_fault(recording->session, &ring);
+
+			perfring_tool_complain("record: ring %u is corrupt at %" PRId64 ": %s", ring, fault.at,
+					       fault.what);
+			continue;
+		}
+		any = true;
+		ret = perfring_data_write(recording->writer, span.pieces, (int)span.count);
+	}
+	if (!ret && any)
+		ret = perfring_data_round(recording->writer);
+	perfring_session_return(recording->session);
+	return complain_file(recording, ret, ": the recording ends here, what was written before is kept");
+}
+
+/* What each fd lost, LOST records that never found room included: as LOST_SAMPLES, which perf adds up too. */
+static bool write_lost(struct recording *recording, uint64_t last_time, uint64_t *lost)
+{
+	struct perfring_session_event opened;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && perfring_session_event_at(recording->session, i, &opened); i++) {
+		const struct perfring_format *format =
+			perfring_format_set_at(perfring_session_formats(recording->session), opened.event);
+		struct perfring_record record;
+		struct perfring_read values;
+		uint64_t room[8];
+
+		if (!(format->read_format & PERFRING_FORMAT_LOST) ||
+		    perfring_event_read(opened.fd, format, &values, room, sizeof(room)) ||
+		    !perfring_read_lost(&values, 0))
+			continue;
+		*lost += perfring_read_lost(&values, 0);
+		memset(&record, 0, sizeof(record));
+		record.type = PERFRING_RECORD_LOST_SAMPLES;
+		record.is.lost_samples.lost = perfring_read_lost(&values, 0);
+		record.trailer.pid = record.trailer.tid = (uint32_t)opened.tid;
+		record.trailer.time = last_time;
+		record.trailer.cpu = (uint32_t)opened.cpu;
+		record.trailer.id = record.trailer.stream_id = record.trailer.identifier = opened.id;
+		ret = perfring_data_put(recording->writer, opened.event, &record);
+	}
+	return complain_file(recording, ret, "");
+}
+
+/* ---- running ---- */
+
+/* Whether to go on.  SIGCHLD of the command ends the recording, as does ^C. */
+static bool take_signals(struct recording *recording)
+{
+	struct signalfd_siginfo signal;
+	bool go_on = true;
+
+	while (read(recording->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal)) {
+		if (signal.ssi_signo != SIGCHLD)
+			go_on = false;
+		else if (recording->command && !recording->child_ended &&
+			 waitpid(recording->child.pid, &recording->child_status, WNOHANG) == recording->child.pid) {
+			recording->child_ended = true;
+			go_on = false;
+		}
+	}
+	return go_on;
+}
+
+static bool run(struct recording *recording)
+{
+	struct pollfd ready[2] = {
+		{.fd = perfring_session_fd(recording->session), .events = POLLIN},
+		{.fd = recording->signals, .events = POLLIN},
+	};
+	bool good = true;
+	int ret = 0;
+
+	if (!observes_command(recording))
+		ret = perfring_session_enable(recording->session);
+	if (!ret && recording->command) {
+		ret = perfring_command_release(&recording->child);
+		if (ret) {
+			perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+			return false;
+		}
+	}
+	if (ret) {
+		perfring_tool_complain("record: enabling the events: %s", strerror(-ret));
+		return false;
+	}
+	while (good && take_signals(recording) && !perfring_session_is_over(recording->session)) {
+		poll(ready, 2, ROUND_MS);
+		perfring_session_wait(recording->session, 0);
+		good = write_round(recording);
+	}
+	perfring_session_disable(recording->session);
+	if (good) {
+		perfring_session_flush(recording->session);
+		good = write_round(recording);
+	}
+	return good;
+}
+
+static void tell(const struct recording *recording, uint64_t unread_lost)
+{
+	struct perfring_totals totals;
+
+	perfring_session_totals(recording->session, &totals);
+	fprintf(stderr,
+		"[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in %s; lost %" PRIu64 ", throttled %" PRIu64
+		" times ]\n",
+		totals.samples, perfring_data_size(recording->writer), recording->output,
+		(totals.lost > unread_lost ? totals.lost : unread_lost) + totals.lost_samples, totals.throttles);
+	if (totals.corrupt)
+		perfring_tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes given up",
+				       totals.corrupt, totals.skipped);
+}
+
+/* Signals are taken from a descriptor, after the child was forked: it keeps what the shell gave us. */
+static bool open_signals(struct recording *recording, sigset_t *before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, before);
+	/* A full disk or a file limit is told by the write. */
+	signal(SIGXFSZ, SIG_IGN);
+	recording->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (recording->signals < 0)
+		perfring_tool_complain("record: signalfd: %s", strerror(errno));
+	return recording->signals >= 0;
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int end_command(struct recording *recording)
+{
+	/* Never released: close kills it. */
+	if (recording->child.fd >= 0) {
+		perfring_command_close(&recording->child);
+		return PERFRING_TOOL_FAILED;
+	}
+	if (!recording->child_ended) {
+		kill(recording->child.pid, SIGTERM);
+		while (waitpid(recording->child.pid, &recording->child_status, 0) < 0 && errno == EINTR)
+			;
+	}
+	return WIFSIGNALED(recording->child_status) ? 128 + WTERMSIG(recording->child_status)
+						    : WEXITSTATUS(recording->child_status);
+}
+
+int perfring_tool_record(int argc, char **argv)
+{
+	struct recording recording = {.file = -1, .signals = -1, .child = {.fd = -1}};
+	int status = read_options(&recording, argc, argv);
+	sigset_t before;
+	bool good, masked = false;
+
+	if (status >= 0)
+		goto out;
+	status = PERFRING_TOOL_FAILED;
+	good = choose_target(&recording);
+	if (good) {
+		raise_file_limit();
+		good = masked = open_signals(&recording, &before);
+	}
+	good = good && open_events(&recording) && open_file(&recording, argv) && write_state(&recording);
+	if (good) {
+		struct perfring_totals totals;
+		uint64_t lost = 0;
+
+		good = run(&recording);
+		perfring_session_totals(recording.session, &totals);
+		good = (!good || write_lost(&recording, totals.last_time, &lost)) && good;
+		if (totals.first_time)
+			perfring_data_put_times(recording.writer, totals.first_time, totals.last_time);
+		good = complain_file(&recording, perfring_data_finish(recording.writer), "") && good;
+		tell(&recording, lost);
+	}
+	if (recording.child.pid)
+		status = end_command(&recording);
+	else if (good)
+		status = PERFRING_TOOL_DONE;
+	if (!good)
+		status = PERFRING_TOOL_FAILED;
+	if (masked)
+		sigprocmask(SIG_SETMASK, &before, NULL);
+out:
+	if (recording.writer)
+		perfring_data_writer_close(recording.writer);
+	perfring_session_close(recording.session);
+	perfring_target_close(recording.target);
+	if (recording.file >= 0)
+		close(recording.file);
+	if (recording.signals >= 0)
+		close(recording.signals);
+	free(recording.events);
+	return status;
+}

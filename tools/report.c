@@ -1,0 +1,444 @@
+/* report.c - `perfring report`: samples by command, object and symbol, for each event. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <search.h>
+#include <stdlib.h>
+#include "machine.h"
+#include "symbols.h"
+#include "tools.h"
+
+enum key {
+	KEY_COMM = 1 << 0,
+	KEY_DSO = 1 << 1,
+	KEY_SYM = 1 << 2,
+};
+
+static const struct {
+	const char *name;
+	unsigned key;
+	const char *title;
+} keys[] = {{"comm", KEY_COMM, "Command"}, {"dso", KEY_DSO, "Shared Object"}, {"sym", KEY_SYM, "Symbol"}};
+
+#define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
+
+/* One line of the report.  What is not sorted by is NULL or 0 in every row. */
+struct row {
+	uint32_t event;
+	char mark;
+	const char *comm;
+	const char *object;
+	const char *symbol;
+	uint64_t address; /* of a symbol without a name */
+	uint64_t samples;
+	uint64_t weight;
+};
+
+struct event {
+	uint64_t samples;
+	uint64_t weight;
+	uint64_t lost;
+};
+
+struct report {
+	struct perfring_input input;
+	struct perfring_machine *machine;
+	struct perfring_symbols *symbols;
+	unsigned order[KEY_COUNT]; /* into keys */
+	size_t order_count;
+	unsigned sorted; /* KEY_ bits */
+	uint64_t limit;
+	void *tree;
+	struct row **rows;
+	size_t nr;
+	size_t room;
+	struct event *events;
+	uint32_t event_count;
+	uint64_t nameless[PERFRING_NAMELESS_COUNT];
+	uint64_t lost_records;
+	uint64_t throttles;
+	uint64_t unread;
+};
+
+static void help(void)
+{
+	fputs("usage: perfring report [[-i] FILE] [--sort comm,dso,sym] [--limit LINES]\n"
+	      "\n"
+	      "The samples of a perf.data file by command, object and symbol, most first, for each event.  A sample\n"
+	      "weighs its period.  [.] is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] "
+	      "unknown.\n"
+	      "\n"
+	      "  -i, --input FILE    default perf.data; - is standard input\n"
+	      "  -s, --sort LIST     which of comm, dso and sym make a line, in this order (default all)\n"
+	      "  -n, --limit LINES   at most so many lines an event\n",
+	      stdout);
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
+static int compare_text(const char *a, const char *b)
+{
+	if (a == b)
+		return 0;
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+	int order;
+
+	if (one->event != other->event)
+		return one->event < other->event ? -1 : 1;
+	if (one->mark != other->mark)
+		return one->mark < other->mark ? -1 : 1;
+	if (one->address != other->address)
+		return one->address < other->address ? -1 : 1;
+	order = compare_text(one->symbol, other->symbol);
+	if (!order)
+		order = compare_text(one->object, other->object);
+	return order ? order : compare_text(one->comm, other->comm);
+}
+
+/* By event, then the heaviest first. */
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row *one = *(struct row *const *)a, *other = *(struct row *const *)b;
+
+	if (one->event != other->event)
+		return one->event < other->event ? -1 : 1;
+	if (one->weight != other->weight)
+		return one->weight > other->weight ? -1 : 1;
+	if (one->samples != other->samples)
+		return one->samples > other->samples ? -1 : 1;
+	return compare_keys(one, other);
+}
+
+static struct row *get_row(struct report *report, const struct row *key)
+{
+	struct row *row;
+	void *at = tfind(key, &report->tree, compare_keys);
+
+	if (at)
+		return *(struct row **)at;
+	row = perfring_tool_room(NULL, 1, sizeof(*row));
+	*row = *key;
+	if (!tsearch(row, &report->tree, compare_keys)) {
+		perfring_tool_complain("out of memory");
+		exit(PERFRING_TOOL_FAILED);
+	}
+	if (report->nr == report->room) {
+		report->room = report->room ? 2 * report->room : 256;
+		report->rows = perfring_tool_room(report->rows, report->room, sizeof(struct row *));
+	}
+	return report->rows[report->nr++] = row;
+}
+
+/* ---- taking ---- */
+
+/* A sample without PERIOD was taken after a fixed one. */
+static uint64_t weigh(const struct report *report, const struct perfring_item *item,
+		      const struct perfring_sample *sample)
+{
+	const struct perf_event_attr *attr;
+
+	if (sample->present & PERFRING_SAMPLE_PERIOD)
+		return sample->period;
+	attr = perfring_data_attr(report->input.data, item->format->index);
+	return attr && !attr->freq && attr->sample_period ? attr->sample_period : 1;
+}
+
+static const char *short_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return *path == '/' && slash[1] ? slash + 1 : path;
+}
+
+static void take_sample(struct report *report, const struct perfring_item *item, const struct perfring_sample *sample)
+{
+	struct perfring_symbol symbol = {.nameless = PERFRING_NAMELESS_MODE};
+	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	struct event *event = &report->events[item->format->index];
+	bool has_task = sample->present & PERFRING_SAMPLE_TID;
+	uint64_t weight = weigh(report, item, sample);
+	struct row key = {.event = item->format->index};
+	struct row *row;
+
+	if (sample->present & PERFRING_SAMPLE_IP)
+		perfring_symbols_find(report->symbols, cpumode, has_task ? sample->pid : 0, sample->ip, &symbol);
+	report->nameless[symbol.nameless]++;
+	if (report->sorted & KEY_COMM)
+		key.comm = has_task ? perfring_machine_comm(report->machine, sample->tid) : "[unknown]";
+	if (report->sorted & KEY_DSO)
+		key.object = symbol.object ? short_name(symbol.object) : "[unknown]";
+	if (report->sorted & KEY_SYM) {
+		key.mark = cpumode < 6 ? "!k.Hgu"[cpumode] : '!';
+		key.symbol = symbol.name;
+		key.address = symbol.name ? 0 : symbol.address;
+	}
+	row = get_row(report, &key);
+	row->samples++;
+	row->weight = plus(row->weight, weight);
+	event->samples++;
+	event->weight = plus(event->weight, weight);
+}
+
+static void take_record(struct report *report, const struct perfring_item *item, const struct perfring_record *record)
+{
+	perfring_machine_take(report->machine, record);
+	switch (record->type) {
+	case PERFRING_RECORD_LOST:
+		/* Its id is the next writer's, not the loser's (ABI.md 14.12). */
+		report->lost_records = plus(report->lost_records, record->is.lost.lost);
+		break;
+	case PERFRING_RECORD_LOST_SAMPLES:
+		if (item->format)
+			report->events[item->format->index].lost =
+				plus(report->events[item->format->index].lost, record->is.lost_samples.lost);
+		break;
+	case PERFRING_RECORD_THROTTLE:
+		report->throttles++;
+		break;
+	}
+}
+
+static void take(struct report *report, const struct perfring_item *item)
+{
+	struct perfring_fault fault = {0, NULL};
+	struct perfring_record record;
+	struct perfring_sample sample;
+
+	if (item->record->type != PERFRING_RECORD_SAMPLE) {
+		if (!perfring_record_decode(item->format, item->record, &record, &fault))
+			take_record(report, item, &record);
+	} else if (!item->format) {
+		report->unread++;
+	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
+		take_sample(report, item, &sample);
+	} else {
+		report->unread++;
+	}
+	if (fault.what)
+		perfring_input_fault(&report->input, &fault);
+}
+
+/* ---- printing ---- */
+
+static void print_sym(const struct row *row)
+{
+	printf("[%c] ", row->mark);
+	if (row->symbol)
+		perfring_tool_print(stdout, row->symbol, 0, false);
+	else
+		printf("0x%016" PRIx64, row->address);
+}
+
+static void print_row(const struct report *report, const struct row *row, const int *widths)
+{
+	const struct event *event = &report->events[row->event];
+	size_t i;
+
+	printf("%8.2f%%  %10" PRIu64, event->weight ? 100.0 * (double)row->weight / (double)event->weight : 0.0,
+	       row->samples);
+	for (i = 0; i < report->order_count; i++) {
+		unsigned key = keys[report->order[i]].key;
+
+		fputs("  ", stdout);
+		if (key == KEY_SYM)
+			print_sym(row);
+		else
+			perfring_tool_print(stdout, key == KEY_COMM ? row->comm : row->object,
+					    i + 1 < report->order_count ? widths[report->order[i]] : 0, false);
+	}
+	putchar('\n');
+}
+
+static int wider(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+static void print_event(const struct report *report, uint32_t index, struct row *const *rows, size_t nr)
+{
+	const struct event *event = &report->events[index];
+	const char *name = perfring_data_event_name(report->input.data, index);
+	int widths[KEY_COUNT];
+	size_t i;
+
+	printf("# Event '");
+	perfring_tool_print(stdout, name ? name : "?", 0, false);
+	printf("': %" PRIu64 " samples, %" PRIu64 " lost, total period %" PRIu64 "\n", event->samples, event->lost,
+	       event->weight);
+	if (!nr) {
+		putchar('\n');
+		return;
+	}
+	for (i = 0; i < KEY_COUNT; i++)
+		widths[i] = (int)strlen(keys[i].title);
+	for (i = 0; i < nr; i++) {
+		widths[0] = wider(widths[0], perfring_tool_print(NULL, rows[i]->comm ? rows[i]->comm : "", 0, false));
+		widths[1] =
+			wider(widths[1], perfring_tool_print(NULL, rows[i]->object ? rows[i]->object : "", 0, false));
+		/* "[.] " and 0x with 16 digits */
+		widths[2] = wider(widths[2],
+				  4 + (rows[i]->symbol ? perfring_tool_print(NULL, rows[i]->symbol, 0, false) : 18));
+	}
+	printf("#\n# Overhead     Samples");
+	for (i = 0; i < report->order_count; i++)
+		printf("  %-*s", i + 1 < report->order_count ? widths[report->order[i]] : 0,
+		       keys[report->order[i]].title);
+	printf("\n#\n");
+	for (i = 0; i < nr; i++)
+		print_row(report, rows[i], widths);
+	putchar('\n');
+}
+
+static void print_nameless(const struct report *report)
+{
+	uint64_t all = 0, nameless = 0;
+	unsigned i;
+
+	for (i = 0; i < PERFRING_NAMELESS_COUNT; i++)
+		all += report->nameless[i];
+	nameless = all - report->nameless[PERFRING_NAMELESS_NONE];
+	if (!nameless)
+		return;
+	printf("# %" PRIu64 " of %" PRIu64 " samples have no symbol:\n", nameless, all);
+	for (i = PERFRING_NAMELESS_NONE + 1; i < PERFRING_NAMELESS_COUNT; i++)
+		if (report->nameless[i])
+			printf("#   %10" PRIu64 "  %s\n", report->nameless[i],
+			       perfring_symbols_why(report->symbols, (enum perfring_nameless)i));
+}
+
+static void print_report(struct report *report)
+{
+	size_t at = 0, end;
+	uint32_t i;
+
+	if (report->nr)
+		qsort(report->rows, report->nr, sizeof(struct row *), compare_rows);
+	for (i = 0; i < report->event_count; i++) {
+		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
+			;
+		print_event(report, i, report->rows + at, end - at < report->limit ? end - at : (size_t)report->limit);
+		at = end;
+	}
+	print_nameless(report);
+	if (report->lost_records)
+		printf("# %" PRIu64 " records were lost\n", report->lost_records);
+	if (report->throttles)
+		printf("# throttled %" PRIu64 " times\n", report->throttles);
+	if (report->unread)
+		printf("# %" PRIu64 " samples could not be read\n", report->unread);
+	if (perfring_data_late(report->input.data))
+		printf("# %" PRIu64 " records came too late for their place in time\n",
+		       perfring_data_late(report->input.data));
+}
+
+/* ---- the command ---- */
+
+static bool choose(struct report *report, char *list)
+{
+	char *word, *rest;
+	unsigned i;
+
+	report->order_count = 0;
+	report->sorted = 0;
+	for (word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		for (i = 0; i < KEY_COUNT && strcmp(word, keys[i].name); i++)
+			;
+		if (i == KEY_COUNT || (report->sorted & keys[i].key)) {
+			perfring_tool_complain("report: --sort takes each of comm, dso, sym at most once, not '%s'",
+					       word);
+			return false;
+		}
+		report->sorted |= keys[i].key;
+		report->order[report->order_count++] = i;
+	}
+	if (!report->order_count)
+		perfring_tool_complain("report: --sort names nothing; there are: comm, dso, sym");
+	return report->order_count;
+}
+
+static bool read_limit(struct report *report, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	report->limit = strtoull(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && !*end && !errno)
+		return true;
+	perfring_tool_complain("report: --limit takes a number, not '%s'", text);
+	return false;
+}
+
+static int run(struct report *report)
+{
+	struct perfring_item item;
+
+	while (perfring_input_next(&report->input, &item))
+		take(report, &item);
+	print_report(report);
+	if (!perfring_tool_flush())
+		return PERFRING_TOOL_FAILED;
+	return perfring_input_end(&report->input);
+}
+
+int perfring_tool_report(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"input", required_argument, NULL, 'i'},
+		{"sort", required_argument, NULL, 's'},
+		{"limit", required_argument, NULL, 'n'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct report report = {.limit = UINT64_MAX};
+	char every[] = "comm,dso,sym";
+	const char *path = NULL;
+	int found, status;
+
+	opterr = 0;
+	choose(&report, every);
+	while ((found = getopt_long(argc, argv, ":i:s:n:h", options, NULL)) != -1) {
+		switch (found) {
+		case 'i':
+			path = optarg;
+			break;
+		case 's':
+			if (!choose(&report, optarg))
+				return PERFRING_TOOL_MISUSED;
+			break;
+		case 'n':
+			if (!read_limit(&report, optarg))
+				return PERFRING_TOOL_MISUSED;
+			break;
+		case 'h':
+			help();
+			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+		default:
+			return perfring_tool_misused(found, argv);
+		}
+	}
+	if (!perfring_input_choose(&report.input, path, argc, argv, optind))
+		return PERFRING_TOOL_MISUSED;
+	if (!perfring_input_open(&report.input))
+		return PERFRING_TOOL_FAILED;
+	setvbuf(stdout, NULL, _IOFBF, 1 << 18);
+	report.event_count = perfring_format_set_count(perfring_data_formats(report.input.data));
+	report.events = perfring_tool_room(NULL, report.event_count + 1u, sizeof(*report.events));
+	memset(report.events, 0, (report.event_count + 1u) * sizeof(*report.events));
+	report.machine = perfring_machine_open();
+	report.symbols = perfring_symbols_open(report.input.data, report.machine);
+	status = run(&report);
+	tdestroy(report.tree, free);
+	free(report.rows);
+	free(report.events);
+	perfring_symbols_close(report.symbols);
+	perfring_machine_close(report.machine);
+	perfring_input_close(&report.input);
+	return status;
+}

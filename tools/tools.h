@@ -1,0 +1,60 @@
+/* tools.h - what the commands of `perfring` share: their entries, complaints, room, and the file being read. */
+#ifndef TOOLS_H
+#define TOOLS_H
+
+#include <stdio.h>
+#include <perfring/data.h>
+
+/* Exit statuses. */
+enum {
+	PERFRING_TOOL_DONE = 0,
+	PERFRING_TOOL_FAILED = 1,
+	PERFRING_TOOL_MISUSED = 2,
+};
+
+/* argv[0] is the command's own name.  Each returns an exit status. */
+int perfring_tool_record(int argc, char **argv);
+int perfring_tool_dump(int argc, char **argv);
+int perfring_tool_report(int argc, char **argv);
+
+/* "perfring: ..." as one line on stderr, after what stdout holds. */
+void perfring_tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
+
+/* Of getopt_long's '?' or ':': which option it was about.  Returns PERFRING_TOOL_MISUSED. */
+int perfring_tool_misused(int found, char **argv);
+
+/* realloc to nr * size bytes; there is no failing: the tool ends with one line. */
+void *perfring_tool_room(void *old, size_t nr, size_t size);
+
+/* Writes text with bytes that are not printable as \xHH (blanks too when `solid`, so a column stays one column), and
+ * blanks up to width.  out NULL: only counts.  Returns the columns used. */
+int perfring_tool_print(FILE *out, const char *text, int width, bool solid);
+
+/* Whether stdout took everything; complains unless its reader has left. */
+bool perfring_tool_flush(void);
+
+/* The file that a command reads. */
+struct perfring_input {
+	const char *path;
+	struct perfring_data *data;
+	uint64_t faults;
+};
+
+/* -i FILE and FILE say the same; neither: perf.data.  Returns false after a complaint. */
+bool perfring_input_choose(struct perfring_input *input, const char *option, int argc, char **argv, int next);
+
+/* Returns false after a complaint. */
+bool perfring_input_open(struct perfring_input *input);
+void perfring_input_close(struct perfring_input *input);
+
+/* The next record, or false at the end.  Faults are told and counted here.  A record whose id is in no attr comes with
+ * format NULL.  Valid until: the next call. */
+bool perfring_input_next(struct perfring_input *input, struct perfring_item *item);
+
+/* Tells of a fault inside the last record. */
+void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault);
+
+/* What there is to say at the end.  Returns the exit status. */
+int perfring_input_end(struct perfring_input *input);
+
+#endif
