@@ -1,0 +1,18 @@
+/* inlines.c - one linkable copy of each public inline, for callers that are not C.
+ *
+ * Everywhere else the same functions are static: the two never meet.
+ */
+#define PERFRING_INLINE PERFRING_API extern inline
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+#include <perfring/cursor.h>
+#include <perfring/data.h>
+#include <perfring/event.h>
+#include <perfring/format.h>
+#include <perfring/page.h>
+#include <perfring/reader.h>
+#include <perfring/record.h>
+#include <perfring/ring.h>
+#include <perfring/sample.h>
+#include <perfring/session.h>
+#include <perfring/text.h>
