@@ -1,0 +1,100 @@
+/* record_fuzz.c - any bytes as any record but SAMPLE, under any format: decoded, shown, encoded and decoded again.  The
+ * first 48 bytes are the attr's members that shape records, the rest is one record. */
+#include <stdlib.h>
+#include <perfring/record.h>
+#include <perfring/text.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void must(bool held)
+{
+	if (!held)
+		abort();
+}
+
+static char *text_of(const struct perfring_format *format, const struct perf_event_header *record)
+{
+	int64_t length = perfring_record_text(format, record, NULL, 0);
+	char part[24], *text;
+
+	must(length > 0);
+	text = malloc((size_t)length + 1);
+	must(text && perfring_record_text(format, record, text, (size_t)length + 1) == length);
+	must(strlen(text) == (size_t)length);
+	/* with less room: the beginning of it, and the same length */
+	must(perfring_record_text(format, record, part, sizeof(part)) == length);
+	must(strlen(part) < sizeof(part) && !strncmp(part, text, strlen(part)));
+	return text;
+}
+
+/* In just the room that it asks for.  NULL: what was decoded needs more than a record can have. */
+static struct perf_event_header *encode(const struct perfring_format *format, const struct perfring_record *decoded)
+{
+	int64_t length = perfring_record_size(format, decoded);
+	struct perf_event_header *room;
+
+	must(length == -EINVAL || (length >= (int64_t)sizeof(*room) && length <= 65528 && length % 8 == 0));
+	if (length < 0)
+		return NULL;
+	room = malloc((size_t)length);
+	must(room && perfring_record_encode(format, decoded, room, (size_t)length - 1) == -ENOSPC);
+	must(perfring_record_encode(format, decoded, room, (size_t)length) == length);
+	must(room->type == decoded->type && room->misc == decoded->misc && room->size == length);
+	return room;
+}
+
+static void try(const struct perfring_format *format, const struct perf_event_header *record)
+{
+	struct perfring_fault fault = {-1, NULL};
+	struct perf_event_header *once, *twice;
+	struct perfring_record decoded;
+	char *text, *again;
+	int ret = perfring_record_decode(format, record, &decoded, &fault);
+
+	text = text_of(format, record);
+	if (ret) {
+		must(ret == (record->type == PERFRING_RECORD_SAMPLE ? -EINVAL : -EBADMSG));
+		must(ret == -EINVAL || (fault.what && fault.at >= 0 && fault.at <= record->size));
+		free(text);
+		return;
+	}
+	must((const uint8_t *)decoded.trailing + decoded.trailing_size +
+		     (format && record->type < 64 ? perfring_format_trailer(format) : 0) ==
+	     (const uint8_t *)record + record->size);
+	once = encode(format, &decoded);
+	if (once) {
+		/* Only what is no multiple of 8 is padded.  And what we made is made the same again. */
+		again = text_of(format, once);
+		must(record->size % 8 || !strcmp(text, again));
+		must(!perfring_record_decode(format, once, &decoded, NULL));
+		twice = encode(format, &decoded);
+		must(twice && once->size == twice->size && !memcmp(once, twice, once->size));
+		free(again);
+		free(twice);
+		free(once);
+	}
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct perfring_format format;
+	struct perf_event_header *record;
+
+	memset(&format, 0, sizeof(format));
+	if (size < 48 + sizeof(*record) || size - 48 > UINT16_MAX)
+		return 0;
+	memcpy(&format, bytes, 48);
+	perfring_format_plan(&format);
+	size -= 48;
+	record = malloc(size);
+	must(record);
+	memcpy(record, bytes + 48, size);
+	record->size = (uint16_t)size;
+	perfring_format_time_of(&format, record);
+	perfring_format_id_of(&format, record);
+	try(&format, record);
+	try(NULL, record);
+	free(record);
+	return 0;
+}
