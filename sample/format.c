@@ -2,6 +2,7 @@
 #include "attr.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 enum {
 	ATTR_LEAST = 64,
@@ -137,6 +138,7 @@ struct perfring_format_set {
 	struct slot *slots;
 	uint64_t slot_count;
 	uint64_t slots_used;
+	uint64_t odd; /* spreads ids over the slots; drawn, so that no file can choose ids that fall on one */
 	struct places sample;
 	struct places trailer;
 };
@@ -154,6 +156,9 @@ int perfring_format_set_open(struct perfring_format_set **set)
 		free(opened);
 		return -ENOMEM;
 	}
+	if (getrandom(&opened->odd, sizeof(opened->odd), GRND_NONBLOCK) != sizeof(opened->odd))
+		opened->odd = (uintptr_t)opened * UINT64_C(0x9e3779b97f4a7c15);
+	opened->odd |= 1;
 	*set = opened;
 	return 0;
 }
@@ -214,7 +219,7 @@ int perfring_format_set_add(struct perfring_format_set *set, const struct perf_e
 static struct slot *slot_of(const struct perfring_format_set *set, uint64_t id)
 {
 	uint64_t mask = set->slot_count - 1;
-	uint64_t i = (id * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
+	uint64_t i = id * set->odd >> __builtin_clzll(mask);
 
 	while (set->slots[i].id && set->slots[i].id != id)
 		i = (i + 1) & mask;

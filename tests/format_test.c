@@ -278,6 +278,23 @@ Test(format, set_holds_many_and_moves_none, .timeout = 30)
 	perfring_format_set_close(NULL);
 }
 
+/* Ids that a multiplication by the golden ratio, the usual one, puts all on one slot: a file may hold millions. */
+Test(format, ids_chosen_to_collide, .timeout = 30)
+{
+	struct perfring_format_set *set = open_set();
+	union attr attr;
+	uint64_t id;
+
+	attr_of(&attr, 64, IP | IDENTIFIER, true);
+	cr_assert_eq(perfring_format_set_add(set, &attr.attr), 0);
+	for (id = 1; id <= 500000; id++)
+		cr_assert_eq(perfring_format_set_put(set, id * UINT64_C(0xf1de83e19937733d), 0), 0);
+	for (id = 1; id <= 500000; id++)
+		cr_assert_not_null(perfring_format_set_find(set, id * UINT64_C(0xf1de83e19937733d)));
+	cr_assert_null(perfring_format_set_find(set, 500001 * UINT64_C(0xf1de83e19937733d)));
+	perfring_format_set_close(set);
+}
+
 Test(format, an_only_event_needs_no_id, .timeout = 30)
 {
 	struct perfring_format_set *set = open_set();
