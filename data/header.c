@@ -248,9 +248,9 @@ static int open_file(struct perfring_data *data, const char *path)
 	data->settled = data->at + (int64_t)header.data.size;
 	/* Features are what a writer writes last.  Behind the rounds that a killed one has settled in the header, whole
 	 * records may follow.  (Files of the oldest header have none.) */
-	data->is_finished = header.data.size && (header.size == PERFRING_FILE_HEADER_OLD ||
-						 (header.features[0] | header.features[1] | header.features[2] |
-						  header.features[3]));
+	data->is_finished = header.data.size &&
+			    (header.size == PERFRING_FILE_HEADER_OLD ||
+			     (header.features[0] | header.features[1] | header.features[2] | header.features[3]));
 	data->end = data->is_finished ? data->settled : INT64_MAX;
 	data->stop = 1;
 	if (!data->is_finished)

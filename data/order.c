@@ -10,17 +10,20 @@ int perfring_order_grow(struct perfring_order *order)
 {
 	size_t waiting = order->count - order->first;
 	size_t room = order->room ? order->room * 2 : 1024;
-	struct perfring_pending *pending;
+	struct perfring_pending *pending, *scratch;
 
 	if (order->first > order->room / 2) {
 		memmove(order->pending, order->pending + order->first, waiting * sizeof(*order->pending));
 	} else {
-		/* scratch holds nothing between sorts */
-		free(order->scratch);
-		order->scratch = NULL;
-		pending = realloc(order->pending, room * sizeof(*pending));
-		if (!pending)
+		/* both here, so that sorting cannot fail; scratch holds nothing between sorts */
+		scratch = malloc(room * sizeof(*scratch));
+		pending = scratch ? realloc(order->pending, room * sizeof(*pending)) : NULL;
+		if (!pending) {
+			free(scratch);
 			return -ENOMEM;
+		}
+		free(order->scratch);
+		order->scratch = scratch;
 		order->pending = pending;
 		order->room = room;
 		memmove(pending, pending + order->first, waiting * sizeof(*pending));
@@ -62,26 +65,6 @@ static void merge(struct perfring_pending *to, const struct perfring_pending *le
 	memcpy(to + (middle - left), right, (size_t)(end - right) * sizeof(*to));
 }
 
-/* In place, for when there is no memory for the scratch: slow, but it cannot fail. */
-static void sort_in_place(struct perfring_pending *entries, size_t count)
-{
-	for (size_t i = 1; i < count; i++) {
-		struct perfring_pending entry = entries[i];
-		size_t low = 0, high = i;
-
-		while (low < high) {
-			size_t middle = (low + high) / 2;
-
-			if (entries[middle].time <= entry.time)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		memmove(entries + low + 1, entries + low, (i - low) * sizeof(entry));
-		entries[low] = entry;
-	}
-}
-
 static void sort(struct perfring_order *order)
 {
 	size_t count = order->count - order->first;
@@ -89,12 +72,6 @@ static void sort(struct perfring_order *order)
 	if (!order->disordered)
 		return;
 	order->disordered = false;
-	if (!order->scratch)
-		order->scratch = malloc(order->room * sizeof(*order->scratch));
-	if (!order->scratch) {
-		sort_in_place(order->pending + order->first, count);
-		return;
-	}
 	for (;;) {
 		const struct perfring_pending *from = order->pending + order->first;
 		struct perfring_pending *to = order->scratch;

@@ -272,8 +272,7 @@ int perfring_data_batch(struct perfring_data_writer *writer, uint32_t index, con
 		error = perfring_data_batch_write(writer);
 	if (error)
 		return error;
-	size = perfring_record_encode(record->type < 64 ? format : NULL, record, batch->bytes + batch->used,
-				      batch->room - batch->used);
+	size = perfring_record_encode(format, record, batch->bytes + batch->used, batch->room - batch->used);
 	if (size < 0)
 		return (int)size;
 	batch->used += (size_t)size;

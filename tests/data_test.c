@@ -744,7 +744,8 @@ Test(data, corrupt)
 Test(data, faults)
 {
 	static unsigned char zeros[8];
-	static unsigned char compressed[16] = {PERFRING_RECORD_COMPRESSED, 0, 0, 0, 0, 0, 16};
+	static unsigned char compressed[2][16] = {{PERFRING_RECORD_COMPRESSED, 0, 0, 0, 0, 0, 16},
+						  {PERFRING_RECORD_COMPRESSED2, 0, 0, 0, 0, 0, 16}};
 	struct perfring_data_writer *writer;
 	struct perfring_data *data;
 	struct perfring_item item;
@@ -809,16 +810,18 @@ Test(data, faults)
 	cr_assert_eq(perfring_data_fault(data).at, at);
 	perfring_data_close(data);
 
-	writer = begin(&fd);
-	write_simple(writer, 7, 2);
-	write_bytes(writer, compressed, sizeof(compressed));
-	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
-	cr_assert_eq(perfring_data_next(data, &item), -EOPNOTSUPP);
-	cr_assert_eq(perfring_data_fault(data).what != NULL, true);
-	cr_assert_eq(perfring_data_next(data, &item), -EOPNOTSUPP);
-	perfring_data_close(data);
+	for (i = 0; i < 2; i++) {
+		writer = begin(&fd);
+		write_simple(writer, 7, 2);
+		write_bytes(writer, compressed[i], sizeof(compressed[i]));
+		end(writer, fd);
+		cr_assert_eq(perfring_data_open(&data, path), 0);
+		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_data_next(data, &item), -EOPNOTSUPP);
+		cr_assert_not_null(strstr(perfring_data_fault(data).what, "compressed"));
+		cr_assert_eq(perfring_data_next(data, &item), -EOPNOTSUPP);
+		perfring_data_close(data);
+	}
 	remove_folder();
 }
 

@@ -50,10 +50,9 @@ enum perfring_data_feature {
 
 struct perfring_data;
 
-/* Opens a file ("-" is standard input, which must be a file: pipe streams are another issue's).  Reads the header, the
- * attrs, the ids and where the features are.  Returns 0, -errno of open or read, -EBADMSG when it is no perf.data file
- * or a damaged one, -EOPNOTSUPP for what this version does not read (a pipe stream, the other byte order,
- * compressed data).  On failure *data is a shell that only perfring_data_fault and perfring_data_close take, or NULL
+/* Opens a file ("-" is standard input, which must be a file).  Reads the header, the attrs, the ids and where the
+ * features are.  Returns 0, -errno of open or read, -EBADMSG when it is no perf.data file or a damaged one, -EOPNOTSUPP
+ * for what this version does not read (a pipe stream, a directory, version 1, the other byte order).  On failure *data is a shell that only perfring_data_fault and perfring_data_close take, or NULL
  * after -ENOMEM. */
 PERFRING_API int perfring_data_open(struct perfring_data **data, const char *path);
 PERFRING_API void perfring_data_close(struct perfring_data *data);
@@ -61,14 +60,15 @@ PERFRING_API void perfring_data_close(struct perfring_data *data);
 /* The next record in time order: by FINISHED_ROUND where the file has it, else by a bounded window.  Records without a
  * time come as soon as they are met.  Every record is handed out, FINISHED_ROUND and unknown ones too.  Returns 1; 0 at
  * the end; -EBADMSG when the bytes are wrong: everything before the fault has been handed out by then, except that an
- * id in no attr is reported (with item->record set, item->format NULL) in its turn, and the next call goes on behind
- * it.  Other -EBADMSG, and -errno of read, come again on each call.  Valid until: the next call. */
+ * id in no attr is reported as soon as it is met (with item->record set, item->format NULL), and the next call goes on
+ * behind it.  Other -EBADMSG, -EOPNOTSUPP at a compressed record, and -errno of read come again on each call.  Valid
+ * until: the next call. */
 PERFRING_API int perfring_data_next(struct perfring_data *data, struct perfring_item *item);
 
 /* Where the last item's record begins in the file. */
 PERFRING_API int64_t perfring_data_position(const struct perfring_data *data);
 
-/* Of the last -EBADMSG: `at` is an offset in the file. */
+/* Of the last -EBADMSG or -EOPNOTSUPP: `at` is an offset in the file. */
 PERFRING_API struct perfring_fault perfring_data_fault(const struct perfring_data *data);
 
 /* Whether the writer finished the file.  One that was killed, or found no room at the end, leaves false: there are no
