@@ -18,6 +18,7 @@ enum column_kind {
 	COLUMN_EVENT,
 	COLUMN_IP,
 	COLUMN_ADDR,
+	COLUMN_PERIOD,
 	COLUMN_SYM,
 	COLUMN_SYMOFF,
 	COLUMN_DSO,
@@ -29,12 +30,19 @@ static const struct column {
 	enum column_kind kind;
 	uint64_t field;
 } columns[] = {
-	{"comm", COLUMN_COMM, PERFRING_SAMPLE_TID},    {"pid", COLUMN_PID, PERFRING_SAMPLE_TID},
-	{"tid", COLUMN_TID, PERFRING_SAMPLE_TID},      {"time", COLUMN_TIME, PERFRING_SAMPLE_TIME},
-	{"cpu", COLUMN_CPU, PERFRING_SAMPLE_CPU},      {"event", COLUMN_EVENT, 0},
-	{"ip", COLUMN_IP, PERFRING_SAMPLE_IP},         {"sym", COLUMN_SYM, PERFRING_SAMPLE_IP},
-	{"symoff", COLUMN_SYMOFF, PERFRING_SAMPLE_IP}, {"dso", COLUMN_DSO, PERFRING_SAMPLE_IP},
-	{"addr", COLUMN_ADDR, PERFRING_SAMPLE_ADDR},   {"callchain", COLUMN_CALLCHAIN, PERFRING_SAMPLE_CALLCHAIN},
+	{"comm", COLUMN_COMM, PERFRING_SAMPLE_TID},
+	{"pid", COLUMN_PID, PERFRING_SAMPLE_TID},
+	{"tid", COLUMN_TID, PERFRING_SAMPLE_TID},
+	{"time", COLUMN_TIME, PERFRING_SAMPLE_TIME},
+	{"cpu", COLUMN_CPU, PERFRING_SAMPLE_CPU},
+	{"event", COLUMN_EVENT, 0},
+	{"ip", COLUMN_IP, PERFRING_SAMPLE_IP},
+	{"sym", COLUMN_SYM, PERFRING_SAMPLE_IP},
+	{"symoff", COLUMN_SYMOFF, PERFRING_SAMPLE_IP},
+	{"dso", COLUMN_DSO, PERFRING_SAMPLE_IP},
+	{"period", COLUMN_PERIOD, 0},
+	{"addr", COLUMN_ADDR, PERFRING_SAMPLE_ADDR},
+	{"callchain", COLUMN_CALLCHAIN, PERFRING_SAMPLE_CALLCHAIN},
 /* The fields above are in fields.def too; the first of a name is taken. */
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) {script, COLUMN_FIELD, PERFRING_SAMPLE_##NAME},
 #include <perfring/fields.def>
@@ -282,6 +290,9 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 		break;
 	case COLUMN_ADDR:
 		printf("%" PRIx64, sample->addr);
+		break;
+	case COLUMN_PERIOD:
+		printf("%" PRIu64, perfring_input_period(&dump->input, item, sample));
 		break;
 	case COLUMN_SYM:
 		print_symbol(symbol);

@@ -81,3 +81,14 @@ int perfring_input_end(struct perfring_input *input)
 		perfring_tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
 	return input->faults ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
 }
+
+uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_item *item,
+			       const struct perfring_sample *sample)
+{
+	const struct perf_event_attr *attr;
+
+	if (sample->present & PERFRING_SAMPLE_PERIOD)
+		return sample->period;
+	attr = perfring_data_attr(input->data, item->format->index);
+	return attr && !attr->freq && attr->sample_period ? attr->sample_period : 1;
+}

@@ -130,25 +130,13 @@ static struct row *get_row(struct report *report, const struct row *key)
 		exit(PERFRING_TOOL_FAILED);
 	}
 	if (report->nr == report->room) {
-		report->room = report->room ? 2 * report->room : 256;
+		report->room *= 2;
 		report->rows = perfring_tool_room(report->rows, report->room, sizeof(struct row *));
 	}
 	return report->rows[report->nr++] = row;
 }
 
 /* ---- taking ---- */
-
-/* A sample without PERIOD was taken after a fixed one. */
-static uint64_t weigh(const struct report *report, const struct perfring_item *item,
-		      const struct perfring_sample *sample)
-{
-	const struct perf_event_attr *attr;
-
-	if (sample->present & PERFRING_SAMPLE_PERIOD)
-		return sample->period;
-	attr = perfring_data_attr(report->input.data, item->format->index);
-	return attr && !attr->freq && attr->sample_period ? attr->sample_period : 1;
-}
 
 static const char *short_name(const char *path)
 {
@@ -163,7 +151,7 @@ static void take_sample(struct report *report, const struct perfring_item *item,
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	struct event *event = &report->events[item->format->index];
 	bool has_task = sample->present & PERFRING_SAMPLE_TID;
-	uint64_t weight = weigh(report, item, sample);
+	uint64_t weight = perfring_input_period(&report->input, item, sample);
 	struct row key = {.event = item->format->index};
 	struct row *row;
 
@@ -318,8 +306,7 @@ static void print_report(struct report *report)
 	size_t at = 0, end;
 	uint32_t i;
 
-	if (report->nr)
-		qsort(report->rows, report->nr, sizeof(struct row *), compare_rows);
+	qsort(report->rows, report->nr, sizeof(struct row *), compare_rows);
 	for (i = 0; i < report->event_count; i++) {
 		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
 			;
@@ -396,7 +383,7 @@ int perfring_tool_report(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	struct report report = {.limit = UINT64_MAX};
+	struct report report = {.limit = UINT64_MAX, .room = 256};
 	char every[] = "comm,dso,sym";
 	const char *path = NULL;
 	int found, status;
@@ -431,6 +418,7 @@ int perfring_tool_report(int argc, char **argv)
 	report.event_count = perfring_format_set_count(perfring_data_formats(report.input.data));
 	report.events = perfring_tool_room(NULL, report.event_count + 1u, sizeof(*report.events));
 	memset(report.events, 0, (report.event_count + 1u) * sizeof(*report.events));
+	report.rows = perfring_tool_room(NULL, report.room, sizeof(struct row *));
 	report.machine = perfring_machine_open();
 	report.symbols = perfring_symbols_open(report.input.data, report.machine);
 	status = run(&report);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <perfring/data.h>
+#include <perfring/sample.h>
 
 /* Exit statuses. */
 enum {
@@ -53,6 +54,10 @@ bool perfring_input_next(struct perfring_input *input, struct perfring_item *ite
 
 /* Tells of a fault inside the last record. */
 void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault);
+
+/* What a sample stands for: one without PERIOD was taken after a fixed one, as perf counts it too. */
+uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_item *item,
+			       const struct perfring_sample *sample);
 
 /* What there is to say at the end.  Returns the exit status. */
 int perfring_input_end(struct perfring_input *input);
