@@ -1,34 +1,9 @@
 /* record_test.c - every record but SAMPLE, packed by hand, decoded, and encoded to the same bytes. */
 #include "test.h"
+#include "pack.h"
 
 #include <perfring/record.h>
 #include <stdlib.h>
-
-struct pack {
-	unsigned char bytes[65536];
-	size_t size;
-};
-
-static void bytes(struct pack *pack, const void *from, size_t size)
-{
-	memcpy(pack->bytes + pack->size, from, size);
-	pack->size += size;
-}
-
-static void word(struct pack *pack, uint64_t value)
-{
-	bytes(pack, &value, 8);
-}
-
-static void half(struct pack *pack, uint32_t value)
-{
-	bytes(pack, &value, 4);
-}
-
-static void quarter(struct pack *pack, uint16_t value)
-{
-	bytes(pack, &value, 2);
-}
 
 /* NUL and padding, as the kernel writes them. */
 static void string(struct pack *pack, const char *text)
@@ -38,14 +13,6 @@ static void string(struct pack *pack, const char *text)
 	memset(pack->bytes + pack->size, 0, size);
 	memcpy(pack->bytes + pack->size, text, strlen(text));
 	pack->size += size;
-}
-
-static void start(struct pack *pack, uint32_t type, uint16_t misc)
-{
-	struct perf_event_header header = {type, misc, 0};
-
-	pack->size = 0;
-	bytes(pack, &header, sizeof(header));
 }
 
 /* TID TIME ID STREAM_ID CPU, and IDENTIFIER behind them. */

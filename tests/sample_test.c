@@ -1,5 +1,6 @@
 /* sample_test.c - every field of PERF_RECORD_SAMPLE, decoded from bytes packed by hand and from this kernel. */
 #include "test.h"
+#include "pack.h"
 
 #include <perfring/sample.h>
 #include <stdlib.h>
@@ -7,34 +8,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* Bytes under construction: a record behind a header that finish() writes. */
-struct pack {
-	unsigned char bytes[65536];
-	size_t size;
-};
-
-static void start(struct pack *pack)
-{
-	memset(pack->bytes, 0, 8);
-	pack->size = 8;
-}
-
-static void bytes(struct pack *pack, const void *from, size_t size)
-{
-	memcpy(pack->bytes + pack->size, from, size);
-	pack->size += size;
-}
-
-static void word(struct pack *pack, uint64_t value)
-{
-	bytes(pack, &value, 8);
-}
-
-static void half(struct pack *pack, uint32_t value)
-{
-	bytes(pack, &value, 4);
-}
 
 static void fill(struct pack *pack, unsigned char value, size_t size)
 {
@@ -108,7 +81,7 @@ Test(sample, words_stand_in_wire_order, .timeout = 30)
 	int planned;
 
 	for (planned = 0; planned < 2; planned++) {
-		start(&pack);
+		start(&pack, 9, 2);
 		word(&pack, 0x1601);
 		word(&pack, 0x0001);
 		half(&pack, 0x0101);
@@ -162,7 +135,7 @@ Test(sample, each_word_alone, .timeout = 30)
 	for (i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
 		struct perfring_format format = {.sample_type = UINT64_C(1) << bits[i]};
 
-		start(&pack);
+		start(&pack, 9, 2);
 		word(&pack, UINT64_C(0x1111222233334444));
 		record = decode(&format, &pack, &sample);
 		drop(record, 0);
@@ -176,7 +149,7 @@ Test(sample, weight_struct, .timeout = 30)
 	const struct perf_event_header *record;
 	static struct pack pack;
 
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, UINT64_C(0x0003000200000001));
 	word(&pack, 4096);
 	record = decode(&format, &pack, &sample);
@@ -226,7 +199,7 @@ Test(sample, every_read_format, .timeout = 60)
 			if (!(shape & 8) && nr != 1)
 				continue;
 			perfring_format_plan(&format);
-			start(&pack);
+			start(&pack, 9, 2);
 			read_block(&pack, shape, nr);
 			word(&pack, 0xabc);
 			record = decode(&format, &pack, &sample);
@@ -252,7 +225,7 @@ Test(sample, callchain, .timeout = 30)
 	const struct perf_event_header *record;
 	static struct pack pack;
 
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, 4);
 	word(&pack, (uint64_t)-128);
 	word(&pack, UINT64_C(0xffffffff81000000));
@@ -270,7 +243,7 @@ Test(sample, callchain, .timeout = 30)
 	cr_assert(perfring_list_is_marker((uint64_t)-4095));
 	cr_assert_not(perfring_list_is_marker((uint64_t)-4096));
 
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, 0);
 	word(&pack, 2);
 	record = decode(&format, &pack, &sample);
@@ -290,7 +263,7 @@ Test(sample, raw_sizes, .timeout = 30)
 	size_t i;
 
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		start(&pack);
+		start(&pack, 9, 2);
 		word(&pack, 1);
 		word(&pack, 0x77);
 		half(&pack, sizes[i]);
@@ -303,7 +276,7 @@ Test(sample, raw_sizes, .timeout = 30)
 	}
 	format.sample_type = 1 << 10 | 1 << 15 | 1 << 18;
 	format.sample_regs_intr = 3;
-	start(&pack);
+	start(&pack, 9, 2);
 	half(&pack, 3);
 	fill(&pack, 1, 3);
 	word(&pack, 0xda7a);
@@ -360,7 +333,7 @@ Test(sample, branch_stacks, .timeout = 60)
 				if ((there & ~asked) || (nr && (asked & 1) && !(there & 1)))
 					continue;
 				perfring_format_plan(&format);
-				start(&pack);
+				start(&pack, 9, 2);
 				word(&pack, 0x10);
 				branches(&pack, nr, there & 1, there & 2);
 				word(&pack, 0x99);
@@ -395,7 +368,7 @@ Test(sample, branch_stack_with_bytes_behind, .timeout = 30)
 	const struct perf_event_header *record;
 	static struct pack pack;
 
-	start(&pack);
+	start(&pack, 9, 2);
 	branches(&pack, 2, true, true);
 	word(&pack, 1);
 	record = finish(&pack, pack.size, 0);
@@ -416,7 +389,7 @@ Test(sample, branch_stack_shape_that_uses_up_the_record, .timeout = 30)
 	const struct perf_event_header *record;
 	static struct pack pack;
 
-	start(&pack);
+	start(&pack, 9, 2);
 	branches(&pack, 1, false, false);
 	word(&pack, 2);
 	word(&pack, 0);
@@ -439,7 +412,7 @@ Test(sample, registers, .timeout = 30)
 	const struct perf_event_header *record;
 	static struct pack pack;
 
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, 2);
 	word(&pack, 10);
 	word(&pack, 11);
@@ -458,7 +431,7 @@ Test(sample, registers, .timeout = 30)
 	drop(record, 0);
 
 	/* A kernel thread has no user registers: abi 0 and nothing else. */
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, 0);
 	word(&pack, 2);
 	word(&pack, 17);
@@ -478,7 +451,7 @@ Test(sample, stacks_and_aux, .timeout = 30)
 	const struct perf_event_header *record;
 	static struct pack pack;
 
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, 16);
 	fill(&pack, 0xaa, 16);
 	word(&pack, 8);
@@ -495,7 +468,7 @@ Test(sample, stacks_and_aux, .timeout = 30)
 	drop(record, 0);
 
 	/* size 0: no dyn_size follows (ABI.md 14.4). */
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, 0);
 	word(&pack, 0xd);
 	word(&pack, 0);
@@ -506,7 +479,7 @@ Test(sample, stacks_and_aux, .timeout = 30)
 	cr_assert_eq(sample.aux.size, 0);
 	drop(record, 0);
 
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, 8);
 	fill(&pack, 0, 8);
 	word(&pack, 9);
@@ -521,7 +494,7 @@ Test(sample, stacks_and_aux, .timeout = 30)
 /* Every bit but WEIGHT (beside WEIGHT_STRUCT). */
 static void pack_all(struct pack *pack)
 {
-	start(pack);
+	start(pack, 9, 2);
 	word(pack, 1601);
 	word(pack, 1);
 	half(pack, 101);
@@ -654,7 +627,7 @@ Test(sample, counts_that_overflow, .timeout = 30)
 				formats[i].sample_type == 1 << 13 || formats[i].sample_type == 1 << 20 ? 64 : 8;
 			const struct perf_event_header *record;
 
-			start(&pack);
+			start(&pack, 9, 2);
 			word(&pack, counts[j] * (bytes_there == 64 ? 8 : 1));
 			word(&pack, 0);
 			record = finish(&pack, pack.size, 1);
@@ -672,7 +645,7 @@ Test(sample, counts_that_overflow, .timeout = 30)
 		static const struct perfring_format format = {.sample_type = 1 << 10};
 		const struct perf_event_header *record;
 
-		start(&pack);
+		start(&pack, 9, 2);
 		half(&pack, raw[j]);
 		half(&pack, 0);
 		record = finish(&pack, pack.size, 1);
@@ -715,7 +688,7 @@ Test(sample, constant_and_run_time_decoders_agree, .timeout = 30)
 	static struct perfring_sample samples[2];
 	static struct pack pack;
 
-	start(&pack);
+	start(&pack, 9, 2);
 	word(&pack, 1);
 	word(&pack, 2);
 	word(&pack, 3);

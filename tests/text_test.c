@@ -1,37 +1,9 @@
 /* text_test.c - records, fields and attrs as lines of text, and never a byte beyond the room. */
 #include "test.h"
+#include "pack.h"
 
 #include <perfring/text.h>
 #include <stdlib.h>
-
-struct pack {
-	unsigned char bytes[65536];
-	size_t size;
-};
-
-static void bytes(struct pack *pack, const void *from, size_t size)
-{
-	memcpy(pack->bytes + pack->size, from, size);
-	pack->size += size;
-}
-
-static void word(struct pack *pack, uint64_t value)
-{
-	bytes(pack, &value, 8);
-}
-
-static void half(struct pack *pack, uint32_t value)
-{
-	bytes(pack, &value, 4);
-}
-
-static void start(struct pack *pack, uint32_t type, uint16_t misc)
-{
-	struct perf_event_header header = {type, misc, 0};
-
-	pack->size = 0;
-	bytes(pack, &header, sizeof(header));
-}
 
 static const struct perf_event_header *finish(struct pack *pack)
 {
@@ -203,6 +175,7 @@ Test(text, samples, .timeout = 60)
 	static const struct perfring_format chain = {.sample_type = 1 << 5 | 1 << 10};
 	static const struct perfring_format branches = {.sample_type = 1 << 11,
 							.branch_sample_type = 8 | 1 << 17 | 1 << 19};
+	static const struct perfring_format branch_flags = {.sample_type = 1 << 11, .branch_sample_type = 8 | 1 << 17};
 	static const struct perfring_format state = {.sample_type = 1 << 12 | 1 << 13 | 1 << 24 | 1 << 20,
 						     .sample_regs_user = 0x101};
 	static const struct perfring_format words = {.sample_type = 1 << 15 | 1 << 17 | 1 << 21};
@@ -264,6 +237,21 @@ Test(text, samples, .timeout = 60)
 	assert_line(&branches, &pack,
 		    "SAMPLE brstack=[hw_idx=-1 0x10->0x20{PREDICTED cycles=5 type=COND counters=0x7} "
 		    "0x30->0{counters=0}]");
+
+	/* every part of the flags: type 15 hands over to new_type, whose 0 means something then */
+	start(&pack, 9, 0);
+	word(&pack, 2);
+	word(&pack, 0);
+	word(&pack, 0x10);
+	word(&pack, 0x20);
+	word(&pack, UINT64_C(0xf) | 0xffff << 4 | 15 << 20 | 3 << 24 | UINT64_C(2) << 30 | UINT64_C(1) << 33);
+	word(&pack, 0x30);
+	word(&pack, 0x40);
+	word(&pack, 2 | 6 << 20 | 1 << 24 | UINT64_C(1) << 30);
+	assert_line(&branch_flags, &pack,
+		    "SAMPLE brstack=[hw_idx=0 0x10->0x20{MISPRED PREDICTED IN_TX ABORT cycles=65535 type=EXTEND_ABI "
+		    "spec=SPEC_CORRECT_PATH new_type=FAULT_ALGN priv=KERNEL flags=0x200000000} "
+		    "0x30->0x40{PREDICTED type=RET spec=SPEC_WRONG_PATH priv=USER}]");
 
 	start(&pack, 9, 0);
 	word(&pack, 2);
