@@ -1142,6 +1142,21 @@ Test(data, of_perf)
 	remove_folder();
 }
 
+/* In a chroot perf cannot come back from a mount namespace, and says so. */
+static void drop_chroot_lines(char *text)
+{
+	char *line = text, *end;
+
+	while (*line) {
+		end = strchr(line, '\n');
+		end = end ? end + 1 : line + strlen(line);
+		if (memmem(line, (size_t)(end - line), "util/namespaces.c", strlen("util/namespaces.c")))
+			memmove(line, end, strlen(end) + 1);
+		else
+			line = end;
+	}
+}
+
 static void expect_quiet(const char *command)
 {
 	char *text;
@@ -1150,6 +1165,7 @@ static void expect_quiet(const char *command)
 	snprintf(shell, sizeof(shell), "%s -i %s " QUIETLY, command, path);
 	text = output_of(shell, &status);
 	cr_assert_eq(status, 0, "%s: %s", shell, text);
+	drop_chroot_lines(text);
 	cr_assert_str_eq(text, "");
 	free(text);
 }
