@@ -13,7 +13,8 @@ int perfring_reader_open(struct perfring_reader *reader, const struct perfring_r
 	uint64_t tail;
 
 	memset(reader, 0, sizeof(*reader));
-	if (!ring->page || !ring->data || ring->size < 8)
+	/* To give room back is a store into the page, which kills in a read-only one. */
+	if (!ring->page || !ring->data || ring->size < 8 || (ring->flags & PERFRING_RING_OVERWRITE))
 		return -EINVAL;
 	reader->page = ring->page;
 	reader->data = ring->data;

@@ -37,6 +37,7 @@ int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsign
 	ring->data = (unsigned char *)memory + page;
 	ring->size = pages * page;
 	ring->span = ring->size;
+	ring->flags = flags;
 	return 0;
 }
 

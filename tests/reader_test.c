@@ -138,6 +138,9 @@ Test(reader, every_size_over_many_laps)
 		cr_assert_eq((uint64_t)perfring_reader_observe(&reader), ring.head - reader.position);
 		while (perfring_reader_next(&reader, &record) == 1) {
 			cr_assert(is_record(record, read, (uint16_t)(8 + 8 * (read % 64))), "record %lu", read);
+			cr_assert_eq((const unsigned char *)record == reader.joint,
+				     (reader.position - record->size) % PAGE + record->size > PAGE,
+				     "joined when it wraps, read in place when not");
 			joined += (const unsigned char *)record == reader.joint;
 			read++;
 		}
@@ -300,9 +303,106 @@ Test(reader, a_head_that_cannot_be)
 		cr_assert_eq(reader.fault.at, (int64_t)HEADS[i]);
 		cr_assert_eq(perfring_reader_next(&reader, &record), 0);
 		cr_assert_leq(perfring_reader_skip(&reader), PAGE);
+		cr_assert_eq(reader.position % 8, 0);
 		cr_assert_eq(perfring_reader_observe(&reader) < 0, (HEADS[i] & 7) != 0);
 		close_both(&reader, &ring);
 	}
+}
+
+/* Positions are distances: nothing happens where they wrap. */
+Test(reader, positions_wrap)
+{
+	for (int copy = 0; copy < 2; copy++) {
+		struct written ring = make(PAGE);
+		struct perfring_reader reader;
+		const struct perf_event_header *record;
+		uint64_t read = 0;
+
+		ring.head = ring.page->data_head = ring.page->data_tail = UINT64_MAX - 50 * PAGE + 1;
+		open_reader(&reader, &ring, copy ? PERFRING_READER_COPY : 0);
+		while (read < 2000) {
+			for (uint64_t i = 0; i < 20; i++)
+				put_record(&ring, read + i, 200);
+			publish(&ring);
+			cr_assert_eq(perfring_reader_observe(&reader), 20 * 200);
+			for (uint64_t i = 0; i < 20; i++, read++) {
+				cr_assert_eq(perfring_reader_next(&reader, &record), 1);
+				cr_assert(is_record(record, read, 200), "record %lu", read);
+			}
+			cr_assert_eq(perfring_reader_next(&reader, &record), 0);
+			cr_assert_null(record);
+			perfring_reader_return(&reader);
+			cr_assert_eq(ring.page->data_tail, ring.head);
+		}
+		cr_assert_lt(ring.head, 100 * PAGE, "and they did");
+		close_both(&reader, &ring);
+	}
+}
+
+Test(reader, a_tail_between_words)
+{
+	struct written ring = make(PAGE);
+	struct perfring_reader reader;
+	const struct perf_event_header *record;
+
+	put_record(&ring, 1, 24);
+	put_record(&ring, 2, 24);
+	publish(&ring);
+	ring.page->data_tail = 24 + 5;
+	open_reader(&reader, &ring, 0);
+	cr_assert_eq(perfring_reader_observe(&reader), 24);
+	cr_assert_eq(perfring_reader_next(&reader, &record), 1);
+	cr_assert(is_record(record, 2, 24));
+	close_both(&reader, &ring);
+}
+
+/* The whole ring is no fault, one word more is; and of what was read, not yet returned, nothing can be taken back. */
+Test(reader, a_head_at_the_edge)
+{
+	struct written ring = make(PAGE);
+	struct perfring_reader reader;
+	const struct perf_event_header *record;
+
+	open_reader(&reader, &ring, 0);
+	for (uint64_t i = 0; i < PAGE / 64; i++)
+		put_record(&ring, i, 64);
+	publish(&ring);
+	cr_assert_eq(perfring_reader_observe(&reader), PAGE);
+	perfring_page_publish(ring.page, PAGE + 8);
+	cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG);
+	for (int i = 0; i < 4; i++)
+		cr_assert_eq(perfring_reader_next(&reader, &record), 1);
+	cr_assert_eq(ring.page->data_tail, 0, "only a return gives room back");
+	perfring_page_publish(ring.page, PAGE + 8);
+	cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG, "no room was given back for that");
+	perfring_page_publish(ring.page, 4 * 64);
+	cr_assert_eq(perfring_reader_observe(&reader), 0);
+	perfring_page_publish(ring.page, 4 * 64 - 8);
+	cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG);
+	perfring_page_publish(ring.page, 4 * 64 + 4);
+	cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG);
+	perfring_page_publish(ring.page, 6 * 64);
+	cr_assert_eq(perfring_reader_skip(&reader), 2 * 64, "what was not read is given up");
+	perfring_page_publish(ring.page, 6 * 64 + 2 * PAGE);
+	cr_assert_eq(perfring_reader_skip(&reader), PAGE, "no more than there can be");
+	cr_assert_eq(ring.page->data_tail, 6 * 64 + 2 * PAGE);
+	close_both(&reader, &ring);
+}
+
+/* Backwards is the kernel's other way: its head falls from 0. */
+Test(reader, a_ring_written_backwards)
+{
+	struct written ring = make(PAGE);
+	struct perfring_reader reader;
+	const struct perf_event_header *record;
+
+	open_reader(&reader, &ring, 0);
+	perfring_page_publish(ring.page, (uint64_t)-48);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG);
+		cr_assert_eq(perfring_reader_next(&reader, &record), 0);
+	}
+	close_both(&reader, &ring);
 }
 
 Test(reader, a_copy_cannot_change_its_size)
@@ -316,6 +416,10 @@ Test(reader, a_copy_cannot_change_its_size)
 	put_record(&ring, 2, 24);
 	publish(&ring);
 	cr_assert_eq(perfring_reader_observe(&reader), 56);
+	/* Changed after it was checked, before it is copied. */
+	((struct perf_event_header *)(void *)ring.data)->size = 65528;
+	cr_assert_eq(perfring_reader_join(&reader, 32)->size, 32);
+	((struct perf_event_header *)(void *)ring.data)->size = 32;
 	cr_assert_eq(perfring_reader_next(&reader, &record), 1);
 	((struct perf_event_header *)(void *)ring.data)->size = 65528;
 	cr_assert_eq(record->size, 32);
@@ -431,6 +535,14 @@ Test(reader, a_kernel_ring_of_page_faults)
 	if (fd < 0)
 		cr_skip_test("SKIP-ENV: perf_event_open: %s", strerror(-fd));
 	cr_assert_eq(perfring_ring_map(&ring, fd, 3, 0), -EINVAL);
+	/* Nothing can be given back in a ring that overwrites. */
+	cr_assert_eq(perfring_ring_map(&ring, fd, 2, PERFRING_RING_OVERWRITE), 0);
+	cr_assert_eq(perfring_reader_open(&reader, &ring, 0), -EINVAL);
+	perfring_ring_close(&ring);
+	/* The control page alone has no records. */
+	cr_assert_eq(perfring_ring_map(&ring, fd, 0, 0), 0);
+	cr_assert_eq(perfring_reader_open(&reader, &ring, 0), -EINVAL);
+	perfring_ring_close(&ring);
 	cr_assert_eq(perfring_ring_map(&ring, fd, 2, 0), 0);
 	cr_assert_eq(ring.size, 2 * (uint64_t)sysconf(_SC_PAGESIZE));
 	cr_assert_eq(ring.page->data_size, ring.size);

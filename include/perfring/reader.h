@@ -44,7 +44,8 @@ enum perfring_reader_flag {
 	PERFRING_READER_COPY = 1,
 };
 
-/* Starts where the control page's data_tail stands.  Returns 0, -EINVAL (no data pages), -ENOMEM (the joint). */
+/* Starts where the control page's data_tail stands.  Returns 0, -EINVAL (no data pages, or a ring that overwrites: its
+ * page is read-only, nothing can be given back), -ENOMEM (the joint). */
 PERFRING_API int perfring_reader_open(struct perfring_reader *reader, const struct perfring_ring *ring, unsigned flags);
 PERFRING_API void perfring_reader_close(struct perfring_reader *reader);
 
@@ -79,8 +80,8 @@ PERFRING_INLINE int perfring_reader_peek(struct perfring_reader *reader, struct 
 		return 0;
 	/* Relaxed: observe's acquire has made the record visible, and one load is all that matters here. */
 	word = __atomic_load_n(
-		(const uint64_t __attribute__((__may_alias__)) *)(const void *)(reader->data +
-										(reader->position & reader->mask)),
+		(const uint64_t
+		 __attribute__((__may_alias__)) *)(const void *)(reader->data + (reader->position & reader->mask)),
 		__ATOMIC_RELAXED);
 	memcpy(header, &word, sizeof(word));
 	if (PERFRING_UNLIKELY(header->size < sizeof(*header) || header->size > left || (header->size & 7))) {
@@ -93,8 +94,9 @@ PERFRING_INLINE int perfring_reader_peek(struct perfring_reader *reader, struct 
 	return header->size;
 }
 
-/* The next record of those observed, else NULL.  Returns 1, 0 when the drain is at its end, or -EBADMSG with reader->fault, again
- * on each call until perfring_reader_skip.  Valid until: perfring_reader_return (see PERFRING_READER_COPY). */
+/* The next record of those observed, else NULL.  Returns 1, 0 when the drain is at its end, or -EBADMSG with
+ * reader->fault, again on each call until perfring_reader_skip.  Valid until: perfring_reader_return (see
+ * PERFRING_READER_COPY). */
 PERFRING_INLINE int perfring_reader_next(struct perfring_reader *reader, const struct perf_event_header **record)
 {
 	struct perf_event_header header;

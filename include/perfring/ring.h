@@ -19,7 +19,8 @@ struct perfring_ring {
 	uint64_t span; /* bytes that can be read in a row from any place below size: size, or 2 * size */
 	void *mapping; /* what close unmaps; NULL when the memory is the caller's */
 	uint64_t mapping_size;
-	uint64_t reserved[2];
+	uint64_t flags; /* enum perfring_ring_flag */
+	uint64_t reserved[1];
 };
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_ring) == 64, "ring");
