@@ -67,6 +67,7 @@ static bool has_pmu(uint32_t type)
 static void explain_access(struct text *text, const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
 {
 	char number[32];
+	int paranoid;
 
 	if (is_filtered()) {
 		say(text,
@@ -75,12 +76,13 @@ static void explain_access(struct text *text, const struct perf_event_attr *attr
 		return;
 	}
 	sysctl_text("/proc/sys/kernel/perf_event_paranoid", number, sizeof(number));
-	if (atoi(number) > 2)
+	paranoid = *number == '?' ? 2 : atoi(number);
+	if (paranoid > 2)
 		say(text,
 		    "kernel.perf_event_paranoid is %s: above 2 some distributions' kernels refuse every event without "
 		    "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); set it to 2 or lower.",
 		    number);
-	else if (pid == -1)
+	else if (pid == -1 && paranoid > 0)
 		say(text,
 		    "observing everything on CPU %d needs kernel.perf_event_paranoid <= 0 (it is %s) or CAP_PERFMON "
 		    "(CAP_SYS_ADMIN before Linux 5.8).",
@@ -91,7 +93,7 @@ static void explain_access(struct text *text, const struct perf_event_attr *attr
 		    "part "
 		    "(it is %s), or CAP_PERFMON.",
 		    number);
-	else if (!attr->exclude_kernel)
+	else if (!attr->exclude_kernel && paranoid > 1)
 		say(text,
 		    "observing the kernel needs kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON; without "
 		    "either, only user space can be observed: exclude_kernel, or the modifier :u.",
@@ -149,7 +151,7 @@ static void explain_invalid(struct text *text, const struct perf_event_attr *att
 		    "bytes that do not cross such a boundary.");
 	else
 		say(text, "the kernel does not take this attr (EINVAL): a sample_type, read_format or flag bit that it "
-			  "does not know, or a CPU that does not exist.");
+			  "does not know or does not take together, or a CPU that does not exist.");
 }
 
 int64_t perfring_event_explain(int error, const struct perf_event_attr *from, int32_t pid, int32_t cpu, char *room,
@@ -224,7 +226,11 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 		say(&text, "another user holds the PMU exclusively.");
 		break;
 	case ENOSYS:
-		say(&text, "this kernel was built without CONFIG_PERF_EVENTS.");
+		if (access("/proc/sys/kernel/perf_event_paranoid", F_OK) == 0)
+			say(&text, "a seccomp filter hides perf_event_open (containers can have one): allow that "
+				   "system call in the container's seccomp profile.");
+		else
+			say(&text, "this kernel was built without CONFIG_PERF_EVENTS.");
 		break;
 	case ENOMEM:
 		say(&text, "the kernel has no memory for it.");

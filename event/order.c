@@ -139,11 +139,6 @@ static bool is_old(const struct perfring_session_ring *ring, uint64_t position)
 	return (int64_t)(position - ring->old_end) < 0;
 }
 
-static bool has_old(const struct perfring_session_ring *ring)
-{
-	return ring->old || (ring->state == PERFRING_RING_SOUND && is_old(ring, ring->reader.position));
-}
-
 static void insert(struct perfring_session_ring *ring, const struct perfring_waiting *waiting)
 {
 	uint32_t at = ring->end;
@@ -162,6 +157,7 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_wai
 	ring->old += is_old(ring, waiting->position);
 }
 
+/* As long as there is an old record that was not taken yet, the window holds old ones only: `old` tells of both. */
 static void refill(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	while (ring->state == PERFRING_RING_SOUND && ring->end - ring->first < PERFRING_WINDOW) {
@@ -227,7 +223,7 @@ static void begin_merge(struct perfring_session *session)
 		if (ring->first == ring->end && ring->reader.position == ring->reader.observed)
 			continue;
 		refill(session, ring);
-		session->old_rings += has_old(ring);
+		session->old_rings += ring->old != 0;
 		if (ring->first != ring->end)
 			session->heap[session->heap_count++] = i;
 	}
@@ -250,11 +246,11 @@ int perfring_session_next(struct perfring_session *session, struct perfring_item
 	if (!session->old_rings || !session->heap_count)
 		return 0;
 	ring = session->rings[session->heap[0]];
-	had_old = has_old(ring);
+	had_old = ring->old != 0;
 	waiting = ring->window[ring->first++];
 	ring->old -= is_old(ring, waiting.position);
 	refill(session, ring);
-	session->old_rings -= had_old && !has_old(ring);
+	session->old_rings -= had_old && !ring->old;
 	if (ring->first == ring->end) {
 		ring->first = ring->end = 0;
 		session->heap[0] = session->heap[--session->heap_count];
@@ -264,10 +260,10 @@ int perfring_session_next(struct perfring_session *session, struct perfring_item
 	item->record = waiting.record;
 	item->format = waiting.format;
 	item->time = waiting.time;
-	if (waiting.key < session->last)
-		ring->totals.late++;
-	else
+	if (waiting.key >= session->last)
 		session->last = waiting.key;
+	else if (waiting.time)
+		ring->totals.late++;
 	return 1;
 }
 

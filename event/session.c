@@ -55,8 +55,11 @@ static void close_ring(struct perfring_session_ring *ring)
 static void cut_back(struct perfring_session *session, uint32_t events, uint32_t rings)
 {
 	while (session->event_count > events) {
-		/* Closing the last fd of an event takes it out of the epoll set as well. */
-		close(session->events[--session->event_count].fd);
+		int fd = session->events[--session->event_count].fd;
+
+		/* close alone leaves it in the epoll set while a forked child has a copy of it. */
+		epoll_ctl(session->epoll, EPOLL_CTL_DEL, fd, NULL);
+		close(fd);
 		session->live--;
 	}
 	while (session->ring_count > rings)
@@ -81,10 +84,11 @@ void perfring_session_close(struct perfring_session *session)
 /* ---- adding ---- */
 
 static int check_attr(struct perfring_session *session, const struct perf_event_attr *attr,
-		      struct perfring_format *format)
+		      struct perfring_format *format, int32_t *clock)
 {
 	int ret = perfring_format_from_attr(format, attr);
 	uint32_t count = perfring_format_set_count(session->formats);
+	struct perf_event_attr members = {0};
 
 	if (ret) {
 		refuse(session, "attr.size %u is not the size of a struct perf_event_attr.", attr->size);
@@ -93,6 +97,19 @@ static int check_attr(struct perfring_session *session, const struct perf_event_
 	if (!(format->sample_type & PERFRING_SAMPLE_TIME) || !perfring_format_has_trailer(format)) {
 		refuse(session,
 		       "a session orders records by time: sample_type needs TIME, and sample_id_all must be set.");
+		return -EINVAL;
+	}
+	memcpy(&members, attr,
+	       perfring_attr_bytes(attr) < sizeof(members) ? perfring_attr_bytes(attr) : sizeof(members));
+	if (members.write_backward) {
+		refuse(session, "a session reads its rings forwards: write_backward must not be set.");
+		return -EINVAL;
+	}
+	*clock = members.use_clockid ? members.clockid : PERFRING_CLOCK_PERF;
+	if (count && *clock != session->clock) {
+		refuse(session,
+		       "times of several clocks have no order: use_clockid and clockid must be the same in each "
+		       "event of a session.");
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -205,10 +222,7 @@ static int add_fd(struct perfring_session *session, const struct perf_event_attr
 	if (!ret && ring) {
 		ret = ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
 		if (ret)
-			refuse(session,
-			       "the event cannot write into the ring of its CPU (SET_OUTPUT: %s): events that share a "
-			       "ring need "
-			       "the same clockid and the same write_backward.",
+			refuse(session, "the event cannot write into the ring of its CPU (SET_OUTPUT: %s).",
 			       strerror(-ret));
 	} else if (!ret) {
 		ret = add_ring(session, fd, tid, cpu);
@@ -247,6 +261,7 @@ int perfring_session_add(struct perfring_session *session, const struct perf_eve
 	uint32_t cpu_count = target->cpus.count ? target->cpus.count : 1;
 	uint32_t events = session->event_count, rings = session->ring_count, place = 0;
 	struct perfring_format format;
+	int32_t clock;
 	int ret, index;
 
 	session->refusal[0] = 0;
@@ -254,7 +269,7 @@ int perfring_session_add(struct perfring_session *session, const struct perf_eve
 		refuse(session, "the target names neither a thread nor a CPU.");
 		return -EINVAL;
 	}
-	ret = check_attr(session, attr, &format);
+	ret = check_attr(session, attr, &format, &clock);
 	if (ret)
 		return ret;
 	for (uint32_t t = 0; !ret && t < tid_count; t++)
@@ -280,6 +295,7 @@ int perfring_session_add(struct perfring_session *session, const struct perf_eve
 		return index;
 	}
 	session->refusal[0] = 0;
+	session->clock = clock;
 	note_time_place(session, perfring_format_set_at(session->formats, (uint32_t)index));
 	return index;
 }

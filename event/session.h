@@ -19,7 +19,8 @@ struct perfring_target {
 
 enum {
 	PERFRING_WINDOW = 64,
-	PERFRING_HOLD_MS = 10
+	PERFRING_HOLD_MS = 10,
+	PERFRING_CLOCK_PERF = -1
 };
 
 /* A record seen and not yet handed out. */
@@ -76,9 +77,10 @@ struct perfring_session {
 	uint32_t heap_count;
 	uint32_t old_rings; /* rings with something that was seen a round ago */
 	uint32_t corrupt_rings;
-	bool merging; /* the round's windows are filled */
+	bool merging;            /* the round's windows are filled */
 	uint64_t last;           /* the largest key handed out */
 	uint32_t sample_time_at; /* where every event's samples have their time; 0: not at one place */
+	int32_t clock;           /* of every event: its clockid, PERFRING_CLOCK_PERF without one */
 	uint32_t fault_ring;
 	struct perfring_fault fault;
 	char refusal[1024];

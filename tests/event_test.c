@@ -3,10 +3,12 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -290,7 +292,7 @@ Test(event, refused_to_nobody)
 	expect_words(text,
 		     (const char *const[]){"page-faults", "CPU 0", "perf_event_paranoid", "2", "CAP_PERFMON", NULL});
 	/* Another user's thread. */
-	cr_assert_eq(open_as_nobody(attr, getpid(), -1, text), EACCES);
+	cr_assert_eq(open_as_nobody(attr, 1, -1, text), EACCES);
 	expect_words(text, (const char *const[]){"CAP_SYS_PTRACE", "another user", NULL});
 	/* The kernel. */
 	attr.exclude_kernel = 0;
@@ -326,6 +328,63 @@ Test(event, refused_by_seccomp)
 	}
 	cr_assert_eq(status_of(child), EPERM);
 	expect_words(text, (const char *const[]){"seccomp", "container", "CAP_PERFMON", NULL});
+}
+
+/* What paranoid already permits is not what was in the way.  The sysctl is the whole system's: here its file alone is
+ * another one. */
+Test(event, refused_for_another_reason)
+{
+	static const struct {
+		const char *paranoid;
+		int32_t pid;
+		const char *word;
+	} CASES[] = {
+		{"1\n", 1, "thread 1 is not yours"},
+		{"2\n", 1, "observing the kernel"},
+		{"1\n", -1, "paranoid <= 0 (it is 1)"},
+		{"3\n", -1, "is 3: above 2"},
+	};
+	char *text = shared_text();
+
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		pid_t child = fork();
+		int status;
+
+		if (child == 0) {
+			char path[] = "/tmp/perfring-paranoid-XXXXXX";
+			struct perf_event_attr attr = fault_attr();
+			int fd = mkstemp(path);
+			bool mounted;
+
+			if (fd < 0 || write(fd, CASES[i].paranoid, 2) != 2)
+				_exit(200);
+			attr.exclude_kernel = 0;
+			mounted = !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+				  !mount(path, "/proc/sys/kernel/perf_event_paranoid", NULL, MS_BIND, NULL);
+			if (mounted)
+				perfring_event_explain(-EACCES, &attr, CASES[i].pid, CASES[i].pid == -1 ? 0 : -1, text,
+						       4096);
+			unlink(path);
+			_exit(mounted ? 0 : 77);
+		}
+		status = status_of(child);
+		if (status == 77)
+			cr_skip_test("SKIP-ENV: mount: no permission: run as root");
+		cr_assert_eq(status, 0);
+		expect_words(text, (const char *const[]){CASES[i].word, "CAP_PERFMON", NULL});
+	}
+}
+
+/* A filter that says ENOSYS, where the kernel has perf events all the same. */
+Test(event, hidden_by_seccomp)
+{
+	struct perf_event_attr attr = fault_attr();
+	char text[1024];
+
+	if (access("/proc/sys/kernel/perf_event_paranoid", F_OK))
+		cr_skip_test("SKIP-ENV: this kernel has no perf events");
+	perfring_event_explain(-ENOSYS, &attr, 0, -1, text, sizeof(text));
+	expect_words(text, (const char *const[]){"seccomp", "container", NULL});
 }
 
 Test(event, refused_for_want_of_files)

@@ -74,11 +74,13 @@ struct perfring_totals {
 	uint64_t lost_samples; /* the sum of LOST_SAMPLES */
 	uint64_t throttles;
 	uint64_t unthrottles;
-	uint64_t late;       /* items handed out after a younger one */
-	uint64_t strangers;  /* records whose id is in no attr: handed out without a format */
+	uint64_t late; /* items handed out after a younger one */
+	/* Records whose id is in no attr: handed out without a format.  Linux 6.18 writes such: of two software events
+	 * that sample one occurrence, be it for two processes, both samples carry one's id. */
+	uint64_t strangers;
 	uint64_t corrupt;    /* times a ring was found corrupt */
 	uint64_t skipped;    /* bytes given up there */
-	uint64_t first_time; /* of the samples; 0: none had one */
+	uint64_t first_time; /* of the samples; 0: none had one, or in spans not all have it at the same place */
 	uint64_t last_time;
 	uint64_t reserved[3];
 };
@@ -91,9 +93,9 @@ PERFRING_API void perfring_session_close(struct perfring_session *session);
 
 /* Opens the event for each thread and CPU of the target.  The first event on a CPU (or, without CPUs, on a thread) maps
  * the ring, the others write into it by SET_OUTPUT.  All events of a session need TIME and, when there are several,
- * IDENTIFIER in sample_type, and sample_id_all: missing ones are -EINVAL.  Threads that die before they are opened are
- * passed over.  Returns the event's number, from 0; on -errno nothing of this event stays open and
- * perfring_session_refusal tells why. */
+ * IDENTIFIER in sample_type, sample_id_all and the same clock, and not write_backward: else -EINVAL.  Threads that die
+ * before they are opened are passed over.  Returns the event's number, from 0; on -errno nothing of this event stays
+ * open and perfring_session_refusal tells why. */
 PERFRING_API int perfring_session_add(struct perfring_session *session, const struct perf_event_attr *attr,
 				      const struct perfring_target *target);
 
@@ -105,7 +107,7 @@ PERFRING_API int perfring_session_enable(struct perfring_session *session);
 PERFRING_API int perfring_session_disable(struct perfring_session *session);
 
 /* An epoll fd that is readable when a ring has reached its watermark: for an event loop of your own, which then calls
- * perfring_session_wait with 0.  Valid until close. */
+ * perfring_session_wait with 0 (and may get 0 from it: a poll of this fd takes the wakeup).  Valid until close. */
 PERFRING_API int perfring_session_fd(const struct perfring_session *session);
 
 /* Waits up to timeout_ms (-1: no limit) and begins a round.  Returns 1 when a ring woke us, 0 after the time (at once
