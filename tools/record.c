@@ -460,6 +460,23 @@ static bool open_file(struct recording *recording, char **argv)
 	return complain_file(recording, ret, "");
 }
 
+/* The process of a thread: mappings belong to that one.  0: it has gone. */
+static int32_t process_of(const char *tid)
+{
+	char path[64], line[256];
+	int32_t pid = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%.10s/status", tid);
+	file = fopen(path, "re");
+	while (file && !pid && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "Tgid:", 5))
+			pid = (int32_t)strtol(line + 5, NULL, 10);
+	if (file)
+		fclose(file);
+	return pid;
+}
+
 /* The state of what is observed, as it is before the first record. */
 static bool write_state(struct recording *recording)
 {
@@ -472,8 +489,11 @@ static bool write_state(struct recording *recording)
 		ret = perfring_data_put_process(recording->writer, recording->child.pid);
 	for (rest = recording->pids ? strdupa(recording->pids) : NULL; !ret && (word = strsep(&rest, ","));)
 		ret = perfring_data_put_process(recording->writer, (int32_t)strtol(word, NULL, 10));
-	for (rest = recording->tids ? strdupa(recording->tids) : NULL; !ret && (word = strsep(&rest, ","));)
-		ret = perfring_data_put_process(recording->writer, (int32_t)strtol(word, NULL, 10));
+	for (rest = recording->tids ? strdupa(recording->tids) : NULL; !ret && (word = strsep(&rest, ","));) {
+		int32_t pid = process_of(word);
+
+		ret = pid ? perfring_data_put_process(recording->writer, pid) : 0;
+	}
 	return complain_file(recording, ret, "");
 }
 
@@ -605,12 +625,17 @@ static void tell(const struct recording *recording, uint64_t unread_lost)
 /* Signals are taken from a descriptor, after the child was forked: it keeps what the shell gave us. */
 static bool open_signals(struct recording *recording, sigset_t *before)
 {
+	struct sigaction hangup;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	/* Blocked signals come even when they are ignored: nohup's must not. */
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
+	/* Ignored by who started us, the command's end would not be told. */
+	signal(SIGCHLD, SIG_DFL);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, before);
 	/* A full disk or a file limit is told by the write. */
@@ -675,14 +700,17 @@ int perfring_tool_record(int argc, char **argv)
 		good = complain_file(&recording, perfring_data_finish(recording.writer), "") && good;
 		tell(&recording, lost);
 	}
+	if (masked) {
+		/* The file is closed: a second ^C ends the wait for a command that does not mind the first. */
+		take_signals(&recording);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	}
 	if (recording.child.pid)
 		status = end_command(&recording);
 	else if (good)
 		status = PERFRING_TOOL_DONE;
 	if (!good)
 		status = PERFRING_TOOL_FAILED;
-	if (masked)
-		sigprocmask(SIG_SETMASK, &before, NULL);
 out:
 	if (recording.writer)
 		perfring_data_writer_close(recording.writer);
