@@ -52,8 +52,8 @@ struct perfring_data;
 
 /* Opens a file ("-" is standard input, which must be a file).  Reads the header, the attrs, the ids and where the
  * features are.  Returns 0, -errno of open or read, -EBADMSG when it is no perf.data file or a damaged one, -EOPNOTSUPP
- * for what this version does not read (a pipe stream, a directory, version 1, the other byte order).  On failure *data is a shell that only perfring_data_fault and perfring_data_close take, or NULL
- * after -ENOMEM. */
+ * for what this version does not read (a pipe stream, a directory, version 1, the other byte order).  On failure *data
+ * is a shell that only perfring_data_fault and perfring_data_close take, or NULL after -ENOMEM. */
 PERFRING_API int perfring_data_open(struct perfring_data **data, const char *path);
 PERFRING_API void perfring_data_close(struct perfring_data *data);
 
