@@ -359,7 +359,7 @@ Test(event, refused_for_another_reason)
 			if (fd < 0 || write(fd, CASES[i].paranoid, 2) != 2)
 				_exit(200);
 			attr.exclude_kernel = 0;
-			mounted = !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+			mounted = !unshare(CLONE_NEWNS) && !mount("none", "/proc", NULL, MS_REC | MS_PRIVATE, NULL) &&
 				  !mount(path, "/proc/sys/kernel/perf_event_paranoid", NULL, MS_BIND, NULL);
 			if (mounted)
 				perfring_event_explain(-EACCES, &attr, CASES[i].pid, CASES[i].pid == -1 ? 0 : -1, text,
