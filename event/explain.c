@@ -47,7 +47,8 @@ static bool is_filtered(void)
 	return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == EPERM;
 }
 
-static bool has_pmu(uint32_t type)
+/* The name that sysfs gives the PMU of this type. */
+static bool find_pmu(uint32_t type, char *name, size_t size)
 {
 	struct dirent *entry;
 	char path[300], number[32];
@@ -58,6 +59,8 @@ static bool has_pmu(uint32_t type)
 		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", entry->d_name);
 		found = entry->d_name[0] != '.' && perfring_event_slurp(path, number, sizeof(number)) > 0 &&
 			strtoul(number, NULL, 10) == type;
+		if (found)
+			snprintf(name, size, "%s", entry->d_name);
 	}
 	if (devices)
 		closedir(devices);
@@ -66,7 +69,7 @@ static bool has_pmu(uint32_t type)
 
 static void explain_access(struct text *text, const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
 {
-	char number[32];
+	char number[32], pmu[256];
 	int paranoid;
 
 	if (is_filtered()) {
@@ -82,6 +85,12 @@ static void explain_access(struct text *text, const struct perf_event_attr *attr
 		    "kernel.perf_event_paranoid is %s: above 2 some distributions' kernels refuse every event without "
 		    "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); set it to 2 or lower.",
 		    number);
+	else if (attr->type > PERFRING_TYPE_BREAKPOINT && find_pmu(attr->type, pmu, sizeof(pmu)) &&
+		 (!strcmp(pmu, "uprobe") || !strcmp(pmu, "kprobe")))
+		say(text,
+		    "a %s writes into running code: it needs CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), whatever "
+		    "kernel.perf_event_paranoid is.",
+		    pmu);
 	else if (pid == -1 && paranoid > 0)
 		say(text,
 		    "observing everything on CPU %d needs kernel.perf_event_paranoid <= 0 (it is %s) or CAP_PERFMON "
@@ -190,7 +199,7 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 		else if (attr.type == PERFRING_TYPE_SOFTWARE || attr.type == PERFRING_TYPE_TRACEPOINT)
 			say(&text, "this kernel does not know the event's number %llu.",
 			    (unsigned long long)attr.config);
-		else if (!has_pmu(attr.type))
+		else if (!find_pmu(attr.type, name, sizeof(name)))
 			say(&text, "no PMU on this machine has type %u.", attr.type);
 		else
 			say(&text, "its PMU does not know config 0x%llx.", (unsigned long long)attr.config);

@@ -260,6 +260,22 @@ static int paranoid(void)
 	return value;
 }
 
+/* 0: there is none. */
+static uint32_t pmu_type(const char *name)
+{
+	char path[128];
+	unsigned type = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
+	file = fopen(path, "r");
+	if (file && fscanf(file, "%u", &type) != 1)
+		type = 0;
+	if (file)
+		fclose(file);
+	return type;
+}
+
 /* Opens as nobody.  The child's exit code is the errno, its text the explanation. */
 static int open_as_nobody(struct perf_event_attr attr, int32_t pid, int32_t cpu, char *text)
 {
@@ -298,6 +314,15 @@ Test(event, refused_to_nobody)
 	attr.exclude_kernel = 0;
 	cr_assert_eq(open_as_nobody(attr, 0, -1, text), EACCES);
 	expect_words(text, (const char *const[]){"perf_event_paranoid <= 1", "CAP_PERFMON", ":u", NULL});
+	/* A probe, whatever it excludes. */
+	attr = fault_attr();
+	attr.type = pmu_type("uprobe");
+	attr.config = 0;
+	if (attr.type) {
+		cr_assert_eq(open_as_nobody(attr, 0, -1, text), EACCES);
+		expect_words(text, (const char *const[]){"uprobe", "CAP_PERFMON", NULL});
+		cr_assert_null(strstr(text, ":u,"));
+	}
 	/* No such thread. */
 	attr = fault_attr();
 	cr_assert_eq(open_as_nobody(attr, 0x3fffffff, -1, text), ESRCH);
