@@ -79,6 +79,9 @@ int perfring_input_end(struct perfring_input *input)
 {
 	if (input->faults > TOLD)
 		perfring_tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
+	if (perfring_data_late(input->data))
+		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late for their place in time",
+				       input->path, perfring_data_late(input->data));
 	return input->faults ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
 }
 

@@ -320,9 +320,6 @@ static void print_report(struct report *report)
 		printf("# throttled %" PRIu64 " times\n", report->throttles);
 	if (report->unread)
 		printf("# %" PRIu64 " samples could not be read\n", report->unread);
-	if (perfring_data_late(report->input.data))
-		printf("# %" PRIu64 " records came too late for their place in time\n",
-		       perfring_data_late(report->input.data));
 }
 
 /* ---- the command ---- */
