@@ -47,6 +47,7 @@ struct recording {
 	int signals;
 	bool child_ended;
 	int child_status;
+	struct perfring_totals kept; /* what passed by and is in the file */
 };
 
 static void help(FILE *out)
@@ -415,10 +416,10 @@ static bool open_events(struct recording *recording)
 
 /* ---- the file ---- */
 
-static bool complain_file(const struct recording *recording, int ret, const char *consequence)
+static bool complain_file(const struct recording *recording, int ret)
 {
 	if (ret)
-		perfring_tool_complain("record: %s: %s%s", recording->output, strerror(-ret), consequence);
+		perfring_tool_complain("record: %s: %s", recording->output, strerror(-ret));
 	return !ret;
 }
 
@@ -457,7 +458,7 @@ static bool open_file(struct recording *recording, char **argv)
 		ret = perfring_data_describe(recording->writer, argv);
 	if (!ret)
 		ret = perfring_data_begin(recording->writer);
-	return complain_file(recording, ret, "");
+	return complain_file(recording, ret);
 }
 
 /* The process of a thread: mappings belong to that one.  0: it has gone. */
@@ -494,7 +495,7 @@ static bool write_state(struct recording *recording)
 
 		ret = pid ? perfring_data_put_process(recording->writer, pid) : 0;
 	}
-	return complain_file(recording, ret, "");
+	return complain_file(recording, ret);
 }
 
 /* One round of all rings into the file. */
@@ -515,11 +516,18 @@ static bool write_round(struct recording *recording)
 		}
 		any = true;
 		ret = perfring_data_write(recording->writer, span.pieces, (int)span.count);
+		if (!ret)
+			perfring_session_totals(recording->session, &recording->kept);
 	}
 	if (!ret && any)
 		ret = perfring_data_round(recording->writer);
 	perfring_session_return(recording->session);
-	return complain_file(recording, ret, ": the recording ends here, what was written before is kept");
+	if (ret)
+		perfring_tool_complain("record: %s: at 0x%" PRIx64
+				       ": %s: the recording ends here, what was written before "
+				       "is kept",
+				       recording->output, perfring_data_size(recording->writer), strerror(-ret));
+	return !ret;
 }
 
 /* What each fd lost, LOST records that never found room included: as LOST_SAMPLES, which perf adds up too. */
@@ -549,7 +557,7 @@ static bool write_lost(struct recording *recording, uint64_t last_time, uint64_t
 		record.trailer.id = record.trailer.stream_id = record.trailer.identifier = opened.id;
 		ret = perfring_data_put(recording->writer, opened.event, &record);
 	}
-	return complain_file(recording, ret, "");
+	return complain_file(recording, ret);
 }
 
 /* ---- running ---- */
@@ -610,13 +618,17 @@ static bool run(struct recording *recording)
 static void tell(const struct recording *recording, uint64_t unread_lost)
 {
 	struct perfring_totals totals;
+	uint64_t lost;
 
+	/* What the rings lost, what the PMU lost, and what found no room in the file. */
 	perfring_session_totals(recording->session, &totals);
+	lost = (totals.lost > unread_lost ? totals.lost : unread_lost) + totals.lost_samples;
+	lost += totals.records - recording->kept.records;
 	fprintf(stderr,
 		"[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in %s; lost %" PRIu64 ", throttled %" PRIu64
 		" times ]\n",
-		totals.samples, perfring_data_size(recording->writer), recording->output,
-		(totals.lost > unread_lost ? totals.lost : unread_lost) + totals.lost_samples, totals.throttles);
+		recording->kept.samples, perfring_data_size(recording->writer), recording->output, lost,
+		totals.throttles);
 	if (totals.corrupt)
 		perfring_tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes given up",
 				       totals.corrupt, totals.skipped);
@@ -697,7 +709,7 @@ int perfring_tool_record(int argc, char **argv)
 		good = (!good || write_lost(&recording, totals.last_time, &lost)) && good;
 		if (totals.first_time)
 			perfring_data_put_times(recording.writer, totals.first_time, totals.last_time);
-		good = complain_file(&recording, perfring_data_finish(recording.writer), "") && good;
+		good = complain_file(&recording, perfring_data_finish(recording.writer)) && good;
 		tell(&recording, lost);
 	}
 	if (masked) {
