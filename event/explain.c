@@ -167,12 +167,9 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 			       size_t size)
 {
 	struct text text = {room, size, 0};
-	struct perf_event_attr attr;
-	uint32_t bytes = perfring_attr_bytes(from);
+	struct perf_event_attr attr = perfring_attr_whole(from);
 	char name[256];
 
-	memset(&attr, 0, sizeof(attr));
-	memcpy(&attr, from, bytes < sizeof(attr) ? bytes : sizeof(attr));
 	attr.size = sizeof(attr);
 	if (size)
 		room[0] = 0;

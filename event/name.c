@@ -275,14 +275,9 @@ int perfring_event_parse(const char *text, struct perf_event_attr *attr, struct 
 int64_t perfring_event_name(const struct perf_event_attr *from, char *room, size_t size)
 {
 	static const char *const BP[] = {"", "r", "w", "rw", "x"};
-	struct perf_event_attr whole, *attr = &whole;
+	struct perf_event_attr whole = perfring_attr_whole(from), *attr = &whole;
 	char name[512] = "", modifiers[16] = "";
-	uint32_t bytes = perfring_attr_bytes(from);
 	size_t m = 0;
-
-	/* An attr of an older size ends before some members. */
-	memset(attr, 0, sizeof(*attr));
-	memcpy(attr, from, bytes < sizeof(*attr) ? bytes : sizeof(*attr));
 
 	if (attr->exclude_user | attr->exclude_kernel | attr->exclude_hv) {
 		if (!attr->exclude_user)

@@ -88,7 +88,7 @@ static int check_attr(struct perfring_session *session, const struct perf_event_
 {
 	int ret = perfring_format_from_attr(format, attr);
 	uint32_t count = perfring_format_set_count(session->formats);
-	struct perf_event_attr members = {0};
+	struct perf_event_attr members;
 
 	if (ret) {
 		refuse(session, "attr.size %u is not the size of a struct perf_event_attr.", attr->size);
@@ -99,8 +99,7 @@ static int check_attr(struct perfring_session *session, const struct perf_event_
 		       "a session orders records by time: sample_type needs TIME, and sample_id_all must be set.");
 		return -EINVAL;
 	}
-	memcpy(&members, attr,
-	       perfring_attr_bytes(attr) < sizeof(members) ? perfring_attr_bytes(attr) : sizeof(members));
+	members = perfring_attr_whole(attr);
 	if (members.write_backward) {
 		refuse(session, "a session reads its rings forwards: write_backward must not be set.");
 		return -EINVAL;
