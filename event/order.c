@@ -108,8 +108,6 @@ static void count(struct perfring_session_ring *ring, const struct perf_event_he
 
 static void found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
 {
-	if (ring->state != PERFRING_RING_SOUND)
-		return;
 	ring->state = PERFRING_RING_FOUND_CORRUPT;
 	ring->totals.corrupt++;
 	session->corrupt_rings++;
@@ -200,7 +198,6 @@ void perfring_session_look(struct perfring_session *session, bool last)
 		struct perfring_session_ring *ring = session->rings[i];
 
 		ring->old_end = ring->reader.observed;
-		ring->spanned = false;
 		if (ring->state == PERFRING_RING_SOUND && perfring_reader_observe(&ring->reader) < 0)
 			found_corrupt(session, ring);
 		if (last)
@@ -299,9 +296,10 @@ int perfring_session_next_span(struct perfring_session *session, struct perfring
 		struct perf_event_header header;
 		int size;
 
-		if (ring->spanned || ring->state != PERFRING_RING_SOUND)
+		if (ring->state != PERFRING_RING_SOUND)
 			continue;
-		ring->spanned = true;
+		span->records = ring->totals.records;
+		span->samples = ring->totals.samples;
 		/* Headers are looked at so that a span ends between records and loss is seen; bodies are not. */
 		while ((size = perfring_reader_peek(reader, &header)) > 0) {
 			uint64_t time_at = session->sample_time_at;
@@ -315,6 +313,8 @@ int perfring_session_next_span(struct perfring_session *session, struct perfring
 		if (reader->position == from)
 			continue;
 		span->ring = i;
+		span->records = ring->totals.records - span->records;
+		span->samples = ring->totals.samples - span->samples;
 		cut_span(ring, from, reader->position - from, span);
 		return 1;
 	}

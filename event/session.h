@@ -56,7 +56,6 @@ struct perfring_session_ring {
 	uint32_t first;
 	uint32_t end;
 	uint32_t old;
-	bool spanned; /* its span of this round was handed out */
 	enum perfring_ring_state state;
 	struct perfring_waiting window[2 * PERFRING_WINDOW];
 };

@@ -705,6 +705,8 @@ Test(session, a_span_wraps_in_two_pieces)
 		perfring_session_look(hand.session, false);
 		cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
 		cr_assert_eq(span.size, 90 * sizeof(struct handmade));
+		cr_assert_eq(span.records, 90);
+		cr_assert_eq(span.samples, 90);
 		cr_assert_eq(span.count, before % PAGE + span.size > PAGE ? 2u : 1u);
 		for (uint32_t p = 0; p < span.count; p++)
 			for (size_t at = 0; at < span.pieces[p].iov_len; at += 8) {

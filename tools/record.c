@@ -47,7 +47,8 @@ struct recording {
 	int signals;
 	bool child_ended;
 	int child_status;
-	struct perfring_totals kept; /* what passed by and is in the file */
+	uint64_t kept_records; /* that are in the file */
+	uint64_t kept_samples;
 };
 
 static void help(FILE *out)
@@ -319,13 +320,13 @@ static bool is_every_one(const struct perf_event_attr *attr)
 
 static void shape_attr(const struct recording *recording, struct perf_event_attr *attr, bool first)
 {
-	uint64_t rate = max_sample_rate();
-
 	if (recording->period) {
 		attr->sample_period = recording->period;
 	} else if (!recording->frequency && is_every_one(attr)) {
 		attr->sample_period = 1;
 	} else {
+		uint64_t rate = max_sample_rate();
+
 		attr->freq = 1;
 		attr->sample_freq = recording->frequency ? recording->frequency : DEFAULT_FREQUENCY;
 		if (!recording->frequency && attr->sample_freq > rate) {
@@ -516,8 +517,10 @@ static bool write_round(struct recording *recording)
 		}
 		any = true;
 		ret = perfring_data_write(recording->writer, span.pieces, (int)span.count);
-		if (!ret)
-			perfring_session_totals(recording->session, &recording->kept);
+		if (ret)
+			break;
+		recording->kept_records += span.records;
+		recording->kept_samples += span.samples;
 	}
 	if (!ret && any)
 		ret = perfring_data_round(recording->writer);
@@ -623,11 +626,11 @@ static void tell(const struct recording *recording, uint64_t unread_lost)
 	/* What the rings lost, what the PMU lost, and what found no room in the file. */
 	perfring_session_totals(recording->session, &totals);
 	lost = (totals.lost > unread_lost ? totals.lost : unread_lost) + totals.lost_samples;
-	lost += totals.records - recording->kept.records;
+	lost += totals.records - recording->kept_records;
 	fprintf(stderr,
 		"[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in %s; lost %" PRIu64 ", throttled %" PRIu64
 		" times ]\n",
-		recording->kept.samples, perfring_data_size(recording->writer), recording->output, lost,
+		recording->kept_samples, perfring_data_size(recording->writer), recording->output, lost,
 		totals.throttles);
 	if (totals.corrupt)
 		perfring_tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes given up",

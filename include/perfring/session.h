@@ -131,6 +131,8 @@ struct perfring_span {
 	uint32_t count; /* of pieces */
 	uint32_t ring;
 	uint64_t size; /* of both */
+	uint64_t records;
+	uint64_t samples; /* of the records */
 };
 
 /* Instead of next: the next ring's span in this round; every ring comes once.  What the records say of loss is counted
