@@ -232,7 +232,7 @@ static int put_process(struct perfring_data_writer *writer, struct perfring_line
 	struct dirent *entry;
 	char path[64];
 	DIR *tasks;
-	int error = 1;
+	int error;
 
 	/* the first thread first: the others are its children */
 	error = put_task(writer, lines, pid, pid);
