@@ -482,11 +482,9 @@ int perfring_tool_dump(int argc, char **argv)
 		perfring_tool_complain("dump: --stats stands alone, without -F and --raw");
 		return PERFRING_TOOL_MISUSED;
 	}
-	if (!perfring_input_choose(&dump.input, path, argc, argv, optind))
-		return PERFRING_TOOL_MISUSED;
-	if (!perfring_input_open(&dump.input))
-		return PERFRING_TOOL_FAILED;
-	setvbuf(stdout, NULL, _IOFBF, 1 << 18);
+	status = perfring_input_open(&dump.input, path, argc, argv, optind);
+	if (status)
+		return status;
 	dump.text = perfring_tool_room(NULL, dump.room, 1);
 	events = perfring_format_set_count(perfring_data_formats(dump.input.data));
 	dump.events = perfring_tool_room(NULL, events + 1, sizeof(*dump.events));

@@ -5,7 +5,7 @@
 /* Faults told one by one; a damaged file may hold millions. */
 #define TOLD 5
 
-bool perfring_input_choose(struct perfring_input *input, const char *option, int argc, char **argv, int next)
+static bool choose(struct perfring_input *input, const char *option, int argc, char **argv, int next)
 {
 	memset(input, 0, sizeof(*input));
 	if (argc - next > 1 || (option && next < argc)) {
@@ -38,18 +38,23 @@ static void complain_error(struct perfring_input *input, int error)
 		perfring_tool_complain("%s: %s", input->path, strerror(-error));
 }
 
-bool perfring_input_open(struct perfring_input *input)
+int perfring_input_open(struct perfring_input *input, const char *option, int argc, char **argv, int next)
 {
-	int error = perfring_data_open(&input->data, input->path);
+	int error;
 
+	if (!choose(input, option, argc, argv, next))
+		return PERFRING_TOOL_MISUSED;
+	error = perfring_data_open(&input->data, input->path);
 	if (error) {
 		complain_error(input, error);
 		perfring_input_close(input);
-		return false;
+		return PERFRING_TOOL_FAILED;
 	}
 	if (!perfring_data_is_finished(input->data))
 		perfring_tool_complain("%s: warning: its writer did not finish: the end may be missing", input->path);
-	return true;
+	/* Lines by the million follow. */
+	setvbuf(stdout, NULL, _IOFBF, 1 << 18);
+	return PERFRING_TOOL_DONE;
 }
 
 void perfring_input_close(struct perfring_input *input)

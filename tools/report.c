@@ -407,11 +407,9 @@ int perfring_tool_report(int argc, char **argv)
 			return perfring_tool_misused(found, argv);
 		}
 	}
-	if (!perfring_input_choose(&report.input, path, argc, argv, optind))
-		return PERFRING_TOOL_MISUSED;
-	if (!perfring_input_open(&report.input))
-		return PERFRING_TOOL_FAILED;
-	setvbuf(stdout, NULL, _IOFBF, 1 << 18);
+	status = perfring_input_open(&report.input, path, argc, argv, optind);
+	if (status)
+		return status;
 	report.event_count = perfring_format_set_count(perfring_data_formats(report.input.data));
 	report.events = perfring_tool_room(NULL, report.event_count + 1u, sizeof(*report.events));
 	memset(report.events, 0, (report.event_count + 1u) * sizeof(*report.events));

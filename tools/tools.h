@@ -41,11 +41,9 @@ struct perfring_input {
 	uint64_t faults;
 };
 
-/* -i FILE and FILE say the same; neither: perf.data.  Returns false after a complaint. */
-bool perfring_input_choose(struct perfring_input *input, const char *option, int argc, char **argv, int next);
-
-/* Returns false after a complaint. */
-bool perfring_input_open(struct perfring_input *input);
+/* Opens the file to read: -i FILE and FILE, which is argv[next], say the same; neither: perf.data.  Returns an exit
+ * status, after a complaint when it is not PERFRING_TOOL_DONE. */
+int perfring_input_open(struct perfring_input *input, const char *option, int argc, char **argv, int next);
 void perfring_input_close(struct perfring_input *input);
 
 /* The next record, or false at the end.  Faults are told and counted here.  A record whose id is in no attr comes with
