@@ -224,6 +224,15 @@ static void read_names(struct perfring_data *data)
 	}
 }
 
+/* Another machine's registers have its own names. */
+static void read_arch(struct perfring_data *data)
+{
+	const char *machine = perfring_data_string(data, PERFRING_DATA_ARCH);
+
+	if (machine)
+		perfring_format_set_arch(data->formats, perfring_arch_of(machine));
+}
+
 static int open_file(struct perfring_data *data, const char *path)
 {
 	struct perfring_file_header header;
@@ -259,6 +268,7 @@ static int open_file(struct perfring_data *data, const char *path)
 	if (data->features->feature[PERFRING_DATA_DIR_FORMAT].is_there)
 		return unsupported(data, "one file of a directory is not read yet");
 	read_names(data);
+	read_arch(data);
 	return 0;
 }
 

@@ -45,17 +45,36 @@ static uint64_t attr_member(const struct perf_event_attr *attr, uint32_t own, ui
 	return size == 8 ? word : size == 4 ? half : quarter;
 }
 
-/* Big-endian compilers lay bit-fields out from the other end of the word (ABI.md 1.4). */
+/* Big-endian compilers lay bit-fields out from the other end of the word (ABI.md 1.4): bit by bit, but for those of
+ * more than one. */
 static uint64_t attr_flags(uint64_t word)
 {
 	uint64_t flags = 0;
+	unsigned bit;
 
 	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 		return word;
+	for (bit = 0; bit < 64; bit++)
+		flags |= (word >> (63 - bit) & 1) << bit;
 #define PERFRING_ATTR_FLAG(flag, bit, width) \
-	flags |= (word >> (64 - (bit) - (width)) & ((UINT64_C(1) << (width)) - 1)) << (bit);
+	if ((width) > 1) { \
+		flags &= ~(((UINT64_C(1) << (width)) - 1) << (bit)); \
+		flags |= (word >> (64 - (bit) - (width)) & ((UINT64_C(1) << (width)) - 1)) << (bit); \
+	}
 #include <perfring/values.def>
 	return flags;
+}
+
+static uint64_t attr_aux_action(uint64_t half)
+{
+	uint64_t action = 0;
+	unsigned bit;
+
+	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+		return half;
+	for (bit = 0; bit < 32; bit++)
+		action |= (half >> (31 - bit) & 1) << bit;
+	return action;
 }
 
 int perfring_attr_read(struct perfring_attr_members *members, const struct perf_event_attr *attr)
@@ -67,6 +86,7 @@ int perfring_attr_read(struct perfring_attr_members *members, const struct perf_
 #define PERFRING_ATTR(member, offset, size, show) members->member = attr_member(attr, own, offset, size);
 #include <perfring/values.def>
 	members->flags = attr_flags(members->flags);
+	members->aux_action = attr_aux_action(members->aux_action);
 	return 0;
 }
 
@@ -96,6 +116,8 @@ void perfring_format_plan(struct perfring_format *format)
 	format->sample_time_at = (uint16_t)perfring_format_field_offset(type, PERFRING_SAMPLE_TIME);
 	format->trailer_id_back = trailer ? (uint16_t)perfring_format_field_back(type, id) : 0;
 	format->trailer_time_back = trailer ? (uint16_t)perfring_format_field_back(type, PERFRING_SAMPLE_TIME) : 0;
+	format->sample_regs_user_nr = (uint8_t)__builtin_popcountll(format->sample_regs_user);
+	format->sample_regs_intr_nr = (uint8_t)__builtin_popcountll(format->sample_regs_intr);
 }
 
 int perfring_format_from_attr(struct perfring_format *format, const struct perf_event_attr *attr)
@@ -112,6 +134,7 @@ int perfring_format_from_attr(struct perfring_format *format, const struct perf_
 	format->sample_regs_user = members.sample_regs_user;
 	format->sample_regs_intr = members.sample_regs_intr;
 	format->flags = members.flags;
+	format->sample_stack_user = (uint32_t)members.sample_stack_user;
 	if (format->sample_type & PERFRING_SAMPLE_WEIGHT_STRUCT)
 		format->sample_type &= ~(uint64_t)PERFRING_SAMPLE_WEIGHT;
 	perfring_format_plan(format);
@@ -141,6 +164,7 @@ struct perfring_format_set {
 	uint64_t odd; /* spreads ids over the slots; drawn, so that no file can choose ids that fall on one */
 	struct places sample;
 	struct places trailer;
+	uint16_t arch;
 };
 
 int perfring_format_set_open(struct perfring_format_set **set)
@@ -209,10 +233,20 @@ int perfring_format_set_add(struct perfring_format_set *set, const struct perf_e
 		return error;
 	}
 	format->index = set->count;
+	format->arch = set->arch;
 	set->formats[set->count++] = format;
 	places_add(&set->sample, format->sample_id_at, format->index);
 	places_add(&set->trailer, format->trailer_id_back, format->index);
 	return (int)format->index;
+}
+
+void perfring_format_set_arch(struct perfring_format_set *set, uint32_t arch)
+{
+	uint32_t i;
+
+	set->arch = (uint16_t)arch;
+	for (i = 0; i < set->count; i++)
+		set->formats[i]->arch = set->arch;
 }
 
 /* The slot that holds id, or the empty one where it would go. */

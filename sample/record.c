@@ -1,11 +1,6 @@
 /* record.c - every record but SAMPLE: names, decoding, encoding, all from records.def. */
 #include <perfring/record.h>
 
-/* The largest size that is a multiple of 8 and fits the header's u16. */
-enum {
-	RECORD_MOST = 65528
-};
-
 const char *perfring_record_name(uint32_t type)
 {
 	switch (type) {
@@ -20,15 +15,19 @@ const char *perfring_record_name(uint32_t type)
 	}
 }
 
+enum {
+	ATTR_LEAST = 64,
+	FIRST_OF_PERF = 64, /* types that perf itself writes: no trailer, and no padding at the end (ABI.md 10) */
+};
+
 static uint64_t round_up(uint64_t size)
 {
 	return (size + 7) & ~UINT64_C(7);
 }
 
-/* perf's own records have none (ABI.md 10). */
 static uint32_t trailer_size(const struct perfring_format *format, uint32_t type)
 {
-	return format && type < 64 ? perfring_format_trailer(format) : 0;
+	return format && type < FIRST_OF_PERF ? perfring_format_trailer(format) : 0;
 }
 
 /* ---- decoding: one function a kind.  NULL, or what is wrong. ---- */
@@ -90,17 +89,21 @@ static const char *take_tag(struct scan *scan, struct perfring_tag *tag)
 	return NULL;
 }
 
-/* A string has all the bytes up to the trailer; it need not have a NUL (ABI.md 14.41). */
-static const char *take_string(struct scan *scan, struct perfring_string *string)
+/* The room is there.  It need not hold a NUL (ABI.md 14.41). */
+static void take_chars(struct scan *scan, struct perfring_string *string, uint32_t room)
 {
-	uint32_t room = perfring_cursor_left(&scan->cursor);
 	const void *bytes = NULL, *nul;
 
 	perfring_take_bytes(&scan->cursor, &bytes, room);
 	nul = memchr(bytes, 0, room);
 	string->data = bytes;
 	string->size = nul ? (uint32_t)((const char *)nul - string->data) : room;
-	string->reserved = 0;
+	string->room = room;
+}
+
+static const char *take_string(struct scan *scan, struct perfring_string *string)
+{
+	take_chars(scan, string, perfring_cursor_left(&scan->cursor));
 	return NULL;
 }
 
@@ -128,17 +131,23 @@ static const char *take_read(struct scan *scan, struct perfring_read *read)
 	return NULL;
 }
 
+/* Padding to 8, counted from the record's start.  At the record's end it may be missing. */
+static void skip_padding(struct scan *scan)
+{
+	uint32_t left = perfring_cursor_left(&scan->cursor);
+	uint32_t padding = -scan->cursor.position & 7;
+
+	scan->cursor.position += left < padding ? left : padding;
+}
+
 static const char *take_poke(struct scan *scan, struct perfring_poke *poke)
 {
-	uint32_t left;
-
 	if (!perfring_take_short(&scan->cursor, &poke->old_len) || !perfring_take_short(&scan->cursor, &poke->new_len))
 		return ends_early;
 	if (!perfring_take_bytes(&scan->cursor, &poke->old_bytes, poke->old_len) ||
 	    !perfring_take_bytes(&scan->cursor, &poke->new_bytes, poke->new_len))
 		return "poked bytes longer than the record";
-	left = perfring_cursor_left(&scan->cursor);
-	scan->cursor.position += left < (-scan->cursor.position & 7) ? left : (-scan->cursor.position & 7);
+	skip_padding(scan);
 	return NULL;
 }
 
@@ -146,6 +155,186 @@ static const char *take_rest(struct scan *scan, struct perfring_bytes *bytes)
 {
 	bytes->size = perfring_cursor_left(&scan->cursor);
 	perfring_take_bytes(&scan->cursor, &bytes->data, bytes->size);
+	return NULL;
+}
+
+/* ---- perf's own kinds (ABI.md 10) ---- */
+
+static const char *take_words(struct scan *scan, struct perfring_list *list)
+{
+	list->nr = perfring_cursor_left(&scan->cursor) / 8;
+	perfring_take_words(&scan->cursor, &list->words, list->nr);
+	return NULL;
+}
+
+/* perf cuts the last string of a record behind its NUL: there may be less than `most`. */
+static const char *take_text(struct scan *scan, struct perfring_string *string, uint32_t most)
+{
+	uint32_t left = perfring_cursor_left(&scan->cursor);
+
+	if (!left)
+		return ends_early;
+	take_chars(scan, string, left < most ? left : most);
+	return NULL;
+}
+
+static const char *take_text64(struct scan *scan, struct perfring_string *string)
+{
+	return take_text(scan, string, 64);
+}
+
+static const char *take_text512(struct scan *scan, struct perfring_string *string)
+{
+	return take_text(scan, string, 512);
+}
+
+/* 0 stands for the oldest size (ABI.md 1.3). */
+static uint32_t attr_own_size(const void *attr)
+{
+	uint32_t size;
+
+	memcpy(&size, (const char *)attr + offsetof(struct perf_event_attr, size), sizeof(size));
+	return size ? size : ATTR_LEAST;
+}
+
+static const char *take_attr(struct scan *scan, struct perfring_bytes *attr)
+{
+	if (perfring_cursor_left(&scan->cursor) < ATTR_LEAST)
+		return ends_early;
+	attr->size = attr_own_size(scan->cursor.base + scan->cursor.position);
+	if (attr->size < ATTR_LEAST)
+		return "attr shorter than any";
+	return perfring_take_bytes(&scan->cursor, &attr->data, attr->size) ? NULL : "attr longer than the record";
+}
+
+static const char *take_build_id(struct scan *scan, struct perfring_build_id *id)
+{
+	const void *bytes;
+
+	if (!perfring_take_bytes(&scan->cursor, &bytes, 24))
+		return ends_early;
+	memcpy(id->bytes, bytes, sizeof(id->bytes));
+	id->has_size = scan->misc & PERFRING_RECORD_MISC_BUILD_ID_SIZE;
+	id->size = sizeof(id->bytes);
+	if (id->has_size && ((const uint8_t *)bytes)[20] < id->size)
+		id->size = ((const uint8_t *)bytes)[20];
+	return NULL;
+}
+
+static const char *take_blob(struct scan *scan, struct perfring_bytes *bytes)
+{
+	if (!perfring_take_word(&scan->cursor, &bytes->size))
+		return ends_early;
+	if (!perfring_take_bytes(&scan->cursor, &bytes->data, bytes->size))
+		return "data longer than the record";
+	skip_padding(scan);
+	return NULL;
+}
+
+/* nr entries of `size` bytes each. */
+static const char *take_entries(struct scan *scan, const void **entries, uint64_t *nr, uint32_t size)
+{
+	if (!perfring_take_word(&scan->cursor, nr))
+		return ends_early;
+	if (*nr > perfring_cursor_left(&scan->cursor) / size)
+		return "more entries than the record holds";
+	perfring_take_bytes(&scan->cursor, entries, *nr * size);
+	return NULL;
+}
+
+static const char *take_index(struct scan *scan, struct perfring_index *index)
+{
+	const void *entries = NULL;
+	const char *what = take_entries(scan, &entries, &index->nr, 32);
+
+	index->entries = entries;
+	index->machines = NULL;
+	if (!what && index->nr)
+		perfring_take_words(&scan->cursor, &index->machines, index->nr * 2);
+	return what;
+}
+
+static const char *take_threads(struct scan *scan, struct perfring_threads *threads)
+{
+	return take_entries(scan, &threads->data, &threads->nr, 24);
+}
+
+static const char *take_metadata(struct scan *scan, struct perfring_metadata *metadata)
+{
+	return take_entries(scan, &metadata->data, &metadata->nr, 320);
+}
+
+/* A mask of 64-bit words has 4 bytes of padding in front of them. */
+static const char *take_mask(struct scan *scan, struct perfring_cpu_map *map)
+{
+	uint32_t padding;
+
+	if (!perfring_take_short(&scan->cursor, &map->nr) || !perfring_take_short(&scan->cursor, &map->long_size))
+		return ends_early;
+	if (map->long_size != 4 && map->long_size != 8)
+		return "mask of words that have neither 4 nor 8 bytes";
+	if (map->long_size == 8 && !perfring_take_half(&scan->cursor, &padding))
+		return ends_early;
+	map->size = (uint32_t)map->nr * map->long_size;
+	return NULL;
+}
+
+static const char *take_range(struct scan *scan, struct perfring_cpu_map *map)
+{
+	const void *bytes;
+
+	if (!perfring_take_bytes(&scan->cursor, &bytes, 2))
+		return ends_early;
+	map->any_cpu = *(const uint8_t *)bytes;
+	if (!perfring_take_short(&scan->cursor, &map->first) || !perfring_take_short(&scan->cursor, &map->last))
+		return ends_early;
+	return NULL;
+}
+
+static const char *take_cpu_map(struct scan *scan, struct perfring_cpu_map *map)
+{
+	const char *what = NULL;
+
+	memset(map, 0, sizeof(*map));
+	if (!perfring_take_short(&scan->cursor, &map->type))
+		return ends_early;
+	switch (map->type) {
+	case PERFRING_CPU_MAP_CPUS:
+		what = perfring_take_short(&scan->cursor, &map->nr) ? NULL : ends_early;
+		map->size = (uint32_t)map->nr * 2;
+		break;
+	case PERFRING_CPU_MAP_MASK:
+		what = take_mask(scan, map);
+		break;
+	case PERFRING_CPU_MAP_RANGE_CPUS:
+		what = take_range(scan, map);
+		break;
+	default:
+		map->size = perfring_cursor_left(&scan->cursor);
+		break;
+	}
+	if (what)
+		return what;
+	if (!perfring_take_bytes(&scan->cursor, &map->data, map->size))
+		return "more CPUs than the record holds";
+	skip_padding(scan);
+	return NULL;
+}
+
+static const char *take_conv(struct scan *scan, struct perfring_conv *conv)
+{
+	struct perfring_cursor words;
+	const void *bytes;
+
+	memset(conv, 0, sizeof(*conv));
+	conv->is_there = perfring_take_bytes(&scan->cursor, &bytes, 24);
+	if (!conv->is_there)
+		return NULL;
+	words = perfring_cursor_over(bytes, 0, 24);
+	perfring_take_word(&words, &conv->cycles);
+	perfring_take_word(&words, &conv->mask);
+	conv->cap_zero = ((const uint8_t *)bytes)[16];
+	conv->cap_short = ((const uint8_t *)bytes)[17];
 	return NULL;
 }
 
@@ -240,6 +429,12 @@ int perfring_record_decode(const struct perfring_format *format, const struct pe
 	what = take_##kind(&scan, &is->member); \
 	if (PERFRING_UNLIKELY(what)) \
 		return record_fault(fault, at, what);
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) { \
+		PERFRING_MEMBER(kind, member, show) \
+	} else { \
+		memset(&is->member, 0, sizeof(is->member)); \
+	}
 #define PERFRING_RECORD_END(NAME, type, noun) \
 	break; \
 	}
@@ -252,91 +447,114 @@ int perfring_record_decode(const struct perfring_format *format, const struct pe
 	return 0;
 }
 
-/* ---- sizes.  What cannot fit a record counts as TOO_MUCH, so that sums do not overflow. ---- */
+/* ---- sizes, of what begins at `at`.  What cannot fit a record counts as PERFRING_TOO_MUCH. ---- */
 
-enum {
-	TOO_MUCH = 1 << 20
-};
+#define ALWAYS(kind, type, size) \
+	static uint64_t size_##kind(const struct perfring_format *format, uint64_t at, const type *value) \
+	{ \
+		(void)format; \
+		(void)at; \
+		(void)value; \
+		return size; \
+	}
+ALWAYS(u16, uint16_t, 2)
+ALWAYS(u32, uint32_t, 4)
+ALWAYS(u64, uint64_t, 8)
+ALWAYS(id128, struct perfring_file_id, 24)
+ALWAYS(tag, struct perfring_tag, 8)
+ALWAYS(list, struct perfring_list, perfring_size_list(value))
+ALWAYS(links, struct perfring_links, 8 + perfring_size_many(value->nr, 16))
+ALWAYS(rest, struct perfring_bytes, perfring_size_many(value->size, 1))
+ALWAYS(words, struct perfring_list, perfring_size_many(value->nr, 8))
+ALWAYS(build_id, struct perfring_build_id, 24)
+ALWAYS(index, struct perfring_index, 8 + perfring_size_many(value->nr, value->machines ? 48 : 32))
+ALWAYS(threads, struct perfring_threads, 8 + perfring_size_many(value->nr, 24))
+ALWAYS(metadata, struct perfring_metadata, 8 + perfring_size_many(value->nr, 320))
+ALWAYS(conv, struct perfring_conv, value->is_there ? 24 : 0)
+#undef ALWAYS
 
-static uint64_t size_many(uint64_t nr, uint64_t size)
+static uint64_t size_padded(uint64_t at, uint64_t size)
 {
-	return nr > RECORD_MOST ? TOO_MUCH : nr * size;
+	return round_up(at + size) - at;
 }
 
-static uint64_t size_u16(const struct perfring_format *format, const uint16_t *value)
+static uint64_t size_string(const struct perfring_format *format, uint64_t at, const struct perfring_string *string)
 {
 	(void)format;
-	return sizeof(*value);
+	if (!string->room)
+		return size_padded(at, (uint64_t)string->size + 1);
+	return string->size <= string->room ? perfring_size_many(string->room, 1) : PERFRING_TOO_MUCH;
 }
 
-static uint64_t size_u32(const struct perfring_format *format, const uint32_t *value)
+static uint64_t size_text(const struct perfring_string *string, uint32_t most)
+{
+	uint32_t room = string->room ? string->room : most;
+
+	return string->size <= room && room <= most ? room : PERFRING_TOO_MUCH;
+}
+
+static uint64_t size_text64(const struct perfring_format *format, uint64_t at, const struct perfring_string *string)
 {
 	(void)format;
-	return sizeof(*value);
+	(void)at;
+	return size_text(string, 64);
 }
 
-static uint64_t size_u64(const struct perfring_format *format, const uint64_t *value)
+static uint64_t size_text512(const struct perfring_format *format, uint64_t at, const struct perfring_string *string)
 {
 	(void)format;
-	return sizeof(*value);
+	(void)at;
+	return size_text(string, 512);
 }
 
-static uint64_t size_id128(const struct perfring_format *format, const struct perfring_file_id *file)
+static uint64_t size_read(const struct perfring_format *format, uint64_t at, const struct perfring_read *read)
+{
+	(void)at;
+	return format ? perfring_size_read(read, format->read_format) : 0;
+}
+
+static uint64_t size_poke(const struct perfring_format *format, uint64_t at, const struct perfring_poke *poke)
 {
 	(void)format;
-	(void)file;
-	return 24;
+	return size_padded(at, UINT64_C(4) + poke->old_len + poke->new_len);
 }
 
-static uint64_t size_tag(const struct perfring_format *format, const struct perfring_tag *tag)
+/* An attr that says another size would be read as another one. */
+static uint64_t size_attr(const struct perfring_format *format, uint64_t at, const struct perfring_bytes *attr)
 {
 	(void)format;
-	return sizeof(tag->bytes);
+	(void)at;
+	if (attr->size < ATTR_LEAST || attr->size != attr_own_size(attr->data))
+		return PERFRING_TOO_MUCH;
+	return perfring_size_many(attr->size, 1);
 }
 
-/* With its NUL and the padding; what stands before a string is always a multiple of 8. */
-static uint64_t size_string(const struct perfring_format *format, const struct perfring_string *string)
+static uint64_t size_blob(const struct perfring_format *format, uint64_t at, const struct perfring_bytes *bytes)
 {
 	(void)format;
-	return round_up((uint64_t)string->size + 1);
+	return size_padded(at, 8 + perfring_size_many(bytes->size, 1));
 }
 
-static uint64_t size_list(const struct perfring_format *format, const struct perfring_list *list)
+static uint64_t size_cpu_map(const struct perfring_format *format, uint64_t at, const struct perfring_cpu_map *map)
 {
 	(void)format;
-	return 8 + size_many(list->nr, 8);
-}
-
-static uint64_t size_links(const struct perfring_format *format, const struct perfring_links *links)
-{
-	(void)format;
-	return 8 + size_many(links->nr, 16);
-}
-
-static uint64_t size_read(const struct perfring_format *format, const struct perfring_read *read)
-{
-	if (!format)
-		return 0;
-	if (!(format->read_format & PERFRING_FORMAT_GROUP))
-		return read->nr == 1 ? perfring_format_read_least(format->read_format) : TOO_MUCH;
-	return perfring_format_read_head(format->read_format) +
-	       size_many(read->nr, perfring_format_read_entry(format->read_format));
-}
-
-static uint64_t size_poke(const struct perfring_format *format, const struct perfring_poke *poke)
-{
-	(void)format;
-	return round_up(UINT64_C(4) + poke->old_len + poke->new_len);
-}
-
-static uint64_t size_rest(const struct perfring_format *format, const struct perfring_bytes *bytes)
-{
-	(void)format;
-	return size_many(bytes->size, 1);
+	switch (map->type) {
+	case PERFRING_CPU_MAP_CPUS:
+		return size_padded(at, 4 + UINT64_C(2) * map->nr);
+	case PERFRING_CPU_MAP_MASK:
+		if (map->long_size != 4 && map->long_size != 8)
+			return PERFRING_TOO_MUCH;
+		return size_padded(at, (map->long_size == 8 ? 10 : 6) + (uint64_t)map->long_size * map->nr);
+	case PERFRING_CPU_MAP_RANGE_CPUS:
+		return size_padded(at, 8);
+	default:
+		return 2 + perfring_size_many(map->size, 1);
+	}
 }
 
 int64_t perfring_record_size(const struct perfring_format *format, const struct perfring_record *record)
 {
+	bool is_of_perf = record->type >= FIRST_OF_PERF;
 	uint64_t size = sizeof(struct perf_event_header);
 
 	if (record->type == PERFRING_RECORD_SAMPLE)
@@ -347,7 +565,10 @@ int64_t perfring_record_size(const struct perfring_format *format, const struct 
 		const struct perfring_record_##noun *is = &record->is.noun; \
 \
 		(void)is;
-#define PERFRING_MEMBER(kind, member, show) size += size_##kind(format, &is->member);
+#define PERFRING_MEMBER(kind, member, show) size += size_##kind(format, size, &is->member);
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) \
+	PERFRING_MEMBER(kind, member, show)
 #define PERFRING_RECORD_END(NAME, type, noun) \
 	break; \
 	}
@@ -355,8 +576,10 @@ int64_t perfring_record_size(const struct perfring_format *format, const struct 
 	default:
 		break;
 	}
-	size = round_up(size + record->trailing_size) + trailer_size(format, record->type);
-	return size > RECORD_MOST ? -EINVAL : (int64_t)size;
+	size += record->trailing_size;
+	if (!is_of_perf)
+		size = round_up(size) + trailer_size(format, record->type);
+	return size > (is_of_perf ? UINT16_MAX : PERFRING_RECORD_MOST) ? -EINVAL : (int64_t)size;
 }
 
 /* ---- encoding: the room was tested, so puts cannot fail ---- */
@@ -407,15 +630,16 @@ static void put_tag(struct scan *scan, const struct perfring_tag *tag)
 
 static void put_string(struct scan *scan, const struct perfring_string *string)
 {
-	perfring_put_bytes(&scan->cursor, string->data, string->size);
+	perfring_put_bytes(&scan->cursor, string->data, string->room ? string->room : string->size);
+	if (string->room)
+		return;
 	perfring_put_zeros(&scan->cursor, 1);
 	put_padding(scan);
 }
 
 static void put_list(struct scan *scan, const struct perfring_list *list)
 {
-	perfring_put_word(&scan->cursor, list->nr);
-	perfring_put_bytes(&scan->cursor, list->words, list->nr * 8);
+	perfring_put_list(&scan->cursor, list);
 }
 
 static void put_links(struct scan *scan, const struct perfring_links *links)
@@ -424,29 +648,10 @@ static void put_links(struct scan *scan, const struct perfring_links *links)
 	perfring_put_bytes(&scan->cursor, links->words, links->nr * 16);
 }
 
-/* In the format's shape, whatever the shape of the block that `read` points to. */
 static void put_read(struct scan *scan, const struct perfring_read *read)
 {
-	struct perfring_cursor *cursor = &scan->cursor;
-	uint64_t shape = scan->format ? scan->format->read_format : 0;
-	bool group = shape & PERFRING_FORMAT_GROUP;
-	uint64_t i;
-
-	if (!scan->format)
-		return;
-	perfring_put_word(cursor, group ? read->nr : perfring_read_value(read, 0));
-	if (shape & PERFRING_FORMAT_TOTAL_TIME_ENABLED)
-		perfring_put_word(cursor, read->enabled);
-	if (shape & PERFRING_FORMAT_TOTAL_TIME_RUNNING)
-		perfring_put_word(cursor, read->running);
-	for (i = 0; i < read->nr; i++) {
-		if (group)
-			perfring_put_word(cursor, perfring_read_value(read, i));
-		if (shape & PERFRING_FORMAT_ID)
-			perfring_put_word(cursor, perfring_read_id(read, i));
-		if (shape & PERFRING_FORMAT_LOST)
-			perfring_put_word(cursor, perfring_read_lost(read, i));
-	}
+	if (scan->format)
+		perfring_put_read(&scan->cursor, read, scan->format->read_format);
 }
 
 static void put_poke(struct scan *scan, const struct perfring_poke *poke)
@@ -461,6 +666,115 @@ static void put_poke(struct scan *scan, const struct perfring_poke *poke)
 static void put_rest(struct scan *scan, const struct perfring_bytes *bytes)
 {
 	perfring_put_bytes(&scan->cursor, bytes->data, bytes->size);
+}
+
+/* ---- perf's own kinds ---- */
+
+static void put_words(struct scan *scan, const struct perfring_list *list)
+{
+	perfring_put_bytes(&scan->cursor, list->words, list->nr * 8);
+}
+
+static void put_text(struct scan *scan, const struct perfring_string *string, uint32_t most)
+{
+	perfring_put_bytes(&scan->cursor, string->data, string->room ? string->room : string->size);
+	if (!string->room)
+		perfring_put_zeros(&scan->cursor, most - string->size);
+}
+
+static void put_text64(struct scan *scan, const struct perfring_string *string)
+{
+	put_text(scan, string, 64);
+}
+
+static void put_text512(struct scan *scan, const struct perfring_string *string)
+{
+	put_text(scan, string, 512);
+}
+
+static void put_attr(struct scan *scan, const struct perfring_bytes *attr)
+{
+	put_rest(scan, attr);
+}
+
+static void put_build_id(struct scan *scan, const struct perfring_build_id *id)
+{
+	uint8_t size = id->size < sizeof(id->bytes) ? id->size : (uint8_t)sizeof(id->bytes);
+
+	perfring_put_bytes(&scan->cursor, id->bytes, sizeof(id->bytes));
+	perfring_put_zeros(&scan->cursor, 4);
+	scan->misc &= (uint16_t)~PERFRING_RECORD_MISC_BUILD_ID_SIZE;
+	if (!id->has_size)
+		return;
+	scan->cursor.base[scan->cursor.position - 4] = size;
+	scan->misc |= PERFRING_RECORD_MISC_BUILD_ID_SIZE;
+}
+
+static void put_blob(struct scan *scan, const struct perfring_bytes *bytes)
+{
+	perfring_put_word(&scan->cursor, bytes->size);
+	perfring_put_bytes(&scan->cursor, bytes->data, bytes->size);
+	put_padding(scan);
+}
+
+static void put_index(struct scan *scan, const struct perfring_index *index)
+{
+	perfring_put_word(&scan->cursor, index->nr);
+	perfring_put_bytes(&scan->cursor, index->entries, index->nr * 32);
+	if (index->machines)
+		perfring_put_bytes(&scan->cursor, index->machines, index->nr * 16);
+}
+
+static void put_threads(struct scan *scan, const struct perfring_threads *threads)
+{
+	perfring_put_word(&scan->cursor, threads->nr);
+	perfring_put_bytes(&scan->cursor, threads->data, threads->nr * 24);
+}
+
+static void put_metadata(struct scan *scan, const struct perfring_metadata *metadata)
+{
+	perfring_put_word(&scan->cursor, metadata->nr);
+	perfring_put_bytes(&scan->cursor, metadata->data, metadata->nr * 320);
+}
+
+static void put_cpu_map(struct scan *scan, const struct perfring_cpu_map *map)
+{
+	struct perfring_cursor *cursor = &scan->cursor;
+
+	perfring_put_short(cursor, map->type);
+	switch (map->type) {
+	case PERFRING_CPU_MAP_CPUS:
+		perfring_put_short(cursor, map->nr);
+		perfring_put_bytes(cursor, map->data, UINT64_C(2) * map->nr);
+		break;
+	case PERFRING_CPU_MAP_MASK:
+		perfring_put_short(cursor, map->nr);
+		perfring_put_short(cursor, map->long_size);
+		perfring_put_zeros(cursor, map->long_size == 8 ? 4 : 0);
+		perfring_put_bytes(cursor, map->data, (uint64_t)map->long_size * map->nr);
+		break;
+	case PERFRING_CPU_MAP_RANGE_CPUS:
+		perfring_put_bytes(cursor, &map->any_cpu, 1);
+		perfring_put_zeros(cursor, 1);
+		perfring_put_short(cursor, map->first);
+		perfring_put_short(cursor, map->last);
+		break;
+	default:
+		perfring_put_bytes(cursor, map->data, map->size);
+		return;
+	}
+	put_padding(scan);
+}
+
+static void put_conv(struct scan *scan, const struct perfring_conv *conv)
+{
+	if (!conv->is_there)
+		return;
+	perfring_put_word(&scan->cursor, conv->cycles);
+	perfring_put_word(&scan->cursor, conv->mask);
+	perfring_put_bytes(&scan->cursor, &conv->cap_zero, 1);
+	perfring_put_bytes(&scan->cursor, &conv->cap_short, 1);
+	perfring_put_zeros(&scan->cursor, 6);
 }
 
 int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record, void *room,
@@ -484,6 +798,9 @@ int64_t perfring_record_encode(const struct perfring_format *format, const struc
 \
 		(void)is;
 #define PERFRING_MEMBER(kind, member, show) put_##kind(&scan, &is->member);
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) \
+	PERFRING_MEMBER(kind, member, show)
 #define PERFRING_RECORD_END(NAME, type, noun) \
 	break; \
 	}
@@ -492,7 +809,8 @@ int64_t perfring_record_encode(const struct perfring_format *format, const struc
 		break;
 	}
 	perfring_put_bytes(&scan.cursor, record->trailing, record->trailing_size);
-	put_padding(&scan);
+	if (record->type < FIRST_OF_PERF)
+		put_padding(&scan);
 	if (trailer_size(format, record->type))
 		put_trailer(format, &scan.cursor, &record->trailer);
 	header.type = record->type;

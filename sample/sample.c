@@ -1,4 +1,4 @@
-/* sample.c - decoding of samples whose format is known only at run time. */
+/* sample.c - samples whose format is known only at run time: decoded and encoded. */
 #include <perfring/sample.h>
 
 /* The kernel leaves hw_idx and counters out without a word (ABI.md 6, 14.6): the shape that uses up the record is the
@@ -33,11 +33,117 @@ static __attribute__((noinline)) int decode_branches(const struct perfring_forma
 	return perfring_sample_decode_shape(format, record, sample, fault, fits);
 }
 
-int perfring_sample_decode_any(const struct perfring_format *format, const struct perf_event_header *record,
-			       struct perfring_sample *sample, struct perfring_fault *fault)
+/* Any fields, any size. */
+static __attribute__((noinline)) int decode_rare(const struct perfring_format *format,
+						 const struct perf_event_header *record, struct perfring_sample *sample,
+						 struct perfring_fault *fault)
 {
 	if ((format->sample_type & PERFRING_SAMPLE_BRANCH_STACK) &&
 	    (format->branch_sample_type & (PERFRING_SAMPLE_BRANCH_HW_INDEX | PERFRING_SAMPLE_BRANCH_COUNTERS)))
 		return decode_branches(format, record, sample, fault);
 	return perfring_sample_decode_shape(format, record, sample, fault, 0);
+}
+
+/* Nearly every sample is of these fields alone, and has room for all the words in front even if it has not all of them:
+ * one test of its size does for them.  What else it may have goes to functions of its own, so that the path of the most
+ * needs no more registers than a call may clobber. */
+enum {
+	PLACE = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME,
+	IDS = PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_ID | PERFRING_SAMPLE_STREAM_ID,
+	COUNT = PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_PERIOD,
+	FRONT = PERFRING_SAMPLE_IDENTIFIER | PLACE | IDS | COUNT,
+	FRONT_SIZE = offsetof(struct perfring_sample, read) - offsetof(struct perfring_sample, identifier),
+	LISTS = PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_RAW,
+	COMMON = FRONT | PERFRING_SAMPLE_READ | LISTS,
+};
+
+static_assert(FRONT_SIZE == 72 && __builtin_popcount(FRONT) == 9,
+	      "the front: nine words, in the struct as in the record");
+
+/* `run` is some of FRONT, side by side in the record.  Mostly all of them come or none. */
+static inline __attribute__((always_inline)) const unsigned char *take_run(const unsigned char *from, uint64_t type,
+									   uint64_t run, struct perfring_sample *sample)
+{
+	const size_t size = 8 * (size_t)__builtin_popcountll(run);
+	unsigned char *to = (unsigned char *)sample + offsetof(struct perfring_sample, identifier);
+	bool before = true;
+
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	before = before && !(run & PERFRING_SAMPLE_##NAME); \
+	to += before ? 8 : 0;
+#include <perfring/fields.def>
+	if ((type & run) == run) {
+		memcpy(to, from, size);
+		return from + size;
+	}
+	if (!(type & run))
+		return from;
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (run & type & PERFRING_SAMPLE_##NAME) { \
+		memcpy(to, from, 8); \
+		from += 8; \
+	} \
+	to += run & PERFRING_SAMPLE_##NAME ? 8 : 0;
+#include <perfring/fields.def>
+	return from;
+}
+
+/* GCC would hand over the format's members one by one, more of them than there are registers. */
+#if defined(__has_attribute) && __has_attribute(noipa)
+#define APART __attribute__((noipa))
+#else
+#define APART __attribute__((noinline))
+#endif
+
+static APART int decode_lists(const struct perfring_format *format, const struct perf_event_header *record,
+			      struct perfring_sample *sample, struct perfring_fault *fault, uint32_t size, uint32_t at)
+{
+	return perfring_sample_decode_fields(format, record, at, size, format->sample_type & LISTS, sample, fault, 0);
+}
+
+static APART int decode_read(const struct perfring_format *format, const struct perf_event_header *record,
+			     struct perfring_sample *sample, struct perfring_fault *fault, uint32_t size, uint32_t at)
+{
+	int error = perfring_sample_decode_fields(format, record, at, size, PERFRING_SAMPLE_READ, sample, fault, 0);
+
+	if (error || !(format->sample_type & LISTS))
+		return error;
+	return decode_lists(format, record, sample, fault, size, size - sample->trailing_size);
+}
+
+int perfring_sample_decode_any(const struct perfring_format *format, const struct perf_event_header *record,
+			       struct perfring_sample *sample, struct perfring_fault *fault)
+{
+	const perfring_header *header = record;
+	uint32_t size = ((const volatile perfring_header *)header)->size;
+	const unsigned char *from = (const unsigned char *)(header + 1);
+	uint64_t type = format->sample_type;
+	uint32_t at;
+
+	/* No plan (least is 0) wraps to the largest there is. */
+	if (PERFRING_UNLIKELY(size < sizeof(*header) + FRONT_SIZE || format->least - 1u >= size ||
+			      (type & ~(uint64_t)COMMON)))
+		return decode_rare(format, record, sample, fault);
+	sample->misc = header->misc;
+	sample->present = type;
+	from = take_run(from, type, PERFRING_SAMPLE_IDENTIFIER, sample);
+	from = take_run(from, type, PLACE, sample);
+	if (type & IDS)
+		from = take_run(from, type, IDS, sample);
+	from = take_run(from, type, COUNT, sample);
+	at = (uint32_t)(from - (const unsigned char *)record);
+	if (type & PERFRING_SAMPLE_READ)
+		return decode_read(format, record, sample, fault, size, at);
+	return perfring_sample_decode_fields(format, record, at, size, type & LISTS, sample, fault, 0);
+}
+
+int64_t perfring_sample_size_any(const struct perfring_format *format, const struct perfring_sample *sample)
+{
+	return perfring_sample_size_shape(format, sample, sample->trailing_size);
+}
+
+int64_t perfring_sample_encode_any(const struct perfring_format *format, const struct perfring_sample *sample,
+				   void *room, size_t size)
+{
+	return perfring_sample_encode_shape(format, sample, room, size, sample->trailing_size);
 }

@@ -165,6 +165,12 @@ static void put_bits_left(struct line *line, bool first, uint64_t value)
 	GROUP(mem_blk, "MEM_BLK_", true) \
 	GROUP(mem_hops, "MEM_", false) \
 	GROUP(mem_shift, "MEM_", false) \
+	GROUP(arch, "ARCH_", false) \
+	GROUP(auxtrace, "AUXTRACE_", false) \
+	GROUP(event_update, "EVENT_UPDATE_", false) \
+	GROUP(cpu_map, "CPU_MAP_", false) \
+	GROUP(stat_config, "STAT_CONFIG_", false) \
+	GROUP(stat_round, "STAT_ROUND_", false) \
 	GROUP(limit, "MAX_", false)
 
 enum show {
@@ -179,6 +185,7 @@ enum show {
 	SHOW_data_src,
 	SHOW_sample,
 	SHOW_flag,
+	SHOW_float,
 };
 
 static const struct {
@@ -265,6 +272,29 @@ static void put_flags(struct line *line, uint64_t value)
 	put_bits_left(line, first, value);
 }
 
+/* The bits of a double, exactly, as C's %a shows them. */
+static void put_float(struct line *line, uint64_t bits)
+{
+	uint64_t fraction = bits << 12;
+	int exponent = (int)(bits >> 52 & 0x7ff);
+
+	if (bits >> 63)
+		put_char(line, '-');
+	if (exponent == 0x7ff) {
+		put(line, fraction ? "nan" : "inf");
+		return;
+	}
+	put(line, exponent ? "0x1" : "0x0");
+	if (fraction)
+		put_char(line, '.');
+	for (; fraction; fraction <<= 4)
+		put_digit(line, (unsigned)(fraction >> 60));
+	if (bits << 1)
+		exponent = exponent ? exponent - 1023 : -1022;
+	put(line, exponent < 0 ? "p" : "p+");
+	put_signed(line, exponent);
+}
+
 static void put_value(struct line *line, enum show show, uint64_t value);
 
 /* The word, and each part that says something. */
@@ -286,6 +316,7 @@ static void put_data_src(struct line *line, uint64_t value)
 		{"snoopx", SHOW_mem_snoopx, PERFRING_MEM_SNOOPX_SHIFT, 2},
 		{"blk", SHOW_mem_blk, PERFRING_MEM_BLK_SHIFT, 3},
 		{"hops", SHOW_mem_hops, PERFRING_MEM_HOPS_SHIFT, 3},
+		{"region", SHOW_dec, PERFRING_MEM_REGION_SHIFT, 5},
 	};
 	bool first = true;
 	size_t i;
@@ -325,6 +356,9 @@ static void put_value(struct line *line, enum show show, uint64_t value)
 		return;
 	case SHOW_flag:
 		put_flags(line, value);
+		return;
+	case SHOW_float:
+		put_float(line, value);
 		return;
 	default:
 		break;
@@ -468,40 +502,38 @@ static void text_stack(struct line *line, enum show show, const struct perfring_
 	put_char(line, '}');
 }
 
-/* What the flags of a branch entry say (ABI.md 6). */
+/* What the flags of a branch entry say: names of bits, values of wider parts.  Big-endian compilers lay the parts out
+ * from the other end of the word. */
 static void put_branch_flags(struct line *line, bool *first, uint64_t flags)
 {
-	static const char *const bits[] = {"MISPRED", "PREDICTED", "IN_TX", "ABORT"};
 	static const struct {
 		const char *key;
 		enum show show;
-		unsigned shift;
+		unsigned bit;
 		unsigned width;
 	} parts[] = {
-		{"cycles", SHOW_dec, 4, 16},       {"type", SHOW_branch_type, 20, 4},
-		{"spec", SHOW_branch_spec, 24, 2}, {"new_type", SHOW_branch_new_type, 26, 4},
-		{"priv", SHOW_branch_priv, 30, 3},
+#define PERFRING_BRANCH_FLAG(flag, bit, width, show) {#flag, SHOW_##show, (bit), (width)},
+#include <perfring/values.def>
 	};
+	bool is_extended = false;
 	size_t i;
 
-	for (i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
-		if (!(flags >> i & 1))
-			continue;
-		put_space(line, first);
-		put(line, bits[i]);
-	}
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		uint64_t part = flags >> parts[i].shift & ((UINT64_C(1) << parts[i].width) - 1);
-		bool extended = (flags >> 20 & 15) == PERFRING_BR_EXTEND_ABI;
+		unsigned shift =
+			__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? parts[i].bit : 64 - parts[i].bit - parts[i].width;
+		uint64_t part = flags >> shift & ((UINT64_C(1) << parts[i].width) - 1);
 
-		if (!part && !(extended && parts[i].show == SHOW_branch_new_type))
+		if (parts[i].show == SHOW_branch_type)
+			is_extended = part == PERFRING_BR_EXTEND_ABI;
+		if (!part && !(is_extended && parts[i].show == SHOW_branch_new_type))
 			continue;
+		if (parts[i].width == 1) {
+			put_space(line, first);
+			put(line, parts[i].key);
+			continue;
+		}
 		put_key(line, first, parts[i].key);
 		put_value(line, parts[i].show, part);
-	}
-	if (flags >> 33) {
-		put_key(line, first, "flags");
-		put_hex(line, flags >> 33 << 33);
 	}
 }
 
@@ -534,7 +566,7 @@ static void text_branch(struct line *line, enum show show, const struct perfring
 	put_char(line, ']');
 }
 
-/* Each value behind the number of its bit in the mask: names of registers belong to an architecture. */
+/* Each value behind its register's name, or the number of its bit. */
 static void text_regs(struct line *line, enum show show, const struct perfring_regs *regs)
 {
 	uint64_t mask = regs->mask;
@@ -543,8 +575,14 @@ static void text_regs(struct line *line, enum show show, const struct perfring_r
 	put(line, "{abi=");
 	put_value(line, SHOW_regs_abi, regs->abi);
 	for (i = 0; i < regs->nr && mask; i++, mask &= mask - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(mask);
+		const char *name = perfring_register_name(regs->arch, bit);
+
 		put_char(line, ' ');
-		put_dec(line, (unsigned)__builtin_ctzll(mask));
+		if (name)
+			put(line, name);
+		else
+			put_dec(line, bit);
 		put_char(line, '=');
 		put_value(line, show, regs->values[i]);
 	}
@@ -581,6 +619,7 @@ static void text_id128(struct line *line, enum show show, const struct perfring_
 	put_char(line, '}');
 }
 
+/* Pairs: what the first says is shown so. */
 static void text_links(struct line *line, enum show show, const struct perfring_links *links)
 {
 	bool first = true;
@@ -591,7 +630,7 @@ static void text_links(struct line *line, enum show show, const struct perfring_
 		put_space(line, &first);
 		put_value(line, show, links->words[i * 2]);
 		put_char(line, ':');
-		put_value(line, show, links->words[i * 2 + 1]);
+		put_dec(line, links->words[i * 2 + 1]);
 	}
 	put_char(line, ']');
 }
@@ -603,6 +642,235 @@ static void text_poke(struct line *line, enum show show, const struct perfring_p
 	put_bytes(line, poke->old_bytes, poke->old_len);
 	put(line, " new=");
 	put_bytes(line, poke->new_bytes, poke->new_len);
+	put_char(line, '}');
+}
+
+/* ---- perf's own kinds (ABI.md 10) ---- */
+
+static void text_words(struct line *line, enum show show, const struct perfring_list *list)
+{
+	bool first = true;
+	uint64_t i;
+
+	put_char(line, '[');
+	for (i = 0; i < list->nr; i++) {
+		put_space(line, &first);
+		put_value(line, show, list->words[i]);
+	}
+	put_char(line, ']');
+}
+
+#define text_text64 text_string
+#define text_text512 text_string
+
+static int put_attr(struct line *line, const struct perf_event_attr *attr)
+{
+	struct perfring_attr_members members;
+	bool first = true;
+	int error = perfring_attr_read(&members, attr);
+
+	if (error)
+		return error;
+		/* The kind of event is shown always: type at 0, config at 8. */
+#define PERFRING_ATTR(member, offset, size, show) \
+	if (members.member || (offset) == 0 || (offset) == 8) { \
+		put_key(line, &first, #member); \
+		put_value(line, SHOW_##show, members.member); \
+	}
+#include <perfring/values.def>
+	return 0;
+}
+
+static void text_attr(struct line *line, enum show show, const struct perfring_bytes *attr)
+{
+	(void)show;
+	put_char(line, '{');
+	if (put_attr(line, attr->data)) {
+		put(line, "size=");
+		put_dec(line, attr->size);
+	}
+	put_char(line, '}');
+}
+
+static void text_build_id(struct line *line, enum show show, const struct perfring_build_id *id)
+{
+	(void)show;
+	put_bytes(line, id->bytes, id->size);
+}
+
+#define text_blob text_rest
+
+/* cpu and tid are -1 when there is none (ABI.md 14.40). */
+static void text_index(struct line *line, enum show show, const struct perfring_index *index)
+{
+	static const char *const keys[] = {"id", "idx", "cpu", "tid", "machine_pid", "vcpu"};
+	bool first = true, inner;
+	uint64_t i;
+	size_t k;
+
+	(void)show;
+	put_char(line, '[');
+	for (i = 0; i < index->nr; i++) {
+		put_space(line, &first);
+		put_char(line, '{');
+		inner = true;
+		for (k = 0; k < (index->machines ? 6 : 4); k++) {
+			put_key(line, &inner, keys[k]);
+			put_signed(line, (int64_t)(k < 4 ? index->entries[i * 4 + k] : index->machines[i * 2 + k - 4]));
+		}
+		put_char(line, '}');
+	}
+	put_char(line, ']');
+}
+
+/* A string in so many bytes, which need not have a NUL. */
+static void put_text(struct line *line, const char *text, size_t most)
+{
+	put_string(line, text, strnlen(text, most));
+}
+
+static void text_threads(struct line *line, enum show show, const struct perfring_threads *threads)
+{
+	const char *entry = threads->data;
+	bool first = true;
+	uint64_t i, pid;
+
+	(void)show;
+	put_char(line, '[');
+	for (i = 0; i < threads->nr; i++, entry += 24) {
+		memcpy(&pid, entry, sizeof(pid));
+		put_space(line, &first);
+		put(line, "{pid=");
+		put_signed(line, (int64_t)pid);
+		put(line, " comm=");
+		put_text(line, entry + 8, 16);
+		put_char(line, '}');
+	}
+	put_char(line, ']');
+}
+
+static void text_metadata(struct line *line, enum show show, const struct perfring_metadata *metadata)
+{
+	const char *entry = metadata->data;
+	bool first = true;
+	uint64_t i;
+
+	(void)show;
+	put_char(line, '[');
+	for (i = 0; i < metadata->nr; i++, entry += 320) {
+		put_space(line, &first);
+		put_text(line, entry, 64);
+		put_char(line, '=');
+		put_text(line, entry + 64, 256);
+	}
+	put_char(line, ']');
+}
+
+/* "0-3,5": runs are found as the CPUs come. */
+struct run {
+	int64_t first;
+	int64_t last;
+	bool is_open;
+	bool is_later; /* not the first that is shown */
+};
+
+static void run_end(struct line *line, struct run *run)
+{
+	if (!run->is_open)
+		return;
+	if (run->is_later)
+		put_char(line, ',');
+	put_signed(line, run->first);
+	if (run->last > run->first) {
+		put_char(line, '-');
+		put_signed(line, run->last);
+	}
+	run->is_open = false;
+	run->is_later = true;
+}
+
+static void run_add(struct line *line, struct run *run, int64_t first, int64_t last)
+{
+	if (run->is_open && run->first >= 0 && first == run->last + 1) {
+		run->last = last;
+		return;
+	}
+	run_end(line, run);
+	run->first = first;
+	run->last = last;
+	run->is_open = true;
+}
+
+static void put_mask(struct line *line, struct run *run, const struct perfring_cpu_map *map)
+{
+	const char *bytes = map->data;
+	uint64_t i, word;
+	uint32_t half;
+	int bit;
+
+	for (i = 0; i < map->nr; i++) {
+		if (map->long_size == 8) {
+			memcpy(&word, bytes + i * 8, sizeof(word));
+		} else {
+			memcpy(&half, bytes + i * 4, sizeof(half));
+			word = half;
+		}
+		for (; word; word &= word - 1) {
+			bit = __builtin_ctzll(word);
+			run_add(line, run, (int64_t)i * map->long_size * 8 + bit,
+				(int64_t)i * map->long_size * 8 + bit);
+		}
+	}
+}
+
+/* -1 stands for any CPU. */
+static void text_cpu_map(struct line *line, enum show show, const struct perfring_cpu_map *map)
+{
+	struct run run = {0, 0, false, false};
+	const char *bytes = map->data;
+	int16_t cpu;
+	uint32_t i;
+
+	(void)show;
+	switch (map->type) {
+	case PERFRING_CPU_MAP_CPUS:
+		for (i = 0; i < map->nr; i++) {
+			memcpy(&cpu, bytes + (size_t)i * 2, sizeof(cpu));
+			run_add(line, &run, cpu == -1 ? -1 : (uint16_t)cpu, cpu == -1 ? -1 : (uint16_t)cpu);
+		}
+		break;
+	case PERFRING_CPU_MAP_MASK:
+		put_mask(line, &run, map);
+		break;
+	case PERFRING_CPU_MAP_RANGE_CPUS:
+		if (map->any_cpu)
+			run_add(line, &run, -1, -1);
+		run_add(line, &run, map->first, map->last);
+		break;
+	default:
+		put(line, "{type=");
+		put_dec(line, map->type);
+		put(line, " size=");
+		put_dec(line, map->size);
+		put_char(line, '}');
+		break;
+	}
+	run_end(line, &run);
+}
+
+static void text_conv(struct line *line, enum show show, const struct perfring_conv *conv)
+{
+	put_char(line, '{');
+	if (conv->is_there) {
+		put(line, "cycles=");
+		put_value(line, show, conv->cycles);
+		put(line, " mask=");
+		put_hex(line, conv->mask);
+		put(line, " cap_zero=");
+		put_dec(line, conv->cap_zero);
+		put(line, " cap_short=");
+		put_dec(line, conv->cap_short);
+	}
 	put_char(line, '}');
 }
 
@@ -692,6 +960,8 @@ static const struct {
 	MISC(SWITCH_CPU_WIDE, SWITCH_OUT),
 	MISC(SWITCH_CPU_WIDE, SWITCH_OUT_PREEMPT),
 	MISC(SAMPLE, EXACT_IP),
+	MISC(LOST_SAMPLES, LOST_SAMPLES_BPF),
+	MISC(HEADER_BUILD_ID, BUILD_ID_SIZE),
 	{0, PERFRING_RECORD_MISC_EXT_RESERVED, "EXT_RESERVED"},
 };
 
@@ -745,6 +1015,10 @@ static void put_record(struct line *line, const struct perfring_record *record)
 #define PERFRING_MEMBER(kind, member, show) \
 	put(line, " " #member "="); \
 	text_##kind(line, SHOW_##show, &is->member);
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) { \
+		PERFRING_MEMBER(kind, member, show) \
+	}
 #define PERFRING_RECORD_END(NAME, type, noun) \
 	break; \
 	}
@@ -792,19 +1066,8 @@ int64_t perfring_record_text(const struct perfring_format *format, const struct 
 
 int64_t perfring_attr_text(const struct perf_event_attr *attr, char *room, size_t size)
 {
-	struct perfring_attr_members members;
 	struct line line = {room, size, 0};
-	bool first = true;
-	int error = perfring_attr_read(&members, attr);
+	int error = put_attr(&line, attr);
 
-	if (error)
-		return error;
-		/* The kind of event is shown always: type at 0, config at 8. */
-#define PERFRING_ATTR(member, offset, size, show) \
-	if (members.member || (offset) == 0 || (offset) == 8) { \
-		put_key(&line, &first, #member); \
-		put_value(&line, SHOW_##show, members.member); \
-	}
-#include <perfring/values.def>
-	return line_end(&line);
+	return error ? error : line_end(&line);
 }

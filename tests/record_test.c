@@ -3,6 +3,8 @@
 #include "pack.h"
 
 #include <perfring/record.h>
+#include <perfring/text.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* NUL and padding, as the kernel writes them. */
@@ -603,33 +605,619 @@ Test(record, newer_and_unknown_ones_are_kept, .timeout = 30)
 	drop(record, 5);
 }
 
+/* Zeros up to a multiple of 8. */
+static void pad(struct pack *to)
+{
+	while (to->size % 8)
+		bytes(to, "", 1);
+}
+
+/* Room for `size` bytes, so much of it `text`. */
+static void text_in(struct pack *to, const char *text, size_t size)
+{
+	memset(to->bytes + to->size, 0, size);
+	memcpy(to->bytes + to->size, text, strlen(text));
+	to->size += size;
+}
+
+/* Any bytes: an answer, and nothing outside is read, nor written by the encoder. */
+static void survives(const struct perf_event_header *record)
+{
+	struct perfring_fault fault = {-1, NULL};
+	struct perfring_record broken;
+	unsigned char *room;
+	int64_t size;
+
+	cr_assert_gt(perfring_record_text(NULL, record, NULL, 0), 0);
+	if (perfring_record_decode(&whole_trailer, record, &broken, &fault)) {
+		cr_assert_not_null(fault.what);
+		cr_assert_geq(fault.at, 0);
+		cr_assert_leq(fault.at, ((const perfring_header *)record)->size);
+		return;
+	}
+	cr_assert_leq((const unsigned char *)broken.trailing + broken.trailing_size,
+		      (const unsigned char *)record + ((const perfring_header *)record)->size);
+	size = perfring_record_size(NULL, &broken);
+	if (size < 0)
+		return;
+	room = malloc((size_t)size);
+	cr_assert_not_null(room);
+	cr_assert_eq(perfring_record_encode(NULL, &broken, room, (size_t)size), size);
+	free(room);
+}
+
+/* A record of perf's own: decoded, encoded to the same bytes, shown; cut and damaged at every byte.  What it returns is
+ * in `decoded`, with `left` bytes trailing. */
+static const struct perf_event_header *of_perf(const struct pack *from, uint32_t left, const char *expected)
+{
+	static const unsigned char odd_bytes[] = {0x01, 0x7f, 0x80, 0xff};
+	static char line[4096];
+	const struct perf_event_header *record;
+	static struct pack broken;
+	size_t at, i;
+
+	for (at = 8; at < from->size; at++) {
+		record = finish(from, at, at % 8);
+		survives(record);
+		drop(record, at % 8);
+	}
+	broken = *from;
+	for (at = 8; at < from->size; at++) {
+		for (i = 0; i < sizeof(odd_bytes); i++) {
+			broken.bytes[at] = odd_bytes[i];
+			record = finish(&broken, broken.size, i);
+			survives(record);
+			drop(record, i);
+		}
+		broken.bytes[at] = from->bytes[at];
+	}
+	record = round_trip(NULL, from, &decoded);
+	drop(record, 5);
+	record = round_trip(&whole_trailer, from, &decoded);
+	cr_assert_eq(decoded.trailing_size, left);
+	cr_assert_eq(decoded.trailer.present, 0);
+	cr_assert_eq(perfring_record_text(NULL, record, line, sizeof(line)), (int64_t)strlen(expected), "%s", line);
+	cr_assert_str_eq(line, expected);
+	return record;
+}
+
 Test(record, of_perf_itself, .timeout = 30)
 {
-	const struct perf_event_header *record;
-	unsigned char room[24];
-
 	start(&pack, 68, 0);
-	record = round_trip(&whole_trailer, &pack, &decoded);
-	cr_assert_eq(decoded.trailing_size, 0);
-	drop(record, 5);
+	drop(of_perf(&pack, 0, "FINISHED_ROUND"), 5);
+	start(&pack, 82, 0);
+	drop(of_perf(&pack, 0, "FINISHED_INIT"), 5);
+	start(&pack, 66, 0);
+	half(&pack, 4096);
+	half(&pack, 0);
+	drop(of_perf(&pack, 0, "HEADER_TRACING_DATA size=4096 pad=0"), 5);
+	cr_assert_eq(decoded.is.header_tracing_data.size, 4096);
+	start(&pack, 71, 0);
+	word(&pack, 0x2000);
+	word(&pack, 0x10);
+	word(&pack, 0x1234);
+	half(&pack, 3);
+	half(&pack, 99);
+	half(&pack, UINT32_MAX);
+	half(&pack, 0);
+	drop(of_perf(&pack, 0, "AUXTRACE size=8192 offset=0x10 reference=0x1234 idx=3 tid=99 cpu=-1 pad=0"), 5);
+	cr_assert_eq(decoded.is.auxtrace.size, 0x2000);
+	cr_assert_eq(decoded.is.auxtrace.tid, 99);
+	start(&pack, 76, 0);
+	word(&pack, 7);
+	half(&pack, 2);
+	half(&pack, 5);
+	word(&pack, 1000);
+	word(&pack, 2000);
+	word(&pack, 3000);
+	drop(of_perf(&pack, 0, "STAT id=7 cpu=2 thread=5 val=1000 ena=2000 run=3000"), 5);
+	cr_assert_eq(decoded.is.stat.thread, 5);
+	cr_assert_eq(decoded.is.stat.run, 3000);
 	start(&pack, 77, 0);
 	word(&pack, 1);
 	word(&pack, 2);
-	record = round_trip(&whole_trailer, &pack, &decoded);
-	cr_assert_eq(decoded.is.stat_round.payload.size, 16);
-	cr_assert_eq(decoded.trailing_size, 0);
+	drop(of_perf(&pack, 0, "STAT_ROUND type=FINAL time=2"), 5);
+	cr_assert_eq(decoded.is.stat_round.type, 1);
+	start(&pack, 85, 0);
+	word(&pack, 5);
+	half(&pack, 1);
+	quarter(&pack, 17);
+	quarter(&pack, 0);
+	half(&pack, 0xabcd);
+	drop(of_perf(&pack, 0, "SCHEDSTAT_CPU timestamp=5 cpu=1 version=17 pad=0 counters={size=4}"), 5);
+	cr_assert_eq(decoded.is.schedstat_cpu.counters.size, 4);
+	start(&pack, 86, 0);
+	word(&pack, 5);
+	half(&pack, 1);
+	quarter(&pack, 16);
+	quarter(&pack, 2);
+	drop(of_perf(&pack, 0, "SCHEDSTAT_DOMAIN timestamp=5 cpu=1 version=16 domain=2 counters={size=0}"), 5);
+	cr_assert_eq(decoded.is.schedstat_domain.domain, 2);
+	/* A record of a perf that is newer still. */
+	start(&pack, 87, 0);
+	bytes(&pack, "any", 3);
+	drop(of_perf(&pack, 3, "RECORD_87 trailing=3"), 5);
+}
+
+Test(record, header_attr, .timeout = 30)
+{
+	const struct perf_event_header *record;
+
+	/* Its ids stand behind as many bytes as the attr says (ABI.md 14.39): 64, 72 and more than any header has. */
+	start(&pack, 64, 0);
+	half(&pack, 1);
+	half(&pack, 72);
+	word(&pack, 2);
+	text_in(&pack, "", 56);
+	word(&pack, 41);
+	word(&pack, UINT64_MAX);
+	record = of_perf(&pack, 0, "HEADER_ATTR attr={type=SOFTWARE size=72 config=0x2} ids=[41 18446744073709551615]");
+	cr_assert_eq(decoded.is.header_attr.attr.size, 72);
+	cr_assert_eq(decoded.is.header_attr.attr.data, (const char *)record + 8);
+	cr_assert_eq(decoded.is.header_attr.ids.nr, 2);
+	cr_assert_eq(decoded.is.header_attr.ids.words[0], 41);
+	/* An attr that is said to be as long as another is not read as that. */
+	decoded.is.header_attr.attr.size = 64;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
 	drop(record, 5);
-	/* Sizes that are not multiples of 8 become such. */
-	start(&pack, 80, 0);
+	start(&pack, 64, 0);
+	half(&pack, 0);
+	half(&pack, 0);
+	text_in(&pack, "", 56);
+	drop(of_perf(&pack, 0, "HEADER_ATTR attr={type=HARDWARE config=0} ids=[]"), 5);
+	cr_assert_eq(decoded.is.header_attr.attr.size, 64, "0 is the oldest size");
+	start(&pack, 64, 0);
+	half(&pack, 0);
+	half(&pack, 200);
+	text_in(&pack, "", 192);
 	word(&pack, 1);
 	half(&pack, 2);
-	record = finish(&pack, pack.size, 1);
-	cr_assert_eq(perfring_record_decode(&whole_trailer, record, &decoded, NULL), 0);
-	cr_assert_eq(decoded.is.header_feature.payload.size, 12);
-	cr_assert_eq(perfring_record_encode(&whole_trailer, &decoded, room, sizeof(room)), 24);
-	cr_assert_eq(room[16], 2);
-	cr_assert_eq(room[20], 0);
-	drop(record, 1);
+	drop(of_perf(&pack, 4, "HEADER_ATTR attr={type=HARDWARE size=200 config=0} ids=[1] trailing=4"), 5);
+	cr_assert_eq(decoded.is.header_attr.ids.nr, 1);
+	pack.bytes[12] = 63;
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
+	drop(record, 0);
+	pack.bytes[12] = 213;
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG, "one byte more than there is");
+	drop(record, 0);
+}
+
+Test(record, header_event_type, .timeout = 30)
+{
+	const struct perf_event_header *record;
+
+	start(&pack, 65, 0);
+	word(&pack, 3);
+	text_in(&pack, "cycles", 64);
+	record = of_perf(&pack, 0, "HEADER_EVENT_TYPE event_id=3 name=cycles");
+	assert_string(&decoded.is.header_event_type.name, "cycles");
+	decoded.is.header_event_type.name.room = 0;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 80, "all of it when nothing else is said");
+	decoded.is.header_event_type.name.room = 65;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
+	decoded.is.header_event_type.name.room = 5;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "six letters");
+	drop(record, 5);
+	/* as perf writes it: cut behind the name */
+	start(&pack, 65, 0);
+	word(&pack, 3);
+	text_in(&pack, "cycles", 8);
+	drop(of_perf(&pack, 0, "HEADER_EVENT_TYPE event_id=3 name=cycles"), 5);
+	start(&pack, 65, 0);
+	word(&pack, 3);
+	memset(pack.bytes + pack.size, 'n', 70);
+	pack.size += 70;
+	record = of_perf(&pack, 6,
+			 "HEADER_EVENT_TYPE event_id=3 "
+			 "name=nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn trailing=6");
+	cr_assert_eq(decoded.is.header_event_type.name.size, 64);
+	drop(record, 5);
+}
+
+Test(record, header_build_id, .timeout = 30)
+{
+	static const char id[] = "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14";
+	const struct perf_event_header *record;
+	unsigned char room[128];
+
+	/* The length of the id, and a name in a multiple of 64 bytes: 100 in all. */
+	start(&pack, 67, 0x8001);
+	half(&pack, UINT32_MAX);
+	bytes(&pack, id, 20);
+	half(&pack, 8);
+	text_in(&pack, "[kernel]", 64);
+	cr_assert_eq(pack.size, 100);
+	record = of_perf(&pack, 0,
+			 "HEADER_BUILD_ID misc=KERNEL|BUILD_ID_SIZE pid=-1 build_id=0102030405060708 "
+			 "filename=[kernel]");
+	cr_assert(decoded.is.header_build_id.build_id.has_size);
+	cr_assert_eq(decoded.is.header_build_id.build_id.size, 8);
+	cr_assert_eq(decoded.is.header_build_id.build_id.bytes[19], 20, "all of it is there, whatever its size");
+	assert_string(&decoded.is.header_build_id.filename, "[kernel]");
+	/* The member says which kind it is, not misc. */
+	decoded.is.header_build_id.build_id.has_size = false;
+	decoded.is.header_build_id.filename.room = 0;
+	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), 48, "36, 8 letters, a NUL, padding");
+	cr_assert_eq(room[5], 0);
+	cr_assert_eq(room[32], 0);
+	drop(record, 5);
+	pack.bytes[32] = 200;
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), 0);
+	cr_assert_eq(decoded.is.header_build_id.build_id.size, 20);
+	drop(record, 0);
+	/* An older file's. */
+	start(&pack, 67, 2);
+	half(&pack, 12);
+	bytes(&pack, id, 20);
+	half(&pack, 0);
+	text_in(&pack, "/bin/x", 12);
+	drop(of_perf(&pack, 0,
+		     "HEADER_BUILD_ID misc=USER pid=12 build_id=0102030405060708090a0b0c0d0e0f1011121314 "
+		     "filename=/bin/x"),
+	     5);
+	cr_assert_not(decoded.is.header_build_id.build_id.has_size);
+	cr_assert_eq(decoded.is.header_build_id.build_id.size, 20);
+}
+
+Test(record, id_index, .timeout = 30)
+{
+	static const uint64_t counts[] = {3, UINT64_C(1) << 27, UINT64_C(1) << 59, UINT64_MAX};
+	const struct perf_event_header *record;
+	size_t i;
+
+	start(&pack, 69, 0);
+	word(&pack, 2);
+	for (i = 0; i < 2; i++) {
+		word(&pack, 50 + i);
+		word(&pack, i);
+		word(&pack, i ? UINT64_MAX : 3);
+		word(&pack, i ? 77 : UINT64_MAX);
+	}
+	record = of_perf(&pack, 0, "ID_INDEX index=[{id=50 idx=0 cpu=3 tid=-1} {id=51 idx=1 cpu=-1 tid=77}]");
+	cr_assert_eq(decoded.is.id_index.index.nr, 2);
+	cr_assert_eq(decoded.is.id_index.index.entries[7], 77);
+	cr_assert_null(decoded.is.id_index.index.machines);
+	drop(record, 5);
+	for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		struct pack many = pack;
+
+		memcpy(many.bytes + 8, &counts[i], 8);
+		record = finish(&many, many.size, 0);
+		cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
+		drop(record, 0);
+	}
+	/* A part of the second array is none. */
+	word(&pack, 1);
+	word(&pack, 2);
+	word(&pack, 3);
+	drop(of_perf(&pack, 24, "ID_INDEX index=[{id=50 idx=0 cpu=3 tid=-1} {id=51 idx=1 cpu=-1 tid=77}] trailing=24"),
+	     5);
+	cr_assert_null(decoded.is.id_index.index.machines);
+	word(&pack, 4);
+	record = of_perf(&pack, 0,
+			 "ID_INDEX index=[{id=50 idx=0 cpu=3 tid=-1 machine_pid=1 vcpu=2} "
+			 "{id=51 idx=1 cpu=-1 tid=77 machine_pid=3 vcpu=4}]");
+	cr_assert_eq(decoded.is.id_index.index.machines[3], 4);
+	drop(record, 5);
+	start(&pack, 69, 0);
+	word(&pack, 0);
+	drop(of_perf(&pack, 0, "ID_INDEX index=[]"), 5);
+}
+
+Test(record, auxtrace_info, .timeout = 30)
+{
+	start(&pack, 70, 0);
+	half(&pack, 4);
+	half(&pack, 0);
+	word(&pack, 8);
+	word(&pack, 0xffffffffffffffff);
+	drop(of_perf(&pack, 0, "AUXTRACE_INFO type=ARM_SPE pad=0 priv=[0x8 0xffffffffffffffff]"), 5);
+	cr_assert_eq(decoded.is.auxtrace_info.priv.nr, 2);
+	pack.bytes[8] = 77;
+	drop(of_perf(&pack, 0, "AUXTRACE_INFO type=77 pad=0 priv=[0x8 0xffffffffffffffff]"), 5);
+}
+
+/* With fmt come a time, and then whose machine it was. */
+Test(record, auxtrace_error, .timeout = 30)
+{
+	static const char *const lines[] = {
+		"AUXTRACE_ERROR type=1 code=2 cpu=3 pid=4 tid=5 fmt=0 ip=0x6 msg=lost",
+		"AUXTRACE_ERROR type=1 code=2 cpu=3 pid=4 tid=5 fmt=1 ip=0x6 time=7 msg=lost",
+		"AUXTRACE_ERROR type=1 code=2 cpu=3 pid=4 tid=5 fmt=2 ip=0x6 time=7 msg=lost machine_pid=8 vcpu=9",
+		("AUXTRACE_ERROR type=1 code=2 cpu=3 pid=4 tid=5 fmt=3 ip=0x6 time=7 msg=lost machine_pid=8 vcpu=9 "
+		 "trailing=8"),
+	};
+	static const size_t sizes[] = {104, 112, 120, 128};
+	const struct perf_event_header *record;
+	uint32_t fmt, i;
+
+	for (fmt = 0; fmt < 4; fmt++) {
+		start(&pack, 72, 0);
+		for (i = 1; i < 6; i++)
+			half(&pack, i);
+		half(&pack, fmt);
+		word(&pack, 6);
+		if (fmt >= 1)
+			word(&pack, 7);
+		text_in(&pack, "lost", 64);
+		if (fmt >= 2) {
+			half(&pack, 8);
+			half(&pack, 9);
+		}
+		if (fmt == 3)
+			word(&pack, 1);
+		cr_assert_eq(pack.size, sizes[fmt]);
+		record = of_perf(&pack, fmt == 3 ? 8 : 0, lines[fmt]);
+		cr_assert_eq(decoded.is.auxtrace_error.time, fmt ? 7 : 0);
+		cr_assert_eq(decoded.is.auxtrace_error.vcpu, fmt > 1 ? 9 : 0);
+		assert_string(&decoded.is.auxtrace_error.msg, "lost");
+		drop(record, 5);
+	}
+	/* perf cuts the message when nothing follows it. */
+	start(&pack, 72, 0);
+	for (i = 1; i < 6; i++)
+		half(&pack, i);
+	half(&pack, 1);
+	word(&pack, 6);
+	word(&pack, 7);
+	text_in(&pack, "lost", 8);
+	drop(of_perf(&pack, 0, lines[1]), 5);
+}
+
+Test(record, thread_map, .timeout = 30)
+{
+	const struct perf_event_header *record;
+
+	start(&pack, 73, 0);
+	word(&pack, 2);
+	word(&pack, UINT64_MAX);
+	text_in(&pack, "", 16);
+	word(&pack, 12);
+	bytes(&pack, "sixteen letters!", 16);
+	record = of_perf(&pack, 0, "THREAD_MAP threads=[{pid=-1 comm=} {pid=12 comm=sixteen letters!}]");
+	cr_assert_eq(decoded.is.thread_map.threads.nr, 2);
+	cr_assert_eq(decoded.is.thread_map.threads.data, (const char *)record + 16);
+	drop(record, 5);
+	pack.bytes[8] = 3;
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
+	drop(record, 0);
+}
+
+/* What stands behind a CPU_MAP's header and an EVENT_UPDATE's id. */
+static const struct {
+	const char *bytes;
+	size_t size;
+	const char *shown;
+} maps[] = {
+	/* type 0, nr 4: 0 1 2 5, and padding */
+	{"\0\0\4\0\0\0\1\0\2\0\5\0\0\0\0\0", 16, "0-2,5"},
+	{"\0\0\2\0\xff\xff\0\0", 8, "-1,0"},
+	{"\0\0\0\0\0\0\0\0", 8, ""},
+	/* type 1, nr 2, words of 4 bytes */
+	{"\1\0\2\0\4\0\5\0\0\x80\3\0\0\0\0\0", 16, "0,2,31-33"},
+	/* type 1, nr 1, a word of 8 bytes behind padding; then 6 bytes to a multiple of 8 */
+	{"\1\0\1\0\x8\0\0\0\0\0\x81\0\0\0\0\0\0\x80\0\0\0\0\0\0", 24, "0,7,63"},
+	/* type 2: not any, 0 to 127; any */
+	{"\2\0\0\0\0\0\x7f\0", 8, "0-127"},
+	{"\2\0\1\0\3\0\3\0", 8, "-1,3"},
+	/* a type of no name keeps its bytes, padding or not */
+	{"\3\0\1\2\3\4\5\6\7\x8\0\0\0\0\0\0", 16, "{type=3 size=14}"},
+};
+
+Test(record, cpu_map, .timeout = 30)
+{
+	static const size_t nrs[] = {4, 2, 0, 2, 1, 0, 0, 0};
+	const struct perf_event_header *record;
+	char line[128];
+	size_t i;
+
+	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		start(&pack, 74, 0);
+		bytes(&pack, maps[i].bytes, maps[i].size);
+		snprintf(line, sizeof(line), "CPU_MAP cpus=%s", maps[i].shown);
+		record = of_perf(&pack, 0, line);
+		cr_assert_eq(decoded.is.cpu_map.cpus.nr, nrs[i]);
+		if (i == 3 || i == 4)
+			cr_assert_eq(decoded.is.cpu_map.cpus.long_size, i == 3 ? 4 : 8);
+		if (i == 6) {
+			cr_assert_eq(decoded.is.cpu_map.cpus.first, 3);
+			cr_assert_eq(decoded.is.cpu_map.cpus.any_cpu, 1);
+		}
+		drop(record, 5);
+	}
+	/* Without its padding, as the last bytes of a record may be. */
+	start(&pack, 74, 0);
+	bytes(&pack, maps[0].bytes, 12);
+	record = finish(&pack, pack.size, 3);
+	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), 0);
+	cr_assert_eq(decoded.is.cpu_map.cpus.nr, 4);
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
+	drop(record, 3);
+	/* More CPUs than there are; words of 2 bytes. */
+	pack.bytes[10] = 5;
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
+	drop(record, 0);
+	start(&pack, 74, 0);
+	bytes(&pack, "\1\0\1\0\2\0\5\0", 8);
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
+	drop(record, 0);
+	memset(&decoded, 0, sizeof(decoded));
+	decoded.type = 74;
+	decoded.is.cpu_map.cpus.type = 1;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "no words of no bytes");
+}
+
+Test(record, event_update, .timeout = 30)
+{
+	const struct perf_event_header *record;
+	char line[128];
+	size_t i;
+
+	start(&pack, 78, 0);
+	word(&pack, 0);
+	word(&pack, 5);
+	text_in(&pack, "Joules", 8);
+	record = of_perf(&pack, 0, "EVENT_UPDATE type=UNIT id=5 text=Joules");
+	assert_string(&decoded.is.event_update.text, "Joules");
+	drop(record, 5);
+	start(&pack, 78, 0);
+	word(&pack, 1);
+	word(&pack, 5);
+	word(&pack, UINT64_C(0x3ff8000000000000));
+	drop(of_perf(&pack, 0, "EVENT_UPDATE type=SCALE id=5 scale=0x1.8p+0"), 5);
+	cr_assert_eq(decoded.is.event_update.scale, UINT64_C(0x3ff8000000000000));
+	cr_assert_null(decoded.is.event_update.text.data);
+	start(&pack, 78, 0);
+	word(&pack, 2);
+	word(&pack, 5);
+	text_in(&pack, "cycles:u", 9);
+	record = of_perf(&pack, 0, "EVENT_UPDATE type=NAME id=5 text=cycles:u");
+	assert_string(&decoded.is.event_update.text, "cycles:u");
+	cr_assert_eq(decoded.is.event_update.scale, 0);
+	drop(record, 5);
+	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		start(&pack, 78, 0);
+		word(&pack, 3);
+		word(&pack, 5);
+		bytes(&pack, maps[i].bytes, maps[i].size);
+		snprintf(line, sizeof(line), "EVENT_UPDATE type=CPUS id=5 cpus=%s", maps[i].shown);
+		drop(of_perf(&pack, 0, line), 5);
+	}
+	start(&pack, 78, 0);
+	word(&pack, 4);
+	word(&pack, 5);
+	bytes(&pack, "whatever it is", 14);
+	drop(of_perf(&pack, 14, "EVENT_UPDATE type=4 id=5 trailing=14"), 5);
+}
+
+Test(record, stat_config, .timeout = 30)
+{
+	start(&pack, 75, 0);
+	word(&pack, 4);
+	word(&pack, 0);
+	word(&pack, 3);
+	word(&pack, 1);
+	word(&pack, 1000);
+	word(&pack, 2);
+	word(&pack, 1);
+	word(&pack, 9);
+	word(&pack, 0);
+	drop(of_perf(&pack, 0, "STAT_CONFIG config=[AGGR_MODE:3 INTERVAL:1000 SCALE:1 9:0]"), 5);
+	cr_assert_eq(decoded.is.stat_config.config.nr, 4);
+}
+
+Test(record, time_conv, .timeout = 30)
+{
+	start(&pack, 79, 0);
+	word(&pack, 10);
+	word(&pack, 1024);
+	word(&pack, 77);
+	drop(of_perf(&pack, 0, "TIME_CONV time_shift=10 time_mult=1024 time_zero=77 more={}"), 5);
+	cr_assert_eq(decoded.is.time_conv.time_zero, 77);
+	cr_assert_not(decoded.is.time_conv.more.is_there);
+	word(&pack, 55);
+	word(&pack, 0xff);
+	bytes(&pack, "\1\2\0\0\0\0\0", 8);
+	drop(of_perf(&pack, 0,
+		     "TIME_CONV time_shift=10 time_mult=1024 time_zero=77 "
+		     "more={cycles=55 mask=0xff cap_zero=1 cap_short=2}"),
+	     5);
+	cr_assert(decoded.is.time_conv.more.is_there);
+	cr_assert_eq(decoded.is.time_conv.more.mask, 0xff);
+	pack.size = 48;
+	drop(of_perf(&pack, 16, "TIME_CONV time_shift=10 time_mult=1024 time_zero=77 more={} trailing=16"), 5);
+}
+
+/* Sizes that are multiples of nothing, as perf writes them. */
+Test(record, payloads, .timeout = 30)
+{
+	const struct perf_event_header *record;
+	size_t i;
+
+	start(&pack, 80, 0);
+	word(&pack, 3);
+	text_in(&pack, "a host's name", 68);
+	cr_assert_eq(pack.size, 84);
+	drop(of_perf(&pack, 0, "HEADER_FEATURE feature=3 payload={size=68}"), 5);
+	cr_assert_eq(decoded.is.header_feature.payload.size, 68);
+	start(&pack, 81, 0);
+	for (i = 8; i < 346; i++)
+		bytes(&pack, &(unsigned char){(unsigned char)(i * 7)}, 1);
+	drop(of_perf(&pack, 0, "COMPRESSED payload={size=338}"), 5);
+	cr_assert_eq(decoded.is.compressed.payload.size, 338);
+	/* The largest there is. */
+	for (; i < 65535; i++)
+		bytes(&pack, &(unsigned char){(unsigned char)(i * 7)}, 1);
+	drop(round_trip(NULL, &pack, &decoded), 5);
+	cr_assert_eq(decoded.is.compressed.payload.size, 65527);
+	decoded.is.compressed.payload.size++;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
+	/* This one tells its size, and is padded. */
+	start(&pack, 83, 0);
+	word(&pack, 330);
+	for (i = 16; i < 346; i++)
+		bytes(&pack, &(unsigned char){(unsigned char)(i * 7)}, 1);
+	pad(&pack);
+	cr_assert_eq(pack.size, 352);
+	record = of_perf(&pack, 0, "COMPRESSED2 payload={size=330}");
+	cr_assert_eq(decoded.is.compressed2.payload.size, 330);
+	cr_assert_eq(decoded.is.compressed2.payload.data, (const char *)record + 16);
+	drop(record, 5);
+	pack.bytes[8] = 0x51; /* 337, one more than there is */
+	record = finish(&pack, pack.size, 0);
+	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
+	drop(record, 0);
+}
+
+Test(record, bpf_metadata, .timeout = 30)
+{
+	start(&pack, 84, 0);
+	text_in(&pack, "prog", 512);
+	word(&pack, 2);
+	text_in(&pack, "key", 64);
+	text_in(&pack, "value", 256);
+	text_in(&pack, "other", 64);
+	text_in(&pack, "", 256);
+	drop(of_perf(&pack, 0, "BPF_METADATA prog_name=prog metadata=[key=value other=]"), 5);
+	cr_assert_eq(decoded.is.bpf_metadata.metadata.nr, 2);
+	/* A trailer, which it may have, is kept. */
+	trailer(&pack);
+	drop(of_perf(&pack, 48, "BPF_METADATA prog_name=prog metadata=[key=value other=] trailing=48"), 5);
+}
+
+/* The room of a string is kept: a name padded to 64 bytes, one without NUL, and one that says too little. */
+Test(record, strings_keep_their_room, .timeout = 30)
+{
+	const struct perf_event_header *record;
+
+	start(&pack, 3, 0);
+	half(&pack, 1);
+	half(&pack, 2);
+	bytes(&pack, "sixteen letters!", 16);
+	drop(all_ways(&pack, &decoded), 5);
+	cr_assert_eq(decoded.is.comm.comm.room, 16);
+	start(&pack, 19, 0);
+	word(&pack, 1);
+	text_in(&pack, "/", 64);
+	record = all_ways(&pack, &decoded);
+	cr_assert_eq(decoded.is.cgroup.path.room, 64);
+	cr_assert_eq(decoded.is.cgroup.path.size, 1);
+	decoded.is.cgroup.path.room = 0;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
+	decoded.is.cgroup.path.size = 8;
+	decoded.is.cgroup.path.room = 8;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
+	decoded.is.cgroup.path.room = 7;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
+	decoded.is.cgroup.path.room = UINT32_MAX;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
+	drop(record, 5);
 }
 
 Test(record, refused, .timeout = 30)

@@ -1,4 +1,4 @@
-/* sample_test.c - every field of PERF_RECORD_SAMPLE, decoded from bytes packed by hand and from this kernel. */
+/* sample_test.c - every field of PERF_RECORD_SAMPLE, decoded and encoded, from bytes packed by hand and from this kernel. */
 #include "test.h"
 #include "pack.h"
 
@@ -33,8 +33,42 @@ static void drop(const struct perf_event_header *record, size_t odd)
 	free((unsigned char *)(uintptr_t)record - odd);
 }
 
+/* Encodes what was decoded from `record`: the same bytes, padded with zeros to a multiple of 8, and no others; where one
+ * byte of room is missing, none. */
+static void encodes_back(const struct perfring_format *format, const struct perf_event_header *record,
+			 const struct perfring_sample *sample)
+{
+	static unsigned char room[65536], untouched[65536];
+	struct perf_event_header header, given;
+	size_t size, padded, i;
+
+	memcpy(&given, record, sizeof(given));
+	size = given.size;
+	padded = (size + 7) / 8 * 8;
+	memset(untouched, 0xa5, sizeof(untouched));
+	memset(room, 0xa5, sizeof(room));
+	cr_assert_eq(perfring_sample_size_any(format, sample), (int64_t)padded);
+	cr_assert_eq(perfring_sample_encode_any(format, sample, room, padded - 1), -ENOSPC);
+	cr_assert_eq(perfring_sample_encode_any(format, sample, room, 0), -ENOSPC);
+	cr_assert(!memcmp(room, untouched, sizeof(room)), "refused, but written");
+	cr_assert_eq(perfring_sample_encode_any(format, sample, room, padded), (int64_t)padded);
+	memcpy(&header, room, sizeof(header));
+	cr_assert_eq(header.type, 9);
+	cr_assert_eq(header.misc, given.misc);
+	cr_assert_eq(header.size, padded);
+	for (i = 8; i < size; i++)
+		cr_assert_eq(room[i], ((const unsigned char *)record)[i], "byte %zu of %zu", i, size);
+	for (i = size; i < padded; i++)
+		cr_assert_eq(room[i], 0);
+	cr_assert(!memcmp(room + padded, untouched, sizeof(room) - padded), "written behind the record");
+	/* More room changes nothing. */
+	cr_assert_eq(perfring_sample_encode(format, sample, room, sizeof(room)), (int64_t)padded);
+	cr_assert(!memcmp(room + padded, untouched, sizeof(room) - padded));
+}
+
 /* Decodes, and checks what must hold for any record of one fixed length: every shorter one is refused, at a place
- * within it, and so is none of the odd addresses.  The record and *sample stay valid until drop(). */
+ * within it, none of the odd addresses is, and encoding gives the bytes back.  The record and *sample stay valid until
+ * drop(). */
 static const struct perf_event_header *decode(const struct perfring_format *format, const struct pack *pack,
 					      struct perfring_sample *sample)
 {
@@ -65,6 +99,7 @@ static const struct perf_event_header *decode(const struct perfring_format *form
 	cr_assert_eq(sample->trailing_size, 0);
 	cr_assert(sample->trailing == (const unsigned char *)record + pack->size);
 	cr_assert_eq(sample->misc, 2);
+	encodes_back(format, record, sample);
 	return record;
 }
 
@@ -346,6 +381,7 @@ Test(sample, branch_stacks, .timeout = 60)
 				cr_assert_eq(sample.branch_stack.has_hw_idx, (there & 1) != 0);
 				cr_assert_eq(sample.branch_stack.hw_idx, there & 1 ? 5 : 0);
 				cr_assert_eq(sample.weight, 0x99);
+				encodes_back(&format, record, &sample);
 				if (nr)
 					cr_assert_eq(sample.branch_stack.entries[nr * 3 - 2], 0x2000 + nr - 1);
 				if (nr && (there & 2)) {
@@ -377,6 +413,7 @@ Test(sample, branch_stack_with_bytes_behind, .timeout = 30)
 	cr_assert_not_null(sample.branch_stack.counters);
 	cr_assert_eq(sample.branch_stack.counters[1], 0x3001);
 	cr_assert_eq(sample.trailing_size, 8);
+	encodes_back(&format, record, &sample);
 	drop(record, 0);
 }
 
@@ -400,6 +437,7 @@ Test(sample, branch_stack_shape_that_uses_up_the_record, .timeout = 30)
 	cr_assert_eq(sample.regs_intr.nr, 2);
 	cr_assert_eq(sample.regs_intr.values[1], 7);
 	cr_assert_eq(sample.trailing_size, 0);
+	encodes_back(&format, record, &sample);
 	drop(record, 0);
 }
 
@@ -575,6 +613,7 @@ Test(sample, all_bits_together, .timeout = 30)
 	cr_assert_eq(sample.present, all_bits.sample_type);
 	cr_assert_eq(sample.trailing_size, 8);
 	cr_assert_eq(*(const perfring_word *)sample.trailing, 0x1234);
+	encodes_back(&format, record, &sample);
 	drop(record, 0);
 
 	/* Sizes that no record can have. */
@@ -659,7 +698,7 @@ static bool same_fault(const struct perfring_fault *a, const struct perfring_fau
 	return a->at == b->at && !strcmp(a->what, b->what);
 }
 
-/* The inline for constant formats and the compiled decoder, over every length: one answer. */
+/* The inlines for constant formats and the compiled functions, over every length: one answer. */
 #define SAME(constant, samples) \
 	do { \
 		size_t size; \
@@ -674,11 +713,23 @@ static bool same_fault(const struct perfring_fault *a, const struct perfring_fau
 			cr_assert_eq(first, second); \
 			cr_assert(first == 0 || same_fault(&one, &two)); \
 			cr_assert(first != 0 || !memcmp(&(samples)[0], &(samples)[1], sizeof((samples)[0]))); \
+			if (first == 0) { \
+				size_t room = size - 8 + (size_t)rand() % 16; /* about as much as is needed */ \
+				static unsigned char rooms[2][65536]; \
+\
+				memset(rooms, 0x5a, sizeof(rooms)); \
+				cr_assert_eq(perfring_sample_size(&(constant), &(samples)[0]), \
+					     perfring_sample_size_any(&(constant), &(samples)[0])); \
+				cr_assert_eq(perfring_sample_encode(&(constant), &(samples)[0], rooms[0], room), \
+					     perfring_sample_encode_any(&(constant), &(samples)[0], rooms[1], room)); \
+				cr_assert(!memcmp(rooms[0], rooms[1], sizeof(rooms[0]))); \
+				encodes_back(&(constant), record, &(samples)[0]); \
+			} \
 			drop(record, 0); \
 		} \
 	} while (0)
 
-Test(sample, constant_and_run_time_decoders_agree, .timeout = 30)
+Test(sample, constant_and_run_time_codecs_agree, .timeout = 30)
 {
 	static const struct perfring_format few = {.sample_type = 1 | 2 | 4 | 1 << 8};
 	static const struct perfring_format many = {.sample_type = ((1 << 25) - 1) & ~(1 << 14) & ~(1 << 11),
@@ -708,13 +759,514 @@ Test(sample, constant_and_run_time_decoders_agree, .timeout = 30)
 	cr_assert_eq(samples[0].trailing_size, 0);
 }
 
+/* The commonest formats have a path of their own once they are planned; without a plan none is taken. */
+Test(sample, planned_and_unplanned_decoders_agree, .timeout = 60)
+{
+	static const unsigned front[] = {16, 0, 1, 2, 3, 6, 9, 7, 8}; /* in wire order */
+	static struct perfring_sample samples[2];
+	static struct pack pack;
+	unsigned set, i;
+	size_t size;
+
+	for (set = 0; set < 1 << 12; set++) {
+		struct perfring_format bare = {.sample_type = (set >> 9 & 1) << 4 | (set >> 10 & 1) << 5 |
+							      (set >> 11 & 1) << 10,
+					       .read_format = set % 32},
+				       planned;
+
+		start(&pack, 9, 2);
+		for (i = 0; i < 9; i++) {
+			if (!(set >> i & 1))
+				continue;
+			bare.sample_type |= UINT64_C(1) << front[i];
+			word(&pack, UINT64_C(0x1111111100000000) + UINT64_C(0x100000001) * i);
+		}
+		if (set >> 9 & 1)
+			read_block(&pack, bare.read_format, 1 + set % 3);
+		if (set >> 10 & 1) {
+			word(&pack, 2);
+			word(&pack, (uint64_t)-512);
+			word(&pack, 0x401000);
+		}
+		if (set >> 11 & 1) {
+			half(&pack, 4);
+			half(&pack, 0xabcdef01);
+		}
+		size = pack.size;
+		while (pack.size < 120)
+			word(&pack, 0);
+		planned = bare;
+		perfring_format_plan(&planned);
+		for (; pack.size >= 8; pack.size -= 8) {
+			const struct perf_event_header *record = finish(&pack, pack.size, set % 8);
+			struct perfring_fault faults[2] = {{-1, ""}, {-1, ""}};
+			int first, second;
+
+			memset(samples, 0, sizeof(samples));
+			first = perfring_sample_decode_any(&bare, record, &samples[0], &faults[0]);
+			second = perfring_sample_decode_any(&planned, record, &samples[1], &faults[1]);
+			cr_assert_eq(first, second, "set %x size %zu", set, pack.size);
+			cr_assert_eq(first, pack.size >= size ? 0 : -EBADMSG, "set %x size %zu of %zu", set, pack.size,
+				     size);
+			cr_assert(first == 0 || same_fault(&faults[0], &faults[1]), "set %x size %zu", set, pack.size);
+			cr_assert(first != 0 || !memcmp(&samples[0], &samples[1], sizeof(samples[0])),
+				  "set %x size %zu", set, pack.size);
+			cr_assert(first != 0 || samples[0].trailing_size == pack.size - size);
+			drop(record, set % 8);
+		}
+	}
+}
+
+/* By hand: 4 bytes of size, the data, and zeros up to a multiple of 8 (ABI.md 6). */
+Test(sample, raw_is_padded_as_the_kernel_does, .timeout = 30)
+{
+	static const struct {
+		uint32_t size, padding;
+	} rows[] = {{0, 4}, {1, 3}, {3, 1}, {4, 0}, {5, 7}, {8, 4}, {11, 1}, {12, 0}, {13, 7}, {64, 4}, {65504, 4}};
+	static const struct perfring_format format = {.sample_type = 1 << 10 | 1 << 15};
+	static unsigned char data[65536], room[65536];
+	static struct pack pack;
+	struct perfring_sample sample;
+	size_t i;
+
+	memset(data, 0x77, sizeof(data));
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		sample.misc = 2;
+		sample.trailing_size = 0;
+		sample.raw = perfring_raw_of(data, rows[i].size);
+		sample.data_src = UINT64_C(0x5000000000000005);
+		start(&pack, 9, 2);
+		half(&pack, rows[i].size + rows[i].padding);
+		fill(&pack, 0x77, rows[i].size);
+		fill(&pack, 0, rows[i].padding);
+		word(&pack, sample.data_src);
+		((struct perf_event_header *)(void *)pack.bytes)->size = (uint16_t)pack.size;
+		memset(room, 0xa5, sizeof(room));
+		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), (int64_t)pack.size);
+		cr_assert(!memcmp(room, pack.bytes, pack.size), "raw of %u bytes", rows[i].size);
+		cr_assert_eq(perfring_sample_encode_any(&format, &sample, room, sizeof(room)), (int64_t)pack.size);
+		cr_assert(!memcmp(room, pack.bytes, pack.size));
+	}
+}
+
+/* Fields that end at no multiple of 8, and bytes behind the last: zeros at the end alone. */
+Test(sample, odd_sizes_are_padded_at_the_end, .timeout = 30)
+{
+	static const struct perfring_format format = {.sample_type = 1 | 1 << 20};
+	static const unsigned char expected[] = {9,   0,   0,   0,   0,   0, 40, 0, 0x10, 0, 0,   0,   0,   0,
+						 0,   0,   3,   0,   0,   0, 0,  0, 0,    0, 'a', 'b', 'c', 'x',
+						 'y', 'z', '!', '?', '.', 0, 0,  0, 0,    0, 0,   0};
+	unsigned char room[48];
+	struct perfring_sample sample;
+
+	if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+		cr_skip_test("SKIP-ENV: the expected bytes are little-endian");
+	sample.misc = 0;
+	sample.ip = 0x10;
+	sample.aux.data = "abc";
+	sample.aux.size = 3;
+	sample.trailing = "xyz!?.";
+	sample.trailing_size = 6;
+	memset(room, 0xa5, sizeof(room));
+	cr_assert_eq(perfring_sample_size(&format, &sample), 40);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, room, 40), 40);
+	cr_assert(!memcmp(room, expected, sizeof(expected)));
+	cr_assert_eq(room[40], 0xa5);
+	/* The same without them: they are not looked at. */
+	sample.trailing = NULL;
+	sample.trailing_size = 0;
+	cr_assert_eq(perfring_sample_size(&format, &sample), 32);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, room, 32), 32);
+	cr_assert(!memcmp(room + 8, expected + 8, 19));
+	cr_assert_eq(room[26], 'c');
+	cr_assert_eq(room[27] | room[28] | room[29] | room[30] | room[31], 0);
+	cr_assert_eq(room[32], '.', "of the first time");
+}
+
+/* A READ block is written in the format's shape, wherever it came from. */
+Test(sample, read_blocks_change_their_shape, .timeout = 30)
+{
+	static const uint64_t group[] = {3, 1001, 1002, 51, 61, 52, 62, 53, 63}; /* nr, times, (value, id) */
+	struct perfring_format format = {.sample_type = 1 << 4, .read_format = 8 | 16 | 1};
+	struct perfring_sample sample;
+	uint64_t room[16];
+
+	sample.misc = 0;
+	sample.trailing_size = 0;
+	sample.read.read_format = 8 | 4 | 1 | 2;
+	sample.read.nr = group[0];
+	sample.read.enabled = group[1];
+	sample.read.running = group[2];
+	sample.read.entries = (const perfring_word *)&group[3];
+	/* nr, enabled, (value, lost) */
+	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 8 + 8 * 8);
+	cr_assert_eq(room[1], 3);
+	cr_assert_eq(room[2], 1001);
+	cr_assert_eq(room[3], 51);
+	cr_assert_eq(room[4], 0);
+	cr_assert_eq(room[5], 52);
+	cr_assert_eq(room[7], 53);
+	cr_assert_eq(room[8], 0);
+	/* value, running, id */
+	format.read_format = 2 | 4;
+	sample.read.nr = 1;
+	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 8 + 3 * 8);
+	cr_assert_eq(room[1], 51);
+	cr_assert_eq(room[2], 1002);
+	cr_assert_eq(room[3], 61);
+}
+
+Test(sample, what_cannot_be_encoded, .timeout = 30)
+{
+	static const uint64_t counts[] = {8190,
+					  8191,
+					  65528,
+					  65529,
+					  UINT64_C(1) << 32,
+					  UINT64_C(1) << 60,
+					  UINT64_C(1) << 61,
+					  UINT64_C(0xaaaaaaaaaaaaaab),
+					  UINT64_MAX - 7,
+					  UINT64_MAX};
+	static const uint64_t words[8192];
+	static unsigned char room[65536], untouched[65536];
+	struct perfring_sample sample;
+	struct perfring_format format;
+	size_t i, kind;
+
+	memset(room, 0xa5, sizeof(room));
+	memset(untouched, 0xa5, sizeof(untouched));
+	for (kind = 0; kind < 6; kind++) {
+		static const uint64_t types[] = {1 << 4, 1 << 5, 1 << 10, 1 << 11, 1 << 13, 1 << 20};
+		uint64_t bytes_each = kind == 2 || kind >= 4 ? 1 : 8;
+
+		memset(&format, 0, sizeof(format));
+		memset(&sample, 0, sizeof(sample));
+		format.sample_type = types[kind];
+		format.read_format = 8;
+		for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+			uint64_t count = counts[i];
+
+			if (bytes_each == 1 && count < 65528)
+				count *= 8;
+			sample.read.nr = sample.callchain.nr = sample.branch_stack.nr = count;
+			sample.stack_user.size = sample.aux.size = count;
+			sample.raw.size = (uint32_t)(count > UINT32_MAX ? UINT32_MAX : count);
+			sample.raw.padding = (uint32_t)(count > UINT32_MAX ? UINT32_MAX : 0);
+			cr_assert_eq(perfring_sample_size(&format, &sample), -EINVAL, "kind %zu nr %llx", kind,
+				     (unsigned long long)count);
+			cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), -EINVAL);
+			cr_assert_eq(perfring_sample_encode(&format, &sample, room, 0), -EINVAL);
+		}
+	}
+	cr_assert(!memcmp(room, untouched, sizeof(room)));
+
+	/* The longest there is, and what takes it one word too far. */
+	format.sample_type = 1 << 5;
+	sample.callchain.words = (const perfring_word *)words;
+	sample.callchain.nr = 8189;
+	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 65528);
+	cr_assert_eq(room[6] | room[7] << 8, 65528);
+	sample.trailing = words;
+	sample.trailing_size = 1;
+	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), -EINVAL);
+	sample.trailing_size = UINT32_MAX;
+	sample.callchain.nr = 0;
+	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), -EINVAL);
+	sample.trailing_size = 0;
+
+	/* A lone event's block has one value. */
+	format.sample_type = 1 << 4;
+	format.read_format = 4;
+	sample.read.entries = (const perfring_word *)words;
+	for (i = 0; i < 3; i++) {
+		sample.read.nr = i;
+		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), i == 1 ? 24 : -EINVAL);
+	}
+	/* As many registers as the mask has, or none. */
+	format.sample_type = 1 << 12;
+	format.sample_regs_user = 7;
+	sample.regs_user.values = (const perfring_word *)words;
+	for (i = 0; i < 5; i++) {
+		sample.regs_user.abi = 2;
+		sample.regs_user.nr = (uint32_t)i;
+		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), i == 3 ? 40 : -EINVAL);
+		sample.regs_user.abi = 0;
+		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 16);
+	}
+}
+
+/* ---- columns ---- */
+
+enum {
+	ROWS = 40
+};
+
+/* A column for each field of one word, named by the bytes that it holds where nothing was written. */
+struct table {
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) TABLE_##kind(a, b)
+#define TABLE_u64(a, b) uint64_t a[ROWS];
+#define TABLE_pair(a, b) uint32_t a[ROWS], b[ROWS];
+#define TABLE_weight(a, b)
+#define TABLE_read(a, b)
+#define TABLE_list(a, b)
+#define TABLE_raw(a, b)
+#define TABLE_branch(a, b)
+#define TABLE_regs(a, b)
+#define TABLE_stack(a, b)
+#define TABLE_aux(a, b)
+#include <perfring/fields.def>
+};
+
+/* The stream: samples of all_bits, of changing length, every word of one word another. */
+static size_t pack_stream(unsigned char *stream, size_t count)
+{
+	static struct pack pack;
+	size_t i, j, size = 0;
+
+	for (i = 0; i < count; i++) {
+		pack_all(&pack);
+		for (j = 0; j < 9; j++)
+			pack.bytes[8 + 8 * j + 4 * (i % 2)] ^= (unsigned char)(0x40 + i);
+		for (j = 0; j < i % 4; j++)
+			word(&pack, 0xbeef);
+		((struct perf_event_header *)(void *)pack.bytes)->size = (uint16_t)pack.size;
+		memcpy(stream + size, pack.bytes, pack.size);
+		size += pack.size;
+	}
+	return size;
+}
+
+/* Asks for the columns of `fields` (bit i: the i-th member of struct perfring_columns), and compares them with what
+ * decode says. */
+static void columns_agree(const unsigned char *stream, size_t size, size_t count, uint64_t fields)
+{
+	static struct table table, empty;
+	const struct perfring_format format = all_bits;
+	struct perfring_columns columns = {0};
+	struct perfring_fault fault = {-1, NULL};
+	struct perfring_sample sample;
+	size_t position = 0, at = 0, i;
+	unsigned column = 0;
+
+	memset(&table, 0x6b, sizeof(table));
+	memset(&empty, 0x6b, sizeof(empty));
+#define WANT(a) columns.a = fields >> column++ & 1 ? table.a : NULL;
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) WANT_##kind(a, b)
+#define WANT_u64(a, b) WANT(a)
+#define WANT_pair(a, b) WANT(a) WANT(b)
+#define WANT_weight(a, b)
+#define WANT_read(a, b)
+#define WANT_list(a, b)
+#define WANT_raw(a, b)
+#define WANT_branch(a, b)
+#define WANT_regs(a, b)
+#define WANT_stack(a, b)
+#define WANT_aux(a, b)
+#include <perfring/fields.def>
+	columns.weight = NULL; /* all_bits has WEIGHT_STRUCT in its place */
+	cr_assert_eq(perfring_columns_decode(&columns, &format, stream, size, &position, ROWS, &fault), (int64_t)count,
+		     "%s at %lld", fault.what ? fault.what : "?", (long long)fault.at);
+	cr_assert_eq(position, size);
+	for (i = 0; i < ROWS; i++) {
+		bool is_row = i < count;
+
+		if (is_row) {
+			const struct perf_event_header *record = (const void *)(stream + at);
+			uint16_t record_size;
+
+			cr_assert_eq(perfring_sample_decode_any(&format, record, &sample, NULL), 0);
+			memcpy(&record_size, stream + at + 6, 2);
+			at += record_size;
+		}
+#define CHECK(a) \
+	cr_assert_eq(table.a[i], is_row &&columns.a ? sample.a : empty.a[i], "%s in row %zu, columns %llx", #a, i, \
+		     (unsigned long long)fields);
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) CHECK_##kind(a, b)
+#define CHECK_u64(a, b) CHECK(a)
+#define CHECK_pair(a, b) CHECK(a) CHECK(b)
+#define CHECK_weight(a, b)
+#define CHECK_read(a, b)
+#define CHECK_list(a, b)
+#define CHECK_raw(a, b)
+#define CHECK_branch(a, b)
+#define CHECK_regs(a, b)
+#define CHECK_stack(a, b)
+#define CHECK_aux(a, b)
+#include <perfring/fields.def>
+	}
+}
+
+/* Each column alone, with its neighbour, those in front (the fast ones) and all: at every address. */
+Test(columns, agree_with_decode, .timeout = 60)
+{
+	static unsigned char bytes_there[32768];
+	const unsigned columns = sizeof(struct perfring_columns) / sizeof(void *);
+	unsigned char *exact;
+	size_t size, odd;
+	unsigned i;
+
+	cr_assert_eq(columns, 18, "one more column: a longer loop is all that this test needs");
+	size = pack_stream(bytes_there, 30);
+	for (odd = 0; odd < 8; odd++) {
+		exact = malloc(size + odd);
+		cr_assert_not_null(exact);
+		memcpy(exact + odd, bytes_there, size);
+		for (i = 0; i < columns; i++) {
+			columns_agree(exact + odd, size, 30, UINT64_C(1) << i);
+			columns_agree(exact + odd, size, 30, UINT64_C(3) << i);
+		}
+		columns_agree(exact + odd, size, 30, 0);
+		columns_agree(exact + odd, size, 30, 0x7ff);
+		columns_agree(exact + odd, size, 30, 0x5a5);
+		columns_agree(exact + odd, size, 30, UINT64_MAX);
+		free(exact);
+	}
+}
+
+static void put_record(struct pack *pack, uint32_t type, uint16_t size, uint64_t ip)
+{
+	struct perf_event_header header = {type, 2, size};
+
+	bytes(pack, &header, sizeof(header));
+	word(pack, ip);
+}
+
+Test(columns, where_they_stop, .timeout = 30)
+{
+	const struct perfring_format formats[] = {{.sample_type = 1}, {.sample_type = 1 | 1 << 10}};
+	struct perfring_fault fault = {-1, NULL};
+	uint64_t ip[8] = {0};
+	struct perfring_columns columns = {.ip = ip};
+	static struct pack pack;
+	size_t position = 0;
+
+	pack.size = 0;
+	put_record(&pack, 9, 16, 1);
+	put_record(&pack, 9, 16, 2);
+	put_record(&pack, 9, 16, 3);
+	put_record(&pack, 1, 16, 4); /* no sample */
+	put_record(&pack, 9, 16, 5);
+	/* At rows, */
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, pack.size, &position, 0, &fault), 0);
+	cr_assert_eq(position, 0);
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, pack.size, &position, 2, &fault), 2);
+	cr_assert_eq(position, 32);
+	cr_assert_eq(ip[0], 1);
+	cr_assert_eq(ip[1], 2);
+	cr_assert_eq(ip[2], 0);
+	/* in front of what is no sample, and there for ever, */
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, pack.size, &position, 8, &fault), 1);
+	cr_assert_eq(position, 48);
+	cr_assert_eq(ip[0], 3);
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, pack.size, &position, 8, &fault), 0);
+	cr_assert_eq(position, 48);
+	/* and at the end. */
+	position = 64;
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, pack.size, &position, 8, &fault), 1);
+	cr_assert_eq(ip[0], 5);
+	cr_assert_eq(position, pack.size);
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, pack.size, &position, 8, &fault), 0);
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], NULL, 0, &(size_t){0}, 8, &fault), 0);
+	cr_assert_null(fault.what);
+	position = pack.size + 1;
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, pack.size, &position, 8, &fault),
+		     -EINVAL);
+	/* A column without a field, though there be no record. */
+	columns.addr = ip;
+	position = 0;
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, pack.size, &position, 8, &fault),
+		     -EINVAL);
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[0], pack.bytes, 0, &position, 8, &fault), -EINVAL);
+	cr_assert_eq(position, 0);
+	columns.addr = NULL;
+	columns.data_src = ip;
+	cr_assert_eq(perfring_columns_decode(&columns, &formats[1], pack.bytes, pack.size, &position, 8, &fault),
+		     -EINVAL);
+}
+
+/* In the midst it stops there; a call that begins there tells.  Fast columns and others, each with every cut of the
+ * last record and every wrong size in it. */
+Test(columns, damaged_records, .timeout = 30)
+{
+	struct perfring_format format = {.sample_type = 1 | 1 << 5 | 1 << 15};
+	uint64_t ip[8], data_src[8];
+	const struct perfring_columns wants[] = {{.ip = ip}, {.ip = ip, .data_src = data_src}};
+	static struct pack pack;
+	unsigned char *exact;
+	unsigned planned, i, size;
+	size_t whole = 0, there, position;
+
+	for (planned = 0; planned < 2; planned++) {
+		for (i = 0; i < 2; i++) {
+			for (size = 0; size < 128; size++) {
+				const bool cut = size < 40, fits = size >= 32 && size <= 40;
+				struct perfring_fault fault = {-1, NULL};
+
+				pack.size = 0;
+				put_record(&pack, 9, 40, 0x10);
+				word(&pack, 1);
+				word(&pack, 0x20);
+				word(&pack, 0x30);
+				whole = pack.size;
+				put_record(&pack, 9, (uint16_t)size, 0x11);
+				word(&pack, 0);
+				word(&pack, 0x31);
+				word(&pack, 0x41);
+				/* What the size says, or (odd sizes) fewer bytes than it says. */
+				there = cut ? whole + size : pack.size;
+				exact = malloc(pack.size);
+				cr_assert_not_null(exact);
+				memcpy(exact, pack.bytes, pack.size);
+				position = 0;
+				cr_assert_eq(
+					perfring_columns_decode(&wants[i], &format, exact, there, &position, 8, &fault),
+					fits ? 2 : 1, "size %u", size);
+				cr_assert_eq(position, fits ? whole + size : whole);
+				cr_assert_eq(ip[0], 0x10);
+				cr_assert_null(fault.what);
+				cr_assert(!fits || ip[1] == 0x11);
+				cr_assert(!fits || i == 0 || data_src[1] == 0x31);
+				if (!fits && there > whole) {
+					cr_assert_eq(perfring_columns_decode(&wants[i], &format, exact, there,
+									     &position, 8, &fault),
+						     -EBADMSG, "size %u", size);
+					cr_assert_eq(position, whole);
+					cr_assert_not_null(fault.what);
+					cr_assert_geq(fault.at, (int64_t)whole);
+					cr_assert_leq(fault.at, (int64_t)(whole + size));
+					cr_assert_eq(perfring_columns_decode(&wants[i], &format, exact, there,
+									     &position, 8, NULL),
+						     -EBADMSG);
+				}
+				free(exact);
+			}
+		}
+		perfring_format_plan(&format);
+	}
+
+	/* What decode finds is told at its place; columns in front of it do not look there. */
+	pack.size = 0;
+	put_record(&pack, 9, 32, 0x11);
+	word(&pack, UINT64_MAX);
+	word(&pack, 0x31);
+	for (i = 0; i < 2; i++) {
+		struct perfring_fault fault = {-1, NULL};
+
+		position = 0;
+		cr_assert_eq(perfring_columns_decode(&wants[i], &format, pack.bytes, pack.size, &position, 8, &fault),
+			     i == 0 ? 1 : -EBADMSG);
+		cr_assert_eq(fault.at, i == 0 ? -1 : 16);
+	}
+}
+
 /* Every sample bit that this kernel gives for a software event. */
 Test(sample, from_this_kernel, .timeout = 30)
 {
 	/* All 25 but BRANCH_STACK (11), WEIGHT (14, beside 24) and AUX (20). */
 	const uint64_t bits = ((1 << 25) - 1) & ~(1 << 11) & ~(1 << 14) & ~(1 << 20);
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 64 * page;
-	static unsigned char joined[65536];
+	static unsigned char joined[65536], encoded[65536];
 	struct perf_event_mmap_page *control;
 	struct perfring_format format;
 	struct perfring_fault fault = {-1, NULL};
@@ -770,6 +1322,8 @@ Test(sample, from_this_kernel, .timeout = 30)
 		cr_assert_eq(perfring_sample_decode(&format, (const void *)joined, &sample, &fault), 0, "%s at %lld",
 			     fault.what ? fault.what : "?", (long long)fault.at);
 		cr_assert_eq(sample.trailing_size, 0, "%u bytes behind the last field", sample.trailing_size);
+		cr_assert_eq(perfring_sample_encode(&format, &sample, encoded, sizeof(encoded)), record->size);
+		cr_assert(!memcmp(encoded, joined, record->size), "encoded otherwise than this kernel does");
 		cr_assert_eq(sample.present, bits);
 		cr_assert_eq(sample.pid, (uint32_t)getpid());
 		cr_assert_eq(sample.tid, (uint32_t)syscall(SYS_gettid));

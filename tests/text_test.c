@@ -3,6 +3,7 @@
 #include "pack.h"
 
 #include <perfring/text.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct perf_event_header *finish(struct pack *pack)
@@ -54,6 +55,17 @@ static void tail(struct pack *to, uint32_t pid, uint32_t tid, uint64_t time, uin
 	half(to, 0);
 }
 
+static uint64_t seed = UINT64_C(0x853c49e6748fea9b);
+
+/* xorshift64*, by Vigna: a fixed seed, so a failure comes again. */
+static uint64_t next(void)
+{
+	seed ^= seed >> 12;
+	seed ^= seed << 25;
+	seed ^= seed >> 27;
+	return seed * UINT64_C(0x2545f4914f6cdd1d);
+}
+
 Test(text, records, .timeout = 60)
 {
 	start(&pack, 3, 1 << 13);
@@ -90,8 +102,15 @@ Test(text, records, .timeout = 60)
 	start(&pack, 81, 0);
 	word(&pack, 5);
 	assert_line(NULL, &pack, "COMPRESSED payload={size=8}");
+	/* bit 15 is two kinds' own (ABI.md 4.1) */
 	start(&pack, 67, 0x8002);
-	assert_line(NULL, &pack, "HEADER_BUILD_ID misc=USER|EXT_RESERVED payload={size=0}");
+	assert_line(NULL, &pack,
+		    "HEADER_BUILD_ID misc=USER|BUILD_ID_SIZE fault=\"record ends inside this member\" at=8");
+	start(&pack, 13, 0x8000);
+	word(&pack, 9);
+	assert_line(NULL, &pack, "LOST_SAMPLES misc=LOST_SAMPLES_BPF lost=9");
+	start(&pack, 2, 0x8000);
+	assert_line(NULL, &pack, "LOST misc=EXT_RESERVED fault=\"record ends inside this member\" at=8");
 	start(&pack, 11, 0);
 	word(&pack, 0x1000);
 	word(&pack, 0x20);
@@ -177,7 +196,8 @@ Test(text, samples, .timeout = 60)
 							.branch_sample_type = 8 | 1 << 17 | 1 << 19};
 	static const struct perfring_format branch_flags = {.sample_type = 1 << 11, .branch_sample_type = 8 | 1 << 17};
 	static const struct perfring_format state = {.sample_type = 1 << 12 | 1 << 13 | 1 << 24 | 1 << 20,
-						     .sample_regs_user = 0x101};
+						     .sample_regs_user = 0x101,
+						     .arch = PERFRING_ARCH_X86};
 	static const struct perfring_format words = {.sample_type = 1 << 15 | 1 << 17 | 1 << 21};
 
 	start(&pack, 9, 2 | 1 << 14);
@@ -235,7 +255,7 @@ Test(text, samples, .timeout = 60)
 	word(&pack, 0x7);
 	word(&pack, 0);
 	assert_line(&branches, &pack,
-		    "SAMPLE brstack=[hw_idx=-1 0x10->0x20{PREDICTED cycles=5 type=COND counters=0x7} "
+		    "SAMPLE brstack=[hw_idx=-1 0x10->0x20{predicted cycles=5 type=COND counters=0x7} "
 		    "0x30->0{counters=0}]");
 
 	/* every part of the flags: type 15 hands over to new_type, whose 0 means something then */
@@ -249,9 +269,9 @@ Test(text, samples, .timeout = 60)
 	word(&pack, 0x40);
 	word(&pack, 2 | 6 << 20 | 1 << 24 | UINT64_C(1) << 30);
 	assert_line(&branch_flags, &pack,
-		    "SAMPLE brstack=[hw_idx=0 0x10->0x20{MISPRED PREDICTED IN_TX ABORT cycles=65535 type=EXTEND_ABI "
-		    "spec=SPEC_CORRECT_PATH new_type=FAULT_ALGN priv=KERNEL flags=0x200000000} "
-		    "0x30->0x40{PREDICTED type=RET spec=SPEC_WRONG_PATH priv=USER}]");
+		    "SAMPLE brstack=[hw_idx=0 0x10->0x20{mispred predicted in_tx abort cycles=65535 type=EXTEND_ABI "
+		    "spec=SPEC_CORRECT_PATH new_type=FAULT_ALGN priv=KERNEL reserved=0x1} "
+		    "0x30->0x40{predicted type=RET spec=SPEC_WRONG_PATH priv=USER}]");
 
 	start(&pack, 9, 0);
 	word(&pack, 2);
@@ -263,7 +283,7 @@ Test(text, samples, .timeout = 60)
 	word(&pack, UINT64_C(0x0003000200000001));
 	word(&pack, 0);
 	assert_line(&state, &pack,
-		    "SAMPLE uregs={abi=64 0=0xa 8=0xb} ustack={size=8 dyn_size=8} "
+		    "SAMPLE uregs={abi=64 AX=0xa IP=0xb} ustack={size=8 dyn_size=8} "
 		    "weight_struct={var1=1 var2=2 var3=3} aux={size=0}");
 
 	start(&pack, 9, 0);
@@ -273,6 +293,106 @@ Test(text, samples, .timeout = 60)
 	assert_line(&words, &pack,
 		    "SAMPLE data_src=0x1e05080021{op=NA lvl=NA snoop=NA lock=NA tlb=NA lvlnum=NA} "
 		    "transaction=TRANSACTION|CONFLICT|0x700000000 cgroup=1");
+	/* every part's highest bit or value */
+	start(&pack, 9, 0);
+	word(&pack, UINT64_C(1) << 4 | 1 << 18 | 1 << 23 | 1 << 25 | UINT64_C(1) << 32 | UINT64_C(9) << 33 |
+			    UINT64_C(1) << 37 | UINT64_C(2) << 38 | UINT64_C(4) << 40 | UINT64_C(4) << 43 |
+			    UINT64_C(31) << 46);
+	word(&pack, 0);
+	word(&pack, 1);
+	assert_line(&words, &pack,
+		    "SAMPLE data_src=0x7e4b302840010{op=EXEC lvl=UNC snoop=HITM lock=LOCKED tlb=OS lvlnum=CXL "
+		    "remote=REMOTE snoopx=PEER blk=ADDR hops=HOPS_3 region=31} transaction=0 cgroup=1");
+}
+
+/* The flags as this machine's compiler lays out the kernel's struct, whatever its byte order. */
+Test(text, branch_flags_of_the_header, .timeout = 30)
+{
+	static const struct perfring_format format = {.sample_type = 1 << 11, .branch_sample_type = 8};
+	struct perf_branch_entry entry;
+
+	memset(&entry, 0, sizeof(entry));
+	entry.from = 0x10;
+	entry.to = 0x20;
+	entry.predicted = 1;
+	entry.abort = 1;
+	entry.cycles = 0x8001;
+	entry.type = 6;
+	start(&pack, 9, 0);
+	word(&pack, 1);
+	bytes(&pack, &entry, sizeof(entry));
+	assert_line(&format, &pack, "SAMPLE brstack=[0x10->0x20{predicted abort cycles=32769 type=RET}]");
+}
+
+/* By their names, which are a machine's own; a bit without a name, or of a machine without names, by its number. */
+Test(text, registers, .timeout = 30)
+{
+	static const char *const lines[] = {
+		[PERFRING_ARCH_X86] = "SAMPLE uregs={abi=64 SP=0x1 R15=0x2 30=0x3 XMM15_HIGH=0x4} iregs={abi=NONE}",
+		[PERFRING_ARCH_ARM64] = "SAMPLE uregs={abi=64 X7=0x1 X23=0x2 LR=0x3 63=0x4} iregs={abi=NONE}",
+		[PERFRING_ARCH_RISCV] = "SAMPLE uregs={abi=64 T2=0x1 S7=0x2 T5=0x3 63=0x4} iregs={abi=NONE}",
+		[PERFRING_ARCH_S390] = "SAMPLE uregs={abi=64 R7=0x1 FP7=0x2 FP14=0x3 63=0x4} iregs={abi=NONE}",
+		[PERFRING_ARCH_POWERPC] = "SAMPLE uregs={abi=64 R7=0x1 R23=0x2 R30=0x3 63=0x4} iregs={abi=NONE}",
+	};
+	struct perfring_format format = {
+		.sample_type = 1 << 12 | 1 << 18,
+		.sample_regs_user = 1 << 7 | 1 << 23 | 1 << 30 | UINT64_C(1) << 63,
+		.sample_regs_intr = 1,
+	};
+	uint16_t arch;
+
+	start(&pack, 9, 0);
+	word(&pack, 2);
+	word(&pack, 1);
+	word(&pack, 2);
+	word(&pack, 3);
+	word(&pack, 4);
+	word(&pack, 0);
+	for (arch = PERFRING_ARCH_X86; arch <= PERFRING_ARCH_POWERPC; arch++) {
+		format.arch = arch;
+		assert_line(&format, &pack, lines[arch]);
+	}
+	format.arch = PERFRING_ARCH_OTHER;
+	assert_line(&format, &pack, "SAMPLE uregs={abi=64 7=0x1 23=0x2 30=0x3 63=0x4} iregs={abi=NONE}");
+#ifdef __x86_64__
+	format.arch = PERFRING_ARCH_NATIVE;
+	assert_line(&format, &pack, lines[PERFRING_ARCH_X86]);
+#endif
+}
+
+/* A double's bits as C's %a shows them, against this C library's. */
+Test(text, doubles, .timeout = 60)
+{
+	static const uint64_t edges[] = {
+		0,
+		UINT64_C(1) << 63,
+		1,
+		UINT64_C(0x000fffffffffffff),
+		UINT64_C(0x0010000000000000),
+		UINT64_C(0x3ff0000000000000),
+		UINT64_C(0xbff8000000000000),
+		UINT64_C(0x7fefffffffffffff),
+		UINT64_C(0x7ff0000000000000),
+		UINT64_C(0xfff0000000000000),
+		UINT64_C(0x7ff8000000000000),
+	};
+	char expected[128], line[128], value[64];
+	double number;
+	uint64_t bits;
+	size_t i;
+
+	for (i = 0; i < 20000; i++) {
+		bits = i < sizeof(edges) / sizeof(edges[0]) ? edges[i] : next() << (next() % 60);
+		memcpy(&number, &bits, sizeof(number));
+		snprintf(value, sizeof(value), "%a", number);
+		snprintf(expected, sizeof(expected), "EVENT_UPDATE type=SCALE id=0 scale=%s", value);
+		start(&pack, 78, 0);
+		word(&pack, 1);
+		word(&pack, 0);
+		word(&pack, bits);
+		perfring_record_text(NULL, finish(&pack), line, sizeof(line));
+		cr_assert_str_eq(line, expected);
+	}
 }
 
 Test(text, fields, .timeout = 30)
@@ -354,17 +474,6 @@ Test(text, attrs, .timeout = 30)
 	cr_assert_eq(perfring_attr_text(&is.attr, room, sizeof(room)), -EINVAL);
 }
 
-static uint64_t state = UINT64_C(0x853c49e6748fea9b);
-
-/* xorshift64*, by Vigna: a fixed seed, so a failure comes again. */
-static uint64_t next(void)
-{
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return state * UINT64_C(0x2545f4914f6cdd1d);
-}
-
 /* Any bytes with any format: an answer, nothing outside, one printable line, and what decodes also encodes. */
 Test(text, any_bytes, .timeout = 120)
 {
@@ -417,7 +526,8 @@ Test(text, any_bytes, .timeout = 120)
 		} else if (!perfring_record_decode(&format, record, &decoded, &fault)) {
 			length = perfring_record_encode(&format, &decoded, again, sizeof(again));
 			cr_assert_gt(length, 0);
-			cr_assert_eq(length % 8, 0);
+			if (header.type < 64)
+				cr_assert_eq(length % 8, 0);
 			decoded_ones++;
 		} else {
 			cr_assert(fault.at >= 0 && fault.at <= header.size && fault.what);

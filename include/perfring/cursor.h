@@ -119,7 +119,8 @@ PERFRING_INLINE bool perfring_put_zeros(struct perfring_cursor *cursor, uint64_t
 {
 	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))
 		return false;
-	memset(cursor->base + cursor->position, 0, size);
+	if (size)
+		memset(cursor->base + cursor->position, 0, size);
 	cursor->position += (uint32_t)size;
 	return true;
 }

@@ -55,7 +55,12 @@ struct perfring_format {
 	uint16_t sample_time_at;
 	uint16_t trailer_id_back;
 	uint16_t trailer_time_back;
-	uint64_t reserved[4];
+	uint8_t sample_regs_user_nr; /* bits in the mask of that name */
+	uint8_t sample_regs_intr_nr;
+	/* Not of the plan. */
+	uint16_t arch;              /* PERFRING_ARCH_: whose registers these are; 0 is this build's own */
+	uint32_t sample_stack_user; /* shapes nothing, but tells check what the kernel may have done (ABI.md 14.3) */
+	uint64_t reserved[3];
 };
 
 static_assert(sizeof(struct perfring_format) == 96, "format");
@@ -99,7 +104,7 @@ PERFRING_INLINE uint32_t perfring_format_read_head(uint64_t read_format)
 
 PERFRING_INLINE uint32_t perfring_format_read_entry(uint64_t read_format)
 {
-	return 8 * (uint32_t)(1 + !!(read_format & PERFRING_FORMAT_ID) + !!(read_format & PERFRING_FORMAT_LOST));
+	return 8 + (uint32_t)(read_format & PERFRING_FORMAT_ID) * 2 + (uint32_t)(read_format & PERFRING_FORMAT_LOST) / 2;
 }
 
 PERFRING_INLINE uint32_t perfring_format_read_least(uint64_t read_format)
@@ -178,6 +183,13 @@ PERFRING_INLINE uint32_t perfring_format_trailer(const struct perfring_format *f
 	return size;
 }
 
+/* The bits of a mask, planned or, with a constant format, counted by the compiler. */
+PERFRING_INLINE uint32_t perfring_format_nr(const struct perfring_format *format, uint64_t mask, uint32_t planned)
+{
+	return __builtin_constant_p(mask) || PERFRING_UNLIKELY(!format->least) ? (uint32_t)__builtin_popcountll(mask)
+									       : planned;
+}
+
 /* Works out the plan from the members above it.  Call it after changing one of them by hand.  Context: any. */
 PERFRING_API void perfring_format_plan(struct perfring_format *format);
 
@@ -248,10 +260,10 @@ PERFRING_API uint32_t perfring_attr_size(const struct perf_event_attr *attr);
 
 /* A set of formats, one for each event, found by the ids that the kernel gave its fds.
  *
- *                    open, close   add, put   find, of, at, count
- *   open, close           -            -               -
- *   add, put              -            -               -
- *   find, of, at          -            -          any number at once
+ *                    open, close   add, put, arch   find, of, at, count
+ *   open, close           -              -                  -
+ *   add, put, arch        -              -                  -
+ *   find, of, at          -              -             any number at once
  */
 struct perfring_format_set;
 
@@ -265,6 +277,9 @@ PERFRING_API int perfring_format_set_add(struct perfring_format_set *set, const 
 /* Says that `id` is one of event `index`'s.  Returns 0, -EINVAL (no such event, or 0, which is no id), -EEXIST
  * (another event's), -ENOMEM. */
 PERFRING_API int perfring_format_set_put(struct perfring_format_set *set, uint64_t id, uint32_t index);
+
+/* Says whose registers the samples of this set hold: PERFRING_ARCH_, for events added before and after. */
+PERFRING_API void perfring_format_set_arch(struct perfring_format_set *set, uint32_t arch);
 
 /* NULL when no event has this id, or there is no such event.  Valid until close: a set never moves its formats. */
 PERFRING_API const struct perfring_format *perfring_format_set_find(const struct perfring_format_set *set, uint64_t id);

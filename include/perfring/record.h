@@ -23,11 +23,13 @@ enum perfring_record_type {
 };
 
 /* size bytes without the NUL and the padding.  data[size] is 0 in records of the kernel's, but nothing promises it
- * for bytes from elsewhere. */
+ * for bytes from elsewhere.  room: the bytes at data that are the string's in its record, NUL and padding included, and
+ * clean or not; they are encoded as they are.  To encode a string of one's own, 0 stands for size bytes, a NUL and padding
+ * up to a multiple of 8 from the record's start, or in a text64 or text512 for all of its bytes. */
 struct perfring_string {
 	const char *data;
 	uint32_t size;
-	uint32_t reserved;
+	uint32_t room;
 };
 
 struct perfring_bytes {
@@ -63,6 +65,53 @@ struct perfring_poke {
 	uint16_t new_len;
 };
 
+/* Entries of four words (id, idx, cpu, tid), and of two (machine_pid, vcpu) or NULL. */
+struct perfring_index {
+	const perfring_word *entries;
+	const perfring_word *machines;
+	uint64_t nr;
+};
+
+/* nr entries of 24 bytes: a word (pid), 16 bytes of name. */
+struct perfring_threads {
+	const void *data;
+	uint64_t nr;
+};
+
+/* CPUS: nr u16 in data.  MASK: nr words of long_size (4 or 8) bytes in data.  RANGE_CPUS: first to last, and any_cpu.
+ * A type of no name: size bytes in data. */
+struct perfring_cpu_map {
+	const void *data;
+	uint32_t size; /* bytes in data; to encode, nr and long_size tell it for types that have a name */
+	uint16_t type; /* PERFRING_CPU_MAP_ */
+	uint16_t nr;
+	uint16_t long_size;
+	uint16_t first;
+	uint16_t last;
+	uint8_t any_cpu;
+};
+
+/* The members of TIME_CONV that older files lack. */
+struct perfring_conv {
+	bool is_there;
+	uint8_t cap_zero;
+	uint8_t cap_short;
+	uint64_t cycles;
+	uint64_t mask;
+};
+
+struct perfring_build_id {
+	uint8_t bytes[20];
+	uint8_t size;  /* at most 20 */
+	bool has_size; /* written: older files have 20 bytes and no number */
+};
+
+/* nr entries of 64 bytes of key and 256 of value. */
+struct perfring_metadata {
+	const void *data;
+	uint64_t nr;
+};
+
 #define PERFRING_DECLARE_RECORD_u16(member) uint16_t member;
 #define PERFRING_DECLARE_RECORD_u32(member) uint32_t member;
 #define PERFRING_DECLARE_RECORD_u64(member) uint64_t member;
@@ -74,6 +123,17 @@ struct perfring_poke {
 #define PERFRING_DECLARE_RECORD_read(member) struct perfring_read member;
 #define PERFRING_DECLARE_RECORD_poke(member) struct perfring_poke member;
 #define PERFRING_DECLARE_RECORD_rest(member) struct perfring_bytes member;
+#define PERFRING_DECLARE_RECORD_words(member) struct perfring_list member;
+#define PERFRING_DECLARE_RECORD_text64(member) struct perfring_string member;
+#define PERFRING_DECLARE_RECORD_text512(member) struct perfring_string member;
+#define PERFRING_DECLARE_RECORD_attr(member) struct perfring_bytes member;
+#define PERFRING_DECLARE_RECORD_build_id(member) struct perfring_build_id member;
+#define PERFRING_DECLARE_RECORD_blob(member) struct perfring_bytes member;
+#define PERFRING_DECLARE_RECORD_index(member) struct perfring_index member;
+#define PERFRING_DECLARE_RECORD_threads(member) struct perfring_threads member;
+#define PERFRING_DECLARE_RECORD_cpu_map(member) struct perfring_cpu_map member;
+#define PERFRING_DECLARE_RECORD_conv(member) struct perfring_conv member;
+#define PERFRING_DECLARE_RECORD_metadata(member) struct perfring_metadata member;
 
 /* struct perfring_record_mmap ...: the members of each kind, under the kernel's names. */
 #define PERFRING_RECORD(NAME, type, noun) \
@@ -127,9 +187,11 @@ PERFRING_API int perfring_record_decode(const struct perfring_format *format, co
 					struct perfring_record *decoded, struct perfring_fault *fault);
 
 /* The inverse: writes the record, trailer included, into room of `size` bytes.  Takes record->type, misc (its bit for
- * build ids from the file_id), `is`, the trailing bytes if trailing_size is not 0 and, where the format has a trailer,
- * the trailer's members.  Returns the record's size, a multiple of 8; -ENOSPC when
- * the room is too small, -EINVAL for SAMPLE and for more than 65528 bytes. */
+ * build ids from the file_id or the build_id), `is`, the trailing bytes if trailing_size is not 0 and, where the format
+ * has a trailer, the trailer's members.  Returns the record's size, a multiple of 8 for types below 64, whose end is
+ * padded; -ENOSPC when the room is too small, -EINVAL for SAMPLE, for more than 65528 bytes (65535 from type 64 on) and
+ * for members that would be read as others: a string longer than its room, an attr that says another size, a mask of
+ * words of no such size. */
 PERFRING_API int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record,
 					    void *room, size_t size);
 

@@ -1,6 +1,6 @@
-/* sample.h - the body of PERF_RECORD_SAMPLE (ABI.md 6), decoded.
+/* sample.h - the body of PERF_RECORD_SAMPLE (ABI.md 6), decoded and encoded, one by one and many into columns.
  *
- * Everything here is a view of fields.def: the struct, the decoder, the sizes.  Decoding copies numbers and points at
+ * Everything here is a view of fields.def: the struct, the decoder, the encoder, the sizes, the columns.  Decoding copies numbers and points at
  * the rest: whatever is a pointer points into the record and is valid as long as the record is.  Nothing is cleared
  * first: a member means something when its bit stands in `present`.
  *
@@ -66,12 +66,24 @@ PERFRING_INLINE bool perfring_list_is_marker(uint64_t word)
 	return word >= (uint64_t)(int64_t)PERFRING_CONTEXT_MAX;
 }
 
-/* `size` as transmitted: padding included, its own 4 bytes not. */
+/* size and padding together are what is transmitted.  Nothing in a record tells padding from data (ABI.md 6), so
+ * decoding leaves it 0; encoding writes so many zeros. */
 struct perfring_raw {
 	const void *data;
 	uint32_t size;
-	uint32_t reserved;
+	uint32_t padding;
 };
+
+/* `size` bytes (at most 65528) as the kernel would send them: padded so that the next field is aligned. */
+PERFRING_INLINE struct perfring_raw perfring_raw_of(const void *data, uint32_t size)
+{
+	struct perfring_raw raw;
+
+	raw.data = data;
+	raw.size = size;
+	raw.padding = (4 - size) & 7;
+	return raw;
+}
 
 /* Entries are three words (from, to, flags).  hw_idx is there when has_hw_idx, counters (one word an entry) when not
  * NULL. */
@@ -89,7 +101,14 @@ struct perfring_regs {
 	uint64_t abi;
 	uint64_t mask;
 	uint32_t nr;
+	uint32_t arch; /* the format's; perfring_register_name has the names */
 };
+
+/* The name of a register by its bit in the mask, "R8"; NULL when it has none.  arch: PERFRING_ARCH_. */
+PERFRING_API const char *perfring_register_name(uint32_t arch, uint32_t bit);
+
+/* PERFRING_ARCH_ of a machine as `uname -m` spells it; PERFRING_ARCH_OTHER when its registers have no names here. */
+PERFRING_API uint32_t perfring_arch_of(const char *machine);
 
 /* size bytes were reserved, the first dyn_size of them mean something. */
 struct perfring_stack {
@@ -162,33 +181,48 @@ PERFRING_INLINE const char *perfring_take_weight(struct perfring_cursor *cursor,
 	return NULL;
 }
 
+/* With tests that come once for all words, and without a division: that would cost more than all the rest. */
 PERFRING_INLINE const char *perfring_take_read(struct perfring_cursor *cursor, struct perfring_read *read,
 					       uint64_t read_format)
 {
-	bool group = read_format & PERFRING_FORMAT_GROUP;
-	uint32_t entry = perfring_format_read_entry(read_format);
+	const uint64_t times = PERFRING_FORMAT_TOTAL_TIME_ENABLED | PERFRING_FORMAT_TOTAL_TIME_RUNNING;
+	const perfring_word *words = (const perfring_word *)(const void *)(cursor->base + cursor->position);
+	uint32_t left = perfring_cursor_left(cursor);
+	uint64_t size;
 
 	read->read_format = read_format;
-	read->nr = 1;
 	read->enabled = 0;
 	read->running = 0;
-	if (PERFRING_UNLIKELY(!perfring_cursor_holds(cursor, perfring_format_read_least(read_format))))
+	/* 40: the longest that is known before nr is, a lone entry with everything. */
+	if (PERFRING_UNLIKELY(left < 40) && left < perfring_format_read_least(read_format))
 		return "record ends inside the read block";
-	if (group)
-		perfring_take_word(cursor, &read->nr);
-	else
-		perfring_take_words(cursor, &read->entries, 1);
-	if (read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED)
-		perfring_take_word(cursor, &read->enabled);
-	if (read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING)
-		perfring_take_word(cursor, &read->running);
-	if (!group) {
-		cursor->position += entry - 8;
+	if (!(read_format & PERFRING_FORMAT_GROUP)) {
+		read->nr = 1;
+		read->entries = words++;
+		if (read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED)
+			read->enabled = *words++;
+		if (read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING)
+			read->running = *words;
+		cursor->position += perfring_format_read_least(read_format);
 		return NULL;
 	}
-	if (PERFRING_UNLIKELY(read->nr > perfring_cursor_left(cursor) / entry))
+	size = *words++;
+	read->nr = size;
+	if (read_format & times) {
+		if (read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED)
+			read->enabled = *words++;
+		if (read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING)
+			read->running = *words++;
+	}
+	read->entries = words;
+	cursor->position = (uint32_t)((const unsigned char *)words - cursor->base);
+	left = perfring_cursor_left(cursor);
+	if (PERFRING_UNLIKELY(size > left))
 		return "read block: more entries than the record holds";
-	perfring_take_words(cursor, &read->entries, read->nr * (entry / 8));
+	size *= perfring_format_read_entry(read_format);
+	if (PERFRING_UNLIKELY(size > left))
+		return "read block: more entries than the record holds";
+	cursor->position += (uint32_t)size;
 	return NULL;
 }
 
@@ -201,6 +235,7 @@ PERFRING_INLINE const char *perfring_take_list(struct perfring_cursor *cursor, s
 
 PERFRING_INLINE const char *perfring_take_raw(struct perfring_cursor *cursor, struct perfring_raw *raw)
 {
+	raw->padding = 0;
 	if (PERFRING_UNLIKELY(!perfring_take_half(cursor, &raw->size)))
 		return "record ends inside this field";
 	return perfring_take_bytes(cursor, &raw->data, raw->size) ? NULL : "raw data longer than the record";
@@ -236,14 +271,15 @@ PERFRING_INLINE const char *perfring_take_branch(struct perfring_cursor *cursor,
 }
 
 PERFRING_INLINE const char *perfring_take_regs(struct perfring_cursor *cursor, struct perfring_regs *regs,
-					       uint64_t mask)
+					       uint64_t mask, uint32_t nr, uint32_t arch)
 {
 	regs->mask = mask;
 	regs->nr = 0;
+	regs->arch = arch;
 	if (PERFRING_UNLIKELY(!perfring_take_word(cursor, &regs->abi)))
 		return "record ends inside this field";
 	if (regs->abi != PERFRING_SAMPLE_REGS_ABI_NONE)
-		regs->nr = (uint32_t)__builtin_popcountll(mask);
+		regs->nr = nr;
 	return perfring_take_words(cursor, &regs->values, regs->nr) ? NULL : "record ends inside the registers";
 }
 
@@ -276,7 +312,8 @@ PERFRING_INLINE const char *perfring_take_aux(struct perfring_cursor *cursor, st
 #define PERFRING_TO_list(a, b) &sample->a
 #define PERFRING_TO_raw(a, b) &sample->a
 #define PERFRING_TO_branch(a, b) &sample->a, format->b, shape
-#define PERFRING_TO_regs(a, b) &sample->a, format->b
+#define PERFRING_TO_regs(a, b) \
+	&sample->a, format->b, perfring_format_nr(format, format->b, format->b##_nr), format->arch
 #define PERFRING_TO_stack(a, b) &sample->a
 #define PERFRING_TO_aux(a, b) &sample->a
 
@@ -294,6 +331,32 @@ PERFRING_INLINE int perfring_sample_fault(struct perfring_fault *fault, uint32_t
 #define PERFRING_FOLDED PERFRING_INLINE __attribute__((always_inline))
 #endif
 
+/* Decodes `fields`, the format's from some place on: they stand at `position`. */
+PERFRING_FOLDED int perfring_sample_decode_fields(const struct perfring_format *format,
+						  const struct perf_event_header *record, uint32_t position,
+						  uint32_t size, uint64_t fields, struct perfring_sample *sample,
+						  struct perfring_fault *fault, unsigned shape)
+{
+	struct perfring_cursor cursor = perfring_cursor_over(record, position, size);
+	uint64_t left = PERFRING_SAMPLE_KNOWN; /* of this row and those behind it: known to the compiler */
+
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (!PERFRING_IS_WORD_##kind && !(fields & left)) \
+		goto done; \
+	left &= ~(uint64_t)PERFRING_SAMPLE_##NAME; \
+	if (fields & PERFRING_SAMPLE_##NAME) { \
+		uint32_t at = cursor.position; \
+		const char *what = perfring_take_##kind(&cursor, PERFRING_TO_##kind(a, b)); \
+		if (PERFRING_UNLIKELY(what)) \
+			return perfring_sample_fault(fault, at, what); \
+	}
+#include <perfring/fields.def>
+done:
+	sample->trailing = cursor.base + cursor.position;
+	sample->trailing_size = size - cursor.position;
+	return 0;
+}
+
 /* The body of both decoders.  With a constant format it is one compare and straight loads. */
 PERFRING_FOLDED int perfring_sample_decode_shape(const struct perfring_format *format,
 						 const struct perf_event_header *record, struct perfring_sample *sample,
@@ -302,32 +365,17 @@ PERFRING_FOLDED int perfring_sample_decode_shape(const struct perfring_format *f
 	/* size is read once: a peer may be able to write to this memory (reader.h). */
 	const perfring_header *header = record;
 	uint32_t size = ((const volatile perfring_header *)header)->size;
-	struct perfring_cursor cursor = perfring_cursor_over(record, sizeof(*record), size);
+	uint64_t type = format->sample_type; /* once: the compiler cannot know that *sample is not *format */
 	uint32_t least = format->least;
-	uint64_t left = PERFRING_SAMPLE_KNOWN; /* of this row and those behind it: known to the compiler */
 
 	/* A plan spares work, but a wrong one harms nobody: every take has its own test. */
-	if (__builtin_constant_p(format->sample_type) || !least)
+	if (__builtin_constant_p(type) || !least)
 		least = perfring_format_least(format);
 	if (PERFRING_UNLIKELY(size < sizeof(*record) || size < least))
 		return perfring_sample_fault(fault, size, "sample shorter than its fields");
 	sample->misc = header->misc;
-#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (!PERFRING_IS_WORD_##kind && !(format->sample_type & left)) \
-		goto done; \
-	left &= ~(uint64_t)PERFRING_SAMPLE_##NAME; \
-	if (format->sample_type & PERFRING_SAMPLE_##NAME) { \
-		uint32_t at = cursor.position; \
-		const char *what = perfring_take_##kind(&cursor, PERFRING_TO_##kind(a, b)); \
-		if (PERFRING_UNLIKELY(what)) \
-			return perfring_sample_fault(fault, at, what); \
-	}
-#include <perfring/fields.def>
-done:
-	sample->present = format->sample_type & PERFRING_SAMPLE_KNOWN;
-	sample->trailing = cursor.base + cursor.position;
-	sample->trailing_size = size - cursor.position;
-	return 0;
+	sample->present = type & PERFRING_SAMPLE_KNOWN;
+	return perfring_sample_decode_fields(format, record, sizeof(*record), size, type, sample, fault, shape);
 }
 
 /* The decoder for formats known only at run time, and for branch stacks whose shape must be found out. */
@@ -344,6 +392,280 @@ PERFRING_FOLDED int perfring_sample_decode(const struct perfring_format *format,
 		return perfring_sample_decode_shape(format, record, sample, fault, 0);
 	return perfring_sample_decode_any(format, record, sample, fault);
 }
+
+/* ---- size and put: one function a kind, the inverse of take ---- */
+
+#define PERFRING_RECORD_MOST 65528            /* the largest size that is a multiple of 8 and fits the header's u16 */
+#define PERFRING_TOO_MUCH (UINT64_C(1) << 20) /* what cannot fit a record counts as this: sums do not overflow */
+
+PERFRING_INLINE uint64_t perfring_size_many(uint64_t nr, uint64_t size)
+{
+	return nr > PERFRING_RECORD_MOST ? PERFRING_TOO_MUCH : nr * size;
+}
+
+PERFRING_INLINE uint64_t perfring_size_u64(uint64_t value)
+{
+	(void)value;
+	return 8;
+}
+
+PERFRING_INLINE uint64_t perfring_size_pair(uint32_t first, uint32_t second)
+{
+	(void)first;
+	(void)second;
+	return 8;
+}
+
+PERFRING_INLINE uint64_t perfring_size_weight(const struct perfring_weight *weight)
+{
+	(void)weight;
+	return 8;
+}
+
+PERFRING_INLINE uint64_t perfring_size_read(const struct perfring_read *read, uint64_t read_format)
+{
+	if (!(read_format & PERFRING_FORMAT_GROUP))
+		return read->nr == 1 ? perfring_format_read_least(read_format) : PERFRING_TOO_MUCH;
+	return perfring_format_read_head(read_format) +
+	       perfring_size_many(read->nr, perfring_format_read_entry(read_format));
+}
+
+PERFRING_INLINE uint64_t perfring_size_list(const struct perfring_list *list)
+{
+	return 8 + perfring_size_many(list->nr, 8);
+}
+
+PERFRING_INLINE uint64_t perfring_size_raw(const struct perfring_raw *raw)
+{
+	return UINT64_C(4) + perfring_size_many(raw->size, 1) + perfring_size_many(raw->padding, 1);
+}
+
+/* Whether hw_idx is written: with branches always when the format has it, without them when the sample does. */
+PERFRING_INLINE bool perfring_branch_puts_hw_idx(const struct perfring_branch_stack *stack, uint64_t branch_sample_type)
+{
+	return (branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX) && (stack->nr || stack->has_hw_idx);
+}
+
+PERFRING_INLINE bool perfring_branch_puts_counters(const struct perfring_branch_stack *stack,
+						   uint64_t branch_sample_type)
+{
+	return (branch_sample_type & PERFRING_SAMPLE_BRANCH_COUNTERS) && stack->counters;
+}
+
+PERFRING_INLINE uint64_t perfring_size_branch(const struct perfring_branch_stack *stack, uint64_t branch_sample_type)
+{
+	return UINT64_C(8) + (perfring_branch_puts_hw_idx(stack, branch_sample_type) ? 8 : 0) +
+	       perfring_size_many(stack->nr, perfring_branch_puts_counters(stack, branch_sample_type) ? 32 : 24);
+}
+
+PERFRING_INLINE uint64_t perfring_size_regs(const struct perfring_regs *regs, uint32_t nr)
+{
+	if (regs->abi == PERFRING_SAMPLE_REGS_ABI_NONE)
+		return 8;
+	return regs->nr == nr ? UINT64_C(8) + nr * 8 : PERFRING_TOO_MUCH;
+}
+
+PERFRING_INLINE uint64_t perfring_size_stack(const struct perfring_stack *stack)
+{
+	return 8 + perfring_size_many(stack->size, 1) + (stack->size ? 8 : 0);
+}
+
+PERFRING_INLINE uint64_t perfring_size_aux(const struct perfring_aux *aux)
+{
+	return 8 + perfring_size_many(aux->size, 1);
+}
+
+/* The room was tested: a put cannot fail. */
+
+PERFRING_INLINE void perfring_put_u64(struct perfring_cursor *cursor, uint64_t value)
+{
+	perfring_put_word(cursor, value);
+}
+
+PERFRING_INLINE void perfring_put_pair(struct perfring_cursor *cursor, uint32_t first, uint32_t second)
+{
+	perfring_put_half(cursor, first);
+	perfring_put_half(cursor, second);
+}
+
+PERFRING_INLINE void perfring_put_weight(struct perfring_cursor *cursor, const struct perfring_weight *weight)
+{
+	perfring_put_word(cursor, weight->var1 | (uint64_t)weight->var2 << 32 | (uint64_t)weight->var3 << 48);
+}
+
+/* In the format's shape, whatever the shape of the block that `read` points to. */
+PERFRING_INLINE void perfring_put_read(struct perfring_cursor *cursor, const struct perfring_read *read,
+				       uint64_t read_format)
+{
+	bool group = read_format & PERFRING_FORMAT_GROUP;
+	uint64_t i;
+
+	perfring_put_word(cursor, group ? read->nr : perfring_read_value(read, 0));
+	if (read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED)
+		perfring_put_word(cursor, read->enabled);
+	if (read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING)
+		perfring_put_word(cursor, read->running);
+	for (i = 0; i < read->nr; i++) {
+		if (group)
+			perfring_put_word(cursor, perfring_read_value(read, i));
+		if (read_format & PERFRING_FORMAT_ID)
+			perfring_put_word(cursor, perfring_read_id(read, i));
+		if (read_format & PERFRING_FORMAT_LOST)
+			perfring_put_word(cursor, perfring_read_lost(read, i));
+	}
+}
+
+PERFRING_INLINE void perfring_put_list(struct perfring_cursor *cursor, const struct perfring_list *list)
+{
+	perfring_put_word(cursor, list->nr);
+	perfring_put_bytes(cursor, list->words, list->nr * 8);
+}
+
+PERFRING_INLINE void perfring_put_raw(struct perfring_cursor *cursor, const struct perfring_raw *raw)
+{
+	perfring_put_half(cursor, raw->size + raw->padding);
+	perfring_put_bytes(cursor, raw->data, raw->size);
+	perfring_put_zeros(cursor, raw->padding);
+}
+
+PERFRING_INLINE void perfring_put_branch(struct perfring_cursor *cursor, const struct perfring_branch_stack *stack,
+					 uint64_t branch_sample_type)
+{
+	perfring_put_word(cursor, stack->nr);
+	if (perfring_branch_puts_hw_idx(stack, branch_sample_type))
+		perfring_put_word(cursor, stack->hw_idx);
+	perfring_put_bytes(cursor, stack->entries, stack->nr * 24);
+	if (perfring_branch_puts_counters(stack, branch_sample_type))
+		perfring_put_bytes(cursor, stack->counters, stack->nr * 8);
+}
+
+PERFRING_INLINE void perfring_put_regs(struct perfring_cursor *cursor, const struct perfring_regs *regs, uint32_t nr)
+{
+	perfring_put_word(cursor, regs->abi);
+	if (regs->abi != PERFRING_SAMPLE_REGS_ABI_NONE)
+		perfring_put_bytes(cursor, regs->values, UINT64_C(8) * nr);
+}
+
+PERFRING_INLINE void perfring_put_stack(struct perfring_cursor *cursor, const struct perfring_stack *stack)
+{
+	perfring_put_word(cursor, stack->size);
+	if (!stack->size)
+		return;
+	perfring_put_bytes(cursor, stack->data, stack->size);
+	perfring_put_word(cursor, stack->dyn_size);
+}
+
+PERFRING_INLINE void perfring_put_aux(struct perfring_cursor *cursor, const struct perfring_aux *aux)
+{
+	perfring_put_word(cursor, aux->size);
+	perfring_put_bytes(cursor, aux->data, aux->size);
+}
+
+/* The arguments, for each kind of row. */
+#define PERFRING_FROM_u64(a, b) sample->a
+#define PERFRING_FROM_pair(a, b) sample->a, sample->b
+#define PERFRING_FROM_weight(a, b) &sample->a
+#define PERFRING_FROM_read(a, b) &sample->a, format->b
+#define PERFRING_FROM_list(a, b) &sample->a
+#define PERFRING_FROM_raw(a, b) &sample->a
+#define PERFRING_FROM_branch(a, b) &sample->a, format->b
+#define PERFRING_FROM_regs(a, b) &sample->a, perfring_format_nr(format, format->b, format->b##_nr)
+#define PERFRING_FROM_stack(a, b) &sample->a
+#define PERFRING_FROM_aux(a, b) &sample->a
+
+/* The bodies of both encoders.  With a constant format, no field of varying length and nothing trailing the size is
+ * constant too: one compare and straight stores. */
+PERFRING_FOLDED int64_t perfring_sample_size_shape(const struct perfring_format *format,
+						   const struct perfring_sample *sample, uint32_t trailing_size)
+{
+	uint64_t size = sizeof(struct perf_event_header);
+
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
+		size += perfring_size_##kind(PERFRING_FROM_##kind(a, b));
+#include <perfring/fields.def>
+	size = (size + trailing_size + 7) & ~UINT64_C(7);
+	return size > PERFRING_RECORD_MOST ? -EINVAL : (int64_t)size;
+}
+
+PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_format *format,
+						     const struct perfring_sample *sample, void *room, size_t size,
+						     uint32_t trailing_size)
+{
+	int64_t needed = perfring_sample_size_shape(format, sample, trailing_size);
+	perfring_header *header = (perfring_header *)room;
+	struct perfring_cursor cursor;
+
+	if (PERFRING_UNLIKELY(needed < 0))
+		return needed;
+	if (PERFRING_UNLIKELY(size < (uint64_t)needed))
+		return -ENOSPC;
+	cursor = perfring_cursor_over(room, sizeof(*header), (uint32_t)needed);
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
+		perfring_put_##kind(&cursor, PERFRING_FROM_##kind(a, b));
+#include <perfring/fields.def>
+	if (trailing_size)
+		perfring_put_bytes(&cursor, sample->trailing, trailing_size);
+	perfring_put_zeros(&cursor, perfring_cursor_left(&cursor));
+	header->type = PERF_RECORD_SAMPLE;
+	header->misc = sample->misc;
+	header->size = (uint16_t)needed;
+	return needed;
+}
+
+PERFRING_API int64_t perfring_sample_size_any(const struct perfring_format *format,
+					      const struct perfring_sample *sample);
+PERFRING_API int64_t perfring_sample_encode_any(const struct perfring_format *format,
+						const struct perfring_sample *sample, void *room, size_t size);
+
+/* The inverse of decode: writes a record of type SAMPLE into room of `size` bytes.  Takes misc, the members of every field
+ * that the format has (`present` is not looked at) and the trailing bytes if trailing_size is not 0.  Pointers must not
+ * point into the room.  Whatever ends at no multiple of 8 is padded there with zeros.  Returns the record's size; -ENOSPC
+ * when the room is too small; -EINVAL for more than 65528 bytes, for registers whose nr is not their mask's, and for a
+ * read block without GROUP whose nr is not 1. */
+PERFRING_FOLDED int64_t perfring_sample_encode(const struct perfring_format *format,
+					       const struct perfring_sample *sample, void *room, size_t size)
+{
+	if (__builtin_constant_p(format->sample_type) && PERFRING_LIKELY(!sample->trailing_size))
+		return perfring_sample_encode_shape(format, sample, room, size, 0);
+	return perfring_sample_encode_any(format, sample, room, size);
+}
+
+/* What perfring_sample_encode would return, given room: what to reserve. */
+PERFRING_FOLDED int64_t perfring_sample_size(const struct perfring_format *format, const struct perfring_sample *sample)
+{
+	if (__builtin_constant_p(format->sample_type) && PERFRING_LIKELY(!sample->trailing_size))
+		return perfring_sample_size_shape(format, sample, 0);
+	return perfring_sample_size_any(format, sample);
+}
+
+/* ---- columns ---- */
+
+/* Where the members of many samples go: row i of each column that is not NULL.  Every field of one word has a column. */
+struct perfring_columns {
+#define PERFRING_COLUMN_u64(a, b) uint64_t *a;
+#define PERFRING_COLUMN_pair(a, b) uint32_t *a, *b;
+#define PERFRING_COLUMN_weight(a, b)
+#define PERFRING_COLUMN_read(a, b)
+#define PERFRING_COLUMN_list(a, b)
+#define PERFRING_COLUMN_raw(a, b)
+#define PERFRING_COLUMN_branch(a, b)
+#define PERFRING_COLUMN_regs(a, b)
+#define PERFRING_COLUMN_stack(a, b)
+#define PERFRING_COLUMN_aux(a, b)
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) PERFRING_COLUMN_##kind(a, b)
+#include <perfring/fields.def>
+};
+
+/* Decodes the samples at `records`, from *position on, up to `size` bytes or `rows` samples.  Stops in front of the first
+ * record that is no SAMPLE, so that nothing is passed over: *position is left there, or behind the last sample taken.
+ * Returns how many rows were filled; -EINVAL for a column whose field the format does not have; -EBADMSG, with *fault (may
+ * be NULL, `at` counts from `records`), when the record at *position is damaged and no row was filled.  Columns of fields
+ * that stand before every one of varying length (see fields.def) are the fast ones. */
+PERFRING_API int64_t perfring_columns_decode(const struct perfring_columns *columns,
+					     const struct perfring_format *format, const void *records, size_t size,
+					     size_t *position, size_t rows, struct perfring_fault *fault);
 
 PERFRING_END
 

@@ -14,7 +14,7 @@ PERFRING_BEGIN
 
 /* "MMAP2 misc=USER pid=1 tid=1 addr=0x... filename=/bin/true trailer={tid=1/1 time=5}": the kind, then every member,
  * the number of trailing bytes if there are any, and the trailer.  Fields of samples and trailers have perf script's
- * names; times are nanoseconds.
+ * names; times are nanoseconds; registers have the names of the format's arch, or the numbers of their bits.
  * A record that cannot be decoded is shown as far as that goes: "SAMPLE fault=\"...\" at=24".  format as for
  * perfring_record_decode. */
 PERFRING_API int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record,

@@ -1,0 +1,143 @@
+/* columns.c - many samples at once, into columns. */
+#include <perfring/sample.h>
+
+enum {
+	MOST = sizeof(struct perfring_columns) / sizeof(void *),
+	AHEAD = 1024, /* bytes to prefetch: the walk waits for each size, the memory need not (PEERS.md 3) */
+};
+
+struct column {
+	unsigned char *to;
+	uint32_t at;     /* in the record; 0: it varies */
+	uint32_t member; /* in struct perfring_sample */
+};
+
+/* What is wanted, by width. */
+struct plan {
+	struct column words[MOST];
+	struct column halves[MOST];
+	uint32_t word_count;
+	uint32_t half_count;
+	bool is_fixed; /* every column stands at one place in all records */
+	bool lacks;    /* a column has no field */
+};
+
+static void add(struct plan *plan, struct column *columns, uint32_t *count, struct column column, bool has)
+{
+	if (!column.to)
+		return;
+	plan->lacks = plan->lacks || !has;
+	plan->is_fixed = plan->is_fixed && column.at;
+	columns[(*count)++] = column;
+}
+
+#define COLUMN(a, after) \
+	(struct column) \
+	{ \
+		(unsigned char *)columns->a, at ? at + (after) : 0, offsetof(struct perfring_sample, a) \
+	}
+#define ADD_u64(a, b) add(plan, plan->words, &plan->word_count, COLUMN(a, 0), has);
+#define ADD_pair(a, b) \
+	add(plan, plan->halves, &plan->half_count, COLUMN(a, 0), has); \
+	add(plan, plan->halves, &plan->half_count, COLUMN(b, 4), has);
+#define ADD_weight(a, b)
+#define ADD_read(a, b)
+#define ADD_list(a, b)
+#define ADD_raw(a, b)
+#define ADD_branch(a, b)
+#define ADD_regs(a, b)
+#define ADD_stack(a, b)
+#define ADD_aux(a, b)
+
+static void plan_columns(struct plan *plan, const struct perfring_columns *columns, uint64_t sample_type)
+{
+	uint32_t at = sizeof(struct perf_event_header);
+	bool has;
+
+	plan->word_count = 0;
+	plan->half_count = 0;
+	plan->is_fixed = true;
+	plan->lacks = false;
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	has = sample_type & PERFRING_SAMPLE_##NAME; \
+	ADD_##kind(a, b) if (has) at = at && PERFRING_IS_WORD_##kind ? at + 8 : 0;
+#include <perfring/fields.def>
+}
+
+/* What is wrong with a record of that size where `left` bytes are left; NULL: nothing. */
+static const char *wrong_size(uint32_t size, size_t left, uint32_t least)
+{
+	if (size < sizeof(struct perf_event_header))
+		return "record smaller than its header";
+	if (size > left)
+		return "record longer than the bytes there are";
+	return size < least ? "sample shorter than its fields" : NULL;
+}
+
+static int64_t damaged(struct perfring_fault *fault, size_t at, const char *what, size_t row)
+{
+	if (row)
+		return (int64_t)row;
+	if (fault) {
+		fault->at = (int64_t)at;
+		fault->what = what;
+	}
+	return -EBADMSG;
+}
+
+static inline __attribute__((always_inline)) int64_t fill(const struct plan *plan, const struct perfring_format *format,
+							  const unsigned char *records, size_t size, size_t *position,
+							  size_t rows, struct perfring_fault *fault, bool is_fixed)
+{
+	uint32_t least = perfring_format_least(format); /* not the plan's: what it says would be believed */
+	size_t at = *position, row, left;
+	struct perfring_fault inside;
+	struct perfring_sample sample;
+
+	for (row = 0; row < rows && at < size; row++) {
+		const volatile perfring_header *header = (const volatile perfring_header *)(const void *)(records + at);
+		const unsigned char *from = records + at;
+		const char *what;
+		uint32_t taken, i;
+
+		left = size - at;
+		if (PERFRING_UNLIKELY(left < sizeof(*header)))
+			return damaged(fault, at, "bytes end inside a header", row);
+		if (header->type != PERF_RECORD_SAMPLE)
+			break;
+		taken = header->size;
+		if (PERFRING_UNLIKELY(taken > left || taken < least)) {
+			what = wrong_size(taken, left, least);
+			return damaged(fault, at, what, row);
+		}
+		__builtin_prefetch((const void *)((uintptr_t)from + AHEAD));
+		if (!is_fixed) {
+			if (PERFRING_UNLIKELY(perfring_sample_decode_any(format, (const void *)from, &sample, &inside)))
+				return damaged(fault, at + (size_t)inside.at, inside.what, row);
+			from = (const unsigned char *)&sample;
+		}
+		for (i = 0; i < plan->word_count; i++)
+			memcpy(plan->words[i].to + row * 8,
+			       from + (is_fixed ? plan->words[i].at : plan->words[i].member), 8);
+		for (i = 0; i < plan->half_count; i++)
+			memcpy(plan->halves[i].to + row * 4,
+			       from + (is_fixed ? plan->halves[i].at : plan->halves[i].member), 4);
+		at += taken;
+		*position = at;
+	}
+	return (int64_t)row;
+}
+
+int64_t perfring_columns_decode(const struct perfring_columns *columns, const struct perfring_format *format,
+				const void *records, size_t size, size_t *position, size_t rows,
+				struct perfring_fault *fault)
+{
+	struct plan plan;
+
+	plan_columns(&plan, columns, format->sample_type);
+	if (plan.lacks || *position > size)
+		return -EINVAL;
+	if (plan.is_fixed)
+		return fill(&plan, format, records, size, position, rows, fault, true);
+	return fill(&plan, format, records, size, position, rows, fault, false);
+}
