@@ -5,6 +5,7 @@
 #define PERFRING_INLINE PERFRING_API extern inline
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
+#include <perfring/callchain.h>
 #include <perfring/cursor.h>
 #include <perfring/data.h>
 #include <perfring/event.h>
