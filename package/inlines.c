@@ -16,4 +16,5 @@
 #include <perfring/ring.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
+#include <perfring/swap.h>
 #include <perfring/text.h>

@@ -1,0 +1,875 @@
+/* swap.c - records, samples and attrs of the other byte order. */
+#include <perfring/swap.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+/* One function a kind does all three: it swaps a whole record into the room, from the foreign order or to it, or decodes
+ * a foreign sample, for which only words are swapped there.  What is in the room lies where it lies in the record.
+ *
+ * A length decides by its native value, and is swapped before it is found too long.  So both directions see the same
+ * lengths and stop at the same place: they undo each other on damaged records too. */
+enum mode {
+	TO_NATIVE,
+	TO_FOREIGN,
+	DECODE,
+};
+
+struct turn {
+	struct perfring_cursor cursor; /* over the record; ends where the trailer begins */
+	const struct perfring_format *format;
+	unsigned char *room;
+	enum mode mode;
+	uint16_t misc; /* in our order */
+};
+
+/* Inlined, a constant mode folds. */
+#define FOLDED static inline __attribute__((always_inline))
+
+static const char ends_early[] = "record ends inside this field";
+
+static int turn_fault(struct perfring_fault *fault, uint32_t at, const char *what)
+{
+	if (fault) {
+		fault->at = at;
+		fault->what = what;
+	}
+	return -EBADMSG;
+}
+
+/* ---- numbers: *value is in our order ---- */
+
+#define TURN_NUMBER(name, type, bits) \
+	FOLDED bool turn_##name(struct turn *turn, type *value) \
+	{ \
+		unsigned char *to = turn->room + turn->cursor.position; \
+		type turned; \
+\
+		if (PERFRING_UNLIKELY(!perfring_take_##name(&turn->cursor, value))) \
+			return false; \
+		turned = __builtin_bswap##bits(*value); \
+		if (turn->mode != DECODE) \
+			memcpy(to, &turned, sizeof(turned)); \
+		if (turn->mode != TO_FOREIGN) \
+			*value = turned; \
+		return true; \
+	}
+TURN_NUMBER(short, uint16_t, 16)
+TURN_NUMBER(half, uint32_t, 32)
+TURN_NUMBER(word, uint64_t, 64)
+#undef TURN_NUMBER
+
+/* ---- words: *words are those in the room ---- */
+
+#ifdef __x86_64__
+#define AVX2 __attribute__((target("avx2")))
+
+AVX2 FOLDED void swap_8(perfring_word *to, const perfring_word *from)
+{
+	const __m256i order = _mm256_broadcastsi128_si256(_mm_set_epi64x(0x08090a0b0c0d0e0f, 0x0001020304050607));
+
+	_mm256_storeu_si256((void *)to, _mm256_shuffle_epi8(_mm256_loadu_si256((const void *)from), order));
+	_mm256_storeu_si256((void *)(to + 4), _mm256_shuffle_epi8(_mm256_loadu_si256((const void *)(from + 4)), order));
+}
+
+/* At least 8.  Where they are no multiple, some of the last 8 are swapped twice: callchains are of any length, and a loop
+ * over what is left would take longer.  A foreign callchain sample costs 1.5 native ones with it, 2.3 without. */
+AVX2 __attribute__((noinline)) static void swap_many(perfring_word *to, const perfring_word *from, uint64_t nr)
+{
+	uint64_t i;
+
+	for (i = 0; i < nr - 8; i += 8)
+		swap_8(to + i, from + i);
+	swap_8(to + nr - 8, from + nr - 8);
+}
+
+#define HAS_SWAP_MANY __builtin_cpu_supports("avx2")
+#else
+#define swap_many(to, from, nr)
+#define HAS_SWAP_MANY false
+#endif
+
+FOLDED void swap_words(perfring_word *to, const perfring_word *from, uint64_t nr)
+{
+	uint64_t i;
+
+	if (PERFRING_LIKELY(nr >= 8) && PERFRING_LIKELY(HAS_SWAP_MANY)) {
+		swap_many(to, from, nr);
+		return;
+	}
+	for (i = 0; i < nr; i++)
+		to[i] = __builtin_bswap64(from[i]);
+}
+
+FOLDED bool turn_words(struct turn *turn, const perfring_word **words, uint64_t nr)
+{
+	perfring_word *to = (perfring_word *)(void *)(turn->room + turn->cursor.position);
+	const perfring_word *from = NULL;
+
+	*words = to;
+	if (PERFRING_UNLIKELY(!perfring_take_words(&turn->cursor, &from, nr)))
+		return false;
+	swap_words(to, from, nr);
+	return true;
+}
+
+/* ---- bit-fields: compilers lay them out from the other end of the word (ABI.md 1.4) ---- */
+
+/* Whether what comes out has little-endian bit numbers. */
+FOLDED bool gets_little(enum mode mode)
+{
+	return (mode == TO_FOREIGN) != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+}
+
+FOLDED uint64_t low_bits(unsigned width)
+{
+	return ~UINT64_C(0) >> (64 - width);
+}
+
+/* The bit-field of `word` that has this bit number on little-endian machines, at its place on the others. */
+FOLDED uint64_t mirror_field(uint64_t word, bool to_little, unsigned bit, unsigned width)
+{
+	unsigned mirrored = 64 - bit - width;
+
+	return to_little ? (word >> mirrored & low_bits(width)) << bit : (word >> bit & low_bits(width)) << mirrored;
+}
+
+/* A word of one-bit fields. */
+FOLDED uint64_t mirror_bits(uint64_t word)
+{
+	word = __builtin_bswap64(word);
+	word = (word >> 4 & UINT64_C(0x0f0f0f0f0f0f0f0f)) | (word & UINT64_C(0x0f0f0f0f0f0f0f0f)) << 4;
+	word = (word >> 2 & UINT64_C(0x3333333333333333)) | (word & UINT64_C(0x3333333333333333)) << 2;
+	return (word >> 1 & UINT64_C(0x5555555555555555)) | (word & UINT64_C(0x5555555555555555)) << 1;
+}
+
+FOLDED uint64_t mirror_branch_flags(uint64_t word, bool to_little)
+{
+	return 0
+#define PERFRING_BRANCH_FLAG(flag, bit, width, show) | mirror_field(word, to_little, bit, width)
+#include <perfring/values.def>
+		;
+}
+
+/* Bits that have no row yet are taken for flags. */
+FOLDED uint64_t mirror_attr_flags(uint64_t word, bool to_little)
+{
+	uint64_t mirrored = mirror_bits(word);
+
+#define PERFRING_ATTR_FLAG(flag, bit, width) \
+	if ((width) > 1) \
+		mirrored = (mirrored & ~mirror_field(~UINT64_C(0), to_little, bit, width)) | \
+			   mirror_field(word, to_little, bit, width);
+#include <perfring/values.def>
+	return mirrored;
+}
+
+#define TURN_BITS(mode, mirror, word) \
+	((mode) == TO_FOREIGN ? __builtin_bswap64(mirror(word, gets_little(mode))) \
+			      : mirror(__builtin_bswap64(word), gets_little(mode)))
+
+/* ---- attrs ---- */
+
+enum {
+	ATTR_LEAST = 64,
+	ATTR_MOST = 4096,
+#define PERFRING_ATTR(member, offset, size, show) ATTR_AT_##member = (offset),
+#include <perfring/values.def>
+};
+
+/* Its bytes are in both.  Neither need be aligned. */
+static void turn_attr_member(enum mode mode, unsigned char *to, const unsigned char *from, uint32_t offset,
+			     uint32_t size)
+{
+	uint64_t word = 0;
+	uint32_t half = 0;
+	uint16_t quarter = 0;
+
+	if (size == 8) {
+		memcpy(&word, from + offset, sizeof(word));
+		word = offset == ATTR_AT_flags ? TURN_BITS(mode, mirror_attr_flags, word) : __builtin_bswap64(word);
+		memcpy(to + offset, &word, sizeof(word));
+	} else if (size == 4) {
+		memcpy(&half, from + offset, sizeof(half));
+		/* one-bit fields: mirrored and swapped, each byte has its bits mirrored */
+		half = offset == ATTR_AT_aux_action ? (uint32_t)mirror_bits(__builtin_bswap64(half))
+						    : __builtin_bswap32(half);
+		memcpy(to + offset, &half, sizeof(half));
+	} else {
+		memcpy(&quarter, from + offset, sizeof(quarter));
+		quarter = __builtin_bswap16(quarter);
+		memcpy(to + offset, &quarter, sizeof(quarter));
+	}
+}
+
+/* 0 stands for the oldest size (ABI.md 1.3). */
+static uint32_t attr_own_size(enum mode mode, const unsigned char *from)
+{
+	uint32_t size;
+
+	memcpy(&size, from + ATTR_AT_size, sizeof(size));
+	if (mode != TO_FOREIGN)
+		size = __builtin_bswap32(size);
+	return size ? size : ATTR_LEAST;
+}
+
+/* A member that the attr's size cuts stays as it is: half a number has no value to go by. */
+static void turn_attr_members(enum mode mode, unsigned char *to, const unsigned char *from, uint32_t own)
+{
+#define PERFRING_ATTR(member, offset, size, show) \
+	if ((offset) + (size) <= own) \
+		turn_attr_member(mode, to, from, offset, size);
+#include <perfring/values.def>
+}
+
+static int64_t attr_swap(enum mode mode, const struct perf_event_attr *attr, void *room, size_t size)
+{
+	const unsigned char *from = (const unsigned char *)(const void *)attr;
+	uint32_t own = attr_own_size(mode, from);
+
+	if (own < ATTR_LEAST || own > ATTR_MOST)
+		return -EINVAL;
+	if (size < own)
+		return -ENOSPC;
+	memcpy(room, from, own);
+	turn_attr_members(mode, room, from, own);
+	return own;
+}
+
+int64_t perfring_attr_to_native(const struct perf_event_attr *foreign, void *room, size_t size)
+{
+	return attr_swap(TO_NATIVE, foreign, room, size);
+}
+
+int64_t perfring_attr_to_foreign(const struct perf_event_attr *attr, void *room, size_t size)
+{
+	return attr_swap(TO_FOREIGN, attr, room, size);
+}
+
+/* ---- the fields of samples: one function a kind.  NULL, or what is wrong.  Some are kinds of members too. ---- */
+
+FOLDED const char *turn_u64(struct turn *turn, uint64_t *value)
+{
+	return turn_word(turn, value) ? NULL : ends_early;
+}
+
+FOLDED const char *turn_pair(struct turn *turn, uint32_t *first, uint32_t *second)
+{
+	struct turn half = *turn;
+	const void *bytes;
+
+	if (PERFRING_UNLIKELY(!perfring_take_bytes(&turn->cursor, &bytes, 8)))
+		return ends_early;
+	half.cursor = perfring_cursor_over(bytes, 0, 8);
+	half.room = turn->room + turn->cursor.position - 8;
+	turn_half(&half, first);
+	turn_half(&half, second);
+	return NULL;
+}
+
+/* One number, whose halves trade places on the other machine (ABI.md 6). */
+FOLDED const char *turn_weight(struct turn *turn, struct perfring_weight *weight)
+{
+	uint64_t word = 0;
+
+	if (PERFRING_UNLIKELY(!turn_word(turn, &word)))
+		return ends_early;
+	weight->var1 = (uint32_t)word;
+	weight->var2 = (uint16_t)(word >> 32);
+	weight->var3 = (uint16_t)(word >> 48);
+	return NULL;
+}
+
+FOLDED const char *turn_read(struct turn *turn, struct perfring_read *read, uint64_t read_format)
+{
+	bool group = read_format & PERFRING_FORMAT_GROUP;
+	uint32_t entry = perfring_format_read_entry(read_format);
+	const perfring_word *behind;
+
+	read->read_format = read_format;
+	read->nr = 1;
+	read->enabled = 0;
+	read->running = 0;
+	if (PERFRING_UNLIKELY(!perfring_cursor_holds(&turn->cursor, perfring_format_read_least(read_format))))
+		return "record ends inside the read block";
+	if (group)
+		turn_word(turn, &read->nr);
+	else
+		turn_words(turn, &read->entries, 1);
+	if (read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED)
+		turn_word(turn, &read->enabled);
+	if (read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING)
+		turn_word(turn, &read->running);
+	if (!group) {
+		turn_words(turn, &behind, entry / 8 - 1);
+		return NULL;
+	}
+	if (PERFRING_UNLIKELY(read->nr > perfring_cursor_left(&turn->cursor) / entry))
+		return "read block: more entries than the record holds";
+	turn_words(turn, &read->entries, read->nr * (entry / 8));
+	return NULL;
+}
+
+FOLDED const char *turn_list(struct turn *turn, struct perfring_list *list)
+{
+	if (PERFRING_UNLIKELY(!turn_word(turn, &list->nr)))
+		return ends_early;
+	return turn_words(turn, &list->words, list->nr) ? NULL : "list longer than the record";
+}
+
+FOLDED const char *turn_raw(struct turn *turn, struct perfring_raw *raw)
+{
+	raw->padding = 0;
+	if (PERFRING_UNLIKELY(!turn_half(turn, &raw->size)))
+		return ends_early;
+	return perfring_take_bytes(&turn->cursor, &raw->data, raw->size) ? NULL : "raw data longer than the record";
+}
+
+FOLDED void turn_entries(struct turn *turn, struct perfring_branch_stack *stack)
+{
+	perfring_word *to = (perfring_word *)(void *)(turn->room + turn->cursor.position);
+	const perfring_word *from = NULL;
+	uint64_t i;
+
+	perfring_take_words(&turn->cursor, &from, stack->nr * 3);
+	for (i = 0; i < stack->nr; i++) {
+		to[3 * i] = __builtin_bswap64(from[3 * i]);
+		to[3 * i + 1] = __builtin_bswap64(from[3 * i + 1]);
+		to[3 * i + 2] = TURN_BITS(turn->mode, mirror_branch_flags, from[3 * i + 2]);
+	}
+	stack->entries = to;
+}
+
+FOLDED const char *turn_branch(struct turn *turn, struct perfring_branch_stack *stack, uint64_t branch_sample_type,
+			       unsigned shape)
+{
+	stack->counters = NULL;
+	stack->hw_idx = 0;
+	stack->has_hw_idx =
+		(branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX) && !(shape & PERFRING_BRANCH_SHAPE_NO_HW_IDX);
+	if (PERFRING_UNLIKELY(!turn_word(turn, &stack->nr)))
+		return ends_early;
+	if ((shape & PERFRING_BRANCH_SHAPE_NO_HW_IDX) && stack->nr)
+		return "branch stack without its hw_idx";
+	if (stack->has_hw_idx && PERFRING_UNLIKELY(!turn_word(turn, &stack->hw_idx)))
+		return "record ends inside the branch stack";
+	if (PERFRING_UNLIKELY(stack->nr > perfring_cursor_left(&turn->cursor) / 24))
+		return "branch stack longer than the record";
+	turn_entries(turn, stack);
+	if ((branch_sample_type & PERFRING_SAMPLE_BRANCH_COUNTERS) && !(shape & PERFRING_BRANCH_SHAPE_NO_COUNTERS) &&
+	    PERFRING_UNLIKELY(!turn_words(turn, &stack->counters, stack->nr)))
+		return "record ends inside the branch counters";
+	return NULL;
+}
+
+FOLDED const char *turn_regs(struct turn *turn, struct perfring_regs *regs, uint64_t mask, uint32_t nr, uint32_t arch)
+{
+	regs->mask = mask;
+	regs->nr = 0;
+	regs->arch = arch;
+	if (PERFRING_UNLIKELY(!turn_word(turn, &regs->abi)))
+		return ends_early;
+	if (regs->abi != PERFRING_SAMPLE_REGS_ABI_NONE)
+		regs->nr = nr;
+	return turn_words(turn, &regs->values, regs->nr) ? NULL : "record ends inside the registers";
+}
+
+FOLDED const char *turn_stack(struct turn *turn, struct perfring_stack *stack)
+{
+	stack->dyn_size = 0;
+	if (PERFRING_UNLIKELY(!turn_word(turn, &stack->size)))
+		return ends_early;
+	if (PERFRING_UNLIKELY(!perfring_take_bytes(&turn->cursor, &stack->data, stack->size)))
+		return "stack longer than the record";
+	if (stack->size && PERFRING_UNLIKELY(!turn_word(turn, &stack->dyn_size)))
+		return "record ends before dyn_size";
+	if (PERFRING_UNLIKELY(stack->dyn_size > stack->size))
+		return "dyn_size larger than the stack";
+	return NULL;
+}
+
+FOLDED const char *turn_aux(struct turn *turn, struct perfring_aux *aux)
+{
+	if (PERFRING_UNLIKELY(!turn_word(turn, &aux->size)))
+		return ends_early;
+	return perfring_take_bytes(&turn->cursor, &aux->data, aux->size) ? NULL : "aux data longer than the record";
+}
+
+/* Fields of newer kernels are words.  What is less than one is copied. */
+FOLDED void turn_trailing(struct turn *turn)
+{
+	uint32_t left = perfring_cursor_left(&turn->cursor);
+	const perfring_word *words;
+
+	turn_words(turn, &words, left / 8);
+	memcpy(turn->room + turn->cursor.position, turn->cursor.base + turn->cursor.position, left % 8);
+}
+
+/* The record is not empty, and the room has its size.  `turn` is at the first field. */
+FOLDED int turn_fields(struct turn turn, struct perfring_sample *sample, struct perfring_fault *fault, unsigned shape)
+{
+	const struct perfring_format *format = turn.format;
+	uint64_t left = PERFRING_SAMPLE_KNOWN; /* of this row and those behind it: known to the compiler */
+	uint64_t type = format->sample_type;
+
+	if (turn.mode != DECODE)
+		memcpy(turn.room + turn.cursor.position, turn.cursor.base + turn.cursor.position,
+		       perfring_cursor_left(&turn.cursor));
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (!PERFRING_IS_WORD_##kind && !(type & left)) \
+		goto done; \
+	left &= ~(uint64_t)PERFRING_SAMPLE_##NAME; \
+	if (type & PERFRING_SAMPLE_##NAME) { \
+		uint32_t at = turn.cursor.position; \
+		const char *what = turn_##kind(&turn, PERFRING_TO_##kind(a, b)); \
+		if (PERFRING_UNLIKELY(what)) \
+			return turn_fault(fault, at, what); \
+	}
+#include <perfring/fields.def>
+done:
+	sample->misc = turn.misc;
+	sample->present = type & PERFRING_SAMPLE_KNOWN;
+	sample->trailing = turn.room + turn.cursor.position;
+	sample->trailing_size = perfring_cursor_left(&turn.cursor);
+	if (PERFRING_UNLIKELY(sample->trailing_size))
+		turn_trailing(&turn);
+	return 0;
+}
+
+static __attribute__((noinline)) int turn_any(const struct turn *turn, struct perfring_sample *sample,
+					      struct perfring_fault *fault, unsigned shape)
+{
+	return turn_fields(*turn, sample, fault, shape);
+}
+
+static bool has_shapes(const struct perfring_format *format)
+{
+	return (format->sample_type & PERFRING_SAMPLE_BRANCH_STACK) &&
+	       (format->branch_sample_type & (PERFRING_SAMPLE_BRANCH_HW_INDEX | PERFRING_SAMPLE_BRANCH_COUNTERS));
+}
+
+/* As in sample.c: the shape that uses up the record, else the first that fits. */
+static __attribute__((noinline)) int turn_branches(const struct turn *turn, struct perfring_sample *sample,
+						   struct perfring_fault *fault)
+{
+	static const struct {
+		uint64_t when;
+		unsigned shape;
+	} tries[] = {
+		{0, 0},
+		{PERFRING_SAMPLE_BRANCH_HW_INDEX, PERFRING_BRANCH_SHAPE_NO_HW_IDX},
+		{PERFRING_SAMPLE_BRANCH_COUNTERS, PERFRING_BRANCH_SHAPE_NO_COUNTERS},
+	};
+	uint64_t may_lack = turn->format->branch_sample_type;
+	unsigned fits = 0;
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		if ((may_lack & tries[i].when) != tries[i].when || turn_any(turn, sample, NULL, tries[i].shape))
+			continue;
+		if (!sample->trailing_size)
+			return 0;
+		if (!found)
+			fits = tries[i].shape;
+		found = true;
+	}
+	return turn_any(turn, sample, fault, fits);
+}
+
+FOLDED struct turn turn_of(enum mode mode, const struct perfring_format *format, const void *record,
+			   struct perf_event_header native, void *room)
+{
+	return (struct turn){
+		.cursor = perfring_cursor_over(record, sizeof(native), native.size),
+		.format = format,
+		.room = room,
+		.mode = mode,
+		.misc = native.misc,
+	};
+}
+
+static __attribute__((noinline)) int decode_branches(const struct perfring_format *format,
+						     const struct perf_event_header *foreign,
+						     struct perf_event_header header, struct perfring_sample *sample,
+						     void *room, struct perfring_fault *fault)
+{
+	struct turn turn = turn_of(DECODE, format, foreign, header, room);
+
+	return turn_branches(&turn, sample, fault);
+}
+
+int perfring_sample_decode_foreign(const struct perfring_format *format, const struct perf_event_header *foreign,
+				   struct perfring_sample *sample, void *room, size_t size,
+				   struct perfring_fault *fault)
+{
+	/* read once: a peer may be able to write to this memory (reader.h) */
+	struct perf_event_header header = perfring_header_to_native(foreign);
+
+	/* No plan, or a wrong one, harms nobody: every field has its own test. */
+	if (PERFRING_UNLIKELY(header.size < sizeof(header) || header.size < format->least))
+		return turn_fault(fault, header.size, "sample shorter than its fields");
+	if (PERFRING_UNLIKELY(size < header.size))
+		return -ENOSPC;
+	if (PERFRING_UNLIKELY(has_shapes(format)))
+		return decode_branches(format, foreign, header, sample, room, fault);
+	return turn_fields(turn_of(DECODE, format, foreign, header, room), sample, fault, 0);
+}
+
+/* ---- the members of the other records: one function a kind ---- */
+
+static const char *member_u16(struct turn *turn, uint16_t *value)
+{
+	return turn_short(turn, value) ? NULL : ends_early;
+}
+
+static const char *member_u32(struct turn *turn, uint32_t *value)
+{
+	return turn_half(turn, value) ? NULL : ends_early;
+}
+
+static const char *member_u64(struct turn *turn, uint64_t *value)
+{
+	return turn_u64(turn, value);
+}
+
+static const char *member_list(struct turn *turn, struct perfring_list *list)
+{
+	return turn_list(turn, list);
+}
+
+/* `size` bytes that stay as they are. */
+static const char *turn_nothing(struct turn *turn, uint64_t size)
+{
+	const void *bytes;
+
+	return perfring_take_bytes(&turn->cursor, &bytes, size) ? NULL : ends_early;
+}
+
+static const char *member_id128(struct turn *turn, struct perfring_file_id *file)
+{
+	if ((turn->misc & PERFRING_RECORD_MISC_MMAP_BUILD_ID) || !perfring_cursor_holds(&turn->cursor, 24))
+		return turn_nothing(turn, 24);
+	turn_half(turn, &file->maj);
+	turn_half(turn, &file->min);
+	turn_word(turn, &file->ino);
+	turn_word(turn, &file->ino_generation);
+	return NULL;
+}
+
+static const char *member_tag(struct turn *turn, struct perfring_tag *tag)
+{
+	return turn_nothing(turn, sizeof(tag->bytes));
+}
+
+static const char *member_string(struct turn *turn, struct perfring_string *string)
+{
+	(void)string;
+	return turn_nothing(turn, perfring_cursor_left(&turn->cursor));
+}
+
+static const char *member_rest(struct turn *turn, struct perfring_bytes *bytes)
+{
+	(void)bytes;
+	return turn_nothing(turn, perfring_cursor_left(&turn->cursor));
+}
+
+/* u64 nr, and as many entries of so many words. */
+static const char *turn_table(struct turn *turn, const perfring_word **words, uint64_t *nr, uint32_t size)
+{
+	if (!turn_word(turn, nr))
+		return ends_early;
+	if (*nr > perfring_cursor_left(&turn->cursor) / (8 * size))
+		return "more entries than the record holds";
+	turn_words(turn, words, *nr * size);
+	return NULL;
+}
+
+static const char *member_links(struct turn *turn, struct perfring_links *links)
+{
+	return turn_table(turn, &links->words, &links->nr, 2);
+}
+
+/* Without a format nothing tells how the block lies. */
+static const char *member_read(struct turn *turn, struct perfring_read *read)
+{
+	return turn->format ? turn_read(turn, read, turn->format->read_format) : NULL;
+}
+
+static const char *member_poke(struct turn *turn, struct perfring_poke *poke)
+{
+	if (!turn_short(turn, &poke->old_len) || !turn_short(turn, &poke->new_len))
+		return ends_early;
+	if ((uint32_t)poke->old_len + poke->new_len > perfring_cursor_left(&turn->cursor))
+		return "poked bytes longer than the record";
+	return turn_nothing(turn, (uint64_t)poke->old_len + poke->new_len);
+}
+
+static const char *member_words(struct turn *turn, struct perfring_list *list)
+{
+	list->nr = perfring_cursor_left(&turn->cursor) / 8;
+	turn_words(turn, &list->words, list->nr);
+	return NULL;
+}
+
+/* The last string of a record may be cut behind its NUL. */
+static const char *turn_text(struct turn *turn, uint32_t most)
+{
+	uint32_t left = perfring_cursor_left(&turn->cursor);
+
+	return left ? turn_nothing(turn, left < most ? left : most) : ends_early;
+}
+
+static const char *member_text64(struct turn *turn, struct perfring_string *string)
+{
+	(void)string;
+	return turn_text(turn, 64);
+}
+
+static const char *member_text512(struct turn *turn, struct perfring_string *string)
+{
+	(void)string;
+	return turn_text(turn, 512);
+}
+
+static const char *member_attr(struct turn *turn, struct perfring_bytes *attr)
+{
+	const unsigned char *from = turn->cursor.base + turn->cursor.position;
+	unsigned char *to = turn->room + turn->cursor.position;
+
+	if (!perfring_cursor_holds(&turn->cursor, ATTR_LEAST))
+		return ends_early;
+	attr->size = attr_own_size(turn->mode, from);
+	turn_attr_member(turn->mode, to, from, ATTR_AT_size, 4);
+	if (attr->size < ATTR_LEAST)
+		return "attr shorter than any";
+	if (attr->size > perfring_cursor_left(&turn->cursor))
+		return "attr longer than the record";
+	turn_attr_members(turn->mode, to, from, (uint32_t)attr->size);
+	return turn_nothing(turn, attr->size);
+}
+
+static const char *member_build_id(struct turn *turn, struct perfring_build_id *id)
+{
+	(void)id;
+	return turn_nothing(turn, 24);
+}
+
+static const char *member_blob(struct turn *turn, struct perfring_bytes *bytes)
+{
+	if (!turn_word(turn, &bytes->size))
+		return ends_early;
+	return turn_nothing(turn, bytes->size) ? "data longer than the record" : NULL;
+}
+
+static const char *member_index(struct turn *turn, struct perfring_index *index)
+{
+	const char *what = turn_table(turn, &index->entries, &index->nr, 4);
+
+	if (!what)
+		turn_words(turn, &index->machines, index->nr * 2); /* if they are there */
+	return what;
+}
+
+static const char *member_threads(struct turn *turn, struct perfring_threads *threads)
+{
+	uint64_t i, pid;
+
+	if (!turn_word(turn, &threads->nr))
+		return ends_early;
+	if (threads->nr > perfring_cursor_left(&turn->cursor) / 24)
+		return "more entries than the record holds";
+	for (i = 0; i < threads->nr; i++) {
+		turn_word(turn, &pid);
+		turn_nothing(turn, 16);
+	}
+	return NULL;
+}
+
+static const char *member_metadata(struct turn *turn, struct perfring_metadata *metadata)
+{
+	if (!turn_word(turn, &metadata->nr))
+		return ends_early;
+	if (metadata->nr > perfring_cursor_left(&turn->cursor) / 320)
+		return "more entries than the record holds";
+	return turn_nothing(turn, metadata->nr * 320);
+}
+
+/* `nr` numbers of 2, 4 or 8 bytes. */
+static const char *turn_cpus(struct turn *turn, uint32_t nr, uint32_t size)
+{
+	uint16_t quarter;
+	uint32_t half;
+	uint64_t word;
+
+	if (nr > perfring_cursor_left(&turn->cursor) / size)
+		return "more CPUs than the record holds";
+	for (; nr; nr--)
+		size == 2 ? turn_short(turn, &quarter) : size == 4 ? turn_half(turn, &half) : turn_word(turn, &word);
+	return NULL;
+}
+
+static const char *turn_mask(struct turn *turn, struct perfring_cpu_map *map)
+{
+	if (!turn_short(turn, &map->nr) || !turn_short(turn, &map->long_size))
+		return ends_early;
+	if (map->long_size != 4 && map->long_size != 8)
+		return "mask of words that have neither 4 nor 8 bytes";
+	if (map->long_size == 8 && turn_nothing(turn, 4))
+		return ends_early;
+	return turn_cpus(turn, map->nr, map->long_size);
+}
+
+static const char *member_cpu_map(struct turn *turn, struct perfring_cpu_map *map)
+{
+	if (!turn_short(turn, &map->type))
+		return ends_early;
+	switch (map->type) {
+	case PERFRING_CPU_MAP_CPUS:
+		return turn_short(turn, &map->nr) ? turn_cpus(turn, map->nr, 2) : ends_early;
+	case PERFRING_CPU_MAP_MASK:
+		return turn_mask(turn, map);
+	case PERFRING_CPU_MAP_RANGE_CPUS:
+		if (turn_nothing(turn, 2) || !turn_short(turn, &map->first) || !turn_short(turn, &map->last))
+			return ends_early;
+		return NULL;
+	default:
+		return turn_nothing(turn, perfring_cursor_left(&turn->cursor));
+	}
+}
+
+static const char *member_conv(struct turn *turn, struct perfring_conv *conv)
+{
+	if (!perfring_cursor_holds(&turn->cursor, 24))
+		return NULL;
+	turn_word(turn, &conv->cycles);
+	turn_word(turn, &conv->mask);
+	return turn_nothing(turn, 8);
+}
+
+/* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (ABI.md 4.2).  Its size was tested. ---- */
+
+#define IN_ORDER_no(...)
+#define IN_ORDER_yes(...) TRAILER_FIELD(__VA_ARGS__)
+#define IN_ORDER_last(...)
+#define AT_END_no(...)
+#define AT_END_yes(...)
+#define AT_END_last(...) TRAILER_FIELD(__VA_ARGS__)
+
+static void turn_trailer(struct turn *turn)
+{
+	const struct perfring_format *format = turn->format;
+	struct perfring_trailer is, *sample = &is;
+
+#define TRAILER_FIELD(NAME, kind, a, b) \
+	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
+		turn_##kind(turn, PERFRING_TO_##kind(a, b));
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) IN_ORDER_##trailer(NAME, kind, a, b)
+#include <perfring/fields.def>
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) AT_END_##trailer(NAME, kind, a, b)
+#include <perfring/fields.def>
+#undef TRAILER_FIELD
+}
+
+/* NULL, or what is wrong with the member at *at. */
+static const char *turn_members(struct turn *turn, uint32_t type, uint32_t *at)
+{
+	const char *what = NULL;
+
+	switch (type) {
+#define PERFRING_RECORD(NAME, type, noun) \
+	case PERFRING_RECORD_##NAME: { \
+		struct perfring_record_##noun is_, *is = &is_; \
+\
+		(void)is;
+#define PERFRING_MEMBER(kind, member, show) \
+	*at = turn->cursor.position; \
+	what = member_##kind(turn, &is->member); \
+	if (what) \
+		return what;
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) { \
+		PERFRING_MEMBER(kind, member, show) \
+	}
+#define PERFRING_RECORD_END(NAME, type, noun) \
+	break; \
+	}
+#include <perfring/records.def>
+	default:
+		break;
+	}
+	return what;
+}
+
+/* ---- whole records ---- */
+
+static int turn_sample(struct turn *turn, struct perfring_fault *fault)
+{
+	struct perfring_sample sample;
+
+	if (!turn->format) {
+		turn_trailing(turn);
+		return 0;
+	}
+	if (has_shapes(turn->format))
+		return turn_branches(turn, &sample, fault);
+	return turn_any(turn, &sample, fault, 0);
+}
+
+static int turn_record(struct turn *turn, uint32_t type, struct perfring_fault *fault)
+{
+	uint32_t tail = turn->format && type < 64 ? perfring_format_trailer(turn->format) : 0;
+	const char *what;
+	uint32_t at = 0;
+
+	if (tail > perfring_cursor_left(&turn->cursor))
+		return turn_fault(fault, turn->cursor.length, "record shorter than its trailer");
+	turn->cursor.length -= tail;
+	what = turn_members(turn, type, &at);
+	if (what)
+		return turn_fault(fault, at, what);
+	turn->cursor.position = turn->cursor.length;
+	turn->cursor.length += tail;
+	if (tail)
+		turn_trailer(turn);
+	return 0;
+}
+
+static int64_t record_swap(enum mode mode, const struct perfring_format *format, const struct perf_event_header *record,
+			   void *room, size_t size, struct perfring_fault *fault)
+{
+	struct perf_event_header turned = perfring_header_to_native(record);
+	struct perf_event_header native = turned;
+	struct turn turn;
+	int error;
+
+	/* One reading of the header, both ways. */
+	if (mode == TO_FOREIGN)
+		native = perfring_header_to_native(&turned);
+	if (size < sizeof(turned) || size < native.size)
+		return -ENOSPC;
+	if (native.size > sizeof(turned))
+		memcpy(room, record, native.size);
+	memcpy(room, &turned, sizeof(turned));
+	if (native.size < sizeof(turned))
+		return turn_fault(fault, 0, "record shorter than its header");
+	turn = turn_of(mode, format, record, native, room);
+	if (native.type == PERFRING_RECORD_SAMPLE)
+		error = turn_sample(&turn, fault);
+	else
+		error = turn_record(&turn, native.type, fault);
+	return error ? error : native.size;
+}
+
+int64_t perfring_record_to_native(const struct perfring_format *format, const struct perf_event_header *foreign,
+				  void *room, size_t size, struct perfring_fault *fault)
+{
+	return record_swap(TO_NATIVE, format, foreign, room, size, fault);
+}
+
+int64_t perfring_record_to_foreign(const struct perfring_format *format, const struct perf_event_header *record,
+				   void *room, size_t size, struct perfring_fault *fault)
+{
+	return record_swap(TO_FOREIGN, format, record, room, size, fault);
+}
