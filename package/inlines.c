@@ -6,6 +6,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 #include <perfring/callchain.h>
+#include <perfring/check.h>
 #include <perfring/cursor.h>
 #include <perfring/data.h>
 #include <perfring/event.h>

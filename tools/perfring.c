@@ -12,6 +12,7 @@ static const struct command {
 	{"record", perfring_tool_record, "observe a command or the system into a perf.data file"},
 	{"report", perfring_tool_report, "samples of a perf.data file by command, object and symbol"},
 	{"dump", perfring_tool_dump, "every record of a perf.data file as text"},
+	{"check", perfring_tool_check, "whether a perf.data file is well-formed, and where it is not"},
 };
 
 static void help(FILE *out)

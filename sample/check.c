@@ -1,0 +1,466 @@
+/* check.c - whether a kernel, or perf, could have written a record: one function a kind, behind decode. */
+#include <perfring/check.h>
+
+/* A walk through a record that can be decoded.  Each check function finds `at` where its member begins, and leaves it
+ * behind the member, or at what is wrong. */
+struct check {
+	const unsigned char *bytes;
+	const struct perfring_format *format;
+	uint32_t type;
+	uint32_t at;
+	uint32_t end; /* where the trailer begins */
+	bool is_timed;
+};
+
+static const char not_zero[] = "padding that is not 0";
+static const char no_nul[] = "string without its NUL";
+static const char long_build_id[] = "build id longer than 20 bytes";
+static const char no_multiple[] = "size that is no multiple of 8";
+
+static int fault_at(struct perfring_fault *fault, uint32_t at, const char *what)
+{
+	if (fault) {
+		fault->at = at;
+		fault->what = what;
+	}
+	return -EBADMSG;
+}
+
+static uint32_t round_up(uint32_t at)
+{
+	return (at + 7) & ~7u;
+}
+
+/* ---- the header ---- */
+
+/* The kinds whose misc says in which mode the CPU was (ABI.md 4.1). */
+static bool has_cpumode(uint32_t type)
+{
+	switch (type) {
+	case PERFRING_RECORD_SAMPLE:
+	case PERFRING_RECORD_MMAP:
+	case PERFRING_RECORD_MMAP2:
+	case PERFRING_RECORD_TEXT_POKE:
+	case PERFRING_RECORD_CALLCHAIN_DEFERRED:
+	case PERFRING_RECORD_HEADER_BUILD_ID:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int check_header(const struct perf_event_header *header, size_t size, struct perfring_fault *fault)
+{
+	uint32_t at = offsetof(struct perf_event_header, size);
+
+	if (header->size < sizeof(*header))
+		return fault_at(fault, at, "size smaller than the header");
+	if (header->size > size)
+		return fault_at(fault, at, "size larger than what is there");
+	if (header->type < 64 && header->size % 8)
+		return fault_at(fault, at, no_multiple);
+	if (has_cpumode(header->type) &&
+	    (header->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) > PERFRING_RECORD_MISC_GUEST_USER)
+		return fault_at(fault, offsetof(struct perf_event_header, misc), "cpumode that does not exist");
+	return 0;
+}
+
+/* ---- samples.  One function a kind: NULL, or what is wrong. ---- */
+
+static bool is_context(uint64_t word)
+{
+#define PERFRING_VALUE(group, NAME, value) \
+	if (!strcmp(#group, "context") && word == (uint64_t)(int64_t)(value)) \
+		return (value) != PERFRING_CONTEXT_MAX; /* the bound of them all is none of them */
+#include <perfring/values.def>
+	return false;
+}
+
+/* Words behind a user marker were read from the memory of a process: any of them may look like a marker. */
+static const char *check_chain(struct check *check, const struct perfring_list *list)
+{
+	uint64_t i, word;
+
+	for (i = 0, check->at += 8; i < list->nr; i++, check->at += 8) {
+		word = list->words[i];
+		if (!perfring_list_is_marker(word))
+			continue;
+		if (!is_context(word))
+			return "callchain marker that does not exist";
+		if (word == (uint64_t)PERFRING_CONTEXT_USER || word == (uint64_t)PERFRING_CONTEXT_GUEST_USER)
+			return NULL;
+		if (word != (uint64_t)PERFRING_CONTEXT_USER_DEFERRED)
+			continue;
+		if (i + 1 == list->nr)
+			return "deferred callchain marker without its cookie";
+		return i + 2 == list->nr ? NULL : "deferred callchain marker with more than its cookie behind it";
+	}
+	return NULL;
+}
+
+static const char *check_raw(const struct perfring_raw *raw)
+{
+	return (raw->size + 4) % 8 ? "raw size that leaves the next field unaligned" : NULL;
+}
+
+static const char *check_regs(const struct perfring_regs *regs)
+{
+	return regs->abi > PERFRING_SAMPLE_REGS_ABI_64 ? "register abi that does not exist" : NULL;
+}
+
+static const char *check_aux(const struct perfring_aux *aux)
+{
+	return aux->size % 8 ? no_multiple : NULL;
+}
+
+/* ABI.md 14.3.  With registers of user space and nothing to copy the kernel reserves the word 0 and writes a second one, a
+ * dyn_size of 0: every field behind it lies 8 bytes later than it should, and the last word is cut off by the next
+ * record.  The bytes alone seldom prove it, so all of this must hold. */
+
+static uint64_t word_at(const struct check *check, uint64_t at)
+{
+	uint64_t word = 0;
+
+	if (at + 8 <= check->end)
+		memcpy(&word, check->bytes + at, 8);
+	return word;
+}
+
+static bool is_no_data_src(uint64_t word)
+{
+	const uint64_t na =
+		PERFRING_MEM_OP_NA << PERFRING_MEM_OP_SHIFT | PERFRING_MEM_LVL_NA << PERFRING_MEM_LVL_SHIFT |
+		PERFRING_MEM_SNOOP_NA << PERFRING_MEM_SNOOP_SHIFT | PERFRING_MEM_LOCK_NA << PERFRING_MEM_LOCK_SHIFT |
+		PERFRING_MEM_TLB_NA << PERFRING_MEM_TLB_SHIFT;
+	const uint64_t number = (uint64_t)PERFRING_MEM_LVLNUM_NA
+				<< PERFRING_MEM_LVLNUM_SHIFT; /* not in older kernels */
+
+	return (word | number) == (na | number);
+}
+
+/* How long a field is, by its first word; 0: it cannot be.  The kinds behind the stack. */
+#define EXTENT_u64(b) 8
+#define EXTENT_pair(b) 8
+#define EXTENT_weight(b) 8
+#define EXTENT_regs(b) \
+	(word > PERFRING_SAMPLE_REGS_ABI_64 ? 0 : word ? 8 + 8 * __builtin_popcountll(check->format->b) : 8)
+#define EXTENT_aux(b) (word > check->end ? 0 : 8 + word)
+#define EXTENT_read(b) 0
+#define EXTENT_list(b) 0
+#define EXTENT_raw(b) 0
+#define EXTENT_branch(b) 0
+#define EXTENT_stack(b) 0
+
+/* Where the fields behind the stack end if they begin at `at`, and where DATA_SRC lies among them. */
+static uint64_t end_behind_stack(const struct check *check, uint64_t at, uint64_t *data_src_at)
+{
+	bool behind = false;
+	uint64_t word, extent;
+
+	*data_src_at = 0;
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (behind && (check->format->sample_type & PERFRING_SAMPLE_##NAME)) { \
+		word = word_at(check, at); \
+		extent = (uint64_t)(EXTENT_##kind(b)); \
+		if (!extent) \
+			return 0; \
+		if (PERFRING_SAMPLE_##NAME == PERFRING_SAMPLE_DATA_SRC) \
+			*data_src_at = at; \
+		at += extent; \
+	} \
+	behind = behind || PERFRING_SAMPLE_##NAME == PERFRING_SAMPLE_STACK_USER;
+#include <perfring/fields.def>
+	return at;
+}
+
+static bool is_shifted(struct check *check, const struct perfring_sample *sample)
+{
+	const struct perfring_format *format = check->format;
+	bool has_regs = format->sample_type & PERFRING_SAMPLE_REGS_USER;
+	uint64_t behind = check->at + 8, as_is, shifted;
+
+	if (has_regs && !sample->regs_user.abi)
+		return false;
+	if (behind == check->end || word_at(check, behind))
+		return false;
+	if ((format->sample_type & ~(uint64_t)PERFRING_SAMPLE_KNOWN) ||
+	    end_behind_stack(check, behind + 8, &shifted) != check->end + 8)
+		return false;
+	if (has_regs && !format->sample_stack_user)
+		return true;
+	/* Clamped to 0, or no registers to show that there were some: DATA_SRC gives it away if nothing was known. */
+	end_behind_stack(check, behind, &as_is);
+	return shifted && !is_no_data_src(word_at(check, as_is)) && is_no_data_src(word_at(check, shifted));
+}
+
+static const char *check_stack(struct check *check, const struct perfring_sample *sample)
+{
+	const struct perfring_stack *stack = &sample->stack_user;
+
+	if (!stack->size)
+		return is_shifted(check, sample)
+			       ? "stack of size 0 and a dyn_size: the fields behind it are shifted by 8"
+			       : NULL;
+	if (stack->size % 8)
+		return no_multiple;
+	if (check->format->sample_stack_user && stack->size > check->format->sample_stack_user)
+		return "stack larger than sample_stack_user";
+	return NULL;
+}
+
+#define CHECK_u64(a) NULL
+#define CHECK_pair(a) NULL
+#define CHECK_weight(a) NULL
+#define CHECK_read(a) NULL
+#define CHECK_list(a) check_chain(check, &sample->a)
+#define CHECK_raw(a) check_raw(&sample->a)
+#define CHECK_branch(a) NULL
+#define CHECK_regs(a) check_regs(&sample->a)
+#define CHECK_stack(a) check_stack(check, sample)
+#define CHECK_aux(a) check_aux(&sample->a)
+
+/* Takes and checks in turn, so that what is wrong is told before what follows from it. */
+static const char *check_fields(struct check *check, struct perfring_sample *sample, unsigned shape)
+{
+	const struct perfring_format *format = check->format;
+	struct perfring_cursor cursor = perfring_cursor_over(check->bytes, check->at, check->end);
+	const char *what;
+
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (format->sample_type & PERFRING_SAMPLE_##NAME) { \
+		check->at = cursor.position; \
+		what = perfring_take_##kind(&cursor, PERFRING_TO_##kind(a, b)); \
+		if (!what) \
+			what = CHECK_##kind(a); \
+		if (what) \
+			return what; \
+	}
+#include <perfring/fields.def>
+	return NULL;
+}
+
+static int check_sample(struct check *check, const struct perf_event_header *record, struct perfring_fault *fault)
+{
+	const uint64_t branches = check->format->branch_sample_type;
+	struct perfring_sample sample;
+	unsigned shape = 0;
+	const char *what;
+	int error = perfring_sample_decode_any(check->format, record, &sample, fault);
+
+	/* The shape that decode has settled on. */
+	if (!error && (sample.present & PERFRING_SAMPLE_BRANCH_STACK)) {
+		if ((branches & PERFRING_SAMPLE_BRANCH_HW_INDEX) && !sample.branch_stack.has_hw_idx)
+			shape = PERFRING_BRANCH_SHAPE_NO_HW_IDX;
+		else if ((branches & PERFRING_SAMPLE_BRANCH_COUNTERS) && !sample.branch_stack.counters)
+			shape = PERFRING_BRANCH_SHAPE_NO_COUNTERS;
+	}
+	what = check_fields(check, &sample, shape);
+	return what ? fault_at(fault, check->at, what) : error;
+}
+
+/* ---- every other record ---- */
+
+/* Bytes that must be 0, up to `until`. */
+static const char *check_zeros(struct check *check, uint32_t until)
+{
+	for (; check->at < until; check->at++)
+		if (check->bytes[check->at])
+			return not_zero;
+	return NULL;
+}
+
+/* At the record's end padding may be missing, as decode allows it. */
+static const char *check_padding(struct check *check)
+{
+	uint32_t until = round_up(check->at);
+
+	return check_zeros(check, until < check->end ? until : check->end);
+}
+
+#define NOTHING(kind, type, size) \
+	static const char *check_##kind(struct check *check, const type *value) \
+	{ \
+		(void)value; \
+		check->at += (uint32_t)(size); \
+		return NULL; \
+	}
+NOTHING(u16, uint16_t, 2)
+NOTHING(u32, uint32_t, 4)
+NOTHING(u64, uint64_t, 8)
+NOTHING(tag, struct perfring_tag, 8)
+NOTHING(list, struct perfring_list, 8 + 8 * value->nr) /* CALLCHAIN_DEFERRED: a process's words */
+NOTHING(links, struct perfring_links, 8 + 16 * value->nr)
+NOTHING(read, struct perfring_read, check->format ? perfring_size_read(value, check->format->read_format) : 0)
+NOTHING(rest, struct perfring_bytes, value->size)
+NOTHING(words, struct perfring_list, 8 * value->nr)
+NOTHING(attr, struct perfring_bytes, value->size)
+NOTHING(index, struct perfring_index, 8 + (value->machines ? 48 : 32) * value->nr)
+NOTHING(threads, struct perfring_threads, 8 + 24 * value->nr) /* perf cuts long names off without a NUL */
+NOTHING(metadata, struct perfring_metadata, 8 + 320 * value->nr)
+#undef NOTHING
+
+static const char *check_id128(struct check *check, const struct perfring_file_id *file)
+{
+	uint32_t at = check->at;
+	const char *what;
+
+	if (file->has_build_id) {
+		if (check->bytes[at] > sizeof(file->build_id))
+			return long_build_id;
+		check->at = at + 1;
+		what = check_zeros(check, at + 4);
+		if (what)
+			return what;
+	}
+	check->at = at + 24;
+	return NULL;
+}
+
+static const char *check_build_id(struct check *check, const struct perfring_build_id *id)
+{
+	uint32_t at = check->at;
+
+	check->at = at + 20;
+	if (id->has_size) {
+		if (check->bytes[check->at] > sizeof(id->bytes))
+			return long_build_id;
+		check->at++;
+		return check_zeros(check, at + 24);
+	}
+	check->at = at + 24;
+	return NULL;
+}
+
+/* What has to be 0 behind the NUL: perf's string may have a trailer behind its padding, and without a format nobody knows
+ * where one begins.  perf itself, up to 5.11 for processes and up to now for modules, leaves old bytes behind the names of
+ * mappings; what it makes has no time. */
+static uint32_t string_end(const struct check *check, uint32_t nul, uint32_t end)
+{
+	uint32_t padded = round_up(nul + 1);
+
+	if ((check->type == PERFRING_RECORD_MMAP || check->type == PERFRING_RECORD_MMAP2) && !check->is_timed)
+		return nul;
+	return (check->type >= 64 || !check->format) && padded < end ? padded : end;
+}
+
+static const char *check_string(struct check *check, const struct perfring_string *string)
+{
+	uint32_t end = check->at + string->room;
+	const char *what;
+
+	if (string->size == string->room)
+		return no_nul;
+	check->at += string->size;
+	what = check_zeros(check, string_end(check, check->at, end));
+	if (!what)
+		check->at = end;
+	return what;
+}
+
+static const char *check_text64(struct check *check, const struct perfring_string *string)
+{
+	if (string->size == string->room)
+		return no_nul;
+	check->at += string->size;
+	return check_zeros(check, check->at - string->size + string->room);
+}
+
+static const char *check_text512(struct check *check, const struct perfring_string *string)
+{
+	return check_text64(check, string);
+}
+
+static const char *check_poke(struct check *check, const struct perfring_poke *poke)
+{
+	check->at += 4u + poke->old_len + poke->new_len;
+	return check_padding(check);
+}
+
+static const char *check_blob(struct check *check, const struct perfring_bytes *bytes)
+{
+	check->at += 8 + (uint32_t)bytes->size;
+	return check_padding(check);
+}
+
+/* Padding lies between the numbers in front of the CPUs too (ABI.md 10). */
+static const char *check_cpu_map(struct check *check, const struct perfring_cpu_map *map)
+{
+	uint32_t at = check->at;
+	uint32_t data_at = (uint32_t)((const unsigned char *)map->data - check->bytes);
+	const char *what = NULL;
+
+	if (map->type == PERFRING_CPU_MAP_MASK) {
+		check->at = at + 6;
+		what = check_zeros(check, data_at);
+	} else if (map->type == PERFRING_CPU_MAP_RANGE_CPUS) {
+		check->at = at + 3;
+		what = check_zeros(check, at + 4);
+	}
+	if (what)
+		return what;
+	check->at = data_at + map->size;
+	return check_padding(check);
+}
+
+static const char *check_conv(struct check *check, const struct perfring_conv *conv)
+{
+	if (!conv->is_there)
+		return NULL;
+	check->at += 18;
+	return check_zeros(check, check->at + 6);
+}
+
+static int check_record(struct check *check, const struct perf_event_header *record, struct perfring_fault *fault)
+{
+	struct perfring_record decoded;
+	const char *what;
+	int error = perfring_record_decode(check->format, record, &decoded, fault);
+
+	if (error)
+		return error;
+	check->end = (uint32_t)((const unsigned char *)decoded.trailing - check->bytes) + decoded.trailing_size;
+	check->is_timed = (decoded.trailer.present & PERFRING_SAMPLE_TIME) && decoded.trailer.time;
+	switch (decoded.type) {
+#define PERFRING_RECORD(NAME, type, noun) \
+	case PERFRING_RECORD_##NAME: { \
+		const struct perfring_record_##noun *is = &decoded.is.noun; \
+\
+		(void)is;
+#define PERFRING_MEMBER(kind, member, show) \
+	what = check_##kind(check, &is->member); \
+	if (what) \
+		return fault_at(fault, check->at, what);
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) { \
+		PERFRING_MEMBER(kind, member, show) \
+	}
+#define PERFRING_RECORD_END(NAME, type, noun) \
+	break; \
+	}
+#include <perfring/records.def>
+	default:
+		break;
+	}
+	return 0;
+}
+
+int perfring_record_check(const struct perfring_format *format, const struct perf_event_header *record, size_t size,
+			  struct perfring_fault *fault)
+{
+	struct check check = {.bytes = (const unsigned char *)record, .format = format};
+	struct perf_event_header header;
+	int error;
+
+	if (size < sizeof(header))
+		return fault_at(fault, (uint32_t)size, "record ends inside its header");
+	memcpy(&header, record, sizeof(header));
+	error = check_header(&header, size, fault);
+	if (error)
+		return error;
+	check.type = header.type;
+	check.at = sizeof(header);
+	check.end = header.size;
+	if (header.type != PERFRING_RECORD_SAMPLE)
+		return check_record(&check, record, fault);
+	return format ? check_sample(&check, record, fault) : 0;
+}
