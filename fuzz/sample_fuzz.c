@@ -2,6 +2,7 @@
  * bytes are the attr's members that shape records, the rest is one record. */
 #include <stdlib.h>
 #include <perfring/sample.h>
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -65,4 +66,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	perfring_sample_decode(&constant, record, &sample, NULL);
 	free(record);
 	return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t most, unsigned seed)
+{
+	return mutate(bytes, size, most, seed, PERFRING_RECORD_SAMPLE);
 }

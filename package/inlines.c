@@ -11,6 +11,7 @@
 #include <perfring/data.h>
 #include <perfring/event.h>
 #include <perfring/format.h>
+#include <perfring/generate.h>
 #include <perfring/page.h>
 #include <perfring/reader.h>
 #include <perfring/record.h>

@@ -13,6 +13,7 @@ static const struct command {
 	{"report", perfring_tool_report, "samples of a perf.data file by command, object and symbol"},
 	{"dump", perfring_tool_dump, "every record of a perf.data file as text"},
 	{"check", perfring_tool_check, "whether a perf.data file is well-formed, and where it is not"},
+	{"gen", perfring_tool_gen, "random records, valid or damaged, for tests and fuzzers"},
 };
 
 static void help(FILE *out)

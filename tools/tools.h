@@ -18,6 +18,7 @@ int perfring_tool_record(int argc, char **argv);
 int perfring_tool_dump(int argc, char **argv);
 int perfring_tool_report(int argc, char **argv);
 int perfring_tool_check(int argc, char **argv);
+int perfring_tool_gen(int argc, char **argv);
 
 /* "perfring: ..." as one line on stderr, after what stdout holds. */
 void perfring_tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));

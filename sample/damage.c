@@ -1,0 +1,670 @@
+/* damage.c - records damaged in named ways, and changed at random for fuzzers. */
+#include <perfring/check.h>
+#include <perfring/generate.h>
+
+static const struct {
+	const char *name;
+	const char *what;
+} damages[] = {
+#define PERFRING_DAMAGE(NAME, what) {#NAME, what},
+#include <perfring/values.def>
+};
+
+const char *perfring_damage_name(uint32_t damage)
+{
+	return damage < PERFRING_DAMAGES ? damages[damage].name : NULL;
+}
+
+const char *perfring_damage_what(uint32_t damage)
+{
+	return damage < PERFRING_DAMAGES ? damages[damage].what : NULL;
+}
+
+/* ---- the place to damage: one of all that the record has, each as likely as another ---- */
+
+struct wound {
+	struct perfring_generator *generator;
+	enum perfring_damage damage;
+	unsigned char *record;
+	uint32_t size; /* of the record, before and after */
+	uint32_t new_size;
+	uint64_t found;
+	uint32_t at;
+	uint32_t width; /* of the number that is written, at most 8 */
+	uint64_t value;
+	uint32_t fill; /* bytes behind it that get the same value */
+};
+
+static uint64_t draw(struct wound *wound, uint64_t below)
+{
+	return perfring_generator_draw(wound->generator, below);
+}
+
+/* Whether this place is the one so far. */
+static bool takes(struct wound *wound, enum perfring_damage damage, uint32_t at, uint32_t width)
+{
+	if (damage != wound->damage || draw(wound, ++wound->found))
+		return false;
+	wound->at = at;
+	wound->width = width;
+	wound->fill = 0;
+	return true;
+}
+
+static uint32_t at_of(const struct wound *wound, const void *bytes)
+{
+	return (uint32_t)((const unsigned char *)bytes - wound->record);
+}
+
+static uint64_t highest(uint32_t width)
+{
+	return UINT64_MAX >> (64 - 8 * width);
+}
+
+/* A bit too much, or very much. */
+static uint64_t beyond(struct wound *wound, uint64_t most, uint32_t width)
+{
+	uint64_t highest_value = highest(width), value;
+
+	switch (draw(wound, 3)) {
+	case 0:
+		value = most + 1 + draw(wound, 8);
+		break;
+	case 1:
+		value = highest_value - draw(wound, 8);
+		break;
+	default:
+		value = draw(wound, 0) & highest_value;
+		break;
+	}
+	return value > most && value <= highest_value ? value : highest_value;
+}
+
+/* A length in bytes of what stands behind it. */
+static void note_length(struct wound *wound, uint32_t at, uint32_t width)
+{
+	if (takes(wound, PERFRING_DAMAGE_LENGTH, at, width))
+		wound->value = beyond(wound, wound->size - at - width, width);
+}
+
+/* A count of entries of `entry` bytes each.  When it is multiplied in 64 or 32 bits, too little comes out. */
+static void note_count(struct wound *wound, uint32_t at, uint32_t width, uint32_t entry)
+{
+	if (takes(wound, PERFRING_DAMAGE_NR, at, width))
+		wound->value = beyond(wound, (wound->size - at - width) / entry, width);
+	if (width == 8 && takes(wound, PERFRING_DAMAGE_NR_OVERFLOW, at, width))
+		wound->value = (draw(wound, 2) ? UINT64_MAX : UINT32_MAX) / entry + 1 + draw(wound, 3);
+}
+
+static void note_padding(struct wound *wound, uint32_t from, uint32_t until)
+{
+	if (from < until && takes(wound, PERFRING_DAMAGE_PADDING, from, 1)) {
+		wound->at = from + (uint32_t)draw(wound, until - from);
+		wound->value = 1 + draw(wound, 255);
+	}
+}
+
+static void note_chain(struct wound *wound, const struct perfring_list *list)
+{
+	uint64_t i;
+
+	note_count(wound, at_of(wound, list->words) - 8, 8, 8);
+	if (!list->nr || !takes(wound, PERFRING_DAMAGE_MARKER, 0, 8))
+		return;
+	i = draw(wound, list->nr);
+	wound->at = at_of(wound, list->words + i);
+	wound->value = draw(wound, 2) ? (uint64_t)(int64_t)PERFRING_CONTEXT_USER_DEFERRED
+				      : (uint64_t)(int64_t)PERFRING_CONTEXT_MAX + draw(wound, 4095);
+}
+
+/* ---- by kind of field ---- */
+
+#define NOTE_u64(a, b)
+#define NOTE_pair(a, b)
+#define NOTE_weight(a, b)
+#define NOTE_read(a, b) note_group(wound, &sample.a, format->b)
+#define NOTE_list(a, b) note_chain(wound, &sample.a)
+#define NOTE_raw(a, b) note_length(wound, at_of(wound, sample.a.data) - 4, 4)
+#define NOTE_branch(a, b) note_branch(wound, &sample.a)
+#define NOTE_regs(a, b) note_regs(wound, &sample.a)
+#define NOTE_stack(a, b) note_stack(wound, &sample.a)
+#define NOTE_aux(a, b) note_length(wound, at_of(wound, sample.a.data) - 8, 8)
+
+static void note_group(struct wound *wound, const struct perfring_read *read, uint64_t read_format)
+{
+	if (read_format & PERFRING_FORMAT_GROUP)
+		note_count(wound, at_of(wound, read->entries) - perfring_format_read_head(read_format), 8,
+			   perfring_format_read_entry(read_format));
+}
+
+static void note_branch(struct wound *wound, const struct perfring_branch_stack *stack)
+{
+	note_count(wound, at_of(wound, stack->entries) - (stack->has_hw_idx ? 16 : 8), 8, 24);
+}
+
+static void note_regs(struct wound *wound, const struct perfring_regs *regs)
+{
+	if (takes(wound, PERFRING_DAMAGE_ABI, at_of(wound, regs->values) - 8, 8))
+		wound->value = beyond(wound, PERFRING_SAMPLE_REGS_ABI_64, 8);
+}
+
+static void note_stack(struct wound *wound, const struct perfring_stack *stack)
+{
+	note_length(wound, at_of(wound, stack->data) - 8, 8);
+	if (stack->size && takes(wound, PERFRING_DAMAGE_DYN_SIZE, at_of(wound, stack->data) + (uint32_t)stack->size, 8))
+		wound->value = beyond(wound, stack->size, 8);
+}
+
+static void note_sample(struct wound *wound, const struct perfring_format *format)
+{
+	struct perfring_sample sample;
+
+	if (perfring_sample_decode(format, (const void *)wound->record, &sample, NULL))
+		return;
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (sample.present & PERFRING_SAMPLE_##NAME) { \
+		NOTE_##kind(a, b); \
+	}
+#include <perfring/fields.def>
+}
+
+/* ---- by kind of member.  Each returns the bytes that the member takes up. ---- */
+
+#define ALWAYS(kind, type, size) \
+	static uint32_t note_##kind(struct wound *wound, uint32_t at, const type *value) \
+	{ \
+		(void)wound; \
+		(void)at; \
+		(void)value; \
+		return size; \
+	}
+ALWAYS(u16, uint16_t, 2)
+ALWAYS(u32, uint32_t, 4)
+ALWAYS(u64, uint64_t, 8)
+ALWAYS(tag, struct perfring_tag, 8)
+ALWAYS(rest, struct perfring_bytes, (uint32_t)value->size)
+ALWAYS(words, struct perfring_list, 8 * (uint32_t)value->nr)
+#undef ALWAYS
+
+static uint32_t note_id128(struct wound *wound, uint32_t at, const struct perfring_file_id *file)
+{
+	if (file->has_build_id && takes(wound, PERFRING_DAMAGE_LENGTH, at, 1))
+		wound->value = beyond(wound, sizeof(file->build_id), 1);
+	if (file->has_build_id)
+		note_padding(wound, at + 1, at + 4);
+	return 24;
+}
+
+static uint32_t note_string(struct wound *wound, uint32_t at, const struct perfring_string *string)
+{
+	if (string->size < string->room && takes(wound, PERFRING_DAMAGE_STRING, at + string->size, 1)) {
+		wound->value = 'a' + draw(wound, 26);
+		wound->fill = string->room - string->size - 1;
+	}
+	note_padding(wound, at + string->size + 1, at + string->room);
+	return string->room;
+}
+
+static uint32_t note_text64(struct wound *wound, uint32_t at, const struct perfring_string *string)
+{
+	return note_string(wound, at, string);
+}
+
+static uint32_t note_text512(struct wound *wound, uint32_t at, const struct perfring_string *string)
+{
+	return note_string(wound, at, string);
+}
+
+static uint32_t note_list(struct wound *wound, uint32_t at, const struct perfring_list *list)
+{
+	(void)at;
+	note_chain(wound, list);
+	return 8 + 8 * (uint32_t)list->nr;
+}
+
+static uint32_t note_links(struct wound *wound, uint32_t at, const struct perfring_links *links)
+{
+	note_count(wound, at, 8, 16);
+	return 8 + 16 * (uint32_t)links->nr;
+}
+
+/* Without a format nothing of it was decoded. */
+static uint32_t note_read(struct wound *wound, uint32_t at, const struct perfring_read *read)
+{
+	(void)at;
+	if (!read->nr && !read->entries)
+		return 0;
+	note_group(wound, read, read->read_format);
+	return (uint32_t)perfring_size_read(read, read->read_format);
+}
+
+static uint32_t note_poke(struct wound *wound, uint32_t at, const struct perfring_poke *poke)
+{
+	uint32_t used = 4u + poke->old_len + poke->new_len, size = (used + 7) & ~7u;
+
+	note_length(wound, at, 2);
+	note_length(wound, at + 2, 2);
+	note_padding(wound, at + used, at + size);
+	return size;
+}
+
+static uint32_t note_attr(struct wound *wound, uint32_t at, const struct perfring_bytes *attr)
+{
+	note_length(wound, at + offsetof(struct perf_event_attr, size), 4);
+	return (uint32_t)attr->size;
+}
+
+static uint32_t note_build_id(struct wound *wound, uint32_t at, const struct perfring_build_id *id)
+{
+	if (id->has_size && takes(wound, PERFRING_DAMAGE_LENGTH, at + 20, 1))
+		wound->value = beyond(wound, sizeof(id->bytes), 1);
+	note_padding(wound, at + (id->has_size ? 21 : 20), at + 24);
+	return 24;
+}
+
+static uint32_t note_blob(struct wound *wound, uint32_t at, const struct perfring_bytes *bytes)
+{
+	uint32_t used = 8 + (uint32_t)bytes->size, size = (at + used + 7) / 8 * 8 - at;
+
+	note_length(wound, at, 8);
+	note_padding(wound, at + used, at + size < wound->size ? at + size : wound->size);
+	return size;
+}
+
+static uint32_t note_index(struct wound *wound, uint32_t at, const struct perfring_index *index)
+{
+	note_count(wound, at, 8, 32);
+	return 8 + (index->machines ? 48 : 32) * (uint32_t)index->nr;
+}
+
+static uint32_t note_threads(struct wound *wound, uint32_t at, const struct perfring_threads *threads)
+{
+	note_count(wound, at, 8, 24);
+	return 8 + 24 * (uint32_t)threads->nr;
+}
+
+static uint32_t note_cpu_map(struct wound *wound, uint32_t at, const struct perfring_cpu_map *map)
+{
+	uint32_t used = at_of(wound, map->data) - at + map->size, size = (at + used + 7) / 8 * 8 - at;
+
+	if (map->type == PERFRING_CPU_MAP_CPUS)
+		note_count(wound, at + 2, 2, 2);
+	if (map->type == PERFRING_CPU_MAP_MASK)
+		note_count(wound, at + 2, 2, map->long_size);
+	if (map->type <= PERFRING_CPU_MAP_RANGE_CPUS)
+		note_padding(wound, at + used, at + size < wound->size ? at + size : wound->size);
+	return size;
+}
+
+static uint32_t note_conv(struct wound *wound, uint32_t at, const struct perfring_conv *conv)
+{
+	if (!conv->is_there)
+		return 0;
+	note_padding(wound, at + 18, at + 24);
+	return 24;
+}
+
+static uint32_t note_metadata(struct wound *wound, uint32_t at, const struct perfring_metadata *metadata)
+{
+	note_count(wound, at, 8, 320);
+	return 8 + 320 * (uint32_t)metadata->nr;
+}
+
+static void note_record(struct wound *wound, const struct perfring_format *format)
+{
+	uint32_t at = sizeof(struct perf_event_header);
+	struct perfring_record record;
+
+	if (perfring_record_decode(format, (const void *)wound->record, &record, NULL))
+		return;
+	switch (record.type) {
+#define PERFRING_RECORD(NAME, type, noun) \
+	case PERFRING_RECORD_##NAME: { \
+		const struct perfring_record_##noun *is = &record.is.noun; \
+\
+		(void)is;
+#define PERFRING_MEMBER(kind, member, show) at += note_##kind(wound, at, &is->member);
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) \
+	PERFRING_MEMBER(kind, member, show)
+#define PERFRING_RECORD_END(NAME, type, noun) \
+	break; \
+	}
+#include <perfring/records.def>
+	default:
+		break;
+	}
+	(void)at;
+}
+
+/* ---- what every record has ---- */
+
+static void note_size(struct wound *wound, uint64_t size)
+{
+	wound->value = size;
+	wound->at = offsetof(struct perf_event_header, size);
+	wound->width = 2;
+}
+
+static void note_odd_size(struct wound *wound, size_t room)
+{
+	uint32_t part = 1 + (uint32_t)draw(wound, 7);
+	bool grows = wound->size < 16 || (draw(wound, 2) && wound->size + part <= room);
+
+	if (grows && wound->size + part > room)
+		return;
+	if (!takes(wound, PERFRING_DAMAGE_SIZE_ODD, 0, 0))
+		return;
+	wound->new_size = grows ? wound->size + part : wound->size - part;
+	note_size(wound, wound->new_size);
+}
+
+static uint32_t other_type(struct wound *wound, uint32_t type)
+{
+	uint32_t other = type;
+	uint64_t nr = 0;
+
+#define PERFRING_RECORD(NAME, number, noun) \
+	if (type != PERFRING_RECORD_##NAME && !draw(wound, ++nr)) \
+		other = PERFRING_RECORD_##NAME;
+#define PERFRING_MEMBER(kind, member, show)
+#define PERFRING_RECORD_END(NAME, number, noun)
+#include <perfring/records.def>
+	return other;
+}
+
+/* Where the id of its event stands; 0: it has none. */
+static uint32_t id_at(const struct wound *wound, const struct perfring_format *format, uint32_t type)
+{
+	uint64_t field, back;
+
+	if (!format)
+		return 0;
+	field = format->sample_type & PERFRING_SAMPLE_IDENTIFIER ? PERFRING_SAMPLE_IDENTIFIER : PERFRING_SAMPLE_ID;
+	if (type == PERFRING_RECORD_SAMPLE)
+		return perfring_format_field_offset(format->sample_type, field);
+	if (type >= 64 || !perfring_format_has_trailer(format))
+		return 0;
+	back = perfring_format_field_back(format->sample_type, field);
+	return back ? wound->size - (uint32_t)back : 0;
+}
+
+static void note_header(struct wound *wound, const struct perfring_format *format, size_t room)
+{
+	const perfring_header *header = (const void *)wound->record;
+	uint32_t size = wound->size, step = header->type < 64 ? 8 : 1;
+
+	if (takes(wound, PERFRING_DAMAGE_SIZE_SMALL, 0, 0))
+		note_size(wound, draw(wound, sizeof(*header)));
+	if (takes(wound, PERFRING_DAMAGE_SIZE_LARGE, 0, 0))
+		note_size(wound,
+			  size + 1 + draw(wound, draw(wound, 2) && size < UINT16_MAX - 16 ? 16 : UINT16_MAX - size));
+	if (wound->damage == PERFRING_DAMAGE_SIZE_ODD && header->type < 64)
+		note_odd_size(wound, room);
+	if (size > sizeof(*header) && takes(wound, PERFRING_DAMAGE_TRUNCATED, 0, 0)) {
+		wound->new_size = size - step * (uint32_t)(1 + draw(wound, (size - sizeof(*header)) / step));
+		note_size(wound, wound->new_size);
+	}
+	if (takes(wound, PERFRING_DAMAGE_MISC, offsetof(struct perf_event_header, misc), 2))
+		wound->value = (header->misc & ~(uint64_t)PERFRING_RECORD_MISC_CPUMODE_MASK) | (6 + draw(wound, 2));
+	if (takes(wound, PERFRING_DAMAGE_TYPE, 0, 4))
+		wound->value = other_type(wound, header->type);
+	if (size > sizeof(*header) && takes(wound, PERFRING_DAMAGE_BYTES, 0, 1)) {
+		wound->at = (uint32_t)(sizeof(*header) + draw(wound, size - sizeof(*header)));
+		wound->width = (uint32_t)(1 + draw(wound, size - wound->at < 8 ? size - wound->at : 8));
+		wound->value = draw(wound, 0);
+	}
+	if (id_at(wound, format, header->type) &&
+	    takes(wound, PERFRING_DAMAGE_ID, id_at(wound, format, header->type), 8))
+		wound->value = draw(wound, 0);
+}
+
+/* ---- damaging ---- */
+
+enum {
+	TRIES = 8,
+};
+
+static uint64_t get_number(const unsigned char *bytes, uint32_t width)
+{
+	uint64_t value = 0;
+
+	memcpy((unsigned char *)&value + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 8 - width : 0), bytes, width);
+	return value;
+}
+
+static void put_number(unsigned char *bytes, uint32_t width, uint64_t value)
+{
+	memcpy(bytes, (unsigned char *)&value + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 8 - width : 0), width);
+}
+
+static bool is_zero(const unsigned char *bytes, uint32_t size)
+{
+	while (size && !bytes[size - 1])
+		size--;
+	return !size;
+}
+
+/* These may leave a record as good as it was. */
+static bool may_pass(enum perfring_damage damage)
+{
+	return damage == PERFRING_DAMAGE_ID || damage == PERFRING_DAMAGE_TYPE || damage == PERFRING_DAMAGE_BYTES;
+}
+
+/* One try.  What check would let pass is no damage, and undone: what fits by chance after all, such as a tail cut off
+ * where another record could end. */
+static bool hurts(struct wound *wound, const struct perfring_format *format, size_t room)
+{
+	const struct perf_event_header *record = (const void *)wound->record;
+	uint32_t type = ((const perfring_header *)record)->type;
+	unsigned char *at;
+	uint64_t was;
+
+	wound->found = 0;
+	wound->new_size = wound->size;
+	note_header(wound, format, room);
+	if (type != PERFRING_RECORD_SAMPLE)
+		note_record(wound, format);
+	else if (format)
+		note_sample(wound, format);
+	if (!wound->found)
+		return false;
+	at = wound->record + wound->at;
+	was = get_number(at, wound->width);
+	if (was == (wound->value & highest(wound->width)) || !is_zero(at + wound->width, wound->fill))
+		return false;
+	if (wound->new_size > wound->size)
+		memset(wound->record + wound->size, 0, wound->new_size - wound->size);
+	put_number(at, wound->width, wound->value);
+	memset(at + wound->width, (int)wound->value, wound->fill);
+	if (may_pass(wound->damage) || perfring_record_check(format, record, wound->new_size, NULL))
+		return true;
+	put_number(at, wound->width, was);
+	memset(at + wound->width, 0, wound->fill);
+	return false;
+}
+
+int64_t perfring_generate_damage(struct perfring_generator *generator, const struct perfring_format *format,
+				 uint32_t damage, void *record, size_t size)
+{
+	const perfring_header *header = record;
+	uint8_t order[PERFRING_DAMAGES];
+	struct wound wound;
+	uint32_t i, j, tries;
+
+	if (damage > PERFRING_DAMAGES || perfring_record_check(format, record, size, NULL))
+		return 0;
+	memset(&wound, 0, sizeof(wound));
+	wound.generator = generator;
+	wound.record = record;
+	wound.size = header->size;
+	for (i = 0; i < PERFRING_DAMAGES; i++)
+		order[i] = (uint8_t)i;
+	for (i = 0; i < PERFRING_DAMAGES; i++) {
+		j = i + (uint32_t)draw(&wound, PERFRING_DAMAGES - i);
+		wound.damage = (enum perfring_damage)order[j];
+		order[j] = order[i];
+		for (tries = 0; tries < TRIES && (damage == wound.damage || damage == PERFRING_DAMAGES); tries++)
+			if (hurts(&wound, format, size))
+				return wound.new_size;
+	}
+	return 0;
+}
+
+/* ---- mutation ---- */
+
+/* One member of the record drawn anew: that of another record of its kind.  Returns its size, or 0. */
+static size_t redraw_record(struct perfring_generator *generator, const struct perfring_format *format,
+			    const void *bytes, void *room, size_t most)
+{
+	unsigned char drawn[PERFRING_RECORD_MOST];
+	struct perfring_record record, other;
+	uint64_t nr = 0, chosen;
+	int64_t size;
+
+	if (perfring_record_decode(format, bytes, &record, NULL) ||
+	    perfring_generate_members(generator, format, record.type, &other, drawn, sizeof(drawn), (uint32_t)most) < 0)
+		return 0;
+	chosen = perfring_generator_draw(generator, 12);
+	switch (record.type) {
+#define PERFRING_RECORD(NAME, type, noun) \
+	case PERFRING_RECORD_##NAME: { \
+		struct perfring_record_##noun *is = &record.is.noun; \
+		const struct perfring_record_##noun *from = &other.is.noun; \
+\
+		(void)is; \
+		(void)from;
+#define PERFRING_MEMBER(kind, member, show) \
+	if (nr++ == chosen) \
+		is->member = from->member;
+#define PERFRING_RECORD_END(NAME, type, noun) \
+	break; \
+	}
+#include <perfring/records.def>
+	default:
+		break;
+	}
+	if (nr <= chosen)
+		record.trailer = other.trailer;
+	size = perfring_record_encode(format, &record, room, most);
+	return size < 0 ? 0 : (size_t)size;
+}
+
+#define TAKE_u64(a, b) sample.a = other.a
+#define TAKE_pair(a, b) sample.a = other.a, sample.b = other.b
+#define TAKE_weight(a, b) sample.a = other.a
+#define TAKE_read(a, b) sample.a = other.a
+#define TAKE_list(a, b) sample.a = other.a
+#define TAKE_raw(a, b) sample.a = other.a
+#define TAKE_branch(a, b) sample.a = other.a
+#define TAKE_regs(a, b) sample.a = other.a
+#define TAKE_stack(a, b) sample.a = other.a
+#define TAKE_aux(a, b) sample.a = other.a
+
+static size_t redraw_sample(struct perfring_generator *generator, const struct perfring_format *format,
+			    const void *bytes, void *room, size_t most)
+{
+	unsigned char drawn[PERFRING_RECORD_MOST];
+	struct perfring_sample sample, other;
+	uint64_t nr = 0, chosen;
+	int64_t size;
+
+	if (perfring_sample_decode(format, bytes, &sample, NULL) ||
+	    perfring_generate_sample(generator, format, &other, drawn, sizeof(drawn), (uint32_t)most) < 0)
+		return 0;
+	chosen = perfring_generator_draw(generator, (uint64_t)__builtin_popcountll(sample.present) + 1);
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if ((sample.present & PERFRING_SAMPLE_##NAME) && nr++ == chosen) { \
+		TAKE_##kind(a, b); \
+	}
+#include <perfring/fields.def>
+	if (nr == chosen)
+		sample.trailing_size = 0;
+	size = perfring_sample_encode(format, &sample, room, most);
+	return size < 0 ? 0 : (size_t)size;
+}
+
+/* A copy with the size that it has: its members are decoded from here, and encoded into the room. */
+static size_t redraw(struct perfring_generator *generator, const struct perfring_format *format, void *record,
+		     size_t size, size_t most)
+{
+	unsigned char copy[UINT16_MAX + 1];
+	perfring_header *header = (perfring_header *)(void *)copy;
+
+	if (size < sizeof(*header) || size > UINT16_MAX)
+		return 0;
+	memcpy(copy, record, size);
+	header->size = (uint16_t)size;
+	if (most > PERFRING_RECORD_MOST)
+		most = PERFRING_RECORD_MOST;
+	if (header->type != PERFRING_RECORD_SAMPLE)
+		return redraw_record(generator, format, copy, record, most);
+	return format ? redraw_sample(generator, format, copy, record, most) : 0;
+}
+
+/* Of the same kind, or of any in the table: a small one rather than a large one. */
+static size_t draw_anew(struct perfring_generator *generator, const struct perfring_format *format, void *record,
+			size_t size, size_t most)
+{
+	static const uint8_t types[] = {
+#define PERFRING_RECORD(NAME, type, noun) type,
+#define PERFRING_MEMBER(kind, member, show)
+#define PERFRING_RECORD_END(NAME, type, noun)
+#include <perfring/records.def>
+	};
+	uint32_t type = types[perfring_generator_draw(generator, sizeof(types))];
+	uint64_t room = perfring_generator_draw(generator, 4) ? 64 + perfring_generator_draw(generator, 512) : most;
+	int64_t made;
+
+	if (size >= sizeof(perfring_header) && perfring_generator_draw(generator, 4) &&
+	    ((perfring_header *)record)->type)
+		type = ((perfring_header *)record)->type;
+	made = perfring_generate_record(generator, format, type, record, room < most ? room : most);
+	return made < 0 ? 0 : (size_t)made;
+}
+
+static size_t change_bytes(struct perfring_generator *generator, void *record, size_t size, size_t most)
+{
+	unsigned char *bytes = record;
+	uint64_t nr = 1 + perfring_generator_draw(generator, 4), word;
+
+	/* a word more or less at the end, now and then */
+	word = perfring_generator_draw(generator, 16);
+	if (!word && size + 8 <= most) {
+		memset(bytes + size, 0, 8);
+		size += 8;
+	} else if (word == 1 && size >= 16) {
+		size -= 8;
+	}
+	for (; size && nr; nr--) {
+		word = perfring_generator_draw(generator, size);
+		bytes[word] = (unsigned char)perfring_generator_draw(generator, 256);
+	}
+	return size;
+}
+
+size_t perfring_generate_mutate(const struct perfring_format *format, void *record, size_t size, size_t most,
+				uint64_t seed)
+{
+	struct perfring_generator generator;
+	size_t made = 0;
+
+	perfring_generator_seed(&generator, seed);
+	switch (perfring_generator_draw(&generator, 8)) {
+	case 0:
+		made = draw_anew(&generator, format, record, size, most);
+		break;
+	case 1:
+	case 2:
+	case 3:
+		made = redraw(&generator, format, record, size, most);
+		break;
+	case 4:
+		if (size >= sizeof(perfring_header))
+			made = (size_t)perfring_generate_damage(&generator, format, PERFRING_DAMAGES, record, size);
+		break;
+	default:
+		break;
+	}
+	return made ? made : change_bytes(&generator, record, size, most);
+}

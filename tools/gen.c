@@ -1,0 +1,593 @@
+/* gen.c - `perfring gen`: random records of any attr, valid or damaged: a stream, a ring image, a perf.data file. */
+#include <ctype.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+#include <perfring/event.h>
+#include <perfring/generate.h>
+#include "tools.h"
+
+enum {
+	ATTR_SIZE = 136, /* what perf of this time reads; the newest member is left out */
+	RECORD_ROOM = 1 << 16,
+	FIRST_TIME = 1000000000,
+};
+
+enum form {
+	FORM_RECORDS,
+	FORM_RING,
+	FORM_DATA,
+};
+
+static const char *const forms[] = {"records", "ring", "data"};
+
+static const struct {
+	const char *name;
+	uint32_t type;
+} kinds[] = {
+#define PERFRING_RECORD(NAME, type, noun) {#NAME, type},
+#define PERFRING_MEMBER(kind, member, show)
+#define PERFRING_RECORD_END(NAME, type, noun)
+#include <perfring/records.def>
+};
+
+static const struct {
+	const char *name;
+	uint64_t bit;
+} fields[] = {
+#define PERFRING_FIELD(NAME, bit, ...) {#NAME, PERFRING_SAMPLE_##NAME},
+#include <perfring/fields.def>
+};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+struct gen {
+	struct perfring_generator generator;
+	struct perfring_format format;
+	union {
+		struct perf_event_attr attr;
+		unsigned char bytes[ATTR_SIZE];
+	} any;
+	const char *event;
+	bool is_random;
+	uint64_t fields; /* 0: those of the attr */
+	bool has_fields;
+	uint64_t seed;
+	uint64_t records;
+	uint64_t most;
+	uint32_t types[256];
+	uint32_t types_nr;
+	uint32_t damage;
+	uint64_t percent;
+	enum form form;
+	const char *output;
+	uint64_t id;
+	uint64_t time;
+	unsigned char *drawn;
+	unsigned char *record;
+	/* what is not written yet */
+	unsigned char *bytes;
+	size_t used;
+	size_t room;
+	struct perfring_data_writer *writer;
+};
+
+static void help(void)
+{
+	printf("usage: perfring gen [OPTIONS] -o FILE\n"
+	       "\n"
+	       "Random records, drawn by shape: counts of 0, 1, a few, as many as fit; every variant of a member.  The "
+	       "same\n"
+	       "options give the same bytes.\n"
+	       "\n"
+	       "  -o, --output FILE         - is standard output (not for data)\n"
+	       "      --as FORM             data: a perf.data file (default); ring: a ring's image, control page and "
+	       "data\n"
+	       "                            pages; records: one record after another\n"
+	       "  -n, --records N           how many (100)\n"
+	       "      --seed N              which ones (0)\n"
+	       "  -e, --event EVENT         the attr's event (cpu-clock), as for perfring record\n"
+	       "      --attr random         any attr instead\n"
+	       "      --sample-type LIST    fields of its samples: %s,%s,%s ..., all or list\n"
+	       "      --type LIST           kinds of records: %s,%s ..., kernel (default), perf, all or list\n"
+	       "      --damage NAME[:P]     none (default), any, one of them, or list: what P of 100 records (100) "
+	       "get\n"
+	       "      --size BYTES          the largest record (1024; 8 to 65528)\n",
+	       "IP", "TID", "CALLCHAIN", kinds[0].name, "SAMPLE");
+}
+
+/* ---- options ---- */
+
+static bool take_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 0);
+	if (isdigit((unsigned char)*text) && !*end && !errno && *value >= least && *value <= most)
+		return true;
+	perfring_tool_complain("gen: %s '%s' is no number from %" PRIu64 " to %" PRIu64, option, text, least, most);
+	return false;
+}
+
+static bool add_type(struct gen *gen, uint32_t type)
+{
+	if (gen->types_nr == sizeof(gen->types) / sizeof(gen->types[0])) {
+		perfring_tool_complain("gen: --type names too many kinds");
+		return false;
+	}
+	gen->types[gen->types_nr++] = type;
+	return true;
+}
+
+/* kernel: types below 64; perf: the others. */
+static bool add_kinds(struct gen *gen, const char *word)
+{
+	bool kernel = !strcasecmp(word, "kernel") || !strcasecmp(word, "all");
+	bool perf = !strcasecmp(word, "perf") || !strcasecmp(word, "all");
+	bool known = kernel || perf;
+	uint64_t number;
+	size_t i;
+
+	for (i = 0; i < KINDS; i++) {
+		if (!(kinds[i].type < 64 ? kernel : perf) && strcasecmp(word, kinds[i].name))
+			continue;
+		known = true;
+		if (!add_type(gen, kinds[i].type))
+			return false;
+	}
+	if (known)
+		return true;
+	if (isdigit((unsigned char)*word))
+		return take_number("--type", word, 1, UINT32_MAX, &number) && add_type(gen, (uint32_t)number);
+	perfring_tool_complain("gen: unknown kind '%s' (--type list)", word);
+	return false;
+}
+
+static bool take_types(struct gen *gen, char *list)
+{
+	char *word, *rest;
+
+	gen->types_nr = 0;
+	for (word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
+		if (!add_kinds(gen, word))
+			return false;
+	if (!gen->types_nr)
+		perfring_tool_complain("gen: --type names no kind");
+	return gen->types_nr;
+}
+
+static bool take_fields(struct gen *gen, char *list)
+{
+	char *word, *rest;
+	size_t i;
+
+	gen->has_fields = true;
+	for (word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+		for (i = 0; i < FIELDS && strcasecmp(word, fields[i].name); i++)
+			;
+		if (i < FIELDS) {
+			gen->fields |= fields[i].bit;
+		} else if (!strcasecmp(word, "all")) {
+			gen->fields |= PERFRING_SAMPLE_KNOWN & ~(uint64_t)PERFRING_SAMPLE_WEIGHT;
+		} else {
+			perfring_tool_complain("gen: unknown field '%s' (--sample-type list)", word);
+			return false;
+		}
+	}
+	if ((gen->fields & PERFRING_SAMPLE_WEIGHT) && (gen->fields & PERFRING_SAMPLE_WEIGHT_STRUCT)) {
+		perfring_tool_complain("gen: --sample-type: WEIGHT and WEIGHT_STRUCT exclude one another");
+		return false;
+	}
+	return true;
+}
+
+static bool take_damage(struct gen *gen, char *text)
+{
+	char *colon = strchr(text, ':');
+	uint32_t damage;
+
+	gen->percent = 100;
+	if (colon) {
+		*colon = '\0';
+		if (!take_number("--damage", colon + 1, 0, 100, &gen->percent))
+			return false;
+	}
+	if (!strcasecmp(text, "none"))
+		gen->percent = 0;
+	if (!strcasecmp(text, "none") || !strcasecmp(text, "any")) {
+		gen->damage = PERFRING_DAMAGES;
+		return true;
+	}
+	for (damage = 0; damage < PERFRING_DAMAGES && strcasecmp(text, perfring_damage_name(damage)); damage++)
+		;
+	gen->damage = damage;
+	if (damage == PERFRING_DAMAGES)
+		perfring_tool_complain("gen: unknown damage '%s' (--damage list)", text);
+	return damage < PERFRING_DAMAGES;
+}
+
+static bool take_form(struct gen *gen, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		if (strcmp(text, forms[i]))
+			continue;
+		gen->form = (enum form)i;
+		return true;
+	}
+	perfring_tool_complain("gen: --as '%s' is none of: records, ring, data", text);
+	return false;
+}
+
+static int list_damages(void)
+{
+	uint32_t damage;
+
+	for (damage = 0; damage < PERFRING_DAMAGES; damage++)
+		printf("%-12s %s\n", perfring_damage_name(damage), perfring_damage_what(damage));
+	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+}
+
+static int list_kinds(void)
+{
+	size_t i;
+
+	for (i = 0; i < KINDS; i++)
+		printf("%3" PRIu32 " %s\n", kinds[i].type, kinds[i].name);
+	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+}
+
+static int list_fields(void)
+{
+	size_t i;
+
+	for (i = 0; i < FIELDS; i++)
+		printf("%s\n", fields[i].name);
+	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+}
+
+/* ---- the attr ---- */
+
+/* What the fields need that the event does not say. */
+static bool make_attr(struct gen *gen)
+{
+	struct perf_event_attr *attr = &gen->any.attr;
+	struct perfring_fault fault = {0, NULL};
+	int ret = 0;
+
+	perfring_generate_attr(&gen->generator, attr, ATTR_SIZE);
+	if (!gen->is_random) {
+		memset(gen->any.bytes, 0, ATTR_SIZE);
+		attr->size = ATTR_SIZE;
+		attr->sample_period = 1;
+		attr->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+				    PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
+		attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_ID | PERF_FORMAT_GROUP;
+		attr->sample_id_all = 1;
+		attr->branch_sample_type = PERF_SAMPLE_BRANCH_ANY;
+		attr->sample_regs_user = 0x1ff;
+		attr->sample_regs_intr = 0x1ff;
+		attr->sample_stack_user = 8192;
+		ret = perfring_event_parse(gen->event ? gen->event : "cpu-clock", attr, &fault);
+	}
+	if (ret && fault.what)
+		perfring_tool_complain("gen: event '%s': at %" PRId64 ": %s", gen->event, fault.at, fault.what);
+	else if (ret)
+		perfring_tool_complain("gen: event '%s': %s", gen->event, strerror(-ret));
+	if (ret)
+		return false;
+	if (gen->has_fields)
+		attr->sample_type = gen->fields;
+	perfring_format_from_attr(&gen->format, attr);
+	gen->id = 1 + perfring_generator_draw(&gen->generator, 1 << 20);
+	gen->time = FIRST_TIME;
+	return true;
+}
+
+/* ---- records ---- */
+
+/* As a file needs them: of this event, one after the other.  Nothing follows a record that says how much does. */
+static int64_t make_sample(struct gen *gen)
+{
+	struct perfring_sample sample;
+	int64_t used = perfring_generate_sample(&gen->generator, &gen->format, &sample, gen->drawn, RECORD_ROOM,
+						(uint32_t)gen->most);
+
+	if (used < 0)
+		return used;
+	sample.identifier = sample.id = gen->id;
+	sample.time = gen->time;
+	return perfring_sample_encode(&gen->format, &sample, gen->record, RECORD_ROOM);
+}
+
+static int64_t make_other(struct gen *gen, uint32_t type)
+{
+	struct perfring_record record;
+	int64_t used = perfring_generate_members(&gen->generator, &gen->format, type, &record, gen->drawn, RECORD_ROOM,
+						 (uint32_t)gen->most);
+
+	if (used < 0)
+		return used;
+	record.trailer.identifier = record.trailer.id = gen->id;
+	record.trailer.time = gen->time;
+	if (type == PERFRING_RECORD_AUXTRACE)
+		record.is.auxtrace.size = 0;
+	if (type == PERFRING_RECORD_HEADER_TRACING_DATA)
+		record.is.header_tracing_data.size = 0;
+	return perfring_record_encode(&gen->format, &record, gen->record, RECORD_ROOM);
+}
+
+static int64_t make_record(struct gen *gen)
+{
+	uint32_t type = gen->types[perfring_generator_draw(&gen->generator, gen->types_nr)];
+	int64_t size, damaged = 0;
+
+	gen->time += 1 + perfring_generator_draw(&gen->generator, 1000000);
+	size = type == PERFRING_RECORD_SAMPLE ? make_sample(gen) : make_other(gen, type);
+	if (size == -ENOSPC)
+		perfring_tool_complain("gen: --size %" PRIu64 ": too small for records of type %" PRIu32, gen->most,
+				       type);
+	else if (size < 0)
+		perfring_tool_complain("gen: a record of type %" PRIu32 ": %s", type, strerror((int)-size));
+	if (size > 0 && perfring_generator_draw(&gen->generator, 100) < gen->percent)
+		damaged =
+			perfring_generate_damage(&gen->generator, &gen->format, gen->damage, gen->record, RECORD_ROOM);
+	return damaged ? damaged : size;
+}
+
+/* ---- output ---- */
+
+static bool keep(struct gen *gen, size_t size)
+{
+	if (gen->used + size > gen->room) {
+		gen->room = (gen->used + size) * 2;
+		gen->bytes = perfring_tool_room(gen->bytes, gen->room, 1);
+	}
+	memcpy(gen->bytes + gen->used, gen->record, size);
+	gen->used += size;
+	return true;
+}
+
+static bool complain_output(const struct gen *gen, int error)
+{
+	perfring_tool_complain("gen: %s: %s", gen->output, strerror(error));
+	return false;
+}
+
+static bool write_all(const struct gen *gen, int fd, const void *bytes, size_t size)
+{
+	ssize_t written;
+
+	for (; size; size -= (size_t)written, bytes = (const char *)bytes + written) {
+		written = write(fd, bytes, size);
+		if (written < 0)
+			return complain_output(gen, errno);
+	}
+	return true;
+}
+
+/* As perfring_ring_over takes it: nothing was read yet. */
+static bool write_ring(const struct gen *gen, int fd)
+{
+	size_t page_size = (size_t)sysconf(_SC_PAGESIZE), size = page_size;
+	struct perf_event_mmap_page *page;
+	unsigned char *image;
+	bool written;
+
+	/* A ring is never full. */
+	while (size <= gen->used)
+		size *= 2;
+	image = perfring_tool_room(NULL, page_size + size, 1);
+	memset(image, 0, page_size + size);
+	page = (struct perf_event_mmap_page *)(void *)image;
+	page->data_head = gen->used;
+	page->data_offset = page_size;
+	page->data_size = size;
+	memcpy(image + page_size, gen->bytes, gen->used);
+	written = write_all(gen, fd, image, page_size + size);
+	free(image);
+	return written;
+}
+
+static bool begin_data(struct gen *gen, int fd)
+{
+	char name[256];
+	int ret = perfring_data_create(&gen->writer, fd);
+
+	perfring_event_name(&gen->any.attr, name, sizeof(name));
+	if (!ret)
+		ret = perfring_data_add_event(gen->writer, &gen->any.attr, name);
+	if (ret >= 0)
+		ret = perfring_data_add_id(gen->writer, 0, gen->id);
+	if (!ret)
+		ret = perfring_data_begin(gen->writer);
+	return ret < 0 ? complain_output(gen, -ret) : true;
+}
+
+static bool write_data(struct gen *gen)
+{
+	struct iovec piece = {gen->bytes, gen->used};
+	int ret = gen->used ? perfring_data_write(gen->writer, &piece, 1) : 0;
+
+	gen->used = 0;
+	return ret ? complain_output(gen, -ret) : true;
+}
+
+static bool finish_data(struct gen *gen)
+{
+	int ret = write_data(gen) ? perfring_data_finish(gen->writer) : -EIO;
+
+	return ret ? complain_output(gen, -ret) : true;
+}
+
+static bool write_records(struct gen *gen, int fd)
+{
+	bool written = write_all(gen, fd, gen->bytes, gen->used);
+
+	gen->used = 0;
+	return written;
+}
+
+enum {
+	ENOUGH = 1 << 20, /* bytes at a time */
+};
+
+static bool run(struct gen *gen, int fd)
+{
+	int64_t size;
+	uint64_t i;
+
+	if (gen->form == FORM_DATA && !begin_data(gen, fd))
+		return false;
+	for (i = 0; i < gen->records; i++) {
+		size = make_record(gen);
+		if (size < 0 || !keep(gen, (size_t)size))
+			return false;
+		if (gen->used < ENOUGH || gen->form == FORM_RING)
+			continue;
+		if (gen->form == FORM_DATA ? !write_data(gen) : !write_records(gen, fd))
+			return false;
+	}
+	if (gen->form == FORM_RING)
+		return write_ring(gen, fd);
+	return gen->form == FORM_DATA ? finish_data(gen) : write_records(gen, fd);
+}
+
+static bool may_run(const struct gen *gen)
+{
+	uint32_t i;
+
+	if (!gen->output || !*gen->output) {
+		perfring_tool_complain("gen: where to? -o FILE, or - (gen --help)");
+		return false;
+	}
+	if (gen->event && gen->is_random) {
+		perfring_tool_complain("gen: -e and --attr random exclude one another");
+		return false;
+	}
+	if (gen->form == FORM_DATA && !strcmp(gen->output, "-")) {
+		perfring_tool_complain("gen: -o -: a pipe cannot be written yet; name a file, or --as records");
+		return false;
+	}
+	for (i = 0; gen->form == FORM_RING && i < gen->types_nr; i++) {
+		if (gen->types[i] < 64)
+			continue;
+		perfring_tool_complain("gen: --as ring: type %" PRIu32 " is no kernel's, rings never hold it",
+				       gen->types[i]);
+		return false;
+	}
+	return true;
+}
+
+static int generate(struct gen *gen)
+{
+	bool is_standard = !strcmp(gen->output, "-");
+	bool done;
+	int fd;
+
+	perfring_generator_seed(&gen->generator, gen->seed);
+	if (!make_attr(gen))
+		return PERFRING_TOOL_MISUSED;
+	fd = is_standard ? STDOUT_FILENO : open(gen->output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0) {
+		complain_output(gen, errno);
+		return PERFRING_TOOL_FAILED;
+	}
+	gen->drawn = perfring_tool_room(NULL, RECORD_ROOM, 1);
+	gen->record = perfring_tool_room(NULL, RECORD_ROOM, 1);
+	gen->room = ENOUGH + RECORD_ROOM;
+	gen->bytes = perfring_tool_room(NULL, gen->room, 1);
+	done = run(gen, fd);
+	if (gen->writer)
+		perfring_data_writer_close(gen->writer);
+	if (!is_standard && close(fd) && done)
+		done = complain_output(gen, errno);
+	free(gen->bytes);
+	free(gen->record);
+	free(gen->drawn);
+	return done ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+}
+
+int perfring_tool_gen(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"output", required_argument, NULL, 'o'},
+		{"as", required_argument, NULL, 'a'},
+		{"records", required_argument, NULL, 'n'},
+		{"seed", required_argument, NULL, 's'},
+		{"event", required_argument, NULL, 'e'},
+		{"attr", required_argument, NULL, 'A'},
+		{"sample-type", required_argument, NULL, 'f'},
+		{"type", required_argument, NULL, 't'},
+		{"damage", required_argument, NULL, 'd'},
+		{"size", required_argument, NULL, 'z'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct gen gen = {.records = 100, .most = 1024, .form = FORM_DATA};
+	bool is_good = add_kinds(&gen, "kernel");
+	int found;
+
+	opterr = 0;
+	while (is_good && (found = getopt_long(argc, argv, ":o:n:e:h", options, NULL)) != -1) {
+		switch (found) {
+		case 'o':
+			gen.output = optarg;
+			break;
+		case 'a':
+			is_good = take_form(&gen, optarg);
+			break;
+		case 'n':
+			is_good = take_number("-n", optarg, 0, UINT32_MAX, &gen.records);
+			break;
+		case 's':
+			is_good = take_number("--seed", optarg, 0, UINT64_MAX, &gen.seed);
+			break;
+		case 'e':
+			gen.event = optarg;
+			break;
+		case 'A':
+			gen.is_random = !strcmp(optarg, "random");
+			is_good = gen.is_random;
+			if (!is_good)
+				perfring_tool_complain("gen: --attr takes 'random', not '%s'; -e names an event",
+						       optarg);
+			break;
+		case 'f':
+			if (!strcmp(optarg, "list"))
+				return list_fields();
+			is_good = take_fields(&gen, optarg);
+			break;
+		case 't':
+			if (!strcmp(optarg, "list"))
+				return list_kinds();
+			is_good = take_types(&gen, optarg);
+			break;
+		case 'd':
+			if (!strcmp(optarg, "list"))
+				return list_damages();
+			is_good = take_damage(&gen, optarg);
+			break;
+		case 'z':
+			is_good = take_number("--size", optarg, sizeof(struct perf_event_header), PERFRING_RECORD_MOST,
+					      &gen.most);
+			break;
+		case 'h':
+			help();
+			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+		default:
+			return perfring_tool_misused(found, argv);
+		}
+	}
+	if (is_good && optind < argc) {
+		perfring_tool_complain("gen: what is '%s'? (gen --help)", argv[optind]);
+		is_good = false;
+	}
+	return is_good && may_run(&gen) ? generate(&gen) : PERFRING_TOOL_MISUSED;
+}
