@@ -23,6 +23,12 @@ enum column_kind {
 	COLUMN_SYMOFF,
 	COLUMN_DSO,
 	COLUMN_CALLCHAIN,
+	COLUMN_MISC,
+	COLUMN_WEIGHT,
+	COLUMN_INS_LAT,
+	COLUMN_IREGS,
+	COLUMN_UREGS,
+	COLUMN_RAW,
 };
 
 static const struct column {
@@ -43,6 +49,12 @@ static const struct column {
 	{"period", COLUMN_PERIOD, 0},
 	{"addr", COLUMN_ADDR, PERFRING_SAMPLE_ADDR},
 	{"callchain", COLUMN_CALLCHAIN, PERFRING_SAMPLE_CALLCHAIN},
+	{"misc", COLUMN_MISC, 0},
+	{"weight", COLUMN_WEIGHT, 0},
+	{"ins_lat", COLUMN_INS_LAT, PERFRING_SAMPLE_WEIGHT_STRUCT},
+	{"iregs", COLUMN_IREGS, PERFRING_SAMPLE_REGS_INTR},
+	{"uregs", COLUMN_UREGS, PERFRING_SAMPLE_REGS_USER},
+	{"raw", COLUMN_RAW, PERFRING_SAMPLE_RAW},
 /* The fields above are in fields.def too; the first of a name is taken. */
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) {script, COLUMN_FIELD, PERFRING_SAMPLE_##NAME},
 #include <perfring/fields.def>
@@ -111,7 +123,8 @@ static void help(void)
 	       "sample\n"
 	       "                      does not have is -, blanks inside a field are \\x20.  ip, addr and callchain "
 	       "are\n"
-	       "                      hexadecimal as in perf script; callchain is ADDR:SYMBOL;... innermost first\n"
+	       "                      hexadecimal as in perf script; callchain is ADDR:SYMBOL;... innermost first,\n"
+	       "                      iregs and uregs ABI:2;AX:0x1;..., raw its bytes, misc the mode: K U H G g\n"
 	       "      --ns            times of -F with nine digits instead of six\n"
 	       "      --raw           the bytes of each record too\n"
 	       "      --stats         only how many records there are, by kind and by event\n"
@@ -255,6 +268,58 @@ static void print_field(struct dump *dump, const struct perfring_sample *sample,
 	perfring_tool_print(stdout, length < 0 || !*dump->text ? "-" : dump->text, 0, true);
 }
 
+/* The mode the CPU was in, by perf's letters. */
+static char mode_of(uint16_t misc)
+{
+	static const char letters[] = {
+		[PERFRING_RECORD_MISC_KERNEL] = 'K',     [PERFRING_RECORD_MISC_USER] = 'U',
+		[PERFRING_RECORD_MISC_HYPERVISOR] = 'H', [PERFRING_RECORD_MISC_GUEST_KERNEL] = 'G',
+		[PERFRING_RECORD_MISC_GUEST_USER] = 'g', [PERFRING_RECORD_MISC_CPUMODE_MASK] = 0,
+	};
+	char letter = letters[misc & PERFRING_RECORD_MISC_CPUMODE_MASK];
+
+	return letter ? letter : '-';
+}
+
+/* The first of the three numbers of a WEIGHT_STRUCT is what WEIGHT alone holds. */
+static void print_weight(const struct perfring_sample *sample)
+{
+	if (sample->present & PERFRING_SAMPLE_WEIGHT)
+		printf("%" PRIu64, sample->weight);
+	else if (sample->present & PERFRING_SAMPLE_WEIGHT_STRUCT)
+		printf("%" PRIu32, sample->weight_struct.var1);
+	else
+		putchar('-');
+}
+
+static void print_registers(const struct perfring_regs *regs)
+{
+	uint64_t mask = regs->mask;
+	const char *name;
+	uint32_t i, bit;
+
+	printf("ABI:%" PRIu64, regs->abi);
+	for (i = 0; i < regs->nr; i++, mask &= mask - 1) {
+		bit = (uint32_t)__builtin_ctzll(mask);
+		name = perfring_register_name(regs->arch, bit);
+		if (name)
+			printf(";%s:0x%" PRIx64, name, regs->values[i]);
+		else
+			printf(";%" PRIu32 ":0x%" PRIx64, bit, regs->values[i]);
+	}
+}
+
+static void print_raw(const struct perfring_raw *raw)
+{
+	const unsigned char *bytes = raw->data;
+	uint32_t i;
+
+	for (i = 0; i < raw->size; i++)
+		printf("%02x", bytes[i]);
+	if (!raw->size)
+		putchar('-');
+}
+
 static void print_column(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample,
 			 const struct column *column)
 {
@@ -307,6 +372,24 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 		break;
 	case COLUMN_CALLCHAIN:
 		print_chain(dump, sample);
+		break;
+	case COLUMN_MISC:
+		putchar(mode_of(sample->misc));
+		break;
+	case COLUMN_WEIGHT:
+		print_weight(sample);
+		break;
+	case COLUMN_INS_LAT:
+		printf("%" PRIu16, sample->weight_struct.var2);
+		break;
+	case COLUMN_IREGS:
+		print_registers(&sample->regs_intr);
+		break;
+	case COLUMN_UREGS:
+		print_registers(&sample->regs_user);
+		break;
+	case COLUMN_RAW:
+		print_raw(&sample->raw);
 		break;
 	case COLUMN_FIELD:
 		print_field(dump, sample, column->field);
