@@ -1,9 +1,13 @@
-/* bench.cc - the one C++ file: runs bench_rows on Google Benchmark, and closes with the ratios of each task. */
+/* bench.cc - the one C++ file: runs bench_rows on Google Benchmark, and closes with the ratios of each task.
+ *
+ * With --claims a line for each row that has a bound follows, and one that falls short makes the exit status 1.
+ */
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 
 #include "bench.h"
@@ -29,9 +33,11 @@ void bench_skip(struct bench *bench, const char *reason)
 }
 
 /* The least time of one item, in ns of this thread, by row. */
-class fastest : public benchmark::BenchmarkReporter {
-public:
+class fastest : public benchmark::BenchmarkReporter
+{
+      public:
 	std::map<std::string, double> least;
+	std::set<std::string> told; /* errors: one line for all repetitions */
 	bool failed = false;
 
 	bool ReportContext(const Context &context) override
@@ -46,8 +52,9 @@ public:
 			const std::string &name = run.run_name.function_name;
 
 			if (run.error_occurred) {
-				std::printf("%s: %s\n", name.c_str(), run.error_message.c_str());
-				failed = true;
+				if (told.insert(name).second)
+					std::printf("%s: %s\n", name.c_str(), run.error_message.c_str());
+				failed = failed || run.error_message.rfind("SKIP-ENV: ", 0) != 0;
 			} else if (run.run_type == Run::RT_Iteration) {
 				double time = run.GetAdjustedCPUTime() / run.counters.at("items").value;
 				auto known = least.emplace(name, time).first;
@@ -59,17 +66,61 @@ public:
 	}
 };
 
+static std::string name_of(const struct bench_row *row)
+{
+	return std::string(row->task) + "/" + row->contender;
+}
+
+/* Tells every claim.  Returns how many fell short; one whose row or base was skipped is neither. */
+static int hold_claims(const std::map<std::string, double> &least)
+{
+	const struct bench_row *base = bench_rows;
+	int fell_short = 0;
+
+	for (const struct bench_row *row = bench_rows; row->task; row++) {
+		if (std::strcmp(row->task, base->task) != 0)
+			base = row;
+		if (row->bound == 0)
+			continue;
+		auto mine = least.find(name_of(row)), its = least.find(name_of(base));
+		if (mine == least.end() || its == least.end()) {
+			std::printf("skipped            %s: %s / %s\n", row->task, row->contender, base->contender);
+			continue;
+		}
+		double ratio = mine->second / its->second;
+		bool holds = ratio <= row->bound;
+
+		std::printf("%s %.2f <= %.2f  %s: %s / %s\n", holds ? "holds" : "SHORT", ratio, row->bound, row->task,
+			    row->contender, base->contender);
+		fell_short += !holds;
+	}
+	return fell_short;
+}
+
+/* Takes --claims out of the arguments, which then are Google Benchmark's. */
+static bool wants_claims(int *argc, char **argv)
+{
+	for (int i = 1; i < *argc; i++) {
+		if (std::strcmp(argv[i], "--claims") != 0)
+			continue;
+		for (; i < *argc; i++)
+			argv[i] = argv[i + 1];
+		--*argc;
+		return true;
+	}
+	return false;
+}
+
 int main(int argc, char **argv)
 {
+	bool claims = wants_claims(&argc, argv);
 	fastest reporter;
 	std::string base;
 	int told = 0;
 
 	for (const struct bench_row *row = bench_rows; row->task; row++) {
-		std::string name = std::string(row->task) + "/" + row->contender;
-
-		benchmark::RegisterBenchmark(name.c_str(), [row](benchmark::State &state) {
-			struct bench bench = { &state, 1 };
+		benchmark::RegisterBenchmark(name_of(row).c_str(), [row](benchmark::State &state) {
+			struct bench bench = {&state, 1};
 
 			row->run(&bench);
 			state.counters["items"] = static_cast<double>(bench.items);
@@ -81,7 +132,7 @@ int main(int argc, char **argv)
 	benchmark::RunSpecifiedBenchmarks(&reporter);
 	std::printf("%-40s %12s %8s\n", "fastest repetition", "ns an item", "ratio");
 	for (const struct bench_row *row = bench_rows; row->task; row++) {
-		auto found = reporter.least.find(std::string(row->task) + "/" + row->contender);
+		auto found = reporter.least.find(name_of(row));
 
 		if (row == bench_rows || std::strcmp(row->task, row[-1].task) != 0)
 			base = found == reporter.least.end() ? "" : found->first;
@@ -94,5 +145,7 @@ int main(int argc, char **argv)
 		told++;
 	}
 	std::printf("%d rows\n", told);
+	if (claims && hold_claims(reporter.least) > 0)
+		return 1;
 	return told == 0 || reporter.failed;
 }

@@ -1,7 +1,8 @@
 /* bench.h - benchmarks in C: a table of tasks, run and reported by bench.cc on Google Benchmark.
  *
  * Rows are named task/contender.  A task's first contender is its base: the others are told as a ratio to it, of the
- * fastest repetitions of one run (medians are too noisy on shared machines).
+ * fastest repetitions of one run (medians are too noisy on shared machines).  A row with a bound claims that its ratio
+ * is not above it: with --claims each claim is told and held.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -19,6 +20,7 @@ struct bench_row {
 	const char *task;
 	const char *contender;
 	void (*run)(struct bench *bench);
+	double bound; /* of the ratio to the task's base; 0: no claim */
 };
 
 /* One table a program; a row without a task ends it. */
@@ -30,7 +32,8 @@ bool bench_keep(struct bench *bench, int64_t batch);
 /* How many things one iteration does: times are told for one of them. */
 void bench_items(struct bench *bench, int64_t items);
 
-/* This machine cannot do it.  Return at once. */
+/* The row cannot be run.  Return at once.  A reason that begins with "SKIP-ENV: " blames the machine, any other is a
+ * failure. */
 void bench_skip(struct bench *bench, const char *reason);
 
 /* The compiler must think that the value is used. */
