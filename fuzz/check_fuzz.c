@@ -15,7 +15,7 @@ static void must(bool held)
 
 static int decode(const struct perfring_format *format, const struct perf_event_header *record)
 {
-	const perfring_header *header = record;
+	const perfring_header *header = (const perfring_header *)record;
 	struct perfring_sample sample;
 	struct perfring_record decoded;
 
@@ -27,7 +27,7 @@ static int decode(const struct perfring_format *format, const struct perf_event_
 static void try(const struct perfring_format *format, const struct perf_event_header *record, size_t size)
 {
 	struct perfring_fault fault = {-1, NULL};
-	const perfring_header *header = record;
+	const perfring_header *header = (const perfring_header *)record;
 	int error = perfring_record_check(format, record, size, &fault);
 
 	must(!error || (error == -EBADMSG && fault.what && fault.at >= 0 && fault.at <= (int64_t)size));

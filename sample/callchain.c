@@ -114,19 +114,18 @@ static struct part *part_of(const void *bytes, uint32_t size)
 	return part;
 }
 
-/* The first pair of marker and cookie, and the marker that its part stands behind. */
-static bool deferred_at(const struct perfring_list *list, uint64_t *at, uint64_t *context)
+/* Whether the first deferred marker and its cookie are the last two words.  Behind a user marker it is none: what stands
+ * there comes from the memory of a process. */
+static bool is_deferred(const struct perfring_list *list)
 {
-	uint64_t i;
+	uint64_t i, word;
 
-	*context = 0;
-	for (i = 0; i + 1 < list->nr; i++) {
-		if (list->words[i] == DEFERRED) {
-			*at = i;
-			return true;
-		}
-		if (perfring_list_is_marker(list->words[i]))
-			*context = list->words[i];
+	for (i = 0; i < list->nr; i++) {
+		word = list->words[i];
+		if (word == DEFERRED)
+			return i + 2 == list->nr;
+		if (perfring_list_is_user(word))
+			return false;
 	}
 	return false;
 }
@@ -153,7 +152,7 @@ static void wait_for_rest(struct perfring_deferral *deferral, struct part *part)
 	deferral->waiting_end = &part->next[LINE];
 	link_at(slot_of(deferral, BY_COOKIE, part->cookie, part->tid), part, BY_COOKIE);
 	link_at(slot_of(deferral, BY_THREAD, part->cookie, part->tid), part, BY_THREAD);
-	deferral->held += part->size;
+	deferral->held += sizeof(*part) + part->size;
 }
 
 static void wait_no_more(struct perfring_deferral *deferral, struct part *part)
@@ -167,7 +166,7 @@ static void wait_no_more(struct perfring_deferral *deferral, struct part *part)
 		if (part->next[way])
 			part->next[way]->from[way] = part->from[way];
 	}
-	deferral->held -= part->size;
+	deferral->held -= sizeof(*part) + part->size;
 }
 
 static void make_ready(struct perfring_deferral *deferral, struct part *part)
@@ -197,11 +196,9 @@ static int put_sample(struct perfring_deferral *deferral, const struct perfring_
 	struct perfring_sample sample;
 	perfring_header *header;
 	struct part *part;
-	uint64_t at, context;
 
 	if (!item->format || (item->format->sample_type & needed) != needed ||
-	    perfring_sample_decode_any(item->format, item->record, &sample, NULL) ||
-	    !deferred_at(&sample.callchain, &at, &context))
+	    perfring_sample_decode_any(item->format, item->record, &sample, NULL) || !is_deferred(&sample.callchain))
 		return 1;
 	part = part_of(item->record, (uint32_t)((const unsigned char *)sample.trailing -
 						(const unsigned char *)item->record + sample.trailing_size));
@@ -211,7 +208,7 @@ static int put_sample(struct perfring_deferral *deferral, const struct perfring_
 	header->size = (uint16_t)part->size; /* the one that was checked */
 	part->format = item->format;
 	part->time = item->time;
-	part->cookie = sample.callchain.words[at + 1];
+	part->cookie = sample.callchain.words[sample.callchain.nr - 1];
 	part->tid = sample.tid;
 	wait_for_rest(deferral, part);
 	while (deferral->held > deferral->most)
@@ -284,31 +281,26 @@ int perfring_deferral_put(struct perfring_deferral *deferral, const struct perfr
 static const void *join(struct perfring_deferral *deferral, const struct part *part)
 {
 	const uint64_t *rest, most = sizeof(deferral->chain) / 8;
-	uint64_t at, context, nr, behind, *chain = deferral->chain;
+	uint64_t at, nr, *chain = deferral->chain;
 	struct perfring_sample sample;
 
 	if (!part->is_complete || perfring_sample_decode_any(part->format, (const void *)part->words, &sample, NULL) ||
-	    !deferred_at(&sample.callchain, &at, &context))
+	    !is_deferred(&sample.callchain))
 		return NULL;
+	at = sample.callchain.nr - 2;
 	rest = deferral->rest->words;
 	nr = deferral->rest->size / 8;
 	while (nr && *rest == USER) {
 		rest++;
 		nr--;
 	}
-	behind = sample.callchain.nr - at - 2;
-	if (at + 1 + nr + behind > most)
+	if (at + 1 + nr > most)
 		return NULL;
 	memcpy(chain, sample.callchain.words, at * 8);
-	chain += at;
-	if (context != USER)
-		*chain++ = USER;
-	memcpy(chain, rest, nr * 8);
-	chain += nr;
-	memcpy(chain, sample.callchain.words + at + 2, behind * 8);
-	chain += behind;
-	sample.callchain.words = deferral->chain;
-	sample.callchain.nr = (uint64_t)(chain - deferral->chain);
+	chain[at] = USER;
+	memcpy(chain + at + 1, rest, nr * 8);
+	sample.callchain.words = chain;
+	sample.callchain.nr = at + 1 + nr;
 	if (perfring_sample_encode_any(part->format, &sample, deferral->record, sizeof(deferral->record)) < 0)
 		return NULL;
 	return deferral->record;

@@ -1,5 +1,6 @@
 /* check.c - whether a kernel, or perf, could have written a record: one function a kind, behind decode. */
 #include <perfring/check.h>
+#include "within.h"
 
 /* A walk through a record that can be decoded.  Each check function finds `at` where its member begins, and leaves it
  * behind the member, or at what is wrong. */
@@ -16,15 +17,6 @@ static const char not_zero[] = "padding that is not 0";
 static const char no_nul[] = "string without its NUL";
 static const char long_build_id[] = "build id longer than 20 bytes";
 static const char no_multiple[] = "size that is no multiple of 8";
-
-static int fault_at(struct perfring_fault *fault, uint32_t at, const char *what)
-{
-	if (fault) {
-		fault->at = at;
-		fault->what = what;
-	}
-	return -EBADMSG;
-}
 
 static uint32_t round_up(uint32_t at)
 {
@@ -54,14 +46,15 @@ static int check_header(const struct perf_event_header *header, size_t size, str
 	uint32_t at = offsetof(struct perf_event_header, size);
 
 	if (header->size < sizeof(*header))
-		return fault_at(fault, at, "size smaller than the header");
+		return perfring_sample_fault(fault, at, "size smaller than the header");
 	if (header->size > size)
-		return fault_at(fault, at, "size larger than what is there");
+		return perfring_sample_fault(fault, at, "size larger than what is there");
 	if (header->type < 64 && header->size % 8)
-		return fault_at(fault, at, no_multiple);
+		return perfring_sample_fault(fault, at, no_multiple);
 	if (has_cpumode(header->type) &&
 	    (header->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) > PERFRING_RECORD_MISC_GUEST_USER)
-		return fault_at(fault, offsetof(struct perf_event_header, misc), "cpumode that does not exist");
+		return perfring_sample_fault(fault, offsetof(struct perf_event_header, misc),
+					     "cpumode that does not exist");
 	return 0;
 }
 
@@ -87,7 +80,7 @@ static const char *check_chain(struct check *check, const struct perfring_list *
 			continue;
 		if (!is_context(word))
 			return "callchain marker that does not exist";
-		if (word == (uint64_t)PERFRING_CONTEXT_USER || word == (uint64_t)PERFRING_CONTEXT_GUEST_USER)
+		if (perfring_list_is_user(word))
 			return NULL;
 		if (word != (uint64_t)PERFRING_CONTEXT_USER_DEFERRED)
 			continue;
@@ -245,7 +238,7 @@ static int check_sample(struct check *check, const struct perf_event_header *rec
 	struct perfring_sample sample;
 	unsigned shape = 0;
 	const char *what;
-	int error = perfring_sample_decode_any(check->format, record, &sample, fault);
+	int error = perfring_sample_decode_within(check->format, record, check->end, &sample, fault);
 
 	/* The shape that decode has settled on. */
 	if (!error && (sample.present & PERFRING_SAMPLE_BRANCH_STACK)) {
@@ -255,7 +248,7 @@ static int check_sample(struct check *check, const struct perf_event_header *rec
 			shape = PERFRING_BRANCH_SHAPE_NO_COUNTERS;
 	}
 	what = check_fields(check, &sample, shape);
-	return what ? fault_at(fault, check->at, what) : error;
+	return what ? perfring_sample_fault(fault, check->at, what) : error;
 }
 
 /* ---- every other record ---- */
@@ -325,10 +318,8 @@ static const char *check_build_id(struct check *check, const struct perfring_bui
 		if (check->bytes[check->at] > sizeof(id->bytes))
 			return long_build_id;
 		check->at++;
-		return check_zeros(check, at + 24);
 	}
-	check->at = at + 24;
-	return NULL;
+	return check_zeros(check, at + 24);
 }
 
 /* What has to be 0 behind the NUL: perf's string may have a trailer behind its padding, and without a format nobody knows
@@ -357,17 +348,24 @@ static const char *check_string(struct check *check, const struct perfring_strin
 	return what;
 }
 
-static const char *check_text64(struct check *check, const struct perfring_string *string)
+static const char *check_text512(struct check *check, const struct perfring_string *string)
 {
+	uint32_t end = check->at + string->room;
+
 	if (string->size == string->room)
 		return no_nul;
 	check->at += string->size;
-	return check_zeros(check, check->at - string->size + string->room);
+	return check_zeros(check, end);
 }
 
-static const char *check_text512(struct check *check, const struct perfring_string *string)
+/* perf cuts a name at the first multiple of 8 that holds its letters, and so its NUL where they fill it (ABI.md 10). */
+static const char *check_text64(struct check *check, const struct perfring_string *string)
 {
-	return check_text64(check, string);
+	if (check->type != PERFRING_RECORD_HEADER_EVENT_TYPE || string->size < string->room || string->room == 64 ||
+	    string->room % 8)
+		return check_text512(check, string);
+	check->at += string->room;
+	return NULL;
 }
 
 static const char *check_poke(struct check *check, const struct perfring_poke *poke)
@@ -410,11 +408,12 @@ static const char *check_conv(struct check *check, const struct perfring_conv *c
 	return check_zeros(check, check->at + 6);
 }
 
-static int check_record(struct check *check, const struct perf_event_header *record, struct perfring_fault *fault)
+static int check_record(struct check *check, const struct perf_event_header *record, struct perf_event_header header,
+			struct perfring_fault *fault)
 {
 	struct perfring_record decoded;
 	const char *what;
-	int error = perfring_record_decode(check->format, record, &decoded, fault);
+	int error = perfring_record_decode_within(check->format, record, header, &decoded, fault);
 
 	if (error)
 		return error;
@@ -429,7 +428,7 @@ static int check_record(struct check *check, const struct perf_event_header *rec
 #define PERFRING_MEMBER(kind, member, show) \
 	what = check_##kind(check, &is->member); \
 	if (what) \
-		return fault_at(fault, check->at, what);
+		return perfring_sample_fault(fault, check->at, what);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (when) { \
 		PERFRING_MEMBER(kind, member, show) \
@@ -452,7 +451,7 @@ int perfring_record_check(const struct perfring_format *format, const struct per
 	int error;
 
 	if (size < sizeof(header))
-		return fault_at(fault, (uint32_t)size, "record ends inside its header");
+		return perfring_sample_fault(fault, (uint32_t)size, "record ends inside its header");
 	memcpy(&header, record, sizeof(header));
 	error = check_header(&header, size, fault);
 	if (error)
@@ -461,6 +460,6 @@ int perfring_record_check(const struct perfring_format *format, const struct per
 	check.at = sizeof(header);
 	check.end = header.size;
 	if (header.type != PERFRING_RECORD_SAMPLE)
-		return check_record(&check, record, fault);
+		return check_record(&check, record, header, fault);
 	return format ? check_sample(&check, record, fault) : 0;
 }

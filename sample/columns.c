@@ -1,5 +1,5 @@
 /* columns.c - many samples at once, into columns. */
-#include <perfring/sample.h>
+#include "within.h"
 
 enum {
 	MOST = sizeof(struct perfring_columns) / sizeof(void *),
@@ -112,7 +112,8 @@ static inline __attribute__((always_inline)) int64_t fill(const struct plan *pla
 		}
 		__builtin_prefetch((const void *)((uintptr_t)from + AHEAD));
 		if (!is_fixed) {
-			if (PERFRING_UNLIKELY(perfring_sample_decode_any(format, (const void *)from, &sample, &inside)))
+			if (PERFRING_UNLIKELY(
+				    perfring_sample_decode_within(format, (const void *)from, taken, &sample, &inside)))
 				return damaged(fault, at + (size_t)inside.at, inside.what, row);
 			from = (const unsigned char *)&sample;
 		}

@@ -323,7 +323,7 @@ static uint32_t place_of(const struct perfring_format *format, bool is_sample)
 static int format_without_id(const struct perfring_format_set *set, const struct perf_event_header *record,
 			     const struct perfring_format **format, struct perfring_fault *fault)
 {
-	const perfring_header *header = record;
+	const perfring_header *header = (const perfring_header *)record;
 	bool is_sample = header->type == PERF_RECORD_SAMPLE;
 	const struct places *places = is_sample ? &set->sample : &set->trailer;
 	uint32_t place = place_of(set->formats[0], is_sample);

@@ -1,5 +1,5 @@
 /* record.c - every record but SAMPLE: names, decoding, encoding, all from records.def. */
-#include <perfring/record.h>
+#include "within.h"
 
 const char *perfring_record_name(uint32_t type)
 {
@@ -380,37 +380,28 @@ static void put_trailer(const struct perfring_format *format, struct perfring_cu
 #undef TRAILER_FIELD
 }
 
-static int record_fault(struct perfring_fault *fault, uint32_t at, const char *what)
+int perfring_record_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
+				  struct perf_event_header header, struct perfring_record *decoded,
+				  struct perfring_fault *fault)
 {
-	if (fault) {
-		fault->at = at;
-		fault->what = what;
-	}
-	return -EBADMSG;
-}
-
-int perfring_record_decode(const struct perfring_format *format, const struct perf_event_header *record,
-			   struct perfring_record *decoded, struct perfring_fault *fault)
-{
-	/* size is read once: a peer may be able to write to this memory (reader.h). */
-	const volatile perfring_header *header = record;
 	struct perfring_cursor end;
 	struct scan scan;
 	const char *what;
 	uint32_t at, tail;
 
-	decoded->type = header->type;
-	decoded->misc = header->misc;
-	decoded->size = header->size;
+	decoded->type = header.type;
+	decoded->misc = header.misc;
+	decoded->size = header.size;
 	decoded->padding = 0;
 	decoded->trailer.present = 0;
 	if (decoded->type == PERFRING_RECORD_SAMPLE)
 		return -EINVAL;
 	if (decoded->size < sizeof(*record))
-		return record_fault(fault, 0, "record shorter than its header");
+		return perfring_sample_fault(fault, offsetof(struct perf_event_header, size),
+					     "record shorter than its header");
 	tail = trailer_size(format, decoded->type);
 	if (tail > decoded->size - sizeof(*record))
-		return record_fault(fault, decoded->size, "record shorter than its trailer");
+		return perfring_sample_fault(fault, decoded->size, "record shorter than its trailer");
 	if (tail) {
 		end = perfring_cursor_over(record, decoded->size - tail, decoded->size);
 		take_trailer(format, &end, &decoded->trailer);
@@ -428,7 +419,7 @@ int perfring_record_decode(const struct perfring_format *format, const struct pe
 	at = scan.cursor.position; \
 	what = take_##kind(&scan, &is->member); \
 	if (PERFRING_UNLIKELY(what)) \
-		return record_fault(fault, at, what);
+		return perfring_sample_fault(fault, at, what);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (when) { \
 		PERFRING_MEMBER(kind, member, show) \
@@ -447,7 +438,22 @@ int perfring_record_decode(const struct perfring_format *format, const struct pe
 	return 0;
 }
 
+int perfring_record_decode(const struct perfring_format *format, const struct perf_event_header *record,
+			   struct perfring_record *decoded, struct perfring_fault *fault)
+{
+	const volatile perfring_header *from = (const volatile perfring_header *)record;
+	struct perf_event_header header;
+
+	header.type = from->type;
+	header.misc = from->misc;
+	header.size = from->size;
+	return perfring_record_decode_within(format, record, header, decoded, fault);
+}
+
 /* ---- sizes, of what begins at `at`.  What cannot fit a record counts as PERFRING_TOO_MUCH. ---- */
+
+/* Added to the size of a text that is shorter than its kind: whatever came behind it would be read as its end. */
+#define CUT (UINT64_C(1) << 40)
 
 #define ALWAYS(kind, type, size) \
 	static uint64_t size_##kind(const struct perfring_format *format, uint64_t at, const type *value) \
@@ -478,19 +484,33 @@ static uint64_t size_padded(uint64_t at, uint64_t size)
 	return round_up(at + size) - at;
 }
 
+/* Whether decoding finds the size that it has: no NUL inside, and one behind unless it fills its room. */
+static bool is_whole(const struct perfring_string *string)
+{
+	if (string->size > PERFRING_RECORD_MOST || (string->room && string->size > string->room))
+		return false;
+	if (string->size < string->room && string->data[string->size])
+		return false;
+	return !string->size || !memchr(string->data, 0, string->size);
+}
+
 static uint64_t size_string(const struct perfring_format *format, uint64_t at, const struct perfring_string *string)
 {
 	(void)format;
+	if (!is_whole(string))
+		return PERFRING_TOO_MUCH;
 	if (!string->room)
 		return size_padded(at, (uint64_t)string->size + 1);
-	return string->size <= string->room ? perfring_size_many(string->room, 1) : PERFRING_TOO_MUCH;
+	return perfring_size_many(string->room, 1);
 }
 
 static uint64_t size_text(const struct perfring_string *string, uint32_t most)
 {
 	uint32_t room = string->room ? string->room : most;
 
-	return string->size <= room && room <= most ? room : PERFRING_TOO_MUCH;
+	if (room > most || string->size > room || !is_whole(string))
+		return PERFRING_TOO_MUCH;
+	return room < most ? room + CUT : room;
 }
 
 static uint64_t size_text64(const struct perfring_format *format, uint64_t at, const struct perfring_string *string)
@@ -565,7 +585,8 @@ int64_t perfring_record_size(const struct perfring_format *format, const struct 
 		const struct perfring_record_##noun *is = &record->is.noun; \
 \
 		(void)is;
-#define PERFRING_MEMBER(kind, member, show) size += size_##kind(format, size, &is->member);
+#define PERFRING_MEMBER(kind, member, show) \
+	size += size & CUT ? PERFRING_TOO_MUCH : size_##kind(format, size, &is->member);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (when) \
 	PERFRING_MEMBER(kind, member, show)
@@ -576,6 +597,8 @@ int64_t perfring_record_size(const struct perfring_format *format, const struct 
 	default:
 		break;
 	}
+	if (size & CUT)
+		size = record->trailing_size ? PERFRING_TOO_MUCH : size - CUT;
 	size += record->trailing_size;
 	if (!is_of_perf)
 		size = round_up(size) + trailer_size(format, record->type);

@@ -1,10 +1,10 @@
 /* sample.c - samples whose format is known only at run time: decoded and encoded. */
-#include <perfring/sample.h>
+#include "within.h"
 
 /* The kernel leaves hw_idx and counters out without a word (ABI.md 6, 14.6): the shape that uses up the record is the
  * right one.  Where none does, which is what a newer kernel's fields look like, the first that fits. */
 static __attribute__((noinline)) int decode_branches(const struct perfring_format *format,
-						     const struct perf_event_header *record,
+						     const struct perf_event_header *record, uint32_t size,
 						     struct perfring_sample *sample, struct perfring_fault *fault)
 {
 	static const struct {
@@ -22,7 +22,7 @@ static __attribute__((noinline)) int decode_branches(const struct perfring_forma
 	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
 		if ((format->branch_sample_type & tries[i].when) != tries[i].when)
 			continue;
-		if (perfring_sample_decode_shape(format, record, sample, NULL, tries[i].shape))
+		if (perfring_sample_decode_shape(format, record, size, sample, NULL, tries[i].shape))
 			continue;
 		if (!sample->trailing_size)
 			return 0;
@@ -30,18 +30,18 @@ static __attribute__((noinline)) int decode_branches(const struct perfring_forma
 			fits = tries[i].shape;
 		found = true;
 	}
-	return perfring_sample_decode_shape(format, record, sample, fault, fits);
+	return perfring_sample_decode_shape(format, record, size, sample, fault, fits);
 }
 
 /* Any fields, any size. */
 static __attribute__((noinline)) int decode_rare(const struct perfring_format *format,
 						 const struct perf_event_header *record, struct perfring_sample *sample,
-						 struct perfring_fault *fault)
+						 struct perfring_fault *fault, uint32_t size)
 {
 	if ((format->sample_type & PERFRING_SAMPLE_BRANCH_STACK) &&
 	    (format->branch_sample_type & (PERFRING_SAMPLE_BRANCH_HW_INDEX | PERFRING_SAMPLE_BRANCH_COUNTERS)))
-		return decode_branches(format, record, sample, fault);
-	return perfring_sample_decode_shape(format, record, sample, fault, 0);
+		return decode_branches(format, record, size, sample, fault);
+	return perfring_sample_decode_shape(format, record, size, sample, fault, 0);
 }
 
 /* Nearly every sample is of these fields alone, and has room for all the words in front even if it has not all of them:
@@ -111,11 +111,11 @@ static APART int decode_read(const struct perfring_format *format, const struct 
 	return decode_lists(format, record, sample, fault, size, size - sample->trailing_size);
 }
 
-int perfring_sample_decode_any(const struct perfring_format *format, const struct perf_event_header *record,
-			       struct perfring_sample *sample, struct perfring_fault *fault)
+/* In both functions below: a call from the one to the other would be felt. */
+PERFRING_FOLDED int decode(const struct perfring_format *format, const struct perf_event_header *record, uint32_t size,
+			   struct perfring_sample *sample, struct perfring_fault *fault)
 {
-	const perfring_header *header = record;
-	uint32_t size = ((const volatile perfring_header *)header)->size;
+	const perfring_header *header = (const perfring_header *)record;
 	const unsigned char *from = (const unsigned char *)(header + 1);
 	uint64_t type = format->sample_type;
 	uint32_t at;
@@ -123,7 +123,7 @@ int perfring_sample_decode_any(const struct perfring_format *format, const struc
 	/* No plan (least is 0) wraps to the largest there is. */
 	if (PERFRING_UNLIKELY(size < sizeof(*header) + FRONT_SIZE || format->least - 1u >= size ||
 			      (type & ~(uint64_t)COMMON)))
-		return decode_rare(format, record, sample, fault);
+		return decode_rare(format, record, sample, fault, size);
 	sample->misc = header->misc;
 	sample->present = type;
 	from = take_run(from, type, PERFRING_SAMPLE_IDENTIFIER, sample);
@@ -135,6 +135,19 @@ int perfring_sample_decode_any(const struct perfring_format *format, const struc
 	if (type & PERFRING_SAMPLE_READ)
 		return decode_read(format, record, sample, fault, size, at);
 	return perfring_sample_decode_fields(format, record, at, size, type & LISTS, sample, fault, 0);
+}
+
+int perfring_sample_decode_any(const struct perfring_format *format, const struct perf_event_header *record,
+			       struct perfring_sample *sample, struct perfring_fault *fault)
+{
+	/* size is read once: a peer may be able to write to this memory (reader.h). */
+	return decode(format, record, ((const volatile perfring_header *)record)->size, sample, fault);
+}
+
+int perfring_sample_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
+				  uint32_t size, struct perfring_sample *sample, struct perfring_fault *fault)
+{
+	return decode(format, record, size, sample, fault);
 }
 
 int64_t perfring_sample_size_any(const struct perfring_format *format, const struct perfring_sample *sample)

@@ -511,7 +511,8 @@ static __attribute__((noinline)) int decode_rare(const struct perfring_format *f
 
 	/* No plan, or a wrong one, harms nobody: every field has its own test. */
 	if (header.size < sizeof(header) || header.size < format->least)
-		return turn_fault(fault, header.size, "sample shorter than its fields");
+		return turn_fault(fault, header.size < sizeof(header) ? offsetof(perfring_header, size) : header.size,
+				  "sample shorter than its fields");
 	if (size < header.size)
 		return -ENOSPC;
 	if (has_shapes(format))
@@ -567,7 +568,7 @@ int perfring_sample_decode_foreign(const struct perfring_format *format, const s
 				   struct perfring_fault *fault)
 {
 	/* size is read once: a peer may be able to write to this memory (reader.h) */
-	const volatile perfring_header *header = foreign;
+	const volatile perfring_header *header = (const volatile perfring_header *)foreign;
 	const unsigned char *bytes = (const unsigned char *)foreign;
 	uint32_t own = __builtin_bswap16(header->size);
 	uint32_t least = format->least;
@@ -930,7 +931,7 @@ static int64_t record_swap(enum mode mode, const struct perfring_format *format,
 		memcpy(room, record, native.size);
 	memcpy(room, &turned, sizeof(turned));
 	if (native.size < sizeof(turned))
-		return turn_fault(fault, 0, "record shorter than its header");
+		return turn_fault(fault, offsetof(struct perf_event_header, size), "record shorter than its header");
 	turn = turn_of(mode, format, record, native, room);
 	if (native.type == PERFRING_RECORD_SAMPLE)
 		error = turn_sample(&turn, fault);

@@ -1031,7 +1031,7 @@ static void put_record(struct line *line, const struct perfring_record *record)
 int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record, char *room,
 			     size_t size)
 {
-	const perfring_header *header = record;
+	const perfring_header *header = (const perfring_header *)record;
 	const char *name = perfring_record_name(header->type);
 	struct line line = {room, size, 0};
 	struct perfring_fault fault;

@@ -424,7 +424,7 @@ Test(check, strings, .timeout = 30)
 		passes(&with_trailer, &pack, "a NUL");
 		pack.bytes[at[i] + 8] = 0;
 		faulty(&with_trailer, &pack, at[i] + 9, "padding that is not 0");
-		memset(pack.bytes + at[i] + 8, 0, 8);
+		memset(pack.bytes + at[i] + 3, 0, 13);
 		passes(&with_trailer, &pack, "padded more than it needs");
 		pack.bytes[at[i] + 15] = 1;
 		faulty(&with_trailer, &pack, at[i] + 15, "padding that is not 0");
@@ -484,7 +484,12 @@ Test(check, build_ids, .timeout = 30)
 	pack.bytes[35] = 1;
 	faulty(NULL, &pack, 35, "padding that is not 0");
 	pack.bytes[5] = 0;
+	faulty(NULL, &pack, 32, "padding that is not 0");
+	memset(pack.bytes + 32, 0, 4);
 	passes(NULL, &pack, "older files have 20 bytes and no number");
+	pack.bytes[35] = 1;
+	faulty(NULL, &pack, 35, "padding that is not 0");
+	pack.bytes[35] = 0;
 	pack.bytes[55] = 1;
 	faulty(NULL, &pack, 55, "padding that is not 0");
 }
@@ -503,6 +508,7 @@ Test(check, padding, .timeout = 30)
 		{PERFRING_RECORD_BPF_METADATA, 519},
 	};
 	static struct pack pack;
+	size_t size;
 	size_t i;
 
 	for (i = 0; i < sizeof(paddings) / sizeof(paddings[0]); i++) {
@@ -531,6 +537,19 @@ Test(check, padding, .timeout = 30)
 	valid(&pack, PERFRING_RECORD_HEADER_EVENT_TYPE);
 	memset(pack.bytes + 16, 'x', 64);
 	faulty(NULL, &pack, 16, "without its NUL");
+	/* as perf cuts them: "branches" has 8 letters */
+	for (size = 1; size < 64; size++) {
+		pack.size = 16 + size;
+		if (size % 8)
+			faulty(NULL, &pack, 16, "without its NUL");
+		else
+			passes(NULL, &pack, "branches");
+	}
+	valid(&pack, PERFRING_RECORD_AUXTRACE_ERROR);
+	pack.bytes[28] = 0; /* fmt */
+	memset(pack.bytes + 40, 'x', 8);
+	pack.size = 48;
+	faulty(NULL, &pack, 40, "without its NUL");
 	valid(&pack, PERFRING_RECORD_BPF_METADATA);
 	memset(pack.bytes + 8, 'x', 512);
 	faulty(NULL, &pack, 8, "without its NUL");
@@ -687,6 +706,8 @@ Test(check, shifted_behind_an_empty_stack, .timeout = 30)
 		.sample_type = REGS_USER | STACK_USER | WEIGHT,
 		.sample_regs_user = 1,
 	};
+	static const struct perfring_format weighed = {.sample_type =
+							       IP | STACK_USER | WEIGHT | DATA_SRC | TRANSACTION};
 	static const struct perfring_format alone = {.sample_type = REGS_USER | STACK_USER, .sample_regs_user = 1};
 	static struct pack pack;
 	int shift;
@@ -755,6 +776,20 @@ Test(check, shifted_behind_an_empty_stack, .timeout = 30)
 	word(&pack, 0);
 	word(&pack, 0);
 	passes(&plain, &pack, "a kernel thread, a weight of 0");
+	start(&pack, PERFRING_RECORD_SAMPLE, 2);
+	word(&pack, 2);
+	words(&pack, 1);
+	word(&pack, 0);
+	word(&pack, 0);
+	word(&pack, 5);
+	passes(&plain, &pack, "a newer kernel's word: it would end there, not behind it");
+	start(&pack, PERFRING_RECORD_SAMPLE, 2);
+	word(&pack, 0x55db1d57e35a);
+	word(&pack, 0);
+	word(&pack, 0);
+	word(&pack, NO_DATA_SRC);
+	word(&pack, NO_DATA_SRC);
+	passes(&weighed, &pack, "DATA_SRC is where it should be");
 	start(&pack, PERFRING_RECORD_SAMPLE, 2);
 	word(&pack, 2);
 	words(&pack, 1);

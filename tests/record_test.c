@@ -2,6 +2,7 @@
 #include "test.h"
 #include "pack.h"
 
+#include "sample/within.h"
 #include <perfring/record.h>
 #include <perfring/text.h>
 #include <stdio.h>
@@ -804,7 +805,16 @@ Test(record, header_event_type, .timeout = 30)
 	start(&pack, 65, 0);
 	word(&pack, 3);
 	text_in(&pack, "cycles", 8);
-	drop(of_perf(&pack, 0, "HEADER_EVENT_TYPE event_id=3 name=cycles"), 5);
+	record = of_perf(&pack, 0, "HEADER_EVENT_TYPE event_id=3 name=cycles");
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
+	decoded.trailing = "x";
+	decoded.trailing_size = 1;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "what trails would be of the name");
+	decoded.is.header_event_type.name.room = 0;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 81);
+	decoded.is.header_event_type.name.data = "cycl\0s";
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "read as four letters");
+	drop(record, 5);
 	start(&pack, 65, 0);
 	word(&pack, 3);
 	memset(pack.bytes + pack.size, 'n', 70);
@@ -964,7 +974,13 @@ Test(record, auxtrace_error, .timeout = 30)
 	word(&pack, 6);
 	word(&pack, 7);
 	text_in(&pack, "lost", 8);
-	drop(of_perf(&pack, 0, lines[1]), 5);
+	record = of_perf(&pack, 0, lines[1]);
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 56);
+	decoded.is.auxtrace_error.fmt = 2;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "machine_pid would be of the message");
+	decoded.is.auxtrace_error.msg.room = 0;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 120);
+	drop(record, 5);
 }
 
 Test(record, thread_map, .timeout = 30)
@@ -1210,6 +1226,16 @@ Test(record, strings_keep_their_room, .timeout = 30)
 	cr_assert_eq(decoded.is.cgroup.path.size, 1);
 	decoded.is.cgroup.path.room = 0;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
+	/* What would be read as another: a NUL inside, none behind. */
+	decoded.is.cgroup.path.size = 8;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
+	decoded.is.cgroup.path.room = 8;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
+	decoded.is.cgroup.path.data = "/8bytes_";
+	decoded.is.cgroup.path.room = 9;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), 25 + 7);
+	decoded.is.cgroup.path.size = 7;
+	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
 	decoded.is.cgroup.path.size = 8;
 	decoded.is.cgroup.path.room = 8;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
@@ -1236,7 +1262,7 @@ Test(record, refused, .timeout = 30)
 	for (size = 0; size < 8; size++) {
 		header.size = size;
 		cr_assert_eq(perfring_record_decode(NULL, &header, &decoded, &fault), -EBADMSG);
-		cr_assert_eq(fault.at, 0);
+		cr_assert_eq(fault.at, 6);
 	}
 	/* Too short for its own members. */
 	memset(room, 0, sizeof(room));
@@ -1276,6 +1302,26 @@ Test(record, refused, .timeout = 30)
 	decoded.type = 68;
 	decoded.trailing_size = UINT32_MAX;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
+}
+
+/* The size that was tested is the one that counts, whatever the header says by now. */
+Test(record, within_what_was_tested, .timeout = 30)
+{
+	const struct perf_event_header tested = {3, 0, 24};
+	struct perf_event_header *record;
+
+	start(&pack, 3, 0);
+	half(&pack, 7);
+	half(&pack, 8);
+	text_in(&pack, "name", 8);
+	record = malloc(24);
+	cr_assert_not_null(record);
+	memcpy(record, pack.bytes, 24);
+	record->size = 65528;
+	cr_assert_eq(perfring_record_decode_within(NULL, record, tested, &decoded, NULL), 0);
+	cr_assert_eq(decoded.size, 24);
+	cr_assert_eq(decoded.is.comm.comm.room, 8);
+	free(record);
 }
 
 /* Made from members alone, as a writer of synthetic records does. */

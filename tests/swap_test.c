@@ -868,7 +868,7 @@ Test(swap, shorter_than_its_header)
 	cr_assert_eq(header.size, 7);
 	perfring_format_plan(&format);
 	cr_assert_eq(perfring_record_to_native(&format, foreign, room, 8, &fault), -EBADMSG);
-	cr_assert_eq(fault.at, 0);
+	cr_assert_eq(fault.at, 6);
 	cr_assert_eq(memcmp(room, LITTLE ? little : big, 8), 0);
 	cr_assert_eq(room[8], 0xee);
 	cr_assert_eq(perfring_record_to_native(&format, foreign, room, 7, &fault), -ENOSPC);

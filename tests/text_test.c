@@ -520,7 +520,8 @@ Test(text, any_bytes, .timeout = 120)
 			samples += first == 0;
 			cr_assert(first == 0 || first == -EBADMSG);
 			if (first)
-				cr_assert(fault.at >= 0 && fault.at <= header.size && fault.what);
+				cr_assert(fault.at >= 0 && fault.at <= (header.size < 8 ? 6 : header.size) &&
+					  fault.what);
 			perfring_format_time_of(&format, record);
 			perfring_format_id_of(&format, record);
 		} else if (!perfring_record_decode(&format, record, &decoded, &fault)) {
@@ -530,7 +531,7 @@ Test(text, any_bytes, .timeout = 120)
 				cr_assert_eq(length % 8, 0);
 			decoded_ones++;
 		} else {
-			cr_assert(fault.at >= 0 && fault.at <= header.size && fault.what);
+			cr_assert(fault.at >= 0 && fault.at <= (header.size < 8 ? 6 : header.size) && fault.what);
 		}
 		free(exact);
 	}

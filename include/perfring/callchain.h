@@ -28,6 +28,7 @@ struct perfring_callchain {
 	uint64_t context;
 	uint64_t cookie;
 	bool is_deferred;
+	bool is_user; /* a user marker was passed: a deferred one behind it is none */
 };
 
 /* Context: any thread, also signal handlers.  Valid until: the words go. */
@@ -41,23 +42,27 @@ PERFRING_INLINE struct perfring_callchain perfring_callchain_over(const struct p
 	chain.context = 0;
 	chain.cookie = 0;
 	chain.is_deferred = false;
+	chain.is_user = false;
 	return chain;
 }
 
-/* The next address; markers and the cookie are passed over, and remembered.  Returns 1, 0 at the end, -EBADMSG for a deferred
- * marker without a cookie behind it (chain->at - 1 is its place). */
+/* The next address; markers and the cookie are passed over, and remembered.  Behind a marker of user space words come from
+ * the memory of a process: one that looks like the deferred marker is an address there.  Returns 1, 0 at the end, -EBADMSG
+ * for a deferred marker without a cookie behind it (chain->at - 1 is its place). */
 PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, struct perfring_frame *frame)
 {
 	while (chain->at < chain->nr) {
 		uint64_t word = chain->words[chain->at++];
+		bool is_deferred = word == (uint64_t)(int64_t)PERFRING_CONTEXT_USER_DEFERRED;
 
-		if (PERFRING_LIKELY(!perfring_list_is_marker(word))) {
+		if (PERFRING_LIKELY(!perfring_list_is_marker(word)) || (is_deferred && chain->is_user)) {
 			frame->ip = word;
 			frame->context = chain->context;
 			return 1;
 		}
 		chain->context = word;
-		if (word != (uint64_t)(int64_t)PERFRING_CONTEXT_USER_DEFERRED)
+		chain->is_user = chain->is_user || perfring_list_is_user(word);
+		if (!is_deferred)
 			continue;
 		if (chain->at == chain->nr)
 			return -EBADMSG;
@@ -67,7 +72,8 @@ PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, st
 	return 0;
 }
 
-/* Samples whose user callchain is deferred, waiting for the CALLCHAIN_DEFERRED record of their thread and cookie.  Put every
+/* Samples whose user callchain is deferred (their last two words are marker and cookie, and no user marker stands in front),
+ * waiting for the CALLCHAIN_DEFERRED record of their thread and cookie.  Put every
  * item of a stream in; what comes out is every item but the CALLCHAIN_DEFERRED records that were joined:
  *
  *     while (perfring_session_next(session, &item) == 1) {
@@ -81,10 +87,13 @@ PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, st
  * A completed sample is a record of its own in which the deferred words stand in place of marker and cookie, behind one
  * USER marker.  It keeps its time, so it comes out late, and its format, which must live as long.  A deferred record whose
  * format has no TID or no trailer is matched by its cookie alone.  What is ready but not taken out is kept beyond `most`.
+ * What comes out can be far larger than what waits, as one rest serves many samples: a sample of 40 bytes may come out as
+ * one of 64 KiB.
  * Context: any thread, one at a time; not signal handlers. */
 struct perfring_deferral;
 
-/* most: bytes of samples that may wait (0: 1 MiB); beyond that the oldest comes out incomplete.  Returns 0 or -ENOMEM. */
+/* most: bytes of samples that may wait, with what keeps them (0: 1 MiB); beyond that the oldest comes out incomplete.
+ * Returns 0 or -ENOMEM. */
 PERFRING_API int perfring_deferral_open(struct perfring_deferral **deferral, size_t most);
 PERFRING_API void perfring_deferral_close(struct perfring_deferral *deferral);
 

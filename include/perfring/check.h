@@ -26,8 +26,9 @@ PERFRING_BEGIN
  *   14.3     a stack of size 0 for which the kernel wrote 8 bytes more than it had reserved, so that every field behind it
  *            is shifted: seen when the next word is 0, what is behind that would end 8 bytes behind the record, and
  *            either the format has registers and sample_stack_user 0, or DATA_SRC shows it by being 8 bytes off
- *   members  a string that fills its room without a NUL (not in lists: perf cuts those); a build id longer than 20;
- *            padding that is not 0: behind build id sizes, strings, TEXT_POKE, COMPRESSED2, in CPU maps and TIME_CONV
+ *   members  a string that fills its room without a NUL (not in lists, nor in an event's that ends at a multiple of 8:
+ *            perf cuts those); a build id longer than 20; padding that is not 0: behind build ids, strings,
+ *            TEXT_POKE, COMPRESSED2, in CPU maps and TIME_CONV
  *
  * Strings are padded up to the trailer, and to 8 in perf's own records and without a format.  Padding behind the name of
  * an MMAP or MMAP2 counts only when the trailer has a time that is not 0: perf leaves old bytes in those it makes.

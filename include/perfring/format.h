@@ -65,8 +65,15 @@ struct perfring_format {
 
 static_assert(sizeof(struct perfring_format) == 96, "format");
 
-/* A record's header where it lies; like a perfring_word it need not be aligned. */
-typedef struct perf_event_header perfring_header __attribute__((__aligned__(1)));
+/* A struct perf_event_header where it lies: like a perfring_word it need not be aligned, and its bytes may be anybody's.
+ * (A typedef of the struct itself would still be taken for memory of that struct's alone.) */
+typedef struct {
+	uint32_t type;
+	uint16_t misc;
+	uint16_t size;
+} __attribute__((__packed__, __may_alias__)) perfring_header;
+
+static_assert(sizeof(perfring_header) == sizeof(struct perf_event_header), "header");
 
 #define PERFRING_TRAILER_no 0
 #define PERFRING_TRAILER_yes 1
@@ -104,7 +111,8 @@ PERFRING_INLINE uint32_t perfring_format_read_head(uint64_t read_format)
 
 PERFRING_INLINE uint32_t perfring_format_read_entry(uint64_t read_format)
 {
-	return 8 + (uint32_t)(read_format & PERFRING_FORMAT_ID) * 2 + (uint32_t)(read_format & PERFRING_FORMAT_LOST) / 2;
+	return 8 + (uint32_t)(read_format & PERFRING_FORMAT_ID) * 2 +
+	       (uint32_t)(read_format & PERFRING_FORMAT_LOST) / 2;
 }
 
 PERFRING_INLINE uint32_t perfring_format_read_least(uint64_t read_format)
@@ -198,7 +206,7 @@ PERFRING_API void perfring_format_plan(struct perfring_format *format);
 PERFRING_INLINE bool perfring_format_word_of(const struct perf_event_header *record, uint32_t at, uint32_t back,
 					     uint64_t *word)
 {
-	const volatile perfring_header *header = record;
+	const volatile perfring_header *header = (const volatile perfring_header *)record;
 	uint32_t type = header->type, size = header->size, from;
 
 	if (type == PERF_RECORD_SAMPLE)

@@ -22,10 +22,11 @@ enum perfring_record_type {
 #include <perfring/records.def>
 };
 
-/* size bytes without the NUL and the padding.  data[size] is 0 in records of the kernel's, but nothing promises it
- * for bytes from elsewhere.  room: the bytes at data that are the string's in its record, NUL and padding included, and
- * clean or not; they are encoded as they are.  To encode a string of one's own, 0 stands for size bytes, a NUL and padding
- * up to a multiple of 8 from the record's start, or in a text64 or text512 for all of its bytes. */
+/* Decoded: size bytes up to the NUL, and room, the bytes that are the string's in its record, NUL and padding included.
+ * data[size] is 0 in records of the kernel's; where size is room, there is no NUL.
+ *
+ * To encode: with room 0, size bytes, a NUL and padding, up to a multiple of 8 from the record's start or, for text64 and
+ * text512, to all of their bytes; else the room bytes at data as they are, which must be those of a string of that size. */
 struct perfring_string {
 	const char *data;
 	uint32_t size;
@@ -190,8 +191,8 @@ PERFRING_API int perfring_record_decode(const struct perfring_format *format, co
  * build ids from the file_id or the build_id), `is`, the trailing bytes if trailing_size is not 0 and, where the format
  * has a trailer, the trailer's members.  Returns the record's size, a multiple of 8 for types below 64, whose end is
  * padded; -ENOSPC when the room is too small, -EINVAL for SAMPLE, for more than 65528 bytes (65535 from type 64 on) and
- * for members that would be read as others: a string longer than its room, an attr that says another size, a mask of
- * words of no such size. */
+ * for members that would be read as others: a string with a NUL inside or longer than its room, a text64 or text512 in
+ * less room than its bytes with anything behind it, an attr that says another size, a mask of words of no such size. */
 PERFRING_API int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record,
 					    void *room, size_t size);
 

@@ -17,7 +17,7 @@ PERFRING_BEGIN
 /* The header of a foreign record, in our order. */
 PERFRING_INLINE struct perf_event_header perfring_header_to_native(const struct perf_event_header *foreign)
 {
-	const volatile perfring_header *from = foreign;
+	const volatile perfring_header *from = (const volatile perfring_header *)foreign;
 	struct perf_event_header header;
 
 	header.type = __builtin_bswap32(from->type);
