@@ -396,7 +396,7 @@ static void note_header(struct wound *wound, const struct perfring_format *forma
 
 	if (takes(wound, PERFRING_DAMAGE_SIZE_SMALL, 0, 0))
 		note_size(wound, draw(wound, sizeof(*header)));
-	if (takes(wound, PERFRING_DAMAGE_SIZE_LARGE, 0, 0))
+	if (size < UINT16_MAX && takes(wound, PERFRING_DAMAGE_SIZE_LARGE, 0, 0))
 		note_size(wound,
 			  size + 1 + draw(wound, draw(wound, 2) && size < UINT16_MAX - 16 ? 16 : UINT16_MAX - size));
 	if (wound->damage == PERFRING_DAMAGE_SIZE_ODD && header->type < 64)
@@ -515,15 +515,15 @@ int64_t perfring_generate_damage(struct perfring_generator *generator, const str
 
 /* One member of the record drawn anew: that of another record of its kind.  Returns its size, or 0. */
 static size_t redraw_record(struct perfring_generator *generator, const struct perfring_format *format,
-			    const void *bytes, void *room, size_t most)
+			    const void *bytes, void *drawn, size_t drawn_size, void *room, size_t most)
 {
-	unsigned char drawn[PERFRING_RECORD_MOST];
 	struct perfring_record record, other;
 	uint64_t nr = 0, chosen;
 	int64_t size;
 
 	if (perfring_record_decode(format, bytes, &record, NULL) ||
-	    perfring_generate_members(generator, format, record.type, &other, drawn, sizeof(drawn), (uint32_t)most) < 0)
+	    perfring_generate_members(generator, format, record.type, &other, drawn, drawn_size, (uint32_t)drawn_size) <
+		    0)
 		return 0;
 	chosen = perfring_generator_draw(generator, 12);
 	switch (record.type) {
@@ -562,15 +562,14 @@ static size_t redraw_record(struct perfring_generator *generator, const struct p
 #define TAKE_aux(a, b) sample.a = other.a
 
 static size_t redraw_sample(struct perfring_generator *generator, const struct perfring_format *format,
-			    const void *bytes, void *room, size_t most)
+			    const void *bytes, void *drawn, size_t drawn_size, void *room, size_t most)
 {
-	unsigned char drawn[PERFRING_RECORD_MOST];
 	struct perfring_sample sample, other;
 	uint64_t nr = 0, chosen;
 	int64_t size;
 
 	if (perfring_sample_decode(format, bytes, &sample, NULL) ||
-	    perfring_generate_sample(generator, format, &other, drawn, sizeof(drawn), (uint32_t)most) < 0)
+	    perfring_generate_sample(generator, format, &other, drawn, drawn_size, (uint32_t)drawn_size) < 0)
 		return 0;
 	chosen = perfring_generator_draw(generator, (uint64_t)__builtin_popcountll(sample.present) + 1);
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
@@ -584,22 +583,29 @@ static size_t redraw_sample(struct perfring_generator *generator, const struct p
 	return size < 0 ? 0 : (size_t)size;
 }
 
-/* A copy with the size that it has: its members are decoded from here, and encoded into the room. */
-static size_t redraw(struct perfring_generator *generator, const struct perfring_format *format, void *record,
-		     size_t size, size_t most)
+/* A copy with the size that it has, and behind it what is drawn: both are encoded into the record's room.  Not inline,
+ * so that this array is never on the stack beside that of perfring_generate_record. */
+static __attribute__((noinline)) size_t redraw(struct perfring_generator *generator,
+					       const struct perfring_format *format, void *record, size_t size,
+					       size_t most)
 {
-	unsigned char copy[UINT16_MAX + 1];
+	unsigned char copy[UINT16_MAX + 1 + 4096], *drawn;
 	perfring_header *header = (perfring_header *)(void *)copy;
+	size_t drawn_size;
 
 	if (size < sizeof(*header) || size > UINT16_MAX)
 		return 0;
+	drawn = copy + size;
+	drawn_size = sizeof(copy) - size;
 	memcpy(copy, record, size);
 	header->size = (uint16_t)size;
 	if (most > PERFRING_RECORD_MOST)
 		most = PERFRING_RECORD_MOST;
+	if (drawn_size > most)
+		drawn_size = most;
 	if (header->type != PERFRING_RECORD_SAMPLE)
-		return redraw_record(generator, format, copy, record, most);
-	return format ? redraw_sample(generator, format, copy, record, most) : 0;
+		return redraw_record(generator, format, copy, drawn, drawn_size, record, most);
+	return format ? redraw_sample(generator, format, copy, drawn, drawn_size, record, most) : 0;
 }
 
 /* Of the same kind, or of any in the table: a small one rather than a large one. */
@@ -649,6 +655,8 @@ size_t perfring_generate_mutate(const struct perfring_format *format, void *reco
 	struct perfring_generator generator;
 	size_t made = 0;
 
+	if (size > most)
+		size = most;
 	perfring_generator_seed(&generator, seed);
 	switch (perfring_generator_draw(&generator, 8)) {
 	case 0:

@@ -87,6 +87,35 @@ static uint64_t count(struct perfring_generator *generator, uint64_t most)
 	return nr < most ? nr : most;
 }
 
+/* ---- groups of values.def.  With a literal for a group, all of it folds ---- */
+
+/* All bits of the group. */
+PERFRING_FOLDED uint64_t bits_in(const char *group)
+{
+	uint64_t bits = 0;
+
+#define PERFRING_VALUE(of, NAME, value) \
+	if (!strcmp(group, #of)) \
+		bits |= (uint64_t)(value);
+#include <perfring/values.def>
+	return bits;
+}
+
+/* One number of the group. */
+PERFRING_FOLDED uint64_t draw_in(struct perfring_generator *generator, const char *group)
+{
+	uint64_t nr = 0, skip;
+
+#define PERFRING_VALUE(of, NAME, value) nr += !strcmp(group, #of);
+#include <perfring/values.def>
+	skip = draw(generator, nr);
+#define PERFRING_VALUE(of, NAME, value) \
+	if (!strcmp(group, #of) && !skip--) \
+		return (uint64_t)(value);
+#include <perfring/values.def>
+	return 0;
+}
+
 /* ---- attrs ---- */
 
 enum {
@@ -120,7 +149,7 @@ static uint64_t bits_of(struct perfring_generator *generator, uint64_t mask)
 	return word & mask;
 }
 
-static uint64_t registers_of(uint32_t arch)
+static uint64_t registers_of(uint64_t arch)
 {
 	uint64_t mask = 0;
 
@@ -134,7 +163,7 @@ static uint64_t registers_of(uint32_t arch)
 /* Registers that there are on some machine, or any; the kernel takes no empty mask. */
 static uint64_t draw_mask(struct perfring_generator *generator)
 {
-	uint64_t mask = registers_of((uint32_t)draw(generator, 6)), bits;
+	uint64_t mask = registers_of(draw_in(generator, "arch")), bits;
 
 	if (!mask)
 		mask = UINT64_MAX;
@@ -201,12 +230,12 @@ static void draw_members(struct perfring_generator *generator, struct members *m
 
 #define PERFRING_ATTR(member, offset, size, show) members->member = number(generator, UINT64_MAX >> (64 - 8 * (size)));
 #include <perfring/values.def>
-	members->type = draw(generator, 6);
+	members->type = draw_in(generator, "type");
 	members->size = size;
 	members->flags = draw_flags(generator);
 	members->sample_type = draw_fields(generator, size);
-	members->read_format = draw(generator, 32);
-	members->branch_sample_type = bits_of(generator, (1 << 20) - 1) | PERFRING_SAMPLE_BRANCH_ANY;
+	members->read_format = next(generator) & bits_in("read_format");
+	members->branch_sample_type = bits_of(generator, bits_in("branch_sample")) | PERFRING_SAMPLE_BRANCH_ANY;
 	members->sample_regs_user = draw_mask(generator);
 	members->sample_regs_intr = draw_mask(generator);
 	members->sample_stack_user = 8 * count(generator, 65520 / 8);
@@ -534,7 +563,7 @@ static void draw_regs(struct pencil *pencil, struct perfring_regs *regs, uint64_
 {
 	uint32_t nr = (uint32_t)__builtin_popcountll(mask);
 
-	regs->abi = draw(pencil->generator, 3);
+	regs->abi = draw_in(pencil->generator, "regs_abi");
 	regs->mask = mask;
 	regs->arch = pencil->format->arch;
 	if (8 * nr > pencil->allowance || (is_user && pencil->is_bare))
@@ -579,7 +608,7 @@ static uint64_t one_of(struct perfring_generator *generator, uint64_t set)
 
 static uint16_t draw_misc(struct perfring_generator *generator)
 {
-	uint16_t misc = (uint16_t)draw(generator, 6);
+	uint16_t misc = (uint16_t)draw_in(generator, "cpumode");
 
 	if (coin(generator))
 		misc |= (uint16_t)(draw(generator, 4) << 13);
@@ -1012,8 +1041,6 @@ static uint64_t least_of(const struct perfring_format *format, uint32_t type)
 /* One try: false when a member that this draw asks for does not fit. */
 static bool draw_members_of(struct pencil *pencil, struct perfring_record *record)
 {
-	const struct perfring_format *format = pencil->format;
-
 	switch (record->type) {
 #define PERFRING_RECORD(NAME, type, noun) \
 	case PERFRING_RECORD_##NAME: { \
@@ -1042,7 +1069,6 @@ static bool draw_members_of(struct pencil *pencil, struct perfring_record *recor
 	default:
 		break;
 	}
-	(void)format;
 	pencil->variants = 0;
 	pencil->group = NULL;
 	return true;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <perfring/event.h>
 #include <perfring/generate.h>
@@ -55,7 +56,6 @@ struct gen {
 	const char *event;
 	bool is_random;
 	uint64_t fields; /* 0: those of the attr */
-	bool has_fields;
 	uint64_t seed;
 	uint64_t records;
 	uint64_t most;
@@ -96,7 +96,10 @@ static void help(void)
 	       "      --type LIST           kinds of records: %s,%s ..., kernel (default), perf, all or list\n"
 	       "      --damage NAME[:P]     none (default), any, one of them, or list: what P of 100 records (100) "
 	       "get\n"
-	       "      --size BYTES          the largest record (1024; 8 to 65528)\n",
+	       "      --size BYTES          the largest record (1024; 8 to 65528)\n"
+	       "  -h, --help\n"
+	       "\n"
+	       "Exit status: 0 done, 1 failed (a file that was begun is removed), 2 misused.\n",
 	       "IP", "TID", "CALLCHAIN", kinds[0].name, "SAMPLE");
 }
 
@@ -166,7 +169,7 @@ static bool take_fields(struct gen *gen, char *list)
 	char *word, *rest;
 	size_t i;
 
-	gen->has_fields = true;
+	gen->fields = 0;
 	for (word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
 		for (i = 0; i < FIELDS && strcasecmp(word, fields[i].name); i++)
 			;
@@ -183,7 +186,9 @@ static bool take_fields(struct gen *gen, char *list)
 		perfring_tool_complain("gen: --sample-type: WEIGHT and WEIGHT_STRUCT exclude one another");
 		return false;
 	}
-	return true;
+	if (!gen->fields)
+		perfring_tool_complain("gen: --sample-type names no field");
+	return gen->fields;
 }
 
 static bool take_damage(struct gen *gen, char *text)
@@ -282,7 +287,7 @@ static bool make_attr(struct gen *gen)
 		perfring_tool_complain("gen: event '%s': %s", gen->event, strerror(-ret));
 	if (ret)
 		return false;
-	if (gen->has_fields)
+	if (gen->fields)
 		attr->sample_type = gen->fields;
 	perfring_format_from_attr(&gen->format, attr);
 	gen->id = 1 + perfring_generator_draw(&gen->generator, 1 << 20);
@@ -291,6 +296,20 @@ static bool make_attr(struct gen *gen)
 }
 
 /* ---- records ---- */
+
+enum {
+	NAME_ROOM = 16,
+};
+
+/* "READ", or "type 90" in the room. */
+static const char *name_of(uint32_t type, char *room)
+{
+	const char *name = perfring_record_name(type);
+
+	if (!name)
+		snprintf(room, NAME_ROOM, "type %" PRIu32, type);
+	return name ? name : room;
+}
 
 /* As a file needs them: of this event, one after the other.  Nothing follows a record that says how much does. */
 static int64_t make_sample(struct gen *gen)
@@ -327,14 +346,15 @@ static int64_t make_record(struct gen *gen)
 {
 	uint32_t type = gen->types[perfring_generator_draw(&gen->generator, gen->types_nr)];
 	int64_t size, damaged = 0;
+	char name[NAME_ROOM];
 
 	gen->time += 1 + perfring_generator_draw(&gen->generator, 1000000);
 	size = type == PERFRING_RECORD_SAMPLE ? make_sample(gen) : make_other(gen, type);
 	if (size == -ENOSPC)
-		perfring_tool_complain("gen: --size %" PRIu64 ": too small for records of type %" PRIu32, gen->most,
-				       type);
+		perfring_tool_complain("gen: --size %" PRIu64 ": too small for %s records", gen->most,
+				       name_of(type, name));
 	else if (size < 0)
-		perfring_tool_complain("gen: a record of type %" PRIu32 ": %s", type, strerror((int)-size));
+		perfring_tool_complain("gen: %s records: %s", name_of(type, name), strerror((int)-size));
 	if (size > 0 && perfring_generator_draw(&gen->generator, 100) < gen->percent)
 		damaged =
 			perfring_generate_damage(&gen->generator, &gen->format, gen->damage, gen->record, RECORD_ROOM);
@@ -343,7 +363,7 @@ static int64_t make_record(struct gen *gen)
 
 /* ---- output ---- */
 
-static bool keep(struct gen *gen, size_t size)
+static void keep(struct gen *gen, size_t size)
 {
 	if (gen->used + size > gen->room) {
 		gen->room = (gen->used + size) * 2;
@@ -351,12 +371,13 @@ static bool keep(struct gen *gen, size_t size)
 	}
 	memcpy(gen->bytes + gen->used, gen->record, size);
 	gen->used += size;
-	return true;
 }
 
+/* That the reader of a pipe has left is no news. */
 static bool complain_output(const struct gen *gen, int error)
 {
-	perfring_tool_complain("gen: %s: %s", gen->output, strerror(error));
+	if (error != EPIPE)
+		perfring_tool_complain("gen: %s: %s", gen->output, strerror(error));
 	return false;
 }
 
@@ -421,8 +442,11 @@ static bool write_data(struct gen *gen)
 
 static bool finish_data(struct gen *gen)
 {
-	int ret = write_data(gen) ? perfring_data_finish(gen->writer) : -EIO;
+	int ret;
 
+	if (!write_data(gen))
+		return false;
+	ret = perfring_data_finish(gen->writer);
 	return ret ? complain_output(gen, -ret) : true;
 }
 
@@ -447,8 +471,9 @@ static bool run(struct gen *gen, int fd)
 		return false;
 	for (i = 0; i < gen->records; i++) {
 		size = make_record(gen);
-		if (size < 0 || !keep(gen, (size_t)size))
+		if (size < 0)
 			return false;
+		keep(gen, (size_t)size);
 		if (gen->used < ENOUGH || gen->form == FORM_RING)
 			continue;
 		if (gen->form == FORM_DATA ? !write_data(gen) : !write_records(gen, fd))
@@ -461,10 +486,11 @@ static bool run(struct gen *gen, int fd)
 
 static bool may_run(const struct gen *gen)
 {
+	char name[NAME_ROOM];
 	uint32_t i;
 
 	if (!gen->output || !*gen->output) {
-		perfring_tool_complain("gen: where to? -o FILE, or - (gen --help)");
+		perfring_tool_complain("gen: where to? -o FILE, or - (perfring gen --help)");
 		return false;
 	}
 	if (gen->event && gen->is_random) {
@@ -478,11 +504,20 @@ static bool may_run(const struct gen *gen)
 	for (i = 0; gen->form == FORM_RING && i < gen->types_nr; i++) {
 		if (gen->types[i] < 64)
 			continue;
-		perfring_tool_complain("gen: --as ring: type %" PRIu32 " is no kernel's, rings never hold it",
-				       gen->types[i]);
+		perfring_tool_complain("gen: --as ring: %s is no kernel's, rings never hold it",
+				       name_of(gen->types[i], name));
 		return false;
 	}
 	return true;
+}
+
+/* Half a file is none.  Devices stay, and names such as /dev/stdout: links. */
+static void drop_output(const struct gen *gen)
+{
+	struct stat status;
+
+	if (!lstat(gen->output, &status) && S_ISREG(status.st_mode))
+		unlink(gen->output);
 }
 
 static int generate(struct gen *gen)
@@ -508,10 +543,61 @@ static int generate(struct gen *gen)
 		perfring_data_writer_close(gen->writer);
 	if (!is_standard && close(fd) && done)
 		done = complain_output(gen, errno);
+	if (!is_standard && !done)
+		drop_output(gen);
 	free(gen->bytes);
 	free(gen->record);
 	free(gen->drawn);
 	return done ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int take_option(struct gen *gen, int option, char *value)
+{
+	bool is_list = !strcmp(value, "list"), is_good = true;
+
+	switch (option) {
+	case 'o':
+		gen->output = value;
+		break;
+	case 'a':
+		is_good = take_form(gen, value);
+		break;
+	case 'n':
+		is_good = take_number("-n", value, 0, UINT32_MAX, &gen->records);
+		break;
+	case 's':
+		is_good = take_number("--seed", value, 0, UINT64_MAX, &gen->seed);
+		break;
+	case 'e':
+		gen->event = value;
+		break;
+	case 'A':
+		gen->is_random = is_good = !strcmp(value, "random");
+		if (!is_good)
+			perfring_tool_complain("gen: --attr takes 'random', not '%s'; -e names an event", value);
+		break;
+	case 'f':
+		if (is_list)
+			return list_fields();
+		is_good = take_fields(gen, value);
+		break;
+	case 't':
+		if (is_list)
+			return list_kinds();
+		is_good = take_types(gen, value);
+		break;
+	case 'd':
+		if (is_list)
+			return list_damages();
+		is_good = take_damage(gen, value);
+		break;
+	default:
+		is_good = take_number("--size", value, sizeof(struct perf_event_header), PERFRING_RECORD_MOST,
+				      &gen->most);
+		break;
+	}
+	return is_good ? -1 : PERFRING_TOOL_MISUSED;
 }
 
 int perfring_tool_gen(int argc, char **argv)
@@ -531,63 +617,24 @@ int perfring_tool_gen(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	struct gen gen = {.records = 100, .most = 1024, .form = FORM_DATA};
-	bool is_good = add_kinds(&gen, "kernel");
-	int found;
+	int found, status;
 
+	add_kinds(&gen, "kernel");
 	opterr = 0;
-	while (is_good && (found = getopt_long(argc, argv, ":o:n:e:h", options, NULL)) != -1) {
-		switch (found) {
-		case 'o':
-			gen.output = optarg;
-			break;
-		case 'a':
-			is_good = take_form(&gen, optarg);
-			break;
-		case 'n':
-			is_good = take_number("-n", optarg, 0, UINT32_MAX, &gen.records);
-			break;
-		case 's':
-			is_good = take_number("--seed", optarg, 0, UINT64_MAX, &gen.seed);
-			break;
-		case 'e':
-			gen.event = optarg;
-			break;
-		case 'A':
-			gen.is_random = !strcmp(optarg, "random");
-			is_good = gen.is_random;
-			if (!is_good)
-				perfring_tool_complain("gen: --attr takes 'random', not '%s'; -e names an event",
-						       optarg);
-			break;
-		case 'f':
-			if (!strcmp(optarg, "list"))
-				return list_fields();
-			is_good = take_fields(&gen, optarg);
-			break;
-		case 't':
-			if (!strcmp(optarg, "list"))
-				return list_kinds();
-			is_good = take_types(&gen, optarg);
-			break;
-		case 'd':
-			if (!strcmp(optarg, "list"))
-				return list_damages();
-			is_good = take_damage(&gen, optarg);
-			break;
-		case 'z':
-			is_good = take_number("--size", optarg, sizeof(struct perf_event_header), PERFRING_RECORD_MOST,
-					      &gen.most);
-			break;
-		case 'h':
+	while ((found = getopt_long(argc, argv, ":o:n:e:h", options, NULL)) != -1) {
+		if (found == 'h') {
 			help();
 			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		default:
-			return perfring_tool_misused(found, argv);
 		}
+		if (found == '?' || found == ':')
+			return perfring_tool_misused(found, argv);
+		status = take_option(&gen, found, optarg);
+		if (status >= 0)
+			return status;
 	}
-	if (is_good && optind < argc) {
-		perfring_tool_complain("gen: what is '%s'? (gen --help)", argv[optind]);
-		is_good = false;
+	if (optind < argc) {
+		perfring_tool_complain("gen: what is '%s'? (perfring gen --help)", argv[optind]);
+		return PERFRING_TOOL_MISUSED;
 	}
-	return is_good && may_run(&gen) ? generate(&gen) : PERFRING_TOOL_MISUSED;
+	return may_run(&gen) ? generate(&gen) : PERFRING_TOOL_MISUSED;
 }
