@@ -24,13 +24,15 @@ static void help(void)
 	       "    FILE: at 0xOFFSET: KIND: what is wrong at this byte\n"
 	       "\n"
 	       "in the order of the records' times, and the last line says how many there are.  What a newer kernel\n"
-	       "may do is no fault: unknown kinds, flags, trailing bytes.\n"
+	       "may do is no fault: unknown kinds, flags, trailing bytes.  Behind a record whose size is wrong "
+	       "nothing\n"
+	       "can be read: the last line says where that was.\n"
 	       "\n"
-	       "  -i, --input FILE    default perf.data; - is standard input\n"
+	       "  -i, --input FILE    default perf.data; - is standard input, redirected from a file\n"
 	       "      --all           every fault, not only the first %d\n"
 	       "  -q, --quiet         nothing on standard output, only the exit status\n"
 	       "\n"
-	       "Exit status: 0 well-formed, 1 not, or not to be read, 2 misused.\n",
+	       "Exit status: 0 well-formed, 1 not, or not to be read, or empty and not finished, 2 misused.\n",
 	       TOLD);
 }
 
@@ -45,7 +47,7 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 	if (name)
 		printf("%s: %s\n", name, fault->what);
 	else
-		printf("TYPE_%" PRIu32 ": %s\n", record->type, fault->what);
+		printf("RECORD_%" PRIu32 ": %s\n", record->type, fault->what);
 }
 
 static void check_item(struct check *check, const struct perfring_item *item)
@@ -59,14 +61,26 @@ static void check_item(struct check *check, const struct perfring_item *item)
 	tell(check, item->record, &fault);
 }
 
-static void sum_up(const struct check *check)
+/* A writer that was killed before its first record: nothing was checked. */
+static bool is_nothing(const struct check *check)
+{
+	return !check->records && !check->faults && !perfring_data_is_finished(check->input.data);
+}
+
+/* What could not be read to the end is not said to be well-formed. */
+static void sum_up(const struct check *check, bool stopped, const struct perfring_fault *fault)
 {
 	printf("%s: %" PRIu64 " record%s", check->input.path, check->records, check->records == 1 ? "" : "s");
-	if (!check->faults)
-		printf(": well-formed\n");
-	else
-		printf(", %" PRIu64 " fault%s%s\n", check->faults, check->faults == 1 ? "" : "s",
+	if (check->faults || stopped)
+		printf(", %" PRIu64 " fault%s%s", check->faults, check->faults == 1 ? "" : "s",
 		       !check->all && check->faults > TOLD ? " (--all tells every one)" : "");
+	else
+		printf(": %s", is_nothing(check) ? "the writer did not finish" : "well-formed");
+	if (stopped && fault->what)
+		printf("; stopped at 0x%" PRIx64 ": what follows was not read", (uint64_t)fault->at);
+	else if (stopped)
+		printf("; stopped: what follows was not read");
+	putchar('\n');
 }
 
 static int run(struct check *check)
@@ -74,6 +88,7 @@ static int run(struct check *check)
 	struct perfring_data *data = check->input.data;
 	struct perfring_fault fault;
 	struct perfring_item item;
+	bool goes_on;
 	int one;
 
 	do {
@@ -90,16 +105,16 @@ static int run(struct check *check)
 			perfring_tool_complain("%s: %s", check->input.path, strerror(-one));
 		if (item.record)
 			check_item(check, &item);
-	} while (!ferror(stdout) && (one == 1 || (one == -EBADMSG && item.record)));
+		goes_on = one == 1 || (one == -EBADMSG && item.record);
+	} while (!ferror(stdout) && goes_on);
 	if (perfring_data_late(data))
 		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late for their place in time",
 				       check->input.path, perfring_data_late(data));
-	/* What could not be read to the end is not said to be well-formed. */
-	if (!check->quiet && (!one || check->faults))
-		sum_up(check);
+	if (!check->quiet)
+		sum_up(check, one < 0, &fault);
 	if (!perfring_tool_flush())
 		return PERFRING_TOOL_FAILED;
-	return one || check->faults ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
+	return one || check->faults || is_nothing(check) ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
 }
 
 int perfring_tool_check(int argc, char **argv)

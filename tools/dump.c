@@ -118,7 +118,7 @@ static void help(void)
 	       "Every record of a perf.data file, in time order, one a line: place in the file, [size], time, the\n"
 	       "event's name (samples), then each member and field by its name.\n"
 	       "\n"
-	       "  -i, --input FILE    default perf.data; - is standard input\n"
+	       "  -i, --input FILE    default perf.data; - is standard input, redirected from a file\n"
 	       "  -F, --fields LIST   samples only, these fields in this order, one blank between them.  What a "
 	       "sample\n"
 	       "                      does not have is -, blanks inside a field are \\x20.  ip, addr and callchain "
@@ -129,7 +129,9 @@ static void help(void)
 	       "      --raw           the bytes of each record too\n"
 	       "      --stats         only how many records there are, by kind and by event\n"
 	       "\n"
-	       "fields: %s\n",
+	       "fields: %s\n"
+	       "\n"
+	       "Exit status: 0 done, 1 the file has faults or is not to be read, 2 misused.\n",
 	       names);
 }
 
@@ -446,7 +448,7 @@ static void print_stats(const struct dump *dump)
 	print_count("TOTAL", dump->records, 0);
 	for (i = 0; i < TYPES; i++) {
 		name = perfring_record_name(i);
-		snprintf(number, sizeof(number), "TYPE_%" PRIu32, i);
+		snprintf(number, sizeof(number), "RECORD_%" PRIu32, i);
 		if (dump->counts[i])
 			print_count(name ? name : number, dump->counts[i], dump->records);
 	}

@@ -1,5 +1,7 @@
 /* input.c - the perf.data file that a command reads, and what is said of its faults. */
 #include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "tools.h"
 
 /* Faults told one by one; a damaged file may hold millions. */
@@ -38,12 +40,25 @@ static void complain_error(struct perfring_input *input, int error)
 		perfring_tool_complain("%s: %s", input->path, strerror(-error));
 }
 
+/* Times are put in order by going back in the file: a pipe does not do. */
+static bool is_stream(const char *path)
+{
+	struct stat status;
+
+	return !strcmp(path, "-") && !fstat(STDIN_FILENO, &status) && !S_ISREG(status.st_mode) &&
+	       !S_ISDIR(status.st_mode);
+}
+
 int perfring_input_open(struct perfring_input *input, const char *option, int argc, char **argv, int next)
 {
 	int error;
 
 	if (!choose(input, option, argc, argv, next))
 		return PERFRING_TOOL_MISUSED;
+	if (is_stream(input->path)) {
+		perfring_tool_complain("%s: standard input is not redirected from a file", input->path);
+		return PERFRING_TOOL_FAILED;
+	}
 	error = perfring_data_open(&input->data, input->path);
 	if (error) {
 		complain_error(input, error);

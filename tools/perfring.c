@@ -47,11 +47,11 @@ int perfring_tool_misused(int found, char **argv)
 	const char *word = argv[optind - 1];
 
 	if (found == ':')
-		perfring_tool_complain("%s: option '%s' needs a value (%s --help)", argv[0], word, argv[0]);
+		perfring_tool_complain("%s: option '%s' needs a value (perfring %s --help)", argv[0], word, argv[0]);
 	else if (optopt && strncmp(word, "--", 2))
-		perfring_tool_complain("%s: unknown option '-%c' (%s --help)", argv[0], optopt, argv[0]);
+		perfring_tool_complain("%s: unknown option '-%c' (perfring %s --help)", argv[0], optopt, argv[0]);
 	else
-		perfring_tool_complain("%s: unknown option '%s' (%s --help)", argv[0], word, argv[0]);
+		perfring_tool_complain("%s: unknown option '%s' (perfring %s --help)", argv[0], word, argv[0]);
 	return PERFRING_TOOL_MISUSED;
 }
 
@@ -97,13 +97,29 @@ bool perfring_tool_flush(void)
 	return false;
 }
 
-int main(int argc, char **argv)
+static const struct command *command_of(const char *name)
 {
 	size_t i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	perfring_tool_complain("unknown command '%s' (perfring --help)", name);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static char asks[] = "--help";
+	const struct command *command;
 
 	if (argc < 2) {
 		help(stderr);
 		return PERFRING_TOOL_MISUSED;
+	}
+	if (argc > 2 && !strcmp(argv[1], "help")) {
+		command = command_of(argv[2]);
+		return command ? command->run(2, (char *[]){argv[2], asks, NULL}) : PERFRING_TOOL_MISUSED;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		help(stdout);
@@ -113,9 +129,6 @@ int main(int argc, char **argv)
 		printf("perfring %s\n", perfring_version());
 		return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
 	}
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
-	perfring_tool_complain("unknown command '%s' (perfring --help)", argv[1]);
-	return PERFRING_TOOL_MISUSED;
+	command = command_of(argv[1]);
+	return command ? command->run(argc - 1, argv + 1) : PERFRING_TOOL_MISUSED;
 }

@@ -228,7 +228,7 @@ static int read_options(struct recording *recording, int argc, char **argv)
 			return perfring_tool_misused(found, argv);
 		}
 		if (!good) {
-			perfring_tool_complain("record: -%c does not take '%s' (record --help)", found, optarg);
+			perfring_tool_complain("record: -%c does not take '%s' (perfring record --help)", found, optarg);
 			return PERFRING_TOOL_MISUSED;
 		}
 	}
@@ -245,7 +245,7 @@ static int read_options(struct recording *recording, int argc, char **argv)
 	if (recording->cpus && !recording->command && !recording->pids && !recording->tids)
 		recording->all = true;
 	if (!recording->all && !recording->pids && !recording->tids && !recording->command) {
-		perfring_tool_complain("record: whom? name a COMMAND, -a, -p PID or -t TID (record --help)");
+		perfring_tool_complain("record: whom? name a COMMAND, -a, -p PID or -t TID (perfring record --help)");
 		return PERFRING_TOOL_MISUSED;
 	}
 	if (!recording->event_count) {
