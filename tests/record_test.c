@@ -140,7 +140,6 @@ Test(record, names, .timeout = 30)
 	cr_assert_str_eq(perfring_record_name(68), "FINISHED_ROUND");
 	cr_assert_str_eq(perfring_record_name(86), "SCHEDSTAT_DOMAIN");
 	cr_assert_null(perfring_record_name(0));
-	cr_assert_null(perfring_record_name(23));
 	cr_assert_null(perfring_record_name(63));
 	cr_assert_null(perfring_record_name(87));
 	cr_assert_null(perfring_record_name(UINT32_MAX));

@@ -233,7 +233,7 @@ static void each_sample(visitor *visit)
 	words(&t, 9);
 	same(&t, "not swap", 8);
 	end(&t, visit);
-	begin(&t, "everything", 9, 0x4001, PERFRING_SAMPLE_KNOWN & ~PERFRING_SAMPLE_WEIGHT);
+	begin(&t, "everything", 9, 0x4001, ((1 << 25) - 1) & ~PERFRING_SAMPLE_WEIGHT); /* what is packed below */
 	t.format.read_format = PERFRING_FORMAT_GROUP | PERFRING_FORMAT_ID;
 	t.format.sample_regs_user = 0x8001;
 	t.format.sample_regs_intr = 0x101;
