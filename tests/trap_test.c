@@ -4,7 +4,6 @@
  *
  *   14  positions that wrap at 2^32: needs a 32-bit kernel (those of 64 bits are shown)
  *   15  the writer's side: no writer yet (that the kernel leaves room free is shown)
- *   22  SET_OUTPUT(-1) as a 64-bit -1: nothing detaches an event from its ring
  *   36  COMPRESSED: not read yet (HEADER_FEATURE is shown)
  *   44  that two readers at once conflict: nothing here could notice (that they share data_tail is shown)
  */
@@ -883,6 +882,21 @@ Test(trap, t21_data_offset_and_size_of_0)
 	cr_assert_eq(perfring_ring_over(&ring, made.page, 2 * PAGE), 0);
 	cr_assert_eq(ring.size, PAGE / 2);
 	made_close(&made);
+}
+
+/* SET_OUTPUT takes -1 as a long: an unsigned -1 is extended with zeros, and no descriptor. */
+Test(trap, t22_detaching_takes_a_long)
+{
+	struct perf_event_attr attr = faults(0);
+	int fd = open_or_skip(&attr, -1, -1);
+	int result = ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)UINT32_MAX), error = errno;
+
+	if (sizeof(long) == 8) {
+		cr_assert_eq(result, -1);
+		cr_assert_eq(error, EBADF);
+	}
+	cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, -1L), 0, "%s", strerror(errno));
+	close(fd);
 }
 
 /* Bits 13 and 14 of misc are other things in each kind; the cpumode is three bits of it. */
