@@ -114,8 +114,8 @@ static struct part *part_of(const void *bytes, uint32_t size)
 	return part;
 }
 
-/* Whether the first deferred marker and its cookie are the last two words.  Behind a user marker it is none: what stands
- * there comes from the memory of a process. */
+/* Whether the first deferred marker and its cookie are the last two words.  Behind a user marker it is none: what
+ * stands there comes from the memory of a process. */
 static bool is_deferred(const struct perfring_list *list)
 {
 	uint64_t i, word;

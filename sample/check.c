@@ -106,9 +106,9 @@ static const char *check_aux(const struct perfring_aux *aux)
 	return aux->size % 8 ? no_multiple : NULL;
 }
 
-/* ABI.md 14.3.  With registers of user space and nothing to copy the kernel reserves the word 0 and writes a second one, a
- * dyn_size of 0: every field behind it lies 8 bytes later than it should, and the last word is cut off by the next
- * record.  The bytes alone seldom prove it, so all of this must hold. */
+/* ABI.md 14.3.  With registers of user space and nothing to copy the kernel reserves the word 0 and writes a second
+ * one, a dyn_size of 0: every field behind it lies 8 bytes later than it should, and the last word is cut off by the
+ * next record.  The bytes alone seldom prove it, so all of this must hold. */
 
 static uint64_t word_at(const struct check *check, uint64_t at)
 {
@@ -322,9 +322,9 @@ static const char *check_build_id(struct check *check, const struct perfring_bui
 	return check_zeros(check, at + 24);
 }
 
-/* What has to be 0 behind the NUL: perf's string may have a trailer behind its padding, and without a format nobody knows
- * where one begins.  perf itself, up to 5.11 for processes and up to now for modules, leaves old bytes behind the names of
- * mappings; what it makes has no time. */
+/* What has to be 0 behind the NUL: perf's string may have a trailer behind its padding, and without a format nobody
+ * knows where one begins.  perf itself, up to 5.11 for processes and up to now for modules, leaves old bytes behind the
+ * names of mappings; what it makes has no time. */
 static uint32_t string_end(const struct check *check, uint32_t nul, uint32_t end)
 {
 	uint32_t padded = round_up(nul + 1);

@@ -669,8 +669,8 @@ int64_t perfring_generate_sample(struct perfring_generator *generator, const str
 		last = one_of(generator, varying);
 		share = pencil.left / (uint64_t)__builtin_popcountll(varying) & ~UINT64_C(7);
 	}
-	/* With registers and nothing asked for, a stack of size 0 is one of which the kernel writes more than it says (ABI.md
-	 * 14.3).  Formats made by hand do not know what was asked for. */
+	/* With registers and nothing asked for, a stack of size 0 is one of which the kernel writes more than it says
+	 * (ABI.md 14.3).  Formats made by hand do not know what was asked for. */
 	pencil.is_bare =
 		(varying & PERFRING_SAMPLE_STACK_USER) && !format->sample_stack_user && (coin(generator) || share < 16);
 	sample->misc = draw_misc(generator);

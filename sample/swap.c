@@ -5,8 +5,9 @@
 #include <immintrin.h>
 #endif
 
-/* One function a kind does all three: it swaps a whole record into the room, from the foreign order or to it, or decodes
- * a foreign sample, for which only words are swapped there.  What is in the room lies where it lies in the record.
+/* One function a kind does all three: it swaps a whole record into the room, from the foreign order or to it, or
+ * decodes a foreign sample, for which only words are swapped there.  What is in the room lies where it lies in the
+ * record.
  *
  * A length decides by its native value, and is swapped before it is found too long.  So both directions see the same
  * lengths and stop at the same place: they undo each other on damaged records too. */
@@ -73,8 +74,8 @@ AVX2 FOLDED void swap_8(perfring_word *to, const perfring_word *from)
 	_mm256_storeu_si256((void *)(to + 4), _mm256_shuffle_epi8(_mm256_loadu_si256((const void *)(from + 4)), order));
 }
 
-/* At least 8.  Where they are no multiple, some of the last 8 are swapped twice: callchains are of any length, and a loop
- * over what is left would take longer.  A foreign callchain sample costs 1.35 native ones with it. */
+/* At least 8.  Where they are no multiple, some of the last 8 are swapped twice: callchains are of any length, and a
+ * loop over what is left would take longer.  A foreign callchain sample costs 1.35 native ones with it. */
 AVX2 __attribute__((noinline)) static int swap_many(perfring_word *to, const perfring_word *from, uint64_t nr)
 {
 	uint64_t i;

@@ -5,8 +5,8 @@
 #include <perfring/record.h>
 #include <perfring/sample.h>
 
-/* As perfring_sample_decode_any and perfring_record_decode, but for the size, and the header, which is not read again: a
- * peer may be able to write to that memory (reader.h). */
+/* As perfring_sample_decode_any and perfring_record_decode, but for the size, and the header, which is not read again:
+ * a peer may be able to write to that memory (reader.h). */
 int perfring_sample_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
 				  uint32_t size, struct perfring_sample *sample, struct perfring_fault *fault);
 int perfring_record_decode_within(const struct perfring_format *format, const struct perf_event_header *record,

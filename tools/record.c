@@ -228,7 +228,8 @@ static int read_options(struct recording *recording, int argc, char **argv)
 			return perfring_tool_misused(found, argv);
 		}
 		if (!good) {
-			perfring_tool_complain("record: -%c does not take '%s' (perfring record --help)", found, optarg);
+			perfring_tool_complain("record: -%c does not take '%s' (perfring record --help)", found,
+					       optarg);
 			return PERFRING_TOOL_MISUSED;
 		}
 	}

@@ -14,7 +14,8 @@
 
 PERFRING_BEGIN
 
-/* An address, innermost first, and the marker that it stands behind: PERFRING_CONTEXT_USER ... as a u64, 0 before any. */
+/* An address, innermost first, and the marker that it stands behind: PERFRING_CONTEXT_USER ... as a u64, 0 before
+ * any. */
 struct perfring_frame {
 	uint64_t ip;
 	uint64_t context;
@@ -46,9 +47,9 @@ PERFRING_INLINE struct perfring_callchain perfring_callchain_over(const struct p
 	return chain;
 }
 
-/* The next address; markers and the cookie are passed over, and remembered.  Behind a marker of user space words come from
- * the memory of a process: one that looks like the deferred marker is an address there.  Returns 1, 0 at the end, -EBADMSG
- * for a deferred marker without a cookie behind it (chain->at - 1 is its place). */
+/* The next address; markers and the cookie are passed over, and remembered.  Behind a marker of user space words come
+ * from the memory of a process: one that looks like the deferred marker is an address there.  Returns 1, 0 at the end,
+ * -EBADMSG for a deferred marker without a cookie behind it (chain->at - 1 is its place). */
 PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, struct perfring_frame *frame)
 {
 	while (chain->at < chain->nr) {
@@ -72,9 +73,9 @@ PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, st
 	return 0;
 }
 
-/* Samples whose user callchain is deferred (their last two words are marker and cookie, and no user marker stands in front),
- * waiting for the CALLCHAIN_DEFERRED record of their thread and cookie.  Put every
- * item of a stream in; what comes out is every item but the CALLCHAIN_DEFERRED records that were joined:
+/* Samples whose user callchain is deferred (their last two words are marker and cookie, and no user marker stands in
+ * front), waiting for the CALLCHAIN_DEFERRED record of their thread and cookie.  Put every item of a stream in; what
+ * comes out is every item but the CALLCHAIN_DEFERRED records that were joined:
  *
  *     while (perfring_session_next(session, &item) == 1) {
  *             if (perfring_deferral_put(deferral, &item) == 1)
@@ -85,11 +86,10 @@ PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, st
  *     perfring_deferral_flush(deferral);                       and next, for those whose rest never came
  *
  * A completed sample is a record of its own in which the deferred words stand in place of marker and cookie, behind one
- * USER marker.  It keeps its time, so it comes out late, and its format, which must live as long.  A deferred record whose
- * format has no TID or no trailer is matched by its cookie alone.  What is ready but not taken out is kept beyond `most`.
- * What comes out can be far larger than what waits, as one rest serves many samples: a sample of 40 bytes may come out as
- * one of 64 KiB.
- * Context: any thread, one at a time; not signal handlers. */
+ * USER marker.  It keeps its time, so it comes out late, and its format, which must live as long.  A deferred record
+ * whose format has no TID or no trailer is matched by its cookie alone.  What is ready but not taken out is kept beyond
+ * `most`.  What comes out can be far larger than what waits, as one rest serves many samples: a sample of 40 bytes may
+ * come out as one of 64 KiB. Context: any thread, one at a time; not signal handlers. */
 struct perfring_deferral;
 
 /* most: bytes of samples that may wait, with what keeps them (0: 1 MiB); beyond that the oldest comes out incomplete.
@@ -97,18 +97,19 @@ struct perfring_deferral;
 PERFRING_API int perfring_deferral_open(struct perfring_deferral **deferral, size_t most);
 PERFRING_API void perfring_deferral_close(struct perfring_deferral *deferral);
 
-/* Returns 1 when the item is not the deferral's business (or cannot be decoded, or no thread is known: TID), 0 when it was
- * taken, -ENOMEM when it should have been. */
+/* Returns 1 when the item is not the deferral's business (or cannot be decoded, or no thread is known: TID), 0 when it
+ * was taken, -ENOMEM when it should have been. */
 PERFRING_API int perfring_deferral_put(struct perfring_deferral *deferral, const struct perfring_item *item);
 
-/* The next sample that is complete, or was given up.  Returns 1, 0.  Valid until: the next call of put, next or flush. */
+/* The next sample that is complete, or was given up.  Returns 1, 0.  Valid until: the next call of put, next or
+ * flush. */
 PERFRING_API int perfring_deferral_next(struct perfring_deferral *deferral, struct perfring_item *item);
 
 /* Gives up on all that wait. */
 PERFRING_API void perfring_deferral_flush(struct perfring_deferral *deferral);
 
-/* Samples that came out incomplete: flushed, squeezed out, or too long with their rest; and deferred records that no sample
- * waited for. */
+/* Samples that came out incomplete: flushed, squeezed out, or too long with their rest; and deferred records that no
+ * sample waited for. */
 PERFRING_API uint64_t perfring_deferral_incomplete(const struct perfring_deferral *deferral);
 PERFRING_API uint64_t perfring_deferral_unmatched(const struct perfring_deferral *deferral);
 

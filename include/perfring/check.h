@@ -1,8 +1,8 @@
 /* check.h - whether a record is well-formed, and if not where and why.
  *
- * Decoding asks whether the bytes can be read; checking asks whether a kernel, or perf, could have written them.  What a
- * newer kernel may do is no fault: types, misc bits and trailing bytes that are not in the tables.  Nor is what they do
- * today: old bytes in the padding of RAW, numbers of no name, a cpu of -1, a time of 0.
+ * Decoding asks whether the bytes can be read; checking asks whether a kernel, or perf, could have written them.  What
+ * a newer kernel may do is no fault: types, misc bits and trailing bytes that are not in the tables.  Nor is what they
+ * do today: old bytes in the padding of RAW, numbers of no name, a cpu of -1, a time of 0.
  *
  * Context: any thread, also signal handlers.
  */
@@ -14,8 +14,8 @@
 
 PERFRING_BEGIN
 
-/* Checks one record of any kind.  `size` bytes can be read at `record`; format as for perfring_record_decode, and without
- * one the body of a SAMPLE is not looked at.  In this order, what decode refuses or:
+/* Checks one record of any kind.  `size` bytes can be read at `record`; format as for perfring_record_decode, and
+ * without one the body of a SAMPLE is not looked at.  In this order, what decode refuses or:
  *
  *   header   size below 8, beyond `size`, or (types below 64) no multiple of 8; cpumode above 5 where misc has one
  *            (SAMPLE, MMAP, MMAP2, TEXT_POKE, CALLCHAIN_DEFERRED, HEADER_BUILD_ID)
@@ -30,8 +30,8 @@ PERFRING_BEGIN
  *            perf cuts those); a build id longer than 20; padding that is not 0: behind build ids, strings,
  *            TEXT_POKE, COMPRESSED2, in CPU maps and TIME_CONV
  *
- * Strings are padded up to the trailer, and to 8 in perf's own records and without a format.  Padding behind the name of
- * an MMAP or MMAP2 counts only when the trailer has a time that is not 0: perf leaves old bytes in those it makes.
+ * Strings are padded up to the trailer, and to 8 in perf's own records and without a format.  Padding behind the name
+ * of an MMAP or MMAP2 counts only when the trailer has a time that is not 0: perf leaves old bytes in those it makes.
  *
  * Returns 0, or -EBADMSG with *fault (may be NULL): `at` is the first byte of what is wrong, or where decode says. */
 PERFRING_API int perfring_record_check(const struct perfring_format *format, const struct perf_event_header *record,

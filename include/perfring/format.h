@@ -65,8 +65,8 @@ struct perfring_format {
 
 static_assert(sizeof(struct perfring_format) == 96, "format");
 
-/* A struct perf_event_header where it lies: like a perfring_word it need not be aligned, and its bytes may be anybody's.
- * (A typedef of the struct itself would still be taken for memory of that struct's alone.) */
+/* A struct perf_event_header where it lies: like a perfring_word it need not be aligned, and its bytes may be
+ * anybody's. (A typedef of the struct itself would still be taken for memory of that struct's alone.) */
 typedef struct {
 	uint32_t type;
 	uint16_t misc;

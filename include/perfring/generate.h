@@ -1,7 +1,7 @@
 /* generate.h - random attrs, samples and records, valid ones and ones damaged in named ways: for tests and fuzzers.
  *
- * Drawn by shape, not by byte: each count is as likely to be 0, 1, a few, or as many as fit; each variant of a member as
- * likely as another; numbers are small, large, at a boundary, or anything.  What is generated passes
+ * Drawn by shape, not by byte: each count is as likely to be 0, 1, a few, or as many as fit; each variant of a member
+ * as likely as another; numbers are small, large, at a boundary, or anything.  What is generated passes
  * perfring_record_check, until it is damaged.  The same seed gives the same bytes, on every machine of one byte order.
  *
  * Nothing is allocated, but perfring_generate_record takes 66 KB of stack, perfring_generate_mutate 70 KB, the others
@@ -28,9 +28,9 @@ PERFRING_API void perfring_generator_seed(struct perfring_generator *generator, 
 /* 0 to below - 1; any 64 bits when below is 0. */
 PERFRING_API uint64_t perfring_generator_draw(struct perfring_generator *generator, uint64_t below);
 
-/* Writes an attr that a kernel could have accepted and perf could have recorded, of `size` bytes (64 to 4096; those behind
- * the known members are 0): any sample_type but WEIGHT beside WEIGHT_STRUCT, any read_format, masks, flags.  Returns 0 or
- * -EINVAL. */
+/* Writes an attr that a kernel could have accepted and perf could have recorded, of `size` bytes (64 to 4096; those
+ * behind the known members are 0): any sample_type but WEIGHT beside WEIGHT_STRUCT, any read_format, masks, flags.
+ * Returns 0 or -EINVAL. */
 PERFRING_API int perfring_generate_attr(struct perfring_generator *generator, struct perf_event_attr *attr,
 					size_t size);
 

@@ -25,8 +25,9 @@ enum perfring_record_type {
 /* Decoded: size bytes up to the NUL, and room, the bytes that are the string's in its record, NUL and padding included.
  * data[size] is 0 in records of the kernel's; where size is room, there is no NUL.
  *
- * To encode: with room 0, size bytes, a NUL and padding, up to a multiple of 8 from the record's start or, for text64 and
- * text512, to all of their bytes; else the room bytes at data as they are, which must be those of a string of that size. */
+ * To encode: with room 0, size bytes, a NUL and padding, up to a multiple of 8 from the record's start or, for text64
+ * and text512, to all of their bytes; else the room bytes at data as they are, which must be those of a string of that
+ * size. */
 struct perfring_string {
 	const char *data;
 	uint32_t size;

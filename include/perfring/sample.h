@@ -1,8 +1,8 @@
 /* sample.h - the body of PERF_RECORD_SAMPLE (ABI.md 6), decoded and encoded, one by one and many into columns.
  *
- * Everything here is a view of fields.def: the struct, the decoder, the encoder, the sizes, the columns.  Decoding copies
- * numbers and points at the rest: whatever is a pointer points into the record and is valid as long as the record is.
- * Nothing is cleared first: a member means something when its bit stands in `present`.
+ * Everything here is a view of fields.def: the struct, the decoder, the encoder, the sizes, the columns.  Decoding
+ * copies numbers and points at the rest: whatever is a pointer points into the record and is valid as long as the
+ * record is.  Nothing is cleared first: a member means something when its bit stands in `present`.
  *
  * Total over bytes: for any bytes and any format decoding ends, reads nothing outside the record, allocates nothing.
  * Context: any thread, also signal handlers.
@@ -66,7 +66,8 @@ PERFRING_INLINE bool perfring_list_is_marker(uint64_t word)
 	return word >= (uint64_t)(int64_t)PERFRING_CONTEXT_MAX;
 }
 
-/* Whether the words behind this marker come from the memory of a process: they may be anything, and look like markers. */
+/* Whether the words behind this marker come from the memory of a process: they may be anything, and look like
+ * markers. */
 PERFRING_INLINE bool perfring_list_is_user(uint64_t word)
 {
 	return word == (uint64_t)(int64_t)PERFRING_CONTEXT_USER ||
@@ -629,12 +630,13 @@ PERFRING_API int64_t perfring_sample_size_any(const struct perfring_format *form
 PERFRING_API int64_t perfring_sample_encode_any(const struct perfring_format *format,
 						const struct perfring_sample *sample, void *room, size_t size);
 
-/* The inverse of decode: writes a record of type SAMPLE into room of `size` bytes.  Takes misc, the members of every field
- * that the format has (`present` is not looked at) and the trailing bytes if trailing_size is not 0.  Pointers must not
- * point into the room.  Whatever ends at no multiple of 8 is padded there with zeros.  Returns the record's size; -ENOSPC
- * when the room is too small; -EINVAL for more than 65528 bytes, for registers whose nr is not that of the format's mask,
- * for a dyn_size larger than its stack, and for a read block without GROUP whose nr is not 1.  A stack of size 0 in a
- * format with registers and sample_stack_user 0 may look to check as if the kernel had shifted it (ABI.md 14.3). */
+/* The inverse of decode: writes a record of type SAMPLE into room of `size` bytes.  Takes misc, the members of every
+ * field that the format has (`present` is not looked at) and the trailing bytes if trailing_size is not 0.  Pointers
+ * must not point into the room.  Whatever ends at no multiple of 8 is padded there with zeros.  Returns the record's
+ * size; -ENOSPC when the room is too small; -EINVAL for more than 65528 bytes, for registers whose nr is not that of
+ * the format's mask, for a dyn_size larger than its stack, and for a read block without GROUP whose nr is not 1.  A
+ * stack of size 0 in a format with registers and sample_stack_user 0 may look to check as if the kernel had shifted it
+ * (ABI.md 14.3). */
 PERFRING_FOLDED int64_t perfring_sample_encode(const struct perfring_format *format,
 					       const struct perfring_sample *sample, void *room, size_t size)
 {
@@ -653,8 +655,8 @@ PERFRING_FOLDED int64_t perfring_sample_size(const struct perfring_format *forma
 
 /* ---- columns ---- */
 
-/* Where the members of many samples go: row i of each column that is not NULL, which has room for `rows` of them.  Every
- * field of one word has a column, but WEIGHT_STRUCT. */
+/* Where the members of many samples go: row i of each column that is not NULL, which has room for `rows` of them.
+ * Every field of one word has a column, but WEIGHT_STRUCT. */
 struct perfring_columns {
 #define PERFRING_COLUMN_u64(a, b) uint64_t *a;
 #define PERFRING_COLUMN_pair(a, b) uint32_t *a, *b;
@@ -673,12 +675,12 @@ struct perfring_columns {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_columns) == 192, "columns");
 
-/* Decodes the samples at `records`, from *position on, up to `size` bytes or `rows` samples.  Stops in front of the first
- * record that is no SAMPLE, so that nothing is passed over: *position is left there, or behind the last sample taken.
- * Returns how many rows were filled; -EINVAL for a column whose field the format does not have, or a *position above
- * size; -EBADMSG, with *fault (may be NULL, `at` counts from `records`), when the record at *position is damaged and no
- * row was filled.  Columns of fields that stand before every one of varying length (see fields.def) are the fast ones:
- * with these alone, what stands behind them in a record is not looked at. */
+/* Decodes the samples at `records`, from *position on, up to `size` bytes or `rows` samples.  Stops in front of the
+ * first record that is no SAMPLE, so that nothing is passed over: *position is left there, or behind the last sample
+ * taken.  Returns how many rows were filled; -EINVAL for a column whose field the format does not have, or a *position
+ * above size; -EBADMSG, with *fault (may be NULL, `at` counts from `records`), when the record at *position is damaged
+ * and no row was filled.  Columns of fields that stand before every one of varying length (see fields.def) are the fast
+ * ones: with these alone, what stands behind them in a record is not looked at. */
 PERFRING_API int64_t perfring_columns_decode(const struct perfring_columns *columns,
 					     const struct perfring_format *format, const void *records, size_t size,
 					     size_t *position, size_t rows, struct perfring_fault *fault);
