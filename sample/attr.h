@@ -1,8 +1,22 @@
-/* attr.h - an attr's members, read by the attr's own size. */
+/* attr.h - an attr's size, and its members, read by that size. */
 #ifndef PERFRING_SAMPLE_ATTR_H
 #define PERFRING_SAMPLE_ATTR_H
 
 #include <perfring/format.h>
+
+enum {
+	PERFRING_ATTR_LEAST = 64,
+	PERFRING_ATTR_MOST = 4096,
+};
+
+/* Of an attr in our order, which need not be aligned.  0 stands for the oldest size (ABI.md 1.3). */
+static inline uint32_t perfring_attr_own_size(const void *attr)
+{
+	uint32_t size;
+
+	memcpy(&size, (const unsigned char *)attr + offsetof(struct perf_event_attr, size), sizeof(size));
+	return size ? size : PERFRING_ATTR_LEAST;
+}
 
 /* Every member as a word; those behind attr's size are 0.  The flag word has little-endian bit numbers. */
 struct perfring_attr_members {

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-enum {
-	ATTR_LEAST = 64,
-	ATTR_MOST = 4096,
-};
-
 /* The sizes that attr has had, rising. */
 static const uint32_t attr_sizes[] = {
 #define PERFRING_ATTR_SIZE(version, size) (size),
@@ -19,14 +14,6 @@ static const uint32_t attr_sizes[] = {
 static const unsigned char *attr_bytes(const struct perf_event_attr *attr)
 {
 	return (const unsigned char *)(const void *)attr;
-}
-
-static uint32_t attr_own_size(const struct perf_event_attr *attr)
-{
-	uint32_t size;
-
-	memcpy(&size, attr_bytes(attr) + offsetof(struct perf_event_attr, size), sizeof(size));
-	return size ? size : ATTR_LEAST;
 }
 
 /* A member of 2, 4 or 8 bytes; an attr may end in the midst of it (ABI.md 1.3). */
@@ -79,9 +66,9 @@ static uint64_t attr_aux_action(uint64_t half)
 
 int perfring_attr_read(struct perfring_attr_members *members, const struct perf_event_attr *attr)
 {
-	uint32_t own = attr_own_size(attr);
+	uint32_t own = perfring_attr_own_size(attr);
 
-	if (own < ATTR_LEAST || own > ATTR_MOST)
+	if (own < PERFRING_ATTR_LEAST || own > PERFRING_ATTR_MOST)
 		return -EINVAL;
 #define PERFRING_ATTR(member, offset, size, show) members->member = attr_member(attr, own, offset, size);
 #include <perfring/values.def>
@@ -92,11 +79,11 @@ int perfring_attr_read(struct perfring_attr_members *members, const struct perf_
 
 uint32_t perfring_attr_size(const struct perf_event_attr *attr)
 {
-	uint32_t own = attr_own_size(attr);
-	uint32_t end = own < ATTR_MOST ? own : ATTR_MOST;
+	uint32_t own = perfring_attr_own_size(attr);
+	uint32_t end = own < PERFRING_ATTR_MOST ? own : PERFRING_ATTR_MOST;
 	size_t i;
 
-	while (end > ATTR_LEAST && !attr_bytes(attr)[end - 1])
+	while (end > PERFRING_ATTR_LEAST && !attr_bytes(attr)[end - 1])
 		end--;
 	for (i = 0; i < sizeof(attr_sizes) / sizeof(attr_sizes[0]); i++)
 		if (attr_sizes[i] >= end)

@@ -1,6 +1,8 @@
 /* generate.c - random attrs, samples and records, drawn by shape from the tables. */
 #include <perfring/generate.h>
 
+#include "attr.h"
+
 /* ---- numbers: splitmix64.  One draw a statement: the order of operands is the compiler's choice ---- */
 
 void perfring_generator_seed(struct perfring_generator *generator, uint64_t seed)
@@ -118,11 +120,6 @@ PERFRING_FOLDED uint64_t draw_in(struct perfring_generator *generator, const cha
 
 /* ---- attrs ---- */
 
-enum {
-	ATTR_LEAST = 64,
-	ATTR_MOST = 4096,
-};
-
 /* None, one, a few, all or any of these bits. */
 static uint64_t bits_of(struct perfring_generator *generator, uint64_t mask)
 {
@@ -219,12 +216,7 @@ static uint64_t draw_fields(struct perfring_generator *generator, size_t size)
 	return fields;
 }
 
-struct members {
-#define PERFRING_ATTR(member, offset, size, show) uint64_t member;
-#include <perfring/values.def>
-};
-
-static void draw_members(struct perfring_generator *generator, struct members *members, size_t size)
+static void draw_members(struct perfring_generator *generator, struct perfring_attr_members *members, size_t size)
 {
 	static const uint8_t clocks[] = {0, 1, 4, 7, 11}; /* those that perf_event_open takes (ABI.md 1.5) */
 
@@ -247,9 +239,9 @@ static void draw_members(struct perfring_generator *generator, struct members *m
 
 int perfring_generate_attr(struct perfring_generator *generator, struct perf_event_attr *attr, size_t size)
 {
-	struct members members;
+	struct perfring_attr_members members;
 
-	if (size < ATTR_LEAST || size > ATTR_MOST)
+	if (size < PERFRING_ATTR_LEAST || size > PERFRING_ATTR_MOST)
 		return -EINVAL;
 	draw_members(generator, &members, size);
 	memset(attr, 0, size);
@@ -859,15 +851,17 @@ static void draw_attr(struct pencil *pencil, struct perfring_bytes *attr)
 #define PERFRING_ATTR_SIZE(version, size) size,
 #include <perfring/values.def>
 	};
-	uint64_t most = pencil->allowance < ATTR_MOST - ATTR_LEAST ? ATTR_LEAST + pencil->allowance : ATTR_MOST;
+	uint64_t most = pencil->allowance < PERFRING_ATTR_MOST - PERFRING_ATTR_LEAST
+				? PERFRING_ATTR_LEAST + pencil->allowance
+				: PERFRING_ATTR_MOST;
 	void *bytes;
 
 	attr->size = sizes[draw(pencil->generator, sizeof(sizes) / sizeof(sizes[0]))];
 	if (!draw(pencil->generator, 4))
-		attr->size = ATTR_LEAST + 8 * count(pencil->generator, (most - ATTR_LEAST) / 8);
+		attr->size = PERFRING_ATTR_LEAST + 8 * count(pencil->generator, (most - PERFRING_ATTR_LEAST) / 8);
 	if (attr->size > most)
-		attr->size = ATTR_LEAST;
-	spend(pencil, attr->size - ATTR_LEAST);
+		attr->size = PERFRING_ATTR_LEAST;
+	spend(pencil, attr->size - PERFRING_ATTR_LEAST);
 	attr->data = bytes = place(pencil, attr->size);
 	perfring_generate_attr(pencil->generator, bytes, attr->size);
 }

@@ -1,4 +1,5 @@
 /* record.c - every record but SAMPLE: names, decoding, encoding, all from records.def. */
+#include "attr.h"
 #include "within.h"
 
 const char *perfring_record_name(uint32_t type)
@@ -16,7 +17,6 @@ const char *perfring_record_name(uint32_t type)
 }
 
 enum {
-	ATTR_LEAST = 64,
 	FIRST_OF_PERF = 64, /* types that perf itself writes: no trailer, and no padding at the end (ABI.md 10) */
 };
 
@@ -188,21 +188,12 @@ static const char *take_text512(struct scan *scan, struct perfring_string *strin
 	return take_text(scan, string, 512);
 }
 
-/* 0 stands for the oldest size (ABI.md 1.3). */
-static uint32_t attr_own_size(const void *attr)
-{
-	uint32_t size;
-
-	memcpy(&size, (const char *)attr + offsetof(struct perf_event_attr, size), sizeof(size));
-	return size ? size : ATTR_LEAST;
-}
-
 static const char *take_attr(struct scan *scan, struct perfring_bytes *attr)
 {
-	if (perfring_cursor_left(&scan->cursor) < ATTR_LEAST)
+	if (perfring_cursor_left(&scan->cursor) < PERFRING_ATTR_LEAST)
 		return ends_early;
-	attr->size = attr_own_size(scan->cursor.base + scan->cursor.position);
-	if (attr->size < ATTR_LEAST)
+	attr->size = perfring_attr_own_size(scan->cursor.base + scan->cursor.position);
+	if (attr->size < PERFRING_ATTR_LEAST)
 		return "attr shorter than any";
 	return perfring_take_bytes(&scan->cursor, &attr->data, attr->size) ? NULL : "attr longer than the record";
 }
@@ -340,13 +331,6 @@ static const char *take_conv(struct scan *scan, struct perfring_conv *conv)
 
 /* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (ABI.md 4.2) ---- */
 
-#define IN_ORDER_no(...)
-#define IN_ORDER_yes(...) TRAILER_FIELD(__VA_ARGS__)
-#define IN_ORDER_last(...)
-#define AT_END_no(...)
-#define AT_END_yes(...)
-#define AT_END_last(...) TRAILER_FIELD(__VA_ARGS__)
-
 /* Its size was tested. */
 static void take_trailer(const struct perfring_format *format, struct perfring_cursor *cursor,
 			 struct perfring_trailer *trailer)
@@ -358,11 +342,7 @@ static void take_trailer(const struct perfring_format *format, struct perfring_c
 		TAKE_##kind(a, b); \
 		trailer->present |= PERFRING_SAMPLE_##NAME; \
 	}
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) IN_ORDER_##trailer(NAME, kind, a, b)
-#include <perfring/fields.def>
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) AT_END_##trailer(NAME, kind, a, b)
-#include <perfring/fields.def>
-#undef TRAILER_FIELD
+#include "trailer.def"
 }
 
 static void put_trailer(const struct perfring_format *format, struct perfring_cursor *cursor,
@@ -373,11 +353,7 @@ static void put_trailer(const struct perfring_format *format, struct perfring_cu
 #define TRAILER_FIELD(NAME, kind, a, b) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
 		PUT_##kind(a, b);
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) IN_ORDER_##trailer(NAME, kind, a, b)
-#include <perfring/fields.def>
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) AT_END_##trailer(NAME, kind, a, b)
-#include <perfring/fields.def>
-#undef TRAILER_FIELD
+#include "trailer.def"
 }
 
 int perfring_record_decode_within(const struct perfring_format *format, const struct perf_event_header *record,
@@ -544,7 +520,7 @@ static uint64_t size_attr(const struct perfring_format *format, uint64_t at, con
 {
 	(void)format;
 	(void)at;
-	if (attr->size < ATTR_LEAST || attr->size != attr_own_size(attr->data))
+	if (attr->size < PERFRING_ATTR_LEAST || attr->size != perfring_attr_own_size(attr->data))
 		return PERFRING_TOO_MUCH;
 	return perfring_size_many(attr->size, 1);
 }

@@ -1,6 +1,8 @@
 /* swap.c - records, samples and attrs of the other byte order. */
 #include <perfring/swap.h>
 
+#include "attr.h"
+
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
@@ -29,15 +31,6 @@ struct turn {
 #define FOLDED static inline __attribute__((always_inline))
 
 static const char ends_early[] = "record ends inside this field";
-
-static int turn_fault(struct perfring_fault *fault, uint32_t at, const char *what)
-{
-	if (fault) {
-		fault->at = at;
-		fault->what = what;
-	}
-	return -EBADMSG;
-}
 
 /* ---- numbers: *value is in our order ---- */
 
@@ -174,8 +167,6 @@ FOLDED uint64_t mirror_attr_flags(uint64_t word, bool to_little)
 /* ---- attrs ---- */
 
 enum {
-	ATTR_LEAST = 64,
-	ATTR_MOST = 4096,
 #define PERFRING_ATTR(member, offset, size, show) ATTR_AT_##member = (offset),
 #include <perfring/values.def>
 };
@@ -213,7 +204,7 @@ static uint32_t attr_own_size(enum mode mode, const unsigned char *from)
 	memcpy(&size, from + ATTR_AT_size, sizeof(size));
 	if (mode != TO_FOREIGN)
 		size = __builtin_bswap32(size);
-	return size ? size : ATTR_LEAST;
+	return size ? size : PERFRING_ATTR_LEAST;
 }
 
 /* A member that the attr's size cuts stays as it is: half a number has no value to go by. */
@@ -230,7 +221,7 @@ static int64_t attr_swap(enum mode mode, const struct perf_event_attr *attr, voi
 	const unsigned char *from = (const unsigned char *)(const void *)attr;
 	uint32_t own = attr_own_size(mode, from);
 
-	if (own < ATTR_LEAST || own > ATTR_MOST)
+	if (own < PERFRING_ATTR_LEAST || own > PERFRING_ATTR_MOST)
 		return -EINVAL;
 	if (size < own)
 		return -ENOSPC;
@@ -426,7 +417,7 @@ FOLDED int turn_fields(struct turn turn, struct perfring_sample *sample, struct 
 		uint32_t at = turn.cursor.position; \
 		const char *what = turn_##kind(&turn, PERFRING_TO_##kind(a, b)); \
 		if (PERFRING_UNLIKELY(what)) \
-			return turn_fault(fault, at, what); \
+			return perfring_sample_fault(fault, at, what); \
 	}
 #include <perfring/fields.def>
 done:
@@ -512,8 +503,9 @@ static __attribute__((noinline)) int decode_rare(const struct perfring_format *f
 
 	/* No plan, or a wrong one, harms nobody: every field has its own test. */
 	if (header.size < sizeof(header) || header.size < format->least)
-		return turn_fault(fault, header.size < sizeof(header) ? offsetof(perfring_header, size) : header.size,
-				  "sample shorter than its fields");
+		return perfring_sample_fault(
+			fault, header.size < sizeof(header) ? offsetof(perfring_header, size) : header.size,
+			"sample shorter than its fields");
 	if (size < header.size)
 		return -ENOSPC;
 	if (has_shapes(format))
@@ -717,11 +709,11 @@ static const char *member_attr(struct turn *turn, struct perfring_bytes *attr)
 	const unsigned char *from = turn->cursor.base + turn->cursor.position;
 	unsigned char *to = turn->room + turn->cursor.position;
 
-	if (!perfring_cursor_holds(&turn->cursor, ATTR_LEAST))
+	if (!perfring_cursor_holds(&turn->cursor, PERFRING_ATTR_LEAST))
 		return ends_early;
 	attr->size = attr_own_size(turn->mode, from);
 	turn_attr_member(turn->mode, to, from, ATTR_AT_size, 4);
-	if (attr->size < ATTR_LEAST)
+	if (attr->size < PERFRING_ATTR_LEAST)
 		return "attr shorter than any";
 	if (attr->size > perfring_cursor_left(&turn->cursor))
 		return "attr longer than the record";
@@ -829,13 +821,6 @@ static const char *member_conv(struct turn *turn, struct perfring_conv *conv)
 
 /* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (ABI.md 4.2).  Its size was tested. ---- */
 
-#define IN_ORDER_no(...)
-#define IN_ORDER_yes(...) TRAILER_FIELD(__VA_ARGS__)
-#define IN_ORDER_last(...)
-#define AT_END_no(...)
-#define AT_END_yes(...)
-#define AT_END_last(...) TRAILER_FIELD(__VA_ARGS__)
-
 static void turn_trailer(struct turn *turn)
 {
 	const struct perfring_format *format = turn->format;
@@ -844,11 +829,7 @@ static void turn_trailer(struct turn *turn)
 #define TRAILER_FIELD(NAME, kind, a, b) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
 		turn_##kind(turn, PERFRING_TO_##kind(a, b));
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) IN_ORDER_##trailer(NAME, kind, a, b)
-#include <perfring/fields.def>
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) AT_END_##trailer(NAME, kind, a, b)
-#include <perfring/fields.def>
-#undef TRAILER_FIELD
+#include "trailer.def"
 }
 
 /* NULL, or what is wrong with the member at *at. */
@@ -903,11 +884,11 @@ static int turn_record(struct turn *turn, uint32_t type, struct perfring_fault *
 	uint32_t at = 0;
 
 	if (tail > perfring_cursor_left(&turn->cursor))
-		return turn_fault(fault, turn->cursor.length, "record shorter than its trailer");
+		return perfring_sample_fault(fault, turn->cursor.length, "record shorter than its trailer");
 	turn->cursor.length -= tail;
 	what = turn_members(turn, type, &at);
 	if (what)
-		return turn_fault(fault, at, what);
+		return perfring_sample_fault(fault, at, what);
 	turn->cursor.position = turn->cursor.length;
 	turn->cursor.length += tail;
 	if (tail)
@@ -932,7 +913,8 @@ static int64_t record_swap(enum mode mode, const struct perfring_format *format,
 		memcpy(room, record, native.size);
 	memcpy(room, &turned, sizeof(turned));
 	if (native.size < sizeof(turned))
-		return turn_fault(fault, offsetof(struct perf_event_header, size), "record shorter than its header");
+		return perfring_sample_fault(fault, offsetof(struct perf_event_header, size),
+					     "record shorter than its header");
 	turn = turn_of(mode, format, record, native, room);
 	if (native.type == PERFRING_RECORD_SAMPLE)
 		error = turn_sample(&turn, fault);
