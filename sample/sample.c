@@ -1,4 +1,5 @@
 /* sample.c - samples whose format is known only at run time: decoded and encoded. */
+#include "shapes.h"
 #include "within.h"
 
 /* The kernel leaves hw_idx and counters out without a word (ABI.md 6, 14.6): the shape that uses up the record is the
@@ -7,27 +8,19 @@ static __attribute__((noinline)) int decode_branches(const struct perfring_forma
 						     const struct perf_event_header *record, uint32_t size,
 						     struct perfring_sample *sample, struct perfring_fault *fault)
 {
-	static const struct {
-		uint64_t when;
-		unsigned shape;
-	} tries[] = {
-		{0, 0},
-		{PERFRING_SAMPLE_BRANCH_HW_INDEX, PERFRING_BRANCH_SHAPE_NO_HW_IDX},
-		{PERFRING_SAMPLE_BRANCH_COUNTERS, PERFRING_BRANCH_SHAPE_NO_COUNTERS},
-	};
 	unsigned fits = 0;
 	bool found = false;
 	size_t i;
 
-	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		if ((format->branch_sample_type & tries[i].when) != tries[i].when)
+	for (i = 0; i < BRANCH_TRIES; i++) {
+		if ((format->branch_sample_type & branch_tries[i].when) != branch_tries[i].when)
 			continue;
-		if (perfring_sample_decode_shape(format, record, size, sample, NULL, tries[i].shape))
+		if (perfring_sample_decode_shape(format, record, size, sample, NULL, branch_tries[i].shape))
 			continue;
 		if (!sample->trailing_size)
 			return 0;
 		if (!found)
-			fits = tries[i].shape;
+			fits = branch_tries[i].shape;
 		found = true;
 	}
 	return perfring_sample_decode_shape(format, record, size, sample, fault, fits);
@@ -38,8 +31,7 @@ static __attribute__((noinline)) int decode_rare(const struct perfring_format *f
 						 const struct perf_event_header *record, struct perfring_sample *sample,
 						 struct perfring_fault *fault, uint32_t size)
 {
-	if ((format->sample_type & PERFRING_SAMPLE_BRANCH_STACK) &&
-	    (format->branch_sample_type & (PERFRING_SAMPLE_BRANCH_HW_INDEX | PERFRING_SAMPLE_BRANCH_COUNTERS)))
+	if (branches_may_lack(format))
 		return decode_branches(format, record, size, sample, fault);
 	return perfring_sample_decode_shape(format, record, size, sample, fault, 0);
 }
@@ -48,17 +40,9 @@ static __attribute__((noinline)) int decode_rare(const struct perfring_format *f
  * one test of its size does for them.  What else it may have goes to functions of its own, so that the path of the most
  * needs no more registers than a call may clobber. */
 enum {
-	PLACE = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME,
-	IDS = PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_ID | PERFRING_SAMPLE_STREAM_ID,
-	COUNT = PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_PERIOD,
-	FRONT = PERFRING_SAMPLE_IDENTIFIER | PLACE | IDS | COUNT,
-	FRONT_SIZE = offsetof(struct perfring_sample, read) - offsetof(struct perfring_sample, identifier),
 	LISTS = PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_RAW,
 	COMMON = FRONT | PERFRING_SAMPLE_READ | LISTS,
 };
-
-static_assert(FRONT_SIZE == 72 && __builtin_popcount(FRONT) == 9,
-	      "the front: nine words, in the struct as in the record");
 
 /* `run` is some of FRONT, side by side in the record.  Mostly all of them come or none. */
 static inline __attribute__((always_inline)) const unsigned char *take_run(const unsigned char *from, uint64_t type,

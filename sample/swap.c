@@ -2,6 +2,7 @@
 #include <perfring/swap.h>
 
 #include "attr.h"
+#include "shapes.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -436,36 +437,23 @@ static __attribute__((noinline)) int turn_any(const struct turn *turn, struct pe
 	return turn_fields(*turn, sample, fault, shape);
 }
 
-static bool has_shapes(const struct perfring_format *format)
-{
-	return (format->sample_type & PERFRING_SAMPLE_BRANCH_STACK) &&
-	       (format->branch_sample_type & (PERFRING_SAMPLE_BRANCH_HW_INDEX | PERFRING_SAMPLE_BRANCH_COUNTERS));
-}
-
 /* As in sample.c: the shape that uses up the record, else the first that fits. */
 static __attribute__((noinline)) int turn_branches(const struct turn *turn, struct perfring_sample *sample,
 						   struct perfring_fault *fault)
 {
-	static const struct {
-		uint64_t when;
-		unsigned shape;
-	} tries[] = {
-		{0, 0},
-		{PERFRING_SAMPLE_BRANCH_HW_INDEX, PERFRING_BRANCH_SHAPE_NO_HW_IDX},
-		{PERFRING_SAMPLE_BRANCH_COUNTERS, PERFRING_BRANCH_SHAPE_NO_COUNTERS},
-	};
 	uint64_t may_lack = turn->format->branch_sample_type;
 	unsigned fits = 0;
 	bool found = false;
 	size_t i;
 
-	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		if ((may_lack & tries[i].when) != tries[i].when || turn_any(turn, sample, NULL, tries[i].shape))
+	for (i = 0; i < BRANCH_TRIES; i++) {
+		if ((may_lack & branch_tries[i].when) != branch_tries[i].when ||
+		    turn_any(turn, sample, NULL, branch_tries[i].shape))
 			continue;
 		if (!sample->trailing_size)
 			return 0;
 		if (!found)
-			fits = tries[i].shape;
+			fits = branch_tries[i].shape;
 		found = true;
 	}
 	return turn_any(turn, sample, fault, fits);
@@ -508,21 +496,10 @@ static __attribute__((noinline)) int decode_rare(const struct perfring_format *f
 			"sample shorter than its fields");
 	if (size < header.size)
 		return -ENOSPC;
-	if (has_shapes(format))
+	if (branches_may_lack(format))
 		return decode_branches(format, foreign, header, sample, room, fault);
 	return turn_fields(turn_of(DECODE, format, foreign, header, room), sample, fault, 0);
 }
-
-/* Of the fields in front of those that vary in length: nine words, in the struct as in the record (sample.c). */
-enum {
-	IDS = PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_ID | PERFRING_SAMPLE_STREAM_ID,
-	BEFORE_IDS = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME,
-	BEHIND_IDS = PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_PERIOD,
-	FRONT = BEFORE_IDS | IDS | BEHIND_IDS,
-	FRONT_SIZE = offsetof(struct perfring_sample, read) - offsetof(struct perfring_sample, identifier),
-};
-
-static_assert(FRONT_SIZE == 72, "front");
 
 /* Those of `some` that the format has.  Returns where the next field begins. */
 FOLDED const perfring_word *swap_front(const perfring_word *from, uint64_t type, uint64_t some,
@@ -581,10 +558,10 @@ int perfring_sample_decode_foreign(const struct perfring_format *format, const s
 	sample->misc = __builtin_bswap16(header->misc);
 	sample->callchain.words = to;
 	sample->callchain.nr = left / 8;
-	front = swap_front(front, type, BEFORE_IDS, sample);
+	front = swap_front(front, type, PERFRING_SAMPLE_IDENTIFIER | PLACE, sample);
 	if (type & IDS)
 		front = swap_front(front, type, IDS, sample);
-	swap_front(front, type, BEHIND_IDS, sample);
+	swap_front(front, type, COUNT, sample);
 	return swap_words(to, words, left / 8);
 }
 
@@ -872,7 +849,7 @@ static int turn_sample(struct turn *turn, struct perfring_fault *fault)
 		turn_trailing(turn);
 		return 0;
 	}
-	if (has_shapes(turn->format))
+	if (branches_may_lack(turn->format))
 		return turn_branches(turn, &sample, fault);
 	return turn_any(turn, &sample, fault, 0);
 }

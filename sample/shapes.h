@@ -1,0 +1,38 @@
+/* shapes.h - what both decoders of samples, of either byte order, know of their shapes. */
+#ifndef PERFRING_SHAPES_H
+#define PERFRING_SHAPES_H
+
+#include <perfring/sample.h>
+
+/* The fields in front of those that vary in length. */
+enum {
+	PLACE = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME,
+	IDS = PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_ID | PERFRING_SAMPLE_STREAM_ID,
+	COUNT = PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_PERIOD,
+	FRONT = PERFRING_SAMPLE_IDENTIFIER | PLACE | IDS | COUNT,
+	FRONT_SIZE = offsetof(struct perfring_sample, read) - offsetof(struct perfring_sample, identifier),
+};
+
+static_assert(FRONT_SIZE == 72 && __builtin_popcount(FRONT) == 9,
+	      "the front: nine words, in the struct as in the record");
+
+/* What the kernel may leave out of a branch stack (ABI.md 6, 14.6), and which bit of branch_sample_type asked for it:
+ * tried in this order. */
+static const struct {
+	uint64_t when;
+	unsigned shape;
+} branch_tries[] = {
+	{0, 0},
+	{PERFRING_SAMPLE_BRANCH_HW_INDEX, PERFRING_BRANCH_SHAPE_NO_HW_IDX},
+	{PERFRING_SAMPLE_BRANCH_COUNTERS, PERFRING_BRANCH_SHAPE_NO_COUNTERS},
+};
+
+#define BRANCH_TRIES (sizeof(branch_tries) / sizeof(branch_tries[0]))
+
+static inline bool branches_may_lack(const struct perfring_format *format)
+{
+	return (format->sample_type & PERFRING_SAMPLE_BRANCH_STACK) &&
+	       (format->branch_sample_type & (PERFRING_SAMPLE_BRANCH_HW_INDEX | PERFRING_SAMPLE_BRANCH_COUNTERS));
+}
+
+#endif
