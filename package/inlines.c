@@ -5,6 +5,8 @@
 #define PERFRING_INLINE PERFRING_API extern inline
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
+#include <perfring/access.h>
+#include <perfring/aux.h>
 #include <perfring/callchain.h>
 #include <perfring/check.h>
 #include <perfring/cursor.h>
@@ -18,5 +20,10 @@
 #include <perfring/ring.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
+#include <perfring/set.h>
+#include <perfring/shared.h>
+#include <perfring/snapshot.h>
 #include <perfring/swap.h>
 #include <perfring/text.h>
+#include <perfring/wakeup.h>
+#include <perfring/writer.h>

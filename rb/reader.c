@@ -14,7 +14,8 @@ int perfring_reader_open(struct perfring_reader *reader, const struct perfring_r
 
 	memset(reader, 0, sizeof(*reader));
 	/* To give room back is a store into the page, which kills in a read-only one. */
-	if (!ring->page || !ring->data || ring->size < 8 || (ring->flags & PERFRING_RING_OVERWRITE))
+	if (!ring->page || !ring->data || ring->size < 8 ||
+	    (ring->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_READ_ONLY)))
 		return -EINVAL;
 	reader->page = ring->page;
 	reader->data = ring->data;

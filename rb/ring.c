@@ -1,4 +1,4 @@
-/* ring.c - mapping ring memory, and why the kernel would not. */
+/* ring.c - ring memory: made, attached, mapped; and why the kernel would not. */
 #include <perfring/ring.h>
 
 #include <fcntl.h>
@@ -6,7 +6,20 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <perfring/page.h>
+
+#include "shared_own.h"
+
+enum {
+	HUGE_PAGE = 2 << 20,
+	KINDS = PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT | PERFRING_RING_LEASED,
+};
+
+static const uint64_t data_limit = UINT64_C(1) << 30;
 
 static uint64_t page_size(void)
 {
@@ -18,6 +31,341 @@ static bool is_power_of_two(uint64_t value)
 	return value && !(value & (value - 1));
 }
 
+static uint64_t round_up(uint64_t size)
+{
+	return (size + page_size() - 1) & ~(page_size() - 1);
+}
+
+/* ---- what lies where in the fd of a ring of ours ---- */
+
+struct layout {
+	uint64_t data;
+	uint64_t marks_offset, marks_size;
+	uint64_t owners_offset, owners_size;
+	uint64_t mapped; /* up to here it is one mapping with the ring */
+	uint64_t aux_offset, aux_size;
+	uint64_t size; /* of the fd */
+};
+
+/* All of it follows from five numbers, which attach checks. */
+static struct layout lay_out(uint64_t data, uint32_t flags, uint32_t grain, uint32_t owners, uint64_t aux)
+{
+	struct layout layout = {.data = data};
+	uint64_t at = page_size() + data;
+
+	if (flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED)) {
+		layout.marks_offset = at;
+		layout.marks_size = data / grain * 8 * (flags & PERFRING_RING_LEASED ? 2 : 1);
+		at += round_up(layout.marks_size);
+		layout.owners_offset = at;
+		layout.owners_size = (uint64_t)owners * PERFRING_OWNER_SIZE;
+		at += round_up(layout.owners_size);
+	}
+	layout.mapped = at;
+	if (aux) {
+		layout.aux_offset = at;
+		layout.aux_size = aux;
+		at += aux;
+	}
+	layout.size = at;
+	return layout;
+}
+
+static bool is_kind(uint32_t flags)
+{
+	uint32_t shared = flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED);
+
+	if (flags & ~(uint32_t)KINDS || shared == (PERFRING_RING_STRICT | PERFRING_RING_LEASED))
+		return false;
+	return shared ? flags == shared : !(flags & PERFRING_RING_OVERWRITE) || flags & PERFRING_RING_BACKWARD;
+}
+
+static bool is_grain(uint32_t flags, uint32_t grain, uint64_t data)
+{
+	if (flags & PERFRING_RING_STRICT)
+		return grain == 8;
+	return !(flags & PERFRING_RING_LEASED) || (is_power_of_two(grain) && grain >= 512 && grain <= data / 4);
+}
+
+/* ---- mapping one of ours ---- */
+
+/* Whether the kernel makes huge pages of shared memory when asked. */
+static bool gives_huge_pages(void)
+{
+	char text[128];
+	ssize_t size;
+	int fd = open("/sys/kernel/mm/transparent_hugepage/shmem_enabled", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = 0;
+	return size > 0 && !strstr(text, "[never]") && !strstr(text, "[deny]");
+}
+
+/* Control page and data, then from the data on once more. */
+static int map_own(struct perfring_ring *ring, int fd, const struct layout *layout, uint32_t kind, unsigned flags)
+{
+	uint64_t page = page_size(), size = layout->data + layout->mapped, spare = 0;
+	int protection = flags & PERFRING_RING_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
+	unsigned char *memory, *base;
+	int error;
+
+	if (flags & PERFRING_RING_HUGE && (layout->data < HUGE_PAGE || !gives_huge_pages()))
+		flags &= ~(unsigned)PERFRING_RING_HUGE;
+	if (flags & PERFRING_RING_HUGE)
+		spare = HUGE_PAGE; /* offset and address must agree below a huge page */
+	memory = mmap(NULL, size + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	base = memory;
+	if (spare) {
+		base += (0 - (uintptr_t)memory) & (HUGE_PAGE - 1);
+		if (base > memory)
+			munmap(memory, (size_t)(base - memory));
+		if (memory + spare > base)
+			munmap(base + size, (size_t)(memory + spare - base));
+	}
+	if (mmap(base, page + layout->data, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+	    mmap(base + page + layout->data, layout->mapped - page, protection, MAP_SHARED | MAP_FIXED, fd,
+		 (off_t)page) == MAP_FAILED) {
+		error = errno;
+		munmap(base, size);
+		return -error;
+	}
+	if (flags & PERFRING_RING_HUGE)
+		madvise(base, size, MADV_HUGEPAGE);
+	/* Touched now, not by the first lap in a signal handler; it is no fault where the kernel does not know this. */
+	madvise(base, size, flags & PERFRING_RING_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
+	ring->mapping = base;
+	ring->mapping_size = size;
+	ring->page = (struct perf_event_mmap_page *)(void *)base;
+	ring->data = base + page;
+	ring->size = layout->data;
+	ring->span = 2 * layout->data;
+	ring->flags = kind | PERFRING_RING_OWN | (flags & (PERFRING_RING_HUGE | PERFRING_RING_READ_ONLY));
+	return 0;
+}
+
+/* ---- making one ---- */
+
+static int open_memory(const struct perfring_ring_options *options, uint64_t size)
+{
+	int fd, error;
+
+	if (options->file) {
+		if (options->flags & PERFRING_RING_REPLACE && unlink(options->file) < 0 && errno != ENOENT)
+			return -errno;
+		fd = open(options->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	} else {
+		fd = memfd_create("perfring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	}
+	if (fd < 0)
+		return -errno;
+	/* Huge pages come by the first touch; all others are allocated here, so that none is missing later. */
+	if (options->flags & PERFRING_RING_HUGE)
+		error = ftruncate(fd, (off_t)size) < 0 ? errno : 0;
+	else
+		do
+			error = posix_fallocate(fd, 0, (off_t)size);
+		while (error == EINTR);
+	/* A peer that shrinks it would be our SIGBUS. */
+	if (!error && !options->file && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		error = errno;
+	if (error) {
+		close(fd);
+		if (options->file)
+			unlink(options->file);
+		return -error;
+	}
+	return fd;
+}
+
+/* ABI.md 7.7. */
+static uint64_t watermark_of(const struct perfring_ring_options *options, uint64_t data)
+{
+	if (!options->watermark || !options->wakeup)
+		return data / 2;
+	return options->wakeup < data ? options->wakeup : data;
+}
+
+/* As a new kernel ring's control page (ABI.md 3.2). */
+static void fill_page(struct perf_event_mmap_page *page, const struct layout *layout)
+{
+	page->size = 96;
+	page->capabilities = 2;
+	page->data_offset = page_size();
+	page->data_size = layout->data;
+	page->aux_offset = layout->aux_offset;
+	page->aux_size = layout->aux_size;
+}
+
+static void fill_state(struct perfring_ring_state *state, const struct perfring_ring_options *options,
+		       const struct layout *layout, uint32_t grain, uint32_t owners)
+{
+	struct timespec time = {0, 0};
+
+	clock_gettime(CLOCK_REALTIME, &time);
+	state->version = PERFRING_RING_VERSION;
+	state->flags = options->flags & KINDS;
+	state->watermark = watermark_of(options, layout->data);
+	state->marks_offset = layout->marks_offset;
+	state->marks_size = layout->marks_size;
+	state->owners_offset = layout->owners_offset;
+	state->owners = owners;
+	state->grain = grain;
+	state->creator_pid = (int32_t)getpid();
+	state->created = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options)
+{
+	uint64_t data = options->pages * page_size(), aux = options->aux_pages * page_size();
+	uint32_t kind = options->flags & KINDS, grain = 0, owners = 0;
+	struct perfring_ring_state *state;
+	struct layout layout;
+	int fd, error;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->fd = -1;
+	if (!is_power_of_two(options->pages) || (options->aux_pages && !is_power_of_two(options->aux_pages)) ||
+	    !is_kind(kind) || options->flags & ~(uint32_t)(KINDS | PERFRING_RING_HUGE | PERFRING_RING_REPLACE))
+		return -EINVAL;
+	if (data > data_limit || aux > data_limit)
+		return -EFBIG;
+	if (kind & (PERFRING_RING_STRICT | PERFRING_RING_LEASED)) {
+		owners = options->owners ? options->owners : 64;
+		grain = 8;
+		if (kind & PERFRING_RING_LEASED)
+			grain = options->chunk ? options->chunk : data / 4 < 4096 ? (uint32_t)(data / 4) : 4096;
+		if (owners > 1024 || !is_grain(kind, grain, data))
+			return -EINVAL;
+	}
+	layout = lay_out(data, kind, grain, owners, aux);
+	fd = open_memory(options, layout.size);
+	if (fd < 0)
+		return fd;
+	error = map_own(ring, fd, &layout, kind, options->flags & PERFRING_RING_HUGE);
+	if (!error) {
+		ring->fd = fd;
+		state = perfring_ring_state_of(ring->page);
+		fill_page(ring->page, &layout);
+		fill_state(state, options, &layout, grain, owners);
+		if (owners)
+			error = perfring_shared_prepare(ring);
+		/* Last: who finds the magic finds the rest; pairs with the program order of attach, by the fd. */
+		PERFRING_STORE_RELEASE(&state->magic, PERFRING_RING_MAGIC);
+	}
+	if (error) {
+		if (ring->mapping)
+			perfring_ring_close(ring);
+		else
+			close(fd);
+		if (options->file)
+			unlink(options->file);
+	}
+	return error;
+}
+
+/* ---- attaching one ---- */
+
+static int wrong(struct perfring_fault *fault, uint64_t at, const char *what)
+{
+	if (fault) {
+		fault->at = (int64_t)at;
+		fault->what = what;
+	}
+	return -EBADMSG;
+}
+
+/* Copies size bytes at `at`, or fails. */
+static bool copy_from(int fd, void *to, size_t size, uint64_t at)
+{
+	ssize_t got;
+
+	do
+		got = pread(fd, to, size, (off_t)at);
+	while (got < 0 && errno == EINTR);
+	return got == (ssize_t)size;
+}
+
+int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault)
+{
+	struct perf_event_mmap_page page;
+	struct perfring_ring_state state;
+	struct layout layout;
+	struct stat status;
+	uint64_t size;
+	int error;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->fd = -1;
+	if (flags & ~(unsigned)(PERFRING_RING_READ_ONLY | PERFRING_RING_HUGE))
+		return -EINVAL;
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	if (!S_ISREG(status.st_mode))
+		return wrong(fault, 0, "neither a file nor a memfd");
+	size = (uint64_t)status.st_size;
+	if (size < 2 * page_size())
+		return wrong(fault, size, "too short for a control page and a data page");
+	/* Copies: what is checked here is what is used. */
+	if (!copy_from(fd, &page, sizeof(page), 0) || !copy_from(fd, &state, sizeof(state), PERFRING_RING_STATE_AT))
+		return wrong(fault, 0, "the control page cannot be read");
+
+	if (state.magic == __builtin_bswap64(PERFRING_RING_MAGIC))
+		return wrong(fault, PERFRING_RING_STATE_AT, "a ring of a machine with the other byte order");
+	if (state.magic != PERFRING_RING_MAGIC)
+		return wrong(fault, PERFRING_RING_STATE_AT, "no ring made by perfring_ring_create");
+	if (state.version != PERFRING_RING_VERSION)
+		return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, version),
+			     "a ring of another version");
+	if (page.data_offset != page_size())
+		return wrong(fault, offsetof(struct perf_event_mmap_page, data_offset),
+			     "data_offset is not this machine's page size");
+	if (!is_power_of_two(page.data_size) || page.data_size < page_size() || page.data_size > data_limit)
+		return wrong(fault, offsetof(struct perf_event_mmap_page, data_size),
+			     "data_size is not a power of two of pages up to 1 GiB");
+	if (!is_kind(state.flags))
+		return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, flags),
+			     "flags that exclude one another");
+	if (state.flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED)) {
+		if (!is_grain(state.flags, state.grain, page.data_size))
+			return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, grain),
+				     "grain does not fit the ring");
+		if (!state.owners || state.owners > 1024)
+			return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, owners),
+				     "owners are not 1 to 1024");
+	}
+	if (page.aux_size &&
+	    (!is_power_of_two(page.aux_size) || page.aux_size < page_size() || page.aux_size > data_limit))
+		return wrong(fault, offsetof(struct perf_event_mmap_page, aux_size),
+			     "aux_size is not a power of two of pages up to 1 GiB");
+	layout = lay_out(page.data_size, state.flags, state.grain, state.owners, page.aux_size);
+	if (state.marks_offset != layout.marks_offset || state.marks_size != layout.marks_size ||
+	    state.owners_offset != layout.owners_offset)
+		return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, marks_offset),
+			     "marks or owners are not where they belong");
+	if (page.aux_offset != layout.aux_offset)
+		return wrong(fault, offsetof(struct perf_event_mmap_page, aux_offset),
+			     "aux_offset is not behind the ring");
+	if (size < layout.size)
+		return wrong(fault, size, "shorter than what its control page describes");
+
+	error = map_own(ring, fd, &layout, state.flags, flags);
+	if (error)
+		return error;
+	ring->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (ring->fd < 0) {
+		error = -errno;
+		perfring_ring_close(ring);
+	}
+	return error;
+}
+
+/* ---- others' ---- */
+
 int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsigned flags)
 {
 	uint64_t page = page_size();
@@ -25,6 +373,7 @@ int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsign
 	void *memory;
 
 	memset(ring, 0, sizeof(*ring));
+	ring->fd = -1;
 	if (pages && !is_power_of_two(pages))
 		return -EINVAL;
 	memory = mmap(NULL, (1 + (size_t)pages) * page, protection, MAP_SHARED, fd, 0);
@@ -47,6 +396,7 @@ int perfring_ring_over(struct perfring_ring *ring, void *memory, size_t size)
 	uint64_t offset, data;
 
 	memset(ring, 0, sizeof(*ring));
+	ring->fd = -1;
 	if (!memory || ((uintptr_t)memory & 7) || size <= page_size())
 		return -EINVAL;
 	offset = page->data_offset;
@@ -69,7 +419,10 @@ void perfring_ring_close(struct perfring_ring *ring)
 {
 	if (ring->mapping)
 		munmap(ring->mapping, ring->mapping_size);
+	if (ring->flags & PERFRING_RING_OWN && ring->fd >= 0)
+		close(ring->fd);
 	memset(ring, 0, sizeof(*ring));
+	ring->fd = -1;
 }
 
 /* A sysctl's number; -1 when it cannot be read. */

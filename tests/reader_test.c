@@ -137,7 +137,8 @@ Test(reader, every_size_over_many_laps)
 		publish(&ring);
 		cr_assert_eq((uint64_t)perfring_reader_observe(&reader), ring.head - reader.position);
 		while (perfring_reader_next(&reader, &record) == 1) {
-			cr_assert(is_record(record, read, (uint16_t)(8 + 8 * (read % 64))), "record %lu", read);
+			cr_assert(is_record(record, read, (uint16_t)(8 + 8 * (read % 64))), "record %llu",
+				  (unsigned long long)read);
 			cr_assert_eq((const unsigned char *)record == reader.joint,
 				     (reader.position - record->size) % PAGE + record->size > PAGE,
 				     "joined when it wraps, read in place when not");
@@ -299,7 +300,7 @@ Test(reader, a_head_that_cannot_be)
 			;
 		perfring_reader_return(&reader);
 		perfring_page_publish(ring.page, HEADS[i]);
-		cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG, "head %lu", HEADS[i]);
+		cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG, "head %llu", (unsigned long long)HEADS[i]);
 		cr_assert_eq(reader.fault.at, (int64_t)HEADS[i]);
 		cr_assert_eq(perfring_reader_next(&reader, &record), 0);
 		cr_assert_leq(perfring_reader_skip(&reader), PAGE);
@@ -327,7 +328,7 @@ Test(reader, positions_wrap)
 			cr_assert_eq(perfring_reader_observe(&reader), 20 * 200);
 			for (uint64_t i = 0; i < 20; i++, read++) {
 				cr_assert_eq(perfring_reader_next(&reader, &record), 1);
-				cr_assert(is_record(record, read, 200), "record %lu", read);
+				cr_assert(is_record(record, read, 200), "record %llu", (unsigned long long)read);
 			}
 			cr_assert_eq(perfring_reader_next(&reader, &record), 0);
 			cr_assert_null(record);
@@ -501,7 +502,8 @@ Test(reader, against_a_writing_thread)
 		if (left == 0)
 			sched_yield();
 		while (perfring_reader_next(&reader, &record) == 1) {
-			cr_assert(is_record(record, read, (uint16_t)(16 + 8 * (read % 20))), "record %lu", read);
+			cr_assert(is_record(record, read, (uint16_t)(16 + 8 * (read % 20))), "record %llu",
+				  (unsigned long long)read);
 			read++;
 		}
 		perfring_reader_return(&reader);

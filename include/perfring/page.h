@@ -16,19 +16,13 @@
 #ifndef PERFRING_PAGE_H
 #define PERFRING_PAGE_H
 
-#include <perfring/base.h>
+#include <perfring/access.h>
 
 PERFRING_BEGIN
 
 static_assert(offsetof(struct perf_event_mmap_page, data_head) == 1024, "ABI.md 3.2");
 static_assert(offsetof(struct perf_event_mmap_page, data_tail) == 1032, "ABI.md 3.2");
 static_assert(offsetof(struct perf_event_mmap_page, aux_size) == 1080, "ABI.md 3.2");
-
-/* A checker of memory orders puts its own here. */
-#ifndef PERFRING_LOAD_ACQUIRE
-#define PERFRING_LOAD_ACQUIRE(word) __atomic_load_n((word), __ATOMIC_ACQUIRE)
-#define PERFRING_STORE_RELEASE(word, value) __atomic_store_n((word), (value), __ATOMIC_RELEASE)
-#endif
 
 /* Reader: how far records are complete.  Acquire: what the writer stored before its publish is seen after this. */
 PERFRING_INLINE uint64_t perfring_page_observe(const struct perf_event_mmap_page *page)

@@ -42,10 +42,16 @@ enum perfring_reader_flag {
 	/* The writer's process is not trusted: each record is copied out, and its size cannot change under the decoder.
 	 * A record is then valid until the next perfring_reader_next. */
 	PERFRING_READER_COPY = 1,
+
+	/* Set with PERFRING_DEBUG alone: two readers return room of one ring, and each gives away what the other still
+	 * reads.  observe is -EBADMSG from then on. */
+	PERFRING_READER_DISTURBED = 2,
 };
 
-/* Starts where the control page's data_tail stands.  Returns 0, -EINVAL (no data pages, or a ring that overwrites: its
- * page is read-only, nothing can be given back), -ENOMEM (the joint). */
+/* Starts where the control page's data_tail stands: closing loses no record, and the next reader goes on behind what was
+ * returned.  One reader a ring at a time: two would give away what the other still reads (found out with PERFRING_DEBUG).
+ * Returns 0; -EINVAL (no data pages; a ring that overwrites or falls: snapshot.h; a read-only mapping, into which nothing
+ * can be given back); -ENOMEM (the joint). */
 PERFRING_API int perfring_reader_open(struct perfring_reader *reader, const struct perfring_ring *ring, unsigned flags);
 PERFRING_API void perfring_reader_close(struct perfring_reader *reader);
 
@@ -59,6 +65,10 @@ PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 {
 	uint64_t observed = perfring_page_observe(reader->page);
 
+#ifdef PERFRING_DEBUG
+	if (reader->flags & PERFRING_READER_DISTURBED)
+		return -EBADMSG;
+#endif
 	if (PERFRING_UNLIKELY(observed - reader->returned > reader->mask + 1 ||
 			      observed - reader->returned < reader->position - reader->returned || (observed & 7))) {
 		reader->fault.at = (int64_t)observed;
@@ -69,13 +79,14 @@ PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 	return (int64_t)(observed - reader->position);
 }
 
-/* The size of the record at the reader's position, which stays: read once, and checked.  0 when there is none before
- * what was observed; -EBADMSG with reader->fault. */
+/* The size of the record at the reader's position, which stays there, but moves over fillers (ring.h): read once, and
+ * checked.  0 when there is none before what was observed; -EBADMSG with reader->fault. */
 PERFRING_INLINE int perfring_reader_peek(struct perfring_reader *reader, struct perf_event_header *header)
 {
-	uint64_t left = reader->observed - reader->position;
-	uint64_t word;
+	uint64_t left, word;
 
+again:
+	left = reader->observed - reader->position;
 	if (left == 0)
 		return 0;
 	/* Relaxed: observe's acquire has made the record visible, and one load is all that matters here. */
@@ -91,6 +102,10 @@ PERFRING_INLINE int perfring_reader_peek(struct perfring_reader *reader, struct 
 								    : "record longer than what was written";
 		return -EBADMSG;
 	}
+	if (PERFRING_UNLIKELY(header->type == PERFRING_FILLER_TYPE && header->misc == PERFRING_FILLER_MISC)) {
+		reader->position += header->size;
+		goto again;
+	}
 	return header->size;
 }
 
@@ -100,8 +115,8 @@ PERFRING_INLINE int perfring_reader_peek(struct perfring_reader *reader, struct 
 PERFRING_INLINE int perfring_reader_next(struct perfring_reader *reader, const struct perf_event_header **record)
 {
 	struct perf_event_header header;
-	uint64_t from = reader->position & reader->mask;
 	int size = perfring_reader_peek(reader, &header);
+	uint64_t from = reader->position & reader->mask;
 
 	if (size <= 0) {
 		*record = NULL;
@@ -120,6 +135,16 @@ PERFRING_INLINE void perfring_reader_return_to(struct perfring_reader *reader, u
 {
 	if (position == reader->returned)
 		return;
+#ifdef PERFRING_DEBUG
+	/* data_tail is ours alone to move. */
+	if (PERFRING_LOAD(&reader->page->data_tail) != reader->returned) {
+		reader->fault.at = (int64_t)reader->returned;
+		reader->fault.what = "a second reader has moved data_tail";
+		reader->observed = reader->position;
+		reader->flags |= PERFRING_READER_DISTURBED;
+		return;
+	}
+#endif
 	reader->returned = position;
 	perfring_page_return(reader->page, position);
 }

@@ -1,9 +1,20 @@
-/* ring.h - ring memory: one control page, then 2^n data pages (ABI.md 3).
+/* ring.h - ring memory: one control page, then 2^n data pages (ABI.md 3): the kernel's, and our own.
  *
- * A ring is only where the bytes are.  Whoever reads it opens a reader on it (reader.h).
+ * A ring is only where the bytes are.  Whoever reads it opens a reader on it (reader.h), or takes a snapshot of one that
+ * overwrites (snapshot.h); whoever writes into our own opens a writer (writer.h, or shared.h for many).
  *
- *     page                data, size bytes                 (span - size bytes: the data again, if mapped twice)
- *     | control page      | 2^n pages                      |
+ *   in memory   page            data, size bytes           the data again    what lies behind it in the file
+ *               | control page  | 2^n pages                | 2^n pages       | marks, owners (shared.h) | AUX
+ *               |<- 1 page   -->|<------- span = 2 * size ---------------->|
+ *   in the fd   0               1 page                                       1 page + size
+ *
+ * The fd of a ring of ours maps like a perf_event_open fd: a foreign consumer maps 1 + 2^n pages at 0 and reads it by
+ * data_head, data_tail, data_offset and data_size.  What else another process, or a reader after the writer's death, must
+ * know stands in struct perfring_ring_state, in the part of the control page that the kernel leaves unused: a ring is
+ * self-contained, its fd (or its file) is all that has to be handed over.
+ *
+ * Everything in shared memory is another process's word: what attach has checked is kept in struct perfring_ring, which
+ * is private, and nothing is read a second time.
  */
 #ifndef PERFRING_RING_H
 #define PERFRING_RING_H
@@ -20,18 +31,126 @@ struct perfring_ring {
 	void *mapping; /* what close unmaps; NULL when the memory is the caller's */
 	uint64_t mapping_size;
 	uint64_t flags; /* enum perfring_ring_flag */
-	uint64_t reserved[1];
+	int32_t fd;     /* of our own rings: the memfd or file, the ring's to close; else -1 */
+	uint32_t padding;
 };
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_ring) == 64, "ring");
 
 enum perfring_ring_flag {
-	PERFRING_RING_OVERWRITE = 1, /* read-only mapping: the kernel overwrites what was not read (ABI.md 7.8) */
+	PERFRING_RING_OVERWRITE =
+		1, /* full means that the oldest go: of kernel rings, a read-only mapping (ABI.md 7.8) */
+
+	/* of our own rings, at creation; they are the ring's for good */
+	PERFRING_RING_BACKWARD =
+		2, /* data_head falls; from it upwards lie the newest to the oldest; OVERWRITE needs it */
+	PERFRING_RING_STRICT = 4, /* for shared writers: each record visible at once (shared.h) */
+	PERFRING_RING_LEASED = 8, /* for shared writers: each fills chunks of its own (shared.h) */
+
+	/* how this mapping was made */
+	PERFRING_RING_HUGE = 16,      /* transparent huge pages are asked for; cleared when the kernel would not */
+	PERFRING_RING_READ_ONLY = 32, /* attached for snapshots: neither reader nor writer can be opened on it */
+	PERFRING_RING_OWN = 64,       /* a ring of ours: its control page holds a perfring_ring_state */
+	PERFRING_RING_REPLACE = 128,  /* create: a file of that name is replaced, not refused */
 };
 
+/* ---- a ring's own words, in its control page ---- */
+
+enum {
+	PERFRING_RING_STATE_AT = 2048, /* bytes into the control page; behind the kernel's last member */
+	PERFRING_RING_VERSION = 1,
+};
+
+#define PERFRING_RING_MAGIC UINT64_C(0x676e697266726570) /* "perfring" in little-endian memory: also tells the order */
+
+/* Free-running positions, in rings that fall too: there they are -data_head.
+ * Invariant: published <= claimed <= published + size (a doomed claim of a shared writer is never stored). */
+struct perfring_ring_state {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t flags;        /* OVERWRITE, BACKWARD, STRICT, LEASED */
+	uint64_t watermark;    /* effective (ABI.md 7.7) */
+	uint64_t marks_offset; /* in the fd: shared.h; 0 when there are none */
+	uint64_t marks_size;
+	uint64_t owners_offset;
+	uint32_t owners;     /* slots */
+	uint32_t grain;      /* bytes of ring for each mark: 8, or a leased chunk */
+	int32_t creator_pid; /* as its own pid namespace sees it */
+	int32_t reserved1;
+	uint64_t created;      /* CLOCK_REALTIME, ns */
+	uint64_t counter_at;   /* the processor's counter ... */
+	uint64_t counter_time; /* ... and CLOCK_MONOTONIC, when they were first compared (perfring_ring_calibrate) */
+	uint64_t reserved2[4];
+
+	/* written by writers, seldom (line of their own) */
+	uint64_t claimed __attribute__((__aligned__(128))); /* OVERWRITE, STRICT, LEASED: how far room was given out */
+	uint64_t lost;       /* refused since the last LOST record (shared writers; a writer that was closed) */
+	uint64_t lost_total; /* refused since creation; what no LOST record says yet is in it too */
+	uint64_t wakeup;     /* the stamp of ABI.md 7.3, step 7 (shared writers) */
+	uint64_t events;     /* samples towards wakeup_events (shared writers) */
+	uint64_t abandoned;  /* rooms of writers that died in mid record, turned into fillers */
+	uint32_t
+		writer_pid; /* the thread writer's, as its own pid namespace sees them; 0: closed properly, or none yet */
+	uint32_t writer_tid;
+	uint64_t reserved3[9];
+
+	/* wakeup.h */
+	uint32_t pending __attribute__((
+		__aligned__(128))); /* the kernel's poll flag: a crossing that nobody polled yet; a futex */
+	uint32_t armed;             /* readers that sleep, or are about to */
+	uint32_t paused;            /* ABI.md 7.3, step 2 */
+	uint32_t reserved4[29];
+};
+
+static_assert(sizeof(struct perfring_ring_state) == 384, "the state's layout is read by other processes");
+static_assert(sizeof(struct perf_event_mmap_page) <= PERFRING_RING_STATE_AT, "ABI.md 3.2");
+
+/* Room that was given out and not used, because a nested record follows it or its writer died: a record of this type and
+ * misc.  The kernel's types begin at 1.  Our readers pass over it; others skip what they do not know by its size. */
+enum {
+	PERFRING_FILLER_TYPE = 0,
+	PERFRING_FILLER_MISC = 0x5046,
+};
+
+/* The state of one of our rings (flags has OWN). */
+PERFRING_INLINE struct perfring_ring_state *perfring_ring_state_of(const struct perf_event_mmap_page *page)
+{
+	return (struct perfring_ring_state *)(void *)((unsigned char *)(uintptr_t)page + PERFRING_RING_STATE_AT);
+}
+
+/* ---- our own rings ---- */
+
+struct perfring_ring_options {
+	uint32_t pages;     /* data pages, a power of two; the data are at most 1 GiB */
+	uint32_t flags;     /* BACKWARD, OVERWRITE, STRICT or LEASED, HUGE, REPLACE */
+	const char *file;   /* a file of this name, kept; NULL: a sealed memfd, gone with its last fd and mapping */
+	uint32_t wakeup;    /* the attr's wakeup_watermark, when `watermark`; else 0 */
+	bool watermark;     /* the attr's flag of this name (ABI.md 7.7); the ring's for good */
+	uint32_t owners;    /* shared writers at a time, up to 1024; 0 means 64 */
+	uint32_t chunk;     /* LEASED: bytes, a power of two of 512 to a quarter of the data; 0 means 4096 at most */
+	uint32_t aux_pages; /* of an AUX area (aux.h), a power of two; 0: none */
+	uint64_t reserved[4];
+};
+
+/* Makes a ring and maps it: control page filled as the kernel fills it (version, size, capabilities, data_offset,
+ * data_size; aux_offset and aux_size when asked for), data twice in a row.  A file is allocated on the disk at once, so
+ * that a full disk is told here and is no SIGBUS later.  Returns 0; -EINVAL (not a power of two, flags that exclude one
+ * another: OVERWRITE without BACKWARD, STRICT or LEASED with either or with one another); -EFBIG (above 1 GiB); -EEXIST
+ * (a file of that name, without REPLACE); what memfd_create, open, fallocate or mmap said.  Context: any thread. */
+PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options);
+
+/* Maps the ring behind an fd that came from perfring_ring_create, here or in another process (over a socket, by
+ * /proc/PID/fd/N, by the file's name); the fd stays the caller's, the ring keeps a copy.  flags: READ_ONLY, HUGE.
+ * Everything that the control page says is checked against the fd's size: a file that is too short, has another version
+ * or byte order, or whose numbers do not fit one another is -EBADMSG, with the place in `fault` (which may be NULL); no
+ * ring of ours at all is -EBADMSG at 2048.  -EACCES: the fd allows only READ_ONLY.  Context: any thread. */
+PERFRING_API int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault);
+
+/* ---- others' rings ---- */
+
 /* Maps the ring of a perf_event_open fd: `pages` data pages, a power of two (0 maps the control page alone).  Kernel
- * rings cannot be mapped twice, so span == size.  The mapping outlives the fd.  Returns 0, -EINVAL, or what mmap said:
- * -EPERM is the memory budget, see perfring_ring_explain.  Context: any thread. */
+ * rings cannot be mapped twice, so span == size.  The mapping outlives the fd.  flags: OVERWRITE.  Returns 0, -EINVAL, or
+ * what mmap said: -EPERM is the memory budget, see perfring_ring_explain.  Context: any thread. */
 PERFRING_API int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsigned flags);
 
 /* Describes memory laid out like the kernel's mapping: a control page of sysconf(_SC_PAGESIZE) bytes, then data.  The
@@ -39,12 +158,23 @@ PERFRING_API int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t 
  * caller's.  Returns 0, or -EINVAL when that is no ring. */
 PERFRING_API int perfring_ring_over(struct perfring_ring *ring, void *memory, size_t size);
 
-/* Unmaps.  Every event that writes into a kernel ring is detached from it by the last unmapping. */
+/* Unmaps, and closes the ring's own fd.  Every event that writes into a kernel ring is detached from it by the last
+ * unmapping; records in a ring of ours stay for whoever else has its fd or file. */
 PERFRING_API void perfring_ring_close(struct perfring_ring *ring);
 
 /* Why perfring_ring_map said `error`, and what to change: the sysctl, the limit and the capability by name.  Like
  * snprintf: returns the length of the whole text. */
 PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *room, size_t size);
+
+/* ---- time stamps by the processor's own counter ---- */
+
+/* Fits the processor's counter to CLOCK_MONOTONIC and publishes time_mult, time_shift, time_zero and the capability bits
+ * user_time and user_time_zero in the control page, under its sequence lock (ABI.md 3.3).  Takes 20 ms the first time; a
+ * later call refines by the time since.  Returns 0, or -EOPNOTSUPP: no counter that runs steadily on this processor. */
+PERFRING_API int perfring_ring_calibrate(struct perfring_ring *ring);
+
+/* The time of a raw stamp, by what the page publishes; 0 when it publishes nothing.  Context: any. */
+PERFRING_API uint64_t perfring_page_time(const struct perf_event_mmap_page *page, uint64_t stamp);
 
 PERFRING_END
 

@@ -1,0 +1,293 @@
+/* set.h - many rings for many writers: one for each thread, or one for each CPU.
+ *
+ * The default for a program with many threads is a ring for each (RING.md 3): no writer meets another.  The set knows
+ * them all; a reader finds new ones by walking it, and merges them by time (session.h: perfring_session_add_ring).  A
+ * thread that ends with records unread leaves its ring to the set until they are read.
+ *
+ *   join    a thread's ring is made at its first perfring_set_join, not in a handler; later calls, handlers included,
+ *           find it.  It is left at perfring_set_leave or at the thread's end.
+ *   drain   a reader visits each ring: perfring_set_next.  One whose thread has gone and that is empty is handed out a
+ *           last time, as `drained`, and freed when a later walk comes to it.
+ *
+ *              join leave lost | current | next | close
+ *   threads         yes        |   yes   |  no  |  no
+ *   handlers        no         |   yes   |  no  |  no
+ *   the reader      yes        |   yes   |  yes |  no     one at a time, with the readers of the members
+ *
+ * fork: as in writer.h.  A child's perfring_set_current gives a writer that refuses; it opens a set of its own.
+ */
+#ifndef PERFRING_SET_H
+#define PERFRING_SET_H
+
+#include <perfring/reader.h>
+#include <perfring/writer.h>
+
+#if defined(__x86_64__) && defined(__LP64__) && defined(__GLIBC_PREREQ) && !defined(PERFRING_PORTABLE)
+#if __GLIBC_PREREQ(2, 35)
+#include <sys/rseq.h>
+#define PERFRING_HAS_RSEQ 1
+#endif
+#endif
+
+PERFRING_BEGIN
+
+struct perfring_set;
+
+/* One ring of a set, as a reader sees it. */
+struct perfring_member {
+	struct perfring_reader reader;
+	struct perfring_ring ring;
+	uint64_t number; /* unique in the set, counted up: a ring that was freed does not come back under its number */
+	uint32_t tid;    /* of its thread (per thread) */
+	int32_t cpu;     /* per CPU; else -1 */
+	bool left;       /* its thread is gone: what is unread is the last */
+	bool drained;    /* left, and nothing is unread: seen for the last time, take it out of a session now */
+	uint8_t padding[6];
+	void *data; /* the reader's own; NULL at first */
+	uint64_t reserved[2];
+};
+
+/* Rings are made as `ring` says (pages; HUGE, wakeup: else -EINVAL), writers as `writer` says (NULL: the defaults).
+ * limit: at most so many rings at a time, those that are left and not yet freed too; 0: 1024.  Each has an fd. */
+PERFRING_API int perfring_set_open(struct perfring_set **set, const struct perfring_ring_options *ring,
+				   const struct perfring_writer_options *writer, uint32_t limit);
+
+/* All threads have left, or will never write again.  Unread records are gone. */
+PERFRING_API void perfring_set_close(struct perfring_set *set);
+
+/* This thread's writer, its ring made if it has none yet.  Returns 0; -EUSERS (the limit); what perfring_ring_create and
+ * perfring_writer_open said.  Context: a thread, not a handler: it allocates. */
+PERFRING_API int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer);
+
+/* This thread's writer; NULL before join and after leave.  Context: the thread and its handlers. */
+PERFRING_API struct perfring_writer *perfring_set_current(struct perfring_set *set);
+
+/* Closes this thread's writer, as its end does.  Its ring stays until it is drained. */
+PERFRING_API void perfring_set_leave(struct perfring_set *set);
+
+/* The next ring behind `member` (NULL: the first) that a reader should look at; NULL behind the last.  Frees those that
+ * were handed out as drained before.  Valid until the next walk reaches it again.  Read it by member->reader, or by
+ * another reader on member->ring: what counts is data_tail. */
+PERFRING_API struct perfring_member *perfring_set_next(struct perfring_set *set, struct perfring_member *member);
+
+/* What was refused by all rings since the set was opened, those that are freed too. */
+PERFRING_API uint64_t perfring_set_lost(struct perfring_set *set);
+
+/* ---- one ring for each CPU ----
+ *
+ * Any thread writes into the ring of the CPU that it runs on.  Where the C library has registered restartable sequences
+ * (x86-64, __rseq_size > 0; perfring registers none of its own) room is claimed by such a sequence and published by a
+ * plain store; elsewhere both by locked instructions: perfring_cpus_way says which.  A writer may be moved to another CPU
+ * in mid record: it finishes where it began, for a membarrier (about 10 us) if it is not the oldest there.
+ *
+ * Records are published in the order of their claims, each as soon as it and all before it are committed.  A thread that
+ * is stopped in mid record holds back what follows on its CPU until it goes on; the others write until that ring is full,
+ * and are then refused and counted.  Nobody waits, and no record stays behind once the one before it is finished.
+ *
+ *              reserve commit discard write | pause lost | at | close
+ *   threads               yes               |    yes     | no |  no
+ *   handlers              yes               |    yes     | no |  no
+ *   the reader            yes               |    yes     | yes|  no     one at a time
+ *
+ * fork: a child finds no CPUs: its reserves give NULL.  It closes what it inherited, or not, and opens its own.
+ */
+enum perfring_cpus_way {
+	PERFRING_CPUS_LOCKED, /* the CPU by sched_getcpu, its ring by locked instructions */
+	PERFRING_CPUS_RSEQ,
+};
+
+/* One CPU's, for the inlines and rb/cpus.c. */
+struct perfring_cpu {
+	/* all that a record touches */
+	uint64_t claimed; /* how far room was given out.  RSEQ: stored by sequences on this CPU alone */
+	uint64_t limit;   /* RSEQ: a claim that ends above is slow.  Stale only downwards; 0: a loss, a pause */
+	unsigned char *data;
+	uint64_t mask;
+	struct perf_event_mmap_page *page;
+	uint64_t waiting; /* records finished before one that was claimed earlier */
+	uint64_t wake_at; /* data_head above this is a crossing */
+	uint64_t *marks;
+
+	uint64_t watermark;
+	struct perfring_member *member;
+	uint64_t reserved[6];
+};
+
+static_assert(sizeof(void *) != 8 || sizeof(struct perfring_cpu) == 128, "two lines");
+
+/* In pages of its own that a fork's child finds zeroed: it has no CPUs there, and refuses. */
+struct perfring_cpus {
+	uint32_t count;
+	uint32_t fast; /* CPUs that the inlines may claim on: all, or none */
+	int32_t way;
+	int32_t wake_fd;
+	struct perfring_output output;
+	uint64_t reserved[7];
+	struct perfring_cpu cpu[1]; /* count of them */
+};
+
+static_assert(sizeof(void *) != 8 || offsetof(struct perfring_cpus, cpu) == 128, "no line is two CPUs'");
+
+enum perfring_cpus_claim {
+	PERFRING_CPUS_RARE = 1,  /* in perfring_claim.state: commit has more to do */
+	PERFRING_CPUS_SHIFT = 1, /* above it the CPU's number */
+};
+
+/* A ring for each CPU that is configured.  ring: pages; HUGE, wakeup.  writer (NULL: the defaults): output, wake_fd; policy
+ * DROP.  Else -EINVAL.  -ENOMEM; what perfring_ring_create said. */
+PERFRING_API int perfring_cpus_open(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
+				    const struct perfring_writer_options *writer);
+PERFRING_API void perfring_cpus_close(struct perfring_cpus *cpus);
+PERFRING_API int perfring_cpus_way(const struct perfring_cpus *cpus);
+
+/* The slow paths, for the inlines alone: claims go by value, so that a compiler can keep them in registers. */
+PERFRING_API struct perfring_claim perfring_cpus_reserve_rare(struct perfring_cpus *cpus,
+							      struct perfring_output *output, uint64_t size);
+PERFRING_API void perfring_cpus_commit_rare(struct perfring_cpus *cpus, struct perfring_claim claim);
+PERFRING_API void perfring_cpus_settle(struct perfring_cpus *cpus, struct perfring_claim claim);
+
+PERFRING_INLINE struct perfring_cpu *perfring_cpus_of(struct perfring_cpus *cpus, uint32_t number)
+{
+	return &cpus->cpu[0] + number;
+}
+
+#ifdef PERFRING_HAS_RSEQ
+
+/* The CPU that this thread runs on; above all numbers when the C library has not registered it. */
+PERFRING_INLINE uint32_t perfring_cpus_here(void)
+{
+	uint32_t number;
+
+	__asm__ volatile("movl %%fs:4(%1), %0" : "=r"(number) : "r"(__rseq_offset) : "memory");
+	return number;
+}
+
+/* Claims size bytes up to the limit, if we are on that CPU: gives where they end, or 1.
+ *
+ * The sequence runs from 1 to 2, and its last instruction is the store that counts.  What the kernel lets come between
+ * (a signal, another thread, another CPU) ends it at 4, behind the signature that the C library has registered.  No
+ * interrupt falls between its announcement and 1.  It is withdrawn in the end, because this code may be unloaded. */
+PERFRING_INLINE uint64_t perfring_cpus_claim(struct perfring_cpu *cpu, uint32_t number, uint64_t size)
+{
+	uint64_t end;
+
+	__asm__ volatile(".pushsection __rseq_cs, \"aw\"\n\t"
+			 ".balign 32\n"
+			 "3:\n\t"
+			 ".long 0, 0\n\t"
+			 ".quad 1f, 2f - 1f, 4f\n\t"
+			 ".popsection\n\t"
+			 "leaq 3b(%%rip), %[end]\n\t"
+			 "movq %[end], %%fs:8(%[area])\n"
+			 "1:\n\t"
+			 "cmpl %[number], %%fs:4(%[area])\n\t"
+			 "jne 5f\n\t"
+			 "movq %[claimed], %[end]\n\t"
+			 "addq %[size], %[end]\n\t"
+			 "cmpq %[limit], %[end]\n\t"
+			 "ja 5f\n\t"
+			 "movq %[end], %[claimed]\n"
+			 "2:\n\t"
+			 ".pushsection __rseq_failure, \"ax\"\n\t"
+			 ".byte 0x0f, 0xb9, 0x3d\n\t"
+			 ".long %c[signature]\n"
+			 "4:\n"
+			 "5:\n\t"
+			 "movl $1, %k[end]\n\t"
+			 "jmp 6f\n\t"
+			 ".popsection\n"
+			 "6:\n\t"
+			 "movq $0, %%fs:8(%[area])"
+			 : [end] "=&r"(end), [claimed] "+m"(cpu->claimed)
+			 : [limit] "m"(cpu->limit), [number] "r"(number), [size] "er"(size), [area] "r"(__rseq_offset),
+			   [signature] "i"(RSEQ_SIG)
+			 : "memory", "cc");
+	return end;
+}
+
+#endif
+
+/* As in writer.h: a claim is closed by the thread that made it.  An output may be shared by threads; its id, trailer and
+ * wakeup_events do not change.  A thread that the C library has not registered is refused where others use sequences. */
+PERFRING_INLINE void *perfring_cpus_reserve(struct perfring_cpus *cpus, struct perfring_output *output, uint64_t size,
+					    struct perfring_claim *claim)
+{
+#ifdef PERFRING_HAS_RSEQ
+	uint32_t number = perfring_cpus_here();
+	struct perfring_cpu *cpu;
+	uint64_t end;
+
+	/* The size in one compare, as in writer.h. */
+	if (PERFRING_LIKELY(number < cpus->fast && ((size - 8) >> 3 | (size - 8) << 61) <= (65528 - 8) / 8 &&
+			    !(output && output->wakeup_events))) {
+		PERFRING_POINT(cpus_chosen);
+		cpu = perfring_cpus_of(cpus, number);
+		end = perfring_cpus_claim(cpu, number, size);
+		if (PERFRING_LIKELY(!(end & 1))) {
+			PERFRING_POINT(cpus_claimed);
+			claim->end = end;
+			claim->size = size;
+			claim->taken = size;
+			claim->output = output;
+			claim->state = (uint64_t)number << PERFRING_CPUS_SHIFT;
+			claim->room = cpu->data + ((end - size) & cpu->mask);
+			return claim->room;
+		}
+	}
+#endif
+	*claim = perfring_cpus_reserve_rare(cpus, output, size);
+	return claim->room;
+}
+
+PERFRING_INLINE void perfring_cpus_commit(struct perfring_cpus *cpus, const struct perfring_claim *claim)
+{
+#ifdef PERFRING_HAS_RSEQ
+	uint32_t number = (uint32_t)(claim->state >> PERFRING_CPUS_SHIFT);
+	struct perfring_cpu *cpu = perfring_cpus_of(cpus, number);
+	struct perf_event_mmap_page *page = cpu->page;
+
+	PERFRING_POINT(cpus_encoded);
+	/* The acquire inside: what earlier writers published, our store publishes as well.  No page: a fork's child. */
+	if (PERFRING_LIKELY(page && !(claim->state & PERFRING_CPUS_RARE) &&
+			    perfring_page_observe(page) == claim->end - claim->size)) {
+		perfring_page_publish(page, claim->end); /* pairs with the reader's observe */
+		PERFRING_FENCE_LOCAL(); /* publish, then look where we are, then who waits: rb/cpus.c */
+		PERFRING_POINT(cpus_published);
+		if (PERFRING_UNLIKELY(perfring_cpus_here() != number))
+			PERFRING_FENCE();
+		PERFRING_FENCE_LOCAL();
+		if (PERFRING_UNLIKELY(PERFRING_LOAD(&cpu->waiting) || claim->end > PERFRING_LOAD(&cpu->wake_at)))
+			perfring_cpus_settle(cpus, *claim);
+		return;
+	}
+#endif
+	perfring_cpus_commit_rare(cpus, *claim);
+}
+
+/* The record is not wanted: a filler. */
+PERFRING_API void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_claim *claim);
+
+PERFRING_INLINE bool perfring_cpus_write(struct perfring_cpus *cpus, struct perfring_output *output, const void *record,
+					 uint64_t size)
+{
+	struct perfring_claim claim;
+	void *room = perfring_cpus_reserve(cpus, output, size, &claim);
+
+	if (PERFRING_UNLIKELY(!room))
+		return false;
+	memcpy(room, record, size);
+	perfring_cpus_commit(cpus, &claim);
+	return true;
+}
+
+/* Claims are refused and counted; one that is being made at this moment may still succeed. */
+PERFRING_API void perfring_cpus_pause(struct perfring_cpus *cpus, bool paused);
+
+PERFRING_API uint64_t perfring_cpus_lost(struct perfring_cpus *cpus);
+
+/* The ring of the i-th CPU, from 0; NULL behind the last.  One reader at a time. */
+PERFRING_API struct perfring_member *perfring_cpus_at(struct perfring_cpus *cpus, uint32_t i);
+
+PERFRING_END
+
+#endif

@@ -1,0 +1,129 @@
+/* counter.c - the processor's own counter as a clock: fitted to CLOCK_MONOTONIC, told in the control page (ABI.md 3.3). */
+#include <perfring/ring.h>
+
+#include <time.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <perfring/page.h>
+#include <perfring/writer.h>
+
+enum {
+	SHIFT = 32, /* at most */
+	SETTLE_NS = 20000000,
+	TRIES = 1000,
+};
+
+static uint64_t now(void)
+{
+	struct timespec time = {0, 0};
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* Whether it runs at one speed, asleep or not, on all CPUs alike. */
+static bool is_steady(void)
+{
+#if defined(__x86_64__)
+	unsigned a, b, c, d;
+
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1 << 8;
+#elif defined(__aarch64__)
+	return true;
+#else
+	return false;
+#endif
+}
+
+/* Both at one instant, as nearly as eight tries allow. */
+static void compare(uint64_t *counter, uint64_t *time)
+{
+	uint64_t best = UINT64_MAX, before, after, between;
+
+	for (int i = 0; i < 8; i++) {
+		before = now();
+		between = perfring_writer_counter();
+		after = now();
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		*counter = between;
+		*time = before + best / 2;
+	}
+}
+
+/* cycles * mult >> shift, without overflow, as readers of the page must (ABI.md 3.3). */
+static uint64_t scale(uint64_t cycles, uint32_t mult, uint16_t shift)
+{
+	uint64_t low = cycles & ((UINT64_C(1) << shift) - 1);
+
+	return (cycles >> shift) * mult + (low * mult >> shift);
+}
+
+int perfring_ring_calibrate(struct perfring_ring *ring)
+{
+#ifdef __SIZEOF_INT128__
+	struct perf_event_mmap_page *page = ring->page;
+	struct timespec nap = {0, SETTLE_NS};
+	struct perfring_ring_state *state;
+	uint64_t counter = 0, time = 0;
+	unsigned __int128 mult;
+	uint16_t shift = SHIFT;
+
+	if (!(ring->flags & PERFRING_RING_OWN) || ring->flags & PERFRING_RING_READ_ONLY)
+		return -EINVAL;
+	if (!is_steady())
+		return -EOPNOTSUPP;
+	state = perfring_ring_state_of(page);
+	if (!state->counter_at) {
+		compare(&counter, &time);
+		state->counter_time = time;
+		state->counter_at = counter;
+		nanosleep(&nap, NULL);
+	}
+	compare(&counter, &time);
+	if (counter <= state->counter_at || time <= state->counter_time)
+		return -EOPNOTSUPP;
+	do
+		mult = ((unsigned __int128)(time - state->counter_time) << shift) / (counter - state->counter_at);
+	while (mult > UINT32_MAX && shift-- > 1);
+	if (!mult || mult > UINT32_MAX)
+		return -EOPNOTSUPP;
+	/* Odd while the members change: who reads meanwhile reads again. */
+	PERFRING_STORE(&page->lock, page->lock + 1);
+	PERFRING_FENCE_STORES();
+	page->time_shift = shift;
+	page->time_mult = (uint32_t)mult;
+	page->time_zero = time - scale(counter, (uint32_t)mult, shift);
+	page->time_offset = 0;
+	page->capabilities |= 8 | 16; /* cap_user_time, cap_user_time_zero */
+	PERFRING_STORE_RELEASE(&page->lock, page->lock + 1);
+	return 0;
+#else
+	(void)ring;
+	return -EOPNOTSUPP;
+#endif
+}
+
+uint64_t perfring_page_time(const struct perf_event_mmap_page *page, uint64_t stamp)
+{
+	uint64_t zero, capabilities;
+	uint32_t lock, mult;
+	uint16_t shift;
+	int tries = 0;
+
+	do {
+		lock = PERFRING_LOAD_ACQUIRE(&page->lock);
+		capabilities = PERFRING_LOAD(&page->capabilities);
+		mult = PERFRING_LOAD(&page->time_mult);
+		shift = PERFRING_LOAD(&page->time_shift);
+		zero = PERFRING_LOAD(&page->time_zero);
+		PERFRING_FENCE_LOADS();
+		/* Odd for ever is a calibration that died. */
+	} while ((lock & 1 || lock != PERFRING_LOAD(&page->lock)) && ++tries < TRIES);
+	if (!(capabilities & 16) || shift > 63)
+		return 0;
+	return zero + scale(stamp, mult, shift);
+}

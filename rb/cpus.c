@@ -1,0 +1,497 @@
+/* cpus.c - a ring for each CPU, written by whatever thread runs there: restartable sequences, or locked instructions.
+ *
+ *     claimed    how far room was given out.  RSEQ: only sequences on the ring's own CPU store it, so they need no lock
+ *     data_head  how far records are finished, without a gap
+ *     marks      one word for each 8 bytes of ring, at the start of a record that was finished before an earlier one:
+ *                where it ends, and bit 0: wake when it is published.  A mark of an earlier lap is not above its place
+ *     waiting    marks that are not published yet
+ *
+ * Who may store data_head?  While the record at data_head is unmarked, whoever writes that record, alone, by a plain
+ * store, on whatever CPU that is by now.  Once it is marked, anybody, by compare-exchange from its start to its end.  So
+ * two plain stores never meet, and data_head never goes back.
+ *
+ *     the one at data_head (A)                    one that is not (B)
+ *       data_head = my end                          waiting++, mark = my end, locked
+ *       (1)                                         (2)
+ *       waiting?  publish what is marked            data_head at a mark?  publish what is marked
+ *
+ * No record is left invisible if A and B cannot both miss the other's store.  B's store is a locked instruction, a full
+ * barrier.  A's is not: that is what makes it cheap.
+ *   A on the ring's CPU, seen after its store: at (1) nothing.  B seen there after its store: both orders are that one
+ *     CPU's own, or there is a change of threads between, which is a full barrier.  B seen elsewhere: at (2) membarrier,
+ *     which puts a full barrier into A, between store and look or not between them.
+ *   A seen elsewhere, or LOCKED: a full barrier at (1).
+ * To be seen on the CPU after the store is enough: a thread that stored elsewhere and came here changed threads in
+ * between.  Whoever publishes over marks does it by locked instructions and looks again: he is an A with a barrier.
+ *
+ * Interrupts.  A handler between any two steps here is one more writer on the CPU: a claim that it interrupts is
+ * restarted by the kernel; a record that it interrupts is unfinished, so the handler's is left as a mark.
+ */
+#include "cpus.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <perfring/wakeup.h>
+
+#include "filler.h"
+
+enum {
+	LOST_SIZE = 24,
+	MOST_TRAILER = 48,
+	SIZE_MOST = 65528,
+	/* Restarts in a row after which a claim is refused: nothing but a debugger that steps comes to so many. */
+	MOST_RESTARTS = 10000,
+	MARK_WAKES = 1,
+};
+
+static struct perfring_ring_state *state_of(const struct perfring_cpu *cpu)
+{
+	return perfring_ring_state_of(cpu->page);
+}
+
+static int membarrier(int command)
+{
+	int saved = errno, ret;
+
+	ret = (int)syscall(SYS_membarrier, command, 0, 0);
+	errno = saved;
+	return ret;
+}
+
+/* ---- restartable sequences ---- */
+
+#ifdef PERFRING_HAS_RSEQ
+
+/* Moves claimed from `from` to `to`. */
+static bool sequence_swap(struct perfring_cpu *cpu, uint32_t number, uint64_t from, uint64_t to)
+{
+	uint64_t section = 0;
+
+	/* As perfring_cpus_claim. */
+	__asm__ volatile(".pushsection __rseq_cs, \"aw\"\n\t"
+			 ".balign 32\n"
+			 "3:\n\t"
+			 ".long 0, 0\n\t"
+			 ".quad 1f, 2f - 1f, 4f\n\t"
+			 ".popsection\n\t"
+			 "leaq 3b(%%rip), %[section]\n\t"
+			 "movq %[section], %%fs:8(%[area])\n"
+			 "1:\n\t"
+			 "cmpl %[number], %%fs:4(%[area])\n\t"
+			 "jne 5f\n\t"
+			 "cmpq %[from], %[claimed]\n\t"
+			 "jne 5f\n\t"
+			 "movq %[to], %[claimed]\n"
+			 "2:\n\t"
+			 ".pushsection __rseq_failure, \"ax\"\n\t"
+			 ".byte 0x0f, 0xb9, 0x3d\n\t"
+			 ".long %c[signature]\n"
+			 "4:\n"
+			 "5:\n\t"
+			 "xorl %k[section], %k[section]\n\t"
+			 "jmp 6f\n\t"
+			 ".popsection\n"
+			 "6:\n\t"
+			 "movq $0, %%fs:8(%[area])"
+			 : [section] "=&r"(section), [claimed] "+m"(cpu->claimed)
+			 : [number] "r"(number), [from] "r"(from), [to] "r"(to), [area] "r"(__rseq_offset),
+			   [signature] "i"(RSEQ_SIG)
+			 : "memory", "cc");
+	return section != 0;
+}
+
+static bool can_sequence(void)
+{
+	return __rseq_size && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+#else
+
+static uint32_t perfring_cpus_here(void)
+{
+	return UINT32_MAX;
+}
+
+static bool sequence_swap(struct perfring_cpu *cpu, uint32_t number, uint64_t from, uint64_t to)
+{
+	(void)cpu;
+	(void)number;
+	(void)from;
+	(void)to;
+	return false;
+}
+
+static bool can_sequence(void)
+{
+	return false;
+}
+
+#endif
+
+static bool swap(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uint32_t number, uint64_t from,
+		 uint64_t to)
+{
+	if (cpus->way == PERFRING_CPUS_RSEQ)
+		return sequence_swap(cpu, number, from, to);
+	return PERFRING_SWAP(&cpu->claimed, &from, to);
+}
+
+/* ---- losses ---- */
+
+static struct perfring_claim refuse(struct perfring_cpus *cpus, uint32_t number, struct perfring_output *output)
+{
+	struct perfring_claim none = {0};
+	struct perfring_cpu *cpu;
+
+	if (!cpus->count) /* a fork's child */
+		return none;
+	/* A thread without restartable sequences in a process that has them (clone without the C library) has no CPU. */
+	cpu = perfring_cpus_of(cpus, number < cpus->count ? number : 0);
+	PERFRING_ADD(&state_of(cpu)->lost_total, 1);
+	PERFRING_ADD(&output->lost, 1);
+	/* First the loss, then the limit, which makes the next claim tell it: partner of raise_limit. */
+	PERFRING_ADD(&state_of(cpu)->lost, 1);
+	PERFRING_STORE(&cpu->limit, 0);
+	return none;
+}
+
+/* Claims up to `limit` need not look here.  The barrier: either we see what has set it to 0 meanwhile, or that store
+ * comes after ours. */
+static void raise_limit(struct perfring_cpu *cpu, uint64_t limit)
+{
+	PERFRING_STORE(&cpu->limit, limit);
+	PERFRING_FENCE();
+	if (PERFRING_LOAD(&state_of(cpu)->lost) || PERFRING_LOAD(&state_of(cpu)->paused))
+		PERFRING_STORE(&cpu->limit, 0);
+}
+
+static void put_lost(struct perfring_cpu *cpu, const struct perfring_output *output, unsigned char *room)
+{
+	struct perf_event_header header = {PERF_RECORD_LOST, 0, (uint16_t)(LOST_SIZE + output->trailer_size)};
+	uint64_t lost = PERFRING_EXCHANGE(&state_of(cpu)->lost, 0); /* now: it may be 0 (ABI.md 7.3, step 8) */
+
+	memcpy(room, &header, sizeof(header));
+	memcpy(room + 8, &output->id, 8);
+	memcpy(room + 16, &lost, 8);
+	if (output->trailer_size)
+		output->trailer(output, room + LOST_SIZE);
+}
+
+/* ---- reserve ---- */
+
+static uint32_t current_cpu(const struct perfring_cpus *cpus)
+{
+	return cpus->way == PERFRING_CPUS_RSEQ ? perfring_cpus_here() : (uint32_t)sched_getcpu();
+}
+
+/* Where the claim needs a look: the ring is full as last seen, a loss is to be told, output is paused, samples are
+ * counted, the claim was restarted, the size is none; LOCKED: always. */
+struct perfring_claim perfring_cpus_reserve_rare(struct perfring_cpus *cpus, struct perfring_output *output,
+						 uint64_t size)
+{
+	uint32_t number = 0;
+
+	if (!output)
+		output = &cpus->output;
+	for (uint32_t tries = 0; tries < MOST_RESTARTS; tries++) {
+		struct perfring_claim claim = {.output = output, .taken = size};
+		struct perfring_cpu *cpu;
+		uint64_t from, space, extra;
+
+		number = current_cpu(cpus);
+		if (number >= cpus->count || size < 8 || size & 7 || size > SIZE_MOST)
+			break;
+		cpu = perfring_cpus_of(cpus, number);
+		if (PERFRING_LOAD(&state_of(cpu)->paused))
+			break;
+		extra = PERFRING_LOAD(&state_of(cpu)->lost) ? LOST_SIZE + output->trailer_size : 0;
+		from = PERFRING_LOAD(&cpu->claimed);
+		PERFRING_POINT(cpus_looked);
+		space = (perfring_page_reclaim(cpu->page) - (from + 1)) & cpu->mask; /* ABI.md 7.2 */
+		claim.size = size + extra;
+		if (claim.size > space) {
+			/* Both numbers of one moment, or the difference says nothing. */
+			if (PERFRING_LOAD(&cpu->claimed) == from)
+				break;
+			continue;
+		}
+		claim.end = from + claim.size;
+		if (!swap(cpus, cpu, number, from, claim.end))
+			continue;
+		PERFRING_POINT(cpus_claimed);
+		claim.room = cpu->data + (from & cpu->mask);
+		if (extra) {
+			put_lost(cpu, output, claim.room);
+			claim.room += extra; /* in one piece: the data are mapped twice */
+		}
+		claim.state = (uint64_t)number << PERFRING_CPUS_SHIFT;
+		if (cpus->way == PERFRING_CPUS_RSEQ)
+			raise_limit(cpu, from + space);
+		if (cpus->way == PERFRING_CPUS_LOCKED || output->wakeup_events)
+			claim.state |= PERFRING_CPUS_RARE;
+		return claim;
+	}
+	return refuse(cpus, number, output);
+}
+
+/* ---- commit ---- */
+
+/* data_head has come to `head`: a crossing? */
+static void crossed(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uint64_t head, bool wake)
+{
+	uint64_t at = PERFRING_LOAD(&cpu->wake_at);
+
+	while ((int64_t)(head - at) > 0) {
+		uint64_t steps = (head - at - 1) / cpu->watermark + 1;
+
+		if (PERFRING_SWAP(&cpu->wake_at, &at, at + steps * cpu->watermark)) {
+			wake = true;
+			break;
+		}
+	}
+	if (wake)
+		perfring_wakeup_raise(cpu->page, cpus->wake_fd);
+}
+
+/* Moves data_head over all that is marked. */
+static void publish_marked(const struct perfring_cpus *cpus, struct perfring_cpu *cpu)
+{
+	__u64 from = perfring_page_observe(cpu->page);
+	uint64_t mark, to;
+
+	for (;;) {
+		/* Acquire: that record is whole, and our publication is its writer's too. */
+		mark = PERFRING_LOAD_ACQUIRE(&cpu->marks[(from & cpu->mask) >> 3]);
+		to = mark & ~UINT64_C(7);
+		if (to - from - 1 >= cpu->mask) /* not above its place: it is of an earlier lap */
+			return;
+		PERFRING_POINT(cpus_publishing);
+		/* A mark of a later lap was read only if data_head has moved meanwhile: then this fails. */
+		if (!PERFRING_SWAP(&cpu->page->data_head, &from, to))
+			continue;
+		PERFRING_ADD(&cpu->waiting, -UINT64_C(1));
+		crossed(cpus, cpu, to, mark & MARK_WAKES);
+		from = to;
+	}
+}
+
+/* One more sample of an output that counts them.  Returns whether that is a crossing. */
+static bool count_sample(struct perfring_cpu *cpu, const struct perfring_claim *claim)
+{
+	uint64_t *events = &state_of(cpu)->events, seen = PERFRING_LOAD(events), next;
+	uint64_t every = claim->output ? claim->output->wakeup_events : 0;
+	uint32_t type;
+
+	if (!every)
+		return false;
+	memcpy(&type, claim->room, sizeof(type));
+	if (type != PERF_RECORD_SAMPLE)
+		return false;
+	do {
+		next = seen + 1 >= every ? seen + 1 - every : seen + 1;
+	} while (!PERFRING_SWAP(events, &seen, next));
+	return seen + 1 >= every;
+}
+
+static bool is_home(const struct perfring_cpus *cpus, uint32_t number)
+{
+	return cpus->way == PERFRING_CPUS_RSEQ && perfring_cpus_here() == number;
+}
+
+static void leave_mark(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uint32_t number,
+		       const struct perfring_claim *claim, bool wake)
+{
+	/* First, so that whoever sees the mark can take it back. */
+	PERFRING_ADD(&cpu->waiting, 1);
+	PERFRING_POINT(cpus_waiting);
+	PERFRING_EXCHANGE(&cpu->marks[((claim->end - claim->size) & cpu->mask) >> 3],
+			  claim->end | (wake ? MARK_WAKES : 0));
+	PERFRING_POINT(cpus_marked);
+	if (cpus->way == PERFRING_CPUS_RSEQ && !is_home(cpus, number))
+		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	publish_marked(cpus, cpu);
+}
+
+/* What perfring_cpus_commit has no place for: it counts samples, is LOCKED, or is not the oldest. */
+void perfring_cpus_commit_rare(struct perfring_cpus *cpus, struct perfring_claim claim)
+{
+	uint32_t number = (uint32_t)(claim.state >> PERFRING_CPUS_SHIFT);
+	struct perfring_cpu *cpu = perfring_cpus_of(cpus, number);
+	bool wake;
+
+	if (!cpu->page) /* a fork's child */
+		return;
+	PERFRING_POINT(cpus_encoded);
+	wake = count_sample(cpu, &claim);
+	if (perfring_page_observe(cpu->page) != claim.end - claim.size) {
+		leave_mark(cpus, cpu, number, &claim, wake);
+		return;
+	}
+	PERFRING_EXCHANGE(&cpu->page->data_head, claim.end);
+	PERFRING_POINT(cpus_published);
+	if (wake || claim.end > PERFRING_LOAD(&cpu->wake_at))
+		crossed(cpus, cpu, claim.end, wake);
+	if (PERFRING_LOAD(&cpu->waiting))
+		publish_marked(cpus, cpu);
+}
+
+/* After a plain publication: somebody waits for it. */
+void perfring_cpus_settle(struct perfring_cpus *cpus, struct perfring_claim claim)
+{
+	struct perfring_cpu *cpu = perfring_cpus_of(cpus, (uint32_t)(claim.state >> PERFRING_CPUS_SHIFT));
+
+	crossed(cpus, cpu, claim.end, false);
+	publish_marked(cpus, cpu);
+}
+
+void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_claim *claim)
+{
+	if (cpus->count)
+		filler_put(claim->room, claim->taken);
+	perfring_cpus_commit(cpus, claim);
+}
+
+/* ---- open ---- */
+
+static size_t table_size(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (sizeof(struct perfring_cpus) + (size_t)get_nprocs_conf() * sizeof(struct perfring_cpu) + page - 1) &
+	       ~(page - 1);
+}
+
+static int open_cpu(struct perfring_cpus *cpus, uint32_t number, const struct perfring_ring_options *options)
+{
+	struct perfring_cpu *cpu = perfring_cpus_of(cpus, number);
+	struct perfring_ring *ring;
+	void *marks;
+	int ret;
+
+	cpu->member = calloc(1, sizeof(*cpu->member));
+	if (!cpu->member)
+		return -ENOMEM;
+	ring = &cpu->member->ring;
+	ret = perfring_ring_create(ring, options);
+	if (!ret)
+		ret = perfring_reader_open(&cpu->member->reader, ring, 0);
+	if (ret)
+		return ret;
+	/* Touched only where records are finished out of order. */
+	marks = mmap(NULL, ring->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (marks == MAP_FAILED)
+		return -errno;
+	cpu->marks = marks;
+	madvise(ring->mapping, ring->mapping_size, MADV_DONTFORK);
+	cpu->member->number = number;
+	cpu->member->cpu = (int32_t)number;
+	cpu->data = ring->data;
+	cpu->mask = ring->size - 1;
+	cpu->page = ring->page;
+	cpu->watermark = PERFRING_LOAD(&state_of(cpu)->watermark);
+	cpu->wake_at = cpu->watermark;
+	cpu->limit = cpu->mask;
+	return 0;
+}
+
+int perfring_cpus_open_way(struct perfring_cpus **result, const struct perfring_ring_options *ring,
+			   const struct perfring_writer_options *writer, int way)
+{
+	struct perfring_cpus *cpus;
+	int ret = 0;
+
+	*result = NULL;
+	if (ring->file || ring->aux_pages ||
+	    ring->flags &
+		    (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT | PERFRING_RING_LEASED))
+		return -EINVAL;
+	if (writer && (writer->policy != PERFRING_WRITER_DROP || writer->output.trailer_size > MOST_TRAILER ||
+		       writer->output.trailer_size & 7 || (writer->output.trailer_size && !writer->output.trailer)))
+		return -EINVAL;
+	if (way == PERFRING_CPUS_RSEQ && !can_sequence())
+		return -EOPNOTSUPP;
+	cpus = mmap(NULL, table_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (cpus == MAP_FAILED)
+		return -ENOMEM;
+	madvise(cpus, table_size(), MADV_WIPEONFORK);
+	cpus->way = way;
+	cpus->wake_fd = -1;
+	if (writer) {
+		cpus->wake_fd = writer->wake_fd;
+		cpus->output = writer->output;
+		cpus->output.lost = 0;
+	}
+	for (uint32_t i = 0; !ret && i < (uint32_t)get_nprocs_conf(); i++) {
+		cpus->count = i + 1;
+		ret = open_cpu(cpus, i, ring);
+	}
+	if (ret) {
+		perfring_cpus_close(cpus);
+		return ret;
+	}
+	cpus->fast = way == PERFRING_CPUS_RSEQ && !cpus->output.wakeup_events ? cpus->count : 0;
+	*result = cpus;
+	return 0;
+}
+
+int perfring_cpus_open(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
+		       const struct perfring_writer_options *writer)
+{
+	int ret = perfring_cpus_open_way(cpus, ring, writer, PERFRING_CPUS_RSEQ);
+
+	return ret == -EOPNOTSUPP ? perfring_cpus_open_way(cpus, ring, writer, PERFRING_CPUS_LOCKED) : ret;
+}
+
+void perfring_cpus_close(struct perfring_cpus *cpus)
+{
+	if (!cpus)
+		return;
+	for (uint32_t i = 0; i < cpus->count; i++) {
+		struct perfring_cpu *cpu = perfring_cpus_of(cpus, i);
+
+		if (!cpu->member)
+			continue;
+		if (cpu->marks)
+			munmap(cpu->marks, cpu->member->ring.size);
+		perfring_reader_close(&cpu->member->reader);
+		perfring_ring_close(&cpu->member->ring);
+		free(cpu->member);
+	}
+	munmap(cpus, table_size());
+}
+
+int perfring_cpus_way(const struct perfring_cpus *cpus)
+{
+	return cpus->way;
+}
+
+/* ---- any thread's, and the reader's ---- */
+
+uint64_t perfring_cpus_lost(struct perfring_cpus *cpus)
+{
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < cpus->count; i++)
+		lost += PERFRING_LOAD(&state_of(perfring_cpus_of(cpus, i))->lost_total);
+	return lost;
+}
+
+void perfring_cpus_pause(struct perfring_cpus *cpus, bool paused)
+{
+	for (uint32_t i = 0; i < cpus->count; i++) {
+		PERFRING_STORE_RELEASE(&state_of(perfring_cpus_of(cpus, i))->paused, paused);
+		if (paused) /* after the word: partner of raise_limit */
+			PERFRING_STORE_RELEASE(&perfring_cpus_of(cpus, i)->limit, 0);
+	}
+}
+
+struct perfring_member *perfring_cpus_at(struct perfring_cpus *cpus, uint32_t i)
+{
+	return i < cpus->count ? perfring_cpus_of(cpus, i)->member : NULL;
+}

@@ -1,0 +1,11 @@
+/* cpus.h - what tests of the per-CPU rings need beside the public header. */
+#ifndef RB_CPUS_H
+#define RB_CPUS_H
+
+#include <perfring/set.h>
+
+/* perfring_cpus_open in this way; -EOPNOTSUPP where it cannot be had. */
+int perfring_cpus_open_way(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
+			   const struct perfring_writer_options *writer, int way);
+
+#endif

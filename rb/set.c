@@ -1,0 +1,262 @@
+/* set.c - a ring for each thread, found by one reader: the registry, and what becomes of a ring when its thread ends.
+ *
+ * The rings form a list in the order of their numbers.  Threads append under the lock; the reader walks without it, and
+ * unlinks under it.  So a reader never waits for a thread, nor a thread for a reader, longer than for a few pointers:
+ * rings are made and freed outside the lock.
+ *
+ *     thread that joins                               reader
+ *       member complete                                 load-acquire the link
+ *       store-release the link to it        --pairs-->  ... may read the member
+ *
+ *     thread that leaves                              reader
+ *       everything is published, writer closed          load-acquire gone
+ *       store-release gone                  --pairs-->  ... what data_head says now is the last
+ */
+#include <perfring/set.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct member {
+	struct perfring_member member; /* the reader's, but for ring, number and tid, which never change */
+	struct member *next;
+	struct perfring_writer *writer; /* its thread's */
+	bool gone;
+};
+
+struct perfring_set {
+	pthread_key_t
+		key; /* a thread's member.  pthread_getspecific is async-signal-safe in glibc and musl: plain loads */
+	pthread_mutex_t lock; /* last, the links, numbers, rings, lost */
+	struct member *first;
+	struct member **last;
+	uint64_t numbers;
+	uint64_t lost; /* by rings that are freed */
+	uint32_t rings;
+	uint32_t limit;
+	struct perfring_ring_options ring;
+	struct perfring_writer_options writer;
+};
+
+enum {
+	DEFAULT_LIMIT = 1024
+};
+
+static void free_member(struct member *member)
+{
+	perfring_writer_close(member->writer);
+	perfring_reader_close(&member->member.reader);
+	perfring_ring_close(&member->member.ring);
+	free(member);
+}
+
+/* The key's destructor: runs in the thread that ends, with the key already empty, so a handler from here on finds no
+ * writer.  One that was before has come to its end. */
+static void leave(void *of)
+{
+	struct member *member = of;
+
+	perfring_writer_close(member->writer);
+	member->writer = NULL;
+	PERFRING_POINT(set_closed);
+	PERFRING_STORE_RELEASE(&member->gone, true);
+}
+
+int perfring_set_open(struct perfring_set **result, const struct perfring_ring_options *ring,
+		      const struct perfring_writer_options *writer, uint32_t limit)
+{
+	struct perfring_set *set;
+	int ret;
+
+	*result = NULL;
+	if (ring->file || ring->aux_pages ||
+	    ring->flags &
+		    (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT | PERFRING_RING_LEASED))
+		return -EINVAL;
+	set = calloc(1, sizeof(*set));
+	if (!set)
+		return -ENOMEM;
+	ret = pthread_key_create(&set->key, leave);
+	if (ret) {
+		free(set);
+		return -ret;
+	}
+	pthread_mutex_init(&set->lock, NULL);
+	set->last = &set->first;
+	set->limit = limit ? limit : DEFAULT_LIMIT;
+	set->ring = *ring;
+	if (writer)
+		set->writer = *writer;
+	else
+		set->writer.wake_fd = -1;
+	*result = set;
+	return 0;
+}
+
+void perfring_set_close(struct perfring_set *set)
+{
+	struct member *next;
+
+	if (!set)
+		return;
+	pthread_key_delete(set->key);
+	for (struct member *member = set->first; member; member = next) {
+		next = member->next;
+		free_member(member);
+	}
+	pthread_mutex_destroy(&set->lock);
+	free(set);
+}
+
+/* ---- threads ---- */
+
+static int make_member(struct perfring_set *set, struct member **result)
+{
+	struct member *member = calloc(1, sizeof(*member));
+	int ret;
+
+	*result = member;
+	if (!member)
+		return -ENOMEM;
+	ret = perfring_ring_create(&member->member.ring, &set->ring);
+	if (!ret)
+		ret = perfring_writer_open(&member->writer, &member->member.ring, &set->writer);
+	if (!ret)
+		ret = perfring_reader_open(&member->member.reader, &member->member.ring, 0);
+	if (ret) {
+		free_member(member);
+		return ret;
+	}
+	member->member.tid = (uint32_t)syscall(SYS_gettid);
+	member->member.cpu = -1;
+	return 0;
+}
+
+/* Takes one of the rings that the limit allows, or gives it back. */
+static bool take_ring(struct perfring_set *set)
+{
+	bool taken;
+
+	pthread_mutex_lock(&set->lock);
+	taken = set->rings < set->limit;
+	set->rings += taken;
+	pthread_mutex_unlock(&set->lock);
+	return taken;
+}
+
+static void give_ring(struct perfring_set *set)
+{
+	pthread_mutex_lock(&set->lock);
+	set->rings--;
+	pthread_mutex_unlock(&set->lock);
+}
+
+int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
+{
+	struct member *member;
+	int ret;
+
+	/* Also clears what a deleted key of the same number has left here, which a handler that comes in the midst of
+	 * pthread_setspecific could find. */
+	*writer = perfring_set_current(set);
+	if (*writer)
+		return 0;
+	if (!take_ring(set))
+		return -EUSERS;
+	ret = make_member(set, &member);
+	if (!ret) {
+		ret = -pthread_setspecific(set->key, member);
+		if (ret)
+			free_member(member);
+	}
+	if (ret) {
+		give_ring(set);
+		return ret;
+	}
+	PERFRING_POINT(set_joined);
+	pthread_mutex_lock(&set->lock);
+	member->member.number = set->numbers++;
+	PERFRING_STORE_RELEASE(set->last, member);
+	set->last = &member->next;
+	pthread_mutex_unlock(&set->lock);
+	*writer = member->writer;
+	return 0;
+}
+
+struct perfring_writer *perfring_set_current(struct perfring_set *set)
+{
+	const struct member *member = pthread_getspecific(set->key);
+
+	return member ? member->writer : NULL;
+}
+
+void perfring_set_leave(struct perfring_set *set)
+{
+	struct member *member = pthread_getspecific(set->key);
+
+	if (!member)
+		return;
+	/* First: a handler finds a writer that is open, or none.  Cannot fail: the key has its place here. */
+	pthread_setspecific(set->key, NULL);
+	PERFRING_POINT(set_leaving);
+	leave(member);
+}
+
+/* ---- the reader ---- */
+
+static uint64_t lost_of(const struct member *member)
+{
+	return PERFRING_LOAD(&perfring_ring_state_of(member->member.ring.page)->lost_total);
+}
+
+/* Takes *link's member out and frees it.  Only the reader does, and nobody else walks: what threads still touch is the
+ * link of the last one, which is why the lock. */
+static void drop(struct perfring_set *set, struct member **link)
+{
+	struct member *member = *link;
+
+	pthread_mutex_lock(&set->lock);
+	PERFRING_STORE(link, member->next);
+	if (set->last == &member->next)
+		set->last = link;
+	set->lost += lost_of(member);
+	set->rings--;
+	pthread_mutex_unlock(&set->lock);
+	free_member(member);
+}
+
+struct perfring_member *perfring_set_next(struct perfring_set *set, struct perfring_member *behind)
+{
+	/* The public part stands first. */
+	struct member **link = behind ? &((struct member *)(void *)behind)->next : &set->first;
+	struct member *member;
+
+	for (;;) {
+		member = PERFRING_LOAD_ACQUIRE(link);
+		if (!member || !member->member.drained)
+			break;
+		drop(set, link);
+	}
+	if (member && PERFRING_LOAD_ACQUIRE(&member->gone)) {
+		const struct perf_event_mmap_page *page = member->member.ring.page;
+
+		member->member.left = true;
+		/* data_tail is the reader's own: whatever reader it used. */
+		member->member.drained = perfring_page_observe(page) == perfring_page_reclaim(page);
+	}
+	return member ? &member->member : NULL;
+}
+
+uint64_t perfring_set_lost(struct perfring_set *set)
+{
+	uint64_t lost;
+
+	pthread_mutex_lock(&set->lock);
+	lost = set->lost;
+	for (const struct member *member = set->first; member; member = member->next)
+		lost += lost_of(member);
+	pthread_mutex_unlock(&set->lock);
+	return lost;
+}

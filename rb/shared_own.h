@@ -1,0 +1,33 @@
+/* shared_own.h - the owner table of a ring for shared writers: what ring.c must know of it. */
+#ifndef RB_SHARED_OWN_H
+#define RB_SHARED_OWN_H
+
+#include <pthread.h>
+
+#include <perfring/ring.h>
+
+enum {
+	PERFRING_OWNER_SIZE = 256, /* bytes a slot */
+};
+
+/* One shared writer.  The last line is for LEASED rings: the owner's thread and its handlers write it with local
+ * instructions, but for `limit`, which whoever seals the chunk sets to 0. */
+struct perfring_owner_slot {
+	pthread_mutex_t held; /* robust: held as long as the thread has the slot, marked by the kernel when it ends */
+	uint32_t pid, tid;
+	uint64_t since; /* CLOCK_REALTIME, ns */
+
+	uint64_t position __attribute__((__aligned__(128))); /* room is given out up to here, in the chunk */
+	uint64_t limit;                                      /* a claim that ends above it takes the slow path */
+	uint64_t lease;                                      /* position of the chunk that limit is for, + 1 */
+	uint32_t behind;                                     /* counts what nested writers committed ... */
+	uint32_t settled;                                    /* ... and what of it is below `committed` of the chunk */
+	uint8_t busy;                                        /* records in the making in the chunk */
+};
+
+static_assert(sizeof(struct perfring_owner_slot) == PERFRING_OWNER_SIZE, "a slot of the owner table");
+
+/* Makes the slots of a new ring ready.  Returns 0 or -errno. */
+int perfring_shared_prepare(const struct perfring_ring *ring);
+
+#endif

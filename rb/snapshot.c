@@ -1,0 +1,305 @@
+/* snapshot.c - what a ring holds at one moment: a copy, and the walk over it.
+ *
+ * Nothing is read from shared memory but its positions, once each for each use, and the data, once.  The walk sees the
+ * copy alone: what a hostile process writes can make records stop making sense, no more.
+ */
+#include <perfring/snapshot.h>
+
+#include <stdlib.h>
+
+enum {
+	TRIES = 16,
+};
+
+/* The copy races with the writer, and is believed only where the positions read after it say that it did not. */
+#if defined(__clang__) && __clang_major__ >= 14
+#define RACES __attribute__((noinline, disable_sanitizer_instrumentation)) /* no_sanitize leaves atomics in */
+#else
+#define RACES __attribute__((noinline, no_sanitize("thread")))
+#endif
+
+/* Where the whole records lie in the copy, and how far a try came. */
+struct span {
+	uint64_t begin;
+	uint64_t end;
+	bool exact; /* a record ends at `end`; else the oldest may reach beyond it */
+};
+
+static bool falls(const struct perfring_snapshot *snapshot)
+{
+	return snapshot->flags & (PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE);
+}
+
+static bool is_own(const struct perfring_snapshot *snapshot)
+{
+	return snapshot->flags & PERFRING_RING_OWN;
+}
+
+/* From the upper end down: in a ring that falls the oldest first, which the writer takes next. */
+RACES static void copy(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, uint64_t begin,
+		       uint64_t end)
+{
+	uint64_t *words = (uint64_t *)(void *)snapshot->data;
+	uint64_t mask = ring->size - 1;
+
+	while (end > begin) {
+		end -= 8;
+		/* Relaxed: data_head's acquire stands before, the load barrier behind. */
+		words[end / 8] = PERFRING_LOAD((const uint64_t __attribute__((
+			__may_alias__)) *)(const void *)(ring->data + ((snapshot->from + end) & mask)));
+	}
+}
+
+static int corrupt(struct perfring_snapshot *snapshot, uint64_t at, const char *what)
+{
+	snapshot->fault.at = (int64_t)at;
+	snapshot->fault.what = what;
+	return -EBADMSG;
+}
+
+/* How far room was given out; of rings that do not say, what is published. */
+static uint64_t claimed_of(const struct perfring_ring *ring, uint64_t published)
+{
+	static const uint64_t says = PERFRING_RING_OVERWRITE | PERFRING_RING_STRICT | PERFRING_RING_LEASED;
+
+	if (!(ring->flags & PERFRING_RING_OWN) || !(ring->flags & says))
+		return published;
+	return PERFRING_LOAD(&perfring_ring_state_of(ring->page)->claimed);
+}
+
+/* One try at a ring that falls.  -EAGAIN: lapped. */
+static int try_falling(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, struct span *span)
+{
+	static const char what[] = "more is said to be claimed than the ring holds";
+	bool stops = !(snapshot->flags & PERFRING_RING_OVERWRITE), moved;
+	uint64_t size = ring->size;
+	uint64_t tail = perfring_page_reclaim(ring->page);
+	uint64_t from = perfring_page_observe(ring->page); /* pairs with the writer's publish */
+	uint64_t published = -from, unread = published + tail, being, taken, returned;
+
+	PERFRING_POINT(snapshot_observed);
+	if (from & 7)
+		return corrupt(snapshot, from, "data_head is between words");
+	/* As a signed number the kernel's falls below 0, and stays there for longer than one runs; on 32 bits it wraps. */
+	if (sizeof(long) == 8 && !is_own(snapshot) && (int64_t)from > 0)
+		return -EINVAL;
+	/* Between the two looks the reader may have gone on, and the writer a lap behind it. */
+	if (stops && unread >= size && PERFRING_LOAD(&ring->page->data_tail) != tail)
+		return -EAGAIN;
+	being = claimed_of(ring, published) - published;
+	if (being > size || being & 7)
+		return PERFRING_LOAD(&ring->page->data_head) == from ? corrupt(snapshot, from, what) : -EAGAIN;
+
+	snapshot->from = from;
+	span->end = published < size - being ? published : size - being;
+	copy(snapshot, ring, size - being, size);
+	copy(snapshot, ring, 0, span->end);
+	PERFRING_POINT(snapshot_copied);
+	/* If the copy saw a byte of a record, then what follows sees a claim that is not below it: this barrier pairs with
+	 * the one in the writer between its claim and the record's bytes. */
+	PERFRING_FENCE_LOADS();
+	taken = claimed_of(ring, published) - published;
+	moved = PERFRING_LOAD(&ring->page->data_head) != from;
+	if (moved && taken >= size)
+		return -EAGAIN;
+	if (taken > size || taken & 7)
+		return corrupt(snapshot, from, what);
+
+	if (span->end > size - taken)
+		span->end = size - taken;
+	span->exact = span->end == published;
+	if (stops) {
+		/* As in try_rising.  A wrong tail counts by its low bits, as it does for the writer (ABI.md 7.2). */
+		unread &= size - 8;
+		returned = tail - PERFRING_LOAD(&ring->page->data_tail);
+		unread = returned < unread ? (unread - returned) & ~UINT64_C(7) : 0;
+		if (span->end >= unread) {
+			span->end = unread;
+			span->exact = true;
+		}
+	}
+	span->begin = 0;
+	snapshot->published = published;
+	/* What was being written is history once the writer has gone on. */
+	snapshot->claimed = published + (moved ? 0 : being);
+	return 0;
+}
+
+/* One try at a ring that stops. */
+static int try_rising(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, struct span *span)
+{
+	uint64_t returned = perfring_page_reclaim(ring->page);
+	uint64_t published = perfring_page_observe(ring->page);
+	uint64_t now, claimed;
+
+	if ((returned | published) & 7)
+		return corrupt(snapshot, (returned & 7) ? returned : published,
+			       "data_head or data_tail is between words");
+	if (published - returned > ring->size) {
+		/* Between the two looks the reader may have gone on, and the writer a lap behind it. */
+		if (PERFRING_LOAD(&ring->page->data_tail) != returned)
+			return -EAGAIN;
+		return corrupt(snapshot, published, "data_head is not between data_tail and the ring's end");
+	}
+	snapshot->from = returned;
+	span->begin = 0;
+	span->end = published - returned;
+	span->exact = true;
+	copy(snapshot, ring, 0, span->end);
+	PERFRING_POINT(snapshot_copied);
+	/* A byte that the writer put where the copy was came after its reclaim had seen data_tail above it, and what another
+	 * CPU has acted on is seen by all on every processor that we know of. */
+	PERFRING_FENCE_LOADS();
+	now = PERFRING_LOAD(&ring->page->data_tail);
+	claimed = claimed_of(ring, published);
+	span->begin = now - returned < span->end ? (now - returned) & ~UINT64_C(7) : span->end;
+	snapshot->published = published;
+	snapshot->claimed = claimed - published <= ring->size - (span->end - span->begin) ? claimed : published;
+	return 0;
+}
+
+/* Steps over the records of the copy.  Keeps their places when there is room for them.  Returns where it ended. */
+static uint64_t walk(struct perfring_snapshot *snapshot, const struct span *span)
+{
+	struct perf_event_header header;
+	uint64_t at = span->begin, left;
+	const char *what = NULL;
+
+	snapshot->count = 0;
+	for (; (left = span->end - at) >= sizeof(header); at += header.size) {
+		memcpy(&header, snapshot->data + at, sizeof(header));
+		if (header.size == 0 && !is_own(snapshot))
+			break; /* never written (ABI.md 7.8) */
+		if (header.size < sizeof(header))
+			what = "record smaller than its header";
+		else if (header.size & 7)
+			what = "record size is not a multiple of 8";
+		else if (header.size > left && span->exact)
+			what = "record longer than what was written";
+		if (what || header.size > left)
+			break;
+		if (header.type == PERFRING_FILLER_TYPE && header.misc == PERFRING_FILLER_MISC)
+			continue;
+		if (snapshot->places)
+			snapshot->places[snapshot->count] = at;
+		snapshot->count++;
+	}
+	if (what)
+		corrupt(snapshot, snapshot->from + at, what);
+	return at;
+}
+
+static void turn(uint64_t *places, uint64_t count)
+{
+	uint64_t place, i;
+
+	for (i = 0; i < count / 2; i++) {
+		place = places[i];
+		places[i] = places[count - 1 - i];
+		places[count - 1 - i] = place;
+	}
+}
+
+static int find(struct perfring_snapshot *snapshot, const struct span *span)
+{
+	uint64_t end = walk(snapshot, span);
+
+	if (snapshot->count) {
+		snapshot->places = malloc(snapshot->count * sizeof(*snapshot->places));
+		if (!snapshot->places)
+			return -ENOMEM;
+		walk(snapshot, span);
+	}
+	if (falls(snapshot)) {
+		snapshot->oldest = snapshot->published - end;
+	} else {
+		snapshot->oldest = snapshot->from + span->begin;
+		turn(snapshot->places, snapshot->count);
+	}
+	return 0;
+}
+
+int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, unsigned tries)
+{
+	struct perfring_fault fault;
+	struct span span;
+	int ret;
+
+	memset(snapshot, 0, sizeof(*snapshot));
+	if (!ring->page || !ring->data || ring->size < 8)
+		return -EINVAL;
+	snapshot->size = ring->size;
+	snapshot->flags = ring->flags;
+	if (ring->flags & PERFRING_RING_OWN && falls(snapshot) && !(ring->flags & PERFRING_RING_BACKWARD))
+		return -EINVAL;
+	if (ring->size <= SIZE_MAX)
+		snapshot->data = malloc((size_t)ring->size);
+	if (!snapshot->data)
+		return -ENOMEM;
+	if (!tries)
+		tries = TRIES;
+	do
+		ret = falls(snapshot) ? try_falling(snapshot, ring, &span) : try_rising(snapshot, ring, &span);
+	while (ret == -EAGAIN && --tries);
+	if (!ret)
+		ret = find(snapshot, &span);
+	if (ret) {
+		fault = snapshot->fault;
+		perfring_snapshot_close(snapshot);
+		snapshot->fault = fault;
+	}
+	return ret;
+}
+
+void perfring_snapshot_close(struct perfring_snapshot *snapshot)
+{
+	free(snapshot->places);
+	free(snapshot->data);
+	memset(snapshot, 0, sizeof(*snapshot));
+}
+
+static const struct perf_event_header *record_at(const struct perfring_snapshot *snapshot, uint64_t place)
+{
+	return (const struct perf_event_header *)(const void *)(snapshot->data + place);
+}
+
+int perfring_snapshot_next(struct perfring_snapshot *snapshot, const struct perf_event_header **record)
+{
+	*record = NULL;
+	if (snapshot->oldest_first == snapshot->count)
+		return 0;
+	*record = record_at(snapshot, snapshot->places[snapshot->count - ++snapshot->oldest_first]);
+	return 1;
+}
+
+int perfring_snapshot_previous(struct perfring_snapshot *snapshot, const struct perf_event_header **record)
+{
+	*record = NULL;
+	if (snapshot->newest_first == snapshot->count)
+		return 0;
+	*record = record_at(snapshot, snapshot->places[snapshot->newest_first++]);
+	return 1;
+}
+
+int perfring_snapshot_unfinished(const struct perfring_snapshot *snapshot, uint64_t *position,
+				 const struct perf_event_header **record, uint64_t *size)
+{
+	uint64_t left = *position - snapshot->published;
+	const struct perf_event_header *header;
+
+	*record = NULL;
+	*size = 0;
+	if (!left || left > snapshot->claimed - snapshot->published || left & 7)
+		return 0;
+	*size = left;
+	if (falls(snapshot)) {
+		header = record_at(snapshot, snapshot->size - left);
+		if (header->size >= sizeof(*header) && !(header->size & 7) && header->size <= left &&
+		    (header->type != PERFRING_FILLER_TYPE || header->misc == PERFRING_FILLER_MISC)) {
+			*record = header;
+			*size = header->size;
+		}
+	}
+	*position -= *size;
+	return 1;
+}

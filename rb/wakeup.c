@@ -1,0 +1,132 @@
+/* wakeup.c - crossings told to readers: the pending flag, an eventfd, a futex. */
+#include <perfring/wakeup.h>
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct perfring_ring_state *state_of(const struct perfring_ring *ring)
+{
+	return ring->page && ring->flags & PERFRING_RING_OWN ? perfring_ring_state_of(ring->page) : NULL;
+}
+
+/* The same, where we may store. */
+static struct perfring_ring_state *writable_state_of(const struct perfring_ring *ring)
+{
+	return ring->flags & PERFRING_RING_READ_ONLY ? NULL : state_of(ring);
+}
+
+/* The ring may be another process's: no FUTEX_PRIVATE_FLAG. */
+static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+{
+	return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+static bool has_records(const struct perfring_ring *ring, uint64_t position)
+{
+	return perfring_page_observe(ring->page) != position;
+}
+
+int perfring_wakeup_poll(const struct perfring_ring *ring)
+{
+	struct perfring_ring_state *state = state_of(ring);
+
+	if (!state || !ring->data)
+		return POLLHUP;
+	if (ring->flags & PERFRING_RING_READ_ONLY)
+		return PERFRING_LOAD(&state->pending) ? POLLIN | POLLRDNORM : 0;
+	return PERFRING_EXCHANGE(&state->pending, 0) ? POLLIN | POLLRDNORM : 0;
+}
+
+bool perfring_wakeup_arm(const struct perfring_ring *ring, uint64_t position, unsigned ways)
+{
+	struct perfring_ring_state *state = writable_state_of(ring);
+
+	if (!state)
+		return false;
+	/* A full barrier, for the looks below; its partner is the exchange of `pending` in perfring_wakeup_raise. */
+	__atomic_fetch_or(&state->armed, ways & (PERFRING_WAKEUP_EVENTFD | PERFRING_WAKEUP_FUTEX), __ATOMIC_SEQ_CST);
+	PERFRING_POINT(wakeup_armed);
+	return PERFRING_LOAD(&state->pending) || has_records(ring, position);
+}
+
+void perfring_wakeup_disarm(const struct perfring_ring *ring)
+{
+	struct perfring_ring_state *state = writable_state_of(ring);
+
+	if (state)
+		PERFRING_EXCHANGE(&state->armed, 0);
+}
+
+static int64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+int perfring_wakeup_wait(const struct perfring_ring *ring, uint64_t position, int64_t timeout_ns)
+{
+	struct perfring_ring_state *state = writable_state_of(ring);
+	int64_t until = 0, left;
+	struct timespec timeout;
+	uint32_t armed;
+	int result = 1;
+
+	if (!state)
+		return -EINVAL;
+	if (timeout_ns >= 0 && __builtin_add_overflow(now(), timeout_ns, &until))
+		timeout_ns = -1;
+	while (!perfring_wakeup_arm(ring, position, PERFRING_WAKEUP_FUTEX)) {
+		left = timeout_ns < 0 ? INT64_MAX : until - now();
+		if (left <= 0) {
+			result = 0;
+			break;
+		}
+		timeout.tv_sec = (time_t)(left / 1000000000);
+		timeout.tv_nsec = (long)(left % 1000000000);
+		/* A crossing that comes before the kernel looks has cleared the word: then it does not sleep. */
+		armed = PERFRING_LOAD(&state->armed);
+		if (!(armed & PERFRING_WAKEUP_FUTEX))
+			break;
+		PERFRING_POINT(wakeup_sleeping);
+		if (futex(&state->armed, FUTEX_WAIT, armed, timeout_ns < 0 ? NULL : &timeout) < 0 && errno == EINTR) {
+			result = -EINTR;
+			break;
+		}
+		if (!(PERFRING_LOAD(&state->armed) & PERFRING_WAKEUP_FUTEX))
+			break;
+	}
+	perfring_wakeup_disarm(ring);
+	/* Told, so not told again: what came since is seen as records behind `position`. */
+	if (result == 1)
+		PERFRING_EXCHANGE(&state->pending, 0);
+	return result;
+}
+
+void perfring_wakeup_raise(struct perf_event_mmap_page *page, int wake_fd)
+{
+	static const uint64_t one = 1;
+	struct perfring_ring_state *state = perfring_ring_state_of(page);
+	int saved = errno;
+	uint32_t armed;
+
+	/* Full barriers: what was published and `pending` are there before `armed` is looked at, and a reader that armed
+	 * itself before that is woken; one that comes later sees them when it looks again. */
+	PERFRING_EXCHANGE(&state->pending, 1);
+	PERFRING_POINT(wakeup_pending);
+	if (!PERFRING_LOAD(&state->armed))
+		return;
+	armed = PERFRING_EXCHANGE(&state->armed, 0);
+	PERFRING_POINT(wakeup_disarmed);
+	if (armed & PERFRING_WAKEUP_FUTEX)
+		futex(&state->armed, FUTEX_WAKE, INT_MAX, NULL);
+	/* EAGAIN: the counter is at its end, so the reader has been told. */
+	if (armed & PERFRING_WAKEUP_EVENTFD && wake_fd >= 0 && write(wake_fd, &one, sizeof(one)) < 0) {
+	}
+	errno = saved;
+}

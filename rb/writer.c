@@ -1,0 +1,624 @@
+/* writer.c - what a writer does when its limit is reached: the kernel's algorithm (ABI.md 7.2 to 7.7), written out.
+ *
+ * Everything here may be interrupted by a handler that does the same.  What they share is private to the thread, so
+ * program order is order (access.h): each comment says what a handler in that place would find, or leave.
+ */
+#include <perfring/writer.h>
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <perfring/wakeup.h>
+
+#include "filler.h"
+
+enum {
+	LOST_TYPE = 2,   /* PERF_RECORD_LOST */
+	LOST_SIZE = 24,  /* without its trailer */
+	SAMPLE_TYPE = 9, /* PERF_RECORD_SAMPLE */
+	STATE = 7,       /* enum perfring_claim_state, below an end */
+};
+
+static struct perfring_ring_state *state_of(const struct perfring_writer *writer)
+{
+	return perfring_ring_state_of(writer->page);
+}
+
+static bool is_backward(const struct perfring_writer *writer)
+{
+	return writer->flags & PERFRING_RING_BACKWARD;
+}
+
+/* Every thread of this process that runs passes a full barrier. */
+static void barrier_everywhere(void)
+{
+	int saved = errno;
+
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); /* before 4.14: slow */
+	errno = saved;
+}
+
+/* ---- counting what is refused ---- */
+
+static void count_refused(struct perfring_writer *writer, struct perfring_output *output, uint64_t records)
+{
+	/* One instruction each: a handler's count is not lost.  An output's may be another thread's too. */
+	PERFRING_ADD_LOCAL(&writer->lost, records);
+	PERFRING_ADD(&output->lost, records);
+	/* For readers without the writer. */
+	PERFRING_ADD(&state_of(writer)->lost_total, records);
+	PERFRING_STORE(&writer->limit, 0); /* the next record that fits begins with LOST */
+}
+
+static uint64_t take_lost(struct perfring_writer *writer)
+{
+	uint64_t lost;
+
+	do
+		lost = PERFRING_LOAD(&writer->lost);
+	while (!PERFRING_SWAP_LOCAL(&writer->lost, lost, 0)); /* a handler counted, or took it */
+	return lost;
+}
+
+/* ---- leaving ---- */
+
+static void wake(struct perfring_writer *writer)
+{
+	perfring_wakeup_raise(writer->page, writer->wake_fd);
+}
+
+/* By the outermost, when its record is finished or refused: publishes all that was claimed, which is finished, since every
+ * handler that claimed has ended. */
+static void leave(struct perfring_writer *writer)
+{
+	uint64_t claimed, position, wakeup;
+
+	do {
+		PERFRING_STORE(&writer->again, (uint8_t)0);
+		PERFRING_FENCE_LOCAL(); /* a nested one that ends above is in `claimed`; one that ends below sets `again` */
+		claimed = PERFRING_LOAD(&writer->claimed);
+		PERFRING_FENCE_LOCAL(); /* in this order: a handler that is outermost here moves `position` above what we saw */
+		position = PERFRING_LOAD(&writer->position);
+		PERFRING_POINT(leave_looked);
+		if (claimed <= position)
+			continue; /* nobody has left us anything; and what a handler published now is not ours to touch */
+		/* While claimed > position handlers are nested: data_head is ours. */
+		perfring_page_publish(writer->page, is_backward(writer) ? -claimed : claimed);
+		PERFRING_FENCE_LOCAL();
+		PERFRING_POINT(leave_published);
+		PERFRING_STORE(&writer->position, claimed);
+		PERFRING_FENCE_LOCAL(); /* leave, then look: as in perfring_writer_commit */
+		PERFRING_POINT(leave_left);
+	} while (PERFRING_LOAD(&writer->again));
+	/* Once for all that the section contained (ABI.md 7.5).  A handler here is outermost, and may wake for us: then
+	 * the reader is woken twice, never not at all. */
+	wakeup = PERFRING_LOAD(&writer->wakeup);
+	if (wakeup != PERFRING_LOAD(&writer->woken) || PERFRING_LOAD(&writer->call)) {
+		PERFRING_STORE(&writer->woken, wakeup);
+		PERFRING_STORE(&writer->call, (uint8_t)0);
+		PERFRING_POINT(leave_wakes);
+		wake(writer);
+	}
+}
+
+static void leave_if_outermost(struct perfring_writer *writer, uint64_t state)
+{
+	if (!(state & PERFRING_CLAIM_NESTED))
+		leave(writer);
+}
+
+void perfring_writer_settle(struct perfring_writer *writer)
+{
+	leave(writer);
+}
+
+/* ---- the limit ---- */
+
+/* How much may be written at `position` into a ring that stops (ABI.md 7.2).  data_tail counts by its low bits alone, as in the kernel, so a
+ * wrong one harms nobody but its author; from `position` it would do so only where no doomed claim stands in between,
+ * hence from what is published. */
+static uint64_t space(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
+{
+	const struct perf_event_mmap_page *page = writer->page;
+	uint64_t tail = perfring_page_reclaim(page); /* acquire: the reader has finished with what we write into */
+	uint64_t published = PERFRING_LOAD(&page->data_head); /* only this thread stores it; never behind data_tail */
+	uint64_t used;
+
+	if (is_backward(writer)) {
+		tail = -tail;
+		published = -published;
+	}
+	*returned = published - ((published - tail) & writer->mask);
+	used = position - *returned;
+	return used > writer->mask ? 0 : writer->mask - used;
+}
+
+/* The same, of any ring.  One that overwrites takes everything, but that nested records may not lap the outermost: it is
+ * in the making, and would be published torn (the kernel does not look). */
+static uint64_t room_at(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
+{
+	uint64_t used;
+
+	if (!(writer->flags & PERFRING_RING_OVERWRITE))
+		return space(writer, position, returned);
+	used = position + PERFRING_LOAD(&writer->page->data_head); /* data_head is -published */
+	return used > writer->mask ? 0 : writer->mask - used;
+}
+
+/* Opens the fast path up to where something is due.  Stale is safe downwards alone: a handler that came between the
+ * looks and the store has moved everything up, but for a refusal, a pause or an armed reader: so these are looked at
+ * after the store, and the store of 0 that each of them makes is not lost. */
+static void open_limit(struct perfring_writer *writer, uint64_t returned)
+{
+	struct perfring_ring_state *state = state_of(writer);
+	uint64_t full = returned + writer->mask;
+	uint64_t due = PERFRING_LOAD(&writer->wakeup) + writer->watermark;
+
+	if (is_backward(writer) || writer->output.wakeup_events)
+		return; /* every record takes the slow path */
+	PERFRING_STORE(&writer->limit, full < due ? full : due);
+	PERFRING_FENCE_LOCAL();
+	PERFRING_POINT(limit_opened);
+	if (PERFRING_LOAD(&writer->lost) || PERFRING_LOAD(&state->paused) ||
+	    PERFRING_LOAD(&state->armed) & PERFRING_WAKEUP_RECORD)
+		PERFRING_STORE(&writer->limit, 0);
+}
+
+/* ---- reserving ---- */
+
+static void refuse(struct perfring_writer *writer, struct perfring_output *output, uint64_t records)
+{
+	if (!writer->page) /* a fork's child */
+		return;
+	count_refused(writer, output ? output : &writer->output, records);
+}
+
+void perfring_writer_refuse(struct perfring_writer *writer, struct perfring_output *output, uint64_t records)
+{
+	refuse(writer, output, records);
+}
+
+/* How far room was given out, for whoever reads a ring that overwrites (snapshot.h): never less than before, whoever of a
+ * handler and the one that it interrupts comes last. */
+static void tell_claimed(struct perfring_writer *writer)
+{
+	struct perfring_ring_state *state = state_of(writer);
+	uint64_t claimed, told;
+
+	do {
+		told = PERFRING_LOAD(&state->claimed);
+		claimed = PERFRING_LOAD(&writer->claimed);
+		PERFRING_POINT(claimed_looked);
+	} while (claimed > told && !PERFRING_SWAP_LOCAL(&state->claimed, told, claimed));
+	PERFRING_POINT(claimed_told);
+	PERFRING_FENCE_STORES(); /* before the record's bytes; pairs with the load barrier of perfring_snapshot_take */
+}
+
+static void put_lost(struct perfring_writer *writer, const struct perfring_output *output, unsigned char *room)
+{
+	struct perf_event_header header = {LOST_TYPE, 0, (uint16_t)(LOST_SIZE + output->trailer_size)};
+	uint64_t lost = take_lost(writer); /* now, not when it was reserved: it may be 0 (ABI.md 7.3, step 8) */
+
+	memcpy(room, &header, sizeof(header));
+	memcpy(room + 8, &output->id, 8);
+	memcpy(room + 16, &lost, 8);
+	if (output->trailer_size)
+		output->trailer(output, room + LOST_SIZE);
+}
+
+/* Where the next claim begins, and what `claimed` is.  The order is that of perfring_writer_claim. */
+static uint64_t beginning(const struct perfring_writer *writer, uint64_t *claimed)
+{
+	uint64_t position;
+
+	*claimed = PERFRING_LOAD(&writer->claimed);
+	PERFRING_FENCE_LOCAL();
+	position = PERFRING_LOAD(&writer->position);
+	return *claimed > position ? *claimed : position;
+}
+
+static unsigned char *room_of(const struct perfring_writer *writer, uint64_t start, uint64_t end)
+{
+	return writer->data + ((is_backward(writer) ? -end : start) & writer->mask);
+}
+
+static int64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Waits for the reader to give back `size` bytes.  Returns whether to look again.  Handlers meanwhile are outermost. */
+static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *until)
+{
+	struct timespec nap = {0, 20000};
+	uint64_t claimed, returned;
+	int saved = errno;
+
+	if (size > writer->mask)
+		return false;
+	if (!*until) {
+		*until = now() + (int64_t)writer->wait_ns;
+		wake(writer); /* it may sleep until a watermark that cannot be reached */
+	}
+	while (space(writer, beginning(writer, &claimed), &returned) < size) {
+		if (now() >= *until || PERFRING_LOAD(&state_of(writer)->paused)) {
+			errno = saved;
+			return false;
+		}
+		nanosleep(&nap, NULL);
+		if (nap.tv_nsec < 1000000)
+			nap.tv_nsec *= 2;
+	}
+	errno = saved;
+	return true;
+}
+
+static struct perfring_place place(unsigned char *room, uint64_t end, uint64_t state)
+{
+	return (struct perfring_place){room, end | state};
+}
+
+/* The claim that the fast path made is taken back, to do it by the book.  Returns false when it stays, because a nested
+ * writer has claimed behind it since: by the book, so what it found room for includes ours; it has told the loss, too,
+ * and crossed the watermark for us. */
+static bool take_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
+{
+	uint64_t position = PERFRING_LOAD(&writer->position);
+
+	/* Not above `position`: a handler between our look and our store was outermost, and has written more than we
+	 * claimed.  Nobody can take that for a record in the making. */
+	if (end <= position || PERFRING_SWAP_LOCAL(&writer->claimed, end, position))
+		return true;
+	PERFRING_POINT(rare_kept);
+	if (end - size == position)
+		return false;
+	/* Both: one was outermost, so our claim began in what it wrote; another came after and took us for a record in the
+	 * making.  What lies between the two is nobody's, and ours goes behind. */
+	filler_put(room_of(writer, position, end), end - position);
+	return true;
+}
+
+struct perfring_place perfring_writer_reserve_rare(struct perfring_writer *writer, struct perfring_output *output,
+						   uint64_t size, uint64_t end)
+{
+	bool overwrite = writer->flags & PERFRING_RING_OVERWRITE, waited = false;
+	uint64_t start, claimed, lost, extra, state = 0, returned = 0;
+	int64_t until = 0;
+	unsigned char *room;
+
+	if (!writer->page) /* a fork's child: zeros */
+		return place(NULL, 0, 0);
+	if (!output)
+		output = &writer->output;
+	if (is_backward(writer))
+		state |= PERFRING_CLAIM_RARE | PERFRING_CLAIM_BACKWARD;
+	if (output->wakeup_events)
+		state |= PERFRING_CLAIM_RARE;
+	PERFRING_POINT(rare_entered);
+	if (!end) {
+		start = beginning(writer, &claimed);
+		if (claimed == start && claimed > PERFRING_LOAD(&writer->position))
+			state |=
+				PERFRING_CLAIM_NESTED; /* and stays so: whom we interrupt does not go on before we end */
+	} else if (!take_back(writer, size, end)) {
+		room = room_of(writer, end - size, end);
+		if (overwrite)
+			tell_claimed(writer);
+		goto claimed;
+	}
+	PERFRING_POINT(rare_undone);
+
+	for (;;) {
+		if (PERFRING_LOAD(&state_of(writer)->paused))
+			break;
+		lost = PERFRING_LOAD(&writer->lost);
+		extra = lost ? LOST_SIZE + output->trailer_size : 0;
+		start = beginning(writer, &claimed);
+		if (room_at(writer, start, &returned) < size + extra) {
+			if (beginning(writer, &claimed) != start)
+				continue; /* a handler wrote and published between the looks: they do not go together */
+			if (waited || writer->policy != PERFRING_WRITER_WAIT || state & PERFRING_CLAIM_NESTED)
+				break;
+			leave(writer); /* what handlers wrote meanwhile: the reader is to have it */
+			waited = !wait_for(writer, size + extra, &until);
+			continue;
+		}
+		end = start + size + extra;
+		PERFRING_POINT(rare_fits);
+		if (PERFRING_SWAP_LOCAL(&writer->claimed, claimed, end))
+			goto book;
+		/* a handler wrote: from the beginning, like the kernel */
+	}
+	count_refused(writer, output, 1);
+	PERFRING_POINT(rare_refused);
+	/* A nested one may have finished while our claim stood, and left it to us. */
+	leave_if_outermost(writer, state);
+	return place(NULL, 0, 0);
+
+book:
+	PERFRING_POINT(rare_claimed);
+	/* ABI.md 7.3, step 7: strict, and once.  The outermost looks at the stamp when it leaves. */
+	if (end - PERFRING_LOAD(&writer->wakeup) > writer->watermark) {
+		PERFRING_ADD_LOCAL(&writer->wakeup, writer->watermark);
+		PERFRING_STORE(&writer->again, (uint8_t)1);
+	}
+	if (overwrite)
+		tell_claimed(writer);
+	room = room_of(writer, start, end);
+	if (extra) {
+		put_lost(writer, output, room);
+		PERFRING_POINT(rare_lost_told);
+		room += extra;
+		if (is_backward(writer)) /* LOST has the lower address, so the higher position */
+			end -= extra;
+	}
+	if (!overwrite)
+		open_limit(writer, returned);
+claimed:
+	if (PERFRING_LOAD(&state_of(writer)->armed) & PERFRING_WAKEUP_RECORD) {
+		PERFRING_STORE(&writer->call, (uint8_t)1);
+		PERFRING_STORE(&writer->again, (uint8_t)1);
+	}
+	if (overwrite)
+		filler_put(room, size); /* if we die now, this is what was being written */
+	PERFRING_POINT(rare_given);
+	return place(room, end, state);
+}
+
+/* ---- committing, discarding ---- */
+
+/* ABI.md 7.3, step 10: samples of this output, against the ring's counter. */
+static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events, const unsigned char *room,
+			  uint64_t size)
+{
+	struct perf_event_header header;
+
+	while (size >= sizeof(header)) {
+		memcpy(&header, room, sizeof(header));
+		if (header.size < sizeof(header) || header.size > size)
+			return; /* the caller's record, wrong: it counts as none */
+		if (header.type == SAMPLE_TYPE && PERFRING_ADD_LOCAL(&writer->events, 1) + 1 >= wakeup_events) {
+			PERFRING_ADD_LOCAL(&writer->events, -(uint64_t)wakeup_events);
+			PERFRING_ADD_LOCAL(&writer->wakeup, 1);
+		}
+		room += header.size;
+		size -= header.size;
+	}
+}
+
+void perfring_writer_commit_rare(struct perfring_writer *writer, const struct perfring_output *output,
+				 const unsigned char *room, uint64_t size, uint64_t end)
+{
+	if (!writer->page)
+		return;
+	if (!output)
+		output = &writer->output;
+	PERFRING_FENCE_LOCAL(); /* the record before the word that it is there */
+	if (output->wakeup_events)
+		count_samples(writer, output->wakeup_events, room, size);
+	PERFRING_POINT(commit_counted);
+	if (end & PERFRING_CLAIM_NESTED)
+		PERFRING_STORE(&writer->again, (uint8_t)1);
+	else
+		leave(writer);
+}
+
+/* Gives `size` bytes that end at `end` back where nothing follows, without a trace.  In a ring that overwrites the oldest
+ * are gone by now, and how far they were must stay true (state->claimed): so there the room is kept. */
+static bool give_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
+{
+	end &= ~(uint64_t)STATE;
+	return !(writer->flags & PERFRING_RING_OVERWRITE) && PERFRING_SWAP_LOCAL(&writer->claimed, end, end - size);
+}
+
+void perfring_writer_discard_rare(struct perfring_writer *writer, unsigned char *room, uint64_t size, uint64_t end)
+{
+	if (!writer->page)
+		return;
+	if (!give_back(writer, size, end)) {
+		filler_put(room, size);
+		PERFRING_FENCE_LOCAL();
+		PERFRING_POINT(discard_filled);
+		if (end & PERFRING_CLAIM_NESTED)
+			PERFRING_STORE(&writer->again, (uint8_t)1);
+	}
+	PERFRING_POINT(discarded);
+	leave_if_outermost(writer, end);
+}
+
+uint64_t perfring_writer_shrink(struct perfring_writer *writer, unsigned char *room, uint64_t rest, uint64_t end)
+{
+	if (!writer->page)
+		return end & ~(uint64_t)STATE;
+	/* In a ring that falls, the first record lies highest: what is given back is the lower end, as the position's. */
+	if (give_back(writer, rest, end))
+		end -= rest;
+	else
+		filler_put(room, rest);
+	return end & ~(uint64_t)STATE;
+}
+
+/* ---- from other threads ---- */
+
+void perfring_writer_pause(struct perfring_writer *writer, bool paused)
+{
+	struct perfring_ring_state *state;
+
+	if (!writer->page)
+		return;
+	state = state_of(writer);
+	PERFRING_STORE(&state->paused, paused);
+	if (!paused)
+		return;
+	/* Between the barriers the writer has either seen `paused` after it opened its limit, or opened it before ours
+	 * closes it: its partner is the order of open_limit, which has no fence of its own.  By the second, a record that
+	 * passed the old limit has its claim in `claimed`. */
+	barrier_everywhere();
+	PERFRING_POINT(pause_told);
+	PERFRING_STORE(&writer->limit, 0);
+	barrier_everywhere();
+}
+
+bool perfring_writer_arm(struct perfring_writer *writer)
+{
+	if (!writer->page)
+		return false;
+	/* As in perfring_writer_pause. */
+	__atomic_fetch_or(&state_of(writer)->armed, (uint32_t)PERFRING_WAKEUP_RECORD, __ATOMIC_SEQ_CST);
+	barrier_everywhere();
+	PERFRING_POINT(arm_told);
+	PERFRING_STORE(&writer->limit, 0);
+	barrier_everywhere();
+	/* Its partner is the order of perfring_writer_claim: claim, then look at the limit. */
+	return PERFRING_LOAD(&writer->claimed) > PERFRING_LOAD(&writer->position);
+}
+
+uint64_t perfring_writer_lost(const struct perfring_writer *writer)
+{
+	return writer->page ? PERFRING_LOAD(&state_of(writer)->lost_total) : 0;
+}
+
+void perfring_writer_flush(struct perfring_writer *writer)
+{
+	const struct perf_event_mmap_page *page = writer->page;
+
+	if (page && PERFRING_LOAD(&page->data_head) != PERFRING_LOAD(&page->data_tail))
+		wake(writer);
+}
+
+uint64_t perfring_writer_clock(const struct perfring_writer *writer)
+{
+	struct timespec time = {0, 0};
+
+	clock_gettime(writer->clockid, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+const void *perfring_writer_thread(void)
+{
+	return (const void *)pthread_self();
+}
+
+/* ---- opening and closing ---- */
+
+/* Whether the thread that the ring names still lives, as far as this pid namespace can tell. */
+static bool lives(uint32_t pid, uint32_t tid)
+{
+	return pid && (syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM);
+}
+
+/* Room that was claimed and never published, which nobody will finish: a filler, and one loss. */
+static bool abandon(struct perfring_writer *writer, uint64_t published, uint64_t claimed)
+{
+	uint64_t size = claimed - published;
+
+	if (!size || size > writer->mask || size & 7)
+		return false;
+	filler_put(room_of(writer, published, claimed), size);
+	PERFRING_ADD(&state_of(writer)->abandoned, 1);
+	count_refused(writer, &writer->output, 1);
+	return true;
+}
+
+int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *ring,
+			 const struct perfring_writer_options *options)
+{
+	static const struct perfring_writer_options defaults = {.wake_fd = -1};
+	size_t room = (sizeof(struct perfring_writer) + 4095) & ~(size_t)4095;
+	struct perfring_ring_state *state;
+	struct perfring_writer *writer;
+	uint64_t published, claimed;
+
+	*result = NULL;
+	if (!options)
+		options = &defaults;
+	if (!(ring->flags & PERFRING_RING_OWN) ||
+	    ring->flags & (PERFRING_RING_READ_ONLY | PERFRING_RING_STRICT | PERFRING_RING_LEASED) ||
+	    options->output.trailer_size > 48 || options->output.trailer_size & 7 ||
+	    (options->output.trailer_size && !options->output.trailer))
+		return -EINVAL;
+	state = perfring_ring_state_of(ring->page);
+	if (lives(PERFRING_LOAD(&state->writer_pid), PERFRING_LOAD(&state->writer_tid)))
+		return -EBUSY;
+	writer = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (writer == MAP_FAILED)
+		return -ENOMEM;
+	madvise(writer, room, MADV_WIPEONFORK);
+	madvise(ring->mapping, ring->mapping_size, MADV_DONTFORK);
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+
+	writer->data = ring->data;
+	writer->mask = ring->size - 1;
+	writer->page = ring->page;
+	writer->stamp = (uint8_t)options->stamp;
+	writer->clockid = options->clockid;
+	writer->thread = perfring_writer_thread();
+	writer->policy = options->policy;
+	writer->wait_ns = options->wait_ns;
+	writer->wake_fd = options->wake_fd;
+	writer->flags = (uint32_t)ring->flags;
+	writer->watermark = PERFRING_LOAD(&state->watermark);
+	if (!writer->watermark || writer->watermark > ring->size)
+		writer->watermark = ring->size / 2; /* scribbled over: the kernel's default */
+	writer->output = options->output;
+	writer->output.lost = 0;
+	writer->ring = *ring;
+
+	published = PERFRING_LOAD(&ring->page->data_head) & ~UINT64_C(7);
+	if (is_backward(writer))
+		published = -published;
+	writer->position = published;
+	if (writer->flags & PERFRING_RING_OVERWRITE) {
+		claimed = PERFRING_LOAD(&state->claimed);
+		if (abandon(writer, published, claimed)) {
+			writer->position = claimed;
+			perfring_page_publish(ring->page, -claimed);
+		}
+	}
+	writer->claimed = writer->position;
+	PERFRING_STORE(&state->claimed, writer->position); /* from here on it only grows */
+	/* What the writer before us could not tell any more. */
+	writer->lost += PERFRING_EXCHANGE(&state->lost, 0);
+	/* The kernel's stamp grows by whole watermarks. */
+	writer->wakeup = published / writer->watermark * writer->watermark;
+	writer->woken = writer->wakeup;
+	PERFRING_STORE(&state->writer_tid, (uint32_t)syscall(SYS_gettid));
+	PERFRING_STORE(&state->writer_pid, (uint32_t)getpid());
+	*result = writer;
+	return 0;
+}
+
+void perfring_writer_reset(struct perfring_writer *writer)
+{
+	if (!writer->page)
+		return;
+	abandon(writer, PERFRING_LOAD(&writer->position), PERFRING_LOAD(&writer->claimed));
+	leave(writer);
+}
+
+void perfring_writer_close(struct perfring_writer *writer)
+{
+	size_t room = (sizeof(struct perfring_writer) + 4095) & ~(size_t)4095;
+	struct perfring_ring_state *state;
+
+	if (!writer)
+		return;
+	if (writer->page) {
+		state = state_of(writer);
+		PERFRING_ADD(&state->lost, PERFRING_LOAD(&writer->lost)); /* the next writer's LOST record tells it */
+		PERFRING_STORE(&state->writer_pid, 0);
+		PERFRING_STORE(&state->writer_tid, 0);
+		madvise(writer->ring.mapping, writer->ring.mapping_size, MADV_DOFORK);
+	}
+	munmap(writer, room);
+}
