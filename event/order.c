@@ -119,7 +119,7 @@ static int tell_corrupt(struct perfring_session *session)
 	for (uint32_t i = 0; session->corrupt_rings && i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
 
-		if (ring->state != PERFRING_RING_FOUND_CORRUPT)
+		if (!ring || ring->state != PERFRING_RING_FOUND_CORRUPT)
 			continue;
 		ring->state = PERFRING_RING_TOLD_CORRUPT;
 		session->corrupt_rings--;
@@ -178,17 +178,20 @@ static void refill(struct perfring_session *session, struct perfring_session_rin
 		if (waiting.time > ring->youngest)
 			ring->youngest = waiting.time;
 		waiting.key = waiting.time ? waiting.time : ring->youngest;
-		count(ring, waiting.record, waiting.position, waiting.time);
+		/* Its own place: the reader may have passed over a filler before it. */
+		count(ring, waiting.record, ring->reader.position - waiting.record->size, waiting.time);
 		insert(ring, &waiting);
 	}
 }
 
 bool perfring_session_holds(const struct perfring_session *session)
 {
-	for (uint32_t i = 0; i < session->ring_count; i++)
-		if (session->rings[i]->first != session->rings[i]->end ||
-		    session->rings[i]->reader.position != session->rings[i]->reader.observed)
+	for (uint32_t i = 0; i < session->ring_count; i++) {
+		const struct perfring_session_ring *ring = session->rings[i];
+
+		if (ring && (ring->first != ring->end || ring->reader.position != ring->reader.observed))
 			return true;
+	}
 	return false;
 }
 
@@ -197,6 +200,8 @@ void perfring_session_look(struct perfring_session *session, bool last)
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
 
+		if (!ring)
+			continue;
 		ring->old_end = ring->reader.observed;
 		if (ring->state == PERFRING_RING_SOUND && perfring_reader_observe(&ring->reader) < 0)
 			found_corrupt(session, ring);
@@ -217,7 +222,7 @@ static void begin_merge(struct perfring_session *session)
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
 
-		if (ring->first == ring->end && ring->reader.position == ring->reader.observed)
+		if (!ring || (ring->first == ring->end && ring->reader.position == ring->reader.observed))
 			continue;
 		refill(session, ring);
 		session->old_rings += ring->old != 0;
@@ -291,31 +296,39 @@ int perfring_session_next_span(struct perfring_session *session, struct perfring
 		return ret;
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
-		struct perfring_reader *reader = &ring->reader;
-		uint64_t from = reader->position;
+		struct perfring_reader *reader;
 		struct perf_event_header header;
+		uint64_t from, end;
 		int size;
 
-		if (ring->state != PERFRING_RING_SOUND)
+		if (!ring || ring->state != PERFRING_RING_SOUND)
 			continue;
+		reader = &ring->reader;
+		from = end = reader->position;
 		span->records = ring->totals.records;
 		span->samples = ring->totals.samples;
 		/* Headers are looked at so that a span ends between records and loss is seen; bodies are not. */
 		while ((size = perfring_reader_peek(reader, &header)) > 0) {
 			uint64_t time_at = session->sample_time_at;
 
+			/* A filler was passed over: it belongs in no span, which ends before it, or begins behind it. */
+			if (reader->position != end && end != from)
+				break;
+			if (end == from)
+				from = reader->position;
 			count(ring, &header, reader->position,
 			      time_at && header.size >= time_at + 8 ? word_at(ring, reader->position + time_at) : 0);
 			reader->position += (uint64_t)size;
+			end = reader->position;
 		}
 		if (size < 0)
 			found_corrupt(session, ring);
-		if (reader->position == from)
+		if (end == from)
 			continue;
 		span->ring = i;
 		span->records = ring->totals.records - span->records;
 		span->samples = ring->totals.samples - span->samples;
-		cut_span(ring, from, reader->position - from, span);
+		cut_span(ring, from, end - from, span);
 		return 1;
 	}
 	return tell_corrupt(session);
@@ -327,9 +340,12 @@ void perfring_session_return(struct perfring_session *session)
 {
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
-		uint64_t returned = ring->reader.returned;
-		uint64_t lowest = ring->reader.position;
+		uint64_t returned, lowest;
 
+		if (!ring)
+			continue;
+		returned = ring->reader.returned;
+		lowest = ring->reader.position;
 		/* Records leave the window by time, and may stay behind younger ones in the ring. */
 		for (uint32_t j = ring->first; j < ring->end; j++)
 			if (ring->window[j].position - returned < lowest - returned)
@@ -351,7 +367,7 @@ struct perfring_fault perfring_session_fault(const struct perfring_session *sess
 
 /* ---- totals ---- */
 
-static void add_totals(struct perfring_totals *sum, const struct perfring_totals *totals)
+void perfring_totals_add(struct perfring_totals *sum, const struct perfring_totals *totals)
 {
 	sum->records += totals->records;
 	sum->samples += totals->samples;
@@ -372,9 +388,10 @@ static void add_totals(struct perfring_totals *sum, const struct perfring_totals
 
 void perfring_session_totals(const struct perfring_session *session, struct perfring_totals *totals)
 {
-	memset(totals, 0, sizeof(*totals));
+	*totals = session->removed;
 	for (uint32_t i = 0; i < session->ring_count; i++)
-		add_totals(totals, &session->rings[i]->totals);
+		if (session->rings[i])
+			perfring_totals_add(totals, &session->rings[i]->totals);
 }
 
 uint32_t perfring_session_ring_count(const struct perfring_session *session)
@@ -384,7 +401,7 @@ uint32_t perfring_session_ring_count(const struct perfring_session *session)
 
 int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring, struct perfring_totals *totals)
 {
-	if (ring >= session->ring_count)
+	if (ring >= session->ring_count || !session->rings[ring])
 		return -EINVAL;
 	*totals = session->rings[ring]->totals;
 	return 0;

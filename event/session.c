@@ -1,6 +1,8 @@
 /* session.c - opening events onto shared rings, waiting for them, closing them. */
 #include <perfring/session.h>
 
+#include <perfring/wakeup.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +49,15 @@ int perfring_session_open(struct perfring_session **session, uint32_t pages)
 static void close_ring(struct perfring_session_ring *ring)
 {
 	perfring_reader_close(&ring->reader);
-	perfring_ring_close(&ring->ring);
+	if (!ring->added)
+		perfring_ring_close(&ring->ring);
 	free(ring);
+}
+
+/* Whether a writer of ours writes to an fd for it. */
+static bool can_wake(const struct perfring_session_ring *ring)
+{
+	return ring->added && ring->wake != PERFRING_NO_WAKE && ring->ring.flags & PERFRING_RING_OWN;
 }
 
 /* Drops what came after these counts. */
@@ -63,13 +72,17 @@ static void cut_back(struct perfring_session *session, uint32_t events, uint32_t
 		session->live--;
 	}
 	while (session->ring_count > rings)
-		close_ring(session->rings[--session->ring_count]);
+		if (session->rings[--session->ring_count])
+			close_ring(session->rings[session->ring_count]);
 }
 
 void perfring_session_close(struct perfring_session *session)
 {
 	if (!session)
 		return;
+	for (uint32_t i = 0; i < session->ring_count; i++)
+		if (session->rings[i] && can_wake(session->rings[i]))
+			perfring_wakeup_disarm(&session->rings[i]->ring);
 	cut_back(session, 0, 0);
 	if (session->epoll >= 0)
 		close(session->epoll);
@@ -78,6 +91,7 @@ void perfring_session_close(struct perfring_session *session)
 	free(session->events);
 	free(session->rings);
 	free(session->heap);
+	free(session->wakes);
 	free(session);
 }
 
@@ -131,7 +145,7 @@ static struct perfring_session_ring *find_ring(const struct perfring_session *se
 		uint32_t at = (*index + i) % session->ring_count;
 		struct perfring_session_ring *ring = session->rings[at];
 
-		if (ring->cpu == cpu && (cpu >= 0 || ring->tid == tid)) {
+		if (ring && !ring->added && ring->cpu == cpu && (cpu >= 0 || ring->tid == tid)) {
 			*index = at;
 			return ring;
 		}
@@ -149,26 +163,34 @@ static void *grow(void *array, uint32_t *room, size_t size)
 	return grown;
 }
 
+/* Room for one ring more, in both arrays. */
+static int make_room(struct perfring_session *session)
+{
+	uint32_t room = session->ring_room;
+	void *rings, *heap;
+
+	if (session->ring_count < room)
+		return 0;
+	rings = grow(session->rings, &room, sizeof(*session->rings));
+	if (!rings)
+		return -ENOMEM;
+	session->rings = rings;
+	heap = realloc(session->heap, room * sizeof(*session->heap));
+	if (!heap)
+		return -ENOMEM;
+	session->heap = heap;
+	session->ring_room = room;
+	return 0;
+}
+
 /* Maps fd as the ring of its thread or CPU. */
 static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32_t cpu)
 {
 	struct perfring_session_ring *ring;
-	int ret;
+	int ret = make_room(session);
 
-	if (session->ring_count == session->ring_room) {
-		uint32_t room = session->ring_room;
-		void *rings = grow(session->rings, &room, sizeof(*session->rings));
-		void *heap;
-
-		if (!rings)
-			return -ENOMEM;
-		session->rings = rings;
-		heap = realloc(session->heap, room * sizeof(*session->heap));
-		if (!heap)
-			return -ENOMEM;
-		session->heap = heap;
-		session->ring_room = room;
-	}
+	if (ret)
+		return ret;
 	ring = calloc(1, sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
@@ -299,6 +321,141 @@ int perfring_session_add(struct perfring_session *session, const struct perf_eve
 	return index;
 }
 
+/* ---- rings that were added ---- */
+
+int perfring_session_describe(struct perfring_session *session, const struct perf_event_attr *attr, const uint64_t *ids,
+			      uint32_t count)
+{
+	struct perfring_format format;
+	int32_t clock;
+	int index, ret;
+
+	session->refusal[0] = 0;
+	ret = check_attr(session, attr, &format, &clock);
+	for (uint32_t i = 0; !ret && i < count; i++)
+		if (!ids[i] || perfring_format_set_find(session->formats, ids[i])) {
+			ret = ids[i] ? -EEXIST : -EINVAL;
+			refuse(session, ids[i] ? "id %llu is known already." : "%llu is no id.",
+			       (unsigned long long)ids[i]);
+		}
+	index = ret ? ret : perfring_format_set_add(session->formats, attr);
+	for (uint32_t i = 0; index >= 0 && i < count; i++) {
+		ret = perfring_format_set_put(session->formats, ids[i], (uint32_t)index);
+		if (ret)
+			index = ret;
+	}
+	if (index < 0)
+		return index;
+	session->clock = clock;
+	note_time_place(session, perfring_format_set_at(session->formats, (uint32_t)index));
+	return index;
+}
+
+/* The place of fd among the wakes; PERFRING_NO_WAKE for none.  Returns 0 or -errno. */
+static int take_wake(struct perfring_session *session, int fd, uint32_t *place)
+{
+	struct epoll_event interest = {.events = EPOLLIN};
+	uint32_t at = session->wake_count;
+
+	*place = PERFRING_NO_WAKE;
+	if (fd < 0)
+		return 0;
+	for (uint32_t i = 0; i < session->wake_count; i++) {
+		if (session->wakes[i].fd == fd) {
+			session->wakes[i].rings++;
+			*place = i;
+			return 0;
+		}
+		if (session->wakes[i].fd < 0)
+			at = i;
+	}
+	if (at == session->wake_room) {
+		void *wakes = grow(session->wakes, &session->wake_room, sizeof(*session->wakes));
+
+		if (!wakes)
+			return -ENOMEM;
+		session->wakes = wakes;
+	}
+	interest.data.u32 = at | PERFRING_WAKE_MARK;
+	if (epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &interest))
+		return -errno;
+	session->wakes[at].fd = fd;
+	session->wakes[at].rings = 1;
+	if (at == session->wake_count)
+		session->wake_count++;
+	*place = at;
+	return 0;
+}
+
+static void give_wake(struct perfring_session *session, uint32_t place)
+{
+	struct perfring_session_wake *wake;
+
+	if (place == PERFRING_NO_WAKE)
+		return;
+	wake = &session->wakes[place];
+	if (--wake->rings)
+		return;
+	epoll_ctl(session->epoll, EPOLL_CTL_DEL, wake->fd, NULL);
+	wake->fd = -1;
+}
+
+int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *memory, int wake_fd)
+{
+	struct perfring_session_ring *ring;
+	uint32_t place = 0;
+	int ret;
+
+	if (memory->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_READ_ONLY))
+		return -EINVAL;
+	ret = make_room(session);
+	if (ret)
+		return ret;
+	ring = calloc(1, sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	ring->ring = *memory;
+	ring->added = true;
+	ring->tid = -1;
+	ring->cpu = -1;
+	ring->fd = -1;
+	ret = perfring_reader_open(&ring->reader, &ring->ring, 0);
+	if (!ret)
+		ret = take_wake(session, wake_fd, &ring->wake);
+	if (ret) {
+		close_ring(ring);
+		return ret;
+	}
+	while (place < session->ring_count && session->rings[place])
+		place++;
+	session->rings[place] = ring;
+	if (place == session->ring_count)
+		session->ring_count++;
+	session->added++;
+	session->merging = false;
+	return (int)place;
+}
+
+int perfring_session_remove_ring(struct perfring_session *session, uint32_t number)
+{
+	struct perfring_session_ring *ring = number < session->ring_count ? session->rings[number] : NULL;
+
+	if (!ring || !ring->added)
+		return -EINVAL;
+	if (ring->first != ring->end || ring->reader.position != ring->reader.returned ||
+	    ring->state != PERFRING_RING_SOUND)
+		return -EBUSY;
+	if (can_wake(ring))
+		perfring_wakeup_disarm(&ring->ring);
+	give_wake(session, ring->wake);
+	perfring_totals_add(&session->removed, &ring->totals);
+	close_ring(ring);
+	session->rings[number] = NULL;
+	session->added--;
+	session->merging = false;
+	return 0;
+}
+
 const char *perfring_session_refusal(const struct perfring_session *session)
 {
 	return session->refusal;
@@ -331,29 +488,83 @@ int perfring_session_fd(const struct perfring_session *session)
 
 bool perfring_session_is_over(const struct perfring_session *session)
 {
-	return session->event_count && !session->live;
+	return session->event_count && !session->live && !session->added;
+}
+
+/* Before a sleep: the next crossing in a ring that was added writes to its fd; after it, no more (wakeup.h).  Returns
+ * whether there was one already.  Records below the watermark end no wait, as in a kernel ring. */
+static bool arm(struct perfring_session *session, bool armed)
+{
+	bool crossed = false;
+
+	for (uint32_t i = 0; session->wake_count && i < session->ring_count; i++) {
+		const struct perfring_session_ring *ring = session->rings[i];
+
+		if (!ring || !can_wake(ring))
+			continue;
+		if (armed)
+			perfring_wakeup_arm(&ring->ring, ring->reader.observed, PERFRING_WAKEUP_EVENTFD);
+		else
+			perfring_wakeup_disarm(&ring->ring);
+		crossed |= perfring_wakeup_poll(&ring->ring) != 0;
+	}
+	return crossed;
+}
+
+/* Some ring that was added wakes nobody. */
+static bool has_silent(const struct perfring_session *session)
+{
+	for (uint32_t i = 0; session->added && i < session->ring_count; i++)
+		if (session->rings[i] && session->rings[i]->added && session->rings[i]->wake == PERFRING_NO_WAKE)
+			return true;
+	return false;
+}
+
+static void note_wake(struct perfring_session *session, uint32_t place, uint32_t events)
+{
+	struct perfring_session_wake *wake = &session->wakes[place];
+	uint64_t count;
+
+	if (events & EPOLLIN && read(wake->fd, &count, sizeof(count)) < 0) {
+		/* Another reader of the same eventfd was faster. */
+	}
+	if (events & (EPOLLHUP | EPOLLERR))
+		epoll_ctl(session->epoll, EPOLL_CTL_DEL, wake->fd, NULL);
 }
 
 int perfring_session_wait(struct perfring_session *session, int timeout_ms)
 {
 	struct epoll_event ready[64];
+	bool polled = timeout_ms == 0;
 	int count, ret = 0;
 
-	if (!session->live)
+	if (!session->live && !session->added)
 		timeout_ms = 0;
-	else if ((timeout_ms < 0 || timeout_ms > PERFRING_HOLD_MS) && perfring_session_holds(session))
+	else if ((timeout_ms < 0 || timeout_ms > PERFRING_HOLD_MS) &&
+		 (perfring_session_holds(session) || has_silent(session)))
 		timeout_ms = PERFRING_HOLD_MS;
+	if (timeout_ms && arm(session, true)) {
+		timeout_ms = 0;
+		ret = 1;
+	}
 	count = epoll_wait(session->epoll, ready, sizeof(ready) / sizeof(*ready), timeout_ms);
 	if (count < 0)
 		ret = -errno;
 	for (int i = 0; i < count; i++) {
 		ret = 1;
+		if (ready[i].data.u32 & PERFRING_WAKE_MARK) {
+			note_wake(session, ready[i].data.u32 & ~PERFRING_WAKE_MARK, ready[i].events);
+			continue;
+		}
 		/* The target of this fd is gone: it would be ready for ever. */
 		if (ready[i].events & (EPOLLHUP | EPOLLERR)) {
 			epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->events[ready[i].data.u32].fd, NULL);
 			session->live--;
 		}
 	}
+	/* Somebody's own event loop sleeps on our fd, behind a wait with 0: then the rings stay armed. */
+	if (arm(session, polled) && ret >= 0)
+		ret = 1;
 	perfring_session_look(session, false);
 	return ret;
 }

@@ -33,10 +33,21 @@ struct perfring_waiting {
 };
 
 /* A corrupt ring is told once, and its unread bytes are given up when nothing of it is in use any more. */
-enum perfring_ring_state {
+enum perfring_ring_health {
 	PERFRING_RING_SOUND,
 	PERFRING_RING_FOUND_CORRUPT,
 	PERFRING_RING_TOLD_CORRUPT,
+};
+
+/* An fd that is written to when a ring that was added has something; many rings may share it. */
+struct perfring_session_wake {
+	int fd;         /* -1: a free place */
+	uint32_t rings; /* that have it */
+};
+
+enum {
+	PERFRING_NO_WAKE = UINT32_MAX,
+	PERFRING_WAKE_MARK = 1u << 31, /* in what epoll hands back: a place among the wakes, not among the events */
 };
 
 /* A ring of a session.  Invariants:
@@ -56,7 +67,9 @@ struct perfring_session_ring {
 	uint32_t first;
 	uint32_t end;
 	uint32_t old;
-	enum perfring_ring_state state;
+	enum perfring_ring_health state;
+	bool added;    /* by perfring_session_add_ring: the memory is the caller's */
+	uint32_t wake; /* of an added one: its place among the wakes, or PERFRING_NO_WAKE */
 	struct perfring_waiting window[2 * PERFRING_WINDOW];
 };
 
@@ -65,10 +78,15 @@ struct perfring_session {
 	struct perfring_session_event *events; /* one for each fd */
 	uint32_t event_count;
 	uint32_t event_room;
-	uint32_t live; /* fds that have not hung up */
-	struct perfring_session_ring **rings;
+	uint32_t live;                        /* fds that have not hung up */
+	struct perfring_session_ring **rings; /* NULL: it was removed, and the place is free */
 	uint32_t ring_count;
 	uint32_t ring_room;
+	uint32_t added; /* rings that perfring_session_add_ring brought */
+	struct perfring_session_wake *wakes;
+	uint32_t wake_count;
+	uint32_t wake_room;
+	struct perfring_totals removed; /* of rings that were removed */
 	uint32_t pages;
 	int epoll;
 	/* Rings with something in their window, the one with the smallest first key at heap[0]; room for ring_room. */
@@ -90,5 +108,7 @@ void perfring_session_look(struct perfring_session *session, bool last);
 
 /* Whether something seen waits for its turn. */
 bool perfring_session_holds(const struct perfring_session *session);
+
+void perfring_totals_add(struct perfring_totals *sum, const struct perfring_totals *totals);
 
 #endif

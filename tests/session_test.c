@@ -6,9 +6,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,6 +19,8 @@
 #include <perfring/record.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
+#include <perfring/set.h>
+#include <perfring/wakeup.h>
 #include "event/session.h"
 
 TestSuite(session, .timeout = 120);
@@ -687,6 +692,38 @@ Test(session, a_short_sample_in_a_span)
 	cr_assert_eq(totals.samples, 2);
 	cr_assert_eq(totals.first_time, 100);
 	cr_assert_eq(totals.last_time, 100);
+	hand_close(&hand);
+}
+
+/* Room that a writer gave back: no span has it, and what follows is a span of its own. */
+Test(session, a_span_ends_at_a_filler)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t stale;
+	} filler = {{PERFRING_FILLER_TYPE, PERFRING_FILLER_MISC, sizeof(filler)}, 0x6b6b6b6b6b6b6b6b};
+	struct perfring_span span;
+	struct hand hand;
+
+	hand_open(&hand, 1, PAGE);
+	hand_bytes(&hand, 0, &filler, sizeof(filler));
+	hand_sample(&hand, 0, 77, 100, 1);
+	hand_sample(&hand, 0, 77, 101, 2);
+	hand_bytes(&hand, 0, &filler, sizeof(filler));
+	hand_bytes(&hand, 0, &filler, sizeof(filler));
+	hand_sample(&hand, 0, 77, 102, 3);
+	hand_bytes(&hand, 0, &filler, sizeof(filler));
+	perfring_session_look(hand.session, false);
+	cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
+	cr_assert_eq(span.size, 2 * sizeof(struct handmade));
+	cr_assert_eq(span.samples, 2);
+	cr_assert_eq(((const struct perf_event_header *)span.pieces[0].iov_base)->type, PERF_RECORD_SAMPLE);
+	cr_assert_eq(perfring_session_next_span(hand.session, &span), 1);
+	cr_assert_eq(span.size, sizeof(struct handmade));
+	cr_assert_eq(((const struct perf_event_header *)span.pieces[0].iov_base)->type, PERF_RECORD_SAMPLE);
+	cr_assert_eq(perfring_session_next_span(hand.session, &span), 0);
+	perfring_session_return(hand.session);
+	cr_assert_eq(hand.session->rings[0]->ring.page->data_tail, hand.head[0]);
 	hand_close(&hand);
 }
 
@@ -1425,4 +1462,347 @@ Test(session, refused_in_the_middle)
 		cr_skip_test("SKIP-ENV: %s", text);
 	cr_assert_eq(WEXITSTATUS(status), 0, "%d: %s", WEXITSTATUS(status), text);
 	cr_assert_not_null(strstr(text, "RLIMIT_NOFILE is 200"));
+}
+
+/* ---- rings that were added ---- */
+
+enum {
+	OURS = 4,
+	OUR_SAMPLES = 20000,
+	OUR_ID = 4711,
+};
+
+static struct perf_event_attr our_attr(void)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+
+	return attr;
+}
+
+static const struct perfring_format our_format = {
+	.sample_type = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_ADDR,
+	.flags = 1 << PERFRING_ATTR_FLAG_sample_id_all,
+};
+
+static bool write_sample(struct perfring_writer *writer, uint64_t number)
+{
+	struct perfring_sample sample = {.identifier = OUR_ID, .pid = (uint32_t)getpid(), .addr = number};
+	struct perfring_claim claim;
+	int64_t size;
+	void *room;
+
+	sample.tid = (uint32_t)syscall(SYS_gettid);
+	size = perfring_sample_size(&our_format, &sample);
+	room = perfring_writer_reserve(writer, NULL, (uint64_t)size, &claim);
+	if (!room)
+		return false;
+	sample.time = perfring_writer_stamp(writer, &claim);
+	perfring_sample_encode(&our_format, &sample, room, (size_t)size);
+	perfring_writer_commit(writer, &claim);
+	return true;
+}
+
+static void *write_samples(void *of)
+{
+	struct perfring_set *set = of;
+	struct perfring_writer *writer;
+	uint64_t failed = 0;
+
+	if (perfring_set_join(set, &writer))
+		return (void *)-1;
+	for (uint64_t i = 0; i < OUR_SAMPLES; i++) {
+		failed += !write_sample(writer, i);
+		if (i % 2048 == 2047)
+			usleep(1000);
+	}
+	return (void *)(intptr_t)failed;
+}
+
+/* Whatever ring of the set is new or gone, in the session. */
+static bool follow(struct perfring_session *session, struct perfring_set *set, int wake_fd)
+{
+	struct perfring_member *member = NULL;
+	bool any = false;
+
+	while ((member = perfring_set_next(set, member))) {
+		any = true;
+		if (!member->data) {
+			int ring = perfring_session_add_ring(session, &member->ring, wake_fd);
+
+			cr_assert_geq(ring, 0, "%d", ring);
+			member->data = (void *)(intptr_t)(ring + 1);
+		}
+		if (member->drained)
+			cr_assert_eq(perfring_session_remove_ring(session, (uint32_t)(intptr_t)member->data - 1), 0);
+	}
+	return any;
+}
+
+static void writers_as_one_stream(bool mixed)
+{
+	struct perf_event_attr ours = our_attr(), theirs = fault_attr();
+	struct perfring_ring_options ring = {.pages = 512};
+	struct perfring_writer_options writer = {.stamp = PERFRING_STAMP_CLOCK, .clockid = CLOCK_MONOTONIC};
+	uint64_t next[OURS] = {0}, last = 0, fallen = 0, faults = 0, touched = 0, changes = 0, id = OUR_ID;
+	uint32_t tids[OURS] = {0}, tid_before = 0;
+	struct perfring_session *session;
+	struct perfring_target *target;
+	struct perfring_totals totals;
+	struct perfring_set *set;
+	pthread_t threads[OURS];
+	struct perfring_item item;
+	int event, more = 3;
+
+	writer.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	cr_assert_eq(perfring_set_open(&set, &ring, &writer, 0), 0);
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	event = perfring_session_describe(session, &ours, &id, 1);
+	cr_assert_eq(event, 0, "%s", perfring_session_refusal(session));
+	if (mixed) {
+		theirs.use_clockid = 1;
+		theirs.clockid = CLOCK_MONOTONIC;
+		theirs.inherit = 0;
+		cr_assert_eq(perfring_target_open(&target), 0);
+		cr_assert_eq(perfring_target_add_thread(target, (int32_t)syscall(SYS_gettid)), 0);
+		event = perfring_session_add(session, &theirs, target);
+		perfring_target_close(target);
+		if (event < 0)
+			cr_skip_test("SKIP-ENV: %s", perfring_session_refusal(session));
+		cr_assert_eq(perfring_session_enable(session), 0);
+	}
+	for (int i = 0; i < OURS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, write_samples, set), 0);
+	while (more) {
+		follow(session, set, writer.wake_fd);
+		cr_assert_geq(perfring_session_wait(session, 20), 0);
+		if (mixed) {
+			char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+			*(volatile char *)page = 1;
+			touched++;
+			munmap(page, 4096);
+		}
+		while (perfring_session_next(session, &item) == 1) {
+			struct perfring_sample sample;
+			uint32_t who = 0;
+
+			if (item.record->type != PERF_RECORD_SAMPLE)
+				continue;
+			fallen += item.time < last;
+			if (item.time > last)
+				last = item.time;
+			cr_assert_not_null(item.format);
+			if (item.format->index != 0) {
+				faults++;
+				continue;
+			}
+			cr_assert_eq(perfring_sample_decode(item.format, item.record, &sample, NULL), 0);
+			cr_assert_eq(sample.time, item.time);
+			cr_assert_eq(sample.identifier, OUR_ID);
+			changes += sample.tid != tid_before;
+			tid_before = sample.tid;
+			while (who < OURS && tids[who] && tids[who] != sample.tid)
+				who++;
+			cr_assert_lt(who, OURS);
+			tids[who] = sample.tid;
+			cr_assert_eq(sample.addr, next[who]++, "each thread's own order");
+		}
+		perfring_session_return(session);
+		/* Every thread has joined, written and gone; then two rounds for the last. */
+		if (tids[OURS - 1] && !follow(session, set, writer.wake_fd))
+			more--;
+	}
+	for (int i = 0; i < OURS; i++) {
+		void *failed;
+
+		pthread_join(threads[i], &failed);
+		cr_assert_null(failed, "thread %d: %lld", i, (long long)(intptr_t)failed);
+		cr_assert_eq(next[i], OUR_SAMPLES);
+	}
+	/* The last rounds' page faults. */
+	perfring_session_disable(session);
+	perfring_session_flush(session);
+	while (perfring_session_next(session, &item) == 1)
+		faults += item.record->type == PERF_RECORD_SAMPLE;
+	perfring_session_return(session);
+	perfring_session_totals(session, &totals);
+	cr_assert_eq(totals.samples, OURS * OUR_SAMPLES + faults, "the rings are gone, what they counted is not");
+	cr_assert_eq(totals.strangers, 0);
+	cr_assert_eq(totals.late, fallen, "whatever fell behind was counted");
+	/* A thread that is held up between stamp and commit; seldom. */
+	cr_assert_lt(fallen, OURS * OUR_SAMPLES / 100);
+	cr_assert_gt(changes, OURS, "one after the other is no merge");
+	if (mixed)
+		cr_assert_geq(faults, touched);
+	perfring_session_close(session);
+	perfring_set_close(set);
+	close(writer.wake_fd);
+}
+
+Test(session, writers_of_a_set_as_one_stream)
+{
+	writers_as_one_stream(false);
+}
+
+Test(session, writers_of_a_set_and_a_kernel_event_as_one_stream)
+{
+	writers_as_one_stream(true);
+}
+
+Test(session, rings_are_added_and_removed)
+{
+	struct perfring_ring_options options = {.pages = 1};
+	struct perf_event_attr attr = our_attr();
+	struct perfring_session *session;
+	struct perfring_writer *writers[2];
+	struct perfring_ring rings[2], broken;
+	struct perfring_totals totals;
+	struct perfring_item item;
+	uint64_t ids[2] = {OUR_ID, OUR_ID + 1}, zero = 0;
+
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(perfring_ring_create(&rings[i], &options), 0);
+		cr_assert_eq(perfring_writer_open(&writers[i], &rings[i], NULL), 0);
+	}
+	cr_assert_eq(perfring_session_describe(session, &attr, &zero, 1), -EINVAL);
+	cr_assert_str_eq(perfring_session_refusal(session), "0 is no id.");
+	cr_assert_eq(perfring_session_describe(session, &attr, ids, 2), 0);
+	cr_assert_eq(perfring_session_describe(session, &attr, ids + 1, 1), -EEXIST);
+	attr.clockid = CLOCK_REALTIME;
+	ids[0] = 5;
+	cr_assert_eq(perfring_session_describe(session, &attr, ids, 1), -EINVAL);
+	broken = rings[0];
+	broken.flags |= PERFRING_RING_READ_ONLY;
+	cr_assert_eq(perfring_session_add_ring(session, &broken, -1), -EINVAL);
+
+	cr_assert_eq(perfring_session_add_ring(session, &rings[0], -1), 0);
+	cr_assert_eq(perfring_session_add_ring(session, &rings[1], -1), 1);
+	cr_assert(!perfring_session_is_over(session));
+	cr_assert(write_sample(writers[0], 1));
+	cr_assert(write_sample(writers[1], 2));
+	perfring_session_flush(session);
+	cr_assert_eq(perfring_session_next(session, &item), 1);
+	cr_assert_eq(perfring_session_remove_ring(session, 0), -EBUSY, "handed out, not returned");
+	cr_assert_eq(perfring_session_next(session, &item), 1);
+	perfring_session_return(session);
+	cr_assert(write_sample(writers[0], 3));
+	cr_assert_eq(perfring_session_remove_ring(session, 2), -EINVAL);
+	cr_assert_eq(perfring_session_remove_ring(session, 0), 0);
+	cr_assert_eq(perfring_session_remove_ring(session, 0), -EINVAL);
+	cr_assert_eq(perfring_session_ring_totals(session, 0, &totals), -EINVAL);
+	/* What was not seen stays in the ring, for the next reader. */
+	cr_assert_eq(perfring_page_observe(rings[0].page) - perfring_page_reclaim(rings[0].page), 40);
+	perfring_session_flush(session);
+	cr_assert_eq(perfring_session_next(session, &item), 0);
+	perfring_session_return(session);
+	cr_assert_eq(perfring_session_add_ring(session, &rings[0], -1), 0, "the free place");
+	perfring_session_flush(session);
+	cr_assert_eq(perfring_session_next(session, &item), 1);
+	perfring_session_return(session);
+	perfring_session_totals(session, &totals);
+	cr_assert_eq(totals.samples, 3);
+	cr_assert_eq(totals.bytes, 120);
+	perfring_session_close(session);
+	/* The rings are the caller's. */
+	for (int i = 0; i < 2; i++) {
+		cr_assert(write_sample(writers[i], 4));
+		perfring_writer_close(writers[i]);
+		perfring_ring_close(&rings[i]);
+	}
+}
+
+static void *write_later(void *of)
+{
+	usleep(50000);
+	for (uint64_t i = 0; i < 30; i++)
+		write_sample(of, i);
+	return NULL;
+}
+
+Test(session, rings_that_were_added_end_a_wait)
+{
+	/* 2048 bytes are the watermark: 51 of our 40-byte samples are below it. */
+	struct perfring_ring_options options = {.pages = 1};
+	struct perfring_writer_options with = {.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+	struct perf_event_attr attr = our_attr();
+	struct perfring_session *session;
+	struct perfring_writer *writers[2];
+	struct perfring_ring rings[2];
+	struct pollfd polled;
+	uint64_t id = OUR_ID;
+	int64_t began;
+	pthread_t thread;
+
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	cr_assert_eq(perfring_session_describe(session, &attr, &id, 1), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(perfring_ring_create(&rings[i], &options), 0);
+		cr_assert_eq(perfring_writer_open(&writers[i], &rings[i], &with), 0);
+		cr_assert_eq(perfring_session_add_ring(session, &rings[i], with.wake_fd), i);
+	}
+	began = milliseconds();
+	cr_assert_eq(perfring_session_wait(session, 100), 0, "nothing is there");
+	cr_assert_geq(milliseconds() - began, 80);
+	/* 30 below the watermark; the thread writes 30 more. */
+	for (uint64_t i = 0; i < 30; i++)
+		cr_assert(write_sample(writers[1], i));
+	cr_assert_eq(perfring_wakeup_poll(&rings[1]), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, write_later, writers[1]), 0);
+	began = milliseconds();
+	cr_assert_eq(perfring_session_wait(session, 20000), 1);
+	cr_assert_lt(milliseconds() - began, 10000);
+	pthread_join(thread, NULL);
+	/* Told once: no second wait ends by it. (The records are held back, so the wait is short.) */
+	cr_assert_eq(perfring_session_wait(session, 20000), 0);
+
+	/* A crossing before the wait ends it at once. */
+	for (uint64_t i = 0; i < 52; i++)
+		cr_assert(write_sample(writers[0], i));
+	began = milliseconds();
+	cr_assert_eq(perfring_session_wait(session, 20000), 1);
+	cr_assert_lt(milliseconds() - began, 10000);
+	perfring_session_flush(session);
+	for (struct perfring_item item; perfring_session_next(session, &item) == 1;)
+		;
+	perfring_session_return(session);
+
+	/* An event loop of one's own: armed by a wait with 0. */
+	cr_assert_eq(perfring_session_wait(session, 0), 0);
+	polled = (struct pollfd){.fd = perfring_session_fd(session), .events = POLLIN};
+	cr_assert_eq(poll(&polled, 1, 0), 0);
+	for (uint64_t i = 0; i < 60; i++)
+		cr_assert(write_sample(writers[0], i));
+	cr_assert_eq(poll(&polled, 1, 0), 1);
+	cr_assert_eq(perfring_session_wait(session, 0), 1);
+	cr_assert_eq(poll(&polled, 1, 0), 0);
+
+	/* Shared by two, gone with the last. */
+	perfring_session_flush(session);
+	for (struct perfring_item item; perfring_session_next(session, &item) == 1;)
+		;
+	perfring_session_return(session);
+	cr_assert_eq(perfring_session_remove_ring(session, 0), 0);
+	cr_assert_eq(perfring_session_wait(session, 0), 0);
+	for (uint64_t i = 0; i < 60; i++)
+		cr_assert(write_sample(writers[1], i));
+	cr_assert_eq(poll(&polled, 1, 0), 1);
+	perfring_session_flush(session);
+	for (struct perfring_item item; perfring_session_next(session, &item) == 1;)
+		;
+	perfring_session_return(session);
+	cr_assert_eq(perfring_session_remove_ring(session, 1), 0);
+	cr_assert_eq(perfring_session_add_ring(session, &rings[1], with.wake_fd), 0);
+	perfring_session_close(session);
+	for (int i = 0; i < 2; i++) {
+		perfring_writer_close(writers[i]);
+		perfring_ring_close(&rings[i]);
+	}
+	close(with.wake_fd);
 }

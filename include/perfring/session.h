@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 #include <perfring/event.h>
 #include <perfring/format.h>
+#include <perfring/ring.h>
 
 PERFRING_BEGIN
 
@@ -99,6 +100,27 @@ PERFRING_API void perfring_session_close(struct perfring_session *session);
 PERFRING_API int perfring_session_add(struct perfring_session *session, const struct perf_event_attr *attr,
 				      const struct perfring_target *target);
 
+/* ---- rings that are not of kernel events: our own writers', another process's, mapped by hand ---- */
+
+/* Says how records look that no fd of this session makes: those of `attr`, which carry one of `ids`.  The rules for the
+ * attr are those of perfring_session_add, and its clock is the writers'.  Returns the event's number; -EINVAL, -EEXIST
+ * (an id that is known), -ENOMEM: perfring_session_refusal tells why. */
+PERFRING_API int perfring_session_describe(struct perfring_session *session, const struct perf_event_attr *attr,
+					   const uint64_t *ids, uint32_t count);
+
+/* Makes `ring` one of the session's: from its data_tail on it has no other reader.  The ring stays the caller's, and
+ * stays mapped until it is removed.  wake_fd: the eventfd (EFD_NONBLOCK) that its writer was given, which rings may
+ * share, so that a crossing (wakeup.h) ends a wait; -1: it is looked at every 10 ms of a wait.  A writer that is held up
+ * between its time stamp and its commit makes late records.  For none to be late because its ring is new, walk the set
+ * (set.h) before each wait.  Not between the first next and the return of a round.  Returns the ring's number, which may
+ * be that of one removed; -EINVAL (no data, or it overwrites, or is read-only), -ENOMEM, or what epoll_ctl said. */
+PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
+					   int wake_fd);
+
+/* Takes it out again; its totals stay in the session's.  Returns 0; -EINVAL (no ring that was added); -EBUSY (records of
+ * it are seen and not handed out, or handed out and not returned: go on reading).  After a return. */
+PERFRING_API int perfring_session_remove_ring(struct perfring_session *session, uint32_t ring);
+
 /* Why the last add failed and what to change.  Valid until the next add; "" if it did not fail. */
 PERFRING_API const char *perfring_session_refusal(const struct perfring_session *session);
 
@@ -107,14 +129,16 @@ PERFRING_API int perfring_session_enable(struct perfring_session *session);
 PERFRING_API int perfring_session_disable(struct perfring_session *session);
 
 /* An epoll fd that is readable when a ring has reached its watermark: for an event loop of your own, which then calls
- * perfring_session_wait with 0 (and may get 0 from it: a poll of this fd takes the wakeup).  Valid until close. */
+ * perfring_session_wait with 0 (and may get 0 from it: a poll of this fd takes the wakeup).  Rings that were added wake
+ * it from a wait with 0 on, until another wait.  Valid until close. */
 PERFRING_API int perfring_session_fd(const struct perfring_session *session);
 
 /* Waits up to timeout_ms (-1: no limit) and begins a round.  Returns 1 when a ring woke us, 0 after the time (at once
  * when the session is over), -EINTR after a signal: there may be records in every case. */
 PERFRING_API int perfring_session_wait(struct perfring_session *session, int timeout_ms);
 
-/* Whether every observed thread is gone, with its descendants: nothing more will come. */
+/* Whether every observed thread is gone, with its descendants: nothing more will come.  Never while rings are in it that
+ * were added: who writes into them is not known here. */
 PERFRING_API bool perfring_session_is_over(const struct perfring_session *session);
 
 /* Begins the last round: everything that is in the rings now is handed out. */
@@ -135,7 +159,7 @@ struct perfring_span {
 	uint64_t samples; /* of the records */
 };
 
-/* Instead of next: the next ring's span in this round; every ring comes once.  What the records say of loss is counted
+/* Instead of next: the next ring's span in this round; a ring comes once, one of ours again behind each filler.  What the records say of loss is counted
  * as it passes, nothing is held back.  Returns 1, 0 when the round is done, -EBADMSG as above.  A session is read by
  * next or by next_span, not by both.  Valid until: perfring_session_return. */
 PERFRING_API int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span);
