@@ -13,6 +13,7 @@ static const struct command {
 	{"report", perfring_tool_report, "samples of a perf.data file by command, object and symbol"},
 	{"dump", perfring_tool_dump, "every record of a perf.data file as text"},
 	{"check", perfring_tool_check, "whether a perf.data file is well-formed, and where it is not"},
+	{"ring", perfring_tool_ring, "what is in a ring, of a process that lives or one that died"},
 	{"gen", perfring_tool_gen, "random records, valid or damaged, for tests and fuzzers"},
 };
 
@@ -83,6 +84,25 @@ int perfring_tool_print(FILE *out, const char *text, int width, bool solid)
 	if (out && used < width)
 		fprintf(out, "%*s", width - used, "");
 	return used < width ? width : used;
+}
+
+void perfring_tool_print_bytes(const struct perf_event_header *record)
+{
+	const unsigned char *bytes = (const unsigned char *)record;
+	unsigned size = record->size, at, i;
+
+	for (at = 0; at < size; at += 16) {
+		printf("    %04x ", at);
+		for (i = at; i < at + 16; i++)
+			if (i < size)
+				printf(" %02x", bytes[i]);
+			else
+				fputs("   ", stdout);
+		fputs("  ", stdout);
+		for (i = at; i < at + 16 && i < size; i++)
+			putchar(bytes[i] >= 0x20 && bytes[i] < 0x7f ? bytes[i] : '.');
+		putchar('\n');
+	}
 }
 
 bool perfring_tool_flush(void)

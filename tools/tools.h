@@ -19,6 +19,7 @@ int perfring_tool_dump(int argc, char **argv);
 int perfring_tool_report(int argc, char **argv);
 int perfring_tool_check(int argc, char **argv);
 int perfring_tool_gen(int argc, char **argv);
+int perfring_tool_ring(int argc, char **argv);
 
 /* "perfring: ..." as one line on stderr, after what stdout holds. */
 void perfring_tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
@@ -32,6 +33,9 @@ void *perfring_tool_room(void *old, size_t nr, size_t size);
 /* Writes text with bytes that are not printable as \xHH (blanks too when `solid`, so a column stays one column), and
  * blanks up to width.  out NULL: only counts.  Returns the columns used. */
 int perfring_tool_print(FILE *out, const char *text, int width, bool solid);
+
+/* The bytes of a record, sixteen a line, as hexadecimal and as text. */
+void perfring_tool_print_bytes(const struct perf_event_header *record);
 
 /* Whether stdout took everything; complains unless its reader has left. */
 bool perfring_tool_flush(void);
