@@ -171,7 +171,8 @@ static bool valid(struct pack *pack, uint32_t type)
 		word(pack, (uint64_t)-1); /* a process may have any word in its stack */
 		break;
 	case PERFRING_RECORD_HEADER_ATTR:
-		word(pack, (uint64_t)64 << 32);
+		half(pack, 0);
+		half(pack, 64);
 		zeros(pack, 56);
 		words(pack, 2);
 		break;
@@ -184,7 +185,7 @@ static bool valid(struct pack *pack, uint32_t type)
 		words(pack, 1);
 		break;
 	case PERFRING_RECORD_HEADER_BUILD_ID:
-		pack->bytes[5] = 0x80;
+		quarter_at(pack, 4, 0x8000);
 		half(pack, 0xffffffff);
 		bytes(pack, "01234567890123456789\x14\0\0\0", 24);
 		bytes(pack, "[kernel.kallsyms]\0\0\0", 20);
@@ -340,7 +341,7 @@ Test(check, header, .timeout = 30)
 	static const uint32_t moded[] = {1, 9, 10, 20, 22, 67};
 	static struct pack pack;
 	struct perfring_fault fault;
-	uint16_t size;
+	uint16_t size, misc;
 	uint32_t i;
 
 	/* size: too small, too large, no multiple of 8 */
@@ -372,17 +373,17 @@ Test(check, header, .timeout = 30)
 		start(&pack, moded[i], 0);
 		if (moded[i] != 9)
 			valid(&pack, moded[i]);
-		pack.bytes[4] = 5;
+		misc = moded[i] == 67 ? 0x8000 : 0;
+		quarter_at(&pack, 4, misc | 5);
 		passes(moded[i] == 9 ? NULL : &with_trailer, &pack, "cpumode 5");
-		pack.bytes[4] = 6;
+		quarter_at(&pack, 4, misc | 6);
 		faulty(moded[i] == 9 ? NULL : &with_trailer, &pack, 4, "cpumode");
 	}
 	valid(&pack, PERFRING_RECORD_COMM);
-	pack.bytes[4] = 7;
+	quarter_at(&pack, 4, 7);
 	passes(&with_trailer, &pack, "COMM has no cpumode");
 	valid(&pack, PERFRING_RECORD_MMAP2);
-	pack.bytes[4] = 0x82;
-	pack.bytes[5] = 0x9f;
+	quarter_at(&pack, 4, 0x9f82);
 	passes(&with_trailer, &pack, "bits of no name");
 }
 
@@ -392,7 +393,7 @@ Test(check, what_decode_refuses, .timeout = 30)
 	static struct pack pack;
 
 	valid(&pack, PERFRING_RECORD_NAMESPACES);
-	pack.bytes[16] = 8;
+	word_at(&pack, 16, 8);
 	faulty(&with_trailer, &pack, 16, "more links");
 	start(&pack, PERFRING_RECORD_LOST, 0);
 	words(&pack, 1);
@@ -403,7 +404,7 @@ Test(check, what_decode_refuses, .timeout = 30)
 	word(&pack, 0);
 	word(&pack, 9);
 	faulty(&format, &pack, 16, "dyn_size");
-	pack.bytes[32] = 8;
+	word_at(&pack, 32, 8);
 	passes(&format, &pack, "dyn_size of the whole stack");
 }
 
@@ -474,7 +475,7 @@ Test(check, build_ids, .timeout = 30)
 	pack.bytes[40] = 8;
 	pack.bytes[42] = 1;
 	faulty(&with_trailer, &pack, 42, "padding that is not 0");
-	pack.bytes[5] = 0;
+	quarter_at(&pack, 4, 2);
 	passes(&with_trailer, &pack, "these are numbers: no build id");
 
 	valid(&pack, PERFRING_RECORD_HEADER_BUILD_ID);
@@ -483,7 +484,7 @@ Test(check, build_ids, .timeout = 30)
 	pack.bytes[32] = 20;
 	pack.bytes[35] = 1;
 	faulty(NULL, &pack, 35, "padding that is not 0");
-	pack.bytes[5] = 0;
+	quarter_at(&pack, 4, 0);
 	faulty(NULL, &pack, 32, "padding that is not 0");
 	memset(pack.bytes + 32, 0, 4);
 	passes(NULL, &pack, "older files have 20 bytes and no number");
@@ -529,7 +530,10 @@ Test(check, padding, .timeout = 30)
 	start(&pack, PERFRING_RECORD_CPU_MAP, 0);
 	quarter(&pack, 0);
 	quarter(&pack, 3);
-	bytes(&pack, "\1\0\2\0\3\0\0\0\0\0\0\0", 12);
+	quarter(&pack, 1);
+	quarter(&pack, 2);
+	quarter(&pack, 3);
+	zeros(&pack, 6);
 	passes(NULL, &pack, "a list of CPUs");
 	pack.bytes[18] = 1;
 	faulty(NULL, &pack, 18, "padding that is not 0");
@@ -546,7 +550,7 @@ Test(check, padding, .timeout = 30)
 			passes(NULL, &pack, "branches");
 	}
 	valid(&pack, PERFRING_RECORD_AUXTRACE_ERROR);
-	pack.bytes[28] = 0; /* fmt */
+	half_at(&pack, 28, 0); /* fmt */
 	memset(pack.bytes + 40, 'x', 8);
 	pack.size = 48;
 	faulty(NULL, &pack, 40, "without its NUL");
@@ -615,7 +619,7 @@ Test(check, lengths_in_samples, .timeout = 30)
 	half(&pack, 12);
 	bytes(&pack, "data and old", 12);
 	passes(&raw, &pack, "12 bytes of RAW");
-	pack.bytes[8] = 8;
+	half_at(&pack, 8, 8);
 	faulty(&raw, &pack, 8, "next field unaligned");
 
 	start(&pack, PERFRING_RECORD_SAMPLE, 2);
@@ -624,7 +628,7 @@ Test(check, lengths_in_samples, .timeout = 30)
 	word(&pack, 3);
 	passes(&stack, &pack, "a stack of 16 bytes");
 	faulty(&small_stack, &pack, 8, "sample_stack_user");
-	pack.bytes[8] = 15;
+	word_at(&pack, 8, 15);
 	memset(pack.bytes + 31, 0, 9); /* where the last word is now */
 	faulty(&stack, &pack, 8, "no multiple of 8");
 
@@ -633,9 +637,9 @@ Test(check, lengths_in_samples, .timeout = 30)
 	word(&pack, 8);
 	words(&pack, 1);
 	passes(&aux, &pack, "8 bytes of AUX");
-	pack.bytes[16] = 7;
+	word_at(&pack, 16, 7);
 	faulty(&aux, &pack, 16, "no multiple of 8");
-	pack.bytes[16] = 0;
+	word_at(&pack, 16, 0);
 	passes(&aux, &pack, "no AUX, and a newer kernel's word");
 }
 
@@ -655,10 +659,10 @@ Test(check, registers, .timeout = 30)
 	word(&pack, 1);
 	words(&pack, 1);
 	passes(&format, &pack, "abi 2 and 1");
-	pack.bytes[16] = 3;
+	word_at(&pack, 16, 3);
 	faulty(&format, &pack, 16, "register abi");
-	pack.bytes[16] = 2;
-	pack.bytes[45] = 1;
+	word_at(&pack, 16, 2);
+	word_at(&pack, 40, 1 | UINT64_C(1) << 40);
 	faulty(&format, &pack, 40, "register abi");
 }
 
@@ -677,7 +681,7 @@ Test(check, behind_branches, .timeout = 30)
 	word(&pack, 2);
 	words(&pack, 1);
 	passes(&format, &pack, "no branches");
-	pack.bytes[16] = 4;
+	word_at(&pack, 16, 4);
 	faulty(&format, &pack, 16, "register abi");
 	start(&pack, PERFRING_RECORD_SAMPLE, 2);
 	word(&pack, 1);
@@ -753,7 +757,7 @@ Test(check, shifted_behind_an_empty_stack, .timeout = 30)
 	word(&pack, 0);
 	word(&pack, NO_DATA_SRC);
 	faulty(&no_registers, &pack, 16, "shifted by 8");
-	pack.bytes[32] ^= 2;
+	word_at(&pack, 32, NO_DATA_SRC ^ 2);
 	passes(&no_registers, &pack, "no proof");
 	start(&pack, PERFRING_RECORD_SAMPLE, 2);
 	word(&pack, 0x55db1d57e35a);
@@ -769,7 +773,7 @@ Test(check, shifted_behind_an_empty_stack, .timeout = 30)
 	word(&pack, 0);
 	word(&pack, 0);
 	faulty(&plain, &pack, 24, "shifted by 8");
-	pack.bytes[32] = 1;
+	word_at(&pack, 32, 1);
 	passes(&plain, &pack, "a weight");
 	start(&pack, PERFRING_RECORD_SAMPLE, 2);
 	word(&pack, 0);
@@ -805,7 +809,7 @@ Test(check, without_a_format, .timeout = 30)
 	start(&pack, PERFRING_RECORD_SAMPLE, 2);
 	words(&pack, 3);
 	passes(NULL, &pack, "a sample of any bytes");
-	pack.bytes[8] = 9;
+	word_at(&pack, 8, 9);
 	faulty(&callchain, &pack, 8, "list longer");
 	start(&pack, 12345, 0xffff);
 	words(&pack, 3);

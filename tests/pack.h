@@ -33,6 +33,22 @@ static inline void quarter(struct pack *pack, uint16_t value)
 	bytes(pack, &value, 2);
 }
 
+/* A member rewritten where it stands. */
+static inline void word_at(struct pack *pack, size_t at, uint64_t value)
+{
+	memcpy(pack->bytes + at, &value, 8);
+}
+
+static inline void half_at(struct pack *pack, size_t at, uint32_t value)
+{
+	memcpy(pack->bytes + at, &value, 4);
+}
+
+static inline void quarter_at(struct pack *pack, size_t at, uint16_t value)
+{
+	memcpy(pack->bytes + at, &value, 2);
+}
+
 static inline void start(struct pack *pack, uint32_t type, uint16_t misc)
 {
 	struct perf_event_header header = {type, misc, 0};

@@ -199,7 +199,7 @@ Test(record, mmap2_in_both_variants, .timeout = 30)
 	word(&pack, 1);
 	word(&pack, 2);
 	word(&pack, 3);
-	half(&pack, 20);
+	bytes(&pack, "\x14\0\0", 4);
 	for (i = 0; i < 20; i++)
 		bytes(&pack, &(unsigned char){(unsigned char)(i + 1)}, 1);
 	half(&pack, 5);
@@ -313,7 +313,7 @@ Test(record, of_numbers, .timeout = 30)
 	quarter(&pack, 1);
 	quarter(&pack, 2);
 	half(&pack, 181);
-	word(&pack, UINT64_C(0x0807060504030201));
+	bytes(&pack, "\1\2\3\4\5\6\7\x8", 8);
 	drop(all_ways(&pack, &decoded), 5);
 	cr_assert_eq(decoded.is.bpf_event.type, 1);
 	cr_assert_eq(decoded.is.bpf_event.flags, 2);
@@ -475,8 +475,7 @@ Test(record, text_poke, .timeout = 30)
 		}
 	}
 	/* More than there is. */
-	pack.bytes[18] = 0xff;
-	pack.bytes[19] = 0xff;
+	quarter_at(&pack, 18, 0xffff);
 	record = finish(&pack, pack.size, 0);
 	cr_assert_eq(perfring_record_decode(&whole_trailer, record, &decoded, NULL), -EBADMSG);
 	drop(record, 0);
@@ -553,7 +552,12 @@ Test(record, every_trailer, .timeout = 30)
 			if (!(subset >> i & 1))
 				continue;
 			format.sample_type |= UINT64_C(1) << bits[i];
-			word(&pack, UINT64_C(0x0000000500000000) + bits[i]);
+			if (bits[i] == 1 || bits[i] == 7) { /* two halves */
+				half(&pack, bits[i]);
+				half(&pack, 5);
+			} else {
+				word(&pack, UINT64_C(0x0000000500000000) + bits[i]);
+			}
 		}
 		record = round_trip(&format, &pack, &decoded);
 		cr_assert_eq(decoded.is.lost.lost, 2);
@@ -774,11 +778,11 @@ Test(record, header_attr, .timeout = 30)
 	half(&pack, 2);
 	drop(of_perf(&pack, 4, "HEADER_ATTR attr={type=HARDWARE size=200 config=0} ids=[1] trailing=4"), 5);
 	cr_assert_eq(decoded.is.header_attr.ids.nr, 1);
-	pack.bytes[12] = 63;
+	half_at(&pack, 12, 63);
 	record = finish(&pack, pack.size, 0);
 	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
 	drop(record, 0);
-	pack.bytes[12] = 213;
+	half_at(&pack, 12, 213);
 	record = finish(&pack, pack.size, 0);
 	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG, "one byte more than there is");
 	drop(record, 0);
@@ -835,7 +839,7 @@ Test(record, header_build_id, .timeout = 30)
 	start(&pack, 67, 0x8001);
 	half(&pack, UINT32_MAX);
 	bytes(&pack, id, 20);
-	half(&pack, 8);
+	bytes(&pack, "\x8\0\0", 4);
 	text_in(&pack, "[kernel]", 64);
 	cr_assert_eq(pack.size, 100);
 	record = of_perf(&pack, 0,
@@ -849,7 +853,7 @@ Test(record, header_build_id, .timeout = 30)
 	decoded.is.header_build_id.build_id.has_size = false;
 	decoded.is.header_build_id.filename.room = 0;
 	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), 48, "36, 8 letters, a NUL, padding");
-	cr_assert_eq(room[5], 0);
+	cr_assert_eq(((const perfring_header *)(const void *)room)->misc, 1);
 	cr_assert_eq(room[32], 0);
 	drop(record, 5);
 	pack.bytes[32] = 200;
@@ -925,7 +929,7 @@ Test(record, auxtrace_info, .timeout = 30)
 	word(&pack, 0xffffffffffffffff);
 	drop(of_perf(&pack, 0, "AUXTRACE_INFO type=ARM_SPE pad=0 priv=[0x8 0xffffffffffffffff]"), 5);
 	cr_assert_eq(decoded.is.auxtrace_info.priv.nr, 2);
-	pack.bytes[8] = 77;
+	half_at(&pack, 8, 77);
 	drop(of_perf(&pack, 0, "AUXTRACE_INFO type=77 pad=0 priv=[0x8 0xffffffffffffffff]"), 5);
 }
 
@@ -996,32 +1000,67 @@ Test(record, thread_map, .timeout = 30)
 	cr_assert_eq(decoded.is.thread_map.threads.nr, 2);
 	cr_assert_eq(decoded.is.thread_map.threads.data, (const char *)record + 16);
 	drop(record, 5);
-	pack.bytes[8] = 3;
+	word_at(&pack, 8, 3);
 	record = finish(&pack, pack.size, 0);
 	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
 	drop(record, 0);
 }
 
-/* What stands behind a CPU_MAP's header and an EVENT_UPDATE's id. */
-static const struct {
-	const char *bytes;
-	size_t size;
-	const char *shown;
-} maps[] = {
-	/* type 0, nr 4: 0 1 2 5, and padding */
-	{"\0\0\4\0\0\0\1\0\2\0\5\0\0\0\0\0", 16, "0-2,5"},
-	{"\0\0\2\0\xff\xff\0\0", 8, "-1,0"},
-	{"\0\0\0\0\0\0\0\0", 8, ""},
-	/* type 1, nr 2, words of 4 bytes */
-	{"\1\0\2\0\4\0\5\0\0\x80\3\0\0\0\0\0", 16, "0,2,31-33"},
-	/* type 1, nr 1, a word of 8 bytes behind padding; then 6 bytes to a multiple of 8 */
-	{"\1\0\1\0\x8\0\0\0\0\0\x81\0\0\0\0\0\0\x80\0\0\0\0\0\0", 24, "0,7,63"},
-	/* type 2: not any, 0 to 127; any */
-	{"\2\0\0\0\0\0\x7f\0", 8, "0-127"},
-	{"\2\0\1\0\3\0\3\0", 8, "-1,3"},
-	/* a type of no name keeps its bytes, padding or not */
-	{"\3\0\1\2\3\4\5\6\7\x8\0\0\0\0\0\0", 16, "{type=3 size=14}"},
+enum {
+	MAPS = 8
 };
+
+static const char *const map_lines[MAPS] = {
+	"0-2,5", "-1,0", "", "0,2,31-33", "0,7,63", "0-127", "-1,3", "{type=3 size=14}",
+};
+
+/* What stands behind a CPU_MAP's header and an EVENT_UPDATE's id. */
+static void map_in(struct pack *to, size_t which)
+{
+	static const uint16_t lists[3][8] = {{0, 4, 0, 1, 2, 5}, {0, 2, UINT16_MAX}, {0}};
+	size_t i;
+
+	switch (which) {
+	case 0: /* type 0, nr 4, and padding */
+	case 1:
+	case 2:
+		for (i = 0; i < (which ? 4 : 8); i++)
+			quarter(to, lists[which][i]);
+		break;
+	case 3: /* type 1, nr 2, words of 4 bytes */
+		quarter(to, 1);
+		quarter(to, 2);
+		quarter(to, 4);
+		half(to, 0x80000005);
+		half(to, 3);
+		quarter(to, 0);
+		break;
+	case 4: /* type 1, nr 1, a word of 8 bytes behind padding; then 6 bytes to a multiple of 8 */
+		quarter(to, 1);
+		quarter(to, 1);
+		quarter(to, 8);
+		half(to, 0);
+		word(to, UINT64_C(0x8000000000000081));
+		bytes(to, "\0\0\0\0\0", 6);
+		break;
+	case 5: /* type 2: not any, 0 to 127 */
+		quarter(to, 2);
+		bytes(to, "\0", 2);
+		quarter(to, 0);
+		quarter(to, 127);
+		break;
+	case 6: /* any */
+		quarter(to, 2);
+		bytes(to, "\1", 2);
+		quarter(to, 3);
+		quarter(to, 3);
+		break;
+	default: /* a type of no name keeps its bytes, padding or not */
+		quarter(to, 3);
+		bytes(to, "\1\2\3\4\5\6\7\x8\0\0\0\0\0", 14);
+		break;
+	}
+}
 
 Test(record, cpu_map, .timeout = 30)
 {
@@ -1030,10 +1069,10 @@ Test(record, cpu_map, .timeout = 30)
 	char line[128];
 	size_t i;
 
-	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+	for (i = 0; i < MAPS; i++) {
 		start(&pack, 74, 0);
-		bytes(&pack, maps[i].bytes, maps[i].size);
-		snprintf(line, sizeof(line), "CPU_MAP cpus=%s", maps[i].shown);
+		map_in(&pack, i);
+		snprintf(line, sizeof(line), "CPU_MAP cpus=%s", map_lines[i]);
 		record = of_perf(&pack, 0, line);
 		cr_assert_eq(decoded.is.cpu_map.cpus.nr, nrs[i]);
 		if (i == 3 || i == 4)
@@ -1046,19 +1085,23 @@ Test(record, cpu_map, .timeout = 30)
 	}
 	/* Without its padding, as the last bytes of a record may be. */
 	start(&pack, 74, 0);
-	bytes(&pack, maps[0].bytes, 12);
+	map_in(&pack, 0);
+	pack.size -= 4;
 	record = finish(&pack, pack.size, 3);
 	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), 0);
 	cr_assert_eq(decoded.is.cpu_map.cpus.nr, 4);
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
 	drop(record, 3);
 	/* More CPUs than there are; words of 2 bytes. */
-	pack.bytes[10] = 5;
+	quarter_at(&pack, 10, 5);
 	record = finish(&pack, pack.size, 0);
 	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
 	drop(record, 0);
 	start(&pack, 74, 0);
-	bytes(&pack, "\1\0\1\0\2\0\5\0", 8);
+	quarter(&pack, 1);
+	quarter(&pack, 1);
+	quarter(&pack, 2);
+	quarter(&pack, 5);
 	record = finish(&pack, pack.size, 0);
 	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
 	drop(record, 0);
@@ -1096,12 +1139,12 @@ Test(record, event_update, .timeout = 30)
 	assert_string(&decoded.is.event_update.text, "cycles:u");
 	cr_assert_eq(decoded.is.event_update.scale, 0);
 	drop(record, 5);
-	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+	for (i = 0; i < MAPS; i++) {
 		start(&pack, 78, 0);
 		word(&pack, 3);
 		word(&pack, 5);
-		bytes(&pack, maps[i].bytes, maps[i].size);
-		snprintf(line, sizeof(line), "EVENT_UPDATE type=CPUS id=5 cpus=%s", maps[i].shown);
+		map_in(&pack, i);
+		snprintf(line, sizeof(line), "EVENT_UPDATE type=CPUS id=5 cpus=%s", map_lines[i]);
 		drop(of_perf(&pack, 0, line), 5);
 	}
 	start(&pack, 78, 0);
@@ -1184,7 +1227,7 @@ Test(record, payloads, .timeout = 30)
 	cr_assert_eq(decoded.is.compressed2.payload.size, 330);
 	cr_assert_eq(decoded.is.compressed2.payload.data, (const char *)record + 16);
 	drop(record, 5);
-	pack.bytes[8] = 0x51; /* 337, one more than there is */
+	word_at(&pack, 8, 337); /* one more than there is */
 	record = finish(&pack, pack.size, 0);
 	cr_assert_eq(perfring_record_decode(NULL, record, &decoded, NULL), -EBADMSG);
 	drop(record, 0);
@@ -1326,16 +1369,19 @@ Test(record, within_what_was_tested, .timeout = 30)
 /* Made from members alone, as a writer of synthetic records does. */
 Test(record, made_from_nothing, .timeout = 30)
 {
-	static const unsigned char expected[] = {
-		3,   0,   0, 0, 0, 0x20, 40, 0, /* COMM, COMM_EXEC, 40 bytes */
-		7,   0,   0, 0, 8, 0,    0,  0, /* pid, tid */
-		'x', 'y', 0, 0, 0, 0,    0,  0, /* comm */
-		7,   0,   0, 0, 8, 0,    0,  0, /* trailer: tid */
-		9,   0,   0, 0, 0, 0,    0,  0, /* time */
-	};
 	struct perfring_format format = {.sample_type = 1 | 2 | 4, .flags = UINT64_C(1) << 18};
-	unsigned char room[sizeof(expected)];
+	const struct perf_event_header *expected;
+	unsigned char room[40];
 
+	start(&pack, 3, 0x2000); /* COMM, COMM_EXEC */
+	half(&pack, 7);
+	half(&pack, 8);
+	bytes(&pack, "xy\0\0\0\0\0", 8);
+	half(&pack, 7);
+	half(&pack, 8);
+	word(&pack, 9);
+	cr_assert_eq(pack.size, sizeof(room));
+	expected = finish(&pack, pack.size, 0);
 	memset(&decoded, 0, sizeof(decoded));
 	decoded.type = PERFRING_RECORD_COMM;
 	decoded.misc = PERFRING_RECORD_MISC_COMM_EXEC;
@@ -1346,7 +1392,8 @@ Test(record, made_from_nothing, .timeout = 30)
 	decoded.trailer.pid = 7;
 	decoded.trailer.tid = 8;
 	decoded.trailer.time = 9;
-	cr_assert_eq(perfring_record_encode(&format, &decoded, room, sizeof(room)), (int64_t)sizeof(expected));
-	cr_assert_eq(memcmp(room, expected, sizeof(expected)), 0);
+	cr_assert_eq(perfring_record_encode(&format, &decoded, room, sizeof(room)), (int64_t)sizeof(room));
+	cr_assert_eq(memcmp(room, expected, sizeof(room)), 0);
+	drop(expected, 0);
 	cr_assert_eq(perfring_record_cpumode((const void *)room), 0);
 }

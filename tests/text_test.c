@@ -119,17 +119,20 @@ Test(text, records, .timeout = 60)
 	start(&pack, 17, 0);
 	word(&pack, UINT64_C(0xffffffffc0001000));
 	half(&pack, 128);
-	half(&pack, 1 | 1 << 16);
+	quarter(&pack, 1);
+	quarter(&pack, 1);
 	bytes(&pack, "bpf_x\0\0", 8);
 	assert_line(NULL, &pack, "KSYMBOL addr=0xffffffffc0001000 len=0x80 ksym_type=BPF flags=UNREGISTER name=bpf_x");
 	start(&pack, 18, 0);
-	half(&pack, 1);
+	quarter(&pack, 1);
+	quarter(&pack, 0);
 	half(&pack, 44);
-	word(&pack, UINT64_C(0x0807060504030201));
+	bytes(&pack, "\1\2\3\4\5\6\7\x8", 8);
 	assert_line(NULL, &pack, "BPF_EVENT type=PROG_LOAD flags=0 id=44 tag=0102030405060708");
 	start(&pack, 20, 1);
 	word(&pack, 0x10);
-	half(&pack, 2 | 1 << 16);
+	quarter(&pack, 2);
+	quarter(&pack, 1);
 	bytes(&pack, "\x0f\x1f\xe8", 4);
 	assert_line(NULL, &pack, "TEXT_POKE misc=KERNEL addr=0x10 poke={old=0f1f new=e8}");
 	start(&pack, 16, 0);
@@ -174,8 +177,7 @@ Test(text, mmap2, .timeout = 30)
 	word(&pack, 0x1000);
 	word(&pack, 0x2000);
 	word(&pack, 0);
-	half(&pack, 4);
-	half(&pack, 0xefbeadde);
+	bytes(&pack, "\4\0\0\0\xde\xad\xbe\xef", 8);
 	word(&pack, 0);
 	word(&pack, 0);
 	half(&pack, 0);
@@ -184,6 +186,23 @@ Test(text, mmap2, .timeout = 30)
 	assert_line(NULL, &pack,
 		    "MMAP2 misc=USER|MMAP_BUILD_ID pid=1 tid=1 addr=0x1000 len=0x2000 pgoff=0 "
 		    "file={build_id=deadbeef} prot=0 flags=0 filename=x");
+}
+
+/* The flags of a branch are bit-fields: a big-endian compiler lays the first of them into the highest bits. */
+static void branch_flags_in(struct pack *to, uint64_t flags)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	static const unsigned widths[] = {1, 1, 1, 1, 16, 4, 2, 4, 3, 31};
+	uint64_t turned = 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+		turned = turned << widths[i] | (flags & ((UINT64_C(1) << widths[i]) - 1));
+		flags >>= widths[i];
+	}
+	flags = turned;
+#endif
+	word(to, flags);
 }
 
 Test(text, samples, .timeout = 60)
@@ -248,10 +267,10 @@ Test(text, samples, .timeout = 60)
 	word(&pack, UINT64_MAX);
 	word(&pack, 0x10);
 	word(&pack, 0x20);
-	word(&pack, 2 | 5 << 4 | 1 << 20);
+	branch_flags_in(&pack, 2 | 5 << 4 | 1 << 20);
 	word(&pack, 0x30);
 	word(&pack, 0);
-	word(&pack, 0);
+	branch_flags_in(&pack, 0);
 	word(&pack, 0x7);
 	word(&pack, 0);
 	assert_line(&branches, &pack,
@@ -264,10 +283,11 @@ Test(text, samples, .timeout = 60)
 	word(&pack, 0);
 	word(&pack, 0x10);
 	word(&pack, 0x20);
-	word(&pack, UINT64_C(0xf) | 0xffff << 4 | 15 << 20 | 3 << 24 | UINT64_C(2) << 30 | UINT64_C(1) << 33);
+	branch_flags_in(&pack,
+			UINT64_C(0xf) | 0xffff << 4 | 15 << 20 | 3 << 24 | UINT64_C(2) << 30 | UINT64_C(1) << 33);
 	word(&pack, 0x30);
 	word(&pack, 0x40);
-	word(&pack, 2 | 6 << 20 | 1 << 24 | UINT64_C(1) << 30);
+	branch_flags_in(&pack, 2 | 6 << 20 | 1 << 24 | UINT64_C(1) << 30);
 	assert_line(&branch_flags, &pack,
 		    "SAMPLE brstack=[hw_idx=0 0x10->0x20{mispred predicted in_tx abort cycles=65535 type=EXTEND_ABI "
 		    "spec=SPEC_CORRECT_PATH new_type=FAULT_ALGN priv=KERNEL reserved=0x1} "
