@@ -14,7 +14,7 @@
 
 struct perfring_block {
 	struct perfring_block *next;
-	int64_t from; /* place in the file */
+	_Alignas(8) int64_t from; /* place in the file; i386 has 64 bits at 4 too */
 	uint32_t filled;
 	uint32_t holders;
 	uint64_t padding[5];

@@ -140,7 +140,7 @@ static int put(struct perfring_data_writer *writer, const struct iovec *pieces, 
 		left -= skip;
 		skip = 0;
 		while (left) {
-			done = pwrite(writer->fd, bytes, left, (off_t)(at - left));
+			done = pwrite(writer->fd, bytes, (size_t)left, (off_t)(at - left));
 			if (done < 0 && errno == EINTR)
 				continue;
 			if (done <= 0) {

@@ -280,11 +280,11 @@ static void cut_span(const struct perfring_session_ring *ring, uint64_t from, ui
 	span->size = size;
 	span->count = 1;
 	span->pieces[0].iov_base = data + at;
-	span->pieces[0].iov_len = size < row ? size : row;
+	span->pieces[0].iov_len = (size_t)(size < row ? size : row);
 	if (size > row) {
 		span->count = 2;
 		span->pieces[1].iov_base = data;
-		span->pieces[1].iov_len = size - row;
+		span->pieces[1].iov_len = (size_t)(size - row);
 	}
 }
 

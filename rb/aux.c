@@ -42,13 +42,16 @@ int perfring_aux_open(struct perfring_aux_area *aux, const struct perfring_ring 
 	if (size < page_size || size & (size - 1) || offset & (page_size - 1) || offset < page_size + ring->size ||
 	    size > (uint64_t)file.st_size || offset > (uint64_t)file.st_size - size)
 		return -EBADMSG;
-	data = mmap(NULL, 2 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (size > SIZE_MAX / 2)
+		return -ENOMEM;
+	data = mmap(NULL, (size_t)(2 * size), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (data == MAP_FAILED)
 		return -errno;
-	if (mmap(data, size, protection, MAP_SHARED | MAP_FIXED, ring->fd, (off_t)offset) == MAP_FAILED ||
-	    mmap(data + size, size, protection, MAP_SHARED | MAP_FIXED, ring->fd, (off_t)offset) == MAP_FAILED) {
+	if (mmap(data, (size_t)size, protection, MAP_SHARED | MAP_FIXED, ring->fd, (off_t)offset) == MAP_FAILED ||
+	    mmap(data + size, (size_t)size, protection, MAP_SHARED | MAP_FIXED, ring->fd, (off_t)offset) ==
+		    MAP_FAILED) {
 		error = -errno;
-		munmap(data, 2 * size);
+		munmap(data, (size_t)(2 * size));
 		return error;
 	}
 	perfring_aux_over(aux, ring->page, data, size, flags);
@@ -78,7 +81,7 @@ int perfring_aux_over(struct perfring_aux_area *aux, struct perf_event_mmap_page
 void perfring_aux_close(struct perfring_aux_area *aux)
 {
 	if (aux->mapping_size)
-		munmap(aux->data, aux->mapping_size);
+		munmap(aux->data, (size_t)aux->mapping_size);
 	memset(aux, 0, sizeof(*aux));
 }
 
@@ -91,7 +94,7 @@ int perfring_aux_produce(struct perfring_aux_area *aux, struct perfring_writer *
 	if (!aux->mapping_size || !writer || writer->page != aux->page || aux->writer)
 		return -EINVAL;
 	/* The control page is not inherited either (writer.h): a child finds out by the writer, which reads as zeros. */
-	if (madvise(aux->data, aux->mapping_size, MADV_DONTFORK) < 0)
+	if (madvise(aux->data, (size_t)aux->mapping_size, MADV_DONTFORK) < 0)
 		return -errno;
 	aux->output = output ? output : &writer->output;
 	aux->position = PERFRING_LOAD(&aux->page->aux_head); /* no order: what a producer before us left */

@@ -15,6 +15,8 @@ enum {
 	TRIES = 1000,
 };
 
+#ifdef __SIZEOF_INT128__ /* what calibrate computes with */
+
 static uint64_t now(void)
 {
 	struct timespec time = {0, 0};
@@ -53,6 +55,8 @@ static void compare(uint64_t *counter, uint64_t *time)
 		*time = before + best / 2;
 	}
 }
+
+#endif
 
 /* cycles * mult >> shift, without overflow, as readers of the page must (ABI.md 3.3). */
 static uint64_t scale(uint64_t cycles, uint32_t mult, uint16_t shift)

@@ -384,11 +384,12 @@ static int open_cpu(struct perfring_cpus *cpus, uint32_t number, const struct pe
 	if (ret)
 		return ret;
 	/* Touched only where records are finished out of order. */
-	marks = mmap(NULL, ring->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	marks = mmap(NULL, (size_t)ring->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		     0);
 	if (marks == MAP_FAILED)
 		return -errno;
 	cpu->marks = marks;
-	madvise(ring->mapping, ring->mapping_size, MADV_DONTFORK);
+	madvise(ring->mapping, (size_t)ring->mapping_size, MADV_DONTFORK);
 	cpu->member->number = number;
 	cpu->member->cpu = (int32_t)number;
 	cpu->data = ring->data;
@@ -458,7 +459,7 @@ void perfring_cpus_close(struct perfring_cpus *cpus)
 		if (!cpu->member)
 			continue;
 		if (cpu->marks)
-			munmap(cpu->marks, cpu->member->ring.size);
+			munmap(cpu->marks, (size_t)cpu->member->ring.size);
 		perfring_reader_close(&cpu->member->reader);
 		perfring_ring_close(&cpu->member->ring);
 		free(cpu->member);

@@ -48,8 +48,8 @@ const struct perf_event_header *perfring_reader_join(struct perfring_reader *rea
 	uint64_t row = reader->mask + 1 - from;
 	uint64_t first = row < size ? row : size;
 
-	memcpy(reader->joint, reader->data + from, first);
-	memcpy(reader->joint + first, reader->data, size - first);
+	memcpy(reader->joint, reader->data + from, (size_t)first);
+	memcpy(reader->joint + first, reader->data, (size_t)(size - first));
 	/* The size that was checked, whatever the memory says by now. */
 	record->size = size;
 	return record;

@@ -107,7 +107,9 @@ static bool gives_huge_pages(void)
 /* Control page and data, then from the data on once more. */
 static int map_own(struct perfring_ring *ring, int fd, const struct layout *layout, uint32_t kind, unsigned flags)
 {
-	uint64_t page = page_size(), size = layout->data + layout->mapped, spare = 0;
+	/* At most 1 GiB of data each: no sum of them is above 32 bits. */
+	size_t page = (size_t)page_size(), data = (size_t)layout->data, again = (size_t)layout->mapped - page;
+	size_t size = page + data + again, spare = 0;
 	int protection = flags & PERFRING_RING_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE;
 	unsigned char *memory, *base;
 	int error;
@@ -127,9 +129,8 @@ static int map_own(struct perfring_ring *ring, int fd, const struct layout *layo
 		if (memory + spare > base)
 			munmap(base + size, (size_t)(memory + spare - base));
 	}
-	if (mmap(base, page + layout->data, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-	    mmap(base + page + layout->data, layout->mapped - page, protection, MAP_SHARED | MAP_FIXED, fd,
-		 (off_t)page) == MAP_FAILED) {
+	if (mmap(base, page + data, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+	    mmap(base + page + data, again, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)page) == MAP_FAILED) {
 		error = errno;
 		munmap(base, size);
 		return -error;
@@ -376,7 +377,9 @@ int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsign
 	ring->fd = -1;
 	if (pages && !is_power_of_two(pages))
 		return -EINVAL;
-	memory = mmap(NULL, (1 + (size_t)pages) * page, protection, MAP_SHARED, fd, 0);
+	if (pages > SIZE_MAX / page - 1)
+		return -ENOMEM;
+	memory = mmap(NULL, (size_t)((1 + pages) * page), protection, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
 	ring->mapping = memory;
@@ -418,7 +421,7 @@ int perfring_ring_over(struct perfring_ring *ring, void *memory, size_t size)
 void perfring_ring_close(struct perfring_ring *ring)
 {
 	if (ring->mapping)
-		munmap(ring->mapping, ring->mapping_size);
+		munmap(ring->mapping, (size_t)ring->mapping_size);
 	if (ring->flags & PERFRING_RING_OWN && ring->fd >= 0)
 		close(ring->fd);
 	memset(ring, 0, sizeof(*ring));

@@ -851,7 +851,7 @@ bool perfring_shared_write(struct perfring_shared *shared, struct perfring_outpu
 
 	if (PERFRING_UNLIKELY(!room))
 		return false;
-	memcpy(room, record, size);
+	memcpy(room, record, (size_t)size);
 	perfring_shared_commit(shared, &claim);
 	return true;
 }
@@ -1022,7 +1022,7 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 		return -ENOMEM;
 	madvise(shared, private_size(), MADV_WIPEONFORK);
 	/* Not undone by close: other threads may have the ring open. */
-	madvise(ring->mapping, ring->mapping_size, MADV_DONTFORK);
+	madvise(ring->mapping, (size_t)ring->mapping_size, MADV_DONTFORK);
 	shared->data = ring->data;
 	shared->mask = ring->size - 1;
 	shared->state = perfring_ring_state_of(ring->page);

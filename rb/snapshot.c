@@ -205,7 +205,7 @@ static int find(struct perfring_snapshot *snapshot, const struct span *span)
 	uint64_t end = walk(snapshot, span);
 
 	if (snapshot->count) {
-		snapshot->places = malloc(snapshot->count * sizeof(*snapshot->places));
+		snapshot->places = malloc((size_t)snapshot->count * sizeof(*snapshot->places));
 		if (!snapshot->places)
 			return -ENOMEM;
 		walk(snapshot, span);

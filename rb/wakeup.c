@@ -48,7 +48,7 @@ bool perfring_wakeup_arm(const struct perfring_ring *ring, uint64_t position, un
 	if (!state)
 		return false;
 	/* A full barrier, for the looks below; its partner is the exchange of `pending` in perfring_wakeup_raise. */
-	__atomic_fetch_or(&state->armed, ways & (PERFRING_WAKEUP_EVENTFD | PERFRING_WAKEUP_FUTEX), __ATOMIC_SEQ_CST);
+	PERFRING_OR(&state->armed, ways & (PERFRING_WAKEUP_EVENTFD | PERFRING_WAKEUP_FUTEX));
 	PERFRING_POINT(wakeup_armed);
 	return PERFRING_LOAD(&state->pending) || has_records(ring, position);
 }

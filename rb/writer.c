@@ -474,7 +474,7 @@ bool perfring_writer_arm(struct perfring_writer *writer)
 	if (!writer->page)
 		return false;
 	/* As in perfring_writer_pause. */
-	__atomic_fetch_or(&state_of(writer)->armed, (uint32_t)PERFRING_WAKEUP_RECORD, __ATOMIC_SEQ_CST);
+	PERFRING_OR(&state_of(writer)->armed, (uint32_t)PERFRING_WAKEUP_RECORD);
 	barrier_everywhere();
 	PERFRING_POINT(arm_told);
 	PERFRING_STORE(&writer->limit, 0);
@@ -554,7 +554,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	if (writer == MAP_FAILED)
 		return -ENOMEM;
 	madvise(writer, room, MADV_WIPEONFORK);
-	madvise(ring->mapping, ring->mapping_size, MADV_DONTFORK);
+	madvise(ring->mapping, (size_t)ring->mapping_size, MADV_DONTFORK);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 
 	writer->data = ring->data;
@@ -618,7 +618,7 @@ void perfring_writer_close(struct perfring_writer *writer)
 		PERFRING_ADD(&state->lost, PERFRING_LOAD(&writer->lost)); /* the next writer's LOST record tells it */
 		PERFRING_STORE(&state->writer_pid, 0);
 		PERFRING_STORE(&state->writer_tid, 0);
-		madvise(writer->ring.mapping, writer->ring.mapping_size, MADV_DOFORK);
+		madvise(writer->ring.mapping, (size_t)writer->ring.mapping_size, MADV_DOFORK);
 	}
 	munmap(writer, room);
 }

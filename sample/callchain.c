@@ -201,7 +201,7 @@ static int put_sample(struct perfring_deferral *deferral, const struct perfring_
 	    perfring_sample_decode_any(item->format, item->record, &sample, NULL) || !is_deferred(&sample.callchain))
 		return 1;
 	part = part_of(item->record, (uint32_t)((const unsigned char *)sample.trailing -
-						(const unsigned char *)item->record + sample.trailing_size));
+						(const unsigned char *)item->record) + sample.trailing_size);
 	if (!part)
 		return -ENOMEM;
 	header = (perfring_header *)(void *)part->words;
@@ -296,9 +296,9 @@ static const void *join(struct perfring_deferral *deferral, const struct part *p
 	}
 	if (at + 1 + nr > most)
 		return NULL;
-	memcpy(chain, sample.callchain.words, at * 8);
+	memcpy(chain, sample.callchain.words, (size_t)at * 8);
 	chain[at] = USER;
-	memcpy(chain + at + 1, rest, nr * 8);
+	memcpy(chain + at + 1, rest, (size_t)nr * 8);
 	sample.callchain.words = chain;
 	sample.callchain.nr = at + 1 + nr;
 	if (perfring_sample_encode_any(part->format, &sample, deferral->record, sizeof(deferral->record)) < 0)

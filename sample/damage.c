@@ -625,7 +625,7 @@ static size_t draw_anew(struct perfring_generator *generator, const struct perfr
 	if (size >= sizeof(perfring_header) && perfring_generator_draw(generator, 4) &&
 	    ((perfring_header *)record)->type)
 		type = ((perfring_header *)record)->type;
-	made = perfring_generate_record(generator, format, type, record, room < most ? room : most);
+	made = perfring_generate_record(generator, format, type, record, room < most ? (size_t)room : most);
 	return made < 0 ? 0 : (size_t)made;
 }
 

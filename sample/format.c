@@ -162,7 +162,7 @@ int perfring_format_set_open(struct perfring_format_set **set)
 	if (!opened)
 		return -ENOMEM;
 	opened->slot_count = 16;
-	opened->slots = calloc(opened->slot_count, sizeof(*opened->slots));
+	opened->slots = calloc((size_t)opened->slot_count, sizeof(*opened->slots));
 	if (!opened->slots) {
 		free(opened);
 		return -ENOMEM;
@@ -253,7 +253,7 @@ static int slots_grow(struct perfring_format_set *set)
 	uint64_t i;
 
 	grown.slot_count = set->slot_count * 2;
-	grown.slots = calloc(grown.slot_count, sizeof(*grown.slots));
+	grown.slots = calloc((size_t)grown.slot_count, sizeof(*grown.slots));
 	if (!grown.slots)
 		return -ENOMEM;
 	for (i = 0; i < set->slot_count; i++)

@@ -281,7 +281,7 @@ static void *place(struct pencil *pencil, uint64_t size)
 {
 	void *bytes = pencil->room + pencil->used;
 
-	pencil->used += size;
+	pencil->used += (size_t)size;
 	return bytes;
 }
 
@@ -302,12 +302,12 @@ static void *draw_bytes(struct pencil *pencil, uint64_t size)
 	uint64_t word, at;
 
 	if (!draw(pencil->generator, 8)) {
-		memset(bytes, 0, size);
+		memset(bytes, 0, (size_t)size);
 		return bytes;
 	}
 	for (at = 0; at < size; at += 8) {
 		word = next(pencil->generator);
-		memcpy(bytes + at, &word, size - at < 8 ? size - at : 8);
+		memcpy(bytes + at, &word, size - at < 8 ? (size_t)(size - at) : 8);
 	}
 	return bytes;
 }
@@ -343,7 +343,7 @@ static void draw_name(struct pencil *pencil, unsigned char *room, uint64_t size)
 	uint64_t length = count(pencil->generator, size - 1);
 
 	draw_chars(pencil, room, length);
-	memset(room + length, 0, size - length);
+	memset(room + length, 0, (size_t)(size - length));
 }
 
 /* One of the numbers of the group, or false. */
@@ -863,7 +863,7 @@ static void draw_attr(struct pencil *pencil, struct perfring_bytes *attr)
 		attr->size = PERFRING_ATTR_LEAST;
 	spend(pencil, attr->size - PERFRING_ATTR_LEAST);
 	attr->data = bytes = place(pencil, attr->size);
-	perfring_generate_attr(pencil->generator, bytes, attr->size);
+	perfring_generate_attr(pencil->generator, bytes, (size_t)attr->size);
 }
 
 static void draw_build_id(struct pencil *pencil, struct perfring_build_id *id)

@@ -6,8 +6,13 @@
 
 Test(cursor, takes_in_order, .timeout = 30)
 {
-	static const unsigned char bytes[] = {1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 'x', 'y'};
-	struct perfring_cursor cursor = perfring_cursor_over(bytes, 0, sizeof(bytes));
+	struct __attribute__((__packed__)) {
+		uint16_t quarter;
+		uint32_t half;
+		uint64_t word;
+		char rest[2];
+	} in = {1, 2, 3, {'x', 'y'}};
+	struct perfring_cursor cursor = perfring_cursor_over(&in, 0, sizeof(in));
 	const void *rest = NULL;
 	uint16_t quarter = 0;
 	uint32_t half = 0;
@@ -23,7 +28,7 @@ Test(cursor, takes_in_order, .timeout = 30)
 	cr_assert_not(perfring_take_word(&cursor, &word));
 	cr_assert_eq(perfring_cursor_left(&cursor), 2);
 	cr_assert(perfring_take_bytes(&cursor, &rest, 2));
-	cr_assert(rest == bytes + 14);
+	cr_assert(rest == in.rest);
 	cr_assert_not(perfring_take_short(&cursor, &quarter));
 	cr_assert(perfring_take_bytes(&cursor, &rest, 0));
 	cr_assert_eq(cursor.position, 16);
@@ -69,8 +74,12 @@ Test(cursor, holds_at_the_end_of_the_range, .timeout = 30)
 
 Test(cursor, puts_and_stops, .timeout = 30)
 {
-	static const unsigned char expected[] = {0x34, 0x12, 0x78, 0x56, 0x34, 0x12, 8, 7, 6, 5,
-						 4,    3,    2,    1,    'a',  'b',  0, 0, 0};
+	static const struct __attribute__((__packed__)) {
+		uint16_t quarter;
+		uint32_t half;
+		uint64_t word;
+		char rest[5];
+	} expected = {0x1234, 0x12345678, UINT64_C(0x0102030405060708), {'a', 'b'}};
 	unsigned char *room = calloc(1, sizeof(expected));
 	struct perfring_cursor cursor = perfring_cursor_over(room, 0, sizeof(expected));
 
@@ -82,9 +91,9 @@ Test(cursor, puts_and_stops, .timeout = 30)
 	cr_assert(perfring_put_bytes(&cursor, NULL, 0));
 	cr_assert_not(perfring_put_half(&cursor, 1));
 	cr_assert_not(perfring_put_zeros(&cursor, UINT64_MAX));
-	cr_assert_not(perfring_put_bytes(&cursor, expected, UINT64_C(1) << 32));
+	cr_assert_not(perfring_put_bytes(&cursor, &expected, UINT64_C(1) << 32));
 	cr_assert(perfring_put_zeros(&cursor, 3));
 	cr_assert_not(perfring_put_zeros(&cursor, 1));
-	cr_assert_eq(memcmp(room, expected, sizeof(expected)), 0);
+	cr_assert_eq(memcmp(room, &expected, sizeof(expected)), 0);
 	free(room);
 }

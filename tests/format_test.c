@@ -58,6 +58,13 @@ Test(format, members_come_from_their_offsets, .timeout = 30)
 	cr_assert_eq(format.flags, UINT64_C(1) << 18 | UINT64_C(2) << 15 | UINT64_C(1) << 37);
 }
 
+/* The word of which only the first four bytes are there. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define FIRST_HALF(high, low) (UINT64_C(high) << 32)
+#else
+#define FIRST_HALF(high, low) UINT64_C(low)
+#endif
+
 /* An attr is read as far as it says, not a byte further: the rest is 0. */
 Test(format, attr_sizes, .timeout = 30)
 {
@@ -85,13 +92,13 @@ Test(format, attr_sizes, .timeout = 30)
 		cr_assert_eq(perfring_format_from_attr(&format, odd), 0, "size %u", size);
 		cr_assert_eq(format.branch_sample_type,
 			     size >= 80   ? UINT64_C(0x1111111122222222)
-			     : size >= 76 ? 0x22222222
+			     : size >= 76 ? FIRST_HALF(0x11111111, 0x22222222)
 					  : 0,
 			     "size %u", size);
-		cr_assert_eq(format.sample_regs_user, size >= 84 ? 0x33 : 0, "size %u", size);
+		cr_assert_eq(format.sample_regs_user, size >= 88 ? 0x33 : size >= 84 ? FIRST_HALF(0, 0x33) : 0, "size %u", size);
 		cr_assert_eq(format.sample_regs_intr,
 			     size >= 104   ? UINT64_C(0x4444444455555555)
-			     : size >= 100 ? 0x55555555
+			     : size >= 100 ? FIRST_HALF(0x44444444, 0x55555555)
 					   : 0,
 			     "size %u", size);
 		free(exact);

@@ -33,6 +33,7 @@ PERFRING_BEGIN
 /* Read-modify-writes of several CPUs: each gives what was there.  Sequentially consistent, so on every processor that
  * we know of a full barrier as well. */
 #define PERFRING_ADD(word, value) __atomic_fetch_add((word), (value), __ATOMIC_SEQ_CST)
+#define PERFRING_OR(word, bits) __atomic_fetch_or((word), (bits), __ATOMIC_SEQ_CST)
 #define PERFRING_EXCHANGE(word, value) __atomic_exchange_n((word), (value), __ATOMIC_SEQ_CST)
 /* Stores `value` where `*expected` was; else puts into *expected what is there and gives false. */
 #define PERFRING_SWAP(word, expected, value) \

@@ -95,7 +95,7 @@ PERFRING_INLINE bool perfring_put_bytes(struct perfring_cursor *cursor, const vo
 	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))
 		return false;
 	if (size)
-		memcpy(cursor->base + cursor->position, bytes, size);
+		memcpy(cursor->base + cursor->position, bytes, (size_t)size);
 	cursor->position += (uint32_t)size;
 	return true;
 }
@@ -120,7 +120,7 @@ PERFRING_INLINE bool perfring_put_zeros(struct perfring_cursor *cursor, uint64_t
 	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))
 		return false;
 	if (size)
-		memset(cursor->base + cursor->position, 0, size);
+		memset(cursor->base + cursor->position, 0, (size_t)size);
 	cursor->position += (uint32_t)size;
 	return true;
 }

@@ -38,6 +38,9 @@ struct perfring_reader {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_reader) == 120, "reader");
 
+/* A word of a ring: aligned, and of whatever type the record has there. */
+typedef uint64_t perfring_ring_word __attribute__((__may_alias__));
+
 enum perfring_reader_flag {
 	/* The writer's process is not trusted: each record is copied out, and its size cannot change under the decoder.
 	 * A record is then valid until the next perfring_reader_next. */
@@ -89,11 +92,9 @@ again:
 	left = reader->observed - reader->position;
 	if (left == 0)
 		return 0;
-	/* Relaxed: observe's acquire has made the record visible, and one load is all that matters here. */
-	word = __atomic_load_n(
-		(const uint64_t
-		 __attribute__((__may_alias__)) *)(const void *)(reader->data + (reader->position & reader->mask)),
-		__ATOMIC_RELAXED);
+	/* No order: observe's acquire has made the record visible, and that it is one load is all that matters here. */
+	word = PERFRING_LOAD(
+		(const perfring_ring_word *)(const void *)(reader->data + (reader->position & reader->mask)));
 	memcpy(header, &word, sizeof(word));
 	if (PERFRING_UNLIKELY(header->size < sizeof(*header) || header->size > left || (header->size & 7))) {
 		reader->fault.at = (int64_t)reader->position;

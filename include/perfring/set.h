@@ -275,7 +275,7 @@ PERFRING_INLINE bool perfring_cpus_write(struct perfring_cpus *cpus, struct perf
 
 	if (PERFRING_UNLIKELY(!room))
 		return false;
-	memcpy(room, record, size);
+	memcpy(room, record, (size_t)size);
 	perfring_cpus_commit(cpus, &claim);
 	return true;
 }
