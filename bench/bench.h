@@ -1,8 +1,9 @@
 /* bench.h - benchmarks in C: a table of tasks, run and reported by bench.cc on Google Benchmark.
  *
- * Rows are named task/contender.  A task's first contender is its base: the others are told as a ratio to it, of the
- * fastest repetitions of one run (medians are too noisy on shared machines).  A row with a bound claims that its ratio
- * is not above it: with --claims each claim is told and held.
+ * Rows are named task/contender; told is the fastest repetition of one run (medians are too noisy on shared machines),
+ * and its ratio to the task's first contender.  A row with a bound claims that its ratio to its base is not above it: with
+ * --claims each claim is told and held.  The base is the nearest row above it in its task that claims nothing.  A row
+ * named twice is run once, and held to each of its bases.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -20,7 +21,7 @@ struct bench_row {
 	const char *task;
 	const char *contender;
 	void (*run)(struct bench *bench);
-	double bound; /* of the ratio to the task's base; 0: no claim */
+	double bound; /* of the ratio to its base; 0: no claim */
 };
 
 /* One table a program; a row without a task ends it. */
@@ -31,6 +32,10 @@ bool bench_keep(struct bench *bench, int64_t batch);
 
 /* How many things one iteration does: times are told for one of them. */
 void bench_items(struct bench *bench, int64_t items);
+
+/* What this iteration took as the row itself has measured it, in ns: the least lap of all counts, instead of the thread's
+ * time.  For what is not to be timed (draining a ring), and for what several threads do. */
+void bench_lap(struct bench *bench, double ns);
 
 /* The row cannot be run.  Return at once.  A reason that begins with "SKIP-ENV: " blames the machine, any other is a
  * failure. */
