@@ -201,6 +201,21 @@ static void tell_claimed(struct perfring_writer *writer)
 	PERFRING_FENCE_STORES(); /* before the record's bytes; pairs with the load barrier of perfring_snapshot_take */
 }
 
+/* ABI.md 7.3, step 7: strict, and once.  The outermost looks at the stamp when it leaves.  A handler that has stamped for
+ * what lies behind us has stamped for us: a stamp ahead of what is written would swallow the next crossing. */
+static void stamp_watermark(struct perfring_writer *writer, uint64_t end)
+{
+	uint64_t wakeup;
+
+	do {
+		wakeup = PERFRING_LOAD(&writer->wakeup);
+		if ((int64_t)(end - wakeup) <= (int64_t)writer->watermark)
+			return;
+		PERFRING_POINT(watermark_due);
+	} while (!PERFRING_SWAP_LOCAL(&writer->wakeup, wakeup, wakeup + writer->watermark));
+	PERFRING_STORE(&writer->again, (uint8_t)1);
+}
+
 static void put_lost(struct perfring_writer *writer, const struct perfring_output *output, unsigned char *room)
 {
 	struct perf_event_header header = {LOST_TYPE, 0, (uint16_t)(LOST_SIZE + output->trailer_size)};
@@ -347,11 +362,7 @@ struct perfring_place perfring_writer_reserve_rare(struct perfring_writer *write
 
 book:
 	PERFRING_POINT(rare_claimed);
-	/* ABI.md 7.3, step 7: strict, and once.  The outermost looks at the stamp when it leaves. */
-	if (end - PERFRING_LOAD(&writer->wakeup) > writer->watermark) {
-		PERFRING_ADD_LOCAL(&writer->wakeup, writer->watermark);
-		PERFRING_STORE(&writer->again, (uint8_t)1);
-	}
+	stamp_watermark(writer, end);
 	if (overwrite)
 		tell_claimed(writer);
 	room = room_of(writer, start, end);
@@ -377,6 +388,19 @@ claimed:
 
 /* ---- committing, discarding ---- */
 
+static void count_sample(struct perfring_writer *writer, uint32_t wakeup_events)
+{
+	uint64_t events, left;
+
+	do { /* a handler counts too */
+		events = PERFRING_LOAD(&writer->events);
+		left = events + 1 >= wakeup_events ? events + 1 - wakeup_events : events + 1;
+		PERFRING_POINT(events_looked);
+	} while (!PERFRING_SWAP_LOCAL(&writer->events, events, left));
+	if (left <= events)
+		PERFRING_ADD_LOCAL(&writer->wakeup, 1);
+}
+
 /* ABI.md 7.3, step 10: samples of this output, against the ring's counter. */
 static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events, const unsigned char *room,
 			  uint64_t size)
@@ -387,10 +411,8 @@ static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events
 		memcpy(&header, room, sizeof(header));
 		if (header.size < sizeof(header) || header.size > size)
 			return; /* the caller's record, wrong: it counts as none */
-		if (header.type == SAMPLE_TYPE && PERFRING_ADD_LOCAL(&writer->events, 1) + 1 >= wakeup_events) {
-			PERFRING_ADD_LOCAL(&writer->events, -(uint64_t)wakeup_events);
-			PERFRING_ADD_LOCAL(&writer->wakeup, 1);
-		}
+		if (header.type == SAMPLE_TYPE)
+			count_sample(writer, wakeup_events);
 		room += header.size;
 		size -= header.size;
 	}
@@ -427,13 +449,14 @@ void perfring_writer_discard_rare(struct perfring_writer *writer, unsigned char 
 		return;
 	if (!give_back(writer, size, end)) {
 		filler_put(room, size);
-		PERFRING_FENCE_LOCAL();
 		PERFRING_POINT(discard_filled);
-		if (end & PERFRING_CLAIM_NESTED)
-			PERFRING_STORE(&writer->again, (uint8_t)1);
 	}
 	PERFRING_POINT(discarded);
-	leave_if_outermost(writer, end);
+	PERFRING_FENCE_LOCAL();
+	if (end & PERFRING_CLAIM_NESTED)
+		PERFRING_STORE(&writer->again, (uint8_t)1); /* the filler, or the LOST record that we began with */
+	else
+		leave(writer);
 }
 
 uint64_t perfring_writer_shrink(struct perfring_writer *writer, unsigned char *room, uint64_t rest, uint64_t end)
