@@ -179,25 +179,6 @@ static void print_time(uint64_t time, bool nanoseconds)
 		printf("%" PRIu64 ".%06" PRIu64, time / 1000000000, time % 1000000000 / 1000);
 }
 
-static void print_bytes(const struct perf_event_header *record)
-{
-	const unsigned char *bytes = (const unsigned char *)record;
-	unsigned size = record->size, at, i;
-
-	for (at = 0; at < size; at += 16) {
-		printf("    %04x ", at);
-		for (i = at; i < at + 16; i++)
-			if (i < size)
-				printf(" %02x", bytes[i]);
-			else
-				fputs("   ", stdout);
-		fputs("  ", stdout);
-		for (i = at; i < at + 16 && i < size; i++)
-			putchar(bytes[i] >= 0x20 && bytes[i] < 0x7f ? bytes[i] : '.');
-		putchar('\n');
-	}
-}
-
 static void print_record(struct dump *dump, const struct perfring_item *item)
 {
 	const char *name;
@@ -494,7 +475,7 @@ static void take(struct dump *dump, const struct perfring_item *item)
 	else if (!is_sample && whole)
 		perfring_machine_take(dump->machine, &record);
 	if (dump->raw && (!dump->chosen_count || (is_sample && whole)))
-		print_bytes(item->record);
+		perfring_tool_print_bytes(item->record);
 	if (!whole && fault.what)
 		perfring_input_fault(&dump->input, &fault);
 }
