@@ -72,7 +72,7 @@ int perfring_ring_calibrate(struct perfring_ring *ring)
 	struct perf_event_mmap_page *page = ring->page;
 	struct timespec nap = {0, SETTLE_NS};
 	struct perfring_ring_state *state;
-	uint64_t counter = 0, time = 0;
+	uint64_t counter = 0, time = 0, first, first_time;
 	unsigned __int128 mult;
 	uint16_t shift = SHIFT;
 
@@ -81,17 +81,19 @@ int perfring_ring_calibrate(struct perfring_ring *ring)
 	if (!is_steady())
 		return -EOPNOTSUPP;
 	state = perfring_ring_state_of(page);
-	if (!state->counter_at) {
-		compare(&counter, &time);
-		state->counter_time = time;
-		state->counter_at = counter;
+	first = PERFRING_LOAD(&state->counter_at);
+	first_time = PERFRING_LOAD(&state->counter_time);
+	if (!first) {
+		compare(&first, &first_time);
+		PERFRING_STORE(&state->counter_time, first_time);
+		PERFRING_STORE(&state->counter_at, first);
 		nanosleep(&nap, NULL);
 	}
 	compare(&counter, &time);
-	if (counter <= state->counter_at || time <= state->counter_time)
+	if (counter <= first || time <= first_time)
 		return -EOPNOTSUPP;
 	do
-		mult = ((unsigned __int128)(time - state->counter_time) << shift) / (counter - state->counter_at);
+		mult = ((unsigned __int128)(time - first_time) << shift) / (counter - first);
 	while (mult > UINT32_MAX && shift-- > 1);
 	if (!mult || mult > UINT32_MAX)
 		return -EOPNOTSUPP;

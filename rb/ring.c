@@ -137,8 +137,13 @@ static int map_own(struct perfring_ring *ring, int fd, const struct layout *layo
 	}
 	if (flags & PERFRING_RING_HUGE)
 		madvise(base, size, MADV_HUGEPAGE);
-	/* Touched now, not by the first lap in a signal handler; it is no fault where the kernel does not know this. */
-	madvise(base, size, flags & PERFRING_RING_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
+	/* Touched now, not by the first lap in a signal handler.  EINVAL: before Linux 5.14. */
+	if (madvise(base, size, flags & PERFRING_RING_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) < 0 &&
+	    errno != EINVAL) {
+		error = errno;
+		munmap(base, size);
+		return -error;
+	}
 	ring->mapping = base;
 	ring->mapping_size = size;
 	ring->page = (struct perf_event_mmap_page *)(void *)base;
@@ -164,8 +169,9 @@ static int open_memory(const struct perfring_ring_options *options, uint64_t siz
 	}
 	if (fd < 0)
 		return -errno;
-	/* Huge pages come by the first touch; all others are allocated here, so that none is missing later. */
-	if (options->flags & PERFRING_RING_HUGE)
+	/* A memfd's huge pages come by the first touch, in map_own; all else is allocated here, so that none is missing
+	 * later. */
+	if (options->flags & PERFRING_RING_HUGE && !options->file)
 		error = ftruncate(fd, (off_t)size) < 0 ? errno : 0;
 	else
 		do
@@ -298,7 +304,7 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 	struct layout layout;
 	struct stat status;
 	uint64_t size;
-	int error;
+	int error, seals;
 
 	memset(ring, 0, sizeof(*ring));
 	ring->fd = -1;
@@ -308,6 +314,9 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 		return -errno;
 	if (!S_ISREG(status.st_mode))
 		return wrong(fault, 0, "neither a file nor a memfd");
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals >= 0 && !(seals & F_SEAL_SHRINK) && !status.st_nlink)
+		return wrong(fault, 0, "a memfd that others may shrink: it has no F_SEAL_SHRINK");
 	size = (uint64_t)status.st_size;
 	if (size < 2 * page_size())
 		return wrong(fault, size, "too short for a control page and a data page");

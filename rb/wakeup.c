@@ -22,12 +22,16 @@ static struct perfring_ring_state *writable_state_of(const struct perfring_ring 
 /* The ring may be another process's: no FUTEX_PRIVATE_FLAG. */
 static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
+#if defined(SYS_futex_time64)
+	if (sizeof(timeout->tv_sec) > sizeof(long))
+		return syscall(SYS_futex_time64, word, operation, value, timeout, NULL, 0);
+#endif
 	return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
 static bool has_records(const struct perfring_ring *ring, uint64_t position)
 {
-	return perfring_page_observe(ring->page) != position;
+	return PERFRING_LOAD_ORDERED(&ring->page->data_head) != position;
 }
 
 int perfring_wakeup_poll(const struct perfring_ring *ring)
@@ -47,10 +51,10 @@ bool perfring_wakeup_arm(const struct perfring_ring *ring, uint64_t position, un
 
 	if (!state)
 		return false;
-	/* A full barrier, for the looks below; its partner is the exchange of `pending` in perfring_wakeup_raise. */
+	/* Armed, then look; its partner is perfring_wakeup_raise, which stores and looks the other way round. */
 	PERFRING_OR(&state->armed, ways & (PERFRING_WAKEUP_EVENTFD | PERFRING_WAKEUP_FUTEX));
 	PERFRING_POINT(wakeup_armed);
-	return PERFRING_LOAD(&state->pending) || has_records(ring, position);
+	return PERFRING_LOAD_ORDERED(&state->pending) || has_records(ring, position);
 }
 
 void perfring_wakeup_disarm(const struct perfring_ring *ring)
@@ -87,6 +91,8 @@ int perfring_wakeup_wait(const struct perfring_ring *ring, uint64_t position, in
 			result = 0;
 			break;
 		}
+		if (left > INT64_C(1000000000) * 1000000)
+			left = INT64_C(1000000000) * 1000000; /* as long as any time_t can say; then again */
 		timeout.tv_sec = (time_t)(left / 1000000000);
 		timeout.tv_nsec = (long)(left % 1000000000);
 		/* A crossing that comes before the kernel looks has cleared the word: then it does not sleep. */
@@ -115,11 +121,11 @@ void perfring_wakeup_raise(struct perf_event_mmap_page *page, int wake_fd)
 	int saved = errno;
 	uint32_t armed;
 
-	/* Full barriers: what was published and `pending` are there before `armed` is looked at, and a reader that armed
-	 * itself before that is woken; one that comes later sees them when it looks again. */
+	/* `pending`, then look at `armed`: a reader that armed itself before is woken; one that comes later sees `pending`
+	 * when it looks again, and with it what was published before. */
 	PERFRING_EXCHANGE(&state->pending, 1);
 	PERFRING_POINT(wakeup_pending);
-	if (!PERFRING_LOAD(&state->armed))
+	if (!PERFRING_LOAD_ORDERED(&state->armed))
 		return;
 	armed = PERFRING_EXCHANGE(&state->armed, 0);
 	PERFRING_POINT(wakeup_disarmed);

@@ -5,10 +5,13 @@
  */
 #include <perfring/writer.h>
 
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -17,10 +20,9 @@
 #include <perfring/wakeup.h>
 
 #include "filler.h"
+#include "lost.h"
 
 enum {
-	LOST_TYPE = 2,   /* PERF_RECORD_LOST */
-	LOST_SIZE = 24,  /* without its trailer */
 	SAMPLE_TYPE = 9, /* PERF_RECORD_SAMPLE */
 	STATE = 7,       /* enum perfring_claim_state, below an end */
 };
@@ -93,7 +95,7 @@ static void leave(struct perfring_writer *writer)
 		perfring_page_publish(writer->page, is_backward(writer) ? -claimed : claimed);
 		PERFRING_FENCE_LOCAL();
 		PERFRING_POINT(leave_published);
-		PERFRING_STORE(&writer->position, claimed);
+		PERFRING_STORE_RELEASE(&writer->position, claimed);
 		PERFRING_FENCE_LOCAL(); /* leave, then look: as in perfring_writer_commit */
 		PERFRING_POINT(leave_left);
 	} while (PERFRING_LOAD(&writer->again));
@@ -216,18 +218,6 @@ static void stamp_watermark(struct perfring_writer *writer, uint64_t end)
 	PERFRING_STORE(&writer->again, (uint8_t)1);
 }
 
-static void put_lost(struct perfring_writer *writer, const struct perfring_output *output, unsigned char *room)
-{
-	struct perf_event_header header = {LOST_TYPE, 0, (uint16_t)(LOST_SIZE + output->trailer_size)};
-	uint64_t lost = take_lost(writer); /* now, not when it was reserved: it may be 0 (ABI.md 7.3, step 8) */
-
-	memcpy(room, &header, sizeof(header));
-	memcpy(room + 8, &output->id, 8);
-	memcpy(room + 16, &lost, 8);
-	if (output->trailer_size)
-		output->trailer(output, room + LOST_SIZE);
-}
-
 /* Where the next claim begins, and what `claimed` is.  The order is that of perfring_writer_claim. */
 static uint64_t beginning(const struct perfring_writer *writer, uint64_t *claimed)
 {
@@ -258,24 +248,24 @@ static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *unt
 	struct timespec nap = {0, 20000};
 	uint64_t claimed, returned;
 	int saved = errno;
+	bool fits = false;
 
 	if (size > writer->mask)
 		return false;
 	if (!*until) {
-		*until = now() + (int64_t)writer->wait_ns;
+		if (writer->wait_ns > INT64_MAX || __builtin_add_overflow(now(), (int64_t)writer->wait_ns, until))
+			*until = INT64_MAX;
 		wake(writer); /* it may sleep until a watermark that cannot be reached */
 	}
-	while (space(writer, beginning(writer, &claimed), &returned) < size) {
-		if (now() >= *until || PERFRING_LOAD(&state_of(writer)->paused)) {
-			errno = saved;
-			return false;
-		}
-		nanosleep(&nap, NULL);
+	while (!fits && now() < *until && !PERFRING_LOAD(&state_of(writer)->paused)) {
+		fits = space(writer, beginning(writer, &claimed), &returned) >= size;
+		if (!fits)
+			nanosleep(&nap, NULL);
 		if (nap.tv_nsec < 1000000)
 			nap.tv_nsec *= 2;
 	}
 	errno = saved;
-	return true;
+	return fits;
 }
 
 static struct perfring_place place(unsigned char *room, uint64_t end, uint64_t state)
@@ -284,8 +274,8 @@ static struct perfring_place place(unsigned char *room, uint64_t end, uint64_t s
 }
 
 /* The claim that the fast path made is taken back, to do it by the book.  Returns false when it stays, because a nested
- * writer has claimed behind it since: by the book, so what it found room for includes ours; it has told the loss, too,
- * and crossed the watermark for us. */
+ * writer has claimed behind it since: by the book, so what it found room for includes ours; it has told the loss,
+ * too. */
 static bool take_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
 {
 	uint64_t position = PERFRING_LOAD(&writer->position);
@@ -327,6 +317,7 @@ struct perfring_place perfring_writer_reserve_rare(struct perfring_writer *write
 				PERFRING_CLAIM_NESTED; /* and stays so: whom we interrupt does not go on before we end */
 	} else if (!take_back(writer, size, end)) {
 		room = room_of(writer, end - size, end);
+		stamp_watermark(writer, end);
 		if (overwrite)
 			tell_claimed(writer);
 		goto claimed;
@@ -337,7 +328,7 @@ struct perfring_place perfring_writer_reserve_rare(struct perfring_writer *write
 		if (PERFRING_LOAD(&state_of(writer)->paused))
 			break;
 		lost = PERFRING_LOAD(&writer->lost);
-		extra = lost ? LOST_SIZE + output->trailer_size : 0;
+		extra = lost ? lost_size(output) : 0;
 		start = beginning(writer, &claimed);
 		if (room_at(writer, start, &returned) < size + extra) {
 			if (beginning(writer, &claimed) != start)
@@ -350,9 +341,15 @@ struct perfring_place perfring_writer_reserve_rare(struct perfring_writer *write
 		}
 		end = start + size + extra;
 		PERFRING_POINT(rare_fits);
-		if (PERFRING_SWAP_LOCAL(&writer->claimed, claimed, end))
+		if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, end))
+			continue; /* a handler wrote: from the beginning, like the kernel */
+		PERFRING_POINT(rare_swapped);
+		/* Claim, then look: perfring_writer_pause may have come between the look above and the claim, and has returned
+		 * by now; or it has not, and its barrier lets it see the claim. */
+		if (PERFRING_LIKELY(!PERFRING_LOAD(&state_of(writer)->paused)) ||
+		    !PERFRING_SWAP_LOCAL(&writer->claimed, end, claimed))
 			goto book;
-		/* a handler wrote: from the beginning, like the kernel */
+		break;
 	}
 	count_refused(writer, output, 1);
 	PERFRING_POINT(rare_refused);
@@ -367,7 +364,7 @@ book:
 		tell_claimed(writer);
 	room = room_of(writer, start, end);
 	if (extra) {
-		put_lost(writer, output, room);
+		lost_put(output, take_lost(writer), room); /* what is lost now: it may be 0 */
 		PERFRING_POINT(rare_lost_told);
 		room += extra;
 		if (is_backward(writer)) /* LOST has the lower address, so the higher position */
@@ -494,6 +491,8 @@ void perfring_writer_pause(struct perfring_writer *writer, bool paused)
 
 bool perfring_writer_arm(struct perfring_writer *writer)
 {
+	uint64_t claimed;
+
 	if (!writer->page)
 		return false;
 	/* As in perfring_writer_pause. */
@@ -502,8 +501,10 @@ bool perfring_writer_arm(struct perfring_writer *writer)
 	PERFRING_POINT(arm_told);
 	PERFRING_STORE(&writer->limit, 0);
 	barrier_everywhere();
-	/* Its partner is the order of perfring_writer_claim: claim, then look at the limit. */
-	return PERFRING_LOAD(&writer->claimed) > PERFRING_LOAD(&writer->position);
+	/* Its partner is the order of perfring_writer_claim: claim, then look at the limit.  Acquire: with a position that
+	 * has reached the claim comes what was published before. */
+	claimed = PERFRING_LOAD(&writer->claimed);
+	return claimed > PERFRING_LOAD_ACQUIRE(&writer->position);
 }
 
 uint64_t perfring_writer_lost(const struct perfring_writer *writer)
@@ -534,10 +535,59 @@ const void *perfring_writer_thread(void)
 
 /* ---- opening and closing ---- */
 
-/* Whether the thread that the ring names still lives, as far as this pid namespace can tell. */
-static bool lives(uint32_t pid, uint32_t tid)
+/* When the thread began, in ticks since boot, as far as 20 bits tell; 0: /proc does not say. */
+static uint64_t beginning_of(uint32_t pid, uint32_t tid)
 {
-	return pid && (syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM);
+	char text[512], *field;
+	ssize_t size;
+	int fd;
+
+	snprintf(text, sizeof(text), "/proc/%u/task/%u/stat", pid, tid);
+	fd = open(text, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	size = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = 0;
+	field = strrchr(text, ')'); /* the end of the second; what we want is the 22nd */
+	for (int i = 2; field && i < 22; i++)
+		field = strchr(field + 1, ' ');
+	return field ? strtoull(field, NULL, 10) & 0xfffff : 0;
+}
+
+/* This thread, as the ring names it. */
+static uint64_t own_name(void)
+{
+	uint32_t pid = (uint32_t)getpid(), tid = (uint32_t)syscall(SYS_gettid);
+
+	return (uint64_t)pid << 42 | (uint64_t)tid << 20 | beginning_of(pid, tid);
+}
+
+/* This program image, among those that one process runs in turn. */
+static uint64_t own_image(void)
+{
+	const void *random = (const void *)getauxval(AT_RANDOM);
+	uint64_t image = 0;
+
+	if (random)
+		memcpy(&image, random, sizeof(image));
+	return image;
+}
+
+/* Whether the thread that the ring names still lives, as far as this pid namespace can tell. */
+static bool lives(const struct perfring_ring_state *state, uint64_t name)
+{
+	uint32_t pid = (uint32_t)(name >> 42), tid = (uint32_t)(name >> 20) & 0x3fffff;
+	uint64_t began;
+
+	if (!name)
+		return false;
+	if (name == own_name()) /* it is open twice; or we are what it has exec'd */
+		return PERFRING_LOAD(&state->writer_image) == own_image();
+	if (syscall(SYS_tgkill, pid, tid, 0) < 0 && errno != EPERM)
+		return false;
+	began = beginning_of(pid, tid);
+	return !began || began == (name & 0xfffff);
 }
 
 /* Room that was claimed and never published, which nobody will finish: a filler, and one loss. */
@@ -559,23 +609,37 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	static const struct perfring_writer_options defaults = {.wake_fd = -1};
 	size_t room = (sizeof(struct perfring_writer) + 4095) & ~(size_t)4095;
 	struct perfring_ring_state *state;
+	uint64_t published, claimed, name;
 	struct perfring_writer *writer;
-	uint64_t published, claimed;
+	struct timespec time;
 
 	*result = NULL;
 	if (!options)
 		options = &defaults;
 	if (!(ring->flags & PERFRING_RING_OWN) ||
 	    ring->flags & (PERFRING_RING_READ_ONLY | PERFRING_RING_STRICT | PERFRING_RING_LEASED) ||
-	    options->output.trailer_size > 48 || options->output.trailer_size & 7 ||
-	    (options->output.trailer_size && !options->output.trailer))
+	    !is_output(&options->output) || options->policy > PERFRING_WRITER_WAIT ||
+	    options->stamp > PERFRING_STAMP_TRANSACTION ||
+	    ((options->stamp == PERFRING_STAMP_CLOCK || options->stamp == PERFRING_STAMP_TRANSACTION) &&
+	     clock_gettime(options->clockid, &time) < 0))
 		return -EINVAL;
 	state = perfring_ring_state_of(ring->page);
-	if (lives(PERFRING_LOAD(&state->writer_pid), PERFRING_LOAD(&state->writer_tid)))
-		return -EBUSY;
+	published = PERFRING_LOAD(&ring->page->data_head);
+	if (ring->flags & PERFRING_RING_BACKWARD)
+		published = -published;
+	claimed = ring->flags & PERFRING_RING_OVERWRITE ? PERFRING_LOAD(&state->claimed) : published;
+	if (published & 7 || published > INT64_MAX || claimed > INT64_MAX)
+		return -EBADMSG; /* positions are compared: they may not come near their end */
 	writer = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (writer == MAP_FAILED)
 		return -ENOMEM;
+	/* Of several that find the last one dead, one takes its place. */
+	name = PERFRING_LOAD(&state->writer);
+	if (lives(state, name) || !PERFRING_SWAP(&state->writer, &name, own_name())) {
+		munmap(writer, room);
+		return -EBUSY;
+	}
+	PERFRING_STORE(&state->writer_image, own_image());
 	madvise(writer, room, MADV_WIPEONFORK);
 	madvise(ring->mapping, (size_t)ring->mapping_size, MADV_DONTFORK);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
@@ -597,17 +661,14 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	writer->output.lost = 0;
 	writer->ring = *ring;
 
-	published = PERFRING_LOAD(&ring->page->data_head) & ~UINT64_C(7);
-	if (is_backward(writer))
-		published = -published;
 	writer->position = published;
-	if (writer->flags & PERFRING_RING_OVERWRITE) {
-		claimed = PERFRING_LOAD(&state->claimed);
-		if (abandon(writer, published, claimed)) {
-			writer->position = claimed;
-			perfring_page_publish(ring->page, -claimed);
-		}
+	if (abandon(writer, published, claimed)) {
+		writer->position = claimed;
+		perfring_page_publish(ring->page, -claimed);
 	}
+	/* Whoever paused the last one, or waited for its next record, did not mean us. */
+	PERFRING_STORE(&state->paused, 0);
+	PERFRING_AND(&state->armed, ~(uint32_t)PERFRING_WAKEUP_RECORD);
 	writer->claimed = writer->position;
 	PERFRING_STORE(&state->claimed, writer->position); /* from here on it only grows */
 	/* What the writer before us could not tell any more. */
@@ -623,9 +684,28 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 
 void perfring_writer_reset(struct perfring_writer *writer)
 {
+	uint64_t claimed, position;
+
 	if (!writer->page)
 		return;
-	abandon(writer, PERFRING_LOAD(&writer->position), PERFRING_LOAD(&writer->claimed));
+	claimed = PERFRING_LOAD(&writer->claimed);
+	PERFRING_FENCE_LOCAL(); /* in this order: what a handler publishes between them is not ours to drop */
+	position = PERFRING_LOAD(&writer->position);
+	if (claimed > position) {
+		if (writer->flags & PERFRING_RING_OVERWRITE) {
+			/* Some of the oldest may be gone: that stays true.  More than the ring holds was never given out. */
+			tell_claimed(writer);
+			if (abandon(writer, position, claimed))
+				goto out;
+		} else {
+			PERFRING_ADD(&state_of(writer)->abandoned, 1);
+			count_refused(writer, &writer->output, 1);
+		}
+		/* Never published: nobody has seen it.  A handler that claimed behind it goes with it. */
+		while (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, position))
+			claimed = PERFRING_LOAD(&writer->claimed);
+	}
+out:
 	leave(writer);
 }
 
@@ -641,6 +721,7 @@ void perfring_writer_close(struct perfring_writer *writer)
 		PERFRING_ADD(&state->lost, PERFRING_LOAD(&writer->lost)); /* the next writer's LOST record tells it */
 		PERFRING_STORE(&state->writer_pid, 0);
 		PERFRING_STORE(&state->writer_tid, 0);
+		PERFRING_STORE_RELEASE(&state->writer, 0); /* the next one's swap sees all of ours */
 		madvise(writer->ring.mapping, (size_t)writer->ring.mapping_size, MADV_DOFORK);
 	}
 	munmap(writer, room);

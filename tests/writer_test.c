@@ -10,6 +10,7 @@
 #include <time.h>
 #include <perfring/reader.h>
 #include <perfring/snapshot.h>
+#include "machine.h"
 #include "ring_feed.h"
 
 TestSuite(writer, .timeout = 60);
@@ -1131,22 +1132,6 @@ static int status_of(pid_t child)
 	return status;
 }
 
-/* Whether a child finds the page zeroed, as the writer's must be: qemu-user takes the advice and does nothing. */
-static bool is_wiped_on_fork(void)
-{
-	volatile int *word = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	pid_t child;
-
-	*word = 1;
-	if (madvise((void *)(uintptr_t)word, PAGE, MADV_WIPEONFORK))
-		return false;
-	child = fork();
-	if (child == 0)
-		_exit(*word);
-	munmap((void *)(uintptr_t)word, PAGE);
-	return status_of(child) == 0;
-}
-
 Test(writer, fork_in_mid_record)
 {
 	struct perfring_claim claim, inner;
@@ -1157,8 +1142,8 @@ Test(writer, fork_in_mid_record)
 	pid_t child;
 	int status;
 
-	if (!is_wiped_on_fork())
-		cr_skip_test("SKIP-ENV: madvise(MADV_WIPEONFORK): does nothing: needs Linux 4.14, not emulated");
+	if (!is_kept_from_child(MADV_WIPEONFORK))
+		cr_skip_test(NO_WIPEONFORK);
 	make(&ring, 1, 0);
 	writer = open_writer(&ring);
 	room = perfring_writer_reserve(writer, NULL, 64, &claim);
@@ -1519,5 +1504,215 @@ Test(writer, errno_stays)
 	perfring_writer_lost(writer);
 	cr_assert_eq(errno, 4711);
 	perfring_writer_close(writer);
+	perfring_ring_close(&ring);
+}
+
+/* ---- what a review found ---- */
+
+static struct perfring_writer *open_plain(struct perfring_ring *ring, const struct perfring_writer_options *options)
+{
+	struct perfring_ring_options of = {.pages = 1};
+	struct perfring_writer *writer;
+
+	cr_assert_eq(perfring_ring_create(ring, &of), 0);
+	cr_assert_eq(perfring_writer_open(&writer, ring, options), 0);
+	return writer;
+}
+
+static bool write_sample(struct perfring_writer *writer, struct perfring_output *output, uint16_t size)
+{
+	struct perf_event_header *record;
+	struct perfring_claim claim;
+
+	record = perfring_writer_reserve(writer, output, size, &claim);
+	if (!record)
+		return false;
+	*record = (struct perf_event_header){PERF_RECORD_SAMPLE, 0, size};
+	perfring_writer_commit(writer, &claim);
+	return true;
+}
+
+/* Nothing taken is nothing written: what a handler writes meanwhile is published, and all that comes later. */
+Test(writer, transaction_of_nothing)
+{
+	struct perfring_writer *writer;
+	struct perfring_claim claim;
+	struct perfring_ring ring;
+
+	writer = open_plain(&ring, NULL);
+	cr_assert(write_sample(writer, NULL, 24));
+	cr_assert(perfring_writer_begin(writer, NULL, 240, 10, &claim));
+	perfring_writer_end(writer, &claim);
+	cr_assert_eq(ring.page->data_head, 24);
+	cr_assert(perfring_writer_begin(writer, NULL, 240, 10, &claim));
+	cr_assert(write_sample(writer, NULL, 40)); /* as a handler would */
+	perfring_writer_end(writer, &claim);
+	cr_assert_eq(ring.page->data_head, 24 + 240 + 40);
+	for (uint64_t i = 1; i <= 10; i++) {
+		cr_assert(write_sample(writer, NULL, 24));
+		cr_assert_eq(ring.page->data_head, 304 + 24 * i);
+	}
+	perfring_writer_close(writer);
+	perfring_ring_close(&ring);
+}
+
+/* A jump out of a claim that was never checked: it may reach beyond what the ring holds. */
+Test(writer, reset_of_a_claim_that_does_not_fit)
+{
+	const struct perf_event_header *record;
+	struct perfring_reader reader;
+	struct perfring_writer *writer;
+	struct perfring_ring ring;
+	unsigned records = 0;
+
+	for (uint64_t size = 48; size < 65536; size = size == 48 ? 4104 : size == 4104 ? 65528 : 65536) {
+		writer = open_plain(&ring, NULL);
+		for (int i = 0; i < 170; i++)
+			cr_assert(write_sample(writer, NULL, 24));
+		/* What the inline reserve had stored when it was left. */
+		writer->claimed = writer->position + size;
+		perfring_writer_reset(writer);
+		cr_assert_eq(ring.page->data_head, 4080);
+		cr_assert_eq(perfring_writer_lost(writer), 1);
+		cr_assert_eq(perfring_reader_open(&reader, &ring, 0), 0);
+		cr_assert_eq(perfring_reader_observe(&reader), 4080);
+		for (records = 0; perfring_reader_next(&reader, &record) == 1; records++)
+			cr_assert_eq(record->type, PERF_RECORD_SAMPLE);
+		cr_assert_eq(records, 170);
+		perfring_reader_return(&reader);
+		cr_assert(write_sample(writer, NULL, 24));
+		cr_assert_eq(ring.page->data_head, 4080 + 24 + 24, "a LOST record first");
+		perfring_reader_close(&reader);
+		perfring_writer_close(writer);
+		perfring_ring_close(&ring);
+	}
+}
+
+Test(writer, outputs_that_lie)
+{
+	struct perfring_output odd = {.id = 7, .trailer_size = 12};
+	struct perfring_writer *writer;
+	struct perfring_ring ring;
+
+	writer = open_plain(&ring, NULL);
+	while (write_sample(writer, NULL, 24)) {
+	}
+	cr_assert_eq(odd.lost, 0);
+	perfring_page_return(ring.page, 4080);
+	cr_assert(write_sample(writer, &odd, 24));
+	cr_assert_eq(ring.page->data_head, 4080 + 24 + 24, "no trailer without a function that writes it");
+	perfring_writer_close(writer);
+	perfring_ring_close(&ring);
+}
+
+Test(writer, more_that_open_refuses)
+{
+	struct perfring_writer_options options = {.stamp = PERFRING_STAMP_CLOCK, .clockid = 12345, .wake_fd = -1};
+	struct perfring_ring_options of = {.pages = 1};
+	struct perfring_writer *writer;
+	struct perfring_ring ring;
+
+	cr_assert_eq(perfring_ring_create(&ring, &of), 0);
+	cr_assert_eq(perfring_writer_open(&writer, &ring, &options), -EINVAL, "no such clock");
+	options.stamp = PERFRING_STAMP_TRANSACTION + 1;
+	cr_assert_eq(perfring_writer_open(&writer, &ring, &options), -EINVAL, "no such stamp");
+	ring.page->data_head = (uint64_t)-48;
+	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), -EBADMSG, "positions are compared");
+	ring.page->data_head = 4;
+	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), -EBADMSG, "between words");
+	ring.page->data_head = 0;
+	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), 0, "nobody was left as its writer");
+	perfring_writer_close(writer);
+	perfring_ring_close(&ring);
+}
+
+/* Who paused the one before did not mean the next. */
+Test(writer, opened_again_after_a_pause)
+{
+	struct perfring_writer *writer;
+	struct perfring_ring ring;
+
+	writer = open_plain(&ring, NULL);
+	perfring_writer_pause(writer, true);
+	cr_assert_not(write_sample(writer, NULL, 24));
+	perfring_writer_close(writer);
+	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), 0);
+	cr_assert(write_sample(writer, NULL, 24));
+	perfring_writer_close(writer);
+	perfring_ring_close(&ring);
+}
+
+static void *free_late(void *page)
+{
+	struct timespec nap = {0, 50000000};
+
+	nanosleep(&nap, NULL);
+	perfring_page_return(page, 4080);
+	return NULL;
+}
+
+/* However long is stated: a sum that does not fit is for ever, not for nothing. */
+Test(writer, wait_for_ever)
+{
+	struct perfring_writer_options options = {.policy = PERFRING_WRITER_WAIT, .wake_fd = -1, .wait_ns = INT64_MAX};
+	struct perfring_writer *writer;
+	struct perfring_ring ring;
+	pthread_t thread;
+
+	for (int i = 0; i < 2; i++) {
+		writer = open_plain(&ring, &options);
+		for (int j = 0; j < 170; j++)
+			cr_assert(write_sample(writer, NULL, 24));
+		cr_assert_eq(pthread_create(&thread, NULL, free_late, ring.page), 0);
+		cr_assert(write_sample(writer, NULL, 24));
+		cr_assert_eq(perfring_writer_lost(writer), 0);
+		pthread_join(thread, NULL);
+		perfring_writer_close(writer);
+		perfring_ring_close(&ring);
+		options.wait_ns = UINT64_MAX;
+	}
+}
+
+struct opener {
+	struct perfring_ring *ring;
+	pthread_barrier_t *start;
+	int result;
+};
+
+static void *open_at_once(void *data)
+{
+	struct opener *opener = data;
+	struct perfring_writer *writer;
+
+	pthread_barrier_wait(opener->start);
+	opener->result = perfring_writer_open(&writer, opener->ring, NULL);
+	pthread_barrier_wait(opener->start);
+	if (opener->result == 0)
+		perfring_writer_close(writer);
+	return NULL;
+}
+
+/* Of two that open at one time, one has it. */
+Test(writer, two_that_open_at_once)
+{
+	struct perfring_ring_options of = {.pages = 1};
+	struct opener openers[2];
+	pthread_barrier_t start;
+	struct perfring_ring ring;
+	pthread_t threads[2];
+
+	cr_assert_eq(perfring_ring_create(&ring, &of), 0);
+	pthread_barrier_init(&start, NULL, 2);
+	for (int round = 0; round < 500; round++) {
+		for (int i = 0; i < 2; i++) {
+			openers[i] = (struct opener){&ring, &start, 0};
+			cr_assert_eq(pthread_create(&threads[i], NULL, open_at_once, &openers[i]), 0);
+		}
+		for (int i = 0; i < 2; i++)
+			pthread_join(threads[i], NULL);
+		cr_assert_neq(openers[0].result, openers[1].result);
+		cr_assert_eq(openers[0].result + openers[1].result, -EBUSY);
+	}
+	pthread_barrier_destroy(&start);
 	perfring_ring_close(&ring);
 }

@@ -30,9 +30,11 @@ PERFRING_BEGIN
 #define PERFRING_LOAD(word) __atomic_load_n((word), __ATOMIC_RELAXED)
 #define PERFRING_STORE(word, value) __atomic_store_n((word), (value), __ATOMIC_RELAXED)
 
-/* Read-modify-writes of several CPUs: each gives what was there.  Sequentially consistent, so on every processor that
- * we know of a full barrier as well. */
+/* Read-modify-writes of several CPUs: each gives what was there.  Sequentially consistent: who looks by LOAD_ORDERED after
+ * one of them sees what another had stored by one of them before it looked in its turn, or is seen. */
+#define PERFRING_LOAD_ORDERED(word) __atomic_load_n((word), __ATOMIC_SEQ_CST)
 #define PERFRING_ADD(word, value) __atomic_fetch_add((word), (value), __ATOMIC_SEQ_CST)
+#define PERFRING_AND(word, bits) __atomic_fetch_and((word), (bits), __ATOMIC_SEQ_CST)
 #define PERFRING_OR(word, bits) __atomic_fetch_or((word), (bits), __ATOMIC_SEQ_CST)
 #define PERFRING_EXCHANGE(word, value) __atomic_exchange_n((word), (value), __ATOMIC_SEQ_CST)
 /* Stores `value` where `*expected` was; else puts into *expected what is there and gives false. */

@@ -1,4 +1,4 @@
-/* page.h - the control page: the only ordered accesses that perfring makes to shared ring memory.
+/* page.h - the control page: the ordered accesses to where a ring's records begin and end.
  *
  *      writer (kernel, or writer.h)                 reader (reader.h, or any perf consumer)
  *

@@ -89,16 +89,17 @@ struct perfring_ring_state {
 	uint64_t wakeup;     /* the stamp of ABI.md 7.3, step 7 (shared writers) */
 	uint64_t events;     /* samples towards wakeup_events (shared writers) */
 	uint64_t abandoned;  /* rooms of writers that died in mid record, turned into fillers */
-	uint32_t
-		writer_pid; /* the thread writer's, as its own pid namespace sees them; 0: closed properly, or none yet */
+	/* The thread writer's, as its own pid namespace sees them; 0: closed properly, or none yet. */
+	uint32_t writer_pid;
 	uint32_t writer_tid;
-	uint64_t reserved3[9];
+	uint64_t writer;       /* the same and when it began: pid << 42 | tid << 20 | start time; by compare and swap */
+	uint64_t writer_image; /* of the program that it ran: exec makes a new one of the same pid */
+	uint64_t reserved3[7];
 
-	/* wakeup.h */
-	uint32_t pending __attribute__((
-		__aligned__(128))); /* the kernel's poll flag: a crossing that nobody polled yet; a futex */
-	uint32_t armed;             /* readers that sleep, or are about to */
-	uint32_t paused;            /* ABI.md 7.3, step 2 */
+	/* wakeup.h.  The kernel's poll flag: a crossing that nobody polled yet. */
+	uint32_t pending __attribute__((__aligned__(128)));
+	uint32_t armed;  /* readers that sleep, or are about to */
+	uint32_t paused; /* ABI.md 7.3, step 2 */
 	uint32_t reserved4[29];
 };
 
@@ -143,7 +144,8 @@ PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct p
  * /proc/PID/fd/N, by the file's name); the fd stays the caller's, the ring keeps a copy.  flags: READ_ONLY, HUGE.
  * Everything that the control page says is checked against the fd's size: a file that is too short, has another version
  * or byte order, or whose numbers do not fit one another is -EBADMSG, with the place in `fault` (which may be NULL); no
- * ring of ours at all is -EBADMSG at 2048.  -EACCES: the fd allows only READ_ONLY.  Context: any thread. */
+ * ring of ours at all is -EBADMSG at 2048; so is a memfd that others may still shrink under us.  (A file can be: whoever
+ * may write it can kill who maps it, by SIGBUS.)  -EACCES: the fd allows only READ_ONLY.  Context: any thread. */
 PERFRING_API int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault);
 
 /* ---- others' rings ---- */
@@ -158,7 +160,8 @@ PERFRING_API int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t 
  * caller's.  Returns 0, or -EINVAL when that is no ring. */
 PERFRING_API int perfring_ring_over(struct perfring_ring *ring, void *memory, size_t size);
 
-/* Unmaps, and closes the ring's own fd.  Every event that writes into a kernel ring is detached from it by the last
+/* Unmaps, and closes the ring's own fd.  A fork's child does not close what it inherited once a writer was opened on it:
+ * its mapping is not there, and may be another's by now.  Every event that writes into a kernel ring is detached from it by the last
  * unmapping; records in a ring of ours stay for whoever else has its fd or file. */
 PERFRING_API void perfring_ring_close(struct perfring_ring *ring);
 

@@ -29,6 +29,10 @@
  *     told, output is paused, a reader wants to be woken, wakeup_events are counted, the ring falls, we are a fork's
  *     child.  It may be stale only downwards: then the slow path looks, and goes on.
  *
+ * Two things go otherwise than in the kernel.  A handler that comes just after a claim that does not fit, and before the
+ * slow path has taken it back (a few instructions), is refused with it, though its own record might have fitted: both are
+ * counted.  And where handlers cross the watermark for records that lie before theirs, the stamp counts it once.
+ *
  * Which calls may run together: the writer belongs to the thread that opened it (and to its handlers); all functions but
  * open, close and reset are async-signal-safe, take no lock, allocate nothing and leave errno alone.  Another thread may
  * call perfring_writer_pause, perfring_writer_arm and perfring_writer_lost.
@@ -143,7 +147,8 @@ enum perfring_claim_state {
 
 /* Opens the writer of a ring made by perfring_ring_create or attached (not STRICT or LEASED: shared.h), for this thread.
  * Goes on where the ring stands.  The ring must outlive it.  Returns 0; -EINVAL (no ring of ours, read-only, shared, a
- * trailer that is no multiple of 8 or above 48); -EBUSY (another writer that lives has it open, as far as this pid
+ * trailer that is no multiple of 8 or above 48, a clock that is none); -EBADMSG (the control page's positions cannot be);
+ * -EBUSY (another writer that lives has it open, as far as this pid
  * namespace can tell; the kernel may still name a thread that was just joined); -ENOMEM.  In a ring that overwrites, room
  * that a writer before us had claimed and died in becomes a filler, and counts as one loss; elsewhere what was not
  * published leaves no trace. */
@@ -154,10 +159,11 @@ PERFRING_API int perfring_writer_open(struct perfring_writer **writer, struct pe
  * record tells yet is in perfring_ring_state.lost_total, and the next writer's first record tells it. */
 PERFRING_API void perfring_writer_close(struct perfring_writer *writer);
 
-/* After a jump out of a record: what was claimed and not published becomes a filler, and counts as one loss. */
+/* After a jump out of a record: what was claimed and not published is dropped (in a ring that overwrites it becomes a
+ * filler), with what handlers wrote behind it, and counts as one loss. */
 PERFRING_API void perfring_writer_reset(struct perfring_writer *writer);
 
-/* Output paused: reserves are refused and counted (ABI.md 7.3, step 2).  On return every record that is not refused has
+/* Output paused, until it is resumed or the ring has another writer: reserves are refused and counted (ABI.md 7.3, step 2).  On return every record that is not refused has
  * been claimed; one in the making may still be encoded and committed.  Context: any thread; handlers. */
 PERFRING_API void perfring_writer_pause(struct perfring_writer *writer, bool paused);
 
@@ -272,7 +278,8 @@ PERFRING_INLINE void perfring_writer_commit(struct perfring_writer *writer, cons
 		perfring_page_publish(page, claim->end); /* pairs with the reader's observe */
 		PERFRING_FENCE_LOCAL(); /* a handler before the next store is nested: it may not find data_head behind */
 		PERFRING_POINT(writer_published);
-		PERFRING_STORE(&writer->position, claim->end);
+		/* Release, for perfring_writer_arm: who sees that we have left sees what we published. */
+		PERFRING_STORE_RELEASE(&writer->position, claim->end);
 		PERFRING_FENCE_LOCAL(); /* leave, then look: a handler from here on publishes for itself */
 		PERFRING_POINT(writer_left);
 		if (PERFRING_UNLIKELY(PERFRING_LOAD(&writer->again)))
@@ -346,6 +353,10 @@ PERFRING_INLINE void perfring_writer_end(struct perfring_writer *writer, struct 
 	uint64_t rest = claim->size - claim->taken;
 	unsigned char *room = claim->room;
 
+	if (PERFRING_UNLIKELY(!claim->taken)) {
+		perfring_writer_discard(writer, claim);
+		return;
+	}
 	if (PERFRING_UNLIKELY(rest)) {
 		if (claim->state & PERFRING_CLAIM_BACKWARD)
 			claim->room += rest;
