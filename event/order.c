@@ -62,13 +62,12 @@ static void heap_down(struct perfring_session *session, uint32_t i)
 
 static uint64_t word_at(const struct perfring_session_ring *ring, uint64_t position)
 {
-	uint64_t word;
-
 	/* Positions are multiples of 8, so a word never wraps. */
-	memcpy(&word, ring->reader.data + (position & ring->reader.mask), sizeof(word));
-	return word;
+	return PERFRING_LOAD(
+		(const perfring_ring_word *)(const void *)(ring->reader.data + (position & ring->reader.mask)));
 }
 
+/* header: a copy, whose size was checked. */
 static void count(struct perfring_session_ring *ring, const struct perf_event_header *header, uint64_t position,
 		  uint64_t sample_time)
 {
@@ -159,15 +158,23 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_wai
 static void refill(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	while (ring->state == PERFRING_RING_SOUND && ring->end - ring->first < PERFRING_WINDOW) {
+		struct perfring_reader *reader = &ring->reader;
 		struct perfring_waiting waiting;
-		int one;
+		struct perf_event_header header;
+		int size = perfring_reader_peek(reader, &header);
+		uint64_t at = reader->position & reader->mask;
 
-		waiting.position = ring->reader.position;
-		one = perfring_reader_next(&ring->reader, &waiting.record);
-		if (one < 0)
+		if (size < 0)
 			found_corrupt(session, ring);
-		if (one <= 0)
+		if (size <= 0)
 			return;
+		/* As perfring_reader_next does, with what it keeps: the record's place, behind fillers, and the header that
+		 * was checked, whatever the memory says by now. */
+		waiting.position = reader->position;
+		waiting.record = at + (uint64_t)size > reader->span
+					 ? perfring_reader_join(reader, header.size)
+					 : (const struct perf_event_header *)(const void *)(reader->data + at);
+		reader->position += (uint64_t)size;
 		waiting.time = 0;
 		if (perfring_format_set_of(session->formats, waiting.record, &waiting.format, NULL)) {
 			waiting.format = NULL;
@@ -178,8 +185,7 @@ static void refill(struct perfring_session *session, struct perfring_session_rin
 		if (waiting.time > ring->youngest)
 			ring->youngest = waiting.time;
 		waiting.key = waiting.time ? waiting.time : ring->youngest;
-		/* Its own place: the reader may have passed over a filler before it. */
-		count(ring, waiting.record, ring->reader.position - waiting.record->size, waiting.time);
+		count(ring, &header, waiting.position, waiting.time);
 		insert(ring, &waiting);
 	}
 }

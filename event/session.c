@@ -344,8 +344,11 @@ int perfring_session_describe(struct perfring_session *session, const struct per
 		if (ret)
 			index = ret;
 	}
-	if (index < 0)
+	if (index < 0) {
+		if (!*session->refusal)
+			refuse(session, "describing the event failed: %s.", strerror(-index));
 		return index;
+	}
 	session->clock = clock;
 	note_time_place(session, perfring_format_set_at(session->formats, (uint32_t)index));
 	return index;
@@ -442,8 +445,7 @@ int perfring_session_remove_ring(struct perfring_session *session, uint32_t numb
 
 	if (!ring || !ring->added)
 		return -EINVAL;
-	if (ring->first != ring->end || ring->reader.position != ring->reader.returned ||
-	    ring->state != PERFRING_RING_SOUND)
+	if (ring->reader.observed != ring->reader.returned || ring->state != PERFRING_RING_SOUND)
 		return -EBUSY;
 	if (can_wake(ring))
 		perfring_wakeup_disarm(&ring->ring);
@@ -528,8 +530,19 @@ static void note_wake(struct perfring_session *session, uint32_t place, uint32_t
 	if (events & EPOLLIN && read(wake->fd, &count, sizeof(count)) < 0) {
 		/* Another reader of the same eventfd was faster. */
 	}
-	if (events & (EPOLLHUP | EPOLLERR))
-		epoll_ctl(session->epoll, EPOLL_CTL_DEL, wake->fd, NULL);
+	if (!(events & (EPOLLHUP | EPOLLERR)))
+		return;
+	/* It would be ready for ever: its rings are silent from now on. */
+	for (uint32_t i = 0; i < session->ring_count; i++) {
+		struct perfring_session_ring *ring = session->rings[i];
+
+		if (!ring || !ring->added || ring->wake != place)
+			continue;
+		if (can_wake(ring))
+			perfring_wakeup_disarm(&ring->ring);
+		ring->wake = PERFRING_NO_WAKE;
+		give_wake(session, place);
+	}
 }
 
 int perfring_session_wait(struct perfring_session *session, int timeout_ms)

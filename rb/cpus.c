@@ -15,26 +15,26 @@
  *       (1)                                         (2)
  *       waiting?  publish what is marked            data_head at a mark?  publish what is marked
  *
- * No record is left invisible if A and B cannot both miss the other's store.  B's store is a locked instruction, a full
- * barrier.  A's is not: that is what makes it cheap.
+ * No record is left invisible if A and B cannot both miss the other's store.  B's store and look are sequentially
+ * consistent.  A's store is plain where it is cheap: RSEQ, so x86-64, where B's is a locked instruction, a full barrier.
  *   A on the ring's CPU, seen after its store: at (1) nothing.  B seen there after its store: both orders are that one
  *     CPU's own, or there is a change of threads between, which is a full barrier.  B seen elsewhere: at (2) membarrier,
  *     which puts a full barrier into A, between store and look or not between them.
- *   A seen elsewhere, or LOCKED: a full barrier at (1).
+ *   A seen elsewhere: a full barrier at (1).  A in LOCKED, or slow: store and look are sequentially consistent too.
  * To be seen on the CPU after the store is enough: a thread that stored elsewhere and came here changed threads in
- * between.  Whoever publishes over marks does it by locked instructions and looks again: he is an A with a barrier.
+ * between.  Whoever publishes over marks stores data_head so too, and looks at the next mark: he is such an A.
  *
  * Interrupts.  A handler between any two steps here is one more writer on the CPU: a claim that it interrupts is
  * restarted by the kernel; a record that it interrupts is unfinished, so the handler's is left as a mark.
  */
 #include "cpus.h"
 
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <perfring/wakeup.h>
@@ -48,6 +48,7 @@ enum {
 	/* Restarts in a row after which a claim is refused: nothing but a debugger that steps comes to so many. */
 	MOST_RESTARTS = 10000,
 	MARK_WAKES = 1,
+	MOST_CPUS = 8192, /* NR_CPUS is at most this */
 };
 
 static struct perfring_ring_state *state_of(const struct perfring_cpu *cpu)
@@ -74,7 +75,7 @@ static bool sequence_swap(struct perfring_cpu *cpu, uint32_t number, uint64_t fr
 	uint64_t section = 0;
 
 	/* As perfring_cpus_claim. */
-	__asm__ volatile(".pushsection __rseq_cs, \"aw\"\n\t"
+	__asm__ volatile(".pushsection __rseq_cs, \"aw?\"\n\t"
 			 ".balign 32\n"
 			 "3:\n\t"
 			 ".long 0, 0\n\t"
@@ -89,7 +90,7 @@ static bool sequence_swap(struct perfring_cpu *cpu, uint32_t number, uint64_t fr
 			 "jne 5f\n\t"
 			 "movq %[to], %[claimed]\n"
 			 "2:\n\t"
-			 ".pushsection __rseq_failure, \"ax\"\n\t"
+			 ".pushsection __rseq_failure, \"ax?\"\n\t"
 			 ".byte 0x0f, 0xb9, 0x3d\n\t"
 			 ".long %c[signature]\n"
 			 "4:\n"
@@ -157,7 +158,7 @@ static struct perfring_claim refuse(struct perfring_cpus *cpus, uint32_t number,
 	PERFRING_ADD(&output->lost, 1);
 	/* First the loss, then the limit, which makes the next claim tell it: partner of raise_limit. */
 	PERFRING_ADD(&state_of(cpu)->lost, 1);
-	PERFRING_STORE(&cpu->limit, 0);
+	PERFRING_EXCHANGE(&cpu->limit, 0);
 	return none;
 }
 
@@ -259,15 +260,15 @@ static void crossed(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, 
 		perfring_wakeup_raise(cpu->page, cpus->wake_fd);
 }
 
-/* Moves data_head over all that is marked. */
+/* Moves data_head over all that is marked.  Ordered looks: behind our mark at data_head, behind our data_head at marks. */
 static void publish_marked(const struct perfring_cpus *cpus, struct perfring_cpu *cpu)
 {
-	__u64 from = perfring_page_observe(cpu->page);
+	__u64 from = PERFRING_LOAD_ORDERED(&cpu->page->data_head);
 	uint64_t mark, to;
 
 	for (;;) {
-		/* Acquire: that record is whole, and our publication is its writer's too. */
-		mark = PERFRING_LOAD_ACQUIRE(&cpu->marks[(from & cpu->mask) >> 3]);
+		/* It acquires, too: that record is whole, and our publication is its writer's. */
+		mark = PERFRING_LOAD_ORDERED(&cpu->marks[(from & cpu->mask) >> 3]);
 		to = mark & ~UINT64_C(7);
 		if (to - from - 1 >= cpu->mask) /* not above its place: it is of an earlier lap */
 			return;
@@ -337,7 +338,7 @@ void perfring_cpus_commit_rare(struct perfring_cpus *cpus, struct perfring_claim
 	PERFRING_POINT(cpus_published);
 	if (wake || claim.end > PERFRING_LOAD(&cpu->wake_at))
 		crossed(cpus, cpu, claim.end, wake);
-	if (PERFRING_LOAD(&cpu->waiting))
+	if (PERFRING_LOAD_ORDERED(&cpu->waiting)) /* (1) */
 		publish_marked(cpus, cpu);
 }
 
@@ -359,12 +360,32 @@ void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_cla
 
 /* ---- open ---- */
 
-static size_t table_size(void)
+/* One more than the highest CPU that the system can have, or that we may run on.  (get_nprocs_conf counts: in numbers
+ * there are gaps.) */
+static uint32_t count_cpus(void)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned long allowed[MOST_CPUS / (8 * sizeof(long))] = {0};
+	char text[1024], *at = text, *end;
+	int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	uint32_t count = 1;
 
-	return (sizeof(struct perfring_cpus) + (size_t)get_nprocs_conf() * sizeof(struct perfring_cpu) + page - 1) &
-	       ~(page - 1);
+	if (fd >= 0)
+		close(fd);
+	/* "0-3,6\n" */
+	for (text[size > 0 ? size : 0] = 0; *at; at = end + (*end != 0)) {
+		unsigned long number = strtoul(at, &end, 10);
+
+		if (end == at)
+			break;
+		if (number >= count && number < MOST_CPUS)
+			count = (uint32_t)number + 1;
+	}
+	if (syscall(SYS_sched_getaffinity, 0, sizeof(allowed), allowed) > 0)
+		for (uint32_t i = count; i < MOST_CPUS; i++)
+			if (allowed[i / (8 * sizeof(long))] >> i % (8 * sizeof(long)) & 1)
+				count = i + 1;
+	return count;
 }
 
 static int open_cpu(struct perfring_cpus *cpus, uint32_t number, const struct perfring_ring_options *options)
@@ -404,7 +425,9 @@ static int open_cpu(struct perfring_cpus *cpus, uint32_t number, const struct pe
 int perfring_cpus_open_way(struct perfring_cpus **result, const struct perfring_ring_options *ring,
 			   const struct perfring_writer_options *writer, int way)
 {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped;
 	struct perfring_cpus *cpus;
+	uint32_t count;
 	int ret = 0;
 
 	*result = NULL;
@@ -417,10 +440,13 @@ int perfring_cpus_open_way(struct perfring_cpus **result, const struct perfring_
 		return -EINVAL;
 	if (way == PERFRING_CPUS_RSEQ && !can_sequence())
 		return -EOPNOTSUPP;
-	cpus = mmap(NULL, table_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	count = count_cpus();
+	mapped = (sizeof(*cpus) + count * sizeof(struct perfring_cpu) + page - 1) & ~(page - 1);
+	cpus = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (cpus == MAP_FAILED)
 		return -ENOMEM;
-	madvise(cpus, table_size(), MADV_WIPEONFORK);
+	madvise(cpus, mapped, MADV_WIPEONFORK);
+	cpus->mapped = mapped;
 	cpus->way = way;
 	cpus->wake_fd = -1;
 	if (writer) {
@@ -428,7 +454,7 @@ int perfring_cpus_open_way(struct perfring_cpus **result, const struct perfring_
 		cpus->output = writer->output;
 		cpus->output.lost = 0;
 	}
-	for (uint32_t i = 0; !ret && i < (uint32_t)get_nprocs_conf(); i++) {
+	for (uint32_t i = 0; !ret && i < count; i++) {
 		cpus->count = i + 1;
 		ret = open_cpu(cpus, i, ring);
 	}
@@ -464,7 +490,8 @@ void perfring_cpus_close(struct perfring_cpus *cpus)
 		perfring_ring_close(&cpu->member->ring);
 		free(cpu->member);
 	}
-	munmap(cpus, table_size());
+	if (cpus->mapped) /* not in a fork's child */
+		munmap(cpus, (size_t)cpus->mapped);
 }
 
 int perfring_cpus_way(const struct perfring_cpus *cpus)
@@ -486,9 +513,9 @@ uint64_t perfring_cpus_lost(struct perfring_cpus *cpus)
 void perfring_cpus_pause(struct perfring_cpus *cpus, bool paused)
 {
 	for (uint32_t i = 0; i < cpus->count; i++) {
-		PERFRING_STORE_RELEASE(&state_of(perfring_cpus_of(cpus, i))->paused, paused);
+		PERFRING_EXCHANGE(&state_of(perfring_cpus_of(cpus, i))->paused, paused);
 		if (paused) /* after the word: partner of raise_limit */
-			PERFRING_STORE_RELEASE(&perfring_cpus_of(cpus, i)->limit, 0);
+			PERFRING_EXCHANGE(&perfring_cpus_of(cpus, i)->limit, 0);
 	}
 }
 

@@ -36,6 +36,7 @@ struct perfring_set {
 	uint64_t lost; /* by rings that are freed */
 	uint32_t rings;
 	uint32_t limit;
+	pid_t pid; /* another in a fork's child: there the rings are not mapped, and the lock may be held for ever */
 	struct perfring_ring_options ring;
 	struct perfring_writer_options writer;
 };
@@ -43,6 +44,11 @@ struct perfring_set {
 enum {
 	DEFAULT_LIMIT = 1024
 };
+
+static bool is_childs(const struct perfring_set *set)
+{
+	return set->pid != getpid();
+}
 
 static void free_member(struct member *member)
 {
@@ -85,6 +91,7 @@ int perfring_set_open(struct perfring_set **result, const struct perfring_ring_o
 	}
 	pthread_mutex_init(&set->lock, NULL);
 	set->last = &set->first;
+	set->pid = getpid();
 	set->limit = limit ? limit : DEFAULT_LIMIT;
 	set->ring = *ring;
 	if (writer)
@@ -98,15 +105,23 @@ int perfring_set_open(struct perfring_set **result, const struct perfring_ring_o
 void perfring_set_close(struct perfring_set *set)
 {
 	struct member *next;
+	bool childs;
 
 	if (!set)
 		return;
+	childs = is_childs(set);
 	pthread_key_delete(set->key);
 	for (struct member *member = set->first; member; member = next) {
 		next = member->next;
-		free_member(member);
+		if (childs) { /* what stood at these addresses is not here, and something else may be */
+			perfring_reader_close(&member->member.reader);
+			free(member);
+		} else {
+			free_member(member);
+		}
 	}
-	pthread_mutex_destroy(&set->lock);
+	if (!childs)
+		pthread_mutex_destroy(&set->lock);
 	free(set);
 }
 
@@ -253,6 +268,8 @@ uint64_t perfring_set_lost(struct perfring_set *set)
 {
 	uint64_t lost;
 
+	if (is_childs(set))
+		return 0;
 	pthread_mutex_lock(&set->lock);
 	lost = set->lost;
 	for (const struct member *member = set->first; member; member = member->next)

@@ -578,6 +578,69 @@ Test(session, a_round_is_longer_than_a_window)
 	hand_close(&hand);
 }
 
+/* A record that was not there a round ago is not old because a filler before it was. */
+Test(session, a_record_behind_an_old_filler_is_new)
+{
+	struct perf_event_header filler = {PERFRING_FILLER_TYPE, PERFRING_FILLER_MISC, sizeof(filler)};
+	uint64_t times[8];
+	struct hand hand;
+
+	hand_open(&hand, 2, PAGE);
+	hand_bytes(&hand, 0, &filler, sizeof(filler));
+	perfring_session_look(hand.session, false);
+	hand_sample(&hand, 0, 77, 100, 1);
+	perfring_session_look(hand.session, false);
+	cr_assert_eq(hand_take(&hand, times, 8), 0);
+	perfring_session_return(hand.session);
+	hand_sample(&hand, 1, 77, 99, 1);
+	perfring_session_look(hand.session, false);
+	cr_assert_eq(hand_take(&hand, times, 8), 2);
+	cr_assert_eq(times[0], 99);
+	cr_assert_eq(times[1], 100);
+	hand_close(&hand);
+}
+
+/* The header that was checked is what counts: not what the memory says once the body is read. */
+static unsigned char *body_page;
+
+static void grow_at_the_body(int signal)
+{
+	struct perf_event_header *header = (void *)(body_page - sizeof(*header));
+
+	(void)signal;
+	header->size = 65528;
+	mprotect(body_page, PAGE, PROT_READ | PROT_WRITE);
+}
+
+Test(session, a_size_is_read_once)
+{
+	struct perf_event_header filler = {PERFRING_FILLER_TYPE, PERFRING_FILLER_MISC, PAGE - 8};
+	struct sigaction action = {.sa_handler = grow_at_the_body}, before;
+	unsigned char bytes[PAGE - 8] = {0};
+	struct perfring_totals totals;
+	uint64_t times[8];
+	struct hand hand;
+
+	hand_open(&hand, 1, 2 * PAGE);
+	memcpy(bytes, &filler, sizeof(filler));
+	hand_bytes(&hand, 0, bytes, sizeof(bytes));
+	hand_sample(&hand, 0, 77, 100, 1);
+	hand_sample(&hand, 0, 77, 101, 2);
+	body_page = hand.session->rings[0]->ring.data + PAGE;
+	cr_assert_eq(sigaction(SIGSEGV, &action, &before), 0);
+	cr_assert_eq(mprotect(body_page, PAGE, PROT_NONE), 0);
+	perfring_session_look(hand.session, true);
+	cr_assert_eq(hand_take(&hand, times, 8), 2);
+	cr_assert_eq(sigaction(SIGSEGV, &before, NULL), 0);
+	cr_assert_eq(((struct perf_event_header *)(void *)(body_page - 8))->size, 65528, "it struck");
+	cr_assert_eq(times[1], 101);
+	perfring_session_totals(hand.session, &totals);
+	cr_assert_eq(totals.bytes, 2 * sizeof(struct handmade));
+	perfring_session_return(hand.session);
+	cr_assert_eq(hand.session->rings[0]->ring.page->data_tail, hand.head[0]);
+	hand_close(&hand);
+}
+
 /* Threads that write while the session reads, stamped by one clock: what a thread sanitizer judges. */
 enum {
 	WRITERS = 3,
@@ -1687,6 +1750,8 @@ Test(session, rings_are_added_and_removed)
 	cr_assert(!perfring_session_is_over(session));
 	cr_assert(write_sample(writers[0], 1));
 	cr_assert(write_sample(writers[1], 2));
+	cr_assert_eq(perfring_session_wait(session, 0), 0);
+	cr_assert_eq(perfring_session_remove_ring(session, 0), -EBUSY, "seen, not handed out");
 	perfring_session_flush(session);
 	cr_assert_eq(perfring_session_next(session, &item), 1);
 	cr_assert_eq(perfring_session_remove_ring(session, 0), -EBUSY, "handed out, not returned");
@@ -1805,4 +1870,39 @@ Test(session, rings_that_were_added_end_a_wait)
 		perfring_ring_close(&rings[i]);
 	}
 	close(with.wake_fd);
+}
+
+/* An fd that hangs up wakes no more: its ring is looked at now and then, as one without. */
+Test(session, a_ring_whose_fd_has_hung_up_is_silent)
+{
+	struct perfring_ring_options options = {.pages = 1};
+	struct perf_event_attr attr = our_attr();
+	struct perfring_session *session;
+	struct perfring_writer *writer;
+	struct perfring_ring ring;
+	struct perfring_item item;
+	uint64_t id = OUR_ID;
+	int64_t began;
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	cr_assert_eq(perfring_session_describe(session, &attr, &id, 1), 0);
+	cr_assert_eq(perfring_ring_create(&ring, &options), 0);
+	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), 0);
+	cr_assert_eq(perfring_session_add_ring(session, &ring, ends[0]), 0);
+	close(ends[1]);
+	cr_assert_eq(perfring_session_wait(session, 20000), 1);
+	cr_assert(write_sample(writer, 1));
+	began = milliseconds();
+	cr_assert_eq(perfring_session_wait(session, 20000), 0);
+	cr_assert_lt(milliseconds() - began, 10000);
+	perfring_session_flush(session);
+	cr_assert_eq(perfring_session_next(session, &item), 1);
+	perfring_session_return(session);
+	cr_assert_eq(perfring_session_remove_ring(session, 0), 0);
+	perfring_session_close(session);
+	perfring_writer_close(writer);
+	perfring_ring_close(&ring);
+	close(ends[0]);
 }

@@ -12,6 +12,8 @@ static void strike(void);
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,6 +21,7 @@ static void strike(void);
 #include <perfring/set.h>
 #include <perfring/wakeup.h>
 #include "rb/cpus.c"
+#include "machine.h"
 
 TestSuite(set, .timeout = 60);
 
@@ -701,6 +704,8 @@ Test(set, cpus_and_threads_refuse_in_a_forks_child)
 	int status;
 	pid_t child;
 
+	if (!is_kept_from_child(MADV_WIPEONFORK))
+		cr_skip_test(NO_WIPEONFORK);
 	cr_assert_eq(perfring_cpus_open(&cpus, &ring, NULL), 0);
 	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), 0);
 	cr_assert_eq(perfring_set_join(set, &writer), 0);
@@ -723,6 +728,121 @@ Test(set, cpus_and_threads_refuse_in_a_forks_child)
 	cr_assert_eq(perfring_page_observe(perfring_cpus_at(cpus, (uint32_t)(claim.state >> 1))->ring.page), 0);
 	perfring_cpus_close(cpus);
 	perfring_set_close(set);
+}
+
+/* What the parent's rings were mapped at is the child's to use, and stays so. */
+Test(set, a_forks_child_closes_what_it_inherited)
+{
+	struct perfring_ring_options ring = {.pages = 1};
+	struct perfring_set *set, *own[4];
+	struct perfring_writer *writer;
+	struct told one = told(0, 0, 0, 24);
+	int status;
+	pid_t child;
+
+	if (!is_kept_from_child(MADV_DONTFORK))
+		cr_skip_test(NO_DONTFORK);
+	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), 0);
+	cr_assert_eq(perfring_set_join(set, &writer), 0);
+	cr_assert_not(perfring_writer_write(writer, NULL, &one, 12));
+	cr_assert_eq(perfring_set_lost(set), 1);
+	child = fork();
+	if (child == 0) {
+		int code = 0;
+
+		code |= perfring_set_lost(set) ? 1 : 0;
+		for (int i = 0; i < 4; i++)
+			code |= perfring_set_open(&own[i], &ring, NULL, 0) || perfring_set_join(own[i], &writer) ? 2
+														 : 0;
+		perfring_set_close(set);
+		for (int i = 0; i < 4; i++)
+			code |= perfring_writer_write(perfring_set_current(own[i]), NULL, &one, 24) ? 0 : 4;
+		syscall(SYS_exit_group, code);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", (unsigned)status);
+	cr_assert(perfring_writer_write(writer, NULL, &one, 24), "the parent's");
+	perfring_set_close(set);
+}
+
+/* ---- numbers of CPUs ---- */
+
+enum {
+	NO_MOUNT = 128, /* above what the rest add up to */
+};
+
+/* In a mount namespace of its own: sysfs knows one CPU by name, and by `possible` what is given; we run on our last. */
+static int open_where(const char *possible, uint32_t *numbers)
+{
+	static const char folder[] = "/sys/devices/system/cpu";
+	struct perfring_ring_options ring = {.pages = 1};
+	struct told one = told(0, 0, 0, 24);
+	struct perfring_cpus *cpus;
+	int code = 0, fd;
+	size_t last = 0;
+	cpu_set_t set;
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", folder, "tmpfs", 0, NULL) || chdir(folder) || mkdir("cpu0", 0755))
+		return NO_MOUNT;
+	if (possible) {
+		fd = open("possible", O_WRONLY | O_CREAT, 0644);
+		code |= write(fd, possible, strlen(possible)) == (ssize_t)strlen(possible) ? 0 : 1;
+		close(fd);
+	}
+	code |= sched_getaffinity(0, sizeof(set), &set) ? 2 : 0;
+	for (size_t i = 0; i < CPU_SETSIZE; i++)
+		last = CPU_ISSET(i, &set) ? i : last;
+	CPU_ZERO(&set);
+	CPU_SET(last, &set);
+	code |= sched_setaffinity(0, sizeof(set), &set) ? 4 : 0;
+	for (int way = PERFRING_CPUS_LOCKED; way <= PERFRING_CPUS_RSEQ; way++) {
+		int ret = perfring_cpus_open_way(&cpus, &ring, NULL, way);
+
+		if (ret == -EOPNOTSUPP)
+			continue;
+		if (ret)
+			return code | 8;
+		code |= perfring_cpus_write(cpus, NULL, &one, 24) ? 0 : 16;
+		numbers[0] = cpus->count;
+		numbers[1] = (uint32_t)last;
+		/* On one beyond the table: refused, and counted. */
+		cpus->count = (uint32_t)last;
+		cpus->fast = cpus->fast ? cpus->count : 0;
+		if (last) {
+			code |= perfring_cpus_write(cpus, NULL, &one, 24) ? 32 : 0;
+			code |= perfring_cpus_lost(cpus) == 1 ? 0 : 64;
+		}
+		cpus->count = numbers[0];
+		perfring_cpus_close(cpus);
+	}
+	return code;
+}
+
+Test(set, cpus_are_numbered_with_gaps)
+{
+	/* NULL: there is no such file.  count 0: up to the last that we may run on. */
+	static const struct {
+		const char *possible;
+		uint32_t count;
+	} cases[] = {{NULL, 0}, {"0\n", 0}, {"0-1,300,302-303\n", 304}, {"0,99999999\n", 0}, {"x", 0}, {"", 0}};
+	uint32_t *numbers = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(numbers, MAP_FAILED);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		pid_t child = fork();
+		int status;
+
+		if (child == 0)
+			syscall(SYS_exit_group, open_where(cases[i].possible, numbers));
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert(WIFEXITED(status));
+		if (WEXITSTATUS(status) == NO_MOUNT)
+			cr_skip_test("SKIP-ENV: unshare, mount: EPERM: needs CAP_SYS_ADMIN");
+		cr_assert_eq(WEXITSTATUS(status), 0, "case %zu: %d", i, WEXITSTATUS(status));
+		cr_assert_eq(numbers[0], cases[i].count ? cases[i].count : numbers[1] + 1, "case %zu", i);
+	}
+	munmap(numbers, 4096);
 }
 
 /* Many threads on few CPUs, moved to and fro by themselves in mid record, by another thread, and by handlers. */

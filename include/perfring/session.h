@@ -109,11 +109,13 @@ PERFRING_API int perfring_session_describe(struct perfring_session *session, con
 					   const uint64_t *ids, uint32_t count);
 
 /* Makes `ring` one of the session's: from its data_tail on it has no other reader.  The ring stays the caller's, and
- * stays mapped until it is removed.  wake_fd: the eventfd (EFD_NONBLOCK) that its writer was given, which rings may
- * share, so that a crossing (wakeup.h) ends a wait; -1: it is looked at every 10 ms of a wait.  A writer that is held up
- * between its time stamp and its commit makes late records.  For none to be late because its ring is new, walk the set
- * (set.h) before each wait.  Not between the first next and the return of a round.  Returns the ring's number, which may
- * be that of one removed; -EINVAL (no data, or it overwrites, or is read-only), -ENOMEM, or what epoll_ctl said. */
+ * stays mapped until it is removed.  Items lie in the ring: its writers, another process's too, are trusted to leave a
+ * record alone once it is published, as the kernel does (else: PERFRING_READER_COPY, without a session).
+ * wake_fd: the eventfd (EFD_NONBLOCK) that its writer was given, which rings may share, so that a crossing (wakeup.h) ends
+ * a wait; -1, or when it has hung up: it is looked at every 10 ms of a wait.  A writer that is held up between its time
+ * stamp and its commit makes late records.  For none to be late because its ring is new, walk the set (set.h) before each
+ * wait.  Not between the first next and the return of a round.  Returns the ring's number, which may be that of one
+ * removed; -EINVAL (no data, or it overwrites, or is read-only), -ENOMEM, or what epoll_ctl said. */
 PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
 					   int wake_fd);
 

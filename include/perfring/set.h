@@ -14,7 +14,8 @@
  *   handlers        no         |   yes   |  no  |  no
  *   the reader      yes        |   yes   |  yes |  no     one at a time, with the readers of the members
  *
- * fork: as in writer.h.  A child's perfring_set_current gives a writer that refuses; it opens a set of its own.
+ * fork: as in writer.h.  A child opens a set of its own.  Of the one that it inherited it may call current and leave (in
+ * the thread that forked, whose writer refuses), lost, which is 0, and close, which only frees memory: fds stay open.
  */
 #ifndef PERFRING_SET_H
 #define PERFRING_SET_H
@@ -56,7 +57,8 @@ PERFRING_API int perfring_set_open(struct perfring_set **set, const struct perfr
 PERFRING_API void perfring_set_close(struct perfring_set *set);
 
 /* This thread's writer, its ring made if it has none yet.  Returns 0; -EUSERS (the limit); what perfring_ring_create and
- * perfring_writer_open said.  Context: a thread, not a handler: it allocates. */
+ * perfring_writer_open said.  Context: a thread, not a handler: it allocates; not a destructor of pthread_key_create: the
+ * thread's end may have passed this set by, and the ring would be left never, or before what is written next. */
 PERFRING_API int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer);
 
 /* This thread's writer; NULL before join and after leave.  Context: the thread and its handlers. */
@@ -70,7 +72,7 @@ PERFRING_API void perfring_set_leave(struct perfring_set *set);
  * another reader on member->ring: what counts is data_tail. */
 PERFRING_API struct perfring_member *perfring_set_next(struct perfring_set *set, struct perfring_member *member);
 
-/* What was refused by all rings since the set was opened, those that are freed too. */
+/* What was refused by all rings since the set was opened, those that are freed too.  0 in a fork's child. */
 PERFRING_API uint64_t perfring_set_lost(struct perfring_set *set);
 
 /* ---- one ring for each CPU ----
@@ -89,7 +91,8 @@ PERFRING_API uint64_t perfring_set_lost(struct perfring_set *set);
  *   handlers              yes               |    yes     | no |  no
  *   the reader            yes               |    yes     | yes|  no     one at a time
  *
- * fork: a child finds no CPUs: its reserves give NULL.  It closes what it inherited, or not, and opens its own.
+ * fork: a child finds no CPUs: its reserves give NULL.  It closes what it inherited, which gives nothing back, or not, and
+ * opens its own.
  */
 enum perfring_cpus_way {
 	PERFRING_CPUS_LOCKED, /* the CPU by sched_getcpu, its ring by locked instructions */
@@ -122,7 +125,8 @@ struct perfring_cpus {
 	int32_t way;
 	int32_t wake_fd;
 	struct perfring_output output;
-	uint64_t reserved[7];
+	uint64_t mapped; /* bytes of this table */
+	uint64_t reserved[6];
 	struct perfring_cpu cpu[1]; /* count of them */
 };
 
@@ -133,8 +137,10 @@ enum perfring_cpus_claim {
 	PERFRING_CPUS_SHIFT = 1, /* above it the CPU's number */
 };
 
-/* A ring for each CPU that is configured.  ring: pages; HUGE, wakeup.  writer (NULL: the defaults): output, wake_fd; policy
- * DROP.  Else -EINVAL.  -ENOMEM; what perfring_ring_create said. */
+/* A ring for each CPU up to the highest that the system can have (/sys/devices/system/cpu/possible) or that this thread
+ * may run on.  On one above, of which neither told, records are refused, and counted with CPU 0's.  ring: pages; HUGE,
+ * wakeup.  writer (NULL: the defaults): output, wake_fd; policy DROP.  Else -EINVAL.  -ENOMEM; what perfring_ring_create
+ * said. */
 PERFRING_API int perfring_cpus_open(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
 				    const struct perfring_writer_options *writer);
 PERFRING_API void perfring_cpus_close(struct perfring_cpus *cpus);
@@ -166,12 +172,13 @@ PERFRING_INLINE uint32_t perfring_cpus_here(void)
  *
  * The sequence runs from 1 to 2, and its last instruction is the store that counts.  What the kernel lets come between
  * (a signal, another thread, another CPU) ends it at 4, behind the signature that the C library has registered.  No
- * interrupt falls between its announcement and 1.  It is withdrawn in the end, because this code may be unloaded. */
+ * interrupt falls between its announcement and 1.  It is withdrawn in the end, because this code may be unloaded.
+ * "?": both sections go with the function that this is inlined into, of which a linker keeps one (C++). */
 PERFRING_INLINE uint64_t perfring_cpus_claim(struct perfring_cpu *cpu, uint32_t number, uint64_t size)
 {
 	uint64_t end;
 
-	__asm__ volatile(".pushsection __rseq_cs, \"aw\"\n\t"
+	__asm__ volatile(".pushsection __rseq_cs, \"aw?\"\n\t"
 			 ".balign 32\n"
 			 "3:\n\t"
 			 ".long 0, 0\n\t"
@@ -188,7 +195,7 @@ PERFRING_INLINE uint64_t perfring_cpus_claim(struct perfring_cpu *cpu, uint32_t 
 			 "ja 5f\n\t"
 			 "movq %[end], %[claimed]\n"
 			 "2:\n\t"
-			 ".pushsection __rseq_failure, \"ax\"\n\t"
+			 ".pushsection __rseq_failure, \"ax?\"\n\t"
 			 ".byte 0x0f, 0xb9, 0x3d\n\t"
 			 ".long %c[signature]\n"
 			 "4:\n"
