@@ -12,11 +12,12 @@
  *   [h, h + size), done.  Its swap of data_head from h succeeds only if it has been h all the time (it only grows), and
  *   meanwhile nobody could claim beyond h + size: each of these marks was that very room's.
  *
- *   Nothing finished stays unpublished.  `done` is set by an exchange, a full barrier, and then data_head is read.  Let v
- *   be where data_head comes to rest, by the swap of X or from the start, with mark[v] done by Y.  X scans again after
- *   its swap: so Y's exchange came after X's look at mark[v], hence after X's swap; so Y reads v, sees its own mark, and
- *   moves on.  The same for a room further behind: what lies before it is v's.  One that dies between `done` and its
- *   scan, or between its swap and the scan after, leaves this to the next that commits, flushes, recovers or opens.
+ *   Nothing finished stays unpublished.  `done` is set by an exchange, and then data_head is read; data_head is moved by a
+ *   swap, and then the marks are read: all four sequentially consistent, so in one order.  Let v be where data_head comes
+ *   to rest, by the swap of X or from the start, with mark[v] done by Y.  X scans again after its swap: so Y's exchange
+ *   came after X's look at mark[v], hence after X's swap; so Y reads v, sees its own mark, and moves on.  The same for a
+ *   room further behind: what lies before it is v's.  One that dies between `done` and its scan, or between its swap and
+ *   the scan after, leaves this to the next that commits, flushes or opens.
  *
  *   One finisher for each room.  Only its owner writes a room and sets `done`.  Another becomes its owner by a swap of
  *   the whole mark, if the owner before has ended (its robust mutex), or has left its chunk (below); the turn in the
@@ -38,6 +39,7 @@
  *   stored limit 0, then had every running thread pass a barrier, then saw busy 0 and nothing behind: a claim that saw
  *   the old limit had set busy before that barrier; it is seen, or is over, and then `committed` covers it.  A later one
  *   sees 0, and the owner comes to close_chunk, which tries to swap the mark as the sealer does: one of the two wins.
+ *   The threads of a process that could not register for the barrier do not pass it: its leases are not to be sealed.
  */
 #include <perfring/shared.h>
 
@@ -55,14 +57,17 @@
 #include "shared_own.h"
 
 enum {
-	LOST_TYPE = 2,   /* PERF_RECORD_LOST */
-	LOST_SIZE = 24,  /* without its trailer */
-	SAMPLE_TYPE = 9, /* PERF_RECORD_SAMPLE */
+	LOST_TYPE = 2,        /* PERF_RECORD_LOST */
+	LOST_SIZE = 24,       /* without its trailer */
+	SAMPLE_TYPE = 9,      /* PERF_RECORD_SAMPLE */
+	RECORD_LIMIT = 65536, /* records are smaller */
 	TRAILER_LIMIT = 48,
 	OWNERS_LIMIT = 1024,
 	SEALED_AT_ONCE = 32,
-	LIMIT_PENDING = 1, /* below any claim's end, as 0 is */
-	LINE_WORDS = 16,   /* words of the table between neighbours: two lines */
+	LIMIT_PENDING = 1,  /* below any claim's end, as 0 is */
+	LINE_WORDS = 16,    /* words of the table between neighbours: two lines */
+	LEASE_SEALABLE = 1, /* slot->lease is where the chunk begins, + 1 when others may seal it ... */
+	LEASE_OWN = 2,      /* ... and + 2 when its owner alone may close it */
 };
 
 /* A mark, as drawn in shared.h. */
@@ -84,15 +89,17 @@ enum {
 /* Private to the opening thread, in pages that a fork's child finds zeroed. */
 struct perfring_shared {
 	struct perfring_owner_slot *slot;
-	uint64_t *committed; /* LEASED: its chunk's word in the table; NULL: there is no chunk */
+	uint64_t *committed; /* LEASED: its chunk's word in the table; `nowhere`: there is no chunk */
 	struct perf_event_mmap_page *page;
 	unsigned char *data;
 	uint64_t mask; /* ring size - 1 */
 	struct perfring_ring_state *state;
-	uint64_t lease;  /* LEASED: where the chunk begins */
-	uint64_t freed;  /* the reader gave back everything below, when last looked at */
-	uint64_t *marks; /* (size >> grain_shift) of them */
-	uint64_t *table; /* LEASED: as many positions: what the chunk's owner has finished */
+	uint64_t largest; /* record, in words less 1: none reaches beyond the ring, whatever the slot's limit says */
+	uint64_t lease;   /* LEASED: where the chunk begins */
+	uint64_t nowhere; /* written for naught, should the slot's limit be scribbled over when there is no chunk */
+	uint64_t freed;   /* the reader gave back everything below, when last looked at */
+	uint64_t *marks;  /* (size >> grain_shift) of them */
+	uint64_t *table;  /* LEASED: as many positions: what the chunk's owner has finished */
 	struct perfring_owner_slot *slots;
 	uint64_t watermark;
 	uint64_t wait_ns;
@@ -101,11 +108,12 @@ struct perfring_shared {
 	uint32_t grain_shift;
 	uint32_t owners;
 	uint32_t index; /* of the slot */
-	uint32_t open;  /* claims with a mark of their own that are not closed */
+	uint32_t open;  /* claims with a mark of their own, from before they are made until they are closed */
 	uint32_t policy;
 	int32_t wake_fd;
 	bool leased;
-	bool call; /* LEASED: a wakeup is due when the chunk is published */
+	bool sealable; /* LEASED: others may seal its chunks */
+	bool call;     /* LEASED: a wakeup is due when the chunk is published */
 	struct perfring_output output;
 };
 
@@ -170,31 +178,36 @@ static uint64_t finished_in(const struct perfring_shared *shared, uint64_t start
 
 	if (!shared->leased)
 		return start;
-	/* Acquire: the records before the word; pairs with the release of the owner's commit. */
-	committed = PERFRING_LOAD_ACQUIRE(committed_at(shared, start)) & ~UINT64_C(7);
+	/* Acquire: the records before the word; pairs with the release of the owner's commit.  Ordered: after the swap of
+	 * data_head, it pairs with the fence of a commit that wakes. */
+	committed = PERFRING_LOAD_ORDERED(committed_at(shared, start)) & ~UINT64_C(7);
 	/* What an earlier lap left there is at most `start`. */
 	return committed - start <= bytes ? committed : start;
 }
 
 /* ---- publishing ---- */
 
-/* ABI.md 7.3, step 7, by who has moved data_head: the stamp grows once a room, the reader is woken once. */
+/* ABI.md 7.3, step 7, by who has moved data_head: the stamp grows once a room, the reader is woken once, and before the
+ * stamp moves: of one that is killed or stopped in between the next tells again, and none is lost. */
 static void wake(struct perfring_shared *shared, uint64_t position, uint64_t rooms, bool call)
 {
 	struct perfring_ring_state *state = shared->state;
 	uint64_t stamp = PERFRING_LOAD(&state->wakeup);
+	bool told = false;
 
 	/* Signed: another may have published more, and moved the stamp past our position. */
 	while (rooms && (int64_t)(position - stamp) > 0 && position - stamp > shared->watermark) {
+		if (!told)
+			perfring_wakeup_raise(shared->page, shared->wake_fd);
+		told = true;
 		if (!PERFRING_SWAP(&state->wakeup, &stamp, stamp + shared->watermark))
 			continue;
 		PERFRING_POINT(shared_stamped);
 		stamp += shared->watermark;
-		call = true;
 		rooms--;
 	}
-	/* The swap of data_head was a full barrier: a reader that armed itself later sees the records. */
-	if (call || PERFRING_LOAD(&state->armed) & PERFRING_WAKEUP_RECORD)
+	/* After the swap of data_head, both ordered: a reader that armed itself later sees the records. */
+	if (!told && (call || PERFRING_LOAD_ORDERED(&state->armed) & PERFRING_WAKEUP_RECORD))
 		perfring_wakeup_raise(shared->page, shared->wake_fd);
 }
 
@@ -204,13 +217,14 @@ static bool publish(struct perfring_shared *shared)
 	bool moved = false;
 
 	for (;;) {
-		__u64 published = perfring_page_observe(shared->page);
+		/* Ordered, after the exchange of `done` or the swap of data_head: so are the looks at the marks. */
+		__u64 published = PERFRING_LOAD_ORDERED(&shared->page->data_head);
 		uint64_t end = published, start = room_start(shared, published), rooms = 0, bytes, mark, finished;
 		bool call = false;
 
 		for (;;) {
 			/* Acquire: the record before `done`; pairs with the exchange in finish. */
-			mark = PERFRING_LOAD_ACQUIRE(mark_at(shared, start));
+			mark = PERFRING_LOAD_ORDERED(mark_at(shared, start));
 			if (!is_of(shared, mark, start))
 				break;
 			bytes = bytes_of(shared, mark);
@@ -253,6 +267,10 @@ static void finish(struct perfring_shared *shared, uint64_t start, uint64_t mark
 
 /* ---- who lives ---- */
 
+#ifndef __GLIBC__
+#error "where the lock word of a pthread_mutex_t is, is known of glibc alone"
+#endif
+
 /* The lock word alone says it, which a handler may read: the thread's id while it lives, FUTEX_OWNER_DIED in its stead
  * when the kernel has seen it end, 0 after close.  Acquire: what the dead had stored is seen. */
 static bool has_gone(const struct perfring_owner_slot *slot)
@@ -276,7 +294,7 @@ static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, 
 	uint64_t mine = taken_mark(shared, mark), bytes = bytes_of(shared, mark), from, lost = 1;
 
 	/* Before the swap: a slot is not used again as long as one room has its number. */
-	if (shared->leased && PERFRING_LOAD(&slot->lease) == start + 1)
+	if (shared->leased && PERFRING_LOAD(&slot->lease) - start - LEASE_SEALABLE <= LEASE_OWN - LEASE_SEALABLE)
 		lost = PERFRING_LOAD(&slot->position) == PERFRING_LOAD(committed_at(shared, start))
 			       ? 0
 			       : PERFRING_LOAD(&slot->busy) +
@@ -353,7 +371,7 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 	} found[SEALED_AT_ONCE];
 	uint64_t start = room_start(shared, perfring_page_observe(shared->page)), mark;
 	struct perfring_owner_slot *slot;
-	uint32_t count = 0, i;
+	uint32_t count = 0, settled, i;
 	bool sealed = false;
 	int saved = errno;
 
@@ -361,8 +379,8 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 		if (mark & MARK_DONE || owner_of(mark) == shared->index || owner_of(mark) >= shared->owners)
 			continue;
 		slot = &shared->slots[owner_of(mark)];
-		/* Acquire: pairs with the release in open_chunk, so that our 0 is not overwritten by the limit. */
-		if (PERFRING_LOAD_ACQUIRE(&slot->lease) != start + 1)
+		/* Acquire: pairs with the release in reserve_rare, so that our 0 is not overwritten by the limit. */
+		if (PERFRING_LOAD_ACQUIRE(&slot->lease) != start + LEASE_SEALABLE)
 			continue;
 		PERFRING_STORE(&slot->limit, 0);
 		PERFRING_POINT(shared_limited);
@@ -380,9 +398,11 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 	PERFRING_POINT(shared_barred);
 	for (i = 0; i < count; i++) {
 		slot = &shared->slots[owner_of(found[i].mark)];
-		/* In this order: pairs with the releases of leave_chunk and settle. */
-		if (PERFRING_LOAD_ACQUIRE(&slot->busy) ||
-		    PERFRING_LOAD_ACQUIRE(&slot->settled) != PERFRING_LOAD_ACQUIRE(&slot->behind))
+		/* In this order: pairs with the releases of leave_chunk and settle_chunk. */
+		if (PERFRING_LOAD_ACQUIRE(&slot->busy))
+			continue;
+		settled = PERFRING_LOAD_ACQUIRE(&slot->settled);
+		if (settled != PERFRING_LOAD(&slot->behind))
 			continue;
 		PERFRING_POINT(shared_idle);
 		sealed |= take(shared, found[i].start, found[i].mark, true);
@@ -396,17 +416,18 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
  * what is published, by its low bits alone, as in the kernel. */
 static bool fits(struct perfring_shared *shared, uint64_t position, uint64_t bytes)
 {
-	uint64_t published, back;
+	uint64_t published, back, freed;
 
-	if (position - shared->freed <= shared->mask - bytes)
+	if (position - PERFRING_LOAD(&shared->freed) <= shared->mask - bytes)
 		return true; /* as last seen: stale only in the safe direction */
 	do {
 		published = perfring_page_observe(shared->page);
 		back = perfring_page_reclaim(shared->page);
 		/* The two of one moment: else a data_tail that has passed `published` would count as a lap behind. */
 	} while (perfring_page_observe(shared->page) != published);
-	shared->freed = published - ((published - back) & shared->mask);
-	return position - shared->freed <= shared->mask - bytes;
+	freed = published - ((published - back) & shared->mask);
+	PERFRING_STORE(&shared->freed, freed); /* over a handler's, which may be later */
+	return position - freed <= shared->mask - bytes;
 }
 
 /* Claims `bytes`, a multiple of the grain below the ring's size.  Returns false when the ring is full. */
@@ -453,10 +474,11 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Before a record is refused: what can be published is, so that the reader can give room back.  A chunk is sealed for
- * this once: nobody spins for one whose owner is in a record. */
+/* Before a record is refused: what can be published is, so that the reader can give room back.  Sealing is
+ * tried for a room once, and again when it is an idle chunk: nobody spins for one whose owner is in a record. */
 static void relieve(struct perfring_shared *shared)
 {
+	const struct perfring_owner_slot *slot;
 	uint64_t start, mark;
 
 	recover(shared);
@@ -464,7 +486,11 @@ static void relieve(struct perfring_shared *shared)
 		return;
 	start = room_start(shared, perfring_page_observe(shared->page));
 	mark = PERFRING_LOAD_ACQUIRE(mark_at(shared, start));
-	if (!is_of(shared, mark, start) || mark & MARK_DONE || mark == PERFRING_LOAD(&shared->refused_at))
+	if (!is_of(shared, mark, start) || mark & MARK_DONE || owner_of(mark) >= shared->owners)
+		return;
+	slot = &shared->slots[owner_of(mark)];
+	if (mark == PERFRING_LOAD(&shared->refused_at) &&
+	    (PERFRING_LOAD(&slot->lease) != start + LEASE_SEALABLE || PERFRING_LOAD(&slot->busy)))
 		return;
 	PERFRING_STORE(&shared->refused_at, mark);
 	if (seal(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed)))
@@ -547,14 +573,17 @@ static void *reserve_room(struct perfring_shared *shared, struct perfring_output
 	uint64_t lost = lost_size(shared, output), grain = UINT64_C(1) << shared->grain_shift, start;
 	uint64_t bytes = (size + lost + grain - 1) >> shared->grain_shift << shared->grain_shift;
 
+	/* Before the claim: a handler behind it is not alone.  Handlers put back what they find. */
+	PERFRING_STORE(&shared->open, PERFRING_LOAD(&shared->open) + 1);
+	PERFRING_POINT(shared_opened);
 	if (bytes > shared->mask || !obtain(shared, bytes, alone, &start)) {
+		PERFRING_STORE(&shared->open, PERFRING_LOAD(&shared->open) - 1);
 		refuse(shared, output);
 		return NULL;
 	}
 	if (PERFRING_UNLIKELY(lost))
 		put_lost(shared, output, start);
 	filler_put(shared->data + ((start + lost + size) & shared->mask), bytes - lost - size);
-	PERFRING_STORE(&shared->open, PERFRING_LOAD(&shared->open) + 1); /* handlers put back what they find */
 	claim->state = CLAIM_ROOM;
 	claim->taken = start;
 	claim->end = start + bytes;
@@ -592,8 +621,9 @@ static void commit_room(struct perfring_shared *shared, const struct perfring_cl
 {
 	uint64_t mark = new_mark(shared, claim->taken, claim->end - claim->taken);
 
-	PERFRING_STORE(&shared->open, PERFRING_LOAD(&shared->open) - 1);
 	finish(shared, claim->taken, call ? mark | MARK_CALL : mark);
+	PERFRING_STORE(&shared->open, PERFRING_LOAD(&shared->open) - 1);
+	PERFRING_POINT(shared_alone);
 }
 
 /* ---- LEASED: the chunk ---- */
@@ -639,7 +669,7 @@ static void close_chunk(struct perfring_shared *shared)
 	PERFRING_STORE(&shared->slot->limit, 0);
 	PERFRING_FENCE_LOCAL(); /* a handler that fitted in is below the position we read now */
 	PERFRING_POINT(shared_closing);
-	if (!shared->committed)
+	if (shared->committed == &shared->nowhere)
 		return;
 	settle_chunk(shared);
 	end = PERFRING_LOAD(&shared->slot->position);
@@ -649,13 +679,13 @@ static void close_chunk(struct perfring_shared *shared)
 		PERFRING_POINT(shared_closed);
 		if (end - start < grain)
 			filler_put(shared->data + (end & shared->mask), start + grain - end);
-		shared->committed = NULL;
+		shared->committed = &shared->nowhere;
 		if (shared->call)
 			mine |= MARK_CALL;
 		shared->call = false;
 		finish(shared, start, mine);
 	}
-	shared->committed = NULL;
+	shared->committed = &shared->nowhere;
 	PERFRING_POINT(shared_chunkless);
 }
 
@@ -722,7 +752,8 @@ static void *reserve_rare(struct perfring_shared *shared, struct perfring_output
 	PERFRING_FENCE_LOCAL();
 	PERFRING_POINT(shared_leased);
 	PERFRING_SWAP_LOCAL(&slot->limit, LIMIT_PENDING, shared->lease + grain);
-	PERFRING_STORE_RELEASE(&slot->lease, shared->lease + 1); /* pairs with seal */
+	/* Pairs with seal. */
+	PERFRING_STORE_RELEASE(&slot->lease, shared->lease + (shared->sealable ? LEASE_SEALABLE : LEASE_OWN));
 	PERFRING_POINT(shared_limit_set);
 	return give_leased(shared, output, size, start + size, 0, claim);
 }
@@ -780,7 +811,9 @@ static void commit_leased(struct perfring_shared *shared, const struct perfring_
 	if (PERFRING_UNLIKELY(shared->call)) {
 		if (claim->end == shared->lease + (UINT64_C(1) << shared->grain_shift))
 			close_own(shared);
-		/* Kept until the chunk is published whole, if other chunks hold it back. */
+		/* `committed` before the look at data_head: who swaps that later sees it.  Kept until the chunk is published
+		 * whole, if other chunks hold it back. */
+		PERFRING_FENCE();
 		publish(shared);
 		perfring_wakeup_raise(shared->page, shared->wake_fd);
 		if (perfring_page_observe(shared->page) - claim->end <= shared->mask)
@@ -797,8 +830,8 @@ void *perfring_shared_reserve(struct perfring_shared *shared, struct perfring_ou
 		return NULL;
 	if (!output)
 		output = &shared->output;
-	/* One compare: what is too small wraps, and what is no multiple of 8 rotates to the top. */
-	if (PERFRING_UNLIKELY(((size - 8) >> 3 | (size - 8) << 61) > (65528 - 8) / 8 ||
+	/* One compare: what is too small wraps, what is no multiple of 8 rotates to the top. */
+	if (PERFRING_UNLIKELY(((size - 8) >> 3 | (size - 8) << 61) > shared->largest ||
 			      PERFRING_LOAD(&shared->state->paused))) {
 		refuse(shared, output);
 		return NULL;
@@ -946,8 +979,10 @@ int perfring_shared_prepare(const struct perfring_ring *ring)
 		return -error;
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	for (i = 0; i < owners && !error; i++)
+	for (i = 0; i < owners && !error; i++) {
+		slots[i].mutex_size = sizeof(slots[i].held);
 		error = pthread_mutex_init(&slots[i].held, &attr);
+	}
 	pthread_mutexattr_destroy(&attr);
 	return -error;
 }
@@ -1013,7 +1048,9 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	if (!options)
 		options = &defaults;
 	slots = tables_of(ring, &grain, &owners);
-	if (!slots || ring->flags & PERFRING_RING_READ_ONLY || options->policy > PERFRING_WRITER_WAIT ||
+	/* A process of the other word size has another mutex. */
+	if (!slots || PERFRING_LOAD(&slots->mutex_size) != sizeof(slots->held) ||
+	    ring->flags & PERFRING_RING_READ_ONLY || options->policy > PERFRING_WRITER_WAIT ||
 	    options->output.trailer_size > TRAILER_LIMIT || options->output.trailer_size & 7 ||
 	    (options->output.trailer_size && !options->output.trailer))
 		return -EINVAL;
@@ -1025,6 +1062,8 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	madvise(ring->mapping, (size_t)ring->mapping_size, MADV_DONTFORK);
 	shared->data = ring->data;
 	shared->mask = ring->size - 1;
+	shared->largest = ((ring->size > RECORD_LIMIT ? RECORD_LIMIT : ring->size) - 8 - 8) / 8;
+	shared->committed = &shared->nowhere;
 	shared->state = perfring_ring_state_of(ring->page);
 	shared->marks = (uint64_t *)(void *)(ring->data + ring->span);
 	shared->table = shared->marks + ring->size / grain;
@@ -1043,8 +1082,8 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	shared->output.lost = 0;
 	shared->page = ring->page;
 	shared->freed = perfring_page_observe(ring->page) - ring->size; /* nothing is known to be free */
-	if (shared->leased)
-		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+	shared->sealable =
+		shared->leased && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 	error = take_slot(shared);
 	if (error) {
 		munmap(shared, private_size());

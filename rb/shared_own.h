@@ -3,6 +3,7 @@
 #define RB_SHARED_OWN_H
 
 #include <pthread.h>
+#include <stddef.h>
 
 #include <perfring/ring.h>
 
@@ -19,13 +20,15 @@ struct perfring_owner_slot {
 
 	uint64_t position __attribute__((__aligned__(128))); /* room is given out up to here, in the chunk */
 	uint64_t limit;                                      /* a claim that ends above it takes the slow path */
-	uint64_t lease;                                      /* position of the chunk that limit is for, + 1 */
+	uint64_t lease;                                      /* position of the chunk that limit is for, + 1 or 2 */
 	uint32_t behind;                                     /* counts what nested writers committed ... */
 	uint32_t settled;                                    /* ... and what of it is below `committed` of the chunk */
 	uint8_t busy;                                        /* records in the making in the chunk */
+	uint8_t mutex_size; /* of who made the ring: another word size has another pthread_mutex_t */
 };
 
 static_assert(sizeof(struct perfring_owner_slot) == PERFRING_OWNER_SIZE, "a slot of the owner table");
+static_assert(offsetof(struct perfring_owner_slot, mutex_size) == 161, "read by processes of the other word size");
 
 /* Makes the slots of a new ring ready.  Returns 0 or -errno. */
 int perfring_shared_prepare(const struct perfring_ring *ring);

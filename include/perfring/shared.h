@@ -25,8 +25,9 @@
  *          Else, if there is space, swap mark[p] from what it was to {lap, owner, size}: that is the claim, whose size and
  *          owner are known from this instant on; then swap claimed from p to p + size (whoever comes first).  The rest of
  *          the line of claims never waits for a claimer that stopped between the two.
- * commit   mark[start] |= done (an exchange: a full barrier), then publish: from data_head over all marks that are done,
- *          swap data_head, and look again.  Of two that finish together one sees the other's mark, by that barrier.
+ * commit   mark[start] |= done (an exchange), then publish: from data_head over all marks that are done, swap data_head,
+ *          and look again.  Of two that finish together one sees the other's mark: each of these accesses is
+ *          sequentially consistent.
  * publish  is anyone's: nobody waits for the one that was first.  A room not done holds back what follows, until it is
  *          done or its owner is dead.
  * recover  a mark not done at data_head whose owner is dead (its slot's robust mutex says so: the kernel marks it when
@@ -39,27 +40,38 @@
  * which publish and recover go by while it is not done.  A record larger than a chunk, and one of a handler for which the
  * interrupted record's chunk has no room, gets a room of its own of as many chunks as it needs.
  *
+ * An idle chunk is sealed by who flushes or finds the ring full; not where the owner's process was refused
+ * MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED when it opened (an old kernel, seccomp): what is in such a chunk is visible when
+ * the owner fills, flushes or closes it, and holds back what follows until then.
+ *
  * Bounds, stated: a claim is retried only when another claimed (lock-free); recovery is one walk over the unpublished
- * rooms; it is tried by every reserve that finds the ring full, and by flush, recover and open.
+ * rooms; it is tried by every reserve that finds the ring full, and by flush and open.  If every writer is dead, someone
+ * must open to recover.
  *
  * What a kill costs: in a STRICT ring the records in the making, in a LEASED one also those that handlers had committed
  * within one of them.  Each counts as lost, and is in the next LOST record.  Exceptions: one killed between two words of a
- * count leaves that one wrong (a recoverer: by what it had taken over; an owner of a chunk: what handlers wrote counts as
- * lost and is there), and refusals that it was just telling in a LOST record are told by no other (perfring_shared_lost
- * has them).  To jump out of a record (longjmp, an exception) is to stop in it until the thread ends.
+ * count leaves that one wrong (a recoverer: too low by what it had taken over; an owner of a chunk, as it commits one of
+ * records that lie within one another: too high by one), and refusals that it was just telling in a LOST record are told
+ * by no other (perfring_shared_lost has them).  One killed after it has moved data_head, and before it wakes the reader,
+ * leaves a crossing of the watermark to the next that publishes; a wakeup by wakeup_events is told by no other.  To jump
+ * out of a record (longjmp, an exception) is to stop in it until the thread ends.
  *
  * A reader that trusts its writers less than this uses PERFRING_READER_COPY.  A writer trusts those it shares the memory
- * with: a process that scribbles over the marks can keep the others from publishing, never make them write outside; but
- * the C library links a thread's robust mutexes by pointers in them, so one that scribbles over the owner table can make
- * open and close write anywhere.
+ * with: a process that scribbles over the marks or the owner table can spoil the others' records and keep them from
+ * publishing, never make them write outside the ring; but the C library links a thread's robust mutexes by pointers in
+ * them, so one that scribbles over the owner table can make open and close write anywhere.
  *
- *              reserve commit discard write flush recover | close
- *   thread            yes                                 |  yes
- *   handler           yes                                 |  no
- *   others            no (they open their own)            |  no
+ *              reserve commit discard write flush | close
+ *   thread                    yes                 |  yes
+ *   handler                   yes                 |  no
+ *   others          no (they open their own)      |  no
+ *
+ * WAIT waits in no record of this thread only: a handler that interrupted one, from before its room was claimed to after
+ * it was published, is refused at once when the ring is full.
  *
  * fork: as in writer.h: a child's calls do nothing.  It opens, after attaching the ring by its fd, its own.  The mapping
- * stays closed to children after perfring_shared_close too: other threads may have it open.
+ * stays closed to children after perfring_shared_close too: other threads may have it open.  So perfring_shared_lost,
+ * _abandoned and _owner_at of the parent's ring fault in a child.
  */
 #ifndef PERFRING_SHARED_H
 #define PERFRING_SHARED_H
@@ -80,8 +92,8 @@ struct perfring_owner {
 };
 
 /* Takes a slot.  options as in writer.h: policy DROP, or WAIT.  Returns 0; -EINVAL (no STRICT or LEASED ring of ours, or
- * read-only); -EUSERS (every slot is taken by a thread that lives); -ENOMEM.  Slots of the dead are recovered and taken.
- * Context: a thread, not a handler. */
+ * read-only, or made by a process of the other word size, whose mutexes are others); -EUSERS (every slot is taken by a
+ * thread that lives); -ENOMEM.  Slots of the dead are recovered and taken.  Context: a thread, not a handler. */
 PERFRING_API int perfring_shared_open(struct perfring_shared **shared, struct perfring_ring *ring,
 				      const struct perfring_writer_options *options);
 
@@ -103,11 +115,12 @@ PERFRING_API bool perfring_shared_write(struct perfring_shared *shared, struct p
 PERFRING_API void perfring_shared_flush(struct perfring_shared *shared);
 
 /* Of this ring: refused or lost with a writer since it was made (those in no LOST record yet are in it), and rooms that
- * writers died in mid record in. */
+ * writers died in mid record in.  Not in a fork's child (above). */
 PERFRING_API uint64_t perfring_shared_lost(const struct perfring_ring *ring);
 PERFRING_API uint64_t perfring_shared_abandoned(const struct perfring_ring *ring);
 
-/* The i-th slot, from 0.  Returns 1, 0 for a free one, -EINVAL behind the last or for a ring that has none. */
+/* The i-th slot, from 0.  Returns 1, 0 for a free one, -EINVAL behind the last or for a ring that has none.  Not in a
+ * fork's child (above). */
 PERFRING_API int perfring_shared_owner_at(const struct perfring_ring *ring, uint32_t i, struct perfring_owner *owner);
 
 PERFRING_END
