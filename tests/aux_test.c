@@ -16,6 +16,7 @@ static void strike(const char *name);
 #include "rb/aux.c"
 
 #include <perfring/wakeup.h>
+#include "machine.h"
 
 TestSuite(aux, .timeout = 60);
 
@@ -130,17 +131,16 @@ static uint16_t record(struct rig *rig, unsigned char *room)
 /* The next record is AUX with these words, and 32 bytes long. */
 static void told(struct rig *rig, uint64_t offset, uint64_t size, uint64_t flags)
 {
-	static const unsigned char header[8] = {11, 0, 0, 0, 0, 0, 32, 0};
 	unsigned char room[65536];
-	uint64_t words[3];
+	uint64_t words[4];
 
 	cr_assert_eq(record(rig, room), 32, "an AUX record of 32 bytes");
-	cr_assert(memcmp(room, header, 8) == 0);
-	memcpy(words, room + 8, 24);
-	cr_assert_eq(words[0], offset, "aux_offset %llu, not %llu", (unsigned long long)words[0],
+	memcpy(words, room, 32);
+	cr_assert_eq(words[0], header_word(11, 32));
+	cr_assert_eq(words[1], offset, "aux_offset %llu, not %llu", (unsigned long long)words[1],
 		     (unsigned long long)offset);
-	cr_assert_eq(words[1], size, "aux_size");
-	cr_assert_eq(words[2], flags, "flags");
+	cr_assert_eq(words[2], size, "aux_size");
+	cr_assert_eq(words[3], flags, "flags");
 }
 
 static bool woke(struct rig *rig)
@@ -416,7 +416,7 @@ Test(aux, trailer)
 	struct perfring_output own = {.id = 77, .trailer_size = 16, .trailer = trailer};
 	struct perfring_output other = {.id = 78, .trailer_size = 8, .trailer = NULL};
 	struct rig rig = make(1, 0, 0, &own);
-	static const uint64_t expected[6] = {11 | UINT64_C(48) << 48, 0, 100, 0, 0x1111111111111111, 77};
+	const uint64_t expected[6] = {header_word(11, 48), 0, 100, 0, 0x1111111111111111, 77};
 	unsigned char room[65536];
 
 	write_aux(&rig, 100, 0);
@@ -467,7 +467,7 @@ Test(aux, record_first)
 Test(aux, record_refused)
 {
 	struct rig rig = make(1, 0, 0, NULL);
-	uint64_t filling[3] = {1 | UINT64_C(24) << 48, 1, 2};
+	uint64_t filling[3] = {header_word(1, 24), 1, 2};
 	unsigned char room[65536];
 	unsigned written = 0;
 
@@ -482,7 +482,7 @@ Test(aux, record_refused)
 		;
 	write_aux(&rig, 10, 0);
 	cr_assert_eq(record(&rig, room), 24, "LOST");
-	cr_assert(memcmp(room, (uint64_t[3]){2 | UINT64_C(24) << 48, 0, 2}, 24) == 0, "both of them");
+	cr_assert(memcmp(room, (uint64_t[3]){header_word(2, 24), 0, 2}, 24) == 0, "both of them");
 	told(&rig, 200, 10, 0);
 	drop(&rig);
 }
@@ -552,7 +552,7 @@ Test(aux, nesting_refused_everywhere)
 
 static void strike_write(struct rig *rig)
 {
-	uint64_t nested[2] = {3 | UINT64_C(16) << 48, 4711};
+	uint64_t nested[2] = {header_word(3, 16), 4711};
 
 	cr_assert(perfring_writer_write(rig->writer, NULL, nested, 16));
 }
@@ -570,13 +570,13 @@ Test(aux, record_interrupted)
 		strike_at(&rig, NULL, points, strike_write);
 		write_aux(&rig, 30, 0);
 		striker = NULL;
-		first = strikes && rig.ring.data[0] == 3;
+		first = strikes && memcmp(rig.ring.data, (uint64_t[1]){header_word(3, 16)}, 8) == 0;
 		before += first;
 		if (!first)
 			told(&rig, 0, 30, 0);
 		if (strikes) {
 			cr_assert_eq(record(&rig, room), 16, "at point %u", points);
-			cr_assert(memcmp(room, (uint64_t[2]){3 | UINT64_C(16) << 48, 4711}, 16) == 0);
+			cr_assert(memcmp(room, (uint64_t[2]){header_word(3, 16), 4711}, 16) == 0);
 		}
 		if (first)
 			told(&rig, 0, 30, 0);
@@ -601,7 +601,7 @@ Test(aux, end_inside_a_record)
 	cr_assert_eq(rig.ring.page->data_head, 0, "the outer record is not whole");
 	cr_assert_eq(rig.ring.page->aux_head, 2048);
 	cr_assert(woke(&rig));
-	words[0] = 3 | UINT64_C(16) << 48;
+	words[0] = header_word(3, 16);
 	words[1] = 1;
 	perfring_writer_commit(rig.writer, &claim);
 	cr_assert_eq(record(&rig, bytes), 16);
@@ -972,6 +972,10 @@ Test(aux, forked)
 	int status;
 	pid_t child;
 
+	if (!is_kept_from_child(MADV_WIPEONFORK))
+		cr_skip_test(NO_WIPEONFORK);
+	if (!is_kept_from_child(MADV_DONTFORK))
+		cr_skip_test(NO_DONTFORK);
 	cr_assert_gt(perfring_aux_begin(&rig.aux, &room), 0);
 	child = fork();
 	if (child == 0)

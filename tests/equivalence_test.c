@@ -1,6 +1,7 @@
 /* equivalence_test.c - random schedules of writes, drains, pauses and redirections: a ring of ours, the kernel's, and a
  * model written from ABI.md 7 hold the same bytes after each step. */
 #include "test.h"
+#include "machine.h"
 
 #include "ring_feed.h"
 #include "ring_model.h"
@@ -353,10 +354,10 @@ Test(equivalence, kernel_and_model)
 
 Test(equivalence, ours_and_model)
 {
-	run_schedules(200, false, true);
+	run_schedules(trials(200), false, true);
 }
 
 Test(equivalence, kernel_ours_and_model)
 {
-	run_schedules(120, true, true);
+	run_schedules(trials(120), true, true);
 }

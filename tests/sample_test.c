@@ -1463,7 +1463,7 @@ Test(sample, from_this_kernel, .timeout = 30)
 		cr_assert_geq(perfring_read_value(&sample.read, 0), samples + 1);
 		cr_assert_gt(sample.callchain.nr, 0);
 		cr_assert(perfring_list_is_marker(sample.callchain.words[0]));
-		cr_assert_eq(sample.regs_user.abi, 2);
+		cr_assert_eq(sample.regs_user.abi, sizeof(void *) == 8 ? 2 : 1);
 		cr_assert_eq(sample.regs_user.nr, 8);
 		cr_assert_leq(sample.stack_user.dyn_size, 256);
 		cr_assert_eq(sample.stack_user.size, 256);

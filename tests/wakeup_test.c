@@ -37,6 +37,8 @@ static unsigned calls;
 #undef state_of
 #include "rb/writer.c"
 
+#include "machine.h"
+
 TestSuite(wakeup, .timeout = 100);
 
 enum {
@@ -155,7 +157,7 @@ static void drop(struct subject *subject)
 
 static void put(struct perfring_writer *writer, struct perfring_output *output, uint32_t type)
 {
-	const uint64_t record[3] = {type | UINT64_C(24) << 48, output ? output->id : 1, 2};
+	const uint64_t record[3] = {header_word(type, 24), output ? output->id : 1, 2};
 
 	perfring_writer_write(writer, output, record, sizeof(record));
 }
@@ -296,16 +298,18 @@ static bool model_write(struct model *model, uint32_t wakeup_events)
 /* Whether the model wakes for the records that the step wrote, whatever faulted in it: a sanitizer's memory does too. */
 static bool model_step(struct model *model, const struct subject *subject, const struct wanted *wanted)
 {
+	struct perf_event_header header;
 	bool wakes = false;
 	uint64_t record[3];
 
 	while (model->position != position(subject)) {
 		for (unsigned i = 0; i < 3; i++)
 			memcpy(&record[i], subject->ring.data + (model->position + i * 8) % SIZE, 8);
-		cr_assert_eq(record[0] >> 48, RECORD);
-		wakes |= model_write(model, (uint32_t)record[0] != PERF_RECORD_SAMPLE ? 0
-					    : record[1] == subject->ids[0]            ? wanted->wakeup[0]
-										      : wanted->wakeup[1]);
+		memcpy(&header, record, sizeof(header));
+		cr_assert_eq(header.size, RECORD);
+		wakes |= model_write(model, header.type != PERF_RECORD_SAMPLE ? 0
+					    : record[1] == subject->ids[0]    ? wanted->wakeup[0]
+									      : wanted->wakeup[1]);
 	}
 	return wakes;
 }
@@ -548,7 +552,7 @@ Test(wakeup, one_call)
 Test(wakeup, nested_once)
 {
 	struct sleeper sleeper = make_sleeper(1, 0);
-	const uint64_t record[3] = {9 | UINT64_C(24) << 48, 1, 2};
+	const uint64_t record[3] = {header_word(9, 24), 1, 2};
 	struct perfring_claim claim;
 	void *room;
 
@@ -693,7 +697,7 @@ Test(wakeup, next_record_busy)
 	room = perfring_writer_reserve(sleeper.writer, NULL, 24, &claim);
 	cr_assert_not_null(room);
 	cr_assert(perfring_writer_arm(sleeper.writer));
-	memcpy(room, (uint64_t[3]){9 | UINT64_C(24) << 48, 1, 2}, 24);
+	memcpy(room, (uint64_t[3]){header_word(9, 24), 1, 2}, 24);
 	perfring_writer_commit(sleeper.writer, &claim);
 	put(sleeper.writer, NULL, PERF_RECORD_SAMPLE);
 	cr_assert_eq(perfring_wakeup_poll(&sleeper.ring), IN, "the one after it, at the latest");
@@ -918,7 +922,7 @@ static void write_nested(struct actor *actor)
 	writer->thread = perfring_writer_thread();
 	room = perfring_writer_reserve(writer, NULL, 24, &claim);
 	put(writer, NULL, PERF_RECORD_SAMPLE);
-	memcpy(room, (uint64_t[3]){9 | UINT64_C(24) << 48, 1, 2}, 24);
+	memcpy(room, (uint64_t[3]){header_word(9, 24), 1, 2}, 24);
 	perfring_writer_commit(writer, &claim);
 }
 

@@ -1,0 +1,86 @@
+/* machine.h - what tests must know of the machine: its byte order, and whether its system does what a fork and the end of
+ * a process rely on (qemu-user says yes to each, and does nothing). */
+#ifndef MACHINE_H
+#define MACHINE_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define NO_WIPEONFORK "SKIP-ENV: madvise(MADV_WIPEONFORK): does nothing: needs Linux 4.14, not emulated"
+#define NO_DONTFORK "SKIP-ENV: madvise(MADV_DONTFORK): does nothing: needs Linux, not emulated"
+#define NO_ROBUST "SKIP-ENV: pthread_mutex_trylock: EBUSY when its owner is dead: needs set_robust_list, not emulated"
+
+/* The first word of a record, in the machine's byte order. */
+static inline uint64_t header_word(uint32_t type, uint16_t size)
+{
+	struct perf_event_header header = {type, 0, size};
+	uint64_t word;
+
+	memcpy(&word, &header, sizeof(word));
+	return word;
+}
+
+/* How many of `all` random trials are made: PERFRING_SOAK, when it is below its 4 seconds, cuts them down. */
+static inline unsigned trials(unsigned all)
+{
+	const char *text = getenv("PERFRING_SOAK");
+	double seconds = text ? strtod(text, NULL) : 4;
+	unsigned share = seconds < 4 ? (unsigned)(all * seconds / 4) : all;
+
+	return share ? share : 1;
+}
+
+/* Whether a forked child finds no 1 in memory so advised. */
+static inline bool is_kept_from_child(int advice)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	volatile int *word = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page = (void *)(uintptr_t)word;
+	int status = -1;
+	pid_t child;
+
+	if (page == MAP_FAILED)
+		return false;
+	*word = 1;
+	if (madvise(page, size, advice) == 0) {
+		child = fork();
+		if (child == 0)
+			_exit(msync(page, size, MS_ASYNC) == 0 && *word);
+		waitpid(child, &status, 0);
+	}
+	munmap(page, size);
+	return status == 0;
+}
+
+/* Whether a robust mutex tells that the process that held it has ended. */
+static inline bool deaths_are_seen(void)
+{
+	pthread_mutex_t *held = mmap(NULL, sizeof(*held), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_mutexattr_t attr;
+	pid_t child;
+	int error;
+
+	if (held == MAP_FAILED)
+		return false;
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(held, &attr);
+	child = fork();
+	if (child == 0)
+		_exit(pthread_mutex_lock(held));
+	waitpid(child, NULL, 0);
+	error = pthread_mutex_trylock(held);
+	munmap(held, sizeof(*held));
+	return error == EOWNERDEAD;
+}
+
+#endif
