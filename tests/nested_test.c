@@ -18,6 +18,7 @@ static void nested_point(void);
 #define PERFRING_POINT(name) nested_point()
 #include "rb/writer.c"
 
+#include "machine.h"
 #include "nest.h"
 
 #include <pthread.h>
@@ -226,6 +227,7 @@ static void soak_level_1(int number)
 	soak_signals[1]++;
 	for (i = 0; i < 8; i++)
 		soak_write(1);
+	handler_ends();
 }
 
 static void soak_level_2(int number)
@@ -236,6 +238,7 @@ static void soak_level_2(int number)
 	soak_signals[2]++;
 	for (i = 0; i < 8; i++)
 		soak_write(2);
+	handler_ends();
 }
 
 static void soak_complain(uint64_t line, uint64_t value)
@@ -310,7 +313,7 @@ static void soak_read(const struct perfring_ring *ring, long nap, bool sleeps)
 			attempts = __atomic_load_n(&soak_attempts, __ATOMIC_ACQUIRE);
 			making = perfring_writer_arm(soak_writer);
 			result = perfring_wakeup_wait(ring, reader.position, making ? 1000000 : 2000000000);
-			soak_sleeps += !making;
+			__atomic_fetch_add(&soak_sleeps, !making, __ATOMIC_RELAXED);
 			/* Ten thousand tried to wake us, and none did. */
 			if (result == 0 && !making && !__atomic_load_n(&soak_got->stop, __ATOMIC_ACQUIRE) &&
 			    __atomic_load_n(&soak_attempts, __ATOMIC_ACQUIRE) - attempts > 10000)
@@ -361,7 +364,7 @@ static void *soak_pauser_thread(void *data)
 		if (perfring_page_observe(soak_ring.page) != head)
 			soak_complain(__LINE__, head);
 		perfring_writer_pause(soak_writer, false);
-		soak_pauses++;
+		__atomic_fetch_add(&soak_pauses, 1, __ATOMIC_RELAXED);
 		nanosleep(&nap, NULL);
 	}
 	return NULL;

@@ -924,6 +924,7 @@ static void on_timer(int signal)
 	/* The thread sanitizer delivers a signal within its own handler: its numbers would be out of order. */
 	if (!this_mover || in_handler) {
 		met_itself += in_handler;
+		handler_ends();
 		return;
 	}
 	in_handler = true;
@@ -931,6 +932,7 @@ static void on_timer(int signal)
 	write_one(this_mover, 1, number % 8 == 3 ? (int)(number / 8 % 2) : -1);
 	in_handler = false;
 	errno = saved;
+	handler_ends();
 }
 
 static void *move(void *of)

@@ -1677,8 +1677,10 @@ static void on_timer(int number)
 	uint32_t i = board->begun[interrupted->writer];
 
 	(void)number;
-	if (interrupted->depth + 2 >= DEEPEST * 4 || i + 8 >= RECORDS)
+	if (interrupted->depth + 2 >= DEEPEST * 4 || i + 8 >= RECORDS) {
+		handler_ends();
 		return;
+	}
 	put(interrupted, 24 + i % 9 * 8);
 	if (i % 5 == 0) {
 		struct piece piece;
@@ -1688,6 +1690,7 @@ static void on_timer(int number)
 	}
 	if (i % 64 == 0)
 		perfring_shared_flush(interrupted->shared);
+	handler_ends();
 }
 
 struct crowd {

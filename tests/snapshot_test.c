@@ -880,6 +880,7 @@ static void write_nested(int number)
 	unsigned level = number == SIGALRM ? 1 : 2;
 
 	write_one(live_writer, level, random_size(&live_states[level]));
+	handler_ends();
 }
 
 /* SIGALRM by one clock, SIGUSR1 by another: each interrupts the calling thread, and the second the handler of the
