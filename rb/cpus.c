@@ -40,10 +40,9 @@
 #include <perfring/wakeup.h>
 
 #include "filler.h"
+#include "lost.h"
 
 enum {
-	LOST_SIZE = 24,
-	MOST_TRAILER = 48,
 	SIZE_MOST = 65528,
 	/* Restarts in a row after which a claim is refused: nothing but a debugger that steps comes to so many. */
 	MOST_RESTARTS = 10000,
@@ -174,14 +173,8 @@ static void raise_limit(struct perfring_cpu *cpu, uint64_t limit)
 
 static void put_lost(struct perfring_cpu *cpu, const struct perfring_output *output, unsigned char *room)
 {
-	struct perf_event_header header = {PERF_RECORD_LOST, 0, (uint16_t)(LOST_SIZE + output->trailer_size)};
-	uint64_t lost = PERFRING_EXCHANGE(&state_of(cpu)->lost, 0); /* now: it may be 0 (ABI.md 7.3, step 8) */
-
-	memcpy(room, &header, sizeof(header));
-	memcpy(room + 8, &output->id, 8);
-	memcpy(room + 16, &lost, 8);
-	if (output->trailer_size)
-		output->trailer(output, room + LOST_SIZE);
+	/* Now, not when it was reserved: it may be 0 (ABI.md 7.3, step 8). */
+	lost_put(output, PERFRING_EXCHANGE(&state_of(cpu)->lost, 0), room);
 }
 
 /* ---- reserve ---- */
@@ -211,7 +204,7 @@ struct perfring_claim perfring_cpus_reserve_rare(struct perfring_cpus *cpus, str
 		cpu = perfring_cpus_of(cpus, number);
 		if (PERFRING_LOAD(&state_of(cpu)->paused))
 			break;
-		extra = PERFRING_LOAD(&state_of(cpu)->lost) ? LOST_SIZE + output->trailer_size : 0;
+		extra = PERFRING_LOAD(&state_of(cpu)->lost) ? lost_size(output) : 0;
 		from = PERFRING_LOAD(&cpu->claimed);
 		PERFRING_POINT(cpus_looked);
 		space = (perfring_page_reclaim(cpu->page) - (from + 1)) & cpu->mask; /* ABI.md 7.2 */
@@ -435,8 +428,7 @@ int perfring_cpus_open_way(struct perfring_cpus **result, const struct perfring_
 	    ring->flags &
 		    (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT | PERFRING_RING_LEASED))
 		return -EINVAL;
-	if (writer && (writer->policy != PERFRING_WRITER_DROP || writer->output.trailer_size > MOST_TRAILER ||
-		       writer->output.trailer_size & 7 || (writer->output.trailer_size && !writer->output.trailer)))
+	if (writer && (writer->policy != PERFRING_WRITER_DROP || !is_output(&writer->output)))
 		return -EINVAL;
 	if (way == PERFRING_CPUS_RSEQ && !can_sequence())
 		return -EOPNOTSUPP;

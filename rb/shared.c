@@ -54,14 +54,12 @@
 #include <perfring/wakeup.h>
 
 #include "filler.h"
+#include "lost.h"
 #include "shared_own.h"
 
 enum {
-	LOST_TYPE = 2,        /* PERF_RECORD_LOST */
-	LOST_SIZE = 24,       /* without its trailer */
 	SAMPLE_TYPE = 9,      /* PERF_RECORD_SAMPLE */
 	RECORD_LIMIT = 65536, /* records are smaller */
-	TRAILER_LIMIT = 48,
 	OWNERS_LIMIT = 1024,
 	SEALED_AT_ONCE = 32,
 	LIMIT_PENDING = 1,  /* below any claim's end, as 0 is */
@@ -536,32 +534,16 @@ static void refuse(struct perfring_shared *shared, struct perfring_output *outpu
 	PERFRING_POINT(shared_refused);
 }
 
-static uint64_t trailer_of(const struct perfring_output *output)
-{
-	uint64_t size = output->trailer_size & ~7u;
-
-	return size <= TRAILER_LIMIT ? size : TRAILER_LIMIT;
-}
-
 /* What a claim must have room for besides its record (ABI.md 7.3, step 3). */
-static uint64_t lost_size(const struct perfring_shared *shared, const struct perfring_output *output)
+static uint64_t lost_due(const struct perfring_shared *shared, const struct perfring_output *output)
 {
-	return PERFRING_UNLIKELY(PERFRING_LOAD(&shared->state->lost)) ? LOST_SIZE + trailer_of(output) : 0;
+	return PERFRING_UNLIKELY(PERFRING_LOAD(&shared->state->lost)) ? lost_size(output) : 0;
 }
 
 static void put_lost(struct perfring_shared *shared, const struct perfring_output *output, uint64_t position)
 {
-	struct perf_event_header header = {LOST_TYPE, 0, (uint16_t)(LOST_SIZE + trailer_of(output))};
-	unsigned char *room = shared->data + (position & shared->mask);
 	/* Now, not when it was reserved: it may be 0 (ABI.md 7.3, step 8). */
-	uint64_t lost = PERFRING_EXCHANGE(&shared->state->lost, 0);
-
-	memcpy(room, &header, sizeof(header));
-	memcpy(room + 8, &output->id, 8);
-	memcpy(room + 16, &lost, 8);
-	memset(room + LOST_SIZE, 0, header.size - (size_t)LOST_SIZE);
-	if (output->trailer_size && output->trailer)
-		output->trailer(output, room + LOST_SIZE);
+	lost_put(output, PERFRING_EXCHANGE(&shared->state->lost, 0), shared->data + (position & shared->mask));
 	PERFRING_POINT(shared_lost_told);
 }
 
@@ -570,7 +552,7 @@ static void put_lost(struct perfring_shared *shared, const struct perfring_outpu
 static void *reserve_room(struct perfring_shared *shared, struct perfring_output *output, uint64_t size, bool alone,
 			  struct perfring_claim *claim)
 {
-	uint64_t lost = lost_size(shared, output), grain = UINT64_C(1) << shared->grain_shift, start;
+	uint64_t lost = lost_due(shared, output), grain = UINT64_C(1) << shared->grain_shift, start;
 	uint64_t bytes = (size + lost + grain - 1) >> shared->grain_shift << shared->grain_shift;
 
 	/* Before the claim: a handler behind it is not alone.  Handlers put back what they find. */
@@ -725,7 +707,7 @@ static void *reserve_rare(struct perfring_shared *shared, struct perfring_output
 		return reserve_room(shared, output, size, false, claim);
 	}
 	close_chunk(shared);
-	lost = lost_size(shared, output);
+	lost = lost_due(shared, output);
 	if (size + lost > grain) {
 		room = reserve_room(shared, output, size, !PERFRING_LOAD(&shared->open), claim);
 		leave_chunk(shared);
@@ -1051,8 +1033,7 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	/* A process of the other word size has another mutex. */
 	if (!slots || PERFRING_LOAD(&slots->mutex_size) != sizeof(slots->held) ||
 	    ring->flags & PERFRING_RING_READ_ONLY || options->policy > PERFRING_WRITER_WAIT ||
-	    options->output.trailer_size > TRAILER_LIMIT || options->output.trailer_size & 7 ||
-	    (options->output.trailer_size && !options->output.trailer))
+	    !is_output(&options->output))
 		return -EINVAL;
 	shared = mmap(NULL, private_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
