@@ -607,7 +607,6 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 			 const struct perfring_writer_options *options)
 {
 	static const struct perfring_writer_options defaults = {.wake_fd = -1};
-	size_t room = (sizeof(struct perfring_writer) + 4095) & ~(size_t)4095;
 	struct perfring_ring_state *state;
 	uint64_t published, claimed, name;
 	struct perfring_writer *writer;
@@ -630,17 +629,17 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	claimed = ring->flags & PERFRING_RING_OVERWRITE ? PERFRING_LOAD(&state->claimed) : published;
 	if (published & 7 || published > INT64_MAX || claimed > INT64_MAX)
 		return -EBADMSG; /* positions are compared: they may not come near their end */
-	writer = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	writer = mmap(NULL, sizeof(*writer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (writer == MAP_FAILED)
 		return -ENOMEM;
 	/* Of several that find the last one dead, one takes its place. */
 	name = PERFRING_LOAD(&state->writer);
 	if (lives(state, name) || !PERFRING_SWAP(&state->writer, &name, own_name())) {
-		munmap(writer, room);
+		munmap(writer, sizeof(*writer));
 		return -EBUSY;
 	}
 	PERFRING_STORE(&state->writer_image, own_image());
-	madvise(writer, room, MADV_WIPEONFORK);
+	madvise(writer, sizeof(*writer), MADV_WIPEONFORK);
 	madvise(ring->mapping, (size_t)ring->mapping_size, MADV_DONTFORK);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 
@@ -711,7 +710,6 @@ out:
 
 void perfring_writer_close(struct perfring_writer *writer)
 {
-	size_t room = (sizeof(struct perfring_writer) + 4095) & ~(size_t)4095;
 	struct perfring_ring_state *state;
 
 	if (!writer)
@@ -724,5 +722,5 @@ void perfring_writer_close(struct perfring_writer *writer)
 		PERFRING_STORE_RELEASE(&state->writer, 0); /* the next one's swap sees all of ours */
 		madvise(writer->ring.mapping, (size_t)writer->ring.mapping_size, MADV_DOFORK);
 	}
-	munmap(writer, room);
+	munmap(writer, sizeof(*writer));
 }
