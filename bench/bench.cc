@@ -16,6 +16,7 @@ struct bench {
 	benchmark::State *state;
 	int64_t items;
 	double lap; /* the least; 0: none */
+	int place;
 };
 
 bool bench_keep(struct bench *bench, int64_t batch)
@@ -34,6 +35,11 @@ void bench_lap(struct bench *bench, double ns)
 		bench->lap = ns;
 }
 
+void bench_place(struct bench *bench, int place)
+{
+	bench->place = place;
+}
+
 void bench_skip(struct bench *bench, const char *reason)
 {
 	bench->state->SkipWithError(reason);
@@ -43,7 +49,7 @@ void bench_skip(struct bench *bench, const char *reason)
 class fastest : public benchmark::BenchmarkReporter
 {
       public:
-	std::map<std::string, double> least;
+	std::map<int, std::map<std::string, double>> places;
 	std::set<std::string> told; /* errors: one line for all repetitions */
 	bool failed = false;
 
@@ -66,7 +72,8 @@ class fastest : public benchmark::BenchmarkReporter
 				double lap = run.counters.at("lap").value;
 				double time =
 					(lap > 0 ? lap : run.GetAdjustedCPUTime()) / run.counters.at("items").value;
-				auto known = least.emplace(name, time).first;
+				int place = static_cast<int>(run.counters.at("place").value);
+				auto known = places[place].emplace(name, time).first;
 
 				if (time < known->second)
 					known->second = time;
@@ -78,6 +85,30 @@ class fastest : public benchmark::BenchmarkReporter
 static std::string name_of(const struct bench_row *row)
 {
 	return std::string(row->task) + "/" + row->contender;
+}
+
+/* What each row took, all rows of a task in one place. */
+static std::map<std::string, double> choose(std::map<int, std::map<std::string, double>> &places)
+{
+	std::map<std::string, std::map<int, int>> rows;
+	std::map<std::string, double> least;
+
+	places.erase(BENCH_MIXED);
+	auto task_of = [](const std::string &name) { return name.substr(0, name.find('/')); };
+	for (auto &place : places)
+		for (auto &row : place.second)
+			rows[task_of(row.first)][place.first]++;
+	for (auto &task : rows) {
+		auto most = task.second.begin();
+
+		for (auto place = most; place != task.second.end(); ++place)
+			if (place->second >= most->second)
+				most = place;
+		for (auto &row : places[most->first])
+			if (task_of(row.first) == task.first)
+				least[row.first] = row.second;
+	}
+	return least;
 }
 
 /* Tells every claim.  Returns how many fell short; one whose row or base was skipped is neither. */
@@ -132,33 +163,35 @@ int main(int argc, char **argv)
 		if (!named.insert(name_of(row)).second)
 			continue;
 		benchmark::RegisterBenchmark(name_of(row).c_str(), [row](benchmark::State &state) {
-			struct bench bench = {&state, 1, 0};
+			struct bench bench = {&state, 1, 0, 0};
 
 			row->run(&bench);
 			state.counters["items"] = static_cast<double>(bench.items);
 			state.counters["lap"] = bench.lap;
+			state.counters["place"] = bench.place;
 		});
 	}
 	benchmark::Initialize(&argc, argv);
 	if (benchmark::ReportUnrecognizedArguments(argc, argv))
 		return 2;
 	benchmark::RunSpecifiedBenchmarks(&reporter);
+	std::map<std::string, double> least = choose(reporter.places);
 	std::printf("%-40s %12s %8s\n", "fastest repetition", "ns an item", "ratio");
 	for (const struct bench_row *row = bench_rows; row->task; row++) {
-		auto found = reporter.least.find(name_of(row));
+		auto found = least.find(name_of(row));
 
 		if (row == bench_rows || std::strcmp(row->task, row[-1].task) != 0)
-			base = found == reporter.least.end() ? "" : found->first;
-		if (found == reporter.least.end() || named.erase(found->first) == 0)
+			base = found == least.end() ? "" : found->first;
+		if (found == least.end() || named.erase(found->first) == 0)
 			continue;
 		std::printf("%-40s %12.2f", found->first.c_str(), found->second);
 		if (!base.empty())
-			std::printf(" %8.2f", found->second / reporter.least[base]);
+			std::printf(" %8.2f", found->second / least[base]);
 		std::printf("\n");
 		told++;
 	}
 	std::printf("%d rows\n", told);
-	if (claims && hold_claims(reporter.least) > 0)
+	if (claims && hold_claims(least) > 0)
 		return 1;
 	return told == 0 || reporter.failed;
 }

@@ -37,6 +37,13 @@ void bench_items(struct bench *bench, int64_t items);
  * time.  For what is not to be timed (draining a ring), and for what several threads do. */
 void bench_lap(struct bench *bench, double ns);
 
+/* Under which of several circumstances the row's own measure says that this repetition has run, from 1 up: rows are
+ * compared under the same one, which of those that most rows of the task have seen is the highest.  MIXED: not to count. */
+enum {
+	BENCH_MIXED = -1
+};
+void bench_place(struct bench *bench, int place);
+
 /* The row cannot be run.  Return at once.  A reason that begins with "SKIP-ENV: " blames the machine, any other is a
  * failure. */
 void bench_skip(struct bench *bench, const char *reason);

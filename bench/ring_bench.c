@@ -27,7 +27,11 @@ enum {
 	PAGES = RING_SIZE / 4096,
 	LAP = RING_SIZE / 2,                    /* bytes, of one thread */
 	LONG_LAP = 4 * RING_SIZE / RING_RECORD, /* records, across cores: short enough to fall between interruptions */
-	BACKOFF = 128,                          /* pauses, of whoever found nothing to do */
+	PINGS = 200,
+	NEAR_NS = 200, /* there and back, with two looks at the clock */
+	NEAR = 1,
+	FAR = 2,
+	BACKOFF = 128, /* pauses, of whoever found nothing to do */
 	SAMPLE = 9,
 };
 
@@ -386,12 +390,45 @@ struct other {
 	const struct ring_peer *peer;
 	void *opened;
 	pthread_t thread;
-	int64_t records, slice;                     /* of a lap; that the second producer writes before it reads */
-	cpu_set_t free;                             /* where main ran before */
+	int64_t records, slice; /* that it writes in a lap; that the second producer writes before it reads */
+	cpu_set_t free;         /* where main ran before */
 	int64_t lap __attribute__((aligned(128)));  /* main: which one to run; -1: end */
+	int64_t theirs, stopped;                    /* main: how many it has written, up to which lap */
 	int64_t seen __attribute__((aligned(128))); /* records, by the other; of all laps */
-	int64_t ready;                              /* the last lap that the other has done */
+	int64_t ended, ready;                       /* the last lap that the other has written, and read */
+	int64_t ping __attribute__((aligned(128)));
+	int64_t pong __attribute__((aligned(128)));
+	bool near; /* the two CPUs, as they began */
 };
+
+/* Virtual CPUs move: two of them may be threads of one core now, and far apart in the next moment, with a factor of six
+ * between; so it is measured where they are.  The other's half, then main's. */
+static void answer(struct other *other)
+{
+	int64_t from = other->pong, i;
+
+	for (i = from + 1; i <= from + PINGS; i++) {
+		while (PERFRING_LOAD_ACQUIRE(&other->ping) < i)
+			relax(1);
+		PERFRING_STORE_RELEASE(&other->pong, i);
+	}
+}
+
+static bool ask_near(struct other *other)
+{
+	int64_t from = other->ping, i;
+	double start, least = 1e9;
+
+	for (i = from + 1; i <= from + PINGS; i++) {
+		start = now();
+		PERFRING_STORE_RELEASE(&other->ping, i);
+		while (PERFRING_LOAD_ACQUIRE(&other->pong) < i)
+			relax(1);
+		if (now() - start < least)
+			least = now() - start;
+	}
+	return least < NEAR_NS;
+}
 
 /* Reads as soon as there is enough to be worth a look: a reader that looks for each record is what costs most. */
 static void *read_always(void *arg)
@@ -400,7 +437,7 @@ static void *read_always(void *arg)
 	int64_t seen = 0, count;
 
 	pin(1);
-	PERFRING_STORE_RELEASE(&other->ready, 1);
+	answer(other);
 	while (PERFRING_LOAD(&other->lap) >= 0) {
 		count = other->peer->read(other->opened);
 		if (count) {
@@ -410,6 +447,7 @@ static void *read_always(void *arg)
 		if (count < 256)
 			relax(BACKOFF);
 	}
+	answer(other);
 	return NULL;
 }
 
@@ -449,15 +487,18 @@ static bool start_other(struct bench *bench, struct other *other, const struct r
 	pin(0);
 	if (peer->join)
 		peer->join(other->opened, 0);
-	while (!PERFRING_LOAD_ACQUIRE(&other->ready))
-		sched_yield();
+	other->near = ask_near(other);
 	bench_items(bench, LONG_LAP);
 	return true;
 }
 
-static void end_other(struct other *other)
+static void end_other(struct bench *bench, struct other *other)
 {
+	bool near;
+
 	PERFRING_STORE(&other->lap, -1);
+	near = ask_near(other);
+	bench_place(bench, near != other->near ? BENCH_MIXED : near ? NEAR : FAR);
 	pthread_join(other->thread, NULL);
 	if (other->peer->leave)
 		other->peer->leave(other->opened, 0);
@@ -465,11 +506,12 @@ static void end_other(struct other *other)
 	pthread_setaffinity_np(pthread_self(), sizeof(other->free), &other->free);
 }
 
+/* The mean of a repetition's laps, here and below: the least lap is one in which the two cores hardly met. */
 static void run_across(struct bench *bench, const struct ring_peer *peer)
 {
-	struct other other;
 	int64_t written = 0;
-	double start;
+	struct other other;
+	double start, took = 0;
 
 	if (!start_other(bench, &other, peer, read_always))
 		return;
@@ -481,34 +523,38 @@ static void run_across(struct bench *bench, const struct ring_peer *peer)
 		written += LONG_LAP;
 		while (PERFRING_LOAD_ACQUIRE(&other.seen) < written)
 			relax(1);
-		bench_lap(bench, now() - start);
+		took += now() - start;
 	}
-	end_other(&other);
+	bench_items(bench, 1);
+	bench_lap(bench, took / (double)written);
+	end_other(bench, &other);
 }
 
-/* Half of a lap, and in between what there is to read, of both. */
+/* Its records of a lap, and in between what there is to read, of both; then what main has left. */
 static void *write_and_read(void *arg)
 {
 	struct other *other = arg;
 	const struct ring_peer *peer = other->peer;
-	int64_t lap, done = 0, left, count;
+	int64_t lap, done = 0, left, count, due = 0;
 
 	pin(1);
 	if (peer->join)
 		peer->join(other->opened, 1);
-	PERFRING_STORE_RELEASE(&other->ready, 1);
+	answer(other);
 	while ((lap = PERFRING_LOAD_ACQUIRE(&other->lap)) >= 0) {
 		if (lap == done) {
 			relax(1);
 			continue;
 		}
-		for (left = other->records / 2; left > 0; left -= count) {
+		for (left = other->records; left > 0; left -= count) {
 			count = peer->write(other->opened, 1, left < other->slice ? left : other->slice);
 			other->seen += peer->read(other->opened);
 		}
 		if (peer->finish)
 			peer->finish(other->opened, 1);
-		while (other->seen < lap * other->records) {
+		due += other->records;
+		PERFRING_STORE_RELEASE(&other->ended, lap);
+		while (PERFRING_LOAD_ACQUIRE(&other->stopped) < lap || other->seen < due + other->theirs) {
 			count = peer->read(other->opened);
 			other->seen += count;
 			if (count < 256)
@@ -517,30 +563,48 @@ static void *write_and_read(void *arg)
 		done = lap;
 		PERFRING_STORE_RELEASE(&other->ready, done);
 	}
+	answer(other);
 	if (peer->leave)
 		peer->leave(other->opened, 1);
 	return NULL;
 }
 
+/* Main has written `records` in this lap; returns when they are read. */
+static void stop_lap(struct other *other, int64_t lap, int64_t records)
+{
+	if (other->peer->finish)
+		other->peer->finish(other->opened, 0);
+	other->theirs += records;
+	PERFRING_STORE_RELEASE(&other->stopped, lap);
+	while (PERFRING_LOAD_ACQUIRE(&other->ready) < lap)
+		relax(1);
+}
+
+/* Both write from the first record to the last: main as long as the other does. */
 static void run_two(struct bench *bench, const struct ring_peer *peer)
 {
 	struct other other;
-	int64_t lap = 0;
-	double start;
+	int64_t lap = 0, mine, count, written = 0;
+	double start, took = 0;
 
 	if (!start_other(bench, &other, peer, write_and_read))
 		return;
 	while (bench_keep(bench, 1)) {
+		mine = 0;
 		start = now();
 		PERFRING_STORE_RELEASE(&other.lap, ++lap);
-		write_all(peer, other.opened, 0, LONG_LAP / 2);
-		if (peer->finish)
-			peer->finish(other.opened, 0);
-		while (PERFRING_LOAD_ACQUIRE(&other.ready) < lap)
-			relax(1);
-		bench_lap(bench, now() - start);
+		while (PERFRING_LOAD_ACQUIRE(&other.ended) < lap) {
+			mine += count = peer->write(other.opened, 0, 256);
+			if (count < 256)
+				relax(BACKOFF);
+		}
+		took += now() - start;
+		written += mine + other.records;
+		stop_lap(&other, lap, mine);
 	}
-	end_other(&other);
+	bench_items(bench, 1);
+	bench_lap(bench, took / (double)written);
+	end_other(bench, &other);
 }
 
 /* Bytes, not ns: what 99 of 100 records of a lap find published at the latest. */
@@ -552,22 +616,19 @@ static void run_late(struct bench *bench, const struct ring_peer *peer, int64_t 
 
 	if (!start_other(bench, &other, peer, write_and_read))
 		return;
-	other.records = 2 * all; /* half a ring, read when both are through: a reader that is a writer would be late */
+	other.records = all; /* half a ring, read when both are through: a reader that is a writer would be late */
 	other.slice = all;
 	bench_items(bench, 1);
 	while (bench_keep(bench, 1)) {
 		memset(counts, 0, (RING_SIZE / RING_RECORD + 1) * sizeof(counts[0]));
 		PERFRING_STORE_RELEASE(&other.lap, ++lap);
 		write_all(peer, other.opened, 0, all);
-		if (peer->finish)
-			peer->finish(other.opened, 0);
-		while (PERFRING_LOAD_ACQUIRE(&other.ready) < lap)
-			relax(1);
+		stop_lap(&other, lap, all);
 		for (sum = 0, i = 0; i < RING_SIZE / RING_RECORD && (sum += counts[i]) < all * 99 / 100; i++)
 			;
 		bench_lap(bench, (double)((i + 1) * RING_RECORD));
 	}
-	end_other(&other);
+	end_other(bench, &other);
 }
 
 static void run_two_chunks(struct bench *bench)
