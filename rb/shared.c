@@ -2,22 +2,27 @@
  *
  * Why it holds.
  *
- *   One claim for each place.  `claimed` only grows.  A claimer reads it as p, reads mark[p], and sees `claimed` still p:
- *   so that mark was p's own (then it is helped) or of a lap before; and as nothing of a later lap can lie at p while
- *   `claimed` is p, the swap from that old mark succeeds only while nobody has claimed p in this lap.  A mark's lap only
- *   grows, so the old one does not come back (ABA).  Whoever moves `claimed` from p takes the size from the mark of p's
- *   lap, and there is one, whose size never changes.
+ *   One claim for each place.  `claimed` says the last room, so a swap from what was read gives the next one to one
+ *   claimer only.  (It comes back to an old value after 2^43 bytes and more, and only if the last room has the same size
+ *   and owner then: a claimer must stand between its load and its swap for exactly so long.)
  *
- *   Nothing is published unfinished.  A scan begins at data_head = h and goes over marks of the lap of their place in
- *   [h, h + size), done.  Its swap of data_head from h succeeds only if it has been h all the time (it only grows), and
- *   meanwhile nobody could claim beyond h + size: each of these marks was that very room's.
+ *   A room has its mark before there is another behind it, unless it is published: mark_claimed, which every claimer
+ *   passes first.  It reads the mark, then sees `claimed` still naming the room: so what it read is that room's or of a lap
+ *   before, and its swap from that fails once anything newer is there.  A swap that comes so late that the room has been
+ *   published without a mark leaves one that is behind data_head, in no scan, and is overwritten like any of an old lap.
  *
- *   Nothing finished stays unpublished.  `done` is set by an exchange, and then data_head is read; data_head is moved by a
- *   swap, and then the marks are read: all four sequentially consistent, so in one order.  Let v be where data_head comes
- *   to rest, by the swap of X or from the start, with mark[v] done by Y.  X scans again after its swap: so Y's exchange
- *   came after X's look at mark[v], hence after X's swap; so Y reads v, sees its own mark, and moves on.  The same for a
- *   room further behind: what lies before it is v's.  One that dies between `done` and its scan, or between its swap and
- *   the scan after, leaves this to the next that commits, flushes or opens.
+ *   Nothing is published unfinished.  Two move data_head from h.  The owner of the room at h, when that is finished: nobody
+ *   else moves it out of a room whose mark is not done.  And a scan, which begins at h and goes over marks of the lap of
+ *   their place in [h, h + size), done: its swap from h succeeds only if data_head has been h all the time (it only grows),
+ *   and meanwhile nobody could claim beyond h + size: each of these marks was that very room's.
+ *
+ *   Nothing finished stays unpublished.  Let v be where data_head comes to rest, X who moved it there, Y the owner of the
+ *   room at v, finished.  X has swapped data_head, then looks whether there is a room behind, then at its mark; Y has
+ *   claimed by a swap, then looks at data_head, sets `done` by an exchange if that is not v, and looks again: all
+ *   sequentially consistent, so in one order.  X sees no room behind: then Y's claim is later, and Y sees v when it looks: it publishes.
+ *   X sees the room and not its `done`: then that is set later than X's swap, and Y sees v when it looks again.  One that
+ *   dies between `done` and its scan, or between its swap and its look, leaves this to the next that commits, flushes or
+ *   opens.
  *
  *   One finisher for each room.  Only its owner writes a room and sets `done`.  Another becomes its owner by a swap of
  *   the whole mark, if the owner before has ended (its robust mutex), or has left its chunk (below); the turn in the
@@ -39,7 +44,6 @@
  *   stored limit 0, then had every running thread pass a barrier, then saw busy 0 and nothing behind: a claim that saw
  *   the old limit had set busy before that barrier; it is seen, or is over, and then `committed` covers it.  A later one
  *   sees 0, and the owner comes to close_chunk, which tries to swap the mark as the sealer does: one of the two wins.
- *   The threads of a process that could not register for the barrier do not pass it: its leases are not to be sealed.
  */
 #include <perfring/shared.h>
 
@@ -47,6 +51,7 @@
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,14 +63,15 @@
 #include "shared_own.h"
 
 enum {
+	PAUSES_FIRST = 64, /* of one that was late, doubled up to ... */
+	PAUSES_LAST = 512,
 	SAMPLE_TYPE = 9,      /* PERF_RECORD_SAMPLE */
 	RECORD_LIMIT = 65536, /* records are smaller */
 	OWNERS_LIMIT = 1024,
 	SEALED_AT_ONCE = 32,
-	LIMIT_PENDING = 1,  /* below any claim's end, as 0 is */
-	LINE_WORDS = 16,    /* words of the table between neighbours: two lines */
-	LEASE_SEALABLE = 1, /* slot->lease is where the chunk begins, + 1 when others may seal it ... */
-	LEASE_OWN = 2,      /* ... and + 2 when its owner alone may close it */
+	LIMIT_PENDING = 1, /* below any claim's end, as 0 is */
+	LINE_WORDS = 16,   /* words of the table between neighbours: two lines */
+	LEASE = 1,         /* slot->lease is where the chunk begins, + this */
 };
 
 /* A mark, as drawn in shared.h. */
@@ -101,17 +107,18 @@ struct perfring_shared {
 	struct perfring_owner_slot *slots;
 	uint64_t watermark;
 	uint64_t wait_ns;
+	uint64_t pid_namespace;
 	uint64_t refused_at; /* the mark that was tried last, when the ring was full */
 	uint32_t size_shift;
 	uint32_t grain_shift;
 	uint32_t owners;
 	uint32_t index; /* of the slot */
-	uint32_t open;  /* claims with a mark of their own, from before they are made until they are closed */
+	uint32_t pid;
+	uint32_t open; /* claims with a mark of their own, from before they are made until they are closed */
 	uint32_t policy;
 	int32_t wake_fd;
 	bool leased;
-	bool sealable; /* LEASED: others may seal its chunks */
-	bool call;     /* LEASED: a wakeup is due when the chunk is published */
+	bool call; /* LEASED: a wakeup is due when the chunk is published */
 	struct perfring_output output;
 };
 
@@ -162,6 +169,18 @@ static uint64_t taken_mark(const struct perfring_shared *shared, uint64_t mark)
 {
 	return (mark & ~(MARK_OWNER | MARK_TURNS)) | (uint64_t)shared->index << MARK_OWNER_AT |
 	       ((mark + MARK_TURN) & MARK_TURNS);
+}
+
+/* `claimed`, by this owner. */
+static uint64_t new_claimed(const struct perfring_shared *shared, uint64_t end, uint64_t bytes)
+{
+	return (end >> shared->grain_shift & SHARED_END) | bytes >> shared->grain_shift << SHARED_SIZE_AT |
+	       (uint64_t)shared->index << SHARED_OWNER_AT;
+}
+
+static uint64_t end_of(const struct perfring_shared *shared, uint64_t claimed)
+{
+	return shared_claimed_end(claimed, perfring_page_observe(shared->page), shared->grain_shift);
 }
 
 static uint64_t room_start(const struct perfring_shared *shared, uint64_t position)
@@ -258,6 +277,23 @@ static bool publish(struct perfring_shared *shared)
 /* The room is whole: `mark` is ours. */
 static void finish(struct perfring_shared *shared, uint64_t start, uint64_t mark)
 {
+	uint64_t end = start + bytes_of(shared, mark);
+	__u64 published = PERFRING_LOAD_ORDERED(&shared->page->data_head);
+
+	/* First in the line: none but us moves data_head out of a room that is not done, so it needs no mark. */
+	while (room_start(shared, published) == start) {
+		PERFRING_POINT(shared_first);
+		/* Release: pairs with the reader's observe.  It fails when another has published a part of the chunk. */
+		if (!PERFRING_SWAP(&shared->page->data_head, &published, end))
+			continue;
+		PERFRING_POINT(shared_published);
+		wake(shared, end, 1, mark & MARK_CALL);
+		PERFRING_POINT(shared_woken);
+		/* Ordered, after the swap: who claims behind us later finds itself first. */
+		if (((PERFRING_LOAD_ORDERED(&shared->state->claimed) ^ end >> shared->grain_shift) & SHARED_END) != 0)
+			publish(shared);
+		return;
+	}
 	PERFRING_EXCHANGE(mark_at(shared, start), mark | MARK_DONE);
 	PERFRING_POINT(shared_done);
 	publish(shared);
@@ -285,6 +321,38 @@ static void count_lost(struct perfring_ring_state *state, uint64_t records)
 	PERFRING_ADD(&state->lost, records);
 }
 
+/* Gives the room that was claimed last its mark, if it is not published: whoever wants to claim behind it, or to finish
+ * it for the dead, must find it in the line.  Returns false when another was claimed since, which did the same. */
+static bool mark_claimed(struct perfring_shared *shared, uint64_t claimed)
+{
+	uint64_t bytes = (claimed >> SHARED_SIZE_AT & SHARED_SIZE) << shared->grain_shift;
+	uint64_t end = end_of(shared, claimed), start = end - bytes, mark, *place;
+
+	if (!bytes || (int64_t)(end - perfring_page_observe(shared->page)) <= 0)
+		return true;
+	place = mark_at(shared, start);
+	for (;;) {
+		/* Acquire: before the look at `claimed`.  If that is still so, what was there is not of a later lap. */
+		mark = PERFRING_LOAD_ACQUIRE(place);
+		if (PERFRING_LOAD(&shared->state->claimed) != claimed)
+			return false;
+		PERFRING_POINT(shared_looked);
+		if (is_of(shared, mark, start))
+			return true;
+		/* It fails by one that did the same, or by one that is late by a lap: look again. */
+		PERFRING_SWAP(place, &mark,
+			      lap_of(shared, start) | claimed >> SHARED_OWNER_AT << MARK_OWNER_AT |
+				      bytes >> shared->grain_shift);
+		PERFRING_POINT(shared_helped);
+	}
+}
+
+static void mark_last(struct perfring_shared *shared)
+{
+	while (!mark_claimed(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed)))
+		;
+}
+
 /* Makes the room of another ours, if its mark is still `mark`, and finishes it by fillers.  Its first taker counts. */
 static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, bool sealing)
 {
@@ -292,7 +360,7 @@ static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, 
 	uint64_t mine = taken_mark(shared, mark), bytes = bytes_of(shared, mark), from, lost = 1;
 
 	/* Before the swap: a slot is not used again as long as one room has its number. */
-	if (shared->leased && PERFRING_LOAD(&slot->lease) - start - LEASE_SEALABLE <= LEASE_OWN - LEASE_SEALABLE)
+	if (shared->leased && PERFRING_LOAD(&slot->lease) == start + LEASE)
 		lost = PERFRING_LOAD(&slot->position) == PERFRING_LOAD(committed_at(shared, start))
 			       ? 0
 			       : PERFRING_LOAD(&slot->busy) +
@@ -300,6 +368,9 @@ static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, 
 	if (!PERFRING_SWAP(mark_at(shared, start), &mark, mine))
 		return false;
 	PERFRING_POINT(shared_taken);
+	/* It was the first in the line, and its owner published it as we looked, and ended. */
+	if ((int64_t)(start + bytes - perfring_page_observe(shared->page)) <= 0)
+		return true;
 	if (!sealing && !(mark & MARK_TURNS) && lost) {
 		PERFRING_ADD(&shared->state->abandoned, 1);
 		count_lost(shared->state, lost);
@@ -317,6 +388,7 @@ static void recover(struct perfring_shared *shared)
 {
 	uint64_t start, mark;
 
+	mark_last(shared);
 	do {
 		publish(shared);
 		start = room_start(shared, perfring_page_observe(shared->page));
@@ -350,8 +422,10 @@ static bool next_room(const struct perfring_shared *shared, uint64_t *start, uin
 static void recover_slot(struct perfring_shared *shared)
 {
 	uint64_t start = room_start(shared, perfring_page_observe(shared->page));
-	uint64_t until = PERFRING_LOAD_ACQUIRE(&shared->state->claimed), mark;
+	uint64_t until, mark;
 
+	mark_last(shared);
+	until = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
 	for (; next_room(shared, &start, &mark, until); start += bytes_of(shared, mark))
 		if (!(mark & MARK_DONE) && owner_of(mark) == shared->index) {
 			take(shared, start, mark, false);
@@ -360,6 +434,18 @@ static void recover_slot(struct perfring_shared *shared)
 }
 
 /* ---- sealing ---- */
+
+/* Every running thread of this process, or of all, passes a full barrier.
+ *
+ * Of all, not by MEMBARRIER_CMD_GLOBAL_EXPEDITED: Linux (6.18, as seen) leaves out a CPU that ran a thread of a process
+ * before this registered, has been idle since, and runs one again: it kept the process's memory map, so it was not told of
+ * the registration.  PRIVATE_EXPEDITED looks at who runs; GLOBAL waits until every CPU has switched: 8 to 20 ms. */
+static bool bar_others(bool foreign)
+{
+	if (!foreign && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+		return true;
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
+}
 
 /* Finishes the chunks before `until` that living writers have left half full and are in no record in. */
 static bool seal(struct perfring_shared *shared, uint64_t until)
@@ -370,7 +456,7 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 	uint64_t start = room_start(shared, perfring_page_observe(shared->page)), mark;
 	struct perfring_owner_slot *slot;
 	uint32_t count = 0, settled, i;
-	bool sealed = false;
+	bool sealed = false, foreign = false;
 	int saved = errno;
 
 	for (; count < SEALED_AT_ONCE && next_room(shared, &start, &mark, until); start += bytes_of(shared, mark)) {
@@ -378,19 +464,20 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 			continue;
 		slot = &shared->slots[owner_of(mark)];
 		/* Acquire: pairs with the release in reserve_rare, so that our 0 is not overwritten by the limit. */
-		if (PERFRING_LOAD_ACQUIRE(&slot->lease) != start + LEASE_SEALABLE)
+		if (PERFRING_LOAD_ACQUIRE(&slot->lease) != start + LEASE)
 			continue;
 		PERFRING_STORE(&slot->limit, 0);
 		PERFRING_POINT(shared_limited);
 		found[count].start = start;
 		found[count].mark = mark;
 		count++;
+		foreign |= PERFRING_LOAD(&slot->pid) != shared->pid || !shared->pid_namespace ||
+			   PERFRING_LOAD(&slot->pid_namespace) != shared->pid_namespace;
 	}
 	if (!count)
 		return false;
 	/* The owner's half, between its busy and its look at the limit, is a compiler barrier. */
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) < 0 &&
-	    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+	if (!bar_others(foreign))
 		count = 0; /* forbidden here: they stay as they are */
 	errno = saved;
 	PERFRING_POINT(shared_barred);
@@ -431,34 +518,34 @@ static bool fits(struct perfring_shared *shared, uint64_t position, uint64_t byt
 /* Claims `bytes`, a multiple of the grain below the ring's size.  Returns false when the ring is full. */
 static bool claim_room(struct perfring_shared *shared, uint64_t bytes, uint64_t *start)
 {
-	struct perfring_ring_state *state = shared->state;
-	uint64_t position, claimed, mark, *place;
+	uint64_t *word = &shared->state->claimed, position, claimed;
+	int pauses = PAUSES_FIRST, i;
 
 	for (;;) {
-		claimed = PERFRING_LOAD_ACQUIRE(&state->claimed);
+		claimed = PERFRING_LOAD_ACQUIRE(word);
 		PERFRING_POINT(shared_asked);
-		position = room_start(shared, claimed);
-		place = mark_at(shared, position);
-		mark = PERFRING_LOAD_ACQUIRE(place);
-		if (PERFRING_LOAD(&state->claimed) != claimed)
+		if (!mark_claimed(shared, claimed))
 			continue;
-		PERFRING_POINT(shared_looked);
-		if (is_of(shared, mark, position)) {
-			PERFRING_SWAP(&state->claimed, &claimed, position + bytes_of(shared, mark));
-			PERFRING_POINT(shared_helped);
-			continue;
-		}
+		position = end_of(shared, claimed);
 		if (PERFRING_UNLIKELY(!fits(shared, position, bytes))) {
 			/* No refusal by a position of yesterday. */
-			if (PERFRING_LOAD_ACQUIRE(&state->claimed) == claimed)
+			if (PERFRING_LOAD_ACQUIRE(word) == claimed)
 				return false;
 			continue;
 		}
-		if (PERFRING_SWAP(place, &mark, new_mark(shared, position, bytes)))
+		if (PERFRING_SWAP(word, &claimed, new_claimed(shared, position + bytes, bytes)))
 			break;
+		/* Another claims at this very moment: the lines that both need go to and fro less often when one of the two
+		 * stands back.  Nothing is held meanwhile. */
+		for (i = 0; i < pauses; i++)
+			PERFRING_RELAX();
+		if (pauses < PAUSES_LAST)
+			pauses *= 2;
 	}
 	PERFRING_POINT(shared_claimed);
-	PERFRING_SWAP(&state->claimed, &claimed, position + bytes);
+	/* A chunk is published in parts, and sealed: by its mark. */
+	if (shared->leased)
+		mark_claimed(shared, new_claimed(shared, position + bytes, bytes));
 	PERFRING_POINT(shared_moved);
 	*start = position;
 	return true;
@@ -488,10 +575,10 @@ static void relieve(struct perfring_shared *shared)
 		return;
 	slot = &shared->slots[owner_of(mark)];
 	if (mark == PERFRING_LOAD(&shared->refused_at) &&
-	    (PERFRING_LOAD(&slot->lease) != start + LEASE_SEALABLE || PERFRING_LOAD(&slot->busy)))
+	    (PERFRING_LOAD(&slot->lease) != start + LEASE || PERFRING_LOAD(&slot->busy)))
 		return;
 	PERFRING_STORE(&shared->refused_at, mark);
-	if (seal(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed)))
+	if (seal(shared, end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed))))
 		recover(shared);
 }
 
@@ -735,7 +822,7 @@ static void *reserve_rare(struct perfring_shared *shared, struct perfring_output
 	PERFRING_POINT(shared_leased);
 	PERFRING_SWAP_LOCAL(&slot->limit, LIMIT_PENDING, shared->lease + grain);
 	/* Pairs with seal. */
-	PERFRING_STORE_RELEASE(&slot->lease, shared->lease + (shared->sealable ? LEASE_SEALABLE : LEASE_OWN));
+	PERFRING_STORE_RELEASE(&slot->lease, shared->lease + LEASE);
 	PERFRING_POINT(shared_limit_set);
 	return give_leased(shared, output, size, start + size, 0, claim);
 }
@@ -878,7 +965,7 @@ void perfring_shared_flush(struct perfring_shared *shared)
 	if (!shared->page)
 		return;
 	/* What is claimed later is not this flush's: it ends while others write. */
-	until = PERFRING_LOAD_ACQUIRE(&shared->state->claimed);
+	until = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
 	if (shared->leased)
 		close_own(shared);
 	recover(shared);
@@ -1000,7 +1087,8 @@ static int take_slot(struct perfring_shared *shared)
 		clock_gettime(CLOCK_REALTIME, &time);
 		PERFRING_STORE(&slot->since, (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec);
 		PERFRING_STORE(&slot->tid, (uint32_t)syscall(SYS_gettid));
-		PERFRING_STORE(&slot->pid, (uint32_t)getpid());
+		PERFRING_STORE(&slot->pid_namespace, shared->pid_namespace);
+		PERFRING_STORE(&slot->pid, shared->pid);
 		PERFRING_POINT(shared_recovered);
 		if (error)
 			pthread_mutex_consistent(&slot->held);
@@ -1024,6 +1112,7 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	struct perfring_owner_slot *slots;
 	struct perfring_shared *shared;
 	uint32_t grain, owners;
+	struct stat status;
 	int error;
 
 	*result = NULL;
@@ -1063,8 +1152,10 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	shared->output.lost = 0;
 	shared->page = ring->page;
 	shared->freed = perfring_page_observe(ring->page) - ring->size; /* nothing is known to be free */
-	shared->sealable =
-		shared->leased && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+	shared->pid = (uint32_t)getpid();
+	shared->pid_namespace = stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+	if (shared->leased)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 	error = take_slot(shared);
 	if (error) {
 		munmap(shared, private_size());

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "shared_own.h"
+
 enum {
 	TRIES = 16,
 };
@@ -60,11 +62,11 @@ static int corrupt(struct perfring_snapshot *snapshot, uint64_t at, const char *
 /* How far room was given out; of rings that do not say, what is published. */
 static uint64_t claimed_of(const struct perfring_ring *ring, uint64_t published)
 {
-	static const uint64_t says = PERFRING_RING_OVERWRITE | PERFRING_RING_STRICT | PERFRING_RING_LEASED;
-
-	if (!(ring->flags & PERFRING_RING_OWN) || !(ring->flags & says))
-		return published;
-	return PERFRING_LOAD(&perfring_ring_state_of(ring->page)->claimed);
+	if (ring->flags & PERFRING_RING_OWN && ring->flags & PERFRING_RING_OVERWRITE)
+		return PERFRING_LOAD(&perfring_ring_state_of(ring->page)->claimed);
+	if (ring->flags & PERFRING_RING_OWN && ring->flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED))
+		return shared_claimed_of(ring, published);
+	return published;
 }
 
 /* One try at a ring that falls.  -EAGAIN: lapped. */

@@ -373,9 +373,10 @@ static void strike(const char *name)
 
 /* What a record, a chunk switch, a refusal and an end pass. */
 static const char *const strict_points[] = {
-	"shared_asked",   "shared_looked",   "shared_claimed",   "shared_moved",     "shared_given", "shared_encoded",
-	"shared_done",    "shared_scanned",  "shared_stamped",   "shared_published", "shared_woken", "shared_counted",
-	"shared_refused", "shared_relieved", "shared_lost_told", "shared_opened",    "shared_alone",
+	"shared_asked",    "shared_looked",    "shared_claimed", "shared_moved",   "shared_given",
+	"shared_encoded",  "shared_first",     "shared_helped",  "shared_done",    "shared_scanned",
+	"shared_stamped",  "shared_published", "shared_woken",   "shared_counted", "shared_refused",
+	"shared_relieved", "shared_lost_told", "shared_opened",  "shared_alone",
 };
 
 static const char *const leased_points[] = {
@@ -385,6 +386,7 @@ static const char *const leased_points[] = {
 	"shared_busy",      "shared_added",     "shared_undone",    "shared_closing",  "shared_closed",
 	"shared_chunkless", "shared_leased",    "shared_limit_set", "shared_behind",   "shared_settling",
 	"shared_left",      "shared_committed", "shared_discarded", "shared_opened",   "shared_alone",
+	"shared_first",     "shared_helped",
 };
 
 /* Writes all kinds of records, to the end of the ring and beyond; `reader`: gives room back in between. */
@@ -647,7 +649,7 @@ Test(shared, bears_a_wild_tail)
 				ring.page->data_tail = tails[k] + n;
 			}
 			perfring_shared_close(shared);
-			cr_assert_eq(ring.page->data_head, state_of(&ring)->claimed);
+			cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head));
 			perfring_ring_close(&ring);
 		}
 }
@@ -785,7 +787,7 @@ Test(shared, a_thread_that_ends_is_dead)
 		perfring_shared_flush(shared);
 		cr_assert_eq(perfring_shared_abandoned(&ring), 1);
 		cr_assert_eq(perfring_shared_lost(&ring), 1);
-		cr_assert_eq(ring.page->data_head, state_of(&ring)->claimed);
+		cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head));
 		munmap(ended, private_size());
 		cr_assert_eq(perfring_shared_open(&ended, &ring, NULL), 0);
 		perfring_shared_close(ended);
@@ -818,7 +820,7 @@ static void nest_at(uint32_t mode, const char *point, enum action action, uint32
 	drain(&reader);
 	check_writer(1, &refused);
 	check_nothing_wrong(point, pass);
-	cr_assert_eq(ring.page->data_head, state_of(&ring)->claimed, "%s %u", point, pass);
+	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head), "%s %u", point, pass);
 	cr_assert_eq(perfring_shared_lost(&ring), refused, "%s %u", point, pass);
 	cr_assert_eq(board->told + state_of(&ring)->lost, refused, "%s %u", point, pass);
 	cr_assert_eq(perfring_shared_abandoned(&ring), 0);
@@ -971,7 +973,7 @@ static void kill_at(uint32_t mode, const char *point, uint32_t pass, uint32_t ow
 	check_writer(2, &refused);
 	check_writer(3, &refused);
 	check_nothing_wrong(point, pass);
-	cr_assert_eq(ring.page->data_head, state_of(&ring)->claimed, "%s %u", point, pass);
+	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head), "%s %u", point, pass);
 	/* Killed between two words of a count, it is wrong by one. */
 	if (strcmp(point, "shared_behind") == 0 || strcmp(point, "shared_committed") == 0)
 		may++;
@@ -1105,7 +1107,7 @@ static void stop_at(uint32_t mode, const char *point, uint32_t pass)
 	check_writer(1, &refused);
 	check_writer(2, &refused);
 	check_nothing_wrong(point, pass);
-	cr_assert_eq(ring.page->data_head, state_of(&ring)->claimed, "%s %u", point, pass);
+	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head), "%s %u", point, pass);
 	cr_assert_eq(perfring_shared_lost(&ring), refused, "%s %u", point, pass);
 	cr_assert_eq(board->told + state_of(&ring)->lost, refused, "%s %u", point, pass);
 	perfring_shared_close(survivor.shared);
@@ -1211,7 +1213,7 @@ static bool kill_recoverer(uint32_t mode, enum recoverer how, const char *point,
 	check_victim(2, mode == PERFRING_RING_LEASED, &refused, &must, &may);
 	check_writer(3, &refused);
 	check_nothing_wrong(point, pass);
-	cr_assert_eq(ring.page->data_head, state_of(&ring)->claimed, "%s %u", point, pass);
+	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head), "%s %u", point, pass);
 	/* One that dies between taking a room and counting it does not count it; of a lease it may be two. */
 	may = strcmp(point, "shared_taken") == 0 && killed ? (mode == PERFRING_RING_LEASED ? 2 : 1) : 0;
 	cr_assert_leq(perfring_shared_lost(&ring), must + refused);
@@ -1227,7 +1229,7 @@ static void kill_recoverers(uint32_t mode)
 {
 	static const char *const points[] = {
 		"shared_locked", "shared_taken",     "shared_counted",   "shared_told",       "shared_filled",
-		"shared_done",   "shared_reopening", "shared_recovered", "shared_consistent", "shared_published"};
+		"shared_first",  "shared_reopening", "shared_recovered", "shared_consistent", "shared_published"};
 	unsigned how, i, pass, killed[10] = {0};
 
 	if (!deaths_are_seen())
@@ -1254,8 +1256,8 @@ Test(shared, recoverers_killed_leased)
 /* The writer lives, and is idle in a chunk; who seals it dies at each point, and so does the next. */
 Test(shared, sealers_killed)
 {
-	static const char *const points[] = {"shared_limited", "shared_barred", "shared_idle", "shared_taken",
-					     "shared_told",    "shared_filled", "shared_done", "shared_published"};
+	static const char *const points[] = {"shared_limited", "shared_barred", "shared_idle",  "shared_taken",
+					     "shared_told",    "shared_filled", "shared_first", "shared_published"};
 	struct author author, sealer;
 	struct perfring_reader reader;
 	struct perfring_ring ring, own;
@@ -1345,7 +1347,7 @@ Test(shared, seals_idle_chunks_and_no_others)
 	perfring_shared_flush(second.shared);
 	drain(&reader);
 	cr_assert_eq(board->read, 7);
-	cr_assert_eq(ring.page->data_head, state_of(&ring)->claimed);
+	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head));
 	check_writer(1, &refused);
 	check_writer(2, &refused);
 	check_nothing_wrong("sealing", 0);
@@ -1461,7 +1463,7 @@ Test(shared, a_ring_held_back_goes_on_when_the_record_is_closed)
 }
 
 /* Its threads do not pass the sealer's barrier: its chunk stays its own, and what is in it is seen all the same. */
-Test(shared, a_writer_without_the_barrier_is_not_sealed)
+Test(shared, who_is_refused_the_barrier_seals_nothing)
 {
 	struct author first = {.writer = 1}, second = {.writer = 2};
 	struct perfring_reader reader;
@@ -1472,22 +1474,22 @@ Test(shared, a_writer_without_the_barrier_is_not_sealed)
 	board_make();
 	make_ring(&ring, PERFRING_RING_LEASED, 4, 1024, 4);
 	cr_assert_eq(perfring_reader_open(&reader, &ring, 0), 0);
-	barrier_refused = true;
 	cr_assert_eq(perfring_shared_open(&first.shared, &ring, NULL), 0);
-	barrier_refused = false;
 	cr_assert_eq(perfring_shared_open(&second.shared, &ring, NULL), 0);
 	cr_assert(put(&first, 40));
 	cr_assert(put(&second, 48));
+	barrier_refused = true;
 	perfring_shared_flush(second.shared);
 	cr_assert_eq(ring.page->data_head, 40);
+	/* Its owner closes the chunk instead, and takes another. */
 	cr_assert(begin(&first, 56, &piece));
-	cr_assert_eq(piece.claim.end, 96);
+	cr_assert_eq(piece.claim.end, 2048 + 56);
 	perfring_shared_flush(second.shared);
 	end(&first, &piece, true);
-	perfring_shared_flush(second.shared);
-	cr_assert_eq(ring.page->data_head, 96);
-	perfring_shared_flush(first.shared);
 	cr_assert_eq(ring.page->data_head, 2048);
+	barrier_refused = false;
+	perfring_shared_flush(second.shared);
+	cr_assert_eq(ring.page->data_head, 3072);
 	drain(&reader);
 	cr_assert_eq(board->read, 3);
 	perfring_shared_close(first.shared);
@@ -1499,44 +1501,106 @@ Test(shared, a_writer_without_the_barrier_is_not_sealed)
 	perfring_ring_close(&ring);
 }
 
-/* It is recovered from like any other: it died in no record. */
-Test(shared, a_writer_without_the_barrier_dies)
+static void pin_to(size_t cpu)
 {
-	struct perfring_reader reader;
-	struct perfring_ring ring, own;
-	struct author author;
-	uint64_t refusals = 0;
-	int status;
-	pid_t child;
+	cpu_set_t set;
 
-	if (!deaths_are_seen())
-		cr_skip_test(NO_ROBUST);
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	cr_assert_eq(pthread_setaffinity_np(pthread_self(), sizeof(set), &set), 0);
+}
+
+static void *run_on_the_second(void *data)
+{
+	uint64_t until = now() + 20000000;
+
+	pin_to(1);
+	while (now() < until)
+		;
+	return data;
+}
+
+struct sealed {
+	struct author author;
+	struct perfring_ring *ring;
+	uint32_t asked, done; /* records: one at a time */
+};
+
+static void *write_on_the_second(void *data)
+{
+	struct sealed *sealed = data;
+	uint32_t done = 0, asked;
+
+	pin_to(1);
+	cr_assert_eq(perfring_shared_open(&sealed->author.shared, sealed->ring, NULL), 0);
+	while ((asked = PERFRING_LOAD_ACQUIRE(&sealed->asked)) != UINT32_MAX)
+		if (asked != done) {
+			put(&sealed->author, 64);
+			PERFRING_STORE_RELEASE(&sealed->done, ++done);
+		}
+	perfring_shared_close(sealed->author.shared);
+	return NULL;
+}
+
+/* How often the second CPU was interrupted to do something for the first; -1: the kernel does not say. */
+static long calls_of_the_second(void)
+{
+	long calls = -1, first;
+	char line[4096], *at;
+	FILE *file = fopen("/proc/interrupts", "r");
+
+	cr_assert_not_null(file);
+	while (fgets(line, sizeof(line), file))
+		if ((at = strstr(line, "CAL:")) && sscanf(at + 4, "%ld %ld", &first, &calls) != 2)
+			calls = -1;
+	fclose(file);
+	return calls;
+}
+
+/* A barrier must reach a CPU that kept our memory map from before we registered for barriers: see bar_others. */
+Test(shared, seals_on_a_cpu_that_was_idle_when_we_began, .timeout = 60)
+{
+	struct sealed sealed = {.author = {.writer = 1}};
+	struct perfring_shared *sealer;
+	struct perfring_reader reader;
+	struct perfring_ring ring;
+	uint64_t refused = 0;
+	pthread_t thread;
+	uint32_t i;
+	long calls;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		cr_skip_test("SKIP-ENV: two CPUs are needed");
+	if (calls_of_the_second() < 0)
+		cr_skip_test("SKIP-ENV: /proc/interrupts has no line CAL");
+	pin_to(0);
 	board_make();
 	make_ring(&ring, PERFRING_RING_LEASED, 4, 1024, 4);
 	cr_assert_eq(perfring_reader_open(&reader, &ring, 0), 0);
-	child = fork();
-	if (!child) {
-		barrier_refused = true;
-		if (attach_author(&author, &own, ring.fd, 1) != 0)
-			_exit(2);
-		put(&author, 64);
-		kill(getpid(), SIGKILL);
+	cr_assert_eq(pthread_create(&thread, NULL, run_on_the_second, NULL), 0);
+	pthread_join(thread, NULL);
+	cr_assert_eq(perfring_shared_open(&sealer, &ring, NULL), 0);
+	sealed.ring = &ring;
+	cr_assert_eq(pthread_create(&thread, NULL, write_on_the_second, &sealed), 0);
+	calls = calls_of_the_second();
+	for (i = 1; i <= 500; i++) {
+		PERFRING_STORE_RELEASE(&sealed.asked, i);
+		while (PERFRING_LOAD_ACQUIRE(&sealed.done) != i)
+			;
+		perfring_shared_flush(sealer);
+		cr_assert_eq(ring.page->data_head, i * UINT64_C(1024));
+		drain(&reader);
 	}
-	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_assert(WIFSIGNALED(status));
-	cr_assert_eq(attach_author(&author, &own, ring.fd, 2), 0);
-	cr_assert_eq(ring.page->data_head, 1024);
-	drain(&reader);
-	check_writer(1, &refusals);
-	check_nothing_wrong("no barrier", 0);
-	cr_assert_eq(perfring_shared_lost(&ring), 0);
-	cr_assert_eq(perfring_shared_abandoned(&ring), 0);
-	perfring_shared_close(author.shared);
-	perfring_ring_close(&own);
+	cr_assert_geq(calls_of_the_second() - calls, 500);
+	PERFRING_STORE_RELEASE(&sealed.asked, UINT32_MAX);
+	pthread_join(thread, NULL);
+	perfring_shared_close(sealer);
+	cr_assert_eq(board->read, 500);
+	check_writer(1, &refused);
+	check_nothing_wrong("sealed", 0);
+	perfring_reader_close(&reader);
 	perfring_ring_close(&ring);
 }
-
-/* ---- fork, waiting ---- */
 
 Test(shared, a_forks_child_writes_nothing)
 {
@@ -1630,7 +1694,7 @@ Test(shared, waits_when_asked_and_alone)
 /* Its thread's room, claimed and not published: nobody else can give back what it waits for. */
 Test(shared, a_handler_waits_for_no_room_of_its_own_thread)
 {
-	static const char *const points[] = {"shared_moved", "shared_encoded", "shared_done"};
+	static const char *const points[] = {"shared_moved", "shared_encoded", "shared_first"};
 	struct perfring_writer_options options = {
 		.wake_fd = -1, .policy = PERFRING_WRITER_WAIT, .wait_ns = UINT64_C(4000000000)};
 	struct author author = {.writer = 1};
@@ -1803,7 +1867,7 @@ static void run_crowd(uint32_t mode, unsigned threads, uint32_t pages, long inte
 	cr_assert_eq(perfring_shared_lost(&crowd.ring), refused);
 	cr_assert_eq(board->told + state_of(&crowd.ring)->lost, refused);
 	cr_assert_eq(perfring_shared_abandoned(&crowd.ring), 0);
-	cr_assert_eq(crowd.ring.page->data_head, state_of(&crowd.ring)->claimed);
+	cr_assert_eq(crowd.ring.page->data_head, shared_claimed_of(&crowd.ring, crowd.ring.page->data_head));
 	perfring_ring_close(&crowd.ring);
 }
 
@@ -1885,7 +1949,7 @@ static void run_massacre(uint32_t mode)
 	}
 	check_writer(WRITERS - 1, &refused);
 	check_nothing_wrong("massacre", 0);
-	cr_assert_eq(ring.page->data_head, state_of(&ring)->claimed);
+	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head));
 	cr_assert_geq(perfring_shared_lost(&ring), refused + must);
 	/* Each may have died in a count. */
 	cr_assert_leq(perfring_shared_lost(&ring), refused + must + may + 16);

@@ -47,6 +47,15 @@ PERFRING_BEGIN
 #define PERFRING_FENCE_STORES() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define PERFRING_FENCE_LOADS() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 
+/* Another thread is waited for: the processor may do something else meanwhile. */
+#if defined(__x86_64__) || defined(__i386__)
+#define PERFRING_RELAX() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define PERFRING_RELAX() __asm__ volatile("isb" : : : "memory")
+#else
+#define PERFRING_RELAX() __asm__ volatile("" : : : "memory")
+#endif
+
 /* ---- local: this thread and its signal handlers ---- */
 
 /* The compiler moves nothing across. */

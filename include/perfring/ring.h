@@ -83,7 +83,8 @@ struct perfring_ring_state {
 	uint64_t reserved2[4];
 
 	/* written by writers, seldom (line of their own) */
-	uint64_t claimed __attribute__((__aligned__(128))); /* OVERWRITE, STRICT, LEASED: how far room was given out */
+	uint64_t claimed
+		__attribute__((__aligned__(128))); /* how far room was given out: OVERWRITE, and see shared.h */
 	uint64_t lost;       /* refused since the last LOST record (shared writers; a writer that was closed) */
 	uint64_t lost_total; /* refused since creation; what no LOST record says yet is in it too */
 	uint64_t wakeup;     /* the stamp of ABI.md 7.3, step 7 (shared writers) */

@@ -21,13 +21,18 @@
  *     bit  28      a sample in it is the one that wakeup_events waits for
  *     bits 29..63  lap: position / ring size + 1, modulo 2^35.  A mark of another lap is stale
  *
- * claim    p = claimed.  mark[p] of this lap already: another has claimed there, help it: claimed := p + its size, again.
- *          Else, if there is space, swap mark[p] from what it was to {lap, owner, size}: that is the claim, whose size and
- *          owner are known from this instant on; then swap claimed from p to p + size (whoever comes first).  The rest of
- *          the line of claims never waits for a claimer that stopped between the two.
- * commit   mark[start] |= done (an exchange), then publish: from data_head over all marks that are done, swap data_head,
- *          and look again.  Of two that finish together one sees the other's mark: each of these accesses is
- *          sequentially consistent.
+ * The ring's `claimed` is the room that was given out last: bits 0..39 where it ends, in grains, modulo 2^40; 40..53 its
+ * size, in grains; 54..63 its owner.
+ *
+ * claim    by one swap: `claimed` names the room that was given out last (where it ends, its size, its owner), so that
+ *          these are known from this instant on, whatever becomes of the claimer.  Before it, the claimer gives that last
+ *          room its mark {lap, owner, size}, if it is still in the making: a room that another follows has a mark.  Two
+ *          that claim at the same moment: the one that was late pauses for some microseconds, so that the cache lines
+ *          that both need do not go to and fro for each record.  It holds nothing meanwhile.
+ * commit   the first in the line (data_head is where its room begins) moves data_head over it: alone, a record needs two
+ *          locked instructions and no mark.  Any other sets its mark to done (an exchange).  Then both look again, and
+ *          publish: from data_head over all marks that are done, swap data_head, and look again.  Of two that finish
+ *          together one sees the other: each of these accesses is sequentially consistent.
  * publish  is anyone's: nobody waits for the one that was first.  A room not done holds back what follows, until it is
  *          done or its owner is dead.
  * recover  a mark not done at data_head whose owner is dead (its slot's robust mutex says so: the kernel marks it when
@@ -40,9 +45,9 @@
  * which publish and recover go by while it is not done.  A record larger than a chunk, and one of a handler for which the
  * interrupted record's chunk has no room, gets a room of its own of as many chunks as it needs.
  *
- * An idle chunk is sealed by who flushes or finds the ring full; not where the owner's process was refused
- * MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED when it opened (an old kernel, seccomp): what is in such a chunk is visible when
- * the owner fills, flushes or closes it, and holds back what follows until then.
+ * An idle chunk is sealed by who flushes or finds the ring full; not by a process that is refused membarrier(2) (an old
+ * kernel, seccomp): what is in such a chunk is visible when its owner fills, flushes or closes it, and holds back what
+ * follows until then.
  *
  * Bounds, stated: a claim is retried only when another claimed (lock-free); recovery is one walk over the unpublished
  * rooms; it is tried by every reserve that finds the ring full, and by flush and open.  If every writer is dead, someone
@@ -110,8 +115,8 @@ PERFRING_API bool perfring_shared_write(struct perfring_shared *shared, struct p
 					const void *record, uint64_t size);
 
 /* Makes everything that is finished visible: publishes, seals the half-filled chunks of other writers that are in no
- * record now (LEASED; 6 to 14 us of membarrier for the sealer, nothing for them), recovers from the dead.  Wakes the
- * reader if anything came of it. */
+ * record now (LEASED; for the sealer 6 to 14 us of membarrier, or 8 to 20 ms when one of them is of another process;
+ * nothing for them), recovers from the dead.  Wakes the reader if anything came of it. */
 PERFRING_API void perfring_shared_flush(struct perfring_shared *shared);
 
 /* Of this ring: refused or lost with a writer since it was made (those in no LOST record yet are in it), and rooms that
