@@ -629,6 +629,7 @@ static void run_late(struct bench *bench, const struct ring_peer *peer, int64_t 
 		bench_lap(bench, (double)((i + 1) * RING_RECORD));
 	}
 	end_other(bench, &other);
+	bench_place(bench, 0); /* bytes: wherever the CPUs are */
 }
 
 static void run_two_chunks(struct bench *bench)

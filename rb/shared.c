@@ -118,7 +118,8 @@ struct perfring_shared {
 	uint32_t policy;
 	int32_t wake_fd;
 	bool leased;
-	bool call; /* LEASED: a wakeup is due when the chunk is published */
+	bool bars_own, bars_all; /* LEASED: what membarrier(2) does for us: for threads of this process, for all */
+	bool call;               /* LEASED: a wakeup is due when the chunk is published */
 	struct perfring_output output;
 };
 
@@ -383,21 +384,34 @@ static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, 
 	return true;
 }
 
+/* Whether the first room that is not published is a dead writer's, and is finished now. */
+static bool recover_first(struct perfring_shared *shared, uint64_t start)
+{
+	uint64_t mark = PERFRING_LOAD_ACQUIRE(mark_at(shared, start));
+
+	return is_of(shared, mark, start) && !(mark & MARK_DONE) && owner_of(mark) < shared->owners &&
+	       owner_of(mark) != shared->index && bytes_of(shared, mark) <= shared->mask &&
+	       has_gone(&shared->slots[owner_of(mark)]) && take(shared, start, mark, false);
+}
+
 /* Publishes, and finishes for the dead what holds that back. */
 static void recover(struct perfring_shared *shared)
 {
-	uint64_t start, mark;
+	uint64_t start, until;
 
 	mark_last(shared);
+	/* What is claimed later is others' to recover: we end while they write. */
+	until = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
 	do {
 		publish(shared);
 		start = room_start(shared, perfring_page_observe(shared->page));
-		mark = PERFRING_LOAD_ACQUIRE(mark_at(shared, start));
-		if (!is_of(shared, mark, start) || mark & MARK_DONE || owner_of(mark) >= shared->owners ||
-		    owner_of(mark) == shared->index || bytes_of(shared, mark) > shared->mask ||
-		    !has_gone(&shared->slots[owner_of(mark)]))
+		PERFRING_POINT(shared_recovering);
+		if (recover_first(shared, start))
+			continue;
+		/* Published by its owner as we looked: what is behind may be a dead writer's, which the owner left. */
+		if (room_start(shared, perfring_page_observe(shared->page)) == start)
 			return;
-	} while (take(shared, start, mark, false));
+	} while ((int64_t)(until - start) > 0);
 }
 
 /* Goes over the rooms that are not published yet, up to the one at `until`. */
@@ -440,11 +454,16 @@ static void recover_slot(struct perfring_shared *shared)
  * Of all, not by MEMBARRIER_CMD_GLOBAL_EXPEDITED: Linux (6.18, as seen) leaves out a CPU that ran a thread of a process
  * before this registered, has been idle since, and runs one again: it kept the process's memory map, so it was not told of
  * the registration.  PRIVATE_EXPEDITED looks at who runs; GLOBAL waits until every CPU has switched: 8 to 20 ms. */
-static bool bar_others(bool foreign)
+static bool bar(bool foreign)
 {
-	if (!foreign && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
-		return true;
-	return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
+	return syscall(SYS_membarrier, foreign ? MEMBARRIER_CMD_GLOBAL : MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+/* Whether a thread of another process: then the barrier is the slow one.  So it is where ours was refused its own. */
+static bool is_foreign(const struct perfring_shared *shared, const struct perfring_owner_slot *slot)
+{
+	return !shared->bars_own || PERFRING_LOAD(&slot->pid) != shared->pid ||
+	       PERFRING_LOAD(&slot->pid_namespace) != shared->pid_namespace;
 }
 
 /* Finishes the chunks before `until` that living writers have left half full and are in no record in. */
@@ -466,19 +485,22 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 		/* Acquire: pairs with the release in reserve_rare, so that our 0 is not overwritten by the limit. */
 		if (PERFRING_LOAD_ACQUIRE(&slot->lease) != start + LEASE)
 			continue;
+		if (is_foreign(shared, slot)) {
+			if (!shared->bars_all)
+				continue;
+			foreign = true;
+		}
 		PERFRING_STORE(&slot->limit, 0);
 		PERFRING_POINT(shared_limited);
 		found[count].start = start;
 		found[count].mark = mark;
 		count++;
-		foreign |= PERFRING_LOAD(&slot->pid) != shared->pid || !shared->pid_namespace ||
-			   PERFRING_LOAD(&slot->pid_namespace) != shared->pid_namespace;
 	}
 	if (!count)
 		return false;
 	/* The owner's half, between its busy and its look at the limit, is a compiler barrier. */
-	if (!bar_others(foreign))
-		count = 0; /* forbidden here: they stay as they are */
+	if (!bar(foreign))
+		count = 0; /* they stay as they are */
 	errno = saved;
 	PERFRING_POINT(shared_barred);
 	for (i = 0; i < count; i++) {
@@ -575,7 +597,8 @@ static void relieve(struct perfring_shared *shared)
 		return;
 	slot = &shared->slots[owner_of(mark)];
 	if (mark == PERFRING_LOAD(&shared->refused_at) &&
-	    (PERFRING_LOAD(&slot->lease) != start + LEASE || PERFRING_LOAD(&slot->busy)))
+	    (PERFRING_LOAD(&slot->lease) != start + LEASE || PERFRING_LOAD(&slot->busy) ||
+	     PERFRING_LOAD(&slot->settled) != PERFRING_LOAD(&slot->behind)))
 		return;
 	PERFRING_STORE(&shared->refused_at, mark);
 	if (seal(shared, end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed))))
@@ -1113,6 +1136,7 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	struct perfring_shared *shared;
 	uint32_t grain, owners;
 	struct stat status;
+	long barriers;
 	int error;
 
 	*result = NULL;
@@ -1154,8 +1178,12 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	shared->freed = perfring_page_observe(ring->page) - ring->size; /* nothing is known to be free */
 	shared->pid = (uint32_t)getpid();
 	shared->pid_namespace = stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
-	if (shared->leased)
-		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	if (shared->leased) {
+		barriers = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+		shared->bars_all = barriers > 0 && barriers & MEMBARRIER_CMD_GLOBAL;
+		shared->bars_own = shared->pid_namespace &&
+				   syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+	}
 	error = take_slot(shared);
 	if (error) {
 		munmap(shared, private_size());

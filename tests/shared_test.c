@@ -299,6 +299,7 @@ enum action {
 	SEAL_NEST,
 	NEST_FILL, /* until the ring is full */
 	NEST_LAPS, /* with a reader: the ring goes round twice, if nothing holds it back */
+	END_OTHER, /* the record that another writer has in the making */
 };
 
 static __thread struct {
@@ -307,6 +308,7 @@ static __thread struct {
 	uint32_t pass; /* the one that is struck; 0: each */
 	struct author *author;
 	struct perfring_reader *reader;
+	struct piece *piece;
 	unsigned depth;
 } striker;
 
@@ -360,6 +362,9 @@ static void strike(const char *name)
 	case NEST_FLUSH:
 		put(striker.author, 24);
 		perfring_shared_flush(striker.author->shared);
+		break;
+	case END_OTHER:
+		end(striker.author, striker.piece, true);
 		break;
 	case NEST_DISCARD:
 		begin(striker.author, 48, &piece);
@@ -1463,6 +1468,53 @@ Test(shared, a_ring_held_back_goes_on_when_the_record_is_closed)
 }
 
 /* Its threads do not pass the sealer's barrier: its chunk stays its own, and what is in it is seen all the same. */
+/* A flush looks at the first room as its owner publishes it, and behind it lies a dead writer's. */
+Test(shared, a_dead_writers_room_behind_one_just_published)
+{
+	struct author first = {.writer = 2}, third = {.writer = 3};
+	struct perfring_reader reader;
+	struct perfring_ring ring;
+	uint64_t refused = 0, must = 0, may = 0;
+	struct piece piece;
+	pid_t child;
+	int status;
+
+	if (!deaths_are_seen())
+		cr_skip_test(NO_ROBUST);
+	board_make();
+	make_ring(&ring, PERFRING_RING_STRICT, 1, 0, 4);
+	cr_assert_eq(perfring_reader_open(&reader, &ring, 0), 0);
+	cr_assert_eq(perfring_shared_open(&first.shared, &ring, NULL), 0);
+	cr_assert_eq(perfring_shared_open(&third.shared, &ring, NULL), 0);
+	cr_assert(begin(&first, 40, &piece));
+	child = start_victim(ring.fd, "shared_encoded", KILL, 0);
+	cr_assert_gt(child, 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFSIGNALED(status));
+	cr_assert(put(&third, 64));
+	cr_assert_eq(ring.page->data_head, 0);
+	striker.point = "shared_recovering";
+	board->passes = board->struck = 0;
+	striker.pass = 1;
+	striker.action = END_OTHER;
+	striker.author = &first;
+	striker.piece = &piece;
+	perfring_shared_flush(third.shared);
+	striker.action = NO_ACTION;
+	cr_assert_eq(board->struck, 1);
+	cr_assert_eq(perfring_shared_abandoned(&ring), 1);
+	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head));
+	drain(&reader);
+	check_victim(1, false, &refused, &must, &may);
+	check_writer(2, &refused);
+	check_writer(3, &refused);
+	check_nothing_wrong("behind", 0);
+	perfring_shared_close(first.shared);
+	perfring_shared_close(third.shared);
+	perfring_reader_close(&reader);
+	perfring_ring_close(&ring);
+}
+
 Test(shared, who_is_refused_the_barrier_seals_nothing)
 {
 	struct author first = {.writer = 1}, second = {.writer = 2};

@@ -64,7 +64,7 @@ enum {
 #define PERFRING_RING_MAGIC UINT64_C(0x676e697266726570) /* "perfring" in little-endian memory: also tells the order */
 
 /* Free-running positions, in rings that fall too: there they are -data_head.
- * Invariant: published <= claimed <= published + size (a doomed claim of a shared writer is never stored). */
+ * Invariant: published <= claimed <= published + size (of a ring for shared writers: what its `claimed` stands for). */
 struct perfring_ring_state {
 	uint64_t magic;
 	uint32_t version;
