@@ -780,10 +780,10 @@ static void run_trials(uint32_t flags, uint32_t chunk, unsigned all)
 		for (i = 1; i <= count; i++)
 			run_trial(i);
 		/* They have seen what they are about. */
-		cr_assert_gt(total.records, count);
-		cr_assert_gt(total.refused, count / 4);
-		cr_assert_gt(total.handlers, count / 4);
-		cr_assert_gt(total.kills, count / 8);
+		cr_assert_geq(total.records, count);
+		cr_assert_geq(total.refused, count / 4);
+		cr_assert_geq(total.handlers, count / 4);
+		cr_assert_geq(total.kills, count / 8);
 		printf("interleave: %u trials: %llu records read, %llu refused, %llu handlers, %llu killed\n", count,
 		       (unsigned long long)total.records, (unsigned long long)total.refused,
 		       (unsigned long long)total.handlers, (unsigned long long)total.kills);
@@ -794,15 +794,15 @@ static void run_trials(uint32_t flags, uint32_t chunk, unsigned all)
 
 Test(interleave, strict)
 {
-	run_trials(PERFRING_RING_STRICT, 0, 40000);
+	run_trials(PERFRING_RING_STRICT, 0, 36000);
 }
 
 Test(interleave, leased_512)
 {
-	run_trials(PERFRING_RING_LEASED, 512, 32000);
+	run_trials(PERFRING_RING_LEASED, 512, 25000);
 }
 
 Test(interleave, leased_1024)
 {
-	run_trials(PERFRING_RING_LEASED, 1024, 32000);
+	run_trials(PERFRING_RING_LEASED, 1024, 25000);
 }

@@ -55,12 +55,13 @@
  * must open to recover.
  *
  * What a kill costs: in a STRICT ring the records in the making, in a LEASED one also those that handlers had committed
- * within one of them, or within a flush or a change of chunks.  Each counts as lost, and is in the next LOST record.  Exceptions: one killed between two words of a
- * count leaves that one wrong (a recoverer: too low by what it had taken over; an owner of a chunk, as it commits one of
- * records that lie within one another: too high by one), and refusals that it was just telling in a LOST record are told
- * by no other (perfring_shared_lost has them).  One killed after it has moved data_head, and before it wakes the reader,
- * leaves a crossing of the watermark to the next that publishes; a wakeup by wakeup_events is told by no other.  To jump
- * out of a record (longjmp, an exception) is to stop in it until the thread ends.
+ * within one of them, or within a flush or a change of chunks.  Each counts as lost, and is in the next LOST record.
+ * Exceptions: one killed between two words of a count leaves that one wrong (a recoverer: too low by what it had taken
+ * over; an owner of a chunk: too high by up to two as it commits one of records that lie within one another, too low by
+ * what handlers had committed in a chunk that it was just taking), and refusals that it was just telling in a LOST record
+ * are told by no other (perfring_shared_lost has them).  One killed after it has moved data_head, and before it wakes the
+ * reader, leaves a crossing of the watermark to the next that publishes; a wakeup by wakeup_events is told by no other.
+ * To jump out of a record (longjmp, an exception) is to stop in it until the thread ends.
  *
  * A reader that trusts its writers less than this uses PERFRING_READER_COPY.  A writer trusts those it shares the memory
  * with: a process that scribbles over the marks or the owner table can spoil the others' records and keep them from
