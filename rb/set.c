@@ -19,6 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "writer_own.h"
+
 struct member {
 	struct perfring_member member; /* the reader's, but for ring, number and tid, which never change */
 	struct member *next;
@@ -65,7 +67,7 @@ static void leave(void *of)
 	struct member *member = of;
 
 	perfring_writer_close(member->writer);
-	member->writer = NULL;
+	PERFRING_STORE(&member->writer, NULL); /* no order: dismiss looks for another thread's, which is there */
 	PERFRING_POINT(set_closed);
 	PERFRING_STORE_RELEASE(&member->gone, true);
 }
@@ -149,6 +151,16 @@ static int make_member(struct perfring_set *set, struct member **result)
 	return 0;
 }
 
+/* Where the reader finds it. */
+static void append(struct perfring_set *set, struct member *member)
+{
+	pthread_mutex_lock(&set->lock);
+	member->member.number = set->numbers++;
+	PERFRING_STORE_RELEASE(set->last, member);
+	set->last = &member->next;
+	pthread_mutex_unlock(&set->lock);
+}
+
 /* Takes one of the rings that the limit allows, or gives it back. */
 static bool take_ring(struct perfring_set *set)
 {
@@ -191,13 +203,42 @@ int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
 		return ret;
 	}
 	PERFRING_POINT(set_joined);
-	pthread_mutex_lock(&set->lock);
-	member->member.number = set->numbers++;
-	PERFRING_STORE_RELEASE(set->last, member);
-	set->last = &member->next;
-	pthread_mutex_unlock(&set->lock);
+	append(set, member);
 	*writer = member->writer;
 	return 0;
+}
+
+int perfring_set_admit(struct perfring_set *set, pthread_t thread, uint32_t tid, struct perfring_writer **writer)
+{
+	struct member *member;
+	int ret;
+
+	*writer = NULL;
+	if (!take_ring(set))
+		return -EUSERS;
+	ret = make_member(set, &member);
+	if (ret) {
+		give_ring(set);
+		return ret;
+	}
+	perfring_writer_give(member->writer, thread, tid);
+	member->member.tid = tid;
+	append(set, member);
+	*writer = member->writer;
+	return 0;
+}
+
+void perfring_set_dismiss(struct perfring_set *set, struct perfring_writer *writer)
+{
+	struct member *member;
+
+	/* The links change under the lock alone, and a ring whose writer is open is not dropped. */
+	pthread_mutex_lock(&set->lock);
+	for (member = set->first; member && PERFRING_LOAD(&member->writer) != writer; member = member->next)
+		;
+	pthread_mutex_unlock(&set->lock);
+	if (member)
+		leave(member);
 }
 
 struct perfring_writer *perfring_set_current(struct perfring_set *set)

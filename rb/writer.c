@@ -21,6 +21,7 @@
 
 #include "filler.h"
 #include "lost.h"
+#include "writer_own.h"
 
 enum {
 	SAMPLE_TYPE = 9, /* PERF_RECORD_SAMPLE */
@@ -555,12 +556,17 @@ static uint64_t beginning_of(uint32_t pid, uint32_t tid)
 	return field ? strtoull(field, NULL, 10) & 0xfffff : 0;
 }
 
-/* This thread, as the ring names it. */
-static uint64_t own_name(void)
+/* A thread of this process, as the ring names it. */
+static uint64_t name_of(uint32_t tid)
 {
-	uint32_t pid = (uint32_t)getpid(), tid = (uint32_t)syscall(SYS_gettid);
+	uint32_t pid = (uint32_t)getpid();
 
 	return (uint64_t)pid << 42 | (uint64_t)tid << 20 | beginning_of(pid, tid);
+}
+
+static uint64_t own_name(void)
+{
+	return name_of((uint32_t)syscall(SYS_gettid));
 }
 
 /* This program image, among those that one process runs in turn. */
@@ -679,6 +685,13 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	PERFRING_STORE(&state->writer_pid, (uint32_t)getpid());
 	*result = writer;
 	return 0;
+}
+
+void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
+{
+	writer->thread = (const void *)thread;
+	PERFRING_STORE(&state_of(writer)->writer, name_of(tid));
+	PERFRING_STORE(&state_of(writer)->writer_tid, tid);
 }
 
 void perfring_writer_reset(struct perfring_writer *writer)

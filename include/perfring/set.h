@@ -10,7 +10,7 @@
  *           last time, as `drained`, and freed when a later walk comes to it.
  *
  *              join leave lost | current | next | close
- *   threads         yes        |   yes   |  no  |  no
+ *   threads         yes        |   yes   |  no  |  no     admit, dismiss: as join, leave
  *   handlers        no         |   yes   |  no  |  no
  *   the reader      yes        |   yes   |  yes |  no     one at a time, with the readers of the members
  *
@@ -19,6 +19,8 @@
  */
 #ifndef PERFRING_SET_H
 #define PERFRING_SET_H
+
+#include <pthread.h>
 
 #include <perfring/reader.h>
 #include <perfring/writer.h>
@@ -66,6 +68,15 @@ PERFRING_API struct perfring_writer *perfring_set_current(struct perfring_set *s
 
 /* Closes this thread's writer, as its end does.  Its ring stays until it is drained. */
 PERFRING_API void perfring_set_leave(struct perfring_set *set);
+
+/* A ring for another thread of this process, which alone writes into it, with its handlers; it is not that thread's
+ * perfring_set_current, and is not left at its end but by dismiss: for those who keep a list of threads themselves.
+ * thread, tid: whom the ring names as its writer.  Returns as join.  Context: any thread, not a handler. */
+PERFRING_API int perfring_set_admit(struct perfring_set *set, pthread_t thread, uint32_t tid,
+				    struct perfring_writer **writer);
+
+/* Its thread writes no more: any thread may say so once that is certain.  The ring stays until it is drained. */
+PERFRING_API void perfring_set_dismiss(struct perfring_set *set, struct perfring_writer *writer);
 
 /* The next ring behind `member` (NULL: the first) that a reader should look at; NULL behind the last.  Frees those that
  * were handed out as drained before.  Valid until the next walk reaches it again.  Read it by member->reader, or by
