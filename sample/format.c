@@ -52,6 +52,21 @@ static uint64_t attr_flags(uint64_t word)
 	return flags;
 }
 
+enum {
+#define PERFRING_ATTR(member, offset, size, show) ATTR_AT_##member = (offset),
+#include <perfring/values.def>
+};
+
+void perfring_attr_set_flag(struct perf_event_attr *attr, uint32_t flag, bool set)
+{
+	uint64_t word, bit = UINT64_C(1) << (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? flag : 63 - flag);
+	unsigned char *at = (unsigned char *)attr + ATTR_AT_flags;
+
+	memcpy(&word, at, sizeof(word));
+	word = set ? word | bit : word & ~bit;
+	memcpy(at, &word, sizeof(word));
+}
+
 static uint64_t attr_aux_action(uint64_t half)
 {
 	uint64_t action = 0;

@@ -66,6 +66,20 @@ Test(format, members_come_from_their_offsets, .timeout = 30)
 #endif
 
 /* An attr is read as far as it says, not a byte further: the rest is 0. */
+Test(format, flags_by_their_numbers, .timeout = 30)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)}, same = {.size = sizeof(attr)};
+
+	perfring_attr_set_flag(&attr, PERFRING_ATTR_FLAG_disabled, true);
+	perfring_attr_set_flag(&attr, PERFRING_ATTR_FLAG_mmap2, true);
+	perfring_attr_set_flag(&attr, PERFRING_ATTR_FLAG_use_clockid, true);
+	same.disabled = same.mmap2 = same.use_clockid = 1;
+	cr_assert_eq(memcmp(&attr, &same, sizeof(attr)), 0);
+	perfring_attr_set_flag(&attr, PERFRING_ATTR_FLAG_mmap2, false);
+	same.mmap2 = 0;
+	cr_assert_eq(memcmp(&attr, &same, sizeof(attr)), 0);
+}
+
 Test(format, attr_sizes, .timeout = 30)
 {
 	static const uint32_t sizes[] = {64, 65, 72, 76, 80, 84, 96, 100, 104, 128, 144, 160, 4096};
@@ -95,7 +109,11 @@ Test(format, attr_sizes, .timeout = 30)
 			     : size >= 76 ? FIRST_HALF(0x11111111, 0x22222222)
 					  : 0,
 			     "size %u", size);
-		cr_assert_eq(format.sample_regs_user, size >= 88 ? 0x33 : size >= 84 ? FIRST_HALF(0, 0x33) : 0, "size %u", size);
+		cr_assert_eq(format.sample_regs_user,
+			     size >= 88   ? 0x33
+			     : size >= 84 ? FIRST_HALF(0, 0x33)
+					  : 0,
+			     "size %u", size);
 		cr_assert_eq(format.sample_regs_intr,
 			     size >= 104   ? UINT64_C(0x4444444455555555)
 			     : size >= 100 ? FIRST_HALF(0x44444444, 0x55555555)

@@ -266,6 +266,9 @@ PERFRING_API int perfring_format_from_attr(struct perfring_format *format, const
  * and perf that knows those members takes.  Reads attr by its own size, as above. */
 PERFRING_API uint32_t perfring_attr_size(const struct perf_event_attr *attr);
 
+/* Sets or clears a flag of one bit, PERFRING_ATTR_FLAG_: also one that the installed header's struct does not name. */
+PERFRING_API void perfring_attr_set_flag(struct perf_event_attr *attr, uint32_t flag, bool set);
+
 /* A set of formats, one for each event, found by the ids that the kernel gave its fds.
  *
  *                    open, close   add, put, arch   find, of, at, count
