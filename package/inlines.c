@@ -27,3 +27,7 @@
 #include <perfring/text.h>
 #include <perfring/wakeup.h>
 #include <perfring/writer.h>
+
+#ifdef PERFRING_HAS_SOFT
+#include <perfring/soft.h>
+#endif

@@ -10,15 +10,19 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <perfring/data.h>
 #include <perfring/session.h>
+#include "soft.h"
 #include "tools.h"
 
 enum {
 	DEFAULT_FREQUENCY = 4000,
 	/* How long records may lie in a quiet ring before they are in the file, where a kill cannot lose them. */
 	ROUND_MS = 500,
+
+	SOFT = 0x100, /* options without a letter */
 };
 
 struct recorded_event {
@@ -35,12 +39,15 @@ struct recording {
 	bool callchain;
 	bool all;
 	bool inherit;
+	bool soft; /* the command's processes raise the events themselves */
 	char *pids, *tids, *cpus;
 	uint32_t pages;
 	char **command;
 
 	struct perfring_target *target;
 	struct perfring_session *session;
+	struct perfring_peers *peers; /* when soft */
+	uint64_t settled;             /* ms: when the file's last round was */
 	struct perfring_command child;
 	struct perfring_data_writer *writer;
 	int file;
@@ -69,6 +76,16 @@ static void help(FILE *out)
 	      "  -t, --tid=TID[,TID]        these threads\n"
 	      "  -C, --cpu=LIST             only on these CPUs, as in 0-3,6\n"
 	      "  -i, --no-inherit           not the children\n"
+	      "      --soft                 without the kernel's help: an object that is preloaded samples each "
+	      "process from\n"
+	      "                             within, by timers (task-clock, the default, or cpu-clock; -F 1000).  "
+	      "Chosen\n"
+	      "                             where perf_event_open is refused.  Not observed: what is linked statically "
+	      "or\n"
+	      "                             set-user-id, what drops LD_PRELOAD, threads made by a bare clone.  One "
+	      "real-time\n"
+	      "                             signal is taken, and kept unblocked; a program that handles it has it "
+	      "back\n"
 	      "  -m, --mmap-pages=PAGES     data pages of each ring, a power of two, or a size with B, K, M, G "
 	      "(default: 128)\n"
 	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old)\n"
@@ -146,6 +163,15 @@ static bool add_events(struct recording *recording, char *list)
 	return true;
 }
 
+/* Whether processes can raise it themselves: one clock. */
+static bool is_soft(const struct recording *recording)
+{
+	const struct perf_event_attr *attr = &recording->events[0].attr;
+
+	return recording->event_count == 1 && attr->type == PERFRING_TYPE_SOFTWARE && !attr->exclude_user &&
+	       (attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
+}
+
 static uint64_t max_sample_rate(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
@@ -171,6 +197,7 @@ static int read_options(struct recording *recording, int argc, char **argv)
 		{"tid", required_argument, NULL, 't'},
 		{"cpu", required_argument, NULL, 'C'},
 		{"no-inherit", no_argument, NULL, 'i'},
+		{"soft", no_argument, NULL, SOFT},
 		{"mmap-pages", required_argument, NULL, 'm'},
 		{"output", required_argument, NULL, 'o'},
 		{"help", no_argument, NULL, 'h'},
@@ -215,6 +242,9 @@ static int read_options(struct recording *recording, int argc, char **argv)
 		case 'i':
 			recording->inherit = false;
 			break;
+		case SOFT:
+			recording->soft = true;
+			break;
 		case 'm':
 			good = read_pages(optarg, &recording->pages);
 			break;
@@ -249,10 +279,20 @@ static int read_options(struct recording *recording, int argc, char **argv)
 		perfring_tool_complain("record: whom? name a COMMAND, -a, -p PID or -t TID (perfring record --help)");
 		return PERFRING_TOOL_MISUSED;
 	}
+	if (recording->soft &&
+	    (!recording->command || recording->all || recording->pids || recording->tids || recording->cpus)) {
+		perfring_tool_complain("record: --soft observes a COMMAND, and no -a, -p, -t or -C");
+		return PERFRING_TOOL_MISUSED;
+	}
 	if (!recording->event_count) {
-		char cycles[] = "cycles";
+		char cycles[] = "cycles", clock[] = "task-clock";
 
-		add_events(recording, cycles);
+		add_events(recording, recording->soft ? clock : cycles);
+	}
+	if (recording->soft && !is_soft(recording)) {
+		perfring_tool_complain(
+			"record: --soft: a process samples its task-clock or its cpu-clock, nothing else");
+		return PERFRING_TOOL_MISUSED;
 	}
 	return -1;
 }
@@ -416,6 +456,73 @@ static bool open_events(struct recording *recording)
 	return true;
 }
 
+/* ---- a command that observes itself ---- */
+
+/* perf_event_open is refused: the command can do without, if it is all there is to observe, and by clocks. */
+static void choose_soft(struct recording *recording)
+{
+	struct perf_event_attr *attr = &recording->events[0].attr;
+
+	if (recording->soft || recording->cpus || !observes_command(recording))
+		return;
+	if (recording->event_count == 1 && attr->type == PERFRING_TYPE_HARDWARE &&
+	    attr->config == PERFRING_COUNT_HW_CPU_CYCLES && !attr->exclude_user) {
+		if (!perfring_peers_are_needed())
+			return;
+		attr->type = PERFRING_TYPE_SOFTWARE;
+		attr->config = PERFRING_COUNT_SW_TASK_CLOCK;
+		attr->precise_ip = 0;
+	} else if (!is_soft(recording) || !perfring_peers_are_needed()) {
+		return;
+	}
+	recording->soft = true;
+	perfring_tool_complain("record: perf_event_open is refused here: the command samples %s by itself (--soft)",
+			       attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "its task-clock" : "its cpu-clock");
+}
+
+/* The session, who is to come into it, and the command that waits for its release. */
+static bool open_soft(struct recording *recording)
+{
+	struct soft_answer answer = {.version = SOFT_VERSION, .pages = SOFT_PAGES, .observes = 1};
+	struct recorded_event *event = &recording->events[0];
+	struct perf_event_attr *attr = &event->attr;
+	int ret;
+
+	if (recording->pages)
+		answer.pages = recording->pages;
+	if (!recording->frequency && !recording->period)
+		recording->frequency = SOFT_FREQUENCY;
+	if (recording->frequency > SOFT_FREQUENCY_MAX)
+		recording->frequency = SOFT_FREQUENCY_MAX;
+	shape_attr(recording, attr, true);
+	attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_IDENTIFIER;
+	attr->read_format = 0;
+	attr->inherit = attr->enable_on_exec = attr->comm_exec = 0;
+	attr->exclude_kernel = attr->exclude_hv = 1; /* as it is */
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, true);
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+	perfring_event_name(attr, event->name, sizeof(event->name));
+	answer.attr = *attr;
+	ret = perfring_session_open(&recording->session, 0);
+	if (!ret) {
+		ret = perfring_session_describe(recording->session, attr, NULL, 0);
+		ret = ret < 0 ? ret : 0;
+	}
+	if (ret) {
+		perfring_tool_complain("record: --soft: %s", strerror(-ret));
+		return false;
+	}
+	if (!perfring_peers_open(&recording->peers, recording->session, &answer))
+		return false;
+	ret = perfring_command_open(&recording->child, recording->command);
+	if (ret)
+		perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+	else if (!recording->inherit)
+		perfring_peers_only(recording->peers, recording->child.pid);
+	return !ret;
+}
+
 /* ---- the file ---- */
 
 static bool complain_file(const struct recording *recording, int ret)
@@ -483,9 +590,12 @@ static int32_t process_of(const char *tid)
 /* The state of what is observed, as it is before the first record. */
 static bool write_state(struct recording *recording)
 {
-	int ret = perfring_data_put_kernel(recording->writer);
 	char *rest, *word;
+	int ret;
 
+	if (recording->soft)
+		return true; /* each process tells its own */
+	ret = perfring_data_put_kernel(recording->writer);
 	if (!ret && recording->all)
 		ret = perfring_data_put_process(recording->writer, -1);
 	if (!ret && observes_command(recording))
@@ -498,6 +608,23 @@ static bool write_state(struct recording *recording)
 		ret = pid ? perfring_data_put_process(recording->writer, pid) : 0;
 	}
 	return complain_file(recording, ret);
+}
+
+/* The rings of processes that observe themselves are read more often: those that are new have then been read by the time
+ * when a round is settled. */
+static bool is_settling(struct recording *recording)
+{
+	struct timespec now;
+	uint64_t time;
+
+	if (!recording->soft)
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	time = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	if (time - recording->settled < SOFT_MARK_MS)
+		return false;
+	recording->settled = time;
+	return true;
 }
 
 /* One round of all rings into the file. */
@@ -523,7 +650,7 @@ static bool write_round(struct recording *recording)
 		recording->kept_records += span.records;
 		recording->kept_samples += span.samples;
 	}
-	if (!ret && any)
+	if (!ret && any && is_settling(recording))
 		ret = perfring_data_round(recording->writer);
 	perfring_session_return(recording->session);
 	if (ret)
@@ -534,11 +661,24 @@ static bool write_round(struct recording *recording)
 	return !ret;
 }
 
+/* Of all their rings, in one. */
+static int put_soft_lost(struct recording *recording, uint64_t last_time, uint64_t *lost)
+{
+	struct perfring_record record = {.type = PERFRING_RECORD_LOST_SAMPLES};
+
+	*lost = perfring_peers_lost(recording->peers);
+	if (!*lost)
+		return 0;
+	record.is.lost_samples.lost = *lost;
+	record.trailer.time = last_time;
+	return perfring_data_put(recording->writer, 0, &record);
+}
+
 /* What each fd lost, LOST records that never found room included: as LOST_SAMPLES, which perf adds up too. */
 static bool write_lost(struct recording *recording, uint64_t last_time, uint64_t *lost)
 {
 	struct perfring_session_event opened;
-	int ret = 0;
+	int ret = recording->soft ? put_soft_lost(recording, last_time, lost) : 0;
 
 	for (uint32_t i = 0; !ret && perfring_session_event_at(recording->session, i, &opened); i++) {
 		const struct perfring_format *format =
@@ -586,9 +726,10 @@ static bool take_signals(struct recording *recording)
 
 static bool run(struct recording *recording)
 {
-	struct pollfd ready[2] = {
+	struct pollfd ready[3] = {
 		{.fd = perfring_session_fd(recording->session), .events = POLLIN},
 		{.fd = recording->signals, .events = POLLIN},
+		{.fd = recording->soft ? perfring_peers_fd(recording->peers) : -1, .events = POLLIN},
 	};
 	bool good = true;
 	int ret = 0;
@@ -607,11 +748,17 @@ static bool run(struct recording *recording)
 		return false;
 	}
 	while (good && take_signals(recording) && !perfring_session_is_over(recording->session)) {
-		poll(ready, 2, ROUND_MS);
+		poll(ready, 3, recording->soft ? SOFT_ROUND_MS : ROUND_MS);
+		if (recording->soft)
+			perfring_peers_serve(recording->peers);
 		perfring_session_wait(recording->session, 0);
 		good = write_round(recording);
+		if (recording->soft)
+			perfring_peers_sweep(recording->peers);
 	}
 	perfring_session_disable(recording->session);
+	if (good && recording->soft)
+		perfring_peers_serve(recording->peers);
 	if (good) {
 		perfring_session_flush(recording->session);
 		good = write_round(recording);
@@ -630,9 +777,12 @@ static void tell(const struct recording *recording, uint64_t unread_lost)
 	lost += totals.records - recording->kept_records;
 	fprintf(stderr,
 		"[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in %s; lost %" PRIu64 ", throttled %" PRIu64
-		" times ]\n",
+		" times",
 		recording->kept_samples, perfring_data_size(recording->writer), recording->output, lost,
 		totals.throttles);
+	if (recording->soft)
+		fprintf(stderr, "; processes: %" PRIu64, perfring_peers_count(recording->peers));
+	fputs(" ]\n", stderr);
 	if (totals.corrupt)
 		perfring_tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes given up",
 				       totals.corrupt, totals.skipped);
@@ -698,12 +848,14 @@ int perfring_tool_record(int argc, char **argv)
 	if (status >= 0)
 		goto out;
 	status = PERFRING_TOOL_FAILED;
-	good = choose_target(&recording);
+	choose_soft(&recording);
+	good = recording.soft ? open_soft(&recording) : choose_target(&recording);
 	if (good) {
 		raise_file_limit();
 		good = masked = open_signals(&recording, &before);
 	}
-	good = good && open_events(&recording) && open_file(&recording, argv) && write_state(&recording);
+	good = good && (recording.soft || open_events(&recording)) && open_file(&recording, argv) &&
+	       write_state(&recording);
 	if (good) {
 		struct perfring_totals totals;
 		uint64_t lost = 0;
@@ -714,6 +866,10 @@ int perfring_tool_record(int argc, char **argv)
 		if (totals.first_time)
 			perfring_data_put_times(recording.writer, totals.first_time, totals.last_time);
 		good = complain_file(&recording, perfring_data_finish(recording.writer)) && good;
+		if (good && recording.soft && !perfring_peers_count(recording.peers))
+			perfring_tool_complain(
+				"record: --soft: nobody took part: is the command linked statically or set-user-id, "
+				"or " SOFT_OBJECT " not installed?");
 		tell(&recording, lost);
 	}
 	if (masked) {
@@ -731,6 +887,7 @@ out:
 	if (recording.writer)
 		perfring_data_writer_close(recording.writer);
 	perfring_session_close(recording.session);
+	perfring_peers_close(recording.peers);
 	perfring_target_close(recording.target);
 	if (recording.file >= 0)
 		close(recording.file);

@@ -1,0 +1,929 @@
+/* soft_clock_test.c - clocks that sample: real timers, real signals. */
+#include "test.h"
+
+/* Every named place of soft/timer.c, which is compiled here for that. */
+static void strike(const char *name);
+#define PERFRING_POINT(name) strike(#name)
+
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include "soft/timer.c"
+
+TestSuite(soft_clock, .timeout = 60);
+
+/* The thread sanitizer keeps one signal of a number until it has time for it, and no system call is that (VERIFY.md 0.4). */
+#if defined(__SANITIZE_THREAD__)
+#define SIGNALS_WAIT 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SIGNALS_WAIT 1
+#endif
+#endif
+#ifndef SIGNALS_WAIT
+#define SIGNALS_WAIT 0
+#endif
+
+enum {
+	MS = 1000000, /* ns */
+};
+
+static __thread volatile uint64_t found, ticked; /* signals in this thread that came so far */
+static __thread void (*struck)(const char *name);
+
+static void strike(const char *name)
+{
+	if (perfring_soft_self && perfring_soft_self->tid != (uint32_t)syscall(SYS_gettid))
+		abort();
+	if (strcmp(name, "timer_found") == 0)
+		found++;
+	if (strcmp(name, "timer_ticked") == 0)
+		ticked++;
+	if (struck)
+		struck(name);
+}
+
+static uint64_t time_of(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* Until the clock has gone on by so much. */
+static void burn(clockid_t clock, uint64_t ns)
+{
+	uint64_t end = time_of(clock) + ns;
+	volatile unsigned work = 0;
+
+	while (time_of(clock) < end)
+		for (unsigned i = 0; i < 1000; i++)
+			work = work + i;
+}
+
+/* 0, or how the system call ended. */
+static int doze(uint64_t ns)
+{
+	struct timespec time = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+	return nanosleep(&time, NULL) < 0 ? errno : 0;
+}
+
+static struct perf_event_attr attr_of(uint64_t clock, uint64_t period)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = clock, .disabled = 1};
+
+	attr.sample_period = period;
+	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD;
+	return attr;
+}
+
+struct told {
+	struct perf_event_header header;
+	uint64_t ip;
+	uint32_t pid, tid;
+	uint64_t period;
+};
+
+/* A clock with a ring of 128 pages for each thread. */
+static struct perfring_soft_event *open_clock(uint64_t clock, uint64_t period, unsigned scope)
+{
+	struct perf_event_attr attr = attr_of(clock, period);
+	struct perfring_soft_event *event = NULL;
+
+	cr_assert_eq(perfring_soft_open(&event, &attr, scope, NULL), 0);
+	cr_assert_eq(perfring_soft_map(event, 128, -1), 0);
+	return event;
+}
+
+/* How many samples the thread's ring has; all of them are this process's and of `period`. */
+static uint64_t drain(struct perfring_soft_event *event, uint32_t tid, uint64_t period)
+{
+	struct perfring_member *member = NULL;
+	const struct perf_event_header *record;
+	const struct told *told;
+	uint64_t count = 0;
+
+	while ((member = perfring_set_next(perfring_soft_rings(event), member)) != NULL) {
+		if (member->tid != tid)
+			continue;
+		cr_assert_geq(perfring_reader_observe(&member->reader), 0);
+		while (perfring_reader_next(&member->reader, &record) == 1) {
+			if (record->type != PERF_RECORD_SAMPLE)
+				continue;
+			told = (const void *)record;
+			cr_assert_eq(record->size, sizeof(*told));
+			cr_assert_eq(told->pid, (uint32_t)getpid());
+			cr_assert_eq(told->tid, tid);
+			cr_assert_eq(told->period, period);
+			count++;
+		}
+		perfring_reader_return(&member->reader);
+	}
+	return count;
+}
+
+static uint32_t self(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+static struct soft_instance *instance_of(struct perfring_soft_event *event)
+{
+	return event->instances[perfring_soft_self->index];
+}
+
+static struct soft_timer *timer_of(struct perfring_soft_event *event)
+{
+	return instance_of(event)->timer;
+}
+
+static void block(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, perfring_soft_signal());
+	pthread_sigmask(how, &set, NULL);
+}
+
+/* A timer's signal, as a kernel may deliver it that was older, or slower: with any number. */
+static void send_number(int code, uintptr_t number)
+{
+	siginfo_t from;
+
+	memset(&from, 0, sizeof(from));
+	from.si_signo = perfring_soft_signal();
+	from.si_code = code;
+	from.si_value.sival_ptr = (void *)number;
+	cr_assert_eq(syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), from.si_signo, &from), 0);
+	if (SIGNALS_WAIT)
+		doze(1);
+}
+
+/* ---- how many ---- */
+
+Test(soft_clock, cpu_clock_samples_wall_time)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_THREAD);
+	uint64_t begin, ns, samples;
+
+	burn(CLOCK_MONOTONIC, 20 * MS);
+	cr_assert_eq(drain(event, self(), MS), 0); /* disabled */
+	begin = time_of(CLOCK_MONOTONIC);
+	perfring_soft_enable(event, false);
+	burn(CLOCK_MONOTONIC, 500 * MS);
+	perfring_soft_disable(event, false);
+	ns = time_of(CLOCK_MONOTONIC) - begin;
+	samples = drain(event, self(), MS);
+	cr_assert_leq(samples, ns / MS, "%lu in %lu ns", samples, ns); /* never more than there were intervals */
+	cr_assert_geq(samples, 100, "%lu in %lu ns", samples, ns);     /* others run on this machine too */
+	burn(CLOCK_MONOTONIC, 20 * MS);
+	cr_assert_eq(drain(event, self(), MS), 0);
+	perfring_soft_close(event);
+}
+
+Test(soft_clock, task_clock_samples_cpu_time)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_TASK_CLOCK, 10 * MS, PERFRING_SOFT_THREAD);
+	uint64_t begin = time_of(CLOCK_THREAD_CPUTIME_ID), ns, samples;
+
+	perfring_soft_enable(event, false);
+	burn(CLOCK_THREAD_CPUTIME_ID, 500 * MS);
+	perfring_soft_disable(event, false);
+	ns = time_of(CLOCK_THREAD_CPUTIME_ID) - begin;
+	samples = drain(event, self(), 10 * MS);
+	cr_assert_leq(samples, ns / (10 * MS), "%lu in %lu ns", samples, ns);
+	cr_assert_geq(samples, 20, "%lu in %lu ns", samples, ns); /* the ticks of CONFIG_HZ=100 suffice */
+	perfring_soft_close(event);
+}
+
+Test(soft_clock, no_interval_is_below_10_us)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, 1, PERFRING_SOFT_THREAD);
+	struct itimerspec spec;
+
+	perfring_soft_enable(event, false);
+	cr_assert_eq(timer_gettime(timer_of(event)->kernel, &spec), 0);
+	cr_assert_eq(spec.it_interval.tv_sec, 0);
+	cr_assert_eq(spec.it_interval.tv_nsec, 10000);
+	perfring_soft_close(event);
+}
+
+Test(soft_clock, a_frequency_is_a_period)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_CPU_CLOCK, 0);
+	struct perfring_soft_event *event;
+	struct itimerspec spec;
+
+	attr.freq = 1;
+	attr.sample_freq = 800; /* 1.25 ms */
+	cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL), 0);
+	cr_assert_eq(perfring_soft_map(event, 8, -1), 0);
+	perfring_soft_enable(event, false);
+	cr_assert_eq(timer_gettime(timer_of(event)->kernel, &spec), 0);
+	cr_assert_eq(spec.it_interval.tv_nsec, 1250000);
+	burn(CLOCK_MONOTONIC, 100 * MS);
+	cr_assert_gt(drain(event, self(), 1250000), 0);
+	perfring_soft_close(event);
+}
+
+Test(soft_clock, a_period_is_changed)
+{
+	struct perfring_soft_event *event =
+		open_clock(PERF_COUNT_SW_CPU_CLOCK, 100000 * (uint64_t)MS, PERFRING_SOFT_THREAD);
+	uint64_t before;
+
+	perfring_soft_enable(event, false);
+	burn(CLOCK_MONOTONIC, 20 * MS);
+	cr_assert_eq(ticked, 0);
+	cr_assert_eq(perfring_soft_set_period(event, MS), 0);
+	burn(CLOCK_MONOTONIC, 200 * MS);
+	cr_assert_gt(ticked, 20);
+	cr_assert_eq(perfring_soft_set_period(event, 100000 * (uint64_t)MS), 0);
+	burn(CLOCK_MONOTONIC, 20 * MS);
+	before = ticked;
+	burn(CLOCK_MONOTONIC, 100 * MS);
+	cr_assert_eq(ticked, before);
+	perfring_soft_close(event);
+}
+
+/* What is kept is what was not yet run off, and the next start begins with it. */
+Test(soft_clock, a_stop_keeps_the_rest)
+{
+	static const uint64_t clocks[] = {PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK};
+	static const clockid_t measures[] = {CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID};
+	const uint64_t period = 10000 * (uint64_t)MS;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct perfring_soft_event *event = open_clock(clocks[i], period, PERFRING_SOFT_THREAD);
+		uint64_t begin = time_of(measures[i]), ns, left;
+		struct itimerspec spec;
+
+		perfring_soft_enable(event, false);
+		burn(measures[i], 50 * MS);
+		perfring_soft_disable(event, false);
+		ns = time_of(measures[i]) - begin;
+		left = instance_of(event)->left;
+		cr_assert_leq(left, period - 50 * MS, "%lu", left);
+		cr_assert_geq(left + ns, period, "%lu after %lu ns", left, ns);
+		cr_assert_eq(timer_gettime(timer_of(event)->kernel, &spec), 0);
+		cr_assert(spec.it_value.tv_sec == 0 && spec.it_value.tv_nsec == 0);
+		burn(measures[i], 20 * MS);
+		perfring_soft_enable(event, false);
+		cr_assert_eq(timer_gettime(timer_of(event)->kernel, &spec), 0);
+		ns = (uint64_t)spec.it_value.tv_sec * 1000000000 + (uint64_t)spec.it_value.tv_nsec;
+		cr_assert_leq(ns, left);
+		cr_assert_gt(ns + 5000 * (uint64_t)MS, left, "%lu of %lu", ns, left);
+		cr_assert_eq(spec.it_interval.tv_sec, 10);
+		perfring_soft_disable(event, false);
+		instance_of(event)->left = (uint64_t)-5;
+		perfring_soft_enable(event, false); /* in 10 us */
+		burn(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
+		cr_assert_eq(drain(event, self(), period), 1);
+		perfring_soft_close(event);
+	}
+}
+
+/* ---- whom it disturbs ---- */
+
+static void *burn_a_second(void *said)
+{
+	(void)said;
+	cr_assert_eq(perfring_soft_join(), 0);
+	burn(CLOCK_MONOTONIC, 1000 * (uint64_t)MS);
+	return NULL;
+}
+
+Test(soft_clock, task_clock_lets_sleepers_sleep)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_TASK_CLOCK, MS, PERFRING_SOFT_PROCESS);
+	pthread_t thread;
+	uint64_t before;
+
+	perfring_soft_enable(event, false);
+	cr_assert_eq(pthread_create(&thread, NULL, burn_a_second, NULL), 0);
+	burn(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
+	cr_assert_gt(found, 0);
+	before = found;
+	cr_assert_eq(doze(500 * MS), 0);
+	cr_assert_leq(found, before + 1); /* one for the time awake since */
+	pthread_join(thread, NULL);
+	perfring_soft_close(event);
+}
+
+static int pipe_ends[2];
+
+static void *write_later(void *said)
+{
+	(void)said;
+	doze(200 * MS);
+	cr_assert_eq(write(pipe_ends[1], "x", 1), 1);
+	return NULL;
+}
+
+Test(soft_clock, cpu_clock_restarts_a_read)
+{
+	struct perfring_soft_event *event;
+	pthread_t thread;
+	char byte = 0;
+
+	cr_assert_eq(pipe(pipe_ends), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, write_later, NULL), 0);
+	event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_THREAD);
+	perfring_soft_enable(event, false);
+	cr_assert_eq(read(pipe_ends[0], &byte, 1), 1);
+	cr_assert_eq(byte, 'x');
+	cr_assert_gt(ticked, SIGNALS_WAIT ? 0 : 10); /* it was asleep, and sampled */
+	pthread_join(thread, NULL);
+	perfring_soft_close(event);
+}
+
+struct burner {
+	pthread_t thread;
+	uint32_t tid;
+	uint64_t ticked;
+};
+
+static void *burn_and_tell(void *said)
+{
+	struct burner *burner = said;
+
+	cr_assert_eq(perfring_soft_join(), 0);
+	burner->tid = self();
+	burn(CLOCK_MONOTONIC, 300 * MS);
+	perfring_soft_leave();
+	burner->ticked = ticked;
+	return NULL;
+}
+
+/* Each handler counts in its own thread: as many as its ring has samples, and strike looks whose handler it is. */
+Test(soft_clock, each_timer_hits_its_own_thread)
+{
+	static const uint64_t clocks[] = {PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK};
+	struct burner burners[4];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct perfring_soft_event *event = open_clock(clocks[i], MS, PERFRING_SOFT_PROCESS);
+
+		perfring_soft_enable(event, false);
+		for (unsigned k = 0; k < 4; k++)
+			cr_assert_eq(pthread_create(&burners[k].thread, NULL, burn_and_tell, &burners[k]), 0);
+		for (unsigned k = 0; k < 4; k++)
+			pthread_join(burners[k].thread, NULL);
+		perfring_soft_disable(event, false);
+		for (unsigned k = 0; k < 4; k++) {
+			cr_assert_gt(burners[k].ticked, 3);
+			cr_assert_eq(drain(event, burners[k].tid, MS), burners[k].ticked);
+		}
+		perfring_soft_close(event);
+	}
+}
+
+/* ---- the signal ---- */
+
+static void on_foreign(int number)
+{
+	(void)number;
+}
+
+static void handle(int number, void (*handler)(int))
+{
+	struct sigaction action = {.sa_flags = SA_RESTART};
+
+	action.sa_handler = handler;
+	cr_assert_eq(sigaction(number, &action, NULL), 0);
+}
+
+Test(soft_clock, takes_the_signal_that_nobody_handles)
+{
+	struct perfring_soft_event *event;
+	struct sigaction action;
+	sigset_t blocked;
+
+	cr_assert_eq(perfring_soft_signal(), 0);
+	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+		if (number != SIGRTMIN + 3 && number != SIGRTMIN + 5)
+			handle(number, number % 2 ? on_foreign : SIG_IGN);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGRTMIN + 3); /* for sigwait, it seems */
+	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+	event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_THREAD);
+	cr_assert_eq(perfring_soft_signal(), SIGRTMIN + 5);
+	for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
+		cr_assert_eq(sigaction(number, NULL, &action), 0);
+		if (number == SIGRTMIN + 3)
+			cr_assert_eq(action.sa_handler, SIG_DFL);
+		else if (number == SIGRTMIN + 5)
+			cr_assert_eq(action.sa_flags & (SA_SIGINFO | SA_RESTART | SA_ONSTACK),
+				     SA_SIGINFO | SA_RESTART | SA_ONSTACK);
+		else
+			cr_assert_eq(action.sa_handler, number % 2 ? on_foreign : SIG_IGN);
+	}
+	perfring_soft_enable(event, false);
+	burn(CLOCK_MONOTONIC, 50 * MS);
+	cr_assert_gt(ticked, 0);
+	perfring_soft_close(event);
+	cr_assert_eq(perfring_soft_signal(), SIGRTMIN + 5);
+}
+
+Test(soft_clock, takes_a_blocked_signal_when_there_is_no_other)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_CPU_CLOCK, MS);
+	struct perfring_soft_event *event = NULL;
+	sigset_t blocked;
+
+	for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+		handle(number, on_foreign);
+	cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL), -EBUSY);
+	cr_assert_eq(perfring_soft_signal(), 0);
+	handle(SIGRTMAX, SIG_DFL);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGRTMAX);
+	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+	cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL), 0);
+	cr_assert_eq(perfring_soft_signal(), SIGRTMAX);
+	perfring_soft_close(event);
+}
+
+Test(soft_clock, refuses_when_the_signal_was_taken_away)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_CPU_CLOCK, MS);
+	struct perfring_soft_event *first, *second = NULL;
+
+	cr_assert_eq(perfring_soft_open(&first, &attr, PERFRING_SOFT_THREAD, NULL), 0);
+	handle(perfring_soft_signal(), on_foreign);
+	cr_assert_eq(perfring_soft_open(&second, &attr, PERFRING_SOFT_THREAD, NULL), -EBUSY);
+	perfring_soft_close(first);
+}
+
+static volatile unsigned alarms, profs;
+
+static void on_alarm(int number)
+{
+	if (number == SIGALRM)
+		alarms++;
+	else
+		profs++;
+}
+
+Test(soft_clock, leaves_the_programs_timers_alone)
+{
+	struct itimerval each = {{0, 20000}, {0, 20000}}, now;
+	uint64_t begin = time_of(CLOCK_PROCESS_CPUTIME_ID), most;
+	struct perfring_soft_event *events[2];
+	struct sigaction action;
+
+	handle(SIGALRM, on_alarm);
+	handle(SIGPROF, on_alarm);
+	cr_assert_eq(setitimer(ITIMER_REAL, &each, NULL), 0);
+	cr_assert_eq(setitimer(ITIMER_PROF, &each, NULL), 0);
+	events[0] = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_PROCESS);
+	events[1] = open_clock(PERF_COUNT_SW_TASK_CLOCK, 5 * MS, PERFRING_SOFT_PROCESS);
+	perfring_soft_enable(events[0], false);
+	perfring_soft_enable(events[1], false);
+	burn(CLOCK_THREAD_CPUTIME_ID, 400 * MS); /* 20 of each */
+	cr_assert_gt(drain(events[0], self(), MS), 0);
+	cr_assert_gt(drain(events[1], self(), 5 * MS), 0);
+	perfring_soft_close(events[0]);
+	perfring_soft_close(events[1]);
+	cr_assert_geq(alarms, 15);
+	most = 2 * (time_of(CLOCK_PROCESS_CPUTIME_ID) - begin) /
+	       (20 * MS); /* its clock counts ticks, and only roughly */
+	cr_assert(profs >= 10 && profs <= most, "%u of %lu", profs, most);
+	cr_assert_eq(getitimer(ITIMER_PROF, &now), 0);
+	cr_assert_eq(now.it_interval.tv_usec, 20000);
+	cr_assert_eq(getitimer(ITIMER_REAL, &now), 0);
+	cr_assert_eq(now.it_interval.tv_usec, 20000);
+	cr_assert_eq(sigaction(SIGPROF, NULL, &action), 0);
+	cr_assert_eq(action.sa_handler, on_alarm);
+	each = (struct itimerval){0};
+	setitimer(ITIMER_REAL, &each, NULL);
+	setitimer(ITIMER_PROF, &each, NULL);
+}
+
+static void spoil_errno(const char *name)
+{
+	(void)name;
+	errno = ENOTTY;
+}
+
+Test(soft_clock, the_handler_keeps_errno)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_THREAD);
+
+	perfring_soft_enable(event, false);
+	struck = spoil_errno;
+	errno = 4711;
+	burn(CLOCK_MONOTONIC, 50 * MS);
+	cr_assert_eq(errno, 4711);
+	struck = NULL;
+	cr_assert_gt(ticked, 0);
+	perfring_soft_close(event);
+}
+
+static unsigned alarms_within;
+
+static void alarm_within(const char *name)
+{
+	if (strcmp(name, "timer_found") == 0)
+		raise(SIGALRM);
+	if (strcmp(name, "timer_ticked") == 0)
+		alarms_within += alarms != 0;
+}
+
+/* Else it might leave ours by longjmp. */
+Test(soft_clock, no_handler_comes_on_top_of_the_timers)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, 50 * MS, PERFRING_SOFT_THREAD);
+
+	handle(SIGALRM, on_alarm);
+	perfring_soft_enable(event, false);
+	struck = alarm_within;
+	while (!PERFRING_LOAD(&ticked))
+		burn(CLOCK_MONOTONIC, MS);
+	struck = NULL;
+	cr_assert_eq(alarms_within, 0);
+	cr_assert_geq(alarms, 1); /* it came behind */
+	perfring_soft_close(event);
+}
+
+/* ---- what comes late ---- */
+
+Test(soft_clock, a_deleted_timers_signals_find_nothing)
+{
+	static const uint64_t clocks[] = {PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct perfring_soft_event *event = open_clock(clocks[i], 1, PERFRING_SOFT_THREAD), *other;
+		struct itimerspec spec;
+		uintptr_t number;
+		uint64_t before;
+		timer_t kernel;
+
+		perfring_soft_enable(event, false);
+		block(SIG_BLOCK);
+		burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS); /* thousands of them go off */
+		number = timer_of(event)->number;
+		before = ticked;
+		kernel = timer_of(event)->kernel;
+		perfring_soft_close(event);
+		cr_assert_null(perfring_soft_self->timers);
+		cr_assert_eq(timer_gettime(kernel, &spec), -1);
+		other = open_clock(clocks[i], 100000 * (uint64_t)MS, PERFRING_SOFT_THREAD); /* in its place */
+		perfring_soft_enable(other, false);
+		for (unsigned k = 0; k < 3; k++)
+			send_number(SI_TIMER, number); /* older kernels deliver them now */
+		found = 0;
+		block(SIG_UNBLOCK);
+		cr_assert_geq(found, SIGNALS_WAIT ? 1 : 3);
+		cr_assert_eq(ticked, before);
+		cr_assert_eq(drain(other, self(), 0), 0);
+
+		found = 0;
+		number = timer_of(other)->number;
+		send_number(SI_TIMER, number); /* so the way is right */
+		cr_assert_eq(ticked, before + 1);
+		send_number(SI_QUEUE, number); /* no timer's */
+		cr_assert_eq(syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), perfring_soft_signal()), 0);
+		cr_assert_eq(found, 1);
+		perfring_soft_disable(other, false);
+		send_number(SI_TIMER, number); /* stopped a moment ago */
+		cr_assert_eq(found, 2);
+		cr_assert_eq(ticked, before + 1);
+		perfring_soft_close(other);
+	}
+}
+
+static void *leave_with_one_pending(void *said)
+{
+	struct perfring_soft_event *event = said;
+	uintptr_t number;
+
+	cr_assert_eq(perfring_soft_join(), 0);
+	number = timer_of(event)->number;
+	block(SIG_BLOCK);
+	burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
+	send_number(SI_TIMER, number);
+	perfring_soft_leave();
+	found = ticked = 0;
+	block(SIG_UNBLOCK);
+	cr_assert_eq(found, 0);
+	cr_assert_eq(ticked, 0);
+	return NULL;
+}
+
+Test(soft_clock, nothing_comes_to_who_has_left)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_PROCESS);
+	pthread_t thread;
+
+	perfring_soft_enable(event, false);
+	cr_assert_eq(pthread_create(&thread, NULL, leave_with_one_pending, event), 0);
+	pthread_join(thread, NULL);
+	perfring_soft_close(event);
+}
+
+static uint32_t entered, left;
+
+static void stay(const char *name)
+{
+	if (strcmp(name, "timer_found") != 0 || entered)
+		return;
+	PERFRING_STORE(&entered, 1);
+	burn(CLOCK_MONOTONIC, 100 * MS);
+	PERFRING_STORE(&left, 1);
+}
+
+static void *burn_and_stay(void *said)
+{
+	(void)said;
+	cr_assert_eq(perfring_soft_join(), 0);
+	struck = stay;
+	burn(CLOCK_MONOTONIC, 300 * MS);
+	return NULL;
+}
+
+Test(soft_clock, a_delete_waits_for_the_handler)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_PROCESS);
+	pthread_t thread;
+
+	perfring_soft_enable(event, false);
+	cr_assert_eq(pthread_create(&thread, NULL, burn_and_stay, NULL), 0);
+	while (!PERFRING_LOAD(&entered))
+		doze(MS);
+	pthread_mutex_lock(&perfring_soft_lock);
+	for (uint32_t i = 0; i < event->threads; i++)
+		if (event->instances[i]->thread != perfring_soft_self)
+			perfring_soft_timer_delete(event->instances[i]);
+	cr_assert_eq(PERFRING_LOAD(&left), 1);
+	pthread_mutex_unlock(&perfring_soft_lock);
+	pthread_join(thread, NULL);
+	perfring_soft_close(event);
+}
+
+/* ---- who programs ---- */
+
+static struct perfring_soft_event *stricken;
+
+static bool is_armed(const struct perfring_soft_event *event)
+{
+	struct itimerspec spec;
+
+	cr_assert_eq(
+		timer_gettime(((struct soft_timer *)event->instances[perfring_soft_self->index]->timer)->kernel, &spec),
+		0);
+	return spec.it_value.tv_sec || spec.it_value.tv_nsec;
+}
+
+/* The handler has seen that the event is off; then it is enabled again. */
+static void enable_behind(const char *name)
+{
+	if (strcmp(name, "timer_ticked") != 0)
+		return;
+	struck = NULL;
+	PERFRING_STORE(&stricken->on, 0);
+	perfring_soft_timer_start(instance_of(stricken));
+}
+
+Test(soft_clock, a_handler_stops_no_timer_that_was_started_since)
+{
+	stricken = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_THREAD);
+	perfring_soft_enable(stricken, false);
+	struck = enable_behind;
+	while (PERFRING_LOAD(&struck))
+		burn(CLOCK_MONOTONIC, MS / 2);
+	PERFRING_STORE(&stricken->on, 1);
+	ticked = 0;
+	burn(CLOCK_MONOTONIC, 50 * MS);
+	cr_assert(is_armed(stricken));
+	cr_assert_gt(ticked, 0);
+	perfring_soft_close(stricken);
+}
+
+/* Who programs is overtaken, and programs what it has seen, last. */
+static void overtake(const char *name)
+{
+	if (strcmp(name, "timer_changes") != 0)
+		return;
+	struck = NULL;
+	if (timer_of(stricken)->state & STARTED)
+		perfring_soft_timer_stop(instance_of(stricken));
+	else
+		perfring_soft_timer_start(instance_of(stricken));
+}
+
+Test(soft_clock, the_last_change_wins)
+{
+	stricken = open_clock(PERF_COUNT_SW_CPU_CLOCK, 100000 * (uint64_t)MS, PERFRING_SOFT_THREAD);
+	cr_assert_not(is_armed(stricken));
+	struck = overtake;
+	perfring_soft_timer_start(instance_of(stricken));
+	cr_assert_null(struck);
+	cr_assert_not(is_armed(stricken));
+	perfring_soft_timer_start(instance_of(stricken));
+	cr_assert(is_armed(stricken));
+	struck = overtake;
+	perfring_soft_timer_stop(instance_of(stricken));
+	cr_assert_null(struck);
+	cr_assert(is_armed(stricken));
+	perfring_soft_timer_stop(instance_of(stricken));
+	cr_assert_not(is_armed(stricken));
+	perfring_soft_close(stricken);
+}
+
+/* Who takes the last share of the limit has no lock to stop timers: they stop themselves. */
+Test(soft_clock, a_timer_that_nobody_wants_stops_itself)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_THREAD);
+
+	cr_assert_eq(perfring_soft_refresh(event, 5), 0);
+	burn(CLOCK_MONOTONIC, 200 * MS);
+	cr_assert_eq(drain(event, self(), MS), 5);
+	cr_assert_not(is_armed(event));
+	cr_assert_eq(perfring_soft_refresh(event, 3), 0);
+	burn(CLOCK_MONOTONIC, 200 * MS);
+	cr_assert_eq(drain(event, self(), MS), 3);
+	perfring_soft_close(event);
+}
+
+/* ---- fork, exec ---- */
+
+/* The child's first timer has the name that the parent's first had. */
+Test(soft_clock, a_child_keeps_its_own_timers)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_THREAD);
+	struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
+	struct itimerspec spec = {{0, 0}, {1000, 0}};
+	timer_t timers[8];
+	uint64_t before;
+	int status = -1;
+	pid_t child;
+
+	perfring_soft_enable(event, false);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child) {
+		for (unsigned i = 0; i < 8; i++)
+			if (timer_create(CLOCK_MONOTONIC, &nothing, &timers[i]) < 0 ||
+			    timer_settime(timers[i], 0, &spec, NULL) < 0)
+				_exit(1);
+		burn(CLOCK_MONOTONIC, 20 * MS);
+		if (ticked && found != ticked)
+			_exit(2);
+		perfring_soft_close(event);
+		for (unsigned i = 0; i < 8; i++)
+			if (timer_gettime(timers[i], &spec) < 0 || spec.it_value.tv_sec < 900)
+				_exit(3);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+	before = ticked;
+	burn(CLOCK_MONOTONIC, 50 * MS);
+	cr_assert_gt(ticked, before); /* the parent's are what they were */
+	perfring_soft_close(event);
+}
+
+/* A signal that is pending over an exec would kill the new program as soon as it is unblocked there. */
+Test(soft_clock, nothing_is_pending_after_exec)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (!child) {
+		struct perf_event_attr attr = attr_of(PERF_COUNT_SW_CPU_CLOCK, 1);
+		struct perfring_soft_event *event;
+		sigset_t pending;
+
+		if (perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL) < 0)
+			_exit(3);
+		perfring_soft_enable(event, false);
+		block(SIG_BLOCK);
+		burn(CLOCK_MONOTONIC, 20 * MS);
+		if (sigpending(&pending) < 0 || !sigismember(&pending, perfring_soft_signal()))
+			_exit(4);
+		execlp("grep", "grep", "-q", "^SigPnd:.*0000000000000000", "/proc/self/status", (char *)NULL);
+		_exit(5);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+}
+
+/* ---- what it counts ---- */
+
+static uint64_t value_of(struct perfring_soft_event *event)
+{
+	uint64_t value = 0;
+
+	cr_assert_eq(perfring_soft_read(event, &value, sizeof(value)), 8);
+	return value;
+}
+
+Test(soft_clock, clocks_count_while_their_thread_runs)
+{
+	static const uint64_t clocks[] = {PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct perf_event_attr attr = attr_of(clocks[i], 0);
+		struct perfring_soft_event *event;
+		uint64_t begin, value;
+
+		cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL), 0);
+		cr_assert_eq(value_of(event), 0);
+		begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+		perfring_soft_enable(event, false);
+		burn(CLOCK_THREAD_CPUTIME_ID, 50 * MS);
+		doze(200 * MS);
+		value = value_of(event);
+		cr_assert_geq(value, 50 * MS);
+		cr_assert_leq(value, time_of(CLOCK_THREAD_CPUTIME_ID) - begin);
+		perfring_soft_disable(event, false);
+		value = value_of(event);
+		burn(CLOCK_THREAD_CPUTIME_ID, 20 * MS);
+		cr_assert_eq(value_of(event), value);
+		perfring_soft_reset(event, false);
+		cr_assert_eq(value_of(event), 0);
+		begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+		perfring_soft_enable(event, false);
+		burn(CLOCK_THREAD_CPUTIME_ID, 10 * MS);
+		value = value_of(event);
+		cr_assert_geq(value, 10 * MS);
+		cr_assert_leq(value, time_of(CLOCK_THREAD_CPUTIME_ID) - begin);
+		perfring_soft_reset(event, false); /* while it runs */
+		cr_assert_lt(value_of(event), 10 * MS);
+		perfring_soft_close(event);
+	}
+}
+
+/* ---- all at once ---- */
+
+static uint32_t ended;
+
+static void *burn_on(void *said)
+{
+	(void)said;
+	cr_assert_eq(perfring_soft_join(), 0);
+	while (!PERFRING_LOAD(&ended))
+		burn(CLOCK_MONOTONIC, MS);
+	return NULL;
+}
+
+static void *come_and_go(void *said)
+{
+	(void)said;
+	while (!PERFRING_LOAD(&ended)) {
+		cr_assert_eq(perfring_soft_join(), 0);
+		burn(CLOCK_MONOTONIC, MS / 4);
+		perfring_soft_leave();
+	}
+	return NULL;
+}
+
+static void *open_and_close(void *said)
+{
+	static uint64_t opened;
+	unsigned turn = 0;
+
+	(void)said;
+	for (; !PERFRING_LOAD(&ended); turn++) {
+		struct perf_event_attr attr =
+			attr_of(turn % 2 ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_TASK_CLOCK, 10000);
+		struct perfring_soft_event *event;
+		unsigned scope = turn % 4 / 2;
+
+		cr_assert_eq(perfring_soft_open(&event, &attr, scope, NULL), 0);
+		cr_assert_eq(perfring_soft_map(event, 1, -1), 0);
+		perfring_soft_enable(event, false);
+		burn(CLOCK_MONOTONIC, MS / 4);
+		perfring_soft_disable(event, false);
+		cr_assert_eq(perfring_soft_set_period(event, 20000 + turn), 0);
+		if (scope == PERFRING_SOFT_THREAD)
+			cr_assert_eq(perfring_soft_refresh(event, 2), 0);
+		else
+			perfring_soft_enable(event, false);
+		perfring_soft_close(event);
+		PERFRING_ADD(&opened, 1);
+	}
+	return &opened;
+}
+
+Test(soft_clock, storms)
+{
+	void *(*const starts[])(void *) = {burn_on, burn_on, come_and_go, come_and_go, open_and_close, open_and_close};
+	pthread_t threads[6];
+	void *opened = NULL;
+
+	for (unsigned i = 0; i < 6; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, starts[i], NULL), 0);
+	doze(2000 * (uint64_t)MS);
+	PERFRING_STORE(&ended, 1);
+	for (unsigned i = 0; i < 6; i++)
+		pthread_join(threads[i], &opened);
+	cr_assert_gt(*(uint64_t *)opened, 5);
+}

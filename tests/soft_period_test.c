@@ -1,0 +1,1470 @@
+/* soft_period_test.c - what an occurrence counts and samples: ABI.md 9.2, 9.3, 9.5, 9.6 and 15, number by number; and
+ * the same sums when handlers raise on top of it at every step.
+ *
+ * period.c alone: the rest of soft/, and the clocks, are recorders here. */
+#include "test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+/* Each place is visited; a test strikes at the one that it wants. */
+static void visit(const char *place);
+#define PERFRING_POINT(name) visit(#name)
+
+static int told_time(clockid_t clock, struct timespec *time);
+static int told_step(clockid_t clock, struct timespec *step);
+#define clock_gettime told_time
+#define clock_getres told_step
+#include "soft/period.c"
+#undef clock_gettime
+#undef clock_getres
+
+#include "machine.h"
+
+TestSuite(soft_period, .timeout = 60);
+
+enum {
+	MOST = 1 << 16,
+	TICK = 4000000, /* at 250 a second */
+};
+
+/* ---- the rest of soft/, recording ---- */
+
+uint32_t perfring_soft_max_rate = 100000;
+uint32_t perfring_soft_hz = 250;
+
+static uint64_t now;       /* ns */
+static uint64_t time_step; /* how much each look at the clock adds */
+static uint64_t step_told = TICK;
+static uint64_t looks_fine, looks_coarse;
+
+static char log_text[MOST]; /* S sample, T throttle, U unthrottle, X stopped */
+static uint64_t log_size;
+static uint64_t log_period[MOST]; /* of the samples */
+static uint64_t samples, sampled; /* how many, and the sum of their periods */
+static uint64_t stops;
+
+static int told_time(clockid_t clock, struct timespec *time)
+{
+	uint64_t told = __atomic_add_fetch(&now, PERFRING_LOAD(&time_step), __ATOMIC_RELAXED);
+
+	PERFRING_ADD(clock == CLOCK_MONOTONIC ? &looks_fine : &looks_coarse, 1);
+	time->tv_sec = (time_t)(told / 1000000000);
+	time->tv_nsec = (long)(told % 1000000000);
+	return 0;
+}
+
+static int told_step(clockid_t clock, struct timespec *step)
+{
+	(void)clock;
+	step->tv_sec = 0;
+	step->tv_nsec = (long)step_told;
+	return 0;
+}
+
+uint64_t perfring_soft_tick(uint64_t at)
+{
+	return at / (1000000000 / perfring_soft_hz);
+}
+
+bool perfring_soft_is_active(const struct perfring_soft_event *event)
+{
+	return PERFRING_LOAD(&event->on);
+}
+
+static void note(char what)
+{
+	uint64_t at = PERFRING_ADD(&log_size, 1);
+
+	if (at < MOST - 1)
+		log_text[at] = what;
+}
+
+void perfring_soft_event_stop(struct perfring_soft_event *event)
+{
+	note('X');
+	PERFRING_ADD(&stops, 1);
+	visit("stopping");
+	PERFRING_EXCHANGE(&event->on, 0);
+}
+
+bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
+			      const void *frame, const void *caller)
+{
+	uint64_t at = PERFRING_ADD(&samples, 1);
+
+	(void)instance, (void)site, (void)frame, (void)caller;
+	PERFRING_ADD(&sampled, period);
+	if (at < MOST)
+		log_period[at] = period;
+	note('S');
+	visit("sampling");
+	return at % 3; /* refusals change nothing */
+}
+
+void perfring_soft_put_throttle(struct soft_instance *instance, bool is_end)
+{
+	(void)instance;
+	note(is_end ? 'U' : 'T');
+	visit("throttling");
+}
+
+/* ---- one event, one instance ---- */
+
+static struct perfring_soft_event event;
+static struct soft_instance instance;
+
+static void open_event(uint64_t period, bool freq, uint64_t sample_type)
+{
+	memset(&event, 0, sizeof(event));
+	memset(&instance, 0, sizeof(instance));
+	event.attr.sample_period = period;
+	event.attr.freq = freq;
+	event.attr.sample_type = sample_type;
+	event.samples = period != 0;
+	event.on = 1;
+	instance.event = &event;
+	perfring_soft_period_start(&instance);
+	memset(log_text, 0, log_size < MOST ? log_size : MOST);
+	log_size = samples = sampled = stops = 0;
+}
+
+static void occur(uint64_t nr)
+{
+	perfring_soft_occur(&instance, nr, NULL, NULL, NULL);
+}
+
+static void occur_often(uint64_t nr, unsigned times)
+{
+	while (times--)
+		occur(nr);
+}
+
+static int64_t left_now(void)
+{
+	return (int64_t)PERFRING_LOAD(&instance.left);
+}
+
+/* ---- nobody strikes, unless a test says so ---- */
+
+static void (*strike)(void);      /* what a handler would do there */
+static unsigned visits;           /* places passed */
+static unsigned strike_at[3];     /* at which of them; 0: never */
+static unsigned depth, strikes;   /* now inside so many; ever */
+static const char *struck_at;     /* the last one's name */
+static const char *met_names[64]; /* that were struck, in all tests of this process */
+static unsigned adjustments;      /* of a period, by frequency */
+
+static void meet(const char *place)
+{
+	unsigned i;
+
+	for (i = 0; i < 64 && met_names[i]; i++)
+		if (!strcmp(met_names[i], place))
+			return;
+	met_names[i % 64] = place;
+}
+
+static void visit(const char *place)
+{
+	unsigned i;
+
+	if (!strike) /* no threads where one is set */
+		return;
+	visits++;
+	adjustments += !strcmp(place, "adjust_computed");
+	for (i = 0; i < 3; i++)
+		if (strike_at[i] == visits) {
+			meet(place);
+			struck_at = place;
+			strikes++;
+			depth++;
+			strike();
+			depth--;
+		}
+}
+
+/* ---- periods ---- */
+
+Test(soft_period, hundred_by_each_period)
+{
+	static const unsigned expected[] = {100, 50, 33, 25, 20, 16, 14};
+	unsigned i, j;
+
+	for (i = 0; i < 7; i++) {
+		open_event(i + 1, false, 0);
+		occur_often(1, 100);
+		cr_assert_eq(samples, expected[i], "period %u: %u samples", i + 1, (unsigned)samples);
+		cr_assert_eq(instance.count, 100);
+		for (j = 0; j < samples; j++)
+			cr_assert_eq(log_period[j], i + 1);
+	}
+}
+
+Test(soft_period, sample_period_ignores_the_period)
+{
+	open_event(7, false, 1 << 8);
+	occur_often(1, 100);
+	cr_assert_eq(samples, 100);
+	cr_assert_eq(log_period[99], 1);
+	occur(19);
+	cr_assert_eq(samples, 101);
+	cr_assert_eq(log_period[100], 19);
+	cr_assert_eq(left_now(), -7, "untouched");
+	/* With a frequency it does not. */
+	now = 0;
+	open_event(1000, true, 1 << 8);
+	instance.period = instance.last_period = 7;
+	instance.left = (uint64_t)-7;
+	occur_often(1, 6);
+	cr_assert_eq(samples, 0);
+	occur(1);
+	cr_assert_eq(samples, 1);
+	cr_assert_eq(log_period[0], 7);
+}
+
+Test(soft_period, weights)
+{
+	unsigned i;
+
+	open_event(1000000, false, 0);
+	occur(19260000);
+	cr_assert_eq(samples, 19);
+	cr_assert_eq(left_now(), -740000); /* 19.26 periods are used: 0.74 to go */
+	for (i = 0; i < 19; i++)
+		cr_assert_eq(log_period[i], 1000000);
+	occur(739999);
+	cr_assert_eq(samples, 19);
+	occur(1);
+	cr_assert_eq(samples, 20);
+	cr_assert_eq(instance.count, 20000000);
+
+	open_event(1, false, 0); /* P = 1, but nr is not: through V */
+	occur(3);
+	cr_assert_eq(samples, 3);
+	cr_assert_eq(left_now(), -1);
+
+	open_event((uint64_t)INT64_MAX, false, 0);
+	occur(INT64_MAX - 1);
+	cr_assert_eq(samples, 0);
+	occur(1);
+	cr_assert_eq(samples, 1);
+	cr_assert_eq(left_now(), -INT64_MAX);
+	occur(0);
+	cr_assert_eq(samples, 1);
+}
+
+Test(soft_period, counting_alone)
+{
+	open_event(0, false, 1 << 8); /* ABI.md 28: never samples, even with sample_type set */
+	occur_often(3, 100);
+	cr_assert_eq(instance.count, 300);
+	cr_assert_eq(log_size, 0);
+}
+
+Test(soft_period, off_neither_counts_nor_samples)
+{
+	open_event(1, false, 0);
+	event.on = 0;
+	event.limit = 5;
+	occur_often(5, 100);
+	perfring_soft_tick_of_clock(&instance, NULL);
+	cr_assert_eq(instance.count, 0);
+	cr_assert_eq(log_size, 0);
+	cr_assert_eq(left_now(), -1);
+}
+
+/* ABI.md 15: (V, L, P) gives n, and V'. */
+Test(soft_period, set_period_vectors)
+{
+	static const struct {
+		int64_t v;
+		uint64_t l, p, n;
+		int64_t then;
+	} vectors[] = {
+		{3, 3, 3, 2, -3},  {0, 3, 3, 1, -3}, {10, 3, 3, 4, -2},
+		{-1, 3, 3, 0, -1}, {9, 3, 5, 4, -3}, {1000000, 1, 1, 1000001, -1},
+	};
+	uint64_t period = 0, n;
+	unsigned i;
+
+	for (i = 0; i < 6; i++) {
+		open_event(vectors[i].p, false, 0);
+		instance.last_period = vectors[i].l;
+		instance.left = (uint64_t)vectors[i].v;
+		n = take_overflows(&instance, &period);
+		cr_assert_eq(n, vectors[i].n, "vector %u", i);
+		cr_assert_eq(left_now(), vectors[i].then, "vector %u", i);
+		cr_assert_eq(period, vectors[i].l);
+		cr_assert_eq(instance.last_period, vectors[i].p);
+	}
+}
+
+/* ---- orders from outside ---- */
+
+Test(soft_period, ioctl_period)
+{
+	open_event(10, false, 0);
+	occur_often(1, 4);
+	cr_assert_eq(left_now(), -6);
+	perfring_soft_period_set(&instance, 3);
+	cr_assert_eq(samples, 0);
+	occur(1); /* V = 0 + 1: the first occurrence overflows, by the old period, and leaves a rest of that */
+	cr_assert_eq(samples, 1);
+	cr_assert_eq(log_period[0], 10);
+	cr_assert_eq(left_now(), -9);
+	occur_often(1, 9);
+	cr_assert_eq(samples, 2);
+	cr_assert_eq(log_period[1], 3);
+	cr_assert_eq(left_now(), -3);
+	occur_often(1, 6);
+	cr_assert_eq(samples, 4);
+	/* The same period again: V := 0 all the same. */
+	occur(1);
+	cr_assert_eq(samples, 4);
+	perfring_soft_period_set(&instance, 3);
+	occur(1);
+	cr_assert_eq(samples, 5);
+}
+
+Test(soft_period, ioctl_period_while_off)
+{
+	open_event(10, false, 0);
+	occur_often(1, 4);
+	event.on = 0;
+	perfring_soft_period_set(&instance, 3);
+	event.on = 1;
+	perfring_soft_period_resume(&instance); /* schedule-in loads a V of 0: -3 */
+	occur_often(1, 2);
+	cr_assert_eq(samples, 0);
+	occur(1);
+	cr_assert_eq(samples, 1);
+	cr_assert_eq(log_period[0], 3);
+
+	open_event(10, false, 0); /* progress survives disable and enable */
+	occur_often(1, 4);
+	event.on = 0;
+	event.on = 1;
+	perfring_soft_period_resume(&instance);
+	occur_often(1, 5);
+	cr_assert_eq(samples, 0);
+	occur(1);
+	cr_assert_eq(samples, 1);
+
+	open_event(10, false, 0); /* enabled, and then set */
+	perfring_soft_period_resume(&instance);
+	perfring_soft_period_set(&instance, 3);
+	occur(1);
+	cr_assert_eq(samples, 1);
+	cr_assert_eq(log_period[0], 3, "schedule-in made L so");
+}
+
+Test(soft_period, ioctl_period_unthrottles)
+{
+	perfring_soft_max_rate = 1000;
+	open_event(1, false, 0);
+	occur(10);
+	cr_assert_str_eq(log_text, "SSSTS");
+	occur(10);
+	cr_assert_str_eq(log_text, "SSSTS");
+	perfring_soft_period_set(&instance, 2);
+	occur(1); /* V = 0 + 1, L = 1: two, each of 1 */
+	cr_assert_str_eq(log_text, "SSSTSUSS");
+	cr_assert_eq(sampled, 6);
+	perfring_soft_period_resume(&instance); /* nothing to unthrottle */
+	occur(1);
+	cr_assert_str_eq(log_text, "SSSTSUSSS");
+}
+
+Test(soft_period, ioctl_frequency)
+{
+	now = 0;
+	open_event(1000, true, 0);
+	cr_assert_eq(instance.period, 1);
+	cr_assert_eq(instance.freq, 1000);
+	instance.period = instance.last_period = 50;
+	instance.left = (uint64_t)-50;
+	perfring_soft_period_set(&instance, 99);
+	occur(1);
+	cr_assert_eq(instance.freq, 99);
+	cr_assert_eq(samples, 1);
+	cr_assert_eq(log_period[0], 50);
+}
+
+/* ---- frequency ---- */
+
+Test(soft_period, target_vectors)
+{
+	static const struct {
+		uint64_t freq, nsec, count, target;
+	} vectors[] = {
+		{1000, 4000000, 4000, 1000},
+		{1000, 4000000, 1, 0},
+		{4000, 4000000, 12000000, 750000},
+		{1000, 4000000, 1000000000000000000, 252562054118644067},
+		{99, 4000000, 1000000000000000, 2525453336974511},
+		{1000, 1, 1, 1000000},
+		{1000, (uint64_t)1 << 60, (uint64_t)1 << 60, 1000000},
+	};
+	unsigned i, j;
+	uint64_t period, target;
+
+	/* The period that stays as it is, is the target; and 0 is as good as 1. */
+	for (i = 0; i < 7; i++) {
+		target = vectors[i].target;
+		if (target)
+			cr_assert_eq(perfring_soft_adjusted(target, vectors[i].nsec, vectors[i].count, vectors[i].freq),
+				     target, "vector %u", i);
+		cr_assert_eq(perfring_soft_adjusted(target + 1, vectors[i].nsec, vectors[i].count, vectors[i].freq),
+			     target ? target : 1, "vector %u", i);
+		if (target > 1)
+			cr_assert_eq(
+				perfring_soft_adjusted(target - 1, vectors[i].nsec, vectors[i].count, vectors[i].freq),
+				target, "vector %u", i);
+		for (period = 1, j = 0; j < 700; j++) /* and where it ends */
+			period = perfring_soft_adjusted(period, vectors[i].nsec, vectors[i].count, vectors[i].freq);
+		cr_assert_eq(period, target ? target : 1, "vector %u", i);
+	}
+}
+
+Test(soft_period, adjust_vectors)
+{
+	cr_assert_eq(perfring_soft_adjusted(1, 4000000, 4000, 1000), 126);
+	cr_assert_eq(perfring_soft_adjusted(501, 4000000, 4000, 1000), 564);
+	cr_assert_eq(perfring_soft_adjusted(1000, 4000000, 1, 1000), 875);
+	cr_assert_eq(perfring_soft_adjusted(1, 4000000, 1, 1000), 1);
+	cr_assert_eq(perfring_soft_adjusted(7, 4000000, 4000, 1000), 132);
+	cr_assert_eq(perfring_soft_adjusted(1000000, 4000000, 4000, 1000), 875125);
+	/* No division by 0, nothing above what V can hold. */
+	cr_assert_eq(perfring_soft_adjusted(1, 0, 1, 1000), 125000001);
+	cr_assert_eq(perfring_soft_adjusted(INT64_MAX, 1, UINT64_MAX, 1), (uint64_t)INT64_MAX);
+	cr_assert_gt(perfring_soft_adjusted(1, UINT64_MAX, UINT64_MAX, UINT64_MAX), 0);
+}
+
+#ifdef __SIZEOF_INT128__
+typedef __int128 wide;
+#else
+typedef int64_t wide;
+#endif
+
+static uint64_t seed = 88172645463325252;
+
+static uint64_t random_word(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+/* Of all lengths alike. */
+static uint64_t random_length(unsigned most)
+{
+	return random_word() >> (64 - 1 - random_word() % most);
+}
+
+#ifdef __SIZEOF_INT128__
+/* ABI.md 9.3 read word by word, with the lengths kept apart. */
+static uint64_t target_in_words(uint64_t nsec, uint64_t count, uint64_t freq)
+{
+	uint64_t second = 1000000000, above, below;
+	int nsec_bits = 0, count_bits = 0, freq_bits = 0, second_bits = 30;
+
+	for (above = nsec; above; above /= 2)
+		nsec_bits++;
+	for (above = count; above; above /= 2)
+		count_bits++;
+	for (above = freq; above; above /= 2)
+		freq_bits++;
+#define HALVE(word) (word##_bits--, word /= 2)
+#define HALVE_ONE(a, b) (a##_bits > b##_bits ? HALVE(a) : HALVE(b))
+	for (;;) {
+		if (count_bits + second_bits <= 64 || nsec_bits + freq_bits <= 64)
+			break;
+		HALVE_ONE(nsec, freq);
+		HALVE_ONE(second, count);
+	}
+	if (count_bits + second_bits > 64) {
+		below = nsec * freq;
+		while (count_bits + second_bits > 64) {
+			HALVE_ONE(count, second);
+			below /= 2;
+		}
+		above = count * second;
+	} else {
+		above = count * second;
+		while (nsec_bits + freq_bits > 64) {
+			HALVE_ONE(nsec, freq);
+			above /= 2;
+		}
+		below = nsec * freq;
+	}
+	return below ? above / below : above;
+}
+
+Test(soft_period, target_model)
+{
+	unsigned i, exact = 0;
+	uint64_t nsec, count, freq, period, got;
+	wide target, delta;
+
+	for (i = 0; i < 1000000; i++) {
+		nsec = random_length(50) + 1;
+		freq = random_length(24) + 1;
+		count = random_length(50) + 1;
+		period = random_length(40) + 1;
+		if (bits(nsec) + bits(freq) > 64 || bits(count) + 30 > 64)
+			continue;
+		exact++;
+		target = (wide)count * 1000000000 / ((wide)nsec * freq);
+		delta = target - period;
+		delta = (delta + (delta < 0 ? -7 : 7)) / 8;
+		got = perfring_soft_adjusted(period, nsec, count, freq);
+		cr_assert(got == (period + delta ? (uint64_t)(period + delta) : 1), "%u", i);
+	}
+	cr_assert_gt(exact, 100000);
+	/* Shortened: near, and to the bit what the words of 9.3 say. */
+	for (i = 0; i < 1000000; i++) {
+		nsec = random_word() >> random_word() % 24;
+		freq = random_length(40) + 1;
+		count = random_word() >> random_word() % 40;
+		got = perfring_soft_adjusted(1, nsec, count, freq);
+		target = (wide)target_in_words(nsec, count, freq);
+		period = (uint64_t)target;
+		target = period ? 1 + (target - 1 + 7) / 8 : 1;
+		cr_assert(got == (uint64_t)target, "%u", i);
+		if (period < 10000 || period > INT64_MAX / 16 || !((wide)nsec * freq >> 45))
+			continue;
+		target = (wide)count * 1000000000 / ((wide)nsec * freq);
+		cr_assert_lt(period, (uint64_t)target + (uint64_t)target / 1000);
+		cr_assert_gt(period, (uint64_t)target - (uint64_t)target / 1000);
+	}
+}
+#endif
+
+/* On overflow: by the time since the last one, if it was less than two ticks ago. */
+Test(soft_period, frequency_by_overflow)
+{
+	static const uint64_t steps[] = {0, 2 * TICK - 1, 2 * TICK};
+	unsigned i;
+
+	now = 1000 * (uint64_t)TICK;
+	open_event(1000, true, 0);
+	occur(1); /* the first one has no stamp */
+	cr_assert_eq(samples, 1);
+	cr_assert_eq(instance.period, 1);
+	now += 1000; /* 1 in 1 us: 1000 in a period would make 1000 Hz */
+	occur(1);
+	cr_assert_eq(instance.period, 126);
+	cr_assert_eq(log_period[1], 1);
+	now += 1000;
+	occur(1); /* V = -1 still: L was 1 at the last set_period, which made L 1 */
+	cr_assert_eq(samples, 3);
+	cr_assert_eq(instance.last_period, 126);
+	now += 2 * TICK - 1;
+	instance.freq_tick = now / TICK; /* no tick's */
+	occur(1);
+	cr_assert_eq(samples, 4);
+	cr_assert_eq(log_period[3], 126, "taken by L");
+	cr_assert_neq(instance.freq_stamp, 0);
+	/* Less than two ticks, and more than none. */
+	for (i = 0; i < 3; i++) {
+		open_event(1000, true, 0);
+		instance.period = instance.last_period = 1000000;
+		instance.left = (uint64_t)-1;
+		instance.freq_tick = (now + steps[i]) / TICK;
+		instance.freq_stamp = now;
+		now += steps[i];
+		occur(1);
+		cr_assert_eq(samples, 1);
+		cr_assert_eq(instance.period, i == 1 ? 890625 : 1000000, "after %u ns", (unsigned)steps[i]);
+	}
+}
+
+/* The count of a tick, seen at the first occurrence in a later one. */
+Test(soft_period, frequency_by_tick)
+{
+	now = 1000 * (uint64_t)TICK;
+	open_event(1000, true, 0);
+	instance.period = instance.last_period = 1;
+	instance.left = (uint64_t)-1000000000; /* no overflow in what follows */
+	occur(1000);
+	occur(3000);
+	cr_assert_eq(instance.period, 1);
+	now += TICK - 1;
+	occur(0);
+	cr_assert_eq(instance.period, 1);
+	now += 1;
+	occur(4000);
+	cr_assert_eq(instance.period, 126, "4000 in 4 ms");
+	cr_assert_eq(instance.freq_count, 4000);
+	occur(0);
+	cr_assert_eq(instance.period, 126);
+	now += 100 * TICK; /* 99 ticks without any: the kernel's did nothing */
+	occur(1);
+	cr_assert_eq(instance.period, 236, "126 + 874 / 8 rounded up");
+	cr_assert_eq(instance.freq_count, 8000);
+	instance.count = 0; /* RESET */
+	now += TICK;
+	occur(1);
+	cr_assert_eq(instance.period, 236, "no count below 0");
+	cr_assert_eq(samples, 0);
+	cr_assert_eq(instance.freq_count, 0);
+}
+
+/* It comes to where it should: 100,000 a second at 1000 Hz. */
+Test(soft_period, frequency_settles)
+{
+	unsigned i;
+
+	now = 0;
+	open_event(1000, true, 0);
+	for (i = 0; i < 200000; i++) {
+		now += 10000;
+		occur(1);
+	}
+	cr_assert_geq(instance.period, 90);
+	cr_assert_leq(instance.period, 110);
+	samples = 0;
+	for (i = 0; i < 100000; i++) {
+		now += 10000;
+		occur(1);
+	}
+	cr_assert_geq(samples, 900);
+	cr_assert_leq(samples, 1100);
+}
+
+Test(soft_period, clock_period)
+{
+	open_event(1000000, false, 0);
+	event.is_clock = true;
+	perfring_soft_period_start(&instance);
+	cr_assert_eq(instance.left, 0, "timer.c's");
+	perfring_soft_tick_of_clock(&instance, NULL);
+	cr_assert_eq(samples, 1);
+	cr_assert_eq(log_period[0], 1000000);
+	perfring_soft_period_set(&instance, 20000);
+	perfring_soft_tick_of_clock(&instance, NULL);
+	cr_assert_eq(samples, 2);
+	cr_assert_eq(log_period[1], 20000);
+	cr_assert_eq(instance.left, 0);
+	cr_assert_eq(instance.count, 0, "not counted here");
+}
+
+/* ---- event_limit ---- */
+
+Test(soft_period, refresh_five_of_twenty)
+{
+	open_event(1, false, 0);
+	event.limit = 5;
+	occur_often(1, 20);
+	cr_assert_str_eq(log_text, "SSSSXS");
+	cr_assert_eq(instance.count, 5);
+	cr_assert_eq(event.limit, 0);
+	cr_assert_eq(event.on, 0);
+	event.on = 1; /* REFRESH 0 just enables */
+	occur_often(1, 20);
+	cr_assert_eq(samples, 25);
+}
+
+Test(soft_period, limit_ends_the_overflows_of_one_occurrence)
+{
+	open_event(2, false, 0);
+	event.limit = 5;
+	occur(100);
+	cr_assert_str_eq(log_text, "SSSSXS");
+	cr_assert_eq(instance.count, 100);
+	cr_assert_eq(left_now(), -2);
+
+	perfring_soft_max_rate = 1000; /* the fourth would be throttled */
+	open_event(2, false, 0);
+	event.limit = 3;
+	occur(100);
+	cr_assert_str_eq(log_text, "SSXS");
+
+	open_event(7, false, 1 << 8);
+	event.limit = 2;
+	occur_often(1, 20);
+	cr_assert_str_eq(log_text, "SXS");
+	cr_assert_eq(instance.count, 2);
+}
+
+static void refresh_and_enable(void)
+{
+	PERFRING_ADD(&event.limit, 3);
+	event.on = 1;
+}
+
+/* A refresh that meets the last overflow: its shares stay, the event is off (ABI.md 9.5: the kernel's is, too). */
+Test(soft_period, refresh_in_the_middle)
+{
+	unsigned at;
+
+	for (at = 1; at < 100; at++) {
+		open_event(1, false, 0);
+		event.limit = 1;
+		visits = strikes = 0;
+		strike_at[0] = at;
+		strike = refresh_and_enable;
+		occur(1);
+		strike = NULL;
+		if (!strikes)
+			break;
+		cr_assert_eq(samples, 1, "%s", struck_at);
+		cr_assert_eq(event.limit, 3, "%s", struck_at);
+	}
+	cr_assert_gt(at, 8);
+	strike_at[0] = 0;
+}
+
+/* ---- throttling ---- */
+
+Test(soft_period, throttle_per_tick)
+{
+	unsigned i;
+
+	now = 1000 * (uint64_t)TICK;
+	open_event(1, false, 0); /* 100000 a second at 250 ticks: 400 */
+	occur(1000);
+	cr_assert_eq(samples, 400);
+	cr_assert_eq(log_size, 401);
+	cr_assert_eq(log_text[399], 'T', "before the sample that hit it");
+	cr_assert_eq(instance.count, 1000);
+	cr_assert_eq(left_now(), -1, "what is not sampled is used up all the same");
+	occur(1000);
+	occur(1);
+	cr_assert_eq(log_size, 401);
+	cr_assert_eq(instance.count, 2001, "counting continues");
+
+	perfring_soft_max_rate = 1000; /* 4 */
+	for (i = 0; i < 3; i++) {
+		open_event(10, false, 0);
+		now += TICK;
+		occur(100);
+		cr_assert_str_eq(log_text, "SSSTS");
+		now += TICK - 1 - now % TICK; /* its end */
+		occur(100);
+		cr_assert_str_eq(log_text, "SSSTS");
+		now++;
+		occur(0); /* any occurrence does */
+		cr_assert_str_eq(log_text, "SSSTSU");
+		occur(100);
+		cr_assert_str_eq(log_text, "SSSTSUSSSTS");
+		cr_assert_eq(instance.count, 300);
+	}
+	perfring_soft_max_rate = 1001; /* 5 */
+	open_event(10, false, 0);
+	occur(100);
+	cr_assert_str_eq(log_text, "SSSSTS");
+	perfring_soft_max_rate = 1; /* 1: the first of an occurrence is never tested */
+	open_event(10, false, 0);
+	occur(100);
+	cr_assert_str_eq(log_text, "STS");
+}
+
+Test(soft_period, one_by_one_is_never_throttled)
+{
+	now = 1000 * (uint64_t)TICK;
+	perfring_soft_max_rate = 1000;
+	open_event(1, false, 0);
+	occur_often(1, 1000);
+	open_event(7, false, 0);
+	occur_often(1, 7000);
+	cr_assert_eq(samples, 1000);
+	cr_assert_null(strchr(log_text, 'T'));
+	/* But they are counted: the second overflow of an occurrence finds the tick full. */
+	occur(14);
+	cr_assert_str_eq(log_text + 1000, "STS");
+	open_event(7, false, 0);
+	occur_often(7, 2);
+	occur(70);
+	cr_assert_str_eq(log_text, "SSSTS", "2 and 2");
+	/* A new tick begins at 1. */
+	open_event(7, false, 0);
+	occur_often(7, 3);
+	now += TICK;
+	occur(70);
+	cr_assert_str_eq(log_text, "SSSSSSTS", "3, then 4");
+}
+
+Test(soft_period, clock_throttle)
+{
+	unsigned i;
+
+	now = 1000 * (uint64_t)TICK;
+	perfring_soft_max_rate = 1000;
+	open_event(50000, false, 0);
+	event.is_clock = true;
+	for (i = 0; i < 80; i++, now += 50000) /* 80 in a tick */
+		perfring_soft_tick_of_clock(&instance, NULL);
+	cr_assert_str_eq(log_text, "SSSTS"); /* ABI.md 9.6: verified so */
+	for (i = 0; i < 160; i++, now += 50000)
+		perfring_soft_tick_of_clock(&instance, NULL);
+	cr_assert_str_eq(log_text, "SSSTSUSSSTSUSSSTS");
+	cr_assert_eq(sampled, 12 * 50000);
+}
+
+/* The cheap clock where its steps are no longer than a tick. */
+Test(soft_period, clock_of_the_tick)
+{
+	open_event(1, false, 0);
+	occur(1);
+	cr_assert_eq(looks_fine, 0);
+	cr_assert_eq(looks_coarse, 1);
+	step_told = TICK + 1;
+	open_event(1, false, 0);
+	occur(1);
+	cr_assert_eq(looks_fine, 1);
+	step_told = TICK;
+	perfring_soft_hz = 1000;
+	open_event(1, false, 0);
+	occur(1);
+	cr_assert_eq(looks_fine, 2);
+	cr_assert_eq(looks_coarse, 1);
+	open_event(1, false, 1 << 8); /* nothing to throttle: no clock at all */
+	occur(1);
+	cr_assert_eq(looks_fine + looks_coarse, 3);
+}
+
+/* ---- against a model: 9.2 read word by word, in numbers that cannot wrap ---- */
+
+struct model {
+	wide p, l, v;
+	wide count, samples, sampled;
+	bool has_period;
+};
+
+static void model_occur(struct model *model, wide nr)
+{
+	wide period, n;
+
+	model->count += nr;
+	if (model->has_period) {
+		model->samples++;
+		model->sampled += nr;
+		return;
+	}
+	if (nr == 1 && model->p == 1) {
+		model->samples++;
+		model->sampled += model->l;
+		return;
+	}
+	model->v += nr;
+	if (model->v < 0)
+		return;
+	period = model->l;
+	model->l = model->p;
+	n = (period + model->v) / period;
+	model->v -= n * period;
+	model->samples += n;
+	model->sampled += n * period;
+}
+
+Test(soft_period, model)
+{
+	unsigned round, i, most;
+	struct model model;
+	uint64_t nr, period;
+
+	perfring_soft_max_rate = UINT32_MAX;
+	perfring_soft_hz = 1;
+	for (round = 0; round < trials(20000); round++) {
+		most = 1 + (unsigned)(random_word() % (sizeof(wide) > 8 ? 62 : 58));
+		period = random_length(most) + 1;
+		memset(&model, 0, sizeof(model));
+		model.has_period = random_word() % 16 == 0;
+		model.p = model.l = period;
+		model.v = -model.p;
+		open_event(period, false, model.has_period ? 1 << 8 : 0);
+		for (i = 0; i < 50; i++) {
+			if (random_word() % 16 == 0) {
+				period = random_length(most) + 1;
+				perfring_soft_period_set(&instance, period);
+				model.p = period;
+				model.v = 0;
+			}
+			/* Not more than 8 or so overflows: each is a call. */
+			nr = random_length(most + 1) % ((uint64_t)(model.l < model.p ? model.l : model.p) * 8 + 1);
+			if (nr >> 62)
+				continue;
+			occur(nr);
+			model_occur(&model, nr);
+			cr_assert(instance.count == (uint64_t)model.count && samples == (uint64_t)model.samples &&
+					  sampled == (uint64_t)model.sampled && left_now() == (int64_t)model.v &&
+					  instance.last_period == (uint64_t)model.l,
+				  "round %u, occurrence %u", round, i);
+		}
+	}
+}
+
+/* ---- handlers at every step ---- */
+
+static uint64_t raised; /* by main and handlers */
+static uint64_t strike_nr;
+
+static unsigned strike_times = 1;
+static uint64_t strike_time;        /* passes before that */
+static uint64_t strike_period;      /* set before that; 0: none */
+static struct soft_instance behind; /* as the last strike left it */
+static void raise_again(void)
+{
+	unsigned i;
+
+	for (i = 0; i < strike_times; i++) {
+		now += strike_time;
+		if (strike_period)
+			perfring_soft_period_set(&instance, strike_period);
+		raised += strike_nr;
+		occur(strike_nr);
+	}
+	behind = instance;
+}
+
+/* Runs `run` with a strike at each place that it visits, and with a second at each place behind or inside that; each
+ * time `check` must find all well. */
+static void strike_everywhere(void (*run)(void), void (*check)(void))
+{
+	unsigned first, second;
+
+	for (first = 1;; first++) {
+		for (second = first + 1;; second++) {
+			strike_at[0] = first;
+			strike_at[1] = second;
+			visits = strikes = adjustments = 0;
+			raised = 0;
+			memset(&behind, 0, sizeof(behind));
+			strike = raise_again;
+			run();
+			strike = NULL;
+			check();
+			if (strikes < 2)
+				break;
+		}
+		if (!strikes)
+			break;
+	}
+	strike_at[0] = strike_at[1] = 0;
+	cr_assert_gt(first, 5, "there are places");
+}
+
+static void raise_one(uint64_t nr)
+{
+	raised += nr;
+	occur(nr);
+}
+
+static void run_periods(void)
+{
+	open_event(3, false, 0);
+	raise_one(1);
+	raise_one(2);
+	raise_one(8);
+	raise_one(1);
+	raise_one(6);
+}
+
+/* Samples by their periods, and what has gone since. */
+static void check_sums(uint64_t first_period)
+{
+	cr_assert_eq(instance.count, raised);
+	cr_assert_lt(left_now(), 0);
+	cr_assert_eq(sampled + first_period + instance.left, raised, "%s: %d + %d of %d", struck_at, (int)sampled,
+		     (int)(first_period + instance.left), (int)raised);
+}
+
+static void check_periods(void)
+{
+	check_sums(3);
+	cr_assert_eq(samples, raised / 3);
+	cr_assert_eq(left_now(), (int64_t)(raised % 3) - 3);
+}
+
+static void run_frequency(void)
+{
+	unsigned i;
+
+	now = 1000 * (uint64_t)TICK;
+	open_event(1000, true, 0);
+	for (i = 0; i < 6; i++) {
+		raise_one(i);
+		now += i % 3 ? TICK / 2 : 1000;
+	}
+}
+
+static void check_frequency(void)
+{
+	check_sums(1);
+	cr_assert_neq(instance.period, 0);
+	cr_assert_leq(instance.freq_count, instance.count);
+}
+
+Test(soft_period, struck_periods)
+{
+	perfring_soft_max_rate = UINT32_MAX;
+	for (strike_nr = 0; strike_nr < 9; strike_nr++)
+		strike_everywhere(run_periods, check_periods);
+}
+
+/* Time goes on at each look: ticks pass anywhere. */
+Test(soft_period, struck_frequency)
+{
+	perfring_soft_max_rate = UINT32_MAX;
+	for (strike_nr = 1; strike_nr < 11; strike_nr += 9)
+		for (time_step = 0; time_step < 2 * TICK; time_step += TICK / 2 + 1000)
+			strike_everywhere(run_frequency, check_frequency);
+	time_step = 0;
+}
+
+/* What throttling keeps back is counted and used up. */
+static void check_sums_throttled(void)
+{
+	cr_assert_eq(instance.count, raised);
+	cr_assert_lt(left_now(), 0);
+	cr_assert_eq(left_now(), (int64_t)(raised % 2) - 2);
+}
+
+static void run_tick(void)
+{
+	now = 1000 * (uint64_t)TICK;
+	open_event(1000, true, 0);
+	instance.left = (uint64_t)-1000000000; /* no overflows */
+	instance.freq_tick = now / TICK;
+	instance.count = raised = 4000;
+	now += TICK;
+	raise_one(1);
+}
+
+/* One adjustment for a tick, whoever makes it, and none goes back. */
+static void check_tick(void)
+{
+	cr_assert_eq(instance.count, raised);
+	cr_assert_geq(adjustments, 1, "%s", struck_at);
+	cr_assert_leq(adjustments, 1 + strikes * strike_times * (strike_time / TICK), "%s", struck_at);
+	cr_assert_geq(instance.freq_count, behind.freq_count, "%s", struck_at);
+	cr_assert_geq(instance.freq_tick, behind.freq_tick, "%s", struck_at);
+	if (strikes == 1 && !strcmp(struck_at, "adjust_computed") && strike_times == 2)
+		cr_assert(instance.period == behind.period && behind.period == 33, "the newer one stands");
+	if (strikes == 1 && !strike_time)
+		cr_assert((instance.freq_count == 4000 && instance.period == 126) ||
+				  (instance.freq_count == 5000 && instance.period == 158),
+			  "%s: %u %u", struck_at, (unsigned)instance.freq_count, (unsigned)instance.period);
+	if (strikes == 1 && strike_time && strike_times == 1 && !strcmp(struck_at, "tick_counted"))
+		cr_assert_eq(instance.period, 126, "4000 once");
+}
+
+Test(soft_period, struck_tick)
+{
+	strike_nr = 1000;
+	strike_everywhere(run_tick, check_tick);
+	strike_time = TICK;
+	strike_everywhere(run_tick, check_tick);
+	strike_times = 2;
+	strike_everywhere(run_tick, check_tick);
+	strike_times = 1;
+	strike_time = 0;
+}
+
+static void run_stamp(void)
+{
+	now = 1000 * (uint64_t)TICK;
+	open_event(1000, true, 0);
+	instance.freq_stamp = now - 1000;
+	instance.freq_tick = now / TICK;
+	raise_one(1);
+}
+
+static void check_stamp(void)
+{
+	check_sums(1);
+	cr_assert_geq(instance.freq_stamp, behind.freq_stamp, "%s", struck_at);
+}
+
+Test(soft_period, struck_stamp)
+{
+	perfring_soft_max_rate = UINT32_MAX;
+	strike_nr = 1;
+	strike_time = 700;
+	strike_everywhere(run_stamp, check_stamp);
+	strike_time = 0;
+}
+
+static void run_throttled(void)
+{
+	now = 1000 * (uint64_t)TICK;
+	open_event(2, false, 0);
+	raise_one(20);
+	raise_one(6);
+}
+
+static void check_throttled(void)
+{
+	check_sums_throttled();
+	/* Four, and those of each handler's occurrence that nothing tests. */
+	cr_assert_geq(samples, 4, "%s: %s", struck_at, log_text);
+	cr_assert_leq(samples, 6, "%s: %s", struck_at, log_text);
+	cr_assert_not_null(strchr(log_text, 'T'));
+	cr_assert_eq(strchr(log_text, 'T'), strrchr(log_text, 'T'), "%s: %s", struck_at, log_text);
+	cr_assert_null(strchr(log_text, 'U'));
+}
+
+Test(soft_period, struck_throttle)
+{
+	perfring_soft_max_rate = 1000;
+	for (strike_nr = 1; strike_nr < 9; strike_nr++)
+		strike_everywhere(run_throttled, check_throttled);
+}
+
+static void run_unthrottled(void)
+{
+	open_event(2, false, 0);
+	now = 1000 * (uint64_t)TICK;
+	instance.tick = (uint32_t)(now / TICK - 1);
+	instance.tick_time = now - 1;
+	instance.throttle = (uint64_t)instance.tick << 32 | UINT32_MAX;
+	perfring_soft_max_rate = 5000; /* 20 */
+	raise_one(4);
+}
+
+static void check_unthrottled(void)
+{
+	check_sums_throttled();
+	cr_assert_eq(log_text[0], 'U', "%s: %s", struck_at, log_text);
+	cr_assert_null(strpbrk(log_text + 1, "UT"), "%s: %s", struck_at, log_text);
+	cr_assert_geq(samples, 2);
+	/* Only who comes before UNTHROTTLE is written is not sampled. */
+	if (strikes == 1 && strcmp(struck_at, "unthrottle_claimed") != 0 && strcmp(struck_at, "throttling") != 0 &&
+	    strcmp(struck_at, "unthrottle_written") != 0)
+		cr_assert_eq(samples, raised / 2, "%s: %s", struck_at, log_text);
+}
+
+Test(soft_period, struck_unthrottle)
+{
+	for (strike_nr = 1; strike_nr < 9; strike_nr++)
+		strike_everywhere(run_unthrottled, check_unthrottled);
+}
+
+static void run_limited(void)
+{
+	unsigned i;
+
+	open_event(2, false, 0);
+	event.limit = 5;
+	for (i = 0; i < 20 && event.on; i++)
+		occur(3);
+}
+
+static void check_limited(void)
+{
+	cr_assert_eq(samples, 5, "%s: %s", struck_at, log_text);
+	cr_assert_eq(stops, 1, "%s: %s", struck_at, log_text);
+	cr_assert_eq(event.limit, 0);
+	cr_assert_eq(event.on, 0);
+}
+
+Test(soft_period, struck_limit)
+{
+	perfring_soft_max_rate = UINT32_MAX;
+	for (strike_nr = 1; strike_nr < 13; strike_nr++)
+		strike_everywhere(run_limited, check_limited);
+}
+
+static void run_orders(void)
+{
+	open_event(100, false, 0);
+	raise_one(50);
+	perfring_soft_period_set(&instance, 10);
+	raise_one(1);
+	raise_one(99);
+	raise_one(7);
+}
+
+static void check_orders(void)
+{
+	uint64_t used = 100 + instance.left; /* of V, behind what was sampled */
+
+	cr_assert_eq(instance.count, raised);
+	cr_assert_lt(left_now(), 0);
+	/* V := 0 gave what was left of the old period, no more, and took nothing. */
+	cr_assert_geq(sampled + used, raised, "%s", struck_at);
+	cr_assert_leq(sampled + used, raised + 100, "%s", struck_at);
+	cr_assert_eq(instance.last_period, 10);
+}
+
+Test(soft_period, struck_orders)
+{
+	perfring_soft_max_rate = UINT32_MAX;
+	for (strike_nr = 0; strike_nr < 200; strike_nr += 13)
+		strike_everywhere(run_orders, check_orders);
+}
+
+static void run_order_below(void)
+{
+	open_event(10, false, 0);
+	raise_one(100);
+}
+
+/* A new period that a handler finds while V of the occurrence below it waits to be taken: that is not thrown away. */
+static void check_order_below(void)
+{
+	uint64_t used = 10 + instance.left;
+
+	cr_assert_eq(instance.count, raised);
+	cr_assert_geq(sampled + used, raised, "%s", struck_at);
+	cr_assert_leq(sampled + used, raised + 10 * strikes, "%s", struck_at);
+}
+
+Test(soft_period, struck_order_below)
+{
+	perfring_soft_max_rate = UINT32_MAX;
+	strike_period = 10;
+	for (strike_nr = 0; strike_nr < 30; strike_nr++)
+		strike_everywhere(run_order_below, check_order_below);
+	strike_period = 0;
+}
+
+static void run_order_throttle(void)
+{
+	now = 1000 * (uint64_t)TICK;
+	open_event(2, false, 0);
+	perfring_soft_period_set(&instance, 2);
+	raise_one(1);
+}
+
+/* One order: whoever throttles behind it stays so in this tick. */
+static void check_order_throttle(void)
+{
+	cr_assert_eq(instance.count, raised);
+	cr_assert_null(strchr(log_text, 'U'), "%s: %s", struck_at, log_text);
+}
+
+Test(soft_period, struck_order_throttle)
+{
+	perfring_soft_max_rate = 1000;
+	strike_nr = 100;
+	strike_at[0] = 0;
+	/* Behind the taking of orders, an unthrottling at once is their due. */
+	for (strike_at[0] = 1; strike_at[0] < 30; strike_at[0]++) {
+		visits = strikes = 0;
+		raised = 0;
+		strike = raise_again;
+		run_order_throttle();
+		strike = NULL;
+		cr_assert_eq(instance.count, raised);
+		if (strikes && strcmp(struck_at, "orders_taken") != 0 && strcmp(struck_at, "orders_looked") != 0)
+			check_order_throttle();
+	}
+	strike_at[0] = 0;
+}
+
+static void check_unthrottled_late(void)
+{
+	cr_assert_eq(instance.count, raised);
+	if (strikes == 1 && (!strcmp(struck_at, "unthrottle_claimed") || !strcmp(struck_at, "unthrottle_written")))
+		cr_assert_eq(instance.throttle, behind.throttle, "%s: %s", struck_at, log_text);
+}
+
+/* A handler in a later tick, that throttles again: what it found and left stands. */
+Test(soft_period, struck_unthrottle_late)
+{
+	strike_nr = 100;
+	strike_time = TICK;
+	strike_everywhere(run_unthrottled, check_unthrottled_late);
+	strike_time = 0;
+}
+
+/* None of the places has been passed over. */
+Test(soft_period, struck_at_all_places)
+{
+	static const char *const places[] = {
+		"adjust_computed",    "tick_looked",   "tick_claimed",    "tick_counted",   "overflow_timed",
+		"account_looked",     "account_swaps", "account_swapped", "unthrottle_due", "unthrottle_claimed",
+		"unthrottle_written", "limit_looked",  "limit_spent",     "limit_stopped",  "overflow_next",
+		"take_begun",         "take_looked",   "take_taken",      "orders_seen",    "orders_taken",
+		"orders_looked",      "occur_counts",  "occur_counted",   "occur_added",    "sampling",
+		"tick_known",         "tick_stored",   "throttling",      "stopping",
+	};
+	unsigned i, j;
+
+	strike_nr = 5;
+	perfring_soft_max_rate = UINT32_MAX;
+	strike_everywhere(run_orders, check_orders);
+	strike_everywhere(run_limited, check_limited);
+	strike_everywhere(run_frequency, check_frequency);
+	perfring_soft_max_rate = 1000;
+	strike_everywhere(run_throttled, check_throttled);
+	strike_everywhere(run_unthrottled, check_unthrottled);
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		for (j = 0; j < 64 && met_names[j] && strcmp(met_names[j], places[i]) != 0; j++)
+			;
+		cr_assert(j < 64 && met_names[j], "%s", places[i]);
+	}
+	cr_assert(!met_names[i], "the list lacks one");
+}
+
+/* ---- a timer's handler, anywhere ---- */
+
+static uint64_t handled, handled_sum, nested;
+static uint64_t inside;
+
+static void on_timer(int number)
+{
+	uint64_t nr = 1 + handled % 17;
+
+	(void)number;
+	handled++;
+	handled_sum += nr;
+	nested += PERFRING_LOAD(&inside);
+	occur(nr);
+	handler_ends();
+}
+
+/* 20,000 signals a second, on top of what main raises. */
+static void burn(double seconds)
+{
+	struct itimerval timer = {{0, 50}, {0, 50}}, none = {{0, 0}, {0, 0}};
+	struct sigaction action = {.sa_handler = on_timer};
+	struct timespec begin, at;
+	uint64_t sum = 0, nr;
+	unsigned i;
+
+	handled = handled_sum = nested = 0;
+	sigaction(SIGALRM, &action, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	do {
+		for (i = 0; i < 10000; i++) {
+			nr = i % 11;
+			PERFRING_STORE(&inside, 1);
+			occur(nr);
+			PERFRING_STORE(&inside, 0);
+			sum += nr;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &at);
+	} while ((double)(at.tv_sec - begin.tv_sec) + (double)(at.tv_nsec - begin.tv_nsec) / 1e9 < seconds);
+	setitimer(ITIMER_REAL, &none, NULL);
+	signal(SIGALRM, SIG_IGN);
+	raised = sum + handled_sum;
+	cr_assert_gt(handled, (uint64_t)(seconds * 500));
+	cr_assert_gt(nested, 0);
+}
+
+Test(soft_period, timer_on_top)
+{
+	perfring_soft_max_rate = UINT32_MAX;
+	perfring_soft_hz = 1;
+	open_event(7, false, 0);
+	burn(trials(1000) / 1000.0);
+	check_sums(7);
+	cr_assert_eq(samples, raised / 7);
+	cr_assert_eq(left_now(), (int64_t)(raised % 7) - 7);
+
+	perfring_soft_hz = 250;
+	time_step = 200000; /* a tick in 20 looks */
+	open_event(1000, true, 0);
+	burn(trials(1000) / 1000.0);
+	check_sums(1);
+
+	/* Throttled and not, all the time: the records take turns. */
+	perfring_soft_max_rate = 1000;
+	open_event(2, false, 0);
+	burn(trials(1000) / 1000.0);
+	cr_assert_eq(instance.count, raised);
+	cr_assert_eq(left_now(), (int64_t)(raised % 2) - 2);
+}
+
+/* ---- threads ---- */
+
+enum {
+	THREADS = 4,
+};
+
+static struct soft_instance of_thread[THREADS];
+static pthread_barrier_t barrier;
+
+static void *raise_until_off(void *argument)
+{
+	struct soft_instance *mine = argument;
+
+	pthread_barrier_wait(&barrier);
+	while (PERFRING_LOAD(&event.on))
+		perfring_soft_occur(mine, 3, NULL, NULL, NULL);
+	return NULL;
+}
+
+/* event_limit is the event's: all threads together sample so often. */
+Test(soft_period, threads_share_the_limit)
+{
+	pthread_t threads[THREADS];
+	unsigned round, i;
+
+	perfring_soft_max_rate = UINT32_MAX;
+	pthread_barrier_init(&barrier, NULL, THREADS);
+	for (round = 0; round < trials(500); round++) {
+		open_event(2, false, 0);
+		event.limit = 1 + round % 50;
+		for (i = 0; i < THREADS; i++) {
+			memset(&of_thread[i], 0, sizeof(of_thread[i]));
+			of_thread[i].event = &event;
+			perfring_soft_period_start(&of_thread[i]);
+			cr_assert_eq(pthread_create(&threads[i], NULL, raise_until_off, &of_thread[i]), 0);
+		}
+		for (i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		cr_assert_eq(samples, 1 + round % 50, "round %u", round);
+		cr_assert_eq(stops, 1);
+		cr_assert_eq(event.limit, 0);
+	}
+	pthread_barrier_destroy(&barrier);
+}
+
+static uint64_t done, orders_given;
+
+static void *change_periods(void *argument)
+{
+	uint64_t i;
+
+	(void)argument;
+	for (i = 0; !PERFRING_LOAD_ACQUIRE(&done); i++) {
+		perfring_soft_period_set(&instance, i % 2 ? 100 : 7);
+		if (i % 5 == 0)
+			perfring_soft_period_resume(&instance);
+		if (i % 7 == 0)
+			PERFRING_STORE(&instance.left, 0); /* not the way, but no harm */
+		PERFRING_STORE_RELEASE(&orders_given, i + 1);
+	}
+	return NULL;
+}
+
+Test(soft_period, periods_change_under_way)
+{
+	uint64_t sum = 0, all = trials(10000000), i, orders;
+	pthread_t thread;
+
+	perfring_soft_max_rate = UINT32_MAX;
+	open_event(100, false, 0);
+	cr_assert_eq(pthread_create(&thread, NULL, change_periods, NULL), 0);
+	for (i = 0; i < all || !PERFRING_LOAD_ACQUIRE(&orders_given); i++) {
+		occur(i % 5);
+		sum += i % 5;
+		if (i % 1000 == 0)
+			cr_assert(left_now() >= -100 && left_now() < 0 + 5, "%d", (int)left_now());
+	}
+	PERFRING_STORE_RELEASE(&done, 1);
+	pthread_join(thread, NULL);
+	orders = orders_given * 2;
+	cr_assert_eq(instance.count, sum, "no count is lost");
+	/* Each order gives or takes at most the period that was under way. */
+	cr_assert_geq(sampled + orders * 100 + 100, sum);
+	cr_assert_leq(sampled, sum + orders * 100 + 100);
+	/* And afterwards all is as ever. */
+	occur(0);
+	occur_often(1, 200);
+	samples = sampled = 0;
+	i = 100 + instance.left;
+	occur_often(1, 10000);
+	cr_assert_eq(sampled + 100 + instance.left - i, 10000);
+}

@@ -1,0 +1,752 @@
+/* preload.c - libperfring_preload.so: a program that samples itself, for `perfring record --soft` or into a file.
+ *
+ *     PERFRING_SOFT_SOCKET=NAME/TOKEN    set by the recorder: rings go to it (soft.h)
+ *     PERFRING_PROFILE=FILE              a thread of this object's drains them into FILE; %p is the pid
+ *
+ * What it does to the program:
+ *
+ *   threads         pthread_create and thrd_create: the new thread joins before its start routine runs
+ *   dlopen          what is mapped by it is written before it returns
+ *   signals         the events' signal stays unblocked (pthread_sigmask, sigprocmask) and handled: to reset it does
+ *                   nothing, a handler of the program's own for it ends our events
+ *   descriptors     one socket, above those that programs count on; one that closes it finds it opened again
+ *   fork            the child begins anew, as a process of its own; in a FILE without %p it has no place.  The program's
+ *                   own hooks for liburcu-bp are kept, so that ours and they do not lock it twice
+ *   exec            the new program is preloaded and begins anew
+ *   exit, kill      what was written lies in the rings, which are the recorder's as well; FILE is finished at exit, and
+ *                   after a kill ends with its last round
+ *
+ * Whatever fails here, the program runs on without its events; the recorder is told why.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+#include <perfring/data.h>
+#include <perfring/soft.h>
+#include "soft.h"
+
+#define WRAPS __attribute__((visibility("default")))
+
+/* The one that we stand before.  A function's address comes as a pointer to an object: POSIX lets it. */
+#define REAL(name) \
+	static __typeof__(&name) real_##name; \
+	if (!PERFRING_LOAD(&real_##name)) { \
+		void *found = dlsym(RTLD_NEXT, #name); \
+		PERFRING_STORE(&real_##name, (__typeof__(&name))found); \
+	}
+
+enum {
+	HIGH = 1000, /* descriptors from here on, where the limit allows */
+	SHOWN = 200, /* ms: between looks at the rings, in a program that drains its own */
+};
+
+enum stage {
+	UNTRIED,
+	TRYING,
+	OFF,
+	ON,
+};
+
+static struct {
+	uint32_t stage;
+	uint32_t stale; /* something may be mapped that is not written yet */
+	struct perfring_soft_event *event;
+	pthread_mutex_t lock; /* the socket and the walk over the rings */
+
+	/* with a recorder */
+	int socket; /* -1: none */
+	ino_t inode;
+	uint64_t token, image;
+
+	/* into a file */
+	bool drains;
+	int file;
+	pthread_t drainer;
+	pthread_cond_t over;
+	bool is_over;
+	struct perfring_session *session;
+	struct perfring_data_writer *writer;
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER, .socket = -1, .file = -1};
+
+static bool is_on(void)
+{
+	return PERFRING_LOAD_ACQUIRE(&self.stage) == ON; /* partner: the release in begin */
+}
+
+/* ---- the recorder ---- */
+
+/* Out of the way of what the program opens. */
+static int raise_fd(int fd)
+{
+	struct rlimit limit;
+	int from = HIGH, high;
+
+	if (fd < 0)
+		return fd;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < HIGH + 16)
+		from = limit.rlim_cur > 32 ? (int)limit.rlim_cur - 16 : 0;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, from);
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
+static int send_message(uint32_t kind, int fd, const char *text)
+{
+	struct soft_message message = {.kind = kind, .version = SOFT_VERSION, .pid = (uint32_t)getpid()};
+
+	message.token = self.token;
+	message.image = self.image;
+	if (text)
+		snprintf(message.text, sizeof(message.text), "%s", text);
+	return soft_send(self.socket, &message, sizeof(message), fd);
+}
+
+/* Whether the descriptor is still ours: programs close what they find open. */
+static bool has_socket(void)
+{
+	struct stat status;
+
+	return self.socket >= 0 && !fstat(self.socket, &status) && S_ISSOCK(status.st_mode) &&
+	       status.st_ino == self.inode;
+}
+
+/* The recorder's answer.  Returns 0 or -errno. */
+static int meet(struct soft_answer *answer)
+{
+	const char *word = secure_getenv(SOFT_VARIABLE);
+	const char *token = word ? strchr(word, '/') : NULL;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval patience = {10, 0};
+	struct stat status;
+	ssize_t got;
+	int ret;
+
+	if (!token || token - word > 64)
+		return -EINVAL;
+	memcpy(address.sun_path + 1, word, (size_t)(token - word));
+	self.token = strtoull(token + 1, NULL, 16);
+	self.socket = raise_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	if (self.socket < 0 || fstat(self.socket, &status))
+		return -errno;
+	self.inode = status.st_ino;
+	setsockopt(self.socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(self.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(self.socket, (struct sockaddr *)&address,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)(token - word))))
+		return -errno;
+	ret = send_message(SOFT_HELLO, -1, NULL);
+	if (ret)
+		return ret;
+	do
+		got = recv(self.socket, answer, sizeof(*answer), 0);
+	while (got < 0 && errno == EINTR);
+	if (got != (ssize_t)sizeof(*answer) || answer->version != SOFT_VERSION)
+		return -EPROTO;
+	return answer->observes ? 0 : -ECONNREFUSED;
+}
+
+static void leave_recorder(void)
+{
+	if (has_socket())
+		close(self.socket);
+	self.socket = -1;
+}
+
+/* Self.lock.  Sends the rings that are new; walking, what is drained of threads that have gone is freed. */
+static int send_rings(void)
+{
+	struct perfring_set *rings = perfring_soft_rings(self.event);
+	struct perfring_member *member = NULL;
+	struct soft_answer answer;
+	int ret = 0;
+
+	while (!ret && (member = perfring_set_next(rings, member))) {
+		if (member->data || member->drained)
+			continue;
+		if (!has_socket()) {
+			self.socket = -1;
+			ret = meet(&answer);
+			if (ret)
+				leave_recorder();
+		}
+		if (!ret)
+			ret = send_message(SOFT_RING, member->ring.fd, NULL);
+		if (!ret) {
+			member->data = member;
+			/* The mapping is enough, and the program's own descriptors keep their numbers. */
+			close(member->ring.fd);
+			member->ring.fd = -1;
+		}
+	}
+	return ret;
+}
+
+/* ---- events ---- */
+
+static void stop_event(void)
+{
+	PERFRING_STORE(&self.stage, OFF);
+	perfring_soft_disable(self.event, false);
+}
+
+/* What perfring itself blocks stays blocked: linked with --wrap=pthread_sigmask. */
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+int __real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old); /* ours, below */
+
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	REAL(pthread_sigmask)
+	return real_pthread_sigmask(how, set, old);
+}
+
+/* A thread begins with its creator's mask, a program with that of who exec'd it. */
+static void unblock_signal(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, perfring_soft_signal());
+	__wrap_pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void put_state(void)
+{
+	PERFRING_STORE(&self.stale, 0);
+	if (perfring_soft_put_state(self.event) < 0)
+		PERFRING_STORE(&self.stale, 1); /* this thread takes no part: the next one may */
+}
+
+/* Returns 0 or -errno. */
+static int open_event(const struct soft_answer *answer)
+{
+	int ret = perfring_soft_open(&self.event, &answer->attr, PERFRING_SOFT_PROCESS, NULL);
+
+	return ret ? ret : perfring_soft_map(self.event, answer->pages, -1);
+}
+
+static void close_event(void)
+{
+	perfring_soft_close(self.event);
+	self.event = NULL;
+}
+
+static void enable_event(void)
+{
+	unblock_signal();
+	put_state();
+	perfring_soft_enable(self.event, false);
+}
+
+/* ---- with a recorder ---- */
+
+static bool begin_with_recorder(bool is_child)
+{
+	struct soft_answer answer;
+	char text[96];
+	int ret;
+
+	if (getrandom(&self.image, sizeof(self.image), GRND_NONBLOCK) != sizeof(self.image))
+		self.image = (uint64_t)time(NULL) << 32 | (uint32_t)getpid();
+	ret = meet(&answer);
+	if (ret) { /* nobody there, or nobody who wants us */
+		leave_recorder();
+		return false;
+	}
+	/* Build-ids come from the loader, whose lock another thread of the parent's may have had. */
+	if (is_child)
+		perfring_attr_set_flag(&answer.attr, PERFRING_ATTR_FLAG_build_id, false);
+	ret = open_event(&answer);
+	if (!ret)
+		ret = send_rings();
+	if (ret) {
+		snprintf(text, sizeof(text), "is not observed: %s", strerror(-ret));
+		if (has_socket())
+			send_message(SOFT_TROUBLE, -1, text);
+		close_event();
+		leave_recorder();
+		return false;
+	}
+	enable_event();
+	return true;
+}
+
+/* ---- into a file ---- */
+
+static void complain(const char *path, int ret)
+{
+	fprintf(stderr, "perfring: PERFRING_PROFILE: %s: %s\n", path, strerror(-ret));
+}
+
+/* PERFRING_PROFILE with its %p.  False: it does not fit, or a child asks and it has none. */
+static bool name_file(char *path, size_t size, bool is_child)
+{
+	const char *from = secure_getenv("PERFRING_PROFILE");
+	size_t used = 0;
+	bool has_pid = false;
+
+	if (!from || !*from)
+		return false;
+	for (; *from && used + 16 < size; from++) {
+		if (from[0] == '%' && from[1] == 'p') {
+			used += (size_t)snprintf(path + used, size - used, "%d", (int)getpid());
+			has_pid = true;
+			from++;
+		} else {
+			path[used++] = *from;
+		}
+	}
+	path[used] = 0;
+	return !*from && (has_pid || !is_child);
+}
+
+static int open_file(const char *path, const struct soft_answer *answer)
+{
+	char old[PATH_MAX + 8], *argv[] = {program_invocation_name, NULL};
+	struct stat status;
+	int ret = 0;
+
+	if (!stat(path, &status) && S_ISREG(status.st_mode) && status.st_size) {
+		snprintf(old, sizeof(old), "%s.old", path);
+		ret = rename(path, old) ? -errno : 0;
+	}
+	if (!ret)
+		self.file = raise_fd(open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+	if (!ret && self.file < 0)
+		ret = -errno;
+	if (!ret)
+		ret = perfring_data_create(&self.writer, self.file);
+	if (!ret)
+		ret = perfring_data_add_event(self.writer, &answer->attr, "task-clock:u");
+	if (!ret)
+		ret = perfring_session_describe(self.session, &answer->attr, NULL, 0);
+	if (!ret)
+		ret = perfring_data_describe(self.writer, argv);
+	return ret ? ret : perfring_data_begin(self.writer);
+}
+
+/* Self.lock.  One round of all rings into the file. */
+static int drain(bool last)
+{
+	struct perfring_set *rings = perfring_soft_rings(self.event);
+	struct perfring_member *member = NULL;
+	struct perfring_span span;
+	bool any = false;
+	int ret = 0, one;
+
+	while ((member = perfring_set_next(rings, member))) {
+		/* Its number in the session, and 1. */
+		if (member->drained && member->data)
+			perfring_session_remove_ring(self.session, (uint32_t)(uintptr_t)member->data - 1);
+		if (member->drained || member->data)
+			continue;
+		one = perfring_session_add_ring(self.session, &member->ring, -1);
+		if (one >= 0)
+			member->data = (void *)((uintptr_t)one + 1);
+	}
+	if (last)
+		perfring_session_flush(self.session);
+	else
+		perfring_session_wait(self.session, 0);
+	while (!ret && (one = perfring_session_next_span(self.session, &span))) {
+		if (one < 0)
+			continue;
+		any = true;
+		ret = perfring_data_write(self.writer, span.pieces, (int)span.count);
+	}
+	if (!ret && any)
+		ret = perfring_data_round(self.writer);
+	perfring_session_return(self.session);
+	return ret;
+}
+
+static void *drain_always(void *nothing)
+{
+	struct timespec until;
+
+	prctl(PR_SET_NAME, "perfring");
+	pthread_mutex_lock(&self.lock);
+	while (!self.is_over && !drain(false)) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += SHOWN * 1000000;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&self.over, &self.lock, &until);
+	}
+	pthread_mutex_unlock(&self.lock);
+	return nothing;
+}
+
+static void close_file(void)
+{
+	perfring_session_close(self.session);
+	if (self.writer)
+		perfring_data_writer_close(self.writer);
+	if (self.file >= 0)
+		close(self.file);
+	self.session = NULL;
+	self.writer = NULL;
+	self.file = -1;
+}
+
+static int create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
+{
+	REAL(pthread_create)
+	return real_pthread_create(thread, attr, start, argument);
+}
+
+static bool begin_with_file(bool is_child)
+{
+	struct soft_answer answer = {.version = SOFT_VERSION, .pages = SOFT_PAGES, .observes = 1};
+	struct perf_event_attr *attr = &answer.attr;
+	char path[PATH_MAX];
+	sigset_t all, before;
+	int ret;
+
+	if (!name_file(path, sizeof(path), is_child))
+		return false;
+	attr->type = PERFRING_TYPE_SOFTWARE;
+	attr->config = PERFRING_COUNT_SW_TASK_CLOCK;
+	attr->size = sizeof(*attr);
+	attr->freq = 1;
+	attr->sample_freq = SOFT_FREQUENCY;
+	attr->sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_PERIOD |
+			    PERFRING_SAMPLE_CALLCHAIN;
+	attr->sample_id_all = attr->disabled = 1;
+	attr->mmap = attr->mmap2 = attr->comm = attr->task = 1;
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, !is_child);
+	attr->exclude_kernel = attr->exclude_hv = 1;
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+	self.is_over = false;
+	ret = open_event(&answer);
+	if (!ret)
+		ret = perfring_session_open(&self.session, 0);
+	if (!ret)
+		ret = open_file(path, &answer);
+	if (!ret) {
+		enable_event();
+		sigfillset(&all);
+		__wrap_pthread_sigmask(SIG_SETMASK, &all, &before);
+		ret = -create_thread(&self.drainer, NULL, drain_always, NULL);
+		__wrap_pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	if (ret) {
+		complain(path, ret);
+		close_event();
+		close_file();
+		return false;
+	}
+	self.drains = true;
+	return true;
+}
+
+static void finish_file(void)
+{
+	struct perfring_totals totals;
+	int ret;
+
+	pthread_mutex_lock(&self.lock);
+	self.is_over = true;
+	pthread_cond_signal(&self.over);
+	pthread_mutex_unlock(&self.lock);
+	pthread_join(self.drainer, NULL);
+	ret = drain(true);
+	perfring_session_totals(self.session, &totals);
+	if (totals.first_time)
+		perfring_data_put_times(self.writer, totals.first_time, totals.last_time);
+	if (!ret)
+		ret = perfring_data_finish(self.writer);
+	if (ret)
+		complain("the file", ret);
+	close_file();
+}
+
+/* ---- begin, fork, end ---- */
+
+static void begin_again(void);
+
+static void begin(bool is_child)
+{
+	static bool hooked;
+	bool good;
+
+	if (secure_getenv(SOFT_VARIABLE))
+		good = begin_with_recorder(is_child);
+	else
+		good = begin_with_file(is_child);
+	/* Behind perfring's own hooks: theirs must have run in the child before ours. */
+	if (good && !hooked)
+		hooked = !pthread_atfork(NULL, NULL, begin_again);
+	PERFRING_STORE_RELEASE(&self.stage, good ? ON : OFF);
+}
+
+/* The child of a fork.  Nothing is left of the parent's events but what is to be freed. */
+static void begin_again(void)
+{
+	static const pthread_mutex_t UNLOCKED = PTHREAD_MUTEX_INITIALIZER;
+	static const pthread_cond_t NEVER = PTHREAD_COND_INITIALIZER;
+
+	self.lock = UNLOCKED;
+	self.over = NEVER;
+	self.stage = TRYING;
+	self.drains = false;
+	leave_recorder();
+	close_event();
+	close_file();
+	begin(true);
+}
+
+/* Before main; or before the first thread, which a constructor that ran earlier makes. */
+static void __attribute__((constructor)) begin_once(void)
+{
+	uint32_t untried = UNTRIED;
+
+	if (!secure_getenv(SOFT_VARIABLE) && !secure_getenv("PERFRING_PROFILE"))
+		return;
+	if (!PERFRING_SWAP(&self.stage, &untried, TRYING))
+		return;
+	begin(false);
+}
+
+static void __attribute__((destructor)) end(void)
+{
+	if (!self.drains)
+		return;
+	self.drains = false;
+	stop_event();
+	finish_file();
+}
+
+/* ---- what stands before the C library's ---- */
+
+struct task {
+	void *(*start)(void *);
+	int (*start_c11)(void *);
+	void *argument;
+};
+
+/* This thread takes part from now on. */
+static void take_part(void)
+{
+	char text[96];
+	int joined, ret;
+
+	if (!is_on())
+		return;
+	joined = perfring_soft_join();
+	if (!joined)
+		unblock_signal();
+	if (self.drains)
+		return; /* the drainer finds the ring */
+	pthread_mutex_lock(&self.lock);
+	ret = send_rings();
+	if (!ret && joined) {
+		snprintf(text, sizeof(text), "a thread of it is not observed: %s", strerror(-joined));
+		send_message(SOFT_TROUBLE, -1, text);
+	}
+	pthread_mutex_unlock(&self.lock);
+	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED)
+		stop_event(); /* the recorder has gone */
+	else if (!joined && PERFRING_LOAD(&self.stale))
+		put_state();
+}
+
+static struct task take_task(void *of)
+{
+	struct task task = *(struct task *)of;
+
+	free(of);
+	take_part();
+	return task;
+}
+
+static void *run(void *of)
+{
+	struct task task = take_task(of);
+
+	return task.start(task.argument);
+}
+
+static int run_c11(void *of)
+{
+	struct task task = take_task(of);
+
+	return task.start_c11(task.argument);
+}
+
+static struct task *make_task(void *argument)
+{
+	struct task *task;
+
+	begin_once();
+	task = is_on() ? calloc(1, sizeof(*task)) : NULL;
+	if (task)
+		task->argument = argument;
+	return task;
+}
+
+WRAPS int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
+{
+	struct task *task = make_task(argument);
+	int ret;
+
+	if (!task)
+		return create_thread(thread, attr, start, argument);
+	task->start = start;
+	ret = create_thread(thread, attr, run, task);
+	if (ret)
+		free(task);
+	return ret;
+}
+
+WRAPS int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
+{
+	struct task *task = make_task(argument);
+	int ret;
+
+	REAL(thrd_create)
+	if (!task)
+		return real_thrd_create(thread, start, argument);
+	task->start_c11 = start;
+	ret = real_thrd_create(thread, run_c11, task);
+	if (ret != thrd_success)
+		free(task);
+	return ret;
+}
+
+/* liburcu must be led over a fork once, and the program may do so itself: who is first, before and behind it, does it. */
+static __thread bool is_forking;
+
+#define LEADS(name, when) \
+	WRAPS void name(void); \
+	WRAPS void name(void) \
+	{ \
+		REAL(name) \
+		if (is_forking == (when)) \
+			return; \
+		is_forking = (when); \
+		real_##name(); \
+	}
+
+LEADS(urcu_bp_before_fork, true)
+LEADS(urcu_bp_after_fork_parent, false)
+LEADS(urcu_bp_after_fork_child, false)
+
+/* Whether who calls dlopen by this name has it looked up in places of its own. */
+static bool depends_on_caller(const char *name, const void *caller)
+{
+	const ElfW(Dyn) * entry;
+	struct link_map *map;
+	Dl_info where;
+
+	if (!name)
+		return false;
+	if (strchr(name, '$'))
+		return true;
+	if (strchr(name, '/'))
+		return false;
+	if (!dladdr1(caller, &where, (void **)&map, RTLD_DL_LINKMAP) || !map)
+		return true;
+	for (entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++)
+		if (entry->d_tag == DT_RUNPATH || entry->d_tag == DT_RPATH)
+			return true;
+	return false;
+}
+
+WRAPS void *dlopen(const char *name, int mode)
+{
+	void *loaded;
+
+	REAL(dlopen)
+	if (!is_on())
+		return real_dlopen(name, mode);
+	if (depends_on_caller(name, __builtin_return_address(0))) {
+		/* A jump (with optimisation): the loader is to see our caller.  What it maps is written by the next one. */
+		PERFRING_STORE(&self.stale, 1);
+		return real_dlopen(name, mode);
+	}
+	loaded = real_dlopen(name, mode);
+	if (loaded && name)
+		put_state();
+	return loaded;
+}
+
+/* The set without our signal, in room, when it would be blocked by it. */
+static const sigset_t *without_ours(int how, const sigset_t *set, sigset_t *room)
+{
+	int ours = perfring_soft_signal();
+
+	if (!set || how == SIG_UNBLOCK || ours <= 0 || sigismember(set, ours) != 1)
+		return set;
+	*room = *set;
+	sigdelset(room, ours);
+	return room;
+}
+
+WRAPS int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	sigset_t room;
+
+	return __wrap_pthread_sigmask(how, without_ours(how, set, &room), old);
+}
+
+/* As the C library has it: by the other.  (The name also makes a link without --wrap fail.) */
+WRAPS int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	int ret = __real_pthread_sigmask(how, set, old);
+
+	if (ret)
+		errno = ret;
+	return ret ? -1 : 0;
+}
+
+/* Whether the program may do so: 1; 0: it would end by the next tick, and is told that it is done.  Events in whose place
+ * the program puts something of its own end. */
+static bool may_handle(int number, bool resets)
+{
+	if (!is_on() || number != perfring_soft_signal())
+		return true;
+	if (resets)
+		return false;
+	stop_event();
+	if (!self.drains) {
+		pthread_mutex_lock(&self.lock);
+		if (has_socket())
+			send_message(SOFT_TROUBLE, -1,
+				     "is observed no longer: it has taken the signal that its timers had");
+		pthread_mutex_unlock(&self.lock);
+	}
+	return true;
+}
+
+WRAPS int sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	REAL(sigaction)
+	if (action && !may_handle(number, action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN))
+		action = NULL;
+	return real_sigaction(number, action, old);
+}
+
+WRAPS sighandler_t signal(int number, sighandler_t handler)
+{
+	REAL(signal)
+	return may_handle(number, handler == SIG_DFL || handler == SIG_IGN) ? real_signal(number, handler) : SIG_DFL;
+}
