@@ -1,21 +1,10 @@
-/* ring_lttng.c - a tracepoint of LTTng-UST (liblttng-ust-dev, lttng-tools), recorded by a session that overwrites.
- *
- * Runs against the session daemon that is there; else starts one, and ends it when the program ends.  1 MiB a CPU, the
- * clock that LTTng takes by itself: clock_gettime(CLOCK_MONOTONIC).
- */
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/types.h>
-#include <time.h>
-#include <unistd.h>
-
+/* ring_lttng.c - a tracepoint of LTTng-UST, recorded by a session that overwrites (lttng.h). */
 #include "bench.h"
 #include "ring_peers.h"
 
 #ifdef HAVE_LTTNG
+#include "lttng.h"
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -28,55 +17,9 @@
 #include "ring_lttng_event.h"
 #pragma GCC diagnostic pop
 
-static struct {
-	char directory[64];
-	bool daemon; /* is ours */
-} session;
-
-/* Runs it in a shell that knows $directory and $name; what it says goes to a log.  Returns whether it succeeded. */
-static bool run(const char *command)
+static bool is_enabled(void)
 {
-	char line[640];
-
-	snprintf(line, sizeof(line), "directory=%s name=ring-bench-%d; { %s; } >>%s.log 2>&1 </dev/null",
-		 session.directory, getpid(), command, session.directory);
-	return system(line) == 0;
-}
-
-static void end_session(void)
-{
-	run("lttng destroy --no-wait $name");
-	if (session.daemon)
-		run("pid=$(cat $directory/pid) && kill $pid && for i in 1 2 3 4 5; do kill -0 $pid && sleep .1; done");
-	run("rm -rf $directory $directory.log");
-}
-
-/* Returns why there is none, or NULL. */
-static const char *start_session(void)
-{
-	int tenths;
-
-	strcpy(session.directory, "/tmp/ring_bench.XXXXXX");
-	if (!mkdtemp(session.directory))
-		return "SKIP-ENV: mkdtemp in /tmp failed: LTTng's session needs a directory";
-	atexit(end_session);
-	if (!run("command -v lttng && command -v lttng-sessiond"))
-		return "SKIP-ENV: no lttng or lttng-sessiond: install lttng-tools";
-	if (!run("lttng --no-sessiond list")) {
-		session.daemon = run("lttng-sessiond --daemonize --no-kernel --pidfile=$directory/pid");
-		if (!session.daemon)
-			return "SKIP-ENV: lttng-sessiond did not start: run it by hand to see why";
-	}
-	if (!run("lttng create $name --snapshot --output=$directory && "
-		 "lttng enable-channel -u -s $name --overwrite --subbuf-size=256K --num-subbuf=4 records && "
-		 "lttng enable-event -u -s $name -c records 'perfring_bench:*' && lttng start $name"))
-		return "SKIP-ENV: lttng refused the session: run lttng create and enable-channel -u by hand to see why";
-	for (tenths = 0; tenths < 100 && !lttng_ust_tracepoint_enabled(perfring_bench, array); tenths++)
-		nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-	if (!lttng_ust_tracepoint_enabled(perfring_bench, array))
-		return "SKIP-ENV: the session daemon did not enable the tracepoint in 10 s: a stale daemon or "
-		       "/dev/shm?";
-	return NULL;
+	return lttng_ust_tracepoint_enabled(perfring_bench, array);
 }
 
 static const char *open_lttng(void **peer)
@@ -86,7 +29,9 @@ static const char *open_lttng(void **peer)
 
 	*peer = NULL;
 	if (!started)
-		reason = start_session();
+		reason = lttng_start(LTTNG_CHANNEL "records && lttng enable-event -u -s $name -c records "
+						   "'perfring_bench:*'",
+				     is_enabled);
 	started = true;
 	return reason;
 }
