@@ -65,9 +65,11 @@ static void free_member(struct member *member)
 static void leave(void *of)
 {
 	struct member *member = of;
+	struct perfring_writer *writer = member->writer;
 
-	perfring_writer_close(member->writer);
-	PERFRING_STORE(&member->writer, NULL); /* no order: dismiss looks for another thread's, which is there */
+	/* No order: dismiss looks for another thread's, which is there.  First: another may be opened at its address. */
+	PERFRING_STORE(&member->writer, NULL);
+	perfring_writer_close(writer);
 	PERFRING_POINT(set_closed);
 	PERFRING_STORE_RELEASE(&member->gone, true);
 }

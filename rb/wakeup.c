@@ -132,7 +132,8 @@ void perfring_wakeup_raise(struct perf_event_mmap_page *page, int wake_fd)
 	if (armed & PERFRING_WAKEUP_FUTEX)
 		futex(&state->armed, FUTEX_WAKE, INT_MAX, NULL);
 	/* EAGAIN: the counter is at its end, so the reader has been told. */
-	if (armed & PERFRING_WAKEUP_EVENTFD && wake_fd >= 0 && write(wake_fd, &one, sizeof(one)) < 0) {
-	}
+	/* A bare system call: in a handler, a point of cancellation would end the thread in whatever it was doing. */
+	if (armed & PERFRING_WAKEUP_EVENTFD && wake_fd >= 0)
+		syscall(SYS_write, wake_fd, &one, sizeof(one));
 	errno = saved;
 }

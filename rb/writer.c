@@ -557,7 +557,7 @@ static uint64_t beginning_of(uint32_t pid, uint32_t tid)
 }
 
 /* A thread of this process, as the ring names it. */
-static uint64_t name_of(uint32_t tid)
+static uint64_t name_thread(uint32_t tid)
 {
 	uint32_t pid = (uint32_t)getpid();
 
@@ -566,7 +566,7 @@ static uint64_t name_of(uint32_t tid)
 
 static uint64_t own_name(void)
 {
-	return name_of((uint32_t)syscall(SYS_gettid));
+	return name_thread((uint32_t)syscall(SYS_gettid));
 }
 
 /* This program image, among those that one process runs in turn. */
@@ -690,7 +690,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
 {
 	writer->thread = (const void *)thread;
-	PERFRING_STORE(&state_of(writer)->writer, name_of(tid));
+	PERFRING_STORE(&state_of(writer)->writer, name_thread(tid));
 	PERFRING_STORE(&state_of(writer)->writer_tid, tid);
 }
 

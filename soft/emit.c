@@ -52,7 +52,8 @@ static uint32_t this_cpu(void)
 /* Whose it is: all words that are in trailers too, but the time. */
 PERFRING_FOLDED void fill_ids(struct perfring_sample *sample, const struct soft_instance *instance, uint64_t type)
 {
-	const struct soft_thread *self = perfring_soft_self;
+	const struct soft_thread *self =
+		instance->thread; /* also in the child of a handler that has forked on top of us */
 
 	sample->identifier = sample->id = instance->event->id;
 	sample->stream_id = instance->id;

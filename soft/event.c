@@ -267,14 +267,16 @@ static void settle(struct perfring_soft_event *event)
  * itself when it sees what we have done. */
 void perfring_soft_event_stop(struct perfring_soft_event *event)
 {
-	uint32_t index = perfring_soft_self->index;
+	const struct soft_thread *self = perfring_soft_self;
 	struct perfring_soft_event *member = event;
 	struct soft_instance *instance;
 
+	if (!self) /* a handler on top of us has forked, and we are the child: there it is off */
+		return;
 	PERFRING_EXCHANGE(&event->on, 0);
 	PERFRING_POINT(event_stopped);
 	do {
-		instance = PERFRING_LOAD_ACQUIRE(&member->instances[index]);
+		instance = PERFRING_LOAD_ACQUIRE(&member->instances[self->index]);
 		if (instance)
 			settle_time(instance);
 		perfring_soft_point_update(member);
@@ -327,7 +329,8 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 		writes = event->output->instances[thread->index];
 		instance->writer = writes ? writes->writer : NULL;
 	}
-	if (!ret && event->is_clock && event->samples)
+	/* Whoever excludes user mode excludes all samples here, and counts all the same (ABI.md 9.4). */
+	if (!ret && event->is_clock && event->samples && !event->attr.exclude_user)
 		ret = perfring_soft_timer_make(instance);
 	if (ret) {
 		free_instance(instance);
@@ -428,7 +431,7 @@ int perfring_soft_open(struct perfring_soft_event **result, const struct perf_ev
 	event->opener = perfring_soft_self;
 	event->on = !event->attr.disabled;
 
-	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_take();
 	ret = judge_group(event, leader);
 	event->leader = leader ? leader : event;
 	if (!ret)
@@ -437,7 +440,7 @@ int perfring_soft_open(struct perfring_soft_event **result, const struct perf_ev
 		ret = perfring_soft_point_add(event, &old);
 	if (ret) {
 		perfring_soft_timers_delete(event);
-		pthread_mutex_unlock(&perfring_soft_lock);
+		perfring_soft_lock_give();
 		free_event(event);
 		return ret;
 	}
@@ -448,7 +451,7 @@ int perfring_soft_open(struct perfring_soft_event **result, const struct perf_ev
 	perfring_soft_switch_give(&signals);
 	event->all = perfring_soft_events;
 	perfring_soft_events = event;
-	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_lock_give();
 	if (old) {
 		perfring_soft_grace();
 		free(old);
@@ -504,7 +507,7 @@ void perfring_soft_close(struct perfring_soft_event *event)
 		free_event(event);
 		return;
 	}
-	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_take();
 	perfring_soft_switch_take(&signals);
 	leave_group(event);
 	PERFRING_EXCHANGE(&event->on, 0);
@@ -519,7 +522,7 @@ void perfring_soft_close(struct perfring_soft_event *event)
 			redirect(other, NULL);
 	}
 	perfring_soft_timers_delete(event);
-	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_lock_give();
 	PERFRING_POINT(event_unlinked);
 	perfring_soft_grace();
 	free_event(event);
@@ -560,7 +563,7 @@ int perfring_soft_map(struct perfring_soft_event *event, uint32_t pages, int32_t
 
 	if (event->attr.watermark)
 		ring.wakeup = event->attr.wakeup_watermark;
-	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_take();
 	ret = event->set || event->output ? -EINVAL : perfring_set_open(&set, &ring, &writer, SOFT_THREADS);
 	if (!ret) {
 		ret = make_rings(event, set);
@@ -569,7 +572,7 @@ int perfring_soft_map(struct perfring_soft_event *event, uint32_t pages, int32_t
 		else
 			PERFRING_STORE_RELEASE(&event->set, set); /* partner: perfring_soft_rings */
 	}
-	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_lock_give();
 	return ret;
 }
 
@@ -583,7 +586,7 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 {
 	int ret = 0;
 
-	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_take();
 	if (event->set || (other && (other == event || !other->set || other->scope != event->scope ||
 				     (event->scope == PERFRING_SOFT_THREAD && other->opener != event->opener) ||
 				     other->attr.use_clockid != event->attr.use_clockid ||
@@ -591,7 +594,7 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 		ret = -EINVAL;
 	else
 		redirect(event, other);
-	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_lock_give();
 	return ret;
 }
 
@@ -657,7 +660,8 @@ void perfring_soft_reset(struct perfring_soft_event *event, bool group)
 
 int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n)
 {
-	if (!event->samples || event->scope == PERFRING_SOFT_PROCESS) /* ABI.md 2.1: nor one with inherit */
+	if (!event->samples || n >= SOFT_LIMIT_SPENT ||
+	    event->scope == PERFRING_SOFT_PROCESS) /* ABI.md 2.1: nor one with inherit */
 		return -EINVAL;
 	PERFRING_ADD(&event->limit, n);
 	perfring_soft_enable(event, false);

@@ -133,6 +133,9 @@ struct soft_list {
 };
 
 extern pthread_mutex_t perfring_soft_lock;
+/* With cancellation put off: what is done under it opens and reads files. */
+void perfring_soft_lock_take(void);
+void perfring_soft_lock_give(void);
 extern struct perfring_soft_event *perfring_soft_events; /* perfring_soft_lock */
 extern struct soft_thread *perfring_soft_threads;        /* perfring_soft_lock */
 

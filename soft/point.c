@@ -26,6 +26,7 @@
 #include <urcu/urcu-bp.h>
 
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "own.h"
@@ -164,7 +165,7 @@ struct perfring_soft_point *perfring_soft_define(const char *name)
 	if (!length || length > NAME_MOST || perfring_soft_prepare())
 		return NULL;
 	chain = &chains[hash(name)];
-	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_take();
 	for (named = *chain; named && strcmp(named->name, name); named = named->next)
 		;
 	if (!named) {
@@ -174,7 +175,7 @@ struct perfring_soft_point *perfring_soft_define(const char *name)
 			*chain = named;
 		}
 	}
-	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_lock_give();
 	return named ? &named->point : NULL;
 }
 
@@ -188,10 +189,10 @@ struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t confi
 	}
 	if (type != PERFRING_SOFT_TYPE)
 		return NULL;
-	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_take();
 	if (config - 1 < configs)
 		point = &by_config[config - 1]->point;
-	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_lock_give();
 	return point;
 }
 
@@ -289,12 +290,26 @@ static const struct soft_list *list_of(const struct perfring_soft_point *point)
 	return PERFRING_LOAD_ACQUIRE(&point->events);
 }
 
+/* nr samples for a weight of nr; else at most one is taken for a raise, or few: ABI.md 9.2. */
+static bool each_is_sampled(const struct perfring_soft_event *event)
+{
+	return event->attr.sample_period == 1 && !event->attr.freq && !(event->attr.sample_type & PERF_SAMPLE_PERIOD);
+}
+
 /* Not in perfring_soft_raise_active itself, whose frame is that of the place. */
 static void count_stray(const struct perfring_soft_point *point, uint64_t nr)
 {
-	uint32_t before = PERFRING_LOAD(&generation), p = stranger_enters();
-	const struct soft_list *list = list_of(point);
+	const struct soft_list *list;
 	struct perfring_soft_event *event;
+	uint32_t before, p;
+	sigset_t all, signals;
+
+	/* Signals blocked: a handler that ends or jumps out of us would leave us inside for ever. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &signals);
+	before = PERFRING_LOAD(&generation);
+	p = stranger_enters();
+	list = list_of(point);
 
 	for (uint32_t i = 0; list && i < list->count; i++) {
 		event = PERFRING_LOAD_ACQUIRE(&list->events[i]);
@@ -302,7 +317,7 @@ static void count_stray(const struct perfring_soft_point *point, uint64_t nr)
 			continue;
 		PERFRING_ADD(&event->stray_count, nr);
 		if (event->samples)
-			PERFRING_ADD(&event->stray_lost, 1);
+			PERFRING_ADD(&event->stray_lost, each_is_sampled(event) ? nr : 1);
 	}
 	/* Else a handler here has forked, and we are the child. */
 	if (PERFRING_LIKELY(PERFRING_LOAD(&generation) == before))

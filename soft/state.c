@@ -464,9 +464,9 @@ int perfring_soft_put_state(struct perfring_soft_event *event)
 		ret = segments.failed ? -ENOMEM : 0;
 	}
 	if (!ret) {
-		pthread_mutex_lock(&perfring_soft_lock);
+		perfring_soft_lock_take();
 		ret = put_all(event, maps, &segments, room);
-		pthread_mutex_unlock(&perfring_soft_lock);
+		perfring_soft_lock_give();
 	}
 	free(room);
 	free(maps);

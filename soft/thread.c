@@ -124,7 +124,7 @@ static void leave(void *of)
 	/* After a jump out of an occurrence. */
 	while (urcu_bp_read_ongoing()) /* who holds a lock may be waiting for us */
 		perfring_soft_read_unlock();
-	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_take();
 	for (event = perfring_soft_events; event; event = event->all) {
 		instance = event->instances[thread->index];
 		if (!instance)
@@ -143,7 +143,7 @@ static void leave(void *of)
 	if (thread->next)
 		thread->next->link = thread->link;
 	taken[thread->index / WORD_BITS] &= ~(UINT64_C(1) << thread->index % WORD_BITS);
-	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_lock_give();
 	free(thread);
 }
 
@@ -157,9 +157,31 @@ void perfring_soft_leave(void)
 	leave(thread);
 }
 
+/* ---- the lock ---- */
+
+static __thread int cancel_state __attribute__((tls_model("initial-exec"))); /* before it was taken */
+
+void perfring_soft_lock_take(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&perfring_soft_lock);
+	cancel_state = state;
+}
+
+void perfring_soft_lock_give(void)
+{
+	int state = cancel_state;
+
+	pthread_mutex_unlock(&perfring_soft_lock);
+	pthread_setcancelstate(state, NULL);
+}
+
 /* ---- fork ---- */
 
-/* Our locks before liburcu's, whose own thread may wait for nothing of ours. */
+/* Whoever waits for a grace period holds liburcu's locks, and what it waits for may be a handler on top of a raise, which
+ * wants the switch: so liburcu's first, then the switch, under which nobody waits for a grace period. */
 static void before_fork(void)
 {
 	sigset_t all;
@@ -167,19 +189,19 @@ static void before_fork(void)
 	pthread_mutex_lock(&perfring_soft_lock);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &forked_signals);
-	pthread_mutex_lock(&the_switch);
 	urcu_hooked = PERFRING_LOAD(&urcu_hooks);
 	if (urcu_hooked)
 		urcu_bp_before_fork();
+	pthread_mutex_lock(&the_switch);
 }
 
 static void after_fork_in_parent(void)
 {
 	sigset_t signals = forked_signals;
 
+	pthread_mutex_unlock(&the_switch);
 	if (urcu_hooked)
 		urcu_bp_after_fork_parent();
-	pthread_mutex_unlock(&the_switch);
 	pthread_mutex_unlock(&perfring_soft_lock); /* before signals: a handler that forks */
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 }
@@ -304,10 +326,10 @@ int perfring_soft_join(void)
 	perfring_soft_read_lock(); /* liburcu gets to know us here, and not in a handler */
 	perfring_soft_read_unlock();
 
-	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_take();
 	ret = take_index(&thread->index);
 	if (ret) {
-		pthread_mutex_unlock(&perfring_soft_lock);
+		perfring_soft_lock_give();
 		free(thread);
 		return ret;
 	}
@@ -318,7 +340,7 @@ int perfring_soft_join(void)
 		for (struct perfring_soft_event *event = perfring_soft_events; event; event = event->all)
 			perfring_soft_instance_fold(event, thread);
 		taken[thread->index / WORD_BITS] &= ~(UINT64_C(1) << thread->index % WORD_BITS);
-		pthread_mutex_unlock(&perfring_soft_lock);
+		perfring_soft_lock_give();
 		free(thread);
 		return ret;
 	}
@@ -331,7 +353,7 @@ int perfring_soft_join(void)
 	pthread_sigmask(SIG_SETMASK, &all, &signals); /* FORK before what handlers raise */
 	perfring_soft_self = thread;
 	perfring_soft_put_fork(thread);
-	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_lock_give();
 	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 	return 0;
 }

@@ -29,7 +29,7 @@ enum {
 	MS = 1000000, /* ns */
 };
 
-static __thread volatile uint64_t found, ticked; /* signals in this thread that came so far */
+static __thread volatile uint64_t found, ticked, asleep; /* signals in this thread that came so far */
 static __thread void (*struck)(const char *name);
 
 static void strike(const char *name)
@@ -40,6 +40,8 @@ static void strike(const char *name)
 		found++;
 	if (strcmp(name, "timer_ticked") == 0)
 		ticked++;
+	if (strcmp(name, "timer_slept") == 0)
+		asleep++;
 	if (struck)
 		struck(name);
 }
@@ -337,7 +339,7 @@ Test(soft_clock, cpu_clock_restarts_a_read)
 	perfring_soft_enable(event, false);
 	cr_assert_eq(read(pipe_ends[0], &byte, 1), 1);
 	cr_assert_eq(byte, 'x');
-	cr_assert_gt(ticked, SIGNALS_WAIT ? 0 : 10); /* it was asleep, and sampled */
+	cr_assert_gt(ticked, SIGNALS_WAIT ? 0 : 10); /* it was asleep, and interrupted */
 	pthread_join(thread, NULL);
 	perfring_soft_close(event);
 }
@@ -345,7 +347,7 @@ Test(soft_clock, cpu_clock_restarts_a_read)
 struct burner {
 	pthread_t thread;
 	uint32_t tid;
-	uint64_t ticked;
+	uint64_t ticked; /* and sampled */
 };
 
 static void *burn_and_tell(void *said)
@@ -356,7 +358,7 @@ static void *burn_and_tell(void *said)
 	burner->tid = self();
 	burn(CLOCK_MONOTONIC, 300 * MS);
 	perfring_soft_leave();
-	burner->ticked = ticked;
+	burner->ticked = ticked - asleep;
 	return NULL;
 }
 
@@ -381,6 +383,151 @@ Test(soft_clock, each_timer_hits_its_own_thread)
 		}
 		perfring_soft_close(event);
 	}
+}
+
+static uint32_t sleeps_on, sleeper_tid;
+
+static void *sleep_and_join(void *said)
+{
+	(void)said;
+	cr_assert_eq(perfring_soft_join(), 0);
+	PERFRING_STORE(&sleeper_tid, self());
+	while (PERFRING_LOAD(&sleeps_on))
+		doze(100 * MS);
+	cr_assert_gt(found, SIGNALS_WAIT ? 0 : 20);
+	return NULL;
+}
+
+Test(soft_clock, cpu_clock_samples_no_sleepers)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, 5 * MS, PERFRING_SOFT_PROCESS);
+	pthread_t thread;
+	uint64_t samples;
+
+	PERFRING_STORE(&sleeps_on, 1);
+	cr_assert_eq(pthread_create(&thread, NULL, sleep_and_join, NULL), 0);
+	while (!PERFRING_LOAD(&sleeper_tid))
+		doze(MS);
+	doze(10 * MS);
+	perfring_soft_enable(event, false);
+	burn(CLOCK_THREAD_CPUTIME_ID, 300 * MS); /* 60 intervals */
+	perfring_soft_disable(event, false);
+	samples = drain(event, sleeper_tid, 5 * MS);
+	cr_assert_leq(samples, SIGNALS_WAIT ? 5 : 0, "%lu", samples);
+	samples = drain(event, self(), 5 * MS);
+	cr_assert_geq(samples, 30, "%lu", samples);
+	PERFRING_STORE(&sleeps_on, 0);
+	pthread_join(thread, NULL);
+	perfring_soft_close(event);
+}
+
+/* A part of an interval that ran before a stop is not forgotten. */
+Test(soft_clock, cpu_clock_samples_who_is_stopped_often)
+{
+	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, 50 * MS, PERFRING_SOFT_THREAD);
+
+	for (unsigned i = 0; i < 120; i++) {
+		perfring_soft_enable(event, false);
+		burn(CLOCK_THREAD_CPUTIME_ID, 3 * MS); /* less than a tenth */
+		perfring_soft_disable(event, false);
+	}
+	cr_assert_geq(drain(event, self(), 50 * MS), 6);
+	perfring_soft_close(event);
+}
+
+/* ---- on which stack ---- */
+
+/* An alternate stack, and below it what is somebody else's. */
+static struct {
+	unsigned char canary[65536];
+	unsigned char stack[8192];
+} low __attribute__((aligned(4096)));
+
+static void set_alternate(unsigned char *at, size_t size)
+{
+	stack_t alternate = {.ss_sp = at, .ss_size = size};
+
+	memset(&low, 0xca, sizeof(low));
+	cr_assert_eq(sigaltstack(&alternate, NULL), 0);
+}
+
+static void remove_alternate(void)
+{
+	stack_t none = {.ss_flags = SS_DISABLE};
+
+	cr_assert_eq(sigaltstack(&none, NULL), 0);
+}
+
+static size_t spoilt(const unsigned char *bytes, size_t size)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < size; i++)
+		count += bytes[i] != 0xca;
+	return count;
+}
+
+static struct perfring_soft_event *open_with_chain(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_CPU_CLOCK, MS);
+	struct perfring_soft_event *event = NULL;
+
+	attr.sample_type |= PERF_SAMPLE_CALLCHAIN;
+	cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL), 0);
+	cr_assert_eq(perfring_soft_map(event, 128, -1), 0);
+	return event;
+}
+
+Test(soft_clock, an_alternate_stack_is_left_alone)
+{
+	struct perfring_soft_event *event = open_with_chain();
+
+	set_alternate(low.stack, 4096);
+	perfring_soft_enable(event, false);
+	burn(CLOCK_MONOTONIC, 50 * MS);
+	perfring_soft_close(event);
+	remove_alternate();
+	cr_assert_gt(ticked, 0);
+	cr_assert_eq(spoilt(low.canary, sizeof(low)), 0);
+}
+
+static uint64_t found_within;
+
+static void spin(int number)
+{
+	uint64_t before = found;
+
+	(void)number;
+	burn(CLOCK_MONOTONIC, 50 * MS);
+	found_within = found - before;
+}
+
+/* Over a handler of the program's, which stands on it already. */
+Test(soft_clock, a_tick_without_room_is_missed)
+{
+	struct perfring_soft_event *event;
+	struct sigaction action = {.sa_flags = SA_ONSTACK};
+
+	if (sysconf(_SC_MINSIGSTKSZ) > 3584)
+		cr_skip_test("SKIP-ENV: sysconf: 0: a kernel's signal frame that fits twice into 8192 bytes");
+	if (SIGNALS_WAIT)
+		cr_skip_test("SKIP-ENV: thread sanitizer: 0: signals that are not put off");
+	event = open_with_chain();
+	action.sa_handler = spin;
+	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
+	set_alternate(low.stack, sizeof(low.stack));
+	perfring_soft_enable(event, false);
+	raise(SIGUSR1);
+	cr_assert_eq(found_within, 0);
+	cr_assert_eq(spoilt(low.canary, sizeof(low.canary)), 0);
+	burn(CLOCK_MONOTONIC, 50 * MS);
+	cr_assert_gt(ticked, 0); /* and goes on behind it */
+
+	set_alternate(low.canary, sizeof(low)); /* 72 KB are enough */
+	raise(SIGUSR1);
+	cr_assert_gt(found_within, 0);
+	perfring_soft_close(event);
+	remove_alternate();
 }
 
 /* ---- the signal ---- */
@@ -418,8 +565,7 @@ Test(soft_clock, takes_the_signal_that_nobody_handles)
 		if (number == SIGRTMIN + 3)
 			cr_assert_eq(action.sa_handler, SIG_DFL);
 		else if (number == SIGRTMIN + 5)
-			cr_assert_eq(action.sa_flags & (SA_SIGINFO | SA_RESTART | SA_ONSTACK),
-				     SA_SIGINFO | SA_RESTART | SA_ONSTACK);
+			cr_assert_eq(action.sa_flags & (SA_SIGINFO | SA_RESTART | SA_ONSTACK), SA_SIGINFO | SA_RESTART);
 		else
 			cr_assert_eq(action.sa_handler, number % 2 ? on_foreign : SIG_IGN);
 	}

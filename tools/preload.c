@@ -9,7 +9,8 @@
  *   dlopen          what is mapped by it is written before it returns
  *   signals         the events' signal stays unblocked (pthread_sigmask, sigprocmask) and handled: to reset it does
  *                   nothing, a handler of the program's own for it ends our events
- *   descriptors     one socket, above those that programs count on; one that closes it finds it opened again
+ *   descriptors     one socket, above those that programs count on; one that closes it finds it opened again (FILE's is
+ *                   not: it ends there)
  *   fork            the child begins anew, as a process of its own; in a FILE without %p it has no place.  The program's
  *                   own hooks for liburcu-bp are kept, so that ours and they do not lock it twice
  *   exec            the new program is preloaded and begins anew
@@ -43,13 +44,30 @@
 
 #define WRAPS __attribute__((visibility("default")))
 
-/* The one that we stand before.  A function's address comes as a pointer to an object: POSIX lets it. */
+sighandler_t bsd_signal(int number, sighandler_t handler); /* hidden by glibc since POSIX gave it up */
+
+/* Those that we stand before. */
+#define EACH_REAL(of) \
+	of(pthread_create) of(thrd_create) of(dlopen) of(pthread_sigmask) of(sigaction) of(sigignore) of(signal) \
+		of(bsd_signal) of(ssignal) of(sysv_signal) of(__sysv_signal) of(sigset) of(urcu_bp_before_fork) \
+			of(urcu_bp_after_fork_parent) of(urcu_bp_after_fork_child)
+
+/* sigset, sigignore: not by us. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define DECLARE(name) static __typeof__(&name) real_##name;
+
+/* A function's address comes as a pointer to an object: POSIX lets it. */
 #define REAL(name) \
-	static __typeof__(&name) real_##name; \
 	if (!PERFRING_LOAD(&real_##name)) { \
 		void *found = dlsym(RTLD_NEXT, #name); \
 		PERFRING_STORE(&real_##name, (__typeof__(&name))found); \
 	}
+
+void urcu_bp_before_fork(void);
+void urcu_bp_after_fork_parent(void);
+void urcu_bp_after_fork_child(void);
+
+EACH_REAL(DECLARE)
 
 enum {
 	HIGH = 1000, /* descriptors from here on, where the limit allows */
@@ -66,17 +84,21 @@ enum stage {
 static struct {
 	uint32_t stage;
 	uint32_t stale; /* something may be mapped that is not written yet */
+	pid_t pid;      /* a child by vfork or a bare clone is another one, and no business of ours */
 	struct perfring_soft_event *event;
 	pthread_mutex_t lock; /* the socket and the walk over the rings */
 
 	/* with a recorder */
 	int socket; /* -1: none */
+	dev_t device;
 	ino_t inode;
 	uint64_t token, image;
 
 	/* into a file */
 	bool drains;
 	int file;
+	dev_t file_device;
+	ino_t file_inode;
 	pthread_t drainer;
 	pthread_cond_t over;
 	bool is_over;
@@ -86,7 +108,22 @@ static struct {
 
 static bool is_on(void)
 {
-	return PERFRING_LOAD_ACQUIRE(&self.stage) == ON; /* partner: the release in begin */
+	/* partner: the release in begin */
+	return PERFRING_LOAD_ACQUIRE(&self.stage) == ON && self.pid == getpid();
+}
+
+/* Who is cancelled in here would take the lock along: what we call are cancellation points. */
+static int hold_cancel(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static void give_cancel(int before)
+{
+	pthread_setcancelstate(before, NULL);
 }
 
 /* ---- the recorder ---- */
@@ -120,12 +157,21 @@ static int send_message(uint32_t kind, int fd, const char *text)
 }
 
 /* Whether the descriptor is still ours: programs close what they find open. */
-static bool has_socket(void)
+static bool is_still(int fd, dev_t device, ino_t inode)
 {
 	struct stat status;
 
-	return self.socket >= 0 && !fstat(self.socket, &status) && S_ISSOCK(status.st_mode) &&
-	       status.st_ino == self.inode;
+	return fd >= 0 && !fstat(fd, &status) && status.st_dev == device && status.st_ino == inode;
+}
+
+static bool has_socket(void)
+{
+	return is_still(self.socket, self.device, self.inode);
+}
+
+static bool has_file(void)
+{
+	return is_still(self.file, self.file_device, self.file_inode);
 }
 
 /* The recorder's answer.  Returns 0 or -errno. */
@@ -134,7 +180,7 @@ static int meet(struct soft_answer *answer)
 	const char *word = secure_getenv(SOFT_VARIABLE);
 	const char *token = word ? strchr(word, '/') : NULL;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct timeval patience = {10, 0};
+	struct timeval patience = {1, 0};
 	struct stat status;
 	ssize_t got;
 	int ret;
@@ -146,6 +192,7 @@ static int meet(struct soft_answer *answer)
 	self.socket = raise_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (self.socket < 0 || fstat(self.socket, &status))
 		return -errno;
+	self.device = status.st_dev;
 	self.inode = status.st_ino;
 	setsockopt(self.socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(self.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -158,6 +205,8 @@ static int meet(struct soft_answer *answer)
 	do
 		got = recv(self.socket, answer, sizeof(*answer), 0);
 	while (got < 0 && errno == EINTR);
+	if (got <= 0)
+		return got ? -errno : -ECONNRESET;
 	if (got != (ssize_t)sizeof(*answer) || answer->version != SOFT_VERSION)
 		return -EPROTO;
 	return answer->observes ? 0 : -ECONNREFUSED;
@@ -329,10 +378,13 @@ static int open_file(const char *path, const struct soft_answer *answer)
 	}
 	if (!ret)
 		self.file = raise_fd(open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-	if (!ret && self.file < 0)
+	if (!ret && (self.file < 0 || fstat(self.file, &status)))
 		ret = -errno;
-	if (!ret)
+	if (!ret) {
+		self.file_device = status.st_dev;
+		self.file_inode = status.st_ino;
 		ret = perfring_data_create(&self.writer, self.file);
+	}
 	if (!ret)
 		ret = perfring_data_add_event(self.writer, &answer->attr, "task-clock:u");
 	if (!ret)
@@ -342,14 +394,12 @@ static int open_file(const char *path, const struct soft_answer *answer)
 	return ret ? ret : perfring_data_begin(self.writer);
 }
 
-/* Self.lock.  One round of all rings into the file. */
-static int drain(bool last)
+/* Self.lock.  Rings that are new come into the session, those that are drained out of it. */
+static void find_rings(void)
 {
 	struct perfring_set *rings = perfring_soft_rings(self.event);
 	struct perfring_member *member = NULL;
-	struct perfring_span span;
-	bool any = false;
-	int ret = 0, one;
+	int one;
 
 	while ((member = perfring_set_next(rings, member))) {
 		/* Its number in the session, and 1. */
@@ -360,7 +410,22 @@ static int drain(bool last)
 		one = perfring_session_add_ring(self.session, &member->ring, -1);
 		if (one >= 0)
 			member->data = (void *)((uintptr_t)one + 1);
+		if (member->ring.fd >= 0)
+			close(member->ring.fd); /* as in send_rings */
+		member->ring.fd = -1;
 	}
+}
+
+/* Self.lock.  One round of all rings into the file. */
+static int drain(bool last)
+{
+	struct perfring_span span;
+	bool any = false;
+	int ret = 0, one;
+
+	if (!has_file())
+		return -EBADF;
+	find_rings();
 	if (last)
 		perfring_session_flush(self.session);
 	else
@@ -390,6 +455,8 @@ static void *drain_always(void *nothing)
 		until.tv_nsec %= 1000000000;
 		pthread_cond_timedwait(&self.over, &self.lock, &until);
 	}
+	if (!self.is_over)
+		stop_event(); /* nobody reads any more: told at the end */
 	pthread_mutex_unlock(&self.lock);
 	return nothing;
 }
@@ -399,7 +466,7 @@ static void close_file(void)
 	perfring_session_close(self.session);
 	if (self.writer)
 		perfring_data_writer_close(self.writer);
-	if (self.file >= 0)
+	if (has_file())
 		close(self.file);
 	self.session = NULL;
 	self.writer = NULL;
@@ -442,6 +509,7 @@ static bool begin_with_file(bool is_child)
 	if (!ret)
 		ret = open_file(path, &answer);
 	if (!ret) {
+		find_rings();
 		enable_event();
 		sigfillset(&all);
 		__wrap_pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -461,22 +529,25 @@ static bool begin_with_file(bool is_child)
 static void finish_file(void)
 {
 	struct perfring_totals totals;
-	int ret;
+	int before = hold_cancel(), ret;
 
 	pthread_mutex_lock(&self.lock);
 	self.is_over = true;
 	pthread_cond_signal(&self.over);
 	pthread_mutex_unlock(&self.lock);
 	pthread_join(self.drainer, NULL);
+	pthread_mutex_lock(&self.lock); /* threads may still join */
 	ret = drain(true);
 	perfring_session_totals(self.session, &totals);
-	if (totals.first_time)
+	if (!ret && totals.first_time)
 		perfring_data_put_times(self.writer, totals.first_time, totals.last_time);
 	if (!ret)
 		ret = perfring_data_finish(self.writer);
 	if (ret)
 		complain("the file", ret);
 	close_file();
+	pthread_mutex_unlock(&self.lock);
+	give_cancel(before);
 }
 
 /* ---- begin, fork, end ---- */
@@ -486,8 +557,10 @@ static void begin_again(void);
 static void begin(bool is_child)
 {
 	static bool hooked;
+	int before = hold_cancel();
 	bool good;
 
+	self.pid = getpid();
 	if (secure_getenv(SOFT_VARIABLE))
 		good = begin_with_recorder(is_child);
 	else
@@ -496,6 +569,7 @@ static void begin(bool is_child)
 	if (good && !hooked)
 		hooked = !pthread_atfork(NULL, NULL, begin_again);
 	PERFRING_STORE_RELEASE(&self.stage, good ? ON : OFF);
+	give_cancel(before);
 }
 
 /* The child of a fork.  Nothing is left of the parent's events but what is to be freed. */
@@ -503,6 +577,7 @@ static void begin_again(void)
 {
 	static const pthread_mutex_t UNLOCKED = PTHREAD_MUTEX_INITIALIZER;
 	static const pthread_cond_t NEVER = PTHREAD_COND_INITIALIZER;
+	int before = hold_cancel();
 
 	self.lock = UNLOCKED;
 	self.over = NEVER;
@@ -512,6 +587,7 @@ static void begin_again(void)
 	close_event();
 	close_file();
 	begin(true);
+	give_cancel(before);
 }
 
 /* Before main; or before the first thread, which a constructor that ran earlier makes. */
@@ -526,11 +602,16 @@ static void __attribute__((constructor)) begin_once(void)
 	begin(false);
 }
 
+/* Found now: a handler that is the first to call one of them must not meet the loader's lock. */
+static void __attribute__((constructor)) find_real(void)
+{
+	EACH_REAL(REAL)
+}
+
 static void __attribute__((destructor)) end(void)
 {
-	if (!self.drains)
+	if (!self.drains || self.pid != getpid())
 		return;
-	self.drains = false;
 	stop_event();
 	finish_file();
 }
@@ -544,29 +625,38 @@ struct task {
 };
 
 /* This thread takes part from now on. */
-static void take_part(void)
+static void join(void)
 {
+	int joined = perfring_soft_join(), ret = 0;
 	char text[96];
-	int joined, ret;
 
-	if (!is_on())
-		return;
-	joined = perfring_soft_join();
 	if (!joined)
 		unblock_signal();
-	if (self.drains)
-		return; /* the drainer finds the ring */
 	pthread_mutex_lock(&self.lock);
-	ret = send_rings();
-	if (!ret && joined) {
+	if (!self.drains)
+		ret = send_rings();
+	else if (self.session) /* still */
+		find_rings();
+	if (!ret && joined && !self.drains) {
 		snprintf(text, sizeof(text), "a thread of it is not observed: %s", strerror(-joined));
 		send_message(SOFT_TROUBLE, -1, text);
 	}
 	pthread_mutex_unlock(&self.lock);
-	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED)
-		stop_event(); /* the recorder has gone */
+	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED || ret == -EAGAIN)
+		stop_event(); /* the recorder has gone, or does not listen */
 	else if (!joined && PERFRING_LOAD(&self.stale))
 		put_state();
+}
+
+static void take_part(void)
+{
+	int before;
+
+	if (!is_on())
+		return;
+	before = hold_cancel();
+	join();
+	give_cancel(before);
 }
 
 static struct task take_task(void *of)
@@ -636,7 +726,6 @@ WRAPS int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
 static __thread bool is_forking;
 
 #define LEADS(name, when) \
-	WRAPS void name(void); \
 	WRAPS void name(void) \
 	{ \
 		REAL(name) \
@@ -674,6 +763,7 @@ static bool depends_on_caller(const char *name, const void *caller)
 WRAPS void *dlopen(const char *name, int mode)
 {
 	void *loaded;
+	int before;
 
 	REAL(dlopen)
 	if (!is_on())
@@ -684,8 +774,11 @@ WRAPS void *dlopen(const char *name, int mode)
 		return real_dlopen(name, mode);
 	}
 	loaded = real_dlopen(name, mode);
-	if (loaded && name)
+	if (loaded && name) {
+		before = hold_cancel();
 		put_state();
+		give_cancel(before);
+	}
 	return loaded;
 }
 
@@ -708,7 +801,7 @@ WRAPS int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return __wrap_pthread_sigmask(how, without_ours(how, set, &room), old);
 }
 
-/* As the C library has it: by the other.  (The name also makes a link without --wrap fail.) */
+/* As the C library has it: by the other.  Without --wrap the name is nobody's: -z defs makes such a link fail. */
 WRAPS int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
 	int ret = __real_pthread_sigmask(how, set, old);
@@ -722,17 +815,21 @@ WRAPS int sigprocmask(int how, const sigset_t *set, sigset_t *old)
  * the program puts something of its own end. */
 static bool may_handle(int number, bool resets)
 {
+	int before;
+
 	if (!is_on() || number != perfring_soft_signal())
 		return true;
 	if (resets)
 		return false;
 	stop_event();
 	if (!self.drains) {
+		before = hold_cancel();
 		pthread_mutex_lock(&self.lock);
 		if (has_socket())
 			send_message(SOFT_TROUBLE, -1,
 				     "is observed no longer: it has taken the signal that its timers had");
 		pthread_mutex_unlock(&self.lock);
+		give_cancel(before);
 	}
 	return true;
 }
@@ -745,8 +842,24 @@ WRAPS int sigaction(int number, const struct sigaction *action, struct sigaction
 	return real_sigaction(number, action, old);
 }
 
-WRAPS sighandler_t signal(int number, sighandler_t handler)
+#define HANDLES(name) \
+	WRAPS sighandler_t name(int number, sighandler_t handler) \
+	{ \
+		REAL(name) \
+		return may_handle(number, handler == SIG_DFL || handler == SIG_IGN || handler == SIG_HOLD) \
+			       ? real_##name(number, handler) \
+			       : SIG_DFL; \
+	}
+
+HANDLES(signal)
+HANDLES(bsd_signal)
+HANDLES(ssignal)
+HANDLES(sysv_signal)
+HANDLES(__sysv_signal)
+HANDLES(sigset)
+
+WRAPS int sigignore(int number)
 {
-	REAL(signal)
-	return may_handle(number, handler == SIG_DFL || handler == SIG_IGN) ? real_signal(number, handler) : SIG_DFL;
+	REAL(sigignore)
+	return may_handle(number, true) ? real_sigignore(number) : 0;
 }

@@ -82,10 +82,13 @@ static void help(FILE *out)
 	      "Chosen\n"
 	      "                             where perf_event_open is refused.  Not observed: what is linked statically "
 	      "or\n"
-	      "                             set-user-id, what drops LD_PRELOAD, threads made by a bare clone.  One "
-	      "real-time\n"
-	      "                             signal is taken, and kept unblocked; a program that handles it has it "
-	      "back\n"
+	      "                             set-user-id or built with AddressSanitizer, what drops LD_PRELOAD, "
+	      "threads\n"
+	      "                             made by a bare clone.  One real-time signal is taken, and kept "
+	      "unblocked; a\n"
+	      "                             program that handles it has it back, one that resets every signal by "
+	      "the raw\n"
+	      "                             system call is ended by it\n"
 	      "  -m, --mmap-pages=PAGES     data pages of each ring, a power of two, or a size with B, K, M, G "
 	      "(default: 128)\n"
 	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old)\n"
@@ -492,8 +495,11 @@ static bool open_soft(struct recording *recording)
 		answer.pages = recording->pages;
 	if (!recording->frequency && !recording->period)
 		recording->frequency = SOFT_FREQUENCY;
-	if (recording->frequency > SOFT_FREQUENCY_MAX)
+	if (recording->frequency > SOFT_FREQUENCY_MAX) {
+		perfring_tool_complain("record: --soft: %" PRIu64 " Hz is too much: %d Hz instead",
+				       recording->frequency, SOFT_FREQUENCY_MAX);
 		recording->frequency = SOFT_FREQUENCY_MAX;
+	}
 	shape_attr(recording, attr, true);
 	attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_IDENTIFIER;
 	attr->read_format = 0;
@@ -757,8 +763,9 @@ static bool run(struct recording *recording)
 			perfring_peers_sweep(recording->peers);
 	}
 	perfring_session_disable(recording->session);
-	if (good && recording->soft)
-		perfring_peers_serve(recording->peers);
+	/* All that has come: threads wait for nothing once they have sent their rings. */
+	for (int i = 0; good && recording->soft && i < SOFT_LAST_ROUNDS && perfring_peers_serve(recording->peers); i++)
+		;
 	if (good) {
 		perfring_session_flush(recording->session);
 		good = write_round(recording);
@@ -867,9 +874,9 @@ int perfring_tool_record(int argc, char **argv)
 			perfring_data_put_times(recording.writer, totals.first_time, totals.last_time);
 		good = complain_file(&recording, perfring_data_finish(recording.writer)) && good;
 		if (good && recording.soft && !perfring_peers_count(recording.peers))
-			perfring_tool_complain(
-				"record: --soft: nobody took part: is the command linked statically or set-user-id, "
-				"or " SOFT_OBJECT " not installed?");
+			perfring_tool_complain("record: --soft: nobody took part: is the command linked statically or "
+					       "with AddressSanitizer, "
+					       "is it set-user-id, or " SOFT_OBJECT " not installed?");
 		tell(&recording, lost);
 	}
 	if (masked) {
@@ -877,6 +884,11 @@ int perfring_tool_record(int argc, char **argv)
 		take_signals(&recording);
 		sigprocmask(SIG_SETMASK, &before, NULL);
 	}
+	/* Processes of the command that still come are refused at once; what they have mapped stays theirs. */
+	perfring_session_close(recording.session);
+	perfring_peers_close(recording.peers);
+	recording.session = NULL;
+	recording.peers = NULL;
 	if (recording.child.pid)
 		status = end_command(&recording);
 	else if (good)

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <perfring/page.h>
 #include "soft.h"
@@ -18,6 +19,8 @@
 enum {
 	TROUBLES = 8, /* told one by one */
 	NO_ONE = UINT32_MAX,
+	STRANGERS = 64,     /* of another user, who have not greeted yet */
+	PATIENCE_MS = 1000, /* with each of them; with a table of descriptors that is full */
 };
 
 struct peer {
@@ -26,7 +29,9 @@ struct peer {
 	uint32_t pid;
 	uint32_t rings; /* that are still in the session */
 	uint64_t image;
-	bool taken; /* a free place has false */
+	uint64_t since; /* ms */
+	bool taken;     /* a free place has false */
+	bool strange;   /* of another user */
 	bool greeted;
 	bool ended;
 };
@@ -44,6 +49,9 @@ struct perfring_peers {
 	int32_t only; /* 0: all */
 	int listener;
 	int epoll;
+	bool deaf;  /* the listener is not in the epoll set: no descriptor was free */
+	bool freed; /* one is, since */
+	uint64_t deaf_since;
 	struct peer *peers;
 	uint32_t peer_count; /* places */
 	struct peer_ring *rings;
@@ -219,14 +227,55 @@ int perfring_peers_fd(const struct perfring_peers *peers)
 
 /* ---- processes ---- */
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Whose rings are none: nothing of it stays. */
+static void forget(struct perfring_peers *peers, struct peer *peer)
+{
+	close_fd(&peer->socket);
+	close_fd(&peer->process);
+	peer->taken = false;
+	peers->freed = true;
+}
+
+/* Out of the epoll set by that.  Its process and its rings stay, if it has greeted. */
+static void hang_up(struct perfring_peers *peers, struct peer *peer)
+{
+	close_fd(&peer->socket);
+	peers->freed = true;
+	if (!peer->greeted)
+		forget(peers, peer);
+}
+
+static bool is_stranger(const struct peer *peer)
+{
+	return peer->taken && peer->strange && !peer->greeted;
+}
+
 static void add_peer(struct perfring_peers *peers, int socket)
 {
 	struct epoll_event interest = {.events = EPOLLIN};
-	struct ucred who = {0};
+	struct ucred who = {.uid = (uid_t)-1};
 	socklen_t size = sizeof(who);
+	uint32_t at = 0, strangers = 0;
 	struct peer *peer;
-	uint32_t at = 0;
+	bool strange;
 
+	/* As we see it: it may know itself by another number.  Everybody may connect, the token comes later. */
+	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size);
+	strange = who.uid && who.uid != geteuid();
+	for (uint32_t i = 0; i < peers->peer_count; i++)
+		strangers += is_stranger(&peers->peers[i]);
+	if (strange && strangers >= STRANGERS) {
+		close(socket);
+		return;
+	}
 	while (at < peers->peer_count && peers->peers[at].taken)
 		at++;
 	interest.data.u32 = at;
@@ -241,8 +290,8 @@ static void add_peer(struct perfring_peers *peers, int socket)
 	memset(peer, 0, sizeof(*peer));
 	peer->taken = true;
 	peer->socket = socket;
-	/* As we see it: it may know itself by another number. */
-	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size);
+	peer->strange = strange;
+	peer->since = now_ms();
 	peer->pid = (uint32_t)who.pid;
 	peer->process = who.pid ? (int)syscall(SYS_pidfd_open, who.pid, 0) : -1;
 }
@@ -304,8 +353,8 @@ static void add_ring(struct perfring_peers *peers, uint32_t at, int fd)
 	peers->ring_count++;
 }
 
-/* One message.  False: there is none. */
-static bool take(struct perfring_peers *peers, uint32_t at)
+/* One message, if there is one. */
+static void take(struct perfring_peers *peers, uint32_t at)
 {
 	struct peer *peer = &peers->peers[at];
 	struct soft_message message;
@@ -314,8 +363,9 @@ static bool take(struct perfring_peers *peers, uint32_t at)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec piece = {&message, sizeof(message)};
+	/* LEN, not SPACE, into which another fd fits: what does not fit is closed by the kernel. */
 	struct msghdr header = {
-		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))};
 	struct cmsghdr *first;
 	ssize_t got;
 	int fd = -1;
@@ -324,51 +374,71 @@ static bool take(struct perfring_peers *peers, uint32_t at)
 		got = recvmsg(peer->socket, &header, MSG_CMSG_CLOEXEC);
 	while (got < 0 && errno == EINTR);
 	if (got < 0 && errno == EAGAIN)
-		return false;
+		return;
 	first = got > 0 ? CMSG_FIRSTHDR(&header) : NULL;
-	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS)
+	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS &&
+	    first->cmsg_len >= CMSG_LEN(sizeof(fd)))
 		memcpy(&fd, CMSG_DATA(first), sizeof(fd));
 	/* The token: who can list abstract names cannot yet read our command's environment. */
 	if (got != (ssize_t)sizeof(message) || message.token != peers->token ||
 	    (message.kind == SOFT_HELLO) == peer->greeted) {
 		close_fd(&fd);
-		close_fd(&peer->socket); /* out of the epoll set by that */
-		return false;
+		hang_up(peers, peer);
+		return;
 	}
 	message.text[sizeof(message.text) - 1] = 0;
 	if (message.kind == SOFT_HELLO)
 		greet(peers, peer, &message);
 	else if (message.kind == SOFT_RING && fd >= 0)
 		add_ring(peers, at, fd);
+	else if (message.kind == SOFT_RING)
+		trouble(peers, "--soft: a ring of process %u came without its descriptor", peer->pid);
 	else if (message.kind == SOFT_TROUBLE)
 		trouble(peers, "process %u: %.*s", peer->pid, (int)strcspn(message.text, "\n\r\033"), message.text);
 	close_fd(&fd);
-	return true;
 }
 
-void perfring_peers_serve(struct perfring_peers *peers)
+/* Whether it is in the epoll set. */
+static void listen_again(struct perfring_peers *peers, bool listens)
 {
-	struct epoll_event ready[64];
-	int count;
+	struct epoll_event interest = {.events = EPOLLIN, .data.u32 = NO_ONE};
 
-	while ((count = epoll_wait(peers->epoll, ready, 64, 0)) > 0)
+	peers->deaf = !listens;
+	peers->freed = false;
+	peers->deaf_since = now_ms();
+	epoll_ctl(peers->epoll, listens ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, peers->listener, &interest);
+}
+
+static void take_peer(struct perfring_peers *peers)
+{
+	int socket = accept4(peers->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (socket >= 0) {
+		add_peer(peers, socket);
+	} else if (errno == EMFILE || errno == ENFILE) {
+		trouble(peers, "--soft: a process could not be taken: %s", strerror(errno));
+		listen_again(peers, false); /* it waits until there is room */
+	}
+}
+
+bool perfring_peers_serve(struct perfring_peers *peers)
+{
+	struct epoll_event ready[SOFT_AT_ONCE];
+	int count, served = 0;
+
+	/* One message each, by turns: so does the kernel list them. */
+	while (served < SOFT_AT_ONCE && (count = epoll_wait(peers->epoll, ready, SOFT_AT_ONCE - served, 0)) > 0) {
 		for (int i = 0; i < count; i++) {
 			uint32_t at = ready[i].data.u32;
-			int socket;
 
-			if (at == NO_ONE) {
-				socket = accept4(peers->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-				if (socket >= 0) {
-					add_peer(peers, socket);
-				} else if (errno == EMFILE || errno == ENFILE) {
-					trouble(peers, "--soft: a process could not be taken: %s", strerror(errno));
-					return; /* it waits until there is room */
-				}
-			} else if (peers->peers[at].taken && peers->peers[at].socket >= 0) {
-				while (take(peers, at))
-					;
-			}
+			if (at == NO_ONE)
+				take_peer(peers);
+			else if (peers->peers[at].taken && peers->peers[at].socket >= 0)
+				take(peers, at);
 		}
+		served += count;
+	}
+	return served >= SOFT_AT_ONCE;
 }
 
 /* ---- what has come to its end ---- */
@@ -396,6 +466,7 @@ static bool is_done(const struct peer_ring *ring, const struct peer *peer)
 
 void perfring_peers_sweep(struct perfring_peers *peers)
 {
+	uint64_t now = now_ms();
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < peers->peer_count; i++)
@@ -417,11 +488,12 @@ void perfring_peers_sweep(struct perfring_peers *peers)
 	for (uint32_t i = 0; i < peers->peer_count; i++) {
 		struct peer *peer = &peers->peers[i];
 
-		if (peer->taken && peer->ended && !peer->rings && peer->socket < 0) {
-			close_fd(&peer->process);
-			peer->taken = false;
-		}
+		if ((peer->taken && peer->ended && !peer->rings && peer->socket < 0) ||
+		    (is_stranger(peer) && now - peer->since > PATIENCE_MS))
+			forget(peers, peer);
 	}
+	if (peers->deaf && (peers->freed || now - peers->deaf_since > PATIENCE_MS))
+		listen_again(peers, true);
 }
 
 uint64_t perfring_peers_count(const struct perfring_peers *peers)

@@ -23,9 +23,11 @@ enum {
 	SOFT_VERSION = 1,
 	SOFT_FREQUENCY = 1000, /* samples a second, unless said */
 	SOFT_FREQUENCY_MAX = 100000,
-	SOFT_PAGES = 128,   /* of each ring, unless said */
-	SOFT_ROUND_MS = 50, /* how often rings are drained: their writers wake nobody */
-	SOFT_MARK_MS = 500, /* and how often what was drained is settled in the file */
+	SOFT_PAGES = 128,        /* of each ring, unless said */
+	SOFT_ROUND_MS = 50,      /* how often rings are drained: their writers wake nobody */
+	SOFT_MARK_MS = 500,      /* and how often what was drained is settled in the file */
+	SOFT_AT_ONCE = 64,       /* messages taken between two drains */
+	SOFT_LAST_ROUNDS = 1024, /* of so many, when the command has ended */
 };
 
 enum soft_kind {
@@ -71,8 +73,8 @@ void perfring_peers_only(struct perfring_peers *peers, int32_t pid);
 /* Readable when there is something to serve. */
 int perfring_peers_fd(const struct perfring_peers *peers);
 
-/* Takes what has come: new processes, new rings.  Between a return and the next wait. */
-void perfring_peers_serve(struct perfring_peers *peers);
+/* Takes what has come: new processes, new rings.  True: there may be more.  Between a return and the next wait. */
+bool perfring_peers_serve(struct perfring_peers *peers);
 
 /* After a return: gives up rings that have come to their end. */
 void perfring_peers_sweep(struct perfring_peers *peers);

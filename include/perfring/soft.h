@@ -34,9 +34,22 @@
  *
  * Clocks.  An event on a clock that samples has a timer in each thread, which sends that thread PERFRING_SOFT_SIGNAL
  * (perfring_soft_signal: a real-time signal that nobody handles when the first clock is opened).  A thread that blocks the
- * signal is sampled late, or not.  CPU_CLOCK's timers go off in sleeping threads too: system calls restart (SA_RESTART) as
- * far as they do for any handler (nanosleep, poll and epoll_wait do not).  TASK_CLOCK's go off only in a thread that runs,
- * and no more often than the kernel ticks (CONFIG_HZ): a shorter period gives a sample for each tick.
+ * signal is sampled late, or not.
+ *
+ *                          CPU_CLOCK                                  TASK_CLOCK
+ *     it goes off          each period of wall time                   each period of the thread's CPU time
+ *     the shortest         10 us                                      the kernel's tick (1 / CONFIG_HZ)
+ *     sleeping system      interrupted each period: those that do     not disturbed
+ *     calls                not restart (nanosleep, poll, epoll_wait,
+ *                          sigtimedwait) end with EINTR
+ *     samples of sleepers  none: a thread that ran for less than      none
+ *                          a tenth of the period is not sampled
+ *                          (a tick itself takes it about 4 us)
+ *
+ * So a program that does not loop over EINTR wants TASK_CLOCK.  The handler runs on the stack that it interrupts, not on
+ * the alternate one (no SA_ONSTACK), where small ones would overflow: it wants 10 KB below the kernel's signal frame, and
+ * without them, deep in a stack or over a handler on an alternate stack, the tick is missed.  How large a coroutine's stack
+ * is it cannot know: threads that run on tiny ones (Go's) must not be sampled by clocks.
  *
  * fork: the child has no events and has joined nothing: its raises do nothing, what it inherited may only be closed.  By
  * default perfring keeps liburcu usable across fork by pthread_atfork; a program that already does this itself says so
@@ -177,7 +190,8 @@ PERFRING_API uint64_t perfring_soft_id(const struct perfring_soft_event *event);
  * all threads, those that have gone too.  Returns the size; -ENOSPC (room too small). */
 PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void *room, size_t size);
 
-/* Samples of this event that found a ring full, or were raised by threads that have not joined. */
+/* Samples of this event that found a ring full, or were raised by threads that have not joined (for periods above 1 and
+ * weights above 1: at most one for each raise is counted there). */
 PERFRING_API uint64_t perfring_soft_lost(const struct perfring_soft_event *event);
 
 /* ---- what the process is: records for those who symbolise ---- */
