@@ -678,7 +678,7 @@ int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period)
 	    (event->attr.freq ? period > PERFRING_LOAD(&perfring_soft_max_rate) : period >> 63))
 		return -EINVAL;
 	perfring_soft_switch_take(&signals);
-	event->attr.sample_period = period; /* or its other name, sample_freq: for threads to come */
+	PERFRING_STORE(&event->attr.sample_period, period); /* or its other name, sample_freq: for threads to come */
 	for (uint32_t i = 0; i < event->threads; i++) {
 		instance = event->instances[i];
 		if (!instance)

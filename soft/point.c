@@ -293,7 +293,8 @@ static const struct soft_list *list_of(const struct perfring_soft_point *point)
 /* nr samples for a weight of nr; else at most one is taken for a raise, or few: ABI.md 9.2. */
 static bool each_is_sampled(const struct perfring_soft_event *event)
 {
-	return event->attr.sample_period == 1 && !event->attr.freq && !(event->attr.sample_type & PERF_SAMPLE_PERIOD);
+	return PERFRING_LOAD(&event->attr.sample_period) == 1 && !event->attr.freq &&
+	       !(event->attr.sample_type & PERF_SAMPLE_PERIOD);
 }
 
 /* Not in perfring_soft_raise_active itself, whose frame is that of the place. */

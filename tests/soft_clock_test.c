@@ -412,7 +412,7 @@ Test(soft_clock, cpu_clock_samples_no_sleepers)
 	perfring_soft_enable(event, false);
 	burn(CLOCK_THREAD_CPUTIME_ID, 300 * MS); /* 60 intervals */
 	perfring_soft_disable(event, false);
-	samples = drain(event, sleeper_tid, 5 * MS);
+	samples = drain(event, PERFRING_LOAD(&sleeper_tid), 5 * MS);
 	cr_assert_leq(samples, SIGNALS_WAIT ? 5 : 0, "%lu", samples);
 	samples = drain(event, self(), 5 * MS);
 	cr_assert_geq(samples, 30, "%lu", samples);
