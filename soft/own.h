@@ -60,8 +60,8 @@ extern __thread struct soft_thread *perfring_soft_self __attribute__((tls_model(
 /* One event in one thread. */
 struct soft_instance {
 	struct perfring_soft_event *event;
-	struct soft_thread *thread; /* NULL: it has left; only the numbers stay, until folded into the event */
-	uint64_t id;                /* STREAM_ID: the event's own in the thread that opened it, else one of its own */
+	struct soft_thread *thread;
+	uint64_t id; /* STREAM_ID: the event's own in the thread that opened it, else one of its own */
 
 	uint64_t count; /* ADD_LOCAL */
 	uint64_t base;  /* the count at the last reset.  The switch: a count is never stored to from outside */
@@ -69,7 +69,7 @@ struct soft_instance {
 	/* ABI.md 9.2: P, L, V */
 	uint64_t period; /* from outside: perfring_soft_period_set */
 	uint64_t last_period;
-	uint64_t left;     /* V, as two's complement; of a clock: timer.c's, under perfring_soft_lock */
+	uint64_t left;     /* V, as two's complement; of a clock: timer.c's, under the switch or in its handler */
 	uint64_t throttle; /* tick << 32 | overflows in it; those UINT32_MAX: throttled */
 	uint32_t orders;   /* from outside, taken by the next occurrence: period.c's; exchange, compare and swap */
 	int32_t clock;     /* that tells the tick, */

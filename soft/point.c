@@ -76,7 +76,6 @@ static uint64_t configs, room_of_configs;
 static pthread_mutex_t graces = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t inside[2];
 static uint32_t phase;
-static uint32_t generation; /* of forks: what was inside then is not in the child */
 
 /* ---- RCU ---- */
 
@@ -280,7 +279,6 @@ void perfring_soft_points_forget(void)
 		forget(&by_config[i]->point);
 	pthread_mutex_init(&graces, NULL);
 	inside[0] = inside[1] = 0;
-	generation++;
 }
 
 /* ---- raise ---- */
@@ -302,13 +300,12 @@ static void count_stray(const struct perfring_soft_point *point, uint64_t nr)
 {
 	const struct soft_list *list;
 	struct perfring_soft_event *event;
-	uint32_t before, p;
 	sigset_t all, signals;
+	uint32_t p;
 
-	/* Signals blocked: a handler that ends or jumps out of us would leave us inside for ever. */
+	/* Signals blocked: a handler that ends, jumps out of us or forks would leave us inside for ever. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &signals);
-	before = PERFRING_LOAD(&generation);
 	p = stranger_enters();
 	list = list_of(point);
 
@@ -321,8 +318,7 @@ static void count_stray(const struct perfring_soft_point *point, uint64_t nr)
 			PERFRING_ADD(&event->stray_lost, each_is_sampled(event) ? nr : 1);
 	}
 	/* Else a handler here has forked, and we are the child. */
-	if (PERFRING_LIKELY(PERFRING_LOAD(&generation) == before))
-		PERFRING_ADD(&inside[p], UINT64_MAX);
+	PERFRING_ADD(&inside[p], UINT64_MAX);
 }
 
 __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_point *point, uint64_t nr,

@@ -18,15 +18,6 @@
  * not fork while another thread closes an event, whose locks wait for the occurrence below, nor on top of what is not for
  * handlers.  vfork and posix_spawn run no hooks and may.)
  */
-/* Inline; but not where a sanitizer looks: liburcu aligns its readers less than it declares. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
-#define SOFT_CALLS_URCU 1
-#endif
-#endif
-#if !defined(_LGPL_SOURCE) && !defined(__SANITIZE_ADDRESS__) && !defined(SOFT_CALLS_URCU)
-#define _LGPL_SOURCE
-#endif
 #include <urcu/urcu-bp.h>
 
 #include <stdlib.h>
