@@ -376,13 +376,7 @@ static void pin(size_t cpu)
 static void relax(int times)
 {
 	while (times-- > 0)
-		__asm__ volatile(
-#ifdef __x86_64__
-			"pause"
-#endif
-			:
-			:
-			: "memory");
+		PERFRING_RELAX();
 }
 
 /* The other core: a reader, or the second producer, which reads as well. */

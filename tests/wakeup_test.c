@@ -29,9 +29,7 @@ static unsigned calls;
 #define state_of wakeup_state_of
 #define now wakeup_now
 #define syscall(...) (PERFRING_ADD(&calls, 1u), syscall(__VA_ARGS__))
-#define write(...) (PERFRING_ADD(&calls, 1u), write(__VA_ARGS__))
 #include "rb/wakeup.c"
-#undef write
 #undef syscall
 #undef now
 #undef state_of
