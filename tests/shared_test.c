@@ -1643,7 +1643,11 @@ Test(shared, seals_on_a_cpu_that_was_idle_when_we_began, .timeout = 60)
 		cr_assert_eq(ring.page->data_head, i * UINT64_C(1024));
 		drain(&reader);
 	}
-	cr_assert_geq(calls_of_the_second() - calls, 500);
+	/*
+	 * The barrier that leaves the CPU out interrupts it never.  The right one may spare it a few: where another task
+	 * had just taken it, and where one interrupt served a TLB flush too, which the kernel counts elsewhere.
+	 */
+	cr_assert_geq(calls_of_the_second() - calls, 250);
 	PERFRING_STORE_RELEASE(&sealed.asked, UINT32_MAX);
 	pthread_join(thread, NULL);
 	perfring_shared_close(sealer);
