@@ -105,25 +105,42 @@ PERFRING_FOLDED uint64_t pair(uint32_t first, uint32_t second)
 	return word;
 }
 
+/* Most raw data is short, and a call of the C library's costs as much as the rest of a sample. */
+PERFRING_FOLDED void copy_raw(unsigned char *to, const unsigned char *from, uint32_t size)
+{
+	if (size - 16 > 48) {
+		memcpy(to, from, size);
+		return;
+	}
+	memcpy(to, from, 16); /* the pieces may overlap */
+	if (size > 32) {
+		memcpy(to + 16, from + 16, 16);
+		memcpy(to + size - 32, from + size - 32, 16);
+	}
+	memcpy(to + size - 16, from + size - 16, 16);
+}
+
 /* The size is known, so words follow one another without a look at where they end: 3 ns less than by the codec. */
 static bool put_short(struct soft_instance *instance, struct perfring_writer *writer, uint64_t period,
-		      const struct perfring_soft_site *site, const void *caller)
+		      const struct perfring_soft_site *site, const void *caller, uint64_t *time)
 {
 	const struct perfring_soft_event *event = instance->event;
 	uint64_t type = event->format.sample_type, size = event->format.least, *word;
 	struct perfring_sample sample;
 	struct perfring_claim claim;
+	uint64_t now = 0;
 	uint32_t half;
 
-	fill(&sample, instance, period, site, (uintptr_t)caller);
-	half = sample.raw.size + sample.raw.padding;
 	if (type & PERFRING_SAMPLE_RAW)
-		size += (uint64_t)sample.raw.size + sample.raw.padding;
+		size += site->raw_size + (uint64_t)((4u - site->raw_size) & 7);
 	word = perfring_writer_reserve(writer, &instance->output, size, &claim);
 	if (PERFRING_UNLIKELY(!word))
 		return false;
+	/* First, while there is little to be kept across the call. */
 	if (type & PERFRING_SAMPLE_TIME)
-		sample.time = perfring_soft_now(event);
+		*time = now = perfring_soft_now(event);
+	fill(&sample, instance, period, site, (uintptr_t)caller);
+	sample.time = now;
 	*(perfring_header *)(void *)word++ = (perfring_header){PERF_RECORD_SAMPLE, sample.misc, (uint16_t)size};
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (SHORT & PERFRING_SAMPLE_##NAME && PERFRING_IS_WORD_##kind && type & PERFRING_SAMPLE_##NAME) \
@@ -131,9 +148,10 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 #include <perfring/fields.def>
 	if (type & PERFRING_SAMPLE_RAW) {
 		memset(claim.room + size - 8, 0, 8); /* the padding lies in it */
+		half = sample.raw.size + sample.raw.padding;
 		memcpy(word, &half, sizeof(half));
 		if (sample.raw.size)
-			memcpy((unsigned char *)word + sizeof(half), sample.raw.data, sample.raw.size);
+			copy_raw((unsigned char *)word + sizeof(half), sample.raw.data, sample.raw.size);
 	}
 	perfring_writer_commit(writer, &claim);
 	return true;
@@ -163,7 +181,8 @@ static void put_stack(unsigned char *room, uint64_t stack, uint64_t sp, const st
 /* With what must be found out first; `read` already is.  The stack is the last field: it goes behind the others. */
 static __attribute__((noinline)) bool put_long(struct soft_instance *instance, struct perfring_writer *writer,
 					       uint64_t period, const struct perfring_soft_site *site,
-					       const void *frame, const void *caller, const struct perfring_read *read)
+					       const void *frame, const void *caller, uint64_t *time,
+					       const struct perfring_read *read)
 {
 	const struct perfring_soft_event *event = instance->event;
 	uint64_t chain[1 + CHAIN_MOST], values[64], mask, front, size, stack = 0, type = event->format.sample_type;
@@ -205,7 +224,7 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 	if (PERFRING_UNLIKELY(!room))
 		return false;
 	if (type & PERFRING_SAMPLE_TIME)
-		sample.time = perfring_soft_now(event);
+		*time = sample.time = perfring_soft_now(event);
 	perfring_sample_encode_any(&format, &sample, room, (size_t)front);
 	if (size != front) {
 		((perfring_header *)(void *)room)->size = (uint16_t)size;
@@ -217,7 +236,7 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 
 static __attribute__((noinline)) bool put_read(struct soft_instance *instance, struct perfring_writer *writer,
 					       uint64_t period, const struct perfring_soft_site *site,
-					       const void *frame, const void *caller)
+					       const void *frame, const void *caller, uint64_t *time)
 {
 	uint64_t words[READ_MOST / 8];
 	uint32_t size = perfring_soft_read_in_thread(instance, words, sizeof(words));
@@ -228,11 +247,11 @@ static __attribute__((noinline)) bool put_read(struct soft_instance *instance, s
 		perfring_writer_refuse(writer, &instance->output, 1);
 		return false;
 	}
-	return put_long(instance, writer, period, site, frame, caller, &read);
+	return put_long(instance, writer, period, site, frame, caller, time, &read);
 }
 
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
-			      const void *frame, const void *caller)
+			      const void *frame, const void *caller, uint64_t *time)
 {
 	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* event.c's release */
 	uint64_t type = instance->event->format.sample_type;
@@ -240,10 +259,10 @@ bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, c
 	if (PERFRING_UNLIKELY(!writer))
 		return true;
 	if (type & PERFRING_SAMPLE_READ)
-		return put_read(instance, writer, period, site, frame, caller);
+		return put_read(instance, writer, period, site, frame, caller, time);
 	if (site->context || type & ~(uint64_t)SHORT)
-		return put_long(instance, writer, period, site, frame, caller, NULL);
-	return put_short(instance, writer, period, site, caller);
+		return put_long(instance, writer, period, site, frame, caller, time, NULL);
+	return put_short(instance, writer, period, site, caller, time);
 }
 
 /* ---- other records ---- */
@@ -287,11 +306,10 @@ void perfring_soft_output_init(struct soft_instance *instance)
 	output->data = instance;
 }
 
-void perfring_soft_put_throttle(struct soft_instance *instance, bool unthrottle)
+void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle)
 {
-	const struct perfring_soft_event *leader = PERFRING_LOAD(&instance->event->leader);
-	struct soft_instance *target = PERFRING_LOAD_ACQUIRE(&leader->instances[instance->thread->index]);
-	struct perfring_writer *writer = target ? PERFRING_LOAD_ACQUIRE(&target->writer) : NULL;
+	const struct perfring_soft_event *leader = group->event;
+	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&group->writer); /* event.c's release */
 	struct perfring_claim claim;
 	unsigned char *room;
 	uint64_t words[3];
@@ -300,15 +318,15 @@ void perfring_soft_put_throttle(struct soft_instance *instance, bool unthrottle)
 	if (!writer)
 		return;
 	size = 8 + sizeof(words) + perfring_format_trailer(&leader->format);
-	room = perfring_writer_reserve(writer, &target->output, size, &claim);
+	room = perfring_writer_reserve(writer, &group->output, size, &claim);
 	if (!room)
 		return;
 	words[0] = perfring_soft_now(leader);
 	words[1] = leader->id;
-	words[2] = target->id;
+	words[2] = group->id;
 	memcpy(room, &(perfring_header){unthrottle ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE, 0, (uint16_t)size},
 	       8);
 	memcpy(room + 8, words, sizeof(words));
-	perfring_soft_put_trailer(target, room + 8 + sizeof(words), words[0]);
+	perfring_soft_put_trailer(group, room + 8 + sizeof(words), words[0]);
 	perfring_writer_commit(writer, &claim);
 }

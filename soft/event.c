@@ -155,6 +155,7 @@ static int judge(struct perfring_soft_event *event, const struct perf_event_attr
 		return -EOVERFLOW;
 	event->is_clock = attr->type == PERF_TYPE_SOFTWARE && attr->config != PERF_COUNT_SW_DUMMY;
 	event->samples = attr->sample_period != 0;
+	event->tells = !attr->use_clockid || attr->clockid == CLOCK_MONOTONIC;
 	if (event->is_clock && attr->freq) { /* ABI.md 9.3: converted for good */
 		attr->sample_period = attr->sample_freq ? SECOND / attr->sample_freq : 0;
 		attr->freq = 0;
@@ -207,11 +208,26 @@ static void join_group(struct perfring_soft_event *event, struct perfring_soft_e
 
 /* ---- what depends on who is on ---- */
 
-uint64_t perfring_soft_time_enabled(const struct soft_instance *instance)
+/* Of a time that runs.  Nothing is known of a thread that has ended unseen: its clock tells 0. */
+static uint64_t since(uint64_t time, uint64_t now)
 {
-	uint64_t time = PERFRING_LOAD(&instance->time);
+	uint64_t begun = time & ~SOFT_TIME_RUNS;
 
-	return time & SOFT_TIME_RUNS ? perfring_soft_thread_time(instance->thread) - (time & ~SOFT_TIME_RUNS) : time;
+	return now > begun ? now - begun : 0;
+}
+
+/* Never less than was told before: who stops it has looked at the clock before he says so, and a thread may end unseen. */
+uint64_t perfring_soft_time_enabled(struct soft_instance *instance)
+{
+	uint64_t told = PERFRING_LOAD(&instance->told), time = PERFRING_LOAD(&instance->time);
+
+	if (time & SOFT_TIME_RUNS)
+		time = since(time, perfring_soft_thread_time(instance->thread));
+	while (told < time) {
+		if (PERFRING_SWAP(&instance->told, &told, time))
+			return time;
+	}
+	return told;
 }
 
 /* 1: it began to count, -1: it ceased, 0: neither. */
@@ -228,7 +244,8 @@ static int settle_time(struct soft_instance *instance)
 		if (active == !!(time & SOFT_TIME_RUNS))
 			return change;
 		now = perfring_soft_thread_time(instance->thread);
-		to = active ? (now - time) | SOFT_TIME_RUNS : now - (time & ~SOFT_TIME_RUNS);
+		to = active ? (now - time) | SOFT_TIME_RUNS : since(time, now);
+		PERFRING_POINT(time_taken);
 		if (PERFRING_SWAP(&instance->time, &time, to))
 			change = active ? 1 : -1;
 	}
@@ -245,6 +262,9 @@ static void settle_instance(struct soft_instance *instance)
 	case -1:
 		perfring_soft_timer_stop(instance);
 		break;
+	default: /* while it was off, which event_stop has not settled yet, a handler may have stopped the timer */
+		if (PERFRING_LOAD_ORDERED(&instance->time) & SOFT_TIME_RUNS)
+			perfring_soft_timer_resume(instance);
 	}
 }
 
@@ -348,12 +368,13 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 	return 0;
 }
 
-static uint64_t counted(const struct soft_instance *instance)
+static uint64_t counted(struct soft_instance *instance)
 {
 	uint64_t count = instance->event->is_clock ? perfring_soft_clock_count(instance)
 						   : PERFRING_LOAD(&instance->count); /* no order: so far */
+	uint64_t base = PERFRING_LOAD(&instance->base);
 
-	return count - PERFRING_LOAD(&instance->base);
+	return count > base ? count - base : 0; /* less: in a sample, reset since */
 }
 
 /* No occurrence is in it, nor comes: perfring_soft_self is NULL.  Others look under a lock that we hold: no grace period. */
@@ -600,6 +621,25 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 
 /* ---- on and off: handlers too ---- */
 
+/* Behind the end of SPENT.  If somebody has spent the limit again, it was on till then; from here on he stops it himself. */
+static void set_on(struct perfring_soft_event *event)
+{
+	PERFRING_POINT(limit_set);
+	PERFRING_EXCHANGE(&event->on, 1);
+	if (PERFRING_LOAD_ORDERED(&event->limit) & SOFT_LIMIT_SPENT) /* partner: take_limit's swap, before event_stop */
+		PERFRING_EXCHANGE(&event->on, 0);
+}
+
+static void turn_one(struct perfring_soft_event *event, uint32_t on)
+{
+	if (!on) {
+		PERFRING_EXCHANGE(&event->on, 0);
+		return;
+	}
+	PERFRING_AND(&event->limit, ~SOFT_LIMIT_SPENT); /* what its limit has ended goes on */
+	set_on(event);
+}
+
 static void turn(struct perfring_soft_event *event, bool group, uint32_t on)
 {
 	struct perfring_soft_event *member;
@@ -610,10 +650,10 @@ static void turn(struct perfring_soft_event *event, bool group, uint32_t on)
 	perfring_soft_switch_take(&signals);
 	if (group) {
 		for (member = event->leader; member; member = member->next)
-			PERFRING_EXCHANGE(&member->on, on);
+			turn_one(member, on);
 		settle(event->leader);
 	} else {
-		PERFRING_EXCHANGE(&event->on, on);
+		turn_one(event, on);
 		settle(event);
 	}
 	perfring_soft_switch_give(&signals);
@@ -658,13 +698,34 @@ void perfring_soft_reset(struct perfring_soft_event *event, bool group)
 	perfring_soft_switch_give(&signals);
 }
 
+/* At once with the end of what was spent: if it went before the event is on, nothing would be left of n but "no limit". */
+static void add_limit(struct perfring_soft_event *event, uint32_t n)
+{
+	uint32_t limit = PERFRING_LOAD(&event->limit), left; /* no order: the swap says whether it was old */
+
+	do {
+		left = limit & ~SOFT_LIMIT_SPENT;
+	} while (!PERFRING_SWAP(&event->limit, &limit, left + n < SOFT_LIMIT_SPENT ? left + n : SOFT_LIMIT_SPENT - 1));
+}
+
 int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n)
 {
+	sigset_t signals;
+
 	if (!event->samples || n >= SOFT_LIMIT_SPENT ||
 	    event->scope == PERFRING_SOFT_PROCESS) /* ABI.md 2.1: nor one with inherit */
 		return -EINVAL;
-	PERFRING_ADD(&event->limit, n);
-	perfring_soft_enable(event, false);
+	if (!n) {
+		perfring_soft_enable(event, false);
+		return 0;
+	}
+	if (event->inert)
+		return 0;
+	perfring_soft_switch_take(&signals);
+	add_limit(event, n);
+	set_on(event);
+	settle(event);
+	perfring_soft_switch_give(&signals);
 	return 0;
 }
 
@@ -704,7 +765,7 @@ struct reading {
 	uint64_t value, enabled, lost;
 };
 
-static void add(struct reading *reading, const struct soft_instance *instance)
+static void add(struct reading *reading, struct soft_instance *instance)
 {
 	reading->value += counted(instance);
 	reading->enabled += perfring_soft_time_enabled(instance);
@@ -750,7 +811,7 @@ static uint64_t *put_ids(uint64_t *word, uint64_t format, uint64_t id, uint64_t 
 /* Words are stored by memcpy: room need not be aligned.  index: a thread's, else UINT32_MAX for all. */
 static struct reading reading_of(const struct perfring_soft_event *event, uint32_t index)
 {
-	const struct soft_instance *instance;
+	struct soft_instance *instance;
 	struct reading reading = {0, 0, 0};
 
 	if (index == UINT32_MAX)

@@ -36,7 +36,7 @@ enum {
 	SOFT_THREADS = 4096, /* that take part at a time */
 };
 
-/* In event->limit: the last one was taken and its taker is about to stop the event. */
+/* In event->limit: the last one was taken, which ends the event until somebody enables it. */
 #define SOFT_LIMIT_SPENT 0x80000000u
 
 #define SOFT_TIME_RUNS (UINT64_C(1) << 63)
@@ -52,6 +52,7 @@ struct soft_thread {
 	struct soft_thread *next, **link; /* perfring_soft_lock */
 	uintptr_t stack_low, stack_high;  /* of its own stack, no guard in it; 0, 0: not known */
 	void *timers;                     /* timer.c's */
+	uint32_t ends;                    /* it is about to run its destructors: no ticks any more */
 };
 
 /* This thread, or NULL.  Initial-exec: no allocation at its first use in a handler. */
@@ -70,11 +71,12 @@ struct soft_instance {
 	uint64_t period; /* from outside: perfring_soft_period_set */
 	uint64_t last_period;
 	uint64_t left;     /* V, as two's complement; of a clock: timer.c's, under the switch or in its handler */
-	uint64_t throttle; /* tick << 32 | overflows in it; those UINT32_MAX: throttled */
+	uint64_t throttle; /* tick << 32 | overflows in it */
 	uint32_t orders;   /* from outside, taken by the next occurrence: period.c's; exchange, compare and swap */
-	int32_t clock;     /* that tells the tick, */
-	uint32_t tick;     /* which it was when it told */
-	uint64_t tick_time;
+	int32_t clock;     /* that tells the tick where no other time is known */
+	/* Of the group, whose leader's in this thread are looked at (ABI.md 9.6) */
+	uint64_t tick; /* that it was at the last look */
+	uint64_t shut; /* the tick in which it was throttled, + 1; 0: it is not */
 	/* ABI.md 9.3 */
 	uint64_t freq_stamp; /* time of the last overflow, ns */
 	uint64_t freq_tick;  /* tick of the last adjustment */
@@ -85,6 +87,7 @@ struct soft_instance {
 	 * Off: the sum.  On: when it would have begun, had it never been off since, and SOFT_TIME_RUNS.  By PERFRING_SWAP;
 	 * asked for by perfring_soft_time_enabled. */
 	uint64_t time;
+	uint64_t told; /* the most that anybody was told.  From outside: compare and swap */
 
 	/* Its ring in its thread, of the event that it writes into; NULL: nowhere.  From outside: release, under RCU. */
 	struct perfring_writer *writer;
@@ -101,8 +104,9 @@ struct perfring_soft_event {
 	unsigned scope;
 	bool is_clock; /* CPU_CLOCK, TASK_CLOCK */
 	bool samples;  /* sample_period is not 0 */
+	bool tells;    /* its samples' times are CLOCK_MONOTONIC's */
 	uint32_t on;   /* enabled itself.  Changed by PERFRING_EXCHANGE: event_limit disables from occurrences */
-	/* event_limit: overflows left, 0: no limit.  By compare and swap, or PERFRING_ADD.  SOFT_LIMIT_SPENT */
+	/* event_limit: overflows left, 0: no limit.  By compare and swap, or PERFRING_AND.  SOFT_LIMIT_SPENT */
 	uint32_t limit;
 	uint32_t threads;           /* places in `instances` that were used */
 	uint32_t counted;           /* it is in point->active.  By PERFRING_EXCHANGE */
@@ -146,6 +150,15 @@ struct soft_registers {
 	uint32_t abi;       /* PERF_SAMPLE_REGS_ABI_; NONE: this architecture's words are not known */
 };
 
+/* Whether it counts: on, and its leader on.  Handlers. */
+PERFRING_INLINE bool perfring_soft_is_active(const struct perfring_soft_event *event)
+{
+	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&event->leader);
+
+	/* Ordered: point_update and the times of instances look behind what they have changed. */
+	return PERFRING_LOAD_ORDERED(&event->on) && (leader == event || PERFRING_LOAD_ORDERED(&leader->on));
+}
+
 /* ---- point.c ---- */
 
 /* perfring_soft_lock.  Its point finds the event, or no longer: for what an occurrence can count.  *old: a list to be freed
@@ -162,9 +175,6 @@ void perfring_soft_grace(void);
 void perfring_soft_read_lock(void);
 void perfring_soft_read_unlock(void);
 
-/* Whether it counts: on, and its leader on.  Handlers. */
-bool perfring_soft_is_active(const struct perfring_soft_event *event);
-
 /* ---- event.c ---- */
 
 /* perfring_soft_lock.  Makes the event's instance (and its ring, if the event writes into one) for a thread; 0 or -errno. */
@@ -174,7 +184,7 @@ void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_
 /* By an occurrence: event_limit has run out.  Handlers. */
 void perfring_soft_event_stop(struct perfring_soft_event *event);
 /* Time enabled until now; any thread that keeps the instance from going away. */
-uint64_t perfring_soft_time_enabled(const struct soft_instance *instance);
+uint64_t perfring_soft_time_enabled(struct soft_instance *instance);
 /* The READ field's words (ABI.md 2.2) of the group as this thread sees it, into room; bytes.  Handlers: its own values and
  * those of its siblings in the same thread, as the kernel's sample has them.  0: more than `most` bytes. */
 uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, uint64_t *room, uint32_t most);
@@ -190,9 +200,9 @@ void perfring_soft_switch_give(const sigset_t *signals);
 uint64_t perfring_soft_next_id(void);
 /* ns of the thread's CPU clock; any thread of the process may ask, handlers may. */
 uint64_t perfring_soft_thread_time(const struct soft_thread *thread);
-uint64_t perfring_soft_tick(uint64_t now); /* number of the tick that `now` (CLOCK_MONOTONIC, ns) is in */
 extern uint32_t perfring_soft_max_rate;
 extern uint32_t perfring_soft_hz;
+extern uint64_t perfring_soft_tick; /* ns: SECOND / hz.  Ticks are counted from CLOCK_MONOTONIC's 0 */
 
 /* ---- period.c: all in the instance's thread, handlers too ---- */
 
@@ -207,18 +217,20 @@ void perfring_soft_period_resume(struct soft_instance *instance);
 /* An occurrence of weight nr: counts, and samples what overflows. */
 void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
 			 const void *frame, const void *caller);
-/* A clock's timer went off. */
-void perfring_soft_tick_of_clock(struct soft_instance *instance, const struct perfring_soft_site *site);
+/* A clock's timer went off, for the first time in so many intervals. */
+void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
+				 const struct perfring_soft_site *site);
 /* adjust(nsec, c) of ABI.md 9.3, as arithmetic alone. */
 uint64_t perfring_soft_adjusted(uint64_t period, uint64_t nsec, uint64_t count, uint64_t freq);
 
 /* ---- emit.c ---- */
 
-/* One sample into the instance's ring; false: refused, which is counted.  No ring: true. */
+/* One sample into the instance's ring; false: refused, which is counted.  No ring: true.  *time: the sample's, if it has one;
+ * else untouched. */
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
-			      const void *frame, const void *caller);
-/* THROTTLE or UNTHROTTLE for the group's leader, into its ring in this thread. */
-void perfring_soft_put_throttle(struct soft_instance *instance, bool unthrottle);
+			      const void *frame, const void *caller, uint64_t *time);
+/* THROTTLE or UNTHROTTLE of a group, whose leader's instance it is, into its ring. */
+void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle);
 /* The trailer of a record that is not a sample, as the event's attr wants it, into room; bytes. */
 uint32_t perfring_soft_put_trailer(const struct soft_instance *instance, unsigned char *room, uint64_t time);
 /* What instance->output must say before a ring is written: id, trailer. */
@@ -245,11 +257,13 @@ uint64_t perfring_soft_stack_copy(void *room, uint64_t sp, uint64_t most, const 
 int perfring_soft_timer_make(struct soft_instance *instance);
 void perfring_soft_timer_start(struct soft_instance *instance);
 void perfring_soft_timer_stop(struct soft_instance *instance);
+/* Started, if its handler has stopped it.  The switch. */
+void perfring_soft_timer_resume(struct soft_instance *instance);
 void perfring_soft_timer_delete(struct soft_instance *instance);
 /* Those of all threads, with one grace period. */
 void perfring_soft_timers_delete(struct perfring_soft_event *event);
 /* What a clock event has counted: its time while it was on. */
-uint64_t perfring_soft_clock_count(const struct soft_instance *instance);
+uint64_t perfring_soft_clock_count(struct soft_instance *instance);
 
 /* ---- state.c ---- */
 

@@ -9,6 +9,7 @@
  *               what both have added, and the other finds V < 0 and nothing to do.  What is taken is sampled with the
  *               period that it was taken by, so samples * period + progress is the sum of all nr, whoever struck where
  *     throttle  tick and overflows in one word: no handler sees the one without the other
+ *     shut      0, or the tick in which the group was throttled
  *
  * From outside come period, freq and orders.  Only orders moves V, by the thread itself: another CPU's plain store
  * could be undone by a read-modify-write that is not locked.  (Such a store, at any instant, would give or cost no more
@@ -22,7 +23,6 @@ enum {
 	FIELD_PERIOD = 1 << 8, /* of sample_type */
 };
 
-#define THROTTLED UINT32_MAX
 #define SECOND 1000000000u
 
 /* ---- time ---- */
@@ -35,29 +35,36 @@ static uint64_t time_of(clockid_t clock)
 	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
 }
 
-/* Mostly the time of the last look, as the cheap clock stands still for long.  A handler between the two words of a
- * look or of a store makes them a later tick's, or a pair for a time that is over: the clock does not come back to it.
- * */
-static uint32_t tick_of(struct soft_instance *instance)
+/* The tick that it is; now: CLOCK_MONOTONIC a moment ago, 0: not known.  Never an earlier one than was told before, unless
+ * ticks are longer now: the cheap clock lags behind the other by up to its step, which is no longer than a tick. */
+PERFRING_FOLDED uint64_t tick_of(struct soft_instance *group, uint64_t now)
 {
-	uint64_t now = time_of(instance->clock);
-	uint32_t tick;
+	uint64_t length = PERFRING_LOAD(&perfring_soft_tick); /* no order: just a number */
+	uint64_t known = PERFRING_LOAD(&group->tick);
+	uint64_t tick;
 
-	if (PERFRING_LOAD(&instance->tick_time) == now) {
-		PERFRING_POINT(tick_known);
-		return PERFRING_LOAD(&instance->tick);
-	}
-	tick = (uint32_t)perfring_soft_tick(now);
-	PERFRING_STORE(&instance->tick, tick);
-	PERFRING_FENCE_LOCAL();
-	PERFRING_POINT(tick_stored);
-	PERFRING_STORE(&instance->tick_time, now);
-	return tick;
+	if (!now)
+		now = time_of(group->clock);
+	if (PERFRING_LIKELY(now - (known - 2) * length < 3 * length))
+		return known;
+	tick = now / length;
+	if (tick < known) /* that moment is long past, or ticks have become shorter than the cheap clock's steps */
+		tick = time_of(CLOCK_MONOTONIC) / length;
+	PERFRING_POINT(tick_found);
+	if (PERFRING_SWAP_LOCAL(&group->tick, known, tick))
+		return tick;
+	return PERFRING_LOAD(&group->tick); /* a handler's, which is newer */
 }
 
-static uint64_t ticks_in_a_second(void)
+/* The leader's, of this thread.  Alone, an event is its own leader. */
+PERFRING_FOLDED struct soft_instance *group_of(struct soft_instance *instance)
 {
-	return PERFRING_LOAD(&perfring_soft_hz); /* no order: just a number */
+	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&instance->event->leader);
+	struct soft_instance *group = instance;
+
+	if (PERFRING_UNLIKELY(leader != instance->event))
+		group = PERFRING_LOAD_ACQUIRE(&leader->instances[instance->thread->index]);
+	return PERFRING_LIKELY(group) ? group : instance;
 }
 
 /* The clock of the kernel's own tick costs an eighth of the fine one, and will do where our ticks are no shorter. */
@@ -66,7 +73,7 @@ static int32_t clock_of_ticks(void)
 	struct timespec step;
 
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &step) < 0 || step.tv_sec ||
-	    (uint64_t)step.tv_nsec * ticks_in_a_second() > SECOND)
+	    (uint64_t)step.tv_nsec > PERFRING_LOAD(&perfring_soft_tick))
 		return CLOCK_MONOTONIC;
 	return CLOCK_MONOTONIC_COARSE;
 }
@@ -145,10 +152,10 @@ static void adjust(struct soft_instance *instance, uint64_t nsec, uint64_t count
 /* The tick that the kernel would have had since the last occurrence.  What was counted since the last adjustment lies
  * in that adjustment's own tick, as the first occurrence in any other comes here: it is one tick's count, however many
  * have passed, and for those without any the kernel does nothing. */
-static void adjust_by_tick(struct soft_instance *instance)
+static void adjust_by_tick(struct soft_instance *instance, struct soft_instance *group)
 {
 	uint64_t old = PERFRING_LOAD(&instance->freq_tick);
-	uint64_t tick = tick_of(instance);
+	uint64_t tick = tick_of(group, 0);
 	uint64_t before, count;
 
 	PERFRING_POINT(tick_looked);
@@ -160,10 +167,11 @@ static void adjust_by_tick(struct soft_instance *instance)
 	PERFRING_POINT(tick_counted);
 	/* Fails: a handler, a tick later yet, has taken this count with its own.  Below 0: RESET. */
 	if (PERFRING_SWAP_LOCAL(&instance->freq_count, before, count) && (int64_t)(count - before) > 0)
-		adjust(instance, SECOND / ticks_in_a_second(), count - before);
+		adjust(instance, PERFRING_LOAD(&perfring_soft_tick), count - before);
 }
 
-static void adjust_by_overflow(struct soft_instance *instance)
+/* Returns what time it was. */
+static uint64_t adjust_by_overflow(struct soft_instance *instance)
 {
 	uint64_t stamp = PERFRING_LOAD(&instance->freq_stamp);
 	uint64_t now = time_of(CLOCK_MONOTONIC);
@@ -171,151 +179,10 @@ static void adjust_by_overflow(struct soft_instance *instance)
 
 	PERFRING_POINT(overflow_timed);
 	/* Fails: a handler's overflow came between these two. */
-	if (PERFRING_SWAP_LOCAL(&instance->freq_stamp, stamp, now) && nsec && nsec < 2 * (SECOND / ticks_in_a_second()))
+	if (PERFRING_SWAP_LOCAL(&instance->freq_stamp, stamp, now) && nsec &&
+	    nsec < 2 * PERFRING_LOAD(&perfring_soft_tick))
 		adjust(instance, nsec, PERFRING_LOAD(&instance->last_period));
-}
-
-/* ---- throttling ---- */
-
-enum verdict {
-	GO,
-	HIT,  /* this one is written, the next is not */
-	SHUT, /* throttled already */
-};
-
-static uint64_t most_in_a_tick(void)
-{
-	uint64_t hz = ticks_in_a_second();
-
-	return (PERFRING_LOAD(&perfring_soft_max_rate) + hz - 1) / hz;
-}
-
-static enum verdict account(struct soft_instance *instance, bool tested)
-{
-	uint64_t old, new, tick;
-	enum verdict verdict;
-
-	do {
-		verdict = GO;
-		old = PERFRING_LOAD(&instance->throttle);
-		if ((uint32_t)old == THROTTLED) /* if in an earlier tick, the next occurrence finds that */
-			return SHUT;
-		PERFRING_POINT(account_looked);
-		tick = tick_of(instance); /* behind the look: nobody whose swap is ours to follow knows a later one */
-		new = old >> 32 == tick ? old + ((uint32_t)old < THROTTLED - 1) : tick << 32 | 1;
-		if (tested && (new &UINT32_MAX) >= most_in_a_tick()) {
-			new |= THROTTLED;
-			verdict = HIT;
-		}
-		PERFRING_POINT(account_swaps);
-	} while (!PERFRING_SWAP_LOCAL(&instance->throttle, old, new));
-	PERFRING_POINT(account_swapped);
-	return verdict;
-}
-
-/* In a later tick, or at once.  First it becomes throttled in this tick: until UNTHROTTLE is written, no handler's
- * sample lies before it, and no handler writes another.  If we never come back (longjmp), the next tick does it again.
- * */
-static void unthrottle(struct soft_instance *instance, bool at_once)
-{
-	uint64_t old = PERFRING_LOAD(&instance->throttle);
-	uint64_t tick;
-
-	if (PERFRING_LIKELY((uint32_t)old != THROTTLED))
-		return;
-	tick = tick_of(instance);
-	if (old >> 32 == tick && !at_once)
-		return;
-	PERFRING_POINT(unthrottle_due);
-	if (!PERFRING_SWAP_LOCAL(&instance->throttle, old, tick << 32 | THROTTLED)) /* a handler has done it */
-		return;
-	PERFRING_POINT(unthrottle_claimed);
-	perfring_soft_put_throttle(instance, true);
-	PERFRING_POINT(unthrottle_written);
-	/* Fails: a handler in a later tick. */
-	(void)PERFRING_SWAP_LOCAL(&instance->throttle, tick << 32 | THROTTLED, tick << 32);
-}
-
-/* ---- event_limit ---- */
-
-/* One overflow's share of the limit, which all threads and handlers take from.  SPENT keeps them out from the last
- * share until the event is off: only then does 0 mean "no limit" again. */
-static bool take_limit(struct perfring_soft_event *event, bool *last)
-{
-	uint32_t limit;
-
-	*last = false;
-	limit = PERFRING_LOAD_ORDERED(&event->limit); /* partner: sample's PERFRING_AND, behind the event's end */
-	do {
-		if (limit & SOFT_LIMIT_SPENT)
-			return false;
-		if (!limit) /* PROCESS has none: what was counted before somebody disabled it is sampled */
-			return event->scope == PERFRING_SOFT_PROCESS || perfring_soft_is_active(event);
-		PERFRING_POINT(limit_looked);
-	} while (!PERFRING_SWAP(&event->limit, &limit, limit > 1 ? limit - 1 : SOFT_LIMIT_SPENT));
-	*last = limit == 1;
-	return true;
-}
-
-/* ---- overflows ---- */
-
-/* Returns whether there may be more. */
-static bool sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
-		   const void *frame, const void *caller)
-{
-	struct perfring_soft_event *event = instance->event;
-	bool last;
-
-	if (!take_limit(event, &last))
-		return false;
-	if (last) {
-		PERFRING_POINT(limit_spent);
-		perfring_soft_event_stop(event);
-		PERFRING_POINT(limit_stopped);
-		PERFRING_AND(&event->limit, ~SOFT_LIMIT_SPENT); /* what a refresh has added meanwhile stays */
-	}
-	(void)perfring_soft_put_sample(instance, period, site, frame, caller); /* refusals are counted there */
-	return !last;
-}
-
-/* What throttling keeps back has been taken out of V, and is counted but not sampled. */
-static void overflow(struct soft_instance *instance, uint64_t n, uint64_t period, bool tested,
-		     const struct perfring_soft_site *site, const void *frame, const void *caller)
-{
-	enum verdict verdict;
-
-	for (; n; n--, tested = true) {
-		verdict = account(instance, tested);
-		if (verdict == SHUT)
-			return;
-		if (verdict == HIT) /* before the sample that hit it: so the kernel's lies */
-			perfring_soft_put_throttle(instance, false);
-		if (PERFRING_LOAD(&instance->freq))
-			adjust_by_overflow(instance);
-		PERFRING_POINT(overflow_next);
-		if (!sample(instance, period, site, frame, caller) || verdict == HIT)
-			return;
-	}
-}
-
-/* set_period of 9.2: how many periods of what length V holds. */
-static uint64_t take_overflows(struct soft_instance *instance, uint64_t *period)
-{
-	uint64_t left, n;
-
-	/* A handler here has done the same with V before us, by periods of its own. */
-	*period = PERFRING_LOAD(&instance->last_period);
-	PERFRING_POINT(take_begun);
-	PERFRING_STORE(&instance->last_period, PERFRING_LOAD(&instance->period));
-	do {
-		left = PERFRING_LOAD(&instance->left);
-		if ((int64_t)left < 0)
-			return 0;
-		n = left < *period ? 1 : 1 + left / *period; /* nearly always without a division */
-		PERFRING_POINT(take_looked);
-	} while (!PERFRING_SWAP_LOCAL(&instance->left, left, left - n * *period));
-	PERFRING_POINT(take_taken);
-	return n;
+	return now;
 }
 
 /* ---- orders from outside ---- */
@@ -326,6 +193,29 @@ enum {
 	ORDER_FULL = 4, /* V := -P */
 };
 
+/* Returns whether there were any. */
+static __attribute__((noinline)) bool take_orders(struct soft_instance *instance)
+{
+	uint32_t orders;
+	uint64_t period;
+
+	PERFRING_POINT(orders_seen);
+	orders = PERFRING_EXCHANGE(&instance->orders, 0); /* partner: the swaps of period_set, period_resume */
+	PERFRING_POINT(orders_taken);
+	if (!orders) /* a handler has taken them */
+		return false;
+	period = PERFRING_LOAD(&instance->period);
+	if (orders & ORDER_LAST)
+		PERFRING_STORE(&instance->last_period, period);
+	if ((orders & (ORDER_ZERO | ORDER_FULL)) && !instance->event->is_clock &&
+	    (int64_t)PERFRING_LOAD(&instance->left) < 0) { /* else the occurrence below us takes it in a moment */
+		PERFRING_POINT(orders_looked);
+		/* Each handler leaves it below 0, as it found it. */
+		PERFRING_STORE(&instance->left, orders & ORDER_ZERO ? 0 : -period);
+	}
+	return true;
+}
+
 void perfring_soft_period_start(struct soft_instance *instance)
 {
 	const struct perfring_soft_event *event = instance->event;
@@ -335,7 +225,8 @@ void perfring_soft_period_start(struct soft_instance *instance)
 	PERFRING_STORE(&instance->period, period);
 	PERFRING_STORE(&instance->last_period, period);
 	PERFRING_STORE(&instance->left, event->is_clock ? 0 : -period); /* set_period with V = P gives 2, and -P */
-	PERFRING_STORE(&instance->tick_time, 0);
+	PERFRING_STORE(&instance->tick, 0);
+	PERFRING_STORE(&instance->shut, 0);
 	PERFRING_STORE(&instance->throttle, 0);
 	PERFRING_STORE(&instance->orders, 0);
 	PERFRING_STORE(&instance->freq_stamp, 0);
@@ -369,35 +260,226 @@ void perfring_soft_period_resume(struct soft_instance *instance)
 		;
 }
 
-static void obey(struct soft_instance *instance)
-{
-	uint32_t orders;
-	uint64_t period;
+/* ---- throttling: overflows are counted for each event, whoever has too many shuts its group ---- */
 
-	PERFRING_POINT(orders_seen);
-	orders = PERFRING_EXCHANGE(&instance->orders, 0); /* partner: the swaps above */
-	PERFRING_POINT(orders_taken);
-	if (!orders) /* a handler has taken them */
-		return;
-	period = PERFRING_LOAD(&instance->period);
-	if (orders & ORDER_LAST)
-		PERFRING_STORE(&instance->last_period, period);
-	if ((orders & (ORDER_ZERO | ORDER_FULL)) && !instance->event->is_clock &&
-	    (int64_t)PERFRING_LOAD(&instance->left) < 0) { /* else the occurrence below us takes it in a moment */
-		PERFRING_POINT(orders_looked);
-		/* Each handler leaves it below 0, as it found it. */
-		PERFRING_STORE(&instance->left, orders & ORDER_ZERO ? 0 : -period);
+enum verdict {
+	GO,
+	HIT,  /* this one is written, the next is not */
+	SHUT, /* throttled already */
+};
+
+static uint64_t most_in_a_tick(void)
+{
+	uint64_t hz = PERFRING_LOAD(&perfring_soft_hz);
+
+	return (PERFRING_LOAD(&perfring_soft_max_rate) + hz - 1) / hz;
+}
+
+/* One overflow more; now: as tick_of's.  Returns how many there were in this tick. */
+PERFRING_FOLDED uint32_t account(struct soft_instance *instance, struct soft_instance *group, uint64_t now)
+{
+	uint64_t old, new, tick;
+
+	do {
+		old = PERFRING_LOAD(&instance->throttle);
+		PERFRING_POINT(account_looked);
+		tick = tick_of(group, now); /* behind the look: nobody whose swap is ours to follow knows a later one */
+		new = old >> 32 == (uint32_t)tick ? old + ((uint32_t)old < UINT32_MAX) : tick << 32 | 1;
+		PERFRING_POINT(account_swaps);
+	} while (!PERFRING_SWAP_LOCAL(&instance->throttle, old, new));
+	PERFRING_POINT(account_swapped);
+	return (uint32_t) new;
+}
+
+/* The group's next member, from the leader on, and its instance in this thread. */
+static struct soft_instance *next_of(const struct soft_instance *group, const struct perfring_soft_event **member)
+{
+	struct soft_instance *instance = NULL;
+
+	while (!instance && *member) {
+		instance = PERFRING_LOAD_ACQUIRE(&(*member)->instances[group->thread->index]);
+		*member = PERFRING_LOAD_ACQUIRE(&(*member)->next);
 	}
-	unthrottle(instance, true);
+	return instance;
+}
+
+static enum verdict test(struct soft_instance *instance, struct soft_instance *group)
+{
+	const struct perfring_soft_event *member = group->event;
+	struct soft_instance *other;
+
+	if (account(instance, group, 0) < most_in_a_tick())
+		return GO;
+	while ((other = next_of(group, &member))) {
+		if (PERFRING_LOAD(&other->orders)) /* are older than this, and do not end it */
+			(void)take_orders(other);
+	}
+	/* Fails: a handler has done it. */
+	return PERFRING_SWAP_LOCAL(&group->shut, 0, PERFRING_LOAD(&group->tick) + 1) ? HIT : SHUT;
+}
+
+/* What the group's events have counted in this tick is forgotten. */
+static void forget_overflows(const struct soft_instance *group)
+{
+	const struct perfring_soft_event *member = group->event;
+	struct soft_instance *instance;
+
+	while ((instance = next_of(group, &member)))
+		PERFRING_STORE(&instance->throttle, 0); /* fails the swap of whom we have interrupted */
+}
+
+/* In a later tick, or at once.  First it becomes shut in this tick: until UNTHROTTLE is written, no handler's sample lies
+ * before it, and no handler writes another.  If we never come back (longjmp), the next tick does it again. */
+static __attribute__((noinline)) void unthrottle(struct soft_instance *group, uint64_t old, bool at_once)
+{
+	uint64_t tick = tick_of(group, 0);
+
+	if (old == tick + 1 && !at_once)
+		return;
+	PERFRING_POINT(unthrottle_due);
+	if (!PERFRING_SWAP_LOCAL(&group->shut, old, tick + 1)) /* a handler has done it */
+		return;
+	PERFRING_POINT(unthrottle_claimed);
+	perfring_soft_put_throttle(group, true);
+	PERFRING_POINT(unthrottle_written);
+	if (at_once)
+		forget_overflows(group);
+	/* Fails: a handler in a later tick. */
+	(void)PERFRING_SWAP_LOCAL(&group->shut, tick + 1, 0);
+}
+
+/* Behind what shut the group.  A handler of a later tick between the two has ended it, and its UNTHROTTLE lies in front. */
+static __attribute__((noinline)) void put_throttle(struct soft_instance *group)
+{
+	PERFRING_POINT(throttle_due);
+	perfring_soft_put_throttle(group, false);
+	if (!PERFRING_LOAD(&group->shut))
+		perfring_soft_put_throttle(group, true);
+}
+
+/* ---- event_limit ---- */
+
+/* One overflow's share of the limit, which all threads and handlers take from.  0: no limit; what was counted before
+ * somebody disabled the event is sampled. */
+PERFRING_FOLDED bool take_limit(struct perfring_soft_event *event, bool *last)
+{
+	uint32_t limit;
+
+	*last = false;
+	limit = PERFRING_LOAD(&event->limit); /* no order: the swap says whether it was old */
+	do {
+		if (PERFRING_LIKELY(!limit))
+			return true;
+		if (limit & SOFT_LIMIT_SPENT)
+			return false;
+		PERFRING_POINT(limit_looked);
+	} while (!PERFRING_SWAP(&event->limit, &limit, limit > 1 ? limit - 1 : SOFT_LIMIT_SPENT));
+	*last = limit == 1;
+	return true;
+}
+
+/* ---- overflows ---- */
+
+/* Returns whether there may be more. */
+PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
+			    const void *frame, const void *caller, uint64_t *time)
+{
+	struct perfring_soft_event *event = instance->event;
+	bool last;
+
+	if (!take_limit(event, &last))
+		return false;
+	if (PERFRING_UNLIKELY(last)) {
+		PERFRING_POINT(limit_spent);
+		perfring_soft_event_stop(event);
+		PERFRING_POINT(limit_stopped);
+	}
+	(void)perfring_soft_put_sample(instance, period, site, frame, caller, time); /* refusals are counted there */
+	return !last;
+}
+
+/* Both return whether there may be more.  What throttling keeps back has been taken out of V, and is counted but not
+ * sampled. */
+
+/* An occurrence's first, which throttling does not test: accounted behind its sample, which has looked at the clock. */
+PERFRING_FOLDED bool first_overflow(struct soft_instance *instance, struct soft_instance *group, uint64_t period,
+				    const struct perfring_soft_site *site, const void *frame, const void *caller)
+{
+	uint64_t now = 0, time = 0;
+	bool more;
+
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&group->shut))) /* if in an earlier tick, the next occurrence finds that */
+		return false;
+	if (PERFRING_LOAD(&instance->freq))
+		now = adjust_by_overflow(instance);
+	PERFRING_POINT(overflow_next);
+	more = sample(instance, period, site, frame, caller, &time);
+	(void)account(instance, group, instance->event->tells && time ? time : now);
+	return more;
+}
+
+/* Those behind it, and a clock's. */
+static bool next_overflow(struct soft_instance *instance, struct soft_instance *group, uint64_t period,
+			  const struct perfring_soft_site *site, const void *frame, const void *caller)
+{
+	enum verdict verdict;
+	uint64_t time;
+
+	if (PERFRING_LOAD(&group->shut))
+		return false;
+	verdict = test(instance, group);
+	if (verdict == SHUT)
+		return false;
+	if (verdict == HIT) /* before the sample that hit it: so the kernel's lies */
+		put_throttle(group);
+	if (PERFRING_LOAD(&instance->freq))
+		(void)adjust_by_overflow(instance);
+	PERFRING_POINT(overflow_next);
+	return sample(instance, period, site, frame, caller, &time) && verdict == GO;
+}
+
+/* set_period of 9.2: how many periods of what length V holds. */
+static uint64_t take_overflows(struct soft_instance *instance, uint64_t *period)
+{
+	uint64_t left, n;
+
+	/* A handler here has done the same with V before us, by periods of its own. */
+	*period = PERFRING_LOAD(&instance->last_period);
+	PERFRING_POINT(take_begun);
+	PERFRING_STORE(&instance->last_period, PERFRING_LOAD(&instance->period));
+	do {
+		left = PERFRING_LOAD(&instance->left);
+		if ((int64_t)left < 0)
+			return 0;
+		n = left < *period ? 1 : 1 + left / *period; /* nearly always without a division */
+		PERFRING_POINT(take_looked);
+	} while (!PERFRING_SWAP_LOCAL(&instance->left, left, left - n * *period));
+	PERFRING_POINT(take_taken);
+	return n;
 }
 
 /* ---- occurrences ---- */
+
+/* Before each: what is due. */
+PERFRING_FOLDED void begin(struct soft_instance *instance, struct soft_instance *group)
+{
+	bool at_once = false;
+	uint64_t shut;
+
+	/* No order: seen sooner or later, and the exchange has it. */
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->orders)))
+		at_once = take_orders(instance);
+	shut = PERFRING_LOAD(&group->shut);
+	if (PERFRING_UNLIKELY(shut))
+		unthrottle(group, shut, at_once);
+}
 
 void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
 			 const void *frame, const void *caller)
 {
 	const struct perfring_soft_event *event = instance->event;
-	uint64_t freq, period, n;
+	struct soft_instance *group;
+	uint64_t freq, period, n = 1, time;
 
 	if (!perfring_soft_is_active(event))
 		return;
@@ -405,42 +487,43 @@ void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const stru
 		PERFRING_ADD_LOCAL(&instance->count, nr);
 		return;
 	}
-	/* No order: seen sooner or later, and obey's exchange has it. */
-	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->orders)))
-		obey(instance);
-	unthrottle(instance, false);
+	group = group_of(instance);
+	begin(instance, group);
 	freq = PERFRING_LOAD(&instance->freq);
 	if (freq)
-		adjust_by_tick(instance); /* before this occurrence is counted: it lies behind the tick */
+		adjust_by_tick(instance, group); /* before this occurrence is counted: it lies behind the tick */
 	PERFRING_POINT(occur_counts);
 	PERFRING_ADD_LOCAL(&instance->count, nr);
 	PERFRING_POINT(occur_counted);
 
 	if (!freq && (event->attr.sample_type & FIELD_PERIOD)) { /* 9.2a; throttling never tests it */
-		(void)sample(instance, nr, site, frame, caller);
+		if (!PERFRING_LOAD(&group->shut))
+			(void)sample(instance, nr, site, frame, caller, &time);
 		return;
 	}
-	if (!freq && nr == 1 && PERFRING_LOAD(&instance->period) == 1) {
-		overflow(instance, 1, PERFRING_LOAD(&instance->last_period), false, site, frame, caller);
-		return;
+	period = PERFRING_LOAD(&instance->last_period);
+	if (freq || nr != 1 || PERFRING_LOAD(&instance->period) != 1) {
+		if ((int64_t)(PERFRING_ADD_LOCAL(&instance->left, nr) + nr) < 0)
+			return;
+		PERFRING_POINT(occur_added);
+		n = take_overflows(instance, &period);
 	}
-	if ((int64_t)(PERFRING_ADD_LOCAL(&instance->left, nr) + nr) < 0)
-		return;
-	PERFRING_POINT(occur_added);
-	n = take_overflows(instance, &period);
-	overflow(instance, n, period, false, site, frame, caller);
+	if (n && first_overflow(instance, group, period, site, frame, caller)) {
+		while (PERFRING_UNLIKELY(--n) && next_overflow(instance, group, period, site, frame, caller))
+			;
+	}
 }
 
-void perfring_soft_tick_of_clock(struct soft_instance *instance, const struct perfring_soft_site *site)
+void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
+				 const struct perfring_soft_site *site)
 {
+	struct soft_instance *group = group_of(instance);
 	uint64_t period;
 
 	if (!perfring_soft_is_active(instance->event))
 		return;
-	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->orders)))
-		obey(instance);
-	unthrottle(instance, false);
+	begin(instance, group);
 	period = PERFRING_LOAD(&instance->period);
 	PERFRING_STORE(&instance->last_period, period);
-	overflow(instance, 1, period, true, site, NULL, NULL);
+	(void)next_overflow(instance, group, intervals * period, site, NULL, NULL);
 }

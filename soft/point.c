@@ -203,14 +203,6 @@ static bool listens(const struct perfring_soft_event *event)
 	return !event->is_clock && !event->attr.exclude_user;
 }
 
-bool perfring_soft_is_active(const struct perfring_soft_event *event)
-{
-	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&event->leader);
-
-	/* Ordered: point_update and the times of instances look behind what they have changed. */
-	return PERFRING_LOAD_ORDERED(&event->on) && (leader == event || PERFRING_LOAD_ORDERED(&leader->on));
-}
-
 /* Several may be here for one event, a handler on top of another: each looks again behind its change, so the last change is
  * by one who has seen the event as it is. */
 void perfring_soft_point_update(struct perfring_soft_event *event)
@@ -296,7 +288,7 @@ static bool each_is_sampled(const struct perfring_soft_event *event)
 }
 
 /* Not in perfring_soft_raise_active itself, whose frame is that of the place. */
-static void count_stray(const struct perfring_soft_point *point, uint64_t nr)
+static __attribute__((noinline)) void count_stray(const struct perfring_soft_point *point, uint64_t nr)
 {
 	const struct soft_list *list;
 	struct perfring_soft_event *event;
@@ -328,11 +320,9 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 	struct perfring_soft_event *event;
 	struct soft_instance *instance;
 	const struct soft_list *list;
-	int saved = errno;
 
 	if (PERFRING_UNLIKELY(!self)) {
 		count_stray(point, nr);
-		errno = saved;
 		return;
 	}
 	perfring_soft_read_lock();
@@ -348,5 +338,4 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 					    __builtin_return_address(0));
 	}
 	perfring_soft_read_unlock();
-	errno = saved;
 }

@@ -10,7 +10,9 @@
  *     CLOCK_THREAD_CPUTIME_ID         99.6   250       250       250
  *     CLOCK_MONOTONIC                100.0  1000      4000     10000
  *
- * So a task-clock gives at most CONFIG_HZ samples per second of CPU time; what it misses is skipped, as all that is late.
+ * So a task-clock gives at most CONFIG_HZ samples per second of CPU time.  The intervals that it misses are in its samples'
+ * periods, which add up to the CPU time: the kernel's own task-clock, with a timer of high resolution, misses nearly none.
+ * What a cpu-clock misses is skipped, as there: the thread was off the processor.
  * A monotonic timer for a thread that runs would be finer, but a thread cannot disarm it before it falls asleep, and
  * nanosleep and poll do not restart.
  *
@@ -30,6 +32,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -136,6 +139,12 @@ static bool change(struct soft_timer *timer, uint32_t seen, uint32_t started)
 	return true;
 }
 
+static void start(struct soft_timer *timer)
+{
+	while (!change(timer, PERFRING_LOAD(&timer->state), STARTED)) /* no order: the swap says whether it was old */
+		;
+}
+
 /* ---- the handler ---- */
 
 static struct soft_timer *find(const struct soft_thread *thread, uintptr_t number)
@@ -158,7 +167,7 @@ static bool slept(struct soft_timer *timer)
 	return ran < (int64_t)(interval_of(timer->instance) / AWAKE);
 }
 
-static void expire(struct soft_timer *timer, const void *context)
+static void expire(struct soft_timer *timer, uint64_t missed, const void *context)
 {
 	struct soft_instance *instance = timer->instance;
 	struct perfring_soft_site site = {.context = context};
@@ -169,10 +178,13 @@ static void expire(struct soft_timer *timer, const void *context)
 	if (is_cpu_clock(instance) && slept(timer))
 		PERFRING_POINT(timer_slept);
 	else if (perfring_soft_is_active(instance->event))
-		perfring_soft_tick_of_clock(instance, &site);
+		perfring_soft_tick_of_clock(instance, 1 + (is_cpu_clock(instance) ? 0 : missed), &site);
 	PERFRING_POINT(timer_ticked);
-	if (!perfring_soft_is_active(instance->event))
-		change(timer, state, 0); /* event_limit ended it, which has no lock to stop timers */
+	if (perfring_soft_is_active(instance->event))
+		return;
+	/* event_limit ended it, which has no lock to stop timers.  Then looks again: partner is resume, behind enable. */
+	if (change(timer, state, 0) && perfring_soft_is_active(instance->event))
+		start(timer);
 }
 
 /* Below us, in the alternate stack or else in the thread's own: on others (coroutines') nobody knows. */
@@ -186,17 +198,17 @@ static bool has_room(const struct soft_thread *thread, const stack_t *alternate)
 }
 
 /* Apart from on_signal: even the first errno, which the dynamic linker resolves, takes 3 KB of stack. */
-static __attribute__((noinline)) void find_and_expire(const struct soft_thread *thread, uintptr_t number,
+static __attribute__((noinline)) void find_and_expire(const struct soft_thread *thread, const siginfo_t *from,
 						      const void *context)
 {
 	struct soft_timer *timer;
 	int saved = errno;
 
 	perfring_soft_read_lock(); /* delete waits for us */
-	timer = find(thread, number);
+	timer = find(thread, (uintptr_t)from->si_value.sival_ptr);
 	PERFRING_POINT(timer_found);
 	if (timer)
-		expire(timer, context);
+		expire(timer, from->si_overrun > 0 ? (uint64_t)from->si_overrun : 0, context);
 	perfring_soft_read_unlock();
 	errno = saved;
 }
@@ -208,8 +220,9 @@ static void on_signal(int number, siginfo_t *from, void *context)
 	(void)number;
 	/* Nobody handled the signal before us, so what is not a timer's is nobody's.  A thread that takes no part has no
 	 * timers: this was on its way when it left. */
-	if (from->si_code == SI_TIMER && thread && has_room(thread, &((const ucontext_t *)context)->uc_stack))
-		find_and_expire(thread, (uintptr_t)from->si_value.sival_ptr, context);
+	if (from->si_code == SI_TIMER && thread && !PERFRING_LOAD(&thread->ends) &&
+	    has_room(thread, &((const ucontext_t *)context)->uc_stack))
+		find_and_expire(thread, from, context);
 }
 
 /* ---- the signal ---- */
@@ -261,6 +274,16 @@ static int check_signal(void)
 
 /* ---- the timers ---- */
 
+/* Unseen, by SYS_exit: it needs no timer any more. */
+static bool has_ended(const struct soft_thread *thread)
+{
+	int saved = errno;
+	bool ended = syscall(SYS_tgkill, getpid(), thread->tid, 0) < 0 && errno == ESRCH;
+
+	errno = saved;
+	return ended;
+}
+
 int perfring_soft_timer_make(struct soft_instance *instance)
 {
 	struct soft_thread *thread = instance->thread;
@@ -284,7 +307,7 @@ int perfring_soft_timer_make(struct soft_instance *instance)
 	event.sigev_value.sival_ptr = (void *)timer->number;
 	event.sigev_notify_thread_id = (pid_t)thread->tid;
 	if (timer_create(clock, &event, &timer->kernel) < 0) {
-		r = -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
+		r = has_ended(thread) ? 0 : -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
 		free(timer);
 		return r;
 	}
@@ -309,8 +332,15 @@ void perfring_soft_timer_start(struct soft_instance *instance)
 
 	if (!timer || is_foreign(timer))
 		return;
-	while (!change(timer, PERFRING_LOAD(&timer->state), STARTED)) /* no order: the swap says whether it was old */
-		;
+	start(timer);
+}
+
+void perfring_soft_timer_resume(struct soft_instance *instance)
+{
+	struct soft_timer *timer = instance->timer;
+
+	if (timer && !(PERFRING_LOAD_ORDERED(&timer->state) & STARTED)) /* partner: the handler's swap, in change */
+		perfring_soft_timer_start(instance);
 }
 
 void perfring_soft_timer_stop(struct soft_instance *instance)
@@ -387,7 +417,7 @@ void perfring_soft_timers_delete(struct perfring_soft_event *event)
 }
 
 /* cpu-clock counts wall time only while its task runs (ABI.md 9.4), and that is what task-clock counts. */
-uint64_t perfring_soft_clock_count(const struct soft_instance *instance)
+uint64_t perfring_soft_clock_count(struct soft_instance *instance)
 {
 	return perfring_soft_time_enabled(instance);
 }

@@ -1,4 +1,8 @@
 /* soft_test.c - points, events, groups, rings and threads of the process's own software events. */
+/* Every named place of soft/event.c, which is compiled here for that. */
+static void strike(const char *name);
+#define PERFRING_POINT(name) strike(#name)
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,9 +21,18 @@
 #include <perfring/soft.h>
 #include <perfring/wakeup.h>
 
+#include "soft/event.c"
 #include "test.h"
 
 TestSuite(soft, .timeout = 60);
+
+static __thread void (*struck)(const char *name); /* what comes in between there */
+
+static void strike(const char *name)
+{
+	if (struck)
+		struck(name);
+}
 
 enum {
 	FORMAT_LOST = 16
@@ -1389,6 +1402,166 @@ Test(soft, handlers_turn_events_on_and_off)
 	perfring_soft_close(sibling);
 }
 
+static struct perfring_soft_event *struck_event;
+static uint64_t struck_told;
+
+static void read_late(const char *name)
+{
+	uint64_t words[2];
+
+	if (strcmp(name, "time_taken") != 0)
+		return;
+	struck = NULL;
+	burn(1000000);
+	cr_assert_eq(perfring_soft_read(struck_event, words, sizeof(words)), 16);
+	struck_told = words[1];
+}
+
+/* Who stops an event has looked at the clock; another reads it; then it says when it was stopped. */
+Test(soft, times_never_go_back)
+{
+	struct perf_event_attr attr = attr_sampling(perfring_soft_define("back"));
+	struct perfring_soft_point *point = perfring_soft_define("back");
+	uint64_t words[2];
+
+	attr.disabled = 1;
+	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+	struck_event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_refresh(struck_event, 1), 0);
+	struck = read_late;
+	raise_times(point, 2);
+	cr_assert_null(struck);
+	cr_assert_geq(struck_told, 1000000);
+	cr_assert_eq(perfring_soft_read(struck_event, words, sizeof(words)), 16);
+	cr_assert_eq(words[0], 1);
+	cr_assert_geq(words[1], struck_told);
+	perfring_soft_close(struck_event);
+}
+
+static void *burn_and_end_unseen(void *said)
+{
+	uint32_t *tid = said;
+
+	if (perfring_soft_join())
+		return NULL;
+	burn(20000000);
+	PERFRING_STORE_RELEASE(tid, (uint32_t)syscall(SYS_gettid));
+	while (PERFRING_LOAD_ACQUIRE(tid) != UINT32_MAX)
+		sched_yield();
+	syscall(SYS_exit, 0);
+	return NULL;
+}
+
+/* What was read of a thread before it ended unseen stays. */
+Test(soft, what_was_read_of_a_thread_stays)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE};
+	static uint32_t said;
+	struct perfring_soft_event *event;
+	uint64_t before;
+	pthread_t thread;
+	uint32_t tid;
+
+	attr.config = PERF_COUNT_SW_TASK_CLOCK;
+	event = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	cr_assert_eq(pthread_create(&thread, NULL, burn_and_end_unseen, &said), 0);
+	while (!(tid = PERFRING_LOAD_ACQUIRE(&said)))
+		sched_yield();
+	before = value(event);
+	cr_assert_geq(before, 20000000);
+	PERFRING_STORE_RELEASE(&said, UINT32_MAX);
+	while (!syscall(SYS_tgkill, getpid(), tid, 0))
+		sched_yield();
+	cr_assert_geq(value(event), before);
+	perfring_soft_disable(event, false);
+	cr_assert_geq(value(event), before);
+	perfring_soft_close(event);
+}
+
+/* The clock's handler finds the group off, and stops its timer; then the leader is enabled again, before event_stop has
+ * settled anything. */
+static void tick_and_enable(const char *name)
+{
+	uint64_t until = now_of(CLOCK_MONOTONIC) + 20000000;
+
+	if (strcmp(name, "event_stopped") != 0)
+		return;
+	struck = NULL;
+	while (now_of(CLOCK_MONOTONIC) < until)
+		;
+	perfring_soft_enable(struck_event, false);
+}
+
+Test(soft, a_siblings_clock_goes_on)
+{
+	struct perfring_soft_point *point = perfring_soft_define("clock:leader");
+	struct perf_event_attr attr = attr_sampling(point);
+	struct perfring_soft_event *clock;
+	uint64_t until;
+
+	attr.disabled = 1;
+	struck_event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	attr = attr_sampling(point);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_CPU_CLOCK;
+	attr.sample_period = 1000000;
+	clock = open_event(&attr, PERFRING_SOFT_THREAD, struck_event);
+	cr_assert_eq(perfring_soft_map(clock, 16, -1), 0);
+	cr_assert_eq(perfring_soft_refresh(struck_event, 1), 0);
+	struck = tick_and_enable;
+	raise_times(point, 1);
+	cr_assert_null(struck);
+	drain_ids(clock, 0, NULL);
+	until = now_of(CLOCK_MONOTONIC) + 100000000;
+	while (now_of(CLOCK_MONOTONIC) < until)
+		;
+	cr_assert_gt(drain_ids(clock, 0, NULL), 0);
+	perfring_soft_close(struck_event);
+	perfring_soft_close(clock);
+}
+
+static struct perfring_soft_point *struck_point;
+
+static void raise_before_it_is_on(const char *name)
+{
+	if (strcmp(name, "limit_set") != 0)
+		return;
+	struck = NULL;
+	raise_times(struck_point, 10);
+}
+
+/* The event is on: what refresh adds may be spent before it enables.  Exactly so many all the same. */
+Test(soft, a_refresh_is_spent_at_once)
+{
+	struct perf_event_attr attr;
+
+	struck_point = perfring_soft_define("spent");
+	attr = attr_sampling(struck_point);
+	struck_event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_map(struck_event, 16, -1), 0);
+	struck = raise_before_it_is_on;
+	cr_assert_eq(perfring_soft_refresh(struck_event, 5), 0);
+	cr_assert_null(struck);
+	raise_times(struck_point, 20);
+	cr_assert_eq(value(struck_event), 5);
+	cr_assert_eq(drain_ids(struck_event, 0, NULL), 5);
+	cr_assert_eq(struck_point->active, 0);
+	/* Likewise what was left of it, before somebody enables it once more. */
+	cr_assert_eq(perfring_soft_refresh(struck_event, 2), 0);
+	struck = raise_before_it_is_on;
+	perfring_soft_enable(struck_event, false);
+	cr_assert_null(struck);
+	raise_times(struck_point, 20);
+	cr_assert_eq(value(struck_event), 7);
+	cr_assert_eq(drain_ids(struck_event, 0, NULL), 2);
+	/* However many are asked for, they are a number. */
+	cr_assert_eq(perfring_soft_refresh(struck_event, INT32_MAX), 0);
+	cr_assert_eq(perfring_soft_refresh(struck_event, INT32_MAX), 0);
+	raise_times(struck_point, 3);
+	cr_assert_eq(drain_ids(struck_event, 0, NULL), 3);
+	perfring_soft_close(struck_event);
+}
+
 /* ---- storms ---- */
 
 struct storm {
@@ -1595,6 +1768,227 @@ Test(soft, forks_while_others_open_and_close)
 	perfring_soft_close(event);
 }
 #endif
+
+/* ---- vfork: the child runs on its parent's memory, as its parent's thread ---- */
+
+/* The sanitizer makes a fork of it. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define VFORK_IS_FORK 1
+#endif
+#endif
+#ifndef VFORK_IS_FORK
+#define VFORK_IS_FORK 0
+#endif
+
+static volatile int vfork_ret; /* a child's locals are its parent's */
+
+static __attribute__((noinline)) pid_t vfork_raising(struct perfring_soft_point *point, const char *program)
+{
+	pid_t pid = vfork();
+
+	if (pid)
+		return pid;
+	raise_times(point, 3);
+	vfork_ret = perfring_soft_join(); /* does already */
+	if (program)
+		execl(program, program, (char *)NULL);
+	syscall(SYS_exit_group, program ? 127 : 7);
+	return 0;
+}
+
+Test(soft, a_vforks_child_raises_as_its_parent)
+{
+	struct perfring_soft_point *point = perfring_soft_define("vfork");
+	struct perf_event_attr attr = attr_sampling(point);
+	const struct perf_event_header *record;
+	struct perfring_soft_event *event;
+	struct perfring_member *member;
+	int status, records = 0;
+	uint32_t words[4];
+	pid_t pid;
+
+	if (VFORK_IS_FORK)
+		cr_skip_test("SKIP-ENV: vfork: the thread sanitizer's is a fork: another sanitizer, or none");
+	attr.sample_type = PERF_SAMPLE_TID;
+	event = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	cr_assert_eq(perfring_soft_map(event, 1, -1), 0);
+	for (int i = 0; i < 2; i++) {
+		vfork_ret = 1;
+		raise_times(point, 1);
+		pid = vfork_raising(point, i ? "/bin/true" : NULL);
+		cr_assert_gt(pid, 0);
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == (i ? 0 : 7), "%x", status);
+		cr_assert_eq(vfork_ret, 0);
+		raise_times(point, 1);
+		cr_assert_eq(value(event), (uint64_t)(5 * (i + 1)));
+	}
+	member = perfring_set_next(perfring_soft_rings(event), NULL);
+	cr_assert_null(perfring_set_next(perfring_soft_rings(event), member));
+	cr_assert_geq(perfring_reader_observe(&member->reader), 0);
+	while (perfring_reader_next(&member->reader, &record) == 1) {
+		memcpy(words, record, sizeof(words));
+		cr_assert_eq(record->type, PERF_RECORD_SAMPLE);
+		cr_assert_eq(words[2], (uint32_t)getpid());
+		cr_assert_eq(words[3], (uint32_t)syscall(SYS_gettid));
+		records++;
+	}
+	cr_assert_eq(records, 10);
+	perfring_reader_return(&member->reader);
+	cr_assert_eq(perfring_soft_lost(event), 0);
+	perfring_soft_close(event);
+}
+
+/* ---- an object that raises, and is unloaded ---- */
+
+/* Its strings go away with it; the point, and what listens there, stay. */
+Test(soft, a_points_name_is_its_own)
+{
+	char *name = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct perfring_soft_point *point;
+	struct perfring_soft_event *event;
+
+	cr_assert(name != MAP_FAILED);
+	strcpy(name, "object:done");
+	point = perfring_soft_define(name);
+	event = count_point(point, PERFRING_SOFT_PROCESS);
+	raise_times(point, 2);
+	cr_assert_eq(munmap(name, 4096), 0);
+	cr_assert_str_eq(point->name, "object:done");
+	cr_assert_eq(perfring_soft_define("object:done"), point, "loaded again, it raises at the same");
+	cr_assert_eq(perfring_soft_point_of(PERFRING_SOFT_TYPE, point->config), point);
+	raise_times(point, 3);
+	cr_assert_eq(value(event), 5);
+	perfring_soft_close(event);
+}
+
+/* ---- a group is throttled as one (ABI.md 9.6, since 6.16) ---- */
+
+static unsigned throttled[2], throttle_samples[2]; /* THROTTLE, UNTHROTTLE; of the leader, of its sibling */
+
+static void drain_throttles(struct perfring_soft_event *leader)
+{
+	const struct perf_event_header *record;
+	struct perfring_member *member = perfring_set_next(perfring_soft_rings(leader), NULL);
+	uint64_t words[4];
+
+	cr_assert_geq(perfring_reader_observe(&member->reader), 0);
+	while (perfring_reader_next(&member->reader, &record) == 1) {
+		memcpy(words, record, record->type == PERF_RECORD_SAMPLE ? 16 : 32);
+		if (record->type == PERF_RECORD_SAMPLE) {
+			throttle_samples[words[1] != perfring_soft_id(leader)]++;
+			continue;
+		}
+		cr_assert(record->type == PERF_RECORD_THROTTLE || record->type == PERF_RECORD_UNTHROTTLE);
+		throttled[record->type == PERF_RECORD_UNTHROTTLE]++;
+		cr_assert_eq(words[2], perfring_soft_id(leader));
+		cr_assert_eq(words[3], perfring_soft_id(leader));
+	}
+	perfring_reader_return(&member->reader);
+}
+
+Test(soft, a_group_is_throttled_as_one)
+{
+	struct perfring_soft_point *point = perfring_soft_define("throttled"), *other = perfring_soft_define("other");
+	struct perf_event_attr attr = attr_sampling(point), of_other = attr_sampling(other);
+	struct perfring_soft_event *leader, *sibling;
+	struct timespec pause = {0, 10000000};
+
+	attr.sample_type = of_other.sample_type = PERF_SAMPLE_ID;
+	cr_assert_eq(perfring_soft_limits(40, 1), 0);
+	leader = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	sibling = open_event(&of_other, PERFRING_SOFT_THREAD, leader);
+	cr_assert_eq(perfring_soft_map(leader, 4, -1), 0);
+	cr_assert_eq(perfring_soft_set_output(sibling, leader), 0);
+	while (now_of(CLOCK_MONOTONIC_COARSE) % 1000000000 > 800000000) /* not at the end of a tick */
+		nanosleep(&pause, NULL);
+	perfring_soft_raise(other, 100, 0, NULL, 0);
+	perfring_soft_raise(point, 100, 0, NULL, 0);
+	perfring_soft_raise(other, 100, 0, NULL, 0);
+	drain_throttles(leader);
+	cr_assert_eq(throttled[0], 1);
+	cr_assert_eq(throttled[1], 0);
+	cr_assert_eq(throttle_samples[0], 0);
+	cr_assert_eq(throttle_samples[1], 40);
+	for (int i = 0; i < 300 && !throttled[1]; i++) {
+		nanosleep(&pause, NULL);
+		raise_times(point, 1);
+		drain_throttles(leader);
+	}
+	raise_times(other, 1);
+	drain_throttles(leader);
+	cr_assert_eq(throttled[0], 1);
+	cr_assert_eq(throttled[1], 1);
+	cr_assert_eq(throttle_samples[0], 1);
+	cr_assert_eq(throttle_samples[1], 41);
+	cr_assert_eq(value(sibling), 201);
+	perfring_soft_close(sibling);
+	perfring_soft_close(leader);
+	cr_assert_eq(perfring_soft_limits(100000, 250), 0);
+}
+
+/* ---- as many threads as can ---- */
+
+static pthread_mutex_t crowd_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t crowd_changed = PTHREAD_COND_INITIALIZER;
+static int crowd_joined, crowd_refused, crowd_may_go;
+
+static void *stand_in_the_crowd(void *of)
+{
+	int ret = perfring_soft_join();
+
+	raise_times(of, 1);
+	pthread_mutex_lock(&crowd_lock);
+	crowd_joined += !ret;
+	crowd_refused += ret == -EUSERS;
+	pthread_cond_broadcast(&crowd_changed);
+	while (!crowd_may_go)
+		pthread_cond_wait(&crowd_changed, &crowd_lock);
+	pthread_mutex_unlock(&crowd_lock);
+	return NULL;
+}
+
+Test(soft, no_more_than_4096_threads)
+{
+	struct perfring_soft_point *point = perfring_soft_define("crowd");
+	struct perf_event_attr attr = attr_of(point);
+	struct perfring_soft_event *event = count_point(point, PERFRING_SOFT_PROCESS);
+	static pthread_t threads[4100];
+	pthread_attr_t small;
+	int i, made, ret = 0;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 128 << 10);
+	for (made = 0; made < 4100; made++) {
+		ret = pthread_create(&threads[made], &small, stand_in_the_crowd, point);
+		if (ret)
+			break;
+	}
+	pthread_mutex_lock(&crowd_lock);
+	while (crowd_joined + crowd_refused < made)
+		pthread_cond_wait(&crowd_changed, &crowd_lock);
+	i = crowd_refused;
+	perfring_soft_leave();
+	if (made == 4100) { /* our place may be taken by nobody else now */
+		cr_assert_eq(crowd_joined, 4095, "and this one");
+		cr_assert_eq(i, 5);
+		cr_assert_eq(perfring_soft_join(), 0);
+		cr_assert_eq(value(event), 4100, "strangers are counted");
+	}
+	crowd_may_go = 1;
+	pthread_cond_broadcast(&crowd_changed);
+	pthread_mutex_unlock(&crowd_lock);
+	for (i = 0; i < made; i++)
+		pthread_join(threads[i], NULL);
+	pthread_attr_destroy(&small);
+	if (made < 4100)
+		cr_skip_test("SKIP-ENV: pthread_create: %s: room for 4100 threads", strerror(ret));
+	cr_assert_eq(value(event), 4100);
+	perfring_soft_close(event);
+	event = open_event(&attr, PERFRING_SOFT_PROCESS, NULL); /* their places are free */
+	perfring_soft_close(event);
+}
 
 /* ---- a thread that a handler ends in the midst of a record ---- */
 

@@ -17,7 +17,9 @@
  *
  * Threads.  A thread takes part from its perfring_soft_join on, which makes everything that its handlers will need; it
  * leaves at its end.  What threads raise that have not joined is counted, and where it would have been sampled, counted as
- * lost: no record is missed in silence.  The thread that opens an event joins by that.
+ * lost: no record is missed in silence.  The thread that opens an event joins by that.  A thread that ends unseen (the
+ * system call exit) keeps its place among the 4096, and the time that it ran while an event was on is forgotten but for
+ * what was read of it.
  *
  *              open close map set_output | enable disable reset refresh set_period | read lost id rings | raise | join leave
  *   threads              yes             |               yes                       |        yes         |  yes  |    yes
@@ -39,6 +41,9 @@
  *                          CPU_CLOCK                                  TASK_CLOCK
  *     it goes off          each period of wall time                   each period of the thread's CPU time
  *     the shortest         10 us                                      the kernel's tick (1 / CONFIG_HZ)
+ *     missed intervals     are skipped                                are in the next sample's period: the sum of all
+ *                                                                     is the CPU time, but for what was missed
+ *                                                                     before each disable
  *     sleeping system      interrupted each period: those that do     not disturbed
  *     calls                not restart (nanosleep, poll, epoll_wait,
  *                          sigtimedwait) end with EINTR
