@@ -38,13 +38,49 @@ static const char *sysctl_text(const char *path, char *room, size_t size)
 	return room;
 }
 
-/* Whether a filter, not the kernel's own check, says no: a seccomp filter refuses what can never be permitted too. */
-static bool is_filtered(void)
+/* Whether a filter, not the kernel's own check, says so: it does to what can never be permitted, too. */
+static bool is_filtered(int error)
 {
 	/* A size that no kernel takes is E2BIG from the kernel, before any permission is looked at. */
 	uint32_t attr[16] = {0, 8};
 
-	return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == EPERM;
+	return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == error && errno != E2BIG;
+}
+
+static bool has_perf_events(void)
+{
+	return access("/proc/sys/kernel/perf_event_paranoid", F_OK) == 0;
+}
+
+/* The capabilities in effect, as a mask; 0 when they cannot be read. */
+static uint64_t capabilities(void)
+{
+	char text[4096], *at;
+
+	if (perfring_event_slurp("/proc/self/status", text, sizeof(text)) <= 0)
+		return 0;
+	at = strstr(text, "\nCapEff:");
+	return at ? strtoull(at + 8, NULL, 16) : 0;
+}
+
+/* Who has the capability and is refused all the same. */
+static void explain_capable(struct text *text)
+{
+	enum {
+		CAPABILITY_SYS_ADMIN = 21,
+		CAPABILITY_PERFMON = 38,
+	};
+	char map[128];
+	unsigned long long first = 0, of = 0, count = 0;
+
+	if (!(capabilities() & (UINT64_C(1) << CAPABILITY_SYS_ADMIN | UINT64_C(1) << CAPABILITY_PERFMON)))
+		return;
+	if (perfring_event_slurp("/proc/self/uid_map", map, sizeof(map)) > 0 &&
+	    sscanf(map, "%llu %llu %llu", &first, &of, &count) == 3 && (first || of || count != UINT32_MAX))
+		say(text, " This process has the capability only in a user namespace, where it does not count.");
+	else
+		say(text, " This process has the capability now: if it had it then, a security module (SELinux, kernel "
+			  "lockdown) said no.");
 }
 
 /* The name that sysfs gives the PMU of this type. */
@@ -67,17 +103,11 @@ static bool find_pmu(uint32_t type, char *name, size_t size)
 	return found;
 }
 
-static void explain_access(struct text *text, const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
+static void explain_access(struct text *text, int error, const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
 {
 	char number[32], pmu[256];
 	int paranoid;
 
-	if (is_filtered()) {
-		say(text,
-		    "a seccomp filter refuses perf_event_open (containers have one by default): allow that system call "
-		    "in the container's seccomp profile and give CAP_PERFMON.");
-		return;
-	}
 	sysctl_text("/proc/sys/kernel/perf_event_paranoid", number, sizeof(number));
 	paranoid = *number == '?' ? 2 : atoi(number);
 	if (paranoid > 2)
@@ -91,6 +121,8 @@ static void explain_access(struct text *text, const struct perf_event_attr *attr
 		    "a %s writes into running code: it needs CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), whatever "
 		    "kernel.perf_event_paranoid is.",
 		    pmu);
+	else if (error == EPERM && attr->type == PERFRING_TYPE_BREAKPOINT && !attr->exclude_kernel)
+		say(text, "a breakpoint in the kernel needs CAP_SYS_ADMIN.");
 	else if (pid == -1 && paranoid > 0)
 		say(text,
 		    "observing everything on CPU %d needs kernel.perf_event_paranoid <= 0 (it is %s) or CAP_PERFMON "
@@ -107,6 +139,11 @@ static void explain_access(struct text *text, const struct perf_event_attr *attr
 		    "observing the kernel needs kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON; without "
 		    "either, only user space can be observed: exclude_kernel, or the modifier :u.",
 		    number);
+	else if (perfring_attr_flags(attr) >> PERFRING_ATTR_FLAG_namespaces & 1)
+		say(text, "records of namespaces need CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), whatever "
+			  "kernel.perf_event_paranoid is.");
+	else if (attr->sample_type & PERFRING_SAMPLE_PHYS_ADDR && paranoid > 1)
+		say(text, "physical addresses need kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON.", number);
 	else if (pid > 0)
 		say(text,
 		    "thread %d is not yours to trace: observing another user's threads needs CAP_PERFMON and "
@@ -114,9 +151,10 @@ static void explain_access(struct text *text, const struct perf_event_attr *attr
 		    pid, number);
 	else
 		say(text,
-		    "this event asks for more than kernel.perf_event_paranoid = %s gives without CAP_PERFMON (physical "
-		    "addresses, namespaces and branch stacks of the kernel need it).",
+		    "this event asks for more than kernel.perf_event_paranoid = %s gives without CAP_PERFMON (branch "
+		    "stacks of the kernel or a hypervisor need it: exclude_hv).",
 		    number);
+	explain_capable(text);
 }
 
 static void explain_limit(struct text *text)
@@ -131,36 +169,42 @@ static void explain_limit(struct text *text)
 	    (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
 }
 
-static void explain_invalid(struct text *text, const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
+static void explain_invalid(struct text *text, const struct perf_event_attr *attr, const char *rule, const char *name)
 {
 	char number[32];
 
 	sysctl_text("/proc/sys/kernel/perf_event_max_sample_rate", number, sizeof(number));
-	if (pid == -1 && cpu == -1)
-		say(text, "pid -1 with cpu -1 observes nothing: name one of the two.");
-	else if (attr->freq && *number != '?' && attr->sample_freq > strtoull(number, NULL, 10))
+	if (rule && attr->freq && *number != '?' && attr->sample_freq > strtoull(number, NULL, 10))
 		say(text, "%llu Hz is above kernel.perf_event_max_sample_rate = %s: lower the frequency or raise that.",
 		    (unsigned long long)attr->sample_freq, number);
-	else if (!attr->freq && attr->sample_period >> 63)
-		say(text, "the sample period has bit 63 set.");
-	else if ((attr->sample_type & PERFRING_SAMPLE_WEIGHT) && (attr->sample_type & PERFRING_SAMPLE_WEIGHT_STRUCT))
-		say(text, "WEIGHT and WEIGHT_STRUCT exclude one another.");
-	else if ((attr->sample_type & PERFRING_SAMPLE_READ) && attr->inherit)
-		say(text, "READ in samples of an inherited event needs Linux 6.13 and TID in sample_type.");
-	else if ((attr->sample_type & PERFRING_SAMPLE_STACK_USER) &&
-		 (attr->sample_stack_user >= 65535 || attr->sample_stack_user % 8))
-		say(text, "sample_stack_user must be a multiple of 8 below 65535.");
-	else if ((attr->sample_type & PERFRING_SAMPLE_REGS_USER) && !attr->sample_regs_user)
-		say(text, "REGS_USER needs a mask in sample_regs_user.");
-	else if ((attr->sample_type & PERFRING_SAMPLE_REGS_INTR) && !attr->sample_regs_intr)
-		say(text, "REGS_INTR needs a mask in sample_regs_intr.");
+	else if (rule)
+		say(text, "%s.", rule);
+	else if (attr->type == PERFRING_TYPE_TRACEPOINT && !strncmp(name, "type=", 5))
+		say(text, "tracefs shows no tracepoint with the number %llu.", (unsigned long long)attr->config);
 	else if (attr->type == PERFRING_TYPE_BREAKPOINT)
 		say(text,
 		    "this processor has no such breakpoint: x86 knows w, rw and x (of length 8), and 1, 2, 4 or 8 "
 		    "bytes that do not cross such a boundary.");
+	else if (attr->type > PERFRING_TYPE_BREAKPOINT)
+		say(text, "its PMU does not take this attr (EINVAL): a config, exclude_ bit, period or target (a "
+			  "thread, where "
+			  "it counts whole CPUs) that it does not have.");
 	else
-		say(text, "the kernel does not take this attr (EINVAL): a sample_type, read_format or flag bit that it "
-			  "does not know or does not take together, or a CPU that does not exist.");
+		say(text,
+		    "the kernel does not take this attr (EINVAL): a group whose members differ in CPU or thread, a "
+		    "group_fd that is no leader, or an output to a ring that is not there.");
+}
+
+/* The name of the member at this offset. */
+static const char *member_at(int64_t at)
+{
+	const char *name = "a member newer than this library";
+
+#define PERFRING_ATTR(member, offset, size, show) \
+	if (at >= (offset) && at < (offset) + (size)) \
+		name = #member;
+#include <perfring/values.def>
+	return name;
 }
 
 int64_t perfring_event_explain(int error, const struct perf_event_attr *from, int32_t pid, int32_t cpu, char *room,
@@ -168,7 +212,9 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 {
 	struct text text = {room, size, 0};
 	struct perf_event_attr attr = perfring_attr_whole(from);
-	char name[256];
+	struct perfring_fault fault = {-1, NULL};
+	char name[256], number[32];
+	const char *rule;
 
 	attr.size = sizeof(attr);
 	if (size)
@@ -176,16 +222,25 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 	perfring_event_name(&attr, name, sizeof(name));
 	error = error < 0 ? -error : error;
 	say(&text, "%s: ", name);
+	if (is_filtered(error) && (error != ENOSYS || has_perf_events())) {
+		say(&text,
+		    "a seccomp filter refuses perf_event_open (containers have one by default): allow that system call "
+		    "in the container's seccomp profile and give CAP_PERFMON.");
+		return (int64_t)text.length;
+	}
+	/* What is broken but gives another errno is not what was in the way. */
+	rule = perfring_event_check(from, pid, cpu, 0, NULL, &fault) == -error ? fault.what : NULL;
 	switch (error) {
 	case EACCES:
 	case EPERM:
-		explain_access(&text, &attr, pid, cpu);
+		explain_access(&text, error, &attr, pid, cpu);
 		break;
 	case EMFILE:
 		explain_limit(&text);
 		break;
 	case ENFILE:
-		say(&text, "the system's table of open files is full: raise fs.file-max.");
+		say(&text, "the system's table of open files is full: raise fs.file-max (it is %s).",
+		    sysctl_text("/proc/sys/fs/file-max", number, sizeof(number)));
 		break;
 	case ENOENT:
 		if (attr.type == PERFRING_TYPE_HARDWARE || attr.type == PERFRING_TYPE_HW_CACHE ||
@@ -193,20 +248,32 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 			say(&text,
 			    "this machine shows no hardware counter for it (a virtual machine without a PMU, or an "
 			    "event that this processor lacks): use cpu-clock instead.");
-		else if (attr.type == PERFRING_TYPE_SOFTWARE || attr.type == PERFRING_TYPE_TRACEPOINT)
+		else if (attr.type == PERFRING_TYPE_SOFTWARE && rule)
 			say(&text, "this kernel does not know the event's number %llu.",
 			    (unsigned long long)attr.config);
+		else if (attr.type <= PERFRING_TYPE_BREAKPOINT)
+			say(&text,
+			    "the cgroup is of a hierarchy that perf events do not follow: it must be cgroup v2, or v1 "
+			    "with the perf_event controller.");
 		else if (!find_pmu(attr.type, name, sizeof(name)))
 			say(&text, "no PMU on this machine has type %u.", attr.type);
 		else
 			say(&text, "its PMU does not know config 0x%llx.", (unsigned long long)attr.config);
 		break;
 	case ENODEV:
-		say(&text, "CPU %d is offline, or the event's PMU does not count there.", cpu);
+		if (rule)
+			say(&text, "CPU %d is offline.", cpu);
+		else
+			say(&text, "the event's PMU does not count on CPU %d, or is gone.", cpu);
 		break;
 	case EOPNOTSUPP:
 		if (attr.sample_type & PERFRING_SAMPLE_BRANCH_STACK)
 			say(&text, "its PMU cannot sample branch stacks: drop BRANCH_STACK.");
+		else if (rule)
+			say(&text, "%s.", rule);
+		else if (attr.type == PERFRING_TYPE_BREAKPOINT)
+			say(&text, "this processor has no breakpoints of %llu bytes: 1, 2, 4 and 8 are what there is.",
+			    (unsigned long long)attr.bp_len);
 		else if (attr.sample_period && (attr.type == PERFRING_TYPE_HARDWARE || attr.type >= 6))
 			say(&text, "its PMU has no interrupt and so cannot sample: count it, or sample cpu-clock.");
 		else
@@ -214,10 +281,18 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 			    "its PMU cannot do what the attr asks for (precise_ip, AUX, XMM registers or a filter).");
 		break;
 	case E2BIG:
-		say(&text, "the attr uses members that this kernel does not know: leave the newer ones 0.");
+		if (rule && fault.at == PERFRING_ATTR_AT_size)
+			say(&text, "%s.", rule);
+		else if (rule)
+			say(&text, "this kernel's attr has %u bytes and no %s: leave it 0.", perfring_probe_size(),
+			    member_at(fault.at));
+		else
+			say(&text, "a read of the whole group would not fit in 16 KiB: make two groups of it.");
 		break;
 	case EOVERFLOW:
-		say(&text, "sample_max_stack is above kernel.perf_event_max_stack.");
+		say(&text, "sample_max_stack %u is above kernel.perf_event_max_stack = %s.",
+		    (unsigned)attr.sample_max_stack,
+		    sysctl_text("/proc/sys/kernel/perf_event_max_stack", number, sizeof(number)));
 		break;
 	case ENOSPC:
 		if (attr.type == PERFRING_TYPE_BREAKPOINT)
@@ -228,11 +303,17 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 	case ESRCH:
 		say(&text, "there is no thread %d.", pid);
 		break;
+	case EBADF:
+		say(&text, "group_fd is no event's, or, for a cgroup, pid %d is not the fd of its directory.", pid);
+		break;
 	case EBUSY:
-		say(&text, "another user holds the PMU exclusively.");
+		say(&text,
+		    "another user holds the PMU exclusively, or what it shares with others, such as its AUX area.");
 		break;
 	case ENOSYS:
-		if (access("/proc/sys/kernel/perf_event_paranoid", F_OK) == 0)
+		if (attr.sample_type & PERFRING_SAMPLE_STACK_USER && has_perf_events())
+			say(&text, "this architecture cannot copy user stacks: drop STACK_USER.");
+		else if (has_perf_events())
 			say(&text, "a seccomp filter hides perf_event_open (containers can have one): allow that "
 				   "system call in the container's seccomp profile.");
 		else
@@ -242,7 +323,7 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 		say(&text, "the kernel has no memory for it.");
 		break;
 	case EINVAL:
-		explain_invalid(&text, &attr, pid, cpu);
+		explain_invalid(&text, &attr, rule, name);
 		break;
 	default:
 		say(&text, "perf_event_open failed: %s.", strerror(error));

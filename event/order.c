@@ -18,6 +18,9 @@
 
 #include <stdlib.h>
 
+#include <perfring/sample.h>
+
+#include "plan.h"
 #include "session.h"
 
 /* ---- the heap of rings, by the key of their first record; ties by ring number ---- */
@@ -67,12 +70,10 @@ static uint64_t word_at(const struct perfring_session_ring *ring, uint64_t posit
 		(const perfring_ring_word *)(const void *)(ring->reader.data + (position & ring->reader.mask)));
 }
 
-/* header: a copy, whose size was checked. */
-static void count(struct perfring_session_ring *ring, const struct perf_event_header *header, uint64_t position,
-		  uint64_t sample_time)
+/* lost: the word in which a LOST or LOST_SAMPLES record says how many. */
+static void count_into(struct perfring_totals *totals, const struct perf_event_header *header, uint64_t lost,
+		       uint64_t sample_time)
 {
-	struct perfring_totals *totals = &ring->totals;
-
 	totals->records++;
 	totals->bytes += header->size;
 	switch (header->type) {
@@ -86,13 +87,10 @@ static void count(struct perfring_session_ring *ring, const struct perf_event_he
 			totals->last_time = sample_time;
 		break;
 	case PERF_RECORD_LOST:
-		/* u64 id, u64 lost */
-		if (header->size >= 24)
-			totals->lost += word_at(ring, position + 16);
+		totals->lost += lost;
 		break;
 	case PERF_RECORD_LOST_SAMPLES:
-		if (header->size >= 16)
-			totals->lost_samples += word_at(ring, position + 8);
+		totals->lost_samples += lost;
 		break;
 	case PERF_RECORD_THROTTLE:
 		totals->throttles++;
@@ -105,24 +103,68 @@ static void count(struct perfring_session_ring *ring, const struct perf_event_he
 	}
 }
 
-static void found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
+/* Where the word of `lost` lies in such a record; 0: it has none. */
+static uint16_t lost_at(const struct perf_event_header *header)
+{
+	/* u64 id, u64 lost; u64 lost */
+	uint16_t at = header->type == PERF_RECORD_LOST ? 16 : header->type == PERF_RECORD_LOST_SAMPLES ? 8 : 0;
+
+	return header->size >= at + 8 ? at : 0;
+}
+
+uint64_t perfring_session_lost_in(const struct perf_event_header *record, const struct perf_event_header *header)
+{
+	uint16_t at = lost_at(header);
+
+	return at ? PERFRING_LOAD((const perfring_ring_word *)(const void *)((const unsigned char *)record + at)) : 0;
+}
+
+/* Whether events are counted one by one: an only event has the session's totals. */
+static bool tells_events_apart(const struct perfring_session *session)
+{
+	return session->event_totals_room > 1;
+}
+
+static struct perfring_totals *totals_of(const struct perfring_session *session, const struct perfring_format *format)
+{
+	return format && tells_events_apart(session) && format->index < session->event_totals_room
+		       ? &session->event_totals[format->index]
+		       : NULL;
+}
+
+void perfring_session_count(struct perfring_session *session, struct perfring_session_ring *ring,
+			    const struct perfring_format *format, const struct perf_event_header *header, uint64_t lost,
+			    uint64_t sample_time)
+{
+	struct perfring_totals *totals = totals_of(session, format);
+
+	count_into(&ring->totals, header, lost, sample_time);
+	if (totals)
+		count_into(totals, header, lost, sample_time);
+}
+
+void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	ring->state = PERFRING_RING_FOUND_CORRUPT;
 	ring->totals.corrupt++;
 	session->corrupt_rings++;
 }
 
-/* Tells of one ring found corrupt: -EBADMSG.  0 when there is none left to tell of. */
-static int tell_corrupt(struct perfring_session *session)
+int perfring_session_tell_corrupt(struct perfring_session *session)
 {
 	for (uint32_t i = 0; session->corrupt_rings && i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
 
-		if (!ring || ring->state != PERFRING_RING_FOUND_CORRUPT)
+		if (ring && ring->state == PERFRING_RING_FOUND_CORRUPT) {
+			ring->state = PERFRING_RING_TOLD_CORRUPT;
+			session->fault = ring->reader.fault;
+		} else if (ring && ring->aux && ring->aux->health == PERFRING_RING_FOUND_CORRUPT) {
+			ring->aux->health = PERFRING_RING_TOLD_CORRUPT;
+			session->fault = ring->aux->fault;
+		} else {
 			continue;
-		ring->state = PERFRING_RING_TOLD_CORRUPT;
+		}
 		session->corrupt_rings--;
-		session->fault = ring->reader.fault;
 		session->fault_ring = i;
 		return -EBADMSG;
 	}
@@ -154,38 +196,55 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_wai
 	ring->old += is_old(ring, waiting->position);
 }
 
+/* The next record that was seen, as perfring_reader_next does, with what it keeps: the record's place, behind fillers,
+ * and the header that was checked, whatever the memory says by now. */
+static bool fetch(struct perfring_session *session, struct perfring_session_ring *ring,
+		  struct perfring_waiting *waiting, struct perf_event_header *header)
+{
+	struct perfring_reader *reader = &ring->reader;
+	uint64_t at;
+	int size;
+
+	if (ring->state != PERFRING_RING_SOUND)
+		return false;
+	size = perfring_reader_peek(reader, header);
+	at = reader->position & reader->mask;
+	if (size < 0)
+		perfring_session_found_corrupt(session, ring);
+	if (size <= 0)
+		return false;
+	waiting->position = reader->position;
+	waiting->record = at + (uint64_t)size > reader->span
+				  ? perfring_reader_join(reader, header->size)
+				  : (const struct perf_event_header *)(const void *)(reader->data + at);
+	reader->position += (uint64_t)size;
+	return true;
+}
+
 /* As long as there is an old record that was not taken yet, the window holds old ones only: `old` tells of both. */
 static void refill(struct perfring_session *session, struct perfring_session_ring *ring)
 {
-	while (ring->state == PERFRING_RING_SOUND && ring->end - ring->first < PERFRING_WINDOW) {
-		struct perfring_reader *reader = &ring->reader;
+	while (ring->end - ring->first < PERFRING_WINDOW) {
+		bool falls = perfring_ring_falls(ring), counted = false;
 		struct perfring_waiting waiting;
 		struct perf_event_header header;
-		int size = perfring_reader_peek(reader, &header);
-		uint64_t at = reader->position & reader->mask;
 
-		if (size < 0)
-			found_corrupt(session, ring);
-		if (size <= 0)
+		if (falls ? !perfring_moment_fetch(ring, &waiting, &header, &counted)
+			  : !fetch(session, ring, &waiting, &header))
 			return;
-		/* As perfring_reader_next does, with what it keeps: the record's place, behind fillers, and the header that
-		 * was checked, whatever the memory says by now. */
-		waiting.position = reader->position;
-		waiting.record = at + (uint64_t)size > reader->span
-					 ? perfring_reader_join(reader, header.size)
-					 : (const struct perf_event_header *)(const void *)(reader->data + at);
-		reader->position += (uint64_t)size;
 		waiting.time = 0;
 		if (perfring_format_set_of(session->formats, waiting.record, &waiting.format, NULL)) {
 			waiting.format = NULL;
-			ring->totals.strangers++;
+			ring->totals.strangers += !counted;
 		}
 		if (waiting.format)
 			waiting.time = perfring_format_time_of(waiting.format, waiting.record);
 		if (waiting.time > ring->youngest)
 			ring->youngest = waiting.time;
 		waiting.key = waiting.time ? waiting.time : ring->youngest;
-		count(ring, &header, waiting.position, waiting.time);
+		if (!counted)
+			perfring_session_count(session, ring, waiting.format, &header,
+					       perfring_session_lost_in(waiting.record, &header), waiting.time);
 		insert(ring, &waiting);
 	}
 }
@@ -208,15 +267,21 @@ void perfring_session_look(struct perfring_session *session, bool last)
 
 		if (!ring)
 			continue;
+		/* First: then the records that tell of these bytes are seen below (ABI.md 8). */
+		if (ring->aux)
+			perfring_trace_look(session, ring);
+		if (perfring_ring_falls(ring))
+			continue;
 		ring->old_end = ring->reader.observed;
 		if (ring->state == PERFRING_RING_SOUND && perfring_reader_observe(&ring->reader) < 0)
-			found_corrupt(session, ring);
+			perfring_session_found_corrupt(session, ring);
 		if (last)
 			ring->old_end = ring->reader.observed;
 		/* All that waits was seen before this look. */
 		ring->old = ring->end - ring->first;
 	}
 	session->merging = false;
+	session->span_ring = 0;
 }
 
 /* The round's first next: fills the windows, orders the rings. */
@@ -239,23 +304,23 @@ static void begin_merge(struct perfring_session *session)
 		heap_down(session, i);
 }
 
-int perfring_session_next(struct perfring_session *session, struct perfring_item *item)
+uint64_t perfring_session_first_key(struct perfring_session *session)
 {
-	struct perfring_session_ring *ring;
-	struct perfring_waiting waiting;
-	bool had_old;
-	int ret;
-
 	if (!session->merging)
 		begin_merge(session);
-	ret = tell_corrupt(session);
-	if (ret)
-		return ret;
-	if (!session->old_rings || !session->heap_count)
-		return 0;
-	ring = session->rings[session->heap[0]];
-	had_old = ring->old != 0;
-	waiting = ring->window[ring->first++];
+	if (!session->heap_count)
+		return UINT64_MAX;
+	return first_of(session, session->heap[0])->key < UINT64_MAX ? first_of(session, session->heap[0])->key
+								     : UINT64_MAX - 1;
+}
+
+void perfring_session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last)
+{
+	struct perfring_session_ring *ring = session->rings[session->heap[0]];
+	struct perfring_waiting waiting = ring->window[ring->first++];
+	bool had_old = ring->old != 0;
+	struct perfring_totals *totals;
+
 	ring->old -= is_old(ring, waiting.position);
 	refill(session, ring);
 	session->old_rings -= had_old && !ring->old;
@@ -268,10 +333,27 @@ int perfring_session_next(struct perfring_session *session, struct perfring_item
 	item->record = waiting.record;
 	item->format = waiting.format;
 	item->time = waiting.time;
-	if (waiting.key >= session->last)
-		session->last = waiting.key;
-	else if (waiting.time)
+	if (waiting.key >= *last) {
+		*last = waiting.key;
+	} else if (waiting.time) {
 		ring->totals.late++;
+		totals = totals_of(session, waiting.format);
+		if (totals)
+			totals->late++;
+	}
+}
+
+int perfring_session_next(struct perfring_session *session, struct perfring_item *item)
+{
+	int ret;
+
+	perfring_session_first_key(session);
+	ret = perfring_session_tell_corrupt(session);
+	if (ret)
+		return ret;
+	if (!session->old_rings || !session->heap_count)
+		return 0;
+	perfring_session_take(session, item, &session->last);
 	return 1;
 }
 
@@ -294,50 +376,75 @@ static void cut_span(const struct perfring_session_ring *ring, uint64_t from, ui
 	}
 }
 
+/* Whose record it is, where there are several: each has IDENTIFIER then, first in a SAMPLE, else last. */
+static const struct perfring_format *format_at(const struct perfring_session *session,
+					       const struct perfring_session_ring *ring,
+					       const struct perf_event_header *header, uint64_t position)
+{
+	if (header->size < 16 || header->type >= 64)
+		return NULL;
+	position += header->type == PERF_RECORD_SAMPLE ? 8 : header->size - 8;
+	return perfring_format_set_find(session->formats, word_at(ring, position));
+}
+
+static bool ring_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
+{
+	struct perfring_reader *reader = &ring->reader;
+	bool apart = tells_events_apart(session);
+	uint64_t from = reader->position, end = from;
+	uint64_t time_at = session->sample_time_at;
+	struct perf_event_header header;
+	int size;
+
+	if (ring->state != PERFRING_RING_SOUND)
+		return false;
+	/* Headers are looked at so that a span ends between records and loss is seen; bodies are not. */
+	while ((size = perfring_reader_peek(reader, &header)) > 0) {
+		uint64_t at = reader->position;
+
+		/* A filler was passed over: it belongs in no span, which ends before it, or begins behind it. */
+		if (at != end && end != from)
+			break;
+		if (end == from)
+			from = at;
+		perfring_session_count(session, ring, apart ? format_at(session, ring, &header, at) : NULL, &header,
+				       lost_at(&header) ? word_at(ring, at + lost_at(&header)) : 0,
+				       time_at && header.size >= time_at + 8 ? word_at(ring, at + time_at) : 0);
+		reader->position += (uint64_t)size;
+		end = reader->position;
+	}
+	if (size < 0)
+		perfring_session_found_corrupt(session, ring);
+	if (end != from)
+		cut_span(ring, from, end - from, span);
+	return end != from;
+}
+
 int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span)
 {
-	int ret = tell_corrupt(session);
+	int ret = perfring_session_tell_corrupt(session);
 
 	if (ret)
 		return ret;
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		struct perfring_session_ring *ring = session->rings[i];
-		struct perfring_reader *reader;
-		struct perf_event_header header;
-		uint64_t from, end;
-		int size;
+	for (; session->span_ring < session->ring_count; session->span_ring++) {
+		struct perfring_session_ring *ring = session->rings[session->span_ring];
+		uint64_t records, samples;
 
-		if (!ring || ring->state != PERFRING_RING_SOUND)
+		if (!ring)
 			continue;
-		reader = &ring->reader;
-		from = end = reader->position;
-		span->records = ring->totals.records;
-		span->samples = ring->totals.samples;
-		/* Headers are looked at so that a span ends between records and loss is seen; bodies are not. */
-		while ((size = perfring_reader_peek(reader, &header)) > 0) {
-			uint64_t time_at = session->sample_time_at;
-
-			/* A filler was passed over: it belongs in no span, which ends before it, or begins behind it. */
-			if (reader->position != end && end != from)
-				break;
-			if (end == from)
-				from = reader->position;
-			count(ring, &header, reader->position,
-			      time_at && header.size >= time_at + 8 ? word_at(ring, reader->position + time_at) : 0);
-			reader->position += (uint64_t)size;
-			end = reader->position;
+		records = ring->totals.records;
+		samples = ring->totals.samples;
+		if (perfring_ring_falls(ring) ? perfring_moment_next_span(session, ring, span)
+					      : ring_span(session, ring, span)) {
+			span->ring = session->span_ring;
+			if (!perfring_ring_falls(ring)) {
+				span->records = ring->totals.records - records;
+				span->samples = ring->totals.samples - samples;
+			}
+			return 1;
 		}
-		if (size < 0)
-			found_corrupt(session, ring);
-		if (end == from)
-			continue;
-		span->ring = i;
-		span->records = ring->totals.records - span->records;
-		span->samples = ring->totals.samples - span->samples;
-		cut_span(ring, from, end - from, span);
-		return 1;
 	}
-	return tell_corrupt(session);
+	return perfring_session_tell_corrupt(session);
 }
 
 /* ---- giving back ---- */
@@ -350,6 +457,13 @@ void perfring_session_return(struct perfring_session *session)
 
 		if (!ring)
 			continue;
+		if (ring->aux)
+			perfring_trace_return(session, ring);
+		if (perfring_ring_falls(ring)) {
+			perfring_moment_drop(ring);
+			session->merging = false;
+			continue;
+		}
 		returned = ring->reader.returned;
 		lowest = ring->reader.position;
 		/* Records leave the window by time, and may stay behind younger ones in the ring. */
@@ -410,5 +524,59 @@ int perfring_session_ring_totals(const struct perfring_session *session, uint32_
 	if (ring >= session->ring_count || !session->rings[ring])
 		return -EINVAL;
 	*totals = session->rings[ring]->totals;
+	return 0;
+}
+
+int perfring_session_count_event(struct perfring_session *session, uint32_t event)
+{
+	uint32_t room = session->event_totals_room;
+	struct perfring_totals *totals;
+
+	if (event < room)
+		return 0;
+	totals = realloc(session->event_totals, (event + 1) * sizeof(*totals));
+	if (!totals)
+		return -ENOMEM;
+	memset(totals + room, 0, (event + 1 - room) * sizeof(*totals));
+	session->event_totals = totals;
+	/* All that there was until now was the first one's. */
+	if (room <= 1 && event)
+		perfring_session_totals(session, totals);
+	session->event_totals_room = event + 1;
+	return 0;
+}
+
+/* FORMAT_LOST of one fd; of a group's the kernel tells of the whole group, and the ids say which is which. */
+uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format)
+{
+	struct perfring_read values;
+	uint64_t room[PERFRING_PLAN_READ_WORDS];
+
+	if (perfring_plan_read(event->fd, format, &values, room, sizeof(room)))
+		return 0;
+	for (uint64_t i = 0; i < values.nr; i++)
+		if (values.nr == 1 || perfring_read_id(&values, i) == event->id)
+			return perfring_read_lost(&values, i);
+	return 0;
+}
+
+int perfring_session_event_totals(const struct perfring_session *session, uint32_t event,
+				  struct perfring_totals *totals)
+{
+	const struct perfring_format *format = perfring_format_set_at(session->formats, event);
+
+	if (!format)
+		return -EINVAL;
+	memset(totals, 0, sizeof(*totals));
+	if (!tells_events_apart(session))
+		perfring_session_totals(session, totals);
+	else if (event < session->event_totals_room)
+		*totals = session->event_totals[event];
+	totals->lost = totals->strangers = totals->corrupt = totals->skipped = 0;
+	if (event < session->kind_count && session->kinds[event])
+		totals->lost = session->kinds[event]->lost;
+	for (uint32_t i = 0; format->read_format & PERFRING_FORMAT_LOST && i < session->event_count; i++)
+		if (session->events[i].event == event && session->events[i].fd >= 0)
+			totals->lost += perfring_session_lost_of(&session->events[i], format);
 	return 0;
 }

@@ -1,9 +1,12 @@
-/* target.c - whom a session observes: threads and CPUs. */
+/* target.c - whom a session observes: threads, CPUs and cgroups. */
 #include <perfring/session.h>
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "event.h"
 #include "session.h"
@@ -13,29 +16,39 @@ enum {
 	CPUS_MOST = 1 << 20
 };
 
-int perfring_target_open(struct perfring_target **target)
+/* ---- sorted numbers ---- */
+
+static uint32_t place_of(const struct perfring_numbers *numbers, int32_t number)
 {
-	*target = calloc(1, sizeof(**target));
-	return *target ? 0 : -ENOMEM;
+	uint32_t low = 0, high = numbers->count;
+
+	/* Almost always behind the last. */
+	if (!high || numbers->numbers[high - 1] < number)
+		return high;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (numbers->numbers[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
-void perfring_target_close(struct perfring_target *target)
+bool perfring_numbers_have(const struct perfring_numbers *numbers, int32_t number)
 {
-	if (!target)
-		return;
-	free(target->cpus.numbers);
-	free(target->tids.numbers);
-	free(target);
+	uint32_t at = place_of(numbers, number);
+
+	return at < numbers->count && numbers->numbers[at] == number;
 }
 
-/* Adds a number once.  Lists are short and sorted as they come: looking from the end is quick. */
-static int numbers_add(struct perfring_numbers *numbers, int32_t number)
+int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number)
 {
-	for (uint32_t i = numbers->count; i > 0; i--)
-		if (numbers->numbers[i - 1] == number)
-			return 0;
-		else if (numbers->numbers[i - 1] < number && i == numbers->count && numbers->sorted)
-			break;
+	uint32_t at = place_of(numbers, number);
+
+	if (at < numbers->count && numbers->numbers[at] == number)
+		return 0;
 	if (numbers->count == numbers->room) {
 		uint32_t room = numbers->room ? numbers->room * 2 : 16;
 		int32_t *grown = realloc(numbers->numbers, room * sizeof(*grown));
@@ -45,10 +58,23 @@ static int numbers_add(struct perfring_numbers *numbers, int32_t number)
 		numbers->numbers = grown;
 		numbers->room = room;
 	}
-	numbers->sorted = !numbers->count || (numbers->sorted && numbers->numbers[numbers->count - 1] < number);
-	numbers->numbers[numbers->count++] = number;
+	memmove(numbers->numbers + at + 1, numbers->numbers + at, (numbers->count - at) * sizeof(*numbers->numbers));
+	numbers->numbers[at] = number;
+	numbers->count++;
 	return 0;
 }
+
+void perfring_numbers_keep(struct perfring_numbers *numbers, const struct perfring_numbers *kept)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < numbers->count; i++)
+		if (perfring_numbers_have(kept, numbers->numbers[i]))
+			numbers->numbers[count++] = numbers->numbers[i];
+	numbers->count = count;
+}
+
+/* ---- lists of CPUs ---- */
 
 /* The next range of a list such as "0-3,6".  Returns 1, 0 at the end, -EINVAL. */
 static int next_range(const char **text, long *first, long *last)
@@ -71,46 +97,149 @@ static int next_range(const char **text, long *first, long *last)
 	return 1;
 }
 
-static bool is_in(const char *list, long cpu)
+int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list, const struct perfring_numbers *among)
 {
 	long first, last;
+	int ret;
 
-	while (next_range(&list, &first, &last) == 1)
-		if (first <= cpu && cpu <= last)
-			return true;
-	return false;
+	while ((ret = next_range(&list, &first, &last)) == 1) {
+		for (long cpu = first; cpu <= last; cpu++) {
+			if (among && !perfring_numbers_have(among, (int32_t)cpu))
+				return -ENODEV;
+			ret = perfring_numbers_add(numbers, (int32_t)cpu);
+			if (ret)
+				return ret;
+		}
+	}
+	return ret;
 }
 
-int perfring_target_add_cpus(struct perfring_target *target, const char *list)
+int perfring_numbers_add_online(struct perfring_numbers *numbers)
 {
 	char *online = malloc(CPU_LIST_ROOM);
-	long first, last;
 	int64_t length;
 	int ret;
 
 	if (!online)
 		return -ENOMEM;
 	length = perfring_event_slurp("/sys/devices/system/cpu/online", online, CPU_LIST_ROOM);
-	ret = length < 0 ? (int)length : 0;
-	if (!list)
-		list = online;
-	if (!ret && !*list)
-		ret = -EINVAL;
-	while (!ret && (ret = next_range(&list, &first, &last)) == 1) {
-		ret = 0;
-		for (long cpu = first; !ret && cpu <= last; cpu++)
-			ret = is_in(online, cpu) ? numbers_add(&target->cpus, (int32_t)cpu) : -ENODEV;
-	}
+	ret = length < 0 ? (int)length : length == 0 ? -EINVAL : perfring_numbers_add_list(numbers, online, NULL);
 	free(online);
+	return ret;
+}
+
+/* ---- targets ---- */
+
+int perfring_target_open(struct perfring_target **target)
+{
+	*target = calloc(1, sizeof(**target));
+	return *target ? 0 : -ENOMEM;
+}
+
+void perfring_target_empty(struct perfring_target *target)
+{
+	for (uint32_t i = 0; i < target->cgroups.count; i++)
+		close(target->cgroups.numbers[i]);
+	free(target->cpus.numbers);
+	free(target->tids.numbers);
+	free(target->threads.numbers);
+	free(target->cgroups.numbers);
+	free(target->processes);
+	memset(target, 0, sizeof(*target));
+}
+
+void perfring_target_close(struct perfring_target *target)
+{
+	if (!target)
+		return;
+	perfring_target_empty(target);
+	free(target);
+}
+
+static int copy_numbers(struct perfring_numbers *copy, const struct perfring_numbers *numbers)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < numbers->count; i++)
+		ret = perfring_numbers_add(copy, numbers->numbers[i]);
+	return ret;
+}
+
+int perfring_target_copy(struct perfring_target *copy, const struct perfring_target *target)
+{
+	int ret;
+
+	memset(copy, 0, sizeof(*copy));
+	copy->all_cpus = target->all_cpus;
+	ret = copy_numbers(&copy->cpus, &target->cpus);
+	ret = ret ? ret : copy_numbers(&copy->tids, &target->tids);
+	ret = ret ? ret : copy_numbers(&copy->threads, &target->threads);
+	if (!ret && target->process_count) {
+		copy->processes = malloc(target->process_count * sizeof(*copy->processes));
+		if (copy->processes) {
+			memcpy(copy->processes, target->processes, target->process_count * sizeof(*copy->processes));
+			copy->process_count = copy->process_room = target->process_count;
+		} else {
+			ret = -ENOMEM;
+		}
+	}
+	for (uint32_t i = 0; !ret && i < target->cgroups.count; i++) {
+		int fd = fcntl(target->cgroups.numbers[i], F_DUPFD_CLOEXEC, 0);
+
+		ret = fd < 0 ? -errno : perfring_numbers_add(&copy->cgroups, fd);
+		if (ret && fd >= 0)
+			close(fd);
+	}
+	if (ret)
+		perfring_target_empty(copy);
+	return ret;
+}
+
+int perfring_target_add_cpus(struct perfring_target *target, const char *list)
+{
+	struct perfring_numbers online = {NULL, 0, 0};
+	int ret;
+
+	if (list && !*list)
+		return -EINVAL;
+	ret = perfring_numbers_add_online(&online);
+	if (!ret)
+		ret = list ? perfring_numbers_add_list(&target->cpus, list, &online)
+			   : copy_numbers(&target->cpus, &online);
+	if (!ret && !list)
+		target->all_cpus = true;
+	free(online.numbers);
 	return ret;
 }
 
 int perfring_target_add_thread(struct perfring_target *target, int32_t tid)
 {
-	return tid < 0 ? -EINVAL : numbers_add(&target->tids, tid);
+	int ret;
+
+	if (tid < 0 || target->cgroups.count)
+		return -EINVAL;
+	ret = perfring_numbers_add(&target->threads, tid);
+	return ret ? ret : perfring_numbers_add(&target->tids, tid);
 }
 
-int perfring_target_add_process(struct perfring_target *target, int32_t pid)
+/* When the process began, in ticks since boot: a number that was given to another process since tells itself by it.
+ * 0: there is no such process. */
+static uint64_t start_of(int32_t pid)
+{
+	char path[64], text[1024];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (perfring_event_slurp(path, text, sizeof(text)) <= 0)
+		return 0;
+	/* The 22nd field; the second is a name in parentheses, which may hold any others. */
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process)
 {
 	struct dirent *entry;
 	char path[64];
@@ -118,18 +247,140 @@ int perfring_target_add_process(struct perfring_target *target, int32_t pid)
 	int ret = 0;
 	DIR *tasks;
 
-	if (pid < 0)
-		return -EINVAL;
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	snprintf(path, sizeof(path), "/proc/%d/task", process->pid);
 	tasks = opendir(path);
 	if (!tasks)
 		return errno == ENOENT ? -ESRCH : -errno;
+	/* With the directory open it is the same process, or an empty list. */
+	if (start_of(process->pid) != process->start)
+		ret = -ESRCH;
 	while (!ret && (entry = readdir(tasks))) {
 		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
 			continue;
 		found = true;
-		ret = numbers_add(&target->tids, (int32_t)strtol(entry->d_name, NULL, 10));
+		ret = perfring_numbers_add(tids, (int32_t)strtol(entry->d_name, NULL, 10));
 	}
 	closedir(tasks);
 	return ret ? ret : found ? 0 : -ESRCH;
+}
+
+int perfring_target_add_process(struct perfring_target *target, int32_t pid)
+{
+	struct perfring_process process = {pid, 0};
+	int ret;
+
+	if (pid < 0 || target->cgroups.count)
+		return -EINVAL;
+	process.start = start_of(pid);
+	ret = perfring_numbers_add_process(&target->tids, &process);
+	if (ret)
+		return ret;
+	for (uint32_t i = 0; i < target->process_count; i++)
+		if (target->processes[i].pid == pid && target->processes[i].start == process.start)
+			return 0;
+	if (target->process_count == target->process_room) {
+		uint32_t room = target->process_room ? target->process_room * 2 : 16;
+		void *grown = realloc(target->processes, room * sizeof(*target->processes));
+
+		if (!grown)
+			return -ENOMEM;
+		target->processes = grown;
+		target->process_room = room;
+	}
+	target->processes[target->process_count++] = process;
+	return 0;
+}
+
+/* ---- cgroups ---- */
+
+/* The kernel writes what could end a field as \ooo. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *at = text; *at; to++) {
+		if (at[0] == '\\' && at[1] >= '0' && at[1] <= '3' && at[2] >= '0' && at[2] <= '7' && at[3] >= '0' &&
+		    at[3] <= '7') {
+			*to = (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + (at[3] - '0'));
+			at += 4;
+		} else {
+			*to = *at++;
+		}
+	}
+	*to = 0;
+}
+
+/* One line of mountinfo: whether a hierarchy is mounted there in which perf finds cgroups.  *second: the second choice.
+ * Cuts the line. */
+static char *mount_of(char *line, bool *second)
+{
+	char *separator = strstr(line, " - "), *point = line, *end, *rest;
+	bool first;
+
+	if (!separator)
+		return NULL;
+	/* ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... - TYPE SOURCE OPTIONS */
+	for (int field = 0; point && field < 4; field++)
+		point = strchr(point, ' ') ? strchr(point, ' ') + 1 : NULL;
+	end = point ? strchr(point, ' ') : NULL;
+	if (!end)
+		return NULL;
+	*end = 0;
+	rest = separator + 3;
+	*second = !strncmp(rest, "cgroup2 ", 8);
+	/* Where a hierarchy of version 1 has the controller, version 2 has it not. */
+	first = !strncmp(rest, "cgroup ", 7) && strstr(rest, "perf_event");
+	if (!*second && !first)
+		return NULL;
+	unescape(point);
+	return point;
+}
+
+int perfring_cgroup_mount(const char *mounts, char *point, size_t size)
+{
+	FILE *file = fopen(mounts, "re");
+	bool found = false, second = true;
+	size_t room = 0;
+	char *line = NULL;
+	ssize_t length;
+
+	if (!file)
+		return -errno;
+	while ((!found || second) && (length = getline(&line, &room, file)) > 0) {
+		bool is_second;
+		char *at = mount_of(line, &is_second);
+
+		if (!at || (found && is_second) || strlen(at) >= size)
+			continue;
+		memcpy(point, at, strlen(at) + 1);
+		found = true;
+		second = is_second;
+	}
+	free(line);
+	fclose(file);
+	return found ? 0 : -ENOENT;
+}
+
+int perfring_target_add_cgroup(struct perfring_target *target, const char *path)
+{
+	char point[PATH_MAX], whole[2 * PATH_MAX + 1];
+	int ret = 0, fd;
+
+	if (!*path || strlen(path) >= PATH_MAX || target->tids.count)
+		return -EINVAL;
+	if (*path != '/') {
+		ret = perfring_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
+		if (ret)
+			return ret;
+		snprintf(whole, sizeof(whole), "%s/%s", point, path);
+	} else {
+		snprintf(whole, sizeof(whole), "%s", path);
+	}
+	fd = open(whole, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = perfring_numbers_add(&target->cgroups, fd);
+	if (ret)
+		close(fd);
+	return ret;
 }

@@ -9,10 +9,11 @@
 #include <perfring/page.h>
 #include <perfring/writer.h>
 
+#include "page_own.h"
+
 enum {
 	SHIFT = 32, /* at most */
 	SETTLE_NS = 20000000,
-	TRIES = 1000,
 };
 
 #ifdef __SIZEOF_INT128__ /* what calibrate computes with */
@@ -58,14 +59,6 @@ static void compare(uint64_t *counter, uint64_t *time)
 
 #endif
 
-/* cycles * mult >> shift, without overflow, as readers of the page must (ABI.md 3.3). */
-static uint64_t scale(uint64_t cycles, uint32_t mult, uint16_t shift)
-{
-	uint64_t low = cycles & ((UINT64_C(1) << shift) - 1);
-
-	return (cycles >> shift) * mult + (low * mult >> shift);
-}
-
 int perfring_ring_calibrate(struct perfring_ring *ring)
 {
 #ifdef __SIZEOF_INT128__
@@ -102,7 +95,7 @@ int perfring_ring_calibrate(struct perfring_ring *ring)
 	PERFRING_FENCE_STORES();
 	page->time_shift = shift;
 	page->time_mult = (uint32_t)mult;
-	page->time_zero = time - scale(counter, (uint32_t)mult, shift);
+	page->time_zero = time - perfring_page_scale(counter, (uint32_t)mult, shift);
 	page->time_offset = 0;
 	page->capabilities |= 8 | 16; /* cap_user_time, cap_user_time_zero */
 	PERFRING_STORE_RELEASE(&page->lock, page->lock + 1);
@@ -111,25 +104,4 @@ int perfring_ring_calibrate(struct perfring_ring *ring)
 	(void)ring;
 	return -EOPNOTSUPP;
 #endif
-}
-
-uint64_t perfring_page_time(const struct perf_event_mmap_page *page, uint64_t stamp)
-{
-	uint64_t zero, capabilities;
-	uint32_t lock, mult;
-	uint16_t shift;
-	int tries = 0;
-
-	do {
-		lock = PERFRING_LOAD_ACQUIRE(&page->lock);
-		capabilities = PERFRING_LOAD(&page->capabilities);
-		mult = PERFRING_LOAD(&page->time_mult);
-		shift = PERFRING_LOAD(&page->time_shift);
-		zero = PERFRING_LOAD(&page->time_zero);
-		PERFRING_FENCE_LOADS();
-		/* Odd for ever is a calibration that died. */
-	} while ((lock & 1 || lock != PERFRING_LOAD(&page->lock)) && ++tries < TRIES);
-	if (!(capabilities & 16) || shift > 63)
-		return 0;
-	return zero + scale(stamp, mult, shift);
 }

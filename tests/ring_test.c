@@ -931,7 +931,7 @@ static void use(struct perfring_ring *ring, uint64_t *state)
 		byte = ring->data[at];
 	byte = ring->data[ring->span - 1];
 	(void)byte;
-	perfring_page_time(ring->page, draw(state));
+	perfring_page_to_time(ring->page, draw(state), &position);
 	error = perfring_snapshot_take(&snapshot, ring, 2);
 	if (error == 0) {
 		while (perfring_snapshot_next(&snapshot, &record) == 1)

@@ -1410,7 +1410,7 @@ Test(session, threads_with_rings_of_their_own)
 	cr_assert_eq(perfring_target_add_thread(gone, 0x3fffffff), 0);
 	cr_assert_eq(perfring_target_add_thread(gone, 0x3ffffffe), 0);
 	cr_assert_eq(perfring_session_add(session, &attr, gone), -ESRCH);
-	cr_assert_not_null(strstr(perfring_session_refusal(session), "no thread 1073741822"));
+	cr_assert_not_null(strstr(perfring_session_refusal(session), "no thread 1073741823"));
 	perfring_target_close(gone);
 	cr_assert_eq(perfring_session_add(session, &attr, target), 1, "%s", perfring_session_refusal(session));
 	cr_assert_geq(perfring_session_ring_count(session), MANY + 1);

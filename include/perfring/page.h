@@ -72,6 +72,30 @@ PERFRING_INLINE void perfring_page_publish_aux(struct perf_event_mmap_page *page
 	PERFRING_STORE_RELEASE(&page->aux_head, head);
 }
 
+/* ---- self-monitoring (ABI.md 3.3): rb/page.c ---- */
+
+/* What the page says of its event, read as one under its sequence lock. */
+struct perfring_page_count {
+	uint64_t value;   /* counter and offset; the offset alone when it is not counting now */
+	uint64_t enabled; /* up to now where the page has user_time, else up to the kernel's last update */
+	uint64_t running;
+	bool is_counting; /* the event is on a counter now; else `enabled` goes on though it may be disabled: read(2) knows */
+	bool is_current;  /* the times are up to now */
+};
+
+/* page: of a kernel's event of this thread, into whose ring no other one writes (each would put its own count there),
+ * and not of a ring of ours: a counter's number that is none ends the process.  What live children count (inherit) is
+ * not in it.  Returns 0; -EOPNOTSUPP where the count cannot be had in user space (no user_rdpmc, an architecture
+ * without it here ...): read(2) it; -EAGAIN when the lock stayed odd.  Context: the thread that the event counts, signal
+ * handlers too. */
+PERFRING_API int perfring_page_read(const struct perf_event_mmap_page *page, struct perfring_page_count *count);
+
+/* Cycles of the processor's counter to the clock of time stamps without use_clockid (of a ring of ours: to what
+ * perfring_ring_calibrate fitted), and back.  Returns 0; -EOPNOTSUPP where the page has no user_time_zero; -EAGAIN.
+ * Context: any. */
+PERFRING_API int perfring_page_to_time(const struct perf_event_mmap_page *page, uint64_t cycles, uint64_t *time);
+PERFRING_API int perfring_page_to_cycles(const struct perf_event_mmap_page *page, uint64_t time, uint64_t *cycles);
+
 PERFRING_END
 
 #endif

@@ -177,9 +177,6 @@ PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *room
  * later call refines by the time since.  Returns 0, or -EOPNOTSUPP: no counter that runs steadily on this processor. */
 PERFRING_API int perfring_ring_calibrate(struct perfring_ring *ring);
 
-/* The time of a raw stamp, by what the page publishes; 0 when it publishes nothing.  Context: any. */
-PERFRING_API uint64_t perfring_page_time(const struct perf_event_mmap_page *page, uint64_t stamp);
-
 PERFRING_END
 
 #endif

@@ -16,12 +16,17 @@
  * handed out.  Nothing is copied: what is held back lies in the rings, so memory is bounded.  A record waits for at
  * most one round more; a wait that would hold records back ends after 10 ms.
  *
+ * Rings that overwrite are not waited for but copied (perfring_session_snapshot); AUX bytes come piece by piece
+ * (perfring_session_next_aux); several sessions are one stream by perfring_merge_open.  To count alone takes no ring:
+ * count.h.
+ *
  * A session is used by one thread at a time.  No thread, no signal handler, no callback is installed.
  */
 #ifndef PERFRING_SESSION_H
 #define PERFRING_SESSION_H
 
 #include <sys/uio.h>
+#include <perfring/aux.h>
 #include <perfring/event.h>
 #include <perfring/format.h>
 #include <perfring/ring.h>
@@ -44,6 +49,10 @@ PERFRING_API int perfring_target_add_cpus(struct perfring_target *target, const 
 /* Every thread of the process now (-ESRCH when there is none), or one thread. */
 PERFRING_API int perfring_target_add_process(struct perfring_target *target, int32_t pid);
 PERFRING_API int perfring_target_add_thread(struct perfring_target *target, int32_t tid);
+
+/* Members of a cgroup, named by its directory (absolute, or below the cgroup2 mount), on each CPU of the target (all that
+ * are online when none was added).  Not together with threads.  Returns 0, -errno of opening the directory, -EINVAL. */
+PERFRING_API int perfring_target_add_cgroup(struct perfring_target *target, const char *path);
 
 /* ---- a command to observe from its first instruction ---- */
 
@@ -89,6 +98,27 @@ struct perfring_totals {
 /* pages: data pages of each ring, a power of two; 0 means 128, perf's default. */
 PERFRING_API int perfring_session_open(struct perfring_session **session, uint32_t pages);
 
+/* How a session makes its rings and what it may do to open everything; before the first add. */
+enum perfring_session_option {
+	PERFRING_SESSION_SHRINK = 1,      /* rings become smaller, down to a page, before the mlock budget refuses them; what was
+					     mapped before is mapped again alike: all rings have one size */
+	PERFRING_SESSION_RAISE_FILES = 2, /* the soft RLIMIT_NOFILE is raised as far as the hard one permits */
+	PERFRING_SESSION_BACKWARD = 4,    /* every event gets write_backward, its rings overwrite, and are read by
+					     perfring_session_snapshot alone */
+};
+
+/* options: of perfring_session_option.  allowed: of perfring_fallback, what may be given up so that an event opens; the
+ * formats are those of what was opened.  Returns 0, or -EBUSY after the first add. */
+PERFRING_API int perfring_session_configure(struct perfring_session *session, uint32_t options, uint64_t allowed);
+
+/* What was given up of event number `event` (perfring_fallback), and the attr that was opened. */
+PERFRING_API uint64_t perfring_session_given_up(const struct perfring_session *session, uint32_t event);
+PERFRING_API const struct perf_event_attr *perfring_session_attr(const struct perfring_session *session,
+								 uint32_t event);
+
+/* Data pages of its rings: as asked, or what shrinking left. */
+PERFRING_API uint32_t perfring_session_pages(const struct perfring_session *session);
+
 /* Closes every fd and ring. */
 PERFRING_API void perfring_session_close(struct perfring_session *session);
 
@@ -99,6 +129,18 @@ PERFRING_API void perfring_session_close(struct perfring_session *session);
  * open and perfring_session_refusal tells why. */
 PERFRING_API int perfring_session_add(struct perfring_session *session, const struct perf_event_attr *attr,
 				      const struct perfring_target *target);
+
+/* The same for a group: attrs[0] leads, the others are its siblings on each thread and CPU, and start and stop with it,
+ * whatever their own `disabled` and enable_on_exec say.  Returns the leader's number; the siblings' follow it. */
+PERFRING_API int perfring_session_add_group(struct perfring_session *session, const struct perf_event_attr *const *attrs,
+					    uint32_t count, const struct perfring_target *target);
+
+/* Looks again: opens every event on threads of observed processes (added as processes, without inherit) that were born
+ * since, and on CPUs that came (back) online when the target was all CPUs.  Closes fds of threads that are gone, and
+ * their rings once they are read; their ids and totals stay.  A CPU's fds stay open when it goes offline, and count
+ * nothing any more; one that came back before anybody looked goes unnoticed.  Returns how many fds it opened, or -errno
+ * with a refusal; what could be opened stays open.  After a return. */
+PERFRING_API int perfring_session_update(struct perfring_session *session);
 
 /* ---- rings that are not of kernel events: our own writers', another process's, mapped by hand ---- */
 
@@ -115,7 +157,8 @@ PERFRING_API int perfring_session_describe(struct perfring_session *session, con
  * a wait; -1, or when it has hung up: it is looked at every 10 ms of a wait.  A writer that is held up between its time
  * stamp and its commit makes late records.  For none to be late because its ring is new, walk the set (set.h) before each
  * wait.  Not between the first next and the return of a round.  Returns the ring's number, which may be that of one
- * removed; -EINVAL (no data, or it overwrites, or is read-only), -ENOMEM, or what epoll_ctl said. */
+ * removed; -EINVAL (no data, or read-only, or one of the two, ring and session, is BACKWARD alone), -ENOMEM, or what
+ * epoll_ctl said. */
 PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
 					   int wake_fd);
 
@@ -161,10 +204,19 @@ struct perfring_span {
 	uint64_t samples; /* of the records */
 };
 
-/* Instead of next: the next ring's span in this round; a ring comes once, one of ours again behind each filler.  What the records say of loss is counted
- * as it passes, nothing is held back.  Returns 1, 0 when the round is done, -EBADMSG as above.  A session is read by
- * next or by next_span, not by both.  Valid until: perfring_session_return. */
+/* Instead of next: the next ring's span in this round; a ring comes once, one of ours again behind each filler.  What
+ * the records say of loss is counted as it passes, nothing is held back.  Returns 1, 0 when the round is done, -EBADMSG
+ * as above.  A session is read by next or by next_span, not by both.  Valid until: perfring_session_return. */
 PERFRING_API int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span);
+
+/* BACKWARD: pauses every ring, copies what they hold, lets them go on, and begins a round of it: next and next_span hand
+ * out what is in the copies (next: in time order; spans: newest first in memory, as the kernel wrote them), until
+ * return.  What is written between pause and resume counts as lost at the events.  Some milliseconds go by meanwhile: a
+ * grace period (membarrier), behind which nobody is in the middle of a record any more; where the system refuses one,
+ * the oldest 64 KiB, or half of a smaller ring, are left out instead.  Rings of our own are not paused.  Snapshots may
+ * hand out a record again; totals count each once.  Returns 0; -EINVAL (no ring that overwrites); or -errno of the first
+ * ring that failed, -EBADMSG with perfring_session_fault; the others' copies are there, and every ring goes on. */
+PERFRING_API int perfring_session_snapshot(struct perfring_session *session);
 
 /* All that was handed out is done with: gives the rings their room back. */
 PERFRING_API void perfring_session_return(struct perfring_session *session);
@@ -183,9 +235,68 @@ PERFRING_API uint32_t perfring_session_ring_count(const struct perfring_session 
 PERFRING_API int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring,
 					      struct perfring_totals *totals);
 
+/* Of one event, over all rings: what carried its id.  `lost` is FORMAT_LOST of its fds where read_format has it (read
+ * here, by read(2)), for LOST records name no loser; strangers, corrupt and skipped are 0.  Returns 0 or -EINVAL. */
+PERFRING_API int perfring_session_event_totals(const struct perfring_session *session, uint32_t event,
+					       struct perfring_totals *totals);
+
+/* ---- AUX areas ---- */
+
+/* Maps an AUX area of `pages` pages (a power of two) at every ring whose event has one (Intel PT, SPE, CoreSight ...).
+ * snapshot: overwriting, read-only mapping; perfring_session_disable before its pieces are asked for.  Returns how many;
+ * -EOPNOTSUPP: no PMU of the session has AUX; -EINVAL: not a power of two, or BACKWARD (the area is described in the
+ * control page, which is read-only there); what mmap said. */
+PERFRING_API int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
+
+/* The same for one ring that was added: `aux` (aux.h) is the caller's, of that ring, and stays until it is removed.  To
+ * be enabled again its producer must produce by this very one.  Returns 0, -EINVAL, -EEXIST, -ENOMEM. */
+PERFRING_API int perfring_session_add_aux(struct perfring_session *session, uint32_t ring,
+					  struct perfring_aux_area *aux);
+
+struct perfring_aux_piece {
+	const unsigned char *bytes;
+	uint64_t size;
+	uint64_t position; /* of bytes[0], free-running: what AUX records name */
+	uint32_t ring;
+	uint32_t padding;
+};
+
+/* The next piece of the round; one that runs over the end of a kernel's area comes as two.  Returns 1, 0 when there is
+ * no more, -EBADMSG once for an area whose positions cannot be right (perfring_session_fault).  A producer that stopped
+ * (TRUNCATED, no room) is enabled again by perfring_session_return, once its room is given back.  Valid until:
+ * perfring_session_return. */
+PERFRING_API int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece);
+
+/* ---- several sessions as one stream ---- */
+
+/* One session a consumer thread is the way to read more than one CPU can; where one thread reads several, of other
+ * clocks aside, a merge hands out the items of all in time order.  It waits, looks and returns for all of them: they
+ * are read through it alone while it is open. */
+struct perfring_merge;
+
+/* Returns 0; -EINVAL: none, one twice, times of several clocks, or rings that overwrite; -ENOMEM; what epoll said. */
+PERFRING_API int perfring_merge_open(struct perfring_merge **merge, struct perfring_session *const *sessions,
+				     uint32_t count);
+PERFRING_API void perfring_merge_close(struct perfring_merge *merge);
+PERFRING_API int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms);
+PERFRING_API void perfring_merge_flush(struct perfring_merge *merge);
+/* *session: which it came from, by number, or whose ring was found corrupt; may be NULL. */
+PERFRING_API int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item, uint32_t *session);
+PERFRING_API void perfring_merge_return(struct perfring_merge *merge);
+PERFRING_API int perfring_merge_fd(const struct perfring_merge *merge);
+
+/* ---- BPF output ---- */
+
+/* Puts the fds of BPF_OUTPUT event `event`, one a CPU, into the BPF_MAP_TYPE_PERF_EVENT_ARRAY `map_fd` at the index of
+ * their CPU, where bpf_perf_event_output finds them.  The payload is each sample's RAW.  Returns 0, -EINVAL (the event
+ * is not BPF_OUTPUT, or was opened for threads), or -errno of bpf(2). */
+PERFRING_API int perfring_session_put_map(struct perfring_session *session, uint32_t event, int map_fd);
+
+/* ---- fds ---- */
+
 /* One fd of the session. */
 struct perfring_session_event {
-	int fd;
+	int fd;      /* -1: its thread is gone, and perfring_session_update has closed it */
 	int32_t tid; /* -1: all */
 	int32_t cpu; /* -1: any */
 	uint32_t event;

@@ -82,7 +82,7 @@ enum perfring_writer_policy {
 enum perfring_stamp {
 	PERFRING_STAMP_NONE,    /* perfring_writer_stamp gives 0 */
 	PERFRING_STAMP_CLOCK,   /* clock_gettime(clockid) */
-	PERFRING_STAMP_COUNTER, /* the processor's counter, raw; perfring_page_time converts (perfring_ring_calibrate) */
+	PERFRING_STAMP_COUNTER, /* the processor's counter, raw; perfring_page_to_time converts (perfring_ring_calibrate) */
 	PERFRING_STAMP_TRANSACTION, /* clock_gettime once for a claim: all records of a transaction have that time */
 };
 

@@ -1,0 +1,117 @@
+/* control.c - ioctl(2), fcntl(2) and prctl(2) on events, without their traps (ABI.md 2.1, 2.4). */
+#include <perfring/event.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "event.h"
+
+enum {
+	PROGRAMS_MOST = 64, /* of one tracepoint: more are E2BIG (ABI.md 2.1) */
+};
+
+/* Always a whole word: an int that is negative would reach the kernel as a large number. */
+static int control(int fd, unsigned long request, unsigned long argument)
+{
+	return ioctl(fd, request, argument) < 0 ? -errno : 0;
+}
+
+int perfring_event_enable(int fd, bool group)
+{
+	return control(fd, PERF_EVENT_IOC_ENABLE, group ? PERF_IOC_FLAG_GROUP : 0);
+}
+
+int perfring_event_disable(int fd, bool group)
+{
+	return control(fd, PERF_EVENT_IOC_DISABLE, group ? PERF_IOC_FLAG_GROUP : 0);
+}
+
+int perfring_event_reset(int fd, bool group)
+{
+	return control(fd, PERF_EVENT_IOC_RESET, group ? PERF_IOC_FLAG_GROUP : 0);
+}
+
+int perfring_event_refresh(int fd, uint32_t n)
+{
+	/* The kernel takes 0 for no limit, and adds an int: a negative one would take budget away.  (Linux 6.18 wakes a
+	 * breakpoint whose budget has run out only with IOC_PERIOD besides, whose argument is not ours to know.) */
+	return n && n <= INT32_MAX ? control(fd, PERF_EVENT_IOC_REFRESH, n) : -EINVAL;
+}
+
+int perfring_event_set_period(int fd, uint64_t period)
+{
+	return ioctl(fd, PERF_EVENT_IOC_PERIOD, &period) < 0 ? -errno : 0;
+}
+
+int perfring_event_set_output(int fd, int to)
+{
+	/* Through long: the kernel knows only a -1 of 64 bits (ABI.md 14.22). */
+	return control(fd, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)(long)to);
+}
+
+int perfring_event_set_filter(int fd, const char *filter)
+{
+	return ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter) < 0 ? -errno : 0;
+}
+
+int perfring_event_pause(int fd, bool paused)
+{
+	return control(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, paused);
+}
+
+int perfring_event_set_bpf(int fd, int program)
+{
+	return program < 0 ? -EBADF : control(fd, PERF_EVENT_IOC_SET_BPF, (unsigned long)program);
+}
+
+int perfring_event_query_bpf(int fd, uint32_t *ids, uint32_t *count)
+{
+	uint32_t query[2 + PROGRAMS_MOST] = {*count < PROGRAMS_MOST ? *count : PROGRAMS_MOST};
+	uint32_t room = query[0];
+
+	if (ioctl(fd, PERF_EVENT_IOC_QUERY_BPF, query) < 0 && errno != ENOSPC)
+		return -errno;
+	*count = query[1];
+	memcpy(ids, query + 2, (query[1] < room ? query[1] : room) * sizeof(*ids));
+	/* Without any room the kernel only counts, and says that all is well. */
+	return query[1] > room ? -ENOSPC : 0;
+}
+
+int perfring_event_modify(int fd, const struct perf_event_attr *attr)
+{
+	union perfring_attr packed;
+	int ret = perfring_attr_pack(&packed, attr);
+
+	return ret ? ret : ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &packed) < 0 ? -errno : 0;
+}
+
+int perfring_event_set_signal(int fd, int number, int32_t tid)
+{
+	struct f_owner_ex owner = {F_OWNER_TID, number ? tid : 0};
+	int flags = fcntl(fd, F_GETFL);
+
+	/* No SETSIG of 0: that is SIGIO, which says not of which fd. */
+	if (number < 0 || (number && tid <= 0))
+		return -EINVAL;
+	if (flags < 0)
+		return -errno;
+	/* First off, then whose and which, then on: none comes to the wrong thread or under the wrong number. */
+	if (fcntl(fd, F_SETFL, flags & ~O_ASYNC) < 0 || fcntl(fd, F_SETOWN_EX, &owner) < 0 ||
+	    fcntl(fd, F_SETSIG, number) < 0 || (number && fcntl(fd, F_SETFL, flags | O_ASYNC) < 0))
+		return -errno;
+	return 0;
+}
+
+int perfring_event_enable_all(void)
+{
+	return prctl(PR_TASK_PERF_EVENTS_ENABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+int perfring_event_disable_all(void)
+{
+	return prctl(PR_TASK_PERF_EVENTS_DISABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,472 @@
+/* counts.c - counting sets: fds opened as one, read as one, summed. */
+#include <perfring/count.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "event.h"
+#include "plan.h"
+#include "session.h"
+
+enum {
+	IN_NO_GROUP = UINT32_MAX,
+	NONE = UINT32_MAX,
+};
+
+struct counted {
+	struct perf_event_attr attr; /* as it was opened */
+	uint32_t leader;             /* its own number when it leads; IN_NO_GROUP */
+	uint32_t last;               /* of a leader: its last member */
+	bool opened;                 /* somewhere: what could be given up has been */
+};
+
+/* fds: place by place (a place is a thread on a CPU), at each all events of one add in their order.  So the fd of a
+ * member is as far behind its leader's as their numbers are apart. */
+struct perfring_counts {
+	uint64_t allowed;
+	struct counted *events;
+	uint32_t event_count;
+	struct perfring_counts_fd *fds;
+	uint32_t fd_count;
+	uint32_t fd_room;
+	bool without_lost; /* a kernel before 6.0 */
+	char refusal[1024];
+	uint64_t room[PERFRING_PLAN_READ_WORDS];
+};
+
+static void __attribute__((format(printf, 2, 3))) refuse(struct perfring_counts *counts, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(counts->refusal, sizeof(counts->refusal), format, arguments);
+	va_end(arguments);
+}
+
+static bool is_member(const struct perfring_counts *counts, uint32_t number)
+{
+	uint32_t leader = counts->events[number].leader;
+
+	return leader != IN_NO_GROUP && leader != number;
+}
+
+int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed)
+{
+	*counts = calloc(1, sizeof(**counts));
+	if (!*counts)
+		return -ENOMEM;
+	(*counts)->allowed = allowed;
+	return 0;
+}
+
+/* The newest first: siblings before their leader, which would leave them as events of their own. */
+static void cut_back(struct perfring_counts *counts, uint32_t fds)
+{
+	while (counts->fd_count > fds)
+		close(counts->fds[--counts->fd_count].fd);
+}
+
+void perfring_counts_close(struct perfring_counts *counts)
+{
+	if (!counts)
+		return;
+	cut_back(counts, 0);
+	free(counts->events);
+	free(counts->fds);
+	free(counts);
+}
+
+/* ---- one read ---- */
+
+static int read_fd(struct perfring_counts *counts, uint32_t i, struct perfring_read *values)
+{
+	struct perfring_format format = {.read_format = counts->events[counts->fds[i].event].attr.read_format};
+
+	return perfring_plan_read(counts->fds[i].fd, &format, values, counts->room, sizeof(counts->room));
+}
+
+/* ---- adding ---- */
+
+static int make_room(struct perfring_counts *counts, uint64_t fds)
+{
+	uint64_t room = counts->fd_count + fds;
+	void *grown;
+
+	if (room <= counts->fd_room)
+		return 0;
+	if (room > INT32_MAX)
+		return -ENOMEM;
+	grown = reallocarray(counts->fds, (size_t)room, sizeof(*counts->fds));
+	if (!grown)
+		return -ENOMEM;
+	counts->fds = grown;
+	counts->fd_room = (uint32_t)room;
+	return 0;
+}
+
+static int add_event(struct perfring_counts *counts, const struct perfring_events_one *one, uint32_t first)
+{
+	uint32_t number = counts->event_count;
+	struct counted *event;
+	void *grown = reallocarray(counts->events, number + 1, sizeof(*counts->events));
+
+	if (!grown)
+		return -ENOMEM;
+	counts->events = grown;
+	event = &counts->events[number];
+	memset(event, 0, sizeof(*event));
+	event->attr = perfring_attr_whole(one->attr);
+	event->attr.size = sizeof(event->attr);
+	event->leader = one->leader == UINT32_MAX ? IN_NO_GROUP : first + one->leader;
+	event->last = number;
+	if (event->leader != IN_NO_GROUP && event->leader > number) {
+		refuse(counts, "a group's leader comes before its members.");
+		return -EINVAL;
+	}
+	event->attr.read_format =
+		PERFRING_FORMAT_TOTAL_TIME_ENABLED | PERFRING_FORMAT_TOTAL_TIME_RUNNING | PERFRING_FORMAT_ID;
+	if (!counts->without_lost)
+		event->attr.read_format |= PERFRING_FORMAT_LOST;
+	counts->event_count++;
+	/* A sibling is read alone by its own format, the leader for all (ABI.md 2.2). */
+	if (event->leader == number)
+		event->attr.read_format |= PERFRING_FORMAT_GROUP;
+	if (!is_member(counts, number))
+		return 0;
+	/* A leader that is off stops its siblings: on themselves, they start with it at one moment. */
+	event->attr.disabled = 0;
+	event->attr.enable_on_exec = 0;
+	counts->events[event->leader].last = number;
+	return 0;
+}
+
+/* Tells what was given up, behind what is told already. */
+static void tell_taken(struct perfring_counts *counts, uint64_t taken, const struct perf_event_attr *asked,
+		       const struct perf_event_attr *opened)
+{
+	size_t used = strlen(counts->refusal);
+
+	if (used && used + 1 < sizeof(counts->refusal))
+		counts->refusal[used++] = '\n';
+	perfring_fallback_explain(taken, asked, opened, counts->refusal + used, sizeof(counts->refusal) - used);
+}
+
+static int try_open(struct perfring_counts *counts, struct counted *event, int32_t pid, int32_t cpu, int group_fd,
+		    uint64_t flags)
+{
+	struct perf_event_attr asked = event->attr;
+	uint64_t taken = 0;
+	int fd;
+
+	/* What the first place gave up, the others do without too. */
+	if (event->opened || !counts->allowed)
+		return perfring_event_open(&event->attr, pid, cpu, group_fd, flags);
+	fd = perfring_event_open_fallback(&event->attr, pid, cpu, group_fd, flags, counts->allowed, &taken);
+	if (fd >= 0 && taken)
+		tell_taken(counts, taken, &asked, &event->attr);
+	return fd;
+}
+
+/* Whether this kernel is one that does not know FORMAT_LOST: the event opens without it. */
+static int try_without_lost(struct perfring_counts *counts, struct counted *event, int32_t pid, int32_t cpu,
+			    int group_fd, uint64_t flags)
+{
+	uint64_t before = event->attr.read_format;
+	int fd;
+
+	event->attr.read_format &= ~(uint64_t)PERFRING_FORMAT_LOST;
+	fd = try_open(counts, event, pid, cpu, group_fd, flags);
+	if (fd < 0) {
+		event->attr.read_format = before;
+		return -EINVAL;
+	}
+	counts->without_lost = true;
+	for (uint32_t i = 0; i < counts->event_count; i++)
+		if (!counts->events[i].opened)
+			counts->events[i].attr.read_format &= ~(uint64_t)PERFRING_FORMAT_LOST;
+	return fd;
+}
+
+/* Where events are opened: a thread or a cgroup, on a CPU or any. */
+struct place {
+	struct perfring_counts *counts;
+	uint32_t first; /* of the add's events */
+	int32_t who;    /* -1: everything */
+	int32_t cpu;
+	bool cgroup;      /* who is the fd of its directory */
+	bool lonely;      /* there is no other place */
+	uint32_t refused; /* the event that the kernel did not open; NONE: it was something else */
+};
+
+/* Opens one event at one place.  base: the place's first fd. */
+static int add_fd(struct place *place, uint32_t number, uint32_t base)
+{
+	struct perfring_counts *counts = place->counts;
+	struct counted *event = &counts->events[number];
+	int group_fd = is_member(counts, number) ? counts->fds[base + event->leader - place->first].fd : -1;
+	struct perfring_counts_fd *opened = &counts->fds[counts->fd_count];
+	uint64_t flags = place->cgroup ? PERFRING_FLAG_PID_CGROUP : 0;
+	int fd = try_open(counts, event, place->who, place->cpu, group_fd, flags), ret;
+
+	if (fd == -EINVAL && !event->opened && event->attr.read_format & PERFRING_FORMAT_LOST)
+		fd = try_without_lost(counts, event, place->who, place->cpu, group_fd, flags);
+	if (fd < 0) {
+		place->refused = number;
+		return fd;
+	}
+	memset(opened, 0, sizeof(*opened));
+	opened->fd = fd;
+	opened->tid = place->cgroup ? -1 : place->who;
+	opened->cpu = place->cpu;
+	opened->event = number;
+	ret = perfring_event_id(fd, &opened->id);
+	if (ret) {
+		refuse(counts, "the event's id cannot be had: %s.", strerror(-ret));
+		close(fd);
+		return ret;
+	}
+	event->opened = true;
+	counts->fd_count++;
+	return 0;
+}
+
+/* perfring_plan_group of each group here. */
+static int try_groups(struct perfring_counts *counts, uint32_t base)
+{
+	int ret = 0;
+
+	for (uint32_t i = base; !ret && i < counts->fd_count; i++) {
+		const struct counted *event = &counts->events[counts->fds[i].event];
+
+		if (event->attr.inherit && event->last != counts->fds[i].event)
+			ret = perfring_plan_group(counts->fds[i].fd, event->attr.read_format);
+	}
+	return ret;
+}
+
+static int add_once(void *of, bool *joining)
+{
+	struct place *place = of;
+	struct perfring_counts *counts = place->counts;
+	uint32_t base = counts->fd_count, i = place->first;
+	int ret = 0;
+
+	place->refused = NONE;
+	while (!ret && i < counts->event_count)
+		ret = add_fd(place, i++, base);
+	*joining = is_member(counts, i - 1);
+	if (!ret)
+		ret = try_groups(counts, base);
+	if (ret)
+		cut_back(counts, base);
+	return ret;
+}
+
+/* All events at one place, or none.  A thread may have died and a CPU gone since they were listed: one of several is
+ * passed over. */
+static int add_place(struct place *place)
+{
+	struct perfring_counts *counts = place->counts;
+	int ret = perfring_plan_place(add_once, place, place->who >= 0 && !place->cgroup);
+
+	if (!place->lonely && (ret == -ESRCH || (ret == -ENODEV && place->cpu >= 0)))
+		return 0;
+	if (ret && place->refused != NONE)
+		perfring_event_explain(ret, &counts->events[place->refused].attr, place->who, place->cpu,
+				       counts->refusal, sizeof(counts->refusal));
+	return ret;
+}
+
+static int add_places(struct perfring_counts *counts, uint32_t first, const struct perfring_target *target,
+		      const struct perfring_numbers *cpus)
+{
+	const struct perfring_numbers *whose = target->cgroups.count ? &target->cgroups : &target->tids;
+	uint32_t who_count = whose->count ? whose->count : 1, cpu_count = cpus->count ? cpus->count : 1;
+	uint64_t places = (uint64_t)who_count * cpu_count, fds = places * (counts->event_count - first);
+	struct place place = {counts, .first = first, .cgroup = target->cgroups.count, .lonely = places == 1};
+	uint32_t before = counts->fd_count;
+	int ret = make_room(counts, fds);
+
+	if (!ret)
+		ret = perfring_plan_files(fds, true, counts->refusal, sizeof(counts->refusal));
+	for (uint32_t i = 0; !ret && i < who_count; i++)
+		for (uint32_t j = 0; !ret && j < cpu_count; j++) {
+			place.who = whose->count ? whose->numbers[i] : -1;
+			place.cpu = cpus->count ? cpus->numbers[j] : -1;
+			ret = add_place(&place);
+		}
+	if (ret || counts->fd_count != before)
+		return ret;
+	refuse(counts, "none of these threads and CPUs is there any more.");
+	return -ESRCH;
+}
+
+/* A cgroup is observed CPU by CPU. */
+static int add_target(struct perfring_counts *counts, uint32_t first, const struct perfring_target *target)
+{
+	struct perfring_numbers online = {0};
+	int ret = 0;
+
+	if (!target->tids.count && !target->cpus.count && !target->cgroups.count) {
+		refuse(counts, "the target names neither a thread nor a CPU.");
+		return -EINVAL;
+	}
+	if (target->cgroups.count && !target->cpus.count)
+		ret = perfring_numbers_add_online(&online);
+	if (!ret)
+		ret = add_places(counts, first, target, online.count ? &online : &target->cpus);
+	free(online.numbers);
+	return ret;
+}
+
+int perfring_counts_add(struct perfring_counts *counts, const struct perfring_events *events,
+			const struct perfring_target *target)
+{
+	uint32_t first = counts->event_count, fds = counts->fd_count, count = perfring_events_count(events);
+	int ret = 0;
+
+	counts->refusal[0] = 0;
+	if (!count) {
+		refuse(counts, "the list names no event.");
+		return -EINVAL;
+	}
+	for (uint32_t i = 0; !ret && i < count; i++)
+		ret = add_event(counts, perfring_events_at(events, i), first);
+	if (!ret)
+		ret = add_target(counts, first, target);
+	if (!ret)
+		return 0;
+	if (!counts->refusal[0])
+		refuse(counts, "adding the events failed: %s.", strerror(-ret));
+	cut_back(counts, fds);
+	counts->event_count = first;
+	return ret;
+}
+
+const char *perfring_counts_refusal(const struct perfring_counts *counts)
+{
+	return counts->refusal;
+}
+
+/* ---- running ---- */
+
+/* Each event that stands alone, and each group through its leader.  All are tried; the first error is told. */
+static int control(struct perfring_counts *counts, int (*one)(int fd, bool group), bool group)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < counts->fd_count; i++) {
+		int now = is_member(counts, counts->fds[i].event) ? 0 : one(counts->fds[i].fd, group);
+
+		if (!ret)
+			ret = now;
+	}
+	return ret;
+}
+
+int perfring_counts_enable(struct perfring_counts *counts)
+{
+	return control(counts, perfring_event_enable, false);
+}
+
+int perfring_counts_disable(struct perfring_counts *counts)
+{
+	return control(counts, perfring_event_disable, false);
+}
+
+int perfring_counts_reset(struct perfring_counts *counts)
+{
+	return control(counts, perfring_event_reset, true);
+}
+
+/* ---- reading ---- */
+
+/* Puts one entry of a read to the fd that has its id.  A group's entries come in the order in which they joined. */
+static void put(struct perfring_counts_fd *fds, uint32_t count, const struct perfring_read *values, uint64_t i)
+{
+	uint64_t id = perfring_read_id(values, i);
+
+	for (uint32_t j = 0; j < count; j++) {
+		uint32_t at = (uint32_t)((i + j) % count);
+
+		if (fds[at].id != id)
+			continue;
+		fds[at].count.value = perfring_read_value(values, i);
+		fds[at].count.enabled = values->enabled;
+		fds[at].count.running = values->running;
+		fds[at].count.lost = perfring_read_lost(values, i);
+		fds[at].count.fds = 1;
+		fds[at].count.failed = 0;
+		return;
+	}
+}
+
+int perfring_counts_read(struct perfring_counts *counts)
+{
+	static const struct perfring_count UNREAD = {.failed = 1};
+
+	for (uint32_t i = 0; i < counts->fd_count; i++) {
+		const struct counted *event = &counts->events[counts->fds[i].event];
+		uint32_t count = event->last - counts->fds[i].event + 1;
+		struct perfring_read values;
+
+		/* Its leader's read has brought it. */
+		if (is_member(counts, counts->fds[i].event))
+			continue;
+		for (uint32_t j = 0; j < count; j++)
+			if (!j || counts->events[counts->fds[i + j].event].leader == counts->fds[i].event)
+				counts->fds[i + j].count = UNREAD;
+		if (read_fd(counts, i, &values))
+			continue;
+		for (uint64_t j = 0; j < values.nr; j++)
+			put(&counts->fds[i], count, &values, j);
+	}
+	return 0;
+}
+
+/* ---- what there is ---- */
+
+uint32_t perfring_counts_count(const struct perfring_counts *counts)
+{
+	return counts->event_count;
+}
+
+const struct perf_event_attr *perfring_counts_attr(const struct perfring_counts *counts, uint32_t event)
+{
+	return event < counts->event_count ? &counts->events[event].attr : NULL;
+}
+
+int perfring_counts_at(const struct perfring_counts *counts, uint32_t i, struct perfring_counts_fd *fd)
+{
+	if (i >= counts->fd_count)
+		return 0;
+	*fd = counts->fds[i];
+	return 1;
+}
+
+int perfring_counts_sum(const struct perfring_counts *counts, uint32_t event, enum perfring_counts_scope scope,
+			int32_t which, struct perfring_count *sum)
+{
+	bool found = false;
+
+	memset(sum, 0, sizeof(*sum));
+	if (event >= counts->event_count)
+		return -EINVAL;
+	for (uint32_t i = 0; i < counts->fd_count; i++) {
+		const struct perfring_counts_fd *fd = &counts->fds[i];
+
+		if (fd->event != event || (scope == PERFRING_COUNTS_CPU && fd->cpu != which) ||
+		    (scope == PERFRING_COUNTS_THREAD && fd->tid != which))
+			continue;
+		found = true;
+		sum->value += fd->count.value;
+		sum->enabled += fd->count.enabled;
+		sum->running += fd->count.running;
+		sum->lost += fd->count.lost;
+		sum->fds += fd->count.fds;
+		sum->failed += fd->count.failed;
+	}
+	return found ? 0 : -ENOENT;
+}

@@ -1,0 +1,293 @@
+/* fallback.c - what is given up so that an event opens, no more of it than must be, and told. */
+#include <perfring/event.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "event.h"
+
+/* What can be left out and changes only how much is told.  Not among it what an event is (config3), where its records go
+ * (write_backward, aux_output) and what it does to the process (sigtrap, remove_on_exec). */
+static const uint8_t OPTIONAL_FLAGS[] = {
+	PERFRING_ATTR_FLAG_defer_output,   PERFRING_ATTR_FLAG_defer_callchain, PERFRING_ATTR_FLAG_inherit_thread,
+	PERFRING_ATTR_FLAG_build_id,       PERFRING_ATTR_FLAG_text_poke,       PERFRING_ATTR_FLAG_cgroup,
+	PERFRING_ATTR_FLAG_bpf_event,      PERFRING_ATTR_FLAG_ksymbol,         PERFRING_ATTR_FLAG_namespaces,
+	PERFRING_ATTR_FLAG_context_switch, PERFRING_ATTR_FLAG_comm_exec,       PERFRING_ATTR_FLAG_mmap2,
+};
+
+static uint64_t optional_flags(void)
+{
+	uint64_t flags = 0;
+
+	for (size_t i = 0; i < sizeof(OPTIONAL_FLAGS); i++)
+		flags |= UINT64_C(1) << OPTIONAL_FLAGS[i];
+	return flags;
+}
+
+static bool give_up_newer(struct perf_event_attr *attr)
+{
+	uint64_t flags = perfring_probe_unknown(attr, PERFRING_ATTR_AT_flags) & optional_flags();
+	uint64_t sample_type = perfring_probe_unknown(attr, PERFRING_ATTR_AT_sample_type);
+	uint64_t read_format = perfring_probe_unknown(attr, PERFRING_ATTR_AT_read_format);
+
+	for (uint32_t bit = 0; bit < 64; bit++)
+		if (flags >> bit & 1)
+			perfring_attr_set_flag(attr, bit, false);
+	attr->sample_type &= ~sample_type;
+	attr->read_format &= ~read_format;
+	return flags | sample_type | read_format;
+}
+
+static bool give_up_precise(struct perf_event_attr *attr)
+{
+	if (!attr->precise_ip)
+		return false;
+	attr->precise_ip--;
+	return true;
+}
+
+static bool give_up_clockid(struct perf_event_attr *attr)
+{
+	bool had = attr->use_clockid;
+
+	attr->use_clockid = 0;
+	attr->clockid = 0;
+	return had;
+}
+
+static bool give_up_branch_stack(struct perf_event_attr *attr)
+{
+	bool had = attr->sample_type & PERFRING_SAMPLE_BRANCH_STACK;
+
+	attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_BRANCH_STACK;
+	attr->branch_sample_type = 0;
+	return had;
+}
+
+/* A branch stack is of each level that is not excluded, the hypervisor's too, unless its mask names some. */
+static bool give_up_kernel(struct perf_event_attr *attr)
+{
+	const uint64_t levels = PERFRING_SAMPLE_BRANCH_KERNEL | PERFRING_SAMPLE_BRANCH_HV;
+	bool branches = attr->sample_type & PERFRING_SAMPLE_BRANCH_STACK;
+	bool had = !attr->exclude_kernel || (branches && (!attr->exclude_hv || attr->branch_sample_type & levels));
+
+	attr->exclude_kernel = 1;
+	attr->exclude_hv = 1;
+	if (branches)
+		attr->branch_sample_type &= ~levels;
+	return had;
+}
+
+static bool give_up_counter(struct perf_event_attr *attr)
+{
+	if (attr->type != PERFRING_TYPE_HARDWARE && attr->type != PERFRING_TYPE_HW_CACHE &&
+	    attr->type != PERFRING_TYPE_RAW)
+		return false;
+	attr->type = PERFRING_TYPE_SOFTWARE;
+	attr->config = PERFRING_COUNT_SW_CPU_CLOCK;
+	attr->config1 = 0;
+	attr->config2 = 0;
+	if (!attr->freq && attr->sample_period)
+		attr->sample_period = 1000000;
+	return true;
+}
+
+/* One step of the ladder: for which refusals, and what is done.  A step may be taken again while it returns true. */
+static const struct step {
+	enum perfring_fallback bit;
+	int errors[3];
+	bool (*give_up)(struct perf_event_attr *attr);
+} STEPS[] = {
+	{PERFRING_FALLBACK_NEWER, {E2BIG, EINVAL, 0}, give_up_newer},
+	{PERFRING_FALLBACK_PRECISE, {EOPNOTSUPP, EINVAL, 0}, give_up_precise},
+	{PERFRING_FALLBACK_CLOCKID, {EINVAL, 0, 0}, give_up_clockid},
+	{PERFRING_FALLBACK_BRANCH_STACK, {EOPNOTSUPP, 0, 0}, give_up_branch_stack},
+	{PERFRING_FALLBACK_EXCLUDE_KERNEL, {EACCES, EPERM, 0}, give_up_kernel},
+	{PERFRING_FALLBACK_CPU_CLOCK, {ENOENT, ENODEV, EOPNOTSUPP}, give_up_counter},
+};
+
+enum {
+	STEP_COUNT = sizeof(STEPS) / sizeof(*STEPS),
+};
+
+static bool answers(const struct step *step, int error)
+{
+	return error == step->errors[0] || error == step->errors[1] || error == step->errors[2];
+}
+
+/* Takes the first step that is allowed and answers the error. */
+static bool take_step(union perfring_attr *attr, int error, uint64_t allowed, uint64_t *taken)
+{
+	for (int i = 0; i < STEP_COUNT; i++)
+		if (allowed & STEPS[i].bit && answers(&STEPS[i], error) && STEPS[i].give_up(&attr->attr)) {
+			*taken |= STEPS[i].bit;
+			return true;
+		}
+	return false;
+}
+
+/* All of the allowed steps' ways down from *attr, until it opens. */
+static int descend(union perfring_attr *attr, int32_t pid, int32_t cpu, int group_fd, uint64_t flags, uint64_t allowed,
+		   uint64_t *taken)
+{
+	int fd;
+
+	*taken = 0;
+	do
+		fd = perfring_event_open(&attr->attr, pid, cpu, group_fd, flags);
+	while (fd < 0 && take_step(attr, -fd, allowed, taken));
+	return fd;
+}
+
+int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int32_t cpu, int group_fd, uint64_t flags,
+				 uint64_t allowed, uint64_t *taken)
+{
+	uint32_t size = perfring_attr_bytes(attr);
+	union perfring_attr asked, best, now;
+	int first = perfring_event_open(attr, pid, cpu, group_fd, flags), fd, again;
+	uint64_t steps, fewer;
+
+	*taken = 0;
+	if (first >= 0 || size < PERFRING_ATTR_LEAST || size > PERFRING_ATTR_ROOM)
+		return first;
+	memset(&asked, 0, sizeof(asked));
+	memcpy(&asked, attr, size);
+	best = asked;
+	fd = descend(&best, pid, cpu, group_fd, flags, allowed, &steps);
+	if (fd < 0)
+		return first;
+	/* One errno has many reasons: what was given up before the right step is given back. */
+	for (int i = 0; i < STEP_COUNT; i++) {
+		if (!(steps & STEPS[i].bit) || steps == STEPS[i].bit)
+			continue;
+		now = asked;
+		again = descend(&now, pid, cpu, group_fd, flags, steps & ~(uint64_t)STEPS[i].bit, &fewer);
+		if (again < 0)
+			continue;
+		close(fd);
+		fd = again;
+		best = now;
+		steps = fewer;
+	}
+	/* And precise_ip may have come down on the way to another step. */
+	for (uint32_t more = asked.attr.precise_ip; steps & PERFRING_FALLBACK_PRECISE && more > best.attr.precise_ip;
+	     more--) {
+		now = best;
+		now.attr.precise_ip = more & 3;
+		again = perfring_event_open(&now.attr, pid, cpu, group_fd, flags);
+		if (again >= 0) {
+			close(fd);
+			fd = again;
+			best = now;
+		}
+	}
+	memcpy(attr, &best, size);
+	*taken = steps;
+	return fd;
+}
+
+/* ---- told ---- */
+
+struct text {
+	char *room;
+	size_t size;
+	size_t length;
+};
+
+static void __attribute__((format(printf, 2, 3))) say(struct text *text, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(text->length < text->size ? text->room + text->length : NULL,
+			   text->length < text->size ? text->size - text->length : 0, format, arguments);
+	va_end(arguments);
+	text->length += length > 0 ? (size_t)length : 0;
+}
+
+/* The names of those of the word's bits that are gone. */
+static void say_bits(struct text *text, uint64_t gone, const char *const names[64], const char **between)
+{
+	for (uint32_t bit = 0; bit < 64; bit++)
+		if (gone >> bit & 1) {
+			if (names[bit])
+				say(text, "%s%s", *between, names[bit]);
+			else
+				say(text, "%sbit %u", *between, bit);
+			*between = ", ";
+		}
+}
+
+static void say_newer(struct text *text, const struct perf_event_attr *asked, const struct perf_event_attr *opened)
+{
+	static const char *const FLAGS[64] = {
+#define PERFRING_ATTR_FLAG(flag, bit, width) [bit] = #flag,
+#include <perfring/values.def>
+	};
+	static const char *const SAMPLES[64] = {
+#define PERFRING_FIELD(NAME, bit, ...) [bit] = #NAME " in samples",
+#include <perfring/fields.def>
+	};
+	static const char *const READS[64] = {[4] = "lost counts in reads (FORMAT_LOST)"};
+	const char *between = "";
+
+	say(text, "This kernel does not know ");
+	say_bits(text, perfring_attr_flags(asked) & ~perfring_attr_flags(opened) & optional_flags(), FLAGS, &between);
+	say_bits(text, asked->sample_type & ~opened->sample_type & ~(uint64_t)PERFRING_SAMPLE_BRANCH_STACK, SAMPLES,
+		 &between);
+	say_bits(text, asked->read_format & ~opened->read_format, READS, &between);
+	say(text, ": done without.");
+}
+
+int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *asked_from,
+				  const struct perf_event_attr *opened_from, char *room, size_t size)
+{
+	struct perf_event_attr asked = perfring_attr_whole(asked_from), opened = perfring_attr_whole(opened_from);
+	struct text text = {room, size, 0};
+	char name[256];
+
+	if (size)
+		room[0] = 0;
+	asked.size = sizeof(asked);
+	perfring_event_name(&asked, name, sizeof(name));
+	for (int i = 0; i < STEP_COUNT; i++) {
+		if (!(taken & STEPS[i].bit))
+			continue;
+		say(&text, "%s", text.length ? " " : "");
+		switch (STEPS[i].bit) {
+		case PERFRING_FALLBACK_NEWER:
+			say_newer(&text, &asked, &opened);
+			break;
+		case PERFRING_FALLBACK_PRECISE:
+			say(&text,
+			    "%s: its PMU has no precise_ip %u here: %u is used, so addresses may lie behind the "
+			    "instruction that they are of.",
+			    name, (unsigned)asked.precise_ip, (unsigned)opened.precise_ip);
+			break;
+		case PERFRING_FALLBACK_CLOCKID:
+			say(&text,
+			    "%s: it cannot have clock %d: its times are of perf's own clock and compare with no other.",
+			    name, asked.clockid);
+			break;
+		case PERFRING_FALLBACK_BRANCH_STACK:
+			say(&text, "%s: its PMU has no branch stacks: samples are without them.", name);
+			break;
+		case PERFRING_FALLBACK_EXCLUDE_KERNEL:
+			say(&text,
+			    "%s: observing the kernel is not permitted (kernel.perf_event_paranoid above 1, and no "
+			    "CAP_PERFMON): user space only.",
+			    name);
+			break;
+		case PERFRING_FALLBACK_CPU_CLOCK:
+			say(&text, "%s: this machine shows no such hardware counter: cpu-clock is used instead%s.",
+			    name, opened.sample_period && !opened.freq ? ", one sample each 1 ms" : "");
+			break;
+		case PERFRING_FALLBACK_ALL:
+			break;
+		}
+	}
+	return (int64_t)text.length;
+}

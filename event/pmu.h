@@ -1,0 +1,116 @@
+/* pmu.h - what the files that name events share: the PMUs of sysfs, modifiers, and what a text says besides an attr. */
+#ifndef EVENT_PMU_H
+#define EVENT_PMU_H
+
+#include "event.h"
+
+#define PERFRING_PMU_ROOT "/sys/bus/event_source/devices"
+
+enum {
+	PERFRING_CONFIGS = 5, /* config, config1 .. config4 */
+	PERFRING_PMU_NAME = 128,
+	PERFRING_PMU_TEXT = 4096, /* of a file of sysfs, which gives no more than a page */
+};
+
+/* A PMU's directory under `root`. */
+struct perfring_pmu {
+	int fd;
+	uint32_t type;
+};
+
+/* Where a term's value goes: the set bits, from the lowest on, of config number `config`. */
+struct perfring_pmu_bits {
+	unsigned config;
+	uint64_t mask;
+};
+
+/* What an event's text says besides its attr. */
+struct perfring_naming {
+	double scale;
+	char unit[32];
+	char cpus[128];               /* its PMU's cpumask */
+	char name[PERFRING_PMU_NAME]; /* of its `name=`, or "" */
+	bool reads;                   /* S */
+};
+
+/* Letters behind an event or a group. */
+struct perfring_modifiers {
+	uint32_t letters; /* 1 << position in PERFRING_MODIFIERS */
+	uint32_t precise; /* how many p */
+};
+
+#define PERFRING_MODIFIERS "ukhGHISDeP"
+
+/* Reads those at text + at.  Returns how many bytes were, or -EINVAL.  Ends at NUL, ',', '}' and a blank. */
+int64_t perfring_modifiers_parse(const char *text, size_t at, struct perfring_modifiers *modifiers,
+				 struct perfring_fault *fault);
+bool perfring_modifiers_has(const struct perfring_modifiers *modifiers, char letter);
+
+/* Returns 0, or -EINVAL: more than three p. */
+int perfring_modifiers_join(struct perfring_modifiers *modifiers, const struct perfring_modifiers *more);
+void perfring_modifiers_apply(const struct perfring_modifiers *modifiers, struct perf_event_attr *attr);
+
+/* perfring_event_parse with sysfs's directory of PMUs at `root`, the group's modifiers (or NULL), and more results (or
+ * NULL). */
+int perfring_event_parse_under(const char *root, const char *text, const struct perfring_modifiers *group,
+			       struct perf_event_attr *attr, struct perfring_naming *naming,
+			       struct perfring_fault *fault);
+int64_t perfring_event_name_under(const char *root, const struct perf_event_attr *attr, char *room, size_t size);
+
+/* Writes a fault (which may be NULL) and returns `error`. */
+int perfring_event_fault(struct perfring_fault *fault, size_t at, const char *what, int error);
+
+/* Returns 0, -ENOENT, -EINVAL (not a name), or -errno.  Closed with perfring_pmu_close. */
+int perfring_pmu_open(struct perfring_pmu *pmu, const char *root, const char *name, size_t length);
+void perfring_pmu_close(struct perfring_pmu *pmu);
+
+/* The CPUs on which it counts for all: sysfs's list, "" without one. */
+void perfring_pmu_cpus(const struct perfring_pmu *pmu, char *room, size_t size);
+
+/* A term's bits: 0, -ENOENT, -EBADMSG (sysfs says what is not understood). */
+int perfring_pmu_format(const struct perfring_pmu *pmu, const char *name, size_t length,
+			struct perfring_pmu_bits *bits);
+
+/* The text of events/NAME with `suffix` ("", ".scale", ".unit").  Returns its length or -errno. */
+int64_t perfring_pmu_event(const struct perfring_pmu *pmu, const char *name, size_t length, const char *suffix,
+			   char *room, size_t size);
+
+/* Whether this file of events/ is an event, not what belongs to one. */
+bool perfring_pmu_is_event(const char *name, size_t length);
+
+/* OR's value into the config; false when it needs more bits. */
+bool perfring_pmu_spread(const struct perfring_pmu_bits *bits, uint64_t value, uint64_t *configs);
+
+/* The terms text[from..to) of a PMU's event into configs; whatever else they give into *attr (period, freq) and
+ * *naming. pmu NULL: only terms that every event has.  Returns 0 or -errno with a fault. */
+int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t from, size_t to, uint64_t *configs,
+		       struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault);
+
+/* The first PMU, by name, with this type, or (name given) with an event of this name.  Returns 0 or -ENOENT. */
+int perfring_pmu_of_type(const char *root, uint32_t type, char name[PERFRING_PMU_NAME]);
+int perfring_pmu_of_event(const char *root, const char *event, size_t length, char name[PERFRING_PMU_NAME]);
+
+/* The names in a directory, sorted; free() each and the list.  -errno when it cannot be read. */
+int perfring_event_folder(int at, const char *path, char ***names, size_t *count);
+void perfring_event_folder_free(char **names, size_t count);
+
+/* "PATH:SYMBOL+OFFSET" and so on: where in the file.  -ENOENT: no such file or symbol; -EINVAL, -EBADMSG: an ELF file
+ * that is damaged or none; with a fault, whose place counts from text. */
+int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t end, uint64_t *offset,
+			  struct perfring_fault *fault);
+
+/* The offset in the file of a symbol, and its size.  -ENOENT: it has none of that name. */
+int perfring_uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *offset, uint64_t *size);
+
+/* config..config4 of an attr, by its size: 0 behind its end; and back.  -EINVAL: one that is not 0 has no place. */
+void perfring_configs_get(const struct perf_event_attr *attr, uint64_t configs[PERFRING_CONFIGS]);
+int perfring_configs_set(struct perf_event_attr *attr, const uint64_t configs[PERFRING_CONFIGS]);
+
+/* The cache event number i of those that can be, as perf writes it; false behind the last. */
+bool perfring_cache_name(unsigned i, char *room, size_t size);
+
+/* libpfm4's names, when it is built in; else -ENOENT and no names. */
+int perfring_pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], struct perf_event_attr *attr);
+int perfring_pfm_each(int (*take)(void *to, const char *name, const char *text), void *to);
+
+#endif

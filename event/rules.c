@@ -1,0 +1,462 @@
+/* rules.c - what perf_event_open refuses whoever asks, as sentences: ABI.md 1.1 and 1.5. */
+#include <perfring/event.h>
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "event.h"
+
+/* ---- asking the kernel itself, where kernels differ ---- */
+
+enum {
+	/* What is older than Linux 3.19 is not asked for. */
+	OLD_SAMPLE_TYPE = 0x7ffff,
+	OLD_READ_FORMAT = 0xf,
+	OLD_FLAGS = 0x1fffff,
+};
+
+int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr *attr)
+{
+	uint32_t own = perfring_attr_bytes(attr), size;
+
+	if (own < PERFRING_ATTR_LEAST || own > PERFRING_ATTR_ROOM)
+		return -E2BIG;
+	size = perfring_attr_size(attr);
+	memset(packed, 0, sizeof(*packed));
+	memcpy(packed, attr, own < size ? own : size);
+	packed->attr.size = size;
+	return 0;
+}
+
+uint64_t perfring_attr_flags(const struct perf_event_attr *attr)
+{
+	uint64_t word, flags = 0;
+
+	memcpy(&word, (const unsigned char *)attr + PERFRING_ATTR_AT_flags, sizeof(word));
+	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+		return word;
+	for (uint32_t bit = 0; bit < 64; bit++)
+		flags |= (word >> (63 - bit) & 1) << bit;
+	return flags;
+}
+
+void perfring_probe_begin(union perfring_attr *probe)
+{
+	memset(probe, 0, sizeof(*probe));
+	probe->attr.type = PERFRING_TYPE_SOFTWARE;
+	probe->attr.config = PERFRING_COUNT_SW_DUMMY;
+	probe->attr.size = PERFRING_ATTR_ROOM;
+	probe->attr.disabled = 1;
+	probe->attr.exclude_kernel = 1;
+	probe->attr.exclude_hv = 1;
+}
+
+int perfring_probe(const union perfring_attr *probe)
+{
+	int fd = perfring_event_open(&probe->attr, 0, -1, -1, 0);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+uint32_t perfring_probe_size(void)
+{
+	uint32_t attr[16] = {0, 8};
+
+	/* Too short for any kernel: it stores its own size there (ABI.md 1.3). */
+	return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == E2BIG && attr[1] > 8 ? attr[1] : 0;
+}
+
+/* Whether the kernel says EINVAL to this bit, with all that the bit stands on. */
+static bool is_unknown(uint32_t at, uint32_t bit)
+{
+	union perfring_attr probe;
+	uint64_t word = UINT64_C(1) << bit;
+
+	perfring_probe_begin(&probe);
+	if (at != PERFRING_ATTR_AT_flags) {
+		memcpy(probe.bytes + at, &word, sizeof(word));
+	} else {
+		perfring_attr_set_flag(&probe.attr, bit, true);
+		if (bit == PERFRING_ATTR_FLAG_inherit_thread)
+			probe.attr.inherit = 1;
+		else if (bit == PERFRING_ATTR_FLAG_sigtrap)
+			perfring_attr_set_flag(&probe.attr, PERFRING_ATTR_FLAG_remove_on_exec, true);
+		else if (bit == PERFRING_ATTR_FLAG_defer_callchain)
+			probe.attr.sample_type = PERFRING_SAMPLE_CALLCHAIN;
+	}
+	return perfring_probe(&probe) == -EINVAL;
+}
+
+uint64_t perfring_probe_unknown(const struct perf_event_attr *attr, uint32_t at)
+{
+	uint64_t word, unknown = 0;
+
+	if (at == PERFRING_ATTR_AT_flags)
+		word = perfring_attr_flags(attr) & ~(uint64_t)OLD_FLAGS;
+	else if (at == PERFRING_ATTR_AT_sample_type)
+		word = attr->sample_type & ~(uint64_t)OLD_SAMPLE_TYPE;
+	else
+		word = attr->read_format & ~(uint64_t)OLD_READ_FORMAT;
+	for (uint32_t bit = 0; bit < 64; bit++)
+		if (word >> bit & 1 && is_unknown(at, bit))
+			unknown |= UINT64_C(1) << bit;
+	return unknown;
+}
+
+/* ---- the rules ---- */
+
+struct ask {
+	struct perf_event_attr attr; /* what the installed header names of it */
+	const struct perf_event_attr *group;
+	uint64_t attr_flags;
+	uint64_t flags;
+	uint32_t aux_action;
+	int32_t pid;
+	int32_t cpu;
+	struct perfring_fault *fault;
+};
+
+static bool has(const struct ask *ask, uint32_t flag)
+{
+	return ask->attr_flags >> flag & 1;
+}
+
+static bool samples(const struct ask *ask, uint64_t sample_type)
+{
+	return (ask->attr.sample_type & sample_type) == sample_type;
+}
+
+/* Of one thread, not of all that runs on a CPU. */
+static bool is_of_task(const struct ask *ask)
+{
+	return ask->pid != -1 && !(ask->flags & PERFRING_FLAG_PID_CGROUP);
+}
+
+/* Of the kernel itself, whose abilities are known on every machine. */
+static bool is_of_kernel(uint32_t type)
+{
+	return type == PERFRING_TYPE_SOFTWARE || type == PERFRING_TYPE_TRACEPOINT || type == PERFRING_TYPE_BREAKPOINT;
+}
+
+/* A sysctl's number; `otherwise` when it cannot be read. */
+static uint64_t sysctl_of(const char *path, uint64_t otherwise)
+{
+	char text[32];
+
+	return perfring_event_slurp(path, text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* Whether a list as "0-3,8" has cpu; *last becomes its last number. */
+static bool cpus_have(const char *path, int32_t cpu, int64_t *last)
+{
+	char text[4096], *at = text;
+	bool found = false;
+
+	*last = INT32_MAX;
+	if (perfring_event_slurp(path, text, sizeof(text)) <= 0)
+		return true;
+	do {
+		int64_t first = strtol(at, &at, 10);
+
+		*last = *at == '-' ? strtol(at + 1, &at, 10) : first;
+		found = found || (first <= cpu && cpu <= *last);
+	} while (*at++ == ',');
+	return found;
+}
+
+/* What a dummy event with these members of ask is answered. */
+static int probe_with(const struct ask *ask, uint64_t sample_type, bool clock)
+{
+	union perfring_attr probe;
+
+	perfring_probe_begin(&probe);
+	probe.attr.sample_type = ask->attr.sample_type & sample_type;
+	probe.attr.sample_regs_user = ask->attr.sample_regs_user;
+	probe.attr.sample_regs_intr = ask->attr.sample_regs_intr;
+	probe.attr.branch_sample_type = ask->attr.branch_sample_type;
+	probe.attr.use_clockid = clock;
+	probe.attr.clockid = clock ? ask->attr.clockid : 0;
+	return perfring_probe(&probe);
+}
+
+/* inherit with READ and TID: some kernels take it, some do not. */
+static bool inherits_no_reads(void)
+{
+	union perfring_attr probe;
+
+	perfring_probe_begin(&probe);
+	probe.attr.inherit = 1;
+	probe.attr.sample_type = PERFRING_SAMPLE_READ | PERFRING_SAMPLE_TID;
+	return perfring_probe(&probe) == -EINVAL;
+}
+
+static bool is_unknown_software(const struct ask *ask)
+{
+	union perfring_attr probe;
+
+	if (ask->attr.config <= PERFRING_COUNT_SW_DUMMY)
+		return false;
+	perfring_probe_begin(&probe);
+	probe.attr.config = ask->attr.config;
+	return perfring_probe(&probe) == -ENOENT;
+}
+
+/* Some flag of open's, or of aux_action, that the kernel says EINVAL to. */
+static bool is_unknown_open_flag(uint64_t flags)
+{
+	union perfring_attr probe;
+	int fd;
+
+	perfring_probe_begin(&probe);
+	fd = perfring_event_open(&probe.attr, 0, -1, -1, flags & ~UINT64_C(15));
+	if (fd >= 0)
+		close(fd);
+	return fd == -EINVAL;
+}
+
+static bool is_unknown_action(uint32_t action)
+{
+	union perfring_attr probe;
+
+	perfring_probe_begin(&probe);
+	memcpy(probe.bytes + PERFRING_ATTR_AT_aux_action, &action, sizeof(action));
+	return perfring_probe(&probe) == -EINVAL;
+}
+
+#ifdef __x86_64__
+/* Where user space ends depends on the page tables' levels. */
+static bool is_kernel_address(const struct ask *ask)
+{
+	union perfring_attr probe;
+	uint64_t last = ask->attr.bp_addr + ask->attr.bp_len - 1;
+
+	if (ask->attr.bp_addr >> 46 == 0)
+		return false;
+	perfring_probe_begin(&probe);
+	probe.attr.type = PERFRING_TYPE_BREAKPOINT;
+	probe.attr.config = 0;
+	probe.attr.bp_type = 2;
+	probe.attr.bp_len = 1;
+	probe.attr.bp_addr = last > ask->attr.bp_addr ? last : ask->attr.bp_addr;
+	return perfring_probe(&probe) == -EINVAL;
+}
+#endif
+
+#define RULE(error, member, condition, text) \
+	do { \
+		if (condition) \
+			return refuse(ask, error, PERFRING_ATTR_AT_##member, text); \
+	} while (0)
+#define ARGUMENT_RULE(error, condition, text) \
+	do { \
+		if (condition) \
+			return refuse(ask, error, -1, text); \
+	} while (0)
+
+static int refuse(const struct ask *ask, int error, int64_t at, const char *what)
+{
+	if (ask->fault)
+		*ask->fault = (struct perfring_fault){at, what};
+	return -error;
+}
+
+/* What the kernel looks at while it copies the attr. */
+static int check_attr(const struct ask *ask)
+{
+	enum {
+		PRIVILEGES = PERFRING_SAMPLE_BRANCH_USER | PERFRING_SAMPLE_BRANCH_KERNEL | PERFRING_SAMPLE_BRANCH_HV,
+	};
+	const struct perf_event_attr *attr = &ask->attr;
+
+	RULE(EINVAL, flags, perfring_probe_unknown(attr, PERFRING_ATTR_AT_flags),
+	     "a flag that this kernel does not know");
+	RULE(EINVAL, reserved_2, attr->__reserved_2, "reserved bytes that are not 0");
+	RULE(EINVAL, aux_action, ask->aux_action >> 3 && is_unknown_action(ask->aux_action & ~UINT32_C(7)),
+	     "a bit of aux_action that this kernel does not know");
+	RULE(EINVAL, aux_action, ask->aux_action & 1 && is_unknown_action(1), "this kernel knows no aux_start_paused");
+	RULE(EINVAL, sample_type, perfring_probe_unknown(attr, PERFRING_ATTR_AT_sample_type),
+	     "a bit of sample_type that this kernel does not know");
+	RULE(EINVAL, read_format, perfring_probe_unknown(attr, PERFRING_ATTR_AT_read_format),
+	     "a bit of read_format that this kernel does not know");
+	if (samples(ask, PERFRING_SAMPLE_BRANCH_STACK)) {
+		RULE(EINVAL, branch_sample_type, !(attr->branch_sample_type & ~(uint64_t)PRIVILEGES),
+		     "BRANCH_STACK needs in branch_sample_type the kinds of branches, not only whose");
+		RULE(EINVAL, branch_sample_type, probe_with(ask, PERFRING_SAMPLE_BRANCH_STACK, false) == -EINVAL,
+		     "a bit of branch_sample_type that this kernel does not know");
+	}
+	if (samples(ask, PERFRING_SAMPLE_REGS_USER)) {
+		RULE(EINVAL, sample_regs_user, !attr->sample_regs_user, "REGS_USER needs a mask in sample_regs_user");
+		RULE(EINVAL, sample_regs_user, probe_with(ask, PERFRING_SAMPLE_REGS_USER, false) == -EINVAL,
+		     "a bit of sample_regs_user that is no register here");
+	}
+	RULE(EINVAL, sample_stack_user,
+	     samples(ask, PERFRING_SAMPLE_STACK_USER) &&
+		     (attr->sample_stack_user >= 65535 || attr->sample_stack_user % 8),
+	     "sample_stack_user must be a multiple of 8 below 65535");
+	if (samples(ask, PERFRING_SAMPLE_REGS_INTR)) {
+		RULE(EINVAL, sample_regs_intr, !attr->sample_regs_intr, "REGS_INTR needs a mask in sample_regs_intr");
+		RULE(EINVAL, sample_regs_intr, probe_with(ask, PERFRING_SAMPLE_REGS_INTR, false) == -EINVAL,
+		     "a bit of sample_regs_intr that is no register here");
+	}
+	RULE(EINVAL, sample_type, samples(ask, PERFRING_SAMPLE_WEIGHT | PERFRING_SAMPLE_WEIGHT_STRUCT),
+	     "WEIGHT and WEIGHT_STRUCT exclude one another");
+	RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_inherit_thread) && !attr->inherit,
+	     "inherit_thread needs inherit");
+	RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_remove_on_exec) && attr->enable_on_exec,
+	     "remove_on_exec and enable_on_exec exclude one another");
+	RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_sigtrap) && !has(ask, PERFRING_ATTR_FLAG_remove_on_exec),
+	     "sigtrap needs remove_on_exec");
+	RULE(EINVAL, sample_period,
+	     attr->freq && attr->sample_freq > sysctl_of("/proc/sys/kernel/perf_event_max_sample_rate", UINT64_MAX),
+	     "the frequency is above kernel.perf_event_max_sample_rate");
+	RULE(EINVAL, sample_period, !attr->freq && attr->sample_period >> 63, "the sample period has bit 63 set");
+	return 0;
+}
+
+static int check_arguments(const struct ask *ask)
+{
+	const struct perf_event_attr *attr = &ask->attr;
+	int64_t last;
+
+	ARGUMENT_RULE(EINVAL, ask->flags & PERFRING_FLAG_PID_CGROUP && (ask->pid == -1 || ask->cpu == -1),
+		      "a cgroup is observed CPU by CPU: name its directory's fd and a CPU");
+	ARGUMENT_RULE(ESRCH, is_of_task(ask) && ask->pid < -1, "no thread has a negative number");
+	RULE(EINVAL, flags, is_of_task(ask) && ask->group && ask->group->inherit != attr->inherit,
+	     "a group is inherited as a whole or not at all");
+	ARGUMENT_RULE(EINVAL, ask->pid == -1 && ask->cpu == -1,
+		      "pid -1 with cpu -1 observes nothing: name one of the two");
+	if (ask->cpu != -1) {
+		cpus_have("/sys/devices/system/cpu/possible", ask->cpu, &last);
+		ARGUMENT_RULE(EINVAL, ask->cpu < 0 || ask->cpu > last, "this machine can have no such CPU");
+	}
+	RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_sigtrap) && !is_of_task(ask),
+	     "sigtrap is for events of a thread, not of a CPU or cgroup");
+	RULE(EINVAL, sample_type,
+	     attr->inherit && samples(ask, PERFRING_SAMPLE_READ) && !samples(ask, PERFRING_SAMPLE_TID),
+	     "READ in samples of an inherited event needs Linux 6.13 and TID in sample_type");
+	RULE(EINVAL, sample_type,
+	     attr->inherit && samples(ask, PERFRING_SAMPLE_READ | PERFRING_SAMPLE_TID) && inherits_no_reads(),
+	     "READ in samples of an inherited event needs Linux 6.13, and this kernel is older");
+	return 0;
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+static int check_breakpoint(const struct ask *ask)
+{
+	uint64_t len = ask->attr.bp_len;
+
+	RULE(EINVAL, bp_type, ask->attr.bp_type < 2 || ask->attr.bp_type > 4,
+	     "breakpoints are w, rw or x: this processor has none for reads alone");
+	RULE(EINVAL, config2, ask->attr.bp_type == 4 && len != sizeof(long),
+	     "a breakpoint on code has the length of a long");
+	RULE(EINVAL, config2, !len || len & (len - 1), "a breakpoint's length is 1, 2, 4 or 8");
+	RULE(EINVAL, config1, ask->attr.bp_type != 4 && ask->attr.bp_addr & (len - 1),
+	     "a breakpoint's address must be a multiple of its length");
+#ifdef __x86_64__
+	/* Longer ones are AMD's alone. */
+	RULE(EINVAL, config1, len <= 8 && ask->attr.exclude_kernel && is_kernel_address(ask),
+	     "a breakpoint in the kernel excludes the kernel");
+#endif
+	return 0;
+}
+#endif
+
+/* What the PMU and its event say. */
+static int check_pmu(const struct ask *ask)
+{
+	const struct perf_event_attr *attr = &ask->attr;
+	bool ours = is_of_kernel(attr->type);
+	int ret = 0;
+
+	RULE(EOPNOTSUPP, sample_type, ours && samples(ask, PERFRING_SAMPLE_BRANCH_STACK),
+	     "only a processor's PMU has branch stacks");
+	RULE(ENOENT, config, attr->type == PERFRING_TYPE_SOFTWARE && is_unknown_software(ask),
+	     "a software event that this kernel does not know");
+#if defined(__x86_64__) || defined(__i386__)
+	if (attr->type == PERFRING_TYPE_BREAKPOINT)
+		ret = check_breakpoint(ask);
+	if (ret)
+		return ret;
+#endif
+	/* The masks are looked at whether samples have registers or not. */
+	RULE(EOPNOTSUPP, sample_regs_user,
+	     ours && (attr->sample_regs_user | attr->sample_regs_intr) >> 32 &&
+		     probe_with(ask, 0, false) == -EOPNOTSUPP,
+	     "registers that only a processor's PMU can sample");
+	RULE(EOPNOTSUPP, flags, ours && has(ask, PERFRING_ATTR_FLAG_aux_output),
+	     "aux_output is for PMUs with an AUX area");
+	RULE(EINVAL, aux_action, (ask->aux_action & 6) == 6, "aux_pause and aux_resume exclude one another");
+	RULE(EOPNOTSUPP, aux_action, ours && ask->aux_action & 1, "aux_start_paused is for PMUs with an AUX area");
+	RULE(EOVERFLOW, sample_max_stack,
+	     samples(ask, PERFRING_SAMPLE_CALLCHAIN) &&
+		     attr->sample_max_stack > sysctl_of("/proc/sys/kernel/perf_event_max_stack", UINT64_MAX),
+	     "sample_max_stack is above kernel.perf_event_max_stack");
+	if (attr->use_clockid && attr->clockid != 1 && attr->clockid != 4) {
+		RULE(EINVAL, clockid, probe_with(ask, 0, true) == -EINVAL, "no clock that events can have");
+		RULE(EINVAL, clockid, attr->type == PERFRING_TYPE_BREAKPOINT || attr->type == PERFRING_TYPE_TRACEPOINT,
+		     "breakpoints and tracepoints, which an NMI can meet, must have CLOCK_MONOTONIC or "
+		     "CLOCK_MONOTONIC_RAW");
+	}
+	return ret;
+}
+
+static int check_group(const struct ask *ask)
+{
+	const struct perf_event_attr *attr = &ask->attr, *group = ask->group;
+	int64_t last;
+
+	ARGUMENT_RULE(ENODEV, !is_of_task(ask) && !cpus_have("/sys/devices/system/cpu/online", ask->cpu, &last),
+		      "the CPU is offline");
+	if (group) {
+		RULE(EINVAL, clockid,
+		     group->use_clockid != attr->use_clockid || (attr->use_clockid && group->clockid != attr->clockid),
+		     "a group has one clock");
+		RULE(EINVAL, flags, attr->pinned || attr->exclusive, "pinned and exclusive are for a group's leader");
+	}
+	/* A leader of another kind may have an AUX area: the kernel must be asked. */
+	if (!group || is_of_kernel(group->type)) {
+		RULE(EINVAL, aux_action, ask->aux_action & 6,
+		     "aux_pause and aux_resume need a leader with an AUX area");
+		RULE(EINVAL, aux_sample_size, attr->aux_sample_size, "aux_sample_size needs a leader with an AUX area");
+		RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_aux_output),
+		     "aux_output needs a leader with an AUX area");
+	}
+	return 0;
+}
+
+/* In the kernel's own order, for the first rule that is broken gives the errno; its permissions, which come in between,
+ * are not looked at. */
+int perfring_event_check(const struct perf_event_attr *from, int32_t pid, int32_t cpu, uint64_t flags,
+			 const struct perf_event_attr *group, struct perfring_fault *fault)
+{
+	struct ask asked = {.flags = flags, .pid = pid, .cpu = cpu, .fault = fault}, *ask = &asked;
+	uint32_t size = perfring_attr_bytes(from), known;
+	const unsigned char *bytes = (const unsigned char *)from;
+	struct perf_event_attr leader;
+	int ret;
+
+	ARGUMENT_RULE(EINVAL, flags & ~UINT64_C(15) && is_unknown_open_flag(flags),
+		      "a flag of perf_event_open that this kernel does not know");
+	RULE(E2BIG, size, size < PERFRING_ATTR_LEAST || size > PERFRING_ATTR_ROOM,
+	     "the attr's size must be 0 (which is 64), or from 64 to 4096");
+	known = perfring_probe_size();
+	for (uint32_t i = known; known && i < size; i++)
+		if (bytes[i])
+			return refuse(ask, E2BIG, i, "a member that this kernel does not know is not 0");
+	ask->attr = perfring_attr_whole(from);
+	ask->attr_flags = perfring_attr_flags(from);
+	if (size >= PERFRING_ATTR_AT_aux_action + sizeof(ask->aux_action))
+		memcpy(&ask->aux_action, bytes + PERFRING_ATTR_AT_aux_action, sizeof(ask->aux_action));
+	if (group && !(flags & PERFRING_FLAG_FD_NO_GROUP)) {
+		leader = perfring_attr_whole(group);
+		ask->group = &leader;
+	}
+	ret = check_attr(ask);
+	ret = ret ? ret : check_arguments(ask);
+	ret = ret ? ret : check_pmu(ask);
+	return ret ? ret : check_group(ask);
+}
