@@ -6,44 +6,17 @@
 #include <unistd.h>
 #include "reader.h"
 
-/* More than any machine has, little enough for a file that lies. */
-#define MOST_EVENTS (1u << 16)
-#define MOST_ATTR_BYTES (1u << 24)
-#define MOST_ID_BYTES (1u << 25)
-#define MOST_FEATURE_BYTES (1u << 28)
-#define MOST_ATTR_SIZE 4096
+enum {
+	MOST_ATTR_SIZE = 4096,
+	MOST_STREAMS = 1 << 16,
+};
 
 static_assert(sizeof(struct perfring_file_header) == 104, "header");
-
-int perfring_data_wrong(struct perfring_data *data, uint64_t at, const char *what)
-{
-	data->fault.at = (int64_t)at;
-	data->fault.what = what;
-	return -EBADMSG;
-}
 
 static int unsupported(struct perfring_data *data, const char *what)
 {
 	perfring_data_wrong(data, 0, what);
 	return -EOPNOTSUPP;
-}
-
-int64_t perfring_data_read(const struct perfring_data *data, void *room, size_t size, uint64_t at)
-{
-	size_t done = 0;
-
-	while (done < size) {
-		ssize_t got = pread(data->fd, (char *)room + done, size - done, (off_t)(at + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (!got)
-			break;
-		done += (size_t)got;
-	}
-	return (int64_t)done;
 }
 
 static bool is_inside(const struct perfring_section *section, uint64_t size)
@@ -52,31 +25,68 @@ static bool is_inside(const struct perfring_section *section, uint64_t size)
 }
 
 /* All of it or an error. */
-static int read_whole(struct perfring_data *data, void *room, size_t size, uint64_t at, const char *what)
+static int read_whole(struct perfring_data *data, int fd, void *room, size_t size, uint64_t at, const char *what)
 {
-	int64_t got = perfring_data_read(data, room, size, at);
+	int64_t got = perfring_stock_read(fd, room, size, at);
 
 	if (got < 0)
 		return (int)got;
 	return (size_t)got == size ? 0 : perfring_data_wrong(data, at + (uint64_t)got, what);
 }
 
-static int check_header(struct perfring_data *data, struct perfring_file_header *header)
+static void turn_words(void *bytes, size_t count)
 {
+	uint64_t word;
+
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&word, (unsigned char *)bytes + i * 8, 8);
+		word = __builtin_bswap64(word);
+		memcpy((unsigned char *)bytes + i * 8, &word, 8);
+	}
+}
+
+/* A foreign bitmap of longs: of a machine with 64 bits, else of one with 32, where each word's halves stand the other way
+ * round.  HOSTNAME, which every writer puts, tells (ABI.md 11.1). */
+static void turn_bitmap(uint64_t *words)
+{
+	uint64_t hostname = UINT64_C(1) << PERFRING_DATA_HOSTNAME;
+
+	turn_words(words, 4);
+	if (words[0] & hostname || !(words[0] >> 32 & hostname))
+		return;
+	for (int i = 0; i < 4; i++)
+		words[i] = words[i] << 32 | words[i] >> 32;
+}
+
+/* Version 1 has no byte order in its magic: the size of an attr entry tells. */
+static bool is_plausible(uint64_t attr_size)
+{
+	return attr_size >= PERF_ATTR_SIZE_VER0 + sizeof(struct perfring_section) &&
+	       attr_size <= MOST_ATTR_SIZE + sizeof(struct perfring_section);
+}
+
+static int check_header(struct perfring_data *data, int fd, struct perfring_file_header *header)
+{
+	bool is_first;
 	int64_t got;
 
 	memset(header, 0, sizeof(*header));
-	got = perfring_data_read(data, header, sizeof(*header), 0);
+	got = perfring_stock_read(fd, header, sizeof(*header), 0);
 	if (got < 0)
 		return (int)got;
-	if (got >= 8 && !memcmp(header->magic, "2ELIFREP", 8))
-		return unsupported(data, "a file of the other byte order is not read yet");
-	if (got >= 8 && !memcmp(header->magic, "PERFFILE", 8))
-		return unsupported(data, "a file of version 1 is not read");
-	if (got < 8 || memcmp(header->magic, PERFRING_FILE_MAGIC, 8))
+	is_first = got >= 24 && !memcmp(header->magic, PERFRING_FILE_MAGIC_1, 8);
+	data->is_foreign = got >= 8 && (!memcmp(header->magic, PERFRING_FILE_MAGIC_FOREIGN, 8) ||
+					(is_first && !is_plausible(header->attr_size)));
+	if (got < 8 || (!is_first && !data->is_foreign && memcmp(header->magic, PERFRING_FILE_MAGIC, 8)))
 		return perfring_data_wrong(data, 0, "no perf.data file");
-	if (got >= 16 && header->size == 16)
-		return unsupported(data, "a pipe stream is not read yet");
+	if (data->is_foreign) {
+		turn_words(&header->size, (sizeof(*header) - 8) / 8 - 4);
+		turn_bitmap(header->features);
+	}
+	if (got >= 16 && header->size == 16) {
+		data->is_pipe = true;
+		return 0;
+	}
 	if (got < PERFRING_FILE_HEADER_OLD)
 		return perfring_data_wrong(data, (uint64_t)got, "file ends inside the header");
 	if (header->size == PERFRING_FILE_HEADER_OLD)
@@ -85,12 +95,12 @@ static int check_header(struct perfring_data *data, struct perfring_file_header 
 		return perfring_data_wrong(data, 8, "header size");
 	else if (got < (int64_t)sizeof(*header))
 		return perfring_data_wrong(data, (uint64_t)got, "file ends inside the header");
-	if (header->attr_size < PERF_ATTR_SIZE_VER0 + sizeof(struct perfring_section) ||
-	    header->attr_size > MOST_ATTR_SIZE + sizeof(struct perfring_section))
+	if (!is_plausible(header->attr_size))
 		return perfring_data_wrong(data, 16, "size of an attr");
 	if (!is_inside(&header->attrs, data->file_size))
 		return perfring_data_wrong(data, 24, "attrs outside the file");
-	if (header->attrs.size > MOST_ATTR_BYTES || header->attrs.size / header->attr_size > MOST_EVENTS)
+	if (header->attrs.size > PERFRING_MOST_ATTR_BYTES ||
+	    header->attrs.size / header->attr_size > PERFRING_MOST_EVENTS)
 		return perfring_data_wrong(data, 32, "too many attrs");
 	if (header->attrs.size % header->attr_size)
 		return perfring_data_wrong(data, 32, "attrs end inside an attr");
@@ -101,175 +111,276 @@ static int check_header(struct perfring_data *data, struct perfring_file_header 
 	return 0;
 }
 
-static int read_ids(struct perfring_data *data, const struct perfring_section *ids, uint32_t index, uint64_t entry_at,
-		    uint64_t *id_bytes)
+static int read_ids(struct perfring_data *data, int fd, const struct perfring_section *ids, uint32_t index,
+		    uint64_t entry_at)
 {
-	uint64_t words[512], done, i, size;
+	uint64_t words[512], done, size;
 	int error;
 
 	if (ids->size % 8 || !is_inside(ids, data->file_size))
 		return perfring_data_wrong(data, entry_at, "ids outside the file");
-	*id_bytes += ids->size;
-	if (*id_bytes > MOST_ID_BYTES || *id_bytes > data->file_size)
+	data->id_bytes += ids->size;
+	if (data->id_bytes > PERFRING_MOST_ID_BYTES || data->id_bytes > data->file_size)
 		return perfring_data_wrong(data, entry_at, "too many ids");
 	for (done = 0; done < ids->size; done += size) {
 		size = ids->size - done < sizeof(words) ? ids->size - done : sizeof(words);
-		error = read_whole(data, words, (size_t)size, ids->offset + done, "file ends inside the ids");
+		error = read_whole(data, fd, words, (size_t)size, ids->offset + done, "file ends inside the ids");
 		if (error)
 			return error;
-		for (i = 0; i < size / 8; i++) {
-			error = perfring_format_set_put(data->formats, words[i], index);
-			/* 0 is what a kernel that knows no ids leaves: every event may have it */
-			if (error == -EEXIST && words[i])
-				return perfring_data_wrong(data, ids->offset + done + i * 8, "id of two events");
-			if (error && error != -EEXIST)
-				return error;
-		}
+		if (data->is_foreign)
+			turn_words(words, (size_t)size / 8);
+		error = perfring_data_put_ids(data, words, size / 8, index, ids->offset + done);
+		if (error)
+			return error;
 	}
 	return 0;
 }
 
 /* The section of its ids stands in an entry's last 16 bytes, whatever the attr's own size (ABI.md 11.1). */
-static int read_attrs(struct perfring_data *data, const struct perfring_file_header *header)
+static int read_attrs(struct perfring_data *data, int fd, const struct perfring_file_header *header)
 {
 	uint32_t count = (uint32_t)(header->attrs.size / header->attr_size), i;
 	size_t entry = (size_t)header->attr_size, body = entry - sizeof(struct perfring_section);
 	size_t stride = (body > sizeof(struct perf_event_attr) ? body : sizeof(struct perf_event_attr)) + 7;
 	struct perfring_section ids;
 	unsigned char *entries;
-	uint64_t id_bytes = 0;
 	int error;
 
 	stride -= stride % 8;
 	entries = malloc(count * entry + 1);
 	data->attrs = calloc((size_t)count + 1, stride);
-	data->events = calloc((size_t)count + 1, sizeof(*data->events));
-	error = entries && data->attrs && data->events ? 0 : -ENOMEM;
+	error = entries && data->attrs ? 0 : -ENOMEM;
 	if (!error)
-		error = read_whole(data, entries, count * entry, header->attrs.offset, "file ends inside the attrs");
+		error = read_whole(data, fd, entries, count * entry, header->attrs.offset,
+				   "file ends inside the attrs");
 	for (i = 0; i < count && !error; i++) {
 		struct perf_event_attr *attr = (struct perf_event_attr *)(void *)(data->attrs + i * stride);
 		uint64_t at = header->attrs.offset + i * entry;
 
 		memcpy(attr, entries + i * entry, body);
+		if (data->is_foreign) {
+			struct perf_event_attr *foreign = (struct perf_event_attr *)(void *)(entries + i * entry);
+			uint32_t size = __builtin_bswap32(attr->size);
+
+			/* entries of odd sizes stand askew */
+			memmove(entries, foreign, body);
+			foreign = (struct perf_event_attr *)(void *)entries;
+			if (size > body || perfring_attr_to_native(foreign, attr, body) < 0) {
+				error = perfring_data_wrong(data, at + 4, "attr.size");
+				break;
+			}
+		}
 		if (!attr->size)
 			attr->size = PERF_ATTR_SIZE_VER0;
-		if (attr->size < PERF_ATTR_SIZE_VER0 || attr->size > body) {
-			error = perfring_data_wrong(data, at + 4, "attr.size");
-			break;
-		}
-		/* what lies behind its own size is not the attr's */
-		memset((unsigned char *)attr + attr->size, 0, stride - attr->size);
-		error = perfring_format_set_add(data->formats, attr);
+		if (attr->size >= PERF_ATTR_SIZE_VER0 && attr->size < stride)
+			/* what lies behind its own size is not the attr's */
+			memset((unsigned char *)attr + attr->size, 0, stride - attr->size);
+		error = perfring_data_add_attr(data, attr, (uint32_t)body, at);
 		if (error < 0)
 			break;
-		perfring_data_name(attr, data->events[i].made_up, sizeof(data->events[i].made_up));
-		data->events[i].name = data->events[i].made_up;
-		data->events[i].attr = attr;
-		data->event_count = i + 1;
 		memcpy(&ids, entries + (i + 1) * entry - sizeof(ids), sizeof(ids));
-		error = read_ids(data, &ids, i, at + body, &id_bytes);
+		if (data->is_foreign)
+			turn_words(&ids, 2);
+		error = read_ids(data, fd, &ids, i, at + body);
 	}
 	free(entries);
 	return error;
 }
 
 /* Where the features are.  One that is not whole is not there: the records are worth more. */
-static void read_index(struct perfring_data *data, const struct perfring_file_header *header)
+static void read_index(struct perfring_data *data, int fd, const struct perfring_file_header *header)
 {
-	uint64_t at = header->data.offset + header->data.size;
+	uint64_t at = header->data.offset + header->data.size, all = 0;
 	uint32_t bit;
 
+	/* the records' own fault tells of that */
+	if (at > data->file_size)
+		return;
 	for (bit = 0; bit < PERFRING_DATA_FEATURES; bit++) {
 		struct perfring_section section;
 
 		if (!(header->features[bit / 64] >> bit % 64 & 1))
 			continue;
-		if (perfring_data_read(data, &section, sizeof(section), at) != (int64_t)sizeof(section))
-			return;
-		at += sizeof(section);
-		if (!is_inside(&section, data->file_size) || section.size > MOST_FEATURE_BYTES)
+		data->lost_features++;
+		if (perfring_stock_read(fd, &section, sizeof(section), at) != (int64_t)sizeof(section))
 			continue;
+		if (data->is_foreign)
+			turn_words(&section, 2);
+		at += sizeof(section);
+		/* all of them together, too: sections that lie over one another would take a file's size each */
+		if (!is_inside(&section, data->file_size) || section.size > PERFRING_MOST_FEATURE_BYTES ||
+		    section.size > data->file_size - all)
+			continue;
+		all += section.size;
 		data->features->feature[bit].section = section;
 		data->features->feature[bit].is_there = true;
+		data->lost_features--;
 	}
 }
 
-/* EVENT_DESC tells the events again, in the same order, with their names. */
-static void read_names(struct perfring_data *data)
+static int add_stream(struct perfring_data *data, int fd, bool is_ours, int64_t at)
 {
-	const unsigned char *payload;
-	uint64_t size = 0, at = 8;
-	uint32_t count, attr_size, i;
+	struct perfring_stream *streams = realloc(data->streams, (data->stream_count + (size_t)1) * sizeof(*streams));
 
-	payload = perfring_data_feature(data, PERFRING_DATA_EVENT_DESC, &size);
-	if (!payload || size < at)
-		return;
-	memcpy(&count, payload, 4);
-	memcpy(&attr_size, payload + 4, 4);
-	for (i = 0; i < count && i < data->event_count; i++) {
-		uint32_t nr_ids, length;
-
-		if (size - at < (uint64_t)attr_size + 8)
-			return;
-		at += attr_size;
-		memcpy(&nr_ids, payload + at, 4);
-		memcpy(&length, payload + at + 4, 4);
-		at += 8;
-		if (size - at < length + (uint64_t)nr_ids * 8)
-			return;
-		if (length && payload[at] && memchr(payload + at, 0, length))
-			data->events[i].name = (const char *)payload + at;
-		at += length + (uint64_t)nr_ids * 8;
+	if (!streams) {
+		if (is_ours)
+			close(fd);
+		return -ENOMEM;
 	}
+	data->streams = streams;
+	perfring_stream_open(&streams[data->stream_count], &data->stock, fd, at);
+	streams[data->stream_count].is_ours = is_ours;
+	streams[data->stream_count].is_foreign = streams[data->stream_count].is_special = data->is_foreign;
+	data->stream_count++;
+	return 0;
 }
 
-/* Another machine's registers have its own names. */
-static void read_arch(struct perfring_data *data)
+static int open_file(struct perfring_data *data, bool in_directory)
 {
-	const char *machine = perfring_data_string(data, PERFRING_DATA_ARCH);
-
-	if (machine)
-		perfring_format_set_arch(data->formats, perfring_arch_of(machine));
-}
-
-static int open_file(struct perfring_data *data, const char *path)
-{
+	struct perfring_stream *stream = data->streams;
 	struct perfring_file_header header;
+	int error;
+
+	error = check_header(data, stream->fd, &header);
+	stream->is_foreign = stream->is_special = data->is_foreign;
+	if (error || data->is_pipe)
+		return error;
+	error = read_attrs(data, stream->fd, &header);
+	if (error)
+		return error;
+	stream->at = (int64_t)header.data.offset;
+	stream->settled = stream->at + (int64_t)header.data.size;
+	/* Features are what a writer writes last.  Behind the rounds that a killed one has settled in the header, whole
+	 * records may follow.  (Files of the oldest header have none.) */
+	data->is_finished = (header.data.size || in_directory) &&
+			    (header.size == PERFRING_FILE_HEADER_OLD ||
+			     (header.features[0] | header.features[1] | header.features[2] | header.features[3]));
+	stream->is_finished = data->is_finished;
+	stream->end = data->is_finished ? stream->settled : INT64_MAX;
+	if (!data->is_finished)
+		return 0;
+	read_index(data, stream->fd, &header);
+	if (!in_directory && data->features->feature[PERFRING_DATA_DIR_FORMAT].is_there) {
+		uint64_t size = 0, version = 0;
+		const void *payload = perfring_data_feature(data, PERFRING_DATA_DIR_FORMAT, &size);
+
+		/* 0 is a directory of one file (perf record --kcore) */
+		if (payload && size >= sizeof(version))
+			memcpy(&version, payload, sizeof(version));
+		if (version)
+			return unsupported(data, "one file of a directory: open the directory");
+	}
+	perfring_data_features_known(data);
+	return 0;
+}
+
+/* What comes through a pipe, whose header may be one of a file that is piped: only streams can be read so. */
+static int open_pipe(struct perfring_data *data)
+{
+	struct perfring_stream *stream = data->streams;
+	struct {
+		char magic[8];
+		uint64_t size;
+	} header;
+	size_t done = 0;
+
+	while (done < sizeof(header)) {
+		ssize_t got = read(stream->fd, (char *)&header + done, sizeof(header) - done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			return perfring_data_wrong(data, done, "stream ends inside the header");
+		done += (size_t)got;
+	}
+	data->is_foreign = !memcmp(header.magic, PERFRING_FILE_MAGIC_FOREIGN, 8);
+	if (!data->is_foreign && memcmp(header.magic, PERFRING_FILE_MAGIC, 8))
+		return perfring_data_wrong(data, 0, "no perf.data stream");
+	if (data->is_foreign)
+		turn_words(&header.size, 1);
+	if (header.size != sizeof(header))
+		return unsupported(data, "a file through a pipe: only streams (record -o -) can be read so");
+	data->is_pipe = true;
+	stream->is_pipe = true;
+	stream->is_foreign = stream->is_special = data->is_foreign;
+	return 0;
+}
+
+/* The streams data.0, data.1, ... of a directory, in that order: raw records, and nothing else in them. */
+static int open_others(struct perfring_data *data, int directory)
+{
+	struct stat file;
+	char name[32];
+	int error = 0;
+
+	for (unsigned i = 0; !error && i < MOST_STREAMS; i++) {
+		int fd;
+
+		snprintf(name, sizeof(name), "data.%u", i);
+		/* what is no file would be waited for */
+		fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			return errno == ENOENT ? 0 : -errno;
+		if (fstat(fd, &file) || !S_ISREG(file.st_mode)) {
+			close(fd);
+			return unsupported(data, "a directory's data.N that is no file");
+		}
+		error = add_stream(data, fd, true, 0);
+		if (!error)
+			data->streams[data->stream_count - 1].is_finished = data->is_finished;
+	}
+	return error;
+}
+
+static int open_path(struct perfring_data *data, const char *path)
+{
+	bool is_ours = strcmp(path, "-") != 0;
+	int fd = is_ours ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO, directory = -1;
 	struct stat file;
 	int error;
 
-	data->is_ours = strcmp(path, "-") != 0;
-	data->fd = data->is_ours ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-	if (data->fd < 0 || fstat(data->fd, &file))
+	if (fd < 0)
 		return -errno;
-	if (S_ISDIR(file.st_mode))
-		return unsupported(data, "a directory is not read yet");
-	if (!S_ISREG(file.st_mode))
-		return unsupported(data, "only a file can be read, no pipe or device");
-	data->file_size = (uint64_t)file.st_size;
-	error = check_header(data, &header);
-	if (!error)
-		error = read_attrs(data, &header);
-	if (error)
-		return error;
-	data->at = (int64_t)header.data.offset;
-	data->settled = data->at + (int64_t)header.data.size;
-	/* Features are what a writer writes last.  Behind the rounds that a killed one has settled in the header, whole
-	 * records may follow.  (Files of the oldest header have none.) */
-	data->is_finished = header.data.size &&
-			    (header.size == PERFRING_FILE_HEADER_OLD ||
-			     (header.features[0] | header.features[1] | header.features[2] | header.features[3]));
-	data->end = data->is_finished ? data->settled : INT64_MAX;
-	data->stop = 1;
-	if (!data->is_finished)
-		return 0;
-	read_index(data, &header);
-	if (data->features->feature[PERFRING_DATA_DIR_FORMAT].is_there)
-		return unsupported(data, "one file of a directory is not read yet");
-	read_names(data);
-	read_arch(data);
-	return 0;
+	if (is_ours && !fstat(fd, &file) && S_ISDIR(file.st_mode)) {
+		directory = fd;
+		fd = openat(directory, "data", O_RDONLY | O_CLOEXEC);
+		error = fd < 0 ? -errno : 0;
+		if (error) {
+			close(directory);
+			return error == -ENOENT ? perfring_data_wrong(data, 0, "a directory without a file 'data'")
+						: error;
+		}
+	}
+	error = add_stream(data, fd, is_ours, 0);
+	if (!error && fstat(fd, &file))
+		error = -errno;
+	if (!error && S_ISREG(file.st_mode)) {
+		data->file_size = (uint64_t)file.st_size;
+		error = open_file(data, directory >= 0);
+	} else if (!error && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode) || S_ISCHR(file.st_mode))) {
+		data->file_size = UINT64_MAX;
+		error = open_pipe(data);
+	} else if (!error) {
+		error = unsupported(data, "neither a file nor a pipe");
+	}
+	if (!error && directory >= 0)
+		error = open_others(data, directory);
+	if (directory >= 0)
+		close(directory);
+	if (!error && data->stream_count > 1) {
+		data->heap = malloc(data->stream_count * sizeof(*data->heap));
+		error = data->heap ? 0 : -ENOMEM;
+	}
+	if (!error && data->is_pipe) {
+		data->streams[0].at = 16;
+		data->streams[0].settled = 16;
+		data->streams[0].is_finished = true;
+		data->is_finished = true;
+		error = perfring_data_lead(data);
+	}
+	return error;
 }
 
 int perfring_data_open(struct perfring_data **data, const char *path)
@@ -280,13 +391,12 @@ int perfring_data_open(struct perfring_data **data, const char *path)
 	*data = NULL;
 	if (!opened)
 		return error;
-	opened->fd = -1;
 	opened->features = calloc(1, sizeof(*opened->features));
 	if (!opened->features || perfring_format_set_open(&opened->formats)) {
 		perfring_data_close(opened);
 		return error;
 	}
-	error = open_file(opened, path);
+	error = open_path(opened, path);
 	if (error == -ENOMEM) {
 		perfring_data_close(opened);
 		return error;
@@ -297,19 +407,31 @@ int perfring_data_open(struct perfring_data **data, const char *path)
 
 void perfring_data_close(struct perfring_data *data)
 {
-	uint32_t bit;
+	uint32_t i;
 
 	if (!data)
 		return;
-	perfring_data_blocks_close(data);
-	for (bit = 0; data->features && bit < PERFRING_DATA_FEATURES; bit++)
-		free(data->features->feature[bit].payload);
+	perfring_stock_leave(&data->stock, data->current);
+	perfring_stock_leave(&data->stock, data->peeked.record);
+	while (data->leading_first < data->leading_count)
+		perfring_stock_leave(&data->stock, data->leading[data->leading_first++].record);
+	for (i = 0; i < data->stream_count; i++)
+		perfring_stream_close(&data->streams[i]);
+	perfring_stock_close(&data->stock);
+	for (i = 0; data->features && i < PERFRING_DATA_FEATURES; i++)
+		free(data->features->feature[i].payload);
+	for (i = 0; i < data->event_count; i++) {
+		free(data->events[i].own_attr);
+		free(data->events[i].own_name);
+		free(data->events[i].ids);
+	}
 	free(data->features);
+	free(data->streams);
+	free(data->heap);
+	free(data->leading);
 	free(data->attrs);
 	free(data->events);
 	perfring_format_set_close(data->formats);
-	if (data->is_ours && data->fd >= 0)
-		close(data->fd);
 	free(data);
 }
 
@@ -323,79 +445,22 @@ bool perfring_data_is_finished(const struct perfring_data *data)
 	return data->is_finished;
 }
 
+uint32_t perfring_data_lost_features(const struct perfring_data *data)
+{
+	return data->lost_features;
+}
+
+bool perfring_data_is_pipe(const struct perfring_data *data)
+{
+	return data->is_pipe;
+}
+
+bool perfring_data_is_foreign(const struct perfring_data *data)
+{
+	return data->is_foreign;
+}
+
 const struct perfring_format_set *perfring_data_formats(const struct perfring_data *data)
 {
 	return data->formats;
-}
-
-const struct perf_event_attr *perfring_data_attr(const struct perfring_data *data, uint32_t index)
-{
-	return index < data->event_count ? data->events[index].attr : NULL;
-}
-
-const char *perfring_data_event_name(const struct perfring_data *data, uint32_t index)
-{
-	return index < data->event_count ? data->events[index].name : NULL;
-}
-
-const void *perfring_data_feature(const struct perfring_data *data, uint32_t feature, uint64_t *size)
-{
-	struct perfring_data_features *features = data->features;
-	size_t bytes;
-	char *payload;
-
-	if (feature >= PERFRING_DATA_FEATURES || !features->feature[feature].is_there)
-		return NULL;
-	bytes = (size_t)features->feature[feature].section.size;
-	payload = features->feature[feature].payload;
-	if (!payload) {
-		payload = malloc(bytes + 1);
-		if (!payload)
-			return NULL;
-		if (perfring_data_read(data, payload, bytes, features->feature[feature].section.offset) !=
-		    (int64_t)bytes) {
-			free(payload);
-			return NULL;
-		}
-		payload[bytes] = 0;
-		features->feature[feature].payload = payload;
-	}
-	if (size)
-		*size = bytes;
-	return payload;
-}
-
-const char *perfring_data_string(const struct perfring_data *data, uint32_t feature)
-{
-	uint64_t size = 0;
-	const char *payload = perfring_data_feature(data, feature, &size);
-	uint32_t length;
-
-	if (!payload || size < sizeof(length))
-		return NULL;
-	memcpy(&length, payload, sizeof(length));
-	if (length > size - sizeof(length) || !memchr(payload + sizeof(length), 0, length))
-		return NULL;
-	return payload + sizeof(length);
-}
-
-void perfring_data_name(const struct perf_event_attr *attr, char *room, size_t size)
-{
-	static const struct {
-		char name[32];
-		uint32_t type;
-		uint32_t config;
-	} known[] = {
-#define PERFRING_EVENT(name, alias, type, config) {name, type, config},
-#include <perfring/values.def>
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (attr->type == known[i].type && attr->config == known[i].config) {
-			snprintf(room, size, "%s", known[i].name);
-			return;
-		}
-	}
-	snprintf(room, size, "type=%u,config=0x%llx", attr->type, (unsigned long long)attr->config);
 }

@@ -20,6 +20,8 @@ struct perfring_file_header {
 };
 
 #define PERFRING_FILE_MAGIC "PERFILE2"
+#define PERFRING_FILE_MAGIC_FOREIGN "2ELIFREP"
+#define PERFRING_FILE_MAGIC_1 "PERFFILE"
 #define PERFRING_FILE_HEADER_OLD 72 /* without the bits of the features */
 
 #endif

@@ -1,279 +1,361 @@
-/* reader.c - the records of a perf.data file, block by block, in time order.
+/* reader.c - the records of a perf.data file, pipe or directory in time order.
  *
- * A block is 1 MiB of the file, from the start of a record on, in memory aligned to its size: a record's address
- * tells its block.  It is used again once none of its records waits or is in the user's hands.
+ * Each stream orders its own; of several streams, whose records are due, the oldest comes first.
  */
 #include <stdlib.h>
 #include "reader.h"
 
-#define BLOCK_SIZE (1u << 20)
-
-/* What may wait when no round ends: memory stays bounded whatever the file says. */
-#define WINDOW_BLOCKS 64
-#define WINDOW_RECORDS (1u << 20)
-
-struct perfring_block {
-	struct perfring_block *next;
-	_Alignas(8) int64_t from; /* place in the file; i386 has 64 bits at 4 too */
-	uint32_t filled;
-	uint32_t holders;
-	uint64_t padding[5];
-	unsigned char bytes[];
-};
-
-#define BLOCK_ROOM (BLOCK_SIZE - (uint32_t)sizeof(struct perfring_block))
-
-static_assert(sizeof(struct perfring_block) % 8 == 0, "records in blocks are aligned");
-
-static struct perfring_block *block_of(const struct perf_event_header *record)
-{
-	return (struct perfring_block *)((uintptr_t)record & ~(uintptr_t)(BLOCK_SIZE - 1));
-}
-
-static struct perfring_block *block_open(struct perfring_data *data)
-{
-	struct perfring_block *block = data->spare;
-
-	if (block)
-		data->spare = block->next;
-	else
-		block = aligned_alloc(BLOCK_SIZE, BLOCK_SIZE);
-	if (!block)
-		return NULL;
-	block->next = NULL;
-	block->filled = 0;
-	block->holders = 1;
-	data->blocks++;
-	return block;
-}
-
-static void block_leave(struct perfring_data *data, struct perfring_block *block)
-{
-	if (!block || --block->holders)
-		return;
-	block->next = data->spare;
-	data->spare = block;
-	data->blocks--;
-}
-
-void perfring_data_blocks_close(struct perfring_data *data)
-{
-	struct perfring_block *block;
-
-	block_leave(data, data->current);
-	while (data->order.first < data->order.count)
-		block_leave(data, block_of(data->order.pending[data->order.first++].record));
-	block_leave(data, data->block);
-	block_leave(data, data->loose);
-	while ((block = data->spare)) {
-		data->spare = block->next;
-		free(block);
-	}
-	perfring_order_close(&data->order);
-}
-
-/* A new block, beginning with the next record.  Returns 0 or -errno. */
-static int fill(struct perfring_data *data)
-{
-	uint64_t left = (uint64_t)(data->end - data->at);
-	struct perfring_block *block;
-	int64_t got;
-
-	block_leave(data, data->block);
-	data->block = NULL;
-	block = block_open(data);
-	if (!block)
-		return -ENOMEM;
-	data->block = block;
-	block->from = data->at;
-	got = perfring_data_read(data, block->bytes, left < BLOCK_ROOM ? (size_t)left : BLOCK_ROOM, (uint64_t)data->at);
-	if (got < 0)
-		return (int)got;
-	block->filled = (uint32_t)got;
-	return 0;
-}
-
-/* How many bytes of the block there are from the next record on. */
-static int64_t at_hand(const struct perfring_data *data)
-{
-	const struct perfring_block *block = data->block;
-
-	return block ? block->from + block->filled - data->at : -1;
-}
-
-/* A copy at a multiple of 8: odd sizes leave every record behind them askew (ABI.md 14.36). */
-static int straighten(struct perfring_data *data, const unsigned char *bytes, uint16_t size,
-		      const struct perf_event_header **record)
-{
-	struct perfring_block *loose = data->loose;
-
-	if (!loose || BLOCK_ROOM - loose->filled < size) {
-		block_leave(data, loose);
-		data->loose = loose = block_open(data);
-		if (!loose)
-			return -ENOMEM;
-	}
-	memcpy(loose->bytes + loose->filled, bytes, size);
-	*record = (const struct perf_event_header *)(void *)(loose->bytes + loose->filled);
-	/* BLOCK_ROOM is a multiple of 8 */
-	loose->filled += (size + 7u) & ~7u;
-	return 0;
-}
-
-/* Bytes that stand behind the record and are not in its size (ABI.md 14.37). */
-static bool behind(const struct perf_event_header *record, uint64_t *extra)
-{
-	const unsigned char *body = (const unsigned char *)(record + 1);
-	uint32_t half;
-
-	*extra = 0;
-	if (record->type == PERFRING_RECORD_HEADER_TRACING_DATA) {
-		if (record->size < sizeof(*record) + sizeof(half))
-			return false;
-		memcpy(&half, body, sizeof(half));
-		*extra = half;
-	} else if (record->type == PERFRING_RECORD_AUXTRACE) {
-		if (record->size < sizeof(*record) + sizeof(*extra))
-			return false;
-		memcpy(extra, body, sizeof(*extra));
-	}
-	return true;
-}
-
-/* The file has no record at `at`.  Behind what a killed writer has settled, that is where the file ends. */
-static int no_record(struct perfring_data *data, const char *what)
-{
-	return data->is_finished || data->at < data->settled ? perfring_data_wrong(data, (uint64_t)data->at, what) : 0;
-}
-
-/* The next record in file order, aligned.  Returns 1, 0, -errno; `at` is moved behind it. */
-static int take(struct perfring_data *data, const struct perf_event_header **record)
-{
-	int64_t left = data->end - data->at;
-	struct perf_event_header header;
-	const unsigned char *bytes;
-	uint64_t extra = 0;
-	int error;
-
-	if (!left)
-		return 0;
-	if (left < (int64_t)sizeof(header))
-		return no_record(data, "records end inside a header");
-	if (at_hand(data) < (int64_t)sizeof(header)) {
-		error = fill(data);
-		if (error)
-			return error;
-		if (at_hand(data) < (int64_t)sizeof(header))
-			return no_record(data, "file ends inside its records");
-	}
-	memcpy(&header, data->block->bytes + (data->at - data->block->from), sizeof(header));
-	if (header.size < sizeof(header))
-		return no_record(data, "record shorter than its header");
-	if (header.size > left)
-		return no_record(data, "record longer than what is left");
-	if (at_hand(data) < header.size) {
-		error = fill(data);
-		if (error)
-			return error;
-		if (at_hand(data) < header.size)
-			return no_record(data, "file ends inside a record");
-	}
-	bytes = data->block->bytes + (data->at - data->block->from);
-	*record = (const struct perf_event_header *)(const void *)bytes;
-	if (PERFRING_UNLIKELY((uintptr_t)bytes & 7)) {
-		error = straighten(data, bytes, header.size, record);
-		if (error)
-			return error;
-	}
-	if (PERFRING_UNLIKELY(header.type >= 64)) {
-		if (header.type == PERFRING_RECORD_COMPRESSED || header.type == PERFRING_RECORD_COMPRESSED2) {
-			perfring_data_wrong(data, (uint64_t)data->at, "compressed records are not read yet");
-			return -EOPNOTSUPP;
-		}
-		if (!behind(*record, &extra))
-			return no_record(data, "record too short to tell what follows it");
-		if (extra > (uint64_t)(left - header.size))
-			return no_record(data, "bytes behind the record longer than what is left");
-	}
-	data->at += header.size + (int64_t)extra;
-	return 1;
-}
-
-static void hand_out(struct perfring_data *data, struct perfring_item *item, const struct perfring_pending *pending)
-{
-	item->record = pending->record;
-	item->format = pending->format;
-	item->time = pending->time;
-	data->position = pending->at;
-	data->current = block_of(pending->record);
-	if (!pending->time)
-		return;
-	if (pending->time < data->newest)
-		data->late++;
-	else
-		data->newest = pending->time;
-}
-
-int perfring_data_next(struct perfring_data *data, struct perfring_item *item)
-{
-	struct perfring_order *order = &data->order;
-	struct perfring_pending pending;
-	struct perfring_fault fault;
-	int error;
-
-	block_leave(data, data->current);
-	data->current = NULL;
-	for (;;) {
-		if (perfring_order_has_due(order)) {
-			hand_out(data, item, &order->pending[order->first++]);
-			return 1;
-		}
-		if (data->stop <= 0) {
-			if (!perfring_order_waiting(order))
-				return data->stop;
-			perfring_order_all(order);
-			continue;
-		}
-		if (PERFRING_UNLIKELY(data->blocks >= WINDOW_BLOCKS ||
-				      perfring_order_waiting(order) >= WINDOW_RECORDS) &&
-		    perfring_order_waiting(order)) {
-			perfring_order_half(order);
-			continue;
-		}
-		pending.at = data->at;
-		data->stop = take(data, &pending.record);
-		if (data->stop <= 0)
-			continue;
-		pending.time = 0;
-		error = perfring_format_set_of(data->formats, pending.record, &pending.format, &fault);
-		if (!error && pending.format)
-			pending.time = perfring_format_time_of(pending.format, pending.record);
-		if (PERFRING_LIKELY(pending.time)) {
-			data->stop = perfring_order_push(order, &pending);
-			if (PERFRING_UNLIKELY(data->stop))
-				continue;
-			data->stop = 1;
-			block_of(pending.record)->holders++;
-			continue;
-		}
-		if (error)
-			pending.format = NULL;
-		block_of(pending.record)->holders++;
-		hand_out(data, item, &pending);
-		if (error)
-			return perfring_data_wrong(data, (uint64_t)(pending.at + fault.at), fault.what);
-		if (pending.record->type == PERFRING_RECORD_FINISHED_ROUND)
-			perfring_order_round(order);
-		return 1;
-	}
-}
+/* What may wait in all streams when no round ends: memory stays bounded whatever the file says. */
+#define WINDOW_BLOCKS 24
+#define WINDOW_RECORDS (1u << 18)
+/* And of a pipe's records about itself. */
+#define LEADING_BLOCKS 24
+#define LEADING_RECORDS (1u << 18)
 
 int64_t perfring_data_position(const struct perfring_data *data)
 {
 	return data->position;
 }
 
+uint32_t perfring_data_stream(const struct perfring_data *data)
+{
+	return data->current_stream;
+}
+
 uint64_t perfring_data_late(const struct perfring_data *data)
 {
 	return data->late;
+}
+
+bool perfring_data_was_late(const struct perfring_data *data)
+{
+	return data->was_late;
+}
+
+int64_t perfring_data_read_behind(struct perfring_data *data, void *room, size_t size)
+{
+	int64_t got;
+
+	/* Other items may be handed out while these bytes still wait to be passed over. */
+	if (!data->current || data->current->type != PERFRING_RECORD_AUXTRACE)
+		return 0;
+	got = perfring_stream_read_behind(&data->streams[data->current_stream], room, size);
+	if (got == -EBADMSG)
+		data->fault = data->stock.fault;
+	return got;
+}
+
+static void leave(struct perfring_data *data)
+{
+	perfring_stock_leave(&data->stock, data->current);
+	data->current = NULL;
+}
+
+/* The record is held already. */
+static void hand_out(struct perfring_data *data, uint32_t stream, struct perfring_item *item,
+		     const struct perfring_pending *pending)
+{
+	item->record = pending->record;
+	item->format = pending->format;
+	item->time = pending->time;
+	data->position = pending->at;
+	data->current = pending->record;
+	data->current_stream = stream;
+	data->was_late = pending->time && pending->time < data->newest;
+	data->late += data->was_late;
+	if (pending->time > data->newest)
+		data->newest = pending->time;
+}
+
+/* The other byte order's record as a copy in ours.  Its format must be known first, so its words are turned before all
+ * else: ids are words. */
+static int make_native(struct perfring_data *data, struct perfring_stream *stream,
+		       const struct perf_event_header **record)
+{
+	const struct perf_event_header *foreign = *record;
+	struct perf_event_header header = perfring_header_to_native(foreign);
+	const struct perfring_format *format = NULL;
+	unsigned char *room = perfring_stream_room(stream, header.size);
+	uint64_t word;
+
+	if (!room)
+		return -ENOMEM;
+	if (header.type < 64 && data->event_count > 1) {
+		memcpy(room, &header, sizeof(header));
+		for (uint32_t at = sizeof(header); at + 8u <= header.size; at += 8) {
+			memcpy(&word, (const unsigned char *)foreign + at, 8);
+			word = __builtin_bswap64(word);
+			memcpy(room + at, &word, 8);
+		}
+		perfring_format_set_of(data->formats, (const struct perf_event_header *)(void *)room, &format, NULL);
+	} else if (header.type < 64) {
+		format = perfring_format_set_at(data->formats, 0);
+	}
+	/* One that is damaged is handed out as far as it could be turned: whoever decodes it meets the fault. */
+	perfring_record_to_native(format, foreign, room, header.size, NULL);
+	*record = (const struct perf_event_header *)(void *)room;
+	return 0;
+}
+
+/* The next record of a stream as it stands there, in our byte order, held.  Returns 1, 0, -errno with the fault. */
+static int take(struct perfring_data *data, struct perfring_stream *stream, struct perfring_pending *pending)
+{
+	int one;
+
+	if (PERFRING_UNLIKELY(data->peeked.record != NULL) && stream == data->streams) {
+		*pending = data->peeked;
+		data->peeked.record = NULL;
+		return 1;
+	}
+	if (PERFRING_LIKELY(perfring_stream_take_plain(stream, &pending->record, &pending->at))) {
+		perfring_stock_hold(pending->record);
+		return 1;
+	}
+	one = perfring_stream_take(stream, &pending->record, &pending->at);
+	if (PERFRING_UNLIKELY(one < 0) && (one == -EBADMSG || one == -EOPNOTSUPP))
+		data->fault = data->stock.fault;
+	if (one <= 0)
+		return one;
+	if (PERFRING_UNLIKELY(data->is_foreign)) {
+		one = make_native(data, stream, &pending->record);
+		if (one)
+			return one;
+	}
+	perfring_stock_hold(pending->record);
+	return 1;
+}
+
+/* Moves a stream on until a record of it is due.  Returns 1 for an item that is handed out at once, 0 when one is due or
+ * the stream has ended (stop tells), -EBADMSG with an item whose id is in no attr. */
+static int advance(struct perfring_data *data, uint32_t number, struct perfring_item *item)
+{
+	struct perfring_stream *stream = &data->streams[number];
+	struct perfring_order *order = &stream->order;
+	uint32_t most_blocks = WINDOW_BLOCKS, most_records = WINDOW_RECORDS;
+	struct perfring_pending pending;
+	struct perfring_fault fault;
+	int error;
+
+	if (PERFRING_UNLIKELY(data->stream_count > 1)) {
+		/* The files of a directory are nearly in order each: perf writes no rounds into them. */
+		most_records = WINDOW_RECORDS / data->stream_count;
+		most_blocks = WINDOW_BLOCKS + 4 * data->stream_count;
+		if (most_records < 1024)
+			most_records = 1024;
+	}
+	for (;;) {
+		if (perfring_order_has_due(order))
+			return 0;
+		if (stream->stop <= 0) {
+			if (!perfring_order_waiting(order))
+				return 0;
+			perfring_order_all(order);
+			continue;
+		}
+		if (PERFRING_UNLIKELY(data->stock.blocks >= most_blocks ||
+				      perfring_order_waiting(order) >= most_records) &&
+		    perfring_order_waiting(order)) {
+			perfring_order_half(order);
+			continue;
+		}
+		stream->stop = take(data, stream, &pending);
+		if (stream->stop <= 0) {
+			if (stream->stop < 0 && !data->end_fault.what)
+				data->end_fault = data->fault;
+			continue;
+		}
+		pending.time = 0;
+		error = perfring_format_set_of(data->formats, pending.record, &pending.format, &fault);
+		if (!error && pending.format)
+			pending.time = perfring_format_time_of(pending.format, pending.record);
+		if (PERFRING_LIKELY(pending.time)) {
+			stream->stop = perfring_order_push(order, &pending);
+			if (PERFRING_UNLIKELY(stream->stop)) {
+				perfring_stock_leave(&data->stock, pending.record);
+				continue;
+			}
+			stream->stop = 1;
+			continue;
+		}
+		if (error)
+			pending.format = NULL;
+		hand_out(data, number, item, &pending);
+		if (error)
+			return perfring_data_wrong(data, (uint64_t)(pending.at + fault.at), fault.what);
+		if (pending.record->type == PERFRING_RECORD_FINISHED_ROUND)
+			perfring_order_round(order);
+		else if (pending.record->type >= 64) {
+			error = perfring_data_learn(data, stream, pending.record, pending.at);
+			if (error < 0) {
+				stream->stop = error;
+				if (!data->end_fault.what)
+					data->end_fault = data->fault;
+			}
+		}
+		return 1;
+	}
+}
+
+/* ---- several streams ---- */
+
+static uint64_t time_of(const struct perfring_data *data, uint32_t stream)
+{
+	return perfring_order_first(&data->streams[stream].order)->time;
+}
+
+static void sift_up(struct perfring_data *data, uint32_t at)
+{
+	while (at && time_of(data, data->heap[at]) < time_of(data, data->heap[(at - 1) / 2])) {
+		uint32_t up = data->heap[(at - 1) / 2];
+
+		data->heap[(at - 1) / 2] = data->heap[at];
+		data->heap[at] = up;
+		at = (at - 1) / 2;
+	}
+}
+
+static void sift_down(struct perfring_data *data)
+{
+	uint32_t at = 0;
+
+	for (;;) {
+		uint32_t least = at, moved;
+
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < data->heap_count; child++)
+			if (time_of(data, data->heap[child]) < time_of(data, data->heap[least]))
+				least = child;
+		if (least == at)
+			return;
+		moved = data->heap[at];
+		data->heap[at] = data->heap[least];
+		data->heap[least] = moved;
+		at = least;
+	}
+}
+
+/* The oldest of what is due in all streams.  Returns as advance does, and 0 when every stream has ended. */
+static int merge(struct perfring_data *data, struct perfring_item *item)
+{
+	struct perfring_order *order;
+	int one;
+
+	for (; data->asked < data->stream_count; data->asked++) {
+		one = advance(data, data->asked, item);
+		if (one)
+			return one;
+		if (perfring_order_has_due(&data->streams[data->asked].order)) {
+			data->heap[data->heap_count] = data->asked;
+			sift_up(data, data->heap_count++);
+		}
+	}
+	if (data->has_left) {
+		one = advance(data, data->heap[0], item);
+		if (one)
+			return one;
+		data->has_left = false;
+		if (!perfring_order_has_due(&data->streams[data->heap[0]].order))
+			data->heap[0] = data->heap[--data->heap_count];
+		sift_down(data);
+	}
+	if (!data->heap_count)
+		return 0;
+	order = &data->streams[data->heap[0]].order;
+	hand_out(data, data->heap[0], item, perfring_order_pop(order));
+	data->has_left = true;
+	return 1;
+}
+
+/* ---- all of it ---- */
+
+static int at_end(struct perfring_data *data)
+{
+	for (uint32_t i = 0; i < data->stream_count; i++)
+		if (data->streams[i].stop < 0) {
+			data->fault = data->end_fault;
+			return data->streams[i].stop;
+		}
+	return 0;
+}
+
+int perfring_data_next(struct perfring_data *data, struct perfring_item *item)
+{
+	struct perfring_order *order;
+	int one;
+
+	leave(data);
+	if (PERFRING_UNLIKELY(data->leading_first < data->leading_count)) {
+		hand_out(data, 0, item, &data->leading[data->leading_first++]);
+		return 1;
+	}
+	if (PERFRING_UNLIKELY(data->stream_count > 1)) {
+		one = merge(data, item);
+		return one ? one : at_end(data);
+	}
+	order = &data->streams[0].order;
+	one = advance(data, 0, item);
+	if (one)
+		return one;
+	if (!perfring_order_has_due(order))
+		return at_end(data);
+	hand_out(data, 0, item, perfring_order_pop(order));
+	return 1;
+}
+
+/* Whether a record tells of the stream, before its events'. */
+static bool is_leading(const struct perf_event_header *record)
+{
+	switch (record->type) {
+	case PERFRING_RECORD_HEADER_ATTR:
+	case PERFRING_RECORD_HEADER_EVENT_TYPE:
+	case PERFRING_RECORD_HEADER_TRACING_DATA:
+	case PERFRING_RECORD_HEADER_BUILD_ID:
+	case PERFRING_RECORD_HEADER_FEATURE:
+	case PERFRING_RECORD_EVENT_UPDATE:
+	case PERFRING_RECORD_ID_INDEX:
+	case PERFRING_RECORD_AUXTRACE_INFO:
+	case PERFRING_RECORD_THREAD_MAP:
+	case PERFRING_RECORD_CPU_MAP:
+	case PERFRING_RECORD_STAT_CONFIG:
+	case PERFRING_RECORD_TIME_CONV:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int perfring_data_lead(struct perfring_data *data)
+{
+	struct perfring_stream *stream = data->streams;
+	struct perfring_pending pending;
+	int one;
+
+	while (data->stock.blocks < LEADING_BLOCKS && data->leading_count < LEADING_RECORDS) {
+		if (data->leading_count == data->leading_room) {
+			size_t room = data->leading_room ? data->leading_room * 2 : 64;
+			struct perfring_pending *leading = realloc(data->leading, room * sizeof(*leading));
+
+			if (!leading)
+				return -ENOMEM;
+			data->leading = leading;
+			data->leading_room = room;
+		}
+		one = take(data, stream, &pending);
+		if (one == 1 && !is_leading(pending.record)) {
+			data->peeked = pending;
+			break;
+		}
+		if (one == 1) {
+			pending.time = 0;
+			pending.format = NULL;
+			data->leading[data->leading_count++] = pending;
+			one = perfring_data_learn(data, stream, pending.record, pending.at);
+			if (!one)
+				continue;
+		}
+		/* told by next, in its turn */
+		stream->stop = one;
+		data->end_fault = data->fault;
+		break;
+	}
+	return stream->stop == -ENOMEM ? -ENOMEM : 0;
 }

@@ -1,50 +1,69 @@
-/* reader.h - a perf.data file being read: what header.c fills in and reader.c goes through. */
+/* reader.h - a perf.data file being read: what header.c and learn.c find out and reader.c goes through. */
 #ifndef PERFRING_DATA_READER_H
 #define PERFRING_DATA_READER_H
 
 #include <perfring/data.h>
 #include "layout.h"
-#include "order.h"
+#include "stream.h"
 
-struct perfring_block;
+/* More than any machine has, little enough for a file that lies. */
+enum {
+	PERFRING_MOST_EVENTS = 1 << 16,
+	PERFRING_MOST_ATTR_BYTES = 1 << 24,
+	PERFRING_MOST_ID_BYTES = 1 << 25,
+	PERFRING_MOST_FEATURE_BYTES = 1 << 28,
+};
 
 struct perfring_data_event {
 	const struct perf_event_attr *attr;
-	const char *name;
+	void *own_attr;   /* when it came in a record */
+	const char *name; /* in EVENT_DESC, or own_name; NULL: made_up */
+	char *own_name;
+	uint64_t *ids;
+	uint32_t id_count, id_room;
 	char made_up[48];
 };
 
 struct perfring_data_features {
 	struct {
 		struct perfring_section section;
-		void *payload; /* read when first asked for; section.size bytes and a NUL */
+		void *payload; /* read when first asked for, or learned; `size` bytes and a NUL, in our byte order */
 		bool is_there;
 	} feature[PERFRING_DATA_FEATURES];
 };
 
 struct perfring_data {
-	int fd;
-	bool is_ours; /* the fd */
+	bool is_pipe;
+	bool is_foreign;
 	bool is_finished;
-	uint64_t file_size; /* when it was opened: bounds what is allocated, not what is read */
+	bool was_late;      /* the last item */
+	uint64_t file_size; /* when it was opened: bounds what is allocated, not what is read; of a pipe UINT64_MAX */
 	struct perfring_fault fault;
+	struct perfring_fault end_fault; /* why a stream stopped, the first that did */
 
 	struct perfring_format_set *formats;
 	struct perfring_data_event *events;
-	unsigned char *attrs; /* all of them, in a row */
-	uint32_t event_count;
+	unsigned char *attrs; /* those of the header, in a row */
+	uint32_t event_count, event_room;
+	uint64_t id_bytes, attr_bytes, learned_bytes; /* taken so far: they are bounded */
 	struct perfring_data_features *features;
+	uint32_t lost_features; /* that the header names and the file does not hold */
 
-	int64_t at;                     /* of the next record */
-	int64_t settled;                /* end of the records that the header counts */
-	int64_t end;                    /* of the records; INT64_MAX when the writer was killed */
-	int stop;                       /* 1, or what every next returns once nothing waits any more */
-	struct perfring_block *block;   /* the one that `at` lies in */
-	struct perfring_block *loose;   /* copies of records that do not begin at a multiple of 8 */
-	struct perfring_block *current; /* the last item's */
-	struct perfring_block *spare;
-	uint32_t blocks; /* in use */
-	struct perfring_order order;
+	struct perfring_stock stock;
+	struct perfring_stream *streams; /* the file's or pipe's, then those of a directory's data.N */
+	uint32_t stream_count;
+	uint32_t *heap; /* streams with a record due, the oldest first; of several streams */
+	uint32_t heap_count;
+	uint32_t asked; /* of the streams, in turn, for their first record */
+	bool has_left;  /* the record due at heap[0] was handed out */
+
+	/* A pipe's records about itself, read by open so that the events are known; then the first other one. */
+	struct perfring_pending *leading;
+	size_t leading_first, leading_count, leading_room;
+	struct perfring_pending peeked;
+
+	const struct perf_event_header *current; /* the last item's, held */
+	uint32_t current_stream;
 	int64_t position;
 	uint64_t newest; /* of what was handed out */
 	uint64_t late;
@@ -53,12 +72,18 @@ struct perfring_data {
 /* -EBADMSG with the fault noted. */
 int perfring_data_wrong(struct perfring_data *data, uint64_t at, const char *what);
 
-/* The whole of it, or less at the end of the file.  Returns the bytes read or -errno. */
-int64_t perfring_data_read(const struct perfring_data *data, void *room, size_t size, uint64_t at);
+/* header.c: the file's own header, attrs, ids and where the features are. */
+int perfring_data_open_file(struct perfring_data *data, int fd, bool is_ours, uint64_t file_size);
 
-void perfring_data_blocks_close(struct perfring_data *data);
+/* reader.c: the records of a pipe that come before its first event's. */
+int perfring_data_lead(struct perfring_data *data);
 
-/* A name for an event that was given none. */
-void perfring_data_name(const struct perf_event_attr *attr, char *room, size_t size);
+/* learn.c.  Events, names and features as they come to be known; attr is native and `room` bytes are there. */
+int perfring_data_add_attr(struct perfring_data *data, const struct perf_event_attr *attr, uint32_t room, uint64_t at);
+int perfring_data_put_ids(struct perfring_data *data, const void *ids, uint64_t count, uint32_t index, uint64_t at);
+void perfring_data_features_known(struct perfring_data *data);
+/* What a record of perf's own, from 64 up, says; it is native. */
+int perfring_data_learn(struct perfring_data *data, struct perfring_stream *stream,
+			const struct perf_event_header *record, int64_t at);
 
 #endif

@@ -1,9 +1,12 @@
 /* synthesize.c - the state of the machine as records, as perf writes them (ABI.md 10, its end). */
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "lines.h"
 #include "writer.h"
 
@@ -131,6 +134,38 @@ static void unescape(char *text)
 	*to = 0;
 }
 
+/* The seven kinds of them in the kernel's order (PERF_NR_NAMESPACES). */
+static int put_namespaces(struct perfring_data_writer *writer, uint32_t pid, uint32_t tid)
+{
+	static const char names[][8] = {"net", "uts", "ipc", "pid", "user", "mnt", "cgroup"};
+	perfring_word links[2 * sizeof(names) / sizeof(names[0])] = {0};
+	struct perfring_record record;
+	struct stat one;
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "/proc/%u/task/%u/ns/%s", pid, tid, names[i]);
+		if (stat(path, &one))
+			continue;
+		links[2 * i] = one.st_dev;
+		links[2 * i + 1] = one.st_ino;
+	}
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_NAMESPACES;
+	record.is.namespaces.pid = pid;
+	record.is.namespaces.tid = tid;
+	record.is.namespaces.links.words = links;
+	record.is.namespaces.links.nr = sizeof(names) / sizeof(names[0]);
+	return put(writer, &record, pid, tid);
+}
+
+static bool has_flag(const struct perfring_data_writer *writer, uint32_t flag)
+{
+	const struct perfring_format *format = perfring_format_set_at(writer->formats, 0);
+
+	return format && format->flags >> flag & 1;
+}
+
 /* FORK and COMM.  Returns 1, 0 when the task has gone, -errno. */
 static int put_task(struct perfring_data_writer *writer, struct perfring_lines *lines, uint32_t pid, uint32_t tid)
 {
@@ -172,6 +207,8 @@ static int put_task(struct perfring_data_writer *writer, struct perfring_lines *
 	record.is.comm.tid = tid;
 	record.is.comm.comm = string(comm, sizeof(comm));
 	error = put(writer, &record, pid, tid);
+	if (!error && has_flag(writer, PERFRING_ATTR_FLAG_namespaces))
+		error = put_namespaces(writer, pid, tid);
 	return error ? error : 1;
 }
 
@@ -206,10 +243,26 @@ static bool parse_map(char *line, struct perfring_record *record)
 	return true;
 }
 
+/* In place of device and inode. */
+static void identify(struct perfring_record *record, const char *name)
+{
+	struct perfring_file_id *file = &record->is.mmap2.file;
+	int64_t size = -ENOENT;
+
+	if (*name == '/' && file->ino)
+		size = perfring_build_id_of(name, file->build_id);
+	file->has_build_id = size > 0;
+	file->build_id_size = size > 0 ? (uint8_t)size : 0;
+	if (size > 0)
+		record->misc |= PERFRING_RECORD_MISC_MMAP_BUILD_ID;
+}
+
 static int put_maps(struct perfring_data_writer *writer, struct perfring_lines *lines, uint32_t pid)
 {
 	struct perfring_record record;
 	char path[64], *line;
+	bool is_code, wants_ids = has_flag(writer, PERFRING_ATTR_FLAG_build_id),
+		      wants_data = writer->event_count && writer->events[0].attr->mmap_data;
 	int error = 0;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
@@ -217,12 +270,19 @@ static int put_maps(struct perfring_data_writer *writer, struct perfring_lines *
 		return 0;
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_MMAP2;
-	record.misc = PERFRING_RECORD_MISC_USER;
 	record.is.mmap2.pid = pid;
 	record.is.mmap2.tid = pid;
-	while (!error && (line = perfring_lines_next(lines)))
-		if (parse_map(line, &record) && (record.is.mmap2.prot & PROT_EXEC))
-			error = put(writer, &record, pid, pid);
+	while (!error && (line = perfring_lines_next(lines))) {
+		if (!parse_map(line, &record))
+			continue;
+		is_code = record.is.mmap2.prot & PROT_EXEC;
+		if (!is_code && !(wants_data && record.is.mmap2.prot & PROT_READ && record.is.mmap2.file.ino))
+			continue;
+		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
+		if (wants_ids)
+			identify(&record, record.is.mmap2.filename.data);
+		error = put(writer, &record, pid, pid);
+	}
 	perfring_lines_close(lines);
 	return error;
 }
@@ -275,6 +335,105 @@ int perfring_data_put_process(struct perfring_data_writer *writer, int32_t pid)
 		}
 		closedir(processes);
 	}
+	written = perfring_data_batch_write(writer);
+	return error ? error : written;
+}
+
+/* ---- cgroups ---- */
+
+/* Where the first cgroup2 file system is mounted: "ID PARENT MAJ:MIN ROOT PLACE ... - cgroup2 ...". */
+static bool find_cgroups(struct perfring_lines *lines, char *room, size_t size)
+{
+	bool found = false;
+	char *line;
+
+	if (perfring_lines_open(lines, "/proc/self/mountinfo"))
+		return false;
+	while (!found && (line = perfring_lines_next(lines))) {
+		char *place = line, *end;
+
+		if (!strstr(line, " - cgroup2 "))
+			continue;
+		for (int i = 0; i < 4 && place; i++) {
+			place = strchr(place, ' ');
+			place = place ? place + 1 : NULL;
+		}
+		end = place ? strchr(place, ' ') : NULL;
+		found = end && (size_t)(end - place) < size;
+		if (found)
+			snprintf(room, size, "%.*s", (int)(end - place), place);
+	}
+	perfring_lines_close(lines);
+	return found;
+}
+
+/* The id that samples carry is what the file system's handles say. */
+static bool cgroup_id(int fd, uint64_t *id)
+{
+	union {
+		struct file_handle handle;
+		unsigned char room[sizeof(struct file_handle) + sizeof(*id)];
+	} handle;
+	int mount;
+
+	handle.handle.handle_bytes = sizeof(*id);
+	if (name_to_handle_at(fd, "", &handle.handle, &mount, AT_EMPTY_PATH))
+		return false;
+	memcpy(id, handle.handle.f_handle, sizeof(*id));
+	return true;
+}
+
+/* It and those below it; path: from the mount on, with room for a name more. */
+static int put_cgroup(struct perfring_data_writer *writer, int fd, char *path, size_t used)
+{
+	struct perfring_record record;
+	struct dirent *entry;
+	int error = 0;
+	DIR *folder;
+
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_CGROUP;
+	record.is.cgroup.path = string(used ? path : "/", PATH_MAX - 1);
+	if (cgroup_id(fd, &record.is.cgroup.id))
+		error = put(writer, &record, 0, 0);
+	folder = fdopendir(fd);
+	if (!folder) {
+		close(fd);
+		return error;
+	}
+	while (!error && (entry = readdir(folder))) {
+		size_t length = strlen(entry->d_name);
+		int below;
+
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || used + length + 2 > PATH_MAX)
+			continue;
+		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (below < 0)
+			continue;
+		path[used] = '/';
+		memcpy(path + used + 1, entry->d_name, length + 1);
+		error = put_cgroup(writer, below, path, used + 1 + length);
+		path[used] = 0;
+	}
+	closedir(folder);
+	return error;
+}
+
+int perfring_data_put_cgroups(struct perfring_data_writer *writer)
+{
+	struct perfring_lines lines;
+	char path[PATH_MAX + 1];
+	int fd, error, written;
+
+	if (!writer->is_begun || writer->is_finished)
+		return -EINVAL;
+	if (!find_cgroups(&lines, path, sizeof(path)))
+		return 0;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*path = 0;
+	error = put_cgroup(writer, fd, path, 0);
 	written = perfring_data_batch_write(writer);
 	return error ? error : written;
 }

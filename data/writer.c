@@ -5,14 +5,21 @@
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <perfring/swap.h>
 #include "writer.h"
+
+enum {
+#define PERFRING_ATTR_SIZE(version, size) ATTR_SIZE_##version = (size),
+#include <perfring/values.def>
+};
 
 #define BATCH_SIZE (1u << 18)
 #define MOST_RECORD 65528
 
-int perfring_data_create(struct perfring_data_writer **writer, int fd)
+static int create(struct perfring_data_writer **writer, int fd, bool is_pipe)
 {
 	struct perfring_data_writer *created;
 	int flags = fcntl(fd, F_GETFL);
@@ -21,9 +28,9 @@ int perfring_data_create(struct perfring_data_writer **writer, int fd)
 	if (flags < 0)
 		return -errno;
 	/* pwrite would append */
-	if (flags & O_APPEND)
+	if (!is_pipe && flags & O_APPEND)
 		return -EINVAL;
-	if (lseek(fd, 0, SEEK_CUR) < 0)
+	if (!is_pipe && lseek(fd, 0, SEEK_CUR) < 0)
 		return -errno;
 	created = calloc(1, sizeof(*created));
 	if (!created)
@@ -33,7 +40,26 @@ int perfring_data_create(struct perfring_data_writer **writer, int fd)
 		return -ENOMEM;
 	}
 	created->fd = fd;
+	created->is_pipe = is_pipe;
 	*writer = created;
+	return 0;
+}
+
+int perfring_data_create(struct perfring_data_writer **writer, int fd)
+{
+	return create(writer, fd, false);
+}
+
+int perfring_data_create_stream(struct perfring_data_writer **writer, int fd)
+{
+	return create(writer, fd, true);
+}
+
+int perfring_data_make_foreign(struct perfring_data_writer *writer)
+{
+	if (writer->is_begun)
+		return -EINVAL;
+	writer->is_foreign = true;
 	return 0;
 }
 
@@ -51,7 +77,15 @@ void perfring_data_writer_close(struct perfring_data_writer *writer)
 	free(writer->events);
 	for (i = 0; i < PERFRING_DATA_FEATURES; i++)
 		free(writer->feature[i].payload);
+	for (i = 0; i < writer->group_count; i++)
+		free(writer->groups[i].name);
+	free(writer->groups);
 	perfring_pile_close(&writer->batch);
+	perfring_pile_close(&writer->turned);
+	perfring_pile_close(&writer->packed);
+	perfring_pile_close(&writer->auxtrace);
+	perfring_pile_close(&writer->build_ids);
+	perfring_deflater_close(writer->deflater);
 	perfring_format_set_close(writer->formats);
 	free(writer);
 }
@@ -113,13 +147,61 @@ int perfring_data_add_id(struct perfring_data_writer *writer, uint32_t index, ui
 	return error;
 }
 
+/* One call for as much as the pipe takes, and again for the rest. */
+static int put_pipe(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
+{
+	struct iovec rest;
+	ssize_t done;
+
+	while (count) {
+		do
+			done = writev(writer->fd, pieces, count < IOV_MAX ? count : IOV_MAX);
+		while (done < 0 && errno == EINTR);
+		if (done < 0 && errno == EAGAIN) {
+			struct pollfd wait = {.fd = writer->fd, .events = POLLOUT};
+
+			poll(&wait, 1, -1);
+			continue;
+		}
+		if (done < 0)
+			return -errno;
+		writer->at += (uint64_t)done;
+		for (; count && (size_t)done >= pieces->iov_len; pieces++, count--)
+			done -= (ssize_t)pieces->iov_len;
+		if (!done || !count)
+			continue;
+		rest.iov_base = (char *)pieces->iov_base + done;
+		rest.iov_len = pieces->iov_len - (size_t)done;
+		pieces++;
+		count--;
+		while (rest.iov_len) {
+			done = write(writer->fd, rest.iov_base, rest.iov_len);
+			if (done < 0 && (errno == EINTR || errno == EAGAIN)) {
+				struct pollfd wait = {.fd = writer->fd, .events = POLLOUT};
+
+				if (errno == EAGAIN)
+					poll(&wait, 1, -1);
+				continue;
+			}
+			if (done < 0)
+				return -errno;
+			writer->at += (uint64_t)done;
+			rest.iov_base = (char *)rest.iov_base + done;
+			rest.iov_len -= (size_t)done;
+		}
+	}
+	return 0;
+}
+
 /* Writes at the end and moves it, or cuts off what was written of it. */
-static int put(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
+int perfring_data_put_pieces(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
 {
 	uint64_t at = writer->at, skip;
 	ssize_t done;
 	int i, error = 0;
 
+	if (writer->is_pipe)
+		return put_pipe(writer, pieces, count);
 	do
 		done = pwritev(writer->fd, pieces, count, (off_t)at);
 	while (done < 0 && errno == EINTR);
@@ -163,32 +245,246 @@ static int put_bytes(struct perfring_data_writer *writer, const void *bytes, siz
 {
 	struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
 
-	return put(writer, &piece, 1);
+	return perfring_data_put_pieces(writer, &piece, 1);
+}
+
+static uint64_t word_of(const struct perfring_data_writer *writer, uint64_t word)
+{
+	return writer->is_foreign ? __builtin_bswap64(word) : word;
+}
+
+static void turn_header(struct perfring_file_header *header)
+{
+	uint64_t words[sizeof(*header) / 8];
+
+	memcpy(words, header, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / 8; i++)
+		words[i] = __builtin_bswap64(words[i]);
+	memcpy(header, words, sizeof(words));
 }
 
 /* The header is written over itself, so a full disk has room for it; and in one piece, so a kill falls before or after
  * it. */
 static int put_header(struct perfring_data_writer *writer)
 {
+	struct perfring_file_header header = writer->header;
 	ssize_t done;
 
+	if (writer->is_foreign)
+		turn_header(&header);
 	do
-		done = pwrite(writer->fd, &writer->header, sizeof(writer->header), 0);
+		done = pwrite(writer->fd, &header, sizeof(header), 0);
 	while (done < 0 && errno == EINTR);
 	if (done < 0)
 		return -errno;
-	return done == (ssize_t)sizeof(writer->header) ? 0 : -EIO;
+	return done == (ssize_t)sizeof(header) ? 0 : -EIO;
 }
 
-static void put_attr(const struct perfring_data_writer *writer, struct perfring_pile *pile, uint32_t index)
+static void put_attr(const struct perfring_data_writer *writer, struct perfring_pile *pile, uint32_t index,
+		     bool is_foreign)
 {
 	const struct perfring_written_event *event = &writer->events[index];
-	unsigned char attr[4096];
+	_Alignas(8) unsigned char attr[4096], turned[4096];
 
 	memset(attr, 0, sizeof(attr));
 	memcpy(attr, event->attr, event->own_size < writer->attr_size ? event->own_size : writer->attr_size);
 	memcpy(attr + offsetof(struct perf_event_attr, size), &writer->attr_size, 4);
-	perfring_pile_put(pile, attr, writer->attr_size);
+	if (is_foreign)
+		perfring_attr_to_foreign((const struct perf_event_attr *)(void *)attr, turned, sizeof(turned));
+	perfring_pile_put(pile, is_foreign ? turned : attr, writer->attr_size);
+}
+
+int perfring_data_add_group(struct perfring_data_writer *writer, const char *name, uint32_t leader, uint32_t members)
+{
+	struct perfring_written_group *groups;
+
+	if (writer->is_finished || !name || members < 2 || leader >= writer->event_count ||
+	    members > writer->event_count - leader)
+		return -EINVAL;
+	groups = realloc(writer->groups, (writer->group_count + (size_t)1) * sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	writer->groups = groups;
+	groups[writer->group_count].name = strdup(*name ? name : "{anon_group}");
+	if (!groups[writer->group_count].name)
+		return -ENOMEM;
+	groups[writer->group_count].leader = leader;
+	groups[writer->group_count++].members = members;
+	return 0;
+}
+
+static int put_group_desc(struct perfring_data_writer *writer)
+{
+	struct perfring_pile pile = {0};
+	int error;
+
+	perfring_pile_put_half(&pile, writer->group_count);
+	for (uint32_t i = 0; i < writer->group_count; i++) {
+		perfring_pile_put_string(&pile, writer->groups[i].name);
+		perfring_pile_put_half(&pile, writer->groups[i].leader);
+		perfring_pile_put_half(&pile, writer->groups[i].members);
+	}
+	error = pile.error ? pile.error
+			   : perfring_data_put_feature(writer, PERFRING_DATA_GROUP_DESC, pile.bytes, pile.used);
+	perfring_pile_close(&pile);
+	return error;
+}
+
+static int put_event_desc(struct perfring_data_writer *writer)
+{
+	struct perfring_pile pile = {0};
+	uint32_t i;
+	int error;
+
+	perfring_pile_put_half(&pile, writer->event_count);
+	perfring_pile_put_half(&pile, writer->attr_size);
+	for (i = 0; i < writer->event_count; i++) {
+		const struct perfring_written_event *event = &writer->events[i];
+
+		put_attr(writer, &pile, i, false);
+		perfring_pile_put_half(&pile, event->id_count);
+		perfring_pile_put_string(&pile, event->name);
+		perfring_pile_put(&pile, event->ids, event->id_count * sizeof(uint64_t));
+	}
+	error = pile.error ? pile.error
+			   : perfring_data_put_feature(writer, PERFRING_DATA_EVENT_DESC, pile.bytes, pile.used);
+	perfring_pile_close(&pile);
+	return error;
+}
+
+/* Where the AUXTRACE records are, by number. */
+static int put_auxtrace_index(struct perfring_data_writer *writer)
+{
+	struct perfring_pile pile = {0};
+	int error;
+
+	perfring_pile_put_word(&pile, writer->auxtrace.used / sizeof(struct perfring_section));
+	perfring_pile_put(&pile, writer->auxtrace.bytes, writer->auxtrace.used);
+	error = pile.error ? pile.error
+			   : perfring_data_put_feature(writer, PERFRING_DATA_AUXTRACE, pile.bytes, pile.used);
+	perfring_pile_close(&pile);
+	return error;
+}
+
+/* NRCPUS' `available`: other features count by it. */
+static uint32_t cpus_of(const struct perfring_data_writer *writer)
+{
+	uint32_t available = 0;
+
+	if (writer->feature[PERFRING_DATA_NRCPUS].size >= sizeof(available))
+		memcpy(&available, writer->feature[PERFRING_DATA_NRCPUS].payload, sizeof(available));
+	return available;
+}
+
+/* A feature as a record; one that no record has room for is left out (its events have names of their own). */
+static int put_feature_record(struct perfring_data_writer *writer, uint32_t feature)
+{
+	const unsigned char *payload = writer->feature[feature].payload;
+	size_t size = (size_t)writer->feature[feature].size;
+	struct perfring_pile pile = {0};
+	uint64_t padded;
+	int error = 0;
+
+	if (feature == PERFRING_DATA_TRACING_DATA) {
+		uint32_t body[2] = {0};
+
+		padded = (size + 7) / 8 * 8;
+		if (padded > UINT32_MAX)
+			return 0;
+		body[0] = (uint32_t)padded;
+		perfring_pile_put(&pile, payload, size);
+		perfring_pile_put(&pile, "\0\0\0\0\0\0\0", (size_t)padded - size);
+		if (writer->is_foreign && !pile.error)
+			perfring_feature_swap(feature, pile.bytes, size, 0, true);
+		error = pile.error ? pile.error
+				   : perfring_data_put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, body,
+							   sizeof(body), pile.bytes, (size_t)padded);
+	} else if (feature == PERFRING_DATA_BUILD_ID) {
+		/* records already, but for their type */
+		for (size_t at = 0; at + sizeof(struct perf_event_header) <= size && !error;) {
+			struct perf_event_header header;
+
+			memcpy(&header, payload + at, sizeof(header));
+			if (header.size < sizeof(header) || header.size > size - at)
+				break;
+			header.type = PERFRING_RECORD_HEADER_BUILD_ID;
+			pile.used = 0;
+			perfring_pile_put(&pile, &header, sizeof(header));
+			perfring_pile_put(&pile, payload + at + sizeof(header), header.size - sizeof(header));
+			at += header.size;
+			if (!pile.error) {
+				struct iovec piece = {.iov_base = pile.bytes, .iov_len = pile.used};
+
+				error = perfring_data_write(writer, &piece, 1);
+			}
+		}
+	} else if (size <= 65535 - 16 - 8) {
+		perfring_pile_put_word(&pile, feature);
+		perfring_pile_put(&pile, payload, size);
+		if (writer->is_foreign && !pile.error)
+			perfring_feature_swap(feature, pile.bytes + 8, size, cpus_of(writer), true);
+		error = pile.error ? pile.error
+				   : perfring_data_put_own(writer, PERFRING_RECORD_HEADER_FEATURE, pile.bytes,
+							   pile.used, NULL, 0);
+	}
+	perfring_pile_close(&pile);
+	return error;
+}
+
+/* perf takes these of its own byte order alone, and complains of others, empty ones too. */
+static bool is_unreadable(const struct perfring_data_writer *writer, uint32_t feature)
+{
+	return writer->is_foreign && (feature == PERFRING_DATA_BPF_PROG_INFO || feature == PERFRING_DATA_BPF_BTF);
+}
+
+/* A stream: a short header, then records about the events and the machine (ABI.md 11.4). */
+static int begin_stream(struct perfring_data_writer *writer)
+{
+	uint64_t header[2];
+	struct perfring_pile pile = {0};
+	uint32_t i;
+	int error;
+
+	memcpy(header, PERFRING_FILE_MAGIC, 8);
+	header[1] = sizeof(header);
+	if (writer->is_foreign) {
+		header[0] = __builtin_bswap64(header[0]);
+		header[1] = __builtin_bswap64(header[1]);
+	}
+	error = put_bytes(writer, header, sizeof(header));
+	for (i = 0; i < writer->event_count && !error; i++) {
+		const struct perfring_written_event *event = &writer->events[i];
+
+		pile.used = 0;
+		put_attr(writer, &pile, i, false);
+		perfring_pile_put(&pile, event->ids, event->id_count * sizeof(uint64_t));
+		/* of ids no more than a record takes; the event's name goes by its first */
+		if (pile.used > 65520)
+			pile.used = 65520 - (65520 - writer->attr_size) % 8;
+		error = pile.error ? pile.error
+				   : perfring_data_put_own(writer, PERFRING_RECORD_HEADER_ATTR, pile.bytes, pile.used,
+							   NULL, 0);
+		if (error || !event->id_count)
+			continue;
+		pile.used = 0;
+		perfring_pile_put_word(&pile, PERFRING_EVENT_UPDATE_NAME);
+		perfring_pile_put_word(&pile, event->ids[0]);
+		perfring_pile_put(&pile, event->name, strlen(event->name) + 1);
+		perfring_pile_put(&pile, "\0\0\0\0\0\0\0", (8 - pile.used % 8) % 8);
+		error = pile.error ? pile.error
+				   : perfring_data_put_own(writer, PERFRING_RECORD_EVENT_UPDATE, pile.bytes, pile.used,
+							   NULL, 0);
+	}
+	perfring_pile_close(&pile);
+	if (!error)
+		error = put_event_desc(writer);
+	if (!error && writer->group_count)
+		error = put_group_desc(writer);
+	for (i = 1; i < PERFRING_DATA_FEATURES && !error; i++)
+		if (writer->feature[i].payload && i != PERFRING_DATA_BUILD_ID && !is_unreadable(writer, i))
+			error = put_feature_record(writer, i);
+	writer->is_begun = !error;
+	return error;
 }
 
 int perfring_data_begin(struct perfring_data_writer *writer)
@@ -207,19 +503,25 @@ int perfring_data_begin(struct perfring_data_writer *writer)
 		if (size > writer->attr_size)
 			writer->attr_size = size;
 	}
+	/* perf up to 6.1 looks for a stream's ids behind an attr of its own size, whatever the attr's (ABI.md 14.39). */
+	if (writer->is_pipe && writer->attr_size < ATTR_SIZE_7)
+		writer->attr_size = ATTR_SIZE_7;
+	if (writer->is_pipe)
+		return begin_stream(writer);
 	memcpy(header->magic, PERFRING_FILE_MAGIC, sizeof(header->magic));
 	header->size = sizeof(*header);
 	header->attr_size = writer->attr_size + sizeof(struct perfring_section);
 	perfring_pile_put(&pile, header, sizeof(*header));
 	for (i = 0; i < writer->event_count; i++)
-		perfring_pile_put(&pile, writer->events[i].ids, writer->events[i].id_count * sizeof(uint64_t));
+		for (uint32_t id = 0; id < writer->events[i].id_count; id++)
+			perfring_pile_put_word(&pile, word_of(writer, writer->events[i].ids[id]));
 	header->attrs.offset = pile.used;
 	for (i = 0; i < writer->event_count; i++) {
 		uint64_t size = writer->events[i].id_count * sizeof(uint64_t);
 
-		put_attr(writer, &pile, i);
-		perfring_pile_put_word(&pile, ids_at);
-		perfring_pile_put_word(&pile, size);
+		put_attr(writer, &pile, i, writer->is_foreign);
+		perfring_pile_put_word(&pile, word_of(writer, ids_at));
+		perfring_pile_put_word(&pile, word_of(writer, size));
 		ids_at += size;
 	}
 	header->attrs.size = pile.used - header->attrs.offset;
@@ -227,12 +529,17 @@ int perfring_data_begin(struct perfring_data_writer *writer)
 	error = pile.error;
 	if (!error) {
 		memcpy(pile.bytes, header, sizeof(*header));
+		if (writer->is_foreign)
+			turn_header((struct perfring_file_header *)(void *)pile.bytes);
 		/* what is left of an older file would read as records; a device has nothing to cut */
 		if (ftruncate(writer->fd, 0) && errno != EINVAL)
 			error = -errno;
 	}
 	if (!error)
 		error = put_bytes(writer, pile.bytes, pile.used);
+	/* perf needs it to inflate, and finds no features in the file of a writer that was killed */
+	if (!error && writer->deflater)
+		error = put_feature_record(writer, PERFRING_DATA_COMPRESSED);
 	perfring_pile_close(&pile);
 	writer->is_begun = !error;
 	return error;
@@ -242,12 +549,16 @@ int perfring_data_write(struct perfring_data_writer *writer, const struct iovec 
 {
 	if (!writer->is_begun || writer->is_finished || count < 0 || count > IOV_MAX)
 		return -EINVAL;
-	return count ? put(writer, pieces, count) : 0;
+	if (!count)
+		return 0;
+	return writer->deflater || writer->is_foreign ? perfring_data_pack(writer, pieces, count)
+						      : perfring_data_put_pieces(writer, pieces, count);
 }
 
 int perfring_data_batch_write(struct perfring_data_writer *writer)
 {
-	int error = writer->batch.used ? put_bytes(writer, writer->batch.bytes, writer->batch.used) : 0;
+	struct iovec piece = {.iov_base = writer->batch.bytes, .iov_len = writer->batch.used};
+	int error = piece.iov_len ? perfring_data_write(writer, &piece, 1) : 0;
 
 	writer->batch.used = 0;
 	return error;
@@ -288,11 +599,12 @@ int perfring_data_put(struct perfring_data_writer *writer, uint32_t index, const
 
 int perfring_data_round(struct perfring_data_writer *writer)
 {
-	struct perf_event_header round = {.type = PERFRING_RECORD_FINISHED_ROUND, .size = sizeof(round)};
-	struct iovec piece = {.iov_base = &round, .iov_len = sizeof(round)};
-	int error = perfring_data_write(writer, &piece, 1);
+	int error;
 
-	if (error)
+	if (!writer->is_begun || writer->is_finished)
+		return -EINVAL;
+	error = perfring_data_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
+	if (error || writer->is_pipe)
 		return error;
 	writer->header.data.size = writer->at - writer->header.data.offset;
 	return put_header(writer);
@@ -333,28 +645,6 @@ int perfring_data_put_times(struct perfring_data_writer *writer, uint64_t first,
 	return perfring_data_put_feature(writer, PERFRING_DATA_SAMPLE_TIME, times, sizeof(times));
 }
 
-static int put_event_desc(struct perfring_data_writer *writer)
-{
-	struct perfring_pile pile = {0};
-	uint32_t i;
-	int error;
-
-	perfring_pile_put_half(&pile, writer->event_count);
-	perfring_pile_put_half(&pile, writer->attr_size);
-	for (i = 0; i < writer->event_count; i++) {
-		const struct perfring_written_event *event = &writer->events[i];
-
-		put_attr(writer, &pile, i);
-		perfring_pile_put_half(&pile, event->id_count);
-		perfring_pile_put_string(&pile, event->name);
-		perfring_pile_put(&pile, event->ids, event->id_count * sizeof(uint64_t));
-	}
-	error = pile.error ? pile.error
-			   : perfring_data_put_feature(writer, PERFRING_DATA_EVENT_DESC, pile.bytes, pile.used);
-	perfring_pile_close(&pile);
-	return error;
-}
-
 /* The index, then the payloads, as one write: all or nothing. */
 static int put_features(struct perfring_data_writer *writer)
 {
@@ -365,9 +655,15 @@ static int put_features(struct perfring_data_writer *writer)
 	uint32_t bit;
 	int error;
 
+	/* before NRCPUS is turned, which tells how */
+	if (writer->is_foreign && writer->feature[PERFRING_DATA_CPU_TOPOLOGY].payload)
+		perfring_feature_swap(PERFRING_DATA_CPU_TOPOLOGY, writer->feature[PERFRING_DATA_CPU_TOPOLOGY].payload,
+				      writer->feature[PERFRING_DATA_CPU_TOPOLOGY].size, cpus_of(writer), true);
 	for (bit = 0; bit < PERFRING_DATA_FEATURES; bit++) {
-		if (!writer->feature[bit].payload)
+		if (!writer->feature[bit].payload || is_unreadable(writer, bit))
 			continue;
+		if (writer->is_foreign && bit != PERFRING_DATA_CPU_TOPOLOGY)
+			perfring_feature_swap(bit, writer->feature[bit].payload, writer->feature[bit].size, 0, true);
 		bitmap[bit / 64] |= UINT64_C(1) << bit % 64;
 		index[nr].size = writer->feature[bit].size;
 		nr++;
@@ -376,12 +672,15 @@ static int put_features(struct perfring_data_writer *writer)
 	}
 	at += nr * sizeof(index[0]);
 	for (i = 0; i < nr; i++) {
-		index[i].offset = at;
-		at += index[i].size;
+		uint64_t size = index[i].size;
+
+		index[i].offset = word_of(writer, at);
+		index[i].size = word_of(writer, size);
+		at += size;
 	}
 	pieces[0].iov_base = index;
 	pieces[0].iov_len = nr * sizeof(index[0]);
-	error = put(writer, pieces, (int)nr + 1);
+	error = perfring_data_put_pieces(writer, pieces, (int)nr + 1);
 	if (!error)
 		memcpy(writer->header.features, bitmap, sizeof(bitmap));
 	return error;
@@ -393,11 +692,24 @@ int perfring_data_finish(struct perfring_data_writer *writer)
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
+	if (writer->is_pipe) {
+		error = writer->feature[PERFRING_DATA_BUILD_ID].payload
+				? put_feature_record(writer, PERFRING_DATA_BUILD_ID)
+				: 0;
+		writer->is_finished = true;
+		return error;
+	}
 	/* perf takes a data size of 0 for a killed writer's */
 	error = writer->at == writer->header.data.offset ? perfring_data_round(writer) : 0;
 	writer->header.data.size = writer->at - writer->header.data.offset;
+	if (!error && writer->deflater)
+		error = perfring_data_put_ratio(writer);
+	if (!error && writer->auxtrace.used)
+		error = put_auxtrace_index(writer);
 	if (!error)
 		error = put_event_desc(writer);
+	if (!error && writer->group_count)
+		error = put_group_desc(writer);
 	if (!error)
 		error = put_features(writer);
 	header_error = put_header(writer);

@@ -3,6 +3,7 @@
 #define PERFRING_DATA_WRITER_H
 
 #include <perfring/data.h>
+#include "inflate.h"
 #include "layout.h"
 #include "pile.h"
 
@@ -14,9 +15,15 @@ struct perfring_written_event {
 	uint32_t id_count, id_room;
 };
 
+struct perfring_written_group {
+	char *name;
+	uint32_t leader;
+	uint32_t members;
+};
+
 struct perfring_data_writer {
 	int fd;
-	bool is_begun, is_finished;
+	bool is_pipe, is_foreign, is_begun, is_finished;
 	uint32_t attr_size; /* of every attr in the file, once begun */
 	struct perfring_format_set *formats;
 	struct perfring_written_event *events;
@@ -26,13 +33,43 @@ struct perfring_data_writer {
 		uint64_t size;
 	} feature[PERFRING_DATA_FEATURES];
 	struct perfring_file_header header;
-	uint64_t at;                /* end of the last whole write */
-	struct perfring_pile batch; /* encoded records on their way to the file */
+	uint64_t at;                 /* end of the last whole write */
+	struct perfring_pile batch;  /* encoded records on their way to the file */
+	struct perfring_pile turned; /* records in the other byte order */
+	struct perfring_written_group *groups;
+	uint32_t group_count;
+
+	struct perfring_deflater *deflater;
+	int level;
+	int pack_error;
+	struct perfring_pile packed; /* compressed records */
+	uint64_t unflushed;          /* bytes that went into the deflater since it was flushed */
+	uint64_t plain_bytes, packed_bytes;
+	struct perfring_pile build_ids;
+	struct perfring_pile auxtrace; /* where AUXTRACE records are: sections */
 };
+
+/* pack.c: whole records on their way to the file: turned, compressed, written. */
+int perfring_data_pack(struct perfring_data_writer *writer, const struct iovec *pieces, int count);
+
+/* The feature COMPRESSED, with the ratio so far. */
+int perfring_data_put_ratio(struct perfring_data_writer *writer);
+
+/* As they are, behind what was written: all or nothing in a file. */
+int perfring_data_put_pieces(struct perfring_data_writer *writer, const struct iovec *pieces, int count);
+
+/* One record of perf's own, from 64 up, and what stands behind it; never compressed. */
+int perfring_data_put_own(struct perfring_data_writer *writer, uint32_t type, const void *body, size_t size,
+			  const void *behind, size_t behind_size);
 
 /* Encodes behind the records of the batch, and writes the batch when it is large. */
 int perfring_data_batch(struct perfring_data_writer *writer, uint32_t index, const struct perfring_record *record);
 int perfring_data_batch_write(struct perfring_data_writer *writer);
+
+/* topology.c: the features that tell of this machine's processors, memory, PMUs and of the events' clock.  Return 0 or
+ * -ENOMEM. */
+int perfring_data_topology(struct perfring_data_writer *writer);
+int perfring_data_clock(struct perfring_data_writer *writer);
 
 /* The payload of TRACING_DATA for these events' tracepoints.  Returns 0 (nothing is put when there are none) or
  * -errno. */
