@@ -28,7 +28,7 @@ static void help(void)
 	       "nothing\n"
 	       "can be read: the last line says where that was.\n"
 	       "\n"
-	       "  -i, --input FILE    default perf.data; - is standard input, redirected from a file\n"
+	       "  -i, --input FILE    default perf.data; - is standard input: a file or a pipe\n"
 	       "      --all           every fault, not only the first %d\n"
 	       "  -q, --quiet         nothing on standard output, only the exit status\n"
 	       "\n"
@@ -43,7 +43,8 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 	check->faults++;
 	if (check->quiet || (!check->all && check->faults > TOLD))
 		return;
-	printf("%s: at 0x%" PRIx64 ": ", check->input.path, (uint64_t)fault->at);
+	printf("%s%s: at 0x%" PRIx64 ": ", check->input.path, record ? perfring_input_place(&check->input) : "",
+	       (uint64_t)fault->at);
 	if (name)
 		printf("%s: %s\n", name, fault->what);
 	else

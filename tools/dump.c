@@ -6,6 +6,7 @@
 #include "machine.h"
 #include "symbols.h"
 #include "tools.h"
+#include "tracepoint.h"
 
 /* Columns of -F that are no field of a sample, or are shown otherwise than text.h does. */
 enum column_kind {
@@ -29,6 +30,7 @@ enum column_kind {
 	COLUMN_IREGS,
 	COLUMN_UREGS,
 	COLUMN_RAW,
+	COLUMN_TRACE,
 };
 
 static const struct column {
@@ -55,6 +57,7 @@ static const struct column {
 	{"iregs", COLUMN_IREGS, PERFRING_SAMPLE_REGS_INTR},
 	{"uregs", COLUMN_UREGS, PERFRING_SAMPLE_REGS_USER},
 	{"raw", COLUMN_RAW, PERFRING_SAMPLE_RAW},
+	{"trace", COLUMN_TRACE, PERFRING_SAMPLE_RAW},
 /* The fields above are in fields.def too; the first of a name is taken. */
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) {script, COLUMN_FIELD, PERFRING_SAMPLE_##NAME},
 #include <perfring/fields.def>
@@ -73,15 +76,20 @@ struct dump {
 	struct perfring_input input;
 	struct perfring_machine *machine;
 	struct perfring_symbols *symbols;
+	struct perfring_tracepoints *tracepoints;
 	const struct column *chosen[CHOSEN_MOST];
 	size_t chosen_count;
 	bool raw;
 	bool stats;
 	bool nanoseconds;
+	bool header;
+	bool header_only;
+	bool lists; /* of the header */
 	bool symbolises;
 	char *text;
 	size_t room;
 	struct event_counts *events;
+	uint32_t event_room;
 	uint64_t records;
 	uint64_t counts[TYPES + 1];
 	uint64_t lost;
@@ -113,19 +121,24 @@ static void help(void)
 	char names[1024];
 
 	list_columns(names, sizeof(names));
-	printf("usage: perfring dump [[-i] FILE] [-F FIELDS] [--raw] [--stats]\n"
+	printf("usage: perfring dump [[-i] FILE] [-F FIELDS] [--raw] [--stats] [--header [-I]]\n"
 	       "\n"
-	       "Every record of a perf.data file, in time order, one a line: place in the file, [size], time, the\n"
-	       "event's name (samples), then each member and field by its name.\n"
+	       "Every record of a perf.data file, stream or directory, in time order, one a line: place in the file,\n"
+	       "[size], time, the event's name (samples), then each member and field by its name, {the fields of a\n"
+	       "tracepoint}, and (late) when it came after a younger one.\n"
 	       "\n"
-	       "  -i, --input FILE    default perf.data; - is standard input, redirected from a file\n"
+	       "  -i, --input FILE    default perf.data; - is standard input: a file or a pipe, which is followed\n"
 	       "  -F, --fields LIST   samples only, these fields in this order, one blank between them.  What a "
 	       "sample\n"
 	       "                      does not have is -, blanks inside a field are \\x20.  ip, addr and callchain "
 	       "are\n"
 	       "                      hexadecimal as in perf script; callchain is ADDR:SYMBOL;... innermost first,\n"
-	       "                      iregs and uregs ABI:2;AX:0x1;..., raw its bytes, misc the mode: K U H G g\n"
+	       "                      iregs and uregs ABI:2;AX:0x1;..., raw its bytes, misc the mode: K U H G g,\n"
+	       "                      trace what a tracepoint says, with its blanks when it comes last\n"
 	       "      --ns            times of -F with nine digits instead of six\n"
+	       "      --header        first what the file says of itself, as perf report --header does\n"
+	       "      --header-only   nothing else\n"
+	       "  -I                  the header's long lists too\n"
 	       "      --raw           the bytes of each record too\n"
 	       "      --stats         only how many records there are, by kind and by event\n"
 	       "\n"
@@ -152,6 +165,10 @@ static bool choose(struct dump *dump, char *list)
 			perfring_tool_complain("dump: more than %d fields", CHOSEN_MOST);
 			return false;
 		}
+		if (columns[i].kind == COLUMN_TRACE && !perfring_tracepoints_are_known()) {
+			perfring_tool_complain("dump: field 'trace': built without libtraceevent");
+			return false;
+		}
 		dump->chosen[dump->chosen_count++] = &columns[i];
 		dump->symbolises =
 			dump->symbolises || (columns[i].kind >= COLUMN_SYM && columns[i].kind <= COLUMN_CALLCHAIN);
@@ -171,16 +188,147 @@ static void grow(struct dump *dump, int64_t length)
 	dump->text = perfring_tool_room(dump->text, dump->room, 1);
 }
 
-static void print_time(uint64_t time, bool nanoseconds)
+/* Numbers are what a dump is made of: printf takes four times as long as all else. */
+static char *put_decimal(char *end, uint64_t number, unsigned digits)
 {
-	if (nanoseconds)
-		printf("%" PRIu64 ".%09" PRIu64, time / 1000000000, time % 1000000000);
-	else
-		printf("%" PRIu64 ".%06" PRIu64, time / 1000000000, time % 1000000000 / 1000);
+	for (unsigned i = 0; i < digits || number; i++, number /= 10)
+		*--end = (char)('0' + number % 10);
+	return end;
 }
 
-static void print_record(struct dump *dump, const struct perfring_item *item)
+static void print_decimal(int64_t number)
 {
+	char room[24], *end = room + sizeof(room);
+	char *text = put_decimal(end, number < 0 ? -(uint64_t)number : (uint64_t)number, 1);
+
+	if (number < 0)
+		*--text = '-';
+	fwrite_unlocked(text, 1, (size_t)(end - text), stdout);
+}
+
+static void print_hex(uint64_t number)
+{
+	char room[16], *end = room + sizeof(room), *text = end;
+
+	do
+		*--text = "0123456789abcdef"[number & 15];
+	while (number >>= 4);
+	fwrite_unlocked(text, 1, (size_t)(end - text), stdout);
+}
+
+static void print_time(uint64_t time, bool nanoseconds)
+{
+	char room[32], *end = room + sizeof(room), *text;
+
+	text = nanoseconds ? put_decimal(end, time % 1000000000, 9) : put_decimal(end, time % 1000000000 / 1000, 6);
+	*--text = '.';
+	text = put_decimal(text, time / 1000000000, 1);
+	fwrite_unlocked(text, 1, (size_t)(end - text), stdout);
+}
+
+/* ---- the fields of a tracepoint, behind the record's text ---- */
+
+static void put_char(struct dump *dump, size_t *at, char c)
+{
+	if (*at + 1 >= dump->room)
+		grow(dump, (int64_t)dump->room * 2);
+	dump->text[(*at)++] = c;
+	dump->text[*at] = 0;
+}
+
+static void put_text(struct dump *dump, size_t *at, const char *text)
+{
+	while (*text)
+		put_char(dump, at, *text++);
+}
+
+static void put_number(struct dump *dump, size_t *at, uint64_t number, enum perfring_tracepoint_kind kind)
+{
+	unsigned base = kind == PERFRING_TRACEPOINT_HEX ? 16 : 10;
+	char digits[24];
+	size_t n = sizeof(digits) - 1;
+
+	if (kind == PERFRING_TRACEPOINT_SIGNED && (int64_t)number < 0) {
+		put_char(dump, at, '-');
+		number = 0 - number;
+	}
+	if (base == 16 && number)
+		put_text(dump, at, "0x");
+	digits[n] = 0;
+	do {
+		digits[--n] = "0123456789abcdef"[number % base];
+		number /= base;
+	} while (number);
+	put_text(dump, at, digits + n);
+}
+
+static void put_value(struct dump *dump, size_t *at, const struct perfring_tracepoint_field *field,
+		      const struct perfring_tracepoint_value *value)
+{
+	int64_t length = field->kind == PERFRING_TRACEPOINT_TEXT ? perfring_tracepoint_text_size(value) : -1;
+	static const char hex[] = "0123456789abcdef";
+
+	if (!value->bytes) {
+		put_char(dump, at, '?');
+		return;
+	}
+	if (length < 0 && field->kind != PERFRING_TRACEPOINT_TEXT) {
+		if (field->is_list)
+			put_char(dump, at, '[');
+		for (uint32_t i = 0; i < value->count; i++) {
+			if (i)
+				put_char(dump, at, ' ');
+			put_number(dump, at, perfring_tracepoint_number(dump->tracepoints, field, value, i),
+				   field->kind);
+		}
+		if (field->is_list)
+			put_char(dump, at, ']');
+		return;
+	}
+	for (uint32_t i = 0; i < (length < 0 ? value->size : (uint32_t)length); i++) {
+		bool is_plain = length >= 0 && value->bytes[i] >= 0x20 && value->bytes[i] != '\\';
+
+		if (is_plain) {
+			put_char(dump, at, (char)value->bytes[i]);
+			continue;
+		}
+		if (length >= 0)
+			put_text(dump, at, "\\x");
+		put_char(dump, at, hex[value->bytes[i] >> 4]);
+		put_char(dump, at, hex[value->bytes[i] & 15]);
+	}
+}
+
+static void put_fields(struct dump *dump, size_t at, const struct perfring_item *item, const struct perfring_raw *raw)
+{
+	const struct perfring_tracepoint *tracepoint = perfring_tracepoints_of(dump->tracepoints, item->format->index);
+	struct perfring_tracepoint_value value;
+	char before = '{';
+
+	if (!tracepoint)
+		return;
+	put_char(dump, &at, ' ');
+	for (uint32_t i = 0; i < tracepoint->nr; i++) {
+		const struct perfring_tracepoint_field *field = &tracepoint->fields[i];
+
+		if (field->is_header)
+			continue;
+		put_char(dump, &at, before);
+		put_text(dump, &at, field->name);
+		put_char(dump, &at, '=');
+		perfring_tracepoint_value(dump->tracepoints, field, raw, &value);
+		put_value(dump, &at, field, &value);
+		before = ' ';
+	}
+	if (before == '{')
+		put_char(dump, &at, '{');
+	put_char(dump, &at, '}');
+}
+
+/* sample is NULL when it is none, or damaged. */
+static void print_record(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample)
+{
+	uint32_t stream = perfring_data_stream(dump->input.data);
 	const char *name;
 	int64_t length;
 
@@ -189,6 +337,10 @@ static void print_record(struct dump *dump, const struct perfring_item *item)
 		grow(dump, length);
 		length = perfring_record_text(item->format, item->record, dump->text, dump->room);
 	}
+	if (sample && length >= 0 && (sample->present & PERFRING_SAMPLE_RAW))
+		put_fields(dump, (size_t)length, item, &sample->raw);
+	if (stream)
+		printf("data.%" PRIu32 ":", stream - 1);
 	printf("0x%" PRIx64 " [0x%x] ", (uint64_t)perfring_data_position(dump->input.data), item->record->size);
 	if (item->time)
 		print_time(item->time, true);
@@ -201,7 +353,7 @@ static void print_record(struct dump *dump, const struct perfring_item *item)
 	}
 	putchar(' ');
 	fputs(length < 0 ? strerror((int)-length) : dump->text, stdout);
-	putchar('\n');
+	fputs(perfring_data_was_late(dump->input.data) ? " (late)\n" : "\n", stdout);
 }
 
 /* ---- -F ---- */
@@ -232,7 +384,10 @@ static void print_chain(struct dump *dump, const struct perfring_sample *sample)
 		find(dump, cpumode, sample->pid, sample->callchain.words[i] - !first, &symbol);
 		if (!symbol.name && !first)
 			find(dump, cpumode, sample->pid, sample->callchain.words[i], &symbol);
-		printf("%s%" PRIx64 ":", first ? "" : ";", sample->callchain.words[i]);
+		if (!first)
+			putchar_unlocked(';');
+		print_hex(sample->callchain.words[i]);
+		putchar_unlocked(':');
 		print_symbol(&symbol);
 		first = false;
 	}
@@ -303,8 +458,16 @@ static void print_raw(const struct perfring_raw *raw)
 		putchar('-');
 }
 
+static void print_trace(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample,
+			bool is_last)
+{
+	const char *text = perfring_tracepoints_print(dump->tracepoints, item->format->index, sample);
+
+	perfring_tool_print(stdout, text && *text ? text : "-", 0, !is_last);
+}
+
 static void print_column(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample,
-			 const struct column *column)
+			 const struct column *column, bool is_last)
 {
 	const struct perfring_symbol *symbol = &dump->symbol;
 	const char *name;
@@ -318,26 +481,26 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 		perfring_tool_print(stdout, perfring_machine_comm(dump->machine, sample->tid), 0, true);
 		break;
 	case COLUMN_PID:
-		printf("%" PRId32, (int32_t)sample->pid);
+		print_decimal((int32_t)sample->pid);
 		break;
 	case COLUMN_TID:
-		printf("%" PRId32, (int32_t)sample->tid);
+		print_decimal((int32_t)sample->tid);
 		break;
 	case COLUMN_TIME:
 		print_time(sample->time, dump->nanoseconds);
 		break;
 	case COLUMN_CPU:
-		printf("%" PRId32, (int32_t)sample->cpu);
+		print_decimal((int32_t)sample->cpu);
 		break;
 	case COLUMN_EVENT:
 		name = perfring_data_event_name(dump->input.data, item->format->index);
 		perfring_tool_print(stdout, name ? name : "?", 0, true);
 		break;
 	case COLUMN_IP:
-		printf("%" PRIx64, sample->ip);
+		print_hex(sample->ip);
 		break;
 	case COLUMN_ADDR:
-		printf("%" PRIx64, sample->addr);
+		print_hex(sample->addr);
 		break;
 	case COLUMN_PERIOD:
 		printf("%" PRIu64, perfring_input_period(&dump->input, item, sample));
@@ -374,6 +537,9 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 	case COLUMN_RAW:
 		print_raw(&sample->raw);
 		break;
+	case COLUMN_TRACE:
+		print_trace(dump, item, sample, is_last);
+		break;
 	case COLUMN_FIELD:
 		print_field(dump, sample, column->field);
 		break;
@@ -389,13 +555,24 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 		     sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0, sample->ip, &dump->symbol);
 	for (i = 0; i < dump->chosen_count; i++) {
 		if (i)
-			putchar(' ');
-		print_column(dump, item, sample, dump->chosen[i]);
+			putchar_unlocked(' ');
+		print_column(dump, item, sample, dump->chosen[i], i + 1 == dump->chosen_count);
 	}
-	putchar('\n');
+	putchar_unlocked('\n');
 }
 
 /* ---- --stats ---- */
+
+/* A stream may tell of more events as it goes. */
+static struct event_counts *counts_of(struct dump *dump, uint32_t index)
+{
+	if (index >= dump->event_room) {
+		dump->events = perfring_tool_room(dump->events, (size_t)index + 16, sizeof(*dump->events));
+		memset(dump->events + dump->event_room, 0, (index + 16 - dump->event_room) * sizeof(*dump->events));
+		dump->event_room = index + 16;
+	}
+	return &dump->events[index];
+}
 
 static void count(struct dump *dump, const struct perfring_item *item, const struct perfring_record *record)
 {
@@ -404,11 +581,11 @@ static void count(struct dump *dump, const struct perfring_item *item, const str
 	dump->records++;
 	dump->counts[type < TYPES ? type : TYPES]++;
 	if (type == PERFRING_RECORD_SAMPLE && item->format)
-		dump->events[item->format->index].samples++;
+		counts_of(dump, item->format->index)->samples++;
 	if (record && type == PERFRING_RECORD_LOST)
 		dump->lost += record->is.lost.lost;
 	if (record && type == PERFRING_RECORD_LOST_SAMPLES && item->format)
-		dump->events[item->format->index].lost += record->is.lost_samples.lost;
+		counts_of(dump, item->format->index)->lost += record->is.lost_samples.lost;
 }
 
 static void print_count(const char *name, uint64_t nr, uint64_t of)
@@ -439,7 +616,7 @@ static void print_stats(const struct dump *dump)
 		printf("%16s records: %9" PRIu64 "\n", "lost", dump->lost);
 	/* As perf: an event that nothing happened to is not shown, and LOST_SAMPLES is what was lost, not how many
 	 * records say so. */
-	for (i = 0; i < events; i++) {
+	for (i = 0; i < events && i < dump->event_room; i++) {
 		if (!dump->events[i].samples && !dump->events[i].lost)
 			continue;
 		name = perfring_data_event_name(dump->input.data, i);
@@ -469,7 +646,7 @@ static void take(struct dump *dump, const struct perfring_item *item)
 	if (dump->stats)
 		count(dump, item, whole && !is_sample ? &record : NULL);
 	else if (!dump->chosen_count)
-		print_record(dump, item);
+		print_record(dump, item, is_sample && whole ? &sample : NULL);
 	else if (is_sample && whole)
 		print_sample(dump, item, &sample);
 	else if (!is_sample && whole)
@@ -491,8 +668,11 @@ static int run(struct dump *dump)
 {
 	struct perfring_item item;
 
-	while (!ferror(stdout) && perfring_input_next(&dump->input, &item))
+	while (!ferror(stdout) && perfring_input_next(&dump->input, &item)) {
 		take(dump, &item);
+		if (perfring_input_is_idle(&dump->input))
+			fflush(stdout);
+	}
 	if (dump->stats)
 		print_stats(dump);
 	if (!perfring_tool_flush())
@@ -510,16 +690,17 @@ int perfring_tool_dump(int argc, char **argv)
 		{"raw", no_argument, NULL, 'r'},
 		{"stats", no_argument, NULL, 's'},
 		{"ns", no_argument, NULL, 'n'},
+		{"header", no_argument, NULL, 'H'},
+		{"header-only", no_argument, NULL, 'o'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	struct dump dump = {.room = 1 << 16};
 	const char *path = NULL;
-	uint32_t events;
 	int found, status;
 
 	opterr = 0;
-	while ((found = getopt_long(argc, argv, ":i:F:h", options, NULL)) != -1) {
+	while ((found = getopt_long(argc, argv, ":i:F:Ih", options, NULL)) != -1) {
 		switch (found) {
 		case 'i':
 			path = optarg;
@@ -537,6 +718,15 @@ int perfring_tool_dump(int argc, char **argv)
 		case 'n':
 			dump.nanoseconds = true;
 			break;
+		case 'o':
+			dump.header_only = true;
+			/* fallthrough */
+		case 'H':
+			dump.header = true;
+			break;
+		case 'I':
+			dump.lists = true;
+			break;
 		case 'h':
 			help();
 			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
@@ -551,13 +741,18 @@ int perfring_tool_dump(int argc, char **argv)
 	status = perfring_input_open(&dump.input, path, argc, argv, optind);
 	if (status)
 		return status;
+	if (dump.header)
+		perfring_header_print(dump.input.data, dump.input.path, dump.lists);
+	if (dump.header_only) {
+		perfring_input_close(&dump.input);
+		return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	}
 	dump.text = perfring_tool_room(NULL, dump.room, 1);
-	events = perfring_format_set_count(perfring_data_formats(dump.input.data));
-	dump.events = perfring_tool_room(NULL, events + 1, sizeof(*dump.events));
-	memset(dump.events, 0, (events + 1) * sizeof(*dump.events));
 	dump.machine = perfring_machine_open();
 	dump.symbols = perfring_symbols_open(dump.input.data, dump.machine);
+	dump.tracepoints = perfring_tracepoints_open(dump.input.data, dump.symbols);
 	status = run(&dump);
+	perfring_tracepoints_close(dump.tracepoints);
 	perfring_symbols_close(dump.symbols);
 	perfring_machine_close(dump.machine);
 	perfring_input_close(&dump.input);

@@ -1,5 +1,6 @@
 /* input.c - the perf.data file that a command reads, and what is said of its faults. */
 #include <inttypes.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tools.h"
@@ -7,9 +8,28 @@
 /* Faults told one by one; a damaged file may hold millions. */
 #define TOLD 5
 
+uint64_t perfring_tool_number(const void *bytes, size_t size)
+{
+	uint64_t number = 0;
+	uint32_t word;
+	uint16_t half;
+
+	if (size == 2) {
+		memcpy(&half, bytes, sizeof(half));
+		return half;
+	}
+	if (size == 4) {
+		memcpy(&word, bytes, sizeof(word));
+		return word;
+	}
+	memcpy(&number, bytes, sizeof(number));
+	return number;
+}
+
 static bool choose(struct perfring_input *input, const char *option, int argc, char **argv, int next)
 {
 	memset(input, 0, sizeof(*input));
+	input->pipe = -1;
 	if (argc - next > 1 || (option && next < argc)) {
 		perfring_tool_complain("%s: one file at a time ('%s')", argv[0], argv[argc - 1]);
 		return false;
@@ -22,10 +42,20 @@ static bool choose(struct perfring_input *input, const char *option, int argc, c
 	return true;
 }
 
-static void complain_at(struct perfring_input *input, int64_t at, const char *what)
+static void complain_at(struct perfring_input *input, const char *place, int64_t at, const char *what)
 {
 	if (input->faults++ < TOLD)
-		perfring_tool_complain("%s: at 0x%" PRIx64 ": %s", input->path, (uint64_t)at, what);
+		perfring_tool_complain("%s%s: at 0x%" PRIx64 ": %s", input->path, place, (uint64_t)at, what);
+}
+
+const char *perfring_input_place(struct perfring_input *input)
+{
+	uint32_t stream = perfring_data_stream(input->data);
+
+	input->place[0] = 0;
+	if (stream)
+		snprintf(input->place, sizeof(input->place), "/data.%" PRIu32, stream - 1);
+	return input->place;
 }
 
 static void complain_error(struct perfring_input *input, int error)
@@ -35,30 +65,24 @@ static void complain_error(struct perfring_input *input, int error)
 	if (input->data && (error == -EBADMSG || error == -EOPNOTSUPP))
 		fault = perfring_data_fault(input->data);
 	if (fault.what)
-		complain_at(input, fault.at, fault.what);
+		complain_at(input, "", fault.at, fault.what);
 	else if (input->faults++ < TOLD)
 		perfring_tool_complain("%s: %s", input->path, strerror(-error));
 }
 
-/* Times are put in order by going back in the file: a pipe does not do. */
-static bool is_stream(const char *path)
-{
-	struct stat status;
-
-	return !strcmp(path, "-") && !fstat(STDIN_FILENO, &status) && !S_ISREG(status.st_mode) &&
-	       !S_ISDIR(status.st_mode);
-}
-
 int perfring_input_open(struct perfring_input *input, const char *option, int argc, char **argv, int next)
 {
+	struct stat file;
 	int error;
 
 	if (!choose(input, option, argc, argv, next))
 		return PERFRING_TOOL_MISUSED;
-	if (is_stream(input->path)) {
-		perfring_tool_complain("%s: standard input is not redirected from a file", input->path);
+	if (!strcmp(input->path, "-") && isatty(STDIN_FILENO)) {
+		perfring_tool_complain("standard input is a terminal: redirect it from a file or a pipe");
 		return PERFRING_TOOL_FAILED;
 	}
+	if (!strcmp(input->path, "-") && !fstat(STDIN_FILENO, &file) && !S_ISREG(file.st_mode))
+		input->pipe = STDIN_FILENO;
 	error = perfring_data_open(&input->data, input->path);
 	if (error) {
 		complain_error(input, error);
@@ -67,6 +91,9 @@ int perfring_input_open(struct perfring_input *input, const char *option, int ar
 	}
 	if (!perfring_data_is_finished(input->data))
 		perfring_tool_complain("%s: warning: its writer did not finish: the end may be missing", input->path);
+	else if (perfring_data_lost_features(input->data))
+		perfring_tool_complain("%s: warning: %" PRIu32 " of its features are cut off or damaged", input->path,
+				       perfring_data_lost_features(input->data));
 	/* Lines by the million follow. */
 	setvbuf(stdout, NULL, _IOFBF, 1 << 18);
 	return PERFRING_TOOL_DONE;
@@ -90,9 +117,16 @@ bool perfring_input_next(struct perfring_input *input, struct perfring_item *ite
 	return one == 1 || (one == -EBADMSG && item->record);
 }
 
+bool perfring_input_is_idle(const struct perfring_input *input)
+{
+	struct pollfd one = {.fd = input->pipe, .events = POLLIN};
+
+	return input->pipe >= 0 && !poll(&one, 1, 0);
+}
+
 void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault)
 {
-	complain_at(input, perfring_data_position(input->data) + fault->at, fault->what);
+	complain_at(input, perfring_input_place(input), perfring_data_position(input->data) + fault->at, fault->what);
 }
 
 int perfring_input_end(struct perfring_input *input)

@@ -10,11 +10,15 @@ static const struct command {
 	const char *what;
 } commands[] = {
 	{"record", perfring_tool_record, "observe a command or the system into a perf.data file"},
+	{"stat", perfring_tool_stat, "count the events of a command or the system"},
 	{"report", perfring_tool_report, "samples of a perf.data file by command, object and symbol"},
 	{"dump", perfring_tool_dump, "every record of a perf.data file as text"},
+	{"convert", perfring_tool_convert, "a perf.data file as another: stream, compressed, the other byte order"},
 	{"check", perfring_tool_check, "whether a perf.data file is well-formed, and where it is not"},
 	{"ring", perfring_tool_ring, "what is in a ring, of a process that lives or one that died"},
+	{"list", perfring_tool_list, "the events that can be named on this machine"},
 	{"gen", perfring_tool_gen, "random records, valid or damaged, for tests and fuzzers"},
+	{"doctor", perfring_tool_doctor, "what this machine, kernel, container and user allow"},
 };
 
 static void help(FILE *out)

@@ -590,6 +590,10 @@ static void begin_again(void)
 	give_cancel(before);
 }
 
+static struct {
+	uintptr_t from, to;
+} urcu; /* the code of liburcu-bp */
+
 /* Before main; or before the first thread, which a constructor that ran earlier makes. */
 static void __attribute__((constructor)) begin_once(void)
 {
@@ -600,6 +604,32 @@ static void __attribute__((constructor)) begin_once(void)
 	if (!PERFRING_SWAP(&self.stage, &untried, TRYING))
 		return;
 	begin(false);
+}
+
+static int find_code(struct dl_phdr_info *object, size_t size, void *place)
+{
+	(void)size;
+	for (int i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &object->dlpi_phdr[i];
+		uintptr_t from = object->dlpi_addr + header->p_vaddr;
+
+		if (header->p_type != PT_LOAD || !(header->p_flags & PF_X) || (uintptr_t)place < from ||
+		    (uintptr_t)place >= from + header->p_memsz)
+			continue;
+		urcu.from = from;
+		urcu.to = from + header->p_memsz;
+		return 1;
+	}
+	return 0;
+}
+
+/* Before any event: where liburcu-bp's code is. */
+static void __attribute__((constructor(101))) find_urcu(void)
+{
+	void *place = dlsym(RTLD_DEFAULT, "urcu_bp_register");
+
+	if (place)
+		dl_iterate_phdr(find_code, place);
 }
 
 /* Found now: a handler that is the first to call one of them must not meet the loader's lock. */
@@ -794,11 +824,16 @@ static const sigset_t *without_ours(int how, const sigset_t *set, sigset_t *room
 	return room;
 }
 
+/* What liburcu-bp blocks stays blocked too: it does so while it holds the lock by which a handler of ours, on top of it,
+ * would register the same thread. */
 WRAPS int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
+	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
 	sigset_t room;
 
-	return __wrap_pthread_sigmask(how, without_ours(how, set, &room), old);
+	if (caller < urcu.from || caller >= urcu.to)
+		set = without_ours(how, set, &room);
+	return __wrap_pthread_sigmask(how, set, old);
 }
 
 /* As the C library has it: by the other.  Without --wrap the name is nobody's: -z defs makes such a link fail. */

@@ -1,61 +1,41 @@
 /* record.c - `perfring record`: observes a command, threads or the system into a perf.data file. */
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-#include <perfring/data.h>
-#include <perfring/session.h>
-#include "soft.h"
-#include "tools.h"
+#include "record.h"
 
 enum {
-	DEFAULT_FREQUENCY = 4000,
 	/* How long records may lie in a quiet ring before they are in the file, where a kill cannot lose them. */
 	ROUND_MS = 500,
 
 	SOFT = 0x100, /* options without a letter */
-};
+	CALL_GRAPH,
+	SNAPSHOT,
+	SWITCH_OUTPUT,
+	MAX_SIZE,
+	STRICT,
+	FILTER,
+	USER_REGS,
+	SAMPLE_CPU,
+	SAMPLE_IDENTIFIER,
+	PHYS_DATA,
+	DATA_PAGE_SIZE,
+	CODE_PAGE_SIZE,
+	SWITCH_EVENTS,
+	NAMESPACES,
+	ALL_CGROUPS,
+	BUILD_ID_MMAP,
+	ALL_USER,
+	ALL_KERNEL,
+	PER_THREAD,
 
-struct recorded_event {
-	struct perf_event_attr attr;
-	char name[256];
-};
-
-struct recording {
-	const char *output;
-	struct recorded_event *events;
-	uint32_t event_count;
-	uint64_t frequency; /* 0: not asked for */
-	uint64_t period;    /* 0: not asked for */
-	bool callchain;
-	bool all;
-	bool inherit;
-	bool soft; /* the command's processes raise the events themselves */
-	char *pids, *tids, *cpus;
-	uint32_t pages;
-	char **command;
-
-	struct perfring_target *target;
-	struct perfring_session *session;
-	struct perfring_peers *peers; /* when soft */
-	uint64_t settled;             /* ms: when the file's last round was */
-	struct perfring_command child;
-	struct perfring_data_writer *writer;
-	int file;
-	int signals;
-	bool child_ended;
-	int child_status;
-	uint64_t kept_records; /* that are in the file */
-	uint64_t kept_samples;
+	STACK = 8192,       /* bytes of each copy, unless said */
+	STACK_MOST = 65528, /* a multiple of 8 below USHRT_MAX */
 };
 
 static void help(FILE *out)
@@ -64,18 +44,34 @@ static void help(FILE *out)
 	      "\n"
 	      "Observes COMMAND and its children, a process, threads or the whole system, and writes perf.data.\n"
 	      "\n"
-	      "  -e, --event=EVENT[,EVENT]  what to sample: cycles, cpu-clock, page-faults, context-switches ..., "
-	      "rNNN,\n"
-	      "                             SUBSYSTEM:NAME tracepoints, mem:ADDR[/LEN][:rwx]; modifiers :u :k :h :p\n"
+	      "what\n"
+	      "  -e, --event=EVENT[,EVENT]  perf's names (perfring list), modifiers and groups {EVENT,EVENT}:S\n"
 	      "                             (default: cycles; cpu-clock where there is no hardware counter)\n"
+	      "      --filter=FILTER        for the tracepoints\n"
 	      "  -F, --freq=HZ              samples a second, or max (default: 4000; tracepoints and mem: every one)\n"
 	      "  -c, --count=PERIOD         one sample every PERIOD occurrences instead\n"
+	      "      --all-user, --all-kernel  only there\n"
+	      "      --strict               nothing but what was asked for: no fallback, however honest\n"
+	      "with each sample\n"
 	      "  -g                         call chains, by frame pointers\n"
+	      "      --call-graph=fp        the same; dwarf[,SIZE]: registers and SIZE bytes of the user's stack\n"
+	      "                             (default: 8192), for whoever reads the file to unwind; x86-64 and aarch64\n"
+	      "  -d, --data                 data addresses, and mappings of data\n"
+	      "      --phys-data, --data-page-size, --code-page-size   more of them\n"
+	      "  -W, --weight               what the event cost, where the PMU tells\n"
+	      "  -R, --raw-samples          raw data     -I, --intr-regs, --user-regs   registers\n"
+	      "      --sample-cpu           the CPU (without it: where it may be several)\n"
+	      "  -k, --clockid=CLOCK        monotonic, monotonic_raw, realtime, boottime, tai or a number\n"
+	      "      --switch-events, --namespaces, --all-cgroups, --buildid-mmap   side records\n"
+	      "whom\n"
 	      "  -a, --all-cpus             the whole system, until COMMAND ends or ^C\n"
 	      "  -p, --pid=PID[,PID]        these processes with all their threads\n"
 	      "  -t, --tid=TID[,TID]        these threads\n"
+	      "  -G, --cgroup=PATH          members of this cgroup\n"
 	      "  -C, --cpu=LIST             only on these CPUs, as in 0-3,6\n"
 	      "  -i, --no-inherit           not the children\n"
+	      "      --per-thread           a ring for each thread instead of each CPU; not the children\n"
+	      "  -D, --delay=MS             begin so many ms after COMMAND did\n"
 	      "      --soft                 without the kernel's help: an object that is preloaded samples each "
 	      "process from\n"
 	      "                             within, by timers (task-clock, the default, or cpu-clock; -F 1000).  "
@@ -89,9 +85,21 @@ static void help(FILE *out)
 	      "                             program that handles it has it back, one that resets every signal by "
 	      "the raw\n"
 	      "                             system call is ended by it\n"
+	      "where to\n"
+	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old); - is a stream "
+	      "on\n"
+	      "                             standard output\n"
+	      "  -z, --compression-level[=N]  by zstd, 1 to 22 (default: 1)\n"
+	      "      --snapshot             rings overwrite: SIGUSR2 writes their last moments into FILE.TIME, the "
+	      "end\n"
+	      "                             into FILE\n"
+	      "      --switch-output[=signal|SIZE|TIME]  files FILE.TIME, a new one at SIGUSR2, after so many bytes\n"
+	      "                             (B, K, M, G) or so long (s, m, h)\n"
+	      "      --max-size=SIZE        the recording ends there\n"
 	      "  -m, --mmap-pages=PAGES     data pages of each ring, a power of two, or a size with B, K, M, G "
 	      "(default: 128)\n"
-	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old)\n"
+	      "  -B, --no-buildid           no build ids of what was hit\n"
+	      "  -q, --quiet                no word but of failure\n"
 	      "  -h, --help\n"
 	      "\n"
 	      "Exit status: COMMAND's (128 + its signal when it was killed); 1 when recording failed, 2 misused.\n",
@@ -109,83 +117,274 @@ static bool read_number(const char *text, uint64_t *number)
 	return *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
-static bool read_pages(const char *text, uint32_t *pages)
+/* A number and what stands behind it. */
+static bool read_unit(const char *text, uint64_t *number, char *unit)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), number, unit = page;
 	char *end;
 
 	errno = 0;
-	number = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || errno)
-		return false;
-	switch (*end) {
-	case 'B':
-		unit = 1;
-		break;
-	case 'K':
-		unit = 1 << 10;
-		break;
-	case 'M':
-		unit = 1 << 20;
-		break;
-	case 'G':
-		unit = 1 << 30;
-		break;
-	case 0:
-		break;
-	default:
-		return false;
-	}
-	if ((*end && end[1]) || number == 0 || number > (UINT64_C(1) << 40) / unit)
-		return false;
-	number = (number * unit + page - 1) / page;
-	*pages = 1;
-	while (*pages < number && *pages < 1u << 20)
-		*pages *= 2;
-	return *pages >= number;
+	*number = strtoull(text, &end, 10);
+	*unit = *end;
+	return *text >= '0' && *text <= '9' && !errno && *number && (!*end || !end[1]);
 }
 
-static bool add_events(struct recording *recording, char *list)
+static bool read_size(const char *text, uint64_t without, uint64_t *bytes)
 {
-	char *rest = list, *name;
+	static const char units[] = "BKMG";
+	const char *place;
+	char unit;
 
-	while ((name = strsep(&rest, ","))) {
-		struct perfring_fault fault = {0, "unknown event"};
-		struct recorded_event *event;
-
-		recording->events =
-			perfring_tool_room(recording->events, recording->event_count + 1, sizeof(*recording->events));
-		event = &recording->events[recording->event_count++];
-		memset(event, 0, sizeof(*event));
-		event->attr.size = sizeof(event->attr);
-		if (perfring_event_parse(name, &event->attr, &fault)) {
-			perfring_tool_complain("record: event '%s': at %" PRId64 ": %s", name, fault.at, fault.what);
-			return false;
-		}
-	}
+	if (!read_unit(text, bytes, &unit))
+		return false;
+	place = unit ? strchr(units, unit) : NULL;
+	if (unit && !place)
+		return false;
+	without = place ? UINT64_C(1) << 10 * (place - units) : without;
+	if (*bytes > (UINT64_C(1) << 40) / without)
+		return false;
+	*bytes *= without;
 	return true;
 }
 
-/* Whether processes can raise it themselves: one clock. */
-static bool is_soft(const struct recording *recording)
+static bool read_pages(const char *text, uint32_t *pages)
 {
-	const struct perf_event_attr *attr = &recording->events[0].attr;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
 
-	return recording->event_count == 1 && attr->type == PERFRING_TYPE_SOFTWARE && !attr->exclude_user &&
-	       (attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
+	if (!read_size(text, page, &bytes))
+		return false;
+	bytes = (bytes + page - 1) / page;
+	*pages = 1;
+	while (*pages < bytes && *pages < 1u << 20)
+		*pages *= 2;
+	return *pages >= bytes;
 }
 
-static uint64_t max_sample_rate(void)
+static bool read_call_graph(struct recording *recording, const char *how)
 {
-	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
-	uint64_t rate = UINT64_MAX;
+	uint64_t size = STACK;
 
-	if (!file)
-		return rate;
-	if (fscanf(file, "%" SCNu64, &rate) != 1)
-		rate = UINT64_MAX;
-	fclose(file);
-	return rate;
+	recording->callchain = true;
+	recording->stack = 0;
+	if (!strcmp(how, "fp"))
+		return true;
+	if (!perfring_record_can_unwind() || strncmp(how, "dwarf", 5) ||
+	    (how[5] && (how[5] != ',' || !read_number(how + 6, &size))) || !size || size > STACK_MOST)
+		return false;
+	recording->stack = (uint32_t)(size + 7) & ~7u;
+	return true;
+}
+
+static bool read_clock(struct recording *recording, const char *name)
+{
+	static const struct {
+		char name[20];
+		int32_t clock;
+	} known[] = {
+		{"monotonic", CLOCK_MONOTONIC}, {"mono", CLOCK_MONOTONIC},    {"monotonic_raw", CLOCK_MONOTONIC_RAW},
+		{"raw", CLOCK_MONOTONIC_RAW},   {"realtime", CLOCK_REALTIME}, {"real", CLOCK_REALTIME},
+		{"boottime", CLOCK_BOOTTIME},   {"boot", CLOCK_BOOTTIME},     {"tai", CLOCK_TAI},
+	};
+	uint64_t number;
+
+	if (!strncasecmp(name, "CLOCK_", 6))
+		name += 6;
+	recording->has_clockid = true;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcasecmp(name, known[i].name)) {
+			recording->clockid = known[i].clock;
+			return true;
+		}
+	recording->clockid = read_number(name, &number) ? (int32_t)number : -1;
+	return recording->clockid >= 0 && number <= INT32_MAX;
+}
+
+static bool read_switch(struct recording *recording, const char *when)
+{
+	char unit;
+
+	recording->switched = true;
+	if (!when || !strcmp(when, "signal"))
+		return true;
+	if (!read_unit(when, &recording->switch_ms, &unit))
+		return false;
+	if (unit == 's' || unit == 'm' || unit == 'h') {
+		recording->switch_ms *= unit == 's' ? 1000 : unit == 'm' ? 60000 : 3600000;
+		return true;
+	}
+	recording->switch_ms = 0;
+	return unit && read_size(when, 1, &recording->switch_bytes);
+}
+
+static bool read_option(struct recording *recording, int found, const char *value)
+{
+	uint64_t number;
+
+	switch (found) {
+	case 'F':
+		if (!strcmp(value, "max"))
+			recording->frequency = perfring_record_max_rate();
+		else
+			return read_number(value, &recording->frequency) && recording->frequency;
+		return true;
+	case 'c':
+		return read_number(value, &recording->period) && recording->period;
+	case 'g':
+		recording->callchain = true;
+		return true;
+	case CALL_GRAPH:
+		return read_call_graph(recording, value);
+	case 'd':
+		recording->addresses = true;
+		return true;
+	case PHYS_DATA:
+		recording->extra |= PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_PHYS_ADDR;
+		return true;
+	case DATA_PAGE_SIZE:
+		recording->extra |= PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_DATA_PAGE_SIZE;
+		return true;
+	case CODE_PAGE_SIZE:
+		recording->extra |= PERFRING_SAMPLE_CODE_PAGE_SIZE;
+		return true;
+	case 'W':
+		recording->extra |= PERFRING_SAMPLE_WEIGHT;
+		return true;
+	case 'R':
+		recording->raw = true;
+		return true;
+	case 'I':
+		recording->interrupt_registers = true;
+		return perfring_record_can_unwind();
+	case USER_REGS:
+		recording->user_registers = true;
+		return perfring_record_can_unwind();
+	case SAMPLE_CPU:
+		recording->sample_cpu = true;
+		return true;
+	case SAMPLE_IDENTIFIER: /* as ever */
+		return true;
+	case 'k':
+		return read_clock(recording, value);
+	case SWITCH_EVENTS:
+		recording->switches = true;
+		return true;
+	case NAMESPACES:
+		recording->namespaces = true;
+		return true;
+	case ALL_CGROUPS:
+		recording->cgroups = true;
+		return true;
+	case BUILD_ID_MMAP:
+		recording->build_id_mmap = true;
+		return true;
+	case ALL_USER:
+		recording->user_only = true;
+		return true;
+	case ALL_KERNEL:
+		recording->kernel_only = true;
+		return true;
+	case FILTER:
+		recording->filter = value;
+		return true;
+	case STRICT:
+		recording->strict = true;
+		return true;
+	case 'a':
+		recording->all = true;
+		return true;
+	case 'p':
+		recording->pids = (char *)(uintptr_t)value;
+		return true;
+	case 't':
+		recording->tids = (char *)(uintptr_t)value;
+		return true;
+	case 'G':
+		recording->cgroup = value;
+		return true;
+	case 'C':
+		recording->cpus = (char *)(uintptr_t)value;
+		return true;
+	case 'i':
+		recording->inherit = false;
+		return true;
+	case PER_THREAD:
+		recording->per_thread = true;
+		return true;
+	case 'D':
+		if (!read_number(value, &number) || number > INT32_MAX)
+			return false;
+		recording->delay_ms = (int64_t)number;
+		return true;
+	case SOFT:
+		recording->soft = true;
+		return true;
+	case 'm':
+		return read_pages(value, &recording->pages);
+	case 'o':
+		recording->output = value;
+		return *value;
+	case 'z':
+		recording->level = value ? atoi(value) : 1;
+		return recording->level >= 1 && recording->level <= 22;
+	case SNAPSHOT:
+		recording->snapshots = true;
+		return true;
+	case SWITCH_OUTPUT:
+		return read_switch(recording, value);
+	case MAX_SIZE:
+		return read_size(value, 1, &recording->most_bytes);
+	case 'B':
+		recording->no_build_ids = true;
+		return true;
+	default:
+		recording->quiet = true;
+		return true;
+	}
+}
+
+static bool contradict(const char *text)
+{
+	perfring_tool_complain("record: %s", text);
+	return false;
+}
+
+static bool is_sound(const struct recording *recording)
+{
+	bool has_threads = recording->pids || recording->tids;
+
+	if (recording->frequency && recording->period)
+		return contradict("-F and -c exclude one another");
+	if (recording->all && has_threads)
+		return contradict("-a and -p or -t exclude one another");
+	if (!recording->all && !has_threads && !recording->command && !recording->cgroup)
+		return contradict("whom? name a COMMAND, -a, -p PID or -t TID (perfring record --help)");
+	if (recording->soft && (!recording->command || recording->all || has_threads || recording->cpus ||
+				recording->cgroup || recording->per_thread))
+		return contradict("--soft observes a COMMAND, and no -a, -p, -t, -G or -C");
+	if (recording->soft &&
+	    (recording->snapshots || recording->switched || recording->has_clockid || recording->delay_ms))
+		return contradict("--soft does not go with --snapshot, --switch-output, -k or -D");
+	if (recording->per_thread && (recording->all || recording->cpus || recording->cgroup))
+		return contradict("--per-thread and -a, -C or -G exclude one another");
+	if (recording->cgroup && (has_threads || recording->per_thread))
+		return contradict("-G and -p or -t exclude one another");
+	if (recording->user_only && recording->kernel_only)
+		return contradict("--all-user and --all-kernel exclude one another");
+	if (recording->snapshots && recording->switched)
+		return contradict("--snapshot and --switch-output exclude one another");
+	if ((recording->snapshots || recording->switched) && !strcmp(recording->output, "-"))
+		return contradict("several files do not go to standard output");
+	return true;
+}
+
+static void complain_value(const struct option *options, int found, const char *value)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "-%c", found);
+	for (; found >= SOFT && options->name; options++)
+		if (options->val == found)
+			snprintf(name, sizeof(name), "--%s", options->name);
+	perfring_tool_complain("record: %s does not take '%s' (perfring record --help)", name, value ? value : "");
 }
 
 /* Returns -1 to go on, else the exit status. */
@@ -193,16 +392,46 @@ static int read_options(struct recording *recording, int argc, char **argv)
 {
 	static const struct option LONG[] = {
 		{"event", required_argument, NULL, 'e'},
+		{"filter", required_argument, NULL, FILTER},
 		{"freq", required_argument, NULL, 'F'},
 		{"count", required_argument, NULL, 'c'},
+		{"all-user", no_argument, NULL, ALL_USER},
+		{"all-kernel", no_argument, NULL, ALL_KERNEL},
+		{"strict", no_argument, NULL, STRICT},
+		{"call-graph", required_argument, NULL, CALL_GRAPH},
+		{"data", no_argument, NULL, 'd'},
+		{"phys-data", no_argument, NULL, PHYS_DATA},
+		{"data-page-size", no_argument, NULL, DATA_PAGE_SIZE},
+		{"code-page-size", no_argument, NULL, CODE_PAGE_SIZE},
+		{"weight", no_argument, NULL, 'W'},
+		{"raw-samples", no_argument, NULL, 'R'},
+		{"intr-regs", no_argument, NULL, 'I'},
+		{"user-regs", no_argument, NULL, USER_REGS},
+		{"sample-cpu", no_argument, NULL, SAMPLE_CPU},
+		{"sample-identifier", no_argument, NULL, SAMPLE_IDENTIFIER},
+		{"clockid", required_argument, NULL, 'k'},
+		{"switch-events", no_argument, NULL, SWITCH_EVENTS},
+		{"namespaces", no_argument, NULL, NAMESPACES},
+		{"all-cgroups", no_argument, NULL, ALL_CGROUPS},
+		{"buildid-mmap", no_argument, NULL, BUILD_ID_MMAP},
 		{"all-cpus", no_argument, NULL, 'a'},
 		{"pid", required_argument, NULL, 'p'},
 		{"tid", required_argument, NULL, 't'},
+		{"cgroup", required_argument, NULL, 'G'},
 		{"cpu", required_argument, NULL, 'C'},
 		{"no-inherit", no_argument, NULL, 'i'},
+		{"per-thread", no_argument, NULL, PER_THREAD},
+		{"delay", required_argument, NULL, 'D'},
 		{"soft", no_argument, NULL, SOFT},
-		{"mmap-pages", required_argument, NULL, 'm'},
 		{"output", required_argument, NULL, 'o'},
+		{"compression-level", optional_argument, NULL, 'z'},
+		{"snapshot", no_argument, NULL, SNAPSHOT},
+		{"overwrite", no_argument, NULL, SNAPSHOT},
+		{"switch-output", optional_argument, NULL, SWITCH_OUTPUT},
+		{"max-size", required_argument, NULL, MAX_SIZE},
+		{"mmap-pages", required_argument, NULL, 'm'},
+		{"no-buildid", no_argument, NULL, 'B'},
+		{"quiet", no_argument, NULL, 'q'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
@@ -210,89 +439,36 @@ static int read_options(struct recording *recording, int argc, char **argv)
 
 	recording->output = "perf.data";
 	recording->inherit = true;
-	while ((found = getopt_long(argc, argv, "+:e:F:c:gap:t:C:im:o:h", LONG, NULL)) != -1) {
-		bool good = true;
-
+	recording->arguments = argv;
+	while ((found = getopt_long(argc, argv, "+:e:F:c:gdWRIk:ap:t:G:C:iD:m:o:z::Bqh", LONG, NULL)) != -1) {
 		switch (found) {
 		case 'e':
-			if (!add_events(recording, optarg))
+			if (!perfring_record_add_events(recording, optarg))
 				return PERFRING_TOOL_MISUSED;
-			break;
-		case 'F':
-			if (!strcmp(optarg, "max"))
-				recording->frequency = max_sample_rate();
-			else
-				good = read_number(optarg, &recording->frequency) && recording->frequency;
-			break;
-		case 'c':
-			good = read_number(optarg, &recording->period) && recording->period;
-			break;
-		case 'g':
-			recording->callchain = true;
-			break;
-		case 'a':
-			recording->all = true;
-			break;
-		case 'p':
-			recording->pids = optarg;
-			break;
-		case 't':
-			recording->tids = optarg;
-			break;
-		case 'C':
-			recording->cpus = optarg;
-			break;
-		case 'i':
-			recording->inherit = false;
-			break;
-		case SOFT:
-			recording->soft = true;
-			break;
-		case 'm':
-			good = read_pages(optarg, &recording->pages);
-			break;
-		case 'o':
-			recording->output = optarg;
 			break;
 		case 'h':
 			help(stdout);
-			return PERFRING_TOOL_DONE;
-		default:
+			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+		case '?':
+		case ':':
 			return perfring_tool_misused(found, argv);
-		}
-		if (!good) {
-			perfring_tool_complain("record: -%c does not take '%s' (perfring record --help)", found,
-					       optarg);
+		default:
+			if (read_option(recording, found, optarg))
+				break;
+			complain_value(LONG, found, optarg);
 			return PERFRING_TOOL_MISUSED;
 		}
 	}
 	if (optind < argc)
 		recording->command = argv + optind;
-	if (recording->frequency && recording->period) {
-		perfring_tool_complain("record: -F and -c exclude one another");
-		return PERFRING_TOOL_MISUSED;
-	}
-	if (recording->all && (recording->pids || recording->tids)) {
-		perfring_tool_complain("record: -a and -p or -t exclude one another");
-		return PERFRING_TOOL_MISUSED;
-	}
-	if (recording->cpus && !recording->command && !recording->pids && !recording->tids)
+	if (recording->cpus && !recording->command && !recording->pids && !recording->tids && !recording->cgroup)
 		recording->all = true;
-	if (!recording->all && !recording->pids && !recording->tids && !recording->command) {
-		perfring_tool_complain("record: whom? name a COMMAND, -a, -p PID or -t TID (perfring record --help)");
+	if (!is_sound(recording))
 		return PERFRING_TOOL_MISUSED;
-	}
-	if (recording->soft &&
-	    (!recording->command || recording->all || recording->pids || recording->tids || recording->cpus)) {
-		perfring_tool_complain("record: --soft observes a COMMAND, and no -a, -p, -t or -C");
-		return PERFRING_TOOL_MISUSED;
-	}
-	if (!recording->event_count) {
-		char cycles[] = "cycles", clock[] = "task-clock";
-
-		add_events(recording, recording->soft ? clock : cycles);
-	}
-	if (recording->soft && !is_soft(recording)) {
+	if (!recording->event_count &&
+	    !perfring_record_add_events(recording, recording->soft ? "task-clock" : "cycles"))
+		return PERFRING_TOOL_FAILED;
+	if (recording->soft && !perfring_record_is_soft(recording)) {
 		perfring_tool_complain(
 			"record: --soft: a process samples its task-clock or its cpu-clock, nothing else");
 		return PERFRING_TOOL_MISUSED;
@@ -300,448 +476,53 @@ static int read_options(struct recording *recording, int argc, char **argv)
 	return -1;
 }
 
-/* ---- what to observe ---- */
-
-static bool add_ids(struct recording *recording, char *list, int (*add)(struct perfring_target *, int32_t))
-{
-	char *rest = list, *word;
-
-	while ((word = strsep(&rest, ","))) {
-		uint64_t number;
-		int ret;
-
-		if (!read_number(word, &number) || number == 0 || number > INT32_MAX) {
-			perfring_tool_complain("record: '%s' is not a process or thread id", word);
-			return false;
-		}
-		ret = add(recording->target, (int32_t)number);
-		if (ret) {
-			perfring_tool_complain("record: %s: %s", word, strerror(-ret));
-			return false;
-		}
-	}
-	return true;
-}
-
-/* The command alone is observed when nobody else is named. */
-static bool observes_command(const struct recording *recording)
-{
-	return recording->command && !recording->all && !recording->pids && !recording->tids;
-}
-
-static bool choose_target(struct recording *recording)
-{
-	int ret = perfring_target_open(&recording->target);
-
-	if (!ret)
-		ret = perfring_target_add_cpus(recording->target, recording->cpus);
-	if (ret) {
-		perfring_tool_complain("record: -C %s: %s", recording->cpus ? recording->cpus : "(all)",
-				       ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
-				       : ret == -ENODEV ? "not all of these CPUs are online"
-							: strerror(-ret));
-		return false;
-	}
-	if (recording->pids && !add_ids(recording, strdupa(recording->pids), perfring_target_add_process))
-		return false;
-	if (recording->tids && !add_ids(recording, strdupa(recording->tids), perfring_target_add_thread))
-		return false;
-	if (recording->command) {
-		ret = perfring_command_open(&recording->child, recording->command);
-		if (!ret && observes_command(recording))
-			ret = perfring_target_add_thread(recording->target, recording->child.pid);
-		if (ret)
-			perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
-	}
-	return !ret;
-}
-
-static bool is_every_one(const struct perf_event_attr *attr)
-{
-	return attr->type == PERFRING_TYPE_TRACEPOINT || attr->type == PERFRING_TYPE_BREAKPOINT ||
-	       (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT);
-}
-
-static void shape_attr(const struct recording *recording, struct perf_event_attr *attr, bool first)
-{
-	if (recording->period) {
-		attr->sample_period = recording->period;
-	} else if (!recording->frequency && is_every_one(attr)) {
-		attr->sample_period = 1;
-	} else {
-		uint64_t rate = max_sample_rate();
-
-		attr->freq = 1;
-		attr->sample_freq = recording->frequency ? recording->frequency : DEFAULT_FREQUENCY;
-		if (!recording->frequency && attr->sample_freq > rate) {
-			perfring_tool_complain("record: %d Hz is above kernel.perf_event_max_sample_rate: %" PRIu64
-					       " Hz instead",
-					       DEFAULT_FREQUENCY, rate);
-			attr->sample_freq = rate;
-		}
-	}
-	attr->sample_type =
-		PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME;
-	/* With PERIOD a software event samples each occurrence, whatever its period (ABI.md 9.2). */
-	if (attr->freq || attr->sample_period == 1)
-		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
-	if (recording->callchain)
-		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
-	if (recording->all || recording->cpus || attr->type == PERFRING_TYPE_TRACEPOINT)
-		attr->sample_type |= PERFRING_SAMPLE_CPU;
-	if (attr->type == PERFRING_TYPE_TRACEPOINT ||
-	    (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT))
-		attr->sample_type |= PERFRING_SAMPLE_RAW;
-	if (attr->type == PERFRING_TYPE_BREAKPOINT ||
-	    (attr->type == PERFRING_TYPE_SOFTWARE &&
-	     (attr->config == PERFRING_COUNT_SW_PAGE_FAULTS || attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MIN ||
-	      attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MAJ)))
-		attr->sample_type |= PERFRING_SAMPLE_ADDR;
-	attr->read_format = PERFRING_FORMAT_ID | PERFRING_FORMAT_LOST;
-	attr->sample_id_all = 1;
-	attr->disabled = 1;
-	attr->inherit = recording->inherit && !recording->all;
-	attr->enable_on_exec = observes_command(recording);
-	/* One event tells of tasks and mappings for all. */
-	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = first;
-}
-
-/* Opens one event, stepping down where the kernel refuses: each step is told. */
-static bool open_event(struct recording *recording, struct recorded_event *event)
-{
-	struct perf_event_attr *attr = &event->attr;
-	int ret;
-
-	for (;;) {
-		ret = perfring_session_add(recording->session, attr, recording->target);
-		if (ret >= 0)
-			break;
-		if (ret == -EINVAL && (attr->read_format & PERFRING_FORMAT_LOST)) {
-			attr->read_format &= ~(uint64_t)PERFRING_FORMAT_LOST; /* before Linux 6.0 */
-			continue;
-		}
-		if ((ret == -ENOENT || ret == -ENODEV || ret == -EOPNOTSUPP) && attr->type == PERFRING_TYPE_HARDWARE &&
-		    attr->config == PERFRING_COUNT_HW_CPU_CYCLES) {
-			perfring_tool_complain("record: cycles: no hardware counter here, sampling cpu-clock instead");
-			attr->type = PERFRING_TYPE_SOFTWARE;
-			attr->config = PERFRING_COUNT_SW_CPU_CLOCK;
-			attr->precise_ip = 0;
-			continue;
-		}
-		if ((ret == -EACCES || ret == -EPERM) && !attr->exclude_kernel && !recording->all &&
-		    attr->type != PERFRING_TYPE_TRACEPOINT &&
-		    strstr(perfring_session_refusal(recording->session), ":u")) {
-			attr->exclude_kernel = 1;
-			attr->exclude_hv = 1;
-			perfring_tool_complain("record: not permitted to observe the kernel: user space only");
-			continue;
-		}
-		perfring_tool_complain("record: %s", perfring_session_refusal(recording->session));
-		return false;
-	}
-	perfring_event_name(attr, event->name, sizeof(event->name));
-	return true;
-}
-
-static bool open_events(struct recording *recording)
-{
-	int ret = perfring_session_open(&recording->session, recording->pages);
-
-	if (ret) {
-		perfring_tool_complain("record: %s", strerror(-ret));
-		return false;
-	}
-	for (uint32_t i = 0; i < recording->event_count; i++) {
-		shape_attr(recording, &recording->events[i].attr, i == 0);
-		if (!open_event(recording, &recording->events[i]))
-			return false;
-	}
-	return true;
-}
-
-/* ---- a command that observes itself ---- */
-
-/* perf_event_open is refused: the command can do without, if it is all there is to observe, and by clocks. */
-static void choose_soft(struct recording *recording)
-{
-	struct perf_event_attr *attr = &recording->events[0].attr;
-
-	if (recording->soft || recording->cpus || !observes_command(recording))
-		return;
-	if (recording->event_count == 1 && attr->type == PERFRING_TYPE_HARDWARE &&
-	    attr->config == PERFRING_COUNT_HW_CPU_CYCLES && !attr->exclude_user) {
-		if (!perfring_peers_are_needed())
-			return;
-		attr->type = PERFRING_TYPE_SOFTWARE;
-		attr->config = PERFRING_COUNT_SW_TASK_CLOCK;
-		attr->precise_ip = 0;
-	} else if (!is_soft(recording) || !perfring_peers_are_needed()) {
-		return;
-	}
-	recording->soft = true;
-	perfring_tool_complain("record: perf_event_open is refused here: the command samples %s by itself (--soft)",
-			       attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "its task-clock" : "its cpu-clock");
-}
-
-/* The session, who is to come into it, and the command that waits for its release. */
-static bool open_soft(struct recording *recording)
-{
-	struct soft_answer answer = {.version = SOFT_VERSION, .pages = SOFT_PAGES, .observes = 1};
-	struct recorded_event *event = &recording->events[0];
-	struct perf_event_attr *attr = &event->attr;
-	int ret;
-
-	if (recording->pages)
-		answer.pages = recording->pages;
-	if (!recording->frequency && !recording->period)
-		recording->frequency = SOFT_FREQUENCY;
-	if (recording->frequency > SOFT_FREQUENCY_MAX) {
-		perfring_tool_complain("record: --soft: %" PRIu64 " Hz is too much: %d Hz instead",
-				       recording->frequency, SOFT_FREQUENCY_MAX);
-		recording->frequency = SOFT_FREQUENCY_MAX;
-	}
-	shape_attr(recording, attr, true);
-	attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_IDENTIFIER;
-	attr->read_format = 0;
-	attr->inherit = attr->enable_on_exec = attr->comm_exec = 0;
-	attr->exclude_kernel = attr->exclude_hv = 1; /* as it is */
-	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, true);
-	attr->use_clockid = 1;
-	attr->clockid = CLOCK_MONOTONIC;
-	perfring_event_name(attr, event->name, sizeof(event->name));
-	answer.attr = *attr;
-	ret = perfring_session_open(&recording->session, 0);
-	if (!ret) {
-		ret = perfring_session_describe(recording->session, attr, NULL, 0);
-		ret = ret < 0 ? ret : 0;
-	}
-	if (ret) {
-		perfring_tool_complain("record: --soft: %s", strerror(-ret));
-		return false;
-	}
-	if (!perfring_peers_open(&recording->peers, recording->session, &answer))
-		return false;
-	ret = perfring_command_open(&recording->child, recording->command);
-	if (ret)
-		perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
-	else if (!recording->inherit)
-		perfring_peers_only(recording->peers, recording->child.pid);
-	return !ret;
-}
-
-/* ---- the file ---- */
-
-static bool complain_file(const struct recording *recording, int ret)
-{
-	if (ret)
-		perfring_tool_complain("record: %s: %s", recording->output, strerror(-ret));
-	return !ret;
-}
-
-static bool open_file(struct recording *recording, char **argv)
-{
-	struct perfring_session_event opened;
-	struct stat status;
-	int ret = 0;
-
-	if (!strcmp(recording->output, "-")) {
-		perfring_tool_complain("record: -o -: a pipe cannot be written yet; name a file");
-		return false;
-	}
-	if (!stat(recording->output, &status) && S_ISREG(status.st_mode) && status.st_size) {
-		char *old = perfring_tool_room(NULL, strlen(recording->output) + sizeof(".old"), 1);
-
-		sprintf(old, "%s.old", recording->output);
-		ret = rename(recording->output, old) ? -errno : 0;
-		free(old);
-	}
-	if (!ret)
-		recording->file = open(recording->output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (!ret && recording->file < 0)
-		ret = -errno;
-	if (!ret)
-		ret = perfring_data_create(&recording->writer, recording->file);
-	for (uint32_t i = 0; !ret && i < recording->event_count; i++) {
-		int index = perfring_data_add_event(recording->writer, &recording->events[i].attr,
-						    recording->events[i].name);
-
-		ret = index < 0 ? index : 0;
-	}
-	for (uint32_t i = 0; !ret && perfring_session_event_at(recording->session, i, &opened); i++)
-		ret = perfring_data_add_id(recording->writer, opened.event, opened.id);
-	if (!ret)
-		ret = perfring_data_describe(recording->writer, argv);
-	if (!ret)
-		ret = perfring_data_begin(recording->writer);
-	return complain_file(recording, ret);
-}
-
-/* The process of a thread: mappings belong to that one.  0: it has gone. */
-static int32_t process_of(const char *tid)
-{
-	char path[64], line[256];
-	int32_t pid = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%.10s/status", tid);
-	file = fopen(path, "re");
-	while (file && !pid && fgets(line, sizeof(line), file))
-		if (!strncmp(line, "Tgid:", 5))
-			pid = (int32_t)strtol(line + 5, NULL, 10);
-	if (file)
-		fclose(file);
-	return pid;
-}
-
-/* The state of what is observed, as it is before the first record. */
-static bool write_state(struct recording *recording)
-{
-	char *rest, *word;
-	int ret;
-
-	if (recording->soft)
-		return true; /* each process tells its own */
-	ret = perfring_data_put_kernel(recording->writer);
-	if (!ret && recording->all)
-		ret = perfring_data_put_process(recording->writer, -1);
-	if (!ret && observes_command(recording))
-		ret = perfring_data_put_process(recording->writer, recording->child.pid);
-	for (rest = recording->pids ? strdupa(recording->pids) : NULL; !ret && (word = strsep(&rest, ","));)
-		ret = perfring_data_put_process(recording->writer, (int32_t)strtol(word, NULL, 10));
-	for (rest = recording->tids ? strdupa(recording->tids) : NULL; !ret && (word = strsep(&rest, ","));) {
-		int32_t pid = process_of(word);
-
-		ret = pid ? perfring_data_put_process(recording->writer, pid) : 0;
-	}
-	return complain_file(recording, ret);
-}
-
-/* The rings of processes that observe themselves are read more often: those that are new have then been read by the time
- * when a round is settled. */
-static bool is_settling(struct recording *recording)
-{
-	struct timespec now;
-	uint64_t time;
-
-	if (!recording->soft)
-		return true;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	time = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	if (time - recording->settled < SOFT_MARK_MS)
-		return false;
-	recording->settled = time;
-	return true;
-}
-
-/* One round of all rings into the file. */
-static bool write_round(struct recording *recording)
-{
-	struct perfring_span span;
-	bool any = false;
-	int ret = 0, one;
-
-	while (!ret && (one = perfring_session_next_span(recording->session, &span))) {
-		if (one < 0) {
-			uint32_t ring;
-			struct perfring_fault fault = perfring_session_fault(recording->session, &ring);
-
-			perfring_tool_complain("record: ring %u is corrupt at %" PRId64 ": %s", ring, fault.at,
-					       fault.what);
-			continue;
-		}
-		any = true;
-		ret = perfring_data_write(recording->writer, span.pieces, (int)span.count);
-		if (ret)
-			break;
-		recording->kept_records += span.records;
-		recording->kept_samples += span.samples;
-	}
-	if (!ret && any && is_settling(recording))
-		ret = perfring_data_round(recording->writer);
-	perfring_session_return(recording->session);
-	if (ret)
-		perfring_tool_complain("record: %s: at 0x%" PRIx64
-				       ": %s: the recording ends here, what was written before "
-				       "is kept",
-				       recording->output, perfring_data_size(recording->writer), strerror(-ret));
-	return !ret;
-}
-
-/* Of all their rings, in one. */
-static int put_soft_lost(struct recording *recording, uint64_t last_time, uint64_t *lost)
-{
-	struct perfring_record record = {.type = PERFRING_RECORD_LOST_SAMPLES};
-
-	*lost = perfring_peers_lost(recording->peers);
-	if (!*lost)
-		return 0;
-	record.is.lost_samples.lost = *lost;
-	record.trailer.time = last_time;
-	return perfring_data_put(recording->writer, 0, &record);
-}
-
-/* What each fd lost, LOST records that never found room included: as LOST_SAMPLES, which perf adds up too. */
-static bool write_lost(struct recording *recording, uint64_t last_time, uint64_t *lost)
-{
-	struct perfring_session_event opened;
-	int ret = recording->soft ? put_soft_lost(recording, last_time, lost) : 0;
-
-	for (uint32_t i = 0; !ret && perfring_session_event_at(recording->session, i, &opened); i++) {
-		const struct perfring_format *format =
-			perfring_format_set_at(perfring_session_formats(recording->session), opened.event);
-		struct perfring_record record;
-		struct perfring_read values;
-		uint64_t room[8];
-
-		if (!(format->read_format & PERFRING_FORMAT_LOST) ||
-		    perfring_event_read(opened.fd, format, &values, room, sizeof(room)) ||
-		    !perfring_read_lost(&values, 0))
-			continue;
-		*lost += perfring_read_lost(&values, 0);
-		memset(&record, 0, sizeof(record));
-		record.type = PERFRING_RECORD_LOST_SAMPLES;
-		record.is.lost_samples.lost = perfring_read_lost(&values, 0);
-		record.trailer.pid = record.trailer.tid = (uint32_t)opened.tid;
-		record.trailer.time = last_time;
-		record.trailer.cpu = (uint32_t)opened.cpu;
-		record.trailer.id = record.trailer.stream_id = record.trailer.identifier = opened.id;
-		ret = perfring_data_put(recording->writer, opened.event, &record);
-	}
-	return complain_file(recording, ret);
-}
-
 /* ---- running ---- */
 
-/* Whether to go on.  SIGCHLD of the command ends the recording, as does ^C. */
-static bool take_signals(struct recording *recording)
+enum asked {
+	GO_ON,
+	SWITCH,
+	END
+};
+
+/* SIGCHLD of the command ends the recording, as does ^C. */
+static enum asked take_signals(struct recording *recording)
 {
 	struct signalfd_siginfo signal;
-	bool go_on = true;
+	enum asked asked = GO_ON;
 
 	while (read(recording->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal)) {
-		if (signal.ssi_signo != SIGCHLD)
-			go_on = false;
-		else if (recording->command && !recording->child_ended &&
-			 waitpid(recording->child.pid, &recording->child_status, WNOHANG) == recording->child.pid) {
+		if (signal.ssi_signo == SIGUSR2) {
+			asked = asked == END ? END : SWITCH;
+		} else if (signal.ssi_signo != SIGCHLD) {
+			asked = END;
+		} else if (recording->command && !recording->child_ended &&
+			   waitpid(recording->child.pid, &recording->child_status, WNOHANG) == recording->child.pid) {
 			recording->child_ended = true;
-			go_on = false;
+			asked = END;
 		}
 	}
-	return go_on;
+	return asked;
 }
 
-static bool run(struct recording *recording)
+/* Whether the file is full, by size or by time. */
+static bool is_full(const struct recording *recording)
 {
-	struct pollfd ready[3] = {
-		{.fd = perfring_session_fd(recording->session), .events = POLLIN},
-		{.fd = recording->signals, .events = POLLIN},
-		{.fd = recording->soft ? perfring_peers_fd(recording->peers) : -1, .events = POLLIN},
-	};
-	bool good = true;
-	int ret = 0;
+	return (recording->switch_bytes && perfring_data_size(recording->writer) >= recording->switch_bytes) ||
+	       (recording->switch_ms && perfring_record_now() - recording->opened >= recording->switch_ms);
+}
 
-	if (!observes_command(recording))
-		ret = perfring_session_enable(recording->session);
+static int enable(struct recording *recording)
+{
+	int ret = perfring_session_enable(recording->session);
+
+	return !ret && recording->side ? perfring_session_enable(recording->side) : ret;
+}
+
+static bool start(struct recording *recording)
+{
+	bool by_exec = perfring_record_observes_command(recording) && !recording->delay_ms;
+	int ret = by_exec || recording->delay_ms ? 0 : enable(recording);
+
 	if (!ret && recording->command) {
 		ret = perfring_command_release(&recording->child);
 		if (ret) {
@@ -749,44 +530,92 @@ static bool run(struct recording *recording)
 			return false;
 		}
 	}
-	if (ret) {
-		perfring_tool_complain("record: enabling the events: %s", strerror(-ret));
-		return false;
+	if (!ret && recording->delay_ms) {
+		struct pollfd signals = {.fd = recording->signals, .events = POLLIN};
+
+		poll(&signals, 1, (int)recording->delay_ms);
+		ret = enable(recording);
 	}
-	while (good && take_signals(recording) && !perfring_session_is_over(recording->session)) {
-		poll(ready, 3, recording->soft ? SOFT_ROUND_MS : ROUND_MS);
-		if (recording->soft)
-			perfring_peers_serve(recording->peers);
-		perfring_session_wait(recording->session, 0);
-		good = write_round(recording);
-		if (recording->soft)
-			perfring_peers_sweep(recording->peers);
+	if (ret)
+		perfring_tool_complain("record: enabling the events: %s", strerror(-ret));
+	return !ret;
+}
+
+static bool serve(struct recording *recording, enum asked asked)
+{
+	bool good;
+
+	if (recording->soft)
+		perfring_peers_serve(recording->peers);
+	perfring_session_wait(recording->snapshots ? recording->side : recording->session, 0);
+	good = perfring_record_write_round(recording);
+	if (recording->soft)
+		perfring_peers_sweep(recording->peers);
+	if (good && asked == SWITCH && recording->snapshots)
+		good = perfring_record_snapshot(recording, false);
+	else if (good && recording->switched && (asked == SWITCH || is_full(recording)))
+		good = perfring_record_switch_file(recording);
+	return good;
+}
+
+static bool run(struct recording *recording)
+{
+	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
+	struct pollfd ready[3] = {
+		{.fd = perfring_session_fd(session), .events = POLLIN},
+		{.fd = recording->signals, .events = POLLIN},
+		{.fd = recording->soft ? perfring_peers_fd(recording->peers) : -1, .events = POLLIN},
+	};
+	enum asked asked;
+	bool good = start(recording);
+
+	if (!good)
+		return false;
+	while (good && (asked = take_signals(recording)) != END && !perfring_session_is_over(recording->session)) {
+		/* Under a flood the rings are kept as empty as they can be, not half full: that is for when we are held up. */
+		poll(ready, 3, recording->is_pressed ? 0 : recording->soft ? SOFT_ROUND_MS : ROUND_MS);
+		good = serve(recording, asked);
+		if (recording->most_bytes && recording->writer &&
+		    perfring_data_size(recording->writer) >= recording->most_bytes) {
+			perfring_tool_complain("record: %s: --max-size is reached: the recording ends here",
+					       recording->path);
+			break;
+		}
 	}
 	perfring_session_disable(recording->session);
+	if (recording->side)
+		perfring_session_disable(recording->side);
 	/* All that has come: threads wait for nothing once they have sent their rings. */
 	for (int i = 0; good && recording->soft && i < SOFT_LAST_ROUNDS && perfring_peers_serve(recording->peers); i++)
 		;
+	if (good && recording->snapshots)
+		return perfring_record_snapshot(recording, true);
 	if (good) {
 		perfring_session_flush(recording->session);
-		good = write_round(recording);
+		good = perfring_record_write_round(recording);
 	}
 	return good;
 }
 
-static void tell(const struct recording *recording, uint64_t unread_lost)
+static void tell(const struct recording *recording)
 {
 	struct perfring_totals totals;
 	uint64_t lost;
 
+	if (recording->quiet)
+		return;
 	/* What the rings lost, what the PMU lost, and what found no room in the file. */
 	perfring_session_totals(recording->session, &totals);
-	lost = (totals.lost > unread_lost ? totals.lost : unread_lost) + totals.lost_samples;
-	lost += totals.records - recording->kept_records;
+	lost = (totals.lost > recording->lost ? totals.lost : recording->lost) + totals.lost_samples;
+	if (!recording->snapshots)
+		lost += totals.records - recording->kept_records;
 	fprintf(stderr,
 		"[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in %s; lost %" PRIu64 ", throttled %" PRIu64
 		" times",
-		recording->kept_samples, perfring_data_size(recording->writer), recording->output, lost,
-		totals.throttles);
+		recording->kept_samples, recording->kept_bytes, recording->is_stream ? "a stream" : recording->path,
+		lost, totals.throttles);
+	if (recording->files > 1)
+		fprintf(stderr, "; files: %u", recording->files);
 	if (recording->soft)
 		fprintf(stderr, "; processes: %" PRIu64, perfring_peers_count(recording->peers));
 	fputs(" ]\n", stderr);
@@ -810,23 +639,16 @@ static bool open_signals(struct recording *recording, sigset_t *before)
 	/* Ignored by who started us, the command's end would not be told. */
 	signal(SIGCHLD, SIG_DFL);
 	sigaddset(&set, SIGCHLD);
+	if (recording->snapshots || recording->switched)
+		sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, before);
-	/* A full disk or a file limit is told by the write. */
+	/* A full disk, a file limit or a stream that nobody reads is told by the write. */
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
 	recording->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (recording->signals < 0)
 		perfring_tool_complain("record: signalfd: %s", strerror(errno));
 	return recording->signals >= 0;
-}
-
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
 }
 
 static int end_command(struct recording *recording)
@@ -847,7 +669,7 @@ static int end_command(struct recording *recording)
 
 int perfring_tool_record(int argc, char **argv)
 {
-	struct recording recording = {.file = -1, .signals = -1, .child = {.fd = -1}};
+	struct recording recording = {.file = -1, .keep_file = -1, .signals = -1, .child = {.fd = -1}};
 	int status = read_options(&recording, argc, argv);
 	sigset_t before;
 	bool good, masked = false;
@@ -855,29 +677,22 @@ int perfring_tool_record(int argc, char **argv)
 	if (status >= 0)
 		goto out;
 	status = PERFRING_TOOL_FAILED;
-	choose_soft(&recording);
-	good = recording.soft ? open_soft(&recording) : choose_target(&recording);
-	if (good) {
-		raise_file_limit();
+	perfring_record_choose_soft(&recording);
+	good = recording.soft ? perfring_record_open_soft(&recording) : perfring_record_choose_target(&recording);
+	if (good)
 		good = masked = open_signals(&recording, &before);
-	}
-	good = good && (recording.soft || open_events(&recording)) && open_file(&recording, argv) &&
-	       write_state(&recording);
+	good = good && (recording.soft || perfring_record_open_events(&recording)) &&
+	       perfring_record_open_file(&recording);
 	if (good) {
-		struct perfring_totals totals;
-		uint64_t lost = 0;
-
 		good = run(&recording);
-		perfring_session_totals(recording.session, &totals);
-		good = (!good || write_lost(&recording, totals.last_time, &lost)) && good;
-		if (totals.first_time)
-			perfring_data_put_times(recording.writer, totals.first_time, totals.last_time);
-		good = complain_file(&recording, perfring_data_finish(recording.writer)) && good;
+		if (!recording.snapshots && recording.writer)
+			good = perfring_record_finish_file(&recording) && good;
 		if (good && recording.soft && !perfring_peers_count(recording.peers))
 			perfring_tool_complain("record: --soft: nobody took part: is the command linked statically or "
 					       "with AddressSanitizer, "
 					       "is it set-user-id, or " SOFT_OBJECT " not installed?");
-		tell(&recording, lost);
+		if (recording.writer)
+			tell(&recording);
 	}
 	if (masked) {
 		/* The file is closed: a second ^C ends the wait for a command that does not mind the first. */
@@ -886,8 +701,9 @@ int perfring_tool_record(int argc, char **argv)
 	}
 	/* Processes of the command that still come are refused at once; what they have mapped stays theirs. */
 	perfring_session_close(recording.session);
+	perfring_session_close(recording.side);
 	perfring_peers_close(recording.peers);
-	recording.session = NULL;
+	recording.session = recording.side = NULL;
 	recording.peers = NULL;
 	if (recording.child.pid)
 		status = end_command(&recording);
@@ -896,15 +712,18 @@ int perfring_tool_record(int argc, char **argv)
 	if (!good)
 		status = PERFRING_TOOL_FAILED;
 out:
-	if (recording.writer)
-		perfring_data_writer_close(recording.writer);
+	perfring_record_close_file(&recording);
+	perfring_data_writer_close(recording.keep);
+	if (recording.keep_file >= 0)
+		close(recording.keep_file);
 	perfring_session_close(recording.session);
+	perfring_session_close(recording.side);
 	perfring_peers_close(recording.peers);
 	perfring_target_close(recording.target);
-	if (recording.file >= 0)
-		close(recording.file);
+	perfring_events_close(recording.names);
 	if (recording.signals >= 0)
 		close(recording.signals);
 	free(recording.events);
+	free(recording.told);
 	return status;
 }

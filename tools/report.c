@@ -39,6 +39,22 @@ struct event {
 	uint64_t lost;
 };
 
+enum {
+	RECENT_BITS = 12
+};
+
+/* Samples of one place in one thread go into one row, as long as no record tells of tasks or mappings. */
+struct recent {
+	struct row *row; /* NULL: not known yet */
+	uint64_t change;
+	uint64_t ip;
+	uint64_t present;
+	uint32_t pid, tid;
+	uint32_t event;
+	unsigned cpumode;
+	unsigned nameless;
+};
+
 struct report {
 	struct perfring_input input;
 	struct perfring_machine *machine;
@@ -57,6 +73,8 @@ struct report {
 	uint64_t lost_records;
 	uint64_t throttles;
 	uint64_t unread;
+	uint64_t change; /* records that told of tasks or mappings */
+	struct recent recent[1 << RECENT_BITS];
 };
 
 static void help(void)
@@ -145,19 +163,54 @@ static const char *short_name(const char *path)
 	return *path == '/' && slash[1] ? slash + 1 : path;
 }
 
-static void take_sample(struct report *report, const struct perfring_item *item, const struct perfring_sample *sample)
+/* A stream may tell of more events as it goes. */
+static struct event *event_of(struct report *report, uint32_t index)
+{
+	if (index >= report->event_count) {
+		report->events = perfring_tool_room(report->events, (size_t)index + 1, sizeof(*report->events));
+		memset(report->events + report->event_count, 0,
+		       (index + 1 - report->event_count) * sizeof(*report->events));
+		report->event_count = index + 1;
+	}
+	return &report->events[index];
+}
+
+/* Where a sample like this one went since anybody's names or mappings changed.  A place in `recent`, new or known. */
+static struct recent *find_recent(struct report *report, const struct perfring_item *item,
+				  const struct perfring_sample *sample)
+{
+	struct recent key = {
+		.change = report->change,
+		.ip = sample->ip,
+		.pid = sample->pid,
+		.tid = sample->tid,
+		.event = item->format->index,
+		.cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK,
+		.present = sample->present & (PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID),
+	};
+	uint64_t hash = (key.ip ^ (uint64_t)key.tid << 32 ^ key.event ^ (uint64_t)key.cpumode << 29) *
+			UINT64_C(0x9e3779b97f4a7c15);
+	struct recent *recent = &report->recent[hash >> (64 - RECENT_BITS)];
+
+	if (recent->row && recent->change == key.change && recent->ip == key.ip && recent->pid == key.pid &&
+	    recent->tid == key.tid && recent->event == key.event && recent->cpumode == key.cpumode &&
+	    recent->present == key.present)
+		return recent;
+	*recent = key;
+	return recent;
+}
+
+static struct row *find_row(struct report *report, const struct perfring_item *item,
+			    const struct perfring_sample *sample, unsigned *nameless)
 {
 	struct perfring_symbol symbol = {.nameless = PERFRING_NAMELESS_MODE};
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
-	struct event *event = &report->events[item->format->index];
 	bool has_task = sample->present & PERFRING_SAMPLE_TID;
-	uint64_t weight = perfring_input_period(&report->input, item, sample);
 	struct row key = {.event = item->format->index};
-	struct row *row;
 
 	if (sample->present & PERFRING_SAMPLE_IP)
 		perfring_symbols_find(report->symbols, cpumode, has_task ? sample->pid : 0, sample->ip, &symbol);
-	report->nameless[symbol.nameless]++;
+	*nameless = symbol.nameless;
 	if (report->sorted & KEY_COMM)
 		key.comm = has_task ? perfring_machine_comm(report->machine, sample->tid) : "[unknown]";
 	if (report->sorted & KEY_DSO)
@@ -167,7 +220,20 @@ static void take_sample(struct report *report, const struct perfring_item *item,
 		key.symbol = symbol.name;
 		key.address = symbol.name ? 0 : symbol.address;
 	}
-	row = get_row(report, &key);
+	return get_row(report, &key);
+}
+
+static void take_sample(struct report *report, const struct perfring_item *item, const struct perfring_sample *sample)
+{
+	struct event *event = event_of(report, item->format->index);
+	struct recent *recent = find_recent(report, item, sample);
+	uint64_t weight = perfring_input_period(&report->input, item, sample);
+	struct row *row;
+
+	if (!recent->row)
+		recent->row = find_row(report, item, sample, &recent->nameless);
+	row = recent->row;
+	report->nameless[recent->nameless]++;
 	row->samples++;
 	row->weight = plus(row->weight, weight);
 	event->samples++;
@@ -176,16 +242,20 @@ static void take_sample(struct report *report, const struct perfring_item *item,
 
 static void take_record(struct report *report, const struct perfring_item *item, const struct perfring_record *record)
 {
+	struct event *event;
+
 	perfring_machine_take(report->machine, record);
+	report->change++;
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
 		/* Its id is the next writer's, not the loser's (ABI.md 14.12). */
 		report->lost_records = plus(report->lost_records, record->is.lost.lost);
 		break;
 	case PERFRING_RECORD_LOST_SAMPLES:
-		if (item->format)
-			report->events[item->format->index].lost =
-				plus(report->events[item->format->index].lost, record->is.lost_samples.lost);
+		if (item->format) {
+			event = event_of(report, item->format->index);
+			event->lost = plus(event->lost, record->is.lost_samples.lost);
+		}
 		break;
 	case PERFRING_RECORD_THROTTLE:
 		report->throttles++;
@@ -380,7 +450,7 @@ int perfring_tool_report(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	struct report report = {.limit = UINT64_MAX, .room = 256};
+	static struct report report = {.limit = UINT64_MAX, .room = 256};
 	char every[] = "comm,dso,sym";
 	const char *path = NULL;
 	int found, status;

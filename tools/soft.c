@@ -90,8 +90,8 @@ static bool is_there(const char *folder, const char *behind, char *path)
 	return good;
 }
 
-/* Beside the command, in the lib folders beside its own, else wherever the loader finds it.  path: PATH_MAX. */
-static bool find(char *path)
+/* Beside the command, in the lib folders beside its own, else wherever the loader finds it. */
+bool perfring_peers_find(char *path)
 {
 	char folder[PATH_MAX] = "", *end;
 	void *object;
@@ -114,7 +114,7 @@ static bool set_environment(const struct perfring_peers *peers, const char *name
 	const char *old = getenv("LD_PRELOAD");
 	char path[PATH_MAX], word[64], *list;
 
-	if (!find(path)) {
+	if (!perfring_peers_find(path)) {
 		perfring_tool_complain("record: --soft: no " SOFT_OBJECT
 				       " beside this command, in ../lib or where the loader "
 				       "looks");
@@ -148,7 +148,7 @@ bool perfring_peers_are_needed(void)
 		close((int)fd);
 		return false;
 	}
-	return (errno == EPERM || errno == EACCES || errno == ENOSYS) && find(path);
+	return (errno == EPERM || errno == EACCES || errno == ENOSYS) && perfring_peers_find(path);
 }
 
 /* ---- open, close ---- */

@@ -59,6 +59,9 @@ struct soft_answer {
 /* Processes that raise events themselves and send their rings. */
 struct perfring_peers;
 
+/* Where the object is that programs preload.  path: PATH_MAX. */
+bool perfring_peers_find(char *path);
+
 /* Whether the kernel refuses to observe even a command of our own in user space, and it can be done without. */
 bool perfring_peers_are_needed(void);
 

@@ -15,11 +15,15 @@ enum {
 
 /* argv[0] is the command's own name.  Each returns an exit status. */
 int perfring_tool_record(int argc, char **argv);
+int perfring_tool_stat(int argc, char **argv);
 int perfring_tool_dump(int argc, char **argv);
 int perfring_tool_report(int argc, char **argv);
+int perfring_tool_convert(int argc, char **argv);
 int perfring_tool_check(int argc, char **argv);
+int perfring_tool_list(int argc, char **argv);
 int perfring_tool_gen(int argc, char **argv);
 int perfring_tool_ring(int argc, char **argv);
+int perfring_tool_doctor(int argc, char **argv);
 
 /* "perfring: ..." as one line on stderr, after what stdout holds. */
 void perfring_tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
@@ -37,6 +41,9 @@ int perfring_tool_print(FILE *out, const char *text, int width, bool solid);
 /* The bytes of a record, sixteen a line, as hexadecimal and as text. */
 void perfring_tool_print_bytes(const struct perf_event_header *record);
 
+/* A number of 2, 4 or 8 bytes, wherever it lies. */
+uint64_t perfring_tool_number(const void *bytes, size_t size);
+
 /* Whether stdout took everything; complains unless its reader has left. */
 bool perfring_tool_flush(void);
 
@@ -45,6 +52,8 @@ struct perfring_input {
 	const char *path;
 	struct perfring_data *data;
 	uint64_t faults;
+	char place[24];
+	int pipe; /* that standard input is, else -1 */
 };
 
 /* Opens the file to read: -i FILE and FILE, which is argv[next], say the same; neither: perf.data.  Returns an exit
@@ -56,12 +65,21 @@ void perfring_input_close(struct perfring_input *input);
  * format NULL.  Valid until: the next call. */
 bool perfring_input_next(struct perfring_input *input, struct perfring_item *item);
 
+/* Whether it is a pipe in which nothing more waits: whoever watches wants to see what came. */
+bool perfring_input_is_idle(const struct perfring_input *input);
+
+/* What to put behind the path to say where the last record is: "", or "/data.N" in a directory. */
+const char *perfring_input_place(struct perfring_input *input);
+
 /* Tells of a fault inside the last record. */
 void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault);
 
 /* What a sample stands for: one without PERIOD was taken after a fixed one, as perf counts it too. */
 uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_item *item,
 			       const struct perfring_sample *sample);
+
+/* What the file says of itself, as perf's --header does; lists: the long ones too. */
+void perfring_header_print(const struct perfring_data *data, const char *path, bool lists);
 
 /* What there is to say at the end.  Returns the exit status. */
 int perfring_input_end(struct perfring_input *input);

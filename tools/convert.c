@@ -1,0 +1,479 @@
+/* convert.c - `perfring convert`: a perf.data file as another: file, stream, compressed or not, either byte order, JSON. */
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "json.h"
+#include "tools.h"
+#include "tracepoint.h"
+
+enum {
+	FOREIGN = 0x100, /* options without a letter */
+	STREAM,
+	TO,
+	JSON,
+	PILE = 1 << 18,
+	ROUND_RECORDS = 65536, /* in time order, so that readers need not hold more */
+};
+
+struct conversion {
+	struct perfring_input input;
+	struct perfring_data_writer *writer;
+	const char *output;
+	int file;
+	int level;       /* 0: not compressed */
+	bool is_foreign; /* than this machine's */
+	bool is_stream;
+	FILE *json;
+	struct perfring_tracepoints *tracepoints;
+	uint64_t records;
+	uint64_t unturned; /* samples of tracepoints whose format is not known */
+	uint64_t size;     /* of the input, 0 when it is not known */
+	time_t told;       /* when progress was shown */
+	bool is_watched;   /* on a terminal */
+	size_t piled;      /* bytes of records that wait to be written together, and how many they are */
+	uint64_t waiting;
+	unsigned char pile[PILE];
+};
+
+static void help(void)
+{
+	fputs("usage: perfring convert [OPTIONS] IN OUT\n"
+	      "\n"
+	      "Writes what a perf.data file holds, in time order, as another perf.data file, or as JSON.  - is "
+	      "standard\n"
+	      "input or standard output; IN may be a file, a stream or a directory, of either byte order, compressed "
+	      "or\n"
+	      "not.  OUT is in IN's byte order unless told otherwise.\n"
+	      "\n"
+	      "  -z, --compress[=LEVEL]  by zstd (1 to 22, default 1)\n"
+	      "      --stream            a stream, as through a pipe (what OUT is when it is no file)\n"
+	      "      --to=ORDER          in this byte order: little, big, or native, which is this machine's\n"
+	      "      --foreign           in the other byte order than IN\n"
+	      "      --json              one JSON object a line for each record, every member and field by its name:\n"
+	      "                          times in nanoseconds, addresses and sets of bits \"0x...\", bytes as "
+	      "hexadecimal\n"
+	      "                          digits; in strings, a byte that is no UTF-8, and a backslash, are \\xHH\n"
+	      "  -h, --help\n"
+	      "\n"
+	      "Exit status: 0 done, 1 failed or IN is damaged (what could be read is in OUT), 2 misused.\n",
+	      stdout);
+}
+
+static bool fail(const struct conversion *conversion, int error)
+{
+	perfring_tool_complain("%s: %s", conversion->output, strerror(-error));
+	return false;
+}
+
+/* What a writer makes itself. */
+static bool is_made(uint32_t feature)
+{
+	return feature == PERFRING_DATA_EVENT_DESC || feature == PERFRING_DATA_COMPRESSED ||
+	       feature == PERFRING_DATA_AUXTRACE || feature == PERFRING_DATA_DIR_FORMAT;
+}
+
+static int copy_features(struct conversion *conversion)
+{
+	int error = 0;
+
+	for (uint32_t feature = 1; feature < PERFRING_DATA_FEATURES && !error; feature++) {
+		uint64_t size = 0;
+		const void *payload = perfring_data_feature(conversion->input.data, feature, &size);
+
+		if (payload && !is_made(feature))
+			error = perfring_data_put_feature(conversion->writer, feature, payload, size);
+	}
+	return error;
+}
+
+/* Every id of each event: a file's header does not tell them one by one, so EVENT_DESC or a stream's attrs do. */
+static int copy_ids(struct conversion *conversion)
+{
+	const struct perfring_data *data = conversion->input.data;
+	int error = 0;
+	uint64_t id;
+
+	for (uint32_t event = 0; perfring_data_attr(data, event); event++)
+		for (uint32_t i = 0; !error && perfring_data_event_id(data, event, i, &id) == 1; i++)
+			error = id ? perfring_data_add_id(conversion->writer, event, id) : 0;
+	return error;
+}
+
+static bool begin(struct conversion *conversion)
+{
+	const struct perfring_data *data = conversion->input.data;
+	int error = conversion->is_stream ? perfring_data_create_stream(&conversion->writer, conversion->file)
+					  : perfring_data_create(&conversion->writer, conversion->file);
+
+	if (error)
+		return fail(conversion, error);
+	for (uint32_t event = 0; perfring_data_attr(data, event) && error >= 0; event++)
+		error = perfring_data_add_event(conversion->writer, perfring_data_attr(data, event),
+						perfring_data_event_name(data, event));
+	if (error >= 0)
+		error = copy_ids(conversion);
+	if (!error)
+		error = copy_features(conversion);
+	if (!error && conversion->is_foreign)
+		error = perfring_data_make_foreign(conversion->writer);
+	if (!error && conversion->level) {
+		error = perfring_data_compress(conversion->writer, conversion->level);
+		if (error == -EOPNOTSUPP) {
+			perfring_tool_complain("%s: -z: built without libzstd", conversion->output);
+			return false;
+		}
+	}
+	if (!error)
+		error = perfring_data_begin(conversion->writer);
+	return error ? fail(conversion, error) : true;
+}
+
+static int copy_trace(struct conversion *conversion, const struct perf_event_header *record)
+{
+	unsigned char *trace = NULL;
+	size_t used = 0, room = 0;
+	int64_t got;
+	int error;
+
+	do {
+		if (room - used < 65536)
+			trace = perfring_tool_room(trace, room = room ? room * 2 : 262144, 1);
+		got = perfring_data_read_behind(conversion->input.data, trace + used, room - used);
+		used += got > 0 ? (size_t)got : 0;
+	} while (got > 0);
+	error = got < 0 ? (int)got : perfring_data_put_auxtrace(conversion->writer, record, trace, used);
+	free(trace);
+	return error;
+}
+
+/* What a tracepoint says is numbers, in the byte order of who wrote it. */
+static void turn_payload(struct conversion *conversion, const struct perfring_item *item, unsigned char *copy)
+{
+	const struct perfring_tracepoint *tracepoint;
+	struct perfring_sample sample;
+	size_t at;
+
+	if (item->record->type != PERFRING_RECORD_SAMPLE || !item->format ||
+	    !(item->format->sample_type & PERFRING_SAMPLE_RAW))
+		return;
+	if (perfring_sample_decode(item->format, item->record, &sample, NULL) || !sample.raw.size ||
+	    perfring_data_attr(conversion->input.data, item->format->index)->type != PERFRING_TYPE_TRACEPOINT)
+		return;
+	tracepoint = perfring_tracepoints_of(conversion->tracepoints, item->format->index);
+	if (!tracepoint) {
+		conversion->unturned++;
+		return;
+	}
+	at = (size_t)((const unsigned char *)sample.raw.data - (const unsigned char *)item->record);
+	perfring_tracepoint_turn(conversion->tracepoints, tracepoint, copy + at, sample.raw.size);
+}
+
+/* A line that stays one line, on a terminal, for what takes seconds. */
+static void tell_progress(struct conversion *conversion)
+{
+	time_t now;
+
+	if (!conversion->is_watched || conversion->records % 16384)
+		return;
+	now = time(NULL);
+	if (now == conversion->told)
+		return;
+	conversion->told = now;
+	fprintf(stderr, "\rperfring: convert: %" PRIu64 " records", conversion->records);
+	if (conversion->size && !perfring_data_stream(conversion->input.data))
+		fprintf(stderr, ", %.0f%%",
+			100.0 * (double)perfring_data_position(conversion->input.data) / (double)conversion->size);
+	fputs("\033[K", stderr);
+}
+
+static void end_progress(const struct conversion *conversion)
+{
+	if (conversion->is_watched && conversion->records >= 16384)
+		fputs("\r\033[K", stderr);
+}
+
+static int write_pile(struct conversion *conversion)
+{
+	struct iovec piece = {.iov_base = conversion->pile, .iov_len = conversion->piled};
+	int error = conversion->piled ? perfring_data_write(conversion->writer, &piece, 1) : 0;
+
+	if (error)
+		return error;
+	conversion->piled = 0;
+	conversion->waiting = 0;
+	return 0;
+}
+
+static int pile_up(struct conversion *conversion, const struct perfring_item *item)
+{
+	unsigned char *copy;
+	int error = PILE - conversion->piled < item->record->size ? write_pile(conversion) : 0;
+
+	if (error)
+		return error;
+	copy = conversion->pile + conversion->piled;
+	memcpy(copy, item->record, item->record->size);
+	if (conversion->is_foreign != perfring_data_is_foreign(conversion->input.data))
+		turn_payload(conversion, item, copy);
+	conversion->piled += item->record->size;
+	conversion->waiting++;
+	/* whoever reads a pipe is not to wait for what is here already */
+	return perfring_input_is_idle(&conversion->input) ? write_pile(conversion) : 0;
+}
+
+static int end_round(struct conversion *conversion)
+{
+	int error = write_pile(conversion);
+
+	return error ? error : perfring_data_round(conversion->writer);
+}
+
+static bool copy_item(struct conversion *conversion, const struct perfring_item *item)
+{
+	int error;
+
+	switch (item->record->type) {
+	case PERFRING_RECORD_HEADER_ATTR:
+	case PERFRING_RECORD_EVENT_UPDATE:
+	case PERFRING_RECORD_HEADER_FEATURE:
+	case PERFRING_RECORD_HEADER_TRACING_DATA:
+	case PERFRING_RECORD_HEADER_BUILD_ID:
+	case PERFRING_RECORD_FINISHED_ROUND: /* ours are elsewhere */
+		return true;
+	case PERFRING_RECORD_AUXTRACE:
+		error = write_pile(conversion);
+		if (!error)
+			error = copy_trace(conversion, item->record);
+		break;
+	default:
+		error = pile_up(conversion, item);
+		break;
+	}
+	if (!error && ++conversion->records % ROUND_RECORDS == 0)
+		error = end_round(conversion);
+	tell_progress(conversion);
+	if (!error)
+		return true;
+	end_progress(conversion);
+	return fail(conversion, error);
+}
+
+/* Of a pile that there is no room for, as many records as there is. */
+static void write_singly(struct conversion *conversion)
+{
+	struct perf_event_header header;
+	struct iovec piece;
+
+	for (size_t at = 0; at < conversion->piled; at += header.size) {
+		memcpy(&header, conversion->pile + at, sizeof(header));
+		piece.iov_base = conversion->pile + at;
+		piece.iov_len = header.size;
+		if (perfring_data_write(conversion->writer, &piece, 1))
+			return;
+		conversion->waiting--;
+	}
+}
+
+/* What could be written stays readable: a full disk has room for the end of a file no more than for its middle. */
+static bool end_early(struct conversion *conversion)
+{
+	if (!conversion->is_stream) {
+		write_singly(conversion);
+		perfring_data_round(conversion->writer);
+		perfring_data_finish(conversion->writer);
+	}
+	perfring_tool_complain("%s: is not the whole of %s: about %" PRIu64 " records are in it", conversion->output,
+			       conversion->input.path, conversion->records - conversion->waiting);
+	return false;
+}
+
+static bool write_json(struct conversion *conversion)
+{
+	struct perfring_fault fault;
+	struct perfring_item item;
+
+	while (!ferror(conversion->json) && perfring_input_next(&conversion->input, &item)) {
+		if (!perfring_json_record(conversion->json, &conversion->input, conversion->tracepoints, &item,
+					  &fault) &&
+		    fault.what)
+			perfring_input_fault(&conversion->input, &fault);
+		conversion->records++;
+		tell_progress(conversion);
+		if (perfring_input_is_idle(&conversion->input))
+			fflush(conversion->json);
+	}
+	end_progress(conversion);
+	if (!fflush(conversion->json) && !ferror(conversion->json))
+		return true;
+	return errno == EPIPE ? false : fail(conversion, -errno);
+}
+
+static bool convert(struct conversion *conversion)
+{
+	struct perfring_item item;
+	int error;
+
+	while (perfring_input_next(&conversion->input, &item))
+		if (!copy_item(conversion, &item))
+			return end_early(conversion);
+	end_progress(conversion);
+	if (conversion->unturned)
+		perfring_tool_complain("%s: warning: the bytes of %" PRIu64
+				       " tracepoint samples, whose format is not known, "
+				       "keep their order",
+				       conversion->output, conversion->unturned);
+	error = conversion->records % ROUND_RECORDS ? end_round(conversion) : 0;
+	if (error) {
+		fail(conversion, error);
+		return end_early(conversion);
+	}
+	/* a stream's are all known by now */
+	if (!error)
+		error = copy_features(conversion);
+	if (!error)
+		error = perfring_data_finish(conversion->writer);
+	return error ? fail(conversion, error) : true;
+}
+
+/* What is read must not be cut off: a file, one of a directory's, or what standard input is. */
+static bool is_input(const struct conversion *conversion)
+{
+	const char *path = conversion->input.path;
+	struct stat in, out;
+	char name[4096];
+
+	if (stat(conversion->output, &out) || S_ISCHR(out.st_mode))
+		return false;
+	if (!strcmp(path, "-"))
+		return !fstat(STDIN_FILENO, &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+	if (!stat(path, &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+		return true;
+	snprintf(name, sizeof(name), "%s/data", path);
+	for (unsigned i = 0; !stat(name, &in); i++) {
+		if (in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+			return true;
+		snprintf(name, sizeof(name), "%s/data.%u", path, i);
+	}
+	return false;
+}
+
+static bool open_output(struct conversion *conversion)
+{
+	if (!strcmp(conversion->output, "-")) {
+		conversion->file = STDOUT_FILENO;
+		conversion->is_stream = true;
+		if (conversion->json)
+			conversion->json = stdout;
+		if (conversion->json || !isatty(STDOUT_FILENO))
+			return true;
+		perfring_tool_complain("standard output is a terminal: redirect it into a file or a pipe");
+		return false;
+	}
+	if (is_input(conversion)) {
+		perfring_tool_complain("%s: IN and OUT are one file", conversion->output);
+		return false;
+	}
+	if (conversion->json) {
+		conversion->json = fopen(conversion->output, "we");
+		return conversion->json ? true : fail(conversion, -errno);
+	}
+	conversion->file = open(conversion->output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (conversion->file < 0)
+		return fail(conversion, -errno);
+	if (lseek(conversion->file, 0, SEEK_CUR) < 0)
+		conversion->is_stream = true;
+	return true;
+}
+
+int perfring_tool_convert(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"compress", optional_argument, NULL, 'z'},
+		{"stream", no_argument, NULL, STREAM},
+		{"foreign", no_argument, NULL, FOREIGN},
+		{"help", no_argument, NULL, 'h'},
+		{"to", required_argument, NULL, TO},
+		{"json", no_argument, NULL, JSON},
+		{NULL, 0, NULL, 0},
+	};
+	static struct conversion conversion = {.file = -1};
+	bool is_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, has_order = false, is_other = false;
+	int option, status;
+	struct stat file;
+	char *end = NULL;
+	bool done;
+
+	while ((option = getopt_long(argc, argv, ":z::h", options, NULL)) != -1) {
+		switch (option) {
+		case 'z':
+			conversion.level = optarg ? (int)strtol(optarg, &end, 10) : 1;
+			if (conversion.level < 1 || conversion.level > 22 || (optarg && *end)) {
+				perfring_tool_complain("convert: '%s' is no level of zstd: 1 to 22", optarg);
+				return PERFRING_TOOL_MISUSED;
+			}
+			break;
+		case STREAM:
+			conversion.is_stream = true;
+			break;
+		case FOREIGN:
+			is_other = true;
+			break;
+		case TO:
+			has_order = true;
+			if (!strcmp(optarg, "little")) {
+				conversion.is_foreign = !is_little;
+			} else if (!strcmp(optarg, "big")) {
+				conversion.is_foreign = is_little;
+			} else if (!strcmp(optarg, "native")) {
+				conversion.is_foreign = false;
+			} else {
+				perfring_tool_complain("convert: '%s' is no byte order: little, big or native", optarg);
+				return PERFRING_TOOL_MISUSED;
+			}
+			break;
+		case JSON:
+			conversion.json = stdout;
+			break;
+		case 'h':
+			help();
+			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+		default:
+			return perfring_tool_misused(option, argv);
+		}
+	}
+	if ((has_order && is_other) ||
+	    (conversion.json && (has_order || is_other || conversion.level || conversion.is_stream))) {
+		perfring_tool_complain(conversion.json ? "convert: --json stands alone"
+						       : "convert: --to or --foreign, not both");
+		return PERFRING_TOOL_MISUSED;
+	}
+	if (argc - optind != 2 || !*argv[optind + 1]) {
+		perfring_tool_complain("convert: IN and OUT are needed (perfring convert --help)");
+		return PERFRING_TOOL_MISUSED;
+	}
+	conversion.output = argv[optind + 1];
+	status = perfring_input_open(&conversion.input, NULL, optind + 1, argv, optind);
+	if (status)
+		return status;
+	if (!has_order)
+		conversion.is_foreign = perfring_data_is_foreign(conversion.input.data) != is_other;
+	conversion.is_watched = isatty(STDERR_FILENO);
+	conversion.size = !stat(conversion.input.path, &file) && S_ISREG(file.st_mode) ? (uint64_t)file.st_size : 0;
+	conversion.tracepoints = perfring_tracepoints_open(conversion.input.data, NULL);
+	done = open_output(&conversion);
+	if (done)
+		done = conversion.json ? write_json(&conversion) : begin(&conversion) && convert(&conversion);
+	status = perfring_input_end(&conversion.input);
+	perfring_data_writer_close(conversion.writer);
+	perfring_tracepoints_close(conversion.tracepoints);
+	if (conversion.json && conversion.json != stdout && fclose(conversion.json) && done)
+		done = fail(&conversion, -errno);
+	if (conversion.file > STDERR_FILENO && close(conversion.file) && done)
+		done = fail(&conversion, -errno);
+	perfring_input_close(&conversion.input);
+	return done ? status : PERFRING_TOOL_FAILED;
+}

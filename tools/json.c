@@ -1,0 +1,653 @@
+/* json.c - a record as one line of JSON, from the tables. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "json.h"
+
+/* A column of the tables, as a constant: whether a number is an address, a set of bits. */
+#define IS_HEX(show) (sizeof(#show) == 4 && (#show)[0] == 'h')
+
+#define IS_FLOAT(show) (sizeof(#show) == 6 && (#show)[0] == 'f')
+
+/* ---- strings ---- */
+
+/* How many bytes of UTF-8 one character is, from the first; 0 when it is none (too long a form and surrogates too). */
+static unsigned utf8(const unsigned char *text, uint64_t size)
+{
+	unsigned length = *text < 0x80                    ? 1
+			  : *text >= 0xc2 && *text < 0xe0 ? 2
+			  : *text >= 0xe0 && *text < 0xf0 ? 3
+			  : *text >= 0xf0 && *text < 0xf5 ? 4
+							  : 0;
+
+	if (!length || length > size)
+		return 0;
+	for (unsigned i = 1; i < length; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] > 0x9f) ||
+	    (*text == 0xf0 && text[1] < 0x90) || (*text == 0xf4 && text[1] > 0x8f))
+		return 0;
+	return length;
+}
+
+static void put_string(FILE *out, const void *bytes, uint64_t size)
+{
+	const unsigned char *text = bytes, *end = text + size;
+
+	putc_unlocked('"', out);
+	while (text < end) {
+		unsigned length = utf8(text, (uint64_t)(end - text));
+
+		if (!length || *text == '\\') {
+			fprintf(out, "\\\\x%02x", *text++);
+		} else if (length == 1) {
+			if (*text < 0x20 || *text == 0x7f)
+				fprintf(out, "\\u%04x", *text);
+			else if (*text == '"')
+				fputs("\\\"", out);
+			else
+				putc_unlocked(*text, out);
+			text++;
+		} else {
+			fwrite(text, 1, length, out);
+			text += length;
+		}
+	}
+	putc_unlocked('"', out);
+}
+
+static void put_text(FILE *out, const char *text)
+{
+	put_string(out, text, strlen(text));
+}
+
+static void put_bytes(FILE *out, const void *bytes, uint64_t size)
+{
+	const unsigned char *byte = bytes;
+
+	putc_unlocked('"', out);
+	for (; size; size--, byte++) {
+		putc_unlocked("0123456789abcdef"[*byte >> 4], out);
+		putc_unlocked("0123456789abcdef"[*byte & 15], out);
+	}
+	putc_unlocked('"', out);
+}
+
+static void put_number(FILE *out, bool is_hex, uint64_t number)
+{
+	char digits[24];
+	size_t n = sizeof(digits);
+	unsigned base = is_hex ? 16 : 10;
+
+	digits[--n] = '"';
+	do {
+		digits[--n] = "0123456789abcdef"[number % base];
+		number /= base;
+	} while (number);
+	if (is_hex) {
+		digits[--n] = 'x';
+		digits[--n] = '0';
+		digits[--n] = '"';
+	}
+	fwrite(digits + n, 1, sizeof(digits) - n - !is_hex, out);
+}
+
+static void put_signed(FILE *out, int64_t number)
+{
+	if (number < 0)
+		putc_unlocked('-', out);
+	put_number(out, false, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+static void put_key(FILE *out, bool *first, const char *key)
+{
+	fputs(*first ? "\"" : ",\"", out);
+	fputs(key, out);
+	fputs("\":", out);
+	*first = false;
+}
+
+static void put_between(FILE *out, bool *first)
+{
+	if (!*first)
+		putc_unlocked(',', out);
+	*first = false;
+}
+
+/* ---- kinds: one function each, of fields and of members ---- */
+
+static void put_u64(FILE *out, bool is_hex, const uint64_t *number)
+{
+	put_number(out, is_hex, *number);
+}
+
+/* Signed: -1 stands for nobody and nowhere. */
+static void put_u32(FILE *out, bool is_hex, const uint32_t *number)
+{
+	if (is_hex)
+		put_number(out, true, *number);
+	else
+		put_signed(out, (int32_t)*number);
+}
+
+static void put_u16(FILE *out, bool is_hex, const uint16_t *number)
+{
+	put_number(out, is_hex, *number);
+}
+
+/* The bits of a double; one that JSON has no word for is a string. */
+static void put_float(FILE *out, const void *bits)
+{
+	double number;
+
+	memcpy(&number, bits, sizeof(number));
+	if (number - number == 0)
+		fprintf(out, "%.17g", number);
+	else
+		fprintf(out, "\"%g\"", number);
+}
+
+static void put_words(FILE *out, bool is_hex, const struct perfring_list *list)
+{
+	bool first = true;
+
+	putc_unlocked('[', out);
+	for (uint64_t i = 0; i < list->nr; i++) {
+		put_between(out, &first);
+		put_number(out, is_hex, list->words[i]);
+	}
+	putc_unlocked(']', out);
+}
+
+#define put_list put_words
+
+static void put_read(FILE *out, bool is_hex, const struct perfring_read *read)
+{
+	bool first = true;
+
+	(void)is_hex;
+	putc_unlocked('{', out);
+	if (read->read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED) {
+		put_key(out, &first, "enabled");
+		put_number(out, false, read->enabled);
+	}
+	if (read->read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING) {
+		put_key(out, &first, "running");
+		put_number(out, false, read->running);
+	}
+	put_key(out, &first, "values");
+	putc_unlocked('[', out);
+	first = true;
+	for (uint64_t i = 0; i < read->nr; i++) {
+		put_between(out, &first);
+		fprintf(out, "{\"value\":%" PRIu64, perfring_read_value(read, i));
+		if (read->read_format & PERFRING_FORMAT_ID)
+			fprintf(out, ",\"id\":%" PRIu64, perfring_read_id(read, i));
+		if (read->read_format & PERFRING_FORMAT_LOST)
+			fprintf(out, ",\"lost\":%" PRIu64, perfring_read_lost(read, i));
+		putc_unlocked('}', out);
+	}
+	fputs("]}", out);
+}
+
+static void put_rest(FILE *out, bool is_hex, const struct perfring_bytes *bytes)
+{
+	(void)is_hex;
+	put_bytes(out, bytes->data, bytes->size);
+}
+
+#define put_blob put_rest
+
+static void put_string_member(FILE *out, bool is_hex, const struct perfring_string *string)
+{
+	(void)is_hex;
+	put_string(out, string->data, string->size);
+}
+
+static void put_tag(FILE *out, bool is_hex, const struct perfring_tag *tag)
+{
+	(void)is_hex;
+	put_bytes(out, tag->bytes, sizeof(tag->bytes));
+}
+
+static void put_id128(FILE *out, bool is_hex, const struct perfring_file_id *file)
+{
+	(void)is_hex;
+	if (file->has_build_id) {
+		fputs("{\"build_id\":", out);
+		put_bytes(out, file->build_id, file->build_id_size);
+		putc_unlocked('}', out);
+	} else {
+		fprintf(out,
+			"{\"maj\":%" PRIu32 ",\"min\":%" PRIu32 ",\"ino\":%" PRIu64 ",\"ino_generation\":%" PRIu64 "}",
+			file->maj, file->min, file->ino, file->ino_generation);
+	}
+}
+
+static void put_links(FILE *out, bool is_hex, const struct perfring_links *links)
+{
+	bool first = true;
+
+	(void)is_hex;
+	putc_unlocked('[', out);
+	for (uint64_t i = 0; i < links->nr; i++) {
+		put_between(out, &first);
+		fprintf(out, "[%" PRIu64 ",%" PRIu64 "]", links->words[i * 2], links->words[i * 2 + 1]);
+	}
+	putc_unlocked(']', out);
+}
+
+static void put_poke(FILE *out, bool is_hex, const struct perfring_poke *poke)
+{
+	(void)is_hex;
+	fputs("{\"old\":", out);
+	put_bytes(out, poke->old_bytes, poke->old_len);
+	fputs(",\"new\":", out);
+	put_bytes(out, poke->new_bytes, poke->new_len);
+	putc_unlocked('}', out);
+}
+
+/* Each member that its size has. */
+static void put_attr(FILE *out, bool is_hex, const struct perfring_bytes *attr)
+{
+	bool first = true;
+	uint64_t number;
+
+	(void)is_hex;
+	putc_unlocked('{', out);
+#define PERFRING_ATTR(member, offset, bytes, show) \
+	if ((offset) + (bytes) <= attr->size) { \
+		number = perfring_tool_number((const unsigned char *)attr->data + (offset), (bytes)); \
+		put_key(out, &first, #member); \
+		put_number(out, IS_HEX(show), number); \
+	}
+#include <perfring/values.def>
+	putc_unlocked('}', out);
+}
+
+static void put_build_id(FILE *out, bool is_hex, const struct perfring_build_id *id)
+{
+	(void)is_hex;
+	put_bytes(out, id->bytes, id->size);
+}
+
+static void put_index(FILE *out, bool is_hex, const struct perfring_index *index)
+{
+	static const char *const keys[] = {"id", "idx", "cpu", "tid", "machine_pid", "vcpu"};
+	bool first = true, inner;
+
+	(void)is_hex;
+	putc_unlocked('[', out);
+	for (uint64_t i = 0; i < index->nr; i++) {
+		put_between(out, &first);
+		putc_unlocked('{', out);
+		inner = true;
+		for (size_t k = 0; k < (index->machines ? 6 : 4); k++) {
+			put_key(out, &inner, keys[k]);
+			put_signed(out, (int64_t)(k < 4 ? index->entries[i * 4 + k] : index->machines[i * 2 + k - 4]));
+		}
+		putc_unlocked('}', out);
+	}
+	putc_unlocked(']', out);
+}
+
+static void put_threads(FILE *out, bool is_hex, const struct perfring_threads *threads)
+{
+	const char *entry = threads->data;
+	bool first = true;
+	uint64_t pid;
+
+	(void)is_hex;
+	putc_unlocked('[', out);
+	for (uint64_t i = 0; i < threads->nr; i++, entry += 24) {
+		memcpy(&pid, entry, sizeof(pid));
+		put_between(out, &first);
+		fprintf(out, "{\"pid\":%" PRId64 ",\"comm\":", (int64_t)pid);
+		put_string(out, entry + 8, strnlen(entry + 8, 16));
+		putc_unlocked('}', out);
+	}
+	putc_unlocked(']', out);
+}
+
+static void put_metadata(FILE *out, bool is_hex, const struct perfring_metadata *metadata)
+{
+	const char *entry = metadata->data;
+	bool first = true;
+
+	(void)is_hex;
+	putc_unlocked('[', out);
+	for (uint64_t i = 0; i < metadata->nr; i++, entry += 320) {
+		put_between(out, &first);
+		fputs("{\"key\":", out);
+		put_string(out, entry, strnlen(entry, 64));
+		fputs(",\"value\":", out);
+		put_string(out, entry + 64, strnlen(entry + 64, 256));
+		putc_unlocked('}', out);
+	}
+	putc_unlocked(']', out);
+}
+
+static void put_cpu_map(FILE *out, bool is_hex, const struct perfring_cpu_map *map)
+{
+	const unsigned char *bytes = map->data;
+
+	(void)is_hex;
+	fprintf(out, "{\"type\":%u", map->type);
+	switch (map->type) {
+	case PERFRING_CPU_MAP_CPUS:
+		fputs(",\"cpus\":[", out);
+		for (uint32_t i = 0; i < map->nr; i++)
+			fprintf(out, "%s%d", i ? "," : "", (int16_t)perfring_tool_number(bytes + i * 2, 2));
+		putc_unlocked(']', out);
+		break;
+	case PERFRING_CPU_MAP_MASK:
+		fputs(",\"mask\":[", out);
+		for (uint32_t i = 0; i < map->nr; i++) {
+			fputs(i ? "," : "", out);
+			put_number(out, true, perfring_tool_number(bytes + i * map->long_size, map->long_size));
+		}
+		putc_unlocked(']', out);
+		break;
+	case PERFRING_CPU_MAP_RANGE_CPUS:
+		fprintf(out, ",\"any_cpu\":%u,\"first\":%u,\"last\":%u", map->any_cpu, map->first, map->last);
+		break;
+	default:
+		fputs(",\"bytes\":", out);
+		put_bytes(out, bytes, map->size);
+		break;
+	}
+	putc_unlocked('}', out);
+}
+
+static void put_conv(FILE *out, bool is_hex, const struct perfring_conv *conv)
+{
+	(void)is_hex;
+	if (conv->is_there)
+		fprintf(out, "{\"cycles\":%" PRIu64 ",\"mask\":\"0x%" PRIx64 "\",\"cap_zero\":%u,\"cap_short\":%u}",
+			conv->cycles, conv->mask, conv->cap_zero, conv->cap_short);
+	else
+		fputs("null", out);
+}
+
+static void put_weight(FILE *out, bool is_hex, const struct perfring_weight *weight)
+{
+	(void)is_hex;
+	fprintf(out, "{\"var1\":%" PRIu32 ",\"var2\":%u,\"var3\":%u}", weight->var1, weight->var2, weight->var3);
+}
+
+static void put_raw(FILE *out, bool is_hex, const struct perfring_raw *raw)
+{
+	(void)is_hex;
+	put_bytes(out, raw->data, raw->size);
+}
+
+static void put_aux(FILE *out, bool is_hex, const struct perfring_aux *aux)
+{
+	(void)is_hex;
+	put_bytes(out, aux->data, aux->size);
+}
+
+static void put_stack(FILE *out, bool is_hex, const struct perfring_stack *stack)
+{
+	(void)is_hex;
+	fprintf(out, "{\"size\":%" PRIu64 ",\"dyn_size\":%" PRIu64 ",\"bytes\":", stack->size, stack->dyn_size);
+	put_bytes(out, stack->data, stack->size);
+	putc_unlocked('}', out);
+}
+
+static void put_branch(FILE *out, bool is_hex, const struct perfring_branch_stack *stack)
+{
+	bool first = true;
+
+	(void)is_hex;
+	putc_unlocked('{', out);
+	if (stack->has_hw_idx)
+		fprintf(out, "\"hw_idx\":%" PRId64 ",", (int64_t)stack->hw_idx);
+	fputs("\"entries\":[", out);
+	for (uint64_t i = 0; i < stack->nr; i++) {
+		put_between(out, &first);
+		fprintf(out, "{\"from\":\"0x%" PRIx64 "\",\"to\":\"0x%" PRIx64 "\",\"flags\":\"0x%" PRIx64 "\"",
+			stack->entries[i * 3], stack->entries[i * 3 + 1], stack->entries[i * 3 + 2]);
+		if (stack->counters)
+			fprintf(out, ",\"counters\":\"0x%" PRIx64 "\"", stack->counters[i]);
+		putc_unlocked('}', out);
+	}
+	fputs("]}", out);
+}
+
+static void put_regs(FILE *out, bool is_hex, const struct perfring_regs *regs)
+{
+	uint64_t mask = regs->mask;
+
+	(void)is_hex;
+	fprintf(out, "{\"abi\":%" PRIu64, regs->abi);
+	for (uint32_t i = 0; i < regs->nr && mask; i++, mask &= mask - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(mask);
+		const char *name = perfring_register_name(regs->arch, bit);
+
+		if (name)
+			fprintf(out, ",\"%s\":\"0x%" PRIx64 "\"", name, regs->values[i]);
+		else
+			fprintf(out, ",\"%" PRIu32 "\":\"0x%" PRIx64 "\"", bit, regs->values[i]);
+	}
+	putc_unlocked('}', out);
+}
+
+/* ---- what a tracepoint's payload holds ---- */
+
+static void put_value(FILE *out, const struct perfring_tracepoints *tracepoints,
+		      const struct perfring_tracepoint_field *field, const struct perfring_tracepoint_value *value)
+{
+	int64_t length;
+	bool first = true;
+
+	if (!value->bytes) {
+		fputs("null", out);
+		return;
+	}
+	if (field->kind == PERFRING_TRACEPOINT_TEXT) {
+		length = perfring_tracepoint_text_size(value);
+		if (length < 0)
+			put_bytes(out, value->bytes, value->size);
+		else
+			put_string(out, value->bytes, (uint64_t)length);
+		return;
+	}
+	if (field->is_list)
+		putc_unlocked('[', out);
+	for (uint32_t i = 0; i < value->count; i++) {
+		uint64_t number = perfring_tracepoint_number(tracepoints, field, value, i);
+
+		put_between(out, &first);
+		if (field->kind == PERFRING_TRACEPOINT_SIGNED)
+			put_signed(out, (int64_t)number);
+		else
+			put_number(out, field->kind == PERFRING_TRACEPOINT_HEX, number);
+	}
+	if (field->is_list)
+		putc_unlocked(']', out);
+}
+
+static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const struct perfring_item *item,
+		      const struct perfring_raw *raw, bool *first_field)
+{
+	const struct perfring_tracepoint *tracepoint = perfring_tracepoints_of(tracepoints, item->format->index);
+	struct perfring_tracepoint_value value;
+	bool first = true;
+
+	if (!tracepoint)
+		return;
+	put_key(out, first_field, "trace");
+	putc_unlocked('{', out);
+	for (uint32_t i = 0; i < tracepoint->nr; i++) {
+		const struct perfring_tracepoint_field *field = &tracepoint->fields[i];
+
+		put_between(out, &first);
+		put_text(out, field->name);
+		putc_unlocked(':', out);
+		perfring_tracepoint_value(tracepoints, field, raw, &value);
+		put_value(out, tracepoints, field, &value);
+	}
+	putc_unlocked('}', out);
+}
+
+/* ---- records ---- */
+
+/* A pair has two names: the second that of its member. */
+#define FIELD_pair(script, a, b, is_hex) \
+	put_key(out, &first, #a); \
+	put_signed(out, (int32_t)of->a); \
+	if (sizeof(#b) == sizeof("tid")) { \
+		put_key(out, &first, #b); \
+		put_signed(out, (int32_t)of->b); \
+	}
+#define FIELD_ONE(kind, script, a, is_hex) \
+	put_key(out, &first, script); \
+	put_##kind(out, is_hex, &of->a);
+#define FIELD_u64(script, a, b, is_hex) FIELD_ONE(u64, script, a, is_hex)
+#define FIELD_weight(script, a, b, is_hex) FIELD_ONE(weight, script, a, is_hex)
+#define FIELD_read(script, a, b, is_hex) FIELD_ONE(read, script, a, is_hex)
+#define FIELD_list(script, a, b, is_hex) FIELD_ONE(list, script, a, is_hex)
+#define FIELD_raw(script, a, b, is_hex) FIELD_ONE(raw, script, a, is_hex)
+#define FIELD_branch(script, a, b, is_hex) FIELD_ONE(branch, script, a, is_hex)
+#define FIELD_regs(script, a, b, is_hex) FIELD_ONE(regs, script, a, is_hex)
+#define FIELD_stack(script, a, b, is_hex) FIELD_ONE(stack, script, a, is_hex)
+#define FIELD_aux(script, a, b, is_hex) FIELD_ONE(aux, script, a, is_hex)
+
+static void put_sample(FILE *out, struct perfring_tracepoints *tracepoints, const struct perfring_item *item,
+		       const struct perfring_sample *of)
+{
+	bool first = true;
+
+	fputs(",\"fields\":{", out);
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
+	if (of->present & PERFRING_SAMPLE_##NAME) { \
+		FIELD_##kind(script, a, b, IS_HEX(show)) \
+	}
+#include <perfring/fields.def>
+	if (of->present & PERFRING_SAMPLE_RAW)
+		put_trace(out, tracepoints, item, &of->raw, &first);
+	putc_unlocked('}', out);
+}
+
+static void put_trailer(FILE *out, const struct perfring_trailer *of)
+{
+	bool first = true;
+
+	if (!of->present)
+		return;
+	fputs(",\"trailer\":{", out);
+#define TRAILER_no(NAME, kind, a, b, is_hex, script)
+#define TRAILER_yes(NAME, kind, a, b, is_hex, script) \
+	if (of->present & PERFRING_SAMPLE_##NAME) { \
+		FIELD_##kind(script, a, b, is_hex) \
+	}
+#define TRAILER_last TRAILER_yes
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
+	TRAILER_##trailer(NAME, kind, a, b, IS_HEX(show), script)
+#include <perfring/fields.def>
+	putc_unlocked('}', out);
+}
+
+#define MEMBER_u16 put_u16
+#define MEMBER_u32 put_u32
+#define MEMBER_u64 put_u64
+#define MEMBER_id128 put_id128
+#define MEMBER_tag put_tag
+#define MEMBER_string put_string_member
+#define MEMBER_text64 put_string_member
+#define MEMBER_text512 put_string_member
+#define MEMBER_list put_list
+#define MEMBER_words put_words
+#define MEMBER_links put_links
+#define MEMBER_read put_read
+#define MEMBER_poke put_poke
+#define MEMBER_rest put_rest
+#define MEMBER_blob put_blob
+#define MEMBER_attr put_attr
+#define MEMBER_build_id put_build_id
+#define MEMBER_index put_index
+#define MEMBER_threads put_threads
+#define MEMBER_cpu_map put_cpu_map
+#define MEMBER_conv put_conv
+#define MEMBER_metadata put_metadata
+
+static void put_members(FILE *out, const struct perfring_record *record)
+{
+	bool first = true;
+
+	fputs(",\"members\":{", out);
+	switch (record->type) {
+#define PERFRING_RECORD(NAME, type, noun) \
+	case (type): { \
+		const struct perfring_record_##noun *is = &record->is.noun; \
+		(void)is;
+#define PERFRING_MEMBER(kind, member, show) \
+	put_key(out, &first, #member); \
+	if (IS_FLOAT(show)) \
+		put_float(out, &is->member); \
+	else \
+		MEMBER_##kind(out, IS_HEX(show), &is->member);
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) { \
+		PERFRING_MEMBER(kind, member, show) \
+	}
+#define PERFRING_RECORD_END(NAME, type, noun) \
+	break; \
+	}
+#include <perfring/records.def>
+	default:
+		break;
+	}
+	if (record->trailing_size) {
+		put_key(out, &first, "trailing");
+		put_bytes(out, record->trailing, record->trailing_size);
+	}
+	putc_unlocked('}', out);
+	put_trailer(out, &record->trailer);
+}
+
+bool perfring_json_record(FILE *out, const struct perfring_input *input, struct perfring_tracepoints *tracepoints,
+			  const struct perfring_item *item, struct perfring_fault *fault)
+{
+	const char *kind = perfring_record_name(item->record->type), *event;
+	uint32_t stream = perfring_data_stream(input->data);
+	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE;
+	struct perfring_record record;
+	struct perfring_sample sample;
+	int error;
+
+	*fault = (struct perfring_fault){0, NULL};
+	fputs("{\"kind\":", out);
+	if (kind)
+		put_text(out, kind);
+	else
+		fprintf(out, "\"RECORD_%" PRIu32 "\"", item->record->type);
+	if (stream)
+		fprintf(out, ",\"stream\":%" PRIu32, stream - 1);
+	fprintf(out, ",\"at\":%" PRId64 ",\"size\":%u,\"misc\":%u", perfring_data_position(input->data),
+		item->record->size, item->record->misc);
+	if (item->time)
+		fprintf(out, ",\"time\":%" PRIu64, item->time);
+	if (perfring_data_was_late(input->data))
+		fputs(",\"late\":true", out);
+	event = item->format ? perfring_data_event_name(input->data, item->format->index) : NULL;
+	if (event) {
+		fputs(",\"event\":", out);
+		put_text(out, event);
+	}
+	if (!is_sample)
+		error = perfring_record_decode(item->format, item->record, &record, fault);
+	else
+		error = item->format ? perfring_sample_decode(item->format, item->record, &sample, fault) : -EINVAL;
+	if (error) {
+		fprintf(out, ",\"fault\":\"%s\",\"fault_at\":%" PRId64,
+			fault->what ? fault->what : "an id that no event has", fault->at);
+	} else if (is_sample) {
+		put_sample(out, tracepoints, item, &sample);
+	} else {
+		put_members(out, &record);
+	}
+	fputs("}\n", out);
+	return !error;
+}

@@ -1,0 +1,483 @@
+/* record_events.c - what `perfring record` observes: events by name, their attrs, their fds. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <perfring/event.h>
+#include "record.h"
+
+enum {
+	DEFAULT_FREQUENCY = 4000,
+};
+
+/* The user registers that perf asks for to unwind by, all but those that a sample cannot have; 0: not known here. */
+#if defined(__x86_64__) && defined(__LP64__)
+#define REGISTERS UINT64_C(0xff0fff) /* not DS, ES, FS, GS */
+#elif defined(__aarch64__)
+#define REGISTERS UINT64_C(0x1ffffffff)
+#else
+#define REGISTERS UINT64_C(0)
+#endif
+
+bool perfring_record_can_unwind(void)
+{
+	return REGISTERS;
+}
+
+static struct recorded_event *new_event(struct recording *recording)
+{
+	struct recorded_event *event;
+
+	recording->events =
+		perfring_tool_room(recording->events, recording->event_count + (size_t)1, sizeof(*recording->events));
+	event = &recording->events[recording->event_count++];
+	memset(event, 0, sizeof(*event));
+	event->attr.size = sizeof(event->attr);
+	event->leader = UINT32_MAX;
+	return event;
+}
+
+bool perfring_record_add_events(struct recording *recording, const char *list)
+{
+	struct perfring_fault fault = {0, "unknown event"};
+	struct perf_event_attr base;
+	int ret = recording->names ? 0 : perfring_events_open(&recording->names);
+
+	memset(&base, 0, sizeof(base));
+	base.size = sizeof(base);
+	if (!ret)
+		ret = perfring_events_add(recording->names, list, &base, &fault);
+	if (ret) {
+		perfring_tool_complain("record: event '%s': at %" PRId64 ": %s", list, fault.at,
+				       ret == -ENOMEM ? strerror(-ret) : fault.what);
+		return false;
+	}
+	for (uint32_t i = recording->event_count; i < perfring_events_count(recording->names); i++) {
+		const struct perfring_events_one *one = perfring_events_at(recording->names, i);
+		struct recorded_event *event = new_event(recording);
+
+		memcpy(&event->attr, one->attr,
+		       one->attr->size < sizeof(event->attr) ? one->attr->size : sizeof(event->attr));
+		snprintf(event->name, sizeof(event->name), "%s", one->name);
+		event->leader = one->leader;
+		event->reads = one->reads;
+	}
+	return true;
+}
+
+bool perfring_record_is_soft(const struct recording *recording)
+{
+	const struct perf_event_attr *attr = &recording->events[0].attr;
+
+	return recording->event_count == 1 && attr->type == PERFRING_TYPE_SOFTWARE && !attr->exclude_user &&
+	       (attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
+}
+
+uint64_t perfring_record_max_rate(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	uint64_t rate = UINT64_MAX;
+
+	if (!file)
+		return rate;
+	if (fscanf(file, "%" SCNu64, &rate) != 1)
+		rate = UINT64_MAX;
+	fclose(file);
+	return rate;
+}
+
+/* ---- whom ---- */
+
+static bool add_ids(struct recording *recording, char *list, int (*add)(struct perfring_target *, int32_t))
+{
+	char *rest = list, *word;
+
+	while ((word = strsep(&rest, ","))) {
+		unsigned long number;
+		char *end;
+		int ret;
+
+		number = strtoul(word, &end, 10);
+		if (*word < '0' || *word > '9' || *end || number == 0 || number > INT32_MAX) {
+			perfring_tool_complain("record: '%s' is not a process or thread id", word);
+			return false;
+		}
+		ret = add(recording->target, (int32_t)number);
+		if (ret) {
+			perfring_tool_complain("record: %s: %s", word, strerror(-ret));
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The command alone is observed when nobody else is named. */
+bool perfring_record_observes_command(const struct recording *recording)
+{
+	return recording->command && !recording->all && !recording->pids && !recording->tids;
+}
+
+bool perfring_record_choose_target(struct recording *recording)
+{
+	int ret = perfring_target_open(&recording->target);
+
+	if (!ret && !recording->per_thread)
+		ret = perfring_target_add_cpus(recording->target, recording->cpus);
+	if (ret) {
+		perfring_tool_complain("record: -C %s: %s", recording->cpus ? recording->cpus : "(all)",
+				       ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
+				       : ret == -ENODEV ? "not all of these CPUs are online"
+							: strerror(-ret));
+		return false;
+	}
+	if (recording->cgroup) {
+		ret = perfring_target_add_cgroup(recording->target, recording->cgroup);
+		if (ret) {
+			perfring_tool_complain("record: -G %s: %s", recording->cgroup, strerror(-ret));
+			return false;
+		}
+	}
+	if (recording->pids && !add_ids(recording, strdupa(recording->pids), perfring_target_add_process))
+		return false;
+	if (recording->tids && !add_ids(recording, strdupa(recording->tids), perfring_target_add_thread))
+		return false;
+	if (recording->command) {
+		ret = perfring_command_open(&recording->child, recording->command);
+		if (!ret && perfring_record_observes_command(recording))
+			ret = perfring_target_add_thread(recording->target, recording->child.pid);
+		if (ret)
+			perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+	}
+	return !ret;
+}
+
+/* ---- attrs ---- */
+
+static bool is_every_one(const struct perf_event_attr *attr)
+{
+	return attr->type == PERFRING_TYPE_TRACEPOINT || attr->type == PERFRING_TYPE_BREAKPOINT ||
+	       (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT);
+}
+
+/* How often: what the event's own terms say goes first. */
+static void shape_period(const struct recording *recording, struct perf_event_attr *attr)
+{
+	if (attr->sample_period)
+		return;
+	if (recording->period) {
+		attr->sample_period = recording->period;
+	} else if (!recording->frequency && is_every_one(attr)) {
+		attr->sample_period = 1;
+	} else {
+		uint64_t rate = perfring_record_max_rate();
+
+		attr->freq = 1;
+		attr->sample_freq = recording->frequency ? recording->frequency : DEFAULT_FREQUENCY;
+		if (attr->sample_freq > rate && !recording->strict) {
+			perfring_tool_complain("record: %" PRIu64
+					       " Hz is above kernel.perf_event_max_sample_rate: %" PRIu64 " Hz instead",
+					       (uint64_t)attr->sample_freq, rate);
+			attr->sample_freq = rate;
+		}
+	}
+}
+
+/* What each event of a session has: one clock, one way to tell whose a record is. */
+static void shape_common(const struct recording *recording, struct perf_event_attr *attr)
+{
+	attr->sample_type |=
+		PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME;
+	if (recording->all || recording->cpus || recording->cgroup || recording->sample_cpu ||
+	    attr->type == PERFRING_TYPE_TRACEPOINT)
+		attr->sample_type |= PERFRING_SAMPLE_CPU;
+	attr->read_format |= PERFRING_FORMAT_ID | PERFRING_FORMAT_LOST;
+	attr->sample_id_all = 1;
+	attr->disabled = 1;
+	attr->inherit = recording->inherit && !recording->all && !recording->per_thread && !recording->cgroup;
+	attr->enable_on_exec = perfring_record_observes_command(recording) && !recording->delay_ms;
+	if (recording->has_clockid) {
+		attr->use_clockid = 1;
+		attr->clockid = recording->clockid;
+	}
+}
+
+/* One event tells of tasks and mappings for all. */
+static void shape_side(const struct recording *recording, struct perf_event_attr *attr)
+{
+	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
+	/* Unwinders read an object's tables where they are mapped, and that is not among its code. */
+	attr->mmap_data = recording->stack || recording->addresses;
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_context_switch, recording->switches);
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_namespaces, recording->namespaces);
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_cgroup, recording->cgroups);
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, recording->build_id_mmap);
+	/* What BPF programs are called: system-wide, as root. */
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_ksymbol, recording->all);
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, recording->all);
+}
+
+static void shape(const struct recording *recording, struct perf_event_attr *attr)
+{
+	shape_period(recording, attr);
+	shape_common(recording, attr);
+	/* With PERIOD a software event samples each occurrence, whatever its period (ABI.md 9.2). */
+	if (attr->freq || attr->sample_period == 1)
+		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
+	attr->sample_type |= recording->extra;
+	if (recording->callchain)
+		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
+	if (recording->stack || recording->user_registers) {
+		attr->sample_type |= PERFRING_SAMPLE_REGS_USER;
+		attr->sample_regs_user = REGISTERS;
+	}
+	if (recording->stack) {
+		attr->sample_type |= PERFRING_SAMPLE_STACK_USER;
+		attr->sample_stack_user = recording->stack;
+		attr->exclude_callchain_user = 1; /* who unwinds finds it; in the kernel by frames as ever */
+	}
+	if (recording->interrupt_registers) {
+		attr->sample_type |= PERFRING_SAMPLE_REGS_INTR;
+		attr->sample_regs_intr = REGISTERS;
+	}
+	if (recording->cgroups)
+		attr->sample_type |= PERFRING_SAMPLE_CGROUP;
+	if (attr->type == PERFRING_TYPE_TRACEPOINT || recording->raw ||
+	    (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT))
+		attr->sample_type |= PERFRING_SAMPLE_RAW;
+	if (attr->type == PERFRING_TYPE_BREAKPOINT || recording->addresses ||
+	    (attr->type == PERFRING_TYPE_SOFTWARE &&
+	     (attr->config == PERFRING_COUNT_SW_PAGE_FAULTS || attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MIN ||
+	      attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MAJ)))
+		attr->sample_type |= PERFRING_SAMPLE_ADDR;
+	if (recording->addresses)
+		attr->sample_type |= PERFRING_SAMPLE_DATA_SRC;
+	if (recording->user_only)
+		attr->exclude_kernel = attr->exclude_hv = 1;
+	if (recording->kernel_only)
+		attr->exclude_user = 1;
+}
+
+static void shape_all(struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->event_count; i++) {
+		struct recorded_event *event = &recording->events[i];
+		struct perf_event_attr *attr = &event->attr;
+
+		shape(recording, attr);
+		if (i == 0 && !recording->snapshots)
+			shape_side(recording, attr);
+		if (!event->reads)
+			continue;
+		/* The leader's samples read them all; kernels before 6.13 read no group that is inherited. */
+		attr->inherit = 0;
+		attr->read_format |= PERFRING_FORMAT_GROUP;
+		if (event->leader == i) {
+			attr->sample_type |= PERFRING_SAMPLE_READ;
+		} else {
+			attr->freq = 0;
+			attr->sample_period = 0;
+		}
+	}
+	if (recording->snapshots) {
+		struct recorded_event *side = new_event(recording);
+
+		side->attr.type = PERFRING_TYPE_SOFTWARE;
+		side->attr.config = PERFRING_COUNT_SW_DUMMY;
+		side->attr.sample_period = 1;
+		snprintf(side->name, sizeof(side->name), "dummy");
+		shape_common(recording, &side->attr);
+		shape_side(recording, &side->attr);
+	}
+}
+
+/* ---- fds ---- */
+
+/* What the kernel took, and what had to be given up for it. */
+static void note_opened(const struct recording *recording, const struct perfring_session *session, uint32_t index,
+			struct recorded_event *event)
+{
+	const struct perf_event_attr *opened = perfring_session_attr(session, index);
+	struct perf_event_attr asked = event->attr;
+	uint64_t given_up = perfring_session_given_up(session, index);
+	char text[1024];
+
+	if (!opened)
+		return;
+	memset(&event->attr, 0, sizeof(event->attr));
+	memcpy(&event->attr, opened, opened->size < sizeof(event->attr) ? opened->size : sizeof(event->attr));
+	/* LOST, which kernels before 6.0 do not know, changes nothing that was asked for. */
+	asked.read_format &= opened->read_format;
+	if (given_up == PERFRING_FALLBACK_NEWER && !memcmp(&asked, &event->attr, sizeof(asked)))
+		given_up = 0;
+	if (!given_up)
+		return;
+	if (given_up & PERFRING_FALLBACK_CPU_CLOCK)
+		perfring_event_name(&event->attr, event->name, sizeof(event->name));
+	if (!recording->quiet && perfring_fallback_explain(given_up, &asked, &event->attr, text, sizeof(text)) > 0)
+		perfring_tool_complain("record: %s", text);
+}
+
+static bool add_events(struct recording *recording, struct perfring_session *session, uint32_t from, uint32_t to)
+{
+	const struct perf_event_attr *attrs[64];
+	uint32_t i = from;
+
+	while (i < to) {
+		const struct recorded_event *event = &recording->events[i];
+		uint32_t members = 1;
+		int ret;
+
+		while (event->leader == i && i + members < to && recording->events[i + members].leader == i)
+			members++;
+		if (members > sizeof(attrs) / sizeof(attrs[0])) {
+			perfring_tool_complain("record: a group of %u events: at most 64", members);
+			return false;
+		}
+		for (uint32_t j = 0; j < members; j++)
+			attrs[j] = &recording->events[i + j].attr;
+		ret = members == 1 ? perfring_session_add(session, attrs[0], recording->target)
+				   : perfring_session_add_group(session, attrs, members, recording->target);
+		if (ret < 0) {
+			perfring_tool_complain("record: %s", perfring_session_refusal(session));
+			return false;
+		}
+		for (uint32_t j = 0; j < members; j++)
+			note_opened(recording, session, (uint32_t)ret + j, &recording->events[i + j]);
+		i += members;
+	}
+	return true;
+}
+
+static bool set_filters(struct recording *recording)
+{
+	struct perfring_session_event opened;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && recording->filter && perfring_session_event_at(recording->session, i, &opened);
+	     i++)
+		if (recording->events[opened.event].attr.type == PERFRING_TYPE_TRACEPOINT)
+			ret = perfring_event_set_filter(opened.fd, recording->filter);
+	if (ret)
+		perfring_tool_complain("record: --filter '%s': %s", recording->filter,
+				       ret == -EINVAL ? "no filter that every tracepoint here takes" : strerror(-ret));
+	return !ret;
+}
+
+static bool is_cycles(const struct perf_event_attr *attr)
+{
+	return attr->type == PERFRING_TYPE_HARDWARE && attr->config == PERFRING_COUNT_HW_CPU_CYCLES;
+}
+
+static int open_session(struct recording *recording, struct perfring_session **session, uint32_t pages,
+			uint32_t options)
+{
+	uint64_t allowed = recording->strict ? 0 : PERFRING_FALLBACK_ALL;
+	int ret = perfring_session_open(session, pages);
+
+	/* Of cycles one knows that a clock stands for them. */
+	for (uint32_t i = 0; i < recording->event_count; i++)
+		if (!is_cycles(&recording->events[i].attr) && recording->events[i].attr.type != PERFRING_TYPE_SOFTWARE)
+			allowed &= ~(uint64_t)PERFRING_FALLBACK_CPU_CLOCK;
+	if (recording->all || recording->kernel_only)
+		allowed &= ~(uint64_t)PERFRING_FALLBACK_EXCLUDE_KERNEL;
+	if (recording->has_clockid)
+		allowed &= ~(uint64_t)PERFRING_FALLBACK_CLOCKID;
+	return ret ? ret : perfring_session_configure(*session, options, allowed);
+}
+
+bool perfring_record_open_events(struct recording *recording)
+{
+	uint32_t options = PERFRING_SESSION_RAISE_FILES | (recording->pages ? 0u : PERFRING_SESSION_SHRINK);
+	uint32_t wanted, own = recording->event_count;
+	int ret;
+
+	shape_all(recording);
+	ret = open_session(recording, &recording->session, recording->pages,
+			   options | (recording->snapshots ? PERFRING_SESSION_BACKWARD : 0u));
+	if (!ret && recording->snapshots)
+		ret = open_session(recording, &recording->side, 0, options);
+	if (ret) {
+		perfring_tool_complain("record: %s", strerror(-ret));
+		return false;
+	}
+	wanted = perfring_session_pages(recording->session);
+	if (!add_events(recording, recording->session, 0, own) ||
+	    (recording->snapshots && !add_events(recording, recording->side, own, recording->event_count)) ||
+	    !set_filters(recording))
+		return false;
+	if (perfring_session_pages(recording->session) < wanted && !recording->quiet)
+		perfring_tool_complain("record: rings of %u pages instead of %u: more may not be locked here "
+				       "(ulimit -l, kernel.perf_event_mlock_kb)",
+				       perfring_session_pages(recording->session), wanted);
+	return true;
+}
+
+/* ---- a command that observes itself ---- */
+
+/* perf_event_open is refused: the command can do without, if it is all there is to observe, and by clocks. */
+void perfring_record_choose_soft(struct recording *recording)
+{
+	struct recorded_event *event = &recording->events[0];
+	struct perf_event_attr *attr = &event->attr;
+
+	if (recording->soft || recording->cpus || recording->cgroup || recording->snapshots || recording->switched ||
+	    recording->strict || !perfring_record_observes_command(recording))
+		return;
+	if (recording->event_count == 1 && is_cycles(attr) && !attr->exclude_user) {
+		if (!perfring_peers_are_needed())
+			return;
+		attr->type = PERFRING_TYPE_SOFTWARE;
+		attr->config = PERFRING_COUNT_SW_TASK_CLOCK;
+		attr->precise_ip = 0;
+	} else if (!perfring_record_is_soft(recording) || !perfring_peers_are_needed()) {
+		return;
+	}
+	recording->soft = true;
+	perfring_tool_complain("record: perf_event_open is refused here: the command samples %s by itself (--soft)",
+			       attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "its task-clock" : "its cpu-clock");
+}
+
+/* The session, who is to come into it, and the command that waits for its release. */
+bool perfring_record_open_soft(struct recording *recording)
+{
+	struct soft_answer answer = {.version = SOFT_VERSION, .pages = SOFT_PAGES, .observes = 1};
+	struct recorded_event *event = &recording->events[0];
+	struct perf_event_attr *attr = &event->attr;
+	int ret;
+
+	if (recording->pages)
+		answer.pages = recording->pages;
+	if (!recording->frequency && !recording->period)
+		recording->frequency = SOFT_FREQUENCY;
+	if (recording->frequency > SOFT_FREQUENCY_MAX) {
+		perfring_tool_complain("record: --soft: %" PRIu64 " Hz is too much: %d Hz instead",
+				       recording->frequency, SOFT_FREQUENCY_MAX);
+		recording->frequency = SOFT_FREQUENCY_MAX;
+	}
+	shape(recording, attr);
+	shape_side(recording, attr);
+	attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_IDENTIFIER;
+	attr->read_format = 0;
+	attr->inherit = attr->enable_on_exec = attr->comm_exec = 0;
+	attr->exclude_kernel = attr->exclude_hv = 1; /* as it is */
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, true);
+	attr->use_clockid = 1;
+	attr->clockid = CLOCK_MONOTONIC;
+	perfring_event_name(attr, event->name, sizeof(event->name));
+	answer.attr = *attr;
+	ret = perfring_session_open(&recording->session, 0);
+	if (!ret) {
+		ret = perfring_session_describe(recording->session, attr, NULL, 0);
+		ret = ret < 0 ? ret : 0;
+	}
+	if (ret) {
+		perfring_tool_complain("record: --soft: %s", strerror(-ret));
+		return false;
+	}
+	if (!perfring_peers_open(&recording->peers, recording->session, &answer))
+		return false;
+	ret = perfring_command_open(&recording->child, recording->command);
+	if (ret)
+		perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+	else if (!recording->inherit)
+		perfring_peers_only(recording->peers, recording->child.pid);
+	return !ret;
+}

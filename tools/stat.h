@@ -1,0 +1,106 @@
+/* stat.h - what the files of `perfring stat` share: what was asked for, what was counted. */
+#ifndef STAT_H
+#define STAT_H
+
+#include <sys/resource.h>
+#include <perfring/count.h>
+#include "tools.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+/* One number over several runs: its mean and how far from it they were. */
+struct spread {
+	uint64_t runs;
+	double mean;
+	double squares; /* the sum of the squared distances from the mean */
+};
+
+/* One line: an event, of all or of one CPU or thread. */
+struct row {
+	bool supported;
+	bool counted;
+	struct perfring_count before; /* what the last look at the counters said, for intervals */
+	struct perfring_count count;  /* of this interval, or of the last run */
+	struct perfring_estimate estimate;
+	struct spread values;
+	struct spread enabled;
+	struct spread running;
+};
+
+struct place {
+	int32_t which; /* CPU or thread */
+	char comm[32];
+};
+
+struct counting {
+	struct perfring_events *events;
+	const char *separator; /* NULL: columns */
+	const char *output;
+	char *pids, *tids, *cpus;
+	uint64_t interval; /* ms; 0: at the end alone */
+	uint64_t interval_count;
+	uint64_t repeat;
+	uint64_t delay; /* ms */
+	bool all;
+	bool inherit;
+	bool apart; /* each CPU by itself */
+	bool per_thread;
+	bool json;
+	bool append;
+	bool verbose;
+	char **command;
+
+	FILE *out;
+	struct perfring_target *target;
+	struct perfring_counts *counts;
+	struct perfring_command child;
+	uint32_t *numbers; /* of the events among the counts; UINT32_MAX: not supported */
+	bool *user_only;   /* events that leave out the kernel because it is not ours to see */
+	bool told_user_only;
+	struct row *rows; /* event by event, at each the places */
+	struct place *places;
+	uint32_t place_count;
+	int unit_width;
+	int signals;
+	struct rlimit files; /* what the command is to have */
+	uint64_t run;
+	uint64_t started, next, printed; /* ns */
+	uint64_t intervals;
+	struct spread elapsed; /* ns */
+	struct rusage usage;
+	bool child_ended;
+	int child_status;
+	int interrupts;
+};
+
+static inline const struct perfring_events_one *perfring_stat_event(const struct counting *counting, uint32_t event)
+{
+	return perfring_events_at(counting->events, event);
+}
+
+static inline struct row *perfring_stat_row(const struct counting *counting, uint32_t event, uint32_t place)
+{
+	return &counting->rows[(size_t)event * counting->place_count + place];
+}
+
+static inline bool perfring_stat_is_plain(const struct counting *counting)
+{
+	return !counting->json && !counting->separator;
+}
+
+/* The command alone is observed when nobody else is named. */
+static inline bool perfring_stat_is_of_command(const struct counting *counting)
+{
+	return counting->command && !counting->all && !counting->pids && !counting->tids;
+}
+
+/* stat_print.c */
+const char *perfring_stat_unit(const struct perfring_events_one *one);
+void perfring_stat_print_head(const struct counting *counting);
+void perfring_stat_print_title(const struct counting *counting);
+/* at: ns since the start, of an interval. */
+void perfring_stat_print_rows(struct counting *counting, uint64_t at);
+void perfring_stat_print_times(const struct counting *counting);
+void perfring_stat_print_raw(const struct counting *counting);
+
+#endif
