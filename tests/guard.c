@@ -38,3 +38,10 @@ void __wrap_exit(int status)
 	check();
 	__real_exit(status);
 }
+
+/* A thread that ends by the raw system call leaves behind what the C library keeps of its destructors (soft/thread.c). */
+const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void)
+{
+	return "leak:__cxa_thread_atexit_impl\n";
+}
