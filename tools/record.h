@@ -79,6 +79,7 @@ struct recording {
 	uint32_t told_count;
 	uint64_t lost;         /* the sum of that */
 	bool is_pressed;       /* the rings fill so fast that nobody need wake us */
+	bool is_broken;        /* a write failed, and that was told */
 	uint64_t settled;      /* ms: when the file's last round was */
 	uint64_t opened;       /* ms: when the file was */
 	uint64_t kept_records; /* that are in the file */

@@ -344,6 +344,7 @@ bool perfring_record_write_round(struct recording *recording)
 	if (!ret && any && !recording->snapshots && is_settling(recording))
 		ret = perfring_data_round(writer);
 	perfring_session_return(session);
+	recording->is_broken = recording->is_broken || ret;
 	if (ret)
 		perfring_tool_complain("record: %s: at 0x%" PRIx64
 				       ": %s: the recording ends here, what was written before is kept",
@@ -495,11 +496,14 @@ bool perfring_record_finish_file(struct recording *recording)
 
 	perfring_session_totals(recording->session, &totals);
 	ret = write_lost(recording, totals.last_time);
+	/* Why the recording ended was told. */
+	if (recording->is_broken)
+		ret = 0;
 	if (totals.first_time)
 		perfring_data_put_times(recording->writer, totals.first_time, totals.last_time);
 	if (!ret && !recording->no_build_ids && !recording->is_stream)
 		ret = write_build_ids(recording);
-	if (!complain(recording, ret))
+	if (!complain(recording, ret) || recording->is_broken)
 		perfring_data_finish(recording->writer);
 	else
 		ret = complain(recording, perfring_data_finish(recording->writer)) ? 0 : -EIO;
