@@ -61,8 +61,19 @@ uint32_t perfring_probe_size(void);
 /* Those of the bits of attr's word at `at` (sample_type, read_format, flags) that this kernel says it does not know. */
 uint64_t perfring_probe_unknown(const struct perf_event_attr *attr, uint32_t at);
 
-/* The text of a small file of /proc or /sys, NUL-terminated, its line end cut.  Returns its length or -errno. */
+/* Text that grows as snprintf counts: what does not fit is still measured. */
+struct perfring_words {
+	char *room;
+	size_t size;
+	size_t length;
+};
+
+void perfring_say(struct perfring_words *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The text of a small file of /proc or /sys, NUL-terminated, its line end cut; _at as openat(2).  Returns its length or
+ * -errno. */
 int64_t perfring_event_slurp(const char *path, char *room, size_t size);
+int64_t perfring_event_slurp_at(int at, const char *path, char *room, size_t size);
 
 /* Opens a file under tracefs, wherever that is mounted.  Returns an fd, or -errno of the better of the two tries. */
 int perfring_event_tracefs(const char *path);

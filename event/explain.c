@@ -11,14 +11,7 @@
 
 #include "event.h"
 
-/* Text that grows as snprintf counts: what does not fit is still measured. */
-struct text {
-	char *room;
-	size_t size;
-	size_t length;
-};
-
-static void __attribute__((format(printf, 2, 3))) say(struct text *text, const char *format, ...)
+void perfring_say(struct perfring_words *text, const char *format, ...)
 {
 	va_list arguments;
 	int length;
@@ -64,7 +57,7 @@ static uint64_t capabilities(void)
 }
 
 /* Who has the capability and is refused all the same. */
-static void explain_capable(struct text *text)
+static void explain_capable(struct perfring_words *text)
 {
 	enum {
 		CAPABILITY_SYS_ADMIN = 21,
@@ -77,10 +70,13 @@ static void explain_capable(struct text *text)
 		return;
 	if (perfring_event_slurp("/proc/self/uid_map", map, sizeof(map)) > 0 &&
 	    sscanf(map, "%llu %llu %llu", &first, &of, &count) == 3 && (first || of || count != UINT32_MAX))
-		say(text, " This process has the capability only in a user namespace, where it does not count.");
+		perfring_say(text,
+			     " This process has the capability only in a user namespace, where it does not count.");
 	else
-		say(text, " This process has the capability now: if it had it then, a security module (SELinux, kernel "
-			  "lockdown) said no.");
+		perfring_say(
+			text,
+			" This process has the capability now: if it had it then, a security module (SELinux, kernel "
+			"lockdown) said no.");
 }
 
 /* The name that sysfs gives the PMU of this type. */
@@ -103,7 +99,8 @@ static bool find_pmu(uint32_t type, char *name, size_t size)
 	return found;
 }
 
-static void explain_access(struct text *text, int error, const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
+static void explain_access(struct perfring_words *text, int error, const struct perf_event_attr *attr, int32_t pid,
+			   int32_t cpu)
 {
 	char number[32], pmu[256];
 	int paranoid;
@@ -111,88 +108,103 @@ static void explain_access(struct text *text, int error, const struct perf_event
 	sysctl_text("/proc/sys/kernel/perf_event_paranoid", number, sizeof(number));
 	paranoid = *number == '?' ? 2 : atoi(number);
 	if (paranoid > 2)
-		say(text,
-		    "kernel.perf_event_paranoid is %s: above 2 some distributions' kernels refuse every event without "
-		    "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); set it to 2 or lower.",
-		    number);
+		perfring_say(text,
+			     "kernel.perf_event_paranoid is %s: above 2 some distributions' kernels refuse every "
+			     "event without "
+			     "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); set it to 2 or lower.",
+			     number);
 	else if (attr->type > PERFRING_TYPE_BREAKPOINT && find_pmu(attr->type, pmu, sizeof(pmu)) &&
 		 (!strcmp(pmu, "uprobe") || !strcmp(pmu, "kprobe")))
-		say(text,
-		    "a %s writes into running code: it needs CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), whatever "
-		    "kernel.perf_event_paranoid is.",
-		    pmu);
+		perfring_say(text,
+			     "a %s writes into running code: it needs CAP_PERFMON (CAP_SYS_ADMIN before Linux "
+			     "5.8), whatever "
+			     "kernel.perf_event_paranoid is.",
+			     pmu);
 	else if (error == EPERM && attr->type == PERFRING_TYPE_BREAKPOINT && !attr->exclude_kernel)
-		say(text, "a breakpoint in the kernel needs CAP_SYS_ADMIN.");
+		perfring_say(text, "a breakpoint in the kernel needs CAP_SYS_ADMIN.");
 	else if (pid == -1 && paranoid > 0)
-		say(text,
-		    "observing everything on CPU %d needs kernel.perf_event_paranoid <= 0 (it is %s) or CAP_PERFMON "
-		    "(CAP_SYS_ADMIN before Linux 5.8).",
-		    cpu, number);
+		perfring_say(text,
+			     "observing everything on CPU %d needs kernel.perf_event_paranoid <= 0 (it is %s) or "
+			     "CAP_PERFMON "
+			     "(CAP_SYS_ADMIN before Linux 5.8).",
+			     cpu, number);
 	else if (attr->type == PERFRING_TYPE_TRACEPOINT)
-		say(text,
-		    "a tracepoint needs kernel.perf_event_paranoid <= -1 for its raw data and <= 1 for the kernel's "
-		    "part "
-		    "(it is %s), or CAP_PERFMON.",
-		    number);
+		perfring_say(text,
+			     "a tracepoint needs kernel.perf_event_paranoid <= -1 for its raw data and <= 1 for "
+			     "the kernel's "
+			     "part "
+			     "(it is %s), or CAP_PERFMON.",
+			     number);
 	else if (!attr->exclude_kernel && paranoid > 1)
-		say(text,
-		    "observing the kernel needs kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON; without "
-		    "either, only user space can be observed: exclude_kernel, or the modifier :u.",
-		    number);
+		perfring_say(
+			text,
+			"observing the kernel needs kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON; without "
+			"either, only user space can be observed: exclude_kernel, or the modifier :u.",
+			number);
 	else if (perfring_attr_flags(attr) >> PERFRING_ATTR_FLAG_namespaces & 1)
-		say(text, "records of namespaces need CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), whatever "
-			  "kernel.perf_event_paranoid is.");
+		perfring_say(text, "records of namespaces need CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), whatever "
+				   "kernel.perf_event_paranoid is.");
 	else if (attr->sample_type & PERFRING_SAMPLE_PHYS_ADDR && paranoid > 1)
-		say(text, "physical addresses need kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON.", number);
+		perfring_say(text, "physical addresses need kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON.",
+			     number);
 	else if (pid > 0)
-		say(text,
-		    "thread %d is not yours to trace: observing another user's threads needs CAP_PERFMON and "
-		    "CAP_SYS_PTRACE (kernel.perf_event_paranoid is %s).",
-		    pid, number);
+		perfring_say(text,
+			     "thread %d is not yours to trace: observing another user's threads needs CAP_PERFMON and "
+			     "CAP_SYS_PTRACE (kernel.perf_event_paranoid is %s).",
+			     pid, number);
 	else
-		say(text,
-		    "this event asks for more than kernel.perf_event_paranoid = %s gives without CAP_PERFMON (branch "
-		    "stacks of the kernel or a hypervisor need it: exclude_hv).",
-		    number);
+		perfring_say(text,
+			     "this event asks for more than kernel.perf_event_paranoid = %s gives without "
+			     "CAP_PERFMON (branch "
+			     "stacks of the kernel or a hypervisor need it: exclude_hv).",
+			     number);
 	explain_capable(text);
 }
 
-static void explain_limit(struct text *text)
+static void explain_limit(struct perfring_words *text)
 {
 	struct rlimit limit = {0, 0};
 
 	getrlimit(RLIMIT_NOFILE, &limit);
-	say(text,
-	    "too many open files: each event takes one for each CPU and thread, and RLIMIT_NOFILE is %llu (at most "
-	    "%llu "
-	    "without CAP_SYS_RESOURCE): raise it (ulimit -n), or observe fewer events, CPUs or threads.",
-	    (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+	perfring_say(
+		text,
+		"too many open files: each event takes one for each CPU and thread, and RLIMIT_NOFILE is %llu (at most "
+		"%llu "
+		"without CAP_SYS_RESOURCE): raise it (ulimit -n), or observe fewer events, CPUs or threads.",
+		(unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
 }
 
-static void explain_invalid(struct text *text, const struct perf_event_attr *attr, const char *rule, const char *name)
+static void explain_invalid(struct perfring_words *text, const struct perf_event_attr *attr, const char *rule,
+			    const char *name)
 {
 	char number[32];
 
 	sysctl_text("/proc/sys/kernel/perf_event_max_sample_rate", number, sizeof(number));
 	if (rule && attr->freq && *number != '?' && attr->sample_freq > strtoull(number, NULL, 10))
-		say(text, "%llu Hz is above kernel.perf_event_max_sample_rate = %s: lower the frequency or raise that.",
-		    (unsigned long long)attr->sample_freq, number);
+		perfring_say(
+			text,
+			"%llu Hz is above kernel.perf_event_max_sample_rate = %s: lower the frequency or raise that.",
+			(unsigned long long)attr->sample_freq, number);
 	else if (rule)
-		say(text, "%s.", rule);
+		perfring_say(text, "%s.", rule);
 	else if (attr->type == PERFRING_TYPE_TRACEPOINT && !strncmp(name, "type=", 5))
-		say(text, "tracefs shows no tracepoint with the number %llu.", (unsigned long long)attr->config);
+		perfring_say(text, "tracefs shows no tracepoint with the number %llu.",
+			     (unsigned long long)attr->config);
 	else if (attr->type == PERFRING_TYPE_BREAKPOINT)
-		say(text,
-		    "this processor has no such breakpoint: x86 knows w, rw and x (of length 8), and 1, 2, 4 or 8 "
-		    "bytes that do not cross such a boundary.");
+		perfring_say(
+			text,
+			"this processor has no such breakpoint: x86 knows w, rw and x (of length 8), and 1, 2, 4 or 8 "
+			"bytes that do not cross such a boundary.");
 	else if (attr->type > PERFRING_TYPE_BREAKPOINT)
-		say(text, "its PMU does not take this attr (EINVAL): a config, exclude_ bit, period or target (a "
-			  "thread, where "
-			  "it counts whole CPUs) that it does not have.");
+		perfring_say(text,
+			     "its PMU does not take this attr (EINVAL): a config, exclude_ bit, period or target (a "
+			     "thread, where "
+			     "it counts whole CPUs) that it does not have.");
 	else
-		say(text,
-		    "the kernel does not take this attr (EINVAL): a group whose members differ in CPU or thread, a "
-		    "group_fd that is no leader, or an output to a ring that is not there.");
+		perfring_say(
+			text,
+			"the kernel does not take this attr (EINVAL): a group whose members differ in CPU or thread, a "
+			"group_fd that is no leader, or an output to a ring that is not there.");
 }
 
 /* The name of the member at this offset. */
@@ -210,7 +222,7 @@ static const char *member_at(int64_t at)
 int64_t perfring_event_explain(int error, const struct perf_event_attr *from, int32_t pid, int32_t cpu, char *room,
 			       size_t size)
 {
-	struct text text = {room, size, 0};
+	struct perfring_words text = {room, size, 0};
 	struct perf_event_attr attr = perfring_attr_whole(from);
 	struct perfring_fault fault = {-1, NULL};
 	char name[256], number[32];
@@ -221,11 +233,11 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 		room[0] = 0;
 	perfring_event_name(&attr, name, sizeof(name));
 	error = error < 0 ? -error : error;
-	say(&text, "%s: ", name);
+	perfring_say(&text, "%s: ", name);
 	if (is_filtered(error) && (error != ENOSYS || has_perf_events())) {
-		say(&text,
-		    "a seccomp filter refuses perf_event_open (containers have one by default): allow that system call "
-		    "in the container's seccomp profile and give CAP_PERFMON.");
+		perfring_say(&text, "a seccomp filter refuses perf_event_open (containers have one by default): "
+				    "allow that system call "
+				    "in the container's seccomp profile and give CAP_PERFMON.");
 		return (int64_t)text.length;
 	}
 	/* What is broken but gives another errno is not what was in the way. */
@@ -239,94 +251,102 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 		explain_limit(&text);
 		break;
 	case ENFILE:
-		say(&text, "the system's table of open files is full: raise fs.file-max (it is %s).",
-		    sysctl_text("/proc/sys/fs/file-max", number, sizeof(number)));
+		perfring_say(&text, "the system's table of open files is full: raise fs.file-max (it is %s).",
+			     sysctl_text("/proc/sys/fs/file-max", number, sizeof(number)));
 		break;
 	case ENOENT:
 		if (attr.type == PERFRING_TYPE_HARDWARE || attr.type == PERFRING_TYPE_HW_CACHE ||
 		    attr.type == PERFRING_TYPE_RAW)
-			say(&text,
-			    "this machine shows no hardware counter for it (a virtual machine without a PMU, or an "
-			    "event that this processor lacks): use cpu-clock instead.");
+			perfring_say(
+				&text,
+				"this machine shows no hardware counter for it (a virtual machine without a PMU, or an "
+				"event that this processor lacks): use cpu-clock instead.");
 		else if (attr.type == PERFRING_TYPE_SOFTWARE && rule)
-			say(&text, "this kernel does not know the event's number %llu.",
-			    (unsigned long long)attr.config);
+			perfring_say(&text, "this kernel does not know the event's number %llu.",
+				     (unsigned long long)attr.config);
 		else if (attr.type <= PERFRING_TYPE_BREAKPOINT)
-			say(&text,
-			    "the cgroup is of a hierarchy that perf events do not follow: it must be cgroup v2, or v1 "
-			    "with the perf_event controller.");
+			perfring_say(&text, "the cgroup is of a hierarchy that perf events do not follow: it "
+					    "must be cgroup v2, or v1 "
+					    "with the perf_event controller.");
 		else if (!find_pmu(attr.type, name, sizeof(name)))
-			say(&text, "no PMU on this machine has type %u.", attr.type);
+			perfring_say(&text, "no PMU on this machine has type %u.", attr.type);
 		else
-			say(&text, "its PMU does not know config 0x%llx.", (unsigned long long)attr.config);
+			perfring_say(&text, "its PMU does not know config 0x%llx.", (unsigned long long)attr.config);
 		break;
 	case ENODEV:
 		if (rule)
-			say(&text, "CPU %d is offline.", cpu);
+			perfring_say(&text, "CPU %d is offline.", cpu);
 		else
-			say(&text, "the event's PMU does not count on CPU %d, or is gone.", cpu);
+			perfring_say(&text, "the event's PMU does not count on CPU %d, or is gone.", cpu);
 		break;
 	case EOPNOTSUPP:
 		if (attr.sample_type & PERFRING_SAMPLE_BRANCH_STACK)
-			say(&text, "its PMU cannot sample branch stacks: drop BRANCH_STACK.");
+			perfring_say(&text, "its PMU cannot sample branch stacks: drop BRANCH_STACK.");
 		else if (rule)
-			say(&text, "%s.", rule);
+			perfring_say(&text, "%s.", rule);
 		else if (attr.type == PERFRING_TYPE_BREAKPOINT)
-			say(&text, "this processor has no breakpoints of %llu bytes: 1, 2, 4 and 8 are what there is.",
-			    (unsigned long long)attr.bp_len);
+			perfring_say(
+				&text,
+				"this processor has no breakpoints of %llu bytes: 1, 2, 4 and 8 are what there is.",
+				(unsigned long long)attr.bp_len);
 		else if (attr.sample_period && (attr.type == PERFRING_TYPE_HARDWARE || attr.type >= 6))
-			say(&text, "its PMU has no interrupt and so cannot sample: count it, or sample cpu-clock.");
+			perfring_say(&text,
+				     "its PMU has no interrupt and so cannot sample: count it, or sample cpu-clock.");
 		else
-			say(&text,
-			    "its PMU cannot do what the attr asks for (precise_ip, AUX, XMM registers or a filter).");
+			perfring_say(&text, "its PMU cannot do what the attr asks for (precise_ip, AUX, XMM "
+					    "registers or a filter).");
 		break;
 	case E2BIG:
 		if (rule && fault.at == PERFRING_ATTR_AT_size)
-			say(&text, "%s.", rule);
+			perfring_say(&text, "%s.", rule);
 		else if (rule)
-			say(&text, "this kernel's attr has %u bytes and no %s: leave it 0.", perfring_probe_size(),
-			    member_at(fault.at));
+			perfring_say(&text, "this kernel's attr has %u bytes and no %s: leave it 0.",
+				     perfring_probe_size(), member_at(fault.at));
 		else
-			say(&text, "a read of the whole group would not fit in 16 KiB: make two groups of it.");
+			perfring_say(&text,
+				     "a read of the whole group would not fit in 16 KiB: make two groups of it.");
 		break;
 	case EOVERFLOW:
-		say(&text, "sample_max_stack %u is above kernel.perf_event_max_stack = %s.",
-		    (unsigned)attr.sample_max_stack,
-		    sysctl_text("/proc/sys/kernel/perf_event_max_stack", number, sizeof(number)));
+		perfring_say(&text, "sample_max_stack %u is above kernel.perf_event_max_stack = %s.",
+			     (unsigned)attr.sample_max_stack,
+			     sysctl_text("/proc/sys/kernel/perf_event_max_stack", number, sizeof(number)));
 		break;
 	case ENOSPC:
 		if (attr.type == PERFRING_TYPE_BREAKPOINT)
-			say(&text, "all of the processor's breakpoint registers are in use (x86 has 4).");
+			perfring_say(&text, "all of the processor's breakpoint registers are in use (x86 has 4).");
 		else
-			say(&text, "the PMU has no room for this event.");
+			perfring_say(&text, "the PMU has no room for this event.");
 		break;
 	case ESRCH:
-		say(&text, "there is no thread %d.", pid);
+		perfring_say(&text, "there is no thread %d.", pid);
 		break;
 	case EBADF:
-		say(&text, "group_fd is no event's, or, for a cgroup, pid %d is not the fd of its directory.", pid);
+		perfring_say(&text, "group_fd is no event's, or, for a cgroup, pid %d is not the fd of its directory.",
+			     pid);
 		break;
 	case EBUSY:
-		say(&text,
-		    "another user holds the PMU exclusively, or what it shares with others, such as its AUX area.");
+		perfring_say(
+			&text,
+			"another user holds the PMU exclusively, or what it shares with others, such as its AUX area.");
 		break;
 	case ENOSYS:
 		if (attr.sample_type & PERFRING_SAMPLE_STACK_USER && has_perf_events())
-			say(&text, "this architecture cannot copy user stacks: drop STACK_USER.");
+			perfring_say(&text, "this architecture cannot copy user stacks: drop STACK_USER.");
 		else if (has_perf_events())
-			say(&text, "a seccomp filter hides perf_event_open (containers can have one): allow that "
-				   "system call in the container's seccomp profile.");
+			perfring_say(&text,
+				     "a seccomp filter hides perf_event_open (containers can have one): allow that "
+				     "system call in the container's seccomp profile.");
 		else
-			say(&text, "this kernel was built without CONFIG_PERF_EVENTS.");
+			perfring_say(&text, "this kernel was built without CONFIG_PERF_EVENTS.");
 		break;
 	case ENOMEM:
-		say(&text, "the kernel has no memory for it.");
+		perfring_say(&text, "the kernel has no memory for it.");
 		break;
 	case EINVAL:
 		explain_invalid(&text, &attr, rule, name);
 		break;
 	default:
-		say(&text, "perf_event_open failed: %s.", strerror(error));
+		perfring_say(&text, "perf_event_open failed: %s.", strerror(error));
 		break;
 	}
 	return (int64_t)text.length;

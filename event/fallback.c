@@ -1,7 +1,6 @@
 /* fallback.c - what is given up so that an event opens, no more of it than must be, and told. */
 #include <perfring/event.h>
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -190,38 +189,21 @@ int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int3
 
 /* ---- told ---- */
 
-struct text {
-	char *room;
-	size_t size;
-	size_t length;
-};
-
-static void __attribute__((format(printf, 2, 3))) say(struct text *text, const char *format, ...)
-{
-	va_list arguments;
-	int length;
-
-	va_start(arguments, format);
-	length = vsnprintf(text->length < text->size ? text->room + text->length : NULL,
-			   text->length < text->size ? text->size - text->length : 0, format, arguments);
-	va_end(arguments);
-	text->length += length > 0 ? (size_t)length : 0;
-}
-
 /* The names of those of the word's bits that are gone. */
-static void say_bits(struct text *text, uint64_t gone, const char *const names[64], const char **between)
+static void say_bits(struct perfring_words *text, uint64_t gone, const char *const names[64], const char **between)
 {
 	for (uint32_t bit = 0; bit < 64; bit++)
 		if (gone >> bit & 1) {
 			if (names[bit])
-				say(text, "%s%s", *between, names[bit]);
+				perfring_say(text, "%s%s", *between, names[bit]);
 			else
-				say(text, "%sbit %u", *between, bit);
+				perfring_say(text, "%sbit %u", *between, bit);
 			*between = ", ";
 		}
 }
 
-static void say_newer(struct text *text, const struct perf_event_attr *asked, const struct perf_event_attr *opened)
+static void say_newer(struct perfring_words *text, const struct perf_event_attr *asked,
+		      const struct perf_event_attr *opened)
 {
 	static const char *const FLAGS[64] = {
 #define PERFRING_ATTR_FLAG(flag, bit, width) [bit] = #flag,
@@ -234,19 +216,19 @@ static void say_newer(struct text *text, const struct perf_event_attr *asked, co
 	static const char *const READS[64] = {[4] = "lost counts in reads (FORMAT_LOST)"};
 	const char *between = "";
 
-	say(text, "This kernel does not know ");
+	perfring_say(text, "This kernel does not know ");
 	say_bits(text, perfring_attr_flags(asked) & ~perfring_attr_flags(opened) & optional_flags(), FLAGS, &between);
 	say_bits(text, asked->sample_type & ~opened->sample_type & ~(uint64_t)PERFRING_SAMPLE_BRANCH_STACK, SAMPLES,
 		 &between);
 	say_bits(text, asked->read_format & ~opened->read_format, READS, &between);
-	say(text, ": done without.");
+	perfring_say(text, ": done without.");
 }
 
 int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *asked_from,
 				  const struct perf_event_attr *opened_from, char *room, size_t size)
 {
 	struct perf_event_attr asked = perfring_attr_whole(asked_from), opened = perfring_attr_whole(opened_from);
-	struct text text = {room, size, 0};
+	struct perfring_words text = {room, size, 0};
 	char name[256];
 
 	if (size)
@@ -256,34 +238,38 @@ int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *
 	for (int i = 0; i < STEP_COUNT; i++) {
 		if (!(taken & STEPS[i].bit))
 			continue;
-		say(&text, "%s", text.length ? " " : "");
+		perfring_say(&text, "%s", text.length ? " " : "");
 		switch (STEPS[i].bit) {
 		case PERFRING_FALLBACK_NEWER:
 			say_newer(&text, &asked, &opened);
 			break;
 		case PERFRING_FALLBACK_PRECISE:
-			say(&text,
-			    "%s: its PMU has no precise_ip %u here: %u is used, so addresses may lie behind the "
-			    "instruction that they are of.",
-			    name, (unsigned)asked.precise_ip, (unsigned)opened.precise_ip);
+			perfring_say(
+				&text,
+				"%s: its PMU has no precise_ip %u here: %u is used, so addresses may lie behind the "
+				"instruction that they are of.",
+				name, (unsigned)asked.precise_ip, (unsigned)opened.precise_ip);
 			break;
 		case PERFRING_FALLBACK_CLOCKID:
-			say(&text,
-			    "%s: it cannot have clock %d: its times are of perf's own clock and compare with no other.",
-			    name, asked.clockid);
+			perfring_say(&text,
+				     "%s: it cannot have clock %d: its times are of perf's own clock and compare "
+				     "with no other.",
+				     name, asked.clockid);
 			break;
 		case PERFRING_FALLBACK_BRANCH_STACK:
-			say(&text, "%s: its PMU has no branch stacks: samples are without them.", name);
+			perfring_say(&text, "%s: its PMU has no branch stacks: samples are without them.", name);
 			break;
 		case PERFRING_FALLBACK_EXCLUDE_KERNEL:
-			say(&text,
-			    "%s: observing the kernel is not permitted (kernel.perf_event_paranoid above 1, and no "
-			    "CAP_PERFMON): user space only.",
-			    name);
+			perfring_say(
+				&text,
+				"%s: observing the kernel is not permitted (kernel.perf_event_paranoid above 1, and no "
+				"CAP_PERFMON): user space only.",
+				name);
 			break;
 		case PERFRING_FALLBACK_CPU_CLOCK:
-			say(&text, "%s: this machine shows no such hardware counter: cpu-clock is used instead%s.",
-			    name, opened.sample_period && !opened.freq ? ", one sample each 1 ms" : "");
+			perfring_say(&text,
+				     "%s: this machine shows no such hardware counter: cpu-clock is used instead%s.",
+				     name, opened.sample_period && !opened.freq ? ", one sample each 1 ms" : "");
 			break;
 		case PERFRING_FALLBACK_ALL:
 			break;

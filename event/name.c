@@ -15,7 +15,12 @@ static const char *const TRACEFS[] = {"/sys/kernel/tracing", "/sys/kernel/debug/
 
 int64_t perfring_event_slurp(const char *path, char *room, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return perfring_event_slurp_at(AT_FDCWD, path, room, size);
+}
+
+int64_t perfring_event_slurp_at(int at, const char *path, char *room, size_t size)
+{
+	int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t got;
 
 	if (fd < 0)

@@ -81,21 +81,9 @@ static bool is_plain(const char *name, size_t length)
 
 static int64_t slurp_at(int at, const char *path, char *room, size_t size)
 {
-	int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t got;
+	int64_t got = perfring_event_slurp_at(at, path, room, size);
 
-	if (fd < 0)
-		return -errno;
-	got = read(fd, room, size - 1);
-	if (got < 0)
-		got = -errno;
-	close(fd);
-	if (got < 0)
-		return got;
-	while (got && room[got - 1] == '\n')
-		got--;
-	room[got] = 0;
-	return (int64_t)strlen(room);
+	return got < 0 ? got : (int64_t)strlen(room);
 }
 
 int perfring_pmu_open(struct perfring_pmu *pmu, const char *root, const char *name, size_t length)
