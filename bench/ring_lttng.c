@@ -1,4 +1,5 @@
 /* ring_lttng.c - a tracepoint of LTTng-UST, recorded by a session that overwrites (lttng.h). */
+#include <stddef.h>
 #include "bench.h"
 #include "ring_peers.h"
 
