@@ -11,17 +11,26 @@ struct line {
 	size_t length;
 };
 
-static void put_char(struct line *line, char c)
+static inline void put_char(struct line *line, char c)
 {
 	if (line->length < line->size)
 		line->room[line->length] = c;
 	line->length++;
 }
 
-static void put(struct line *line, const char *text)
+static inline void put_text(struct line *line, const char *text, size_t size)
 {
-	while (*text)
-		put_char(line, *text++);
+	if (PERFRING_LIKELY(line->length < line->size && size <= line->size - line->length))
+		memcpy(line->room + line->length, text, size);
+	else if (line->length < line->size)
+		memcpy(line->room + line->length, text, line->size - line->length);
+	line->length += size;
+}
+
+/* Most are literals, whose length the compiler knows. */
+static inline __attribute__((always_inline)) void put(struct line *line, const char *text)
+{
+	put_text(line, text, strlen(text));
 }
 
 static int64_t line_end(struct line *line)
@@ -31,17 +40,26 @@ static int64_t line_end(struct line *line)
 	return (int64_t)line->length;
 }
 
+#define DIGITS 24 /* no number has more */
+
+/* What stands before `end`, in room for twice as much: where there is room in the line too it is copied by a fixed size. */
+static inline void put_digits(struct line *line, const char *text, const char *end)
+{
+	size_t size = (size_t)(end - text);
+
+	if (PERFRING_LIKELY(line->length < line->size && line->size - line->length >= DIGITS)) {
+		memcpy(line->room + line->length, text, DIGITS);
+		line->length += size;
+	} else {
+		put_text(line, text, size);
+	}
+}
+
 static void put_dec(struct line *line, uint64_t value)
 {
-	char digits[20];
-	unsigned n = 0;
+	char room[2 * DIGITS] = {0};
 
-	do {
-		digits[n++] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
-	while (n)
-		put_char(line, digits[--n]);
+	put_digits(line, perfring_digits_decimal(room + DIGITS, value), room + DIGITS);
 }
 
 static void put_signed(struct line *line, int64_t value)
@@ -58,17 +76,13 @@ static void put_digit(struct line *line, unsigned value)
 
 static void put_hex(struct line *line, uint64_t value)
 {
-	int shift = 60;
+	char room[2 * DIGITS] = {0}, *text = perfring_digits_hex(room + DIGITS, value);
 
-	if (!value) {
-		put_char(line, '0');
-		return;
+	if (value) {
+		*--text = 'x';
+		*--text = '0';
 	}
-	put(line, "0x");
-	while (!(value >> shift))
-		shift -= 4;
-	for (; shift >= 0; shift -= 4)
-		put_digit(line, (unsigned)(value >> shift));
+	put_digits(line, text, room + DIGITS);
 }
 
 static void put_bytes(struct line *line, const void *bytes, uint64_t size)
@@ -129,7 +143,7 @@ static void put_bits_left(struct line *line, bool first, uint64_t value)
 
 /* ---- values, as the show columns of the tables say ---- */
 
-/* The groups of values.def: what every name in one begins with, and whether its values are bits of a set. */
+/* The groups of values.def, in its order: what every name in one begins with, and whether its values are bits of a set. */
 #define GROUPS(GROUP) \
 	GROUP(type, "TYPE_", false) \
 	GROUP(hw, "COUNT_HW_", false) \
@@ -208,6 +222,25 @@ static const struct name {
 
 static const struct name *const names_end = names + sizeof(names) / sizeof(names[0]);
 
+/* The first of a group: values.def has them in the order of GROUPS. */
+static const struct name *first_of(enum show group)
+{
+	const struct name *first = names;
+	size_t left = sizeof(names) / sizeof(names[0]);
+
+	while (left) {
+		size_t half = left / 2;
+
+		if (first[half].group < group) {
+			first += half + 1;
+			left -= half + 1;
+		} else {
+			left = half;
+		}
+	}
+	return first;
+}
+
 static const char *name_without_prefix(const struct name *name)
 {
 	size_t size = strlen(groups[name->group].prefix);
@@ -220,8 +253,8 @@ static const char *name_of(enum show group, uint64_t value)
 {
 	const struct name *name;
 
-	for (name = names; name < names_end; name++)
-		if (name->group == group && (uint64_t)(int64_t)name->value == value)
+	for (name = first_of(group); name < names_end && name->group == group; name++)
+		if ((uint64_t)(int64_t)name->value == value)
 			return name_without_prefix(name);
 	return NULL;
 }
@@ -231,10 +264,10 @@ static void put_set(struct line *line, enum show group, uint64_t value)
 	const struct name *name;
 	bool first = true;
 
-	for (name = names; name < names_end; name++) {
+	for (name = first_of(group); name < names_end && name->group == group; name++) {
 		uint64_t bit = (uint64_t)(int64_t)name->value;
 
-		if (name->group != group || !(value & bit) || (bit & (bit - 1)))
+		if (!(value & bit) || (bit & (bit - 1)))
 			continue;
 		put_bit(line, &first, name_without_prefix(name));
 		value &= ~bit;
@@ -724,7 +757,7 @@ static void text_index(struct line *line, enum show show, const struct perfring_
 }
 
 /* A string in so many bytes, which need not have a NUL. */
-static void put_text(struct line *line, const char *text, size_t most)
+static void put_bounded(struct line *line, const char *text, size_t most)
 {
 	put_string(line, text, strnlen(text, most));
 }
@@ -743,7 +776,7 @@ static void text_threads(struct line *line, enum show show, const struct perfrin
 		put(line, "{pid=");
 		put_signed(line, (int64_t)pid);
 		put(line, " comm=");
-		put_text(line, entry + 8, 16);
+		put_bounded(line, entry + 8, 16);
 		put_char(line, '}');
 	}
 	put_char(line, ']');
@@ -759,9 +792,9 @@ static void text_metadata(struct line *line, enum show show, const struct perfri
 	put_char(line, '[');
 	for (i = 0; i < metadata->nr; i++, entry += 320) {
 		put_space(line, &first);
-		put_text(line, entry, 64);
+		put_bounded(line, entry, 64);
 		put_char(line, '=');
-		put_text(line, entry + 64, 256);
+		put_bounded(line, entry + 64, 256);
 	}
 	put_char(line, ']');
 }

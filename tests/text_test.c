@@ -3,6 +3,7 @@
 #include "pack.h"
 
 #include <perfring/text.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -413,6 +414,31 @@ Test(text, doubles, .timeout = 60)
 		perfring_record_text(NULL, finish(&pack), line, sizeof(line));
 		cr_assert_str_eq(line, expected);
 	}
+}
+
+Test(text, digits, .timeout = 30)
+{
+	char room[32], *end = room + sizeof(room) - 1, expected[32];
+
+	*end = 0;
+	for (uint32_t i = 0; i < 20000; i++) {
+		/* both sides of every power of two, then any */
+		uint64_t number = i < 128 ? (UINT64_C(1) << i / 2) - i % 2 : next() >> next() % 64;
+
+		snprintf(expected, sizeof(expected), "%" PRIu64, number);
+		cr_assert_str_eq(perfring_digits_decimal(end, number), expected);
+		snprintf(expected, sizeof(expected), "%" PRIx64, number);
+		cr_assert_str_eq(perfring_digits_hex(end, number), expected);
+		snprintf(expected, sizeof(expected), "%08" PRIu32, (uint32_t)number % 100000000);
+		cr_assert_str_eq(perfring_digits_padded(end, (uint32_t)number, 8), expected);
+		snprintf(expected, sizeof(expected), "%02" PRIu32, (uint32_t)number % 100);
+		cr_assert_str_eq(perfring_digits_pair(end, (uint32_t)number % 100), expected);
+	}
+	for (uint64_t number = 1; number < UINT64_MAX / 10; number *= 10)
+		for (uint64_t near = number - 1; near <= number + 1; near++) {
+			snprintf(expected, sizeof(expected), "%" PRIu64, near);
+			cr_assert_str_eq(perfring_digits_decimal(end, near), expected);
+		}
 }
 
 Test(text, fields, .timeout = 30)

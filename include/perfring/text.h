@@ -28,6 +28,48 @@ PERFRING_API int64_t perfring_field_text(const struct perfring_sample *sample, u
  * for type and config.  Returns -EINVAL for a size that perfring_format_from_attr refuses. */
 PERFRING_API int64_t perfring_attr_text(const struct perf_event_attr *attr, char *room, size_t size);
 
+/* ---- digits, for who prints a column of their own: written from their end, without a NUL ---- */
+
+/* Two digits of a number below 100.  These return where the digits begin. */
+PERFRING_INLINE char *perfring_digits_pair(char *end, uint32_t number)
+{
+	static const char digits[] =
+		"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+		"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+
+	end -= 2;
+	memcpy(end, digits + 2 * number, 2);
+	return end;
+}
+
+/* At most 20 digits. */
+PERFRING_INLINE char *perfring_digits_decimal(char *end, uint64_t number)
+{
+	for (; number >= 100; number /= 100)
+		end = perfring_digits_pair(end, (uint32_t)(number % 100));
+	if (number >= 10)
+		return perfring_digits_pair(end, (uint32_t)number);
+	*--end = (char)('0' + number);
+	return end;
+}
+
+/* At most 16 digits. */
+PERFRING_INLINE char *perfring_digits_hex(char *end, uint64_t number)
+{
+	do
+		*--end = "0123456789abcdef"[number & 15];
+	while (number >>= 4);
+	return end;
+}
+
+/* The last `digits` of a number, an even count of them, zeros among them. */
+PERFRING_INLINE char *perfring_digits_padded(char *end, uint32_t number, unsigned digits)
+{
+	for (; digits; digits -= 2, number /= 100)
+		end = perfring_digits_pair(end, number % 100);
+	return end;
+}
+
 PERFRING_END
 
 #endif
