@@ -325,6 +325,7 @@ static int open_others(struct perfring_data *data, int directory)
 			return errno == ENOENT ? 0 : -errno;
 		if (fstat(fd, &file) || !S_ISREG(file.st_mode)) {
 			close(fd);
+			data->current_stream = i + 1;
 			return unsupported(data, "a directory's data.N that is no file");
 		}
 		error = add_stream(data, fd, true, 0);

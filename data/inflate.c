@@ -3,50 +3,90 @@
 
 #include <errno.h>
 #ifdef PERFRING_HAS_ZSTD
+#include <stdlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum {
 	WINDOW_LOG = 27, /* 128 MiB: the most that any level makes */
+	BLOCK_HEADER = 3,
+};
+
+struct perfring_inflater {
+	ZSTD_DCtx *zstd;
+	size_t wanted; /* zstd's next bytes: of a block and the header behind it; 0: a frame has ended */
+	bool is_full;  /* the room was, so that zstd may hold back some */
 };
 
 int perfring_inflater_open(struct perfring_inflater **inflater)
 {
-	ZSTD_DCtx *zstd = ZSTD_createDCtx();
+	struct perfring_inflater *opened = calloc(1, sizeof(*opened));
 
-	*inflater = (struct perfring_inflater *)zstd;
-	if (!zstd)
+	*inflater = opened;
+	if (!opened)
 		return -ENOMEM;
-	ZSTD_DCtx_setParameter(zstd, ZSTD_d_windowLogMax, WINDOW_LOG);
+	opened->zstd = ZSTD_createDCtx();
+	if (!opened->zstd) {
+		free(opened);
+		*inflater = NULL;
+		return -ENOMEM;
+	}
+	ZSTD_DCtx_setParameter(opened->zstd, ZSTD_d_windowLogMax, WINDOW_LOG);
 	return 0;
 }
 
 void perfring_inflater_close(struct perfring_inflater *inflater)
 {
-	ZSTD_freeDCtx((ZSTD_DCtx *)inflater);
+	if (!inflater)
+		return;
+	ZSTD_freeDCtx(inflater->zstd);
+	free(inflater);
+}
+
+void perfring_inflater_reset(struct perfring_inflater *inflater)
+{
+	ZSTD_DCtx_reset(inflater->zstd, ZSTD_reset_session_only);
+	inflater->wanted = 0;
+	inflater->is_full = false;
+}
+
+enum perfring_inflater_place perfring_inflater_place(const struct perfring_inflater *inflater)
+{
+	return !inflater->wanted                  ? PERFRING_BETWEEN_FRAMES
+	       : inflater->wanted == BLOCK_HEADER ? PERFRING_BETWEEN_BLOCKS
+						  : PERFRING_INSIDE_A_BLOCK;
+}
+
+/* What zstd takes in one step: of an error it does not tell how much came out before it in the same call. */
+static size_t step_of(const struct perfring_inflater *inflater)
+{
+	if (inflater->wanted > BLOCK_HEADER)
+		return inflater->wanted - BLOCK_HEADER;
+	return inflater->wanted ? inflater->wanted : 1;
 }
 
 int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left, unsigned char *room,
 		     size_t size, size_t *used)
 {
-	ZSTD_inBuffer in = {*from, *left, 0};
 	ZSTD_outBuffer out = {room, size, 0};
-	size_t ret;
 
-	do {
-		size_t before = in.pos + out.pos;
+	*used = 0;
+	while (out.pos < size && (*left || inflater->is_full)) {
+		size_t step = step_of(inflater), ret;
+		ZSTD_inBuffer in = {*from, step < *left ? step : *left, 0};
 
-		ret = ZSTD_decompressStream((ZSTD_DCtx *)inflater, &out, &in);
+		ret = ZSTD_decompressStream(inflater->zstd, &out, &in);
 		if (ZSTD_isError(ret))
+			return ZSTD_getErrorCode(ret) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
+		if (!in.pos && out.pos == *used && *left && !inflater->is_full)
 			return -EBADMSG;
-		if (in.pos + out.pos == before)
-			break;
-	} while (out.pos < out.size);
-	*from += in.pos;
-	*left -= in.pos;
-	*used = out.pos;
-	if (in.pos < in.size && out.pos < out.size)
-		return -EBADMSG;
-	return out.pos == out.size;
+		*from += in.pos;
+		*left -= in.pos;
+		*used = out.pos;
+		inflater->wanted = ret;
+		inflater->is_full = out.pos == size;
+	}
+	return inflater->is_full;
 }
 
 int perfring_deflater_open(struct perfring_deflater **deflater, int level)
@@ -95,6 +135,17 @@ int perfring_inflater_open(struct perfring_inflater **inflater)
 void perfring_inflater_close(struct perfring_inflater *inflater)
 {
 	(void)inflater;
+}
+
+void perfring_inflater_reset(struct perfring_inflater *inflater)
+{
+	(void)inflater;
+}
+
+enum perfring_inflater_place perfring_inflater_place(const struct perfring_inflater *inflater)
+{
+	(void)inflater;
+	return PERFRING_BETWEEN_FRAMES;
 }
 
 int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left, unsigned char *room,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct perfring_inflater;
 struct perfring_deflater;
@@ -14,10 +15,27 @@ int perfring_inflater_open(struct perfring_inflater **inflater);
 void perfring_inflater_close(struct perfring_inflater *inflater);
 
 /* Inflates until `from` is used up or the room is full; both are moved.  Returns 1 (there may be more to come for this
- * input), 0 (all of it is out), -EBADMSG, -ENOMEM.  A window of more than 128 MiB, which zstd makes on no level, is
- * -EBADMSG. */
+ * input), 0 (all of it is out), -EBADMSG (behind what is in the room), -ENOMEM.  A window of more than 128 MiB, which
+ * zstd makes on no level, is -EBADMSG. */
 int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left, unsigned char *room,
 		     size_t size, size_t *used);
+
+/* What comes next begins a frame, whatever came before it. */
+void perfring_inflater_reset(struct perfring_inflater *inflater);
+
+/* Where its input stands. */
+enum perfring_inflater_place {
+	PERFRING_BETWEEN_FRAMES,
+	PERFRING_BETWEEN_BLOCKS, /* as behind a flush: all that was written came out */
+	PERFRING_INSIDE_A_BLOCK, /* or a frame's header */
+};
+enum perfring_inflater_place perfring_inflater_place(const struct perfring_inflater *inflater);
+
+/* Whether these could be the first bytes of a frame.  Between two blocks nothing else begins so. */
+static inline bool perfring_inflater_begins(const unsigned char *bytes, size_t size)
+{
+	return size >= 4 && !memcmp(bytes, "\x28\xb5\x2f\xfd", 4);
+}
 
 /* level: 1 to 22.  Returns 0, -ENOMEM, -EOPNOTSUPP, -EINVAL. */
 int perfring_deflater_open(struct perfring_deflater **deflater, int level);

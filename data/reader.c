@@ -22,6 +22,11 @@ uint32_t perfring_data_stream(const struct perfring_data *data)
 	return data->current_stream;
 }
 
+void perfring_data_compression(const struct perfring_data *data, struct perfring_data_compression *compression)
+{
+	*compression = data->stock.compression;
+}
+
 uint64_t perfring_data_late(const struct perfring_data *data)
 {
 	return data->late;
@@ -76,17 +81,20 @@ static int make_native(struct perfring_data *data, struct perfring_stream *strea
 	struct perf_event_header header = perfring_header_to_native(foreign);
 	const struct perfring_format *format = NULL;
 	unsigned char *room = perfring_stream_room(stream, header.size);
+	uint32_t at = sizeof(header);
 	uint64_t word;
 
 	if (!room)
 		return -ENOMEM;
 	if (header.type < 64 && data->event_count > 1) {
 		memcpy(room, &header, sizeof(header));
-		for (uint32_t at = sizeof(header); at + 8u <= header.size; at += 8) {
+		for (; at + 8u <= header.size; at += 8) {
 			memcpy(&word, (const unsigned char *)foreign + at, 8);
 			word = __builtin_bswap64(word);
 			memcpy(room + at, &word, 8);
 		}
+		/* a damaged one's id may be looked for in here, and must not be what the room held before */
+		memcpy(room + at, (const unsigned char *)foreign + at, header.size - at);
 		perfring_format_set_of(data->formats, (const struct perf_event_header *)(void *)room, &format, NULL);
 	} else if (header.type < 64) {
 		format = perfring_format_set_at(data->formats, 0);
@@ -125,8 +133,36 @@ static int take(struct perfring_data *data, struct perfring_stream *stream, stru
 	return 1;
 }
 
+/* No more of a stream is taken. */
+static void stop(struct perfring_data *data, uint32_t number, int error)
+{
+	data->streams[number].stop = error;
+	if (error == 0 || data->end_error)
+		return;
+	data->end_error = error;
+	data->end_fault = data->fault;
+	data->end_stream = number;
+}
+
+/* A compressed record that could not be read, once all that came before it was handed out. */
+static int tell_unread(struct perfring_data *data, uint32_t number, struct perfring_item *item)
+{
+	struct perfring_stream *stream = &data->streams[number];
+
+	hand_out(data, number, item, &stream->unread);
+	stream->unread.record = NULL;
+	stream->stop = 1;
+	data->fault = stream->unread_fault;
+	return -EBADMSG;
+}
+
+static bool is_compressed(const struct perf_event_header *record)
+{
+	return record->type == PERFRING_RECORD_COMPRESSED || record->type == PERFRING_RECORD_COMPRESSED2;
+}
+
 /* Moves a stream on until a record of it is due.  Returns 1 for an item that is handed out at once, 0 when one is due or
- * the stream has ended (stop tells), -EBADMSG with an item whose id is in no attr. */
+ * the stream has ended (stop tells), -EBADMSG with an item whose id is in no attr, or which could not be read. */
 static int advance(struct perfring_data *data, uint32_t number, struct perfring_item *item)
 {
 	struct perfring_stream *stream = &data->streams[number];
@@ -147,10 +183,11 @@ static int advance(struct perfring_data *data, uint32_t number, struct perfring_
 		if (perfring_order_has_due(order))
 			return 0;
 		if (stream->stop <= 0) {
-			if (!perfring_order_waiting(order))
-				return 0;
-			perfring_order_all(order);
-			continue;
+			if (perfring_order_waiting(order)) {
+				perfring_order_all(order);
+				continue;
+			}
+			return stream->unread.record ? tell_unread(data, number, item) : 0;
 		}
 		if (PERFRING_UNLIKELY(data->stock.blocks >= most_blocks ||
 				      perfring_order_waiting(order) >= most_records) &&
@@ -158,10 +195,9 @@ static int advance(struct perfring_data *data, uint32_t number, struct perfring_
 			perfring_order_half(order);
 			continue;
 		}
-		stream->stop = take(data, stream, &pending);
-		if (stream->stop <= 0) {
-			if (stream->stop < 0 && !data->end_fault.what)
-				data->end_fault = data->fault;
+		error = take(data, stream, &pending);
+		if (PERFRING_UNLIKELY(error <= 0)) {
+			stop(data, number, error);
 			continue;
 		}
 		pending.time = 0;
@@ -169,16 +205,20 @@ static int advance(struct perfring_data *data, uint32_t number, struct perfring_
 		if (!error && pending.format)
 			pending.time = perfring_format_time_of(pending.format, pending.record);
 		if (PERFRING_LIKELY(pending.time)) {
-			stream->stop = perfring_order_push(order, &pending);
-			if (PERFRING_UNLIKELY(stream->stop)) {
+			error = perfring_order_push(order, &pending);
+			if (PERFRING_UNLIKELY(error)) {
 				perfring_stock_leave(&data->stock, pending.record);
-				continue;
+				stop(data, number, error);
 			}
-			stream->stop = 1;
 			continue;
 		}
 		if (error)
 			pending.format = NULL;
+		if (PERFRING_UNLIKELY(is_compressed(pending.record))) {
+			stream->unread = pending;
+			stream->stop = 0;
+			continue;
+		}
 		hand_out(data, number, item, &pending);
 		if (error)
 			return perfring_data_wrong(data, (uint64_t)(pending.at + fault.at), fault.what);
@@ -186,11 +226,8 @@ static int advance(struct perfring_data *data, uint32_t number, struct perfring_
 			perfring_order_round(order);
 		else if (pending.record->type >= 64) {
 			error = perfring_data_learn(data, stream, pending.record, pending.at);
-			if (error < 0) {
-				stream->stop = error;
-				if (!data->end_fault.what)
-					data->end_fault = data->fault;
-			}
+			if (error < 0)
+				stop(data, number, error);
 		}
 		return 1;
 	}
@@ -269,12 +306,11 @@ static int merge(struct perfring_data *data, struct perfring_item *item)
 
 static int at_end(struct perfring_data *data)
 {
-	for (uint32_t i = 0; i < data->stream_count; i++)
-		if (data->streams[i].stop < 0) {
-			data->fault = data->end_fault;
-			return data->streams[i].stop;
-		}
-	return 0;
+	if (data->end_error) {
+		data->fault = data->end_fault;
+		data->current_stream = data->end_stream;
+	}
+	return data->end_error;
 }
 
 int perfring_data_next(struct perfring_data *data, struct perfring_item *item)
@@ -353,8 +389,7 @@ int perfring_data_lead(struct perfring_data *data)
 				continue;
 		}
 		/* told by next, in its turn */
-		stream->stop = one;
-		data->end_fault = data->fault;
+		stop(data, 0, one);
 		break;
 	}
 	return stream->stop == -ENOMEM ? -ENOMEM : 0;

@@ -39,7 +39,9 @@ struct perfring_data {
 	bool was_late;      /* the last item */
 	uint64_t file_size; /* when it was opened: bounds what is allocated, not what is read; of a pipe UINT64_MAX */
 	struct perfring_fault fault;
-	struct perfring_fault end_fault; /* why a stream stopped, the first that did */
+	struct perfring_fault end_fault; /* why a stream stopped, the first that did, */
+	int end_error;
+	uint32_t end_stream; /* and which it is */
 
 	struct perfring_format_set *formats;
 	struct perfring_data_event *events;
@@ -63,7 +65,7 @@ struct perfring_data {
 	struct perfring_pending peeked;
 
 	const struct perf_event_header *current; /* the last item's, held */
-	uint32_t current_stream;
+	uint32_t current_stream;                 /* its, or the last fault's */
 	int64_t position;
 	uint64_t newest; /* of what was handed out */
 	uint64_t late;

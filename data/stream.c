@@ -16,6 +16,9 @@
 /* What is read of a file at once: at least two of the largest record. */
 #define PIECE (1u << 17)
 
+/* Of a compressed record's records: far above those of any kernel and perf. */
+#define MOST_TYPE 65535
+
 static_assert(sizeof(struct perfring_block) % 8 == 0, "records in blocks are aligned");
 
 static struct perfring_block *block_open(struct perfring_stock *stock)
@@ -80,6 +83,7 @@ void perfring_stream_open(struct perfring_stream *stream, struct perfring_stock 
 	stream->settled = at;
 	stream->end = INT64_MAX;
 	stream->stop = 1;
+	stream->frame_at = -1;
 }
 
 void perfring_stream_close(struct perfring_stream *stream)
@@ -90,6 +94,7 @@ void perfring_stream_close(struct perfring_stream *stream)
 		for (size_t at = order->runs[i].at; at < order->runs[i].end; at++)
 			perfring_stock_leave(stream->stock, order->pending[at].record);
 	perfring_order_close(order);
+	perfring_stock_leave(stream->stock, stream->unread.record);
 	perfring_block_leave(stream->stock, stream->block);
 	perfring_block_leave(stream->stock, stream->loose);
 	perfring_block_leave(stream->stock, stream->inflated);
@@ -346,27 +351,85 @@ static int take_outer(struct perfring_stream *stream, struct perf_event_header *
 
 /* ---- what is compressed ---- */
 
-/* Begins with the bytes of a compressed record, which lie in the stream's block. */
-static int unpack(struct perfring_stream *stream, const struct perf_event_header *header, const unsigned char *bytes,
-		  int64_t at)
+/* What is wrong there, in a compressed record or in what came out of it. */
+static int cannot_read(struct perfring_stream *stream, const char *what)
 {
-	uint64_t size = header->size - sizeof(*header);
-	int error;
+	stream->unread_fault.at = stream->packed_at;
+	stream->unread_fault.what = what;
+	return -EBADMSG;
+}
 
-	bytes += sizeof(*header);
-	if (header->type == PERFRING_RECORD_COMPRESSED2) {
-		uint64_t own = 0;
+static const unsigned char *packed_record(const struct perfring_stream *stream)
+{
+	return stream->packed->bytes + (stream->packed_at - stream->packed->from);
+}
 
-		if (size >= sizeof(own))
-			memcpy(&own, bytes, sizeof(own));
+static uint32_t left_inflated(const struct perfring_stream *stream)
+{
+	return stream->inflated ? stream->inflated->filled - stream->inflated_at : 0;
+}
+
+/* Begins with the bytes that the compressed record holds.  Returns whether it has as many as it says. */
+static bool find_packed(struct perfring_stream *stream)
+{
+	const unsigned char *bytes = packed_record(stream);
+	struct perf_event_header header = header_at(stream, bytes);
+	uint64_t size = header.size - sizeof(header), own = 0;
+
+	stream->packed_size = 0;
+	bytes += sizeof(header);
+	if (header.type == PERFRING_RECORD_COMPRESSED2) {
+		if (size < sizeof(own))
+			return false;
+		memcpy(&own, bytes, sizeof(own));
 		if (stream->is_foreign)
 			own = __builtin_bswap64(own);
-		if (size < sizeof(own) || own > size - sizeof(own))
-			return perfring_stock_wrong(stream->stock, (uint64_t)at,
-						    "compressed record shorter than its bytes");
+		if (own > size - sizeof(own))
+			return false;
 		bytes += sizeof(own);
 		size = own;
 	}
+	stream->packed_bytes = bytes;
+	stream->packed_size = (uint32_t)size;
+	return true;
+}
+
+static void begin_frame(struct perfring_stream *stream)
+{
+	perfring_inflater_reset(stream->inflater);
+	stream->frame_at = stream->packed_at;
+	stream->is_inflating = true;
+	stream->is_damaged = false;
+	stream->is_lost = false;
+}
+
+/* The compressed record is the next one to be taken, as it is.  One that begins a frame, which the frame before it did not
+ * leave alone, is read behind that. */
+static void lose(struct perfring_stream *stream, struct perf_event_header *header, const unsigned char **bytes,
+		 int64_t *at)
+{
+	*bytes = packed_record(stream);
+	*header = header_at(stream, *bytes);
+	*at = stream->packed_at;
+	perfring_block_leave(stream->stock, stream->inflated);
+	stream->inflated = NULL;
+	stream->inflated_at = 0;
+	stream->is_inflating = false;
+	stream->is_lost = true;
+	stream->stock->compression.lost++;
+	if (stream->frame_at != stream->packed_at && find_packed(stream) &&
+	    perfring_inflater_begins(stream->packed_bytes, stream->packed_size))
+		begin_frame(stream);
+}
+
+/* Begins with a compressed record, which lies in the stream's block.  Returns 0, -EBADMSG with the stream's unread_fault,
+ * -ENOMEM, -EOPNOTSUPP with the stock's fault. */
+static int unpack(struct perfring_stream *stream, uint32_t type, int64_t at)
+{
+	struct perfring_data_compression *compression = &stream->stock->compression;
+	enum perfring_inflater_place place;
+	int error;
+
 	stream->is_special = true;
 	if (!stream->inflater) {
 		error = perfring_inflater_open(&stream->inflater);
@@ -379,18 +442,33 @@ static int unpack(struct perfring_stream *stream, const struct perf_event_header
 	perfring_block_leave(stream->stock, stream->packed);
 	stream->packed = stream->block;
 	stream->packed->holders++;
-	stream->packed_bytes = bytes;
-	stream->packed_size = (uint32_t)size;
 	stream->packed_at = at;
+	if (type == PERFRING_RECORD_COMPRESSED)
+		compression->compressed++;
+	else
+		compression->compressed2++;
+	if (!find_packed(stream) && !stream->is_lost)
+		return cannot_read(stream, "compressed record shorter than its bytes");
+	compression->packed_bytes += stream->packed_size;
+	place = perfring_inflater_place(stream->inflater);
+	stream->is_inflating = !stream->is_lost;
+	if (perfring_inflater_begins(stream->packed_bytes, stream->packed_size) &&
+	    (stream->is_lost || place != PERFRING_INSIDE_A_BLOCK)) {
+		/* Frames that are ended are one stream of bytes: a record may go on in the next. */
+		if (place == PERFRING_BETWEEN_BLOCKS && left_inflated(stream))
+			return cannot_read(stream, "compressed: the frame before this one ends inside a record");
+		begin_frame(stream);
+	} else if (stream->is_lost) {
+		compression->lost++;
+	}
 	return 0;
 }
 
-/* More bytes behind those that are left of the inflated block.  Returns 1 when there are, 0 when the input is used up,
- * -errno. */
+/* More bytes behind those that are left of the inflated block.  Returns 0 or -ENOMEM. */
 static int inflate_more(struct perfring_stream *stream)
 {
 	struct perfring_block *block = stream->inflated;
-	uint32_t left = block ? block->filled - stream->inflated_at : 0;
+	uint32_t left = left_inflated(stream);
 	size_t used = 0, packed = stream->packed_size;
 	int error;
 
@@ -409,25 +487,22 @@ static int inflate_more(struct perfring_stream *stream)
 	}
 	error = perfring_inflate(stream->inflater, &stream->packed_bytes, &packed, block->bytes + block->filled,
 				 BLOCK_ROOM - block->filled, &used);
-	if (error == -EBADMSG)
-		perfring_stock_wrong(stream->stock, (uint64_t)stream->packed_at, "compressed bytes are damaged");
-	if (error < 0)
+	if (error == -ENOMEM)
 		return error;
 	stream->packed_size = (uint32_t)packed;
 	block->filled += (uint32_t)used;
+	stream->stock->compression.plain_bytes += used;
+	stream->is_damaged = error == -EBADMSG;
 	/* zstd may hold back what found no room: asked again until it gives less than it could. */
-	if (!error) {
-		perfring_block_leave(stream->stock, stream->packed);
-		stream->packed = NULL;
-	}
-	return used != 0;
+	stream->is_inflating = error != 0;
+	return 0;
 }
 
 /* The next record of those that came out.  Returns 1, 0 (not a whole one), -EBADMSG. */
-static int take_inflated(struct perfring_stream *stream, struct perf_event_header *header, const unsigned char **bytes)
+static int take_out(struct perfring_stream *stream, struct perf_event_header *header, const unsigned char **bytes)
 {
 	const struct perfring_block *block = stream->inflated;
-	uint32_t left = block ? block->filled - stream->inflated_at : 0;
+	uint32_t left = left_inflated(stream);
 	uint64_t extra;
 
 	if (left < sizeof(*header))
@@ -435,16 +510,42 @@ static int take_inflated(struct perfring_stream *stream, struct perf_event_heade
 	*bytes = block->bytes + stream->inflated_at;
 	*header = header_at(stream, *bytes);
 	if (header->size < sizeof(*header))
-		return perfring_stock_wrong(stream->stock, (uint64_t)stream->packed_at,
-					    "compressed: record shorter than its header");
+		return cannot_read(stream, "compressed: record shorter than its header");
+	/* before it is waited for: of damage that zstd does not see, this tells */
+	if (header->type > MOST_TYPE)
+		return cannot_read(stream, "compressed: a record that cannot be in there");
 	if (left < header->size)
 		return 0;
 	if (header->type == PERFRING_RECORD_COMPRESSED || header->type == PERFRING_RECORD_COMPRESSED2 ||
 	    !behind(stream, header, *bytes + sizeof(*header), &extra) || extra)
-		return perfring_stock_wrong(stream->stock, (uint64_t)stream->packed_at,
-					    "compressed: a record that cannot be in there");
+		return cannot_read(stream, "compressed: a record that cannot be in there");
 	stream->inflated_at += header->size;
 	return 1;
+}
+
+/* The next record of the compressed one.  Returns 1, 0 (it holds no more), -EBADMSG with the stream's unread_fault,
+ * -ENOMEM. */
+static int take_inflated(struct perfring_stream *stream, struct perf_event_header *header, const unsigned char **bytes)
+{
+	int one;
+
+	for (;;) {
+		one = take_out(stream, header, bytes);
+		if (one || !stream->is_inflating)
+			return one;
+		if (stream->is_damaged)
+			return cannot_read(stream, "compressed bytes are damaged");
+		one = inflate_more(stream);
+		if (one)
+			return one;
+	}
+}
+
+/* Whether something is missing of what was compressed.  Of a killed writer's it is. */
+static bool is_torn(const struct perfring_stream *stream)
+{
+	return stream->packed && !stream->is_lost && stream->is_finished &&
+	       (left_inflated(stream) || perfring_inflater_place(stream->inflater) == PERFRING_INSIDE_A_BLOCK);
 }
 
 int perfring_stream_take(struct perfring_stream *stream, const struct perf_event_header **record, int64_t *at)
@@ -454,34 +555,29 @@ int perfring_stream_take(struct perfring_stream *stream, const struct perf_event
 	int one;
 
 	for (;;) {
-		if (PERFRING_UNLIKELY(stream->inflated != NULL)) {
+		one = 0;
+		if (PERFRING_UNLIKELY(stream->packed != NULL)) {
 			*at = stream->packed_at;
 			one = take_inflated(stream, &header, &bytes);
-			if (one < 0)
+		}
+		if (!one) {
+			*at = stream->at + (int64_t)stream->behind;
+			one = take_outer(stream, &header, &bytes);
+			if (one < 0 || (!one && !is_torn(stream)))
 				return one;
-			if (one)
-				break;
+			if (!one)
+				one = cannot_read(stream, "compressed records end inside a record");
+			else if (header.type == PERFRING_RECORD_COMPRESSED ||
+				 header.type == PERFRING_RECORD_COMPRESSED2)
+				one = unpack(stream, header.type, *at);
 		}
-		if (PERFRING_UNLIKELY(stream->packed != NULL)) {
-			one = inflate_more(stream);
-			if (one < 0)
-				return one;
-			continue;
-		}
-		*at = stream->at + (int64_t)stream->behind;
-		one = take_outer(stream, &header, &bytes);
-		if (one <= 0) {
-			if (!one && stream->inflated && stream->inflated->filled != stream->inflated_at &&
-			    stream->is_finished)
-				return perfring_stock_wrong(stream->stock, (uint64_t)stream->packed_at,
-							    "compressed records end inside a record");
-			return one;
-		}
-		if (PERFRING_LIKELY(header.type != PERFRING_RECORD_COMPRESSED &&
-				    header.type != PERFRING_RECORD_COMPRESSED2))
+		if (one == 1)
 			break;
-		one = unpack(stream, &header, bytes, *at);
-		if (one)
+		if (one == -EBADMSG) {
+			lose(stream, &header, &bytes, at);
+			break;
+		}
+		if (one < 0)
 			return one;
 	}
 	*record = (const struct perf_event_header *)(const void *)bytes;

@@ -3,10 +3,13 @@
  *     fd  --pread, read-->  block  --records-->  taken
  *                             |                    ^
  *                             +--COMPRESSED--> inflated
+ *
+ * Where what is compressed is damaged, the rest of its frame is lost.  The next record that begins a frame is read again.
  */
 #ifndef PERFRING_DATA_STREAM_H
 #define PERFRING_DATA_STREAM_H
 
+#include <perfring/data.h>
 #include <perfring/record.h>
 #include <perfring/swap.h>
 #include "order.h"
@@ -32,6 +35,7 @@ struct perfring_stock {
 	struct perfring_block *spare;
 	uint32_t blocks; /* in use */
 	struct perfring_fault fault;
+	struct perfring_data_compression compression;
 };
 
 struct perfring_stream {
@@ -54,10 +58,16 @@ struct perfring_stream {
 	struct perfring_inflater *inflater; /* once a compressed record was met */
 	struct perfring_block *inflated;
 	uint32_t inflated_at;          /* of the next record in it */
-	struct perfring_block *packed; /* where a compressed record lies whose bytes are not all inflated */
+	struct perfring_block *packed; /* where the last compressed record lies */
 	const unsigned char *packed_bytes;
-	uint32_t packed_size;
-	int64_t packed_at; /* that record's place */
+	uint32_t packed_size; /* that are not inflated */
+	int64_t packed_at;    /* that record's place */
+	int64_t frame_at;     /* of the record before which the inflater was reset */
+	bool is_inflating;    /* there may be more to come of that record, */
+	bool is_damaged;      /* but no more than came */
+	bool is_lost;         /* the rest of the frame */
+	struct perfring_fault unread_fault;
+	struct perfring_pending unread; /* a compressed record, until all that came before it was handed out */
 
 	struct perfring_order order;
 };
@@ -68,9 +78,9 @@ void perfring_stream_close(struct perfring_stream *stream);
 void perfring_stock_close(struct perfring_stock *stock);
 
 /* The next record in the order of the file, at a multiple of 8, in the byte order of the file; what is compressed comes
- * inflated.  *at: its place, of an inflated one that of the compressed record it came out of.  Returns 1; 0 at the end;
- * -EBADMSG with the stock's fault; -EOPNOTSUPP (compressed, and built without libzstd); -errno.  Valid as long as the
- * block is held. */
+ * inflated.  *at: its place, of an inflated one that of the compressed record it came out of.  A compressed record comes
+ * itself where it could not be read, or not to its end: unread_fault says why.  Returns 1; 0 at the end; -EBADMSG with the
+ * stock's fault; -EOPNOTSUPP (compressed, and built without libzstd); -errno.  Valid as long as the block is held. */
 int perfring_stream_take(struct perfring_stream *stream, const struct perf_event_header **record, int64_t *at);
 
 /* Room at a multiple of 8 for a copy of at most 64 KiB; it lies in a block. */
@@ -119,8 +129,7 @@ static inline bool perfring_stream_take_plain(struct perfring_stream *stream, co
 		return false;
 	place = (uint64_t)(stream->at - block->from);
 	left = block->filled - place;
-	if (place + sizeof(*header) > block->filled || place & 7 ||
-	    left > (uint64_t)(stream->end - stream->at))
+	if (place + sizeof(*header) > block->filled || place & 7 || left > (uint64_t)(stream->end - stream->at))
 		return false;
 	header = (const perfring_header *)(const void *)(block->bytes + place);
 	if (header->size < sizeof(*header) || header->size > left || header->type >= 64)

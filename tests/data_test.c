@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <perfring/data.h>
+#include <perfring/sample.h>
 #include "test.h"
 
 TestSuite(data, .timeout = 120);
@@ -832,7 +833,8 @@ Test(data, faults)
 		error = perfring_data_next(data, &item);
 		cr_assert(error == -EBADMSG || (error == -EOPNOTSUPP && i < 2));
 		cr_assert_not_null(strstr(perfring_data_fault(data).what, "compressed"));
-		cr_assert_eq(perfring_data_next(data, &item), error);
+		/* what is damaged is told once */
+		cr_assert_eq(perfring_data_next(data, &item), error == -EBADMSG ? 0 : error);
 		perfring_data_close(data);
 	}
 	remove_folder();
@@ -1123,7 +1125,7 @@ static void record_with_perf(const char *options)
 /* Ours against `perf report --stats`, kind by kind. */
 static void compare_stats(void)
 {
-	unsigned long counts[PERFRING_RECORD_FINISHED_INIT + 1] = {0}, total = 0, told = 0;
+	unsigned long counts[PERFRING_RECORD_FINISHED_INIT + 1] = {0}, total = 0, told = 0, late = 0;
 	char kind[64], *text, *line, *next;
 	struct perfring_data *data;
 	struct perfring_item item;
@@ -1138,7 +1140,15 @@ static void compare_stats(void)
 		total++;
 	}
 	cr_assert_eq(last, 0);
-	cr_assert_eq(perfring_data_late(data), 0);
+	/* On a busy machine some come too late for perf as well. */
+	if (perfring_data_late(data)) {
+		snprintf(shell, sizeof(shell), "perf report --stdio -i %s 2>&1 | sed -n 's/ out of order events.*//p'",
+			 path);
+		text = output_of(shell, &status);
+		late = strtoul(text, NULL, 10);
+		free(text);
+	}
+	cr_assert_eq(perfring_data_late(data), late);
 	perfring_data_close(data);
 	snprintf(shell, sizeof(shell), "perf report --stats -i %s 2>/dev/null", path);
 	text = output_of(shell, &status);

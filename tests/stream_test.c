@@ -582,6 +582,238 @@ Test(stream, cut_anywhere)
 	remove_folder();
 }
 
+/* ---- frames that are cut or damaged ---- */
+
+enum {
+	BLOCKS = 6,  /* of a frame, with a record in each */
+	RANDOM = 72, /* bytes of that record */
+	ALL = (1 << BLOCKS) - 1,
+	FRAME_HEADER = 6,
+};
+
+struct frame {
+	unsigned char bytes[BLOCKS * 128];
+	size_t ends[BLOCKS];
+};
+
+/* A sample that zstd cannot make less: it stands in its block as it is. */
+static void make_random(unsigned char record[RANDOM], uint64_t time)
+{
+	struct perfring_generator generator;
+	struct timed sample = timed(time);
+
+	perfring_generator_seed(&generator, time);
+	for (size_t at = 0; at < RANDOM; at += 8) {
+		uint64_t number = perfring_generator_draw(&generator, 0);
+
+		memcpy(record + at, &number, 8);
+	}
+	sample.header.size = RANDOM;
+	memcpy(&sample.ip, record, 8);
+	memcpy(record, &sample, sizeof(sample));
+}
+
+/* Samples `time` and following; `front` is what stands before them in a stream. */
+static void make_frame(struct frame *frame, uint64_t time, struct pack *front)
+{
+	struct perf_event_header header;
+	struct perfring_data_writer *writer;
+	unsigned char record[RANDOM], *file;
+	size_t size, at, used = 0, block = 0;
+	int fd;
+
+	make_folder();
+	writer = begin((struct mode){true, false, 1}, &fd);
+	at = (size_t)perfring_data_size(writer);
+	for (uint64_t i = 0; i < BLOCKS; i++) {
+		make_random(record, time + i);
+		write_bytes(writer, record, RANDOM);
+	}
+	perfring_data_writer_close(writer);
+	close(fd);
+	file = get_file(&size);
+	remove_folder();
+	front->size = 0;
+	bytes(front, file, at);
+	for (; at < size; at += header.size) {
+		memcpy(&header, file + at, sizeof(header));
+		cr_assert_eq(header.type, PERFRING_RECORD_COMPRESSED);
+		memcpy(frame->bytes + used, file + at + 8, header.size - 8u);
+		used += header.size - 8u;
+		cr_assert_lt(block, BLOCKS);
+		frame->ends[block++] = used;
+	}
+	cr_assert_eq(block, BLOCKS);
+	free(file);
+}
+
+/* So many bytes of a frame: in one compressed record, or one for each block. */
+static void put_frame(struct pack *pack, const struct frame *frame, size_t size, bool is_together)
+{
+	size_t at = 0, end;
+
+	for (size_t block = 0; at < size; block++, at = end) {
+		end = is_together || frame->ends[block] > size ? size : frame->ends[block];
+		half(pack, PERFRING_RECORD_COMPRESSED);
+		quarter(pack, 0);
+		quarter(pack, (uint16_t)(8 + end - at));
+		bytes(pack, frame->bytes + at, end - at);
+	}
+}
+
+struct outcome {
+	unsigned found[2];     /* samples of each frame, a bit each */
+	unsigned before_fault; /* of the first, when the first fault was told */
+	size_t faults;
+	size_t others; /* records that nobody wrote */
+	struct perfring_data_compression compression;
+};
+
+/* Reads two frames, whose times begin at 1 and at 101. */
+static struct outcome read_frames(struct pack *pack)
+{
+	struct outcome outcome = {{0, 0}, 0, 0, 0, {0}};
+	unsigned char expected[RANDOM];
+	struct perfring_data *data;
+	struct perfring_item item;
+	int one;
+
+	set_memory(pack->bytes, pack->size);
+	cr_assert_eq(perfring_data_open(&data, path), 0);
+	do {
+		item.record = NULL;
+		one = perfring_data_next(data, &item);
+		if (one == -EBADMSG) {
+			if (!outcome.faults++)
+				outcome.before_fault = outcome.found[0];
+			cr_assert_not_null(strstr(perfring_data_fault(data).what, "compressed"), "%s",
+					   perfring_data_fault(data).what);
+			cr_assert_not_null(item.record);
+			cr_assert_null(item.format);
+			cr_assert_eq(item.record->type, PERFRING_RECORD_COMPRESSED);
+			cr_assert_eq(perfring_data_position(data), perfring_data_fault(data).at);
+			cr_assert_eq(memcmp(item.record, pack->bytes + perfring_data_position(data), item.record->size),
+				     0);
+		} else if (one == 1 && (item.record->type < 64 || item.record->type >= 100)) {
+			uint64_t frame = item.time / 100, block = item.time % 100 - 1;
+
+			make_random(expected, item.time);
+			if (item.record->size == RANDOM && frame < 2 && block < BLOCKS &&
+			    !memcmp(item.record, expected, RANDOM))
+				outcome.found[frame] |= 1u << block;
+			else
+				outcome.others++;
+		}
+	} while (one == 1 || item.record);
+	cr_assert_eq(one, 0);
+	cr_assert_eq(perfring_data_next(data, &item), 0);
+	perfring_data_compression(data, &outcome.compression);
+	perfring_data_close(data);
+	return outcome;
+}
+
+/* A byte is another, or is not there at all. */
+static void damage(struct frame *frame, size_t at, unsigned way)
+{
+	static const unsigned char ways[] = {0xff, 0x01, 0x80, 0x10, 0x04, 0};
+
+	frame->bytes[at] ^= ways[way];
+	if (!ways[way]) {
+		memmove(frame->bytes + at, frame->bytes + at + 1, frame->ends[BLOCKS - 1] - at - 1);
+		for (size_t block = 0; block < BLOCKS; block++)
+			frame->ends[block] -= frame->ends[block] > at;
+	}
+}
+
+/* What came out before the damage is there, and the next frame too, unless a size that is damaged takes its bytes for those
+ * of a block; what is not there was told. */
+Test(stream, damaged_frames)
+{
+	struct frame frames[2], damaged;
+	unsigned tries = 0, swallowed = 0;
+	static struct pack front, pack;
+	struct outcome outcome;
+	size_t at, block;
+
+	if (!has_zstd())
+		cr_skip_test("SKIP-ENV: libzstd: not built in: needs libzstd-dev");
+	make_frame(&frames[0], 1, &front);
+	make_frame(&frames[1], 101, &front);
+	for (int is_together = 0; is_together < 2; is_together++) {
+		pack = front;
+		put_frame(&pack, &frames[0], frames[0].ends[BLOCKS - 1], is_together);
+		put_frame(&pack, &frames[1], frames[1].ends[BLOCKS - 1], is_together);
+		outcome = read_frames(&pack);
+		cr_assert(outcome.found[0] == ALL && outcome.found[1] == ALL && !outcome.faults && !outcome.others);
+		cr_assert_eq(outcome.compression.compressed, is_together ? 2 : 2 * BLOCKS);
+		cr_assert_eq(outcome.compression.lost, 0);
+		cr_assert_eq(outcome.compression.packed_bytes, frames[0].ends[BLOCKS - 1] + frames[1].ends[BLOCKS - 1]);
+		cr_assert_eq(outcome.compression.plain_bytes, 2 * BLOCKS * RANDOM);
+		for (at = 0, block = 0; at < frames[0].ends[BLOCKS - 1]; at++) {
+			block += at == frames[0].ends[block];
+			for (unsigned way = 0; way < 6; way++) {
+				unsigned before = (1u << block) - 1;
+
+				damaged = frames[0];
+				damage(&damaged, at, way);
+				pack = front;
+				put_frame(&pack, &damaged, damaged.ends[BLOCKS - 1], is_together);
+				put_frame(&pack, &frames[1], frames[1].ends[BLOCKS - 1], is_together);
+				outcome = read_frames(&pack);
+				cr_assert_eq(outcome.found[0] & before, before, "byte %zu, %u: %x", at, way,
+					     outcome.found[0]);
+				tries++;
+				swallowed += outcome.found[1] != ALL;
+				cr_assert(outcome.found[1] == ALL || outcome.faults, "byte %zu, %u", at, way);
+				cr_assert(outcome.found[0] == ALL || outcome.faults || outcome.others, "byte %zu, %u",
+					  at, way);
+				cr_assert(!outcome.faults || (outcome.before_fault & before) == before);
+				cr_assert_leq(outcome.faults, 2);
+				cr_assert_eq(!outcome.faults, !outcome.compression.lost);
+			}
+		}
+	}
+	cr_assert_lt(swallowed, tries / 20, "%u of %u", swallowed, tries);
+}
+
+/* A frame that is not whole, with another behind it or nothing. */
+Test(stream, cut_frames)
+{
+	struct frame frames[2];
+	unsigned tries = 0, swallowed = 0;
+	static struct pack front, pack;
+	struct outcome outcome;
+	size_t cut, block;
+
+	if (!has_zstd())
+		cr_skip_test("SKIP-ENV: libzstd: not built in: needs libzstd-dev");
+	make_frame(&frames[0], 1, &front);
+	make_frame(&frames[1], 101, &front);
+	for (int number = 0; number < 4; number++) {
+		bool is_together = number & 1, is_last = number & 2;
+
+		for (cut = 1, block = 0; cut <= frames[0].ends[BLOCKS - 1]; cut++) {
+			/* what the header alone says is not known to be less than there was */
+			bool is_whole = cut == frames[0].ends[block] || cut == FRAME_HEADER;
+
+			block += cut == frames[0].ends[block];
+			pack = front;
+			put_frame(&pack, &frames[0], cut, is_together);
+			if (!is_last)
+				put_frame(&pack, &frames[1], frames[1].ends[BLOCKS - 1], is_together);
+			outcome = read_frames(&pack);
+			cr_assert_eq(outcome.found[0], (1u << block) - 1, "cut at %zu: %x", cut, outcome.found[0]);
+			tries++;
+			swallowed += outcome.found[1] != (is_last ? 0u : ALL);
+			/* the next frame's first bytes may be what is missing */
+			cr_assert(is_whole ? !outcome.faults : outcome.faults || outcome.others, "cut at %zu", cut);
+			cr_assert(!outcome.faults || outcome.before_fault == outcome.found[0]);
+			cr_assert_leq(outcome.faults, 2);
+		}
+	}
+	cr_assert_lt(swallowed, tries / 20, "%u of %u", swallowed, tries);
+}
+
 /* ---- a writer that waits ---- */
 
 struct stalling {
@@ -1062,8 +1294,69 @@ Test(stream, odd_directory)
 	cr_assert_eq(mkfifo(name, 0600), 0);
 	cr_assert_eq(perfring_data_open(&data, folder), -EOPNOTSUPP);
 	cr_assert_not_null(strstr(perfring_data_fault(data).what, "data.N"));
+	cr_assert_eq(perfring_data_stream(data), 1);
 	perfring_data_close(data);
 	remove_folder();
+}
+
+/* The file of a fault is told: of one that is the last in its file, and of one behind which the reading goes on. */
+Test(stream, faults_in_directory)
+{
+	struct perf_event_header nothing = {0, 0, 0};
+	struct perfring_data_writer *writer;
+	struct perfring_data *data;
+	struct perfring_item item;
+	struct timed sample;
+	unsigned char bytes[16] = {PERFRING_RECORD_COMPRESSED, 0, 0, 0, 0, 0, 16};
+	uint64_t version = 1;
+	FILE *file;
+	int fd, one;
+
+	for (uint32_t faulty = 1; faulty <= 4; faulty++)
+		for (int goes_on = 0; goes_on <= has_zstd(); goes_on++) {
+			uint32_t faults = 0, nr = 0, behind = 0;
+
+			make_folder();
+			snprintf(path, sizeof(path), "%s/data", folder);
+			writer = begin((struct mode){false, false, 0}, &fd);
+			cr_assert_eq(
+				perfring_data_put_feature(writer, PERFRING_DATA_DIR_FORMAT, &version, sizeof(version)),
+				0);
+			end(writer, fd);
+			for (uint32_t i = 1; i <= 4; i++) {
+				snprintf(path, sizeof(path), "%s/data.%u", folder, i - 1);
+				file = fopen(path, "wb");
+				cr_assert_not_null(file);
+				for (uint64_t time = i; time < 100; time += 4) {
+					sample = timed(time);
+					cr_assert_eq(fwrite(&sample, sizeof(sample), 1, file), 1);
+					behind += i == faulty && time > 54;
+					if (i == faulty && time > 50 && time <= 54)
+						cr_assert_eq(goes_on ? fwrite(bytes, sizeof(bytes), 1, file)
+								     : fwrite(&nothing, sizeof(nothing), 1, file),
+							     1);
+				}
+				fclose(file);
+			}
+			cr_assert_eq(perfring_data_open(&data, folder), 0);
+			do {
+				item.record = NULL;
+				one = perfring_data_next(data, &item);
+				if (one == 1 && item.time) {
+					nr++;
+					cr_assert_eq(perfring_data_stream(data), (item.time - 1) % 4 + 1);
+				} else if (one == -EBADMSG) {
+					faults++;
+					cr_assert_eq(perfring_data_stream(data), faulty);
+					cr_assert_eq(!item.record, !goes_on);
+				}
+			} while (one == 1 || item.record);
+			cr_assert_eq(one, goes_on ? 0 : -EBADMSG);
+			cr_assert_eq(faults, 1);
+			cr_assert_eq(nr, goes_on ? 99 : 99 - behind);
+			perfring_data_close(data);
+			remove_folder();
+		}
 }
 
 /* ---- old and strange headers ---- */

@@ -43,8 +43,7 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 	check->faults++;
 	if (check->quiet || (!check->all && check->faults > TOLD))
 		return;
-	printf("%s%s: at 0x%" PRIx64 ": ", check->input.path, record ? perfring_input_place(&check->input) : "",
-	       (uint64_t)fault->at);
+	printf("%s%s: at 0x%" PRIx64 ": ", check->input.path, perfring_input_place(&check->input), (uint64_t)fault->at);
 	if (name)
 		printf("%s: %s\n", name, fault->what);
 	else
@@ -69,7 +68,7 @@ static bool is_nothing(const struct check *check)
 }
 
 /* What could not be read to the end is not said to be well-formed. */
-static void sum_up(const struct check *check, bool stopped, const struct perfring_fault *fault)
+static void sum_up(struct check *check, bool stopped, const struct perfring_fault *fault)
 {
 	printf("%s: %" PRIu64 " record%s", check->input.path, check->records, check->records == 1 ? "" : "s");
 	if (check->faults || stopped)
@@ -78,7 +77,10 @@ static void sum_up(const struct check *check, bool stopped, const struct perfrin
 	else
 		printf(": %s", is_nothing(check) ? "the writer did not finish" : "well-formed");
 	if (stopped && fault->what)
-		printf("; stopped at 0x%" PRIx64 ": what follows was not read", (uint64_t)fault->at);
+		printf("; stopped%s%s at 0x%" PRIx64 ": what follows was not read",
+		       perfring_data_stream(check->input.data) ? " in " : "",
+		       perfring_input_place(&check->input) + !!perfring_data_stream(check->input.data),
+		       (uint64_t)fault->at);
 	else if (stopped)
 		printf("; stopped: what follows was not read");
 	putchar('\n');
@@ -100,10 +102,11 @@ static int run(struct check *check)
 		if (one == -EBADMSG && fault.what)
 			tell(check, item.record, &fault);
 		else if (one < 0 && fault.what)
-			perfring_tool_complain("%s: at 0x%" PRIx64 ": %s", check->input.path, (uint64_t)fault.at,
-					       fault.what);
+			perfring_tool_complain("%s%s: at 0x%" PRIx64 ": %s", check->input.path,
+					       perfring_input_place(&check->input), (uint64_t)fault.at, fault.what);
 		else if (one < 0)
-			perfring_tool_complain("%s: %s", check->input.path, strerror(-one));
+			perfring_tool_complain("%s%s: %s", check->input.path, perfring_input_place(&check->input),
+					       strerror(-one));
 		if (item.record)
 			check_item(check, &item);
 		goes_on = one == 1 || (one == -EBADMSG && item.record);

@@ -47,8 +47,8 @@ enum perfring_feature_kind {
 struct perfring_feature_member {
 	char name[24]; /* as in feature.def; "rest" for what no layout tells */
 	enum perfring_feature_kind kind;
-	uint32_t depth;  /* of how many lists it is an element */
-	uint64_t number; /* NUMBER */
+	uint32_t depth;    /* of how many lists it is an element */
+	uint64_t number;   /* NUMBER */
 	const void *bytes; /* in the payload; a STRING ends with NUL */
 	uint64_t size;     /* of bytes; of a STRING without its NUL; 1, 2, 4 or 8 for a NUMBER */
 };
@@ -97,24 +97,29 @@ struct perfring_data;
  * stream, its records up to the first that belongs to an event, and so waits for that.  What is handed out is in this
  * machine's byte order.  Returns 0, -errno of open or read, -EBADMSG when it is no perf.data file or a damaged one,
  * -EOPNOTSUPP (a file through a pipe, one file of a directory).  On failure *data is a shell that only
- * perfring_data_fault and perfring_data_close take, or NULL after -ENOMEM.  Memory: at most 64 MiB, and 4 MiB for each
- * data.N; beyond that for the attrs, ids, names and features that are in the file at most eight times their bytes, whatever
- * the file says of them; and what zstd needs for a file that is compressed, at most 128 MiB for each stream. */
+ * perfring_data_fault, perfring_data_stream and perfring_data_close take, or NULL after -ENOMEM.  Memory: at most 64 MiB,
+ * and 4 MiB for each data.N; beyond that for the attrs, ids, names and features that are in the file at most eight times
+ * their bytes, whatever the file says of them; and what zstd needs for a file that is compressed, at most 128 MiB for each
+ * stream. */
 PERFRING_API int perfring_data_open(struct perfring_data **data, const char *path);
 PERFRING_API void perfring_data_close(struct perfring_data *data);
 
 /* The next record in time order: by FINISHED_ROUND where the file has it, else by a bounded window.  Records without a
  * time come as soon as they are met.  Every record is handed out, FINISHED_ROUND and unknown ones too; what is
  * compressed comes as what it holds.  Returns 1; 0 at the end; -EBADMSG when the bytes are wrong: everything before the
- * fault has been handed out by then, except that an id in no attr is reported as soon as it is met (with item->record
- * set, item->format NULL), and the next call goes on behind it.  Other -EBADMSG, -EOPNOTSUPP at a compressed record when
- * built without libzstd, and -errno of read come again on each call.  Valid until: the next call. */
+ * fault has been handed out by then, except that an id in no attr is reported as soon as it is met.
+ *
+ * With item->record set (item->format NULL) the next call goes on behind it: for an id in no attr, and for compressed bytes
+ * that are damaged.  The item is then the COMPRESSED record in which that was noticed; what follows in its frame is lost,
+ * reported this once, up to a COMPRESSED record that begins with another frame.  Else item->record is as it was, and
+ * -EBADMSG, -EOPNOTSUPP at a compressed record when built without libzstd, and -errno of read come again on each call; of
+ * several files' the one that was met first.  Valid until: the next call. */
 PERFRING_API int perfring_data_next(struct perfring_data *data, struct perfring_item *item);
 
 /* Where the last item's record begins in the file. */
 PERFRING_API int64_t perfring_data_position(const struct perfring_data *data);
 
-/* Which file it is in: 0, or N + 1 for a directory's data.N. */
+/* Which file the last item or the last fault is in, whichever was reported last: 0, or N + 1 for a directory's data.N. */
 PERFRING_API uint32_t perfring_data_stream(const struct perfring_data *data);
 
 /* Up to `size` bytes of what stands behind the last item's record and is not in its size: the trace of an AUXTRACE.  (That
@@ -122,7 +127,8 @@ PERFRING_API uint32_t perfring_data_stream(const struct perfring_data *data);
  * file ends before), -errno. */
 PERFRING_API int64_t perfring_data_read_behind(struct perfring_data *data, void *room, size_t size);
 
-/* Of the last -EBADMSG or -EOPNOTSUPP: `at` is an offset in the file. */
+/* Of the last -EBADMSG or -EOPNOTSUPP: `at` is an offset in the file that perfring_data_stream tells, of what was compressed
+ * that of the compressed record. */
 PERFRING_API struct perfring_fault perfring_data_fault(const struct perfring_data *data);
 
 /* Whether the writer finished the file.  One that was killed, or found no room at the end, leaves false: there are no
@@ -132,6 +138,19 @@ PERFRING_API bool perfring_data_is_finished(const struct perfring_data *data);
 /* Features that the header names and the file does not hold as a whole: its end was cut off, or is damaged.  They are as
  * if they had never been there.  0 where records are cut off too: next tells of that. */
 PERFRING_API uint32_t perfring_data_lost_features(const struct perfring_data *data);
+
+/* What was compressed of all that was read so far. */
+struct perfring_data_compression {
+	uint64_t compressed; /* COMPRESSED records, which are no items themselves */
+	uint64_t compressed2;
+	uint64_t lost; /* of both, those that could not be read, or not to their end */
+	uint64_t packed_bytes;
+	uint64_t plain_bytes; /* that came out */
+	uint64_t reserved[3];
+};
+
+PERFRING_API void perfring_data_compression(const struct perfring_data *data,
+					    struct perfring_data_compression *compression);
 
 /* Whether it is a stream, and whether it is of the other byte order. */
 PERFRING_API bool perfring_data_is_pipe(const struct perfring_data *data);
