@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <perfring/text.h>
 #include "machine.h"
+#include "out.h"
 #include "symbols.h"
 #include "tools.h"
 #include "tracepoint.h"
@@ -65,6 +66,7 @@ static const struct column {
 
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
 #define CHOSEN_MOST 64
+#define LINE 4096 /* bytes of most of them */
 #define TYPES 128 /* kinds counted one by one: more than there are */
 
 struct event_counts {
@@ -86,8 +88,7 @@ struct dump {
 	bool header_only;
 	bool lists; /* of the header */
 	bool symbolises;
-	char *text;
-	size_t room;
+	char *field; /* a copy of one */
 	struct event_counts *events;
 	uint32_t event_room;
 	uint64_t records;
@@ -178,128 +179,58 @@ static bool choose(struct dump *dump, char *list)
 	return dump->chosen_count;
 }
 
-/* ---- one line a record ---- */
-
-static void grow(struct dump *dump, int64_t length)
-{
-	if (length < 0 || (size_t)length < dump->room)
-		return;
-	dump->room = (size_t)length + 1;
-	dump->text = perfring_tool_room(dump->text, dump->room, 1);
-}
-
-/* Numbers are what a dump is made of: printf takes four times as long as all else. */
-static char *put_decimal(char *end, uint64_t number, unsigned digits)
-{
-	for (unsigned i = 0; i < digits || number; i++, number /= 10)
-		*--end = (char)('0' + number % 10);
-	return end;
-}
-
-static void print_decimal(int64_t number)
-{
-	char room[24], *end = room + sizeof(room);
-	char *text = put_decimal(end, number < 0 ? -(uint64_t)number : (uint64_t)number, 1);
-
-	if (number < 0)
-		*--text = '-';
-	fwrite_unlocked(text, 1, (size_t)(end - text), stdout);
-}
-
-static void print_hex(uint64_t number)
-{
-	char room[16], *end = room + sizeof(room), *text = end;
-
-	do
-		*--text = "0123456789abcdef"[number & 15];
-	while (number >>= 4);
-	fwrite_unlocked(text, 1, (size_t)(end - text), stdout);
-}
-
-static void print_time(uint64_t time, bool nanoseconds)
-{
-	char room[32], *end = room + sizeof(room), *text;
-
-	text = nanoseconds ? put_decimal(end, time % 1000000000, 9) : put_decimal(end, time % 1000000000 / 1000, 6);
-	*--text = '.';
-	text = put_decimal(text, time / 1000000000, 1);
-	fwrite_unlocked(text, 1, (size_t)(end - text), stdout);
-}
-
 /* ---- the fields of a tracepoint, behind the record's text ---- */
 
-static void put_char(struct dump *dump, size_t *at, char c)
+static void print_number(uint64_t number, enum perfring_tracepoint_kind kind)
 {
-	if (*at + 1 >= dump->room)
-		grow(dump, (int64_t)dump->room * 2);
-	dump->text[(*at)++] = c;
-	dump->text[*at] = 0;
-}
-
-static void put_text(struct dump *dump, size_t *at, const char *text)
-{
-	while (*text)
-		put_char(dump, at, *text++);
-}
-
-static void put_number(struct dump *dump, size_t *at, uint64_t number, enum perfring_tracepoint_kind kind)
-{
-	unsigned base = kind == PERFRING_TRACEPOINT_HEX ? 16 : 10;
-	char digits[24];
-	size_t n = sizeof(digits) - 1;
-
-	if (kind == PERFRING_TRACEPOINT_SIGNED && (int64_t)number < 0) {
-		put_char(dump, at, '-');
-		number = 0 - number;
+	if (kind == PERFRING_TRACEPOINT_SIGNED) {
+		perfring_out_signed((int64_t)number);
+	} else if (kind == PERFRING_TRACEPOINT_HEX) {
+		if (number)
+			perfring_out_text("0x");
+		perfring_out_hex(number);
+	} else {
+		perfring_out_decimal(number);
 	}
-	if (base == 16 && number)
-		put_text(dump, at, "0x");
-	digits[n] = 0;
-	do {
-		digits[--n] = "0123456789abcdef"[number % base];
-		number /= base;
-	} while (number);
-	put_text(dump, at, digits + n);
 }
 
-static void put_value(struct dump *dump, size_t *at, const struct perfring_tracepoint_field *field,
-		      const struct perfring_tracepoint_value *value)
+static void print_value(struct dump *dump, const struct perfring_tracepoint_field *field,
+			const struct perfring_tracepoint_value *value)
 {
 	int64_t length = field->kind == PERFRING_TRACEPOINT_TEXT ? perfring_tracepoint_text_size(value) : -1;
 	static const char hex[] = "0123456789abcdef";
 
 	if (!value->bytes) {
-		put_char(dump, at, '?');
+		perfring_out_char('?');
 		return;
 	}
 	if (length < 0 && field->kind != PERFRING_TRACEPOINT_TEXT) {
 		if (field->is_list)
-			put_char(dump, at, '[');
+			perfring_out_char('[');
 		for (uint32_t i = 0; i < value->count; i++) {
 			if (i)
-				put_char(dump, at, ' ');
-			put_number(dump, at, perfring_tracepoint_number(dump->tracepoints, field, value, i),
-				   field->kind);
+				perfring_out_char(' ');
+			print_number(perfring_tracepoint_number(dump->tracepoints, field, value, i), field->kind);
 		}
 		if (field->is_list)
-			put_char(dump, at, ']');
+			perfring_out_char(']');
 		return;
 	}
 	for (uint32_t i = 0; i < (length < 0 ? value->size : (uint32_t)length); i++) {
 		bool is_plain = length >= 0 && value->bytes[i] >= 0x20 && value->bytes[i] != '\\';
 
 		if (is_plain) {
-			put_char(dump, at, (char)value->bytes[i]);
+			perfring_out_char((char)value->bytes[i]);
 			continue;
 		}
 		if (length >= 0)
-			put_text(dump, at, "\\x");
-		put_char(dump, at, hex[value->bytes[i] >> 4]);
-		put_char(dump, at, hex[value->bytes[i] & 15]);
+			perfring_out_text("\\x");
+		perfring_out_char(hex[value->bytes[i] >> 4]);
+		perfring_out_char(hex[value->bytes[i] & 15]);
 	}
 }
 
-static void put_fields(struct dump *dump, size_t at, const struct perfring_item *item, const struct perfring_raw *raw)
+static void print_fields(struct dump *dump, const struct perfring_item *item, const struct perfring_raw *raw)
 {
 	const struct perfring_tracepoint *tracepoint = perfring_tracepoints_of(dump->tracepoints, item->format->index);
 	struct perfring_tracepoint_value value;
@@ -307,23 +238,37 @@ static void put_fields(struct dump *dump, size_t at, const struct perfring_item 
 
 	if (!tracepoint)
 		return;
-	put_char(dump, &at, ' ');
+	perfring_out_char(' ');
 	for (uint32_t i = 0; i < tracepoint->nr; i++) {
 		const struct perfring_tracepoint_field *field = &tracepoint->fields[i];
 
 		if (field->is_header)
 			continue;
-		put_char(dump, &at, before);
-		put_text(dump, &at, field->name);
-		put_char(dump, &at, '=');
+		perfring_out_char(before);
+		perfring_out_text(field->name);
+		perfring_out_char('=');
 		perfring_tracepoint_value(dump->tracepoints, field, raw, &value);
-		put_value(dump, &at, field, &value);
+		print_value(dump, field, &value);
 		before = ' ';
 	}
 	if (before == '{')
-		put_char(dump, &at, '{');
-	put_char(dump, &at, '}');
+		perfring_out_char('{');
+	perfring_out_char('}');
 }
+
+/* ---- one line a record ---- */
+
+/* What a function like snprintf gives behind what is there; where it has too little room, once more. */
+#define PRINT_TEXT(length, function, ...) \
+	do { \
+		char *room_ = perfring_out_room(LINE); \
+\
+		(length) = function(__VA_ARGS__, room_, perfring_out.room - perfring_out.at); \
+		if ((length) >= 0 && (size_t)(length) >= perfring_out.room - perfring_out.at) { \
+			room_ = perfring_out_room((size_t)(length) + 1); \
+			(length) = function(__VA_ARGS__, room_, perfring_out.room - perfring_out.at); \
+		} \
+	} while (0)
 
 /* sample is NULL when it is none, or damaged. */
 static void print_record(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample)
@@ -332,35 +277,43 @@ static void print_record(struct dump *dump, const struct perfring_item *item, co
 	const char *name;
 	int64_t length;
 
-	length = perfring_record_text(item->format, item->record, dump->text, dump->room);
-	if (length >= 0 && (size_t)length >= dump->room) {
-		grow(dump, length);
-		length = perfring_record_text(item->format, item->record, dump->text, dump->room);
+	if (stream) {
+		perfring_out_text("data.");
+		perfring_out_decimal(stream - 1);
+		perfring_out_char(':');
 	}
-	if (sample && length >= 0 && (sample->present & PERFRING_SAMPLE_RAW))
-		put_fields(dump, (size_t)length, item, &sample->raw);
-	if (stream)
-		printf("data.%" PRIu32 ":", stream - 1);
-	printf("0x%" PRIx64 " [0x%x] ", (uint64_t)perfring_data_position(dump->input.data), item->record->size);
+	perfring_out_text("0x");
+	perfring_out_hex((uint64_t)perfring_data_position(dump->input.data));
+	perfring_out_text(" [0x");
+	perfring_out_hex(item->record->size);
+	perfring_out_text("] ");
 	if (item->time)
-		print_time(item->time, true);
+		perfring_out_time(item->time, true);
 	else
-		putchar('-');
+		perfring_out_char('-');
+	perfring_out_char(' ');
 	if (item->record->type == PERFRING_RECORD_SAMPLE && item->format) {
 		name = perfring_data_event_name(dump->input.data, item->format->index);
-		putchar(' ');
-		perfring_tool_print(stdout, name ? name : "?", 0, true);
+		perfring_out_print(name ? name : "?", true);
+		perfring_out_char(' ');
 	}
-	putchar(' ');
-	fputs(length < 0 ? strerror((int)-length) : dump->text, stdout);
-	fputs(perfring_data_was_late(dump->input.data) ? " (late)\n" : "\n", stdout);
+	PRINT_TEXT(length, perfring_record_text, item->format, item->record);
+	if (length < 0)
+		perfring_out_text(strerror((int)-length));
+	else
+		perfring_out.at += (size_t)length;
+	if (sample && length >= 0 && (sample->present & PERFRING_SAMPLE_RAW))
+		print_fields(dump, item, &sample->raw);
+	if (perfring_data_was_late(dump->input.data))
+		perfring_out_text(" (late)");
+	perfring_out_char('\n');
 }
 
 /* ---- -F ---- */
 
 static void print_symbol(const struct perfring_symbol *symbol)
 {
-	perfring_tool_print(stdout, symbol->name ? symbol->name : "[unknown]", 0, true);
+	perfring_out_print(symbol->name ? symbol->name : "[unknown]", true);
 }
 
 static void find(struct dump *dump, unsigned cpumode, uint32_t pid, uint64_t ip, struct perfring_symbol *symbol)
@@ -385,25 +338,35 @@ static void print_chain(struct dump *dump, const struct perfring_sample *sample)
 		if (!symbol.name && !first)
 			find(dump, cpumode, sample->pid, sample->callchain.words[i], &symbol);
 		if (!first)
-			putchar_unlocked(';');
-		print_hex(sample->callchain.words[i]);
-		putchar_unlocked(':');
+			perfring_out_char(';');
+		perfring_out_hex(sample->callchain.words[i]);
+		perfring_out_char(':');
 		print_symbol(&symbol);
 		first = false;
 	}
 	if (first)
-		putchar('-');
+		perfring_out_char('-');
 }
 
 static void print_field(struct dump *dump, const struct perfring_sample *sample, uint64_t field)
 {
-	int64_t length = perfring_field_text(sample, field, dump->text, dump->room);
+	size_t begun;
+	int64_t length;
 
-	if (length >= 0 && (size_t)length >= dump->room) {
-		grow(dump, length);
-		length = perfring_field_text(sample, field, dump->text, dump->room);
+	PRINT_TEXT(length, perfring_field_text, sample, field);
+	if (length <= 0) {
+		perfring_out_char('-');
+		return;
 	}
-	perfring_tool_print(stdout, length < 0 || !*dump->text ? "-" : dump->text, 0, true);
+	/* One column: what has blanks in it is copied, so that they can be escaped. */
+	begun = perfring_out.at;
+	if (!memchr(perfring_out.text + begun, ' ', (size_t)length)) {
+		perfring_out.at += (size_t)length;
+		return;
+	}
+	dump->field = perfring_tool_room(dump->field, (size_t)length + 1, 1);
+	memcpy(dump->field, perfring_out.text + begun, (size_t)length + 1);
+	perfring_out_print(dump->field, true);
 }
 
 /* The mode the CPU was in, by perf's letters. */
@@ -423,11 +386,11 @@ static char mode_of(uint16_t misc)
 static void print_weight(const struct perfring_sample *sample)
 {
 	if (sample->present & PERFRING_SAMPLE_WEIGHT)
-		printf("%" PRIu64, sample->weight);
+		perfring_out_decimal(sample->weight);
 	else if (sample->present & PERFRING_SAMPLE_WEIGHT_STRUCT)
-		printf("%" PRIu32, sample->weight_struct.var1);
+		perfring_out_decimal(sample->weight_struct.var1);
 	else
-		putchar('-');
+		perfring_out_char('-');
 }
 
 static void print_registers(const struct perfring_regs *regs)
@@ -436,14 +399,18 @@ static void print_registers(const struct perfring_regs *regs)
 	const char *name;
 	uint32_t i, bit;
 
-	printf("ABI:%" PRIu64, regs->abi);
+	perfring_out_text("ABI:");
+	perfring_out_decimal(regs->abi);
 	for (i = 0; i < regs->nr; i++, mask &= mask - 1) {
 		bit = (uint32_t)__builtin_ctzll(mask);
 		name = perfring_register_name(regs->arch, bit);
+		perfring_out_char(';');
 		if (name)
-			printf(";%s:0x%" PRIx64, name, regs->values[i]);
+			perfring_out_text(name);
 		else
-			printf(";%" PRIu32 ":0x%" PRIx64, bit, regs->values[i]);
+			perfring_out_decimal(bit);
+		perfring_out_text(":0x");
+		perfring_out_hex(regs->values[i]);
 	}
 }
 
@@ -452,10 +419,12 @@ static void print_raw(const struct perfring_raw *raw)
 	const unsigned char *bytes = raw->data;
 	uint32_t i;
 
-	for (i = 0; i < raw->size; i++)
-		printf("%02x", bytes[i]);
+	for (i = 0; i < raw->size; i++) {
+		perfring_out_char("0123456789abcdef"[bytes[i] >> 4]);
+		perfring_out_char("0123456789abcdef"[bytes[i] & 15]);
+	}
 	if (!raw->size)
-		putchar('-');
+		perfring_out_char('-');
 }
 
 static void print_trace(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample,
@@ -463,7 +432,7 @@ static void print_trace(struct dump *dump, const struct perfring_item *item, con
 {
 	const char *text = perfring_tracepoints_print(dump->tracepoints, item->format->index, sample);
 
-	perfring_tool_print(stdout, text && *text ? text : "-", 0, !is_last);
+	perfring_out_print(text && *text ? text : "-", !is_last);
 }
 
 static void print_column(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample,
@@ -473,60 +442,62 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 	const char *name;
 
 	if ((sample->present & column->field) != column->field) {
-		putchar('-');
+		perfring_out_char('-');
 		return;
 	}
 	switch (column->kind) {
 	case COLUMN_COMM:
-		perfring_tool_print(stdout, perfring_machine_comm(dump->machine, sample->tid), 0, true);
+		perfring_out_print(perfring_machine_comm(dump->machine, sample->tid), true);
 		break;
 	case COLUMN_PID:
-		print_decimal((int32_t)sample->pid);
+		perfring_out_signed((int32_t)sample->pid);
 		break;
 	case COLUMN_TID:
-		print_decimal((int32_t)sample->tid);
+		perfring_out_signed((int32_t)sample->tid);
 		break;
 	case COLUMN_TIME:
-		print_time(sample->time, dump->nanoseconds);
+		perfring_out_time(sample->time, dump->nanoseconds);
 		break;
 	case COLUMN_CPU:
-		print_decimal((int32_t)sample->cpu);
+		perfring_out_signed((int32_t)sample->cpu);
 		break;
 	case COLUMN_EVENT:
 		name = perfring_data_event_name(dump->input.data, item->format->index);
-		perfring_tool_print(stdout, name ? name : "?", 0, true);
+		perfring_out_print(name ? name : "?", true);
 		break;
 	case COLUMN_IP:
-		print_hex(sample->ip);
+		perfring_out_hex(sample->ip);
 		break;
 	case COLUMN_ADDR:
-		print_hex(sample->addr);
+		perfring_out_hex(sample->addr);
 		break;
 	case COLUMN_PERIOD:
-		printf("%" PRIu64, perfring_input_period(&dump->input, item, sample));
+		perfring_out_decimal(perfring_input_period(&dump->input, item, sample));
 		break;
 	case COLUMN_SYM:
 		print_symbol(symbol);
 		break;
 	case COLUMN_SYMOFF:
 		print_symbol(symbol);
-		if (symbol->name)
-			printf("+0x%" PRIx64, symbol->offset);
+		if (symbol->name) {
+			perfring_out_text("+0x");
+			perfring_out_hex(symbol->offset);
+		}
 		break;
 	case COLUMN_DSO:
-		perfring_tool_print(stdout, symbol->object ? symbol->object : "[unknown]", 0, true);
+		perfring_out_print(symbol->object ? symbol->object : "[unknown]", true);
 		break;
 	case COLUMN_CALLCHAIN:
 		print_chain(dump, sample);
 		break;
 	case COLUMN_MISC:
-		putchar(mode_of(sample->misc));
+		perfring_out_char(mode_of(sample->misc));
 		break;
 	case COLUMN_WEIGHT:
 		print_weight(sample);
 		break;
 	case COLUMN_INS_LAT:
-		printf("%" PRIu16, sample->weight_struct.var2);
+		perfring_out_decimal(sample->weight_struct.var2);
 		break;
 	case COLUMN_IREGS:
 		print_registers(&sample->regs_intr);
@@ -555,10 +526,10 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 		     sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0, sample->ip, &dump->symbol);
 	for (i = 0; i < dump->chosen_count; i++) {
 		if (i)
-			putchar_unlocked(' ');
+			perfring_out_char(' ');
 		print_column(dump, item, sample, dump->chosen[i], i + 1 == dump->chosen_count);
 	}
-	putchar_unlocked('\n');
+	perfring_out_char('\n');
 }
 
 /* ---- --stats ---- */
@@ -596,16 +567,26 @@ static void print_count(const char *name, uint64_t nr, uint64_t of)
 	putchar('\n');
 }
 
-static void print_stats(const struct dump *dump)
+static void print_stats(struct dump *dump)
 {
+	struct perfring_data_compression compression;
 	uint32_t events = perfring_format_set_count(perfring_data_formats(dump->input.data)), i;
 	const char *name;
 	char number[24];
 
+	/* Those that could not be read were items too. */
+	perfring_data_compression(dump->input.data, &compression);
+	dump->records += compression.compressed - dump->counts[PERFRING_RECORD_COMPRESSED];
+	dump->records += compression.compressed2 - dump->counts[PERFRING_RECORD_COMPRESSED2];
+	dump->counts[PERFRING_RECORD_COMPRESSED] = compression.compressed;
+	dump->counts[PERFRING_RECORD_COMPRESSED2] = compression.compressed2;
 	printf("\nAggregated stats:\n");
 	print_count("TOTAL", dump->records, 0);
 	for (i = 0; i < TYPES; i++) {
 		name = perfring_record_name(i);
+		/* as perf calls them here */
+		if (name && !strncmp(name, "HEADER_", 7))
+			name += 7;
 		snprintf(number, sizeof(number), "RECORD_%" PRIu32, i);
 		if (dump->counts[i])
 			print_count(name ? name : number, dump->counts[i], dump->records);
@@ -671,7 +652,7 @@ static int run(struct dump *dump)
 	while (!ferror(stdout) && perfring_input_next(&dump->input, &item)) {
 		take(dump, &item);
 		if (perfring_input_is_idle(&dump->input))
-			fflush(stdout);
+			perfring_tool_flush();
 	}
 	if (dump->stats)
 		print_stats(dump);
@@ -695,7 +676,7 @@ int perfring_tool_dump(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	struct dump dump = {.room = 1 << 16};
+	struct dump dump = {0};
 	const char *path = NULL;
 	int found, status;
 
@@ -747,7 +728,6 @@ int perfring_tool_dump(int argc, char **argv)
 		perfring_input_close(&dump.input);
 		return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
 	}
-	dump.text = perfring_tool_room(NULL, dump.room, 1);
 	dump.machine = perfring_machine_open();
 	dump.symbols = perfring_symbols_open(dump.input.data, dump.machine);
 	dump.tracepoints = perfring_tracepoints_open(dump.input.data, dump.symbols);
@@ -757,6 +737,7 @@ int perfring_tool_dump(int argc, char **argv)
 	perfring_machine_close(dump.machine);
 	perfring_input_close(&dump.input);
 	free(dump.events);
-	free(dump.text);
+	free(dump.field);
+	perfring_out_close();
 	return status;
 }

@@ -60,14 +60,15 @@ const char *perfring_input_place(struct perfring_input *input)
 
 static void complain_error(struct perfring_input *input, int error)
 {
+	const char *place = input->data ? perfring_input_place(input) : "";
 	struct perfring_fault fault = {0, NULL};
 
 	if (input->data && (error == -EBADMSG || error == -EOPNOTSUPP))
 		fault = perfring_data_fault(input->data);
 	if (fault.what)
-		complain_at(input, "", fault.at, fault.what);
+		complain_at(input, place, fault.at, fault.what);
 	else if (input->faults++ < TOLD)
-		perfring_tool_complain("%s: %s", input->path, strerror(-error));
+		perfring_tool_complain("%s%s: %s", input->path, place, strerror(-error));
 }
 
 int perfring_input_open(struct perfring_input *input, const char *option, int argc, char **argv, int next)
@@ -95,7 +96,7 @@ int perfring_input_open(struct perfring_input *input, const char *option, int ar
 		perfring_tool_complain("%s: warning: %" PRIu32 " of its features are cut off or damaged", input->path,
 				       perfring_data_lost_features(input->data));
 	/* Lines by the million follow. */
-	setvbuf(stdout, NULL, _IOFBF, 1 << 18);
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	return PERFRING_TOOL_DONE;
 }
 
@@ -131,8 +132,14 @@ void perfring_input_fault(struct perfring_input *input, const struct perfring_fa
 
 int perfring_input_end(struct perfring_input *input)
 {
+	struct perfring_data_compression compression;
+
 	if (input->faults > TOLD)
 		perfring_tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
+	perfring_data_compression(input->data, &compression);
+	if (compression.lost)
+		perfring_tool_complain("%s: warning: %" PRIu64 " compressed records could not be read to their end",
+				       input->path, compression.lost);
 	if (perfring_data_late(input->data))
 		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late for their place in time",
 				       input->path, perfring_data_late(input->data));

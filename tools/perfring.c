@@ -2,7 +2,7 @@
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include "tools.h"
+#include "out.h"
 
 static const struct command {
 	const char *name;
@@ -37,6 +37,7 @@ void perfring_tool_complain(const char *form, ...)
 {
 	va_list list;
 
+	perfring_out_flush(0);
 	fflush(stdout);
 	flockfile(stderr);
 	fputs("perfring: ", stderr);
@@ -95,6 +96,7 @@ void perfring_tool_print_bytes(const struct perf_event_header *record)
 	const unsigned char *bytes = (const unsigned char *)record;
 	unsigned size = record->size, at, i;
 
+	perfring_out_flush(0);
 	for (at = 0; at < size; at += 16) {
 		printf("    %04x ", at);
 		for (i = at; i < at + 16; i++)
@@ -113,6 +115,7 @@ bool perfring_tool_flush(void)
 {
 	int error;
 
+	perfring_out_flush(0);
 	if (!fflush(stdout) && !ferror(stdout))
 		return true;
 	error = errno;

@@ -3,6 +3,7 @@
  * Each object's symbols are read once and sorted.  Of several at one address the one is taken that a person would name:
  * sized, strong, global, without leading underscores, long.
  */
+#include <ctype.h>
 #include <fcntl.h>
 #include <link.h>
 #include <inttypes.h>
@@ -99,28 +100,38 @@ static int compare_symbols(const void *a, const void *b)
 {
 	const struct symbol *one = a, *other = b;
 
-	if (one->start != other->start)
-		return one->start < other->start ? -1 : 1;
-	if (one->rank != other->rank)
-		return one->rank > other->rank ? -1 : 1;
-	return strcmp(one->name, other->name);
+	return one->start < other->start ? -1 : one->start > other->start;
+}
+
+/* Of two with one address. */
+static bool is_better(const struct symbol *one, const struct symbol *other)
+{
+	return one->rank != other->rank ? one->rank > other->rank : strcmp(one->name, other->name) < 0;
 }
 
 /* One symbol an address; one without a size ends where the next begins. */
 static void table_sort(struct table *table)
 {
+	struct symbol *symbols = table->symbols;
 	size_t i, nr = 0;
 
 	if (!table->nr)
 		return;
-	qsort(table->symbols, table->nr, sizeof(*table->symbols), compare_symbols);
-	for (i = 0; i < table->nr; i++)
-		if (!nr || table->symbols[nr - 1].start != table->symbols[i].start)
-			table->symbols[nr++] = table->symbols[i];
+	/* kallsyms is in order already */
+	for (i = 1; i < table->nr && symbols[i - 1].start <= symbols[i].start; i++)
+		;
+	if (i < table->nr)
+		qsort(symbols, table->nr, sizeof(*symbols), compare_symbols);
+	for (i = 0; i < table->nr; i++) {
+		if (!nr || symbols[nr - 1].start != symbols[i].start)
+			symbols[nr++] = symbols[i];
+		else if (is_better(&symbols[i], &symbols[nr - 1]))
+			symbols[nr - 1] = symbols[i];
+	}
 	table->nr = nr;
 	for (i = 0; i < nr; i++)
-		if (table->symbols[i].end == table->symbols[i].start)
-			table->symbols[i].end = i + 1 < nr ? table->symbols[i + 1].start : UINT64_MAX;
+		if (symbols[i].end == symbols[i].start)
+			symbols[i].end = i + 1 < nr ? symbols[i + 1].start : UINT64_MAX;
 }
 
 static const struct symbol *table_find(const struct table *table, uint64_t address)
@@ -523,9 +534,11 @@ static char *read_all(const char *path)
 static bool take_line(struct perfring_symbols *symbols, char *line)
 {
 	char *at, *name, *module = NULL;
-	uint64_t start = strtoull(line, &at, 16);
+	uint64_t start = 0;
 	char type;
 
+	for (at = line; isxdigit((unsigned char)*at); at++)
+		start = start << 4 | (uint64_t)(*at <= '9' ? *at - '0' : (*at | 0x20) - 'a' + 10);
 	if (at == line || *at != ' ' || !at[1] || at[2] != ' ')
 		return false;
 	type = at[1];
@@ -556,7 +569,7 @@ static void read_kernel(struct perfring_symbols *symbols)
 		return;
 	}
 	for (line = symbols->kallsyms; *line; line = end) {
-		end = line + strcspn(line, "\n");
+		end = strchrnul(line, '\n');
 		if (*end)
 			*end++ = 0;
 		seen = take_line(symbols, line) || seen;
