@@ -54,9 +54,10 @@ static void help(void)
 	      "      --to=ORDER          in this byte order: little, big, or native, which is this machine's\n"
 	      "      --foreign           in the other byte order than IN\n"
 	      "      --json              one JSON object a line for each record, every member and field by its name:\n"
-	      "                          times in nanoseconds, addresses and sets of bits \"0x...\", bytes as "
-	      "hexadecimal\n"
-	      "                          digits; in strings, a byte that is no UTF-8, and a backslash, are \\xHH\n"
+	      "                          times in nanoseconds, addresses \"0x...\", sets of bits "
+	      "\"USER|EXACT_IP\",\n"
+	      "                          bytes as hexadecimal digits; in strings, a byte that is no UTF-8, and a\n"
+	      "                          backslash, are \\xHH\n"
 	      "  -h, --help\n"
 	      "\n"
 	      "Exit status: 0 done, 1 failed or IN is damaged (what could be read is in OUT), 2 misused.\n",
@@ -243,6 +244,8 @@ static bool copy_item(struct conversion *conversion, const struct perfring_item 
 	case PERFRING_RECORD_HEADER_TRACING_DATA:
 	case PERFRING_RECORD_HEADER_BUILD_ID:
 	case PERFRING_RECORD_FINISHED_ROUND: /* ours are elsewhere */
+	case PERFRING_RECORD_COMPRESSED:     /* could not be read, as was told */
+	case PERFRING_RECORD_COMPRESSED2:
 		return true;
 	case PERFRING_RECORD_AUXTRACE:
 		error = write_pile(conversion);

@@ -1,12 +1,68 @@
 /* json.c - a record as one line of JSON, from the tables. */
 #include <inttypes.h>
+#include <perfring/text.h>
 #include <stdlib.h>
 #include "json.h"
 
-/* A column of the tables, as a constant: whether a number is an address, a set of bits. */
-#define IS_HEX(show) (sizeof(#show) == 4 && (#show)[0] == 'h')
+/* The groups of values.def that the tables show numbers by: what every name in one begins with, and whether its values are
+ * bits of a set. */
+#define GROUPS(GROUP) \
+	GROUP(type, "TYPE_", false) \
+	GROUP(read_format, "FORMAT_", true) \
+	GROUP(branch_sample, "SAMPLE_BRANCH_", true) \
+	GROUP(ksymbol_type, "RECORD_KSYMBOL_TYPE_", false) \
+	GROUP(ksymbol_flag, "RECORD_KSYMBOL_FLAGS_", true) \
+	GROUP(bpf_event, "BPF_EVENT_", false) \
+	GROUP(aux_flag, "AUX_FLAG_", true) \
+	GROUP(branch_type, "BR_", false) \
+	GROUP(branch_new_type, "BR_NEW_", false) \
+	GROUP(branch_spec, "BR_", false) \
+	GROUP(branch_priv, "BR_PRIV_", false) \
+	GROUP(txn, "TXN_", true) \
+	GROUP(auxtrace, "AUXTRACE_", false) \
+	GROUP(event_update, "EVENT_UPDATE_", false) \
+	GROUP(cpu_map, "CPU_MAP_", false) \
+	GROUP(stat_config, "STAT_CONFIG_", false) \
+	GROUP(stat_round, "STAT_ROUND_", false)
 
-#define IS_FLOAT(show) (sizeof(#show) == 6 && (#show)[0] == 'f')
+/* The columns of the tables. */
+enum show {
+#define GROUP(group, prefix, is_set) SHOW_##group,
+	GROUPS(GROUP)
+#undef GROUP
+	SHOW_dec,
+	SHOW_hex,
+	SHOW_time,
+	SHOW_str,
+	SHOW_both,
+	SHOW_float,
+	SHOW_data_src,
+	SHOW_sample,
+	SHOW_flag,
+};
+
+static const struct {
+	const char *prefix;
+	bool is_set;
+} groups[] = {
+#define GROUP(group, prefix, is_set) {prefix, is_set},
+	GROUPS(GROUP)
+#undef GROUP
+};
+
+static const struct {
+	const char *group, *name;
+	int64_t value;
+} names[] = {
+#define PERFRING_VALUE(group, NAME, value) {#group, #NAME, (value)},
+#include <perfring/values.def>
+};
+
+static const char *const group_names[] = {
+#define GROUP(group, prefix, is_set) #group,
+	GROUPS(GROUP)
+#undef GROUP
+};
 
 /* ---- strings ---- */
 
@@ -114,25 +170,169 @@ static void put_between(FILE *out, bool *first)
 	*first = false;
 }
 
+/* ---- numbers by their names ---- */
+
+static bool is_of(size_t name, enum show group)
+{
+	return !strcmp(names[name].group, group_names[group]);
+}
+
+static const char *without_prefix(size_t name, enum show group)
+{
+	size_t size = strlen(groups[group].prefix);
+
+	return names[name].name + (strncmp(names[name].name, groups[group].prefix, size) ? 0 : size);
+}
+
+static void put_bit(FILE *out, bool *first, const char *name)
+{
+	fputs(*first ? "\"" : "|", out);
+	fputs(name, out);
+	*first = false;
+}
+
+/* Bits that have no name; or 0x0, so that there is something. */
+static void put_bits_left(FILE *out, bool first, uint64_t bits)
+{
+	if (bits || first)
+		fprintf(out, "%s0x%" PRIx64, first ? "\"" : "|", bits);
+	putc_unlocked('"', out);
+}
+
+static void put_set(FILE *out, enum show group, uint64_t bits)
+{
+	bool first = true;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		uint64_t bit = (uint64_t)names[i].value;
+
+		if (!is_of(i, group) || !(bits & bit) || (bit & (bit - 1)))
+			continue;
+		put_bit(out, &first, without_prefix(i, group));
+		bits &= ~bit;
+	}
+	put_bits_left(out, first, bits);
+}
+
+static void put_sample_type(FILE *out, uint64_t bits)
+{
+	bool first = true;
+
+#define PERFRING_FIELD(NAME, bit, ...) \
+	if (bits & PERFRING_SAMPLE_##NAME) \
+		put_bit(out, &first, #NAME);
+#include <perfring/fields.def>
+	put_bits_left(out, first, bits & ~(uint64_t)PERFRING_SAMPLE_KNOWN);
+}
+
+/* Those of more than one bit with their number. */
+static void put_attr_flags(FILE *out, uint64_t bits)
+{
+	bool first = true;
+	uint64_t part, mask;
+
+#define PERFRING_ATTR_FLAG(flag, bit, width) \
+	mask = ((UINT64_C(1) << (width)) - 1) << (bit); \
+	part = bits & mask; \
+	bits &= ~mask; \
+	if (part) \
+		put_bit(out, &first, #flag); \
+	if (part && (width) > 1) \
+		fprintf(out, "=%" PRIu64, part >> (bit));
+#include <perfring/values.def>
+	put_bits_left(out, first, bits);
+}
+
+/* Its parts as text.h shows them: 0x...{op=LOAD lvl=HIT|L1}. */
+static void put_data_src(FILE *out, uint64_t word)
+{
+	static struct perfring_sample sample;
+	char text[512], *part, *rest;
+
+	sample.present = PERFRING_SAMPLE_DATA_SRC;
+	sample.data_src = word;
+	perfring_field_text(&sample, PERFRING_SAMPLE_DATA_SRC, text, sizeof(text));
+	fprintf(out, "{\"word\":\"0x%" PRIx64 "\"", word);
+	strtok_r(text, "{", &rest);
+	while ((part = strtok_r(NULL, " }", &rest))) {
+		size_t length = strcspn(part, "=");
+
+		fprintf(out, ",\"%.*s\":\"%s\"", (int)length, part, part + length + 1);
+	}
+	putc_unlocked('}', out);
+}
+
+/* Its bits mean other things in each kind: text.h knows which. */
+static void put_misc(FILE *out, const struct perf_event_header *record)
+{
+	struct perf_event_header alone = {record->type, record->misc, sizeof(alone)};
+	char text[256], *misc;
+
+	if (!record->misc) {
+		fputs("\"0x0\"", out);
+		return;
+	}
+	perfring_record_text(NULL, &alone, text, sizeof(text));
+	misc = strstr(text, " misc=") + strlen(" misc=");
+	fprintf(out, "\"%.*s\"", (int)strcspn(misc, " "), misc);
+}
+
+static void put_value(FILE *out, enum show show, uint64_t number)
+{
+	switch (show) {
+	case SHOW_dec:
+	case SHOW_time:
+	case SHOW_both:
+	case SHOW_float:
+		put_number(out, false, number);
+		return;
+	case SHOW_hex:
+	case SHOW_str:
+		put_number(out, true, number);
+		return;
+	case SHOW_data_src:
+		put_data_src(out, number);
+		return;
+	case SHOW_sample:
+		put_sample_type(out, number);
+		return;
+	case SHOW_flag:
+		put_attr_flags(out, number);
+		return;
+	default:
+		break;
+	}
+	if (groups[show].is_set) {
+		put_set(out, show, number);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if ((uint64_t)names[i].value == number && is_of(i, show)) {
+			put_text(out, without_prefix(i, show));
+			return;
+		}
+	put_number(out, false, number);
+}
+
 /* ---- kinds: one function each, of fields and of members ---- */
 
-static void put_u64(FILE *out, bool is_hex, const uint64_t *number)
+static void put_u64(FILE *out, enum show show, const uint64_t *number)
 {
-	put_number(out, is_hex, *number);
+	put_value(out, show, *number);
 }
 
 /* Signed: -1 stands for nobody and nowhere. */
-static void put_u32(FILE *out, bool is_hex, const uint32_t *number)
+static void put_u32(FILE *out, enum show show, const uint32_t *number)
 {
-	if (is_hex)
-		put_number(out, true, *number);
-	else
+	if (show == SHOW_dec)
 		put_signed(out, (int32_t)*number);
+	else
+		put_value(out, show, *number);
 }
 
-static void put_u16(FILE *out, bool is_hex, const uint16_t *number)
+static void put_u16(FILE *out, enum show show, const uint16_t *number)
 {
-	put_number(out, is_hex, *number);
+	put_value(out, show, *number);
 }
 
 /* The bits of a double; one that JSON has no word for is a string. */
@@ -147,25 +347,25 @@ static void put_float(FILE *out, const void *bits)
 		fprintf(out, "\"%g\"", number);
 }
 
-static void put_words(FILE *out, bool is_hex, const struct perfring_list *list)
+static void put_words(FILE *out, enum show show, const struct perfring_list *list)
 {
 	bool first = true;
 
 	putc_unlocked('[', out);
 	for (uint64_t i = 0; i < list->nr; i++) {
 		put_between(out, &first);
-		put_number(out, is_hex, list->words[i]);
+		put_value(out, show, list->words[i]);
 	}
 	putc_unlocked(']', out);
 }
 
 #define put_list put_words
 
-static void put_read(FILE *out, bool is_hex, const struct perfring_read *read)
+static void put_read(FILE *out, enum show show, const struct perfring_read *read)
 {
 	bool first = true;
 
-	(void)is_hex;
+	(void)show;
 	putc_unlocked('{', out);
 	if (read->read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED) {
 		put_key(out, &first, "enabled");
@@ -190,29 +390,29 @@ static void put_read(FILE *out, bool is_hex, const struct perfring_read *read)
 	fputs("]}", out);
 }
 
-static void put_rest(FILE *out, bool is_hex, const struct perfring_bytes *bytes)
+static void put_rest(FILE *out, enum show show, const struct perfring_bytes *bytes)
 {
-	(void)is_hex;
+	(void)show;
 	put_bytes(out, bytes->data, bytes->size);
 }
 
 #define put_blob put_rest
 
-static void put_string_member(FILE *out, bool is_hex, const struct perfring_string *string)
+static void put_string_member(FILE *out, enum show show, const struct perfring_string *string)
 {
-	(void)is_hex;
+	(void)show;
 	put_string(out, string->data, string->size);
 }
 
-static void put_tag(FILE *out, bool is_hex, const struct perfring_tag *tag)
+static void put_tag(FILE *out, enum show show, const struct perfring_tag *tag)
 {
-	(void)is_hex;
+	(void)show;
 	put_bytes(out, tag->bytes, sizeof(tag->bytes));
 }
 
-static void put_id128(FILE *out, bool is_hex, const struct perfring_file_id *file)
+static void put_id128(FILE *out, enum show show, const struct perfring_file_id *file)
 {
-	(void)is_hex;
+	(void)show;
 	if (file->has_build_id) {
 		fputs("{\"build_id\":", out);
 		put_bytes(out, file->build_id, file->build_id_size);
@@ -224,22 +424,23 @@ static void put_id128(FILE *out, bool is_hex, const struct perfring_file_id *fil
 	}
 }
 
-static void put_links(FILE *out, bool is_hex, const struct perfring_links *links)
+static void put_links(FILE *out, enum show show, const struct perfring_links *links)
 {
 	bool first = true;
 
-	(void)is_hex;
 	putc_unlocked('[', out);
 	for (uint64_t i = 0; i < links->nr; i++) {
 		put_between(out, &first);
-		fprintf(out, "[%" PRIu64 ",%" PRIu64 "]", links->words[i * 2], links->words[i * 2 + 1]);
+		putc_unlocked('[', out);
+		put_value(out, show, links->words[i * 2]);
+		fprintf(out, ",%" PRIu64 "]", links->words[i * 2 + 1]);
 	}
 	putc_unlocked(']', out);
 }
 
-static void put_poke(FILE *out, bool is_hex, const struct perfring_poke *poke)
+static void put_poke(FILE *out, enum show show, const struct perfring_poke *poke)
 {
-	(void)is_hex;
+	(void)show;
 	fputs("{\"old\":", out);
 	put_bytes(out, poke->old_bytes, poke->old_len);
 	fputs(",\"new\":", out);
@@ -248,35 +449,35 @@ static void put_poke(FILE *out, bool is_hex, const struct perfring_poke *poke)
 }
 
 /* Each member that its size has. */
-static void put_attr(FILE *out, bool is_hex, const struct perfring_bytes *attr)
+static void put_attr(FILE *out, enum show show, const struct perfring_bytes *attr)
 {
 	bool first = true;
 	uint64_t number;
 
-	(void)is_hex;
+	(void)show;
 	putc_unlocked('{', out);
 #define PERFRING_ATTR(member, offset, bytes, show) \
 	if ((offset) + (bytes) <= attr->size) { \
 		number = perfring_tool_number((const unsigned char *)attr->data + (offset), (bytes)); \
 		put_key(out, &first, #member); \
-		put_number(out, IS_HEX(show), number); \
+		put_value(out, SHOW_##show, number); \
 	}
 #include <perfring/values.def>
 	putc_unlocked('}', out);
 }
 
-static void put_build_id(FILE *out, bool is_hex, const struct perfring_build_id *id)
+static void put_build_id(FILE *out, enum show show, const struct perfring_build_id *id)
 {
-	(void)is_hex;
+	(void)show;
 	put_bytes(out, id->bytes, id->size);
 }
 
-static void put_index(FILE *out, bool is_hex, const struct perfring_index *index)
+static void put_index(FILE *out, enum show show, const struct perfring_index *index)
 {
 	static const char *const keys[] = {"id", "idx", "cpu", "tid", "machine_pid", "vcpu"};
 	bool first = true, inner;
 
-	(void)is_hex;
+	(void)show;
 	putc_unlocked('[', out);
 	for (uint64_t i = 0; i < index->nr; i++) {
 		put_between(out, &first);
@@ -291,13 +492,13 @@ static void put_index(FILE *out, bool is_hex, const struct perfring_index *index
 	putc_unlocked(']', out);
 }
 
-static void put_threads(FILE *out, bool is_hex, const struct perfring_threads *threads)
+static void put_threads(FILE *out, enum show show, const struct perfring_threads *threads)
 {
 	const char *entry = threads->data;
 	bool first = true;
 	uint64_t pid;
 
-	(void)is_hex;
+	(void)show;
 	putc_unlocked('[', out);
 	for (uint64_t i = 0; i < threads->nr; i++, entry += 24) {
 		memcpy(&pid, entry, sizeof(pid));
@@ -309,12 +510,12 @@ static void put_threads(FILE *out, bool is_hex, const struct perfring_threads *t
 	putc_unlocked(']', out);
 }
 
-static void put_metadata(FILE *out, bool is_hex, const struct perfring_metadata *metadata)
+static void put_metadata(FILE *out, enum show show, const struct perfring_metadata *metadata)
 {
 	const char *entry = metadata->data;
 	bool first = true;
 
-	(void)is_hex;
+	(void)show;
 	putc_unlocked('[', out);
 	for (uint64_t i = 0; i < metadata->nr; i++, entry += 320) {
 		put_between(out, &first);
@@ -327,12 +528,13 @@ static void put_metadata(FILE *out, bool is_hex, const struct perfring_metadata 
 	putc_unlocked(']', out);
 }
 
-static void put_cpu_map(FILE *out, bool is_hex, const struct perfring_cpu_map *map)
+static void put_cpu_map(FILE *out, enum show show, const struct perfring_cpu_map *map)
 {
 	const unsigned char *bytes = map->data;
 
-	(void)is_hex;
-	fprintf(out, "{\"type\":%u", map->type);
+	(void)show;
+	fputs("{\"type\":", out);
+	put_value(out, SHOW_cpu_map, map->type);
 	switch (map->type) {
 	case PERFRING_CPU_MAP_CPUS:
 		fputs(",\"cpus\":[", out);
@@ -359,9 +561,9 @@ static void put_cpu_map(FILE *out, bool is_hex, const struct perfring_cpu_map *m
 	putc_unlocked('}', out);
 }
 
-static void put_conv(FILE *out, bool is_hex, const struct perfring_conv *conv)
+static void put_conv(FILE *out, enum show show, const struct perfring_conv *conv)
 {
-	(void)is_hex;
+	(void)show;
 	if (conv->is_there)
 		fprintf(out, "{\"cycles\":%" PRIu64 ",\"mask\":\"0x%" PRIx64 "\",\"cap_zero\":%u,\"cap_short\":%u}",
 			conv->cycles, conv->mask, conv->cap_zero, conv->cap_short);
@@ -369,45 +571,64 @@ static void put_conv(FILE *out, bool is_hex, const struct perfring_conv *conv)
 		fputs("null", out);
 }
 
-static void put_weight(FILE *out, bool is_hex, const struct perfring_weight *weight)
+static void put_weight(FILE *out, enum show show, const struct perfring_weight *weight)
 {
-	(void)is_hex;
+	(void)show;
 	fprintf(out, "{\"var1\":%" PRIu32 ",\"var2\":%u,\"var3\":%u}", weight->var1, weight->var2, weight->var3);
 }
 
-static void put_raw(FILE *out, bool is_hex, const struct perfring_raw *raw)
+static void put_raw(FILE *out, enum show show, const struct perfring_raw *raw)
 {
-	(void)is_hex;
+	(void)show;
 	put_bytes(out, raw->data, raw->size);
 }
 
-static void put_aux(FILE *out, bool is_hex, const struct perfring_aux *aux)
+static void put_aux(FILE *out, enum show show, const struct perfring_aux *aux)
 {
-	(void)is_hex;
+	(void)show;
 	put_bytes(out, aux->data, aux->size);
 }
 
-static void put_stack(FILE *out, bool is_hex, const struct perfring_stack *stack)
+static void put_stack(FILE *out, enum show show, const struct perfring_stack *stack)
 {
-	(void)is_hex;
+	(void)show;
 	fprintf(out, "{\"size\":%" PRIu64 ",\"dyn_size\":%" PRIu64 ",\"bytes\":", stack->size, stack->dyn_size);
 	put_bytes(out, stack->data, stack->size);
 	putc_unlocked('}', out);
 }
 
-static void put_branch(FILE *out, bool is_hex, const struct perfring_branch_stack *stack)
+/* The parts that say something.  Big-endian compilers lay them out from the other end of the word. */
+static void put_branch_flags(FILE *out, uint64_t flags)
+{
+	bool first = true;
+	uint64_t part;
+
+	putc_unlocked('{', out);
+#define PERFRING_BRANCH_FLAG(flag, bit, width, show) \
+	part = flags >> (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (bit) : 64 - (bit) - (width)) & \
+	       ((UINT64_C(1) << (width)) - 1); \
+	if (part) { \
+		put_key(out, &first, #flag); \
+		put_value(out, SHOW_##show, part); \
+	}
+#include <perfring/values.def>
+	putc_unlocked('}', out);
+}
+
+static void put_branch(FILE *out, enum show show, const struct perfring_branch_stack *stack)
 {
 	bool first = true;
 
-	(void)is_hex;
+	(void)show;
 	putc_unlocked('{', out);
 	if (stack->has_hw_idx)
 		fprintf(out, "\"hw_idx\":%" PRId64 ",", (int64_t)stack->hw_idx);
 	fputs("\"entries\":[", out);
 	for (uint64_t i = 0; i < stack->nr; i++) {
 		put_between(out, &first);
-		fprintf(out, "{\"from\":\"0x%" PRIx64 "\",\"to\":\"0x%" PRIx64 "\",\"flags\":\"0x%" PRIx64 "\"",
-			stack->entries[i * 3], stack->entries[i * 3 + 1], stack->entries[i * 3 + 2]);
+		fprintf(out, "{\"from\":\"0x%" PRIx64 "\",\"to\":\"0x%" PRIx64 "\",\"flags\":", stack->entries[i * 3],
+			stack->entries[i * 3 + 1]);
+		put_branch_flags(out, stack->entries[i * 3 + 2]);
 		if (stack->counters)
 			fprintf(out, ",\"counters\":\"0x%" PRIx64 "\"", stack->counters[i]);
 		putc_unlocked('}', out);
@@ -415,11 +636,11 @@ static void put_branch(FILE *out, bool is_hex, const struct perfring_branch_stac
 	fputs("]}", out);
 }
 
-static void put_regs(FILE *out, bool is_hex, const struct perfring_regs *regs)
+static void put_regs(FILE *out, enum show show, const struct perfring_regs *regs)
 {
 	uint64_t mask = regs->mask;
 
-	(void)is_hex;
+	(void)show;
 	fprintf(out, "{\"abi\":%" PRIu64, regs->abi);
 	for (uint32_t i = 0; i < regs->nr && mask; i++, mask &= mask - 1) {
 		uint32_t bit = (uint32_t)__builtin_ctzll(mask);
@@ -435,7 +656,7 @@ static void put_regs(FILE *out, bool is_hex, const struct perfring_regs *regs)
 
 /* ---- what a tracepoint's payload holds ---- */
 
-static void put_value(FILE *out, const struct perfring_tracepoints *tracepoints,
+static void put_field(FILE *out, const struct perfring_tracepoints *tracepoints,
 		      const struct perfring_tracepoint_field *field, const struct perfring_tracepoint_value *value)
 {
 	int64_t length;
@@ -486,7 +707,7 @@ static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const
 		put_text(out, field->name);
 		putc_unlocked(':', out);
 		perfring_tracepoint_value(tracepoints, field, raw, &value);
-		put_value(out, tracepoints, field, &value);
+		put_field(out, tracepoints, field, &value);
 	}
 	putc_unlocked('}', out);
 }
@@ -494,25 +715,25 @@ static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const
 /* ---- records ---- */
 
 /* A pair has two names: the second that of its member. */
-#define FIELD_pair(script, a, b, is_hex) \
+#define FIELD_pair(script, a, b, show) \
 	put_key(out, &first, #a); \
 	put_signed(out, (int32_t)of->a); \
 	if (sizeof(#b) == sizeof("tid")) { \
 		put_key(out, &first, #b); \
 		put_signed(out, (int32_t)of->b); \
 	}
-#define FIELD_ONE(kind, script, a, is_hex) \
+#define FIELD_ONE(kind, script, a, show) \
 	put_key(out, &first, script); \
-	put_##kind(out, is_hex, &of->a);
-#define FIELD_u64(script, a, b, is_hex) FIELD_ONE(u64, script, a, is_hex)
-#define FIELD_weight(script, a, b, is_hex) FIELD_ONE(weight, script, a, is_hex)
-#define FIELD_read(script, a, b, is_hex) FIELD_ONE(read, script, a, is_hex)
-#define FIELD_list(script, a, b, is_hex) FIELD_ONE(list, script, a, is_hex)
-#define FIELD_raw(script, a, b, is_hex) FIELD_ONE(raw, script, a, is_hex)
-#define FIELD_branch(script, a, b, is_hex) FIELD_ONE(branch, script, a, is_hex)
-#define FIELD_regs(script, a, b, is_hex) FIELD_ONE(regs, script, a, is_hex)
-#define FIELD_stack(script, a, b, is_hex) FIELD_ONE(stack, script, a, is_hex)
-#define FIELD_aux(script, a, b, is_hex) FIELD_ONE(aux, script, a, is_hex)
+	put_##kind(out, show, &of->a);
+#define FIELD_u64(script, a, b, show) FIELD_ONE(u64, script, a, show)
+#define FIELD_weight(script, a, b, show) FIELD_ONE(weight, script, a, show)
+#define FIELD_read(script, a, b, show) FIELD_ONE(read, script, a, show)
+#define FIELD_list(script, a, b, show) FIELD_ONE(list, script, a, show)
+#define FIELD_raw(script, a, b, show) FIELD_ONE(raw, script, a, show)
+#define FIELD_branch(script, a, b, show) FIELD_ONE(branch, script, a, show)
+#define FIELD_regs(script, a, b, show) FIELD_ONE(regs, script, a, show)
+#define FIELD_stack(script, a, b, show) FIELD_ONE(stack, script, a, show)
+#define FIELD_aux(script, a, b, show) FIELD_ONE(aux, script, a, show)
 
 static void put_sample(FILE *out, struct perfring_tracepoints *tracepoints, const struct perfring_item *item,
 		       const struct perfring_sample *of)
@@ -522,7 +743,7 @@ static void put_sample(FILE *out, struct perfring_tracepoints *tracepoints, cons
 	fputs(",\"fields\":{", out);
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
 	if (of->present & PERFRING_SAMPLE_##NAME) { \
-		FIELD_##kind(script, a, b, IS_HEX(show)) \
+		FIELD_##kind(script, a, b, SHOW_##show) \
 	}
 #include <perfring/fields.def>
 	if (of->present & PERFRING_SAMPLE_RAW)
@@ -537,14 +758,14 @@ static void put_trailer(FILE *out, const struct perfring_trailer *of)
 	if (!of->present)
 		return;
 	fputs(",\"trailer\":{", out);
-#define TRAILER_no(NAME, kind, a, b, is_hex, script)
-#define TRAILER_yes(NAME, kind, a, b, is_hex, script) \
+#define TRAILER_no(NAME, kind, a, b, show, script)
+#define TRAILER_yes(NAME, kind, a, b, show, script) \
 	if (of->present & PERFRING_SAMPLE_##NAME) { \
-		FIELD_##kind(script, a, b, is_hex) \
+		FIELD_##kind(script, a, b, show) \
 	}
 #define TRAILER_last TRAILER_yes
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
-	TRAILER_##trailer(NAME, kind, a, b, IS_HEX(show), script)
+	TRAILER_##trailer(NAME, kind, a, b, SHOW_##show, script)
 #include <perfring/fields.def>
 	putc_unlocked('}', out);
 }
@@ -584,10 +805,10 @@ static void put_members(FILE *out, const struct perfring_record *record)
 		(void)is;
 #define PERFRING_MEMBER(kind, member, show) \
 	put_key(out, &first, #member); \
-	if (IS_FLOAT(show)) \
+	if (SHOW_##show == SHOW_float) \
 		put_float(out, &is->member); \
 	else \
-		MEMBER_##kind(out, IS_HEX(show), &is->member);
+		MEMBER_##kind(out, SHOW_##show, &is->member);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (when) { \
 		PERFRING_MEMBER(kind, member, show) \
@@ -625,8 +846,9 @@ bool perfring_json_record(FILE *out, const struct perfring_input *input, struct 
 		fprintf(out, "\"RECORD_%" PRIu32 "\"", item->record->type);
 	if (stream)
 		fprintf(out, ",\"stream\":%" PRIu32, stream - 1);
-	fprintf(out, ",\"at\":%" PRId64 ",\"size\":%u,\"misc\":%u", perfring_data_position(input->data),
-		item->record->size, item->record->misc);
+	fprintf(out, ",\"at\":%" PRId64 ",\"size\":%u,\"misc\":", perfring_data_position(input->data),
+		item->record->size);
+	put_misc(out, item->record);
 	if (item->time)
 		fprintf(out, ",\"time\":%" PRIu64, item->time);
 	if (perfring_data_was_late(input->data))

@@ -3,6 +3,11 @@
  * Each member and field goes by the name that records.def and fields.def have for it.  Numbers are numbers, what the
  * tables show as hexadecimal is a string "0x...", times are nanoseconds, bytes are a string of their hexadecimal
  * digits.  In strings a byte that is no UTF-8 is \xHH, and so is a backslash.
+ *
+ * What values.def has a name for goes by that: a value is the name ("PROG_LOAD"), or its number when it has none; a set of
+ * bits is a string of names with | between them, behind them 0x... of the bits that have none ("USER|EXACT_IP", "0x0").
+ * "data_src" is its word and its parts, {"word":"0x...","op":"LOAD","lvl":"HIT|L1"}; the "flags" of a branch are those that
+ * are not 0, {"predicted":1,"cycles":5,"type":"COND"}.
  */
 #ifndef JSON_H
 #define JSON_H
