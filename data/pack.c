@@ -12,10 +12,11 @@ enum {
 	MOST_PACKED = 65535 - (int)sizeof(struct perf_event_header) - 1,
 };
 
-static int put_pile(struct perfring_data_writer *writer, struct perfring_pile *pile)
+static int put_packed(struct perfring_data_writer *writer, struct perfring_written_file *file)
 {
+	struct perfring_pile *pile = &file->packed;
 	struct iovec piece = {.iov_base = pile->bytes, .iov_len = pile->used};
-	int error = pile->error ? pile->error : pile->used ? perfring_data_put_pieces(writer, &piece, 1) : 0;
+	int error = pile->error ? pile->error : pile->used ? perfring_data_put_pieces(writer, file, &piece, 1) : 0;
 
 	pile->used = 0;
 	return error;
@@ -36,9 +37,9 @@ int perfring_data_compress(struct perfring_data_writer *writer, int level)
 {
 	int error;
 
-	if (writer->is_begun || writer->deflater)
+	if (writer->is_begun || writer->level)
 		return -EINVAL;
-	error = perfring_deflater_open(&writer->deflater, level);
+	error = perfring_deflater_open(&writer->files[0].deflater, level);
 	if (error)
 		return error;
 	writer->level = level;
@@ -46,9 +47,10 @@ int perfring_data_compress(struct perfring_data_writer *writer, int level)
 }
 
 /* From the deflater into the pile, a record for each 64 KiB. */
-static int deflate(struct perfring_data_writer *writer, const unsigned char *bytes, size_t size, bool flush)
+static int deflate(struct perfring_data_writer *writer, struct perfring_written_file *file, const unsigned char *bytes,
+		   size_t size, bool flush)
 {
-	struct perfring_pile *packed = &writer->packed;
+	struct perfring_pile *packed = &file->packed;
 	int more;
 
 	do {
@@ -58,7 +60,7 @@ static int deflate(struct perfring_data_writer *writer, const unsigned char *byt
 
 		perfring_pile_put(packed, &header, sizeof(header));
 		do {
-			more = perfring_deflate(writer->deflater, &bytes, &size, flush, room,
+			more = perfring_deflate(file->deflater, &bytes, &size, flush, room,
 						MOST_PACKED - put < sizeof(room) ? MOST_PACKED - put : sizeof(room),
 						&used);
 			if (more < 0)
@@ -83,7 +85,8 @@ static int deflate(struct perfring_data_writer *writer, const unsigned char *byt
 	return 0;
 }
 
-static int put_packed(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
+static int pack(struct perfring_data_writer *writer, struct perfring_written_file *file, const struct iovec *pieces,
+		int count)
 {
 	int error = 0;
 
@@ -94,21 +97,21 @@ static int put_packed(struct perfring_data_writer *writer, const struct iovec *p
 		for (; left && !error; bytes += size, left -= size) {
 			bool is_full;
 
-			size = CHUNK - writer->unflushed < left ? (size_t)(CHUNK - writer->unflushed) : left;
-			writer->unflushed += size;
+			size = CHUNK - file->unflushed < left ? (size_t)(CHUNK - file->unflushed) : left;
+			file->unflushed += size;
 			writer->plain_bytes += size;
-			is_full = writer->unflushed == CHUNK;
-			error = deflate(writer, bytes, size, is_full);
+			is_full = file->unflushed == CHUNK;
+			error = deflate(writer, file, bytes, size, is_full);
 			if (is_full)
-				writer->unflushed = 0;
+				file->unflushed = 0;
 		}
 	}
 	/* What was written is in the file, and can be read without what follows. */
-	if (!error && writer->unflushed) {
-		error = deflate(writer, (const unsigned char *)"", 0, true);
-		writer->unflushed = 0;
+	if (!error && file->unflushed) {
+		error = deflate(writer, file, (const unsigned char *)"", 0, true);
+		file->unflushed = 0;
 	}
-	return error ? error : put_pile(writer, &writer->packed);
+	return error ? error : put_packed(writer, file);
 }
 
 /* ---- the other byte order ---- */
@@ -157,7 +160,8 @@ static int turn_pieces(struct perfring_data_writer *writer, const struct iovec *
 	return error;
 }
 
-int perfring_data_pack(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
+int perfring_data_pack(struct perfring_data_writer *writer, struct perfring_written_file *file,
+		       const struct iovec *pieces, int count)
 {
 	struct iovec turned;
 	int error;
@@ -171,12 +175,12 @@ int perfring_data_pack(struct perfring_data_writer *writer, const struct iovec *
 		pieces = &turned;
 		count = 1;
 	}
-	if (!writer->deflater)
-		return perfring_data_put_pieces(writer, pieces, count);
+	if (!file->deflater)
+		return perfring_data_put_pieces(writer, file, pieces, count);
 	/* What a failed write cut off is still in the deflater's window: nothing behind it could be read. */
-	if (!writer->pack_error)
-		writer->pack_error = put_packed(writer, pieces, count);
-	return writer->pack_error;
+	if (!file->pack_error)
+		file->pack_error = pack(writer, file, pieces, count);
+	return file->pack_error;
 }
 
 int perfring_data_put_own(struct perfring_data_writer *writer, uint32_t type, const void *body, size_t size,
@@ -203,13 +207,13 @@ int perfring_data_put_own(struct perfring_data_writer *writer, uint32_t type, co
 		perfring_record_to_foreign(NULL, &record.header, turned.bytes, sizeof(turned), NULL);
 		pieces[0].iov_base = turned.bytes;
 	}
-	return perfring_data_put_pieces(writer, pieces, behind_size ? 2 : 1);
+	return perfring_data_put_pieces(writer, writer->files, pieces, behind_size ? 2 : 1);
 }
 
 int perfring_data_put_auxtrace(struct perfring_data_writer *writer, const struct perf_event_header *record,
 			       const void *trace, uint64_t size)
 {
-	struct perfring_section place = {.offset = writer->at, .size = record->size};
+	struct perfring_section place = {.offset = writer->files->at, .size = record->size};
 	uint64_t own;
 	int error;
 

@@ -1,4 +1,4 @@
-/* writer.c - perf.data files, written (ABI.md 11).
+/* writer.c - perf.data files, written (ABI.md 11).  Of a directory, the first file is `data`, with all that is no ring's.
  *
  * Everything is written at a place of our own counting, so a write that failed half-way is cut off and the next one
  * begins where the last whole one ended.
@@ -19,30 +19,44 @@ enum {
 #define BATCH_SIZE (1u << 18)
 #define MOST_RECORD 65528
 
-static int create(struct perfring_data_writer **writer, int fd, bool is_pipe)
+static int add_file(struct perfring_data_writer *writer, int fd)
 {
-	struct perfring_data_writer *created;
 	int flags = fcntl(fd, F_GETFL);
+	struct perfring_written_file *files;
 
-	*writer = NULL;
 	if (flags < 0)
 		return -errno;
 	/* pwrite would append */
-	if (!is_pipe && flags & O_APPEND)
+	if (!writer->is_pipe && flags & O_APPEND)
 		return -EINVAL;
-	if (!is_pipe && lseek(fd, 0, SEEK_CUR) < 0)
+	if (!writer->is_pipe && lseek(fd, 0, SEEK_CUR) < 0)
 		return -errno;
+	files = realloc(writer->files, (writer->file_count + (size_t)1) * sizeof(*files));
+	if (!files)
+		return -ENOMEM;
+	writer->files = files;
+	files[writer->file_count++] = (struct perfring_written_file){.fd = fd};
+	return 0;
+}
+
+static int create(struct perfring_data_writer **writer, int fd, bool is_pipe)
+{
+	struct perfring_data_writer *created;
+	int error;
+
+	*writer = NULL;
 	created = calloc(1, sizeof(*created));
 	if (!created)
 		return -ENOMEM;
-	if (perfring_format_set_open(&created->formats)) {
-		free(created);
-		return -ENOMEM;
-	}
-	created->fd = fd;
 	created->is_pipe = is_pipe;
-	*writer = created;
-	return 0;
+	error = add_file(created, fd);
+	if (!error)
+		error = perfring_format_set_open(&created->formats);
+	if (error)
+		perfring_data_writer_close(created);
+	else
+		*writer = created;
+	return error;
 }
 
 int perfring_data_create(struct perfring_data_writer **writer, int fd)
@@ -53,6 +67,13 @@ int perfring_data_create(struct perfring_data_writer **writer, int fd)
 int perfring_data_create_stream(struct perfring_data_writer **writer, int fd)
 {
 	return create(writer, fd, true);
+}
+
+int perfring_data_add_file(struct perfring_data_writer *writer, int fd)
+{
+	int error = writer->is_begun || writer->is_pipe ? -EINVAL : add_file(writer, fd);
+
+	return error ? error : (int)writer->file_count - 1;
 }
 
 int perfring_data_make_foreign(struct perfring_data_writer *writer)
@@ -82,10 +103,13 @@ void perfring_data_writer_close(struct perfring_data_writer *writer)
 	free(writer->groups);
 	perfring_pile_close(&writer->batch);
 	perfring_pile_close(&writer->turned);
-	perfring_pile_close(&writer->packed);
 	perfring_pile_close(&writer->auxtrace);
 	perfring_pile_close(&writer->build_ids);
-	perfring_deflater_close(writer->deflater);
+	for (i = 0; i < writer->file_count; i++) {
+		perfring_pile_close(&writer->files[i].packed);
+		perfring_deflater_close(writer->files[i].deflater);
+	}
+	free(writer->files);
 	perfring_format_set_close(writer->formats);
 	free(writer);
 }
@@ -148,24 +172,24 @@ int perfring_data_add_id(struct perfring_data_writer *writer, uint32_t index, ui
 }
 
 /* One call for as much as the pipe takes, and again for the rest. */
-static int put_pipe(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
+static int put_pipe(struct perfring_written_file *file, const struct iovec *pieces, int count)
 {
 	struct iovec rest;
 	ssize_t done;
 
 	while (count) {
 		do
-			done = writev(writer->fd, pieces, count < IOV_MAX ? count : IOV_MAX);
+			done = writev(file->fd, pieces, count < IOV_MAX ? count : IOV_MAX);
 		while (done < 0 && errno == EINTR);
 		if (done < 0 && errno == EAGAIN) {
-			struct pollfd wait = {.fd = writer->fd, .events = POLLOUT};
+			struct pollfd wait = {.fd = file->fd, .events = POLLOUT};
 
 			poll(&wait, 1, -1);
 			continue;
 		}
 		if (done < 0)
 			return -errno;
-		writer->at += (uint64_t)done;
+		file->at += (uint64_t)done;
 		for (; count && (size_t)done >= pieces->iov_len; pieces++, count--)
 			done -= (ssize_t)pieces->iov_len;
 		if (!done || !count)
@@ -175,9 +199,9 @@ static int put_pipe(struct perfring_data_writer *writer, const struct iovec *pie
 		pieces++;
 		count--;
 		while (rest.iov_len) {
-			done = write(writer->fd, rest.iov_base, rest.iov_len);
+			done = write(file->fd, rest.iov_base, rest.iov_len);
 			if (done < 0 && (errno == EINTR || errno == EAGAIN)) {
-				struct pollfd wait = {.fd = writer->fd, .events = POLLOUT};
+				struct pollfd wait = {.fd = file->fd, .events = POLLOUT};
 
 				if (errno == EAGAIN)
 					poll(&wait, 1, -1);
@@ -185,7 +209,7 @@ static int put_pipe(struct perfring_data_writer *writer, const struct iovec *pie
 			}
 			if (done < 0)
 				return -errno;
-			writer->at += (uint64_t)done;
+			file->at += (uint64_t)done;
 			rest.iov_base = (char *)rest.iov_base + done;
 			rest.iov_len -= (size_t)done;
 		}
@@ -194,16 +218,17 @@ static int put_pipe(struct perfring_data_writer *writer, const struct iovec *pie
 }
 
 /* Writes at the end and moves it, or cuts off what was written of it. */
-int perfring_data_put_pieces(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
+int perfring_data_put_pieces(const struct perfring_data_writer *writer, struct perfring_written_file *file,
+			     const struct iovec *pieces, int count)
 {
-	uint64_t at = writer->at, skip;
+	uint64_t at = file->at, skip;
 	ssize_t done;
 	int i, error = 0;
 
 	if (writer->is_pipe)
-		return put_pipe(writer, pieces, count);
+		return put_pipe(file, pieces, count);
 	do
-		done = pwritev(writer->fd, pieces, count, (off_t)at);
+		done = pwritev(file->fd, pieces, count, (off_t)at);
 	while (done < 0 && errno == EINTR);
 	if (done < 0)
 		error = -errno;
@@ -222,7 +247,7 @@ int perfring_data_put_pieces(struct perfring_data_writer *writer, const struct i
 		left -= skip;
 		skip = 0;
 		while (left) {
-			done = pwrite(writer->fd, bytes, (size_t)left, (off_t)(at - left));
+			done = pwrite(file->fd, bytes, (size_t)left, (off_t)(at - left));
 			if (done < 0 && errno == EINTR)
 				continue;
 			if (done <= 0) {
@@ -234,8 +259,8 @@ int perfring_data_put_pieces(struct perfring_data_writer *writer, const struct i
 		}
 	}
 	if (!error)
-		writer->at = at;
-	else if (ftruncate(writer->fd, (off_t)writer->at))
+		file->at = at;
+	else if (ftruncate(file->fd, (off_t)file->at))
 		/* no file, or a disk that is failing: nothing more can be done, and the write's own error tells more */
 		return error;
 	return error;
@@ -245,7 +270,7 @@ static int put_bytes(struct perfring_data_writer *writer, const void *bytes, siz
 {
 	struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
 
-	return perfring_data_put_pieces(writer, &piece, 1);
+	return perfring_data_put_pieces(writer, writer->files, &piece, 1);
 }
 
 static uint64_t word_of(const struct perfring_data_writer *writer, uint64_t word)
@@ -273,7 +298,7 @@ static int put_header(struct perfring_data_writer *writer)
 	if (writer->is_foreign)
 		turn_header(&header);
 	do
-		done = pwrite(writer->fd, &header, sizeof(header), 0);
+		done = pwrite(writer->files->fd, &header, sizeof(header), 0);
 	while (done < 0 && errno == EINTR);
 	if (done < 0)
 		return -errno;
@@ -532,27 +557,42 @@ int perfring_data_begin(struct perfring_data_writer *writer)
 		if (writer->is_foreign)
 			turn_header((struct perfring_file_header *)(void *)pile.bytes);
 		/* what is left of an older file would read as records; a device has nothing to cut */
-		if (ftruncate(writer->fd, 0) && errno != EINVAL)
-			error = -errno;
+		for (i = 0; i < writer->file_count && !error; i++)
+			if (ftruncate(writer->files[i].fd, 0) && errno != EINVAL)
+				error = -errno;
 	}
+	/* perf does not compress `data`: it opens that of a killed writer. */
+	if (writer->file_count > 1) {
+		perfring_deflater_close(writer->files->deflater);
+		writer->files->deflater = NULL;
+	}
+	for (i = 1; i < writer->file_count && writer->level && !error; i++)
+		if (!writer->files[i].deflater)
+			error = perfring_deflater_open(&writer->files[i].deflater, writer->level);
 	if (!error)
 		error = put_bytes(writer, pile.bytes, pile.used);
 	/* perf needs it to inflate, and finds no features in the file of a writer that was killed */
-	if (!error && writer->deflater)
+	if (!error && writer->files->deflater)
 		error = put_feature_record(writer, PERFRING_DATA_COMPRESSED);
 	perfring_pile_close(&pile);
 	writer->is_begun = !error;
 	return error;
 }
 
-int perfring_data_write(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
+int perfring_data_write_to(struct perfring_data_writer *writer, uint32_t file, const struct iovec *pieces, int count)
 {
-	if (!writer->is_begun || writer->is_finished || count < 0 || count > IOV_MAX)
+	if (!writer->is_begun || writer->is_finished || file >= writer->file_count || count < 0 || count > IOV_MAX)
 		return -EINVAL;
 	if (!count)
 		return 0;
-	return writer->deflater || writer->is_foreign ? perfring_data_pack(writer, pieces, count)
-						      : perfring_data_put_pieces(writer, pieces, count);
+	return writer->level || writer->is_foreign
+		       ? perfring_data_pack(writer, &writer->files[file], pieces, count)
+		       : perfring_data_put_pieces(writer, &writer->files[file], pieces, count);
+}
+
+int perfring_data_write(struct perfring_data_writer *writer, const struct iovec *pieces, int count)
+{
+	return perfring_data_write_to(writer, 0, pieces, count);
 }
 
 int perfring_data_batch_write(struct perfring_data_writer *writer)
@@ -599,14 +639,18 @@ int perfring_data_put(struct perfring_data_writer *writer, uint32_t index, const
 
 int perfring_data_round(struct perfring_data_writer *writer)
 {
-	int error;
+	uint64_t size;
+	int error = 0;
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
-	error = perfring_data_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
-	if (error || writer->is_pipe)
+	/* perf writes none into directories: a mark in one file would hurry the records of the others. */
+	if (writer->file_count == 1)
+		error = perfring_data_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
+	size = writer->files->at - writer->header.data.offset;
+	if (error || writer->is_pipe || size == writer->header.data.size)
 		return error;
-	writer->header.data.size = writer->at - writer->header.data.offset;
+	writer->header.data.size = size;
 	return put_header(writer);
 }
 
@@ -650,7 +694,7 @@ static int put_features(struct perfring_data_writer *writer)
 {
 	struct iovec pieces[PERFRING_DATA_FEATURES + 1];
 	struct perfring_section index[PERFRING_DATA_FEATURES];
-	uint64_t bitmap[4] = {0}, at = writer->at;
+	uint64_t bitmap[4] = {0}, at = writer->files->at;
 	size_t nr = 0, i;
 	uint32_t bit;
 	int error;
@@ -680,7 +724,7 @@ static int put_features(struct perfring_data_writer *writer)
 	}
 	pieces[0].iov_base = index;
 	pieces[0].iov_len = nr * sizeof(index[0]);
-	error = perfring_data_put_pieces(writer, pieces, (int)nr + 1);
+	error = perfring_data_put_pieces(writer, writer->files, pieces, (int)nr + 1);
 	if (!error)
 		memcpy(writer->header.features, bitmap, sizeof(bitmap));
 	return error;
@@ -688,6 +732,7 @@ static int put_features(struct perfring_data_writer *writer)
 
 int perfring_data_finish(struct perfring_data_writer *writer)
 {
+	uint64_t version = 1; /* of directories */
 	int error, header_error;
 
 	if (!writer->is_begun || writer->is_finished)
@@ -700,10 +745,14 @@ int perfring_data_finish(struct perfring_data_writer *writer)
 		return error;
 	}
 	/* perf takes a data size of 0 for a killed writer's */
-	error = writer->at == writer->header.data.offset ? perfring_data_round(writer) : 0;
-	writer->header.data.size = writer->at - writer->header.data.offset;
-	if (!error && writer->deflater)
+	error = writer->files->at == writer->header.data.offset
+			? perfring_data_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0)
+			: 0;
+	writer->header.data.size = writer->files->at - writer->header.data.offset;
+	if (!error && writer->level)
 		error = perfring_data_put_ratio(writer);
+	if (!error && writer->file_count > 1)
+		error = perfring_data_put_feature(writer, PERFRING_DATA_DIR_FORMAT, &version, sizeof(version));
 	if (!error && writer->auxtrace.used)
 		error = put_auxtrace_index(writer);
 	if (!error)
@@ -719,5 +768,9 @@ int perfring_data_finish(struct perfring_data_writer *writer)
 
 uint64_t perfring_data_size(const struct perfring_data_writer *writer)
 {
-	return writer->at;
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < writer->file_count; i++)
+		size += writer->files[i].at;
+	return size;
 }

@@ -21,8 +21,19 @@ struct perfring_written_group {
 	uint32_t members;
 };
 
-struct perfring_data_writer {
+/* The file, or one of a directory's. */
+struct perfring_written_file {
 	int fd;
+	int pack_error;
+	uint64_t at; /* end of the last whole write */
+	struct perfring_deflater *deflater;
+	struct perfring_pile packed; /* compressed records */
+	uint64_t unflushed;          /* bytes that went into the deflater since it was flushed */
+};
+
+struct perfring_data_writer {
+	struct perfring_written_file *files; /* the file, stream or `data`; behind it data.0, data.1 ... */
+	uint32_t file_count;
 	bool is_pipe, is_foreign, is_begun, is_finished;
 	uint32_t attr_size; /* of every attr in the file, once begun */
 	struct perfring_format_set *formats;
@@ -33,32 +44,29 @@ struct perfring_data_writer {
 		uint64_t size;
 	} feature[PERFRING_DATA_FEATURES];
 	struct perfring_file_header header;
-	uint64_t at;                 /* end of the last whole write */
 	struct perfring_pile batch;  /* encoded records on their way to the file */
 	struct perfring_pile turned; /* records in the other byte order */
 	struct perfring_written_group *groups;
 	uint32_t group_count;
 
-	struct perfring_deflater *deflater;
-	int level;
-	int pack_error;
-	struct perfring_pile packed; /* compressed records */
-	uint64_t unflushed;          /* bytes that went into the deflater since it was flushed */
+	int level; /* of zstd; 0: none */
 	uint64_t plain_bytes, packed_bytes;
 	struct perfring_pile build_ids;
 	struct perfring_pile auxtrace; /* where AUXTRACE records are: sections */
 };
 
 /* pack.c: whole records on their way to the file: turned, compressed, written. */
-int perfring_data_pack(struct perfring_data_writer *writer, const struct iovec *pieces, int count);
+int perfring_data_pack(struct perfring_data_writer *writer, struct perfring_written_file *file,
+		       const struct iovec *pieces, int count);
 
 /* The feature COMPRESSED, with the ratio so far. */
 int perfring_data_put_ratio(struct perfring_data_writer *writer);
 
-/* As they are, behind what was written: all or nothing in a file. */
-int perfring_data_put_pieces(struct perfring_data_writer *writer, const struct iovec *pieces, int count);
+/* As they are, behind what was written: all or nothing, but in a pipe. */
+int perfring_data_put_pieces(const struct perfring_data_writer *writer, struct perfring_written_file *file,
+			     const struct iovec *pieces, int count);
 
-/* One record of perf's own, from 64 up, and what stands behind it; never compressed. */
+/* One record of perf's own, from 64 up, and what stands behind it, into the first file; never compressed. */
 int perfring_data_put_own(struct perfring_data_writer *writer, uint32_t type, const void *body, size_t size,
 			  const void *behind, size_t behind_size);
 

@@ -1368,3 +1368,246 @@ Test(data, state)
 	}
 	remove_folder();
 }
+
+/* ---- directories ---- */
+
+enum {
+	FILES = 3, /* data, data.0, data.1 */
+};
+
+static int open_in(const char *name)
+{
+	char one[160];
+	int fd;
+
+	snprintf(one, sizeof(one), "%s/%s", path, name);
+	fd = open(one, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	cr_assert_geq(fd, 0);
+	return fd;
+}
+
+/* Of one event with ids 7 and 8, begun; level 0: not compressed.  NULL: built without libzstd. */
+static struct perfring_data_writer *begin_directory(int *fds, int level, bool foreign)
+{
+	struct perf_event_attr attr = simple_attr(SIMPLE);
+	struct perfring_data_writer *writer;
+
+	snprintf(shell, sizeof(shell), "rm -rf %s", path);
+	cr_assert_eq(system(shell), 0);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	fds[0] = open_in("data");
+	fds[1] = open_in("data.0");
+	fds[2] = open_in("data.1");
+	cr_assert_eq(perfring_data_create(&writer, fds[0]), 0);
+	cr_assert_eq(perfring_data_add_file(writer, fds[1]), 1);
+	if (level && perfring_data_compress(writer, level) == -EOPNOTSUPP) {
+		perfring_data_writer_close(writer);
+		return NULL;
+	}
+	cr_assert_eq(perfring_data_add_file(writer, fds[2]), 2);
+	if (foreign)
+		cr_assert_eq(perfring_data_make_foreign(writer), 0);
+	cr_assert_eq(perfring_data_add_event(writer, &attr, "my clock"), 0);
+	cr_assert_eq(perfring_data_add_id(writer, 0, 7), 0);
+	cr_assert_eq(perfring_data_add_id(writer, 0, 8), 0);
+	cr_assert_eq(perfring_data_begin(writer), 0);
+	return writer;
+}
+
+static int write_in(struct perfring_data_writer *writer, uint32_t file, uint64_t time)
+{
+	struct simple sample = simple(7 + file % 2, time, file);
+	struct iovec piece = {.iov_base = &sample, .iov_len = sizeof(sample)};
+
+	return perfring_data_write_to(writer, file, &piece, 1);
+}
+
+static void close_all(const int *fds)
+{
+	for (int i = 0; i < FILES; i++)
+		close(fds[i]);
+}
+
+/* Reads `samples` samples in time order, each from the file whose number is its CPU, and nothing else. */
+static void expect_directory(size_t samples, bool finished)
+{
+	struct perfring_data *data;
+	struct perfring_item item;
+	uint64_t before = 0;
+	size_t nr = 0;
+	int last;
+
+	cr_assert_eq(perfring_data_open(&data, path), 0);
+	cr_assert_eq(perfring_data_is_finished(data), finished);
+	while ((last = perfring_data_next(data, &item)) == 1) {
+		struct perfring_sample sample;
+
+		cr_assert_eq(item.record->type, PERF_RECORD_SAMPLE);
+		cr_assert_eq(perfring_sample_decode(item.format, item.record, &sample, NULL), 0);
+		cr_assert_eq(sample.cpu, perfring_data_stream(data));
+		cr_assert_eq(sample.tid, 101);
+		cr_assert_geq(item.time, before);
+		before = item.time;
+		nr++;
+	}
+	cr_assert_eq(last, 0);
+	cr_assert_eq(nr, samples, "%zu of %zu", nr, samples);
+	perfring_data_close(data);
+}
+
+Test(data, directory_states)
+{
+	struct perfring_data_writer *writer;
+	int fds[FILES], fd;
+
+	make_folder();
+	writer = begin_directory(fds, 0, false);
+	cr_assert_eq(perfring_data_add_file(writer, fds[2]), -EINVAL);
+	cr_assert_eq(write_in(writer, FILES, 1), -EINVAL);
+	cr_assert_eq(perfring_data_finish(writer), 0);
+	cr_assert_eq(write_in(writer, 1, 1), -EINVAL);
+	perfring_data_writer_close(writer);
+	close_all(fds);
+	/* nothing recorded, but finished: perf takes a data size of 0 for a killed writer's */
+	if (has_perf())
+		expect_quiet("perf report --stats");
+
+	fd = open("/dev/null", O_WRONLY);
+	cr_assert_eq(perfring_data_create_stream(&writer, fd), 0);
+	cr_assert_eq(perfring_data_add_file(writer, fd), -EINVAL);
+	perfring_data_writer_close(writer);
+	close(fd);
+	remove_folder();
+}
+
+/* What each file has, in both byte orders, compressed or not. */
+Test(data, directory)
+{
+	struct perfring_data_writer *writer;
+	struct perfring_data *data;
+	const uint64_t *version;
+	struct simple first;
+	uint64_t all, size;
+	char *text;
+	int fds[FILES], status;
+
+	make_folder();
+	for (int i = 0; i < 4; i++) {
+		int level = i & 1 ? 3 : 0;
+		bool foreign = i & 2;
+
+		writer = begin_directory(fds, level, foreign);
+		if (!writer)
+			continue;
+		for (uint64_t time = 1; time <= 3000; time += 3) {
+			/* nearly in order, as rings are, and one far behind the other */
+			cr_assert_eq(write_in(writer, 1, time + 2), 0);
+			cr_assert_eq(write_in(writer, 1, time), 0);
+			cr_assert_eq(write_in(writer, 2, time / 2 + 1), 0);
+			if (time % 100 == 1)
+				cr_assert_eq(perfring_data_round(writer), 0);
+		}
+		cr_assert_eq(write_in(writer, 0, 3002), 0);
+		/* which perf asks for to know the byte order of the bitmap */
+		cr_assert_eq(perfring_data_put_string(writer, PERFRING_DATA_HOSTNAME, "host"), 0);
+		all = perfring_data_size(writer);
+		all -= (uint64_t)lseek(fds[1], 0, SEEK_END) + (uint64_t)lseek(fds[2], 0, SEEK_END);
+		cr_assert_eq(all, (uint64_t)lseek(fds[0], 0, SEEK_END));
+		cr_assert_eq(perfring_data_finish(writer), 0);
+		perfring_data_writer_close(writer);
+		cr_assert_eq(pread(fds[1], &first, sizeof(first), 0), (ssize_t)sizeof(first));
+		if (!i)
+			cr_assert_eq(first.time, 3);
+		expect_directory(3001, true);
+		cr_assert_eq(perfring_data_open(&data, path), 0);
+		cr_assert_eq(perfring_data_is_foreign(data), foreign);
+		version = perfring_data_feature(data, PERFRING_DATA_DIR_FORMAT, &size);
+		cr_assert_not_null(version);
+		cr_assert_eq(size, sizeof(*version));
+		cr_assert_eq(*version, 1);
+		perfring_data_close(data);
+		if (has_perf()) {
+			expect_quiet("perf report --stats");
+			snprintf(shell, sizeof(shell), "perf script -F cpu,time -i %s 2>/dev/null | wc -l", path);
+			text = output_of(shell, &status);
+			cr_assert_str_eq(text, "3001\n");
+			free(text);
+		}
+		/* each file is whole without the others */
+		cr_assert_eq(ftruncate(fds[1], 0), 0);
+		expect_directory(1001, true);
+		close_all(fds);
+	}
+	remove_folder();
+}
+
+/* A write that failed in one file cuts that one back, and concerns no other. */
+Test(data, directory_limit)
+{
+	struct rlimit limit = {50001, RLIM_INFINITY};
+	struct perfring_data_writer *writer;
+	int fds[FILES], ret;
+
+	make_folder();
+	signal(SIGXFSZ, SIG_IGN);
+	for (int level = 0; level < 2; level++) {
+		size_t samples = 0;
+
+		writer = begin_directory(fds, level, false);
+		if (!writer)
+			continue;
+		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		while (!(ret = write_in(writer, 1, samples + 1)))
+			cr_assert_lt(++samples, 1000000);
+		cr_assert_eq(ret, -EFBIG);
+		cr_assert_gt(samples, 500);
+		cr_assert_eq(write_in(writer, 2, 5), 0);
+		cr_assert_eq(write_in(writer, 0, 6), 0);
+		limit.rlim_cur = RLIM_INFINITY;
+		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		limit.rlim_cur = 50001;
+		/* of a compressed file, a write that failed is the last */
+		cr_assert_eq(write_in(writer, 1, samples + 1), level ? -EFBIG : 0);
+		cr_assert_eq(write_in(writer, 2, samples + 2), 0);
+		cr_assert_eq(perfring_data_finish(writer), 0);
+		perfring_data_writer_close(writer);
+		close_all(fds);
+		expect_directory(samples + (level ? 3 : 4), true);
+	}
+	remove_folder();
+}
+
+Test(data, directory_killed)
+{
+	struct perfring_data_writer *writer;
+	struct simple half = simple(7, 9, 0);
+	struct stat status;
+	int fds[FILES];
+
+	make_folder();
+	for (int level = 0; level < 2; level++) {
+		writer = begin_directory(fds, level, level);
+		if (!writer)
+			continue;
+		for (uint64_t time = 1; time <= 100; time++) {
+			cr_assert_eq(write_in(writer, 1, time), 0);
+			cr_assert_eq(write_in(writer, 2, time), 0);
+			if (time == 50)
+				cr_assert_eq(write_in(writer, 0, time), 0);
+			if (time == 60)
+				cr_assert_eq(perfring_data_round(writer), 0);
+		}
+		perfring_data_writer_close(writer);
+		for (int i = 0; i < FILES; i++) {
+			cr_assert_eq(fstat(fds[i], &status), 0);
+			if (!level)
+				cr_assert_eq(pwrite(fds[i], &half, sizeof(half) / 2, status.st_size),
+					     (ssize_t)sizeof(half) / 2);
+			else if (i == 2) /* the last of its hundred compressed records */
+				cr_assert_eq(ftruncate(fds[i], status.st_size - 1), 0);
+		}
+		close_all(fds);
+		expect_directory(level ? 200 : 201, false);
+	}
+	remove_folder();
+}

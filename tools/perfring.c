@@ -2,6 +2,8 @@
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/signalfd.h>
+#include <time.h>
 #include "out.h"
 
 static const struct command {
@@ -109,6 +111,37 @@ void perfring_tool_print_bytes(const struct perf_event_header *record)
 			putchar(bytes[i] >= 0x20 && bytes[i] < 0x7f ? bytes[i] : '.');
 		putchar('\n');
 	}
+}
+
+uint64_t perfring_tool_now(void)
+{
+	struct timespec now = {0, 0};
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 * NS_PER_MS + (uint64_t)now.tv_nsec;
+}
+
+bool perfring_tool_open_signals(int *signals, int another, sigset_t *before)
+{
+	struct sigaction hangup;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	/* Blocked signals come even when they are ignored: nohup's must not. */
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
+	/* Ignored by who started us, the command's end would not be told. */
+	signal(SIGCHLD, SIG_DFL);
+	sigaddset(&set, SIGCHLD);
+	if (another)
+		sigaddset(&set, another);
+	sigprocmask(SIG_BLOCK, &set, before);
+	*signals = signalfd(*signals, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (*signals < 0)
+		perfring_tool_complain("signalfd: %s", strerror(errno));
+	return *signals >= 0;
 }
 
 bool perfring_tool_flush(void)

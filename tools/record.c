@@ -18,6 +18,7 @@ enum {
 	SNAPSHOT,
 	SWITCH_OUTPUT,
 	MAX_SIZE,
+	DIRECTORY,
 	STRICT,
 	FILTER,
 	USER_REGS,
@@ -89,6 +90,8 @@ static void help(FILE *out)
 	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old); - is a stream "
 	      "on\n"
 	      "                             standard output\n"
+	      "      --directory            FILE is a directory with a file for each ring, as perf record --threads "
+	      "leaves it\n"
 	      "  -z, --compression-level[=N]  by zstd, 1 to 22 (default: 1)\n"
 	      "      --snapshot             rings overwrite: SIGUSR2 writes their last moments into FILE.TIME, the "
 	      "end\n"
@@ -322,6 +325,9 @@ static bool read_option(struct recording *recording, int found, const char *valu
 	case 'o':
 		recording->output = value;
 		return *value;
+	case DIRECTORY:
+		recording->directory = true;
+		return true;
 	case 'z':
 		recording->level = value ? atoi(value) : 1;
 		return recording->level >= 1 && recording->level <= 22;
@@ -373,6 +379,8 @@ static bool is_sound(const struct recording *recording)
 		return contradict("--snapshot and --switch-output exclude one another");
 	if ((recording->snapshots || recording->switched) && !strcmp(recording->output, "-"))
 		return contradict("several files do not go to standard output");
+	if (recording->directory && (recording->soft || recording->snapshots || !strcmp(recording->output, "-")))
+		return contradict("--directory does not go with --soft, --snapshot or -o -");
 	return true;
 }
 
@@ -424,6 +432,7 @@ static int read_options(struct recording *recording, int argc, char **argv)
 		{"delay", required_argument, NULL, 'D'},
 		{"soft", no_argument, NULL, SOFT},
 		{"output", required_argument, NULL, 'o'},
+		{"directory", no_argument, NULL, DIRECTORY},
 		{"compression-level", optional_argument, NULL, 'z'},
 		{"snapshot", no_argument, NULL, SNAPSHOT},
 		{"overwrite", no_argument, NULL, SNAPSHOT},
@@ -508,7 +517,7 @@ static enum asked take_signals(struct recording *recording)
 static bool is_full(const struct recording *recording)
 {
 	return (recording->switch_bytes && perfring_data_size(recording->writer) >= recording->switch_bytes) ||
-	       (recording->switch_ms && perfring_record_now() - recording->opened >= recording->switch_ms);
+	       (recording->switch_ms && perfring_tool_now() - recording->opened >= recording->switch_ms * NS_PER_MS);
 }
 
 static int enable(struct recording *recording)
@@ -624,31 +633,13 @@ static void tell(const struct recording *recording)
 				       totals.corrupt, totals.skipped);
 }
 
-/* Signals are taken from a descriptor, after the child was forked: it keeps what the shell gave us. */
 static bool open_signals(struct recording *recording, sigset_t *before)
 {
-	struct sigaction hangup;
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	/* Blocked signals come even when they are ignored: nohup's must not. */
-	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-		sigaddset(&set, SIGHUP);
-	/* Ignored by who started us, the command's end would not be told. */
-	signal(SIGCHLD, SIG_DFL);
-	sigaddset(&set, SIGCHLD);
-	if (recording->snapshots || recording->switched)
-		sigaddset(&set, SIGUSR2);
-	sigprocmask(SIG_BLOCK, &set, before);
 	/* A full disk, a file limit or a stream that nobody reads is told by the write. */
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	recording->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (recording->signals < 0)
-		perfring_tool_complain("record: signalfd: %s", strerror(errno));
-	return recording->signals >= 0;
+	return perfring_tool_open_signals(&recording->signals,
+					  recording->snapshots || recording->switched ? SIGUSR2 : 0, before);
 }
 
 static int end_command(struct recording *recording)
@@ -669,7 +660,7 @@ static int end_command(struct recording *recording)
 
 int perfring_tool_record(int argc, char **argv)
 {
-	struct recording recording = {.file = -1, .keep_file = -1, .signals = -1, .child = {.fd = -1}};
+	struct recording recording = {.file = -1, .folder = -1, .keep_file = -1, .signals = -1, .child = {.fd = -1}};
 	int status = read_options(&recording, argc, argv);
 	sigset_t before;
 	bool good, masked = false;

@@ -41,6 +41,7 @@ struct recording {
 	bool per_thread;
 	bool snapshots; /* rings overwrite; SIGUSR2 and the end write what is in them */
 	bool switched;  /* --switch-output */
+	bool directory; /* with a file for each ring */
 	uint64_t switch_bytes, switch_ms;
 	uint64_t most_bytes;
 	int64_t delay_ms; /* until events are enabled; -1: never by us */
@@ -70,6 +71,10 @@ struct recording {
 	/* where it goes */
 	struct perfring_data_writer *writer;
 	int file;
+	int folder; /* of a directory, where `file` is its `data` */
+	int *ring_files;
+	uint32_t ring_count; /* of them; 0: no directory */
+	uint32_t ring;       /* whose records were written last */
 	bool is_stream;
 	char path[4096];                   /* of the file that is open */
 	struct perfring_data_writer *keep; /* a snapshot's: state and side records, in memory */
@@ -80,8 +85,8 @@ struct recording {
 	uint64_t lost;         /* the sum of that */
 	bool is_pressed;       /* the rings fill so fast that nobody need wake us */
 	bool is_broken;        /* a write failed, and that was told */
-	uint64_t settled;      /* ms: when the file's last round was */
-	uint64_t opened;       /* ms: when the file was */
+	uint64_t settled;      /* ns: when the file's last round was */
+	uint64_t opened;       /* ns: when the file was */
 	uint64_t kept_records; /* that are in the file */
 	uint64_t kept_samples;
 	uint64_t kept_bytes; /* in files that are done */
@@ -106,6 +111,5 @@ bool perfring_record_switch_file(struct recording *recording);
 bool perfring_record_snapshot(struct recording *recording, bool is_last);
 bool perfring_record_finish_file(struct recording *recording);
 void perfring_record_close_file(struct recording *recording);
-uint64_t perfring_record_now(void); /* ms */
 
 #endif

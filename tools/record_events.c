@@ -317,33 +317,28 @@ static void note_opened(const struct recording *recording, const struct perfring
 
 static bool add_events(struct recording *recording, struct perfring_session *session, uint32_t from, uint32_t to)
 {
-	const struct perf_event_attr *attrs[64];
+	const struct perf_event_attr **attrs = perfring_tool_room(NULL, to - from + (size_t)1, sizeof(*attrs));
 	uint32_t i = from;
+	int ret = 0;
 
-	while (i < to) {
+	while (ret >= 0 && i < to) {
 		const struct recorded_event *event = &recording->events[i];
 		uint32_t members = 1;
-		int ret;
 
 		while (event->leader == i && i + members < to && recording->events[i + members].leader == i)
 			members++;
-		if (members > sizeof(attrs) / sizeof(attrs[0])) {
-			perfring_tool_complain("record: a group of %u events: at most 64", members);
-			return false;
-		}
 		for (uint32_t j = 0; j < members; j++)
 			attrs[j] = &recording->events[i + j].attr;
 		ret = members == 1 ? perfring_session_add(session, attrs[0], recording->target)
 				   : perfring_session_add_group(session, attrs, members, recording->target);
-		if (ret < 0) {
+		if (ret < 0)
 			perfring_tool_complain("record: %s", perfring_session_refusal(session));
-			return false;
-		}
-		for (uint32_t j = 0; j < members; j++)
+		for (uint32_t j = 0; ret >= 0 && j < members; j++)
 			note_opened(recording, session, (uint32_t)ret + j, &recording->events[i + j]);
 		i += members;
 	}
-	return true;
+	free(attrs);
+	return ret >= 0;
 }
 
 static bool set_filters(struct recording *recording)
@@ -419,7 +414,7 @@ void perfring_record_choose_soft(struct recording *recording)
 	struct perf_event_attr *attr = &event->attr;
 
 	if (recording->soft || recording->cpus || recording->cgroup || recording->snapshots || recording->switched ||
-	    recording->strict || !perfring_record_observes_command(recording))
+	    recording->directory || recording->strict || !perfring_record_observes_command(recording))
 		return;
 	if (recording->event_count == 1 && is_cycles(attr) && !attr->exclude_user) {
 		if (!perfring_peers_are_needed())

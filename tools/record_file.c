@@ -1,8 +1,11 @@
-/* record_file.c - where `perfring record` writes: a file, a stream, one file after the other, or a snapshot's. */
+/* record_file.c - where `perfring record` writes: a file, a directory, a stream, one file after the other, or a
+ * snapshot's. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "machine.h"
@@ -12,14 +15,6 @@ enum {
 	MOST_INDEXED = 2000, /* ids in one ID_INDEX record */
 	MANY = 16,           /* a ring filled by this part since it was read last: more is coming */
 };
-
-uint64_t perfring_record_now(void)
-{
-	struct timespec now = {0, 0};
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static bool complain(const struct recording *recording, int ret)
 {
@@ -178,44 +173,148 @@ static int write_state(const struct recording *recording, struct perfring_data_w
 /* FILE, or FILE.TIME as perf calls what it switches to. */
 static void name_file(struct recording *recording, bool is_timed)
 {
+	int length = (int)strlen(recording->output);
 	struct timespec now;
 	struct tm local;
 	char stamp[32];
 
+	while (recording->directory && length > 1 && recording->output[length - 1] == '/')
+		length--;
 	if (!is_timed) {
-		snprintf(recording->path, sizeof(recording->path), "%s", recording->output);
+		snprintf(recording->path, sizeof(recording->path), "%.*s", length, recording->output);
 		return;
 	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &local);
 	strftime(stamp, sizeof(stamp), "%Y%m%d%H%M%S", &local);
-	snprintf(recording->path, sizeof(recording->path), "%s.%s%02d", recording->output, stamp,
+	snprintf(recording->path, sizeof(recording->path), "%.*s.%s%02d", length, recording->output, stamp,
 		 (int)(now.tv_nsec / 10000000));
+}
+
+static bool is_of_directory(const char *name)
+{
+	if (!strcmp(name, "data"))
+		return true;
+	return !strncmp(name, "data.", 5) && name[5] && !name[5 + strspn(name + 5, "0123456789")];
+}
+
+/* What a recording left in a directory: files `data` and data.N.  Returns 0, -ENOTEMPTY when there is anything else in it,
+ * or -errno; with `empties` they are removed. */
+static int look_into(const char *path, bool empties)
+{
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+	struct stat status;
+	int ret = folder ? 0 : -errno;
+
+	while (!ret && (entry = readdir(folder))) {
+		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+			continue;
+		if (fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
+			ret = -errno;
+		else if (!is_of_directory(entry->d_name) || !S_ISREG(status.st_mode))
+			ret = -ENOTEMPTY;
+		else if (empties && unlinkat(dirfd(folder), entry->d_name, 0))
+			ret = -errno;
+	}
+	if (folder)
+		closedir(folder);
+	return ret;
+}
+
+/* A directory that is not of a recording is nobody's to rename or remove. */
+static bool complain_folder(const char *path, int ret)
+{
+	if (ret == -ENOTEMPTY)
+		perfring_tool_complain("record: %s: a directory with more in it than data and data.N: it is left alone",
+				       path);
+	else if (ret)
+		perfring_tool_complain("record: %s: %s", path, strerror(-ret));
+	return !ret;
+}
+
+/* What is there becomes FILE.old, file or directory, and what that was goes. */
+static bool make_way(const struct recording *recording)
+{
+	char *old = perfring_tool_room(NULL, strlen(recording->path) + sizeof(".old"), 1);
+	struct stat status, before;
+	bool good = true, is_folder;
+
+	sprintf(old, "%s.old", recording->path);
+	if (stat(recording->path, &status))
+		goto out;
+	is_folder = S_ISDIR(status.st_mode);
+	if (!is_folder && (!S_ISREG(status.st_mode) || (!status.st_size && !recording->directory)))
+		goto out;
+	if (is_folder)
+		good = complain_folder(recording->path, look_into(recording->path, false));
+	if (good && !lstat(old, &before)) {
+		if (S_ISDIR(before.st_mode)) {
+			good = complain_folder(old, look_into(old, false)) &&
+			       complain_folder(old, look_into(old, true)) &&
+			       complain_folder(old, rmdir(old) ? -errno : 0);
+		} else if (is_folder) {
+			good = complain_folder(old, unlink(old) ? -errno : 0);
+		}
+	}
+	if (good)
+		good = complain_folder(old, rename(recording->path, old) ? -errno : 0);
+out:
+	free(old);
+	return good;
+}
+
+/* `data`, and data.N for ring N. */
+static int create_directory(struct recording *recording)
+{
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+	uint32_t count = perfring_session_ring_count(recording->session);
+	struct rlimit limit;
+	char name[32];
+	int ret = 0;
+
+	/* As the session does for its own: the command has been forked, and keeps the limit that it had. */
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (mkdir(recording->path, 0700))
+		return -errno;
+	recording->folder = open(recording->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (recording->folder < 0)
+		return -errno;
+	recording->file = openat(recording->folder, "data", flags, 0600);
+	if (recording->file < 0)
+		return -errno;
+	ret = perfring_data_create(&recording->writer, recording->file);
+	recording->ring_files = perfring_tool_room(NULL, count + (size_t)1, sizeof(*recording->ring_files));
+	while (ret >= 0 && recording->ring_count < count) {
+		int fd;
+
+		snprintf(name, sizeof(name), "data.%u", recording->ring_count);
+		fd = openat(recording->folder, name, flags, 0600);
+		if (fd < 0)
+			return -errno;
+		recording->ring_files[recording->ring_count++] = fd;
+		ret = perfring_data_add_file(recording->writer, fd);
+	}
+	return ret < 0 ? ret : 0;
 }
 
 static int create(struct recording *recording)
 {
-	struct stat status;
-	int ret = 0;
-
 	if (recording->is_stream) {
 		recording->file = STDOUT_FILENO;
 		return perfring_data_create_stream(&recording->writer, recording->file);
 	}
-	if (!stat(recording->path, &status) && S_ISREG(status.st_mode) && status.st_size) {
-		char *old = perfring_tool_room(NULL, strlen(recording->path) + sizeof(".old"), 1);
-
-		sprintf(old, "%s.old", recording->path);
-		ret = rename(recording->path, old) ? -errno : 0;
-		free(old);
-	}
-	if (!ret)
-		recording->file = open(recording->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (!ret && recording->file < 0)
-		ret = -errno;
-	if (!ret && lseek(recording->file, 0, SEEK_CUR) < 0 && errno == ESPIPE)
+	if (recording->directory)
+		return create_directory(recording);
+	recording->file = open(recording->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (recording->file < 0)
+		return -errno;
+	if (lseek(recording->file, 0, SEEK_CUR) < 0 && errno == ESPIPE)
 		return perfring_data_create_stream(&recording->writer, recording->file);
-	return ret ? ret : perfring_data_create(&recording->writer, recording->file);
+	return perfring_data_create(&recording->writer, recording->file);
 }
 
 static bool begin(struct recording *recording, bool is_timed)
@@ -223,6 +322,8 @@ static bool begin(struct recording *recording, bool is_timed)
 	int ret;
 
 	name_file(recording, is_timed);
+	if (!recording->is_stream && !make_way(recording))
+		return false;
 	ret = create(recording);
 	if (!ret && recording->level) {
 		ret = perfring_data_compress(recording->writer, recording->level);
@@ -241,7 +342,7 @@ static bool begin(struct recording *recording, bool is_timed)
 		ret = write_index(recording);
 	if (!ret && !recording->soft)
 		ret = write_maps(recording);
-	recording->opened = perfring_record_now();
+	recording->opened = perfring_tool_now();
 	recording->files++;
 	return complain(recording, ret);
 }
@@ -298,8 +399,8 @@ static bool is_settling(struct recording *recording)
 
 	if (!recording->soft)
 		return true;
-	time = perfring_record_now();
-	if (time - recording->settled < SOFT_MARK_MS)
+	time = perfring_tool_now();
+	if (time - recording->settled < SOFT_MARK_MS * NS_PER_MS)
 		return false;
 	recording->settled = time;
 	return true;
@@ -325,7 +426,9 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 		}
 		*any = true;
 		recording->is_pressed = recording->is_pressed || span.size >= many;
-		ret = perfring_data_write(writer, span.pieces, (int)span.count);
+		recording->ring = span.ring;
+		ret = perfring_data_write_to(writer, recording->ring_count ? span.ring + 1 : 0, span.pieces,
+					     (int)span.count);
 		if (ret)
 			break;
 		recording->kept_records += span.records;
@@ -339,17 +442,22 @@ bool perfring_record_write_round(struct recording *recording)
 	struct perfring_data_writer *writer = recording->snapshots ? recording->keep : recording->writer;
 	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
 	bool any = false;
+	char place[32];
 	int ret = write_spans(recording, session, writer, &any);
 
 	if (!ret && any && !recording->snapshots && is_settling(recording))
 		ret = perfring_data_round(writer);
 	perfring_session_return(session);
 	recording->is_broken = recording->is_broken || ret;
-	if (ret)
-		perfring_tool_complain("record: %s: at 0x%" PRIx64
-				       ": %s: the recording ends here, what was written before is kept",
-				       recording->path, perfring_data_size(writer), strerror(-ret));
-	return !ret;
+	if (!ret)
+		return true;
+	if (recording->ring_count)
+		snprintf(place, sizeof(place), "/data.%u", recording->ring);
+	else
+		snprintf(place, sizeof(place), ": at 0x%" PRIx64, perfring_data_size(writer));
+	perfring_tool_complain("record: %s%s: %s: the recording ends here, what was written before is kept",
+			       recording->path, place, strerror(-ret));
+	return false;
 }
 
 /* ---- its end ---- */
@@ -372,6 +480,9 @@ static int put_soft_lost(struct recording *recording, uint64_t last_time)
  * was switched tells of what was lost since the one before. */
 static int write_lost(struct recording *recording, uint64_t last_time)
 {
+	/* of a group with all events: nr and two times; value, id and lost of each */
+	size_t words = 3 + 3 * (size_t)recording->event_count;
+	uint64_t *room = perfring_tool_room(NULL, words, sizeof(*room));
 	struct perfring_session_event opened;
 	int ret = recording->soft ? put_soft_lost(recording, last_time) : 0;
 
@@ -379,7 +490,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		struct perfring_format format;
 		struct perfring_record record;
 		struct perfring_read values;
-		uint64_t room[256], lost = 0;
+		uint64_t lost = 0;
 
 		if (i >= recording->told_count) {
 			recording->told = perfring_tool_room(recording->told, i + (size_t)1, sizeof(*recording->told));
@@ -388,7 +499,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		}
 		if (opened.fd < 0 || perfring_format_from_attr(&format, &recording->events[opened.event].attr) ||
 		    !(format.read_format & PERFRING_FORMAT_LOST) ||
-		    perfring_event_read(opened.fd, &format, &values, room, sizeof(room)))
+		    perfring_event_read(opened.fd, &format, &values, room, words * sizeof(*room)))
 			continue;
 		/* of a group: its own */
 		for (uint64_t j = 0; j < values.nr; j++)
@@ -407,6 +518,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		record.trailer.id = record.trailer.stream_id = record.trailer.identifier = opened.id;
 		ret = perfring_data_put(recording->writer, opened.event, &record);
 	}
+	free(room);
 	return ret;
 }
 
@@ -453,7 +565,7 @@ static void find_hits(const struct recording *recording, struct hits *hits)
 	struct perfring_item item;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", recording->file);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", recording->ring_count ? recording->folder : recording->file);
 	if (!perfring_data_open(&data, path))
 		while (perfring_data_next(data, &item) == 1) {
 			struct perfring_record record;
@@ -518,6 +630,13 @@ void perfring_record_close_file(struct recording *recording)
 	if (recording->file > STDERR_FILENO)
 		close(recording->file);
 	recording->file = -1;
+	while (recording->ring_count)
+		close(recording->ring_files[--recording->ring_count]);
+	free(recording->ring_files);
+	recording->ring_files = NULL;
+	if (recording->folder >= 0)
+		close(recording->folder);
+	recording->folder = -1;
 }
 
 bool perfring_record_switch_file(struct recording *recording)

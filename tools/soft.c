@@ -229,10 +229,7 @@ int perfring_peers_fd(const struct perfring_peers *peers)
 
 static uint64_t now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return perfring_tool_now() / NS_PER_MS;
 }
 
 /* Whose rings are none: nothing of it stays. */

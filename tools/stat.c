@@ -225,14 +225,6 @@ static int read_options(struct counting *counting, int argc, char **argv)
 
 /* ---- arithmetic ---- */
 
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
-}
-
 static void spread_add(struct spread *spread, double value)
 {
 	double distance = value - spread->mean;
@@ -303,7 +295,7 @@ static void forget(struct counting *counting, bool between)
 
 static void print_interval(struct counting *counting)
 {
-	uint64_t at = now();
+	uint64_t at = perfring_tool_now();
 
 	forget(counting, true);
 	counting->elapsed = (struct spread){0, 0, 0};
@@ -570,29 +562,6 @@ static bool open_counts(struct counting *counting)
 
 /* ---- running ---- */
 
-/* Signals are taken from a descriptor, after the child was forked: it keeps what the shell gave us. */
-static bool open_signals(struct counting *counting, sigset_t *before)
-{
-	struct sigaction hangup;
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	/* Blocked signals come even when they are ignored: nohup's must not. */
-	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-		sigaddset(&set, SIGHUP);
-	/* Ignored by who started us, the command's end would not be told. */
-	signal(SIGCHLD, SIG_DFL);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, before);
-	if (counting->signals < 0)
-		counting->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (counting->signals < 0)
-		perfring_tool_complain("stat: signalfd: %s", strerror(errno));
-	return counting->signals >= 0;
-}
-
 /* The first interrupt asks the command to end, the second one ends it. */
 static void take_signals(struct counting *counting)
 {
@@ -637,7 +606,7 @@ static bool is_done(struct counting *counting)
 static void rest(const struct counting *counting, uint64_t until)
 {
 	struct pollfd ready = {.fd = counting->signals, .events = POLLIN};
-	uint64_t most = counting->command ? UINT64_MAX : now() + LOOK_MS * (NS_PER_S / 1000), at = now();
+	uint64_t at = perfring_tool_now(), most = counting->command ? UINT64_MAX : at + LOOK_MS * NS_PER_MS;
 	struct timespec time;
 
 	until = until < most ? until : most;
@@ -661,7 +630,7 @@ static bool begin(struct counting *counting)
 	bool on_exec = perfring_stat_is_of_command(counting) && !counting->delay;
 	int ret = on_exec || counting->delay ? 0 : perfring_counts_enable(counting->counts);
 
-	counting->started = now();
+	counting->started = perfring_tool_now();
 	if (!ret && counting->command) {
 		ret = perfring_command_release(&counting->child);
 		if (ret) {
@@ -672,9 +641,9 @@ static bool begin(struct counting *counting)
 	if (counting->delay) {
 		uint64_t end = counting->started + counting->delay * (NS_PER_S / 1000);
 
-		while (now() < end && !is_done(counting))
+		while (perfring_tool_now() < end && !is_done(counting))
 			rest(counting, end);
-		counting->started = now();
+		counting->started = perfring_tool_now();
 		if (!ret)
 			ret = perfring_counts_enable(counting->counts);
 	}
@@ -693,7 +662,7 @@ static bool run(struct counting *counting)
 	counting->next = counting->started + step;
 	while (!is_done(counting)) {
 		rest(counting, counts_intervals(counting) ? counting->next : UINT64_MAX);
-		if (!counts_intervals(counting) || now() < counting->next)
+		if (!counts_intervals(counting) || perfring_tool_now() < counting->next)
 			continue;
 		take_signals(counting);
 		if (counting->child_ended)
@@ -704,7 +673,7 @@ static bool run(struct counting *counting)
 			counting->next += step;
 	}
 	if (!counting->interval)
-		spread_add(&counting->elapsed, (double)(now() - counting->started));
+		spread_add(&counting->elapsed, (double)(perfring_tool_now() - counting->started));
 	perfring_counts_disable(counting->counts);
 	if (counts_intervals(counting))
 		print_interval(counting);
@@ -726,7 +695,7 @@ static bool run_once(struct counting *counting)
 	counting->child_ended = false;
 	good = choose_target(counting);
 	if (good)
-		good = masked = open_signals(counting, &before);
+		good = masked = perfring_tool_open_signals(&counting->signals, 0, &before);
 	good = good && open_counts(counting);
 	if (good && !counting->run)
 		perfring_stat_print_head(counting);

@@ -2,6 +2,7 @@
 #ifndef TOOLS_H
 #define TOOLS_H
 
+#include <signal.h>
 #include <stdio.h>
 #include <perfring/data.h>
 #include <perfring/sample.h>
@@ -43,6 +44,16 @@ void perfring_tool_print_bytes(const struct perf_event_header *record);
 
 /* A number of 2, 4 or 8 bytes, wherever it lies. */
 uint64_t perfring_tool_number(const void *bytes, size_t size);
+
+#define NS_PER_MS UINT64_C(1000000)
+
+/* CLOCK_MONOTONIC, ns. */
+uint64_t perfring_tool_now(void);
+
+/* SIGINT, SIGTERM, SIGCHLD, SIGHUP unless it is ignored, and `another` unless it is 0, are blocked from now on and taken
+ * from *signals: -1, or the descriptor of the time before.  After the child was forked, which keeps what the shell gave us;
+ * *before: that.  False after a complaint. */
+bool perfring_tool_open_signals(int *signals, int another, sigset_t *before);
 
 /* Whether stdout took everything; complains unless its reader has left. */
 bool perfring_tool_flush(void);

@@ -191,13 +191,18 @@ PERFRING_API int perfring_data_create(struct perfring_data_writer **writer, int 
 PERFRING_API int perfring_data_create_stream(struct perfring_data_writer **writer, int fd);
 
 /* Before begin.  Records are compressed by zstd (level 1 to 22), each write as far as it goes, so that a killed writer's
- * file can be read up to its last write; a write that fails is the last.  Returns 0, -EOPNOTSUPP (built without
- * libzstd), -EINVAL, -ENOMEM. */
+ * file can be read up to its last write; a write that fails is the last.  In a directory each data.N is compressed by
+ * itself, and `data` is not.  Returns 0, -EOPNOTSUPP (built without libzstd), -EINVAL, -ENOMEM. */
 PERFRING_API int perfring_data_compress(struct perfring_data_writer *writer, int level);
 
 /* Before begin.  The other byte order, for tests and tools: what is written is turned, what is handed in stays as it
  * is.  Returns 0 or -EINVAL. */
 PERFRING_API int perfring_data_make_foreign(struct perfring_data_writer *writer);
+
+/* Before begin.  A directory, as perf record --threads leaves it: what was created is its `data`, and each call adds its
+ * next data.N, which has records alone (perfring_data_write_to).  fd is as above, and stays the caller's.  Returns N + 1,
+ * the file's number; -EINVAL (a stream), or as create. */
+PERFRING_API int perfring_data_add_file(struct perfring_data_writer *writer, int fd);
 
 /* Frees the writer.  Without finish the file stays as a killed writer would leave it. */
 PERFRING_API void perfring_data_writer_close(struct perfring_data_writer *writer);
@@ -219,17 +224,23 @@ PERFRING_API int perfring_data_begin(struct perfring_data_writer *writer);
  * the file is then cut back to the last whole write, stays readable, and can be finished. */
 PERFRING_API int perfring_data_write(struct perfring_data_writer *writer, const struct iovec *pieces, int count);
 
+/* The same into one file of a directory: 0 is `data`, N + 1 data.N, as perfring_data_stream tells them.  A write that fails
+ * concerns that file alone.  All else is written into `data`. */
+PERFRING_API int perfring_data_write_to(struct perfring_data_writer *writer, uint32_t file, const struct iovec *pieces,
+					int count);
+
 /* One record, encoded with event `index`'s format (its trailer included). */
 PERFRING_API int perfring_data_put(struct perfring_data_writer *writer, uint32_t index,
 				   const struct perfring_record *record);
 
 /* An AUXTRACE record, whose size member says how many bytes of trace stand behind it, and that trace.  Neither is
  * compressed.  The feature AUXTRACE is made of them.  Returns 0; -EINVAL (no AUXTRACE, another size), or as write. */
-PERFRING_API int perfring_data_put_auxtrace(struct perfring_data_writer *writer,
-					    const struct perf_event_header *record, const void *trace, uint64_t size);
+PERFRING_API int perfring_data_put_auxtrace(struct perfring_data_writer *writer, const struct perf_event_header *record,
+					    const void *trace, uint64_t size);
 
 /* Marks the end of a round and settles it in the header: nothing that is written from now on is older than what the
- * round before this one held. */
+ * round before this one held.  In a directory, where perf has no such marks, it settles what `data` holds: of a killed
+ * writer's, perf reads that, and we all files up to their last whole records. */
 PERFRING_API int perfring_data_round(struct perfring_data_writer *writer);
 
 /* A feature's payload, copied; written by finish.  The same feature again replaces the first. */
@@ -248,7 +259,9 @@ PERFRING_API int perfring_data_put_times(struct perfring_data_writer *writer, ui
 
 /* Build ids, from the GNU note of an ELF file, or of the running kernel.  Return the bytes of it; -ENODATA (it has none),
  * -EINVAL (no ELF file), -errno. */
-enum { PERFRING_BUILD_ID_ROOM = 20 };
+enum {
+	PERFRING_BUILD_ID_ROOM = 20
+};
 PERFRING_API int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_ROOM]);
 PERFRING_API int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_ROOM]);
 
@@ -258,15 +271,16 @@ PERFRING_API int perfring_data_put_build_id(struct perfring_data_writer *writer,
 					    const char *file, const uint8_t *id, uint32_t size);
 
 /* State of the machine, written as records of event 0 with time 0: the kernel's and its modules' mappings; then FORK,
- * COMM, where event 0 has `namespaces` NAMESPACES, and MMAP2 (of what is executable; with `build_id` by that; where event 0 has mmap_data, of files' readable mappings too) of one process with
- * all its threads, or of every one (-1).  Processes that vanish meanwhile are passed over.  Returns 0 or -errno. */
+ * COMM, where event 0 has `namespaces` NAMESPACES, and MMAP2 (of what is executable; where event 0 has mmap_data, of files'
+ * readable mappings too) of one process with all its threads, or of every one (-1).  With `build_id` all mappings are MMAP2
+ * by that.  Processes that vanish meanwhile are passed over.  Returns 0 or -errno. */
 PERFRING_API int perfring_data_put_kernel(struct perfring_data_writer *writer);
 PERFRING_API int perfring_data_put_process(struct perfring_data_writer *writer, int32_t pid);
 
 /* CGROUP records of every cgroup below the cgroup2 mount, for samples with CGROUP.  Returns 0 or -errno. */
 PERFRING_API int perfring_data_put_cgroups(struct perfring_data_writer *writer);
 
-/* Bytes written so far. */
+/* Bytes written so far; of a directory, into all its files. */
 PERFRING_API uint64_t perfring_data_size(const struct perfring_data_writer *writer);
 
 /* Writes the features (EVENT_DESC is made here) and the header's sizes.  Returns 0 or -errno; when the disk is full for
