@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "build_id.h"
 #include "writer.h"
 
 enum {
@@ -117,10 +118,10 @@ int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_ROOM
 	return length;
 }
 
-int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_ROOM])
+int64_t perfring_build_id_of_notes(const char *path, uint8_t *id)
 {
 	struct perfring_pile pile = {0};
-	int64_t length = perfring_pile_put_file(&pile, "/sys/kernel/notes");
+	int64_t length = perfring_pile_put_file(&pile, path);
 
 	if (!length) {
 		length = find_note(pile.bytes, pile.used, false, 4, id);
@@ -129,6 +130,11 @@ int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_ROOM])
 	}
 	perfring_pile_close(&pile);
 	return length;
+}
+
+int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_ROOM])
+{
+	return perfring_build_id_of_notes(PERFRING_KERNEL_NOTES, id);
 }
 
 int perfring_data_put_build_id(struct perfring_data_writer *writer, uint16_t misc, int32_t pid, const char *file,

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "build_id.h"
 #include "lines.h"
 #include "writer.h"
 
@@ -32,19 +33,55 @@ static struct perfring_string string(const char *text, size_t most)
 	return string;
 }
 
+static bool has_flag(const struct perfring_data_writer *writer, uint32_t flag)
+{
+	const struct perfring_format *format = perfring_format_set_at(writer->formats, 0);
+
+	return format && format->flags >> flag & 1;
+}
+
+/* In place of device and inode; notes: of the kernel or a module, NULL for a process's file. */
+static void identify(struct perfring_record *record, const char *notes)
+{
+	struct perfring_file_id *file = &record->is.mmap2.file;
+	const char *name = record->is.mmap2.filename.data;
+	int64_t size = -ENOENT;
+
+	if (notes)
+		size = perfring_build_id_of_notes(notes, file->build_id);
+	else if (*name == '/' && file->ino)
+		size = perfring_build_id_of(name, file->build_id);
+	file->has_build_id = size > 0;
+	file->build_id_size = size > 0 ? (uint8_t)size : 0;
+	if (size > 0)
+		record->misc |= PERFRING_RECORD_MISC_MMAP_BUILD_ID;
+}
+
+/* With `build_id` MMAP2, as perf does: by the id in the notes, or by nothing. */
 static int put_kernel_map(struct perfring_data_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
-			  const char *name)
+			  const char *name, const char *notes)
 {
 	struct perfring_record record;
+	struct perfring_record_mmap2 *map = &record.is.mmap2;
 
 	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_MMAP;
 	record.misc = PERFRING_RECORD_MISC_KERNEL;
-	record.is.mmap.pid = UINT32_MAX;
-	record.is.mmap.addr = addr;
-	record.is.mmap.len = len;
-	record.is.mmap.pgoff = pgoff;
-	record.is.mmap.filename = string(name, PATH_MAX - 1);
+	if (!has_flag(writer, PERFRING_ATTR_FLAG_build_id)) {
+		record.type = PERFRING_RECORD_MMAP;
+		record.is.mmap.pid = UINT32_MAX;
+		record.is.mmap.addr = addr;
+		record.is.mmap.len = len;
+		record.is.mmap.pgoff = pgoff;
+		record.is.mmap.filename = string(name, PATH_MAX - 1);
+		return put(writer, &record, 0, 0);
+	}
+	record.type = PERFRING_RECORD_MMAP2;
+	map->pid = UINT32_MAX;
+	map->addr = addr;
+	map->len = len;
+	map->pgoff = pgoff;
+	map->filename = string(name, PATH_MAX - 1);
+	identify(&record, notes);
 	return put(writer, &record, 0, 0);
 }
 
@@ -73,34 +110,43 @@ static int put_kernel_text(struct perfring_data_writer *writer, struct perfring_
 	}
 	perfring_lines_close(lines);
 	if (text && etext > text)
-		return put_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text");
+		return put_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text",
+				      PERFRING_KERNEL_NOTES);
 	if (stext && etext > stext)
-		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext");
+		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
+				      PERFRING_KERNEL_NOTES);
 	return 0;
 }
 
-/* "name size uses users state address": the symbols are in kallsyms, so perf needs no path to the file. */
-static int put_modules(struct perfring_data_writer *writer, struct perfring_lines *lines)
+/* "name size uses users state address": the symbols are in kallsyms, so perf needs no path to the file.  Read whole: of a
+ * module that many use, the line is longer than others. */
+static int put_modules(struct perfring_data_writer *writer)
 {
-	char name[128], *line, *end;
-	int error = 0;
+	struct perfring_pile pile = {0};
+	char name[128], notes[192], *rest, *line;
+	int error;
 
-	if (perfring_lines_open(lines, "/proc/modules"))
-		return 0;
-	while (!error && (line = perfring_lines_next(lines))) {
+	/* a kernel without modules has no such file */
+	perfring_pile_put_file(&pile, "/proc/modules");
+	perfring_pile_put(&pile, "", 1);
+	error = pile.error;
+	rest = (char *)pile.bytes;
+	while (!error && (line = strsep(&rest, "\n"))) {
+		char *end = strchr(line, ' '), *at = strstr(line, " 0x");
 		uint64_t size, addr;
-		char *at = strstr(line, " 0x");
 
-		end = strchr(line, ' ');
-		if (!end || !at)
+		if (!end || !at || end == line || (size_t)(end - line) > sizeof(name) - 3)
 			continue;
-		snprintf(name, sizeof(name), "[%.*s]", (int)(end - line), line);
-		size = strtoull(end, NULL, 10);
+		*end = 0;
+		snprintf(name, sizeof(name), "[%s]", line);
+		snprintf(notes, sizeof(notes), "/sys/module/%s/notes/.note.gnu.build-id", line);
+		size = strtoull(end + 1, NULL, 10);
 		addr = strtoull(at + 1, NULL, 16);
-		if (addr)
-			error = put_kernel_map(writer, addr, size, 0, name);
+		/* an address of 0 is one that this user may not see */
+		if (addr && size && size - 1 <= UINT64_MAX - addr)
+			error = put_kernel_map(writer, addr, size, 0, name, notes);
 	}
-	perfring_lines_close(lines);
+	perfring_pile_close(&pile);
 	return error;
 }
 
@@ -113,7 +159,7 @@ int perfring_data_put_kernel(struct perfring_data_writer *writer)
 		return -EINVAL;
 	error = put_kernel_text(writer, &lines);
 	if (!error)
-		error = put_modules(writer, &lines);
+		error = put_modules(writer);
 	written = perfring_data_batch_write(writer);
 	return error ? error : written;
 }
@@ -157,13 +203,6 @@ static int put_namespaces(struct perfring_data_writer *writer, uint32_t pid, uin
 	record.is.namespaces.links.words = links;
 	record.is.namespaces.links.nr = sizeof(names) / sizeof(names[0]);
 	return put(writer, &record, pid, tid);
-}
-
-static bool has_flag(const struct perfring_data_writer *writer, uint32_t flag)
-{
-	const struct perfring_format *format = perfring_format_set_at(writer->formats, 0);
-
-	return format && format->flags >> flag & 1;
 }
 
 /* FORK and COMM.  Returns 1, 0 when the task has gone, -errno. */
@@ -243,20 +282,6 @@ static bool parse_map(char *line, struct perfring_record *record)
 	return true;
 }
 
-/* In place of device and inode. */
-static void identify(struct perfring_record *record, const char *name)
-{
-	struct perfring_file_id *file = &record->is.mmap2.file;
-	int64_t size = -ENOENT;
-
-	if (*name == '/' && file->ino)
-		size = perfring_build_id_of(name, file->build_id);
-	file->has_build_id = size > 0;
-	file->build_id_size = size > 0 ? (uint8_t)size : 0;
-	if (size > 0)
-		record->misc |= PERFRING_RECORD_MISC_MMAP_BUILD_ID;
-}
-
 static int put_maps(struct perfring_data_writer *writer, struct perfring_lines *lines, uint32_t pid)
 {
 	struct perfring_record record;
@@ -280,7 +305,7 @@ static int put_maps(struct perfring_data_writer *writer, struct perfring_lines *
 			continue;
 		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
 		if (wants_ids)
-			identify(&record, record.is.mmap2.filename.data);
+			identify(&record, NULL);
 		error = put(writer, &record, pid, pid);
 	}
 	perfring_lines_close(lines);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <perfring/event.h>
 #include <perfring/page.h>
+#include "machine.h"
 
 TestSuite(control, .timeout = 60);
 
@@ -85,32 +86,6 @@ static struct perf_event_mmap_page *map_ring(int fd)
 static uint64_t head_of(const struct perf_event_mmap_page *page)
 {
 	return ((volatile const struct perf_event_mmap_page *)page)->data_head;
-}
-
-static bool is_at_least(unsigned major, unsigned minor)
-{
-	unsigned have[2] = {0, 0};
-	FILE *file = fopen("/proc/sys/kernel/osrelease", "r");
-
-	if (file) {
-		if (fscanf(file, "%u.%u", &have[0], &have[1]) != 2)
-			have[0] = 0;
-		fclose(file);
-	}
-	return have[0] > major || (have[0] == major && have[1] >= minor);
-}
-
-static uint64_t number_in(const char *path)
-{
-	FILE *file = fopen(path, "r");
-	unsigned long long value = 0;
-
-	if (file) {
-		if (fscanf(file, "%llu", &value) != 1)
-			value = 0;
-		fclose(file);
-	}
-	return value;
 }
 
 static struct perf_event_attr tracepoint_or_skip(const char *name)
@@ -345,18 +320,6 @@ Test(control, refresh_and_signals)
 	close(fd);
 }
 
-static void touch(int pages)
-{
-	volatile char *memory =
-		mmap(NULL, (size_t)pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	cr_assert((void *)memory != MAP_FAILED);
-	madvise((void *)memory, (size_t)pages * PAGE, MADV_NOHUGEPAGE);
-	for (int i = 0; i < pages; i++)
-		memory[i * PAGE] = 1;
-	munmap((void *)memory, (size_t)pages * PAGE);
-}
-
 Test(control, budgets_add_up)
 {
 	struct perf_event_attr attr = dummy();
@@ -370,12 +333,12 @@ Test(control, budgets_add_up)
 	block_them();
 	cr_assert_eq(perfring_event_set_signal(fd, NUMBER, tid_of_self()), 0);
 	cr_assert_eq(perfring_event_refresh(fd, 5), 0);
-	touch(20);
+	touch_pages(20);
 	cr_assert_eq(take_them(), 5);
 	cr_assert_eq(seen[4].code, POLL_HUP);
 	cr_assert_eq(perfring_event_refresh(fd, 2), 0);
 	cr_assert_eq(perfring_event_refresh(fd, 1), 0);
-	touch(20);
+	touch_pages(20);
 	cr_assert_eq(take_them(), 3);
 	cr_assert_eq(seen[0].code, POLL_IN);
 	cr_assert_eq(seen[1].code, POLL_IN);
@@ -385,13 +348,13 @@ Test(control, budgets_add_up)
 	cr_assert_eq(perfring_event_set_signal(fd, 0, 0), 0);
 	cr_assert_eq(fcntl(fd, F_GETFL) & O_ASYNC, 0);
 	cr_assert_eq(perfring_event_refresh(fd, 5), 0);
-	touch(20);
+	touch_pages(20);
 	cr_assert_eq(take_them(), 0);
 	before = count_of(fd);
 	cr_assert_geq(before, 13);
 	/* The kernel's own REFRESH 0 is no limit at all: what perfring_event_refresh keeps from happening. */
 	cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_REFRESH, 0), 0);
-	touch(50);
+	touch_pages(50);
 	cr_assert_geq(count_of(fd) - before, 50);
 	close(fd);
 }

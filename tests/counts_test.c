@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <perfring/count.h>
+#include "machine.h"
 
 TestSuite(counts, .timeout = 60);
 
@@ -79,18 +80,6 @@ static struct perfring_count sum_of(const struct perfring_counts *counts, uint32
 
 	cr_assert_eq(perfring_counts_sum(counts, event, PERFRING_COUNTS_ALL, 0, &sum), 0);
 	return sum;
-}
-
-static uint32_t open_files(void)
-{
-	DIR *files = opendir("/proc/self/fd");
-	uint32_t count = 0;
-
-	cr_assert_not_null(files);
-	while (readdir(files))
-		count++;
-	closedir(files);
-	return count;
 }
 
 /* ---- one thread ---- */
@@ -376,7 +365,7 @@ Test(counts, the_dead_are_passed_over)
 	struct perfring_events *events = list_of("{page-faults:u,minor-faults:u}", false);
 	struct perfring_target *target = target_of(dead_thread());
 	struct perfring_counts_fd fd;
-	uint32_t files = open_files();
+	uint64_t files = open_files();
 
 	cr_assert_eq(perfring_counts_add(counts, events, target), -ESRCH);
 	cr_assert_not_null(strstr(perfring_counts_refusal(counts), "no thread"), "%s", perfring_counts_refusal(counts));
@@ -408,7 +397,7 @@ Test(counts, what_fails_leaves_nothing)
 	struct perf_event_attr stranger = {.type = 0x7ffffffe, .size = sizeof(stranger)};
 	struct perfring_target *target = target_of((int32_t)gettid()), *nobody;
 	struct perfring_events *none;
-	uint32_t files = open_files();
+	uint64_t files = open_files();
 
 	cr_assert_eq(perfring_events_add_attr(events, &stranger, "stranger", false), 0);
 	cr_assert_eq(perfring_counts_add(counts, events, target), -ENOENT);
@@ -542,7 +531,7 @@ Test(counts, threads_that_are_born_and_die_meanwhile)
 {
 	struct perfring_counts *counts = counts_of("page-faults:u", false);
 	struct perfring_events *events = list_of("{page-faults:u,minor-faults:u},dummy:u", true);
-	uint32_t before = open_files();
+	uint64_t before = open_files();
 	pthread_t breeders[2];
 	int stop = 0;
 

@@ -1,12 +1,15 @@
-/* machine.h - what tests must know of the machine: its byte order, and whether its system does what a fork and the end of
- * a process rely on (qemu-user says yes to each, and does nothing). */
+/* machine.h - what tests must know of the machine: its byte order, and what its kernel says of itself and of the process;
+ * and whether its system does what a fork and the end of a process rely on (qemu-user says yes to each, and does
+ * nothing). */
 #ifndef MACHINE_H
 #define MACHINE_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +38,59 @@ static inline void handler_ends(void)
 #ifdef __arm__
 	__asm__ volatile("clrex" : : : "memory");
 #endif
+}
+
+/* Whether this is that kernel, or a younger one. */
+static inline bool is_at_least(unsigned major, unsigned minor)
+{
+	unsigned have[2] = {0, 0};
+	FILE *file = fopen("/proc/sys/kernel/osrelease", "r");
+
+	if (file) {
+		if (fscanf(file, "%u.%u", &have[0], &have[1]) != 2)
+			have[0] = 0;
+		fclose(file);
+	}
+	return have[0] > major || (have[0] == major && have[1] >= minor);
+}
+
+/* The number that a file begins with; 0: it has none, or cannot be read. */
+static inline uint64_t number_in(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long long value = 0;
+
+	if (file) {
+		if (fscanf(file, "%llu", &value) != 1)
+			value = 0;
+		fclose(file);
+	}
+	return value;
+}
+
+/* With the directory that they are counted in. */
+static inline uint64_t open_files(void)
+{
+	DIR *files = opendir("/proc/self/fd");
+	struct dirent *entry;
+	uint64_t count = 0;
+
+	while (files && (entry = readdir(files)))
+		count += entry->d_name[0] != '.';
+	if (files)
+		closedir(files);
+	return count;
+}
+
+/* A page fault each. */
+static inline void touch_pages(int pages)
+{
+	char *memory = mmap(NULL, (size_t)pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise(memory, (size_t)pages * 4096, MADV_NOHUGEPAGE);
+	for (int i = 0; i < pages; i++)
+		((volatile char *)memory)[(size_t)i * 4096] = 1;
+	munmap(memory, (size_t)pages * 4096);
 }
 
 /* How many of `all` random trials are made: PERFRING_SOAK, when it is below its 4 seconds, cuts them down. */

@@ -101,32 +101,6 @@ static void need_kernel(void)
 			     strerror(-fd));
 }
 
-static bool is_at_least(unsigned major, unsigned minor)
-{
-	unsigned have[2] = {0, 0};
-	FILE *file = fopen("/proc/sys/kernel/osrelease", "r");
-
-	if (file) {
-		if (fscanf(file, "%u.%u", &have[0], &have[1]) != 2)
-			have[0] = 0;
-		fclose(file);
-	}
-	return have[0] > major || (have[0] == major && have[1] >= minor);
-}
-
-static uint64_t number_in(const char *path)
-{
-	FILE *file = fopen(path, "r");
-	unsigned long long value = 0;
-
-	if (file) {
-		if (fscanf(file, "%llu", &value) != 1)
-			value = 0;
-		fclose(file);
-	}
-	return value;
-}
-
 static uint64_t tracepoint_id(const char *name)
 {
 	char path[128];

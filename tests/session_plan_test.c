@@ -23,6 +23,7 @@
 #include <perfring/session.h>
 #include "event/plan.h"
 #include "event/session.h"
+#include "machine.h"
 
 TestSuite(session_plan, .timeout = 120);
 
@@ -107,16 +108,6 @@ static struct perf_event_attr software(uint64_t config)
 	};
 
 	return attr;
-}
-
-static void touch_pages(int pages)
-{
-	char *memory = mmap(NULL, (size_t)pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	madvise(memory, (size_t)pages * PAGE, MADV_NOHUGEPAGE);
-	for (int i = 0; i < pages; i++)
-		((volatile char *)memory)[(size_t)i * PAGE] = 1;
-	munmap(memory, (size_t)pages * PAGE);
 }
 
 static void skip_refused(const struct perfring_session *session, int ret)
@@ -516,14 +507,9 @@ static void user_space_alone(struct told *told)
 
 Test(session_plan, user_space_alone_where_the_kernel_is_not_ours)
 {
-	int paranoid = 0;
-	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "r");
 	struct told told;
 
-	cr_assert_not_null(file);
-	cr_assert_eq(fscanf(file, "%d", &paranoid), 1);
-	fclose(file);
-	if (geteuid() != 0 || paranoid != 2)
+	if (geteuid() != 0 || number_in("/proc/sys/kernel/perf_event_paranoid") != 2)
 		cr_skip_test("SKIP-ENV: setuid: EPERM: root, and kernel.perf_event_paranoid = 2");
 	told = in_child(user_space_alone);
 	cr_assert_eq(told.numbers[0], EACCES);
@@ -603,19 +589,15 @@ static void shrink(struct told *told)
 
 Test(session_plan, rings_shrink_before_they_are_refused)
 {
-	long mlock_kb = 0;
-	FILE *file = fopen("/proc/sys/kernel/perf_event_mlock_kb", "r");
+	uint64_t mlock_kb = number_in("/proc/sys/kernel/perf_event_mlock_kb");
 	struct told told;
 
-	cr_assert_not_null(file);
-	cr_assert_eq(fscanf(file, "%ld", &mlock_kb), 1);
-	fclose(file);
 	if (geteuid() != 0)
 		cr_skip_test("SKIP-ENV: setuid: EPERM: root");
 	if (mlock_kb > 8192)
 		cr_skip_test("SKIP-ENV: mmap: kernel.perf_event_mlock_kb <= 8192");
 	told = in_child(shrink);
-	cr_assert_leq((long)told.numbers[0] * PAGE / 1024, mlock_kb, "the budget is for all CPUs' rings");
+	cr_assert_leq(told.numbers[0] * PAGE / 1024, mlock_kb, "the budget is for all CPUs' rings");
 	cr_assert_leq(told.numbers[1], told.numbers[0]);
 	cr_assert_geq(told.numbers[2], 40, "20 faults, and each is a minor one too");
 	cr_assert_eq(told.numbers[2], told.numbers[3], "every one that was counted was recorded");
@@ -987,19 +969,6 @@ static pid_t begin_storm(void)
 	close(tell[0]);
 	close(tell[1]);
 	return child;
-}
-
-static uint64_t open_files(void)
-{
-	DIR *files = opendir("/proc/self/fd");
-	struct dirent *entry;
-	uint64_t count = 0;
-
-	while (files && (entry = readdir(files)))
-		count += entry->d_name[0] != '.';
-	if (files)
-		closedir(files);
-	return count;
 }
 
 /* All mappings, and those of rings. */
