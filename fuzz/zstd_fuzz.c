@@ -1,7 +1,9 @@
 /* zstd_fuzz.c - any bytes as the records inside COMPRESSED ones: in one valid frame, which is cut into records anywhere and
- * then, every other time, damaged.  Whole, they give as many items as the bytes themselves in a plain file.
+ * then, every other time, damaged.  Whole, they give the same items as the bytes themselves in a plain file.
  *
  * Bytes: kind, cuts, damages; of each cut 1, of each damage 3; then the records. */
+#include <sys/mman.h>
+#include <unistd.h>
 #include "read_data.h"
 
 #ifdef PERFRING_HAS_ZSTD
@@ -27,8 +29,7 @@ static void make_front(unsigned kind)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = PERF_ATTR_SIZE_VER0};
 	struct perfring_data_writer *writer;
-	char path[64];
-	int fd = own_file(path);
+	int fd = memfd_create("front", MFD_CLOEXEC);
 
 	attr.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME;
 	attr.sample_id_all = 1;
@@ -38,6 +39,7 @@ static void make_front(unsigned kind)
 	fronts[kind].size = (size_t)perfring_data_size(writer);
 	must(pread(fd, fronts[kind].bytes, sizeof(fronts[kind].bytes), 0) == (ssize_t)fronts[kind].size);
 	perfring_data_writer_close(writer);
+	close(fd);
 }
 
 static void put_number(uint8_t *to, uint64_t number, unsigned size, unsigned kind)
@@ -49,17 +51,12 @@ static void put_number(uint8_t *to, uint64_t number, unsigned size, unsigned kin
 }
 
 /* The oldest header says how much there is and needs no features. */
-static void end_file(int fd, unsigned kind, size_t end)
+static void end_file(uint8_t *bytes, unsigned kind, size_t end)
 {
-	size_t front = fronts[kind & 3].size;
-	uint8_t words[8];
-
 	if (kind & (IS_STREAM | IS_KILLED))
 		return;
-	put_number(words, 72, 8, kind);
-	put(fd, words, 8, 8);
-	put_number(words, end - front, 8, kind);
-	put(fd, words, 8, 48);
+	put_number(bytes + 8, 72, 8, kind);
+	put_number(bytes + 48, end - fronts[kind & 3].size, 8, kind);
 }
 
 /* One COMPRESSED record. */
@@ -78,16 +75,15 @@ static size_t pack(uint8_t *to, const uint8_t *bytes, size_t size, unsigned kind
 	return whole;
 }
 
-static size_t read_plain(const uint8_t *records, size_t size, unsigned kind)
+static uint64_t read_plain(const uint8_t *records, size_t size, unsigned kind)
 {
-	char path[64];
-	int fd = own_file(path);
+	static uint8_t whole[1024 + MOST];
 	size_t front = fronts[kind & 3].size;
 
-	put(fd, fronts[kind & 3].bytes, front, 0);
-	put(fd, records, size, front);
-	end_file(fd, kind, front + size);
-	return read_path(path, 2);
+	memcpy(whole, fronts[kind & 3].bytes, front);
+	memcpy(whole + front, records, size);
+	end_file(whole, kind, front + size);
+	return read_bytes(whole, front + size, false, MACHINE_WHOLE, 2);
 }
 
 /* Whether nothing in there but samples and other kernel records of whole sizes: those that may stand in both places. */
@@ -110,13 +106,12 @@ static bool is_plain(const uint8_t *records, size_t size, unsigned kind)
 static void try_records(unsigned kind, const uint8_t *cuts, size_t cut_count, const uint8_t *damages,
 			size_t damage_count, const uint8_t *records, size_t size)
 {
-	static uint8_t packed[4 * MOST], written[8 * MOST];
+	static uint8_t packed[4 * MOST], whole[1024 + 8 * MOST];
 	static ZSTD_CCtx *zstd;
 	ZSTD_inBuffer in = {records, 0, 0};
 	ZSTD_outBuffer out = {packed, sizeof(packed), 0};
-	size_t front = fronts[kind & 3].size, used = 0, at = 0, items;
-	char path[64];
-	int fd;
+	size_t front = fronts[kind & 3].size, used = front, at = 0;
+	uint64_t came;
 
 	if (!zstd) {
 		zstd = ZSTD_createCCtx();
@@ -131,19 +126,17 @@ static void try_records(unsigned kind, const uint8_t *cuts, size_t cut_count, co
 	}
 	for (size_t i = 0; kind & IS_DAMAGED && out.pos && i < damage_count; i++, damages += 3)
 		packed[(damages[0] | (size_t)damages[1] << 8) % out.pos] ^= damages[2];
+	memcpy(whole, fronts[kind & 3].bytes, front);
 	for (size_t i = 0; i <= cut_count; i++) {
 		size_t piece = i == cut_count ? out.pos - at : (out.pos - at) * cuts[i] / 256;
 
-		used += pack(written + used, packed + at, piece, kind);
+		used += pack(whole + used, packed + at, piece, kind);
 		at += piece;
 	}
-	fd = own_file(path);
-	put(fd, fronts[kind & 3].bytes, front, 0);
-	put(fd, written, used, front);
-	end_file(fd, kind, front + used);
-	items = read_path(path, kind);
+	end_file(whole, kind, used);
+	came = read_bytes(whole, used, false, MACHINE_WHOLE, kind);
 	if (!(kind & IS_DAMAGED) && is_plain(records, size, kind))
-		must(items == read_plain(records, size, kind));
+		must(came == read_plain(records, size, kind));
 }
 
 #endif
@@ -168,9 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		return 0;
 	try_records(bytes[0], bytes + 3, cuts, bytes + 3 + cuts, damages, bytes + front, size - front);
 #else
-	(void)bytes;
-	(void)size;
-	read_path("/dev/null", 0);
+	read_bytes(bytes, size, false, MACHINE_WHOLE, 0);
 #endif
 	return 0;
 }
