@@ -19,6 +19,7 @@
  * MC_FAULT is one of the faults below, which must be found.
  */
 #include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,7 +133,6 @@ static struct thread {
 	struct view view;
 	struct view released; /* by its last release fence */
 	struct view seen;     /* by relaxed loads: an acquire fence takes it */
-	ucontext_t fiber;
 	bool done;
 } threads[2];
 
@@ -141,7 +141,7 @@ static struct {
 	uint32_t read[2];
 } plain[MAX_DATA];
 
-static ucontext_t home;
+static jmp_buf home, fibers[2];
 static int now_runs;
 static unsigned level; /* of handlers */
 static unsigned preemptions, handlers_run;
@@ -239,6 +239,13 @@ static bool next_choices(void)
 
 /* ---- threads ---- */
 
+/* By jumps: swapcontext makes a system call each time, for the mask of signals. */
+static __attribute__((noinline)) void go_on(jmp_buf from, jmp_buf to)
+{
+	if (!_setjmp(from))
+		_longjmp(to, 1);
+}
+
 static void other_goes_on(void)
 {
 	int me = now_runs;
@@ -246,7 +253,7 @@ static void other_goes_on(void)
 	if (threads[!me].done || at_rest)
 		return;
 	now_runs = !me;
-	swapcontext(&threads[me].fiber, &threads[!me].fiber);
+	go_on(fibers[me], fibers[!me]);
 }
 
 static void handler(void);
@@ -725,15 +732,30 @@ static void run_reader(void)
 	threads[READER].done = true;
 }
 
-static char stacks[2][STACK];
-
-static void start(int which, void (*run)(void))
+/* Each execution goes on here, and comes back here when the thread has ended. */
+static void fiber(int which)
 {
-	getcontext(&threads[which].fiber);
-	threads[which].fiber.uc_stack.ss_sp = stacks[which];
-	threads[which].fiber.uc_stack.ss_size = STACK;
-	threads[which].fiber.uc_link = &home;
-	makecontext(&threads[which].fiber, run, 0);
+	for (;;) {
+		go_on(fibers[which], home);
+		if (which == WRITER)
+			run_writer();
+		else
+			run_reader();
+	}
+}
+
+static void open_fiber(int which)
+{
+	static char stacks[2][STACK];
+	ucontext_t context;
+
+	getcontext(&context);
+	context.uc_stack.ss_sp = stacks[which];
+	context.uc_stack.ss_size = STACK;
+	context.uc_link = NULL;
+	makecontext(&context, (void (*)(void))fiber, 1, which);
+	if (!_setjmp(home))
+		setcontext(&context);
 }
 
 static void begin(void)
@@ -763,8 +785,6 @@ static void begin(void)
 	reader.span = bound.ring;
 	reader.joint = joint;
 	threads[WRITER].view.clock[WRITER] = threads[READER].view.clock[READER] = 1;
-	start(WRITER, run_writer);
-	start(READER, run_reader);
 }
 
 /* Both have ended, and each knows what the other did. */
@@ -823,12 +843,14 @@ int main(int argc, char **argv)
 			8 * MAX_DATA, MAX_DEPTH);
 		return 2;
 	}
+	open_fiber(WRITER);
+	open_fiber(READER);
 	do {
 		begin();
 		total.executions++;
 		now_runs = choose(2) ? READER : WRITER;
 		do {
-			swapcontext(&home, &threads[now_runs].fiber);
+			go_on(home, fibers[now_runs]);
 			now_runs = !now_runs;
 		} while (!threads[WRITER].done || !threads[READER].done);
 		rest();
