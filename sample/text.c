@@ -143,54 +143,9 @@ static void put_bits_left(struct line *line, bool first, uint64_t value)
 
 /* ---- values, as the show columns of the tables say ---- */
 
-/* The groups of values.def, in its order: what every name in one begins with, and whether its values are bits of a set. */
-#define GROUPS(GROUP) \
-	GROUP(type, "TYPE_", false) \
-	GROUP(hw, "COUNT_HW_", false) \
-	GROUP(cache, "COUNT_HW_CACHE_", false) \
-	GROUP(cache_op, "COUNT_HW_CACHE_OP_", false) \
-	GROUP(cache_result, "COUNT_HW_CACHE_RESULT_", false) \
-	GROUP(sw, "COUNT_SW_", false) \
-	GROUP(read_format, "FORMAT_", true) \
-	GROUP(branch_sample, "SAMPLE_BRANCH_", true) \
-	GROUP(open_flag, "FLAG_", true) \
-	GROUP(cpumode, "RECORD_MISC_", false) \
-	GROUP(misc, "RECORD_MISC_", true) \
-	GROUP(context, "CONTEXT_", false) \
-	GROUP(ksymbol_type, "RECORD_KSYMBOL_TYPE_", false) \
-	GROUP(ksymbol_flag, "RECORD_KSYMBOL_FLAGS_", true) \
-	GROUP(bpf_event, "BPF_EVENT_", false) \
-	GROUP(aux_flag, "AUX_FLAG_", true) \
-	GROUP(regs_abi, "SAMPLE_REGS_ABI_", false) \
-	GROUP(branch_type, "BR_", false) \
-	GROUP(branch_new_type, "BR_NEW_", false) \
-	GROUP(branch_spec, "BR_", false) \
-	GROUP(branch_priv, "BR_PRIV_", false) \
-	GROUP(txn, "TXN_", true) \
-	GROUP(txn_shift, "TXN_", false) \
-	GROUP(mem_op, "MEM_OP_", true) \
-	GROUP(mem_lvl, "MEM_LVL_", true) \
-	GROUP(mem_snoop, "MEM_SNOOP_", true) \
-	GROUP(mem_lock, "MEM_LOCK_", true) \
-	GROUP(mem_tlb, "MEM_TLB_", true) \
-	GROUP(mem_lvlnum, "MEM_LVLNUM_", false) \
-	GROUP(mem_remote, "MEM_REMOTE_", false) \
-	GROUP(mem_snoopx, "MEM_SNOOPX_", true) \
-	GROUP(mem_blk, "MEM_BLK_", true) \
-	GROUP(mem_hops, "MEM_", false) \
-	GROUP(mem_shift, "MEM_", false) \
-	GROUP(arch, "ARCH_", false) \
-	GROUP(auxtrace, "AUXTRACE_", false) \
-	GROUP(event_update, "EVENT_UPDATE_", false) \
-	GROUP(cpu_map, "CPU_MAP_", false) \
-	GROUP(stat_config, "STAT_CONFIG_", false) \
-	GROUP(stat_round, "STAT_ROUND_", false) \
-	GROUP(limit, "MAX_", false)
-
 enum show {
-#define GROUP(group, prefix, is_set) SHOW_##group,
-	GROUPS(GROUP)
-#undef GROUP
+#define PERFRING_VALUE_GROUP(group, prefix, is_set) SHOW_##group,
+#include <perfring/values.def>
 	SHOW_dec,
 	SHOW_hex,
 	SHOW_time,
@@ -206,9 +161,8 @@ static const struct {
 	const char *prefix;
 	bool is_set;
 } groups[] = {
-#define GROUP(group, prefix, is_set) {prefix, is_set},
-	GROUPS(GROUP)
-#undef GROUP
+#define PERFRING_VALUE_GROUP(group, prefix, is_set) {prefix, is_set},
+#include <perfring/values.def>
 };
 
 static const struct name {
@@ -222,7 +176,7 @@ static const struct name {
 
 static const struct name *const names_end = names + sizeof(names) / sizeof(names[0]);
 
-/* The first of a group: values.def has them in the order of GROUPS. */
+/* The first of a group: values.def has them in the order of its groups. */
 static const struct name *first_of(enum show group)
 {
 	const struct name *first = names;

@@ -4,32 +4,10 @@
 #include <stdlib.h>
 #include "json.h"
 
-/* The groups of values.def that the tables show numbers by: what every name in one begins with, and whether its values are
- * bits of a set. */
-#define GROUPS(GROUP) \
-	GROUP(type, "TYPE_", false) \
-	GROUP(read_format, "FORMAT_", true) \
-	GROUP(branch_sample, "SAMPLE_BRANCH_", true) \
-	GROUP(ksymbol_type, "RECORD_KSYMBOL_TYPE_", false) \
-	GROUP(ksymbol_flag, "RECORD_KSYMBOL_FLAGS_", true) \
-	GROUP(bpf_event, "BPF_EVENT_", false) \
-	GROUP(aux_flag, "AUX_FLAG_", true) \
-	GROUP(branch_type, "BR_", false) \
-	GROUP(branch_new_type, "BR_NEW_", false) \
-	GROUP(branch_spec, "BR_", false) \
-	GROUP(branch_priv, "BR_PRIV_", false) \
-	GROUP(txn, "TXN_", true) \
-	GROUP(auxtrace, "AUXTRACE_", false) \
-	GROUP(event_update, "EVENT_UPDATE_", false) \
-	GROUP(cpu_map, "CPU_MAP_", false) \
-	GROUP(stat_config, "STAT_CONFIG_", false) \
-	GROUP(stat_round, "STAT_ROUND_", false)
-
 /* The columns of the tables. */
 enum show {
-#define GROUP(group, prefix, is_set) SHOW_##group,
-	GROUPS(GROUP)
-#undef GROUP
+#define PERFRING_VALUE_GROUP(group, prefix, is_set) SHOW_##group,
+#include <perfring/values.def>
 	SHOW_dec,
 	SHOW_hex,
 	SHOW_time,
@@ -45,23 +23,17 @@ static const struct {
 	const char *prefix;
 	bool is_set;
 } groups[] = {
-#define GROUP(group, prefix, is_set) {prefix, is_set},
-	GROUPS(GROUP)
-#undef GROUP
-};
-
-static const struct {
-	const char *group, *name;
-	int64_t value;
-} names[] = {
-#define PERFRING_VALUE(group, NAME, value) {#group, #NAME, (value)},
+#define PERFRING_VALUE_GROUP(group, prefix, is_set) {prefix, is_set},
 #include <perfring/values.def>
 };
 
-static const char *const group_names[] = {
-#define GROUP(group, prefix, is_set) #group,
-	GROUPS(GROUP)
-#undef GROUP
+static const struct {
+	enum show group;
+	const char *name;
+	int64_t value;
+} names[] = {
+#define PERFRING_VALUE(group, NAME, value) {SHOW_##group, #NAME, (value)},
+#include <perfring/values.def>
 };
 
 /* ---- strings ---- */
@@ -172,11 +144,6 @@ static void put_between(FILE *out, bool *first)
 
 /* ---- numbers by their names ---- */
 
-static bool is_of(size_t name, enum show group)
-{
-	return !strcmp(names[name].group, group_names[group]);
-}
-
 static const char *without_prefix(size_t name, enum show group)
 {
 	size_t size = strlen(groups[group].prefix);
@@ -206,7 +173,7 @@ static void put_set(FILE *out, enum show group, uint64_t bits)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		uint64_t bit = (uint64_t)names[i].value;
 
-		if (!is_of(i, group) || !(bits & bit) || (bit & (bit - 1)))
+		if (names[i].group != group || !(bits & bit) || (bit & (bit - 1)))
 			continue;
 		put_bit(out, &first, without_prefix(i, group));
 		bits &= ~bit;
@@ -307,7 +274,7 @@ static void put_value(FILE *out, enum show show, uint64_t number)
 		return;
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if ((uint64_t)names[i].value == number && is_of(i, show)) {
+		if ((uint64_t)names[i].value == number && names[i].group == show) {
 			put_text(out, without_prefix(i, show));
 			return;
 		}
