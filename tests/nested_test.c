@@ -436,7 +436,8 @@ static void soak_run(bool idle)
 	signal(SIGRTMIN + 1, SIG_IGN);
 	signal(SIGRTMIN + 2, SIG_IGN);
 	__atomic_store_n(&soak_ends, 1, __ATOMIC_RELEASE);
-	/* What is pending is told, when there is room. */
+	/* What is pending is told, when there is room: which takes its own time, however long others lagged. */
+	until = seconds_now();
 	while ((soak_writer->lost || PERFRING_LOAD(&perfring_ring_state_of(soak_ring.page)->paused)) &&
 	       !soak_got->bad && seconds_now() < until + 20)
 		soak_write(0);
