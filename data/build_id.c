@@ -2,14 +2,16 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "build_id.h"
 #include "writer.h"
 
+/* What is read of one object at most, whatever its headers say: 225 KiB of program headers, in 64 calls, and this of all its
+ * notes together, in as many calls as there are segments of them. */
 enum {
-	MOST_HEADERS = 4096,
-	MOST_NOTES = 1 << 20,
+	MAX_HEADERS = 4096,
+	MAX_NOTES = 64 << 10,
+	HEADERS_AT_ONCE = 64,
 };
 
 /* The GNU build id among notes.  Returns its length, 0 when there is none. */
@@ -63,58 +65,94 @@ static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_f
 	return is_foreign ? __builtin_bswap16(quarter) : quarter;
 }
 
-/* The PT_NOTE segments, one by one. */
-static int64_t find_in_elf(int fd, uint8_t id[PERFRING_BUILD_ID_ROOM])
+/* Returns 0, -EINVAL where the file has less, -errno. */
+static int read_whole(int fd, unsigned char *room, size_t size, uint64_t at)
 {
-	unsigned char header[64], entry[56], *notes;
-	bool is_foreign, is_long;
-	uint64_t entries, entry_size, count;
-	uint32_t found = 0;
+	size_t done = 0;
 
-	if (pread(fd, header, sizeof(header), 0) != sizeof(header) || memcmp(header, ELFMAG, SELFMAG))
-		return -EINVAL;
-	is_long = header[EI_CLASS] == ELFCLASS64;
-	is_foreign = (header[EI_DATA] == ELFDATA2MSB) != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
-	entries = read_number(header + (is_long ? 32 : 28), is_long ? 8 : 4, is_foreign);
-	entry_size = read_number(header + (is_long ? 54 : 42), 2, is_foreign);
-	count = read_number(header + (is_long ? 56 : 44), 2, is_foreign);
-	if (entry_size < (is_long ? 56u : 32u) || count > MOST_HEADERS || entries > INT64_MAX / 2)
-		return -EINVAL;
-	for (uint64_t i = 0; i < count && !found; i++) {
-		uint64_t offset, size, align;
-		ssize_t got = pread(fd, entry, is_long ? 56 : 32, (off_t)(entries + i * entry_size));
+	while (done < size) {
+		ssize_t got = pread(fd, room + done, size - done, (off_t)(at + done));
 
-		if (got != (is_long ? 56 : 32))
-			return -EINVAL;
-		if (read_number(entry, 4, is_foreign) != PT_NOTE)
-			continue;
-		offset = read_number(entry + (is_long ? 8 : 4), is_long ? 8 : 4, is_foreign);
-		size = read_number(entry + (is_long ? 32 : 16), is_long ? 8 : 4, is_foreign);
-		align = read_number(entry + (is_long ? 48 : 28), is_long ? 8 : 4, is_foreign);
-		if (offset > INT64_MAX || !size || size > MOST_NOTES)
-			continue;
-		notes = malloc((size_t)size);
-		if (!notes)
-			return -ENOMEM;
-		got = pread(fd, notes, (size_t)size, (off_t)offset);
-		if (got > 0)
-			found = find_note(notes, (size_t)got, is_foreign, align, id);
-		free(notes);
+		if (got <= 0)
+			return got ? -errno : -EINVAL;
+		done += (size_t)got;
 	}
-	return found ? (int64_t)found : -ENODATA;
+	return 0;
+}
+
+/* One PT_NOTE segment: at most *left bytes of it, which are taken off. */
+static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long, bool is_foreign, uint64_t *left,
+			       uint8_t id[PERFRING_BUILD_ID_ROOM])
+{
+	uint64_t offset = read_number(entry + (is_long ? 8 : 4), is_long ? 8 : 4, is_foreign);
+	uint64_t size = read_number(entry + (is_long ? 32 : 16), is_long ? 8 : 4, is_foreign);
+	uint64_t align = read_number(entry + (is_long ? 48 : 28), is_long ? 8 : 4, is_foreign);
+	unsigned char *notes;
+	int64_t found = 0;
+	ssize_t got;
+
+	if (size > *left)
+		size = *left;
+	if (offset > INT64_MAX - MAX_NOTES || !size)
+		return 0;
+	*left -= size;
+	notes = malloc((size_t)size);
+	if (!notes)
+		return -ENOMEM;
+	got = pread(fd, notes, (size_t)size, (off_t)offset);
+	if (got < 0)
+		found = -errno;
+	else if (got)
+		found = find_note(notes, (size_t)got, is_foreign, align, id);
+	free(notes);
+	return found;
+}
+
+int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_ROOM])
+{
+	unsigned char header[64], entries[HEADERS_AT_ONCE * 56];
+	uint64_t at, count, i, left = MAX_NOTES;
+	bool is_foreign, is_long;
+	int64_t found = 0;
+	unsigned size;
+	int error = read_whole(fd, header, sizeof(header), 0);
+
+	if (error || memcmp(header, ELFMAG, SELFMAG))
+		return error ? error : -EINVAL;
+	is_long = header[EI_CLASS] == ELFCLASS64;
+	size = is_long ? 56 : 32;
+	is_foreign = (header[EI_DATA] == ELFDATA2MSB) != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+	at = read_number(header + (is_long ? 32 : 28), is_long ? 8 : 4, is_foreign);
+	count = read_number(header + (is_long ? 56 : 44), 2, is_foreign);
+	/* the kernel maps none with headers of another size */
+	if (read_number(header + (is_long ? 54 : 42), 2, is_foreign) != size || count > MAX_HEADERS ||
+	    at > INT64_MAX / 2)
+		return -EINVAL;
+	for (i = 0; i < count && !found; i++) {
+		const unsigned char *entry = entries + i % HEADERS_AT_ONCE * size;
+
+		if (i % HEADERS_AT_ONCE == 0) {
+			size_t wanted = (size_t)((count - i < HEADERS_AT_ONCE ? count - i : HEADERS_AT_ONCE) * size);
+
+			error = read_whole(fd, entries, wanted, at + i * size);
+			if (error)
+				return error;
+		}
+		if (read_number(entry, 4, is_foreign) == PT_NOTE)
+			found = find_in_segment(fd, entry, is_long, is_foreign, &left, id);
+	}
+	return found ? found : -ENODATA;
 }
 
 int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_ROOM])
 {
-	/* what a mapping names may be a pipe or a device by now */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat file;
-	int64_t length;
+	int fd = perfring_object_open(0, path);
+	int64_t length = fd;
 
-	if (fd < 0)
-		return -errno;
-	length = fstat(fd, &file) ? -errno : S_ISREG(file.st_mode) ? find_in_elf(fd, id) : -EINVAL;
-	close(fd);
+	if (fd >= 0) {
+		length = perfring_build_id_in(fd, id);
+		close(fd);
+	}
 	return length;
 }
 

@@ -308,10 +308,29 @@ static int open_pipe(struct perfring_data *data)
 	return 0;
 }
 
+/* A file of a directory: what is none, or a link to none, is not opened: a pipe would be waited for, and a device may act. */
+static int open_member(struct perfring_data *data, int directory, const char *name)
+{
+	struct stat file;
+	int fd;
+
+	if (fstatat(directory, name, &file, 0))
+		return -errno;
+	if (!S_ISREG(file.st_mode))
+		return unsupported(data, "a directory whose data or data.N is no file");
+	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	/* another one since then */
+	if (!fstat(fd, &file) && S_ISREG(file.st_mode))
+		return fd;
+	close(fd);
+	return unsupported(data, "a directory whose data or data.N is no file");
+}
+
 /* The streams data.0, data.1, ... of a directory, in that order: raw records, and nothing else in them. */
 static int open_others(struct perfring_data *data, int directory)
 {
-	struct stat file;
 	char name[32];
 	int error = 0;
 
@@ -319,14 +338,12 @@ static int open_others(struct perfring_data *data, int directory)
 		int fd;
 
 		snprintf(name, sizeof(name), "data.%u", i);
-		/* what is no file would be waited for */
-		fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd < 0)
-			return errno == ENOENT ? 0 : -errno;
-		if (fstat(fd, &file) || !S_ISREG(file.st_mode)) {
-			close(fd);
+		fd = open_member(data, directory, name);
+		if (fd == -ENOENT)
+			return 0;
+		if (fd < 0) {
 			data->current_stream = i + 1;
-			return unsupported(data, "a directory's data.N that is no file");
+			return fd;
 		}
 		error = add_stream(data, fd, true, 0);
 		if (!error)
@@ -346,12 +363,10 @@ static int open_path(struct perfring_data *data, const char *path)
 		return -errno;
 	if (is_ours && !fstat(fd, &file) && S_ISDIR(file.st_mode)) {
 		directory = fd;
-		fd = openat(directory, "data", O_RDONLY | O_CLOEXEC);
-		error = fd < 0 ? -errno : 0;
-		if (error) {
+		fd = open_member(data, directory, "data");
+		if (fd < 0) {
 			close(directory);
-			return error == -ENOENT ? perfring_data_wrong(data, 0, "a directory without a file 'data'")
-						: error;
+			return fd == -ENOENT ? perfring_data_wrong(data, 0, "a directory without a file 'data'") : fd;
 		}
 	}
 	error = add_stream(data, fd, is_ours, 0);
@@ -402,6 +417,7 @@ int perfring_data_open(struct perfring_data **data, const char *path)
 		perfring_data_close(opened);
 		return error;
 	}
+	opened->open_error = error;
 	*data = opened;
 	return error;
 }
@@ -449,6 +465,11 @@ bool perfring_data_is_finished(const struct perfring_data *data)
 uint32_t perfring_data_lost_features(const struct perfring_data *data)
 {
 	return data->lost_features;
+}
+
+int perfring_data_feature_error(const struct perfring_data *data)
+{
+	return data->features->error;
 }
 
 bool perfring_data_is_pipe(const struct perfring_data *data)

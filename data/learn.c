@@ -1,5 +1,4 @@
 /* learn.c - events, their names and the features, from the header or from the records of a pipe (ABI.md 11.4). */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "reader.h"
@@ -12,27 +11,6 @@ int perfring_data_wrong(struct perfring_data *data, uint64_t at, const char *wha
 }
 
 /* ---- events ---- */
-
-static void make_up_name(const struct perf_event_attr *attr, char *room, size_t size)
-{
-	static const struct {
-		char name[32];
-		uint32_t type;
-		uint32_t config;
-	} known[] = {
-#define PERFRING_EVENT(name, alias, type, config) {name, type, config},
-#include <perfring/values.def>
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (attr->type == known[i].type && attr->config == known[i].config) {
-			snprintf(room, size, "%s", known[i].name);
-			return;
-		}
-	}
-	snprintf(room, size, "type=%u,config=0x%llx", attr->type, (unsigned long long)attr->config);
-}
 
 int perfring_data_add_attr(struct perfring_data *data, const struct perf_event_attr *attr, uint32_t room, uint64_t at)
 {
@@ -56,7 +34,7 @@ int perfring_data_add_attr(struct perfring_data *data, const struct perf_event_a
 	event = &data->events[data->event_count++];
 	memset(event, 0, sizeof(*event));
 	event->attr = attr;
-	make_up_name(attr, event->made_up, sizeof(event->made_up));
+	perfring_data_make_up_name(attr, event->made_up, sizeof(event->made_up));
 	return index;
 }
 
@@ -189,6 +167,7 @@ const void *perfring_data_feature(const struct perfring_data *data, uint32_t fea
 {
 	struct perfring_data_features *features = data->features;
 	size_t bytes;
+	int64_t got;
 	char *payload;
 
 	if (feature >= PERFRING_DATA_FEATURES || !features->feature[feature].is_there)
@@ -197,10 +176,11 @@ const void *perfring_data_feature(const struct perfring_data *data, uint32_t fea
 	payload = features->feature[feature].payload;
 	if (!payload) {
 		payload = malloc(bytes + 1);
-		if (!payload)
-			return NULL;
-		if (perfring_stock_read(data->streams[0].fd, payload, bytes,
-					features->feature[feature].section.offset) != (int64_t)bytes) {
+		got = payload ? perfring_stock_read(data->streams[0].fd, payload, bytes,
+						    features->feature[feature].section.offset)
+			      : -ENOMEM;
+		if (got != (int64_t)bytes) {
+			features->error = got < 0 ? (int)got : -EBADMSG; /* the file has become shorter */
 			free(payload);
 			return NULL;
 		}
@@ -263,6 +243,7 @@ void perfring_data_features_known(struct perfring_data *data)
 {
 	take_names(data);
 	take_arch(data);
+	perfring_data_name_tracepoints(data);
 }
 
 /* More of a feature that comes in pieces, or the whole of it. */
@@ -315,14 +296,24 @@ static int learn_feature(struct perfring_data *data, const struct perf_event_hea
 	return 0;
 }
 
-static int learn_tracing(struct perfring_data *data, struct perfring_stream *stream)
+static int learn_tracing(struct perfring_data *data, struct perfring_stream *stream,
+			 const struct perf_event_header *record)
 {
+	const unsigned char *body = (const unsigned char *)(record + 1);
 	unsigned char piece[16384];
+	uint32_t size;
 	int64_t got;
 	int error;
 
+	/* shorter ones are no records of the stream's */
+	memcpy(&size, body, sizeof(size));
 	if (data->features->feature[PERFRING_DATA_TRACING_DATA].is_there)
 		return 0;
+	if (perfring_tracing_is_inside(record->size, size)) {
+		error = append(data, PERFRING_DATA_TRACING_DATA, body + sizeof(size), size);
+		if (error)
+			return error;
+	}
 	while ((got = perfring_stream_read_behind(stream, piece, sizeof(piece))) > 0) {
 		error = append(data, PERFRING_DATA_TRACING_DATA, piece, (size_t)got);
 		if (error)
@@ -332,6 +323,7 @@ static int learn_tracing(struct perfring_data *data, struct perfring_stream *str
 		perfring_feature_swap(PERFRING_DATA_TRACING_DATA,
 				      data->features->feature[PERFRING_DATA_TRACING_DATA].payload,
 				      data->features->feature[PERFRING_DATA_TRACING_DATA].section.size, 0, false);
+	perfring_data_name_tracepoints(data);
 	if (got == -EBADMSG)
 		data->fault = data->stock.fault;
 	return (int)got;
@@ -350,7 +342,7 @@ int perfring_data_learn(struct perfring_data *data, struct perfring_stream *stre
 	case PERFRING_RECORD_HEADER_BUILD_ID:
 		return data->is_pipe ? append(data, PERFRING_DATA_BUILD_ID, record, record->size) : 0;
 	case PERFRING_RECORD_HEADER_TRACING_DATA:
-		return learn_tracing(data, stream);
+		return learn_tracing(data, stream, record);
 	default:
 		return 0;
 	}

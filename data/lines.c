@@ -7,6 +7,7 @@
 
 int perfring_lines_open(struct perfring_lines *lines, const char *path)
 {
+	lines->error = 0;
 	lines->from = 0;
 	lines->filled = 0;
 	lines->is_skipping = false;
@@ -14,7 +15,7 @@ int perfring_lines_open(struct perfring_lines *lines, const char *path)
 	return lines->fd < 0 ? -errno : 0;
 }
 
-/* More bytes behind those that are there.  Returns false at the end. */
+/* More bytes behind those that are there.  Returns false at the end, and after an error. */
 static bool fill(struct perfring_lines *lines)
 {
 	ssize_t got;
@@ -25,6 +26,8 @@ static bool fill(struct perfring_lines *lines)
 	do
 		got = read(lines->fd, lines->room + lines->filled, sizeof(lines->room) - 1 - lines->filled);
 	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		lines->error = -errno;
 	if (got <= 0)
 		return false;
 	lines->filled += (size_t)got;

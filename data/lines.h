@@ -9,6 +9,7 @@ struct perfring_lines {
 	int fd;
 	size_t from, filled;
 	bool is_skipping; /* the rest of a line that was too long */
+	int error;        /* of read: then there are no more lines */
 	char room[8192];
 };
 

@@ -12,6 +12,9 @@ enum {
 	MOST_PACKED = 65535 - (int)sizeof(struct perf_event_header) - 1,
 };
 
+/* The end of a zstd frame: an empty block, the last one (RFC 8878, 3.1.1.2). */
+static const unsigned char FRAME_END[] = {1, 0, 0};
+
 static int put_packed(struct perfring_data_writer *writer, struct perfring_written_file *file)
 {
 	struct perfring_pile *pile = &file->packed;
@@ -39,14 +42,15 @@ int perfring_data_compress(struct perfring_data_writer *writer, int level)
 
 	if (writer->is_begun || writer->level)
 		return -EINVAL;
-	error = perfring_deflater_open(&writer->files[0].deflater, level);
+	error = perfring_deflater_open(&writer->files[0].deflater, level, 1);
 	if (error)
 		return error;
 	writer->level = level;
 	return perfring_data_put_ratio(writer);
 }
 
-/* From the deflater into the pile, a record for each 64 KiB. */
+/* From the deflater into the pile, a record for each 64 KiB.  The end of an older frame goes into the first one: a record of
+ * which nothing comes out ends perf's reading. */
 static int deflate(struct perfring_data_writer *writer, struct perfring_written_file *file, const unsigned char *bytes,
 		   size_t size, bool flush)
 {
@@ -56,9 +60,10 @@ static int deflate(struct perfring_data_writer *writer, struct perfring_written_
 	do {
 		unsigned char room[16384];
 		struct perf_event_header header = {.type = PERFRING_RECORD_COMPRESSED};
-		size_t begun = packed->used, used, put = 0;
+		size_t begun = packed->used, used, end = file->ends_frame ? sizeof(FRAME_END) : 0, put = end;
 
 		perfring_pile_put(packed, &header, sizeof(header));
+		perfring_pile_put(packed, FRAME_END, end);
 		do {
 			more = perfring_deflate(file->deflater, &bytes, &size, flush, room,
 						MOST_PACKED - put < sizeof(room) ? MOST_PACKED - put : sizeof(room),
@@ -70,10 +75,11 @@ static int deflate(struct perfring_data_writer *writer, struct perfring_written_
 		} while (more && put < MOST_PACKED);
 		if (packed->error)
 			return packed->error;
-		if (!put) {
+		if (put == end) {
 			packed->used = begun;
 			continue;
 		}
+		file->ends_frame = false;
 		header.size = (uint16_t)(sizeof(header) + put);
 		writer->packed_bytes += put;
 		if (writer->is_foreign) {
@@ -85,8 +91,8 @@ static int deflate(struct perfring_data_writer *writer, struct perfring_written_
 	return 0;
 }
 
-static int pack(struct perfring_data_writer *writer, struct perfring_written_file *file, const struct iovec *pieces,
-		int count)
+static int deflate_pieces(struct perfring_data_writer *writer, struct perfring_written_file *file,
+			  const struct iovec *pieces, int count)
 {
 	int error = 0;
 
@@ -111,7 +117,33 @@ static int pack(struct perfring_data_writer *writer, struct perfring_written_fil
 		error = deflate(writer, file, (const unsigned char *)"", 0, true);
 		file->unflushed = 0;
 	}
-	return error ? error : put_packed(writer, file);
+	return error;
+}
+
+static int pack(struct perfring_data_writer *writer, struct perfring_written_file *file, const struct iovec *pieces,
+		int count)
+{
+	uint64_t plain = writer->plain_bytes, packed = writer->packed_bytes;
+	int error = deflate_pieces(writer, file, pieces, count);
+	bool any = file->packed.used;
+
+	if (!error)
+		error = put_packed(writer, file);
+	if (!error) {
+		file->has_frame = file->has_frame || any;
+		return 0;
+	}
+	/* What was cut off is still in the deflater's window: it begins anew, behind what was written before. */
+	perfring_deflater_reset(file->deflater);
+	file->packed.used = 0;
+	file->packed.error = 0;
+	file->unflushed = 0;
+	file->ends_frame = file->has_frame;
+	writer->plain_bytes = plain;
+	writer->packed_bytes = packed;
+	if (writer->is_pipe)
+		file->pack_error = error;
+	return error;
 }
 
 /* ---- the other byte order ---- */
@@ -177,10 +209,7 @@ int perfring_data_pack(struct perfring_data_writer *writer, struct perfring_writ
 	}
 	if (!file->deflater)
 		return perfring_data_put_pieces(writer, file, pieces, count);
-	/* What a failed write cut off is still in the deflater's window: nothing behind it could be read. */
-	if (!file->pack_error)
-		file->pack_error = pack(writer, file, pieces, count);
-	return file->pack_error;
+	return file->pack_error ? file->pack_error : pack(writer, file, pieces, count);
 }
 
 int perfring_data_put_own(struct perfring_data_writer *writer, uint32_t type, const void *body, size_t size,

@@ -22,7 +22,7 @@ uint32_t perfring_data_stream(const struct perfring_data *data)
 	return data->current_stream;
 }
 
-void perfring_data_compression(const struct perfring_data *data, struct perfring_data_compression *compression)
+void perfring_data_compression(const struct perfring_data *data, struct perfring_data_compressed *compression)
 {
 	*compression = data->stock.compression;
 }
@@ -318,6 +318,8 @@ int perfring_data_next(struct perfring_data *data, struct perfring_item *item)
 	struct perfring_order *order;
 	int one;
 
+	if (PERFRING_UNLIKELY(data->open_error))
+		return data->open_error;
 	leave(data);
 	if (PERFRING_UNLIKELY(data->leading_first < data->leading_count)) {
 		hand_out(data, 0, item, &data->leading[data->leading_first++]);

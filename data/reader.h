@@ -30,6 +30,7 @@ struct perfring_data_features {
 		void *payload; /* read when first asked for, or learned; `size` bytes and a NUL, in our byte order */
 		bool is_there;
 	} feature[PERFRING_DATA_FEATURES];
+	int error; /* of the last that could not be read */
 };
 
 struct perfring_data {
@@ -42,6 +43,7 @@ struct perfring_data {
 	struct perfring_fault end_fault; /* why a stream stopped, the first that did, */
 	int end_error;
 	uint32_t end_stream; /* and which it is */
+	int open_error;
 
 	struct perfring_format_set *formats;
 	struct perfring_data_event *events;
@@ -79,6 +81,10 @@ int perfring_data_open_file(struct perfring_data *data, int fd, bool is_ours, ui
 
 /* reader.c: the records of a pipe that come before its first event's. */
 int perfring_data_lead(struct perfring_data *data);
+
+/* event_name.c: what perf makes up for an attr; then for the tracepoints that have no name, by the formats in TRACING_DATA. */
+void perfring_data_make_up_name(const struct perf_event_attr *attr, char *room, size_t size);
+void perfring_data_name_tracepoints(struct perfring_data *data);
 
 /* learn.c.  Events, names and features as they come to be known; attr is native and `room` bytes are there. */
 int perfring_data_add_attr(struct perfring_data *data, const struct perf_event_attr *attr, uint32_t room, uint64_t at);

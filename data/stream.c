@@ -278,7 +278,9 @@ static bool behind(const struct perfring_stream *stream, const struct perf_event
 		if (header->size < sizeof(*header) + sizeof(half))
 			return false;
 		memcpy(&half, body, sizeof(half));
-		*extra = stream->is_foreign ? __builtin_bswap32(half) : half;
+		if (stream->is_foreign)
+			half = __builtin_bswap32(half);
+		*extra = perfring_tracing_is_inside(header->size, half) ? 0 : half;
 	} else if (header->type == PERFRING_RECORD_AUXTRACE) {
 		if (header->size < sizeof(*header) + sizeof(*extra))
 			return false;
@@ -399,7 +401,7 @@ static void begin_frame(struct perfring_stream *stream)
 	perfring_inflater_reset(stream->inflater);
 	stream->frame_at = stream->packed_at;
 	stream->is_inflating = true;
-	stream->is_damaged = false;
+	stream->damage = NULL;
 	stream->is_lost = false;
 }
 
@@ -426,13 +428,13 @@ static void lose(struct perfring_stream *stream, struct perf_event_header *heade
  * -ENOMEM, -EOPNOTSUPP with the stock's fault. */
 static int unpack(struct perfring_stream *stream, uint32_t type, int64_t at)
 {
-	struct perfring_data_compression *compression = &stream->stock->compression;
+	struct perfring_data_compressed *compression = &stream->stock->compression;
 	enum perfring_inflater_place place;
 	int error;
 
 	stream->is_special = true;
 	if (!stream->inflater) {
-		error = perfring_inflater_open(&stream->inflater);
+		error = perfring_inflater_open(&stream->inflater, &stream->stock->windows);
 		if (error == -EOPNOTSUPP)
 			perfring_stock_wrong(stream->stock, (uint64_t)at,
 					     "compressed records: this library was built without libzstd");
@@ -492,7 +494,10 @@ static int inflate_more(struct perfring_stream *stream)
 	stream->packed_size = (uint32_t)packed;
 	block->filled += (uint32_t)used;
 	stream->stock->compression.plain_bytes += used;
-	stream->is_damaged = error == -EBADMSG;
+	stream->damage = error == -EBADMSG   ? "compressed bytes are damaged"
+			 : error == -EFBIG   ? "compressed: a zstd window of more than 128 MiB"
+			 : error == -ENOBUFS ? "compressed: more than 512 MiB of zstd windows in one file or directory"
+					     : NULL;
 	/* zstd may hold back what found no room: asked again until it gives less than it could. */
 	stream->is_inflating = error != 0;
 	return 0;
@@ -533,8 +538,8 @@ static int take_inflated(struct perfring_stream *stream, struct perf_event_heade
 		one = take_out(stream, header, bytes);
 		if (one || !stream->is_inflating)
 			return one;
-		if (stream->is_damaged)
-			return cannot_read(stream, "compressed bytes are damaged");
+		if (stream->damage)
+			return cannot_read(stream, stream->damage);
 		one = inflate_more(stream);
 		if (one)
 			return one;

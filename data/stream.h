@@ -35,7 +35,8 @@ struct perfring_stock {
 	struct perfring_block *spare;
 	uint32_t blocks; /* in use */
 	struct perfring_fault fault;
-	struct perfring_data_compression compression;
+	struct perfring_data_compressed compression;
+	uint64_t windows; /* of the streams' inflaters */
 };
 
 struct perfring_stream {
@@ -64,8 +65,8 @@ struct perfring_stream {
 	int64_t packed_at;    /* that record's place */
 	int64_t frame_at;     /* of the record before which the inflater was reset */
 	bool is_inflating;    /* there may be more to come of that record, */
-	bool is_damaged;      /* but no more than came */
 	bool is_lost;         /* the rest of the frame */
+	const char *damage;   /* why no more than came is to come of it, or NULL */
 	struct perfring_fault unread_fault;
 	struct perfring_pending unread; /* a compressed record, until all that came before it was handed out */
 
@@ -114,6 +115,13 @@ static inline void perfring_stock_leave(struct perfring_stock *stock, const void
 {
 	if (in_block)
 		perfring_block_leave(stock, perfring_block_of(in_block));
+}
+
+/* Whether a HEADER_TRACING_DATA of this size holds its `size` bytes of data itself, after its 12 bytes, as simpleperf
+ * (Android) writes it.  perf's have 12 or 16 bytes, and their data follow the record. */
+static inline bool perfring_tracing_is_inside(uint32_t record_size, uint32_t size)
+{
+	return record_size > 16 && size <= record_size - 12;
 }
 
 /* The next record where nothing is special about it: it lies in the block as a whole, aligned, a kernel's, in our byte

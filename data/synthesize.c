@@ -8,11 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "build_id.h"
-#include "lines.h"
-#include "writer.h"
+#include "synthesize.h"
 
-/* Of the record's event: nothing happened at any time or on any cpu. */
-static int put(struct perfring_data_writer *writer, struct perfring_record *record, uint32_t pid, uint32_t tid)
+int perfring_synthesize(struct perfring_data_writer *writer, struct perfring_record *record, uint32_t pid, uint32_t tid)
 {
 	struct perfring_trailer *trailer = &record->trailer;
 	const struct perfring_written_event *event = writer->events;
@@ -33,11 +31,24 @@ static struct perfring_string string(const char *text, size_t most)
 	return string;
 }
 
-static bool has_flag(const struct perfring_data_writer *writer, uint32_t flag)
+bool perfring_synthesize_flag(const struct perfring_data_writer *writer, uint32_t flag)
 {
-	const struct perfring_format *format = perfring_format_set_at(writer->formats, 0);
+	const struct perfring_format *format = perfring_format_set_at(writer->formats, writer->side);
 
 	return format && format->flags >> flag & 1;
+}
+
+/* The process may be in another mount namespace. */
+static int64_t build_id_of_object(int32_t pid, const char *name, uint8_t id[PERFRING_BUILD_ID_ROOM])
+{
+	int fd = perfring_object_open(pid, name);
+	int64_t size = fd;
+
+	if (fd >= 0) {
+		size = perfring_build_id_in(fd, id);
+		close(fd);
+	}
+	return size;
 }
 
 /* In place of device and inode; notes: of the kernel or a module, NULL for a process's file. */
@@ -50,7 +61,7 @@ static void identify(struct perfring_record *record, const char *notes)
 	if (notes)
 		size = perfring_build_id_of_notes(notes, file->build_id);
 	else if (*name == '/' && file->ino)
-		size = perfring_build_id_of(name, file->build_id);
+		size = build_id_of_object((int32_t)record->is.mmap2.pid, name, file->build_id);
 	file->has_build_id = size > 0;
 	file->build_id_size = size > 0 ? (uint8_t)size : 0;
 	if (size > 0)
@@ -66,14 +77,14 @@ static int put_kernel_map(struct perfring_data_writer *writer, uint64_t addr, ui
 
 	memset(&record, 0, sizeof(record));
 	record.misc = PERFRING_RECORD_MISC_KERNEL;
-	if (!has_flag(writer, PERFRING_ATTR_FLAG_build_id)) {
+	if (!perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id)) {
 		record.type = PERFRING_RECORD_MMAP;
 		record.is.mmap.pid = UINT32_MAX;
 		record.is.mmap.addr = addr;
 		record.is.mmap.len = len;
 		record.is.mmap.pgoff = pgoff;
 		record.is.mmap.filename = string(name, PATH_MAX - 1);
-		return put(writer, &record, 0, 0);
+		return perfring_synthesize(writer, &record, 0, 0);
 	}
 	record.type = PERFRING_RECORD_MMAP2;
 	map->pid = UINT32_MAX;
@@ -82,7 +93,14 @@ static int put_kernel_map(struct perfring_data_writer *writer, uint64_t addr, ui
 	map->pgoff = pgoff;
 	map->filename = string(name, PATH_MAX - 1);
 	identify(&record, notes);
-	return put(writer, &record, 0, 0);
+	return perfring_synthesize(writer, &record, 0, 0);
+}
+
+/* A process may end, and may be another user's, at any time; a kernel may lack a file, or hide it: that is passed over.  What
+ * this process is short of is an error. */
+static int pass_over(int error)
+{
+	return error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM ? 0 : error;
 }
 
 /* From the first of _text and _stext to _etext; the name tells which symbol pgoff is the address of.  Addresses are 0
@@ -93,8 +111,10 @@ static int put_kernel_text(struct perfring_data_writer *writer, struct perfring_
 	const char *line, *name;
 	char *end;
 
-	if (perfring_lines_open(lines, "/proc/kallsyms"))
-		return 0;
+	int error = perfring_lines_open(lines, "/proc/kallsyms");
+
+	if (error)
+		return pass_over(error);
 	while ((!text || !stext || !etext) && (line = perfring_lines_next(lines))) {
 		uint64_t addr = strtoull(line, &end, 16);
 
@@ -115,7 +135,7 @@ static int put_kernel_text(struct perfring_data_writer *writer, struct perfring_
 	if (stext && etext > stext)
 		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
 				      PERFRING_KERNEL_NOTES);
-	return 0;
+	return pass_over(lines->error);
 }
 
 /* "name size uses users state address": the symbols are in kallsyms, so perf needs no path to the file.  Read whole: of a
@@ -127,9 +147,10 @@ static int put_modules(struct perfring_data_writer *writer)
 	int error;
 
 	/* a kernel without modules has no such file */
-	perfring_pile_put_file(&pile, "/proc/modules");
+	error = pass_over(perfring_pile_put_file(&pile, "/proc/modules"));
 	perfring_pile_put(&pile, "", 1);
-	error = pile.error;
+	if (!error)
+		error = pile.error;
 	rest = (char *)pile.bytes;
 	while (!error && (line = strsep(&rest, "\n"))) {
 		char *end = strchr(line, ' '), *at = strstr(line, " 0x");
@@ -160,6 +181,8 @@ int perfring_data_put_kernel(struct perfring_data_writer *writer)
 	error = put_kernel_text(writer, &lines);
 	if (!error)
 		error = put_modules(writer);
+	if (!error)
+		error = perfring_data_put_programs(writer, &lines);
 	written = perfring_data_batch_write(writer);
 	return error ? error : written;
 }
@@ -202,7 +225,7 @@ static int put_namespaces(struct perfring_data_writer *writer, uint32_t pid, uin
 	record.is.namespaces.tid = tid;
 	record.is.namespaces.links.words = links;
 	record.is.namespaces.links.nr = sizeof(names) / sizeof(names[0]);
-	return put(writer, &record, pid, tid);
+	return perfring_synthesize(writer, &record, pid, tid);
 }
 
 /* FORK and COMM.  Returns 1, 0 when the task has gone, -errno. */
@@ -215,8 +238,9 @@ static int put_task(struct perfring_data_writer *writer, struct perfring_lines *
 	int error;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
-	if (perfring_lines_open(lines, path))
-		return 0;
+	error = perfring_lines_open(lines, path);
+	if (error)
+		return pass_over(error);
 	while (!has_parent && (line = perfring_lines_next(lines))) {
 		if (!strncmp(line, "Name:\t", 6)) {
 			unescape(line + 6);
@@ -230,14 +254,14 @@ static int put_task(struct perfring_data_writer *writer, struct perfring_lines *
 	}
 	perfring_lines_close(lines);
 	if (!has_parent)
-		return 0;
+		return pass_over(lines->error);
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_FORK;
 	record.is.fork.pid = pid;
 	record.is.fork.ppid = parent;
 	record.is.fork.tid = tid;
 	record.is.fork.ptid = parent;
-	error = put(writer, &record, pid, tid);
+	error = perfring_synthesize(writer, &record, pid, tid);
 	if (error)
 		return error;
 	memset(&record, 0, sizeof(record));
@@ -245,8 +269,8 @@ static int put_task(struct perfring_data_writer *writer, struct perfring_lines *
 	record.is.comm.pid = pid;
 	record.is.comm.tid = tid;
 	record.is.comm.comm = string(comm, sizeof(comm));
-	error = put(writer, &record, pid, tid);
-	if (!error && has_flag(writer, PERFRING_ATTR_FLAG_namespaces))
+	error = perfring_synthesize(writer, &record, pid, tid);
+	if (!error && perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_namespaces))
 		error = put_namespaces(writer, pid, tid);
 	return error ? error : 1;
 }
@@ -286,13 +310,14 @@ static int put_maps(struct perfring_data_writer *writer, struct perfring_lines *
 {
 	struct perfring_record record;
 	char path[64], *line;
-	bool is_code, wants_ids = has_flag(writer, PERFRING_ATTR_FLAG_build_id),
-		      wants_data = writer->event_count && writer->events[0].attr->mmap_data;
-	int error = 0;
+	bool is_code, wants_ids = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id),
+		      wants_data = writer->event_count && writer->events[writer->side].attr->mmap_data;
+	int error;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
-	if (perfring_lines_open(lines, path))
-		return 0;
+	error = perfring_lines_open(lines, path);
+	if (error)
+		return pass_over(error);
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_MMAP2;
 	record.is.mmap2.pid = pid;
@@ -301,15 +326,15 @@ static int put_maps(struct perfring_data_writer *writer, struct perfring_lines *
 		if (!parse_map(line, &record))
 			continue;
 		is_code = record.is.mmap2.prot & PROT_EXEC;
-		if (!is_code && !(wants_data && record.is.mmap2.prot & PROT_READ && record.is.mmap2.file.ino))
+		if (!is_code && !(wants_data && record.is.mmap2.prot & PROT_READ))
 			continue;
 		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
 		if (wants_ids)
 			identify(&record, NULL);
-		error = put(writer, &record, pid, pid);
+		error = perfring_synthesize(writer, &record, pid, pid);
 	}
 	perfring_lines_close(lines);
-	return error;
+	return error ? error : pass_over(lines->error);
 }
 
 static int put_process(struct perfring_data_writer *writer, struct perfring_lines *lines, uint32_t pid)
@@ -326,13 +351,15 @@ static int put_process(struct perfring_data_writer *writer, struct perfring_line
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	tasks = opendir(path);
 	if (!tasks)
-		return 0;
-	while (error >= 0 && (entry = readdir(tasks))) {
+		return pass_over(-errno);
+	while (error >= 0 && (errno = 0, entry = readdir(tasks))) {
 		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
 		if (tid && tid != pid)
 			error = put_task(writer, lines, pid, tid);
 	}
+	if (error >= 0)
+		error = pass_over(-errno);
 	closedir(tasks);
 	return error < 0 ? error : put_maps(writer, lines, pid);
 }
@@ -352,12 +379,14 @@ int perfring_data_put_process(struct perfring_data_writer *writer, int32_t pid)
 		processes = opendir("/proc");
 		if (!processes)
 			return -errno;
-		while (!error && (entry = readdir(processes))) {
+		while (!error && (errno = 0, entry = readdir(processes))) {
 			uint32_t one = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
 			if (one)
 				error = put_process(writer, &lines, one);
 		}
+		if (!error)
+			error = -errno;
 		closedir(processes);
 	}
 	written = perfring_data_batch_write(writer);
@@ -420,7 +449,7 @@ static int put_cgroup(struct perfring_data_writer *writer, int fd, char *path, s
 	record.type = PERFRING_RECORD_CGROUP;
 	record.is.cgroup.path = string(used ? path : "/", PATH_MAX - 1);
 	if (cgroup_id(fd, &record.is.cgroup.id))
-		error = put(writer, &record, 0, 0);
+		error = perfring_synthesize(writer, &record, 0, 0);
 	folder = fdopendir(fd);
 	if (!folder) {
 		close(fd);

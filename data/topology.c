@@ -13,6 +13,7 @@
 
 #define CPUS "/sys/devices/system/cpu"
 #define NODES "/sys/devices/system/node"
+#define NODES_MAX 1024
 #define MEMORY "/sys/devices/system/memory"
 #define PMUS "/sys/bus/event_source/devices"
 
@@ -159,6 +160,20 @@ static int put_cpuid(struct perfring_data_writer *writer)
 
 /* ---- memory ---- */
 
+/* How many numbers of nodes there can be: "0-3" is 4.  Looking for each of the 1024 that the kernel could be built for would
+ * be 2000 calls for each recording. */
+static unsigned count_nodes(void)
+{
+	char text[512], *last;
+
+	if (!slurp(text, sizeof(text), NODES "/possible"))
+		return NODES_MAX;
+	last = strpbrk(text, "-,") ? text + strlen(text) : text;
+	while (last > text && last[-1] >= '0' && last[-1] <= '9')
+		last--;
+	return strtoul(last, NULL, 10) < NODES_MAX ? (unsigned)strtoul(last, NULL, 10) + 1 : NODES_MAX;
+}
+
 /* "Node 0 MemTotal:  123 kB" */
 static uint64_t kilobytes_of(unsigned node, const char *name)
 {
@@ -184,12 +199,13 @@ static uint64_t kilobytes_of(unsigned node, const char *name)
 
 static int put_nodes(struct perfring_data_writer *writer, struct perfring_pile *pile)
 {
+	unsigned nodes = count_nodes();
 	uint32_t count = 0;
 	char cpus[512];
 
 	pile->used = 0;
 	perfring_pile_put_half(pile, 0);
-	for (unsigned node = 0; node < 1024; node++) {
+	for (unsigned node = 0; node < nodes; node++) {
 		if (!slurp(cpus, sizeof(cpus), NODES "/node%u/cpulist", node))
 			continue;
 		perfring_pile_put_half(pile, node);
@@ -220,6 +236,8 @@ static bool put_blocks(struct perfring_pile *pile, unsigned node)
 	if (!folder)
 		return false;
 	words = calloc(MOST / 64, sizeof(*words));
+	if (!words)
+		pile->error = -ENOMEM;
 	while (words && (entry = readdir(folder))) {
 		unsigned long block;
 		char *end;
@@ -246,6 +264,7 @@ static bool put_blocks(struct perfring_pile *pile, unsigned node)
 
 static int put_memory(struct perfring_data_writer *writer, struct perfring_pile *pile)
 {
+	unsigned nodes = count_nodes();
 	uint64_t count = 0;
 	char text[64];
 
@@ -255,7 +274,7 @@ static int put_memory(struct perfring_data_writer *writer, struct perfring_pile 
 	perfring_pile_put_word(pile, 1);
 	perfring_pile_put_word(pile, strtoull(text, NULL, 16));
 	perfring_pile_put_word(pile, 0);
-	for (unsigned node = 0; node < 1024; node++)
+	for (unsigned node = 0; node < nodes; node++)
 		count += put_blocks(pile, node);
 	if (!count || pile->error)
 		return pile->error;

@@ -144,6 +144,8 @@ int perfring_data_add_event(struct perfring_data_writer *writer, const struct pe
 	}
 	memcpy(event->attr, attr, size);
 	event->attr->size = size;
+	if (attr->mmap && !writer->events[writer->side].attr->mmap)
+		writer->side = writer->event_count;
 	writer->event_count++;
 	return index;
 }
@@ -401,7 +403,8 @@ static uint32_t cpus_of(const struct perfring_data_writer *writer)
 	return available;
 }
 
-/* A feature as a record; one that no record has room for is left out (its events have names of their own). */
+/* A feature as a record; one that no record has room for is left out (its events have names of their own), and one of no
+ * bytes: perf takes such a record for the last of them, or stops. */
 static int put_feature_record(struct perfring_data_writer *writer, uint32_t feature)
 {
 	const unsigned char *payload = writer->feature[feature].payload;
@@ -411,18 +414,19 @@ static int put_feature_record(struct perfring_data_writer *writer, uint32_t feat
 	int error = 0;
 
 	if (feature == PERFRING_DATA_TRACING_DATA) {
-		uint32_t body[2] = {0};
+		uint32_t body;
 
 		padded = (size + 7) / 8 * 8;
 		if (padded > UINT32_MAX)
 			return 0;
-		body[0] = (uint32_t)padded;
+		/* The record of 12 bytes: every perf reads it, and hotspot no other. */
+		body = (uint32_t)padded;
 		perfring_pile_put(&pile, payload, size);
 		perfring_pile_put(&pile, "\0\0\0\0\0\0\0", (size_t)padded - size);
 		if (writer->is_foreign && !pile.error)
 			perfring_feature_swap(feature, pile.bytes, size, 0, true);
 		error = pile.error ? pile.error
-				   : perfring_data_put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, body,
+				   : perfring_data_put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, &body,
 							   sizeof(body), pile.bytes, (size_t)padded);
 	} else if (feature == PERFRING_DATA_BUILD_ID) {
 		/* records already, but for their type */
@@ -443,7 +447,7 @@ static int put_feature_record(struct perfring_data_writer *writer, uint32_t feat
 				error = perfring_data_write(writer, &piece, 1);
 			}
 		}
-	} else if (size <= 65535 - 16 - 8) {
+	} else if (size && size <= 65535 - 16 - 8) {
 		perfring_pile_put_word(&pile, feature);
 		perfring_pile_put(&pile, payload, size);
 		if (writer->is_foreign && !pile.error)
@@ -568,7 +572,8 @@ int perfring_data_begin(struct perfring_data_writer *writer)
 	}
 	for (i = 1; i < writer->file_count && writer->level && !error; i++)
 		if (!writer->files[i].deflater)
-			error = perfring_deflater_open(&writer->files[i].deflater, writer->level);
+			error = perfring_deflater_open(&writer->files[i].deflater, writer->level,
+						       writer->file_count - 1);
 	if (!error)
 		error = put_bytes(writer, pile.bytes, pile.used);
 	/* perf needs it to inflate, and finds no features in the file of a writer that was killed */
@@ -759,6 +764,9 @@ int perfring_data_finish(struct perfring_data_writer *writer)
 		error = put_event_desc(writer);
 	if (!error && writer->group_count)
 		error = put_group_desc(writer);
+	/* By this bit perf knows the word order of another machine's bitmap.  The text is what a kernel without a name has. */
+	if (!error && writer->is_foreign && !writer->feature[PERFRING_DATA_HOSTNAME].payload)
+		error = perfring_data_put_string(writer, PERFRING_DATA_HOSTNAME, "(none)");
 	if (!error)
 		error = put_features(writer);
 	header_error = put_header(writer);

@@ -24,8 +24,10 @@ struct perfring_written_group {
 /* The file, or one of a directory's. */
 struct perfring_written_file {
 	int fd;
-	int pack_error;
-	uint64_t at; /* end of the last whole write */
+	int pack_error;  /* of a stream: what of a write that failed has gone into it is not known */
+	uint64_t at;     /* end of the last whole write */
+	bool has_frame;  /* what was written holds compressed bytes: a frame that has not ended */
+	bool ends_frame; /* the next compressed record ends it and begins another */
 	struct perfring_deflater *deflater;
 	struct perfring_pile packed; /* compressed records */
 	uint64_t unflushed;          /* bytes that went into the deflater since it was flushed */
@@ -39,6 +41,7 @@ struct perfring_data_writer {
 	struct perfring_format_set *formats;
 	struct perfring_written_event *events;
 	uint32_t event_count, event_room;
+	uint32_t side; /* which of them has the records of tasks and mappings: the first with `mmap`, or 0 */
 	struct {
 		void *payload;
 		uint64_t size;

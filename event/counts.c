@@ -16,14 +16,20 @@ enum {
 };
 
 struct counted {
+	struct perf_event_attr asked;
 	struct perf_event_attr attr; /* as it was opened */
-	uint32_t leader;             /* its own number when it leads; IN_NO_GROUP */
-	uint32_t last;               /* of a leader: its last member */
-	bool opened;                 /* somewhere: what could be given up has been */
+	uint64_t given_up;
+	uint32_t leader; /* its own number when it leads; IN_NO_GROUP */
+	bool opened;     /* somewhere: what could be given up has been */
+	bool absent;     /* at the place that is being opened */
+	/* Why it is at no place, -errno, of which attr and on which CPU; 0: it is at one. */
+	int error;
+	int32_t cpu;
+	struct perf_event_attr tried;
 };
 
-/* fds: place by place (a place is a thread on a CPU), at each all events of one add in their order.  So the fd of a
- * member is as far behind its leader's as their numbers are apart. */
+/* fds: place by place (a place is a thread on a CPU), at each the events of one add in their order, without those that
+ * are absent there.  So a group's members, which follow their leader in the list, follow it here. */
 struct perfring_counts {
 	uint64_t allowed;
 	struct counted *events;
@@ -119,8 +125,8 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 	memset(event, 0, sizeof(*event));
 	event->attr = perfring_attr_whole(one->attr);
 	event->attr.size = sizeof(event->attr);
+	event->asked = event->attr;
 	event->leader = one->leader == UINT32_MAX ? IN_NO_GROUP : first + one->leader;
-	event->last = number;
 	if (event->leader != IN_NO_GROUP && event->leader > number) {
 		refuse(counts, "a group's leader comes before its members.");
 		return -EINVAL;
@@ -138,46 +144,60 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 	/* A leader that is off stops its siblings: on themselves, they start with it at one moment. */
 	event->attr.disabled = 0;
 	event->attr.enable_on_exec = 0;
-	counts->events[event->leader].last = number;
 	return 0;
 }
 
-/* Tells what was given up, behind what is told already. */
-static void tell_taken(struct perfring_counts *counts, uint64_t taken, const struct perf_event_attr *asked,
-		       const struct perf_event_attr *opened)
-{
-	size_t used = strlen(counts->refusal);
+/* Where events are opened: a thread or a cgroup, on a CPU or any. */
+struct place {
+	struct perfring_counts *counts;
+	uint32_t first; /* of the add's events */
+	int32_t who;    /* -1: everything */
+	int32_t cpu;
+	bool cgroup;                  /* who is the fd of its directory */
+	bool lonely;                  /* there is no other place */
+	uint32_t refused;             /* the event that the kernel did not open; NONE: it was something else */
+	struct perf_event_attr tried; /* it, as it was refused last */
+	uint64_t given_up;            /* of it by then */
+};
 
-	if (used && used + 1 < sizeof(counts->refusal))
-		counts->refusal[used++] = '\n';
-	perfring_fallback_explain(taken, asked, opened, counts->refusal + used, sizeof(counts->refusal) - used);
+/* What was given up besides what no caller asked for: LOST in read_format. */
+static uint64_t given_up_of(const struct counted *event, uint64_t taken)
+{
+	struct perf_event_attr asked = event->asked;
+
+	asked.read_format = event->attr.read_format;
+	return memcmp(&asked, &event->attr, sizeof(asked)) ? taken : taken & ~(uint64_t)PERFRING_FALLBACK_NEWER;
 }
 
-static int try_open(struct perfring_counts *counts, struct counted *event, int32_t pid, int32_t cpu, int group_fd,
-		    uint64_t flags)
+static int try_open(struct place *place, struct counted *event, int group_fd)
 {
-	struct perf_event_attr asked = event->attr;
-	uint64_t taken = 0;
+	const uint64_t allowed = place->counts->allowed & ~(uint64_t)PERFRING_FALLBACK_CPU_CLOCK;
+	uint64_t flags = place->cgroup ? PERFRING_FLAG_PID_CGROUP : 0;
 	int fd;
 
+	place->tried = event->attr;
 	/* What the first place gave up, the others do without too. */
-	if (event->opened || !counts->allowed)
-		return perfring_event_open(&event->attr, pid, cpu, group_fd, flags);
-	fd = perfring_event_open_fallback(&event->attr, pid, cpu, group_fd, flags, counts->allowed, &taken);
-	if (fd >= 0 && taken)
-		tell_taken(counts, taken, &asked, &event->attr);
+	place->given_up = event->opened ? event->given_up : 0;
+	if (event->opened || !allowed)
+		return perfring_event_open(&event->attr, place->who, place->cpu, group_fd, flags);
+	fd = perfring_event_open_fallback(&place->tried, place->who, place->cpu, group_fd, flags, allowed,
+					  &place->given_up);
+	if (fd < 0)
+		return fd;
+	event->attr = place->tried;
+	event->given_up = given_up_of(event, place->given_up);
 	return fd;
 }
 
 /* Whether this kernel is one that does not know FORMAT_LOST: the event opens without it. */
-static int try_without_lost(struct perfring_counts *counts, struct counted *event, int32_t pid, int32_t cpu,
-			    int group_fd, uint64_t flags)
+static int try_without_lost(struct place *place, struct counted *event, int group_fd)
 {
+	struct perfring_counts *counts = place->counts;
 	uint64_t before = event->attr.read_format;
 	int fd;
 
 	event->attr.read_format &= ~(uint64_t)PERFRING_FORMAT_LOST;
-	fd = try_open(counts, event, pid, cpu, group_fd, flags);
+	fd = try_open(place, event, group_fd);
 	if (fd < 0) {
 		event->attr.read_format = before;
 		return -EINVAL;
@@ -189,29 +209,26 @@ static int try_without_lost(struct perfring_counts *counts, struct counted *even
 	return fd;
 }
 
-/* Where events are opened: a thread or a cgroup, on a CPU or any. */
-struct place {
-	struct perfring_counts *counts;
-	uint32_t first; /* of the add's events */
-	int32_t who;    /* -1: everything */
-	int32_t cpu;
-	bool cgroup;      /* who is the fd of its directory */
-	bool lonely;      /* there is no other place */
-	uint32_t refused; /* the event that the kernel did not open; NONE: it was something else */
-};
+/* The fd of event `number` among those of a place, which begin with number `base`. */
+static int fd_of(const struct perfring_counts *counts, uint32_t number, uint32_t base)
+{
+	for (uint32_t i = counts->fd_count; i-- > base;)
+		if (counts->fds[i].event == number)
+			return counts->fds[i].fd;
+	return -1;
+}
 
 /* Opens one event at one place.  base: the place's first fd. */
 static int add_fd(struct place *place, uint32_t number, uint32_t base)
 {
 	struct perfring_counts *counts = place->counts;
 	struct counted *event = &counts->events[number];
-	int group_fd = is_member(counts, number) ? counts->fds[base + event->leader - place->first].fd : -1;
+	int group_fd = is_member(counts, number) ? fd_of(counts, event->leader, base) : -1;
 	struct perfring_counts_fd *opened = &counts->fds[counts->fd_count];
-	uint64_t flags = place->cgroup ? PERFRING_FLAG_PID_CGROUP : 0;
-	int fd = try_open(counts, event, place->who, place->cpu, group_fd, flags), ret;
+	int fd = try_open(place, event, group_fd), ret;
 
 	if (fd == -EINVAL && !event->opened && event->attr.read_format & PERFRING_FORMAT_LOST)
-		fd = try_without_lost(counts, event, place->who, place->cpu, group_fd, flags);
+		fd = try_without_lost(place, event, group_fd);
 	if (fd < 0) {
 		place->refused = number;
 		return fd;
@@ -232,15 +249,29 @@ static int add_fd(struct place *place, uint32_t number, uint32_t base)
 	return 0;
 }
 
+/* The number of the next fd that is no member of the group, or event, whose fd is number i. */
+static uint32_t end_of_group(const struct perfring_counts *counts, uint32_t i)
+{
+	uint32_t leader = counts->fds[i].event;
+
+	do
+		i++;
+	while (i < counts->fd_count && is_member(counts, counts->fds[i].event) &&
+	       counts->events[counts->fds[i].event].leader == leader);
+	return i;
+}
+
 /* perfring_plan_group of each group here. */
 static int try_groups(struct perfring_counts *counts, uint32_t base)
 {
+	uint32_t next;
 	int ret = 0;
 
-	for (uint32_t i = base; !ret && i < counts->fd_count; i++) {
+	for (uint32_t i = base; !ret && i < counts->fd_count; i = next) {
 		const struct counted *event = &counts->events[counts->fds[i].event];
 
-		if (event->attr.inherit && event->last != counts->fds[i].event)
+		next = end_of_group(counts, i);
+		if (event->attr.inherit && next > i + 1)
 			ret = perfring_plan_group(counts->fds[i].fd, event->attr.read_format);
 	}
 	return ret;
@@ -250,13 +281,16 @@ static int add_once(void *of, bool *joining)
 {
 	struct place *place = of;
 	struct perfring_counts *counts = place->counts;
-	uint32_t base = counts->fd_count, i = place->first;
+	uint32_t base = counts->fd_count;
 	int ret = 0;
 
 	place->refused = NONE;
-	while (!ret && i < counts->event_count)
-		ret = add_fd(place, i++, base);
-	*joining = is_member(counts, i - 1);
+	for (uint32_t i = place->first; !ret && i < counts->event_count; i++) {
+		if (counts->events[i].absent)
+			continue;
+		ret = add_fd(place, i, base);
+		*joining = is_member(counts, i);
+	}
 	if (!ret)
 		ret = try_groups(counts, base);
 	if (ret)
@@ -264,19 +298,69 @@ static int add_once(void *of, bool *joining)
 	return ret;
 }
 
-/* All events at one place, or none.  A thread may have died and a CPU gone since they were listed: one of several is
- * passed over. */
+/* Errors that mean: not on this machine, whoever asks. */
+static bool is_missing(int error)
+{
+	return error == -ENOENT || error == -EOPNOTSUPP || error == -ENXIO || error == -ENODEV || error == -EINVAL;
+}
+
+/* Whether the place can be opened without the event that was refused there; a group is not without its leader. */
+static bool leave_out(struct place *place, int error)
+{
+	struct perfring_counts *counts = place->counts;
+	uint32_t refused = place->refused;
+
+	if (!(counts->allowed & PERFRING_FALLBACK_MISSING) || refused == NONE || !is_missing(error))
+		return false;
+	for (uint32_t i = refused; i < counts->event_count; i++) {
+		struct counted *event = &counts->events[i];
+
+		if (i != refused && event->leader != refused)
+			continue;
+		event->absent = true;
+		event->error = error;
+		event->cpu = place->cpu;
+		event->tried = i == refused ? place->tried : event->attr;
+		if (i == refused && !event->opened)
+			event->given_up = place->given_up;
+	}
+	return true;
+}
+
+/* All events at one place, or none, but for those that the machine does not have there.  A thread may have died and a CPU
+ * gone since they were listed: one of several is passed over. */
 static int add_place(struct place *place)
 {
 	struct perfring_counts *counts = place->counts;
-	int ret = perfring_plan_place(add_once, place, place->who >= 0 && !place->cgroup);
+	bool is_thread = place->who >= 0 && !place->cgroup;
+	int ret;
 
-	if (!place->lonely && (ret == -ESRCH || (ret == -ENODEV && place->cpu >= 0)))
-		return 0;
+	/* CPUs differ in what they have, threads do not. */
+	for (uint32_t i = place->first; place->cpu >= 0 && i < counts->event_count; i++)
+		counts->events[i].absent = false;
+	do {
+		ret = perfring_plan_place(add_once, place, is_thread);
+		if (!place->lonely &&
+		    (ret == -ESRCH || (ret == -ENODEV && place->cpu >= 0 && perfring_cpu_is_offline(place->cpu))))
+			return 0;
+	} while (ret && leave_out(place, ret));
 	if (ret && place->refused != NONE)
-		perfring_event_explain(ret, &counts->events[place->refused].attr, place->who, place->cpu,
-				       counts->refusal, sizeof(counts->refusal));
+		perfring_event_explain(ret, &place->tried, place->cgroup ? -1 : place->who, place->cpu, counts->refusal,
+				       sizeof(counts->refusal));
 	return ret;
+}
+
+/* Which of the add's events are at no place, those of fds from number `from` on being its own.  Returns whether one is
+ * neither there nor missing: there was no place to look at. */
+static bool settle_errors(struct perfring_counts *counts, uint32_t first, uint32_t from)
+{
+	bool lost = false;
+
+	for (uint32_t i = from; i < counts->fd_count; i++)
+		counts->events[counts->fds[i].event].error = 0;
+	for (uint32_t i = first; counts->fd_count == from && i < counts->event_count; i++)
+		lost |= !counts->events[i].error;
+	return lost;
 }
 
 static int add_places(struct perfring_counts *counts, uint32_t first, const struct perfring_target *target,
@@ -297,7 +381,7 @@ static int add_places(struct perfring_counts *counts, uint32_t first, const stru
 			place.cpu = cpus->count ? cpus->numbers[j] : -1;
 			ret = add_place(&place);
 		}
-	if (ret || counts->fd_count != before)
+	if (ret || !settle_errors(counts, first, before))
 		return ret;
 	refuse(counts, "none of these threads and CPUs is there any more.");
 	return -ESRCH;
@@ -348,6 +432,35 @@ int perfring_counts_add(struct perfring_counts *counts, const struct perfring_ev
 const char *perfring_counts_refusal(const struct perfring_counts *counts)
 {
 	return counts->refusal;
+}
+
+int perfring_counts_error(const struct perfring_counts *counts, uint32_t event)
+{
+	return event < counts->event_count ? counts->events[event].error : -EINVAL;
+}
+
+uint64_t perfring_counts_given_up(const struct perfring_counts *counts, uint32_t event)
+{
+	return event < counts->event_count ? counts->events[event].given_up : 0;
+}
+
+int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t number, char *room, size_t size)
+{
+	const struct counted *event = number < counts->event_count ? &counts->events[number] : NULL;
+	struct perfring_words text = {room, size, 0};
+	char name[256];
+
+	if (size)
+		room[0] = 0;
+	if (!event)
+		return 0;
+	if (!event->error)
+		return perfring_fallback_explain(event->given_up, &event->asked, &event->attr, room, size);
+	if (!is_member(counts, number) || !counts->events[event->leader].error)
+		return perfring_event_explain(event->error, &event->tried, 0, event->cpu, room, size);
+	perfring_event_name(&event->asked, name, sizeof(name));
+	perfring_say(&text, "%s: it is not counted without the leader of its group.", name);
+	return (int64_t)text.length;
 }
 
 /* ---- running ---- */
@@ -408,16 +521,14 @@ int perfring_counts_read(struct perfring_counts *counts)
 	static const struct perfring_count UNREAD = {.failed = 1};
 
 	for (uint32_t i = 0; i < counts->fd_count; i++) {
-		const struct counted *event = &counts->events[counts->fds[i].event];
-		uint32_t count = event->last - counts->fds[i].event + 1;
+		uint32_t count = end_of_group(counts, i) - i;
 		struct perfring_read values;
 
 		/* Its leader's read has brought it. */
 		if (is_member(counts, counts->fds[i].event))
 			continue;
 		for (uint32_t j = 0; j < count; j++)
-			if (!j || counts->events[counts->fds[i + j].event].leader == counts->fds[i].event)
-				counts->fds[i + j].count = UNREAD;
+			counts->fds[i + j].count = UNREAD;
 		if (read_fd(counts, i, &values))
 			continue;
 		for (uint64_t j = 0; j < values.nr; j++)

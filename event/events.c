@@ -243,7 +243,7 @@ static int add_probe(struct adding *adding, const char *text, size_t at, bool re
 		last = memrchr(text + path, ':', end - path);
 	}
 	if (!last)
-		return fault_at(adding, at + end, "no :SYMBOL, :SYMBOL+OFFSET or :0xOFFSET behind the path");
+		return fault_at(adding, at + end, "no :SYMBOL, :SYMBOL+OFFSET or :0xOFFSET after the path");
 	error = perfring_uprobe_place(text, path, (size_t)(last + 1 - text), end, &configs[2], &fault);
 	if (error)
 		return perfring_event_fault(adding->fault, at + (size_t)fault.at, fault.what, error);
@@ -348,7 +348,7 @@ static int add_group(struct adding *adding, size_t *at)
 	if (text[end] == '{')
 		return fault_at(adding, end, "a group inside a group");
 	if (!text[end])
-		return fault_at(adding, end, "no } behind the group");
+		return fault_at(adding, end, "no } after the group");
 	if (text[++end] == ':') {
 		used = perfring_modifiers_parse(text, end + 1, &modifiers, adding->fault);
 		if (used < 0)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,18 +32,25 @@ static const char *sysctl_text(const char *path, char *room, size_t size)
 	return room;
 }
 
-/* Whether a filter, not the kernel's own check, says so: it does to what can never be permitted, too. */
-static bool is_filtered(int error)
-{
-	/* A size that no kernel takes is E2BIG from the kernel, before any permission is looked at. */
-	uint32_t attr[16] = {0, 8};
-
-	return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == error && errno != E2BIG;
-}
-
 static bool has_perf_events(void)
 {
 	return access("/proc/sys/kernel/perf_event_paranoid", F_OK) == 0;
+}
+
+/* What the kernel says before any permission: EINVAL to flags that there are not, then E2BIG to a size that no kernel takes.
+ * A security module, or a distribution's level 3 or 4 of perf_event_paranoid, may come between the two. */
+int perfring_event_filtered(void)
+{
+	uint32_t attr[16] = {0, 8};
+	int error;
+
+	error = syscall(SYS_perf_event_open, attr, 0, -1, -1, ~0UL) < 0 ? errno : 0;
+	if (error == EINVAL)
+		return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == EINVAL ? -EINVAL : 0;
+	/* Or it was built without. */
+	if (error == ENOSYS && !has_perf_events() && prctl(PR_GET_SECCOMP) <= 0)
+		return 0;
+	return -error;
 }
 
 /* The capabilities in effect, as a mask; 0 when they cannot be read. */
@@ -102,17 +110,22 @@ static bool find_pmu(uint32_t type, char *name, size_t size)
 static void explain_access(struct perfring_words *text, int error, const struct perf_event_attr *attr, int32_t pid,
 			   int32_t cpu)
 {
-	char number[32], pmu[256];
+	char number[32], pmu[256], user[256];
+	struct perf_event_attr user_only = *attr;
+	union perfring_attr probe;
 	int paranoid;
 
 	sysctl_text("/proc/sys/kernel/perf_event_paranoid", number, sizeof(number));
 	paranoid = *number == '?' ? 2 : atoi(number);
-	if (paranoid > 2)
-		perfring_say(text,
-			     "kernel.perf_event_paranoid is %s: above 2 some distributions' kernels refuse every "
-			     "event without "
-			     "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); set it to 2 or lower.",
-			     number);
+	perfring_probe_begin(&probe);
+	if (paranoid > 2 && perfring_probe(&probe) == -error)
+		perfring_say(
+			text,
+			"kernel.perf_event_paranoid is %s, and above 2 this kernel permits no event without "
+			"CAP_PERFMON "
+			"(CAP_SYS_ADMIN before Linux 5.8): set it to 2 or lower to observe user space, to 1 or lower "
+			"to observe the kernel too.",
+			number);
 	else if (attr->type > PERFRING_TYPE_BREAKPOINT && find_pmu(attr->type, pmu, sizeof(pmu)) &&
 		 (!strcmp(pmu, "uprobe") || !strcmp(pmu, "kprobe")))
 		perfring_say(text,
@@ -135,13 +148,21 @@ static void explain_access(struct perfring_words *text, int error, const struct 
 			     "part "
 			     "(it is %s), or CAP_PERFMON.",
 			     number);
-	else if (!attr->exclude_kernel && paranoid > 1)
+	else if (!attr->exclude_kernel && paranoid > 1 && attr->exclude_user)
 		perfring_say(
 			text,
-			"observing the kernel needs kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON; without "
-			"either, only user space can be observed: exclude_kernel, or the modifier :u.",
+			"observing the kernel needs kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON, and "
+			"this event leaves out user space, which needs neither.",
 			number);
-	else if (perfring_attr_flags(attr) >> PERFRING_ATTR_FLAG_namespaces & 1)
+	else if (!attr->exclude_kernel && paranoid > 1) {
+		user_only.exclude_kernel = user_only.exclude_hv = 1;
+		perfring_event_name(&user_only, user, sizeof(user));
+		perfring_say(
+			text,
+			"observing the kernel needs kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON; %s, of "
+			"user space alone, needs neither.",
+			number, user);
+	} else if (perfring_attr_flags(attr) >> PERFRING_ATTR_FLAG_namespaces & 1)
 		perfring_say(text, "records of namespaces need CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), whatever "
 				   "kernel.perf_event_paranoid is.");
 	else if (attr->sample_type & PERFRING_SAMPLE_PHYS_ADDR && paranoid > 1)
@@ -149,9 +170,9 @@ static void explain_access(struct perfring_words *text, int error, const struct 
 			     number);
 	else if (pid > 0)
 		perfring_say(text,
-			     "thread %d is not yours to trace: observing another user's threads needs CAP_PERFMON and "
-			     "CAP_SYS_PTRACE (kernel.perf_event_paranoid is %s).",
-			     pid, number);
+			     "thread %d is another user's, or its program may not be traced: observing it needs "
+			     "CAP_PERFMON (CAP_SYS_PTRACE before Linux 5.8).",
+			     pid);
 	else
 		perfring_say(text,
 			     "this event asks for more than kernel.perf_event_paranoid = %s gives without "
@@ -234,7 +255,7 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 	perfring_event_name(&attr, name, sizeof(name));
 	error = error < 0 ? -error : error;
 	perfring_say(&text, "%s: ", name);
-	if (is_filtered(error) && (error != ENOSYS || has_perf_events())) {
+	if (perfring_event_filtered() == -error) {
 		perfring_say(&text, "a seccomp filter refuses perf_event_open (containers have one by default): "
 				    "allow that system call "
 				    "in the container's seccomp profile and give CAP_PERFMON.");
@@ -259,8 +280,9 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 		    attr.type == PERFRING_TYPE_RAW)
 			perfring_say(
 				&text,
-				"this machine shows no hardware counter for it (a virtual machine without a PMU, or an "
-				"event that this processor lacks): use cpu-clock instead.");
+				"this machine shows no hardware counter for it (a virtual machine without a PMU, or "
+				"an event that this processor lacks)%s.",
+				attr.sample_period ? ": sample cpu-clock instead" : "");
 		else if (attr.type == PERFRING_TYPE_SOFTWARE && rule)
 			perfring_say(&text, "this kernel does not know the event's number %llu.",
 				     (unsigned long long)attr.config);

@@ -72,6 +72,9 @@ static bool give_up_kernel(struct perf_event_attr *attr)
 	bool branches = attr->sample_type & PERFRING_SAMPLE_BRANCH_STACK;
 	bool had = !attr->exclude_kernel || (branches && (!attr->exclude_hv || attr->branch_sample_type & levels));
 
+	/* An event of the kernel alone would observe nothing. */
+	if (attr->exclude_user)
+		return false;
 	attr->exclude_kernel = 1;
 	attr->exclude_hv = 1;
 	if (branches)
@@ -79,8 +82,12 @@ static bool give_up_kernel(struct perf_event_attr *attr)
 	return had;
 }
 
+/* cpu-clock does not tell guests from hosts, and counts the time even where user space and the kernel are excluded: it
+ * stands for no event that is of guests or of a hypervisor alone. */
 static bool give_up_counter(struct perf_event_attr *attr)
 {
+	if (attr->exclude_host || (attr->exclude_user && attr->exclude_kernel))
+		return false;
 	if (attr->type != PERFRING_TYPE_HARDWARE && attr->type != PERFRING_TYPE_HW_CACHE &&
 	    attr->type != PERFRING_TYPE_RAW)
 		return false;
@@ -127,7 +134,7 @@ static bool take_step(union perfring_attr *attr, int error, uint64_t allowed, ui
 	return false;
 }
 
-/* All of the allowed steps' ways down from *attr, until it opens. */
+/* All of the allowed steps' ways down from *attr, until it opens; else *attr and *taken are as at the last refusal. */
 static int descend(union perfring_attr *attr, int32_t pid, int32_t cpu, int group_fd, uint64_t flags, uint64_t allowed,
 		   uint64_t *taken)
 {
@@ -155,8 +162,11 @@ int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int3
 	memcpy(&asked, attr, size);
 	best = asked;
 	fd = descend(&best, pid, cpu, group_fd, flags, allowed, &steps);
-	if (fd < 0)
-		return first;
+	if (fd < 0) {
+		memcpy(attr, &best, size);
+		*taken = steps;
+		return fd;
+	}
 	/* One errno has many reasons: what was given up before the right step is given back. */
 	for (int i = 0; i < STEP_COUNT; i++) {
 		if (!(steps & STEPS[i].bit) || steps == STEPS[i].bit)
@@ -216,12 +226,12 @@ static void say_newer(struct perfring_words *text, const struct perf_event_attr 
 	static const char *const READS[64] = {[4] = "lost counts in reads (FORMAT_LOST)"};
 	const char *between = "";
 
-	perfring_say(text, "This kernel does not know ");
+	perfring_say(text, "this kernel does not know ");
 	say_bits(text, perfring_attr_flags(asked) & ~perfring_attr_flags(opened) & optional_flags(), FLAGS, &between);
 	say_bits(text, asked->sample_type & ~opened->sample_type & ~(uint64_t)PERFRING_SAMPLE_BRANCH_STACK, SAMPLES,
 		 &between);
 	say_bits(text, asked->read_format & ~opened->read_format, READS, &between);
-	perfring_say(text, ": done without.");
+	perfring_say(text, ", which is left out");
 }
 
 int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *asked_from,
@@ -238,7 +248,7 @@ int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *
 	for (int i = 0; i < STEP_COUNT; i++) {
 		if (!(taken & STEPS[i].bit))
 			continue;
-		perfring_say(&text, "%s", text.length ? " " : "");
+		perfring_say(&text, "%s%s", text.length ? "; " : name, text.length ? "" : ": ");
 		switch (STEPS[i].bit) {
 		case PERFRING_FALLBACK_NEWER:
 			say_newer(&text, &asked, &opened);
@@ -246,34 +256,31 @@ int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *
 		case PERFRING_FALLBACK_PRECISE:
 			perfring_say(
 				&text,
-				"%s: its PMU has no precise_ip %u here: %u is used, so addresses may lie behind the "
-				"instruction that they are of.",
-				name, (unsigned)asked.precise_ip, (unsigned)opened.precise_ip);
+				"its PMU has no precise_ip %u: with %u an address may be that of a later instruction",
+				(unsigned)asked.precise_ip, (unsigned)opened.precise_ip);
 			break;
 		case PERFRING_FALLBACK_CLOCKID:
-			perfring_say(&text,
-				     "%s: it cannot have clock %d: its times are of perf's own clock and compare "
-				     "with no other.",
-				     name, asked.clockid);
+			perfring_say(&text, "it cannot have clock %d: its times are of perf's own clock",
+				     asked.clockid);
 			break;
 		case PERFRING_FALLBACK_BRANCH_STACK:
-			perfring_say(&text, "%s: its PMU has no branch stacks: samples are without them.", name);
+			perfring_say(&text, "its PMU has no branch stacks: samples are without them");
 			break;
 		case PERFRING_FALLBACK_EXCLUDE_KERNEL:
 			perfring_say(
 				&text,
-				"%s: observing the kernel is not permitted (kernel.perf_event_paranoid above 1, and no "
-				"CAP_PERFMON): user space only.",
-				name);
+				"user space only (the kernel needs kernel.perf_event_paranoid <= 1 or CAP_PERFMON)");
 			break;
 		case PERFRING_FALLBACK_CPU_CLOCK:
-			perfring_say(&text,
-				     "%s: this machine shows no such hardware counter: cpu-clock is used instead%s.",
-				     name, opened.sample_period && !opened.freq ? ", one sample each 1 ms" : "");
+			perfring_say(&text, "this machine shows no such hardware counter: cpu-clock is used instead%s",
+				     opened.sample_period && !opened.freq ? ", one sample each 1 ms" : "");
 			break;
+		case PERFRING_FALLBACK_MISSING: /* no step */
 		case PERFRING_FALLBACK_ALL:
 			break;
 		}
 	}
+	if (text.length)
+		perfring_say(&text, ".");
 	return (int64_t)text.length;
 }

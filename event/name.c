@@ -121,7 +121,7 @@ int64_t perfring_modifiers_parse(const char *text, size_t at, struct perfring_mo
 		modifiers->letters |= 1U << (letter - PERFRING_MODIFIERS);
 	}
 	if (at == from)
-		return fault_at(fault, at, "no modifier behind the colon");
+		return fault_at(fault, at, "no modifier after the colon");
 	return (int64_t)(at - from);
 }
 
@@ -198,7 +198,7 @@ static int parse_terms(struct parse *parse, const struct perfring_pmu *pmu, size
 	int error;
 
 	if (!last)
-		return fault_at(parse->fault, strlen(parse->text), "no slash behind the terms");
+		return fault_at(parse->fault, strlen(parse->text), "no slash after the terms");
 	end = (size_t)(last - parse->text);
 	error = perfring_pmu_terms(pmu, parse->text, at + 1, end, parse->configs, &parse->attr, &parse->naming,
 				   parse->fault);

@@ -9,6 +9,7 @@
 
 struct one {
 	enum perfring_event_kind kind;
+	int error; /* of perf_event_open; 0: it opens, or was not tried */
 	bool opens;
 	char *name; /* and behind its NUL the alias, and behind that one's the text */
 };
@@ -45,6 +46,7 @@ static int add(struct perfring_event_names *names, enum perfring_event_kind kind
 	}
 	one = &names->list[names->count];
 	one->kind = kind;
+	one->error = 0;
 	one->opens = false;
 	one->name = malloc(length + other + strlen(text) + 1);
 	if (!one->name)
@@ -62,6 +64,7 @@ static int add(struct perfring_event_names *names, enum perfring_event_kind kind
 			fd = perfring_event_open(&mine, 0, -1, -1, 0);
 		}
 		one->opens = fd >= 0;
+		one->error = fd < 0 ? fd : 0;
 		if (fd >= 0)
 			close(fd);
 	}
@@ -267,7 +270,7 @@ int perfring_event_names_open(struct perfring_event_names **names, const char *g
 	return 0;
 }
 
-int perfring_event_names_next(struct perfring_event_names *names, struct perfring_event_name *name)
+int perfring_event_names_next(struct perfring_event_names *names, struct perfring_event_listed *name)
 {
 	const struct one *one;
 
@@ -276,6 +279,7 @@ int perfring_event_names_next(struct perfring_event_names *names, struct perfrin
 	one = &names->list[names->next++];
 	name->kind = one->kind;
 	name->opens = one->opens;
+	name->error = one->error;
 	name->name = one->name;
 	name->alias = name->name + strlen(name->name) + 1;
 	name->text = name->alias + strlen(name->alias) + 1;

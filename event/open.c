@@ -452,7 +452,8 @@ struct place {
 	const struct perfring_session_asked *asked;
 	int32_t who;
 	int32_t cpu;
-	uint32_t refused; /* the event that the kernel did not open; NONE: it was something else */
+	uint32_t refused;          /* the event that the kernel did not open; NONE: it was something else */
+	union perfring_attr tried; /* it, as it was refused last */
 };
 
 static void explain(const struct place *place, int error)
@@ -460,8 +461,8 @@ static void explain(const struct place *place, int error)
 	struct perfring_session *session = place->session;
 	bool sibling = place->refused != place->asked->first, cgroup = place->asked->target.cgroups.count;
 	char *room = session->refusal;
-	int64_t said = perfring_event_explain(error, session->kinds[place->refused]->attr, cgroup ? -1 : place->who,
-					      place->cpu, room, sizeof(session->refusal));
+	int64_t said = perfring_event_explain(error, &place->tried.attr, cgroup ? -1 : place->who, place->cpu, room,
+					      sizeof(session->refusal));
 	const char *more = "";
 
 	if (cgroup && (error == -EBADF || error == -ENOENT))
@@ -480,13 +481,33 @@ static int32_t first_clock(const struct perfring_session *session, const struct 
 	return kind->leader ? session->clock : clock_of(session->kinds[0]->attr);
 }
 
+/* Opens the event as it was opened before; the first time, with what may be given up, which is noted when it opens. */
+static int open_kind(struct place *place, struct perfring_session_kind *kind, int leader, uint64_t flags)
+{
+	uint32_t bytes = perfring_attr_bytes(kind->attr);
+	uint64_t taken = 0;
+	int fd;
+
+	memcpy(&place->tried, kind->attr, bytes); /* check_attr: at most as much */
+	if (kind->decided)
+		return perfring_event_open(kind->attr, place->who, place->cpu, leader, flags);
+	fd = perfring_event_open_fallback(&place->tried.attr, place->who, place->cpu, leader, flags,
+					  place->session->allowed, &taken);
+	if (fd < 0)
+		return fd;
+	memcpy(kind->attr, &place->tried, bytes);
+	kind->given_up = taken;
+	kind->decided = true;
+	return fd;
+}
+
 /* Opens one fd and joins it to its ring.  leader: the fd of its group's, -1 for none. */
 static int add_fd(struct place *place, uint32_t number, int leader)
 {
 	struct perfring_session *session = place->session;
 	struct perfring_session_kind *kind = session->kinds[number];
 	uint64_t flags = place->asked->target.cgroups.count ? PERFRING_FLAG_PID_CGROUP : 0;
-	int32_t who = place->who, cpu = place->cpu;
+	int32_t cpu = place->cpu;
 	struct perfring_session_event *event;
 	struct perfring_session_ring *ring;
 	int ret, fd;
@@ -500,19 +521,14 @@ static int add_fd(struct place *place, uint32_t number, int leader)
 	}
 	event = &session->events[session->event_count];
 	memset(event, 0, sizeof(*event));
-	event->tid = flags ? -1 : who;
+	event->tid = flags ? -1 : place->who;
 	event->cpu = cpu;
 	event->event = number;
-	if (kind->decided)
-		fd = perfring_event_open(kind->attr, who, cpu, leader, flags);
-	else
-		fd = perfring_event_open_fallback(kind->attr, who, cpu, leader, flags, session->allowed,
-						  &kind->given_up);
+	fd = open_kind(place, kind, leader, flags);
 	if (fd < 0) {
 		place->refused = number;
 		return fd;
 	}
-	kind->decided = true;
 	event->fd = fd;
 	/* A clock that was given up: before the ring of another clock refuses it without a word. */
 	ret = number ? check_clock(session, kind->attr, first_clock(session, kind)) : 0;
@@ -587,15 +603,6 @@ static int open_once(void *of, bool *joining)
 	return ret;
 }
 
-static bool is_offline(int32_t cpu)
-{
-	struct perfring_numbers online = {NULL, 0, 0};
-	bool offline = !perfring_numbers_add_online(&online) && !perfring_numbers_have(&online, cpu);
-
-	free(online.numbers);
-	return offline;
-}
-
 /* Who and where, with "any" where nothing is named. */
 static const struct perfring_numbers *whom(const struct perfring_target *target)
 {
@@ -622,12 +629,13 @@ static int open_places(struct perfring_session *session, const struct perfring_s
 {
 	for (uint32_t t = 0; t < who->count; t++)
 		for (uint32_t c = 0; c < cpus->count; c++) {
-			struct place place = {session, asked, who->numbers[t], cpus->numbers[c], NONE};
+			struct place place = {session, asked, .who = who->numbers[t], .cpu = cpus->numbers[c],
+					      .refused = NONE};
 			bool is_thread = place.who >= 0 && !asked->target.cgroups.count;
 			int ret = perfring_plan_place(open_once, &place, is_thread);
 
 			if (!ret || (ret == -ESRCH && passed) ||
-			    (ret == -ENODEV && asked->target.all_cpus && is_offline(place.cpu)))
+			    (ret == -ENODEV && asked->target.all_cpus && perfring_cpu_is_offline(place.cpu)))
 				continue;
 			if (place.refused != NONE)
 				explain(&place, ret);
@@ -943,7 +951,7 @@ static bool is_drained(const struct perfring_session_ring *ring)
 {
 	return !perfring_ring_falls(ring) && !ring->aux && ring->state == PERFRING_RING_SOUND &&
 	       ring->first == ring->end && ring->reader.observed == ring->reader.returned &&
-	       perfring_page_observe(ring->ring.page) == ring->reader.returned;
+	       perfring_page_observe_from(ring->ring.page, ring->reader.returned) == ring->reader.returned;
 }
 
 /* Closes fds of threads that are gone, and their rings once they are read: where threads come and go, their number has

@@ -18,6 +18,7 @@
 
 #include <stdlib.h>
 
+#include <perfring/access.h>
 #include <perfring/sample.h>
 
 #include "plan.h"
@@ -63,11 +64,25 @@ static void heap_down(struct perfring_session *session, uint32_t i)
 
 /* ---- what passes by ---- */
 
-static uint64_t word_at(const struct perfring_session_ring *ring, uint64_t position)
+/* The word at byte `at` of the record at `position`: of the copy, where one was made. */
+static uint64_t word_at(const struct perfring_session_ring *ring, uint64_t position, uint64_t at)
 {
+	const uint64_t mask = ring->reader.mask;
+	const unsigned char *word =
+		ring->copies ? ring->copies + (position & mask) + at : ring->reader.data + ((position + at) & mask);
+
 	/* Positions are multiples of 8, so a word never wraps. */
-	return PERFRING_LOAD(
-		(const perfring_ring_word *)(const void *)(ring->reader.data + (position & ring->reader.mask)));
+	return PERFRING_LOAD((const perfring_ring_word *)(const void *)word);
+}
+
+/* The record at the reader's position, of this header, in its place among the copies. */
+static const struct perf_event_header *copy_record(const struct perfring_session_ring *ring,
+						   const struct perf_event_header *header)
+{
+	unsigned char *room = ring->copies + (ring->reader.position & ring->reader.mask);
+
+	perfring_reader_copy(&ring->reader, header, room);
+	return (const struct perf_event_header *)(void *)room;
 }
 
 /* lost: the word in which a LOST or LOST_SAMPLES record says how many. */
@@ -213,10 +228,12 @@ static bool fetch(struct perfring_session *session, struct perfring_session_ring
 		perfring_session_found_corrupt(session, ring);
 	if (size <= 0)
 		return false;
+	PERFRING_POINT(session_peeked);
 	waiting->position = reader->position;
-	waiting->record = at + (uint64_t)size > reader->span
-				  ? perfring_reader_join(reader, header->size)
-				  : (const struct perf_event_header *)(const void *)(reader->data + at);
+	waiting->record = ring->copies                         ? copy_record(ring, header)
+			  : at + (uint64_t)size > reader->span ? perfring_reader_join(reader, header)
+							       : (const void *)(reader->data + at);
+	PERFRING_POINT(session_fetched);
 	reader->position += (uint64_t)size;
 	return true;
 }
@@ -233,12 +250,13 @@ static void refill(struct perfring_session *session, struct perfring_session_rin
 			  : !fetch(session, ring, &waiting, &header))
 			return;
 		waiting.time = 0;
-		if (perfring_format_set_of(session->formats, waiting.record, &waiting.format, NULL)) {
+		/* By the header that was checked: what lies at the record may be another one by now, and larger. */
+		if (perfring_format_set_with(session->formats, &header, waiting.record, &waiting.format, NULL)) {
 			waiting.format = NULL;
 			ring->totals.strangers += !counted;
 		}
 		if (waiting.format)
-			waiting.time = perfring_format_time_of(waiting.format, waiting.record);
+			waiting.time = perfring_format_time_with(waiting.format, &header, waiting.record);
 		if (waiting.time > ring->youngest)
 			ring->youngest = waiting.time;
 		waiting.key = waiting.time ? waiting.time : ring->youngest;
@@ -362,8 +380,8 @@ int perfring_session_next(struct perfring_session *session, struct perfring_item
 static void cut_span(const struct perfring_session_ring *ring, uint64_t from, uint64_t size, struct perfring_span *span)
 {
 	uint64_t at = from & ring->reader.mask;
-	uint64_t row = ring->reader.span - at;
-	unsigned char *data = ring->ring.data;
+	uint64_t row = ring->copies ? size : ring->reader.span - at;
+	unsigned char *data = ring->copies ? ring->copies : ring->ring.data;
 
 	span->size = size;
 	span->count = 1;
@@ -383,8 +401,8 @@ static const struct perfring_format *format_at(const struct perfring_session *se
 {
 	if (header->size < 16 || header->type >= 64)
 		return NULL;
-	position += header->type == PERF_RECORD_SAMPLE ? 8 : header->size - 8;
-	return perfring_format_set_find(session->formats, word_at(ring, position));
+	return perfring_format_set_find(
+		session->formats, word_at(ring, position, header->type == PERF_RECORD_SAMPLE ? 8 : header->size - 8u));
 }
 
 static bool ring_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
@@ -402,16 +420,23 @@ static bool ring_span(struct perfring_session *session, struct perfring_session_
 	while ((size = perfring_reader_peek(reader, &header)) > 0) {
 		uint64_t at = reader->position;
 
+		PERFRING_POINT(session_peeked);
 		/* A filler was passed over: it belongs in no span, which ends before it, or begins behind it. */
 		if (at != end && end != from)
 			break;
 		if (end == from)
 			from = at;
+		if (ring->copies)
+			copy_record(ring, &header);
+		PERFRING_POINT(session_fetched);
 		perfring_session_count(session, ring, apart ? format_at(session, ring, &header, at) : NULL, &header,
-				       lost_at(&header) ? word_at(ring, at + lost_at(&header)) : 0,
-				       time_at && header.size >= time_at + 8 ? word_at(ring, at + time_at) : 0);
+				       lost_at(&header) ? word_at(ring, at, lost_at(&header)) : 0,
+				       time_at && header.size >= time_at + 8 ? word_at(ring, at, time_at) : 0);
 		reader->position += (uint64_t)size;
 		end = reader->position;
+		/* The copies that follow lie at their beginning again. */
+		if (ring->copies && (at & reader->mask) + (uint64_t)size > reader->mask)
+			break;
 	}
 	if (size < 0)
 		perfring_session_found_corrupt(session, ring);

@@ -42,7 +42,7 @@ int perfring_event_folder(int at, const char *path, char ***names, size_t *count
 		close(fd);
 		return error;
 	}
-	while (!error && (entry = readdir(folder))) {
+	while (!error && (errno = 0, entry = readdir(folder))) {
 		if (entry->d_name[0] == '.')
 			continue;
 		if (*count == room) {
@@ -60,6 +60,8 @@ int perfring_event_folder(int at, const char *path, char ***names, size_t *count
 		else
 			error = -ENOMEM;
 	}
+	if (!error)
+		error = -errno;
 	closedir(folder);
 	if (error) {
 		perfring_event_folder_free(*names, *count);

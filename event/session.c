@@ -12,7 +12,8 @@
 #include "session.h"
 
 enum {
-	DEFAULT_PAGES = 128
+	DEFAULT_PAGES = 128,
+	RECORD_MAX = 65536, /* a record's size is a u16 */
 };
 
 int perfring_session_open(struct perfring_session **session, uint32_t pages)
@@ -40,8 +41,8 @@ void perfring_session_close_ring(struct perfring_session_ring *ring)
 	perfring_reader_close(&ring->reader);
 	perfring_moment_drop(ring);
 	perfring_trace_close(ring);
-	if (!ring->added)
-		perfring_ring_close(&ring->ring);
+	perfring_ring_close(&ring->ring);
+	free(ring->copies);
 	free(ring);
 }
 
@@ -130,7 +131,8 @@ static void give_wake(struct perfring_session *session, uint32_t place)
 	wake->fd = -1;
 }
 
-int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *memory, int wake_fd)
+int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *memory, int wake_fd,
+			      uint32_t flags)
 {
 	bool falls = memory->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD);
 	struct perfring_session_ring *ring;
@@ -138,7 +140,7 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 	int ret;
 
 	if (falls != !!(session->options & PERFRING_SESSION_BACKWARD) || memory->flags & PERFRING_RING_READ_ONLY ||
-	    !memory->page || !memory->data)
+	    !memory->page || !memory->data || flags & ~(uint32_t)PERFRING_READER_COPY)
 		return -EINVAL;
 	ret = perfring_session_make_room(session);
 	if (ret)
@@ -146,13 +148,18 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 	ring = calloc(1, sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
-	ring->ring = *memory;
+	perfring_ring_share(&ring->ring, memory);
 	ring->added = true;
 	ring->tid = -1;
 	ring->cpu = -1;
 	ring->fd = -1;
 	ret = falls ? 0 : perfring_reader_open(&ring->reader, &ring->ring, 0);
 	ring->wake = PERFRING_NO_WAKE;
+	/* Of what overwrites there is a copy in any case (moment.c). */
+	if (!ret && !falls && flags & PERFRING_READER_COPY) {
+		ring->copies = malloc((size_t)ring->ring.size + RECORD_MAX);
+		ret = ring->copies ? 0 : -ENOMEM;
+	}
 	if (!ret && !falls)
 		ret = take_wake(session, wake_fd, &ring->wake);
 	if (ret) {

@@ -118,7 +118,7 @@ struct perfring_session_ring {
 	uint32_t end;
 	uint32_t old;
 	enum perfring_ring_health state;
-	bool added;    /* by perfring_session_add_ring: the memory is the caller's */
+	bool added;    /* by perfring_session_add_ring: `ring` is a handle of the caller's */
 	uint32_t wake; /* of an added one: its place among the wakes, or PERFRING_NO_WAKE */
 	/* moment.c, of a ring that overwrites: the copy.  There is no reader; its position and observed count the records
 	 * of the copy, those that were fetched and all. */
@@ -126,6 +126,10 @@ struct perfring_session_ring {
 	bool is_paused;                   /* or ours, which needs it not: what is copied stands still */
 	uint64_t counted;                 /* records below this position were in the totals before */
 	struct perfring_session_aux *aux; /* trace.c; NULL: it has none */
+	/* Of a ring whose writers are not trusted: what is handed out.  A record lies at its position modulo the ring's size,
+	 * in one piece, so the last one before the end may reach beyond it: size + 64 KiB.  None is written over before it is
+	 * returned, for the writers' room ends there, too (order.c: observe).  NULL: records are handed out as they lie. */
+	unsigned char *copies;
 	struct perfring_waiting window[2 * PERFRING_WINDOW];
 };
 
@@ -188,6 +192,7 @@ void perfring_numbers_keep(struct perfring_numbers *numbers, const struct perfri
 /* Adds a list such as "0-3,6".  Returns 0, -EINVAL, -ENODEV (one that is not in `among`, when that is not NULL). */
 int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list, const struct perfring_numbers *among);
 int perfring_numbers_add_online(struct perfring_numbers *numbers);
+bool perfring_cpu_is_offline(int32_t cpu);
 
 /* Adds its threads.  -ESRCH: it is gone, whoever has its number now. */
 int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process);

@@ -128,6 +128,15 @@ int perfring_numbers_add_online(struct perfring_numbers *numbers)
 	return ret;
 }
 
+bool perfring_cpu_is_offline(int32_t cpu)
+{
+	struct perfring_numbers online = {NULL, 0, 0};
+	bool offline = !perfring_numbers_add_online(&online) && !perfring_numbers_have(&online, cpu);
+
+	free(online.numbers);
+	return offline;
+}
+
 /* ---- targets ---- */
 
 int perfring_target_open(struct perfring_target **target)
@@ -222,21 +231,25 @@ int perfring_target_add_thread(struct perfring_target *target, int32_t tid)
 	return ret ? ret : perfring_numbers_add(&target->tids, tid);
 }
 
-/* When the process began, in ticks since boot: a number that was given to another process since tells itself by it.
- * 0: there is no such process. */
-static uint64_t start_of(int32_t pid)
+/* When the process began, in ticks since boot: a number that was given to another process since tells itself by it.  0: there
+ * is no such process. */
+static int read_start(int32_t pid, uint64_t *start)
 {
 	char path[64], text[1024];
 	const char *at;
+	int64_t got;
 
+	*start = 0;
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (perfring_event_slurp(path, text, sizeof(text)) <= 0)
-		return 0;
+	got = perfring_event_slurp(path, text, sizeof(text));
+	if (got <= 0)
+		return got == -ENOENT || got == -ESRCH ? 0 : (int)got;
 	/* The 22nd field; the second is a name in parentheses, which may hold any others. */
 	at = strrchr(text, ')');
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
+	*start = at ? strtoull(at, NULL, 10) : 0;
+	return 0;
 }
 
 int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process)
@@ -244,22 +257,26 @@ int perfring_numbers_add_process(struct perfring_numbers *tids, const struct per
 	struct dirent *entry;
 	char path[64];
 	bool found = false;
-	int ret = 0;
+	uint64_t start;
 	DIR *tasks;
+	int ret;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", process->pid);
 	tasks = opendir(path);
 	if (!tasks)
 		return errno == ENOENT ? -ESRCH : -errno;
 	/* With the directory open it is the same process, or an empty list. */
-	if (start_of(process->pid) != process->start)
+	ret = read_start(process->pid, &start);
+	if (!ret && start != process->start)
 		ret = -ESRCH;
-	while (!ret && (entry = readdir(tasks))) {
+	while (!ret && (errno = 0, entry = readdir(tasks))) {
 		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
 			continue;
 		found = true;
 		ret = perfring_numbers_add(tids, (int32_t)strtol(entry->d_name, NULL, 10));
 	}
+	if (!ret)
+		ret = -errno;
 	closedir(tasks);
 	return ret ? ret : found ? 0 : -ESRCH;
 }
@@ -271,8 +288,9 @@ int perfring_target_add_process(struct perfring_target *target, int32_t pid)
 
 	if (pid < 0 || target->cgroups.count)
 		return -EINVAL;
-	process.start = start_of(pid);
-	ret = perfring_numbers_add_process(&target->tids, &process);
+	ret = read_start(pid, &process.start);
+	if (!ret)
+		ret = perfring_numbers_add_process(&target->tids, &process);
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < target->process_count; i++)

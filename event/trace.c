@@ -93,7 +93,7 @@ int perfring_session_add_aux(struct perfring_session *session, uint32_t number, 
 {
 	struct perfring_session_ring *ring = number < session->ring_count ? session->rings[number] : NULL;
 
-	if (!ring || !ring->added || area->page != ring->ring.page)
+	if (!ring || !ring->added || ring->copies || area->page != ring->ring.page)
 		return -EINVAL;
 	if (ring->aux)
 		return -EEXIST;
@@ -166,7 +166,7 @@ void perfring_trace_return(struct perfring_session *session, struct perfring_ses
 		perfring_aux_return(area, aux->taken - area->returned);
 	if (aux->health == PERFRING_RING_TOLD_CORRUPT) {
 		/* Goes on where it says that it is. */
-		uint64_t position = perfring_page_observe_aux(area->page);
+		uint64_t position = perfring_page_observe_aux_from(area->page, area->returned);
 		uint64_t given_up = position - area->returned;
 
 		ring->totals.skipped += given_up < area->size ? given_up : area->size;

@@ -310,7 +310,7 @@ int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t en
 				: perfring_event_fault(fault, place, "a symbol, or 0xOFFSET in the file, is wanted",
 						       -EINVAL);
 	} else if (plus < end && !number(text + plus + 1, end - plus - 1, &more)) {
-		error = perfring_event_fault(fault, plus + 1, "a number of bytes is wanted behind the +", -EINVAL);
+		error = perfring_event_fault(fault, plus + 1, "a number of bytes is wanted after the +", -EINVAL);
 	} else {
 		error = perfring_uprobe_symbol(fd, text + place, plus - place, offset, &size);
 		if (error == -ENOENT)
@@ -321,7 +321,7 @@ int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t en
 		else if (error)
 			perfring_event_fault(fault, path, "this file cannot be read", error);
 		else if (more && more >= size)
-			error = perfring_event_fault(fault, plus + 1, "this is behind the symbol's end", -EINVAL);
+			error = perfring_event_fault(fault, plus + 1, "this is after the symbol's end", -EINVAL);
 		else
 			*offset += more;
 	}

@@ -23,6 +23,7 @@ int main(int argc, char **argv)
 	struct perfring_estimate estimate;
 	struct perfring_command command;
 	struct perfring_count count;
+	char why[512];
 	int ret;
 
 	if (argc < 3)
@@ -34,12 +35,13 @@ int main(int argc, char **argv)
 	if ((ret = perfring_command_open(&command, argv + 2)))
 		return refuse("fork", ret, "");
 	if ((ret = perfring_target_open(&target)) || (ret = perfring_target_add_thread(target, command.pid)) ||
-	    (ret = perfring_counts_open(&counts, PERFRING_FALLBACK_NEWER | PERFRING_FALLBACK_EXCLUDE_KERNEL)))
+	    (ret = perfring_counts_open(&counts, PERFRING_FALLBACK_ALL)))
 		return refuse("counts", ret, "");
 	if ((ret = perfring_counts_add(counts, events, target)))
 		return refuse("add", ret, perfring_counts_refusal(counts));
-	if (*perfring_counts_refusal(counts)) /* it opened, but not all of it as asked */
-		fprintf(stderr, "count: %s\n", perfring_counts_refusal(counts));
+	for (uint32_t i = 0; i < perfring_counts_count(counts); i++) /* not all of it as asked */
+		if (perfring_counts_explain(counts, i, why, sizeof(why)) > 0)
+			fprintf(stderr, "count: %s\n", why);
 	if ((ret = perfring_command_release(&command)))
 		return refuse(argv[2], ret, "");
 	perfring_command_close(&command);
@@ -48,8 +50,11 @@ int main(int argc, char **argv)
 	if ((ret = perfring_counts_read(counts)))
 		return refuse("read", ret, "");
 	for (uint32_t i = 0; i < perfring_counts_count(counts); i++) {
-		if (perfring_counts_sum(counts, i, PERFRING_COUNTS_ALL, 0, &count))
+		if (perfring_counts_error(counts, i)) {
+			printf(" <not supported> %s\n", perfring_events_at(events, i)->name);
 			continue;
+		}
+		perfring_counts_sum(counts, i, PERFRING_COUNTS_ALL, 0, &count);
 		printf("%16" PRIu64 " %s", count.value, perfring_events_at(events, i)->name);
 		estimate = perfring_event_estimate(count.value, count.enabled, count.running);
 		if (estimate.share < 1.0) /* more events than counters: they took turns */

@@ -28,10 +28,16 @@ static void try(const struct perfring_format *format, const struct perf_event_he
 {
 	struct perfring_fault fault = {-1, NULL};
 	const perfring_header *header = (const perfring_header *)record;
-	int error = perfring_record_check(format, record, size, &fault);
+	int error = perfring_record_check(format, record, size, &fault), one;
+	struct perfring_finding finding;
 
 	must(!error || (error == -EBADMSG && fault.what && fault.at >= 0 && fault.at <= (int64_t)size));
 	must(perfring_record_check(format, record, size, NULL) == error);
+	one = perfring_record_examine(format, record, size, &finding);
+	must(one == error || (one == 1 && !error));
+	must(finding.severity == (one < 0 ? PERFRING_DAMAGE : one ? PERFRING_REMARK : PERFRING_NOTHING));
+	must(error ? finding.at == fault.at && finding.what == fault.what
+		   : !finding.what == !one && finding.at >= 0 && finding.at < (int64_t)size);
 	if (size < sizeof(*header) || header->size > size)
 		must(error);
 	else if (decode(format, record))

@@ -40,11 +40,12 @@ static struct perf_event_header *exact(const void *bytes, int64_t size)
 static void try_valid(const struct perfring_format *format, const struct perf_event_header *record, int64_t size)
 {
 	unsigned char foreign[ROOM], again[ROOM];
+	struct perfring_finding finding;
 	struct perfring_record decoded;
 	struct perfring_sample sample;
 
 	must(record->size == size);
-	must(!perfring_record_check(format, record, (size_t)size, NULL));
+	must(!perfring_record_examine(format, record, (size_t)size, &finding));
 	if (record->type == PERFRING_RECORD_SAMPLE) {
 		must(!perfring_sample_decode(format, record, &sample, NULL));
 		must(perfring_sample_size(format, &sample) == size);
@@ -60,8 +61,8 @@ static void try_valid(const struct perfring_format *format, const struct perf_ev
 	must(!memcmp(record, again, (size_t)size));
 }
 
-/* Any bytes: everything comes to its end and reads no byte outside.  Returns whether they are well-formed.
- * Text is slow, and has a fuzzer of its own. */
+/* Any bytes: everything comes to its end and reads no byte outside.  Returns whether they are well-formed, and nothing
+ * is to be remarked.  Text is slow, and has a fuzzer of its own. */
 static bool try_any(const struct perfring_format *format, const struct perf_event_header *record, int64_t size,
 		    bool has_text)
 {
@@ -69,10 +70,13 @@ static bool try_any(const struct perfring_format *format, const struct perf_even
 	struct perfring_fault fault = {-1, NULL};
 	struct perfring_record decoded;
 	struct perfring_sample sample;
+	struct perfring_finding finding;
 	char text[64];
-	int ret = perfring_record_check(format, record, (size_t)size, &fault), decodes;
+	int ret = perfring_record_check(format, record, (size_t)size, &fault), decodes, examined;
 
 	must(ret ? ret == -EBADMSG && fault.what && fault.at >= 0 && fault.at <= size : fault.at == -1);
+	examined = perfring_record_examine(format, record, (size_t)size, &finding);
+	must(examined == ret || (examined == 1 && !ret));
 	if (size < (int64_t)sizeof(*record) || record->size > size)
 		return false;
 	decodes = record->type == PERFRING_RECORD_SAMPLE ? perfring_sample_decode(format, record, &sample, NULL)
@@ -83,7 +87,7 @@ static bool try_any(const struct perfring_format *format, const struct perf_even
 	perfring_record_to_foreign(format, record, other, sizeof(other), NULL);
 	if (__builtin_bswap16(record->size) <= size)
 		perfring_record_to_native(format, record, other, sizeof(other), NULL);
-	return !ret;
+	return !examined;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

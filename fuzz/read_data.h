@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <perfring/data.h>
+#include <perfring/split.h>
 #include <perfring/text.h>
 #include "machine.h"
 
@@ -74,9 +75,31 @@ static uint64_t mix(uint64_t digest, const struct perfring_item *item)
 	return digest;
 }
 
+/* A sample as those of its group's events.  Returns a digest of them. */
+static uint64_t walk_split(struct perfring_split *split, const struct perfring_item *item)
+{
+	const struct perfring_format *format;
+	struct perfring_sample sample;
+	uint64_t digest = 0, nr = 0, most;
+	int one;
+
+	if (item->record->type != PERFRING_RECORD_SAMPLE || !item->format ||
+	    perfring_sample_decode(item->format, item->record, &sample, NULL))
+		return 0;
+	most = sample.present & PERFRING_SAMPLE_READ && sample.read.nr > 1 ? sample.read.nr : 1;
+	perfring_split_begin(split, item->format, &sample);
+	while ((one = perfring_split_next(split, &format)) == 1) {
+		must(++nr <= most);
+		digest = digest * 31 + format->index + (sample.present & PERFRING_SAMPLE_PERIOD ? sample.period : 0);
+	}
+	must(one == 0);
+	return digest;
+}
+
 /* To the end.  Returns a digest of what came. */
 static uint64_t read_all(struct perfring_data *data, unsigned seed)
 {
+	struct perfring_split *split;
 	struct perfring_item item;
 	unsigned char trace[512];
 	/* text is slow, and has a fuzzer of its own */
@@ -86,12 +109,13 @@ static uint64_t read_all(struct perfring_data *data, unsigned seed)
 	int one;
 
 	ask(data, false);
+	must(!perfring_split_open(&split, perfring_data_formats(data)));
 	do {
 		item.record = NULL;
 		one = perfring_data_next(data, &item);
 		must(one != -EBADMSG || perfring_data_fault(data).what);
 		if (item.record) {
-			digest = mix(digest, &item);
+			digest = mix(digest, &item) ^ walk_split(split, &item);
 			must((uintptr_t)item.record % 8 == 0 && item.record->size >= sizeof(*item.record));
 			must(perfring_data_position(data) >= 0 && perfring_data_stream(data) == 0);
 			must(!perfring_data_was_late(data) || perfring_data_late(data));
@@ -105,6 +129,7 @@ static uint64_t read_all(struct perfring_data *data, unsigned seed)
 		}
 	} while (one > 0 || item.record);
 	must(perfring_data_next(data, &item) == one);
+	perfring_split_close(split);
 	ask(data, has_text);
 	return digest;
 }

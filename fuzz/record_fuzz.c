@@ -33,6 +33,7 @@ static struct perf_event_header *encode(const struct perfring_format *format, co
 static void try(const struct perfring_format *format, const struct perf_event_header *record)
 {
 	struct perfring_fault fault = {-1, NULL};
+	struct perfring_finding finding;
 	struct perf_event_header *once, *twice;
 	struct perfring_record decoded;
 	int ret = perfring_record_decode(format, record, &decoded, &fault);
@@ -47,7 +48,7 @@ static void try(const struct perfring_format *format, const struct perf_event_he
 	     (const uint8_t *)record + record->size);
 	once = encode(format, &decoded);
 	/* What a kernel could have written comes back as it was; and whatever we made is made the same again. */
-	if (record->type < 64 && !perfring_record_check(format, record, record->size, NULL))
+	if (record->type < 64 && !perfring_record_examine(format, record, record->size, &finding))
 		must(once && once->size == record->size && !memcmp(once, record, record->size));
 	if (!once)
 		return;

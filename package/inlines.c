@@ -23,6 +23,7 @@
 #include <perfring/set.h>
 #include <perfring/shared.h>
 #include <perfring/snapshot.h>
+#include <perfring/split.h>
 #include <perfring/swap.h>
 #include <perfring/text.h>
 #include <perfring/wakeup.h>

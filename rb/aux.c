@@ -239,7 +239,7 @@ void perfring_aux_enable(struct perfring_aux_area *aux)
 
 int64_t perfring_aux_observe(struct perfring_aux_area *aux, const unsigned char **bytes)
 {
-	uint64_t position = perfring_page_observe_aux(aux->page); /* acquire: the bytes below are there */
+	uint64_t position = perfring_page_observe_aux_from(aux->page, aux->returned); /* acquire: the bytes below are there */
 	uint64_t from, row, ready = position - aux->returned;
 
 	if (ready > aux->size) {

@@ -9,6 +9,7 @@
 #include <perfring/page.h>
 #include <perfring/writer.h>
 
+#include "identity.h"
 #include "page_own.h"
 
 enum {
@@ -57,23 +58,26 @@ static void compare(uint64_t *counter, uint64_t *time)
 	}
 }
 
-#endif
-
-int perfring_ring_calibrate(struct perfring_ring *ring)
+/* Takes the right to store the conversion: of several that find the last one dead, one takes its place.  The exchange is
+ * ordered: what the one before stored is seen. */
+static bool begin(struct perfring_ring_state *state)
 {
-#ifdef __SIZEOF_INT128__
-	struct perf_event_mmap_page *page = ring->page;
+	uint64_t before = PERFRING_LOAD(&state->calibrator), own = perfring_identity_own();
+
+	/* Ourselves: we are what the one that died at it has exec'd. */
+	if (before && before != own && perfring_identity_lives(before))
+		return false;
+	return PERFRING_SWAP(&state->calibrator, &before, own);
+}
+
+static int calibrate(struct perf_event_mmap_page *page, struct perfring_ring_state *state)
+{
 	struct timespec nap = {0, SETTLE_NS};
-	struct perfring_ring_state *state;
 	uint64_t counter = 0, time = 0, first, first_time;
 	unsigned __int128 mult;
 	uint16_t shift = SHIFT;
+	uint32_t odd;
 
-	if (!(ring->flags & PERFRING_RING_OWN) || ring->flags & PERFRING_RING_READ_ONLY)
-		return -EINVAL;
-	if (!is_steady())
-		return -EOPNOTSUPP;
-	state = perfring_ring_state_of(page);
 	first = PERFRING_LOAD(&state->counter_at);
 	first_time = PERFRING_LOAD(&state->counter_time);
 	if (!first) {
@@ -90,16 +94,40 @@ int perfring_ring_calibrate(struct perfring_ring *ring)
 	while (mult > UINT32_MAX && shift-- > 1);
 	if (!mult || mult > UINT32_MAX)
 		return -EOPNOTSUPP;
-	/* Odd while the members change: who reads meanwhile reads again. */
-	PERFRING_STORE(&page->lock, page->lock + 1);
+	/* Odd while the members change: who reads meanwhile reads again.  Odd already: the one before died here. */
+	odd = PERFRING_LOAD(&page->lock) | 1;
+	PERFRING_STORE(&page->lock, odd);
 	PERFRING_FENCE_STORES();
-	page->time_shift = shift;
-	page->time_mult = (uint32_t)mult;
-	page->time_zero = time - perfring_page_scale(counter, (uint32_t)mult, shift);
-	page->time_offset = 0;
-	page->capabilities |= 8 | 16; /* cap_user_time, cap_user_time_zero */
-	PERFRING_STORE_RELEASE(&page->lock, page->lock + 1);
+	PERFRING_POINT(counter_locked);
+	PERFRING_STORE(&page->time_shift, shift);
+	PERFRING_STORE(&page->time_mult, (uint32_t)mult);
+	PERFRING_STORE(&page->time_zero, time - perfring_page_scale(counter, (uint32_t)mult, shift));
+	PERFRING_STORE(&page->time_offset, 0);
+	PERFRING_STORE(&page->capabilities,
+		       PERFRING_LOAD(&page->capabilities) | 8 | 16); /* user_time, user_time_zero */
+	PERFRING_STORE_RELEASE(&page->lock, odd + 1);
 	return 0;
+}
+
+#endif
+
+int perfring_ring_calibrate(struct perfring_ring *ring)
+{
+#ifdef __SIZEOF_INT128__
+	struct perf_event_mmap_page *page = ring->page;
+	struct perfring_ring_state *state;
+	int error;
+
+	if (!(ring->flags & PERFRING_RING_OWN) || ring->flags & PERFRING_RING_READ_ONLY)
+		return -EINVAL;
+	if (!is_steady())
+		return -EOPNOTSUPP;
+	state = perfring_ring_state_of(page);
+	if (!begin(state))
+		return -EBUSY;
+	error = calibrate(page, state);
+	PERFRING_STORE_RELEASE(&state->calibrator, 0); /* pairs with begin */
+	return error;
 #else
 	(void)ring;
 	return -EOPNOTSUPP;

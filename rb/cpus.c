@@ -66,7 +66,9 @@ static int membarrier(int command)
 
 /* ---- restartable sequences ---- */
 
-#ifdef PERFRING_HAS_RSEQ
+#ifdef PERFRING_SEQUENCES
+/* A checker's: set.h. */
+#elif defined(PERFRING_HAS_RSEQ)
 
 /* Moves claimed from `from` to `to`. */
 static bool sequence_swap(struct perfring_cpu *cpu, uint32_t number, uint64_t from, uint64_t to)
@@ -205,7 +207,9 @@ struct perfring_claim perfring_cpus_reserve_rare(struct perfring_cpus *cpus, str
 		if (PERFRING_LOAD(&state_of(cpu)->paused))
 			break;
 		extra = PERFRING_LOAD(&state_of(cpu)->lost) ? lost_size(output) : 0;
-		from = PERFRING_LOAD(&cpu->claimed);
+		/* Acquire: pairs with the swap of who claimed last, and with it comes the data_tail that made room for that
+		 * claim.  By an older one, a lap behind, a full ring would look empty. */
+		from = PERFRING_LOAD_ACQUIRE(&cpu->claimed);
 		PERFRING_POINT(cpus_looked);
 		space = (perfring_page_reclaim(cpu->page) - (from + 1)) & cpu->mask; /* ABI.md 7.2 */
 		claim.size = size + extra;

@@ -2,7 +2,7 @@
 #ifndef RB_FILLER_H
 #define RB_FILLER_H
 
-#include <perfring/ring.h>
+#include "lost.h"
 
 /* Fills `size` bytes, a multiple of 8, with as few fillers as there can be.  Their bodies stay what they were. */
 static inline void filler_put(unsigned char *room, uint64_t size)
@@ -15,6 +15,18 @@ static inline void filler_put(unsigned char *room, uint64_t size)
 		room += header.size;
 		size -= header.size;
 	}
+}
+
+/* The same with LOST records that lost nothing (PERFRING_RING_LOST_FILLERS): 24 to 65 528 bytes.  The words of the record and
+ * of any trailer (ABI.md 4.2: at most 48 bytes) are 0. */
+static inline void filler_put_lost(unsigned char *room, uint64_t size)
+{
+	struct perf_event_header header = {LOST_TYPE, PERFRING_FILLER_MISC, (uint16_t)size};
+	size_t zeros = size < LOST_SIZE + TRAILER_MOST ? (size_t)size : TRAILER_MOST;
+
+	memset(room, 0, LOST_SIZE);
+	memset(room + size - zeros, 0, zeros);
+	memcpy(room, &header, sizeof(header));
 }
 
 #endif

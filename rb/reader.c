@@ -41,23 +41,32 @@ void perfring_reader_close(struct perfring_reader *reader)
 	memset(reader, 0, sizeof(*reader));
 }
 
-const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader, uint16_t size)
+void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header, void *room)
 {
-	struct perf_event_header *record = (struct perf_event_header *)(void *)reader->joint;
-	uint64_t from = reader->position & reader->mask;
-	uint64_t row = reader->mask + 1 - from;
-	uint64_t first = row < size ? row : size;
+	unsigned char *bytes = room;
+	uint64_t word;
 
-	memcpy(reader->joint, reader->data + from, (size_t)first);
-	memcpy(reader->joint + first, reader->data, (size_t)(size - first));
-	/* The size that was checked, whatever the memory says by now. */
-	record->size = size;
-	return record;
+	memcpy(bytes, header, sizeof(*header));
+	/* Words, each read once: a record is some of them and none wraps.  No order: observe's acquire has made them
+	 * visible, and a writer that changes them now writes into its own record. */
+	for (uint64_t at = sizeof(*header); at < header->size; at += sizeof(word)) {
+		word = PERFRING_LOAD(
+			(const perfring_ring_word *)(const void *)(reader->data +
+								   ((reader->position + at) & reader->mask)));
+		memcpy(bytes + at, &word, sizeof(word));
+	}
+}
+
+const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader,
+						     const struct perf_event_header *header)
+{
+	perfring_reader_copy(reader, header, reader->joint);
+	return (const struct perf_event_header *)(void *)reader->joint;
 }
 
 uint64_t perfring_reader_skip(struct perfring_reader *reader)
 {
-	uint64_t observed = perfring_page_observe(reader->page) & ~UINT64_C(7);
+	uint64_t observed = perfring_page_observe_from(reader->page, reader->returned) & ~UINT64_C(7);
 	uint64_t given_up = observed - reader->position;
 
 	reader->position = observed;

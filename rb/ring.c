@@ -16,7 +16,8 @@
 
 enum {
 	HUGE_PAGE = 2 << 20,
-	KINDS = PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT | PERFRING_RING_LEASED,
+	KINDS = PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT | PERFRING_RING_LEASED |
+		PERFRING_RING_LOST_FILLERS,
 };
 
 static const uint64_t data_limit = UINT64_C(1) << 30;
@@ -77,7 +78,11 @@ static bool is_kind(uint32_t flags)
 
 	if (flags & ~(uint32_t)KINDS || shared == (PERFRING_RING_STRICT | PERFRING_RING_LEASED))
 		return false;
-	return shared ? flags == shared : !(flags & PERFRING_RING_OVERWRITE) || flags & PERFRING_RING_BACKWARD;
+	if (flags & PERFRING_RING_STRICT)
+		flags &= ~(uint32_t)PERFRING_RING_LOST_FILLERS;
+	if (shared || flags & PERFRING_RING_LOST_FILLERS)
+		return flags == shared;
+	return !(flags & PERFRING_RING_OVERWRITE) || flags & PERFRING_RING_BACKWARD;
 }
 
 static bool is_grain(uint32_t flags, uint32_t grain, uint64_t data)
@@ -104,7 +109,13 @@ static bool gives_huge_pages(void)
 	return size > 0 && !strstr(text, "[never]") && !strstr(text, "[deny]");
 }
 
-/* Control page and data, then from the data on once more. */
+/* The number of handles beside the first stands behind the mapping, in a page that is this process's alone. */
+static uint32_t *handles_of(const struct perfring_ring *ring)
+{
+	return (uint32_t *)(void *)((unsigned char *)ring->mapping + ring->mapping_size);
+}
+
+/* Control page and data, then from the data on once more; then the page of the handles. */
 static int map_own(struct perfring_ring *ring, int fd, const struct layout *layout, uint32_t kind, unsigned flags)
 {
 	/* At most 1 GiB of data each: no sum of them is above 32 bits. */
@@ -118,7 +129,7 @@ static int map_own(struct perfring_ring *ring, int fd, const struct layout *layo
 		flags &= ~(unsigned)PERFRING_RING_HUGE;
 	if (flags & PERFRING_RING_HUGE)
 		spare = HUGE_PAGE; /* offset and address must agree below a huge page */
-	memory = mmap(NULL, size + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory = mmap(NULL, size + page + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
 	base = memory;
@@ -127,23 +138,17 @@ static int map_own(struct perfring_ring *ring, int fd, const struct layout *layo
 		if (base > memory)
 			munmap(memory, (size_t)(base - memory));
 		if (memory + spare > base)
-			munmap(base + size, (size_t)(memory + spare - base));
+			munmap(base + size + page, (size_t)(memory + spare - base));
 	}
 	if (mmap(base, page + data, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-	    mmap(base + page + data, again, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)page) == MAP_FAILED) {
+	    mmap(base + page + data, again, protection, MAP_SHARED | MAP_FIXED, fd, (off_t)page) == MAP_FAILED ||
+	    mprotect(base + size, page, PROT_READ | PROT_WRITE)) {
 		error = errno;
-		munmap(base, size);
+		munmap(base, size + page);
 		return -error;
 	}
 	if (flags & PERFRING_RING_HUGE)
 		madvise(base, size, MADV_HUGEPAGE);
-	/* Touched now, not by the first lap in a signal handler.  EINVAL: before Linux 5.14. */
-	if (madvise(base, size, flags & PERFRING_RING_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) < 0 &&
-	    errno != EINVAL) {
-		error = errno;
-		munmap(base, size);
-		return -error;
-	}
 	ring->mapping = base;
 	ring->mapping_size = size;
 	ring->page = (struct perf_event_mmap_page *)(void *)base;
@@ -156,8 +161,24 @@ static int map_own(struct perfring_ring *ring, int fd, const struct layout *layo
 
 /* ---- making one ---- */
 
-static int open_memory(const struct perfring_ring_options *options, uint64_t size)
+/* The maker's own memory, touched now, not by the first lap in a signal handler.  Returns 0 or -errno. */
+static int populate(const struct perfring_ring *ring)
 {
+	const unsigned char *memory = ring->mapping;
+
+	if (!madvise(ring->mapping, (size_t)ring->mapping_size, MADV_POPULATE_WRITE))
+		return 0;
+	if (errno != EINVAL)
+		return -errno;
+	/* Before Linux 5.14.  A load allocates too: the mapping is shared. */
+	for (uint64_t at = 0; at < ring->mapping_size; at += page_size())
+		PERFRING_LOAD(memory + at);
+	return 0;
+}
+
+static int open_memory(const struct perfring_ring_options *options, const struct layout *layout)
+{
+	off_t size = (off_t)layout->size, from = 0;
 	int fd, error;
 
 	if (options->file) {
@@ -172,13 +193,12 @@ static int open_memory(const struct perfring_ring_options *options, uint64_t siz
 	/* A memfd's huge pages come by the first touch, in map_own; all else is allocated here, so that none is missing
 	 * later. */
 	if (options->flags & PERFRING_RING_HUGE && !options->file)
-		error = ftruncate(fd, (off_t)size) < 0 ? errno : 0;
-	else
-		do
-			error = posix_fallocate(fd, 0, (off_t)size);
-		while (error == EINTR);
-	/* A peer that shrinks it would be our SIGBUS. */
-	if (!error && !options->file && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		from = (off_t)layout->mapped;
+	error = from && ftruncate(fd, size) < 0 ? errno : 0;
+	while (!error && from < size && (error = posix_fallocate(fd, from, size - from)) == EINTR)
+		error = 0;
+	/* A peer that shrinks it would be our SIGBUS.  No F_SEAL_SEAL: who takes it may seal it further, against holes. */
+	if (!error && !options->file && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		error = errno;
 	if (error) {
 		close(fd);
@@ -250,16 +270,23 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 			return -EINVAL;
 	}
 	layout = lay_out(data, kind, grain, owners, aux);
-	fd = open_memory(options, layout.size);
+	fd = open_memory(options, &layout);
 	if (fd < 0)
 		return fd;
 	error = map_own(ring, fd, &layout, kind, options->flags & PERFRING_RING_HUGE);
+	if (!error)
+		error = populate(ring);
 	if (!error) {
 		ring->fd = fd;
+		/* What populating has left out (an emulator does nothing): nothing of it is a hole. */
+		if (options->flags & PERFRING_RING_HUGE)
+			do
+				error = -posix_fallocate(fd, 0, (off_t)layout.size);
+			while (error == -EINTR);
 		state = perfring_ring_state_of(ring->page);
 		fill_page(ring->page, &layout);
 		fill_state(state, options, &layout, grain, owners);
-		if (owners)
+		if (owners && !error)
 			error = perfring_shared_prepare(ring);
 		/* Last: who finds the magic finds the rest; pairs with the program order of attach, by the fd. */
 		PERFRING_STORE_RELEASE(&state->magic, PERFRING_RING_MAGIC);
@@ -286,15 +313,15 @@ static int wrong(struct perfring_fault *fault, uint64_t at, const char *what)
 	return -EBADMSG;
 }
 
-/* Copies size bytes at `at`, or fails. */
-static bool copy_from(int fd, void *to, size_t size, uint64_t at)
+/* Copies size bytes at `at`.  Returns 0, -EBADMSG (there are fewer), -errno. */
+static int copy_from(int fd, void *to, size_t size, uint64_t at)
 {
 	ssize_t got;
 
 	do
 		got = pread(fd, to, size, (off_t)at);
 	while (got < 0 && errno == EINTR);
-	return got == (ssize_t)size;
+	return got < 0 ? -errno : got == (ssize_t)size ? 0 : -EBADMSG;
 }
 
 int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault)
@@ -305,6 +332,7 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 	struct stat status;
 	uint64_t size;
 	int error, seals;
+	bool is_memory;
 
 	memset(ring, 0, sizeof(*ring));
 	ring->fd = -1;
@@ -315,14 +343,18 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 	if (!S_ISREG(status.st_mode))
 		return wrong(fault, 0, "neither a file nor a memfd");
 	seals = fcntl(fd, F_GET_SEALS);
-	if (seals >= 0 && !(seals & F_SEAL_SHRINK) && !status.st_nlink)
+	is_memory = seals >= 0 && !status.st_nlink;
+	if (is_memory && !(seals & F_SEAL_SHRINK))
 		return wrong(fault, 0, "a memfd that others may shrink: it has no F_SEAL_SHRINK");
 	size = (uint64_t)status.st_size;
 	if (size < 2 * page_size())
 		return wrong(fault, size, "too short for a control page and a data page");
 	/* Copies: what is checked here is what is used. */
-	if (!copy_from(fd, &page, sizeof(page), 0) || !copy_from(fd, &state, sizeof(state), PERFRING_RING_STATE_AT))
-		return wrong(fault, 0, "the control page cannot be read");
+	error = copy_from(fd, &page, sizeof(page), 0);
+	if (!error)
+		error = copy_from(fd, &state, sizeof(state), PERFRING_RING_STATE_AT);
+	if (error)
+		return error == -EBADMSG ? wrong(fault, 0, "the control page cannot be read") : error;
 
 	if (state.magic == __builtin_bswap64(PERFRING_RING_MAGIC))
 		return wrong(fault, PERFRING_RING_STATE_AT, "a ring of a machine with the other byte order");
@@ -362,6 +394,10 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 			     "aux_offset is not behind the ring");
 	if (size < layout.size)
 		return wrong(fault, size, "shorter than what its control page describes");
+	/* A hole is memory of the process that touches it first: not ours. */
+	if (is_memory && (uint64_t)status.st_blocks * 512 < layout.size)
+		return wrong(fault, (uint64_t)status.st_blocks * 512,
+			     "a memfd with holes: its maker has not allocated all of it");
 
 	error = map_own(ring, fd, &layout, state.flags, flags);
 	if (error)
@@ -427,11 +463,29 @@ int perfring_ring_over(struct perfring_ring *ring, void *memory, size_t size)
 	return 0;
 }
 
+int perfring_ring_share(struct perfring_ring *handle, const struct perfring_ring *ring)
+{
+	if (!ring->page)
+		return -EINVAL;
+	*handle = *ring;
+	handle->fd = -1;
+	if (ring->flags & PERFRING_RING_OWN && ring->mapping)
+		PERFRING_ADD(handles_of(ring), 1u);
+	else
+		handle->mapping = NULL;
+	return 0;
+}
+
 void perfring_ring_close(struct perfring_ring *ring)
 {
-	if (ring->mapping)
+	bool is_own = ring->flags & PERFRING_RING_OWN;
+
+	/* A full order, here and in every other close: whoever closes last unmaps after the others' last accesses. */
+	if (ring->mapping && !is_own)
 		munmap(ring->mapping, (size_t)ring->mapping_size);
-	if (ring->flags & PERFRING_RING_OWN && ring->fd >= 0)
+	else if (ring->mapping && !PERFRING_ADD(handles_of(ring), -1u))
+		munmap(ring->mapping, (size_t)(ring->mapping_size + page_size()));
+	if (is_own && ring->fd >= 0)
 		close(ring->fd);
 	memset(ring, 0, sizeof(*ring));
 	ring->fd = -1;

@@ -15,6 +15,7 @@
 #include <perfring/set.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -129,6 +130,30 @@ void perfring_set_close(struct perfring_set *set)
 	free(set);
 }
 
+/* ---- the lock ---- */
+
+/* Signals are blocked but for those that an instruction raises: a handler of who holds it may fork, and whose hooks wait for
+ * a thread that waits for us. */
+static void lock(struct perfring_set *set, sigset_t *signals)
+{
+	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+	sigset_t all;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
+		sigdelset(&all, synchronous[i]);
+	pthread_sigmask(SIG_BLOCK, &all, signals);
+	pthread_mutex_lock(&set->lock);
+	PERFRING_POINT(set_locked);
+}
+
+static void unlock(struct perfring_set *set, const sigset_t *signals)
+{
+	PERFRING_POINT(set_unlocks);
+	pthread_mutex_unlock(&set->lock);
+	pthread_sigmask(SIG_SETMASK, signals, NULL);
+}
+
 /* ---- threads ---- */
 
 static int make_member(struct perfring_set *set, struct member **result)
@@ -156,30 +181,35 @@ static int make_member(struct perfring_set *set, struct member **result)
 /* Where the reader finds it. */
 static void append(struct perfring_set *set, struct member *member)
 {
-	pthread_mutex_lock(&set->lock);
+	sigset_t signals;
+
+	lock(set, &signals);
 	member->member.number = set->numbers++;
 	PERFRING_STORE_RELEASE(set->last, member);
 	set->last = &member->next;
-	pthread_mutex_unlock(&set->lock);
+	unlock(set, &signals);
 }
 
 /* Takes one of the rings that the limit allows, or gives it back. */
 static bool take_ring(struct perfring_set *set)
 {
-	bool taken;
+	sigset_t signals;
+	bool is_taken;
 
-	pthread_mutex_lock(&set->lock);
-	taken = set->rings < set->limit;
-	set->rings += taken;
-	pthread_mutex_unlock(&set->lock);
-	return taken;
+	lock(set, &signals);
+	is_taken = set->rings < set->limit;
+	set->rings += is_taken;
+	unlock(set, &signals);
+	return is_taken;
 }
 
 static void give_ring(struct perfring_set *set)
 {
-	pthread_mutex_lock(&set->lock);
+	sigset_t signals;
+
+	lock(set, &signals);
 	set->rings--;
-	pthread_mutex_unlock(&set->lock);
+	unlock(set, &signals);
 }
 
 int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
@@ -233,12 +263,13 @@ int perfring_set_admit(struct perfring_set *set, pthread_t thread, uint32_t tid,
 void perfring_set_dismiss(struct perfring_set *set, struct perfring_writer *writer)
 {
 	struct member *member;
+	sigset_t signals;
 
 	/* The links change under the lock alone, and a ring whose writer is open is not dropped. */
-	pthread_mutex_lock(&set->lock);
+	lock(set, &signals);
 	for (member = set->first; member && PERFRING_LOAD(&member->writer) != writer; member = member->next)
 		;
-	pthread_mutex_unlock(&set->lock);
+	unlock(set, &signals);
 	if (member)
 		leave(member);
 }
@@ -274,14 +305,15 @@ static uint64_t lost_of(const struct member *member)
 static void drop(struct perfring_set *set, struct member **link)
 {
 	struct member *member = *link;
+	sigset_t signals;
 
-	pthread_mutex_lock(&set->lock);
+	lock(set, &signals);
 	PERFRING_STORE(link, member->next);
 	if (set->last == &member->next)
 		set->last = link;
 	set->lost += lost_of(member);
 	set->rings--;
-	pthread_mutex_unlock(&set->lock);
+	unlock(set, &signals);
 	free_member(member);
 }
 
@@ -309,14 +341,15 @@ struct perfring_member *perfring_set_next(struct perfring_set *set, struct perfr
 
 uint64_t perfring_set_lost(struct perfring_set *set)
 {
+	sigset_t signals;
 	uint64_t lost;
 
 	if (is_childs(set))
 		return 0;
-	pthread_mutex_lock(&set->lock);
+	lock(set, &signals);
 	lost = set->lost;
 	for (const struct member *member = set->first; member; member = member->next)
 		lost += lost_of(member);
-	pthread_mutex_unlock(&set->lock);
+	unlock(set, &signals);
 	return lost;
 }

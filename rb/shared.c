@@ -1,4 +1,5 @@
-/* shared.c - many threads and processes, and their handlers, writing one ring: shared.h has the protocol.
+/* shared.c - many threads and processes, and their handlers, writing one ring: shared.h has the protocol, docs/ring.md its
+ * states and transitions.
  *
  * Why it holds.
  *
@@ -51,7 +52,6 @@
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -59,6 +59,7 @@
 #include <perfring/wakeup.h>
 
 #include "filler.h"
+#include "identity.h"
 #include "lost.h"
 #include "shared_own.h"
 
@@ -70,6 +71,7 @@ enum {
 	OWNERS_LIMIT = 1024,
 	SEALED_AT_ONCE = 32,
 	LIMIT_PENDING = 1, /* below any claim's end, as 0 is */
+	ASK_NS = 10000000, /* between two such questions */
 	LINE_WORDS = 16,   /* words of the table between neighbours: two lines */
 	LEASE = 1,         /* slot->lease is where the chunk begins, + this */
 };
@@ -100,15 +102,17 @@ struct perfring_shared {
 	struct perfring_ring_state *state;
 	uint64_t largest; /* record, in words less 1: none reaches beyond the ring, whatever the slot's limit says */
 	uint64_t lease;   /* LEASED: where the chunk begins */
-	uint64_t nowhere; /* written for naught, should the slot's limit be scribbled over when there is no chunk */
-	uint64_t freed;   /* the reader gave back everything below, when last looked at */
-	uint64_t *marks;  /* (size >> grain_shift) of them */
-	uint64_t *table;  /* LEASED: as many positions: what the chunk's owner has finished */
+	perfring_u64 nowhere; /* written for naught, should the slot's limit be scribbled over when there is no chunk */
+	perfring_u64 freed;   /* the reader gave back everything below, when last looked at */
+	uint64_t *marks;      /* (size >> grain_shift) of them */
+	uint64_t *table;      /* LEASED: as many positions: what the chunk's owner has finished */
 	struct perfring_owner_slot *slots;
 	uint64_t watermark;
 	uint64_t wait_ns;
-	uint64_t pid_namespace;
-	uint64_t refused_at; /* the mark that was tried last, when the ring was full */
+	uint64_t namespaces;
+	uint64_t boot;
+	perfring_u64 asked_at;   /* CLOCK_MONOTONIC, ns: when /proc was last asked whether an owner lives */
+	perfring_u64 refused_at; /* the mark that was tried last, when the ring was full */
 	uint32_t size_shift;
 	uint32_t grain_shift;
 	uint32_t owners;
@@ -120,6 +124,7 @@ struct perfring_shared {
 	bool leased;
 	bool bars_own, bars_all; /* LEASED: what membarrier(2) does for us: for threads of this process, for all */
 	bool call;               /* LEASED: a wakeup is due when the chunk is published */
+	bool lost_fillers;       /* then records are at least as long as a LOST record */
 	struct perfring_output output;
 };
 
@@ -182,6 +187,16 @@ static uint64_t new_claimed(const struct perfring_shared *shared, uint64_t end, 
 static uint64_t end_of(const struct perfring_shared *shared, uint64_t claimed)
 {
 	return shared_claimed_end(claimed, perfring_page_observe(shared->page), shared->grain_shift);
+}
+
+static void fill(const struct perfring_shared *shared, uint64_t position, uint64_t size)
+{
+	unsigned char *room = shared->data + (position & shared->mask);
+
+	if (shared->lost_fillers && size)
+		filler_put_lost(room, size);
+	else
+		filler_put(room, size);
 }
 
 static uint64_t room_start(const struct perfring_shared *shared, uint64_t position)
@@ -315,6 +330,57 @@ static bool has_gone(const struct perfring_owner_slot *slot)
 	return (word & FUTEX_OWNER_DIED) || !(word & FUTEX_TID_MASK);
 }
 
+static uint64_t now(void)
+{
+	struct timespec time = {0, 0};
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* Whether the owner has ended where the kernel could not mark its mutex: the kernel marks what the thread can still reach,
+ * so nothing after the thread has unmapped the ring, or when the machine went down (a ring in a file).  `word` is the
+ * mutex's lock word that this holds for.
+ *
+ * The word and the identity are of one owner.  A thread that takes a slot clears the identity before it locks the mutex
+ * (take_slot), and stores its own afterwards.  So if a thread of the same number has locked it since, the identity is 0
+ * or that thread's own. */
+static bool has_vanished(const struct perfring_owner_slot *slot, uint64_t namespaces, uint64_t boot, int *word)
+{
+	uint64_t identity, its_boot;
+
+	*word = PERFRING_LOAD_ACQUIRE(&slot->held.__data.__lock);
+	identity = PERFRING_LOAD_ACQUIRE(&slot->identity); /* pairs with take_slot: `boot` is the same owner's */
+	its_boot = PERFRING_LOAD(&slot->boot);
+	if (!identity || perfring_identity_tid(identity) != ((uint32_t)*word & FUTEX_TID_MASK))
+		return false;
+	if (its_boot && boot && its_boot != boot)
+		return true;
+	return namespaces && PERFRING_LOAD(&slot->namespaces) == namespaces && !perfring_identity_lives(identity);
+}
+
+/* Marks its mutex in the kernel's stead. */
+static void mark_vanished(const struct perfring_shared *shared, struct perfring_owner_slot *slot)
+{
+	int word;
+
+	if (!has_vanished(slot, shared->namespaces, shared->boot, &word))
+		return;
+	PERFRING_POINT(shared_vanished);
+	PERFRING_SWAP(&slot->held.__data.__lock, &word, (int)FUTEX_OWNER_DIED);
+}
+
+/* Whether it is time to ask /proc: a question costs some 20 us. */
+static bool may_ask(struct perfring_shared *shared)
+{
+	uint64_t time = now();
+
+	if (time - PERFRING_LOAD(&shared->asked_at) < ASK_NS)
+		return false;
+	PERFRING_STORE(&shared->asked_at, time);
+	return true;
+}
+
 static void count_lost(struct perfring_ring_state *state, uint64_t records)
 {
 	PERFRING_ADD(&state->lost_total, records);
@@ -378,25 +444,31 @@ static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, 
 	}
 	PERFRING_POINT(shared_told);
 	from = finished_in(shared, start, bytes);
-	filler_put(shared->data + (from & shared->mask), start + bytes - from);
+	fill(shared, from, start + bytes - from);
 	PERFRING_POINT(shared_filled);
 	finish(shared, start, mine);
 	return true;
 }
 
 /* Whether the first room that is not published is a dead writer's, and is finished now. */
-static bool recover_first(struct perfring_shared *shared, uint64_t start)
+static bool recover_first(struct perfring_shared *shared, uint64_t start, bool ask)
 {
 	uint64_t mark = PERFRING_LOAD_ACQUIRE(mark_at(shared, start));
+	struct perfring_owner_slot *slot;
 
-	return is_of(shared, mark, start) && !(mark & MARK_DONE) && owner_of(mark) < shared->owners &&
-	       owner_of(mark) != shared->index && bytes_of(shared, mark) <= shared->mask &&
-	       has_gone(&shared->slots[owner_of(mark)]) && take(shared, start, mark, false);
+	if (!is_of(shared, mark, start) || mark & MARK_DONE || owner_of(mark) >= shared->owners ||
+	    owner_of(mark) == shared->index || bytes_of(shared, mark) > shared->mask)
+		return false;
+	slot = &shared->slots[owner_of(mark)];
+	if (ask && !has_gone(slot))
+		mark_vanished(shared, slot);
+	return has_gone(slot) && take(shared, start, mark, false);
 }
 
 /* Publishes, and finishes for the dead what holds that back. */
 static void recover(struct perfring_shared *shared)
 {
+	bool ask = may_ask(shared);
 	uint64_t start, until;
 
 	mark_last(shared);
@@ -406,7 +478,7 @@ static void recover(struct perfring_shared *shared)
 		publish(shared);
 		start = room_start(shared, perfring_page_observe(shared->page));
 		PERFRING_POINT(shared_recovering);
-		if (recover_first(shared, start))
+		if (recover_first(shared, start, ask))
 			continue;
 		/* Published by its owner as we looked: what is behind may be a dead writer's, which the owner left. */
 		if (room_start(shared, perfring_page_observe(shared->page)) == start)
@@ -463,7 +535,7 @@ static bool bar(bool foreign)
 static bool is_foreign(const struct perfring_shared *shared, const struct perfring_owner_slot *slot)
 {
 	return !shared->bars_own || PERFRING_LOAD(&slot->pid) != shared->pid ||
-	       PERFRING_LOAD(&slot->pid_namespace) != shared->pid_namespace;
+	       PERFRING_LOAD(&slot->namespaces) != shared->namespaces;
 }
 
 /* Finishes the chunks before `until` that living writers have left half full and are in no record in. */
@@ -573,14 +645,6 @@ static bool claim_room(struct perfring_shared *shared, uint64_t bytes, uint64_t 
 	return true;
 }
 
-static uint64_t now(void)
-{
-	struct timespec time = {0, 0};
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* Before a record is refused: what can be published is, so that the reader can give room back.  Sealing is
  * tried for a room once, and again when it is an idle chunk: nobody spins for one whose owner is in a record. */
 static void relieve(struct perfring_shared *shared)
@@ -675,7 +739,7 @@ static void *reserve_room(struct perfring_shared *shared, struct perfring_output
 	}
 	if (PERFRING_UNLIKELY(lost))
 		put_lost(shared, output, start);
-	filler_put(shared->data + ((start + lost + size) & shared->mask), bytes - lost - size);
+	fill(shared, start + lost + size, bytes - lost - size);
 	claim->state = CLAIM_ROOM;
 	claim->taken = start;
 	claim->end = start + bytes;
@@ -770,7 +834,7 @@ static void close_chunk(struct perfring_shared *shared)
 	if (PERFRING_SWAP(mark_at(shared, start), &mark, mine)) {
 		PERFRING_POINT(shared_closed);
 		if (end - start < grain)
-			filler_put(shared->data + (end & shared->mask), start + grain - end);
+			fill(shared, end, start + grain - end);
 		shared->committed = &shared->nowhere;
 		if (shared->call)
 			mine |= MARK_CALL;
@@ -924,7 +988,7 @@ void *perfring_shared_reserve(struct perfring_shared *shared, struct perfring_ou
 		output = &shared->output;
 	/* One compare: what is too small wraps, what is no multiple of 8 rotates to the top. */
 	if (PERFRING_UNLIKELY(((size - 8) >> 3 | (size - 8) << 61) > shared->largest ||
-			      PERFRING_LOAD(&shared->state->paused))) {
+			      (shared->lost_fillers && size < LOST_SIZE) || PERFRING_LOAD(&shared->state->paused))) {
 		refuse(shared, output);
 		return NULL;
 	}
@@ -959,7 +1023,7 @@ void perfring_shared_discard(struct perfring_shared *shared, const struct perfri
 			leave_chunk(shared);
 		return;
 	}
-	filler_put(claim->room, claim->size);
+	fill(shared, (uint64_t)((unsigned char *)claim->room - shared->data), claim->size);
 	if (claim->state & CLAIM_ROOM)
 		commit_room(shared, claim, false);
 	else if (depth) /* what follows it counts for both */
@@ -1041,18 +1105,20 @@ static struct perfring_owner_slot *tables_of(const struct perfring_ring *ring, u
 int perfring_shared_owner_at(const struct perfring_ring *ring, uint32_t i, struct perfring_owner *owner)
 {
 	const struct perfring_owner_slot *slot;
-	uint32_t grain, owners, word;
+	uint32_t grain, owners;
+	int word;
 
 	memset(owner, 0, sizeof(*owner));
 	slot = tables_of(ring, &grain, &owners);
 	if (!slot || i >= owners)
 		return -EINVAL;
-	word = (uint32_t)PERFRING_LOAD_ACQUIRE(&slot[i].held.__data.__lock);
-	if (!word)
+	slot += i;
+	if (!PERFRING_LOAD_ACQUIRE(&slot->held.__data.__lock))
 		return 0;
-	owner->pid = PERFRING_LOAD(&slot[i].pid);
-	owner->tid = PERFRING_LOAD(&slot[i].tid);
-	owner->lives = !has_gone(&slot[i]);
+	owner->pid = PERFRING_LOAD(&slot->pid);
+	owner->tid = PERFRING_LOAD(&slot->tid);
+	owner->lives =
+		!has_gone(slot) && !has_vanished(slot, perfring_identity_namespaces(), perfring_identity_boot(), &word);
 	return 1;
 }
 
@@ -1086,13 +1152,18 @@ static int take_slot(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot;
 	struct timespec time = {0, 0};
+	uint64_t before;
 	uint32_t i;
 	int error;
 
 	for (i = 0; i < shared->owners; i++) {
 		slot = &shared->slots[i];
+		before = PERFRING_LOAD(&slot->identity);
 		if (!has_gone(slot))
 			continue;
+		/* Not the dead owner's any more, before the word is ours: mark_vanished.  It fails by one that was faster. */
+		PERFRING_SWAP(&slot->identity, &before, 0);
+		PERFRING_POINT(shared_cleared);
 		error = pthread_mutex_trylock(&slot->held);
 		if (error && error != EOWNERDEAD)
 			continue;
@@ -1110,8 +1181,10 @@ static int take_slot(struct perfring_shared *shared)
 		clock_gettime(CLOCK_REALTIME, &time);
 		PERFRING_STORE(&slot->since, (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec);
 		PERFRING_STORE(&slot->tid, (uint32_t)syscall(SYS_gettid));
-		PERFRING_STORE(&slot->pid_namespace, shared->pid_namespace);
+		PERFRING_STORE(&slot->namespaces, shared->namespaces);
 		PERFRING_STORE(&slot->pid, shared->pid);
+		PERFRING_STORE(&slot->boot, shared->boot);
+		PERFRING_STORE_RELEASE(&slot->identity, perfring_identity_own()); /* pairs with mark_vanished */
 		PERFRING_POINT(shared_recovered);
 		if (error)
 			pthread_mutex_consistent(&slot->held);
@@ -1135,7 +1208,6 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	struct perfring_owner_slot *slots;
 	struct perfring_shared *shared;
 	uint32_t grain, owners;
-	struct stat status;
 	long barriers;
 	int error;
 
@@ -1166,6 +1238,7 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	shared->size_shift = (uint32_t)__builtin_ctzll(ring->size);
 	shared->grain_shift = (uint32_t)__builtin_ctz(grain);
 	shared->leased = ring->flags & PERFRING_RING_LEASED;
+	shared->lost_fillers = ring->flags & PERFRING_RING_LOST_FILLERS;
 	shared->watermark = PERFRING_LOAD(&shared->state->watermark);
 	if (!shared->watermark || shared->watermark > ring->size)
 		shared->watermark = ring->size / 2; /* scribbled over: the kernel's default */
@@ -1177,14 +1250,20 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	shared->page = ring->page;
 	shared->freed = perfring_page_observe(ring->page) - ring->size; /* nothing is known to be free */
 	shared->pid = (uint32_t)getpid();
-	shared->pid_namespace = stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+	shared->namespaces = perfring_identity_namespaces();
 	if (shared->leased) {
 		barriers = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 		shared->bars_all = barriers > 0 && barriers & MEMBARRIER_CMD_GLOBAL;
-		shared->bars_own = shared->pid_namespace &&
+		shared->bars_own = shared->namespaces &&
 				   syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 	}
+	shared->boot = perfring_identity_boot();
 	error = take_slot(shared);
+	if (error) {
+		for (uint32_t i = 0; i < owners; i++)
+			mark_vanished(shared, &slots[i]);
+		error = take_slot(shared);
+	}
 	if (error) {
 		munmap(shared, private_size());
 		return error;
@@ -1208,6 +1287,7 @@ void perfring_shared_close(struct perfring_shared *shared)
 		PERFRING_POINT(shared_ending);
 		PERFRING_STORE(&slot->pid, 0);
 		PERFRING_STORE(&slot->tid, 0);
+		PERFRING_STORE(&slot->identity, 0);
 		pthread_mutex_unlock(&slot->held);
 	}
 	munmap(shared, private_size());

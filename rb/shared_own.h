@@ -17,15 +17,17 @@ enum {
 struct perfring_owner_slot {
 	pthread_mutex_t held; /* robust: held as long as the thread has the slot, marked by the kernel when it ends */
 	uint32_t pid, tid;
-	uint64_t since;         /* CLOCK_REALTIME, ns */
-	uint64_t pid_namespace; /* its inode: with pid it names the process; 0: /proc did not say */
+	perfring_u64 since;      /* CLOCK_REALTIME, ns */
+	perfring_u64 namespaces; /* rb/identity.h: in which pid names the process */
+	perfring_u64 boot;
+	perfring_u64 identity; /* of the thread that has the slot; 0: not known (yet) */
 
-	uint64_t position __attribute__((__aligned__(128))); /* room is given out up to here, in the chunk */
-	uint64_t limit;                                      /* a claim that ends above it takes the slow path */
-	uint64_t lease;                                      /* position of the chunk that limit is for, + 1 */
-	uint32_t behind;                                     /* counts what nested writers committed ... */
-	uint32_t settled;                                    /* ... and what of it is below `committed` of the chunk */
-	uint8_t busy;                                        /* records in the making in the chunk */
+	perfring_u64 position __attribute__((__aligned__(128))); /* room is given out up to here, in the chunk */
+	perfring_u64 limit;                                      /* a claim that ends above it takes the slow path */
+	perfring_u64 lease;                                      /* position of the chunk that limit is for, + 1 */
+	uint32_t behind;                                         /* counts what nested writers committed ... */
+	uint32_t settled;   /* ... and what of it is below `committed` of the chunk */
+	uint8_t busy;       /* records in the making in the chunk */
 	uint8_t mutex_size; /* of who made the ring: another word size has another pthread_mutex_t */
 };
 

@@ -37,19 +37,17 @@ static bool is_own(const struct perfring_snapshot *snapshot)
 	return snapshot->flags & PERFRING_RING_OWN;
 }
 
-/* From the upper end down: in a ring that falls the oldest first, which the writer takes next. */
+/* In any order: what the writer has taken meanwhile is looked at afterwards, and not believed. */
 RACES static void copy(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, uint64_t begin,
 		       uint64_t end)
 {
-	uint64_t *words = (uint64_t *)(void *)snapshot->data;
+	uint64_t *copied = (uint64_t *)(void *)snapshot->data;
 	uint64_t mask = ring->size - 1;
 
-	while (end > begin) {
-		end -= 8;
+	for (uint64_t at = begin; at < end; at += 8)
 		/* Relaxed: data_head's acquire stands before, the load barrier behind. */
-		words[end / 8] = PERFRING_LOAD((const uint64_t __attribute__((
-			__may_alias__)) *)(const void *)(ring->data + ((snapshot->from + end) & mask)));
-	}
+		copied[at / 8] = PERFRING_LOAD((const uint64_t __attribute__((
+			__may_alias__)) *)(const void *)(ring->data + ((snapshot->from + at) & mask)));
 }
 
 static int corrupt(struct perfring_snapshot *snapshot, uint64_t at, const char *what)
@@ -59,11 +57,12 @@ static int corrupt(struct perfring_snapshot *snapshot, uint64_t at, const char *
 	return -EBADMSG;
 }
 
-/* How far room was given out; of rings that do not say, what is published. */
+/* How far room was given out; of rings that do not say, what is published.  Acquire: who sees a claim sees what was published
+ * before it, so a data_head that has not moved cannot be more than a lap behind. */
 static uint64_t claimed_of(const struct perfring_ring *ring, uint64_t published)
 {
 	if (ring->flags & PERFRING_RING_OWN && ring->flags & PERFRING_RING_OVERWRITE)
-		return PERFRING_LOAD(&perfring_ring_state_of(ring->page)->claimed);
+		return PERFRING_LOAD_ACQUIRE(&perfring_ring_state_of(ring->page)->claimed);
 	if (ring->flags & PERFRING_RING_OWN && ring->flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED))
 		return shared_claimed_of(ring, published);
 	return published;
@@ -180,7 +179,7 @@ static uint64_t walk(struct perfring_snapshot *snapshot, const struct span *span
 			what = "record longer than what was written";
 		if (what || header.size > left)
 			break;
-		if (header.type == PERFRING_FILLER_TYPE && header.misc == PERFRING_FILLER_MISC)
+		if (perfring_ring_is_filler(&header))
 			continue;
 		if (snapshot->places)
 			snapshot->places[snapshot->count] = at;

@@ -5,11 +5,9 @@
  */
 #include <perfring/writer.h>
 
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -20,6 +18,7 @@
 #include <perfring/wakeup.h>
 
 #include "filler.h"
+#include "identity.h"
 #include "lost.h"
 #include "writer_own.h"
 
@@ -195,6 +194,7 @@ static void tell_claimed(struct perfring_writer *writer)
 	struct perfring_ring_state *state = state_of(writer);
 	uint64_t claimed, told;
 
+	PERFRING_FENCE_STORES(); /* what was published before this claim; pairs with the acquire of claimed_of (snapshot.c) */
 	do {
 		told = PERFRING_LOAD(&state->claimed);
 		claimed = PERFRING_LOAD(&writer->claimed);
@@ -536,39 +536,6 @@ const void *perfring_writer_thread(void)
 
 /* ---- opening and closing ---- */
 
-/* When the thread began, in ticks since boot, as far as 20 bits tell; 0: /proc does not say. */
-static uint64_t beginning_of(uint32_t pid, uint32_t tid)
-{
-	char text[512], *field;
-	ssize_t size;
-	int fd;
-
-	snprintf(text, sizeof(text), "/proc/%u/task/%u/stat", pid, tid);
-	fd = open(text, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
-	field = strrchr(text, ')'); /* the end of the second; what we want is the 22nd */
-	for (int i = 2; field && i < 22; i++)
-		field = strchr(field + 1, ' ');
-	return field ? strtoull(field, NULL, 10) & 0xfffff : 0;
-}
-
-/* A thread of this process, as the ring names it. */
-static uint64_t name_thread(uint32_t tid)
-{
-	uint32_t pid = (uint32_t)getpid();
-
-	return (uint64_t)pid << 42 | (uint64_t)tid << 20 | beginning_of(pid, tid);
-}
-
-static uint64_t own_name(void)
-{
-	return name_thread((uint32_t)syscall(SYS_gettid));
-}
-
 /* This program image, among those that one process runs in turn. */
 static uint64_t own_image(void)
 {
@@ -580,20 +547,14 @@ static uint64_t own_image(void)
 	return image;
 }
 
-/* Whether the thread that the ring names still lives, as far as this pid namespace can tell. */
-static bool lives(const struct perfring_ring_state *state, uint64_t name)
+/* Whether the thread that the ring names still lives, as far as this pid namespace can see. */
+static bool lives(const struct perfring_ring_state *state, uint64_t identity)
 {
-	uint32_t pid = (uint32_t)(name >> 42), tid = (uint32_t)(name >> 20) & 0x3fffff;
-	uint64_t began;
-
-	if (!name)
+	if (!identity)
 		return false;
-	if (name == own_name()) /* it is open twice; or we are what it has exec'd */
+	if (identity == perfring_identity_own()) /* it is open twice; or we are what it has exec'd */
 		return PERFRING_LOAD(&state->writer_image) == own_image();
-	if (syscall(SYS_tgkill, pid, tid, 0) < 0 && errno != EPERM)
-		return false;
-	began = beginning_of(pid, tid);
-	return !began || began == (name & 0xfffff);
+	return perfring_identity_lives(identity);
 }
 
 /* Room that was claimed and never published, which nobody will finish: a filler, and one loss. */
@@ -640,7 +601,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 		return -ENOMEM;
 	/* Of several that find the last one dead, one takes its place. */
 	name = PERFRING_LOAD(&state->writer);
-	if (lives(state, name) || !PERFRING_SWAP(&state->writer, &name, own_name())) {
+	if (lives(state, name) || !PERFRING_SWAP(&state->writer, &name, perfring_identity_own())) {
 		munmap(writer, sizeof(*writer));
 		return -EBUSY;
 	}
@@ -690,7 +651,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
 {
 	writer->thread = (const void *)thread;
-	PERFRING_STORE(&state_of(writer)->writer, name_thread(tid));
+	PERFRING_STORE(&state_of(writer)->writer, perfring_identity_of(tid));
 	PERFRING_STORE(&state_of(writer)->writer_tid, tid);
 }
 
@@ -713,9 +674,9 @@ void perfring_writer_reset(struct perfring_writer *writer)
 			PERFRING_ADD(&state_of(writer)->abandoned, 1);
 			count_refused(writer, &writer->output, 1);
 		}
-		/* Never published: nobody has seen it.  A handler that claimed behind it goes with it. */
-		while (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, position))
-			claimed = PERFRING_LOAD(&writer->claimed);
+		/* Never published: nobody has seen it.  A handler that claims behind it before this store goes with it: it is
+		 * nested, so it moves nothing but `claimed`. */
+		PERFRING_STORE(&writer->claimed, position);
 	}
 out:
 	leave(writer);

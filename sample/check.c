@@ -11,12 +11,23 @@ struct check {
 	uint32_t at;
 	uint32_t end; /* where the trailer begins */
 	bool is_timed;
+	uint32_t remark_at;
+	const char *remark; /* the first */
 };
 
 static const char not_zero[] = "padding that is not 0";
 static const char no_nul[] = "string without its NUL";
 static const char long_build_id[] = "build id longer than 20 bytes";
 static const char no_multiple[] = "size that is no multiple of 8";
+
+/* What other writers left there is well-formed all the same. */
+static void remark(struct check *check, const char *what)
+{
+	if (!what || check->remark)
+		return;
+	check->remark = what;
+	check->remark_at = check->at;
+}
 
 static uint32_t round_up(uint32_t at)
 {
@@ -337,15 +348,13 @@ static uint32_t string_end(const struct check *check, uint32_t nul, uint32_t end
 static const char *check_string(struct check *check, const struct perfring_string *string)
 {
 	uint32_t end = check->at + string->room;
-	const char *what;
 
 	if (string->size == string->room)
 		return no_nul;
 	check->at += string->size;
-	what = check_zeros(check, string_end(check, check->at, end));
-	if (!what)
-		check->at = end;
-	return what;
+	remark(check, check_zeros(check, string_end(check, check->at, end)));
+	check->at = end;
+	return NULL;
 }
 
 static const char *check_text512(struct check *check, const struct perfring_string *string)
@@ -355,7 +364,9 @@ static const char *check_text512(struct check *check, const struct perfring_stri
 	if (string->size == string->room)
 		return no_nul;
 	check->at += string->size;
-	return check_zeros(check, end);
+	remark(check, check_zeros(check, end));
+	check->at = end;
+	return NULL;
 }
 
 /* perf cuts a name at the first multiple of 8 that holds its letters, and so its NUL where they fill it (ABI.md 10). */
@@ -443,10 +454,9 @@ static int check_record(struct check *check, const struct perf_event_header *rec
 	return 0;
 }
 
-int perfring_record_check(const struct perfring_format *format, const struct perf_event_header *record, size_t size,
-			  struct perfring_fault *fault)
+static int examine(struct check *check, const struct perf_event_header *record, size_t size,
+		   struct perfring_fault *fault)
 {
-	struct check check = {.bytes = (const unsigned char *)record, .format = format};
 	struct perf_event_header header;
 	int error;
 
@@ -456,10 +466,38 @@ int perfring_record_check(const struct perfring_format *format, const struct per
 	error = check_header(&header, size, fault);
 	if (error)
 		return error;
-	check.type = header.type;
-	check.at = sizeof(header);
-	check.end = header.size;
+	check->type = header.type;
+	check->at = sizeof(header);
+	check->end = header.size;
 	if (header.type != PERFRING_RECORD_SAMPLE)
-		return check_record(&check, record, header, fault);
-	return format ? check_sample(&check, record, fault) : 0;
+		return check_record(check, record, header, fault);
+	return check->format ? check_sample(check, record, fault) : 0;
+}
+
+int perfring_record_check(const struct perfring_format *format, const struct perf_event_header *record, size_t size,
+			  struct perfring_fault *fault)
+{
+	struct check check = {.bytes = (const unsigned char *)record, .format = format};
+
+	return examine(&check, record, size, fault);
+}
+
+int perfring_record_examine(const struct perfring_format *format, const struct perf_event_header *record, size_t size,
+			    struct perfring_finding *finding)
+{
+	struct check check = {.bytes = (const unsigned char *)record, .format = format};
+	struct perfring_fault fault = {0, NULL};
+	int error = examine(&check, record, size, &fault);
+
+	memset(finding, 0, sizeof(*finding));
+	if (error) {
+		finding->severity = PERFRING_DAMAGE;
+		finding->at = fault.at;
+		finding->what = fault.what;
+	} else if (check.remark) {
+		finding->severity = PERFRING_REMARK;
+		finding->at = check.remark_at;
+		finding->what = check.remark;
+	}
+	return error ? error : check.remark != NULL;
 }

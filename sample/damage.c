@@ -456,6 +456,7 @@ static bool may_pass(enum perfring_damage damage)
 static bool hurts(struct wound *wound, const struct perfring_format *format, size_t room)
 {
 	const struct perf_event_header *record = (const void *)wound->record;
+	struct perfring_finding finding;
 	uint32_t type = ((const perfring_header *)record)->type;
 	unsigned char *at;
 	uint64_t was;
@@ -477,7 +478,7 @@ static bool hurts(struct wound *wound, const struct perfring_format *format, siz
 		memset(wound->record + wound->size, 0, wound->new_size - wound->size);
 	put_number(at, wound->width, wound->value);
 	memset(at + wound->width, (int)wound->value, wound->fill);
-	if (may_pass(wound->damage) || perfring_record_check(format, record, wound->new_size, NULL))
+	if (may_pass(wound->damage) || perfring_record_examine(format, record, wound->new_size, &finding))
 		return true;
 	put_number(at, wound->width, was);
 	memset(at + wound->width, 0, wound->fill);

@@ -322,15 +322,14 @@ static uint32_t place_of(const struct perfring_format *format, bool is_sample)
 }
 
 /* No event's id was found where that event has its ids. */
-static int format_without_id(const struct perfring_format_set *set, const struct perf_event_header *record,
-			     const struct perfring_format **format, struct perfring_fault *fault)
+static int format_without_id(const struct perfring_format_set *set, const struct perf_event_header *header,
+			     const void *record, const struct perfring_format **format, struct perfring_fault *fault)
 {
-	const perfring_header *header = (const perfring_header *)record;
 	bool is_sample = header->type == PERF_RECORD_SAMPLE;
 	const struct places *places = is_sample ? &set->sample : &set->trailer;
 	uint32_t place = place_of(set->formats[0], is_sample);
 	uint64_t id = 0;
-	bool has_word = perfring_format_word_of(record, place, place, &id);
+	bool has_word = perfring_format_word_with(header, record, place, place, &id);
 
 	if (!place || (has_word && !id)) {
 		*format = set->formats[0];
@@ -350,14 +349,21 @@ static int format_without_id(const struct perfring_format_set *set, const struct
 int perfring_format_set_of(const struct perfring_format_set *set, const struct perf_event_header *record,
 			   const struct perfring_format **format, struct perfring_fault *fault)
 {
-	uint32_t type = ((const perfring_header *)record)->type;
-	bool is_sample = type == PERF_RECORD_SAMPLE;
+	struct perf_event_header header = perfring_format_header_of(record);
+
+	return perfring_format_set_with(set, &header, record, format, fault);
+}
+
+int perfring_format_set_with(const struct perfring_format_set *set, const struct perf_event_header *header,
+			     const void *record, const struct perfring_format **format, struct perfring_fault *fault)
+{
+	bool is_sample = header->type == PERF_RECORD_SAMPLE;
 	const struct perfring_format *found;
 	uint64_t left, id;
 	uint32_t place;
 
 	*format = NULL;
-	if (type >= 64)
+	if (header->type >= 64)
 		return 0;
 	if (set->count == 1) {
 		*format = set->formats[0];
@@ -373,7 +379,7 @@ int perfring_format_set_of(const struct perfring_format_set *set, const struct p
 	left = (is_sample ? set->sample.at : set->trailer.at) & ~UINT64_C(1);
 	for (; left; left &= left - 1) {
 		place = 8 * (uint32_t)__builtin_ctzll(left);
-		if (!perfring_format_word_of(record, place, place, &id))
+		if (!perfring_format_word_with(header, record, place, place, &id))
 			continue;
 		found = perfring_format_set_find(set, id);
 		if (found && place_of(found, is_sample) == place) {
@@ -381,5 +387,5 @@ int perfring_format_set_of(const struct perfring_format_set *set, const struct p
 			return 0;
 		}
 	}
-	return format_without_id(set, record, format, fault);
+	return format_without_id(set, header, record, format, fault);
 }

@@ -1012,7 +1012,7 @@ static uint64_t variants_of(const struct perfring_record *record, const void *me
 /* Folds: no number is looked up for what is none. */
 PERFRING_INLINE const char *group_of(const char *show)
 {
-	return !strcmp(show, "dec") || !strcmp(show, "hex") || !strcmp(show, "time") ? NULL : show;
+	return !strcmp(show, "dec") || !strcmp(show, "signed") || !strcmp(show, "hex") || !strcmp(show, "time") ? NULL : show;
 }
 
 /* The least of the members that are always there. */

@@ -147,6 +147,7 @@ enum show {
 #define PERFRING_VALUE_GROUP(group, prefix, is_set) SHOW_##group,
 #include <perfring/values.def>
 	SHOW_dec,
+	SHOW_signed,
 	SHOW_hex,
 	SHOW_time,
 	SHOW_str,
@@ -327,6 +328,7 @@ static void put_value(struct line *line, enum show show, uint64_t value)
 
 	switch (show) {
 	case SHOW_dec:
+	case SHOW_signed:
 	case SHOW_time:
 	case SHOW_both:
 		put_dec(line, value);
@@ -368,10 +370,9 @@ static void text_u64(struct line *line, enum show show, const uint64_t *value)
 	put_value(line, show, *value);
 }
 
-/* Signed: -1 stands for nobody and nowhere (ABI.md 14.40). */
 static void text_u32(struct line *line, enum show show, const uint32_t *value)
 {
-	if (show == SHOW_dec)
+	if (show == SHOW_signed)
 		put_signed(line, (int32_t)*value);
 	else
 		put_value(line, show, *value);
@@ -687,7 +688,7 @@ static void text_build_id(struct line *line, enum show show, const struct perfri
 
 #define text_blob text_rest
 
-/* cpu and tid are -1 when there is none (ABI.md 14.40). */
+/* Where and whose it is may be -1 (ABI.md 14.40); id and idx are not. */
 static void text_index(struct line *line, enum show show, const struct perfring_index *index)
 {
 	static const char *const keys[] = {"id", "idx", "cpu", "tid", "machine_pid", "vcpu"};
@@ -702,8 +703,13 @@ static void text_index(struct line *line, enum show show, const struct perfring_
 		put_char(line, '{');
 		inner = true;
 		for (k = 0; k < (index->machines ? 6 : 4); k++) {
+			uint64_t word = k < 4 ? index->entries[i * 4 + k] : index->machines[i * 2 + k - 4];
+
 			put_key(line, &inner, keys[k]);
-			put_signed(line, (int64_t)(k < 4 ? index->entries[i * 4 + k] : index->machines[i * 2 + k - 4]));
+			if (k < 2)
+				put_dec(line, word);
+			else
+				put_signed(line, (int64_t)word);
 		}
 		put_char(line, '}');
 	}

@@ -15,11 +15,11 @@ enum {
 	SHORT = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME |
 		PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_ID | PERFRING_SAMPLE_STREAM_ID | PERFRING_SAMPLE_CPU |
 		PERFRING_SAMPLE_PERIOD | PERFRING_SAMPLE_RAW,
-	/* What must be found out first.  The stack, which is the last field, is put behind the others. */
+	/* What must be found out first.  The stack is the last field. */
 	LONG = SHORT | PERFRING_SAMPLE_READ | PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_REGS_USER,
 	CHAIN_MOST = 127,
-	READ_MOST = 2048, /* 84 events with everything */
 	TRAILER_MOST = 48,
+	TRIES = 8, /* while others change what is encoded */
 };
 
 uint64_t perfring_soft_now(const struct perfring_soft_event *event)
@@ -76,12 +76,6 @@ PERFRING_FOLDED void fill(struct perfring_sample *sample, const struct soft_inst
 	sample->addr = site->addr;
 	sample->period = period;
 	sample->raw = perfring_raw_of(site->raw, site->raw_size);
-}
-
-/* Too large for a record: refused by the writer, like all that it refuses. */
-static uint64_t size_or_none(int64_t size)
-{
-	return size < 0 ? UINT64_MAX : (uint64_t)size;
 }
 
 /* A field of one word; those of others are not looked at. */
@@ -157,6 +151,29 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 	return true;
 }
 
+/* ---- what must be found out first ---- */
+
+/* It is found out twice: how much there is, then what, straight into the ring.  So nothing of it lies on the stack, which may
+ * be small.  Between the two others may change the group, or a stack that is not the thread's own: then once more. */
+
+struct sizes {
+	uint64_t front; /* bytes, without the stack */
+	uint32_t read, raw, regs;
+	uint32_t chain; /* words */
+	uint64_t stack; /* bytes */
+};
+
+#define SIZE_u64 8
+#define SIZE_pair 8
+#define SIZE_weight 0
+#define SIZE_read sizes->read
+#define SIZE_list 8 + 8 * (uint64_t)sizes->chain
+#define SIZE_raw (uint64_t)4 + site->raw_size + sizes->raw
+#define SIZE_branch 0
+#define SIZE_regs sizes->regs
+#define SIZE_stack 0
+#define SIZE_aux 0
+
 /* Bytes of stack to have room for behind `size` others: as the kernel, cut where the record would be too large. */
 static uint64_t stack_room(const struct perfring_soft_event *event, uint64_t size)
 {
@@ -164,6 +181,42 @@ static uint64_t stack_room(const struct perfring_soft_event *event, uint64_t siz
 	uint64_t stack = event->attr.sample_stack_user & ~7u;
 
 	return stack < most ? stack : most;
+}
+
+static uint32_t chain_most(const struct perf_event_attr *attr)
+{
+	uint32_t most = attr->sample_max_stack;
+
+	return 1 + (!most || most > CHAIN_MOST ? CHAIN_MOST : most);
+}
+
+/* Returns the record's size; UINT64_MAX: too large for one, refused by the writer like all that it refuses. */
+static uint64_t measure(struct sizes *sizes, const struct soft_instance *instance,
+			const struct perfring_soft_site *site, const struct soft_registers *registers)
+{
+	const struct perfring_soft_event *event = instance->event;
+	uint64_t type = event->format.sample_type;
+
+	sizes->read = type & PERFRING_SAMPLE_READ ? perfring_soft_read_size(instance) : 0;
+	sizes->raw = (4u - site->raw_size) & 7;
+	sizes->regs = 8;
+	if (registers->abi != PERFRING_SAMPLE_REGS_ABI_NONE)
+		sizes->regs += 8 * (uint32_t)__builtin_popcountll(event->format.sample_regs_user);
+	sizes->chain = 0;
+	if (type & PERFRING_SAMPLE_CALLCHAIN && !event->attr.exclude_callchain_user)
+		sizes->chain = perfring_soft_unwind(NULL, chain_most(&event->attr), registers, instance->thread);
+	sizes->front = 8;
+#define PERFRING_FIELD(NAME, bit, kind, ...) \
+	if (LONG & PERFRING_SAMPLE_##NAME && type & PERFRING_SAMPLE_##NAME) \
+		sizes->front += SIZE_##kind;
+#include <perfring/fields.def>
+	sizes->stack = 0;
+	if (sizes->front > PERFRING_RECORD_MOST)
+		return UINT64_MAX;
+	if (!(type & PERFRING_SAMPLE_STACK_USER))
+		return sizes->front;
+	sizes->stack = stack_room(event, sizes->front);
+	return sizes->front + 8 + (sizes->stack ? sizes->stack + 8 : 0);
 }
 
 static void put_stack(unsigned char *room, uint64_t stack, uint64_t sp, const struct soft_thread *thread)
@@ -178,76 +231,114 @@ static void put_stack(unsigned char *room, uint64_t stack, uint64_t sp, const st
 	memcpy(room + 8 + stack, &copied, 8);
 }
 
-/* With what must be found out first; `read` already is.  The stack is the last field: it goes behind the others. */
-static __attribute__((noinline)) bool put_long(struct soft_instance *instance, struct perfring_writer *writer,
-					       uint64_t period, const struct perfring_soft_site *site,
-					       const void *frame, const void *caller, uint64_t *time,
-					       const struct perfring_read *read)
+/* Each returns what lies behind it, or NULL: it is no longer as it was measured. */
+
+PERFRING_FOLDED perfring_word *put_one(perfring_word *to, uint64_t word)
 {
-	const struct perfring_soft_event *event = instance->event;
-	uint64_t chain[1 + CHAIN_MOST], values[64], mask, front, size, stack = 0, type = event->format.sample_type;
-	struct perfring_format format = event->format;
-	struct soft_registers registers;
+	*to = word;
+	return to + 1;
+}
+
+static perfring_word *put_read(perfring_word *to, const struct soft_instance *instance, const struct sizes *sizes)
+{
+	return perfring_soft_read_in_thread(instance, to, sizes->read) == sizes->read ? to + sizes->read / 8 : NULL;
+}
+
+static perfring_word *put_chain(perfring_word *to, const struct soft_instance *instance, const struct sizes *sizes,
+				const struct soft_registers *registers)
+{
+	*to++ = sizes->chain;
+	if (sizes->chain && perfring_soft_unwind(to, sizes->chain, registers, instance->thread) != sizes->chain)
+		return NULL;
+	return to + sizes->chain;
+}
+
+static perfring_word *put_raw(perfring_word *to, const struct perfring_soft_site *site, const struct sizes *sizes)
+{
+	unsigned char *bytes = (unsigned char *)to;
+	uint32_t size = site->raw_size + sizes->raw;
+
+	memcpy(bytes, &size, sizeof(size));
+	if (site->raw_size)
+		memcpy(bytes + sizeof(size), site->raw, site->raw_size);
+	memset(bytes + sizeof(size) + site->raw_size, 0, sizes->raw);
+	return to + (sizeof(size) + size) / 8;
+}
+
+static perfring_word *put_regs(perfring_word *to, const struct soft_instance *instance,
+			       const struct soft_registers *registers)
+{
+	uint64_t mask = instance->event->format.sample_regs_user;
+
+	*to++ = registers->abi;
+	for (; registers->abi != PERFRING_SAMPLE_REGS_ABI_NONE && mask; mask &= mask - 1)
+		*to++ = perfring_soft_register(registers, (unsigned)__builtin_ctzll(mask));
+	return to;
+}
+
+#define LONG_u64(a, b) put_one(to, sample.a)
+#define LONG_pair(a, b) put_one(to, pair(sample.a, sample.b))
+#define LONG_weight(a, b) NULL
+#define LONG_read(a, b) put_read(to, instance, sizes)
+#define LONG_list(a, b) put_chain(to, instance, sizes, registers)
+#define LONG_raw(a, b) put_raw(to, site, sizes)
+#define LONG_branch(a, b) NULL
+#define LONG_regs(a, b) put_regs(to, instance, registers)
+#define LONG_stack(a, b) NULL
+#define LONG_aux(a, b) NULL
+
+/* Whether all of it is as it was measured. */
+static bool encode(const struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
+		   const struct soft_registers *registers, const struct sizes *sizes, unsigned char *room,
+		   uint64_t size, uint64_t time)
+{
+	uint64_t type = instance->event->format.sample_type;
+	perfring_word *to = (perfring_word *)(void *)room;
 	struct perfring_sample sample;
-	struct perfring_claim claim;
-	unsigned char *room;
-	uint32_t most;
 
-	perfring_soft_registers(&registers, site->context, frame, caller);
-	fill(&sample, instance, period, site, registers.ip);
-	if (read)
-		sample.read = *read;
-	if (type & PERFRING_SAMPLE_CALLCHAIN) {
-		most = event->attr.sample_max_stack;
-		if (!most || most > CHAIN_MOST)
-			most = CHAIN_MOST;
-		sample.callchain.words = chain;
-		sample.callchain.nr = event->attr.exclude_callchain_user
-					      ? 0
-					      : perfring_soft_unwind(chain, 1 + most, &registers, instance->thread);
+	fill(&sample, instance, period, site, registers->ip);
+	sample.time = time;
+	*(perfring_header *)(void *)to++ = (perfring_header){PERF_RECORD_SAMPLE, sample.misc, (uint16_t)size};
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (LONG & PERFRING_SAMPLE_##NAME && type & PERFRING_SAMPLE_##NAME) { \
+		to = LONG_##kind(a, b); \
+		if (!to) \
+			return false; \
 	}
-	if (type & PERFRING_SAMPLE_REGS_USER) {
-		sample.regs_user.abi = registers.abi;
-		sample.regs_user.values = values;
-		sample.regs_user.nr = 0;
-		for (mask = format.sample_regs_user; mask; mask &= mask - 1)
-			values[sample.regs_user.nr++] = registers.words[__builtin_ctzll(mask)];
-	}
-
-	format.sample_type &= LONG;
-	front = size = size_or_none(perfring_sample_size_any(&format, &sample));
-	if (type & PERFRING_SAMPLE_STACK_USER && front <= PERFRING_RECORD_MOST) {
-		stack = stack_room(event, front);
-		size += 8 + (stack ? stack + 8 : 0);
-	}
-	room = perfring_writer_reserve(writer, &instance->output, size, &claim);
-	if (PERFRING_UNLIKELY(!room))
-		return false;
-	if (type & PERFRING_SAMPLE_TIME)
-		*time = sample.time = perfring_soft_now(event);
-	perfring_sample_encode_any(&format, &sample, room, (size_t)front);
-	if (size != front) {
-		((perfring_header *)(void *)room)->size = (uint16_t)size;
-		put_stack(room + front, stack, registers.sp, instance->thread);
-	}
-	perfring_writer_commit(writer, &claim);
+#include <perfring/fields.def>
+	if (type & PERFRING_SAMPLE_STACK_USER)
+		put_stack(room + sizes->front, sizes->stack, registers->sp, instance->thread);
 	return true;
 }
 
-static __attribute__((noinline)) bool put_read(struct soft_instance *instance, struct perfring_writer *writer,
+static __attribute__((noinline)) bool put_long(struct soft_instance *instance, struct perfring_writer *writer,
 					       uint64_t period, const struct perfring_soft_site *site,
 					       const void *frame, const void *caller, uint64_t *time)
 {
-	uint64_t words[READ_MOST / 8];
-	uint32_t size = perfring_soft_read_in_thread(instance, words, sizeof(words));
-	struct perfring_cursor cursor = perfring_cursor_over(words, 0, size);
-	struct perfring_read read;
+	const struct perfring_soft_event *event = instance->event;
+	struct soft_registers registers;
+	struct perfring_claim claim;
+	struct sizes sizes;
+	unsigned char *room;
+	uint64_t size, now;
 
-	if (perfring_take_read(&cursor, &read, instance->event->format.read_format)) { /* a group too large: 0 bytes */
-		perfring_writer_refuse(writer, &instance->output, 1);
-		return false;
+	perfring_soft_registers(&registers, site->context, frame, caller);
+	for (unsigned i = 0; i < TRIES; i++) {
+		size = measure(&sizes, instance, site, &registers);
+		room = perfring_writer_reserve(writer, &instance->output, size, &claim);
+		if (PERFRING_UNLIKELY(!room))
+			return false;
+		now = event->format.sample_type & PERFRING_SAMPLE_TIME ? perfring_soft_now(event) : 0;
+		if (PERFRING_LIKELY(encode(instance, period, site, &registers, &sizes, room, size, now))) {
+			perfring_writer_commit(writer, &claim);
+			if (now)
+				*time = now;
+			return true;
+		}
+		perfring_writer_discard(writer, &claim);
 	}
-	return put_long(instance, writer, period, site, frame, caller, time, &read);
+	perfring_writer_refuse(writer, &instance->output, 1);
+	return false;
 }
 
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
@@ -258,10 +349,8 @@ bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, c
 
 	if (PERFRING_UNLIKELY(!writer))
 		return true;
-	if (type & PERFRING_SAMPLE_READ)
-		return put_read(instance, writer, period, site, frame, caller, time);
 	if (site->context || type & ~(uint64_t)SHORT)
-		return put_long(instance, writer, period, site, frame, caller, time, NULL);
+		return put_long(instance, writer, period, site, frame, caller, time);
 	return put_short(instance, writer, period, site, caller, time);
 }
 

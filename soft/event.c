@@ -306,22 +306,6 @@ void perfring_soft_event_stop(struct perfring_soft_event *event)
 
 /* ---- instances ---- */
 
-/* As inherit does it: a frequency's period where the others have arrived, not at 1 again. */
-static void take_period(struct soft_instance *instance)
-{
-	const struct perfring_soft_event *event = instance->event;
-	uint64_t period;
-
-	for (uint32_t i = 0; i < event->threads; i++) {
-		if (!event->instances[i])
-			continue;
-		period = PERFRING_LOAD(&event->instances[i]->period); /* no order: a number */
-		instance->period = instance->last_period = period;
-		instance->left = -period;
-		return;
-	}
-}
-
 /* perfring_soft_lock. */
 static void free_instance(struct soft_instance *instance)
 {
@@ -358,8 +342,6 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 	}
 	perfring_soft_switch_take(&signals); /* attr's period, and whether it is on */
 	perfring_soft_period_start(instance);
-	if (event->attr.freq)
-		take_period(instance);
 	if (event->threads <= thread->index)
 		event->threads = thread->index + 1;
 	PERFRING_STORE_RELEASE(&event->instances[thread->index], instance); /* partner: perfring_soft_raise_active */
@@ -858,9 +840,19 @@ static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t in
 	return size;
 }
 
-uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, uint64_t *room, uint32_t most)
+uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *room, uint32_t most)
 {
-	return put_reading(instance->event, instance->thread->index, (unsigned char *)room, most);
+	return put_reading(instance->event, instance->thread->index, room, most);
+}
+
+uint32_t perfring_soft_read_size(const struct soft_instance *instance)
+{
+	const struct perfring_soft_event *member = PERFRING_LOAD_ACQUIRE(&instance->event->leader);
+	uint32_t members = 0;
+
+	for (; member; member = PERFRING_LOAD_ACQUIRE(&member->next))
+		members++;
+	return read_size(instance->event, members);
 }
 
 int64_t perfring_soft_read(struct perfring_soft_event *event, void *room, size_t size)

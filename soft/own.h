@@ -1,12 +1,14 @@
 /* own.h - what the files of soft/ share.
  *
- *     point.c    points by (type, config) and name; who listens (RCU); raise
+ *     point.c    points by (type, config) and name; who listens; raise
+ *     grace.c    sections of raises, and grace periods that wait for them (RCU)
  *     event.c    events: open, close, enable, read, groups, rings, redirection
  *     thread.c   threads that take part; fork
- *     period.c   an occurrence: ABI.md 9.2, 9.3, 9.5, 9.6
+ *     period.c   an occurrence: ABI.md 9.2, 9.5, 9.6; frequency
  *     emit.c     one overflow as a SAMPLE; THROTTLE, UNTHROTTLE
  *     unwind.c   call chains by frame pointers; registers; the stack's bounds
  *     timer.c    the clocks' timers and their signal
+ *     stack.c    the stack that the clocks' handler runs on
  *     state.c    COMM, FORK, EXIT, MMAP2
  *
  * Who writes what.  An instance is one event in one thread: what an occurrence changes in it is changed by that thread and
@@ -16,7 +18,7 @@
  *
  * Two locks for the rest, which no occurrence needs.
  *     perfring_soft_lock   what there is: events, threads, groups, lists, rings.  Threads alone; may allocate and wait
- *                          for a grace period.
+ *                          for a grace period.  All signals are blocked: a handler that forks takes it too.
  *     the switch           what is on, times, timers that run, bases of counts; what there is changes under it too.
  *                          Handlers take it as well (enable, disable ...): all signals are blocked while it is held, so
  *                          nobody is interrupted who holds it; nothing is allocated under it and nobody waited for.
@@ -34,7 +36,12 @@
 
 enum {
 	SOFT_THREADS = 4096, /* that take part at a time */
+	SOFT_BLOCK = 64,     /* of them are allocated at a time */
+	SOFT_BLOCKS = SOFT_THREADS / SOFT_BLOCK,
 };
+
+/* In soft_thread->inside: one section that has ended; below it, the depth. */
+#define SOFT_SECTION UINT64_C(0x10000)
 
 /* In event->limit: the last one was taken, which ends the event until somebody enables it. */
 #define SOFT_LIMIT_SPENT 0x80000000u
@@ -43,16 +50,23 @@ enum {
 
 struct soft_instance;
 
-/* A thread that takes part. */
+/* A thread that takes part.  Its memory is never freed, but another thread's later: grace periods look at it without a
+ * lock. */
 struct soft_thread {
+	/* grace.c's; by the thread and its handlers alone */
+	_Alignas(64) uint64_t inside;
 	uint32_t index; /* among them: an event's instance for it */
 	uint32_t tid, pid;
 	pthread_t pthread;
 	clockid_t clock;                  /* its CPU time */
 	struct soft_thread *next, **link; /* perfring_soft_lock */
 	uintptr_t stack_low, stack_high;  /* of its own stack, no guard in it; 0, 0: not known */
-	void *timers;                     /* timer.c's */
-	uint32_t ends;                    /* it is about to run its destructors: no ticks any more */
+	/* timer.c's */
+	void *clocks; /* that sample */
+	timer_t timer;
+	uint32_t changes; /* of when it has to go off */
+	bool has_timer;
+	unsigned char *stack; /* stack.c's: lowest byte of perfring's alternate stack, or NULL */
 };
 
 /* This thread, or NULL.  Initial-exec: no allocation at its first use in a handler. */
@@ -64,30 +78,37 @@ struct soft_instance {
 	struct soft_thread *thread;
 	uint64_t id; /* STREAM_ID: the event's own in the thread that opened it, else one of its own */
 
-	uint64_t count; /* ADD_LOCAL */
-	uint64_t base;  /* the count at the last reset.  The switch: a count is never stored to from outside */
+	perfring_u64 count; /* ADD_LOCAL */
+	perfring_u64 base;  /* the count at the last reset.  The switch: a count is never stored to from outside */
 
 	/* ABI.md 9.2: P, L, V */
-	uint64_t period; /* from outside: perfring_soft_period_set */
-	uint64_t last_period;
-	uint64_t left;     /* V, as two's complement; of a clock: timer.c's, under the switch or in its handler */
-	uint64_t throttle; /* tick << 32 | overflows in it */
-	uint32_t orders;   /* from outside, taken by the next occurrence: period.c's; exchange, compare and swap */
-	int32_t clock;     /* that tells the tick where no other time is known */
+	perfring_u64 period; /* from outside: perfring_soft_period_set */
+	perfring_u64 last_period;
+	perfring_u64 left;     /* V, as two's complement; of a clock: timer.c's, under the switch or in its handler */
+	perfring_u64 throttle; /* tick << 32 | overflows in it */
+	perfring_u64 resumed;  /* P at the last schedule-in.  From outside */
+	uint32_t kept;         /* V is 0 by an order, and no occurrence has added to it: P = 1 leaves it so */
+	uint32_t orders;       /* from outside, taken by the next occurrence: period.c's; exchange, compare and swap */
+	int32_t clock;         /* that tells the tick where no other time is known */
 	/* Of the group, whose leader's in this thread are looked at (ABI.md 9.6) */
-	uint64_t tick; /* that it was at the last look */
-	uint64_t shut; /* the tick in which it was throttled, + 1; 0: it is not */
-	/* ABI.md 9.3 */
-	uint64_t freq_stamp; /* time of the last overflow, ns */
-	uint64_t freq_tick;  /* tick of the last adjustment */
-	uint64_t freq_count; /* count then */
-	uint64_t freq;       /* 0: a period.  From outside: perfring_soft_period_set */
+	perfring_u64 tick; /* that it was at the last look */
+	perfring_u64 shut; /* the tick in which it was throttled, + 1; 0: it is not */
+	/* period.c's frequency */
+	perfring_u64 freq;         /* 0: a period.  From outside: perfring_soft_period_set */
+	perfring_u64 freq_phase;   /* of 2^64 to the next sample */
+	perfring_u64 freq_share;   /* of it that one occurrence brings; 0: all, each is a sample */
+	perfring_u64 freq_taken;   /* count up to which there are samples */
+	perfring_u64 freq_tick;    /* tick of the last measurement */
+	perfring_u64 freq_stamp;   /* ns of the last measurement; 0: none yet */
+	perfring_u64 freq_count;   /* count then */
+	perfring_u64 freq_again;   /* count at which it is made again, in whatever tick */
+	perfring_u64 freq_sampled; /* tick of the last sample */
 
 	/* Time enabled, in ns of the thread's CPU clock: as a task's context, it runs while its thread does (ABI.md 9.7).
 	 * Off: the sum.  On: when it would have begun, had it never been off since, and SOFT_TIME_RUNS.  By PERFRING_SWAP;
 	 * asked for by perfring_soft_time_enabled. */
-	uint64_t time;
-	uint64_t told; /* the most that anybody was told.  From outside: compare and swap */
+	perfring_u64 time;
+	perfring_u64 told; /* the most that anybody was told.  From outside: compare and swap */
 
 	/* Its ring in its thread, of the event that it writes into; NULL: nowhere.  From outside: release, under RCU. */
 	struct perfring_writer *writer;
@@ -123,8 +144,8 @@ struct perfring_soft_event {
 	uint64_t own_count;                           /* of the opener's, if it has left: a reset clears it */
 	void *state;                                  /* state.c's: what put_state has written */
 
-	uint64_t stray_count; /* raised by threads that have not joined: PERFRING_ADD */
-	uint64_t stray_lost;
+	perfring_u64 stray_count; /* raised by threads that have not joined: PERFRING_ADD */
+	perfring_u64 stray_lost;
 
 	/* By the thread's index; release, RCU. */
 	struct soft_instance *instances[SOFT_THREADS];
@@ -137,17 +158,20 @@ struct soft_list {
 };
 
 extern pthread_mutex_t perfring_soft_lock;
-/* With cancellation put off: what is done under it opens and reads files. */
+/* With cancellation put off: what is done under it opens and reads files.  With signals blocked: a handler may fork. */
+extern sigset_t perfring_soft_lock_signals; /* perfring_soft_lock; what its holder had blocked before */
 void perfring_soft_lock_take(void);
 void perfring_soft_lock_give(void);
 extern struct perfring_soft_event *perfring_soft_events; /* perfring_soft_lock */
 extern struct soft_thread *perfring_soft_threads;        /* perfring_soft_lock */
+/* All that ever took part: released by take_place. */
+extern struct soft_thread *perfring_soft_blocks[SOFT_BLOCKS];
 
 /* What was interrupted, or raised here: filled by perfring_soft_registers. */
 struct soft_registers {
 	uint64_t ip, sp, bp;
-	uint64_t words[64]; /* by perf's register numbers of this architecture; what is not known is 0 */
-	uint32_t abi;       /* PERF_SAMPLE_REGS_ABI_; NONE: this architecture's words are not known */
+	const void *context; /* has the others; NULL: they are not known */
+	uint32_t abi;        /* PERF_SAMPLE_REGS_ABI_; NONE: this architecture's words are not known */
 };
 
 /* Whether it counts: on, and its leader on.  Handlers. */
@@ -169,11 +193,45 @@ void perfring_soft_point_remove(struct perfring_soft_event *event);
 void perfring_soft_point_update(struct perfring_soft_event *event);
 /* In a fork's child: nobody listens. */
 void perfring_soft_points_forget(void);
-/* Waits until no occurrence that began before is still in an event. */
+
+/* ---- grace.c ---- */
+
+extern uint32_t perfring_soft_fences; /* membarrier(2) is refused: sections begin with a fence */
+
+/* A section: around what an occurrence finds, in a thread that has joined.  enter gives what exit takes.  Handlers. */
+PERFRING_INLINE uint64_t perfring_soft_enter(struct soft_thread *self)
+{
+	uint64_t before = PERFRING_LOAD(&self->inside);
+
+	PERFRING_POINT(section_begins);
+	PERFRING_STORE_RELEASE(&self->inside, before + 1); /* partner: wait_for */
+	PERFRING_FENCE_LOCAL();
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&perfring_soft_fences))) /* behind the store: barrier_everywhere */
+		PERFRING_FENCE();
+	return before;
+}
+
+PERFRING_INLINE void perfring_soft_exit(struct soft_thread *self, uint64_t before)
+{
+	PERFRING_POINT(section_ends);
+	PERFRING_STORE_RELEASE(&self->inside, before % SOFT_SECTION ? before : before + SOFT_SECTION); /* as above */
+}
+
+/* The same in a thread that has not joined: signals are blocked until its end. */
+struct soft_visit {
+	sigset_t signals;
+	uint32_t phase;
+};
+
+void perfring_soft_visit_begin(struct soft_visit *visit);
+void perfring_soft_visit_end(const struct soft_visit *visit);
+
+/* Waits until no section that began before is still open.  No lock is held that a handler or a joining thread may wait for. */
 void perfring_soft_grace(void);
-/* Around what is found by RCU, in a thread that has joined.  Handlers. */
-void perfring_soft_read_lock(void);
-void perfring_soft_read_unlock(void);
+/* Before the first section. */
+void perfring_soft_grace_prepare(void);
+/* In a fork's child: nobody is in a section. */
+void perfring_soft_grace_forget(void);
 
 /* ---- event.c ---- */
 
@@ -185,14 +243,19 @@ void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_
 void perfring_soft_event_stop(struct perfring_soft_event *event);
 /* Time enabled until now; any thread that keeps the instance from going away. */
 uint64_t perfring_soft_time_enabled(struct soft_instance *instance);
-/* The READ field's words (ABI.md 2.2) of the group as this thread sees it, into room; bytes.  Handlers: its own values and
- * those of its siblings in the same thread, as the kernel's sample has them.  0: more than `most` bytes. */
-uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, uint64_t *room, uint32_t most);
+/* The READ field (ABI.md 2.2) of the group as this thread sees it, into room; bytes.  Handlers: its own values and those of
+ * its siblings in the same thread, as the kernel's sample has them.  0: more than `most` bytes. */
+uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *room, uint32_t most);
+/* Its size now: another thread may change the group meanwhile. */
+uint32_t perfring_soft_read_size(const struct soft_instance *instance);
 
 /* ---- thread.c ---- */
 
 /* Before anything else: fork's hooks.  0 or -errno. */
 int perfring_soft_prepare(void);
+/* Blocks signals but for those that an instruction raises; `before` keeps what was blocked.  Handlers. */
+void perfring_soft_signals_block(sigset_t *before);
+void perfring_soft_signals_restore(const sigset_t *before);
 /* The switch; `signals` keeps what was blocked.  Handlers. */
 void perfring_soft_switch_take(sigset_t *signals);
 void perfring_soft_switch_give(const sigset_t *signals);
@@ -220,9 +283,6 @@ void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const stru
 /* A clock's timer went off, for the first time in so many intervals. */
 void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
 				 const struct perfring_soft_site *site);
-/* adjust(nsec, c) of ABI.md 9.3, as arithmetic alone. */
-uint64_t perfring_soft_adjusted(uint64_t period, uint64_t nsec, uint64_t count, uint64_t freq);
-
 /* ---- emit.c ---- */
 
 /* One sample into the instance's ring; false: refused, which is counted.  No ring: true.  *time: the sample's, if it has one;
@@ -243,16 +303,18 @@ uint64_t perfring_soft_now(const struct perfring_soft_event *event);
 /* context: a ucontext_t; NULL: registers as they are in the caller of the function whose frame is given. */
 void perfring_soft_registers(struct soft_registers *registers, const void *context, const void *frame,
 			     const void *caller);
+/* The word of perf's number; 0: not known. */
+uint64_t perfring_soft_register(const struct soft_registers *registers, unsigned number);
 /* Return addresses from ip and bp upwards, the place itself first, behind PERF_CONTEXT_USER; at most `most` words; how many.
- * Never faults. */
-uint32_t perfring_soft_unwind(uint64_t *words, uint32_t most, const struct soft_registers *registers,
+ * words NULL: only how many.  Never faults. */
+uint32_t perfring_soft_unwind(perfring_word *words, uint32_t most, const struct soft_registers *registers,
 			      const struct soft_thread *thread);
 /* Copies from sp upwards, at most `most` bytes, to the end of the stack that sp is in; how many.  Never faults. */
 uint64_t perfring_soft_stack_copy(void *room, uint64_t sp, uint64_t most, const struct soft_thread *thread);
 
 /* ---- timer.c ---- */
 
-/* A sampling clock's timer in a thread: made stopped; started; stopped; deleted (then nobody is in it).  make, delete:
+/* A sampling clock in a thread: made stopped; started; stopped; deleted (then nobody is in it).  make, delete:
  * perfring_soft_lock.  start, stop: the switch, or the instance's own thread; handlers. */
 int perfring_soft_timer_make(struct soft_instance *instance);
 void perfring_soft_timer_start(struct soft_instance *instance);
@@ -262,8 +324,20 @@ void perfring_soft_timer_resume(struct soft_instance *instance);
 void perfring_soft_timer_delete(struct soft_instance *instance);
 /* Those of all threads, with one grace period. */
 void perfring_soft_timers_delete(struct perfring_soft_event *event);
+/* By the thread itself as it leaves, when it has no clock any more: nothing of its timer's stays pending. */
+void perfring_soft_timer_end(struct soft_thread *thread);
 /* What a clock event has counted: its time while it was on. */
 uint64_t perfring_soft_clock_count(struct soft_instance *instance);
+
+/* ---- stack.c ---- */
+
+/* By the thread itself, as it joins and leaves. */
+void perfring_soft_stack_make(struct soft_thread *thread);
+void perfring_soft_stack_free(struct soft_thread *thread);
+/* In a fork's child, which has none of the threads but its own. */
+void perfring_soft_stacks_forget(void);
+/* Whether a tick, which is called by the caller, has space on the stack that it stands on.  alternate: the signal frame's. */
+bool perfring_soft_stack_fits(const struct soft_thread *thread, const stack_t *alternate);
 
 /* ---- state.c ---- */
 

@@ -1,4 +1,4 @@
-/* period.c - an occurrence: what it counts, what overflows, what is sampled (ABI.md 9.2, 9.3, 9.5, 9.6).
+/* period.c - an occurrence: what it counts, what overflows, what is sampled (ABI.md 9.2, 9.5, 9.6; frequency is our own).
  *
  * All of it runs in the instance's own thread, and in handlers that interrupt it at any instruction and come back here
  * with the same instance.  A handler runs to its end, so each step is one local read-modify-write, or a compare and
@@ -80,139 +80,166 @@ static int32_t clock_of_ticks(void)
 
 /* ---- frequency ---- */
 
-static unsigned bits(uint64_t value)
-{
-	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
-}
+/* The kernel's loop (ABI.md 9.3) moves a period an eighth of the way a tick, and counts on each schedule-in to bring it back
+ * near 1: without those it takes seconds after each change of the rate.  Ours is a phase:
+ *
+ *     an occurrence of weight w     phase += w * share, by 2^64; as often as that wraps, a sample is due
+ *     share                         2^64 * freq / rate; 0: each is a sample, because the rate is below freq
+ *     rate                          measured from one occurrence to another that comes a window later: a tick, or half a
+ *                                   sample's time if that is longer.  Sooner once twice as many have come as should: at the
+ *                                   second of all, at the third, fifth ..., and after a step of the rate
+ *     due by time alone             a sample's time has passed since the tick of the last one: after a step down, and where
+ *                                   occurrences are rare
+ *     the samples' period           the count since the last sample: their sum is the count, whoever struck where
+ *
+ * After a step the first window's rate is of both sides; from the second on it is right. */
 
-/* The second, if they are equally long. */
-static void halve_longer(uint64_t *a, uint64_t *b)
+/* 2^64 * freq * nsec / (count * SECOND), bit by bit: 64-bit words are all that there is everywhere. */
+static uint64_t share_of(uint64_t nsec, uint64_t count, uint64_t freq)
 {
-	if (bits(*a) > bits(*b))
-		*a >>= 1;
-	else
-		*b >>= 1;
-}
+	uint64_t above, below, share = 0;
 
-static bool is_too_long(uint64_t a, uint64_t b)
-{
-	return bits(a) + bits(b) > 64;
-}
-
-/* a * b; what is halved to fit, is halved in `other` too. */
-static uint64_t product(uint64_t a, uint64_t b, uint64_t *other)
-{
-	for (; is_too_long(a, b); *other >>= 1)
-		halve_longer(&a, &b);
-	return a * b;
-}
-
-uint64_t perfring_soft_adjusted(uint64_t period, uint64_t nsec, uint64_t count, uint64_t freq)
-{
-	uint64_t second = SECOND, above, below, target, step;
-
-	while (is_too_long(count, second) && is_too_long(nsec, freq)) {
-		halve_longer(&nsec, &freq);
-		halve_longer(&second, &count);
+	for (; nsec >> 31 || count >> 33; nsec /= 2)
+		count /= 2;
+	above = nsec * freq; /* freq is no larger than max_sample_rate */
+	below = count * SECOND;
+	if (above >= below)
+		return 0;
+	for (unsigned i = 0; i < 64; i++) {
+		above *= 2;
+		share *= 2;
+		if (above >= below) {
+			above -= below;
+			share++;
+		}
 	}
-	if (is_too_long(count, second)) {
-		below = nsec * freq;
-		above = product(count, second, &below);
-	} else {
-		above = count * second;
-		below = product(nsec, freq, &above);
+	return share ? share : 1;
+}
+
+/* The upper half of the product. */
+static uint64_t product(uint64_t a, uint64_t b, uint64_t *low)
+{
+	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+	uint64_t middle = a1 * b0 + (a0 * b0 >> 32), upper = a0 * b1 + (uint32_t)middle;
+
+	*low = a * b;
+	return a1 * b1 + (middle >> 32) + (upper >> 32);
+}
+
+/* A handler here measures too: whose swap fails leaves it at that, and what the two have stored is right for either.
+ * count: with this occurrence.  Returns whether a sample is due by time alone. */
+static __attribute__((noinline)) bool measure(struct soft_instance *instance, uint64_t count, uint64_t freq)
+{
+	uint64_t stamp = PERFRING_LOAD(&instance->freq_stamp), before = PERFRING_LOAD(&instance->freq_count);
+	uint64_t tick = PERFRING_LOAD(&perfring_soft_tick), each = SECOND / freq;
+	uint64_t window = each / 2 > tick ? each / 2 : tick, now = time_of(CLOCK_MONOTONIC), nsec = now - stamp;
+	bool due = !stamp || now > (PERFRING_LOAD(&instance->freq_sampled) + 1) * tick + each;
+
+	PERFRING_POINT(measure_timed);
+	if (stamp && nsec < window) {
+		if (count < PERFRING_LOAD(&instance->freq_again) || count <= before || !nsec)
+			return due;
+		PERFRING_STORE(&instance->freq_again, count + (count - before) + 1);
+		PERFRING_STORE(&instance->freq_share, share_of(nsec, count - before, freq));
+		return due;
 	}
-	target = below ? above / below : above;
-
-	/* An eighth of the way, rounded away from where it stands. */
-	if (target >= period) {
-		step = target - period;
-		period += step / 8 + (step % 8 != 0);
-	} else {
-		step = period - target;
-		period -= step / 8 + (step % 8 != 0);
+	if (!PERFRING_SWAP_LOCAL(&instance->freq_stamp, stamp, now))
+		return false;
+	PERFRING_POINT(measure_claimed);
+	PERFRING_STORE(&instance->freq_count, count);
+	if (!stamp || count <= before) { /* the first; or a handler has measured since */
+		PERFRING_STORE(&instance->freq_again, count + 1);
+		return due;
 	}
-	if (period > INT64_MAX) /* V is signed */
-		period = INT64_MAX;
-	return period ? period : 1;
+	PERFRING_STORE(&instance->freq_again, count + 2 * (count - before) / (nsec / window) + 1);
+	PERFRING_STORE(&instance->freq_share, share_of(nsec, count - before, freq));
+	PERFRING_POINT(measure_done);
+	return due;
 }
 
-/* The V := 0 that 9.3 has for V > 8 P is left out: V is above 0 only between an occurrence's add and its take, so it
- * could only be a handler that throws away what the occurrence below it has not sampled yet. */
-static void adjust(struct soft_instance *instance, uint64_t nsec, uint64_t count)
+/* How many samples are due with these nr occurrences.  count: with them. */
+PERFRING_FOLDED uint64_t advance(struct soft_instance *instance, struct soft_instance *group, uint64_t nr,
+				 uint64_t count, uint64_t freq)
 {
-	uint64_t period = PERFRING_LOAD(&instance->period);
-	uint64_t adjusted;
+	uint64_t tick = tick_of(group, 0), share, low, n;
+	bool due = false;
 
-	adjusted = perfring_soft_adjusted(period, nsec, count, PERFRING_LOAD(&instance->freq));
-	PERFRING_POINT(adjust_computed);
-	(void)PERFRING_SWAP_LOCAL(&instance->period, period, adjusted); /* fails: a handler's is newer */
+	PERFRING_POINT(frequency_looked);
+	if (PERFRING_UNLIKELY(tick != PERFRING_LOAD(&instance->freq_tick) ||
+			      count >= PERFRING_LOAD(&instance->freq_again))) {
+		PERFRING_STORE(&instance->freq_tick, tick);
+		due = measure(instance, count, freq);
+	}
+	share = PERFRING_LOAD(&instance->freq_share);
+	n = nr;
+	if (PERFRING_LIKELY(share)) {
+		low = share;
+		n = PERFRING_LIKELY(nr == 1) ? 0 : product(nr, share, &low);
+		n += PERFRING_ADD_LOCAL(&instance->freq_phase, low) + low < low;
+	}
+	if (PERFRING_UNLIKELY(due && !n)) {
+		PERFRING_STORE(&instance->freq_phase, 0);
+		n = 1;
+	}
+	if (n)
+		PERFRING_STORE(&instance->freq_sampled, tick);
+	return n;
 }
 
-/* The tick that the kernel would have had since the last occurrence.  What was counted since the last adjustment lies
- * in that adjustment's own tick, as the first occurrence in any other comes here: it is one tick's count, however many
- * have passed, and for those without any the kernel does nothing. */
-static void adjust_by_tick(struct soft_instance *instance, struct soft_instance *group)
+/* What was counted since the last sample; 0: a handler has sampled it. */
+PERFRING_FOLDED uint64_t take_count(struct soft_instance *instance)
 {
-	uint64_t old = PERFRING_LOAD(&instance->freq_tick);
-	uint64_t tick = tick_of(group, 0);
-	uint64_t before, count;
+	uint64_t taken, count;
 
-	PERFRING_POINT(tick_looked);
-	if (tick == old || !PERFRING_SWAP_LOCAL(&instance->freq_tick, old, tick)) /* fails: a handler does it */
-		return;
-	PERFRING_POINT(tick_claimed);
-	before = PERFRING_LOAD(&instance->freq_count); /* in this order: a handler makes the difference grow */
-	count = PERFRING_LOAD(&instance->count);
-	PERFRING_POINT(tick_counted);
-	/* Fails: a handler, a tick later yet, has taken this count with its own.  Below 0: RESET. */
-	if (PERFRING_SWAP_LOCAL(&instance->freq_count, before, count) && (int64_t)(count - before) > 0)
-		adjust(instance, PERFRING_LOAD(&perfring_soft_tick), count - before);
-}
-
-/* Returns what time it was. */
-static uint64_t adjust_by_overflow(struct soft_instance *instance)
-{
-	uint64_t stamp = PERFRING_LOAD(&instance->freq_stamp);
-	uint64_t now = time_of(CLOCK_MONOTONIC);
-	uint64_t nsec = now - stamp;
-
-	PERFRING_POINT(overflow_timed);
-	/* Fails: a handler's overflow came between these two. */
-	if (PERFRING_SWAP_LOCAL(&instance->freq_stamp, stamp, now) && nsec &&
-	    nsec < 2 * PERFRING_LOAD(&perfring_soft_tick))
-		adjust(instance, nsec, PERFRING_LOAD(&instance->last_period));
-	return now;
+	do {
+		taken = PERFRING_LOAD(&instance->freq_taken);
+		PERFRING_POINT(frequency_taking);
+		count = PERFRING_LOAD(&instance->count);
+	} while (!PERFRING_SWAP_LOCAL(&instance->freq_taken, taken, count));
+	return count - taken;
 }
 
 /* ---- orders from outside ---- */
 
 enum {
-	ORDER_LAST = 1, /* L := P */
+	ORDER_LAST = 1, /* L := resumed; a V that is not below 0 is loaded */
 	ORDER_ZERO = 2, /* V := 0 */
-	ORDER_FULL = 4, /* V := -P */
+	ORDER_FULL = 4, /* V := -L */
 };
+
+static void move_left(struct soft_instance *instance, uint32_t orders)
+{
+	uint64_t left, next;
+	bool kept;
+
+	do {
+		left = PERFRING_LOAD(&instance->left);
+		kept = !left && PERFRING_LOAD(&instance->kept);
+		/* Another V >= 0 is of an occurrence that this handler has interrupted, which takes it when we return. */
+		if ((int64_t)left < 0 ? !(orders & (ORDER_ZERO | ORDER_FULL)) : !kept)
+			return;
+		next = orders & ORDER_ZERO ? 0 : -PERFRING_LOAD(&instance->last_period);
+		PERFRING_POINT(orders_looked);
+	} while (!PERFRING_SWAP_LOCAL(&instance->left, left, next));
+	PERFRING_POINT(orders_moved);
+	/* After V: a handler between the two that adds to V leaves it below 0, and the next occurrence clears this. */
+	PERFRING_STORE(&instance->kept, !next);
+}
 
 /* Returns whether there were any. */
 static __attribute__((noinline)) bool take_orders(struct soft_instance *instance)
 {
 	uint32_t orders;
-	uint64_t period;
 
 	PERFRING_POINT(orders_seen);
 	orders = PERFRING_EXCHANGE(&instance->orders, 0); /* partner: the swaps of period_set, period_resume */
 	PERFRING_POINT(orders_taken);
 	if (!orders) /* a handler has taken them */
 		return false;
-	period = PERFRING_LOAD(&instance->period);
 	if (orders & ORDER_LAST)
-		PERFRING_STORE(&instance->last_period, period);
-	if ((orders & (ORDER_ZERO | ORDER_FULL)) && !instance->event->is_clock &&
-	    (int64_t)PERFRING_LOAD(&instance->left) < 0) { /* else the occurrence below us takes it in a moment */
-		PERFRING_POINT(orders_looked);
-		/* Each handler leaves it below 0, as it found it. */
-		PERFRING_STORE(&instance->left, orders & ORDER_ZERO ? 0 : -period);
-	}
+		PERFRING_STORE(&instance->last_period, PERFRING_LOAD(&instance->resumed));
+	if (!instance->event->is_clock)
+		move_left(instance, orders);
 	return true;
 }
 
@@ -224,14 +251,21 @@ void perfring_soft_period_start(struct soft_instance *instance)
 	PERFRING_STORE(&instance->freq, event->attr.freq ? event->attr.sample_freq : 0);
 	PERFRING_STORE(&instance->period, period);
 	PERFRING_STORE(&instance->last_period, period);
+	PERFRING_STORE(&instance->resumed, period);
 	PERFRING_STORE(&instance->left, event->is_clock ? 0 : -period); /* set_period with V = P gives 2, and -P */
+	PERFRING_STORE(&instance->kept, 0);
 	PERFRING_STORE(&instance->tick, 0);
 	PERFRING_STORE(&instance->shut, 0);
 	PERFRING_STORE(&instance->throttle, 0);
 	PERFRING_STORE(&instance->orders, 0);
-	PERFRING_STORE(&instance->freq_stamp, 0);
+	PERFRING_STORE(&instance->freq_phase, 0);
+	PERFRING_STORE(&instance->freq_share, 1); /* nothing by its weight: the first is due by time */
+	PERFRING_STORE(&instance->freq_taken, PERFRING_LOAD(&instance->count));
 	PERFRING_STORE(&instance->freq_tick, 0);
+	PERFRING_STORE(&instance->freq_stamp, 0);
 	PERFRING_STORE(&instance->freq_count, PERFRING_LOAD(&instance->count));
+	PERFRING_STORE(&instance->freq_again, 0);
+	PERFRING_STORE(&instance->freq_sampled, 0);
 	instance->clock = clock_of_ticks();
 }
 
@@ -254,6 +288,8 @@ void perfring_soft_period_resume(struct soft_instance *instance)
 {
 	uint32_t orders = PERFRING_LOAD(&instance->orders);
 
+	/* P as it is now: set_period may come before the next occurrence.  Before the order: partner is the exchange. */
+	PERFRING_STORE(&instance->resumed, PERFRING_LOAD(&instance->period));
 	/* A V of 0 that no occurrence has met is loaded now, one below 0 stays. */
 	while (!PERFRING_SWAP(&instance->orders, &orders,
 			      orders & (ORDER_ZERO | ORDER_FULL) ? ORDER_LAST | ORDER_FULL : ORDER_LAST))
@@ -405,16 +441,14 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 PERFRING_FOLDED bool first_overflow(struct soft_instance *instance, struct soft_instance *group, uint64_t period,
 				    const struct perfring_soft_site *site, const void *frame, const void *caller)
 {
-	uint64_t now = 0, time = 0;
+	uint64_t time = 0;
 	bool more;
 
 	if (PERFRING_UNLIKELY(PERFRING_LOAD(&group->shut))) /* if in an earlier tick, the next occurrence finds that */
 		return false;
-	if (PERFRING_LOAD(&instance->freq))
-		now = adjust_by_overflow(instance);
 	PERFRING_POINT(overflow_next);
 	more = sample(instance, period, site, frame, caller, &time);
-	(void)account(instance, group, instance->event->tells && time ? time : now);
+	(void)account(instance, group, instance->event->tells ? time : 0);
 	return more;
 }
 
@@ -432,8 +466,6 @@ static bool next_overflow(struct soft_instance *instance, struct soft_instance *
 		return false;
 	if (verdict == HIT) /* before the sample that hit it: so the kernel's lies */
 		put_throttle(group);
-	if (PERFRING_LOAD(&instance->freq))
-		(void)adjust_by_overflow(instance);
 	PERFRING_POINT(overflow_next);
 	return sample(instance, period, site, frame, caller, &time) && verdict == GO;
 }
@@ -479,7 +511,7 @@ void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const stru
 {
 	const struct perfring_soft_event *event = instance->event;
 	struct soft_instance *group;
-	uint64_t freq, period, n = 1, time;
+	uint64_t freq, period, count, n = 1, time;
 
 	if (!perfring_soft_is_active(event))
 		return;
@@ -489,20 +521,30 @@ void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const stru
 	}
 	group = group_of(instance);
 	begin(instance, group);
-	freq = PERFRING_LOAD(&instance->freq);
-	if (freq)
-		adjust_by_tick(instance, group); /* before this occurrence is counted: it lies behind the tick */
 	PERFRING_POINT(occur_counts);
-	PERFRING_ADD_LOCAL(&instance->count, nr);
+	count = PERFRING_ADD_LOCAL(&instance->count, nr) + nr;
 	PERFRING_POINT(occur_counted);
 
-	if (!freq && (event->attr.sample_type & FIELD_PERIOD)) { /* 9.2a; throttling never tests it */
+	freq = PERFRING_LOAD(&instance->freq);
+	if (PERFRING_UNLIKELY(freq)) {
+		n = nr ? advance(instance, group, nr, count, freq) : 0;
+		count = n ? take_count(instance) : 0;
+		n = n < count ? n : count;
+		if (n && first_overflow(instance, group, count / n, site, frame, caller)) {
+			while (count -= count / n,
+			       --n && next_overflow(instance, group, count / n, site, frame, caller))
+				;
+		}
+		return;
+	}
+	if ((event->attr.sample_type & FIELD_PERIOD)) { /* 9.2a; throttling never tests it */
 		if (!PERFRING_LOAD(&group->shut))
 			(void)sample(instance, nr, site, frame, caller, &time);
 		return;
 	}
 	period = PERFRING_LOAD(&instance->last_period);
-	if (freq || nr != 1 || PERFRING_LOAD(&instance->period) != 1) {
+	if (nr != 1 || PERFRING_LOAD(&instance->period) != 1) {
+		PERFRING_STORE(&instance->kept, 0); /* before V changes: a 0 that a handler finds is ours to take */
 		if ((int64_t)(PERFRING_ADD_LOCAL(&instance->left, nr) + nr) < 0)
 			return;
 		PERFRING_POINT(occur_added);

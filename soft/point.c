@@ -1,55 +1,13 @@
 /* point.c - points, and who listens at them: what a raise walks.
  *
- * A point's list is found by RCU.  A thread that has joined reads under liburcu (VERIFY.md 3), which its join has touched
- * for the first time, so that nothing is allocated in a handler.  A thread that has not may be anything: one whose end has
- * passed liburcu by, or a handler in one that loads us just now.  It only counts, under two words of our own:
- *
- *     stranger                                grace
- *       p := phase                              the list is changed
- *       inside[p] += 1                          phase := the other      (graces come one by one)
- *       phase is still p?  else again           until inside[the one before] = 0
- *       ... walks ...
- *       inside[p] -= 1
- *
- * All ordered: a stranger who finds the phase unchanged behind his += 1 is seen by the grace that changes it, and one who
- * comes behind the change finds the new list.  New strangers cannot hold a grace up: they count in the other word.
+ * A point's list is found without a lock, in a section (grace.c).  A thread that has not joined has no instances: what it
+ * raises is counted in the events themselves, and what would be sampled of it is counted as lost.
  */
-/* Inline; but not where a sanitizer looks: liburcu aligns its readers less than it declares. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
-#define SOFT_CALLS_URCU 1
-#endif
-#endif
-#if !defined(_LGPL_SOURCE) && !defined(__SANITIZE_ADDRESS__) && !defined(SOFT_CALLS_URCU)
-#define _LGPL_SOURCE
-#endif
-#include <urcu/urcu-bp.h>
-
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 
+#include <urcu/hlist.h>
+
 #include "own.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define SOFT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SOFT_TSAN 1
-#endif
-#endif
-
-/* liburcu orders by means that the sanitizer does not see (VERIFY.md 3). */
-#ifdef SOFT_TSAN
-void __tsan_acquire(void *tag);
-void __tsan_release(void *tag);
-static char tsan_begun, tsan_ended;
-#define TSAN_ACQUIRE(tag) __tsan_acquire(&(tag))
-#define TSAN_RELEASE(tag) __tsan_release(&(tag))
-#else
-#define TSAN_ACQUIRE(tag) ((void)0)
-#define TSAN_RELEASE(tag) ((void)0)
-#endif
 
 enum {
 	CHAINS = 256, /* of names; a power of two */
@@ -58,7 +16,7 @@ enum {
 
 struct named {
 	struct perfring_soft_point point;
-	struct named *next; /* in its chain */
+	struct cds_hlist_node node; /* in its chain */
 	char name[];
 };
 
@@ -69,57 +27,9 @@ static struct perfring_soft_point builtin[] = {
 };
 
 /* perfring_soft_lock */
-static struct named *chains[CHAINS];
+static struct cds_hlist_head chains[CHAINS];
 static struct named **by_config; /* from 1 */
 static uint64_t configs, room_of_configs;
-
-static pthread_mutex_t graces = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t inside[2];
-static uint32_t phase;
-
-/* ---- RCU ---- */
-
-void perfring_soft_read_lock(void)
-{
-	urcu_bp_read_lock();
-	TSAN_ACQUIRE(tsan_begun);
-}
-
-void perfring_soft_read_unlock(void)
-{
-	TSAN_RELEASE(tsan_ended);
-	urcu_bp_read_unlock();
-}
-
-void perfring_soft_grace(void)
-{
-	uint32_t before;
-
-	TSAN_RELEASE(tsan_begun);
-	urcu_bp_synchronize_rcu();
-	TSAN_ACQUIRE(tsan_ended);
-	pthread_mutex_lock(&graces);
-	before = PERFRING_LOAD(&phase); /* only changed here */
-	PERFRING_EXCHANGE(&phase, before ^ 1);
-	PERFRING_POINT(grace_turned);
-	while (PERFRING_LOAD_ORDERED(&inside[before]))
-		sched_yield();
-	pthread_mutex_unlock(&graces);
-}
-
-static uint32_t stranger_enters(void)
-{
-	uint32_t p;
-
-	for (;;) {
-		p = PERFRING_LOAD_ORDERED(&phase);
-		PERFRING_POINT(stranger_looked);
-		PERFRING_ADD(&inside[p], 1);
-		if (PERFRING_LIKELY(PERFRING_LOAD_ORDERED(&phase) == p))
-			return p;
-		PERFRING_ADD(&inside[p], UINT64_MAX);
-	}
-}
 
 /* ---- points ---- */
 
@@ -159,20 +69,22 @@ static struct named *make(const char *name, size_t length)
 struct perfring_soft_point *perfring_soft_define(const char *name)
 {
 	size_t length = name ? strnlen(name, NAME_MOST + 1) : 0;
-	struct named *named, **chain;
+	struct cds_hlist_head *chain;
+	struct named *named;
 
 	if (!length || length > NAME_MOST || perfring_soft_prepare())
 		return NULL;
 	chain = &chains[hash(name)];
 	perfring_soft_lock_take();
-	for (named = *chain; named && strcmp(named->name, name); named = named->next)
-		;
+	cds_hlist_for_each_entry_2(named, chain, node)
+	{
+		if (!strcmp(named->name, name))
+			break;
+	}
 	if (!named) {
 		named = make(name, length);
-		if (named) {
-			named->next = *chain;
-			*chain = named;
-		}
+		if (named)
+			cds_hlist_add_head(&named->node, chain);
 	}
 	perfring_soft_lock_give();
 	return named ? &named->point : NULL;
@@ -231,7 +143,7 @@ int perfring_soft_point_add(struct perfring_soft_event *event, struct soft_list 
 	for (i = 0; i < count && list->events[i]; i++)
 		;
 	if (i < count) {
-		PERFRING_STORE_RELEASE(&list->events[i], event); /* partner: walk, and count_stray */
+		PERFRING_STORE_RELEASE(&list->events[i], event); /* partner: raise_active, and count_visit */
 		return 0;
 	}
 	larger = calloc(1, sizeof(*larger) + (2 * (size_t)count + 1) * sizeof(larger->events[0]));
@@ -269,8 +181,6 @@ void perfring_soft_points_forget(void)
 		forget(&builtin[i]);
 	for (uint64_t i = 0; i < configs; i++)
 		forget(&by_config[i]->point);
-	pthread_mutex_init(&graces, NULL);
-	inside[0] = inside[1] = 0;
 }
 
 /* ---- raise ---- */
@@ -288,29 +198,24 @@ static bool each_is_sampled(const struct perfring_soft_event *event)
 }
 
 /* Not in perfring_soft_raise_active itself, whose frame is that of the place. */
-static __attribute__((noinline)) void count_stray(const struct perfring_soft_point *point, uint64_t nr)
+static __attribute__((noinline)) void count_visit(const struct perfring_soft_point *point, uint64_t nr)
 {
 	const struct soft_list *list;
 	struct perfring_soft_event *event;
-	sigset_t all, signals;
-	uint32_t p;
+	struct soft_visit visit;
 
-	/* Signals blocked: a handler that ends, jumps out of us or forks would leave us inside for ever. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &signals);
-	p = stranger_enters();
+	perfring_soft_visit_begin(&visit);
 	list = list_of(point);
-
 	for (uint32_t i = 0; list && i < list->count; i++) {
 		event = PERFRING_LOAD_ACQUIRE(&list->events[i]);
+		PERFRING_POINT(visit_found);
 		if (!event || event->scope != PERFRING_SOFT_PROCESS || !perfring_soft_is_active(event))
 			continue;
 		PERFRING_ADD(&event->stray_count, nr);
 		if (event->samples)
 			PERFRING_ADD(&event->stray_lost, each_is_sampled(event) ? nr : 1);
 	}
-	/* Else a handler here has forked, and we are the child. */
-	PERFRING_ADD(&inside[p], UINT64_MAX);
+	perfring_soft_visit_end(&visit);
 }
 
 __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_point *point, uint64_t nr,
@@ -320,12 +225,13 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 	struct perfring_soft_event *event;
 	struct soft_instance *instance;
 	const struct soft_list *list;
+	uint64_t before;
 
 	if (PERFRING_UNLIKELY(!self)) {
-		count_stray(point, nr);
+		count_visit(point, nr);
 		return;
 	}
-	perfring_soft_read_lock();
+	before = perfring_soft_enter(self);
 	list = list_of(point);
 	for (uint32_t i = 0; list && i < list->count; i++) {
 		event = PERFRING_LOAD_ACQUIRE(&list->events[i]);
@@ -337,5 +243,5 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 			perfring_soft_occur(instance, nr, site, __builtin_frame_address(0),
 					    __builtin_return_address(0));
 	}
-	perfring_soft_read_unlock();
+	perfring_soft_exit(self, before);
 }

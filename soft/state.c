@@ -115,11 +115,13 @@ void perfring_soft_put_exit(struct soft_thread *thread)
 
 	record.is.exit.pid = thread->pid;
 	record.is.exit.tid = thread->tid;
-	record.is.exit.ppid = record.is.exit.ptid = (uint32_t)getppid();
 	for (event = perfring_soft_events; event; event = event->all) {
 		instance = teller(event, thread);
-		if (instance)
-			put(instance, &record, room, sizeof(room));
+		if (!instance)
+			continue;
+		/* Here: a thread that has no events any more makes no system call for them. */
+		record.is.exit.ppid = record.is.exit.ptid = (uint32_t)getppid();
+		put(instance, &record, room, sizeof(room));
 	}
 }
 

@@ -4,22 +4,22 @@
  * for handlers.  (What a handler has left by a jump or by pthread_exit will never be gone on with: what was in the making
  * is dropped, and nobody waits for it any more.)  A handler may still come at any instruction of leave:
  *
- *     its timers deleted       a signal that is on its way finds none
- *     EXIT written             handlers count and sample as ever
- *     perfring_soft_self = 0   from here on a handler is a stranger's: counted, and where it samples, lost (point.c)
- *     instances folded         nobody finds them any more but by the locks that we hold
+ *     its section, if any, ended   grace.c
+ *     its timer deleted            a signal that is on its way is taken back
+ *     EXIT written                 handlers count and sample as ever
+ *     perfring_soft_self = 0       from here on a handler is a visitor: counted, and where it samples, lost (grace.c)
+ *     instances folded             nobody finds them any more but by the locks that we hold
+ *     its place given back         to the next thread that joins
  *
- * Destructors that run behind ours raise as strangers; one that joins again has ours run once more, as often as the C
+ * Destructors that run behind ours raise as visitors; one that joins again has ours run once more, as often as the C
  * library goes round (4).
  *
  * fork.  The child has one thread, the one that forked, and it takes no part.  Everything it could reach its parent's
- * rings or timers by is cut: points have no listeners, the thread is a stranger, events are inert.  The memory stays,
+ * rings or timers by is cut: points have no listeners, the thread has not joined, events are inert.  The memory stays,
  * because what forked may have been a handler on top of an occurrence, which goes on in the child.  (Such a handler may
  * not fork while another thread closes an event, whose locks wait for the occurrence below, nor on top of what is not for
  * handlers.  vfork and posix_spawn run no hooks and may.)
  */
-#include <urcu/urcu-bp.h>
-
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,7 +28,6 @@
 
 enum {
 	SECOND = 1000000000,
-	WORD_BITS = 64,
 };
 
 __thread struct soft_thread *perfring_soft_self __attribute__((tls_model("initial-exec")));
@@ -39,35 +38,50 @@ uint32_t perfring_soft_max_rate = 100000;
 uint32_t perfring_soft_hz = 250;
 uint64_t perfring_soft_tick = SECOND / 250;
 
+struct soft_thread *perfring_soft_blocks[SOFT_BLOCKS];
+
 static pthread_mutex_t the_switch = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t taken[SOFT_THREADS / WORD_BITS]; /* indices; perfring_soft_lock */
+static uint64_t taken[SOFT_BLOCKS]; /* places, a word for a block; perfring_soft_lock */
 static uint64_t last_id;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* its destructor is a thread's end */
 static int prepared;      /* 0 or -errno */
 
-static bool urcu_hooks = true;
-static bool urcu_hooked;        /* in the fork that is being made */
-static sigset_t forked_signals; /* what was blocked before it */
+static uint32_t confined; /* by perfring_soft_confine */
 
 /* ---- locks ---- */
+
+/* Not those that an instruction raises: a fault here would end the process, whatever handles it; and in a sandbox that
+ * answers system calls by SIGSYS, each of our own calls would. */
+void perfring_soft_signals_block(sigset_t *before)
+{
+	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+	sigset_t all;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
+		sigdelset(&all, synchronous[i]);
+	pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+void perfring_soft_signals_restore(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 /* In a handler too: whoever it has interrupted does not hold the switch, because nobody who does is interrupted, and who
  * waits inside pthread_mutex_lock has blocked signals before. */
 void perfring_soft_switch_take(sigset_t *signals)
 {
-	sigset_t all;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, signals);
+	perfring_soft_signals_block(signals);
 	pthread_mutex_lock(&the_switch);
 }
 
 void perfring_soft_switch_give(const sigset_t *signals)
 {
 	pthread_mutex_unlock(&the_switch);
-	pthread_sigmask(SIG_SETMASK, signals, NULL);
+	perfring_soft_signals_restore(signals);
 }
 
 /* ---- numbers ---- */
@@ -101,6 +115,39 @@ int perfring_soft_limits(uint32_t max_sample_rate, uint32_t ticks_per_second)
 	return 0;
 }
 
+/* ---- places ---- */
+
+/* perfring_soft_lock. */
+static int take_place(struct soft_thread **place)
+{
+	struct soft_thread *block;
+	uint32_t i, k;
+
+	for (i = 0; i < SOFT_BLOCKS && !~taken[i]; i++)
+		;
+	if (i == SOFT_BLOCKS)
+		return -EUSERS;
+	block = perfring_soft_blocks[i];
+	if (!block) {
+		block = aligned_alloc(_Alignof(struct soft_thread), SOFT_BLOCK * sizeof(*block));
+		if (!block)
+			return -ENOMEM;
+		memset(block, 0, SOFT_BLOCK * sizeof(*block));
+		PERFRING_STORE_RELEASE(&perfring_soft_blocks[i], block); /* partner: perfring_soft_grace */
+	}
+	k = (uint32_t)__builtin_ctzll(~taken[i]);
+	taken[i] |= UINT64_C(1) << k;
+	*place = &block[k];
+	(*place)->index = i * SOFT_BLOCK + k;
+	return 0;
+}
+
+/* perfring_soft_lock. */
+static void give_place(const struct soft_thread *place)
+{
+	taken[place->index / SOFT_BLOCK] &= ~(UINT64_C(1) << place->index % SOFT_BLOCK);
+}
+
 /* ---- leave ---- */
 
 static void leave(void *of)
@@ -109,9 +156,8 @@ static void leave(void *of)
 	struct perfring_soft_event *event;
 	struct soft_instance *instance;
 
-	/* After a jump out of an occurrence. */
-	while (urcu_bp_read_ongoing()) /* who holds a lock may be waiting for us */
-		perfring_soft_read_unlock();
+	/* After a jump out of an occurrence: who holds a lock may be waiting for us. */
+	perfring_soft_exit(thread, thread->inside / SOFT_SECTION * SOFT_SECTION);
 	perfring_soft_lock_take();
 	for (event = perfring_soft_events; event; event = event->all) {
 		instance = event->instances[thread->index];
@@ -121,6 +167,8 @@ static void leave(void *of)
 		if (event->set)
 			perfring_writer_reset(instance->writer); /* likewise: EXIT would lie behind what was begun */
 	}
+	if (!PERFRING_LOAD(&confined))
+		perfring_soft_timer_end(thread);
 	perfring_soft_put_exit(thread);
 	perfring_soft_self = NULL;
 	PERFRING_FENCE_LOCAL(); /* before anything goes: a handler finds all of it, or is a stranger's */
@@ -130,9 +178,15 @@ static void leave(void *of)
 	*thread->link = thread->next;
 	if (thread->next)
 		thread->next->link = thread->link;
-	taken[thread->index / WORD_BITS] &= ~(UINT64_C(1) << thread->index % WORD_BITS);
+	if (!PERFRING_LOAD(&confined))
+		perfring_soft_stack_free(thread);
+	give_place(thread);
 	perfring_soft_lock_give();
-	free(thread);
+}
+
+void perfring_soft_confine(void)
+{
+	PERFRING_STORE(&confined, 1); /* no order: threads that leave at the same time are the caller's concern */
 }
 
 void perfring_soft_leave(void)
@@ -147,84 +201,78 @@ void perfring_soft_leave(void)
 
 /* ---- the lock ---- */
 
-static __thread int cancel_state __attribute__((tls_model("initial-exec"))); /* before it was taken */
+sigset_t perfring_soft_lock_signals;
+static int cancel_state; /* before the lock was taken */
 
+/* Signals first: a handler of whoever holds it may fork, and would wait for it in before_fork for ever. */
 void perfring_soft_lock_take(void)
 {
+	sigset_t signals;
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	perfring_soft_signals_block(&signals);
 	pthread_mutex_lock(&perfring_soft_lock);
+	perfring_soft_lock_signals = signals;
 	cancel_state = state;
+	PERFRING_POINT(lock_taken);
 }
 
 void perfring_soft_lock_give(void)
 {
+	sigset_t signals = perfring_soft_lock_signals;
 	int state = cancel_state;
 
+	PERFRING_POINT(lock_given);
 	pthread_mutex_unlock(&perfring_soft_lock);
+	perfring_soft_signals_restore(&signals);
 	pthread_setcancelstate(state, NULL);
 }
 
 /* ---- fork ---- */
 
-/* Whoever waits for a grace period holds liburcu's locks, and what it waits for may be a handler on top of a raise, which
- * wants the switch: so liburcu's first, then the switch, under which nobody waits for a grace period. */
 static void before_fork(void)
 {
-	sigset_t all;
-
-	pthread_mutex_lock(&perfring_soft_lock);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &forked_signals);
-	urcu_hooked = PERFRING_LOAD(&urcu_hooks);
-	if (urcu_hooked)
-		urcu_bp_before_fork();
+	perfring_soft_lock_take();
 	pthread_mutex_lock(&the_switch);
 }
 
 static void after_fork_in_parent(void)
 {
-	sigset_t signals = forked_signals;
-
 	pthread_mutex_unlock(&the_switch);
-	if (urcu_hooked)
-		urcu_bp_after_fork_parent();
-	pthread_mutex_unlock(&perfring_soft_lock); /* before signals: a handler that forks */
-	pthread_sigmask(SIG_SETMASK, &signals, NULL);
+	perfring_soft_lock_give();
 }
 
 static void after_fork_in_child(void)
 {
 	struct perfring_soft_event *event;
-	sigset_t signals = forked_signals;
 
-	if (urcu_hooked)
-		urcu_bp_after_fork_child();
-	pthread_mutex_init(&the_switch, NULL);
-	pthread_mutex_init(&perfring_soft_lock, NULL);
+	pthread_mutex_unlock(&the_switch); /* by the thread that took it: it is the one that is here */
 	pthread_setspecific(key, NULL);
 	perfring_soft_self = NULL;
+	perfring_soft_grace_forget();
 	perfring_soft_points_forget();
 	for (event = perfring_soft_events; event; event = event->all) {
 		event->inert = true;
 		event->on = event->limit = event->counted = 0;
 	}
 	perfring_soft_events = NULL;
+	perfring_soft_stacks_forget();
 	perfring_soft_threads = NULL;
 	memset(taken, 0, sizeof(taken));
 	ids_begin();
-	pthread_sigmask(SIG_SETMASK, &signals, NULL);
+	perfring_soft_lock_give(); /* likewise */
 }
 
 void perfring_soft_fork_hooks(bool wanted)
 {
-	PERFRING_STORE(&urcu_hooks, wanted);
+	(void)wanted;
 }
 
 static void prepare(void)
 {
 	ids_begin();
+	perfring_soft_grace_prepare();
 	prepared = -pthread_key_create(&key, leave);
 	if (!prepared)
 		prepared = -pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -238,40 +286,40 @@ int perfring_soft_prepare(void)
 
 /* ---- join ---- */
 
-static struct soft_thread *make_thread(void)
+/* This thread's, asked for once: in the child of a fork it is the same, and the C library's answer takes memory, which a
+ * handler that forks may not. */
+static __thread struct {
+	uintptr_t low, high;
+} stack __attribute__((tls_model("initial-exec")));
+
+static void find_stack(pthread_t self)
 {
-	struct soft_thread *thread = calloc(1, sizeof(*thread));
 	pthread_attr_t attr;
 	size_t size;
 	void *low;
 
-	if (!thread)
-		return NULL;
-	thread->pthread = pthread_self();
-	thread->tid = (uint32_t)syscall(SYS_gettid);
-	thread->pid = (uint32_t)getpid();
-	pthread_getcpuclockid(thread->pthread, &thread->clock);
-	if (!pthread_getattr_np(thread->pthread, &attr)) {
-		if (!pthread_attr_getstack(&attr, &low, &size)) {
-			thread->stack_low = (uintptr_t)low;
-			thread->stack_high = (uintptr_t)low + size;
-		}
-		pthread_attr_destroy(&attr);
+	if (stack.high || pthread_getattr_np(self, &attr))
+		return;
+	if (!pthread_attr_getstack(&attr, &low, &size)) {
+		stack.low = (uintptr_t)low;
+		stack.high = (uintptr_t)low + size;
 	}
-	return thread;
+	pthread_attr_destroy(&attr);
 }
 
-/* perfring_soft_lock. */
-static int take_index(uint32_t *index)
+/* This thread, in its place. */
+static void describe(struct soft_thread *thread)
 {
-	for (uint32_t i = 0; i < SOFT_THREADS / WORD_BITS; i++) {
-		if (~taken[i]) {
-			*index = i * WORD_BITS + (uint32_t)__builtin_ctzll(~taken[i]);
-			taken[i] |= UINT64_C(1) << *index % WORD_BITS;
-			return 0;
-		}
-	}
-	return -EUSERS;
+	thread->clocks = NULL;
+	thread->has_timer = false;
+	thread->stack = NULL;
+	thread->pthread = pthread_self();
+	find_stack(thread->pthread);
+	thread->stack_low = stack.low;
+	thread->stack_high = stack.high;
+	PERFRING_STORE(&thread->tid, (uint32_t)syscall(SYS_gettid)); /* no order: a grace period's look at a place */
+	thread->pid = (uint32_t)getpid();
+	pthread_getcpuclockid(thread->pthread, &thread->clock);
 }
 
 /* perfring_soft_lock. */
@@ -297,22 +345,9 @@ static int make_instances(struct soft_thread *thread)
 	return 0;
 }
 
-extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso) __attribute__((weak));
-extern void *__dso_handle __attribute__((visibility("hidden")));
-
-/* Before the destructors of thread-specific data, which go by the age of their keys: liburcu-bp's is older than ours, and
- * takes its init_lock with signals open.  A tick on top of it would register the thread anew, under the same lock. */
-static void end_soon(void *unused)
-{
-	(void)unused;
-	if (perfring_soft_self)
-		PERFRING_STORE(&perfring_soft_self->ends, 1);
-}
-
 int perfring_soft_join(void)
 {
 	struct soft_thread *thread;
-	sigset_t all, signals;
 	int ret;
 
 	if (perfring_soft_self)
@@ -320,44 +355,32 @@ int perfring_soft_join(void)
 	ret = perfring_soft_prepare();
 	if (ret)
 		return ret;
-	thread = make_thread();
-	if (!thread)
-		return -ENOMEM;
-	perfring_soft_read_lock(); /* liburcu gets to know us here, and not in a handler */
-	perfring_soft_read_unlock();
-
 	perfring_soft_lock_take();
-	ret = take_index(&thread->index);
+	ret = take_place(&thread);
 	if (ret) {
 		perfring_soft_lock_give();
-		free(thread);
 		return ret;
 	}
+	describe(thread);
 	ret = make_instances(thread);
 	if (!ret)
 		ret = -pthread_setspecific(key, thread);
 	if (ret) {
 		for (struct perfring_soft_event *event = perfring_soft_events; event; event = event->all)
 			perfring_soft_instance_fold(event, thread);
-		taken[thread->index / WORD_BITS] &= ~(UINT64_C(1) << thread->index % WORD_BITS);
+		perfring_soft_timer_end(thread);
+		give_place(thread);
 		perfring_soft_lock_give();
-		free(thread);
 		return ret;
 	}
+	perfring_soft_stack_make(thread);
 	thread->link = &perfring_soft_threads;
 	thread->next = perfring_soft_threads;
 	if (thread->next)
 		thread->next->link = &thread->next;
 	perfring_soft_threads = thread;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &signals); /* FORK before what handlers raise */
 	perfring_soft_self = thread;
-	perfring_soft_put_fork(thread);
+	perfring_soft_put_fork(thread); /* before what handlers raise: they come when the lock is given */
 	perfring_soft_lock_give();
-	pthread_sigmask(SIG_SETMASK, &signals, NULL);
-	/* Of the first thread they run in exit(), and its handlers are sampled as well.  Without them (no glibc) nothing is
-	 * lost but safety against that tick. */
-	if (__cxa_thread_atexit_impl && gettid() != getpid())
-		__cxa_thread_atexit_impl(end_soon, NULL, &__dso_handle);
 	return 0;
 }

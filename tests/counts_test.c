@@ -487,20 +487,175 @@ Test(counts, what_was_given_up_is_told)
 	cr_assert_not_null(strstr(perfring_counts_refusal(counts), "hardware counter"), "%s",
 			   perfring_counts_refusal(counts));
 	perfring_counts_close(counts);
-	cr_assert_eq(perfring_counts_open(&counts, PERFRING_FALLBACK_CPU_CLOCK), 0);
-	cr_assert_eq(perfring_counts_add(counts, events, target), 0, "%s", perfring_counts_refusal(counts));
-	cr_assert_not_null(strstr(perfring_counts_refusal(counts), "cpu-clock"), "%s", perfring_counts_refusal(counts));
-	cr_assert_eq(perfring_counts_attr(counts, 0)->type, PERF_TYPE_SOFTWARE);
-	cr_assert_eq(perfring_counts_attr(counts, 0)->config, PERF_COUNT_SW_CPU_CLOCK);
-	cr_assert_eq(perfring_events_at(events, 0)->attr->type, PERF_TYPE_HARDWARE, "the list is the caller's");
-	perfring_counts_enable(counts);
-	touch(1);
-	perfring_counts_disable(counts);
-	perfring_counts_read(counts);
-	cr_assert_gt(sum_of(counts, 0).value, 0);
+	/* A clock is no count of it. */
+	cr_assert_eq(perfring_counts_open(&counts, PERFRING_FALLBACK_ALL & ~PERFRING_FALLBACK_MISSING), 0);
+	cr_assert_eq(perfring_counts_add(counts, events, target), -ENOENT);
 	perfring_counts_close(counts);
 	perfring_events_close(events);
 	perfring_target_close(target);
+}
+
+/* An event of a PMU that no machine has: ENOENT. */
+static void add_missing(struct perfring_events *events, bool joins)
+{
+	struct perf_event_attr attr = {.type = 0x7ffffffe, .size = sizeof(attr), .disabled = 1};
+
+	cr_assert_eq(perfring_events_add_attr(events, &attr, "missing", joins), 0);
+}
+
+static void add_faults(struct perfring_events *events, bool joins)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .disabled = 1};
+
+	attr.config = PERF_COUNT_SW_PAGE_FAULTS;
+	attr.exclude_kernel = attr.exclude_hv = 1;
+	cr_assert_eq(perfring_events_add_attr(events, &attr, "page-faults:u", joins), 0);
+}
+
+/* What is missing is told event by event, and the others count: one alone, a group's member, a group's leader, on each of
+ * several threads and CPUs. */
+Test(counts, what_is_missing_leaves_the_others)
+{
+	/* "{faults,missing,faults},missing,faults,{missing,faults}" */
+	static const bool MISSING[] = {false, true, false, true, false, true, true};
+	struct perfring_events *events = list_of("{page-faults:u}", false);
+	struct perfring_counts *counts;
+	struct perfring_counts_fd fd;
+	char text[512];
+
+	add_missing(events, true);
+	add_faults(events, true);
+	add_missing(events, false);
+	add_faults(events, false);
+	add_missing(events, false);
+	add_faults(events, true);
+	for (int places = 0; places < 3; places++) {
+		struct perfring_target *target = target_of((int32_t)gettid());
+		uint64_t files = open_files();
+		uint32_t fds = 0, cpus = 1;
+
+		if (places == 1)
+			cr_assert_eq(perfring_target_add_thread(target, (int32_t)getppid()), 0);
+		if (places == 2) {
+			cr_assert_eq(perfring_target_add_cpus(target, NULL), 0);
+			cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+		}
+		cr_assert_eq(perfring_counts_open(&counts, 0), 0);
+		cr_assert_eq(perfring_counts_add(counts, events, target), -ENOENT, "nothing may be given up");
+		perfring_counts_close(counts);
+		cr_assert_eq(perfring_counts_open(&counts, PERFRING_FALLBACK_MISSING), 0);
+		cr_assert_eq(perfring_counts_add(counts, events, target), 0, "%s", perfring_counts_refusal(counts));
+		cr_assert_str_eq(perfring_counts_refusal(counts), "");
+		cr_assert_eq(perfring_counts_count(counts), 7);
+		touch(1);
+		cr_assert_eq(perfring_counts_enable(counts), 0);
+		touch(23);
+		cr_assert_eq(perfring_counts_disable(counts), 0);
+		cr_assert_eq(perfring_counts_read(counts), 0);
+		while (perfring_counts_at(counts, fds, &fd))
+			fds++;
+		cr_assert_eq(fds, 3 * cpus * (places == 1 ? 2 : 1));
+		for (uint32_t i = 0; i < 7; i++) {
+			struct perfring_count sum;
+			int ret = perfring_counts_sum(counts, i, PERFRING_COUNTS_ALL, 0, &sum);
+
+			cr_assert_eq(perfring_counts_error(counts, i), MISSING[i] ? -ENOENT : 0, "%u", i);
+			cr_assert_eq(perfring_counts_given_up(counts, i), 0);
+			cr_assert_eq(ret, MISSING[i] ? -ENOENT : 0, "%u", i);
+			cr_assert(MISSING[i] ||
+				  perfring_counts_sum(counts, i, PERFRING_COUNTS_THREAD, (int32_t)gettid(), &sum) == 0);
+			cr_assert(MISSING[i] || sum.value == 23, "%u: %lu", i, (unsigned long)sum.value);
+			cr_assert_eq(perfring_counts_explain(counts, i, text, sizeof(text)), (int64_t)strlen(text));
+			cr_assert_eq(*text != 0, MISSING[i], "%u: %s", i, text);
+		}
+		cr_assert_eq(perfring_counts_error(counts, 7), -EINVAL);
+		cr_assert_eq(perfring_counts_explain(counts, 7, text, sizeof(text)), 0);
+		perfring_counts_explain(counts, 3, text, sizeof(text));
+		cr_assert_not_null(strstr(text, "no PMU"), "%s", text);
+		perfring_counts_explain(counts, 6, text, sizeof(text));
+		cr_assert_not_null(strstr(text, "leader"), "%s", text);
+		perfring_counts_close(counts);
+		cr_assert_eq(open_files(), files);
+		perfring_target_close(target);
+	}
+	perfring_events_close(events);
+}
+
+/* All of them missing is no error; a thread that is gone is. */
+Test(counts, nothing_of_it_is_there)
+{
+	struct perfring_target *target = target_of((int32_t)gettid()), *gone = target_of(0x3fffffff);
+	struct perfring_events *events;
+	struct perfring_counts *counts;
+	struct perfring_counts_fd fd;
+
+	cr_assert_eq(perfring_events_open(&events), 0);
+	add_missing(events, false);
+	cr_assert_eq(perfring_counts_open(&counts, PERFRING_FALLBACK_ALL), 0);
+	cr_assert_eq(perfring_counts_add(counts, events, target), 0, "%s", perfring_counts_refusal(counts));
+	cr_assert_eq(perfring_counts_at(counts, 0, &fd), 0);
+	cr_assert_eq(perfring_counts_error(counts, 0), -ENOENT);
+	cr_assert_eq(perfring_counts_enable(counts), 0);
+	cr_assert_eq(perfring_counts_read(counts), 0);
+	cr_assert_eq(perfring_counts_disable(counts), 0);
+	add_faults(events, false);
+	cr_assert_eq(perfring_counts_add(counts, events, gone), -ESRCH);
+	cr_assert_eq(perfring_counts_count(counts), 1);
+	perfring_counts_close(counts);
+	perfring_events_close(events);
+	perfring_target_close(gone);
+	perfring_target_close(target);
+}
+
+/* As a user who may not see the kernel: what is missing in user space too is missing, what is of the kernel alone refuses
+ * the list. */
+Test(counts, missing_for_nobody)
+{
+	int paranoid = (int)number_in("/proc/sys/kernel/perf_event_paranoid"), status = -1;
+	pid_t child;
+
+	if (geteuid() || paranoid != 2)
+		cr_skip_test("SKIP-ENV: setuid: run as root, with kernel.perf_event_paranoid 2");
+	child = fork();
+	if (child == 0) {
+		struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr)};
+		struct perf_event_attr missing = {.type = 0x7ffffffe, .size = sizeof(missing)};
+		struct perfring_target *target;
+		struct perfring_events *events;
+		struct perfring_counts *counts;
+		char text[512];
+
+		if (setgid(65534) || setuid(65534) || perfring_target_open(&target) ||
+		    perfring_target_add_thread(target, (int32_t)gettid()) || perfring_events_open(&events) ||
+		    perfring_events_add_attr(events, &missing, "missing", false) ||
+		    perfring_events_add_attr(events, &attr, "cpu-clock", false) ||
+		    perfring_counts_open(&counts, PERFRING_FALLBACK_ALL))
+			_exit(100);
+		if (perfring_counts_add(counts, events, target))
+			_exit(1);
+		if (perfring_counts_error(counts, 0) != -ENOENT || perfring_counts_error(counts, 1))
+			_exit(2);
+		if (perfring_counts_given_up(counts, 0) != PERFRING_FALLBACK_EXCLUDE_KERNEL ||
+		    perfring_counts_given_up(counts, 1) != PERFRING_FALLBACK_EXCLUDE_KERNEL)
+			_exit(3);
+		perfring_counts_explain(counts, 0, text, sizeof(text));
+		if (!strstr(text, "no PMU"))
+			_exit(4);
+		perfring_counts_explain(counts, 1, text, sizeof(text));
+		if (!strstr(text, "user space only") || !perfring_counts_attr(counts, 1)->exclude_kernel)
+			_exit(5);
+		attr.exclude_user = 1;
+		if (perfring_events_add_attr(events, &attr, "cpu-clock:k", false) ||
+		    perfring_counts_add(counts, events, target) != -EACCES || perfring_counts_count(counts) != 2 ||
+		    !strstr(perfring_counts_refusal(counts), "leaves out user space"))
+			_exit(6);
+		perfring_counts_close(counts);
+		perfring_events_close(events);
+		perfring_target_close(target);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", WEXITSTATUS(status));
 }
 
 /* Threads that come and go all the while: none of them is an error. */

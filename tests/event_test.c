@@ -239,10 +239,10 @@ Test(event, refused_for_another_reason)
 		int32_t pid;
 		const char *word;
 	} CASES[] = {
-		{"1\n", 1, "thread 1 is not yours"},
+		{"1\n", 1, "thread 1 is another user's"},
 		{"2\n", 1, "observing the kernel"},
 		{"1\n", -1, "paranoid <= 0 (it is 1)"},
-		{"3\n", -1, "is 3: above 2"},
+		{"3\n", -1, "paranoid <= 0 (it is 3)"},
 	};
 	char *text = shared_text();
 

@@ -4,14 +4,17 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,7 +100,7 @@ long syscall(long number, ...)
 
 	va_start(list, number);
 	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(list, long);
+		a[i] = number == SYS_perf_event_open && i == 5 ? 0 : va_arg(list, long);
 	va_end(list);
 	if (number != SYS_perf_event_open || !kernel.on) {
 		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
@@ -336,16 +339,78 @@ Test(fallback, all_at_once)
 		cr_assert_not_null(strstr(told, WORDS[i]), "%s: %s", WORDS[i], told);
 	}
 	close(fd);
-	/* Each of them can be refused. */
-	for (uint64_t bit = 1; bit < PERFRING_FALLBACK_ALL; bit <<= 1) {
-		if (bit == PERFRING_FALLBACK_PRECISE)
-			continue;
+	/* Each of them can be refused: then what it stands for is the last obstacle, and the attr the one that meets it. */
+	for (size_t i = 0; i < 5; i++) {
+		static const struct {
+			uint64_t bit;
+			int error;
+		} LAST[] = {
+			{PERFRING_FALLBACK_NEWER, EINVAL},
+			{PERFRING_FALLBACK_CLOCKID, EINVAL},
+			{PERFRING_FALLBACK_BRANCH_STACK, EOPNOTSUPP},
+			{PERFRING_FALLBACK_EXCLUDE_KERNEL, EACCES},
+			{PERFRING_FALLBACK_CPU_CLOCK, ENOENT},
+		};
+
 		attr = asked;
-		fd = try_it(&attr, PERFRING_FALLBACK_ALL & ~bit, &taken);
-		cr_assert_eq(fd, -EINVAL, "%d", (int)bit);
+		fd = try_it(&attr, PERFRING_FALLBACK_ALL & ~LAST[i].bit, &taken);
+		cr_assert_eq(fd, -LAST[i].error, "%d: %d", (int)LAST[i].bit, fd);
+		cr_assert_eq(taken & LAST[i].bit, 0);
+		cr_assert_eq(perfring_event_open(&attr, 0, -1, -1, 0), fd, "%d", (int)LAST[i].bit);
+		cr_assert_eq(!!(taken & PERFRING_FALLBACK_EXCLUDE_KERNEL), attr.exclude_kernel);
+		cr_assert_eq(!!(taken & PERFRING_FALLBACK_CPU_CLOCK), attr.type == PERF_TYPE_SOFTWARE);
+		cr_assert_eq(lowest_fd(), before);
+	}
+}
+
+/* Without user space, and without the kernel, nothing is left to observe. */
+Test(fallback, only_of_the_kernel)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		struct perf_event_attr attr = cycles(), asked;
+		uint64_t taken = 99;
+		int fd;
+
+		begin();
+		kernel.not_the_kernel = true;
+		attr.exclude_user = 1;
+		attr.exclude_hv = i & 1;
+		attr.exclude_guest = !!(i & 2);
+		attr.sample_type |= i & 4 ? PERF_SAMPLE_BRANCH_STACK : 0;
+		attr.branch_sample_type = i & 4 ? PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL : 0;
+		asked = attr;
+		fd = try_it(&attr, PERFRING_FALLBACK_ALL, &taken);
+		cr_assert_eq(fd, -EACCES, "%u: %d", i, fd);
 		cr_assert_eq(taken, 0);
 		cr_assert_eq(memcmp(&attr, &asked, sizeof(attr)), 0);
-		cr_assert_eq(lowest_fd(), before);
+		/* Both sides left out by the caller: there is nothing to give up, either. */
+		attr.exclude_kernel = 1;
+		attr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+		attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL;
+		cr_assert_eq(try_it(&attr, PERFRING_FALLBACK_ALL, &taken), -EACCES);
+		cr_assert_eq(taken, 0);
+	}
+}
+
+/* A clock counts the time whatever its attr excludes. */
+Test(fallback, no_clock_for_guests_or_a_hypervisor)
+{
+	for (int i = 0; i < 4; i++) {
+		struct perf_event_attr attr = cycles(), asked;
+		uint64_t taken = 99;
+		int fd;
+
+		begin();
+		kernel.no_pmu = true;
+		attr.exclude_host = (unsigned)i & 1;
+		attr.exclude_user = attr.exclude_kernel = (unsigned)i >> 1 & 1;
+		asked = attr;
+		fd = try_it(&attr, PERFRING_FALLBACK_ALL, &taken);
+		cr_assert(i ? fd == -ENOENT : fd >= 0, "%d: %d", i, fd);
+		cr_assert_eq(taken, i ? 0 : PERFRING_FALLBACK_CPU_CLOCK);
+		cr_assert(!i || !memcmp(&attr, &asked, sizeof(attr)));
+		if (fd >= 0)
+			close(fd);
 	}
 }
 
@@ -573,6 +638,48 @@ static void expect_words(const char *text, const char *const words[])
 		cr_assert_not_null(strstr(text, *words), "'%s' lacks '%s'", text, *words);
 }
 
+/* For a user who may not see the kernel, the first obstacle is the kernel; what is explained is the one behind it. */
+Test(fallback, the_last_obstacle_is_told)
+{
+	static const struct {
+		uint64_t allowed;
+		bool of_kernel;
+		bool of_another;
+		int error;
+		const char *word;
+	} CASES[] = {
+		{PERFRING_FALLBACK_ALL, false, true, EACCES, "is another user's"},
+		{PERFRING_FALLBACK_EXCLUDE_KERNEL, false, false, ENOENT, "no PMU"},
+		{0, false, true, EACCES, "page-faults:u, of user space alone"},
+		{PERFRING_FALLBACK_ALL, true, false, EACCES, "this event leaves out user space"},
+	};
+	char *text = shared_text();
+
+	if (geteuid() || paranoid() != 2)
+		cr_skip_test("SKIP-ENV: setuid: run as root, with kernel.perf_event_paranoid 2");
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			struct perf_event_attr attr = faults();
+			uint64_t taken = 0;
+			int fd;
+
+			if (!CASES[i].of_another)
+				attr.type = 0x7ffffffe;
+			attr.exclude_user = CASES[i].of_kernel;
+			if (setgid(65534) || setuid(65534))
+				_exit(200);
+			fd = perfring_event_open_fallback(&attr, CASES[i].of_another ? getppid() : 0, -1, -1, 0,
+							  CASES[i].allowed, &taken);
+			perfring_event_explain(fd, &attr, CASES[i].of_another ? getppid() : 0, -1, text, 4096);
+			_exit(fd < 0 ? -fd : 0);
+		}
+		cr_assert_eq(status_of(child), CASES[i].error, "%zu", i);
+		expect_words(text, (const char *const[]){CASES[i].word, NULL});
+	}
+}
+
 static bool filter_with(int error)
 {
 	struct sock_filter code[] = {
@@ -605,11 +712,88 @@ Test(fallback, filters_are_told_from_permissions)
 				_exit(200);
 			fd = try_it(&attr, PERFRING_FALLBACK_ALL, &taken);
 			perfring_event_explain(fd, &attr, 0, -1, text, 4096);
-			_exit(fd < 0 && !taken ? -fd : 0);
+			_exit(fd < 0 && fd == perfring_event_filtered() ? -fd : 0);
 		}
 		cr_assert_eq(status_of(child), ERRORS[i]);
 		expect_words(text, (const char *const[]){"seccomp filter", "profile", NULL});
 		cr_assert_null(strstr(text, "paranoid <="), "%s", text);
+	}
+}
+
+/* Linux 5.10 of Debian at kernel.perf_event_paranoid 3: it says so before it looks at the attr, and after the flags. */
+static bool refuse_as_debian(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4])),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 15, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* Another number in the sysctl's file, for this process alone: the sysctl is the whole machine's. */
+static bool show_paranoid(const char *text)
+{
+	char path[] = "/tmp/perfring-paranoid-XXXXXX";
+	int fd = mkstemp(path);
+	bool shown = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fchmod(fd, 0644) &&
+		     !unshare(CLONE_NEWNS) && !mount("none", "/proc", NULL, MS_REC | MS_PRIVATE, NULL) &&
+		     !mount(path, "/proc/sys/kernel/perf_event_paranoid", NULL, MS_BIND, NULL);
+
+	unlink(path);
+	return shown;
+}
+
+/* Above 2 the mainline kernel refuses no more than at 2, and those of distributions everything: what to set it to is
+ * another number. */
+Test(fallback, above_paranoid_2)
+{
+	static const struct {
+		bool debian;
+		bool of_kernel;
+		int error;
+		const char *words[2];
+		const char *lacks;
+	} CASES[] = {
+		{false, true, EACCES, {"perf_event_paranoid <= 1 (it is 4)", "page-faults:u"}, "2 or lower"},
+		{true, true, EACCES, {"perf_event_paranoid is 4", "1 or lower"}, "seccomp"},
+		{true, false, EACCES, {"perf_event_paranoid is 4", "2 or lower"}, "seccomp"},
+		{false, false, 0, {"", ""}, "."},
+	};
+	char *text = shared_text();
+
+	if (geteuid() || paranoid() != 2)
+		cr_skip_test("SKIP-ENV: setuid: run as root, with kernel.perf_event_paranoid 2");
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		pid_t child = fork();
+		int status;
+
+		*text = 0;
+		if (child == 0) {
+			struct perf_event_attr attr = faults();
+			int fd;
+
+			attr.exclude_kernel = !CASES[i].of_kernel;
+			if (!show_paranoid("4\n"))
+				_exit(77);
+			if (setgid(65534) || setuid(65534) || (CASES[i].debian && !refuse_as_debian()))
+				_exit(200);
+			fd = perfring_event_open(&attr, 0, -1, -1, 0);
+			if (fd < 0)
+				perfring_event_explain(fd, &attr, 0, -1, text, 4096);
+			_exit(fd < 0 && !perfring_event_filtered() ? -fd : 0);
+		}
+		status = status_of(child);
+		if (status == 77)
+			cr_skip_test("SKIP-ENV: mount: no permission: CAP_SYS_ADMIN");
+		cr_assert_eq(status, CASES[i].error, "%zu: %d: %s", i, status, text);
+		expect_words(text, (const char *const[]){CASES[i].words[0], CASES[i].words[1], NULL});
+		cr_assert_null(strstr(text, CASES[i].lacks), "%s", text);
 	}
 }
 

@@ -197,11 +197,14 @@ static void flush(struct fiber *fiber);
 
 static void handler(struct fiber *fiber)
 {
+	uint64_t look = fiber->first_at_look; /* of a flush that is interrupted: it took over nothing here */
+
 	total.handlers++;
 	fiber->handlers++;
 	write_one(fiber);
 	if (draw(8) == 0)
 		flush(fiber);
+	fiber->first_at_look = look;
 	fiber->handlers--;
 }
 

@@ -93,11 +93,21 @@ static inline void touch_pages(int pages)
 	munmap(memory, (size_t)pages * 4096);
 }
 
-/* How many of `all` random trials are made: PERFRING_SOAK, when it is below its 4 seconds, cuts them down. */
-static inline unsigned trials(unsigned all)
+/* Seconds that a storm takes, and the measure of all that is random: PERFRING_SOAK; without it 1, and 16 where there is time for
+ * everything (scripts/prove). */
+static inline double soak_seconds(void)
 {
 	const char *text = getenv("PERFRING_SOAK");
-	double seconds = text ? strtod(text, NULL) : 4;
+
+	if (text)
+		return strtod(text, NULL);
+	return getenv("PERFRING_PROVE") ? 16 : 1;
+}
+
+/* How many of `all` random trials are made: all of them in 4 seconds and more, and a share in less. */
+static inline unsigned trials(unsigned all)
+{
+	double seconds = soak_seconds();
 	unsigned share = seconds < 4 ? (unsigned)(all * seconds / 4) : all;
 
 	return share ? share : 1;

@@ -19,14 +19,8 @@
  * MC_FAULT is one of the faults below, which must be found.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <ucontext.h>
+
+#include "tests/mc_model.h"
 
 enum fault {
 	NO_FAULT,
@@ -45,12 +39,6 @@ enum fault {
 #ifndef MC_FAULT
 #define MC_FAULT NO_FAULT
 #endif
-
-enum order {
-	RELAXED = 0,
-	ACQUIRE = 1,
-	RELEASE = 2,
-};
 
 /* ---- the words of access.h ---- */
 
@@ -83,6 +71,7 @@ static void *mc_copy(void *to, const void *from, size_t size);
 #define PERFRING_POINT(name) mc_point(#name)
 #define memcpy mc_copy
 
+#include "rb/identity.c"
 #include "rb/reader.c"
 #include "rb/writer.c"
 
@@ -98,9 +87,6 @@ enum {
 	MAX_DATA = 128,   /* words of ring */
 	MAX_RECORDS = 32, /* attempts */
 	MAX_DEPTH = 8,    /* of handlers */
-	MAX_TRACE = 4096,
-	MAX_CHOICES = 4096,
-	STACK = 256 * 1024,
 };
 
 static struct {
@@ -141,12 +127,8 @@ static struct {
 	uint32_t read[2];
 } plain[MAX_DATA];
 
-static jmp_buf home, fibers[2];
-static int now_runs;
-static unsigned level; /* of handlers */
 static unsigned preemptions, handlers_run;
 static uint64_t due; /* the watermark was crossed by a claim up to here, and the reader not woken; 0: none */
-static bool at_rest; /* both have ended: no more choices */
 
 /* ---- what was asked for ---- */
 
@@ -156,95 +138,12 @@ static struct {
 	unsigned depth, preemptions, rounds, words;
 } bound;
 
-static struct {
-	uint64_t executions, accesses, records, refused, wakeups, stale;
-	unsigned deepest;
-} total;
-
-/* ---- choices ---- */
-
-static unsigned choice_taken[MAX_CHOICES], choice_of[MAX_CHOICES];
-static unsigned choices, choice_at;
-
-static struct {
-	const char *what, *name;
-	uint64_t value;
-	uint8_t thread, level;
-} trace[MAX_TRACE];
-static unsigned traced;
-
-__attribute__((noreturn, format(printf, 1, 2))) static void wrong(const char *format, ...)
+static const char *name_of_thread(int thread)
 {
-	va_list arguments;
-	unsigned i;
-
-	for (i = 0; i < traced && i < MAX_TRACE; i++)
-		printf("  %*s%s %s %s %lld\n", trace[i].thread == READER ? 40 : 2 * trace[i].level, "",
-		       trace[i].thread == READER ? "reader:" : "writer:", trace[i].what, trace[i].name,
-		       (long long)trace[i].value);
-	printf("WRONG after %llu executions: ", (unsigned long long)total.executions);
-	va_start(arguments, format);
-	vprintf(format, arguments);
-	va_end(arguments);
-	putchar('\n');
-	fflush(stdout);
-	exit(1);
-}
-
-/* Of the checker itself, so no finding. */
-__attribute__((noreturn)) static void beyond(const char *what)
-{
-	fprintf(stderr, "mc: %s\n", what);
-	exit(2);
-}
-
-static void tell(const char *what, const char *name, uint64_t value)
-{
-	if (traced < MAX_TRACE) {
-		trace[traced].what = what;
-		trace[traced].name = name;
-		trace[traced].value = value;
-		trace[traced].thread = (uint8_t)now_runs;
-		trace[traced].level = (uint8_t)level;
-	}
-	traced++;
-}
-
-static unsigned choose(unsigned of)
-{
-	if (of < 2 || at_rest)
-		return 0;
-	if (choice_at == choices) {
-		if (choices == MAX_CHOICES)
-			beyond("too many choices in a row: MAX_CHOICES");
-		choice_taken[choices] = 0;
-		choice_of[choices++] = of;
-		if (choices > total.deepest)
-			total.deepest = choices;
-	} else if (choice_of[choice_at] != of) {
-		beyond("the program does not repeat itself");
-	}
-	return choice_taken[choice_at++];
-}
-
-static bool next_choices(void)
-{
-	while (choices && choice_taken[choices - 1] + 1 == choice_of[choices - 1])
-		choices--;
-	if (!choices)
-		return false;
-	choice_taken[choices - 1]++;
-	return true;
+	return thread == READER ? "reader" : "writer";
 }
 
 /* ---- threads ---- */
-
-/* By jumps: swapcontext makes a system call each time, for the mask of signals. */
-static __attribute__((noinline)) void go_on(jmp_buf from, jmp_buf to)
-{
-	if (!_setjmp(from))
-		_longjmp(to, 1);
-}
 
 static void other_goes_on(void)
 {
@@ -295,34 +194,6 @@ static const char *name_of(const void *word)
 	       : word == &state->armed      ? "armed"
 	       : word == &state->lost_total ? "lost_total"
 					    : "other";
-}
-
-static uint64_t get(const void *word, size_t size)
-{
-	if (size == 8)
-		return *(const uint64_t *)word;
-	if (size == 4)
-		return *(const uint32_t *)word;
-	if (size == 1)
-		return *(const uint8_t *)word;
-	abort();
-}
-
-static void put(void *word, size_t size, uint64_t value)
-{
-	if (size == 8)
-		*(uint64_t *)word = value;
-	else if (size == 4)
-		*(uint32_t *)word = (uint32_t)value;
-	else if (size == 1)
-		*(uint8_t *)word = (uint8_t)value;
-	else
-		abort();
-}
-
-static bool is_in(const void *place, const void *from, size_t size)
-{
-	return (uintptr_t)place - (uintptr_t)from < size;
 }
 
 static struct shared *shared_of(const void *word, size_t size)
@@ -732,30 +603,12 @@ static void run_reader(void)
 	threads[READER].done = true;
 }
 
-/* Each execution goes on here, and comes back here when the thread has ended. */
-static void fiber(int which)
+static void run(int thread)
 {
-	for (;;) {
-		go_on(fibers[which], home);
-		if (which == WRITER)
-			run_writer();
-		else
-			run_reader();
-	}
-}
-
-static void open_fiber(int which)
-{
-	static char stacks[2][STACK];
-	ucontext_t context;
-
-	getcontext(&context);
-	context.uc_stack.ss_sp = stacks[which];
-	context.uc_stack.ss_size = STACK;
-	context.uc_link = NULL;
-	makecontext(&context, (void (*)(void))fiber, 1, which);
-	if (!_setjmp(home))
-		setcontext(&context);
+	if (thread == WRITER)
+		run_writer();
+	else
+		run_reader();
 }
 
 static void begin(void)
@@ -855,10 +708,6 @@ int main(int argc, char **argv)
 		} while (!threads[WRITER].done || !threads[READER].done);
 		rest();
 	} while (next_choices());
-	printf("%llu executions, %llu accesses, %llu records read, %llu refused, %llu wakeups, %llu stale loads, at "
-	       "most %u choices\n",
-	       (unsigned long long)total.executions, (unsigned long long)total.accesses,
-	       (unsigned long long)total.records, (unsigned long long)total.refused, (unsigned long long)total.wakeups,
-	       (unsigned long long)total.stale, total.deepest);
+	print_total();
 	return 0;
 }

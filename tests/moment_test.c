@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include "event/session.h"
+#include "machine.h"
 #include "stream.h"
 #include "storm.h"
 
@@ -227,11 +228,11 @@ Test(moment, rings_and_sessions_that_do_not_go_together)
 
 	cr_assert_eq(perfring_ring_create(&one, &falls), 0);
 	cr_assert_eq(perfring_ring_create(&other, &rises), 0);
-	cr_assert_eq(perfring_session_add_ring(forward, &one, -1), -EINVAL);
-	cr_assert_eq(perfring_session_add_ring(backward, &other, -1), -EINVAL);
+	cr_assert_eq(perfring_session_add_ring(forward, &one, -1, 0), -EINVAL);
+	cr_assert_eq(perfring_session_add_ring(backward, &other, -1, 0), -EINVAL);
 	cr_assert_eq(perfring_session_snapshot(forward), -EINVAL, "it does not overwrite");
 	cr_assert_eq(perfring_session_snapshot(backward), -EINVAL, "nothing is in it");
-	cr_assert_eq(perfring_session_add_ring(backward, &one, -1), 0);
+	cr_assert_eq(perfring_session_add_ring(backward, &one, -1, 0), 0);
 	cr_assert_eq(perfring_session_snapshot(backward), 0);
 	perfring_session_return(backward);
 	cr_assert_eq(perfring_session_remove_ring(backward, 0), 0);
@@ -395,14 +396,14 @@ static void look_through(struct perfring_session *session, uint64_t ring_size, s
 	cr_assert_leq(seen->bytes, ring_size);
 }
 
-/* The measure.  This kernel's backward ring, paused a thousand times in the middle of a storm. */
+/* The measure.  This kernel's backward ring, paused a thousand times (trials) in the middle of a storm. */
 Test(moment, a_thousand_in_a_storm)
 {
 	enum {
 		PAGES = 8,
-		SIZE = PAGES * PAGE,
-		SNAPSHOTS = 1000
+		SIZE = PAGES * PAGE
 	};
+	int snapshots = (int)trials(1000);
 	uint64_t expected = 0, refused, newest = 0;
 	struct perfring_totals totals;
 	struct weather weather;
@@ -415,7 +416,7 @@ Test(moment, a_thousand_in_a_storm)
 	/* Until the ring is full: from then on it stays so. */
 	while (__atomic_load_n(&weather.storm.written, __ATOMIC_ACQUIRE) < 1000)
 		usleep(100);
-	for (int i = 0; i < SNAPSHOTS; i++) {
+	for (int i = 0; i < snapshots; i++) {
 		uint64_t before, after;
 
 		/* The pauses are longer than what is between them. */

@@ -1,7 +1,7 @@
 /* nested_test.c - handlers that write into the ring of the thread that they interrupt: at every named point (nest.h), by
  * timers at 20 kHz, with readers in this process and another, paused and armed by other threads meanwhile.
  *
- * PERFRING_SOAK: seconds for all that is random; 4 when it is not set.
+ * PERFRING_SOAK (machine.h): seconds for the four storms.
  */
 #include "test.h"
 
@@ -183,6 +183,9 @@ static uint64_t soak_attempts; /* of level 0 */
 static uint32_t soak_ends;     /* nothing is to be paused any more */
 static uint64_t soak_pauses, soak_sleeps;
 static bool soak_pausing;
+static timer_t soak_timers[2];
+static double soak_until; /* the storm's end */
+static volatile bool soak_is_slower;
 
 static double seconds_now(void)
 {
@@ -190,13 +193,6 @@ static double seconds_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static double soak_seconds(void)
-{
-	const char *text = getenv("PERFRING_SOAK");
-
-	return (text ? strtod(text, NULL) : 4) / 4;
 }
 
 /* The next of this level: 24 to 80 bytes, told by its own number. */
@@ -219,11 +215,25 @@ static void soak_write(unsigned level)
 	soak_taken[level]++;
 }
 
+/* When the storm is over its signals come seldom.  A handler looks as well: on a slow machine they leave no time for
+ * anything else. */
+static void soak_look_at_time(void)
+{
+	struct itimerspec every = {{0, 10000000}, {0, 10000000}};
+
+	if (soak_is_slower || seconds_now() < soak_until)
+		return;
+	soak_is_slower = true;
+	timer_settime(soak_timers[0], 0, &every, NULL);
+	timer_settime(soak_timers[1], 0, &every, NULL);
+}
+
 static void soak_level_1(int number)
 {
 	unsigned i;
 
 	(void)number;
+	soak_look_at_time();
 	soak_signals[1]++;
 	for (i = 0; i < 8; i++)
 		soak_write(1);
@@ -235,6 +245,7 @@ static void soak_level_2(int number)
 	unsigned i;
 
 	(void)number;
+	soak_look_at_time();
 	soak_signals[2]++;
 	for (i = 0; i < 8; i++)
 		soak_write(2);
@@ -370,9 +381,8 @@ static void *soak_pauser_thread(void *data)
 	return NULL;
 }
 
-static timer_t soak_timer(int number, long interval)
+static timer_t soak_timer(int number)
 {
-	struct itimerspec every = {{0, interval}, {0, interval}};
 	struct sigevent event;
 	timer_t timer;
 
@@ -381,8 +391,14 @@ static timer_t soak_timer(int number, long interval)
 	event.sigev_signo = number;
 	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
 	cr_assert_eq(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-	cr_assert_eq(timer_settime(timer, 0, &every, NULL), 0);
 	return timer;
+}
+
+static void soak_start(timer_t timer, long interval)
+{
+	struct itimerspec every = {{0, interval}, {0, interval}};
+
+	cr_assert_eq(timer_settime(timer, 0, &every, NULL), 0);
 }
 
 static void soak_open(void)
@@ -407,9 +423,7 @@ static bool soak_others_lag(void)
 static void soak_run(bool idle)
 {
 	struct sigaction action = {.sa_handler = soak_level_1, .sa_flags = SA_RESTART};
-	double until = seconds_now() + soak_seconds();
-	bool is_slower = false;
-	timer_t timers[2];
+	double until;
 	unsigned i, spin;
 
 	sigemptyset(&action.sa_mask);
@@ -417,17 +431,13 @@ static void soak_run(bool idle)
 	action.sa_handler = soak_level_2;
 	sigaddset(&action.sa_mask, SIGRTMIN + 1);
 	cr_assert_eq(sigaction(SIGRTMIN + 2, &action, NULL), 0);
-	timers[0] = soak_timer(SIGRTMIN + 1, 1000000000 / SOAK_HZ);
-	timers[1] = soak_timer(SIGRTMIN + 2, 1000000000 / SOAK_HZ + 777);
+	soak_timers[0] = soak_timer(SIGRTMIN + 1);
+	soak_timers[1] = soak_timer(SIGRTMIN + 2);
+	until = soak_until = seconds_now() + soak_seconds() / 4;
+	soak_start(soak_timers[0], 1000000000 / SOAK_HZ);
+	soak_start(soak_timers[1], 1000000000 / SOAK_HZ + 777);
 	do {
-		/* The storm is over, and on a slow machine its signals left no time for anything else. */
-		if (!is_slower && seconds_now() >= until) {
-			struct itimerspec every = {{0, 10000000}, {0, 10000000}};
-
-			timer_settime(timers[0], 0, &every, NULL);
-			timer_settime(timers[1], 0, &every, NULL);
-			is_slower = true;
-		}
+		soak_look_at_time();
 		for (i = 0; i < 64; i++) {
 			soak_write(0);
 			__atomic_fetch_add(&soak_attempts, 1, __ATOMIC_RELEASE);
@@ -440,8 +450,8 @@ static void soak_run(bool idle)
 #endif
 	} while (!__atomic_load_n(&soak_got->bad, __ATOMIC_ACQUIRE) &&
 		 (seconds_now() < until || (soak_others_lag() && seconds_now() < until + 20)));
-	timer_delete(timers[0]);
-	timer_delete(timers[1]);
+	timer_delete(soak_timers[0]);
+	timer_delete(soak_timers[1]);
 	signal(SIGRTMIN + 1, SIG_IGN);
 	signal(SIGRTMIN + 2, SIG_IGN);
 	__atomic_store_n(&soak_ends, 1, __ATOMIC_RELEASE);

@@ -693,8 +693,10 @@ Test(record, of_perf_itself, .timeout = 30)
 	drop(of_perf(&pack, 0, "FINISHED_INIT"), 5);
 	start(&pack, 66, 0);
 	half(&pack, 4096);
-	half(&pack, 0);
-	drop(of_perf(&pack, 0, "HEADER_TRACING_DATA size=4096 pad=0"), 5);
+	drop(of_perf(&pack, 0, "HEADER_TRACING_DATA size=4096"), 5);
+	cr_assert_eq(decoded.is.header_tracing_data.size, 4096);
+	half(&pack, 0); /* padding of newer perfs */
+	drop(of_perf(&pack, 4, "HEADER_TRACING_DATA size=4096 trailing=4"), 5);
 	cr_assert_eq(decoded.is.header_tracing_data.size, 4096);
 	start(&pack, 71, 0);
 	word(&pack, 0x2000);

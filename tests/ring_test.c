@@ -258,6 +258,9 @@ Test(ring, options_that_exclude_one_another)
 	static const uint32_t bad[] = {
 		PERFRING_RING_OVERWRITE,
 		PERFRING_RING_STRICT | PERFRING_RING_LEASED,
+		PERFRING_RING_LOST_FILLERS,
+		PERFRING_RING_LEASED | PERFRING_RING_LOST_FILLERS,
+		PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE | PERFRING_RING_LOST_FILLERS,
 		PERFRING_RING_STRICT | PERFRING_RING_BACKWARD,
 		PERFRING_RING_LEASED | PERFRING_RING_BACKWARD,
 		PERFRING_RING_STRICT | PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE,
@@ -631,12 +634,141 @@ Test(ring, sealed)
 	if (child == 0)
 		_exit(ftruncate(ring.fd, PAGE) == -1 && errno == EPERM && ftruncate(ring.fd, 64 * PAGE) == -1 &&
 				      errno == EPERM && fcntl(ring.fd, F_ADD_SEALS, F_SEAL_WRITE) == -1 &&
-				      errno == EPERM
+				      errno == EBUSY
 			      ? 7
 			      : 1);
 	cr_assert_eq(status_of(child), 7);
 	ring.data[2 * ring.size - 1] = 1;
 	perfring_ring_close(&ring);
+}
+
+/* A copy of the ring's bytes in a memfd with other seals, all of it allocated. */
+static int copy_into_memory(const struct perfring_ring *ring, off_t size, int seals)
+{
+	int fd = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char bytes[PAGE];
+
+	cr_assert_geq(fd, 0);
+	for (off_t at = 0; at < size; at += PAGE) {
+		cr_assert_eq(pread(ring->fd, bytes, PAGE, at), PAGE);
+		cr_assert_eq(pwrite(fd, bytes, PAGE, at), PAGE);
+	}
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+Test(ring, memory_that_may_shrink)
+{
+	static const struct {
+		int seals;
+		bool is_taken;
+	} cases[] = {
+		{0, false},
+		{F_SEAL_GROW, false},
+		{F_SEAL_SEAL, false},
+		{F_SEAL_SHRINK, true},
+		{F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, true},
+	};
+	struct perfring_ring ring, other;
+	struct perfring_fault fault;
+
+	make(&ring, 4, 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int fd = copy_into_memory(&ring, 5 * PAGE, cases[i].seals);
+		int ret = perfring_ring_attach(&other, fd, 0, &fault);
+
+		cr_assert_eq(ret, cases[i].is_taken ? 0 : -EBADMSG, "seals %d: %d", cases[i].seals, ret);
+		if (ret)
+			cr_assert_not_null(strstr(fault.what, "F_SEAL_SHRINK"));
+		else
+			perfring_ring_close(&other);
+		close(fd);
+	}
+	perfring_ring_close(&ring);
+}
+
+/* Bytes that an fd's file has. */
+static uint64_t allocated(int fd)
+{
+	struct stat status;
+
+	cr_assert_eq(fstat(fd, &status), 0);
+	return (uint64_t)status.st_blocks * 512;
+}
+
+/* A hole becomes memory of the process that touches it first, so attaching must touch none. */
+Test(ring, memory_with_holes)
+{
+	const unsigned ways[] = {0, PERFRING_RING_READ_ONLY, PERFRING_RING_HUGE};
+	struct perfring_ring ring, other;
+	struct perfring_fault fault;
+	uint64_t before;
+	char name[64];
+
+	make(&ring, 1024, 0);
+	cr_assert_eq(fallocate(ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 512 * PAGE, PAGE), 0);
+	before = allocated(ring.fd);
+	cr_assert_eq(before, 1024 * PAGE);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		cr_assert_eq(perfring_ring_attach(&other, ring.fd, ways[i], &fault), -EBADMSG);
+		cr_assert_eq(fault.at, (int64_t)before);
+		cr_assert_not_null(strstr(fault.what, "holes"));
+		cr_assert_eq(allocated(ring.fd), before);
+	}
+	perfring_ring_close(&ring);
+
+	name_file(name, sizeof(name));
+	cr_assert_eq(create(&ring, 1024, 0, name), 0);
+	if (fallocate(ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 512 * PAGE, 512 * PAGE)) {
+		unlink(name);
+		cr_skip_test("SKIP-ENV: fallocate: %s: a file system with holes", strerror(errno));
+	}
+	before = allocated(ring.fd);
+	cr_assert_lt(before, 1024 * PAGE);
+	cr_assert_eq(perfring_ring_attach(&other, ring.fd, 0, NULL), 0);
+	cr_assert_eq(allocated(ring.fd), before);
+	perfring_ring_close(&other);
+	perfring_ring_close(&ring);
+	unlink(name);
+}
+
+/* Whoever takes a ring can keep holes from coming: the mappings that there are stay. */
+Test(ring, holes_kept_out)
+{
+	struct perfring_ring ring, other;
+	struct stat status;
+
+	make(&ring, 4, 0);
+	cr_assert_eq(perfring_ring_attach(&other, ring.fd, 0, NULL), 0);
+	if (fcntl(other.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL))
+		cr_skip_test("SKIP-ENV: F_SEAL_FUTURE_WRITE: %s: Linux 5.1", strerror(errno));
+	cr_assert_eq(fallocate(ring.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PAGE, PAGE), -1);
+	cr_assert_eq(errno, EPERM);
+	madvise(ring.data, PAGE, MADV_REMOVE); /* EPERM; an emulator may say 0 and do nothing */
+	cr_assert_eq(fstat(ring.fd, &status), 0);
+	cr_assert_geq(allocated(ring.fd), (uint64_t)status.st_size);
+	ring.data[0] = 7;
+	cr_assert_eq(other.data[0], 7);
+	close_two(&ring, &other);
+}
+
+/* Its control page, data and AUX area are allocated by its maker, huge pages or not. */
+Test(ring, memory_is_whole)
+{
+	const unsigned kinds[] = {0, PERFRING_RING_HUGE, PERFRING_RING_STRICT,
+				  PERFRING_RING_HUGE | PERFRING_RING_LEASED};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct perfring_ring_options options = {.pages = 1024, .flags = kinds[i], .aux_pages = 512};
+		struct perfring_ring ring, other;
+		struct stat status;
+
+		cr_assert_eq(perfring_ring_create(&ring, &options), 0);
+		cr_assert_eq(fstat(ring.fd, &status), 0);
+		cr_assert_geq(allocated(ring.fd), (uint64_t)status.st_size, "kind %u", kinds[i]);
+		cr_assert_eq(perfring_ring_attach(&other, ring.fd, 0, NULL), 0);
+		close_two(&ring, &other);
+	}
 }
 
 Test(ring, attached_for_reading_alone)

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -128,6 +129,7 @@ int main(int argc, char **argv)
 	unsigned tested = 0, passing = 0, failing = 0, crashing = 0, skipped = 0;
 	const char *filter = "*";
 	const struct test_case *test;
+	pid_t runner = getpid();
 	sigset_t set, before;
 
 	if (argc == 3 && strcmp(argv[1], "--filter") == 0) {
@@ -169,6 +171,10 @@ int main(int argc, char **argv)
 		fflush(NULL);
 		child = fork();
 		if (child == 0) {
+			/* What kills the runner leaves no test behind that spins for ever. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != runner)
+				_exit(1);
 			setpgid(0, 0);
 			sigprocmask(SIG_SETMASK, &before, NULL);
 			run_child(test, suite);

@@ -1596,7 +1596,7 @@ static bool follow(struct perfring_session *session, struct perfring_set *set, i
 	while ((member = perfring_set_next(set, member))) {
 		any = true;
 		if (!member->data) {
-			int ring = perfring_session_add_ring(session, &member->ring, wake_fd);
+			int ring = perfring_session_add_ring(session, &member->ring, wake_fd, 0);
 
 			cr_assert_geq(ring, 0, "%d", ring);
 			member->data = (void *)(intptr_t)(ring + 1);
@@ -1605,6 +1605,125 @@ static bool follow(struct perfring_session *session, struct perfring_set *set, i
 			cr_assert_eq(perfring_session_remove_ring(session, (uint32_t)(intptr_t)member->data - 1), 0);
 	}
 	return any;
+}
+
+/* How many mappings of this process are of rings. */
+static uint32_t rings_mapped(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	uint32_t count = 0;
+	char line[512];
+
+	cr_assert(maps);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, "memfd:perfring") != NULL;
+	fclose(maps);
+	return count;
+}
+
+static uint32_t read_round(struct perfring_session *session)
+{
+	struct perfring_item item;
+	uint32_t count = 0;
+
+	cr_assert_geq(perfring_session_wait(session, 0), 0);
+	perfring_session_flush(session);
+	while (perfring_session_next(session, &item) == 1)
+		count += item.record->type == PERF_RECORD_SAMPLE;
+	perfring_session_return(session);
+	return count;
+}
+
+static void *write_some(void *set)
+{
+	struct perfring_writer *writer;
+
+	if (perfring_set_join(set, &writer))
+		return (void *)-1;
+	for (uint64_t i = 0; i < 10; i++)
+		if (!write_sample(writer, i))
+			return (void *)-1;
+	return NULL;
+}
+
+/* Whoever forgets to take drained rings out of the session has their memory until its end, and no less. */
+Test(session, rings_whose_set_freed_them, .timeout = 60)
+{
+	struct perfring_writer_options writer = {
+		.stamp = PERFRING_STAMP_CLOCK, .clockid = CLOCK_MONOTONIC, .wake_fd = -1};
+	struct perfring_ring_options ring = {.pages = 4};
+	struct perf_event_attr ours = our_attr();
+	struct perfring_session *session;
+	struct perfring_member *member;
+	struct perfring_set *set;
+	uint64_t id = OUR_ID;
+	pthread_t thread;
+	void *ret;
+
+	cr_assert_eq(perfring_set_open(&set, &ring, &writer, 0), 0);
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	cr_assert_eq(perfring_session_describe(session, &ours, &id, 1), 0);
+	for (uint32_t round = 0; round < 20; round++) {
+		cr_assert_eq(pthread_create(&thread, NULL, write_some, set), 0);
+		cr_assert_eq(pthread_join(thread, &ret), 0);
+		cr_assert_null(ret);
+		for (member = NULL; (member = perfring_set_next(set, member));)
+			if (!member->data) {
+				int number = perfring_session_add_ring(session, &member->ring, -1,
+								       round & 1 ? PERFRING_READER_COPY : 0);
+
+				cr_assert_eq(number, (int)round);
+				member->data = set;
+			}
+		cr_assert_eq(read_round(session), 10);
+	}
+	/* All are drained; a walk frees them. */
+	for (int walk = 0; walk < 2; walk++)
+		for (member = NULL; (member = perfring_set_next(set, member));)
+			cr_assert(member->drained);
+	cr_assert_null(perfring_set_next(set, NULL));
+	cr_assert_eq(read_round(session), 0);
+	cr_assert_eq(perfring_session_remove_ring(session, 3), 0);
+	perfring_set_close(set);
+	cr_assert_eq(read_round(session), 0);
+	cr_assert_gt(rings_mapped(), 0);
+	perfring_session_close(session);
+	cr_assert_eq(rings_mapped(), 0);
+}
+
+Test(session, a_ring_that_its_owner_closed, .timeout = 60)
+{
+	struct perfring_writer_options options = {
+		.stamp = PERFRING_STAMP_CLOCK, .clockid = CLOCK_MONOTONIC, .wake_fd = -1};
+	struct perfring_ring_options shape = {.pages = 4};
+	struct perfring_ring ring, again, none = {.fd = -1};
+	struct perf_event_attr ours = our_attr();
+	struct perfring_session *session, *other;
+	struct perfring_writer *writer;
+	uint64_t id = OUR_ID;
+
+	cr_assert_eq(perfring_ring_create(&ring, &shape), 0);
+	cr_assert_eq(perfring_writer_open(&writer, &ring, &options), 0);
+	for (uint64_t i = 0; i < 10; i++)
+		cr_assert(write_sample(writer, i));
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	cr_assert_eq(perfring_session_describe(session, &ours, &id, 1), 0);
+	cr_assert_eq(perfring_session_add_ring(session, &ring, -1, 0), 0);
+	/* Handles of handles, closed in any order; an add that fails holds none. */
+	cr_assert_eq(perfring_ring_share(&again, &ring), 0);
+	cr_assert_eq(again.fd, -1);
+	cr_assert_eq(perfring_session_open(&other, 0), 0);
+	cr_assert_eq(perfring_session_add_ring(other, &again, STDIN_FILENO + 1000, 0), -EBADF);
+	perfring_session_close(other);
+	perfring_writer_close(writer);
+	perfring_ring_close(&ring);
+	cr_assert_eq(perfring_ring_share(&ring, &none), -EINVAL);
+	perfring_ring_close(&again);
+	cr_assert_eq(read_round(session), 10, "the session has it still");
+	cr_assert_gt(rings_mapped(), 0);
+	cr_assert_eq(perfring_session_remove_ring(session, 0), 0);
+	cr_assert_eq(rings_mapped(), 0);
+	perfring_session_close(session);
 }
 
 static void writers_as_one_stream(bool mixed)
@@ -1743,10 +1862,10 @@ Test(session, rings_are_added_and_removed)
 	cr_assert_eq(perfring_session_describe(session, &attr, ids, 1), -EINVAL);
 	broken = rings[0];
 	broken.flags |= PERFRING_RING_READ_ONLY;
-	cr_assert_eq(perfring_session_add_ring(session, &broken, -1), -EINVAL);
+	cr_assert_eq(perfring_session_add_ring(session, &broken, -1, 0), -EINVAL);
 
-	cr_assert_eq(perfring_session_add_ring(session, &rings[0], -1), 0);
-	cr_assert_eq(perfring_session_add_ring(session, &rings[1], -1), 1);
+	cr_assert_eq(perfring_session_add_ring(session, &rings[0], -1, 0), 0);
+	cr_assert_eq(perfring_session_add_ring(session, &rings[1], -1, 0), 1);
 	cr_assert(!perfring_session_is_over(session));
 	cr_assert(write_sample(writers[0], 1));
 	cr_assert(write_sample(writers[1], 2));
@@ -1767,7 +1886,7 @@ Test(session, rings_are_added_and_removed)
 	perfring_session_flush(session);
 	cr_assert_eq(perfring_session_next(session, &item), 0);
 	perfring_session_return(session);
-	cr_assert_eq(perfring_session_add_ring(session, &rings[0], -1), 0, "the free place");
+	cr_assert_eq(perfring_session_add_ring(session, &rings[0], -1, 0), 0, "the free place");
 	perfring_session_flush(session);
 	cr_assert_eq(perfring_session_next(session, &item), 1);
 	perfring_session_return(session);
@@ -1810,7 +1929,7 @@ Test(session, rings_that_were_added_end_a_wait)
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(perfring_ring_create(&rings[i], &options), 0);
 		cr_assert_eq(perfring_writer_open(&writers[i], &rings[i], &with), 0);
-		cr_assert_eq(perfring_session_add_ring(session, &rings[i], with.wake_fd), i);
+		cr_assert_eq(perfring_session_add_ring(session, &rings[i], with.wake_fd, 0), i);
 	}
 	began = milliseconds();
 	cr_assert_eq(perfring_session_wait(session, 100), 0, "nothing is there");
@@ -1863,7 +1982,7 @@ Test(session, rings_that_were_added_end_a_wait)
 		;
 	perfring_session_return(session);
 	cr_assert_eq(perfring_session_remove_ring(session, 1), 0);
-	cr_assert_eq(perfring_session_add_ring(session, &rings[1], with.wake_fd), 0);
+	cr_assert_eq(perfring_session_add_ring(session, &rings[1], with.wake_fd, 0), 0);
 	perfring_session_close(session);
 	for (int i = 0; i < 2; i++) {
 		perfring_writer_close(writers[i]);
@@ -1890,7 +2009,7 @@ Test(session, a_ring_whose_fd_has_hung_up_is_silent)
 	cr_assert_eq(perfring_session_describe(session, &attr, &id, 1), 0);
 	cr_assert_eq(perfring_ring_create(&ring, &options), 0);
 	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), 0);
-	cr_assert_eq(perfring_session_add_ring(session, &ring, ends[0]), 0);
+	cr_assert_eq(perfring_session_add_ring(session, &ring, ends[0], 0), 0);
 	close(ends[1]);
 	cr_assert_eq(perfring_session_wait(session, 20000), 1);
 	cr_assert(write_sample(writer, 1));

@@ -463,7 +463,7 @@ static void trailer(const struct perfring_output *output, void *room)
 struct duel {
 	struct perfring_cpus *cpus;
 	struct perfring_claim claims[2];
-	uint64_t turn;    /* both wait for it */
+	perfring_u64 turn; /* both wait for it */
 	uint64_t done[2]; /* the last turn that each has made */
 	uint64_t delay[2];
 	int cpu[2];
@@ -838,7 +838,7 @@ Test(set, cpus_are_numbered_with_gaps)
 		cr_assert_eq(waitpid(child, &status, 0), child);
 		cr_assert(WIFEXITED(status));
 		if (WEXITSTATUS(status) == NO_MOUNT)
-			cr_skip_test("SKIP-ENV: unshare, mount: EPERM: needs CAP_SYS_ADMIN");
+			cr_skip_test("SKIP-ENV: unshare, mount: refused: needs CAP_SYS_ADMIN");
 		cr_assert_eq(WEXITSTATUS(status), 0, "case %zu: %d", i, WEXITSTATUS(status));
 		cr_assert_eq(numbers[0], cases[i].count ? cases[i].count : numbers[1] + 1, "case %zu", i);
 	}
@@ -854,7 +854,7 @@ enum {
 
 struct moving {
 	struct perfring_cpus *cpus;
-	uint64_t attempts, refused;
+	perfring_u64 attempts, refused;
 	uint32_t running, started;
 	bool failed;
 	uint64_t until;

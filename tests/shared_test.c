@@ -46,6 +46,7 @@ enum {
 	WRITERS = 18,
 	RECORDS = 1 << 20, /* of one writer */
 	RECORD_TYPE = 100,
+	PLAIN_TYPE = 1, /* write_plain */
 	DEEPEST = 3,
 };
 
@@ -797,6 +798,183 @@ Test(shared, a_thread_that_ends_is_dead)
 		cr_assert_eq(perfring_shared_open(&ended, &ring, NULL), 0);
 		perfring_shared_close(ended);
 		perfring_shared_close(shared);
+		perfring_ring_close(&ring);
+	}
+}
+
+/* As a consumer that calls every other type an error. */
+static uint64_t read_known_types_alone(const struct perfring_ring *ring, uint64_t *lost, uint64_t *fillers)
+{
+	uint64_t position = ring->page->data_tail, records = 0;
+
+	for (*lost = *fillers = 0; position != ring->page->data_head;) {
+		const unsigned char *at = ring->data + (position & (ring->size - 1));
+		struct perf_event_header header;
+		uint64_t count, trailer[2];
+
+		memcpy(&header, at, sizeof(header));
+		cr_assert_geq(header.size, 24);
+		cr_assert(header.type == RECORD_TYPE || header.type == PLAIN_TYPE || header.type == PERF_RECORD_LOST,
+			  "type %u", header.type);
+		records += header.type != PERF_RECORD_LOST;
+		if (header.type == PERF_RECORD_LOST) {
+			memcpy(&count, at + 16, 8);
+			*lost += count;
+			*fillers += perfring_ring_is_filler(&header);
+			memcpy(trailer, at + header.size - 16, 16);
+			if (header.size >= 40)
+				cr_assert(!trailer[0] && !trailer[1], "a trailer of zeros");
+		}
+		position += header.size;
+	}
+	return records;
+}
+
+/* Space that is not used: discarded, and left by a writer that died. */
+Test(shared, fillers_may_be_lost_records)
+{
+	static const uint32_t sizes[] = {24, 32, 40, 72, 4096, 65528};
+	struct perfring_ring_options options = {
+		.pages = 256, .flags = PERFRING_RING_STRICT | PERFRING_RING_LOST_FILLERS, .owners = 2};
+	uint64_t lost, fillers;
+	struct perfring_shared *shared, *ended;
+	struct perfring_claim outer, inner;
+	struct perfring_reader reader;
+	const struct perf_event_header *record;
+	struct perfring_ring ring, attached;
+	pthread_t thread;
+	unsigned seen = 0;
+
+	cr_assert_eq(perfring_ring_create(&ring, &options), 0);
+	cr_assert(ring.flags & PERFRING_RING_LOST_FILLERS);
+	cr_assert_eq(perfring_ring_attach(&attached, ring.fd, 0, NULL), 0);
+	cr_assert_eq(attached.flags, ring.flags);
+	cr_assert_eq(perfring_shared_open(&shared, &attached, NULL), 0);
+	cr_assert_null(perfring_shared_reserve(shared, NULL, 16, &outer), "no filler is so small");
+	cr_assert(write_plain(shared, NULL, 1, 24));
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		memset(ring.data + (ring.page->data_head & (ring.size - 1)), 0xa5, sizes[i]);
+		cr_assert_not_null(perfring_shared_reserve(shared, NULL, sizes[i], &outer));
+		cr_assert_not_null(perfring_shared_reserve(shared, NULL, 24, &inner));
+		encode(inner.room, 1, 2, 24);
+		perfring_shared_commit(shared, &inner);
+		perfring_shared_discard(shared, &outer);
+	}
+	cr_assert_eq(read_known_types_alone(&ring, &lost, &fillers), 7);
+	cr_assert_eq(lost, 1);
+	cr_assert_eq(fillers, 6);
+	if (deaths_are_seen()) {
+		cr_assert_eq(pthread_create(&thread, NULL, end_in_a_record, &attached), 0);
+		pthread_join(thread, (void **)&ended);
+		perfring_shared_flush(shared);
+		cr_assert(write_plain(shared, NULL, 1, 24));
+		cr_assert_eq(read_known_types_alone(&ring, &lost, &fillers), 8);
+		cr_assert_eq(lost, 2);
+		cr_assert_eq(fillers, 7);
+		munmap(ended, private_size());
+	}
+	/* Our reader passes over them, and not over those that lost something. */
+	cr_assert_eq(perfring_reader_open(&reader, &ring, 0), 0);
+	cr_assert_gt(perfring_reader_observe(&reader), 0);
+	while (perfring_reader_next(&reader, &record) == 1)
+		seen += record->type == PERF_RECORD_LOST;
+	cr_assert_eq(seen, deaths_are_seen() ? 2 : 1);
+	perfring_reader_close(&reader);
+	perfring_shared_close(shared);
+	perfring_ring_close(&attached);
+	perfring_ring_close(&ring);
+}
+
+/* Writes until the first record is seen lost with its writer, for at most 10 s. */
+static void write_until_recovered(struct perfring_shared *shared, const struct perfring_ring *ring)
+{
+	for (unsigned tries = 0; tries < 1000 && !perfring_shared_abandoned(ring); tries++) {
+		while (write_plain(shared, NULL, 1, 64))
+			;
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	}
+	cr_assert_eq(perfring_shared_abandoned(ring), 1);
+	cr_assert(write_plain(shared, NULL, 1, 64) || ring->page->data_head >= ring->size / 2);
+}
+
+/* The kernel marks no mutex that it cannot reach. */
+Test(shared, a_writer_that_dies_with_the_ring_unmapped_is_dead)
+{
+	struct perfring_shared *shared;
+	struct perfring_owner owner;
+	struct perfring_ring ring;
+	int status;
+	pid_t child;
+
+	for (unsigned i = 0; i < 2; i++) {
+		make_ring(&ring, modes[i], 4, 512, 2);
+		child = fork();
+		if (!child) {
+			struct perfring_claim claim;
+			struct perfring_ring own;
+
+			if (perfring_ring_attach(&own, ring.fd, 0, NULL) < 0 ||
+			    perfring_shared_open(&shared, &own, NULL) < 0 ||
+			    !perfring_shared_reserve(shared, NULL, 64, &claim))
+				_exit(2);
+			perfring_ring_close(&own);
+			_exit(0);
+		}
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert_eq(status, 0);
+		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
+		cr_assert_not(owner.lives);
+		/* In a full ring, without an open or a flush. */
+		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
+		write_until_recovered(shared, &ring);
+		perfring_shared_close(shared);
+		perfring_ring_close(&ring);
+	}
+}
+
+/* As a machine that went down leaves it: the ring's file, from another boot; here a copy of it. */
+Test(shared, a_writer_of_another_boot_is_dead)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct perfring_shared *living, *shared;
+		struct perfring_ring ring, copy;
+		struct perfring_owner owner;
+		struct perfring_claim claim;
+		uint32_t grain, owners;
+		char *bytes;
+		size_t size;
+		int fd;
+
+		make_ring(&ring, modes[i], 4, 512, 2);
+		cr_assert_eq(perfring_shared_open(&living, &ring, NULL), 0);
+		cr_assert_not_null(perfring_shared_reserve(living, NULL, 64, &claim));
+
+		size = (size_t)lseek(ring.fd, 0, SEEK_END);
+		bytes = malloc(size);
+		cr_assert_eq(pread(ring.fd, bytes, size, 0), (ssize_t)size);
+		fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+		cr_assert_geq(fd, 0);
+		cr_assert_eq(pwrite(fd, bytes, size, 0), (ssize_t)size);
+		free(bytes);
+
+		cr_assert_eq(perfring_ring_attach(&copy, fd, 0, NULL), 0);
+		/* The copy's owner is the thread that has the original: it lives, and what it has reserved is waited for. */
+		cr_assert_eq(perfring_shared_owner_at(&copy, 0, &owner), 1);
+		cr_assert(owner.lives);
+		cr_assert_eq(perfring_shared_open(&shared, &copy, NULL), 0);
+		cr_assert(write_plain(shared, NULL, 1, 64));
+		perfring_shared_flush(shared);
+		cr_assert_eq(perfring_shared_abandoned(&copy), 0);
+
+		tables_of(&copy, &grain, &owners)->boot++;
+		cr_assert_eq(perfring_shared_owner_at(&copy, 0, &owner), 1);
+		cr_assert_not(owner.lives);
+		write_until_recovered(shared, &copy);
+		perfring_shared_close(shared);
+		perfring_ring_close(&copy);
+		close(fd);
+		perfring_shared_commit(living, &claim);
+		perfring_shared_close(living);
 		perfring_ring_close(&ring);
 	}
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -1678,3 +1679,115 @@ Test(soft_sample, makes_no_system_call)
 }
 
 #endif
+
+/* ---- how much stack ---- */
+
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SMALL_FRAMES 1
+#else
+#define SMALL_FRAMES 0
+#endif
+
+enum {
+	PAINT = 0xa5,
+	PAINTED = 65536,
+	TICK_MOST = 3072, /* soft/stack.c's ROOM */
+};
+
+static unsigned char painted[PAINTED] __attribute__((aligned(64)));
+static ucontext_t measuring, measured;
+static uintptr_t raised_from;
+static struct perfring_soft_point *measured_point;
+
+static UNTOUCHED size_t untouched(void)
+{
+	size_t i = 0;
+
+	while (i < PAINTED && painted[i] == PAINT)
+		i++;
+	return i;
+}
+
+static UNTOUCHED void raise_measured(void)
+{
+	raised_from = (uintptr_t)__builtin_frame_address(0);
+	perfring_soft_raise(measured_point, 1, 4711, "0123456789", 10);
+}
+
+/* A group of three, the leader's samples with all that must be found out: in a process with 4 of them. */
+static void open_group(struct perfring_soft_event **group, struct perf_event_attr attr, uint64_t sample_type)
+{
+	attr.size = sizeof(attr);
+	attr.sample_type = sample_type;
+	attr.read_format =
+		PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	attr.sample_regs_user = REGISTERS;
+	attr.sample_stack_user = 4096;
+	attr.sample_id_all = 1;
+	attr.wakeup_events = 1;
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(perfring_soft_open(&group[i], &attr, PERFRING_SOFT_THREAD, i ? group[0] : NULL), 0);
+		cr_assert_eq(perfring_soft_map(group[i], i ? 16 : 4, -1), 0); /* also full, and LOST records */
+	}
+}
+
+static void close_group(struct perfring_soft_event **group)
+{
+	for (unsigned i = 3; i--;)
+		perfring_soft_close(group[i]);
+}
+
+#define ALL_FIELDS \
+	(words | FIELD(READ) | FIELD(CALLCHAIN) | FIELD(RAW) | (FRAMES ? FIELD(REGS_USER) | FIELD(STACK_USER) : 0))
+
+/* In a coroutine, so that frames must be read from a stack that is not the thread's own; the first raise too. */
+Test(soft_sample, a_raise_takes_little_stack)
+{
+	struct perf_event_attr attr = {.type = PERFRING_SOFT_TYPE, .sample_period = 1};
+	struct perfring_soft_event *group[3];
+	static size_t most;
+	size_t depth;
+
+	measured_point = perfring_soft_define("measured");
+	attr.config = measured_point->config;
+	open_group(group, attr, ALL_FIELDS);
+	for (unsigned i = 0; i < 64; i++) {
+		memset(painted, PAINT, sizeof(painted));
+		cr_assert_eq(getcontext(&measured), 0);
+		measured.uc_stack.ss_sp = painted;
+		measured.uc_stack.ss_size = sizeof(painted);
+		measured.uc_link = &measuring;
+		makecontext(&measured, raise_measured, 0);
+		cr_assert_eq(swapcontext(&measuring, &measured), 0);
+		depth = raised_from - ((uintptr_t)painted + untouched());
+		most = depth > most ? depth : most;
+	}
+	cr_assert_gt(perfring_soft_lost(group[0]), 0u);
+	printf("a raise takes %zu bytes of stack\n", most);
+	cr_assert(most < PERFRING_SOFT_STACK || !SMALL_FRAMES, "%zu", most);
+	close_group(group);
+}
+
+/* On an alternate stack that the test has painted: behind the kernel's frame. */
+Test(soft_sample, a_tick_takes_little_stack)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK};
+	stack_t alternate = {.ss_sp = painted, .ss_size = sizeof(painted)};
+	struct perfring_soft_event *group[3];
+	uint64_t begin = time_of(CLOCK_THREAD_CPUTIME_ID);
+	size_t most, frame = (size_t)sysconf(_SC_MINSIGSTKSZ);
+
+	cr_assert_eq(sigaltstack(&alternate, NULL), 0);
+	attr.sample_period = 100000;
+	open_group(group, attr, ALL_FIELDS & ~FIELD(RAW));
+	memset(painted, PAINT, sizeof(painted));
+	while (time_of(CLOCK_THREAD_CPUTIME_ID) < begin + 300000000)
+		;
+	perfring_soft_disable(group[0], true);
+	most = PAINTED - untouched();
+	cr_assert_gt(most, 512u); /* there was one */
+	cr_assert_gt(perfring_soft_lost(group[0]), 0u);
+	printf("a tick takes %zu bytes of stack, the kernel's frame of at most %zu in it\n", most, frame);
+	cr_assert(most < frame + TICK_MOST || !SMALL_FRAMES, "%zu", most);
+	close_group(group);
+}

@@ -65,7 +65,7 @@ static inline void stream_open(struct stream *stream, struct perfring_session *s
 	stream->wake_fd = wake_fd;
 	if (perfring_ring_create(&stream->ring, &memory))
 		abort();
-	number = perfring_session_add_ring(session, &stream->ring, wake_fd);
+	number = perfring_session_add_ring(session, &stream->ring, wake_fd, 0);
 	if (number < 0)
 		abort();
 	stream->number = (uint32_t)number;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <perfring/check.h>
 #include <perfring/data.h>
 #include <perfring/generate.h>
 #include <perfring/swap.h>
@@ -666,7 +667,7 @@ struct outcome {
 	unsigned before_fault; /* of the first, when the first fault was told */
 	size_t faults;
 	size_t others; /* records that nobody wrote */
-	struct perfring_data_compression compression;
+	struct perfring_data_compressed compression;
 };
 
 /* Reads two frames, whose times begin at 1 and at 101. */
@@ -1156,6 +1157,84 @@ Test(stream, traces)
 	remove_folder();
 }
 
+/* Where the data of tracepoints follow their record: of 12 bytes (older perfs, and our writer) or 16 (newer perfs); and where
+ * they are in it (simpleperf). */
+Test(stream, tracing_data)
+{
+	static const struct {
+		uint16_t size; /* of the record */
+		uint32_t bytes;
+		bool is_inside;
+	} rows[] = {
+		{12, 40, false},
+		{16, 40, false},
+		{12, 0, false},
+		{16, 0, false},
+		{12, 9, false},
+		{16, 4, false},
+		{12, 70000, false},
+		{16, 70000, false},
+		{12 + 64, 40, true},
+		{12 + 64, 64, true},
+		{12 + 65472, 65470, true},
+		{20, 8, true},
+	};
+	static struct pack pack;
+	static unsigned char tracing[70000];
+	struct perfring_record decoded;
+	struct perfring_data *data;
+	struct perfring_item item;
+	const void *payload;
+	uint64_t size;
+
+	make_folder();
+	for (size_t i = 0; i < sizeof(tracing); i++)
+		tracing[i] = trace_byte(i);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned char *bytes_of;
+		size_t at, all;
+
+		start_stream(&pack);
+		put_attr(&pack, TIMED, 0);
+		at = start_more(&pack, PERFRING_RECORD_HEADER_TRACING_DATA);
+		half(&pack, rows[i].bytes);
+		/* the rest of the record, and what follows it: of one size in memory, whichever holds the data */
+		all = pack.size + rows[i].size - 12u + (rows[i].is_inside ? 0 : rows[i].bytes);
+		bytes_of = calloc(1, all + 128);
+		cr_assert_not_null(bytes_of);
+		memcpy(bytes_of, pack.bytes, pack.size);
+		memcpy(bytes_of + at + 6, &rows[i].size, 2);
+		memcpy(bytes_of + (rows[i].is_inside ? at + 12 : at + rows[i].size), tracing, rows[i].bytes);
+		pack.size = 0;
+		at = start_more(&pack, PERF_RECORD_SAMPLE);
+		word(&pack, 0x1111);
+		half(&pack, 1);
+		half(&pack, 2);
+		word(&pack, 99);
+		finish(&pack, at);
+		memcpy(bytes_of + all, pack.bytes, pack.size);
+		set_file(path, bytes_of, all + pack.size);
+		free(bytes_of);
+		cr_assert_eq(perfring_data_open(&data, path), 0, "row %zu", i);
+		do {
+			cr_assert_eq(perfring_data_next(data, &item), 1, "row %zu: %s", i,
+				     perfring_data_fault(data).what);
+			if (item.record->type == PERF_RECORD_SAMPLE)
+				break;
+			cr_assert_eq(perfring_record_decode(NULL, item.record, &decoded, NULL), 0);
+			cr_assert_eq(perfring_record_check(NULL, item.record, item.record->size, NULL), 0);
+		} while (true);
+		cr_assert_eq(item.time, 99);
+		cr_assert_eq(perfring_data_next(data, &item), 0);
+		payload = perfring_data_feature(data, PERFRING_DATA_TRACING_DATA, &size);
+		cr_assert_eq(!payload, !rows[i].bytes && !rows[i].is_inside);
+		cr_assert(!payload || size == rows[i].bytes, "row %zu", i);
+		cr_assert(!payload || !memcmp(payload, tracing, size), "row %zu", i);
+		perfring_data_close(data);
+	}
+	remove_folder();
+}
+
 /* A trace that the file does not hold to its end is told, by whoever reads it and by the next record. */
 Test(stream, short_trace)
 {
@@ -1278,24 +1357,211 @@ Test(stream, directories)
 		}
 }
 
-/* What is no file among them is not waited for. */
+/* What is no file among them is not opened, and not waited for. */
 Test(stream, odd_directory)
 {
+	static const char *const names[] = {"data.0", "data"};
 	struct perfring_data_writer *writer;
 	struct perfring_data *data;
-	char name[128];
+	char name[128], other[96];
 	int fd;
 
 	make_folder();
-	snprintf(path, sizeof(path), "%s/data", folder);
-	writer = begin((struct mode){false, false, 0}, &fd);
+	for (uint32_t i = 0; i < 6; i++) {
+		snprintf(path, sizeof(path), "%s/data", folder);
+		remove(path);
+		writer = begin((struct mode){false, false, 0}, &fd);
+		end(writer, fd);
+		snprintf(name, sizeof(name), "%s/%s", folder, names[i % 2]);
+		snprintf(other, sizeof(other), "%s/other", folder);
+		remove(name);
+		remove(other);
+		if (i < 2)
+			cr_assert_eq(mkfifo(name, 0600), 0);
+		else if (i < 4)
+			cr_assert_eq(mknod(name, S_IFSOCK | 0600, 0), 0);
+		else
+			cr_assert(mkfifo(other, 0600) == 0 && symlink(other, name) == 0);
+		cr_assert_eq(perfring_data_open(&data, folder), -EOPNOTSUPP);
+		cr_assert_not_null(strstr(perfring_data_fault(data).what, "data.N is no file"));
+		cr_assert_eq(perfring_data_stream(data), 1 - i % 2);
+		perfring_data_close(data);
+		remove(name);
+	}
+	remove_folder();
+}
+
+/* TRACING_DATA with formats of two systems: "a:one" is number 4711, "b:two" 4712; the others are damaged. */
+static void put_tracing(struct pack *pack)
+{
+	static const char *const formats[] = {"name: one\nID: 4711\nformat:\n", "name: none\nIDs: 4713\n", "name: \nID: 4713\n",
+					      "name: two\nID: 4712\n", "name: too\nID: 4712\n"};
+
+	pack->size = 0;
+	bytes(pack, "\x17\x08\x44tracing0.6\0\0\x08\0\x10\0\0header_page", 14 + 6 + 12);
+	word(pack, 0);
+	bytes(pack, "header_event", 13);
+	word(pack, 0);
+	half(pack, 0);
+	half(pack, 2);
+	for (int i = 0; i < 5; i++) {
+		if (i == 0 || i == 3) {
+			bytes(pack, i ? "b" : "a", 2);
+			half(pack, i ? 2 : 3);
+		}
+		word(pack, strlen(formats[i]));
+		bytes(pack, formats[i], strlen(formats[i]));
+	}
+	half(pack, 0);
+	half(pack, 0);
+	word(pack, 0);
+}
+
+/* Tracepoints without names have those of the file's own formats, several of one too; other events what perf makes up. */
+Test(stream, names_of_tracepoints)
+{
+	static const struct {
+		uint32_t type;
+		uint64_t config;
+		const char *name, *told;
+	} events[] = {
+		{2, 4711, "", "a:one"},		      {2, 4712, "", "b:two"}, {2, 4713, "", "type=2,config=0x1269"},
+		{2, 4712, "mine", "mine"},	      {2, 4711, "", "a:one"}, {0, 0, "", "cycles:HG"},
+		{4, 4711, "", "raw 0x1267:HG"},
+	};
+	static struct pack pack;
+
+	make_folder();
+	for (int number = 0; number < 4; number++) {
+		struct mode mode = {number & 1, number & 2, 0};
+		struct perfring_data_writer *writer;
+		struct perfring_data *data;
+		int fd;
+
+		remove(path);
+		writer = create(mode, &fd);
+		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+			struct perf_event_attr attr = attr_of(TIMED);
+
+			attr.type = events[i].type;
+			attr.config = events[i].config;
+			cr_assert_geq(perfring_data_add_event(writer, &attr, events[i].name), 0);
+		}
+		put_tracing(&pack);
+		cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_TRACING_DATA, pack.bytes, pack.size), 0);
+		cr_assert_eq(perfring_data_begin(writer), 0);
+		cr_assert_eq(perfring_data_round(writer), 0);
+		end(writer, fd);
+		cr_assert_eq(perfring_data_open(&data, path), 0);
+		for (uint32_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+			cr_assert_str_eq(perfring_data_event_name(data, i), events[i].told, "%u in %d: %s", i, number,
+					 perfring_data_event_name(data, i));
+		perfring_data_close(data);
+	}
+	remove_folder();
+}
+
+/* A stream has no record of a feature of no bytes: perf stops there. */
+Test(stream, empty_features)
+{
+	static const uint32_t empty[] = {PERFRING_DATA_BRANCH_STACK, PERFRING_DATA_STAT, PERFRING_DATA_ARCH, 77};
+	struct perfring_data_writer *writer;
+	struct perfring_data *data;
+	struct perfring_item item;
+	uint64_t cpus = 1 | UINT64_C(1) << 32;
+	uint32_t features = 0;
+	int fd, one;
+
+	make_folder();
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_eq(perfring_data_create_stream(&writer, fd), 0);
+	cr_assert_eq(perfring_data_add_event(writer, &(struct perf_event_attr){.size = 64, .sample_type = TIMED}, "one"), 0);
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
+		cr_assert_eq(perfring_data_put_feature(writer, empty[i], NULL, 0), 0);
+	cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_NRCPUS, &cpus, sizeof(cpus)), 0);
+	cr_assert_eq(perfring_data_begin(writer), 0);
 	end(writer, fd);
-	snprintf(name, sizeof(name), "%s/data.0", folder);
-	cr_assert_eq(mkfifo(name, 0600), 0);
-	cr_assert_eq(perfring_data_open(&data, folder), -EOPNOTSUPP);
-	cr_assert_not_null(strstr(perfring_data_fault(data).what, "data.N"));
-	cr_assert_eq(perfring_data_stream(data), 1);
+	cr_assert_eq(perfring_data_open(&data, path), 0);
+	while ((one = perfring_data_next(data, &item)) == 1) {
+		if (item.record->type != PERFRING_RECORD_HEADER_FEATURE)
+			continue;
+		cr_assert_gt(item.record->size, 16);
+		features++;
+	}
+	cr_assert_eq(one, 0);
+	cr_assert_eq(features, 2, "NRCPUS and EVENT_DESC");
 	perfring_data_close(data);
+	remove_folder();
+}
+
+/* Of what could not be opened next has the error, again and again, and nothing else fails either. */
+Test(stream, not_opened)
+{
+	struct perfring_data_compressed compressed;
+	struct perfring_item item = {0};
+	struct perfring_data *data;
+	uint64_t size, id;
+	char byte;
+	int fd, error;
+
+	make_folder();
+	for (int i = 0; i < 5; i++) {
+		static const char bytes[200] = "PERFILE2";
+		uint64_t header[13] = {0, 104, 152, 104, 48, 160, 40};
+
+		memcpy(header, bytes, 8);
+		if (i == 1)
+			set_file(path, "", 0);
+		if (i == 2)
+			set_file(path, bytes, sizeof(bytes));
+		if (i == 3) {
+			header[3] = 1 << 20;
+			set_file(path, header, sizeof(header));
+		}
+		if (i == 4) {
+			remove(path);
+			cr_assert_eq(mknod(path, S_IFSOCK | 0600, 0), 0);
+		}
+		error = perfring_data_open(&data, path);
+		cr_assert_eq(error, i == 0 ? -ENOENT : i == 4 ? -ENXIO : -EBADMSG, "%d: %d", i, error);
+		for (int again = 0; again < 3; again++)
+			cr_assert_eq(perfring_data_next(data, &item), error);
+		cr_assert_null(item.record);
+		cr_assert_eq(perfring_data_fault(data).what == NULL, error != -EBADMSG);
+		cr_assert_eq(perfring_data_position(data), 0);
+		cr_assert_eq(perfring_data_stream(data), 0);
+		cr_assert_eq(perfring_data_read_behind(data, &byte, 1), 0);
+		cr_assert_eq(perfring_data_late(data), 0);
+		cr_assert_not(perfring_data_was_late(data));
+		cr_assert_not(perfring_data_is_finished(data));
+		cr_assert_not(perfring_data_is_pipe(data));
+		cr_assert_eq(perfring_data_lost_features(data), 0);
+		perfring_data_compression(data, &compressed);
+		cr_assert_eq(compressed.lost, 0);
+		cr_assert_not_null(perfring_data_formats(data));
+		cr_assert_null(perfring_data_attr(data, 0));
+		cr_assert_null(perfring_data_event_name(data, 0));
+		cr_assert_eq(perfring_data_event_id(data, 0, 0, &id), 0);
+		for (uint32_t feature = 0; feature <= PERFRING_DATA_FEATURES; feature++)
+			cr_assert_null(perfring_data_feature(data, feature, &size));
+		cr_assert_null(perfring_data_string(data, PERFRING_DATA_HOSTNAME));
+		perfring_data_close(data);
+	}
+	/* one that is damaged behind its attrs */
+	for (long cut = 104; cut < 2000; cut += 8) {
+		struct perfring_data_writer *writer;
+
+		remove(path);
+		writer = begin((struct mode){false, false, 0}, &fd);
+		end(writer, fd);
+		cr_assert_eq(truncate(path, cut), 0);
+		error = perfring_data_open(&data, path);
+		for (uint32_t feature = 0; feature < PERFRING_DATA_FEATURES; feature++)
+			perfring_data_feature(data, feature, &size);
+		if (error)
+			cr_assert_eq(perfring_data_next(data, &item), error);
+		perfring_data_close(data);
+	}
 	remove_folder();
 }
 
@@ -1876,6 +2142,11 @@ Test(stream, kept_features)
 			 * BPF of another byte order */
 			if (feature == 24 || (mode.is_foreign && (feature == 25 || feature == 26)))
 				continue;
+			/* nor a record of no bytes */
+			if (mode.is_stream && !*features[i].members) {
+				cr_assert_null(payload);
+				continue;
+			}
 			cr_assert_not_null(payload, "%u in %d", feature, number);
 			build(&pack, features[i].members, false, ends);
 			if (feature == 7)
@@ -2410,9 +2681,8 @@ static void try_long(uint64_t length, uint64_t rounds, bool is_backward)
 Test(stream, long_files)
 {
 	uint64_t length = (uint64_t)trials(IS_SANITIZED ? 100000000 : 1000000000);
-	const char *soak = getenv("PERFRING_SOAK");
 
-	if (soak && strtod(soak, NULL) > 4)
+	if (soak_seconds() > 4)
 		length = UINT64_C(4000000000);
 	try_long(length, 0, false);
 	try_long(length, 500000, false);

@@ -480,7 +480,11 @@ static void each_own_record(visitor *visit)
 	text_of("cycles", 64);
 	end(&t, visit);
 	begin(&t, "HEADER_TRACING_DATA", 66, 0, 0);
-	halves_of(2);
+	halves_of(1);
+	end(&t, visit);
+	begin(&t, "HEADER_TRACING_DATA with its data", 66, 0, 0);
+	halves_of(1);
+	same(&t, "\027\010\104tracing", 10);
 	end(&t, visit);
 	begin(&t, "HEADER_BUILD_ID", 67, 0x8001, 0);
 	halves_of(1);

@@ -130,6 +130,24 @@ Test(text, records, .timeout = 60)
 	half(&pack, 44);
 	bytes(&pack, "\1\2\3\4\5\6\7\x8", 8);
 	assert_line(NULL, &pack, "BPF_EVENT type=PROG_LOAD flags=0 id=44 tag=0102030405060708");
+	/* what is nobody's number has no sign, and what may be nobody has one */
+	half_at(&pack, 12, 0x90000001);
+	assert_line(NULL, &pack, "BPF_EVENT type=PROG_LOAD flags=0 id=2415919105 tag=0102030405060708");
+	start(&pack, 66, 0);
+	half(&pack, 0x80000000);
+	assert_line(NULL, &pack, "HEADER_TRACING_DATA size=2147483648");
+	start(&pack, 71, 0);
+	for (int i = 0; i < 5; i++)
+		word(&pack, UINT64_MAX);
+	assert_line(NULL, &pack,
+		    "AUXTRACE size=18446744073709551615 offset=0xffffffffffffffff reference=0xffffffffffffffff "
+		    "idx=4294967295 tid=-1 cpu=-1 pad=4294967295");
+	start(&pack, 69, 0);
+	word(&pack, 1);
+	for (int i = 0; i < 4; i++)
+		word(&pack, UINT64_MAX);
+	assert_line(NULL, &pack,
+		    "ID_INDEX index=[{id=18446744073709551615 idx=18446744073709551615 cpu=-1 tid=-1}]");
 	start(&pack, 20, 1);
 	word(&pack, 0x10);
 	quarter(&pack, 2);

@@ -286,7 +286,7 @@ static void flat_open(struct flat *flat, uint64_t start, unsigned flags)
 	memset(flat->memory, 0, 2 * PAGE);
 	cr_assert_eq(perfring_ring_over(&flat->ring, flat->memory, 2 * PAGE), 0);
 	flat->ring.page->aux_head = flat->ring.page->aux_tail = start;
-	number = perfring_session_add_ring(flat->session, &flat->ring, -1);
+	number = perfring_session_add_ring(flat->session, &flat->ring, -1, 0);
 	cr_assert_eq(number, 0);
 	cr_assert_eq(perfring_aux_over(&flat->aux, flat->ring.page, flat->bytes, 2 * PAGE, flags), 0);
 	cr_assert_eq(perfring_session_add_aux(flat->session, 0, &flat->aux), 0);

@@ -1,17 +1,17 @@
 /* convert.c - `perfring convert`: a perf.data file as another: file, stream, compressed or not, either byte order, JSON. */
-#include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "json.h"
+#include "options.h"
+#include "outfile.h"
 #include "tools.h"
 #include "tracepoint.h"
 
 enum {
-	FOREIGN = 0x100, /* options without a letter */
+	FOREIGN = PERFRING_OPTION_LONG, /* options without a letter */
 	STREAM,
 	TO,
 	JSON,
@@ -23,7 +23,7 @@ struct conversion {
 	struct perfring_input input;
 	struct perfring_data_writer *writer;
 	const char *output;
-	int file;
+	struct perfring_outfile out;
 	int level;       /* 0: not compressed */
 	bool is_foreign; /* than this machine's */
 	bool is_stream;
@@ -34,6 +34,7 @@ struct conversion {
 	uint64_t size;     /* of the input, 0 when it is not known */
 	time_t told;       /* when progress was shown */
 	bool is_watched;   /* on a terminal */
+	bool has_begun;    /* something of IN is in OUT */
 	size_t piled;      /* bytes of records that wait to be written together, and how many they are */
 	uint64_t waiting;
 	unsigned char pile[PILE];
@@ -53,7 +54,8 @@ static void help(void)
 	      "      --stream            a stream, as through a pipe (what OUT is when it is no file)\n"
 	      "      --to=ORDER          in this byte order: little, big, or native, which is this machine's\n"
 	      "      --foreign           in the other byte order than IN\n"
-	      "      --json              one JSON object a line for each record, every member and field by its name:\n"
+	      "      --json              one JSON object a line for each record, every member and field by its name\n"
+	      "                          (for each event that counted, where a sample is one of a group):\n"
 	      "                          times in nanoseconds, addresses \"0x...\", sets of bits "
 	      "\"USER|EXACT_IP\",\n"
 	      "                          bytes as hexadecimal digits; in strings, a byte that is no UTF-8, and a\n"
@@ -66,7 +68,7 @@ static void help(void)
 
 static bool fail(const struct conversion *conversion, int error)
 {
-	perfring_tool_complain("%s: %s", conversion->output, strerror(-error));
+	perfring_tool_complain("convert: %s: %s", conversion->output, strerror(-error));
 	return false;
 }
 
@@ -107,8 +109,8 @@ static int copy_ids(struct conversion *conversion)
 static bool begin(struct conversion *conversion)
 {
 	const struct perfring_data *data = conversion->input.data;
-	int error = conversion->is_stream ? perfring_data_create_stream(&conversion->writer, conversion->file)
-					  : perfring_data_create(&conversion->writer, conversion->file);
+	int error = conversion->is_stream ? perfring_data_create_stream(&conversion->writer, conversion->out.fd)
+					  : perfring_data_create(&conversion->writer, conversion->out.fd);
 
 	if (error)
 		return fail(conversion, error);
@@ -124,7 +126,7 @@ static bool begin(struct conversion *conversion)
 	if (!error && conversion->level) {
 		error = perfring_data_compress(conversion->writer, conversion->level);
 		if (error == -EOPNOTSUPP) {
-			perfring_tool_complain("%s: -z: built without libzstd", conversion->output);
+			perfring_tool_complain("convert: -z: this perfring was built without libzstd");
 			return false;
 		}
 	}
@@ -266,31 +268,24 @@ static bool copy_item(struct conversion *conversion, const struct perfring_item 
 }
 
 /* Of a pile that there is no room for, as many records as there is. */
-static void write_singly(struct conversion *conversion)
+static void write_some(struct conversion *conversion)
 {
-	struct perf_event_header header;
-	struct iovec piece;
+	struct iovec piece = {.iov_base = conversion->pile, .iov_len = conversion->piled};
 
-	for (size_t at = 0; at < conversion->piled; at += header.size) {
-		memcpy(&header, conversion->pile + at, sizeof(header));
-		piece.iov_base = conversion->pile + at;
-		piece.iov_len = header.size;
-		if (perfring_data_write(conversion->writer, &piece, 1))
-			return;
-		conversion->waiting--;
-	}
+	conversion->waiting -= perfring_outfile_write_some(&conversion->out, conversion->writer, 0, &piece, 1, NULL);
 }
 
 /* What could be written stays readable: a full disk has room for the end of a file no more than for its middle. */
 static bool end_early(struct conversion *conversion)
 {
 	if (!conversion->is_stream) {
-		write_singly(conversion);
+		write_some(conversion);
+		perfring_outfile_end(&conversion->out);
 		perfring_data_round(conversion->writer);
 		perfring_data_finish(conversion->writer);
 	}
-	perfring_tool_complain("%s: is not the whole of %s: about %" PRIu64 " records are in it", conversion->output,
-			       conversion->input.path, conversion->records - conversion->waiting);
+	perfring_tool_complain("convert: %s: is not the whole of %s: about %" PRIu64 " records are in it",
+			       conversion->output, conversion->input.path, conversion->records - conversion->waiting);
 	return false;
 }
 
@@ -325,7 +320,7 @@ static bool convert(struct conversion *conversion)
 			return end_early(conversion);
 	end_progress(conversion);
 	if (conversion->unturned)
-		perfring_tool_complain("%s: warning: the bytes of %" PRIu64
+		perfring_tool_complain("convert: %s: warning: the bytes of %" PRIu64
 				       " tracepoint samples, whose format is not known, "
 				       "keep their order",
 				       conversion->output, conversion->unturned);
@@ -342,82 +337,96 @@ static bool convert(struct conversion *conversion)
 	return error ? fail(conversion, error) : true;
 }
 
-/* What is read must not be cut off: a file, one of a directory's, or what standard input is. */
-static bool is_input(const struct conversion *conversion)
+/* What is read must not be written over, nor become OUT.old's end: a file, one of a directory's, or what standard input is. */
+static bool is_input(const struct conversion *conversion, const char *name)
 {
 	const char *path = conversion->input.path;
 	struct stat in, out;
-	char name[4096];
+	char part[4096];
 
-	if (stat(conversion->output, &out) || S_ISCHR(out.st_mode))
+	if (stat(name, &out) || S_ISCHR(out.st_mode))
 		return false;
 	if (!strcmp(path, "-"))
 		return !fstat(STDIN_FILENO, &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 	if (!stat(path, &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 		return true;
-	snprintf(name, sizeof(name), "%s/data", path);
-	for (unsigned i = 0; !stat(name, &in); i++) {
+	snprintf(part, sizeof(part), "%s/data", path);
+	for (unsigned i = 0; !stat(part, &in); i++) {
 		if (in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 			return true;
-		snprintf(name, sizeof(name), "%s/data.%u", path, i);
+		snprintf(part, sizeof(part), "%s/data.%u", path, i);
 	}
 	return false;
 }
 
 static bool open_output(struct conversion *conversion)
 {
-	if (!strcmp(conversion->output, "-")) {
-		conversion->file = STDOUT_FILENO;
-		conversion->is_stream = true;
-		if (conversion->json)
-			conversion->json = stdout;
-		if (conversion->json || !isatty(STDOUT_FILENO))
-			return true;
-		perfring_tool_complain("standard output is a terminal: redirect it into a file or a pipe");
+	unsigned flags = PERFRING_OUTFILE_PRIVATE | PERFRING_OUTFILE_OLD;
+	char old[4096];
+
+	snprintf(old, sizeof(old), "%s.old", conversion->output);
+	if (strcmp(conversion->output, "-") && is_input(conversion, conversion->output)) {
+		perfring_tool_complain("convert: %s: IN and OUT are one file", conversion->output);
 		return false;
 	}
-	if (is_input(conversion)) {
-		perfring_tool_complain("%s: IN and OUT are one file", conversion->output);
+	if (strcmp(conversion->output, "-") && !access(conversion->output, F_OK) && is_input(conversion, old)) {
+		perfring_tool_complain("convert: %s: would become %s, which is IN", conversion->output, old);
 		return false;
 	}
-	if (conversion->json) {
-		conversion->json = fopen(conversion->output, "we");
-		return conversion->json ? true : fail(conversion, -errno);
-	}
-	conversion->file = open(conversion->output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (conversion->file < 0)
-		return fail(conversion, -errno);
-	if (lseek(conversion->file, 0, SEEK_CUR) < 0)
-		conversion->is_stream = true;
-	return true;
+	if (conversion->json)
+		flags |= PERFRING_OUTFILE_TEXT;
+	if (!perfring_outfile_open(&conversion->out, "convert", conversion->output, flags))
+		return false;
+	conversion->is_stream = conversion->is_stream || conversion->out.is_stream;
+	if (!conversion->json || conversion->out.fd == STDOUT_FILENO)
+		return true;
+	conversion->json = fdopen(conversion->out.fd, "w");
+	return conversion->json ? true : fail(conversion, -errno);
 }
+
+/* What was written, all of it or as much as could be, takes its name. */
+static bool close_output(struct conversion *conversion, bool done)
+{
+	bool is_ours = conversion->json && conversion->json != stdout;
+	int error;
+
+	if (is_ours && fflush(conversion->json) && done)
+		done = fail(conversion, -errno);
+	if (conversion->has_begun)
+		done = perfring_outfile_settle(&conversion->out) && done;
+	if (is_ours) {
+		error = fclose(conversion->json) ? -errno : 0;
+		conversion->out.fd = -1;
+	} else {
+		error = 0;
+	}
+	error = error ? error : perfring_outfile_close(&conversion->out);
+	return error && done ? fail(conversion, error) : done;
+}
+
+static const struct perfring_option ROWS[] = {
+	{'z', "compress", PERFRING_OPTION_MAYBE, "a level", 1, 22},
+	{STREAM, "stream", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{FOREIGN, "foreign", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{TO, "to", PERFRING_OPTION_VALUE, "a byte order: little, big or native", 0, 0},
+	{JSON, "json", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
 
 int perfring_tool_convert(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"compress", optional_argument, NULL, 'z'},
-		{"stream", no_argument, NULL, STREAM},
-		{"foreign", no_argument, NULL, FOREIGN},
-		{"help", no_argument, NULL, 'h'},
-		{"to", required_argument, NULL, TO},
-		{"json", no_argument, NULL, JSON},
-		{NULL, 0, NULL, 0},
-	};
-	static struct conversion conversion = {.file = -1};
+	static struct conversion conversion = {.out = {.fd = -1}};
 	bool is_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, has_order = false, is_other = false;
-	int option, status;
+	struct perfring_options options = {.rows = ROWS, .help = help};
+	int found, status;
 	struct stat file;
-	char *end = NULL;
 	bool done;
 
-	while ((option = getopt_long(argc, argv, ":z::h", options, NULL)) != -1) {
-		switch (option) {
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+		switch (found) {
 		case 'z':
-			conversion.level = optarg ? (int)strtol(optarg, &end, 10) : 1;
-			if (conversion.level < 1 || conversion.level > 22 || (optarg && *end)) {
-				perfring_tool_complain("convert: '%s' is no level of zstd: 1 to 22", optarg);
-				return PERFRING_TOOL_MISUSED;
-			}
+			conversion.level = options.value ? (int)options.number : 1;
 			break;
 		case STREAM:
 			conversion.is_stream = true;
@@ -427,27 +436,22 @@ int perfring_tool_convert(int argc, char **argv)
 			break;
 		case TO:
 			has_order = true;
-			if (!strcmp(optarg, "little")) {
+			if (!strcmp(options.value, "little"))
 				conversion.is_foreign = !is_little;
-			} else if (!strcmp(optarg, "big")) {
+			else if (!strcmp(options.value, "big"))
 				conversion.is_foreign = is_little;
-			} else if (!strcmp(optarg, "native")) {
+			else if (!strcmp(options.value, "native"))
 				conversion.is_foreign = false;
-			} else {
-				perfring_tool_complain("convert: '%s' is no byte order: little, big or native", optarg);
-				return PERFRING_TOOL_MISUSED;
-			}
+			else
+				return perfring_options_refuse(&options, argv[0], found, options.value);
 			break;
-		case JSON:
+		default:
 			conversion.json = stdout;
 			break;
-		case 'h':
-			help();
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		default:
-			return perfring_tool_misused(option, argv);
 		}
 	}
+	if (!found)
+		return options.status;
 	if ((has_order && is_other) ||
 	    (conversion.json && (has_order || is_other || conversion.level || conversion.is_stream))) {
 		perfring_tool_complain(conversion.json ? "convert: --json stands alone"
@@ -468,15 +472,15 @@ int perfring_tool_convert(int argc, char **argv)
 	conversion.size = !stat(conversion.input.path, &file) && S_ISREG(file.st_mode) ? (uint64_t)file.st_size : 0;
 	conversion.tracepoints = perfring_tracepoints_open(conversion.input.data, NULL);
 	done = open_output(&conversion);
+	if (done && !conversion.json)
+		done = begin(&conversion);
+	conversion.has_begun = done;
 	if (done)
-		done = conversion.json ? write_json(&conversion) : begin(&conversion) && convert(&conversion);
+		done = conversion.json ? write_json(&conversion) : convert(&conversion);
 	status = perfring_input_end(&conversion.input);
 	perfring_data_writer_close(conversion.writer);
 	perfring_tracepoints_close(conversion.tracepoints);
-	if (conversion.json && conversion.json != stdout && fclose(conversion.json) && done)
-		done = fail(&conversion, -errno);
-	if (conversion.file > STDERR_FILENO && close(conversion.file) && done)
-		done = fail(&conversion, -errno);
+	done = close_output(&conversion, done);
 	perfring_input_close(&conversion.input);
 	return done ? status : PERFRING_TOOL_FAILED;
 }

@@ -1,7 +1,6 @@
 /* doctor.c - perfring doctor: what this machine, kernel, container and user allow, tried out, and what would mend the rest. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/membarrier.h>
@@ -20,6 +19,8 @@
 #include <perfring/event.h>
 #include <perfring/ring.h>
 #include <perfring/set.h>
+#include "json.h"
+#include "options.h"
 #include "soft.h"
 #include "tools.h"
 
@@ -159,14 +160,13 @@ static int try_event(const struct perf_event_attr *attr, int32_t pid, int32_t cp
 /* What mends a refusal; paranoid: what kernel.perf_event_paranoid would have to be. */
 static const char *mend_of(const struct doctor *doctor, int error, int paranoid)
 {
+	if (doctor->is_filtered)
+		return "docker run --cap-add PERFMON (or a seccomp profile that allows perf_event_open)";
 	switch (-error) {
 	case ENOSYS:
+		return "a kernel with CONFIG_PERF_EVENTS=y";
 	case EPERM:
 	case EACCES:
-		if (doctor->is_filtered)
-			return "docker run --cap-add PERFMON (or a seccomp profile that allows perf_event_open)";
-		if (error == -ENOSYS)
-			return "a kernel with CONFIG_PERF_EVENTS=y";
 		return paranoid < 0    ? "sysctl kernel.perf_event_paranoid=-1"
 		       : paranoid == 0 ? "sysctl kernel.perf_event_paranoid=0"
 		       : paranoid == 1 ? "sysctl kernel.perf_event_paranoid=1"
@@ -182,16 +182,24 @@ static const char *mend_of(const struct doctor *doctor, int error, int paranoid)
 	}
 }
 
+/* The finding is named: the event that was tried is not. */
+static const char *explain(int error, const struct perf_event_attr *attr, int32_t pid, int32_t cpu, char text[TEXT])
+{
+	const char *said;
+
+	perfring_event_explain(error, attr, pid, cpu, text, TEXT);
+	said = strstr(text, ": ");
+	return said ? said + 2 : text;
+}
+
 static void try_and_tell(struct doctor *doctor, const char *name, const struct perf_event_attr *attr, int32_t pid,
 			 int32_t cpu, int paranoid, const char *good)
 {
 	int error = try_event(attr, pid, cpu);
 	char text[TEXT];
 
-	if (error)
-		perfring_event_explain(error, attr, pid, cpu, text, sizeof(text));
 	note(doctor, error ? BAD : GOOD, name, error ? mend_of(doctor, error, paranoid) : NULL, "%s",
-	     error ? text : good);
+	     error ? explain(error, attr, pid, cpu, text) : good);
 }
 
 /* ---- kernel and container ---- */
@@ -252,7 +260,7 @@ static void find_kernel(struct doctor *doctor)
 	mode = prctl(PR_GET_SECCOMP);
 	if (mode > 0)
 		note(doctor, doctor->is_filtered ? BAD : GOOD, "seccomp",
-		     doctor->is_filtered ? mend_of(doctor, -EPERM, 0) : NULL, "a filter is there, and %s",
+		     doctor->is_filtered ? mend_of(doctor, 0, 0) : NULL, "a filter is there, and %s",
 		     doctor->is_filtered ? "refuses perf_event_open" : "lets perf_event_open pass");
 	else
 		note(doctor, GOOD, "seccomp", NULL, "no filter");
@@ -260,20 +268,13 @@ static void find_kernel(struct doctor *doctor)
 
 /* ---- perf_event_open ---- */
 
-/* A size that no kernel takes is E2BIG from the kernel, with the size that it knows, before any permission is looked at;
- * a filter says its own. */
-static uint32_t known_size(struct doctor *doctor)
+/* A size that no kernel takes is E2BIG from the kernel, with the size that it knows, before the event's own permissions are
+ * looked at; 0: it does not say. */
+static uint32_t known_size(void)
 {
 	uint32_t attr[16] = {PERFRING_TYPE_SOFTWARE, 8};
 
-	if (syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0) {
-		if (errno == E2BIG)
-			return attr[1];
-		doctor->is_filtered = errno == EPERM ||
-				      (errno == ENOSYS && (prctl(PR_GET_SECCOMP) > 0 ||
-							   access("/proc/sys/kernel/perf_event_paranoid", F_OK) == 0));
-	}
-	return 0;
+	return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == E2BIG ? attr[1] : 0;
 }
 
 static void find_paranoid(struct doctor *doctor)
@@ -283,9 +284,12 @@ static void find_paranoid(struct doctor *doctor)
 		"every CPU and the kernel, but no raw tracepoint data",
 		"the user's own threads, with the kernel's part",
 		"the user's own threads in user space",
-		"nothing, on kernels that know this value",
+		"nothing",
 	};
-	int level = doctor->paranoid < -1 ? -1 : doctor->paranoid > 3 ? 3 : doctor->paranoid;
+	/* Mainline knows no level above 2; with some distributions' patches nothing opens at 3, or at 4. */
+	bool is_known = doctor->refused == -EACCES || doctor->refused == -EPERM;
+	int most = is_known && !doctor->is_filtered ? 3 : 2;
+	int level = doctor->paranoid < -1 ? -1 : doctor->paranoid > most ? most : doctor->paranoid;
 
 	if (doctor->paranoid == NO_PARANOID)
 		note(doctor, CARE, "paranoid level", "mount -t proc proc /proc",
@@ -296,13 +300,13 @@ static void find_paranoid(struct doctor *doctor)
 		     doctor->paranoid);
 	else
 		note(doctor,
-		     doctor->paranoid > 2   ? BAD
-		     : doctor->paranoid > 1 ? CARE
-					    : GOOD,
+		     level > 2   ? BAD
+		     : level > 1 ? CARE
+				 : GOOD,
 		     "paranoid level",
-		     doctor->paranoid > 2   ? "sysctl kernel.perf_event_paranoid=2"
-		     : doctor->paranoid > 1 ? "sysctl kernel.perf_event_paranoid=1"
-					    : NULL,
+		     level > 2   ? "sysctl kernel.perf_event_paranoid=2"
+		     : level > 1 ? "sysctl kernel.perf_event_paranoid=1"
+				 : NULL,
 		     "kernel.perf_event_paranoid is %d: without CAP_PERFMON it allows %s", doctor->paranoid,
 		     ALLOWS[level + 1]);
 }
@@ -319,8 +323,8 @@ static void find_opening(struct doctor *doctor, uint32_t size)
 	find_paranoid(doctor);
 	if (doctor->refused)
 		return;
-	attr.exclude_kernel = 0;
-	try_and_tell(doctor, "their kernel part", &attr, 0, -1, 1, "can be sampled");
+	attr.exclude_kernel = attr.exclude_hv = 0;
+	try_and_tell(doctor, "kernel code", &attr, 0, -1, 1, "what the kernel does for own programs can be sampled");
 	try_and_tell(doctor, "whole system", &attr, -1, 0, 0, "every CPU can be sampled");
 	if (size)
 		note(doctor, GOOD, "attr size", NULL, "the kernel knows %u bytes", size);
@@ -555,8 +559,8 @@ static void find_pmus(struct doctor *doctor)
 	attr.type = PERFRING_TYPE_HARDWARE;
 	fd = error = perfring_event_open(&attr, 0, -1, -1, 0);
 	if (fd < 0) {
-		perfring_event_explain(error, &attr, 0, -1, text, sizeof(text));
-		note(doctor, BAD, "hardware counters", mend_of(doctor, error, 2), "%s", text);
+		note(doctor, BAD, "hardware counters", mend_of(doctor, error, 2), "%s",
+		     explain(error, &attr, 0, -1, text));
 		attr = attr_of(PERFRING_COUNT_SW_DUMMY);
 		fd = perfring_event_open(&attr, 0, -1, -1, 0);
 	} else {
@@ -890,22 +894,6 @@ static void tell(const struct doctor *doctor, bool can_record)
 	printf("\nKernel events of your own programs can%s be recorded.\n", can_record ? "" : "not");
 }
 
-static void tell_string(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-
-		if (byte == '"' || byte == '\\')
-			printf("\\%c", byte);
-		else if (byte < 0x20 || byte >= 0x7f)
-			printf("\\u%04x", byte);
-		else
-			putchar(byte);
-	}
-	putchar('"');
-}
-
 static void tell_json(const struct doctor *doctor, bool can_record)
 {
 	printf("{\"version\":\"%s\",\"can_record\":%s,\"findings\":[", perfring_version(),
@@ -914,14 +902,14 @@ static void tell_json(const struct doctor *doctor, bool can_record)
 		const struct finding *one = &doctor->found[i];
 
 		printf("%s\n{\"group\":", i ? "," : "");
-		tell_string(one->group);
+		perfring_json_text(stdout, one->group);
 		printf(",\"name\":");
-		tell_string(one->name);
+		perfring_json_text(stdout, one->name);
 		printf(",\"mark\":\"%s\",\"text\":", MARKS[one->mark]);
-		tell_string(one->text);
+		perfring_json_text(stdout, one->text);
 		printf(",\"mend\":");
 		if (one->mend)
-			tell_string(one->mend);
+			perfring_json_text(stdout, one->mend);
 		else
 			printf("null");
 		putchar('}');
@@ -935,20 +923,27 @@ static void help(void)
 	       "\n"
 	       "What this machine, kernel, container and user allow, tried out and not guessed by a version: one "
 	       "finding\n"
-	       "a line, `ok`, `no`, or `!` for what may be as wanted; behind -> what mends it.  Nothing is changed.\n"
+	       "a line, `ok`, `no`, or `!` for what may be as wanted; after -> what changes it.  Nothing is changed.\n"
 	       "\n"
 	       "      --json    one object: can_record, and findings of group, name, mark, text, mend\n"
+	       "  -h, --help\n"
 	       "\n"
 	       "Exit status: 0 kernel events of your own programs can be recorded, 1 they cannot, 2 misused.\n");
 }
 
+enum {
+	JSON = PERFRING_OPTION_LONG,
+};
+
+static const struct perfring_option ROWS[] = {
+	{JSON, "json", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
+
 int perfring_tool_doctor(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
+	struct perfring_options options = {.rows = ROWS, .help = help};
 	struct doctor doctor = {.paranoid = NO_PARANOID};
 	bool json = false, can_record;
 	long long number;
@@ -956,22 +951,19 @@ int perfring_tool_doctor(int argc, char **argv)
 	long online;
 	int found;
 
-	opterr = 0;
-	while ((found = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
-		case 'j':
+		case JSON:
 			json = true;
 			break;
-		case 'h':
-			help();
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		default:
-			return perfring_tool_misused(found, argv);
 		}
 	}
+	if (!found)
+		return options.status;
 	if (optind < argc) {
-		perfring_tool_complain("doctor: nothing is expected, but '%s' came (perfring doctor --help)",
-				       argv[optind]);
+		perfring_tool_complain(
+			"doctor: '%s' is no option, and nothing else is expected (perfring doctor --help)",
+			argv[optind]);
 		return PERFRING_TOOL_MISUSED;
 	}
 	online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -979,7 +971,8 @@ int perfring_tool_doctor(int argc, char **argv)
 	if (read_number("/proc/sys/kernel/perf_event_paranoid", &number))
 		doctor.paranoid = (int)number;
 	doctor.capabilities = effective_capabilities();
-	size = known_size(&doctor);
+	doctor.is_filtered = perfring_event_filtered() != 0;
+	size = known_size();
 	find_kernel(&doctor);
 	find_opening(&doctor, size);
 	find_capabilities(&doctor);

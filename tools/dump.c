@@ -1,8 +1,8 @@
 /* dump.c - `perfring dump`: every record as text, chosen fields of samples, or counts. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <perfring/text.h>
+#include "options.h"
 #include "machine.h"
 #include "out.h"
 #include "symbols.h"
@@ -131,9 +131,13 @@ static void help(void)
 	       "  -i, --input FILE    default perf.data; - is standard input: a file or a pipe, which is followed\n"
 	       "  -F, --fields LIST   samples only, these fields in this order, one blank between them.  What a "
 	       "sample\n"
-	       "                      does not have is -, blanks inside a field are \\x20.  ip, addr and callchain "
-	       "are\n"
-	       "                      hexadecimal as in perf script; callchain is ADDR:SYMBOL;... innermost first,\n"
+	       "                      does not have is -, blanks inside a field are \\x20.  A sample of a group "
+	       "({a,b}:S) "
+	       "is\n"
+	       "                      one line for each event that counted since the last, with the count as its "
+	       "period.\n"
+	       "                      ip, addr and callchain are hexadecimal as in perf script; callchain is "
+	       "ADDR:SYMBOL;... innermost first,\n"
 	       "                      iregs and uregs ABI:2;AX:0x1;..., raw its bytes, misc the mode: K U H G g,\n"
 	       "                      trace what a tracepoint says, with its blanks when it comes last\n"
 	       "      --ns            times of -F with nine digits instead of six\n"
@@ -142,6 +146,7 @@ static void help(void)
 	       "  -I                  the header's long lists too\n"
 	       "      --raw           the bytes of each record too\n"
 	       "      --stats         only how many records there are, by kind and by event\n"
+	       "  -h, --help\n"
 	       "\n"
 	       "fields: %s\n"
 	       "\n"
@@ -217,10 +222,8 @@ static void print_value(struct dump *dump, const struct perfring_tracepoint_fiel
 		return;
 	}
 	for (uint32_t i = 0; i < (length < 0 ? value->size : (uint32_t)length); i++) {
-		bool is_plain = length >= 0 && value->bytes[i] >= 0x20 && value->bytes[i] != '\\';
-
-		if (is_plain) {
-			perfring_out_char((char)value->bytes[i]);
+		if (length >= 0 && value->bytes[i] != '\\') {
+			perfring_out.at += perfring_tool_escape(perfring_out_room(4), value->bytes[i], false);
 			continue;
 		}
 		if (length >= 0)
@@ -245,7 +248,7 @@ static void print_fields(struct dump *dump, const struct perfring_item *item, co
 		if (field->is_header)
 			continue;
 		perfring_out_char(before);
-		perfring_out_text(field->name);
+		perfring_out_print(field->name, true);
 		perfring_out_char('=');
 		perfring_tracepoint_value(dump->tracepoints, field, raw, &value);
 		print_value(dump, field, &value);
@@ -435,8 +438,9 @@ static void print_trace(struct dump *dump, const struct perfring_item *item, con
 	perfring_out_print(text && *text ? text : "-", !is_last);
 }
 
-static void print_column(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample,
-			 const struct column *column, bool is_last)
+/* format: of the event that this sample is shown for, one of the item's group. */
+static void print_column(struct dump *dump, const struct perfring_item *item, const struct perfring_format *format,
+			 const struct perfring_sample *sample, const struct column *column, bool is_last)
 {
 	const struct perfring_symbol *symbol = &dump->symbol;
 	const char *name;
@@ -462,7 +466,7 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 		perfring_out_signed((int32_t)sample->cpu);
 		break;
 	case COLUMN_EVENT:
-		name = perfring_data_event_name(dump->input.data, item->format->index);
+		name = perfring_data_event_name(dump->input.data, format->index);
 		perfring_out_print(name ? name : "?", true);
 		break;
 	case COLUMN_IP:
@@ -472,7 +476,7 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 		perfring_out_hex(sample->addr);
 		break;
 	case COLUMN_PERIOD:
-		perfring_out_decimal(perfring_input_period(&dump->input, item, sample));
+		perfring_out_decimal(perfring_input_period(&dump->input, format, sample));
 		break;
 	case COLUMN_SYM:
 		print_symbol(symbol);
@@ -517,7 +521,8 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 	}
 }
 
-static void print_sample(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample)
+static void print_sample(struct dump *dump, const struct perfring_item *item, const struct perfring_format *format,
+			 const struct perfring_sample *sample)
 {
 	size_t i;
 
@@ -527,7 +532,7 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 	for (i = 0; i < dump->chosen_count; i++) {
 		if (i)
 			perfring_out_char(' ');
-		print_column(dump, item, sample, dump->chosen[i], i + 1 == dump->chosen_count);
+		print_column(dump, item, format, sample, dump->chosen[i], i + 1 == dump->chosen_count);
 	}
 	perfring_out_char('\n');
 }
@@ -551,8 +556,6 @@ static void count(struct dump *dump, const struct perfring_item *item, const str
 
 	dump->records++;
 	dump->counts[type < TYPES ? type : TYPES]++;
-	if (type == PERFRING_RECORD_SAMPLE && item->format)
-		counts_of(dump, item->format->index)->samples++;
 	if (record && type == PERFRING_RECORD_LOST)
 		dump->lost += record->is.lost.lost;
 	if (record && type == PERFRING_RECORD_LOST_SAMPLES && item->format)
@@ -569,7 +572,7 @@ static void print_count(const char *name, uint64_t nr, uint64_t of)
 
 static void print_stats(struct dump *dump)
 {
-	struct perfring_data_compression compression;
+	struct perfring_data_compressed compression;
 	uint32_t events = perfring_format_set_count(perfring_data_formats(dump->input.data)), i;
 	const char *name;
 	char number[24];
@@ -612,6 +615,20 @@ static void print_stats(struct dump *dump)
 
 /* ---- the walk ---- */
 
+/* For each of its events, where there are several. */
+static void take_sample(struct dump *dump, const struct perfring_item *item, struct perfring_sample *sample)
+{
+	const struct perfring_format *format;
+
+	perfring_split_begin(dump->input.split, item->format, sample);
+	while (perfring_input_event(&dump->input, &format)) {
+		if (dump->stats)
+			counts_of(dump, format->index)->samples++;
+		else
+			print_sample(dump, item, format, sample);
+	}
+}
+
 static void take(struct dump *dump, const struct perfring_item *item)
 {
 	struct perfring_fault fault = {0, NULL};
@@ -628,10 +645,12 @@ static void take(struct dump *dump, const struct perfring_item *item)
 		count(dump, item, whole && !is_sample ? &record : NULL);
 	else if (!dump->chosen_count)
 		print_record(dump, item, is_sample && whole ? &sample : NULL);
-	else if (is_sample && whole)
-		print_sample(dump, item, &sample);
 	else if (!is_sample && whole)
 		perfring_machine_take(dump->machine, &record);
+	if (is_sample && whole && (dump->stats || dump->chosen_count))
+		take_sample(dump, item, &sample);
+	else if (is_sample && item->format && dump->stats)
+		counts_of(dump, item->format->index)->samples++;
 	if (dump->raw && (!dump->chosen_count || (is_sample && whole)))
 		perfring_tool_print_bytes(item->record);
 	if (!whole && fault.what)
@@ -659,62 +678,68 @@ static int run(struct dump *dump)
 	if (!perfring_tool_flush())
 		return PERFRING_TOOL_FAILED;
 	complain_nameless(dump, PERFRING_NAMELESS_KERNEL);
-	complain_nameless(dump, PERFRING_NAMELESS_LIBDW);
 	return perfring_input_end(&dump->input);
 }
 
+enum {
+	RAW = PERFRING_OPTION_LONG,
+	STATS,
+	NS,
+	HEADER,
+	HEADER_ONLY,
+};
+
+static const struct perfring_option ROWS[] = {
+	{'i', "input", PERFRING_OPTION_VALUE, "a perf.data file's name, or -", 0, 0},
+	{'F', "fields", PERFRING_OPTION_VALUE, "fields such as comm,ip (perfring dump --help)", 0, 0},
+	{RAW, "raw", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{STATS, "stats", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{NS, "ns", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{HEADER, "header", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{HEADER_ONLY, "header-only", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{'I', NULL, PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
+
 int perfring_tool_dump(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"input", required_argument, NULL, 'i'},
-		{"fields", required_argument, NULL, 'F'},
-		{"raw", no_argument, NULL, 'r'},
-		{"stats", no_argument, NULL, 's'},
-		{"ns", no_argument, NULL, 'n'},
-		{"header", no_argument, NULL, 'H'},
-		{"header-only", no_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
+	struct perfring_options options = {.rows = ROWS, .help = help};
 	struct dump dump = {0};
 	const char *path = NULL;
 	int found, status;
 
-	opterr = 0;
-	while ((found = getopt_long(argc, argv, ":i:F:Ih", options, NULL)) != -1) {
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'i':
-			path = optarg;
+			path = options.value;
 			break;
 		case 'F':
-			if (!choose(&dump, optarg))
+			if (!choose(&dump, options.value))
 				return PERFRING_TOOL_MISUSED;
 			break;
-		case 'r':
+		case RAW:
 			dump.raw = true;
 			break;
-		case 's':
+		case STATS:
 			dump.stats = true;
 			break;
-		case 'n':
+		case NS:
 			dump.nanoseconds = true;
 			break;
-		case 'o':
+		case HEADER_ONLY:
 			dump.header_only = true;
 			/* fallthrough */
-		case 'H':
+		case HEADER:
 			dump.header = true;
 			break;
 		case 'I':
 			dump.lists = true;
 			break;
-		case 'h':
-			help();
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		default:
-			return perfring_tool_misused(found, argv);
 		}
 	}
+	if (!found)
+		return options.status;
 	if (dump.stats && (dump.raw || dump.chosen_count)) {
 		perfring_tool_complain("dump: --stats stands alone, without -F and --raw");
 		return PERFRING_TOOL_MISUSED;
@@ -722,11 +747,12 @@ int perfring_tool_dump(int argc, char **argv)
 	status = perfring_input_open(&dump.input, path, argc, argv, optind);
 	if (status)
 		return status;
-	if (dump.header)
-		perfring_header_print(dump.input.data, dump.input.path, dump.lists);
+	if (dump.header && !perfring_header_print(dump.input.data, dump.input.path, dump.lists))
+		dump.input.faults++;
 	if (dump.header_only) {
+		status = perfring_input_end(&dump.input);
 		perfring_input_close(&dump.input);
-		return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+		return perfring_tool_flush() ? status : PERFRING_TOOL_FAILED;
 	}
 	dump.machine = perfring_machine_open();
 	dump.symbols = perfring_symbols_open(dump.input.data, dump.machine);

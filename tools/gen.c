@@ -1,14 +1,12 @@
 /* gen.c - `perfring gen`: random records of any attr, valid or damaged: a stream, a ring image, a perf.data file. */
-#include <ctype.h>
-#include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <perfring/event.h>
 #include <perfring/generate.h>
+#include "options.h"
+#include "outfile.h"
 #include "tools.h"
 
 enum {
@@ -60,6 +58,7 @@ struct gen {
 	uint64_t records;
 	uint64_t most;
 	uint32_t types[256];
+	bool is_named[256]; /* one by one, not by perf or all */
 	uint32_t types_nr;
 	uint32_t damage;
 	uint64_t percent;
@@ -93,38 +92,73 @@ static void help(void)
 	       "  -e, --event EVENT         the attr's event (cpu-clock), as for perfring record\n"
 	       "      --attr random         any attr instead\n"
 	       "      --sample-type LIST    fields of its samples: %s,%s,%s ..., all or list\n"
-	       "      --type LIST           kinds of records: %s,%s ..., kernel (default), perf, all or list\n"
+	       "      --type LIST           kinds of records: %s,%s ..., kernel (default), perf, all or list; a file "
+	       "has\n"
+	       "                            COMPRESSED and COMPRESSED2, which random bytes damage, only by their "
+	       "names\n"
 	       "      --damage NAME[:P]     none (default), any, one of them, or list: what P of 100 records (100) "
 	       "get\n"
 	       "      --size BYTES          the largest record (1024; 8 to 65528)\n"
 	       "  -h, --help\n"
 	       "\n"
-	       "Exit status: 0 done, 1 failed (a file that was begun is removed), 2 misused.\n",
+	       "Exit status: 0 done, 1 failed (FILE is as it was), 2 misused.\n",
 	       "IP", "TID", "CALLCHAIN", kinds[0].name, "SAMPLE");
 }
 
 /* ---- options ---- */
 
-static bool take_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-	char *end;
+enum {
+	AS = PERFRING_OPTION_LONG,
+	SEED,
+	ATTR,
+	SAMPLE_TYPE,
+	TYPE,
+	DAMAGE,
+	SIZE,
+};
 
-	errno = 0;
-	*value = strtoull(text, &end, 0);
-	if (isdigit((unsigned char)*text) && !*end && !errno && *value >= least && *value <= most)
-		return true;
-	perfring_tool_complain("gen: %s '%s' is no number from %" PRIu64 " to %" PRIu64, option, text, least, most);
-	return false;
-}
+static const struct perfring_option ROWS[] = {
+	{'o', "output", PERFRING_OPTION_VALUE, "a file's name, or -", 0, 0},
+	{AS, "as", PERFRING_OPTION_VALUE, "a form: data, ring or records", 0, 0},
+	{'n', "records", PERFRING_OPTION_VALUE, "a number of records", 0, UINT32_MAX},
+	{SEED, "seed", PERFRING_OPTION_VALUE, "a number", 0, UINT64_MAX},
+	{'e', "event", PERFRING_OPTION_VALUE, "an event, as perfring list shows them", 0, 0},
+	{ATTR, "attr", PERFRING_OPTION_VALUE, "the word random (-e names an event)", 0, 0},
+	{SAMPLE_TYPE, "sample-type", PERFRING_OPTION_VALUE, "fields such as IP,TID, or all, or list", 0, 0},
+	{TYPE, "type", PERFRING_OPTION_VALUE, "kinds of records such as MMAP,SAMPLE, or kernel, perf, all, or list", 0,
+	 0},
+	{DAMAGE, "damage", PERFRING_OPTION_VALUE, "a damage such as any or SIZE:10, or none, or list", 0, 0},
+	{SIZE, "size", PERFRING_OPTION_VALUE, "a number of bytes", sizeof(struct perf_event_header),
+	 PERFRING_RECORD_MOST},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
 
-static bool add_type(struct gen *gen, uint32_t type)
+static bool add_type(struct gen *gen, uint32_t type, bool is_named)
 {
 	if (gen->types_nr == sizeof(gen->types) / sizeof(gen->types[0])) {
 		perfring_tool_complain("gen: --type names too many kinds");
 		return false;
 	}
+	gen->is_named[gen->types_nr] = is_named;
 	gen->types[gen->types_nr++] = type;
 	return true;
+}
+
+static bool is_compressed(uint32_t type)
+{
+	return type == PERFRING_RECORD_COMPRESSED || type == PERFRING_RECORD_COMPRESSED2;
+}
+
+/* Bytes drawn at random hold no records: in a file these are damage, and there when they are named. */
+static void drop_compressed(struct gen *gen)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < gen->types_nr; i++)
+		if (!is_compressed(gen->types[i]) || gen->is_named[i])
+			gen->types[left++] = gen->types[i];
+	gen->types_nr = left;
 }
 
 /* kernel: types below 64; perf: the others. */
@@ -140,14 +174,15 @@ static bool add_kinds(struct gen *gen, const char *word)
 		if (!(kinds[i].type < 64 ? kernel : perf) && strcasecmp(word, kinds[i].name))
 			continue;
 		known = true;
-		if (!add_type(gen, kinds[i].type))
+		if (!add_type(gen, kinds[i].type, !kernel && !perf))
 			return false;
 	}
 	if (known)
 		return true;
-	if (isdigit((unsigned char)*word))
-		return take_number("--type", word, 1, UINT32_MAX, &number) && add_type(gen, (uint32_t)number);
-	perfring_tool_complain("gen: unknown kind '%s' (--type list)", word);
+	if (perfring_options_number(word, 1, UINT32_MAX, &number))
+		return add_type(gen, (uint32_t)number, true);
+	perfring_tool_complain(
+		"gen: --type: there is no kind of records '%s': a name of --type list, or a number from 1 on", word);
 	return false;
 }
 
@@ -178,7 +213,8 @@ static bool take_fields(struct gen *gen, char *list)
 		} else if (!strcasecmp(word, "all")) {
 			gen->fields |= PERFRING_SAMPLE_KNOWN & ~(uint64_t)PERFRING_SAMPLE_WEIGHT;
 		} else {
-			perfring_tool_complain("gen: unknown field '%s' (--sample-type list)", word);
+			perfring_tool_complain(
+				"gen: --sample-type: there is no field '%s': a name of --sample-type list", word);
 			return false;
 		}
 	}
@@ -199,8 +235,11 @@ static bool take_damage(struct gen *gen, char *text)
 	gen->percent = 100;
 	if (colon) {
 		*colon = '\0';
-		if (!take_number("--damage", colon + 1, 0, 100, &gen->percent))
+		if (!perfring_options_number(colon + 1, 0, 100, &gen->percent)) {
+			perfring_tool_complain("gen: --damage %s: is of a number of records in 100, not '%s'", text,
+					       colon + 1);
 			return false;
+		}
 	}
 	if (!strcasecmp(text, "none"))
 		gen->percent = 0;
@@ -212,7 +251,7 @@ static bool take_damage(struct gen *gen, char *text)
 		;
 	gen->damage = damage;
 	if (damage == PERFRING_DAMAGES)
-		perfring_tool_complain("gen: unknown damage '%s' (--damage list)", text);
+		perfring_tool_complain("gen: --damage: there is no damage '%s': a name of --damage list", text);
 	return damage < PERFRING_DAMAGES;
 }
 
@@ -226,7 +265,6 @@ static bool take_form(struct gen *gen, const char *text)
 		gen->form = (enum form)i;
 		return true;
 	}
-	perfring_tool_complain("gen: --as '%s' is none of: records, ring, data", text);
 	return false;
 }
 
@@ -281,10 +319,8 @@ static bool make_attr(struct gen *gen)
 		attr->sample_stack_user = 8192;
 		ret = perfring_event_parse(gen->event ? gen->event : "cpu-clock", attr, &fault);
 	}
-	if (ret && fault.what)
-		perfring_tool_complain("gen: event '%s': at %" PRId64 ": %s", gen->event, fault.at, fault.what);
-	else if (ret)
-		perfring_tool_complain("gen: event '%s': %s", gen->event, strerror(-ret));
+	if (ret)
+		perfring_options_refuse_event("gen", gen->event, ret, &fault);
 	if (ret)
 		return false;
 	if (gen->fields)
@@ -490,7 +526,7 @@ static bool may_run(const struct gen *gen)
 	uint32_t i;
 
 	if (!gen->output || !*gen->output) {
-		perfring_tool_complain("gen: where to? -o FILE, or - (perfring gen --help)");
+		perfring_tool_complain("gen: no file to write: name one by -o FILE, or -o - (perfring gen --help)");
 		return false;
 	}
 	if (gen->event && gen->is_random) {
@@ -511,40 +547,32 @@ static bool may_run(const struct gen *gen)
 	return true;
 }
 
-/* Half a file is none.  Devices stay, and names such as /dev/stdout: links. */
-static void drop_output(const struct gen *gen)
-{
-	struct stat status;
-
-	if (!lstat(gen->output, &status) && S_ISREG(status.st_mode))
-		unlink(gen->output);
-}
-
 static int generate(struct gen *gen)
 {
-	bool is_standard = !strcmp(gen->output, "-");
+	unsigned flags = gen->form == FORM_DATA ? 0 : PERFRING_OUTFILE_TEXT;
+	struct perfring_outfile out;
 	bool done;
-	int fd;
+	int error;
 
 	perfring_generator_seed(&gen->generator, gen->seed);
 	if (!make_attr(gen))
 		return PERFRING_TOOL_MISUSED;
-	fd = is_standard ? STDOUT_FILENO : open(gen->output, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		complain_output(gen, errno);
+	if (!perfring_outfile_open(&out, "gen", gen->output, flags)) {
+		perfring_outfile_close(&out);
 		return PERFRING_TOOL_FAILED;
 	}
 	gen->drawn = perfring_tool_room(NULL, RECORD_ROOM, 1);
 	gen->record = perfring_tool_room(NULL, RECORD_ROOM, 1);
 	gen->room = ENOUGH + RECORD_ROOM;
 	gen->bytes = perfring_tool_room(NULL, gen->room, 1);
-	done = run(gen, fd);
+	done = run(gen, out.fd);
 	if (gen->writer)
 		perfring_data_writer_close(gen->writer);
-	if (!is_standard && close(fd) && done)
-		done = complain_output(gen, errno);
-	if (!is_standard && !done)
-		drop_output(gen);
+	/* Half a file is none: what was there stays. */
+	done = done && perfring_outfile_settle(&out);
+	error = perfring_outfile_close(&out);
+	if (error && done)
+		done = complain_output(gen, -error);
 	free(gen->bytes);
 	free(gen->record);
 	free(gen->drawn);
@@ -552,49 +580,50 @@ static int generate(struct gen *gen)
 }
 
 /* Returns -1 to go on, else the exit status. */
-static int take_option(struct gen *gen, int option, char *value)
+static int take_option(struct gen *gen, const struct perfring_options *options, int found)
 {
+	char *value = options->value;
 	bool is_list = !strcmp(value, "list"), is_good = true;
 
-	switch (option) {
+	switch (found) {
 	case 'o':
 		gen->output = value;
 		break;
-	case 'a':
-		is_good = take_form(gen, value);
+	case AS:
+		if (!take_form(gen, value))
+			return perfring_options_refuse(options, "gen", found, value);
 		break;
 	case 'n':
-		is_good = take_number("-n", value, 0, UINT32_MAX, &gen->records);
+		gen->records = options->number;
 		break;
-	case 's':
-		is_good = take_number("--seed", value, 0, UINT64_MAX, &gen->seed);
+	case SEED:
+		gen->seed = options->number;
 		break;
 	case 'e':
 		gen->event = value;
 		break;
-	case 'A':
-		gen->is_random = is_good = !strcmp(value, "random");
-		if (!is_good)
-			perfring_tool_complain("gen: --attr takes 'random', not '%s'; -e names an event", value);
+	case ATTR:
+		gen->is_random = !strcmp(value, "random");
+		if (!gen->is_random)
+			return perfring_options_refuse(options, "gen", found, value);
 		break;
-	case 'f':
+	case SAMPLE_TYPE:
 		if (is_list)
 			return list_fields();
 		is_good = take_fields(gen, value);
 		break;
-	case 't':
+	case TYPE:
 		if (is_list)
 			return list_kinds();
 		is_good = take_types(gen, value);
 		break;
-	case 'd':
+	case DAMAGE:
 		if (is_list)
 			return list_damages();
 		is_good = take_damage(gen, value);
 		break;
 	default:
-		is_good = take_number("--size", value, sizeof(struct perf_event_header), PERFRING_RECORD_MOST,
-				      &gen->most);
+		gen->most = options->number;
 		break;
 	}
 	return is_good ? -1 : PERFRING_TOOL_MISUSED;
@@ -602,39 +631,24 @@ static int take_option(struct gen *gen, int option, char *value)
 
 int perfring_tool_gen(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'},
-		{"as", required_argument, NULL, 'a'},
-		{"records", required_argument, NULL, 'n'},
-		{"seed", required_argument, NULL, 's'},
-		{"event", required_argument, NULL, 'e'},
-		{"attr", required_argument, NULL, 'A'},
-		{"sample-type", required_argument, NULL, 'f'},
-		{"type", required_argument, NULL, 't'},
-		{"damage", required_argument, NULL, 'd'},
-		{"size", required_argument, NULL, 'z'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
+	struct perfring_options options = {.rows = ROWS, .help = help};
 	struct gen gen = {.records = 100, .most = 1024, .form = FORM_DATA};
 	int found, status;
 
 	add_kinds(&gen, "kernel");
-	opterr = 0;
-	while ((found = getopt_long(argc, argv, ":o:n:e:h", options, NULL)) != -1) {
-		if (found == 'h') {
-			help();
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		}
-		if (found == '?' || found == ':')
-			return perfring_tool_misused(found, argv);
-		status = take_option(&gen, found, optarg);
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+		status = take_option(&gen, &options, found);
 		if (status >= 0)
 			return status;
 	}
+	if (!found)
+		return options.status;
 	if (optind < argc) {
-		perfring_tool_complain("gen: what is '%s'? (perfring gen --help)", argv[optind]);
+		perfring_tool_complain("gen: '%s' is no option, and nothing else is expected (perfring gen --help)",
+				       argv[optind]);
 		return PERFRING_TOOL_MISUSED;
 	}
+	if (gen.form == FORM_DATA)
+		drop_compressed(&gen);
 	return may_run(&gen) ? generate(&gen) : PERFRING_TOOL_MISUSED;
 }

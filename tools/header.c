@@ -44,25 +44,33 @@ static void put(const void *text)
 
 /* ---- the file ---- */
 
-static void print_file(const struct perfring_data *data, const char *path)
+static bool print_file(const struct perfring_data *data, const char *path)
 {
 	uint64_t words[13] = {0};
 	char name[4096], when[32];
 	struct stat file;
 	bool is_stdin = !strcmp(path, "-");
+	ssize_t got = 0;
+	size_t done = 0;
 	int fd;
 
 	snprintf(name, sizeof(name), "%s%s", path,
 		 !is_stdin && !stat(path, &file) && S_ISDIR(file.st_mode) ? "/data" : "");
 	printf("# ========\n");
 	fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && !fstat(fd, &file)) {
+	if (fd < 0 || fstat(fd, &file)) {
+		got = -1;
+	} else {
 		ctime_r(&file.st_mtime, when);
 		printf("# captured on    : %s", when);
-		if (perfring_data_is_pipe(data) || !S_ISREG(file.st_mode) ||
-		    pread(fd, words, sizeof(words), 0) != (ssize_t)sizeof(words))
-			memset(words, 0, sizeof(words));
+		while (!perfring_data_is_pipe(data) && S_ISREG(file.st_mode) && done < sizeof(words) &&
+		       (got = pread(fd, (char *)words + done, sizeof(words) - done, (off_t)done)) > 0)
+			done += (size_t)got;
 	}
+	if (got < 0)
+		perfring_tool_complain("%s: its header: %s", name, strerror(errno));
+	if (done < sizeof(words)) /* the oldest is shorter */
+		memset(words, 0, sizeof(words));
 	if (fd >= 0 && !is_stdin)
 		close(fd);
 	for (size_t i = 0; perfring_data_is_foreign(data) && i < sizeof(words) / sizeof(words[0]); i++)
@@ -73,6 +81,7 @@ static void print_file(const struct perfring_data *data, const char *path)
 	printf("# feat offset    : %" PRIu64 "\n", words[5] + words[6]);
 	if (perfring_data_is_pipe(data))
 		printf("# ========\n#\n");
+	return got >= 0;
 }
 
 /* ---- events ---- */
@@ -276,21 +285,15 @@ static void print_words(struct perfring_feature_walk *walk)
 static void print_topology(struct perfring_feature_walk *walk)
 {
 	struct perfring_feature_walk again = *walk;
-	struct perfring_feature_member member;
-	uint64_t core[2] = {0, 0};
+	struct perfring_feature_member member, die;
+	uint64_t core = 0;
 	bool has_dies = false;
-	uint64_t *dies = NULL;
-	size_t nr = 0, cpu = 0;
+	size_t cpu = 0;
 
-	while (perfring_feature_next(walk, &member) == 1) {
-		if (is(&member, "die_lists"))
-			has_dies = true;
-		if (is(&member, "die")) {
-			dies = perfring_tool_room(dies, nr + 1, sizeof(*dies));
-			dies[nr++] = member.number;
-		}
-	}
-	/* the lists come in the order in which they are printed: but that of dies stands behind the CPUs */
+	/* up to the dies of the CPUs, which come after their cores and sockets */
+	while (!has_dies && perfring_feature_next(walk, &member) == 1)
+		has_dies = is(&member, "die_lists");
+	/* the lists come in the order in which they are printed, except that of the dies, which comes after the CPUs */
 	for (int round = 0; round < 2; round++) {
 		struct perfring_feature_walk one = again;
 
@@ -310,17 +313,16 @@ static void print_topology(struct perfring_feature_walk *walk)
 	}
 	while (perfring_feature_next(&again, &member) == 1) {
 		if (is(&member, "core"))
-			core[0] = member.number;
+			core = member.number;
 		if (!is(&member, "socket"))
 			continue;
-		core[1] = member.number;
-		printf("# CPU %zu: Core ID %" PRId32 ", ", cpu, (int32_t)core[0]);
-		if (has_dies && cpu < nr)
-			printf("Die ID %" PRId32 ", ", (int32_t)dies[cpu]);
-		printf("Socket ID %" PRId32 "\n", (int32_t)core[1]);
-		cpu++;
+		printf("# CPU %zu: Core ID %" PRId32 ", ", cpu++, (int32_t)core);
+		while (has_dies && (has_dies = perfring_feature_next(walk, &die) == 1) && !is(&die, "die"))
+			;
+		if (has_dies)
+			printf("Die ID %" PRId32 ", ", (int32_t)die.number);
+		printf("Socket ID %" PRId32 "\n", (int32_t)member.number);
 	}
-	free(dies);
 }
 
 static void print_nodes(struct perfring_feature_walk *walk)
@@ -363,28 +365,29 @@ static void print_pmus(struct perfring_feature_walk *walk)
 	printf("%s", first ? "# pmu mappings: not available\n" : "\n");
 }
 
+/* Groups do not overlap, and come in the order of their leaders: an event is named once, however often a file says so. */
 static void print_groups(const struct perfring_data *data, struct perfring_feature_walk *walk)
 {
 	struct perfring_feature_member member;
 	const char *name = "", *event;
-	uint64_t leader = 0;
+	uint64_t leader = 0, next = 0;
 
 	while (perfring_feature_next(walk, &member) == 1) {
 		if (is(&member, "name"))
 			name = member.bytes;
 		else if (is(&member, "leader"))
 			leader = member.number;
-		if (!is(&member, "members"))
+		if (!is(&member, "members") || leader < next)
 			continue;
 		printf("# group: ");
 		if (strcmp(name, "{anon_group}"))
 			put(name);
 		putchar('{');
-		for (uint64_t i = 0; i < member.number && leader + i < UINT32_MAX; i++) {
-			event = perfring_data_event_name(data, (uint32_t)(leader + i));
+		for (next = leader; next - leader < member.number && next < UINT32_MAX; next++) {
+			event = perfring_data_event_name(data, (uint32_t)next);
 			if (!event)
 				break;
-			printf("%s", i ? "," : "");
+			printf("%s", next == leader ? "" : ",");
 			put(event);
 		}
 		printf("}\n");
@@ -408,7 +411,9 @@ static void print_caches(struct perfring_feature_walk *walk)
 		} else if (is(&member, "map")) {
 			printf("#  L%" PRIu64 " ", level);
 			perfring_tool_print(stdout, type, 15, false);
-			printf(" %8s [", size);
+			putchar(' ');
+			perfring_tool_print_right(stdout, size, 8);
+			printf(" [");
 			put(member.bytes);
 			printf("]\n");
 		}
@@ -577,26 +582,23 @@ static void print_caps(struct perfring_feature_walk *walk)
 	printf("%s", first ? "# cpu pmu capabilities: not available\n" : "\n");
 }
 
-/* The PMU's name stands behind its own. */
+/* Of each PMU: its name comes after its capabilities. */
 static void print_caps_of_pmus(struct perfring_feature_walk *walk)
 {
-	struct perfring_feature_walk from, ahead;
-	struct perfring_feature_member member;
-	bool first = true;
+	struct perfring_feature_walk ahead = *walk;
+	struct perfring_feature_member pmu, member;
+	bool first;
 
-	if (perfring_feature_next(walk, &member) != 1)
-		return;
-	for (;;) {
-		from = ahead = *walk;
-		while (perfring_feature_next(&ahead, &member) == 1 && !is(&member, "pmu"))
-			;
-		if (!is(&member, "pmu"))
-			return;
+	perfring_feature_next(&ahead, &pmu); /* how many there are */
+	perfring_feature_next(walk, &member);
+	while (perfring_feature_next(&ahead, &pmu) == 1) {
+		if (!is(&pmu, "pmu"))
+			continue;
 		printf("# ");
-		put(member.bytes);
+		put(pmu.bytes);
 		printf(" pmu capabilities: ");
 		first = true;
-		while (perfring_feature_next(&from, &member) == 1 && !is(&member, "pmu")) {
+		while (perfring_feature_next(walk, &member) == 1 && !is(&member, "pmu")) {
 			if (is(&member, "name")) {
 				printf("%s", first ? "" : ", ");
 				put(member.bytes);
@@ -606,8 +608,7 @@ static void print_caps_of_pmus(struct perfring_feature_walk *walk)
 				put(member.bytes);
 			}
 		}
-		putchar('\n');
-		*walk = ahead;
+		printf("%s", first ? "not available\n" : "\n");
 	}
 }
 
@@ -838,19 +839,21 @@ static void print_feature(const struct perfring_data *data, uint32_t feature, bo
 	}
 }
 
-void perfring_header_print(const struct perfring_data *data, const char *path, bool lists)
+bool perfring_header_print(const struct perfring_data *data, const char *path, bool lists)
 {
-	print_file(data, path);
+	bool good = print_file(data, path);
+
 	/* a stream, or a file whose writer died, has its attrs all the same */
 	if (!perfring_data_feature(data, PERFRING_DATA_EVENT_DESC, NULL))
 		print_events(data);
 	for (uint32_t feature = 1; feature < PERFRING_DATA_FEATURES; feature++)
 		print_feature(data, feature, lists);
 	if (perfring_data_is_pipe(data))
-		return;
+		return good;
 	printf("# missing features: ");
 	for (uint32_t feature = 1; feature < PERF_FEATURES; feature++)
 		if (!perfring_data_feature(data, feature, NULL))
 			printf("%s ", perfring_feature_name(feature));
 	printf("\n# ========\n#\n");
+	return good;
 }

@@ -1,6 +1,7 @@
 /* input.c - the perf.data file that a command reads, and what is said of its faults. */
 #include <inttypes.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tools.h"
@@ -71,6 +72,12 @@ static void complain_error(struct perfring_input *input, int error)
 		perfring_tool_complain("%s%s: %s", input->path, place, strerror(-error));
 }
 
+static void end_without_memory(void)
+{
+	perfring_tool_complain("out of memory");
+	exit(PERFRING_TOOL_FAILED);
+}
+
 int perfring_input_open(struct perfring_input *input, const char *option, int argc, char **argv, int next)
 {
 	struct stat file;
@@ -90,6 +97,8 @@ int perfring_input_open(struct perfring_input *input, const char *option, int ar
 		perfring_input_close(input);
 		return PERFRING_TOOL_FAILED;
 	}
+	if (perfring_split_open(&input->split, perfring_data_formats(input->data)))
+		end_without_memory();
 	if (!perfring_data_is_finished(input->data))
 		perfring_tool_complain("%s: warning: its writer did not finish: the end may be missing", input->path);
 	else if (perfring_data_lost_features(input->data))
@@ -102,8 +111,9 @@ int perfring_input_open(struct perfring_input *input, const char *option, int ar
 
 void perfring_input_close(struct perfring_input *input)
 {
-	if (input->data)
-		perfring_data_close(input->data);
+	perfring_split_close(input->split);
+	perfring_data_close(input->data);
+	input->split = NULL;
 	input->data = NULL;
 }
 
@@ -132,7 +142,7 @@ void perfring_input_fault(struct perfring_input *input, const struct perfring_fa
 
 int perfring_input_end(struct perfring_input *input)
 {
-	struct perfring_data_compression compression;
+	struct perfring_data_compressed compression;
 
 	if (input->faults > TOLD)
 		perfring_tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
@@ -140,19 +150,36 @@ int perfring_input_end(struct perfring_input *input)
 	if (compression.lost)
 		perfring_tool_complain("%s: warning: %" PRIu64 " compressed records could not be read to their end",
 				       input->path, compression.lost);
+	if (perfring_split_unknown(input->split))
+		perfring_tool_complain("%s: warning: %" PRIu64 " counts in samples of groups are of no event in it",
+				       input->path, perfring_split_unknown(input->split));
 	if (perfring_data_late(input->data))
 		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late for their place in time",
 				       input->path, perfring_data_late(input->data));
+	if (perfring_data_feature_error(input->data)) {
+		input->faults++;
+		perfring_tool_complain("%s: its features: %s", input->path,
+				       strerror(-perfring_data_feature_error(input->data)));
+	}
 	return input->faults ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
 }
 
-uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_item *item,
+bool perfring_input_event(struct perfring_input *input, const struct perfring_format **format)
+{
+	int one = perfring_split_next(input->split, format);
+
+	if (one < 0)
+		end_without_memory();
+	return one;
+}
+
+uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_format *format,
 			       const struct perfring_sample *sample)
 {
 	const struct perf_event_attr *attr;
 
 	if (sample->present & PERFRING_SAMPLE_PERIOD)
 		return sample->period;
-	attr = perfring_data_attr(input->data, item->format->index);
+	attr = perfring_data_attr(input->data, format->index);
 	return attr && !attr->freq && attr->sample_period ? attr->sample_period : 1;
 }

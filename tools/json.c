@@ -9,6 +9,7 @@ enum show {
 #define PERFRING_VALUE_GROUP(group, prefix, is_set) SHOW_##group,
 #include <perfring/values.def>
 	SHOW_dec,
+	SHOW_signed,
 	SHOW_hex,
 	SHOW_time,
 	SHOW_str,
@@ -77,14 +78,17 @@ static void put_string(FILE *out, const void *bytes, uint64_t size)
 				putc_unlocked(*text, out);
 			text++;
 		} else {
-			fwrite(text, 1, length, out);
+			if (*text == 0xc2 && text[1] < 0xa0)
+				fprintf(out, "\\u%04x", text[1]);
+			else
+				fwrite(text, 1, length, out);
 			text += length;
 		}
 	}
 	putc_unlocked('"', out);
 }
 
-static void put_text(FILE *out, const char *text)
+void perfring_json_text(FILE *out, const char *text)
 {
 	put_string(out, text, strlen(text));
 }
@@ -248,6 +252,7 @@ static void put_value(FILE *out, enum show show, uint64_t number)
 {
 	switch (show) {
 	case SHOW_dec:
+	case SHOW_signed:
 	case SHOW_time:
 	case SHOW_both:
 	case SHOW_float:
@@ -275,7 +280,7 @@ static void put_value(FILE *out, enum show show, uint64_t number)
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if ((uint64_t)names[i].value == number && names[i].group == show) {
-			put_text(out, without_prefix(i, show));
+			perfring_json_text(out, without_prefix(i, show));
 			return;
 		}
 	put_number(out, false, number);
@@ -288,10 +293,9 @@ static void put_u64(FILE *out, enum show show, const uint64_t *number)
 	put_value(out, show, *number);
 }
 
-/* Signed: -1 stands for nobody and nowhere. */
 static void put_u32(FILE *out, enum show show, const uint32_t *number)
 {
-	if (show == SHOW_dec)
+	if (show == SHOW_signed)
 		put_signed(out, (int32_t)*number);
 	else
 		put_value(out, show, *number);
@@ -451,8 +455,13 @@ static void put_index(FILE *out, enum show show, const struct perfring_index *in
 		putc_unlocked('{', out);
 		inner = true;
 		for (size_t k = 0; k < (index->machines ? 6 : 4); k++) {
+			uint64_t word = k < 4 ? index->entries[i * 4 + k] : index->machines[i * 2 + k - 4];
+
 			put_key(out, &inner, keys[k]);
-			put_signed(out, (int64_t)(k < 4 ? index->entries[i * 4 + k] : index->machines[i * 2 + k - 4]));
+			if (k < 2)
+				put_number(out, false, word);
+			else
+				put_signed(out, (int64_t)word);
 		}
 		putc_unlocked('}', out);
 	}
@@ -505,8 +514,13 @@ static void put_cpu_map(FILE *out, enum show show, const struct perfring_cpu_map
 	switch (map->type) {
 	case PERFRING_CPU_MAP_CPUS:
 		fputs(",\"cpus\":[", out);
-		for (uint32_t i = 0; i < map->nr; i++)
-			fprintf(out, "%s%d", i ? "," : "", (int16_t)perfring_tool_number(bytes + i * 2, 2));
+		for (uint32_t i = 0; i < map->nr; i++) {
+			uint64_t cpu = perfring_tool_number(bytes + i * 2, 2);
+
+			/* only the last number stands for any CPU */
+			fputs(i ? "," : "", out);
+			put_signed(out, cpu == UINT16_MAX ? -1 : (int64_t)cpu);
+		}
 		putc_unlocked(']', out);
 		break;
 	case PERFRING_CPU_MAP_MASK:
@@ -671,7 +685,7 @@ static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const
 		const struct perfring_tracepoint_field *field = &tracepoint->fields[i];
 
 		put_between(out, &first);
-		put_text(out, field->name);
+		perfring_json_text(out, field->name);
 		putc_unlocked(':', out);
 		perfring_tracepoint_value(tracepoints, field, raw, &value);
 		put_field(out, tracepoints, field, &value);
@@ -795,20 +809,17 @@ static void put_members(FILE *out, const struct perfring_record *record)
 	put_trailer(out, &record->trailer);
 }
 
-bool perfring_json_record(FILE *out, const struct perfring_input *input, struct perfring_tracepoints *tracepoints,
-			  const struct perfring_item *item, struct perfring_fault *fault)
+/* What stands first in each line.  format: of the record's event, or of the one of its group; NULL: of none. */
+static void put_head(FILE *out, const struct perfring_input *input, const struct perfring_item *item,
+		     const struct perfring_format *format)
 {
-	const char *kind = perfring_record_name(item->record->type), *event;
+	const char *kind = perfring_record_name(item->record->type);
+	const char *event = format ? perfring_data_event_name(input->data, format->index) : NULL;
 	uint32_t stream = perfring_data_stream(input->data);
-	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE;
-	struct perfring_record record;
-	struct perfring_sample sample;
-	int error;
 
-	*fault = (struct perfring_fault){0, NULL};
 	fputs("{\"kind\":", out);
 	if (kind)
-		put_text(out, kind);
+		perfring_json_text(out, kind);
 	else
 		fprintf(out, "\"RECORD_%" PRIu32 "\"", item->record->type);
 	if (stream)
@@ -820,23 +831,41 @@ bool perfring_json_record(FILE *out, const struct perfring_input *input, struct 
 		fprintf(out, ",\"time\":%" PRIu64, item->time);
 	if (perfring_data_was_late(input->data))
 		fputs(",\"late\":true", out);
-	event = item->format ? perfring_data_event_name(input->data, item->format->index) : NULL;
 	if (event) {
 		fputs(",\"event\":", out);
-		put_text(out, event);
+		perfring_json_text(out, event);
 	}
+}
+
+bool perfring_json_record(FILE *out, struct perfring_input *input, struct perfring_tracepoints *tracepoints,
+			  const struct perfring_item *item, struct perfring_fault *fault)
+{
+	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE;
+	const struct perfring_format *format;
+	struct perfring_record record;
+	struct perfring_sample sample;
+	int error;
+
+	*fault = (struct perfring_fault){0, NULL};
 	if (!is_sample)
 		error = perfring_record_decode(item->format, item->record, &record, fault);
 	else
 		error = item->format ? perfring_sample_decode(item->format, item->record, &sample, fault) : -EINVAL;
-	if (error) {
+	if (is_sample && !error) {
+		perfring_split_begin(input->split, item->format, &sample);
+		while (perfring_input_event(input, &format)) {
+			put_head(out, input, item, format);
+			put_sample(out, tracepoints, item, &sample);
+			fputs("}\n", out);
+		}
+		return true;
+	}
+	put_head(out, input, item, item->format);
+	if (error)
 		fprintf(out, ",\"fault\":\"%s\",\"fault_at\":%" PRId64,
 			fault->what ? fault->what : "an id that no event has", fault->at);
-	} else if (is_sample) {
-		put_sample(out, tracepoints, item, &sample);
-	} else {
+	else
 		put_members(out, &record);
-	}
 	fputs("}\n", out);
 	return !error;
 }

@@ -2,7 +2,8 @@
  *
  * Each member and field goes by the name that records.def and fields.def have for it.  Numbers are numbers, what the
  * tables show as hexadecimal is a string "0x...", times are nanoseconds, bytes are a string of their hexadecimal
- * digits.  In strings a byte that is no UTF-8 is \xHH, and so is a backslash.
+ * digits.  In strings a byte that is no UTF-8 is \xHH, and so is a backslash; control
+ * characters, U+007F and U+0080 to U+009F among them, are \u00HH.
  *
  * What values.def has a name for goes by that: a value is the name ("PROG_LOAD"), or its number when it has none; a set of
  * bits is a string of names with | between them, behind them 0x... of the bits that have none ("USER|EXACT_IP", "0x0").
@@ -15,9 +16,13 @@
 #include "tools.h"
 #include "tracepoint.h"
 
-/* Writes one line.  A record that cannot be decoded has "fault" and "fault_at" in place of its members.  Returns whether
+/* A string with its quotes: of UTF-8, whatever the bytes are. */
+void perfring_json_text(FILE *out, const char *text);
+
+/* Writes one line; for the sample of a group one for each event that counted (split.h), with that event's name, id and
+ * period, perhaps none.  A record that cannot be decoded has "fault" and "fault_at" in place of its members.  Returns whether
  * it could; else *fault says why not. */
-bool perfring_json_record(FILE *out, const struct perfring_input *input, struct perfring_tracepoints *tracepoints,
+bool perfring_json_record(FILE *out, struct perfring_input *input, struct perfring_tracepoints *tracepoints,
 			  const struct perfring_item *item, struct perfring_fault *fault);
 
 #endif

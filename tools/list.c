@@ -1,8 +1,8 @@
 /* list.c - `perfring list`: the events that can be named on this machine. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <perfring/event.h>
+#include "options.h"
 #include "tools.h"
 
 static const struct kind {
@@ -29,9 +29,10 @@ static void help(void)
 	      "GLOB\n"
 	      "without * ? [ stands for *GLOB*.  Hardware, software and cache events are tried: those that the kernel "
 	      "does\n"
-	      "not open for this user, here and now, say so.  Tracepoints need a tracefs that may be read.\n"
+	      "not open for this user, here and now, say why.  Tracepoints need a tracefs that may be read.\n"
 	      "\n"
 	      "      --details   what sysfs or libpfm4 says of each\n"
+	      "  -h, --help\n"
 	      "\n"
 	      "Behind an event: u k h (only in user space, kernel, hypervisor), p pp ppp P (precise), G H (only "
 	      "guests, only\n"
@@ -47,7 +48,56 @@ static bool is_tried(enum perfring_event_kind kind)
 	return kind <= PERFRING_EVENT_CACHE;
 }
 
-static void show(const struct perfring_event_name *name, bool details)
+/* In few words, and the whole of it behind the list. */
+static const char *reason_of(int error)
+{
+	return error == -ENOENT                       ? "no such counter"
+	       : error == -EACCES || error == -EPERM  ? "not permitted"
+	       : error == -EOPNOTSUPP                 ? "not supported"
+	       : error == -EMFILE || error == -ENFILE ? "too many open files"
+						      : strerror(-error);
+}
+
+/* What a list has met: each errno once, by the first event that had it. */
+struct refusals {
+	int errors[8];
+	char names[8][128];
+	size_t count;
+};
+
+static void note(struct refusals *refusals, const struct perfring_event_listed *name)
+{
+	size_t i = 0;
+
+	while (i < refusals->count && refusals->errors[i] != name->error)
+		i++;
+	if (i < refusals->count || i == sizeof(refusals->errors) / sizeof(refusals->errors[0]))
+		return;
+	refusals->errors[i] = name->error;
+	snprintf(refusals->names[i], sizeof(refusals->names[i]), "%s", name->name);
+	refusals->count++;
+}
+
+static void explain(const struct refusals *refusals)
+{
+	struct perf_event_attr attr;
+	char text[1024];
+
+	for (size_t i = 0; i < refusals->count; i++) {
+		memset(&attr, 0, sizeof(attr));
+		attr.size = sizeof(attr);
+		if (perfring_event_parse(refusals->names[i], &attr, NULL))
+			continue;
+		/* What a user may have at least. */
+		attr.exclude_kernel = refusals->errors[i] == -EACCES || refusals->errors[i] == -EPERM;
+		perfring_event_explain(refusals->errors[i], &attr, 0, -1, text, sizeof(text));
+		printf("%sWhat does not open, as ", i ? "" : "\n");
+		perfring_tool_print(stdout, text, 0, false);
+		putchar('\n');
+	}
+}
+
+static void show(const struct perfring_event_listed *name, bool details)
 {
 	const char *joint = *name->alias ? " OR " : "";
 	int used = 2 + perfring_tool_print(NULL, name->name, 0, false) + (int)strlen(joint) +
@@ -62,7 +112,9 @@ static void show(const struct perfring_event_name *name, bool details)
 		perfring_tool_print(stdout, name->text, 0, false);
 	else
 		fputs(KINDS[name->kind].label, stdout);
-	puts(is_tried(name->kind) && !name->opens ? ", does not open here]" : "]");
+	if (is_tried(name->kind) && !name->opens)
+		printf(", does not open here: %s", reason_of(name->error));
+	puts("]");
 	if (details && *name->text && name->kind != PERFRING_EVENT_FORM) {
 		fputs("       ", stdout);
 		perfring_tool_print(stdout, name->text, 0, false);
@@ -71,10 +123,10 @@ static void show(const struct perfring_event_name *name, bool details)
 }
 
 /* kind -1: all of them.  Returns how many there were, or -errno. */
-static int64_t list(const char *glob, int kind, bool details, bool *begun)
+static int64_t list(const char *glob, int kind, bool details, bool *begun, struct refusals *refusals)
 {
 	struct perfring_event_names *names;
-	struct perfring_event_name name;
+	struct perfring_event_listed name;
 	int64_t count = 0;
 	int last = -1;
 	int ret = perfring_event_names_open(&names, glob, kind < 0 || is_tried((enum perfring_event_kind)kind));
@@ -90,13 +142,15 @@ static int64_t list(const char *glob, int kind, bool details, bool *begun)
 		}
 		last = (int)name.kind;
 		show(&name, details);
+		if (is_tried(name.kind) && !name.opens)
+			note(refusals, &name);
 		count++;
 	}
 	perfring_event_names_close(names);
 	return ret < 0 ? ret : count;
 }
 
-static int list_word(const char *word, bool details, bool *begun)
+static int list_word(const char *word, bool details, bool *begun, struct refusals *refusals)
 {
 	char *glob = NULL;
 	int64_t count;
@@ -111,7 +165,7 @@ static int list_word(const char *word, bool details, bool *begun)
 		glob = perfring_tool_room(NULL, size, 1);
 		snprintf(glob, size, strpbrk(word, "*?[") ? "%s" : "*%s*", word);
 	}
-	count = list(glob, kind, details, begun);
+	count = list(glob, kind, details, begun, refusals);
 	free(glob);
 	if (count < 0) {
 		perfring_tool_complain("events cannot be listed: %s", strerror((int)-count));
@@ -129,32 +183,37 @@ static int list_word(const char *word, bool details, bool *begun)
 	return PERFRING_TOOL_FAILED;
 }
 
+enum {
+	DETAILS = PERFRING_OPTION_LONG,
+};
+
+static const struct perfring_option ROWS[] = {
+	{DETAILS, "details", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
+
 int perfring_tool_list(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"details", no_argument, NULL, 'd'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
+	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct refusals refusals = {.count = 0};
 	bool details = false, begun = false;
 	int found, status = PERFRING_TOOL_DONE;
 
-	while ((found = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
-		case 'd':
+		case DETAILS:
 			details = true;
 			break;
-		case 'h':
-			help();
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		default:
-			return perfring_tool_misused(found, argv);
 		}
 	}
+	if (!found)
+		return options.status;
 	if (optind == argc)
-		status = list_word("*", details, &begun);
+		status = list_word("*", details, &begun, &refusals);
 	for (; optind < argc; optind++)
-		if (list_word(argv[optind], details, &begun))
+		if (list_word(argv[optind], details, &begun, &refusals))
 			status = PERFRING_TOOL_FAILED;
+	explain(&refusals);
 	return perfring_tool_flush() ? status : PERFRING_TOOL_FAILED;
 }

@@ -24,6 +24,7 @@ struct node {
 /* A thread by its tid, and a process by its pid: `maps` is the process's. */
 struct task {
 	uint32_t id;
+	bool is_told; /* of what was there when the recording began, and has not ended since */
 	const char *comm;
 	struct node *maps;
 };
@@ -238,10 +239,13 @@ static struct task *get_task(struct perfring_machine *machine, uint32_t id)
 /* ---- records ---- */
 
 static void take_mapping(struct perfring_machine *machine, uint16_t misc, uint32_t pid, uint64_t addr, uint64_t len,
-			 uint64_t pgoff, struct perfring_string filename)
+			 uint64_t pgoff, struct perfring_string filename, const struct perfring_file_id *file)
 {
-	struct perfring_mapping map = {addr, len > UINT64_MAX - addr ? UINT64_MAX : addr + len, pgoff, NULL};
+	struct perfring_mapping map = {
+		.addr = addr, .end = len > UINT64_MAX - addr ? UINT64_MAX : addr + len, .pgoff = pgoff};
 
+	if (file)
+		map.file = *file;
 	map.name = perfring_machine_name(machine, filename.data, filename.size);
 	switch (misc & PERFRING_RECORD_MISC_CPUMODE_MASK) {
 	case PERFRING_RECORD_MISC_KERNEL:
@@ -254,7 +258,8 @@ static void take_mapping(struct perfring_machine *machine, uint16_t misc, uint32
 }
 
 /* A FORK that tells of what was already there when the recording began (misc bit 13, or time 0) copies nothing: COMM
- * and MMAP of that task are in the file on their own, before or after it. */
+ * and MMAP of that task are in the file on their own, before or after it.  One that began while they were being written is
+ * told of twice, and what was there, its exec in between, is newer than its FORK. */
 static void take_fork(struct perfring_machine *machine, uint16_t misc, const struct perfring_record_fork *fork)
 {
 	struct task *child, *parent = find_task(machine, fork->ptid);
@@ -264,6 +269,11 @@ static void take_fork(struct perfring_machine *machine, uint16_t misc, const str
 	if ((misc & PERFRING_RECORD_MISC_FORK_EXEC) || !fork->time) {
 		if (!child->comm)
 			child->comm = comm;
+		child->is_told = true;
+		return;
+	}
+	if (child->is_told) {
+		child->is_told = false;
 		return;
 	}
 	child->comm = comm;
@@ -277,7 +287,7 @@ static void take_fork(struct perfring_machine *machine, uint16_t misc, const str
 
 static void take_ksymbol(struct perfring_machine *machine, const struct perfring_record_ksymbol *symbol)
 {
-	struct perfring_mapping map = {symbol->addr, 0, 0, NULL};
+	struct perfring_mapping map = {.addr = symbol->addr};
 
 	if (symbol->flags & PERFRING_RECORD_KSYMBOL_FLAGS_UNREGISTER)
 		return;
@@ -305,11 +315,18 @@ void perfring_machine_take(struct perfring_machine *machine, const struct perfri
 	case PERFRING_RECORD_FORK:
 		take_fork(machine, record->misc, &record->is.fork);
 		break;
+	case PERFRING_RECORD_EXIT: /* its number may be another's from now on */
+		task = find_task(machine, record->is.exit.tid);
+		if (task)
+			task->is_told = false;
+		break;
 	case PERFRING_RECORD_MMAP:
-		take_mapping(machine, record->misc, mmap->pid, mmap->addr, mmap->len, mmap->pgoff, mmap->filename);
+		take_mapping(machine, record->misc, mmap->pid, mmap->addr, mmap->len, mmap->pgoff, mmap->filename,
+			     NULL);
 		break;
 	case PERFRING_RECORD_MMAP2:
-		take_mapping(machine, record->misc, mmap2->pid, mmap2->addr, mmap2->len, mmap2->pgoff, mmap2->filename);
+		take_mapping(machine, record->misc, mmap2->pid, mmap2->addr, mmap2->len, mmap2->pgoff, mmap2->filename,
+			     &mmap2->file);
 		break;
 	case PERFRING_RECORD_KSYMBOL:
 		take_ksymbol(machine, &record->is.ksymbol);

@@ -4,12 +4,14 @@
 
 #include <perfring/record.h>
 
-/* [addr, end) shows the file from pgoff on.  The name lives as long as the machine, and equal names are one pointer. */
+/* [addr, end) shows the file from pgoff on.  The name lives as long as the machine, and equal names are one pointer.
+ * file: all 0 where the record of the mapping had none. */
 struct perfring_mapping {
 	uint64_t addr;
 	uint64_t end;
 	uint64_t pgoff;
 	const char *name;
+	struct perfring_file_id file;
 };
 
 struct perfring_machine;

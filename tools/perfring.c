@@ -1,8 +1,7 @@
 /* perfring.c - the `perfring` command: finds the command that was asked for. */
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include "out.h"
 
@@ -35,90 +34,26 @@ static void help(FILE *out)
 	      out);
 }
 
-void perfring_tool_complain(const char *form, ...)
-{
-	va_list list;
-
-	perfring_out_flush(0);
-	fflush(stdout);
-	flockfile(stderr);
-	fputs("perfring: ", stderr);
-	va_start(list, form);
-	vfprintf(stderr, form, list);
-	va_end(list);
-	fputc('\n', stderr);
-	funlockfile(stderr);
-}
-
-int perfring_tool_misused(int found, char **argv)
-{
-	const char *word = argv[optind - 1];
-
-	if (found == ':')
-		perfring_tool_complain("%s: option '%s' needs a value (perfring %s --help)", argv[0], word, argv[0]);
-	else if (optopt && strncmp(word, "--", 2))
-		perfring_tool_complain("%s: unknown option '-%c' (perfring %s --help)", argv[0], optopt, argv[0]);
-	else
-		perfring_tool_complain("%s: unknown option '%s' (perfring %s --help)", argv[0], word, argv[0]);
-	return PERFRING_TOOL_MISUSED;
-}
-
-void *perfring_tool_room(void *old, size_t nr, size_t size)
-{
-	void *room = reallocarray(old, nr, size);
-
-	if (!room) {
-		perfring_tool_complain("out of memory");
-		exit(PERFRING_TOOL_FAILED);
-	}
-	return room;
-}
-
-int perfring_tool_print(FILE *out, const char *text, int width, bool solid)
-{
-	int used = 0;
-
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-		bool plain = byte >= (solid ? 0x21 : 0x20) && byte < 0x7f;
-
-		used += plain ? 1 : 4;
-		if (out && plain)
-			fputc(byte, out);
-		else if (out)
-			fprintf(out, "\\x%02x", byte);
-	}
-	if (out && used < width)
-		fprintf(out, "%*s", width - used, "");
-	return used < width ? width : used;
-}
-
-void perfring_tool_print_bytes(const struct perf_event_header *record)
-{
-	const unsigned char *bytes = (const unsigned char *)record;
-	unsigned size = record->size, at, i;
-
-	perfring_out_flush(0);
-	for (at = 0; at < size; at += 16) {
-		printf("    %04x ", at);
-		for (i = at; i < at + 16; i++)
-			if (i < size)
-				printf(" %02x", bytes[i]);
-			else
-				fputs("   ", stdout);
-		fputs("  ", stdout);
-		for (i = at; i < at + 16 && i < size; i++)
-			putchar(bytes[i] >= 0x20 && bytes[i] < 0x7f ? bytes[i] : '.');
-		putchar('\n');
-	}
-}
-
 uint64_t perfring_tool_now(void)
 {
 	struct timespec now = {0, 0};
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000 * NS_PER_MS + (uint64_t)now.tv_nsec;
+}
+
+int perfring_tool_status(int child_status, int ended_by)
+{
+	int by = WIFSIGNALED(child_status) ? WTERMSIG(child_status) : ended_by;
+
+	if (!by)
+		return WEXITSTATUS(child_status);
+	if (ended_by && (by == SIGINT || by == SIGTERM || by == SIGHUP)) {
+		perfring_tool_flush();
+		signal(by, SIG_DFL);
+		raise(by);
+	}
+	return 128 + by;
 }
 
 bool perfring_tool_open_signals(int *signals, int another, sigset_t *before)

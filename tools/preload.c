@@ -1,6 +1,6 @@
 /* preload.c - libperfring_preload.so: a program that samples itself, for `perfring record --soft` or into a file.
  *
- *     PERFRING_SOFT_SOCKET=NAME/TOKEN    set by the recorder: rings go to it (soft.h)
+ *     PERFRING_SOFT_SOCKET=...    set by the recorder: rings go to it (soft.h)
  *     PERFRING_PROFILE=FILE              a thread of this object's drains them into FILE; %p is the pid
  *
  * What it does to the program:
@@ -11,8 +11,13 @@
  *                   nothing, a handler of the program's own for it ends our events
  *   descriptors     one socket, above those that programs count on; one that closes it finds it opened again (FILE's is
  *                   not: it ends there)
- *   fork            the child begins anew, as a process of its own; in a FILE without %p it has no place.  The program's
- *                   own hooks for liburcu-bp are kept, so that ours and they do not lock it twice
+ *   fork            the child begins anew, as a process of its own; in a FILE without %p it has no place.  Also a fork in a
+ *                   handler, wherever it struck: our memory is our own (preload_memory.c)
+ *   unshare, setns  of what a process with threads may not: FILE's thread has ended meanwhile
+ *   seccomp         prctl and syscall are looked at: before a filter is installed that does not let all our system calls
+ *                   through, and before strict mode or PR_SET_TSC, we end.  Not seen: what a program does by an
+ *                   instruction of its own, and a filter under which it was exec'd that lets through what the loader does
+ *                   and kills for more (the recorder's own are all right)
  *   exec            the new program is preloaded and begins anew
  *   exit, kill      what was written lies in the rings, which are the recorder's as well; FILE is finished at exit, and
  *                   after a kill ends with its last round
@@ -24,8 +29,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <link.h>
+#include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +49,7 @@
 #include <unistd.h>
 #include <perfring/data.h>
 #include <perfring/soft.h>
+#include "preload.h"
 #include "soft.h"
 
 #define WRAPS __attribute__((visibility("default")))
@@ -49,12 +59,12 @@ sighandler_t bsd_signal(int number, sighandler_t handler); /* hidden by glibc si
 /* Those that we stand before. */
 #define EACH_REAL(of) \
 	of(pthread_create) of(thrd_create) of(dlopen) of(pthread_sigmask) of(sigaction) of(sigignore) of(signal) \
-		of(bsd_signal) of(ssignal) of(sysv_signal) of(__sysv_signal) of(sigset) of(urcu_bp_before_fork) \
-			of(urcu_bp_after_fork_parent) of(urcu_bp_after_fork_child)
+		of(bsd_signal) of(ssignal) of(sysv_signal) of(__sysv_signal) of(sigset) of(prctl) of(syscall) \
+			of(unshare) of(setns)
 
 /* sigset, sigignore: not by us. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#define DECLARE(name) static __typeof__(&name) real_##name;
+#define DECLARE(name) static __typeof__(&name) real_##name __attribute__((used));
 
 /* A function's address comes as a pointer to an object: POSIX lets it. */
 #define REAL(name) \
@@ -63,15 +73,12 @@ sighandler_t bsd_signal(int number, sighandler_t handler); /* hidden by glibc si
 		PERFRING_STORE(&real_##name, (__typeof__(&name))found); \
 	}
 
-void urcu_bp_before_fork(void);
-void urcu_bp_after_fork_parent(void);
-void urcu_bp_after_fork_child(void);
-
 EACH_REAL(DECLARE)
 
 enum {
 	HIGH = 1000, /* descriptors from here on, where the limit allows */
 	SHOWN = 200, /* ms: between looks at the rings, in a program that drains its own */
+	LAST = 10,   /* ms: at the end of a process whose recorder is held up */
 };
 
 enum stage {
@@ -84,6 +91,7 @@ enum stage {
 static struct {
 	uint32_t stage;
 	uint32_t stale; /* something may be mapped that is not written yet */
+	bool confined;  /* what we would call may end the process: nor do children of forks take part */
 	pid_t pid;      /* a child by vfork or a bare clone is another one, and no business of ours */
 	struct perfring_soft_event *event;
 	pthread_mutex_t lock; /* the socket and the walk over the rings */
@@ -92,19 +100,32 @@ static struct {
 	int socket; /* -1: none */
 	dev_t device;
 	ino_t inode;
-	uint64_t token, image;
+	uint64_t image;
 
 	/* into a file */
 	bool drains;
 	int file;
 	dev_t file_device;
 	ino_t file_inode;
+	bool has_drainer;
 	pthread_t drainer;
+	pid_t drainer_tid;
 	pthread_cond_t over;
 	bool is_over;
 	struct perfring_session *session;
 	struct perfring_data_writer *writer;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER, .socket = -1, .file = -1};
+
+/* What the environment asked for, taken from it by decide.  Read only afterwards: setenv of another thread moves environ, and
+ * no lock of the C library's is there for its readers. */
+static struct {
+	bool has_recorder;
+	socklen_t size; /* of the address */
+	struct sockaddr_un address;
+	uint64_t token;
+	struct soft_terms terms; /* version 0: of another build */
+	char file[PATH_MAX];     /* PERFRING_PROFILE; "": none */
+} asked;
 
 static bool is_on(void)
 {
@@ -112,18 +133,30 @@ static bool is_on(void)
 	return PERFRING_LOAD_ACQUIRE(&self.stage) == ON && self.pid == getpid();
 }
 
-/* Who is cancelled in here would take the lock along: what we call are cancellation points. */
-static int hold_cancel(void)
-{
-	int before;
+/* What we do in the program's calls is not to be cut short: neither by a cancellation, of which what we call are points, nor by
+ * a handler of the program's, which may fork, or call what we stand before, on top of us. */
+struct held {
+	int cancel;
+	sigset_t signals;
+};
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	return before;
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+
+static struct held hold(void)
+{
+	struct held held;
+	sigset_t all;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
+	sigfillset(&all);
+	__wrap_pthread_sigmask(SIG_SETMASK, &all, &held.signals);
+	return held;
 }
 
-static void give_cancel(int before)
+static void give(const struct held *held)
 {
-	pthread_setcancelstate(before, NULL);
+	__wrap_pthread_sigmask(SIG_SETMASK, &held->signals, NULL);
+	pthread_setcancelstate(held->cancel, NULL);
 }
 
 /* ---- the recorder ---- */
@@ -149,7 +182,7 @@ static int send_message(uint32_t kind, int fd, const char *text)
 {
 	struct soft_message message = {.kind = kind, .version = SOFT_VERSION, .pid = (uint32_t)getpid()};
 
-	message.token = self.token;
+	message.token = asked.token;
 	message.image = self.image;
 	if (text)
 		snprintf(message.text, sizeof(message.text), "%s", text);
@@ -174,42 +207,23 @@ static bool has_file(void)
 	return is_still(self.file, self.file_device, self.file_inode);
 }
 
-/* The recorder's answer.  Returns 0 or -errno. */
-static int meet(struct soft_answer *answer)
+/* Connects, and sends the first message.  Waits for nothing.  Returns 0 or -errno. */
+static int meet(void)
 {
-	const char *word = secure_getenv(SOFT_VARIABLE);
-	const char *token = word ? strchr(word, '/') : NULL;
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct timeval patience = {1, 0};
 	struct stat status;
-	ssize_t got;
 	int ret;
 
-	if (!token || token - word > 64)
-		return -EINVAL;
-	memcpy(address.sun_path + 1, word, (size_t)(token - word));
-	self.token = strtoull(token + 1, NULL, 16);
-	self.socket = raise_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	if (asked.terms.parent && asked.terms.parent != (uint32_t)getppid())
+		return -ECHILD;
+	self.socket = raise_fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (self.socket < 0 || fstat(self.socket, &status))
 		return -errno;
 	self.device = status.st_dev;
 	self.inode = status.st_ino;
-	setsockopt(self.socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(self.socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(self.socket, (struct sockaddr *)&address,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)(token - word))))
+	if (connect(self.socket, (struct sockaddr *)&asked.address, asked.size))
 		return -errno;
 	ret = send_message(SOFT_HELLO, -1, NULL);
-	if (ret)
-		return ret;
-	do
-		got = recv(self.socket, answer, sizeof(*answer), 0);
-	while (got < 0 && errno == EINTR);
-	if (got <= 0)
-		return got ? -errno : -ECONNRESET;
-	if (got != (ssize_t)sizeof(*answer) || answer->version != SOFT_VERSION)
-		return -EPROTO;
-	return answer->observes ? 0 : -ECONNREFUSED;
+	return ret || asked.terms.version ? ret : -EPROTO;
 }
 
 static void leave_recorder(void)
@@ -219,12 +233,12 @@ static void leave_recorder(void)
 	self.socket = -1;
 }
 
-/* Self.lock.  Sends the rings that are new; walking, what is drained of threads that have gone is freed. */
+/* Self.lock.  Sends the rings that are new; walking, what is drained of threads that have gone is freed.  -EAGAIN: the queue
+ * is full because the recorder is held up; the next call sends the rest. */
 static int send_rings(void)
 {
 	struct perfring_set *rings = perfring_soft_rings(self.event);
 	struct perfring_member *member = NULL;
-	struct soft_answer answer;
 	int ret = 0;
 
 	while (!ret && (member = perfring_set_next(rings, member))) {
@@ -232,7 +246,7 @@ static int send_rings(void)
 			continue;
 		if (!has_socket()) {
 			self.socket = -1;
-			ret = meet(&answer);
+			ret = meet();
 			if (ret)
 				leave_recorder();
 		}
@@ -250,14 +264,15 @@ static int send_rings(void)
 
 /* ---- events ---- */
 
+/* Self.lock, but in the thread that drains. */
 static void stop_event(void)
 {
 	PERFRING_STORE(&self.stage, OFF);
-	perfring_soft_disable(self.event, false);
+	if (self.event)
+		perfring_soft_disable(self.event, false);
 }
 
 /* What perfring itself blocks stays blocked: linked with --wrap=pthread_sigmask. */
-int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 int __real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old); /* ours, below */
 
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
@@ -266,40 +281,37 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return real_pthread_sigmask(how, set, old);
 }
 
-/* A thread begins with its creator's mask, a program with that of who exec'd it. */
-static void unblock_signal(void)
+/* A thread begins with its creator's mask, a program with that of the one that exec'd it. */
+static void unblock_signal(struct held *held)
 {
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, perfring_soft_signal());
-	__wrap_pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	sigdelset(&held->signals, perfring_soft_signal());
 }
 
+/* Self.lock, or nobody else has the event yet. */
 static void put_state(void)
 {
 	PERFRING_STORE(&self.stale, 0);
-	if (perfring_soft_put_state(self.event) < 0)
+	if (self.event && perfring_soft_put_state(self.event) < 0)
 		PERFRING_STORE(&self.stale, 1); /* this thread takes no part: the next one may */
 }
 
 /* Returns 0 or -errno. */
-static int open_event(const struct soft_answer *answer)
+static int open_event(const struct soft_terms *terms)
 {
-	int ret = perfring_soft_open(&self.event, &answer->attr, PERFRING_SOFT_PROCESS, NULL);
+	int ret = perfring_soft_open(&self.event, &terms->attr, PERFRING_SOFT_PROCESS, NULL);
 
-	return ret ? ret : perfring_soft_map(self.event, answer->pages, -1);
+	return ret ? ret : perfring_soft_map(self.event, terms->pages, -1);
 }
 
 static void close_event(void)
 {
-	perfring_soft_close(self.event);
+	if (self.event)
+		perfring_soft_close(self.event);
 	self.event = NULL;
 }
 
 static void enable_event(void)
 {
-	unblock_signal();
 	put_state();
 	perfring_soft_enable(self.event, false);
 }
@@ -308,21 +320,21 @@ static void enable_event(void)
 
 static bool begin_with_recorder(bool is_child)
 {
-	struct soft_answer answer;
+	struct soft_terms terms = asked.terms;
 	char text[96];
 	int ret;
 
 	if (getrandom(&self.image, sizeof(self.image), GRND_NONBLOCK) != sizeof(self.image))
 		self.image = (uint64_t)time(NULL) << 32 | (uint32_t)getpid();
-	ret = meet(&answer);
-	if (ret) { /* nobody there, or nobody who wants us */
+	ret = meet();
+	if (ret) { /* no recorder there, its queue is full, or it does not want us */
 		leave_recorder();
 		return false;
 	}
 	/* Build-ids come from the loader, whose lock another thread of the parent's may have had. */
 	if (is_child)
-		perfring_attr_set_flag(&answer.attr, PERFRING_ATTR_FLAG_build_id, false);
-	ret = open_event(&answer);
+		perfring_attr_set_flag(&terms.attr, PERFRING_ATTR_FLAG_build_id, false);
+	ret = open_event(&terms);
 	if (!ret)
 		ret = send_rings();
 	if (ret) {
@@ -347,12 +359,10 @@ static void complain(const char *path, int ret)
 /* PERFRING_PROFILE with its %p.  False: it does not fit, or a child asks and it has none. */
 static bool name_file(char *path, size_t size, bool is_child)
 {
-	const char *from = secure_getenv("PERFRING_PROFILE");
+	const char *from = asked.file;
 	size_t used = 0;
 	bool has_pid = false;
 
-	if (!from || !*from)
-		return false;
 	for (; *from && used + 16 < size; from++) {
 		if (from[0] == '%' && from[1] == 'p') {
 			used += (size_t)snprintf(path + used, size - used, "%d", (int)getpid());
@@ -366,13 +376,15 @@ static bool name_file(char *path, size_t size, bool is_child)
 	return !*from && (has_pid || !is_child);
 }
 
-static int open_file(const char *path, const struct soft_answer *answer)
+static int open_file(const char *path, const struct perf_event_attr *attr)
 {
 	char old[PATH_MAX + 8], *argv[] = {program_invocation_name, NULL};
 	struct stat status;
 	int ret = 0;
 
-	if (!stat(path, &status) && S_ISREG(status.st_mode) && status.st_size) {
+	if (stat(path, &status)) {
+		ret = errno == ENOENT ? 0 : -errno;
+	} else if (S_ISREG(status.st_mode) && status.st_size) {
 		snprintf(old, sizeof(old), "%s.old", path);
 		ret = rename(path, old) ? -errno : 0;
 	}
@@ -386,9 +398,9 @@ static int open_file(const char *path, const struct soft_answer *answer)
 		ret = perfring_data_create(&self.writer, self.file);
 	}
 	if (!ret)
-		ret = perfring_data_add_event(self.writer, &answer->attr, "task-clock:u");
+		ret = perfring_data_add_event(self.writer, attr, "task-clock:u");
 	if (!ret)
-		ret = perfring_session_describe(self.session, &answer->attr, NULL, 0);
+		ret = perfring_session_describe(self.session, attr, NULL, 0);
 	if (!ret)
 		ret = perfring_data_describe(self.writer, argv);
 	return ret ? ret : perfring_data_begin(self.writer);
@@ -407,7 +419,7 @@ static void find_rings(void)
 			perfring_session_remove_ring(self.session, (uint32_t)(uintptr_t)member->data - 1);
 		if (member->drained || member->data)
 			continue;
-		one = perfring_session_add_ring(self.session, &member->ring, -1);
+		one = perfring_session_add_ring(self.session, &member->ring, -1, 0);
 		if (one >= 0)
 			member->data = (void *)((uintptr_t)one + 1);
 		if (member->ring.fd >= 0)
@@ -448,6 +460,7 @@ static void *drain_always(void *nothing)
 
 	prctl(PR_SET_NAME, "perfring");
 	pthread_mutex_lock(&self.lock);
+	self.drainer_tid = (pid_t)syscall(SYS_gettid);
 	while (!self.is_over && !drain(false)) {
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_nsec += SHOWN * 1000000;
@@ -479,12 +492,38 @@ static int create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*
 	return real_pthread_create(thread, attr, start, argument);
 }
 
+/* A handler of the program's does not run in it.  Returns 0 or -errno. */
+static int start_drainer(void)
+{
+	sigset_t all, before;
+	int ret;
+
+	self.is_over = false;
+	sigfillset(&all);
+	__wrap_pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -create_thread(&self.drainer, NULL, drain_always, NULL);
+	__wrap_pthread_sigmask(SIG_SETMASK, &before, NULL);
+	self.has_drainer = !ret;
+	return ret;
+}
+
+static void end_drainer(void)
+{
+	if (!self.has_drainer)
+		return;
+	self.has_drainer = false;
+	pthread_mutex_lock(&self.lock);
+	self.is_over = true;
+	pthread_cond_signal(&self.over);
+	pthread_mutex_unlock(&self.lock);
+	pthread_join(self.drainer, NULL);
+}
+
 static bool begin_with_file(bool is_child)
 {
-	struct soft_answer answer = {.version = SOFT_VERSION, .pages = SOFT_PAGES, .observes = 1};
-	struct perf_event_attr *attr = &answer.attr;
+	struct soft_terms terms = {.version = SOFT_VERSION, .pages = SOFT_PAGES};
+	struct perf_event_attr *attr = &terms.attr;
 	char path[PATH_MAX];
-	sigset_t all, before;
 	int ret;
 
 	if (!name_file(path, sizeof(path), is_child))
@@ -502,19 +541,15 @@ static bool begin_with_file(bool is_child)
 	attr->exclude_kernel = attr->exclude_hv = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
-	self.is_over = false;
-	ret = open_event(&answer);
+	ret = open_event(&terms);
 	if (!ret)
 		ret = perfring_session_open(&self.session, 0);
 	if (!ret)
-		ret = open_file(path, &answer);
+		ret = open_file(path, attr);
 	if (!ret) {
 		find_rings();
 		enable_event();
-		sigfillset(&all);
-		__wrap_pthread_sigmask(SIG_SETMASK, &all, &before);
-		ret = -create_thread(&self.drainer, NULL, drain_always, NULL);
-		__wrap_pthread_sigmask(SIG_SETMASK, &before, NULL);
+		ret = start_drainer();
 	}
 	if (ret) {
 		complain(path, ret);
@@ -529,13 +564,10 @@ static bool begin_with_file(bool is_child)
 static void finish_file(void)
 {
 	struct perfring_totals totals;
-	int before = hold_cancel(), ret;
+	struct held held = hold();
+	int ret;
 
-	pthread_mutex_lock(&self.lock);
-	self.is_over = true;
-	pthread_cond_signal(&self.over);
-	pthread_mutex_unlock(&self.lock);
-	pthread_join(self.drainer, NULL);
+	end_drainer();
 	pthread_mutex_lock(&self.lock); /* threads may still join */
 	ret = drain(true);
 	perfring_session_totals(self.session, &totals);
@@ -547,7 +579,7 @@ static void finish_file(void)
 		complain("the file", ret);
 	close_file();
 	pthread_mutex_unlock(&self.lock);
-	give_cancel(before);
+	give(&held);
 }
 
 /* ---- begin, fork, end ---- */
@@ -557,19 +589,21 @@ static void begin_again(void);
 static void begin(bool is_child)
 {
 	static bool hooked;
-	int before = hold_cancel();
+	struct held held = hold();
 	bool good;
 
 	self.pid = getpid();
-	if (secure_getenv(SOFT_VARIABLE))
+	if (asked.has_recorder)
 		good = begin_with_recorder(is_child);
 	else
 		good = begin_with_file(is_child);
 	/* Behind perfring's own hooks: theirs must have run in the child before ours. */
+	if (good)
+		unblock_signal(&held);
 	if (good && !hooked)
 		hooked = !pthread_atfork(NULL, NULL, begin_again);
 	PERFRING_STORE_RELEASE(&self.stage, good ? ON : OFF);
-	give_cancel(before);
+	give(&held);
 }
 
 /* The child of a fork.  Nothing is left of the parent's events but what is to be freed. */
@@ -577,59 +611,74 @@ static void begin_again(void)
 {
 	static const pthread_mutex_t UNLOCKED = PTHREAD_MUTEX_INITIALIZER;
 	static const pthread_cond_t NEVER = PTHREAD_COND_INITIALIZER;
-	int before = hold_cancel();
+	struct held held;
 
+	if (self.confined) /* its rings and its socket are closed already */
+		return;
+	held = hold();
 	self.lock = UNLOCKED;
 	self.over = NEVER;
 	self.stage = TRYING;
-	self.drains = false;
+	self.drains = self.has_drainer = false;
 	leave_recorder();
 	close_event();
 	close_file();
+	give(&held);
 	begin(true);
-	give_cancel(before);
 }
 
-static struct {
-	uintptr_t from, to;
-} urcu; /* the code of liburcu-bp */
+static int digit_of(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0;
+}
 
-/* Before main; or before the first thread, which a constructor that ran earlier makes. */
-static void __attribute__((constructor)) begin_once(void)
+/* NAME/TOKEN/TERMS */
+static void take_word(const char *word)
+{
+	const char *token = strchr(word, '/'), *digits = token ? strchr(token + 1, '/') : NULL;
+	unsigned char *bytes = (unsigned char *)&asked.terms;
+	size_t size = token ? (size_t)(token - word) : 0;
+
+	if (!token || size >= sizeof(asked.address.sun_path))
+		return;
+	asked.has_recorder = true;
+	asked.address.sun_family = AF_UNIX;
+	memcpy(asked.address.sun_path + 1, word, size);
+	asked.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + size);
+	asked.token = strtoull(token + 1, NULL, 16);
+	if (!digits || strlen(++digits) != 2 * sizeof(asked.terms))
+		return;
+	for (size_t i = 0; i < sizeof(asked.terms); i++)
+		bytes[i] = (unsigned char)(digit_of(digits[2 * i]) << 4 | digit_of(digits[2 * i + 1]));
+	if (asked.terms.version != SOFT_VERSION)
+		asked.terms.version = 0;
+}
+
+/* In our constructor, or before the first thread, which a constructor that ran earlier makes: environ is read here alone, in
+ * the first call, and before main.  The order of the exchange: a second caller finds another stage, and no environ. */
+static void __attribute__((constructor)) decide(void)
 {
 	uint32_t untried = UNTRIED;
+	const char *word, *file;
 
-	if (!secure_getenv(SOFT_VARIABLE) && !secure_getenv("PERFRING_PROFILE"))
-		return;
 	if (!PERFRING_SWAP(&self.stage, &untried, TRYING))
 		return;
-	begin(false);
-}
+	word = secure_getenv(SOFT_VARIABLE);
+	file = secure_getenv("PERFRING_PROFILE");
+	if (word)
+		take_word(word);
+	if (file && strlen(file) < sizeof(asked.file))
+		strcpy(asked.file, file);
+	/* A filter that the recorder has not may kill for what we are about to do. */
+	if (asked.has_recorder && asked.terms.version) {
+		uint32_t filters = perfring_filter_count();
 
-static int find_code(struct dl_phdr_info *object, size_t size, void *place)
-{
-	(void)size;
-	for (int i = 0; i < object->dlpi_phnum; i++) {
-		const ElfW(Phdr) *header = &object->dlpi_phdr[i];
-		uintptr_t from = object->dlpi_addr + header->p_vaddr;
-
-		if (header->p_type != PT_LOAD || !(header->p_flags & PF_X) || (uintptr_t)place < from ||
-		    (uintptr_t)place >= from + header->p_memsz)
-			continue;
-		urcu.from = from;
-		urcu.to = from + header->p_memsz;
-		return 1;
+		asked.has_recorder = filters == UINT32_MAX || filters <= asked.terms.filters;
 	}
-	return 0;
-}
-
-/* Before any event: where liburcu-bp's code is. */
-static void __attribute__((constructor(101))) find_urcu(void)
-{
-	void *place = dlsym(RTLD_DEFAULT, "urcu_bp_register");
-
-	if (place)
-		dl_iterate_phdr(find_code, place);
+	if (asked.has_recorder || (!word && *asked.file))
+		begin(false);
+	else
+		PERFRING_STORE(&self.stage, OFF);
 }
 
 /* Found now: a handler that is the first to call one of them must not meet the loader's lock. */
@@ -638,12 +687,27 @@ static void __attribute__((constructor)) find_real(void)
 	EACH_REAL(REAL)
 }
 
+/* Rings that found the queue full are sent, if there is space for them within LAST ms. */
+static void send_last(void)
+{
+	struct pollfd ready = {.fd = self.socket, .events = POLLOUT};
+	struct held held = hold();
+
+	pthread_mutex_lock(&self.lock);
+	if (send_rings() == -EAGAIN && poll(&ready, 1, LAST) > 0)
+		send_rings();
+	pthread_mutex_unlock(&self.lock);
+	give(&held);
+}
+
 static void __attribute__((destructor)) end(void)
 {
-	if (!self.drains || self.pid != getpid())
-		return;
-	stop_event();
-	finish_file();
+	if (self.drains && self.pid == getpid()) {
+		stop_event();
+		finish_file();
+	} else if (is_on()) {
+		send_last();
+	}
 }
 
 /* ---- what stands before the C library's ---- */
@@ -655,15 +719,17 @@ struct task {
 };
 
 /* This thread takes part from now on. */
-static void join(void)
+static void join(struct held *held)
 {
 	int joined = perfring_soft_join(), ret = 0;
 	char text[96];
 
 	if (!joined)
-		unblock_signal();
+		unblock_signal(held);
 	pthread_mutex_lock(&self.lock);
-	if (!self.drains)
+	if (!self.event) /* confined meanwhile */
+		ret = -ECONNRESET;
+	else if (!self.drains)
 		ret = send_rings();
 	else if (self.session) /* still */
 		find_rings();
@@ -671,22 +737,22 @@ static void join(void)
 		snprintf(text, sizeof(text), "a thread of it is not observed: %s", strerror(-joined));
 		send_message(SOFT_TROUBLE, -1, text);
 	}
-	pthread_mutex_unlock(&self.lock);
-	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED || ret == -EAGAIN)
+	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED)
 		stop_event(); /* the recorder has gone, or does not listen */
 	else if (!joined && PERFRING_LOAD(&self.stale))
 		put_state();
+	pthread_mutex_unlock(&self.lock);
 }
 
 static void take_part(void)
 {
-	int before;
+	struct held held;
 
 	if (!is_on())
 		return;
-	before = hold_cancel();
-	join();
-	give_cancel(before);
+	held = hold();
+	join(&held);
+	give(&held);
 }
 
 static struct task take_task(void *of)
@@ -716,7 +782,8 @@ static struct task *make_task(void *argument)
 {
 	struct task *task;
 
-	begin_once();
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&self.stage) == UNTRIED))
+		decide();
 	task = is_on() ? calloc(1, sizeof(*task)) : NULL;
 	if (task)
 		task->argument = argument;
@@ -752,22 +819,177 @@ WRAPS int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
 	return ret;
 }
 
-/* liburcu must be led over a fork once, and the program may do so itself: who is first, before and behind it, does it. */
-static __thread bool is_forking;
+/* What the process is about to do to itself makes what we do deadly.  So we do nothing any more: timers are deleted, and what
+ * was raised is given out of hand, before it. */
+static void confine(const char *why)
+{
+	struct held held;
+	char text[96];
+	int saved = errno;
 
-#define LEADS(name, when) \
-	WRAPS void name(void) \
-	{ \
-		REAL(name) \
-		if (is_forking == (when)) \
-			return; \
-		is_forking = (when); \
-		real_##name(); \
+	if (!is_on())
+		return;
+	held = hold();
+	if (self.drains) {
+		pthread_mutex_lock(&self.lock);
+		stop_event();
+		pthread_mutex_unlock(&self.lock);
+		finish_file();
+		self.drains = false;
 	}
+	pthread_mutex_lock(&self.lock);
+	PERFRING_STORE(&self.stage, OFF);
+	self.confined = true;
+	if (self.socket >= 0 && !send_rings()) {
+		snprintf(text, sizeof(text), "is observed no longer: %s", why);
+		send_message(SOFT_TROUBLE, -1, text);
+	}
+	close_event();
+	perfring_soft_confine();
+	leave_recorder();
+	pthread_mutex_unlock(&self.lock);
+	give(&held);
+	errno = saved;
+}
 
-LEADS(urcu_bp_before_fork, true)
-LEADS(urcu_bp_after_fork_parent, false)
-LEADS(urcu_bp_after_fork_child, false)
+/* Strict mode takes the processor's counter away as well as the system calls, and so the time of a sample. */
+static void before_seccomp(unsigned long operation, unsigned long flags, const void *filter)
+{
+	if (operation == SECCOMP_SET_MODE_STRICT && !flags && !filter)
+		confine("it has entered seccomp's strict mode");
+	else if (operation == SECCOMP_SET_MODE_FILTER && is_on() && !perfring_filter_allows(filter))
+		confine("it has installed a seccomp filter that may refuse what sampling needs");
+}
+
+static void before_prctl(int option, unsigned long value, const void *filter)
+{
+	if (option == PR_SET_SECCOMP && value == SECCOMP_MODE_STRICT)
+		before_seccomp(SECCOMP_SET_MODE_STRICT, 0, NULL);
+	else if (option == PR_SET_SECCOMP && value == SECCOMP_MODE_FILTER)
+		before_seccomp(SECCOMP_SET_MODE_FILTER, 0, filter);
+	else if (option == PR_SET_TSC && value == PR_TSC_SIGSEGV)
+		confine("it forbids itself to read the processor's counter");
+}
+
+WRAPS int prctl(int option, ...)
+{
+	unsigned long words[4];
+	va_list list;
+
+	/* As many as there can be, as the C library does. */
+	va_start(list, option);
+	for (int i = 0; i < 4; i++)
+		words[i] = va_arg(list, unsigned long);
+	va_end(list);
+	REAL(prctl)
+	if (PERFRING_UNLIKELY(option == PR_SET_SECCOMP || option == PR_SET_TSC))
+		before_prctl(option, words[0], (const void *)words[1]);
+	return real_prctl(option, words[0], words[1], words[2], words[3]);
+}
+
+/* Those that are looked at; and any, before its function is found. */
+long perfring_preload_syscall(long number, ...) __attribute__((used));
+
+long perfring_preload_syscall(long number, ...)
+{
+	long words[6];
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		words[i] = va_arg(list, long);
+	va_end(list);
+	REAL(syscall)
+	if (number == SYS_seccomp)
+		before_seccomp((unsigned long)words[0], (unsigned long)words[1], (const void *)words[2]);
+	else if (number == SYS_prctl)
+		before_prctl((int)words[0], (unsigned long)words[1], (const void *)words[2]);
+	return real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+/* A jump where that can be written: nothing of the caller's stack is touched, to which SYS_vfork and SYS_clone come back. */
+#if defined(__x86_64__)
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+
+__asm__(".pushsection .text\n"
+	".globl syscall\n"
+	".type syscall, @function\n"
+	"syscall:\n"
+	".cfi_startproc\n"
+	"	cmpq $" TEXT(SYS_seccomp) ", %rdi\n"
+					  "	je 1f\n"
+					  "	cmpq $" TEXT(SYS_prctl) ", %rdi\n"
+									"	je 1f\n"
+									"	movq real_syscall(%rip), %rax\n"
+									"	testq %rax, %rax\n"
+									"	je 1f\n"
+									"	jmp *%rax\n"
+									"1:	jmp perfring_preload_syscall\n"
+									".cfi_endproc\n"
+									".size syscall, . - syscall\n"
+									".popsection\n");
+#else
+long any_syscall(long number, ...) __asm__("syscall")
+	__attribute__((alias("perfring_preload_syscall"), visibility("default")));
+#endif
+
+/* Some namespaces are for processes of one thread: FILE's thread ends before, and begins again. */
+static bool leave_alone(struct held *held)
+{
+	enum { TURNS = 100000 };
+
+	if (!self.has_drainer || !is_on())
+		return false;
+	*held = hold();
+	end_drainer();
+	/* Joined, it still is one of the process's for a moment. */
+	for (int i = 0; i < TURNS && !real_syscall(SYS_tgkill, self.pid, self.drainer_tid, 0); i++)
+		sched_yield();
+	return true;
+}
+
+static void come_back(struct held *held)
+{
+	int saved = errno, ret = start_drainer();
+
+	if (ret) { /* threads of a new process namespace's maker: the kernel makes none */
+		complain("ends here", ret);
+		pthread_mutex_lock(&self.lock);
+		stop_event();
+		pthread_mutex_unlock(&self.lock);
+	}
+	give(held);
+	errno = saved;
+}
+
+WRAPS int unshare(int flags)
+{
+	bool is_alone = flags & (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM);
+	struct held held;
+	int ret;
+
+	REAL(unshare)
+	is_alone = is_alone && leave_alone(&held);
+	ret = real_unshare(flags);
+	if (is_alone)
+		come_back(&held);
+	return ret;
+}
+
+WRAPS int setns(int fd, int type)
+{
+	struct held held;
+	bool is_alone;
+	int ret;
+
+	REAL(setns)
+	is_alone = leave_alone(&held);
+	ret = real_setns(fd, type);
+	if (is_alone)
+		come_back(&held);
+	return ret;
+}
 
 /* Whether who calls dlopen by this name has it looked up in places of its own. */
 static bool depends_on_caller(const char *name, const void *caller)
@@ -792,8 +1014,8 @@ static bool depends_on_caller(const char *name, const void *caller)
 
 WRAPS void *dlopen(const char *name, int mode)
 {
+	struct held held;
 	void *loaded;
-	int before;
 
 	REAL(dlopen)
 	if (!is_on())
@@ -805,9 +1027,11 @@ WRAPS void *dlopen(const char *name, int mode)
 	}
 	loaded = real_dlopen(name, mode);
 	if (loaded && name) {
-		before = hold_cancel();
+		held = hold();
+		pthread_mutex_lock(&self.lock);
 		put_state();
-		give_cancel(before);
+		pthread_mutex_unlock(&self.lock);
+		give(&held);
 	}
 	return loaded;
 }
@@ -824,16 +1048,11 @@ static const sigset_t *without_ours(int how, const sigset_t *set, sigset_t *room
 	return room;
 }
 
-/* What liburcu-bp blocks stays blocked too: it does so while it holds the lock by which a handler of ours, on top of it,
- * would register the same thread. */
 WRAPS int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
 	sigset_t room;
 
-	if (caller < urcu.from || caller >= urcu.to)
-		set = without_ours(how, set, &room);
-	return __wrap_pthread_sigmask(how, set, old);
+	return __wrap_pthread_sigmask(how, without_ours(how, set, &room), old);
 }
 
 /* As the C library has it: by the other.  Without --wrap the name is nobody's: -z defs makes such a link fail. */
@@ -850,22 +1069,19 @@ WRAPS int sigprocmask(int how, const sigset_t *set, sigset_t *old)
  * the program puts something of its own end. */
 static bool may_handle(int number, bool resets)
 {
-	int before;
+	struct held held;
 
 	if (!is_on() || number != perfring_soft_signal())
 		return true;
 	if (resets)
 		return false;
+	held = hold();
+	pthread_mutex_lock(&self.lock);
 	stop_event();
-	if (!self.drains) {
-		before = hold_cancel();
-		pthread_mutex_lock(&self.lock);
-		if (has_socket())
-			send_message(SOFT_TROUBLE, -1,
-				     "is observed no longer: it has taken the signal that its timers had");
-		pthread_mutex_unlock(&self.lock);
-		give_cancel(before);
-	}
+	if (!self.drains && has_socket())
+		send_message(SOFT_TROUBLE, -1, "is observed no longer: it has taken the signal that its timers had");
+	pthread_mutex_unlock(&self.lock);
+	give(&held);
 	return true;
 }
 

@@ -1,19 +1,20 @@
 /* record.c - `perfring record`: observes a command, threads or the system into a perf.data file. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "options.h"
 #include "record.h"
 
 enum {
 	/* How long records may lie in a quiet ring before they are in the file, where a kill cannot lose them. */
 	ROUND_MS = 500,
 
-	SOFT = 0x100, /* options without a letter */
+	SOFT = PERFRING_OPTION_LONG, /* options without a letter */
 	CALL_GRAPH,
 	SNAPSHOT,
 	SWITCH_OUTPUT,
@@ -35,11 +36,13 @@ enum {
 	ALL_KERNEL,
 	PER_THREAD,
 
+	MOST_PAGES = 1 << 20,
+
 	STACK = 8192,       /* bytes of each copy, unless said */
 	STACK_MOST = 65528, /* a multiple of 8 below USHRT_MAX */
 };
 
-static void help(FILE *out)
+static void help(void)
 {
 	fputs("usage: perfring record [OPTIONS] [--] [COMMAND...]\n"
 	      "\n"
@@ -48,7 +51,7 @@ static void help(FILE *out)
 	      "what\n"
 	      "  -e, --event=EVENT[,EVENT]  perf's names (perfring list), modifiers and groups {EVENT,EVENT}:S\n"
 	      "                             (default: cycles; cpu-clock where there is no hardware counter)\n"
-	      "      --filter=FILTER        for the tracepoints\n"
+	      "      --filter=FILTER        for the tracepoints of the -e before it; of several, all must hold\n"
 	      "  -F, --freq=HZ              samples a second, or max (default: 4000; tracepoints and mem: every one)\n"
 	      "  -c, --count=PERIOD         one sample every PERIOD occurrences instead\n"
 	      "      --all-user, --all-kernel  only there\n"
@@ -68,8 +71,11 @@ static void help(FILE *out)
 	      "  -a, --all-cpus             the whole system, until COMMAND ends or ^C\n"
 	      "  -p, --pid=PID[,PID]        these processes with all their threads\n"
 	      "  -t, --tid=TID[,TID]        these threads\n"
-	      "  -G, --cgroup=PATH          members of this cgroup\n"
-	      "  -C, --cpu=LIST             only on these CPUs, as in 0-3,6\n"
+	      "  -G, --cgroup=NAME          members of this cgroup, named from its mount on (/ is all); with a COMMAND "
+	      "add "
+	      "-a\n"
+	      "  -C, --cpu=LIST             all that runs on these CPUs, as in 0-3,6; of -p, -t and -G only what runs "
+	      "there\n"
 	      "  -i, --no-inherit           not the children\n"
 	      "      --per-thread           a ring for each thread instead of each CPU; not the children\n"
 	      "  -D, --delay=MS             begin so many ms after COMMAND did\n"
@@ -81,11 +87,14 @@ static void help(FILE *out)
 	      "or\n"
 	      "                             set-user-id or built with AddressSanitizer, what drops LD_PRELOAD, "
 	      "threads\n"
-	      "                             made by a bare clone.  One real-time signal is taken, and kept "
-	      "unblocked; a\n"
-	      "                             program that handles it has it back, one that resets every signal by "
-	      "the raw\n"
-	      "                             system call is ended by it\n"
+	      "                             made by a bare clone, and a process from when it enters seccomp's strict "
+	      "mode\n"
+	      "                             or a filter that may kill for what sampling does, or is exec'd under "
+	      "one.\n"
+	      "                             One real-time signal is taken, and kept unblocked; a program that handles "
+	      "it\n"
+	      "                             has it back, one that resets every signal by the raw system call is ended "
+	      "by it\n"
 	      "where to\n"
 	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old); - is a stream "
 	      "on\n"
@@ -95,30 +104,81 @@ static void help(FILE *out)
 	      "  -z, --compression-level[=N]  by zstd, 1 to 22 (default: 1)\n"
 	      "      --snapshot             rings overwrite: SIGUSR2 writes their last moments into FILE.TIME, the "
 	      "end\n"
-	      "                             into FILE\n"
+	      "                             into FILE.  What tasks and mappings became is kept beside the rings: the "
+	      "last\n"
+	      "                             4 to 8 MiB of it, and what the processes that run then are and map\n"
 	      "      --switch-output[=signal|SIZE|TIME]  files FILE.TIME, a new one at SIGUSR2, after so many bytes\n"
 	      "                             (B, K, M, G) or so long (s, m, h)\n"
 	      "      --max-size=SIZE        the recording ends there\n"
-	      "  -m, --mmap-pages=PAGES     data pages of each ring, a power of two, or a size with B, K, M, G "
-	      "(default: 128)\n"
+	      "  -m, --mmap-pages=PAGES     data pages of each ring, or a size with B, K, M, G, rounded up to the next "
+	      "power of "
+	      "two\n"
+	      "                             (default: 128)\n"
 	      "  -B, --no-buildid           no build ids of what was hit\n"
 	      "  -q, --quiet                no word but of failure\n"
 	      "  -h, --help\n"
 	      "\n"
-	      "Exit status: COMMAND's (128 + its signal when it was killed); 1 when recording failed, 2 misused.\n",
-	      out);
+	      "Exit status: COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that\n"
+	      "ended the recording); 1 when recording failed, 2 misused.\n",
+	      stdout);
 }
 
 /* ---- options ---- */
 
-static bool read_number(const char *text, uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno;
-}
+static const struct perfring_option ROWS[] = {
+#define PLAIN PERFRING_OPTION_PLAIN, NULL, 0, 0
+#define VALUE(takes) PERFRING_OPTION_VALUE, takes, 0, 0
+#define NUMBER(takes, least, most) PERFRING_OPTION_VALUE, takes, least, most
+	{'e', "event", VALUE("events, as perfring list shows them")},
+	{FILTER, "filter", VALUE("a comparison of a tracepoint's fields, such as count > 1")},
+	{'F', "freq", VALUE("samples a second, a number from 1 on, or max")},
+	{'c', "count", NUMBER("a number of occurrences", 1, UINT64_MAX)},
+	{ALL_USER, "all-user", PLAIN},
+	{ALL_KERNEL, "all-kernel", PLAIN},
+	{STRICT, "strict", PLAIN},
+	{'g', NULL, PLAIN},
+	{CALL_GRAPH, "call-graph", VALUE("fp, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes")},
+	{'d', "data", PLAIN},
+	{PHYS_DATA, "phys-data", PLAIN},
+	{DATA_PAGE_SIZE, "data-page-size", PLAIN},
+	{CODE_PAGE_SIZE, "code-page-size", PLAIN},
+	{'W', "weight", PLAIN},
+	{'R', "raw-samples", PLAIN},
+	{'I', "intr-regs", PLAIN},
+	{USER_REGS, "user-regs", PLAIN},
+	{SAMPLE_CPU, "sample-cpu", PLAIN},
+	{SAMPLE_IDENTIFIER, "sample-identifier", PLAIN},
+	{'k', "clockid", VALUE("monotonic, monotonic_raw, realtime, boottime, tai, or a clock's number")},
+	{SWITCH_EVENTS, "switch-events", PLAIN},
+	{NAMESPACES, "namespaces", PLAIN},
+	{ALL_CGROUPS, "all-cgroups", PLAIN},
+	{BUILD_ID_MMAP, "buildid-mmap", PLAIN},
+	{'a', "all-cpus", PLAIN},
+	{'p', "pid", VALUE("ids of processes, such as 12,345")},
+	{'t', "tid", VALUE("ids of threads, such as 12,345")},
+	{'G', "cgroup", VALUE("a cgroup's name")},
+	{'C', "cpu", VALUE("a list of CPUs, such as 0-3,6")},
+	{'i', "no-inherit", PLAIN},
+	{PER_THREAD, "per-thread", PLAIN},
+	{'D', "delay", NUMBER("a number of ms", 0, INT32_MAX)},
+	{SOFT, "soft", PLAIN},
+	{'o', "output", VALUE("a file's name, or -")},
+	{DIRECTORY, "directory", PLAIN},
+	{'z', "compression-level", PERFRING_OPTION_MAYBE, "a level", 1, 22},
+	{SNAPSHOT, "snapshot", PLAIN},
+	{SNAPSHOT, "overwrite", PLAIN},
+	{SWITCH_OUTPUT, "switch-output", PERFRING_OPTION_MAYBE,
+	 "signal, a size such as 100M (B, K, M, G) or a time such as 30s (s, m, h)", 0, 0},
+	{MAX_SIZE, "max-size", VALUE("a size such as 100M (B, K, M, G)")},
+	{'m', "mmap-pages", VALUE("a number of pages from 1 to 1048576, or a size such as 512K (B, K, M, G)")},
+	{'B', "no-buildid", PLAIN},
+	{'q', "quiet", PLAIN},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+#undef PLAIN
+#undef VALUE
+#undef NUMBER
+};
 
 /* A number and what stands behind it. */
 static bool read_unit(const char *text, uint64_t *number, char *unit)
@@ -149,17 +209,18 @@ static bool read_size(const char *text, uint64_t without, uint64_t *bytes)
 	return true;
 }
 
-static bool read_pages(const char *text, uint32_t *pages)
+/* Up to the next power of two, as perf. */
+static bool read_pages(struct recording *recording, const char *text)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
 
 	if (!read_size(text, page, &bytes))
 		return false;
-	bytes = (bytes + page - 1) / page;
-	*pages = 1;
-	while (*pages < bytes && *pages < 1u << 20)
-		*pages *= 2;
-	return *pages >= bytes;
+	recording->pages = 1;
+	while (recording->pages * page < bytes && recording->pages < MOST_PAGES)
+		recording->pages *= 2;
+	recording->rounded = recording->pages * page == bytes ? NULL : text;
+	return recording->pages * page >= bytes;
 }
 
 static bool read_call_graph(struct recording *recording, const char *how)
@@ -171,7 +232,7 @@ static bool read_call_graph(struct recording *recording, const char *how)
 	if (!strcmp(how, "fp"))
 		return true;
 	if (!perfring_record_can_unwind() || strncmp(how, "dwarf", 5) ||
-	    (how[5] && (how[5] != ',' || !read_number(how + 6, &size))) || !size || size > STACK_MOST)
+	    (how[5] && (how[5] != ',' || !perfring_options_number(how + 6, 1, STACK_MOST, &size))))
 		return false;
 	recording->stack = (uint32_t)(size + 7) & ~7u;
 	return true;
@@ -197,8 +258,10 @@ static bool read_clock(struct recording *recording, const char *name)
 			recording->clockid = known[i].clock;
 			return true;
 		}
-	recording->clockid = read_number(name, &number) ? (int32_t)number : -1;
-	return recording->clockid >= 0 && number <= INT32_MAX;
+	if (!perfring_options_number(name, 0, INT32_MAX, &number))
+		return false;
+	recording->clockid = (int32_t)number;
+	return true;
 }
 
 static bool read_switch(struct recording *recording, const char *when)
@@ -218,19 +281,18 @@ static bool read_switch(struct recording *recording, const char *when)
 	return unit && read_size(when, 1, &recording->switch_bytes);
 }
 
-static bool read_option(struct recording *recording, int found, const char *value)
+static bool read_option(struct recording *recording, int found, char *value, uint64_t number)
 {
-	uint64_t number;
-
 	switch (found) {
 	case 'F':
 		if (!strcmp(value, "max"))
 			recording->frequency = perfring_record_max_rate();
 		else
-			return read_number(value, &recording->frequency) && recording->frequency;
+			return perfring_options_number(value, 1, UINT64_MAX, &recording->frequency);
 		return true;
 	case 'c':
-		return read_number(value, &recording->period) && recording->period;
+		recording->period = number;
+		return true;
 	case 'g':
 		recording->callchain = true;
 		return true;
@@ -256,10 +318,10 @@ static bool read_option(struct recording *recording, int found, const char *valu
 		return true;
 	case 'I':
 		recording->interrupt_registers = true;
-		return perfring_record_can_unwind();
+		return true;
 	case USER_REGS:
 		recording->user_registers = true;
-		return perfring_record_can_unwind();
+		return true;
 	case SAMPLE_CPU:
 		recording->sample_cpu = true;
 		return true;
@@ -285,9 +347,6 @@ static bool read_option(struct recording *recording, int found, const char *valu
 	case ALL_KERNEL:
 		recording->kernel_only = true;
 		return true;
-	case FILTER:
-		recording->filter = value;
-		return true;
 	case STRICT:
 		recording->strict = true;
 		return true;
@@ -295,17 +354,17 @@ static bool read_option(struct recording *recording, int found, const char *valu
 		recording->all = true;
 		return true;
 	case 'p':
-		recording->pids = (char *)(uintptr_t)value;
-		return true;
+		recording->pids = value;
+		return perfring_options_ids(value);
 	case 't':
-		recording->tids = (char *)(uintptr_t)value;
-		return true;
+		recording->tids = value;
+		return perfring_options_ids(value);
 	case 'G':
 		recording->cgroup = value;
 		return true;
 	case 'C':
-		recording->cpus = (char *)(uintptr_t)value;
-		return true;
+		recording->cpus = value;
+		return perfring_options_cpus(value);
 	case 'i':
 		recording->inherit = false;
 		return true;
@@ -313,24 +372,22 @@ static bool read_option(struct recording *recording, int found, const char *valu
 		recording->per_thread = true;
 		return true;
 	case 'D':
-		if (!read_number(value, &number) || number > INT32_MAX)
-			return false;
-		recording->delay_ms = (int64_t)number;
+		recording->delay_ms = number;
 		return true;
 	case SOFT:
 		recording->soft = true;
 		return true;
 	case 'm':
-		return read_pages(value, &recording->pages);
+		return read_pages(recording, value);
 	case 'o':
 		recording->output = value;
-		return *value;
+		return true;
 	case DIRECTORY:
 		recording->directory = true;
 		return true;
 	case 'z':
-		recording->level = value ? atoi(value) : 1;
-		return recording->level >= 1 && recording->level <= 22;
+		recording->level = value ? (int)number : 1;
+		return true;
 	case SNAPSHOT:
 		recording->snapshots = true;
 		return true;
@@ -353,16 +410,38 @@ static bool contradict(const char *text)
 	return false;
 }
 
+static bool can_compress(void)
+{
+	struct perfring_data_writer *writer;
+	int file = memfd_create("perfring record", MFD_CLOEXEC);
+	int ret = file < 0 ? -errno : perfring_data_create(&writer, file);
+
+	if (!ret) {
+		ret = perfring_data_compress(writer, 1);
+		perfring_data_writer_close(writer);
+	}
+	if (file >= 0)
+		close(file);
+	return ret != -EOPNOTSUPP;
+}
+
 static bool is_sound(const struct recording *recording)
 {
 	bool has_threads = recording->pids || recording->tids;
 
+	if ((recording->interrupt_registers || recording->user_registers) && !perfring_record_can_unwind())
+		return contradict(
+			"--intr-regs and --user-regs: this perfring knows the registers of x86-64 and aarch64");
+	if (recording->level && !can_compress())
+		return contradict("-z: this perfring was built without libzstd");
 	if (recording->frequency && recording->period)
 		return contradict("-F and -c exclude one another");
 	if (recording->all && has_threads)
 		return contradict("-a and -p or -t exclude one another");
 	if (!recording->all && !has_threads && !recording->command && !recording->cgroup)
-		return contradict("whom? name a COMMAND, -a, -p PID or -t TID (perfring record --help)");
+		return contradict(
+			"nothing to observe: name a COMMAND, -a, -C LIST, -G NAME, -p PID or -t TID (perfring record "
+			"--help)");
 	if (recording->soft && (!recording->command || recording->all || has_threads || recording->cpus ||
 				recording->cgroup || recording->per_thread))
 		return contradict("--soft observes a COMMAND, and no -a, -p, -t, -G or -C");
@@ -373,6 +452,9 @@ static bool is_sound(const struct recording *recording)
 		return contradict("--per-thread and -a, -C or -G exclude one another");
 	if (recording->cgroup && (has_threads || recording->per_thread))
 		return contradict("-G and -p or -t exclude one another");
+	if (recording->cgroup && recording->command && !recording->all && !recording->cpus)
+		return contradict("-G observes the members of a cgroup, which COMMAND need not be: add -a, and COMMAND "
+				  "says how long");
 	if (recording->user_only && recording->kernel_only)
 		return contradict("--all-user and --all-kernel exclude one another");
 	if (recording->snapshots && recording->switched)
@@ -384,93 +466,28 @@ static bool is_sound(const struct recording *recording)
 	return true;
 }
 
-static void complain_value(const struct option *options, int found, const char *value)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "-%c", found);
-	for (; found >= SOFT && options->name; options++)
-		if (options->val == found)
-			snprintf(name, sizeof(name), "--%s", options->name);
-	perfring_tool_complain("record: %s does not take '%s' (perfring record --help)", name, value ? value : "");
-}
-
 /* Returns -1 to go on, else the exit status. */
 static int read_options(struct recording *recording, int argc, char **argv)
 {
-	static const struct option LONG[] = {
-		{"event", required_argument, NULL, 'e'},
-		{"filter", required_argument, NULL, FILTER},
-		{"freq", required_argument, NULL, 'F'},
-		{"count", required_argument, NULL, 'c'},
-		{"all-user", no_argument, NULL, ALL_USER},
-		{"all-kernel", no_argument, NULL, ALL_KERNEL},
-		{"strict", no_argument, NULL, STRICT},
-		{"call-graph", required_argument, NULL, CALL_GRAPH},
-		{"data", no_argument, NULL, 'd'},
-		{"phys-data", no_argument, NULL, PHYS_DATA},
-		{"data-page-size", no_argument, NULL, DATA_PAGE_SIZE},
-		{"code-page-size", no_argument, NULL, CODE_PAGE_SIZE},
-		{"weight", no_argument, NULL, 'W'},
-		{"raw-samples", no_argument, NULL, 'R'},
-		{"intr-regs", no_argument, NULL, 'I'},
-		{"user-regs", no_argument, NULL, USER_REGS},
-		{"sample-cpu", no_argument, NULL, SAMPLE_CPU},
-		{"sample-identifier", no_argument, NULL, SAMPLE_IDENTIFIER},
-		{"clockid", required_argument, NULL, 'k'},
-		{"switch-events", no_argument, NULL, SWITCH_EVENTS},
-		{"namespaces", no_argument, NULL, NAMESPACES},
-		{"all-cgroups", no_argument, NULL, ALL_CGROUPS},
-		{"buildid-mmap", no_argument, NULL, BUILD_ID_MMAP},
-		{"all-cpus", no_argument, NULL, 'a'},
-		{"pid", required_argument, NULL, 'p'},
-		{"tid", required_argument, NULL, 't'},
-		{"cgroup", required_argument, NULL, 'G'},
-		{"cpu", required_argument, NULL, 'C'},
-		{"no-inherit", no_argument, NULL, 'i'},
-		{"per-thread", no_argument, NULL, PER_THREAD},
-		{"delay", required_argument, NULL, 'D'},
-		{"soft", no_argument, NULL, SOFT},
-		{"output", required_argument, NULL, 'o'},
-		{"directory", no_argument, NULL, DIRECTORY},
-		{"compression-level", optional_argument, NULL, 'z'},
-		{"snapshot", no_argument, NULL, SNAPSHOT},
-		{"overwrite", no_argument, NULL, SNAPSHOT},
-		{"switch-output", optional_argument, NULL, SWITCH_OUTPUT},
-		{"max-size", required_argument, NULL, MAX_SIZE},
-		{"mmap-pages", required_argument, NULL, 'm'},
-		{"no-buildid", no_argument, NULL, 'B'},
-		{"quiet", no_argument, NULL, 'q'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
+	struct perfring_options options = {.rows = ROWS, .help = help, .has_command = true};
 	int found;
 
 	recording->output = "perf.data";
 	recording->inherit = true;
 	recording->arguments = argv;
-	while ((found = getopt_long(argc, argv, "+:e:F:c:gdWRIk:ap:t:G:C:iD:m:o:z::Bqh", LONG, NULL)) != -1) {
-		switch (found) {
-		case 'e':
-			if (!perfring_record_add_events(recording, optarg))
-				return PERFRING_TOOL_MISUSED;
-			break;
-		case 'h':
-			help(stdout);
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		case '?':
-		case ':':
-			return perfring_tool_misused(found, argv);
-		default:
-			if (read_option(recording, found, optarg))
-				break;
-			complain_value(LONG, found, optarg);
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+		if (found == 'e' ? !perfring_record_add_events(recording, options.value)
+				 : found == FILTER && !perfring_record_add_filter(recording, options.value))
 			return PERFRING_TOOL_MISUSED;
-		}
+		if (found != 'e' && found != FILTER && !read_option(recording, found, options.value, options.number))
+			return perfring_options_refuse(&options, argv[0], found, options.value);
 	}
+	if (!found)
+		return options.status;
 	if (optind < argc)
 		recording->command = argv + optind;
-	if (recording->cpus && !recording->command && !recording->pids && !recording->tids && !recording->cgroup)
+	/* As perf, and as our stat: a COMMAND then says how long, not whom. */
+	if (recording->cpus && !recording->pids && !recording->tids && !recording->cgroup)
 		recording->all = true;
 	if (!is_sound(recording))
 		return PERFRING_TOOL_MISUSED;
@@ -504,6 +521,7 @@ static enum asked take_signals(struct recording *recording)
 			asked = asked == END ? END : SWITCH;
 		} else if (signal.ssi_signo != SIGCHLD) {
 			asked = END;
+			recording->ended_by = (int)signal.ssi_signo;
 		} else if (recording->command && !recording->child_ended &&
 			   waitpid(recording->child.pid, &recording->child_status, WNOHANG) == recording->child.pid) {
 			recording->child_ended = true;
@@ -520,34 +538,60 @@ static bool is_full(const struct recording *recording)
 	       (recording->switch_ms && perfring_tool_now() - recording->opened >= recording->switch_ms * NS_PER_MS);
 }
 
-static int enable(struct recording *recording)
+static bool enable(struct recording *recording)
 {
 	int ret = perfring_session_enable(recording->session);
 
-	return !ret && recording->side ? perfring_session_enable(recording->side) : ret;
-}
-
-static bool start(struct recording *recording)
-{
-	bool by_exec = perfring_record_observes_command(recording) && !recording->delay_ms;
-	int ret = by_exec || recording->delay_ms ? 0 : enable(recording);
-
-	if (!ret && recording->command) {
-		ret = perfring_command_release(&recording->child);
-		if (ret) {
-			perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
-			return false;
-		}
-	}
-	if (!ret && recording->delay_ms) {
-		struct pollfd signals = {.fd = recording->signals, .events = POLLIN};
-
-		poll(&signals, 1, (int)recording->delay_ms);
-		ret = enable(recording);
-	}
+	if (!ret && recording->side)
+		ret = perfring_session_enable(recording->side);
 	if (ret)
 		perfring_tool_complain("record: enabling the events: %s", strerror(-ret));
 	return !ret;
+}
+
+/* Threads that run are observed before their state is written: what they become meanwhile comes after it. */
+static bool enable_first(struct recording *recording)
+{
+	recording->is_enabled = !recording->delay_ms && (recording->pids || recording->tids);
+	return !recording->is_enabled || enable(recording);
+}
+
+/* Events that begin with the exec need no enable; those that a delay holds back get theirs in time. */
+static bool start(struct recording *recording)
+{
+	int ret = 0;
+
+	if (!perfring_record_observes_command(recording) && !recording->delay_ms && !recording->is_enabled &&
+	    !enable(recording))
+		return false;
+	if (recording->command)
+		ret = perfring_command_release(&recording->child);
+	if (ret)
+		perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+	recording->enable_at = recording->delay_ms ? perfring_tool_now() + recording->delay_ms * NS_PER_MS : 0;
+	return !ret;
+}
+
+/* How long to sleep: under a flood the rings are kept as empty as they can be, not half full: that is for when we are held
+ * up. */
+static int round_ms(const struct recording *recording)
+{
+	uint64_t most = recording->is_pressed ? 0 : recording->soft ? SOFT_ROUND_MS : ROUND_MS, now, left;
+
+	if (!recording->enable_at)
+		return (int)most;
+	now = perfring_tool_now();
+	left = recording->enable_at > now ? (recording->enable_at - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+	return (int)(left < most ? left : most);
+}
+
+/* The end of a delay. */
+static bool enable_in_time(struct recording *recording)
+{
+	if (!recording->enable_at || perfring_tool_now() < recording->enable_at)
+		return true;
+	recording->enable_at = 0;
+	return enable(recording);
 }
 
 static bool serve(struct recording *recording, enum asked asked)
@@ -576,14 +620,15 @@ static bool run(struct recording *recording)
 		{.fd = recording->soft ? perfring_peers_fd(recording->peers) : -1, .events = POLLIN},
 	};
 	enum asked asked;
-	bool good = start(recording);
+	bool good = true;
 
-	if (!good)
-		return false;
-	while (good && (asked = take_signals(recording)) != END && !perfring_session_is_over(recording->session)) {
-		/* Under a flood the rings are kept as empty as they can be, not half full: that is for when we are held up. */
-		poll(ready, 3, recording->is_pressed ? 0 : recording->soft ? SOFT_ROUND_MS : ROUND_MS);
-		good = serve(recording, asked);
+	while (good && !perfring_session_is_over(recording->session)) {
+		poll(ready, 3, round_ms(recording));
+		/* What a signal asks for is done at once: in a ring that overwrites, what is wanted does not last. */
+		asked = take_signals(recording);
+		if (asked == END)
+			break;
+		good = enable_in_time(recording) && serve(recording, asked);
 		if (recording->most_bytes && recording->writer &&
 		    perfring_data_size(recording->writer) >= recording->most_bytes) {
 			perfring_tool_complain("record: %s: --max-size is reached: the recording ends here",
@@ -615,14 +660,17 @@ static void tell(const struct recording *recording)
 		return;
 	/* What the rings lost, what the PMU lost, and what found no room in the file. */
 	perfring_session_totals(recording->session, &totals);
+	if (recording->soft)
+		totals.lost = totals.lost_samples =
+			0; /* as processes say, that are not trusted: recording->lost has bounds */
 	lost = (totals.lost > recording->lost ? totals.lost : recording->lost) + totals.lost_samples;
 	if (!recording->snapshots)
 		lost += totals.records - recording->kept_records;
 	fprintf(stderr,
 		"[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in %s; lost %" PRIu64 ", throttled %" PRIu64
 		" times",
-		recording->kept_samples, recording->kept_bytes, recording->is_stream ? "a stream" : recording->path,
-		lost, totals.throttles);
+		recording->kept_samples, recording->kept_bytes,
+		strcmp(recording->path, "-") ? recording->path : "a stream", lost, totals.throttles);
 	if (recording->files > 1)
 		fprintf(stderr, "; files: %u", recording->files);
 	if (recording->soft)
@@ -638,29 +686,28 @@ static bool open_signals(struct recording *recording, sigset_t *before)
 	/* A full disk, a file limit or a stream that nobody reads is told by the write. */
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	/* As perf: sent to whatever records, it ends no recording that has no use for it. */
+	if (!recording->snapshots && !recording->switched)
+		signal(SIGUSR2, SIG_IGN);
 	return perfring_tool_open_signals(&recording->signals,
 					  recording->snapshots || recording->switched ? SIGUSR2 : 0, before);
 }
 
-static int end_command(struct recording *recording)
+static void end_command(struct recording *recording)
 {
 	/* Never released: close kills it. */
 	if (recording->child.fd >= 0) {
 		perfring_command_close(&recording->child);
-		return PERFRING_TOOL_FAILED;
-	}
-	if (!recording->child_ended) {
+	} else if (!recording->child_ended) {
 		kill(recording->child.pid, SIGTERM);
 		while (waitpid(recording->child.pid, &recording->child_status, 0) < 0 && errno == EINTR)
 			;
 	}
-	return WIFSIGNALED(recording->child_status) ? 128 + WTERMSIG(recording->child_status)
-						    : WEXITSTATUS(recording->child_status);
 }
 
 int perfring_tool_record(int argc, char **argv)
 {
-	struct recording recording = {.file = -1, .folder = -1, .keep_file = -1, .signals = -1, .child = {.fd = -1}};
+	struct recording recording = {.out = {.fd = -1}, .file = -1, .signals = -1, .child = {.fd = -1}};
 	int status = read_options(&recording, argc, argv);
 	sigset_t before;
 	bool good, masked = false;
@@ -668,20 +715,23 @@ int perfring_tool_record(int argc, char **argv)
 	if (status >= 0)
 		goto out;
 	status = PERFRING_TOOL_FAILED;
+	if (recording.rounded && !recording.quiet)
+		perfring_tool_complain("record: -m %s: is rounded up to %u pages, %" PRIu64 "K: rings are of 2^N pages",
+				       recording.rounded, recording.pages,
+				       (uint64_t)recording.pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 	perfring_record_choose_soft(&recording);
 	good = recording.soft ? perfring_record_open_soft(&recording) : perfring_record_choose_target(&recording);
 	if (good)
 		good = masked = open_signals(&recording, &before);
-	good = good && (recording.soft || perfring_record_open_events(&recording)) &&
+	good = good && (recording.soft || perfring_record_open_events(&recording)) && enable_first(&recording) &&
 	       perfring_record_open_file(&recording);
+	good = good && start(&recording) && perfring_record_settle_file(&recording);
 	if (good) {
 		good = run(&recording);
 		if (!recording.snapshots && recording.writer)
 			good = perfring_record_finish_file(&recording) && good;
-		if (good && recording.soft && !perfring_peers_count(recording.peers))
-			perfring_tool_complain("record: --soft: nobody took part: is the command linked statically or "
-					       "with AddressSanitizer, "
-					       "is it set-user-id, or " SOFT_OBJECT " not installed?");
+		if (good && recording.soft)
+			perfring_peers_tell(recording.peers);
 		if (recording.writer)
 			tell(&recording);
 	}
@@ -697,16 +747,12 @@ int perfring_tool_record(int argc, char **argv)
 	recording.session = recording.side = NULL;
 	recording.peers = NULL;
 	if (recording.child.pid)
-		status = end_command(&recording);
-	else if (good)
+		end_command(&recording);
+	if (good)
 		status = PERFRING_TOOL_DONE;
-	if (!good)
-		status = PERFRING_TOOL_FAILED;
 out:
 	perfring_record_close_file(&recording);
-	perfring_data_writer_close(recording.keep);
-	if (recording.keep_file >= 0)
-		close(recording.keep_file);
+	perfring_record_close_side(&recording);
 	perfring_session_close(recording.session);
 	perfring_session_close(recording.side);
 	perfring_peers_close(recording.peers);
@@ -714,7 +760,9 @@ out:
 	perfring_events_close(recording.names);
 	if (recording.signals >= 0)
 		close(recording.signals);
+	for (uint32_t i = 0; i < recording.event_count; i++)
+		free(recording.events[i].filter);
 	free(recording.events);
 	free(recording.told);
-	return status;
+	return status ? status : perfring_tool_status(recording.child_status, recording.ended_by);
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <perfring/event.h>
+#include "options.h"
 #include "record.h"
 
 enum {
@@ -46,10 +47,10 @@ bool perfring_record_add_events(struct recording *recording, const char *list)
 	if (!ret)
 		ret = perfring_events_add(recording->names, list, &base, &fault);
 	if (ret) {
-		perfring_tool_complain("record: event '%s': at %" PRId64 ": %s", list, fault.at,
-				       ret == -ENOMEM ? strerror(-ret) : fault.what);
+		perfring_options_refuse_event("record", list, ret, &fault);
 		return false;
 	}
+	recording->last_list = recording->event_count;
 	for (uint32_t i = recording->event_count; i < perfring_events_count(recording->names); i++) {
 		const struct perfring_events_one *one = perfring_events_at(recording->names, i);
 		struct recorded_event *event = new_event(recording);
@@ -59,6 +60,35 @@ bool perfring_record_add_events(struct recording *recording, const char *list)
 		snprintf(event->name, sizeof(event->name), "%s", one->name);
 		event->leader = one->leader;
 		event->reads = one->reads;
+	}
+	return true;
+}
+
+/* A filter is for every event of the -e before it, as perf's: all must be tracepoints, or of a PMU, whose own affair it is;
+ * and a second one for them narrows the first. */
+bool perfring_record_add_filter(struct recording *recording, const char *filter)
+{
+	if (!recording->event_count) {
+		perfring_tool_complain("record: --filter '%s': it goes after the -e that it is for", filter);
+		return false;
+	}
+	for (uint32_t i = recording->last_list; i < recording->event_count; i++) {
+		const struct recorded_event *event = &recording->events[i];
+
+		if (event->attr.type != PERFRING_TYPE_TRACEPOINT && event->attr.type <= PERFRING_TYPE_BREAKPOINT) {
+			perfring_tool_complain("record: --filter '%s': %s, of the -e before it, is no tracepoint",
+					       filter, event->name);
+			return false;
+		}
+	}
+	for (uint32_t i = recording->last_list; i < recording->event_count; i++) {
+		char **old = &recording->events[i].filter;
+		size_t size = (*old ? strlen(*old) : 0) + strlen(filter) + sizeof("() && ()");
+		char *both = perfring_tool_room(NULL, size, 1);
+
+		snprintf(both, size, *old ? "(%s) && (%s)" : "%s%s", *old ? *old : "", filter);
+		free(*old);
+		*old = both;
 	}
 	return true;
 }
@@ -91,16 +121,8 @@ static bool add_ids(struct recording *recording, char *list, int (*add)(struct p
 	char *rest = list, *word;
 
 	while ((word = strsep(&rest, ","))) {
-		unsigned long number;
-		char *end;
-		int ret;
+		int ret = add(recording->target, (int32_t)strtol(word, NULL, 10));
 
-		number = strtoul(word, &end, 10);
-		if (*word < '0' || *word > '9' || *end || number == 0 || number > INT32_MAX) {
-			perfring_tool_complain("record: '%s' is not a process or thread id", word);
-			return false;
-		}
-		ret = add(recording->target, (int32_t)number);
 		if (ret) {
 			perfring_tool_complain("record: %s: %s", word, strerror(-ret));
 			return false;
@@ -112,7 +134,18 @@ static bool add_ids(struct recording *recording, char *list, int (*add)(struct p
 /* The command alone is observed when nobody else is named. */
 bool perfring_record_observes_command(const struct recording *recording)
 {
-	return recording->command && !recording->all && !recording->pids && !recording->tids;
+	return recording->command && !recording->all && !recording->pids && !recording->tids && !recording->cgroup;
+}
+
+/* As perf, whose names begin at the mount; a path of the file system is taken where that names nothing. */
+static int add_cgroup(struct recording *recording)
+{
+	const char *name = recording->cgroup + strspn(recording->cgroup, "/");
+	int ret = perfring_target_add_cgroup(recording->target, *name || !*recording->cgroup ? name : ".");
+
+	if (ret == -ENOENT && *recording->cgroup == '/')
+		ret = perfring_target_add_cgroup(recording->target, recording->cgroup);
+	return ret;
 }
 
 bool perfring_record_choose_target(struct recording *recording)
@@ -122,14 +155,15 @@ bool perfring_record_choose_target(struct recording *recording)
 	if (!ret && !recording->per_thread)
 		ret = perfring_target_add_cpus(recording->target, recording->cpus);
 	if (ret) {
-		perfring_tool_complain("record: -C %s: %s", recording->cpus ? recording->cpus : "(all)",
+		perfring_tool_complain("record: %s%s: %s", recording->cpus ? "-C " : "",
+				       recording->cpus ? recording->cpus : "the CPUs that are online",
 				       ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
 				       : ret == -ENODEV ? "not all of these CPUs are online"
 							: strerror(-ret));
 		return false;
 	}
 	if (recording->cgroup) {
-		ret = perfring_target_add_cgroup(recording->target, recording->cgroup);
+		ret = add_cgroup(recording);
 		if (ret) {
 			perfring_tool_complain("record: -G %s: %s", recording->cgroup, strerror(-ret));
 			return false;
@@ -190,9 +224,7 @@ static void shape_common(const struct recording *recording, struct perf_event_at
 		attr->sample_type |= PERFRING_SAMPLE_CPU;
 	attr->read_format |= PERFRING_FORMAT_ID | PERFRING_FORMAT_LOST;
 	attr->sample_id_all = 1;
-	attr->disabled = 1;
 	attr->inherit = recording->inherit && !recording->all && !recording->per_thread && !recording->cgroup;
-	attr->enable_on_exec = perfring_record_observes_command(recording) && !recording->delay_ms;
 	if (recording->has_clockid) {
 		attr->use_clockid = 1;
 		attr->clockid = recording->clockid;
@@ -218,6 +250,8 @@ static void shape(const struct recording *recording, struct perf_event_attr *att
 {
 	shape_period(recording, attr);
 	shape_common(recording, attr);
+	attr->disabled = 1;
+	attr->enable_on_exec = perfring_record_observes_command(recording) && !recording->delay_ms;
 	/* With PERIOD a software event samples each occurrence, whatever its period (ABI.md 9.2). */
 	if (attr->freq || attr->sample_period == 1)
 		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
@@ -255,6 +289,28 @@ static void shape(const struct recording *recording, struct perf_event_attr *att
 		attr->exclude_user = 1;
 }
 
+/* Tasks and mappings are told of by an event of their own where the others begin later than the state of what is observed
+ * is known: after a delay, or, of CPUs, after that of all processes has been written.  It is on from the exec on, or from
+ * its opening.  It observes nothing that the kernel would have to be asked for. */
+static void add_side(struct recording *recording)
+{
+	struct recorded_event *side = new_event(recording);
+
+	side->attr.type = PERFRING_TYPE_SOFTWARE;
+	side->attr.config = PERFRING_COUNT_SW_DUMMY;
+	side->attr.sample_period = 1;
+	side->attr.exclude_kernel = side->attr.exclude_hv = 1;
+	snprintf(side->name, sizeof(side->name), "dummy");
+	shape_common(recording, &side->attr);
+	shape_side(recording, &side->attr);
+	side->attr.disabled = side->attr.enable_on_exec = perfring_record_observes_command(recording);
+}
+
+static bool has_side(const struct recording *recording)
+{
+	return recording->snapshots || recording->delay_ms || recording->all || recording->cgroup;
+}
+
 static void shape_all(struct recording *recording)
 {
 	for (uint32_t i = 0; i < recording->event_count; i++) {
@@ -262,7 +318,7 @@ static void shape_all(struct recording *recording)
 		struct perf_event_attr *attr = &event->attr;
 
 		shape(recording, attr);
-		if (i == 0 && !recording->snapshots)
+		if (i == 0 && !has_side(recording))
 			shape_side(recording, attr);
 		if (!event->reads)
 			continue;
@@ -276,16 +332,8 @@ static void shape_all(struct recording *recording)
 			attr->sample_period = 0;
 		}
 	}
-	if (recording->snapshots) {
-		struct recorded_event *side = new_event(recording);
-
-		side->attr.type = PERFRING_TYPE_SOFTWARE;
-		side->attr.config = PERFRING_COUNT_SW_DUMMY;
-		side->attr.sample_period = 1;
-		snprintf(side->name, sizeof(side->name), "dummy");
-		shape_common(recording, &side->attr);
-		shape_side(recording, &side->attr);
-	}
+	if (has_side(recording))
+		add_side(recording);
 }
 
 /* ---- fds ---- */
@@ -341,19 +389,21 @@ static bool add_events(struct recording *recording, struct perfring_session *ses
 	return ret >= 0;
 }
 
-static bool set_filters(struct recording *recording)
+static bool set_filters(const struct recording *recording)
 {
 	struct perfring_session_event opened;
-	int ret = 0;
 
-	for (uint32_t i = 0; !ret && recording->filter && perfring_session_event_at(recording->session, i, &opened);
-	     i++)
-		if (recording->events[opened.event].attr.type == PERFRING_TYPE_TRACEPOINT)
-			ret = perfring_event_set_filter(opened.fd, recording->filter);
-	if (ret)
-		perfring_tool_complain("record: --filter '%s': %s", recording->filter,
-				       ret == -EINVAL ? "no filter that every tracepoint here takes" : strerror(-ret));
-	return !ret;
+	for (uint32_t i = 0; perfring_session_event_at(recording->session, i, &opened); i++) {
+		const struct recorded_event *event = &recording->events[opened.event];
+		int ret = event->filter ? perfring_event_set_filter(opened.fd, event->filter) : 0;
+
+		if (!ret)
+			continue;
+		perfring_tool_complain("record: --filter '%s': %s does not take it: %s", event->filter, event->name,
+				       ret == -EINVAL ? "not a comparison of its fields" : strerror(-ret));
+		return false;
+	}
+	return true;
 }
 
 static bool is_cycles(const struct perf_event_attr *attr)
@@ -381,16 +431,17 @@ static int open_session(struct recording *recording, struct perfring_session **s
 bool perfring_record_open_events(struct recording *recording)
 {
 	uint32_t options = PERFRING_SESSION_RAISE_FILES | (recording->pages ? 0u : PERFRING_SESSION_SHRINK);
-	uint32_t wanted, own = recording->event_count;
+	uint32_t wanted, own;
 	int ret;
 
 	shape_all(recording);
+	own = recording->event_count - recording->snapshots;
 	ret = open_session(recording, &recording->session, recording->pages,
 			   options | (recording->snapshots ? PERFRING_SESSION_BACKWARD : 0u));
 	if (!ret && recording->snapshots)
 		ret = open_session(recording, &recording->side, 0, options);
 	if (ret) {
-		perfring_tool_complain("record: %s", strerror(-ret));
+		perfring_tool_complain("record: rings to read: %s", strerror(-ret));
 		return false;
 	}
 	wanted = perfring_session_pages(recording->session);
@@ -430,23 +481,44 @@ void perfring_record_choose_soft(struct recording *recording)
 			       attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "its task-clock" : "its cpu-clock");
 }
 
+/* What was asked for and cannot be had: timers on a CPU clock are looked at in the kernel's tick alone (soft/timer.c). */
+static void complain_frequency(const struct recording *recording)
+{
+	const uint64_t second = 1000 * NS_PER_MS;
+	uint64_t period = recording->period ? recording->period : second / recording->frequency;
+	struct timespec tick = {0, 0};
+
+	if (recording->quiet || clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || period >= (uint64_t)tick.tv_nsec)
+		return;
+	perfring_tool_complain("record: --soft: a thread is sampled at most %" PRIu64
+			       " times a second of CPU time here "
+			       "(CONFIG_HZ): the samples are fewer than asked for, their periods are longer",
+			       second / (uint64_t)tick.tv_nsec);
+}
+
 /* The session, who is to come into it, and the command that waits for its release. */
 bool perfring_record_open_soft(struct recording *recording)
 {
-	struct soft_answer answer = {.version = SOFT_VERSION, .pages = SOFT_PAGES, .observes = 1};
+	struct soft_terms terms = {.version = SOFT_VERSION, .pages = SOFT_PAGES};
 	struct recorded_event *event = &recording->events[0];
 	struct perf_event_attr *attr = &event->attr;
+	bool is_given;
 	int ret;
 
 	if (recording->pages)
-		answer.pages = recording->pages;
-	if (!recording->frequency && !recording->period)
+		terms.pages = recording->pages;
+	if (!recording->inherit)
+		terms.parent = (uint32_t)getpid();
+	is_given = recording->frequency || recording->period;
+	if (!is_given)
 		recording->frequency = SOFT_FREQUENCY;
 	if (recording->frequency > SOFT_FREQUENCY_MAX) {
 		perfring_tool_complain("record: --soft: %" PRIu64 " Hz is too much: %d Hz instead",
 				       recording->frequency, SOFT_FREQUENCY_MAX);
 		recording->frequency = SOFT_FREQUENCY_MAX;
 	}
+	if (is_given)
+		complain_frequency(recording);
 	shape(recording, attr);
 	shape_side(recording, attr);
 	attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_IDENTIFIER;
@@ -457,7 +529,7 @@ bool perfring_record_open_soft(struct recording *recording)
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
 	perfring_event_name(attr, event->name, sizeof(event->name));
-	answer.attr = *attr;
+	terms.attr = *attr;
 	ret = perfring_session_open(&recording->session, 0);
 	if (!ret) {
 		ret = perfring_session_describe(recording->session, attr, NULL, 0);
@@ -467,7 +539,7 @@ bool perfring_record_open_soft(struct recording *recording)
 		perfring_tool_complain("record: --soft: %s", strerror(-ret));
 		return false;
 	}
-	if (!perfring_peers_open(&recording->peers, recording->session, &answer))
+	if (!perfring_peers_open(&recording->peers, recording->session, &terms))
 		return false;
 	ret = perfring_command_open(&recording->child, recording->command);
 	if (ret)

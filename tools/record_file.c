@@ -1,14 +1,10 @@
 /* record_file.c - where `perfring record` writes: a file, a directory, a stream, one file after the other, or a
  * snapshot's. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include "machine.h"
 #include "record.h"
 
 enum {
@@ -42,7 +38,7 @@ static bool event_at(const struct recording *recording, uint32_t i, struct perfr
 
 /* ---- its beginning ---- */
 
-static int add_events(const struct recording *recording, struct perfring_data_writer *writer)
+int perfring_record_describe(const struct recording *recording, struct perfring_data_writer *writer)
 {
 	struct perfring_session_event opened;
 	int ret = 0;
@@ -107,7 +103,7 @@ static int write_maps(const struct recording *recording)
 	uint16_t cpus[1024], count = 0;
 	int ret;
 
-	if (recording->child.pid && !recording->all)
+	if (perfring_record_observes_command(recording))
 		one.pid = (uint64_t)recording->child.pid;
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_THREAD_MAP;
@@ -148,25 +144,52 @@ static int32_t process_of(const char *tid)
 	return pid;
 }
 
-/* The state of what is observed, as it is before the first record. */
-static int write_state(const struct recording *recording, struct perfring_data_writer *writer)
+void perfring_record_add_pid(struct recorded_pids *pids, uint32_t pid)
+{
+	if (!pid || pid > INT32_MAX || (pids->count && pids->list[pids->count - 1] == pid))
+		return;
+	if (pids->count == pids->room) {
+		pids->room = pids->room ? 2 * pids->room : 256;
+		pids->list = perfring_tool_room(pids->list, pids->room, sizeof(*pids->list));
+	}
+	pids->list[pids->count++] = pid;
+}
+
+/* Those that were asked for. */
+static void add_asked(const struct recording *recording, struct recorded_pids *pids)
 {
 	char *rest, *word;
+
+	if (perfring_record_observes_command(recording) && !recording->child_ended)
+		perfring_record_add_pid(pids, (uint32_t)recording->child.pid);
+	for (rest = recording->pids ? strdupa(recording->pids) : NULL; (word = strsep(&rest, ","));)
+		perfring_record_add_pid(pids, (uint32_t)strtoul(word, NULL, 10));
+	for (rest = recording->tids ? strdupa(recording->tids) : NULL; (word = strsep(&rest, ","));)
+		perfring_record_add_pid(pids, (uint32_t)process_of(word));
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
+
+	return one < other ? -1 : one > other;
+}
+
+int perfring_record_put_state(const struct recording *recording, struct perfring_data_writer *writer,
+			      struct recorded_pids *pids)
+{
 	int ret = perfring_data_put_kernel(writer);
 
 	if (!ret && recording->cgroups)
 		ret = perfring_data_put_cgroups(writer);
 	if (!ret && (recording->all || recording->cgroup))
-		ret = perfring_data_put_process(writer, -1);
-	if (!ret && perfring_record_observes_command(recording) && !recording->child_ended)
-		ret = perfring_data_put_process(writer, recording->child.pid);
-	for (rest = recording->pids ? strdupa(recording->pids) : NULL; !ret && (word = strsep(&rest, ","));)
-		ret = perfring_data_put_process(writer, (int32_t)strtol(word, NULL, 10));
-	for (rest = recording->tids ? strdupa(recording->tids) : NULL; !ret && (word = strsep(&rest, ","));) {
-		int32_t pid = process_of(word);
-
-		ret = pid ? perfring_data_put_process(writer, pid) : 0;
-	}
+		return perfring_data_put_process(writer, -1);
+	add_asked(recording, pids);
+	if (pids->count)
+		qsort(pids->list, pids->count, sizeof(*pids->list), compare_pids);
+	for (size_t i = 0; !ret && i < pids->count; i++)
+		if (!i || pids->list[i] != pids->list[i - 1])
+			ret = perfring_data_put_process(writer, (int32_t)pids->list[i]);
 	return ret;
 }
 
@@ -191,79 +214,6 @@ static void name_file(struct recording *recording, bool is_timed)
 		 (int)(now.tv_nsec / 10000000));
 }
 
-static bool is_of_directory(const char *name)
-{
-	if (!strcmp(name, "data"))
-		return true;
-	return !strncmp(name, "data.", 5) && name[5] && !name[5 + strspn(name + 5, "0123456789")];
-}
-
-/* What a recording left in a directory: files `data` and data.N.  Returns 0, -ENOTEMPTY when there is anything else in it,
- * or -errno; with `empties` they are removed. */
-static int look_into(const char *path, bool empties)
-{
-	DIR *folder = opendir(path);
-	const struct dirent *entry;
-	struct stat status;
-	int ret = folder ? 0 : -errno;
-
-	while (!ret && (entry = readdir(folder))) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		if (fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
-			ret = -errno;
-		else if (!is_of_directory(entry->d_name) || !S_ISREG(status.st_mode))
-			ret = -ENOTEMPTY;
-		else if (empties && unlinkat(dirfd(folder), entry->d_name, 0))
-			ret = -errno;
-	}
-	if (folder)
-		closedir(folder);
-	return ret;
-}
-
-/* A directory that is not of a recording is nobody's to rename or remove. */
-static bool complain_folder(const char *path, int ret)
-{
-	if (ret == -ENOTEMPTY)
-		perfring_tool_complain("record: %s: a directory with more in it than data and data.N: it is left alone",
-				       path);
-	else if (ret)
-		perfring_tool_complain("record: %s: %s", path, strerror(-ret));
-	return !ret;
-}
-
-/* What is there becomes FILE.old, file or directory, and what that was goes. */
-static bool make_way(const struct recording *recording)
-{
-	char *old = perfring_tool_room(NULL, strlen(recording->path) + sizeof(".old"), 1);
-	struct stat status, before;
-	bool good = true, is_folder;
-
-	sprintf(old, "%s.old", recording->path);
-	if (stat(recording->path, &status))
-		goto out;
-	is_folder = S_ISDIR(status.st_mode);
-	if (!is_folder && (!S_ISREG(status.st_mode) || (!status.st_size && !recording->directory)))
-		goto out;
-	if (is_folder)
-		good = complain_folder(recording->path, look_into(recording->path, false));
-	if (good && !lstat(old, &before)) {
-		if (S_ISDIR(before.st_mode)) {
-			good = complain_folder(old, look_into(old, false)) &&
-			       complain_folder(old, look_into(old, true)) &&
-			       complain_folder(old, rmdir(old) ? -errno : 0);
-		} else if (is_folder) {
-			good = complain_folder(old, unlink(old) ? -errno : 0);
-		}
-	}
-	if (good)
-		good = complain_folder(old, rename(recording->path, old) ? -errno : 0);
-out:
-	free(old);
-	return good;
-}
-
 /* `data`, and data.N for ring N. */
 static int create_directory(struct recording *recording)
 {
@@ -278,12 +228,7 @@ static int create_directory(struct recording *recording)
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	if (mkdir(recording->path, 0700))
-		return -errno;
-	recording->folder = open(recording->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (recording->folder < 0)
-		return -errno;
-	recording->file = openat(recording->folder, "data", flags, 0600);
+	recording->file = openat(recording->out.fd, "data", flags, 0600);
 	if (recording->file < 0)
 		return -errno;
 	ret = perfring_data_create(&recording->writer, recording->file);
@@ -292,7 +237,7 @@ static int create_directory(struct recording *recording)
 		int fd;
 
 		snprintf(name, sizeof(name), "data.%u", recording->ring_count);
-		fd = openat(recording->folder, name, flags, 0600);
+		fd = openat(recording->out.fd, name, flags, 0600);
 		if (fd < 0)
 			return -errno;
 		recording->ring_files[recording->ring_count++] = fd;
@@ -303,37 +248,29 @@ static int create_directory(struct recording *recording)
 
 static int create(struct recording *recording)
 {
-	if (recording->is_stream) {
-		recording->file = STDOUT_FILENO;
-		return perfring_data_create_stream(&recording->writer, recording->file);
-	}
 	if (recording->directory)
 		return create_directory(recording);
-	recording->file = open(recording->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (recording->file < 0)
-		return -errno;
-	if (lseek(recording->file, 0, SEEK_CUR) < 0 && errno == ESPIPE)
+	recording->file = recording->out.fd;
+	if (recording->out.is_stream)
 		return perfring_data_create_stream(&recording->writer, recording->file);
 	return perfring_data_create(&recording->writer, recording->file);
 }
 
 static bool begin(struct recording *recording, bool is_timed)
 {
+	unsigned flags = PERFRING_OUTFILE_PRIVATE | PERFRING_OUTFILE_OLD;
+
 	int ret;
 
+	flags |= recording->directory ? (unsigned)PERFRING_OUTFILE_DIRECTORY : 0;
 	name_file(recording, is_timed);
-	if (!recording->is_stream && !make_way(recording))
+	if (!perfring_outfile_open(&recording->out, "record", recording->path, flags))
 		return false;
 	ret = create(recording);
-	if (!ret && recording->level) {
+	if (!ret && recording->level)
 		ret = perfring_data_compress(recording->writer, recording->level);
-		if (ret == -EOPNOTSUPP) {
-			perfring_tool_complain("record: -z: built without libzstd");
-			return false;
-		}
-	}
 	if (!ret)
-		ret = add_events(recording, recording->writer);
+		ret = perfring_record_describe(recording, recording->writer);
 	if (!ret)
 		ret = perfring_data_describe(recording->writer, recording->arguments);
 	if (!ret)
@@ -348,45 +285,30 @@ static bool begin(struct recording *recording, bool is_timed)
 }
 
 /* Settled at once: from here on perf opens the file, whenever we are killed. */
-static bool settle_state(const struct recording *recording)
+static bool settle_state(const struct recording *recording, struct recorded_pids *pids)
 {
-	int ret = write_state(recording, recording->writer);
+	int ret = perfring_record_put_state(recording, recording->writer, pids);
 
 	return complain(recording, ret ? ret : perfring_data_round(recording->writer));
 }
 
-/* What a snapshot's files begin with is kept in memory: state now, and what becomes of tasks and mappings. */
-static bool open_keep(struct recording *recording)
-{
-	int ret = 0;
-
-	snprintf(recording->path, sizeof(recording->path), "snapshot");
-	recording->keep_file = memfd_create("perfring record", MFD_CLOEXEC);
-	if (recording->keep_file < 0)
-		ret = -errno;
-	if (!ret)
-		ret = perfring_data_create(&recording->keep, recording->keep_file);
-	if (!ret)
-		ret = add_events(recording, recording->keep);
-	if (!ret)
-		ret = perfring_data_begin(recording->keep);
-	recording->keep_from = ret ? 0 : perfring_data_size(recording->keep);
-	if (!ret)
-		ret = write_state(recording, recording->keep);
-	return complain(recording, ret);
-}
-
 bool perfring_record_open_file(struct recording *recording)
 {
-	recording->is_stream = !strcmp(recording->output, "-");
-	if (recording->is_stream && isatty(STDOUT_FILENO)) {
-		perfring_tool_complain(
-			"record: -o -: standard output is a terminal: redirect it into a file or a pipe");
-		return false;
+	struct recorded_pids pids = {0};
+	bool good;
+
+	if (recording->snapshots) {
+		snprintf(recording->path, sizeof(recording->path), "snapshot");
+		return complain(recording, perfring_record_open_side(recording));
 	}
-	if (recording->snapshots)
-		return open_keep(recording);
-	return begin(recording, recording->switched) && (recording->soft || settle_state(recording));
+	good = begin(recording, recording->switched) && (recording->soft || settle_state(recording, &pids));
+	free(pids.list);
+	return good;
+}
+
+bool perfring_record_settle_file(struct recording *recording)
+{
+	return perfring_outfile_settle(&recording->out);
 }
 
 /* ---- rounds ---- */
@@ -412,6 +334,7 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 {
 	uint64_t many = (uint64_t)perfring_session_pages(session) * (uint64_t)sysconf(_SC_PAGESIZE) / MANY;
 	struct perfring_span span;
+	uint32_t into;
 	int ret = 0, one;
 
 	recording->is_pressed = false;
@@ -420,17 +343,25 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 			uint32_t ring;
 			struct perfring_fault fault = perfring_session_fault(session, &ring);
 
-			perfring_tool_complain("record: ring %u is corrupt at %" PRId64 ": %s", ring, fault.at,
-					       fault.what);
+			if (recording->soft)
+				perfring_peers_corrupt(recording->peers, ring, &fault);
+			else
+				perfring_tool_complain("record: ring %u is corrupt at %" PRId64 ": %s", ring, fault.at,
+						       fault.what);
 			continue;
 		}
+		if (recording->soft)
+			perfring_peers_vet(recording->peers, &span);
 		*any = true;
 		recording->is_pressed = recording->is_pressed || span.size >= many;
 		recording->ring = span.ring;
-		ret = perfring_data_write_to(writer, recording->ring_count ? span.ring + 1 : 0, span.pieces,
-					     (int)span.count);
-		if (ret)
+		into = recording->ring_count ? span.ring + 1 : 0;
+		ret = perfring_data_write_to(writer, into, span.pieces, (int)span.count);
+		if (ret) {
+			recording->kept_records += perfring_outfile_write_some(
+				&recording->out, writer, into, span.pieces, (int)span.count, &recording->kept_samples);
 			break;
+		}
 		recording->kept_records += span.records;
 		recording->kept_samples += span.samples;
 	}
@@ -439,7 +370,8 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 
 bool perfring_record_write_round(struct recording *recording)
 {
-	struct perfring_data_writer *writer = recording->snapshots ? recording->keep : recording->writer;
+	struct perfring_data_writer *writer =
+		recording->snapshots ? perfring_record_side(recording) : recording->writer;
 	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
 	bool any = false;
 	char place[32];
@@ -448,6 +380,8 @@ bool perfring_record_write_round(struct recording *recording)
 	if (!ret && any && !recording->snapshots && is_settling(recording))
 		ret = perfring_data_round(writer);
 	perfring_session_return(session);
+	if (!ret && any && recording->snapshots)
+		ret = perfring_record_bound_side(recording);
 	recording->is_broken = recording->is_broken || ret;
 	if (!ret)
 		return true;
@@ -522,90 +456,13 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 	return ret;
 }
 
-/* ---- build ids of what was hit ---- */
-
-struct hits {
-	struct perfring_machine *machine;
-	const char **names; /* each once */
-	size_t count;
-	bool kernel;
-};
-
-static void hit(struct hits *hits, const char *name)
-{
-	if (*name != '/')
-		return;
-	for (size_t i = hits->count; i > 0; i--)
-		if (hits->names[i - 1] == name)
-			return;
-	hits->names = perfring_tool_room(hits->names, hits->count + 1, sizeof(*hits->names));
-	hits->names[hits->count++] = name;
-}
-
-static void hit_sample(struct hits *hits, const struct perfring_item *item)
-{
-	const struct perfring_mapping *mapping;
-	struct perfring_sample sample;
-
-	if (perfring_sample_decode(item->format, item->record, &sample, NULL))
-		return;
-	if (perfring_record_cpumode(item->record) == PERFRING_RECORD_MISC_KERNEL) {
-		hits->kernel = true;
-		return;
-	}
-	mapping = perfring_machine_user(hits->machine, sample.pid, sample.ip);
-	if (mapping)
-		hit(hits, mapping->name);
-}
-
-/* Reads the file back, as perf does. */
-static void find_hits(const struct recording *recording, struct hits *hits)
-{
-	struct perfring_data *data;
-	struct perfring_item item;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", recording->ring_count ? recording->folder : recording->file);
-	if (!perfring_data_open(&data, path))
-		while (perfring_data_next(data, &item) == 1) {
-			struct perfring_record record;
-
-			if (item.record->type == PERFRING_RECORD_SAMPLE && item.format)
-				hit_sample(hits, &item);
-			else if (item.format && !perfring_record_decode(item.format, item.record, &record, NULL))
-				perfring_machine_take(hits->machine, &record);
-		}
-	perfring_data_close(data);
-}
-
-static int write_build_ids(const struct recording *recording)
-{
-	struct hits hits = {.machine = perfring_machine_open()};
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
-	int64_t size;
-	int ret = 0;
-
-	find_hits(recording, &hits);
-	size = hits.kernel ? perfring_build_id_of_kernel(id) : 0;
-	if (size > 0)
-		ret = perfring_data_put_build_id(recording->writer, PERFRING_RECORD_MISC_KERNEL, -1,
-						 "[kernel.kallsyms]", id, (uint32_t)size);
-	for (size_t i = 0; !ret && i < hits.count; i++) {
-		size = perfring_build_id_of(hits.names[i], id);
-		if (size > 0)
-			ret = perfring_data_put_build_id(recording->writer, PERFRING_RECORD_MISC_USER, -1,
-							 hits.names[i], id, (uint32_t)size);
-	}
-	free(hits.names);
-	perfring_machine_close(hits.machine);
-	return ret;
-}
-
-bool perfring_record_finish_file(struct recording *recording)
+/* living: the processes that still run, of a file that another follows; else NULL. */
+static bool finish(struct recording *recording, struct recorded_pids *living)
 {
 	struct perfring_totals totals;
 	int ret;
 
+	perfring_outfile_end(&recording->out);
 	perfring_session_totals(recording->session, &totals);
 	ret = write_lost(recording, totals.last_time);
 	/* Why the recording ended was told. */
@@ -613,8 +470,8 @@ bool perfring_record_finish_file(struct recording *recording)
 		ret = 0;
 	if (totals.first_time)
 		perfring_data_put_times(recording->writer, totals.first_time, totals.last_time);
-	if (!ret && !recording->no_build_ids && !recording->is_stream)
-		ret = write_build_ids(recording);
+	if (!ret && (!recording->no_build_ids || living) && !recording->out.is_stream)
+		ret = perfring_record_read_back(recording, living);
 	if (!complain(recording, ret) || recording->is_broken)
 		perfring_data_finish(recording->writer);
 	else
@@ -623,59 +480,49 @@ bool perfring_record_finish_file(struct recording *recording)
 	return !ret;
 }
 
+bool perfring_record_finish_file(struct recording *recording)
+{
+	return finish(recording, NULL);
+}
+
 void perfring_record_close_file(struct recording *recording)
 {
 	perfring_data_writer_close(recording->writer);
 	recording->writer = NULL;
-	if (recording->file > STDERR_FILENO)
+	if (recording->directory && recording->file >= 0)
 		close(recording->file);
 	recording->file = -1;
 	while (recording->ring_count)
 		close(recording->ring_files[--recording->ring_count]);
 	free(recording->ring_files);
 	recording->ring_files = NULL;
-	if (recording->folder >= 0)
-		close(recording->folder);
-	recording->folder = -1;
+	perfring_outfile_close(&recording->out);
 }
 
 bool perfring_record_switch_file(struct recording *recording)
 {
-	bool good = perfring_record_finish_file(recording);
+	struct recorded_pids pids = {0};
+	/* Of the whole system all processes are written. */
+	bool good = finish(recording, recording->all || recording->cgroup ? NULL : &pids);
 
 	if (good && !recording->quiet)
 		fprintf(stderr, "[ perfring record: %s ]\n", recording->path);
 	perfring_record_close_file(recording);
-	return good && begin(recording, true) && settle_state(recording);
+	good = good && begin(recording, true) && settle_state(recording, &pids) &&
+	       perfring_record_settle_file(recording);
+	free(pids.list);
+	return good;
 }
 
 /* ---- snapshots ---- */
-
-/* What was kept, from its first record on. */
-static int write_kept(const struct recording *recording)
-{
-	uint64_t size = perfring_data_size(recording->keep), from = recording->keep_from;
-	struct iovec piece;
-	void *bytes;
-	int ret;
-
-	if (size == from)
-		return 0;
-	bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, recording->keep_file, 0);
-	if (bytes == MAP_FAILED)
-		return -errno;
-	piece.iov_base = (char *)bytes + from;
-	piece.iov_len = (size_t)(size - from);
-	ret = perfring_data_write(recording->writer, &piece, 1);
-	munmap(bytes, (size_t)size);
-	return ret;
-}
 
 bool perfring_record_snapshot(struct recording *recording, bool is_last)
 {
 	bool any = false, good;
 	int ret;
 
+	/* First of all, before the rings write over what is wanted: whatever else takes its time comes after. */
+	ret = perfring_session_snapshot(recording->session);
 	/* What the side tells up to now belongs to it. */
 	if (is_last)
 		perfring_session_flush(recording->side);
@@ -683,9 +530,8 @@ bool perfring_record_snapshot(struct recording *recording, bool is_last)
 		perfring_session_wait(recording->side, 0);
 	if (!perfring_record_write_round(recording) || !begin(recording, !is_last))
 		return false;
-	ret = write_kept(recording);
 	if (!ret)
-		ret = perfring_session_snapshot(recording->session);
+		ret = perfring_record_put_side(recording);
 	if (!ret)
 		ret = write_spans(recording, recording->session, recording->writer, &any);
 	perfring_session_return(recording->session);
@@ -693,6 +539,8 @@ bool perfring_record_snapshot(struct recording *recording, bool is_last)
 		ret = perfring_data_round(recording->writer);
 	good = complain(recording, ret);
 	good = perfring_record_finish_file(recording) && good;
+	/* What there was room for is a snapshot too. */
+	good = perfring_record_settle_file(recording) && good;
 	if (!is_last) {
 		if (good && !recording->quiet)
 			fprintf(stderr, "[ perfring record: %s ]\n", recording->path);

@@ -1,10 +1,10 @@
 /* report.c - `perfring report`: samples by command, object and symbol, for each event. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
 #include "machine.h"
 #include "symbols.h"
+#include "options.h"
 #include "tools.h"
 
 enum key {
@@ -82,12 +82,16 @@ static void help(void)
 	fputs("usage: perfring report [[-i] FILE] [--sort comm,dso,sym] [--limit LINES]\n"
 	      "\n"
 	      "The samples of a perf.data file by command, object and symbol, most first, for each event.  A sample\n"
-	      "weighs its period.  [.] is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] "
+	      "weighs its period; one of a group ({a,b}:S) is a sample of each event that counted since the last one.  "
+	      "[.] is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] "
 	      "unknown.\n"
 	      "\n"
 	      "  -i, --input FILE    default perf.data; - is standard input\n"
 	      "  -s, --sort LIST     which of comm, dso and sym make a line, in this order (default all)\n"
-	      "  -n, --limit LINES   at most so many lines an event\n",
+	      "  -n, --limit LINES   at most so many lines an event\n"
+	      "  -h, --help\n"
+	      "\n"
+	      "Exit status: 0 done, 1 the file has faults or is not to be read, 2 misused.\n",
 	      stdout);
 }
 
@@ -176,15 +180,14 @@ static struct event *event_of(struct report *report, uint32_t index)
 }
 
 /* Where a sample like this one went since anybody's names or mappings changed.  A place in `recent`, new or known. */
-static struct recent *find_recent(struct report *report, const struct perfring_item *item,
-				  const struct perfring_sample *sample)
+static struct recent *find_recent(struct report *report, uint32_t event, const struct perfring_sample *sample)
 {
 	struct recent key = {
 		.change = report->change,
 		.ip = sample->ip,
 		.pid = sample->pid,
 		.tid = sample->tid,
-		.event = item->format->index,
+		.event = event,
 		.cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK,
 		.present = sample->present & (PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID),
 	};
@@ -200,13 +203,13 @@ static struct recent *find_recent(struct report *report, const struct perfring_i
 	return recent;
 }
 
-static struct row *find_row(struct report *report, const struct perfring_item *item,
-			    const struct perfring_sample *sample, unsigned *nameless)
+static struct row *find_row(struct report *report, uint32_t event, const struct perfring_sample *sample,
+			    unsigned *nameless)
 {
 	struct perfring_symbol symbol = {.nameless = PERFRING_NAMELESS_MODE};
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	bool has_task = sample->present & PERFRING_SAMPLE_TID;
-	struct row key = {.event = item->format->index};
+	struct row key = {.event = event};
 
 	if (sample->present & PERFRING_SAMPLE_IP)
 		perfring_symbols_find(report->symbols, cpumode, has_task ? sample->pid : 0, sample->ip, &symbol);
@@ -223,15 +226,16 @@ static struct row *find_row(struct report *report, const struct perfring_item *i
 	return get_row(report, &key);
 }
 
-static void take_sample(struct report *report, const struct perfring_item *item, const struct perfring_sample *sample)
+static void take_sample(struct report *report, const struct perfring_format *format,
+			const struct perfring_sample *sample)
 {
-	struct event *event = event_of(report, item->format->index);
-	struct recent *recent = find_recent(report, item, sample);
-	uint64_t weight = perfring_input_period(&report->input, item, sample);
+	struct event *event = event_of(report, format->index);
+	struct recent *recent = find_recent(report, format->index, sample);
+	uint64_t weight = perfring_input_period(&report->input, format, sample);
 	struct row *row;
 
 	if (!recent->row)
-		recent->row = find_row(report, item, sample, &recent->nameless);
+		recent->row = find_row(report, format->index, sample, &recent->nameless);
 	row = recent->row;
 	report->nameless[recent->nameless]++;
 	row->samples++;
@@ -266,6 +270,7 @@ static void take_record(struct report *report, const struct perfring_item *item,
 static void take(struct report *report, const struct perfring_item *item)
 {
 	struct perfring_fault fault = {0, NULL};
+	const struct perfring_format *format;
 	struct perfring_record record;
 	struct perfring_sample sample;
 
@@ -275,7 +280,9 @@ static void take(struct report *report, const struct perfring_item *item)
 	} else if (!item->format) {
 		report->unread++;
 	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
-		take_sample(report, item, &sample);
+		perfring_split_begin(report->input.split, item->format, &sample);
+		while (perfring_input_event(&report->input, &format))
+			take_sample(report, format, &sample);
 	} else {
 		report->unread++;
 	}
@@ -317,6 +324,15 @@ static void print_row(const struct report *report, const struct row *row, const 
 static int wider(int a, int b)
 {
 	return a > b ? a : b;
+}
+
+/* What stands beside others for its side records has no samples to report. */
+static bool is_silent(const struct report *report, uint32_t index)
+{
+	const struct perf_event_attr *attr = perfring_data_attr(report->input.data, index);
+
+	return report->event_count > 1 && attr && attr->type == PERFRING_TYPE_SOFTWARE &&
+	       attr->config == PERFRING_COUNT_SW_DUMMY && !report->events[index].samples && !report->events[index].lost;
 }
 
 static void print_event(const struct report *report, uint32_t index, struct row *const *rows, size_t nr)
@@ -378,6 +394,8 @@ static void print_report(struct report *report)
 
 	qsort(report->rows, report->nr, sizeof(struct row *), compare_rows);
 	for (i = 0; i < report->event_count; i++) {
+		if (is_silent(report, i))
+			continue;
 		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
 			;
 		print_event(report, i, report->rows + at, end - at < report->limit ? end - at : (size_t)report->limit);
@@ -417,18 +435,6 @@ static bool choose(struct report *report, char *list)
 	return report->order_count;
 }
 
-static bool read_limit(struct report *report, const char *text)
-{
-	char *end;
-
-	errno = 0;
-	report->limit = strtoull(text, &end, 10);
-	if (*text >= '0' && *text <= '9' && !*end && !errno)
-		return true;
-	perfring_tool_complain("report: --limit takes a number, not '%s'", text);
-	return false;
-}
-
 static int run(struct report *report)
 {
 	struct perfring_item item;
@@ -441,42 +447,39 @@ static int run(struct report *report)
 	return perfring_input_end(&report->input);
 }
 
+static const struct perfring_option ROWS[] = {
+	{'i', "input", PERFRING_OPTION_VALUE, "a perf.data file's name, or -", 0, 0},
+	{'s', "sort", PERFRING_OPTION_VALUE, "some of comm, dso and sym, each once, such as comm,sym", 0, 0},
+	{'n', "limit", PERFRING_OPTION_VALUE, "a number of lines", 0, UINT64_MAX},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
+
 int perfring_tool_report(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"input", required_argument, NULL, 'i'},
-		{"sort", required_argument, NULL, 's'},
-		{"limit", required_argument, NULL, 'n'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
+	struct perfring_options options = {.rows = ROWS, .help = help};
 	static struct report report = {.limit = UINT64_MAX, .room = 256};
 	char every[] = "comm,dso,sym";
 	const char *path = NULL;
 	int found, status;
 
-	opterr = 0;
 	choose(&report, every);
-	while ((found = getopt_long(argc, argv, ":i:s:n:h", options, NULL)) != -1) {
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'i':
-			path = optarg;
+			path = options.value;
 			break;
 		case 's':
-			if (!choose(&report, optarg))
+			if (!choose(&report, options.value))
 				return PERFRING_TOOL_MISUSED;
 			break;
 		case 'n':
-			if (!read_limit(&report, optarg))
-				return PERFRING_TOOL_MISUSED;
+			report.limit = options.number;
 			break;
-		case 'h':
-			help();
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		default:
-			return perfring_tool_misused(found, argv);
 		}
 	}
+	if (!found)
+		return options.status;
 	status = perfring_input_open(&report.input, path, argc, argv, optind);
 	if (status)
 		return status;

@@ -1,6 +1,5 @@
 /* ring.c - `perfring ring`: what is in a ring, of a process that lives or one that died. */
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -9,6 +8,7 @@
 #include <perfring/shared.h>
 #include <perfring/snapshot.h>
 #include <perfring/text.h>
+#include "options.h"
 #include "tools.h"
 
 struct show {
@@ -39,17 +39,9 @@ static void help(void)
 	       "  -n, --last N    only the last N records\n"
 	       "      --header    no records\n"
 	       "      --raw       the bytes of each record too\n"
+	       "  -h, --help\n"
 	       "\n"
 	       "Exit status: 0 done, 1 no ring, or one with a fault, 2 misused.\n");
-}
-
-static bool is_number(const char *text, uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
 /* Where a free-running address lies in the file. */
@@ -81,9 +73,10 @@ static void print_mode(uint64_t flags)
 	line("mode");
 	printf("%s, %s%s\n", flags & PERFRING_RING_BACKWARD ? "backward" : "forward",
 	       flags & PERFRING_RING_OVERWRITE ? "overwrites" : "stops when full",
-	       flags & PERFRING_RING_STRICT   ? ", shared (strict)"
-	       : flags & PERFRING_RING_LEASED ? ", shared (leased)"
-					      : "");
+	       flags & PERFRING_RING_LOST_FILLERS ? ", shared (strict, LOST records as fillers)"
+	       : flags & PERFRING_RING_STRICT     ? ", shared (strict)"
+	       : flags & PERFRING_RING_LEASED     ? ", shared (leased)"
+						  : "");
 }
 
 static void print_created(uint64_t created, int32_t pid)
@@ -262,43 +255,44 @@ static int open_and_run(struct show *show)
 	return status;
 }
 
+enum {
+	HEADER = PERFRING_OPTION_LONG,
+	RAW,
+};
+
+static const struct perfring_option ROWS[] = {
+	{'n', "last", PERFRING_OPTION_VALUE, "a number of records", 0, UINT64_MAX},
+	{HEADER, "header", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{RAW, "raw", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
+
 int perfring_tool_ring(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"last", required_argument, NULL, 'n'},
-		{"header", no_argument, NULL, 'H'},
-		{"raw", no_argument, NULL, 'r'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
+	struct perfring_options options = {.rows = ROWS, .help = help};
 	struct show show = {.last = UINT64_MAX};
 	int found;
 
-	opterr = 0;
-	while ((found = getopt_long(argc, argv, ":n:h", options, NULL)) != -1) {
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'n':
-			if (!is_number(optarg, &show.last)) {
-				perfring_tool_complain("ring: -n takes a number, not '%s'", optarg);
-				return PERFRING_TOOL_MISUSED;
-			}
+			show.last = options.number;
 			break;
-		case 'H':
+		case HEADER:
 			show.header_only = true;
 			break;
-		case 'r':
+		case RAW:
 			show.raw = true;
 			break;
-		case 'h':
-			help();
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		default:
-			return perfring_tool_misused(found, argv);
 		}
 	}
+	if (!found)
+		return options.status;
 	if (argc - optind != 1 || !*argv[optind]) {
-		perfring_tool_complain("ring: %s (perfring ring --help)",
-				       argc == optind ? "which file?" : "one file, and it has a name");
+		perfring_tool_complain("ring: %s (perfring ring --help)", argc == optind
+										  ? "no file to show: name a ring's"
+										  : "one file is wanted, by its name");
 		return PERFRING_TOOL_MISUSED;
 	}
 	show.path = argv[optind];

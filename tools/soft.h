@@ -1,14 +1,18 @@
-/* soft.h - what `perfring record --soft` and the object that it preloads say to one another.
+/* soft.h - what the object that `perfring record --soft` preloads says to the recorder.
  *
- *     a process, in its constructor                       the recorder
- *       connects to the abstract socket named in
- *       PERFRING_SOFT_SOCKET=NAME/TOKEN, hello     ---->    takes it
- *       opens the events, maps, puts its state    <----    answer: what to observe
- *     each thread, as it joins
- *       new ring, with its fd                     ---->    attaches it, drains it into the file
+ *     the recorder                                           a process, in its constructor
+ *       PERFRING_SOFT_SOCKET=NAME/TOKEN/TERMS      ---->       reads what to observe
+ *       takes it from the abstract socket NAME     <----       connects, hello
+ *                                                              opens the events, maps, puts its state
+ *                                                            each thread, as it joins
+ *       attaches the ring, drains it into the file <----       new ring, with its fd
  *
- * SOCK_SEQPACKET: one message is one struct.  A ring is given up by the recorder when it is drained and its writer has
- * closed it, or its process has ended; what was committed before a SIGKILL lies in it.
+ * All messages go one way, and a process waits for none of them to be taken: one that was sent while the recorder was held
+ * up (SIGSTOP, a slow disk) lies in its socket, its records lie in its rings, and both are there when the recorder goes on.
+ * What finds a queue full is not observed, or sent with the next message.
+ *
+ * SOCK_SEQPACKET: one message is one struct.  A ring leaves the recorder when it is drained and its writer has closed it,
+ * or its process has ended; what was committed before a SIGKILL lies in it.
  */
 #ifndef SOFT_H
 #define SOFT_H
@@ -20,7 +24,7 @@
 #define SOFT_OBJECT "libperfring_preload.so"
 
 enum {
-	SOFT_VERSION = 1,
+	SOFT_VERSION = 2,
 	SOFT_FREQUENCY = 1000, /* samples a second, unless said */
 	SOFT_FREQUENCY_MAX = 100000,
 	SOFT_PAGES = 128,        /* of each ring, unless said */
@@ -28,6 +32,15 @@ enum {
 	SOFT_MARK_MS = 500,      /* and how often what was drained is settled in the file */
 	SOFT_AT_ONCE = 64,       /* messages taken between two drains */
 	SOFT_LAST_ROUNDS = 1024, /* of so many, when the command has ended */
+
+	/* What the recorder takes of a process at most. */
+	SOFT_RINGS = 8192, /* not drained to their end: of 4096 threads, and of those that ended before them */
+	SOFT_TEXTS = 1000, /* SOFT_TROUBLE messages; a process that sends more is not listened to any more */
+	SOFT_IMAGES = 16,  /* connections: one for each program that it execs, until they are read */
+};
+
+enum {
+	SOFT_WORD = 512, /* bytes of PERFRING_SOFT_SOCKET and more */
 };
 
 enum soft_kind {
@@ -42,15 +55,16 @@ struct soft_message {
 	uint32_t pid; /* as the process knows itself */
 	uint32_t padding;
 	uint64_t token;
-	uint64_t image; /* another one after exec, the same when a process has lost its socket and comes again */
+	uint64_t image; /* another one after exec, the same when a process has lost its socket and connects again */
 	char text[96];
 };
 
-struct soft_answer {
+/* In the environment as the hexadecimal digits of its bytes: both sides are of one build. */
+struct soft_terms {
 	uint32_t version;
-	uint32_t pages;    /* of each ring */
-	uint32_t observes; /* 0: take no part */
-	uint32_t padding;
+	uint32_t pages;              /* of each ring */
+	uint32_t parent;             /* 0: every process takes part; else the children of this one alone */
+	uint32_t filters;            /* seccomp's that the recorder has: a process that has more takes no part */
 	struct perf_event_attr attr; /* one, so its records need no id, which no two processes have the same */
 };
 
@@ -67,7 +81,7 @@ bool perfring_peers_are_needed(void);
 
 /* Listens, and puts into the environment what makes commands started from now on take part.  False after a complaint. */
 bool perfring_peers_open(struct perfring_peers **peers, struct perfring_session *session,
-			 const struct soft_answer *answer);
+			 const struct soft_terms *terms);
 void perfring_peers_close(struct perfring_peers *peers);
 
 /* Only this process, not its children. */
@@ -79,8 +93,19 @@ int perfring_peers_fd(const struct perfring_peers *peers);
 /* Takes what has come: new processes, new rings.  True: there may be more.  Between a return and the next wait. */
 bool perfring_peers_serve(struct perfring_peers *peers);
 
-/* After a return: gives up rings that have come to their end. */
+/* A span of the session's next_span before it is written: its process may change it at any time.  Copies it, looks at each
+ * record of the copy, and makes the span that copy, up to a record that the process may not write, which ends what is
+ * taken of that process.  Valid until the next call. */
+void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span);
+
+/* A ring that the session found corrupt: nothing more is taken of its process. */
+void perfring_peers_corrupt(struct perfring_peers *peers, uint32_t ring, const struct perfring_fault *fault);
+
+/* After a return: drops rings that have come to their end. */
 void perfring_peers_sweep(struct perfring_peers *peers);
+
+/* Complains of what was not observed, at the end. */
+void perfring_peers_tell(const struct perfring_peers *peers);
 
 /* Processes that have taken part. */
 uint64_t perfring_peers_count(const struct perfring_peers *peers);
@@ -88,7 +113,7 @@ uint64_t perfring_peers_count(const struct perfring_peers *peers);
 /* Records that found a ring full, whether a LOST record tells of them or not. */
 uint64_t perfring_peers_lost(const struct perfring_peers *peers);
 
-/* Both sides: one message, with an fd or without (-1).  Returns 0 or -errno. */
+/* One message, with an fd or without (-1).  Returns 0 or -errno; -EAGAIN at once when the queue is full. */
 static inline int soft_send(int socket, const void *message, size_t size, int fd)
 {
 	union {
@@ -109,7 +134,7 @@ static inline int soft_send(int socket, const void *message, size_t size, int fd
 		header.msg_controllen = sizeof(control.room);
 	}
 	do
-		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+		sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0;
 }

@@ -1,8 +1,6 @@
 /* stat.c - `perfring stat`: counts the events of a command, of threads or of the system. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -10,10 +8,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "options.h"
 #include "stat.h"
 
 enum {
-	INTERVAL_COUNT = 0x100, /* options without a letter */
+	INTERVAL_COUNT = PERFRING_OPTION_LONG, /* options without a letter */
 	PER_THREAD,
 	APPEND,
 
@@ -25,7 +24,7 @@ enum {
 #define DEFAULT_EVENTS \
 	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
 
-static void help(FILE *out)
+static void help(void)
 {
 	fputs("usage: perfring stat [OPTIONS] [--] [COMMAND...]\n"
 	      "\n"
@@ -47,7 +46,7 @@ static void help(FILE *out)
 	      "      --per-thread           each thread by itself (with -p or -t)\n"
 	      "  -x, --field-separator=SEP  fields with SEP between them\n"
 	      "  -j, --json                 one JSON object a line\n"
-	      "  -o, --output=FILE          (default: standard error)\n"
+	      "  -o, --output=FILE          (default: standard error); - is standard output\n"
 	      "      --append               to the end of FILE\n"
 	      "  -v, --verbose              raw counts, the margin of estimates, and why an event is not supported\n"
 	      "  -h, --help\n"
@@ -55,20 +54,40 @@ static void help(FILE *out)
 	      "A (share %) says that counters were shared out: the count is an estimate from that share of the time.  "
 	      "Its\n"
 	      "margin (-v, --json) is half of a 95 % interval if events come independently of one another.\n"
-	      "Exit status: COMMAND's (128 + its signal when it was killed); 1 when counting failed, 2 misused.\n",
-	      out);
+	      "Exit status: COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that\n"
+	      "ended the counting); 1 when counting failed, 2 misused.\n",
+	      stdout);
 }
 
 /* ---- options ---- */
 
-static bool read_number(const char *text, uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *number <= UINT32_MAX;
-}
+static const struct perfring_option ROWS[] = {
+#define PLAIN PERFRING_OPTION_PLAIN, NULL, 0, 0
+#define VALUE(takes) PERFRING_OPTION_VALUE, takes, 0, 0
+#define NUMBER(takes, least) PERFRING_OPTION_VALUE, takes, least, UINT32_MAX
+	{'e', "event", VALUE("events, as perfring list shows them")},
+	{'a', "all-cpus", PLAIN},
+	{'C', "cpu", VALUE("a list of CPUs, such as 0-3,6")},
+	{'p', "pid", VALUE("ids of processes, such as 12,345")},
+	{'t', "tid", VALUE("ids of threads, such as 12,345")},
+	{'i', "no-inherit", PLAIN},
+	{'D', "delay", NUMBER("a number of ms", 0)},
+	{'r', "repeat", NUMBER("a number of runs", 1)},
+	{'I', "interval-print", NUMBER("a number of ms", 1)},
+	{INTERVAL_COUNT, "interval-count", NUMBER("a number of intervals", 1)},
+	{'A', "no-aggr", PLAIN},
+	{PER_THREAD, "per-thread", PLAIN},
+	{'x', "field-separator", VALUE("what stands between fields, such as a comma")},
+	{'j', "json", PLAIN},
+	{'o', "output", VALUE("a file's name, or -")},
+	{APPEND, "append", PLAIN},
+	{'v', "verbose", PLAIN},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+#undef PLAIN
+#undef VALUE
+#undef NUMBER
+};
 
 static bool add_events(struct counting *counting, const char *text)
 {
@@ -77,7 +96,7 @@ static bool add_events(struct counting *counting, const char *text)
 	int ret = perfring_events_add(counting->events, text, &BASE, &fault);
 
 	if (ret)
-		perfring_tool_complain("stat: event '%s': at %" PRId64 ": %s", text, fault.at, fault.what);
+		perfring_options_refuse_event("stat", text, ret, &fault);
 	return !ret;
 }
 
@@ -95,7 +114,7 @@ static bool is_misused(const struct counting *counting)
 	if (counting->all && tasks)
 		return misused("-a and -p or -t exclude one another");
 	if (!counting->all && !tasks && !counting->command)
-		return misused("whom? name a COMMAND, -a, -C LIST, -p PID or -t TID");
+		return misused("nothing to count: name a COMMAND, -a, -C LIST, -p PID or -t TID");
 	if (counting->repeat > 1 && !counting->command)
 		return misused("-r repeats a COMMAND");
 	if (counting->repeat > 1 && counting->interval)
@@ -118,66 +137,49 @@ static bool is_misused(const struct counting *counting)
 /* Returns -1 to go on, else the exit status. */
 static int read_options(struct counting *counting, int argc, char **argv)
 {
-	static const struct option LONG[] = {
-		{"event", required_argument, NULL, 'e'},
-		{"all-cpus", no_argument, NULL, 'a'},
-		{"cpu", required_argument, NULL, 'C'},
-		{"pid", required_argument, NULL, 'p'},
-		{"tid", required_argument, NULL, 't'},
-		{"no-inherit", no_argument, NULL, 'i'},
-		{"delay", required_argument, NULL, 'D'},
-		{"repeat", required_argument, NULL, 'r'},
-		{"interval-print", required_argument, NULL, 'I'},
-		{"interval-count", required_argument, NULL, INTERVAL_COUNT},
-		{"no-aggr", no_argument, NULL, 'A'},
-		{"per-thread", no_argument, NULL, PER_THREAD},
-		{"field-separator", required_argument, NULL, 'x'},
-		{"json", no_argument, NULL, 'j'},
-		{"output", required_argument, NULL, 'o'},
-		{"append", no_argument, NULL, APPEND},
-		{"verbose", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
+	struct perfring_options options = {.rows = ROWS, .help = help, .has_command = true};
 	int found;
 
 	counting->inherit = true;
 	counting->repeat = 1;
-	while ((found = getopt_long(argc, argv, "+:e:aC:p:t:iD:r:I:Ax:jo:vh", LONG, NULL)) != -1) {
-		const char *name = argv[optind - 1];
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+		char *value = options.value;
 		bool good = true;
 
 		switch (found) {
 		case 'e':
-			if (!add_events(counting, optarg))
+			if (!add_events(counting, value))
 				return PERFRING_TOOL_MISUSED;
 			break;
 		case 'a':
 			counting->all = true;
 			break;
 		case 'C':
-			counting->cpus = optarg;
+			counting->cpus = value;
+			good = perfring_options_cpus(value);
 			break;
 		case 'p':
-			counting->pids = optarg;
+			counting->pids = value;
+			good = perfring_options_ids(value);
 			break;
 		case 't':
-			counting->tids = optarg;
+			counting->tids = value;
+			good = perfring_options_ids(value);
 			break;
 		case 'i':
 			counting->inherit = false;
 			break;
 		case 'D':
-			good = read_number(optarg, &counting->delay);
+			counting->delay = options.number;
 			break;
 		case 'r':
-			good = read_number(optarg, &counting->repeat) && counting->repeat;
+			counting->repeat = options.number;
 			break;
 		case 'I':
-			good = read_number(optarg, &counting->interval) && counting->interval;
+			counting->interval = options.number;
 			break;
 		case INTERVAL_COUNT:
-			good = read_number(optarg, &counting->interval_count) && counting->interval_count;
+			counting->interval_count = options.number;
 			break;
 		case 'A':
 			counting->apart = true;
@@ -186,14 +188,13 @@ static int read_options(struct counting *counting, int argc, char **argv)
 			counting->per_thread = true;
 			break;
 		case 'x':
-			counting->separator = strcmp(optarg, "\\t") ? optarg : "\t";
-			good = *optarg;
+			counting->separator = strcmp(value, "\\t") ? value : "\t";
 			break;
 		case 'j':
 			counting->json = true;
 			break;
 		case 'o':
-			counting->output = optarg;
+			counting->output = value;
 			break;
 		case APPEND:
 			counting->append = true;
@@ -201,17 +202,12 @@ static int read_options(struct counting *counting, int argc, char **argv)
 		case 'v':
 			counting->verbose = true;
 			break;
-		case 'h':
-			help(stdout);
-			return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-		default:
-			return perfring_tool_misused(found, argv);
 		}
-		if (!good) {
-			perfring_tool_complain("stat: '%s' does not take '%s' (perfring stat --help)", name, optarg);
-			return PERFRING_TOOL_MISUSED;
-		}
+		if (!good)
+			return perfring_options_refuse(&options, argv[0], found, value);
 	}
+	if (!found)
+		return options.status;
 	if (optind < argc)
 		counting->command = argv + optind;
 	if (counting->cpus && !counting->pids && !counting->tids)
@@ -253,10 +249,9 @@ static void take_counts(struct counting *counting)
 			struct row *row = perfring_stat_row(counting, i, j);
 			struct perfring_count sum;
 
-			row->supported = counting->numbers[i] != UINT32_MAX;
-			row->counted = row->supported &&
-				       !perfring_counts_sum(counting->counts, counting->numbers[i], scope_of(counting),
-							    counting->places[j].which, &sum);
+			row->supported = !perfring_counts_error(counting->counts, i);
+			row->counted = row->supported && !perfring_counts_sum(counting->counts, i, scope_of(counting),
+									      counting->places[j].which, &sum);
 			if (!row->counted)
 				continue;
 			row->count = sum;
@@ -315,14 +310,8 @@ static bool add_ids(struct counting *counting, char *list, int (*add)(struct per
 	char *rest = list, *word;
 
 	while ((word = strsep(&rest, ","))) {
-		uint64_t number;
-		int ret;
+		int ret = add(counting->target, (int32_t)strtol(word, NULL, 10));
 
-		if (!read_number(word, &number) || number == 0 || number > INT32_MAX) {
-			perfring_tool_complain("stat: '%s' is not a process or thread id", word);
-			return false;
-		}
-		ret = add(counting->target, (int32_t)number);
 		if (ret) {
 			perfring_tool_complain("stat: %s: %s", word, strerror(-ret));
 			return false;
@@ -338,7 +327,8 @@ static bool choose_target(struct counting *counting)
 	if (!ret && (counting->all || counting->cpus))
 		ret = perfring_target_add_cpus(counting->target, counting->cpus);
 	if (ret) {
-		perfring_tool_complain("stat: -C %s: %s", counting->cpus ? counting->cpus : "(all)",
+		perfring_tool_complain("stat: %s%s: %s", counting->cpus ? "-C " : "",
+				       counting->cpus ? counting->cpus : "the CPUs that are online",
 				       ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
 				       : ret == -ENODEV ? "not all of these CPUs are online"
 							: strerror(-ret));
@@ -360,23 +350,11 @@ static bool choose_target(struct counting *counting)
 	return !ret;
 }
 
-/* Errors that mean: not here, whoever asks. */
-static bool is_unsupported(int ret)
-{
-	return ret == -ENOENT || ret == -EOPNOTSUPP || ret == -ENXIO || ret == -ENODEV || ret == -EINVAL;
-}
-
-static bool leads(const struct counting *counting, uint32_t event)
-{
-	uint32_t leader = perfring_stat_event(counting, event)->leader;
-
-	return leader == UINT32_MAX || leader == event;
-}
-
 static struct perf_event_attr shape_attr(const struct counting *counting, uint32_t event)
 {
-	struct perf_event_attr attr = *perfring_stat_event(counting, event)->attr;
-	bool first = leads(counting, event);
+	const struct perfring_events_one *one = perfring_stat_event(counting, event);
+	struct perf_event_attr attr = *one->attr;
+	bool first = one->leader == UINT32_MAX || one->leader == event;
 
 	/* A leader that is off stops its group (ABI.md trap 32). */
 	attr.disabled = first;
@@ -391,105 +369,54 @@ static struct perf_event_attr shape_attr(const struct counting *counting, uint32
 	return attr;
 }
 
-/* Adds the group that `first` leads, or it alone, without those that are marked as not supported. */
-static int add_group(struct counting *counting, uint32_t first)
+/* What was given up, once: of user space alone it is the same for every event. */
+static void tell_given_up(struct counting *counting)
 {
-	uint32_t next = perfring_counts_count(counting->counts), count = perfring_events_count(counting->events);
+	const uint64_t user_only = PERFRING_FALLBACK_EXCLUDE_KERNEL;
+	uint32_t count = perfring_events_count(counting->events);
+	bool told = false;
+	char text[1024];
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t given_up = perfring_counts_given_up(counting->counts, i);
+		int error = perfring_counts_error(counting->counts, i);
+
+		counting->user_only[i] = given_up & user_only;
+		if (counting->run)
+			continue;
+		told |= !error && given_up & user_only;
+		perfring_counts_explain(counting->counts, i, text, sizeof(text));
+		if (error ? counting->verbose : given_up & ~user_only)
+			perfring_tool_complain("stat: %s", text);
+	}
+	if (told)
+		perfring_tool_complain(
+			"stat: only user space is counted of the events shown with u: counting the kernel needs "
+			"kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
+}
+
+/* Opens all of them, on what is there of them. */
+static int open_events(struct counting *counting)
+{
 	struct perfring_events *list;
-	bool joins = false;
 	int ret = perfring_events_open(&list);
 
-	if (ret)
+	if (ret) {
+		perfring_tool_complain("out of memory");
 		return ret;
-	for (uint32_t i = first; !ret && i < count; i++) {
+	}
+	for (uint32_t i = 0; !ret && i < perfring_events_count(counting->events); i++) {
+		const struct perfring_events_one *one = perfring_stat_event(counting, i);
 		struct perf_event_attr attr = shape_attr(counting, i);
 
-		if ((i != first && perfring_stat_event(counting, i)->leader != first) ||
-		    counting->numbers[i] == UINT32_MAX)
-			continue;
-		ret = perfring_events_add_attr(list, &attr, perfring_stat_event(counting, i)->name, joins);
-		counting->numbers[i] = next++;
-		joins = true;
+		ret = perfring_events_add_attr(list, &attr, one->name, one->leader != UINT32_MAX && one->leader != i);
 	}
-	if (!ret)
-		ret = perfring_counts_add(counting->counts, list, counting->target);
+	if (ret)
+		perfring_tool_complain("out of memory");
+	else if ((ret = perfring_counts_add(counting->counts, list, counting->target)))
+		perfring_tool_complain("stat: %s", perfring_counts_refusal(counting->counts));
 	perfring_events_close(list);
 	return ret;
-}
-
-/* Marks those of a group that cannot be had even alone.  A group without its leader is none. */
-static bool drop_unsupported(struct counting *counting, uint32_t first)
-{
-	uint32_t count = perfring_events_count(counting->events);
-	bool dropped = false;
-
-	for (uint32_t i = first; i < count; i++) {
-		struct perf_event_attr attr = shape_attr(counting, i);
-		int fd;
-
-		if (i != first && perfring_stat_event(counting, i)->leader != first)
-			continue;
-		fd = -ENOENT;
-		if (counting->numbers[first] != UINT32_MAX)
-			fd = perfring_event_open(&attr, counting->all ? -1 : 0, counting->all ? sched_getcpu() : -1, -1,
-						 0);
-		if (fd >= 0) {
-			close(fd);
-		} else if (is_unsupported(fd) && counting->numbers[i] != UINT32_MAX) {
-			counting->numbers[i] = UINT32_MAX;
-			dropped = true;
-		}
-	}
-	return dropped;
-}
-
-/* What a group gave up, once: most often it is the same for every one. */
-static void tell_given_up(struct counting *counting, uint32_t first)
-{
-	bool user_only = false;
-
-	for (uint32_t i = first; i < perfring_events_count(counting->events); i++) {
-		const struct perf_event_attr *opened = perfring_counts_attr(counting->counts, counting->numbers[i]);
-
-		if ((i != first && perfring_stat_event(counting, i)->leader != first) || !opened)
-			continue;
-		counting->user_only[i] =
-			opened->exclude_kernel && !perfring_stat_event(counting, i)->attr->exclude_kernel;
-		user_only |= counting->user_only[i];
-	}
-	if (counting->run || (user_only && counting->told_user_only))
-		return;
-	counting->told_user_only |= user_only;
-	if (user_only)
-		perfring_tool_complain(
-			"stat: observing the kernel is not permitted (kernel.perf_event_paranoid above 1, "
-			"and no CAP_PERFMON): what ends in u is of user space only");
-	else
-		perfring_tool_complain("stat: %s", perfring_counts_refusal(counting->counts));
-}
-
-static bool open_group(struct counting *counting, uint32_t first)
-{
-	int ret = add_group(counting, first);
-
-	if (is_unsupported(ret)) {
-		if (counting->verbose && !counting->run)
-			perfring_tool_complain("stat: %s", perfring_counts_refusal(counting->counts));
-		if (perfring_stat_event(counting, first)->leader == first && drop_unsupported(counting, first) &&
-		    counting->numbers[first] != UINT32_MAX)
-			ret = add_group(counting, first);
-	}
-	if (is_unsupported(ret)) {
-		for (uint32_t i = first; i < perfring_events_count(counting->events); i++)
-			if (i == first || perfring_stat_event(counting, i)->leader == first)
-				counting->numbers[i] = UINT32_MAX;
-		return true;
-	}
-	if (ret)
-		perfring_tool_complain("stat: %s", perfring_counts_refusal(counting->counts));
-	else if (*perfring_counts_refusal(counting->counts))
-		tell_given_up(counting, first);
-	return !ret;
 }
 
 /* The CPUs or threads that have fds, once each. */
@@ -517,10 +444,6 @@ static void find_places(struct counting *counting)
 			continue;
 		if (fgets(counting->places[j].comm, sizeof(counting->places[j].comm), file))
 			counting->places[j].comm[strcspn(counting->places[j].comm, "\n")] = 0;
-		/* A thread names itself: not what a terminal obeys. */
-		for (char *byte = counting->places[j].comm; *byte; byte++)
-			if ((unsigned char)*byte < 0x20 || *byte == 0x7f)
-				*byte = '?';
 		fclose(file);
 	}
 	if (!count) {
@@ -537,41 +460,52 @@ static bool open_counts(struct counting *counting)
 {
 	uint32_t count = perfring_events_count(counting->events);
 	int ret = perfring_counts_open(&counting->counts, PERFRING_FALLBACK_NEWER | PERFRING_FALLBACK_PRECISE |
-								  PERFRING_FALLBACK_EXCLUDE_KERNEL);
-	bool good = !ret;
+								  PERFRING_FALLBACK_EXCLUDE_KERNEL |
+								  PERFRING_FALLBACK_MISSING);
 
-	if (ret)
+	if (ret) {
 		perfring_tool_complain("stat: %s", strerror(-ret));
-	counting->numbers = perfring_tool_room(counting->numbers, count, sizeof(*counting->numbers));
-	memset(counting->numbers, 0, count * sizeof(*counting->numbers));
+		return false;
+	}
 	counting->user_only = perfring_tool_room(counting->user_only, count, sizeof(*counting->user_only));
-	memset(counting->user_only, 0, count * sizeof(*counting->user_only));
 	counting->unit_width = UNIT_WIDTH;
-	for (uint32_t i = 0; good && i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		int width = (int)strlen(perfring_stat_unit(perfring_stat_event(counting, i)));
 
 		if (width > counting->unit_width)
 			counting->unit_width = width;
-		if (leads(counting, i))
-			good = open_group(counting, i);
 	}
-	if (good && !counting->rows)
+	if (open_events(counting))
+		return false;
+	tell_given_up(counting);
+	if (!counting->rows)
 		find_places(counting);
-	return good;
+	return true;
 }
 
 /* ---- running ---- */
 
-/* The first interrupt asks the command to end, the second one ends it. */
+/* ^C is the command's own affair, which has it from the terminal as well.  What was sent to us asks the command to end, the
+ * second one ends it. */
+static void interrupt(struct counting *counting, const struct signalfd_siginfo *signal)
+{
+	bool is_shared = signal->ssi_signo == SIGINT && signal->ssi_code == SI_KERNEL && !counting->interrupts;
+
+	counting->interrupts++;
+	if (counting->command && is_shared)
+		return;
+	counting->ended_by = (int)signal->ssi_signo;
+	if (counting->command && !counting->child_ended)
+		kill(counting->child.pid, counting->interrupts > 1 ? SIGKILL : SIGTERM);
+}
+
 static void take_signals(struct counting *counting)
 {
 	struct signalfd_siginfo signal;
 
 	while (read(counting->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal)) {
 		if (signal.ssi_signo != SIGCHLD) {
-			counting->interrupts++;
-			if (counting->command && !counting->child_ended)
-				kill(counting->child.pid, counting->interrupts > 1 ? SIGKILL : SIGTERM);
+			interrupt(counting, &signal);
 		} else if (counting->command && !counting->child_ended &&
 			   wait4(counting->child.pid, &counting->child_status, WNOHANG, &counting->usage) ==
 				   counting->child.pid) {
@@ -638,6 +572,9 @@ static bool begin(struct counting *counting)
 			return false;
 		}
 	}
+	/* From here on there is something to replace FILE by. */
+	if (!counting->run && !perfring_outfile_settle(&counting->file))
+		return false;
 	if (counting->delay) {
 		uint64_t end = counting->started + counting->delay * (NS_PER_S / 1000);
 
@@ -726,7 +663,13 @@ static bool open_output(struct counting *counting)
 	counting->out = stderr;
 	if (!counting->output)
 		return true;
-	counting->out = fopen(counting->output, counting->append ? "ae" : "we");
+	if (counting->append && strcmp(counting->output, "-")) {
+		counting->out = fopen(counting->output, "ae");
+	} else {
+		if (!perfring_outfile_open(&counting->file, "stat", counting->output, PERFRING_OUTFILE_TEXT))
+			return false;
+		counting->out = counting->file.fd == STDOUT_FILENO ? stdout : fdopen(counting->file.fd, "w");
+	}
 	if (!counting->out)
 		perfring_tool_complain("stat: %s: %s", counting->output, strerror(errno));
 	return counting->out;
@@ -734,18 +677,22 @@ static bool open_output(struct counting *counting)
 
 static bool close_output(struct counting *counting)
 {
-	bool good = !ferror(counting->out);
-
-	if (counting->out != stderr && fclose(counting->out))
-		good = false;
-	if (!good && counting->output)
-		perfring_tool_complain("stat: %s: not everything could be written", counting->output);
-	return good;
+	perfring_stat_flush(counting);
+	if (counting->out != stderr && counting->out != stdout) {
+		if (fclose(counting->out) && !counting->out_error)
+			counting->out_error = errno;
+		counting->file.fd = -1;
+	}
+	if (counting->out_error && counting->output)
+		perfring_tool_complain("stat: %s: not everything could be written: %s", counting->output,
+				       strerror(counting->out_error));
+	perfring_outfile_close(&counting->file);
+	return !counting->out_error;
 }
 
 int perfring_tool_stat(int argc, char **argv)
 {
-	struct counting counting = {.signals = -1, .child = {.fd = -1}};
+	struct counting counting = {.signals = -1, .file = {.fd = -1}, .child = {.fd = -1}};
 	int status = PERFRING_TOOL_FAILED;
 	bool good = true;
 
@@ -758,8 +705,10 @@ int perfring_tool_stat(int argc, char **argv)
 	if (status >= 0)
 		goto out;
 	status = PERFRING_TOOL_FAILED;
-	if (!open_output(&counting))
+	if (!open_output(&counting)) {
+		perfring_outfile_close(&counting.file);
 		goto out;
+	}
 	for (; good && counting.run < counting.repeat && !counting.interrupts; counting.run++)
 		good = run_once(&counting);
 	if (good && !counting.interval) {
@@ -770,18 +719,17 @@ int perfring_tool_stat(int argc, char **argv)
 			perfring_stat_print_times(&counting);
 	}
 	good = close_output(&counting) && good;
-	if (good && counting.command)
-		status = WIFSIGNALED(counting.child_status) ? 128 + WTERMSIG(counting.child_status)
-							    : WEXITSTATUS(counting.child_status);
-	else if (good)
+	if (good)
 		status = PERFRING_TOOL_DONE;
 out:
 	perfring_events_close(counting.events);
 	if (counting.signals >= 0)
 		close(counting.signals);
-	free(counting.numbers);
 	free(counting.user_only);
 	free(counting.rows);
 	free(counting.places);
-	return status;
+	/* ^C that the command died of was ours too. */
+	if (counting.interrupts && WIFSIGNALED(counting.child_status))
+		counting.ended_by = SIGINT;
+	return status ? status : perfring_tool_status(counting.child_status, counting.ended_by);
 }

@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 #include <perfring/count.h>
+#include "outfile.h"
 #include "tools.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -51,12 +52,12 @@ struct counting {
 	char **command;
 
 	FILE *out;
+	int out_error; /* of the first flush that failed */
+	struct perfring_outfile file; /* unless it is stderr, or appended to */
 	struct perfring_target *target;
 	struct perfring_counts *counts;
 	struct perfring_command child;
-	uint32_t *numbers; /* of the events among the counts; UINT32_MAX: not supported */
-	bool *user_only;   /* events that leave out the kernel because it is not ours to see */
-	bool told_user_only;
+	bool *user_only;  /* events that leave out the kernel because it is not ours to see */
 	struct row *rows; /* event by event, at each the places */
 	struct place *places;
 	uint32_t place_count;
@@ -71,6 +72,7 @@ struct counting {
 	bool child_ended;
 	int child_status;
 	int interrupts;
+	int ended_by; /* the signal that ended the counting; 0: none did */
 };
 
 static inline const struct perfring_events_one *perfring_stat_event(const struct counting *counting, uint32_t event)
@@ -96,11 +98,14 @@ static inline bool perfring_stat_is_of_command(const struct counting *counting)
 
 /* stat_print.c */
 const char *perfring_stat_unit(const struct perfring_events_one *one);
-void perfring_stat_print_head(const struct counting *counting);
+/* Writes what was printed. */
+void perfring_stat_flush(struct counting *counting);
+
+void perfring_stat_print_head(struct counting *counting);
 void perfring_stat_print_title(const struct counting *counting);
 /* at: ns since the start, of an interval. */
 void perfring_stat_print_rows(struct counting *counting, uint64_t at);
-void perfring_stat_print_times(const struct counting *counting);
+void perfring_stat_print_times(struct counting *counting);
 void perfring_stat_print_raw(const struct counting *counting);
 
 #endif

@@ -1,6 +1,8 @@
 /* stat_print.c - what `perfring stat` counted, as columns, as fields, as JSON. */
+#include <errno.h>
 #include <inttypes.h>
 #include <time.h>
+#include "json.h"
 #include "stat.h"
 
 enum {
@@ -165,22 +167,6 @@ static struct metric metric_of(const struct counting *counting, uint32_t event, 
 
 /* ---- printing ---- */
 
-static void print_json_text(FILE *out, const char *text)
-{
-	fputc('"', out);
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
-
-		if (byte == '"' || byte == '\\')
-			fprintf(out, "\\%c", byte);
-		else if (byte < 0x20 || byte > 0x7e)
-			fprintf(out, "\\u%04x", byte);
-		else
-			fputc(byte, out);
-	}
-	fputc('"', out);
-}
-
 /* The count as text: a lone, complete one to the last digit. */
 static void write_value(const struct counting *counting, const struct perfring_events_one *one, const struct row *row,
 			char *room, size_t size)
@@ -217,7 +203,7 @@ static void print_place(const struct counting *counting, const struct place *pla
 			fprintf(out, "\"cpu\" : \"%d\", ", place->which);
 		if (counting->per_thread) {
 			fputs("\"thread\" : ", out);
-			print_json_text(out, thread);
+			perfring_json_text(out, thread);
 			fputs(", ", out);
 		}
 		return;
@@ -228,10 +214,14 @@ static void print_place(const struct counting *counting, const struct place *pla
 		fprintf(out, "CPU%d%s", place->which, separator);
 	else if (counting->apart)
 		fprintf(out, "CPU%-8d", place->which);
-	if (counting->per_thread && separator)
-		fprintf(out, "%s%s", thread, separator);
-	else if (counting->per_thread)
-		fprintf(out, "%16s-%-8d ", place->comm, place->which);
+	/* a thread names itself */
+	if (counting->per_thread && separator) {
+		perfring_tool_print(out, thread, 0, false);
+		fputs(separator, out);
+	} else if (counting->per_thread) {
+		perfring_tool_print_right(out, place->comm, 16);
+		fprintf(out, "-%-8d ", place->which);
+	}
 }
 
 static void print_json(const struct counting *counting, uint32_t event, uint32_t place, const char *value)
@@ -242,11 +232,11 @@ static void print_json(const struct counting *counting, uint32_t event, uint32_t
 	FILE *out = counting->out;
 
 	fputs("\"counter-value\" : ", out);
-	print_json_text(out, value);
+	perfring_json_text(out, value);
 	fputs(", \"unit\" : ", out);
-	print_json_text(out, perfring_stat_unit(one));
+	perfring_json_text(out, perfring_stat_unit(one));
 	fputs(", \"event\" : ", out);
-	print_json_text(out, name_of(counting, event, name, sizeof(name)));
+	perfring_json_text(out, name_of(counting, event, name, sizeof(name)));
 	if (counting->repeat > 1)
 		fprintf(out, ", \"variance\" : %.2f", spread_percent(&row->values));
 	fprintf(out, ", \"event-runtime\" : %.0f, \"pcnt-running\" : %.2f", row->running.mean, 100 * share_of(row));
@@ -321,6 +311,12 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 		fputs(words, out);
 }
 
+void perfring_stat_flush(struct counting *counting)
+{
+	if (fflush(counting->out) && !counting->out_error)
+		counting->out_error = errno;
+}
+
 void perfring_stat_print_rows(struct counting *counting, uint64_t at)
 {
 	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++)
@@ -341,10 +337,10 @@ void perfring_stat_print_rows(struct counting *counting, uint64_t at)
 				print_columns(counting, i, j, value);
 			fputs(counting->json ? "}\n" : "\n", counting->out);
 		}
-	fflush(counting->out);
+	perfring_stat_flush(counting);
 }
 
-void perfring_stat_print_head(const struct counting *counting)
+void perfring_stat_print_head(struct counting *counting)
 {
 	FILE *out = counting->out;
 
@@ -360,7 +356,7 @@ void perfring_stat_print_head(const struct counting *counting)
 			counting->apart        ? "CPU        "
 			: counting->per_thread ? "           comm-pid       "
 					       : "");
-	fflush(out);
+	perfring_stat_flush(counting);
 }
 
 void perfring_stat_print_title(const struct counting *counting)
@@ -386,7 +382,7 @@ void perfring_stat_print_title(const struct counting *counting)
 	fputs(":\n\n", out);
 }
 
-void perfring_stat_print_times(const struct counting *counting)
+void perfring_stat_print_times(struct counting *counting)
 {
 	double error = spread_error(&counting->elapsed) / 1e9, unit = 1;
 	FILE *out = counting->out;
@@ -408,7 +404,7 @@ void perfring_stat_print_times(const struct counting *counting)
 		fprintf(out, " %7jd.%06ld000 seconds user\n %7jd.%06ld000 seconds sys\n\n\n",
 			(intmax_t)counting->usage.ru_utime.tv_sec, (long)counting->usage.ru_utime.tv_usec,
 			(intmax_t)counting->usage.ru_stime.tv_sec, (long)counting->usage.ru_stime.tv_usec);
-	fflush(out);
+	perfring_stat_flush(counting);
 }
 
 /* What each event's fds said, all together. */
@@ -418,8 +414,7 @@ void perfring_stat_print_raw(const struct counting *counting)
 		struct perfring_count sum;
 		char name[512];
 
-		if (counting->numbers[i] == UINT32_MAX ||
-		    perfring_counts_sum(counting->counts, counting->numbers[i], PERFRING_COUNTS_ALL, 0, &sum))
+		if (perfring_counts_sum(counting->counts, i, PERFRING_COUNTS_ALL, 0, &sum))
 			continue;
 		fprintf(stderr, "%s: %" PRIu64 " %" PRIu64 " %" PRIu64, name_of(counting, i, name, sizeof(name)),
 			sum.value, sum.enabled, sum.running);

@@ -1,6 +1,6 @@
 /* symbols.c - from an address to a name.
  *
- * Each object's symbols are read once and sorted.  Of several at one address the one is taken that a person would name:
+ * Each file's symbols are read once, whatever its names are, and sorted.  Of several at one address the one is taken that a person would name:
  * sized, strong, global, without leading underscores, long.
  */
 #include <ctype.h>
@@ -14,17 +14,12 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#ifdef HAVE_LIBDW
-#include <elfutils/libdwfl.h>
-#include <gelf.h>
-#endif
+#include "elf_symbols.h"
+#include "limits.h"
 #include "symbols.h"
 #include "tools.h"
 
-#define VDSO "[vdso]"
-
-/* Objects whose symbols are read: a file may name one object in any number of ways. */
-#define OBJECTS_MOST 10000
+#define VDSO PERFRING_SYMBOLS_VDSO
 
 struct symbol {
 	uint64_t start;
@@ -40,20 +35,23 @@ struct table {
 	size_t room;
 };
 
-struct segment {
-	uint64_t offset;
-	uint64_t size;
-	uint64_t vaddr;
-};
-
-/* A file that was mapped, by the machine's one pointer of its name. */
-struct object {
-	const char *name;
+/* A file that was mapped, whatever its names are. */
+struct file {
+	dev_t device;
+	ino_t inode;
+	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint32_t id_size;
+	bool is_read;
 	enum perfring_nameless nameless; /* when no symbol of it can be known */
 	struct table table;
-	char *names;
-	struct segment *segments;
-	size_t segment_count;
+	struct perfring_elf elf;
+};
+
+/* One of its names, by the machine's one pointer of it. */
+struct object {
+	const char *name;
+	enum perfring_nameless nameless; /* when no symbol of it is to be shown */
+	struct file *file;
 };
 
 /* What the file says about the build of an object. */
@@ -66,15 +64,25 @@ struct build {
 struct perfring_symbols {
 	struct perfring_machine *machine;
 	void *objects;
+	void *files;
 	void *builds;
 	struct object *last;
-	unsigned objects_read;
+	unsigned files_read;
+	uint64_t bytes_left;
+	bool has_told; /* of a bound that was exceeded */
 	struct table kernel;
 	char *kallsyms;
 	const char *kernel_why;
 	bool kernel_read;
-	bool foreign; /* recorded under another kernel release */
+	bool is_unread; /* an object that could not be read was complained of */
+	bool foreign;   /* recorded under another kernel release */
 };
+
+static void __attribute__((noreturn)) end_without_memory(void)
+{
+	perfring_tool_complain("out of memory");
+	exit(PERFRING_TOOL_FAILED);
+}
 
 /* ---- tables ---- */
 
@@ -87,9 +95,9 @@ static void table_add(struct table *table, struct symbol symbol)
 	table->symbols[table->nr++] = symbol;
 }
 
-static uint32_t rank(bool sized, bool strong, bool global, const char *name)
+static uint32_t rank(bool sized, bool strong, bool global, const char *name, size_t length)
 {
-	size_t underscores = strspn(name, "_"), length = strlen(name);
+	size_t underscores = strspn(name, "_");
 
 	return (uint32_t)sized << 31 | (uint32_t)strong << 30 | (uint32_t)global << 29 |
 	       (uint32_t)(15 - (underscores > 15 ? 15 : underscores)) << 20 |
@@ -178,265 +186,184 @@ static void read_builds(struct perfring_symbols *symbols, const struct perfring_
 		memcpy(build->id, at + 12, sizeof(build->id));
 		build->size = header.misc & PERFRING_RECORD_MISC_EXT_RESERVED ? at[32] : 20;
 		known = tsearch(build, &symbols->builds, compare_builds);
-		if (!known || *known != build)
+		if (!known)
+			end_without_memory();
+		if (*known != build)
 			free(build);
 	}
 }
 
-#ifdef HAVE_LIBDW
-static bool is_other_build(const struct perfring_symbols *symbols, const char *name, const void *id, int size)
+/* Whether the file is another one than was recorded with that build id, of `size` bytes, 0: none is known.  One that had a
+ * build id and has none any more is. */
+static bool is_other(const struct file *file, const uint8_t *id, uint32_t size)
+{
+	if (!size)
+		return false;
+	return !file->id_size || size > sizeof(file->id) ||
+	       memcmp(id, file->id, size < file->id_size ? size : file->id_size);
+}
+
+static bool is_other_build(const struct perfring_symbols *symbols, const char *name, const struct file *file)
 {
 	struct build key = {.name = name};
 	void *at = tfind(&key, &symbols->builds, compare_builds);
 	const struct build *build = at ? *(struct build **)at : NULL;
 
-	if (!build || !build->size || size <= 0)
-		return false;
-	return build->size > sizeof(build->id) ||
-	       memcmp(build->id, id, (size_t)(size < build->size ? size : build->size));
+	return build && is_other(file, build->id, build->size);
 }
 
 /* ---- user objects ---- */
 
-static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
-	.section_address = dwfl_offline_section_address,
-};
+bool perfring_symbols_knows_vdso(const struct perfring_mapping *map)
+{
+	return (map->addr > UINT32_MAX) == (sizeof(void *) == 8);
+}
 
 /* The vdso has no file: this process's own serves, where it is the same kernel's. */
-static int open_vdso(void)
+int perfring_symbols_open_vdso(void)
 {
 	const unsigned char *image = (const unsigned char *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)(const void *)image;
+	size_t size, done = 0;
 	int fd;
-	size_t size;
 
 	if (!image)
-		return -1;
+		return -ENOENT;
 	size = header->e_shoff + (size_t)header->e_shentsize * header->e_shnum;
 	fd = memfd_create("vdso", MFD_CLOEXEC);
-	if (fd >= 0 && write(fd, image, size) != (ssize_t)size) {
-		close(fd);
-		fd = -1;
+	if (fd < 0)
+		return -errno;
+	while (done < size) {
+		ssize_t one = write(fd, image + done, size - done);
+
+		if (one <= 0) {
+			int error = one ? -errno : -EIO;
+
+			close(fd);
+			return error;
+		}
+		done += (size_t)one;
 	}
 	return fd;
 }
 
-/* Names in the file are anybody's: only a regular file is opened. */
 static int open_object(const struct perfring_symbols *symbols, const char *name)
 {
-	struct stat status;
-	int fd;
-
-	if (!strcmp(name, VDSO))
-		return symbols->foreign ? -1 : open_vdso();
-	if (stat(name, &status) || !S_ISREG(status.st_mode))
-		return -1;
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd >= 0 && (fstat(fd, &status) || !S_ISREG(status.st_mode))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
+	if (strcmp(name, VDSO))
+		return perfring_object_open(0, name);
+	return symbols->foreign ? -ENOENT : perfring_symbols_open_vdso();
 }
 
-static void read_segments(struct object *object, Elf *elf)
+static void take_symbol(void *to, const struct perfring_elf_symbol *symbol)
 {
-	size_t nr = 0, i;
-	GElf_Phdr header;
+	table_add(to, (struct symbol){symbol->start, symbol->end, symbol->name, "",
+				      rank(symbol->is_sized, symbol->is_strong, symbol->is_global, symbol->name,
+					   symbol->length)});
+}
 
-	if (elf_getphdrnum(elf, &nr) || !nr)
+/* Once: what this process may not, or has no room for, is as it is for the next one.  An object that is gone is usual. */
+static void complain_unread(struct perfring_symbols *symbols, const char *name, int error)
+{
+	bool is_usual = error == ENOENT || error == ENOTDIR || error == EINVAL || error == EPERM || error == ELOOP;
+
+	if (is_usual || symbols->is_unread)
 		return;
-	object->segments = perfring_tool_room(NULL, nr, sizeof(*object->segments));
-	for (i = 0; i < nr; i++)
-		if (gelf_getphdr(elf, (int)i, &header) && header.p_type == PT_LOAD)
-			object->segments[object->segment_count++] =
-				(struct segment){header.p_offset, header.p_filesz, header.p_vaddr};
+	symbols->is_unread = true;
+	perfring_tool_complain("%s: %s: its symbols are not known", name, strerror(error));
 }
 
-static bool is_code(const GElf_Sym *symbol)
+/* One sentence, of the first object. */
+static void tell_exceeded(struct perfring_symbols *symbols, const char *name, const char *what)
 {
-	unsigned type = GELF_ST_TYPE(symbol->st_info), seen = GELF_ST_VISIBILITY(symbol->st_other);
-
-	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx == SHN_ABS)
-		return false;
-	return type == STT_FUNC || type == STT_GNU_IFUNC ||
-	       (type == STT_NOTYPE && seen != STV_HIDDEN && seen != STV_INTERNAL);
+	if (!symbols->has_told)
+		perfring_tool_complain(
+			"warning: %s: more than %s: names that are not read stay numbers (docs/limits.md)", name, what);
+	symbols->has_told = true;
 }
 
-/* A symbol without a size (_init) ends with its section at the latest: what follows is the PLT. */
-static uint64_t room_behind(Elf *elf, GElf_Word section, const GElf_Sym *symbol)
+static void read_file(struct perfring_symbols *symbols, struct file *file, int fd, const char *name)
 {
-	GElf_Shdr header;
+	int error;
 
-	if (!elf || !gelf_getshdr(elf_getscn(elf, section), &header) || symbol->st_value < header.sh_addr ||
-	    symbol->st_value - header.sh_addr >= header.sh_size)
-		return 0;
-	return header.sh_size - (symbol->st_value - header.sh_addr);
-}
-
-static void read_symbols(struct object *object, Dwfl_Module *module, GElf_Addr bias)
-{
-	int nr = dwfl_module_getsymtab(module), i;
-	const char *name;
-	GElf_Word section;
-	GElf_Sym symbol;
-	GElf_Addr start;
-	unsigned bind;
-	uint64_t size;
-	Elf *elf;
-
-	for (i = 1; i < nr; i++) {
-		name = dwfl_module_getsym_info(module, i, &symbol, &start, &section, &elf, NULL);
-		if (!name || !*name || !is_code(&symbol))
-			continue;
-		start -= bias;
-		bind = GELF_ST_BIND(symbol.st_info);
-		size = symbol.st_size ? symbol.st_size : room_behind(elf, section, &symbol);
-		table_add(&object->table,
-			  (struct symbol){start, size > UINT64_MAX - start ? UINT64_MAX : start + size, name, "",
-					  rank(symbol.st_size, bind != STB_WEAK, bind == STB_GLOBAL, name)});
+	file->is_read = true;
+	file->nameless = PERFRING_NAMELESS_LIMIT;
+	if (symbols->files_read >= PERFRING_LIMIT_FILES) {
+		tell_exceeded(symbols, name, "10000 objects");
+		return;
 	}
+	symbols->files_read++;
+	error = perfring_elf_read(&file->elf, fd, name, &symbols->bytes_left, take_symbol, &file->table);
+	if (file->elf.exceeded)
+		tell_exceeded(symbols, name, file->elf.exceeded);
+	if (error) {
+		if (error != -E2BIG)
+			complain_unread(symbols, name, -error);
+		file->nameless = error == -E2BIG ? PERFRING_NAMELESS_LIMIT : PERFRING_NAMELESS_OBJECT;
+		file->table.nr = 0;
+		return;
+	}
+	file->nameless = PERFRING_NAMELESS_NONE;
+	table_sort(&file->table);
 }
 
-/* The PLT has no symbols: entry i jumps to what relocation i of .rela.plt is about.  x86-64 and arm64 have 16 bytes an
- * entry; a PLT of the plain kind begins with a header. */
-#define STUB 16
-#ifdef __aarch64__
-#define STUB_HEAD 32
-#else
-#define STUB_HEAD 16
-#endif
-
-static Elf_Scn *find_section(Elf *elf, const char *wanted, GElf_Shdr *header)
+static int compare_files(const void *a, const void *b)
 {
-	Elf_Scn *section = NULL;
-	const char *name;
-	size_t names;
+	const struct file *one = a, *other = b;
 
-	if (elf_getshdrstrndx(elf, &names))
+	if (one->device != other->device)
+		return one->device < other->device ? -1 : 1;
+	return one->inode < other->inode ? -1 : one->inode > other->inode;
+}
+
+/* Into one of tsearch's trees, or to the one that is there already. */
+static void *put(void *new, void **tree, int (*compare)(const void *, const void *))
+{
+	void *at = tsearch(new, tree, compare);
+
+	if (!at)
+		end_without_memory();
+	return *(void **)at;
+}
+
+static struct file *get_file(struct perfring_symbols *symbols, int fd)
+{
+	struct file *file, *known;
+	struct stat place;
+
+	if (fstat(fd, &place))
 		return NULL;
-	while ((section = elf_nextscn(elf, section))) {
-		if (!gelf_getshdr(section, header))
-			continue;
-		name = elf_strptr(elf, names, header->sh_name);
-		if (name && !strcmp(name, wanted))
-			return section;
-	}
-	return NULL;
-}
-
-static const char *relocated_name(Elf *elf, Elf_Data *symbols, size_t strings, const GElf_Rela *relocation)
-{
-	const char *name = NULL;
-	GElf_Sym symbol;
-
-	if (gelf_getsym(symbols, (int)GELF_R_SYM(relocation->r_info), &symbol))
-		name = elf_strptr(elf, strings, symbol.st_name);
-	return name ? name : "";
-}
-
-static void read_stubs(struct object *object, Elf *elf)
-{
-	GElf_Shdr rela, plt, dynsym;
-	Elf_Scn *section = find_section(elf, ".rela.plt", &rela);
-	Elf_Data *relocations = section ? elf_getdata(section, NULL) : NULL, *symbols;
-	GElf_Rela relocation;
-	uint64_t at, left;
-	const char *name;
-	int i;
-
-	section = relocations ? elf_getscn(elf, rela.sh_link) : NULL;
-	symbols = section && gelf_getshdr(section, &dynsym) ? elf_getdata(section, NULL) : NULL;
-	if (!symbols)
-		return;
-	at = 0;
-	if (!find_section(elf, ".plt.sec", &plt)) {
-		if (!find_section(elf, ".plt", &plt) || plt.sh_size < STUB_HEAD)
-			return;
-		at = STUB_HEAD;
-	}
-	left = plt.sh_size - at;
-	for (i = 0; left >= STUB && gelf_getrela(relocations, i, &relocation); i++, left -= STUB) {
-		name = relocated_name(elf, symbols, dynsym.sh_link, &relocation);
-		at = plt.sh_addr + plt.sh_size - left;
-		table_add(&object->table, (struct symbol){at, at + STUB, name, "@plt", rank(true, true, false, name)});
-	}
-}
-
-/* Makes the names the object's own, so that its file can be closed. */
-static void keep_names(struct object *object)
-{
-	struct symbol *symbol, *end = object->table.symbols + object->table.nr;
-	size_t size = 1;
-	char *at;
-
-	for (symbol = object->table.symbols; symbol < end; symbol++)
-		size += strlen(symbol->name) + strlen(symbol->tail) + 1;
-	at = object->names = perfring_tool_room(NULL, size, 1);
-	for (symbol = object->table.symbols; symbol < end; symbol++) {
-		char *name = at;
-
-		at = stpcpy(stpcpy(at, symbol->name), symbol->tail) + 1;
-		symbol->name = name;
-	}
-}
-
-static enum perfring_nameless read_module(struct perfring_symbols *symbols, struct object *object, Dwfl *dwfl, int fd)
-{
-	Dwfl_Module *module = dwfl_report_offline(dwfl, object->name, object->name, fd);
-	const unsigned char *id;
-	GElf_Addr bias, at;
-	Elf *elf;
-	int size;
-
-	if (!module)
-		close(fd);
-	if (!module || dwfl_report_end(dwfl, NULL, NULL))
-		return PERFRING_NAMELESS_OBJECT;
-	elf = dwfl_module_getelf(module, &bias);
-	if (!elf)
-		return PERFRING_NAMELESS_OBJECT;
-	size = dwfl_module_build_id(module, &id, &at);
-	if (is_other_build(symbols, object->name, id, size))
-		return PERFRING_NAMELESS_CHANGED;
-	read_segments(object, elf);
-	read_symbols(object, module, bias);
-	read_stubs(object, elf);
-	table_sort(&object->table);
-	keep_names(object);
-	return PERFRING_NAMELESS_NONE;
-}
-
-static enum perfring_nameless read_object(struct perfring_symbols *symbols, struct object *object)
-{
-	enum perfring_nameless nameless = PERFRING_NAMELESS_OBJECT;
-	Dwfl *dwfl;
-	int fd;
-
-	if (symbols->objects_read >= OBJECTS_MOST)
-		return nameless;
-	fd = open_object(symbols, object->name);
-	if (fd < 0)
-		return nameless;
-	symbols->objects_read++;
-	dwfl = dwfl_begin(&callbacks);
-	if (dwfl)
-		nameless = read_module(symbols, object, dwfl, fd);
+	file = perfring_tool_room(NULL, 1, sizeof(*file));
+	*file = (struct file){.device = place.st_dev, .inode = place.st_ino};
+	known = put(file, &symbols->files, compare_files);
+	if (known != file)
+		free(file);
 	else
-		close(fd);
-	dwfl_end(dwfl);
-	return nameless;
+		file->id_size = perfring_elf_build_id(fd, file->id);
+	return known;
 }
-#else
-static enum perfring_nameless read_object(struct perfring_symbols *symbols, struct object *object)
+
+/* Each name of a file is opened and the file is read once, unless it is another build under all of them. */
+static void open_file(struct perfring_symbols *symbols, struct object *object)
 {
-	(void)symbols;
-	(void)object;
-	return PERFRING_NAMELESS_LIBDW;
+	int fd = open_object(symbols, object->name);
+
+	object->nameless = PERFRING_NAMELESS_OBJECT;
+	if (fd < 0) {
+		complain_unread(symbols, object->name, -fd);
+		return;
+	}
+	object->file = get_file(symbols, fd);
+	if (!object->file)
+		complain_unread(symbols, object->name, errno);
+	if (object->file && is_other_build(symbols, object->name, object->file)) {
+		object->nameless = PERFRING_NAMELESS_CHANGED;
+	} else if (object->file) {
+		if (!object->file->is_read)
+			read_file(symbols, object->file, fd, object->name);
+		object->nameless = object->file->nameless;
+	}
+	close(fd);
 }
-#endif
 
 static int compare_objects(const void *a, const void *b)
 {
@@ -457,27 +384,21 @@ static struct object *get_object(struct perfring_symbols *symbols, const char *n
 		return symbols->last = *(struct object **)at;
 	object = perfring_tool_room(NULL, 1, sizeof(*object));
 	*object = key;
-	if (!tsearch(object, &symbols->objects, compare_objects)) {
-		perfring_tool_complain("out of memory");
-		exit(PERFRING_TOOL_FAILED);
-	}
+	put(object, &symbols->objects, compare_objects);
 	/* "//anon", "[heap]", "anon_inode:..." are no files (ABI.md 5). */
 	if (strcmp(name, VDSO) && (name[0] != '/' || name[1] == '/'))
 		object->nameless = PERFRING_NAMELESS_ANONYMOUS;
 	else
-		object->nameless = read_object(symbols, object);
+		open_file(symbols, object);
 	return symbols->last = object;
 }
 
 /* The kernel maps files, symbols tell of addresses: the program headers join the two. */
-static uint64_t to_address(const struct object *object, uint64_t offset)
+static uint64_t to_address(const struct perfring_elf *elf, uint64_t offset)
 {
-	size_t i;
-
-	for (i = 0; i < object->segment_count; i++)
-		if (offset >= object->segments[i].offset &&
-		    offset - object->segments[i].offset < object->segments[i].size)
-			return offset - object->segments[i].offset + object->segments[i].vaddr;
+	for (uint32_t i = 0; i < elf->segment_count; i++)
+		if (offset >= elf->segments[i].offset && offset - elf->segments[i].offset < elf->segments[i].size)
+			return offset - elf->segments[i].offset + elf->segments[i].vaddr;
 	return offset;
 }
 
@@ -490,13 +411,20 @@ static void find_user(struct perfring_symbols *symbols, uint32_t pid, uint64_t i
 	found->nameless = PERFRING_NAMELESS_UNMAPPED;
 	if (!map)
 		return;
+	if (!strcmp(map->name, VDSO) && !perfring_symbols_knows_vdso(map)) {
+		found->object = map->name;
+		found->nameless = PERFRING_NAMELESS_OBJECT;
+		return;
+	}
 	object = get_object(symbols, map->name);
 	found->object = map->name;
 	found->nameless = object->nameless;
-	if (object->nameless)
+	if (!object->nameless && is_other(object->file, map->file.build_id, map->file.build_id_size))
+		found->nameless = PERFRING_NAMELESS_CHANGED;
+	if (found->nameless)
 		return;
-	found->address = to_address(object, ip - map->addr + map->pgoff);
-	symbol = table_find(&object->table, found->address);
+	found->address = to_address(&object->file->elf, ip - map->addr + map->pgoff);
+	symbol = table_find(&object->file->table, found->address);
 	found->nameless = symbol ? PERFRING_NAMELESS_NONE : PERFRING_NAMELESS_SYMBOL;
 	if (symbol) {
 		found->name = symbol->name;
@@ -550,8 +478,9 @@ static bool take_line(struct perfring_symbols *symbols, char *line)
 	}
 	if (!start || !strchr("tTwW", type))
 		return start != 0;
-	table_add(&symbols->kernel, (struct symbol){start, start, name, module ? module : "[kernel.kallsyms]",
-						    rank(true, type == 't' || type == 'T', type == 'T', name)});
+	table_add(&symbols->kernel,
+		  (struct symbol){start, start, name, module ? module : "[kernel.kallsyms]",
+				  rank(true, type == 't' || type == 'T', type == 'T', name, strlen(name))});
 	return true;
 }
 
@@ -675,8 +604,8 @@ const char *perfring_symbols_why(const struct perfring_symbols *symbols, enum pe
 	case PERFRING_NAMELESS_KERNEL:
 		return symbols->kernel_why ? symbols->kernel_why
 					   : "recorded under another kernel: its symbols are not known";
-	case PERFRING_NAMELESS_LIBDW:
-		return "built without libdw: user symbols are not resolved";
+	case PERFRING_NAMELESS_LIMIT:
+		return "the object is more than what is read of objects (docs/limits.md)";
 	case PERFRING_NAMELESS_NONE:
 	case PERFRING_NAMELESS_COUNT:
 		break;
@@ -692,26 +621,27 @@ struct perfring_symbols *perfring_symbols_open(const struct perfring_data *data,
 
 	memset(symbols, 0, sizeof(*symbols));
 	symbols->machine = machine;
+	symbols->bytes_left = PERFRING_LIMIT_ALL_BYTES;
 	symbols->foreign = release && !uname(&here) && strcmp(release, here.release);
 	read_builds(symbols, data);
 	return symbols;
 }
 
-static void free_object(void *at)
+static void free_file(void *at)
 {
-	struct object *object = at;
+	struct file *file = at;
 
-	free(object->table.symbols);
-	free(object->names);
-	free(object->segments);
-	free(object);
+	free(file->table.symbols);
+	perfring_elf_close(&file->elf);
+	free(file);
 }
 
 void perfring_symbols_close(struct perfring_symbols *symbols)
 {
 	if (!symbols)
 		return;
-	tdestroy(symbols->objects, free_object);
+	tdestroy(symbols->objects, free);
+	tdestroy(symbols->files, free_file);
 	tdestroy(symbols->builds, free);
 	free(symbols->kernel.symbols);
 	free(symbols->kallsyms);

@@ -1,4 +1,7 @@
-/* symbols.h - from an address to a name: user objects by libdw, the kernel by /proc/kallsyms. */
+/* symbols.h - from an address to a name: user objects by elf_symbols.h, the kernel by /proc/kallsyms.
+ *
+ * Objects are read under the bounds of limits.h, once a file (device and inode) whatever its names are.  What is beyond has no
+ * name; the first such object is told on stderr. */
 #ifndef SYMBOLS_H
 #define SYMBOLS_H
 
@@ -15,7 +18,7 @@ enum perfring_nameless {
 	PERFRING_NAMELESS_CHANGED,
 	PERFRING_NAMELESS_SYMBOL,
 	PERFRING_NAMELESS_KERNEL,
-	PERFRING_NAMELESS_LIBDW,
+	PERFRING_NAMELESS_LIMIT,
 	PERFRING_NAMELESS_COUNT,
 };
 
@@ -42,6 +45,12 @@ void perfring_symbols_find(struct perfring_symbols *symbols, unsigned cpumode, u
 /* The next frame of a callchain.  *cpumode is the sample's at first.  Returns false when the word is a marker, or the
  * cookie of a deferred chain, and no frame. */
 bool perfring_symbols_frame(uint64_t word, unsigned *cpumode);
+
+/* The vdso has no file.  open: a copy of this process's own, or -errno.  knows: whether the one that is mapped there is the
+ * same, if the kernel is: a 64-bit kernel has another one for 32-bit processes, whose addresses end at 4 GiB. */
+#define PERFRING_SYMBOLS_VDSO "[vdso]"
+int perfring_symbols_open_vdso(void);
+bool perfring_symbols_knows_vdso(const struct perfring_mapping *map);
 
 /* "not mapped" ... */
 const char *perfring_symbols_why(const struct perfring_symbols *symbols, enum perfring_nameless nameless);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <perfring/data.h>
 #include <perfring/sample.h>
+#include <perfring/split.h>
 
 /* Exit statuses. */
 enum {
@@ -26,18 +27,36 @@ int perfring_tool_gen(int argc, char **argv);
 int perfring_tool_ring(int argc, char **argv);
 int perfring_tool_doctor(int argc, char **argv);
 
-/* "perfring: ..." as one line on stderr, after what stdout holds. */
-void perfring_tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
+/* Text of others (of files, objects, processes, peers, the environment) on its way to stdout or stderr, a byte at a time:
+ * printable ASCII as it is, any other byte as \xHH, blanks too when `solid`, so that a column stays one.  A terminal obeys
+ * the other ones: C0, DEL, and C1, which UTF-8 spells with bytes from 0x80 on.  All that the commands print of others
+ * passes here; strings of JSON, which have escapes of their own, pass perfring_json_text.  Returns how many
+ * characters of `room` are it: 1 or 4. */
+static inline unsigned perfring_tool_escape(char room[4], unsigned char byte, bool solid)
+{
+	static const char digits[] = "0123456789abcdef";
 
-/* Of getopt_long's '?' or ':': which option it was about.  Returns PERFRING_TOOL_MISUSED. */
-int perfring_tool_misused(int found, char **argv);
+	room[0] = (char)byte;
+	if (PERFRING_LIKELY(byte >= (solid ? 0x21 : 0x20) && byte < 0x7f))
+		return 1;
+	room[0] = '\\';
+	room[1] = 'x';
+	room[2] = digits[byte >> 4];
+	room[3] = digits[byte & 15];
+	return 4;
+}
+
+/* "perfring: ..." as one line on stderr, after what stdout holds.  All of it is escaped, so anybody's text may be in it. */
+void perfring_tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
 /* realloc to nr * size bytes; there is no failing: the tool ends with one line. */
 void *perfring_tool_room(void *old, size_t nr, size_t size);
 
-/* Writes text with bytes that are not printable as \xHH (blanks too when `solid`, so a column stays one column), and
- * blanks up to width.  out NULL: only counts.  Returns the columns used. */
+/* Writes text escaped, and blanks up to width.  out NULL: only counts.  Returns the columns used. */
 int perfring_tool_print(FILE *out, const char *text, int width, bool solid);
+
+/* The same with the blanks before it. */
+void perfring_tool_print_right(FILE *out, const char *text, int width);
 
 /* The bytes of a record, sixteen a line, as hexadecimal and as text. */
 void perfring_tool_print_bytes(const struct perf_event_header *record);
@@ -49,6 +68,11 @@ uint64_t perfring_tool_number(const void *bytes, size_t size);
 
 /* CLOCK_MONOTONIC, ns. */
 uint64_t perfring_tool_now(void);
+
+/* The exit status, as perf's: 128 + the signal that the command died of, else 128 + the one that ended us, else the
+ * command's.  child_status: of wait, 0 without a command; ended_by: 0 when no signal did.  Where one ended us we die of it,
+ * if it is SIGINT, SIGTERM or SIGHUP, so that a shell's loop ends too: the last call of all. */
+int perfring_tool_status(int child_status, int ended_by);
 
 /* SIGINT, SIGTERM, SIGCHLD, SIGHUP unless it is ignored, and `another` unless it is 0, are blocked from now on and taken
  * from *signals: -1, or the descriptor of the time before.  After the child was forked, which keeps what the shell gave us;
@@ -62,6 +86,7 @@ bool perfring_tool_flush(void);
 struct perfring_input {
 	const char *path;
 	struct perfring_data *data;
+	struct perfring_split *split;
 	uint64_t faults;
 	char place[24];
 	int pipe; /* that standard input is, else -1 */
@@ -85,12 +110,16 @@ const char *perfring_input_place(struct perfring_input *input);
 /* Tells of a fault inside the last record. */
 void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault);
 
-/* What a sample stands for: one without PERIOD was taken after a fixed one, as perf counts it too. */
-uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_item *item,
+/* The next event that a sample counts for, after perfring_split_begin on the input's split: false after the last. */
+bool perfring_input_event(struct perfring_input *input, const struct perfring_format **format);
+
+/* What a sample of this event stands for: one without PERIOD was taken after a fixed one, as perf counts it too. */
+uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_format *format,
 			       const struct perfring_sample *sample);
 
-/* What the file says of itself, as perf's --header does; lists: the long ones too. */
-void perfring_header_print(const struct perfring_data *data, const char *path, bool lists);
+/* What the file says of itself, as perf's --header does; lists: the long ones too.  False: its header could not be read, and
+ * that was said. */
+bool perfring_header_print(const struct perfring_data *data, const char *path, bool lists);
 
 /* What there is to say at the end.  Returns the exit status. */
 int perfring_input_end(struct perfring_input *input);

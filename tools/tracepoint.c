@@ -10,19 +10,20 @@
 #include <sys/time.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+#include "limits.h"
 #include "tools.h"
 #include "tracepoint.h"
 
 enum {
-	MOST_FORMAT = 1 << 20,  /* bytes of one format */
-	MOST_FIELDS = 4096,     /* of one format */
-	MOST_NESTING = 256,     /* parentheses in one: libtraceevent recurses */
+	MOST_FORMATS = 1 << 16, /* their numbers have 16 bits: common_type */
 	MOST_PAYLOAD = 1 << 16, /* a record is shorter */
 	/* offsets in a payload are 16 bits, counted from the end of a field at most; what is behind it faults */
 	PAYLOAD_ROOM = 3 * MOST_PAYLOAD,
 	GUARD_ROOM = 1 << 20,
 	SECONDS = 2, /* for one format, and for one payload */
+	SECOND = 1000000000,
 };
 
 enum state {
@@ -34,7 +35,21 @@ enum state {
 
 struct one {
 	enum state state;
+	uint32_t percents; /* in what it prints by */
 	struct perfring_tracepoint tracepoint;
+};
+
+/* One format as it stands in the file, or in this machine's tracefs. */
+struct text {
+	const char *system;
+	const char *bytes; /* without a NUL at their end; NULL: there is none */
+	uint64_t size;
+};
+
+/* Of one number, which any number of events may have. */
+struct format {
+	struct text text; /* in the file */
+	struct one one;   /* of all of them, when a text was found, which is parsed once */
 };
 
 struct perfring_tracepoints {
@@ -42,9 +57,15 @@ struct perfring_tracepoints {
 	struct perfring_symbols *symbols;
 	struct one *ones;
 	uint32_t count;
-	bool is_foreign; /* payloads stay in the file's byte order */
-	void *parser;    /* struct tep_handle */
-	void *printer;   /* struct printer */
+	bool is_foreign;        /* payloads stay in the file's byte order */
+	bool has_told;          /* of a bound that was exceeded */
+	bool has_texts;         /* of the file's formats */
+	struct format *formats; /* by their numbers; NULL: none was asked for */
+	uint64_t format_bytes;  /* that were parsed */
+	uint64_t spent;         /* ns of processor time for that, here and in children */
+	uint32_t breaks;        /* payloads whose printing was brought back */
+	void *parser;           /* struct tep_handle */
+	void *printer;          /* struct printer */
 };
 
 static bool is_tracepoint(const struct perfring_data *data, uint32_t index)
@@ -164,83 +185,117 @@ bool perfring_tracepoints_are_known(void)
 	return true;
 }
 
+/* ---- bounds ---- */
+
+/* One sentence, of the first tracepoint. */
+static void tell_exceeded(struct perfring_tracepoints *tracepoints, uint32_t index, const char *what)
+{
+	const char *name = perfring_data_event_name(tracepoints->data, index);
+
+	if (!tracepoints->has_told)
+		perfring_tool_complain(
+			"warning: tracepoint '%s': more than %s: what is beyond stays bytes (docs/limits.md)",
+			name ? name : "?", what);
+	tracepoints->has_told = true;
+}
+
+/* The bound that this format is beyond, or NULL. */
+static const char *find_excess(const struct perfring_tracepoints *tracepoints, const struct text *text)
+{
+	uint32_t depth = 0, percents = 0;
+
+	if (tracepoints->spent >= (uint64_t)PERFRING_LIMIT_FORMAT_SECONDS * SECOND)
+		return "10 s of processor time for formats";
+	if (text->size + strnlen(text->system, PERFRING_LIMIT_FORMAT) > PERFRING_LIMIT_FORMAT)
+		return "256 KiB in one format";
+	if (tracepoints->format_bytes + text->size > PERFRING_LIMIT_FORMATS)
+		return "8 MiB of formats";
+	for (uint64_t i = 0; i < text->size; i++) {
+		percents += text->bytes[i] == '%';
+		/* libtraceevent recurses.  Every operator is a call deeper, too: they are few in what is true. */
+		if (text->bytes[i] == '(' || text->bytes[i] == '[')
+			depth++;
+		else if ((text->bytes[i] == ')' || text->bytes[i] == ']') && depth)
+			depth--;
+		if (depth > PERFRING_LIMIT_FORMAT_DEPTH)
+			return "256 brackets in one another in one format";
+	}
+	return percents > PERFRING_LIMIT_FORMAT_PERCENTS ? "512 '%' in one format" : NULL;
+}
+
+static uint64_t processor_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
 /* ---- texts of formats ---- */
 
-/* What libtraceevent is given: no NUL but at the end, and nothing that it could recurse into for long. */
-static char *bounded(const void *bytes, uint64_t size)
+static bool read_id(const struct text *text, uint64_t *id)
 {
-	const char *text = bytes;
-	char *copy;
-	int depth = 0;
+	const char *line = memmem(text->bytes, (size_t)text->size, "\nID:", 4);
+	char number[32], *end;
+	size_t length;
 
-	if (size > MOST_FORMAT || !size)
-		return NULL;
-	size = strnlen(text, (size_t)size);
-	for (uint64_t i = 0; i < size; i++) {
-		/* every unary or binary operator, and every ?:, is a call deeper, too: they are few in what is true */
-		depth += text[i] == '(' || text[i] == '[';
-		depth -= text[i] == ')' || text[i] == ']';
-		if (depth > MOST_NESTING)
-			return NULL;
-	}
-	copy = perfring_tool_room(NULL, (size_t)size + 1, 1);
-	memcpy(copy, text, (size_t)size);
-	copy[size] = 0;
-	return copy;
+	if (!line)
+		return false;
+	line += 4;
+	length = (size_t)(text->bytes + text->size - line);
+	if (length >= sizeof(number))
+		length = sizeof(number) - 1;
+	memcpy(number, line, length);
+	number[length] = 0;
+	*id = strtoull(number, &end, 10);
+	return *end == '\n';
 }
 
-static bool has_id(const char *format, uint64_t id)
-{
-	const char *line = strstr(format, "\nID:");
-	char *end;
-
-	return line && strtoull(line + 4, &end, 10) == id && *end == '\n';
-}
-
-/* Of the file's own tracing data.  system points into the payload. */
-static char *file_format(const struct perfring_data *data, uint64_t id, const char **system)
+/* Of the file's own tracing data, each format's first text, once there is such data: it does not change after that. */
+static void find_texts(struct perfring_tracepoints *tracepoints)
 {
 	struct perfring_feature_member member;
 	struct perfring_feature_walk walk;
-	uint64_t size = 0;
-	const void *payload = perfring_data_feature(data, PERFRING_DATA_TRACING_DATA, &size);
-	char *format;
+	uint64_t size = 0, id;
+	const void *payload = perfring_data_feature(tracepoints->data, PERFRING_DATA_TRACING_DATA, &size);
+	struct text text = {.system = ""};
 
-	*system = "";
 	if (!payload)
-		return NULL;
+		return;
+	tracepoints->has_texts = true;
 	perfring_feature_open(&walk, PERFRING_DATA_TRACING_DATA, payload, size, 0);
 	while (perfring_feature_next(&walk, &member) == 1) {
 		if (!strcmp(member.name, "system") && member.kind == PERFRING_FEATURE_STRING)
-			*system = member.bytes;
-		if (strcmp(member.name, "format") || member.kind != PERFRING_FEATURE_BYTES || !**system)
+			text.system = member.bytes;
+		if (strcmp(member.name, "format") || member.kind != PERFRING_FEATURE_BYTES || !*text.system)
 			continue;
-		format = bounded(member.bytes, member.size);
-		if (format && has_id(format, id))
-			return format;
-		free(format);
+		text.bytes = member.bytes;
+		text.size = strnlen(text.bytes, (size_t)member.size);
+		if (read_id(&text, &id) && id < MOST_FORMATS && !tracepoints->formats[id].text.bytes)
+			tracepoints->formats[id].text = text;
 	}
-	return NULL;
 }
 
+/* What is longer than a format may be is cut behind that, so that it is seen to be. */
 static char *read_format(const char *path, uint64_t id)
 {
+	const size_t most = PERFRING_LIMIT_FORMAT + 1;
 	int file = open(path, O_RDONLY | O_CLOEXEC);
-	char *text, *format;
+	uint64_t own = 0;
 	size_t used = 0;
 	ssize_t got;
+	char *format;
 
 	if (file < 0)
 		return NULL;
-	text = perfring_tool_room(NULL, MOST_FORMAT, 1);
-	while (used < MOST_FORMAT && (got = read(file, text + used, MOST_FORMAT - used)) > 0)
+	format = perfring_tool_room(NULL, most + 1, 1);
+	while (used < most && (got = read(file, format + used, most - used)) > 0)
 		used += (size_t)got;
 	close(file);
-	format = bounded(text, used);
-	free(text);
-	if (format && !has_id(format, id)) {
+	format[used] = 0;
+	if (!read_id(&(struct text){.bytes = format, .size = strlen(format)}, &own) || own != id) {
 		free(format);
-		format = NULL;
+		return NULL;
 	}
 	return format;
 }
@@ -305,6 +360,7 @@ static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
 	uint64_t size = 0;
 	const void *payload = perfring_data_feature(tracepoints->data, PERFRING_DATA_TRACING_DATA, &size);
 	int long_size = sizeof(long), page_size = 4096;
+	struct text text = {.system = ""};
 	char *page = NULL;
 
 	if (!parser)
@@ -317,8 +373,12 @@ static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
 				long_size = (int)member.number;
 			if (!strcmp(member.name, "page_size") && member.number < 1 << 24)
 				page_size = (int)member.number;
-			if (!strcmp(member.name, "header_page") && !page)
-				page = bounded(member.bytes, member.size);
+			if (strcmp(member.name, "header_page") || page)
+				continue;
+			text.bytes = member.bytes;
+			text.size = strnlen(text.bytes, (size_t)member.size);
+			if (text.size && !find_excess(tracepoints, &text))
+				page = strndup(text.bytes, (size_t)text.size);
 		}
 	}
 	tep_set_file_bigendian(parser, tracepoints->is_foreign ? other : ours);
@@ -337,6 +397,7 @@ static bool survives(struct perfring_tracepoints *tracepoints, const char *forma
 {
 	const struct rlimit seconds = {.rlim_cur = SECONDS, .rlim_max = SECONDS + 1};
 	struct tep_handle *parser;
+	struct rusage usage;
 	bool is_parsed;
 	pid_t child;
 	int status;
@@ -359,9 +420,11 @@ static bool survives(struct perfring_tracepoints *tracepoints, const char *forma
 			tep_free(parser);
 		_exit(!is_parsed);
 	}
-	while (waitpid(child, &status, 0) < 0)
+	while (wait4(child, &status, 0, &usage) < 0)
 		if (errno != EINTR)
 			return false;
+	tracepoints->spent += (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * SECOND +
+			      (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
@@ -403,57 +466,134 @@ static bool take_field(const struct tep_format_field *from, bool is_header, stru
 	return true;
 }
 
+/* Returns how many there are by then; the bound when there are more, or more than that when one cannot be. */
 static uint32_t take_fields(const struct tep_format_field *from, bool is_header,
 			    struct perfring_tracepoint_field *fields, uint32_t nr)
 {
-	for (; from && nr < MOST_FIELDS; from = from->next)
+	for (; from && nr < PERFRING_LIMIT_FORMAT_FIELDS; from = from->next)
 		if (!take_field(from, is_header, &fields[nr++]))
-			return MOST_FIELDS;
-	return from ? MOST_FIELDS : nr;
+			return PERFRING_LIMIT_FORMAT_FIELDS + 1;
+	return from ? PERFRING_LIMIT_FORMAT_FIELDS : nr;
 }
 
-static void learn(struct perfring_tracepoints *tracepoints, uint32_t index)
+static void complain_damaged(const char *name)
 {
-	const char *name = perfring_data_event_name(tracepoints->data, index), *system;
-	uint64_t id = perfring_data_attr(tracepoints->data, index)->config;
-	struct one *one = &tracepoints->ones[index];
-	struct perfring_tracepoint_field *fields;
-	struct tep_event *event;
-	char own_system[128];
-	char *format = file_format(tracepoints->data, id, &system);
-	uint32_t nr;
+	perfring_tool_complain("warning: the format of tracepoint '%s' is damaged: its fields are not shown",
+			       name ? name : "?");
+}
 
-	one->state = ABSENT;
-	if (!format && is_this_kernel(tracepoints->data) && id <= INT32_MAX) {
-		format = machine_format(name, id, own_system, sizeof(own_system));
-		system = own_system;
-	}
-	if (!format)
-		return;
-	event = tracepoints->parser ? tep_find_event(tracepoints->parser, (int)id) : NULL;
-	if (!event && survives(tracepoints, format, system, id)) {
+/* Its text, in the file or of this machine: *own is that, and to be freed.  False when there is none. */
+static bool find_text(struct perfring_tracepoints *tracepoints, uint64_t id, const char *name, struct text *text,
+		      char *system, size_t room, char **own)
+{
+	if (!tracepoints->has_texts)
+		find_texts(tracepoints);
+	*own = NULL;
+	*text = tracepoints->formats[id].text;
+	if (text->bytes)
+		return true;
+	if (is_this_kernel(tracepoints->data))
+		*own = machine_format(name, id, system, room);
+	if (*own)
+		*text = (struct text){system, *own, strlen(*own)};
+	return *own;
+}
+
+static struct tep_event *parse(struct perfring_tracepoints *tracepoints, const struct text *text, uint64_t id)
+{
+	struct tep_event *event = NULL;
+	char *format = perfring_tool_room(NULL, (size_t)text->size + 1, 1);
+
+	memcpy(format, text->bytes, (size_t)text->size);
+	format[text->size] = 0;
+	if (survives(tracepoints, format, text->system, id)) {
 		if (!tracepoints->parser)
 			tracepoints->parser = open_parser(tracepoints);
 		if (tracepoints->parser)
-			tep_parse_event(tracepoints->parser, format, strlen(format), system);
+			tep_parse_event(tracepoints->parser, format, (unsigned long)text->size, text->system);
 		event = tracepoints->parser ? tep_find_event(tracepoints->parser, (int)id) : NULL;
 	}
 	free(format);
-	if (!event) {
-		perfring_tool_complain("warning: the format of tracepoint '%s' is damaged: its fields are not shown",
-				       name ? name : "?");
-		return;
-	}
-	fields = perfring_tool_room(NULL, MOST_FIELDS, sizeof(*fields));
+	return event;
+}
+
+static uint32_t count_percents(const char *format)
+{
+	uint32_t count = 0;
+
+	for (; format && *format; format++)
+		count += *format == '%';
+	return count;
+}
+
+static void take_event(struct perfring_tracepoints *tracepoints, uint32_t index, const struct tep_event *event,
+		       struct one *one)
+{
+	struct perfring_tracepoint_field *fields =
+		perfring_tool_room(NULL, PERFRING_LIMIT_FORMAT_FIELDS, sizeof(*fields));
+	uint32_t nr;
+
 	nr = take_fields(event->format.common_fields, true, fields, 0);
-	nr = take_fields(event->format.fields, false, fields, nr);
-	if (nr >= MOST_FIELDS) {
+	if (nr < PERFRING_LIMIT_FORMAT_FIELDS)
+		nr = take_fields(event->format.fields, false, fields, nr);
+	if (nr >= PERFRING_LIMIT_FORMAT_FIELDS) {
 		free(fields);
+		if (nr == PERFRING_LIMIT_FORMAT_FIELDS)
+			tell_exceeded(tracepoints, index, "4095 fields in one format");
+		else
+			complain_damaged(perfring_data_event_name(tracepoints->data, index));
 		return;
 	}
 	one->tracepoint.nr = nr;
 	one->tracepoint.fields = perfring_tool_room(fields, nr + 1, sizeof(*fields));
+	one->percents = count_percents(event->print_fmt.format);
 	one->state = (unsigned)event->flags & TEP_EVENT_FL_FAILED ? UNPRINTABLE : KNOWN;
+}
+
+/* The first event that has this number, or the first for which there is a text. */
+static void learn_format(struct perfring_tracepoints *tracepoints, uint32_t index, uint64_t id)
+{
+	const char *name = perfring_data_event_name(tracepoints->data, index), *excess;
+	struct one *one = &tracepoints->formats[id].one;
+	const struct tep_event *event;
+	char system[128], *own;
+	struct text text;
+
+	if (!find_text(tracepoints, id, name, &text, system, sizeof(system), &own))
+		return;
+	one->state = ABSENT;
+	excess = find_excess(tracepoints, &text);
+	if (excess) {
+		tell_exceeded(tracepoints, index, excess);
+	} else {
+		tracepoints->format_bytes += text.size;
+		event = parse(tracepoints, &text, id);
+		if (event)
+			take_event(tracepoints, index, event, one);
+		else
+			complain_damaged(name);
+	}
+	free(own);
+}
+
+static void learn(struct perfring_tracepoints *tracepoints, uint32_t index)
+{
+	uint64_t id = perfring_data_attr(tracepoints->data, index)->config, begun;
+
+	tracepoints->ones[index].state = ABSENT;
+	if (id >= MOST_FORMATS)
+		return;
+	if (!tracepoints->formats) {
+		tracepoints->formats = perfring_tool_room(NULL, MOST_FORMATS, sizeof(*tracepoints->formats));
+		memset(tracepoints->formats, 0, MOST_FORMATS * sizeof(*tracepoints->formats));
+	}
+	if (tracepoints->formats[id].one.state == UNKNOWN) {
+		begun = processor_time();
+		learn_format(tracepoints, index, id);
+		tracepoints->spent += processor_time() - begun;
+	}
+	if (tracepoints->formats[id].one.state != UNKNOWN)
+		tracepoints->ones[index] = tracepoints->formats[id].one;
 }
 
 /* ---- print_fmt: libtraceevent follows whatever format and payload say; where that leads nowhere, it is brought back ---- */
@@ -513,6 +653,12 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 
 	if (!tracepoint || tracepoints->ones[index].state != KNOWN || raw->size > MOST_PAYLOAD || raw->size < 8)
 		return NULL;
+	if ((uint64_t)raw->size * tracepoints->ones[index].percents > PERFRING_LIMIT_TRACE_TEXT) {
+		tell_exceeded(tracepoints, index, "4 MiB to print of one sample");
+		return NULL;
+	}
+	if (tracepoints->breaks >= PERFRING_LIMIT_TRACE_BREAKS)
+		return NULL;
 	if (!printer)
 		tracepoints->printer = printer = open_printer();
 	if (!printer)
@@ -530,10 +676,14 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 	if (sigsetjmp(way_back, 0)) {
 		is_printing = 0;
 		tracepoints->ones[index].state = UNPRINTABLE;
+		tracepoints->breaks++;
 		/* what it was about to do with its memory is not known: a new one */
 		trace_seq_init(&printer->text);
 		perfring_tool_complain("warning: the format of tracepoint '%s' is damaged: its text is not shown",
 				       perfring_data_event_name(tracepoints->data, index));
+		if (tracepoints->breaks == PERFRING_LIMIT_TRACE_BREAKS)
+			perfring_tool_complain("warning: %u such formats: no more texts are shown (docs/limits.md)",
+					       PERFRING_LIMIT_TRACE_BREAKS);
 		return NULL;
 	}
 	is_printing = 1;
@@ -602,10 +752,11 @@ struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_dat
 
 void perfring_tracepoints_close(struct perfring_tracepoints *tracepoints)
 {
-	for (uint32_t i = 0; i < tracepoints->count; i++)
-		free((void *)(uintptr_t)tracepoints->ones[i].tracepoint.fields);
+	for (uint32_t i = 0; tracepoints->formats && i < MOST_FORMATS; i++)
+		free((void *)(uintptr_t)tracepoints->formats[i].one.tracepoint.fields);
 	close_parser(tracepoints);
 	free(tracepoints->ones);
+	free(tracepoints->formats);
 	free(tracepoints);
 }
 

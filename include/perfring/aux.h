@@ -48,12 +48,12 @@ struct perfring_aux_area {
 	/* the producer's */
 	struct perfring_writer *writer;
 	struct perfring_output *output;
-	uint64_t position;  /* aux_head, our own copy */
-	uint64_t room;      /* bytes that the open transaction may write */
-	uint64_t begun;     /* a transaction is open */
-	uint64_t woken;     /* the last boundary */
-	uint64_t watermark; /* effective; 0: none */
-	uint64_t stopped;   /* after TRUNCATED or no room: until perfring_aux_enable */
+	uint64_t position;    /* aux_head, our own copy */
+	uint64_t room;        /* bytes that the open transaction may write */
+	perfring_u64 begun;   /* a transaction is open */
+	uint64_t woken;       /* the last boundary */
+	uint64_t watermark;   /* effective; 0: none */
+	perfring_u64 stopped; /* after TRUNCATED or no room: until perfring_aux_enable */
 
 	/* the consumer's */
 	uint64_t observed;

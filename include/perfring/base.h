@@ -46,6 +46,11 @@ PERFRING_BEGIN
  * either, so words are read where they lie; on x86 and arm64 that is the same load. */
 typedef uint64_t perfring_word __attribute__((__may_alias__, __aligned__(1)));
 
+/* A word of a struct that several threads access, or a thread and its handlers: on i386 too at a multiple of 8, where a
+ * uint64_t has 4.  There an access that crosses a cache line is not atomic, and a locked one takes 100 us or is a
+ * SIGBUS. */
+typedef uint64_t perfring_u64 __attribute__((__aligned__(8)));
+
 /* Where bytes are wrong, and what is wrong there.  `at` counts from the start of the record, ring or file that the
  * function was given; `what` is a constant text that is never freed. */
 struct perfring_fault {

@@ -27,15 +27,34 @@ PERFRING_BEGIN
  *            is shifted: seen when the next word is 0, what is behind that would end 8 bytes behind the record, and
  *            either the format has registers and sample_stack_user 0, or DATA_SRC shows it by being 8 bytes off
  *   members  a string that fills its room without a NUL (not in lists, nor in an event's that ends at a multiple of 8:
- *            perf cuts those); a build id longer than 20; padding that is not 0: behind build ids, strings,
- *            TEXT_POKE, COMPRESSED2, in CPU maps and TIME_CONV
- *
- * Strings are padded up to the trailer, and to 8 in perf's own records and without a format.  Padding behind the name
- * of an MMAP or MMAP2 counts only when the trailer has a time that is not 0: perf leaves old bytes in those it makes.
+ *            perf cuts those); a build id longer than 20; padding that is not 0 after build ids, in TEXT_POKE,
+ *            COMPRESSED2, CPU maps and TIME_CONV
  *
  * Returns 0, or -EBADMSG with *fault (may be NULL): `at` is the first byte of what is wrong, or where decode says. */
 PERFRING_API int perfring_record_check(const struct perfring_format *format, const struct perf_event_header *record,
 				       size_t size, struct perfring_fault *fault);
+
+enum perfring_severity {
+	PERFRING_NOTHING,
+	PERFRING_REMARK, /* well-formed, and not as today's kernels and perf write it */
+	PERFRING_DAMAGE, /* what perfring_record_check returns -EBADMSG for */
+};
+
+struct perfring_finding {
+	int64_t at;       /* its first byte, from the record's beginning */
+	const char *what; /* a literal, NULL for NOTHING */
+	enum perfring_severity severity;
+	uint32_t reserved;
+};
+
+/* The same, and remarks: padding after a string that is not 0, as perf 3.x and Android's simpleperf leave it.
+ *
+ * Strings are padded up to the trailer, and to 8 in perf's own records and without a format.  Padding after the name of an
+ * MMAP or MMAP2 counts only when the trailer has a time that is not 0: every perf leaves old bytes in those it makes.
+ *
+ * Returns 0; 1 with a remark, the record's first; -EBADMSG with the damage.  *finding is set always. */
+PERFRING_API int perfring_record_examine(const struct perfring_format *format, const struct perf_event_header *record,
+					 size_t size, struct perfring_finding *finding);
 
 PERFRING_END
 

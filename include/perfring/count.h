@@ -29,7 +29,9 @@ struct perfring_count {
 	uint32_t failed;  /* that could not be: in error state, or their PMU is gone; they are in none of the above */
 };
 
-/* allowed: what may be given up so that an event opens (perfring_fallback); 0: nothing. */
+/* allowed: what may be given up so that an event opens (perfring_fallback); 0: nothing.  MISSING: an event that this
+ * machine does not have (perfring_counts_error) is no error of its list.  CPU_CLOCK has no effect: time is no count of
+ * another event. */
 PERFRING_API int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed);
 PERFRING_API void perfring_counts_close(struct perfring_counts *counts);
 
@@ -37,12 +39,26 @@ PERFRING_API void perfring_counts_close(struct perfring_counts *counts);
  * read_format is set here: the two times, ID, LOST where the kernel knows it, GROUP for a group's leader.  Members are
  * not disabled nor enable_on_exec: they start and stop with their leader, at one moment.  The soft limit of open
  * files is raised as far as the hard one permits.  Threads that die before they are opened are passed over.  Returns 0;
- * on -errno nothing of it stays open and perfring_counts_refusal tells why. */
+ * on -errno nothing of it stays open and perfring_counts_refusal tells why.  With MISSING it is 0 also when not one of
+ * its events is there to count. */
 PERFRING_API int perfring_counts_add(struct perfring_counts *counts, const struct perfring_events *events,
 				     const struct perfring_target *target);
 
-/* Why the last add failed and what to change, or what was given up by one that did not. */
+/* Why the last add failed and what to change; "" if it did not. */
 PERFRING_API const char *perfring_counts_refusal(const struct perfring_counts *counts);
+
+/* Why an event is not counted, -errno; 0: it is counted.  Only with PERFRING_FALLBACK_MISSING is there one that is not:
+ * ENOENT, ENODEV, ENXIO, EOPNOTSUPP or EINVAL at each place where it was tried, or its group's leader's error, for no
+ * group is without its leader.  Its sums are -ENOENT.  -EINVAL also for a number that no event has. */
+PERFRING_API int perfring_counts_error(const struct perfring_counts *counts, uint32_t event);
+
+/* What was given up of an event (perfring_fallback): of one that is not counted, before it was refused last. */
+PERFRING_API uint64_t perfring_counts_given_up(const struct perfring_counts *counts, uint32_t event);
+
+/* The sentences for the user: why an event is not counted, or what was given up so that it is; "" when it is counted as
+ * asked.  Like snprintf. */
+PERFRING_API int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t event, char *room,
+					     size_t size);
 
 PERFRING_API int perfring_counts_enable(struct perfring_counts *counts);
 PERFRING_API int perfring_counts_disable(struct perfring_counts *counts);

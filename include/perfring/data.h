@@ -96,11 +96,12 @@ struct perfring_data;
  * `data` and data.N.  "-" is standard input.  Reads the header, the attrs, the ids and where the features are; of a
  * stream, its records up to the first that belongs to an event, and so waits for that.  What is handed out is in this
  * machine's byte order.  Returns 0, -errno of open or read, -EBADMSG when it is no perf.data file or a damaged one,
- * -EOPNOTSUPP (a file through a pipe, one file of a directory).  On failure *data is a shell that only
- * perfring_data_fault, perfring_data_stream and perfring_data_close take, or NULL after -ENOMEM.  Memory: at most 64 MiB,
+ * -EOPNOTSUPP (a file through a pipe, one file of a directory, a directory whose data or data.N is no regular file: it is not
+ * opened).  On failure *data tells of the fault until it is closed, and perfring_data_next returns the same error; what the file
+ * holds is unspecified.  It is NULL after -ENOMEM.  Memory: at most 64 MiB,
  * and 4 MiB for each data.N; beyond that for the attrs, ids, names and features that are in the file at most eight times
- * their bytes, whatever the file says of them; and what zstd needs for a file that is compressed, at most 128 MiB for each
- * stream. */
+ * their bytes, whatever the file says of them; and zstd's windows for a file that is compressed, 128 MiB of one stream, and
+ * for what exceeds 1 MiB of each 512 MiB of all streams of a directory. */
 PERFRING_API int perfring_data_open(struct perfring_data **data, const char *path);
 PERFRING_API void perfring_data_close(struct perfring_data *data);
 
@@ -110,10 +111,10 @@ PERFRING_API void perfring_data_close(struct perfring_data *data);
  * fault has been handed out by then, except that an id in no attr is reported as soon as it is met.
  *
  * With item->record set (item->format NULL) the next call goes on behind it: for an id in no attr, and for compressed bytes
- * that are damaged.  The item is then the COMPRESSED record in which that was noticed; what follows in its frame is lost,
- * reported this once, up to a COMPRESSED record that begins with another frame.  Else item->record is as it was, and
- * -EBADMSG, -EOPNOTSUPP at a compressed record when built without libzstd, and -errno of read come again on each call; of
- * several files' the one that was met first.  Valid until: the next call. */
+ * that are damaged, or that need more windows than there are.  The item is then the COMPRESSED record in which that was
+ * noticed; what follows in its frame is lost, reported this once, up to a COMPRESSED record that begins with another frame.
+ * Else item->record is as it was, and -EBADMSG, -EOPNOTSUPP at a compressed record when built without libzstd, and -errno
+ * of read come again on each call; of several files' the one that was met first.  Valid until: the next call. */
 PERFRING_API int perfring_data_next(struct perfring_data *data, struct perfring_item *item);
 
 /* Where the last item's record begins in the file. */
@@ -139,8 +140,12 @@ PERFRING_API bool perfring_data_is_finished(const struct perfring_data *data);
  * if they had never been there.  0 where records are cut off too: next tells of that. */
 PERFRING_API uint32_t perfring_data_lost_features(const struct perfring_data *data);
 
+/* Why perfring_data_feature could not read the last feature that the file holds, of those that it could not: -ENOMEM, an error
+ * of read, or -EBADMSG when the file has become shorter.  0 when it read all that it was asked for. */
+PERFRING_API int perfring_data_feature_error(const struct perfring_data *data);
+
 /* What was compressed of all that was read so far. */
-struct perfring_data_compression {
+struct perfring_data_compressed {
 	uint64_t compressed; /* COMPRESSED records, which are no items themselves */
 	uint64_t compressed2;
 	uint64_t lost; /* of both, those that could not be read, or not to their end */
@@ -150,7 +155,7 @@ struct perfring_data_compression {
 };
 
 PERFRING_API void perfring_data_compression(const struct perfring_data *data,
-					    struct perfring_data_compression *compression);
+					    struct perfring_data_compressed *compression);
 
 /* Whether it is a stream, and whether it is of the other byte order. */
 PERFRING_API bool perfring_data_is_pipe(const struct perfring_data *data);
@@ -160,8 +165,10 @@ PERFRING_API bool perfring_data_is_foreign(const struct perfring_data *data);
 PERFRING_API uint64_t perfring_data_late(const struct perfring_data *data);
 PERFRING_API bool perfring_data_was_late(const struct perfring_data *data);
 
-/* Events by number (format->index).  The attr is attr->size bytes long, whatever the installed header's struct is;
- * the name is EVENT_DESC's, else a made-up one.  NULL behind the last.  Valid until close. */
+/* Events by number (format->index).  The attr is attr->size bytes long, whatever the installed header's struct is; the name
+ * is EVENT_DESC's or EVENT_UPDATE's, else a tracepoint's by its format in TRACING_DATA, else what perf makes up: "cycles:u",
+ * "L1-dcache-loads", "mem:0x1000:rw"; and "type=T,config=0xC" where perf only says that it knows none.  NULL after the last.
+ * Valid until close. */
 PERFRING_API const struct perfring_format_set *perfring_data_formats(const struct perfring_data *data);
 PERFRING_API const struct perf_event_attr *perfring_data_attr(const struct perfring_data *data, uint32_t index);
 PERFRING_API const char *perfring_data_event_name(const struct perfring_data *data, uint32_t index);
@@ -170,7 +177,8 @@ PERFRING_API const char *perfring_data_event_name(const struct perfring_data *da
 PERFRING_API int perfring_data_event_id(const struct perfring_data *data, uint32_t index, uint32_t i, uint64_t *id);
 
 /* A feature's payload, in this machine's byte order as far as feature.def lays it out; of a stream, what its records have
- * told so far.  NULL when it is not there.  Valid until close; a stream's BUILD_ID, which grows, until the next
+ * told so far.  NULL when it is not there, or could not be read
+ * (perfring_data_feature_error).  Valid until close; a stream's BUILD_ID, which grows, until the next
  * perfring_data_next. */
 PERFRING_API const void *perfring_data_feature(const struct perfring_data *data, uint32_t feature, uint64_t *size);
 
@@ -187,12 +195,14 @@ struct perfring_data_writer;
 PERFRING_API int perfring_data_create(struct perfring_data_writer **writer, int fd);
 
 /* A stream instead (perf's pipe mode): nothing is written twice, so fd may be a pipe, and features are records; those that
- * are put before begin come first, BUILD_ID last.  Returns 0, -EBADF, -ENOMEM. */
+ * are put before begin come first, BUILD_ID last, those of no bytes not at all.  Returns 0, -EBADF, -ENOMEM. */
 PERFRING_API int perfring_data_create_stream(struct perfring_data_writer **writer, int fd);
 
 /* Before begin.  Records are compressed by zstd (level 1 to 22), each write as far as it goes, so that a killed writer's
- * file can be read up to its last write; a write that fails is the last.  In a directory each data.N is compressed by
- * itself, and `data` is not.  Returns 0, -EOPNOTSUPP (built without libzstd), -EINVAL, -ENOMEM. */
+ * file can be read up to its last write.  What is written after a write that failed begins another frame; into a stream
+ * nothing is written any more then.  In a directory each data.N is compressed by itself, and `data` is not; the more there
+ * are, the smaller are their windows: perfring_data_open can read them.  Returns 0, -EOPNOTSUPP (built without libzstd),
+ * -EINVAL, -ENOMEM. */
 PERFRING_API int perfring_data_compress(struct perfring_data_writer *writer, int level);
 
 /* Before begin.  The other byte order, for tests and tools: what is written is turned, what is handed in stays as it
@@ -257,12 +267,20 @@ PERFRING_API int perfring_data_describe(struct perfring_data_writer *writer, cha
 /* The first and last time of the samples, for SAMPLE_TIME. */
 PERFRING_API int perfring_data_put_times(struct perfring_data_writer *writer, uint64_t first, uint64_t last);
 
+/* Opens the file that a mapping names, for reading: as process `pid` sees it, which may be in another mount namespace or
+ * under another root; here when pid is 0, has gone or may not be looked into, or has no such file.  Only a regular file is ever
+ * opened: a device or a pipe by that name is not, not for a moment.  It needs /proc.  Returns a descriptor; -EINVAL (no
+ * regular file), -errno. */
+PERFRING_API int perfring_object_open(int32_t pid, const char *path);
+
 /* Build ids, from the GNU note of an ELF file, or of the running kernel.  Return the bytes of it; -ENODATA (it has none),
- * -EINVAL (no ELF file), -errno. */
+ * -EINVAL (no ELF file), -errno.  At most 4096 program headers and 64 KiB of notes are read of a file, so that none costs
+ * more than some milliseconds. */
 enum {
 	PERFRING_BUILD_ID_ROOM = 20
 };
 PERFRING_API int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_ROOM]);
+PERFRING_API int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_ROOM]);
 PERFRING_API int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_ROOM]);
 
 /* One object of the feature BUILD_ID.  misc: PERFRING_RECORD_MISC_KERNEL or _USER; pid: -1, or a guest's; file: as MMAP
@@ -270,10 +288,12 @@ PERFRING_API int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_RO
 PERFRING_API int perfring_data_put_build_id(struct perfring_data_writer *writer, uint16_t misc, int32_t pid,
 					    const char *file, const uint8_t *id, uint32_t size);
 
-/* State of the machine, written as records of event 0 with time 0: the kernel's and its modules' mappings; then FORK,
- * COMM, where event 0 has `namespaces` NAMESPACES, and MMAP2 (of what is executable; where event 0 has mmap_data, of files'
- * readable mappings too) of one process with all its threads, or of every one (-1).  With `build_id` all mappings are MMAP2
- * by that.  Processes that vanish meanwhile are passed over.  Returns 0 or -errno. */
+/* State of the machine, written as records of event 0 with time 0: the kernel's and its modules' mappings, with
+ * `ksymbol` and `bpf_event` also the programs of BPF that are loaded, where this user may list them; then FORK,
+ * COMM and MMAP2 of what is executable, of one process with all its threads, or of every one (-1).  Flags are those of the
+ * first event with `mmap`, or of event 0: with `namespaces` there is NAMESPACES too; with mmap_data, MMAP2 of all readable
+ * mappings, of files or not; with `build_id` all mappings are MMAP2 by that, of the file as the process sees it.  Processes
+ * that vanish meanwhile are passed over.  Returns 0 or -errno. */
 PERFRING_API int perfring_data_put_kernel(struct perfring_data_writer *writer);
 PERFRING_API int perfring_data_put_process(struct perfring_data_writer *writer, int32_t pid);
 

@@ -73,12 +73,13 @@ enum perfring_event_kind {
 	PERFRING_EVENT_FORM,       /* a way to write others: "rNNN", "mem:ADDR[/LEN][:rwx]", a PMU's terms */
 };
 
-struct perfring_event_name {
+struct perfring_event_listed {
 	enum perfring_event_kind kind;
 	const char *name;
 	const char *alias; /* another name for it, or "" */
 	const char *text;  /* a description, or "" */
 	bool opens;        /* HARDWARE, SOFTWARE, CACHE: perf_event_open took it, counting this thread (tried when asked) */
+	int error;         /* what it said, when it was tried and did not: -errno; else 0 */
 };
 
 struct perfring_event_names;
@@ -86,7 +87,7 @@ struct perfring_event_names;
 /* glob: NULL for all, else only names or aliases that match (fnmatch).  try_open: sets `opens`.  Returns 0 or -errno;
  * what cannot be listed (tracefs refused) is left out. */
 PERFRING_API int perfring_event_names_open(struct perfring_event_names **names, const char *glob, bool try_open);
-PERFRING_API int perfring_event_names_next(struct perfring_event_names *names, struct perfring_event_name *name);
+PERFRING_API int perfring_event_names_next(struct perfring_event_names *names, struct perfring_event_listed *name);
 PERFRING_API void perfring_event_names_close(struct perfring_event_names *names);
 
 /* ---- opening ---- */
@@ -110,19 +111,24 @@ enum perfring_fallback {
 	PERFRING_FALLBACK_PRECISE = 2,         /* precise_ip, one less at a time */
 	PERFRING_FALLBACK_CLOCKID = 4,         /* use_clockid: back to perf's clock */
 	PERFRING_FALLBACK_BRANCH_STACK = 8,    /* where the PMU has none */
-	PERFRING_FALLBACK_EXCLUDE_KERNEL = 16, /* user space only, where the kernel is not ours to see */
+	PERFRING_FALLBACK_EXCLUDE_KERNEL = 16, /* user space only, where the kernel is not ours to see; never of an event that
+						  excludes user space */
 	PERFRING_FALLBACK_CPU_CLOCK = 32,      /* cpu-clock for a hardware or raw event without a PMU; `freq` stays, a fixed
-						  period becomes 1 ms */
-	PERFRING_FALLBACK_ALL = 63,
+						  period becomes 1 ms; never for an event of guests or of a hypervisor alone */
+	PERFRING_FALLBACK_MISSING = 64,        /* counting sets (count.h) alone: an event that this machine does not have is
+						  not counted, and the others of its list are */
+	PERFRING_FALLBACK_ALL = 127,
 };
 
 /* perfring_event_open, with what `allowed` permits given up one by one until the kernel takes it; *attr is changed
- * accordingly (its size stays) and *taken says which.  Returns an fd; else -errno of the first try, and *attr is as it
- * was. */
+ * accordingly (its size stays) and *taken says which.  Returns an fd, or -errno of the last try: then *attr is as the
+ * kernel refused it last, and *taken what had been given up by then.  So perfring_event_explain of this errno and this
+ * attr names the obstacle that is left when everything permitted has been given up. */
 PERFRING_API int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int32_t cpu, int group_fd,
 					      uint64_t flags, uint64_t allowed, uint64_t *taken);
 
-/* One sentence for each bit of `taken`, for the user: what is not as asked, and why.  Like snprintf. */
+/* One sentence for the user: what is not as asked, for each bit of `taken`, and why.  "" when nothing was given up.  Like
+ * snprintf. */
 PERFRING_API int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *asked,
 					       const struct perf_event_attr *opened, char *room, size_t size);
 
@@ -139,6 +145,10 @@ PERFRING_API int perfring_event_read(int fd, const struct perfring_format *forma
  * of the whole text.  */
 PERFRING_API int64_t perfring_event_explain(int error, const struct perf_event_attr *attr, int32_t pid, int32_t cpu,
 					    char *room, size_t size);
+
+/* Whether a seccomp filter refuses perf_event_open, whatever is asked of it, which no permission mends: the -errno that
+ * it says, else 0.  Tried by two calls that open nothing. */
+PERFRING_API int perfring_event_filtered(void);
 
 /* The event's name as perfring_event_parse takes it ("cpu-clock:u", "sched:sched_switch", "mem:0x10/4:w"); for what
  * has none "type=N,config=N".  Like snprintf. */

@@ -30,6 +30,19 @@ PERFRING_INLINE uint64_t perfring_page_observe(const struct perf_event_mmap_page
 	return PERFRING_LOAD_ACQUIRE(&page->data_head);
 }
 
+/* A position of the page that is not before `from`, one that was seen earlier.  A 32-bit kernel counts positions in its
+ * unsigned long: 0 follows 2^32 - 8.  There the low 32 bits count, as the distance from `from`. */
+PERFRING_INLINE uint64_t perfring_page_extend(uint64_t position, uint64_t from)
+{
+	return sizeof(long) == 8 ? position : from + (uint32_t)(position - from);
+}
+
+/* perfring_page_observe, of a reader that has read up to `from`. */
+PERFRING_INLINE uint64_t perfring_page_observe_from(const struct perf_event_mmap_page *page, uint64_t from)
+{
+	return perfring_page_extend(perfring_page_observe(page), from);
+}
+
 /* Reader: everything below `tail` may be overwritten.  Release: our loads of it are over before the writer's reclaim
  * can see this. */
 PERFRING_INLINE void perfring_page_return(struct perf_event_mmap_page *page, uint64_t tail)
@@ -54,6 +67,12 @@ PERFRING_INLINE void perfring_page_publish(struct perf_event_mmap_page *page, ui
 PERFRING_INLINE uint64_t perfring_page_observe_aux(const struct perf_event_mmap_page *page)
 {
 	return PERFRING_LOAD_ACQUIRE(&page->aux_head);
+}
+
+/* perfring_page_observe_aux, of a consumer that has read up to `from`. */
+PERFRING_INLINE uint64_t perfring_page_observe_aux_from(const struct perf_event_mmap_page *page, uint64_t from)
+{
+	return perfring_page_extend(perfring_page_observe_aux(page), from);
 }
 
 /* The position is free-running here too: a masked one stops the trace after its first lap (PEERS.md 2.3, 14). */

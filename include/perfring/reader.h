@@ -58,15 +58,21 @@ enum perfring_reader_flag {
 PERFRING_API int perfring_reader_open(struct perfring_reader *reader, const struct perfring_ring *ring, unsigned flags);
 PERFRING_API void perfring_reader_close(struct perfring_reader *reader);
 
-/* A record in two pieces, or to be copied, in one: for perfring_reader_next alone. */
-PERFRING_API const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader, uint16_t size);
+/* The record at the reader's position, of which perfring_reader_peek has read the header, in one piece in `room` (of
+ * header->size bytes, aligned to 8): with that header, whatever another process writes into the ring meanwhile. */
+PERFRING_API void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header,
+				       void *room);
+
+/* The same in the joint: for perfring_reader_next alone. */
+PERFRING_API const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader,
+								  const struct perf_event_header *header);
 
 /* Samples how far the writer is.  Returns the bytes there are to read, or -EBADMSG when the ring cannot be right: more
  * is said to be there than the ring holds, or a record would begin between words.  A corrupt ring is not moved in;
  * perfring_reader_skip goes on behind the fault. */
 PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 {
-	uint64_t observed = perfring_page_observe(reader->page);
+	uint64_t observed = perfring_page_observe_from(reader->page, reader->returned);
 
 #ifdef PERFRING_DEBUG
 	if (reader->flags & PERFRING_READER_DISTURBED)
@@ -103,7 +109,7 @@ again:
 								    : "record longer than what was written";
 		return -EBADMSG;
 	}
-	if (PERFRING_UNLIKELY(header->type == PERFRING_FILLER_TYPE && header->misc == PERFRING_FILLER_MISC)) {
+	if (PERFRING_UNLIKELY(perfring_ring_is_filler(header))) {
 		reader->position += header->size;
 		goto again;
 	}
@@ -124,7 +130,7 @@ PERFRING_INLINE int perfring_reader_next(struct perfring_reader *reader, const s
 		return size;
 	}
 	if (PERFRING_UNLIKELY((reader->flags & PERFRING_READER_COPY) || from + (uint64_t)size > reader->span))
-		*record = perfring_reader_join(reader, header.size);
+		*record = perfring_reader_join(reader, &header);
 	else
 		*record = (const struct perf_event_header *)(const void *)(reader->data + from);
 	reader->position += (uint64_t)size;

@@ -28,7 +28,7 @@ struct perfring_ring {
 	unsigned char *data;
 	uint64_t size; /* bytes of data, a power of two */
 	uint64_t span; /* bytes that can be read in a row from any place below size: size, or 2 * size */
-	void *mapping; /* what close unmaps; NULL when the memory is the caller's */
+	void *mapping; /* what close unmaps, with the page of the handles behind it; NULL when the memory is the caller's */
 	uint64_t mapping_size;
 	uint64_t flags; /* enum perfring_ring_flag */
 	int32_t fd;     /* of our own rings: the memfd or file, the ring's to close; else -1 */
@@ -46,6 +46,9 @@ enum perfring_ring_flag {
 		2, /* data_head falls; from it upwards lie the newest to the oldest; OVERWRITE needs it */
 	PERFRING_RING_STRICT = 4, /* for shared writers: each record visible at once (shared.h) */
 	PERFRING_RING_LEASED = 8, /* for shared writers: each fills chunks of its own (shared.h) */
+	/* With STRICT: fillers (below) are LOST records, for a consumer that refuses unknown types, as libbpf's perf_buffer
+	 * does.  Records smaller than 24 bytes are refused. */
+	PERFRING_RING_LOST_FILLERS = 256,
 
 	/* how this mapping was made */
 	PERFRING_RING_HUGE = 16,      /* transparent huge pages are asked for; cleared when the kernel would not */
@@ -66,35 +69,36 @@ enum {
 /* Free-running positions, in rings that fall too: there they are -data_head.
  * Invariant: published <= claimed <= published + size (of a ring for shared writers: what its `claimed` stands for). */
 struct perfring_ring_state {
-	uint64_t magic;
+	perfring_u64 magic;
 	uint32_t version;
-	uint32_t flags;        /* OVERWRITE, BACKWARD, STRICT, LEASED */
-	uint64_t watermark;    /* effective (ABI.md 7.7) */
-	uint64_t marks_offset; /* in the fd: shared.h; 0 when there are none */
+	uint32_t flags;         /* OVERWRITE, BACKWARD, STRICT, LEASED */
+	perfring_u64 watermark; /* effective (ABI.md 7.7) */
+	uint64_t marks_offset;  /* in the fd: shared.h; 0 when there are none */
 	uint64_t marks_size;
 	uint64_t owners_offset;
 	uint32_t owners;     /* slots */
 	uint32_t grain;      /* bytes of ring for each mark: 8, or a leased chunk */
 	int32_t creator_pid; /* as its own pid namespace sees it */
 	int32_t reserved1;
-	uint64_t created;      /* CLOCK_REALTIME, ns */
-	uint64_t counter_at;   /* the processor's counter ... */
-	uint64_t counter_time; /* ... and CLOCK_MONOTONIC, when they were first compared (perfring_ring_calibrate) */
-	uint64_t reserved2[4];
+	uint64_t created;        /* CLOCK_REALTIME, ns */
+	uint64_t counter_at;     /* the processor's counter ... */
+	uint64_t counter_time;   /* ... and CLOCK_MONOTONIC, when they were first compared (perfring_ring_calibrate) */
+	perfring_u64 calibrator; /* the thread that stores page->lock now: pid << 42 | tid << 20 | start time */
+	uint64_t reserved2[3];
 
 	/* written by writers, seldom (line of their own) */
-	uint64_t claimed
+	perfring_u64 claimed
 		__attribute__((__aligned__(128))); /* how far room was given out: OVERWRITE, and see shared.h */
-	uint64_t lost;       /* refused since the last LOST record (shared writers; a writer that was closed) */
-	uint64_t lost_total; /* refused since creation; what no LOST record says yet is in it too */
-	uint64_t wakeup;     /* the stamp of ABI.md 7.3, step 7 (shared writers) */
-	uint64_t events;     /* samples towards wakeup_events (shared writers) */
-	uint64_t abandoned;  /* rooms of writers that died in mid record, turned into fillers */
+	perfring_u64 lost;       /* refused since the last LOST record (shared writers; a writer that was closed) */
+	perfring_u64 lost_total; /* refused since creation; what no LOST record says yet is in it too */
+	perfring_u64 wakeup;     /* the stamp of ABI.md 7.3, step 7 (shared writers) */
+	perfring_u64 events;     /* samples towards wakeup_events (shared writers) */
+	perfring_u64 abandoned;  /* rooms of writers that died in mid record, turned into fillers */
 	/* The thread writer's, as its own pid namespace sees them; 0: closed properly, or none yet. */
 	uint32_t writer_pid;
 	uint32_t writer_tid;
-	uint64_t writer;       /* the same and when it began: pid << 42 | tid << 20 | start time; by compare and swap */
-	uint64_t writer_image; /* of the program that it ran: exec makes a new one of the same pid */
+	perfring_u64 writer; /* the same and when it began: pid << 42 | tid << 20 | start time; by compare and swap */
+	perfring_u64 writer_image; /* of the program that it ran: exec makes a new one of the same pid */
 	uint64_t reserved3[7];
 
 	/* wakeup.h.  The kernel's poll flag: a crossing that nobody polled yet. */
@@ -108,11 +112,19 @@ static_assert(sizeof(struct perfring_ring_state) == 384, "the state's layout is 
 static_assert(sizeof(struct perf_event_mmap_page) <= PERFRING_RING_STATE_AT, "ABI.md 3.2");
 
 /* Room that was given out and not used, because a nested record follows it or its writer died: a record of this type and
- * misc.  The kernel's types begin at 1.  Our readers pass over it; others skip what they do not know by its size. */
+ * misc.  The kernel's types begin at 1.  Our readers pass over it; others skip what they do not know by its size.  A consumer
+ * that takes an unknown type for an error (libbpf's perf_buffer: LIBBPF_PERF_EVENT_ERROR) wants PERFRING_RING_LOST_FILLERS:
+ * then it is a PERF_RECORD_LOST with this misc, which lost 0 records. */
 enum {
 	PERFRING_FILLER_TYPE = 0,
 	PERFRING_FILLER_MISC = 0x5046,
 };
+
+PERFRING_INLINE bool perfring_ring_is_filler(const struct perf_event_header *header)
+{
+	return header->misc == PERFRING_FILLER_MISC &&
+	       (header->type == PERFRING_FILLER_TYPE || header->type == PERF_RECORD_LOST);
+}
 
 /* The state of one of our rings (flags has OWN). */
 PERFRING_INLINE struct perfring_ring_state *perfring_ring_state_of(const struct perf_event_mmap_page *page)
@@ -124,7 +136,7 @@ PERFRING_INLINE struct perfring_ring_state *perfring_ring_state_of(const struct 
 
 struct perfring_ring_options {
 	uint32_t pages;     /* data pages, a power of two; the data are at most 1 GiB */
-	uint32_t flags;     /* BACKWARD, OVERWRITE, STRICT or LEASED, HUGE, REPLACE */
+	uint32_t flags;     /* BACKWARD, OVERWRITE, STRICT or LEASED, LOST_FILLERS, HUGE, REPLACE */
 	const char *file;   /* a file of this name, kept; NULL: a sealed memfd, gone with its last fd and mapping */
 	uint32_t wakeup;    /* the attr's wakeup_watermark, when `watermark`; else 0 */
 	bool watermark;     /* the attr's flag of this name (ABI.md 7.7); the ring's for good */
@@ -137,7 +149,7 @@ struct perfring_ring_options {
 /* Makes a ring and maps it: control page filled as the kernel fills it (version, size, capabilities, data_offset,
  * data_size; aux_offset and aux_size when asked for), data twice in a row.  A file is allocated on the disk at once, so
  * that a full disk is told here and is no SIGBUS later.  Returns 0; -EINVAL (not a power of two, flags that exclude one
- * another: OVERWRITE without BACKWARD, STRICT or LEASED with either or with one another); -EFBIG (above 1 GiB); -EEXIST
+ * another: OVERWRITE without BACKWARD, STRICT or LEASED with either or with one another, LOST_FILLERS without STRICT); -EFBIG (above 1 GiB); -EEXIST
  * (a file of that name, without REPLACE); what memfd_create, open, fallocate or mmap said.  Context: any thread. */
 PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options);
 
@@ -145,8 +157,11 @@ PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct p
  * /proc/PID/fd/N, by the file's name); the fd stays the caller's, the ring keeps a copy.  flags: READ_ONLY, HUGE.
  * Everything that the control page says is checked against the fd's size: a file that is too short, has another version
  * or byte order, or whose numbers do not fit one another is -EBADMSG, with the place in `fault` (which may be NULL); no
- * ring of ours at all is -EBADMSG at 2048; so is a memfd that others may still shrink under us.  (A file can be: whoever
- * may write it can kill who maps it, by SIGBUS.)  -EACCES: the fd allows only READ_ONLY.  Context: any thread. */
+ * ring of ours at all is -EBADMSG at 2048; so is a memfd that others may still shrink under us.  (A file can be: a process
+ * that may write it can end one that maps it, by SIGBUS.)  Attaching touches none of the ring's memory: a memfd with
+ * holes, which would become memory of the process that touches them first, is -EBADMSG, and holes of a file are left as they
+ * are.  A holder of the fd may punch holes later (F_SEAL_FUTURE_WRITE, added by the receiver after attaching, prevents it):
+ * the most that reading then allocates is the ring's size.  -EACCES: the fd allows only READ_ONLY.  Context: any thread. */
 PERFRING_API int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault);
 
 /* ---- others' rings ---- */
@@ -161,7 +176,13 @@ PERFRING_API int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t 
  * caller's.  Returns 0, or -EINVAL when that is no ring. */
 PERFRING_API int perfring_ring_over(struct perfring_ring *ring, void *memory, size_t size);
 
-/* Unmaps, and closes the ring's own fd.  A fork's child does not close what it inherited once a writer was opened on it:
+/* Makes *handle another handle of a ring that is mapped here: what perfring_ring_create or attach has mapped stays until
+ * the last handle of this process is closed, in whatever order, by perfring_ring_close.  A handle has no fd (-1).  Of a
+ * kernel's ring and of memory that is the caller's it is a copy that holds nothing: closing it does nothing.  Returns 0, or
+ * -EINVAL (it is closed).  Context: any thread; not while the last handle is being closed. */
+PERFRING_API int perfring_ring_share(struct perfring_ring *handle, const struct perfring_ring *ring);
+
+/* Unmaps, unless there is another handle (perfring_ring_share), and closes the ring's own fd.  A fork's child does not close what it inherited once a writer was opened on it:
  * its mapping is not there, and may be another's by now.  Every event that writes into a kernel ring is detached from it by the last
  * unmapping; records in a ring of ours stay for whoever else has its fd or file. */
 PERFRING_API void perfring_ring_close(struct perfring_ring *ring);
@@ -174,7 +195,8 @@ PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *room
 
 /* Fits the processor's counter to CLOCK_MONOTONIC and publishes time_mult, time_shift, time_zero and the capability bits
  * user_time and user_time_zero in the control page, under its sequence lock (ABI.md 3.3).  Takes 20 ms the first time; a
- * later call refines by the time since.  Returns 0, or -EOPNOTSUPP: no counter that runs steadily on this processor. */
+ * later call refines by the time since.  Returns 0; -EBUSY: another thread, of whatever process, is at it (one that died at
+ * it is not); -EOPNOTSUPP: no counter that runs steadily on this processor.  Context: any thread, no handler. */
 PERFRING_API int perfring_ring_calibrate(struct perfring_ring *ring);
 
 PERFRING_END

@@ -604,14 +604,14 @@ PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_forma
 						     uint32_t trailing_size)
 {
 	int64_t needed = perfring_sample_size_shape(format, sample, trailing_size);
-	perfring_header *header = (perfring_header *)room;
 	struct perfring_cursor cursor;
 
 	if (PERFRING_UNLIKELY(needed < 0))
 		return needed;
 	if (PERFRING_UNLIKELY(size < (uint64_t)needed))
 		return -ENOSPC;
-	cursor = perfring_cursor_over(room, sizeof(*header), (uint32_t)needed);
+	cursor = perfring_cursor_over(room, 0, (uint32_t)needed);
+	perfring_put_word(&cursor, perfring_format_header_word(PERF_RECORD_SAMPLE, sample->misc, (uint16_t)needed));
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
 		perfring_put_##kind(&cursor, PERFRING_FROM_##kind(a, b));
@@ -619,9 +619,6 @@ PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_forma
 	if (trailing_size)
 		perfring_put_bytes(&cursor, sample->trailing, trailing_size);
 	perfring_put_zeros(&cursor, perfring_cursor_left(&cursor));
-	header->type = PERF_RECORD_SAMPLE;
-	header->misc = sample->misc;
-	header->size = (uint16_t)needed;
 	return needed;
 }
 

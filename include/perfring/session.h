@@ -29,6 +29,7 @@
 #include <perfring/aux.h>
 #include <perfring/event.h>
 #include <perfring/format.h>
+#include <perfring/reader.h>
 #include <perfring/ring.h>
 
 PERFRING_BEGIN
@@ -150,17 +151,26 @@ PERFRING_API int perfring_session_update(struct perfring_session *session);
 PERFRING_API int perfring_session_describe(struct perfring_session *session, const struct perf_event_attr *attr,
 					   const uint64_t *ids, uint32_t count);
 
-/* Makes `ring` one of the session's: from its data_tail on it has no other reader.  The ring stays the caller's, and
- * stays mapped until it is removed.  Items lie in the ring: its writers, another process's too, are trusted to leave a
- * record alone once it is published, as the kernel does (else: PERFRING_READER_COPY, without a session).
+/* Makes `ring` one of the session's: from its data_tail on it has no other reader.  The ring stays the caller's.  The session
+ * has a handle of its own (perfring_ring_share): when the caller closes the ring, or its set frees it because it is drained,
+ * its memory stays until it is removed here, or the session is closed.  Of a kernel's ring that was mapped by hand, and of
+ * memory that was the caller's (perfring_ring_over), there is no such handle: they stay mapped until then.
+ *
+ * flags: 0 trusts every process that may write into the ring to leave a record alone once it is published, as the kernel
+ * does.  Items and spans lie in the ring then.  The session itself reads each header once, and nothing beyond what that
+ * header says; but what it hands out may be another record by the time it is decoded, of another size.
+ * PERFRING_READER_COPY trusts nobody: each record is copied into memory of the session's before anything looks at it, and
+ * items and spans lie there, with the headers that were checked.  It takes as much memory again as the ring has data, and
+ * 64 KiB.  Such a ring can have no AUX area.
+ *
  * wake_fd: the eventfd (EFD_NONBLOCK) that its writer was given, which rings may share, so that a crossing (wakeup.h) ends
  * a wait; -1, or when it has hung up: it is looked at every 10 ms of a wait.  A writer that is held up between its time
  * stamp and its commit makes late records.  For none to be late because its ring is new, walk the set (set.h) before each
  * wait.  Not between the first next and the return of a round.  Returns the ring's number, which may be that of one
- * removed; -EINVAL (no data, or read-only, or one of the two, ring and session, is BACKWARD alone), -ENOMEM, or what
- * epoll_ctl said. */
+ * removed; -EINVAL (no data, or read-only, or one of the two, ring and session, is BACKWARD alone; another flag), -ENOMEM,
+ * or what epoll_ctl said. */
 PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
-					   int wake_fd);
+					   int wake_fd, uint32_t flags);
 
 /* Takes it out again; its totals stay in the session's.  Returns 0; -EINVAL (no ring that was added); -EBUSY (records of
  * it are seen and not handed out, or handed out and not returned: go on reading).  After a return. */
@@ -248,8 +258,8 @@ PERFRING_API int perfring_session_event_totals(const struct perfring_session *se
  * control page, which is read-only there); what mmap said. */
 PERFRING_API int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
 
-/* The same for one ring that was added: `aux` (aux.h) is the caller's, of that ring, and stays until it is removed.  To
- * be enabled again its producer must produce by this very one.  Returns 0, -EINVAL, -EEXIST, -ENOMEM. */
+/* The same for one ring that was added, without COPY: `aux` (aux.h) is the caller's, of that ring, and stays until it is
+ * removed.  To be enabled again its producer must produce by this very one.  Returns 0, -EINVAL, -EEXIST, -ENOMEM. */
 PERFRING_API int perfring_session_add_aux(struct perfring_session *session, uint32_t ring,
 					  struct perfring_aux_area *aux);
 

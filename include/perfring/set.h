@@ -25,7 +25,9 @@
 #include <perfring/reader.h>
 #include <perfring/writer.h>
 
-#if defined(__x86_64__) && defined(__LP64__) && defined(__GLIBC_PREREQ) && !defined(PERFRING_PORTABLE)
+/* A checker that has sequences of its own (PERFRING_SEQUENCES) declares perfring_cpus_here and perfring_cpus_claim. */
+#if defined(__x86_64__) && defined(__LP64__) && defined(__GLIBC_PREREQ) && !defined(PERFRING_PORTABLE) && \
+	!defined(PERFRING_SEQUENCES)
 #if __GLIBC_PREREQ(2, 35)
 #include <sys/rseq.h>
 #define PERFRING_HAS_RSEQ 1
@@ -44,7 +46,8 @@ struct perfring_member {
 	uint32_t tid;    /* of its thread (per thread) */
 	int32_t cpu;     /* per CPU; else -1 */
 	bool left;       /* its thread is gone: what is unread is the last */
-	bool drained;    /* left, and nothing is unread: seen for the last time, take it out of a session now */
+	bool drained;    /* left, and nothing is unread: seen for the last time.  Take it out of a session now: else its memory
+			    stays until the session is closed */
 	uint8_t padding[6];
 	void *data; /* the reader's own; NULL at first */
 	uint64_t reserved[2];
@@ -104,6 +107,11 @@ PERFRING_API uint64_t perfring_set_lost(struct perfring_set *set);
  *
  * fork: a child finds no CPUs: its reserves give NULL.  It closes what it inherited, which gives nothing back, or not, and
  * opens its own.
+ *
+ * vfork, and clone with CLONE_VM without CLONE_SETTLS: the child, and handlers in it, must not write here.  It runs in its
+ * parent's memory with its parent's restartable sequence area, which the kernel no longer updates: its claims are not
+ * restarted, and cpu_id may be another CPU's.  No user-space instruction shows this.  (A perfring_set may be written there:
+ * the ring is the parent thread's, which is suspended.)
  */
 enum perfring_cpus_way {
 	PERFRING_CPUS_LOCKED, /* the CPU by sched_getcpu, its ring by locked instructions */
@@ -113,13 +121,13 @@ enum perfring_cpus_way {
 /* One CPU's, for the inlines and rb/cpus.c. */
 struct perfring_cpu {
 	/* all that a record touches */
-	uint64_t claimed; /* how far room was given out.  RSEQ: stored by sequences on this CPU alone */
-	uint64_t limit;   /* RSEQ: a claim that ends above is slow.  Stale only downwards; 0: a loss, a pause */
+	perfring_u64 claimed; /* how far room was given out.  RSEQ: stored by sequences on this CPU alone */
+	perfring_u64 limit;   /* RSEQ: a claim that ends above is slow.  Stale only downwards; 0: a loss, a pause */
 	unsigned char *data;
 	uint64_t mask;
 	struct perf_event_mmap_page *page;
-	uint64_t waiting; /* records finished before one that was claimed earlier */
-	uint64_t wake_at; /* data_head above this is a crossing */
+	perfring_u64 waiting; /* records finished before one that was claimed earlier */
+	perfring_u64 wake_at; /* data_head above this is a crossing */
 	uint64_t *marks;
 
 	uint64_t watermark;
@@ -168,7 +176,7 @@ PERFRING_INLINE struct perfring_cpu *perfring_cpus_of(struct perfring_cpus *cpus
 	return &cpus->cpu[0] + number;
 }
 
-#ifdef PERFRING_HAS_RSEQ
+#if defined(PERFRING_HAS_RSEQ) && !defined(PERFRING_SEQUENCES)
 
 /* The CPU that this thread runs on; above all numbers when the C library has not registered it. */
 PERFRING_INLINE uint32_t perfring_cpus_here(void)

@@ -49,6 +49,10 @@
  * for chunks of other processes also a kernel with nohz_full CPUs): what is in such a chunk is visible when its owner fills,
  * flushes or closes it, and holds back what follows until then.
  *
+ * An owner that ended with the ring unmapped, or with the machine (a ring in a file), has no mark of the kernel's: open,
+ * flush, and reserve when the ring is full find it by its start time in /proc and by the boot's id, at most every 10 ms.
+ * In another pid or time namespace only the boot's id shows it.
+ *
  * Bounds, stated: a claim is retried only when another claimed (lock-free); recovery is one walk over the unpublished
  * rooms; it is tried by every reserve that finds the ring full, and by flush and open.  A reserve that finds it full behind
  * an idle chunk of another process seals that, once, which takes 8 to 20 ms (of this process: 6 to 14 us).  If every writer is dead, someone

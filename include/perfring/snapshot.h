@@ -8,7 +8,8 @@
  * A snapshot is a copy.  The order that makes a torn record impossible, with the partner in rb/writer.c:
  *
  *     writer                                          snapshot
- *       claimed := position, never back                 published := data_head (acquire)
+ *       store barrier                                   published := data_head (acquire)
+ *       claimed := position, never back                 claimed (acquire); not a lap ahead while data_head stands
  *       store barrier                                   copy the data
  *       write the record                                load barrier
  *       data_head := -position (release)                claimed; what lies above -claimed + size is not believed

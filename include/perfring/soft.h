@@ -26,39 +26,40 @@
  *   handlers             no              |               yes                       |   id, rings        |  yes  |    no
  *
  * All may run at the same time.  A call with an event that is being closed is the caller's mistake; raising is not: points
- * live for ever, and an event is freed when nobody is in it any more (a grace period of RCU, liburcu's bp flavour, which
- * close waits for).  No thread is started, no handler is installed but the timers' (below).
+ * live for ever, and an event is freed when no raise is in it any more (a grace period, which close waits for).  A raise
+ * takes no lock and leaves the thread's signals as they were, in whatever state its thread is: before it joins, in the
+ * destructors at its end, in a handler on top of any library's code.  No thread is started, no handler is installed but the
+ * timers' (below).  A program's own sections of liburcu are not touched, nor waited for.
  *
  * Nesting.  A handler that raises on top of a raise, of the same event too, loses nothing: period arithmetic is done as the
  * kernel does it, by compare and swap.  The thread's own records in the making are finished by their owners (writer.h).
- * A jump out of a handler that had interrupted a raise leaves that raise for ever unfinished, and every close waits for
- * it: perfring_soft_leave, from the thread, is the way back.
+ * A jump out of a handler that had interrupted a raise leaves that raise for ever unfinished, and every close in another
+ * thread waits for it: perfring_soft_leave, from the thread, is the way back.
  *
- * Clocks.  An event on a clock that samples has a timer in each thread, which sends that thread PERFRING_SOFT_SIGNAL
- * (perfring_soft_signal: a real-time signal that nobody handles when the first clock is opened).  A thread that blocks the
- * signal is sampled late, or not.
+ * Frequency.  A point's event with attr.freq comes within a fifth of it in each thread, from the second of the kernel's ticks
+ * on after each change of the rate (or the second half of a sample's time, if that is longer), as long as there are so many
+ * occurrences; each sample's period is the count since the last one.  (The kernel's own loop takes longer: it counts on
+ * being reloaded at each context switch.)
  *
- *                          CPU_CLOCK                                  TASK_CLOCK
- *     it goes off          each period of wall time                   each period of the thread's CPU time
- *     the shortest         10 us                                      the kernel's tick (1 / CONFIG_HZ)
- *     missed intervals     are skipped                                are in the next sample's period: the sum of all
- *                                                                     is the CPU time, but for what was missed
- *                                                                     before each disable
- *     sleeping system      interrupted each period: those that do     not disturbed
- *     calls                not restart (nanosleep, poll, epoll_wait,
- *                          sigtimedwait) end with EINTR
- *     samples of sleepers  none: a thread that ran for less than      none
- *                          a tenth of the period is not sampled
- *                          (a tick itself takes it about 4 us)
+ * Clocks.  CPU_CLOCK and TASK_CLOCK are one: the thread's CPU time, as the kernel counts both for a task.  A thread with
+ * events on them that sample has one timer for all, which sends it PERFRING_SOFT_SIGNAL (perfring_soft_signal: a real-time
+ * signal that nobody handles when the first clock is opened).  It goes off while the thread runs, and never while it sleeps
+ * or waits for a processor: no system call is interrupted (but before Linux 5.11, and on processors whose kernel lacks
+ * CONFIG_POSIX_CPU_TIMERS_TASK_WORK, one that is entered as the tick comes).
  *
- * So a program that does not loop over EINTR wants TASK_CLOCK.  The handler runs on the stack that it interrupts, not on
- * the alternate one (no SA_ONSTACK), where small ones would overflow: it wants 10 KB below the kernel's signal frame, and
- * without them, deep in a stack or over a handler on an alternate stack, the tick is missed.  How large a coroutine's stack
- * is it cannot know: threads that run on tiny ones (Go's) must not be sampled by clocks.
+ *     how often           at the kernel's ticks (CONFIG_HZ), whatever the period; no period is shorter than 10 us
+ *     missed intervals    are in the next sample's period: the sum of all is the CPU time
+ *     signal blocked      the thread is sampled late, or not.  Nothing is left pending when it leaves
  *
- * fork: the child has no events and has joined nothing: its raises do nothing, what it inherited may only be closed.  By
- * default perfring keeps liburcu usable across fork by pthread_atfork; a program that already does this itself says so
- * first: perfring_soft_fork_hooks(false).  vfork's and posix_spawn's child may raise; the records are the parent thread's.
+ * The handler runs on an alternate stack of 64 KiB and a guard page, which a thread gets when it joins, unless it has one,
+ * and loses when it leaves.  So a thread may stand on a stack of any size, a coroutine's too, which is not touched.  Handlers
+ * of the program's with SA_ONSTACK run there too.  An alternate stack of the program's is never replaced: ticks stand on it,
+ * and are missed where it has less than 3 KB below the kernel's signal frame; one that is smaller than that frame
+ * (AT_MINSIGSTKSZ) ends the process, as with any signal that comes there.  A thread without any (a handler has left it by a
+ * jump) is sampled on its own stack alone.
+ *
+ * fork: the child has no events and has joined nothing: its raises do nothing, what it inherited may only be closed.
+ * vfork's and posix_spawn's child may raise; the records are the parent thread's.
  * exec: everything ends with the old program.  dlclose of what raises: its points stay, they are perfring's.
  */
 #ifndef PERFRING_SOFT_H
@@ -105,6 +106,12 @@ struct perfring_soft_site {
 	uint64_t reserved[2];
 };
 
+/* Bytes of the caller's stack that a raise takes at most, whatever its events' samples hold, in a build that is optimized:
+ * for handlers on small alternate stacks, and coroutines. */
+enum {
+	PERFRING_SOFT_STACK = 2048
+};
+
 /* The slow half of the inlines below. */
 PERFRING_API void perfring_soft_raise_active(struct perfring_soft_point *point, uint64_t nr,
 					     const struct perfring_soft_site *site);
@@ -143,6 +150,12 @@ PERFRING_API int perfring_soft_join(void);
  * Context: as join. */
 PERFRING_API void perfring_soft_leave(void);
 
+/* From now on a thread that leaves makes no system call of perfring's: its timer, which is disarmed, stays until it ends, its
+ * alternate stack until the process does.  For who is about to install a seccomp filter, and has closed all events.  Context:
+ * any thread, not a handler. */
+PERFRING_API void perfring_soft_confine(void);
+
+/* Nothing: perfring does not use liburcu in a way that a fork could break.  Kept for programs that call it. */
 PERFRING_API void perfring_soft_fork_hooks(bool wanted);
 
 /* ---- events ---- */
@@ -158,7 +171,7 @@ enum perfring_soft_scope {
  * go nowhere until the event has a ring.  Returns 0; -EINVAL, -EOPNOTSUPP, -EOVERFLOW, -E2BIG as the kernel judges attr
  * (ABI.md 1.5; sample_freq above the limit is -EINVAL); -ENOENT (no such point); -ENOMEM, -EUSERS;
  * of a clock that samples: -EBUSY (no real-time signal is free, or perfring_soft_signal is handled by somebody else now),
- * -EAGAIN (RLIMIT_SIGPENDING: each timer counts). */
+ * -EAGAIN (RLIMIT_SIGPENDING: each thread's timer counts). */
 PERFRING_API int perfring_soft_open(struct perfring_soft_event **event, const struct perf_event_attr *attr,
 				    unsigned scope, struct perfring_soft_event *leader);
 

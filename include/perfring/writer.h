@@ -63,7 +63,7 @@ PERFRING_BEGIN
  * at from reserve to commit only: attach and detach are the caller's, at any other time. */
 struct perfring_output {
 	uint64_t id;            /* LOST.id when this output is the next to write */
-	uint64_t lost;          /* its refusals, as PERF_FORMAT_LOST counts them: never taken back */
+	perfring_u64 lost;      /* its refusals, as PERF_FORMAT_LOST counts them: never taken back */
 	uint32_t wakeup_events; /* wake after so many samples; 0: by the ring's watermark alone */
 	uint32_t trailer_size;  /* bytes of the sample_id trailer of its LOST records: 0 to 48, a multiple of 8 */
 	/* Writes the trailer into `room`.  Async-signal-safe; may not write into the ring itself. */
@@ -99,9 +99,9 @@ struct perfring_writer_options {
 /* Private to the writing process, in a page of its own that a fork's child finds zeroed. */
 struct perfring_writer {
 	/* all that a record touches.  Positions count up in rings that fall too */
-	uint64_t claimed;  /* room was given out up to here; not above `position`: nobody is writing */
-	uint64_t position; /* finished up to here */
-	uint64_t limit;    /* a claim that ends above it takes the slow path */
+	perfring_u64 claimed;  /* room was given out up to here; not above `position`: nobody is writing */
+	perfring_u64 position; /* finished up to here */
+	perfring_u64 limit;    /* a claim that ends above it takes the slow path */
 	unsigned char *data;
 	uint64_t mask; /* ring size - 1 */
 	struct perf_event_mmap_page *page;
@@ -113,10 +113,10 @@ struct perfring_writer {
 	const void *thread; /* of the owner, for PERFRING_DEBUG */
 
 	/* the slow path's (positions as above) */
-	uint64_t lost;   /* refused, and in no LOST record yet */
-	uint64_t wakeup; /* the kernel's stamp: grows by the watermark, and by one for wakeup_events */
-	uint64_t woken;  /* the stamp at the last wakeup */
-	uint64_t events; /* samples towards wakeup_events */
+	perfring_u64 lost;   /* refused, and in no LOST record yet */
+	perfring_u64 wakeup; /* the kernel's stamp: grows by the watermark, and by one for wakeup_events */
+	perfring_u64 woken;  /* the stamp at the last wakeup */
+	perfring_u64 events; /* samples towards wakeup_events */
 	uint64_t watermark;
 	uint64_t wait_ns;
 	uint32_t policy;

@@ -1,0 +1,101 @@
+/* identity.c - what /proc says of a thread: when it began, and in which boot. */
+#include "identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Appends `number` in decimal (snprintf is not for handlers).  Returns the end. */
+static char *put_number(char *at, uint32_t number)
+{
+	char digits[10];
+	int count = 0;
+
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while (number /= 10);
+	while (count)
+		*at++ = digits[--count];
+	return at;
+}
+
+/* Reads the beginning of a small file as text.  Returns whether there is any. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	got = read(fd, text, size - 1);
+	close(fd);
+	text[got > 0 ? got : 0] = 0;
+	return got > 0;
+}
+
+static uint64_t start_of(uint32_t pid, uint32_t tid)
+{
+	char text[512], *field;
+
+	field = put_number(stpcpy(text, "/proc/"), pid);
+	field = put_number(stpcpy(field, "/task/"), tid);
+	strcpy(field, "/stat");
+	if (!read_text(text, text, sizeof(text)))
+		return 0;
+	field = strrchr(text, ')'); /* the end of the second field; the start time is the 22nd */
+	for (int i = 2; field && i < 22; i++)
+		field = strchr(field + 1, ' ');
+	return field ? strtoull(field, NULL, 10) & 0xfffff : 0;
+}
+
+uint64_t perfring_identity_of(uint32_t tid)
+{
+	uint32_t pid = (uint32_t)getpid();
+
+	return (uint64_t)pid << 42 | (uint64_t)tid << 20 | start_of(pid, tid);
+}
+
+uint64_t perfring_identity_own(void)
+{
+	return perfring_identity_of((uint32_t)syscall(SYS_gettid));
+}
+
+bool perfring_identity_lives(uint64_t identity)
+{
+	uint32_t pid = (uint32_t)(identity >> 42), tid = perfring_identity_tid(identity);
+	int saved = errno;
+	bool lives = !syscall(SYS_tgkill, pid, tid, 0) || errno == EPERM;
+	uint64_t start = lives ? start_of(pid, tid) : 0;
+
+	errno = saved;
+	return lives && (!start || start == (identity & 0xfffff));
+}
+
+uint64_t perfring_identity_namespaces(void)
+{
+	struct stat pids, times;
+
+	if (stat("/proc/self/ns/pid", &pids) < 0)
+		return 0;
+	/* Start times are those of the reader's time namespace (Linux 5.6). */
+	if (stat("/proc/self/ns/time", &times) < 0)
+		times.st_ino = 0;
+	return (uint64_t)pids.st_ino << 32 ^ times.st_ino;
+}
+
+uint64_t perfring_identity_boot(void)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	char text[64];
+
+	if (!read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text)))
+		return 0;
+	for (const char *at = text; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+	return hash ? hash : 1;
+}

@@ -1,0 +1,49 @@
+/* elf_symbols.h - the symbols of an ELF object, its debug file's, or those in its .gnu_debugdata: read under the bounds of limits.h.
+ *
+ * Nothing is asked of any server, whatever DEBUGINFOD_URLS says.
+ */
+#ifndef ELF_SYMBOLS_H
+#define ELF_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct perfring_elf_segment {
+	uint64_t offset;
+	uint64_t size;
+	uint64_t vaddr;
+};
+
+/* Of code.  end: start when it is not known.  name: of `length` bytes and a NUL; valid until perfring_elf_close. */
+struct perfring_elf_symbol {
+	uint64_t start;
+	uint64_t end;
+	const char *name;
+	uint32_t length;
+	bool is_sized;
+	bool is_strong;
+	bool is_global;
+};
+
+/* What one object leaves behind. */
+struct perfring_elf {
+	struct perfring_elf_segment *segments;
+	uint32_t segment_count;
+	void *texts[8]; /* that names point into: a table's of each of five files, of .gnu_debugdata, of the PLT */
+	unsigned text_count;
+	const char *exceeded; /* which bound of limits.h, the first one; NULL: none */
+};
+
+/* Hands out each symbol.  path: beside which its debug file is looked for.  A debug file is used when its build id is the
+ * object's, or, of an object without one, its checksum is right.  *left: what there is of PERFRING_LIMIT_ALL_BYTES, less what
+ * was read.  Returns 0, with `exceeded` when some symbols were not handed out; -EINVAL: it is no ELF object, or damaged;
+ * -E2BIG: a bound is exceeded and no symbol is known; -errno of what reads it. */
+int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64_t *left,
+		      void (*take)(void *to, const struct perfring_elf_symbol *symbol), void *to);
+void perfring_elf_close(struct perfring_elf *elf);
+
+/* Its build id: of segments of notes, else of the section.  id: PERFRING_BUILD_ID_ROOM bytes.  Returns its length, or 0. */
+uint32_t perfring_elf_build_id(int fd, uint8_t *id);
+
+#endif

@@ -1,0 +1,450 @@
+/* record_build_ids.c - a recording is read back when its file ends: the build ids of what was hit, and who still runs.
+ *
+ * A name says little of the file: other mount namespaces have other files by it, and a process may have ended.  So what a
+ * name leads to, here or where the process sees it, is taken when it is the file that the record of the mapping tells of,
+ * by device, inode and generation; where files of several build ids were hit by one name, none is written. */
+#include <inttypes.h>
+#include <search.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <perfring/event.h>
+#include <perfring/reader.h>
+#include "machine.h"
+#include "record.h"
+#include "symbols.h"
+
+/* What was hit by that name. */
+struct named {
+	const char *name;
+	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint32_t size; /* 0: not known */
+	bool is_known; /* of the first file */
+	bool is_torn;  /* another has another one, or none that is known */
+};
+
+/* A file that was hit. */
+struct hit {
+	struct named *named;
+	struct perfring_file_id file;
+	uint32_t pid; /* of those that hit it the last: the likeliest to be there */
+};
+
+struct hits {
+	struct perfring_machine *machine;
+	struct hit **list; /* each once */
+	size_t count, room;
+	struct named **names;
+	size_t name_count, name_room;
+	struct hit *last;
+	void *known;   /* the hits, a tree */
+	void *called;  /* the names, a tree */
+	void *objects; /* struct object, a tree */
+	bool wants_ids;
+	bool kernel;
+	void *living; /* threads, a tree */
+
+	/* Of ourselves: records of what we map. */
+	int event;
+	struct perfring_ring ring;
+	struct perfring_reader reader;
+	struct perfring_format format;
+};
+
+/* A file that was looked into, however many names it has. */
+struct object {
+	dev_t dev;
+	ino_t ino;
+	struct perfring_file_id recorded; /* as records of the kernel call it; ino 0: not known */
+	struct perfring_file_id listed;   /* as /proc/PID/maps does, from which records of what runs already are made */
+	int64_t size;
+	uint8_t id[PERFRING_BUILD_ID_ROOM];
+};
+
+/* Objects are others', and there may be any number of them, so that the search may take long: signals are blocked, and one
+ * that would end us ends the search. */
+static bool is_interrupted(void)
+{
+	sigset_t pending;
+
+	return !sigpending(&pending) && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+					 sigismember(&pending, SIGHUP) == 1);
+}
+
+/* The machine has one pointer for each name. */
+static int compare_names(const void *a, const void *b)
+{
+	const struct named *one = a, *other = b;
+
+	return one->name < other->name ? -1 : one->name > other->name;
+}
+
+static bool is_one_file(const struct perfring_file_id *one, const struct perfring_file_id *other)
+{
+	return one->has_build_id == other->has_build_id && one->maj == other->maj && one->min == other->min &&
+	       one->ino == other->ino && one->ino_generation == other->ino_generation &&
+	       one->build_id_size == other->build_id_size &&
+	       !memcmp(one->build_id, other->build_id, sizeof(one->build_id));
+}
+
+static int compare_words(uint64_t one, uint64_t other)
+{
+	return one < other ? -1 : one > other;
+}
+
+static int compare_hits(const void *a, const void *b)
+{
+	const struct hit *one = a, *other = b;
+	const struct perfring_file_id *file = &one->file, *another = &other->file;
+	int order = compare_names(one->named, other->named);
+
+	if (!order)
+		order = compare_words(file->ino, another->ino);
+	if (!order)
+		order = compare_words(file->ino_generation, another->ino_generation);
+	if (!order)
+		order = compare_words((uint64_t)file->maj << 32 | file->min,
+				      (uint64_t)another->maj << 32 | another->min);
+	if (!order)
+		order = compare_words(file->build_id_size, another->build_id_size);
+	return order ? order : memcmp(file->build_id, another->build_id, sizeof(file->build_id));
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+	const struct object *one = a, *other = b;
+
+	if (one->dev != other->dev)
+		return one->dev < other->dev ? -1 : 1;
+	return one->ino < other->ino ? -1 : one->ino > other->ino;
+}
+
+/* Puts it in, unless there is one.  Returns what is there. */
+static void *keep(const void *key, void **tree, int (*compare)(const void *, const void *))
+{
+	void *at = tsearch(key, tree, compare);
+
+	if (!at) {
+		perfring_tool_complain("out of memory");
+		exit(PERFRING_TOOL_FAILED);
+	}
+	return *(void **)at;
+}
+
+/* ---- what was hit ---- */
+
+static struct named *get_named(struct hits *hits, const char *name)
+{
+	struct named key = {.name = name}, *named;
+	void *at = tfind(&key, &hits->called, compare_names);
+
+	if (at)
+		return *(struct named **)at;
+	named = perfring_tool_room(NULL, 1, sizeof(*named));
+	*named = key;
+	keep(named, &hits->called, compare_names);
+	if (hits->name_count == hits->name_room) {
+		hits->name_room = hits->name_room ? 2 * hits->name_room : 64;
+		hits->names = perfring_tool_room(hits->names, hits->name_room, sizeof(struct named *));
+	}
+	hits->names[hits->name_count++] = named;
+	return named;
+}
+
+static void hit(struct hits *hits, const struct perfring_mapping *mapping, uint32_t pid)
+{
+	struct hit key = {.file = mapping->file, .pid = pid}, *last = hits->last;
+	void *at;
+
+	if (last && last->named->name == mapping->name && is_one_file(&last->file, &mapping->file)) {
+		last->pid = pid;
+		return;
+	}
+	/* i386 and x32 processes have different ones below 4 GiB */
+	if (!strcmp(mapping->name, PERFRING_SYMBOLS_VDSO) ? sizeof(void *) < 8 || !perfring_symbols_knows_vdso(mapping)
+							  : *mapping->name != '/')
+		return;
+	key.named = get_named(hits, mapping->name);
+	at = tfind(&key, &hits->known, compare_hits);
+	if (at) {
+		hits->last = *(struct hit **)at;
+		hits->last->pid = pid;
+		return;
+	}
+	last = perfring_tool_room(NULL, 1, sizeof(*last));
+	*last = key;
+	hits->last = keep(last, &hits->known, compare_hits);
+	if (hits->count == hits->room) {
+		hits->room = hits->room ? 2 * hits->room : 64;
+		hits->list = perfring_tool_room(hits->list, hits->room, sizeof(struct hit *));
+	}
+	hits->list[hits->count++] = last;
+}
+
+static void hit_sample(struct hits *hits, const struct perfring_item *item)
+{
+	const struct perfring_mapping *mapping;
+	struct perfring_sample sample;
+
+	if (perfring_sample_decode(item->format, item->record, &sample, NULL))
+		return;
+	if (perfring_record_cpumode(item->record) == PERFRING_RECORD_MISC_KERNEL) {
+		hits->kernel = true;
+		return;
+	}
+	mapping = perfring_machine_user(hits->machine, sample.pid, sample.ip);
+	if (mapping)
+		hit(hits, mapping, sample.pid);
+}
+
+static void take(struct hits *hits, const struct perfring_item *item, bool wants_living)
+{
+	struct perfring_record record;
+
+	if (item->record->type == PERFRING_RECORD_SAMPLE) {
+		if (hits->wants_ids)
+			hit_sample(hits, item);
+		return;
+	}
+	if (perfring_record_decode(item->format, item->record, &record, NULL))
+		return;
+	if (hits->wants_ids)
+		perfring_machine_take(hits->machine, &record);
+	if (wants_living)
+		perfring_living_take(&hits->living, &record);
+}
+
+/* Reads the file back, as perf does.  False: interrupted. */
+static bool find_hits(const struct recording *recording, struct hits *hits, bool wants_living)
+{
+	struct perfring_data *data;
+	struct perfring_item item;
+	uint32_t items = 0;
+	bool goes_on = true;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", recording->out.fd);
+	if (!perfring_data_open(&data, path))
+		while (goes_on && perfring_data_next(data, &item) == 1) {
+			if (item.format)
+				take(hits, &item, wants_living);
+			goes_on = ++items % 1024 || !is_interrupted();
+		}
+	perfring_data_close(data);
+	return goes_on;
+}
+
+/* ---- which file it was ---- */
+
+/* On overlayfs, btrfs and others, records do not call a file as stat does.  So we map it, and see what is said of us. */
+static void open_own_event(struct hits *hits)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+				       .size = sizeof(attr),
+				       .config = PERF_COUNT_SW_DUMMY,
+				       .exclude_kernel = 1,
+				       .mmap = 1,
+				       .mmap_data = 1,
+				       .mmap2 = 1};
+
+	hits->event = perfring_event_open(&attr, 0, -1, -1, 0);
+	if (hits->event < 0)
+		return;
+	/* two pages: a record with a path may have more than one has */
+	if (!perfring_format_from_attr(&hits->format, &attr) && !perfring_ring_map(&hits->ring, hits->event, 2, 0)) {
+		if (!perfring_reader_open(&hits->reader, &hits->ring, 0))
+			return;
+		perfring_ring_close(&hits->ring);
+	}
+	close(hits->event);
+	hits->event = -1;
+}
+
+static void close_own_event(struct hits *hits)
+{
+	if (hits->event < 0)
+		return;
+	perfring_reader_close(&hits->reader);
+	perfring_ring_close(&hits->ring);
+	close(hits->event);
+}
+
+static void find_recorded(struct hits *hits, uintptr_t addr, struct perfring_file_id *file)
+{
+	const struct perf_event_header *bytes;
+	struct perfring_record record;
+
+	if (hits->event < 0 || perfring_reader_observe(&hits->reader) < 0)
+		return;
+	while (perfring_reader_next(&hits->reader, &bytes) == 1)
+		if (bytes->type == PERFRING_RECORD_MMAP2 &&
+		    !perfring_record_decode(&hits->format, bytes, &record, NULL) && record.is.mmap2.addr == addr)
+			*file = record.is.mmap2.file;
+	perfring_reader_return(&hits->reader);
+}
+
+static void find_listed(uintptr_t addr, struct perfring_file_id *file)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL, *end;
+	size_t room = 0;
+
+	while (maps && !file->ino && getline(&line, &room, maps) > 0) {
+		if (strtoull(line, &end, 16) != addr || *end != '-')
+			continue;
+		if (sscanf(end, "-%*x %*s %*x %" SCNx32 ":%" SCNx32 " %" SCNu64, &file->maj, &file->min, &file->ino) !=
+		    3)
+			file->ino = 0;
+		break;
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
+}
+
+static void identify(struct hits *hits, int fd, struct object *object)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *map;
+
+	/* what was mapped since takes no room */
+	find_recorded(hits, 0, &object->recorded);
+	map = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return;
+	find_recorded(hits, (uintptr_t)map, &object->recorded);
+	find_listed((uintptr_t)map, &object->listed);
+	munmap(map, page);
+}
+
+/* By device and inode: links and spellings cost once. */
+static const struct object *look_into(struct hits *hits, int32_t pid, const char *name)
+{
+	int fd = perfring_object_open(pid, name);
+	struct object *object, *known;
+	struct stat file;
+
+	if (fd < 0 || fstat(fd, &file)) {
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	object = perfring_tool_room(NULL, 1, sizeof(*object));
+	*object = (struct object){.dev = file.st_dev, .ino = file.st_ino};
+	known = keep(object, &hits->objects, compare_objects);
+	if (known == object) {
+		object->size = perfring_build_id_in(fd, object->id);
+		identify(hits, fd, object);
+	} else {
+		free(object);
+	}
+	close(fd);
+	return known;
+}
+
+/* Lists have no generations; where records have them they count. */
+static bool is_of(const struct object *object, const struct perfring_file_id *file)
+{
+	const struct perfring_file_id *listed = &object->listed;
+
+	return is_one_file(&object->recorded, file) ||
+	       ((!object->recorded.ino || !file->ino_generation) && listed->maj == file->maj &&
+		listed->min == file->min && listed->ino == file->ino);
+}
+
+static uint32_t find_vdso(uint8_t *id)
+{
+	int fd = perfring_symbols_open_vdso();
+	int64_t size = fd < 0 ? 0 : perfring_build_id_in(fd, id);
+
+	if (fd >= 0)
+		close(fd);
+	return size > 0 ? (uint32_t)size : 0;
+}
+
+/* Here, then where the process sees it.  Returns the bytes of the id; 0: none is known. */
+static uint32_t find_id(struct hits *hits, const struct hit *hit, uint8_t *id)
+{
+	const char *name = hit->named->name;
+	const struct object *object;
+
+	if (*name != '/')
+		return find_vdso(id);
+	if (hit->file.has_build_id) {
+		memcpy(id, hit->file.build_id, sizeof(hit->file.build_id));
+		return hit->file.build_id_size;
+	}
+	if (!hit->file.ino)
+		return 0;
+	object = look_into(hits, 0, name);
+	if (!object || !is_of(object, &hit->file))
+		object = hit->pid && hit->pid <= INT32_MAX ? look_into(hits, (int32_t)hit->pid, name) : NULL;
+	if (!object || !is_of(object, &hit->file) || object->size <= 0)
+		return 0;
+	memcpy(id, object->id, sizeof(object->id));
+	return (uint32_t)object->size;
+}
+
+static void take_id(struct named *named, const uint8_t *id, uint32_t size)
+{
+	if (!named->is_known) {
+		named->is_known = true;
+		named->size = size;
+		memcpy(named->id, id, size);
+	} else if (named->size != size || memcmp(named->id, id, size)) {
+		named->is_torn = true;
+	}
+}
+
+/* ---- written ---- */
+
+static int write_ids(const struct recording *recording, struct hits *hits, bool *goes_on)
+{
+	uint8_t id[PERFRING_BUILD_ID_ROOM] = {0};
+	int64_t size = hits->kernel ? perfring_build_id_of_kernel(id) : 0;
+	int ret = 0;
+
+	if (size > 0)
+		ret = perfring_data_put_build_id(recording->writer, PERFRING_RECORD_MISC_KERNEL, -1,
+						 "[kernel.kallsyms]", id, (uint32_t)size);
+	if (!recording->soft)
+		open_own_event(hits);
+	for (size_t i = 0; i < hits->count; i++) {
+		/* a name of which not every file was looked at is not known */
+		uint32_t found = *goes_on ? find_id(hits, hits->list[i], id) : 0;
+
+		take_id(hits->list[i]->named, id, found);
+		*goes_on = *goes_on && !is_interrupted();
+	}
+	close_own_event(hits);
+	for (size_t i = 0; !ret && i < hits->name_count; i++) {
+		const struct named *named = hits->names[i];
+
+		if (named->size && !named->is_torn)
+			ret = perfring_data_put_build_id(recording->writer, PERFRING_RECORD_MISC_USER, -1, named->name,
+							 named->id, named->size);
+	}
+	return ret;
+}
+
+int perfring_record_read_back(const struct recording *recording, struct recorded_pids *living)
+{
+	struct hits hits = {.machine = perfring_machine_open(), .wants_ids = !recording->no_build_ids, .event = -1};
+	bool goes_on = find_hits(recording, &hits, living);
+	int ret = hits.wants_ids ? write_ids(recording, &hits, &goes_on) : 0;
+
+	if (!goes_on && hits.wants_ids)
+		perfring_tool_complain("record: %s: warning: interrupted: not every build id is in it",
+				       recording->path);
+	if (living)
+		perfring_living_end(&hits.living, living);
+	tdestroy(hits.known, free);
+	tdestroy(hits.called, free);
+	tdestroy(hits.objects, free);
+	free(hits.list);
+	free(hits.names);
+	perfring_machine_close(hits.machine);
+	return ret;
+}
