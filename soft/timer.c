@@ -177,7 +177,7 @@ static void on_signal(int number, siginfo_t *from, void *context)
 	(void)number;
 	/* Nobody handled the signal before us, so what is not a timer's is nobody's.  A thread that takes no part has no
 	 * timer: this was on its way when it left. */
-	if (from->si_code == SI_TIMER && thread && thread->has_timer &&
+	if (from->si_code == SI_TIMER && thread && PERFRING_LOAD_ACQUIRE(&thread->has_timer) &&
 	    perfring_soft_stack_fits(thread, &((const ucontext_t *)context)->uc_stack))
 		expire_all(thread, context);
 }
@@ -251,7 +251,7 @@ static int create(struct soft_thread *thread)
 	event.sigev_notify_thread_id = (pid_t)thread->tid;
 	if (timer_create(thread->clock, &event, &thread->timer) < 0)
 		return has_ended(thread) ? 1 : -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
-	thread->has_timer = true;
+	PERFRING_STORE_RELEASE(&thread->has_timer, true); /* after `timer`, which the handler programs: partner is on_signal */
 	return 0;
 }
 
