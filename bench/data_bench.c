@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <perfring/data.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include <perfring/sample.h>
 
 #include "bench.h"
@@ -65,7 +66,7 @@ static const struct file *make_file(bool has_chains)
 {
 	static struct file files[2] = {{.fd = -1}, {.fd = -1}};
 	struct file *file = &files[has_chains];
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_format format;
 	struct perf_event_attr attr;
 	unsigned char *bytes;
@@ -82,30 +83,30 @@ static const struct file *make_file(bool has_chains)
 	attr.sample_id_all = 1;
 	bytes = malloc(SPAN * 400 + 65536);
 	file->fd = memfd_create("data_bench", MFD_CLOEXEC);
-	if (!bytes || file->fd < 0 || perfring_data_create(&writer, file->fd) ||
-	    perfring_data_add_event(writer, &attr, "bench") || perfring_format_from_attr(&format, &attr))
+	if (!bytes || file->fd < 0 || perfring_file_writer_open(&writer, file->fd) ||
+	    perfring_file_writer_add_event(writer, &attr, "bench") || perfring_format_from_attr(&format, &attr))
 		abort();
 	for (unsigned ring = 0; ring < RINGS; ring++)
-		if (perfring_data_add_id(writer, 0, 1 + ring))
+		if (perfring_file_writer_add_id(writer, 0, 1 + ring))
 			abort();
-	if (perfring_data_begin(writer))
+	if (perfring_file_writer_begin(writer))
 		abort();
-	file->from = (int64_t)perfring_data_size(writer);
+	file->from = (int64_t)perfring_file_writer_size(writer);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		for (unsigned ring = 0; ring < RINGS; ring++) {
 			struct iovec piece = {.iov_base = bytes};
 
 			piece.iov_len = make_span(bytes, &format, round, ring, has_chains, &seed);
-			if (perfring_data_write(writer, &piece, 1))
+			if (perfring_file_writer_write(writer, &piece, 1))
 				abort();
 		}
-		if (perfring_data_round(writer))
+		if (perfring_file_writer_end_round(writer))
 			abort();
 	}
-	file->size = (int64_t)perfring_data_size(writer) - file->from;
-	if (perfring_data_finish(writer))
+	file->size = (int64_t)perfring_file_writer_size(writer) - file->from;
+	if (perfring_file_writer_finish(writer))
 		abort();
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	free(bytes);
 	snprintf(file->path, sizeof(file->path), "/proc/self/fd/%d", file->fd);
 	return file;
@@ -147,21 +148,21 @@ static void iterate(struct bench *bench, bool has_chains, bool decodes)
 	const struct file *file = make_file(has_chains);
 	struct perfring_sample sample;
 	struct perfring_item item;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	uint64_t count = 0;
 
 	bench_items(bench, RECORDS);
 	while (bench_keep(bench, 1)) {
-		if (perfring_data_open(&data, file->path))
+		if (perfring_file_open(&data, file->path))
 			abort();
-		for (count = 0; perfring_data_next(data, &item) == 1; count++) {
+		for (count = 0; perfring_file_next(data, &item) == 1; count++) {
 			if (decodes && item.format && item.record->type == PERF_RECORD_SAMPLE)
 				perfring_sample_decode(item.format, item.record, &sample, NULL);
 			bench_use(item.time);
 		}
-		if (perfring_data_late(data))
+		if (perfring_file_late(data))
 			abort();
-		perfring_data_close(data);
+		perfring_file_close(data);
 	}
 	if (count < RECORDS)
 		abort();

@@ -78,7 +78,7 @@ static void drain(struct bench *bench, bool decodes)
 	struct perfring_sample sample;
 
 	bench_items(bench, count);
-	if (perfring_ring_over(&ring, memory, sizeof(memory)) || perfring_reader_open(&reader, &ring, 0)) {
+	if (perfring_ring_wrap(&ring, memory, sizeof(memory)) || perfring_reader_open(&reader, &ring, 0)) {
 		bench_skip(bench, "no reader on this ring");
 		return;
 	}

@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+#include <perfring/cpus.h>
 #include <perfring/reader.h>
 #include <perfring/set.h>
 #include <perfring/shared.h>
@@ -739,7 +740,7 @@ static int64_t write_threads(void *peer, int producer, int64_t records)
 static int64_t read_threads(void *peer)
 {
 	struct threads *threads = peer;
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	int64_t done = 0;
 
 	for (member = perfring_set_next(threads->set, NULL); member; member = perfring_set_next(threads->set, member))
@@ -928,7 +929,7 @@ static int64_t write_cpus(void *peer, int producer, int64_t records)
 
 static int64_t read_cpus(void *peer)
 {
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	int64_t done = 0;
 	uint32_t i;
 

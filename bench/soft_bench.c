@@ -111,7 +111,7 @@ static void run_lttng_off(struct bench *bench)
 static int64_t drain(struct perfring_soft_event *event)
 {
 	const struct perf_event_header *record;
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	int64_t samples = 0;
 
 	while ((member = perfring_set_next(perfring_soft_rings(event), member))) {

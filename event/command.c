@@ -1,5 +1,6 @@
 /* command.c - a command that is observed from its first instruction. */
-#include <perfring/session.h>
+#include <perfring/command.h>
+#include <perfring/command.h>
 
 #include <signal.h>
 #include <sys/socket.h>

@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "event.h"
+#include "event_private.h"
 
 enum {
 	PROGRAMS_MOST = 64, /* of one tracepoint: more are E2BIG (ABI.md 2.1) */

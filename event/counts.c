@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "event.h"
-#include "plan.h"
-#include "session.h"
+#include "event_private.h"
+#include "opening.h"
+#include "target_private.h"
 
 enum {
 	IN_NO_GROUP = UINT32_MAX,

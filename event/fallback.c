@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "event.h"
+#include "event_private.h"
 
 /* What can be left out and changes only how much is told.  Not among it what an event is (config3), where its records go
  * (write_backward, aux_output) and what it does to the process (sigtrap, remove_on_exec). */
@@ -156,7 +156,7 @@ int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int3
 	uint64_t steps, fewer;
 
 	*taken = 0;
-	if (first >= 0 || size < PERFRING_ATTR_LEAST || size > PERFRING_ATTR_ROOM)
+	if (first >= 0 || size < PERFRING_ATTR_MIN || size > PERFRING_ATTR_MAX)
 		return first;
 	memset(&asked, 0, sizeof(asked));
 	memcpy(&asked, attr, size);

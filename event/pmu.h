@@ -2,7 +2,7 @@
 #ifndef EVENT_PMU_H
 #define EVENT_PMU_H
 
-#include "event.h"
+#include "event_private.h"
 
 #define PERFRING_PMU_ROOT "/sys/bus/event_source/devices"
 

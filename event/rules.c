@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "event.h"
+#include "event_private.h"
 
 /* ---- asking the kernel itself, where kernels differ ---- */
 
@@ -20,7 +20,7 @@ int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr
 {
 	uint32_t own = perfring_attr_bytes(attr), size;
 
-	if (own < PERFRING_ATTR_LEAST || own > PERFRING_ATTR_ROOM)
+	if (own < PERFRING_ATTR_MIN || own > PERFRING_ATTR_MAX)
 		return -E2BIG;
 	size = perfring_attr_size(attr);
 	memset(packed, 0, sizeof(*packed));
@@ -46,7 +46,7 @@ void perfring_probe_begin(union perfring_attr *probe)
 	memset(probe, 0, sizeof(*probe));
 	probe->attr.type = PERFRING_TYPE_SOFTWARE;
 	probe->attr.config = PERFRING_COUNT_SW_DUMMY;
-	probe->attr.size = PERFRING_ATTR_ROOM;
+	probe->attr.size = PERFRING_ATTR_MAX;
 	probe->attr.disabled = 1;
 	probe->attr.exclude_kernel = 1;
 	probe->attr.exclude_hv = 1;
@@ -441,7 +441,7 @@ int perfring_event_check(const struct perf_event_attr *from, int32_t pid, int32_
 
 	ARGUMENT_RULE(EINVAL, flags & ~UINT64_C(15) && is_unknown_open_flag(flags),
 		      "a flag of perf_event_open that this kernel does not know");
-	RULE(E2BIG, size, size < PERFRING_ATTR_LEAST || size > PERFRING_ATTR_ROOM,
+	RULE(E2BIG, size, size < PERFRING_ATTR_MIN || size > PERFRING_ATTR_MAX,
 	     "the attr's size must be 0 (which is 64), or from 64 to 4096");
 	known = perfring_probe_size();
 	for (uint32_t i = known; known && i < size; i++)

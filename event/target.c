@@ -1,5 +1,5 @@
 /* target.c - whom a session observes: threads, CPUs and cgroups. */
-#include <perfring/session.h>
+#include <perfring/target.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "event.h"
-#include "session.h"
+#include "event_private.h"
+#include "target_private.h"
 
 enum {
 	CPU_LIST_ROOM = 65536,

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <perfring/command.h>
 #include <perfring/count.h>
 
 static int refuse(const char *what, int error, const char *why)

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <sys/wait.h>
+#include <perfring/command.h>
 #include <perfring/session.h>
 #include <perfring/text.h>
 

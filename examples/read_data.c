@@ -4,12 +4,12 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <perfring/data.h>
+#include <perfring/file.h>
 
 int main(int argc, char **argv)
 {
 	uint64_t kinds[128] = {0}, samples[64] = {0};
-	struct perfring_data *data = NULL;
+	struct perfring_file *data = NULL;
 	struct perfring_fault fault;
 	struct perfring_item item;
 	int one;
@@ -18,9 +18,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: read_data FILE\n");
 		return 2;
 	}
-	one = perfring_data_open(&data, argv[1]);
+	one = perfring_file_open(&data, argv[1]);
 	if (one == 0) {
-		while ((one = perfring_data_next(data, &item)) == 1) {
+		while ((one = perfring_file_next(data, &item)) == 1) {
 			kinds[item.record->type < 128 ? item.record->type : 0]++;
 			if (item.record->type == PERF_RECORD_SAMPLE && item.format && item.format->index < 64)
 				samples[item.format->index]++;
@@ -34,13 +34,13 @@ int main(int argc, char **argv)
 	}
 	for (uint32_t index = 0; index < 64; index++)
 		if (samples[index])
-			printf("%10" PRIu64 " SAMPLE of %s\n", samples[index], perfring_data_event_name(data, index));
+			printf("%10" PRIu64 " SAMPLE of %s\n", samples[index], perfring_file_event_name(data, index));
 	if (one == -EBADMSG) {
-		fault = perfring_data_fault(data);
+		fault = perfring_file_fault(data);
 		fprintf(stderr, "read_data: %s: at %" PRId64 ": %s\n", argv[1], fault.at, fault.what);
 	} else if (one < 0) {
 		fprintf(stderr, "read_data: %s: %s\n", argv[1], strerror(-one));
 	}
-	perfring_data_close(data);
+	perfring_file_close(data);
 	return one < 0;
 }

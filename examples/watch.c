@@ -1,6 +1,7 @@
 /* watch.c - page faults, mappings and threads of a command, in time order: watch COMMAND [ARGUMENT...] */
 #include <stdio.h>
 #include <sys/wait.h>
+#include <perfring/command.h>
 #include <perfring/session.h>
 #include <perfring/text.h>
 

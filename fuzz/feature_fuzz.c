@@ -1,7 +1,8 @@
 /* feature_fuzz.c - any bytes as the payload of any feature: the walk comes to its end inside them, and two swaps are none.
  * Bytes: feature, cpus (2), then the payload. */
 #include <stdlib.h>
-#include <perfring/data.h>
+#include <perfring/feature.h>
+#include <perfring/file.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -56,10 +57,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	memcpy(swapped, bytes, size);
 	error = walk_through(feature, bytes, size, cpus, &before);
 	/* an attr whose own size is wrong can be walked, not swapped */
-	must(perfring_feature_swap(feature, swapped, size, cpus, true) == error || feature == PERFRING_DATA_EVENT_DESC);
+	must(perfring_feature_swap(feature, swapped, size, cpus, true) == error || feature == PERFRING_FEATURE_EVENT_DESC);
 	error = perfring_feature_swap(feature, swapped, size, cpus, false);
 	must(!memcmp(swapped, bytes, size));
-	must(walk_through(feature, swapped, size, cpus, &after) == error || feature == PERFRING_DATA_EVENT_DESC);
+	must(walk_through(feature, swapped, size, cpus, &after) == error || feature == PERFRING_FEATURE_EVENT_DESC);
 	must(before == after);
 	free(swapped);
 	return 0;

@@ -36,7 +36,7 @@ static void put(uint8_t *file, size_t at, uint64_t word)
 static size_t write_file(uint8_t *file, uint32_t feature, uint32_t cpus, const uint8_t *payload, size_t size)
 {
 	const size_t attrs = 104, record = attrs + EVENTS * ENTRY, index = record + 8;
-	const bool is_cpus = feature == PERFRING_DATA_NRCPUS;
+	const bool is_cpus = feature == PERFRING_FEATURE_NRCPUS;
 	size_t body = index + (is_cpus ? 16 : 32), at = index;
 
 	memset(file, 0, body);
@@ -47,9 +47,9 @@ static size_t write_file(uint8_t *file, uint32_t feature, uint32_t cpus, const u
 	put(file, 32, EVENTS * ENTRY);
 	put(file, 40, record);
 	put(file, 48, 8);
-	put(file, 72 + PERFRING_DATA_NRCPUS / 64 * 8, UINT64_C(1) << PERFRING_DATA_NRCPUS % 64);
+	put(file, 72 + PERFRING_FEATURE_NRCPUS / 64 * 8, UINT64_C(1) << PERFRING_FEATURE_NRCPUS % 64);
 	put(file, 72 + feature / 64 * 8,
-	    UINT64_C(1) << feature % 64 | (feature < 64 ? UINT64_C(1) << PERFRING_DATA_NRCPUS : 0));
+	    UINT64_C(1) << feature % 64 | (feature < 64 ? UINT64_C(1) << PERFRING_FEATURE_NRCPUS : 0));
 	for (size_t i = 0; i < EVENTS; i++) {
 		file[attrs + i * ENTRY] = 1; /* software */
 		file[attrs + i * ENTRY + 4] = PERF_ATTR_SIZE_VER0;
@@ -58,7 +58,7 @@ static size_t write_file(uint8_t *file, uint32_t feature, uint32_t cpus, const u
 	file[record] = PERFRING_RECORD_FINISHED_ROUND;
 	file[record + 6] = 8;
 	for (int i = 0; i < 2; i++) {
-		bool is_payload = is_cpus || (i == 0) == (feature < PERFRING_DATA_NRCPUS);
+		bool is_payload = is_cpus || (i == 0) == (feature < PERFRING_FEATURE_NRCPUS);
 		size_t length = is_payload ? size : 8;
 
 		if (is_cpus && i)
@@ -76,7 +76,7 @@ static size_t write_file(uint8_t *file, uint32_t feature, uint32_t cpus, const u
 }
 
 /* stdout is a variable in glibc, for this. */
-static size_t print(const struct perfring_data *data)
+static size_t print(const struct perfring_file *data)
 {
 	FILE *console = stdout;
 	char *text = NULL;
@@ -96,7 +96,7 @@ static size_t print(const struct perfring_data *data)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static uint8_t file[LARGEST];
-	struct perfring_data *data = NULL;
+	struct perfring_file *data = NULL;
 
 	if (size < 2 || size > LARGEST / 2)
 		return 0;
@@ -109,9 +109,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		size = write_file(file, feature, bytes[1], bytes + 2, size - 2);
 		machine_set(file, size, false, MACHINE_WHOLE, 0);
 	}
-	if (!perfring_data_open(&data, MACHINE_PATH))
+	if (!perfring_file_open(&data, MACHINE_PATH))
 		must(print(data) <= ALWAYS + PER_BYTE * size);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	must(machine_is_idle());
 	return 0;
 }

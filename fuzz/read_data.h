@@ -3,7 +3,8 @@
 #define FUZZ_READ_DATA_H
 
 #include <stdlib.h>
-#include <perfring/data.h>
+#include <perfring/feature.h>
+#include <perfring/file.h>
 #include <perfring/split.h>
 #include <perfring/text.h>
 #include "machine.h"
@@ -14,20 +15,20 @@ static inline void must(bool held)
 		abort();
 }
 
-static void walk_feature(const struct perfring_data *data, uint32_t feature)
+static void walk_feature(const struct perfring_file *data, uint32_t feature)
 {
 	struct perfring_feature_member member;
 	struct perfring_feature_walk walk;
 	uint64_t size = 0, cpus_size = 0;
-	const void *payload = perfring_data_feature(data, feature, &size);
+	const void *payload = perfring_file_feature(data, feature, &size);
 	const uint32_t *cpus;
 	const char *text;
 	int one;
 
 	if (!payload)
 		return;
-	cpus = perfring_data_feature(data, PERFRING_DATA_NRCPUS, &cpus_size);
-	text = perfring_data_string(data, feature);
+	cpus = perfring_file_feature(data, PERFRING_FEATURE_NRCPUS, &cpus_size);
+	text = perfring_file_string(data, feature);
 	must(!text || strlen(text) < size);
 	perfring_feature_open(&walk, feature, payload, size, cpus_size >= sizeof(*cpus) ? *cpus : 0);
 	while ((one = perfring_feature_next(&walk, &member)) == 1)
@@ -37,26 +38,26 @@ static void walk_feature(const struct perfring_data *data, uint32_t feature)
 	must(!one || (one == -EBADMSG && walk.fault.what && walk.fault.at >= 0 && (uint64_t)walk.fault.at <= size));
 }
 
-static void ask(const struct perfring_data *data, bool has_text)
+static void ask(const struct perfring_file *data, bool has_text)
 {
 	uint64_t id;
 
 	/* and a few that are the header's, but no feature */
 	for (uint32_t feature = 0; feature < 64; feature++)
 		walk_feature(data, feature);
-	walk_feature(data, PERFRING_DATA_FEATURES - 1);
-	for (uint32_t index = 0; perfring_data_attr(data, index); index++) {
+	walk_feature(data, PERFRING_FEATURE_BITS - 1);
+	for (uint32_t index = 0; perfring_file_attr(data, index); index++) {
 		char text[256];
 
 		if (has_text)
-			perfring_attr_text(perfring_data_attr(data, index), text, sizeof(text));
-		must(perfring_data_event_name(data, index) && strlen(perfring_data_event_name(data, index)) < 65536);
-		for (uint32_t i = 0; perfring_data_event_id(data, index, i, &id); i++)
-			must(!id || perfring_format_set_find(perfring_data_formats(data), id));
+			perfring_attr_text(perfring_file_attr(data, index), text, sizeof(text));
+		must(perfring_file_event_name(data, index) && strlen(perfring_file_event_name(data, index)) < 65536);
+		for (uint32_t i = 0; perfring_file_event_id(data, index, i, &id); i++)
+			must(!id || perfring_format_set_find(perfring_file_formats(data), id));
 	}
-	perfring_data_is_finished(data);
-	perfring_data_is_pipe(data);
-	perfring_data_is_foreign(data);
+	perfring_file_is_finished(data);
+	perfring_file_is_pipe(data);
+	perfring_file_is_foreign(data);
 }
 
 /* What came, in the order in which it came. */
@@ -97,7 +98,7 @@ static uint64_t walk_split(struct perfring_split *split, const struct perfring_i
 }
 
 /* To the end.  Returns a digest of what came. */
-static uint64_t read_all(struct perfring_data *data, unsigned seed)
+static uint64_t read_all(struct perfring_file *data, unsigned seed)
 {
 	struct perfring_split *split;
 	struct perfring_item item;
@@ -109,26 +110,26 @@ static uint64_t read_all(struct perfring_data *data, unsigned seed)
 	int one;
 
 	ask(data, false);
-	must(!perfring_split_open(&split, perfring_data_formats(data)));
+	must(!perfring_split_open(&split, perfring_file_formats(data)));
 	do {
 		item.record = NULL;
-		one = perfring_data_next(data, &item);
-		must(one != -EBADMSG || perfring_data_fault(data).what);
+		one = perfring_file_next(data, &item);
+		must(one != -EBADMSG || perfring_file_fault(data).what);
 		if (item.record) {
 			digest = mix(digest, &item) ^ walk_split(split, &item);
 			must((uintptr_t)item.record % 8 == 0 && item.record->size >= sizeof(*item.record));
-			must(perfring_data_position(data) >= 0 && perfring_data_stream(data) == 0);
-			must(!perfring_data_was_late(data) || perfring_data_late(data));
+			must(perfring_file_position(data) >= 0 && perfring_file_part(data) == 0);
+			must(!perfring_file_was_late(data) || perfring_file_late(data));
 			if (has_text)
 				perfring_record_text(item.format, item.record, text, sizeof(text));
 			/* all, some, or none of what stands behind it */
 			for (int64_t got = seed % 3; got > 0; got = seed % 3 == 1 ? got : 0) {
-				got = perfring_data_read_behind(data, trace, 1 + seed % sizeof(trace));
+				got = perfring_file_read_trace(data, trace, 1 + seed % sizeof(trace));
 				must(got <= (int64_t)sizeof(trace));
 			}
 		}
 	} while (one > 0 || item.record);
-	must(perfring_data_next(data, &item) == one);
+	must(perfring_file_next(data, &item) == one);
 	perfring_split_close(split);
 	ask(data, has_text);
 	return digest;
@@ -137,17 +138,17 @@ static uint64_t read_all(struct perfring_data *data, unsigned seed)
 /* A reader of these bytes.  Returns a digest of what came, 0 when it cannot be opened. */
 static uint64_t read_bytes(const void *bytes, size_t size, bool is_pipe, enum machine_mood mood, unsigned seed)
 {
-	struct perfring_data *data = NULL;
+	struct perfring_file *data = NULL;
 	uint64_t digest = 0;
 	int error;
 
 	machine_set(bytes, size, is_pipe, mood, seed);
-	error = perfring_data_open(&data, MACHINE_PATH);
+	error = perfring_file_open(&data, MACHINE_PATH);
 	if (!error)
 		digest = read_all(data, seed);
 	else
-		must((error != -EBADMSG && error != -EOPNOTSUPP) || perfring_data_fault(data).what);
-	perfring_data_close(data);
+		must((error != -EBADMSG && error != -EOPNOTSUPP) || perfring_file_fault(data).what);
+	perfring_file_close(data);
 	must(machine_is_idle());
 	return digest;
 }

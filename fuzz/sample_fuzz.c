@@ -15,7 +15,7 @@ static void try_encode(const struct perfring_format *format, const struct perfri
 	int64_t size = perfring_sample_size(format, sample);
 
 	if (size != (record->size + 7) / 8 * 8) {
-		if (size != -EINVAL || record->size <= PERFRING_RECORD_MOST)
+		if (size != -EINVAL || record->size <= PERFRING_RECORD_MAX)
 			abort();
 		return;
 	}

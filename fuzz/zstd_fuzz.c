@@ -4,6 +4,7 @@
  * Bytes: kind, cuts, damages; of each cut 1, of each damage 3; then the records. */
 #include <sys/mman.h>
 #include <unistd.h>
+#include <perfring/file_writer.h>
 #include "read_data.h"
 
 #ifdef PERFRING_HAS_ZSTD
@@ -28,17 +29,17 @@ static struct {
 static void make_front(unsigned kind)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = PERF_ATTR_SIZE_VER0};
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	int fd = memfd_create("front", MFD_CLOEXEC);
 
 	attr.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME;
 	attr.sample_id_all = 1;
-	must(!(kind & IS_STREAM ? perfring_data_create_stream : perfring_data_create)(&writer, fd));
-	must(!(kind & IS_FOREIGN) || !perfring_data_make_foreign(writer));
-	must(perfring_data_add_event(writer, &attr, "") == 0 && !perfring_data_begin(writer));
-	fronts[kind].size = (size_t)perfring_data_size(writer);
+	must(!(kind & IS_STREAM ? perfring_file_writer_open_stream : perfring_file_writer_open)(&writer, fd));
+	must(!(kind & IS_FOREIGN) || !perfring_file_writer_make_foreign(writer));
+	must(perfring_file_writer_add_event(writer, &attr, "") == 0 && !perfring_file_writer_begin(writer));
+	fronts[kind].size = (size_t)perfring_file_writer_size(writer);
 	must(pread(fd, fronts[kind].bytes, sizeof(fronts[kind].bytes), 0) == (ssize_t)fronts[kind].size);
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	close(fd);
 }
 

@@ -7,13 +7,20 @@
 
 #include <perfring/access.h>
 #include <perfring/aux.h>
+#include <perfring/build_id.h>
 #include <perfring/callchain.h>
 #include <perfring/check.h>
+#include <perfring/command.h>
+#include <perfring/count.h>
+#include <perfring/cpus.h>
 #include <perfring/cursor.h>
-#include <perfring/data.h>
 #include <perfring/event.h>
+#include <perfring/feature.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include <perfring/format.h>
 #include <perfring/generate.h>
+#include <perfring/merge.h>
 #include <perfring/page.h>
 #include <perfring/reader.h>
 #include <perfring/record.h>
@@ -25,6 +32,7 @@
 #include <perfring/snapshot.h>
 #include <perfring/split.h>
 #include <perfring/swap.h>
+#include <perfring/target.h>
 #include <perfring/text.h>
 #include <perfring/wakeup.h>
 #include <perfring/writer.h>

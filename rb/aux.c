@@ -54,13 +54,13 @@ int perfring_aux_open(struct perfring_aux_area *aux, const struct perfring_ring 
 		munmap(data, (size_t)(2 * size));
 		return error;
 	}
-	perfring_aux_over(aux, ring->page, data, size, flags);
+	perfring_aux_wrap(aux, ring->page, data, size, flags);
 	aux->span = 2 * size;
 	aux->mapping_size = 2 * size;
 	return 0;
 }
 
-int perfring_aux_over(struct perfring_aux_area *aux, struct perf_event_mmap_page *page, void *memory, uint64_t size,
+int perfring_aux_wrap(struct perfring_aux_area *aux, struct perf_event_mmap_page *page, void *memory, uint64_t size,
 		      unsigned flags)
 {
 	memset(aux, 0, sizeof(*aux));

@@ -10,7 +10,7 @@
 #include <perfring/writer.h>
 
 #include "identity.h"
-#include "page_own.h"
+#include "page_private.h"
 
 enum {
 	SHIFT = 32, /* at most */
@@ -67,7 +67,7 @@ static bool begin(struct perfring_ring_state *state)
 	/* Ourselves: we are what the one that died at it has exec'd. */
 	if (before && before != own && perfring_identity_lives(before))
 		return false;
-	return PERFRING_SWAP(&state->calibrator, &before, own);
+	return PERFRING_COMPARE_EXCHANGE(&state->calibrator, &before, own);
 }
 
 static int calibrate(struct perf_event_mmap_page *page, struct perfring_ring_state *state)

@@ -37,6 +37,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <perfring/cpus.h>
 #include <perfring/wakeup.h>
 
 #include "filler.h"
@@ -141,7 +142,7 @@ static bool swap(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uin
 {
 	if (cpus->way == PERFRING_CPUS_RSEQ)
 		return sequence_swap(cpu, number, from, to);
-	return PERFRING_SWAP(&cpu->claimed, &from, to);
+	return PERFRING_COMPARE_EXCHANGE(&cpu->claimed, &from, to);
 }
 
 /* ---- losses ---- */
@@ -188,7 +189,7 @@ static uint32_t current_cpu(const struct perfring_cpus *cpus)
 
 /* Where the claim needs a look: the ring is full as last seen, a loss is to be told, output is paused, samples are
  * counted, the claim was restarted, the size is none; LOCKED: always. */
-struct perfring_claim perfring_cpus_reserve_rare(struct perfring_cpus *cpus, struct perfring_output *output,
+struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, struct perfring_output *output,
 						 uint64_t size)
 {
 	uint32_t number = 0;
@@ -248,7 +249,7 @@ static void crossed(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, 
 	while ((int64_t)(head - at) > 0) {
 		uint64_t steps = (head - at - 1) / cpu->watermark + 1;
 
-		if (PERFRING_SWAP(&cpu->wake_at, &at, at + steps * cpu->watermark)) {
+		if (PERFRING_COMPARE_EXCHANGE(&cpu->wake_at, &at, at + steps * cpu->watermark)) {
 			wake = true;
 			break;
 		}
@@ -271,7 +272,7 @@ static void publish_marked(const struct perfring_cpus *cpus, struct perfring_cpu
 			return;
 		PERFRING_POINT(cpus_publishing);
 		/* A mark of a later lap was read only if data_head has moved meanwhile: then this fails. */
-		if (!PERFRING_SWAP(&cpu->page->data_head, &from, to))
+		if (!PERFRING_COMPARE_EXCHANGE(&cpu->page->data_head, &from, to))
 			continue;
 		PERFRING_ADD(&cpu->waiting, -UINT64_C(1));
 		crossed(cpus, cpu, to, mark & MARK_WAKES);
@@ -293,7 +294,7 @@ static bool count_sample(struct perfring_cpu *cpu, const struct perfring_claim *
 		return false;
 	do {
 		next = seen + 1 >= every ? seen + 1 - every : seen + 1;
-	} while (!PERFRING_SWAP(events, &seen, next));
+	} while (!PERFRING_COMPARE_EXCHANGE(events, &seen, next));
 	return seen + 1 >= every;
 }
 
@@ -317,7 +318,7 @@ static void leave_mark(const struct perfring_cpus *cpus, struct perfring_cpu *cp
 }
 
 /* What perfring_cpus_commit has no place for: it counts samples, is LOCKED, or is not the oldest. */
-void perfring_cpus_commit_rare(struct perfring_cpus *cpus, struct perfring_claim claim)
+void perfring_cpus_commit_slow(struct perfring_cpus *cpus, struct perfring_claim claim)
 {
 	uint32_t number = (uint32_t)(claim.state >> PERFRING_CPUS_SHIFT);
 	struct perfring_cpu *cpu = perfring_cpus_of(cpus, number);
@@ -515,7 +516,7 @@ void perfring_cpus_pause(struct perfring_cpus *cpus, bool paused)
 	}
 }
 
-struct perfring_member *perfring_cpus_at(struct perfring_cpus *cpus, uint32_t i)
+struct perfring_set_ring *perfring_cpus_at(struct perfring_cpus *cpus, uint32_t i)
 {
 	return i < cpus->count ? perfring_cpus_of(cpus, i)->member : NULL;
 }

@@ -2,6 +2,7 @@
 #ifndef RB_CPUS_H
 #define RB_CPUS_H
 
+#include <perfring/cpus.h>
 #include <perfring/set.h>
 
 /* perfring_cpus_open in this way; -EOPNOTSUPP where it cannot be had. */

@@ -3,7 +3,7 @@
 
 #include <perfring/writer.h>
 
-#include "page_own.h"
+#include "page_private.h"
 
 enum {
 	USER_RDPMC = 4, /* the bits of `capabilities` */

@@ -12,7 +12,7 @@
 
 #include <perfring/page.h>
 
-#include "shared_own.h"
+#include "shared_private.h"
 
 enum {
 	HUGE_PAGE = 2 << 20,
@@ -438,7 +438,7 @@ int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsign
 	return 0;
 }
 
-int perfring_ring_over(struct perfring_ring *ring, void *memory, size_t size)
+int perfring_ring_wrap(struct perfring_ring *ring, void *memory, size_t size)
 {
 	struct perf_event_mmap_page *page = memory;
 	uint64_t offset, data;

@@ -20,10 +20,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "writer_own.h"
+#include "writer_private.h"
 
 struct member {
-	struct perfring_member member; /* the reader's, but for ring, number and tid, which never change */
+	struct perfring_set_ring member; /* the reader's, but for ring, number and tid, which never change */
 	struct member *next;
 	struct perfring_writer *writer; /* its thread's */
 	bool gone;
@@ -317,7 +317,7 @@ static void drop(struct perfring_set *set, struct member **link)
 	free_member(member);
 }
 
-struct perfring_member *perfring_set_next(struct perfring_set *set, struct perfring_member *behind)
+struct perfring_set_ring *perfring_set_next(struct perfring_set *set, struct perfring_set_ring *behind)
 {
 	/* The public part stands first. */
 	struct member **link = behind ? &((struct member *)(void *)behind)->next : &set->first;

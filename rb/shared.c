@@ -61,7 +61,7 @@
 #include "filler.h"
 #include "identity.h"
 #include "lost.h"
-#include "shared_own.h"
+#include "shared_private.h"
 
 enum {
 	PAUSES_FIRST = 64, /* of one that was late, doubled up to ... */
@@ -233,7 +233,7 @@ static void wake(struct perfring_shared *shared, uint64_t position, uint64_t roo
 		if (!told)
 			perfring_wakeup_raise(shared->page, shared->wake_fd);
 		told = true;
-		if (!PERFRING_SWAP(&state->wakeup, &stamp, stamp + shared->watermark))
+		if (!PERFRING_COMPARE_EXCHANGE(&state->wakeup, &stamp, stamp + shared->watermark))
 			continue;
 		PERFRING_POINT(shared_stamped);
 		stamp += shared->watermark;
@@ -281,7 +281,7 @@ static bool publish(struct perfring_shared *shared)
 			return moved;
 		PERFRING_POINT(shared_scanned);
 		/* Release: pairs with the reader's observe. */
-		if (!PERFRING_SWAP(&shared->page->data_head, &published, end))
+		if (!PERFRING_COMPARE_EXCHANGE(&shared->page->data_head, &published, end))
 			continue;
 		PERFRING_POINT(shared_published);
 		moved = true;
@@ -300,7 +300,7 @@ static void finish(struct perfring_shared *shared, uint64_t start, uint64_t mark
 	while (room_start(shared, published) == start) {
 		PERFRING_POINT(shared_first);
 		/* Release: pairs with the reader's observe.  It fails when another has published a part of the chunk. */
-		if (!PERFRING_SWAP(&shared->page->data_head, &published, end))
+		if (!PERFRING_COMPARE_EXCHANGE(&shared->page->data_head, &published, end))
 			continue;
 		PERFRING_POINT(shared_published);
 		wake(shared, end, 1, mark & MARK_CALL);
@@ -367,7 +367,7 @@ static void mark_vanished(const struct perfring_shared *shared, struct perfring_
 	if (!has_vanished(slot, shared->namespaces, shared->boot, &word))
 		return;
 	PERFRING_POINT(shared_vanished);
-	PERFRING_SWAP(&slot->held.__data.__lock, &word, (int)FUTEX_OWNER_DIED);
+	PERFRING_COMPARE_EXCHANGE(&slot->held.__data.__lock, &word, (int)FUTEX_OWNER_DIED);
 }
 
 /* Whether it is time to ask /proc: a question costs some 20 us. */
@@ -407,7 +407,7 @@ static bool mark_claimed(struct perfring_shared *shared, uint64_t claimed)
 		if (is_of(shared, mark, start))
 			return true;
 		/* It fails by one that did the same, or by one that is late by a lap: look again. */
-		PERFRING_SWAP(place, &mark,
+		PERFRING_COMPARE_EXCHANGE(place, &mark,
 			      lap_of(shared, start) | claimed >> SHARED_OWNER_AT << MARK_OWNER_AT |
 				      bytes >> shared->grain_shift);
 		PERFRING_POINT(shared_helped);
@@ -432,7 +432,7 @@ static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, 
 			       ? 0
 			       : PERFRING_LOAD(&slot->busy) +
 					 (PERFRING_LOAD(&slot->behind) - PERFRING_LOAD(&slot->settled));
-	if (!PERFRING_SWAP(mark_at(shared, start), &mark, mine))
+	if (!PERFRING_COMPARE_EXCHANGE(mark_at(shared, start), &mark, mine))
 		return false;
 	PERFRING_POINT(shared_taken);
 	/* It was the first in the line, and its owner published it as we looked, and ended. */
@@ -627,7 +627,7 @@ static bool claim_room(struct perfring_shared *shared, uint64_t bytes, uint64_t 
 				return false;
 			continue;
 		}
-		if (PERFRING_SWAP(word, &claimed, new_claimed(shared, position + bytes, bytes)))
+		if (PERFRING_COMPARE_EXCHANGE(word, &claimed, new_claimed(shared, position + bytes, bytes)))
 			break;
 		/* Another claims at this very moment: the lines that both need go to and fro less often when one of the two
 		 * stands back.  Nothing is held meanwhile. */
@@ -766,7 +766,7 @@ static bool count_sample(struct perfring_shared *shared, const struct perfring_c
 	events = PERFRING_LOAD(&state->events);
 	do
 		rest = events + 1 >= every ? events + 1 - every : events + 1;
-	while (!PERFRING_SWAP(&state->events, &events, rest));
+	while (!PERFRING_COMPARE_EXCHANGE(&state->events, &events, rest));
 	if (events + 1 < every)
 		return false;
 	PERFRING_ADD(&state->wakeup, 1);
@@ -831,7 +831,7 @@ static void close_chunk(struct perfring_shared *shared)
 	end = PERFRING_LOAD(&shared->slot->position);
 	mark = new_mark(shared, start, grain);
 	mine = taken_mark(shared, mark);
-	if (PERFRING_SWAP(mark_at(shared, start), &mark, mine)) {
+	if (PERFRING_COMPARE_EXCHANGE(mark_at(shared, start), &mark, mine)) {
 		PERFRING_POINT(shared_closed);
 		if (end - start < grain)
 			fill(shared, end, start + grain - end);
@@ -1162,7 +1162,7 @@ static int take_slot(struct perfring_shared *shared)
 		if (!has_gone(slot))
 			continue;
 		/* Not the dead owner's any more, before the word is ours: mark_vanished.  It fails by one that was faster. */
-		PERFRING_SWAP(&slot->identity, &before, 0);
+		PERFRING_COMPARE_EXCHANGE(&slot->identity, &before, 0);
 		PERFRING_POINT(shared_cleared);
 		error = pthread_mutex_trylock(&slot->held);
 		if (error && error != EOWNERDEAD)

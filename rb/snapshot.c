@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "shared_own.h"
+#include "shared_private.h"
 
 enum {
 	TRIES = 16,

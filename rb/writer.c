@@ -20,7 +20,7 @@
 #include "filler.h"
 #include "identity.h"
 #include "lost.h"
-#include "writer_own.h"
+#include "writer_private.h"
 
 enum {
 	SAMPLE_TYPE = 9, /* PERF_RECORD_SAMPLE */
@@ -294,7 +294,7 @@ static bool take_back(struct perfring_writer *writer, uint64_t size, uint64_t en
 	return true;
 }
 
-struct perfring_place perfring_writer_reserve_rare(struct perfring_writer *writer, struct perfring_output *output,
+struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *writer, struct perfring_output *output,
 						   uint64_t size, uint64_t end)
 {
 	bool overwrite = writer->flags & PERFRING_RING_OVERWRITE, waited = false;
@@ -416,7 +416,7 @@ static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events
 	}
 }
 
-void perfring_writer_commit_rare(struct perfring_writer *writer, const struct perfring_output *output,
+void perfring_writer_commit_slow(struct perfring_writer *writer, const struct perfring_output *output,
 				 const unsigned char *room, uint64_t size, uint64_t end)
 {
 	if (!writer->page)
@@ -441,7 +441,7 @@ static bool give_back(struct perfring_writer *writer, uint64_t size, uint64_t en
 	return !(writer->flags & PERFRING_RING_OVERWRITE) && PERFRING_SWAP_LOCAL(&writer->claimed, end, end - size);
 }
 
-void perfring_writer_discard_rare(struct perfring_writer *writer, unsigned char *room, uint64_t size, uint64_t end)
+void perfring_writer_discard_slow(struct perfring_writer *writer, unsigned char *room, uint64_t size, uint64_t end)
 {
 	if (!writer->page)
 		return;
@@ -601,7 +601,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 		return -ENOMEM;
 	/* Of several that find the last one dead, one takes its place. */
 	name = PERFRING_LOAD(&state->writer);
-	if (lives(state, name) || !PERFRING_SWAP(&state->writer, &name, perfring_identity_own())) {
+	if (lives(state, name) || !PERFRING_COMPARE_EXCHANGE(&state->writer, &name, perfring_identity_own())) {
 		munmap(writer, sizeof(*writer));
 		return -EBUSY;
 	}

@@ -5,8 +5,8 @@
 #include <perfring/format.h>
 
 enum {
-	PERFRING_ATTR_LEAST = 64,
-	PERFRING_ATTR_MOST = 4096,
+	PERFRING_ATTR_MIN = 64,
+	PERFRING_ATTR_MAX = 4096,
 };
 
 /* Of an attr in our order, which need not be aligned.  0 stands for the oldest size (ABI.md 1.3). */
@@ -15,7 +15,7 @@ static inline uint32_t perfring_attr_own_size(const void *attr)
 	uint32_t size;
 
 	memcpy(&size, (const unsigned char *)attr + offsetof(struct perf_event_attr, size), sizeof(size));
-	return size ? size : PERFRING_ATTR_LEAST;
+	return size ? size : PERFRING_ATTR_MIN;
 }
 
 /* Every member as a word; those behind attr's size are 0.  The flag word has little-endian bit numbers. */

@@ -48,8 +48,8 @@ struct perfring_deferral {
 	size_t held;
 	uint64_t incomplete;
 	uint64_t unmatched;
-	uint64_t record[PERFRING_RECORD_MOST / 8];
-	uint64_t chain[PERFRING_RECORD_MOST / 8];
+	uint64_t record[PERFRING_RECORD_MAX / 8];
+	uint64_t chain[PERFRING_RECORD_MAX / 8];
 };
 
 int perfring_deferral_open(struct perfring_deferral **deferral, size_t most)

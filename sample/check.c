@@ -57,14 +57,14 @@ static int check_header(const struct perf_event_header *header, size_t size, str
 	uint32_t at = offsetof(struct perf_event_header, size);
 
 	if (header->size < sizeof(*header))
-		return perfring_sample_fault(fault, at, "size smaller than the header");
+		return perfring_fault_set(fault, at, "size smaller than the header");
 	if (header->size > size)
-		return perfring_sample_fault(fault, at, "size larger than what is there");
+		return perfring_fault_set(fault, at, "size larger than what is there");
 	if (header->type < 64 && header->size % 8)
-		return perfring_sample_fault(fault, at, no_multiple);
+		return perfring_fault_set(fault, at, no_multiple);
 	if (has_cpumode(header->type) &&
 	    (header->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) > PERFRING_RECORD_MISC_GUEST_USER)
-		return perfring_sample_fault(fault, offsetof(struct perf_event_header, misc),
+		return perfring_fault_set(fault, offsetof(struct perf_event_header, misc),
 					     "cpumode that does not exist");
 	return 0;
 }
@@ -227,7 +227,7 @@ static const char *check_stack(struct check *check, const struct perfring_sample
 static const char *check_fields(struct check *check, struct perfring_sample *sample, unsigned shape)
 {
 	const struct perfring_format *format = check->format;
-	struct perfring_cursor cursor = perfring_cursor_over(check->bytes, check->at, check->end);
+	struct perfring_cursor cursor = perfring_cursor_init(check->bytes, check->at, check->end);
 	const char *what;
 
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
@@ -259,7 +259,7 @@ static int check_sample(struct check *check, const struct perf_event_header *rec
 			shape = PERFRING_BRANCH_SHAPE_NO_COUNTERS;
 	}
 	what = check_fields(check, &sample, shape);
-	return what ? perfring_sample_fault(fault, check->at, what) : error;
+	return what ? perfring_fault_set(fault, check->at, what) : error;
 }
 
 /* ---- every other record ---- */
@@ -439,7 +439,7 @@ static int check_record(struct check *check, const struct perf_event_header *rec
 #define PERFRING_MEMBER(kind, member, show) \
 	what = check_##kind(check, &is->member); \
 	if (what) \
-		return perfring_sample_fault(fault, check->at, what);
+		return perfring_fault_set(fault, check->at, what);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (when) { \
 		PERFRING_MEMBER(kind, member, show) \
@@ -461,7 +461,7 @@ static int examine(struct check *check, const struct perf_event_header *record, 
 	int error;
 
 	if (size < sizeof(header))
-		return perfring_sample_fault(fault, (uint32_t)size, "record ends inside its header");
+		return perfring_fault_set(fault, (uint32_t)size, "record ends inside its header");
 	memcpy(&header, record, sizeof(header));
 	error = check_header(&header, size, fault);
 	if (error)

@@ -600,8 +600,8 @@ static __attribute__((noinline)) size_t redraw(struct perfring_generator *genera
 	drawn_size = sizeof(copy) - size;
 	memcpy(copy, record, size);
 	header->size = (uint16_t)size;
-	if (most > PERFRING_RECORD_MOST)
-		most = PERFRING_RECORD_MOST;
+	if (most > PERFRING_RECORD_MAX)
+		most = PERFRING_RECORD_MAX;
 	if (drawn_size > most)
 		drawn_size = most;
 	if (header->type != PERFRING_RECORD_SAMPLE)

@@ -83,7 +83,7 @@ int perfring_attr_read(struct perfring_attr_members *members, const struct perf_
 {
 	uint32_t own = perfring_attr_own_size(attr);
 
-	if (own < PERFRING_ATTR_LEAST || own > PERFRING_ATTR_MOST)
+	if (own < PERFRING_ATTR_MIN || own > PERFRING_ATTR_MAX)
 		return -EINVAL;
 #define PERFRING_ATTR(member, offset, size, show) members->member = attr_member(attr, own, offset, size);
 #include <perfring/values.def>
@@ -95,10 +95,10 @@ int perfring_attr_read(struct perfring_attr_members *members, const struct perf_
 uint32_t perfring_attr_size(const struct perf_event_attr *attr)
 {
 	uint32_t own = perfring_attr_own_size(attr);
-	uint32_t end = own < PERFRING_ATTR_MOST ? own : PERFRING_ATTR_MOST;
+	uint32_t end = own < PERFRING_ATTR_MAX ? own : PERFRING_ATTR_MAX;
 	size_t i;
 
-	while (end > PERFRING_ATTR_LEAST && !attr_bytes(attr)[end - 1])
+	while (end > PERFRING_ATTR_MIN && !attr_bytes(attr)[end - 1])
 		end--;
 	for (i = 0; i < sizeof(attr_sizes) / sizeof(attr_sizes[0]); i++)
 		if (attr_sizes[i] >= end)

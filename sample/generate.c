@@ -241,7 +241,7 @@ int perfring_generate_attr(struct perfring_generator *generator, struct perf_eve
 {
 	struct perfring_attr_members members;
 
-	if (size < PERFRING_ATTR_LEAST || size > PERFRING_ATTR_MOST)
+	if (size < PERFRING_ATTR_MIN || size > PERFRING_ATTR_MAX)
 		return -EINVAL;
 	draw_members(generator, &members, size);
 	memset(attr, 0, size);
@@ -650,8 +650,8 @@ int64_t perfring_generate_sample(struct perfring_generator *generator, const str
 	struct pencil pencil = {.generator = generator, .format = format, .room = room};
 	int pass;
 
-	if (most > PERFRING_RECORD_MOST)
-		most = PERFRING_RECORD_MOST;
+	if (most > PERFRING_RECORD_MAX)
+		most = PERFRING_RECORD_MAX;
 	most &= ~7u;
 	if (size < most || most < least)
 		return -ENOSPC;
@@ -851,17 +851,17 @@ static void draw_attr(struct pencil *pencil, struct perfring_bytes *attr)
 #define PERFRING_ATTR_SIZE(version, size) size,
 #include <perfring/values.def>
 	};
-	uint64_t most = pencil->allowance < PERFRING_ATTR_MOST - PERFRING_ATTR_LEAST
-				? PERFRING_ATTR_LEAST + pencil->allowance
-				: PERFRING_ATTR_MOST;
+	uint64_t most = pencil->allowance < PERFRING_ATTR_MAX - PERFRING_ATTR_MIN
+				? PERFRING_ATTR_MIN + pencil->allowance
+				: PERFRING_ATTR_MAX;
 	void *bytes;
 
 	attr->size = sizes[draw(pencil->generator, sizeof(sizes) / sizeof(sizes[0]))];
 	if (!draw(pencil->generator, 4))
-		attr->size = PERFRING_ATTR_LEAST + 8 * count(pencil->generator, (most - PERFRING_ATTR_LEAST) / 8);
+		attr->size = PERFRING_ATTR_MIN + 8 * count(pencil->generator, (most - PERFRING_ATTR_MIN) / 8);
 	if (attr->size > most)
-		attr->size = PERFRING_ATTR_LEAST;
-	spend(pencil, attr->size - PERFRING_ATTR_LEAST);
+		attr->size = PERFRING_ATTR_MIN;
+	spend(pencil, attr->size - PERFRING_ATTR_MIN);
 	attr->data = bytes = place(pencil, attr->size);
 	perfring_generate_attr(pencil->generator, bytes, (size_t)attr->size);
 }
@@ -1078,8 +1078,8 @@ int64_t perfring_generate_members(struct perfring_generator *generator, const st
 
 	if (type == PERFRING_RECORD_SAMPLE)
 		return -EINVAL;
-	if (most > PERFRING_RECORD_MOST)
-		most = PERFRING_RECORD_MOST;
+	if (most > PERFRING_RECORD_MAX)
+		most = PERFRING_RECORD_MAX;
 	most &= ~7u;
 	if (size < most || most < least)
 		return -ENOSPC;
@@ -1136,8 +1136,8 @@ static uint32_t draw_type(struct perfring_generator *generator, bool has_format)
 int64_t perfring_generate_record(struct perfring_generator *generator, const struct perfring_format *format,
 				 uint32_t type, void *room, size_t size)
 {
-	uint32_t most = size < PERFRING_RECORD_MOST ? (uint32_t)size : PERFRING_RECORD_MOST;
-	unsigned char drawn[PERFRING_RECORD_MOST];
+	uint32_t most = size < PERFRING_RECORD_MAX ? (uint32_t)size : PERFRING_RECORD_MAX;
+	unsigned char drawn[PERFRING_RECORD_MAX];
 	struct perfring_record record;
 	struct perfring_sample sample;
 	int64_t used;

@@ -63,7 +63,7 @@ static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 	if (!perfring_take_bytes(&scan->cursor, &bytes, 24))
 		return ends_early;
 	memset(file, 0, sizeof(*file));
-	half = perfring_cursor_over(bytes, 0, 24);
+	half = perfring_cursor_init(bytes, 0, 24);
 	file->has_build_id = scan->misc & PERFRING_RECORD_MISC_MMAP_BUILD_ID;
 	if (file->has_build_id) {
 		file->build_id_size = *(const uint8_t *)bytes;
@@ -190,10 +190,10 @@ static const char *take_text512(struct scan *scan, struct perfring_string *strin
 
 static const char *take_attr(struct scan *scan, struct perfring_bytes *attr)
 {
-	if (perfring_cursor_left(&scan->cursor) < PERFRING_ATTR_LEAST)
+	if (perfring_cursor_left(&scan->cursor) < PERFRING_ATTR_MIN)
 		return ends_early;
 	attr->size = perfring_attr_own_size(scan->cursor.base + scan->cursor.position);
-	if (attr->size < PERFRING_ATTR_LEAST)
+	if (attr->size < PERFRING_ATTR_MIN)
 		return "attr shorter than any";
 	return perfring_take_bytes(&scan->cursor, &attr->data, attr->size) ? NULL : "attr longer than the record";
 }
@@ -321,7 +321,7 @@ static const char *take_conv(struct scan *scan, struct perfring_conv *conv)
 	conv->is_there = perfring_take_bytes(&scan->cursor, &bytes, 24);
 	if (!conv->is_there)
 		return NULL;
-	words = perfring_cursor_over(bytes, 0, 24);
+	words = perfring_cursor_init(bytes, 0, 24);
 	perfring_take_word(&words, &conv->cycles);
 	perfring_take_word(&words, &conv->mask);
 	conv->cap_zero = ((const uint8_t *)bytes)[16];
@@ -373,16 +373,16 @@ int perfring_record_decode_within(const struct perfring_format *format, const st
 	if (decoded->type == PERFRING_RECORD_SAMPLE)
 		return -EINVAL;
 	if (decoded->size < sizeof(*record))
-		return perfring_sample_fault(fault, offsetof(struct perf_event_header, size),
+		return perfring_fault_set(fault, offsetof(struct perf_event_header, size),
 					     "record shorter than its header");
 	tail = trailer_size(format, decoded->type);
 	if (tail > decoded->size - sizeof(*record))
-		return perfring_sample_fault(fault, decoded->size, "record shorter than its trailer");
+		return perfring_fault_set(fault, decoded->size, "record shorter than its trailer");
 	if (tail) {
-		end = perfring_cursor_over(record, decoded->size - tail, decoded->size);
+		end = perfring_cursor_init(record, decoded->size - tail, decoded->size);
 		take_trailer(format, &end, &decoded->trailer);
 	}
-	scan.cursor = perfring_cursor_over(record, sizeof(*record), decoded->size - tail);
+	scan.cursor = perfring_cursor_init(record, sizeof(*record), decoded->size - tail);
 	scan.format = format;
 	scan.misc = decoded->misc;
 	switch (decoded->type) {
@@ -395,7 +395,7 @@ int perfring_record_decode_within(const struct perfring_format *format, const st
 	at = scan.cursor.position; \
 	what = take_##kind(&scan, &is->member); \
 	if (PERFRING_UNLIKELY(what)) \
-		return perfring_sample_fault(fault, at, what);
+		return perfring_fault_set(fault, at, what);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (when) { \
 		PERFRING_MEMBER(kind, member, show) \
@@ -463,7 +463,7 @@ static uint64_t size_padded(uint64_t at, uint64_t size)
 /* Whether decoding finds the size that it has: no NUL inside, and one behind unless it fills its room. */
 static bool is_whole(const struct perfring_string *string)
 {
-	if (string->size > PERFRING_RECORD_MOST || (string->room && string->size > string->room))
+	if (string->size > PERFRING_RECORD_MAX || (string->room && string->size > string->room))
 		return false;
 	if (string->size < string->room && string->data[string->size])
 		return false;
@@ -520,7 +520,7 @@ static uint64_t size_attr(const struct perfring_format *format, uint64_t at, con
 {
 	(void)format;
 	(void)at;
-	if (attr->size < PERFRING_ATTR_LEAST || attr->size != perfring_attr_own_size(attr->data))
+	if (attr->size < PERFRING_ATTR_MIN || attr->size != perfring_attr_own_size(attr->data))
 		return PERFRING_TOO_MUCH;
 	return perfring_size_many(attr->size, 1);
 }
@@ -578,7 +578,7 @@ int64_t perfring_record_size(const struct perfring_format *format, const struct 
 	size += record->trailing_size;
 	if (!is_of_perf)
 		size = round_up(size) + trailer_size(format, record->type);
-	return size > (is_of_perf ? UINT16_MAX : PERFRING_RECORD_MOST) ? -EINVAL : (int64_t)size;
+	return size > (is_of_perf ? UINT16_MAX : PERFRING_RECORD_MAX) ? -EINVAL : (int64_t)size;
 }
 
 /* ---- encoding: the room was tested, so puts cannot fail ---- */
@@ -787,7 +787,7 @@ int64_t perfring_record_encode(const struct perfring_format *format, const struc
 		return needed;
 	if (size < (uint64_t)needed)
 		return -ENOSPC;
-	scan.cursor = perfring_cursor_over(room, sizeof(header), (uint32_t)needed);
+	scan.cursor = perfring_cursor_init(room, sizeof(header), (uint32_t)needed);
 	scan.format = format;
 	scan.misc = record->misc;
 	switch (record->type) {

@@ -205,7 +205,7 @@ static uint32_t attr_own_size(enum mode mode, const unsigned char *from)
 	memcpy(&size, from + ATTR_AT_size, sizeof(size));
 	if (mode != TO_FOREIGN)
 		size = __builtin_bswap32(size);
-	return size ? size : PERFRING_ATTR_LEAST;
+	return size ? size : PERFRING_ATTR_MIN;
 }
 
 /* A member that the attr's size cuts stays as it is: half a number has no value to go by. */
@@ -222,7 +222,7 @@ static int64_t attr_swap(enum mode mode, const struct perf_event_attr *attr, voi
 	const unsigned char *from = (const unsigned char *)(const void *)attr;
 	uint32_t own = attr_own_size(mode, from);
 
-	if (own < PERFRING_ATTR_LEAST || own > PERFRING_ATTR_MOST)
+	if (own < PERFRING_ATTR_MIN || own > PERFRING_ATTR_MAX)
 		return -EINVAL;
 	if (size < own)
 		return -ENOSPC;
@@ -255,7 +255,7 @@ FOLDED const char *turn_pair(struct turn *turn, uint32_t *first, uint32_t *secon
 
 	if (PERFRING_UNLIKELY(!perfring_take_bytes(&turn->cursor, &bytes, 8)))
 		return ends_early;
-	half.cursor = perfring_cursor_over(bytes, 0, 8);
+	half.cursor = perfring_cursor_init(bytes, 0, 8);
 	half.room = turn->room + turn->cursor.position - 8;
 	turn_half(&half, first);
 	turn_half(&half, second);
@@ -418,7 +418,7 @@ FOLDED int turn_fields(struct turn turn, struct perfring_sample *sample, struct 
 		uint32_t at = turn.cursor.position; \
 		const char *what = turn_##kind(&turn, PERFRING_TO_##kind(a, b)); \
 		if (PERFRING_UNLIKELY(what)) \
-			return perfring_sample_fault(fault, at, what); \
+			return perfring_fault_set(fault, at, what); \
 	}
 #include <perfring/fields.def>
 done:
@@ -463,7 +463,7 @@ FOLDED struct turn turn_of(enum mode mode, const struct perfring_format *format,
 			   struct perf_event_header native, void *room)
 {
 	return (struct turn){
-		.cursor = perfring_cursor_over(record, sizeof(native), native.size),
+		.cursor = perfring_cursor_init(record, sizeof(native), native.size),
 		.format = format,
 		.room = room,
 		.mode = mode,
@@ -491,7 +491,7 @@ static __attribute__((noinline)) int decode_rare(const struct perfring_format *f
 
 	/* No plan, or a wrong one, harms nobody: every field has its own test. */
 	if (header.size < sizeof(header) || header.size < format->least)
-		return perfring_sample_fault(
+		return perfring_fault_set(
 			fault, header.size < sizeof(header) ? offsetof(perfring_header, size) : header.size,
 			"sample shorter than its fields");
 	if (size < header.size)
@@ -686,11 +686,11 @@ static const char *member_attr(struct turn *turn, struct perfring_bytes *attr)
 	const unsigned char *from = turn->cursor.base + turn->cursor.position;
 	unsigned char *to = turn->room + turn->cursor.position;
 
-	if (!perfring_cursor_holds(&turn->cursor, PERFRING_ATTR_LEAST))
+	if (!perfring_cursor_holds(&turn->cursor, PERFRING_ATTR_MIN))
 		return ends_early;
 	attr->size = attr_own_size(turn->mode, from);
 	turn_attr_member(turn->mode, to, from, ATTR_AT_size, 4);
-	if (attr->size < PERFRING_ATTR_LEAST)
+	if (attr->size < PERFRING_ATTR_MIN)
 		return "attr shorter than any";
 	if (attr->size > perfring_cursor_left(&turn->cursor))
 		return "attr longer than the record";
@@ -861,11 +861,11 @@ static int turn_record(struct turn *turn, uint32_t type, struct perfring_fault *
 	uint32_t at = 0;
 
 	if (tail > perfring_cursor_left(&turn->cursor))
-		return perfring_sample_fault(fault, turn->cursor.length, "record shorter than its trailer");
+		return perfring_fault_set(fault, turn->cursor.length, "record shorter than its trailer");
 	turn->cursor.length -= tail;
 	what = turn_members(turn, type, &at);
 	if (what)
-		return perfring_sample_fault(fault, at, what);
+		return perfring_fault_set(fault, at, what);
 	turn->cursor.position = turn->cursor.length;
 	turn->cursor.length += tail;
 	if (tail)
@@ -890,7 +890,7 @@ static int64_t record_swap(enum mode mode, const struct perfring_format *format,
 		memcpy(room, record, native.size);
 	memcpy(room, &turned, sizeof(turned));
 	if (native.size < sizeof(turned))
-		return perfring_sample_fault(fault, offsetof(struct perf_event_header, size),
+		return perfring_fault_set(fault, offsetof(struct perf_event_header, size),
 					     "record shorter than its header");
 	turn = turn_of(mode, format, record, native, room);
 	if (native.type == PERFRING_RECORD_SAMPLE)

@@ -6,9 +6,10 @@
 #include <sched.h>
 #include <time.h>
 
+#include <perfring/cpus.h>
 #include <perfring/sample.h>
 
-#include "own.h"
+#include "soft_private.h"
 
 enum {
 	/* One word each, and RAW, which is given: nearly every point's samples. */
@@ -177,7 +178,7 @@ struct sizes {
 /* Bytes of stack to have room for behind `size` others: as the kernel, cut where the record would be too large. */
 static uint64_t stack_room(const struct perfring_soft_event *event, uint64_t size)
 {
-	uint64_t most = size + 16 < PERFRING_RECORD_MOST ? PERFRING_RECORD_MOST - 16 - size : 0;
+	uint64_t most = size + 16 < PERFRING_RECORD_MAX ? PERFRING_RECORD_MAX - 16 - size : 0;
 	uint64_t stack = event->attr.sample_stack_user & ~7u;
 
 	return stack < most ? stack : most;
@@ -211,7 +212,7 @@ static uint64_t measure(struct sizes *sizes, const struct soft_instance *instanc
 		sizes->front += SIZE_##kind;
 #include <perfring/fields.def>
 	sizes->stack = 0;
-	if (sizes->front > PERFRING_RECORD_MOST)
+	if (sizes->front > PERFRING_RECORD_MAX)
 		return UINT64_MAX;
 	if (!(type & PERFRING_SAMPLE_STACK_USER))
 		return sizes->front;
@@ -359,7 +360,7 @@ bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, c
 uint32_t perfring_soft_put_trailer(const struct soft_instance *instance, unsigned char *room, uint64_t time)
 {
 	const struct perfring_format *format = &instance->event->format;
-	struct perfring_cursor cursor = perfring_cursor_over(room, 0, TRAILER_MOST);
+	struct perfring_cursor cursor = perfring_cursor_init(room, 0, TRAILER_MOST);
 	uint64_t type = format->sample_type;
 	struct perfring_sample ids, *sample = &ids;
 

@@ -58,7 +58,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "own.h"
+#include "soft_private.h"
 
 enum {
 	YIELDS = 16,         /* turns before a pause is slept */

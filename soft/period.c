@@ -17,7 +17,7 @@
  */
 #include <time.h>
 
-#include "own.h"
+#include "soft_private.h"
 
 enum {
 	FIELD_PERIOD = 1 << 8, /* of sample_type */
@@ -280,7 +280,7 @@ void perfring_soft_period_set(struct soft_instance *instance, uint64_t value)
 	if (instance->event->is_clock)
 		PERFRING_STORE(&instance->left, 0); /* nobody adds to it */
 	/* Behind the value: partner is obey's exchange. */
-	while (!PERFRING_SWAP(&instance->orders, &orders, (orders & ORDER_LAST) | ORDER_ZERO))
+	while (!PERFRING_COMPARE_EXCHANGE(&instance->orders, &orders, (orders & ORDER_LAST) | ORDER_ZERO))
 		;
 }
 
@@ -291,7 +291,7 @@ void perfring_soft_period_resume(struct soft_instance *instance)
 	/* P as it is now: set_period may come before the next occurrence.  Before the order: partner is the exchange. */
 	PERFRING_STORE(&instance->resumed, PERFRING_LOAD(&instance->period));
 	/* A V of 0 that no occurrence has met is loaded now, one below 0 stays. */
-	while (!PERFRING_SWAP(&instance->orders, &orders,
+	while (!PERFRING_COMPARE_EXCHANGE(&instance->orders, &orders,
 			      orders & (ORDER_ZERO | ORDER_FULL) ? ORDER_LAST | ORDER_FULL : ORDER_LAST))
 		;
 }
@@ -409,7 +409,7 @@ PERFRING_FOLDED bool take_limit(struct perfring_soft_event *event, bool *last)
 		if (limit & SOFT_LIMIT_SPENT)
 			return false;
 		PERFRING_POINT(limit_looked);
-	} while (!PERFRING_SWAP(&event->limit, &limit, limit > 1 ? limit - 1 : SOFT_LIMIT_SPENT));
+	} while (!PERFRING_COMPARE_EXCHANGE(&event->limit, &limit, limit > 1 ? limit - 1 : SOFT_LIMIT_SPENT));
 	*last = limit == 1;
 	return true;
 }

@@ -7,7 +7,7 @@
 
 #include <urcu/hlist.h>
 
-#include "own.h"
+#include "soft_private.h"
 
 enum {
 	CHAINS = 256, /* of names; a power of two */

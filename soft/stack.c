@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "own.h"
+#include "soft_private.h"
 
 #ifndef SS_AUTODISARM
 #define SS_AUTODISARM (1U << 31)

@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "own.h"
+#include "soft_private.h"
 
 enum {
 	SECOND = 1000000000,

@@ -32,7 +32,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "own.h"
+#include "soft_private.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -50,7 +50,7 @@ struct soft_timer {
 	struct soft_timer *next, **link;
 	struct soft_timer *gone; /* the next to be freed */
 	struct soft_instance *instance;
-	/* When the interval ends, ns of the thread's CPU clock; 0: stopped.  By PERFRING_SWAP and PERFRING_EXCHANGE */
+	/* When the interval ends, ns of the thread's CPU clock; 0: stopped.  By PERFRING_COMPARE_EXCHANGE and PERFRING_EXCHANGE */
 	perfring_u64 due;
 };
 
@@ -141,7 +141,7 @@ static void expire(struct soft_timer *timer, uint64_t now, const void *context)
 	intervals = 1 + (now - due) / interval;
 	next = due + intervals * interval;
 	PERFRING_POINT(timer_due);
-	if (!PERFRING_SWAP(&timer->due, &due, next)) /* was stopped, and maybe started again */
+	if (!PERFRING_COMPARE_EXCHANGE(&timer->due, &due, next)) /* was stopped, and maybe started again */
 		return;
 	if (perfring_soft_is_active(instance->event))
 		perfring_soft_tick_of_clock(instance, intervals, &site);
@@ -149,7 +149,7 @@ static void expire(struct soft_timer *timer, uint64_t now, const void *context)
 	if (perfring_soft_is_active(instance->event))
 		return;
 	/* event_limit ended it, which has no lock to stop timers.  Then looks again: partner is resume, behind enable. */
-	if (PERFRING_SWAP(&timer->due, &next, 0) && perfring_soft_is_active(instance->event))
+	if (PERFRING_COMPARE_EXCHANGE(&timer->due, &next, 0) && perfring_soft_is_active(instance->event))
 		start(timer);
 }
 

@@ -21,7 +21,7 @@
 
 #include <perfring/sample.h>
 
-#include "own.h"
+#include "soft_private.h"
 
 /* Where frames look so, and registers are known by perf's numbers. */
 #if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))

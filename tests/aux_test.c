@@ -801,10 +801,10 @@ Test(aux, bad_pages)
 	perfring_aux_close(&aux);
 	perfring_ring_close(&ring);
 
-	cr_assert_eq(perfring_aux_over(&aux, &kernel, &kernel, 12288, 0), -EINVAL);
-	cr_assert_eq(perfring_aux_over(&aux, &kernel, &kernel, 0, 0), -EINVAL);
-	cr_assert_eq(perfring_aux_over(&aux, NULL, &kernel, 4096, 0), -EINVAL);
-	cr_assert_eq(perfring_aux_over(&aux, &kernel, NULL, 4096, 0), -EINVAL);
+	cr_assert_eq(perfring_aux_wrap(&aux, &kernel, &kernel, 12288, 0), -EINVAL);
+	cr_assert_eq(perfring_aux_wrap(&aux, &kernel, &kernel, 0, 0), -EINVAL);
+	cr_assert_eq(perfring_aux_wrap(&aux, NULL, &kernel, 4096, 0), -EINVAL);
+	cr_assert_eq(perfring_aux_wrap(&aux, &kernel, NULL, 4096, 0), -EINVAL);
 
 	options.aux_pages = 0;
 	cr_assert_eq(perfring_ring_create(&ring, &options), 0);
@@ -860,7 +860,7 @@ Test(aux, mapped_once)
 	cr_assert_not_null(page);
 	page->aux_head = 4000;
 	page->aux_tail = 4000;
-	cr_assert_eq(perfring_aux_over(&aux, page, area, 4096, 0), 0);
+	cr_assert_eq(perfring_aux_wrap(&aux, page, area, 4096, 0), 0);
 	cr_assert_eq(perfring_aux_observe(&aux, &bytes), 0, "where the tail stands");
 	for (uint64_t i = 4000; i < 5000; i++)
 		area[i % 4096] = byte_of(i);
@@ -879,7 +879,7 @@ Test(aux, mapped_once)
 
 	/* a snapshot: mapped read-only, and the tail is nobody's */
 	page->aux_tail = 12345;
-	cr_assert_eq(perfring_aux_over(&aux, page, area, 4096, PERFRING_RING_OVERWRITE), 0);
+	cr_assert_eq(perfring_aux_wrap(&aux, page, area, 4096, PERFRING_RING_OVERWRITE), 0);
 	cr_assert_eq(perfring_aux_observe(&aux, &bytes), 4096 - 904);
 	cr_assert(bytes == area + 904);
 	perfring_aux_return(&aux, 4096 - 904);

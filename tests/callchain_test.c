@@ -46,7 +46,7 @@ static int walk(const uint64_t *words, uint64_t nr, struct perfring_callchain *c
 	struct perfring_list list = {(const perfring_word *)words, nr};
 	int one;
 
-	*chain = perfring_callchain_over(&list);
+	*chain = perfring_callchain_init(&list);
 	for (*found = 0; (one = perfring_callchain_next(chain, &frames[*found])) == 1; ++*found)
 		;
 	return one;

@@ -56,7 +56,7 @@ static void write_notes(const char *path)
 /* Took 12 s. */
 Test(cost, notes)
 {
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	char path[96];
 	double before;
 
@@ -356,7 +356,7 @@ static void write_tracepoints(const char *path, char **formats, size_t count, ui
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERFRING_TYPE_TRACEPOINT, .sample_period = 1};
 	struct perfring_sample sample = {0};
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct iovec piece = {.iov_base = room};
 	struct perfring_format format;
 	struct hostile_bytes to = {0};
@@ -376,20 +376,20 @@ static void write_tracepoints(const char *path, char **formats, size_t count, ui
 	hostile_put(&to, "made", 5);
 	hostile_put_number(&to, count, 4);
 	cr_assert_eq(perfring_format_from_attr(&format, &attr), 0);
-	cr_assert_eq(perfring_data_create(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
 	for (size_t i = 0; i < count; i++) {
 		attr.config = i + 1;
 		snprintf(name, sizeof(name), "made:n%zu", i + 1);
-		cr_assert_eq(perfring_data_add_event(writer, &attr, name), (int)i);
-		cr_assert_eq(perfring_data_add_id(writer, (uint32_t)i, 1000 + i), 0);
+		cr_assert_eq(perfring_file_writer_add_event(writer, &attr, name), (int)i);
+		cr_assert_eq(perfring_file_writer_add_id(writer, (uint32_t)i, 1000 + i), 0);
 		hostile_put_number(&to, strlen(formats[i]), 8);
 		hostile_put(&to, formats[i], strlen(formats[i]));
 		free(formats[i]);
 	}
 	hostile_put_number(&to, 0, 4);
 	hostile_put_number(&to, 0, 4);
-	cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_TRACING_DATA, to.bytes, to.size), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_TRACING_DATA, to.bytes, to.size), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	for (size_t i = 0; i < count; i++) {
 		sample.identifier = 1000 + i;
 		sample.time = i + 1;
@@ -397,10 +397,10 @@ static void write_tracepoints(const char *path, char **formats, size_t count, ui
 		sample.raw = perfring_raw_of(payload, size);
 		piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, room, sizeof(room));
 		cr_assert_leq(piece.iov_len, sizeof(room));
-		cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 	}
-	cr_assert_eq(perfring_data_finish(writer), 0);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
 	free(to.bytes);
 	close(fd);
 }
@@ -533,7 +533,7 @@ static bool write_stream(const char *path, unsigned char window)
 {
 	static unsigned char payload[LARGE], room[1 << 16], front[1024];
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERFRING_TYPE_SOFTWARE, .sample_period = 1};
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_sample sample = {0};
 	struct iovec piece = {.iov_base = room};
 	struct perfring_format format;
@@ -548,28 +548,28 @@ static bool write_stream(const char *path, unsigned char window)
 		snprintf(name, sizeof(name), "%s/%s", path, i ? "data.0" : "data");
 		fds[i] = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	}
-	cr_assert_eq(perfring_data_create(&writer, fds[0]), 0);
-	cr_assert_eq(perfring_data_add_file(writer, fds[1]), 1);
-	error = perfring_data_compress(writer, 1);
+	cr_assert_eq(perfring_file_writer_open(&writer, fds[0]), 0);
+	cr_assert_eq(perfring_file_writer_add_part(writer, fds[1]), 1);
+	error = perfring_file_writer_compress(writer, 1);
 	if (!error) {
-		cr_assert_eq(perfring_data_add_event(writer, &attr, "made"), 0);
-		cr_assert_eq(perfring_data_add_id(writer, 0, 7), 0);
-		cr_assert_eq(perfring_data_begin(writer), 0);
+		cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "made"), 0);
+		cr_assert_eq(perfring_file_writer_add_id(writer, 0, 7), 0);
+		cr_assert_eq(perfring_file_writer_begin(writer), 0);
 		sample.raw = perfring_raw_of(payload, sizeof(payload));
 		for (unsigned i = 0; i < FILLERS; i++) {
 			sample.time = i + 1;
 			piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, room, sizeof(room));
 			cr_assert_leq(piece.iov_len, sizeof(room));
-			cr_assert_eq(perfring_data_write_to(writer, 1, &piece, 1), 0);
+			cr_assert_eq(perfring_file_writer_write_to(writer, 1, &piece, 1), 0);
 		}
-		cr_assert_eq(perfring_data_finish(writer), 0);
+		cr_assert_eq(perfring_file_writer_finish(writer), 0);
 		cr_assert_eq(pread(fds[1], front, sizeof(front), 0), sizeof(front));
 		frame = memmem(front, sizeof(front), "\x28\xb5\x2f\xfd", 5);
 		cr_assert_not_null(frame, "a frame that does not tell its size");
 		frame[5] = window;
 		cr_assert_eq(pwrite(fds[1], front, sizeof(front), 0), sizeof(front));
 	}
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	close(fds[0]);
 	close(fds[1]);
 	return error != -EOPNOTSUPP;
@@ -629,7 +629,7 @@ Test(cost, windows_that_are_written)
 	} rows[] = {{1, 19, 700}, {3, 21, 500}, {3, 20, 700}, {9, 22, 100}, {9, 21, 200}};
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERFRING_TYPE_SOFTWARE, .sample_period = 1};
 	struct perfring_sample sample = {.time = 1};
-	struct perfring_data_writer *writer = NULL;
+	struct perfring_file_writer *writer = NULL;
 	struct perfring_format format;
 	unsigned char room[64], front[64];
 	struct iovec piece = {.iov_base = room};
@@ -645,19 +645,19 @@ Test(cost, windows_that_are_written)
 		for (uint32_t j = 0; j <= rows[i].files; j++) {
 			fds[j] = memfd_create("stream", MFD_CLOEXEC);
 			cr_assert_geq(fds[j], 0);
-			cr_assert_eq(j ? perfring_data_add_file(writer, fds[j]) : perfring_data_create(&writer, fds[j]),
+			cr_assert_eq(j ? perfring_file_writer_add_part(writer, fds[j]) : perfring_file_writer_open(&writer, fds[j]),
 				     (int)j);
 		}
-		error = perfring_data_compress(writer, rows[i].level);
+		error = perfring_file_writer_compress(writer, rows[i].level);
 		if (error == -EOPNOTSUPP)
 			cr_skip_test("SKIP-ENV: libzstd: not built in: needs libzstd-dev");
 		cr_assert_eq(error, 0);
-		cr_assert_eq(perfring_data_add_event(writer, &attr, "made"), 0);
-		cr_assert_eq(perfring_data_add_id(writer, 0, 7), 0);
-		cr_assert_eq(perfring_data_begin(writer), 0);
-		cr_assert_eq(perfring_data_write_to(writer, 1, &piece, 1), 0);
-		cr_assert_eq(perfring_data_finish(writer), 0);
-		perfring_data_writer_close(writer);
+		cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "made"), 0);
+		cr_assert_eq(perfring_file_writer_add_id(writer, 0, 7), 0);
+		cr_assert_eq(perfring_file_writer_begin(writer), 0);
+		cr_assert_eq(perfring_file_writer_write_to(writer, 1, &piece, 1), 0);
+		cr_assert_eq(perfring_file_writer_finish(writer), 0);
+		perfring_file_writer_close(writer);
 		size = pread(fds[1], front, sizeof(front), 0);
 		cr_assert_gt(size, 16);
 		frame = memmem(front, (size_t)size, "\x28\xb5\x2f\xfd", 5);
@@ -673,7 +673,7 @@ Test(cost, windows_that_are_written)
 /* What is no file is not opened, not for a moment: the kernel would tell of it. */
 Test(cost, nothing_but_files_is_opened)
 {
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	char fifo[96], link[96], file[96], told[4096];
 	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 

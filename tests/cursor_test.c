@@ -12,7 +12,7 @@ Test(cursor, takes_in_order, .timeout = 30)
 		uint64_t word;
 		char rest[2];
 	} in = {1, 2, 3, {'x', 'y'}};
-	struct perfring_cursor cursor = perfring_cursor_over(&in, 0, sizeof(in));
+	struct perfring_cursor cursor = perfring_cursor_init(&in, 0, sizeof(in));
 	const void *rest = NULL;
 	uint16_t quarter = 0;
 	uint32_t half = 0;
@@ -48,7 +48,7 @@ Test(cursor, refuses_what_is_not_there, .timeout = 30)
 	cr_assert_not_null(room);
 	room[0] = 7;
 	room[1] = 8;
-	cursor = perfring_cursor_over(room, 0, 16);
+	cursor = perfring_cursor_init(room, 0, 16);
 	for (i = 0; i < sizeof(many) / sizeof(many[0]); i++) {
 		cr_assert_not(perfring_take_words(&cursor, &words, many[i]));
 		cr_assert_not(perfring_take_bytes(&cursor, &bytes, many[i] < 17 ? 17 : many[i]));
@@ -65,7 +65,7 @@ Test(cursor, refuses_what_is_not_there, .timeout = 30)
 /* Near the end of the largest length, sums must not wrap. */
 Test(cursor, holds_at_the_end_of_the_range, .timeout = 30)
 {
-	struct perfring_cursor cursor = perfring_cursor_over(NULL, UINT32_MAX - 4, UINT32_MAX);
+	struct perfring_cursor cursor = perfring_cursor_init(NULL, UINT32_MAX - 4, UINT32_MAX);
 
 	cr_assert(perfring_cursor_holds(&cursor, 4));
 	cr_assert_not(perfring_cursor_holds(&cursor, 5));
@@ -81,7 +81,7 @@ Test(cursor, puts_and_stops, .timeout = 30)
 		char rest[5];
 	} expected = {0x1234, 0x12345678, UINT64_C(0x0102030405060708), {'a', 'b'}};
 	unsigned char *room = calloc(1, sizeof(expected));
-	struct perfring_cursor cursor = perfring_cursor_over(room, 0, sizeof(expected));
+	struct perfring_cursor cursor = perfring_cursor_init(room, 0, sizeof(expected));
 
 	cr_assert_not_null(room);
 	cr_assert(perfring_put_short(&cursor, 0x1234));

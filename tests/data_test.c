@@ -9,7 +9,9 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <perfring/data.h>
+#include <perfring/feature.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include <perfring/sample.h>
 #include "test.h"
 
@@ -100,51 +102,51 @@ static struct simple simple(uint64_t id, uint64_t time, uint32_t cpu)
 }
 
 /* A writer with an event of ids 7 and 8 and another of id 9, begun; level 0: not compressed.  NULL: built without libzstd. */
-static struct perfring_data_writer *begin_with(int *fd, int level)
+static struct perfring_file_writer *begin_with(int *fd, int level)
 {
 	struct perf_event_attr attr = simple_attr(SIMPLE);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 
 	*fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	cr_assert_geq(*fd, 0);
-	cr_assert_eq(perfring_data_create(&writer, *fd), 0);
-	if (level && perfring_data_compress(writer, level) == -EOPNOTSUPP) {
-		perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_open(&writer, *fd), 0);
+	if (level && perfring_file_writer_compress(writer, level) == -EOPNOTSUPP) {
+		perfring_file_writer_close(writer);
 		close(*fd);
 		return NULL;
 	}
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "my clock"), 0);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 7), 0);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 8), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "another"), 1);
-	cr_assert_eq(perfring_data_add_id(writer, 1, 9), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "my clock"), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 7), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 8), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "another"), 1);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 1, 9), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	return writer;
 }
 
-static struct perfring_data_writer *begin(int *fd)
+static struct perfring_file_writer *begin(int *fd)
 {
 	return begin_with(fd, 0);
 }
 
-static void write_bytes(struct perfring_data_writer *writer, void *bytes, size_t size)
+static void write_bytes(struct perfring_file_writer *writer, void *bytes, size_t size)
 {
 	struct iovec piece = {.iov_base = bytes, .iov_len = size};
 
-	cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+	cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 }
 
-static void write_simple(struct perfring_data_writer *writer, uint64_t id, uint64_t time)
+static void write_simple(struct perfring_file_writer *writer, uint64_t id, uint64_t time)
 {
 	struct simple sample = simple(id, time, 0);
 
 	write_bytes(writer, &sample, sizeof(sample));
 }
 
-static void end(struct perfring_data_writer *writer, int fd)
+static void end(struct perfring_file_writer *writer, int fd)
 {
-	cr_assert_eq(perfring_data_finish(writer), 0);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
 	close(fd);
 }
 
@@ -152,72 +154,72 @@ static void end(struct perfring_data_writer *writer, int fd)
 static size_t read_times(uint64_t *times, size_t most, int *last, uint64_t *late)
 {
 	struct perfring_item item;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	size_t nr = 0;
 
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((*last = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((*last = perfring_file_next(data, &item)) == 1) {
 		if (!item.time)
 			continue;
 		cr_assert_lt(nr, most);
 		times[nr++] = item.time;
 	}
-	*late = perfring_data_late(data);
-	perfring_data_close(data);
+	*late = perfring_file_late(data);
+	perfring_file_close(data);
 	return nr;
 }
 
 Test(data, states)
 {
 	struct perf_event_attr attr = simple_attr(SIMPLE);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_record record = {.type = PERF_RECORD_LOST_SAMPLES};
 	struct iovec piece = {.iov_base = &record, .iov_len = 8};
 	int fd, pipes[2];
 
 	make_folder();
 	cr_assert_eq(pipe(pipes), 0);
-	cr_assert_eq(perfring_data_create(&writer, pipes[1]), -ESPIPE);
+	cr_assert_eq(perfring_file_writer_open(&writer, pipes[1]), -ESPIPE);
 	cr_assert_null(writer);
-	cr_assert_eq(perfring_data_create(&writer, -1), -EBADF);
+	cr_assert_eq(perfring_file_writer_open(&writer, -1), -EBADF);
 	fd = open(path, O_RDWR | O_CREAT | O_APPEND, 0600);
-	cr_assert_eq(perfring_data_create(&writer, fd), -EINVAL);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), -EINVAL);
 	close(fd);
 
 	fd = open(path, O_RDWR);
-	cr_assert_eq(perfring_data_create(&writer, fd), 0);
-	cr_assert_eq(perfring_data_begin(writer), -EINVAL);
-	cr_assert_eq(perfring_data_finish(writer), -EINVAL);
-	cr_assert_eq(perfring_data_write(writer, &piece, 1), -EINVAL);
-	cr_assert_eq(perfring_data_put(writer, 0, &record), -EINVAL);
-	cr_assert_eq(perfring_data_round(writer), -EINVAL);
-	cr_assert_eq(perfring_data_put_kernel(writer), -EINVAL);
-	cr_assert_eq(perfring_data_put_process(writer, -1), -EINVAL);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 1), -EINVAL);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), -EINVAL);
+	cr_assert_eq(perfring_file_writer_finish(writer), -EINVAL);
+	cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), -EINVAL);
+	cr_assert_eq(perfring_file_writer_put(writer, 0, &record), -EINVAL);
+	cr_assert_eq(perfring_file_writer_end_round(writer), -EINVAL);
+	cr_assert_eq(perfring_file_writer_put_kernel(writer), -EINVAL);
+	cr_assert_eq(perfring_file_writer_put_process(writer, -1), -EINVAL);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 1), -EINVAL);
 	attr.size = 63;
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "short"), -EINVAL);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "short"), -EINVAL);
 	attr.size = sizeof(attr);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "first"), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "second"), 1);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 1), 0);
-	cr_assert_eq(perfring_data_add_id(writer, 1, 1), -EEXIST);
-	cr_assert_eq(perfring_data_begin(writer), 0);
-	cr_assert_eq(perfring_data_begin(writer), -EINVAL);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "late"), -EINVAL);
-	cr_assert_eq(perfring_data_put(writer, 2, &record), -EINVAL);
-	cr_assert_eq(perfring_data_put_feature(writer, 0, "", 0), -EINVAL);
-	cr_assert_eq(perfring_data_put_feature(writer, 256, "", 0), -EINVAL);
-	cr_assert_eq(perfring_data_finish(writer), 0);
-	cr_assert_eq(perfring_data_finish(writer), -EINVAL);
-	cr_assert_eq(perfring_data_write(writer, &piece, 1), -EINVAL);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "first"), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "second"), 1);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 1), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 1, 1), -EEXIST);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), -EINVAL);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "late"), -EINVAL);
+	cr_assert_eq(perfring_file_writer_put(writer, 2, &record), -EINVAL);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, 0, "", 0), -EINVAL);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, 256, "", 0), -EINVAL);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	cr_assert_eq(perfring_file_writer_finish(writer), -EINVAL);
+	cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), -EINVAL);
+	perfring_file_writer_close(writer);
 	close(fd);
 
 	fd = open("/dev/full", O_RDWR);
-	cr_assert_eq(perfring_data_create(&writer, fd), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "first"), 0);
-	cr_assert_eq(perfring_data_begin(writer), -ENOSPC);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "first"), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), -ENOSPC);
+	perfring_file_writer_close(writer);
 	close(fd);
 	remove_folder();
 }
@@ -227,8 +229,8 @@ Test(data, rounds)
 {
 	static const uint64_t written[] = {10, 30, 50, 20, 40, 45, 0, 60, 80, 48, 55, 70, 0, 90, 75, 95, 0};
 	static const uint64_t expected[] = {10, 20, 30, 40, 45, 48, 50, 55, 60, 70, 75, 80, 90, 95};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t times[16], late;
 	size_t i, rounds = 0, seen = 0;
@@ -240,7 +242,7 @@ Test(data, rounds)
 		if (written[i])
 			write_simple(writer, 7 + i % 2, written[i]);
 		else
-			cr_assert_eq(perfring_data_round(writer), 0);
+			cr_assert_eq(perfring_file_writer_end_round(writer), 0);
 	}
 	end(writer, fd);
 	cr_assert_eq(read_times(times, 16, &last, &late), 14);
@@ -249,8 +251,8 @@ Test(data, rounds)
 	cr_assert_eq(memcmp(times, expected, sizeof(expected)), 0);
 
 	/* a round makes due what the rounds before it held, and no more: 50 was the newest at the first mark */
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((last = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((last = perfring_file_next(data, &item)) == 1) {
 		if (item.record->type == PERFRING_RECORD_FINISHED_ROUND) {
 			cr_assert_null(item.format);
 			cr_assert_eq(item.time, 0);
@@ -264,23 +266,23 @@ Test(data, rounds)
 	}
 	cr_assert_eq(rounds, 3);
 	cr_assert_eq(seen, 14);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	remove_folder();
 }
 
 /* What comes two rounds late is handed out late, and counted. */
 Test(data, late)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	uint64_t times[16], late;
 	int fd, last;
 
 	make_folder();
 	writer = begin(&fd);
 	write_simple(writer, 7, 100);
-	cr_assert_eq(perfring_data_round(writer), 0);
+	cr_assert_eq(perfring_file_writer_end_round(writer), 0);
 	write_simple(writer, 7, 200);
-	cr_assert_eq(perfring_data_round(writer), 0);
+	cr_assert_eq(perfring_file_writer_end_round(writer), 0);
 	write_simple(writer, 7, 50);
 	write_simple(writer, 7, 150);
 	end(writer, fd);
@@ -300,8 +302,8 @@ Test(data, whole)
 		COUNT = 5000
 	};
 	static uint64_t times[COUNT];
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t late, before = 0, seed = 1;
 	int64_t place = 0;
@@ -317,18 +319,18 @@ Test(data, whole)
 	end(writer, fd);
 	cr_assert_eq(read_times(times, COUNT, &last, &late), (size_t)COUNT);
 	cr_assert_eq(late, 0);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((last = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((last = perfring_file_next(data, &item)) == 1) {
 		cr_assert_geq(item.time, before);
 		if (item.time == before)
-			cr_assert_gt(perfring_data_position(data), place);
+			cr_assert_gt(perfring_file_position(data), place);
 		before = item.time;
-		place = perfring_data_position(data);
+		place = perfring_file_position(data);
 		nr++;
 	}
 	cr_assert_eq(last, 0);
 	cr_assert_eq(nr, (size_t)COUNT);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	remove_folder();
 }
 
@@ -339,8 +341,8 @@ Test(data, window)
 		COUNT = 2600,
 		SIZE = 32768
 	};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	struct rusage usage;
 	struct simple *sample = calloc(1, SIZE);
@@ -358,15 +360,15 @@ Test(data, window)
 	end(writer, fd);
 	getrusage(RUSAGE_SELF, &usage);
 	most = usage.ru_maxrss + 80 * 1024;
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((last = perfring_data_next(data, &item)) == 1)
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((last = perfring_file_next(data, &item)) == 1)
 		nr++;
 	cr_assert_eq(last, 0);
 	cr_assert_eq(nr, (size_t)COUNT);
-	cr_assert_gt(perfring_data_late(data), 0);
+	cr_assert_gt(perfring_file_late(data), 0);
 	getrusage(RUSAGE_SELF, &usage);
 	cr_assert_lt(usage.ru_maxrss, most);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	free(sample);
 	remove_folder();
 }
@@ -384,8 +386,8 @@ Test(data, events)
 		struct perf_event_header header;
 		uint64_t id, ip, time, period;
 	} third = {{PERF_RECORD_SAMPLE, 0, 40}, 31, 0x1234, 30, 9};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	struct perf_event_attr attr;
 	char name[300];
@@ -395,50 +397,50 @@ Test(data, events)
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = 0;
 	fd = open(path, O_RDWR | O_CREAT, 0600);
-	cr_assert_eq(perfring_data_create(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
 	for (i = 0; i < 3; i++) {
 		attr = simple_attr(types[i]);
 		attr.config = (unsigned)i;
 		if (i == 1)
 			attr.sample_regs_intr = 1; /* needs an attr of 104 bytes */
-		cr_assert_eq(perfring_data_add_event(writer, &attr, i == 2 ? name : "short"), i);
-		cr_assert_eq(perfring_data_add_id(writer, (uint32_t)i, 11 + (uint64_t)i * 10), 0);
+		cr_assert_eq(perfring_file_writer_add_event(writer, &attr, i == 2 ? name : "short"), i);
+		cr_assert_eq(perfring_file_writer_add_id(writer, (uint32_t)i, 11 + (uint64_t)i * 10), 0);
 	}
-	cr_assert_eq(perfring_data_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	write_bytes(writer, &third, sizeof(third));
 	write_bytes(writer, &second, sizeof(second));
 	write_simple(writer, 11, 10);
-	cr_assert_eq(perfring_data_size(writer), 104u + 3 * 8 + 3 * (104 + 16) + 40 + 24 + sizeof(struct simple));
+	cr_assert_eq(perfring_file_writer_size(writer), 104u + 3 * 8 + 3 * (104 + 16) + 40 + 24 + sizeof(struct simple));
 	end(writer, fd);
 
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert(perfring_data_is_finished(data));
-	cr_assert_eq(perfring_format_set_count(perfring_data_formats(data)), 3);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert(perfring_file_is_finished(data));
+	cr_assert_eq(perfring_format_set_count(perfring_file_formats(data)), 3);
 	for (i = 0; i < 3; i++) {
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 		cr_assert_eq(item.format->index, (uint32_t)i);
 		cr_assert_eq(item.format->sample_type, types[i]);
 		cr_assert_eq(item.time, (uint64_t)(i + 1) * 10);
-		cr_assert_eq(perfring_data_attr(data, (uint32_t)i)->sample_type, types[i]);
-		cr_assert_eq(perfring_data_attr(data, (uint32_t)i)->config, (uint64_t)i);
-		cr_assert_eq(perfring_data_attr(data, (uint32_t)i)->size, 104);
+		cr_assert_eq(perfring_file_attr(data, (uint32_t)i)->sample_type, types[i]);
+		cr_assert_eq(perfring_file_attr(data, (uint32_t)i)->config, (uint64_t)i);
+		cr_assert_eq(perfring_file_attr(data, (uint32_t)i)->size, 104);
 	}
-	cr_assert_eq(perfring_data_attr(data, 1)->sample_regs_intr, 1);
-	cr_assert_eq(perfring_data_next(data, &item), 0);
-	cr_assert_eq(perfring_data_next(data, &item), 0);
-	cr_assert_str_eq(perfring_data_event_name(data, 0), "short");
-	cr_assert_str_eq(perfring_data_event_name(data, 2), name);
-	cr_assert_null(perfring_data_event_name(data, 3));
-	cr_assert_null(perfring_data_attr(data, 3));
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_attr(data, 1)->sample_regs_intr, 1);
+	cr_assert_eq(perfring_file_next(data, &item), 0);
+	cr_assert_eq(perfring_file_next(data, &item), 0);
+	cr_assert_str_eq(perfring_file_event_name(data, 0), "short");
+	cr_assert_str_eq(perfring_file_event_name(data, 2), name);
+	cr_assert_null(perfring_file_event_name(data, 3));
+	cr_assert_null(perfring_file_attr(data, 3));
+	perfring_file_close(data);
 	remove_folder();
 }
 
 Test(data, kinds)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_record record, decoded;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	char name[4096];
 	int fd;
@@ -461,7 +463,7 @@ Test(data, kinds)
 	record.is.mmap2.prot = 5;
 	record.is.mmap2.filename.data = name;
 	record.is.mmap2.filename.size = 4095;
-	cr_assert_eq(perfring_data_put(writer, 0, &record), 0);
+	cr_assert_eq(perfring_file_writer_put(writer, 0, &record), 0);
 	memset(&record, 0, sizeof(record));
 	record.type = PERF_RECORD_COMM;
 	record.misc = PERFRING_RECORD_MISC_COMM_EXEC;
@@ -470,53 +472,53 @@ Test(data, kinds)
 	record.is.comm.pid = 1;
 	record.is.comm.comm.data = "a b\nc";
 	record.is.comm.comm.size = 5;
-	cr_assert_eq(perfring_data_put(writer, 0, &record), 0);
+	cr_assert_eq(perfring_file_writer_put(writer, 0, &record), 0);
 	memset(&record, 0, sizeof(record));
 	record.type = PERF_RECORD_FORK;
 	record.trailer.time = 3;
 	record.trailer.identifier = 7;
 	record.is.fork.ppid = 77;
-	cr_assert_eq(perfring_data_put(writer, 0, &record), 0);
+	cr_assert_eq(perfring_file_writer_put(writer, 0, &record), 0);
 	memset(&record, 0, sizeof(record));
 	record.type = PERF_RECORD_LOST;
 	record.trailer.identifier = 7; /* no time: comes at once */
 	record.is.lost.lost = 12;
-	cr_assert_eq(perfring_data_put(writer, 0, &record), 0);
+	cr_assert_eq(perfring_file_writer_put(writer, 0, &record), 0);
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_FINISHED_INIT;
-	cr_assert_eq(perfring_data_put(writer, 0, &record), 0);
+	cr_assert_eq(perfring_file_writer_put(writer, 0, &record), 0);
 	record.type = PERF_RECORD_SAMPLE;
-	cr_assert_eq(perfring_data_put(writer, 0, &record), -EINVAL);
+	cr_assert_eq(perfring_file_writer_put(writer, 0, &record), -EINVAL);
 	end(writer, fd);
 
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(perfring_record_decode(item.format, item.record, &decoded, NULL), 0);
 	cr_assert_eq(decoded.type, PERF_RECORD_LOST);
 	cr_assert_eq(decoded.is.lost.lost, 12);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.record->type, PERFRING_RECORD_FINISHED_INIT);
 	cr_assert_eq(item.record->size, 8);
 	cr_assert_null(item.format);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.time, 3);
 	cr_assert_eq(perfring_record_decode(item.format, item.record, &decoded, NULL), 0);
 	cr_assert_eq(decoded.is.fork.ppid, 77);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.time, 4);
 	cr_assert_eq(perfring_record_decode(item.format, item.record, &decoded, NULL), 0);
 	cr_assert_eq(decoded.misc, PERFRING_RECORD_MISC_COMM_EXEC);
 	cr_assert_eq(decoded.is.comm.comm.size, 5);
 	cr_assert_eq(memcmp(decoded.is.comm.comm.data, "a b\nc", 6), 0);
 	cr_assert_eq(decoded.trailer.identifier, 7);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.time, 5);
 	cr_assert_eq(perfring_record_decode(item.format, item.record, &decoded, NULL), 0);
 	cr_assert_eq(decoded.is.mmap2.filename.size, 4095);
 	cr_assert_eq(memcmp(decoded.is.mmap2.filename.data, name, 4096), 0);
 	cr_assert_eq(decoded.is.mmap2.file.ino, 99);
-	cr_assert_eq(perfring_data_next(data, &item), 0);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_next(data, &item), 0);
+	perfring_file_close(data);
 	remove_folder();
 }
 
@@ -527,8 +529,8 @@ Test(data, crooked)
 	static unsigned char tracing[16 + 40] = {PERFRING_RECORD_HEADER_TRACING_DATA, 0, 0, 0, 0, 0, 16, 0, 40};
 	static unsigned char auxtrace[48 + 8] = {PERFRING_RECORD_AUXTRACE, 0, 0, 0, 0, 0, 48, 0, 8};
 	static unsigned char unknown[24] = {200, 1, 0, 0, 0, 0, 24};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	size_t user = 0;
 	uint64_t time = 0;
@@ -546,8 +548,8 @@ Test(data, crooked)
 	write_bytes(writer, unknown, sizeof(unknown));
 	write_simple(writer, 7, 30001);
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((last = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((last = perfring_file_next(data, &item)) == 1) {
 		cr_assert_eq((uintptr_t)item.record % 8, 0);
 		if (!item.time) {
 			cr_assert_geq(item.record->type, 64);
@@ -560,15 +562,15 @@ Test(data, crooked)
 	cr_assert_eq(last, 0);
 	cr_assert_eq(time, 30001);
 	cr_assert_eq(user, 20000u + 3);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	remove_folder();
 }
 
 Test(data, features)
 {
 	char *const argv[] = {(char *)(uintptr_t) "perfring", (char *)(uintptr_t) "record", NULL};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct utsname system;
 	const uint64_t *words;
 	const char *text;
@@ -578,39 +580,39 @@ Test(data, features)
 
 	make_folder();
 	writer = begin(&fd);
-	cr_assert_eq(perfring_data_describe(writer, argv), 0);
-	cr_assert_eq(perfring_data_put_times(writer, 5, 6), 0);
-	cr_assert_eq(perfring_data_put_times(writer, 11, 22), 0);
-	cr_assert_eq(perfring_data_put_string(writer, PERFRING_DATA_VERSION, ""), 0);
-	cr_assert_eq(perfring_data_put_feature(writer, 200, "abc", 3), 0);
-	cr_assert_eq(perfring_data_put_feature(writer, 255, NULL, 0), 0);
+	cr_assert_eq(perfring_file_writer_describe(writer, argv), 0);
+	cr_assert_eq(perfring_file_writer_put_times(writer, 5, 6), 0);
+	cr_assert_eq(perfring_file_writer_put_times(writer, 11, 22), 0);
+	cr_assert_eq(perfring_file_writer_put_string(writer, PERFRING_FEATURE_VERSION, ""), 0);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, 200, "abc", 3), 0);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, 255, NULL, 0), 0);
 	end(writer, fd);
 
 	cr_assert_eq(uname(&system), 0);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_str_eq(perfring_data_event_name(data, 0), "my clock");
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_HOSTNAME), system.nodename);
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_OSRELEASE), system.release);
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_ARCH), system.machine);
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_VERSION), "");
-	cr_assert_null(perfring_data_string(data, PERFRING_DATA_AUXTRACE));
-	cr_assert_null(perfring_data_string(data, 200));
-	words = perfring_data_feature(data, PERFRING_DATA_SAMPLE_TIME, &size);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_str_eq(perfring_file_event_name(data, 0), "my clock");
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_HOSTNAME), system.nodename);
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_OSRELEASE), system.release);
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_ARCH), system.machine);
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_VERSION), "");
+	cr_assert_null(perfring_file_string(data, PERFRING_FEATURE_AUXTRACE));
+	cr_assert_null(perfring_file_string(data, 200));
+	words = perfring_file_feature(data, PERFRING_FEATURE_SAMPLE_TIME, &size);
 	cr_assert_eq(size, 16);
 	cr_assert_eq(words[0], 11);
 	cr_assert_eq(words[1], 22);
-	text = perfring_data_feature(data, PERFRING_DATA_CMDLINE, &size);
+	text = perfring_file_feature(data, PERFRING_FEATURE_CMDLINE, &size);
 	cr_assert_eq(size, 4u + 2 * (4 + 64));
 	memcpy(&count, text, 4);
 	cr_assert_eq(count, 2);
 	cr_assert_str_eq(text + 8, "perfring");
-	cr_assert_eq(memcmp(perfring_data_feature(data, 200, &size), "abc", 3), 0);
+	cr_assert_eq(memcmp(perfring_file_feature(data, 200, &size), "abc", 3), 0);
 	cr_assert_eq(size, 3);
-	cr_assert_not_null(perfring_data_feature(data, 255, &size));
+	cr_assert_not_null(perfring_file_feature(data, 255, &size));
 	cr_assert_eq(size, 0);
-	cr_assert_null(perfring_data_feature(data, 199, &size));
-	cr_assert_null(perfring_data_feature(data, 256, &size));
-	perfring_data_close(data);
+	cr_assert_null(perfring_file_feature(data, 199, &size));
+	cr_assert_null(perfring_file_feature(data, 256, &size));
+	perfring_file_close(data);
 	remove_folder();
 }
 
@@ -636,20 +638,20 @@ static size_t get_file(unsigned char *bytes, size_t room)
 /* A small finished file; ends[] tells where each of its records ends. */
 static size_t small_file(unsigned char *bytes, size_t room, size_t *ends, size_t *records)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	int fd, i;
 
 	writer = begin(&fd);
 	*records = 0;
 	for (i = 0; i < 6; i++) {
 		write_simple(writer, 7, 100 - (uint64_t)i);
-		ends[(*records)++] = perfring_data_size(writer);
+		ends[(*records)++] = perfring_file_writer_size(writer);
 		if (i % 2) {
-			cr_assert_eq(perfring_data_round(writer), 0);
-			ends[(*records)++] = perfring_data_size(writer);
+			cr_assert_eq(perfring_file_writer_end_round(writer), 0);
+			ends[(*records)++] = perfring_file_writer_size(writer);
 		}
 	}
-	cr_assert_eq(perfring_data_put_string(writer, PERFRING_DATA_HOSTNAME, "host"), 0);
+	cr_assert_eq(perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "host"), 0);
 	end(writer, fd);
 	return get_file(bytes, room);
 }
@@ -658,20 +660,20 @@ static size_t small_file(unsigned char *bytes, size_t room, size_t *ends, size_t
 static size_t read_all(int *last)
 {
 	struct perfring_item item;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	size_t nr = 0;
 
-	*last = perfring_data_open(&data, path);
-	while (!*last && (*last = perfring_data_next(data, &item)) == 1) {
+	*last = perfring_file_open(&data, path);
+	while (!*last && (*last = perfring_file_next(data, &item)) == 1) {
 		nr++;
 		*last = 0;
 	}
 	if (*last == -EBADMSG) {
-		cr_assert_not_null(perfring_data_fault(data).what);
-		if (perfring_data_attr(data, 0) && perfring_data_next(data, &item) == 1)
+		cr_assert_not_null(perfring_file_fault(data).what);
+		if (perfring_file_attr(data, 0) && perfring_file_next(data, &item) == 1)
 			nr += 1000000; /* the fault must come again */
 	}
-	perfring_data_close(data);
+	perfring_file_close(data);
 	return nr;
 }
 
@@ -679,7 +681,7 @@ Test(data, truncated)
 {
 	static unsigned char bytes[8192];
 	size_t ends[16], records, size, cut, whole, start;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	int last;
 
 	make_folder();
@@ -700,9 +702,9 @@ Test(data, truncated)
 		if (cut < ends[records - 1])
 			continue;
 		/* the features are the file's last bytes */
-		cr_assert_eq(perfring_data_open(&data, path), 0);
-		cr_assert_eq(perfring_data_lost_features(data) > 0, cut < size, "cut at %zu of %zu", cut, size);
-		perfring_data_close(data);
+		cr_assert_eq(perfring_file_open(&data, path), 0);
+		cr_assert_eq(perfring_file_lost_features(data) > 0, cut < size, "cut at %zu of %zu", cut, size);
+		perfring_file_close(data);
 	}
 	/* the same, as a killed writer leaves it: no error wherever it is cut */
 	memset(bytes + 48, 0, 8);
@@ -730,28 +732,28 @@ Test(data, corrupt)
 		unsigned char good = bytes[at];
 
 		for (i = 0; i < sizeof(values); i++) {
-			struct perfring_data *data;
+			struct perfring_file *data;
 			struct perfring_item item;
 			uint32_t bit;
 			size_t nr = 0;
 
 			bytes[at] = values[i];
 			set_file(bytes, size);
-			last = perfring_data_open(&data, path);
+			last = perfring_file_open(&data, path);
 			cr_assert_not_null(data);
 			if (!last) {
-				for (bit = 0; bit < PERFRING_DATA_FEATURES; bit++)
-					perfring_data_string(data, bit);
-				for (bit = 0; perfring_data_event_name(data, bit); bit++)
-					cr_assert_lt(strlen(perfring_data_event_name(data, bit)), size);
+				for (bit = 0; bit < PERFRING_FEATURE_BITS; bit++)
+					perfring_file_string(data, bit);
+				for (bit = 0; perfring_file_event_name(data, bit); bit++)
+					cr_assert_lt(strlen(perfring_file_event_name(data, bit)), size);
 				do
-					last = perfring_data_next(data, &item);
+					last = perfring_file_next(data, &item);
 				while ((last == 1 || last == -EBADMSG) && ++nr < 100);
 			}
 			cr_assert(last == 0 || last == -EBADMSG || last == -EOPNOTSUPP || last == -EINVAL, "%d at %zu",
 				  last, at);
 			cr_assert_leq(nr, 100u);
-			perfring_data_close(data);
+			perfring_file_close(data);
 		}
 		bytes[at] = good;
 	}
@@ -765,8 +767,8 @@ Test(data, faults)
 	static unsigned char compressed[2][24] = {{PERFRING_RECORD_COMPRESSED, 0, 0, 0, 0, 0, 24},
 						  {PERFRING_RECORD_COMPRESSED2, 0, 0, 0, 0, 0, 24}};
 	uint64_t inside[2] = {8, 9}; /* bytes that the second says it has: as many as there are, and one more */
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	static unsigned char bytes[8192];
 	uint64_t more;
@@ -778,42 +780,42 @@ Test(data, faults)
 	writer = begin(&fd);
 	write_simple(writer, 7, 2);
 	write_simple(writer, 7, 1);
-	at = (int64_t)perfring_data_size(writer);
+	at = (int64_t)perfring_file_writer_size(writer);
 	write_bytes(writer, zeros, sizeof(zeros));
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.time, 1);
-	cr_assert_eq(perfring_data_position(data), at - (int64_t)sizeof(struct simple));
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_position(data), at - (int64_t)sizeof(struct simple));
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.time, 2);
 	for (i = 0; i < 3; i++) {
-		cr_assert_eq(perfring_data_next(data, &item), -EBADMSG);
-		cr_assert_eq(perfring_data_fault(data).at, at);
-		cr_assert_str_eq(perfring_data_fault(data).what, "record shorter than its header");
+		cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
+		cr_assert_eq(perfring_file_fault(data).at, at);
+		cr_assert_str_eq(perfring_file_fault(data).what, "record shorter than its header");
 	}
-	perfring_data_close(data);
+	perfring_file_close(data);
 
 	/* an id of no event is told in its turn, and reading goes on */
 	writer = begin(&fd);
 	write_simple(writer, 7, 2);
-	at = (int64_t)perfring_data_size(writer);
+	at = (int64_t)perfring_file_writer_size(writer);
 	write_simple(writer, 999, 3);
 	write_simple(writer, 8, 1);
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_eq(perfring_data_next(data, &item), -EBADMSG);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
 	cr_assert_null(item.format);
 	cr_assert_eq(((const struct simple *)item.record)->identifier, 999);
-	cr_assert_eq(perfring_data_position(data), at);
-	cr_assert_geq(perfring_data_fault(data).at, at);
-	cr_assert_lt(perfring_data_fault(data).at, at + (int64_t)sizeof(struct simple));
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_position(data), at);
+	cr_assert_geq(perfring_file_fault(data).at, at);
+	cr_assert_lt(perfring_file_fault(data).at, at + (int64_t)sizeof(struct simple));
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.time, 1);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
+	cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.time, 2);
-	cr_assert_eq(perfring_data_next(data, &item), 0);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_next(data, &item), 0);
+	perfring_file_close(data);
 
 	/* a header that promises more than there is */
 	size = get_file(bytes, sizeof(bytes));
@@ -822,12 +824,12 @@ Test(data, faults)
 	memcpy(bytes + 48, &more, 8);
 	size = (size_t)at;
 	set_file(bytes, size);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_eq(perfring_data_next(data, &item), 1);
-	cr_assert_eq(perfring_data_next(data, &item), -EBADMSG);
-	cr_assert_eq(strncmp(perfring_data_fault(data).what, "file ends inside", 16), 0);
-	cr_assert_eq(perfring_data_fault(data).at, at);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_eq(perfring_file_next(data, &item), 1);
+	cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
+	cr_assert_eq(strncmp(perfring_file_fault(data).what, "file ends inside", 16), 0);
+	cr_assert_eq(perfring_file_fault(data).at, at);
+	perfring_file_close(data);
 
 	/* no zstd, or no zstd in the library */
 	for (i = 0; i < 3; i++) {
@@ -838,61 +840,61 @@ Test(data, faults)
 		write_simple(writer, 7, 2);
 		write_bytes(writer, compressed[i > 0], sizeof(compressed[0]));
 		end(writer, fd);
-		cr_assert_eq(perfring_data_open(&data, path), 0);
-		cr_assert_eq(perfring_data_next(data, &item), 1);
-		error = perfring_data_next(data, &item);
+		cr_assert_eq(perfring_file_open(&data, path), 0);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
+		error = perfring_file_next(data, &item);
 		cr_assert(error == -EBADMSG || (error == -EOPNOTSUPP && i < 2));
-		cr_assert_not_null(strstr(perfring_data_fault(data).what, "compressed"));
+		cr_assert_not_null(strstr(perfring_file_fault(data).what, "compressed"));
 		/* what is damaged is told once */
-		cr_assert_eq(perfring_data_next(data, &item), error == -EBADMSG ? 0 : error);
-		perfring_data_close(data);
+		cr_assert_eq(perfring_file_next(data, &item), error == -EBADMSG ? 0 : error);
+		perfring_file_close(data);
 	}
 	remove_folder();
 }
 
 static void expect_open(const void *bytes, size_t size, int error, const char *word)
 {
-	struct perfring_data *data;
+	struct perfring_file *data;
 
 	set_file(bytes, size);
-	cr_assert_eq(perfring_data_open(&data, path), error);
+	cr_assert_eq(perfring_file_open(&data, path), error);
 	cr_assert_not_null(data);
-	cr_assert_not_null(strstr(perfring_data_fault(data).what, word), "%s: %s", word,
-			   perfring_data_fault(data).what);
-	perfring_data_close(data);
+	cr_assert_not_null(strstr(perfring_file_fault(data).what, word), "%s: %s", word,
+			   perfring_file_fault(data).what);
+	perfring_file_close(data);
 }
 
 Test(data, strangers)
 {
 	static const unsigned char stream[] = "PERFILE2\x10\0\0\0\0\0\0\0@\0\0";
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	unsigned char zeros[200] = {0};
 
 	make_folder();
 	/* a stream that ends inside its first header */
 	set_file(stream, sizeof(stream) - 1);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert(perfring_data_is_pipe(data));
-	cr_assert_eq(perfring_data_next(data, &item), -EBADMSG);
-	cr_assert_str_eq(perfring_data_fault(data).what, "file ends inside its records");
-	cr_assert_eq(perfring_data_fault(data).at, 16);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert(perfring_file_is_pipe(data));
+	cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
+	cr_assert_str_eq(perfring_file_fault(data).what, "file ends inside its records");
+	cr_assert_eq(perfring_file_fault(data).at, 16);
+	perfring_file_close(data);
 	expect_open("2ELIFREPabcdefgh", 16, -EBADMSG, "inside the header");
 	expect_open("PERFFILEabcdefgh", 16, -EBADMSG, "no perf.data");
 	expect_open("", 0, -EBADMSG, "no perf.data");
 	expect_open("PERF", 4, -EBADMSG, "no perf.data");
 	expect_open(zeros, sizeof(zeros), -EBADMSG, "no perf.data");
-	cr_assert_eq(perfring_data_open(&data, folder), -EBADMSG);
-	cr_assert_not_null(strstr(perfring_data_fault(data).what, "directory"));
-	perfring_data_close(data);
-	cr_assert_eq(perfring_data_open(&data, "/dev/null"), -EBADMSG);
-	cr_assert_str_eq(perfring_data_fault(data).what, "stream ends inside the header");
-	perfring_data_close(data);
-	cr_assert_eq(perfring_data_open(&data, "/no/such/file"), -ENOENT);
-	perfring_data_close(data);
-	perfring_data_close(NULL);
-	perfring_data_writer_close(NULL);
+	cr_assert_eq(perfring_file_open(&data, folder), -EBADMSG);
+	cr_assert_not_null(strstr(perfring_file_fault(data).what, "directory"));
+	perfring_file_close(data);
+	cr_assert_eq(perfring_file_open(&data, "/dev/null"), -EBADMSG);
+	cr_assert_str_eq(perfring_file_fault(data).what, "stream ends inside the header");
+	perfring_file_close(data);
+	cr_assert_eq(perfring_file_open(&data, "/no/such/file"), -ENOENT);
+	perfring_file_close(data);
+	perfring_file_close(NULL);
+	perfring_file_writer_close(NULL);
 	remove_folder();
 }
 
@@ -902,7 +904,7 @@ Test(data, attrs)
 	static unsigned char bytes[8192];
 	struct perf_event_attr attr = simple_attr(SIMPLE);
 	uint64_t words[13] = {0};
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	struct simple sample = simple(0x77, 5, 0);
 	static const uint32_t sizes[] = {64, 72, 144, 152, 1000};
@@ -927,24 +929,24 @@ Test(data, attrs)
 		memcpy(bytes + 112 + 1000, ids + 1, 16);
 		memcpy(bytes + 112 + entry, &sample, sizeof(sample));
 		set_file(bytes, 112 + entry + sizeof(sample));
-		cr_assert_eq(perfring_data_open(&data, path), 0);
-		cr_assert_eq(perfring_data_attr(data, 0)->size, sizes[i]);
-		cr_assert_str_eq(perfring_data_event_name(data, 0), "cpu-clock:HG");
-		cr_assert_not_null(perfring_format_set_find(perfring_data_formats(data), 0x77));
+		cr_assert_eq(perfring_file_open(&data, path), 0);
+		cr_assert_eq(perfring_file_attr(data, 0)->size, sizes[i]);
+		cr_assert_str_eq(perfring_file_event_name(data, 0), "cpu-clock:HG");
+		cr_assert_not_null(perfring_format_set_find(perfring_file_formats(data), 0x77));
 		if (sizes[i] == 1000)
-			cr_assert_eq(((const unsigned char *)perfring_data_attr(data, 0))[999], 0xee);
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+			cr_assert_eq(((const unsigned char *)perfring_file_attr(data, 0))[999], 0xee);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 		cr_assert_eq(item.time, 5);
-		cr_assert_eq(perfring_data_next(data, &item), 0);
-		perfring_data_close(data);
+		cr_assert_eq(perfring_file_next(data, &item), 0);
+		perfring_file_close(data);
 	}
 	remove_folder();
 }
 
 Test(data, killed)
 {
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t words[2], settled, nr;
 	int fd, i, last;
@@ -954,58 +956,58 @@ Test(data, killed)
 	writer = begin(&fd);
 	for (i = 0; i < 10; i++)
 		write_simple(writer, 7, (uint64_t)i + 1);
-	cr_assert_eq(perfring_data_put_times(writer, 1, 10), 0);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_put_times(writer, 1, 10), 0);
+	perfring_file_writer_close(writer);
 	close(fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_not(perfring_data_is_finished(data));
-	cr_assert_null(perfring_data_feature(data, PERFRING_DATA_SAMPLE_TIME, NULL));
-	cr_assert_str_eq(perfring_data_event_name(data, 0), "cpu-clock:HG");
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_not(perfring_file_is_finished(data));
+	cr_assert_null(perfring_file_feature(data, PERFRING_FEATURE_SAMPLE_TIME, NULL));
+	cr_assert_str_eq(perfring_file_event_name(data, 0), "cpu-clock:HG");
 	for (i = 0; i < 10; i++) {
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 		cr_assert_eq(item.time, (uint64_t)i + 1);
 	}
-	cr_assert_eq(perfring_data_next(data, &item), 0);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_next(data, &item), 0);
+	perfring_file_close(data);
 
 	/* killed behind a round: the header has settled that much, for perf, and what follows is read as well */
 	writer = begin(&fd);
 	for (i = 0; i < 6; i++)
 		write_simple(writer, 7, (uint64_t)i + 1);
-	cr_assert_eq(perfring_data_round(writer), 0);
-	settled = perfring_data_size(writer);
+	cr_assert_eq(perfring_file_writer_end_round(writer), 0);
+	settled = perfring_file_writer_size(writer);
 	for (i = 6; i < 9; i++)
 		write_simple(writer, 7, (uint64_t)i + 1);
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	cr_assert_eq(pread(fd, &words, sizeof(words), 40), (ssize_t)sizeof(words));
 	cr_assert_eq(words[0] + words[1], settled);
 	cr_assert_eq(pwrite(fd, "half a record", 13, (off_t)(settled + 3 * (settled - words[0] - 8) / 6)), 13);
 	close(fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_not(perfring_data_is_finished(data));
-	for (nr = 0; (last = perfring_data_next(data, &item)) == 1;)
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_not(perfring_file_is_finished(data));
+	for (nr = 0; (last = perfring_file_next(data, &item)) == 1;)
 		if (item.record->type == PERF_RECORD_SAMPLE)
 			cr_assert_eq(item.time, ++nr);
 	cr_assert_eq(last, 0);
 	cr_assert_eq(nr, 9);
-	perfring_data_close(data);
+	perfring_file_close(data);
 
 	/* damage inside what was settled is damage */
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	cr_assert_eq(pwrite(fd, "\0\0", 2, (off_t)words[0] + 6), 2);
 	close(fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_eq(perfring_data_next(data, &item), -EBADMSG);
-	cr_assert_eq(perfring_data_fault(data).at, (int64_t)words[0]);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
+	cr_assert_eq(perfring_file_fault(data).at, (int64_t)words[0]);
+	perfring_file_close(data);
 
 	/* nothing recorded, but finished */
 	writer = begin(&fd);
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert(perfring_data_is_finished(data));
-	cr_assert_str_eq(perfring_data_event_name(data, 0), "my clock");
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert(perfring_file_is_finished(data));
+	cr_assert_str_eq(perfring_file_event_name(data, 0), "my clock");
+	perfring_file_close(data);
 	remove_folder();
 }
 
@@ -1013,8 +1015,8 @@ Test(data, killed)
 static void fill_up(int error)
 {
 	static const unsigned char large[100000];
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	struct simple samples[3];
 	struct iovec pieces[2] = {{&samples[0], sizeof(samples[0])}, {&samples[1], 2 * sizeof(samples[0])}};
@@ -1025,28 +1027,28 @@ static void fill_up(int error)
 	for (;;) {
 		for (i = 0; i < 3; i++)
 			samples[i] = simple(7, written + (uint64_t)i + 1, 0);
-		last = perfring_data_write(writer, pieces, 2);
+		last = perfring_file_writer_write(writer, pieces, 2);
 		if (last)
 			break;
 		written += 3;
 		cr_assert_lt(written, 1000000);
 	}
 	cr_assert_eq(last, error);
-	size = perfring_data_size(writer);
+	size = perfring_file_writer_size(writer);
 	cr_assert_eq(lseek(fd, 0, SEEK_END), (off_t)size);
-	cr_assert_eq(perfring_data_write(writer, pieces, 2), error);
+	cr_assert_eq(perfring_file_writer_write(writer, pieces, 2), error);
 	cr_assert_eq(lseek(fd, 0, SEEK_END), (off_t)size);
-	cr_assert_eq(perfring_data_put_feature(writer, 99, large, sizeof(large)), 0);
-	cr_assert_eq(perfring_data_finish(writer), error);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, 99, large, sizeof(large)), 0);
+	cr_assert_eq(perfring_file_writer_finish(writer), error);
+	perfring_file_writer_close(writer);
 	close(fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_not(perfring_data_is_finished(data), "the features are missing, and it says so");
-	while ((last = perfring_data_next(data, &item)) == 1)
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_not(perfring_file_is_finished(data), "the features are missing, and it says so");
+	while ((last = perfring_file_next(data, &item)) == 1)
 		cr_assert_eq(item.time, ++late);
 	cr_assert_eq(last, 0);
 	cr_assert_eq(late, written);
-	perfring_data_close(data);
+	perfring_file_close(data);
 }
 
 Test(data, limit)
@@ -1067,7 +1069,7 @@ Test(data, limit)
 Test(data, resumed)
 {
 	struct rlimit limit = {50001, RLIM_INFINITY};
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	static char many[50000];
 	struct iovec piece = {.iov_base = many, .iov_len = sizeof(many)};
 	uint64_t times[4], late;
@@ -1078,7 +1080,7 @@ Test(data, resumed)
 	writer = begin(&fd);
 	write_simple(writer, 7, 1);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	cr_assert_eq(perfring_data_write(writer, &piece, 1), -EFBIG);
+	cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), -EFBIG);
 	limit.rlim_cur = RLIM_INFINITY;
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	write_simple(writer, 9, 2);
@@ -1138,29 +1140,29 @@ static void compare_stats(void)
 {
 	unsigned long counts[PERFRING_RECORD_FINISHED_INIT + 1] = {0}, total = 0, told = 0, late = 0;
 	char kind[64], *text, *line, *next;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	unsigned long count;
 	int status, last, kinds = 0;
 	uint32_t type;
 
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((last = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((last = perfring_file_next(data, &item)) == 1) {
 		cr_assert_lt(item.record->type, sizeof(counts) / sizeof(counts[0]));
 		counts[item.record->type]++;
 		total++;
 	}
 	cr_assert_eq(last, 0);
 	/* On a busy machine some come too late for perf as well. */
-	if (perfring_data_late(data)) {
+	if (perfring_file_late(data)) {
 		snprintf(shell, sizeof(shell), "perf report --stdio -i %s 2>&1 | sed -n 's/ out of order events.*//p'",
 			 path);
 		text = output_of(shell, &status);
 		late = strtoul(text, NULL, 10);
 		free(text);
 	}
-	cr_assert_eq(perfring_data_late(data), late);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_late(data), late);
+	perfring_file_close(data);
 	snprintf(shell, sizeof(shell), "perf report --stats -i %s 2>/dev/null", path);
 	text = output_of(shell, &status);
 	cr_assert_eq(status, 0);
@@ -1227,8 +1229,8 @@ static void expect_quiet(const char *command)
 /* Reads path, writes it again with our own writer beside it, and makes that one path. */
 static void copy(void)
 {
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	const uint64_t *words;
 	char other[128];
@@ -1237,36 +1239,36 @@ static void copy(void)
 
 	snprintf(other, sizeof(other), "%s.copy", path);
 	fd = open(other, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_eq(perfring_data_create(&writer, fd), 0);
-	for (i = 0; perfring_data_attr(data, i); i++)
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
+	for (i = 0; perfring_file_attr(data, i); i++)
 		cr_assert_eq(
-			perfring_data_add_event(writer, perfring_data_attr(data, i), perfring_data_event_name(data, i)),
+			perfring_file_writer_add_event(writer, perfring_file_attr(data, i), perfring_file_event_name(data, i)),
 			(int)i);
 	/* the ids stand in the first record, ID_INDEX: nr, then id, idx, cpu, tid of each */
-	while ((last = perfring_data_next(data, &item)) == 1)
+	while ((last = perfring_file_next(data, &item)) == 1)
 		if (item.record->type == PERFRING_RECORD_ID_INDEX)
 			break;
 	cr_assert_eq(last, 1);
 	words = (const uint64_t *)(const void *)(item.record + 1);
 	nr = (uint32_t)words[0];
 	for (i = 0; i < nr; i++)
-		cr_assert_eq(perfring_data_add_id(
+		cr_assert_eq(perfring_file_writer_add_id(
 				     writer,
-				     perfring_format_set_find(perfring_data_formats(data), words[1 + i * 4])->index,
+				     perfring_format_set_find(perfring_file_formats(data), words[1 + i * 4])->index,
 				     words[1 + i * 4]),
 			     0);
-	perfring_data_close(data);
-	cr_assert_eq(perfring_data_describe(writer, NULL), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((last = perfring_data_next(data, &item)) == 1) {
+	perfring_file_close(data);
+	cr_assert_eq(perfring_file_writer_describe(writer, NULL), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((last = perfring_file_next(data, &item)) == 1) {
 		struct iovec piece = {.iov_base = (void *)(uintptr_t)item.record, .iov_len = item.record->size};
 
-		cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 	}
 	cr_assert_eq(last, 0);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	end(writer, fd);
 	cr_assert_eq(rename(other, path), 0);
 }
@@ -1316,9 +1318,9 @@ Test(data, tracepoints)
 /* The machine's state: this process is in it, and perf finds symbols by it. */
 Test(data, state)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_record record;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	bool has_comm = false, has_fork = false, has_map = false, has_init = false, has_kernel = false;
 	uint64_t here = (uint64_t)(uintptr_t)&simple_attr;
@@ -1334,13 +1336,13 @@ Test(data, state)
 	fclose(file);
 	cr_assert_gt(readlink("/proc/self/exe", exe, sizeof(exe) - 1), 0);
 	writer = begin(&fd);
-	cr_assert_eq(perfring_data_put_kernel(writer), 0);
-	cr_assert_eq(perfring_data_put_process(writer, 0x7ffffff0), 0);
-	cr_assert_eq(perfring_data_put_process(writer, -2), -EINVAL);
-	cr_assert_eq(perfring_data_put_process(writer, -1), 0);
+	cr_assert_eq(perfring_file_writer_put_kernel(writer), 0);
+	cr_assert_eq(perfring_file_writer_put_process(writer, 0x7ffffff0), 0);
+	cr_assert_eq(perfring_file_writer_put_process(writer, -2), -EINVAL);
+	cr_assert_eq(perfring_file_writer_put_process(writer, -1), 0);
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((last = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((last = perfring_file_next(data, &item)) == 1) {
 		cr_assert_eq(item.time, 0);
 		cr_assert_eq(perfring_record_decode(item.format, item.record, &record, NULL), 0);
 		cr_assert_eq(record.trailer.identifier, 7);
@@ -1367,7 +1369,7 @@ Test(data, state)
 	cr_assert(has_init);
 	if (!geteuid())
 		cr_assert(has_kernel);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	if (has_perf()) {
 		expect_quiet("perf report --stats");
 		expect_quiet("perf script");
@@ -1398,10 +1400,10 @@ static int open_in(const char *name)
 }
 
 /* Of one event with ids 7 and 8, begun; level 0: not compressed.  NULL: built without libzstd. */
-static struct perfring_data_writer *begin_directory(int *fds, int level, bool foreign)
+static struct perfring_file_writer *begin_directory(int *fds, int level, bool foreign)
 {
 	struct perf_event_attr attr = simple_attr(SIMPLE);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 
 	snprintf(shell, sizeof(shell), "rm -rf %s", path);
 	cr_assert_eq(system(shell), 0);
@@ -1409,28 +1411,28 @@ static struct perfring_data_writer *begin_directory(int *fds, int level, bool fo
 	fds[0] = open_in("data");
 	fds[1] = open_in("data.0");
 	fds[2] = open_in("data.1");
-	cr_assert_eq(perfring_data_create(&writer, fds[0]), 0);
-	cr_assert_eq(perfring_data_add_file(writer, fds[1]), 1);
-	if (level && perfring_data_compress(writer, level) == -EOPNOTSUPP) {
-		perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_open(&writer, fds[0]), 0);
+	cr_assert_eq(perfring_file_writer_add_part(writer, fds[1]), 1);
+	if (level && perfring_file_writer_compress(writer, level) == -EOPNOTSUPP) {
+		perfring_file_writer_close(writer);
 		return NULL;
 	}
-	cr_assert_eq(perfring_data_add_file(writer, fds[2]), 2);
+	cr_assert_eq(perfring_file_writer_add_part(writer, fds[2]), 2);
 	if (foreign)
-		cr_assert_eq(perfring_data_make_foreign(writer), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "my clock"), 0);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 7), 0);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 8), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
+		cr_assert_eq(perfring_file_writer_make_foreign(writer), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "my clock"), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 7), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 8), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	return writer;
 }
 
-static int write_in(struct perfring_data_writer *writer, uint32_t file, uint64_t time)
+static int write_in(struct perfring_file_writer *writer, uint32_t file, uint64_t time)
 {
 	struct simple sample = simple(7 + file % 2, time, file);
 	struct iovec piece = {.iov_base = &sample, .iov_len = sizeof(sample)};
 
-	return perfring_data_write_to(writer, file, &piece, 1);
+	return perfring_file_writer_write_to(writer, file, &piece, 1);
 }
 
 static void close_all(const int *fds)
@@ -1442,20 +1444,20 @@ static void close_all(const int *fds)
 /* Reads `samples` samples in time order, each from the file whose number is its CPU, and nothing else. */
 static void expect_directory(size_t samples, bool finished)
 {
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t before = 0;
 	size_t nr = 0;
 	int last;
 
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_eq(perfring_data_is_finished(data), finished);
-	while ((last = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_eq(perfring_file_is_finished(data), finished);
+	while ((last = perfring_file_next(data, &item)) == 1) {
 		struct perfring_sample sample;
 
 		cr_assert_eq(item.record->type, PERF_RECORD_SAMPLE);
 		cr_assert_eq(perfring_sample_decode(item.format, item.record, &sample, NULL), 0);
-		cr_assert_eq(sample.cpu, perfring_data_stream(data));
+		cr_assert_eq(sample.cpu, perfring_file_part(data));
 		cr_assert_eq(sample.tid, 101);
 		cr_assert_geq(item.time, before);
 		before = item.time;
@@ -1463,30 +1465,30 @@ static void expect_directory(size_t samples, bool finished)
 	}
 	cr_assert_eq(last, 0);
 	cr_assert_eq(nr, samples, "%zu of %zu", nr, samples);
-	perfring_data_close(data);
+	perfring_file_close(data);
 }
 
 Test(data, directory_states)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	int fds[FILES], fd;
 
 	make_folder();
 	writer = begin_directory(fds, 0, false);
-	cr_assert_eq(perfring_data_add_file(writer, fds[2]), -EINVAL);
+	cr_assert_eq(perfring_file_writer_add_part(writer, fds[2]), -EINVAL);
 	cr_assert_eq(write_in(writer, FILES, 1), -EINVAL);
-	cr_assert_eq(perfring_data_finish(writer), 0);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
 	cr_assert_eq(write_in(writer, 1, 1), -EINVAL);
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	close_all(fds);
 	/* nothing recorded, but finished: perf takes a data size of 0 for a killed writer's */
 	if (has_perf())
 		expect_quiet("perf report --stats");
 
 	fd = open("/dev/null", O_WRONLY);
-	cr_assert_eq(perfring_data_create_stream(&writer, fd), 0);
-	cr_assert_eq(perfring_data_add_file(writer, fd), -EINVAL);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_open_stream(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_part(writer, fd), -EINVAL);
+	perfring_file_writer_close(writer);
 	close(fd);
 	remove_folder();
 }
@@ -1494,8 +1496,8 @@ Test(data, directory_states)
 /* What each file has, in both byte orders, compressed or not. */
 Test(data, directory)
 {
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	const uint64_t *version;
 	struct simple first;
 	uint64_t all, size;
@@ -1516,27 +1518,27 @@ Test(data, directory)
 			cr_assert_eq(write_in(writer, 1, time), 0);
 			cr_assert_eq(write_in(writer, 2, time / 2 + 1), 0);
 			if (time % 100 == 1)
-				cr_assert_eq(perfring_data_round(writer), 0);
+				cr_assert_eq(perfring_file_writer_end_round(writer), 0);
 		}
 		cr_assert_eq(write_in(writer, 0, 3002), 0);
 		/* which perf asks for to know the byte order of the bitmap */
-		cr_assert_eq(perfring_data_put_string(writer, PERFRING_DATA_HOSTNAME, "host"), 0);
-		all = perfring_data_size(writer);
+		cr_assert_eq(perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "host"), 0);
+		all = perfring_file_writer_size(writer);
 		all -= (uint64_t)lseek(fds[1], 0, SEEK_END) + (uint64_t)lseek(fds[2], 0, SEEK_END);
 		cr_assert_eq(all, (uint64_t)lseek(fds[0], 0, SEEK_END));
-		cr_assert_eq(perfring_data_finish(writer), 0);
-		perfring_data_writer_close(writer);
+		cr_assert_eq(perfring_file_writer_finish(writer), 0);
+		perfring_file_writer_close(writer);
 		cr_assert_eq(pread(fds[1], &first, sizeof(first), 0), (ssize_t)sizeof(first));
 		if (!i)
 			cr_assert_eq(first.time, 3);
 		expect_directory(3001, true);
-		cr_assert_eq(perfring_data_open(&data, path), 0);
-		cr_assert_eq(perfring_data_is_foreign(data), foreign);
-		version = perfring_data_feature(data, PERFRING_DATA_DIR_FORMAT, &size);
+		cr_assert_eq(perfring_file_open(&data, path), 0);
+		cr_assert_eq(perfring_file_is_foreign(data), foreign);
+		version = perfring_file_feature(data, PERFRING_FEATURE_DIR_FORMAT, &size);
 		cr_assert_not_null(version);
 		cr_assert_eq(size, sizeof(*version));
 		cr_assert_eq(*version, 1);
-		perfring_data_close(data);
+		perfring_file_close(data);
 		if (has_perf()) {
 			expect_quiet("perf report --stats");
 			snprintf(shell, sizeof(shell), "perf script -F cpu,time -i %s 2>/dev/null | wc -l", path);
@@ -1556,7 +1558,7 @@ Test(data, directory)
 Test(data, directory_limit)
 {
 	struct rlimit limit = {50001, RLIM_INFINITY};
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	int fds[FILES], ret;
 
 	make_folder();
@@ -1580,8 +1582,8 @@ Test(data, directory_limit)
 		/* of a compressed file too, which goes on with another frame */
 		cr_assert_eq(write_in(writer, 1, samples + 1), 0);
 		cr_assert_eq(write_in(writer, 2, samples + 2), 0);
-		cr_assert_eq(perfring_data_finish(writer), 0);
-		perfring_data_writer_close(writer);
+		cr_assert_eq(perfring_file_writer_finish(writer), 0);
+		perfring_file_writer_close(writer);
 		close_all(fds);
 		expect_directory(samples + 4, true);
 	}
@@ -1599,7 +1601,7 @@ Test(data, resumed_compressed)
 	struct rlimit limit = {50001, RLIM_INFINITY};
 	struct iovec piece = {.iov_base = many, .iov_len = sizeof(many)};
 	uint64_t random = 88172645463325252, late;
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	int fd, last, status;
 
 	make_folder();
@@ -1616,22 +1618,22 @@ Test(data, resumed_compressed)
 		writer = begin_with(&fd, 1);
 		if (!writer) {
 			remove_folder();
-			cr_skip_test("SKIP-ENV: perfring_data_compress: built without libzstd");
+			cr_skip_test("SKIP-ENV: perfring_file_writer_compress: built without libzstd");
 		}
 		if (first)
 			write_simple(writer, 7, 1);
 		limit.rlim_cur = 50001;
 		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		for (int i = 0; i < 2; i++) {
-			cr_assert_eq(perfring_data_write(writer, &piece, 1), -EFBIG);
-			cr_assert_eq(lseek(fd, 0, SEEK_END), (off_t)perfring_data_size(writer));
+			cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), -EFBIG);
+			cr_assert_eq(lseek(fd, 0, SEEK_END), (off_t)perfring_file_writer_size(writer));
 		}
 		write_simple(writer, 9, 2);
 		write_simple(writer, 7, 3);
-		cr_assert_eq(perfring_data_write(writer, &piece, 1), -EFBIG);
+		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), -EFBIG);
 		limit.rlim_cur = RLIM_INFINITY;
 		cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-		cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 		end(writer, fd);
 		cr_assert_eq(read_times(times, MANY + 3, &last, &late), (size_t)(MANY + 2 + first));
 		cr_assert_eq(last, 0);
@@ -1652,7 +1654,7 @@ Test(data, resumed_compressed)
 
 Test(data, directory_killed)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct simple half = simple(7, 9, 0);
 	struct stat status;
 	int fds[FILES];
@@ -1668,9 +1670,9 @@ Test(data, directory_killed)
 			if (time == 50)
 				cr_assert_eq(write_in(writer, 0, time), 0);
 			if (time == 60)
-				cr_assert_eq(perfring_data_round(writer), 0);
+				cr_assert_eq(perfring_file_writer_end_round(writer), 0);
 		}
-		perfring_data_writer_close(writer);
+		perfring_file_writer_close(writer);
 		for (int i = 0; i < FILES; i++) {
 			cr_assert_eq(fstat(fds[i], &status), 0);
 			if (!level)

@@ -1232,7 +1232,7 @@ static void read_image(void *image, size_t size)
 	struct perfring_ring ring;
 	uint32_t nr = 0;
 
-	cr_assert_eq(perfring_ring_over(&ring, image, size), 0);
+	cr_assert_eq(perfring_ring_wrap(&ring, image, size), 0);
 	cr_assert_eq(ring.size & (ring.size - 1), 0);
 	cr_assert_eq(perfring_reader_open(&reader, &ring, 0), 0);
 	cr_assert_gt(perfring_reader_observe(&reader), 0);

@@ -5,31 +5,31 @@ TestSuite(header, .timeout = 120);
 
 static char path[] = "/tmp/header_test.XXXXXX";
 
-static struct perfring_data_writer *begin(int *fd, uint32_t events)
+static struct perfring_file_writer *begin(int *fd, uint32_t events)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERFRING_TYPE_SOFTWARE, .sample_period = 1};
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 
 	attr.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_IDENTIFIER;
 	*fd = mkstemp(path);
 	cr_assert_geq(*fd, 0);
-	cr_assert_eq(perfring_data_create(&writer, *fd), 0);
+	cr_assert_eq(perfring_file_writer_open(&writer, *fd), 0);
 	for (uint32_t i = 0; i < events; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "event%u", i);
-		cr_assert_eq(perfring_data_add_event(writer, &attr, name), (int)i);
-		cr_assert_eq(perfring_data_add_id(writer, i, i + 1), 0);
+		cr_assert_eq(perfring_file_writer_add_event(writer, &attr, name), (int)i);
+		cr_assert_eq(perfring_file_writer_add_id(writer, i, i + 1), 0);
 	}
-	cr_assert_eq(perfring_data_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	return writer;
 }
 
-static void end(struct perfring_data_writer *writer, int fd)
+static void end(struct perfring_file_writer *writer, int fd)
 {
-	cr_assert_eq(perfring_data_round(writer), 0);
-	cr_assert_eq(perfring_data_finish(writer), 0);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_end_round(writer), 0);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
 	close(fd);
 }
 
@@ -94,14 +94,14 @@ Test(header, pmu_caps)
 {
 	for (unsigned pmus = 0; pmus < 4; pmus++) {
 		struct hostile_bytes to = {0};
-		struct perfring_data_writer *writer;
+		struct perfring_file_writer *writer;
 		struct hostile_run ran;
 		int fd;
 
 		strcpy(path, "/tmp/header_test.XXXXXX");
 		writer = begin(&fd, 1);
 		put_pmus(&to, pmus);
-		cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_PMU_CAPS, to.bytes, to.size), 0);
+		cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_PMU_CAPS, to.bytes, to.size), 0);
 		end(writer, fd);
 		run(&ran);
 		cr_assert_eq(count(ran.out, " pmu capabilities: "), pmus, "%s", (char *)ran.out);
@@ -118,34 +118,34 @@ Test(header, pmu_caps)
 }
 
 /* Each list three times, and what perf takes only one of. */
-static void put_features(struct perfring_data_writer *writer)
+static void put_features(struct perfring_file_writer *writer)
 {
 	for (size_t i = 0; i < HOSTILE_COUNT; i++) {
 		struct hostile_bytes to = {0};
 		uint32_t feature = hostile_features[i].feature;
 
 		/* what perf parses further, or the writer makes; and what this perf has no words for */
-		if (feature == PERFRING_DATA_TRACING_DATA || feature == PERFRING_DATA_BUILD_ID ||
-		    feature == PERFRING_DATA_EVENT_DESC || feature == PERFRING_DATA_GROUP_DESC ||
-		    feature == PERFRING_DATA_AUXTRACE || feature == PERFRING_DATA_DIR_FORMAT ||
-		    feature == PERFRING_DATA_BPF_PROG_INFO || feature == PERFRING_DATA_BPF_BTF ||
-		    feature == PERFRING_DATA_COMPRESSED || feature > PERFRING_DATA_PMU_CAPS)
+		if (feature == PERFRING_FEATURE_TRACING_DATA || feature == PERFRING_FEATURE_BUILD_ID ||
+		    feature == PERFRING_FEATURE_EVENT_DESC || feature == PERFRING_FEATURE_GROUP_DESC ||
+		    feature == PERFRING_FEATURE_AUXTRACE || feature == PERFRING_FEATURE_DIR_FORMAT ||
+		    feature == PERFRING_FEATURE_BPF_PROG_INFO || feature == PERFRING_FEATURE_BPF_BTF ||
+		    feature == PERFRING_FEATURE_COMPRESSED || feature > PERFRING_FEATURE_PMU_CAPS)
 			continue;
-		if (feature == PERFRING_DATA_PMU_CAPS)
+		if (feature == PERFRING_FEATURE_PMU_CAPS)
 			put_pmus(&to, 3);
-		else if (feature == PERFRING_DATA_CPU_PMU_CAPS)
+		else if (feature == PERFRING_FEATURE_CPU_PMU_CAPS)
 			put_caps(&to, 0);
 		else
 			hostile_fill(&to, hostile_features[i].layout, "0-1"); /* a list of CPUs is parsed */
-		if (feature == PERFRING_DATA_NRCPUS)
+		if (feature == PERFRING_FEATURE_NRCPUS)
 			memcpy(to.bytes, (uint32_t[]){HOSTILE_CPUS, HOSTILE_CPUS}, 8);
 		/* versions that perf knows */
-		if (feature == PERFRING_DATA_CACHE || feature == PERFRING_DATA_CLOCK_DATA)
+		if (feature == PERFRING_FEATURE_CACHE || feature == PERFRING_FEATURE_CLOCK_DATA)
 			memcpy(to.bytes, &(uint32_t){1}, 4);
-		if (feature == PERFRING_DATA_MEM_TOPOLOGY)
+		if (feature == PERFRING_FEATURE_MEM_TOPOLOGY)
 			memcpy(to.bytes, &(uint64_t){1}, 8);
 		cr_assert_eq(
-			perfring_data_put_feature(writer, feature, to.size ? to.bytes : (unsigned char[]){0}, to.size),
+			perfring_file_writer_put_feature(writer, feature, to.size ? to.bytes : (unsigned char[]){0}, to.size),
 			0, "%s", hostile_features[i].name);
 		free(to.bytes);
 	}
@@ -154,7 +154,7 @@ static void put_features(struct perfring_data_writer *writer)
 /* Whole, and without those features that perf prints otherwise when others are missing. */
 Test(header, perfs_lines)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	char command[256], *line = NULL;
 	unsigned lines = 0;
 	struct hostile_run ran;
@@ -187,7 +187,7 @@ Test(header, perfs_lines)
 Test(header, groups_that_lie)
 {
 	struct hostile_bytes to = {0};
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct hostile_run ran;
 	int fd;
 
@@ -199,7 +199,7 @@ Test(header, groups_that_lie)
 		hostile_put_number(&to, i % 2000, 4);
 		hostile_put_number(&to, UINT32_MAX, 4);
 	}
-	cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_GROUP_DESC, to.bytes, to.size), 0);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_GROUP_DESC, to.bytes, to.size), 0);
 	end(writer, fd);
 	run(&ran);
 	unlink(path);

@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <perfring/data.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include <perfring/sample.h>
 #include "test.h"
 
@@ -347,15 +348,15 @@ static inline void hostile_write_recording(const char *path, char *const names[]
 				       .sample_type = HOSTILE_FIELDS};
 	struct perfring_sample sample = {.pid = 100, .tid = 100, .misc = PERFRING_RECORD_MISC_USER};
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_record record;
 	struct perfring_format format;
 	unsigned char room[512];
 	struct iovec piece = {.iov_base = room};
 
-	if (perfring_format_from_attr(&format, &attr) || perfring_data_create(&writer, fd) ||
-	    perfring_data_add_event(writer, &attr, "clock") || perfring_data_add_id(writer, 0, 7) ||
-	    perfring_data_begin(writer))
+	if (perfring_format_from_attr(&format, &attr) || perfring_file_writer_open(&writer, fd) ||
+	    perfring_file_writer_add_event(writer, &attr, "clock") || perfring_file_writer_add_id(writer, 0, 7) ||
+	    perfring_file_writer_begin(writer))
 		abort();
 	for (size_t i = 0; i < count; i++) {
 		memset(&record, 0, sizeof(record));
@@ -376,14 +377,14 @@ static inline void hostile_write_recording(const char *path, char *const names[]
 		sample.ip = record.is.mmap2.addr + at;
 		sample.time = i + 1;
 		piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, room, sizeof(room));
-		if (perfring_data_put(writer, 0, &record) || perfring_data_write(writer, &piece, 1) ||
+		if (perfring_file_writer_put(writer, 0, &record) || perfring_file_writer_write(writer, &piece, 1) ||
 		    (id && !is_in_records &&
-		     perfring_data_put_build_id(writer, PERFRING_RECORD_MISC_USER, -1, names[i], id, 20)))
+		     perfring_file_writer_put_build_id(writer, PERFRING_RECORD_MISC_USER, -1, names[i], id, 20)))
 			abort();
 	}
-	if (perfring_data_finish(writer))
+	if (perfring_file_writer_finish(writer))
 		abort();
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	close(fd);
 }
 

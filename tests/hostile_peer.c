@@ -2,7 +2,7 @@
  *
  *     hostile_peer WAY [NUMBER]     exit status 0: the recorder is alive, and has not grown; what else it prints is for the test
  *
- * Linked statically, so nothing is preloaded: it speaks the protocol of tools/soft.h itself.
+ * Linked statically, so nothing is preloaded: it speaks the protocol of tools/soft_source.h itself.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #include <perfring/ring.h>
 
-#include "../tools/soft.h"
+#include "../tools/soft_source.h"
 
 enum {
 	PAGE = 4096,

@@ -11,7 +11,7 @@
 static void strike(const char *name);
 
 #define PERFRING_POINT(name) strike(#name)
-#include "event/order.c"
+#include "session/session_order.c"
 
 TestSuite(hostile, .timeout = 120);
 
@@ -46,7 +46,7 @@ static void hostile_open(struct hostile *hostile, uint32_t pages, uint32_t flags
 	hostile->memory = mmap(NULL, hostile->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(hostile->memory, MAP_FAILED);
 	cr_assert_eq(mprotect(hostile->memory, size, PROT_READ | PROT_WRITE), 0);
-	cr_assert_eq(perfring_ring_over(&hostile->ring, hostile->memory, size), 0);
+	cr_assert_eq(perfring_ring_wrap(&hostile->ring, hostile->memory, size), 0);
 	cr_assert_eq(perfring_session_open(&hostile->session, 0), 0);
 	for (uint64_t id = FIRST_ID; id < FIRST_ID + 2; id++)
 		cr_assert_geq(perfring_session_describe(hostile->session, &attr, &id, 1), 0);

@@ -15,9 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <perfring/aux.h>
+#include <perfring/build_id.h>
 #include <perfring/callchain.h>
+#include <perfring/command.h>
 #include <perfring/count.h>
-#include <perfring/data.h>
+#include <perfring/cpus.h>
+#include <perfring/feature.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
+#include <perfring/merge.h>
 #include <perfring/reader.h>
 #include <perfring/session.h>
 #include <perfring/set.h>
@@ -501,56 +507,56 @@ static int counts_open(void)
 
 static int data_open(void)
 {
-	struct perfring_data *data = NULL;
+	struct perfring_file *data = NULL;
 	struct perfring_item item;
 	uint64_t records = 0;
 	int ret;
 
 	fails();
-	ret = perfring_data_open(&data, getenv("SUBJECT_DATA"));
-	while (ret >= 0 && (ret = perfring_data_next(data, &item)) == 1)
+	ret = perfring_file_open(&data, getenv("SUBJECT_DATA"));
+	while (ret >= 0 && (ret = perfring_file_next(data, &item)) == 1)
 		records++;
 	held(0);
-	if (ret >= 0 && perfring_data_lost_features(data)) {
-		fprintf(stderr, "perfring: features: %" PRIu32 " lost: %s\n", perfring_data_lost_features(data),
+	if (ret >= 0 && perfring_file_lost_features(data)) {
+		fprintf(stderr, "perfring: features: %" PRIu32 " lost: %s\n", perfring_file_lost_features(data),
 			strerror(EIO));
 		ret = -EIO;
 	}
-	if (ret >= 0 && perfring_data_feature_error(data))
-		ret = perfring_data_feature_error(data);
+	if (ret >= 0 && perfring_file_feature_error(data))
+		ret = perfring_file_feature_error(data);
 	if (ret >= 0)
-		printf("%" PRIu64 " records of %s\n", records, perfring_data_event_name(data, 0));
-	perfring_data_close(data);
+		printf("%" PRIu64 " records of %s\n", records, perfring_file_event_name(data, 0));
+	perfring_file_close(data);
 	return ret;
 }
 
 static int write_data(bool is_stream)
 {
 	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS);
-	struct perfring_data_writer *writer = NULL;
+	struct perfring_file_writer *writer = NULL;
 	int fd = open("x.data", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), ret;
 
 	NEED(fd);
 	fails();
-	ret = is_stream ? perfring_data_create_stream(&writer, fd) : perfring_data_create(&writer, fd);
+	ret = is_stream ? perfring_file_writer_open_stream(&writer, fd) : perfring_file_writer_open(&writer, fd);
 	if (ret >= 0)
-		ret = perfring_data_compress(writer, 1) == -ENOMEM ? -ENOMEM : 0;
+		ret = perfring_file_writer_compress(writer, 1) == -ENOMEM ? -ENOMEM : 0;
 	if (ret >= 0)
-		ret = perfring_data_add_event(writer, &attr, "page-faults");
+		ret = perfring_file_writer_add_event(writer, &attr, "page-faults");
 	if (ret >= 0)
-		ret = perfring_data_add_id(writer, 0, 7);
+		ret = perfring_file_writer_add_id(writer, 0, 7);
 	if (ret >= 0)
-		ret = perfring_data_put_string(writer, PERFRING_DATA_HOSTNAME, "host");
+		ret = perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "host");
 	if (ret >= 0)
-		ret = perfring_data_begin(writer);
+		ret = perfring_file_writer_begin(writer);
 	if (ret >= 0)
-		ret = perfring_data_put_process(writer, getpid());
+		ret = perfring_file_writer_put_process(writer, getpid());
 	if (ret >= 0)
-		ret = perfring_data_round(writer);
+		ret = perfring_file_writer_end_round(writer);
 	if (ret >= 0)
-		ret = perfring_data_finish(writer);
+		ret = perfring_file_writer_finish(writer);
 	held(0);
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	close(fd);
 	return ret;
 }
@@ -567,7 +573,7 @@ static int data_create_stream(void)
 
 static int object_open(void)
 {
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	int64_t size;
 	int fd;
 

@@ -39,7 +39,7 @@ static void preempt(const void *word, const char *function, int line);
 #define PERFRING_AND(word, bits) ((void)(word), (void)(bits), abort()) /* shared writers have no use for them */
 #define PERFRING_OR(word, bits) ((void)(word), (void)(bits), abort())
 #define PERFRING_EXCHANGE(word, value) ((__typeof__(*(word)))exchange(AT(word), (value)))
-#define PERFRING_SWAP(word, expected, value) swap(AT(word), (expected), (value))
+#define PERFRING_COMPARE_EXCHANGE(word, expected, value) swap(AT(word), (expected), (value))
 #define PERFRING_FENCE() ((void)0)
 #define PERFRING_FENCE_STORES() ((void)0)
 #define PERFRING_FENCE_LOADS() ((void)0)

@@ -60,7 +60,7 @@ static void *mc_copy(void *to, const void *from, size_t size);
 #define PERFRING_AND(word, bits) ((void)(word), (void)(bits), abort())
 #define PERFRING_OR(word, bits) ((void)(word), (void)(bits), abort())
 #define PERFRING_EXCHANGE(word, value) (abort(), *(word)) /* neither end uses them */
-#define PERFRING_SWAP(word, expected, value) (abort(), false)
+#define PERFRING_COMPARE_EXCHANGE(word, expected, value) (abort(), false)
 #define PERFRING_FENCE() mc_fence(ACQUIRE | RELEASE)
 #define PERFRING_FENCE_STORES() mc_fence(RELEASE)
 #define PERFRING_FENCE_LOADS() mc_fence(ACQUIRE)

@@ -371,7 +371,7 @@ static void barrier_of_all(unsigned count)
 #define PERFRING_OR(word, bits) ((__typeof__(*(word)))word_modify((word), sizeof(*(word)), '|', (uint64_t)(bits)))
 #define PERFRING_EXCHANGE(word, value) \
 	((__typeof__(*(word)))word_modify((word), sizeof(*(word)), '=', (uint64_t)(value)))
-#define PERFRING_SWAP(word, expected, value) word_swap((word), sizeof(*(word)), (expected), (uint64_t)(value))
+#define PERFRING_COMPARE_EXCHANGE(word, expected, value) word_swap((word), sizeof(*(word)), (expected), (uint64_t)(value))
 #define PERFRING_FENCE() fence(now_runs, ORDERED)
 #define PERFRING_FENCE_STORES() fence(now_runs, RELEASE)
 #define PERFRING_FENCE_LOADS() fence(now_runs, ACQUIRE)

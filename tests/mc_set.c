@@ -280,7 +280,7 @@ static void write_one(struct perfring_writer *writer)
 
 static void walk(void)
 {
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	uint64_t head, number = 0;
 	bool first = true;
 

@@ -71,8 +71,8 @@ static void mc_point(const char *name);
 #define PERFRING_STORE(word, value) mc_store((word), sizeof(*(word)), (uint64_t)(value), RELAXED, __func__)
 #undef PERFRING_EXCHANGE
 #define PERFRING_EXCHANGE(word, value) ((__typeof__(*(word)))mc_exchange((word), sizeof(*(word)), (uint64_t)(value)))
-#undef PERFRING_SWAP
-#define PERFRING_SWAP(word, expected, value) mc_swap((word), sizeof(*(word)), (expected), (uint64_t)(value))
+#undef PERFRING_COMPARE_EXCHANGE
+#define PERFRING_COMPARE_EXCHANGE(word, expected, value) mc_swap((word), sizeof(*(word)), (expected), (uint64_t)(value))
 #define PERFRING_POINT(name) mc_point(#name)
 #define memcpy mc_copy
 #define memset mc_fill

@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "event/session.h"
+#include <perfring/merge.h>
+#include "session/session_private.h"
 #include "stream.h"
 
 TestSuite(merge, .timeout = 120);

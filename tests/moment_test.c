@@ -9,7 +9,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include "event/session.h"
+#include "session/session_private.h"
 #include "machine.h"
 #include "stream.h"
 #include "storm.h"

@@ -21,7 +21,7 @@
 #include <perfring/snapshot.h>
 #include <perfring/writer.h>
 
-#include "rb/shared_own.h"
+#include "rb/shared_private.h"
 #include "test.h"
 
 TestSuite(neighbour, .timeout = 3600);
@@ -138,7 +138,7 @@ static void open_rig_over(struct rig *rig)
 	rig->guarded = mmap(NULL, rig->guarded_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert(rig->guarded != MAP_FAILED);
 	cr_assert_eq(mprotect(rig->guarded, size, PROT_READ | PROT_WRITE), 0);
-	cr_assert_eq(perfring_ring_over(&rig->ring, rig->guarded, size), 0);
+	cr_assert_eq(perfring_ring_wrap(&rig->ring, rig->guarded, size), 0);
 }
 
 static void open_rig_own(struct rig *rig, uint32_t flags)

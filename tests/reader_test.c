@@ -76,7 +76,7 @@ static void open_reader(struct perfring_reader *reader, struct written *ring, un
 {
 	struct perfring_ring over;
 
-	cr_assert_eq(perfring_ring_over(&over, ring->memory, PAGE + ring->size), 0);
+	cr_assert_eq(perfring_ring_wrap(&over, ring->memory, PAGE + ring->size), 0);
 	cr_assert_eq(over.size, ring->size);
 	cr_assert_eq(perfring_reader_open(reader, &over, flags), 0);
 }
@@ -92,22 +92,22 @@ Test(reader, memory_that_is_no_ring)
 	struct written ring = make(PAGE);
 	struct perfring_ring over;
 
-	cr_assert_eq(perfring_ring_over(&over, NULL, 2 * PAGE), -EINVAL);
-	cr_assert_eq(perfring_ring_over(&over, ring.memory, PAGE), -EINVAL);
-	cr_assert_eq(perfring_ring_over(&over, ring.memory + 4, 2 * PAGE - 4), -EINVAL);
+	cr_assert_eq(perfring_ring_wrap(&over, NULL, 2 * PAGE), -EINVAL);
+	cr_assert_eq(perfring_ring_wrap(&over, ring.memory, PAGE), -EINVAL);
+	cr_assert_eq(perfring_ring_wrap(&over, ring.memory + 4, 2 * PAGE - 4), -EINVAL);
 	ring.page->data_size = 3000;
-	cr_assert_eq(perfring_ring_over(&over, ring.memory, 2 * PAGE), -EINVAL);
+	cr_assert_eq(perfring_ring_wrap(&over, ring.memory, 2 * PAGE), -EINVAL);
 	ring.page->data_size = 2 * PAGE;
-	cr_assert_eq(perfring_ring_over(&over, ring.memory, 2 * PAGE), -EINVAL);
+	cr_assert_eq(perfring_ring_wrap(&over, ring.memory, 2 * PAGE), -EINVAL);
 	ring.page->data_size = PAGE;
 	ring.page->data_offset = UINT64_MAX - 7;
-	cr_assert_eq(perfring_ring_over(&over, ring.memory, 2 * PAGE), -EINVAL);
+	cr_assert_eq(perfring_ring_wrap(&over, ring.memory, 2 * PAGE), -EINVAL);
 	ring.page->data_offset = 8;
-	cr_assert_eq(perfring_ring_over(&over, ring.memory, 2 * PAGE), -EINVAL);
+	cr_assert_eq(perfring_ring_wrap(&over, ring.memory, 2 * PAGE), -EINVAL);
 	/* Kernels before 4.1 say neither. */
 	ring.page->data_offset = 0;
 	ring.page->data_size = 0;
-	cr_assert_eq(perfring_ring_over(&over, ring.memory, 2 * PAGE), 0);
+	cr_assert_eq(perfring_ring_wrap(&over, ring.memory, 2 * PAGE), 0);
 	cr_assert_eq(over.data, ring.data);
 	cr_assert_eq(over.size, PAGE);
 	free(ring.memory);

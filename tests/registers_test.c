@@ -1,7 +1,9 @@
 /* registers_test.c - the names of registers, and whose registers a set's or a file's samples hold. */
 #include "test.h"
 
-#include <perfring/data.h>
+#include <perfring/feature.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include <perfring/sample.h>
 #include <perfring/text.h>
 #include <stdio.h>
@@ -174,28 +176,28 @@ static void assert_in_file(const char *machine, const char *expected)
 	} record = {{9, 2, sizeof(record)}, {words[0], words[1]}};
 	struct iovec piece = {&record, sizeof(record)};
 	int fd = memfd_create("registers", MFD_CLOEXEC);
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	char path[64], line[128];
 
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(perfring_data_create(&writer, fd), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "faults"), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
-	cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "faults"), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 	if (machine)
-		cr_assert_eq(perfring_data_put_string(writer, PERFRING_DATA_ARCH, machine), 0);
-	cr_assert_eq(perfring_data_finish(writer), 0);
-	perfring_data_writer_close(writer);
+		cr_assert_eq(perfring_file_writer_put_string(writer, PERFRING_FEATURE_ARCH, machine), 0);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
 	do
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 	while (item.record->type != 9);
 	perfring_record_text(item.format, item.record, line, sizeof(line));
 	cr_assert_str_eq(line, expected);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	close(fd);
 }
 

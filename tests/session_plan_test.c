@@ -19,10 +19,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <perfring/command.h>
 #include <perfring/record.h>
 #include <perfring/session.h>
-#include "event/plan.h"
-#include "event/session.h"
+#include "event/opening.h"
+#include "session/session_private.h"
 #include "machine.h"
 
 TestSuite(session_plan, .timeout = 120);

@@ -16,12 +16,13 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <perfring/command.h>
 #include <perfring/record.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
 #include <perfring/set.h>
 #include <perfring/wakeup.h>
-#include "event/session.h"
+#include "session/session_private.h"
 
 TestSuite(session, .timeout = 120);
 
@@ -69,7 +70,7 @@ static void hand_open_at(struct hand *hand, uint32_t rings, uint64_t size, uint6
 
 		hand->memory[i] = aligned_alloc(PAGE, PAGE + size);
 		memset(hand->memory[i], 0, PAGE + size);
-		cr_assert_eq(perfring_ring_over(&ring->ring, hand->memory[i], PAGE + size), 0);
+		cr_assert_eq(perfring_ring_wrap(&ring->ring, hand->memory[i], PAGE + size), 0);
 		ring->ring.page->data_head = ring->ring.page->data_tail = hand->head[i] = start;
 		cr_assert_eq(perfring_reader_open(&ring->reader, &ring->ring, 0), 0);
 		hand->session->rings[hand->session->ring_count++] = ring;
@@ -1602,7 +1603,7 @@ static void *write_samples(void *of)
 /* Whatever ring of the set is new or gone, in the session. */
 static bool follow(struct perfring_session *session, struct perfring_set *set, int wake_fd)
 {
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	bool any = false;
 
 	while ((member = perfring_set_next(set, member))) {
@@ -1666,7 +1667,7 @@ Test(session, rings_whose_set_freed_them, .timeout = 60)
 	struct perfring_ring_options ring = {.pages = 4};
 	struct perf_event_attr ours = our_attr();
 	struct perfring_session *session;
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	struct perfring_set *set;
 	uint64_t id = OUR_ID;
 	pthread_t thread;

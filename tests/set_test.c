@@ -18,6 +18,7 @@ static void strike(void);
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <perfring/cpus.h>
 #include <perfring/set.h>
 #include <perfring/wakeup.h>
 #include "rb/cpus.c"
@@ -72,7 +73,7 @@ Test(set, joins_once_and_leaves)
 	struct perfring_ring_options ring = {.pages = 1};
 	struct perfring_writer *writer, *again;
 	const struct perf_event_header *record;
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	struct perfring_set *set;
 	struct told one = told(1, 0, 5, 32);
 
@@ -165,7 +166,7 @@ Test(set, holds_to_its_limit_until_rings_are_freed)
 	cr_assert_eq(run(join_only, set), 0);
 	cr_assert_eq(run(join_only, set), -EUSERS, "the two rings of threads that are gone are not seen yet");
 	for (int walk = 0; walk < 2; walk++)
-		for (struct perfring_member *member = NULL; (member = perfring_set_next(set, member));)
+		for (struct perfring_set_ring *member = NULL; (member = perfring_set_next(set, member));)
 			cr_assert(walk == 0 && member->drained);
 	cr_assert_eq(run(join_only, set), 0);
 	cr_assert_eq(perfring_set_next(set, NULL)->number, 2);
@@ -188,7 +189,7 @@ static void *overfill(void *set)
 Test(set, loss_outlives_the_ring)
 {
 	struct perfring_ring_options ring = {.pages = 1};
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	struct perfring_set *set;
 
 	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), 0);
@@ -303,7 +304,7 @@ Test(set, every_record_of_threads_that_come_and_go_once_and_in_order)
 	for (int i = 0; i < AT_ONCE; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, bear, &births), 0);
 	for (;; rounds++) {
-		struct perfring_member *member = NULL;
+		struct perfring_set_ring *member = NULL;
 		bool any = false;
 		uint64_t before = 0;
 
@@ -388,7 +389,7 @@ static void publishes_in_the_order_of_claims(int way)
 	struct perfring_cpus *cpus = open_way(&ring, NULL, way);
 	struct perfring_claim claims[4];
 	const struct perf_event_header *record;
-	struct perfring_member *member, *other;
+	struct perfring_set_ring *member, *other;
 	bool two = pin(1);
 
 	/* Each record's start is the sum of the sizes before it: 24, 32, 40, 48. */
@@ -499,7 +500,7 @@ static void commit_together(int way, int first)
 	struct duel duel = {.cpus = open_way(&ring, NULL, way), .cpu = {first, !first}};
 	struct duellist rival = {&duel, first == 0}; /* the one on CPU 1; the one on CPU 0 is this thread */
 	int own = !rival.who;
-	struct perfring_member *member = perfring_cpus_at(duel.cpus, 0);
+	struct perfring_set_ring *member = perfring_cpus_at(duel.cpus, 0);
 	uint64_t turn, until = now_ms() + 700;
 	pthread_t thread;
 
@@ -560,7 +561,7 @@ static void tells_losses(int way)
 	};
 	struct perfring_output second = {.id = 9};
 	struct perfring_cpus *cpus = open_way(&ring, &writer, way);
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	const struct perf_event_header *record;
 	struct perfring_claim claim;
 	struct told one = told(0, 0, 0, 24);
@@ -655,7 +656,7 @@ static void wakes(int way)
 	struct perfring_cpus *cpus = open_way(&ring, &writer, way);
 	struct told one = told(0, 0, 0, 32);
 	struct perfring_claim first, second;
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	uint64_t count;
 
 	cr_assert(pin(0));
@@ -985,7 +986,7 @@ static void *push_around(void *of)
 /* Reads what there is; gives the sum of what LOST records say. */
 static uint64_t read_all(struct moving *moving)
 {
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	uint64_t lost = 0, words[3];
 
 	for (uint32_t cpu = 0; (member = perfring_cpus_at(moving->cpus, cpu)); cpu++) {
@@ -1026,7 +1027,7 @@ static void moves(int way, bool rare)
 	struct mover movers[MOVERS];
 	pthread_t threads[MOVERS], pusher;
 	uint64_t lost = 0, pending = 0, handlers = 0;
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	uint32_t rounds = 0;
 
 	cr_assert_not_null(moving);

@@ -704,7 +704,7 @@ Test(shared, opens_what_is_its_own)
 	cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), -EINVAL);
 	cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), -EINVAL);
 	cr_assert_eq(perfring_shared_lost(&ring), 0);
-	cr_assert_eq(perfring_ring_over(&ring, memory, sizeof(memory) / 2 + 4096), 0);
+	cr_assert_eq(perfring_ring_wrap(&ring, memory, sizeof(memory) / 2 + 4096), 0);
 	cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), -EINVAL);
 	make_ring(&ring, 0, 1, 0, 0);
 	cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), -EINVAL);

@@ -126,7 +126,7 @@ static struct perfring_soft_event *open_clock(uint64_t clock, uint64_t period, u
  * is rarer. */
 static uint64_t drain(struct perfring_soft_event *event, uint32_t tid, uint64_t period)
 {
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	const struct perf_event_header *record;
 	const struct told *told;
 	uint64_t count = 0;

@@ -83,7 +83,7 @@ static void do_all(unsigned turn)
 	struct perfring_soft_point *point = perfring_soft_define(turn % 2 ? "fork:a" : "fork:b");
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = point->type, .config = point->config};
 	const struct perf_event_header *record;
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	struct perfring_soft_event *event, *other;
 
 	attr.sample_period = 1;

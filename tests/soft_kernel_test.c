@@ -176,7 +176,7 @@ static uint64_t drain_kernel(void)
 
 static uint64_t drain_soft(void)
 {
-	struct perfring_member *member = perfring_set_next(perfring_soft_rings(soft_output), NULL);
+	struct perfring_set_ring *member = perfring_set_next(perfring_soft_rings(soft_output), NULL);
 	const struct perf_event_header *record;
 	uint64_t samples = 0;
 
@@ -394,7 +394,7 @@ Test(soft_kernel, cpu_clock)
 	struct perf_event_attr attr = attr_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 1000000);
 	struct perfring_soft_event *ours;
 	uint64_t kernel_count, soft_count, kernel_sum, soft_sum = 0;
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	struct perfring_ring ring;
 	int fd;
 

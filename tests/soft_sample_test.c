@@ -20,7 +20,7 @@
 #include <perfring/reader.h>
 #include <perfring/record.h>
 
-#include "soft/own.h"
+#include "soft/soft_private.h"
 
 TestSuite(soft_sample, .timeout = 60);
 

@@ -67,7 +67,7 @@ static uint64_t lost;
 
 static void drain(void)
 {
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	const struct perf_event_header *header;
 
 	seen_count = 0;

@@ -308,7 +308,7 @@ struct readers {
 /* Walks a set.  Returns whether there are rings in it. */
 static bool visit(struct readers *readers, struct perfring_set *set)
 {
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	const struct perf_event_header *record;
 	bool any = false;
 
@@ -381,7 +381,7 @@ static uint64_t empty(struct perfring_soft_event *event, bool told)
 {
 	struct perfring_set *set = perfring_soft_rings(event);
 	const struct perf_event_header *record;
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	uint64_t samples = 0, id;
 
 	cr_assert_not_null(set);

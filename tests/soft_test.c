@@ -1,5 +1,5 @@
 /* soft_test.c - points, events, groups, rings and threads of the process's own software events. */
-/* Every named place of soft/event.c, which is compiled here for that. */
+/* Every named place of soft/soft_event.c, which is compiled here for that. */
 static void strike(const char *name);
 #define PERFRING_POINT(name) strike(#name)
 
@@ -21,7 +21,7 @@ static void strike(const char *name);
 #include <perfring/soft.h>
 #include <perfring/wakeup.h>
 
-#include "soft/event.c"
+#include "soft/soft_event.c"
 #include "test.h"
 
 TestSuite(soft, .timeout = 60);
@@ -191,7 +191,7 @@ struct two_ids {
 static int drain_ids(struct perfring_soft_event *event, uint64_t id, uint64_t *stream_id)
 {
 	const struct perf_event_header *record;
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	struct two_ids two;
 	int n = 0;
 
@@ -1092,7 +1092,7 @@ Test(soft, each_thread_has_a_ring_and_an_id)
 	struct perf_event_attr attr = attr_sampling(point);
 	struct perfring_soft_event *event, *other;
 	uint64_t id, mine = 0, early_id = 0, late_id = 0;
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	struct worker early, late, strange;
 	uint32_t tids[3];
 	int n = 0;
@@ -1798,7 +1798,7 @@ Test(soft, a_vforks_child_raises_as_its_parent)
 	struct perf_event_attr attr = attr_sampling(point);
 	const struct perf_event_header *record;
 	struct perfring_soft_event *event;
-	struct perfring_member *member;
+	struct perfring_set_ring *member;
 	int status, records = 0;
 	uint32_t words[4];
 	pid_t pid;
@@ -1865,7 +1865,7 @@ static unsigned throttled[2], throttle_samples[2]; /* THROTTLE, UNTHROTTLE; of t
 static void drain_throttles(struct perfring_soft_event *leader)
 {
 	const struct perf_event_header *record;
-	struct perfring_member *member = perfring_set_next(perfring_soft_rings(leader), NULL);
+	struct perfring_set_ring *member = perfring_set_next(perfring_soft_rings(leader), NULL);
 	uint64_t words[4];
 
 	cr_assert_geq(perfring_reader_observe(&member->reader), 0);
@@ -2024,7 +2024,7 @@ Test(soft, a_thread_may_be_ended_in_a_raise)
 	struct sigaction action = {.sa_handler = end_thread, .sa_flags = SA_NODEFER}, old;
 	const struct perf_event_header *record;
 	struct perfring_soft_event *event, *clock;
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	int samples = 0, exits = 0;
 	pthread_t thread;
 	void *failed;

@@ -11,8 +11,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <perfring/build_id.h>
 #include <perfring/check.h>
-#include <perfring/data.h>
+#include <perfring/feature.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include <perfring/generate.h>
 #include <perfring/swap.h>
 #include "machine.h"
@@ -113,53 +116,53 @@ struct mode {
 /* Whether this library can compress. */
 static bool has_zstd(void)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC), error;
 
-	cr_assert_eq(perfring_data_create_stream(&writer, fd), 0);
-	error = perfring_data_compress(writer, 1);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_open_stream(&writer, fd), 0);
+	error = perfring_file_writer_compress(writer, 1);
+	perfring_file_writer_close(writer);
 	close(fd);
 	return error != -EOPNOTSUPP;
 }
 
-static struct perfring_data_writer *create(struct mode mode, int *fd)
+static struct perfring_file_writer *create(struct mode mode, int *fd)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 
 	*fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	cr_assert_geq(*fd, 0);
-	cr_assert_eq((mode.is_stream ? perfring_data_create_stream : perfring_data_create)(&writer, *fd), 0);
+	cr_assert_eq((mode.is_stream ? perfring_file_writer_open_stream : perfring_file_writer_open)(&writer, *fd), 0);
 	if (mode.is_foreign)
-		cr_assert_eq(perfring_data_make_foreign(writer), 0);
+		cr_assert_eq(perfring_file_writer_make_foreign(writer), 0);
 	if (mode.level)
-		cr_assert_eq(perfring_data_compress(writer, mode.level), 0);
+		cr_assert_eq(perfring_file_writer_compress(writer, mode.level), 0);
 	return writer;
 }
 
 /* With one event that has no ids. */
-static struct perfring_data_writer *begin(struct mode mode, int *fd)
+static struct perfring_file_writer *begin(struct mode mode, int *fd)
 {
 	struct perf_event_attr attr = attr_of(TIMED);
-	struct perfring_data_writer *writer = create(mode, fd);
+	struct perfring_file_writer *writer = create(mode, fd);
 
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "one"), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "one"), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	return writer;
 }
 
-static void end(struct perfring_data_writer *writer, int fd)
+static void end(struct perfring_file_writer *writer, int fd)
 {
-	cr_assert_eq(perfring_data_finish(writer), 0);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
 	close(fd);
 }
 
-static void write_bytes(struct perfring_data_writer *writer, const void *from, size_t size)
+static void write_bytes(struct perfring_file_writer *writer, const void *from, size_t size)
 {
 	struct iovec piece = {.iov_base = (void *)(uintptr_t)from, .iov_len = size};
 
-	cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+	cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 }
 
 /* A SAMPLE of TIMED. */
@@ -177,7 +180,7 @@ static struct timed timed(uint64_t time)
 	return sample;
 }
 
-static void write_timed(struct perfring_data_writer *writer, uint64_t time)
+static void write_timed(struct perfring_file_writer *writer, uint64_t time)
 {
 	struct timed sample = timed(time);
 
@@ -303,7 +306,7 @@ static void drop_many(struct many *many)
 
 static void write_many(const struct many *many, struct mode mode, size_t count)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_generator generator;
 	struct iovec pieces[64];
 	uint32_t event, id;
@@ -313,21 +316,21 @@ static void write_many(const struct many *many, struct mode mode, size_t count)
 	perfring_generator_seed(&generator, count);
 	writer = create(mode, &fd);
 	for (event = 0; event < many->events; event++) {
-		cr_assert_eq(perfring_data_add_event(writer, &many->attrs[event], "event"), (int)event);
+		cr_assert_eq(perfring_file_writer_add_event(writer, &many->attrs[event], "event"), (int)event);
 		for (id = 0; id < IDS && many->events > 1; id++)
-			cr_assert_eq(perfring_data_add_id(writer, event, id_of(event, id)), 0);
+			cr_assert_eq(perfring_file_writer_add_id(writer, event, id_of(event, id)), 0);
 	}
-	cr_assert_eq(perfring_data_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	for (i = 0; i < count; i++) {
 		pieces[nr].iov_base = many->bytes + many->records[i].at;
 		pieces[nr++].iov_len = many->records[i].size;
 		if (nr < 64 && i + 1 < count && !many->records[i].is_round_behind &&
 		    perfring_generator_draw(&generator, 20))
 			continue;
-		cr_assert_eq(perfring_data_write(writer, pieces, nr), 0);
+		cr_assert_eq(perfring_file_writer_write(writer, pieces, nr), 0);
 		nr = 0;
 		if (many->records[i].is_round_behind)
-			cr_assert_eq(perfring_data_round(writer), 0);
+			cr_assert_eq(perfring_file_writer_end_round(writer), 0);
 	}
 	end(writer, fd);
 }
@@ -346,7 +349,7 @@ static void expect_many(const struct many *many, size_t count, const char *from)
 {
 	const struct written **sorted = malloc((count + 1) * sizeof(*sorted));
 	size_t timed_count = 0, others = 0, at = 0, other = 0;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	int one;
 
@@ -358,10 +361,10 @@ static void expect_many(const struct many *many, size_t count, const char *from)
 			others++;
 	}
 	qsort(sorted, timed_count, sizeof(*sorted), compare_times);
-	one = perfring_data_open(&data, from);
-	cr_assert_eq(one, 0, "%s", data ? perfring_data_fault(data).what : "");
-	cr_assert_eq(perfring_format_set_count(perfring_data_formats(data)), many->events);
-	while ((one = perfring_data_next(data, &item)) == 1) {
+	one = perfring_file_open(&data, from);
+	cr_assert_eq(one, 0, "%s", data ? perfring_file_fault(data).what : "");
+	cr_assert_eq(perfring_format_set_count(perfring_file_formats(data)), many->events);
+	while ((one = perfring_file_next(data, &item)) == 1) {
 		const struct written *written;
 
 		if (item.record->type >= 64 && item.record->type < 100)
@@ -379,15 +382,15 @@ static void expect_many(const struct many *many, size_t count, const char *from)
 		cr_assert_eq(item.time, written->time);
 		cr_assert_eq(item.record->size, written->size, "%u: %u", item.record->size, written->size);
 		cr_assert_eq(memcmp(item.record, many->bytes + written->at, written->size), 0, "type %u at %lld",
-			     item.record->type, (long long)perfring_data_position(data));
-		cr_assert_not(perfring_data_was_late(data));
+			     item.record->type, (long long)perfring_file_position(data));
+		cr_assert_not(perfring_file_was_late(data));
 	}
-	cr_assert_eq(one, 0, "%s", perfring_data_fault(data).what);
+	cr_assert_eq(one, 0, "%s", perfring_file_fault(data).what);
 	cr_assert_eq(at, timed_count);
 	cr_assert_eq(others, 0);
-	cr_assert_eq(perfring_data_late(data), 0);
-	cr_assert(perfring_data_is_finished(data));
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_late(data), 0);
+	cr_assert(perfring_file_is_finished(data));
+	perfring_file_close(data);
 	free(sorted);
 }
 
@@ -618,19 +621,19 @@ static void make_random(unsigned char record[RANDOM], uint64_t time)
 static void make_frame(struct frame *frame, uint64_t time, struct pack *front)
 {
 	struct perf_event_header header;
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	unsigned char record[RANDOM], *file;
 	size_t size, at, used = 0, block = 0;
 	int fd;
 
 	make_folder();
 	writer = begin((struct mode){true, false, 1}, &fd);
-	at = (size_t)perfring_data_size(writer);
+	at = (size_t)perfring_file_writer_size(writer);
 	for (uint64_t i = 0; i < BLOCKS; i++) {
 		make_random(record, time + i);
 		write_bytes(writer, record, RANDOM);
 	}
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	close(fd);
 	file = get_file(&size);
 	remove_folder();
@@ -667,7 +670,7 @@ struct outcome {
 	unsigned before_fault; /* of the first, when the first fault was told */
 	size_t faults;
 	size_t others; /* records that nobody wrote */
-	struct perfring_data_compressed compression;
+	struct perfring_file_compressed compression;
 };
 
 /* Reads two frames, whose times begin at 1 and at 101. */
@@ -675,25 +678,25 @@ static struct outcome read_frames(struct pack *pack)
 {
 	struct outcome outcome = {{0, 0}, 0, 0, 0, {0}};
 	unsigned char expected[RANDOM];
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	int one;
 
 	set_memory(pack->bytes, pack->size);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
 	do {
 		item.record = NULL;
-		one = perfring_data_next(data, &item);
+		one = perfring_file_next(data, &item);
 		if (one == -EBADMSG) {
 			if (!outcome.faults++)
 				outcome.before_fault = outcome.found[0];
-			cr_assert_not_null(strstr(perfring_data_fault(data).what, "compressed"), "%s",
-					   perfring_data_fault(data).what);
+			cr_assert_not_null(strstr(perfring_file_fault(data).what, "compressed"), "%s",
+					   perfring_file_fault(data).what);
 			cr_assert_not_null(item.record);
 			cr_assert_null(item.format);
 			cr_assert_eq(item.record->type, PERFRING_RECORD_COMPRESSED);
-			cr_assert_eq(perfring_data_position(data), perfring_data_fault(data).at);
-			cr_assert_eq(memcmp(item.record, pack->bytes + perfring_data_position(data), item.record->size),
+			cr_assert_eq(perfring_file_position(data), perfring_file_fault(data).at);
+			cr_assert_eq(memcmp(item.record, pack->bytes + perfring_file_position(data), item.record->size),
 				     0);
 		} else if (one == 1 && (item.record->type < 64 || item.record->type >= 100)) {
 			uint64_t frame = item.time / 100, block = item.time % 100 - 1;
@@ -707,9 +710,9 @@ static struct outcome read_frames(struct pack *pack)
 		}
 	} while (one == 1 || item.record);
 	cr_assert_eq(one, 0);
-	cr_assert_eq(perfring_data_next(data, &item), 0);
-	perfring_data_compression(data, &outcome.compression);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_next(data, &item), 0);
+	perfring_file_compression(data, &outcome.compression);
+	perfring_file_close(data);
 	return outcome;
 }
 
@@ -836,34 +839,34 @@ static void *stall(void *argument)
 {
 	struct stalling *stalling = argument;
 	struct perf_event_attr attr = attr_of(TIMED);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perf_event_header untimed = {200, 0, 8};
 	struct iovec piece = {.iov_base = &untimed, .iov_len = 8};
 	struct timed sample;
 
-	if (perfring_data_create_stream(&writer, stalling->end))
+	if (perfring_file_writer_open_stream(&writer, stalling->end))
 		return NULL;
 	if (stalling->mode.is_foreign)
-		perfring_data_make_foreign(writer);
+		perfring_file_writer_make_foreign(writer);
 	if (stalling->mode.level)
-		perfring_data_compress(writer, stalling->mode.level);
-	perfring_data_add_event(writer, &attr, "one");
-	perfring_data_begin(writer);
+		perfring_file_writer_compress(writer, stalling->mode.level);
+	perfring_file_writer_add_event(writer, &attr, "one");
+	perfring_file_writer_begin(writer);
 	/* what belongs to no event is handed out by itself */
-	perfring_data_write(writer, &piece, 1);
+	perfring_file_writer_write(writer, &piece, 1);
 	stalling->was_answered[0] = answered(stalling);
 	piece.iov_base = &sample;
 	piece.iov_len = sizeof(sample);
 	for (uint64_t round = 0; round < 2; round++) {
 		sample = timed(10 + round * 10);
-		perfring_data_write(writer, &piece, 1);
-		perfring_data_round(writer);
+		perfring_file_writer_write(writer, &piece, 1);
+		perfring_file_writer_end_round(writer);
 		/* two rounds, and the first one's is due */
 		if (round == 1)
 			stalling->was_answered[1] = answered(stalling);
 	}
-	perfring_data_finish(writer);
-	perfring_data_writer_close(writer);
+	perfring_file_writer_finish(writer);
+	perfring_file_writer_close(writer);
 	close(stalling->end);
 	return NULL;
 }
@@ -872,7 +875,7 @@ Test(stream, stalled)
 {
 	for (int number = 0; number < 4; number++) {
 		struct stalling stalling = {.mode = {true, number & 1, number & 2 ? 1 : 0}};
-		struct perfring_data *data;
+		struct perfring_file *data;
 		struct perfring_item item;
 		int ends[2], answers[2];
 		char name[64];
@@ -885,22 +888,22 @@ Test(stream, stalled)
 		stalling.answers = answers[0];
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", ends[0]);
 		cr_assert_eq(pthread_create(&stalling.thread, NULL, stall, &stalling), 0);
-		cr_assert_eq(perfring_data_open(&data, name), 0);
+		cr_assert_eq(perfring_file_open(&data, name), 0);
 		do
-			cr_assert_eq(perfring_data_next(data, &item), 1);
+			cr_assert_eq(perfring_file_next(data, &item), 1);
 		while (item.record->type != 200);
 		cr_assert_eq(write(answers[1], "1", 1), 1);
 		do
-			cr_assert_eq(perfring_data_next(data, &item), 1);
+			cr_assert_eq(perfring_file_next(data, &item), 1);
 		while (!item.time);
 		cr_assert_eq(item.time, 10);
 		cr_assert_eq(write(answers[1], "2", 1), 1);
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 		cr_assert_eq(item.time, 20);
-		cr_assert_eq(perfring_data_next(data, &item), 0);
+		cr_assert_eq(perfring_file_next(data, &item), 0);
 		pthread_join(stalling.thread, NULL);
 		cr_assert(stalling.was_answered[0] && stalling.was_answered[1]);
-		perfring_data_close(data);
+		perfring_file_close(data);
 		close(ends[0]);
 		close(answers[0]);
 		close(answers[1]);
@@ -981,53 +984,53 @@ Test(stream, learned)
 {
 	static struct pack pack;
 	const uint64_t type = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_TIME;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t id;
 	int i;
 
 	make_folder();
 	start_stream(&pack);
-	put_feature_string(&pack, PERFRING_DATA_HOSTNAME, "before");
+	put_feature_string(&pack, PERFRING_FEATURE_HOSTNAME, "before");
 	put_attr(&pack, type, 7);
 	put_name(&pack, 7, "first");
 	put_attr(&pack, type | PERFRING_SAMPLE_IDENTIFIER, 9);
 	put_sample(&pack, 9, 0);
-	put_feature_string(&pack, PERFRING_DATA_OSRELEASE, "between");
+	put_feature_string(&pack, PERFRING_FEATURE_OSRELEASE, "between");
 	put_name(&pack, 7, "second");
 	put_name(&pack, 5, "of nobody");
 	put_sample(&pack, 7, 0);
 	put_name(&pack, 9, "last");
-	put_feature_string(&pack, PERFRING_DATA_VERSION, "after");
-	put_feature_string(&pack, PERFRING_DATA_HOSTNAME, "once more");
+	put_feature_string(&pack, PERFRING_FEATURE_VERSION, "after");
+	put_feature_string(&pack, PERFRING_FEATURE_HOSTNAME, "once more");
 	set_file(path, pack.bytes, pack.size);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert(perfring_data_is_pipe(data));
-	cr_assert_eq(perfring_format_set_count(perfring_data_formats(data)), 2);
-	cr_assert_eq(perfring_data_event_id(data, 0, 0, &id), 1);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert(perfring_file_is_pipe(data));
+	cr_assert_eq(perfring_format_set_count(perfring_file_formats(data)), 2);
+	cr_assert_eq(perfring_file_event_id(data, 0, 0, &id), 1);
 	cr_assert_eq(id, 7);
-	cr_assert_eq(perfring_data_event_id(data, 0, 1, &id), 0);
-	cr_assert_eq(perfring_data_event_id(data, 2, 0, &id), 0);
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_HOSTNAME), "before");
-	cr_assert_str_eq(perfring_data_event_name(data, 0), "first");
-	cr_assert_null(perfring_data_string(data, PERFRING_DATA_OSRELEASE));
+	cr_assert_eq(perfring_file_event_id(data, 0, 1, &id), 0);
+	cr_assert_eq(perfring_file_event_id(data, 2, 0, &id), 0);
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_HOSTNAME), "before");
+	cr_assert_str_eq(perfring_file_event_name(data, 0), "first");
+	cr_assert_null(perfring_file_string(data, PERFRING_FEATURE_OSRELEASE));
 	for (i = 0; i < 5; i++)
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.record->type, PERF_RECORD_SAMPLE);
 	cr_assert_eq(item.format->index, 1);
 	for (i = 0; i < 4; i++)
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 	cr_assert_eq(item.record->type, PERF_RECORD_SAMPLE);
 	cr_assert_eq(item.format->index, 0);
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_OSRELEASE), "between");
-	cr_assert_str_eq(perfring_data_event_name(data, 0), "second");
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_OSRELEASE), "between");
+	cr_assert_str_eq(perfring_file_event_name(data, 0), "second");
 	for (i = 0; i < 3; i++)
-		cr_assert_eq(perfring_data_next(data, &item), 1);
-	cr_assert_eq(perfring_data_next(data, &item), 0);
-	cr_assert_str_eq(perfring_data_event_name(data, 1), "last");
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_VERSION), "after");
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_HOSTNAME), "before");
-	perfring_data_close(data);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
+	cr_assert_eq(perfring_file_next(data, &item), 0);
+	cr_assert_str_eq(perfring_file_event_name(data, 1), "last");
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_VERSION), "after");
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_HOSTNAME), "before");
+	perfring_file_close(data);
 	remove_folder();
 }
 
@@ -1043,7 +1046,7 @@ static unsigned char trace_byte(uint64_t at)
 }
 
 /* Reads `most` bytes of a trace of `size`, in pieces. */
-static void read_trace(struct perfring_data *data, uint64_t size, uint64_t most)
+static void read_trace(struct perfring_file *data, uint64_t size, uint64_t most)
 {
 	static unsigned char piece[70001];
 	uint64_t at = 0;
@@ -1052,7 +1055,7 @@ static void read_trace(struct perfring_data *data, uint64_t size, uint64_t most)
 	while (at < most) {
 		size_t room = most - at < sizeof(piece) ? (size_t)(most - at) : sizeof(piece);
 
-		got = perfring_data_read_behind(data, piece, room);
+		got = perfring_file_read_trace(data, piece, room);
 		cr_assert_geq(got, 0);
 		if (!got)
 			break;
@@ -1067,18 +1070,18 @@ static void read_trace(struct perfring_data *data, uint64_t size, uint64_t most)
 static void expect_traces(const char *name, const uint64_t *sizes, size_t count)
 {
 	static const uint64_t shares[] = {UINT64_MAX, 0, 5};
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	unsigned char byte;
 	size_t traces = 0;
 	uint64_t time = 0;
 	int one;
 
-	cr_assert_eq(perfring_data_open(&data, name), 0);
-	while ((one = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, name), 0);
+	while ((one = perfring_file_next(data, &item)) == 1) {
 		if (item.record->type != PERFRING_RECORD_AUXTRACE) {
 			/* whatever waits behind another record by now */
-			cr_assert_eq(perfring_data_read_behind(data, &byte, 1), 0);
+			cr_assert_eq(perfring_file_read_trace(data, &byte, 1), 0);
 			if (item.time)
 				cr_assert_eq(item.time, ++time);
 			continue;
@@ -1087,10 +1090,10 @@ static void expect_traces(const char *name, const uint64_t *sizes, size_t count)
 		read_trace(data, sizes[traces], shares[traces % 3]);
 		traces++;
 	}
-	cr_assert_eq(one, 0, "%s", perfring_data_fault(data).what);
+	cr_assert_eq(one, 0, "%s", perfring_file_fault(data).what);
 	cr_assert_eq(traces, count);
 	cr_assert_eq(time, count);
-	perfring_data_close(data);
+	perfring_file_close(data);
 }
 
 Test(stream, traces)
@@ -1098,7 +1101,7 @@ Test(stream, traces)
 	static const uint64_t sizes[] = {24, 100, 8, LONG_TRACE, LONG_TRACE, LONG_TRACE, 0, 0, 0};
 	const size_t count = sizeof(sizes) / sizeof(sizes[0]);
 	unsigned char *trace = malloc(LONG_TRACE), *stream;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	const uint64_t *index;
 	uint64_t length;
 	size_t size, i;
@@ -1110,7 +1113,7 @@ Test(stream, traces)
 		trace[i] = trace_byte(i);
 	for (int number = 0; number < 8; number++) {
 		struct mode mode = {number & 1, number & 2, number & 4 ? 1 : 0};
-		struct perfring_data_writer *writer;
+		struct perfring_file_writer *writer;
 
 		if (mode.level && !has_zstd())
 			continue;
@@ -1122,21 +1125,21 @@ Test(stream, traces)
 				uint32_t index, tid, cpu, reserved;
 			} record = {{PERFRING_RECORD_AUXTRACE, 0, 48}, sizes[i] + 1, 0, 0, 0, 0, 0, 0};
 
-			cr_assert_eq(perfring_data_put_auxtrace(writer, &record.header, trace, sizes[i]), -EINVAL);
+			cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, trace, sizes[i]), -EINVAL);
 			record.size = sizes[i];
-			cr_assert_eq(perfring_data_put_auxtrace(writer, &record.header, trace, sizes[i]), 0);
+			cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, trace, sizes[i]), 0);
 			write_timed(writer, i + 1);
 		}
 		end(writer, fd);
 		expect_traces(path, sizes, count);
 		if (!mode.is_stream) {
-			cr_assert_eq(perfring_data_open(&data, path), 0);
-			index = perfring_data_feature(data, PERFRING_DATA_AUXTRACE, &length);
+			cr_assert_eq(perfring_file_open(&data, path), 0);
+			index = perfring_file_feature(data, PERFRING_FEATURE_AUXTRACE, &length);
 			cr_assert_eq(length, 8 + count * 16);
 			cr_assert_eq(index[0], count);
 			for (i = 0; i < count; i++)
 				cr_assert_eq(index[2 + i * 2], 48);
-			perfring_data_close(data);
+			perfring_file_close(data);
 			continue;
 		}
 		if (number & 4)
@@ -1182,7 +1185,7 @@ Test(stream, tracing_data)
 	static struct pack pack;
 	static unsigned char tracing[70000];
 	struct perfring_record decoded;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	const void *payload;
 	uint64_t size;
@@ -1215,22 +1218,22 @@ Test(stream, tracing_data)
 		memcpy(bytes_of + all, pack.bytes, pack.size);
 		set_file(path, bytes_of, all + pack.size);
 		free(bytes_of);
-		cr_assert_eq(perfring_data_open(&data, path), 0, "row %zu", i);
+		cr_assert_eq(perfring_file_open(&data, path), 0, "row %zu", i);
 		do {
-			cr_assert_eq(perfring_data_next(data, &item), 1, "row %zu: %s", i,
-				     perfring_data_fault(data).what);
+			cr_assert_eq(perfring_file_next(data, &item), 1, "row %zu: %s", i,
+				     perfring_file_fault(data).what);
 			if (item.record->type == PERF_RECORD_SAMPLE)
 				break;
 			cr_assert_eq(perfring_record_decode(NULL, item.record, &decoded, NULL), 0);
 			cr_assert_eq(perfring_record_check(NULL, item.record, item.record->size, NULL), 0);
 		} while (true);
 		cr_assert_eq(item.time, 99);
-		cr_assert_eq(perfring_data_next(data, &item), 0);
-		payload = perfring_data_feature(data, PERFRING_DATA_TRACING_DATA, &size);
+		cr_assert_eq(perfring_file_next(data, &item), 0);
+		payload = perfring_file_feature(data, PERFRING_FEATURE_TRACING_DATA, &size);
 		cr_assert_eq(!payload, !rows[i].bytes && !rows[i].is_inside);
 		cr_assert(!payload || size == rows[i].bytes, "row %zu", i);
 		cr_assert(!payload || !memcmp(payload, tracing, size), "row %zu", i);
-		perfring_data_close(data);
+		perfring_file_close(data);
 	}
 	remove_folder();
 }
@@ -1239,7 +1242,7 @@ Test(stream, tracing_data)
 Test(stream, short_trace)
 {
 	static struct pack pack;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	unsigned char room[64];
 	size_t at;
@@ -1255,20 +1258,20 @@ Test(stream, short_trace)
 		finish(&pack, at);
 		word(&pack, 1);
 		set_file(path, pack.bytes, pack.size);
-		cr_assert_eq(perfring_data_open(&data, path), 0);
-		cr_assert_eq(perfring_data_next(data, &item), 1);
-		cr_assert_eq(perfring_data_read_behind(data, room, sizeof(room)), 0);
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_open(&data, path), 0);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
+		cr_assert_eq(perfring_file_read_trace(data, room, sizeof(room)), 0);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 		cr_assert_eq(item.record->type, PERFRING_RECORD_AUXTRACE);
 		if (is_read) {
-			cr_assert_eq(perfring_data_read_behind(data, room, sizeof(room)), 8);
-			cr_assert_eq(perfring_data_read_behind(data, room, sizeof(room)), -EBADMSG);
-			cr_assert_eq(perfring_data_fault(data).at, (int64_t)pack.size);
+			cr_assert_eq(perfring_file_read_trace(data, room, sizeof(room)), 8);
+			cr_assert_eq(perfring_file_read_trace(data, room, sizeof(room)), -EBADMSG);
+			cr_assert_eq(perfring_file_fault(data).at, (int64_t)pack.size);
 		}
-		cr_assert_eq(perfring_data_next(data, &item), -EBADMSG);
-		cr_assert_str_eq(perfring_data_fault(data).what, "file ends inside the bytes behind a record");
-		cr_assert_eq(perfring_data_next(data, &item), -EBADMSG);
-		perfring_data_close(data);
+		cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
+		cr_assert_str_eq(perfring_file_fault(data).what, "file ends inside the bytes behind a record");
+		cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
+		perfring_file_close(data);
 	}
 	remove_folder();
 }
@@ -1282,10 +1285,10 @@ static void try_directory(uint32_t files, uint32_t empty, bool is_foreign)
 		COUNT = 20000
 	};
 	static uint16_t owner[COUNT + 1];
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_generator generator;
 	FILE *data_files[40];
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t version = 1, time = 0;
 	char name[192], whole[64];
@@ -1296,11 +1299,11 @@ static void try_directory(uint32_t files, uint32_t empty, bool is_foreign)
 	cr_assert_eq(mkdir(whole, 0700), 0);
 	snprintf(path, sizeof(path), "%s/data", whole);
 	writer = begin((struct mode){false, is_foreign, 0}, &fd);
-	cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_DIR_FORMAT, &version, sizeof(version)), 0);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_DIR_FORMAT, &version, sizeof(version)), 0);
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), -EOPNOTSUPP);
-	cr_assert_not_null(strstr(perfring_data_fault(data).what, "directory"));
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_open(&data, path), -EOPNOTSUPP);
+	cr_assert_not_null(strstr(perfring_file_fault(data).what, "directory"));
+	perfring_file_close(data);
 	for (i = 0; i < files; i++) {
 		snprintf(name, sizeof(name), "%s/data.%u", whole, i);
 		data_files[i] = fopen(name, "wb");
@@ -1328,21 +1331,21 @@ static void try_directory(uint32_t files, uint32_t empty, bool is_foreign)
 	for (i = 0; i < files; i++)
 		fclose(data_files[i]);
 	snprintf(path, sizeof(path), "%s", whole);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
 	time = 0;
-	while ((one = perfring_data_next(data, &item)) == 1) {
+	while ((one = perfring_file_next(data, &item)) == 1) {
 		if (!item.time) {
-			cr_assert_eq(perfring_data_stream(data), 0);
+			cr_assert_eq(perfring_file_part(data), 0);
 			continue;
 		}
 		cr_assert_eq(item.time, ++time);
-		cr_assert_eq(perfring_data_stream(data), owner[time] + 1u);
+		cr_assert_eq(perfring_file_part(data), owner[time] + 1u);
 		cr_assert_eq(((const struct timed *)(const void *)item.record)->tid, 2);
 	}
 	cr_assert_eq(one, 0);
 	cr_assert_eq(time, (uint64_t)COUNT);
-	cr_assert_eq(perfring_data_late(data), 0);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_late(data), 0);
+	perfring_file_close(data);
 }
 
 Test(stream, directories)
@@ -1361,8 +1364,8 @@ Test(stream, directories)
 Test(stream, odd_directory)
 {
 	static const char *const names[] = {"data.0", "data"};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	char name[128], other[96];
 	int fd;
 
@@ -1382,10 +1385,10 @@ Test(stream, odd_directory)
 			cr_assert_eq(mknod(name, S_IFSOCK | 0600, 0), 0);
 		else
 			cr_assert(mkfifo(other, 0600) == 0 && symlink(other, name) == 0);
-		cr_assert_eq(perfring_data_open(&data, folder), -EOPNOTSUPP);
-		cr_assert_not_null(strstr(perfring_data_fault(data).what, "data.N is no file"));
-		cr_assert_eq(perfring_data_stream(data), 1 - i % 2);
-		perfring_data_close(data);
+		cr_assert_eq(perfring_file_open(&data, folder), -EOPNOTSUPP);
+		cr_assert_not_null(strstr(perfring_file_fault(data).what, "data.N is no file"));
+		cr_assert_eq(perfring_file_part(data), 1 - i % 2);
+		perfring_file_close(data);
 		remove(name);
 	}
 	remove_folder();
@@ -1434,8 +1437,8 @@ Test(stream, names_of_tracepoints)
 	make_folder();
 	for (int number = 0; number < 4; number++) {
 		struct mode mode = {number & 1, number & 2, 0};
-		struct perfring_data_writer *writer;
-		struct perfring_data *data;
+		struct perfring_file_writer *writer;
+		struct perfring_file *data;
 		int fd;
 
 		remove(path);
@@ -1445,18 +1448,18 @@ Test(stream, names_of_tracepoints)
 
 			attr.type = events[i].type;
 			attr.config = events[i].config;
-			cr_assert_geq(perfring_data_add_event(writer, &attr, events[i].name), 0);
+			cr_assert_geq(perfring_file_writer_add_event(writer, &attr, events[i].name), 0);
 		}
 		put_tracing(&pack);
-		cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_TRACING_DATA, pack.bytes, pack.size), 0);
-		cr_assert_eq(perfring_data_begin(writer), 0);
-		cr_assert_eq(perfring_data_round(writer), 0);
+		cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_TRACING_DATA, pack.bytes, pack.size), 0);
+		cr_assert_eq(perfring_file_writer_begin(writer), 0);
+		cr_assert_eq(perfring_file_writer_end_round(writer), 0);
 		end(writer, fd);
-		cr_assert_eq(perfring_data_open(&data, path), 0);
+		cr_assert_eq(perfring_file_open(&data, path), 0);
 		for (uint32_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-			cr_assert_str_eq(perfring_data_event_name(data, i), events[i].told, "%u in %d: %s", i, number,
-					 perfring_data_event_name(data, i));
-		perfring_data_close(data);
+			cr_assert_str_eq(perfring_file_event_name(data, i), events[i].told, "%u in %d: %s", i, number,
+					 perfring_file_event_name(data, i));
+		perfring_file_close(data);
 	}
 	remove_folder();
 }
@@ -1464,9 +1467,9 @@ Test(stream, names_of_tracepoints)
 /* A stream has no record of a feature of no bytes: perf stops there. */
 Test(stream, empty_features)
 {
-	static const uint32_t empty[] = {PERFRING_DATA_BRANCH_STACK, PERFRING_DATA_STAT, PERFRING_DATA_ARCH, 77};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	static const uint32_t empty[] = {PERFRING_FEATURE_BRANCH_STACK, PERFRING_FEATURE_STAT, PERFRING_FEATURE_ARCH, 77};
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t cpus = 1 | UINT64_C(1) << 32;
 	uint32_t features = 0;
@@ -1474,15 +1477,15 @@ Test(stream, empty_features)
 
 	make_folder();
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	cr_assert_eq(perfring_data_create_stream(&writer, fd), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &(struct perf_event_attr){.size = 64, .sample_type = TIMED}, "one"), 0);
+	cr_assert_eq(perfring_file_writer_open_stream(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &(struct perf_event_attr){.size = 64, .sample_type = TIMED}, "one"), 0);
 	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
-		cr_assert_eq(perfring_data_put_feature(writer, empty[i], NULL, 0), 0);
-	cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_NRCPUS, &cpus, sizeof(cpus)), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
+		cr_assert_eq(perfring_file_writer_put_feature(writer, empty[i], NULL, 0), 0);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_NRCPUS, &cpus, sizeof(cpus)), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while ((one = perfring_data_next(data, &item)) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while ((one = perfring_file_next(data, &item)) == 1) {
 		if (item.record->type != PERFRING_RECORD_HEADER_FEATURE)
 			continue;
 		cr_assert_gt(item.record->size, 16);
@@ -1490,16 +1493,16 @@ Test(stream, empty_features)
 	}
 	cr_assert_eq(one, 0);
 	cr_assert_eq(features, 2, "NRCPUS and EVENT_DESC");
-	perfring_data_close(data);
+	perfring_file_close(data);
 	remove_folder();
 }
 
 /* Of what could not be opened next has the error, again and again, and nothing else fails either. */
 Test(stream, not_opened)
 {
-	struct perfring_data_compressed compressed;
+	struct perfring_file_compressed compressed;
 	struct perfring_item item = {0};
-	struct perfring_data *data;
+	struct perfring_file *data;
 	uint64_t size, id;
 	char byte;
 	int fd, error;
@@ -1522,45 +1525,45 @@ Test(stream, not_opened)
 			remove(path);
 			cr_assert_eq(mknod(path, S_IFSOCK | 0600, 0), 0);
 		}
-		error = perfring_data_open(&data, path);
+		error = perfring_file_open(&data, path);
 		cr_assert_eq(error, i == 0 ? -ENOENT : i == 4 ? -ENXIO : -EBADMSG, "%d: %d", i, error);
 		for (int again = 0; again < 3; again++)
-			cr_assert_eq(perfring_data_next(data, &item), error);
+			cr_assert_eq(perfring_file_next(data, &item), error);
 		cr_assert_null(item.record);
-		cr_assert_eq(perfring_data_fault(data).what == NULL, error != -EBADMSG);
-		cr_assert_eq(perfring_data_position(data), 0);
-		cr_assert_eq(perfring_data_stream(data), 0);
-		cr_assert_eq(perfring_data_read_behind(data, &byte, 1), 0);
-		cr_assert_eq(perfring_data_late(data), 0);
-		cr_assert_not(perfring_data_was_late(data));
-		cr_assert_not(perfring_data_is_finished(data));
-		cr_assert_not(perfring_data_is_pipe(data));
-		cr_assert_eq(perfring_data_lost_features(data), 0);
-		perfring_data_compression(data, &compressed);
+		cr_assert_eq(perfring_file_fault(data).what == NULL, error != -EBADMSG);
+		cr_assert_eq(perfring_file_position(data), 0);
+		cr_assert_eq(perfring_file_part(data), 0);
+		cr_assert_eq(perfring_file_read_trace(data, &byte, 1), 0);
+		cr_assert_eq(perfring_file_late(data), 0);
+		cr_assert_not(perfring_file_was_late(data));
+		cr_assert_not(perfring_file_is_finished(data));
+		cr_assert_not(perfring_file_is_pipe(data));
+		cr_assert_eq(perfring_file_lost_features(data), 0);
+		perfring_file_compression(data, &compressed);
 		cr_assert_eq(compressed.lost, 0);
-		cr_assert_not_null(perfring_data_formats(data));
-		cr_assert_null(perfring_data_attr(data, 0));
-		cr_assert_null(perfring_data_event_name(data, 0));
-		cr_assert_eq(perfring_data_event_id(data, 0, 0, &id), 0);
-		for (uint32_t feature = 0; feature <= PERFRING_DATA_FEATURES; feature++)
-			cr_assert_null(perfring_data_feature(data, feature, &size));
-		cr_assert_null(perfring_data_string(data, PERFRING_DATA_HOSTNAME));
-		perfring_data_close(data);
+		cr_assert_not_null(perfring_file_formats(data));
+		cr_assert_null(perfring_file_attr(data, 0));
+		cr_assert_null(perfring_file_event_name(data, 0));
+		cr_assert_eq(perfring_file_event_id(data, 0, 0, &id), 0);
+		for (uint32_t feature = 0; feature <= PERFRING_FEATURE_BITS; feature++)
+			cr_assert_null(perfring_file_feature(data, feature, &size));
+		cr_assert_null(perfring_file_string(data, PERFRING_FEATURE_HOSTNAME));
+		perfring_file_close(data);
 	}
 	/* one that is damaged behind its attrs */
 	for (long cut = 104; cut < 2000; cut += 8) {
-		struct perfring_data_writer *writer;
+		struct perfring_file_writer *writer;
 
 		remove(path);
 		writer = begin((struct mode){false, false, 0}, &fd);
 		end(writer, fd);
 		cr_assert_eq(truncate(path, cut), 0);
-		error = perfring_data_open(&data, path);
-		for (uint32_t feature = 0; feature < PERFRING_DATA_FEATURES; feature++)
-			perfring_data_feature(data, feature, &size);
+		error = perfring_file_open(&data, path);
+		for (uint32_t feature = 0; feature < PERFRING_FEATURE_BITS; feature++)
+			perfring_file_feature(data, feature, &size);
 		if (error)
-			cr_assert_eq(perfring_data_next(data, &item), error);
-		perfring_data_close(data);
+			cr_assert_eq(perfring_file_next(data, &item), error);
+		perfring_file_close(data);
 	}
 	remove_folder();
 }
@@ -1569,8 +1572,8 @@ Test(stream, not_opened)
 Test(stream, faults_in_directory)
 {
 	struct perf_event_header nothing = {0, 0, 0};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	struct timed sample;
 	unsigned char bytes[16] = {PERFRING_RECORD_COMPRESSED, 0, 0, 0, 0, 0, 16};
@@ -1586,7 +1589,7 @@ Test(stream, faults_in_directory)
 			snprintf(path, sizeof(path), "%s/data", folder);
 			writer = begin((struct mode){false, false, 0}, &fd);
 			cr_assert_eq(
-				perfring_data_put_feature(writer, PERFRING_DATA_DIR_FORMAT, &version, sizeof(version)),
+				perfring_file_writer_put_feature(writer, PERFRING_FEATURE_DIR_FORMAT, &version, sizeof(version)),
 				0);
 			end(writer, fd);
 			for (uint32_t i = 1; i <= 4; i++) {
@@ -1604,23 +1607,23 @@ Test(stream, faults_in_directory)
 				}
 				fclose(file);
 			}
-			cr_assert_eq(perfring_data_open(&data, folder), 0);
+			cr_assert_eq(perfring_file_open(&data, folder), 0);
 			do {
 				item.record = NULL;
-				one = perfring_data_next(data, &item);
+				one = perfring_file_next(data, &item);
 				if (one == 1 && item.time) {
 					nr++;
-					cr_assert_eq(perfring_data_stream(data), (item.time - 1) % 4 + 1);
+					cr_assert_eq(perfring_file_part(data), (item.time - 1) % 4 + 1);
 				} else if (one == -EBADMSG) {
 					faults++;
-					cr_assert_eq(perfring_data_stream(data), faulty);
+					cr_assert_eq(perfring_file_part(data), faulty);
 					cr_assert_eq(!item.record, !goes_on);
 				}
 			} while (one == 1 || item.record);
 			cr_assert_eq(one, goes_on ? 0 : -EBADMSG);
 			cr_assert_eq(faults, 1);
 			cr_assert_eq(nr, goes_on ? 99 : 99 - behind);
-			perfring_data_close(data);
+			perfring_file_close(data);
 			remove_folder();
 		}
 }
@@ -1630,16 +1633,16 @@ Test(stream, faults_in_directory)
 static size_t count_items(const char *name, int *last)
 {
 	struct perfring_item item;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	size_t nr = 0;
 
-	*last = perfring_data_open(&data, name);
+	*last = perfring_file_open(&data, name);
 	if (!*last)
-		while ((*last = perfring_data_next(data, &item)) == 1)
+		while ((*last = perfring_file_next(data, &item)) == 1)
 			nr++;
 	if (*last == -EBADMSG)
-		cr_assert_not_null(perfring_data_fault(data).what);
-	perfring_data_close(data);
+		cr_assert_not_null(perfring_file_fault(data).what);
+	perfring_file_close(data);
 	return nr;
 }
 
@@ -1652,8 +1655,8 @@ Test(stream, first_version)
 {
 	for (int is_foreign = 0; is_foreign < 2; is_foreign++)
 		for (int is_short = 0; is_short < 2; is_short++) {
-			struct perfring_data_writer *writer;
-			struct perfring_data *data;
+			struct perfring_file_writer *writer;
+			struct perfring_file *data;
 			unsigned char *file;
 			uint64_t value;
 			size_t size;
@@ -1663,7 +1666,7 @@ Test(stream, first_version)
 			writer = begin((struct mode){false, is_foreign, 0}, &fd);
 			for (uint64_t time = 1; time <= 100; time++)
 				write_timed(writer, time);
-			cr_assert_eq(perfring_data_put_string(writer, PERFRING_DATA_HOSTNAME, "old"), 0);
+			cr_assert_eq(perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "old"), 0);
 			end(writer, fd);
 			file = get_file(&size);
 			memcpy(file, "PERFFILE", 8);
@@ -1673,14 +1676,14 @@ Test(stream, first_version)
 			set_file(path, file, size);
 			cr_assert_eq(count_items(path, &last), 100);
 			cr_assert_eq(last, 0);
-			cr_assert_eq(perfring_data_open(&data, path), 0);
-			cr_assert_eq(perfring_data_is_foreign(data), !!is_foreign);
-			cr_assert(perfring_data_is_finished(data));
+			cr_assert_eq(perfring_file_open(&data, path), 0);
+			cr_assert_eq(perfring_file_is_foreign(data), !!is_foreign);
+			cr_assert(perfring_file_is_finished(data));
 			if (is_short)
-				cr_assert_null(perfring_data_string(data, PERFRING_DATA_HOSTNAME));
+				cr_assert_null(perfring_file_string(data, PERFRING_FEATURE_HOSTNAME));
 			else
-				cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_HOSTNAME), "old");
-			perfring_data_close(data);
+				cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_HOSTNAME), "old");
+			perfring_file_close(data);
 			/* version 2 with that header, and header sizes of nobody */
 			memcpy(file, is_foreign ? "2ELIFREP" : "PERFILE2", 8);
 			set_file(path, file, size);
@@ -1701,8 +1704,8 @@ Test(stream, first_version)
 /* A writer whose long has 32 bits: the other byte order puts the halves of each word the other way round. */
 Test(stream, narrow_bitmap)
 {
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	unsigned char *file, half_word[4];
 	size_t size;
 	int fd;
@@ -1710,9 +1713,9 @@ Test(stream, narrow_bitmap)
 	make_folder();
 	writer = begin((struct mode){false, true, 0}, &fd);
 	write_timed(writer, 1);
-	cr_assert_eq(perfring_data_put_string(writer, PERFRING_DATA_HOSTNAME, "narrow"), 0);
-	cr_assert_eq(perfring_data_put_string(writer, PERFRING_DATA_CPUID, "cpu"), 0);
-	cr_assert_eq(perfring_data_put_string(writer, 100, "beyond"), 0);
+	cr_assert_eq(perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "narrow"), 0);
+	cr_assert_eq(perfring_file_writer_put_string(writer, PERFRING_FEATURE_CPUID, "cpu"), 0);
+	cr_assert_eq(perfring_file_writer_put_string(writer, 100, "beyond"), 0);
 	end(writer, fd);
 	file = get_file(&size);
 	for (size_t at = 72; at < 104; at += 8) {
@@ -1721,11 +1724,11 @@ Test(stream, narrow_bitmap)
 		memcpy(file + at + 4, half_word, 4);
 	}
 	set_file(path, file, size);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_HOSTNAME), "narrow");
-	cr_assert_str_eq(perfring_data_string(data, PERFRING_DATA_CPUID), "cpu");
-	cr_assert_not_null(perfring_data_feature(data, 100, NULL));
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_HOSTNAME), "narrow");
+	cr_assert_str_eq(perfring_file_string(data, PERFRING_FEATURE_CPUID), "cpu");
+	cr_assert_not_null(perfring_file_feature(data, 100, NULL));
+	perfring_file_close(data);
 	free(file);
 	remove_folder();
 }
@@ -1736,7 +1739,7 @@ Test(stream, attr_sizes)
 	static const uint32_t sizes[] = {64, 72, 80, 96, 104, 112, 120, 128, 136, 144, 152, 1000, 4096};
 	static const uint32_t more[] = {0, 8, 56, 4, 1};
 	static struct pack pack;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t id;
 
@@ -1796,29 +1799,29 @@ Test(stream, attr_sizes)
 			cr_assert_eq(pack.size - at, i ? 32u : 24u);
 		}
 		set_file(path, pack.bytes, pack.size);
-		cr_assert_eq(perfring_data_open(&data, path), 0, "%u in %u: %s", size, body,
-			     data ? perfring_data_fault(data).what : "");
+		cr_assert_eq(perfring_file_open(&data, path), 0, "%u in %u: %s", size, body,
+			     data ? perfring_file_fault(data).what : "");
 		for (i = 0; i < 3; i++) {
-			const struct perf_event_attr *attr = perfring_data_attr(data, i);
+			const struct perf_event_attr *attr = perfring_file_attr(data, i);
 
 			cr_assert_not_null(attr);
 			cr_assert_eq((uintptr_t)attr % 8, 0);
 			cr_assert_eq(attr->size, size);
 			cr_assert_eq(attr->type, PERF_TYPE_SOFTWARE);
 			cr_assert(attr->sample_id_all);
-			cr_assert_eq(perfring_data_event_id(data, i, 0, &id), 1);
+			cr_assert_eq(perfring_file_event_id(data, i, 0, &id), 1);
 			cr_assert_eq(id, 70 + i);
 			if (size > sizeof(*attr))
 				cr_assert_eq(((const unsigned char *)attr)[size - 1], 0xee);
 		}
-		cr_assert_null(perfring_data_attr(data, 3));
+		cr_assert_null(perfring_file_attr(data, 3));
 		for (i = 0; i < 3; i++) {
-			cr_assert_eq(perfring_data_next(data, &item), 1);
+			cr_assert_eq(perfring_file_next(data, &item), 1);
 			cr_assert_eq(item.time, 5 + i);
 			cr_assert_eq(item.format->index, i);
 		}
-		cr_assert_eq(perfring_data_next(data, &item), 0);
-		perfring_data_close(data);
+		cr_assert_eq(perfring_file_next(data, &item), 0);
+		perfring_file_close(data);
 	}
 	remove_folder();
 }
@@ -1832,8 +1835,8 @@ Test(stream, late)
 		uint64_t time;
 		bool is_late;
 	} expected[] = {{100, false}, {50, true}, {150, false}, {200, false}, {250, false}, {300, false}};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	size_t nr = 0;
 	int fd;
@@ -1844,23 +1847,23 @@ Test(stream, late)
 		if (times[i])
 			write_timed(writer, times[i]);
 		else
-			cr_assert_eq(perfring_data_round(writer), 0);
+			cr_assert_eq(perfring_file_writer_end_round(writer), 0);
 	}
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	while (perfring_data_next(data, &item) == 1) {
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while (perfring_file_next(data, &item) == 1) {
 		if (!item.time) {
-			cr_assert_not(perfring_data_was_late(data));
+			cr_assert_not(perfring_file_was_late(data));
 			continue;
 		}
 		cr_assert_lt(nr, sizeof(expected) / sizeof(expected[0]));
 		cr_assert_eq(item.time, expected[nr].time);
-		cr_assert_eq(perfring_data_was_late(data), expected[nr].is_late);
+		cr_assert_eq(perfring_file_was_late(data), expected[nr].is_late);
 		nr++;
 	}
 	cr_assert_eq(nr, sizeof(expected) / sizeof(expected[0]));
-	cr_assert_eq(perfring_data_late(data), 1);
-	perfring_data_close(data);
+	cr_assert_eq(perfring_file_late(data), 1);
+	perfring_file_close(data);
 	remove_folder();
 }
 
@@ -2078,7 +2081,7 @@ Test(stream, raw_features)
 		cr_assert(numbers[i] == 32 || !perfring_feature_name(numbers[i]));
 	}
 	build(&pack, "w0 w0 ? w1 w2 w3 w4", false, ends);
-	perfring_feature_open(&walk, PERFRING_DATA_CPU_TOPOLOGY, pack.bytes, pack.size, 0);
+	perfring_feature_open(&walk, PERFRING_FEATURE_CPU_TOPOLOGY, pack.bytes, pack.size, 0);
 	cr_assert_eq(perfring_feature_next(&walk, &member), 1);
 	cr_assert_eq(perfring_feature_next(&walk, &member), 1);
 	cr_assert_eq(perfring_feature_next(&walk, &member), 1);
@@ -2088,14 +2091,14 @@ Test(stream, raw_features)
 	/* an attr whose size is none, but one in the other order: turned twice it is the same */
 	build(&pack, "w1 w64 y0 y0 y0 y0 y0 y0 y0 y64 x56 w0 sname", false, ends);
 	build(&copy, "w1 w64 y0 y0 y0 y0 y0 y0 y0 y64 x56 w0 sname", false, ends);
-	cr_assert_eq(perfring_feature_swap(PERFRING_DATA_EVENT_DESC, pack.bytes, pack.size, 2, true), -EBADMSG);
-	cr_assert_eq(perfring_feature_swap(PERFRING_DATA_EVENT_DESC, pack.bytes, pack.size, 2, false), -EBADMSG);
+	cr_assert_eq(perfring_feature_swap(PERFRING_FEATURE_EVENT_DESC, pack.bytes, pack.size, 2, true), -EBADMSG);
+	cr_assert_eq(perfring_feature_swap(PERFRING_FEATURE_EVENT_DESC, pack.bytes, pack.size, 2, false), -EBADMSG);
 	cr_assert_eq(memcmp(pack.bytes, copy.bytes, pack.size), 0);
 	/* counts that lie: no more steps than there are bytes */
 	build(&pack, "d0xffffffffffffffff d1 d2", false, ends);
-	cr_assert_eq(tell(PERFRING_DATA_AUXTRACE, pack.bytes, pack.size, text, sizeof(text)), -EBADMSG);
+	cr_assert_eq(tell(PERFRING_FEATURE_AUXTRACE, pack.bytes, pack.size, text, sizeof(text)), -EBADMSG);
 	build(&pack, "w0xffffffff sa sb", false, ends);
-	cr_assert_eq(tell(PERFRING_DATA_CMDLINE, pack.bytes, pack.size, text, sizeof(text)), -EBADMSG);
+	cr_assert_eq(tell(PERFRING_FEATURE_CMDLINE, pack.bytes, pack.size, text, sizeof(text)), -EBADMSG);
 }
 
 /* All of them, through files and streams of either order. */
@@ -2109,13 +2112,13 @@ Test(stream, kept_features)
 	make_folder();
 	for (int number = 0; number < 4; number++) {
 		struct mode mode = {number & 1, number & 2, 0};
-		struct perfring_data_writer *writer = create(mode, &fd);
+		struct perfring_file_writer *writer = create(mode, &fd);
 		struct perf_event_attr attr = attr_of(TIMED);
-		struct perfring_data *data;
+		struct perfring_file *data;
 		struct perfring_item item;
 		size_t i;
 
-		cr_assert_eq(perfring_data_add_event(writer, &attr, "one"), 0);
+		cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "one"), 0);
 		for (i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
 			build(&pack, features[i].members, false, ends);
 			/* CPU_TOPOLOGY goes by NRCPUS, and the directory's is not for one file */
@@ -2123,20 +2126,20 @@ Test(stream, kept_features)
 				half_at(&pack, 0, 2);
 			if (features[i].feature != 24)
 				cr_assert_eq(
-					perfring_data_put_feature(writer, features[i].feature, pack.bytes, pack.size),
+					perfring_file_writer_put_feature(writer, features[i].feature, pack.bytes, pack.size),
 					0);
 		}
-		cr_assert_eq(perfring_data_begin(writer), 0);
+		cr_assert_eq(perfring_file_writer_begin(writer), 0);
 		write_timed(writer, 1);
 		end(writer, fd);
-		cr_assert_eq(perfring_data_open(&data, path), 0);
-		while ((last = perfring_data_next(data, &item)) == 1)
+		cr_assert_eq(perfring_file_open(&data, path), 0);
+		while ((last = perfring_file_next(data, &item)) == 1)
 			;
 		cr_assert_eq(last, 0);
 		for (i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
 			uint32_t feature = features[i].feature;
 			uint64_t size;
-			const void *payload = perfring_data_feature(data, feature, &size);
+			const void *payload = perfring_file_feature(data, feature, &size);
 
 			/* EVENT_DESC is the writer's own; BUILD_ID's records have a type in a stream; perf takes no
 			 * BPF of another byte order */
@@ -2164,7 +2167,7 @@ Test(stream, kept_features)
 				cr_assert_eq(memcmp(payload, pack.bytes, pack.size), 0, "%u in %d", feature, number);
 			}
 		}
-		perfring_data_close(data);
+		perfring_file_close(data);
 	}
 	remove_folder();
 }
@@ -2260,11 +2263,11 @@ Test(stream, build_ids)
 	static const uint32_t lengths[] = {20, 16, 8, 1, 0, 21, 64, 0xffffffff};
 	static const uint32_t names[] = {4, 0, 5, 0xfffffffc, 0xffffffff};
 	static struct elf elf;
-	uint8_t id[PERFRING_BUILD_ID_ROOM], expected[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE], expected[PERFRING_BUILD_ID_SIZE];
 	size_t i, cut;
 
 	make_folder();
-	for (i = 0; i < PERFRING_BUILD_ID_ROOM; i++)
+	for (i = 0; i < PERFRING_BUILD_ID_SIZE; i++)
 		expected[i] = (uint8_t)(i + 1);
 	for (int number = 0; number < 4; number++) {
 		for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
@@ -2319,23 +2322,23 @@ enum {
 /* The bytes of a small file that nobody finished; ends[] tells where what came with each write ends. */
 static unsigned char *make_killed(struct mode mode, size_t *size, size_t *ends, size_t *count, size_t *front)
 {
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	unsigned char *file;
 	size_t nr = 0;
 	int fd;
 
 	make_folder();
 	writer = begin(mode, &fd);
-	*front = (size_t)perfring_data_size(writer);
+	*front = (size_t)perfring_file_writer_size(writer);
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		for (uint64_t i = 0; i < WRITES; i++) {
 			write_timed(writer, round * 100 + 50 - i);
-			ends[nr++] = (size_t)perfring_data_size(writer);
+			ends[nr++] = (size_t)perfring_file_writer_size(writer);
 		}
-		cr_assert_eq(perfring_data_round(writer), 0);
-		ends[nr++] = (size_t)perfring_data_size(writer);
+		cr_assert_eq(perfring_file_writer_end_round(writer), 0);
+		ends[nr++] = (size_t)perfring_file_writer_size(writer);
 	}
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	close(fd);
 	file = get_file(size);
 	remove_folder();
@@ -2411,7 +2414,7 @@ static void try_large(int level)
 	};
 	static size_t ends[COUNT], cuts[10000];
 	struct perfring_generator generator;
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	unsigned char record[RECORD];
 	struct timed sample;
 	unsigned char *file;
@@ -2424,7 +2427,7 @@ static void try_large(int level)
 	make_folder();
 	perfring_generator_seed(&generator, 3);
 	writer = begin((struct mode){false, false, level}, &fd);
-	front = (size_t)perfring_data_size(writer);
+	front = (size_t)perfring_file_writer_size(writer);
 	for (size_t i = 0; i < COUNT; i++) {
 		for (size_t at = 0; at < RECORD; at += 8) {
 			uint64_t number = perfring_generator_draw(&generator, i % 2 ? 0 : 3);
@@ -2435,9 +2438,9 @@ static void try_large(int level)
 		sample.header.size = RECORD;
 		memcpy(record, &sample, sizeof(sample));
 		write_bytes(writer, record, RECORD);
-		ends[i] = (size_t)perfring_data_size(writer);
+		ends[i] = (size_t)perfring_file_writer_size(writer);
 	}
-	perfring_data_writer_close(writer);
+	perfring_file_writer_close(writer);
 	close(fd);
 	file = get_file(&size);
 	remove_folder();
@@ -2479,17 +2482,17 @@ Test(stream, killed_large)
 static int read_whole(const char *name)
 {
 	struct perfring_item item;
-	struct perfring_data *data;
-	int last = perfring_data_open(&data, name);
+	struct perfring_file *data;
+	int last = perfring_file_open(&data, name);
 
 	if (!last) {
 		do
-			last = perfring_data_next(data, &item);
+			last = perfring_file_next(data, &item);
 		while (last == 1);
-		for (uint32_t feature = 0; feature < PERFRING_DATA_FEATURES; feature++)
-			perfring_data_feature(data, feature, NULL);
+		for (uint32_t feature = 0; feature < PERFRING_FEATURE_BITS; feature++)
+			perfring_file_feature(data, feature, NULL);
 	}
-	perfring_data_close(data);
+	perfring_file_close(data);
 	return last;
 }
 
@@ -2506,7 +2509,7 @@ static void lie(bool is_foreign, bool is_stream)
 		uint32_t index, tid, cpu, reserved;
 	} record = {{PERFRING_RECORD_AUXTRACE, 0, 48}, 8, 0, 0, 0, 0, 0, 0};
 	struct perf_event_attr attr = attr_of(TIMED | PERFRING_SAMPLE_IDENTIFIER);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct rlimit limit = {0, 0};
 	size_t size, ends[4];
 	static struct pack pack;
@@ -2516,16 +2519,16 @@ static void lie(bool is_foreign, bool is_stream)
 
 	make_folder();
 	writer = create((struct mode){is_stream, is_foreign, 0}, &fd);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "one"), 0);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 7), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "one"), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 7), 0);
 	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
 		build(&pack, features[i].members, false, ends);
-		if (features[i].feature != PERFRING_DATA_DIR_FORMAT)
-			cr_assert_eq(perfring_data_put_feature(writer, features[i].feature, pack.bytes, pack.size), 0);
+		if (features[i].feature != PERFRING_FEATURE_DIR_FORMAT)
+			cr_assert_eq(perfring_file_writer_put_feature(writer, features[i].feature, pack.bytes, pack.size), 0);
 	}
-	cr_assert_eq(perfring_data_begin(writer), 0);
-	cr_assert_eq(perfring_data_round(writer), 0);
-	cr_assert_eq(perfring_data_put_auxtrace(writer, &record.header, "8 bytes ", 8), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_end_round(writer), 0);
+	cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, "8 bytes ", 8), 0);
 	end(writer, fd);
 	file = get_file(&size);
 	remove_folder();
@@ -2572,8 +2575,8 @@ Test(stream, one_over_another)
 	enum {
 		SIZE = 1 << 20
 	};
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	unsigned char *file;
 	uint64_t all = 0, one = 0;
 	uint32_t feature;
@@ -2583,27 +2586,27 @@ Test(stream, one_over_another)
 	make_folder();
 	writer = begin((struct mode){false, false, 0}, &fd);
 	write_timed(writer, 1);
-	at = (size_t)perfring_data_size(writer);
-	for (feature = 40; feature < PERFRING_DATA_FEATURES; feature++)
-		cr_assert_eq(perfring_data_put_feature(writer, feature, "", 0), 0);
+	at = (size_t)perfring_file_writer_size(writer);
+	for (feature = 40; feature < PERFRING_FEATURE_BITS; feature++)
+		cr_assert_eq(perfring_file_writer_put_feature(writer, feature, "", 0), 0);
 	end(writer, fd);
 	file = get_file(&size);
 	file = realloc(file, SIZE);
 	cr_assert_not_null(file);
 	memset(file + size, 0, SIZE - size);
 	/* EVENT_DESC's comes first */
-	for (feature = 40; feature < PERFRING_DATA_FEATURES; feature++) {
+	for (feature = 40; feature < PERFRING_FEATURE_BITS; feature++) {
 		uint64_t section[2] = {0, SIZE};
 
 		memcpy(file + at + 16 + (feature - 40) * 16, section, 16);
 	}
 	set_file(path, file, SIZE);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
-	for (feature = 0; feature < PERFRING_DATA_FEATURES; feature++)
-		if (perfring_data_feature(data, feature, &one))
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	for (feature = 0; feature < PERFRING_FEATURE_BITS; feature++)
+		if (perfring_file_feature(data, feature, &one))
 			all += one;
 	cr_assert_leq(all, (uint64_t)SIZE);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	free(file);
 	remove_folder();
 }
@@ -2615,16 +2618,16 @@ Test(stream, one_over_another)
 static void make_long(int fd, uint64_t length, uint64_t rounds, bool is_backward)
 {
 	struct perf_event_attr attr = attr_of(TIMED);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	uint64_t at, time = 1, next = rounds, size;
 	struct timed few[512];
 	static const struct perf_event_header round = {PERFRING_RECORD_FINISHED_ROUND, 0, 8};
 
-	cr_assert_eq(perfring_data_create(&writer, fd), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "one"), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
-	at = perfring_data_size(writer);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "one"), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
+	at = perfring_file_writer_size(writer);
+	perfring_file_writer_close(writer);
 	for (size = 0; size < length;) {
 		for (size_t i = 0; i < 512; i++)
 			few[i] = timed(is_backward ? UINT64_MAX / 2 - time++ : time++);
@@ -2653,23 +2656,23 @@ static void try_long(uint64_t length, uint64_t rounds, bool is_backward)
 	cr_assert_geq(child, 0);
 	if (child == 0) {
 		struct perfring_item item;
-		struct perfring_data *data;
+		struct perfring_file *data;
 		struct rusage usage;
 		uint64_t time = 0;
 		int one;
 
-		if (perfring_data_open(&data, name))
+		if (perfring_file_open(&data, name))
 			_exit(2);
-		while ((one = perfring_data_next(data, &item)) == 1)
+		while ((one = perfring_file_next(data, &item)) == 1)
 			if (item.time && item.time != ++time && !is_backward)
 				_exit(3);
-		if (one || !perfring_data_late(data) == is_backward || time < length / 200)
+		if (one || !perfring_file_late(data) == is_backward || time < length / 200)
 			_exit(4);
 		getrusage(RUSAGE_SELF, &usage);
 		if (getenv("PERFRING_TELL"))
 			fprintf(stderr, "%llu bytes, rounds of %llu: %ld kB\n", (unsigned long long)length,
 				(unsigned long long)rounds, usage.ru_maxrss);
-		perfring_data_close(data);
+		perfring_file_close(data);
 		_exit(!IS_SANITIZED && usage.ru_maxrss >= 64 * 1024 ? 5 : 0);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
@@ -2699,10 +2702,10 @@ Test(stream, changed)
 		RECORD = 1000
 	};
 	struct perf_event_header longer = {PERF_RECORD_SAMPLE, 2, 65528};
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	static unsigned char record[RECORD];
 	struct timed sample = timed(0);
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint64_t front, nr;
 	int fd, one;
@@ -2711,25 +2714,25 @@ Test(stream, changed)
 	sample.header.size = RECORD;
 	memcpy(record, &sample, sizeof(sample));
 	writer = begin((struct mode){false, false, 0}, &fd);
-	front = perfring_data_size(writer);
+	front = perfring_file_writer_size(writer);
 	for (nr = 0; nr < COUNT; nr++)
 		write_bytes(writer, record, RECORD);
 	end(writer, fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
 	/* the last piece of the first block was read by then, and the block ends inside a record */
 	for (nr = 0; nr < 1000; nr++)
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	for (nr = 1; nr < COUNT; nr++)
 		cr_assert_eq(pwrite(fd, &longer, sizeof(longer), (off_t)(front + nr * RECORD)),
 			     (ssize_t)sizeof(longer));
 	close(fd);
-	for (nr = 1000; (one = perfring_data_next(data, &item)) == 1; nr++)
+	for (nr = 1000; (one = perfring_file_next(data, &item)) == 1; nr++)
 		cr_assert_eq(item.record->size, RECORD);
 	cr_assert_gt(nr, 1000);
 	cr_assert_lt(nr, 1100);
 	cr_assert_eq(one, -EBADMSG);
-	cr_assert_str_eq(perfring_data_fault(data).what, "record changed while it was read");
-	perfring_data_close(data);
+	cr_assert_str_eq(perfring_file_fault(data).what, "record changed while it was read");
+	perfring_file_close(data);
 	remove_folder();
 }

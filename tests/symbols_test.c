@@ -150,7 +150,7 @@ Test(symbols, builds_of_two_names)
 {
 	struct hostile_run run;
 	char other[128], ids[2][20];
-	struct perfring_data *read = NULL;
+	struct perfring_file *read = NULL;
 
 	make_folder();
 	snprintf(other, sizeof(other), "%s/./object", folder);
@@ -158,8 +158,8 @@ Test(symbols, builds_of_two_names)
 	write_named(object, "sound", 'a');
 	hostile_write_recording(data, (char *[]){object, other}, 2, 0x2010, ids[0], false);
 	/* the second name's build becomes the right one, in its place */
-	cr_assert_eq(perfring_data_open(&read, data), 0);
-	perfring_data_close(read);
+	cr_assert_eq(perfring_file_open(&read, data), 0);
+	perfring_file_close(read);
 	{
 		size_t size;
 		unsigned char *bytes = hostile_read(open(data, O_RDONLY), &size), *at = bytes;

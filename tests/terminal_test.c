@@ -55,7 +55,7 @@ static void put_format(struct hostile_bytes *to, const char *name, unsigned id, 
 	hostile_put(to, format, (size_t)length);
 }
 
-static void put_tracing_data(struct perfring_data_writer *writer)
+static void put_tracing_data(struct perfring_file_writer *writer)
 {
 	struct hostile_bytes to = {0};
 
@@ -73,26 +73,26 @@ static void put_tracing_data(struct perfring_data_writer *writer)
 	hostile_put(&to, "nemo: damaged\nID: 4343\nformat:\n\tx", 34);
 	hostile_put_number(&to, 0, 4);
 	hostile_put_number(&to, 0, 4);
-	cr_assert_eq(perfring_data_put_feature(writer, PERFRING_DATA_TRACING_DATA, to.bytes, to.size), 0);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_TRACING_DATA, to.bytes, to.size), 0);
 	free(to.bytes);
 }
 
-static void put_features(struct perfring_data_writer *writer)
+static void put_features(struct perfring_file_writer *writer)
 {
 	for (size_t i = 0; i < HOSTILE_COUNT; i++) {
 		struct hostile_bytes to = {0};
 		uint32_t feature = hostile_features[i].feature;
 
 		/* what the reader goes by; and the two that the writer makes */
-		if (feature == PERFRING_DATA_DIR_FORMAT || feature == PERFRING_DATA_EVENT_DESC ||
-		    feature == PERFRING_DATA_GROUP_DESC || feature == PERFRING_DATA_TRACING_DATA ||
-		    feature == PERFRING_DATA_COMPRESSED || feature == PERFRING_DATA_OSRELEASE)
+		if (feature == PERFRING_FEATURE_DIR_FORMAT || feature == PERFRING_FEATURE_EVENT_DESC ||
+		    feature == PERFRING_FEATURE_GROUP_DESC || feature == PERFRING_FEATURE_TRACING_DATA ||
+		    feature == PERFRING_FEATURE_COMPRESSED || feature == PERFRING_FEATURE_OSRELEASE)
 			continue;
 		hostile_fill(&to, hostile_features[i].layout, hostile_name());
-		if (feature == PERFRING_DATA_NRCPUS)
+		if (feature == PERFRING_FEATURE_NRCPUS)
 			memcpy(to.bytes, (uint32_t[]){HOSTILE_CPUS, HOSTILE_CPUS}, 8);
 		cr_assert_eq(
-			perfring_data_put_feature(writer, feature, to.size ? to.bytes : (unsigned char[]){0}, to.size),
+			perfring_file_writer_put_feature(writer, feature, to.size ? to.bytes : (unsigned char[]){0}, to.size),
 			0, "%s", hostile_features[i].name);
 		free(to.bytes);
 	}
@@ -132,12 +132,12 @@ static struct perfring_string every_byte;
 #define IS_conv(place) (void)0
 #define IS_metadata(place) (void)0
 
-static void put(struct perfring_data_writer *writer, const struct perfring_record *record)
+static void put(struct perfring_file_writer *writer, const struct perfring_record *record)
 {
-	cr_assert_eq(perfring_data_put(writer, 0, record), 0, "a record of kind %u", record->type);
+	cr_assert_eq(perfring_file_writer_put(writer, 0, record), 0, "a record of kind %u", record->type);
 }
 
-static void put_records(struct perfring_data_writer *writer)
+static void put_records(struct perfring_file_writer *writer)
 {
 	struct perfring_record record;
 
@@ -160,7 +160,7 @@ static void put_records(struct perfring_data_writer *writer)
 }
 
 /* Threads by every part of the name that fits into a comm. */
-static void put_comms(struct perfring_data_writer *writer, const struct perfring_format *format)
+static void put_comms(struct perfring_file_writer *writer, const struct perfring_format *format)
 {
 	const char *name = hostile_name();
 	struct perfring_record record;
@@ -192,11 +192,11 @@ static void put_comms(struct perfring_data_writer *writer, const struct perfring
 		sample.misc = PERFRING_RECORD_MISC_USER;
 		piece.iov_len = (size_t)perfring_sample_encode(format, &sample, room, sizeof(room));
 		cr_assert_leq(piece.iov_len, sizeof(room));
-		cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 	}
 }
 
-static void put_tracepoints(struct perfring_data_writer *writer, const struct perfring_format *format)
+static void put_tracepoints(struct perfring_file_writer *writer, const struct perfring_format *format)
 {
 	unsigned char payload[8 + 252] = {0}, room[1024];
 	struct perfring_sample sample = {.ip = 0xffffffff81000000, .pid = 100, .tid = 100, .time = 2000};
@@ -211,7 +211,7 @@ static void put_tracepoints(struct perfring_data_writer *writer, const struct pe
 		sample.id = sample.identifier = id;
 		piece.iov_len = (size_t)perfring_sample_encode(format, &sample, room, sizeof(room));
 		cr_assert_leq(piece.iov_len, sizeof(room));
-		cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 	}
 }
 
@@ -220,29 +220,29 @@ static void write_recording(void)
 	struct perf_event_attr clock = attr_of(PERFRING_TYPE_SOFTWARE, PERFRING_COUNT_SW_CPU_CLOCK),
 			       sound = attr_of(PERFRING_TYPE_TRACEPOINT, 4242),
 			       damaged = attr_of(PERFRING_TYPE_TRACEPOINT, 4343);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	struct perfring_format formats[2];
 	int fd = open(plain, O_RDWR | O_CREAT | O_TRUNC, 0600);
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(perfring_format_from_attr(&formats[0], &clock), 0);
 	cr_assert_eq(perfring_format_from_attr(&formats[1], &sound), 0);
-	cr_assert_eq(perfring_data_create(&writer, fd), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &clock, hostile_name()), 0);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 7), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &sound, hostile_name()), 1);
-	cr_assert_eq(perfring_data_add_id(writer, 1, 8), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &damaged, hostile_name()), 2);
-	cr_assert_eq(perfring_data_add_id(writer, 2, 9), 0);
-	cr_assert_eq(perfring_data_add_group(writer, hostile_name(), 0, 3), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &clock, hostile_name()), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 7), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &sound, hostile_name()), 1);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 1, 8), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &damaged, hostile_name()), 2);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 2, 9), 0);
+	cr_assert_eq(perfring_file_writer_add_group(writer, hostile_name(), 0, 3), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	every_byte = string_of(hostile_name());
 	put_records(writer);
 	put_comms(writer, &formats[0]);
 	put_tracepoints(writer, &formats[1]);
 	put_features(writer);
-	cr_assert_eq(perfring_data_finish(writer), 0);
-	perfring_data_writer_close(writer);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
 	close(fd);
 	cr_assert_eq(symlink(plain, odd), 0);
 }

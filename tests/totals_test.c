@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include <time.h>
-#include "event/session.h"
+#include "session/session_private.h"
 #include "stream.h"
 #include "storm.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "event/session.h"
+#include "session/session_private.h"
 #include "stream.h"
 
 TestSuite(trace, .timeout = 60);
@@ -284,11 +284,11 @@ static void flat_open(struct flat *flat, uint64_t start, unsigned flags)
 	flat->memory = aligned_alloc(PAGE, 2 * PAGE);
 	flat->bytes = aligned_alloc(PAGE, 2 * PAGE);
 	memset(flat->memory, 0, 2 * PAGE);
-	cr_assert_eq(perfring_ring_over(&flat->ring, flat->memory, 2 * PAGE), 0);
+	cr_assert_eq(perfring_ring_wrap(&flat->ring, flat->memory, 2 * PAGE), 0);
 	flat->ring.page->aux_head = flat->ring.page->aux_tail = start;
 	number = perfring_session_add_ring(flat->session, &flat->ring, -1, 0);
 	cr_assert_eq(number, 0);
-	cr_assert_eq(perfring_aux_over(&flat->aux, flat->ring.page, flat->bytes, 2 * PAGE, flags), 0);
+	cr_assert_eq(perfring_aux_wrap(&flat->aux, flat->ring.page, flat->bytes, 2 * PAGE, flags), 0);
 	cr_assert_eq(perfring_session_add_aux(flat->session, 0, &flat->aux), 0);
 }
 

@@ -26,8 +26,9 @@
 #include <unistd.h>
 #include <perfring/callchain.h>
 #include <perfring/check.h>
-#include <perfring/data.h>
 #include <perfring/event.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include <perfring/reader.h>
 #include <perfring/session.h>
 #include <perfring/swap.h>
@@ -107,7 +108,7 @@ static void made_open(struct made *made, uint64_t start_at)
 	made->data = (unsigned char *)made->page + PAGE;
 	made->head = start_at;
 	made->page->data_head = made->page->data_tail = start_at;
-	cr_assert_eq(perfring_ring_over(&made->ring, made->page, 2 * PAGE), 0);
+	cr_assert_eq(perfring_ring_wrap(&made->ring, made->page, 2 * PAGE), 0);
 	cr_assert_eq(perfring_reader_open(&made->reader, &made->ring, 0), 0);
 }
 
@@ -591,7 +592,7 @@ Test(trap, t09_callchains)
 	word(&pack, -UINT64_C(640));
 	word(&pack, 0x401000);
 	decode(&format, &sample);
-	chain = perfring_callchain_over(&sample.callchain);
+	chain = perfring_callchain_init(&sample.callchain);
 	while (perfring_callchain_next(&chain, &frame) == 1)
 		cr_assert_eq(frame.ip, 0xffffffff81000000 + frames++);
 	cr_assert_eq(frames, 132);
@@ -879,7 +880,7 @@ Test(trap, t21_data_offset_and_size_of_0)
 	/* Said, they count. */
 	made.page->data_offset = PAGE;
 	made.page->data_size = PAGE / 2;
-	cr_assert_eq(perfring_ring_over(&ring, made.page, 2 * PAGE), 0);
+	cr_assert_eq(perfring_ring_wrap(&ring, made.page, 2 * PAGE), 0);
 	cr_assert_eq(ring.size, PAGE / 2);
 	made_close(&made);
 }
@@ -1206,30 +1207,30 @@ Test(trap, t32_groups)
 static char path[64];
 
 /* A perf.data file of one event, IDENTIFIER IP TIME, ids 5, in memory. */
-static struct perfring_data_writer *file_begin(int *fd)
+static struct perfring_file_writer *file_begin(int *fd)
 {
 	struct perf_event_attr attr = faults(ORDERED);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 
 	*fd = memfd_create("trap", MFD_CLOEXEC);
 	cr_assert_geq(*fd, 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
 	attr.sample_id_all = 1;
-	cr_assert_eq(perfring_data_create(&writer, *fd), 0);
-	cr_assert_eq(perfring_data_add_event(writer, &attr, "faults"), 0);
-	cr_assert_eq(perfring_data_add_id(writer, 0, 5), 0);
-	cr_assert_eq(perfring_data_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_open(&writer, *fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "faults"), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 0, 5), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	return writer;
 }
 
-static void file_put(struct perfring_data_writer *writer, size_t size)
+static void file_put(struct perfring_file_writer *writer, size_t size)
 {
 	struct iovec piece = {pack.bytes, size};
 
-	cr_assert_eq(perfring_data_write(writer, &piece, 1), 0);
+	cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 }
 
-static void file_put_sample(struct perfring_data_writer *writer, uint64_t ip)
+static void file_put_sample(struct perfring_file_writer *writer, uint64_t ip)
 {
 	start(&pack, 9, 2);
 	word(&pack, 5);
@@ -1239,13 +1240,13 @@ static void file_put_sample(struct perfring_data_writer *writer, uint64_t ip)
 	file_put(writer, pack.size);
 }
 
-static struct perfring_data *file_end(struct perfring_data_writer *writer)
+static struct perfring_file *file_end(struct perfring_file_writer *writer)
 {
-	struct perfring_data *data;
+	struct perfring_file *data;
 
-	cr_assert_eq(perfring_data_finish(writer), 0);
-	perfring_data_writer_close(writer);
-	cr_assert_eq(perfring_data_open(&data, path), 0);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
 	return data;
 }
 
@@ -1253,10 +1254,10 @@ static struct perfring_data *file_end(struct perfring_data_writer *writer)
 Test(trap, t33_names_that_are_no_paths)
 {
 	struct perf_event_attr attr = faults(PERF_SAMPLE_TID);
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	const struct perf_event_header *at;
 	struct perfring_record record;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	struct live live;
 	int fd, found[2] = {0, 0};
@@ -1271,11 +1272,11 @@ Test(trap, t33_names_that_are_no_paths)
 	ioctl(live.fd, PERF_EVENT_IOC_DISABLE, 0);
 	perfring_reader_observe(&live.reader);
 	writer = file_begin(&fd);
-	cr_assert_eq(perfring_data_put_process(writer, getpid()), 0);
+	cr_assert_eq(perfring_file_writer_put_process(writer, getpid()), 0);
 	data = file_end(writer);
 	for (int source = 0; source < 2; source++)
 		for (;;) {
-			if (source ? perfring_data_next(data, &item) != 1
+			if (source ? perfring_file_next(data, &item) != 1
 				   : perfring_reader_next(&live.reader, &at) != 1)
 				break;
 			at = source ? item.record : at;
@@ -1292,7 +1293,7 @@ Test(trap, t33_names_that_are_no_paths)
 		}
 	cr_assert_eq(found[0], 1);
 	cr_assert_eq(found[1], 1);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	close(fd);
 	munmap(memory, PAGE);
 	live_close(&live);
@@ -1337,8 +1338,8 @@ Test(trap, t35_one_clock_in_a_session)
 /* Records of odd sizes leave those behind them askew. */
 Test(trap, t36_records_askew)
 {
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_sample sample;
 	struct perfring_item item;
 	uint64_t ip = 0;
@@ -1354,7 +1355,7 @@ Test(trap, t36_records_askew)
 		file_put_sample(writer, i);
 	}
 	data = file_end(writer);
-	while ((last = perfring_data_next(data, &item)) == 1) {
+	while ((last = perfring_file_next(data, &item)) == 1) {
 		cr_assert_eq((uintptr_t)item.record % 8, 0);
 		if (item.record->type != PERF_RECORD_SAMPLE)
 			continue;
@@ -1363,7 +1364,7 @@ Test(trap, t36_records_askew)
 	}
 	cr_assert_eq(last, 0);
 	cr_assert_eq(ip, 8);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	close(fd);
 	/* The decoder itself needs no alignment. */
 	start(&pack, 9, 2);
@@ -1379,8 +1380,8 @@ Test(trap, t36_records_askew)
 /* TRACING_DATA and AUXTRACE are followed by bytes that are in no record's size. */
 Test(trap, t37_bytes_behind_records)
 {
-	struct perfring_data_writer *writer;
-	struct perfring_data *data;
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint32_t types[8];
 	size_t nr = 0;
@@ -1402,13 +1403,13 @@ Test(trap, t37_bytes_behind_records)
 	file_put(writer, pack.size);
 	file_put_sample(writer, 1);
 	data = file_end(writer);
-	while (nr < 8 && perfring_data_next(data, &item) == 1)
+	while (nr < 8 && perfring_file_next(data, &item) == 1)
 		types[nr++] = item.record->type;
 	cr_assert_eq(nr, 3);
 	cr_assert_eq(types[0], 66);
 	cr_assert_eq(types[1], 71);
 	cr_assert_eq(types[2], 9);
-	perfring_data_close(data);
+	perfring_file_close(data);
 	close(fd);
 }
 
@@ -1422,7 +1423,7 @@ Test(trap, t38_attr_entries_of_another_size)
 		DATA = ENTRIES + 2 * ENTRY
 	};
 	static const uint64_t types[] = {1 << 16 | 1 << 0, 1 << 16 | 1 << 0 | 1 << 3};
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	int fd = memfd_create("trap", MFD_CLOEXEC), i;
 
@@ -1459,14 +1460,14 @@ Test(trap, t38_attr_entries_of_another_size)
 	}
 	cr_assert_eq(write(fd, pack.bytes, pack.size), (ssize_t)pack.size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	cr_assert_eq(perfring_data_open(&data, path), 0, "%s", perfring_data_fault(data).what);
+	cr_assert_eq(perfring_file_open(&data, path), 0, "%s", perfring_file_fault(data).what);
 	for (i = 0; i < 2; i++) {
-		cr_assert_eq(perfring_data_next(data, &item), 1);
+		cr_assert_eq(perfring_file_next(data, &item), 1);
 		cr_assert_eq(item.format->index, (uint32_t)i);
 		cr_assert_eq(item.format->sample_type, types[i]);
-		cr_assert_eq(perfring_data_attr(data, (uint32_t)i)->size, 72);
+		cr_assert_eq(perfring_file_attr(data, (uint32_t)i)->size, 72);
 	}
-	perfring_data_close(data);
+	perfring_file_close(data);
 	close(fd);
 }
 

@@ -571,7 +571,7 @@ Test(writer, what_open_refuses)
 	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), -EINVAL);
 	perfring_ring_close(&ring);
 	/* No ring of ours. */
-	cr_assert_eq(perfring_ring_over(&over, memory, sizeof(memory)), 0);
+	cr_assert_eq(perfring_ring_wrap(&over, memory, sizeof(memory)), 0);
 	cr_assert_eq(perfring_writer_open(&writer, &over, NULL), -EINVAL);
 }
 

@@ -21,7 +21,7 @@ enum {
 
 struct conversion {
 	struct perfring_input input;
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 	const char *output;
 	struct perfring_outfile out;
 	int level;       /* 0: not compressed */
@@ -75,20 +75,20 @@ static bool fail(const struct conversion *conversion, int error)
 /* What a writer makes itself. */
 static bool is_made(uint32_t feature)
 {
-	return feature == PERFRING_DATA_EVENT_DESC || feature == PERFRING_DATA_COMPRESSED ||
-	       feature == PERFRING_DATA_AUXTRACE || feature == PERFRING_DATA_DIR_FORMAT;
+	return feature == PERFRING_FEATURE_EVENT_DESC || feature == PERFRING_FEATURE_COMPRESSED ||
+	       feature == PERFRING_FEATURE_AUXTRACE || feature == PERFRING_FEATURE_DIR_FORMAT;
 }
 
 static int copy_features(struct conversion *conversion)
 {
 	int error = 0;
 
-	for (uint32_t feature = 1; feature < PERFRING_DATA_FEATURES && !error; feature++) {
+	for (uint32_t feature = 1; feature < PERFRING_FEATURE_BITS && !error; feature++) {
 		uint64_t size = 0;
-		const void *payload = perfring_data_feature(conversion->input.data, feature, &size);
+		const void *payload = perfring_file_feature(conversion->input.data, feature, &size);
 
 		if (payload && !is_made(feature))
-			error = perfring_data_put_feature(conversion->writer, feature, payload, size);
+			error = perfring_file_writer_put_feature(conversion->writer, feature, payload, size);
 	}
 	return error;
 }
@@ -96,42 +96,42 @@ static int copy_features(struct conversion *conversion)
 /* Every id of each event: a file's header does not tell them one by one, so EVENT_DESC or a stream's attrs do. */
 static int copy_ids(struct conversion *conversion)
 {
-	const struct perfring_data *data = conversion->input.data;
+	const struct perfring_file *data = conversion->input.data;
 	int error = 0;
 	uint64_t id;
 
-	for (uint32_t event = 0; perfring_data_attr(data, event); event++)
-		for (uint32_t i = 0; !error && perfring_data_event_id(data, event, i, &id) == 1; i++)
-			error = id ? perfring_data_add_id(conversion->writer, event, id) : 0;
+	for (uint32_t event = 0; perfring_file_attr(data, event); event++)
+		for (uint32_t i = 0; !error && perfring_file_event_id(data, event, i, &id) == 1; i++)
+			error = id ? perfring_file_writer_add_id(conversion->writer, event, id) : 0;
 	return error;
 }
 
 static bool begin(struct conversion *conversion)
 {
-	const struct perfring_data *data = conversion->input.data;
-	int error = conversion->is_stream ? perfring_data_create_stream(&conversion->writer, conversion->out.fd)
-					  : perfring_data_create(&conversion->writer, conversion->out.fd);
+	const struct perfring_file *data = conversion->input.data;
+	int error = conversion->is_stream ? perfring_file_writer_open_stream(&conversion->writer, conversion->out.fd)
+					  : perfring_file_writer_open(&conversion->writer, conversion->out.fd);
 
 	if (error)
 		return fail(conversion, error);
-	for (uint32_t event = 0; perfring_data_attr(data, event) && error >= 0; event++)
-		error = perfring_data_add_event(conversion->writer, perfring_data_attr(data, event),
-						perfring_data_event_name(data, event));
+	for (uint32_t event = 0; perfring_file_attr(data, event) && error >= 0; event++)
+		error = perfring_file_writer_add_event(conversion->writer, perfring_file_attr(data, event),
+						perfring_file_event_name(data, event));
 	if (error >= 0)
 		error = copy_ids(conversion);
 	if (!error)
 		error = copy_features(conversion);
 	if (!error && conversion->is_foreign)
-		error = perfring_data_make_foreign(conversion->writer);
+		error = perfring_file_writer_make_foreign(conversion->writer);
 	if (!error && conversion->level) {
-		error = perfring_data_compress(conversion->writer, conversion->level);
+		error = perfring_file_writer_compress(conversion->writer, conversion->level);
 		if (error == -EOPNOTSUPP) {
 			perfring_tool_complain("convert: -z: this perfring was built without libzstd");
 			return false;
 		}
 	}
 	if (!error)
-		error = perfring_data_begin(conversion->writer);
+		error = perfring_file_writer_begin(conversion->writer);
 	return error ? fail(conversion, error) : true;
 }
 
@@ -145,10 +145,10 @@ static int copy_trace(struct conversion *conversion, const struct perf_event_hea
 	do {
 		if (room - used < 65536)
 			trace = perfring_tool_room(trace, room = room ? room * 2 : 262144, 1);
-		got = perfring_data_read_behind(conversion->input.data, trace + used, room - used);
+		got = perfring_file_read_trace(conversion->input.data, trace + used, room - used);
 		used += got > 0 ? (size_t)got : 0;
 	} while (got > 0);
-	error = got < 0 ? (int)got : perfring_data_put_auxtrace(conversion->writer, record, trace, used);
+	error = got < 0 ? (int)got : perfring_file_writer_put_auxtrace(conversion->writer, record, trace, used);
 	free(trace);
 	return error;
 }
@@ -164,7 +164,7 @@ static void turn_payload(struct conversion *conversion, const struct perfring_it
 	    !(item->format->sample_type & PERFRING_SAMPLE_RAW))
 		return;
 	if (perfring_sample_decode(item->format, item->record, &sample, NULL) || !sample.raw.size ||
-	    perfring_data_attr(conversion->input.data, item->format->index)->type != PERFRING_TYPE_TRACEPOINT)
+	    perfring_file_attr(conversion->input.data, item->format->index)->type != PERFRING_TYPE_TRACEPOINT)
 		return;
 	tracepoint = perfring_tracepoints_of(conversion->tracepoints, item->format->index);
 	if (!tracepoint) {
@@ -187,9 +187,9 @@ static void tell_progress(struct conversion *conversion)
 		return;
 	conversion->told = now;
 	fprintf(stderr, "\rperfring: convert: %" PRIu64 " records", conversion->records);
-	if (conversion->size && !perfring_data_stream(conversion->input.data))
+	if (conversion->size && !perfring_file_part(conversion->input.data))
 		fprintf(stderr, ", %.0f%%",
-			100.0 * (double)perfring_data_position(conversion->input.data) / (double)conversion->size);
+			100.0 * (double)perfring_file_position(conversion->input.data) / (double)conversion->size);
 	fputs("\033[K", stderr);
 }
 
@@ -202,7 +202,7 @@ static void end_progress(const struct conversion *conversion)
 static int write_pile(struct conversion *conversion)
 {
 	struct iovec piece = {.iov_base = conversion->pile, .iov_len = conversion->piled};
-	int error = conversion->piled ? perfring_data_write(conversion->writer, &piece, 1) : 0;
+	int error = conversion->piled ? perfring_file_writer_write(conversion->writer, &piece, 1) : 0;
 
 	if (error)
 		return error;
@@ -220,7 +220,7 @@ static int pile_up(struct conversion *conversion, const struct perfring_item *it
 		return error;
 	copy = conversion->pile + conversion->piled;
 	memcpy(copy, item->record, item->record->size);
-	if (conversion->is_foreign != perfring_data_is_foreign(conversion->input.data))
+	if (conversion->is_foreign != perfring_file_is_foreign(conversion->input.data))
 		turn_payload(conversion, item, copy);
 	conversion->piled += item->record->size;
 	conversion->waiting++;
@@ -232,7 +232,7 @@ static int end_round(struct conversion *conversion)
 {
 	int error = write_pile(conversion);
 
-	return error ? error : perfring_data_round(conversion->writer);
+	return error ? error : perfring_file_writer_end_round(conversion->writer);
 }
 
 static bool copy_item(struct conversion *conversion, const struct perfring_item *item)
@@ -281,8 +281,8 @@ static bool end_early(struct conversion *conversion)
 	if (!conversion->is_stream) {
 		write_some(conversion);
 		perfring_outfile_end(&conversion->out);
-		perfring_data_round(conversion->writer);
-		perfring_data_finish(conversion->writer);
+		perfring_file_writer_end_round(conversion->writer);
+		perfring_file_writer_finish(conversion->writer);
 	}
 	perfring_tool_complain("convert: %s: is not the whole of %s: about %" PRIu64 " records are in it",
 			       conversion->output, conversion->input.path, conversion->records - conversion->waiting);
@@ -333,7 +333,7 @@ static bool convert(struct conversion *conversion)
 	if (!error)
 		error = copy_features(conversion);
 	if (!error)
-		error = perfring_data_finish(conversion->writer);
+		error = perfring_file_writer_finish(conversion->writer);
 	return error ? fail(conversion, error) : true;
 }
 
@@ -467,7 +467,7 @@ int perfring_tool_convert(int argc, char **argv)
 	if (status)
 		return status;
 	if (!has_order)
-		conversion.is_foreign = perfring_data_is_foreign(conversion.input.data) != is_other;
+		conversion.is_foreign = perfring_file_is_foreign(conversion.input.data) != is_other;
 	conversion.is_watched = isatty(STDERR_FILENO);
 	conversion.size = !stat(conversion.input.path, &file) && S_ISREG(file.st_mode) ? (uint64_t)file.st_size : 0;
 	conversion.tracepoints = perfring_tracepoints_open(conversion.input.data, NULL);
@@ -478,7 +478,7 @@ int perfring_tool_convert(int argc, char **argv)
 	if (done)
 		done = conversion.json ? write_json(&conversion) : convert(&conversion);
 	status = perfring_input_end(&conversion.input);
-	perfring_data_writer_close(conversion.writer);
+	perfring_file_writer_close(conversion.writer);
 	perfring_tracepoints_close(conversion.tracepoints);
 	done = close_output(&conversion, done);
 	perfring_input_close(&conversion.input);

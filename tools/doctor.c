@@ -16,12 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 #include <perfring/access.h>
+#include <perfring/cpus.h>
 #include <perfring/event.h>
 #include <perfring/ring.h>
 #include <perfring/set.h>
 #include "json.h"
 #include "options.h"
-#include "soft.h"
+#include "soft_source.h"
 #include "tools.h"
 
 enum {

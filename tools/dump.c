@@ -276,7 +276,7 @@ static void print_fields(struct dump *dump, const struct perfring_item *item, co
 /* sample is NULL when it is none, or damaged. */
 static void print_record(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample)
 {
-	uint32_t stream = perfring_data_stream(dump->input.data);
+	uint32_t stream = perfring_file_part(dump->input.data);
 	const char *name;
 	int64_t length;
 
@@ -286,7 +286,7 @@ static void print_record(struct dump *dump, const struct perfring_item *item, co
 		perfring_out_char(':');
 	}
 	perfring_out_text("0x");
-	perfring_out_hex((uint64_t)perfring_data_position(dump->input.data));
+	perfring_out_hex((uint64_t)perfring_file_position(dump->input.data));
 	perfring_out_text(" [0x");
 	perfring_out_hex(item->record->size);
 	perfring_out_text("] ");
@@ -296,7 +296,7 @@ static void print_record(struct dump *dump, const struct perfring_item *item, co
 		perfring_out_char('-');
 	perfring_out_char(' ');
 	if (item->record->type == PERFRING_RECORD_SAMPLE && item->format) {
-		name = perfring_data_event_name(dump->input.data, item->format->index);
+		name = perfring_file_event_name(dump->input.data, item->format->index);
 		perfring_out_print(name ? name : "?", true);
 		perfring_out_char(' ');
 	}
@@ -307,7 +307,7 @@ static void print_record(struct dump *dump, const struct perfring_item *item, co
 		perfring_out.at += (size_t)length;
 	if (sample && length >= 0 && (sample->present & PERFRING_SAMPLE_RAW))
 		print_fields(dump, item, &sample->raw);
-	if (perfring_data_was_late(dump->input.data))
+	if (perfring_file_was_late(dump->input.data))
 		perfring_out_text(" (late)");
 	perfring_out_char('\n');
 }
@@ -466,7 +466,7 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 		perfring_out_signed((int32_t)sample->cpu);
 		break;
 	case COLUMN_EVENT:
-		name = perfring_data_event_name(dump->input.data, format->index);
+		name = perfring_file_event_name(dump->input.data, format->index);
 		perfring_out_print(name ? name : "?", true);
 		break;
 	case COLUMN_IP:
@@ -572,13 +572,13 @@ static void print_count(const char *name, uint64_t nr, uint64_t of)
 
 static void print_stats(struct dump *dump)
 {
-	struct perfring_data_compressed compression;
-	uint32_t events = perfring_format_set_count(perfring_data_formats(dump->input.data)), i;
+	struct perfring_file_compressed compression;
+	uint32_t events = perfring_format_set_count(perfring_file_formats(dump->input.data)), i;
 	const char *name;
 	char number[24];
 
 	/* Those that could not be read were items too. */
-	perfring_data_compression(dump->input.data, &compression);
+	perfring_file_compression(dump->input.data, &compression);
 	dump->records += compression.compressed - dump->counts[PERFRING_RECORD_COMPRESSED];
 	dump->records += compression.compressed2 - dump->counts[PERFRING_RECORD_COMPRESSED2];
 	dump->counts[PERFRING_RECORD_COMPRESSED] = compression.compressed;
@@ -603,7 +603,7 @@ static void print_stats(struct dump *dump)
 	for (i = 0; i < events && i < dump->event_room; i++) {
 		if (!dump->events[i].samples && !dump->events[i].lost)
 			continue;
-		name = perfring_data_event_name(dump->input.data, i);
+		name = perfring_file_event_name(dump->input.data, i);
 		perfring_tool_print(stdout, name ? name : "?", 0, false);
 		printf(" stats:\n");
 		if (dump->events[i].samples)

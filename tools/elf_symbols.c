@@ -16,7 +16,8 @@
 #ifdef HAVE_LZMA
 #include <lzma.h>
 #endif
-#include <perfring/data.h>
+#include <perfring/build_id.h>
+#include <perfring/file.h>
 #include "elf_symbols.h"
 #include "limits.h"
 #include "tools.h"
@@ -455,14 +456,14 @@ static void read_debugdata(const struct image *image)
 static uint32_t read_note(const struct image *image, uint8_t *id)
 {
 	const struct section *section = find_section(image, ".note.gnu.build-id");
-	unsigned char note[16 + PERFRING_BUILD_ID_ROOM];
+	unsigned char note[16 + PERFRING_BUILD_ID_SIZE];
 	uint64_t length;
 
 	if (!section || section->type != SHT_NOTE || section->size < 16 || read_at(image, note, 16, section->offset))
 		return 0;
 	length = number(image, note + 4, 4);
 	if (number(image, note, 4) != 4 || number(image, note + 8, 4) != NT_GNU_BUILD_ID ||
-	    memcmp(note + 12, "GNU", 4) || !length || length > PERFRING_BUILD_ID_ROOM || length > section->size - 16 ||
+	    memcmp(note + 12, "GNU", 4) || !length || length > PERFRING_BUILD_ID_SIZE || length > section->size - 16 ||
 	    read_at(image, note, 16 + (size_t)length, section->offset))
 		return 0;
 	memcpy(id, note + 16, (size_t)length);
@@ -525,7 +526,7 @@ static int sum_up(const struct image *image, uint32_t *sum)
 
 /* What the object says of its debug file. */
 struct debug_link {
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t id_size;
 	char name[MAX_LINK]; /* "": none */
 	uint32_t sum;
@@ -555,7 +556,7 @@ static bool read_debug_file(struct reading *reading, const struct debug_link *li
 {
 	struct image image = {.reading = reading, .fd = perfring_object_open(0, path)};
 	const struct section *table = NULL;
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	bool is_its = false;
 	uint32_t sum;
 
@@ -577,7 +578,7 @@ static bool find_debug_file(const struct image *image, const char *path)
 {
 	static const char *const places[][2] = {{"", ""}, {"", "/.debug"}, {DEBUG_FOLDER, ""}};
 	const char *slash = strrchr(path, '/');
-	char file[PATH_MAX], text[2 * PERFRING_BUILD_ID_ROOM + 1];
+	char file[PATH_MAX], text[2 * PERFRING_BUILD_ID_SIZE + 1];
 	struct debug_link link;
 	int size;
 

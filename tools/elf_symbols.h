@@ -43,7 +43,7 @@ int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64
 		      void (*take)(void *to, const struct perfring_elf_symbol *symbol), void *to);
 void perfring_elf_close(struct perfring_elf *elf);
 
-/* Its build id: of segments of notes, else of the section.  id: PERFRING_BUILD_ID_ROOM bytes.  Returns its length, or 0. */
+/* Its build id: of segments of notes, else of the section.  id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, or 0. */
 uint32_t perfring_elf_build_id(int fd, uint8_t *id);
 
 #endif

@@ -4,6 +4,7 @@
 #include <strings.h>
 #include <unistd.h>
 #include <perfring/event.h>
+#include <perfring/file_writer.h>
 #include <perfring/generate.h>
 #include "options.h"
 #include "outfile.h"
@@ -72,7 +73,7 @@ struct gen {
 	unsigned char *bytes;
 	size_t used;
 	size_t room;
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 };
 
 static void help(void)
@@ -129,7 +130,7 @@ static const struct perfring_option ROWS[] = {
 	 0},
 	{DAMAGE, "damage", PERFRING_OPTION_VALUE, "a damage such as any or SIZE:10, or none, or list", 0, 0},
 	{SIZE, "size", PERFRING_OPTION_VALUE, "a number of bytes", sizeof(struct perf_event_header),
-	 PERFRING_RECORD_MOST},
+	 PERFRING_RECORD_MAX},
 	PERFRING_OPTION_HELP,
 	PERFRING_OPTION_END,
 };
@@ -429,7 +430,7 @@ static bool write_all(const struct gen *gen, int fd, const void *bytes, size_t s
 	return true;
 }
 
-/* As perfring_ring_over takes it: nothing was read yet. */
+/* As perfring_ring_wrap takes it: nothing was read yet. */
 static bool write_ring(const struct gen *gen, int fd)
 {
 	size_t page_size = (size_t)sysconf(_SC_PAGESIZE), size = page_size;
@@ -455,22 +456,22 @@ static bool write_ring(const struct gen *gen, int fd)
 static bool begin_data(struct gen *gen, int fd)
 {
 	char name[256];
-	int ret = perfring_data_create(&gen->writer, fd);
+	int ret = perfring_file_writer_open(&gen->writer, fd);
 
 	perfring_event_name(&gen->any.attr, name, sizeof(name));
 	if (!ret)
-		ret = perfring_data_add_event(gen->writer, &gen->any.attr, name);
+		ret = perfring_file_writer_add_event(gen->writer, &gen->any.attr, name);
 	if (ret >= 0)
-		ret = perfring_data_add_id(gen->writer, 0, gen->id);
+		ret = perfring_file_writer_add_id(gen->writer, 0, gen->id);
 	if (!ret)
-		ret = perfring_data_begin(gen->writer);
+		ret = perfring_file_writer_begin(gen->writer);
 	return ret < 0 ? complain_output(gen, -ret) : true;
 }
 
 static bool write_data(struct gen *gen)
 {
 	struct iovec piece = {gen->bytes, gen->used};
-	int ret = gen->used ? perfring_data_write(gen->writer, &piece, 1) : 0;
+	int ret = gen->used ? perfring_file_writer_write(gen->writer, &piece, 1) : 0;
 
 	gen->used = 0;
 	return ret ? complain_output(gen, -ret) : true;
@@ -482,7 +483,7 @@ static bool finish_data(struct gen *gen)
 
 	if (!write_data(gen))
 		return false;
-	ret = perfring_data_finish(gen->writer);
+	ret = perfring_file_writer_finish(gen->writer);
 	return ret ? complain_output(gen, -ret) : true;
 }
 
@@ -567,7 +568,7 @@ static int generate(struct gen *gen)
 	gen->bytes = perfring_tool_room(NULL, gen->room, 1);
 	done = run(gen, out.fd);
 	if (gen->writer)
-		perfring_data_writer_close(gen->writer);
+		perfring_file_writer_close(gen->writer);
 	/* Half a file is none: what was there stays. */
 	done = done && perfring_outfile_settle(&out);
 	error = perfring_outfile_close(&out);

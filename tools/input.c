@@ -51,7 +51,7 @@ static void complain_at(struct perfring_input *input, const char *place, int64_t
 
 const char *perfring_input_place(struct perfring_input *input)
 {
-	uint32_t stream = perfring_data_stream(input->data);
+	uint32_t stream = perfring_file_part(input->data);
 
 	input->place[0] = 0;
 	if (stream)
@@ -65,7 +65,7 @@ static void complain_error(struct perfring_input *input, int error)
 	struct perfring_fault fault = {0, NULL};
 
 	if (input->data && (error == -EBADMSG || error == -EOPNOTSUPP))
-		fault = perfring_data_fault(input->data);
+		fault = perfring_file_fault(input->data);
 	if (fault.what)
 		complain_at(input, place, fault.at, fault.what);
 	else if (input->faults++ < TOLD)
@@ -91,19 +91,19 @@ int perfring_input_open(struct perfring_input *input, const char *option, int ar
 	}
 	if (!strcmp(input->path, "-") && !fstat(STDIN_FILENO, &file) && !S_ISREG(file.st_mode))
 		input->pipe = STDIN_FILENO;
-	error = perfring_data_open(&input->data, input->path);
+	error = perfring_file_open(&input->data, input->path);
 	if (error) {
 		complain_error(input, error);
 		perfring_input_close(input);
 		return PERFRING_TOOL_FAILED;
 	}
-	if (perfring_split_open(&input->split, perfring_data_formats(input->data)))
+	if (perfring_split_open(&input->split, perfring_file_formats(input->data)))
 		end_without_memory();
-	if (!perfring_data_is_finished(input->data))
+	if (!perfring_file_is_finished(input->data))
 		perfring_tool_complain("%s: warning: its writer did not finish: the end may be missing", input->path);
-	else if (perfring_data_lost_features(input->data))
+	else if (perfring_file_lost_features(input->data))
 		perfring_tool_complain("%s: warning: %" PRIu32 " of its features are cut off or damaged", input->path,
-				       perfring_data_lost_features(input->data));
+				       perfring_file_lost_features(input->data));
 	/* Lines by the million follow. */
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	return PERFRING_TOOL_DONE;
@@ -112,7 +112,7 @@ int perfring_input_open(struct perfring_input *input, const char *option, int ar
 void perfring_input_close(struct perfring_input *input)
 {
 	perfring_split_close(input->split);
-	perfring_data_close(input->data);
+	perfring_file_close(input->data);
 	input->split = NULL;
 	input->data = NULL;
 }
@@ -122,7 +122,7 @@ bool perfring_input_next(struct perfring_input *input, struct perfring_item *ite
 	int one;
 
 	memset(item, 0, sizeof(*item));
-	one = perfring_data_next(input->data, item);
+	one = perfring_file_next(input->data, item);
 	if (one < 0)
 		complain_error(input, one);
 	return one == 1 || (one == -EBADMSG && item->record);
@@ -137,29 +137,29 @@ bool perfring_input_is_idle(const struct perfring_input *input)
 
 void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault)
 {
-	complain_at(input, perfring_input_place(input), perfring_data_position(input->data) + fault->at, fault->what);
+	complain_at(input, perfring_input_place(input), perfring_file_position(input->data) + fault->at, fault->what);
 }
 
 int perfring_input_end(struct perfring_input *input)
 {
-	struct perfring_data_compressed compression;
+	struct perfring_file_compressed compression;
 
 	if (input->faults > TOLD)
 		perfring_tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
-	perfring_data_compression(input->data, &compression);
+	perfring_file_compression(input->data, &compression);
 	if (compression.lost)
 		perfring_tool_complain("%s: warning: %" PRIu64 " compressed records could not be read to their end",
 				       input->path, compression.lost);
 	if (perfring_split_unknown(input->split))
 		perfring_tool_complain("%s: warning: %" PRIu64 " counts in samples of groups are of no event in it",
 				       input->path, perfring_split_unknown(input->split));
-	if (perfring_data_late(input->data))
+	if (perfring_file_late(input->data))
 		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late for their place in time",
-				       input->path, perfring_data_late(input->data));
-	if (perfring_data_feature_error(input->data)) {
+				       input->path, perfring_file_late(input->data));
+	if (perfring_file_feature_error(input->data)) {
 		input->faults++;
 		perfring_tool_complain("%s: its features: %s", input->path,
-				       strerror(-perfring_data_feature_error(input->data)));
+				       strerror(-perfring_file_feature_error(input->data)));
 	}
 	return input->faults ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
 }
@@ -180,6 +180,6 @@ uint64_t perfring_input_period(const struct perfring_input *input, const struct 
 
 	if (sample->present & PERFRING_SAMPLE_PERIOD)
 		return sample->period;
-	attr = perfring_data_attr(input->data, format->index);
+	attr = perfring_file_attr(input->data, format->index);
 	return attr && !attr->freq && attr->sample_period ? attr->sample_period : 1;
 }

@@ -814,8 +814,8 @@ static void put_head(FILE *out, const struct perfring_input *input, const struct
 		     const struct perfring_format *format)
 {
 	const char *kind = perfring_record_name(item->record->type);
-	const char *event = format ? perfring_data_event_name(input->data, format->index) : NULL;
-	uint32_t stream = perfring_data_stream(input->data);
+	const char *event = format ? perfring_file_event_name(input->data, format->index) : NULL;
+	uint32_t stream = perfring_file_part(input->data);
 
 	fputs("{\"kind\":", out);
 	if (kind)
@@ -824,12 +824,12 @@ static void put_head(FILE *out, const struct perfring_input *input, const struct
 		fprintf(out, "\"RECORD_%" PRIu32 "\"", item->record->type);
 	if (stream)
 		fprintf(out, ",\"stream\":%" PRIu32, stream - 1);
-	fprintf(out, ",\"at\":%" PRId64 ",\"size\":%u,\"misc\":", perfring_data_position(input->data),
+	fprintf(out, ",\"at\":%" PRId64 ",\"size\":%u,\"misc\":", perfring_file_position(input->data),
 		item->record->size);
 	put_misc(out, item->record);
 	if (item->time)
 		fprintf(out, ",\"time\":%" PRIu64, item->time);
-	if (perfring_data_was_late(input->data))
+	if (perfring_file_was_late(input->data))
 		fputs(",\"late\":true", out);
 	if (event) {
 		fputs(",\"event\":", out);

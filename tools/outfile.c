@@ -424,7 +424,7 @@ static bool pass_record(struct place *place, bool *is_sample)
 }
 
 /* What lies between two places, two pieces at most: as many as a ring's span has. */
-static int write_between(struct perfring_data_writer *writer, uint32_t into, const struct place *from,
+static int write_between(struct perfring_file_writer *writer, uint32_t into, const struct place *from,
 			 const struct place *to)
 {
 	struct iovec pieces[2];
@@ -437,7 +437,7 @@ static int write_between(struct perfring_data_writer *writer, uint32_t into, con
 		if (end > begin)
 			pieces[count++] = (struct iovec){(char *)from->pieces[i].iov_base + begin, end - begin};
 	}
-	return perfring_data_write_to(writer, into, pieces, count);
+	return perfring_file_writer_write_to(writer, into, pieces, count);
 }
 
 static void set_aside(struct perfring_outfile *file)
@@ -458,7 +458,7 @@ void perfring_outfile_end(struct perfring_outfile *file)
 	file->spare = 0;
 }
 
-uint64_t perfring_outfile_write_some(struct perfring_outfile *file, struct perfring_data_writer *writer, uint32_t into,
+uint64_t perfring_outfile_write_some(struct perfring_outfile *file, struct perfring_file_writer *writer, uint32_t into,
 				     const struct iovec *pieces, int count, uint64_t *samples)
 {
 	struct place from = {.pieces = pieces, .count = count};

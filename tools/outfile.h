@@ -9,7 +9,8 @@
 #ifndef OUTFILE_H
 #define OUTFILE_H
 
-#include <perfring/data.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include "tools.h"
 
 enum perfring_outfile_flag {
@@ -40,13 +41,13 @@ bool perfring_outfile_settle(struct perfring_outfile *file);
 /* Closes it, and drops it if it was not settled.  Standard output stays open.  Returns 0 or -errno of close. */
 int perfring_outfile_close(struct perfring_outfile *file);
 
-/* Of whole records that did not find room in one write, as many as there is room for, but for what perfring_data_finish
+/* Of whole records that did not find room in one write, as many as there is room for, but for what perfring_file_writer_finish
  * needs: into file `into` of a directory, else 0.  samples: how many samples are among them, or NULL.  Returns how many were
  * written. */
-uint64_t perfring_outfile_write_some(struct perfring_outfile *file, struct perfring_data_writer *writer, uint32_t into,
+uint64_t perfring_outfile_write_some(struct perfring_outfile *file, struct perfring_file_writer *writer, uint32_t into,
 				     const struct iovec *pieces, int count, uint64_t *samples);
 
-/* Before perfring_data_finish: gives that room back. */
+/* Before perfring_file_writer_finish: gives that room back. */
 void perfring_outfile_end(struct perfring_outfile *file);
 
 #endif

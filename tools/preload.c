@@ -47,10 +47,11 @@
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
-#include <perfring/data.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
 #include <perfring/soft.h>
 #include "preload.h"
-#include "soft.h"
+#include "soft_source.h"
 
 #define WRAPS __attribute__((visibility("default")))
 
@@ -113,7 +114,7 @@ static struct {
 	pthread_cond_t over;
 	bool is_over;
 	struct perfring_session *session;
-	struct perfring_data_writer *writer;
+	struct perfring_file_writer *writer;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER, .socket = -1, .file = -1};
 
 /* What the environment asked for, taken from it by decide.  Read only afterwards: setenv of another thread moves environ, and
@@ -238,7 +239,7 @@ static void leave_recorder(void)
 static int send_rings(void)
 {
 	struct perfring_set *rings = perfring_soft_rings(self.event);
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	int ret = 0;
 
 	while (!ret && (member = perfring_set_next(rings, member))) {
@@ -395,22 +396,22 @@ static int open_file(const char *path, const struct perf_event_attr *attr)
 	if (!ret) {
 		self.file_device = status.st_dev;
 		self.file_inode = status.st_ino;
-		ret = perfring_data_create(&self.writer, self.file);
+		ret = perfring_file_writer_open(&self.writer, self.file);
 	}
 	if (!ret)
-		ret = perfring_data_add_event(self.writer, attr, "task-clock:u");
+		ret = perfring_file_writer_add_event(self.writer, attr, "task-clock:u");
 	if (!ret)
 		ret = perfring_session_describe(self.session, attr, NULL, 0);
 	if (!ret)
-		ret = perfring_data_describe(self.writer, argv);
-	return ret ? ret : perfring_data_begin(self.writer);
+		ret = perfring_file_writer_describe(self.writer, argv);
+	return ret ? ret : perfring_file_writer_begin(self.writer);
 }
 
 /* Self.lock.  Rings that are new come into the session, those that are drained out of it. */
 static void find_rings(void)
 {
 	struct perfring_set *rings = perfring_soft_rings(self.event);
-	struct perfring_member *member = NULL;
+	struct perfring_set_ring *member = NULL;
 	int one;
 
 	while ((member = perfring_set_next(rings, member))) {
@@ -446,10 +447,10 @@ static int drain(bool last)
 		if (one < 0)
 			continue;
 		any = true;
-		ret = perfring_data_write(self.writer, span.pieces, (int)span.count);
+		ret = perfring_file_writer_write(self.writer, span.pieces, (int)span.count);
 	}
 	if (!ret && any)
-		ret = perfring_data_round(self.writer);
+		ret = perfring_file_writer_end_round(self.writer);
 	perfring_session_return(self.session);
 	return ret;
 }
@@ -478,7 +479,7 @@ static void close_file(void)
 {
 	perfring_session_close(self.session);
 	if (self.writer)
-		perfring_data_writer_close(self.writer);
+		perfring_file_writer_close(self.writer);
 	if (has_file())
 		close(self.file);
 	self.session = NULL;
@@ -572,9 +573,9 @@ static void finish_file(void)
 	ret = drain(true);
 	perfring_session_totals(self.session, &totals);
 	if (!ret && totals.first_time)
-		perfring_data_put_times(self.writer, totals.first_time, totals.last_time);
+		perfring_file_writer_put_times(self.writer, totals.first_time, totals.last_time);
 	if (!ret)
-		ret = perfring_data_finish(self.writer);
+		ret = perfring_file_writer_finish(self.writer);
 	if (ret)
 		complain("the file", ret);
 	close_file();
@@ -661,7 +662,7 @@ static void __attribute__((constructor)) decide(void)
 	uint32_t untried = UNTRIED;
 	const char *word, *file;
 
-	if (!PERFRING_SWAP(&self.stage, &untried, TRYING))
+	if (!PERFRING_COMPARE_EXCHANGE(&self.stage, &untried, TRYING))
 		return;
 	word = secure_getenv(SOFT_VARIABLE);
 	file = secure_getenv("PERFRING_PROFILE");

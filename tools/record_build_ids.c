@@ -10,16 +10,18 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <perfring/build_id.h>
 #include <perfring/event.h>
+#include <perfring/file_writer.h>
 #include <perfring/reader.h>
 #include "machine.h"
-#include "record.h"
+#include "record_command.h"
 #include "symbols.h"
 
 /* What was hit by that name. */
 struct named {
 	const char *name;
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t size; /* 0: not known */
 	bool is_known; /* of the first file */
 	bool is_torn;  /* another has another one, or none that is known */
@@ -60,7 +62,7 @@ struct object {
 	struct perfring_file_id recorded; /* as records of the kernel call it; ino 0: not known */
 	struct perfring_file_id listed;   /* as /proc/PID/maps does, from which records of what runs already are made */
 	int64_t size;
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
 };
 
 /* Objects are others', and there may be any number of them, so that the search may take long: signals are blocked, and one
@@ -219,20 +221,20 @@ static void take(struct hits *hits, const struct perfring_item *item, bool wants
 /* Reads the file back, as perf does.  False: interrupted. */
 static bool find_hits(const struct recording *recording, struct hits *hits, bool wants_living)
 {
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_item item;
 	uint32_t items = 0;
 	bool goes_on = true;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", recording->out.fd);
-	if (!perfring_data_open(&data, path))
-		while (goes_on && perfring_data_next(data, &item) == 1) {
+	if (!perfring_file_open(&data, path))
+		while (goes_on && perfring_file_next(data, &item) == 1) {
 			if (item.format)
 				take(hits, &item, wants_living);
 			goes_on = ++items % 1024 || !is_interrupted();
 		}
-	perfring_data_close(data);
+	perfring_file_close(data);
 	return goes_on;
 }
 
@@ -402,12 +404,12 @@ static void take_id(struct named *named, const uint8_t *id, uint32_t size)
 
 static int write_ids(const struct recording *recording, struct hits *hits, bool *goes_on)
 {
-	uint8_t id[PERFRING_BUILD_ID_ROOM] = {0};
+	uint8_t id[PERFRING_BUILD_ID_SIZE] = {0};
 	int64_t size = hits->kernel ? perfring_build_id_of_kernel(id) : 0;
 	int ret = 0;
 
 	if (size > 0)
-		ret = perfring_data_put_build_id(recording->writer, PERFRING_RECORD_MISC_KERNEL, -1,
+		ret = perfring_file_writer_put_build_id(recording->writer, PERFRING_RECORD_MISC_KERNEL, -1,
 						 "[kernel.kallsyms]", id, (uint32_t)size);
 	if (!recording->soft)
 		open_own_event(hits);
@@ -423,7 +425,7 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 		const struct named *named = hits->names[i];
 
 		if (named->size && !named->is_torn)
-			ret = perfring_data_put_build_id(recording->writer, PERFRING_RECORD_MISC_USER, -1, named->name,
+			ret = perfring_file_writer_put_build_id(recording->writer, PERFRING_RECORD_MISC_USER, -1, named->name,
 							 named->id, named->size);
 	}
 	return ret;

@@ -1,9 +1,11 @@
 /* record_events.c - what `perfring record` observes: events by name, their attrs, their fds. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <perfring/command.h>
 #include <perfring/event.h>
+#include <perfring/target.h>
 #include "options.h"
-#include "record.h"
+#include "record_command.h"
 
 enum {
 	DEFAULT_FREQUENCY = 4000,

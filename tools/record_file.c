@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "record.h"
+#include "record_command.h"
 
 enum {
 	MOST_INDEXED = 2000, /* ids in one ID_INDEX record */
@@ -38,22 +38,22 @@ static bool event_at(const struct recording *recording, uint32_t i, struct perfr
 
 /* ---- its beginning ---- */
 
-int perfring_record_describe(const struct recording *recording, struct perfring_data_writer *writer)
+int perfring_record_describe(const struct recording *recording, struct perfring_file_writer *writer)
 {
 	struct perfring_session_event opened;
 	int ret = 0;
 
 	for (uint32_t i = 0; ret >= 0 && i < recording->event_count; i++)
-		ret = perfring_data_add_event(writer, &recording->events[i].attr, recording->events[i].name);
+		ret = perfring_file_writer_add_event(writer, &recording->events[i].attr, recording->events[i].name);
 	for (uint32_t i = 0; ret >= 0 && event_at(recording, i, &opened); i++)
-		ret = perfring_data_add_id(writer, opened.event, opened.id);
+		ret = perfring_file_writer_add_id(writer, opened.event, opened.id);
 	for (uint32_t i = 0, members; ret >= 0 && i < recording->event_count; i += members) {
 		members = 1;
 		while (recording->events[i].leader == i && i + members < recording->event_count &&
 		       recording->events[i + members].leader == i)
 			members++;
 		if (members > 1)
-			ret = perfring_data_add_group(writer, "", i, members);
+			ret = perfring_file_writer_add_group(writer, "", i, members);
 	}
 	return ret < 0 ? ret : 0;
 }
@@ -85,7 +85,7 @@ static int write_index(const struct recording *recording)
 		record.type = PERFRING_RECORD_ID_INDEX;
 		record.is.id_index.index.entries = words;
 		record.is.id_index.index.nr = count;
-		ret = perfring_data_put(recording->writer, 0, &record);
+		ret = perfring_file_writer_put(recording->writer, 0, &record);
 	}
 	free(words);
 	return ret;
@@ -109,7 +109,7 @@ static int write_maps(const struct recording *recording)
 	record.type = PERFRING_RECORD_THREAD_MAP;
 	record.is.thread_map.threads.data = &one;
 	record.is.thread_map.threads.nr = 1;
-	ret = perfring_data_put(recording->writer, 0, &record);
+	ret = perfring_file_writer_put(recording->writer, 0, &record);
 	for (uint32_t i = 0; event_at(recording, i, &opened) && count < sizeof(cpus) / sizeof(cpus[0]); i++) {
 		uint16_t j = 0;
 
@@ -124,7 +124,7 @@ static int write_maps(const struct recording *recording)
 	record.is.cpu_map.cpus.nr = count;
 	record.is.cpu_map.cpus.data = cpus;
 	record.is.cpu_map.cpus.size = count * (uint32_t)sizeof(cpus[0]);
-	return ret ? ret : perfring_data_put(recording->writer, 0, &record);
+	return ret ? ret : perfring_file_writer_put(recording->writer, 0, &record);
 }
 
 /* The process of a thread: mappings belong to that one.  0: it has gone. */
@@ -175,21 +175,21 @@ static int compare_pids(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-int perfring_record_put_state(const struct recording *recording, struct perfring_data_writer *writer,
+int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
 			      struct recorded_pids *pids)
 {
-	int ret = perfring_data_put_kernel(writer);
+	int ret = perfring_file_writer_put_kernel(writer);
 
 	if (!ret && recording->cgroups)
-		ret = perfring_data_put_cgroups(writer);
+		ret = perfring_file_writer_put_cgroups(writer);
 	if (!ret && (recording->all || recording->cgroup))
-		return perfring_data_put_process(writer, -1);
+		return perfring_file_writer_put_process(writer, -1);
 	add_asked(recording, pids);
 	if (pids->count)
 		qsort(pids->list, pids->count, sizeof(*pids->list), compare_pids);
 	for (size_t i = 0; !ret && i < pids->count; i++)
 		if (!i || pids->list[i] != pids->list[i - 1])
-			ret = perfring_data_put_process(writer, (int32_t)pids->list[i]);
+			ret = perfring_file_writer_put_process(writer, (int32_t)pids->list[i]);
 	return ret;
 }
 
@@ -231,7 +231,7 @@ static int create_directory(struct recording *recording)
 	recording->file = openat(recording->out.fd, "data", flags, 0600);
 	if (recording->file < 0)
 		return -errno;
-	ret = perfring_data_create(&recording->writer, recording->file);
+	ret = perfring_file_writer_open(&recording->writer, recording->file);
 	recording->ring_files = perfring_tool_room(NULL, count + (size_t)1, sizeof(*recording->ring_files));
 	while (ret >= 0 && recording->ring_count < count) {
 		int fd;
@@ -241,7 +241,7 @@ static int create_directory(struct recording *recording)
 		if (fd < 0)
 			return -errno;
 		recording->ring_files[recording->ring_count++] = fd;
-		ret = perfring_data_add_file(recording->writer, fd);
+		ret = perfring_file_writer_add_part(recording->writer, fd);
 	}
 	return ret < 0 ? ret : 0;
 }
@@ -252,8 +252,8 @@ static int create(struct recording *recording)
 		return create_directory(recording);
 	recording->file = recording->out.fd;
 	if (recording->out.is_stream)
-		return perfring_data_create_stream(&recording->writer, recording->file);
-	return perfring_data_create(&recording->writer, recording->file);
+		return perfring_file_writer_open_stream(&recording->writer, recording->file);
+	return perfring_file_writer_open(&recording->writer, recording->file);
 }
 
 static bool begin(struct recording *recording, bool is_timed)
@@ -268,13 +268,13 @@ static bool begin(struct recording *recording, bool is_timed)
 		return false;
 	ret = create(recording);
 	if (!ret && recording->level)
-		ret = perfring_data_compress(recording->writer, recording->level);
+		ret = perfring_file_writer_compress(recording->writer, recording->level);
 	if (!ret)
 		ret = perfring_record_describe(recording, recording->writer);
 	if (!ret)
-		ret = perfring_data_describe(recording->writer, recording->arguments);
+		ret = perfring_file_writer_describe(recording->writer, recording->arguments);
 	if (!ret)
-		ret = perfring_data_begin(recording->writer);
+		ret = perfring_file_writer_begin(recording->writer);
 	if (!ret && !recording->soft)
 		ret = write_index(recording);
 	if (!ret && !recording->soft)
@@ -289,7 +289,7 @@ static bool settle_state(const struct recording *recording, struct recorded_pids
 {
 	int ret = perfring_record_put_state(recording, recording->writer, pids);
 
-	return complain(recording, ret ? ret : perfring_data_round(recording->writer));
+	return complain(recording, ret ? ret : perfring_file_writer_end_round(recording->writer));
 }
 
 bool perfring_record_open_file(struct recording *recording)
@@ -330,7 +330,7 @@ static bool is_settling(struct recording *recording)
 
 /* What a session's rings hold. */
 static int write_spans(struct recording *recording, struct perfring_session *session,
-		       struct perfring_data_writer *writer, bool *any)
+		       struct perfring_file_writer *writer, bool *any)
 {
 	uint64_t many = (uint64_t)perfring_session_pages(session) * (uint64_t)sysconf(_SC_PAGESIZE) / MANY;
 	struct perfring_span span;
@@ -356,7 +356,7 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 		recording->is_pressed = recording->is_pressed || span.size >= many;
 		recording->ring = span.ring;
 		into = recording->ring_count ? span.ring + 1 : 0;
-		ret = perfring_data_write_to(writer, into, span.pieces, (int)span.count);
+		ret = perfring_file_writer_write_to(writer, into, span.pieces, (int)span.count);
 		if (ret) {
 			recording->kept_records += perfring_outfile_write_some(
 				&recording->out, writer, into, span.pieces, (int)span.count, &recording->kept_samples);
@@ -370,7 +370,7 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 
 bool perfring_record_write_round(struct recording *recording)
 {
-	struct perfring_data_writer *writer =
+	struct perfring_file_writer *writer =
 		recording->snapshots ? perfring_record_side(recording) : recording->writer;
 	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
 	bool any = false;
@@ -378,7 +378,7 @@ bool perfring_record_write_round(struct recording *recording)
 	int ret = write_spans(recording, session, writer, &any);
 
 	if (!ret && any && !recording->snapshots && is_settling(recording))
-		ret = perfring_data_round(writer);
+		ret = perfring_file_writer_end_round(writer);
 	perfring_session_return(session);
 	if (!ret && any && recording->snapshots)
 		ret = perfring_record_bound_side(recording);
@@ -388,7 +388,7 @@ bool perfring_record_write_round(struct recording *recording)
 	if (recording->ring_count)
 		snprintf(place, sizeof(place), "/data.%u", recording->ring);
 	else
-		snprintf(place, sizeof(place), ": at 0x%" PRIx64, perfring_data_size(writer));
+		snprintf(place, sizeof(place), ": at 0x%" PRIx64, perfring_file_writer_size(writer));
 	perfring_tool_complain("record: %s%s: %s: the recording ends here, what was written before is kept",
 			       recording->path, place, strerror(-ret));
 	return false;
@@ -407,7 +407,7 @@ static int put_soft_lost(struct recording *recording, uint64_t last_time)
 		return 0;
 	record.is.lost_samples.lost = lost;
 	record.trailer.time = last_time;
-	return perfring_data_put(recording->writer, 0, &record);
+	return perfring_file_writer_put(recording->writer, 0, &record);
 }
 
 /* What each fd lost, LOST records that never found room included: as LOST_SAMPLES, which perf adds up too.  A file that
@@ -450,7 +450,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		record.trailer.time = last_time;
 		record.trailer.cpu = (uint32_t)opened.cpu;
 		record.trailer.id = record.trailer.stream_id = record.trailer.identifier = opened.id;
-		ret = perfring_data_put(recording->writer, opened.event, &record);
+		ret = perfring_file_writer_put(recording->writer, opened.event, &record);
 	}
 	free(room);
 	return ret;
@@ -469,14 +469,14 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 	if (recording->is_broken)
 		ret = 0;
 	if (totals.first_time)
-		perfring_data_put_times(recording->writer, totals.first_time, totals.last_time);
+		perfring_file_writer_put_times(recording->writer, totals.first_time, totals.last_time);
 	if (!ret && (!recording->no_build_ids || living) && !recording->out.is_stream)
 		ret = perfring_record_read_back(recording, living);
 	if (!complain(recording, ret) || recording->is_broken)
-		perfring_data_finish(recording->writer);
+		perfring_file_writer_finish(recording->writer);
 	else
-		ret = complain(recording, perfring_data_finish(recording->writer)) ? 0 : -EIO;
-	recording->kept_bytes += perfring_data_size(recording->writer);
+		ret = complain(recording, perfring_file_writer_finish(recording->writer)) ? 0 : -EIO;
+	recording->kept_bytes += perfring_file_writer_size(recording->writer);
 	return !ret;
 }
 
@@ -487,7 +487,7 @@ bool perfring_record_finish_file(struct recording *recording)
 
 void perfring_record_close_file(struct recording *recording)
 {
-	perfring_data_writer_close(recording->writer);
+	perfring_file_writer_close(recording->writer);
 	recording->writer = NULL;
 	if (recording->directory && recording->file >= 0)
 		close(recording->file);
@@ -536,7 +536,7 @@ bool perfring_record_snapshot(struct recording *recording, bool is_last)
 		ret = write_spans(recording, recording->session, recording->writer, &any);
 	perfring_session_return(recording->session);
 	if (!ret)
-		ret = perfring_data_round(recording->writer);
+		ret = perfring_file_writer_end_round(recording->writer);
 	good = complain(recording, ret);
 	good = perfring_record_finish_file(recording) && good;
 	/* What there was room for is a snapshot too. */

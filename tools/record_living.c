@@ -1,7 +1,7 @@
 /* record_living.c - which processes ran when a file ended, as its records say: the next file begins with their state. */
 #include <search.h>
 #include <stdlib.h>
-#include "record.h"
+#include "record_command.h"
 
 struct living {
 	uint32_t tid;

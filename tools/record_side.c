@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "record.h"
+#include "record_command.h"
 
 enum {
 	/* Side records that a half holds: with twice what its state takes, so that a state is not written again for fewer
@@ -25,14 +25,14 @@ static int open_half(const struct recording *recording, struct recorded_side *ha
 	half->file = memfd_create("perfring record", MFD_CLOEXEC);
 	if (half->file < 0)
 		return -errno;
-	ret = perfring_data_create(&half->writer, half->file);
+	ret = perfring_file_writer_open(&half->writer, half->file);
 	if (ret)
 		close(half->file);
 	else
 		ret = perfring_record_describe(recording, half->writer);
 	if (!ret)
-		ret = perfring_data_begin(half->writer);
-	half->state = ret ? 0 : perfring_data_size(half->writer);
+		ret = perfring_file_writer_begin(half->writer);
+	half->state = ret ? 0 : perfring_file_writer_size(half->writer);
 	return ret;
 }
 
@@ -40,7 +40,7 @@ static void close_half(struct recorded_side *half)
 {
 	if (!half->writer)
 		return;
-	perfring_data_writer_close(half->writer);
+	perfring_file_writer_close(half->writer);
 	close(half->file);
 	memset(half, 0, sizeof(*half));
 }
@@ -54,7 +54,7 @@ int perfring_record_open_side(struct recording *recording)
 	if (!ret)
 		ret = perfring_record_put_state(recording, half->writer, &pids);
 	free(pids.list);
-	half->records = ret ? 0 : perfring_data_size(half->writer);
+	half->records = ret ? 0 : perfring_file_writer_size(half->writer);
 	return ret;
 }
 
@@ -69,7 +69,7 @@ static const struct recorded_side *last_half(const struct recording *recording)
 	return &recording->kept[recording->kept[1].writer ? 1 : 0];
 }
 
-struct perfring_data_writer *perfring_record_side(const struct recording *recording)
+struct perfring_file_writer *perfring_record_side(const struct recording *recording)
 {
 	return last_half(recording)->writer;
 }
@@ -77,7 +77,7 @@ struct perfring_data_writer *perfring_record_side(const struct recording *record
 /* Every process that a half's records tell of, and so all that are observed. */
 static int find_pids(const struct recorded_side *half, struct recorded_pids *pids)
 {
-	uint64_t size = perfring_data_size(half->writer);
+	uint64_t size = perfring_file_writer_size(half->writer);
 	unsigned char *bytes = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, half->file, 0);
 	struct perf_event_header header;
 	uint32_t pid;
@@ -108,7 +108,7 @@ int perfring_record_bound_side(struct recording *recording)
 	struct recorded_pids pids = {0};
 	int ret;
 
-	if (perfring_data_size(last->writer) - last->records < HALF + 2 * (last->records - last->state))
+	if (perfring_file_writer_size(last->writer) - last->records < HALF + 2 * (last->records - last->state))
 		return 0;
 	ret = open_half(recording, &next);
 	if (!ret && !recording->all && !recording->cgroup)
@@ -120,7 +120,7 @@ int perfring_record_bound_side(struct recording *recording)
 		close_half(&next);
 		return ret;
 	}
-	next.records = perfring_data_size(next.writer);
+	next.records = perfring_file_writer_size(next.writer);
 	if (recording->kept[1].writer) {
 		close_half(&recording->kept[0]);
 		recording->kept[0] = recording->kept[1];
@@ -133,7 +133,7 @@ int perfring_record_bound_side(struct recording *recording)
 
 static int put_half(const struct recording *recording, const struct recorded_side *half, uint64_t from)
 {
-	uint64_t size = half->writer ? perfring_data_size(half->writer) : 0;
+	uint64_t size = half->writer ? perfring_file_writer_size(half->writer) : 0;
 	struct iovec piece;
 	void *bytes;
 	int ret;
@@ -145,7 +145,7 @@ static int put_half(const struct recording *recording, const struct recorded_sid
 		return -errno;
 	piece.iov_base = (char *)bytes + from;
 	piece.iov_len = (size_t)(size - from);
-	ret = perfring_data_write(recording->writer, &piece, 1);
+	ret = perfring_file_writer_write(recording->writer, &piece, 1);
 	munmap(bytes, (size_t)size);
 	return ret;
 }

@@ -329,7 +329,7 @@ static int wider(int a, int b)
 /* What stands beside others for its side records has no samples to report. */
 static bool is_silent(const struct report *report, uint32_t index)
 {
-	const struct perf_event_attr *attr = perfring_data_attr(report->input.data, index);
+	const struct perf_event_attr *attr = perfring_file_attr(report->input.data, index);
 
 	return report->event_count > 1 && attr && attr->type == PERFRING_TYPE_SOFTWARE &&
 	       attr->config == PERFRING_COUNT_SW_DUMMY && !report->events[index].samples && !report->events[index].lost;
@@ -338,7 +338,7 @@ static bool is_silent(const struct report *report, uint32_t index)
 static void print_event(const struct report *report, uint32_t index, struct row *const *rows, size_t nr)
 {
 	const struct event *event = &report->events[index];
-	const char *name = perfring_data_event_name(report->input.data, index);
+	const char *name = perfring_file_event_name(report->input.data, index);
 	int widths[KEY_COUNT];
 	size_t i;
 
@@ -483,7 +483,7 @@ int perfring_tool_report(int argc, char **argv)
 	status = perfring_input_open(&report.input, path, argc, argv, optind);
 	if (status)
 		return status;
-	report.event_count = perfring_format_set_count(perfring_data_formats(report.input.data));
+	report.event_count = perfring_format_set_count(perfring_file_formats(report.input.data));
 	report.events = perfring_tool_room(NULL, report.event_count + 1u, sizeof(*report.events));
 	memset(report.events, 0, (report.event_count + 1u) * sizeof(*report.events));
 	report.rows = perfring_tool_room(NULL, report.room, sizeof(struct row *));

@@ -3,6 +3,7 @@
 #define STAT_H
 
 #include <sys/resource.h>
+#include <perfring/command.h>
 #include <perfring/count.h>
 #include "outfile.h"
 #include "tools.h"

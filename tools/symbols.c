@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include <perfring/build_id.h>
 #include "elf_symbols.h"
 #include "limits.h"
 #include "symbols.h"
@@ -39,7 +40,7 @@ struct table {
 struct file {
 	dev_t device;
 	ino_t inode;
-	uint8_t id[PERFRING_BUILD_ID_ROOM];
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t id_size;
 	bool is_read;
 	enum perfring_nameless nameless; /* when no symbol of it can be known */
@@ -168,14 +169,14 @@ static int compare_builds(const void *a, const void *b)
 
 #define BUILD_HEAD 36 /* header, pid, id, size and padding */
 
-static void read_builds(struct perfring_symbols *symbols, const struct perfring_data *data)
+static void read_builds(struct perfring_symbols *symbols, const struct perfring_file *data)
 {
 	struct perf_event_header header;
 	const unsigned char *at;
 	struct build *build, **known;
 	uint64_t left;
 
-	at = perfring_data_feature(data, PERFRING_DATA_BUILD_ID, &left);
+	at = perfring_file_feature(data, PERFRING_FEATURE_BUILD_ID, &left);
 	for (; at && left > BUILD_HEAD; at += header.size, left -= header.size) {
 		memcpy(&header, at, sizeof(header));
 		if (header.size <= BUILD_HEAD || header.size > left)
@@ -613,10 +614,10 @@ const char *perfring_symbols_why(const struct perfring_symbols *symbols, enum pe
 	return "";
 }
 
-struct perfring_symbols *perfring_symbols_open(const struct perfring_data *data, struct perfring_machine *machine)
+struct perfring_symbols *perfring_symbols_open(const struct perfring_file *data, struct perfring_machine *machine)
 {
 	struct perfring_symbols *symbols = perfring_tool_room(NULL, 1, sizeof(*symbols));
-	const char *release = perfring_data_string(data, PERFRING_DATA_OSRELEASE);
+	const char *release = perfring_file_string(data, PERFRING_FEATURE_OSRELEASE);
 	struct utsname here;
 
 	memset(symbols, 0, sizeof(*symbols));

@@ -5,7 +5,7 @@
 #ifndef SYMBOLS_H
 #define SYMBOLS_H
 
-#include <perfring/data.h>
+#include <perfring/file.h>
 #include "machine.h"
 
 /* Why an address has no name. */
@@ -35,7 +35,7 @@ struct perfring_symbol {
 struct perfring_symbols;
 
 /* The file says which kernel and which builds of the objects it saw: others are not used. */
-struct perfring_symbols *perfring_symbols_open(const struct perfring_data *data, struct perfring_machine *machine);
+struct perfring_symbols *perfring_symbols_open(const struct perfring_file *data, struct perfring_machine *machine);
 void perfring_symbols_close(struct perfring_symbols *symbols);
 
 /* The address as the machine is now.  cpumode as in a record's misc. */

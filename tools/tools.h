@@ -4,7 +4,7 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <perfring/data.h>
+#include <perfring/file.h>
 #include <perfring/sample.h>
 #include <perfring/split.h>
 
@@ -85,7 +85,7 @@ bool perfring_tool_flush(void);
 /* The file that a command reads. */
 struct perfring_input {
 	const char *path;
-	struct perfring_data *data;
+	struct perfring_file *data;
 	struct perfring_split *split;
 	uint64_t faults;
 	char place[24];
@@ -119,7 +119,7 @@ uint64_t perfring_input_period(const struct perfring_input *input, const struct 
 
 /* What the file says of itself, as perf's --header does; lists: the long ones too.  False: its header could not be read, and
  * that was said. */
-bool perfring_header_print(const struct perfring_data *data, const char *path, bool lists);
+bool perfring_header_print(const struct perfring_file *data, const char *path, bool lists);
 
 /* What there is to say at the end.  Returns the exit status. */
 int perfring_input_end(struct perfring_input *input);

@@ -53,7 +53,7 @@ struct format {
 };
 
 struct perfring_tracepoints {
-	const struct perfring_data *data;
+	const struct perfring_file *data;
 	struct perfring_symbols *symbols;
 	struct one *ones;
 	uint32_t count;
@@ -68,9 +68,9 @@ struct perfring_tracepoints {
 	void *printer;          /* struct printer */
 };
 
-static bool is_tracepoint(const struct perfring_data *data, uint32_t index)
+static bool is_tracepoint(const struct perfring_file *data, uint32_t index)
 {
-	const struct perf_event_attr *attr = perfring_data_attr(data, index);
+	const struct perf_event_attr *attr = perfring_file_attr(data, index);
 
 	return attr && attr->type == PERFRING_TYPE_TRACEPOINT;
 }
@@ -190,7 +190,7 @@ bool perfring_tracepoints_are_known(void)
 /* One sentence, of the first tracepoint. */
 static void tell_exceeded(struct perfring_tracepoints *tracepoints, uint32_t index, const char *what)
 {
-	const char *name = perfring_data_event_name(tracepoints->data, index);
+	const char *name = perfring_file_event_name(tracepoints->data, index);
 
 	if (!tracepoints->has_told)
 		perfring_tool_complain(
@@ -257,13 +257,13 @@ static void find_texts(struct perfring_tracepoints *tracepoints)
 	struct perfring_feature_member member;
 	struct perfring_feature_walk walk;
 	uint64_t size = 0, id;
-	const void *payload = perfring_data_feature(tracepoints->data, PERFRING_DATA_TRACING_DATA, &size);
+	const void *payload = perfring_file_feature(tracepoints->data, PERFRING_FEATURE_TRACING_DATA, &size);
 	struct text text = {.system = ""};
 
 	if (!payload)
 		return;
 	tracepoints->has_texts = true;
-	perfring_feature_open(&walk, PERFRING_DATA_TRACING_DATA, payload, size, 0);
+	perfring_feature_open(&walk, PERFRING_FEATURE_TRACING_DATA, payload, size, 0);
 	while (perfring_feature_next(&walk, &member) == 1) {
 		if (!strcmp(member.name, "system") && member.kind == PERFRING_FEATURE_STRING)
 			text.system = member.bytes;
@@ -301,12 +301,12 @@ static char *read_format(const char *path, uint64_t id)
 }
 
 /* Whether the file was written under the kernel that runs here, as far as it says. */
-static bool is_this_kernel(const struct perfring_data *data)
+static bool is_this_kernel(const struct perfring_file *data)
 {
-	const char *release = perfring_data_string(data, PERFRING_DATA_OSRELEASE);
+	const char *release = perfring_file_string(data, PERFRING_FEATURE_OSRELEASE);
 	struct utsname own;
 
-	return !perfring_data_is_foreign(data) && (!release || (!uname(&own) && !strcmp(own.release, release)));
+	return !perfring_file_is_foreign(data) && (!release || (!uname(&own) && !strcmp(own.release, release)));
 }
 
 /* Of this machine: "system:event" whose id is the attr's. */
@@ -358,7 +358,7 @@ static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
 	struct perfring_feature_member member;
 	struct perfring_feature_walk walk;
 	uint64_t size = 0;
-	const void *payload = perfring_data_feature(tracepoints->data, PERFRING_DATA_TRACING_DATA, &size);
+	const void *payload = perfring_file_feature(tracepoints->data, PERFRING_FEATURE_TRACING_DATA, &size);
 	int long_size = sizeof(long), page_size = 4096;
 	struct text text = {.system = ""};
 	char *page = NULL;
@@ -367,7 +367,7 @@ static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
 		return NULL;
 	tep_set_loglevel(TEP_LOG_NONE);
 	if (payload) {
-		perfring_feature_open(&walk, PERFRING_DATA_TRACING_DATA, payload, size, 0);
+		perfring_feature_open(&walk, PERFRING_FEATURE_TRACING_DATA, payload, size, 0);
 		while (perfring_feature_next(&walk, &member) == 1 && strcmp(member.name, "systems")) {
 			if (!strcmp(member.name, "long_size") && (member.number == 4 || member.number == 8))
 				long_size = (int)member.number;
@@ -541,7 +541,7 @@ static void take_event(struct perfring_tracepoints *tracepoints, uint32_t index,
 		if (nr == PERFRING_LIMIT_FORMAT_FIELDS)
 			tell_exceeded(tracepoints, index, "4095 fields in one format");
 		else
-			complain_damaged(perfring_data_event_name(tracepoints->data, index));
+			complain_damaged(perfring_file_event_name(tracepoints->data, index));
 		return;
 	}
 	one->tracepoint.nr = nr;
@@ -553,7 +553,7 @@ static void take_event(struct perfring_tracepoints *tracepoints, uint32_t index,
 /* The first event that has this number, or the first for which there is a text. */
 static void learn_format(struct perfring_tracepoints *tracepoints, uint32_t index, uint64_t id)
 {
-	const char *name = perfring_data_event_name(tracepoints->data, index), *excess;
+	const char *name = perfring_file_event_name(tracepoints->data, index), *excess;
 	struct one *one = &tracepoints->formats[id].one;
 	const struct tep_event *event;
 	char system[128], *own;
@@ -578,7 +578,7 @@ static void learn_format(struct perfring_tracepoints *tracepoints, uint32_t inde
 
 static void learn(struct perfring_tracepoints *tracepoints, uint32_t index)
 {
-	uint64_t id = perfring_data_attr(tracepoints->data, index)->config, begun;
+	uint64_t id = perfring_file_attr(tracepoints->data, index)->config, begun;
 
 	tracepoints->ones[index].state = ABSENT;
 	if (id >= MOST_FORMATS)
@@ -680,7 +680,7 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 		/* what it was about to do with its memory is not known: a new one */
 		trace_seq_init(&printer->text);
 		perfring_tool_complain("warning: the format of tracepoint '%s' is damaged: its text is not shown",
-				       perfring_data_event_name(tracepoints->data, index));
+				       perfring_file_event_name(tracepoints->data, index));
 		if (tracepoints->breaks == PERFRING_LIMIT_TRACE_BREAKS)
 			perfring_tool_complain("warning: %u such formats: no more texts are shown (docs/limits.md)",
 					       PERFRING_LIMIT_TRACE_BREAKS);
@@ -738,7 +738,7 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 }
 #endif
 
-struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_data *data,
+struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_file *data,
 						       struct perfring_symbols *symbols)
 {
 	struct perfring_tracepoints *tracepoints = perfring_tool_room(NULL, 1, sizeof(*tracepoints));
@@ -746,7 +746,7 @@ struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_dat
 	memset(tracepoints, 0, sizeof(*tracepoints));
 	tracepoints->data = data;
 	tracepoints->symbols = symbols;
-	tracepoints->is_foreign = perfring_data_is_foreign(data);
+	tracepoints->is_foreign = perfring_file_is_foreign(data);
 	return tracepoints;
 }
 

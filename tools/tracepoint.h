@@ -5,7 +5,7 @@
 #ifndef TRACEPOINT_H
 #define TRACEPOINT_H
 
-#include <perfring/data.h>
+#include <perfring/file.h>
 #include "symbols.h"
 
 enum perfring_tracepoint_kind {
@@ -45,7 +45,7 @@ struct perfring_tracepoints;
 bool perfring_tracepoints_are_known(void);
 
 /* data and symbols must outlive it; symbols may be NULL. */
-struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_data *data,
+struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_file *data,
 						       struct perfring_symbols *symbols);
 void perfring_tracepoints_close(struct perfring_tracepoints *tracepoints);
 

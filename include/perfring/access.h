@@ -38,7 +38,7 @@ PERFRING_BEGIN
 #define PERFRING_OR(word, bits) __atomic_fetch_or((word), (bits), __ATOMIC_SEQ_CST)
 #define PERFRING_EXCHANGE(word, value) __atomic_exchange_n((word), (value), __ATOMIC_SEQ_CST)
 /* Stores `value` where `*expected` was; else puts into *expected what is there and gives false. */
-#define PERFRING_SWAP(word, expected, value) \
+#define PERFRING_COMPARE_EXCHANGE(word, expected, value) \
 	__atomic_compare_exchange_n((word), (expected), (value), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
 /* A full barrier; stores before it stay before stores behind it (the writer's half of a sequence lock); loads before it
@@ -85,7 +85,7 @@ PERFRING_INLINE uint64_t perfring_access_add_local(uint64_t *word, uint64_t valu
 }
 
 /* One unlocked cmpxchg: whether `expected` was there, and `value` is there now. */
-PERFRING_INLINE bool perfring_access_swap_local(uint64_t *word, uint64_t expected, uint64_t value)
+PERFRING_INLINE bool perfring_access_compare_exchange_local(uint64_t *word, uint64_t expected, uint64_t value)
 {
 	bool swapped;
 
@@ -100,7 +100,7 @@ PERFRING_INLINE bool perfring_access_swap_local(uint64_t *word, uint64_t expecte
 }
 
 #define PERFRING_ADD_LOCAL(word, value) perfring_access_add_local((word), (value))
-#define PERFRING_SWAP_LOCAL(word, expected, value) perfring_access_swap_local((word), (expected), (value))
+#define PERFRING_SWAP_LOCAL(word, expected, value) perfring_access_compare_exchange_local((word), (expected), (value))
 
 #endif /* PERFRING_ACCESS */
 

@@ -71,7 +71,7 @@ PERFRING_API int perfring_aux_open(struct perfring_aux_area *aux, const struct p
 
 /* Describes an area that the caller mapped, for a consumer: `size` bytes, a power of two, such as the kernel's at the
  * perf fd's aux_offset.  flags: OVERWRITE when it is mapped read-only.  Returns 0, or -EINVAL. */
-PERFRING_API int perfring_aux_over(struct perfring_aux_area *aux, struct perf_event_mmap_page *page, void *memory,
+PERFRING_API int perfring_aux_wrap(struct perfring_aux_area *aux, struct perf_event_mmap_page *page, void *memory,
 				   uint64_t size, unsigned flags);
 
 PERFRING_API void perfring_aux_close(struct perfring_aux_area *aux);

@@ -1,6 +1,6 @@
 /* callchain.h - walking a callchain with its markers, and joining chains that come in two parts (ABI.md 5, 6).
  *
- *     struct perfring_callchain chain = perfring_callchain_over(&sample.callchain);
+ *     struct perfring_callchain chain = perfring_callchain_init(&sample.callchain);
  *     struct perfring_frame frame;
  *
  *     while ((one = perfring_callchain_next(&chain, &frame)) == 1)
@@ -33,7 +33,7 @@ struct perfring_callchain {
 };
 
 /* Context: any thread, also signal handlers.  Valid until: the words go. */
-PERFRING_INLINE struct perfring_callchain perfring_callchain_over(const struct perfring_list *list)
+PERFRING_INLINE struct perfring_callchain perfring_callchain_init(const struct perfring_list *list)
 {
 	struct perfring_callchain chain;
 

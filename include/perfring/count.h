@@ -13,7 +13,7 @@
 #define PERFRING_COUNT_H
 
 #include <perfring/event.h>
-#include <perfring/session.h>
+#include <perfring/target.h>
 
 PERFRING_BEGIN
 

@@ -22,7 +22,7 @@ struct perfring_cursor {
 static_assert(sizeof(struct perfring_cursor) == sizeof(void *) + 8, "cursor");
 
 /* To take from: the bytes are not written. */
-PERFRING_INLINE struct perfring_cursor perfring_cursor_over(const void *bytes, uint32_t position, uint32_t length)
+PERFRING_INLINE struct perfring_cursor perfring_cursor_init(const void *bytes, uint32_t position, uint32_t length)
 {
 	struct perfring_cursor cursor;
 

@@ -174,7 +174,7 @@ PERFRING_API int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t 
 /* Describes memory laid out like the kernel's mapping: a control page of sysconf(_SC_PAGESIZE) bytes, then data.  The
  * page's data_offset and data_size count when they are not 0, and must lie inside `size`.  The memory stays the
  * caller's.  Returns 0, or -EINVAL when that is no ring. */
-PERFRING_API int perfring_ring_over(struct perfring_ring *ring, void *memory, size_t size);
+PERFRING_API int perfring_ring_wrap(struct perfring_ring *ring, void *memory, size_t size);
 
 /* Makes *handle another handle of a ring that is mapped here: what perfring_ring_create or attach has mapped stays until
  * the last handle of this process is closed, in whatever order, by perfring_ring_close.  A handle has no fd (-1).  Of a

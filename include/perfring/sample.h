@@ -325,7 +325,7 @@ PERFRING_INLINE const char *perfring_take_aux(struct perfring_cursor *cursor, st
 #define PERFRING_TO_stack(a, b) &sample->a
 #define PERFRING_TO_aux(a, b) &sample->a
 
-PERFRING_INLINE int perfring_sample_fault(struct perfring_fault *fault, uint32_t at, const char *what)
+PERFRING_INLINE int perfring_fault_set(struct perfring_fault *fault, uint32_t at, const char *what)
 {
 	if (fault) {
 		fault->at = at;
@@ -345,7 +345,7 @@ PERFRING_FOLDED int perfring_sample_decode_fields(const struct perfring_format *
 						  uint32_t size, uint64_t fields, struct perfring_sample *sample,
 						  struct perfring_fault *fault, unsigned shape)
 {
-	struct perfring_cursor cursor = perfring_cursor_over(record, position, size);
+	struct perfring_cursor cursor = perfring_cursor_init(record, position, size);
 	uint64_t left = PERFRING_SAMPLE_KNOWN; /* of this row and those behind it: known to the compiler */
 
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
@@ -356,7 +356,7 @@ PERFRING_FOLDED int perfring_sample_decode_fields(const struct perfring_format *
 		uint32_t at = cursor.position; \
 		const char *what = perfring_take_##kind(&cursor, PERFRING_TO_##kind(a, b)); \
 		if (PERFRING_UNLIKELY(what)) \
-			return perfring_sample_fault(fault, at, what); \
+			return perfring_fault_set(fault, at, what); \
 	}
 #include <perfring/fields.def>
 done:
@@ -378,7 +378,7 @@ PERFRING_FOLDED int perfring_sample_decode_shape(const struct perfring_format *f
 	if (__builtin_constant_p(type) || !least)
 		least = perfring_format_least(format);
 	if (PERFRING_UNLIKELY(size < sizeof(*record) || size < least))
-		return perfring_sample_fault(fault, size < sizeof(*record) ? offsetof(perfring_header, size) : size,
+		return perfring_fault_set(fault, size < sizeof(*record) ? offsetof(perfring_header, size) : size,
 					     "sample shorter than its fields");
 	sample->misc = ((const perfring_header *)record)->misc;
 	sample->present = type & PERFRING_SAMPLE_KNOWN;
@@ -404,12 +404,12 @@ PERFRING_FOLDED int perfring_sample_decode(const struct perfring_format *format,
 
 /* ---- size and put: one function a kind, the inverse of take ---- */
 
-#define PERFRING_RECORD_MOST 65528            /* the largest size that is a multiple of 8 and fits the header's u16 */
+#define PERFRING_RECORD_MAX 65528            /* the largest size that is a multiple of 8 and fits the header's u16 */
 #define PERFRING_TOO_MUCH (UINT64_C(1) << 20) /* what cannot fit a record counts as this: sums do not overflow */
 
 PERFRING_INLINE uint64_t perfring_size_many(uint64_t nr, uint64_t size)
 {
-	return nr > PERFRING_RECORD_MOST ? PERFRING_TOO_MUCH : nr * size;
+	return nr > PERFRING_RECORD_MAX ? PERFRING_TOO_MUCH : nr * size;
 }
 
 PERFRING_INLINE uint64_t perfring_size_u64(uint64_t value)
@@ -596,7 +596,7 @@ PERFRING_FOLDED int64_t perfring_sample_size_shape(const struct perfring_format 
 		size += perfring_size_##kind(PERFRING_FROM_##kind(a, b));
 #include <perfring/fields.def>
 	size = (size + trailing_size + 7) & ~UINT64_C(7);
-	return size > PERFRING_RECORD_MOST ? -EINVAL : (int64_t)size;
+	return size > PERFRING_RECORD_MAX ? -EINVAL : (int64_t)size;
 }
 
 PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_format *format,
@@ -610,7 +610,7 @@ PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_forma
 		return needed;
 	if (PERFRING_UNLIKELY(size < (uint64_t)needed))
 		return -ENOSPC;
-	cursor = perfring_cursor_over(room, 0, (uint32_t)needed);
+	cursor = perfring_cursor_init(room, 0, (uint32_t)needed);
 	perfring_put_word(&cursor, perfring_format_header_word(PERF_RECORD_SAMPLE, sample->misc, (uint16_t)needed));
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \

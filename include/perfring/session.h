@@ -17,7 +17,7 @@
  * most one round more; a wait that would hold records back ends after 10 ms.
  *
  * Rings that overwrite are not waited for but copied (perfring_session_snapshot); AUX bytes come piece by piece
- * (perfring_session_next_aux); several sessions are one stream by perfring_merge_open.  To count alone takes no ring:
+ * (perfring_session_next_aux); several sessions are one stream by merge.h.  To count alone takes no ring:
  * count.h.
  *
  * A session is used by one thread at a time.  No thread, no signal handler, no callback is installed.
@@ -31,48 +31,9 @@
 #include <perfring/format.h>
 #include <perfring/reader.h>
 #include <perfring/ring.h>
+#include <perfring/target.h>
 
 PERFRING_BEGIN
-
-/* ---- whom to observe ---- */
-
-/* Threads x CPUs.  No thread means everything on those CPUs; no CPU means those threads wherever they run, each with a
- * ring of its own. */
-struct perfring_target;
-
-PERFRING_API int perfring_target_open(struct perfring_target **target);
-PERFRING_API void perfring_target_close(struct perfring_target *target);
-
-/* CPUs as in "0-3,6"; NULL means all that are online now.  Returns 0, -EINVAL (not a list), -ENODEV (a CPU that is not
- * online), -ENOMEM. */
-PERFRING_API int perfring_target_add_cpus(struct perfring_target *target, const char *list);
-
-/* Every thread of the process now (-ESRCH when there is none), or one thread. */
-PERFRING_API int perfring_target_add_process(struct perfring_target *target, int32_t pid);
-PERFRING_API int perfring_target_add_thread(struct perfring_target *target, int32_t tid);
-
-/* Members of a cgroup, named by its directory (absolute, or below the cgroup2 mount), on each CPU of the target (all that
- * are online when none was added).  Not together with threads.  Returns 0, -errno of opening the directory, -EINVAL. */
-PERFRING_API int perfring_target_add_cgroup(struct perfring_target *target, const char *path);
-
-/* ---- a command to observe from its first instruction ---- */
-
-struct perfring_command {
-	int32_t pid;
-	int fd; /* to the child while it waits: a byte releases it, and an exec that failed sends its errno back */
-};
-
-/* Forks a child that waits before it execs argv[0] (found through PATH).  Open its events with enable_on_exec and
- * disabled, then release it.  Returns 0 or -errno.  Signals are as the caller's were. */
-PERFRING_API int perfring_command_open(struct perfring_command *command, char *const argv[]);
-
-/* Lets it go.  Returns 0 once it has exec'd, or -errno of its exec (-ENOENT: no such command). */
-PERFRING_API int perfring_command_release(struct perfring_command *command);
-
-/* A child that was never released is killed and waited for; a released one is the caller's to wait for. */
-PERFRING_API void perfring_command_close(struct perfring_command *command);
-
-/* ---- sessions ---- */
 
 struct perfring_session;
 
@@ -154,7 +115,7 @@ PERFRING_API int perfring_session_describe(struct perfring_session *session, con
 /* Makes `ring` one of the session's: from its data_tail on it has no other reader.  The ring stays the caller's.  The session
  * has a handle of its own (perfring_ring_share): when the caller closes the ring, or its set frees it because it is drained,
  * its memory stays until it is removed here, or the session is closed.  Of a kernel's ring that was mapped by hand, and of
- * memory that was the caller's (perfring_ring_over), there is no such handle: they stay mapped until then.
+ * memory that was the caller's (perfring_ring_wrap), there is no such handle: they stay mapped until then.
  *
  * flags: 0 trusts every process that may write into the ring to leave a record alone once it is published, as the kernel
  * does.  Items and spans lie in the ring then.  The session itself reads each header once, and nothing beyond what that
@@ -276,24 +237,6 @@ struct perfring_aux_piece {
  * (TRUNCATED, no room) is enabled again by perfring_session_return, once its room is given back.  Valid until:
  * perfring_session_return. */
 PERFRING_API int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece);
-
-/* ---- several sessions as one stream ---- */
-
-/* One session a consumer thread is the way to read more than one CPU can; where one thread reads several, of other
- * clocks aside, a merge hands out the items of all in time order.  It waits, looks and returns for all of them: they
- * are read through it alone while it is open. */
-struct perfring_merge;
-
-/* Returns 0; -EINVAL: none, one twice, times of several clocks, or rings that overwrite; -ENOMEM; what epoll said. */
-PERFRING_API int perfring_merge_open(struct perfring_merge **merge, struct perfring_session *const *sessions,
-				     uint32_t count);
-PERFRING_API void perfring_merge_close(struct perfring_merge *merge);
-PERFRING_API int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms);
-PERFRING_API void perfring_merge_flush(struct perfring_merge *merge);
-/* *session: which it came from, by number, or whose ring was found corrupt; may be NULL. */
-PERFRING_API int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item, uint32_t *session);
-PERFRING_API void perfring_merge_return(struct perfring_merge *merge);
-PERFRING_API int perfring_merge_fd(const struct perfring_merge *merge);
 
 /* ---- BPF output ---- */
 

@@ -186,15 +186,15 @@ struct perfring_place {
 };
 
 /* end: of the claim that was made past the limit; 0: none was made. */
-PERFRING_API struct perfring_place perfring_writer_reserve_rare(struct perfring_writer *writer,
+PERFRING_API struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *writer,
 								struct perfring_output *output, uint64_t size,
 								uint64_t end);
 PERFRING_API void perfring_writer_refuse(struct perfring_writer *writer, struct perfring_output *output,
 					 uint64_t records);
-PERFRING_API void perfring_writer_commit_rare(struct perfring_writer *writer, const struct perfring_output *output,
+PERFRING_API void perfring_writer_commit_slow(struct perfring_writer *writer, const struct perfring_output *output,
 					      const unsigned char *room, uint64_t size, uint64_t end);
 PERFRING_API void perfring_writer_settle(struct perfring_writer *writer);
-PERFRING_API void perfring_writer_discard_rare(struct perfring_writer *writer, unsigned char *room, uint64_t size,
+PERFRING_API void perfring_writer_discard_slow(struct perfring_writer *writer, unsigned char *room, uint64_t size,
 					       uint64_t end);
 /* The last `rest` bytes of a claim are given back, or become a filler; `room` is where they lie.  Returns the end. */
 PERFRING_API uint64_t perfring_writer_shrink(struct perfring_writer *writer, unsigned char *room, uint64_t rest,
@@ -243,7 +243,7 @@ PERFRING_INLINE unsigned char *perfring_writer_claim(struct perfring_writer *wri
 	} else {
 		end = 0; /* nested; or a handler ran between the two looks */
 	}
-	place = perfring_writer_reserve_rare(writer, output, size, end);
+	place = perfring_writer_reserve_slow(writer, output, size, end);
 	claim->end = place.end & ~UINT64_C(7);
 	claim->state = place.end & 7;
 	claim->room = place.room;
@@ -288,7 +288,7 @@ PERFRING_INLINE void perfring_writer_commit(struct perfring_writer *writer, cons
 		PERFRING_FENCE_LOCAL(); /* the record before the word that it is there */
 		PERFRING_STORE(&writer->again, (uint8_t)1);
 	} else {
-		perfring_writer_commit_rare(writer, claim->output, claim->room, claim->size, claim->end | claim->state);
+		perfring_writer_commit_slow(writer, claim->output, claim->room, claim->size, claim->end | claim->state);
 	}
 }
 
@@ -297,7 +297,7 @@ PERFRING_INLINE void perfring_writer_commit(struct perfring_writer *writer, cons
  * is counted as lost. */
 PERFRING_INLINE void perfring_writer_discard(struct perfring_writer *writer, const struct perfring_claim *claim)
 {
-	perfring_writer_discard_rare(writer, claim->room, claim->size, claim->end | claim->state);
+	perfring_writer_discard_slow(writer, claim->room, claim->size, claim->end | claim->state);
 }
 
 /* Copies a whole record in.  Returns whether it was taken; refused ones are counted. */

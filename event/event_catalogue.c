@@ -1,0 +1,297 @@
+/* event_catalogue.c - the catalogue: what can be named on this machine. */
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "pmu.h"
+
+struct one {
+	enum perfring_event_kind kind;
+	int error; /* of perf_event_open; 0: it opens, or was not tried */
+	bool opens;
+	char *name; /* and behind its NUL the alias, and behind that one's the text */
+};
+
+struct perfring_event_names {
+	struct one *list;
+	size_t count;
+	size_t room;
+	size_t next;
+	const char *glob;
+	bool try_open;
+};
+
+static bool fits(const struct perfring_event_names *names, const char *name, const char *alias)
+{
+	return !names->glob || !fnmatch(names->glob, name, 0) || (*alias && !fnmatch(names->glob, alias, 0));
+}
+
+static int add(struct perfring_event_names *names, enum perfring_event_kind kind, const char *name, const char *alias,
+	       const char *text, const struct perf_event_attr *attr)
+{
+	size_t length = strlen(name) + 1, other = strlen(alias) + 1;
+	struct one *one;
+
+	if (!fits(names, name, alias))
+		return 0;
+	if (names->count == names->room) {
+		struct one *more = reallocarray(names->list, 2 * names->room + 64, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		names->list = more;
+		names->room = 2 * names->room + 64;
+	}
+	one = &names->list[names->count];
+	one->kind = kind;
+	one->error = 0;
+	one->opens = false;
+	one->name = malloc(length + other + strlen(text) + 1);
+	if (!one->name)
+		return -ENOMEM;
+	strcpy(one->name, name);
+	strcpy(one->name + length, alias);
+	strcpy(one->name + length + other, text);
+	names->count++;
+	if (names->try_open && attr) {
+		struct perf_event_attr mine = *attr;
+		int fd = perfring_event_open(&mine, 0, -1, -1, 0);
+
+		if (fd == -EACCES || fd == -EPERM) {
+			mine.exclude_kernel = 1;
+			fd = perfring_event_open(&mine, 0, -1, -1, 0);
+		}
+		one->opens = fd >= 0;
+		one->error = fd < 0 ? fd : 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	return 0;
+}
+
+static int add_table(struct perfring_event_names *names)
+{
+	static const struct {
+		const char *name, *alias;
+		uint32_t type;
+		uint64_t config;
+	} TABLE[] = {
+#define PERFRING_EVENT(name, alias, type, config) {name, alias, type, config},
+#include <perfring/values.def>
+	};
+	struct perf_event_attr attr = {.size = PERFRING_ATTR_SIZE_0, .disabled = 1};
+	char name[64];
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(TABLE) / sizeof(*TABLE) && !error; i++) {
+		attr.type = TABLE[i].type;
+		attr.config = TABLE[i].config;
+		error = add(names, TABLE[i].type ? PERFRING_EVENT_SOFTWARE : PERFRING_EVENT_HARDWARE, TABLE[i].name,
+			    TABLE[i].alias, "", &attr);
+	}
+	for (unsigned i = 0; !error && perfring_cache_name(i, name, sizeof(name)); i++) {
+		error = perfring_event_parse(name, &attr, NULL);
+		if (!error)
+			error = add(names, PERFRING_EVENT_CACHE, name, "", "", &attr);
+	}
+	return error;
+}
+
+/* "PMU/config=0..0xffff,umask=0..0xff/": the terms of its format files. */
+static int add_form(struct perfring_event_names *names, const struct perfring_pmu *pmu, const char *pmu_name)
+{
+	const char *between = "";
+	char form[1024];
+	size_t count, used;
+	char **terms;
+	int error = perfring_event_folder(pmu->fd, "format", &terms, &count);
+
+	if (error)
+		return error == -ENOMEM ? error : 0;
+	used = (size_t)snprintf(form, sizeof(form), "%s/", pmu_name);
+	for (size_t i = 0; i < count && used < sizeof(form); i++) {
+		struct perfring_pmu_bits bits;
+		int width;
+
+		if (perfring_pmu_format(pmu, terms[i], strlen(terms[i]), &bits))
+			continue;
+		width = __builtin_popcountll(bits.mask);
+		used += (size_t)snprintf(form + used, sizeof(form) - used, "%s%s=0..0x%llx", between, terms[i],
+					 (unsigned long long)(width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1));
+		between = ",";
+	}
+	perfring_event_folder_free(terms, count);
+	if (used + 1 >= sizeof(form))
+		return 0;
+	strcpy(form + used, "/");
+	return *between ? add(names, PERFRING_EVENT_FORM, form, "", "terms of this PMU", NULL) : 0;
+}
+
+/* Whether the event's name alone means this PMU's: others that have it come first. */
+static bool is_known_as(const char *event, const struct perfring_pmu *pmu)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+
+	return !perfring_event_parse(event, &attr, NULL) && attr.type == pmu->type;
+}
+
+static int add_pmu(struct perfring_event_names *names, const char *pmu_name)
+{
+	char name[512], text[PERFRING_PMU_TEXT];
+	struct perfring_pmu pmu;
+	size_t count;
+	char **events;
+	int error;
+
+	if (perfring_pmu_open(&pmu, PERFRING_PMU_ROOT, pmu_name, strlen(pmu_name)))
+		return 0;
+	error = perfring_event_folder(pmu.fd, "events", &events, &count);
+	if (!error) {
+		for (size_t i = 0; i < count && !error; i++) {
+			size_t length = strlen(events[i]);
+
+			if (perfring_pmu_event(&pmu, events[i], length, "", text, sizeof(text)) > 0 &&
+			    snprintf(name, sizeof(name), "%s/%s/", pmu_name, events[i]) < (int)sizeof(name))
+				error = add(names, PERFRING_EVENT_PMU, name,
+					    is_known_as(events[i], &pmu) ? events[i] : "", text, NULL);
+		}
+		perfring_event_folder_free(events, count);
+	} else if (error != -ENOMEM) {
+		error = 0; /* a PMU without named events */
+	}
+	if (!error)
+		error = add_form(names, &pmu, pmu_name);
+	perfring_pmu_close(&pmu);
+	return error;
+}
+
+static int add_pmus(struct perfring_event_names *names)
+{
+	size_t count;
+	char **pmus;
+	int error = perfring_event_folder(AT_FDCWD, PERFRING_PMU_ROOT, &pmus, &count);
+
+	if (error)
+		return error == -ENOMEM ? error : 0;
+	for (size_t i = 0; i < count && !error; i++)
+		error = add_pmu(names, pmus[i]);
+	perfring_event_folder_free(pmus, count);
+	return error;
+}
+
+static int add_tracepoints(struct perfring_event_names *names)
+{
+	size_t systems, events;
+	char **system, **event;
+	int folder = perfring_event_tracefs("events");
+	int error;
+
+	if (folder < 0)
+		return 0;
+	error = perfring_event_folder(folder, ".", &system, &systems);
+	for (size_t i = 0; i < systems && !error; i++) {
+		if (perfring_event_folder(folder, system[i], &event, &events))
+			continue;
+		for (size_t j = 0; j < events && !error; j++) {
+			char name[512], path[544];
+
+			/* Only what has an id is perf's: not ftrace's own, nor a folder's files. */
+			if (snprintf(name, sizeof(name), "%s:%s", system[i], event[j]) >= (int)sizeof(name) ||
+			    !fits(names, name, ""))
+				continue;
+			snprintf(path, sizeof(path), "%s/%s/id", system[i], event[j]);
+			if (!faccessat(folder, path, F_OK, 0))
+				error = add(names, PERFRING_EVENT_TRACEPOINT, name, "", "", NULL);
+		}
+		perfring_event_folder_free(event, events);
+	}
+	perfring_event_folder_free(system, systems);
+	close(folder);
+	return error == -ENOMEM ? error : 0;
+}
+
+static int add_pfm(void *names, const char *name, const char *text)
+{
+	return add(names, PERFRING_EVENT_PFM, name, "", text, NULL);
+}
+
+static int add_forms(struct perfring_event_names *names)
+{
+	static const char *const FORMS[][2] = {
+		{"rNNN", "a raw event of the CPU's PMU, hexadecimal"},
+		{"PMU/TERM[=VALUE],.../[MODIFIERS]",
+		 "terms of its format/ and events/, or config, config1 .., period, freq, name"},
+		{"mem:ADDR[/LEN][:rwx]", "a breakpoint"},
+		{"uprobe:PATH:SYMBOL[+OFFSET]", "user code that is run; PATH:0xOFFSET by its place in the file"},
+		{"uretprobe:PATH:SYMBOL", "a function of user code that returns"},
+	};
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(FORMS) / sizeof(*FORMS) && !error; i++)
+		error = add(names, PERFRING_EVENT_FORM, FORMS[i][0], "", FORMS[i][1], NULL);
+	return error;
+}
+
+static int by_kind_and_name(const void *a, const void *b)
+{
+	const struct one *left = a, *right = b;
+
+	return left->kind != right->kind ? (left->kind < right->kind ? -1 : 1) : strcmp(left->name, right->name);
+}
+
+int perfring_event_names_open(struct perfring_event_names **names, const char *glob, bool try_open)
+{
+	struct perfring_event_names *mine = calloc(1, sizeof(*mine));
+	int error;
+
+	if (!mine)
+		return -ENOMEM;
+	mine->glob = glob;
+	mine->try_open = try_open;
+	error = add_table(mine);
+	if (!error)
+		error = add_pmus(mine);
+	if (!error)
+		error = add_tracepoints(mine);
+	if (!error)
+		error = perfring_pfm_each(add_pfm, mine);
+	if (!error)
+		error = add_forms(mine);
+	mine->glob = NULL; /* the caller's */
+	if (error) {
+		perfring_event_names_close(mine);
+		return error;
+	}
+	if (mine->count)
+		qsort(mine->list, mine->count, sizeof(*mine->list), by_kind_and_name);
+	*names = mine;
+	return 0;
+}
+
+int perfring_event_names_next(struct perfring_event_names *names, struct perfring_event_listed *name)
+{
+	const struct one *one;
+
+	if (names->next == names->count)
+		return 0;
+	one = &names->list[names->next++];
+	name->kind = one->kind;
+	name->opens = one->opens;
+	name->error = one->error;
+	name->name = one->name;
+	name->alias = name->name + strlen(name->name) + 1;
+	name->text = name->alias + strlen(name->alias) + 1;
+	return 1;
+}
+
+void perfring_event_names_close(struct perfring_event_names *names)
+{
+	if (!names)
+		return;
+	while (names->count)
+		free(names->list[--names->count].name);
+	free(names->list);
+	free(names);
+}

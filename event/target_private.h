@@ -1,0 +1,50 @@
+/* target_private.h - a target as opening reads it: sorted numbers of threads and CPUs, processes, cgroups. */
+#ifndef EVENT_TARGET_PRIVATE_H
+#define EVENT_TARGET_PRIVATE_H
+
+#include <perfring/target.h>
+
+/* Sorted, each once. */
+struct perfring_numbers {
+	int32_t *numbers;
+	uint32_t count;
+	uint32_t room;
+};
+
+struct perfring_process {
+	int32_t pid;
+	uint64_t start; /* ticks since boot: it is still the same */
+};
+
+struct perfring_target {
+	struct perfring_numbers cpus;
+	struct perfring_numbers tids;    /* all threads: of processes, and others */
+	struct perfring_numbers threads; /* those that were added one by one */
+	struct perfring_numbers cgroups; /* fds of their directories */
+	struct perfring_process *processes;
+	uint32_t process_count;
+	uint32_t process_room;
+	bool all_cpus; /* whichever are online */
+};
+
+int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number);
+bool perfring_numbers_have(const struct perfring_numbers *numbers, int32_t number);
+
+/* Drops what is not in `kept`. */
+void perfring_numbers_keep(struct perfring_numbers *numbers, const struct perfring_numbers *kept);
+
+/* Adds a list such as "0-3,6".  Returns 0, -EINVAL, -ENODEV (one that is not in `among`, when that is not NULL). */
+int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list, const struct perfring_numbers *among);
+int perfring_numbers_add_online(struct perfring_numbers *numbers);
+bool perfring_cpu_is_offline(int32_t cpu);
+
+/* Adds its threads.  -ESRCH: it is gone, whoever has its number now. */
+int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process);
+
+int perfring_target_copy(struct perfring_target *copy, const struct perfring_target *target);
+void perfring_target_empty(struct perfring_target *target);
+
+/* Where the hierarchy is mounted in which perf finds cgroups, by a file such as /proc/self/mountinfo. */
+int perfring_cgroup_mount(const char *mounts, char *point, size_t size);
+
+#endif

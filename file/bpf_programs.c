@@ -1,0 +1,176 @@
+/* bpf_programs.c - programs of BPF that are loaded already, as KSYMBOL and BPF_EVENT records (ABI.md 10, its end). */
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "lines.h"
+#include "synthesis.h"
+
+/* More than machines have; a kernel that names more is believed so far. */
+enum {
+	MAX_PROGRAMS = 4096,
+	MAX_FUNCTIONS = 1024,
+};
+
+/* A function of a program, as the kernel compiled it. */
+struct function {
+	uint64_t addr;
+	uint32_t len;
+	uint32_t program; /* its number among the programs */
+	char name[64];    /* as the kernel's symbols have it */
+};
+
+struct program {
+	uint32_t id;
+	uint8_t tag[8];
+};
+
+static int call(int command, union bpf_attr *attr)
+{
+	int result = (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
+
+	return result < 0 ? -errno : result;
+}
+
+/* One program and the places of its functions, put behind the others.  One that has gone, or whose places are hidden, has
+ * none. */
+static void read_program(uint32_t id, struct perfring_byte_buffer *programs, struct perfring_byte_buffer *functions)
+{
+	uint64_t places[MAX_FUNCTIONS];
+	uint32_t lengths[MAX_FUNCTIONS];
+	struct bpf_prog_info info = {0};
+	struct program program = {.id = id};
+	struct function function = {0};
+	union bpf_attr attr = {.prog_id = id};
+	int fd = call(BPF_PROG_GET_FD_BY_ID, &attr);
+
+	if (fd < 0)
+		return;
+	info.nr_jited_ksyms = info.nr_jited_func_lens = MAX_FUNCTIONS;
+	info.jited_ksyms = (uint64_t)(uintptr_t)places;
+	info.jited_func_lens = (uint64_t)(uintptr_t)lengths;
+	memset(&attr, 0, sizeof(attr));
+	attr.info.bpf_fd = (uint32_t)fd;
+	attr.info.info_len = sizeof(info);
+	attr.info.info = (uint64_t)(uintptr_t)&info;
+	if (!call(BPF_OBJ_GET_INFO_BY_FD, &attr) && info.nr_jited_ksyms == info.nr_jited_func_lens &&
+	    info.nr_jited_ksyms <= MAX_FUNCTIONS && info.jited_ksyms && info.jited_func_lens) {
+		memcpy(program.tag, info.tag, sizeof(program.tag));
+		function.program = (uint32_t)(programs->used / sizeof(program));
+		perfring_byte_buffer_put(programs, &program, sizeof(program));
+		for (uint32_t i = 0; i < info.nr_jited_ksyms; i++) {
+			function.addr = places[i];
+			function.len = lengths[i];
+			if (function.addr)
+				perfring_byte_buffer_put(functions, &function, sizeof(function));
+		}
+	}
+	close(fd);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct function *one = a, *other = b;
+
+	return one->addr < other->addr ? -1 : one->addr > other->addr;
+}
+
+static int compare_programs(const void *a, const void *b)
+{
+	const struct function *one = a, *other = b;
+
+	if (one->program != other->program)
+		return one->program < other->program ? -1 : 1;
+	return compare_places(a, b);
+}
+
+/* "ADDRESS t bpf_prog_TAG_NAME	[bpf]": the kernel has put the names together already. */
+static void name_functions(struct perfring_lines *lines, struct function *functions, size_t count)
+{
+	const char *line;
+
+	if (perfring_lines_open(lines, "/proc/kallsyms"))
+		return;
+	while ((line = perfring_lines_next(lines))) {
+		struct function key = {0}, *found;
+		const char *name = strstr(line, " bpf_prog_");
+		size_t length;
+
+		if (!name || !strstr(name, "[bpf]"))
+			continue;
+		key.addr = strtoull(line, NULL, 16);
+		found = bsearch(&key, functions, count, sizeof(key), compare_places);
+		length = strcspn(++name, "\t ");
+		if (found && length < sizeof(found->name))
+			memcpy(found->name, name, length);
+	}
+	perfring_lines_close(lines);
+}
+
+static int put_function(struct perfring_file_writer *writer, const struct function *function)
+{
+	struct perfring_record record;
+
+	if (!*function->name)
+		return 0;
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_KSYMBOL;
+	record.is.ksymbol.addr = function->addr;
+	record.is.ksymbol.len = function->len;
+	record.is.ksymbol.ksym_type = PERFRING_RECORD_KSYMBOL_TYPE_BPF;
+	record.is.ksymbol.name.data = function->name;
+	record.is.ksymbol.name.size = (uint32_t)strlen(function->name);
+	return perfring_synthesize(writer, &record, 0, 0);
+}
+
+static int put_program(struct perfring_file_writer *writer, const struct program *program)
+{
+	struct perfring_record record;
+
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_BPF_EVENT;
+	record.is.bpf_event.type = PERFRING_BPF_EVENT_PROG_LOAD;
+	record.is.bpf_event.id = program->id;
+	memcpy(record.is.bpf_event.tag.bytes, program->tag, sizeof(program->tag));
+	return perfring_synthesize(writer, &record, 0, 0);
+}
+
+int perfring_file_put_programs(struct perfring_file_writer *writer, struct perfring_lines *lines)
+{
+	bool has_symbols = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_ksymbol);
+	bool has_events = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_bpf_event);
+	struct perfring_byte_buffer programs = {0}, functions = {0};
+	union bpf_attr attr = {.start_id = 0};
+	struct function *all;
+	size_t count, at = 0;
+	int error;
+
+	if (!has_symbols && !has_events)
+		return 0;
+	/* who may not list them, or has none, is at the end at once */
+	for (uint32_t i = 0; i < MAX_PROGRAMS && !call(BPF_PROG_GET_NEXT_ID, &attr); i++) {
+		uint32_t id = attr.next_id;
+
+		read_program(id, &programs, &functions);
+		memset(&attr, 0, sizeof(attr));
+		attr.start_id = id;
+	}
+	all = (struct function *)(void *)functions.bytes;
+	count = functions.used / sizeof(*all);
+	error = programs.error ? programs.error : functions.error;
+	if (!error && count) {
+		qsort(all, count, sizeof(*all), compare_places);
+		name_functions(lines, all, count);
+		qsort(all, count, sizeof(*all), compare_programs);
+	}
+	for (uint32_t i = 0; !error && i < programs.used / sizeof(struct program); i++) {
+		for (; !error && at < count && all[at].program == i; at++)
+			error = has_symbols ? put_function(writer, &all[at]) : 0;
+		if (!error && has_events)
+			error = put_program(writer, (const struct program *)(const void *)programs.bytes + i);
+	}
+	perfring_byte_buffer_close(&programs);
+	perfring_byte_buffer_close(&functions);
+	return error;
+}

@@ -1,0 +1,199 @@
+/* build_id.c - build ids of objects and of the kernel, from their ELF notes, and the feature that tells them (ABI.md 11.3). */
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "build_id.h"
+#include "file_writer_private.h"
+
+/* What is read of one object at most, whatever its headers say: 225 KiB of program headers, in 64 calls, and this of all its
+ * notes together, in as many calls as there are segments of them. */
+enum {
+	MAX_HEADERS = 4096,
+	MAX_NOTES = 64 << 10,
+	HEADERS_AT_ONCE = 64,
+};
+
+/* The GNU build id among notes.  Returns its length, 0 when there is none. */
+static uint32_t find_note(const unsigned char *notes, size_t size, bool is_foreign, uint64_t align,
+			  uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	size_t at = 0;
+
+	align = align == 8 ? 8 : 4;
+	while (size - at >= 12) {
+		uint32_t words[3];
+		uint64_t name, length, next;
+
+		memcpy(words, notes + at, sizeof(words));
+		for (int i = 0; i < 3; i++)
+			words[i] = is_foreign ? __builtin_bswap32(words[i]) : words[i];
+		name = words[0];
+		length = words[1];
+		/* 64-bit sums of 32-bit numbers */
+		next = (12 + name + align - 1) / align * align;
+		if (next + length > size - at)
+			return 0;
+		if (words[2] == NT_GNU_BUILD_ID && name == 4 && !memcmp(notes + at + 12, "GNU", 4) && length &&
+		    length <= PERFRING_BUILD_ID_SIZE) {
+			memcpy(id, notes + at + next, (size_t)length);
+			return (uint32_t)length;
+		}
+		next = (next + length + align - 1) / align * align;
+		if (next > size - at)
+			return 0;
+		at += (size_t)next;
+	}
+	return 0;
+}
+
+static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_foreign)
+{
+	uint64_t number = 0;
+	uint32_t half;
+	uint16_t quarter;
+
+	if (size == 8) {
+		memcpy(&number, bytes, 8);
+		return is_foreign ? __builtin_bswap64(number) : number;
+	}
+	if (size == 4) {
+		memcpy(&half, bytes, 4);
+		return is_foreign ? __builtin_bswap32(half) : half;
+	}
+	memcpy(&quarter, bytes, 2);
+	return is_foreign ? __builtin_bswap16(quarter) : quarter;
+}
+
+/* Returns 0, -EINVAL where the file has less, -errno. */
+static int read_whole(int fd, unsigned char *room, size_t size, uint64_t at)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t got = pread(fd, room + done, size - done, (off_t)(at + done));
+
+		if (got <= 0)
+			return got ? -errno : -EINVAL;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+/* One PT_NOTE segment: at most *left bytes of it, which are taken off. */
+static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long, bool is_foreign, uint64_t *left,
+			       uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	uint64_t offset = read_number(entry + (is_long ? 8 : 4), is_long ? 8 : 4, is_foreign);
+	uint64_t size = read_number(entry + (is_long ? 32 : 16), is_long ? 8 : 4, is_foreign);
+	uint64_t align = read_number(entry + (is_long ? 48 : 28), is_long ? 8 : 4, is_foreign);
+	unsigned char *notes;
+	int64_t found = 0;
+	ssize_t got;
+
+	if (size > *left)
+		size = *left;
+	if (offset > INT64_MAX - MAX_NOTES || !size)
+		return 0;
+	*left -= size;
+	notes = malloc((size_t)size);
+	if (!notes)
+		return -ENOMEM;
+	got = pread(fd, notes, (size_t)size, (off_t)offset);
+	if (got < 0)
+		found = -errno;
+	else if (got)
+		found = find_note(notes, (size_t)got, is_foreign, align, id);
+	free(notes);
+	return found;
+}
+
+int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	unsigned char header[64], entries[HEADERS_AT_ONCE * 56];
+	uint64_t at, count, i, left = MAX_NOTES;
+	bool is_foreign, is_long;
+	int64_t found = 0;
+	unsigned size;
+	int error = read_whole(fd, header, sizeof(header), 0);
+
+	if (error || memcmp(header, ELFMAG, SELFMAG))
+		return error ? error : -EINVAL;
+	is_long = header[EI_CLASS] == ELFCLASS64;
+	size = is_long ? 56 : 32;
+	is_foreign = (header[EI_DATA] == ELFDATA2MSB) != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+	at = read_number(header + (is_long ? 32 : 28), is_long ? 8 : 4, is_foreign);
+	count = read_number(header + (is_long ? 56 : 44), 2, is_foreign);
+	/* the kernel maps none with headers of another size */
+	if (read_number(header + (is_long ? 54 : 42), 2, is_foreign) != size || count > MAX_HEADERS ||
+	    at > INT64_MAX / 2)
+		return -EINVAL;
+	for (i = 0; i < count && !found; i++) {
+		const unsigned char *entry = entries + i % HEADERS_AT_ONCE * size;
+
+		if (i % HEADERS_AT_ONCE == 0) {
+			size_t wanted = (size_t)((count - i < HEADERS_AT_ONCE ? count - i : HEADERS_AT_ONCE) * size);
+
+			error = read_whole(fd, entries, wanted, at + i * size);
+			if (error)
+				return error;
+		}
+		if (read_number(entry, 4, is_foreign) == PT_NOTE)
+			found = find_in_segment(fd, entry, is_long, is_foreign, &left, id);
+	}
+	return found ? found : -ENODATA;
+}
+
+int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	int fd = perfring_object_open(0, path);
+	int64_t length = fd;
+
+	if (fd >= 0) {
+		length = perfring_build_id_in(fd, id);
+		close(fd);
+	}
+	return length;
+}
+
+int64_t perfring_build_id_of_notes(const char *path, uint8_t *id)
+{
+	struct perfring_byte_buffer pile = {0};
+	int64_t length = perfring_byte_buffer_put_file(&pile, path);
+
+	if (!length) {
+		length = find_note(pile.bytes, pile.used, false, 4, id);
+		if (!length)
+			length = -ENODATA;
+	}
+	perfring_byte_buffer_close(&pile);
+	return length;
+}
+
+int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	return perfring_build_id_of_notes(PERFRING_KERNEL_NOTES, id);
+}
+
+int perfring_file_writer_put_build_id(struct perfring_file_writer *writer, uint16_t misc, int32_t pid, const char *file,
+			       const uint8_t *id, uint32_t size)
+{
+	struct perfring_byte_buffer *pile = &writer->build_ids;
+	struct perf_event_header header = {0};
+	uint8_t padded[24] = {0}, zeros[64] = {0};
+	size_t length = strlen(file), room = (length / 64 + 1) * 64;
+
+	if (writer->is_finished || !size || size > PERFRING_BUILD_ID_SIZE || room > 4096)
+		return -EINVAL;
+	header.misc = (uint16_t)((misc & PERFRING_RECORD_MISC_CPUMODE_MASK) | 0x8000);
+	header.size = (uint16_t)(sizeof(header) + 4 + sizeof(padded) + room);
+	memcpy(padded, id, size);
+	padded[20] = (uint8_t)size;
+	perfring_byte_buffer_put(pile, &header, sizeof(header));
+	perfring_byte_buffer_put(pile, &pid, sizeof(pid));
+	perfring_byte_buffer_put(pile, padded, sizeof(padded));
+	perfring_byte_buffer_put(pile, file, length);
+	perfring_byte_buffer_put(pile, zeros, room - length);
+	return pile->error ? pile->error
+			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_BUILD_ID, pile->bytes, pile->used);
+}

@@ -1,0 +1,488 @@
+/* file_header.c - what stands around the records of a perf.data file: header, attrs, ids, features (ABI.md 11). */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "file_private.h"
+
+enum {
+	MOST_ATTR_SIZE = 4096,
+	MOST_STREAMS = 1 << 16,
+};
+
+static_assert(sizeof(struct perfring_file_header) == 104, "header");
+
+static int unsupported(struct perfring_file *data, const char *what)
+{
+	perfring_file_wrong(data, 0, what);
+	return -EOPNOTSUPP;
+}
+
+static bool is_inside(const struct perfring_section *section, uint64_t size)
+{
+	return section->offset <= size && section->size <= size - section->offset;
+}
+
+/* All of it or an error. */
+static int read_whole(struct perfring_file *data, int fd, void *room, size_t size, uint64_t at, const char *what)
+{
+	int64_t got = perfring_stock_read(fd, room, size, at);
+
+	if (got < 0)
+		return (int)got;
+	return (size_t)got == size ? 0 : perfring_file_wrong(data, at + (uint64_t)got, what);
+}
+
+static void turn_words(void *bytes, size_t count)
+{
+	uint64_t word;
+
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&word, (unsigned char *)bytes + i * 8, 8);
+		word = __builtin_bswap64(word);
+		memcpy((unsigned char *)bytes + i * 8, &word, 8);
+	}
+}
+
+/* A foreign bitmap of longs: of a machine with 64 bits, else of one with 32, where each word's halves stand the other way
+ * round.  HOSTNAME, which every writer puts, tells (ABI.md 11.1). */
+static void turn_bitmap(uint64_t *words)
+{
+	uint64_t hostname = UINT64_C(1) << PERFRING_FEATURE_HOSTNAME;
+
+	turn_words(words, 4);
+	if (words[0] & hostname || !(words[0] >> 32 & hostname))
+		return;
+	for (int i = 0; i < 4; i++)
+		words[i] = words[i] << 32 | words[i] >> 32;
+}
+
+/* Version 1 has no byte order in its magic: the size of an attr entry tells. */
+static bool is_plausible(uint64_t attr_size)
+{
+	return attr_size >= PERF_ATTR_SIZE_VER0 + sizeof(struct perfring_section) &&
+	       attr_size <= MOST_ATTR_SIZE + sizeof(struct perfring_section);
+}
+
+static int check_header(struct perfring_file *data, int fd, struct perfring_file_header *header)
+{
+	bool is_first;
+	int64_t got;
+
+	memset(header, 0, sizeof(*header));
+	got = perfring_stock_read(fd, header, sizeof(*header), 0);
+	if (got < 0)
+		return (int)got;
+	is_first = got >= 24 && !memcmp(header->magic, PERFRING_FILE_MAGIC_1, 8);
+	data->is_foreign = got >= 8 && (!memcmp(header->magic, PERFRING_FILE_MAGIC_FOREIGN, 8) ||
+					(is_first && !is_plausible(header->attr_size)));
+	if (got < 8 || (!is_first && !data->is_foreign && memcmp(header->magic, PERFRING_FILE_MAGIC, 8)))
+		return perfring_file_wrong(data, 0, "no perf.data file");
+	if (data->is_foreign) {
+		turn_words(&header->size, (sizeof(*header) - 8) / 8 - 4);
+		turn_bitmap(header->features);
+	}
+	if (got >= 16 && header->size == 16) {
+		data->is_pipe = true;
+		return 0;
+	}
+	if (got < PERFRING_FILE_HEADER_OLD)
+		return perfring_file_wrong(data, (uint64_t)got, "file ends inside the header");
+	if (header->size == PERFRING_FILE_HEADER_OLD)
+		memset(header->features, 0, sizeof(header->features));
+	else if (header->size < sizeof(*header))
+		return perfring_file_wrong(data, 8, "header size");
+	else if (got < (int64_t)sizeof(*header))
+		return perfring_file_wrong(data, (uint64_t)got, "file ends inside the header");
+	if (!is_plausible(header->attr_size))
+		return perfring_file_wrong(data, 16, "size of an attr");
+	if (!is_inside(&header->attrs, data->file_size))
+		return perfring_file_wrong(data, 24, "attrs outside the file");
+	if (header->attrs.size > PERFRING_MOST_ATTR_BYTES ||
+	    header->attrs.size / header->attr_size > PERFRING_MOST_EVENTS)
+		return perfring_file_wrong(data, 32, "too many attrs");
+	if (header->attrs.size % header->attr_size)
+		return perfring_file_wrong(data, 32, "attrs end inside an attr");
+	if (header->data.offset > data->file_size || header->data.offset > INT64_MAX)
+		return perfring_file_wrong(data, 40, "records outside the file");
+	if (header->data.size > INT64_MAX - header->data.offset)
+		return perfring_file_wrong(data, 48, "size of the records");
+	return 0;
+}
+
+static int read_ids(struct perfring_file *data, int fd, const struct perfring_section *ids, uint32_t index,
+		    uint64_t entry_at)
+{
+	uint64_t words[512], done, size;
+	int error;
+
+	if (ids->size % 8 || !is_inside(ids, data->file_size))
+		return perfring_file_wrong(data, entry_at, "ids outside the file");
+	data->id_bytes += ids->size;
+	if (data->id_bytes > PERFRING_MOST_ID_BYTES || data->id_bytes > data->file_size)
+		return perfring_file_wrong(data, entry_at, "too many ids");
+	for (done = 0; done < ids->size; done += size) {
+		size = ids->size - done < sizeof(words) ? ids->size - done : sizeof(words);
+		error = read_whole(data, fd, words, (size_t)size, ids->offset + done, "file ends inside the ids");
+		if (error)
+			return error;
+		if (data->is_foreign)
+			turn_words(words, (size_t)size / 8);
+		error = perfring_file_put_ids(data, words, size / 8, index, ids->offset + done);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* The section of its ids stands in an entry's last 16 bytes, whatever the attr's own size (ABI.md 11.1). */
+static int read_attrs(struct perfring_file *data, int fd, const struct perfring_file_header *header)
+{
+	uint32_t count = (uint32_t)(header->attrs.size / header->attr_size), i;
+	size_t entry = (size_t)header->attr_size, body = entry - sizeof(struct perfring_section);
+	size_t stride = (body > sizeof(struct perf_event_attr) ? body : sizeof(struct perf_event_attr)) + 7;
+	struct perfring_section ids;
+	unsigned char *entries;
+	int error;
+
+	stride -= stride % 8;
+	entries = malloc(count * entry + 1);
+	data->attrs = calloc((size_t)count + 1, stride);
+	error = entries && data->attrs ? 0 : -ENOMEM;
+	if (!error)
+		error = read_whole(data, fd, entries, count * entry, header->attrs.offset,
+				   "file ends inside the attrs");
+	for (i = 0; i < count && !error; i++) {
+		struct perf_event_attr *attr = (struct perf_event_attr *)(void *)(data->attrs + i * stride);
+		uint64_t at = header->attrs.offset + i * entry;
+
+		memcpy(attr, entries + i * entry, body);
+		if (data->is_foreign) {
+			struct perf_event_attr *foreign = (struct perf_event_attr *)(void *)(entries + i * entry);
+			uint32_t size = __builtin_bswap32(attr->size);
+
+			/* entries of odd sizes stand askew */
+			memmove(entries, foreign, body);
+			foreign = (struct perf_event_attr *)(void *)entries;
+			if (size > body || perfring_attr_to_native(foreign, attr, body) < 0) {
+				error = perfring_file_wrong(data, at + 4, "attr.size");
+				break;
+			}
+		}
+		if (!attr->size)
+			attr->size = PERF_ATTR_SIZE_VER0;
+		if (attr->size >= PERF_ATTR_SIZE_VER0 && attr->size < stride)
+			/* what lies behind its own size is not the attr's */
+			memset((unsigned char *)attr + attr->size, 0, stride - attr->size);
+		error = perfring_file_add_attr(data, attr, (uint32_t)body, at);
+		if (error < 0)
+			break;
+		memcpy(&ids, entries + (i + 1) * entry - sizeof(ids), sizeof(ids));
+		if (data->is_foreign)
+			turn_words(&ids, 2);
+		error = read_ids(data, fd, &ids, i, at + body);
+	}
+	free(entries);
+	return error;
+}
+
+/* Where the features are.  One that is not whole is not there: the records are worth more. */
+static void read_index(struct perfring_file *data, int fd, const struct perfring_file_header *header)
+{
+	uint64_t at = header->data.offset + header->data.size, all = 0;
+	uint32_t bit;
+
+	/* the records' own fault tells of that */
+	if (at > data->file_size)
+		return;
+	for (bit = 0; bit < PERFRING_FEATURE_BITS; bit++) {
+		struct perfring_section section;
+
+		if (!(header->features[bit / 64] >> bit % 64 & 1))
+			continue;
+		data->lost_features++;
+		if (perfring_stock_read(fd, &section, sizeof(section), at) != (int64_t)sizeof(section))
+			continue;
+		if (data->is_foreign)
+			turn_words(&section, 2);
+		at += sizeof(section);
+		/* all of them together, too: sections that lie over one another would take a file's size each */
+		if (!is_inside(&section, data->file_size) || section.size > PERFRING_MOST_FEATURE_BYTES ||
+		    section.size > data->file_size - all)
+			continue;
+		all += section.size;
+		data->features->feature[bit].section = section;
+		data->features->feature[bit].is_there = true;
+		data->lost_features--;
+	}
+}
+
+static int add_stream(struct perfring_file *data, int fd, bool is_ours, int64_t at)
+{
+	struct perfring_stream *streams = realloc(data->streams, (data->stream_count + (size_t)1) * sizeof(*streams));
+
+	if (!streams) {
+		if (is_ours)
+			close(fd);
+		return -ENOMEM;
+	}
+	data->streams = streams;
+	perfring_stream_open(&streams[data->stream_count], &data->stock, fd, at);
+	streams[data->stream_count].is_ours = is_ours;
+	streams[data->stream_count].is_foreign = streams[data->stream_count].is_special = data->is_foreign;
+	data->stream_count++;
+	return 0;
+}
+
+static int open_file(struct perfring_file *data, bool in_directory)
+{
+	struct perfring_stream *stream = data->streams;
+	struct perfring_file_header header;
+	int error;
+
+	error = check_header(data, stream->fd, &header);
+	stream->is_foreign = stream->is_special = data->is_foreign;
+	if (error || data->is_pipe)
+		return error;
+	error = read_attrs(data, stream->fd, &header);
+	if (error)
+		return error;
+	stream->at = (int64_t)header.data.offset;
+	stream->settled = stream->at + (int64_t)header.data.size;
+	/* Features are what a writer writes last.  Behind the rounds that a killed one has settled in the header, whole
+	 * records may follow.  (Files of the oldest header have none.) */
+	data->is_finished = (header.data.size || in_directory) &&
+			    (header.size == PERFRING_FILE_HEADER_OLD ||
+			     (header.features[0] | header.features[1] | header.features[2] | header.features[3]));
+	stream->is_finished = data->is_finished;
+	stream->end = data->is_finished ? stream->settled : INT64_MAX;
+	if (!data->is_finished)
+		return 0;
+	read_index(data, stream->fd, &header);
+	if (!in_directory && data->features->feature[PERFRING_FEATURE_DIR_FORMAT].is_there) {
+		uint64_t size = 0, version = 0;
+		const void *payload = perfring_file_feature(data, PERFRING_FEATURE_DIR_FORMAT, &size);
+
+		/* 0 is a directory of one file (perf record --kcore) */
+		if (payload && size >= sizeof(version))
+			memcpy(&version, payload, sizeof(version));
+		if (version)
+			return unsupported(data, "one file of a directory: open the directory");
+	}
+	perfring_file_features_known(data);
+	return 0;
+}
+
+/* What comes through a pipe, whose header may be one of a file that is piped: only streams can be read so. */
+static int open_pipe(struct perfring_file *data)
+{
+	struct perfring_stream *stream = data->streams;
+	struct {
+		char magic[8];
+		uint64_t size;
+	} header;
+	size_t done = 0;
+
+	while (done < sizeof(header)) {
+		ssize_t got = read(stream->fd, (char *)&header + done, sizeof(header) - done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			return perfring_file_wrong(data, done, "stream ends inside the header");
+		done += (size_t)got;
+	}
+	data->is_foreign = !memcmp(header.magic, PERFRING_FILE_MAGIC_FOREIGN, 8);
+	if (!data->is_foreign && memcmp(header.magic, PERFRING_FILE_MAGIC, 8))
+		return perfring_file_wrong(data, 0, "no perf.data stream");
+	if (data->is_foreign)
+		turn_words(&header.size, 1);
+	if (header.size != sizeof(header))
+		return unsupported(data, "a file through a pipe: only streams (record -o -) can be read so");
+	data->is_pipe = true;
+	stream->is_pipe = true;
+	stream->is_foreign = stream->is_special = data->is_foreign;
+	return 0;
+}
+
+/* A file of a directory: what is none, or a link to none, is not opened: a pipe would be waited for, and a device may act. */
+static int open_member(struct perfring_file *data, int directory, const char *name)
+{
+	struct stat file;
+	int fd;
+
+	if (fstatat(directory, name, &file, 0))
+		return -errno;
+	if (!S_ISREG(file.st_mode))
+		return unsupported(data, "a directory whose data or data.N is no file");
+	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	/* another one since then */
+	if (!fstat(fd, &file) && S_ISREG(file.st_mode))
+		return fd;
+	close(fd);
+	return unsupported(data, "a directory whose data or data.N is no file");
+}
+
+/* The streams data.0, data.1, ... of a directory, in that order: raw records, and nothing else in them. */
+static int open_others(struct perfring_file *data, int directory)
+{
+	char name[32];
+	int error = 0;
+
+	for (unsigned i = 0; !error && i < MOST_STREAMS; i++) {
+		int fd;
+
+		snprintf(name, sizeof(name), "data.%u", i);
+		fd = open_member(data, directory, name);
+		if (fd == -ENOENT)
+			return 0;
+		if (fd < 0) {
+			data->current_stream = i + 1;
+			return fd;
+		}
+		error = add_stream(data, fd, true, 0);
+		if (!error)
+			data->streams[data->stream_count - 1].is_finished = data->is_finished;
+	}
+	return error;
+}
+
+static int open_path(struct perfring_file *data, const char *path)
+{
+	bool is_ours = strcmp(path, "-") != 0;
+	int fd = is_ours ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO, directory = -1;
+	struct stat file;
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (is_ours && !fstat(fd, &file) && S_ISDIR(file.st_mode)) {
+		directory = fd;
+		fd = open_member(data, directory, "data");
+		if (fd < 0) {
+			close(directory);
+			return fd == -ENOENT ? perfring_file_wrong(data, 0, "a directory without a file 'data'") : fd;
+		}
+	}
+	error = add_stream(data, fd, is_ours, 0);
+	if (!error && fstat(fd, &file))
+		error = -errno;
+	if (!error && S_ISREG(file.st_mode)) {
+		data->file_size = (uint64_t)file.st_size;
+		error = open_file(data, directory >= 0);
+	} else if (!error && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode) || S_ISCHR(file.st_mode))) {
+		data->file_size = UINT64_MAX;
+		error = open_pipe(data);
+	} else if (!error) {
+		error = unsupported(data, "neither a file nor a pipe");
+	}
+	if (!error && directory >= 0)
+		error = open_others(data, directory);
+	if (directory >= 0)
+		close(directory);
+	if (!error && data->stream_count > 1) {
+		data->heap = malloc(data->stream_count * sizeof(*data->heap));
+		error = data->heap ? 0 : -ENOMEM;
+	}
+	if (!error && data->is_pipe) {
+		data->streams[0].at = 16;
+		data->streams[0].settled = 16;
+		data->streams[0].is_finished = true;
+		data->is_finished = true;
+		error = perfring_file_lead(data);
+	}
+	return error;
+}
+
+int perfring_file_open(struct perfring_file **data, const char *path)
+{
+	struct perfring_file *opened = calloc(1, sizeof(*opened));
+	int error = -ENOMEM;
+
+	*data = NULL;
+	if (!opened)
+		return error;
+	opened->features = calloc(1, sizeof(*opened->features));
+	if (!opened->features || perfring_format_set_open(&opened->formats)) {
+		perfring_file_close(opened);
+		return error;
+	}
+	error = open_path(opened, path);
+	if (error == -ENOMEM) {
+		perfring_file_close(opened);
+		return error;
+	}
+	opened->open_error = error;
+	*data = opened;
+	return error;
+}
+
+void perfring_file_close(struct perfring_file *data)
+{
+	uint32_t i;
+
+	if (!data)
+		return;
+	perfring_stock_leave(&data->stock, data->current);
+	perfring_stock_leave(&data->stock, data->peeked.record);
+	while (data->leading_first < data->leading_count)
+		perfring_stock_leave(&data->stock, data->leading[data->leading_first++].record);
+	for (i = 0; i < data->stream_count; i++)
+		perfring_stream_close(&data->streams[i]);
+	perfring_stock_close(&data->stock);
+	for (i = 0; data->features && i < PERFRING_FEATURE_BITS; i++)
+		free(data->features->feature[i].payload);
+	for (i = 0; i < data->event_count; i++) {
+		free(data->events[i].own_attr);
+		free(data->events[i].own_name);
+		free(data->events[i].ids);
+	}
+	free(data->features);
+	free(data->streams);
+	free(data->heap);
+	free(data->leading);
+	free(data->attrs);
+	free(data->events);
+	perfring_format_set_close(data->formats);
+	free(data);
+}
+
+struct perfring_fault perfring_file_fault(const struct perfring_file *data)
+{
+	return data->fault;
+}
+
+bool perfring_file_is_finished(const struct perfring_file *data)
+{
+	return data->is_finished;
+}
+
+uint32_t perfring_file_lost_features(const struct perfring_file *data)
+{
+	return data->lost_features;
+}
+
+int perfring_file_feature_error(const struct perfring_file *data)
+{
+	return data->features->error;
+}
+
+bool perfring_file_is_pipe(const struct perfring_file *data)
+{
+	return data->is_pipe;
+}
+
+bool perfring_file_is_foreign(const struct perfring_file *data)
+{
+	return data->is_foreign;
+}
+
+const struct perfring_format_set *perfring_file_formats(const struct perfring_file *data)
+{
+	return data->formats;
+}

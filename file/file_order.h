@@ -1,0 +1,145 @@
+/* file_order.h - records that wait for their turn in time. */
+#ifndef PERFRING_FEATURE_ORDER_H
+#define PERFRING_FEATURE_ORDER_H
+
+#include <perfring/base.h>
+#include <perfring/feature.h>
+
+struct perfring_pending {
+	uint64_t time;
+	int64_t at;
+	const struct perf_event_header *record;
+	const struct perfring_format *format;
+};
+
+/* Records that stood behind one another in time already: of one ring in one round, or nearly. */
+struct perfring_run {
+	size_t at; /* of the next one, in pending */
+	size_t end;
+};
+
+/* A run in the tournament, by the time of its next record. */
+struct perfring_contender {
+	uint64_t key; /* UINT64_MAX: it has none */
+	uint32_t run;
+};
+
+/* Invariants: runs lie behind one another in `pending`, in the order of the file; the last one goes up to `count`.
+ * While something is due, contenders[0] is the run whose next record is the oldest, and contenders[n] of 1 .. leaves - 1
+ * who lost at node n of the tournament, whose leaves `leaves + i` are the runs. */
+struct perfring_order {
+	struct perfring_pending *pending;
+	size_t count, room;
+	size_t left; /* not handed out */
+	struct perfring_run *runs;
+	size_t run_count, run_room;
+	struct perfring_contender *contenders;
+	struct perfring_contender *winners; /* of each node, while the tournament is set up */
+	size_t leaves;
+	uint64_t due_time; /* what is no younger is due, */
+	size_t due_count;  /* as long as it is no more than that */
+	uint64_t newest;   /* of all that ever waited */
+	uint64_t boundary; /* newest, when the last round ended */
+};
+
+static inline bool perfring_order_has_due(const struct perfring_order *order)
+{
+	return order->due_count && order->left && order->contenders[0].key <= order->due_time;
+}
+
+static inline size_t perfring_order_waiting(const struct perfring_order *order)
+{
+	return order->left;
+}
+
+/* The oldest one that is due. */
+static inline const struct perfring_pending *perfring_order_first(const struct perfring_order *order)
+{
+	return &order->pending[order->runs[order->contenders[0].run].at];
+}
+
+static inline struct perfring_contender perfring_order_contender(const struct perfring_order *order, size_t number)
+{
+	const struct perfring_run *run = &order->runs[number];
+	uint64_t time = run->at < run->end ? order->pending[run->at].time : UINT64_MAX;
+
+	/* the end of a run is later than any time */
+	return (struct perfring_contender){time - (time == UINT64_MAX && run->at < run->end), (uint32_t)number};
+}
+
+/* Equal times keep the order of the file. */
+static inline bool perfring_order_is_before(struct perfring_contender one, struct perfring_contender other)
+{
+	return (one.key < other.key) | ((one.key == other.key) & (one.run < other.run));
+}
+
+/* Takes it away.  Its pointer is good until the next push. */
+static inline const struct perfring_pending *perfring_order_pop(struct perfring_order *order)
+{
+	const struct perfring_pending *first = perfring_order_first(order);
+	struct perfring_contender *contenders = order->contenders, winner;
+	uint32_t number = contenders[0].run;
+
+	order->runs[number].at++;
+	order->left--;
+	order->due_count--;
+	winner = perfring_order_contender(order, number);
+	for (size_t node = (order->leaves + number) / 2; node; node /= 2) {
+		struct perfring_contender other = contenders[node];
+		bool is_other = perfring_order_is_before(other, winner);
+
+		contenders[node].key = is_other ? winner.key : other.key;
+		contenders[node].run = is_other ? winner.run : other.run;
+		winner.key = is_other ? other.key : winner.key;
+		winner.run = is_other ? other.run : winner.run;
+	}
+	contenders[0] = winner;
+	/* The next one's bytes were last seen when it was read. */
+	if (winner.key <= order->due_time)
+		__builtin_prefetch(order->pending[order->runs[winner.run].at].record);
+	return first;
+}
+
+int perfring_order_grow(struct perfring_order *order);
+int perfring_order_grow_runs(struct perfring_order *order);
+void perfring_order_close(struct perfring_order *order);
+
+/* Only while nothing is due. */
+static inline int perfring_order_push(struct perfring_order *order, const struct perfring_pending *pending)
+{
+	bool goes_on;
+	int error;
+
+	if (PERFRING_UNLIKELY(order->count == order->room)) {
+		error = perfring_order_grow(order);
+		if (error)
+			return error;
+	}
+	goes_on = order->run_count && order->count == order->runs[order->run_count - 1].end && order->count &&
+		  order->pending[order->count - 1].time <= pending->time;
+	if (PERFRING_UNLIKELY(!goes_on)) {
+		if (order->run_count == order->run_room) {
+			error = perfring_order_grow_runs(order);
+			if (error)
+				return error;
+		}
+		order->runs[order->run_count].at = order->count;
+		order->runs[order->run_count++].end = order->count;
+	}
+	if (pending->time > order->newest)
+		order->newest = pending->time;
+	order->pending[order->count++] = *pending;
+	order->runs[order->run_count - 1].end = order->count;
+	order->left++;
+	return 0;
+}
+
+/* What is due from now on.  Room for it was made by push.
+ *
+ * A round ended: what is no younger than the newest of the rounds before it is due. */
+void perfring_order_round(struct perfring_order *order);
+/* The older half, at least one. */
+void perfring_order_half(struct perfring_order *order);
+void perfring_order_all(struct perfring_order *order);
+
+#endif

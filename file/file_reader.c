@@ -1,0 +1,398 @@
+/* file_reader.c - the records of a perf.data file, pipe or directory in time order.
+ *
+ * Each stream orders its own; of several streams, whose records are due, the oldest comes first.
+ */
+#include <stdlib.h>
+#include "file_private.h"
+
+/* What may wait in all streams when no round ends: memory stays bounded whatever the file says. */
+#define WINDOW_BLOCKS 24
+#define WINDOW_RECORDS (1u << 18)
+/* And of a pipe's records about itself. */
+#define LEADING_BLOCKS 24
+#define LEADING_RECORDS (1u << 18)
+
+int64_t perfring_file_position(const struct perfring_file *data)
+{
+	return data->position;
+}
+
+uint32_t perfring_file_part(const struct perfring_file *data)
+{
+	return data->current_stream;
+}
+
+void perfring_file_compression(const struct perfring_file *data, struct perfring_file_compressed *compression)
+{
+	*compression = data->stock.compression;
+}
+
+uint64_t perfring_file_late(const struct perfring_file *data)
+{
+	return data->late;
+}
+
+bool perfring_file_was_late(const struct perfring_file *data)
+{
+	return data->was_late;
+}
+
+int64_t perfring_file_read_trace(struct perfring_file *data, void *room, size_t size)
+{
+	int64_t got;
+
+	/* Other items may be handed out while these bytes still wait to be passed over. */
+	if (!data->current || data->current->type != PERFRING_RECORD_AUXTRACE)
+		return 0;
+	got = perfring_stream_read_behind(&data->streams[data->current_stream], room, size);
+	if (got == -EBADMSG)
+		data->fault = data->stock.fault;
+	return got;
+}
+
+static void leave(struct perfring_file *data)
+{
+	perfring_stock_leave(&data->stock, data->current);
+	data->current = NULL;
+}
+
+/* The record is held already. */
+static void hand_out(struct perfring_file *data, uint32_t stream, struct perfring_item *item,
+		     const struct perfring_pending *pending)
+{
+	item->record = pending->record;
+	item->format = pending->format;
+	item->time = pending->time;
+	data->position = pending->at;
+	data->current = pending->record;
+	data->current_stream = stream;
+	data->was_late = pending->time && pending->time < data->newest;
+	data->late += data->was_late;
+	if (pending->time > data->newest)
+		data->newest = pending->time;
+}
+
+/* The other byte order's record as a copy in ours.  Its format must be known first, so its words are turned before all
+ * else: ids are words. */
+static int make_native(struct perfring_file *data, struct perfring_stream *stream,
+		       const struct perf_event_header **record)
+{
+	const struct perf_event_header *foreign = *record;
+	struct perf_event_header header = perfring_header_to_native(foreign);
+	const struct perfring_format *format = NULL;
+	unsigned char *room = perfring_stream_room(stream, header.size);
+	uint32_t at = sizeof(header);
+	uint64_t word;
+
+	if (!room)
+		return -ENOMEM;
+	if (header.type < 64 && data->event_count > 1) {
+		memcpy(room, &header, sizeof(header));
+		for (; at + 8u <= header.size; at += 8) {
+			memcpy(&word, (const unsigned char *)foreign + at, 8);
+			word = __builtin_bswap64(word);
+			memcpy(room + at, &word, 8);
+		}
+		/* a damaged one's id may be looked for in here, and must not be what the room held before */
+		memcpy(room + at, (const unsigned char *)foreign + at, header.size - at);
+		perfring_format_set_of(data->formats, (const struct perf_event_header *)(void *)room, &format, NULL);
+	} else if (header.type < 64) {
+		format = perfring_format_set_at(data->formats, 0);
+	}
+	/* One that is damaged is handed out as far as it could be turned: whoever decodes it meets the fault. */
+	perfring_record_to_native(format, foreign, room, header.size, NULL);
+	*record = (const struct perf_event_header *)(void *)room;
+	return 0;
+}
+
+/* The next record of a stream as it stands there, in our byte order, held.  Returns 1, 0, -errno with the fault. */
+static int take(struct perfring_file *data, struct perfring_stream *stream, struct perfring_pending *pending)
+{
+	int one;
+
+	if (PERFRING_UNLIKELY(data->peeked.record != NULL) && stream == data->streams) {
+		*pending = data->peeked;
+		data->peeked.record = NULL;
+		return 1;
+	}
+	if (PERFRING_LIKELY(perfring_stream_take_plain(stream, &pending->record, &pending->at))) {
+		perfring_stock_hold(pending->record);
+		return 1;
+	}
+	one = perfring_stream_take(stream, &pending->record, &pending->at);
+	if (PERFRING_UNLIKELY(one < 0) && (one == -EBADMSG || one == -EOPNOTSUPP))
+		data->fault = data->stock.fault;
+	if (one <= 0)
+		return one;
+	if (PERFRING_UNLIKELY(data->is_foreign)) {
+		one = make_native(data, stream, &pending->record);
+		if (one)
+			return one;
+	}
+	perfring_stock_hold(pending->record);
+	return 1;
+}
+
+/* No more of a stream is taken. */
+static void stop(struct perfring_file *data, uint32_t number, int error)
+{
+	data->streams[number].stop = error;
+	if (error == 0 || data->end_error)
+		return;
+	data->end_error = error;
+	data->end_fault = data->fault;
+	data->end_stream = number;
+}
+
+/* A compressed record that could not be read, once all that came before it was handed out. */
+static int tell_unread(struct perfring_file *data, uint32_t number, struct perfring_item *item)
+{
+	struct perfring_stream *stream = &data->streams[number];
+
+	hand_out(data, number, item, &stream->unread);
+	stream->unread.record = NULL;
+	stream->stop = 1;
+	data->fault = stream->unread_fault;
+	return -EBADMSG;
+}
+
+static bool is_compressed(const struct perf_event_header *record)
+{
+	return record->type == PERFRING_RECORD_COMPRESSED || record->type == PERFRING_RECORD_COMPRESSED2;
+}
+
+/* Moves a stream on until a record of it is due.  Returns 1 for an item that is handed out at once, 0 when one is due or
+ * the stream has ended (stop tells), -EBADMSG with an item whose id is in no attr, or which could not be read. */
+static int advance(struct perfring_file *data, uint32_t number, struct perfring_item *item)
+{
+	struct perfring_stream *stream = &data->streams[number];
+	struct perfring_order *order = &stream->order;
+	uint32_t most_blocks = WINDOW_BLOCKS, most_records = WINDOW_RECORDS;
+	struct perfring_pending pending;
+	struct perfring_fault fault;
+	int error;
+
+	if (PERFRING_UNLIKELY(data->stream_count > 1)) {
+		/* The files of a directory are nearly in order each: perf writes no rounds into them. */
+		most_records = WINDOW_RECORDS / data->stream_count;
+		most_blocks = WINDOW_BLOCKS + 4 * data->stream_count;
+		if (most_records < 1024)
+			most_records = 1024;
+	}
+	for (;;) {
+		if (perfring_order_has_due(order))
+			return 0;
+		if (stream->stop <= 0) {
+			if (perfring_order_waiting(order)) {
+				perfring_order_all(order);
+				continue;
+			}
+			return stream->unread.record ? tell_unread(data, number, item) : 0;
+		}
+		if (PERFRING_UNLIKELY(data->stock.blocks >= most_blocks ||
+				      perfring_order_waiting(order) >= most_records) &&
+		    perfring_order_waiting(order)) {
+			perfring_order_half(order);
+			continue;
+		}
+		error = take(data, stream, &pending);
+		if (PERFRING_UNLIKELY(error <= 0)) {
+			stop(data, number, error);
+			continue;
+		}
+		pending.time = 0;
+		error = perfring_format_set_of(data->formats, pending.record, &pending.format, &fault);
+		if (!error && pending.format)
+			pending.time = perfring_format_time_of(pending.format, pending.record);
+		if (PERFRING_LIKELY(pending.time)) {
+			error = perfring_order_push(order, &pending);
+			if (PERFRING_UNLIKELY(error)) {
+				perfring_stock_leave(&data->stock, pending.record);
+				stop(data, number, error);
+			}
+			continue;
+		}
+		if (error)
+			pending.format = NULL;
+		if (PERFRING_UNLIKELY(is_compressed(pending.record))) {
+			stream->unread = pending;
+			stream->stop = 0;
+			continue;
+		}
+		hand_out(data, number, item, &pending);
+		if (error)
+			return perfring_file_wrong(data, (uint64_t)(pending.at + fault.at), fault.what);
+		if (pending.record->type == PERFRING_RECORD_FINISHED_ROUND)
+			perfring_order_round(order);
+		else if (pending.record->type >= 64) {
+			error = perfring_file_learn(data, stream, pending.record, pending.at);
+			if (error < 0)
+				stop(data, number, error);
+		}
+		return 1;
+	}
+}
+
+/* ---- several streams ---- */
+
+static uint64_t time_of(const struct perfring_file *data, uint32_t stream)
+{
+	return perfring_order_first(&data->streams[stream].order)->time;
+}
+
+static void sift_up(struct perfring_file *data, uint32_t at)
+{
+	while (at && time_of(data, data->heap[at]) < time_of(data, data->heap[(at - 1) / 2])) {
+		uint32_t up = data->heap[(at - 1) / 2];
+
+		data->heap[(at - 1) / 2] = data->heap[at];
+		data->heap[at] = up;
+		at = (at - 1) / 2;
+	}
+}
+
+static void sift_down(struct perfring_file *data)
+{
+	uint32_t at = 0;
+
+	for (;;) {
+		uint32_t least = at, moved;
+
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < data->heap_count; child++)
+			if (time_of(data, data->heap[child]) < time_of(data, data->heap[least]))
+				least = child;
+		if (least == at)
+			return;
+		moved = data->heap[at];
+		data->heap[at] = data->heap[least];
+		data->heap[least] = moved;
+		at = least;
+	}
+}
+
+/* The oldest of what is due in all streams.  Returns as advance does, and 0 when every stream has ended. */
+static int merge(struct perfring_file *data, struct perfring_item *item)
+{
+	struct perfring_order *order;
+	int one;
+
+	for (; data->asked < data->stream_count; data->asked++) {
+		one = advance(data, data->asked, item);
+		if (one)
+			return one;
+		if (perfring_order_has_due(&data->streams[data->asked].order)) {
+			data->heap[data->heap_count] = data->asked;
+			sift_up(data, data->heap_count++);
+		}
+	}
+	if (data->has_left) {
+		one = advance(data, data->heap[0], item);
+		if (one)
+			return one;
+		data->has_left = false;
+		if (!perfring_order_has_due(&data->streams[data->heap[0]].order))
+			data->heap[0] = data->heap[--data->heap_count];
+		sift_down(data);
+	}
+	if (!data->heap_count)
+		return 0;
+	order = &data->streams[data->heap[0]].order;
+	hand_out(data, data->heap[0], item, perfring_order_pop(order));
+	data->has_left = true;
+	return 1;
+}
+
+/* ---- all of it ---- */
+
+static int at_end(struct perfring_file *data)
+{
+	if (data->end_error) {
+		data->fault = data->end_fault;
+		data->current_stream = data->end_stream;
+	}
+	return data->end_error;
+}
+
+int perfring_file_next(struct perfring_file *data, struct perfring_item *item)
+{
+	struct perfring_order *order;
+	int one;
+
+	if (PERFRING_UNLIKELY(data->open_error))
+		return data->open_error;
+	leave(data);
+	if (PERFRING_UNLIKELY(data->leading_first < data->leading_count)) {
+		hand_out(data, 0, item, &data->leading[data->leading_first++]);
+		return 1;
+	}
+	if (PERFRING_UNLIKELY(data->stream_count > 1)) {
+		one = merge(data, item);
+		return one ? one : at_end(data);
+	}
+	order = &data->streams[0].order;
+	one = advance(data, 0, item);
+	if (one)
+		return one;
+	if (!perfring_order_has_due(order))
+		return at_end(data);
+	hand_out(data, 0, item, perfring_order_pop(order));
+	return 1;
+}
+
+/* Whether a record tells of the stream, before its events'. */
+static bool is_leading(const struct perf_event_header *record)
+{
+	switch (record->type) {
+	case PERFRING_RECORD_HEADER_ATTR:
+	case PERFRING_RECORD_HEADER_EVENT_TYPE:
+	case PERFRING_RECORD_HEADER_TRACING_DATA:
+	case PERFRING_RECORD_HEADER_BUILD_ID:
+	case PERFRING_RECORD_HEADER_FEATURE:
+	case PERFRING_RECORD_EVENT_UPDATE:
+	case PERFRING_RECORD_ID_INDEX:
+	case PERFRING_RECORD_AUXTRACE_INFO:
+	case PERFRING_RECORD_THREAD_MAP:
+	case PERFRING_RECORD_CPU_MAP:
+	case PERFRING_RECORD_STAT_CONFIG:
+	case PERFRING_RECORD_TIME_CONV:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int perfring_file_lead(struct perfring_file *data)
+{
+	struct perfring_stream *stream = data->streams;
+	struct perfring_pending pending;
+	int one;
+
+	while (data->stock.blocks < LEADING_BLOCKS && data->leading_count < LEADING_RECORDS) {
+		if (data->leading_count == data->leading_room) {
+			size_t room = data->leading_room ? data->leading_room * 2 : 64;
+			struct perfring_pending *leading = realloc(data->leading, room * sizeof(*leading));
+
+			if (!leading)
+				return -ENOMEM;
+			data->leading = leading;
+			data->leading_room = room;
+		}
+		one = take(data, stream, &pending);
+		if (one == 1 && !is_leading(pending.record)) {
+			data->peeked = pending;
+			break;
+		}
+		if (one == 1) {
+			pending.time = 0;
+			pending.format = NULL;
+			data->leading[data->leading_count++] = pending;
+			one = perfring_file_learn(data, stream, pending.record, pending.at);
+			if (!one)
+				continue;
+		}
+		/* told by next, in its turn */
+		stop(data, 0, one);
+		break;
+	}
+	return stream->stop == -ENOMEM ? -ENOMEM : 0;
+}

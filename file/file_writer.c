@@ -1,0 +1,786 @@
+/* file_writer.c - perf.data files, written (ABI.md 11).  Of a directory, the first file is `data`, with all that is no ring's.
+ *
+ * Everything is written at a place of our own counting, so a write that failed half-way is cut off and the next one
+ * begins where the last whole one ended.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <perfring/feature.h>
+#include <perfring/file_writer.h>
+#include <perfring/swap.h>
+#include "file_writer_private.h"
+
+enum {
+#define PERFRING_ATTR_SIZE(version, size) ATTR_SIZE_##version = (size),
+#include <perfring/values.def>
+};
+
+#define BATCH_SIZE (1u << 18)
+#define MOST_RECORD 65528
+
+static int add_file(struct perfring_file_writer *writer, int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct perfring_written_file *files;
+
+	if (flags < 0)
+		return -errno;
+	/* pwrite would append */
+	if (!writer->is_pipe && flags & O_APPEND)
+		return -EINVAL;
+	if (!writer->is_pipe && lseek(fd, 0, SEEK_CUR) < 0)
+		return -errno;
+	files = realloc(writer->files, (writer->file_count + (size_t)1) * sizeof(*files));
+	if (!files)
+		return -ENOMEM;
+	writer->files = files;
+	files[writer->file_count++] = (struct perfring_written_file){.fd = fd};
+	return 0;
+}
+
+static int create(struct perfring_file_writer **writer, int fd, bool is_pipe)
+{
+	struct perfring_file_writer *created;
+	int error;
+
+	*writer = NULL;
+	created = calloc(1, sizeof(*created));
+	if (!created)
+		return -ENOMEM;
+	created->is_pipe = is_pipe;
+	error = add_file(created, fd);
+	if (!error)
+		error = perfring_format_set_open(&created->formats);
+	if (error)
+		perfring_file_writer_close(created);
+	else
+		*writer = created;
+	return error;
+}
+
+int perfring_file_writer_open(struct perfring_file_writer **writer, int fd)
+{
+	return create(writer, fd, false);
+}
+
+int perfring_file_writer_open_stream(struct perfring_file_writer **writer, int fd)
+{
+	return create(writer, fd, true);
+}
+
+int perfring_file_writer_add_part(struct perfring_file_writer *writer, int fd)
+{
+	int error = writer->is_begun || writer->is_pipe ? -EINVAL : add_file(writer, fd);
+
+	return error ? error : (int)writer->file_count - 1;
+}
+
+int perfring_file_writer_make_foreign(struct perfring_file_writer *writer)
+{
+	if (writer->is_begun)
+		return -EINVAL;
+	writer->is_foreign = true;
+	return 0;
+}
+
+void perfring_file_writer_close(struct perfring_file_writer *writer)
+{
+	uint32_t i;
+
+	if (!writer)
+		return;
+	for (i = 0; i < writer->event_count; i++) {
+		free(writer->events[i].attr);
+		free(writer->events[i].name);
+		free(writer->events[i].ids);
+	}
+	free(writer->events);
+	for (i = 0; i < PERFRING_FEATURE_BITS; i++)
+		free(writer->feature[i].payload);
+	for (i = 0; i < writer->group_count; i++)
+		free(writer->groups[i].name);
+	free(writer->groups);
+	perfring_byte_buffer_close(&writer->batch);
+	perfring_byte_buffer_close(&writer->turned);
+	perfring_byte_buffer_close(&writer->auxtrace);
+	perfring_byte_buffer_close(&writer->build_ids);
+	for (i = 0; i < writer->file_count; i++) {
+		perfring_byte_buffer_close(&writer->files[i].packed);
+		perfring_deflater_close(writer->files[i].deflater);
+	}
+	free(writer->files);
+	perfring_format_set_close(writer->formats);
+	free(writer);
+}
+
+int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr, const char *name)
+{
+	uint32_t size = attr->size ? attr->size : PERF_ATTR_SIZE_VER0;
+	struct perfring_written_event *event;
+	int index;
+
+	if (writer->is_begun || !name || size < PERF_ATTR_SIZE_VER0)
+		return -EINVAL;
+	if (writer->event_count == writer->event_room) {
+		uint32_t room = writer->event_room ? writer->event_room * 2 : 4;
+
+		event = realloc(writer->events, room * sizeof(*event));
+		if (!event)
+			return -ENOMEM;
+		writer->events = event;
+		writer->event_room = room;
+	}
+	event = &writer->events[writer->event_count];
+	memset(event, 0, sizeof(*event));
+	event->name = strdup(name);
+	event->attr = malloc(size);
+	event->own_size = size;
+	index = event->name && event->attr ? perfring_format_set_add(writer->formats, attr) : -ENOMEM;
+	if (index < 0) {
+		free(event->name);
+		free(event->attr);
+		return index;
+	}
+	memcpy(event->attr, attr, size);
+	event->attr->size = size;
+	if (attr->mmap && !writer->events[writer->side].attr->mmap)
+		writer->side = writer->event_count;
+	writer->event_count++;
+	return index;
+}
+
+int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t index, uint64_t id)
+{
+	struct perfring_written_event *event;
+	int error;
+
+	if (writer->is_begun || index >= writer->event_count)
+		return -EINVAL;
+	event = &writer->events[index];
+	if (event->id_count == event->id_room) {
+		uint32_t room = event->id_room ? event->id_room * 2 : 4;
+		uint64_t *ids = realloc(event->ids, room * sizeof(*ids));
+
+		if (!ids)
+			return -ENOMEM;
+		event->ids = ids;
+		event->id_room = room;
+	}
+	error = perfring_format_set_put(writer->formats, id, index);
+	if (!error)
+		event->ids[event->id_count++] = id;
+	return error;
+}
+
+/* One call for as much as the pipe takes, and again for the rest. */
+static int put_pipe(struct perfring_written_file *file, const struct iovec *pieces, int count)
+{
+	struct iovec rest;
+	ssize_t done;
+
+	while (count) {
+		do
+			done = writev(file->fd, pieces, count < IOV_MAX ? count : IOV_MAX);
+		while (done < 0 && errno == EINTR);
+		if (done < 0 && errno == EAGAIN) {
+			struct pollfd wait = {.fd = file->fd, .events = POLLOUT};
+
+			poll(&wait, 1, -1);
+			continue;
+		}
+		if (done < 0)
+			return -errno;
+		file->at += (uint64_t)done;
+		for (; count && (size_t)done >= pieces->iov_len; pieces++, count--)
+			done -= (ssize_t)pieces->iov_len;
+		if (!done || !count)
+			continue;
+		rest.iov_base = (char *)pieces->iov_base + done;
+		rest.iov_len = pieces->iov_len - (size_t)done;
+		pieces++;
+		count--;
+		while (rest.iov_len) {
+			done = write(file->fd, rest.iov_base, rest.iov_len);
+			if (done < 0 && (errno == EINTR || errno == EAGAIN)) {
+				struct pollfd wait = {.fd = file->fd, .events = POLLOUT};
+
+				if (errno == EAGAIN)
+					poll(&wait, 1, -1);
+				continue;
+			}
+			if (done < 0)
+				return -errno;
+			file->at += (uint64_t)done;
+			rest.iov_base = (char *)rest.iov_base + done;
+			rest.iov_len -= (size_t)done;
+		}
+	}
+	return 0;
+}
+
+/* Writes at the end and moves it, or cuts off what was written of it. */
+int perfring_file_put_pieces(const struct perfring_file_writer *writer, struct perfring_written_file *file,
+			     const struct iovec *pieces, int count)
+{
+	uint64_t at = file->at, skip;
+	ssize_t done;
+	int i, error = 0;
+
+	if (writer->is_pipe)
+		return put_pipe(file, pieces, count);
+	do
+		done = pwritev(file->fd, pieces, count, (off_t)at);
+	while (done < 0 && errno == EINTR);
+	if (done < 0)
+		error = -errno;
+	/* seldom: the rest of a write that came out short, piece by piece */
+	skip = done < 0 ? 0 : (uint64_t)done;
+	for (i = 0; i < count && !error; i++) {
+		uint64_t left = pieces[i].iov_len;
+		const char *bytes = pieces[i].iov_base;
+
+		at += pieces[i].iov_len;
+		if (skip >= left) {
+			skip -= left;
+			continue;
+		}
+		bytes += skip;
+		left -= skip;
+		skip = 0;
+		while (left) {
+			done = pwrite(file->fd, bytes, (size_t)left, (off_t)(at - left));
+			if (done < 0 && errno == EINTR)
+				continue;
+			if (done <= 0) {
+				error = done ? -errno : -EIO;
+				break;
+			}
+			bytes += done;
+			left -= (uint64_t)done;
+		}
+	}
+	if (!error)
+		file->at = at;
+	else if (ftruncate(file->fd, (off_t)file->at))
+		/* no file, or a disk that is failing: nothing more can be done, and the write's own error tells more */
+		return error;
+	return error;
+}
+
+static int put_bytes(struct perfring_file_writer *writer, const void *bytes, size_t size)
+{
+	struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+
+	return perfring_file_put_pieces(writer, writer->files, &piece, 1);
+}
+
+static uint64_t word_of(const struct perfring_file_writer *writer, uint64_t word)
+{
+	return writer->is_foreign ? __builtin_bswap64(word) : word;
+}
+
+static void turn_header(struct perfring_file_header *header)
+{
+	uint64_t words[sizeof(*header) / 8];
+
+	memcpy(words, header, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / 8; i++)
+		words[i] = __builtin_bswap64(words[i]);
+	memcpy(header, words, sizeof(words));
+}
+
+/* The header is written over itself, so a full disk has room for it; and in one piece, so a kill falls before or after
+ * it. */
+static int put_header(struct perfring_file_writer *writer)
+{
+	struct perfring_file_header header = writer->header;
+	ssize_t done;
+
+	if (writer->is_foreign)
+		turn_header(&header);
+	do
+		done = pwrite(writer->files->fd, &header, sizeof(header), 0);
+	while (done < 0 && errno == EINTR);
+	if (done < 0)
+		return -errno;
+	return done == (ssize_t)sizeof(header) ? 0 : -EIO;
+}
+
+static void put_attr(const struct perfring_file_writer *writer, struct perfring_byte_buffer *pile, uint32_t index,
+		     bool is_foreign)
+{
+	const struct perfring_written_event *event = &writer->events[index];
+	_Alignas(8) unsigned char attr[4096], turned[4096];
+
+	memset(attr, 0, sizeof(attr));
+	memcpy(attr, event->attr, event->own_size < writer->attr_size ? event->own_size : writer->attr_size);
+	memcpy(attr + offsetof(struct perf_event_attr, size), &writer->attr_size, 4);
+	if (is_foreign)
+		perfring_attr_to_foreign((const struct perf_event_attr *)(void *)attr, turned, sizeof(turned));
+	perfring_byte_buffer_put(pile, is_foreign ? turned : attr, writer->attr_size);
+}
+
+int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader, uint32_t members)
+{
+	struct perfring_written_group *groups;
+
+	if (writer->is_finished || !name || members < 2 || leader >= writer->event_count ||
+	    members > writer->event_count - leader)
+		return -EINVAL;
+	groups = realloc(writer->groups, (writer->group_count + (size_t)1) * sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	writer->groups = groups;
+	groups[writer->group_count].name = strdup(*name ? name : "{anon_group}");
+	if (!groups[writer->group_count].name)
+		return -ENOMEM;
+	groups[writer->group_count].leader = leader;
+	groups[writer->group_count++].members = members;
+	return 0;
+}
+
+static int put_group_desc(struct perfring_file_writer *writer)
+{
+	struct perfring_byte_buffer pile = {0};
+	int error;
+
+	perfring_byte_buffer_put_half(&pile, writer->group_count);
+	for (uint32_t i = 0; i < writer->group_count; i++) {
+		perfring_byte_buffer_put_string(&pile, writer->groups[i].name);
+		perfring_byte_buffer_put_half(&pile, writer->groups[i].leader);
+		perfring_byte_buffer_put_half(&pile, writer->groups[i].members);
+	}
+	error = pile.error ? pile.error
+			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_GROUP_DESC, pile.bytes, pile.used);
+	perfring_byte_buffer_close(&pile);
+	return error;
+}
+
+static int put_event_desc(struct perfring_file_writer *writer)
+{
+	struct perfring_byte_buffer pile = {0};
+	uint32_t i;
+	int error;
+
+	perfring_byte_buffer_put_half(&pile, writer->event_count);
+	perfring_byte_buffer_put_half(&pile, writer->attr_size);
+	for (i = 0; i < writer->event_count; i++) {
+		const struct perfring_written_event *event = &writer->events[i];
+
+		put_attr(writer, &pile, i, false);
+		perfring_byte_buffer_put_half(&pile, event->id_count);
+		perfring_byte_buffer_put_string(&pile, event->name);
+		perfring_byte_buffer_put(&pile, event->ids, event->id_count * sizeof(uint64_t));
+	}
+	error = pile.error ? pile.error
+			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_EVENT_DESC, pile.bytes, pile.used);
+	perfring_byte_buffer_close(&pile);
+	return error;
+}
+
+/* Where the AUXTRACE records are, by number. */
+static int put_auxtrace_index(struct perfring_file_writer *writer)
+{
+	struct perfring_byte_buffer pile = {0};
+	int error;
+
+	perfring_byte_buffer_put_word(&pile, writer->auxtrace.used / sizeof(struct perfring_section));
+	perfring_byte_buffer_put(&pile, writer->auxtrace.bytes, writer->auxtrace.used);
+	error = pile.error ? pile.error
+			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_AUXTRACE, pile.bytes, pile.used);
+	perfring_byte_buffer_close(&pile);
+	return error;
+}
+
+/* NRCPUS' `available`: other features count by it. */
+static uint32_t cpus_of(const struct perfring_file_writer *writer)
+{
+	uint32_t available = 0;
+
+	if (writer->feature[PERFRING_FEATURE_NRCPUS].size >= sizeof(available))
+		memcpy(&available, writer->feature[PERFRING_FEATURE_NRCPUS].payload, sizeof(available));
+	return available;
+}
+
+/* A feature as a record; one that no record has room for is left out (its events have names of their own), and one of no
+ * bytes: perf takes such a record for the last of them, or stops. */
+static int put_feature_record(struct perfring_file_writer *writer, uint32_t feature)
+{
+	const unsigned char *payload = writer->feature[feature].payload;
+	size_t size = (size_t)writer->feature[feature].size;
+	struct perfring_byte_buffer pile = {0};
+	uint64_t padded;
+	int error = 0;
+
+	if (feature == PERFRING_FEATURE_TRACING_DATA) {
+		uint32_t body;
+
+		padded = (size + 7) / 8 * 8;
+		if (padded > UINT32_MAX)
+			return 0;
+		/* The record of 12 bytes: every perf reads it, and hotspot no other. */
+		body = (uint32_t)padded;
+		perfring_byte_buffer_put(&pile, payload, size);
+		perfring_byte_buffer_put(&pile, "\0\0\0\0\0\0\0", (size_t)padded - size);
+		if (writer->is_foreign && !pile.error)
+			perfring_feature_swap(feature, pile.bytes, size, 0, true);
+		error = pile.error ? pile.error
+				   : perfring_file_put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, &body,
+							   sizeof(body), pile.bytes, (size_t)padded);
+	} else if (feature == PERFRING_FEATURE_BUILD_ID) {
+		/* records already, but for their type */
+		for (size_t at = 0; at + sizeof(struct perf_event_header) <= size && !error;) {
+			struct perf_event_header header;
+
+			memcpy(&header, payload + at, sizeof(header));
+			if (header.size < sizeof(header) || header.size > size - at)
+				break;
+			header.type = PERFRING_RECORD_HEADER_BUILD_ID;
+			pile.used = 0;
+			perfring_byte_buffer_put(&pile, &header, sizeof(header));
+			perfring_byte_buffer_put(&pile, payload + at + sizeof(header), header.size - sizeof(header));
+			at += header.size;
+			if (!pile.error) {
+				struct iovec piece = {.iov_base = pile.bytes, .iov_len = pile.used};
+
+				error = perfring_file_writer_write(writer, &piece, 1);
+			}
+		}
+	} else if (size && size <= 65535 - 16 - 8) {
+		perfring_byte_buffer_put_word(&pile, feature);
+		perfring_byte_buffer_put(&pile, payload, size);
+		if (writer->is_foreign && !pile.error)
+			perfring_feature_swap(feature, pile.bytes + 8, size, cpus_of(writer), true);
+		error = pile.error ? pile.error
+				   : perfring_file_put_own(writer, PERFRING_RECORD_HEADER_FEATURE, pile.bytes,
+							   pile.used, NULL, 0);
+	}
+	perfring_byte_buffer_close(&pile);
+	return error;
+}
+
+/* perf takes these of its own byte order alone, and complains of others, empty ones too. */
+static bool is_unreadable(const struct perfring_file_writer *writer, uint32_t feature)
+{
+	return writer->is_foreign && (feature == PERFRING_FEATURE_BPF_PROG_INFO || feature == PERFRING_FEATURE_BPF_BTF);
+}
+
+/* A stream: a short header, then records about the events and the machine (ABI.md 11.4). */
+static int begin_stream(struct perfring_file_writer *writer)
+{
+	uint64_t header[2];
+	struct perfring_byte_buffer pile = {0};
+	uint32_t i;
+	int error;
+
+	memcpy(header, PERFRING_FILE_MAGIC, 8);
+	header[1] = sizeof(header);
+	if (writer->is_foreign) {
+		header[0] = __builtin_bswap64(header[0]);
+		header[1] = __builtin_bswap64(header[1]);
+	}
+	error = put_bytes(writer, header, sizeof(header));
+	for (i = 0; i < writer->event_count && !error; i++) {
+		const struct perfring_written_event *event = &writer->events[i];
+
+		pile.used = 0;
+		put_attr(writer, &pile, i, false);
+		perfring_byte_buffer_put(&pile, event->ids, event->id_count * sizeof(uint64_t));
+		/* of ids no more than a record takes; the event's name goes by its first */
+		if (pile.used > 65520)
+			pile.used = 65520 - (65520 - writer->attr_size) % 8;
+		error = pile.error ? pile.error
+				   : perfring_file_put_own(writer, PERFRING_RECORD_HEADER_ATTR, pile.bytes, pile.used,
+							   NULL, 0);
+		if (error || !event->id_count)
+			continue;
+		pile.used = 0;
+		perfring_byte_buffer_put_word(&pile, PERFRING_EVENT_UPDATE_NAME);
+		perfring_byte_buffer_put_word(&pile, event->ids[0]);
+		perfring_byte_buffer_put(&pile, event->name, strlen(event->name) + 1);
+		perfring_byte_buffer_put(&pile, "\0\0\0\0\0\0\0", (8 - pile.used % 8) % 8);
+		error = pile.error ? pile.error
+				   : perfring_file_put_own(writer, PERFRING_RECORD_EVENT_UPDATE, pile.bytes, pile.used,
+							   NULL, 0);
+	}
+	perfring_byte_buffer_close(&pile);
+	if (!error)
+		error = put_event_desc(writer);
+	if (!error && writer->group_count)
+		error = put_group_desc(writer);
+	for (i = 1; i < PERFRING_FEATURE_BITS && !error; i++)
+		if (writer->feature[i].payload && i != PERFRING_FEATURE_BUILD_ID && !is_unreadable(writer, i))
+			error = put_feature_record(writer, i);
+	writer->is_begun = !error;
+	return error;
+}
+
+int perfring_file_writer_begin(struct perfring_file_writer *writer)
+{
+	struct perfring_file_header *header = &writer->header;
+	struct perfring_byte_buffer pile = {0};
+	uint64_t ids_at = sizeof(*header);
+	uint32_t i;
+	int error;
+
+	if (writer->is_begun || !writer->event_count)
+		return -EINVAL;
+	for (i = 0; i < writer->event_count; i++) {
+		uint32_t size = perfring_attr_size(writer->events[i].attr);
+
+		if (size > writer->attr_size)
+			writer->attr_size = size;
+	}
+	/* perf up to 6.1 looks for a stream's ids behind an attr of its own size, whatever the attr's (ABI.md 14.39). */
+	if (writer->is_pipe && writer->attr_size < ATTR_SIZE_7)
+		writer->attr_size = ATTR_SIZE_7;
+	if (writer->is_pipe)
+		return begin_stream(writer);
+	memcpy(header->magic, PERFRING_FILE_MAGIC, sizeof(header->magic));
+	header->size = sizeof(*header);
+	header->attr_size = writer->attr_size + sizeof(struct perfring_section);
+	perfring_byte_buffer_put(&pile, header, sizeof(*header));
+	for (i = 0; i < writer->event_count; i++)
+		for (uint32_t id = 0; id < writer->events[i].id_count; id++)
+			perfring_byte_buffer_put_word(&pile, word_of(writer, writer->events[i].ids[id]));
+	header->attrs.offset = pile.used;
+	for (i = 0; i < writer->event_count; i++) {
+		uint64_t size = writer->events[i].id_count * sizeof(uint64_t);
+
+		put_attr(writer, &pile, i, writer->is_foreign);
+		perfring_byte_buffer_put_word(&pile, word_of(writer, ids_at));
+		perfring_byte_buffer_put_word(&pile, word_of(writer, size));
+		ids_at += size;
+	}
+	header->attrs.size = pile.used - header->attrs.offset;
+	header->data.offset = pile.used;
+	error = pile.error;
+	if (!error) {
+		memcpy(pile.bytes, header, sizeof(*header));
+		if (writer->is_foreign)
+			turn_header((struct perfring_file_header *)(void *)pile.bytes);
+		/* what is left of an older file would read as records; a device has nothing to cut */
+		for (i = 0; i < writer->file_count && !error; i++)
+			if (ftruncate(writer->files[i].fd, 0) && errno != EINVAL)
+				error = -errno;
+	}
+	/* perf does not compress `data`: it opens that of a killed writer. */
+	if (writer->file_count > 1) {
+		perfring_deflater_close(writer->files->deflater);
+		writer->files->deflater = NULL;
+	}
+	for (i = 1; i < writer->file_count && writer->level && !error; i++)
+		if (!writer->files[i].deflater)
+			error = perfring_deflater_open(&writer->files[i].deflater, writer->level,
+						       writer->file_count - 1);
+	if (!error)
+		error = put_bytes(writer, pile.bytes, pile.used);
+	/* perf needs it to inflate, and finds no features in the file of a writer that was killed */
+	if (!error && writer->files->deflater)
+		error = put_feature_record(writer, PERFRING_FEATURE_COMPRESSED);
+	perfring_byte_buffer_close(&pile);
+	writer->is_begun = !error;
+	return error;
+}
+
+int perfring_file_writer_write_to(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces, int count)
+{
+	if (!writer->is_begun || writer->is_finished || file >= writer->file_count || count < 0 || count > IOV_MAX)
+		return -EINVAL;
+	if (!count)
+		return 0;
+	return writer->level || writer->is_foreign
+		       ? perfring_file_pack(writer, &writer->files[file], pieces, count)
+		       : perfring_file_put_pieces(writer, &writer->files[file], pieces, count);
+}
+
+int perfring_file_writer_write(struct perfring_file_writer *writer, const struct iovec *pieces, int count)
+{
+	return perfring_file_writer_write_to(writer, 0, pieces, count);
+}
+
+int perfring_file_batch_write(struct perfring_file_writer *writer)
+{
+	struct iovec piece = {.iov_base = writer->batch.bytes, .iov_len = writer->batch.used};
+	int error = piece.iov_len ? perfring_file_writer_write(writer, &piece, 1) : 0;
+
+	writer->batch.used = 0;
+	return error;
+}
+
+int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record)
+{
+	const struct perfring_format *format = perfring_format_set_at(writer->formats, index);
+	struct perfring_byte_buffer *batch = &writer->batch;
+	int64_t size;
+	int error = 0;
+
+	if (!writer->is_begun || writer->is_finished || !format)
+		return -EINVAL;
+	if (!batch->bytes) {
+		batch->bytes = malloc(BATCH_SIZE);
+		if (!batch->bytes)
+			return -ENOMEM;
+		batch->room = BATCH_SIZE;
+	}
+	if (batch->room - batch->used < MOST_RECORD)
+		error = perfring_file_batch_write(writer);
+	if (error)
+		return error;
+	size = perfring_record_encode(format, record, batch->bytes + batch->used, batch->room - batch->used);
+	if (size < 0)
+		return (int)size;
+	batch->used += (size_t)size;
+	return 0;
+}
+
+int perfring_file_writer_put(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record)
+{
+	int error = perfring_file_batch(writer, index, record);
+
+	return error ? error : perfring_file_batch_write(writer);
+}
+
+int perfring_file_writer_end_round(struct perfring_file_writer *writer)
+{
+	uint64_t size;
+	int error = 0;
+
+	if (!writer->is_begun || writer->is_finished)
+		return -EINVAL;
+	/* perf writes none into directories: a mark in one file would hurry the records of the others. */
+	if (writer->file_count == 1)
+		error = perfring_file_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
+	size = writer->files->at - writer->header.data.offset;
+	if (error || writer->is_pipe || size == writer->header.data.size)
+		return error;
+	writer->header.data.size = size;
+	return put_header(writer);
+}
+
+int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32_t feature, const void *payload, uint64_t size)
+{
+	void *copy;
+
+	if (!feature || feature >= PERFRING_FEATURE_BITS || size >= SIZE_MAX || writer->is_finished)
+		return -EINVAL;
+	copy = malloc((size_t)size + 1);
+	if (!copy)
+		return -ENOMEM;
+	if (size)
+		memcpy(copy, payload, (size_t)size);
+	free(writer->feature[feature].payload);
+	writer->feature[feature].payload = copy;
+	writer->feature[feature].size = size;
+	return 0;
+}
+
+int perfring_file_writer_put_string(struct perfring_file_writer *writer, uint32_t feature, const char *text)
+{
+	struct perfring_byte_buffer pile = {0};
+	int error;
+
+	perfring_byte_buffer_put_string(&pile, text);
+	error = pile.error ? pile.error : perfring_file_writer_put_feature(writer, feature, pile.bytes, pile.used);
+	perfring_byte_buffer_close(&pile);
+	return error;
+}
+
+int perfring_file_writer_put_times(struct perfring_file_writer *writer, uint64_t first, uint64_t last)
+{
+	uint64_t times[2] = {first, last};
+
+	return perfring_file_writer_put_feature(writer, PERFRING_FEATURE_SAMPLE_TIME, times, sizeof(times));
+}
+
+/* The index, then the payloads, as one write: all or nothing. */
+static int put_features(struct perfring_file_writer *writer)
+{
+	struct iovec pieces[PERFRING_FEATURE_BITS + 1];
+	struct perfring_section index[PERFRING_FEATURE_BITS];
+	uint64_t bitmap[4] = {0}, at = writer->files->at;
+	size_t nr = 0, i;
+	uint32_t bit;
+	int error;
+
+	/* before NRCPUS is turned, which tells how */
+	if (writer->is_foreign && writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload)
+		perfring_feature_swap(PERFRING_FEATURE_CPU_TOPOLOGY, writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload,
+				      writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].size, cpus_of(writer), true);
+	for (bit = 0; bit < PERFRING_FEATURE_BITS; bit++) {
+		if (!writer->feature[bit].payload || is_unreadable(writer, bit))
+			continue;
+		if (writer->is_foreign && bit != PERFRING_FEATURE_CPU_TOPOLOGY)
+			perfring_feature_swap(bit, writer->feature[bit].payload, writer->feature[bit].size, 0, true);
+		bitmap[bit / 64] |= UINT64_C(1) << bit % 64;
+		index[nr].size = writer->feature[bit].size;
+		nr++;
+		pieces[nr].iov_base = writer->feature[bit].payload;
+		pieces[nr].iov_len = (size_t)writer->feature[bit].size;
+	}
+	at += nr * sizeof(index[0]);
+	for (i = 0; i < nr; i++) {
+		uint64_t size = index[i].size;
+
+		index[i].offset = word_of(writer, at);
+		index[i].size = word_of(writer, size);
+		at += size;
+	}
+	pieces[0].iov_base = index;
+	pieces[0].iov_len = nr * sizeof(index[0]);
+	error = perfring_file_put_pieces(writer, writer->files, pieces, (int)nr + 1);
+	if (!error)
+		memcpy(writer->header.features, bitmap, sizeof(bitmap));
+	return error;
+}
+
+int perfring_file_writer_finish(struct perfring_file_writer *writer)
+{
+	uint64_t version = 1; /* of directories */
+	int error, header_error;
+
+	if (!writer->is_begun || writer->is_finished)
+		return -EINVAL;
+	if (writer->is_pipe) {
+		error = writer->feature[PERFRING_FEATURE_BUILD_ID].payload
+				? put_feature_record(writer, PERFRING_FEATURE_BUILD_ID)
+				: 0;
+		writer->is_finished = true;
+		return error;
+	}
+	/* perf takes a data size of 0 for a killed writer's */
+	error = writer->files->at == writer->header.data.offset
+			? perfring_file_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0)
+			: 0;
+	writer->header.data.size = writer->files->at - writer->header.data.offset;
+	if (!error && writer->level)
+		error = perfring_file_put_ratio(writer);
+	if (!error && writer->file_count > 1)
+		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_DIR_FORMAT, &version, sizeof(version));
+	if (!error && writer->auxtrace.used)
+		error = put_auxtrace_index(writer);
+	if (!error)
+		error = put_event_desc(writer);
+	if (!error && writer->group_count)
+		error = put_group_desc(writer);
+	/* By this bit perf knows the word order of another machine's bitmap.  The text is what a kernel without a name has. */
+	if (!error && writer->is_foreign && !writer->feature[PERFRING_FEATURE_HOSTNAME].payload)
+		error = perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "(none)");
+	if (!error)
+		error = put_features(writer);
+	header_error = put_header(writer);
+	writer->is_finished = !header_error;
+	return header_error ? header_error : error;
+}
+
+uint64_t perfring_file_writer_size(const struct perfring_file_writer *writer)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < writer->file_count; i++)
+		size += writer->files[i].at;
+	return size;
+}

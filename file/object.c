@@ -1,0 +1,54 @@
+/* object.c - the file that a mapping names, opened without harm. */
+#include <perfring/build_id.h>
+#include <perfring/file.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Where process `pid` sees that path: its links lead nowhere outside of its own root. */
+static int find_place(int32_t pid, const char *path)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	char name[32];
+	int root, place;
+
+	snprintf(name, sizeof(name), "/proc/%d/root", pid);
+	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -1;
+	place = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	close(root);
+	return place;
+}
+
+/* O_PATH opens nothing: a device, which may act on being opened, and a pipe are known by it and let be; what was found to be
+ * a regular file is then opened itself, whatever its name leads to meanwhile. */
+int perfring_object_open(int32_t pid, const char *path)
+{
+	int place = pid > 0 ? find_place(pid, path) : -1, fd;
+	char name[32];
+	struct stat file;
+
+	if (place < 0)
+		place = open(path, O_PATH | O_CLOEXEC);
+	if (place < 0)
+		return -errno;
+	if (fstat(place, &file)) {
+		fd = -errno;
+	} else if (!S_ISREG(file.st_mode)) {
+		fd = -EINVAL;
+	} else {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
+		/* O_NONBLOCK: one that is leased is not waited for */
+		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		if (fd < 0)
+			fd = -errno;
+	}
+	close(place);
+	return fd;
+}

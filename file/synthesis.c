@@ -1,0 +1,493 @@
+/* synthesis.c - the state of the machine as records, as perf writes them (ABI.md 10, its end). */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "build_id.h"
+#include "synthesis.h"
+
+int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_record *record, uint32_t pid, uint32_t tid)
+{
+	struct perfring_trailer *trailer = &record->trailer;
+	const struct perfring_written_event *event = writer->events;
+
+	memset(trailer, 0, sizeof(*trailer));
+	trailer->pid = pid;
+	trailer->tid = tid;
+	trailer->cpu = UINT32_MAX;
+	if (event && event->id_count)
+		trailer->id = trailer->identifier = trailer->stream_id = event->ids[0];
+	return perfring_file_batch(writer, 0, record);
+}
+
+static struct perfring_string string(const char *text, size_t most)
+{
+	struct perfring_string string = {.data = text, .size = (uint32_t)strnlen(text, most)};
+
+	return string;
+}
+
+bool perfring_synthesize_flag(const struct perfring_file_writer *writer, uint32_t flag)
+{
+	const struct perfring_format *format = perfring_format_set_at(writer->formats, writer->side);
+
+	return format && format->flags >> flag & 1;
+}
+
+/* The process may be in another mount namespace. */
+static int64_t build_id_of_object(int32_t pid, const char *name, uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	int fd = perfring_object_open(pid, name);
+	int64_t size = fd;
+
+	if (fd >= 0) {
+		size = perfring_build_id_in(fd, id);
+		close(fd);
+	}
+	return size;
+}
+
+/* In place of device and inode; notes: of the kernel or a module, NULL for a process's file. */
+static void identify(struct perfring_record *record, const char *notes)
+{
+	struct perfring_file_id *file = &record->is.mmap2.file;
+	const char *name = record->is.mmap2.filename.data;
+	int64_t size = -ENOENT;
+
+	if (notes)
+		size = perfring_build_id_of_notes(notes, file->build_id);
+	else if (*name == '/' && file->ino)
+		size = build_id_of_object((int32_t)record->is.mmap2.pid, name, file->build_id);
+	file->has_build_id = size > 0;
+	file->build_id_size = size > 0 ? (uint8_t)size : 0;
+	if (size > 0)
+		record->misc |= PERFRING_RECORD_MISC_MMAP_BUILD_ID;
+}
+
+/* With `build_id` MMAP2, as perf does: by the id in the notes, or by nothing. */
+static int put_kernel_map(struct perfring_file_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
+			  const char *name, const char *notes)
+{
+	struct perfring_record record;
+	struct perfring_record_mmap2 *map = &record.is.mmap2;
+
+	memset(&record, 0, sizeof(record));
+	record.misc = PERFRING_RECORD_MISC_KERNEL;
+	if (!perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id)) {
+		record.type = PERFRING_RECORD_MMAP;
+		record.is.mmap.pid = UINT32_MAX;
+		record.is.mmap.addr = addr;
+		record.is.mmap.len = len;
+		record.is.mmap.pgoff = pgoff;
+		record.is.mmap.filename = string(name, PATH_MAX - 1);
+		return perfring_synthesize(writer, &record, 0, 0);
+	}
+	record.type = PERFRING_RECORD_MMAP2;
+	map->pid = UINT32_MAX;
+	map->addr = addr;
+	map->len = len;
+	map->pgoff = pgoff;
+	map->filename = string(name, PATH_MAX - 1);
+	identify(&record, notes);
+	return perfring_synthesize(writer, &record, 0, 0);
+}
+
+/* A process may end, and may be another user's, at any time; a kernel may lack a file, or hide it: that is passed over.  What
+ * this process is short of is an error. */
+static int pass_over(int error)
+{
+	return error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM ? 0 : error;
+}
+
+/* From the first of _text and _stext to _etext; the name tells which symbol pgoff is the address of.  Addresses are 0
+ * where kptr_restrict hides them: then there is nothing to say. */
+static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_lines *lines)
+{
+	uint64_t text = 0, stext = 0, etext = 0;
+	const char *line, *name;
+	char *end;
+
+	int error = perfring_lines_open(lines, "/proc/kallsyms");
+
+	if (error)
+		return pass_over(error);
+	while ((!text || !stext || !etext) && (line = perfring_lines_next(lines))) {
+		uint64_t addr = strtoull(line, &end, 16);
+
+		if (*end != ' ' || !end[1] || end[2] != ' ')
+			continue;
+		name = end + 3;
+		if (!strcmp(name, "_text"))
+			text = addr;
+		else if (!strcmp(name, "_stext"))
+			stext = addr;
+		else if (!strcmp(name, "_etext"))
+			etext = addr;
+	}
+	perfring_lines_close(lines);
+	if (text && etext > text)
+		return put_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text",
+				      PERFRING_KERNEL_NOTES);
+	if (stext && etext > stext)
+		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
+				      PERFRING_KERNEL_NOTES);
+	return pass_over(lines->error);
+}
+
+/* "name size uses users state address": the symbols are in kallsyms, so perf needs no path to the file.  Read whole: of a
+ * module that many use, the line is longer than others. */
+static int put_modules(struct perfring_file_writer *writer)
+{
+	struct perfring_byte_buffer pile = {0};
+	char name[128], notes[192], *rest, *line;
+	int error;
+
+	/* a kernel without modules has no such file */
+	error = pass_over(perfring_byte_buffer_put_file(&pile, "/proc/modules"));
+	perfring_byte_buffer_put(&pile, "", 1);
+	if (!error)
+		error = pile.error;
+	rest = (char *)pile.bytes;
+	while (!error && (line = strsep(&rest, "\n"))) {
+		char *end = strchr(line, ' '), *at = strstr(line, " 0x");
+		uint64_t size, addr;
+
+		if (!end || !at || end == line || (size_t)(end - line) > sizeof(name) - 3)
+			continue;
+		*end = 0;
+		snprintf(name, sizeof(name), "[%s]", line);
+		snprintf(notes, sizeof(notes), "/sys/module/%s/notes/.note.gnu.build-id", line);
+		size = strtoull(end + 1, NULL, 10);
+		addr = strtoull(at + 1, NULL, 16);
+		/* an address of 0 is one that this user may not see */
+		if (addr && size && size - 1 <= UINT64_MAX - addr)
+			error = put_kernel_map(writer, addr, size, 0, name, notes);
+	}
+	perfring_byte_buffer_close(&pile);
+	return error;
+}
+
+int perfring_file_writer_put_kernel(struct perfring_file_writer *writer)
+{
+	struct perfring_lines lines;
+	int error, written;
+
+	if (!writer->is_begun || writer->is_finished)
+		return -EINVAL;
+	error = put_kernel_text(writer, &lines);
+	if (!error)
+		error = put_modules(writer);
+	if (!error)
+		error = perfring_file_put_programs(writer, &lines);
+	written = perfring_file_batch_write(writer);
+	return error ? error : written;
+}
+
+/* The name in /proc/PID/status is on one line: "\n" and "\\" stand for what they say. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		if (text[0] == '\\' && text[1]) {
+			text++;
+			*to++ = *text == 'n' ? '\n' : *text;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = 0;
+}
+
+/* The seven kinds of them in the kernel's order (PERF_NR_NAMESPACES). */
+static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uint32_t tid)
+{
+	static const char names[][8] = {"net", "uts", "ipc", "pid", "user", "mnt", "cgroup"};
+	perfring_word links[2 * sizeof(names) / sizeof(names[0])] = {0};
+	struct perfring_record record;
+	struct stat one;
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "/proc/%u/task/%u/ns/%s", pid, tid, names[i]);
+		if (stat(path, &one))
+			continue;
+		links[2 * i] = one.st_dev;
+		links[2 * i + 1] = one.st_ino;
+	}
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_NAMESPACES;
+	record.is.namespaces.pid = pid;
+	record.is.namespaces.tid = tid;
+	record.is.namespaces.links.words = links;
+	record.is.namespaces.links.nr = sizeof(names) / sizeof(names[0]);
+	return perfring_synthesize(writer, &record, pid, tid);
+}
+
+/* FORK and COMM.  Returns 1, 0 when the task has gone, -errno. */
+static int put_task(struct perfring_file_writer *writer, struct perfring_lines *lines, uint32_t pid, uint32_t tid)
+{
+	struct perfring_record record;
+	char path[64], comm[16] = "", *line;
+	uint32_t parent = pid;
+	bool has_parent = false;
+	int error;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
+	error = perfring_lines_open(lines, path);
+	if (error)
+		return pass_over(error);
+	while (!has_parent && (line = perfring_lines_next(lines))) {
+		if (!strncmp(line, "Name:\t", 6)) {
+			unescape(line + 6);
+			memcpy(comm, line + 6, strnlen(line + 6, sizeof(comm) - 1));
+		} else if (!strncmp(line, "PPid:\t", 6)) {
+			has_parent = true;
+			/* threads are taken to come from their process's first one */
+			if (pid == tid)
+				parent = (uint32_t)strtoul(line + 6, NULL, 10);
+		}
+	}
+	perfring_lines_close(lines);
+	if (!has_parent)
+		return pass_over(lines->error);
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_FORK;
+	record.is.fork.pid = pid;
+	record.is.fork.ppid = parent;
+	record.is.fork.tid = tid;
+	record.is.fork.ptid = parent;
+	error = perfring_synthesize(writer, &record, pid, tid);
+	if (error)
+		return error;
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_COMM;
+	record.is.comm.pid = pid;
+	record.is.comm.tid = tid;
+	record.is.comm.comm = string(comm, sizeof(comm));
+	error = perfring_synthesize(writer, &record, pid, tid);
+	if (!error && perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_namespaces))
+		error = put_namespaces(writer, pid, tid);
+	return error ? error : 1;
+}
+
+/* "start-end rwxp pgoff maj:min inode   name": numbers are hexadecimal, the inode decimal.  Returns whether the line
+ * is one. */
+static bool parse_map(char *line, struct perfring_record *record)
+{
+	struct perfring_record_mmap2 *map = &record->is.mmap2;
+	const char *prot;
+	uint64_t to;
+	char *end;
+
+	map->addr = strtoull(line, &end, 16);
+	if (*end != '-')
+		return false;
+	to = strtoull(end + 1, &end, 16);
+	if (*end != ' ' || strnlen(end, 6) < 6 || to < map->addr)
+		return false;
+	map->len = to - map->addr;
+	prot = end + 1;
+	map->prot = (uint32_t)((prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
+			       (prot[2] == 'x' ? PROT_EXEC : 0));
+	map->flags = prot[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+	map->pgoff = strtoull(prot + 4, &end, 16);
+	map->file.maj = (uint32_t)strtoul(end, &end, 16);
+	if (*end != ':')
+		return false;
+	map->file.min = (uint32_t)strtoul(end + 1, &end, 16);
+	map->file.ino = strtoull(end, &end, 10);
+	end += strspn(end, " ");
+	map->filename = string(*end ? end : "//anon", PATH_MAX - 1);
+	return true;
+}
+
+static int put_maps(struct perfring_file_writer *writer, struct perfring_lines *lines, uint32_t pid)
+{
+	struct perfring_record record;
+	char path[64], *line;
+	bool is_code, wants_ids = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id),
+		      wants_data = writer->event_count && writer->events[writer->side].attr->mmap_data;
+	int error;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
+	error = perfring_lines_open(lines, path);
+	if (error)
+		return pass_over(error);
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_MMAP2;
+	record.is.mmap2.pid = pid;
+	record.is.mmap2.tid = pid;
+	while (!error && (line = perfring_lines_next(lines))) {
+		if (!parse_map(line, &record))
+			continue;
+		is_code = record.is.mmap2.prot & PROT_EXEC;
+		if (!is_code && !(wants_data && record.is.mmap2.prot & PROT_READ))
+			continue;
+		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
+		if (wants_ids)
+			identify(&record, NULL);
+		error = perfring_synthesize(writer, &record, pid, pid);
+	}
+	perfring_lines_close(lines);
+	return error ? error : pass_over(lines->error);
+}
+
+static int put_process(struct perfring_file_writer *writer, struct perfring_lines *lines, uint32_t pid)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *tasks;
+	int error;
+
+	/* the first thread first: the others are its children */
+	error = put_task(writer, lines, pid, pid);
+	if (error <= 0)
+		return error;
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return pass_over(-errno);
+	while (error >= 0 && (errno = 0, entry = readdir(tasks))) {
+		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		if (tid && tid != pid)
+			error = put_task(writer, lines, pid, tid);
+	}
+	if (error >= 0)
+		error = pass_over(-errno);
+	closedir(tasks);
+	return error < 0 ? error : put_maps(writer, lines, pid);
+}
+
+int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_t pid)
+{
+	struct perfring_lines lines;
+	struct dirent *entry;
+	int error = 0, written;
+	DIR *processes;
+
+	if (!writer->is_begun || writer->is_finished || pid < -1 || !pid)
+		return -EINVAL;
+	if (pid > 0) {
+		error = put_process(writer, &lines, (uint32_t)pid);
+	} else {
+		processes = opendir("/proc");
+		if (!processes)
+			return -errno;
+		while (!error && (errno = 0, entry = readdir(processes))) {
+			uint32_t one = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+			if (one)
+				error = put_process(writer, &lines, one);
+		}
+		if (!error)
+			error = -errno;
+		closedir(processes);
+	}
+	written = perfring_file_batch_write(writer);
+	return error ? error : written;
+}
+
+/* ---- cgroups ---- */
+
+/* Where the first cgroup2 file system is mounted: "ID PARENT MAJ:MIN ROOT PLACE ... - cgroup2 ...". */
+static bool find_cgroups(struct perfring_lines *lines, char *room, size_t size)
+{
+	bool found = false;
+	char *line;
+
+	if (perfring_lines_open(lines, "/proc/self/mountinfo"))
+		return false;
+	while (!found && (line = perfring_lines_next(lines))) {
+		char *place = line, *end;
+
+		if (!strstr(line, " - cgroup2 "))
+			continue;
+		for (int i = 0; i < 4 && place; i++) {
+			place = strchr(place, ' ');
+			place = place ? place + 1 : NULL;
+		}
+		end = place ? strchr(place, ' ') : NULL;
+		found = end && (size_t)(end - place) < size;
+		if (found)
+			snprintf(room, size, "%.*s", (int)(end - place), place);
+	}
+	perfring_lines_close(lines);
+	return found;
+}
+
+/* The id that samples carry is what the file system's handles say. */
+static bool cgroup_id(int fd, uint64_t *id)
+{
+	union {
+		struct file_handle handle;
+		unsigned char room[sizeof(struct file_handle) + sizeof(*id)];
+	} handle;
+	int mount;
+
+	handle.handle.handle_bytes = sizeof(*id);
+	if (name_to_handle_at(fd, "", &handle.handle, &mount, AT_EMPTY_PATH))
+		return false;
+	memcpy(id, handle.handle.f_handle, sizeof(*id));
+	return true;
+}
+
+/* It and those below it; path: from the mount on, with room for a name more. */
+static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, size_t used)
+{
+	struct perfring_record record;
+	struct dirent *entry;
+	int error = 0;
+	DIR *folder;
+
+	memset(&record, 0, sizeof(record));
+	record.type = PERFRING_RECORD_CGROUP;
+	record.is.cgroup.path = string(used ? path : "/", PATH_MAX - 1);
+	if (cgroup_id(fd, &record.is.cgroup.id))
+		error = perfring_synthesize(writer, &record, 0, 0);
+	folder = fdopendir(fd);
+	if (!folder) {
+		close(fd);
+		return error;
+	}
+	while (!error && (entry = readdir(folder))) {
+		size_t length = strlen(entry->d_name);
+		int below;
+
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || used + length + 2 > PATH_MAX)
+			continue;
+		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (below < 0)
+			continue;
+		path[used] = '/';
+		memcpy(path + used + 1, entry->d_name, length + 1);
+		error = put_cgroup(writer, below, path, used + 1 + length);
+		path[used] = 0;
+	}
+	closedir(folder);
+	return error;
+}
+
+int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer)
+{
+	struct perfring_lines lines;
+	char path[PATH_MAX + 1];
+	int fd, error, written;
+
+	if (!writer->is_begun || writer->is_finished)
+		return -EINVAL;
+	if (!find_cgroups(&lines, path, sizeof(path)))
+		return 0;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*path = 0;
+	error = put_cgroup(writer, fd, path, 0);
+	written = perfring_file_batch_write(writer);
+	return error ? error : written;
+}

@@ -1,0 +1,193 @@
+/* tracing_data.c - TRACING_DATA: how the RAW bytes of tracepoints are to be read (ABI.md 11.3, version 0.6).
+ *
+ * Only the formats of the events in the file are written, sorted by their system as the layout wants it.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "lines.h"
+#include "file_writer_private.h"
+
+struct tracepoint {
+	char system[128];
+	char event[128];
+};
+
+static const char *tracefs(void)
+{
+	static const char *const places[] = {"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"};
+
+	return access(places[0], R_OK) && !access(places[1], R_OK) ? places[1] : places[0];
+}
+
+static bool is_used(const struct perfring_file_writer *writer, uint64_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < writer->event_count; i++)
+		if (writer->events[i].attr->type == PERFRING_TYPE_TRACEPOINT && writer->events[i].attr->config == id)
+			return true;
+	return false;
+}
+
+static bool read_id(const char *path, uint64_t *id)
+{
+	struct perfring_lines lines;
+	const char *line;
+
+	if (perfring_lines_open(&lines, path))
+		return false;
+	line = perfring_lines_next(&lines);
+	if (line)
+		*id = strtoull(line, NULL, 10);
+	perfring_lines_close(&lines);
+	return line;
+}
+
+/* The tracepoints in events/SYSTEM whose id is used, to the pile. */
+static int find_in(const struct perfring_file_writer *writer, const char *events, const char *system,
+		   struct perfring_byte_buffer *found)
+{
+	struct tracepoint point = {0};
+	struct dirent *entry;
+	char path[512];
+	uint64_t id = 0;
+	DIR *folder;
+
+	if ((size_t)snprintf(point.system, sizeof(point.system), "%s", system) >= sizeof(point.system))
+		return 0;
+	snprintf(path, sizeof(path), "%s/%s", events, system);
+	folder = opendir(path);
+	if (!folder)
+		return errno == ENOTDIR ? 0 : -errno;
+	while ((entry = readdir(folder))) {
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(point.event))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/%.127s/id", events, system, entry->d_name);
+		if (!read_id(path, &id) || !is_used(writer, id))
+			continue;
+		memset(point.event, 0, sizeof(point.event));
+		memcpy(point.event, entry->d_name, strlen(entry->d_name));
+		perfring_byte_buffer_put(found, &point, sizeof(point));
+	}
+	closedir(folder);
+	return found->error;
+}
+
+static int find_all(const struct perfring_file_writer *writer, const char *events, struct perfring_byte_buffer *found)
+{
+	struct dirent *entry;
+	int error = 0;
+	DIR *folder = opendir(events);
+
+	if (!folder)
+		return -errno;
+	while (!error && (entry = readdir(folder)))
+		if (entry->d_name[0] != '.' && entry->d_type == DT_DIR)
+			error = find_in(writer, events, entry->d_name, found);
+	closedir(folder);
+	return error;
+}
+
+/* u64 size, then the file's bytes. */
+static int put_sized(struct perfring_byte_buffer *pile, const char *folder, const char *path)
+{
+	size_t at = pile->used;
+	uint64_t size;
+	char whole[512];
+	int error;
+
+	snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+	perfring_byte_buffer_put_word(pile, 0);
+	error = perfring_byte_buffer_put_file(pile, whole);
+	if (error)
+		return error;
+	size = pile->used - at - sizeof(size);
+	memcpy(pile->bytes + at, &size, sizeof(size));
+	return 0;
+}
+
+static int put_formats(struct perfring_byte_buffer *pile, const char *events, const struct tracepoint *points, size_t count)
+{
+	uint32_t systems = 0, nr;
+	size_t i, j;
+	int error = 0;
+
+	/* readdir gave each system's events in a row */
+	for (i = 0; i < count; i++)
+		systems += !i || strcmp(points[i].system, points[i - 1].system);
+	perfring_byte_buffer_put_half(pile, systems);
+	for (i = 0; i < count && !error; i = j) {
+		for (j = i, nr = 0; j < count && !strcmp(points[i].system, points[j].system); j++)
+			nr++;
+		perfring_byte_buffer_put(pile, points[i].system, strlen(points[i].system) + 1);
+		perfring_byte_buffer_put_half(pile, nr);
+		for (; nr && !error; nr--) {
+			char path[300];
+
+			snprintf(path, sizeof(path), "%s/%s/format", points[j - nr].system, points[j - nr].event);
+			error = put_sized(pile, events, path);
+		}
+	}
+	return error;
+}
+
+static int put_all(struct perfring_byte_buffer *pile, const char *events, const struct perfring_byte_buffer *found)
+{
+	static const unsigned char head[] = "\x17\x08\x44tracing0.6";
+	unsigned char places[2] = {0, sizeof(long)};
+	size_t at;
+	uint32_t size;
+	char path[512];
+	int error;
+
+	perfring_byte_buffer_put(pile, head, sizeof(head));
+	perfring_byte_buffer_put(pile, places, sizeof(places));
+	perfring_byte_buffer_put_half(pile, (uint32_t)sysconf(_SC_PAGESIZE));
+	perfring_byte_buffer_put(pile, "header_page", 12);
+	error = put_sized(pile, events, "header_page");
+	if (error)
+		return error;
+	perfring_byte_buffer_put(pile, "header_event", 13);
+	error = put_sized(pile, events, "header_event");
+	if (error)
+		return error;
+	perfring_byte_buffer_put_half(pile, 0); /* ftrace's own events */
+	error = put_formats(pile, events, (const struct tracepoint *)(const void *)found->bytes,
+			    found->used / sizeof(struct tracepoint));
+	if (error)
+		return error;
+	perfring_byte_buffer_put_half(pile, 0); /* kallsyms */
+	at = pile->used;
+	perfring_byte_buffer_put_half(pile, 0);
+	snprintf(path, sizeof(path), "%s/../printk_formats", events);
+	if (!pile->error && !perfring_byte_buffer_put_file(pile, path)) {
+		size = (uint32_t)(pile->used - at - sizeof(size));
+		memcpy(pile->bytes + at, &size, sizeof(size));
+	} else if (!pile->error) {
+		pile->used = at + sizeof(size);
+	}
+	error = put_sized(pile, events, "../saved_cmdlines");
+	return error ? error : pile->error;
+}
+
+int perfring_file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *pile)
+{
+	struct perfring_byte_buffer found = {0};
+	const char *events = tracefs();
+	bool has_tracepoint = false;
+	uint32_t i;
+	int error;
+
+	for (i = 0; i < writer->event_count; i++)
+		has_tracepoint = has_tracepoint || writer->events[i].attr->type == PERFRING_TYPE_TRACEPOINT;
+	if (!has_tracepoint)
+		return 0;
+	error = find_all(writer, events, &found);
+	if (!error)
+		error = put_all(pile, events, &found);
+	perfring_byte_buffer_close(&found);
+	return error;
+}

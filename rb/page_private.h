@@ -1,0 +1,24 @@
+/* page_private.h - the readers behind perfring_page_read, which a test replaces by its own; cycles to time. */
+#ifndef RB_PAGE_OWN_H
+#define RB_PAGE_OWN_H
+
+#include <perfring/page.h>
+
+/* What this thread's processor says of itself; NULL: this architecture cannot. */
+struct perfring_page_counters {
+	bool (*count)(uint32_t counter, uint64_t *raw); /* false: there is no such counter */
+	uint64_t (*cycles)(void);
+};
+
+int perfring_page_read_by(const struct perfring_page_counters *counters, const struct perf_event_mmap_page *page,
+			  struct perfring_page_count *count);
+
+/* cycles * mult >> shift, whose product needs 96 bits.  shift: at most 32. */
+static inline uint64_t perfring_page_scale(uint64_t cycles, uint32_t mult, uint16_t shift)
+{
+	uint64_t rest = cycles & ((UINT64_C(1) << shift) - 1);
+
+	return (cycles >> shift) * mult + (rest * mult >> shift);
+}
+
+#endif

@@ -1,0 +1,12 @@
+/* writer_private.h - what set.c must know of writers. */
+#ifndef RB_WRITER_OWN_H
+#define RB_WRITER_OWN_H
+
+#include <pthread.h>
+
+#include <perfring/writer.h>
+
+/* A writer just opened, in which nothing was written, is another thread's of this process. */
+void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint32_t tid);
+
+#endif

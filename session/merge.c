@@ -1,0 +1,182 @@
+/* merge.c - several sessions as one stream in time order.
+ *
+ * The rule of order.c holds over all of them: each wait looks at every ring of every session, and a record may come out
+ * when an old one, of whichever session, comes behind it.  So the sessions' own say on what is due (next) is not asked,
+ * only their first keys.
+ */
+#include <perfring/merge.h>
+#include <perfring/session.h>
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "session_private.h"
+
+struct perfring_merge {
+	struct perfring_session **sessions;
+	uint64_t *keys; /* the first of each session's windows; UINT64_MAX: they are empty */
+	uint32_t count;
+	uint32_t old_rings; /* of all */
+	bool merging;       /* the keys are those of this round */
+	bool corrupt;       /* a session may have a fault to tell of */
+	uint64_t last;
+	int epoll;
+};
+
+static int join(struct perfring_merge *merge, struct perfring_session *session)
+{
+	struct epoll_event interest = {.events = EPOLLIN, .data.u32 = merge->count};
+
+	if (session->clock != merge->sessions[0]->clock)
+		return -EINVAL;
+	for (uint32_t i = 0; i < session->ring_count; i++)
+		if (session->rings[i] && perfring_ring_falls(session->rings[i]))
+			return -EINVAL;
+	if (epoll_ctl(merge->epoll, EPOLL_CTL_ADD, session->epoll, &interest))
+		return errno == EEXIST ? -EINVAL : -errno;
+	if (session->last > merge->last)
+		merge->last = session->last;
+	return 0;
+}
+
+int perfring_merge_open(struct perfring_merge **merge, struct perfring_session *const *sessions, uint32_t count)
+{
+	struct perfring_merge *made;
+	int ret = 0;
+
+	*merge = NULL;
+	if (!count)
+		return -EINVAL;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return -ENOMEM;
+	made->sessions = calloc(count, sizeof(*made->sessions));
+	made->keys = calloc(count, sizeof(*made->keys));
+	made->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!made->sessions || !made->keys)
+		ret = -ENOMEM;
+	else if (made->epoll < 0)
+		ret = -errno;
+	for (; !ret && made->count < count; made->count++) {
+		made->sessions[made->count] = sessions[made->count];
+		ret = join(made, sessions[made->count]);
+	}
+	if (ret) {
+		perfring_merge_close(made);
+		return ret;
+	}
+	*merge = made;
+	return 0;
+}
+
+void perfring_merge_close(struct perfring_merge *merge)
+{
+	if (!merge)
+		return;
+	if (merge->epoll >= 0)
+		close(merge->epoll);
+	free(merge->sessions);
+	free(merge->keys);
+	free(merge);
+}
+
+int perfring_merge_fd(const struct perfring_merge *merge)
+{
+	return merge->epoll;
+}
+
+int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms)
+{
+	bool is_live = false, is_short = false, crossed = false;
+	struct epoll_event ready;
+	int count, ret;
+
+	for (uint32_t i = 0; i < merge->count; i++) {
+		struct perfring_session *session = merge->sessions[i];
+
+		is_live |= session->live || session->added;
+		is_short |= perfring_session_holds(session) || perfring_session_is_silent(session);
+	}
+	if (!is_live)
+		timeout_ms = 0;
+	else if ((timeout_ms < 0 || timeout_ms > PERFRING_HOLD_MS) && is_short)
+		timeout_ms = PERFRING_HOLD_MS;
+	for (uint32_t i = 0; timeout_ms && i < merge->count; i++)
+		crossed |= perfring_session_arm(merge->sessions[i], true);
+	count = epoll_wait(merge->epoll, &ready, 1, crossed ? 0 : timeout_ms);
+	ret = count < 0 ? -errno : count > 0 || crossed;
+	/* Each takes its own wakeups, finds out what has ended, and begins a round.  Its rings stay armed, as for anybody's
+	 * event loop. */
+	for (uint32_t i = 0; i < merge->count; i++)
+		if (perfring_session_wait(merge->sessions[i], 0) > 0 && ret >= 0)
+			ret = 1;
+	merge->merging = false;
+	return ret;
+}
+
+void perfring_merge_flush(struct perfring_merge *merge)
+{
+	for (uint32_t i = 0; i < merge->count; i++)
+		perfring_session_flush(merge->sessions[i]);
+	merge->merging = false;
+}
+
+static void look_at(struct perfring_merge *merge, uint32_t i)
+{
+	merge->keys[i] = perfring_session_first_key(merge->sessions[i]);
+	merge->corrupt |= merge->sessions[i]->corrupt_rings != 0;
+}
+
+static int tell_corrupt(struct perfring_merge *merge, uint32_t *number)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < merge->count; i++) {
+		*number = i;
+		ret = perfring_session_tell_corrupt(merge->sessions[i]);
+	}
+	merge->corrupt = ret != 0;
+	return ret;
+}
+
+int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item, uint32_t *number)
+{
+	struct perfring_session *session;
+	uint32_t least = 0, unasked;
+	int ret;
+
+	if (!number)
+		number = &unasked;
+	if (!merge->merging) {
+		merge->merging = true;
+		merge->old_rings = 0;
+		for (uint32_t i = 0; i < merge->count; i++) {
+			look_at(merge, i);
+			merge->old_rings += merge->sessions[i]->old_rings;
+		}
+	}
+	if (merge->corrupt) {
+		ret = tell_corrupt(merge, number);
+		if (ret)
+			return ret;
+	}
+	for (uint32_t i = 1; i < merge->count; i++)
+		if (merge->keys[i] < merge->keys[least])
+			least = i;
+	session = merge->sessions[least];
+	if (!merge->old_rings || !session->heap_count)
+		return 0;
+	merge->old_rings -= session->old_rings;
+	perfring_session_take(session, item, &merge->last);
+	merge->old_rings += session->old_rings;
+	look_at(merge, least);
+	*number = least;
+	return 1;
+}
+
+void perfring_merge_return(struct perfring_merge *merge)
+{
+	for (uint32_t i = 0; i < merge->count; i++)
+		perfring_session_return(merge->sessions[i]);
+}

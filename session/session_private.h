@@ -1,0 +1,240 @@
+/* session_private.h - what the files of a session share: fds, rings and their windows. */
+#ifndef SESSION_SESSION_PRIVATE_H
+#define SESSION_SESSION_PRIVATE_H
+
+#include <perfring/reader.h>
+#include <perfring/session.h>
+#include <perfring/snapshot.h>
+#include "event/target_private.h"
+
+/* An event as it was opened: the first of its fds decided what had to be given up. */
+struct perfring_session_kind {
+	struct perf_event_attr *attr; /* as many bytes as it says, and at least a whole one */
+	uint64_t given_up;
+	uint64_t lost;   /* FORMAT_LOST of fds that were closed since */
+	uint32_t leader; /* the number of its group's; its own when it is in none */
+	bool decided;
+};
+
+/* What one add asked for; where it is open by now. */
+struct perfring_session_asked {
+	struct perfring_target target;
+	uint32_t first; /* the leader's number */
+	uint32_t count; /* of events */
+};
+
+/* Numbers found by keys.  What was taken away stays in it until its key is put again: look whether it is still there. */
+struct perfring_places {
+	struct perfring_places_slot {
+		uint64_t key;
+		uint32_t place; /* number + 1; 0: free */
+	} * slots;
+	uint32_t room; /* a power of two */
+	uint32_t used;
+};
+
+enum {
+	PERFRING_WINDOW = 64,
+	PERFRING_HOLD_MS = 10,
+	PERFRING_CLOCK_PERF = -1
+};
+
+/* A record seen and not yet handed out. */
+struct perfring_waiting {
+	uint64_t key;      /* what it is ordered by: its time; for one without, the youngest before it */
+	uint64_t time;     /* 0: it has none */
+	uint64_t position; /* in its ring */
+	const struct perf_event_header *record;
+	const struct perfring_format *format;
+};
+
+/* A corrupt ring is told once, and its unread bytes are given up when nothing of it is in use any more. */
+enum perfring_ring_health {
+	PERFRING_RING_SOUND,
+	PERFRING_RING_FOUND_CORRUPT,
+	PERFRING_RING_TOLD_CORRUPT,
+};
+
+/* An fd that is written to when a ring that was added has something; many rings may share it. */
+struct perfring_session_wake {
+	int fd;         /* -1: a free place */
+	uint32_t rings; /* that have it */
+};
+
+enum {
+	PERFRING_NO_WAKE = UINT32_MAX,
+	PERFRING_WAKE_MARK = 1u << 31, /* in what epoll hands back: a place among the wakes, not among the events */
+};
+
+/* The AUX area of a ring.  Invariant: area.returned <= taken <= end <= area.returned + area.size, as distances. */
+struct perfring_session_aux {
+	struct perfring_aux_area *area; /* &mapped, or the caller's */
+	struct perfring_aux_area mapped;
+	int fd;         /* the event that it is of; -1: the caller's */
+	uint64_t taken; /* handed out up to here */
+	uint64_t end;   /* the round's */
+	bool ran;       /* it had bytes: somebody started it */
+	enum perfring_ring_health health;
+	struct perfring_fault fault;
+};
+
+/* A ring of a session.  Invariants:
+ *   window[first .. end) is sorted by (key, position), and holds the records between what was handed out and
+ *   reader.position;
+ *   old = how many of them lie before old_end;
+ *   reader.returned <= every position in the window < reader.position, as distances. */
+struct perfring_session_ring {
+	struct perfring_ring ring;
+	struct perfring_reader reader;
+	struct perfring_totals totals;
+	int32_t tid;
+	int32_t cpu;
+	int fd;            /* the event that was mapped: the others write into its ring */
+	uint64_t old_end;  /* what lies before it was seen a round ago */
+	uint64_t youngest; /* the largest time met */
+	uint32_t first;
+	uint32_t end;
+	uint32_t old;
+	enum perfring_ring_health state;
+	bool added;    /* by perfring_session_add_ring: `ring` is a handle of the caller's */
+	uint32_t wake; /* of an added one: its place among the wakes, or PERFRING_NO_WAKE */
+	/* moment.c, of a ring that overwrites: the copy.  There is no reader; its position and observed count the records
+	 * of the copy, those that were fetched and all. */
+	struct perfring_snapshot moment;
+	bool is_paused;                   /* or ours, which needs it not: what is copied stands still */
+	uint64_t counted;                 /* records below this position were in the totals before */
+	struct perfring_session_aux *aux; /* trace.c; NULL: it has none */
+	/* Of a ring whose writers are not trusted: what is handed out.  A record lies at its position modulo the ring's size,
+	 * in one piece, so the last one before the end may reach beyond it: size + 64 KiB.  None is written over before it is
+	 * returned, for the writers' room ends there, too (order.c: observe).  NULL: records are handed out as they lie. */
+	unsigned char *copies;
+	struct perfring_waiting window[2 * PERFRING_WINDOW];
+};
+
+struct perfring_session {
+	struct perfring_format_set *formats;
+	struct perfring_session_event *events; /* one for each fd */
+	uint32_t event_count;
+	uint32_t event_room;
+	uint32_t live;                        /* fds in the epoll set: of each thread and CPU one, until it hangs up */
+	struct perfring_session_kind **kinds; /* by number; NULL for one that only formats know */
+	uint32_t kind_count;
+	uint32_t kind_room;
+	struct perfring_session_asked *asked;
+	uint32_t asked_count;
+	uint32_t asked_room;
+	struct perfring_places ring_of; /* a thread or CPU -> its ring */
+	struct perfring_places
+		watched_of; /* a thread, CPU and way to end -> the event that stands for all in the epoll set */
+	uint32_t options;   /* PERFRING_SESSION_ */
+	uint64_t allowed;   /* PERFRING_FALLBACK_ */
+	enum perfring_session_state {
+		PERFRING_SESSION_AS_OPENED,
+		PERFRING_SESSION_ENABLED,
+		PERFRING_SESSION_DISABLED,
+	} state;
+	struct perfring_session_ring **rings; /* NULL: it was removed, and the place is free */
+	uint32_t ring_count;
+	uint32_t ring_room;
+	uint32_t added; /* rings that perfring_session_add_ring brought */
+	struct perfring_session_wake *wakes;
+	uint32_t wake_count;
+	uint32_t wake_room;
+	struct perfring_totals removed;       /* of rings that were removed */
+	struct perfring_totals *event_totals; /* of each event, by its number */
+	uint32_t event_totals_room;
+	uint32_t pages;
+	int epoll;
+	/* Rings with something in their window, the one with the smallest first key at heap[0]; room for ring_room. */
+	uint32_t *heap;
+	uint32_t heap_count;
+	uint32_t old_rings;      /* rings with something that was seen a round ago */
+	uint32_t corrupt_rings;  /* and areas: found, and not told */
+	uint32_t span_ring;      /* rings before it have told all spans of the round */
+	bool merging;            /* the round's windows are filled */
+	uint64_t last;           /* the largest key handed out */
+	uint32_t sample_time_at; /* where every event's samples have their time; 0: not at one place */
+	int32_t clock;           /* of every event: its clockid, PERFRING_CLOCK_PERF without one */
+	uint32_t fault_ring;
+	struct perfring_fault fault;
+	char refusal[1024];
+};
+
+/* session.c */
+void perfring_session_close_ring(struct perfring_session_ring *ring);
+
+/* session_open.c */
+void __attribute__((format(printf, 2, 3)))
+perfring_session_refuse(struct perfring_session *session, const char *format, ...);
+void *perfring_session_grow(void *array, uint32_t *room, size_t size);
+
+/* Room for one ring more, in the arrays of rings. */
+int perfring_session_make_room(struct perfring_session *session);
+
+/* Drops what came after these counts; the attrs likewise. */
+void perfring_session_cut_back(struct perfring_session *session, uint32_t events, uint32_t rings);
+void perfring_session_cut_kinds(struct perfring_session *session, uint32_t count);
+
+/* Event number `number` has hung up. */
+void perfring_session_unwatch(struct perfring_session *session, uint32_t number);
+
+/* perfring_session_update, with these CPUs online. */
+int perfring_session_update_on(struct perfring_session *session, const struct perfring_numbers *online);
+
+/* session_order.c: looks at every ring, and so begins a round; the last one hands out everything. */
+void perfring_session_look(struct perfring_session *session, bool last);
+
+/* Whether something seen waits for its turn. */
+bool perfring_session_holds(const struct perfring_session *session);
+
+/* Whether the session's rings overwrite (PERFRING_SESSION_BACKWARD). */
+static inline bool perfring_ring_falls(const struct perfring_session_ring *ring)
+{
+	return ring->ring.flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD);
+}
+
+/* session_order.c, for merge.c: the smallest key of the windows (UINT64_MAX: they are empty), with the round begun; and the next
+ * item, `last` being the largest key that was handed out. */
+uint64_t perfring_session_first_key(struct perfring_session *session);
+void perfring_session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last);
+
+/* Tells of one ring or area found corrupt: -EBADMSG, or 0 when there is none left to tell of. */
+int perfring_session_tell_corrupt(struct perfring_session *session);
+
+void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring);
+
+/* Counts a record as it passes.  header: a copy, whose size was checked; lost: how many a LOST or LOST_SAMPLES says. */
+void perfring_session_count(struct perfring_session *session, struct perfring_session_ring *ring,
+			    const struct perfring_format *format, const struct perf_event_header *header, uint64_t lost,
+			    uint64_t sample_time);
+
+/* That of a record in one piece. */
+uint64_t perfring_session_lost_in(const struct perf_event_header *record, const struct perf_event_header *header);
+
+/* FORMAT_LOST of one fd; 0: it has none. */
+uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format);
+
+/* Room for the totals of event number `event`.  Returns 0 or -ENOMEM. */
+int perfring_session_count_event(struct perfring_session *session, uint32_t event);
+
+/* session_snapshot.c: the next record of a copy, oldest first (*counted: it was in the totals before), its next span, newest
+ * first; and what a return does to it. */
+bool perfring_session_snapshot_fetch(struct perfring_session_ring *ring, struct perfring_waiting *waiting,
+			   struct perf_event_header *header, bool *counted);
+bool perfring_session_snapshot_next_span(struct perfring_session *session, struct perfring_session_ring *ring,
+			       struct perfring_span *span);
+void perfring_session_snapshot_drop(struct perfring_session_ring *ring);
+
+/* session_aux.c: a look at the AUX areas, the return of what was handed out, whether some of it is out; and the end. */
+void perfring_session_aux_look(struct perfring_session *session, struct perfring_session_ring *ring);
+void perfring_session_aux_return(struct perfring_session *session, struct perfring_session_ring *ring);
+bool perfring_session_aux_is_out(const struct perfring_session_ring *ring);
+void perfring_session_aux_close(struct perfring_session_ring *ring);
+
+/* session.c, for merge.c: before a sleep on the session's fd by somebody else; whether a wait must be short. */
+bool perfring_session_arm(struct perfring_session *session, bool armed);
+bool perfring_session_is_silent(const struct perfring_session *session);
+
+void perfring_totals_add(struct perfring_totals *sum, const struct perfring_totals *totals);
+
+#endif

@@ -1,0 +1,180 @@
+/* check_command.c - `perfring check`: whether every record of a file is well-formed, and if not where and why. */
+#include <inttypes.h>
+#include <perfring/check.h>
+#include "options.h"
+#include "tools.h"
+
+/* Faults told one by one, and remarks; a file may hold millions. */
+#define TOLD 10
+
+struct check {
+	struct perfring_input input;
+	bool all;
+	bool quiet;
+	uint64_t records;
+	uint64_t faults;
+	uint64_t remarks;
+};
+
+static void help(void)
+{
+	printf("usage: perfring check [[-i] FILE] [--all] [-q]\n"
+	       "\n"
+	       "Whether a kernel, or perf, could have written every record of a perf.data file.  Each fault is a line\n"
+	       "\n"
+	       "    FILE: at 0xOFFSET: KIND: what is wrong at this byte\n"
+	       "\n"
+	       "in the order of the records' times, and the last line says how many there are.  What a newer kernel\n"
+	       "may do is no fault: unknown kinds, flags, trailing bytes.  After a record whose size is wrong "
+	       "nothing\n"
+	       "can be read: the last line says where that was.  What only other writers leave, such as old bytes in "
+	       "the\n"
+	       "padding of strings (perf 3.x, simpleperf), is no fault either: its line says \"remark: \" after KIND.\n"
+	       "\n"
+	       "  -i, --input FILE    default perf.data; - is standard input: a file or a pipe\n"
+	       "      --all           every fault and remark, not only the first %d of each\n"
+	       "  -q, --quiet         nothing on standard output, only the exit status\n"
+	       "  -h, --help\n"
+	       "\n"
+	       "Exit status: 0 every record is well-formed, with remarks or without; 1 one is not, or FILE cannot be\n"
+	       "read to its end, or it is empty and its writer did not finish; 2 misused.\n",
+	       TOLD);
+}
+
+static void tell(struct check *check, const struct perf_event_header *record, const struct perfring_finding *finding)
+{
+	const char *name = record ? perfring_record_name(record->type) : "file";
+	bool is_remark = finding->severity == PERFRING_REMARK;
+	uint64_t count = is_remark ? ++check->remarks : ++check->faults;
+
+	if (check->quiet || (!check->all && count > TOLD))
+		return;
+	perfring_tool_print(stdout, check->input.path, 0, false);
+	printf("%s: at 0x%" PRIx64 ": ", perfring_input_place(&check->input), (uint64_t)finding->at);
+	if (name)
+		printf("%s: ", name);
+	else
+		printf("RECORD_%" PRIu32 ": ", record->type);
+	printf("%s%s\n", is_remark ? "remark: " : "", finding->what);
+}
+
+static void check_item(struct check *check, const struct perfring_item *item)
+{
+	struct perfring_finding finding;
+
+	check->records++;
+	if (!perfring_record_examine(item->format, item->record, item->record->size, &finding))
+		return;
+	finding.at += perfring_file_position(check->input.data);
+	tell(check, item->record, &finding);
+}
+
+/* A writer that was killed before its first record: nothing was checked. */
+static bool is_nothing(const struct check *check)
+{
+	return !check->records && !check->faults && !perfring_file_is_finished(check->input.data);
+}
+
+static void count(const char *what, uint64_t number, bool all)
+{
+	printf(", %" PRIu64 " %s%s%s", number, what, number == 1 ? "" : "s",
+	       !all && number > TOLD ? " (--all tells every one)" : "");
+}
+
+/* What could not be read to the end is not said to be well-formed. */
+static void sum_up(struct check *check, bool stopped, const struct perfring_fault *fault)
+{
+	perfring_tool_print(stdout, check->input.path, 0, false);
+	printf(": %" PRIu64 " record%s", check->records, check->records == 1 ? "" : "s");
+	if (check->faults || stopped)
+		count("fault", check->faults, check->all);
+	else
+		printf(": %s", is_nothing(check) ? "the writer did not finish" : "well-formed");
+	if (check->remarks)
+		count("remark", check->remarks, check->all);
+	if (stopped && fault->what)
+		printf("; stopped%s%s at 0x%" PRIx64 ": what follows was not read",
+		       perfring_file_part(check->input.data) ? " in " : "",
+		       perfring_input_place(&check->input) + !!perfring_file_part(check->input.data),
+		       (uint64_t)fault->at);
+	else if (stopped)
+		printf("; stopped: what follows was not read");
+	putchar('\n');
+}
+
+static int run(struct check *check)
+{
+	struct perfring_file *data = check->input.data;
+	struct perfring_fault fault;
+	struct perfring_item item;
+	bool goes_on;
+	int one;
+
+	do {
+		memset(&item, 0, sizeof(item));
+		one = perfring_file_next(data, &item);
+		fault = one == -EBADMSG || one == -EOPNOTSUPP ? perfring_file_fault(data)
+							      : (struct perfring_fault){0, NULL};
+		if (one == -EBADMSG && fault.what)
+			tell(check, item.record, &(struct perfring_finding){fault.at, fault.what, PERFRING_DAMAGE, 0});
+		else if (one < 0 && fault.what)
+			perfring_tool_complain("%s%s: at 0x%" PRIx64 ": %s", check->input.path,
+					       perfring_input_place(&check->input), (uint64_t)fault.at, fault.what);
+		else if (one < 0)
+			perfring_tool_complain("%s%s: %s", check->input.path, perfring_input_place(&check->input),
+					       strerror(-one));
+		if (item.record)
+			check_item(check, &item);
+		goes_on = one == 1 || (one == -EBADMSG && item.record);
+	} while (!ferror(stdout) && goes_on);
+	if (perfring_file_late(data))
+		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late for their place in time",
+				       check->input.path, perfring_file_late(data));
+	if (!check->quiet)
+		sum_up(check, one < 0, &fault);
+	if (!perfring_tool_flush())
+		return PERFRING_TOOL_FAILED;
+	return one || check->faults || is_nothing(check) ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
+}
+
+enum {
+	ALL = PERFRING_OPTION_LONG,
+};
+
+static const struct perfring_option ROWS[] = {
+	{'i', "input", PERFRING_OPTION_VALUE, "a perf.data file's name, or -", 0, 0},
+	{ALL, "all", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{'q', "quiet", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
+
+int perfring_tool_check(int argc, char **argv)
+{
+	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct check check = {.quiet = false};
+	const char *path = NULL;
+	int found, status;
+
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+		switch (found) {
+		case 'i':
+			path = options.value;
+			break;
+		case ALL:
+			check.all = true;
+			break;
+		case 'q':
+			check.quiet = true;
+			break;
+		}
+	}
+	if (!found)
+		return options.status;
+	status = perfring_input_open(&check.input, path, argc, argv, optind);
+	if (status)
+		return status;
+	status = run(&check);
+	perfring_input_close(&check.input);
+	return status;
+}

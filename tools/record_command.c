@@ -1,0 +1,768 @@
+/* record_command.c - `perfring record`: observes a command, threads or the system into a perf.data file. */
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "options.h"
+#include "record_command.h"
+
+enum {
+	/* How long records may lie in a quiet ring before they are in the file, where a kill cannot lose them. */
+	ROUND_MS = 500,
+
+	SOFT = PERFRING_OPTION_LONG, /* options without a letter */
+	CALL_GRAPH,
+	SNAPSHOT,
+	SWITCH_OUTPUT,
+	MAX_SIZE,
+	DIRECTORY,
+	STRICT,
+	FILTER,
+	USER_REGS,
+	SAMPLE_CPU,
+	SAMPLE_IDENTIFIER,
+	PHYS_DATA,
+	DATA_PAGE_SIZE,
+	CODE_PAGE_SIZE,
+	SWITCH_EVENTS,
+	NAMESPACES,
+	ALL_CGROUPS,
+	BUILD_ID_MMAP,
+	ALL_USER,
+	ALL_KERNEL,
+	PER_THREAD,
+
+	MOST_PAGES = 1 << 20,
+
+	STACK = 8192,       /* bytes of each copy, unless said */
+	STACK_MOST = 65528, /* a multiple of 8 below USHRT_MAX */
+};
+
+static void help(void)
+{
+	fputs("usage: perfring record [OPTIONS] [--] [COMMAND...]\n"
+	      "\n"
+	      "Observes COMMAND and its children, a process, threads or the whole system, and writes perf.data.\n"
+	      "\n"
+	      "what\n"
+	      "  -e, --event=EVENT[,EVENT]  perf's names (perfring list), modifiers and groups {EVENT,EVENT}:S\n"
+	      "                             (default: cycles; cpu-clock where there is no hardware counter)\n"
+	      "      --filter=FILTER        for the tracepoints of the -e before it; of several, all must hold\n"
+	      "  -F, --freq=HZ              samples a second, or max (default: 4000; tracepoints and mem: every one)\n"
+	      "  -c, --count=PERIOD         one sample every PERIOD occurrences instead\n"
+	      "      --all-user, --all-kernel  only there\n"
+	      "      --strict               nothing but what was asked for: no fallback, however honest\n"
+	      "with each sample\n"
+	      "  -g                         call chains, by frame pointers\n"
+	      "      --call-graph=fp        the same; dwarf[,SIZE]: registers and SIZE bytes of the user's stack\n"
+	      "                             (default: 8192), for whoever reads the file to unwind; x86-64 and aarch64\n"
+	      "  -d, --data                 data addresses, and mappings of data\n"
+	      "      --phys-data, --data-page-size, --code-page-size   more of them\n"
+	      "  -W, --weight               what the event cost, where the PMU tells\n"
+	      "  -R, --raw-samples          raw data     -I, --intr-regs, --user-regs   registers\n"
+	      "      --sample-cpu           the CPU (without it: where it may be several)\n"
+	      "  -k, --clockid=CLOCK        monotonic, monotonic_raw, realtime, boottime, tai or a number\n"
+	      "      --switch-events, --namespaces, --all-cgroups, --buildid-mmap   side records\n"
+	      "whom\n"
+	      "  -a, --all-cpus             the whole system, until COMMAND ends or ^C\n"
+	      "  -p, --pid=PID[,PID]        these processes with all their threads\n"
+	      "  -t, --tid=TID[,TID]        these threads\n"
+	      "  -G, --cgroup=NAME          members of this cgroup, named from its mount on (/ is all); with a COMMAND "
+	      "add "
+	      "-a\n"
+	      "  -C, --cpu=LIST             all that runs on these CPUs, as in 0-3,6; of -p, -t and -G only what runs "
+	      "there\n"
+	      "  -i, --no-inherit           not the children\n"
+	      "      --per-thread           a ring for each thread instead of each CPU; not the children\n"
+	      "  -D, --delay=MS             begin so many ms after COMMAND did\n"
+	      "      --soft                 without the kernel's help: an object that is preloaded samples each "
+	      "process from\n"
+	      "                             within, by timers (task-clock, the default, or cpu-clock; -F 1000).  "
+	      "Chosen\n"
+	      "                             where perf_event_open is refused.  Not observed: what is linked statically "
+	      "or\n"
+	      "                             set-user-id or built with AddressSanitizer, what drops LD_PRELOAD, "
+	      "threads\n"
+	      "                             made by a bare clone, and a process from when it enters seccomp's strict "
+	      "mode\n"
+	      "                             or a filter that may kill for what sampling does, or is exec'd under "
+	      "one.\n"
+	      "                             One real-time signal is taken, and kept unblocked; a program that handles "
+	      "it\n"
+	      "                             has it back, one that resets every signal by the raw system call is ended "
+	      "by it\n"
+	      "where to\n"
+	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old); - is a stream "
+	      "on\n"
+	      "                             standard output\n"
+	      "      --directory            FILE is a directory with a file for each ring, as perf record --threads "
+	      "leaves it\n"
+	      "  -z, --compression-level[=N]  by zstd, 1 to 22 (default: 1)\n"
+	      "      --snapshot             rings overwrite: SIGUSR2 writes their last moments into FILE.TIME, the "
+	      "end\n"
+	      "                             into FILE.  What tasks and mappings became is kept beside the rings: the "
+	      "last\n"
+	      "                             4 to 8 MiB of it, and what the processes that run then are and map\n"
+	      "      --switch-output[=signal|SIZE|TIME]  files FILE.TIME, a new one at SIGUSR2, after so many bytes\n"
+	      "                             (B, K, M, G) or so long (s, m, h)\n"
+	      "      --max-size=SIZE        the recording ends there\n"
+	      "  -m, --mmap-pages=PAGES     data pages of each ring, or a size with B, K, M, G, rounded up to the next "
+	      "power of "
+	      "two\n"
+	      "                             (default: 128)\n"
+	      "  -B, --no-buildid           no build ids of what was hit\n"
+	      "  -q, --quiet                no word but of failure\n"
+	      "  -h, --help\n"
+	      "\n"
+	      "Exit status: COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that\n"
+	      "ended the recording); 1 when recording failed, 2 misused.\n",
+	      stdout);
+}
+
+/* ---- options ---- */
+
+static const struct perfring_option ROWS[] = {
+#define PLAIN PERFRING_OPTION_PLAIN, NULL, 0, 0
+#define VALUE(takes) PERFRING_OPTION_VALUE, takes, 0, 0
+#define NUMBER(takes, least, most) PERFRING_OPTION_VALUE, takes, least, most
+	{'e', "event", VALUE("events, as perfring list shows them")},
+	{FILTER, "filter", VALUE("a comparison of a tracepoint's fields, such as count > 1")},
+	{'F', "freq", VALUE("samples a second, a number from 1 on, or max")},
+	{'c', "count", NUMBER("a number of occurrences", 1, UINT64_MAX)},
+	{ALL_USER, "all-user", PLAIN},
+	{ALL_KERNEL, "all-kernel", PLAIN},
+	{STRICT, "strict", PLAIN},
+	{'g', NULL, PLAIN},
+	{CALL_GRAPH, "call-graph", VALUE("fp, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes")},
+	{'d', "data", PLAIN},
+	{PHYS_DATA, "phys-data", PLAIN},
+	{DATA_PAGE_SIZE, "data-page-size", PLAIN},
+	{CODE_PAGE_SIZE, "code-page-size", PLAIN},
+	{'W', "weight", PLAIN},
+	{'R', "raw-samples", PLAIN},
+	{'I', "intr-regs", PLAIN},
+	{USER_REGS, "user-regs", PLAIN},
+	{SAMPLE_CPU, "sample-cpu", PLAIN},
+	{SAMPLE_IDENTIFIER, "sample-identifier", PLAIN},
+	{'k', "clockid", VALUE("monotonic, monotonic_raw, realtime, boottime, tai, or a clock's number")},
+	{SWITCH_EVENTS, "switch-events", PLAIN},
+	{NAMESPACES, "namespaces", PLAIN},
+	{ALL_CGROUPS, "all-cgroups", PLAIN},
+	{BUILD_ID_MMAP, "buildid-mmap", PLAIN},
+	{'a', "all-cpus", PLAIN},
+	{'p', "pid", VALUE("ids of processes, such as 12,345")},
+	{'t', "tid", VALUE("ids of threads, such as 12,345")},
+	{'G', "cgroup", VALUE("a cgroup's name")},
+	{'C', "cpu", VALUE("a list of CPUs, such as 0-3,6")},
+	{'i', "no-inherit", PLAIN},
+	{PER_THREAD, "per-thread", PLAIN},
+	{'D', "delay", NUMBER("a number of ms", 0, INT32_MAX)},
+	{SOFT, "soft", PLAIN},
+	{'o', "output", VALUE("a file's name, or -")},
+	{DIRECTORY, "directory", PLAIN},
+	{'z', "compression-level", PERFRING_OPTION_MAYBE, "a level", 1, 22},
+	{SNAPSHOT, "snapshot", PLAIN},
+	{SNAPSHOT, "overwrite", PLAIN},
+	{SWITCH_OUTPUT, "switch-output", PERFRING_OPTION_MAYBE,
+	 "signal, a size such as 100M (B, K, M, G) or a time such as 30s (s, m, h)", 0, 0},
+	{MAX_SIZE, "max-size", VALUE("a size such as 100M (B, K, M, G)")},
+	{'m', "mmap-pages", VALUE("a number of pages from 1 to 1048576, or a size such as 512K (B, K, M, G)")},
+	{'B', "no-buildid", PLAIN},
+	{'q', "quiet", PLAIN},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+#undef PLAIN
+#undef VALUE
+#undef NUMBER
+};
+
+/* A number and what stands behind it. */
+static bool read_unit(const char *text, uint64_t *number, char *unit)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	*unit = *end;
+	return *text >= '0' && *text <= '9' && !errno && *number && (!*end || !end[1]);
+}
+
+static bool read_size(const char *text, uint64_t without, uint64_t *bytes)
+{
+	static const char units[] = "BKMG";
+	const char *place;
+	char unit;
+
+	if (!read_unit(text, bytes, &unit))
+		return false;
+	place = unit ? strchr(units, unit) : NULL;
+	if (unit && !place)
+		return false;
+	without = place ? UINT64_C(1) << 10 * (place - units) : without;
+	if (*bytes > (UINT64_C(1) << 40) / without)
+		return false;
+	*bytes *= without;
+	return true;
+}
+
+/* Up to the next power of two, as perf. */
+static bool read_pages(struct recording *recording, const char *text)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
+
+	if (!read_size(text, page, &bytes))
+		return false;
+	recording->pages = 1;
+	while (recording->pages * page < bytes && recording->pages < MOST_PAGES)
+		recording->pages *= 2;
+	recording->rounded = recording->pages * page == bytes ? NULL : text;
+	return recording->pages * page >= bytes;
+}
+
+static bool read_call_graph(struct recording *recording, const char *how)
+{
+	uint64_t size = STACK;
+
+	recording->callchain = true;
+	recording->stack = 0;
+	if (!strcmp(how, "fp"))
+		return true;
+	if (!perfring_record_can_unwind() || strncmp(how, "dwarf", 5) ||
+	    (how[5] && (how[5] != ',' || !perfring_options_number(how + 6, 1, STACK_MOST, &size))))
+		return false;
+	recording->stack = (uint32_t)(size + 7) & ~7u;
+	return true;
+}
+
+static bool read_clock(struct recording *recording, const char *name)
+{
+	static const struct {
+		char name[20];
+		int32_t clock;
+	} known[] = {
+		{"monotonic", CLOCK_MONOTONIC}, {"mono", CLOCK_MONOTONIC},    {"monotonic_raw", CLOCK_MONOTONIC_RAW},
+		{"raw", CLOCK_MONOTONIC_RAW},   {"realtime", CLOCK_REALTIME}, {"real", CLOCK_REALTIME},
+		{"boottime", CLOCK_BOOTTIME},   {"boot", CLOCK_BOOTTIME},     {"tai", CLOCK_TAI},
+	};
+	uint64_t number;
+
+	if (!strncasecmp(name, "CLOCK_", 6))
+		name += 6;
+	recording->has_clockid = true;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcasecmp(name, known[i].name)) {
+			recording->clockid = known[i].clock;
+			return true;
+		}
+	if (!perfring_options_number(name, 0, INT32_MAX, &number))
+		return false;
+	recording->clockid = (int32_t)number;
+	return true;
+}
+
+static bool read_switch(struct recording *recording, const char *when)
+{
+	char unit;
+
+	recording->switched = true;
+	if (!when || !strcmp(when, "signal"))
+		return true;
+	if (!read_unit(when, &recording->switch_ms, &unit))
+		return false;
+	if (unit == 's' || unit == 'm' || unit == 'h') {
+		recording->switch_ms *= unit == 's' ? 1000 : unit == 'm' ? 60000 : 3600000;
+		return true;
+	}
+	recording->switch_ms = 0;
+	return unit && read_size(when, 1, &recording->switch_bytes);
+}
+
+static bool read_option(struct recording *recording, int found, char *value, uint64_t number)
+{
+	switch (found) {
+	case 'F':
+		if (!strcmp(value, "max"))
+			recording->frequency = perfring_record_max_rate();
+		else
+			return perfring_options_number(value, 1, UINT64_MAX, &recording->frequency);
+		return true;
+	case 'c':
+		recording->period = number;
+		return true;
+	case 'g':
+		recording->callchain = true;
+		return true;
+	case CALL_GRAPH:
+		return read_call_graph(recording, value);
+	case 'd':
+		recording->addresses = true;
+		return true;
+	case PHYS_DATA:
+		recording->extra |= PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_PHYS_ADDR;
+		return true;
+	case DATA_PAGE_SIZE:
+		recording->extra |= PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_DATA_PAGE_SIZE;
+		return true;
+	case CODE_PAGE_SIZE:
+		recording->extra |= PERFRING_SAMPLE_CODE_PAGE_SIZE;
+		return true;
+	case 'W':
+		recording->extra |= PERFRING_SAMPLE_WEIGHT;
+		return true;
+	case 'R':
+		recording->raw = true;
+		return true;
+	case 'I':
+		recording->interrupt_registers = true;
+		return true;
+	case USER_REGS:
+		recording->user_registers = true;
+		return true;
+	case SAMPLE_CPU:
+		recording->sample_cpu = true;
+		return true;
+	case SAMPLE_IDENTIFIER: /* as ever */
+		return true;
+	case 'k':
+		return read_clock(recording, value);
+	case SWITCH_EVENTS:
+		recording->switches = true;
+		return true;
+	case NAMESPACES:
+		recording->namespaces = true;
+		return true;
+	case ALL_CGROUPS:
+		recording->cgroups = true;
+		return true;
+	case BUILD_ID_MMAP:
+		recording->build_id_mmap = true;
+		return true;
+	case ALL_USER:
+		recording->user_only = true;
+		return true;
+	case ALL_KERNEL:
+		recording->kernel_only = true;
+		return true;
+	case STRICT:
+		recording->strict = true;
+		return true;
+	case 'a':
+		recording->all = true;
+		return true;
+	case 'p':
+		recording->pids = value;
+		return perfring_options_ids(value);
+	case 't':
+		recording->tids = value;
+		return perfring_options_ids(value);
+	case 'G':
+		recording->cgroup = value;
+		return true;
+	case 'C':
+		recording->cpus = value;
+		return perfring_options_cpus(value);
+	case 'i':
+		recording->inherit = false;
+		return true;
+	case PER_THREAD:
+		recording->per_thread = true;
+		return true;
+	case 'D':
+		recording->delay_ms = number;
+		return true;
+	case SOFT:
+		recording->soft = true;
+		return true;
+	case 'm':
+		return read_pages(recording, value);
+	case 'o':
+		recording->output = value;
+		return true;
+	case DIRECTORY:
+		recording->directory = true;
+		return true;
+	case 'z':
+		recording->level = value ? (int)number : 1;
+		return true;
+	case SNAPSHOT:
+		recording->snapshots = true;
+		return true;
+	case SWITCH_OUTPUT:
+		return read_switch(recording, value);
+	case MAX_SIZE:
+		return read_size(value, 1, &recording->most_bytes);
+	case 'B':
+		recording->no_build_ids = true;
+		return true;
+	default:
+		recording->quiet = true;
+		return true;
+	}
+}
+
+static bool contradict(const char *text)
+{
+	perfring_tool_complain("record: %s", text);
+	return false;
+}
+
+static bool can_compress(void)
+{
+	struct perfring_file_writer *writer;
+	int file = memfd_create("perfring record", MFD_CLOEXEC);
+	int ret = file < 0 ? -errno : perfring_file_writer_open(&writer, file);
+
+	if (!ret) {
+		ret = perfring_file_writer_compress(writer, 1);
+		perfring_file_writer_close(writer);
+	}
+	if (file >= 0)
+		close(file);
+	return ret != -EOPNOTSUPP;
+}
+
+static bool is_sound(const struct recording *recording)
+{
+	bool has_threads = recording->pids || recording->tids;
+
+	if ((recording->interrupt_registers || recording->user_registers) && !perfring_record_can_unwind())
+		return contradict(
+			"--intr-regs and --user-regs: this perfring knows the registers of x86-64 and aarch64");
+	if (recording->level && !can_compress())
+		return contradict("-z: this perfring was built without libzstd");
+	if (recording->frequency && recording->period)
+		return contradict("-F and -c exclude one another");
+	if (recording->all && has_threads)
+		return contradict("-a and -p or -t exclude one another");
+	if (!recording->all && !has_threads && !recording->command && !recording->cgroup)
+		return contradict(
+			"nothing to observe: name a COMMAND, -a, -C LIST, -G NAME, -p PID or -t TID (perfring record "
+			"--help)");
+	if (recording->soft && (!recording->command || recording->all || has_threads || recording->cpus ||
+				recording->cgroup || recording->per_thread))
+		return contradict("--soft observes a COMMAND, and no -a, -p, -t, -G or -C");
+	if (recording->soft &&
+	    (recording->snapshots || recording->switched || recording->has_clockid || recording->delay_ms))
+		return contradict("--soft does not go with --snapshot, --switch-output, -k or -D");
+	if (recording->per_thread && (recording->all || recording->cpus || recording->cgroup))
+		return contradict("--per-thread and -a, -C or -G exclude one another");
+	if (recording->cgroup && (has_threads || recording->per_thread))
+		return contradict("-G and -p or -t exclude one another");
+	if (recording->cgroup && recording->command && !recording->all && !recording->cpus)
+		return contradict("-G observes the members of a cgroup, which COMMAND need not be: add -a, and COMMAND "
+				  "says how long");
+	if (recording->user_only && recording->kernel_only)
+		return contradict("--all-user and --all-kernel exclude one another");
+	if (recording->snapshots && recording->switched)
+		return contradict("--snapshot and --switch-output exclude one another");
+	if ((recording->snapshots || recording->switched) && !strcmp(recording->output, "-"))
+		return contradict("several files do not go to standard output");
+	if (recording->directory && (recording->soft || recording->snapshots || !strcmp(recording->output, "-")))
+		return contradict("--directory does not go with --soft, --snapshot or -o -");
+	return true;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int read_options(struct recording *recording, int argc, char **argv)
+{
+	struct perfring_options options = {.rows = ROWS, .help = help, .has_command = true};
+	int found;
+
+	recording->output = "perf.data";
+	recording->inherit = true;
+	recording->arguments = argv;
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+		if (found == 'e' ? !perfring_record_add_events(recording, options.value)
+				 : found == FILTER && !perfring_record_add_filter(recording, options.value))
+			return PERFRING_TOOL_MISUSED;
+		if (found != 'e' && found != FILTER && !read_option(recording, found, options.value, options.number))
+			return perfring_options_refuse(&options, argv[0], found, options.value);
+	}
+	if (!found)
+		return options.status;
+	if (optind < argc)
+		recording->command = argv + optind;
+	/* As perf, and as our stat: a COMMAND then says how long, not whom. */
+	if (recording->cpus && !recording->pids && !recording->tids && !recording->cgroup)
+		recording->all = true;
+	if (!is_sound(recording))
+		return PERFRING_TOOL_MISUSED;
+	if (!recording->event_count &&
+	    !perfring_record_add_events(recording, recording->soft ? "task-clock" : "cycles"))
+		return PERFRING_TOOL_FAILED;
+	if (recording->soft && !perfring_record_is_soft(recording)) {
+		perfring_tool_complain(
+			"record: --soft: a process samples its task-clock or its cpu-clock, nothing else");
+		return PERFRING_TOOL_MISUSED;
+	}
+	return -1;
+}
+
+/* ---- running ---- */
+
+enum asked {
+	GO_ON,
+	SWITCH,
+	END
+};
+
+/* SIGCHLD of the command ends the recording, as does ^C. */
+static enum asked take_signals(struct recording *recording)
+{
+	struct signalfd_siginfo signal;
+	enum asked asked = GO_ON;
+
+	while (read(recording->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal)) {
+		if (signal.ssi_signo == SIGUSR2) {
+			asked = asked == END ? END : SWITCH;
+		} else if (signal.ssi_signo != SIGCHLD) {
+			asked = END;
+			recording->ended_by = (int)signal.ssi_signo;
+		} else if (recording->command && !recording->child_ended &&
+			   waitpid(recording->child.pid, &recording->child_status, WNOHANG) == recording->child.pid) {
+			recording->child_ended = true;
+			asked = END;
+		}
+	}
+	return asked;
+}
+
+/* Whether the file is full, by size or by time. */
+static bool is_full(const struct recording *recording)
+{
+	return (recording->switch_bytes && perfring_file_writer_size(recording->writer) >= recording->switch_bytes) ||
+	       (recording->switch_ms && perfring_tool_now() - recording->opened >= recording->switch_ms * NS_PER_MS);
+}
+
+static bool enable(struct recording *recording)
+{
+	int ret = perfring_session_enable(recording->session);
+
+	if (!ret && recording->side)
+		ret = perfring_session_enable(recording->side);
+	if (ret)
+		perfring_tool_complain("record: enabling the events: %s", strerror(-ret));
+	return !ret;
+}
+
+/* Threads that run are observed before their state is written: what they become meanwhile comes after it. */
+static bool enable_first(struct recording *recording)
+{
+	recording->is_enabled = !recording->delay_ms && (recording->pids || recording->tids);
+	return !recording->is_enabled || enable(recording);
+}
+
+/* Events that begin with the exec need no enable; those that a delay holds back get theirs in time. */
+static bool start(struct recording *recording)
+{
+	int ret = 0;
+
+	if (!perfring_record_observes_command(recording) && !recording->delay_ms && !recording->is_enabled &&
+	    !enable(recording))
+		return false;
+	if (recording->command)
+		ret = perfring_command_release(&recording->child);
+	if (ret)
+		perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+	recording->enable_at = recording->delay_ms ? perfring_tool_now() + recording->delay_ms * NS_PER_MS : 0;
+	return !ret;
+}
+
+/* How long to sleep: under a flood the rings are kept as empty as they can be, not half full: that is for when we are held
+ * up. */
+static int round_ms(const struct recording *recording)
+{
+	uint64_t most = recording->is_pressed ? 0 : recording->soft ? SOFT_ROUND_MS : ROUND_MS, now, left;
+
+	if (!recording->enable_at)
+		return (int)most;
+	now = perfring_tool_now();
+	left = recording->enable_at > now ? (recording->enable_at - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+	return (int)(left < most ? left : most);
+}
+
+/* The end of a delay. */
+static bool enable_in_time(struct recording *recording)
+{
+	if (!recording->enable_at || perfring_tool_now() < recording->enable_at)
+		return true;
+	recording->enable_at = 0;
+	return enable(recording);
+}
+
+static bool serve(struct recording *recording, enum asked asked)
+{
+	bool good;
+
+	if (recording->soft)
+		perfring_peers_serve(recording->peers);
+	perfring_session_wait(recording->snapshots ? recording->side : recording->session, 0);
+	good = perfring_record_write_round(recording);
+	if (recording->soft)
+		perfring_peers_sweep(recording->peers);
+	if (good && asked == SWITCH && recording->snapshots)
+		good = perfring_record_snapshot(recording, false);
+	else if (good && recording->switched && (asked == SWITCH || is_full(recording)))
+		good = perfring_record_switch_file(recording);
+	return good;
+}
+
+static bool run(struct recording *recording)
+{
+	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
+	struct pollfd ready[3] = {
+		{.fd = perfring_session_fd(session), .events = POLLIN},
+		{.fd = recording->signals, .events = POLLIN},
+		{.fd = recording->soft ? perfring_peers_fd(recording->peers) : -1, .events = POLLIN},
+	};
+	enum asked asked;
+	bool good = true;
+
+	while (good && !perfring_session_is_over(recording->session)) {
+		poll(ready, 3, round_ms(recording));
+		/* What a signal asks for is done at once: in a ring that overwrites, what is wanted does not last. */
+		asked = take_signals(recording);
+		if (asked == END)
+			break;
+		good = enable_in_time(recording) && serve(recording, asked);
+		if (recording->most_bytes && recording->writer &&
+		    perfring_file_writer_size(recording->writer) >= recording->most_bytes) {
+			perfring_tool_complain("record: %s: --max-size is reached: the recording ends here",
+					       recording->path);
+			break;
+		}
+	}
+	perfring_session_disable(recording->session);
+	if (recording->side)
+		perfring_session_disable(recording->side);
+	/* All that has come: threads wait for nothing once they have sent their rings. */
+	for (int i = 0; good && recording->soft && i < SOFT_LAST_ROUNDS && perfring_peers_serve(recording->peers); i++)
+		;
+	if (good && recording->snapshots)
+		return perfring_record_snapshot(recording, true);
+	if (good) {
+		perfring_session_flush(recording->session);
+		good = perfring_record_write_round(recording);
+	}
+	return good;
+}
+
+static void tell(const struct recording *recording)
+{
+	struct perfring_totals totals;
+	uint64_t lost;
+
+	if (recording->quiet)
+		return;
+	/* What the rings lost, what the PMU lost, and what found no room in the file. */
+	perfring_session_totals(recording->session, &totals);
+	if (recording->soft)
+		totals.lost = totals.lost_samples =
+			0; /* as processes say, that are not trusted: recording->lost has bounds */
+	lost = (totals.lost > recording->lost ? totals.lost : recording->lost) + totals.lost_samples;
+	if (!recording->snapshots)
+		lost += totals.records - recording->kept_records;
+	fprintf(stderr,
+		"[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in %s; lost %" PRIu64 ", throttled %" PRIu64
+		" times",
+		recording->kept_samples, recording->kept_bytes,
+		strcmp(recording->path, "-") ? recording->path : "a stream", lost, totals.throttles);
+	if (recording->files > 1)
+		fprintf(stderr, "; files: %u", recording->files);
+	if (recording->soft)
+		fprintf(stderr, "; processes: %" PRIu64, perfring_peers_count(recording->peers));
+	fputs(" ]\n", stderr);
+	if (totals.corrupt)
+		perfring_tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes given up",
+				       totals.corrupt, totals.skipped);
+}
+
+static bool open_signals(struct recording *recording, sigset_t *before)
+{
+	/* A full disk, a file limit or a stream that nobody reads is told by the write. */
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	/* As perf: sent to whatever records, it ends no recording that has no use for it. */
+	if (!recording->snapshots && !recording->switched)
+		signal(SIGUSR2, SIG_IGN);
+	return perfring_tool_open_signals(&recording->signals,
+					  recording->snapshots || recording->switched ? SIGUSR2 : 0, before);
+}
+
+static void end_command(struct recording *recording)
+{
+	/* Never released: close kills it. */
+	if (recording->child.fd >= 0) {
+		perfring_command_close(&recording->child);
+	} else if (!recording->child_ended) {
+		kill(recording->child.pid, SIGTERM);
+		while (waitpid(recording->child.pid, &recording->child_status, 0) < 0 && errno == EINTR)
+			;
+	}
+}
+
+int perfring_tool_record(int argc, char **argv)
+{
+	struct recording recording = {.out = {.fd = -1}, .file = -1, .signals = -1, .child = {.fd = -1}};
+	int status = read_options(&recording, argc, argv);
+	sigset_t before;
+	bool good, masked = false;
+
+	if (status >= 0)
+		goto out;
+	status = PERFRING_TOOL_FAILED;
+	if (recording.rounded && !recording.quiet)
+		perfring_tool_complain("record: -m %s: is rounded up to %u pages, %" PRIu64 "K: rings are of 2^N pages",
+				       recording.rounded, recording.pages,
+				       (uint64_t)recording.pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+	perfring_record_choose_soft(&recording);
+	good = recording.soft ? perfring_record_open_soft(&recording) : perfring_record_choose_target(&recording);
+	if (good)
+		good = masked = open_signals(&recording, &before);
+	good = good && (recording.soft || perfring_record_open_events(&recording)) && enable_first(&recording) &&
+	       perfring_record_open_file(&recording);
+	good = good && start(&recording) && perfring_record_settle_file(&recording);
+	if (good) {
+		good = run(&recording);
+		if (!recording.snapshots && recording.writer)
+			good = perfring_record_finish_file(&recording) && good;
+		if (good && recording.soft)
+			perfring_peers_tell(recording.peers);
+		if (recording.writer)
+			tell(&recording);
+	}
+	if (masked) {
+		/* The file is closed: a second ^C ends the wait for a command that does not mind the first. */
+		take_signals(&recording);
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	}
+	/* Processes of the command that still come are refused at once; what they have mapped stays theirs. */
+	perfring_session_close(recording.session);
+	perfring_session_close(recording.side);
+	perfring_peers_close(recording.peers);
+	recording.session = recording.side = NULL;
+	recording.peers = NULL;
+	if (recording.child.pid)
+		end_command(&recording);
+	if (good)
+		status = PERFRING_TOOL_DONE;
+out:
+	perfring_record_close_file(&recording);
+	perfring_record_close_side(&recording);
+	perfring_session_close(recording.session);
+	perfring_session_close(recording.side);
+	perfring_peers_close(recording.peers);
+	perfring_target_close(recording.target);
+	perfring_events_close(recording.names);
+	if (recording.signals >= 0)
+		close(recording.signals);
+	for (uint32_t i = 0; i < recording.event_count; i++)
+		free(recording.events[i].filter);
+	free(recording.events);
+	free(recording.told);
+	return status ? status : perfring_tool_status(recording.child_status, recording.ended_by);
+}

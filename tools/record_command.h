@@ -1,0 +1,163 @@
+/* record_command.h - what the files of `perfring record` share: what was asked for, what is observed, where it goes. */
+#ifndef RECORD_H
+#define RECORD_H
+
+#include <time.h>
+#include <perfring/command.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
+#include <perfring/session.h>
+#include "outfile.h"
+#include "soft_source.h"
+#include "tools.h"
+
+/* What becomes of tasks and mappings, in memory: their state at some time, and the side records since. */
+struct recorded_side {
+	struct perfring_file_writer *writer;
+	int file;
+	uint64_t state;   /* where its records begin */
+	uint64_t records; /* and those that came since */
+};
+
+struct recorded_pids {
+	uint32_t *list;
+	size_t count, room;
+};
+
+struct recorded_event {
+	struct perf_event_attr attr;
+	char name[256];
+	uint32_t leader; /* of its group; UINT32_MAX: in none */
+	bool reads;      /* its group is read by the leader's samples */
+	char *filter;    /* NULL: every occurrence */
+};
+
+struct recording {
+	/* as asked for */
+	const char *output;
+	uint64_t frequency; /* 0: not asked for */
+	uint64_t period;    /* 0: not asked for */
+	bool callchain;
+	uint32_t stack; /* bytes of the user's stack in each sample; 0: none */
+	bool all;
+	bool inherit;
+	bool soft; /* the command's processes raise the events themselves */
+	bool strict;
+	bool quiet;
+	bool addresses; /* -d */
+	uint64_t extra; /* more PERFRING_SAMPLE_ bits */
+	bool raw;       /* -R */
+	bool sample_cpu;
+	bool user_registers, interrupt_registers;
+	bool switches;
+	bool namespaces;
+	bool cgroups;
+	bool build_id_mmap;
+	bool no_build_ids;
+	bool user_only, kernel_only;
+	bool per_thread;
+	bool snapshots; /* rings overwrite; SIGUSR2 and the end write what is in them */
+	bool switched;  /* --switch-output */
+	bool directory; /* with a file for each ring */
+	uint64_t switch_bytes, switch_ms;
+	uint64_t most_bytes;
+	uint64_t delay_ms; /* until events are enabled */
+	int level;         /* of zstd; 0: none */
+	int32_t clockid;
+	bool has_clockid;
+	char *pids, *tids, *cpus;
+	const char *cgroup;
+	uint32_t pages;
+	const char *rounded; /* the size that `pages` is larger than; NULL: none */
+	char **command;
+	char **arguments; /* our own */
+
+	/* what is observed; the last event may tell of tasks and mappings alone, and is a snapshot's session `side` */
+	struct perfring_events *names;
+	struct recorded_event *events;
+	uint32_t event_count;
+	uint32_t last_list; /* the first event of the last -e */
+	struct perfring_target *target;
+	struct perfring_session *session;
+	struct perfring_session *side; /* of a snapshot's last event */
+	struct perfring_peers *peers;  /* when soft */
+	struct perfring_command child;
+	bool child_ended;
+	int child_status;
+	int signals;
+	int ended_by; /* the signal that ended the recording; 0: none did */
+	bool is_enabled;
+	uint64_t enable_at; /* ns: when a delay ends; 0: it has, or there is none */
+
+	/* where it goes */
+	struct perfring_file_writer *writer;
+	struct perfring_outfile out;
+	int file; /* out's, or, of a directory, its `data` */
+	int *ring_files;
+	uint32_t ring_count;          /* of them; 0: no directory */
+	uint32_t ring;                /* whose records were written last */
+	char path[4096];              /* of the file that is open */
+	struct recorded_side kept[2]; /* a snapshot's, the older first; what is older still is not kept */
+	uint64_t *told;               /* of each fd: what the files so far say it lost */
+	uint32_t told_count;
+	uint64_t lost;         /* the sum of that */
+	bool is_pressed;       /* the rings fill so fast that nobody need wake us */
+	bool is_broken;        /* a write failed, and that was told */
+	uint64_t settled;      /* ns: when the file's last round was */
+	uint64_t opened;       /* ns: when the file was */
+	uint64_t kept_records; /* that are in the file */
+	uint64_t kept_samples;
+	uint64_t kept_bytes; /* in files that are done */
+	uint32_t files;
+};
+
+/* record_events.c: text to events, attrs, fds.  False after a complaint. */
+bool perfring_record_add_events(struct recording *recording, const char *list);
+bool perfring_record_add_filter(struct recording *recording, const char *filter);
+bool perfring_record_is_soft(const struct recording *recording);
+bool perfring_record_observes_command(const struct recording *recording);
+bool perfring_record_choose_target(struct recording *recording);
+bool perfring_record_open_events(struct recording *recording);
+void perfring_record_choose_soft(struct recording *recording);
+bool perfring_record_open_soft(struct recording *recording);
+uint64_t perfring_record_max_rate(void);
+bool perfring_record_can_unwind(void);
+
+/* record_file.c: sessions' spans into files.  False after a complaint.  The file takes its name when the recording begins:
+ * what was there goes then and not before. */
+bool perfring_record_open_file(struct recording *recording);
+bool perfring_record_settle_file(struct recording *recording);
+bool perfring_record_write_round(struct recording *recording);
+bool perfring_record_switch_file(struct recording *recording);
+bool perfring_record_snapshot(struct recording *recording, bool is_last);
+bool perfring_record_finish_file(struct recording *recording);
+void perfring_record_close_file(struct recording *recording);
+
+/* record_file.c, for record_side.c: the events with their ids; the state of what is observed: of all there is, or of those
+ * that were asked for and of `pids`, which is sorted and has them all then.  Return 0 or -errno. */
+int perfring_record_describe(const struct recording *recording, struct perfring_file_writer *writer);
+int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
+			      struct recorded_pids *pids);
+void perfring_record_add_pid(struct recorded_pids *pids, uint32_t pid);
+
+/* record_side.c: what a snapshot's files begin with, in bounded memory.  Return 0 or -errno. */
+int perfring_record_open_side(struct recording *recording);
+void perfring_record_close_side(struct recording *recording);
+/* Where side records go. */
+struct perfring_file_writer *perfring_record_side(const struct recording *recording);
+/* After each round: what is too old to be wanted goes. */
+int perfring_record_bound_side(struct recording *recording);
+/* All of it into the file that is open. */
+int perfring_record_put_side(const struct recording *recording);
+
+/* record_build_ids.c: reads the file back, in time order.  Writes the feature BUILD_ID unless it is not wanted, and adds the
+ * processes that still run to `living` unless it is NULL.  SIGINT, SIGTERM or SIGHUP, which are blocked, end it.  Returns 0 or
+ * -errno of the writer. */
+int perfring_record_read_back(const struct recording *recording, struct recorded_pids *living);
+
+/* record_living.c: threads come with FORK and COMM, and go with EXIT; records are given in time order.  *tree is NULL at
+ * first.  end: adds their processes, and leaves none. */
+void perfring_living_take(void **tree, const struct perfring_record *record);
+void perfring_living_end(void **tree, struct recorded_pids *pids);
+
+#endif

@@ -1,0 +1,300 @@
+/* ring_command.c - `perfring ring`: what is in a ring, of a process that lives or one that died. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <perfring/shared.h>
+#include <perfring/snapshot.h>
+#include <perfring/text.h>
+#include "options.h"
+#include "tools.h"
+
+struct show {
+	const char *path;
+	struct perfring_ring ring;
+	struct perfring_snapshot snapshot;
+	uint64_t last; /* records wanted, counted from the end */
+	bool header_only;
+	bool raw;
+	char *text;
+	size_t room;
+};
+
+static void help(void)
+{
+	printf("usage: perfring ring FILE [-n N] [--header] [--raw]\n"
+	       "\n"
+	       "What is in a ring: a flight recorder's file after its process died, any ring's file, or the memory of "
+	       "a\n"
+	       "process that lives, as /proc/PID/fd/N.  Nothing is written into it and no reader is disturbed.\n"
+	       "First what the ring is and who writes into it; then its records from the oldest to the newest, one a\n"
+	       "line: place in the file, [size], then each member by its name.  A ring that overwrites shows all that "
+	       "it\n"
+	       "holds, another what is unread.  A sample's fields are known to its event alone, so its bytes are "
+	       "shown.\n"
+	       "Last, what was being written.\n"
+	       "\n"
+	       "  -n, --last N    only the last N records\n"
+	       "      --header    no records\n"
+	       "      --raw       the bytes of each record too\n"
+	       "  -h, --help\n"
+	       "\n"
+	       "Exit status: 0 done, 1 no ring, or one with a fault, 2 misused.\n");
+}
+
+/* Where a free-running address lies in the file. */
+static uint64_t place_of(const struct show *show, uint64_t address)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE) + (address & (show->ring.size - 1));
+}
+
+/* ---- what it is ---- */
+
+static void line(const char *name)
+{
+	printf("%-10s ", name);
+}
+
+static void print_count(const char *name, uint64_t count)
+{
+	line(name);
+	printf("%" PRIu64 "\n", count);
+}
+
+static const char *life_of(uint32_t pid, uint32_t tid)
+{
+	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM ? "lives" : "dead";
+}
+
+static void print_mode(uint64_t flags)
+{
+	line("mode");
+	printf("%s, %s%s\n", flags & PERFRING_RING_BACKWARD ? "backward" : "forward",
+	       flags & PERFRING_RING_OVERWRITE ? "overwrites" : "stops when full",
+	       flags & PERFRING_RING_LOST_FILLERS ? ", shared (strict, LOST records as fillers)"
+	       : flags & PERFRING_RING_STRICT     ? ", shared (strict)"
+	       : flags & PERFRING_RING_LEASED     ? ", shared (leased)"
+						  : "");
+}
+
+static void print_created(uint64_t created, int32_t pid)
+{
+	time_t seconds = (time_t)(created / 1000000000);
+	struct tm broken;
+	char text[64];
+
+	line("created");
+	if (gmtime_r(&seconds, &broken) && strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &broken))
+		printf("%s.%06" PRIu64 "Z by pid %" PRId32 "\n", text, created % 1000000000 / 1000, pid);
+	else
+		printf("%" PRIu64 " by pid %" PRId32 "\n", created, pid);
+}
+
+static void print_writer(const struct perfring_ring_state *state)
+{
+	uint32_t pid = PERFRING_LOAD(&state->writer_pid), tid = PERFRING_LOAD(&state->writer_tid);
+
+	line("writer");
+	if (pid)
+		printf("pid %" PRIu32 " tid %" PRIu32 ", %s\n", pid, tid, life_of(pid, tid));
+	else
+		printf("none\n");
+}
+
+static void print_owners(const struct perfring_ring *ring)
+{
+	struct perfring_owner owner;
+	uint32_t i;
+	int one;
+
+	for (i = 0; (one = perfring_shared_owner_at(ring, i, &owner)) >= 0; i++)
+		if (one == 1) {
+			line("writer");
+			printf("%" PRIu32 ": pid %" PRIu32 " tid %" PRIu32 ", %s\n", i, owner.pid, owner.tid,
+			       owner.lives ? "lives" : "dead");
+		}
+}
+
+static void print_header(const struct show *show)
+{
+	const struct perfring_ring *ring = &show->ring;
+	const struct perfring_ring_state *state = perfring_ring_state_of(ring->page);
+	const struct perfring_snapshot *snapshot = &show->snapshot;
+
+	print_mode(ring->flags);
+	print_count("size", ring->size);
+	print_created(PERFRING_LOAD(&state->created), PERFRING_LOAD(&state->creator_pid));
+	if (ring->flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED))
+		print_owners(ring);
+	else
+		print_writer(state);
+	if (PERFRING_LOAD(&state->paused))
+		printf("paused\n");
+	print_count("watermark", PERFRING_LOAD(&state->watermark));
+	print_count("lost", PERFRING_LOAD(&state->lost_total));
+	print_count("abandoned", PERFRING_LOAD(&state->abandoned));
+	print_count("oldest", snapshot->oldest);
+	print_count("published", snapshot->published);
+	print_count("claimed", snapshot->claimed);
+	print_count("records", snapshot->count);
+}
+
+/* ---- what is in it ---- */
+
+static void print_text(struct show *show, const struct perf_event_header *record)
+{
+	int64_t length = perfring_record_text(NULL, record, show->text, show->room);
+
+	if (length >= 0 && (size_t)length >= show->room) {
+		show->room = (size_t)length + 1;
+		show->text = perfring_tool_room(show->text, show->room, 1);
+		length = perfring_record_text(NULL, record, show->text, show->room);
+	}
+	puts(length < 0 ? strerror((int)-length) : show->text);
+	if (show->raw || record->type == PERFRING_RECORD_SAMPLE || !perfring_record_name(record->type))
+		perfring_tool_print_bytes(record);
+}
+
+static void print_records(struct show *show)
+{
+	struct perfring_snapshot *snapshot = &show->snapshot;
+	uint64_t skip = snapshot->count > show->last ? snapshot->count - show->last : 0;
+	const struct perf_event_header *record;
+	uint64_t at;
+
+	while (!ferror(stdout) && perfring_snapshot_next(snapshot, &record)) {
+		if (skip) {
+			skip--;
+			continue;
+		}
+		at = (uint64_t)((const unsigned char *)record - snapshot->data);
+		printf("0x%" PRIx64 " [0x%x] ", place_of(show, snapshot->from + at), record->size);
+		print_text(show, record);
+	}
+}
+
+/* Rooms whose headers cannot be believed may be of any length: their first bytes are shown by no name. */
+static void print_unfinished(struct show *show)
+{
+	const struct perfring_snapshot *snapshot = &show->snapshot;
+	uint64_t position = snapshot->claimed, size, address;
+	const struct perf_event_header *record;
+
+	for (;;) {
+		address = show->ring.flags & PERFRING_RING_BACKWARD ? -position : snapshot->published;
+		if (!perfring_snapshot_unfinished(snapshot, &position, &record, &size))
+			return;
+		printf("being written: 0x%" PRIx64 " [0x%" PRIx64 "] ", place_of(show, address), size);
+		if (!record)
+			puts("no header");
+		else if (record->type == PERFRING_FILLER_TYPE)
+			puts("no header yet");
+		else
+			print_text(show, record);
+	}
+}
+
+/* ---- the file ---- */
+
+static int complain(const struct show *show, int error, const struct perfring_fault *fault)
+{
+	if (error == -EBADMSG && fault->what)
+		perfring_tool_complain("%s: at 0x%" PRIx64 ": %s", show->path, (uint64_t)fault->at, fault->what);
+	else
+		perfring_tool_complain("%s: %s", show->path,
+				       error == -EAGAIN ? "its writer fills it faster than it can be copied"
+							: strerror(-error));
+	return PERFRING_TOOL_FAILED;
+}
+
+static int run(struct show *show)
+{
+	struct perfring_snapshot *snapshot = &show->snapshot;
+	struct perfring_fault fault;
+	int error = perfring_snapshot_take(snapshot, &show->ring, 0);
+
+	/* Positions stand in the control page. */
+	fault = snapshot->fault;
+	fault.at = offsetof(struct perf_event_mmap_page, data_head);
+	if (error)
+		return complain(show, error, &fault);
+	print_header(show);
+	if (!show->header_only) {
+		print_records(show);
+		print_unfinished(show);
+	}
+	if (!perfring_tool_flush())
+		return PERFRING_TOOL_FAILED;
+	if (!fault.what)
+		return PERFRING_TOOL_DONE;
+	fault.at = (int64_t)place_of(show, (uint64_t)snapshot->fault.at);
+	return complain(show, -EBADMSG, &fault);
+}
+
+static int open_and_run(struct show *show)
+{
+	struct perfring_fault fault = {0, NULL};
+	/* Nor is a pipe waited for. */
+	int fd = open(show->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int error, status;
+
+	if (fd < 0)
+		return complain(show, -errno, &fault);
+	error = perfring_ring_attach(&show->ring, fd, PERFRING_RING_READ_ONLY, &fault);
+	close(fd);
+	if (error)
+		return complain(show, error, &fault);
+	show->room = 1 << 16;
+	show->text = perfring_tool_room(NULL, show->room, 1);
+	status = run(show);
+	free(show->text);
+	perfring_snapshot_close(&show->snapshot);
+	perfring_ring_close(&show->ring);
+	return status;
+}
+
+enum {
+	HEADER = PERFRING_OPTION_LONG,
+	RAW,
+};
+
+static const struct perfring_option ROWS[] = {
+	{'n', "last", PERFRING_OPTION_VALUE, "a number of records", 0, UINT64_MAX},
+	{HEADER, "header", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	{RAW, "raw", PERFRING_OPTION_PLAIN, NULL, 0, 0},
+	PERFRING_OPTION_HELP,
+	PERFRING_OPTION_END,
+};
+
+int perfring_tool_ring(int argc, char **argv)
+{
+	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct show show = {.last = UINT64_MAX};
+	int found;
+
+	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+		switch (found) {
+		case 'n':
+			show.last = options.number;
+			break;
+		case HEADER:
+			show.header_only = true;
+			break;
+		case RAW:
+			show.raw = true;
+			break;
+		}
+	}
+	if (!found)
+		return options.status;
+	if (argc - optind != 1 || !*argv[optind]) {
+		perfring_tool_complain("ring: %s (perfring ring --help)", argc == optind
+										  ? "no file to show: name a ring's"
+										  : "one file is wanted, by its name");
+		return PERFRING_TOOL_MISUSED;
+	}
+	show.path = argv[optind];
+	return open_and_run(&show);
+}

@@ -1,0 +1,142 @@
+/* soft_source.h - what the object that `perfring record --soft` preloads says to the recorder.
+ *
+ *     the recorder                                           a process, in its constructor
+ *       PERFRING_SOFT_SOCKET=NAME/TOKEN/TERMS      ---->       reads what to observe
+ *       takes it from the abstract socket NAME     <----       connects, hello
+ *                                                              opens the events, maps, puts its state
+ *                                                            each thread, as it joins
+ *       attaches the ring, drains it into the file <----       new ring, with its fd
+ *
+ * All messages go one way, and a process waits for none of them to be taken: one that was sent while the recorder was held
+ * up (SIGSTOP, a slow disk) lies in its socket, its records lie in its rings, and both are there when the recorder goes on.
+ * What finds a queue full is not observed, or sent with the next message.
+ *
+ * SOCK_SEQPACKET: one message is one struct.  A ring leaves the recorder when it is drained and its writer has closed it,
+ * or its process has ended; what was committed before a SIGKILL lies in it.
+ */
+#ifndef SOFT_H
+#define SOFT_H
+
+#include <sys/socket.h>
+#include <perfring/session.h>
+
+#define SOFT_VARIABLE "PERFRING_SOFT_SOCKET"
+#define SOFT_OBJECT "libperfring_preload.so"
+
+enum {
+	SOFT_VERSION = 2,
+	SOFT_FREQUENCY = 1000, /* samples a second, unless said */
+	SOFT_FREQUENCY_MAX = 100000,
+	SOFT_PAGES = 128,        /* of each ring, unless said */
+	SOFT_ROUND_MS = 50,      /* how often rings are drained: their writers wake nobody */
+	SOFT_MARK_MS = 500,      /* and how often what was drained is settled in the file */
+	SOFT_AT_ONCE = 64,       /* messages taken between two drains */
+	SOFT_LAST_ROUNDS = 1024, /* of so many, when the command has ended */
+
+	/* What the recorder takes of a process at most. */
+	SOFT_RINGS = 8192, /* not drained to their end: of 4096 threads, and of those that ended before them */
+	SOFT_TEXTS = 1000, /* SOFT_TROUBLE messages; a process that sends more is not listened to any more */
+	SOFT_IMAGES = 16,  /* connections: one for each program that it execs, until they are read */
+};
+
+enum {
+	SOFT_WORD = 512, /* bytes of PERFRING_SOFT_SOCKET and more */
+};
+
+enum soft_kind {
+	SOFT_HELLO,
+	SOFT_RING,    /* an fd comes with it */
+	SOFT_TROUBLE, /* text */
+};
+
+struct soft_message {
+	uint32_t kind;
+	uint32_t version;
+	uint32_t pid; /* as the process knows itself */
+	uint32_t padding;
+	uint64_t token;
+	uint64_t image; /* another one after exec, the same when a process has lost its socket and connects again */
+	char text[96];
+};
+
+/* In the environment as the hexadecimal digits of its bytes: both sides are of one build. */
+struct soft_terms {
+	uint32_t version;
+	uint32_t pages;              /* of each ring */
+	uint32_t parent;             /* 0: every process takes part; else the children of this one alone */
+	uint32_t filters;            /* seccomp's that the recorder has: a process that has more takes no part */
+	struct perf_event_attr attr; /* one, so its records need no id, which no two processes have the same */
+};
+
+/* ---- the recorder's side: soft.c ---- */
+
+/* Processes that raise events themselves and send their rings. */
+struct perfring_peers;
+
+/* Where the object is that programs preload.  path: PATH_MAX. */
+bool perfring_peers_find(char *path);
+
+/* Whether the kernel refuses to observe even a command of our own in user space, and it can be done without. */
+bool perfring_peers_are_needed(void);
+
+/* Listens, and puts into the environment what makes commands started from now on take part.  False after a complaint. */
+bool perfring_peers_open(struct perfring_peers **peers, struct perfring_session *session,
+			 const struct soft_terms *terms);
+void perfring_peers_close(struct perfring_peers *peers);
+
+/* Only this process, not its children. */
+void perfring_peers_only(struct perfring_peers *peers, int32_t pid);
+
+/* Readable when there is something to serve. */
+int perfring_peers_fd(const struct perfring_peers *peers);
+
+/* Takes what has come: new processes, new rings.  True: there may be more.  Between a return and the next wait. */
+bool perfring_peers_serve(struct perfring_peers *peers);
+
+/* A span of the session's next_span before it is written: its process may change it at any time.  Copies it, looks at each
+ * record of the copy, and makes the span that copy, up to a record that the process may not write, which ends what is
+ * taken of that process.  Valid until the next call. */
+void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span);
+
+/* A ring that the session found corrupt: nothing more is taken of its process. */
+void perfring_peers_corrupt(struct perfring_peers *peers, uint32_t ring, const struct perfring_fault *fault);
+
+/* After a return: drops rings that have come to their end. */
+void perfring_peers_sweep(struct perfring_peers *peers);
+
+/* Complains of what was not observed, at the end. */
+void perfring_peers_tell(const struct perfring_peers *peers);
+
+/* Processes that have taken part. */
+uint64_t perfring_peers_count(const struct perfring_peers *peers);
+
+/* Records that found a ring full, whether a LOST record tells of them or not. */
+uint64_t perfring_peers_lost(const struct perfring_peers *peers);
+
+/* One message, with an fd or without (-1).  Returns 0 or -errno; -EAGAIN at once when the queue is full. */
+static inline int soft_send(int socket, const void *message, size_t size, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec piece = {(void *)(uintptr_t)message, size};
+	struct msghdr header = {.msg_iov = &piece, .msg_iovlen = 1};
+	ssize_t sent;
+
+	if (fd >= 0) {
+		memset(&control, 0, sizeof(control));
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
+		header.msg_control = &control;
+		header.msg_controllen = sizeof(control.room);
+	}
+	do
+		sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+#endif
