@@ -8,15 +8,14 @@
 
 PERFRING_BEGIN
 
-/* Opens the file that a mapping names, for reading: as process `pid` sees it, which may be in another mount namespace or
- * under another root; here when pid is 0, has gone or may not be looked into, or has no such file.  Only a regular file is ever
- * opened: a device or a pipe by that name is not, not for a moment.  It needs /proc.  Returns a descriptor; -EINVAL (no
- * regular file), -errno. */
+/* Opens the file that a mapping names, for reading, as process `pid` sees it (its mount namespace and root).  Uses the caller's
+ * own view if pid is 0, or if the process is gone, may not be inspected, or has no such file.  Opens regular files only: devices
+ * and pipes are never opened.  Needs /proc.  Returns a file descriptor; -EINVAL (no regular file), -errno. */
 PERFRING_API int perfring_object_open(int32_t pid, const char *path);
 
-/* Build ids, from the GNU note of an ELF file, or of the running kernel.  Return the bytes of it; -ENODATA (it has none),
- * -EINVAL (no ELF file), -errno.  At most 4096 program headers and 64 KiB of notes are read of a file, so that none costs
- * more than some milliseconds. */
+/* The build id of an ELF file, by path or descriptor, or of the running kernel.  Returns its length in bytes, 1 to
+ * PERFRING_BUILD_ID_SIZE; -ENODATA (there is none), -EINVAL (no ELF file), -errno.  Reads at most 4096 program headers and
+ * 64 KiB of notes. */
 enum {
 	PERFRING_BUILD_ID_SIZE = 20
 };

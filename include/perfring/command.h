@@ -10,17 +10,17 @@ PERFRING_BEGIN
 
 struct perfring_command {
 	int32_t pid;
-	int fd; /* to the child while it waits: a byte releases it, and an exec that failed sends its errno back */
+	int fd; /* socket to the waiting child: one byte releases it, and a failed exec returns its errno through it */
 };
 
-/* Forks a child that waits before it execs argv[0] (found through PATH).  Open its events with enable_on_exec and
- * disabled, then release it.  Returns 0 or -errno.  Signals are as the caller's were. */
+/* Forks a child that waits before it execs argv[0] (searched in PATH).  Open its events with `disabled` and `enable_on_exec`,
+ * then release it.  The child has the caller's signal mask and dispositions.  Returns 0 or -errno. */
 PERFRING_API int perfring_command_open(struct perfring_command *command, char *const argv[]);
 
-/* Lets it go.  Returns 0 once it has exec'd, or -errno of its exec (-ENOENT: no such command). */
+/* Lets the child exec.  Returns 0 after the exec, or the exec's -errno (-ENOENT: no such command). */
 PERFRING_API int perfring_command_release(struct perfring_command *command);
 
-/* A child that was never released is killed and waited for; a released one is the caller's to wait for. */
+/* Kills and reaps a child that was not released.  The caller reaps a released one. */
 PERFRING_API void perfring_command_close(struct perfring_command *command);
 
 PERFRING_END

@@ -1,33 +1,32 @@
-/* cpus.h - one ring for each CPU, written by whatever thread runs there.
+/* cpus.h - one ring for each CPU.
  *
- * Any thread writes into the ring of the CPU that it runs on.  Where the C library has registered restartable sequences
- * (x86-64, __rseq_size > 0; perfring registers none of its own) room is claimed by such a sequence and published by a
- * plain store; elsewhere both by locked instructions: perfring_cpus_way says which.  A writer may be moved to another CPU
- * in mid record: it finishes where it began, for a membarrier (about 10 us) if it is not the oldest there.
+ * A thread writes into the ring of the CPU that it runs on.  With restartable sequences, which the C library must have
+ * registered (x86-64, __rseq_size > 0), space is claimed by such a sequence and published by a plain store; otherwise both
+ * take locked instructions.  perfring_cpus_way says which.  A thread that is moved to another CPU between reserve and commit
+ * commits on the first CPU; if an older record there is uncommitted, that costs a membarrier (about 10 us).
  *
- * Records are published in the order of their claims, each as soon as it and all before it are committed.  A thread that
- * is stopped in mid record holds back what follows on its CPU until it goes on; the others write until that ring is full,
- * and are then refused and counted.  Nobody waits, and no record stays behind once the one before it is finished.
+ * Records are published in the order of their claims, each as soon as it and all before it are committed.  A thread that is
+ * stopped between reserve and commit holds back later records of its CPU until it continues.  Other threads write until that
+ * ring is full; then their records are refused and counted.  No writer waits for another.
  *
  *              reserve commit discard write | pause lost | at | close
  *   threads               yes               |    yes     | no |  no
  *   handlers              yes               |    yes     | no |  no
  *   the reader            yes               |    yes     | yes|  no     one at a time
  *
- * fork: a child finds no CPUs: its reserves give NULL.  It closes what it inherited, which gives nothing back, or not, and
- * opens its own.
+ * fork: in a child, reserve returns NULL.  The child opens its own; closing the inherited one is optional and only unmaps it.
  *
- * vfork, and clone with CLONE_VM without CLONE_SETTLS: the child, and handlers in it, must not write here.  It runs in its
- * parent's memory with its parent's restartable sequence area, which the kernel no longer updates: its claims are not
- * restarted, and cpu_id may be another CPU's.  No user-space instruction shows this.  (A perfring_set may be written there:
- * the ring is the parent thread's, which is suspended.)
+ * vfork, and clone with CLONE_VM and without CLONE_SETTLS: the child and its handlers must not write.  They run in the parent's
+ * memory with the parent's restartable sequence area, which the kernel does not update for them: a claim is not restarted, and
+ * cpu_id may be wrong.  No instruction in user space shows this.  (A perfring_set may be written there: its ring is the parent
+ * thread's, which is suspended.)
  */
 #ifndef PERFRING_CPUS_H
 #define PERFRING_CPUS_H
 
 #include <perfring/set.h>
 
-/* A checker that has sequences of its own (PERFRING_SEQUENCES) declares perfring_cpus_here and perfring_cpus_claim. */
+/* A model checker (PERFRING_SEQUENCES) defines perfring_cpus_here and perfring_cpus_claim itself. */
 #if defined(__x86_64__) && defined(__LP64__) && defined(__GLIBC_PREREQ) && !defined(PERFRING_PORTABLE) && \
 	!defined(PERFRING_SEQUENCES)
 #if __GLIBC_PREREQ(2, 35)
@@ -43,16 +42,16 @@ enum perfring_cpus_way {
 	PERFRING_CPUS_RSEQ,
 };
 
-/* One CPU's, for the inlines and rb/cpus.c. */
+/* The state of one CPU's ring, for the inlines and rb/cpus.c. */
 struct perfring_cpu {
-	/* all that a record touches */
-	perfring_u64 claimed; /* how far room was given out.  RSEQ: stored by sequences on this CPU alone */
-	perfring_u64 limit;   /* RSEQ: a claim that ends above is slow.  Stale only downwards; 0: a loss, a pause */
+	/* the cache line of the fast path */
+	perfring_u64 claimed; /* end of the claimed space.  RSEQ: stored only by sequences on this CPU */
+	perfring_u64 limit;   /* RSEQ: a claim that ends above it takes the slow path.  May be too low; 0: losses, pause */
 	unsigned char *data;
 	uint64_t mask;
 	struct perf_event_mmap_page *page;
-	perfring_u64 waiting; /* records finished before one that was claimed earlier */
-	perfring_u64 wake_at; /* data_head above this is a crossing */
+	perfring_u64 waiting; /* committed records that wait for an older one */
+	perfring_u64 wake_at; /* data_head above it is a crossing */
 	uint64_t *marks;
 
 	uint64_t watermark;
@@ -60,12 +59,12 @@ struct perfring_cpu {
 	uint64_t reserved[6];
 };
 
-static_assert(sizeof(void *) != 8 || sizeof(struct perfring_cpu) == 128, "two lines");
+static_assert(sizeof(void *) != 8 || sizeof(struct perfring_cpu) == 128, "two cache lines");
 
-/* In pages of its own that a fork's child finds zeroed: it has no CPUs there, and refuses. */
+/* In pages that are zero in a child after fork (MADV_WIPEONFORK): count is 0 there, and reserve refuses. */
 struct perfring_cpus {
 	uint32_t count;
-	uint32_t fast; /* CPUs that the inlines may claim on: all, or none */
+	uint32_t fast; /* CPUs on which the inlines claim: count or 0 */
 	int32_t way;
 	int32_t wake_fd;
 	struct perfring_output output;
@@ -74,23 +73,23 @@ struct perfring_cpus {
 	struct perfring_cpu cpu[1]; /* count of them */
 };
 
-static_assert(sizeof(void *) != 8 || offsetof(struct perfring_cpus, cpu) == 128, "no line is two CPUs'");
+static_assert(sizeof(void *) != 8 || offsetof(struct perfring_cpus, cpu) == 128, "no cache line is shared by two CPUs");
 
 enum perfring_cpus_claim {
-	PERFRING_CPUS_RARE = 1,  /* in perfring_claim.state: commit has more to do */
-	PERFRING_CPUS_SHIFT = 1, /* above it the CPU's number */
+	PERFRING_CPUS_RARE = 1,  /* in perfring_claim.state: commit takes the slow path */
+	PERFRING_CPUS_SHIFT = 1, /* the CPU's number is in the bits from here */
 };
 
-/* A ring for each CPU up to the highest that the system can have (/sys/devices/system/cpu/possible) or that this thread
- * may run on.  On one above, of which neither told, records are refused, and counted with CPU 0's.  ring: pages; HUGE,
- * wakeup.  writer (NULL: the defaults): output, wake_fd; policy DROP.  Else -EINVAL.  -ENOMEM; what perfring_ring_create
- * said. */
+/* Creates a ring for each CPU up to the highest possible one (/sys/devices/system/cpu/possible, this thread's affinity).  On a
+ * CPU with a higher number records are refused, and counted with CPU 0's.  ring: pages, HUGE, wakeup.  writer: output,
+ * wake_fd, policy DROP; NULL for the defaults.  Returns 0; -EINVAL (other options), -ENOMEM, errors of
+ * perfring_ring_create. */
 PERFRING_API int perfring_cpus_open(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
 				    const struct perfring_writer_options *writer);
 PERFRING_API void perfring_cpus_close(struct perfring_cpus *cpus);
 PERFRING_API int perfring_cpus_way(const struct perfring_cpus *cpus);
 
-/* The slow paths, for the inlines alone: claims go by value, so that a compiler can keep them in registers. */
+/* The slow paths of the inlines.  Claims are passed by value, so that the compiler can keep them in registers. */
 PERFRING_API struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus,
 							      struct perfring_output *output, uint64_t size);
 PERFRING_API void perfring_cpus_commit_slow(struct perfring_cpus *cpus, struct perfring_claim claim);
@@ -103,7 +102,7 @@ PERFRING_INLINE struct perfring_cpu *perfring_cpus_of(struct perfring_cpus *cpus
 
 #if defined(PERFRING_HAS_RSEQ) && !defined(PERFRING_SEQUENCES)
 
-/* The CPU that this thread runs on; above all numbers when the C library has not registered it. */
+/* The CPU that this thread runs on; a number above all CPUs if the C library has not registered the thread. */
 PERFRING_INLINE uint32_t perfring_cpus_here(void)
 {
 	uint32_t number;
@@ -112,12 +111,12 @@ PERFRING_INLINE uint32_t perfring_cpus_here(void)
 	return number;
 }
 
-/* Claims size bytes up to the limit, if we are on that CPU: gives where they end, or 1.
+/* Claims size bytes below the limit if the thread is on that CPU.  Returns the end of the claimed space, or 1.
  *
- * The sequence runs from 1 to 2, and its last instruction is the store that counts.  What the kernel lets come between
- * (a signal, another thread, another CPU) ends it at 4, behind the signature that the C library has registered.  No
- * interrupt falls between its announcement and 1.  It is withdrawn in the end, because this code may be unloaded.
- * "?": both sections go with the function that this is inlined into, of which a linker keeps one (C++). */
+ * The sequence is from label 1 to 2; its last instruction is the store that commits.  When the kernel interrupts it (a signal,
+ * another thread, another CPU), it continues at 4, after the signature that the C library has registered.  No
+ * interrupt comes between the store of the descriptor and 1, which is the next instruction.  The descriptor is removed at the
+ * end, because this code may be unloaded.  "?": both sections belong to the function that this is inlined into, of which a C++ linker keeps one. */
 PERFRING_INLINE uint64_t perfring_cpus_claim(struct perfring_cpu *cpu, uint32_t number, uint64_t size)
 {
 	uint64_t end;
@@ -158,8 +157,8 @@ PERFRING_INLINE uint64_t perfring_cpus_claim(struct perfring_cpu *cpu, uint32_t 
 
 #endif
 
-/* As in writer.h: a claim is closed by the thread that made it.  An output may be shared by threads; its id, trailer and
- * wakeup_events do not change.  A thread that the C library has not registered is refused where others use sequences. */
+/* As in writer.h: the thread that reserved commits or discards.  Threads may share an output; its id, trailer and wakeup_events
+ * must not change.  Where others use sequences, a thread that the C library has not registered is refused. */
 PERFRING_INLINE void *perfring_cpus_reserve(struct perfring_cpus *cpus, struct perfring_output *output, uint64_t size,
 					    struct perfring_claim *claim)
 {
@@ -215,7 +214,7 @@ PERFRING_INLINE void perfring_cpus_commit(struct perfring_cpus *cpus, const stru
 	perfring_cpus_commit_slow(cpus, *claim);
 }
 
-/* The record is not wanted: a filler. */
+/* Gives the space up: it becomes a filler record. */
 PERFRING_API void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_claim *claim);
 
 PERFRING_INLINE bool perfring_cpus_write(struct perfring_cpus *cpus, struct perfring_output *output, const void *record,

@@ -8,18 +8,18 @@
 
 PERFRING_BEGIN
 
-/* One session a consumer thread is the way to read more than one CPU can; where one thread reads several, of other
- * clocks aside, a merge hands out the items of all in time order.  It waits, looks and returns for all of them: they
- * are read through it alone while it is open. */
+/* To read faster than one CPU can, use one session for each consumer thread.  When one thread reads several sessions of the
+ * same clock, a merge returns their items in time order.  While it is open, the sessions are read through it alone. */
 struct perfring_merge;
 
-/* Returns 0; -EINVAL: none, one twice, times of several clocks, or rings that overwrite; -ENOMEM; what epoll said. */
+/* Returns 0; -EINVAL (count is 0, a session is given twice, the clocks differ, or rings overwrite); -ENOMEM; -errno of epoll. */
 PERFRING_API int perfring_merge_open(struct perfring_merge **merge, struct perfring_session *const *sessions,
 				     uint32_t count);
 PERFRING_API void perfring_merge_close(struct perfring_merge *merge);
 PERFRING_API int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms);
 PERFRING_API void perfring_merge_flush(struct perfring_merge *merge);
-/* *session: which it came from, by number, or whose ring was found corrupt; may be NULL. */
+
+/* As perfring_session_next.  *session (may be NULL): the index of the item's session, or of the session with the corrupt ring. */
 PERFRING_API int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item, uint32_t *session);
 PERFRING_API void perfring_merge_return(struct perfring_merge *merge);
 PERFRING_API int perfring_merge_fd(const struct perfring_merge *merge);

@@ -1,21 +1,21 @@
-/* set.h - many rings for many writers: one for each thread, or one for each CPU.
+/* set.h - one ring for each thread of a process, found by one reader.
  *
- * The default for a program with many threads is a ring for each (RING.md 3): no writer meets another.  The set knows
- * them all; a reader finds new ones by walking it, and merges them by time (session.h: perfring_session_add_ring).  A
- * thread that ends with records unread leaves its ring to the set until they are read.
+ * The default for a program with many threads: writers do not share memory.  A reader finds new rings by walking the set, and
+ * merges them by time (session.h: perfring_session_add_ring).  After its thread has ended, a ring stays in the set until its
+ * records are read.
  *
- *   join    a thread's ring is made at its first perfring_set_join, not in a handler; later calls, handlers included,
- *           find it.  It is left at perfring_set_leave or at the thread's end.
- *   drain   a reader visits each ring: perfring_set_next.  One whose thread has gone and that is empty is handed out a
- *           last time, as `drained`, and freed when a later walk comes to it.
+ *   join    The first perfring_set_join of a thread, outside of signal handlers, creates its ring.  Later calls, also in
+ *           handlers, find it.  perfring_set_leave or the thread's end leaves it.
+ *   drain   A reader visits each ring by perfring_set_next.  A ring whose thread has left, and that is empty, is returned
+ *           once more with `drained` set, and freed when a later walk reaches it.
  *
  *              join leave lost | current | next | close
  *   threads         yes        |   yes   |  no  |  no     admit, dismiss: as join, leave
  *   handlers        no         |   yes   |  no  |  no
- *   the reader      yes        |   yes   |  yes |  no     one at a time, with the readers of the members
+ *   the reader      yes        |   yes   |  yes |  no     one at a time, with the readers of its rings
  *
- * fork: as in writer.h.  A child opens a set of its own.  Of the one that it inherited it may call current and leave (in
- * the thread that forked, whose writer refuses), lost, which is 0, and close, which only frees memory: fds stay open.
+ * fork: as in writer.h.  A child opens its own set.  On the inherited one the thread that forked may call current and leave
+ * (the writer refuses), lost (which returns 0), and close (which frees memory and leaves fds open).
  */
 #ifndef PERFRING_SET_H
 #define PERFRING_SET_H
@@ -33,51 +33,53 @@ struct perfring_set;
 struct perfring_set_ring {
 	struct perfring_reader reader;
 	struct perfring_ring ring;
-	uint64_t number; /* unique in the set, counted up: a ring that was freed does not come back under its number */
-	uint32_t tid;    /* of its thread (per thread) */
-	int32_t cpu;     /* per CPU; else -1 */
-	bool left;       /* its thread is gone: what is unread is the last */
-	bool drained;    /* left, and nothing is unread: seen for the last time.  Take it out of a session now: else its memory
-			    stays until the session is closed */
+	uint64_t number; /* unique in the set, ascending, never used again */
+	uint32_t tid;    /* its thread; of a ring for each CPU 0 */
+	int32_t cpu;     /* its CPU; of a ring for each thread -1 */
+	bool left;       /* its thread has left: no record will be added */
+	bool drained;    /* left and empty: returned for the last time.  Remove it from a session now, or its memory stays
+			    until the session is closed */
 	uint8_t padding[6];
-	void *data; /* the reader's own; NULL at first */
+	void *data; /* for the reader's use; initially NULL */
 	uint64_t reserved[2];
 };
 
-/* Rings are made as `ring` says (pages; HUGE, wakeup: else -EINVAL), writers as `writer` says (NULL: the defaults).
- * limit: at most so many rings at a time, those that are left and not yet freed too; 0: 1024.  Each has an fd. */
+/* ring: the options of each ring (pages, HUGE, wakeup; others give -EINVAL).  writer: the options of each writer; NULL for the
+ * defaults.  limit: the maximal number of rings, including those left and not yet freed; 0 for 1024.  Each ring has an fd. */
 PERFRING_API int perfring_set_open(struct perfring_set **set, const struct perfring_ring_options *ring,
 				   const struct perfring_writer_options *writer, uint32_t limit);
 
-/* All threads have left, or will never write again.  Unread records are gone. */
+/* Frees the set and drops unread records.  All threads must have left, or must not write again. */
 PERFRING_API void perfring_set_close(struct perfring_set *set);
 
-/* This thread's writer, its ring made if it has none yet.  Returns 0; -EUSERS (the limit); what perfring_ring_create and
- * perfring_writer_open said.  Context: a thread, not a handler: it allocates; not a destructor of pthread_key_create: the
- * thread's end may have passed this set by, and the ring would be left never, or before what is written next. */
+/* The calling thread's writer; creates its ring if it has none.  Returns 0; -EUSERS (limit reached); errors of
+ * perfring_ring_create and perfring_writer_open.  Context: threads.  Not signal handlers: it allocates.  Not destructors of
+ * pthread_key_create: the set's own destructor may have run already, so that the ring would be left never, or too early. */
 PERFRING_API int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer);
 
-/* This thread's writer; NULL before join and after leave.  Context: the thread and its handlers. */
+/* The calling thread's writer; NULL before join and after leave.  Context: threads and their handlers. */
 PERFRING_API struct perfring_writer *perfring_set_current(struct perfring_set *set);
 
-/* Closes this thread's writer, as its end does.  Its ring stays until it is drained. */
+/* Closes the calling thread's writer, as the thread's end does.  The ring stays until it is drained. */
 PERFRING_API void perfring_set_leave(struct perfring_set *set);
 
-/* A ring for another thread of this process, which alone writes into it, with its handlers; it is not that thread's
- * perfring_set_current, and is not left at its end but by dismiss: for those who keep a list of threads themselves.
- * thread, tid: whom the ring names as its writer.  Returns as join.  Context: any thread, not a handler. */
+/* Creates a ring for another thread of this process, for callers that keep their own list of threads.  Only that thread and
+ * its handlers may write into it.  perfring_set_current does not return it, and the thread's end does not leave it: call
+ * perfring_set_dismiss.  thread, tid: the writer that the ring names.  Returns as join.  Context: threads, not handlers. */
 PERFRING_API int perfring_set_admit(struct perfring_set *set, pthread_t thread, uint32_t tid,
 				    struct perfring_writer **writer);
 
-/* Its thread writes no more: any thread may say so once that is certain.  The ring stays until it is drained. */
+/* Leaves a ring of perfring_set_admit.  Its thread must not write again.  The ring stays until it is drained.  Context: any
+ * thread. */
 PERFRING_API void perfring_set_dismiss(struct perfring_set *set, struct perfring_writer *writer);
 
-/* The next ring behind `member` (NULL: the first) that a reader should look at; NULL behind the last.  Frees those that
- * were handed out as drained before.  Valid until the next walk reaches it again.  Read it by member->reader, or by
- * another reader on member->ring: what counts is data_tail. */
+/* The ring after `member` (NULL: the first) that a reader should visit; NULL after the last.  Frees rings that were returned as
+ * drained before.  Valid until the next walk reaches it again.  Read it by member->reader, or by any reader of member->ring:
+ * its data_tail says what is read. */
 PERFRING_API struct perfring_set_ring *perfring_set_next(struct perfring_set *set, struct perfring_set_ring *member);
 
-/* What was refused by all rings since the set was opened, those that are freed too.  0 in a fork's child. */
+/* The number of records that all rings have refused since the set was opened, including rings that are freed.  0 in a child
+ * after fork. */
 PERFRING_API uint64_t perfring_set_lost(struct perfring_set *set);
 
 PERFRING_END
