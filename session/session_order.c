@@ -253,7 +253,7 @@ static void refill(struct perfring_session *session, struct perfring_session_rin
 		/* By the header that was checked: what lies at the record may be another one by now, and larger. */
 		if (perfring_format_set_with(session->formats, &header, waiting.record, &waiting.format, NULL)) {
 			waiting.format = NULL;
-			ring->totals.strangers += !counted;
+			ring->totals.unknown_ids += !counted;
 		}
 		if (waiting.format)
 			waiting.time = perfring_format_time_with(waiting.format, &header, waiting.record);
@@ -522,7 +522,7 @@ void perfring_totals_add(struct perfring_totals *sum, const struct perfring_tota
 	sum->throttles += totals->throttles;
 	sum->unthrottles += totals->unthrottles;
 	sum->late += totals->late;
-	sum->strangers += totals->strangers;
+	sum->unknown_ids += totals->unknown_ids;
 	sum->corrupt += totals->corrupt;
 	sum->skipped += totals->skipped;
 	if (totals->first_time && (!sum->first_time || totals->first_time < sum->first_time))
@@ -597,7 +597,7 @@ int perfring_session_event_totals(const struct perfring_session *session, uint32
 		perfring_session_totals(session, totals);
 	else if (event < session->event_totals_room)
 		*totals = session->event_totals[event];
-	totals->lost = totals->strangers = totals->corrupt = totals->skipped = 0;
+	totals->lost = totals->unknown_ids = totals->corrupt = totals->skipped = 0;
 	if (event < session->kind_count && session->kinds[event])
 		totals->lost = session->kinds[event]->lost;
 	for (uint32_t i = 0; format->read_format & PERFRING_FORMAT_LOST && i < session->event_count; i++)

@@ -864,7 +864,7 @@ static void expect_open(const void *bytes, size_t size, int error, const char *w
 	perfring_file_close(data);
 }
 
-Test(data, strangers)
+Test(data, unknown_ids)
 {
 	static const unsigned char stream[] = "PERFILE2\x10\0\0\0\0\0\0\0@\0\0";
 	struct perfring_file *data;

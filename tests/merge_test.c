@@ -610,8 +610,8 @@ Test(merge, a_session_for_each_thread)
 		cr_assert_eq(consumers[i].wrong, 0);
 		perfring_session_totals(consumers[i].session, &totals);
 		cr_assert_eq(totals.samples, ITEMS);
-		cr_assert_eq(totals.late + totals.corrupt + totals.strangers, 0, "%lu late, %lu corrupt, %lu strange",
-			     totals.late, totals.corrupt, totals.strangers);
+		cr_assert_eq(totals.late + totals.corrupt + totals.unknown_ids, 0, "%lu late, %lu corrupt, %lu strange",
+			     totals.late, totals.corrupt, totals.unknown_ids);
 		perfring_session_close(consumers[i].session);
 		stream_close(&consumers[i].stream);
 	}
@@ -622,7 +622,7 @@ struct self_reader {
 	struct perf_event_attr attr;
 	uint64_t touched;
 	uint64_t seen;
-	uint64_t strangers;
+	uint64_t unknown_ids;
 	int error;
 };
 

@@ -854,7 +854,7 @@ Test(session, strangers_and_loss_are_counted)
 	cr_assert_eq(perfring_session_next(hand.session, &item), 1);
 	cr_assert_eq(item.time, 160);
 	perfring_session_totals(hand.session, &totals);
-	cr_assert_eq(totals.strangers, 1);
+	cr_assert_eq(totals.unknown_ids, 1);
 	cr_assert_eq(totals.lost, 41);
 	cr_assert_eq(totals.throttles, 1);
 	cr_assert_eq(totals.records, 3);
@@ -1045,7 +1045,7 @@ Test(session, threads_on_all_cpus_in_time_order)
 	cr_assert_eq(totals.late, falls, "what is out of order is counted");
 	cr_assert_leq(falls, samples / 1000);
 	cr_assert_eq(totals.corrupt, 0);
-	cr_assert_eq(totals.strangers, 0);
+	cr_assert_eq(totals.unknown_ids, 0);
 	cr_assert_geq(samples + totals.lost, THREADS * TOUCHES);
 	cr_assert_eq(perfring_session_ring_count(session), (uint32_t)sysconf(_SC_NPROCESSORS_ONLN));
 	perfring_session_close(session);
@@ -1128,7 +1128,7 @@ Test(session, the_whole_system_under_load)
 	cr_assert_eq(totals.records, records);
 	cr_assert_eq(totals.samples, samples);
 	cr_assert_gt(samples, 4000u * SECONDS * (uint64_t)online / 10);
-	cr_assert_eq(totals.strangers + totals.corrupt, 0);
+	cr_assert_eq(totals.unknown_ids + totals.corrupt, 0);
 	for (uint32_t i = 0; perfring_session_ring_totals(session, i, &of_ring) == 0; i++) {
 		cr_assert_gt(of_ring.samples, 0);
 		sum += of_ring.records;
@@ -1828,7 +1828,7 @@ static void writers_as_one_stream(bool mixed)
 	perfring_session_return(session);
 	perfring_session_totals(session, &totals);
 	cr_assert_eq(totals.samples, OURS * OUR_SAMPLES + faults, "the rings are gone, what they counted is not");
-	cr_assert_eq(totals.strangers, 0);
+	cr_assert_eq(totals.unknown_ids, 0);
 	cr_assert_eq(totals.late, fallen, "whatever fell behind was counted");
 	/* A thread that is held up between stamp and commit; seldom. */
 	cr_assert_lt(fallen, OURS * OUR_SAMPLES / 100);

@@ -782,7 +782,7 @@ Test(soft_stress, soft_and_kernel_rings_as_one_stream, .timeout = 60)
 	cr_assert_eq(perfring_soft_lost(event), 0);
 	cr_assert_eq(read_count(event), (uint64_t)(OTHERS + 1) * STEPS);
 	perfring_session_totals(readers.session, &totals);
-	cr_assert_eq(totals.strangers, 0);
+	cr_assert_eq(totals.unknown_ids, 0);
 	cr_assert_eq(totals.late, fallen);
 	cr_assert_lt(fallen, STEPS / 100, "a thread that is held up in mid record; seldom");
 	cr_assert_gt(changes, OTHERS + 1, "one after the other is no merge");

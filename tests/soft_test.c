@@ -1969,7 +1969,7 @@ Test(soft, no_more_than_4096_threads)
 		cr_assert_eq(crowd_joined, 4095, "and this one");
 		cr_assert_eq(i, 5);
 		cr_assert_eq(perfring_soft_join(), 0);
-		cr_assert_eq(value(event), 4100, "strangers are counted");
+		cr_assert_eq(value(event), 4100, "unknown_ids are counted");
 	}
 	crowd_may_go = 1;
 	pthread_cond_broadcast(&crowd_changed);

@@ -95,7 +95,7 @@ Test(totals, event_by_event)
 		cr_assert_eq(totals.lost, 7);
 		cr_assert_eq(totals.throttles, 3);
 		if (!spans)
-			cr_assert_eq(totals.strangers, 2);
+			cr_assert_eq(totals.unknown_ids, 2);
 		perfring_session_close(session);
 		for (int i = 0; i < 2; i++)
 			stream_close(&streams[i]);
@@ -225,7 +225,7 @@ Test(totals, lost_by_event)
 	perfring_session_totals(session, &all);
 	cr_assert_eq(all.lost, totals[0].lost + totals[1].lost, "by the ring's own records");
 	cr_assert_eq(all.samples, totals[0].samples + totals[1].samples);
-	cr_assert_eq(all.strangers, 0);
+	cr_assert_eq(all.unknown_ids, 0);
 	perfring_session_close(session);
 	for (int i = 0; i < 2; i++)
 		storm_close(&storms[i]);

@@ -384,7 +384,7 @@ static void add_peer(struct perfring_peers *peers, int socket)
 	struct epoll_event interest = {.events = EPOLLIN};
 	struct ucred who = {.uid = (uid_t)-1};
 	socklen_t size = sizeof(who);
-	uint32_t at = 0, strangers = 0;
+	uint32_t at = 0, unknown_ids = 0;
 	struct peer *peer;
 	bool strange;
 
@@ -392,8 +392,8 @@ static void add_peer(struct perfring_peers *peers, int socket)
 	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size);
 	strange = who.uid && who.uid != geteuid();
 	for (uint32_t i = 0; i < peers->peer_count; i++)
-		strangers += is_stranger(&peers->peers[i]);
-	if (strange && strangers >= STRANGERS) {
+		unknown_ids += is_stranger(&peers->peers[i]);
+	if (strange && unknown_ids >= STRANGERS) {
 		close(socket);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* file.h - perf.data files, read (ABI.md 10, 11).
  *
- * Reading hands out the same items as a session does, in time order:
+ * Reading returns the same items as a session, in time order:
  *
  *     perfring_file_open(&file, "perf.data");
  *     while ((ret = perfring_file_next(file, &item)) == 1)

@@ -4,9 +4,9 @@
  *
  *     header | ids | attr entries | records, FINISHED_ROUND after each round | feature index | features
  *
- * Each round settles in the header how many bytes of records there are, and the features come last: a file whose
- * writer was killed is read by perf up to its last round, and by us up to its last whole record.  A stream has records
- * alone, attrs, ids and features among them, and nothing in it is written twice.
+ * Each round stores the size of the records in the header, and features come last: perf reads the file of a killed writer up
+ * to its last round, perfring_file_open up to its last whole record.  A stream consists of records only; attrs, ids and
+ * features are records in it.
  *
  * Context: any thread; one writer belongs to one thread at a time.  Not signal handlers.
  */
@@ -23,105 +23,119 @@ PERFRING_BEGIN
 
 struct perfring_file_writer;
 
-/* Writes to fd, which must be seekable, from its beginning, and stays the caller's; begin cuts off what the file held.
- * Returns 0, -ESPIPE, -EBADF, -EINVAL (O_APPEND: the header could not be written again), -ENOMEM. */
+/* Creates a writer of a file.  fd: seekable; it is written from its beginning, and stays the caller's; begin truncates it.
+ * Returns 0, -ESPIPE, -EBADF, -EINVAL (O_APPEND: the header cannot be written again), -ENOMEM. */
 PERFRING_API int perfring_file_writer_open(struct perfring_file_writer **writer, int fd);
 
-/* A stream instead (perf's pipe mode): nothing is written twice, so fd may be a pipe, and features are records; those that
- * are put before begin come first, BUILD_ID last, those of no bytes not at all.  Returns 0, -EBADF, -ENOMEM. */
+/* Creates a writer of a stream (perf's pipe mode).  fd may be a pipe: nothing is written twice, and features are records.
+ * Features that are put before begin come first, BUILD_ID comes last, empty ones are left out.  Returns 0, -EBADF, -ENOMEM. */
 PERFRING_API int perfring_file_writer_open_stream(struct perfring_file_writer **writer, int fd);
 
-/* Before begin.  Records are compressed by zstd (level 1 to 22), each write as far as it goes, so that a killed writer's
- * file can be read up to its last write.  What is written after a write that failed begins another frame; into a stream
- * nothing is written any more then.  In a directory each data.N is compressed by itself, and `data` is not; the more there
- * are, the smaller are their windows: perfring_file_open can read them.  Returns 0, -EOPNOTSUPP (built without libzstd),
- * -EINVAL, -ENOMEM. */
-PERFRING_API int perfring_file_writer_compress(struct perfring_file_writer *writer, int level);
-
-/* Before begin.  The other byte order, for tests and tools: what is written is turned, what is handed in stays as it
- * is.  Returns 0 or -EINVAL. */
-PERFRING_API int perfring_file_writer_make_foreign(struct perfring_file_writer *writer);
-
-/* Before begin.  A directory, as perf record --threads leaves it: what was created is its `data`, and each call adds its
- * next data.N, which has records alone (perfring_file_writer_write_to).  fd is as above, and stays the caller's.  Returns N + 1,
- * the file's number; -EINVAL (a stream), or as create. */
-PERFRING_API int perfring_file_writer_add_part(struct perfring_file_writer *writer, int fd);
-
-/* Frees the writer.  Without finish the file stays as a killed writer would leave it. */
+/* Frees the writer.  Without perfring_file_writer_finish the file stays as a killed writer would leave it. */
 PERFRING_API void perfring_file_writer_close(struct perfring_file_writer *writer);
 
-/* An event and its name, before begin.  All attrs are written with the smallest size that serves every one of them.
- * Returns its number, from 0, or -EINVAL, -ENOMEM. */
+/* ---- before begin ---- */
+
+/* Compresses records by zstd.  level: 1 to 22.  Each write is flushed, so that the file of a killed writer can be read up to its
+ * last write.  After a write that failed a new frame begins; a stream takes no more writes then.  In a directory each data.N is
+ * compressed by itself, and `data` is not; with more files their zstd windows are smaller, so that perfring_file_open can read
+ * them.  Returns 0, -EOPNOTSUPP (built without libzstd), -EINVAL, -ENOMEM. */
+PERFRING_API int perfring_file_writer_compress(struct perfring_file_writer *writer, int level);
+
+/* Writes the foreign byte order, for tests and tools.  Input stays in native order, and is not changed.  Returns 0, -EINVAL. */
+PERFRING_API int perfring_file_writer_make_foreign(struct perfring_file_writer *writer);
+
+/* Makes the file a directory's `data`, as perf record --threads writes it, and adds its next data.N, which has records only
+ * (perfring_file_writer_write_to).  fd: as above.  Returns N + 1, the file's number; -EINVAL (a stream), or as
+ * perfring_file_writer_open. */
+PERFRING_API int perfring_file_writer_add_part(struct perfring_file_writer *writer, int fd);
+
+/* Adds an event with its name.  All attrs are written with one size, the smallest that holds each.  Returns the event's index,
+ * from 0; -EINVAL, -ENOMEM. */
 PERFRING_API int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr,
-					 const char *name);
+						const char *name);
 PERFRING_API int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t index, uint64_t id);
 
-/* Events leader .. leader + members - 1 are a group: for GROUP_DESC.  name "": as perf names those that have none. */
+/* Makes events leader ... leader + members - 1 a group, for GROUP_DESC.  name: "" for a group without a name. */
 PERFRING_API int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader,
-					 uint32_t members);
+						uint32_t members);
 
-/* Writes header, ids and attrs; records may follow. */
+/* Writes header, ids and attrs.  Records may follow. */
 PERFRING_API int perfring_file_writer_begin(struct perfring_file_writer *writer);
 
-/* Whole records as they are: one system call for all pieces.  Returns 0, or -errno of the write (-ENOSPC, -EFBIG ...):
- * the file is then cut back to the last whole write, stays readable, and can be finished. */
+/* ---- records ---- */
+
+/* Writes whole records unchanged, with one system call for all pieces.  Returns 0, or -errno of the write (-ENOSPC, -EFBIG
+ * ...): the file is then truncated to the last whole write, stays readable, and can be finished. */
 PERFRING_API int perfring_file_writer_write(struct perfring_file_writer *writer, const struct iovec *pieces, int count);
 
-/* The same into one file of a directory: 0 is `data`, N + 1 data.N, as perfring_file_part tells them.  A write that fails
- * concerns that file alone.  All else is written into `data`. */
+/* The same into one file of a directory: 0 is `data`, N + 1 is data.N.  An error concerns that file only.  All other functions
+ * write into `data`. */
 PERFRING_API int perfring_file_writer_write_to(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces,
-					int count);
+					       int count);
 
-/* One record, encoded with event `index`'s format (its trailer included). */
+/* Encodes one record with the format of event `index`, its trailer included, and writes it. */
 PERFRING_API int perfring_file_writer_put(struct perfring_file_writer *writer, uint32_t index,
-				   const struct perfring_record *record);
+					  const struct perfring_record *record);
 
-/* An AUXTRACE record, whose size member says how many bytes of trace stand behind it, and that trace.  Neither is
- * compressed.  The feature AUXTRACE is made of them.  Returns 0; -EINVAL (no AUXTRACE, another size), or as write. */
+/* Writes an AUXTRACE record and the trace after it, both uncompressed; the feature AUXTRACE lists them.  size: that of the
+ * record's member `size`.  Returns 0; -EINVAL (no AUXTRACE, or another size), or as write. */
 PERFRING_API int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const struct perf_event_header *record,
-					    const void *trace, uint64_t size);
+						   const void *trace, uint64_t size);
 
-/* Marks the end of a round and settles it in the header: nothing that is written from now on is older than what the
- * round before this one held.  In a directory, where perf has no such marks, it settles what `data` holds: of a killed
- * writer's, perf reads that, and we all files up to their last whole records. */
+/* Ends a round: no later record is older than the records of the round before this one.  Writes FINISHED_ROUND and stores the
+ * size of the records in the header.  In a directory, where perf has no such record, only the size of `data` is stored: perf
+ * reads that much of a killed writer's directory; perfring_file_open reads all files up to their last whole records. */
 PERFRING_API int perfring_file_writer_end_round(struct perfring_file_writer *writer);
 
-/* A feature's payload, copied; written by finish.  The same feature again replaces the first. */
+/* ---- features ---- */
+
+/* Stores a copy of a feature's payload; finish writes it.  A second call for the same feature replaces the first. */
 PERFRING_API int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32_t feature, const void *payload,
-					   uint64_t size);
+						  uint64_t size);
 PERFRING_API int perfring_file_writer_put_string(struct perfring_file_writer *writer, uint32_t feature, const char *text);
 
-/* HOSTNAME, OSRELEASE, VERSION, ARCH, NRCPUS, TOTAL_MEM, CPUDESC, CPUID, CPU_TOPOLOGY, CACHE, NUMA_TOPOLOGY,
- * MEM_TOPOLOGY and PMU_MAPPINGS of this machine, CLOCKID and CLOCK_DATA for events with a clockid, CMDLINE from argv
- * (NULL-terminated), and for tracepoint events TRACING_DATA from tracefs.  Call it after the events were added.  Returns 0, -ENOMEM, or -errno of
- * tracefs; all but TRACING_DATA is there then. */
+/* Puts the features of this machine: HOSTNAME, OSRELEASE, VERSION, ARCH, NRCPUS, TOTAL_MEM, CPUDESC, CPUID, CPU_TOPOLOGY, CACHE,
+ * NUMA_TOPOLOGY, MEM_TOPOLOGY, PMU_MAPPINGS; for events with a clockid CLOCKID and CLOCK_DATA; CMDLINE from argv
+ * (NULL-terminated); for tracepoints TRACING_DATA from tracefs.  Call it after the last add_event.  Returns 0, -ENOMEM, or
+ * -errno of tracefs: then all but TRACING_DATA are put. */
 PERFRING_API int perfring_file_writer_describe(struct perfring_file_writer *writer, char *const argv[]);
 
-/* The first and last time of the samples, for SAMPLE_TIME. */
+/* Puts the times of the first and the last sample, for SAMPLE_TIME. */
 PERFRING_API int perfring_file_writer_put_times(struct perfring_file_writer *writer, uint64_t first, uint64_t last);
 
-/* One object of the feature BUILD_ID.  misc: PERFRING_RECORD_MISC_KERNEL or _USER; pid: -1, or a guest's; file: as MMAP
- * records name it, "[kernel.kallsyms]" for the kernel.  Returns 0, -EINVAL, -ENOMEM. */
+/* Adds an object to the feature BUILD_ID.  misc: PERFRING_RECORD_MISC_KERNEL or _USER; pid: -1, or a guest's; file: the name
+ * in MMAP records, "[kernel.kallsyms]" for the kernel.  Returns 0, -EINVAL, -ENOMEM. */
 PERFRING_API int perfring_file_writer_put_build_id(struct perfring_file_writer *writer, uint16_t misc, int32_t pid,
-					    const char *file, const uint8_t *id, uint32_t size);
+						   const char *file, const uint8_t *id, uint32_t size);
 
-/* State of the machine, written as records of event 0 with time 0: the kernel's and its modules' mappings, with
- * `ksymbol` and `bpf_event` also the programs of BPF that are loaded, where this user may list them; then FORK,
- * COMM and MMAP2 of what is executable, of one process with all its threads, or of every one (-1).  Flags are those of the
- * first event with `mmap`, or of event 0: with `namespaces` there is NAMESPACES too; with mmap_data, MMAP2 of all readable
- * mappings, of files or not; with `build_id` all mappings are MMAP2 by that, of the file as the process sees it.  Processes
- * that vanish meanwhile are passed over.  Returns 0 or -errno. */
+/* ---- the machine's state, as records of event 0 with time 0 ----
+ *
+ * The attr of the first event with `mmap` (else of event 0) says what is written:
+ *
+ *   ksymbol, bpf_event   loaded BPF programs, if the user may list them
+ *   namespaces           NAMESPACES of each process
+ *   mmap_data            MMAP2 of all readable mappings, not only of executable ones
+ *   build_id             MMAP2 with build ids, of the file as the process sees it
+ */
+
+/* The mappings of the kernel and its modules, and BPF programs.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_kernel(struct perfring_file_writer *writer);
+
+/* FORK, COMM and MMAP2 of a process with all its threads; pid -1: of all processes.  Processes that exit meanwhile are
+ * skipped.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_t pid);
 
-/* CGROUP records of every cgroup below the cgroup2 mount, for samples with CGROUP.  Returns 0 or -errno. */
+/* CGROUP records of all cgroups below the cgroup2 mount, for samples with CGROUP.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer);
 
-/* Bytes written so far; of a directory, into all its files. */
+/* ---- the end ---- */
+
+/* Bytes written so far, in all files of a directory. */
 PERFRING_API uint64_t perfring_file_writer_size(const struct perfring_file_writer *writer);
 
-/* Writes the features (EVENT_DESC is made here) and the header's sizes.  Returns 0 or -errno; when the disk is full for
- * the features, they are left out: every record is there, and the error is returned. */
+/* Writes the features, EVENT_DESC among them, and the sizes in the header.  Returns 0 or -errno.  If the disk is full, the
+ * features are left out and the error is returned; all records are there. */
 PERFRING_API int perfring_file_writer_finish(struct perfring_file_writer *writer);
 
 PERFRING_END

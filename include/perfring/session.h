@@ -9,18 +9,16 @@
  *             perfring_session_return(session);                one return for every ring
  *     }
  *
- * Order.  Each wait looks at all rings once: a round.  An item is handed out one round after it was first seen, when
- * every older one must have been seen too: a record that a later round finds was published after an earlier look at
- * its ring, and took its time stamp just before.  Records of one ring are only nearly in order (an NMI between a time
- * stamp and its record), so each ring's next 64 are kept sorted.  What comes out late all the same is counted, and
- * handed out.  Nothing is copied: what is held back lies in the rings, so memory is bounded.  A record waits for at
- * most one round more; a wait that would hold records back ends after 10 ms.
+ * Order.  A round begins with each wait, which looks at all rings once.  A record is returned one round after it was first
+ * seen: by then every earlier record has been seen as well, because a record is published shortly after its time stamp is
+ * taken.  Records of one ring are nearly in order (an NMI can come between a time stamp and its record), so the next 64 of
+ * each ring are sorted.  Items that are late nevertheless are counted and returned.  Records wait in the rings, not in
+ * copies, so memory is bounded.  A wait that holds records back ends after 10 ms.
  *
- * Rings that overwrite are not waited for but copied (perfring_session_snapshot); AUX bytes come piece by piece
- * (perfring_session_next_aux); several sessions are one stream by merge.h.  To count alone takes no ring:
- * count.h.
+ * Other ways to read: perfring_session_snapshot (rings that overwrite), perfring_session_next_aux (AUX areas), merge.h
+ * (several sessions as one stream), count.h (counts without a ring).
  *
- * A session is used by one thread at a time.  No thread, no signal handler, no callback is installed.
+ * Context: one thread at a time.  Starts no thread, installs no signal handler, calls nothing back.
  */
 #ifndef PERFRING_SESSION_H
 #define PERFRING_SESSION_H
@@ -37,135 +35,132 @@ PERFRING_BEGIN
 
 struct perfring_session;
 
-/* What went by, of all rings or of one.  Loss is a result: none of these is ever reset. */
+/* Totals of all rings, of one ring, or of one event.  They are never reset. */
 struct perfring_totals {
 	uint64_t records;
 	uint64_t samples;
 	uint64_t bytes;
-	uint64_t lost;         /* records that found a ring full: the sum of LOST */
+	uint64_t lost;         /* records that did not fit into a ring: the sum of LOST */
 	uint64_t lost_samples; /* the sum of LOST_SAMPLES */
 	uint64_t throttles;
 	uint64_t unthrottles;
-	uint64_t late; /* items handed out after a younger one */
-	/* Records whose id is in no attr: handed out without a format.  Linux 6.18 writes such: of two software events
-	 * that sample one occurrence, be it for two processes, both samples carry one's id. */
-	uint64_t strangers;
-	uint64_t corrupt;    /* times a ring was found corrupt */
-	uint64_t skipped;    /* bytes given up there */
-	uint64_t first_time; /* of the samples; 0: none had one, or in spans not all have it at the same place */
+	uint64_t late; /* items returned after an item with a later time */
+	/* Records with an id of no attr, which are returned without a format.  Linux 6.18 writes such records: when two
+	 * software events, also of two processes, sample one occurrence, both samples have the same id. */
+	uint64_t unknown_ids;
+	uint64_t corrupt;    /* how often a ring was corrupt */
+	uint64_t skipped;    /* bytes dropped then */
+	uint64_t first_time; /* of the samples; 0: unknown, as in spans of samples with TIME at different places */
 	uint64_t last_time;
 	uint64_t reserved[3];
 };
 
-/* pages: data pages of each ring, a power of two; 0 means 128, perf's default. */
+/* pages: data pages of each ring, a power of two; 0 for 128, perf's default.  Returns 0, -EINVAL, -ENOMEM, -errno of
+ * epoll_create. */
 PERFRING_API int perfring_session_open(struct perfring_session **session, uint32_t pages);
 
-/* How a session makes its rings and what it may do to open everything; before the first add. */
+/* Options, set before the first add. */
 enum perfring_session_option {
-	PERFRING_SESSION_SHRINK = 1,      /* rings become smaller, down to a page, before the mlock budget refuses them; what was
-					     mapped before is mapped again alike: all rings have one size */
-	PERFRING_SESSION_RAISE_FILES = 2, /* the soft RLIMIT_NOFILE is raised as far as the hard one permits */
-	PERFRING_SESSION_BACKWARD = 4,    /* every event gets write_backward, its rings overwrite, and are read by
-					     perfring_session_snapshot alone */
+	PERFRING_SESSION_SHRINK = 1,      /* use smaller rings, down to one page, if the mlock budget is too small; all rings
+					     have one size: existing ones are mapped again */
+	PERFRING_SESSION_RAISE_FILES = 2, /* raise the soft RLIMIT_NOFILE up to the hard limit */
+	PERFRING_SESSION_BACKWARD = 4,    /* set write_backward on every event: rings overwrite, and are read by
+					     perfring_session_snapshot only */
 };
 
-/* options: of perfring_session_option.  allowed: of perfring_fallback, what may be given up so that an event opens; the
- * formats are those of what was opened.  Returns 0, or -EBUSY after the first add. */
+/* options: bits of perfring_session_option.  allowed: bits of perfring_fallback, features of an attr that may be dropped so that
+ * the event opens; formats are those of the opened attr.  Returns 0, or -EBUSY after the first add. */
 PERFRING_API int perfring_session_configure(struct perfring_session *session, uint32_t options, uint64_t allowed);
 
-/* What was given up of event number `event` (perfring_fallback), and the attr that was opened. */
+/* The features that were dropped of event `event` (bits of perfring_fallback), and the attr that was opened. */
 PERFRING_API uint64_t perfring_session_given_up(const struct perfring_session *session, uint32_t event);
 PERFRING_API const struct perf_event_attr *perfring_session_attr(const struct perfring_session *session,
 								 uint32_t event);
 
-/* Data pages of its rings: as asked, or what shrinking left. */
+/* Data pages of each ring, after shrinking. */
 PERFRING_API uint32_t perfring_session_pages(const struct perfring_session *session);
 
 /* Closes every fd and ring. */
 PERFRING_API void perfring_session_close(struct perfring_session *session);
 
-/* Opens the event for each thread and CPU of the target.  The first event on a CPU (or, without CPUs, on a thread) maps
- * the ring, the others write into it by SET_OUTPUT.  All events of a session need TIME and, when there are several,
- * IDENTIFIER in sample_type, sample_id_all and the same clock, and not write_backward: else -EINVAL.  Threads that die
- * before they are opened are passed over.  Returns the event's number, from 0; on -errno nothing of this event stays
- * open and perfring_session_refusal tells why. */
+/* Opens the event for each thread and CPU of the target.  The first event on a CPU (without CPUs: on a thread) maps the ring;
+ * the others write into it by SET_OUTPUT.  All events of a session need TIME in sample_type, with several events IDENTIFIER as
+ * well, sample_id_all, one clock, and no write_backward; else -EINVAL.  Threads that exit meanwhile are skipped.  Returns the
+ * event's number, from 0; or -errno: nothing of this event stays open, and perfring_session_refusal explains it. */
 PERFRING_API int perfring_session_add(struct perfring_session *session, const struct perf_event_attr *attr,
 				      const struct perfring_target *target);
 
-/* The same for a group: attrs[0] leads, the others are its siblings on each thread and CPU, and start and stop with it,
- * whatever their own `disabled` and enable_on_exec say.  Returns the leader's number; the siblings' follow it. */
+/* The same for a group: attrs[0] is the leader.  Siblings start and stop with the leader; their own `disabled` and
+ * enable_on_exec are ignored.  Returns the leader's number; the siblings have the next numbers. */
 PERFRING_API int perfring_session_add_group(struct perfring_session *session, const struct perf_event_attr *const *attrs,
 					    uint32_t count, const struct perfring_target *target);
 
-/* Looks again: opens every event on threads of observed processes (added as processes, without inherit) that were born
- * since, and on CPUs that came (back) online when the target was all CPUs.  Closes fds of threads that are gone, and
- * their rings once they are read; their ids and totals stay.  A CPU's fds stay open when it goes offline, and count
- * nothing any more; one that came back before anybody looked goes unnoticed.  Returns how many fds it opened, or -errno
- * with a refusal; what could be opened stays open.  After a return. */
+/* Opens every event on new threads of observed processes (added as processes, without inherit), and, if the target was all CPUs,
+ * on CPUs that came online.  Closes the fds of threads that are gone, and their rings once these are read; ids and totals stay.
+ * The fds of a CPU that goes offline stay open and count no more; a CPU that was offline between two calls is not noticed.
+ * Call it after a return.  Returns the number of fds it opened, or -errno with a refusal; fds opened before that stay open. */
 PERFRING_API int perfring_session_update(struct perfring_session *session);
 
-/* ---- rings that are not of kernel events: our own writers', another process's, mapped by hand ---- */
+/* ---- rings of other sources: of perfring's writers, of another process, mapped by the caller ---- */
 
-/* Says how records look that no fd of this session makes: those of `attr`, which carry one of `ids`.  The rules for the
- * attr are those of perfring_session_add, and its clock is the writers'.  Returns the event's number; -EINVAL, -EEXIST
- * (an id that is known), -ENOMEM: perfring_session_refusal tells why. */
+/* Describes records that come from no fd of this session: records with one of `ids` are those of `attr`.  The rules for the
+ * attr are those of perfring_session_add; its clock is that of the writers.  Returns the event's number; -EINVAL, -EEXIST (a
+ * known id), -ENOMEM, explained by perfring_session_refusal. */
 PERFRING_API int perfring_session_describe(struct perfring_session *session, const struct perf_event_attr *attr,
 					   const uint64_t *ids, uint32_t count);
 
-/* Makes `ring` one of the session's: from its data_tail on it has no other reader.  The ring stays the caller's.  The session
- * has a handle of its own (perfring_ring_share): when the caller closes the ring, or its set frees it because it is drained,
- * its memory stays until it is removed here, or the session is closed.  Of a kernel's ring that was mapped by hand, and of
- * memory that was the caller's (perfring_ring_wrap), there is no such handle: they stay mapped until then.
+/* Adds a ring, which must have no other reader.  The session reads from its data_tail on.
  *
- * flags: 0 trusts every process that may write into the ring to leave a record alone once it is published, as the kernel
- * does.  Items and spans lie in the ring then.  The session itself reads each header once, and nothing beyond what that
- * header says; but what it hands out may be another record by the time it is decoded, of another size.
- * PERFRING_READER_COPY trusts nobody: each record is copied into memory of the session's before anything looks at it, and
- * items and spans lie there, with the headers that were checked.  It takes as much memory again as the ring has data, and
- * 64 KiB.  Such a ring can have no AUX area.
+ * lifetime   The session shares the ring's memory (perfring_ring_share): it stays until perfring_session_remove_ring or close,
+ *            also if the caller closes the ring or its set frees it.  A kernel ring that the caller mapped, and memory of the
+ *            caller (perfring_ring_wrap), cannot be shared: they must stay mapped until then.
+ * flags      0: trusts every writer not to change a published record, as the kernel does not.  Items and spans are in the
+ *            ring.  The session reads each header once and nothing beyond it, but a writer that breaks the rule can change
+ *            the record, and its size, before the caller decodes it.
+ *            PERFRING_READER_COPY: trusts no writer.  Each record is copied before it is checked; items and spans are in the
+ *            copy.  Takes the ring's data size and 64 KiB of memory.  Excludes an AUX area.
+ * wake_fd    The eventfd (EFD_NONBLOCK) of the ring's writer, which rings may share; a crossing (wakeup.h) ends a wait.  -1,
+ *            or an fd that has hung up: the ring is polled every 10 ms of a wait.
  *
- * wake_fd: the eventfd (EFD_NONBLOCK) that its writer was given, which rings may share, so that a crossing (wakeup.h) ends
- * a wait; -1, or when it has hung up: it is looked at every 10 ms of a wait.  A writer that is held up between its time
- * stamp and its commit makes late records.  For none to be late because its ring is new, walk the set (set.h) before each
- * wait.  Not between the first next and the return of a round.  Returns the ring's number, which may be that of one
- * removed; -EINVAL (no data, or read-only, or one of the two, ring and session, is BACKWARD alone; another flag), -ENOMEM,
- * or what epoll_ctl said. */
+ * A writer that is delayed between its time stamp and its commit makes late records.  Walk the set (set.h) before each wait, so
+ * that records of new rings are not late.  Not to be called between the first next and the return of a round.
+ * Returns the ring's number, which may be that of a removed ring; -EINVAL (no data area, read-only, backward unlike the session,
+ * unknown flag), -ENOMEM, -errno of epoll_ctl. */
 PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
 					   int wake_fd, uint32_t flags);
 
-/* Takes it out again; its totals stay in the session's.  Returns 0; -EINVAL (no ring that was added); -EBUSY (records of
- * it are seen and not handed out, or handed out and not returned: go on reading).  After a return. */
+/* Removes a ring that was added; the session's totals keep its share.  Call it after a return.  Returns 0; -EINVAL (not such a
+ * ring); -EBUSY (records were seen and not yet returned to the ring: go on reading). */
 PERFRING_API int perfring_session_remove_ring(struct perfring_session *session, uint32_t ring);
 
-/* Why the last add failed and what to change.  Valid until the next add; "" if it did not fail. */
+/* Why the last add failed, and what to change; "" if it did not fail.  Valid until the next add. */
 PERFRING_API const char *perfring_session_refusal(const struct perfring_session *session);
 
 /* Starts and stops every event.  Events opened with disabled = 0 or enable_on_exec need no enable. */
 PERFRING_API int perfring_session_enable(struct perfring_session *session);
 PERFRING_API int perfring_session_disable(struct perfring_session *session);
 
-/* An epoll fd that is readable when a ring has reached its watermark: for an event loop of your own, which then calls
- * perfring_session_wait with 0 (and may get 0 from it: a poll of this fd takes the wakeup).  Rings that were added wake
- * it from a wait with 0 on, until another wait.  Valid until close. */
+/* An epoll fd that is readable when a ring has reached its watermark, for the caller's event loop.  Then call
+ * perfring_session_wait with timeout 0, which may return 0, because polling this fd consumes the wakeup.  Added rings wake the fd
+ * only between a wait with timeout 0 and the next wait.  Valid until close. */
 PERFRING_API int perfring_session_fd(const struct perfring_session *session);
 
-/* Waits up to timeout_ms (-1: no limit) and begins a round.  Returns 1 when a ring woke us, 0 after the time (at once
- * when the session is over), -EINTR after a signal: there may be records in every case. */
+/* Waits up to timeout_ms (-1: no limit) and begins a round.  Returns 1 if a ring woke it; 0 after the time, or at once if the
+ * session is over; -EINTR after a signal.  There may be records in each case. */
 PERFRING_API int perfring_session_wait(struct perfring_session *session, int timeout_ms);
 
-/* Whether every observed thread is gone, with its descendants: nothing more will come.  Never while rings are in it that
- * were added: who writes into them is not known here. */
+/* Whether all observed threads and their descendants have exited, so that no record will follow.  false while the session has
+ * added rings, whose writers it does not know. */
 PERFRING_API bool perfring_session_is_over(const struct perfring_session *session);
 
-/* Begins the last round: everything that is in the rings now is handed out. */
+/* Begins the last round, which returns all records that are in the rings now. */
 PERFRING_API void perfring_session_flush(struct perfring_session *session);
 
-/* The next item of the round, in time order.  Returns 1, 0 when the round is done, or -EBADMSG once for a ring found
- * corrupt: its fault is perfring_session_fault, its unread bytes are given up, and the next call goes on.
- * Valid until: perfring_session_return. */
+/* The next item of the round, in time order.  Returns 1; 0 at the end of the round; -EBADMSG once for a corrupt ring, with
+ * perfring_session_fault: its unread bytes are dropped, and the next call goes on.  Valid until perfring_session_return. */
 PERFRING_API int perfring_session_next(struct perfring_session *session, struct perfring_item *item);
 
-/* One ring's unread records as they lie, whole records, in at most two pieces. */
+/* The unread records of one ring, in ring order, in at most two pieces. */
 struct perfring_span {
 	struct iovec pieces[2];
 	uint32_t count; /* of pieces */
@@ -175,24 +170,25 @@ struct perfring_span {
 	uint64_t samples; /* of the records */
 };
 
-/* Instead of next: the next ring's span in this round; a ring comes once, one of ours again behind each filler.  What
- * the records say of loss is counted as it passes, nothing is held back.  Returns 1, 0 when the round is done, -EBADMSG
- * as above.  A session is read by next or by next_span, not by both.  Valid until: perfring_session_return. */
+/* The span of the next ring in this round.  Each ring is returned once; a ring of perfring's again after each filler record.
+ * Losses are counted, and no record is held back.  A session is read by next or by next_span, not by both.  Returns 1; 0 at the
+ * end of the round; -EBADMSG as perfring_session_next.  Valid until perfring_session_return. */
 PERFRING_API int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span);
 
-/* BACKWARD: pauses every ring, copies what they hold, lets them go on, and begins a round of it: next and next_span hand
- * out what is in the copies (next: in time order; spans: newest first in memory, as the kernel wrote them), until
- * return.  What is written between pause and resume counts as lost at the events.  Some milliseconds go by meanwhile: a
- * grace period (membarrier), behind which nobody is in the middle of a record any more; where the system refuses one,
- * the oldest 64 KiB, or half of a smaller ring, are left out instead.  Rings of our own are not paused.  Snapshots may
- * hand out a record again; totals count each once.  Returns 0; -EINVAL (no ring that overwrites); or -errno of the first
- * ring that failed, -EBADMSG with perfring_session_fault; the others' copies are there, and every ring goes on. */
+/* Copies all rings of a BACKWARD session and begins a round of the copies: next returns their records in time order, next_span
+ * newest first, as the kernel wrote them.
+ *
+ * Kernel rings are paused for some milliseconds, until a membarrier has shown that no record is being written; records lost
+ * meanwhile are counted by their events.  If the system refuses membarrier, the oldest 64 KiB, or half of a smaller ring, are left
+ * out.  Rings of perfring's are not paused.  Two snapshots may return one record; totals count it once.  Returns 0; -EINVAL (no
+ * ring overwrites); or -errno of the first ring that failed (-EBADMSG with perfring_session_fault): copies of the others can be
+ * read, and all rings are written again. */
 PERFRING_API int perfring_session_snapshot(struct perfring_session *session);
 
-/* All that was handed out is done with: gives the rings their room back. */
+/* Returns the space of all items and spans to the rings; they are no longer valid. */
 PERFRING_API void perfring_session_return(struct perfring_session *session);
 
-/* Where the last -EBADMSG was: ring and position in it. */
+/* The place of the last -EBADMSG: *ring and the position in it. */
 PERFRING_API struct perfring_fault perfring_session_fault(const struct perfring_session *session, uint32_t *ring);
 
 /* Formats by event number and by id.  Valid until close. */
@@ -202,54 +198,53 @@ PERFRING_API void perfring_session_totals(const struct perfring_session *session
 
 PERFRING_API uint32_t perfring_session_ring_count(const struct perfring_session *session);
 
-/* Of one ring. */
+/* Totals of one ring.  Returns 0 or -EINVAL. */
 PERFRING_API int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring,
 					      struct perfring_totals *totals);
 
-/* Of one event, over all rings: what carried its id.  `lost` is FORMAT_LOST of its fds where read_format has it (read
- * here, by read(2)), for LOST records name no loser; strangers, corrupt and skipped are 0.  Returns 0 or -EINVAL. */
+/* Totals of the records with the ids of one event, over all rings.  `lost` is the sum of FORMAT_LOST of its fds, read here, if
+ * read_format has it: LOST records do not name an event.  unknown_ids, corrupt and skipped are 0.  Returns 0 or -EINVAL. */
 PERFRING_API int perfring_session_event_totals(const struct perfring_session *session, uint32_t event,
 					       struct perfring_totals *totals);
 
 /* ---- AUX areas ---- */
 
-/* Maps an AUX area of `pages` pages (a power of two) at every ring whose event has one (Intel PT, SPE, CoreSight ...).
- * snapshot: overwriting, read-only mapping; perfring_session_disable before its pieces are asked for.  Returns how many;
- * -EOPNOTSUPP: no PMU of the session has AUX; -EINVAL: not a power of two, or BACKWARD (the area is described in the
- * control page, which is read-only there); what mmap said. */
+/* Maps an AUX area of `pages` pages (a power of two) at each ring whose event has one (Intel PT, SPE, CoreSight ...).
+ * snapshot: an overwriting, read-only mapping; call perfring_session_disable before perfring_session_next_aux.  Returns the
+ * number of areas; -EOPNOTSUPP (no PMU of the session has AUX); -EINVAL (not a power of two, or a BACKWARD session, whose control
+ * pages are read-only); -errno of mmap. */
 PERFRING_API int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
 
-/* The same for one ring that was added, without COPY: `aux` (aux.h) is the caller's, of that ring, and stays until it is
- * removed.  To be enabled again its producer must produce by this very one.  Returns 0, -EINVAL, -EEXIST, -ENOMEM. */
+/* Adds the AUX area of an added ring without PERFRING_READER_COPY.  `aux` (aux.h) is the caller's, and must stay open until the
+ * ring is removed.  A producer that is to be enabled again must use this same object.  Returns 0, -EINVAL, -EEXIST, -ENOMEM. */
 PERFRING_API int perfring_session_add_aux(struct perfring_session *session, uint32_t ring,
 					  struct perfring_aux_area *aux);
 
 struct perfring_aux_piece {
 	const unsigned char *bytes;
 	uint64_t size;
-	uint64_t position; /* of bytes[0], free-running: what AUX records name */
+	uint64_t position; /* of bytes[0], free-running, as in AUX records */
 	uint32_t ring;
 	uint32_t padding;
 };
 
-/* The next piece of the round; one that runs over the end of a kernel's area comes as two.  Returns 1, 0 when there is
- * no more, -EBADMSG once for an area whose positions cannot be right (perfring_session_fault).  A producer that stopped
- * (TRUNCATED, no room) is enabled again by perfring_session_return, once its room is given back.  Valid until:
- * perfring_session_return. */
+/* The next piece of AUX bytes in this round; two pieces if it wraps.  Returns 1; 0 at the end; -EBADMSG once for an area with
+ * impossible positions (perfring_session_fault).  perfring_session_return enables a producer that stopped because the area was
+ * full (TRUNCATED).  Valid until perfring_session_return. */
 PERFRING_API int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece);
 
 /* ---- BPF output ---- */
 
-/* Puts the fds of BPF_OUTPUT event `event`, one a CPU, into the BPF_MAP_TYPE_PERF_EVENT_ARRAY `map_fd` at the index of
- * their CPU, where bpf_perf_event_output finds them.  The payload is each sample's RAW.  Returns 0, -EINVAL (the event
- * is not BPF_OUTPUT, or was opened for threads), or -errno of bpf(2). */
+/* Stores the fds of the BPF_OUTPUT event `event` in the BPF_MAP_TYPE_PERF_EVENT_ARRAY `map_fd`, each at its CPU's index, for
+ * bpf_perf_event_output.  The payload is the sample's RAW field.  Returns 0; -EINVAL (no BPF_OUTPUT event, or one of threads);
+ * -errno of bpf(2). */
 PERFRING_API int perfring_session_put_map(struct perfring_session *session, uint32_t event, int map_fd);
 
 /* ---- fds ---- */
 
 /* One fd of the session. */
 struct perfring_session_event {
-	int fd;      /* -1: its thread is gone, and perfring_session_update has closed it */
+	int fd;      /* -1: closed by perfring_session_update, because its thread has exited */
 	int32_t tid; /* -1: all */
 	int32_t cpu; /* -1: any */
 	uint32_t event;
@@ -258,7 +253,7 @@ struct perfring_session_event {
 	uint64_t id;
 };
 
-/* The i-th fd, from 0.  Returns 1, or 0 behind the last.  (For ids in a file, read(2), FORMAT_LOST, ioctls.) */
+/* The i-th fd, from 0, for ids, read(2) and ioctls.  Returns 1, or 0 after the last. */
 PERFRING_API int perfring_session_event_at(const struct perfring_session *session, uint32_t i,
 					   struct perfring_session_event *opened);
 
