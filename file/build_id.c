@@ -73,6 +73,8 @@ static int read_whole(int fd, unsigned char *room, size_t size, uint64_t at)
 	while (done < size) {
 		ssize_t got = pread(fd, room + done, size - done, (off_t)(at + done));
 
+		if (got < 0 && errno == EINTR)
+			continue;
 		if (got <= 0)
 			return got ? -errno : -EINVAL;
 		done += (size_t)got;
@@ -88,8 +90,9 @@ static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long,
 	uint64_t size = read_number(entry + (is_long ? 32 : 16), is_long ? 8 : 4, is_foreign);
 	uint64_t align = read_number(entry + (is_long ? 48 : 28), is_long ? 8 : 4, is_foreign);
 	unsigned char *notes;
+	size_t done = 0;
+	ssize_t got = 1;
 	int64_t found = 0;
-	ssize_t got;
 
 	if (size > *left)
 		size = *left;
@@ -99,11 +102,16 @@ static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long,
 	notes = malloc((size_t)size);
 	if (!notes)
 		return -ENOMEM;
-	got = pread(fd, notes, (size_t)size, (off_t)offset);
-	if (got < 0)
-		found = -errno;
-	else if (got)
-		found = find_note(notes, (size_t)got, is_foreign, align, id);
+	/* the file may have less */
+	while (got && done < size && !found) {
+		got = pread(fd, notes + done, (size_t)size - done, (off_t)(offset + done));
+		if (got > 0)
+			done += (size_t)got;
+		else if (got < 0 && errno != EINTR)
+			found = -errno;
+	}
+	if (!found)
+		found = find_note(notes, done, is_foreign, align, id);
 	free(notes);
 	return found;
 }

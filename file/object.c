@@ -5,12 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Where process `pid` sees that path: its links lead nowhere outside of its own root. */
+/* Where process `pid` sees that path: its links lead nowhere outside of its own root.  Returns a descriptor or -errno. */
 static int find_place(int32_t pid, const char *path)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
@@ -20,20 +21,31 @@ static int find_place(int32_t pid, const char *path)
 	snprintf(name, sizeof(name), "/proc/%d/root", pid);
 	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
-		return -1;
+		return -errno;
 	place = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (place < 0)
+		place = -errno;
 	close(root);
 	return place;
+}
+
+/* What this process is short of: then it is not known where the other one sees the path, and the file by that name here may be
+ * another. */
+static bool is_short(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EIO;
 }
 
 /* O_PATH opens nothing: a device, which may act on being opened, and a pipe are known by it and let be; what was found to be
  * a regular file is then opened itself, whatever its name leads to meanwhile. */
 int perfring_object_open(int32_t pid, const char *path)
 {
-	int place = pid > 0 ? find_place(pid, path) : -1, fd;
+	int place = pid > 0 ? find_place(pid, path) : -ENOENT, fd;
 	char name[32];
 	struct stat file;
 
+	if (is_short(place))
+		return place;
 	if (place < 0)
 		place = open(path, O_PATH | O_CLOEXEC);
 	if (place < 0)
