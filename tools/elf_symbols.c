@@ -48,6 +48,7 @@ struct reading {
 	uint32_t symbols_left;
 	void (*take)(void *to, const struct perfring_elf_symbol *symbol);
 	void *to;
+	const char *debug_path; /* of the debug file that is read, else NULL */
 };
 
 /* One image: a file's, or one that was inflated. */
@@ -72,6 +73,21 @@ static int exceed(struct reading *reading, const char *what)
 	if (!reading->elf->exceeded)
 		reading->elf->exceeded = what;
 	return -E2BIG;
+}
+
+/* What should be there, and could not be read: the first one is told.  A file that is not there, or is no object, is none. */
+static int fail(struct reading *reading, int error)
+{
+	bool is_usual = error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EINVAL || error == -ENODATA;
+
+	if (error >= 0 || is_usual || reading->elf->unread)
+		return error;
+	reading->elf->unread = error;
+	if (reading->debug_path) {
+		reading->elf->unread_path = perfring_tool_room(NULL, strlen(reading->debug_path) + 1, 1);
+		strcpy(reading->elf->unread_path, reading->debug_path);
+	}
+	return error;
 }
 
 static int charge(struct reading *reading, uint64_t bytes)
@@ -117,7 +133,7 @@ static int read_at(const struct image *image, void *room, size_t size, uint64_t 
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return -errno;
+			return fail(image->reading, -errno);
 		if (!got)
 			return -EINVAL; /* it became shorter */
 		done += (size_t)got;
@@ -195,10 +211,10 @@ static int read_sections(struct image *image)
 	free(table);
 	if (error || names >= count)
 		return error;
-	/* without names there are still tables of symbols */
 	image->names_size = image->sections[names].size;
 	image->names = read_section(image, &image->sections[names], &error);
-	return error == -E2BIG ? error : 0;
+	/* without names there are still tables of symbols */
+	return error == -EINVAL ? 0 : error;
 }
 
 static int open_image(struct image *image)
@@ -208,7 +224,7 @@ static int open_image(struct image *image)
 
 	if (image->fd >= 0) {
 		if (fstat(image->fd, &file))
-			return -errno;
+			return fail(image->reading, -errno);
 		if (file.st_size < 0)
 			return -EINVAL;
 		image->size = (uint64_t)file.st_size;
@@ -250,6 +266,7 @@ static int read_segments(const struct image *image)
 	uint64_t at = member(image, image->header, 32, 28, 0), count = member(image, image->header, 56, 44, 2);
 	struct perfring_elf *elf = image->reading->elf;
 	unsigned char entry[56];
+	int error;
 
 	if (!at || !count)
 		return 0;
@@ -259,8 +276,9 @@ static int read_segments(const struct image *image)
 		return exceed(image->reading, "4096 segments");
 	elf->segments = perfring_tool_room(NULL, (size_t)count, sizeof(*elf->segments));
 	for (uint64_t i = 0; i < count; i++) {
-		if (at > image->size || read_at(image, entry, size, at + i * size))
-			return -EINVAL;
+		error = at > image->size ? -EINVAL : read_at(image, entry, size, at + i * size);
+		if (error)
+			return error;
 		if (number(image, entry, 4) == PT_LOAD)
 			elf->segments[elf->segment_count++] = (struct perfring_elf_segment){
 				.offset = member(image, entry, 8, 4, 0),
@@ -392,8 +410,9 @@ static int64_t inflate(struct reading *reading, const unsigned char *bytes, uint
 	lzma_ret ret;
 
 	*room = NULL;
-	if (lzma_stream_decoder(&stream, PERFRING_LIMIT_DECODER, 0) != LZMA_OK)
-		return -EINVAL;
+	ret = lzma_stream_decoder(&stream, PERFRING_LIMIT_DECODER, 0);
+	if (ret != LZMA_OK)
+		return ret == LZMA_MEM_ERROR ? fail(reading, -ENOMEM) : -EINVAL;
 	stream.next_in = bytes;
 	stream.avail_in = (size_t)size;
 	for (ret = LZMA_OK; ret == LZMA_OK; space *= 2) {
@@ -410,6 +429,8 @@ static int64_t inflate(struct reading *reading, const unsigned char *bytes, uint
 		got = (int64_t)stream.total_out;
 	else if (ret == LZMA_MEMLIMIT_ERROR)
 		got = exceed(reading, "72 MiB to inflate .gnu_debugdata");
+	else if (ret == LZMA_MEM_ERROR)
+		got = fail(reading, -ENOMEM);
 	/* what did not come to its end was inflated as well */
 	if (!charge(reading, stream.total_out) && got >= 0) {
 		lzma_end(&stream);
@@ -475,23 +496,23 @@ static uint32_t build_id_of(const struct image *image, uint8_t *id)
 	int64_t length = read_note(image, id);
 
 	if (!length && image->fd >= 0)
-		length = perfring_build_id_in(image->fd, id);
+		length = fail(image->reading, (int)perfring_build_id_in(image->fd, id));
 	return length > 0 ? (uint32_t)length : 0;
 }
 
-uint32_t perfring_elf_build_id(int fd, uint8_t *id)
+int perfring_elf_build_id(int fd, uint8_t *id)
 {
 	uint64_t all = PERFRING_LIMIT_OBJECT_BYTES;
 	struct perfring_elf elf = {0};
 	struct reading reading = {.elf = &elf, .all_left = &all, .left = all};
 	struct image image = {.reading = &reading, .fd = fd};
-	int64_t length = perfring_build_id_in(fd, id);
+	int length = fail(&reading, (int)perfring_build_id_in(fd, id));
 
-	if (length <= 0) {
-		length = open_image(&image) ? 0 : read_note(&image, id);
+	if (length <= 0 && !elf.unread) {
+		length = open_image(&image) ? 0 : (int)read_note(&image, id);
 		close_image(&image);
 	}
-	return (uint32_t)length;
+	return elf.unread ? elf.unread : length;
 }
 
 /* The checksum that .gnu_debuglink has of its file: CRC-32, as zlib's. */
@@ -560,8 +581,12 @@ static bool read_debug_file(struct reading *reading, const struct debug_link *li
 	bool is_its = false;
 	uint32_t sum;
 
-	if (image.fd < 0)
+	reading->debug_path = path;
+	fail(reading, image.fd);
+	if (image.fd < 0) {
+		reading->debug_path = NULL;
 		return false;
+	}
 	if (!open_image(&image) && (table = find_type(&image, SHT_SYMTAB))) {
 		if (link->id_size)
 			is_its = build_id_of(&image, id) == link->id_size && !memcmp(id, link->id, link->id_size);
@@ -571,6 +596,7 @@ static bool read_debug_file(struct reading *reading, const struct debug_link *li
 	}
 	close_image(&image);
 	close(image.fd);
+	reading->debug_path = NULL;
 	return is_its;
 }
 
@@ -756,6 +782,7 @@ int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64
 void perfring_elf_close(struct perfring_elf *elf)
 {
 	free(elf->segments);
+	free(elf->unread_path);
 	for (unsigned i = 0; i < elf->text_count; i++)
 		free(elf->texts[i]);
 	memset(elf, 0, sizeof(*elf));

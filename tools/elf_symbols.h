@@ -33,17 +33,20 @@ struct perfring_elf {
 	void *texts[8]; /* that names point into: a table's of each of five files, of .gnu_debugdata, of the PLT */
 	unsigned text_count;
 	const char *exceeded; /* which bound of limits.h, the first one; NULL: none */
+	int unread;           /* -errno of what could not be read first, of it or of its debug file; 0: all was */
+	char *unread_path;    /* the debug file; NULL: the object itself */
 };
 
 /* Hands out each symbol.  path: beside which its debug file is looked for.  A debug file is used when its build id is the
  * object's, or, of an object without one, its checksum is right.  *left: what there is of PERFRING_LIMIT_ALL_BYTES, less what
- * was read.  Returns 0, with `exceeded` when some symbols were not handed out; -EINVAL: it is no ELF object, or damaged;
+ * was read.  Returns 0, with `exceeded` or `unread` when some symbols were not handed out; -EINVAL: it is no ELF object, or damaged;
  * -E2BIG: a bound is exceeded and no symbol is known; -errno of what reads it. */
 int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64_t *left,
 		      void (*take)(void *to, const struct perfring_elf_symbol *symbol), void *to);
 void perfring_elf_close(struct perfring_elf *elf);
 
-/* Its build id: of segments of notes, else of the section.  id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, or 0. */
-uint32_t perfring_elf_build_id(int fd, uint8_t *id);
+/* Its build id: of segments of notes, else of the section.  id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, 0: it has
+ * none, or is no ELF object; -errno. */
+int perfring_elf_build_id(int fd, uint8_t *id);
 
 #endif

@@ -76,6 +76,7 @@ struct perfring_symbols {
 	const char *kernel_why;
 	bool kernel_read;
 	bool is_unread; /* an object that could not be read was complained of */
+	bool is_partly; /* so was one of which something could not, or its debug file */
 	bool foreign;   /* recorded under another kernel release */
 };
 
@@ -273,6 +274,16 @@ static void complain_unread(struct perfring_symbols *symbols, const char *name, 
 	perfring_tool_complain("%s: %s: its symbols are not known", name, strerror(error));
 }
 
+/* The symbols that were read are shown: of what is missing, one sentence. */
+static void complain_partly(struct perfring_symbols *symbols, const char *name, const struct perfring_elf *elf)
+{
+	if (!elf->unread || symbols->is_partly)
+		return;
+	symbols->is_partly = true;
+	perfring_tool_complain("%s: %s: not all symbols of %s are known", elf->unread_path ? elf->unread_path : name,
+			       strerror(-elf->unread), name);
+}
+
 /* One sentence, of the first object. */
 static void tell_exceeded(struct perfring_symbols *symbols, const char *name, const char *what)
 {
@@ -303,6 +314,7 @@ static void read_file(struct perfring_symbols *symbols, struct file *file, int f
 		file->table.nr = 0;
 		return;
 	}
+	complain_partly(symbols, name, &file->elf);
 	file->nameless = PERFRING_NAMELESS_NONE;
 	table_sort(&file->table);
 }
@@ -326,36 +338,44 @@ static void *put(void *new, void **tree, int (*compare)(const void *, const void
 	return *(void **)at;
 }
 
-static struct file *get_file(struct perfring_symbols *symbols, int fd)
+/* Returns 0 or -errno: then it is not known which build it is. */
+static int get_file(struct perfring_symbols *symbols, int fd, struct file **result)
 {
-	struct file *file, *known;
+	struct file key = {.is_read = false}, *file;
 	struct stat place;
+	void *at;
+	int size;
 
 	if (fstat(fd, &place))
-		return NULL;
+		return -errno;
+	key.device = place.st_dev;
+	key.inode = place.st_ino;
+	at = tfind(&key, &symbols->files, compare_files);
+	if (at) {
+		*result = *(struct file **)at;
+		return 0;
+	}
+	size = perfring_elf_build_id(fd, key.id);
+	if (size < 0)
+		return size;
+	key.id_size = (uint32_t)size;
 	file = perfring_tool_room(NULL, 1, sizeof(*file));
-	*file = (struct file){.device = place.st_dev, .inode = place.st_ino};
-	known = put(file, &symbols->files, compare_files);
-	if (known != file)
-		free(file);
-	else
-		file->id_size = perfring_elf_build_id(fd, file->id);
-	return known;
+	*file = key;
+	*result = put(file, &symbols->files, compare_files);
+	return 0;
 }
 
 /* Each name of a file is opened and the file is read once, unless it is another build under all of them. */
 static void open_file(struct perfring_symbols *symbols, struct object *object)
 {
 	int fd = open_object(symbols, object->name);
+	int error = fd < 0 ? fd : get_file(symbols, fd, &object->file);
 
 	object->nameless = PERFRING_NAMELESS_OBJECT;
-	if (fd < 0) {
-		complain_unread(symbols, object->name, -fd);
+	if (error)
+		complain_unread(symbols, object->name, -error);
+	if (fd < 0)
 		return;
-	}
-	object->file = get_file(symbols, fd);
-	if (!object->file)
-		complain_unread(symbols, object->name, errno);
 	if (object->file && is_other_build(symbols, object->name, object->file)) {
 		object->nameless = PERFRING_NAMELESS_CHANGED;
 	} else if (object->file) {
