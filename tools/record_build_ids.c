@@ -47,9 +47,12 @@ struct hits {
 	bool wants_ids;
 	bool kernel;
 	void *living; /* threads, a tree */
+	int error;    /* of what could not be read first; 0: all was */
+	char *unread; /* that */
 
 	/* Of ourselves: records of what we map. */
 	int event;
+	int event_error; /* why there is none */
 	struct perfring_ring ring;
 	struct perfring_reader reader;
 	struct perfring_format format;
@@ -61,9 +64,27 @@ struct object {
 	ino_t ino;
 	struct perfring_file_id recorded; /* as records of the kernel call it; ino 0: not known */
 	struct perfring_file_id listed;   /* as /proc/PID/maps does, from which records of what runs already are made */
-	int64_t size;
+	int64_t size; /* of the id, or -errno */
+	int error;    /* why it is not known how records call it */
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 };
+
+/* An object that is gone, is none, or has no id. */
+static bool is_usual(int64_t error)
+{
+	return error >= 0 || error == -ENOENT || error == -ENOTDIR || error == -ESRCH || error == -ELOOP ||
+	       error == -EINVAL || error == -ENODATA;
+}
+
+/* Of all else the first is told. */
+static void take_error(struct hits *hits, const char *name, int64_t error)
+{
+	if (is_usual(error) || hits->error)
+		return;
+	hits->error = (int)error;
+	hits->unread = perfring_tool_room(NULL, strlen(name) + 1, 1);
+	strcpy(hits->unread, name);
+}
 
 /* Objects are others', and there may be any number of them, so that the search may take long: signals are blocked, and one
  * that would end us ends the search. */
@@ -226,15 +247,25 @@ static bool find_hits(const struct recording *recording, struct hits *hits, bool
 	uint32_t items = 0;
 	bool goes_on = true;
 	char path[64];
+	int one;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", recording->out.fd);
-	if (!perfring_file_open(&data, path))
-		while (goes_on && perfring_file_next(data, &item) == 1) {
-			if (item.format)
-				take(hits, &item, wants_living);
-			goes_on = ++items % 1024 || !is_interrupted();
-		}
+	one = perfring_file_open(&data, path);
+	while (one >= 0 && goes_on) {
+		memset(&item, 0, sizeof(item));
+		one = perfring_file_next(data, &item);
+		/* a record of no event is passed over */
+		if (!one || (one < 0 && !(one == -EBADMSG && item.record)))
+			break;
+		one = 1;
+		if (item.format)
+			take(hits, &item, wants_living);
+		goes_on = ++items % 1024 || !is_interrupted();
+	}
 	perfring_file_close(data);
+	/* why a recording that is broken ended was told */
+	if (one < 0 && !recording->is_broken)
+		take_error(hits, "reading it back", one == -ENOENT || one == -EINVAL ? -EIO : one);
 	return goes_on;
 }
 
@@ -251,17 +282,25 @@ static void open_own_event(struct hits *hits)
 				       .mmap_data = 1,
 				       .mmap2 = 1};
 
+	int ret;
+
 	hits->event = perfring_event_open(&attr, 0, -1, -1, 0);
+	hits->event_error = hits->event < 0 ? hits->event : 0;
 	if (hits->event < 0)
 		return;
+	ret = perfring_format_from_attr(&hits->format, &attr);
 	/* two pages: a record with a path may have more than one has */
-	if (!perfring_format_from_attr(&hits->format, &attr) && !perfring_ring_map(&hits->ring, hits->event, 2, 0)) {
-		if (!perfring_reader_open(&hits->reader, &hits->ring, 0))
+	if (!ret)
+		ret = perfring_ring_map(&hits->ring, hits->event, 2, 0);
+	if (!ret) {
+		ret = perfring_reader_open(&hits->reader, &hits->ring, 0);
+		if (!ret)
 			return;
 		perfring_ring_close(&hits->ring);
 	}
 	close(hits->event);
 	hits->event = -1;
+	hits->event_error = ret;
 }
 
 static void close_own_event(struct hits *hits)
@@ -287,13 +326,22 @@ static void find_recorded(struct hits *hits, uintptr_t addr, struct perfring_fil
 	perfring_reader_return(&hits->reader);
 }
 
-static void find_listed(uintptr_t addr, struct perfring_file_id *file)
+/* Returns 0 or -errno. */
+static int find_listed(uintptr_t addr, struct perfring_file_id *file)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char *line = NULL, *end;
 	size_t room = 0;
+	int error = 0;
 
-	while (maps && !file->ino && getline(&line, &room, maps) > 0) {
+	if (!maps)
+		return -errno;
+	while (!file->ino && !error) {
+		errno = 0;
+		if (getline(&line, &room, maps) <= 0) {
+			error = errno ? -errno : -EIO;
+			break;
+		}
 		if (strtoull(line, &end, 16) != addr || *end != '-')
 			continue;
 		if (sscanf(end, "-%*x %*s %*x %" SCNx32 ":%" SCNx32 " %" SCNu64, &file->maj, &file->min, &file->ino) !=
@@ -302,8 +350,8 @@ static void find_listed(uintptr_t addr, struct perfring_file_id *file)
 		break;
 	}
 	free(line);
-	if (maps)
-		fclose(maps);
+	fclose(maps);
+	return error;
 }
 
 static void identify(struct hits *hits, int fd, struct object *object)
@@ -314,21 +362,26 @@ static void identify(struct hits *hits, int fd, struct object *object)
 	/* what was mapped since takes no room */
 	find_recorded(hits, 0, &object->recorded);
 	map = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (map == MAP_FAILED)
+	if (map == MAP_FAILED) {
+		object->error = -errno;
 		return;
+	}
 	find_recorded(hits, (uintptr_t)map, &object->recorded);
-	find_listed((uintptr_t)map, &object->listed);
+	object->error = find_listed((uintptr_t)map, &object->listed);
 	munmap(map, page);
+	if (!object->recorded.ino && !object->error)
+		object->error = hits->event_error;
 }
 
-/* By device and inode: links and spellings cost once. */
-static const struct object *look_into(struct hits *hits, int32_t pid, const char *name)
+/* By device and inode: links and spellings cost once.  NULL: *error is why. */
+static const struct object *look_into(struct hits *hits, int32_t pid, const char *name, int *error)
 {
 	int fd = perfring_object_open(pid, name);
 	struct object *object, *known;
 	struct stat file;
 
 	if (fd < 0 || fstat(fd, &file)) {
+		*error = fd < 0 ? fd : -errno;
 		if (fd >= 0)
 			close(fd);
 		return NULL;
@@ -356,14 +409,29 @@ static bool is_of(const struct object *object, const struct perfring_file_id *fi
 		listed->min == file->min && listed->ino == file->ino);
 }
 
-static uint32_t find_vdso(uint8_t *id)
+static uint32_t find_vdso(struct hits *hits, uint8_t *id)
 {
 	int fd = perfring_symbols_open_vdso();
-	int64_t size = fd < 0 ? 0 : perfring_build_id_in(fd, id);
+	int64_t size = fd < 0 ? fd : perfring_build_id_in(fd, id);
 
 	if (fd >= 0)
 		close(fd);
+	take_error(hits, PERFRING_SYMBOLS_VDSO, size);
 	return size > 0 ? (uint32_t)size : 0;
+}
+
+/* The file that was hit, by its name here or where process `pid` sees it; NULL: *error may be why. */
+static const struct object *find_object(struct hits *hits, const struct hit *hit, int32_t pid, int *error)
+{
+	int failed = 0;
+	const struct object *object = look_into(hits, pid, hit->named->name, &failed);
+
+	if (object && is_of(object, &hit->file))
+		return object;
+	failed = object ? object->error : failed;
+	if (!is_usual(failed))
+		*error = failed;
+	return NULL;
 }
 
 /* Here, then where the process sees it.  Returns the bytes of the id; 0: none is known. */
@@ -371,19 +439,21 @@ static uint32_t find_id(struct hits *hits, const struct hit *hit, uint8_t *id)
 {
 	const char *name = hit->named->name;
 	const struct object *object;
+	int error = 0;
 
 	if (*name != '/')
-		return find_vdso(id);
+		return find_vdso(hits, id);
 	if (hit->file.has_build_id) {
 		memcpy(id, hit->file.build_id, sizeof(hit->file.build_id));
 		return hit->file.build_id_size;
 	}
 	if (!hit->file.ino)
 		return 0;
-	object = look_into(hits, 0, name);
-	if (!object || !is_of(object, &hit->file))
-		object = hit->pid && hit->pid <= INT32_MAX ? look_into(hits, (int32_t)hit->pid, name) : NULL;
-	if (!object || !is_of(object, &hit->file) || object->size <= 0)
+	object = find_object(hits, hit, 0, &error);
+	if (!object && hit->pid && hit->pid <= INT32_MAX)
+		object = find_object(hits, hit, (int32_t)hit->pid, &error);
+	take_error(hits, name, object ? object->size : error);
+	if (!object || object->size <= 0)
 		return 0;
 	memcpy(id, object->id, sizeof(object->id));
 	return (uint32_t)object->size;
@@ -408,6 +478,9 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 	int64_t size = hits->kernel ? perfring_build_id_of_kernel(id) : 0;
 	int ret = 0;
 
+	/* a kernel may hide it */
+	if (size != -EACCES && size != -EPERM)
+		take_error(hits, "the kernel", size);
 	if (size > 0)
 		ret = perfring_file_writer_put_build_id(recording->writer, PERFRING_RECORD_MISC_KERNEL, -1,
 						 "[kernel.kallsyms]", id, (uint32_t)size);
@@ -440,6 +513,10 @@ int perfring_record_read_back(const struct recording *recording, struct recorded
 	if (!goes_on && hits.wants_ids)
 		perfring_tool_complain("record: %s: warning: interrupted: not every build id is in it",
 				       recording->path);
+	else if (hits.error)
+		perfring_tool_complain("record: %s: warning: %s: %s: not %s is known in %s", recording->path, hits.unread,
+				       strerror(-hits.error), hits.wants_ids ? "every build id" : "every process",
+				       hits.wants_ids ? "it" : "the next file");
 	if (living)
 		perfring_living_end(&hits.living, living);
 	tdestroy(hits.known, free);
@@ -447,6 +524,7 @@ int perfring_record_read_back(const struct recording *recording, struct recorded
 	tdestroy(hits.objects, free);
 	free(hits.list);
 	free(hits.names);
+	free(hits.unread);
 	perfring_machine_close(hits.machine);
 	return ret;
 }
