@@ -34,8 +34,8 @@ static int call(int command, union bpf_attr *attr)
 }
 
 /* One program and the places of its functions, put behind the others.  One that has gone, or whose places are hidden, has
- * none. */
-static void read_program(uint32_t id, struct perfring_byte_buffer *programs, struct perfring_byte_buffer *functions)
+ * none.  Returns 0 or -errno. */
+static int read_program(uint32_t id, struct perfring_byte_buffer *programs, struct perfring_byte_buffer *functions)
 {
 	uint64_t places[MAX_FUNCTIONS];
 	uint32_t lengths[MAX_FUNCTIONS];
@@ -43,10 +43,10 @@ static void read_program(uint32_t id, struct perfring_byte_buffer *programs, str
 	struct program program = {.id = id};
 	struct function function = {0};
 	union bpf_attr attr = {.prog_id = id};
-	int fd = call(BPF_PROG_GET_FD_BY_ID, &attr);
+	int fd = call(BPF_PROG_GET_FD_BY_ID, &attr), error;
 
 	if (fd < 0)
-		return;
+		return perfring_pass_over(fd);
 	info.nr_jited_ksyms = info.nr_jited_func_lens = MAX_FUNCTIONS;
 	info.jited_ksyms = (uint64_t)(uintptr_t)places;
 	info.jited_func_lens = (uint64_t)(uintptr_t)lengths;
@@ -54,7 +54,8 @@ static void read_program(uint32_t id, struct perfring_byte_buffer *programs, str
 	attr.info.bpf_fd = (uint32_t)fd;
 	attr.info.info_len = sizeof(info);
 	attr.info.info = (uint64_t)(uintptr_t)&info;
-	if (!call(BPF_OBJ_GET_INFO_BY_FD, &attr) && info.nr_jited_ksyms == info.nr_jited_func_lens &&
+	error = call(BPF_OBJ_GET_INFO_BY_FD, &attr);
+	if (!error && info.nr_jited_ksyms == info.nr_jited_func_lens &&
 	    info.nr_jited_ksyms <= MAX_FUNCTIONS && info.jited_ksyms && info.jited_func_lens) {
 		memcpy(program.tag, info.tag, sizeof(program.tag));
 		function.program = (uint32_t)(programs->used / sizeof(program));
@@ -67,6 +68,7 @@ static void read_program(uint32_t id, struct perfring_byte_buffer *programs, str
 		}
 	}
 	close(fd);
+	return error < 0 ? perfring_pass_over(error) : 0;
 }
 
 static int compare_places(const void *a, const void *b)
@@ -86,12 +88,13 @@ static int compare_programs(const void *a, const void *b)
 }
 
 /* "ADDRESS t bpf_prog_TAG_NAME	[bpf]": the kernel has put the names together already. */
-static void name_functions(struct perfring_lines *lines, struct function *functions, size_t count)
+static int name_functions(struct perfring_lines *lines, struct function *functions, size_t count)
 {
+	int error = perfring_lines_open(lines, "/proc/kallsyms");
 	const char *line;
 
-	if (perfring_lines_open(lines, "/proc/kallsyms"))
-		return;
+	if (error)
+		return perfring_pass_over(error);
 	while ((line = perfring_lines_next(lines))) {
 		struct function key = {0}, *found;
 		const char *name = strstr(line, " bpf_prog_");
@@ -106,6 +109,7 @@ static void name_functions(struct perfring_lines *lines, struct function *functi
 			memcpy(found->name, name, length);
 	}
 	perfring_lines_close(lines);
+	return perfring_pass_over(lines->error);
 }
 
 static int put_function(struct perfring_file_writer *writer, const struct function *function)
@@ -144,24 +148,25 @@ int perfring_file_put_programs(struct perfring_file_writer *writer, struct perfr
 	union bpf_attr attr = {.start_id = 0};
 	struct function *all;
 	size_t count, at = 0;
-	int error;
+	int error = 0;
 
 	if (!has_symbols && !has_events)
 		return 0;
 	/* who may not list them, or has none, is at the end at once */
-	for (uint32_t i = 0; i < MAX_PROGRAMS && !call(BPF_PROG_GET_NEXT_ID, &attr); i++) {
+	for (uint32_t i = 0; !error && i < MAX_PROGRAMS && !call(BPF_PROG_GET_NEXT_ID, &attr); i++) {
 		uint32_t id = attr.next_id;
 
-		read_program(id, &programs, &functions);
+		error = read_program(id, &programs, &functions);
 		memset(&attr, 0, sizeof(attr));
 		attr.start_id = id;
 	}
 	all = (struct function *)(void *)functions.bytes;
 	count = functions.used / sizeof(*all);
-	error = programs.error ? programs.error : functions.error;
+	if (!error)
+		error = programs.error ? programs.error : functions.error;
 	if (!error && count) {
 		qsort(all, count, sizeof(*all), compare_places);
-		name_functions(lines, all, count);
+		error = name_functions(lines, all, count);
 		qsort(all, count, sizeof(*all), compare_programs);
 	}
 	for (uint32_t i = 0; !error && i < programs.used / sizeof(struct program); i++) {

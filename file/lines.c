@@ -5,6 +5,11 @@
 #include <unistd.h>
 #include "lines.h"
 
+int perfring_pass_over(int error)
+{
+	return error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM ? 0 : error;
+}
+
 int perfring_lines_open(struct perfring_lines *lines, const char *path)
 {
 	lines->error = 0;

@@ -13,6 +13,10 @@ struct perfring_lines {
 	char room[8192];
 };
 
+/* A process may end, and may be another user's, at any time; a machine may lack a file, or hide it: that is passed over, and 0.
+ * What this process is short of, and what cannot be read, is an error. */
+int perfring_pass_over(int error);
+
 /* Returns 0 or -errno. */
 int perfring_lines_open(struct perfring_lines *lines, const char *path);
 

@@ -96,13 +96,6 @@ static int put_kernel_map(struct perfring_file_writer *writer, uint64_t addr, ui
 	return perfring_synthesize(writer, &record, 0, 0);
 }
 
-/* A process may end, and may be another user's, at any time; a kernel may lack a file, or hide it: that is passed over.  What
- * this process is short of is an error. */
-static int pass_over(int error)
-{
-	return error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM ? 0 : error;
-}
-
 /* From the first of _text and _stext to _etext; the name tells which symbol pgoff is the address of.  Addresses are 0
  * where kptr_restrict hides them: then there is nothing to say. */
 static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_lines *lines)
@@ -114,7 +107,7 @@ static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_
 	int error = perfring_lines_open(lines, "/proc/kallsyms");
 
 	if (error)
-		return pass_over(error);
+		return perfring_pass_over(error);
 	while ((!text || !stext || !etext) && (line = perfring_lines_next(lines))) {
 		uint64_t addr = strtoull(line, &end, 16);
 
@@ -135,7 +128,7 @@ static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_
 	if (stext && etext > stext)
 		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
 				      PERFRING_KERNEL_NOTES);
-	return pass_over(lines->error);
+	return perfring_pass_over(lines->error);
 }
 
 /* "name size uses users state address": the symbols are in kallsyms, so perf needs no path to the file.  Read whole: of a
@@ -147,7 +140,7 @@ static int put_modules(struct perfring_file_writer *writer)
 	int error;
 
 	/* a kernel without modules has no such file */
-	error = pass_over(perfring_byte_buffer_put_file(&pile, "/proc/modules"));
+	error = perfring_pass_over(perfring_byte_buffer_put_file(&pile, "/proc/modules"));
 	perfring_byte_buffer_put(&pile, "", 1);
 	if (!error)
 		error = pile.error;
@@ -211,11 +204,16 @@ static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uin
 	struct perfring_record record;
 	struct stat one;
 	char path[128];
+	int error;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/%u/task/%u/ns/%s", pid, tid, names[i]);
-		if (stat(path, &one))
+		if (stat(path, &one)) {
+			error = perfring_pass_over(-errno);
+			if (error)
+				return error;
 			continue;
+		}
 		links[2 * i] = one.st_dev;
 		links[2 * i + 1] = one.st_ino;
 	}
@@ -240,7 +238,7 @@ static int put_task(struct perfring_file_writer *writer, struct perfring_lines *
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
 	error = perfring_lines_open(lines, path);
 	if (error)
-		return pass_over(error);
+		return perfring_pass_over(error);
 	while (!has_parent && (line = perfring_lines_next(lines))) {
 		if (!strncmp(line, "Name:\t", 6)) {
 			unescape(line + 6);
@@ -254,7 +252,7 @@ static int put_task(struct perfring_file_writer *writer, struct perfring_lines *
 	}
 	perfring_lines_close(lines);
 	if (!has_parent)
-		return pass_over(lines->error);
+		return perfring_pass_over(lines->error);
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_FORK;
 	record.is.fork.pid = pid;
@@ -317,7 +315,7 @@ static int put_maps(struct perfring_file_writer *writer, struct perfring_lines *
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
 	error = perfring_lines_open(lines, path);
 	if (error)
-		return pass_over(error);
+		return perfring_pass_over(error);
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_MMAP2;
 	record.is.mmap2.pid = pid;
@@ -334,7 +332,7 @@ static int put_maps(struct perfring_file_writer *writer, struct perfring_lines *
 		error = perfring_synthesize(writer, &record, pid, pid);
 	}
 	perfring_lines_close(lines);
-	return error ? error : pass_over(lines->error);
+	return error ? error : perfring_pass_over(lines->error);
 }
 
 static int put_process(struct perfring_file_writer *writer, struct perfring_lines *lines, uint32_t pid)
@@ -351,7 +349,7 @@ static int put_process(struct perfring_file_writer *writer, struct perfring_line
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	tasks = opendir(path);
 	if (!tasks)
-		return pass_over(-errno);
+		return perfring_pass_over(-errno);
 	while (error >= 0 && (errno = 0, entry = readdir(tasks))) {
 		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
@@ -359,7 +357,7 @@ static int put_process(struct perfring_file_writer *writer, struct perfring_line
 			error = put_task(writer, lines, pid, tid);
 	}
 	if (error >= 0)
-		error = pass_over(-errno);
+		error = perfring_pass_over(-errno);
 	closedir(tasks);
 	return error < 0 ? error : put_maps(writer, lines, pid);
 }
@@ -395,14 +393,16 @@ int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_
 
 /* ---- cgroups ---- */
 
-/* Where the first cgroup2 file system is mounted: "ID PARENT MAJ:MIN ROOT PLACE ... - cgroup2 ...". */
-static bool find_cgroups(struct perfring_lines *lines, char *room, size_t size)
+/* Where the first cgroup2 file system is mounted: "ID PARENT MAJ:MIN ROOT PLACE ... - cgroup2 ...".  Returns 1, 0 (nowhere) or
+ * -errno. */
+static int find_cgroups(struct perfring_lines *lines, char *room, size_t size)
 {
+	int error = perfring_lines_open(lines, "/proc/self/mountinfo");
 	bool found = false;
 	char *line;
 
-	if (perfring_lines_open(lines, "/proc/self/mountinfo"))
-		return false;
+	if (error)
+		return perfring_pass_over(error);
 	while (!found && (line = perfring_lines_next(lines))) {
 		char *place = line, *end;
 
@@ -418,7 +418,7 @@ static bool find_cgroups(struct perfring_lines *lines, char *room, size_t size)
 			snprintf(room, size, "%.*s", (int)(end - place), place);
 	}
 	perfring_lines_close(lines);
-	return found;
+	return found ? 1 : perfring_pass_over(lines->error);
 }
 
 /* The id that samples carry is what the file system's handles say. */
@@ -452,23 +452,31 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 		error = perfring_synthesize(writer, &record, 0, 0);
 	folder = fdopendir(fd);
 	if (!folder) {
+		error = error ? error : -errno;
 		close(fd);
 		return error;
 	}
-	while (!error && (entry = readdir(folder))) {
+	while (!error && (errno = 0, entry = readdir(folder))) {
 		size_t length = strlen(entry->d_name);
 		int below;
 
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.' || used + length + 2 > PATH_MAX)
 			continue;
 		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (below < 0)
+		if (below < 0) {
+			error = perfring_pass_over(-errno);
+			if (error)
+				break;
 			continue;
+		}
 		path[used] = '/';
 		memcpy(path + used + 1, entry->d_name, length + 1);
 		error = put_cgroup(writer, below, path, used + 1 + length);
 		path[used] = 0;
 	}
+	/* a cgroup may go meanwhile */
+	if (!error && errno != ENODEV)
+		error = perfring_pass_over(-errno);
 	closedir(folder);
 	return error;
 }
@@ -481,8 +489,9 @@ int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer)
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
-	if (!find_cgroups(&lines, path, sizeof(path)))
-		return 0;
+	error = find_cgroups(&lines, path, sizeof(path));
+	if (error <= 0)
+		return error;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -32,18 +32,21 @@ static bool is_used(const struct perfring_file_writer *writer, uint64_t id)
 	return false;
 }
 
-static bool read_id(const char *path, uint64_t *id)
+/* Returns 1, 0 (it has none) or -errno. */
+static int read_id(const char *path, uint64_t *id)
 {
 	struct perfring_lines lines;
+	int error = perfring_lines_open(&lines, path);
 	const char *line;
 
-	if (perfring_lines_open(&lines, path))
-		return false;
+	/* "enable" and "filter" are no folders */
+	if (error)
+		return error == -ENOTDIR ? 0 : perfring_pass_over(error);
 	line = perfring_lines_next(&lines);
 	if (line)
 		*id = strtoull(line, NULL, 10);
 	perfring_lines_close(&lines);
-	return line;
+	return line ? 1 : perfring_pass_over(lines.error);
 }
 
 /* The tracepoints in events/SYSTEM whose id is used, to the pile. */
@@ -54,6 +57,7 @@ static int find_in(const struct perfring_file_writer *writer, const char *events
 	struct dirent *entry;
 	char path[512];
 	uint64_t id = 0;
+	int one = 0;
 	DIR *folder;
 
 	if ((size_t)snprintf(point.system, sizeof(point.system), "%s", system) >= sizeof(point.system))
@@ -62,18 +66,21 @@ static int find_in(const struct perfring_file_writer *writer, const char *events
 	folder = opendir(path);
 	if (!folder)
 		return errno == ENOTDIR ? 0 : -errno;
-	while ((entry = readdir(folder))) {
+	while (one >= 0 && (errno = 0, entry = readdir(folder))) {
 		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= sizeof(point.event))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/%.127s/id", events, system, entry->d_name);
-		if (!read_id(path, &id) || !is_used(writer, id))
+		one = read_id(path, &id);
+		if (one <= 0 || !is_used(writer, id))
 			continue;
 		memset(point.event, 0, sizeof(point.event));
 		memcpy(point.event, entry->d_name, strlen(entry->d_name));
 		perfring_byte_buffer_put(found, &point, sizeof(point));
 	}
+	if (one >= 0)
+		one = -errno;
 	closedir(folder);
-	return found->error;
+	return one < 0 ? one : found->error;
 }
 
 static int find_all(const struct perfring_file_writer *writer, const char *events, struct perfring_byte_buffer *found)
@@ -84,9 +91,11 @@ static int find_all(const struct perfring_file_writer *writer, const char *event
 
 	if (!folder)
 		return -errno;
-	while (!error && (entry = readdir(folder)))
+	while (!error && (errno = 0, entry = readdir(folder)))
 		if (entry->d_name[0] != '.' && entry->d_type == DT_DIR)
 			error = find_in(writer, events, entry->d_name, found);
+	if (!error)
+		error = -errno;
 	closedir(folder);
 	return error;
 }
@@ -163,12 +172,11 @@ static int put_all(struct perfring_byte_buffer *pile, const char *events, const 
 	at = pile->used;
 	perfring_byte_buffer_put_half(pile, 0);
 	snprintf(path, sizeof(path), "%s/../printk_formats", events);
-	if (!pile->error && !perfring_byte_buffer_put_file(pile, path)) {
-		size = (uint32_t)(pile->used - at - sizeof(size));
-		memcpy(pile->bytes + at, &size, sizeof(size));
-	} else if (!pile->error) {
-		pile->used = at + sizeof(size);
-	}
+	error = pile->error ? pile->error : perfring_pass_over(perfring_byte_buffer_put_file(pile, path));
+	if (error)
+		return error;
+	size = (uint32_t)(pile->used - at - sizeof(size));
+	memcpy(pile->bytes + at, &size, sizeof(size));
 	error = put_sized(pile, events, "../saved_cmdlines");
 	return error ? error : pile->error;
 }

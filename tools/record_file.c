@@ -127,7 +127,7 @@ static int write_maps(const struct recording *recording)
 	return ret ? ret : perfring_file_writer_put(recording->writer, 0, &record);
 }
 
-/* The process of a thread: mappings belong to that one.  0: it has gone. */
+/* The process of a thread: mappings belong to that one.  0: it has gone; -errno. */
 static int32_t process_of(const char *tid)
 {
 	char path[64], line[256];
@@ -136,11 +136,15 @@ static int32_t process_of(const char *tid)
 
 	snprintf(path, sizeof(path), "/proc/%.10s/status", tid);
 	file = fopen(path, "re");
-	while (file && !pid && fgets(line, sizeof(line), file))
+	if (!file)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+	errno = 0;
+	while (!pid && fgets(line, sizeof(line), file))
 		if (!strncmp(line, "Tgid:", 5))
 			pid = (int32_t)strtol(line + 5, NULL, 10);
-	if (file)
-		fclose(file);
+	if (!pid && ferror(file) && errno != ESRCH)
+		pid = -errno;
+	fclose(file);
 	return pid;
 }
 
@@ -155,8 +159,8 @@ void perfring_record_add_pid(struct recorded_pids *pids, uint32_t pid)
 	pids->list[pids->count++] = pid;
 }
 
-/* Those that were asked for. */
-static void add_asked(const struct recording *recording, struct recorded_pids *pids)
+/* Those that were asked for.  Returns 0 or -errno. */
+static int add_asked(const struct recording *recording, struct recorded_pids *pids)
 {
 	char *rest, *word;
 
@@ -164,8 +168,14 @@ static void add_asked(const struct recording *recording, struct recorded_pids *p
 		perfring_record_add_pid(pids, (uint32_t)recording->child.pid);
 	for (rest = recording->pids ? strdupa(recording->pids) : NULL; (word = strsep(&rest, ","));)
 		perfring_record_add_pid(pids, (uint32_t)strtoul(word, NULL, 10));
-	for (rest = recording->tids ? strdupa(recording->tids) : NULL; (word = strsep(&rest, ","));)
-		perfring_record_add_pid(pids, (uint32_t)process_of(word));
+	for (rest = recording->tids ? strdupa(recording->tids) : NULL; (word = strsep(&rest, ","));) {
+		int32_t pid = process_of(word);
+
+		if (pid < 0)
+			return pid;
+		perfring_record_add_pid(pids, (uint32_t)pid);
+	}
+	return 0;
 }
 
 static int compare_pids(const void *a, const void *b)
@@ -184,7 +194,8 @@ int perfring_record_put_state(const struct recording *recording, struct perfring
 		ret = perfring_file_writer_put_cgroups(writer);
 	if (!ret && (recording->all || recording->cgroup))
 		return perfring_file_writer_put_process(writer, -1);
-	add_asked(recording, pids);
+	if (!ret)
+		ret = add_asked(recording, pids);
 	if (pids->count)
 		qsort(pids->list, pids->count, sizeof(*pids->list), compare_pids);
 	for (size_t i = 0; !ret && i < pids->count; i++)
