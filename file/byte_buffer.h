@@ -8,7 +8,8 @@
 struct perfring_byte_buffer {
 	unsigned char *bytes;
 	size_t used, room;
-	int error; /* the first -ENOMEM: nothing more is put from then on */
+	int error;  /* the first -ENOMEM: nothing more is put from then on */
+	int unread; /* of what was to be put, the first error of a file that could not be read, where the rest is put all the same */
 };
 
 void perfring_byte_buffer_put(struct perfring_byte_buffer *pile, const void *bytes, size_t size);

@@ -80,8 +80,8 @@ int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, con
 int perfring_file_batch_write(struct perfring_file_writer *writer);
 
 /* topology.c: the features that tell of this machine's processors, memory, PMUs and of the events' clock.  Return 0 or
- * -ENOMEM. */
-int perfring_file_topology(struct perfring_file_writer *writer);
+ * -ENOMEM; *unread: the first -errno of what could not be read and is not in them, else as it was. */
+int perfring_file_topology(struct perfring_file_writer *writer, int *unread);
 int perfring_file_clock(struct perfring_file_writer *writer);
 
 /* The payload of TRACING_DATA for these events' tracepoints.  Returns 0 (nothing is put when there are none) or

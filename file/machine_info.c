@@ -6,13 +6,17 @@
 #include "lines.h"
 #include "file_writer_private.h"
 
-/* What stands behind "name : " in the first line of a /proc file that begins with name. */
-static const char *find(struct perfring_lines *lines, const char *path, const char *name)
+/* What stands behind "name : " in the first line of a /proc file that begins with name; NULL: there is none, or *unread says
+ * why. */
+static const char *find(struct perfring_lines *lines, const char *path, const char *name, int *unread)
 {
+	int error = perfring_lines_open(lines, path);
 	const char *found = NULL;
 	char *line;
 
-	if (perfring_lines_open(lines, path))
+	if (!*unread)
+		*unread = perfring_pass_over(error);
+	if (error)
 		return NULL;
 	while (!found && (line = perfring_lines_next(lines))) {
 		size_t length = strlen(name);
@@ -23,11 +27,13 @@ static const char *find(struct perfring_lines *lines, const char *path, const ch
 		if (*line == ':')
 			found = line + 1 + strspn(line + 1, " \t");
 	}
+	if (!*unread)
+		*unread = perfring_pass_over(lines->error);
 	perfring_lines_close(lines);
 	return found;
 }
 
-static int describe_machine(struct perfring_file_writer *writer)
+static int describe_machine(struct perfring_file_writer *writer, int *unread)
 {
 	long available = sysconf(_SC_NPROCESSORS_CONF), online = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t cpus[2] = {(uint32_t)available, (uint32_t)online};
@@ -49,11 +55,11 @@ static int describe_machine(struct perfring_file_writer *writer)
 	/* perf takes what stands here for a version of its own */
 	if (!error)
 		error = perfring_file_writer_put_string(writer, PERFRING_FEATURE_VERSION, "perfring " PERFRING_VERSION);
-	text = find(&lines, "/proc/meminfo", "MemTotal");
+	text = find(&lines, "/proc/meminfo", "MemTotal", unread);
 	memory = text ? strtoull(text, NULL, 10) : 0;
 	if (!error && memory)
 		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_TOTAL_MEM, &memory, sizeof(memory));
-	text = find(&lines, "/proc/cpuinfo", "model name");
+	text = find(&lines, "/proc/cpuinfo", "model name", unread);
 	if (!error && text)
 		error = perfring_file_writer_put_string(writer, PERFRING_FEATURE_CPUDESC, text);
 	return error;
@@ -63,10 +69,10 @@ int perfring_file_writer_describe(struct perfring_file_writer *writer, char *con
 {
 	struct perfring_byte_buffer pile = {0};
 	uint32_t count = 0, i;
-	int error = describe_machine(writer);
+	int unread = 0, error = describe_machine(writer, &unread);
 
 	if (!error)
-		error = perfring_file_topology(writer);
+		error = perfring_file_topology(writer, &unread);
 	if (!error)
 		error = perfring_file_clock(writer);
 	if (error)
@@ -86,5 +92,5 @@ int perfring_file_writer_describe(struct perfring_file_writer *writer, char *con
 	if (!error && pile.used)
 		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_TRACING_DATA, pile.bytes, pile.used);
 	perfring_byte_buffer_close(&pile);
-	return error;
+	return error ? error : unread;
 }

@@ -17,35 +17,58 @@
 #define MEMORY "/sys/devices/system/memory"
 #define PMUS "/sys/bus/event_source/devices"
 
-/* The first line of a small file.  Returns false when there is none. */
-static bool slurp(char *room, size_t size, const char *form, ...) __attribute__((format(printf, 3, 4)));
+static void take_error(struct perfring_byte_buffer *pile, int error)
+{
+	if (!pile->unread)
+		pile->unread = perfring_pass_over(error);
+}
 
-static bool slurp(char *room, size_t size, const char *form, ...)
+static struct dirent *next_entry(struct perfring_byte_buffer *pile, DIR *folder)
+{
+	struct dirent *entry;
+
+	errno = 0;
+	entry = readdir(folder);
+	if (!entry)
+		take_error(pile, -errno);
+	return entry;
+}
+
+/* The first line of a small file.  Returns false when there is none, or the pile knows why. */
+static bool slurp(struct perfring_byte_buffer *pile, char *room, size_t size, const char *form, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static bool slurp(struct perfring_byte_buffer *pile, char *room, size_t size, const char *form, ...)
 {
 	struct perfring_lines lines;
 	const char *line;
 	char path[320];
 	va_list list;
-	int length;
+	int length, error;
 
 	va_start(list, form);
 	length = vsnprintf(path, sizeof(path), form, list);
 	va_end(list);
-	if (length < 0 || (size_t)length >= sizeof(path) || perfring_lines_open(&lines, path))
+	if (length < 0 || (size_t)length >= sizeof(path))
+		return false;
+	error = perfring_lines_open(&lines, path);
+	take_error(pile, error);
+	if (error)
 		return false;
 	line = perfring_lines_next(&lines);
+	take_error(pile, lines.error);
 	if (line)
 		snprintf(room, size, "%s", line);
 	perfring_lines_close(&lines);
 	return line;
 }
 
-static uint32_t number_in(const char *form, uint32_t cpu)
+static uint32_t number_in(struct perfring_byte_buffer *pile, const char *form, uint32_t cpu)
 {
 	char path[320], text[64];
 
 	snprintf(path, sizeof(path), CPUS "/cpu%u/%s", cpu, form);
-	return slurp(text, sizeof(text), "%s", path) ? (uint32_t)strtoul(text, NULL, 0) : UINT32_MAX;
+	return slurp(pile, text, sizeof(text), "%s", path) ? (uint32_t)strtoul(text, NULL, 0) : UINT32_MAX;
 }
 
 /* ---- processors ---- */
@@ -62,8 +85,8 @@ static void put_lists(struct perfring_byte_buffer *pile, const char *name, const
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
 		size_t begun = pile->used, length, at;
 
-		if (!slurp(text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, name) &&
-		    !(older && slurp(text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, older)))
+		if (!slurp(pile, text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, name) &&
+		    !(older && slurp(pile, text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, older)))
 			continue;
 		perfring_byte_buffer_put_string(pile, text);
 		if (pile->error)
@@ -86,12 +109,12 @@ static int put_cpu_topology(struct perfring_file_writer *writer, struct perfring
 	put_lists(pile, "package_cpus_list", "core_siblings_list", cpus);
 	put_lists(pile, "core_cpus_list", "thread_siblings_list", cpus);
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
-		perfring_byte_buffer_put_half(pile, number_in("topology/core_id", cpu));
-		perfring_byte_buffer_put_half(pile, number_in("topology/physical_package_id", cpu));
+		perfring_byte_buffer_put_half(pile, number_in(pile, "topology/core_id", cpu));
+		perfring_byte_buffer_put_half(pile, number_in(pile, "topology/physical_package_id", cpu));
 	}
 	put_lists(pile, "die_cpus_list", NULL, cpus);
 	for (uint32_t cpu = 0; cpu < cpus; cpu++)
-		perfring_byte_buffer_put_half(pile, number_in("topology/die_id", cpu));
+		perfring_byte_buffer_put_half(pile, number_in(pile, "topology/die_id", cpu));
 	return pile->error ? pile->error
 			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_CPU_TOPOLOGY, pile->bytes, pile->used);
 }
@@ -108,21 +131,21 @@ static int put_caches(struct perfring_file_writer *writer, struct perfring_byte_
 			char map[512], text[64], path[64];
 
 			snprintf(path, sizeof(path), "cache/index%u", level);
-			if (!slurp(map, sizeof(map), CPUS "/cpu%u/%s/shared_cpu_list", cpu, path) ||
+			if (!slurp(pile, map, sizeof(map), CPUS "/cpu%u/%s/shared_cpu_list", cpu, path) ||
 			    strtoul(map, NULL, 10) != cpu)
 				continue; /* told by the first of those that share it */
 			snprintf(path, sizeof(path), "cache/index%u/level", level);
-			perfring_byte_buffer_put_half(pile, number_in(path, cpu));
+			perfring_byte_buffer_put_half(pile, number_in(pile, path, cpu));
 			snprintf(path, sizeof(path), "cache/index%u/coherency_line_size", level);
-			perfring_byte_buffer_put_half(pile, number_in(path, cpu));
+			perfring_byte_buffer_put_half(pile, number_in(pile, path, cpu));
 			snprintf(path, sizeof(path), "cache/index%u/number_of_sets", level);
-			perfring_byte_buffer_put_half(pile, number_in(path, cpu));
+			perfring_byte_buffer_put_half(pile, number_in(pile, path, cpu));
 			snprintf(path, sizeof(path), "cache/index%u/ways_of_associativity", level);
-			perfring_byte_buffer_put_half(pile, number_in(path, cpu));
-			if (!slurp(text, sizeof(text), CPUS "/cpu%u/cache/index%u/type", cpu, level))
+			perfring_byte_buffer_put_half(pile, number_in(pile, path, cpu));
+			if (!slurp(pile, text, sizeof(text), CPUS "/cpu%u/cache/index%u/type", cpu, level))
 				*text = 0;
 			perfring_byte_buffer_put_string(pile, text);
-			if (!slurp(text, sizeof(text), CPUS "/cpu%u/cache/index%u/size", cpu, level))
+			if (!slurp(pile, text, sizeof(text), CPUS "/cpu%u/cache/index%u/size", cpu, level))
 				*text = 0;
 			perfring_byte_buffer_put_string(pile, text);
 			perfring_byte_buffer_put_string(pile, map);
@@ -134,13 +157,14 @@ static int put_caches(struct perfring_file_writer *writer, struct perfring_byte_
 	return perfring_file_writer_put_feature(writer, PERFRING_FEATURE_CACHE, pile->bytes, pile->used);
 }
 
-static int put_cpuid(struct perfring_file_writer *writer)
+static int put_cpuid(struct perfring_file_writer *writer, struct perfring_byte_buffer *pile)
 {
 	char text[128];
 #if defined(__x86_64__) || defined(__i386__)
 	unsigned a, b, c, d, family, model;
 	char vendor[13] = {0};
 
+	(void)pile;
 	if (!__get_cpuid(0, &a, &b, &c, &d))
 		return 0;
 	memcpy(vendor, &b, 4);
@@ -152,7 +176,7 @@ static int put_cpuid(struct perfring_file_writer *writer)
 	model = (a >> 4 & 15) + (family >= 6 ? (a >> 16 & 15) << 4 : 0);
 	snprintf(text, sizeof(text), "%s,%u,%u,%u", vendor, family, model, a & 15);
 #else
-	if (!slurp(text, sizeof(text), CPUS "/cpu0/regs/identification/midr_el1"))
+	if (!slurp(pile, text, sizeof(text), CPUS "/cpu0/regs/identification/midr_el1"))
 		return 0;
 #endif
 	return perfring_file_writer_put_string(writer, PERFRING_FEATURE_CPUID, text);
@@ -162,11 +186,11 @@ static int put_cpuid(struct perfring_file_writer *writer)
 
 /* How many numbers of nodes there can be: "0-3" is 4.  Looking for each of the 1024 that the kernel could be built for would
  * be 2000 calls for each recording. */
-static unsigned count_nodes(void)
+static unsigned count_nodes(struct perfring_byte_buffer *pile)
 {
 	char text[512], *last;
 
-	if (!slurp(text, sizeof(text), NODES "/possible"))
+	if (!slurp(pile, text, sizeof(text), NODES "/possible"))
 		return NODES_MAX;
 	last = strpbrk(text, "-,") ? text + strlen(text) : text;
 	while (last > text && last[-1] >= '0' && last[-1] <= '9')
@@ -175,15 +199,18 @@ static unsigned count_nodes(void)
 }
 
 /* "Node 0 MemTotal:  123 kB" */
-static uint64_t kilobytes_of(unsigned node, const char *name)
+static uint64_t kilobytes_of(struct perfring_byte_buffer *pile, unsigned node, const char *name)
 {
 	struct perfring_lines lines;
 	uint64_t found = 0;
 	char path[128];
 	const char *line;
+	int error;
 
 	snprintf(path, sizeof(path), NODES "/node%u/meminfo", node);
-	if (perfring_lines_open(&lines, path))
+	error = perfring_lines_open(&lines, path);
+	take_error(pile, error);
+	if (error)
 		return 0;
 	while ((line = perfring_lines_next(&lines))) {
 		const char *at = strstr(line, name);
@@ -193,24 +220,25 @@ static uint64_t kilobytes_of(unsigned node, const char *name)
 			break;
 		}
 	}
+	take_error(pile, lines.error);
 	perfring_lines_close(&lines);
 	return found;
 }
 
 static int put_nodes(struct perfring_file_writer *writer, struct perfring_byte_buffer *pile)
 {
-	unsigned nodes = count_nodes();
+	unsigned nodes = count_nodes(pile);
 	uint32_t count = 0;
 	char cpus[512];
 
 	pile->used = 0;
 	perfring_byte_buffer_put_half(pile, 0);
 	for (unsigned node = 0; node < nodes; node++) {
-		if (!slurp(cpus, sizeof(cpus), NODES "/node%u/cpulist", node))
+		if (!slurp(pile, cpus, sizeof(cpus), NODES "/node%u/cpulist", node))
 			continue;
 		perfring_byte_buffer_put_half(pile, node);
-		perfring_byte_buffer_put_word(pile, kilobytes_of(node, "MemTotal:"));
-		perfring_byte_buffer_put_word(pile, kilobytes_of(node, "MemFree:"));
+		perfring_byte_buffer_put_word(pile, kilobytes_of(pile, node, "MemTotal:"));
+		perfring_byte_buffer_put_word(pile, kilobytes_of(pile, node, "MemFree:"));
 		perfring_byte_buffer_put_string(pile, cpus);
 		count++;
 	}
@@ -233,12 +261,14 @@ static bool put_blocks(struct perfring_byte_buffer *pile, unsigned node)
 
 	snprintf(path, sizeof(path), NODES "/node%u", node);
 	folder = opendir(path);
-	if (!folder)
+	if (!folder) {
+		take_error(pile, -errno);
 		return false;
+	}
 	words = calloc(MOST / 64, sizeof(*words));
 	if (!words)
 		pile->error = -ENOMEM;
-	while (words && (entry = readdir(folder))) {
+	while (words && (entry = next_entry(pile, folder))) {
 		unsigned long block;
 		char *end;
 
@@ -264,11 +294,11 @@ static bool put_blocks(struct perfring_byte_buffer *pile, unsigned node)
 
 static int put_memory(struct perfring_file_writer *writer, struct perfring_byte_buffer *pile)
 {
-	unsigned nodes = count_nodes();
+	unsigned nodes = count_nodes(pile);
 	uint64_t count = 0;
 	char text[64];
 
-	if (!slurp(text, sizeof(text), MEMORY "/block_size_bytes"))
+	if (!slurp(pile, text, sizeof(text), MEMORY "/block_size_bytes"))
 		return 0;
 	pile->used = 0;
 	perfring_byte_buffer_put_word(pile, 1);
@@ -291,12 +321,14 @@ static int put_pmus(struct perfring_file_writer *writer, struct perfring_byte_bu
 	char text[64];
 	DIR *folder = opendir(PMUS);
 
-	if (!folder)
+	if (!folder) {
+		take_error(pile, -errno);
 		return 0;
+	}
 	pile->used = 0;
 	perfring_byte_buffer_put_half(pile, 0);
-	while ((entry = readdir(folder))) {
-		if (entry->d_name[0] == '.' || !slurp(text, sizeof(text), PMUS "/%s/type", entry->d_name))
+	while ((entry = next_entry(pile, folder))) {
+		if (entry->d_name[0] == '.' || !slurp(pile, text, sizeof(text), PMUS "/%s/type", entry->d_name))
 			continue;
 		perfring_byte_buffer_put_half(pile, (uint32_t)strtoul(text, NULL, 10));
 		perfring_byte_buffer_put_string(pile, entry->d_name);
@@ -309,7 +341,7 @@ static int put_pmus(struct perfring_file_writer *writer, struct perfring_byte_bu
 	return perfring_file_writer_put_feature(writer, PERFRING_FEATURE_PMU_MAPPINGS, pile->bytes, pile->used);
 }
 
-int perfring_file_topology(struct perfring_file_writer *writer)
+int perfring_file_topology(struct perfring_file_writer *writer, int *unread)
 {
 	long available = sysconf(_SC_NPROCESSORS_CONF);
 	uint32_t cpus = available > 0 ? (uint32_t)available : 0;
@@ -319,13 +351,15 @@ int perfring_file_topology(struct perfring_file_writer *writer)
 	if (!error)
 		error = put_caches(writer, &pile, cpus);
 	if (!error)
-		error = put_cpuid(writer);
+		error = put_cpuid(writer, &pile);
 	if (!error)
 		error = put_nodes(writer, &pile);
 	if (!error)
 		error = put_memory(writer, &pile);
 	if (!error)
 		error = put_pmus(writer, &pile);
+	if (!*unread)
+		*unread = pile.unread;
 	perfring_byte_buffer_close(&pile);
 	return error;
 }

@@ -402,9 +402,14 @@ static int open_file(const char *path, const struct perf_event_attr *attr)
 		ret = perfring_file_writer_add_event(self.writer, attr, "task-clock:u");
 	if (!ret)
 		ret = perfring_session_describe(self.session, attr, NULL, 0);
-	if (!ret)
-		ret = perfring_file_writer_describe(self.writer, argv);
-	return ret ? ret : perfring_file_writer_begin(self.writer);
+	if (ret)
+		return ret;
+	ret = perfring_file_writer_describe(self.writer, argv);
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret)
+		complain("not all that is known of this machine is in the profile", ret);
+	return perfring_file_writer_begin(self.writer);
 }
 
 /* Self.lock.  Rings that are new come into the session, those that are drained out of it. */

@@ -267,6 +267,21 @@ static int create(struct recording *recording)
 	return perfring_file_writer_open(&recording->writer, recording->file);
 }
 
+/* Without what a machine says of itself a recording is one; without their formats tracepoints are none. */
+static int describe_machine(const struct recording *recording)
+{
+	int ret = perfring_file_writer_describe(recording->writer, recording->arguments);
+
+	for (uint32_t i = 0; i < recording->event_count; i++)
+		if (recording->events[i].attr.type == PERFRING_TYPE_TRACEPOINT)
+			return ret;
+	if (!ret || ret == -ENOMEM)
+		return ret;
+	perfring_tool_complain("record: %s: warning: %s: not all that is known of this machine is in its header",
+			       recording->path, strerror(-ret));
+	return 0;
+}
+
 static bool begin(struct recording *recording, bool is_timed)
 {
 	unsigned flags = PERFRING_OUTFILE_PRIVATE | PERFRING_OUTFILE_OLD;
@@ -283,7 +298,7 @@ static bool begin(struct recording *recording, bool is_timed)
 	if (!ret)
 		ret = perfring_record_describe(recording, recording->writer);
 	if (!ret)
-		ret = perfring_file_writer_describe(recording->writer, recording->arguments);
+		ret = describe_machine(recording);
 	if (!ret)
 		ret = perfring_file_writer_begin(recording->writer);
 	if (!ret && !recording->soft)
@@ -479,8 +494,8 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 	/* Why the recording ended was told. */
 	if (recording->is_broken)
 		ret = 0;
-	if (totals.first_time)
-		perfring_file_writer_put_times(recording->writer, totals.first_time, totals.last_time);
+	if (!ret && totals.first_time)
+		ret = perfring_file_writer_put_times(recording->writer, totals.first_time, totals.last_time);
 	if (!ret && (!recording->no_build_ids || living) && !recording->out.is_stream)
 		ret = perfring_record_read_back(recording, living);
 	if (!complain(recording, ret) || recording->is_broken)
