@@ -86,7 +86,7 @@ static int look_into(const char *path, bool empties)
 	struct stat status;
 	int ret = folder ? 0 : -errno;
 
-	while (!ret && (entry = readdir(folder))) {
+	while (!ret && (errno = 0, entry = readdir(folder))) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		if (fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
@@ -96,6 +96,9 @@ static int look_into(const char *path, bool empties)
 		else if (empties && unlinkat(dirfd(folder), entry->d_name, 0))
 			ret = -errno;
 	}
+	/* what was not seen may be anything */
+	if (!ret)
+		ret = -errno;
 	if (folder)
 		closedir(folder);
 	return ret;
