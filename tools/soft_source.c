@@ -428,7 +428,7 @@ static bool has_ended(struct peer *peer)
 }
 
 /* Whether the process calls itself by this number in its own pid namespace, the innermost of those that it is in. */
-static bool is_called(uint32_t pid, uint32_t own)
+static bool is_called(struct perfring_peers *peers, uint32_t pid, uint32_t own)
 {
 	char path[64], line[256], *last = NULL;
 	FILE *file;
@@ -437,6 +437,8 @@ static bool is_called(uint32_t pid, uint32_t own)
 		return pid;
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
 	file = fopen(path, "re");
+	if (!file && errno != ENOENT && errno != ESRCH)
+		trouble(peers, "process %u could not be taken: %s: %s", pid, path, strerror(errno));
 	while (file && !last && fgets(line, sizeof(line), file))
 		if (!strncmp(line, "NSpid:", 6))
 			last = strrchr(line, '\t');
@@ -485,7 +487,7 @@ static void greet(struct perfring_peers *peers, uint32_t at, const struct soft_m
 
 	peer->image = message->image;
 	peer->own = message->pid;
-	if ((peers->only && (uint32_t)peers->only != peer->pid) || !is_called(peer->pid, peer->own) ||
+	if ((peers->only && (uint32_t)peers->only != peer->pid) || !is_called(peers, peer->pid, peer->own) ||
 	    !may_join(peers, peer)) {
 		hang_up(peers, peer);
 		return;
@@ -618,6 +620,8 @@ static void take(struct perfring_peers *peers, uint32_t at)
 	while (got < 0 && errno == EINTR);
 	if (got < 0 && errno == EAGAIN)
 		return;
+	if (got < 0 && errno != ECONNRESET)
+		trouble(peers, "process %u: a message could not be taken: %s", peer->pid, strerror(errno));
 	first = got > 0 ? CMSG_FIRSTHDR(&header) : NULL;
 	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS &&
 	    first->cmsg_len >= CMSG_LEN(sizeof(fd)))
