@@ -1,4 +1,4 @@
-/* ring_kernel.c - the kernel's algorithm as ABI.md 7.2 to 7.5 describe it, for comparison: position, nest count and
+/* ring_kernel.c - the kernel's algorithm as docs/abi.md 7.2 to 7.5 describe it, for comparison: position, nest count and
  * losses in memory, data by pages, a compare-exchange for each record; with unlocked and with locked instructions.
  *
  * All steps are there, those too that a plain ring never needs: they are what it costs.

@@ -1,4 +1,4 @@
-/* control.c - ioctl(2), fcntl(2) and prctl(2) on events, without their traps (ABI.md 2.1, 2.4). */
+/* control.c - ioctl(2), fcntl(2) and prctl(2) on events, without their traps (docs/abi.md 2.1, 2.4). */
 #include <perfring/event.h>
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "event_private.h"
 
 enum {
-	PROGRAMS_MOST = 64, /* of one tracepoint: more are E2BIG (ABI.md 2.1) */
+	PROGRAMS_MOST = 64, /* of one tracepoint: more are E2BIG (docs/abi.md 2.1) */
 };
 
 /* Always a whole word: an int that is negative would reach the kernel as a large number. */
@@ -49,7 +49,7 @@ int perfring_event_set_period(int fd, uint64_t period)
 
 int perfring_event_set_output(int fd, int to)
 {
-	/* Through long: the kernel knows only a -1 of 64 bits (ABI.md 14.22). */
+	/* Through long: the kernel knows only a -1 of 64 bits (docs/abi.md 14.22). */
 	return control(fd, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)(long)to);
 }
 

@@ -136,7 +136,7 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 	if (!counts->without_lost)
 		event->attr.read_format |= PERFRING_FORMAT_LOST;
 	counts->event_count++;
-	/* A sibling is read alone by its own format, the leader for all (ABI.md 2.2). */
+	/* A sibling is read alone by its own format, the leader for all (docs/abi.md 2.2). */
 	if (event->leader == number)
 		event->attr.read_format |= PERFRING_FORMAT_GROUP;
 	if (!is_member(counts, number))

@@ -15,7 +15,7 @@
 int perfring_plan_files(uint64_t more, bool raise, char *refusal, size_t size);
 
 enum {
-	/* The kernel opens no group that reads as more (ABI.md 1.5). */
+	/* The kernel opens no group that reads as more (docs/abi.md 1.5). */
 	PERFRING_PLAN_READ_WORDS = 16384 / 8,
 };
 

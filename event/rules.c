@@ -1,4 +1,4 @@
-/* rules.c - what perf_event_open refuses whoever asks, as sentences: ABI.md 1.1 and 1.5. */
+/* rules.c - what perf_event_open refuses whoever asks, as sentences: docs/abi.md 1.1 and 1.5. */
 #include <perfring/event.h>
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ uint32_t perfring_probe_size(void)
 {
 	uint32_t attr[16] = {0, 8};
 
-	/* Too short for any kernel: it stores its own size there (ABI.md 1.3). */
+	/* Too short for any kernel: it stores its own size there (docs/abi.md 1.3). */
 	return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == E2BIG && attr[1] > 8 ? attr[1] : 0;
 }
 

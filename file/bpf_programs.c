@@ -1,4 +1,4 @@
-/* bpf_programs.c - programs of BPF that are loaded already, as KSYMBOL and BPF_EVENT records (ABI.md 10, its end). */
+/* bpf_programs.c - programs of BPF that are loaded already, as KSYMBOL and BPF_EVENT records (docs/abi.md 10, its end). */
 #include <linux/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>

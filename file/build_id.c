@@ -1,4 +1,4 @@
-/* build_id.c - build ids of objects and of the kernel, from their ELF notes, and the feature that tells them (ABI.md 11.3). */
+/* build_id.c - build ids of objects and of the kernel, from their ELF notes, and the feature that tells them (docs/abi.md 11.3). */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* compress.c - records on their way to the file: into the other byte order, and compressed (ABI.md 11.5, 11.6). */
+/* compress.c - records on their way to the file: into the other byte order, and compressed (docs/abi.md 11.5, 11.6). */
 #include <limits.h>
 #include <stdlib.h>
 

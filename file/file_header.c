@@ -1,4 +1,4 @@
-/* file_header.c - what stands around the records of a perf.data file: header, attrs, ids, features (ABI.md 11). */
+/* file_header.c - what stands around the records of a perf.data file: header, attrs, ids, features (docs/abi.md 11). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void turn_words(void *bytes, size_t count)
 }
 
 /* A foreign bitmap of longs: of a machine with 64 bits, else of one with 32, where each word's halves stand the other way
- * round.  HOSTNAME, which every writer puts, tells (ABI.md 11.1). */
+ * round.  HOSTNAME, which every writer puts, tells (docs/abi.md 11.1). */
 static void turn_bitmap(uint64_t *words)
 {
 	uint64_t hostname = UINT64_C(1) << PERFRING_FEATURE_HOSTNAME;
@@ -136,7 +136,7 @@ static int read_ids(struct perfring_file *data, int fd, const struct perfring_se
 	return 0;
 }
 
-/* The section of its ids stands in an entry's last 16 bytes, whatever the attr's own size (ABI.md 11.1). */
+/* The section of its ids stands in an entry's last 16 bytes, whatever the attr's own size (docs/abi.md 11.1). */
 static int read_attrs(struct perfring_file *data, int fd, const struct perfring_file_header *header)
 {
 	uint32_t count = (uint32_t)(header->attrs.size / header->attr_size), i;

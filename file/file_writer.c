@@ -1,4 +1,4 @@
-/* file_writer.c - perf.data files, written (ABI.md 11).  Of a directory, the first file is `data`, with all that is no ring's.
+/* file_writer.c - perf.data files, written (docs/abi.md 11).  Of a directory, the first file is `data`, with all that is no ring's.
  *
  * Everything is written at a place of our own counting, so a write that failed half-way is cut off and the next one
  * begins where the last whole one ended.
@@ -468,7 +468,7 @@ static bool is_unreadable(const struct perfring_file_writer *writer, uint32_t fe
 	return writer->is_foreign && (feature == PERFRING_FEATURE_BPF_PROG_INFO || feature == PERFRING_FEATURE_BPF_BTF);
 }
 
-/* A stream: a short header, then records about the events and the machine (ABI.md 11.4). */
+/* A stream: a short header, then records about the events and the machine (docs/abi.md 11.4). */
 static int begin_stream(struct perfring_file_writer *writer)
 {
 	uint64_t header[2];
@@ -534,7 +534,7 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 		if (size > writer->attr_size)
 			writer->attr_size = size;
 	}
-	/* perf up to 6.1 looks for a stream's ids behind an attr of its own size, whatever the attr's (ABI.md 14.39). */
+	/* perf up to 6.1 looks for a stream's ids behind an attr of its own size, whatever the attr's (docs/abi.md 14.39). */
 	if (writer->is_pipe && writer->attr_size < ATTR_SIZE_7)
 		writer->attr_size = ATTR_SIZE_7;
 	if (writer->is_pipe)

@@ -1,4 +1,4 @@
-/* inflate.c - zstd, when it is built in: what perf's compressed records hold (ABI.md 11.5). */
+/* inflate.c - zstd, when it is built in: what perf's compressed records hold (docs/abi.md 11.5). */
 #include "inflate.h"
 
 #include <errno.h>

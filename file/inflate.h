@@ -1,4 +1,4 @@
-/* inflate.h - zstd, when it is built in: what perf's compressed records hold (ABI.md 11.5). */
+/* inflate.h - zstd, when it is built in: what perf's compressed records hold (docs/abi.md 11.5). */
 #ifndef PERFRING_FEATURE_INFLATE_H
 #define PERFRING_FEATURE_INFLATE_H
 

@@ -1,4 +1,4 @@
-/* layout.h - the first bytes of a perf.data file (ABI.md 11.1). */
+/* layout.h - the first bytes of a perf.data file (docs/abi.md 11.1). */
 #ifndef PERFRING_FEATURE_LAYOUT_H
 #define PERFRING_FEATURE_LAYOUT_H
 

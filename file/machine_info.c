@@ -1,4 +1,4 @@
-/* machine_info.c - what a file says about the machine it was made on (ABI.md 11.3). */
+/* machine_info.c - what a file says about the machine it was made on (docs/abi.md 11.3). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>

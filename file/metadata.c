@@ -1,4 +1,4 @@
-/* metadata.c - events, their names and the features, from the header or from the records of a pipe (ABI.md 11.4). */
+/* metadata.c - events, their names and the features, from the header or from the records of a pipe (docs/abi.md 11.4). */
 #include <stdlib.h>
 
 #include "file_private.h"

@@ -244,7 +244,7 @@ void *perfring_stream_room(struct perfring_stream *stream, uint32_t size)
 	return room;
 }
 
-/* A copy at a multiple of 8: odd sizes leave every record behind them askew (ABI.md 14.36). */
+/* A copy at a multiple of 8: odd sizes leave every record behind them askew (docs/abi.md 14.36). */
 static int straighten(struct perfring_stream *stream, const unsigned char *bytes, uint16_t size,
 		      const struct perf_event_header **record)
 {
@@ -267,7 +267,7 @@ static struct perf_event_header header_at(const struct perfring_stream *stream, 
 	return stream->is_foreign ? perfring_header_to_native(&header) : header;
 }
 
-/* Bytes that stand behind the record and are not in its size (ABI.md 14.37). */
+/* Bytes that stand behind the record and are not in its size (docs/abi.md 14.37). */
 static bool behind(const struct perfring_stream *stream, const struct perf_event_header *header,
 		   const unsigned char *body, uint64_t *extra)
 {

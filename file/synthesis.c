@@ -1,4 +1,4 @@
-/* synthesis.c - the state of the machine as records, as perf writes them (ABI.md 10, its end). */
+/* synthesis.c - the state of the machine as records, as perf writes them (docs/abi.md 10, its end). */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

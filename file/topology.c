@@ -1,4 +1,4 @@
-/* topology.c - processors, caches, nodes and PMUs of this machine, as features tell them (ABI.md 11.3). */
+/* topology.c - processors, caches, nodes and PMUs of this machine, as features tell them (docs/abi.md 11.3). */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>

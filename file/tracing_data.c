@@ -1,4 +1,4 @@
-/* tracing_data.c - TRACING_DATA: how the RAW bytes of tracepoints are to be read (ABI.md 11.3, version 0.6).
+/* tracing_data.c - TRACING_DATA: how the RAW bytes of tracepoints are to be read (docs/abi.md 11.3, version 0.6).
  *
  * Only the formats of the events in the file are written, sorted by their system as the layout wants it.
  */

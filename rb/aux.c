@@ -1,4 +1,4 @@
-/* aux.c - the AUX area: transactions of raw bytes beside the records (ABI.md 8). */
+/* aux.c - the AUX area: transactions of raw bytes beside the records (docs/abi.md 8). */
 #include <perfring/aux.h>
 
 #include <sys/mman.h>
@@ -159,7 +159,7 @@ int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **room)
 	}
 	aux->room = aux->size;
 	if (!overwrites(aux)) {
-		/* Acquire: the consumer has finished with what we write into.  One byte stays free (circ_space, ABI.md 7.2);
+		/* Acquire: the consumer has finished with what we write into.  One byte stays free (circ_space, docs/abi.md 7.2);
 		 * an aux_tail that cannot be right, masked for example, leaves no room. */
 		used = aux->position - perfring_page_reclaim_aux(aux->page);
 		aux->room = used < aux->size ? aux->size - 1 - used : 0;

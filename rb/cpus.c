@@ -176,7 +176,7 @@ static void raise_limit(struct perfring_cpu *cpu, uint64_t limit)
 
 static void put_lost(struct perfring_cpu *cpu, const struct perfring_output *output, unsigned char *room)
 {
-	/* Now, not when it was reserved: it may be 0 (ABI.md 7.3, step 8). */
+	/* Now, not when it was reserved: it may be 0 (docs/abi.md 7.3, step 8). */
 	lost_put(output, PERFRING_EXCHANGE(&state_of(cpu)->lost, 0), room);
 }
 
@@ -212,7 +212,7 @@ struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, str
 		 * claim.  By an older one, a lap behind, a full ring would look empty. */
 		from = PERFRING_LOAD_ACQUIRE(&cpu->claimed);
 		PERFRING_POINT(cpus_looked);
-		space = (perfring_page_reclaim(cpu->page) - (from + 1)) & cpu->mask; /* ABI.md 7.2 */
+		space = (perfring_page_reclaim(cpu->page) - (from + 1)) & cpu->mask; /* docs/abi.md 7.2 */
 		claim.size = size + extra;
 		if (claim.size > space) {
 			/* Both numbers of one moment, or the difference says nothing. */

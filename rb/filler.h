@@ -18,7 +18,7 @@ static inline void filler_put(unsigned char *room, uint64_t size)
 }
 
 /* The same with LOST records that lost nothing (PERFRING_RING_LOST_FILLERS): 24 to 65 528 bytes.  The words of the record and
- * of any trailer (ABI.md 4.2: at most 48 bytes) are 0. */
+ * of any trailer (docs/abi.md 4.2: at most 48 bytes) are 0. */
 static inline void filler_put_lost(unsigned char *room, uint64_t size)
 {
 	struct perf_event_header header = {LOST_TYPE, PERFRING_FILLER_MISC, (uint16_t)size};

@@ -1,4 +1,4 @@
-/* lost.h - the LOST record that begins the next record after a refusal (ABI.md 7.3, step 8). */
+/* lost.h - the LOST record that begins the next record after a refusal (docs/abi.md 7.3, step 8). */
 #ifndef RB_LOST_H
 #define RB_LOST_H
 
@@ -7,7 +7,7 @@
 enum {
 	LOST_TYPE = 2,     /* PERF_RECORD_LOST */
 	LOST_SIZE = 24,    /* without its trailer */
-	TRAILER_MOST = 48, /* six words of 8: ABI.md 4.2 */
+	TRAILER_MOST = 48, /* six words of 8: docs/abi.md 4.2 */
 };
 
 /* Bytes, of this output.  Outputs are the caller's, given with each call: what cannot be a trailer's size is cut down. */

@@ -1,4 +1,4 @@
-/* page.c - what the control page says of its event's count and of the clock (ABI.md 3.2, 3.3). */
+/* page.c - what the control page says of its event's count and of the clock (docs/abi.md 3.2, 3.3). */
 #include <perfring/page.h>
 
 #include <perfring/writer.h>

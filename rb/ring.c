@@ -209,7 +209,7 @@ static int open_memory(const struct perfring_ring_options *options, const struct
 	return fd;
 }
 
-/* ABI.md 7.7. */
+/* docs/abi.md 7.7. */
 static uint64_t watermark_of(const struct perfring_ring_options *options, uint64_t data)
 {
 	if (!options->watermark || !options->wakeup)
@@ -217,7 +217,7 @@ static uint64_t watermark_of(const struct perfring_ring_options *options, uint64
 	return options->wakeup < data ? options->wakeup : data;
 }
 
-/* As a new kernel ring's control page (ABI.md 3.2). */
+/* As a new kernel ring's control page (docs/abi.md 3.2). */
 static void fill_page(struct perf_event_mmap_page *page, const struct layout *layout)
 {
 	page->size = 96;
@@ -430,7 +430,7 @@ int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsign
 	ring->mapping = memory;
 	ring->mapping_size = (1 + (uint64_t)pages) * page;
 	ring->page = memory;
-	/* Kernels before 4.1 leave data_offset and data_size 0 (ABI.md 14.21); later ones say what we asked for. */
+	/* Kernels before 4.1 leave data_offset and data_size 0 (docs/abi.md 14.21); later ones say what we asked for. */
 	ring->data = (unsigned char *)memory + page;
 	ring->size = pages * page;
 	ring->span = ring->size;

@@ -220,7 +220,7 @@ static uint64_t finished_in(const struct perfring_shared *shared, uint64_t start
 
 /* ---- publishing ---- */
 
-/* ABI.md 7.3, step 7, by who has moved data_head: the stamp grows once a room, the reader is woken once, and before the
+/* docs/abi.md 7.3, step 7, by who has moved data_head: the stamp grows once a room, the reader is woken once, and before the
  * stamp moves: of one that is killed or stopped in between the next tells again, and none is lost. */
 static void wake(struct perfring_shared *shared, uint64_t position, uint64_t rooms, bool call)
 {
@@ -591,7 +591,7 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 
 /* ---- claiming a room with a mark of its own ---- */
 
-/* Whether `bytes` more fit at `position` (ABI.md 7.2): a ring is never full to the last byte.  data_tail counts below
+/* Whether `bytes` more fit at `position` (docs/abi.md 7.2): a ring is never full to the last byte.  data_tail counts below
  * what is published, by its low bits alone, as in the kernel. */
 static bool fits(struct perfring_shared *shared, uint64_t position, uint64_t bytes)
 {
@@ -708,7 +708,7 @@ static void refuse(struct perfring_shared *shared, struct perfring_output *outpu
 	PERFRING_POINT(shared_refused);
 }
 
-/* What a claim must have room for besides its record (ABI.md 7.3, step 3). */
+/* What a claim must have room for besides its record (docs/abi.md 7.3, step 3). */
 static uint64_t lost_due(const struct perfring_shared *shared, const struct perfring_output *output)
 {
 	return PERFRING_UNLIKELY(PERFRING_LOAD(&shared->state->lost)) ? lost_size(output) : 0;
@@ -716,7 +716,7 @@ static uint64_t lost_due(const struct perfring_shared *shared, const struct perf
 
 static void put_lost(struct perfring_shared *shared, const struct perfring_output *output, uint64_t position)
 {
-	/* Now, not when it was reserved: it may be 0 (ABI.md 7.3, step 8). */
+	/* Now, not when it was reserved: it may be 0 (docs/abi.md 7.3, step 8). */
 	lost_put(output, PERFRING_EXCHANGE(&shared->state->lost, 0), shared->data + (position & shared->mask));
 	PERFRING_POINT(shared_lost_told);
 }
@@ -750,7 +750,7 @@ static void *reserve_room(struct perfring_shared *shared, struct perfring_output
 	return claim->room;
 }
 
-/* ABI.md 7.3, step 10.  Returns whether a wakeup is due. */
+/* docs/abi.md 7.3, step 10.  Returns whether a wakeup is due. */
 static bool count_sample(struct perfring_shared *shared, const struct perfring_claim *claim)
 {
 	struct perfring_ring_state *state = shared->state;

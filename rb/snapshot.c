@@ -110,7 +110,7 @@ static int try_falling(struct perfring_snapshot *snapshot, const struct perfring
 		span->end = size - taken;
 	span->exact = span->end == published;
 	if (stops) {
-		/* As in try_rising.  A wrong tail counts by its low bits, as it does for the writer (ABI.md 7.2). */
+		/* As in try_rising.  A wrong tail counts by its low bits, as it does for the writer (docs/abi.md 7.2). */
 		unread &= size - 8;
 		returned = tail - PERFRING_LOAD(&ring->page->data_tail);
 		unread = returned < unread ? (unread - returned) & ~UINT64_C(7) : 0;
@@ -170,7 +170,7 @@ static uint64_t walk(struct perfring_snapshot *snapshot, const struct span *span
 	for (; (left = span->end - at) >= sizeof(header); at += header.size) {
 		memcpy(&header, snapshot->data + at, sizeof(header));
 		if (header.size == 0 && !is_own(snapshot))
-			break; /* never written (ABI.md 7.8) */
+			break; /* never written (docs/abi.md 7.8) */
 		if (header.size < sizeof(header))
 			what = "record smaller than its header";
 		else if (header.size & 7)

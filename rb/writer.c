@@ -1,4 +1,4 @@
-/* writer.c - what a writer does when its limit is reached: the kernel's algorithm (ABI.md 7.2 to 7.7), written out.
+/* writer.c - what a writer does when its limit is reached: the kernel's algorithm (docs/abi.md 7.2 to 7.7), written out.
  *
  * Everything here may be interrupted by a handler that does the same.  What they share is private to the thread, so
  * program order is order (access.h): each comment says what a handler in that place would find, or leave.
@@ -99,7 +99,7 @@ static void leave(struct perfring_writer *writer)
 		PERFRING_FENCE_LOCAL(); /* leave, then look: as in perfring_writer_commit */
 		PERFRING_POINT(leave_left);
 	} while (PERFRING_LOAD(&writer->again));
-	/* Once for all that the section contained (ABI.md 7.5).  A handler here is outermost, and may wake for us: then
+	/* Once for all that the section contained (docs/abi.md 7.5).  A handler here is outermost, and may wake for us: then
 	 * the reader is woken twice, never not at all. */
 	wakeup = PERFRING_LOAD(&writer->wakeup);
 	if (wakeup != PERFRING_LOAD(&writer->woken) || PERFRING_LOAD(&writer->call)) {
@@ -123,7 +123,7 @@ void perfring_writer_settle(struct perfring_writer *writer)
 
 /* ---- the limit ---- */
 
-/* How much may be written at `position` into a ring that stops (ABI.md 7.2).  data_tail counts by its low bits alone, as in the kernel, so a
+/* How much may be written at `position` into a ring that stops (docs/abi.md 7.2).  data_tail counts by its low bits alone, as in the kernel, so a
  * wrong one harms nobody but its author; from `position` it would do so only where no doomed claim stands in between,
  * hence from what is published. */
 static uint64_t space(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
@@ -204,7 +204,7 @@ static void tell_claimed(struct perfring_writer *writer)
 	PERFRING_FENCE_STORES(); /* before the record's bytes; pairs with the load barrier of perfring_snapshot_take */
 }
 
-/* ABI.md 7.3, step 7: strict, and once.  The outermost looks at the stamp when it leaves.  A handler that has stamped for
+/* docs/abi.md 7.3, step 7: strict, and once.  The outermost looks at the stamp when it leaves.  A handler that has stamped for
  * what lies behind us has stamped for us: a stamp ahead of what is written would swallow the next crossing. */
 static void stamp_watermark(struct perfring_writer *writer, uint64_t end)
 {
@@ -399,7 +399,7 @@ static void count_sample(struct perfring_writer *writer, uint32_t wakeup_events)
 		PERFRING_ADD_LOCAL(&writer->wakeup, 1);
 }
 
-/* ABI.md 7.3, step 10: samples of this output, against the ring's counter. */
+/* docs/abi.md 7.3, step 10: samples of this output, against the ring's counter. */
 static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events, const unsigned char *room,
 			  uint64_t size)
 {

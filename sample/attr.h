@@ -9,7 +9,7 @@ enum {
 	PERFRING_ATTR_MAX = 4096,
 };
 
-/* Of an attr in our order, which need not be aligned.  0 stands for the oldest size (ABI.md 1.3). */
+/* Of an attr in our order, which need not be aligned.  0 stands for the oldest size (docs/abi.md 1.3). */
 static inline uint32_t perfring_attr_own_size(const void *attr)
 {
 	uint32_t size;

@@ -1,4 +1,4 @@
-/* callchain.c - samples whose callchain comes in two parts, kept until the second part is there (ABI.md 5, 6). */
+/* callchain.c - samples whose callchain comes in two parts, kept until the second part is there (docs/abi.md 5, 6). */
 #include <stdlib.h>
 #include <sys/random.h>
 #include <perfring/callchain.h>

@@ -36,7 +36,7 @@ static uint32_t round_up(uint32_t at)
 
 /* ---- the header ---- */
 
-/* The kinds whose misc says in which mode the CPU was (ABI.md 4.1). */
+/* The kinds whose misc says in which mode the CPU was (docs/abi.md 4.1). */
 static bool has_cpumode(uint32_t type)
 {
 	switch (type) {
@@ -117,7 +117,7 @@ static const char *check_aux(const struct perfring_aux *aux)
 	return aux->size % 8 ? no_multiple : NULL;
 }
 
-/* ABI.md 14.3.  With registers of user space and nothing to copy the kernel reserves the word 0 and writes a second
+/* docs/abi.md 14.3.  With registers of user space and nothing to copy the kernel reserves the word 0 and writes a second
  * one, a dyn_size of 0: every field behind it lies 8 bytes later than it should, and the last word is cut off by the
  * next record.  The bytes alone seldom prove it, so all of this must hold. */
 
@@ -369,7 +369,7 @@ static const char *check_text512(struct check *check, const struct perfring_stri
 	return NULL;
 }
 
-/* perf cuts a name at the first multiple of 8 that holds its letters, and so its NUL where they fill it (ABI.md 10). */
+/* perf cuts a name at the first multiple of 8 that holds its letters, and so its NUL where they fill it (docs/abi.md 10). */
 static const char *check_text64(struct check *check, const struct perfring_string *string)
 {
 	if (check->type != PERFRING_RECORD_HEADER_EVENT_TYPE || string->size < string->room || string->room == 64 ||
@@ -391,7 +391,7 @@ static const char *check_blob(struct check *check, const struct perfring_bytes *
 	return check_padding(check);
 }
 
-/* Padding lies between the numbers in front of the CPUs too (ABI.md 10). */
+/* Padding lies between the numbers in front of the CPUs too (docs/abi.md 10). */
 static const char *check_cpu_map(struct check *check, const struct perfring_cpu_map *map)
 {
 	uint32_t at = check->at;

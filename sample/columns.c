@@ -3,7 +3,7 @@
 
 enum {
 	MOST = sizeof(struct perfring_columns) / sizeof(void *),
-	AHEAD = 1024, /* bytes to prefetch: the walk waits for each size, the memory need not (PEERS.md 3) */
+	AHEAD = 1024, /* bytes to prefetch: the walk waits for each size, the memory need not */
 };
 
 struct column {

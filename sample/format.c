@@ -16,7 +16,7 @@ static const unsigned char *attr_bytes(const struct perf_event_attr *attr)
 	return (const unsigned char *)(const void *)attr;
 }
 
-/* A member of 2, 4 or 8 bytes; an attr may end in the midst of it (ABI.md 1.3). */
+/* A member of 2, 4 or 8 bytes; an attr may end in the midst of it (docs/abi.md 1.3). */
 static uint64_t attr_member(const struct perf_event_attr *attr, uint32_t own, uint32_t offset, uint32_t size)
 {
 	unsigned char bytes[8] = {0};
@@ -32,7 +32,7 @@ static uint64_t attr_member(const struct perf_event_attr *attr, uint32_t own, ui
 	return size == 8 ? word : size == 4 ? half : quarter;
 }
 
-/* Big-endian compilers lay bit-fields out from the other end of the word (ABI.md 1.4): bit by bit, but for those of
+/* Big-endian compilers lay bit-fields out from the other end of the word (docs/abi.md 1.4): bit by bit, but for those of
  * more than one. */
 static uint64_t attr_flags(uint64_t word)
 {

@@ -168,7 +168,7 @@ static uint64_t draw_mask(struct perfring_generator *generator)
 	return bits ? bits : mask & -mask;
 }
 
-/* Big-endian compilers lay bit-fields out from the other end of the word (ABI.md 1.4). */
+/* Big-endian compilers lay bit-fields out from the other end of the word (docs/abi.md 1.4). */
 static uint64_t flag_word(uint64_t flags)
 {
 	uint64_t word = 0;
@@ -218,7 +218,7 @@ static uint64_t draw_fields(struct perfring_generator *generator, size_t size)
 
 static void draw_members(struct perfring_generator *generator, struct perfring_attr_members *members, size_t size)
 {
-	static const uint8_t clocks[] = {0, 1, 4, 7, 11}; /* those that perf_event_open takes (ABI.md 1.5) */
+	static const uint8_t clocks[] = {0, 1, 4, 7, 11}; /* those that perf_event_open takes (docs/abi.md 1.5) */
 
 #define PERFRING_ATTR(member, offset, size, show) members->member = number(generator, UINT64_MAX >> (64 - 8 * (size)));
 #include <perfring/values.def>
@@ -662,7 +662,7 @@ int64_t perfring_generate_sample(struct perfring_generator *generator, const str
 		share = pencil.left / (uint64_t)__builtin_popcountll(varying) & ~UINT64_C(7);
 	}
 	/* With registers and nothing asked for, a stack of size 0 is one of which the kernel writes more than it says
-	 * (ABI.md 14.3).  Formats made by hand do not know what was asked for. */
+	 * (docs/abi.md 14.3).  Formats made by hand do not know what was asked for. */
 	pencil.is_bare =
 		(varying & PERFRING_SAMPLE_STACK_USER) && !format->sample_stack_user && (coin(generator) || share < 16);
 	sample->misc = draw_misc(generator);

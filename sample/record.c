@@ -17,7 +17,7 @@ const char *perfring_record_name(uint32_t type)
 }
 
 enum {
-	FIRST_OF_PERF = 64, /* types that perf itself writes: no trailer, and no padding at the end (ABI.md 10) */
+	FIRST_OF_PERF = 64, /* types that perf itself writes: no trailer, and no padding at the end (docs/abi.md 10) */
 };
 
 static uint64_t round_up(uint64_t size)
@@ -89,7 +89,7 @@ static const char *take_tag(struct scan *scan, struct perfring_tag *tag)
 	return NULL;
 }
 
-/* The room is there.  It need not hold a NUL (ABI.md 14.41). */
+/* The room is there.  It need not hold a NUL (docs/abi.md 14.41). */
 static void take_chars(struct scan *scan, struct perfring_string *string, uint32_t room)
 {
 	const void *bytes = NULL, *nul;
@@ -158,7 +158,7 @@ static const char *take_rest(struct scan *scan, struct perfring_bytes *bytes)
 	return NULL;
 }
 
-/* ---- perf's own kinds (ABI.md 10) ---- */
+/* ---- perf's own kinds (docs/abi.md 10) ---- */
 
 static const char *take_words(struct scan *scan, struct perfring_list *list)
 {
@@ -329,7 +329,7 @@ static const char *take_conv(struct scan *scan, struct perfring_conv *conv)
 	return NULL;
 }
 
-/* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (ABI.md 4.2) ---- */
+/* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (docs/abi.md 4.2) ---- */
 
 /* Its size was tested. */
 static void take_trailer(const struct perfring_format *format, struct perfring_cursor *cursor,

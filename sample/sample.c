@@ -2,7 +2,7 @@
 #include "shapes.h"
 #include "within.h"
 
-/* The kernel leaves hw_idx and counters out without a word (ABI.md 6, 14.6): the shape that uses up the record is the
+/* The kernel leaves hw_idx and counters out without a word (docs/abi.md 6, 14.6): the shape that uses up the record is the
  * right one.  Where none does, which is what a newer kernel's fields look like, the first that fits. */
 static __attribute__((noinline)) int decode_branches(const struct perfring_format *format,
 						     const struct perf_event_header *record, uint32_t size,

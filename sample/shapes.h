@@ -16,7 +16,7 @@ enum {
 static_assert(FRONT_SIZE == 72 && __builtin_popcount(FRONT) == 9,
 	      "the front: nine words, in the struct as in the record");
 
-/* What the kernel may leave out of a branch stack (ABI.md 6, 14.6), and which bit of branch_sample_type asked for it:
+/* What the kernel may leave out of a branch stack (docs/abi.md 6, 14.6), and which bit of branch_sample_type asked for it:
  * tried in this order. */
 static const struct {
 	uint64_t when;

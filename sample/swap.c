@@ -110,7 +110,7 @@ FOLDED bool turn_words(struct turn *turn, const perfring_word **words, uint64_t 
 	return true;
 }
 
-/* ---- bit-fields: compilers lay them out from the other end of the word (ABI.md 1.4) ---- */
+/* ---- bit-fields: compilers lay them out from the other end of the word (docs/abi.md 1.4) ---- */
 
 /* Whether what comes out has little-endian bit numbers. */
 FOLDED bool gets_little(enum mode mode)
@@ -197,7 +197,7 @@ static void turn_attr_member(enum mode mode, unsigned char *to, const unsigned c
 	}
 }
 
-/* 0 stands for the oldest size (ABI.md 1.3). */
+/* 0 stands for the oldest size (docs/abi.md 1.3). */
 static uint32_t attr_own_size(enum mode mode, const unsigned char *from)
 {
 	uint32_t size;
@@ -262,7 +262,7 @@ FOLDED const char *turn_pair(struct turn *turn, uint32_t *first, uint32_t *secon
 	return NULL;
 }
 
-/* One number, whose halves trade places on the other machine (ABI.md 6). */
+/* One number, whose halves trade places on the other machine (docs/abi.md 6). */
 FOLDED const char *turn_weight(struct turn *turn, struct perfring_weight *weight)
 {
 	uint64_t word = 0;
@@ -796,7 +796,7 @@ static const char *member_conv(struct turn *turn, struct perfring_conv *conv)
 	return turn_nothing(turn, 8);
 }
 
-/* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (ABI.md 4.2).  Its size was tested. ---- */
+/* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (docs/abi.md 4.2).  Its size was tested. ---- */
 
 static void turn_trailer(struct turn *turn)
 {

@@ -633,7 +633,7 @@ static void text_poke(struct line *line, enum show show, const struct perfring_p
 	put_char(line, '}');
 }
 
-/* ---- perf's own kinds (ABI.md 10) ---- */
+/* ---- perf's own kinds (docs/abi.md 10) ---- */
 
 static void text_words(struct line *line, enum show show, const struct perfring_list *list)
 {
@@ -688,7 +688,7 @@ static void text_build_id(struct line *line, enum show show, const struct perfri
 
 #define text_blob text_rest
 
-/* Where and whose it is may be -1 (ABI.md 14.40); id and idx are not. */
+/* Where and whose it is may be -1 (docs/abi.md 14.40); id and idx are not. */
 static void text_index(struct line *line, enum show show, const struct perfring_index *index)
 {
 	static const char *const keys[] = {"id", "idx", "cpu", "tid", "machine_pid", "vcpu"};
@@ -931,7 +931,7 @@ int64_t perfring_field_text(const struct perfring_sample *sample, uint64_t field
 
 /* ---- records ---- */
 
-/* Bits of misc mean different things in different kinds (ABI.md 4.1, 14.23).  type 0: in every kind. */
+/* Bits of misc mean different things in different kinds (docs/abi.md 4.1, 14.23).  type 0: in every kind. */
 static const struct {
 	uint32_t type;
 	uint16_t bit;

@@ -1,4 +1,4 @@
-/* session_aux.c - the AUX areas of a session's rings (ABI.md 8): mapped, handed out piece by piece, their producers started
+/* session_aux.c - the AUX areas of a session's rings (docs/abi.md 8): mapped, handed out piece by piece, their producers started
  * again. */
 #include <perfring/session.h>
 

@@ -131,7 +131,7 @@ static int map_ring(const struct perfring_session *session, struct perfring_sess
 	return ret;
 }
 
-/* Every ring anew, as large as session->pages says.  The last unmapping of a ring detaches what wrote into it (ABI.md
+/* Every ring anew, as large as session->pages says.  The last unmapping of a ring detaches what wrote into it (docs/abi.md
  * 3.1). */
 static int map_again(struct perfring_session *session)
 {
@@ -434,7 +434,7 @@ static int add_kinds(struct perfring_session *session, const struct perf_event_a
 		if (session->options & PERFRING_SESSION_BACKWARD)
 			session->kinds[first + i]->attr->write_backward = 1;
 		/* A sibling counts while its leader does: one that waits to be enabled itself never would after an exec
-		 * that enables the leader (ABI.md trap 32), and would count another span of time after an enable. */
+		 * that enables the leader (docs/abi.md trap 32), and would count another span of time after an enable. */
 		if (i) {
 			session->kinds[first + i]->attr->disabled = 0;
 			session->kinds[first + i]->attr->enable_on_exec = 0;

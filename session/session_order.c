@@ -285,7 +285,7 @@ void perfring_session_look(struct perfring_session *session, bool last)
 
 		if (!ring)
 			continue;
-		/* First: then the records that tell of these bytes are seen below (ABI.md 8). */
+		/* First: then the records that tell of these bytes are seen below (docs/abi.md 8). */
 		if (ring->aux)
 			perfring_session_aux_look(session, ring);
 		if (perfring_ring_falls(ring))

@@ -225,7 +225,7 @@ static void put_stack(unsigned char *room, uint64_t stack, uint64_t sp, const st
 	uint64_t copied;
 
 	memcpy(room, &stack, 8);
-	if (!stack) /* nothing behind it: ABI.md 14.3 */
+	if (!stack) /* nothing behind it: docs/abi.md 14.3 */
 		return;
 	copied = perfring_soft_stack_copy(room + 8, sp, stack, thread);
 	memset(room + 8 + copied, 0, (size_t)(stack - copied));

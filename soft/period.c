@@ -1,4 +1,4 @@
-/* period.c - an occurrence: what it counts, what overflows, what is sampled (ABI.md 9.2, 9.5, 9.6; frequency is our own).
+/* period.c - an occurrence: what it counts, what overflows, what is sampled (docs/abi.md 9.2, 9.5, 9.6; frequency is our own).
  *
  * All of it runs in the instance's own thread, and in handlers that interrupt it at any instruction and come back here
  * with the same instance.  A handler runs to its end, so each step is one local read-modify-write, or a compare and
@@ -80,7 +80,7 @@ static int32_t clock_of_ticks(void)
 
 /* ---- frequency ---- */
 
-/* The kernel's loop (ABI.md 9.3) moves a period an eighth of the way a tick, and counts on each schedule-in to bring it back
+/* The kernel's loop (docs/abi.md 9.3) moves a period an eighth of the way a tick, and counts on each schedule-in to bring it back
  * near 1: without those it takes seconds after each change of the rate.  Ours is a phase:
  *
  *     an occurrence of weight w     phase += w * share, by 2^64; as often as that wraps, a sample is due

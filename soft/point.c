@@ -190,7 +190,7 @@ static const struct soft_list *list_of(const struct perfring_soft_point *point)
 	return PERFRING_LOAD_ACQUIRE(&point->events);
 }
 
-/* nr samples for a weight of nr; else at most one is taken for a raise, or few: ABI.md 9.2. */
+/* nr samples for a weight of nr; else at most one is taken for a raise, or few: docs/abi.md 9.2. */
 static bool each_is_sampled(const struct perfring_soft_event *event)
 {
 	return PERFRING_LOAD(&event->attr.sample_period) == 1 && !event->attr.freq &&

@@ -1,7 +1,7 @@
 /* process_state.c - what the process is, as records: COMM, FORK and EXIT of its threads, MMAP2 of what is mapped.
  *
  *                      written by                      for events that
- *   FORK, EXIT         the thread, as it joins, leaves  are on, and have task, comm, mmap, mmap2 or mmap_data (ABI.md 5)
+ *   FORK, EXIT         the thread, as it joins, leaves  are on, and have task, comm, mmap, mmap2 or mmap_data (docs/abi.md 5)
  *   COMM               the thread, as it joins          are on, and have comm
  *   COMM, MMAP(2)      put_state                        have comm; mmap or mmap2 (what is executable), mmap_data (the rest)
  *
@@ -283,7 +283,7 @@ static bool parse_map(const char *line, struct perfring_record_mmap2 *map)
 	map->file.ino = strtoull(end, &end, 10);
 	end += strspn(end, " ");
 	if (!*end) {
-		map->pgoff = map->addr; /* ABI.md 5: in virtual pages */
+		map->pgoff = map->addr; /* docs/abi.md 5: in virtual pages */
 		end = (char *)(uintptr_t) "//anon";
 	}
 	map->filename = string_of(end, PATH_MAX - 1);

@@ -16,7 +16,7 @@
 #include "soft_private.h"
 
 enum {
-	KNOWN_SIZE = 144, /* of attr: VER9, ABI.md 1.2 */
+	KNOWN_SIZE = 144, /* of attr: VER9, docs/abi.md 1.2 */
 	SIZE_MOST = 4096,
 	READ_MOST = 16384,
 	STACK_MOST = 65535,
@@ -55,7 +55,7 @@ enum {
 #define REGS_ELSEWHERE UINT64_MAX
 #endif
 
-/* ---- attr: ABI.md 1.3, 1.5 ---- */
+/* ---- attr: docs/abi.md 1.3, 1.5 ---- */
 
 /* Copies attr by its own size. */
 static int copy_attr(struct perf_event_attr *copy, const struct perf_event_attr *attr, uint32_t *aux_action)
@@ -156,7 +156,7 @@ static int judge(struct perfring_soft_event *event, const struct perf_event_attr
 	event->is_clock = attr->type == PERF_TYPE_SOFTWARE && attr->config != PERF_COUNT_SW_DUMMY;
 	event->samples = attr->sample_period != 0;
 	event->tells = !attr->use_clockid || attr->clockid == CLOCK_MONOTONIC;
-	if (event->is_clock && attr->freq) { /* ABI.md 9.3: converted for good */
+	if (event->is_clock && attr->freq) { /* docs/abi.md 9.3: converted for good */
 		attr->sample_period = attr->sample_freq ? SECOND / attr->sample_freq : 0;
 		attr->freq = 0;
 	}
@@ -173,7 +173,7 @@ static uint32_t read_size(const struct perfring_soft_event *event, uint32_t memb
 	return perfring_format_read_head(format) + entries * perfring_format_read_entry(format);
 }
 
-/* perfring_soft_lock.  Whether the group takes it: ABI.md 1.5. */
+/* perfring_soft_lock.  Whether the group takes it: docs/abi.md 1.5. */
 static int judge_group(const struct perfring_soft_event *event, const struct perfring_soft_event *leader)
 {
 	const struct perfring_soft_event *member;
@@ -333,7 +333,7 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 		writes = event->output->instances[thread->index];
 		instance->writer = writes ? writes->writer : NULL;
 	}
-	/* Whoever excludes user mode excludes all samples here, and counts all the same (ABI.md 9.4). */
+	/* Whoever excludes user mode excludes all samples here, and counts all the same (docs/abi.md 9.4). */
 	if (!ret && event->is_clock && event->samples && !event->attr.exclude_user)
 		ret = perfring_soft_timer_make(instance);
 	if (ret) {
@@ -651,7 +651,7 @@ void perfring_soft_disable(struct perfring_soft_event *event, bool group)
 	turn(event, group, 0);
 }
 
-/* ABI.md 2.1: what has gone, as an inherited event's dead children, stays, and so do times and losses. */
+/* docs/abi.md 2.1: what has gone, as an inherited event's dead children, stays, and so do times and losses. */
 static void reset_one(struct perfring_soft_event *event)
 {
 	struct soft_instance *instance;
@@ -695,7 +695,7 @@ int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n)
 	sigset_t signals;
 
 	if (!event->samples || n >= SOFT_LIMIT_SPENT ||
-	    event->scope == PERFRING_SOFT_PROCESS) /* ABI.md 2.1: nor one with inherit */
+	    event->scope == PERFRING_SOFT_PROCESS) /* docs/abi.md 2.1: nor one with inherit */
 		return -EINVAL;
 	if (!n) {
 		perfring_soft_enable(event, false);
@@ -770,7 +770,7 @@ static struct reading sum(const struct perfring_soft_event *event)
 	return reading;
 }
 
-/* The words of ABI.md 2.2 that stand in front of a group's entries, and one entry; alone it is the same without nr, and with
+/* The words of docs/abi.md 2.2 that stand in front of a group's entries, and one entry; alone it is the same without nr, and with
  * the times in the middle.  Software events are never kept waiting, so they run while they are enabled. */
 static uint64_t *put_times(uint64_t *word, uint64_t format, uint64_t enabled)
 {

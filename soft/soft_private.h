@@ -4,7 +4,7 @@
  *     grace.c    sections of raises, and grace periods that wait for them (RCU)
  *     event.c    events: open, close, enable, read, groups, rings, redirection
  *     thread.c   threads that take part; fork
- *     period.c   an occurrence: ABI.md 9.2, 9.5, 9.6; frequency
+ *     period.c   an occurrence: docs/abi.md 9.2, 9.5, 9.6; frequency
  *     emit.c     one overflow as a SAMPLE; THROTTLE, UNTHROTTLE
  *     unwind.c   call chains by frame pointers; registers; the stack's bounds
  *     timer.c    the clocks' timers and their signal
@@ -81,7 +81,7 @@ struct soft_instance {
 	perfring_u64 count; /* ADD_LOCAL */
 	perfring_u64 base;  /* the count at the last reset.  The switch: a count is never stored to from outside */
 
-	/* ABI.md 9.2: P, L, V */
+	/* docs/abi.md 9.2: P, L, V */
 	perfring_u64 period; /* from outside: perfring_soft_period_set */
 	perfring_u64 last_period;
 	perfring_u64 left;     /* V, as two's complement; of a clock: timer.c's, under the switch or in its handler */
@@ -90,7 +90,7 @@ struct soft_instance {
 	uint32_t kept;         /* V is 0 by an order, and no occurrence has added to it: P = 1 leaves it so */
 	uint32_t orders;       /* from outside, taken by the next occurrence: period.c's; exchange, compare and swap */
 	int32_t clock;         /* that tells the tick where no other time is known */
-	/* Of the group, whose leader's in this thread are looked at (ABI.md 9.6) */
+	/* Of the group, whose leader's in this thread are looked at (docs/abi.md 9.6) */
 	perfring_u64 tick; /* that it was at the last look */
 	perfring_u64 shut; /* the tick in which it was throttled, + 1; 0: it is not */
 	/* period.c's frequency */
@@ -104,7 +104,7 @@ struct soft_instance {
 	perfring_u64 freq_again;   /* count at which it is made again, in whatever tick */
 	perfring_u64 freq_sampled; /* tick of the last sample */
 
-	/* Time enabled, in ns of the thread's CPU clock: as a task's context, it runs while its thread does (ABI.md 9.7).
+	/* Time enabled, in ns of the thread's CPU clock: as a task's context, it runs while its thread does (docs/abi.md 9.7).
 	 * Off: the sum.  On: when it would have begun, had it never been off since, and SOFT_TIME_RUNS.  By PERFRING_COMPARE_EXCHANGE;
 	 * asked for by perfring_soft_time_enabled. */
 	perfring_u64 time;
@@ -243,7 +243,7 @@ void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_
 void perfring_soft_event_stop(struct perfring_soft_event *event);
 /* Time enabled until now; any thread that keeps the instance from going away. */
 uint64_t perfring_soft_time_enabled(struct soft_instance *instance);
-/* The READ field (ABI.md 2.2) of the group as this thread sees it, into room; bytes.  Handlers: its own values and those of
+/* The READ field (docs/abi.md 2.2) of the group as this thread sees it, into room; bytes.  Handlers: its own values and those of
  * its siblings in the same thread, as the kernel's sample has them.  0: more than `most` bytes. */
 uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *room, uint32_t most);
 /* Its size now: another thread may change the group meanwhile. */
@@ -275,7 +275,7 @@ void perfring_soft_period_start(struct soft_instance *instance);
  * occurrence on.  value, not 0, is a frequency where instance->freq is not 0.  A clock: between timer_stop and
  * timer_start. */
 void perfring_soft_period_set(struct soft_instance *instance, uint64_t value);
-/* Likewise: it was enabled, or its leader was: schedule-in again (ABI.md 9.2 keeps a negative V). */
+/* Likewise: it was enabled, or its leader was: schedule-in again (docs/abi.md 9.2 keeps a negative V). */
 void perfring_soft_period_resume(struct soft_instance *instance);
 /* An occurrence of weight nr: counts, and samples what overflows. */
 void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,

@@ -1,6 +1,6 @@
 /* timer.c - the clocks' timer, one for each thread, and the signal that it sends.
  *
- * Both clocks run on the CPU clock of their thread (ABI.md 9.4: of a task, cpu-clock counts what task-clock counts).  The
+ * Both clocks run on the CPU clock of their thread (docs/abi.md 9.4: of a task, cpu-clock counts what task-clock counts).  The
  * kernel looks at such a timer in its own tick, and only while the thread runs: a thread that sleeps, or waits for a
  * processor, is never interrupted.  So a clock gives at most CONFIG_HZ samples for a second of CPU time, whatever its
  * period.  The intervals that it misses are in its samples' periods, which add up to the CPU time.
@@ -390,7 +390,7 @@ void perfring_soft_timer_end(struct soft_thread *thread)
 	errno = saved;
 }
 
-/* cpu-clock counts wall time only while its task runs (ABI.md 9.4), and that is what task-clock counts. */
+/* cpu-clock counts wall time only while its task runs (docs/abi.md 9.4), and that is what task-clock counts. */
 uint64_t perfring_soft_clock_count(struct soft_instance *instance)
 {
 	return perfring_soft_time_enabled(instance);

@@ -1,4 +1,4 @@
-/* aux_test.c - the AUX area against a model written from ABI.md 8, with handlers, hostile pages and another process. */
+/* aux_test.c - the AUX area against a model written from docs/abi.md 8, with handlers, hostile pages and another process. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -195,7 +195,7 @@ Test(aux, memory)
 	drop(&rig);
 }
 
-/* One lap with the numbers worked out by hand from ABI.md 8. */
+/* One lap with the numbers worked out by hand from docs/abi.md 8. */
 Test(aux, first_lap)
 {
 	struct rig rig = make(1, 0, 0, NULL);
@@ -641,7 +641,7 @@ Test(aux, errno_stays)
 
 /* ---- positions that run freely, and those that do not ---- */
 
-/* PEERS.md: a consumer that stores masked positions reads one lap, and then the trace stands still.  Ours goes on. */
+/* A consumer that stores masked positions reads one lap, and then the trace stands still.  Ours goes on. */
 Test(aux, masked_tail)
 {
 	for (unsigned masked = 0; masked < 2; masked++) {
@@ -1029,7 +1029,7 @@ Test(aux, reopened)
 	drop(&rig);
 }
 
-/* ---- the model: ABI.md 8, line by line ---- */
+/* ---- the model: docs/abi.md 8, line by line ---- */
 
 struct model {
 	uint64_t size, head, tail, room, last, watermark;
@@ -1044,7 +1044,7 @@ static void model_test_wakeup(struct model *model)
 	}
 }
 
-/* circ_space of ABI.md 7.2. */
+/* circ_space of docs/abi.md 7.2. */
 static uint64_t model_space(uint64_t head, uint64_t tail, uint64_t size)
 {
 	return (tail - (head + 1)) % size;
@@ -1173,7 +1173,7 @@ static void schedule(uint64_t seed)
 			model.tail = model.head - expected + n;
 			break;
 		}
-		if (emitted) { /* the ring's own wakeup, which it shares (ABI.md 7.3, step 7) */
+		if (emitted) { /* the ring's own wakeup, which it shares (docs/abi.md 7.3, step 7) */
 			data_head += 32;
 			if (data_head - data_wakeup > rig.ring.size) {
 				data_wakeup += rig.ring.size;

@@ -32,7 +32,7 @@ static void *counted_calloc(size_t nr, size_t size)
 
 TestSuite(callchain, .timeout = 60);
 
-/* ABI.md 6, by number. */
+/* docs/abi.md 6, by number. */
 #define KERN (-UINT64_C(128))
 #define USR (-UINT64_C(512))
 #define DEFER (-UINT64_C(640))

@@ -33,7 +33,7 @@ enum {
 	CGROUP = 1 << 21,
 };
 
-#define NO_DATA_SRC UINT64_C(0x1e05080021) /* ABI.md 15 */
+#define NO_DATA_SRC UINT64_C(0x1e05080021) /* docs/abi.md 15 */
 
 /* TIME and IDENTIFIER behind each record. */
 static const struct perfring_format with_trailer = {
@@ -270,7 +270,7 @@ static bool valid(struct pack *pack, uint32_t type)
 	case PERFRING_RECORD_HEADER_FEATURE:
 	case PERFRING_RECORD_COMPRESSED:
 		words(pack, 2);
-		bytes(pack, "odd", 3); /* ABI.md 14.36 */
+		bytes(pack, "odd", 3); /* docs/abi.md 14.36 */
 		break;
 	case PERFRING_RECORD_COMPRESSED2:
 		word(pack, 3);
@@ -719,7 +719,7 @@ Test(check, behind_branches, .timeout = 30)
 	faulty(&format, &pack, 48, "register abi");
 }
 
-/* ABI.md 14.3: the bytes that 6.18 wrote for such attrs, 8 more than it had reserved.  Values as it wrote them. */
+/* docs/abi.md 14.3: the bytes that 6.18 wrote for such attrs, 8 more than it had reserved.  Values as it wrote them. */
 Test(check, shifted_behind_an_empty_stack, .timeout = 30)
 {
 	static const struct perfring_format whole = {

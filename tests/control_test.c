@@ -563,7 +563,7 @@ Test(control, pause_and_go_on)
 	close(fd);
 }
 
-/* ABI.md 7.9, one by one. */
+/* docs/abi.md 7.9, one by one. */
 Test(control, outputs)
 {
 	struct perf_event_attr attr = watch(&watched), other = dummy();

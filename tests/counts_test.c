@@ -140,7 +140,7 @@ Test(counts, reset_leaves_the_times)
 
 Test(counts, groups_stay_together_among_others)
 {
-	/* The list wants every event disabled, members too: ENABLE of their leader would leave them (ABI.md trap 32). */
+	/* The list wants every event disabled, members too: ENABLE of their leader would leave them (docs/abi.md trap 32). */
 	struct perfring_counts *counts = counts_of(
 		"task-clock:u,{page-faults:u,major-faults:u,minor-faults:u},{minor-faults:u,dummy:u},page-faults:u",
 		false);
@@ -919,7 +919,7 @@ Test(counts, lost_records)
 	perfring_counts_disable(counts);
 	perfring_counts_read(counts);
 	cr_assert_eq(sum_of(counts, 0).value, 300);
-	/* Of 24 bytes each, 170 fit into 4096 (ABI.md 15). */
+	/* Of 24 bytes each, 170 fit into 4096 (docs/abi.md 15). */
 	if (page == 4096)
 		cr_assert_eq(sum_of(counts, 0).lost, 130, "%lu", (unsigned long)sum_of(counts, 0).lost);
 	cr_assert_eq(sum_of(counts, 1).lost, 0);

@@ -1,5 +1,5 @@
 /* equivalence_test.c - random schedules of writes, drains, pauses and redirections: a ring of ours, the kernel's, and a
- * model written from ABI.md 7 hold the same bytes after each step. */
+ * model written from docs/abi.md 7 hold the same bytes after each step. */
 #include "test.h"
 #include "machine.h"
 
@@ -200,7 +200,7 @@ static void open_run(struct run *run, uint64_t seed, const struct feed_options *
 	run->foreign = calloc(2, sizeof(*run->foreign));
 	for (unsigned i = 0; i < options->outputs; i++) {
 		run->outputs[i].id = run->feeds[0].ids[i];
-		/* The first event's word is the watermark then (ABI.md 7.7). */
+		/* The first event's word is the watermark then (docs/abi.md 7.7). */
 		run->outputs[i].wakeup_events = options->watermark && i == 0 ? 0 : options->wakeup_events[i];
 		run->outputs[i].trailer_size = 8 * feed_bits(options->sample_type);
 	}
@@ -220,7 +220,7 @@ static void close_run(struct run *run)
 	model_close(&run->model);
 }
 
-/* The last step of a schedule: a tail that cannot be, while a loss is pending (ABI.md 7.2: only its low bits matter). */
+/* The last step of a schedule: a tail that cannot be, while a loss is pending (docs/abi.md 7.2: only its low bits matter). */
 static void step_wrong_tail(struct run *run, uint64_t *random)
 {
 	if (run->model.lost == 0 || run->model.overwrite || run->model.paused)

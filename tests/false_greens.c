@@ -1,4 +1,4 @@
-/* false_greens.c - tests that fail while Criterion says they pass (VERIFY.md 1): each is run by CMake's own test
+/* false_greens.c - tests that fail while Criterion says they pass: each is run by CMake's own test
  * function, which must see the failure.  One suite for each way. */
 #include "test.h"
 

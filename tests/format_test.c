@@ -54,7 +54,7 @@ Test(format, members_come_from_their_offsets, .timeout = 30)
 	cr_assert_eq(format.branch_sample_type, 0x20008);
 	cr_assert_eq(format.sample_regs_user, 0xff);
 	cr_assert_eq(format.sample_regs_intr, 0xff00);
-	/* sample_id_all 18, precise_ip 15 to 16, sigtrap 37 (ABI.md 1.4) */
+	/* sample_id_all 18, precise_ip 15 to 16, sigtrap 37 (docs/abi.md 1.4) */
 	cr_assert_eq(format.flags, UINT64_C(1) << 18 | UINT64_C(2) << 15 | UINT64_C(1) << 37);
 }
 

@@ -876,7 +876,7 @@ Test(generate, room_too_small)
 			for (most = 0; most < 640; most += 1 + (uint32_t)perfring_generator_draw(&generator, 40))
 				try_room(&generator, &format, types[j], most);
 	}
-	/* The shortest of each fits in just what it needs: 8 for the header, then ABI.md 5, 6 and 10. */
+	/* The shortest of each fits in just what it needs: 8 for the header, then docs/abi.md 5, 6 and 10. */
 	format = all_fields();
 	format.sample_type = 0x1ffbfff; /* the first 25, WEIGHT beside WEIGHT_STRUCT left out */
 	format.flags = 0;
@@ -903,7 +903,7 @@ enum {
 	ALL = 2,
 };
 
-/* The kinds that each damage can befall: by hand, from what is in ABI.md 4, 5, 6 and 10. */
+/* The kinds that each damage can befall: by hand, from what is in docs/abi.md 4, 5, 6 and 10. */
 static const struct {
 	enum perfring_damage damage;
 	int all; /* KERNEL: types below 64; ALL */

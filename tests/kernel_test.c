@@ -1,4 +1,4 @@
-/* kernel_test.c - bytes from this kernel: every sample bit and every kind of record that it writes (ABI.md 13), held
+/* kernel_test.c - bytes from this kernel: every sample bit and every kind of record that it writes (docs/abi.md 13), held
  * against what else can tell, and written again byte for byte. */
 #include "test.h"
 
@@ -436,7 +436,7 @@ struct run {
 	unsigned fds;
 	uint32_t cpu;
 	uint64_t begun, ended; /* CLOCK_MONOTONIC */
-	/* What read(2) says in the end: ABI.md 2.2. */
+	/* What read(2) says in the end: docs/abi.md 2.2. */
 	uint64_t value[3], enabled, running;
 	/* So far. */
 	unsigned samples, records;
@@ -669,7 +669,7 @@ static const char *cgroup_mount(void)
 	return place;
 }
 
-/* The id of this task's cgroup: its inode (ABI.md 5); 0 when it cannot be told. */
+/* The id of this task's cgroup: its inode (docs/abi.md 5); 0 when it cannot be told. */
 static uint64_t cgroup_id(void)
 {
 	char line[512], path[1024];
@@ -836,7 +836,7 @@ static bool raw_hits(const struct run *run, const struct perfring_sample *sample
 		return word_at(data, 8) == (uintptr_t)kernel_test_probe;
 	}
 	if (run->source->act == act_output) {
-		/* ABI.md 15: 1..4 -> 4, 5..12 -> 12, 13..20 -> 20. */
+		/* docs/abi.md 15: 1..4 -> 4, 5..12 -> 12, 13..20 -> 20. */
 		cr_assert_eq(size, bytes <= 4 ? 4 : bytes <= 12 ? 12 : 20, "%u for %zu", size, bytes);
 		cr_assert_eq(memcmp(data, payload, bytes), 0);
 		return true;
@@ -1022,7 +1022,7 @@ static bool field_hits(struct run *run, const struct perfring_sample *sample, un
 	}
 }
 
-/* read(2), by the text of ABI.md 2.2. */
+/* read(2), by the text of docs/abi.md 2.2. */
 static void read_final(struct run *run)
 {
 	uint64_t words[32] = {0}, *word = words, format = run->attr.read_format, nr = 1, i;
@@ -1223,7 +1223,7 @@ static void say_compared(const char *what, unsigned least)
 	cr_assert_geq(compared, least);
 }
 
-/* ABI.md 13: this kernel takes 24 of the 25 bits, and BRANCH_STACK from no event. */
+/* docs/abi.md 13: this kernel takes 24 of the 25 bits, and BRANCH_STACK from no event. */
 static void each_bit(const struct source *source)
 {
 	static struct run run;
@@ -1762,7 +1762,7 @@ Test(kernel, tasks)
 				cr_assert_eq(exit_->pid, is_child ? child : me);
 				cr_assert_eq(exit_->tid, is_child ? child : thread_tid);
 				cr_assert_eq(exit_->ppid, parent);
-				cr_assert_eq(exit_->ptid, parent, "ABI.md 14.30");
+				cr_assert_eq(exit_->ptid, parent, "docs/abi.md 14.30");
 				is_in_time(&run, exit_->time);
 				trailer_is(&run, &is, exit_->pid, exit_->tid, false);
 				exits++;
@@ -1959,7 +1959,7 @@ Test(kernel, namespaces)
 				continue;
 			is_new = ns->links.words[3] == told[3];
 			cr_assert_eq(is.misc, 0);
-			cr_assert_eq(is.size, size_with(&run, 24 + 112), "ABI.md 15");
+			cr_assert_eq(is.size, size_with(&run, 24 + 112), "docs/abi.md 15");
 			cr_assert_eq(ns->pid, (uint32_t)getpid());
 			cr_assert_eq(ns->links.nr, 7);
 			for (i = 0; i < 7; i++) {
@@ -2214,7 +2214,7 @@ Test(kernel, reads)
 	say_compared("READ", 64);
 }
 
-/* An occurrence that weighs many periods is throttled (ABI.md 9.6): the run time that the scheduler accounts when a
+/* An occurrence that weighs many periods is throttled (docs/abi.md 9.6): the run time that the scheduler accounts when a
  * task goes to sleep.  One of each an event: Linux 6.18 leaves a tracepoint's event stopped for good when the task
  * sleeps while it is throttled. */
 Test(kernel, throttling)
@@ -2254,7 +2254,7 @@ Test(kernel, throttling)
 				cr_assert_eq(is.type,
 					     throttles == unthrottles ? PERF_RECORD_THROTTLE : PERF_RECORD_UNTHROTTLE);
 				cr_assert_eq(is.misc, 0);
-				cr_assert_eq(is.size, size_with(&run, 32), "ABI.md 15");
+				cr_assert_eq(is.size, size_with(&run, 32), "docs/abi.md 15");
 				if (is.type == PERF_RECORD_THROTTLE)
 					throttles++;
 				else
@@ -2276,7 +2276,7 @@ Test(kernel, throttling)
 	say_compared("THROTTLE, UNTHROTTLE", 16);
 }
 
-/* One page of records: ABI.md 15. */
+/* One page of records: docs/abi.md 15. */
 Test(kernel, lost)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* mc.c - the writer and the reader under every order of memory that C11 allows, within bounds (VERIFY.md 6B).
+/* mc.c - the writer and the reader under every order of memory that C11 allows, within bounds.
  *
  * What is checked is the source that ships: writer.h, reader.h, page.h, rb/writer.c and rb/reader.c are compiled in, with
  * the words of access.h replaced.  Two threads run as fibers.  Before each shared access the other thread may go on, before

@@ -1,5 +1,5 @@
-/* page_test.c - the control page: what user space counts and converts by it (ABI.md 3.2, 3.3) on pages made here, to the
- * number; and each rule of ABI.md 3.1 to 3.3 on the kernel's.
+/* page_test.c - the control page: what user space counts and converts by it (docs/abi.md 3.2, 3.3) on pages made here, to the
+ * number; and each rule of docs/abi.md 3.1 to 3.3 on the kernel's.
  *
  * The code under test is compiled in here, and its counters are this file's.
  */
@@ -72,7 +72,7 @@ static void make(uint64_t capabilities, uint32_t index, int64_t offset)
 	struck = NULL;
 }
 
-/* ABI.md 3.2, by its table. */
+/* docs/abi.md 3.2, by its table. */
 Test(page, members)
 {
 #define MEMBER(name, at, bytes) \
@@ -641,7 +641,7 @@ static uint64_t value_of(int fd, uint64_t values[3])
 
 #define BOTH (PROT_READ | PROT_WRITE)
 
-/* ABI.md 3.1, first rule. */
+/* docs/abi.md 3.1, first rule. */
 Test(page, lengths_that_map)
 {
 	int fd = open_dummy();
@@ -858,7 +858,7 @@ Test(page, the_ring_outlives_its_fd)
 	close(other);
 }
 
-/* ABI.md 3.2 on the kernel's page; and 3.3: what has no counter says so. */
+/* docs/abi.md 3.2 on the kernel's page; and 3.3: what has no counter says so. */
 Test(page, of_events_without_a_counter)
 {
 	struct perf_event_attr attrs[2] = {attr_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK), watch(&watched)};

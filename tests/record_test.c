@@ -329,7 +329,7 @@ Test(record, of_numbers, .timeout = 30)
 
 Test(record, with_strings, .timeout = 30)
 {
-	/* Sizes from ABI.md 15: COMM "a" 24, "abcdefgh" 32. */
+	/* Sizes from docs/abi.md 15: COMM "a" 24, "abcdefgh" 32. */
 	static const char *const names[] = {"", "a", "abcdefg", "abcdefgh", "fifteen letters"};
 	static const size_t sizes[] = {24, 24, 24, 32, 32};
 	const struct perf_event_header *record;
@@ -370,7 +370,7 @@ Test(record, with_strings, .timeout = 30)
 	drop(record, 5);
 }
 
-/* A foreign COMM of 16 letters and no NUL (ABI.md 14.41): it ends where the trailer begins. */
+/* A foreign COMM of 16 letters and no NUL (docs/abi.md 14.41): it ends where the trailer begins. */
 Test(record, string_without_nul, .timeout = 30)
 {
 	const struct perf_event_header *record;
@@ -413,7 +413,7 @@ Test(record, with_lists, .timeout = 30)
 	word(&pack, 7);
 	for (i = 0; i < 14; i++)
 		word(&pack, 1000 + i);
-	cr_assert_eq(pack.size, 136, "ABI.md 15");
+	cr_assert_eq(pack.size, 136, "docs/abi.md 15");
 	record = all_ways(&pack, &decoded);
 	cr_assert_eq(decoded.is.namespaces.links.nr, 7);
 	cr_assert_eq(decoded.is.namespaces.links.words[13], 1013);
@@ -533,7 +533,7 @@ Test(record, read_in_every_format, .timeout = 30)
 	drop(record, 5);
 }
 
-/* Each subset of the six words, in the order of ABI.md 4.2. */
+/* Each subset of the six words, in the order of docs/abi.md 4.2. */
 Test(record, every_trailer, .timeout = 30)
 {
 	static const unsigned bits[] = {1, 2, 6, 9, 7, 16};
@@ -749,7 +749,7 @@ Test(record, header_attr, .timeout = 30)
 {
 	const struct perf_event_header *record;
 
-	/* Its ids stand behind as many bytes as the attr says (ABI.md 14.39): 64, 72 and more than any header has. */
+	/* Its ids stand behind as many bytes as the attr says (docs/abi.md 14.39): 64, 72 and more than any header has. */
 	start(&pack, 64, 0);
 	half(&pack, 1);
 	half(&pack, 72);

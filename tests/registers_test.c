@@ -38,7 +38,7 @@ Test(registers, rows_stand_once, .timeout = 30)
 	}
 }
 
-/* Counts and ends of ABI.md 6 and of the uapi headers of each architecture. */
+/* Counts and ends of docs/abi.md 6 and of the uapi headers of each architecture. */
 Test(registers, of_each_architecture, .timeout = 30)
 {
 	static const struct {

@@ -202,7 +202,7 @@ static inline unsigned feed_bits(uint64_t type)
 	return (unsigned)__builtin_popcountll(type);
 }
 
-/* The sample_id trailer (ABI.md 4.2): TID, CPU, IDENTIFIER. */
+/* The sample_id trailer (docs/abi.md 4.2): TID, CPU, IDENTIFIER. */
 static inline void feed_trailer(const struct perfring_output *output, void *room)
 {
 	const struct feed *feed = output->data;

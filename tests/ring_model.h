@@ -1,4 +1,4 @@
-/* ring_model.h - the ring of ABI.md 7 as plainly as it can be said: one writer, no nesting, no sharing, byte by byte. */
+/* ring_model.h - the ring of docs/abi.md 7 as plainly as it can be said: one writer, no nesting, no sharing, byte by byte. */
 #ifndef RING_MODEL_H
 #define RING_MODEL_H
 
@@ -13,7 +13,7 @@ struct model_lost {
 	uint64_t id, lost;
 };
 
-/* ABI.md 7.1 */
+/* docs/abi.md 7.1 */
 struct model {
 	unsigned char *data;
 	uint64_t size;
@@ -32,7 +32,7 @@ struct model_output {
 	unsigned char trailer[48];
 };
 
-/* watermark, wakeup: the attr's (ABI.md 7.7) */
+/* watermark, wakeup: the attr's (docs/abi.md 7.7) */
 static inline void model_open(struct model *model, uint64_t size, bool watermark, uint32_t wakeup)
 {
 	memset(model, 0, sizeof(*model));
@@ -49,7 +49,7 @@ static inline void model_close(struct model *model)
 	free(model->data);
 }
 
-/* ABI.md 7.2 */
+/* docs/abi.md 7.2 */
 static inline uint64_t model_circ_space(const struct model *model, uint64_t head, uint64_t tail)
 {
 	return (tail - (head + 1)) % model->size;
@@ -74,7 +74,7 @@ static inline bool model_refuse(struct model *model, struct model_output *output
 	return false;
 }
 
-/* ABI.md 7.3 */
+/* docs/abi.md 7.3 */
 static inline bool model_write(struct model *model, struct model_output *output, const void *record, uint64_t size)
 {
 	uint64_t tell = model->lost ? sizeof(struct model_lost) + output->trailer_size : 0;
@@ -105,7 +105,7 @@ static inline bool model_write(struct model *model, struct model_output *output,
 	return true;
 }
 
-/* ABI.md 2.3: once. */
+/* docs/abi.md 2.3: once. */
 static inline bool model_poll(struct model *model)
 {
 	bool poll = model->poll;

@@ -140,7 +140,7 @@ Test(ring, control_page_by_the_numbers)
 			if ((i < 40 || i >= 48) && (i < 72 || i >= 76))
 				cr_assert_eq(page[i], 0, "%u", i);
 		memcpy(&word, page + 40, 8);
-		cr_assert_eq(word, 2); /* ABI.md 3.2 */
+		cr_assert_eq(word, 2); /* docs/abi.md 3.2 */
 		memcpy(&half, page + 72, 4);
 		cr_assert_eq(half, 96);
 		memcpy(&word, page + 1024, 8);
@@ -161,7 +161,7 @@ Test(ring, control_page_by_the_numbers)
 	}
 }
 
-/* ABI.md 7.7 */
+/* docs/abi.md 7.7 */
 Test(ring, watermarks)
 {
 	static const struct {

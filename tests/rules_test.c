@@ -24,7 +24,7 @@ enum {
 	DUMMY = 9,
 };
 
-/* The members by ABI.md 1.2, whatever the installed header names. */
+/* The members by docs/abi.md 1.2, whatever the installed header names. */
 union wide {
 	struct perf_event_attr attr;
 	unsigned char bytes[ROOM];

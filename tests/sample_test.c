@@ -195,7 +195,7 @@ Test(sample, weight_struct, .timeout = 30)
 	drop(record, 0);
 }
 
-/* The block of ABI.md 2.2, written from its text. */
+/* The block of docs/abi.md 2.2, written from its text. */
 static void read_block(struct pack *pack, uint64_t read_format, uint64_t nr)
 {
 	bool enabled = read_format & 1, running = read_format & 2, id = read_format & 4, group = read_format & 8,
@@ -287,7 +287,7 @@ Test(sample, callchain, .timeout = 30)
 	drop(record, 0);
 }
 
-/* Sizes as the kernel pads them (ABI.md 15), and odd ones of others: what follows is unaligned then. */
+/* Sizes as the kernel pads them (docs/abi.md 15), and odd ones of others: what follows is unaligned then. */
 Test(sample, raw_sizes, .timeout = 30)
 {
 	static const uint32_t sizes[] = {4, 12, 20, 0, 1, 2, 3, 5, 7, 100};
@@ -505,7 +505,7 @@ Test(sample, stacks_and_aux, .timeout = 30)
 	cr_assert_eq(*(const unsigned char *)sample.aux.data, 0xbb);
 	drop(record, 0);
 
-	/* size 0: no dyn_size follows (ABI.md 14.4). */
+	/* size 0: no dyn_size follows (docs/abi.md 14.4). */
 	start(&pack, 9, 2);
 	word(&pack, 0);
 	word(&pack, 0xd);
@@ -831,7 +831,7 @@ Test(sample, planned_and_unplanned_decoders_agree, .timeout = 60)
 	}
 }
 
-/* By hand: 4 bytes of size, the data, and zeros up to a multiple of 8 (ABI.md 6). */
+/* By hand: 4 bytes of size, the data, and zeros up to a multiple of 8 (docs/abi.md 6). */
 Test(sample, raw_is_padded_as_the_kernel_does, .timeout = 30)
 {
 	static const struct {
@@ -1468,7 +1468,7 @@ Test(sample, from_this_kernel, .timeout = 30)
 		cr_assert_leq(sample.stack_user.dyn_size, 256);
 		cr_assert_eq(sample.stack_user.size, 256);
 		cr_assert_eq(sample.raw.size, 4);
-		cr_assert_eq(sample.data_src, UINT64_C(0x1e05080021), "every part NA (ABI.md 15)");
+		cr_assert_eq(sample.data_src, UINT64_C(0x1e05080021), "every part NA (docs/abi.md 15)");
 		if (sample.addr >= (uintptr_t)touched && sample.addr < (uintptr_t)touched + 100 * page)
 			samples++;
 	}

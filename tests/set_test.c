@@ -193,7 +193,7 @@ Test(set, loss_outlives_the_ring)
 	struct perfring_set *set;
 
 	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), 0);
-	/* 127 records of 32 bytes leave 32 of 4096 free, one byte of which stays so (ABI.md 7.2): the 128th is refused. */
+	/* 127 records of 32 bytes leave 32 of 4096 free, one byte of which stays so (docs/abi.md 7.2): the 128th is refused. */
 	cr_assert_eq(run(overfill, set), 73);
 	cr_assert_eq(perfring_set_lost(set), 73);
 	cr_assert_eq(run(overfill, set), 73);
@@ -570,7 +570,7 @@ static void tells_losses(int way)
 
 	cr_assert(pin(0));
 	member = perfring_cpus_at(cpus, 0);
-	/* ABI.md 7.3: 24-byte records on one page: 170 fit (4080 bytes). */
+	/* docs/abi.md 7.3: 24-byte records on one page: 170 fit (4080 bytes). */
 	for (int i = 0; i < 200; i++)
 		taken += perfring_cpus_write(cpus, i & 1 ? &second : NULL, &one, 24);
 	cr_assert_eq(taken, 170);

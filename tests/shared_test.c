@@ -420,7 +420,7 @@ static void play(struct author *author, struct perfring_reader *reader, unsigned
 	}
 }
 
-/* ---- the kernel's numbers (ABI.md 7, 15) ---- */
+/* ---- the kernel's numbers (docs/abi.md 7, 15) ---- */
 
 static bool write_plain(struct perfring_shared *shared, struct perfring_output *output, uint32_t type, uint16_t size)
 {

@@ -290,7 +290,7 @@ Test(snapshot, what_is_not_taken)
 	ring.flags &= ~(uint64_t)PERFRING_RING_BACKWARD;
 	cr_assert_eq(perfring_snapshot_take(&snapshot, &ring, 0), -EINVAL);
 	cr_assert_null(snapshot.data);
-	/* A kernel's forward ring that overwrites: nobody can tell where a record begins (ABI.md 7.8). */
+	/* A kernel's forward ring that overwrites: nobody can tell where a record begins (docs/abi.md 7.8). */
 	if (sizeof(long) == 8) {
 		ring.flags = PERFRING_RING_OVERWRITE;
 		ring.page->data_head = 4096;
@@ -329,7 +329,7 @@ Test(snapshot, fillers_are_not_handed_out)
 	perfring_ring_close(&ring);
 }
 
-/* ---- ABI.md 15 and 7.8, on ours and on the kernel's ---- */
+/* ---- docs/abi.md 15 and 7.8, on ours and on the kernel's ---- */
 
 struct backward {
 	struct perfring_ring ring;

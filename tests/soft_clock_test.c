@@ -17,7 +17,7 @@ static void strike(const char *name);
 
 TestSuite(soft_clock, .timeout = 60);
 
-/* The thread sanitizer keeps one signal of a number until it has time for it, and no system call is that (VERIFY.md 0.4). */
+/* The thread sanitizer keeps one signal of a number until it has time for it, and no system call is that. */
 #if defined(__SANITIZE_THREAD__)
 #define SIGNALS_WAIT 1
 #elif defined(__has_feature)

@@ -1,4 +1,4 @@
-/* soft_period_test.c - what an occurrence counts and samples: ABI.md 9.2, 9.3, 9.5, 9.6 and 15, number by number; and
+/* soft_period_test.c - what an occurrence counts and samples: docs/abi.md 9.2, 9.3, 9.5, 9.6 and 15, number by number; and
  * the same sums when handlers raise on top of it at every step.
  *
  * period.c alone: the rest of soft/, and the clocks, are recorders here. */
@@ -270,7 +270,7 @@ Test(soft_period, weights)
 
 Test(soft_period, counting_alone)
 {
-	open_event(0, false, 1 << 8); /* ABI.md 28: never samples, even with sample_type set */
+	open_event(0, false, 1 << 8); /* docs/abi.md 14.28: never samples, even with sample_type set */
 	occur_often(3, 100);
 	cr_assert_eq(instance.count, 300);
 	cr_assert_eq(log_size, 0);
@@ -288,7 +288,7 @@ Test(soft_period, off_neither_counts_nor_samples)
 	cr_assert_eq(left_now(), -1);
 }
 
-/* ABI.md 15: (V, L, P) gives n, and V'. */
+/* docs/abi.md 15: (V, L, P) gives n, and V'. */
 Test(soft_period, set_period_vectors)
 {
 	static const struct {
@@ -651,7 +651,7 @@ static void refresh_and_enable(void)
 	event.on = 1;
 }
 
-/* A refresh that meets the last overflow: its shares stay, the event is off (ABI.md 9.5: the kernel's is, too). */
+/* A refresh that meets the last overflow: its shares stay, the event is off (docs/abi.md 9.5: the kernel's is, too). */
 Test(soft_period, refresh_in_the_middle)
 {
 	unsigned at;
@@ -794,7 +794,7 @@ Test(soft_period, clock_throttle)
 	event.is_clock = true;
 	for (i = 0; i < 80; i++, now += 50000) /* 80 in a tick */
 		perfring_soft_tick_of_clock(&instance, 1, NULL);
-	cr_assert_str_eq(log_text, "SSSTS"); /* ABI.md 9.6: verified so */
+	cr_assert_str_eq(log_text, "SSSTS"); /* docs/abi.md 9.6: verified so */
 	for (i = 0; i < 160; i++, now += 50000)
 		perfring_soft_tick_of_clock(&instance, 1, NULL);
 	cr_assert_str_eq(log_text, "SSSTSUSSSTSUSSSTS");
@@ -878,7 +878,7 @@ static void occur_to_sibling(uint64_t nr)
 	perfring_soft_occur(&siblings, nr, NULL, NULL, NULL);
 }
 
-/* ABI.md 9.6, since 6.16: one event has too many, and the group is throttled. */
+/* docs/abi.md 9.6, since 6.16: one event has too many, and the group is throttled. */
 Test(soft_period, a_group_is_throttled_as_one)
 {
 	unsigned way;

@@ -384,7 +384,7 @@ Test(soft_sample, bytes)
 	unmake(&made);
 }
 
-/* ABI.md 15: payload, size field, record with nothing but RAW. */
+/* docs/abi.md 15: payload, size field, record with nothing but RAW. */
 Test(soft_sample, raw_sizes)
 {
 	static const struct {
@@ -652,11 +652,11 @@ Test(soft_sample, stack_is_cut_to_the_record)
 		uint64_t stack;
 		uint16_t record;
 	} rows[] = {
-		{FIELD(IDENTIFIER) | FIELD(STACK_USER), 0, 65528, 65496, 65528}, /* ABI.md 15 */
+		{FIELD(IDENTIFIER) | FIELD(STACK_USER), 0, 65528, 65496, 65528}, /* docs/abi.md 15 */
 		{FIELD(IDENTIFIER) | FIELD(STACK_USER), 0, 65496, 65496, 65528},
 		{FIELD(IDENTIFIER) | FIELD(STACK_USER), 0, 65488, 65488, 65520},
 		{FIELD(STACK_USER), 0, 65528, 65504, 65528},
-		{FIELD(STACK_USER), 0, 0, 0, 16}, /* one word of 0: ABI.md 14.3 */
+		{FIELD(STACK_USER), 0, 0, 0, 16}, /* one word of 0: docs/abi.md 14.3 */
 		{FIELD(RAW) | FIELD(STACK_USER), 65484, 800, 16, 65528},
 		{FIELD(RAW) | FIELD(STACK_USER), 65492, 800, 8, 65528},
 		{FIELD(RAW) | FIELD(STACK_USER), 65500, 800, 0, 65520},

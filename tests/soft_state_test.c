@@ -350,7 +350,7 @@ Test(soft_state, a_thread_tells_its_beginning_and_its_end, .timeout = 30)
 	cr_assert_eq(seen[2].record.type, PERFRING_RECORD_EXIT);
 	cr_assert_eq(seen[2].record.is.exit.pid, pid);
 	cr_assert_eq(seen[2].record.is.exit.tid, thread_tid);
-	cr_assert_eq(seen[2].record.is.exit.ppid, (uint32_t)getppid()); /* ABI.md 5: the real parent's pid, twice */
+	cr_assert_eq(seen[2].record.is.exit.ppid, (uint32_t)getppid()); /* docs/abi.md 5: the real parent's pid, twice */
 	cr_assert_eq(seen[2].record.is.exit.ptid, (uint32_t)getppid());
 	for (int i = 0; i < 3; i++) {
 		cr_assert_eq(seen[i].record.trailer.tid, thread_tid);

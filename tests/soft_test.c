@@ -551,7 +551,7 @@ Test(soft, groups_are_refused_as_the_kernel_does)
 	perfring_soft_close(leader);
 	perfring_soft_close(sibling);
 
-	/* ABI.md 1.5: with read_format 31, a leader and 680 siblings can be read. */
+	/* docs/abi.md 1.5: with read_format 31, a leader and 680 siblings can be read. */
 	attr = attr_of(point);
 	attr.read_format = 31;
 	attr.disabled = 1;
@@ -877,7 +877,7 @@ Test(soft, refuses_as_the_kernel_does)
 	cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL), 0);
 	perfring_soft_close(event);
 
-	/* ABI.md 1.5: whose values a thread's READ has, TID tells. */
+	/* docs/abi.md 1.5: whose values a thread's READ has, TID tells. */
 	attr = attr_of(point);
 	attr.sample_type = PERF_SAMPLE_READ;
 	cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL), -EINVAL);
@@ -957,7 +957,7 @@ Test(soft, limits_are_the_kernels_unless_said)
 
 Test(soft, periods_give_the_kernels_samples)
 {
-	static const int expected[] = {100, 50, 33, 25, 20, 16, 14}; /* ABI.md 15 */
+	static const int expected[] = {100, 50, 33, 25, 20, 16, 14}; /* docs/abi.md 15 */
 	struct perfring_soft_point *point = perfring_soft_define("periods");
 	struct perf_event_attr attr = attr_sampling(point);
 	struct perfring_soft_event *event;
@@ -976,7 +976,7 @@ Test(soft, periods_give_the_kernels_samples)
 	}
 }
 
-/* ABI.md 9.2: off and on again keeps what was gone of a period; a new period begins at once, or with the next reload. */
+/* docs/abi.md 9.2: off and on again keeps what was gone of a period; a new period begins at once, or with the next reload. */
 Test(soft, a_period_changes_as_in_the_kernel)
 {
 	struct perfring_soft_point *point = perfring_soft_define("set_period");
@@ -1059,7 +1059,7 @@ Test(soft, refresh_stops_after_so_many)
 	cr_assert_eq(perfring_soft_refresh(event, 5), 0);
 	cr_assert_eq(other->active, 1);
 	raise_times(point, 20);
-	cr_assert_eq(value(event), 5); /* ABI.md 9.5 */
+	cr_assert_eq(value(event), 5); /* docs/abi.md 9.5 */
 	cr_assert_eq(drain_ids(event, 0, NULL), 5);
 	cr_assert_eq(point->active, 0);
 	cr_assert_eq(other->active, 0, "nor does the group");
@@ -1131,7 +1131,7 @@ Test(soft, each_thread_has_a_ring_and_an_id)
 	cr_assert_eq(drain_ids(event, 0, NULL), 0);
 	cr_assert_eq(perfring_soft_lost(event), 7);
 
-	/* 24-byte records: 170 fit into a page (ABI.md 15). */
+	/* 24-byte records: 170 fit into a page (docs/abi.md 15). */
 	tell(&late, RAISE, 200);
 	cr_assert_eq(perfring_soft_lost(event), 37);
 	end(&late);
@@ -1187,7 +1187,7 @@ Test(soft, wakes_as_the_attr_says)
 	perfring_soft_close(event);
 
 	attr.watermark = 1;
-	attr.wakeup_watermark = 100; /* ABI.md 15: 24-byte records wake at 120 */
+	attr.wakeup_watermark = 100; /* docs/abi.md 15: 24-byte records wake at 120 */
 	event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
 	cr_assert_eq(perfring_soft_map(event, 1, fd), 0);
 	cr_assert_not(woken_by(event, point, 4, fd));
@@ -1196,7 +1196,7 @@ Test(soft, wakes_as_the_attr_says)
 	close(fd);
 }
 
-/* ---- redirection: ABI.md 7.9 ---- */
+/* ---- redirection: docs/abi.md 7.9 ---- */
 
 Test(soft, writes_into_anothers_rings)
 {
@@ -1858,7 +1858,7 @@ Test(soft, a_points_name_is_its_own)
 	perfring_soft_close(event);
 }
 
-/* ---- a group is throttled as one (ABI.md 9.6, since 6.16) ---- */
+/* ---- a group is throttled as one (docs/abi.md 9.6, since 6.16) ---- */
 
 static unsigned throttled[2], throttle_samples[2]; /* THROTTLE, UNTHROTTLE; of the leader, of its sibling */
 

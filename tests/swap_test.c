@@ -178,7 +178,7 @@ static void each_sample(visitor *visit)
 		t.format.branch_sample_type = (has_hw_idx ? PERFRING_SAMPLE_BRANCH_HW_INDEX : 0) |
 					      (has_counters ? PERFRING_SAMPLE_BRANCH_COUNTERS : 0);
 		words(&t, is_empty ? 0 : 2);
-		if (has_hw_idx && !is_empty) /* ABI.md 6: without branches it is left out */
+		if (has_hw_idx && !is_empty) /* docs/abi.md 6: without branches it is left out */
 			words(&t, 0x0102030405060708);
 		for (unsigned i = 0; i < (is_empty ? 0 : 2); i++) {
 			words(&t, 0x401000 + i);
@@ -924,7 +924,7 @@ Test(swap, format_without_plan)
 	cr_assert_eq(fault.at, 16);
 }
 
-/* Without branches the kernel leaves hw_idx out (ABI.md 6).  Read with one, it would be the size of the AUX data, and a
+/* Without branches the kernel leaves hw_idx out (docs/abi.md 6).  Read with one, it would be the size of the AUX data, and a
  * size of 0 and a trailing word would follow: what a try swaps must not stay. */
 Test(swap, branch_shape_that_uses_up_the_record)
 {
@@ -938,7 +938,7 @@ Test(swap, branch_shape_that_uses_up_the_record)
 
 /* ---- bit-fields ---- */
 
-/* By hand from ABI.md 6: the bit numbers of either order. */
+/* By hand from docs/abi.md 6: the bit numbers of either order. */
 static const struct {
 	const char *name;
 	unsigned little, big, width;

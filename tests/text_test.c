@@ -103,7 +103,7 @@ Test(text, records, .timeout = 60)
 	start(&pack, 81, 0);
 	word(&pack, 5);
 	assert_line(NULL, &pack, "COMPRESSED payload={size=8}");
-	/* bit 15 is two kinds' own (ABI.md 4.1) */
+	/* bit 15 is two kinds' own (docs/abi.md 4.1) */
 	start(&pack, 67, 0x8002);
 	assert_line(NULL, &pack,
 		    "HEADER_BUILD_ID misc=USER|BUILD_ID_SIZE fault=\"record ends inside this member\" at=8");

@@ -1,4 +1,4 @@
-/* trap_test.c - the 48 traps of ABI.md 14, one test each, by their numbers.
+/* trap_test.c - the 48 traps of docs/abi.md 14, one test each, by their numbers.
  *
  * Those that nothing in the tree can show, wholly or in part:
  *

@@ -167,7 +167,7 @@ Test(values, attr_members, .timeout = 30)
 		cr_assert_eq(members[j].offset, members[j - 1].offset + members[j - 1].size, "%s", members[j].name);
 }
 
-/* Fields and records that are in no 6.1 header, from ABI.md 5 and 10. */
+/* Fields and records that are in no 6.1 header, from docs/abi.md 5 and 10. */
 Test(values, counts, .timeout = 30)
 {
 	size_t fields = 0, kernel = 0, user = 0, sizes = 0, events = 0;

@@ -1,4 +1,4 @@
-/* wakeup_test.c - when readers are woken: the vectors of ABI.md 15 on our rings and on this kernel's, from one table; what
+/* wakeup_test.c - when readers are woken: the vectors of docs/abi.md 15 on our rings and on this kernel's, from one table; what
  * it costs in system calls; and every interleaving of a crossing with a reader that goes to sleep. */
 #include "test.h"
 
@@ -222,7 +222,7 @@ enum {
 
 /* ---- vectors ---- */
 
-/* ABI.md 15: S = 4096, 24-byte records, the consumer always empty, 400 records. */
+/* docs/abi.md 15: S = 4096, 24-byte records, the consumer always empty, 400 records. */
 static const struct vector {
 	bool watermark;
 	uint32_t wakeup;
@@ -274,7 +274,7 @@ Test(wakeup, watermark_live)
 	follow_all(true);
 }
 
-/* The stamp of ABI.md 7.3: the watermark, and one for every n-th sample of a wakeup_events of n. */
+/* The stamp of docs/abi.md 7.3: the watermark, and one for every n-th sample of a wakeup_events of n. */
 struct model {
 	uint64_t position, stamp, events;
 };
@@ -402,7 +402,7 @@ Test(wakeup, full_unwoken_live)
 	fill_unwoken(true);
 }
 
-/* ABI.md 2.3. */
+/* docs/abi.md 2.3. */
 static void poll_edges(bool live)
 {
 	const struct wanted wanted = {.events = 1, .watermark = true, .wakeup = {48, 0}};
@@ -546,7 +546,7 @@ Test(wakeup, one_call)
 	drop_sleeper(&sleeper);
 }
 
-/* Several crossings in one outermost section: one (ABI.md 7.5). */
+/* Several crossings in one outermost section: one (docs/abi.md 7.5). */
 Test(wakeup, nested_once)
 {
 	struct sleeper sleeper = make_sleeper(1, 0);

@@ -1,4 +1,4 @@
-/* writer_test.c - writing into a ring: ABI.md 15's vectors, on our rings and on the kernel's by the same code; then what
+/* writer_test.c - writing into a ring: docs/abi.md 15's vectors, on our rings and on the kernel's by the same code; then what
  * only ours has. */
 #include "test.h"
 
@@ -119,7 +119,7 @@ static void open_feed(struct feed *feed, bool live, struct feed_options options)
 	} \
 	static void name(bool live)
 
-/* ---- ABI.md 15 ---- */
+/* ---- docs/abi.md 15 ---- */
 
 BOTH(space)
 {
@@ -217,7 +217,7 @@ BOTH(pause_of_a_ring_that_overwrites)
 	feed_pause(&feed, true);
 	cr_assert_eq(fill(&feed, 0, 7, 24), 0);
 	cr_assert_eq((int64_t)head_of(&feed), -12000);
-	/* Newest to oldest: 170 whole records (ABI.md 7.8). */
+	/* Newest to oldest: 170 whole records (docs/abi.md 7.8). */
 	for (unsigned i = 0; i < 170; i++)
 		expect_sample(&feed, head_of(&feed) + 24 * i, 24);
 	feed_pause(&feed, false);
@@ -250,7 +250,7 @@ BOTH(backward_and_stopping)
 	feed_close(&feed);
 }
 
-/* Only the low bits of a wrong tail count, and it is not found out (ABI.md 7.2). */
+/* Only the low bits of a wrong tail count, and it is not found out (docs/abi.md 7.2). */
 BOTH(wrong_tails)
 {
 	struct feed feed;
@@ -297,7 +297,7 @@ BOTH(two_outputs)
 	feed_close(&feed);
 }
 
-/* What poll says (ABI.md 2.3): once for a crossing, though there are records still. */
+/* What poll says (docs/abi.md 2.3): once for a crossing, though there are records still. */
 BOTH(poll_says_it_once)
 {
 	struct feed feed;

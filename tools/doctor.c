@@ -35,7 +35,7 @@ enum {
 	USUAL_RATE = 4000, /* samples a second that perf asks for */
 	NO_PARANOID = INT_MIN,
 	TRACEFS = 0x74726163,
-	USER_RDPMC = 4, /* of a control page's capabilities (ABI.md 3.2) */
+	USER_RDPMC = 4, /* of a control page's capabilities (docs/abi.md 3.2) */
 	USER_TIME = 8,
 	USER_TIME_ZERO = 16,
 };
@@ -407,7 +407,7 @@ static uint32_t power_below(uint64_t number)
 	return number ? power : 0;
 }
 
-/* ABI.md 2.5 */
+/* docs/abi.md 2.5 */
 static void find_memory(struct doctor *doctor)
 {
 	uint64_t each = UINT64_MAX, extra, kib = page_bytes() / 1024;

@@ -254,7 +254,7 @@ static void shape(const struct recording *recording, struct perf_event_attr *att
 	shape_common(recording, attr);
 	attr->disabled = 1;
 	attr->enable_on_exec = perfring_record_observes_command(recording) && !recording->delay_ms;
-	/* With PERIOD a software event samples each occurrence, whatever its period (ABI.md 9.2). */
+	/* With PERIOD a software event samples each occurrence, whatever its period (docs/abi.md 9.2). */
 	if (attr->freq || attr->sample_period == 1)
 		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
 	attr->sample_type |= recording->extra;

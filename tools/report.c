@@ -252,7 +252,7 @@ static void take_record(struct report *report, const struct perfring_item *item,
 	report->change++;
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
-		/* Its id is the next writer's, not the loser's (ABI.md 14.12). */
+		/* Its id is the next writer's, not the loser's (docs/abi.md 14.12). */
 		report->lost_records = plus(report->lost_records, record->is.lost.lost);
 		break;
 	case PERFRING_RECORD_LOST_SAMPLES:

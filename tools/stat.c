@@ -356,7 +356,7 @@ static struct perf_event_attr shape_attr(const struct counting *counting, uint32
 	struct perf_event_attr attr = *one->attr;
 	bool first = one->leader == UINT32_MAX || one->leader == event;
 
-	/* A leader that is off stops its group (ABI.md trap 32). */
+	/* A leader that is off stops its group (docs/abi.md trap 32). */
 	attr.disabled = first;
 	attr.enable_on_exec = first && perfring_stat_is_of_command(counting) && !counting->delay;
 	attr.inherit = counting->inherit && !counting->all;

@@ -159,7 +159,7 @@ static const struct symbol *table_find(const struct table *table, uint64_t addre
 	return low && address < table->symbols[low - 1].end ? &table->symbols[low - 1] : NULL;
 }
 
-/* ---- what the file knows of builds: the BUILD_ID feature (ABI.md 11.3) ---- */
+/* ---- what the file knows of builds: the BUILD_ID feature (docs/abi.md 11.3) ---- */
 
 static int compare_builds(const void *a, const void *b)
 {
@@ -406,7 +406,7 @@ static struct object *get_object(struct perfring_symbols *symbols, const char *n
 	object = perfring_tool_room(NULL, 1, sizeof(*object));
 	*object = key;
 	put(object, &symbols->objects, compare_objects);
-	/* "//anon", "[heap]", "anon_inode:..." are no files (ABI.md 5). */
+	/* "//anon", "[heap]", "anon_inode:..." are no files (docs/abi.md 5). */
 	if (strcmp(name, VDSO) && (name[0] != '/' || name[1] == '/'))
 		object->nameless = PERFRING_NAMELESS_ANONYMOUS;
 	else

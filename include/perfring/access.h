@@ -9,7 +9,7 @@
  *   local:  only signal handlers of the same thread look.  A handler runs to its end between two instructions of the
  *           thread, so one instruction is atomic and program order is order enough: only the compiler must be held,
  *           and a read-modify-write needs no lock prefix, which is what makes a writer cost as little as it does
- *           (RING.md 1, 2).  Under a sanitizer, which cannot see through assembly, and on other processors, the same
+ *          .  Under a sanitizer, which cannot see through assembly, and on other processors, the same
  *           by C11 atomics.
  */
 #ifndef PERFRING_ACCESS_H

@@ -1,4 +1,4 @@
-/* aux.h - the AUX area of a ring (ABI.md 8): raw bytes beside the records, written and read by position.
+/* aux.h - the AUX area of a ring (docs/abi.md 8): raw bytes beside the records, written and read by position.
  *
  *     producer, on a ring of ours                        consumer, of any ring
  *       begin: how much room, from aux_tail (acquire)      observe: aux_head (acquire)
@@ -28,13 +28,13 @@
 
 PERFRING_BEGIN
 
-/* The flags of an AUX record (ABI.md 5), for end. */
+/* The flags of an AUX record (docs/abi.md 5), for end. */
 enum perfring_aux_flag {
 	PERFRING_AUX_TRUNCATED = 1,
 	PERFRING_AUX_OVERWRITE = 2,
 	PERFRING_AUX_PARTIAL = 4,
 	PERFRING_AUX_COLLISION = 8,
-	PERFRING_AUX_FORMAT = 0xff00, /* the PMU's own; as in the newest kernels, no reason for a record (ABI.md 8) */
+	PERFRING_AUX_FORMAT = 0xff00, /* the PMU's own; as in the newest kernels, no reason for a record (docs/abi.md 8) */
 };
 
 struct perfring_aux_area {

@@ -42,7 +42,7 @@
 
 PERFRING_BEGIN
 
-/* A u64 inside a record.  Records in files need not be aligned (ABI.md 14.36) and what follows an odd RAW is not
+/* A u64 inside a record.  Records in files need not be aligned (docs/abi.md 14.36) and what follows an odd RAW is not
  * either, so words are read where they lie; on x86 and arm64 that is the same load. */
 typedef uint64_t perfring_word __attribute__((__may_alias__, __aligned__(1)));
 

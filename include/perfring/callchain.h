@@ -1,4 +1,4 @@
-/* callchain.h - walking a callchain with its markers, and joining chains that come in two parts (ABI.md 5, 6).
+/* callchain.h - walking a callchain with its markers, and joining chains that come in two parts (docs/abi.md 5, 6).
  *
  *     struct perfring_callchain chain = perfring_callchain_init(&sample.callchain);
  *     struct perfring_frame frame;

@@ -92,12 +92,12 @@ PERFRING_API void perfring_event_names_close(struct perfring_event_names *names)
 
 /* ---- opening ---- */
 
-/* perf_event_open(2), FD_CLOEXEC always added.  pid, cpu, group_fd and flags as in ABI.md 1.1.  attr is not modified:
+/* perf_event_open(2), FD_CLOEXEC always added.  pid, cpu, group_fd and flags as in docs/abi.md 1.1.  attr is not modified:
  * the size handed to the kernel is the smallest that holds it, so old kernels take it.  Returns an fd or -errno. */
 PERFRING_API int perfring_event_open(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, int group_fd,
 				     uint64_t flags);
 
-/* Whether the kernel can take these arguments at all: the rules of ABI.md 1.1 and 1.5 that need no kernel to be asked.
+/* Whether the kernel can take these arguments at all: the rules of docs/abi.md 1.1 and 1.5 that need no kernel to be asked.
  * group: the leader's attr, or NULL.  Returns 0, or the errno (negative) that the kernel gives, with *fault (may be
  * NULL) saying which rule and `at` the offset of the attr's member, -1 for an argument. */
 PERFRING_API int perfring_event_check(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, uint64_t flags,
@@ -154,7 +154,7 @@ PERFRING_API int perfring_event_filtered(void);
  * has none "type=N,config=N".  Like snprintf. */
 PERFRING_API int64_t perfring_event_name(const struct perf_event_attr *attr, char *room, size_t size);
 
-/* ---- controls: ioctl(2) without its traps (ABI.md 2.1) ---- */
+/* ---- controls: ioctl(2) without its traps (docs/abi.md 2.1) ---- */
 
 /* group: every event of fd's group, whichever of them fd is. */
 PERFRING_API int perfring_event_enable(int fd, bool group);

@@ -1,4 +1,4 @@
-/* feature.h - features of perf.data files: their bits, and what is in their payloads (ABI.md 11.3).
+/* feature.h - features of perf.data files: their bits, and what is in their payloads (docs/abi.md 11.3).
  *
  * Context: any thread, signal handlers too; nothing is allocated. */
 #ifndef PERFRING_FEATURE_H
@@ -8,7 +8,7 @@
 
 PERFRING_BEGIN
 
-/* Features by their bit in the file header (ABI.md 11.3); feature.def has them with their layouts. */
+/* Features by their bit in the file header (docs/abi.md 11.3); feature.def has them with their layouts. */
 enum perfring_feature {
 #define PERFRING_FEATURE(NAME, bit, layout) PERFRING_FEATURE_##NAME = (bit),
 #include <perfring/feature.def>

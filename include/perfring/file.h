@@ -1,4 +1,4 @@
-/* file.h - perf.data files, read (ABI.md 10, 11).
+/* file.h - perf.data files, read (docs/abi.md 10, 11).
  *
  * Reading returns the same items as a session, in time order:
  *

@@ -1,4 +1,4 @@
-/* file_writer.h - perf.data files, written (ABI.md 10, 11).
+/* file_writer.h - perf.data files, written (docs/abi.md 10, 11).
  *
  * Writing keeps records as they are:
  *

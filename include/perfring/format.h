@@ -59,7 +59,7 @@ struct perfring_format {
 	uint8_t sample_regs_intr_nr;
 	/* Not of the plan. */
 	uint16_t arch;              /* PERFRING_ARCH_: whose registers these are; 0 is this build's own */
-	uint32_t sample_stack_user; /* shapes nothing, but tells check what the kernel may have done (ABI.md 14.3) */
+	uint32_t sample_stack_user; /* shapes nothing, but tells check what the kernel may have done (docs/abi.md 14.3) */
 	uint64_t reserved[3];
 };
 
@@ -111,7 +111,7 @@ PERFRING_INLINE uint64_t perfring_format_header_word(uint32_t type, uint16_t mis
 #define PERFRING_IS_WORD_aux 0
 #define PERFRING_IS_WORD_read 0
 
-/* Bytes of a read_format block that stand before its entries, and of one entry (ABI.md 2.2). */
+/* Bytes of a read_format block that stand before its entries, and of one entry (docs/abi.md 2.2). */
 PERFRING_INLINE uint32_t perfring_format_read_head(uint64_t read_format)
 {
 	return 8 * (uint32_t)(!!(read_format & PERFRING_FORMAT_GROUP) +
@@ -187,7 +187,7 @@ PERFRING_INLINE bool perfring_format_has_trailer(const struct perfring_format *f
 	return format->flags >> PERFRING_ATTR_FLAG_sample_id_all & 1;
 }
 
-/* Bytes of the sample_id trailer of every record but SAMPLE (ABI.md 4.2). */
+/* Bytes of the sample_id trailer of every record but SAMPLE (docs/abi.md 4.2). */
 PERFRING_INLINE uint32_t perfring_format_trailer(const struct perfring_format *format)
 {
 	uint32_t size = 0;

@@ -9,7 +9,7 @@
  *
  * `head` and `tail` are the kernel's words for the page's members and appear here only: positions are free-running
  * byte counts, the place in the data is position & (size - 1).  Each of the four is one 64-bit access, so an interrupt
- * or a signal falls before it or after it.  AUX has the same four (ABI.md 7.6, 8).
+ * or a signal falls before it or after it.  AUX has the same four (docs/abi.md 7.6, 8).
  *
  * Context: any thread and signal handler that owns that end of the ring.
  */
@@ -20,9 +20,9 @@
 
 PERFRING_BEGIN
 
-static_assert(offsetof(struct perf_event_mmap_page, data_head) == 1024, "ABI.md 3.2");
-static_assert(offsetof(struct perf_event_mmap_page, data_tail) == 1032, "ABI.md 3.2");
-static_assert(offsetof(struct perf_event_mmap_page, aux_size) == 1080, "ABI.md 3.2");
+static_assert(offsetof(struct perf_event_mmap_page, data_head) == 1024, "docs/abi.md 3.2");
+static_assert(offsetof(struct perf_event_mmap_page, data_tail) == 1032, "docs/abi.md 3.2");
+static_assert(offsetof(struct perf_event_mmap_page, aux_size) == 1080, "docs/abi.md 3.2");
 
 /* Reader: how far records are complete.  Acquire: what the writer stored before its publish is seen after this. */
 PERFRING_INLINE uint64_t perfring_page_observe(const struct perf_event_mmap_page *page)
@@ -75,7 +75,7 @@ PERFRING_INLINE uint64_t perfring_page_observe_aux_from(const struct perf_event_
 	return perfring_page_extend(perfring_page_observe_aux(page), from);
 }
 
-/* The position is free-running here too: a masked one stops the trace after its first lap (PEERS.md 2.3, 14). */
+/* The position is free-running here too: a masked one stops the trace after its first lap. */
 PERFRING_INLINE void perfring_page_return_aux(struct perf_event_mmap_page *page, uint64_t tail)
 {
 	PERFRING_STORE_RELEASE(&page->aux_tail, tail);
@@ -91,7 +91,7 @@ PERFRING_INLINE void perfring_page_publish_aux(struct perf_event_mmap_page *page
 	PERFRING_STORE_RELEASE(&page->aux_head, head);
 }
 
-/* ---- self-monitoring (ABI.md 3.3): rb/page.c ---- */
+/* ---- self-monitoring (docs/abi.md 3.3): rb/page.c ---- */
 
 /* What the page says of its event, read as one under its sequence lock. */
 struct perfring_page_count {

@@ -1,4 +1,4 @@
-/* record.h - every record but SAMPLE: its members and its sample_id trailer (ABI.md 4, 5), decoded and encoded.
+/* record.h - every record but SAMPLE: its members and its sample_id trailer (docs/abi.md 4, 5), decoded and encoded.
  *
  * Everything here is a view of records.def and, for the trailer, of fields.def.  As with samples, numbers are copied
  * and the rest is pointed at: pointers point into the record and are valid as long as it is.

@@ -1,4 +1,4 @@
-/* ring.h - ring memory: one control page, then 2^n data pages (ABI.md 3): the kernel's, and our own.
+/* ring.h - ring memory: one control page, then 2^n data pages (docs/abi.md 3): the kernel's, and our own.
  *
  * A ring is only where the bytes are.  Whoever reads it opens a reader on it (reader.h), or takes a snapshot of one that
  * overwrites (snapshot.h); whoever writes into our own opens a writer (writer.h, or shared.h for many).
@@ -39,7 +39,7 @@ static_assert(sizeof(void *) != 8 || sizeof(struct perfring_ring) == 64, "ring")
 
 enum perfring_ring_flag {
 	PERFRING_RING_OVERWRITE =
-		1, /* full means that the oldest go: of kernel rings, a read-only mapping (ABI.md 7.8) */
+		1, /* full means that the oldest go: of kernel rings, a read-only mapping (docs/abi.md 7.8) */
 
 	/* of our own rings, at creation; they are the ring's for good */
 	PERFRING_RING_BACKWARD =
@@ -72,7 +72,7 @@ struct perfring_ring_state {
 	perfring_u64 magic;
 	uint32_t version;
 	uint32_t flags;         /* OVERWRITE, BACKWARD, STRICT, LEASED */
-	perfring_u64 watermark; /* effective (ABI.md 7.7) */
+	perfring_u64 watermark; /* effective (docs/abi.md 7.7) */
 	uint64_t marks_offset;  /* in the fd: shared.h; 0 when there are none */
 	uint64_t marks_size;
 	uint64_t owners_offset;
@@ -91,7 +91,7 @@ struct perfring_ring_state {
 		__attribute__((__aligned__(128))); /* how far room was given out: OVERWRITE, and see shared.h */
 	perfring_u64 lost;       /* refused since the last LOST record (shared writers; a writer that was closed) */
 	perfring_u64 lost_total; /* refused since creation; what no LOST record says yet is in it too */
-	perfring_u64 wakeup;     /* the stamp of ABI.md 7.3, step 7 (shared writers) */
+	perfring_u64 wakeup;     /* the stamp of docs/abi.md 7.3, step 7 (shared writers) */
 	perfring_u64 events;     /* samples towards wakeup_events (shared writers) */
 	perfring_u64 abandoned;  /* rooms of writers that died in mid record, turned into fillers */
 	/* The thread writer's, as its own pid namespace sees them; 0: closed properly, or none yet. */
@@ -104,12 +104,12 @@ struct perfring_ring_state {
 	/* wakeup.h.  The kernel's poll flag: a crossing that nobody polled yet. */
 	uint32_t pending __attribute__((__aligned__(128)));
 	uint32_t armed;  /* readers that sleep, or are about to */
-	uint32_t paused; /* ABI.md 7.3, step 2 */
+	uint32_t paused; /* docs/abi.md 7.3, step 2 */
 	uint32_t reserved4[29];
 };
 
 static_assert(sizeof(struct perfring_ring_state) == 384, "the state's layout is read by other processes");
-static_assert(sizeof(struct perf_event_mmap_page) <= PERFRING_RING_STATE_AT, "ABI.md 3.2");
+static_assert(sizeof(struct perf_event_mmap_page) <= PERFRING_RING_STATE_AT, "docs/abi.md 3.2");
 
 /* Room that was given out and not used, because a nested record follows it or its writer died: a record of this type and
  * misc.  The kernel's types begin at 1.  Our readers pass over it; others skip what they do not know by its size.  A consumer
@@ -139,7 +139,7 @@ struct perfring_ring_options {
 	uint32_t flags;     /* BACKWARD, OVERWRITE, STRICT or LEASED, LOST_FILLERS, HUGE, REPLACE */
 	const char *file;   /* a file of this name, kept; NULL: a sealed memfd, gone with its last fd and mapping */
 	uint32_t wakeup;    /* the attr's wakeup_watermark, when `watermark`; else 0 */
-	bool watermark;     /* the attr's flag of this name (ABI.md 7.7); the ring's for good */
+	bool watermark;     /* the attr's flag of this name (docs/abi.md 7.7); the ring's for good */
 	uint32_t owners;    /* shared writers at a time, up to 1024; 0 means 64 */
 	uint32_t chunk;     /* LEASED: bytes, a power of two of 512 to a quarter of the data; 0 means 4096 at most */
 	uint32_t aux_pages; /* of an AUX area (aux.h), a power of two; 0: none */
@@ -194,7 +194,7 @@ PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *room
 /* ---- time stamps by the processor's own counter ---- */
 
 /* Fits the processor's counter to CLOCK_MONOTONIC and publishes time_mult, time_shift, time_zero and the capability bits
- * user_time and user_time_zero in the control page, under its sequence lock (ABI.md 3.3).  Takes 20 ms the first time; a
+ * user_time and user_time_zero in the control page, under its sequence lock (docs/abi.md 3.3).  Takes 20 ms the first time; a
  * later call refines by the time since.  Returns 0; -EBUSY: another thread, of whatever process, is at it (one that died at
  * it is not); -EOPNOTSUPP: no counter that runs steadily on this processor.  Context: any thread, no handler. */
 PERFRING_API int perfring_ring_calibrate(struct perfring_ring *ring);

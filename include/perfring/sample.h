@@ -1,4 +1,4 @@
-/* sample.h - the body of PERF_RECORD_SAMPLE (ABI.md 6), decoded and encoded, one by one and many into columns.
+/* sample.h - the body of PERF_RECORD_SAMPLE (docs/abi.md 6), decoded and encoded, one by one and many into columns.
  *
  * Everything here is a view of fields.def: the struct, the decoder, the encoder, the sizes, the columns.  Decoding
  * copies numbers and points at the rest: whatever is a pointer points into the record and is valid as long as the
@@ -60,7 +60,7 @@ struct perfring_list {
 	uint64_t nr;
 };
 
-/* Whether a word of a callchain is a marker, not an address (ABI.md 6). */
+/* Whether a word of a callchain is a marker, not an address (docs/abi.md 6). */
 PERFRING_INLINE bool perfring_list_is_marker(uint64_t word)
 {
 	return word >= (uint64_t)(int64_t)PERFRING_CONTEXT_MAX;
@@ -74,7 +74,7 @@ PERFRING_INLINE bool perfring_list_is_user(uint64_t word)
 	       word == (uint64_t)(int64_t)PERFRING_CONTEXT_GUEST_USER;
 }
 
-/* size and padding together are what is transmitted.  Nothing in a record tells padding from data (ABI.md 6), so
+/* size and padding together are what is transmitted.  Nothing in a record tells padding from data (docs/abi.md 6), so
  * decoding leaves it 0; encoding writes so many zeros. */
 struct perfring_raw {
 	const void *data;
@@ -249,7 +249,7 @@ PERFRING_INLINE const char *perfring_take_raw(struct perfring_cursor *cursor, st
 	return perfring_take_bytes(cursor, &raw->data, raw->size) ? NULL : "raw data longer than the record";
 }
 
-/* What the kernel may leave out of a branch stack without a word (ABI.md 6): the decoder tries the shapes in turn. */
+/* What the kernel may leave out of a branch stack without a word (docs/abi.md 6): the decoder tries the shapes in turn. */
 enum perfring_branch_shape {
 	PERFRING_BRANCH_SHAPE_NO_HW_IDX = 1,
 	PERFRING_BRANCH_SHAPE_NO_COUNTERS = 2,
@@ -633,7 +633,7 @@ PERFRING_API int64_t perfring_sample_encode_any(const struct perfring_format *fo
  * size; -ENOSPC when the room is too small; -EINVAL for more than 65528 bytes, for registers whose nr is not that of
  * the format's mask, for a dyn_size larger than its stack, and for a read block without GROUP whose nr is not 1.  A
  * stack of size 0 in a format with registers and sample_stack_user 0 may look to check as if the kernel had shifted it
- * (ABI.md 14.3). */
+ * (docs/abi.md 14.3). */
 PERFRING_FOLDED int64_t perfring_sample_encode(const struct perfring_format *format,
 					       const struct perfring_sample *sample, void *room, size_t size)
 {

@@ -14,7 +14,7 @@
  *       write the record                                load barrier
  *       data_head := -position (release)                claimed; what lies above -claimed + size is not believed
  *
- * A kernel ring has no `claimed`: pause its output first (PERF_EVENT_IOC_PAUSE_OUTPUT; ABI.md 7.8).
+ * A kernel ring has no `claimed`: pause its output first (PERF_EVENT_IOC_PAUSE_OUTPUT; docs/abi.md 7.8).
  */
 #ifndef PERFRING_SNAPSHOT_H
 #define PERFRING_SNAPSHOT_H

@@ -1,4 +1,4 @@
-/* soft.h - software events that this process raises itself: the kernel's software PMU (ABI.md 9), in user space.
+/* soft.h - software events that this process raises itself: the kernel's software PMU (docs/abi.md 9), in user space.
  *
  *     point = perfring_soft_define("db:query_done");           named once, for good
  *     perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL);   attr: what perf_event_open takes
@@ -11,7 +11,7 @@
  * set of rings (perfring_soft_rings) or put them into a session, beside kernel rings if they like.
  *
  * What can be opened: type SOFTWARE with the clocks (config CPU_CLOCK, TASK_CLOCK) and DUMMY, and type PERFRING_SOFT_TYPE
- * with a point's config.  attr means what it means to the kernel, is judged by the same rules (ABI.md 1.5), and is held
+ * with a point's config.  attr means what it means to the kernel, is judged by the same rules (docs/abi.md 1.5), and is held
  * to what a process can know of itself: sample_type IP TID TIME ADDR READ CALLCHAIN ID CPU PERIOD STREAM_ID RAW REGS_USER
  * STACK_USER IDENTIFIER, else -EOPNOTSUPP; exclude_user counts nothing, exclude_kernel changes nothing.
  *
@@ -169,7 +169,7 @@ enum perfring_soft_scope {
 
 /* As perf_event_open: disabled or not as attr says.  leader: of a group (of the same scope, and thread), or NULL.  Samples
  * go nowhere until the event has a ring.  Returns 0; -EINVAL, -EOPNOTSUPP, -EOVERFLOW, -E2BIG as the kernel judges attr
- * (ABI.md 1.5; sample_freq above the limit is -EINVAL); -ENOENT (no such point); -ENOMEM, -EUSERS;
+ * (docs/abi.md 1.5; sample_freq above the limit is -EINVAL); -ENOENT (no such point); -ENOMEM, -EUSERS;
  * of a clock that samples: -EBUSY (no real-time signal is free, or perfring_soft_signal is handled by somebody else now),
  * -EAGAIN (RLIMIT_SIGPENDING: each thread's timer counts). */
 PERFRING_API int perfring_soft_open(struct perfring_soft_event **event, const struct perf_event_attr *attr,
@@ -186,7 +186,7 @@ PERFRING_API int perfring_soft_map(struct perfring_soft_event *event, uint32_t p
 /* The event's rings: one reader at a time (set.h).  NULL: not mapped. */
 PERFRING_API struct perfring_set *perfring_soft_rings(struct perfring_soft_event *event);
 
-/* Writes into `other`'s rings from now on (NULL: its own, or nowhere), which keep the records apart by id: ABI.md 7.9.
+/* Writes into `other`'s rings from now on (NULL: its own, or nowhere), which keep the records apart by id: docs/abi.md 7.9.
  * Returns 0; -EINVAL (other is not mapped or is itself redirected; the event has rings; scopes or clocks differ). */
 PERFRING_API int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
 
@@ -195,16 +195,16 @@ PERFRING_API void perfring_soft_enable(struct perfring_soft_event *event, bool g
 PERFRING_API void perfring_soft_disable(struct perfring_soft_event *event, bool group);
 PERFRING_API void perfring_soft_reset(struct perfring_soft_event *event, bool group);
 
-/* limit += n, then enable: after so many overflows it disables itself (ABI.md 9.5).  0 just enables.  Returns -EINVAL for
+/* limit += n, then enable: after so many overflows it disables itself (docs/abi.md 9.5).  0 just enables.  Returns -EINVAL for
  * an event that does not sample, and, as for an inherited event, for one of the process. */
 PERFRING_API int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n);
 
-/* The period, or the frequency of an event with attr.freq (ABI.md 9.2; -EINVAL as the kernel's ioctl). */
+/* The period, or the frequency of an event with attr.freq (docs/abi.md 9.2; -EINVAL as the kernel's ioctl). */
 PERFRING_API int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period);
 
 PERFRING_API uint64_t perfring_soft_id(const struct perfring_soft_event *event);
 
-/* The bytes of read(2), by attr.read_format (ABI.md 2.2): take them apart by perfring_read_take or sample.h.  Values are of
+/* The bytes of read(2), by attr.read_format (docs/abi.md 2.2): take them apart by perfring_read_take or sample.h.  Values are of
  * all threads, those that have gone too.  Returns the size; -ENOSPC (room too small). */
 PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void *room, size_t size);
 

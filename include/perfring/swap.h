@@ -1,4 +1,4 @@
-/* swap.h - records and attrs of the other byte order (ABI.md 11.6), read and, for tests and tools, written.
+/* swap.h - records and attrs of the other byte order (docs/abi.md 11.6), read and, for tests and tools, written.
  *
  * Foreign means: of a machine whose byte order is not this build's.  Bit-fields go by their value: a foreign flag word
  * or branch entry has the same flags afterwards, not the same bits mirrored.  What is bytes stays bytes: strings, RAW,
@@ -32,7 +32,7 @@ PERFRING_INLINE struct perf_event_header perfring_header_to_native(const struct 
  * in types that are not in records.def, they stay as they are.
  *
  * Twice is the identity, for damaged records too.  The exception: where a branch stack may lack its hw_idx or counters
- * (ABI.md 6), a sample that is damaged, or has a user stack or AUX data behind it, may be taken for another shape on
+ * (docs/abi.md 6), a sample that is damaged, or has a user stack or AUX data behind it, may be taken for another shape on
  * the way back.
  *
  * Returns the record's size; -ENOSPC when `size` is less than that, or than 8; -EBADMSG with *fault (may be NULL) when

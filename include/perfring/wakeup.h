@@ -1,4 +1,4 @@
-/* wakeup.h - waking whoever reads a ring of ours: when the kernel would (ABI.md 7.7), and no system call more.
+/* wakeup.h - waking whoever reads a ring of ours: when the kernel would (docs/abi.md 7.7), and no system call more.
  *
  * A crossing is what makes the kernel wake: more than the watermark written since the last one, or wakeup_events samples.
  * At each crossing, after the publication that caused it, the writer sets the ring's pending flag; only if a reader has
@@ -28,7 +28,7 @@ enum perfring_wakeup_way {
 	PERFRING_WAKEUP_RECORD = 4,  /* the next record wakes, not only the next crossing: set by perfring_writer_arm */
 };
 
-/* What poll(2) says of a perf fd with this ring (ABI.md 2.3): POLLIN | POLLRDNORM once for the crossings since the last
+/* What poll(2) says of a perf fd with this ring (docs/abi.md 2.3): POLLIN | POLLRDNORM once for the crossings since the last
  * time, else 0, even when there are records to read; POLLHUP for a ring that is not there (closed, no data).  By a mapping
  * that is READ_ONLY it is only looked at.  Context:
  * any thread; handlers. */

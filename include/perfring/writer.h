@@ -6,7 +6,7 @@
  *             perfring_writer_commit(writer, &claim);                    or perfring_writer_discard
  *     }
  *
- * Everything the kernel's algorithm does (ABI.md 7.2 to 7.7) happens here, to the number: what fits, what is counted as
+ * Everything the kernel's algorithm does (docs/abi.md 7.2 to 7.7) happens here, to the number: what fits, what is counted as
  * lost, where LOST records lie, when a reader is woken.  How it costs less:
  *
  *   - A record touches one private line: claimed, position, limit.  The reader's line is looked at only when the limit is
@@ -59,7 +59,7 @@
 PERFRING_BEGIN
 
 /* What one event brings to a ring that it writes into: the kernel's output.  Several may share a writer; each has its own
- * id, trailer, wakeup_events and count of refusals, and the ring's counters are common (ABI.md 7.9).  An output is looked
+ * id, trailer, wakeup_events and count of refusals, and the ring's counters are common (docs/abi.md 7.9).  An output is looked
  * at from reserve to commit only: attach and detach are the caller's, at any other time. */
 struct perfring_output {
 	uint64_t id;            /* LOST.id when this output is the next to write */
@@ -163,7 +163,7 @@ PERFRING_API void perfring_writer_close(struct perfring_writer *writer);
  * filler), with what handlers wrote behind it, and counts as one loss. */
 PERFRING_API void perfring_writer_reset(struct perfring_writer *writer);
 
-/* Output paused, until it is resumed or the ring has another writer: reserves are refused and counted (ABI.md 7.3, step 2).  On return every record that is not refused has
+/* Output paused, until it is resumed or the ring has another writer: reserves are refused and counted (docs/abi.md 7.3, step 2).  On return every record that is not refused has
  * been claimed; one in the making may still be encoded and committed.  Context: any thread; handlers. */
 PERFRING_API void perfring_writer_pause(struct perfring_writer *writer, bool paused);
 
