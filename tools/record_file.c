@@ -444,13 +444,14 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 	size_t words = 3 + 3 * (size_t)recording->event_count;
 	uint64_t *room = perfring_tool_room(NULL, words, sizeof(*room));
 	struct perfring_session_event opened;
-	int ret = recording->soft ? put_soft_lost(recording, last_time) : 0;
+	int ret = recording->soft ? put_soft_lost(recording, last_time) : 0, unread = 0;
 
 	for (uint32_t i = 0; !ret && !recording->soft && event_at(recording, i, &opened); i++) {
 		struct perfring_format format;
 		struct perfring_record record;
 		struct perfring_read values;
 		uint64_t lost = 0;
+		int one;
 
 		if (i >= recording->told_count) {
 			recording->told = perfring_tool_room(recording->told, i + (size_t)1, sizeof(*recording->told));
@@ -458,9 +459,14 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 			recording->told_count = i + 1;
 		}
 		if (opened.fd < 0 || perfring_format_from_attr(&format, &recording->events[opened.event].attr) ||
-		    !(format.read_format & PERFRING_FORMAT_LOST) ||
-		    perfring_event_read(opened.fd, &format, &values, room, words * sizeof(*room)))
+		    !(format.read_format & PERFRING_FORMAT_LOST))
 			continue;
+		one = perfring_event_read(opened.fd, &format, &values, room, words * sizeof(*room));
+		if (one) {
+			/* one that the PMU gave up has nothing to read */
+			unread = one == -ENODATA ? unread : one;
+			continue;
+		}
 		/* of a group: its own */
 		for (uint64_t j = 0; j < values.nr; j++)
 			if (!(format.read_format & PERFRING_FORMAT_GROUP) || perfring_read_id(&values, j) == opened.id)
@@ -478,6 +484,9 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		record.trailer.id = record.trailer.stream_id = record.trailer.identifier = opened.id;
 		ret = perfring_file_writer_put(recording->writer, opened.event, &record);
 	}
+	if (unread)
+		perfring_tool_complain("record: %s: warning: %s: what its events lost is not known", recording->path,
+				       strerror(-unread));
 	free(room);
 	return ret;
 }
