@@ -204,6 +204,8 @@ void perfring_file_name_tracepoints(struct perfring_file *data)
 		count += data->events[i].attr->type == PERFRING_TYPE_TRACEPOINT && !data->events[i].name;
 	payload = count ? perfring_file_feature(data, PERFRING_FEATURE_TRACING_DATA, &size) : NULL;
 	wanted = payload ? malloc(count * sizeof(*wanted)) : NULL;
+	if (payload && !wanted)
+		data->features->error = -ENOMEM;
 	if (!wanted)
 		return;
 	count = 0;

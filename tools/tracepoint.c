@@ -283,14 +283,20 @@ static char *read_format(const char *path, uint64_t id)
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t own = 0;
 	size_t used = 0;
-	ssize_t got;
+	ssize_t got = 1;
 	char *format;
 
-	if (file < 0)
+	if (file < 0) {
+		/* tracefs may not be there, or not be for everybody */
+		if (errno != ENOENT && errno != EACCES && errno != EPERM && errno != ENOTDIR)
+			perfring_tool_complain("warning: %s: %s", path, strerror(errno));
 		return NULL;
+	}
 	format = perfring_tool_room(NULL, most + 1, 1);
 	while (used < most && (got = read(file, format + used, most - used)) > 0)
 		used += (size_t)got;
+	if (got < 0)
+		perfring_tool_complain("warning: %s: %s", path, strerror(errno));
 	close(file);
 	format[used] = 0;
 	if (!read_id(&(struct text){.bytes = format, .size = strlen(format)}, &own) || own != id) {
@@ -404,8 +410,10 @@ static bool survives(struct perfring_tracepoints *tracepoints, const char *forma
 
 	fflush(stdout);
 	child = fork();
-	if (child < 0)
+	if (child < 0) {
+		perfring_tool_complain("warning: a process that tries a tracepoint's format: %s", strerror(errno));
 		return false;
+	}
 	if (!child) {
 		/* what it says of it is for nobody */
 		if (dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO) < 0)
