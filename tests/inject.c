@@ -7,10 +7,13 @@
  *   - it exits 0, and WHOLE (a shell's command, which finds stdout in ../out and stderr in ../err) exits 0; or there is a
  *     line on stderr that a run without failure has not;
  *   - or it fails, and its last line on stderr is "perfring: " and has the failure's text.
- * WHOLE is run as `KEPT` after a failure: what must hold then.
+ * WHOLE finds in RESULT whether it is "whole" or "failed", in WHAT the call and in ERROR its errno.  After a failure it says
+ * what must hold then.
  *
- * Without -t each n is tried, with each error that is plausible there, until a run has fewer calls; with -t first one call
- * of each kind, then others, as many as there is time for.
+ * Without -t each n is tried, with each error that is plausible there, until a run has fewer calls; only where there are more
+ * than MANY, of a kind of which there are more than OFTEN, the first ones, the last ones, and as many in between.  With -t
+ * first one of each kind, then others, as many as there is time for.  A kind: an allocation's caller; the call, its file with
+ * N for each number, and how large the piece is, as a power of two.
  *
  * Exit status: 0 it held each time, 1 not, 77 the machine cannot.
  */
@@ -42,6 +45,8 @@ enum {
 	INJECT_INTR = 10000, /* EINTR, where something can be waited for */
 	INJECT_SHORT,        /* half of it is done */
 	ERRORS_MOST = 5,
+	OFTEN = 16,
+	MANY = 500,
 };
 
 #define SYNC_WAKE_UP _IOW('!', 4, uint64_t) /* SECCOMP_IOCTL_NOTIF_SET_FLAGS */
@@ -121,12 +126,20 @@ static struct kind kinds[8192];
 static unsigned kinds_nr;
 static uint64_t firsts[8192];
 
+/* Of each call: its kind, and how many of it came before. */
+static struct place {
+	unsigned kind;
+	uint64_t before;
+} places[1 << 16];
+
 static void count_kind(const char *text, uint64_t n)
 {
 	unsigned i;
 
 	for (i = 0; i < kinds_nr; i++)
 		if (!strcmp(kinds[i].text, text)) {
+			if (n < sizeof(places) / sizeof(*places))
+				places[n] = (struct place){i, kinds[i].times};
 			kinds[i].times++;
 			return;
 		}
@@ -134,7 +147,22 @@ static void count_kind(const char *text, uint64_t n)
 		return;
 	snprintf(kinds[i].text, sizeof(kinds[i].text), "%s", text);
 	kinds[i].times = 1;
+	if (n < sizeof(places) / sizeof(*places))
+		places[n] = (struct place){i, 0};
 	firsts[kinds_nr++] = n;
+}
+
+/* Whether the n-th, as they were counted, is one of so many of its kind that it can be left out. */
+static bool is_one_of_many(uint64_t n)
+{
+	const struct place *place = &places[n];
+	uint64_t times;
+
+	if (n >= sizeof(places) / sizeof(*places) || !kinds_nr)
+		return false;
+	times = kinds[place->kind].times;
+	return times > OFTEN && place->before >= OFTEN / 3 && place->before < times - OFTEN / 3 &&
+	       place->before % (times / (OFTEN / 3)) != 0;
 }
 
 /* ---- one run ---- */
@@ -293,6 +321,7 @@ static void describe(const struct seccomp_notif *asks, const struct call *call, 
 		snprintf(to, size, "%s(%.128s)", call->name, about);
 	if (folds) {
 		char *put = to;
+		uint64_t piece = asks->data.args[2];
 
 		for (const char *at = to; *at; at++)
 			if (*at < '0' || *at > '9')
@@ -300,6 +329,9 @@ static void describe(const struct seccomp_notif *asks, const struct call *call, 
 			else if (put == to || put[-1] != 'N')
 				*put++ = 'N';
 		*put = 0;
+		if (call->nr == SYS_read || call->nr == SYS_pread64 || call->nr == SYS_write ||
+		    call->nr == SYS_pwrite64)
+			snprintf(put, size - (size_t)(put - to), " %d", piece ? 64 - __builtin_clzll(piece) : 0);
 	}
 }
 
@@ -523,6 +555,9 @@ static bool hear(int socket)
 		run.error = ENOMEM;
 		snprintf(run.what, sizeof(run.what), "allocation by %.112s", message.text);
 		break;
+	case INJECT_MET:
+		count_kind(message.text, ++run.count);
+		break;
 	case INJECT_COUNT:
 		if (asked.allocations)
 			run.count = message.count;
@@ -703,6 +738,7 @@ static int checks(const char *how)
 	setenv("RESULT", how, 1);
 	setenv("STATUS", status, 1);
 	setenv("WHAT", run.what, 1);
+	setenv("ERROR", text, 1);
 	return system(asked.whole);
 }
 
@@ -801,13 +837,15 @@ static void run_sample(uint64_t count)
 	free(order);
 }
 
-static void run_all(void)
+static void run_all(uint64_t count)
 {
 	unsigned beyond = 0;
 
 	for (uint64_t n = 1; beyond < 3; n++) {
 		unsigned variant = 0;
 
+		if (count > MANY && n <= count && is_one_of_many(n))
+			continue;
 		do {
 			one(n, variant);
 			beyond = run.is_reached ? 0 : beyond + 1;
@@ -881,7 +919,7 @@ int main(int argc, char **argv)
 	else if (asked.seconds > 0)
 		run_sample(count);
 	else
-		run_all();
+		run_all(count);
 	printf("  %llu %s of %u kinds, %u runs, %u faults\n", (unsigned long long)count,
 	       asked.allocations ? "allocations" : "calls", kinds_nr, runs, faults);
 	return faults != 0;

@@ -7,6 +7,7 @@
 enum {
 	INJECT_LISTENER,           /* with the filter's descriptor */
 	INJECT_ALLOCATION,         /* one has failed; text: its caller */
+	INJECT_MET,                /* one that does not fail, where all are counted; text: its caller */
 	INJECT_COUNT,              /* how many there were, at the end */
 	INJECT_PRCTL = 0x494e4a45, /* a prctl that no kernel knows: from here on calls are counted, or not */
 	INJECT_BROKEN = 99,        /* exit status: the machine cannot */

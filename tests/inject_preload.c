@@ -1,7 +1,8 @@
 /* inject_preload.c - preloaded into a program by inject.c: fails the n-th allocation, or gives its system calls to who started
  * it, which fails the n-th.
  *
- * INJECT is "FD N": the socket to tell it on, and the number of the allocation that fails (0: none).  What is counted are
+ * INJECT is "FD N": the socket to tell it on, and the number of the allocation that fails (0: none, and system calls are asked
+ * about; UINT64_MAX: none, and of each one its caller is told).  What is counted are
  * malloc and its kin from any caller, libc included, mappings without a file and threads.  Under a sanitizer these go on to
  * the sanitizer's own.
  */
@@ -52,9 +53,9 @@ static void send_message(struct inject_message *message)
 	send_header(&header);
 }
 
-static void tell(const void *caller)
+static void tell(uint32_t kind, const void *caller)
 {
-	struct inject_message message = {INJECT_ALLOCATION, 0, 0, ""};
+	struct inject_message message = {kind, 0, 0, ""};
 	Dl_info info;
 
 	/* dladdr does not allocate. */
@@ -69,11 +70,16 @@ static void tell(const void *caller)
 
 static bool is_failed(const void *caller)
 {
-	if (!atomic_load(&is_armed) || atomic_fetch_add(&allocations, 1) + 1 != fails)
+	uint64_t n;
+
+	if (!atomic_load(&is_armed))
 		return false;
-	if (getpid() != main_process)
+	n = atomic_fetch_add(&allocations, 1) + 1;
+	if ((n != fails && fails != UINT64_MAX) || getpid() != main_process)
 		return false;
-	tell(caller);
+	tell(fails == UINT64_MAX ? INJECT_MET : INJECT_ALLOCATION, caller);
+	if (fails == UINT64_MAX)
+		return false;
 	errno = ENOMEM;
 	return true;
 }
