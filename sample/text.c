@@ -294,17 +294,8 @@ static void put_data_src(struct line *line, uint64_t value)
 		unsigned shift;
 		unsigned width;
 	} parts[] = {
-		{"op", SHOW_mem_op, PERFRING_MEM_OP_SHIFT, 5},
-		{"lvl", SHOW_mem_lvl, PERFRING_MEM_LVL_SHIFT, 14},
-		{"snoop", SHOW_mem_snoop, PERFRING_MEM_SNOOP_SHIFT, 5},
-		{"lock", SHOW_mem_lock, PERFRING_MEM_LOCK_SHIFT, 2},
-		{"tlb", SHOW_mem_tlb, PERFRING_MEM_TLB_SHIFT, 7},
-		{"lvlnum", SHOW_mem_lvlnum, PERFRING_MEM_LVLNUM_SHIFT, 4},
-		{"remote", SHOW_mem_remote, PERFRING_MEM_REMOTE_SHIFT, 1},
-		{"snoopx", SHOW_mem_snoopx, PERFRING_MEM_SNOOPX_SHIFT, 2},
-		{"blk", SHOW_mem_blk, PERFRING_MEM_BLK_SHIFT, 3},
-		{"hops", SHOW_mem_hops, PERFRING_MEM_HOPS_SHIFT, 3},
-		{"region", SHOW_dec, PERFRING_MEM_REGION_SHIFT, 5},
+#define PERFRING_DATA_SRC(part, BIT, width, show) {#part, SHOW_##show, PERFRING_##BIT, (width)},
+#include <perfring/values.def>
 	};
 	bool first = true;
 	size_t i;
@@ -937,25 +928,8 @@ static const struct {
 	uint16_t bit;
 	const char *name;
 } misc_bits[] = {
-#define MISC(type, NAME) \
-	{ \
-		PERFRING_RECORD_##type, PERFRING_RECORD_MISC_##NAME, #NAME \
-	}
-	MISC(MMAP, PROC_MAP_PARSE_TIMEOUT),
-	MISC(MMAP, MMAP_DATA),
-	MISC(MMAP2, PROC_MAP_PARSE_TIMEOUT),
-	MISC(MMAP2, MMAP_DATA),
-	MISC(MMAP2, MMAP_BUILD_ID),
-	MISC(COMM, COMM_EXEC),
-	MISC(FORK, FORK_EXEC),
-	MISC(SWITCH, SWITCH_OUT),
-	MISC(SWITCH, SWITCH_OUT_PREEMPT),
-	MISC(SWITCH_CPU_WIDE, SWITCH_OUT),
-	MISC(SWITCH_CPU_WIDE, SWITCH_OUT_PREEMPT),
-	MISC(SAMPLE, EXACT_IP),
-	MISC(LOST_SAMPLES, LOST_SAMPLES_BPF),
-	MISC(HEADER_BUILD_ID, BUILD_ID_SIZE),
-	{0, PERFRING_RECORD_MISC_EXT_RESERVED, "EXT_RESERVED"},
+#define PERFRING_MISC(type, NAME) {(type), PERFRING_RECORD_MISC_##NAME, #NAME},
+#include <perfring/values.def>
 };
 
 static void put_misc(struct line *line, uint32_t type, uint16_t misc)

@@ -1,6 +1,5 @@
 /* json.c - a record as one line of JSON, from the tables. */
 #include <inttypes.h>
-#include <perfring/text.h>
 #include <stdlib.h>
 #include "json.h"
 
@@ -214,42 +213,73 @@ static void put_attr_flags(FILE *out, uint64_t bits)
 	put_bits_left(out, first, bits);
 }
 
-/* Its parts as text.h shows them: 0x...{op=LOAD lvl=HIT|L1}. */
+/* The name, or NULL. */
+static const char *name_of(enum show group, uint64_t number)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].group == group && (uint64_t)names[i].value == number)
+			return without_prefix(i, group);
+	return NULL;
+}
+
+/* A part of a word, always a string; groups stand in front of the other ways to show a number. */
+static void put_part(FILE *out, enum show show, uint64_t part)
+{
+	const char *name = NULL;
+
+	if (show < SHOW_dec && groups[show].is_set) {
+		put_set(out, show, part);
+		return;
+	}
+	if (show < SHOW_dec)
+		name = name_of(show, part);
+	if (name)
+		fprintf(out, "\"%s\"", name);
+	else
+		fprintf(out, "\"%" PRIu64 "\"", part);
+}
+
+/* The word, and each part that says something. */
 static void put_data_src(FILE *out, uint64_t word)
 {
-	static struct perfring_sample sample;
-	char text[512], *part, *rest;
+	uint64_t part;
 
-	sample.present = PERFRING_SAMPLE_DATA_SRC;
-	sample.data_src = word;
-	perfring_field_text(&sample, PERFRING_SAMPLE_DATA_SRC, text, sizeof(text));
 	fprintf(out, "{\"word\":\"0x%" PRIx64 "\"", word);
-	strtok_r(text, "{", &rest);
-	while ((part = strtok_r(NULL, " }", &rest))) {
-		size_t length = strcspn(part, "=");
-
-		fprintf(out, ",\"%.*s\":\"%s\"", (int)length, part, part + length + 1);
+#define PERFRING_DATA_SRC(key, BIT, width, show) \
+	part = word >> PERFRING_##BIT & ((UINT64_C(1) << (width)) - 1); \
+	if (part) { \
+		fputs(",\"" #key "\":", out); \
+		put_part(out, SHOW_##show, part); \
 	}
+#include <perfring/values.def>
 	putc_unlocked('}', out);
 }
 
-/* Its bits mean other things in each kind: text.h knows which. */
-static void put_misc(FILE *out, const struct perf_event_header *record)
+/* Its bits mean other things in each kind. */
+static void put_misc(FILE *out, uint32_t type, uint16_t misc)
 {
-	struct perf_event_header alone = {record->type, record->misc, sizeof(alone)};
-	char text[256], *misc;
+	uint16_t cpumode = misc & PERFRING_RECORD_MISC_CPUMODE_MASK, left = misc & (uint16_t)~cpumode;
+	bool first = true;
 
-	if (!record->misc) {
-		fputs("\"0x0\"", out);
-		return;
+	if (cpumode && name_of(SHOW_cpumode, cpumode)) {
+		put_bit(out, &first, name_of(SHOW_cpumode, cpumode));
+	} else if (cpumode) {
+		fprintf(out, "\"%u", cpumode);
+		first = false;
 	}
-	perfring_record_text(NULL, &alone, text, sizeof(text));
-	misc = strstr(text, " misc=") + strlen(" misc=");
-	fprintf(out, "\"%.*s\"", (int)strcspn(misc, " "), misc);
+#define PERFRING_MISC(of, NAME) \
+	if (((of) == 0 || (of) == type) && (left & PERFRING_RECORD_MISC_##NAME)) { \
+		put_bit(out, &first, #NAME); \
+		left &= (uint16_t)~PERFRING_RECORD_MISC_##NAME; \
+	}
+#include <perfring/values.def>
+	put_bits_left(out, first, left);
 }
 
 static void put_value(FILE *out, enum show show, uint64_t number)
 {
+	const char *name;
+
 	switch (show) {
 	case SHOW_dec:
 	case SHOW_signed:
@@ -278,12 +308,11 @@ static void put_value(FILE *out, enum show show, uint64_t number)
 		put_set(out, show, number);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if ((uint64_t)names[i].value == number && names[i].group == show) {
-			perfring_json_text(out, without_prefix(i, show));
-			return;
-		}
-	put_number(out, false, number);
+	name = name_of(show, number);
+	if (name)
+		perfring_json_text(out, name);
+	else
+		put_number(out, false, number);
 }
 
 /* ---- kinds: one function each, of fields and of members ---- */
@@ -699,7 +728,7 @@ static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const
 #define FIELD_pair(script, a, b, show) \
 	put_key(out, &first, #a); \
 	put_signed(out, (int32_t)of->a); \
-	if (sizeof(#b) == sizeof("tid")) { \
+	if (show == SHOW_both) { \
 		put_key(out, &first, #b); \
 		put_signed(out, (int32_t)of->b); \
 	}
@@ -826,7 +855,7 @@ static void put_head(FILE *out, const struct perfring_input *input, const struct
 		fprintf(out, ",\"stream\":%" PRIu32, stream - 1);
 	fprintf(out, ",\"at\":%" PRId64 ",\"size\":%u,\"misc\":", perfring_file_position(input->data),
 		item->record->size);
-	put_misc(out, item->record);
+	put_misc(out, item->record->type, item->record->misc);
 	if (item->time)
 		fprintf(out, ",\"time\":%" PRIu64, item->time);
 	if (perfring_file_was_late(input->data))
