@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
@@ -92,6 +93,12 @@ static inline void touch_pages(int pages)
 		((volatile char *)memory)[(size_t)i * 4096] = 1;
 	munmap(memory, (size_t)pages * 4096);
 }
+
+/* This thread's time as the kernel's ticks count it: by a whole tick, each time that one finds the thread running.  For what
+ * waits for such a tick, as CPU timers do: beside others a thread may run 50 ms between two.  (The clock's name is made as
+ * pthread_getcpuclockid makes its own: of this thread, and of the kernel's CPUCLOCK_PROF.  Where the kernel was built to
+ * count each switch, it goes on between ticks too.) */
+#define CLOCK_THREAD_TICKS ((clockid_t)-4)
 
 /* Seconds that a storm takes, and the measure of all that is random: PERFRING_SOAK; without it 1, and 16 where there is time for
  * everything (scripts/prove). */

@@ -21,6 +21,7 @@ static void strike(const char *name);
 #include <perfring/soft.h>
 #include <perfring/wakeup.h>
 
+#include "machine.h"
 #include "soft/soft_event.c"
 #include "test.h"
 
@@ -101,12 +102,17 @@ static uint64_t now_of(clockid_t clock)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+static void burn_by(clockid_t clock, uint64_t ns)
+{
+	uint64_t until = now_of(clock) + ns;
+
+	while (now_of(clock) < until)
+		;
+}
+
 static void burn(uint64_t ns)
 {
-	uint64_t until = now_of(CLOCK_THREAD_CPUTIME_ID) + ns;
-
-	while (now_of(CLOCK_THREAD_CPUTIME_ID) < until)
-		;
+	burn_by(CLOCK_THREAD_CPUTIME_ID, ns);
 }
 
 /* A thread that does what it is told, one step after the other. */
@@ -1479,13 +1485,10 @@ Test(soft, what_was_read_of_a_thread_stays)
  * settled anything. */
 static void tick_and_enable(const char *name)
 {
-	uint64_t until = now_of(CLOCK_MONOTONIC) + 20000000;
-
 	if (strcmp(name, "event_stopped") != 0)
 		return;
 	struck = NULL;
-	while (now_of(CLOCK_MONOTONIC) < until)
-		;
+	burn_by(CLOCK_THREAD_TICKS, 20000000);
 	perfring_soft_enable(struck_event, false);
 }
 
@@ -1494,7 +1497,6 @@ Test(soft, a_siblings_clock_goes_on)
 	struct perfring_soft_point *point = perfring_soft_define("clock:leader");
 	struct perf_event_attr attr = attr_sampling(point);
 	struct perfring_soft_event *clock;
-	uint64_t until;
 
 	attr.disabled = 1;
 	struck_event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
@@ -1509,9 +1511,7 @@ Test(soft, a_siblings_clock_goes_on)
 	raise_times(point, 1);
 	cr_assert_null(struck);
 	drain_ids(clock, 0, NULL);
-	until = now_of(CLOCK_MONOTONIC) + 100000000;
-	while (now_of(CLOCK_MONOTONIC) < until)
-		;
+	burn_by(CLOCK_THREAD_TICKS, 100000000);
 	cr_assert_gt(drain_ids(clock, 0, NULL), 0);
 	perfring_soft_close(struck_event);
 	perfring_soft_close(clock);
