@@ -1355,7 +1355,8 @@ Test(soft, handlers_on_top_of_raises_lose_nothing)
 	handle(SIGUSR1, count_in_handler);
 	cr_assert_eq(pthread_create(&thread, NULL, fire, &barrage), 0);
 	until = now_of(CLOCK_MONOTONIC) + 1000000000;
-	while (now_of(CLOCK_MONOTONIC) < until) {
+	/* Who fires needs a processor for each: beside others that takes longer. */
+	while (now_of(CLOCK_MONOTONIC) < until || PERFRING_LOAD(&handled_count) <= 1000) {
 		raise_times(handled, 100);
 		raised += 100;
 		samples += (uint64_t)drain_ids(sampling, 0, NULL);
@@ -1364,7 +1365,6 @@ Test(soft, handlers_on_top_of_raises_lose_nothing)
 	pthread_join(thread, NULL);
 	samples += (uint64_t)drain_ids(sampling, 0, NULL);
 	raised += handled_count;
-	cr_assert_gt(handled_count, 1000);
 	cr_assert_eq(value(counting), raised);
 	cr_assert_eq(value(sampling), raised);
 	cr_assert_eq(samples + perfring_soft_lost(sampling), raised / 3);
