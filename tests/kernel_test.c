@@ -616,10 +616,7 @@ static void decode_record(struct run *run, const struct perf_event_header *recor
 		     fault.what, (long long)fault.at);
 	cr_assert_eq(is->type, record->type);
 	cr_assert_eq(is->misc, record->misc);
-	cr_assert_eq(is->trailing_size, 0, "type %u: %u bytes behind its members%s", record->type, is->trailing_size,
-		     record->type == PERF_RECORD_KSYMBOL || record->type == PERF_RECORD_BPF_EVENT
-			     ? ": does another process observe BPF programs?  Linux adds its sample_id to ours"
-			     : "");
+	cr_assert_eq(is->trailing_size, 0, "type %u: %u bytes behind its members", record->type, is->trailing_size);
 	cr_assert_eq(perfring_record_size(&run->format, is), record->size);
 	is_same(record, room, perfring_record_encode(&run->format, is, room, record->size));
 	is_sound(run, record);
@@ -1984,6 +1981,31 @@ Test(kernel, namespaces)
 	say_compared("NAMESPACES", 4);
 }
 
+/* The next KSYMBOL or BPF_EVENT.  Where another observes the programs of the whole system, Linux (6.18, as seen) makes ours
+ * longer: it adds each observer's sample_id to the size in the one header that it writes to all of them.  The words are
+ * behind what is ours, and nobody has written them: without them the record is what it is where nobody observes. */
+static bool next_of_program(struct run *run, const char *name, struct perfring_record *is)
+{
+	static uint64_t room[512];
+	const struct perf_event_header *record = next_of(run);
+	struct perf_event_header header;
+	uint32_t ours;
+
+	if (!record)
+		return false;
+	header = *record;
+	ours = size_with(run, 24 + (header.type == PERF_RECORD_KSYMBOL ? ((uint32_t)strlen(name) + 8) / 8 * 8 : 0));
+	if (header.size > ours) {
+		cr_assert_eq((header.size - ours) % 8, 0, "%u bytes, not %u", header.size, ours);
+		header.size = (uint16_t)ours;
+		memcpy(room, record, ours);
+		memcpy(room, &header, sizeof(header));
+		record = (const struct perf_event_header *)(const void *)room;
+	}
+	decode_record(run, record, is);
+	return true;
+}
+
 /* KSYMBOL and BPF_EVENT: a program comes and goes. */
 Test(kernel, bpf_programs)
 {
@@ -2029,7 +2051,7 @@ Test(kernel, bpf_programs)
 		for (i = 0; i < 8; i++)
 			at += snprintf(name + at, sizeof(name) - (size_t)at, "%02x", told.tag[i]);
 		snprintf(name + at, sizeof(name) - (size_t)at, "_perfring_none");
-		while (next_record(&run, &is)) {
+		while (next_of_program(&run, name, &is)) {
 			const struct perfring_record_ksymbol *ksymbol = &is.is.ksymbol;
 			const struct perfring_record_bpf_event *event = &is.is.bpf_event;
 
