@@ -82,7 +82,7 @@ int perfring_command_release(struct perfring_command *command)
 
 void perfring_command_close(struct perfring_command *command)
 {
-	if (command->fd < 0)
+	if (!command || command->fd < 0)
 		return;
 	close(command->fd);
 	command->fd = -1;

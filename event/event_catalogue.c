@@ -246,6 +246,7 @@ int perfring_event_names_open(struct perfring_event_names **names, const char *g
 	struct perfring_event_names *mine = calloc(1, sizeof(*mine));
 	int error;
 
+	*names = NULL;
 	if (!mine)
 		return -ENOMEM;
 	mine->glob = glob;
@@ -274,6 +275,8 @@ int perfring_event_names_next(struct perfring_event_names *names, struct perfrin
 {
 	const struct one *one;
 
+	if (!names)
+		return -EINVAL;
 	if (names->next == names->count)
 		return 0;
 	one = &names->list[names->next++];

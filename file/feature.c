@@ -237,6 +237,8 @@ static void take_name(struct perfring_feature_walk *walk, struct perfring_featur
 
 int perfring_feature_next(struct perfring_feature_walk *walk, struct perfring_feature_member *member)
 {
+	if (!walk || !walk->part)
+		return -EINVAL;
 	for (;;) {
 		int one;
 

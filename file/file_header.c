@@ -454,7 +454,7 @@ void perfring_file_close(struct perfring_file *data)
 
 struct perfring_fault perfring_file_fault(const struct perfring_file *data)
 {
-	return data->fault;
+	return data ? data->fault : (struct perfring_fault){0, NULL};
 }
 
 bool perfring_file_is_finished(const struct perfring_file *data)

@@ -19,7 +19,7 @@ int64_t perfring_file_position(const struct perfring_file *data)
 
 uint32_t perfring_file_part(const struct perfring_file *data)
 {
-	return data->current_stream;
+	return data ? data->current_stream : 0;
 }
 
 void perfring_file_compression(const struct perfring_file *data, struct perfring_file_compressed *compression)
@@ -41,6 +41,8 @@ int64_t perfring_file_read_trace(struct perfring_file *data, void *room, size_t 
 {
 	int64_t got;
 
+	if (!data)
+		return -EINVAL;
 	/* Other items may be handed out while these bytes still wait to be passed over. */
 	if (!data->current || data->current->type != PERFRING_RECORD_AUXTRACE)
 		return 0;
@@ -318,6 +320,8 @@ int perfring_file_next(struct perfring_file *data, struct perfring_item *item)
 	struct perfring_order *order;
 	int one;
 
+	if (PERFRING_UNLIKELY(!data))
+		return -EINVAL;
 	if (PERFRING_UNLIKELY(data->open_error))
 		return data->open_error;
 	leave(data);

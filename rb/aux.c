@@ -80,6 +80,8 @@ int perfring_aux_wrap(struct perfring_aux_area *aux, struct perf_event_mmap_page
 
 void perfring_aux_close(struct perfring_aux_area *aux)
 {
+	if (!aux)
+		return;
 	if (aux->mapping_size)
 		munmap(aux->data, (size_t)aux->mapping_size);
 	memset(aux, 0, sizeof(*aux));

@@ -37,6 +37,8 @@ int perfring_reader_open(struct perfring_reader *reader, const struct perfring_r
 
 void perfring_reader_close(struct perfring_reader *reader)
 {
+	if (!reader)
+		return;
 	free(reader->joint);
 	memset(reader, 0, sizeof(*reader));
 }

@@ -465,8 +465,11 @@ int perfring_ring_wrap(struct perfring_ring *ring, void *memory, size_t size)
 
 int perfring_ring_share(struct perfring_ring *handle, const struct perfring_ring *ring)
 {
-	if (!ring->page)
+	if (!ring->page) {
+		memset(handle, 0, sizeof(*handle));
+		handle->fd = -1;
 		return -EINVAL;
+	}
 	*handle = *ring;
 	handle->fd = -1;
 	if (ring->flags & PERFRING_RING_OWN && ring->mapping)
@@ -478,8 +481,11 @@ int perfring_ring_share(struct perfring_ring *handle, const struct perfring_ring
 
 void perfring_ring_close(struct perfring_ring *ring)
 {
-	bool is_own = ring->flags & PERFRING_RING_OWN;
+	bool is_own;
 
+	if (!ring)
+		return;
+	is_own = ring->flags & PERFRING_RING_OWN;
 	/* A full order, here and in every other close: whoever closes last unmaps after the others' last accesses. */
 	if (ring->mapping && !is_own)
 		munmap(ring->mapping, (size_t)ring->mapping_size);

@@ -319,10 +319,12 @@ static void drop(struct perfring_set *set, struct member **link)
 
 struct perfring_set_ring *perfring_set_next(struct perfring_set *set, struct perfring_set_ring *behind)
 {
-	/* The public part stands first. */
-	struct member **link = behind ? &((struct member *)(void *)behind)->next : &set->first;
-	struct member *member;
+	struct member **link, *member;
 
+	if (!set)
+		return NULL;
+	/* The public part stands first. */
+	link = behind ? &((struct member *)(void *)behind)->next : &set->first;
 	for (;;) {
 		member = PERFRING_LOAD_ACQUIRE(link);
 		if (!member || !member->member.drained)

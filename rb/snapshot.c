@@ -254,6 +254,8 @@ int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perf
 
 void perfring_snapshot_close(struct perfring_snapshot *snapshot)
 {
+	if (!snapshot)
+		return;
 	free(snapshot->places);
 	free(snapshot->data);
 	memset(snapshot, 0, sizeof(*snapshot));
@@ -267,6 +269,8 @@ static const struct perf_event_header *record_at(const struct perfring_snapshot 
 int perfring_snapshot_next(struct perfring_snapshot *snapshot, const struct perf_event_header **record)
 {
 	*record = NULL;
+	if (!snapshot)
+		return -EINVAL;
 	if (snapshot->oldest_first == snapshot->count)
 		return 0;
 	*record = record_at(snapshot, snapshot->places[snapshot->count - ++snapshot->oldest_first]);
@@ -276,6 +280,8 @@ int perfring_snapshot_next(struct perfring_snapshot *snapshot, const struct perf
 int perfring_snapshot_previous(struct perfring_snapshot *snapshot, const struct perf_event_header **record)
 {
 	*record = NULL;
+	if (!snapshot)
+		return -EINVAL;
 	if (snapshot->newest_first == snapshot->count)
 		return 0;
 	*record = record_at(snapshot, snapshot->places[snapshot->newest_first++]);
@@ -285,11 +291,14 @@ int perfring_snapshot_previous(struct perfring_snapshot *snapshot, const struct 
 int perfring_snapshot_unfinished(const struct perfring_snapshot *snapshot, uint64_t *position,
 				 const struct perf_event_header **record, uint64_t *size)
 {
-	uint64_t left = *position - snapshot->published;
 	const struct perf_event_header *header;
+	uint64_t left;
 
 	*record = NULL;
 	*size = 0;
+	if (!snapshot)
+		return -EINVAL;
+	left = *position - snapshot->published;
 	if (!left || left > snapshot->claimed - snapshot->published || left & 7)
 		return 0;
 	*size = left;

@@ -310,6 +310,8 @@ int perfring_deferral_next(struct perfring_deferral *deferral, struct perfring_i
 {
 	struct part *part;
 
+	if (!deferral)
+		return -EINVAL;
 	free(deferral->shown);
 	deferral->shown = NULL;
 	for (;;) {

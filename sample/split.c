@@ -141,8 +141,13 @@ void perfring_split_begin(struct perfring_split *split, const struct perfring_fo
 
 int perfring_split_next(struct perfring_split *split, const struct perfring_format **format)
 {
-	struct perfring_sample *sample = split->sample;
+	struct perfring_sample *sample;
 
+	if (PERFRING_UNLIKELY(!split)) {
+		*format = NULL;
+		return -EINVAL;
+	}
+	sample = split->sample;
 	*format = split->format;
 	if (PERFRING_LIKELY(!split->is_read))
 		return split->at++ < split->nr;

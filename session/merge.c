@@ -146,6 +146,8 @@ int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item
 	uint32_t least = 0, unasked;
 	int ret;
 
+	if (!merge)
+		return -EINVAL;
 	if (!number)
 		number = &unasked;
 	if (!merge->merging) {

@@ -134,7 +134,7 @@ void perfring_session_aux_look(struct perfring_session *session, struct perfring
 
 int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece)
 {
-	int ret = perfring_session_tell_corrupt(session);
+	int ret = session ? perfring_session_tell_corrupt(session) : -EINVAL;
 
 	if (ret)
 		return ret;

@@ -365,6 +365,8 @@ int perfring_session_next(struct perfring_session *session, struct perfring_item
 {
 	int ret;
 
+	if (PERFRING_UNLIKELY(!session))
+		return -EINVAL;
 	perfring_session_first_key(session);
 	ret = perfring_session_tell_corrupt(session);
 	if (ret)
@@ -447,7 +449,7 @@ static bool ring_span(struct perfring_session *session, struct perfring_session_
 
 int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span)
 {
-	int ret = perfring_session_tell_corrupt(session);
+	int ret = session ? perfring_session_tell_corrupt(session) : -EINVAL;
 
 	if (ret)
 		return ret;
