@@ -4,9 +4,14 @@
 #include <unistd.h>
 #include <perfring/aux.h>
 #include <perfring/callchain.h>
+#include <perfring/command.h>
 #include <perfring/count.h>
-#include <perfring/file.h>
+#include <perfring/cpus.h>
 #include <perfring/event.h>
+#include <perfring/feature.h>
+#include <perfring/file.h>
+#include <perfring/file_writer.h>
+#include <perfring/merge.h>
 #include <perfring/reader.h>
 #include <perfring/session.h>
 #include <perfring/set.h>
