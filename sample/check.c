@@ -142,30 +142,19 @@ static bool is_no_data_src(uint64_t word)
 	return (word | number) == (na | number);
 }
 
-/* How long a field is, by its first word; 0: it cannot be.  The kinds behind the stack. */
-#define EXTENT_u64(b) 8
-#define EXTENT_pair(b) 8
-#define EXTENT_weight(b) 8
-#define EXTENT_regs(b) \
-	(word > PERFRING_SAMPLE_REGS_ABI_64 ? 0 : word ? 8 + 8 * __builtin_popcountll(check->format->b) : 8)
-#define EXTENT_aux(b) (word > check->end ? 0 : 8 + word)
-#define EXTENT_read(b) 0
-#define EXTENT_list(b) 0
-#define EXTENT_raw(b) 0
-#define EXTENT_branch(b) 0
-#define EXTENT_stack(b) 0
-
 /* Where the fields behind the stack end if they begin at `at`, and where DATA_SRC lies among them. */
 static uint64_t end_behind_stack(const struct check *check, uint64_t at, uint64_t *data_src_at)
 {
 	bool behind = false;
-	uint64_t word, extent;
+	const struct perfring_format *format = check->format;
+	uint64_t first, extent;
 
 	*data_src_at = 0;
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (behind && (check->format->sample_type & PERFRING_SAMPLE_##NAME)) { \
-		word = word_at(check, at); \
-		extent = (uint64_t)(EXTENT_##kind(b)); \
+	if (behind && (format->sample_type & PERFRING_SAMPLE_##NAME)) { \
+		first = word_at(check, at); \
+		(void)first; \
+		extent = (uint64_t)(PERFRING_FIELD_KIND_##kind(PERFRING_BY_EXTENT, sample, a, b)); \
 		if (!extent) \
 			return 0; \
 		if (PERFRING_SAMPLE_##NAME == PERFRING_SAMPLE_DATA_SRC) \
@@ -197,10 +186,9 @@ static bool is_shifted(struct check *check, const struct perfring_sample *sample
 	return shifted && !is_no_data_src(word_at(check, as_is)) && is_no_data_src(word_at(check, shifted));
 }
 
-static const char *check_stack(struct check *check, const struct perfring_sample *sample)
+static const char *check_stack(struct check *check, const struct perfring_sample *sample,
+			       const struct perfring_stack *stack)
 {
-	const struct perfring_stack *stack = &sample->stack_user;
-
 	if (!stack->size)
 		return is_shifted(check, sample)
 			       ? "stack of size 0 and a dyn_size: the fields behind it are shifted by 8"
@@ -212,16 +200,25 @@ static const char *check_stack(struct check *check, const struct perfring_sample
 	return NULL;
 }
 
-#define CHECK_u64(a) NULL
-#define CHECK_pair(a) NULL
-#define CHECK_weight(a) NULL
-#define CHECK_read(a) NULL
-#define CHECK_list(a) check_chain(check, &sample->a)
-#define CHECK_raw(a) check_raw(&sample->a)
-#define CHECK_branch(a) NULL
-#define CHECK_regs(a) check_regs(&sample->a)
-#define CHECK_stack(a) check_stack(check, sample)
-#define CHECK_aux(a) check_aux(&sample->a)
+/* Others may be anything. */
+static const char *check_field(struct check *check, enum perfring_kind kind, const struct perfring_sample *sample,
+			       const void *field)
+{
+	switch (kind) {
+	case PERFRING_KIND_list:
+		return check_chain(check, field);
+	case PERFRING_KIND_raw:
+		return check_raw(field);
+	case PERFRING_KIND_regs:
+		return check_regs(field);
+	case PERFRING_KIND_stack:
+		return check_stack(check, sample, field);
+	case PERFRING_KIND_aux:
+		return check_aux(field);
+	default:
+		return NULL;
+	}
+}
 
 /* Takes and checks in turn, so that what is wrong is told before what follows from it. */
 static const char *check_fields(struct check *check, struct perfring_sample *sample, unsigned shape)
@@ -233,9 +230,9 @@ static const char *check_fields(struct check *check, struct perfring_sample *sam
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) { \
 		check->at = cursor.position; \
-		what = perfring_take_##kind(&cursor, PERFRING_TO_##kind(a, b)); \
+		what = perfring_take_##kind(&cursor, PERFRING_FIELD_KIND_##kind(PERFRING_BY_TO, sample, a, b)); \
 		if (!what) \
-			what = CHECK_##kind(a); \
+			what = check_field(check, PERFRING_KIND_##kind, sample, &sample->a); \
 		if (what) \
 			return what; \
 	}

@@ -36,18 +36,12 @@ static void add(struct plan *plan, struct column *columns, uint32_t *count, stru
 	{ \
 		(unsigned char *)columns->a, at ? at + (after) : 0, offsetof(struct perfring_sample, a) \
 	}
-#define ADD_u64(a, b) add(plan, plan->words, &plan->word_count, COLUMN(a, 0), has);
-#define ADD_pair(a, b) \
+#define ADD_number(a, b) add(plan, plan->words, &plan->word_count, COLUMN(a, 0), has)
+#define ADD_numbers(a, b) \
 	add(plan, plan->halves, &plan->half_count, COLUMN(a, 0), has); \
-	add(plan, plan->halves, &plan->half_count, COLUMN(b, 4), has);
-#define ADD_weight(a, b)
-#define ADD_read(a, b)
-#define ADD_list(a, b)
-#define ADD_raw(a, b)
-#define ADD_branch(a, b)
-#define ADD_regs(a, b)
-#define ADD_stack(a, b)
-#define ADD_aux(a, b)
+	add(plan, plan->halves, &plan->half_count, COLUMN(b, 4), has)
+#define ADD_own(a, b)
+#define ADD_laid(a, b)
 
 static void plan_columns(struct plan *plan, const struct perfring_columns *columns, uint64_t sample_type)
 {
@@ -60,7 +54,9 @@ static void plan_columns(struct plan *plan, const struct perfring_columns *colum
 	plan->lacks = false;
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	has = sample_type & PERFRING_SAMPLE_##NAME; \
-	ADD_##kind(a, b) if (has) at = at && PERFRING_IS_WORD_##kind ? at + 8 : 0;
+	PERFRING_FIELD_BY(ADD_, PERFRING_FIELD_KIND_##kind)(a, b); \
+	if (has) \
+		at = at && PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, columns, a, b) ? at + 8 : 0;
 #include <perfring/fields.def>
 }
 

@@ -119,22 +119,11 @@ static void note_chain(struct wound *wound, const struct perfring_list *list)
 
 /* ---- by kind of field ---- */
 
-#define NOTE_u64(a, b)
-#define NOTE_pair(a, b)
-#define NOTE_weight(a, b)
-#define NOTE_read(a, b) note_group(wound, &sample.a, format->b)
-#define NOTE_list(a, b) note_chain(wound, &sample.a)
-#define NOTE_raw(a, b) note_length(wound, at_of(wound, sample.a.data) - 4, 4)
-#define NOTE_branch(a, b) note_branch(wound, &sample.a)
-#define NOTE_regs(a, b) note_regs(wound, &sample.a)
-#define NOTE_stack(a, b) note_stack(wound, &sample.a)
-#define NOTE_aux(a, b) note_length(wound, at_of(wound, sample.a.data) - 8, 8)
-
-static void note_group(struct wound *wound, const struct perfring_read *read, uint64_t read_format)
+static void note_group(struct wound *wound, const struct perfring_read *read)
 {
-	if (read_format & PERFRING_FORMAT_GROUP)
-		note_count(wound, at_of(wound, read->entries) - perfring_format_read_head(read_format), 8,
-			   perfring_format_read_entry(read_format));
+	if (read->read_format & PERFRING_FORMAT_GROUP)
+		note_count(wound, at_of(wound, read->entries) - perfring_format_read_head(read->read_format), 8,
+			   perfring_format_read_entry(read->read_format));
 }
 
 static void note_branch(struct wound *wound, const struct perfring_branch_stack *stack)
@@ -155,6 +144,35 @@ static void note_stack(struct wound *wound, const struct perfring_stack *stack)
 		wound->value = beyond(wound, stack->size, 8);
 }
 
+static void note_field(struct wound *wound, enum perfring_kind kind, const void *field)
+{
+	switch (kind) {
+	case PERFRING_KIND_read:
+		note_group(wound, field);
+		break;
+	case PERFRING_KIND_list:
+		note_chain(wound, field);
+		break;
+	case PERFRING_KIND_raw:
+		note_length(wound, at_of(wound, ((const struct perfring_raw *)field)->data) - 4, 4);
+		break;
+	case PERFRING_KIND_branch:
+		note_branch(wound, field);
+		break;
+	case PERFRING_KIND_regs:
+		note_regs(wound, field);
+		break;
+	case PERFRING_KIND_stack:
+		note_stack(wound, field);
+		break;
+	case PERFRING_KIND_aux:
+		note_length(wound, at_of(wound, ((const struct perfring_aux *)field)->data) - 8, 8);
+		break;
+	default:
+		break;
+	}
+}
+
 static void note_sample(struct wound *wound, const struct perfring_format *format)
 {
 	struct perfring_sample sample;
@@ -162,9 +180,8 @@ static void note_sample(struct wound *wound, const struct perfring_format *forma
 	if (perfring_sample_decode(format, (const void *)wound->record, &sample, NULL))
 		return;
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (sample.present & PERFRING_SAMPLE_##NAME) { \
-		NOTE_##kind(a, b); \
-	}
+	if (sample.present & PERFRING_SAMPLE_##NAME) \
+		note_field(wound, PERFRING_KIND_##kind, &sample.a);
 #include <perfring/fields.def>
 }
 
@@ -234,7 +251,7 @@ static uint32_t note_read(struct wound *wound, uint32_t at, const struct perfrin
 	(void)at;
 	if (!read->nr && !read->entries)
 		return 0;
-	note_group(wound, read, read->read_format);
+	note_group(wound, read);
 	return (uint32_t)perfring_size_read(read, read->read_format);
 }
 
@@ -551,16 +568,10 @@ static size_t redraw_record(struct perfring_generator *generator, const struct p
 	return size < 0 ? 0 : (size_t)size;
 }
 
-#define TAKE_u64(a, b) sample.a = other.a
-#define TAKE_pair(a, b) sample.a = other.a, sample.b = other.b
-#define TAKE_weight(a, b) sample.a = other.a
-#define TAKE_read(a, b) sample.a = other.a
-#define TAKE_list(a, b) sample.a = other.a
-#define TAKE_raw(a, b) sample.a = other.a
-#define TAKE_branch(a, b) sample.a = other.a
-#define TAKE_regs(a, b) sample.a = other.a
-#define TAKE_stack(a, b) sample.a = other.a
-#define TAKE_aux(a, b) sample.a = other.a
+#define TAKE_number(a, b) sample.a = other.a
+#define TAKE_numbers(a, b) sample.a = other.a, sample.b = other.b
+#define TAKE_own(a, b) sample.a = other.a
+#define TAKE_laid(a, b) sample.a = other.a
 
 static size_t redraw_sample(struct perfring_generator *generator, const struct perfring_format *format,
 			    const void *bytes, void *drawn, size_t drawn_size, void *room, size_t most)
@@ -575,7 +586,7 @@ static size_t redraw_sample(struct perfring_generator *generator, const struct p
 	chosen = perfring_generator_draw(generator, (uint64_t)__builtin_popcountll(sample.present) + 1);
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if ((sample.present & PERFRING_SAMPLE_##NAME) && nr++ == chosen) { \
-		TAKE_##kind(a, b); \
+		PERFRING_FIELD_BY(TAKE_, PERFRING_FIELD_KIND_##kind)(a, b); \
 	}
 #include <perfring/fields.def>
 	if (nr == chosen)

@@ -269,6 +269,7 @@ struct pencil {
 	size_t used;
 	uint64_t left;
 	uint64_t allowance;
+	uint64_t field;               /* PERFRING_SAMPLE_ of what is drawn; 0: a member of another record */
 	uint64_t variants;            /* of which the number being drawn chooses one, or 0 */
 	const char *group;            /* of values.def, or NULL */
 	struct perfring_string *last; /* the last member, if it is one whose room may be cut */
@@ -378,7 +379,8 @@ static uint64_t draw_number(struct pencil *pencil, uint64_t mask)
 
 enum {
 	VARYING = 0
-#define PERFRING_FIELD(NAME, bit, kind, ...) | (PERFRING_IS_WORD_##kind ? 0 : PERFRING_SAMPLE_##NAME)
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	| (PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b) ? 0 : PERFRING_SAMPLE_##NAME)
 #include <perfring/fields.def>
 };
 
@@ -403,7 +405,7 @@ static void draw_weight(struct pencil *pencil, struct perfring_weight *weight)
 }
 
 /* Without GROUP the times stand inside the only entry. */
-static void draw_read_block(struct pencil *pencil, struct perfring_read *read, uint64_t read_format)
+static void draw_read(struct pencil *pencil, struct perfring_read *read, uint64_t read_format)
 {
 	uint32_t entry = perfring_format_read_entry(read_format) / 8;
 	uint64_t words, at = 1;
@@ -463,7 +465,7 @@ static uint64_t draw_marker(struct perfring_generator *generator)
 }
 
 /* Parts that each begin with a marker, at most eight; a sample's last part may be still to come: marker and cookie. */
-static void draw_chain(struct pencil *pencil, struct perfring_list *list, bool may_be_deferred)
+static void draw_list(struct pencil *pencil, struct perfring_list *list)
 {
 	struct perfring_generator *generator = pencil->generator;
 	uint64_t parts = PERFRING_MAX_CONTEXTS_PER_STACK, until = 0, nr, i;
@@ -472,7 +474,7 @@ static void draw_chain(struct pencil *pencil, struct perfring_list *list, bool m
 	list->nr = nr = count(generator, pencil->allowance / 8);
 	spend(pencil, 8 * nr);
 	list->words = words = place(pencil, 8 * nr);
-	if (may_be_deferred && nr >= 2 && !draw(generator, 4)) {
+	if (pencil->field && nr >= 2 && !draw(generator, 4)) {
 		put_word(words, --nr, draw_address(generator));
 		put_word(words, --nr, (uint64_t)(int64_t)PERFRING_CONTEXT_USER_DEFERRED);
 	}
@@ -519,13 +521,15 @@ static bool needs_hw_idx(const struct perfring_format *format)
 	       (format->branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX) && !is_branch_free(format);
 }
 
-static void draw_branch(struct pencil *pencil, struct perfring_branch_stack *stack, uint64_t branch_sample_type)
+static void draw_branch(struct pencil *pencil, struct perfring_branch_stack *stack, uint64_t branch_sample_type,
+			unsigned shape)
 {
 	bool has_counters = branch_sample_type & PERFRING_SAMPLE_BRANCH_COUNTERS;
 	bool is_free = is_branch_free(pencil->format);
 	uint64_t flags = (UINT64_C(1) << 33) - 1, i;
 	void *entries;
 
+	(void)shape;
 	stack->has_hw_idx = branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX;
 	stack->hw_idx = 0;
 	stack->counters = NULL;
@@ -551,14 +555,12 @@ static void draw_branch(struct pencil *pencil, struct perfring_branch_stack *sta
 		stack->counters = draw_numbers(pencil, stack->nr);
 }
 
-static void draw_regs(struct pencil *pencil, struct perfring_regs *regs, uint64_t mask, bool is_user)
+static void draw_regs(struct pencil *pencil, struct perfring_regs *regs, uint64_t mask, uint32_t nr, uint32_t arch)
 {
-	uint32_t nr = (uint32_t)__builtin_popcountll(mask);
-
 	regs->abi = draw_in(pencil->generator, "regs_abi");
 	regs->mask = mask;
-	regs->arch = pencil->format->arch;
-	if (8 * nr > pencil->allowance || (is_user && pencil->is_bare))
+	regs->arch = arch;
+	if (8 * nr > pencil->allowance || (pencil->field == PERFRING_SAMPLE_REGS_USER && pencil->is_bare))
 		regs->abi = PERFRING_SAMPLE_REGS_ABI_NONE;
 	regs->nr = regs->abi == PERFRING_SAMPLE_REGS_ABI_NONE ? 0 : nr;
 	spend(pencil, 8 * regs->nr);
@@ -620,17 +622,6 @@ static const void *draw_trailing(struct pencil *pencil, uint64_t seldom, uint32_
 	return draw_bytes(pencil, *size);
 }
 
-#define DRAW_u64(a, b) draw_u64(&pencil, &sample->a)
-#define DRAW_pair(a, b) draw_pair(&pencil, &sample->a, &sample->b)
-#define DRAW_weight(a, b) draw_weight(&pencil, &sample->a)
-#define DRAW_read(a, b) draw_read_block(&pencil, &sample->a, format->b)
-#define DRAW_list(a, b) draw_chain(&pencil, &sample->a, true)
-#define DRAW_raw(a, b) draw_raw(&pencil, &sample->a)
-#define DRAW_branch(a, b) draw_branch(&pencil, &sample->a, format->b)
-#define DRAW_regs(a, b) draw_regs(&pencil, &sample->a, format->b, &sample->a == &sample->regs_user)
-#define DRAW_stack(a, b) draw_stack(&pencil, &sample->a)
-#define DRAW_aux(a, b) draw_aux(&pencil, &sample->a)
-
 static uint64_t least_of_sample(const struct perfring_format *format)
 {
 	uint64_t least = perfring_format_least(format);
@@ -648,6 +639,7 @@ int64_t perfring_generate_sample(struct perfring_generator *generator, const str
 	uint64_t least = least_of_sample(format);
 	uint64_t varying = format->sample_type & VARYING, last = 0, share = 0, now;
 	struct pencil pencil = {.generator = generator, .format = format, .room = room};
+	const unsigned shape = 0; /* all that can be there */
 	int pass;
 
 	if (most > PERFRING_RECORD_MAX)
@@ -673,7 +665,8 @@ int64_t perfring_generate_sample(struct perfring_generator *generator, const str
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (now & PERFRING_SAMPLE_##NAME) { \
 		pencil.allowance = pass ? pencil.left : share; \
-		DRAW_##kind(a, b); \
+		pencil.field = PERFRING_SAMPLE_##NAME; \
+		draw_##kind(&pencil, PERFRING_FIELD_KIND_##kind(PERFRING_BY_TO, sample, a, b)); \
 	}
 #include <perfring/fields.def>
 	}
@@ -775,11 +768,6 @@ static void draw_string(struct pencil *pencil, struct perfring_string *string)
 	pencil->is_open = true;
 }
 
-static void draw_list(struct pencil *pencil, struct perfring_list *list)
-{
-	draw_chain(pencil, list, false);
-}
-
 static void draw_links(struct pencil *pencil, struct perfring_links *links)
 {
 	links->nr = count(pencil->generator, pencil->allowance / 16);
@@ -788,10 +776,10 @@ static void draw_links(struct pencil *pencil, struct perfring_links *links)
 }
 
 /* Without a format nobody can tell how the block lies. */
-static void draw_read(struct pencil *pencil, struct perfring_read *read)
+static void draw_read_member(struct pencil *pencil, struct perfring_read *read)
 {
 	if (pencil->format)
-		draw_read_block(pencil, read, pencil->format->read_format);
+		draw_read(pencil, read, pencil->format->read_format);
 	else
 		memset(read, 0, sizeof(*read));
 }
@@ -977,6 +965,80 @@ static void draw_metadata(struct pencil *pencil, struct perfring_metadata *metad
 	}
 }
 
+static void draw_member(struct pencil *pencil, enum perfring_kind kind, void *member)
+{
+	switch (kind) {
+	case PERFRING_KIND_read:
+		draw_read_member(pencil, member);
+		break;
+	case PERFRING_KIND_u16:
+		draw_u16(pencil, member);
+		break;
+	case PERFRING_KIND_u32:
+		draw_u32(pencil, member);
+		break;
+	case PERFRING_KIND_u64:
+		draw_u64(pencil, member);
+		break;
+	case PERFRING_KIND_id128:
+		draw_id128(pencil, member);
+		break;
+	case PERFRING_KIND_tag:
+		draw_tag(pencil, member);
+		break;
+	case PERFRING_KIND_string:
+		draw_string(pencil, member);
+		break;
+	case PERFRING_KIND_list:
+		draw_list(pencil, member);
+		break;
+	case PERFRING_KIND_links:
+		draw_links(pencil, member);
+		break;
+	case PERFRING_KIND_poke:
+		draw_poke(pencil, member);
+		break;
+	case PERFRING_KIND_rest:
+		draw_rest(pencil, member);
+		break;
+	case PERFRING_KIND_words:
+		draw_words(pencil, member);
+		break;
+	case PERFRING_KIND_text64:
+		draw_text64(pencil, member);
+		break;
+	case PERFRING_KIND_text512:
+		draw_text512(pencil, member);
+		break;
+	case PERFRING_KIND_attr:
+		draw_attr(pencil, member);
+		break;
+	case PERFRING_KIND_build_id:
+		draw_build_id(pencil, member);
+		break;
+	case PERFRING_KIND_blob:
+		draw_blob(pencil, member);
+		break;
+	case PERFRING_KIND_index:
+		draw_index(pencil, member);
+		break;
+	case PERFRING_KIND_threads:
+		draw_threads(pencil, member);
+		break;
+	case PERFRING_KIND_cpu_map:
+		draw_cpu_map(pencil, member);
+		break;
+	case PERFRING_KIND_conv:
+		draw_conv(pencil, member);
+		break;
+	case PERFRING_KIND_metadata:
+		draw_metadata(pencil, member);
+		break;
+	default:
+		break;
+	}
+}
+
 /* ---- every other record ---- */
 
 static void draw_trailer(struct pencil *pencil, struct perfring_trailer *trailer)
@@ -986,13 +1048,11 @@ static void draw_trailer(struct pencil *pencil, struct perfring_trailer *trailer
 	trailer->present = 0;
 	if (!format || !perfring_format_has_trailer(format))
 		return;
-#define TRAILER_u64(a, b) draw_u64(pencil, &trailer->a)
-#define TRAILER_pair(a, b) draw_pair(pencil, &trailer->a, &trailer->b)
 #define TRAILER_no(NAME, kind, a, b)
 #define TRAILER_yes(NAME, kind, a, b) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) { \
 		trailer->present |= PERFRING_SAMPLE_##NAME; \
-		TRAILER_##kind(a, b); \
+		draw_##kind(pencil, PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, trailer, a, b)); \
 	}
 #define TRAILER_last(NAME, kind, a, b) TRAILER_yes(NAME, kind, a, b)
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) TRAILER_##trailer(NAME, kind, a, b)
@@ -1046,7 +1106,7 @@ static bool draw_members_of(struct pencil *pencil, struct perfring_record *recor
 	pencil->variants = variants_of(record, &is->member); \
 	pencil->group = group_of(#show); \
 	pencil->last = NULL; \
-	draw_##kind(pencil, &is->member);
+	draw_member(pencil, PERFRING_KIND_##kind, &is->member);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (!(when)) { \
 		memset(&is->member, 0, sizeof(is->member)); \

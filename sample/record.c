@@ -335,11 +335,9 @@ static const char *take_conv(struct scan *scan, struct perfring_conv *conv)
 static void take_trailer(const struct perfring_format *format, struct perfring_cursor *cursor,
 			 struct perfring_trailer *trailer)
 {
-#define TAKE_u64(a, b) perfring_take_word(cursor, &trailer->a)
-#define TAKE_pair(a, b) perfring_take_pair(cursor, &trailer->a, &trailer->b)
 #define TRAILER_FIELD(NAME, kind, a, b) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) { \
-		TAKE_##kind(a, b); \
+		perfring_take_##kind(cursor, PERFRING_FIELD_KIND_##kind(PERFRING_BY_TO, trailer, a, b)); \
 		trailer->present |= PERFRING_SAMPLE_##NAME; \
 	}
 #include "trailer.def"
@@ -348,11 +346,9 @@ static void take_trailer(const struct perfring_format *format, struct perfring_c
 static void put_trailer(const struct perfring_format *format, struct perfring_cursor *cursor,
 			const struct perfring_trailer *trailer)
 {
-#define PUT_u64(a, b) perfring_put_word(cursor, trailer->a)
-#define PUT_pair(a, b) perfring_put_half(cursor, trailer->a), perfring_put_half(cursor, trailer->b)
 #define TRAILER_FIELD(NAME, kind, a, b) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
-		PUT_##kind(a, b);
+		perfring_put_##kind(cursor, PERFRING_FIELD_KIND_##kind(PERFRING_BY_FROM, trailer, a, b));
 #include "trailer.def"
 }
 

@@ -411,12 +411,12 @@ FOLDED int turn_fields(struct turn turn, struct perfring_sample *sample, struct 
 		memcpy(turn.room + turn.cursor.position, turn.cursor.base + turn.cursor.position,
 		       perfring_cursor_left(&turn.cursor));
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (!PERFRING_IS_WORD_##kind && !(type & left)) \
+	if (!PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b) && !(type & left)) \
 		goto done; \
 	left &= ~(uint64_t)PERFRING_SAMPLE_##NAME; \
 	if (type & PERFRING_SAMPLE_##NAME) { \
 		uint32_t at = turn.cursor.position; \
-		const char *what = turn_##kind(&turn, PERFRING_TO_##kind(a, b)); \
+		const char *what = turn_##kind(&turn, PERFRING_FIELD_KIND_##kind(PERFRING_BY_TO, sample, a, b)); \
 		if (PERFRING_UNLIKELY(what)) \
 			return perfring_fault_set(fault, at, what); \
 	}
@@ -509,22 +509,16 @@ FOLDED const perfring_word *swap_front(const perfring_word *from, uint64_t type,
 
 /* Swapping the whole word exchanges the halves as well: on a little-endian machine the first is now the upper one. */
 #define FIRST_SHIFT (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 32 : 0)
-#define FRONT_u64(a, b) sample->a = word;
-#define FRONT_pair(a, b) \
+#define FRONT_number(a, b) sample->a = word;
+#define FRONT_numbers(a, b) \
 	sample->a = (uint32_t)(word >> FIRST_SHIFT); \
 	sample->b = (uint32_t)(word >> (32 - FIRST_SHIFT));
-#define FRONT_weight(a, b)
-#define FRONT_read(a, b)
-#define FRONT_list(a, b)
-#define FRONT_raw(a, b)
-#define FRONT_branch(a, b)
-#define FRONT_regs(a, b)
-#define FRONT_stack(a, b)
-#define FRONT_aux(a, b)
+#define FRONT_own(a, b)
+#define FRONT_laid(a, b)
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (some & type & PERFRING_SAMPLE_##NAME) { \
 		word = __builtin_bswap64(*from++); \
-		FRONT_##kind(a, b) \
+		PERFRING_FIELD_BY(FRONT_, PERFRING_FIELD_KIND_##kind)(a, b) \
 	}
 #include <perfring/fields.def>
 	return from;
@@ -805,7 +799,7 @@ static void turn_trailer(struct turn *turn)
 
 #define TRAILER_FIELD(NAME, kind, a, b) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
-		turn_##kind(turn, PERFRING_TO_##kind(a, b));
+		turn_##kind(turn, PERFRING_FIELD_KIND_##kind(PERFRING_BY_TO, sample, a, b));
 #include "trailer.def"
 }
 

@@ -860,24 +860,12 @@ static void text_conv(struct line *line, enum show show, const struct perfring_c
 
 /* ---- samples ---- */
 
-/* The members that a row of fields.def fills. */
-#define OF_u64(of, a, b) &(of)->a
-#define OF_pair(of, a, b) &(of)->a, &(of)->b
-#define OF_weight OF_u64
-#define OF_read OF_u64
-#define OF_list OF_u64
-#define OF_raw OF_u64
-#define OF_branch OF_u64
-#define OF_regs OF_u64
-#define OF_stack OF_u64
-#define OF_aux OF_u64
-
 static void put_sample(struct line *line, const struct perfring_sample *sample)
 {
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
 	if (sample->present & PERFRING_SAMPLE_##NAME) { \
 		put(line, " " script "="); \
-		text_##kind(line, SHOW_##show, OF_##kind(sample, a, b)); \
+		text_##kind(line, SHOW_##show, PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, sample, a, b)); \
 	}
 #include <perfring/fields.def>
 }
@@ -894,7 +882,7 @@ static void put_trailer(struct line *line, const struct perfring_trailer *sample
 #define PUT_TRAILER_yes(NAME, kind, a, b, show, script) \
 	if (sample_id->present & PERFRING_SAMPLE_##NAME) { \
 		put_key(line, &first, script); \
-		text_##kind(line, SHOW_##show, OF_##kind(sample_id, a, b)); \
+		text_##kind(line, SHOW_##show, PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, sample_id, a, b)); \
 	}
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
 	PUT_TRAILER_##trailer(NAME, kind, a, b, show, script)
@@ -911,7 +899,7 @@ int64_t perfring_field_text(const struct perfring_sample *sample, uint64_t field
 	switch (field) {
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
 	case PERFRING_SAMPLE_##NAME: \
-		text_##kind(&line, SHOW_##show, OF_##kind(sample, a, b)); \
+		text_##kind(&line, SHOW_##show, PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, sample, a, b)); \
 		break;
 #include <perfring/fields.def>
 	default:

@@ -80,16 +80,10 @@ PERFRING_FOLDED void fill(struct perfring_sample *sample, const struct soft_inst
 }
 
 /* A field of one word; those of others are not looked at. */
-#define WORD_u64(a, b) sample.a
-#define WORD_pair(a, b) pair(sample.a, sample.b)
-#define WORD_weight(a, b) 0
-#define WORD_read(a, b) 0
-#define WORD_list(a, b) 0
-#define WORD_raw(a, b) 0
-#define WORD_branch(a, b) 0
-#define WORD_regs(a, b) 0
-#define WORD_stack(a, b) 0
-#define WORD_aux(a, b) 0
+#define WORD_number(a, b) sample.a
+#define WORD_numbers(a, b) pair(sample.a, sample.b)
+#define WORD_own(a, b) 0
+#define WORD_laid(a, b) 0
 
 PERFRING_FOLDED uint64_t pair(uint32_t first, uint32_t second)
 {
@@ -138,8 +132,9 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 	sample.time = now;
 	*(perfring_header *)(void *)word++ = (perfring_header){PERF_RECORD_SAMPLE, sample.misc, (uint16_t)size};
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (SHORT & PERFRING_SAMPLE_##NAME && PERFRING_IS_WORD_##kind && type & PERFRING_SAMPLE_##NAME) \
-		*word++ = WORD_##kind(a, b);
+	if (SHORT & PERFRING_SAMPLE_##NAME && type & PERFRING_SAMPLE_##NAME && \
+	    PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b)) \
+		*word++ = PERFRING_FIELD_BY(WORD_, PERFRING_FIELD_KIND_##kind)(a, b);
 #include <perfring/fields.def>
 	if (type & PERFRING_SAMPLE_RAW) {
 		memset(claim.room + size - 8, 0, 8); /* the padding lies in it */
@@ -164,16 +159,21 @@ struct sizes {
 	uint64_t stack; /* bytes */
 };
 
-#define SIZE_u64 8
-#define SIZE_pair 8
-#define SIZE_weight 0
-#define SIZE_read sizes->read
-#define SIZE_list 8 + 8 * (uint64_t)sizes->chain
-#define SIZE_raw (uint64_t)4 + site->raw_size + sizes->raw
-#define SIZE_branch 0
-#define SIZE_regs sizes->regs
-#define SIZE_stack 0
-#define SIZE_aux 0
+static uint64_t size_of(const struct sizes *sizes, const struct perfring_soft_site *site, uint64_t field)
+{
+	switch (field) {
+	case PERFRING_SAMPLE_READ:
+		return sizes->read;
+	case PERFRING_SAMPLE_CALLCHAIN:
+		return 8 + 8 * (uint64_t)sizes->chain;
+	case PERFRING_SAMPLE_RAW:
+		return (uint64_t)4 + site->raw_size + sizes->raw;
+	case PERFRING_SAMPLE_REGS_USER:
+		return sizes->regs;
+	default:
+		return 8;
+	}
+}
 
 /* Bytes of stack to have room for behind `size` others: as the kernel, cut where the record would be too large. */
 static uint64_t stack_room(const struct perfring_soft_event *event, uint64_t size)
@@ -209,7 +209,7 @@ static uint64_t measure(struct sizes *sizes, const struct soft_instance *instanc
 	sizes->front = 8;
 #define PERFRING_FIELD(NAME, bit, kind, ...) \
 	if (LONG & PERFRING_SAMPLE_##NAME && type & PERFRING_SAMPLE_##NAME) \
-		sizes->front += SIZE_##kind;
+		sizes->front += size_of(sizes, site, PERFRING_SAMPLE_##NAME);
 #include <perfring/fields.def>
 	sizes->stack = 0;
 	if (sizes->front > PERFRING_RECORD_MAX)
@@ -277,16 +277,24 @@ static perfring_word *put_regs(perfring_word *to, const struct soft_instance *in
 	return to;
 }
 
-#define LONG_u64(a, b) put_one(to, sample.a)
-#define LONG_pair(a, b) put_one(to, pair(sample.a, sample.b))
-#define LONG_weight(a, b) NULL
-#define LONG_read(a, b) put_read(to, instance, sizes)
-#define LONG_list(a, b) put_chain(to, instance, sizes, registers)
-#define LONG_raw(a, b) put_raw(to, site, sizes)
-#define LONG_branch(a, b) NULL
-#define LONG_regs(a, b) put_regs(to, instance, registers)
-#define LONG_stack(a, b) NULL
-#define LONG_aux(a, b) NULL
+/* word: of a field that has no more. */
+PERFRING_FOLDED perfring_word *put_field(perfring_word *to, uint64_t field, uint64_t word,
+					 const struct soft_instance *instance, const struct perfring_soft_site *site,
+					 const struct soft_registers *registers, const struct sizes *sizes)
+{
+	switch (field) {
+	case PERFRING_SAMPLE_READ:
+		return put_read(to, instance, sizes);
+	case PERFRING_SAMPLE_CALLCHAIN:
+		return put_chain(to, instance, sizes, registers);
+	case PERFRING_SAMPLE_RAW:
+		return put_raw(to, site, sizes);
+	case PERFRING_SAMPLE_REGS_USER:
+		return put_regs(to, instance, registers);
+	default:
+		return put_one(to, word);
+	}
+}
 
 /* Whether all of it is as it was measured. */
 static bool encode(const struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
@@ -302,7 +310,8 @@ static bool encode(const struct soft_instance *instance, uint64_t period, const 
 	*(perfring_header *)(void *)to++ = (perfring_header){PERF_RECORD_SAMPLE, sample.misc, (uint16_t)size};
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (LONG & PERFRING_SAMPLE_##NAME && type & PERFRING_SAMPLE_##NAME) { \
-		to = LONG_##kind(a, b); \
+		to = put_field(to, PERFRING_SAMPLE_##NAME, PERFRING_FIELD_BY(WORD_, PERFRING_FIELD_KIND_##kind)(a, b), \
+			       instance, site, registers, sizes); \
 		if (!to) \
 			return false; \
 	}
@@ -370,7 +379,7 @@ uint32_t perfring_soft_put_trailer(const struct soft_instance *instance, unsigne
 	sample->time = time;
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) \
 	if (PERFRING_TRAILER_##trailer == PERFRING_TRAILER_yes && (type & PERFRING_SAMPLE_##NAME)) \
-		perfring_put_##kind(&cursor, PERFRING_FROM_##kind(a, b));
+		perfring_put_##kind(&cursor, PERFRING_FIELD_KIND_##kind(PERFRING_BY_FROM, sample, a, b));
 #include <perfring/fields.def>
 	if (type & PERFRING_SAMPLE_IDENTIFIER)
 		perfring_put_word(&cursor, sample->identifier);

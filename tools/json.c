@@ -725,25 +725,17 @@ static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const
 /* ---- records ---- */
 
 /* A pair has two names: the second that of its member. */
-#define FIELD_pair(script, a, b, show) \
+#define FIELD_numbers(put, script, a, b, show) \
 	put_key(out, &first, #a); \
 	put_signed(out, (int32_t)of->a); \
 	if (show == SHOW_both) { \
 		put_key(out, &first, #b); \
 		put_signed(out, (int32_t)of->b); \
 	}
-#define FIELD_ONE(kind, script, a, show) \
+#define FIELD_own(put, script, a, b, show) \
 	put_key(out, &first, script); \
-	put_##kind(out, show, &of->a);
-#define FIELD_u64(script, a, b, show) FIELD_ONE(u64, script, a, show)
-#define FIELD_weight(script, a, b, show) FIELD_ONE(weight, script, a, show)
-#define FIELD_read(script, a, b, show) FIELD_ONE(read, script, a, show)
-#define FIELD_list(script, a, b, show) FIELD_ONE(list, script, a, show)
-#define FIELD_raw(script, a, b, show) FIELD_ONE(raw, script, a, show)
-#define FIELD_branch(script, a, b, show) FIELD_ONE(branch, script, a, show)
-#define FIELD_regs(script, a, b, show) FIELD_ONE(regs, script, a, show)
-#define FIELD_stack(script, a, b, show) FIELD_ONE(stack, script, a, show)
-#define FIELD_aux(script, a, b, show) FIELD_ONE(aux, script, a, show)
+	put(out, show, &of->a);
+#define FIELD_number FIELD_own
 
 static void put_sample(FILE *out, struct perfring_tracepoints *tracepoints, const struct perfring_item *item,
 		       const struct perfring_sample *of)
@@ -753,7 +745,7 @@ static void put_sample(FILE *out, struct perfring_tracepoints *tracepoints, cons
 	fputs(",\"fields\":{", out);
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
 	if (of->present & PERFRING_SAMPLE_##NAME) { \
-		FIELD_##kind(script, a, b, SHOW_##show) \
+		PERFRING_FIELD_BY(FIELD_, PERFRING_FIELD_KIND_##kind)(put_##kind, script, a, b, SHOW_##show) \
 	}
 #include <perfring/fields.def>
 	if (of->present & PERFRING_SAMPLE_RAW)
@@ -771,7 +763,7 @@ static void put_trailer(FILE *out, const struct perfring_trailer *of)
 #define TRAILER_no(NAME, kind, a, b, show, script)
 #define TRAILER_yes(NAME, kind, a, b, show, script) \
 	if (of->present & PERFRING_SAMPLE_##NAME) { \
-		FIELD_##kind(script, a, b, show) \
+		PERFRING_FIELD_BY(FIELD_, PERFRING_FIELD_KIND_##kind)(put_##kind, script, a, b, show) \
 	}
 #define TRAILER_last TRAILER_yes
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \

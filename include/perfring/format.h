@@ -11,6 +11,7 @@
 #define PERFRING_FORMAT_H
 
 #include <perfring/base.h>
+#include <perfring/kinds.def>
 
 PERFRING_BEGIN
 
@@ -89,28 +90,6 @@ PERFRING_INLINE uint64_t perfring_format_header_word(uint32_t type, uint16_t mis
 #define PERFRING_TRAILER_yes 1
 #define PERFRING_TRAILER_last 2
 
-/* Whether a kind is one word whatever it says, and how short it can be. */
-#define PERFRING_LEAST_u64(b) 8
-#define PERFRING_LEAST_pair(b) 8
-#define PERFRING_LEAST_weight(b) 8
-#define PERFRING_LEAST_list(b) 8
-#define PERFRING_LEAST_raw(b) 4
-#define PERFRING_LEAST_branch(b) 8
-#define PERFRING_LEAST_regs(b) 8
-#define PERFRING_LEAST_stack(b) 8
-#define PERFRING_LEAST_aux(b) 8
-#define PERFRING_LEAST_read(b) perfring_format_read_least(format->b)
-#define PERFRING_IS_WORD_u64 1
-#define PERFRING_IS_WORD_pair 1
-#define PERFRING_IS_WORD_weight 1
-#define PERFRING_IS_WORD_list 0
-#define PERFRING_IS_WORD_raw 0
-#define PERFRING_IS_WORD_branch 0
-#define PERFRING_IS_WORD_regs 0
-#define PERFRING_IS_WORD_stack 0
-#define PERFRING_IS_WORD_aux 0
-#define PERFRING_IS_WORD_read 0
-
 /* Bytes of a read_format block that stand before its entries, and of one entry (docs/abi.md 2.2). */
 PERFRING_INLINE uint32_t perfring_format_read_head(uint64_t read_format)
 {
@@ -138,7 +117,7 @@ PERFRING_INLINE uint32_t perfring_format_least(const struct perfring_format *for
 
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
-		least += PERFRING_LEAST_##kind(b);
+		least += PERFRING_FIELD_KIND_##kind(PERFRING_BY_LEAST, sample, a, b);
 #include <perfring/fields.def>
 	return least;
 }
@@ -149,11 +128,11 @@ PERFRING_INLINE uint32_t perfring_format_field_offset(uint64_t sample_type, uint
 {
 	uint32_t at = sizeof(struct perf_event_header);
 
-#define PERFRING_FIELD(NAME, bit, kind, ...) \
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (field == PERFRING_SAMPLE_##NAME) \
 		return sample_type & field ? at : 0; \
 	if (sample_type & PERFRING_SAMPLE_##NAME) { \
-		if (!PERFRING_IS_WORD_##kind) \
+		if (!PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b)) \
 			return 0; \
 		at += 8; \
 	}

@@ -114,34 +114,11 @@ struct perfring_metadata {
 	uint64_t nr;
 };
 
-#define PERFRING_DECLARE_RECORD_u16(member) uint16_t member;
-#define PERFRING_DECLARE_RECORD_u32(member) uint32_t member;
-#define PERFRING_DECLARE_RECORD_u64(member) uint64_t member;
-#define PERFRING_DECLARE_RECORD_id128(member) struct perfring_file_id member;
-#define PERFRING_DECLARE_RECORD_tag(member) struct perfring_tag member;
-#define PERFRING_DECLARE_RECORD_string(member) struct perfring_string member;
-#define PERFRING_DECLARE_RECORD_list(member) struct perfring_list member;
-#define PERFRING_DECLARE_RECORD_links(member) struct perfring_links member;
-#define PERFRING_DECLARE_RECORD_read(member) struct perfring_read member;
-#define PERFRING_DECLARE_RECORD_poke(member) struct perfring_poke member;
-#define PERFRING_DECLARE_RECORD_rest(member) struct perfring_bytes member;
-#define PERFRING_DECLARE_RECORD_words(member) struct perfring_list member;
-#define PERFRING_DECLARE_RECORD_text64(member) struct perfring_string member;
-#define PERFRING_DECLARE_RECORD_text512(member) struct perfring_string member;
-#define PERFRING_DECLARE_RECORD_attr(member) struct perfring_bytes member;
-#define PERFRING_DECLARE_RECORD_build_id(member) struct perfring_build_id member;
-#define PERFRING_DECLARE_RECORD_blob(member) struct perfring_bytes member;
-#define PERFRING_DECLARE_RECORD_index(member) struct perfring_index member;
-#define PERFRING_DECLARE_RECORD_threads(member) struct perfring_threads member;
-#define PERFRING_DECLARE_RECORD_cpu_map(member) struct perfring_cpu_map member;
-#define PERFRING_DECLARE_RECORD_conv(member) struct perfring_conv member;
-#define PERFRING_DECLARE_RECORD_metadata(member) struct perfring_metadata member;
-
 /* struct perfring_record_mmap ...: the members of each kind, under the kernel's names. */
 #define PERFRING_RECORD(NAME, type, noun) \
 	struct perfring_record_##noun { \
 		uint32_t reserved_;
-#define PERFRING_MEMBER(kind, member, show) PERFRING_DECLARE_RECORD_##kind(member)
+#define PERFRING_MEMBER(kind, member, show) perfring_kind_##kind member;
 #define PERFRING_RECORD_END(NAME, type, noun) \
 	} \
 	;
@@ -150,10 +127,12 @@ struct perfring_metadata {
 /* The sample_id trailer.  A member means something when its bit stands in `present`. */
 struct perfring_trailer {
 	uint64_t present;
-#define PERFRING_DECLARE_TRAILER_no(kind, a, b)
-#define PERFRING_DECLARE_TRAILER_yes(kind, a, b) PERFRING_DECLARE_##kind(a, b)
-#define PERFRING_DECLARE_TRAILER_last(kind, a, b) PERFRING_DECLARE_##kind(a, b)
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) PERFRING_DECLARE_TRAILER_##trailer(kind, a, b)
+#define PERFRING_DECLARE_TRAILER_no(type, members)
+#define PERFRING_DECLARE_TRAILER_yes(type, members) type members;
+#define PERFRING_DECLARE_TRAILER_last(type, members) type members;
+#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) \
+	PERFRING_DECLARE_TRAILER_##trailer(perfring_kind_##kind, \
+					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_MEMBERS, sample, a, b))
 #include <perfring/fields.def>
 };
 

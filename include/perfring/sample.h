@@ -136,16 +136,15 @@ struct perfring_aux {
 	uint64_t size;
 };
 
-#define PERFRING_DECLARE_u64(a, b) uint64_t a;
-#define PERFRING_DECLARE_pair(a, b) uint32_t a, b;
-#define PERFRING_DECLARE_weight(a, b) struct perfring_weight a;
-#define PERFRING_DECLARE_read(a, b) struct perfring_read a;
-#define PERFRING_DECLARE_list(a, b) struct perfring_list a;
-#define PERFRING_DECLARE_raw(a, b) struct perfring_raw a;
-#define PERFRING_DECLARE_branch(a, b) struct perfring_branch_stack a;
-#define PERFRING_DECLARE_regs(a, b) struct perfring_regs a;
-#define PERFRING_DECLARE_stack(a, b) struct perfring_stack a;
-#define PERFRING_DECLARE_aux(a, b) struct perfring_aux a;
+/* perfring_kind_u64 ...: the type of a member of each kind. */
+#define PERFRING_KIND(kind, type) typedef type perfring_kind_##kind;
+#include <perfring/kinds.def>
+
+enum perfring_kind {
+#define PERFRING_KIND(kind, type) PERFRING_KIND_##kind,
+#include <perfring/kinds.def>
+	PERFRING_KINDS,
+};
 
 /* identifier, ip, pid, tid, time, ... : see fields.def. */
 struct perfring_sample {
@@ -154,7 +153,8 @@ struct perfring_sample {
 	uint32_t trailing_size;
 	uint16_t misc; /* of the header */
 	uint16_t padding;
-#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) PERFRING_DECLARE_##kind(a, b)
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	perfring_kind_##kind PERFRING_FIELD_KIND_##kind(PERFRING_BY_MEMBERS, sample, a, b);
 #include <perfring/fields.def>
 	uint64_t reserved[4];
 };
@@ -312,19 +312,6 @@ PERFRING_INLINE const char *perfring_take_aux(struct perfring_cursor *cursor, st
 	return perfring_take_bytes(cursor, &aux->data, aux->size) ? NULL : "aux data longer than the record";
 }
 
-/* The arguments behind the cursor, for each kind of row. */
-#define PERFRING_TO_u64(a, b) &sample->a
-#define PERFRING_TO_pair(a, b) &sample->a, &sample->b
-#define PERFRING_TO_weight(a, b) &sample->a
-#define PERFRING_TO_read(a, b) &sample->a, format->b
-#define PERFRING_TO_list(a, b) &sample->a
-#define PERFRING_TO_raw(a, b) &sample->a
-#define PERFRING_TO_branch(a, b) &sample->a, format->b, shape
-#define PERFRING_TO_regs(a, b) \
-	&sample->a, format->b, perfring_format_nr(format, format->b, format->b##_nr), format->arch
-#define PERFRING_TO_stack(a, b) &sample->a
-#define PERFRING_TO_aux(a, b) &sample->a
-
 PERFRING_INLINE int perfring_fault_set(struct perfring_fault *fault, uint32_t at, const char *what)
 {
 	if (fault) {
@@ -349,12 +336,13 @@ PERFRING_FOLDED int perfring_sample_decode_fields(const struct perfring_format *
 	uint64_t left = PERFRING_SAMPLE_KNOWN; /* of this row and those behind it: known to the compiler */
 
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (!PERFRING_IS_WORD_##kind && !(fields & left)) \
+	if (!PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b) && !(fields & left)) \
 		goto done; \
 	left &= ~(uint64_t)PERFRING_SAMPLE_##NAME; \
 	if (fields & PERFRING_SAMPLE_##NAME) { \
 		uint32_t at = cursor.position; \
-		const char *what = perfring_take_##kind(&cursor, PERFRING_TO_##kind(a, b)); \
+		const char *what = \
+			perfring_take_##kind(&cursor, PERFRING_FIELD_KIND_##kind(PERFRING_BY_TO, sample, a, b)); \
 		if (PERFRING_UNLIKELY(what)) \
 			return perfring_fault_set(fault, at, what); \
 	}
@@ -572,18 +560,6 @@ PERFRING_INLINE void perfring_put_aux(struct perfring_cursor *cursor, const stru
 	perfring_put_bytes(cursor, aux->data, aux->size);
 }
 
-/* The arguments, for each kind of row. */
-#define PERFRING_FROM_u64(a, b) sample->a
-#define PERFRING_FROM_pair(a, b) sample->a, sample->b
-#define PERFRING_FROM_weight(a, b) &sample->a
-#define PERFRING_FROM_read(a, b) &sample->a, format->b
-#define PERFRING_FROM_list(a, b) &sample->a
-#define PERFRING_FROM_raw(a, b) &sample->a
-#define PERFRING_FROM_branch(a, b) &sample->a, format->b
-#define PERFRING_FROM_regs(a, b) &sample->a, perfring_format_nr(format, format->b, format->b##_nr)
-#define PERFRING_FROM_stack(a, b) &sample->a
-#define PERFRING_FROM_aux(a, b) &sample->a
-
 /* The bodies of both encoders.  With a constant format, no field of varying length and nothing trailing the size is
  * constant too: one compare and straight stores. */
 PERFRING_FOLDED int64_t perfring_sample_size_shape(const struct perfring_format *format,
@@ -593,7 +569,7 @@ PERFRING_FOLDED int64_t perfring_sample_size_shape(const struct perfring_format 
 
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
-		size += perfring_size_##kind(PERFRING_FROM_##kind(a, b));
+		size += perfring_size_##kind(PERFRING_FIELD_KIND_##kind(PERFRING_BY_FROM, sample, a, b));
 #include <perfring/fields.def>
 	size = (size + trailing_size + 7) & ~UINT64_C(7);
 	return size > PERFRING_RECORD_MAX ? -EINVAL : (int64_t)size;
@@ -614,7 +590,7 @@ PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_forma
 	perfring_put_word(&cursor, perfring_format_header_word(PERF_RECORD_SAMPLE, sample->misc, (uint16_t)needed));
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
-		perfring_put_##kind(&cursor, PERFRING_FROM_##kind(a, b));
+		perfring_put_##kind(&cursor, PERFRING_FIELD_KIND_##kind(PERFRING_BY_FROM, sample, a, b));
 #include <perfring/fields.def>
 	if (trailing_size)
 		perfring_put_bytes(&cursor, sample->trailing, trailing_size);
@@ -655,17 +631,12 @@ PERFRING_FOLDED int64_t perfring_sample_size(const struct perfring_format *forma
 /* Where the members of many samples go: row i of each column that is not NULL, which has room for `rows` of them.
  * Every field of one word has a column, but WEIGHT_STRUCT. */
 struct perfring_columns {
-#define PERFRING_COLUMN_u64(a, b) uint64_t *a;
-#define PERFRING_COLUMN_pair(a, b) uint32_t *a, *b;
-#define PERFRING_COLUMN_weight(a, b)
-#define PERFRING_COLUMN_read(a, b)
-#define PERFRING_COLUMN_list(a, b)
-#define PERFRING_COLUMN_raw(a, b)
-#define PERFRING_COLUMN_branch(a, b)
-#define PERFRING_COLUMN_regs(a, b)
-#define PERFRING_COLUMN_stack(a, b)
-#define PERFRING_COLUMN_aux(a, b)
-#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) PERFRING_COLUMN_##kind(a, b)
+#define PERFRING_COLUMN_number(type, a, b) type *a;
+#define PERFRING_COLUMN_numbers(type, a, b) type *a, *b;
+#define PERFRING_COLUMN_own(type, a, b)
+#define PERFRING_COLUMN_laid(type, a, b)
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	PERFRING_FIELD_BY(PERFRING_COLUMN_, PERFRING_FIELD_KIND_##kind)(perfring_kind_##kind, a, b)
 #include <perfring/fields.def>
 	uint64_t *reserved[6]; /* NULL */
 };
