@@ -3,12 +3,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
 #include "lines.h"
+#include "os/clock.h"
 #include "file_writer_private.h"
 
 #define CPUS "/sys/devices/system/cpu"
@@ -366,18 +366,9 @@ int perfring_file_topology(struct perfring_file_writer *writer, int *unread)
 
 /* ---- clocks ---- */
 
-static uint64_t now(clockid_t clock)
-{
-	struct timespec time = {0, 0};
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* Of events with a clock of their own: how fine it is, and what time of day it was at one moment of it. */
 int perfring_file_clock(struct perfring_file_writer *writer)
 {
-	struct timespec resolution = {0, 0};
 	struct {
 		uint32_t version, clockid;
 		uint64_t wall, clock;
@@ -391,16 +382,16 @@ int perfring_file_clock(struct perfring_file_writer *writer)
 		uint64_t before;
 
 		memcpy(&attr, writer->events[i].attr, size < sizeof(attr) ? size : sizeof(attr));
-		if (!attr.use_clockid || clock_getres(attr.clockid, &resolution))
+		nanoseconds = attr.use_clockid ? perfring_os_clock_step(attr.clockid) : 0;
+		if (!nanoseconds)
 			continue;
-		nanoseconds = (uint64_t)resolution.tv_sec * 1000000000 + (uint64_t)resolution.tv_nsec;
 		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_CLOCKID, &nanoseconds, sizeof(nanoseconds));
 		if (error)
 			return error;
 		reference.clockid = (uint32_t)attr.clockid;
-		before = now(attr.clockid);
-		reference.wall = now(CLOCK_REALTIME);
-		reference.clock = before + (now(attr.clockid) - before) / 2;
+		before = perfring_os_clock_of(attr.clockid);
+		reference.wall = perfring_os_clock_of(CLOCK_REALTIME);
+		reference.clock = before + (perfring_os_clock_of(attr.clockid) - before) / 2;
 		return perfring_file_writer_put_feature(writer, PERFRING_FEATURE_CLOCK_DATA, &reference, sizeof(reference));
 	}
 	return 0;

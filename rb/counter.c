@@ -10,6 +10,7 @@
 #include <perfring/writer.h>
 
 #include "identity.h"
+#include "os/clock.h"
 #include "page_private.h"
 
 enum {
@@ -18,14 +19,6 @@ enum {
 };
 
 #ifdef __SIZEOF_INT128__ /* what calibrate computes with */
-
-static uint64_t now(void)
-{
-	struct timespec time = {0, 0};
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
 
 /* Whether it runs at one speed, asleep or not, on all CPUs alike. */
 static bool is_steady(void)
@@ -47,9 +40,9 @@ static void compare(uint64_t *counter, uint64_t *time)
 	uint64_t best = UINT64_MAX, before, after, between;
 
 	for (int i = 0; i < 8; i++) {
-		before = now();
+		before = perfring_os_clock_now();
 		between = perfring_writer_counter();
-		after = now();
+		after = perfring_os_clock_now();
 		if (after - before >= best)
 			continue;
 		best = after - before;

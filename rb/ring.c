@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <perfring/page.h>
 
+#include "os/clock.h"
 #include "shared_private.h"
 
 enum {
@@ -231,9 +231,6 @@ static void fill_page(struct perf_event_mmap_page *page, const struct layout *la
 static void fill_state(struct perfring_ring_state *state, const struct perfring_ring_options *options,
 		       const struct layout *layout, uint32_t grain, uint32_t owners)
 {
-	struct timespec time = {0, 0};
-
-	clock_gettime(CLOCK_REALTIME, &time);
 	state->version = PERFRING_RING_VERSION;
 	state->flags = options->flags & KINDS;
 	state->watermark = watermark_of(options, layout->data);
@@ -243,7 +240,7 @@ static void fill_state(struct perfring_ring_state *state, const struct perfring_
 	state->owners = owners;
 	state->grain = grain;
 	state->creator_pid = (int32_t)getpid();
-	state->created = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	state->created = perfring_os_clock_of(CLOCK_REALTIME);
 }
 
 int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options)

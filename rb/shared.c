@@ -53,7 +53,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <perfring/wakeup.h>
@@ -61,6 +60,7 @@
 #include "filler.h"
 #include "identity.h"
 #include "lost.h"
+#include "os/clock.h"
 #include "shared_private.h"
 
 enum {
@@ -330,14 +330,6 @@ static bool has_gone(const struct perfring_owner_slot *slot)
 	return (word & FUTEX_OWNER_DIED) || !(word & FUTEX_TID_MASK);
 }
 
-static uint64_t now(void)
-{
-	struct timespec time = {0, 0};
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* Whether the owner has ended where the kernel could not mark its mutex: the kernel marks what the thread can still reach,
  * so nothing after the thread has unmapped the ring, or when the machine went down (a ring in a file).  `word` is the
  * mutex's lock word that this holds for.
@@ -373,7 +365,7 @@ static void mark_vanished(const struct perfring_shared *shared, struct perfring_
 /* Whether it is time to ask /proc: a question costs some 20 us. */
 static bool may_ask(struct perfring_shared *shared)
 {
-	uint64_t time = now();
+	uint64_t time = perfring_os_clock_now();
 
 	if (time - PERFRING_LOAD(&shared->asked_at) < ASK_NS)
 		return false;
@@ -686,11 +678,11 @@ static bool obtain(struct perfring_shared *shared, uint64_t bytes, bool alone, u
 		if (shared->policy != PERFRING_WRITER_WAIT || !alone || PERFRING_LOAD(&shared->state->paused))
 			return false;
 		if (!begun) {
-			begun = now();
+			begun = perfring_os_clock_now();
 			/* It may sleep until a watermark that cannot be reached. */
 			perfring_wakeup_raise(shared->page, shared->wake_fd);
 		}
-		if (now() - begun >= shared->wait_ns)
+		if (perfring_os_clock_now() - begun >= shared->wait_ns)
 			return false;
 		nanosleep(&nap, NULL);
 		errno = saved;
@@ -1151,7 +1143,6 @@ int perfring_shared_prepare(const struct perfring_ring *ring)
 static int take_slot(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot;
-	struct timespec time = {0, 0};
 	uint64_t before;
 	uint32_t i;
 	int error;
@@ -1178,8 +1169,7 @@ static int take_slot(struct perfring_shared *shared)
 		PERFRING_STORE(&slot->behind, 0);
 		PERFRING_STORE(&slot->settled, 0);
 		PERFRING_STORE(&slot->busy, (uint8_t)0);
-		clock_gettime(CLOCK_REALTIME, &time);
-		PERFRING_STORE(&slot->since, (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec);
+		PERFRING_STORE(&slot->since, perfring_os_clock_of(CLOCK_REALTIME));
 		PERFRING_STORE(&slot->tid, (uint32_t)syscall(SYS_gettid));
 		PERFRING_STORE(&slot->namespaces, shared->namespaces);
 		PERFRING_STORE(&slot->pid, shared->pid);

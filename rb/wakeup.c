@@ -5,8 +5,9 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "os/clock.h"
 
 static struct perfring_ring_state *state_of(const struct perfring_ring *ring)
 {
@@ -65,14 +66,6 @@ void perfring_wakeup_disarm(const struct perfring_ring *ring)
 		PERFRING_EXCHANGE(&state->armed, 0);
 }
 
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 int perfring_wakeup_wait(const struct perfring_ring *ring, uint64_t position, int64_t timeout_ns)
 {
 	struct perfring_ring_state *state = writable_state_of(ring);
@@ -83,10 +76,10 @@ int perfring_wakeup_wait(const struct perfring_ring *ring, uint64_t position, in
 
 	if (!state)
 		return -EINVAL;
-	if (timeout_ns >= 0 && __builtin_add_overflow(now(), timeout_ns, &until))
+	if (timeout_ns >= 0 && __builtin_add_overflow(perfring_os_clock_now(), timeout_ns, &until))
 		timeout_ns = -1;
 	while (!perfring_wakeup_arm(ring, position, PERFRING_WAKEUP_FUTEX)) {
-		left = timeout_ns < 0 ? INT64_MAX : until - now();
+		left = timeout_ns < 0 ? INT64_MAX : until - (int64_t)perfring_os_clock_now();
 		if (left <= 0) {
 			result = 0;
 			break;

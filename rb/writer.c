@@ -12,7 +12,6 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <perfring/wakeup.h>
@@ -20,6 +19,7 @@
 #include "filler.h"
 #include "identity.h"
 #include "lost.h"
+#include "os/clock.h"
 #include "writer_private.h"
 
 enum {
@@ -235,14 +235,6 @@ static unsigned char *room_of(const struct perfring_writer *writer, uint64_t sta
 	return writer->data + ((is_backward(writer) ? -end : start) & writer->mask);
 }
 
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 /* Waits for the reader to give back `size` bytes.  Returns whether to look again.  Handlers meanwhile are outermost. */
 static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *until)
 {
@@ -254,11 +246,12 @@ static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *unt
 	if (size > writer->mask)
 		return false;
 	if (!*until) {
-		if (writer->wait_ns > INT64_MAX || __builtin_add_overflow(now(), (int64_t)writer->wait_ns, until))
+		if (writer->wait_ns > INT64_MAX ||
+		    __builtin_add_overflow(perfring_os_clock_now(), writer->wait_ns, until))
 			*until = INT64_MAX;
 		wake(writer); /* it may sleep until a watermark that cannot be reached */
 	}
-	while (!fits && now() < *until && !PERFRING_LOAD(&state_of(writer)->paused)) {
+	while (!fits && (int64_t)perfring_os_clock_now() < *until && !PERFRING_LOAD(&state_of(writer)->paused)) {
 		fits = space(writer, beginning(writer, &claimed), &returned) >= size;
 		if (!fits)
 			nanosleep(&nap, NULL);
@@ -523,10 +516,7 @@ void perfring_writer_flush(struct perfring_writer *writer)
 
 uint64_t perfring_writer_clock(const struct perfring_writer *writer)
 {
-	struct timespec time = {0, 0};
-
-	clock_gettime(writer->clockid, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	return perfring_os_clock_of(writer->clockid);
 }
 
 const void *perfring_writer_thread(void)
@@ -577,7 +567,6 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	struct perfring_ring_state *state;
 	uint64_t published, claimed, name;
 	struct perfring_writer *writer;
-	struct timespec time;
 
 	*result = NULL;
 	if (!options)
@@ -587,7 +576,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	    !is_output(&options->output) || options->policy > PERFRING_WRITER_WAIT ||
 	    options->stamp > PERFRING_STAMP_TRANSACTION ||
 	    ((options->stamp == PERFRING_STAMP_CLOCK || options->stamp == PERFRING_STAMP_TRANSACTION) &&
-	     clock_gettime(options->clockid, &time) < 0))
+	     !perfring_os_clock_of(options->clockid)))
 		return -EINVAL;
 	state = perfring_ring_state_of(ring->page);
 	published = PERFRING_LOAD(&ring->page->data_head);

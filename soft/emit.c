@@ -4,11 +4,11 @@
  * it, and of two records of one thread the later one has the later time, but for a handler's that comes between.
  */
 #include <sched.h>
-#include <time.h>
 
 #include <perfring/cpus.h>
 #include <perfring/sample.h>
 
+#include "os/clock.h"
 #include "soft_private.h"
 
 enum {
@@ -25,10 +25,7 @@ enum {
 
 uint64_t perfring_soft_now(const struct perfring_soft_event *event)
 {
-	struct timespec time = {0, 0};
-
-	clock_gettime(event->attr.use_clockid ? event->attr.clockid : CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	return perfring_os_clock_of(event->attr.use_clockid ? event->attr.clockid : CLOCK_MONOTONIC);
 }
 
 static __attribute__((noinline)) uint32_t ask_cpu(void)

@@ -15,8 +15,7 @@
  * could be undone by a read-modify-write that is not locked.  (Such a store, at any instant, would give or cost no more
  * than the period that V was working on: each swap takes V as it is.)
  */
-#include <time.h>
-
+#include "os/clock.h"
 #include "soft_private.h"
 
 enum {
@@ -27,14 +26,6 @@ enum {
 
 /* ---- time ---- */
 
-static uint64_t time_of(clockid_t clock)
-{
-	struct timespec time = {0};
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
-
 /* The tick that it is; now: CLOCK_MONOTONIC a moment ago, 0: not known.  Never an earlier one than was told before, unless
  * ticks are longer now: the cheap clock lags behind the other by up to its step, which is no longer than a tick. */
 PERFRING_FOLDED uint64_t tick_of(struct soft_instance *group, uint64_t now)
@@ -44,12 +35,12 @@ PERFRING_FOLDED uint64_t tick_of(struct soft_instance *group, uint64_t now)
 	uint64_t tick;
 
 	if (!now)
-		now = time_of(group->clock);
+		now = perfring_os_clock_of(group->clock);
 	if (PERFRING_LIKELY(now - (known - 2) * length < 3 * length))
 		return known;
 	tick = now / length;
 	if (tick < known) /* that moment is long past, or ticks have become shorter than the cheap clock's steps */
-		tick = time_of(CLOCK_MONOTONIC) / length;
+		tick = perfring_os_clock_now() / length;
 	PERFRING_POINT(tick_found);
 	if (PERFRING_SWAP_LOCAL(&group->tick, known, tick))
 		return tick;
@@ -70,12 +61,9 @@ PERFRING_FOLDED struct soft_instance *group_of(struct soft_instance *instance)
 /* The clock of the kernel's own tick costs an eighth of the fine one, and will do where our ticks are no shorter. */
 static int32_t clock_of_ticks(void)
 {
-	struct timespec step;
+	uint64_t step = perfring_os_clock_step(CLOCK_MONOTONIC_COARSE);
 
-	if (clock_getres(CLOCK_MONOTONIC_COARSE, &step) < 0 || step.tv_sec ||
-	    (uint64_t)step.tv_nsec > PERFRING_LOAD(&perfring_soft_tick))
-		return CLOCK_MONOTONIC;
-	return CLOCK_MONOTONIC_COARSE;
+	return step && step <= PERFRING_LOAD(&perfring_soft_tick) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC;
 }
 
 /* ---- frequency ---- */
@@ -132,7 +120,7 @@ static __attribute__((noinline)) bool measure(struct soft_instance *instance, ui
 {
 	uint64_t stamp = PERFRING_LOAD(&instance->freq_stamp), before = PERFRING_LOAD(&instance->freq_count);
 	uint64_t tick = PERFRING_LOAD(&perfring_soft_tick), each = SECOND / freq;
-	uint64_t window = each / 2 > tick ? each / 2 : tick, now = time_of(CLOCK_MONOTONIC), nsec = now - stamp;
+	uint64_t window = each / 2 > tick ? each / 2 : tick, now = perfring_os_clock_now(), nsec = now - stamp;
 	bool due = !stamp || now > (PERFRING_LOAD(&instance->freq_sampled) + 1) * tick + each;
 
 	PERFRING_POINT(measure_timed);

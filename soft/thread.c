@@ -24,6 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/clock.h"
 #include "soft_private.h"
 
 enum {
@@ -99,10 +100,7 @@ uint64_t perfring_soft_next_id(void)
 
 uint64_t perfring_soft_thread_time(const struct soft_thread *thread)
 {
-	struct timespec time = {0, 0};
-
-	clock_gettime(thread == perfring_soft_self ? CLOCK_THREAD_CPUTIME_ID : thread->clock, &time);
-	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+	return perfring_os_clock_of(thread == perfring_soft_self ? CLOCK_THREAD_CPUTIME_ID : thread->clock);
 }
 
 int perfring_soft_limits(uint32_t max_sample_rate, uint32_t ticks_per_second)

@@ -40,9 +40,7 @@ static void *calls_copy(void *to, const void *from, size_t size);
 #define syscall mc_system
 
 #define state_of wakeup_state_of
-#define now wakeup_now
 #include "rb/wakeup.c"
-#undef now
 #undef state_of
 #include "rb/reader.c"
 #include "rb/writer.c"

@@ -1742,10 +1742,10 @@ static void pin_to(size_t cpu)
 
 static void *run_on_the_second(void *data)
 {
-	uint64_t until = now() + 20000000;
+	uint64_t until = perfring_os_clock_now() + 20000000;
 
 	pin_to(1);
-	while (now() < until)
+	while (perfring_os_clock_now() < until)
 		;
 	return data;
 }
@@ -1901,19 +1901,19 @@ Test(shared, waits_when_asked_and_alone)
 		for (; ring.page->data_head < 3000;)
 			write_plain(shared, NULL, 1, 120);
 		cr_assert_eq(pthread_create(&thread, NULL, give_back, &ring), 0);
-		begun = now();
+		begun = perfring_os_clock_now();
 		while (ring.page->data_head < 4200)
 			cr_assert(write_plain(shared, NULL, 1, 120));
-		cr_assert_lt(now() - begun, UINT64_C(2000000000));
-		cr_assert_gt(now() - begun, UINT64_C(5000000));
+		cr_assert_lt(perfring_os_clock_now() - begun, UINT64_C(2000000000));
+		cr_assert_gt(perfring_os_clock_now() - begun, UINT64_C(5000000));
 		pthread_join(thread, NULL);
 		cr_assert_eq(perfring_shared_lost(&ring), 0);
 		/* Within a record it does not. */
-		begun = now();
+		begun = perfring_os_clock_now();
 		if (perfring_shared_reserve(shared, NULL, 24, &claim)) {
 			while (write_plain(shared, NULL, 1, 120))
 				;
-			cr_assert_lt(now() - begun, UINT64_C(1000000000));
+			cr_assert_lt(perfring_os_clock_now() - begun, UINT64_C(1000000000));
 			memcpy(claim.room, &(struct perf_event_header){1, 0, 24}, 8);
 			perfring_shared_commit(shared, &claim);
 			cr_assert_eq(perfring_shared_lost(&ring), 1);
@@ -1948,9 +1948,9 @@ Test(shared, a_handler_waits_for_no_room_of_its_own_thread)
 			striker.pass = 1;
 			striker.author = &author;
 			striker.action = NEST_FILL;
-			begun = now();
+			begun = perfring_os_clock_now();
 			cr_assert(put(&author, 600));
-			cr_assert_lt(now() - begun, UINT64_C(2000000000), "%s", points[k]);
+			cr_assert_lt(perfring_os_clock_now() - begun, UINT64_C(2000000000), "%s", points[k]);
 			cr_assert_eq(board->struck, 1);
 			striker.action = NO_ACTION;
 			perfring_shared_flush(author.shared);
@@ -2023,7 +2023,7 @@ static void *write_and_be_interrupted(void *data)
 		return NULL;
 	}
 	timer_settime(timer, 0, &often, NULL);
-	for (i = 0; now() < member->crowd->until && board->begun[author->writer] + 64 < RECORDS; i++) {
+	for (i = 0; perfring_os_clock_now() < member->crowd->until && board->begun[author->writer] + 64 < RECORDS; i++) {
 		struct piece piece;
 
 		begin(author, 16 + i % 23 * 8, &piece);
@@ -2073,7 +2073,7 @@ static void run_crowd(uint32_t mode, unsigned threads, uint32_t pages, long inte
 	memset(&crowd, 0, sizeof(crowd));
 	memset(members, 0, sizeof(members));
 	make_ring(&crowd.ring, mode, pages, 512, 8);
-	crowd.until = now() + UINT64_C(1000000000);
+	crowd.until = perfring_os_clock_now() + UINT64_C(1000000000);
 	crowd.interval = interval;
 	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
 	cr_assert_eq(pthread_create(&reader, NULL, read_all, &crowd), 0);
@@ -2158,8 +2158,8 @@ static void run_massacre(uint32_t mode)
 			}
 			cr_assert_gt(child[i], 0);
 		}
-		until = now() + 20000000 + generation * 777777;
-		while (now() < until || !board->begun[generation * 2] || !board->begun[generation * 2 + 1]) {
+		until = perfring_os_clock_now() + 20000000 + generation * 777777;
+		while (perfring_os_clock_now() < until || !board->begun[generation * 2] || !board->begun[generation * 2 + 1]) {
 			if (board->begun[survivor.writer] + 10 < RECORDS)
 				put(&survivor, 64);
 			perfring_shared_flush(survivor.shared);

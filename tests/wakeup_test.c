@@ -27,11 +27,9 @@ static void strike(const char *name);
 static unsigned calls;
 
 #define state_of wakeup_state_of
-#define now wakeup_now
 #define syscall(...) (PERFRING_ADD(&calls, 1u), syscall(__VA_ARGS__))
 #include "rb/wakeup.c"
 #undef syscall
-#undef now
 #undef state_of
 #include "rb/writer.c"
 
