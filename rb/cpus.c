@@ -30,7 +30,6 @@
 #include "cpus.h"
 
 #include <fcntl.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -42,6 +41,7 @@
 
 #include "filler.h"
 #include "lost.h"
+#include "os/membarrier.h"
 
 enum {
 	SIZE_MOST = 65528,
@@ -54,15 +54,6 @@ enum {
 static struct perfring_ring_state *state_of(const struct perfring_cpu *cpu)
 {
 	return perfring_ring_state_of(cpu->page);
-}
-
-static int membarrier(int command)
-{
-	int saved = errno, ret;
-
-	ret = (int)syscall(SYS_membarrier, command, 0, 0);
-	errno = saved;
-	return ret;
 }
 
 /* ---- restartable sequences ---- */
@@ -111,7 +102,7 @@ static bool sequence_swap(struct perfring_cpu *cpu, uint32_t number, uint64_t fr
 
 static bool can_sequence(void)
 {
-	return __rseq_size && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	return __rseq_size && perfring_os_membarrier_register();
 }
 
 #else
@@ -313,7 +304,7 @@ static void leave_mark(const struct perfring_cpus *cpus, struct perfring_cpu *cp
 			  claim->end | (wake ? MARK_WAKES : 0));
 	PERFRING_POINT(cpus_marked);
 	if (cpus->way == PERFRING_CPUS_RSEQ && !is_home(cpus, number))
-		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+		perfring_os_membarrier_process();
 	publish_marked(cpus, cpu);
 }
 

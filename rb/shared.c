@@ -49,7 +49,6 @@
 #include <perfring/shared.h>
 
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -61,6 +60,7 @@
 #include "identity.h"
 #include "lost.h"
 #include "os/clock.h"
+#include "os/membarrier.h"
 #include "shared_private.h"
 
 enum {
@@ -520,7 +520,7 @@ static void recover_slot(struct perfring_shared *shared)
  * the registration.  PRIVATE_EXPEDITED looks at who runs; GLOBAL waits until every CPU has switched: 8 to 20 ms. */
 static bool bar(bool foreign)
 {
-	return syscall(SYS_membarrier, foreign ? MEMBARRIER_CMD_GLOBAL : MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+	return foreign ? perfring_os_membarrier_system() : perfring_os_membarrier_process();
 }
 
 /* Whether a thread of another process: then the barrier is the slow one.  So it is where ours was refused its own. */
@@ -1198,7 +1198,6 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	struct perfring_owner_slot *slots;
 	struct perfring_shared *shared;
 	uint32_t grain, owners;
-	long barriers;
 	int error;
 
 	*result = NULL;
@@ -1242,10 +1241,8 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	shared->pid = (uint32_t)getpid();
 	shared->namespaces = perfring_identity_namespaces();
 	if (shared->leased) {
-		barriers = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-		shared->bars_all = barriers > 0 && barriers & MEMBARRIER_CMD_GLOBAL;
-		shared->bars_own = shared->namespaces &&
-				   syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+		shared->bars_all = perfring_os_membarrier_has_system();
+		shared->bars_own = shared->namespaces && perfring_os_membarrier_register();
 	}
 	shared->boot = perfring_identity_boot();
 	error = take_slot(shared);

@@ -5,7 +5,6 @@
  */
 #include <perfring/writer.h>
 
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include "identity.h"
 #include "lost.h"
 #include "os/clock.h"
+#include "os/membarrier.h"
 #include "writer_private.h"
 
 enum {
@@ -40,11 +40,8 @@ static bool is_backward(const struct perfring_writer *writer)
 /* Every thread of this process that runs passes a full barrier. */
 static void barrier_everywhere(void)
 {
-	int saved = errno;
-
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0)
-		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); /* before 4.14: slow */
-	errno = saved;
+	if (!perfring_os_membarrier_process())
+		perfring_os_membarrier_system(); /* before 4.14: slow */
 }
 
 /* ---- counting what is refused ---- */
@@ -597,7 +594,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	PERFRING_STORE(&state->writer_image, own_image());
 	madvise(writer, sizeof(*writer), MADV_WIPEONFORK);
 	madvise(ring->mapping, (size_t)ring->mapping_size, MADV_DONTFORK);
-	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	perfring_os_membarrier_register();
 
 	writer->data = ring->data;
 	writer->mask = ring->size - 1;

@@ -2,22 +2,14 @@
 #include <perfring/session.h>
 
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/membarrier.h"
 #include "session_private.h"
 
 enum {
-	MEMBARRIER_GLOBAL = 1, /* <linux/membarrier.h> of before 4.16 has another name for it */
-	IN_FLIGHT = 65536,     /* as much as one record can be */
+	IN_FLIGHT = 65536, /* as much as one record can be */
 };
-
-/* Pausing stops who begins to write, not who is in the middle of it, above the published head, where the oldest records
- * lie.  The kernel writes with preemption disabled: behind a grace period it is done.  Returns whether there was one. */
-static bool settle(void)
-{
-	return syscall(SYS_membarrier, MEMBARRIER_GLOBAL, 0, 0) == 0;
-}
 
 static int pause_output(const struct perfring_session_ring *ring, unsigned long paused)
 {
@@ -93,7 +85,9 @@ int perfring_session_snapshot(struct perfring_session *session)
 			first = first ? first : ret;
 			session->rings[i]->is_paused = !ret;
 		}
-	settled = !kernel || settle();
+	/* Pausing stops who begins to write, not who is in the middle of it, above the published head, where the oldest
+	 * records lie.  The kernel writes with preemption disabled: after the barrier, a grace period, it is done. */
+	settled = !kernel || perfring_os_membarrier_system();
 	for (uint32_t i = 0; i < session->ring_count; i++)
 		if (session->rings[i] && perfring_ring_falls(session->rings[i]) && session->rings[i]->is_paused) {
 			ret = take(session, i, settled);

@@ -53,11 +53,11 @@
  * are blocked for as long: a handler that ended, jumped or forked would leave the count up for ever.
  */
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/membarrier.h"
 #include "soft_private.h"
 
 enum {
@@ -75,17 +75,9 @@ static uint32_t phase;
 
 /* ---- the barrier ---- */
 
-static bool membarrier(int command)
-{
-	return syscall(SYS_membarrier, command, 0, 0) == 0;
-}
-
 void perfring_soft_grace_prepare(void)
 {
-	int saved = errno;
-
-	PERFRING_STORE(&perfring_soft_fences, !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
-	errno = saved;
+	PERFRING_STORE(&perfring_soft_fences, !perfring_os_membarrier_register());
 }
 
 static void sleep_for(long ns)
@@ -102,7 +94,7 @@ static void barrier_everywhere(void)
 	PERFRING_FENCE();
 	if (PERFRING_LOAD(&perfring_soft_fences))
 		return;
-	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+	if (perfring_os_membarrier_process())
 		return;
 	PERFRING_EXCHANGE(&perfring_soft_fences, 1);
 	sleep_for(STORED_BY);
