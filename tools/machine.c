@@ -206,10 +206,7 @@ const char *perfring_machine_name(struct perfring_machine *machine, const char *
 	memcpy(copy, text, key.size);
 	copy[key.size] = 0;
 	*name = (struct name){key.size, copy};
-	if (!tsearch(name, &machine->names, compare_names)) {
-		perfring_tool_complain("out of memory");
-		exit(PERFRING_TOOL_FAILED);
-	}
+	perfring_tool_insert(name, &machine->names, compare_names);
 	return copy;
 }
 
@@ -229,10 +226,7 @@ static struct task *get_task(struct perfring_machine *machine, uint32_t id)
 		return task;
 	task = perfring_tool_room(NULL, 1, sizeof(*task));
 	*task = (struct task){.id = id};
-	if (!tsearch(task, &machine->tasks, compare_tasks)) {
-		perfring_tool_complain("out of memory");
-		exit(PERFRING_TOOL_FAILED);
-	}
+	perfring_tool_insert(task, &machine->tasks, compare_tasks);
 	return task;
 }
 

@@ -1,5 +1,6 @@
 /* out.c - text on its way to stdout, by the million lines, and to stderr. */
 #include <stdarg.h>
+#include <search.h>
 #include <stdlib.h>
 #include "out.h"
 
@@ -38,6 +39,18 @@ void *perfring_tool_room(void *old, size_t nr, size_t size)
 		exit(PERFRING_TOOL_FAILED);
 	}
 	return room;
+}
+
+void **perfring_tool_insert(void *item, void **tree, int (*compare)(const void *, const void *))
+{
+	void *at = tsearch(item, tree, compare);
+
+	if (!at) {
+		free(item); /* nothing else has it */
+		perfring_tool_complain("out of memory");
+		exit(PERFRING_TOOL_FAILED);
+	}
+	return at;
 }
 
 int perfring_tool_print(FILE *out, const char *text, int width, bool solid)

@@ -147,10 +147,7 @@ static struct row *get_row(struct report *report, const struct row *key)
 		return *(struct row **)at;
 	row = perfring_tool_room(NULL, 1, sizeof(*row));
 	*row = *key;
-	if (!tsearch(row, &report->tree, compare_keys)) {
-		perfring_tool_complain("out of memory");
-		exit(PERFRING_TOOL_FAILED);
-	}
+	perfring_tool_insert(row, &report->tree, compare_keys);
 	if (report->nr == report->room) {
 		report->room *= 2;
 		report->rows = perfring_tool_room(report->rows, report->room, sizeof(struct row *));

@@ -80,12 +80,6 @@ struct perfring_symbols {
 	bool foreign;   /* recorded under another kernel release */
 };
 
-static void __attribute__((noreturn)) end_without_memory(void)
-{
-	perfring_tool_complain("out of memory");
-	exit(PERFRING_TOOL_FAILED);
-}
-
 /* ---- tables ---- */
 
 static void table_add(struct table *table, struct symbol symbol)
@@ -187,9 +181,7 @@ static void read_builds(struct perfring_symbols *symbols, const struct perfring_
 						    header.size - BUILD_HEAD);
 		memcpy(build->id, at + 12, sizeof(build->id));
 		build->size = header.misc & PERFRING_RECORD_MISC_EXT_RESERVED ? at[32] : 20;
-		known = tsearch(build, &symbols->builds, compare_builds);
-		if (!known)
-			end_without_memory();
+		known = (struct build **)perfring_tool_insert(build, &symbols->builds, compare_builds);
 		if (*known != build)
 			free(build);
 	}
@@ -331,11 +323,7 @@ static int compare_files(const void *a, const void *b)
 /* Into one of tsearch's trees, or to the one that is there already. */
 static void *put(void *new, void **tree, int (*compare)(const void *, const void *))
 {
-	void *at = tsearch(new, tree, compare);
-
-	if (!at)
-		end_without_memory();
-	return *(void **)at;
+	return *perfring_tool_insert(new, tree, compare);
 }
 
 /* Returns 0 or -errno: then it is not known which build it is. */

@@ -52,6 +52,9 @@ void perfring_tool_complain(const char *form, ...) __attribute__((format(printf,
 /* realloc to nr * size bytes; there is no failing: the tool ends with one line. */
 void *perfring_tool_room(void *old, size_t nr, size_t size);
 
+/* tsearch of an item from perfring_tool_room; without memory it says so, and ends the program. */
+void **perfring_tool_insert(void *item, void **tree, int (*compare)(const void *, const void *));
+
 /* Writes text escaped, and blanks up to width.  out NULL: only counts.  Returns the columns used. */
 int perfring_tool_print(FILE *out, const char *text, int width, bool solid);
 
