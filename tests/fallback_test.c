@@ -770,10 +770,11 @@ Test(fallback, above_paranoid_2)
 	if (geteuid() || paranoid() != 2)
 		cr_skip_test("SKIP-ENV: setuid: run as root, with kernel.perf_event_paranoid 2");
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		pid_t child = fork();
+		pid_t child;
 		int status;
 
-		*text = 0;
+		*text = 0; /* before there is a child that writes it */
+		child = fork();
 		if (child == 0) {
 			struct perf_event_attr attr = faults();
 			int fd;
