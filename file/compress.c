@@ -222,9 +222,13 @@ int perfring_file_put_own(struct perfring_file_writer *writer, uint32_t type, co
 		unsigned char bytes[65536];
 	} record, turned;
 	struct iovec pieces[2];
+	int error;
 
 	if (size > sizeof(record) - sizeof(record.header) - 1)
 		return -E2BIG;
+	error = perfring_file_batch_write(writer);
+	if (error)
+		return error;
 	memset(&record.header, 0, sizeof(record.header));
 	record.header.type = type;
 	record.header.size = (uint16_t)(sizeof(record.header) + size);
@@ -244,7 +248,7 @@ int perfring_file_put_own(struct perfring_file_writer *writer, uint32_t type, co
 int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const struct perf_event_header *record,
 			       const void *trace, uint64_t size)
 {
-	struct perfring_section place = {.offset = writer->files->at, .size = record->size};
+	struct perfring_section place = {.size = record->size};
 	uint64_t own;
 	int error;
 
@@ -254,8 +258,11 @@ int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const
 	memcpy(&own, record + 1, sizeof(own));
 	if (own != size || size > SIZE_MAX / 2)
 		return -EINVAL;
-	error = perfring_file_put_own(writer, record->type, record + 1, record->size - sizeof(*record), trace,
-				      (size_t)size);
+	error = perfring_file_batch_write(writer);
+	place.offset = writer->files->at;
+	if (!error)
+		error = perfring_file_put_own(writer, record->type, record + 1, record->size - sizeof(*record), trace,
+					      (size_t)size);
 	if (!error)
 		perfring_byte_buffer_put(&writer->auxtrace, &place, sizeof(place));
 	return error ? error : writer->auxtrace.error;

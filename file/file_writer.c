@@ -11,6 +11,7 @@
 #include <perfring/feature.h>
 #include <perfring/file_writer.h>
 #include <perfring/swap.h>
+#include "file_private.h"
 #include "file_writer_private.h"
 
 enum {
@@ -19,7 +20,8 @@ enum {
 };
 
 #define BATCH_SIZE (1u << 18)
-#define MOST_RECORD 65528
+#define RECORD_MAX 65535
+#define EVENT_NAME_MAX 128
 
 static int add_file(struct perfring_file_writer *writer, int fd)
 {
@@ -120,10 +122,15 @@ int perfring_file_writer_add_event(struct perfring_file_writer *writer, const st
 {
 	uint32_t size = attr->size ? attr->size : PERF_ATTR_SIZE_VER0;
 	struct perfring_written_event *event;
+	char usual[EVENT_NAME_MAX];
 	int index;
 
-	if (writer->is_begun || !name || size < PERF_ATTR_SIZE_VER0)
+	if (writer->is_begun || size < PERF_ATTR_SIZE_VER0)
 		return -EINVAL;
+	if (!name) {
+		perfring_file_make_up_name(attr, usual, sizeof(usual));
+		name = usual;
+	}
 	if (writer->event_count == writer->event_room) {
 		uint32_t room = writer->event_room ? writer->event_room * 2 : 4;
 
@@ -173,6 +180,19 @@ int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t in
 	if (!error)
 		event->ids[event->id_count++] = id;
 	return error;
+}
+
+int perfring_file_writer_add_formats(struct perfring_file_writer *writer, const struct perfring_format_set *formats)
+{
+	uint32_t before = writer->event_count, index = 0;
+	uint64_t id;
+	int ret = 0;
+
+	for (uint32_t i = 0; ret >= 0 && i < perfring_format_set_count(formats); i++)
+		ret = perfring_file_writer_add_event(writer, perfring_format_set_attr(formats, i), NULL);
+	for (uint32_t i = 0; ret >= 0 && perfring_format_set_id_at(formats, i, &id, &index); i++)
+		ret = perfring_file_writer_add_id(writer, before + index, id);
+	return ret < 0 ? ret : 0;
 }
 
 /* One call for as much as the pipe takes, and again for the rest. */
@@ -586,15 +606,30 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	return error;
 }
 
-int perfring_file_writer_write_to(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces, int count)
+static int write_whole(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces, int count)
 {
-	if (!writer->is_begun || writer->is_finished || file >= writer->file_count || count < 0 || count > IOV_MAX)
-		return -EINVAL;
-	if (!count)
-		return 0;
 	return writer->level || writer->is_foreign
 		       ? perfring_file_pack(writer, &writer->files[file], pieces, count)
 		       : perfring_file_put_pieces(writer, &writer->files[file], pieces, count);
+}
+
+int perfring_file_batch_write(struct perfring_file_writer *writer)
+{
+	struct iovec piece = {.iov_base = writer->batch.bytes, .iov_len = writer->batch.used};
+
+	writer->batch.used = 0;
+	return piece.iov_len ? write_whole(writer, 0, &piece, 1) : 0;
+}
+
+int perfring_file_writer_write_to(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces,
+				  int count)
+{
+	int error;
+
+	if (!writer->is_begun || writer->is_finished || file >= writer->file_count || count < 0 || count > IOV_MAX)
+		return -EINVAL;
+	error = file ? 0 : perfring_file_batch_write(writer);
+	return error || !count ? error : write_whole(writer, file, pieces, count);
 }
 
 int perfring_file_writer_write(struct perfring_file_writer *writer, const struct iovec *pieces, int count)
@@ -602,23 +637,12 @@ int perfring_file_writer_write(struct perfring_file_writer *writer, const struct
 	return perfring_file_writer_write_to(writer, 0, pieces, count);
 }
 
-int perfring_file_batch_write(struct perfring_file_writer *writer)
+/* Space for one record after those of the batch, which is written first when it is full. */
+static int batch_space(struct perfring_file_writer *writer)
 {
-	struct iovec piece = {.iov_base = writer->batch.bytes, .iov_len = writer->batch.used};
-	int error = piece.iov_len ? perfring_file_writer_write(writer, &piece, 1) : 0;
-
-	writer->batch.used = 0;
-	return error;
-}
-
-int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record)
-{
-	const struct perfring_format *format = perfring_format_set_at(writer->formats, index);
 	struct perfring_byte_buffer *batch = &writer->batch;
-	int64_t size;
-	int error = 0;
 
-	if (!writer->is_begun || writer->is_finished || !format)
+	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
 	if (!batch->bytes) {
 		batch->bytes = malloc(BATCH_SIZE);
@@ -626,8 +650,16 @@ int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, con
 			return -ENOMEM;
 		batch->room = BATCH_SIZE;
 	}
-	if (batch->room - batch->used < MOST_RECORD)
-		error = perfring_file_batch_write(writer);
+	return batch->room - batch->used < RECORD_MAX ? perfring_file_batch_write(writer) : 0;
+}
+
+int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record)
+{
+	const struct perfring_format *format = perfring_format_set_at(writer->formats, index);
+	struct perfring_byte_buffer *batch = &writer->batch;
+	int error = format ? batch_space(writer) : -EINVAL;
+	int64_t size;
+
 	if (error)
 		return error;
 	size = perfring_record_encode(format, record, batch->bytes + batch->used, batch->room - batch->used);
@@ -644,15 +676,29 @@ int perfring_file_writer_put(struct perfring_file_writer *writer, uint32_t index
 	return error ? error : perfring_file_batch_write(writer);
 }
 
+int perfring_file_writer_put_item(struct perfring_file_writer *writer, const struct perfring_item *item)
+{
+	struct perfring_byte_buffer *batch = &writer->batch;
+	uint16_t size = item->record->size;
+	int error = size < sizeof(*item->record) ? -EINVAL : batch_space(writer);
+
+	if (error)
+		return error;
+	memcpy(batch->bytes + batch->used, item->record, size);
+	batch->used += size;
+	return 0;
+}
+
 int perfring_file_writer_end_round(struct perfring_file_writer *writer)
 {
 	uint64_t size;
-	int error = 0;
+	int error;
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
+	error = perfring_file_batch_write(writer);
 	/* perf writes none into directories: a mark in one file would hurry the records of the others. */
-	if (writer->file_count == 1)
+	if (!error && writer->file_count == 1)
 		error = perfring_file_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
 	size = writer->files->at - writer->header.data.offset;
 	if (error || writer->is_pipe || size == writer->header.data.size)
@@ -744,17 +790,16 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
+	error = perfring_file_batch_write(writer);
 	if (writer->is_pipe) {
-		error = writer->feature[PERFRING_FEATURE_BUILD_ID].payload
-				? put_feature_record(writer, PERFRING_FEATURE_BUILD_ID)
-				: 0;
+		if (!error && writer->feature[PERFRING_FEATURE_BUILD_ID].payload)
+			error = put_feature_record(writer, PERFRING_FEATURE_BUILD_ID);
 		writer->is_finished = true;
 		return error;
 	}
 	/* perf takes a data size of 0 for a killed writer's */
-	error = writer->files->at == writer->header.data.offset
-			? perfring_file_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0)
-			: 0;
+	if (!error && writer->files->at == writer->header.data.offset)
+		error = perfring_file_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
 	writer->header.data.size = writer->files->at - writer->header.data.offset;
 	if (!error && writer->level)
 		error = perfring_file_put_ratio(writer);

@@ -155,11 +155,19 @@ struct places {
 	uint32_t bare; /* if bit 0 is set: the first event whose records carry no id */
 };
 
+struct known_id {
+	uint64_t id;
+	uint32_t index;
+};
+
 /* slots: open addressing, at most half full.  slot_count is a power of two. */
 struct perfring_format_set {
-	struct perfring_format **formats;
+	struct perfring_format **formats; /* each with a copy of its attr after it */
 	uint32_t count;
 	uint32_t room;
+	struct known_id *ids; /* as they came */
+	uint32_t id_count;
+	uint32_t id_room;
 	struct slot *slots;
 	uint64_t slot_count;
 	uint64_t slots_used;
@@ -198,6 +206,7 @@ void perfring_format_set_close(struct perfring_format_set *set)
 	for (i = 0; i < set->count; i++)
 		free(set->formats[i]);
 	free(set->formats);
+	free(set->ids);
 	free(set->slots);
 	free(set);
 }
@@ -211,9 +220,12 @@ static void places_add(struct places *places, uint32_t place, uint32_t index)
 
 int perfring_format_set_add(struct perfring_format_set *set, const struct perf_event_attr *attr)
 {
+	uint32_t size = perfring_attr_own_size(attr);
 	struct perfring_format *format;
 	int error;
 
+	if (size > PERFRING_ATTR_MAX)
+		return -EINVAL;
 	if (set->count == set->room) {
 		uint32_t room = set->room ? set->room * 2 : 4;
 		struct perfring_format **formats;
@@ -226,7 +238,7 @@ int perfring_format_set_add(struct perfring_format_set *set, const struct perf_e
 		set->formats = formats;
 		set->room = room;
 	}
-	format = malloc(sizeof(*format));
+	format = calloc(1, sizeof(*format) + (size > sizeof(*attr) ? size : sizeof(*attr)));
 	if (!format)
 		return -ENOMEM;
 	error = perfring_format_from_attr(format, attr);
@@ -234,6 +246,8 @@ int perfring_format_set_add(struct perfring_format_set *set, const struct perf_e
 		free(format);
 		return error;
 	}
+	memcpy(format + 1, attr, size);
+	((struct perf_event_attr *)(void *)(format + 1))->size = size; /* it may have been 0 */
 	format->index = set->count;
 	format->arch = set->arch;
 	set->formats[set->count++] = format;
@@ -295,6 +309,16 @@ int perfring_format_set_put(struct perfring_format_set *set, uint64_t id, uint32
 			return error;
 		slot = slot_of(set, id);
 	}
+	if (set->id_count == set->id_room) {
+		uint32_t room = set->id_room ? set->id_room * 2 : 16;
+		struct known_id *ids = room < UINT32_MAX / 2 ? realloc(set->ids, room * sizeof(*ids)) : NULL;
+
+		if (!ids)
+			return -ENOMEM;
+		set->ids = ids;
+		set->id_room = room;
+	}
+	set->ids[set->id_count++] = (struct known_id){id, index};
 	slot->id = id;
 	slot->format = set->formats[index];
 	set->slots_used++;
@@ -314,6 +338,20 @@ const struct perfring_format *perfring_format_set_at(const struct perfring_forma
 uint32_t perfring_format_set_count(const struct perfring_format_set *set)
 {
 	return set->count;
+}
+
+const struct perf_event_attr *perfring_format_set_attr(const struct perfring_format_set *set, uint32_t index)
+{
+	return index < set->count ? (const struct perf_event_attr *)(const void *)(set->formats[index] + 1) : NULL;
+}
+
+int perfring_format_set_id_at(const struct perfring_format_set *set, uint32_t i, uint64_t *id, uint32_t *index)
+{
+	if (i >= set->id_count)
+		return 0;
+	*id = set->ids[i].id;
+	*index = set->ids[i].index;
+	return 1;
 }
 
 static uint32_t place_of(const struct perfring_format *format, bool is_sample)

@@ -50,11 +50,16 @@ PERFRING_API int perfring_file_writer_make_foreign(struct perfring_file_writer *
  * perfring_file_writer_open. */
 PERFRING_API int perfring_file_writer_add_part(struct perfring_file_writer *writer, int fd);
 
-/* Adds an event with its name.  All attrs are written with one size, the smallest that holds each.  Returns the event's index,
- * from 0; -EINVAL, -ENOMEM. */
+/* Adds an event with its name; NULL: the name that perf gives such an attr.  All attrs are written with one size, the smallest
+ * that holds each.  Returns the event's index, from 0; -EINVAL, -ENOMEM. */
 PERFRING_API int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr,
 						const char *name);
 PERFRING_API int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t index, uint64_t id);
+
+/* Adds every event of a set of formats (perfring_session_formats, perfring_file_formats), with its ids and perf's name for it.
+ * Returns 0, -EINVAL, -ENOMEM, -EEXIST (an id of another event of the file). */
+PERFRING_API int perfring_file_writer_add_formats(struct perfring_file_writer *writer,
+						  const struct perfring_format_set *formats);
 
 /* Makes events leader ... leader + members - 1 a group, for GROUP_DESC.  name: "" for a group without a name. */
 PERFRING_API int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader,
@@ -77,6 +82,10 @@ PERFRING_API int perfring_file_writer_write_to(struct perfring_file_writer *writ
 /* Encodes one record with the format of event `index`, its trailer included, and writes it. */
 PERFRING_API int perfring_file_writer_put(struct perfring_file_writer *writer, uint32_t index,
 					  const struct perfring_record *record);
+
+/* Puts an item's record, unchanged.  Records gather in memory, 256 KiB at most; the next other call that writes, writes them
+ * first.  Returns 0, -EINVAL (a size below 8), -ENOMEM, or as write. */
+PERFRING_API int perfring_file_writer_put_item(struct perfring_file_writer *writer, const struct perfring_item *item);
 
 /* Writes an AUXTRACE record and the trace after it, both uncompressed; the feature AUXTRACE lists them.  size: that of the
  * record's member `size`.  Returns 0; -EINVAL (no AUXTRACE, or another size), or as write. */

@@ -291,7 +291,7 @@ PERFRING_API void perfring_attr_set_flag(struct perf_event_attr *attr, uint32_t 
  *                    open, close   add, put, arch   find, of, at, count
  *   open, close           -              -                  -
  *   add, put, arch        -              -                  -
- *   find, of, at          -              -             any number at once
+ *   find, of, at, attr    -              -             any number at once
  */
 struct perfring_format_set;
 
@@ -314,6 +314,14 @@ PERFRING_API const struct perfring_format *perfring_format_set_find(const struct
 PERFRING_API const struct perfring_format *perfring_format_set_at(const struct perfring_format_set *set,
 								  uint32_t index);
 PERFRING_API uint32_t perfring_format_set_count(const struct perfring_format_set *set);
+
+/* A copy of the attr that was added, as many bytes as its `size` says, at least sizeof; NULL: no such event.  Valid until close. */
+PERFRING_API const struct perf_event_attr *perfring_format_set_attr(const struct perfring_format_set *set,
+								    uint32_t index);
+
+/* The i-th id, from 0 in the order of putting, and the number of its event.  Returns 1, or 0 after the last. */
+PERFRING_API int perfring_format_set_id_at(const struct perfring_format_set *set, uint32_t i, uint64_t *id,
+					   uint32_t *index);
 
 /* The format of a record: by IDENTIFIER where the attrs have it, else by where their ids lie; an only event needs no
  * id, and id 0 means the first event, as for the records perf synthesises.  Records in which no id is found belong to
