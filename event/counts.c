@@ -16,6 +16,7 @@ enum {
 };
 
 struct counted {
+	char *name;
 	struct perf_event_attr asked;
 	struct perf_event_attr attr; /* as it was opened */
 	uint64_t given_up;
@@ -74,11 +75,18 @@ static void cut_back(struct perfring_counts *counts, uint32_t fds)
 		close(counts->fds[--counts->fd_count].fd);
 }
 
+static void cut_events(struct perfring_counts *counts, uint32_t count)
+{
+	while (counts->event_count > count)
+		free(counts->events[--counts->event_count].name);
+}
+
 void perfring_counts_close(struct perfring_counts *counts)
 {
 	if (!counts)
 		return;
 	cut_back(counts, 0);
+	cut_events(counts, 0);
 	free(counts->events);
 	free(counts->fds);
 	free(counts);
@@ -126,6 +134,10 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 	event->attr = perfring_attr_whole(one->attr);
 	event->attr.size = sizeof(event->attr);
 	event->asked = event->attr;
+	event->name = strdup(one->name);
+	if (!event->name)
+		return -ENOMEM;
+	counts->event_count++;
 	event->leader = one->leader == UINT32_MAX ? IN_NO_GROUP : first + one->leader;
 	if (event->leader != IN_NO_GROUP && event->leader > number) {
 		refuse(counts, "a group's leader comes before its members.");
@@ -135,7 +147,6 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 		PERFRING_FORMAT_TOTAL_TIME_ENABLED | PERFRING_FORMAT_TOTAL_TIME_RUNNING | PERFRING_FORMAT_ID;
 	if (!counts->without_lost)
 		event->attr.read_format |= PERFRING_FORMAT_LOST;
-	counts->event_count++;
 	/* A sibling is read alone by its own format, the leader for all (docs/abi.md 2.2). */
 	if (event->leader == number)
 		event->attr.read_format |= PERFRING_FORMAT_GROUP;
@@ -425,13 +436,41 @@ int perfring_counts_add(struct perfring_counts *counts, const struct perfring_ev
 	if (!counts->refusal[0])
 		refuse(counts, "adding the events failed: %s.", strerror(-ret));
 	cut_back(counts, fds);
-	counts->event_count = first;
+	cut_events(counts, first);
+	return ret;
+}
+
+int perfring_counts_open_self(struct perfring_counts **counts, const char *text)
+{
+	struct perf_event_attr base = {.size = sizeof(base), .disabled = 1};
+	struct perfring_events *events = NULL;
+	struct perfring_target *target = NULL;
+	struct perfring_fault fault = {0, ""};
+	int ret = perfring_counts_open(counts, PERFRING_FALLBACK_ALL);
+
+	if (ret)
+		return ret;
+	ret = perfring_events_open(&events);
+	if (!ret)
+		ret = perfring_target_open(&target);
+	if (!ret)
+		ret = perfring_target_add_thread(target, (int32_t)gettid());
+	if (!ret) {
+		ret = perfring_events_add(events, text, &base, &fault);
+		if (ret)
+			refuse(*counts, "'%s': at %lld: %s.", text, (long long)fault.at,
+			       *fault.what ? fault.what : strerror(-ret));
+		else
+			ret = perfring_counts_add(*counts, events, target);
+	}
+	perfring_target_close(target);
+	perfring_events_close(events);
 	return ret;
 }
 
 const char *perfring_counts_refusal(const struct perfring_counts *counts)
 {
-	return counts->refusal;
+	return counts ? counts->refusal : "";
 }
 
 int perfring_counts_error(const struct perfring_counts *counts, uint32_t event)
@@ -542,6 +581,11 @@ int perfring_counts_read(struct perfring_counts *counts)
 uint32_t perfring_counts_count(const struct perfring_counts *counts)
 {
 	return counts->event_count;
+}
+
+const char *perfring_counts_name(const struct perfring_counts *counts, uint32_t event)
+{
+	return event < counts->event_count ? counts->events[event].name : NULL;
 }
 
 const struct perf_event_attr *perfring_counts_attr(const struct perfring_counts *counts, uint32_t event)

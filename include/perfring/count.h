@@ -35,6 +35,11 @@ struct perfring_count {
 PERFRING_API int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed);
 PERFRING_API void perfring_counts_close(struct perfring_counts *counts);
 
+/* The events of a text ("instructions:u,page-faults"; event.h) of the calling thread, disabled, with PERFRING_FALLBACK_ALL: an
+ * event that the machine lacks is in perfring_counts_error, not in the result.  Returns 0 or -errno of the text or of add,
+ * explained by perfring_counts_refusal; *counts is to be closed in both cases, and is NULL for want of memory. */
+PERFRING_API int perfring_counts_open_self(struct perfring_counts **counts, const char *events);
+
 /* Opens every event of the list for each thread and CPU of the target, a group's members into their leader's group.
  * read_format is set here: the two times, ID, LOST where the kernel knows it, GROUP for a group's leader.  Members are
  * not disabled nor enable_on_exec: they start and stop with their leader, at one moment.  The soft limit of open
@@ -44,7 +49,7 @@ PERFRING_API void perfring_counts_close(struct perfring_counts *counts);
 PERFRING_API int perfring_counts_add(struct perfring_counts *counts, const struct perfring_events *events,
 				     const struct perfring_target *target);
 
-/* Why the last add failed and what to change; "" if it did not. */
+/* Why the last add failed and what to change; "" if it did not, or for NULL. */
 PERFRING_API const char *perfring_counts_refusal(const struct perfring_counts *counts);
 
 /* Why an event is not counted, -errno; 0: it is counted.  Only with PERFRING_FALLBACK_MISSING is there one that is not:
@@ -70,6 +75,9 @@ PERFRING_API int perfring_counts_read(struct perfring_counts *counts);
 /* Events in the order they were added. */
 PERFRING_API uint32_t perfring_counts_count(const struct perfring_counts *counts);
 PERFRING_API const struct perf_event_attr *perfring_counts_attr(const struct perfring_counts *counts, uint32_t event);
+
+/* The name in the list of events; NULL: no such event.  Valid until close. */
+PERFRING_API const char *perfring_counts_name(const struct perfring_counts *counts, uint32_t event);
 
 /* One fd of the set and what the last read said. */
 struct perfring_counts_fd {
