@@ -243,6 +243,42 @@ static void fill_state(struct perfring_ring_state *state, const struct perfring_
 	state->created = perfring_os_clock_of(CLOCK_REALTIME);
 }
 
+/* Of an attr of any age: 0 stands for the oldest size. */
+static uint32_t attr_size(const struct perf_event_attr *attr)
+{
+	return attr->size ? attr->size : PERF_ATTR_SIZE_VER0;
+}
+
+static void fill_attr(struct perf_event_mmap_page *page, const struct perf_event_attr *attr, uint64_t id)
+{
+	struct perfring_ring_state *state = perfring_ring_state_of(page);
+
+	state->attr_id = id;
+	state->attr_size = attr_size(attr);
+	memcpy((unsigned char *)page + PERFRING_RING_ATTR_AT, attr, attr_size(attr));
+}
+
+int perfring_ring_attr(const struct perfring_ring *ring, struct perf_event_attr *attr, uint64_t *id)
+{
+	const struct perfring_ring_state *state;
+	uint64_t size;
+
+	memset(attr, 0, sizeof(*attr));
+	if (!(ring->flags & PERFRING_RING_OWN))
+		return 0;
+	state = perfring_ring_state_of(ring->page);
+	size = PERFRING_LOAD(&state->attr_size);
+	if (size < PERF_ATTR_SIZE_VER0 || size > PERFRING_RING_ATTR_SIZE)
+		return 0;
+	if (size > sizeof(*attr))
+		size = sizeof(*attr);
+	memcpy(attr, (const unsigned char *)ring->page + PERFRING_RING_ATTR_AT, (size_t)size);
+	attr->size = (uint32_t)size; /* whatever stands there by now */
+	if (id)
+		*id = PERFRING_LOAD(&state->attr_id);
+	return 1;
+}
+
 int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options)
 {
 	uint64_t data = options->pages * page_size(), aux = options->aux_pages * page_size();
@@ -255,6 +291,9 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 	ring->fd = -1;
 	if (!is_power_of_two(options->pages) || (options->aux_pages && !is_power_of_two(options->aux_pages)) ||
 	    !is_kind(kind) || options->flags & ~(uint32_t)(KINDS | PERFRING_RING_HUGE | PERFRING_RING_REPLACE))
+		return -EINVAL;
+	if (options->attr && (attr_size(options->attr) < PERF_ATTR_SIZE_VER0 ||
+			      attr_size(options->attr) > PERFRING_RING_ATTR_SIZE))
 		return -EINVAL;
 	if (data > data_limit || aux > data_limit)
 		return -EFBIG;
@@ -283,6 +322,8 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 		state = perfring_ring_state_of(ring->page);
 		fill_page(ring->page, &layout);
 		fill_state(state, options, &layout, grain, owners);
+		if (options->attr)
+			fill_attr(ring->page, options->attr, options->id);
 		if (owners && !error)
 			error = perfring_shared_prepare(ring);
 		/* Last: who finds the magic finds the rest; pairs with the program order of attach, by the fd. */
@@ -388,7 +429,7 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 			     "marks or owners are not where they belong");
 	if (page.aux_offset != layout.aux_offset)
 		return wrong(fault, offsetof(struct perf_event_mmap_page, aux_offset),
-			     "aux_offset is not behind the ring");
+			     "aux_offset is not after the ring");
 	if (size < layout.size)
 		return wrong(fault, size, "shorter than what its control page describes");
 	/* A hole is memory of the process that touches it first: not ours. */

@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 
 struct member {
 	struct perfring_set_ring member; /* the reader's, but for ring, number and tid, which never change */
+	char *file;                      /* its ring's; NULL: none */
 	struct member *next;
 	struct perfring_writer *writer; /* its thread's */
 	bool gone;
@@ -37,11 +39,14 @@ struct perfring_set {
 	struct member **last;
 	uint64_t numbers;
 	uint64_t lost; /* by rings that are freed */
+	uint64_t files; /* numbers of files given so far */
 	uint32_t rings;
 	uint32_t limit;
 	pid_t pid; /* another in a fork's child: there the rings are not mapped, and the lock may be held for ever */
-	struct perfring_ring_options ring;
+	struct perfring_ring_options ring; /* attr: our copy */
 	struct perfring_writer_options writer;
+	char *file; /* what the names of the rings' files begin with; NULL: memfds */
+	void *attr;
 };
 
 enum {
@@ -58,6 +63,7 @@ static void free_member(struct member *member)
 	perfring_writer_close(member->writer);
 	perfring_reader_close(&member->member.reader);
 	perfring_ring_close(&member->member.ring);
+	free(member->file);
 	free(member);
 }
 
@@ -82,15 +88,24 @@ int perfring_set_open(struct perfring_set **result, const struct perfring_ring_o
 	int ret;
 
 	*result = NULL;
-	if (ring->file || ring->aux_pages ||
+	if (ring->aux_pages ||
 	    ring->flags &
 		    (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT | PERFRING_RING_LEASED))
+		return -EINVAL;
+	if (ring->attr && ring->attr->size > PERFRING_RING_ATTR_SIZE)
 		return -EINVAL;
 	set = calloc(1, sizeof(*set));
 	if (!set)
 		return -ENOMEM;
-	ret = pthread_key_create(&set->key, leave);
+	set->file = ring->file ? strdup(ring->file) : NULL;
+	set->attr = ring->attr ? calloc(1, PERFRING_RING_ATTR_SIZE) : NULL;
+	if ((ring->file && !set->file) || (ring->attr && !set->attr))
+		ret = ENOMEM;
+	else
+		ret = pthread_key_create(&set->key, leave);
 	if (ret) {
+		free(set->file);
+		free(set->attr);
 		free(set);
 		return -ret;
 	}
@@ -99,6 +114,10 @@ int perfring_set_open(struct perfring_set **result, const struct perfring_ring_o
 	set->pid = getpid();
 	set->limit = limit ? limit : DEFAULT_LIMIT;
 	set->ring = *ring;
+	if (ring->attr) {
+		memcpy(set->attr, ring->attr, ring->attr->size ? ring->attr->size : PERF_ATTR_SIZE_VER0);
+		set->ring.attr = set->attr;
+	}
 	if (writer)
 		set->writer = *writer;
 	else
@@ -120,6 +139,7 @@ void perfring_set_close(struct perfring_set *set)
 		next = member->next;
 		if (childs) { /* what stood at these addresses is not here, and something else may be */
 			perfring_reader_close(&member->member.reader);
+			free(member->file);
 			free(member);
 		} else {
 			free_member(member);
@@ -127,6 +147,8 @@ void perfring_set_close(struct perfring_set *set)
 	}
 	if (!childs)
 		pthread_mutex_destroy(&set->lock);
+	free(set->file);
+	free(set->attr);
 	free(set);
 }
 
@@ -156,15 +178,22 @@ static void unlock(struct perfring_set *set, const sigset_t *signals)
 
 /* ---- threads ---- */
 
-static int make_member(struct perfring_set *set, struct member **result)
+static int make_member(struct perfring_set *set, uint64_t file, struct member **result)
 {
+	struct perfring_ring_options options = set->ring;
 	struct member *member = calloc(1, sizeof(*member));
-	int ret;
+	int ret = 0;
 
 	*result = member;
 	if (!member)
 		return -ENOMEM;
-	ret = perfring_ring_create(&member->member.ring, &set->ring);
+	if (set->file && asprintf(&member->file, "%s.%llu", set->file, (unsigned long long)file) < 0) {
+		member->file = NULL;
+		ret = -ENOMEM;
+	}
+	options.file = member->file;
+	if (!ret)
+		ret = perfring_ring_create(&member->member.ring, &options);
 	if (!ret)
 		ret = perfring_writer_open(&member->writer, &member->member.ring, &set->writer);
 	if (!ret)
@@ -190,8 +219,8 @@ static void append(struct perfring_set *set, struct member *member)
 	unlock(set, &signals);
 }
 
-/* Takes one of the rings that the limit allows, or gives it back. */
-static bool take_ring(struct perfring_set *set)
+/* Takes one of the rings that the limit allows, and a number for its file; or gives it back. */
+static bool take_ring(struct perfring_set *set, uint64_t *file)
 {
 	sigset_t signals;
 	bool is_taken;
@@ -199,6 +228,7 @@ static bool take_ring(struct perfring_set *set)
 	lock(set, &signals);
 	is_taken = set->rings < set->limit;
 	set->rings += is_taken;
+	*file = set->files++;
 	unlock(set, &signals);
 	return is_taken;
 }
@@ -215,6 +245,7 @@ static void give_ring(struct perfring_set *set)
 int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
 {
 	struct member *member;
+	uint64_t file;
 	int ret;
 
 	/* Also clears what a deleted key of the same number has left here, which a handler that comes in the midst of
@@ -222,9 +253,9 @@ int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
 	*writer = perfring_set_current(set);
 	if (*writer)
 		return 0;
-	if (!take_ring(set))
+	if (!take_ring(set, &file))
 		return -EUSERS;
-	ret = make_member(set, &member);
+	ret = make_member(set, file, &member);
 	if (!ret) {
 		ret = -pthread_setspecific(set->key, member);
 		if (ret)
@@ -243,12 +274,13 @@ int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
 int perfring_set_admit(struct perfring_set *set, pthread_t thread, uint32_t tid, struct perfring_writer **writer)
 {
 	struct member *member;
+	uint64_t file;
 	int ret;
 
 	*writer = NULL;
-	if (!take_ring(set))
+	if (!take_ring(set, &file))
 		return -EUSERS;
-	ret = make_member(set, &member);
+	ret = make_member(set, file, &member);
 	if (ret) {
 		give_ring(set);
 		return ret;
@@ -314,6 +346,8 @@ static void drop(struct perfring_set *set, struct member **link)
 	set->lost += lost_of(member);
 	set->rings--;
 	unlock(set, &signals);
+	if (member->file)
+		unlink(member->file);
 	free_member(member);
 }
 

@@ -559,7 +559,19 @@ static int make_rings(struct perfring_soft_event *event, struct perfring_set *se
 
 int perfring_soft_map(struct perfring_soft_event *event, uint32_t pages, int32_t wake_fd)
 {
-	struct perfring_ring_options ring = {.pages = pages, .watermark = event->attr.watermark};
+	return perfring_soft_map_files(event, pages, NULL, wake_fd);
+}
+
+int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, const char *file, int32_t wake_fd)
+{
+	struct perfring_ring_options ring = {
+		.pages = pages,
+		.flags = file ? PERFRING_RING_REPLACE : 0,
+		.file = file,
+		.watermark = event->attr.watermark,
+		.attr = &event->attr,
+		.id = event->id,
+	};
 	struct perfring_writer_options writer = {.policy = PERFRING_WRITER_DROP, .wake_fd = wake_fd};
 	struct perfring_set *set;
 	int ret;

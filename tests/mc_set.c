@@ -211,6 +211,8 @@ static void mc_free(void *place)
 {
 	unsigned ring = ring_of(place);
 
+	if (!place) /* a ring without a file */
+		return;
 	if (ring == MAX_RINGS || freed[ring])
 		wrong("what is not a ring's is freed");
 	for (unsigned i = 0; i < word_count; i++)

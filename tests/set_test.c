@@ -6,6 +6,7 @@ static void strike(void);
 #define PERFRING_POINT(name) strike()
 
 #include <poll.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -131,12 +132,63 @@ Test(set, keeps_what_cannot_be_a_thread_ring)
 	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), -EINVAL);
 	ring.flags = 0;
 	ring.file = "/tmp/perfring_set_test";
-	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), -EINVAL);
 	cr_assert_eq(perfring_cpus_open(&cpus, &ring, NULL), -EINVAL);
 	ring.file = NULL;
 	ring.pages = 3;
 	cr_assert_eq(perfring_cpus_open(&cpus, &ring, NULL), -EINVAL);
 	cr_assert_null(cpus);
+}
+
+/* Each ring is a file with the attr, which other processes attach; a drained one's goes. */
+Test(set, rings_in_files_that_know_their_event)
+{
+	struct perf_event_attr attr = {.type = 77, .size = sizeof(attr), .sample_type = PERF_SAMPLE_TIME}, found;
+	char folder[] = "/tmp/perfring-set-XXXXXX", file[64], path[80];
+	struct perfring_ring_options ring = {.pages = 1, .file = file, .attr = &attr, .id = 4711};
+	struct perfring_set_ring *member;
+	struct perfring_ring attached;
+	struct perfring_writer *writer;
+	struct perfring_set *set;
+	uint64_t id = 0;
+	int fd;
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(file, sizeof(file), "%s/ring", folder);
+	attr.size = PERFRING_RING_ATTR_SIZE + 8;
+	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), -EINVAL);
+	attr.size = sizeof(attr);
+	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), 0);
+	memset(file, 'x', 8); /* the set has its own copies */
+	attr.type = 78;
+	cr_assert_eq(perfring_set_join(set, &writer), 0);
+	snprintf(path, sizeof(path), "%s/ring.0", folder);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(perfring_ring_attach(&attached, fd, 0, NULL), 0);
+	close(fd);
+	cr_assert_eq(perfring_ring_attr(&attached, &found, &id), 1);
+	cr_assert_eq(found.type, 77);
+	cr_assert_eq(found.size, sizeof(found));
+	cr_assert_eq(id, 4711);
+	/* Another process may write there: no more than an attr is taken, and it says its own size. */
+	perfring_ring_state_of(attached.page)->attr_size = 1 << 20;
+	cr_assert_eq(perfring_ring_attr(&attached, &found, &id), 0);
+	perfring_ring_state_of(attached.page)->attr_size = 64;
+	memset((char *)attached.page + PERFRING_RING_ATTR_AT, 0xff, 64);
+	cr_assert_eq(perfring_ring_attr(&attached, &found, NULL), 1);
+	cr_assert_eq(found.size, 64);
+	cr_assert_eq(found.bp_addr, UINT64_MAX);
+	cr_assert_eq(found.branch_sample_type, 0, "not of the ring's");
+	perfring_ring_close(&attached);
+
+	perfring_set_leave(set);
+	member = perfring_set_next(set, NULL);
+	cr_assert(member && member->drained);
+	cr_assert_eq(access(path, F_OK), 0);
+	cr_assert_null(perfring_set_next(set, NULL));
+	cr_assert_neq(access(path, F_OK), 0);
+	perfring_set_close(set);
+	cr_assert_eq(rmdir(folder), 0);
 }
 
 static void *join_only(void *set)

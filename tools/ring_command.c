@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <perfring/event.h>
 #include <perfring/shared.h>
 #include <perfring/snapshot.h>
 #include <perfring/text.h>
@@ -15,6 +16,10 @@ struct show {
 	const char *path;
 	struct perfring_ring ring;
 	struct perfring_snapshot snapshot;
+	struct perf_event_attr attr; /* what the ring says of its event, */
+	uint64_t id;
+	bool has_format; /* if it says so */
+	struct perfring_format format;
 	uint64_t last; /* records wanted, counted from the end */
 	bool header_only;
 	bool raw;
@@ -32,8 +37,8 @@ static void help(void)
 	       "First what the ring is and who writes into it; then its records from the oldest to the newest, one a\n"
 	       "line: place in the file, [size], then each member by its name.  A ring that overwrites shows all that "
 	       "it\n"
-	       "holds, another what is unread.  A sample's fields are known to its event alone, so its bytes are "
-	       "shown.\n"
+	       "holds, another what is unread.  Of samples the bytes are shown, unless the ring says of which event "
+	       "they are.\n"
 	       "Last, what was being written.\n"
 	       "\n"
 	       "  -n, --last N    only the last N records\n"
@@ -122,6 +127,7 @@ static void print_header(const struct show *show)
 	const struct perfring_ring *ring = &show->ring;
 	const struct perfring_ring_state *state = perfring_ring_state_of(ring->page);
 	const struct perfring_snapshot *snapshot = &show->snapshot;
+	char name[256];
 
 	print_mode(ring->flags);
 	print_count("size", ring->size);
@@ -132,6 +138,11 @@ static void print_header(const struct show *show)
 		print_writer(state);
 	if (PERFRING_LOAD(&state->paused))
 		printf("paused\n");
+	if (show->has_format) {
+		line("event");
+		perfring_event_name(&show->attr, name, sizeof(name));
+		printf("%s, id %" PRIu64 "\n", name, show->id);
+	}
 	print_count("watermark", PERFRING_LOAD(&state->watermark));
 	print_count("lost", PERFRING_LOAD(&state->lost_total));
 	print_count("abandoned", PERFRING_LOAD(&state->abandoned));
@@ -145,15 +156,16 @@ static void print_header(const struct show *show)
 
 static void print_text(struct show *show, const struct perf_event_header *record)
 {
-	int64_t length = perfring_record_text(NULL, record, show->text, show->room);
+	const struct perfring_format *format = show->has_format ? &show->format : NULL;
+	int64_t length = perfring_record_text(format, record, show->text, show->room);
 
 	if (length >= 0 && (size_t)length >= show->room) {
 		show->room = (size_t)length + 1;
 		show->text = perfring_tool_room(show->text, show->room, 1);
-		length = perfring_record_text(NULL, record, show->text, show->room);
+		length = perfring_record_text(format, record, show->text, show->room);
 	}
 	puts(length < 0 ? strerror((int)-length) : show->text);
-	if (show->raw || record->type == PERFRING_RECORD_SAMPLE || !perfring_record_name(record->type))
+	if (show->raw || (record->type == PERFRING_RECORD_SAMPLE && !format) || !perfring_record_name(record->type))
 		perfring_tool_print_bytes(record);
 }
 
@@ -246,6 +258,8 @@ static int open_and_run(struct show *show)
 	close(fd);
 	if (error)
 		return complain(show, error, &fault);
+	show->has_format = perfring_ring_attr(&show->ring, &show->attr, &show->id) &&
+			   !perfring_format_from_attr(&show->format, &show->attr);
 	show->room = 1 << 16;
 	show->text = perfring_tool_room(NULL, show->room, 1);
 	status = run(show);

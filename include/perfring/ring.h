@@ -60,6 +60,8 @@ enum perfring_ring_flag {
 
 enum {
 	PERFRING_RING_STATE_AT = 2048, /* offset in the control page, after the kernel's last member */
+	PERFRING_RING_ATTR_AT = 2560,  /* the attr of its records, attr_size bytes */
+	PERFRING_RING_ATTR_SIZE = 512, /* at most */
 	PERFRING_RING_VERSION = 1,
 };
 
@@ -83,7 +85,9 @@ struct perfring_ring_state {
 	uint64_t counter_at;     /* the processor's counter at the first perfring_ring_calibrate ... */
 	uint64_t counter_time;   /* ... and CLOCK_MONOTONIC then */
 	perfring_u64 calibrator; /* the thread that holds page->lock: pid << 42 | tid << 20 | start time */
-	uint64_t reserved2[3];
+	uint64_t attr_id; /* perfring_ring_attr */
+	uint64_t attr_size;
+	uint64_t reserved2[1];
 
 	/* written by writers, seldom; cache lines of their own */
 	perfring_u64 claimed
@@ -142,13 +146,17 @@ struct perfring_ring_options {
 	uint32_t owners;    /* maximal number of shared writers at a time, up to 1024; 0: 64 */
 	uint32_t chunk;     /* LEASED: bytes, a power of two from 512 to a quarter of the data; 0: up to 4096 */
 	uint32_t aux_pages; /* pages of an AUX area (aux.h), a power of two; 0: none */
-	uint64_t reserved[4];
+	uint64_t id;        /* with attr: the id in its records; 0: they have none */
+	/* The event whose records the ring holds, for its readers (perfring_session_describe_ring, perfring_session_add_set,
+	 * `perfring ring`).  Copied, at most PERFRING_RING_ATTR_SIZE bytes.  NULL: not known. */
+	const struct perf_event_attr *attr;
+	uint64_t reserved[2];
 };
 
 /* Creates a ring and maps it, with the data twice in a row.  The control page is as the kernel's (version, size, capabilities,
  * data_offset, data_size; with AUX aux_offset and aux_size).  A file is allocated on disk at once, so that a full disk is an error
  * here and no SIGBUS later.  Returns 0; -EINVAL (no power of two, or flags that exclude one another: OVERWRITE without BACKWARD,
- * STRICT or LEASED with these or with one another, LOST_FILLERS without STRICT); -EFBIG (above 1 GiB); -EEXIST (the file exists,
+ * STRICT or LEASED with these or with one another, LOST_FILLERS without STRICT; an attr with a wrong size); -EFBIG (above 1 GiB); -EEXIST (the file exists,
  * without REPLACE); -errno of memfd_create, open, fallocate, mmap.  Context: any thread. */
 PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options);
 
@@ -165,6 +173,11 @@ PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct p
  * A holder of the fd can punch holes later; then reading allocates at most the ring's size.  F_SEAL_FUTURE_WRITE, added after
  * attaching, prevents it.  Context: any thread. */
 PERFRING_API int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault);
+
+/* The attr and the id that the ring was created with: what its creator says, to be checked like any attr.  attr: members that the
+ * ring's attr lacks are 0, those that this struct lacks are left out.  id: may be NULL.  Returns 1; 0 if the ring has none (a
+ * kernel ring has none).  Context: any. */
+PERFRING_API int perfring_ring_attr(const struct perfring_ring *ring, struct perf_event_attr *attr, uint64_t *id);
 
 /* ---- other rings ---- */
 

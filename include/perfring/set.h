@@ -1,7 +1,7 @@
 /* set.h - one ring for each thread of a process, found by one reader.
  *
- * The default for a program with many threads: writers do not share memory.  A reader finds new rings by walking the set, and
- * merges them by time (session.h: perfring_session_add_ring).  After its thread has ended, a ring stays in the set until its
+ * The default for a program with many threads: writers do not share memory.  A session reads all of them in time order
+ * (session.h: perfring_session_add_set); another reader finds new rings by walking the set.  After its thread has ended, a ring stays in the set until its
  * records are read.
  *
  *   join    The first perfring_set_join of a thread, outside of signal handlers, creates its ring.  Later calls, also in
@@ -37,15 +37,15 @@ struct perfring_set_ring {
 	uint32_t tid;    /* its thread; of a ring for each CPU 0 */
 	int32_t cpu;     /* its CPU; of a ring for each thread -1 */
 	bool left;       /* its thread has left: no record will be added */
-	bool drained;    /* left and empty: returned for the last time.  Remove it from a session now, or its memory stays
-			    until the session is closed */
+	bool drained;    /* left and empty: returned for the last time */
 	uint8_t padding[6];
 	void *data; /* for the reader's use; initially NULL */
 	uint64_t reserved[2];
 };
 
-/* ring: the options of each ring (pages, HUGE, wakeup; others give -EINVAL).  writer: the options of each writer; NULL for the
- * defaults.  limit: the maximal number of rings, including those left and not yet freed; 0 for 1024.  Each ring has an fd. */
+/* ring: the options of each ring: pages, HUGE, wakeup, attr and id; file: the rings are files FILE.0, FILE.1 ..., which stay if the
+ * process dies, until another one with REPLACE takes their names; that of a drained ring is removed.  Others give -EINVAL.
+ * writer: the options of each writer; NULL for the defaults.  limit: the maximal number of rings, including those left and not yet freed; 0 for 1024.  Each ring has an fd. */
 PERFRING_API int perfring_set_open(struct perfring_set **set, const struct perfring_ring_options *ring,
 				   const struct perfring_writer_options *writer, uint32_t limit);
 

@@ -183,7 +183,12 @@ PERFRING_API void perfring_soft_close(struct perfring_soft_event *event);
  * as in writer.h.  Returns 0; -EINVAL (it has rings, or writes into another's); what making a ring said. */
 PERFRING_API int perfring_soft_map(struct perfring_soft_event *event, uint32_t pages, int32_t wake_fd);
 
-/* The event's rings: one reader at a time (set.h).  NULL: not mapped. */
+/* The same with rings in files, FILE.0, FILE.1 ... (set.h), which outlive the process, for `perfring ring` and
+ * perfring_ring_attach.  Files of these names are replaced. */
+PERFRING_API int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, const char *file,
+					 int32_t wake_fd);
+
+/* The event's rings, each with the event's attr and id (perfring_ring_attr), for perfring_session_add_set: one reader at a time (set.h).  NULL: not mapped. */
 PERFRING_API struct perfring_set *perfring_soft_rings(struct perfring_soft_event *event);
 
 /* Writes into `other`'s rings from now on (NULL: its own, or nowhere), which keep the records apart by id: docs/abi.md 7.9.
