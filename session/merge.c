@@ -95,7 +95,7 @@ int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms)
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct perfring_session *session = merge->sessions[i];
 
-		is_live |= session->live || session->added;
+		is_live |= perfring_session_is_live(session);
 		is_short |= perfring_session_holds(session) || perfring_session_is_silent(session);
 	}
 	if (!is_live)

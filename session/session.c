@@ -1,7 +1,9 @@
 /* session.c - a session: rings that are added to it, waiting for all, closing them. */
 #include <perfring/session.h>
 
+#include <perfring/page.h>
 #include <perfring/wakeup.h>
+#include <perfring/writer.h>
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "event/event_private.h"
+#include "os/clock.h"
 #include "session_private.h"
 
 enum {
@@ -76,6 +79,7 @@ void perfring_session_close(struct perfring_session *session)
 	free(session->rings);
 	free(session->heap);
 	free(session->wakes);
+	free(session->sets);
 	free(session->event_totals);
 	free(session);
 }
@@ -196,6 +200,23 @@ int perfring_session_remove_ring(struct perfring_session *session, uint32_t numb
 	return 0;
 }
 
+int perfring_session_now(const struct perfring_session *session, uint64_t *time)
+{
+	int ret = -EOPNOTSUPP;
+
+	if (!perfring_format_set_count(session->formats))
+		return -EINVAL;
+	if (session->clock != PERFRING_CLOCK_PERF) {
+		*time = perfring_os_clock_of(session->clock);
+		return *time ? 0 : -EINVAL;
+	}
+	/* The kernel publishes its clock in each of its control pages. */
+	for (uint32_t i = 0; ret == -EOPNOTSUPP && i < session->ring_count; i++)
+		if (session->rings[i] && !session->rings[i]->added)
+			ret = perfring_page_to_time(session->rings[i]->ring.page, perfring_writer_counter(), time);
+	return ret;
+}
+
 const char *perfring_session_refusal(const struct perfring_session *session)
 {
 	return session->refusal;
@@ -238,7 +259,7 @@ int perfring_session_fd(const struct perfring_session *session)
 
 bool perfring_session_is_over(const struct perfring_session *session)
 {
-	return session->event_count && !session->live && !session->added;
+	return session->event_count && !perfring_session_is_live(session);
 }
 
 /* Before a sleep: the next crossing in a ring that was added writes to its fd; after it, no more (wakeup.h).  Returns
@@ -261,9 +282,16 @@ bool perfring_session_arm(struct perfring_session *session, bool armed)
 	return crossed;
 }
 
-/* Some ring that was added wakes nobody. */
+bool perfring_session_is_live(const struct perfring_session *session)
+{
+	return session->live || session->added || session->set_count;
+}
+
+/* Some ring that was added wakes nobody, or one may be added to a set, which wakes nobody. */
 bool perfring_session_is_silent(const struct perfring_session *session)
 {
+	if (session->set_count)
+		return true;
 	for (uint32_t i = 0; session->added && i < session->ring_count; i++)
 		if (session->rings[i] && session->rings[i]->added && !perfring_ring_falls(session->rings[i]) &&
 		    session->rings[i]->wake == PERFRING_NO_WAKE)
@@ -294,17 +322,27 @@ static void note_wake(struct perfring_session *session, uint32_t place, uint32_t
 	}
 }
 
-int perfring_session_wait(struct perfring_session *session, int timeout_ms)
+/* Whether a ring that wakes nobody has records that no round has seen. */
+static bool has_unseen(const struct perfring_session *session)
+{
+	for (uint32_t i = 0; session->added && i < session->ring_count; i++) {
+		const struct perfring_session_ring *ring = session->rings[i];
+
+		if (ring && ring->added && !perfring_ring_falls(ring) && ring->wake == PERFRING_NO_WAKE &&
+		    ring->state == PERFRING_RING_SOUND &&
+		    perfring_page_observe_from(ring->ring.page, ring->reader.observed) != ring->reader.observed)
+			return true;
+	}
+	return false;
+}
+
+/* One sleep.  Returns 1 if a ring woke it, 0, or -errno. */
+static int sleep_once(struct perfring_session *session, int timeout_ms)
 {
 	struct epoll_event ready[64];
 	bool polled = timeout_ms == 0;
 	int count, ret = 0;
 
-	if (!session->live && !session->added)
-		timeout_ms = 0;
-	else if ((timeout_ms < 0 || timeout_ms > PERFRING_HOLD_MS) &&
-		 (perfring_session_holds(session) || perfring_session_is_silent(session)))
-		timeout_ms = PERFRING_HOLD_MS;
 	if (timeout_ms && perfring_session_arm(session, true)) {
 		timeout_ms = 0;
 		ret = 1;
@@ -325,12 +363,33 @@ int perfring_session_wait(struct perfring_session *session, int timeout_ms)
 	/* Somebody's own event loop sleeps on our fd, behind a wait with 0: then the rings stay armed. */
 	if (perfring_session_arm(session, polled) && ret >= 0)
 		ret = 1;
-	perfring_session_look(session, false);
 	return ret;
+}
+
+int perfring_session_wait(struct perfring_session *session, int timeout_ms)
+{
+	int ret, error, slice;
+
+	if (!perfring_session_is_live(session))
+		timeout_ms = 0;
+	else if (perfring_session_holds(session) && (timeout_ms < 0 || timeout_ms > PERFRING_HOLD_MS))
+		timeout_ms = PERFRING_HOLD_MS;
+	do {
+		slice = timeout_ms;
+		if (perfring_session_is_silent(session) && (slice < 0 || slice > PERFRING_HOLD_MS))
+			slice = PERFRING_HOLD_MS;
+		ret = sleep_once(session, slice);
+		error = perfring_session_walk_sets(session);
+		if (timeout_ms > 0)
+			timeout_ms -= slice;
+	} while (!ret && !error && timeout_ms && slice > 0 && !has_unseen(session));
+	perfring_session_look(session, false);
+	return ret < 0 || !error ? ret : error;
 }
 
 void perfring_session_flush(struct perfring_session *session)
 {
+	perfring_session_walk_sets(session); /* what cannot be added now is added by a later wait */
 	perfring_session_look(session, true);
 }
 

@@ -61,6 +61,13 @@ struct perfring_session_wake {
 	uint32_t rings; /* that have it */
 };
 
+/* A set of rings whose threads come and go (session_set.c). */
+struct perfring_session_set {
+	struct perfring_set *set;
+	int wake_fd;
+	uint32_t flags;
+};
+
 enum {
 	PERFRING_NO_WAKE = UINT32_MAX,
 	PERFRING_WAKE_MARK = 1u << 31, /* in what epoll hands back: a place among the wakes, not among the events */
@@ -97,6 +104,7 @@ struct perfring_session_ring {
 	uint32_t old;
 	enum perfring_ring_health state;
 	bool added;    /* by perfring_session_add_ring: `ring` is a handle of the caller's */
+	bool leaving;  /* of a set that has freed it: removed when nothing of it is in use any more */
 	uint32_t wake; /* of an added one: its place among the wakes, or PERFRING_NO_WAKE */
 	/* moment.c, of a ring that overwrites: the copy.  There is no reader; its position and observed count the records
 	 * of the copy, those that were fetched and all. */
@@ -140,6 +148,9 @@ struct perfring_session {
 	struct perfring_session_wake *wakes;
 	uint32_t wake_count;
 	uint32_t wake_room;
+	struct perfring_session_set *sets;
+	uint32_t set_count;
+	uint32_t leaving; /* rings */
 	struct perfring_totals removed;       /* of rings that were removed */
 	struct perfring_totals *event_totals; /* of each event, by its number */
 	uint32_t event_totals_room;
@@ -162,6 +173,10 @@ struct perfring_session {
 
 /* session.c */
 void perfring_session_close_ring(struct perfring_session_ring *ring);
+
+/* session_set.c: adds the rings of threads that joined a set since the last walk, removes drained ones.  Returns 0 or the first
+ * error; what failed is tried again by the next walk. */
+int perfring_session_walk_sets(struct perfring_session *session);
 
 /* session_open.c */
 void __attribute__((format(printf, 2, 3)))
@@ -231,7 +246,9 @@ void perfring_session_aux_return(struct perfring_session *session, struct perfri
 bool perfring_session_aux_is_out(const struct perfring_session_ring *ring);
 void perfring_session_aux_close(struct perfring_session_ring *ring);
 
-/* session.c, for merge.c: before a sleep on the session's fd by somebody else; whether a wait must be short. */
+/* session.c, for merge.c: whether a record may come; before a sleep on the session's fd by somebody else; whether a wait must be
+ * short. */
+bool perfring_session_is_live(const struct perfring_session *session);
 bool perfring_session_arm(struct perfring_session *session, bool armed);
 bool perfring_session_is_silent(const struct perfring_session *session);
 

@@ -1146,7 +1146,12 @@ Test(session, what_finds_the_ring_full_is_counted)
 	struct perfring_totals totals;
 	struct perfring_span span;
 	uint64_t lost = 0;
+	cpu_set_t set;
 
+	/* On one CPU: a ring's losses are told by its own next record. */
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)sched_getcpu(), &set);
+	cr_assert_eq(sched_setaffinity(0, sizeof(set), &set), 0);
 	attr.read_format = PERF_FORMAT_ID | PERF_FORMAT_LOST;
 	session = open_self(1, &attr, 1);
 	cr_assert_eq(perfring_session_enable(session), 0);
@@ -1180,7 +1185,7 @@ Test(session, what_finds_the_ring_full_is_counted)
 		lost += perfring_read_lost(&values, 0);
 	}
 	cr_assert_gt(lost, 3500);
-	cr_assert_leq(totals.lost, lost, "a CPU that fell silent has told nothing");
+	cr_assert_leq(totals.lost, lost);
 	cr_assert_geq(totals.samples + lost, 5020);
 	cr_assert_gt(totals.lost, 0);
 	perfring_session_close(session);
@@ -1600,26 +1605,6 @@ static void *write_samples(void *of)
 	return (void *)(intptr_t)failed;
 }
 
-/* Whatever ring of the set is new or gone, in the session. */
-static bool follow(struct perfring_session *session, struct perfring_set *set, int wake_fd)
-{
-	struct perfring_set_ring *member = NULL;
-	bool any = false;
-
-	while ((member = perfring_set_next(set, member))) {
-		any = true;
-		if (!member->data) {
-			int ring = perfring_session_add_ring(session, &member->ring, wake_fd, 0);
-
-			cr_assert_geq(ring, 0, "%d", ring);
-			member->data = (void *)(intptr_t)(ring + 1);
-		}
-		if (member->drained)
-			cr_assert_eq(perfring_session_remove_ring(session, (uint32_t)(intptr_t)member->data - 1), 0);
-	}
-	return any;
-}
-
 /* How many mappings of this process are of rings. */
 static uint32_t rings_mapped(void)
 {
@@ -1742,9 +1727,9 @@ Test(session, a_ring_that_its_owner_closed, .timeout = 60)
 static void writers_as_one_stream(bool mixed)
 {
 	struct perf_event_attr ours = our_attr(), theirs = fault_attr();
-	struct perfring_ring_options ring = {.pages = 512};
+	struct perfring_ring_options ring = {.pages = 512, .attr = &ours, .id = OUR_ID};
 	struct perfring_writer_options writer = {.stamp = PERFRING_STAMP_CLOCK, .clockid = CLOCK_MONOTONIC};
-	uint64_t next[OURS] = {0}, last = 0, fallen = 0, faults = 0, touched = 0, changes = 0, id = OUR_ID;
+	uint64_t next[OURS] = {0}, last = 0, fallen = 0, faults = 0, touched = 0, changes = 0;
 	uint32_t tids[OURS] = {0}, tid_before = 0;
 	struct perfring_session *session;
 	struct perfring_target *target;
@@ -1752,13 +1737,15 @@ static void writers_as_one_stream(bool mixed)
 	struct perfring_set *set;
 	pthread_t threads[OURS];
 	struct perfring_item item;
+	bool began = false;
 	int event, more = 3;
 
 	writer.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	cr_assert_eq(perfring_set_open(&set, &ring, &writer, 0), 0);
 	cr_assert_eq(perfring_session_open(&session, 0), 0);
-	event = perfring_session_describe(session, &ours, &id, 1);
-	cr_assert_eq(event, 0, "%s", perfring_session_refusal(session));
+	cr_assert_eq(perfring_session_add_set(session, set, writer.wake_fd, 0), 0);
+	cr_assert_eq(perfring_session_add_set(session, set, writer.wake_fd, 0), -EEXIST);
+	cr_assert(!perfring_session_is_over(session));
 	if (mixed) {
 		theirs.use_clockid = 1;
 		theirs.clockid = CLOCK_MONOTONIC;
@@ -1774,7 +1761,6 @@ static void writers_as_one_stream(bool mixed)
 	for (int i = 0; i < OURS; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, write_samples, set), 0);
 	while (more) {
-		follow(session, set, writer.wake_fd);
 		cr_assert_geq(perfring_session_wait(session, 20), 0);
 		if (mixed) {
 			char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -1793,7 +1779,7 @@ static void writers_as_one_stream(bool mixed)
 			if (item.time > last)
 				last = item.time;
 			cr_assert_not_null(item.format);
-			if (item.format->index != 0) {
+			if (item.format->index != (uint32_t)mixed) { /* the set's event is described by its first ring */
 				faults++;
 				continue;
 			}
@@ -1810,7 +1796,8 @@ static void writers_as_one_stream(bool mixed)
 		}
 		perfring_session_return(session);
 		/* Every thread has joined, written and gone; then two rounds for the last. */
-		if (tids[OURS - 1] && !follow(session, set, writer.wake_fd))
+		began |= tids[OURS - 1] != 0;
+		if (began && !session->added)
 			more--;
 	}
 	for (int i = 0; i < OURS; i++) {
@@ -1835,6 +1822,8 @@ static void writers_as_one_stream(bool mixed)
 	cr_assert_gt(changes, OURS, "one after the other is no merge");
 	if (mixed)
 		cr_assert_geq(faults, touched);
+	cr_assert_eq(perfring_session_remove_set(session, set), 0);
+	cr_assert_eq(perfring_session_remove_set(session, set), -EINVAL);
 	perfring_session_close(session);
 	perfring_set_close(set);
 	close(writer.wake_fd);
@@ -1848,6 +1837,54 @@ Test(session, writers_of_a_set_as_one_stream)
 Test(session, writers_of_a_set_and_a_kernel_event_as_one_stream)
 {
 	writers_as_one_stream(true);
+}
+
+static void *join_and_write(void *set)
+{
+	struct perfring_writer *writer;
+
+	usleep(50000);
+	return (void *)(intptr_t)(perfring_set_join(set, &writer) || !write_sample(writer, 9));
+}
+
+/* Nobody wakes it, and a thread that joins while it waits is found. */
+Test(session, a_wait_for_rings_that_wake_nobody_is_as_long_as_asked)
+{
+	struct perf_event_attr attr = our_attr();
+	struct perfring_ring_options ring = {.pages = 1, .attr = &attr, .id = OUR_ID};
+	struct perfring_writer_options writer = {.stamp = PERFRING_STAMP_CLOCK, .clockid = CLOCK_MONOTONIC, .wake_fd = -1};
+	struct perfring_session *session;
+	struct perfring_item item;
+	struct timespec from, to;
+	struct perfring_set *set;
+	pthread_t thread;
+	uint64_t now = 0;
+	void *failed;
+
+	cr_assert_eq(perfring_set_open(&set, &ring, &writer, 0), 0);
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	cr_assert_eq(perfring_session_now(session, &now), -EINVAL);
+	cr_assert_eq(perfring_session_add_set(session, set, -1, 0), 0);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	cr_assert_eq(perfring_session_wait(session, 120), 0);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	cr_assert_geq((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000, 119);
+	cr_assert_eq(pthread_create(&thread, NULL, join_and_write, set), 0);
+	cr_assert_eq(perfring_session_wait(session, -1), 0);
+	pthread_join(thread, &failed);
+	cr_assert_null(failed);
+	perfring_session_flush(session);
+	cr_assert_eq(perfring_session_next(session, &item), 1);
+	cr_assert_eq(item.format->index, 0);
+	cr_assert_eq(perfring_session_now(session, &now), 0);
+	cr_assert_gt(now, item.time);
+	cr_assert_lt(now - item.time, UINT64_C(60000000000), "one clock");
+	perfring_session_return(session);
+	/* The set goes first. */
+	cr_assert_eq(perfring_session_remove_set(session, set), 0);
+	perfring_set_close(set);
+	cr_assert_eq(perfring_session_wait(session, 0), 0);
+	perfring_session_close(session);
 }
 
 Test(session, rings_are_added_and_removed)

@@ -34,6 +34,7 @@
 PERFRING_BEGIN
 
 struct perfring_session;
+struct perfring_set;
 
 /* Totals of all rings, of one ring, or of one event.  They are never reset. */
 struct perfring_totals {
@@ -109,6 +110,10 @@ PERFRING_API int perfring_session_update(struct perfring_session *session);
 PERFRING_API int perfring_session_describe(struct perfring_session *session, const struct perf_event_attr *attr,
 					   const uint64_t *ids, uint32_t count);
 
+/* The same by what the ring says of its records (perfring_ring_attr), which is its creator's word.  Returns as above, -ENODATA (it
+ * says nothing), -EEXIST (the id is known, perhaps by another ring). */
+PERFRING_API int perfring_session_describe_ring(struct perfring_session *session, const struct perfring_ring *ring);
+
 /* Adds a ring, which must have no other reader.  The session reads from its data_tail on.
  *
  * lifetime   The session shares the ring's memory (perfring_ring_share): it stays until perfring_session_remove_ring or close,
@@ -122,8 +127,7 @@ PERFRING_API int perfring_session_describe(struct perfring_session *session, con
  * wake_fd    The eventfd (EFD_NONBLOCK) of the ring's writer, which rings may share; a crossing (wakeup.h) ends a wait.  -1,
  *            or an fd that has hung up: the ring is polled every 10 ms of a wait.
  *
- * A writer that is delayed between its time stamp and its commit makes late records.  Walk the set (set.h) before each wait, so
- * that records of new rings are not late.  Not to be called between the first next and the return of a round.
+ * A writer that is delayed between its time stamp and its commit makes late records.  Not to be called between the first next and the return of a round.
  * Returns the ring's number, which may be that of a removed ring; -EINVAL (no data area, read-only, backward unlike the session,
  * unknown flag), -ENOMEM, -errno of epoll_ctl. */
 PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
@@ -132,6 +136,22 @@ PERFRING_API int perfring_session_add_ring(struct perfring_session *session, con
 /* Removes a ring that was added; the session's totals keep its share.  Call it after a return.  Returns 0; -EINVAL (not such a
  * ring); -EBUSY (records were seen and not yet returned to the ring: go on reading). */
 PERFRING_API int perfring_session_remove_ring(struct perfring_session *session, uint32_t ring);
+
+/* Adds the rings of a set (set.h; perfring_soft_rings), now and later.  Each wait and flush adds those of threads that have joined
+ * since, describes their event if they say it and it is not known, and removes those that are drained.  The session is the set's
+ * only reader, and uses its members' `data`.  The set must stay open until perfring_session_remove_set or perfring_session_close.
+ * wake_fd, flags: as above, for each ring.  A ring that cannot be added makes wait return that error; the next wait tries again.
+ * Returns 0; -EINVAL (no set, unknown flag, a BACKWARD session); -EEXIST; -ENOMEM. */
+PERFRING_API int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd,
+					  uint32_t flags);
+
+/* Removes a set and its rings.  Records that no round has seen are not returned any more: flush first.  Call it after a return.
+ * Returns 0 or -EINVAL. */
+PERFRING_API int perfring_session_remove_set(struct perfring_session *session, struct perfring_set *set);
+
+/* The time now, by the clock of the items' times, for comparison with them.  Returns 0; -EINVAL (no event yet); -EOPNOTSUPP:
+ * events without a clockid have the kernel's own clock, which this machine does not show (user_time_zero); -EAGAIN. */
+PERFRING_API int perfring_session_now(const struct perfring_session *session, uint64_t *time);
 
 /* Why the last add failed, and what to change; "" if it did not fail.  Valid until the next add. */
 PERFRING_API const char *perfring_session_refusal(const struct perfring_session *session);
@@ -145,12 +165,13 @@ PERFRING_API int perfring_session_disable(struct perfring_session *session);
  * only between a wait with timeout 0 and the next wait.  Valid until close. */
 PERFRING_API int perfring_session_fd(const struct perfring_session *session);
 
-/* Waits up to timeout_ms (-1: no limit) and begins a round.  Returns 1 if a ring woke it; 0 after the time, or at once if the
- * session is over; -EINTR after a signal.  There may be records in each case. */
+/* Waits up to timeout_ms (-1: no limit) and begins a round.  Rings without a wake_fd are looked at every 10 ms.  Returns 1 if a
+ * ring woke it; 0 after the time, with records of a ring without a wake_fd, or at once if the session is over; -EINTR after a
+ * signal; -errno of adding a ring of a set.  The round has begun in each case, and there may be records. */
 PERFRING_API int perfring_session_wait(struct perfring_session *session, int timeout_ms);
 
 /* Whether all observed threads and their descendants have exited, so that no record will follow.  false while the session has
- * added rings, whose writers it does not know. */
+ * added rings or sets, whose writers it does not know. */
 PERFRING_API bool perfring_session_is_over(const struct perfring_session *session);
 
 /* Begins the last round, which returns all records that are in the rings now. */

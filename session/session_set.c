@@ -1,0 +1,112 @@
+/* session_set.c - rings of threads that come and go: the session walks their sets (set.h) at the beginning of each round.
+ *
+ * A ring of a set is in the session from the first walk that finds it until the walk that returns it as drained.  Its member's
+ * `data` holds the session's number of it, plus 1.
+ */
+#include <stdlib.h>
+#include <perfring/set.h>
+#include "session_private.h"
+
+static void remove_ring(struct perfring_session *session, uint32_t number)
+{
+	struct perfring_session_ring *ring = session->rings[number];
+
+	/* Records of it may be in use, or its corruption not reported.  The session's handle keeps its memory. */
+	if (perfring_session_remove_ring(session, number) && !ring->leaving) {
+		ring->leaving = true;
+		session->leaving++;
+	}
+}
+
+static void remove_member(struct perfring_session *session, struct perfring_set_ring *member)
+{
+	remove_ring(session, (uint32_t)(uintptr_t)member->data - 1);
+	member->data = NULL;
+}
+
+int perfring_session_describe_ring(struct perfring_session *session, const struct perfring_ring *ring)
+{
+	struct perf_event_attr attr;
+	uint64_t id;
+
+	if (!perfring_ring_attr(ring, &attr, &id))
+		return -ENODATA;
+	return perfring_session_describe(session, &attr, &id, 1);
+}
+
+/* Returns 0 too for a ring that does not say, or an event that is known. */
+static int describe(struct perfring_session *session, const struct perfring_ring *ring)
+{
+	int ret = perfring_session_describe_ring(session, ring);
+
+	return ret >= 0 || ret == -ENODATA || ret == -EEXIST ? 0 : ret;
+}
+
+static int walk(struct perfring_session *session, const struct perfring_session_set *of)
+{
+	struct perfring_set_ring *member = NULL;
+	int error = 0, ret;
+
+	while ((member = perfring_set_next(of->set, member))) {
+		if (!member->data && !member->drained) {
+			ret = describe(session, &member->ring);
+			if (!ret)
+				ret = perfring_session_add_ring(session, &member->ring, of->wake_fd, of->flags);
+			if (ret >= 0)
+				member->data = (void *)(uintptr_t)(ret + 1);
+			else if (!error)
+				error = ret;
+		} else if (member->data && member->drained) {
+			remove_member(session, member);
+		}
+	}
+	return error;
+}
+
+int perfring_session_walk_sets(struct perfring_session *session)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; session->leaving && i < session->ring_count; i++)
+		if (session->rings[i] && session->rings[i]->leaving && !perfring_session_remove_ring(session, i))
+			session->leaving--;
+	for (uint32_t i = 0; i < session->set_count; i++) {
+		int ret = walk(session, &session->sets[i]);
+
+		error = error ? error : ret;
+	}
+	return error;
+}
+
+int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd, uint32_t flags)
+{
+	struct perfring_session_set *sets;
+
+	if (!set || session->options & PERFRING_SESSION_BACKWARD || flags & ~(uint32_t)PERFRING_READER_COPY)
+		return -EINVAL;
+	for (uint32_t i = 0; i < session->set_count; i++)
+		if (session->sets[i].set == set)
+			return -EEXIST;
+	sets = realloc(session->sets, (session->set_count + (size_t)1) * sizeof(*sets));
+	if (!sets)
+		return -ENOMEM;
+	session->sets = sets;
+	sets[session->set_count++] = (struct perfring_session_set){set, wake_fd, flags};
+	return 0;
+}
+
+int perfring_session_remove_set(struct perfring_session *session, struct perfring_set *set)
+{
+	struct perfring_set_ring *member = NULL;
+	uint32_t i = 0;
+
+	while (i < session->set_count && session->sets[i].set != set)
+		i++;
+	if (i == session->set_count)
+		return -EINVAL;
+	while ((member = perfring_set_next(set, member)))
+		if (member->data)
+			remove_member(session, member);
+	session->sets[i] = session->sets[--session->set_count];
+	return 0;
+}
