@@ -315,7 +315,8 @@ PERFRING_API const struct perfring_format *perfring_format_set_at(const struct p
 								  uint32_t index);
 PERFRING_API uint32_t perfring_format_set_count(const struct perfring_format_set *set);
 
-/* A copy of the attr that was added, as many bytes as its `size` says, at least sizeof; NULL: no such event.  Valid until close. */
+/* A copy of the attr that was added, as many bytes as its `size` says, at least sizeof; NULL: no such event.  Valid until
+ * close. */
 PERFRING_API const struct perf_event_attr *perfring_format_set_attr(const struct perfring_format_set *set,
 								    uint32_t index);
 

@@ -1,18 +1,17 @@
-/* reader.h - reading the records of one ring, the kernel's or our own.
+/* reader.h - the records of one ring, of the kernel or of perfring.
  *
- *     perfring_reader_observe(&reader);                        how far: sampled once, so the drain below ends
+ *     perfring_reader_observe(&reader);                        samples the writer's position once, so that the loop ends
  *     while (perfring_reader_next(&reader, &record) == 1)
  *             use(record);                                     valid until perfring_reader_return
- *     perfring_reader_return(&reader);                         gives the room back to the writer
+ *     perfring_reader_return(&reader);                         returns the space to the writer
  *
- * A record is read where it lies.  Only one that wraps around the end of a ring that is mapped once is joined in the
- * reader's own 64 KiB.  At most one record between two returns can wrap, so all records stay valid together until the
- * return.  A return costs the writer a cache line: once for many records, not for each.
+ * Records are read in place.  Only a record that wraps around the end of a ring that is mapped once is copied, into 64 KiB of
+ * the reader.  At most one record between two returns can wrap, so all records are valid together until the return.  A return
+ * costs the writer a cache miss: call it once for many records.
  *
- * Invariant: returned <= position <= observed <= returned + size, as distances; positions are never compared.
+ * Invariant: returned <= position <= observed <= returned + size, as distances (positions wrap around).
  *
- *                 observe  next  return  skip        one reader belongs to one thread; the writer may write meanwhile
- */
+ * Context: one thread at a time for each reader.  The writer may write at the same time. */
 #ifndef PERFRING_READER_H
 #define PERFRING_READER_H
 
@@ -27,9 +26,9 @@ struct perfring_reader {
 	uint64_t mask;               /* ring size - 1 */
 	uint64_t span;               /* as in perfring_ring */
 	uint64_t position;           /* the next record */
-	uint64_t observed;           /* the writer's position when last looked at */
-	uint64_t returned;           /* what the writer was last told */
-	unsigned char *joint;        /* 64 KiB for a record in two pieces; NULL when the data is mapped twice */
+	uint64_t observed;           /* the writer's position at the last observe */
+	uint64_t returned;           /* data_tail as last stored */
+	unsigned char *joint;        /* 64 KiB for a record in two pieces; NULL if the data are mapped twice */
 	struct perfring_fault fault; /* of the last -EBADMSG; `at` is a ring position */
 	uint32_t flags;
 	uint32_t padding;
@@ -38,38 +37,38 @@ struct perfring_reader {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_reader) == 120, "reader");
 
-/* A word of a ring: aligned, and of whatever type the record has there. */
+/* An aligned word of a ring, which may alias any type. */
 typedef uint64_t perfring_ring_word __attribute__((__may_alias__));
 
 enum perfring_reader_flag {
-	/* The writer's process is not trusted: each record is copied out, and its size cannot change under the decoder.
+	/* The writer's process is not trusted: each record is copied, so that nothing changes during the decoding.
 	 * A record is then valid until the next perfring_reader_next. */
 	PERFRING_READER_COPY = 1,
 
-	/* Set with PERFRING_DEBUG alone: two readers return room of one ring, and each gives away what the other still
-	 * reads.  observe is -EBADMSG from then on. */
+	/* Set by the reader, with PERFRING_DEBUG only: a second reader returned space of this ring.  observe returns
+	 * -EBADMSG from then on. */
 	PERFRING_READER_DISTURBED = 2,
 };
 
-/* Starts where the control page's data_tail stands: closing loses no record, and the next reader goes on behind what was
- * returned.  One reader a ring at a time: two would give away what the other still reads (found out with PERFRING_DEBUG).
- * Returns 0; -EINVAL (no data pages; a ring that overwrites or falls: snapshot.h; a read-only mapping, into which nothing
- * can be given back); -ENOMEM (the joint). */
+/* Opens a reader at the control page's data_tail.  Closing it loses no record: the next reader starts after what was
+ * returned.  Only one reader of a ring may be open: each of two would return space that the other still reads (detected with
+ * PERFRING_DEBUG).  Returns 0; -EINVAL (no data pages; a ring that overwrites or is backward: use snapshot.h; a read-only
+ * mapping); -ENOMEM. */
 PERFRING_API int perfring_reader_open(struct perfring_reader *reader, const struct perfring_ring *ring, unsigned flags);
 PERFRING_API void perfring_reader_close(struct perfring_reader *reader);
 
-/* The record at the reader's position, of which perfring_reader_peek has read the header, in one piece in `room` (of
- * header->size bytes, aligned to 8): with that header, whatever another process writes into the ring meanwhile. */
+/* Copies the record at the reader's position.  header: as perfring_reader_peek read it; the copy has this header, even if
+ * another process changes the one in the ring.  room: header->size bytes, aligned to 8. */
 PERFRING_API void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header,
 				       void *room);
 
-/* The same in the joint: for perfring_reader_next alone. */
+/* The same into `joint`; for perfring_reader_next. */
 PERFRING_API const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader,
 								  const struct perf_event_header *header);
 
-/* Samples how far the writer is.  Returns the bytes there are to read, or -EBADMSG when the ring cannot be right: more
- * is said to be there than the ring holds, or a record would begin between words.  A corrupt ring is not moved in;
- * perfring_reader_skip goes on behind the fault. */
+/* Samples the writer's position.  Returns the number of bytes to read; -EBADMSG, with reader->fault, if the position is
+ * impossible (more than the ring holds, or not a multiple of 8): then nothing changes, and perfring_reader_skip continues
+ * after the fault. */
 PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 {
 	uint64_t observed = perfring_page_observe_from(reader->page, reader->returned);
@@ -88,8 +87,8 @@ PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 	return (int64_t)(observed - reader->position);
 }
 
-/* The size of the record at the reader's position, which stays there, but moves over fillers (ring.h): read once, and
- * checked.  0 when there is none before what was observed; -EBADMSG with reader->fault. */
+/* Reads the header at the reader's position once, checks it, and skips fillers (ring.h).  The position stays at the record.
+ * Returns its size; 0 if there is no record before the observed position; -EBADMSG with reader->fault. */
 PERFRING_INLINE int perfring_reader_peek(struct perfring_reader *reader, struct perf_event_header *header)
 {
 	uint64_t left, word;
@@ -98,7 +97,7 @@ again:
 	left = reader->observed - reader->position;
 	if (left == 0)
 		return 0;
-	/* No order: observe's acquire has made the record visible, and that it is one load is all that matters here. */
+	/* Relaxed: observe's acquire made the record visible.  One load, so that what is checked is what is used. */
 	word = PERFRING_LOAD(
 		(const perfring_ring_word *)(const void *)(reader->data + (reader->position & reader->mask)));
 	memcpy(header, &word, sizeof(word));
@@ -116,9 +115,8 @@ again:
 	return header->size;
 }
 
-/* The next record of those observed, else NULL.  Returns 1, 0 when the drain is at its end, or -EBADMSG with
- * reader->fault, again on each call until perfring_reader_skip.  Valid until: perfring_reader_return (see
- * PERFRING_READER_COPY). */
+/* The next record before the observed position, else NULL.  Returns 1; 0 at the end; -EBADMSG with reader->fault, at each
+ * call until perfring_reader_skip.  Valid until perfring_reader_return (but see PERFRING_READER_COPY). */
 PERFRING_INLINE int perfring_reader_next(struct perfring_reader *reader, const struct perf_event_header **record)
 {
 	struct perf_event_header header;
@@ -137,13 +135,13 @@ PERFRING_INLINE int perfring_reader_next(struct perfring_reader *reader, const s
 	return 1;
 }
 
-/* Gives the writer back everything before `position`, which lies between the last return and the reader's. */
+/* Returns the space before `position` to the writer.  position: between the last return and the reader's position. */
 PERFRING_INLINE void perfring_reader_return_to(struct perfring_reader *reader, uint64_t position)
 {
 	if (position == reader->returned)
 		return;
 #ifdef PERFRING_DEBUG
-	/* data_tail is ours alone to move. */
+	/* Only this reader may store data_tail. */
 	if (PERFRING_LOAD(&reader->page->data_tail) != reader->returned) {
 		reader->fault.at = (int64_t)reader->returned;
 		reader->fault.what = "a second reader has moved data_tail";
@@ -156,14 +154,14 @@ PERFRING_INLINE void perfring_reader_return_to(struct perfring_reader *reader, u
 	perfring_page_return(reader->page, position);
 }
 
-/* Gives back every record that was handed out. */
+/* Returns the space of all records that next returned. */
 PERFRING_INLINE void perfring_reader_return(struct perfring_reader *reader)
 {
 	perfring_reader_return_to(reader, reader->position);
 }
 
-/* Goes on behind a fault: gives up everything up to the writer's position now.  Returns the bytes given up, as far as
- * the ring's word on it can be believed: at most its size. */
+/* Continues after a fault: drops everything up to the writer's present position.  Returns the number of bytes dropped, at
+ * most the ring's size. */
 PERFRING_API uint64_t perfring_reader_skip(struct perfring_reader *reader);
 
 PERFRING_END

@@ -8,13 +8,13 @@
  *               |<- 1 page   -->|<------- span = 2 * size ---------------->|
  *   in the fd   0               1 page                                       1 page + size
  *
- * The fd of a perfring ring maps like a perf_event_open fd: any consumer maps 1 + 2^n pages at offset 0 and reads by data_head,
- * data_tail, data_offset and data_size.  What perfring needs beyond that is in struct perfring_ring_state, in a part of the
- * control page that the kernel does not use.  A ring is self-contained: another process needs its fd or its file only.
+ * The fd of a perfring ring maps like a perf_event_open fd: any consumer maps 1 + 2^n pages at offset 0 and reads by
+ * data_head, data_tail, data_offset and data_size.  What perfring needs beyond that is in struct perfring_ring_state, in a
+ * part of the control page that the kernel does not use.  A ring is self-contained: another process needs its fd or its file
+ * only.
  *
  * Shared memory is not trusted: perfring_ring_attach checks values once and keeps them in struct perfring_ring, which is
- * private memory.
- */
+ * private memory. */
 #ifndef PERFRING_RING_H
 #define PERFRING_RING_H
 
@@ -85,8 +85,8 @@ struct perfring_ring_state {
 	uint64_t counter_at;     /* the processor's counter at the first perfring_ring_calibrate ... */
 	uint64_t counter_time;   /* ... and CLOCK_MONOTONIC then */
 	perfring_u64 calibrator; /* the thread that holds page->lock: pid << 42 | tid << 20 | start time */
-	uint64_t attr_id; /* perfring_ring_attr */
-	uint64_t attr_size;
+	perfring_u64 attr_id; /* perfring_ring_attr */
+	perfring_u64 attr_size;
 	uint64_t reserved2[1];
 
 	/* written by writers, seldom; cache lines of their own */
@@ -115,9 +115,9 @@ static_assert(sizeof(struct perfring_ring_state) == 384, "other processes read t
 static_assert(sizeof(struct perf_event_mmap_page) <= PERFRING_RING_STATE_AT, "docs/abi.md 3.2");
 
 /* A filler record stands where space was claimed and not used, because a nested record follows it or its writer died.  The
- * kernel's types begin at 1.  perfring's readers skip fillers; other consumers skip unknown types by their size.  For a consumer
- * that fails at unknown types (libbpf's perf_buffer: LIBBPF_PERF_EVENT_ERROR) use PERFRING_RING_LOST_FILLERS: then a filler is a
- * PERF_RECORD_LOST with this misc and 0 lost records. */
+ * kernel's types begin at 1.  perfring's readers skip fillers; other consumers skip unknown types by their size.  For a
+ * consumer that fails at unknown types (libbpf's perf_buffer: LIBBPF_PERF_EVENT_ERROR) use PERFRING_RING_LOST_FILLERS: then a
+ * filler is a PERF_RECORD_LOST with this misc and 0 lost records. */
 enum {
 	PERFRING_FILLER_TYPE = 0,
 	PERFRING_FILLER_MISC = 0x5046,
@@ -153,18 +153,19 @@ struct perfring_ring_options {
 	uint64_t reserved[2];
 };
 
-/* Creates a ring and maps it, with the data twice in a row.  The control page is as the kernel's (version, size, capabilities,
- * data_offset, data_size; with AUX aux_offset and aux_size).  A file is allocated on disk at once, so that a full disk is an error
- * here and no SIGBUS later.  Returns 0; -EINVAL (no power of two, or flags that exclude one another: OVERWRITE without BACKWARD,
- * STRICT or LEASED with these or with one another, LOST_FILLERS without STRICT; an attr with a wrong size); -EFBIG (above 1 GiB); -EEXIST (the file exists,
- * without REPLACE); -errno of memfd_create, open, fallocate, mmap.  Context: any thread. */
+/* Creates a ring and maps it, with the data twice in a row.  The control page is as the kernel's (version, size,
+ * capabilities, data_offset, data_size; with AUX aux_offset and aux_size).  A file is allocated on disk at once, so that a
+ * full disk is an error here and no SIGBUS later.  Returns 0; -EINVAL (no power of two, or flags that exclude one another:
+ * OVERWRITE without BACKWARD, STRICT or LEASED with these or with one another, LOST_FILLERS without STRICT; an attr with a
+ * wrong size); -EFBIG (above 1 GiB); -EEXIST (the file exists, without REPLACE); -errno of memfd_create, open, fallocate,
+ * mmap.  Context: any thread. */
 PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options);
 
-/* Maps the ring of an fd from perfring_ring_create, of this or another process (over a socket, by /proc/PID/fd/N, by the file's
- * path).  fd: stays the caller's; the ring keeps a duplicate.  flags: READ_ONLY, HUGE.  fault: may be NULL.
+/* Maps the ring of an fd from perfring_ring_create, of this or another process (over a socket, by /proc/PID/fd/N, by the
+ * file's path).  fd: stays the caller's; the ring keeps a duplicate.  flags: READ_ONLY, HUGE.  fault: may be NULL.
  *
- * All values of the control page are checked against the fd's size.  Returns 0; -EACCES (the fd allows READ_ONLY only); -errno of
- * mmap; or -EBADMSG with the place in *fault:
+ * All values of the control page are checked against the fd's size.  Returns 0; -EACCES (the fd allows READ_ONLY only);
+ * -errno of mmap; or -EBADMSG with the place in *fault:
  *
  *   too short, another version or byte order, contradicting values, no perfring ring at all (at 2048)
  *   a memfd that is not sealed against shrinking (a file cannot be: who may write it can end its readers by SIGBUS)
@@ -174,44 +175,44 @@ PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct p
  * attaching, prevents it.  Context: any thread. */
 PERFRING_API int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault);
 
-/* The attr and the id that the ring was created with: what its creator says, to be checked like any attr.  attr: members that the
- * ring's attr lacks are 0, those that this struct lacks are left out.  id: may be NULL.  Returns 1; 0 if the ring has none (a
- * kernel ring has none).  Context: any. */
+/* The attr and the id that the ring was created with: what its creator says, to be checked like any attr.  attr: members that
+ * the ring's attr lacks are 0, those that this struct lacks are left out.  id: may be NULL.  Returns 1; 0 if the ring has
+ * none (a kernel ring has none).  Context: any. */
 PERFRING_API int perfring_ring_attr(const struct perfring_ring *ring, struct perf_event_attr *attr, uint64_t *id);
 
 /* ---- other rings ---- */
 
-/* Maps the ring of a perf_event_open fd.  pages: data pages, a power of two; 0: the control page only.  flags: OVERWRITE.  The
- * kernel does not map a ring twice, so span == size.  The mapping outlives the fd.  Returns 0, -EINVAL, -errno of mmap
+/* Maps the ring of a perf_event_open fd.  pages: data pages, a power of two; 0: the control page only.  flags: OVERWRITE.
+ * The kernel does not map a ring twice, so span == size.  The mapping outlives the fd.  Returns 0, -EINVAL, -errno of mmap
  * (perfring_ring_explain; -EPERM is the memory budget).  Context: any thread. */
 PERFRING_API int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsigned flags);
 
-/* Makes a ring of the caller's memory, laid out as the kernel's mapping: a control page of sysconf(_SC_PAGESIZE) bytes, then the
- * data.  data_offset and data_size of the page are used if they are not 0, and must be within `size`.  Returns 0, or -EINVAL (no
- * ring). */
+/* Makes a ring of the caller's memory, laid out as the kernel's mapping: a control page of sysconf(_SC_PAGESIZE) bytes, then
+ * the data.  data_offset and data_size of the page are used if they are not 0, and must be within `size`.  Returns 0, or
+ * -EINVAL (no ring). */
 PERFRING_API int perfring_ring_wrap(struct perfring_ring *ring, void *memory, size_t size);
 
-/* Makes *handle another handle of the ring's mapping.  A mapping of perfring_ring_create or attach stays until all handles of this
- * process are closed, in any order.  A handle has no fd (-1).  Of a kernel ring, and of memory of the caller, the handle is a
- * copy that keeps nothing alive.  Returns 0, or -EINVAL (the ring is closed).  Context: any thread, not while the last handle is
- * being closed. */
+/* Makes *handle another handle of the ring's mapping.  A mapping of perfring_ring_create or attach stays until all handles of
+ * this process are closed, in any order.  A handle has no fd (-1).  Of a kernel ring, and of memory of the caller, the handle
+ * is a copy that keeps nothing alive.  Returns 0, or -EINVAL (the ring is closed).  Context: any thread, not while the last
+ * handle is being closed. */
 PERFRING_API int perfring_ring_share(struct perfring_ring *handle, const struct perfring_ring *ring);
 
-/* Closes the ring's fd, and unmaps the ring with its last handle.  The last unmapping of a kernel ring detaches all events that
- * write into it; records of a perfring ring stay for other holders of its fd or file.  After fork, the child must not close a ring
- * that has had a writer: the mapping was not inherited, and its address may be in use again. */
+/* Closes the ring's fd, and unmaps the ring with its last handle.  The last unmapping of a kernel ring detaches all events
+ * that write into it; records of a perfring ring stay for other holders of its fd or file.  After fork, the child must not
+ * close a ring that has had a writer: the mapping was not inherited, and its address may be in use again. */
 PERFRING_API void perfring_ring_close(struct perfring_ring *ring);
 
-/* Explains an error of perfring_ring_map, and what to change: sysctl, limit, capability.  Like snprintf: returns the length of
- * the whole text. */
+/* Explains an error of perfring_ring_map, and what to change: sysctl, limit, capability.  Like snprintf: returns the length
+ * of the whole text. */
 PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *room, size_t size);
 
 /* ---- time stamps by the processor's own counter ---- */
 
-/* Fits the processor's counter to CLOCK_MONOTONIC, and publishes time_mult, time_shift, time_zero and the capabilities user_time
- * and user_time_zero in the control page, under its sequence lock (docs/abi.md 3.3).  The first call takes 20 ms; later calls
- * refine the result.  Returns 0; -EBUSY (another thread, of any process, is calibrating); -EOPNOTSUPP (the processor has no steady
- * counter).  Context: threads, not signal handlers. */
+/* Fits the processor's counter to CLOCK_MONOTONIC, and publishes time_mult, time_shift, time_zero and the capabilities
+ * user_time and user_time_zero in the control page, under its sequence lock (docs/abi.md 3.3).  The first call takes 20 ms;
+ * later calls refine the result.  Returns 0; -EBUSY (another thread, of any process, is calibrating); -EOPNOTSUPP (the
+ * processor has no steady counter).  Context: threads, not signal handlers. */
 PERFRING_API int perfring_ring_calibrate(struct perfring_ring *ring);
 
 PERFRING_END

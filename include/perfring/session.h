@@ -69,8 +69,8 @@ enum perfring_session_option {
 					     perfring_session_snapshot only */
 };
 
-/* options: bits of perfring_session_option.  allowed: bits of perfring_fallback, features of an attr that may be dropped so that
- * the event opens; formats are those of the opened attr.  Returns 0, or -EBUSY after the first add. */
+/* options: bits of perfring_session_option.  allowed: bits of perfring_fallback, features of an attr that may be dropped so
+ * that the event opens; formats are those of the opened attr.  Returns 0, or -EBUSY after the first add. */
 PERFRING_API int perfring_session_configure(struct perfring_session *session, uint32_t options, uint64_t allowed);
 
 /* The features that were dropped of event `event` (bits of perfring_fallback), and the attr that was opened. */
@@ -85,9 +85,9 @@ PERFRING_API uint32_t perfring_session_pages(const struct perfring_session *sess
 PERFRING_API void perfring_session_close(struct perfring_session *session);
 
 /* Opens the event for each thread and CPU of the target.  The first event on a CPU (without CPUs: on a thread) maps the ring;
- * the others write into it by SET_OUTPUT.  All events of a session need TIME in sample_type, with several events IDENTIFIER as
- * well, sample_id_all, one clock, and no write_backward; else -EINVAL.  Threads that exit meanwhile are skipped.  Returns the
- * event's number, from 0; or -errno: nothing of this event stays open, and perfring_session_refusal explains it. */
+ * the others write into it by SET_OUTPUT.  All events of a session need TIME in sample_type, with several events IDENTIFIER
+ * as well, sample_id_all, one clock, and no write_backward; else -EINVAL.  Threads that exit meanwhile are skipped.  Returns
+ * the event's number, from 0; or -errno: nothing of this event stays open, and perfring_session_refusal explains it. */
 PERFRING_API int perfring_session_add(struct perfring_session *session, const struct perf_event_attr *attr,
 				      const struct perfring_target *target);
 
@@ -96,10 +96,11 @@ PERFRING_API int perfring_session_add(struct perfring_session *session, const st
 PERFRING_API int perfring_session_add_group(struct perfring_session *session, const struct perf_event_attr *const *attrs,
 					    uint32_t count, const struct perfring_target *target);
 
-/* Opens every event on new threads of observed processes (added as processes, without inherit), and, if the target was all CPUs,
- * on CPUs that came online.  Closes the fds of threads that are gone, and their rings once these are read; ids and totals stay.
- * The fds of a CPU that goes offline stay open and count no more; a CPU that was offline between two calls is not noticed.
- * Call it after a return.  Returns the number of fds it opened, or -errno with a refusal; fds opened before that stay open. */
+/* Opens every event on new threads of observed processes (added as processes, without inherit), and, if the target was all
+ * CPUs, on CPUs that came online.  Closes the fds of threads that are gone, and their rings once these are read; ids and
+ * totals stay.  The fds of a CPU that goes offline stay open and count no more; a CPU that was offline between two calls is
+ * not noticed.  Call it after a return.  Returns the number of fds it opened, or -errno with a refusal; fds opened before that
+ * stay open. */
 PERFRING_API int perfring_session_update(struct perfring_session *session);
 
 /* ---- rings of other sources: of perfring's writers, of another process, mapped by the caller ---- */
@@ -110,8 +111,8 @@ PERFRING_API int perfring_session_update(struct perfring_session *session);
 PERFRING_API int perfring_session_describe(struct perfring_session *session, const struct perf_event_attr *attr,
 					   const uint64_t *ids, uint32_t count);
 
-/* The same by what the ring says of its records (perfring_ring_attr), which is its creator's word.  Returns as above, -ENODATA (it
- * says nothing), -EEXIST (the id is known, perhaps by another ring). */
+/* The same by what the ring says of its records (perfring_ring_attr), which is its creator's word.  Returns as above,
+ * -ENODATA (it says nothing), -EEXIST (the id is known, perhaps by another ring). */
 PERFRING_API int perfring_session_describe_ring(struct perfring_session *session, const struct perfring_ring *ring);
 
 /* Adds a ring, which must have no other reader.  The session reads from its data_tail on.
@@ -127,26 +128,26 @@ PERFRING_API int perfring_session_describe_ring(struct perfring_session *session
  * wake_fd    The eventfd (EFD_NONBLOCK) of the ring's writer, which rings may share; a crossing (wakeup.h) ends a wait.  -1,
  *            or an fd that has hung up: the ring is polled every 10 ms of a wait.
  *
- * A writer that is delayed between its time stamp and its commit makes late records.  Not to be called between the first next and the return of a round.
- * Returns the ring's number, which may be that of a removed ring; -EINVAL (no data area, read-only, backward unlike the session,
- * unknown flag), -ENOMEM, -errno of epoll_ctl. */
+ * A writer that is delayed between its time stamp and its commit makes late records.  Not to be called between the first next
+ * and the return of a round.  Returns the ring's number, which may be that of a removed ring; -EINVAL (no data area,
+ * read-only, backward unlike the session, unknown flag), -ENOMEM, -errno of epoll_ctl. */
 PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
 					   int wake_fd, uint32_t flags);
 
-/* Removes a ring that was added; the session's totals keep its share.  Call it after a return.  Returns 0; -EINVAL (not such a
- * ring); -EBUSY (records were seen and not yet returned to the ring: go on reading). */
+/* Removes a ring that was added; the session's totals keep its share.  Call it after a return.  Returns 0; -EINVAL (not such
+ * a ring); -EBUSY (records were seen and not yet returned to the ring: go on reading). */
 PERFRING_API int perfring_session_remove_ring(struct perfring_session *session, uint32_t ring);
 
-/* Adds the rings of a set (set.h; perfring_soft_rings), now and later.  Each wait and flush adds those of threads that have joined
- * since, describes their event if they say it and it is not known, and removes those that are drained.  The session is the set's
- * only reader, and uses its members' `data`.  The set must stay open until perfring_session_remove_set or perfring_session_close.
- * wake_fd, flags: as above, for each ring.  A ring that cannot be added makes wait return that error; the next wait tries again.
- * Returns 0; -EINVAL (no set, unknown flag, a BACKWARD session); -EEXIST; -ENOMEM. */
+/* Adds the rings of a set (set.h; perfring_soft_rings), now and later.  Each wait and flush adds those of threads that have
+ * joined since, describes their event if they say it and it is not known, and removes those that are drained.  The session is
+ * the set's only reader, and uses its members' `data`.  The set must stay open until perfring_session_remove_set or
+ * perfring_session_close. wake_fd, flags: as above, for each ring.  A ring that cannot be added makes wait return that error;
+ * the next wait tries again.  Returns 0; -EINVAL (no set, unknown flag, a BACKWARD session); -EEXIST; -ENOMEM. */
 PERFRING_API int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd,
 					  uint32_t flags);
 
-/* Removes a set and its rings.  Records that no round has seen are not returned any more: flush first.  Call it after a return.
- * Returns 0 or -EINVAL. */
+/* Removes a set and its rings.  Records that no round has seen are not returned any more: flush first.  Call it after a
+ * return.  Returns 0 or -EINVAL. */
 PERFRING_API int perfring_session_remove_set(struct perfring_session *session, struct perfring_set *set);
 
 /* The time now, by the clock of the items' times, for comparison with them.  Returns 0; -EINVAL (no event yet); -EOPNOTSUPP:
@@ -161,13 +162,13 @@ PERFRING_API int perfring_session_enable(struct perfring_session *session);
 PERFRING_API int perfring_session_disable(struct perfring_session *session);
 
 /* An epoll fd that is readable when a ring has reached its watermark, for the caller's event loop.  Then call
- * perfring_session_wait with timeout 0, which may return 0, because polling this fd consumes the wakeup.  Added rings wake the fd
- * only between a wait with timeout 0 and the next wait.  Valid until close. */
+ * perfring_session_wait with timeout 0, which may return 0, because polling this fd consumes the wakeup.  Added rings wake
+ * the fd only between a wait with timeout 0 and the next wait.  Valid until close. */
 PERFRING_API int perfring_session_fd(const struct perfring_session *session);
 
-/* Waits up to timeout_ms (-1: no limit) and begins a round.  Rings without a wake_fd are looked at every 10 ms.  Returns 1 if a
- * ring woke it; 0 after the time, with records of a ring without a wake_fd, or at once if the session is over; -EINTR after a
- * signal; -errno of adding a ring of a set.  The round has begun in each case, and there may be records. */
+/* Waits up to timeout_ms (-1: no limit) and begins a round.  Rings without a wake_fd are looked at every 10 ms.  Returns 1 if
+ * a ring woke it; 0 after the time, with records of a ring without a wake_fd, or at once if the session is over; -EINTR after
+ * a signal; -errno of adding a ring of a set.  The round has begun in each case, and there may be records. */
 PERFRING_API int perfring_session_wait(struct perfring_session *session, int timeout_ms);
 
 /* Whether all observed threads and their descendants have exited, so that no record will follow.  false while the session has
@@ -192,18 +193,18 @@ struct perfring_span {
 };
 
 /* The span of the next ring in this round.  Each ring is returned once; a ring of perfring's again after each filler record.
- * Losses are counted, and no record is held back.  A session is read by next or by next_span, not by both.  Returns 1; 0 at the
- * end of the round; -EBADMSG as perfring_session_next.  Valid until perfring_session_return. */
+ * Losses are counted, and no record is held back.  A session is read by next or by next_span, not by both.  Returns 1; 0 at
+ * the end of the round; -EBADMSG as perfring_session_next.  Valid until perfring_session_return. */
 PERFRING_API int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span);
 
-/* Copies all rings of a BACKWARD session and begins a round of the copies: next returns their records in time order, next_span
- * newest first, as the kernel wrote them.
+/* Copies all rings of a BACKWARD session and begins a round of the copies: next returns their records in time order,
+ * next_span newest first, as the kernel wrote them.
  *
  * Kernel rings are paused for some milliseconds, until a membarrier has shown that no record is being written; records lost
- * meanwhile are counted by their events.  If the system refuses membarrier, the oldest 64 KiB, or half of a smaller ring, are left
- * out.  Rings of perfring's are not paused.  Two snapshots may return one record; totals count it once.  Returns 0; -EINVAL (no
- * ring overwrites); or -errno of the first ring that failed (-EBADMSG with perfring_session_fault): copies of the others can be
- * read, and all rings are written again. */
+ * meanwhile are counted by their events.  If the system refuses membarrier, the oldest 64 KiB, or half of a smaller ring, are
+ * left out.  Rings of perfring's are not paused.  Two snapshots may return one record; totals count it once.  Returns 0;
+ * -EINVAL (no ring overwrites); or -errno of the first ring that failed (-EBADMSG with perfring_session_fault): copies of the
+ * others can be read, and all rings are written again. */
 PERFRING_API int perfring_session_snapshot(struct perfring_session *session);
 
 /* Returns the space of all items and spans to the rings; they are no longer valid. */
@@ -223,8 +224,8 @@ PERFRING_API uint32_t perfring_session_ring_count(const struct perfring_session 
 PERFRING_API int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring,
 					      struct perfring_totals *totals);
 
-/* Totals of the records with the ids of one event, over all rings.  `lost` is the sum of FORMAT_LOST of its fds, read here, if
- * read_format has it: LOST records do not name an event.  unknown_ids, corrupt and skipped are 0.  Returns 0 or -EINVAL. */
+/* Totals of the records with the ids of one event, over all rings.  `lost` is the sum of FORMAT_LOST of its fds, read here,
+ * if read_format has it: LOST records do not name an event.  unknown_ids, corrupt and skipped are 0.  Returns 0 or -EINVAL. */
 PERFRING_API int perfring_session_event_totals(const struct perfring_session *session, uint32_t event,
 					       struct perfring_totals *totals);
 
@@ -232,12 +233,13 @@ PERFRING_API int perfring_session_event_totals(const struct perfring_session *se
 
 /* Maps an AUX area of `pages` pages (a power of two) at each ring whose event has one (Intel PT, SPE, CoreSight ...).
  * snapshot: an overwriting, read-only mapping; call perfring_session_disable before perfring_session_next_aux.  Returns the
- * number of areas; -EOPNOTSUPP (no PMU of the session has AUX); -EINVAL (not a power of two, or a BACKWARD session, whose control
- * pages are read-only); -errno of mmap. */
+ * number of areas; -EOPNOTSUPP (no PMU of the session has AUX); -EINVAL (not a power of two, or a BACKWARD session, whose
+ * control pages are read-only); -errno of mmap. */
 PERFRING_API int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
 
-/* Adds the AUX area of an added ring without PERFRING_READER_COPY.  `aux` (aux.h) is the caller's, and must stay open until the
- * ring is removed.  A producer that is to be enabled again must use this same object.  Returns 0, -EINVAL, -EEXIST, -ENOMEM. */
+/* Adds the AUX area of an added ring without PERFRING_READER_COPY.  `aux` (aux.h) is the caller's, and must stay open until
+ * the ring is removed.  A producer that is to be enabled again must use this same object.  Returns 0, -EINVAL, -EEXIST,
+ * -ENOMEM. */
 PERFRING_API int perfring_session_add_aux(struct perfring_session *session, uint32_t ring,
 					  struct perfring_aux_area *aux);
 
@@ -250,15 +252,15 @@ struct perfring_aux_piece {
 };
 
 /* The next piece of AUX bytes in this round; two pieces if it wraps.  Returns 1; 0 at the end; -EBADMSG once for an area with
- * impossible positions (perfring_session_fault).  perfring_session_return enables a producer that stopped because the area was
- * full (TRUNCATED).  Valid until perfring_session_return. */
+ * impossible positions (perfring_session_fault).  perfring_session_return enables a producer that stopped because the area
+ * was full (TRUNCATED).  Valid until perfring_session_return. */
 PERFRING_API int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece);
 
 /* ---- BPF output ---- */
 
 /* Stores the fds of the BPF_OUTPUT event `event` in the BPF_MAP_TYPE_PERF_EVENT_ARRAY `map_fd`, each at its CPU's index, for
- * bpf_perf_event_output.  The payload is the sample's RAW field.  Returns 0; -EINVAL (no BPF_OUTPUT event, or one of threads);
- * -errno of bpf(2). */
+ * bpf_perf_event_output.  The payload is the sample's RAW field.  Returns 0; -EINVAL (no BPF_OUTPUT event, or one of
+ * threads); -errno of bpf(2). */
 PERFRING_API int perfring_session_put_map(struct perfring_session *session, uint32_t event, int map_fd);
 
 /* ---- fds ---- */

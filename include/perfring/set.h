@@ -1,8 +1,8 @@
 /* set.h - one ring for each thread of a process, found by one reader.
  *
  * The default for a program with many threads: writers do not share memory.  A session reads all of them in time order
- * (session.h: perfring_session_add_set); another reader finds new rings by walking the set.  After its thread has ended, a ring stays in the set until its
- * records are read.
+ * (session.h: perfring_session_add_set); another reader finds new rings by walking the set.  After its thread has ended, a
+ * ring stays in the set until its records are read.
  *
  *   join    The first perfring_set_join of a thread, outside of signal handlers, creates its ring.  Later calls, also in
  *           handlers, find it.  perfring_set_leave or the thread's end leaves it.
@@ -15,8 +15,7 @@
  *   the reader      yes        |   yes   |  yes |  no     one at a time, with the readers of its rings
  *
  * fork: as in writer.h.  A child opens its own set.  On the inherited one the thread that forked may call current and leave
- * (the writer refuses), lost (which returns 0), and close (which frees memory and leaves fds open).
- */
+ * (the writer refuses), lost (which returns 0), and close (which frees memory and leaves fds open). */
 #ifndef PERFRING_SET_H
 #define PERFRING_SET_H
 
@@ -43,9 +42,10 @@ struct perfring_set_ring {
 	uint64_t reserved[2];
 };
 
-/* ring: the options of each ring: pages, HUGE, wakeup, attr and id; file: the rings are files FILE.0, FILE.1 ..., which stay if the
- * process dies, until another one with REPLACE takes their names; that of a drained ring is removed.  Others give -EINVAL.
- * writer: the options of each writer; NULL for the defaults.  limit: the maximal number of rings, including those left and not yet freed; 0 for 1024.  Each ring has an fd. */
+/* ring: the options of each ring: pages, HUGE, wakeup, attr and id; file: the rings are files FILE.0, FILE.1 ..., which stay
+ * if the process dies, until another one with REPLACE takes their names; that of a drained ring is removed.  Others give
+ * -EINVAL. writer: the options of each writer; NULL for the defaults.  limit: the maximal number of rings, including those
+ * left and not yet freed; 0 for 1024.  Each ring has an fd. */
 PERFRING_API int perfring_set_open(struct perfring_set **set, const struct perfring_ring_options *ring,
 				   const struct perfring_writer_options *writer, uint32_t limit);
 
@@ -73,9 +73,9 @@ PERFRING_API int perfring_set_admit(struct perfring_set *set, pthread_t thread, 
  * thread. */
 PERFRING_API void perfring_set_dismiss(struct perfring_set *set, struct perfring_writer *writer);
 
-/* The ring after `member` (NULL: the first) that a reader should visit; NULL after the last.  Frees rings that were returned as
- * drained before.  Valid until the next walk reaches it again.  Read it by member->reader, or by any reader of member->ring:
- * its data_tail says what is read. */
+/* The ring after `member` (NULL: the first) that a reader should visit; NULL after the last.  Frees rings that were returned
+ * as drained before.  Valid until the next walk reaches it again.  Read it by member->reader, or by any reader of
+ * member->ring: its data_tail says what is read. */
 PERFRING_API struct perfring_set_ring *perfring_set_next(struct perfring_set *set, struct perfring_set_ring *member);
 
 /* The number of records that all rings have refused since the set was opened, including rings that are freed.  0 in a child
