@@ -222,7 +222,7 @@ int main(int argc, char **argv)
 			nest_every(0, 3, rests, (rests ? 80 : 20), full ? 2 : nest_boundaries / 8 + 1);
 		hurried += hurry > 1;
 		nest_looks = true;
-		nest_every(0, 1, 0, 1, hurry > 1 ? 4 : 1);
+		nest_every(0, 1, 0, 1, hurry > 8 ? 16 : hurry > 1 ? 4 : 1);
 		nest_every(0, 2, 0, 1 + hurry * nest_boundaries / 4, 20);
 		if (nest_failures) {
 			failed = 1;
