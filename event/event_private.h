@@ -70,11 +70,6 @@ struct perfring_words {
 
 void perfring_say(struct perfring_words *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The text of a small file of /proc or /sys, NUL-terminated, its line end cut; _at as openat(2).  Returns its length or
- * -errno. */
-int64_t perfring_event_slurp(const char *path, char *room, size_t size);
-int64_t perfring_event_slurp_at(int at, const char *path, char *room, size_t size);
-
 /* Opens a file under tracefs, wherever that is mounted.  Returns an fd, or -errno of the better of the two tries. */
 int perfring_event_tracefs(const char *path);
 

@@ -9,33 +9,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "os/file.h"
 #include "pmu.h"
 
 static const char *const TRACEFS[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-
-int64_t perfring_event_slurp(const char *path, char *room, size_t size)
-{
-	return perfring_event_slurp_at(AT_FDCWD, path, room, size);
-}
-
-int64_t perfring_event_slurp_at(int at, const char *path, char *room, size_t size)
-{
-	int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t got;
-
-	if (fd < 0)
-		return -errno;
-	got = read(fd, room, size - 1);
-	if (got < 0)
-		got = -errno;
-	close(fd);
-	if (got < 0)
-		return got;
-	while (got && room[got - 1] == '\n')
-		got--;
-	room[got] = 0;
-	return got;
-}
 
 int perfring_event_tracefs(const char *path)
 {
@@ -265,7 +242,7 @@ static bool name_tracepoint(uint64_t id, char *room, size_t size)
 	bool found = false;
 
 	for (size_t i = 0; i < sizeof(TRACEFS) / sizeof(*TRACEFS) && !found; i++) {
-		char path[PATH_MAX], number[32];
+		char path[PATH_MAX];
 		struct dirent *system, *event;
 		DIR *systems, *events;
 
@@ -281,8 +258,7 @@ static bool name_tracepoint(uint64_t id, char *room, size_t size)
 					continue;
 				if (snprintf(path, sizeof(path), "%s/events/%s/%s/id", TRACEFS[i], system->d_name,
 					     event->d_name) >= (int)sizeof(path) ||
-				    perfring_event_slurp(path, number, sizeof(number)) <= 0 ||
-				    strtoull(number, NULL, 10) != id)
+				    perfring_os_file_number(path, ~id) != id)
 					continue;
 				found = true;
 				snprintf(room, size, "%s:%s", system->d_name, event->d_name);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "event_private.h"
+#include "os/file.h"
 
 enum {
 	TRIES = 32,
@@ -45,17 +46,10 @@ static uint64_t table_size(void)
 	char text[4096];
 	const char *line;
 
-	if (perfring_event_slurp("/proc/self/status", text, sizeof(text)) <= 0)
+	if (perfring_os_file_read("/proc/self/status", text, sizeof(text)) <= 0)
 		return UINT32_MAX;
 	line = strstr(text, "\nFDSize:");
 	return line ? strtoull(line + sizeof("\nFDSize:") - 1, NULL, 10) : UINT32_MAX;
-}
-
-static uint64_t most_ever(void)
-{
-	char text[32];
-
-	return perfring_event_slurp("/proc/sys/fs/nr_open", text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
 int perfring_plan_files(uint64_t more, bool raise, char *refusal, size_t size)
@@ -87,7 +81,7 @@ int perfring_plan_files(uint64_t more, bool raise, char *refusal, size_t size)
 			 more, open, (uint64_t)limit.rlim_cur, open + more);
 		return -EMFILE;
 	}
-	most = most_ever();
+	most = perfring_os_file_number("/proc/sys/fs/nr_open", 0);
 	if (most && (more > most || open > most - more))
 		snprintf(refusal, size,
 			 "%" PRIu64 " files are to be opened beside the %" PRIu64

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "os/file.h"
 #include "pmu.h"
 
 static const char *const SUFFIXES[] = {".scale", ".unit", ".snapshot", ".per-pkg"};
@@ -81,13 +82,6 @@ static bool is_plain(const char *name, size_t length)
 	return length && length < NAME_MAX && name[0] != '.' && !memchr(name, '/', length);
 }
 
-static int64_t slurp_at(int at, const char *path, char *room, size_t size)
-{
-	int64_t got = perfring_event_slurp_at(at, path, room, size);
-
-	return got < 0 ? got : (int64_t)strlen(room);
-}
-
 int perfring_pmu_open(struct perfring_pmu *pmu, const char *root, const char *name, size_t length)
 {
 	char path[PATH_MAX], number[32], *end;
@@ -100,7 +94,7 @@ int perfring_pmu_open(struct perfring_pmu *pmu, const char *root, const char *na
 	pmu->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (pmu->fd < 0)
 		return errno == ENOTDIR ? -ENOENT : -errno;
-	got = slurp_at(pmu->fd, "type", number, sizeof(number));
+	got = perfring_os_file_read_at(pmu->fd, "type", number, sizeof(number));
 	type = got > 0 ? strtoul(number, &end, 10) : 0;
 	if (got <= 0 || *end || type > UINT32_MAX) {
 		perfring_pmu_close(pmu);
@@ -152,7 +146,7 @@ static int parse_format(const char *text, struct perfring_pmu_bits *bits)
 
 void perfring_pmu_cpus(const struct perfring_pmu *pmu, char *room, size_t size)
 {
-	if (slurp_at(pmu->fd, "cpumask", room, size) < 0)
+	if (perfring_os_file_read_at(pmu->fd, "cpumask", room, size) < 0)
 		room[0] = 0;
 }
 
@@ -164,7 +158,7 @@ int perfring_pmu_format(const struct perfring_pmu *pmu, const char *name, size_t
 	if (!is_plain(name, length))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "format/%.*s", (int)length, name);
-	got = slurp_at(pmu->fd, path, text, sizeof(text));
+	got = perfring_os_file_read_at(pmu->fd, path, text, sizeof(text));
 	return got < 0 ? (int)got : parse_format(text, bits);
 }
 
@@ -187,7 +181,7 @@ int64_t perfring_pmu_event(const struct perfring_pmu *pmu, const char *name, siz
 	if (!perfring_pmu_is_event(name, length))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "events/%.*s%s", (int)length, name, suffix);
-	return slurp_at(pmu->fd, path, room, size);
+	return perfring_os_file_read_at(pmu->fd, path, room, size);
 }
 
 static int pmu_where(const char *root, bool (*fits)(const struct perfring_pmu *pmu, const void *with), const void *with,

@@ -1,7 +1,6 @@
 /* refusal.c - why perf_event_open refused, and what to change. */
 #include <perfring/event.h>
 
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "event_private.h"
+#include "os/file.h"
+#include "pmu.h"
 
 void perfring_say(struct perfring_words *text, const char *format, ...)
 {
@@ -27,7 +27,7 @@ void perfring_say(struct perfring_words *text, const char *format, ...)
 /* A sysctl's number as text, "?" when it cannot be read. */
 static const char *sysctl_text(const char *path, char *room, size_t size)
 {
-	if (perfring_event_slurp(path, room, size) <= 0)
+	if (perfring_os_file_read(path, room, size) <= 0)
 		snprintf(room, size, "?");
 	return room;
 }
@@ -58,7 +58,7 @@ static uint64_t capabilities(void)
 {
 	char text[4096], *at;
 
-	if (perfring_event_slurp("/proc/self/status", text, sizeof(text)) <= 0)
+	if (perfring_os_file_read("/proc/self/status", text, sizeof(text)) <= 0)
 		return 0;
 	at = strstr(text, "\nCapEff:");
 	return at ? strtoull(at + 8, NULL, 16) : 0;
@@ -76,7 +76,7 @@ static void explain_capable(struct perfring_words *text)
 
 	if (!(capabilities() & (UINT64_C(1) << CAPABILITY_SYS_ADMIN | UINT64_C(1) << CAPABILITY_PERFMON)))
 		return;
-	if (perfring_event_slurp("/proc/self/uid_map", map, sizeof(map)) > 0 &&
+	if (perfring_os_file_read("/proc/self/uid_map", map, sizeof(map)) > 0 &&
 	    sscanf(map, "%llu %llu %llu", &first, &of, &count) == 3 && (first || of || count != UINT32_MAX))
 		perfring_say(text,
 			     " This process has the capability only in a user namespace, where it does not count.");
@@ -87,30 +87,10 @@ static void explain_capable(struct perfring_words *text)
 			"lockdown) said no.");
 }
 
-/* The name that sysfs gives the PMU of this type. */
-static bool find_pmu(uint32_t type, char *name, size_t size)
-{
-	struct dirent *entry;
-	char path[300], number[32];
-	bool found = false;
-	DIR *devices = opendir("/sys/bus/event_source/devices");
-
-	while (devices && !found && (entry = readdir(devices))) {
-		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", entry->d_name);
-		found = entry->d_name[0] != '.' && perfring_event_slurp(path, number, sizeof(number)) > 0 &&
-			strtoul(number, NULL, 10) == type;
-		if (found)
-			snprintf(name, size, "%s", entry->d_name);
-	}
-	if (devices)
-		closedir(devices);
-	return found;
-}
-
 static void explain_access(struct perfring_words *text, int error, const struct perf_event_attr *attr, int32_t pid,
 			   int32_t cpu)
 {
-	char number[32], pmu[256], user[256];
+	char number[32], pmu[PERFRING_PMU_NAME], user[256];
 	struct perf_event_attr user_only = *attr;
 	union perfring_attr probe;
 	int paranoid;
@@ -126,7 +106,7 @@ static void explain_access(struct perfring_words *text, int error, const struct 
 			"(CAP_SYS_ADMIN before Linux 5.8): set it to 2 or lower to observe user space, to 1 or lower "
 			"to observe the kernel too.",
 			number);
-	else if (attr->type > PERFRING_TYPE_BREAKPOINT && find_pmu(attr->type, pmu, sizeof(pmu)) &&
+	else if (attr->type > PERFRING_TYPE_BREAKPOINT && !perfring_pmu_of_type(PERFRING_PMU_ROOT, attr->type, pmu) &&
 		 (!strcmp(pmu, "uprobe") || !strcmp(pmu, "kprobe")))
 		perfring_say(text,
 			     "a %s writes into running code: it needs CAP_PERFMON (CAP_SYS_ADMIN before Linux "
@@ -290,7 +270,7 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 			perfring_say(&text, "the cgroup is of a hierarchy that perf events do not follow: it "
 					    "must be cgroup v2, or v1 "
 					    "with the perf_event controller.");
-		else if (!find_pmu(attr.type, name, sizeof(name)))
+		else if (perfring_pmu_of_type(PERFRING_PMU_ROOT, attr.type, name))
 			perfring_say(&text, "no PMU on this machine has type %u.", attr.type);
 		else
 			perfring_say(&text, "its PMU does not know config 0x%llx.", (unsigned long long)attr.config);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "event_private.h"
+#include "os/file.h"
 
 /* ---- asking the kernel itself, where kernels differ ---- */
 
@@ -142,14 +143,6 @@ static bool is_of_kernel(uint32_t type)
 	return type == PERFRING_TYPE_SOFTWARE || type == PERFRING_TYPE_TRACEPOINT || type == PERFRING_TYPE_BREAKPOINT;
 }
 
-/* A sysctl's number; `otherwise` when it cannot be read. */
-static uint64_t sysctl_of(const char *path, uint64_t otherwise)
-{
-	char text[32];
-
-	return perfring_event_slurp(path, text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : otherwise;
-}
-
 /* Whether a list as "0-3,8" has cpu; *last becomes its last number. */
 static bool cpus_have(const char *path, int32_t cpu, int64_t *last)
 {
@@ -157,7 +150,7 @@ static bool cpus_have(const char *path, int32_t cpu, int64_t *last)
 	bool found = false;
 
 	*last = INT32_MAX;
-	if (perfring_event_slurp(path, text, sizeof(text)) <= 0)
+	if (perfring_os_file_read(path, text, sizeof(text)) <= 0)
 		return true;
 	do {
 		int64_t first = strtol(at, &at, 10);
@@ -311,7 +304,8 @@ static int check_attr(const struct ask *ask)
 	RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_sigtrap) && !has(ask, PERFRING_ATTR_FLAG_remove_on_exec),
 	     "sigtrap needs remove_on_exec");
 	RULE(EINVAL, sample_period,
-	     attr->freq && attr->sample_freq > sysctl_of("/proc/sys/kernel/perf_event_max_sample_rate", UINT64_MAX),
+	     attr->freq && attr->sample_freq >
+				   perfring_os_file_number("/proc/sys/kernel/perf_event_max_sample_rate", UINT64_MAX),
 	     "the frequency is above kernel.perf_event_max_sample_rate");
 	RULE(EINVAL, sample_period, !attr->freq && attr->sample_period >> 63, "the sample period has bit 63 set");
 	return 0;
@@ -393,7 +387,8 @@ static int check_pmu(const struct ask *ask)
 	RULE(EOPNOTSUPP, aux_action, ours && ask->aux_action & 1, "aux_start_paused is for PMUs with an AUX area");
 	RULE(EOVERFLOW, sample_max_stack,
 	     samples(ask, PERFRING_SAMPLE_CALLCHAIN) &&
-		     attr->sample_max_stack > sysctl_of("/proc/sys/kernel/perf_event_max_stack", UINT64_MAX),
+		     attr->sample_max_stack >
+			     perfring_os_file_number("/proc/sys/kernel/perf_event_max_stack", UINT64_MAX),
 	     "sample_max_stack is above kernel.perf_event_max_stack");
 	if (attr->use_clockid && attr->clockid != 1 && attr->clockid != 4) {
 		RULE(EINVAL, clockid, probe_with(ask, 0, true) == -EINVAL, "no clock that events can have");

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "event_private.h"
+#include "os/file.h"
 #include "target_private.h"
 
 enum {
@@ -122,7 +123,7 @@ int perfring_numbers_add_online(struct perfring_numbers *numbers)
 
 	if (!online)
 		return -ENOMEM;
-	length = perfring_event_slurp("/sys/devices/system/cpu/online", online, CPU_LIST_ROOM);
+	length = perfring_os_file_read("/sys/devices/system/cpu/online", online, CPU_LIST_ROOM);
 	ret = length < 0 ? (int)length : length == 0 ? -EINVAL : perfring_numbers_add_list(numbers, online, NULL);
 	free(online);
 	return ret;
@@ -241,7 +242,7 @@ static int read_start(int32_t pid, uint64_t *start)
 
 	*start = 0;
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	got = perfring_event_slurp(path, text, sizeof(text));
+	got = perfring_os_file_read(path, text, sizeof(text));
 	if (got <= 0)
 		return got == -ENOENT || got == -ESRCH ? 0 : (int)got;
 	/* The 22nd field; the second is a name in parentheses, which may hold any others. */

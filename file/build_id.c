@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "build_id.h"
+#include "os/file.h"
 #include "file_writer_private.h"
 
 /* What is read of one object at most, whatever its headers say: 225 KiB of program headers, in 64 calls, and this of all its
@@ -166,15 +167,16 @@ int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_SIZE
 
 int64_t perfring_build_id_of_notes(const char *path, uint8_t *id)
 {
-	struct perfring_byte_buffer pile = {0};
-	int64_t length = perfring_byte_buffer_put_file(&pile, path);
+	char *notes;
+	size_t size;
+	int64_t length = perfring_os_file_load(path, &notes, &size);
 
 	if (!length) {
-		length = find_note(pile.bytes, pile.used, false, 4, id);
+		length = find_note((const unsigned char *)notes, size, false, 4, id);
 		if (!length)
 			length = -ENODATA;
 	}
-	perfring_byte_buffer_close(&pile);
+	free(notes);
 	return length;
 }
 

@@ -1,9 +1,8 @@
 /* byte_buffer.c - bytes put one behind the other, in memory that grows. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include "os/file.h"
 #include "byte_buffer.h"
 
 static int make_room(struct perfring_byte_buffer *pile, size_t size)
@@ -57,26 +56,15 @@ void perfring_byte_buffer_put_string(struct perfring_byte_buffer *pile, const ch
 
 int perfring_byte_buffer_put_file(struct perfring_byte_buffer *pile, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
-	ssize_t got;
+	char *text;
+	size_t size;
+	int error = perfring_os_file_load(path, &text, &size);
 
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		error = make_room(pile, 4096);
-		if (error)
-			break;
-		got = read(fd, pile->bytes + pile->used, pile->room - pile->used);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0) {
-			error = got ? -errno : 0;
-			break;
-		}
-		pile->used += (size_t)got;
-	}
-	close(fd);
-	return error;
+	if (error)
+		return error;
+	perfring_byte_buffer_put(pile, text, size);
+	free(text);
+	return pile->error;
 }
 
 void perfring_byte_buffer_close(struct perfring_byte_buffer *pile)

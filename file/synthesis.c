@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "build_id.h"
+#include "os/file.h"
 #include "synthesis.h"
 
 int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_record *record, uint32_t pid, uint32_t tid)
@@ -135,16 +136,12 @@ static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_
  * module that many use, the line is longer than others. */
 static int put_modules(struct perfring_file_writer *writer)
 {
-	struct perfring_byte_buffer pile = {0};
-	char name[128], notes[192], *rest, *line;
-	int error;
-
+	char name[128], notes[192], *text, *rest, *line;
+	size_t whole;
 	/* a kernel without modules has no such file */
-	error = perfring_pass_over(perfring_byte_buffer_put_file(&pile, "/proc/modules"));
-	perfring_byte_buffer_put(&pile, "", 1);
-	if (!error)
-		error = pile.error;
-	rest = (char *)pile.bytes;
+	int error = perfring_pass_over(perfring_os_file_load("/proc/modules", &text, &whole));
+
+	rest = text;
 	while (!error && (line = strsep(&rest, "\n"))) {
 		char *end = strchr(line, ' '), *at = strstr(line, " 0x");
 		uint64_t size, addr;
@@ -160,7 +157,7 @@ static int put_modules(struct perfring_file_writer *writer)
 		if (addr && size && size - 1 <= UINT64_MAX - addr)
 			error = put_kernel_map(writer, addr, size, 0, name, notes);
 	}
-	perfring_byte_buffer_close(&pile);
+	free(text);
 	return error;
 }
 

@@ -9,6 +9,7 @@
 #endif
 #include "lines.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "file_writer_private.h"
 
 #define CPUS "/sys/devices/system/cpu"
@@ -40,27 +41,19 @@ static bool slurp(struct perfring_byte_buffer *pile, char *room, size_t size, co
 
 static bool slurp(struct perfring_byte_buffer *pile, char *room, size_t size, const char *form, ...)
 {
-	struct perfring_lines lines;
-	const char *line;
 	char path[320];
 	va_list list;
-	int length, error;
+	int64_t got;
+	int length;
 
 	va_start(list, form);
 	length = vsnprintf(path, sizeof(path), form, list);
 	va_end(list);
 	if (length < 0 || (size_t)length >= sizeof(path))
 		return false;
-	error = perfring_lines_open(&lines, path);
-	take_error(pile, error);
-	if (error)
-		return false;
-	line = perfring_lines_next(&lines);
-	take_error(pile, lines.error);
-	if (line)
-		snprintf(room, size, "%s", line);
-	perfring_lines_close(&lines);
-	return line;
+	got = perfring_os_file_read(path, room, size);
+	take_error(pile, got < 0 ? (int)got : 0);
+	return got >= 0;
 }
 
 static uint32_t number_in(struct perfring_byte_buffer *pile, const char *form, uint32_t cpu)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lines.h"
+#include "os/file.h"
 #include "file_writer_private.h"
 
 struct tracepoint {
@@ -35,18 +36,14 @@ static bool is_used(const struct perfring_file_writer *writer, uint64_t id)
 /* Returns 1, 0 (it has none) or -errno. */
 static int read_id(const char *path, uint64_t *id)
 {
-	struct perfring_lines lines;
-	int error = perfring_lines_open(&lines, path);
-	const char *line;
+	char text[32];
+	int64_t got = perfring_os_file_read(path, text, sizeof(text));
 
 	/* "enable" and "filter" are no folders */
-	if (error)
-		return error == -ENOTDIR ? 0 : perfring_pass_over(error);
-	line = perfring_lines_next(&lines);
-	if (line)
-		*id = strtoull(line, NULL, 10);
-	perfring_lines_close(&lines);
-	return line ? 1 : perfring_pass_over(lines.error);
+	if (got < 0)
+		return got == -ENOTDIR ? 0 : perfring_pass_over((int)got);
+	*id = strtoull(text, NULL, 10);
+	return got > 0;
 }
 
 /* The tracepoints in events/SYSTEM whose id is used, to the pile. */

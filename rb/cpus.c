@@ -29,7 +29,6 @@
  */
 #include "cpus.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -41,6 +40,7 @@
 
 #include "filler.h"
 #include "lost.h"
+#include "os/file.h"
 #include "os/membarrier.h"
 
 enum {
@@ -355,14 +355,12 @@ static uint32_t count_cpus(void)
 {
 	unsigned long allowed[MOST_CPUS / (8 * sizeof(long))] = {0};
 	char text[1024], *at = text, *end;
-	int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
-	ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
 	uint32_t count = 1;
 
-	if (fd >= 0)
-		close(fd);
-	/* "0-3,6\n" */
-	for (text[size > 0 ? size : 0] = 0; *at; at = end + (*end != 0)) {
+	if (perfring_os_file_read("/sys/devices/system/cpu/possible", text, sizeof(text)) < 0)
+		*text = 0;
+	/* "0-3,6" */
+	for (; *at; at = end + (*end != 0)) {
 		unsigned long number = strtoul(at, &end, 10);
 
 		if (end == at)

@@ -2,13 +2,14 @@
 #include "identity.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "os/file.h"
 
 /* Appends `number` in decimal (snprintf is not for handlers).  Returns the end. */
 static char *put_number(char *at, uint32_t number)
@@ -24,20 +25,6 @@ static char *put_number(char *at, uint32_t number)
 	return at;
 }
 
-/* Reads the beginning of a small file as text.  Returns whether there is any. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	if (fd < 0)
-		return false;
-	got = read(fd, text, size - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = 0;
-	return got > 0;
-}
-
 static uint64_t start_of(uint32_t pid, uint32_t tid)
 {
 	char text[512], *field;
@@ -45,7 +32,7 @@ static uint64_t start_of(uint32_t pid, uint32_t tid)
 	field = put_number(stpcpy(text, "/proc/"), pid);
 	field = put_number(stpcpy(field, "/task/"), tid);
 	strcpy(field, "/stat");
-	if (!read_text(text, text, sizeof(text)))
+	if (perfring_os_file_read(text, text, sizeof(text)) <= 0)
 		return 0;
 	field = strrchr(text, ')'); /* the end of the second field; the start time is the 22nd */
 	for (int i = 2; field && i < 22; i++)
@@ -93,7 +80,7 @@ uint64_t perfring_identity_boot(void)
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	char text[64];
 
-	if (!read_text("/proc/sys/kernel/random/boot_id", text, sizeof(text)))
+	if (perfring_os_file_read("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
 		return 0;
 	for (const char *at = text; *at; at++)
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);

@@ -12,6 +12,7 @@
 #include <perfring/page.h>
 
 #include "os/clock.h"
+#include "os/file.h"
 #include "shared_private.h"
 
 enum {
@@ -97,16 +98,11 @@ static bool is_grain(uint32_t flags, uint32_t grain, uint64_t data)
 /* Whether the kernel makes huge pages of shared memory when asked. */
 static bool gives_huge_pages(void)
 {
+	static const char path[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 	char text[128];
-	ssize_t size;
-	int fd = open("/sys/kernel/mm/transparent_hugepage/shmem_enabled", O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return false;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[size > 0 ? size : 0] = 0;
-	return size > 0 && !strstr(text, "[never]") && !strstr(text, "[deny]");
+	return perfring_os_file_read(path, text, sizeof(text)) > 0 && !strstr(text, "[never]") &&
+	       !strstr(text, "[deny]");
 }
 
 /* The number of handles beside the first stands behind the mapping, in a page that is this process's alone. */
@@ -535,40 +531,23 @@ void perfring_ring_close(struct perfring_ring *ring)
 	ring->fd = -1;
 }
 
-/* A sysctl's number; -1 when it cannot be read. */
-static long sysctl_number(const char *path)
-{
-	char text[32];
-	ssize_t size;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -1;
-	size = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (size <= 0)
-		return -1;
-	text[size] = 0;
-	return strtol(text, NULL, 10);
-}
-
 int64_t perfring_ring_explain(int error, uint32_t pages, char *room, size_t size)
 {
 	struct rlimit limit = {0, 0};
 	uint64_t ring_kb = (1 + (uint64_t)pages) * page_size() / 1024;
-	long budget;
+	int64_t budget;
 
 	switch (error < 0 ? -error : error) {
 	case EPERM:
-		budget = sysctl_number("/proc/sys/kernel/perf_event_mlock_kb");
+		budget = (int64_t)perfring_os_file_number("/proc/sys/kernel/perf_event_mlock_kb", UINT64_MAX);
 		getrlimit(RLIMIT_MEMLOCK, &limit);
 		return snprintf(
 			room, size,
 			"mapping a ring of %llu KiB was refused (EPERM): it does not fit what this user may lock. "
-			"kernel.perf_event_mlock_kb allows %ld KiB for each CPU, for all of the user's rings "
+			"kernel.perf_event_mlock_kb allows %lld KiB for each CPU, for all of the user's rings "
 			"together; beyond it RLIMIT_MEMLOCK (%llu KiB now) counts. Use smaller rings, raise one of "
 			"the two, or run with CAP_IPC_LOCK or kernel.perf_event_paranoid = -1.",
-			(unsigned long long)ring_kb, budget, (unsigned long long)limit.rlim_cur / 1024);
+			(unsigned long long)ring_kb, (long long)budget, (unsigned long long)limit.rlim_cur / 1024);
 	case EINVAL:
 		return snprintf(
 			room, size,

@@ -13,7 +13,6 @@
  * remembered: it is tried again.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <sched.h>
@@ -26,6 +25,7 @@
 
 #include <perfring/record.h>
 
+#include "os/file.h"
 #include "soft_private.h"
 
 enum {
@@ -223,39 +223,6 @@ static const struct segment *segment_at(const struct segments *segments, uint64_
 
 /* ---- mappings ---- */
 
-/* A file of /proc as one text.  Returns 0 or -errno. */
-static int read_text(const char *path, char **text)
-{
-	size_t filled = 0, size = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret = 0;
-	ssize_t got = 1;
-	char *grown;
-
-	*text = NULL;
-	if (fd < 0)
-		return -errno;
-	while (!ret && got) {
-		if (size - filled < 4096) {
-			size = 2 * size + 16384;
-			grown = realloc(*text, size);
-			if (!grown) {
-				ret = -ENOMEM;
-				break;
-			}
-			*text = grown;
-		}
-		got = read(fd, *text + filled, size - filled - 1);
-		if (got < 0 && errno != EINTR)
-			ret = -errno;
-		if (got > 0)
-			filled += (size_t)got;
-	}
-	close(fd);
-	if (*text)
-		(*text)[filled] = 0;
-	return ret;
-}
-
 /* "low-high rwxp pgoff maj:min inode   name".  Returns whether the line is one. */
 static bool parse_map(const char *line, struct perfring_record_mmap2 *map)
 {
@@ -378,20 +345,11 @@ static int put_comms(struct soft_instance *instance, const struct state *old, st
 	bool known, there;
 	uint64_t number;
 	int written = 0;
-	ssize_t got;
-	int fd;
 
 	for (thread = perfring_soft_threads; thread; thread = thread->next) {
 		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", thread->tid);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
+		if (perfring_os_file_read(path, comm, sizeof(comm)) < 0)
 			continue;
-		got = read(fd, comm, sizeof(comm) - 1);
-		close(fd);
-		if (got <= 0)
-			continue;
-		comm[got] = 0;
-		comm[strcspn(comm, "\n")] = 0;
 		number = number_of(comm, thread->tid);
 		known = knows(old, number);
 		there = known || put_comm(instance, thread->tid, comm);
@@ -452,6 +410,7 @@ int perfring_soft_put_state(struct perfring_soft_event *event)
 {
 	struct segments segments = {0};
 	char *maps = NULL;
+	size_t size;
 	void *room;
 	int ret = 0;
 
@@ -460,7 +419,7 @@ int perfring_soft_put_state(struct perfring_soft_event *event)
 	if (!room)
 		ret = -ENOMEM;
 	else if (event->attr.mmap || event->attr.mmap2 || event->attr.mmap_data)
-		ret = read_text("/proc/thread-self/maps", &maps);
+		ret = perfring_os_file_load("/proc/thread-self/maps", &maps, &size);
 	if (!ret && event->format.flags & UINT64_C(1) << PERFRING_ATTR_FLAG_build_id && event->attr.mmap2) {
 		dl_iterate_phdr(take_object, &segments);
 		ret = segments.failed ? -ENOMEM : 0;

@@ -54,6 +54,8 @@ static bool can_sequence(void);
 #undef memcpy
 #undef syscall
 
+#include "os/file.c"
+
 /* ---- one execution's memory ---- */
 
 static struct {

@@ -1,0 +1,75 @@
+/* file.c - small files of /proc and /sys, which are read in one piece. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int64_t perfring_os_file_read_at(int at, const char *path, char *text, size_t size)
+{
+	int fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t got;
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	got = read(fd, text, size - 1);
+	error = errno;
+	close(fd);
+	if (got < 0)
+		return -error;
+	while (got && text[got - 1] == '\n')
+		got--;
+	text[got] = 0;
+	return (int64_t)strlen(text);
+}
+
+int64_t perfring_os_file_read(const char *path, char *text, size_t size)
+{
+	return perfring_os_file_read_at(AT_FDCWD, path, text, size);
+}
+
+uint64_t perfring_os_file_number(const char *path, uint64_t otherwise)
+{
+	char text[32];
+
+	return perfring_os_file_read(path, text, sizeof(text)) > 0 ? strtoull(text, NULL, 10) : otherwise;
+}
+
+int perfring_os_file_load(const char *path, char **text, size_t *size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), error = fd < 0 ? -errno : 0;
+	size_t filled = 0, room = 0;
+	char *grown;
+	ssize_t got;
+
+	*text = NULL;
+	for (got = 1; !error && got;) {
+		if (room - filled < 4096) {
+			room = 2 * room + 16384;
+			grown = realloc(*text, room);
+			if (!grown) {
+				error = -ENOMEM;
+				break;
+			}
+			*text = grown;
+		}
+		got = read(fd, *text + filled, room - filled - 1);
+		if (got > 0)
+			filled += (size_t)got;
+		else if (got < 0 && errno != EINTR)
+			error = -errno;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (error) {
+		free(*text);
+		*text = NULL;
+		return error;
+	}
+	(*text)[filled] = 0;
+	*size = filled;
+	return 0;
+}
