@@ -13,6 +13,7 @@
 
 #include "event_private.h"
 #include "os/file.h"
+#include "os/lines.h"
 
 enum {
 	TRIES = 32,
@@ -43,13 +44,7 @@ static void count_below(rlim_t limit, uint64_t *count)
  * fd whenever some are to be opened would be quadratic work. */
 static uint64_t table_size(void)
 {
-	char text[4096];
-	const char *line;
-
-	if (perfring_os_file_read("/proc/self/status", text, sizeof(text)) <= 0)
-		return UINT32_MAX;
-	line = strstr(text, "\nFDSize:");
-	return line ? strtoull(line + sizeof("\nFDSize:") - 1, NULL, 10) : UINT32_MAX;
+	return perfring_os_lines_number("/proc/self/status", "FDSize", 10, UINT32_MAX);
 }
 
 int perfring_plan_files(uint64_t more, bool raise, char *refusal, size_t size)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/lines.h"
 #include "pmu.h"
 
 void perfring_say(struct perfring_words *text, const char *format, ...)
@@ -56,12 +57,7 @@ int perfring_event_filtered(void)
 /* The capabilities in effect, as a mask; 0 when they cannot be read. */
 static uint64_t capabilities(void)
 {
-	char text[4096], *at;
-
-	if (perfring_os_file_read("/proc/self/status", text, sizeof(text)) <= 0)
-		return 0;
-	at = strstr(text, "\nCapEff:");
-	return at ? strtoull(at + 8, NULL, 16) : 0;
+	return perfring_os_lines_number("/proc/self/status", "CapEff", 16, 0);
 }
 
 /* Who has the capability and is refused all the same. */

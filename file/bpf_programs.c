@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "lines.h"
+#include "os/lines.h"
 #include "synthesis.h"
 
 /* More than machines have; a kernel that names more is believed so far. */
@@ -46,7 +46,7 @@ static int read_program(uint32_t id, struct perfring_byte_buffer *programs, stru
 	int fd = call(BPF_PROG_GET_FD_BY_ID, &attr), error;
 
 	if (fd < 0)
-		return perfring_pass_over(fd);
+		return perfring_os_pass_over(fd);
 	info.nr_jited_ksyms = info.nr_jited_func_lens = MAX_FUNCTIONS;
 	info.jited_ksyms = (uint64_t)(uintptr_t)places;
 	info.jited_func_lens = (uint64_t)(uintptr_t)lengths;
@@ -68,7 +68,7 @@ static int read_program(uint32_t id, struct perfring_byte_buffer *programs, stru
 		}
 	}
 	close(fd);
-	return error < 0 ? perfring_pass_over(error) : 0;
+	return error < 0 ? perfring_os_pass_over(error) : 0;
 }
 
 static int compare_places(const void *a, const void *b)
@@ -88,14 +88,14 @@ static int compare_programs(const void *a, const void *b)
 }
 
 /* "ADDRESS t bpf_prog_TAG_NAME	[bpf]": the kernel has put the names together already. */
-static int name_functions(struct perfring_lines *lines, struct function *functions, size_t count)
+static int name_functions(struct perfring_os_lines *lines, struct function *functions, size_t count)
 {
-	int error = perfring_lines_open(lines, "/proc/kallsyms");
+	int error = perfring_os_lines_open(lines, "/proc/kallsyms");
 	const char *line;
 
 	if (error)
-		return perfring_pass_over(error);
-	while ((line = perfring_lines_next(lines))) {
+		return perfring_os_pass_over(error);
+	while ((line = perfring_os_lines_next(lines))) {
 		struct function key = {0}, *found;
 		const char *name = strstr(line, " bpf_prog_");
 		size_t length;
@@ -108,8 +108,8 @@ static int name_functions(struct perfring_lines *lines, struct function *functio
 		if (found && length < sizeof(found->name))
 			memcpy(found->name, name, length);
 	}
-	perfring_lines_close(lines);
-	return perfring_pass_over(lines->error);
+	perfring_os_lines_close(lines);
+	return perfring_os_pass_over(lines->error);
 }
 
 static int put_function(struct perfring_file_writer *writer, const struct function *function)
@@ -140,7 +140,7 @@ static int put_program(struct perfring_file_writer *writer, const struct program
 	return perfring_synthesize(writer, &record, 0, 0);
 }
 
-int perfring_file_put_programs(struct perfring_file_writer *writer, struct perfring_lines *lines)
+int perfring_file_put_programs(struct perfring_file_writer *writer, struct perfring_os_lines *lines)
 {
 	bool has_symbols = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_ksymbol);
 	bool has_events = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_bpf_event);

@@ -3,44 +3,26 @@
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include "lines.h"
+#include "os/lines.h"
 #include "file_writer_private.h"
 
-/* What stands behind "name : " in the first line of a /proc file that begins with name; NULL: there is none, or *unread says
- * why. */
-static const char *find(struct perfring_lines *lines, const char *path, const char *name, int *unread)
+/* The number or text of a line, if there is one: perfring_os_lines_find, with *unread the first error. */
+static bool find(const char *path, const char *name, char *rest, size_t size, int *unread)
 {
-	int error = perfring_lines_open(lines, path);
-	const char *found = NULL;
-	char *line;
+	int found = perfring_os_lines_find(path, name, rest, size);
 
-	if (!*unread)
-		*unread = perfring_pass_over(error);
-	if (error)
-		return NULL;
-	while (!found && (line = perfring_lines_next(lines))) {
-		size_t length = strlen(name);
-
-		if (strncmp(line, name, length))
-			continue;
-		line += length + strspn(line + length, " \t");
-		if (*line == ':')
-			found = line + 1 + strspn(line + 1, " \t");
-	}
-	if (!*unread)
-		*unread = perfring_pass_over(lines->error);
-	perfring_lines_close(lines);
-	return found;
+	if (found < 0 && !*unread)
+		*unread = perfring_os_pass_over(found);
+	return found == 1;
 }
 
 static int describe_machine(struct perfring_file_writer *writer, int *unread)
 {
 	long available = sysconf(_SC_NPROCESSORS_CONF), online = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t cpus[2] = {(uint32_t)available, (uint32_t)online};
-	struct perfring_lines lines;
 	struct utsname system;
-	const char *text;
 	uint64_t memory;
+	char text[512];
 	int error = 0;
 
 	if (!uname(&system)) {
@@ -55,12 +37,10 @@ static int describe_machine(struct perfring_file_writer *writer, int *unread)
 	/* perf takes what stands here for a version of its own */
 	if (!error)
 		error = perfring_file_writer_put_string(writer, PERFRING_FEATURE_VERSION, "perfring " PERFRING_VERSION);
-	text = find(&lines, "/proc/meminfo", "MemTotal", unread);
-	memory = text ? strtoull(text, NULL, 10) : 0;
+	memory = find("/proc/meminfo", "MemTotal", text, sizeof(text), unread) ? strtoull(text, NULL, 10) : 0;
 	if (!error && memory)
 		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_TOTAL_MEM, &memory, sizeof(memory));
-	text = find(&lines, "/proc/cpuinfo", "model name", unread);
-	if (!error && text)
+	if (find("/proc/cpuinfo", "model name", text, sizeof(text), unread) && !error)
 		error = perfring_file_writer_put_string(writer, PERFRING_FEATURE_CPUDESC, text);
 	return error;
 }

@@ -99,17 +99,17 @@ static int put_kernel_map(struct perfring_file_writer *writer, uint64_t addr, ui
 
 /* From the first of _text and _stext to _etext; the name tells which symbol pgoff is the address of.  Addresses are 0
  * where kptr_restrict hides them: then there is nothing to say. */
-static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_lines *lines)
+static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_os_lines *lines)
 {
 	uint64_t text = 0, stext = 0, etext = 0;
 	const char *line, *name;
 	char *end;
 
-	int error = perfring_lines_open(lines, "/proc/kallsyms");
+	int error = perfring_os_lines_open(lines, "/proc/kallsyms");
 
 	if (error)
-		return perfring_pass_over(error);
-	while ((!text || !stext || !etext) && (line = perfring_lines_next(lines))) {
+		return perfring_os_pass_over(error);
+	while ((!text || !stext || !etext) && (line = perfring_os_lines_next(lines))) {
 		uint64_t addr = strtoull(line, &end, 16);
 
 		if (*end != ' ' || !end[1] || end[2] != ' ')
@@ -122,14 +122,14 @@ static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_
 		else if (!strcmp(name, "_etext"))
 			etext = addr;
 	}
-	perfring_lines_close(lines);
+	perfring_os_lines_close(lines);
 	if (text && etext > text)
 		return put_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text",
 				      PERFRING_KERNEL_NOTES);
 	if (stext && etext > stext)
 		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
 				      PERFRING_KERNEL_NOTES);
-	return perfring_pass_over(lines->error);
+	return perfring_os_pass_over(lines->error);
 }
 
 /* "name size uses users state address": the symbols are in kallsyms, so perf needs no path to the file.  Read whole: of a
@@ -139,7 +139,7 @@ static int put_modules(struct perfring_file_writer *writer)
 	char name[128], notes[192], *text, *rest, *line;
 	size_t whole;
 	/* a kernel without modules has no such file */
-	int error = perfring_pass_over(perfring_os_file_load("/proc/modules", &text, &whole));
+	int error = perfring_os_pass_over(perfring_os_file_load("/proc/modules", &text, &whole));
 
 	rest = text;
 	while (!error && (line = strsep(&rest, "\n"))) {
@@ -163,7 +163,7 @@ static int put_modules(struct perfring_file_writer *writer)
 
 int perfring_file_writer_put_kernel(struct perfring_file_writer *writer)
 {
-	struct perfring_lines lines;
+	struct perfring_os_lines lines;
 	int error, written;
 
 	if (!writer->is_begun || writer->is_finished)
@@ -206,7 +206,7 @@ static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uin
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/%u/task/%u/ns/%s", pid, tid, names[i]);
 		if (stat(path, &one)) {
-			error = perfring_pass_over(-errno);
+			error = perfring_os_pass_over(-errno);
 			if (error)
 				return error;
 			continue;
@@ -224,7 +224,7 @@ static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uin
 }
 
 /* FORK and COMM.  Returns 1, 0 when the task has gone, -errno. */
-static int put_task(struct perfring_file_writer *writer, struct perfring_lines *lines, uint32_t pid, uint32_t tid)
+static int put_task(struct perfring_file_writer *writer, struct perfring_os_lines *lines, uint32_t pid, uint32_t tid)
 {
 	struct perfring_record record;
 	char path[64], comm[16] = "", *line;
@@ -233,10 +233,10 @@ static int put_task(struct perfring_file_writer *writer, struct perfring_lines *
 	int error;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
-	error = perfring_lines_open(lines, path);
+	error = perfring_os_lines_open(lines, path);
 	if (error)
-		return perfring_pass_over(error);
-	while (!has_parent && (line = perfring_lines_next(lines))) {
+		return perfring_os_pass_over(error);
+	while (!has_parent && (line = perfring_os_lines_next(lines))) {
 		if (!strncmp(line, "Name:\t", 6)) {
 			unescape(line + 6);
 			memcpy(comm, line + 6, strnlen(line + 6, sizeof(comm) - 1));
@@ -247,9 +247,9 @@ static int put_task(struct perfring_file_writer *writer, struct perfring_lines *
 				parent = (uint32_t)strtoul(line + 6, NULL, 10);
 		}
 	}
-	perfring_lines_close(lines);
+	perfring_os_lines_close(lines);
 	if (!has_parent)
-		return perfring_pass_over(lines->error);
+		return perfring_os_pass_over(lines->error);
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_FORK;
 	record.is.fork.pid = pid;
@@ -301,7 +301,7 @@ static bool parse_map(char *line, struct perfring_record *record)
 	return true;
 }
 
-static int put_maps(struct perfring_file_writer *writer, struct perfring_lines *lines, uint32_t pid)
+static int put_maps(struct perfring_file_writer *writer, struct perfring_os_lines *lines, uint32_t pid)
 {
 	struct perfring_record record;
 	char path[64], *line;
@@ -310,14 +310,14 @@ static int put_maps(struct perfring_file_writer *writer, struct perfring_lines *
 	int error;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
-	error = perfring_lines_open(lines, path);
+	error = perfring_os_lines_open(lines, path);
 	if (error)
-		return perfring_pass_over(error);
+		return perfring_os_pass_over(error);
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_MMAP2;
 	record.is.mmap2.pid = pid;
 	record.is.mmap2.tid = pid;
-	while (!error && (line = perfring_lines_next(lines))) {
+	while (!error && (line = perfring_os_lines_next(lines))) {
 		if (!parse_map(line, &record))
 			continue;
 		is_code = record.is.mmap2.prot & PROT_EXEC;
@@ -328,11 +328,11 @@ static int put_maps(struct perfring_file_writer *writer, struct perfring_lines *
 			identify(&record, NULL);
 		error = perfring_synthesize(writer, &record, pid, pid);
 	}
-	perfring_lines_close(lines);
-	return error ? error : perfring_pass_over(lines->error);
+	perfring_os_lines_close(lines);
+	return error ? error : perfring_os_pass_over(lines->error);
 }
 
-static int put_process(struct perfring_file_writer *writer, struct perfring_lines *lines, uint32_t pid)
+static int put_process(struct perfring_file_writer *writer, struct perfring_os_lines *lines, uint32_t pid)
 {
 	struct dirent *entry;
 	char path[64];
@@ -346,7 +346,7 @@ static int put_process(struct perfring_file_writer *writer, struct perfring_line
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	tasks = opendir(path);
 	if (!tasks)
-		return perfring_pass_over(-errno);
+		return perfring_os_pass_over(-errno);
 	while (error >= 0 && (errno = 0, entry = readdir(tasks))) {
 		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
@@ -354,14 +354,14 @@ static int put_process(struct perfring_file_writer *writer, struct perfring_line
 			error = put_task(writer, lines, pid, tid);
 	}
 	if (error >= 0)
-		error = perfring_pass_over(-errno);
+		error = perfring_os_pass_over(-errno);
 	closedir(tasks);
 	return error < 0 ? error : put_maps(writer, lines, pid);
 }
 
 int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_t pid)
 {
-	struct perfring_lines lines;
+	struct perfring_os_lines lines;
 	struct dirent *entry;
 	int error = 0, written;
 	DIR *processes;
@@ -392,15 +392,15 @@ int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_
 
 /* Where the first cgroup2 file system is mounted: "ID PARENT MAJ:MIN ROOT PLACE ... - cgroup2 ...".  Returns 1, 0 (nowhere) or
  * -errno. */
-static int find_cgroups(struct perfring_lines *lines, char *room, size_t size)
+static int find_cgroups(struct perfring_os_lines *lines, char *room, size_t size)
 {
-	int error = perfring_lines_open(lines, "/proc/self/mountinfo");
+	int error = perfring_os_lines_open(lines, "/proc/self/mountinfo");
 	bool found = false;
 	char *line;
 
 	if (error)
-		return perfring_pass_over(error);
-	while (!found && (line = perfring_lines_next(lines))) {
+		return perfring_os_pass_over(error);
+	while (!found && (line = perfring_os_lines_next(lines))) {
 		char *place = line, *end;
 
 		if (!strstr(line, " - cgroup2 "))
@@ -414,8 +414,8 @@ static int find_cgroups(struct perfring_lines *lines, char *room, size_t size)
 		if (found)
 			snprintf(room, size, "%.*s", (int)(end - place), place);
 	}
-	perfring_lines_close(lines);
-	return found ? 1 : perfring_pass_over(lines->error);
+	perfring_os_lines_close(lines);
+	return found ? 1 : perfring_os_pass_over(lines->error);
 }
 
 /* The id that samples carry is what the file system's handles say. */
@@ -461,7 +461,7 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 			continue;
 		below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		if (below < 0) {
-			error = perfring_pass_over(-errno);
+			error = perfring_os_pass_over(-errno);
 			if (error)
 				break;
 			continue;
@@ -473,14 +473,14 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 	}
 	/* a cgroup may go meanwhile */
 	if (!error && errno != ENODEV)
-		error = perfring_pass_over(-errno);
+		error = perfring_os_pass_over(-errno);
 	closedir(folder);
 	return error;
 }
 
 int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer)
 {
-	struct perfring_lines lines;
+	struct perfring_os_lines lines;
 	char path[PATH_MAX + 1];
 	int fd, error, written;
 

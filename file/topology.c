@@ -7,7 +7,7 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
-#include "lines.h"
+#include "os/lines.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "file_writer_private.h"
@@ -21,7 +21,7 @@
 static void take_error(struct perfring_byte_buffer *pile, int error)
 {
 	if (!pile->unread)
-		pile->unread = perfring_pass_over(error);
+		pile->unread = perfring_os_pass_over(error);
 }
 
 static struct dirent *next_entry(struct perfring_byte_buffer *pile, DIR *folder)
@@ -194,28 +194,14 @@ static unsigned count_nodes(struct perfring_byte_buffer *pile)
 /* "Node 0 MemTotal:  123 kB" */
 static uint64_t kilobytes_of(struct perfring_byte_buffer *pile, unsigned node, const char *name)
 {
-	struct perfring_lines lines;
-	uint64_t found = 0;
-	char path[128];
-	const char *line;
-	int error;
+	char path[64], whole[64], number[32];
+	int found;
 
 	snprintf(path, sizeof(path), NODES "/node%u/meminfo", node);
-	error = perfring_lines_open(&lines, path);
-	take_error(pile, error);
-	if (error)
-		return 0;
-	while ((line = perfring_lines_next(&lines))) {
-		const char *at = strstr(line, name);
-
-		if (at) {
-			found = strtoull(at + strlen(name), NULL, 10);
-			break;
-		}
-	}
-	take_error(pile, lines.error);
-	perfring_lines_close(&lines);
-	return found;
+	snprintf(whole, sizeof(whole), "Node %u %s", node, name);
+	found = perfring_os_lines_find(path, whole, number, sizeof(number));
+	take_error(pile, found < 0 ? found : 0);
+	return found == 1 ? strtoull(number, NULL, 10) : 0;
 }
 
 static int put_nodes(struct perfring_file_writer *writer, struct perfring_byte_buffer *pile)
@@ -230,8 +216,8 @@ static int put_nodes(struct perfring_file_writer *writer, struct perfring_byte_b
 		if (!slurp(pile, cpus, sizeof(cpus), NODES "/node%u/cpulist", node))
 			continue;
 		perfring_byte_buffer_put_half(pile, node);
-		perfring_byte_buffer_put_word(pile, kilobytes_of(pile, node, "MemTotal:"));
-		perfring_byte_buffer_put_word(pile, kilobytes_of(pile, node, "MemFree:"));
+		perfring_byte_buffer_put_word(pile, kilobytes_of(pile, node, "MemTotal"));
+		perfring_byte_buffer_put_word(pile, kilobytes_of(pile, node, "MemFree"));
 		perfring_byte_buffer_put_string(pile, cpus);
 		count++;
 	}

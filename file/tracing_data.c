@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "lines.h"
+#include "os/lines.h"
 #include "os/file.h"
 #include "file_writer_private.h"
 
@@ -41,7 +41,7 @@ static int read_id(const char *path, uint64_t *id)
 
 	/* "enable" and "filter" are no folders */
 	if (got < 0)
-		return got == -ENOTDIR ? 0 : perfring_pass_over((int)got);
+		return got == -ENOTDIR ? 0 : perfring_os_pass_over((int)got);
 	*id = strtoull(text, NULL, 10);
 	return got > 0;
 }
@@ -169,7 +169,7 @@ static int put_all(struct perfring_byte_buffer *pile, const char *events, const 
 	at = pile->used;
 	perfring_byte_buffer_put_half(pile, 0);
 	snprintf(path, sizeof(path), "%s/../printk_formats", events);
-	error = pile->error ? pile->error : perfring_pass_over(perfring_byte_buffer_put_file(pile, path));
+	error = pile->error ? pile->error : perfring_os_pass_over(perfring_byte_buffer_put_file(pile, path));
 	if (error)
 		return error;
 	size = (uint32_t)(pile->used - at - sizeof(size));

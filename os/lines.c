@@ -1,16 +1,18 @@
-/* lines.c - a text file of /proc, line by line, without allocating. */
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <unistd.h>
+/* lines.c - a text file of /proc, line by line. */
 #include "lines.h"
 
-int perfring_pass_over(int error)
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int perfring_os_pass_over(int error)
 {
 	return error == -ENOENT || error == -ESRCH || error == -EACCES || error == -EPERM ? 0 : error;
 }
 
-int perfring_lines_open(struct perfring_lines *lines, const char *path)
+int perfring_os_lines_open(struct perfring_os_lines *lines, const char *path)
 {
 	lines->error = 0;
 	lines->from = 0;
@@ -21,7 +23,7 @@ int perfring_lines_open(struct perfring_lines *lines, const char *path)
 }
 
 /* More bytes behind those that are there.  Returns false at the end, and after an error. */
-static bool fill(struct perfring_lines *lines)
+static bool fill(struct perfring_os_lines *lines)
 {
 	ssize_t got;
 
@@ -39,7 +41,7 @@ static bool fill(struct perfring_lines *lines)
 	return true;
 }
 
-char *perfring_lines_next(struct perfring_lines *lines)
+char *perfring_os_lines_next(struct perfring_os_lines *lines)
 {
 	for (;;) {
 		char *line = lines->room + lines->from;
@@ -74,7 +76,39 @@ char *perfring_lines_next(struct perfring_lines *lines)
 	}
 }
 
-void perfring_lines_close(struct perfring_lines *lines)
+void perfring_os_lines_close(struct perfring_os_lines *lines)
 {
 	close(lines->fd);
+}
+
+int perfring_os_lines_find(const char *path, const char *name, char *rest, size_t size)
+{
+	struct perfring_os_lines lines;
+	int error = perfring_os_lines_open(&lines, path);
+	size_t length = strlen(name);
+	char *line, *at = NULL;
+
+	if (error)
+		return error;
+	while (!at && (line = perfring_os_lines_next(&lines))) {
+		if (strncmp(line, name, length))
+			continue;
+		line += length + strspn(line + length, " \t");
+		if (*line == ':')
+			at = line + 1 + strspn(line + 1, " \t");
+	}
+	if (at) {
+		length = strnlen(at, size - 1);
+		memcpy(rest, at, length);
+		rest[length] = 0;
+	}
+	perfring_os_lines_close(&lines);
+	return at ? 1 : lines.error;
+}
+
+uint64_t perfring_os_lines_number(const char *path, const char *name, int base, uint64_t otherwise)
+{
+	char text[32];
+
+	return perfring_os_lines_find(path, name, text, sizeof(text)) == 1 ? strtoull(text, NULL, base) : otherwise;
 }
