@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "event_private.h"
+#include "os/cgroup.h"
 #include "os/file.h"
 #include "target_private.h"
 
@@ -312,74 +313,6 @@ int perfring_target_add_process(struct perfring_target *target, int32_t pid)
 
 /* ---- cgroups ---- */
 
-/* The kernel writes what could end a field as \ooo. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (const char *at = text; *at; to++) {
-		if (at[0] == '\\' && at[1] >= '0' && at[1] <= '3' && at[2] >= '0' && at[2] <= '7' && at[3] >= '0' &&
-		    at[3] <= '7') {
-			*to = (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + (at[3] - '0'));
-			at += 4;
-		} else {
-			*to = *at++;
-		}
-	}
-	*to = 0;
-}
-
-/* One line of mountinfo: whether a hierarchy is mounted there in which perf finds cgroups.  *second: the second choice.
- * Cuts the line. */
-static char *mount_of(char *line, bool *second)
-{
-	char *separator = strstr(line, " - "), *point = line, *end, *rest;
-	bool first;
-
-	if (!separator)
-		return NULL;
-	/* ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... - TYPE SOURCE OPTIONS */
-	for (int field = 0; point && field < 4; field++)
-		point = strchr(point, ' ') ? strchr(point, ' ') + 1 : NULL;
-	end = point ? strchr(point, ' ') : NULL;
-	if (!end)
-		return NULL;
-	*end = 0;
-	rest = separator + 3;
-	*second = !strncmp(rest, "cgroup2 ", 8);
-	/* Where a hierarchy of version 1 has the controller, version 2 has it not. */
-	first = !strncmp(rest, "cgroup ", 7) && strstr(rest, "perf_event");
-	if (!*second && !first)
-		return NULL;
-	unescape(point);
-	return point;
-}
-
-int perfring_cgroup_mount(const char *mounts, char *point, size_t size)
-{
-	FILE *file = fopen(mounts, "re");
-	bool found = false, second = true;
-	size_t room = 0;
-	char *line = NULL;
-	ssize_t length;
-
-	if (!file)
-		return -errno;
-	while ((!found || second) && (length = getline(&line, &room, file)) > 0) {
-		bool is_second;
-		char *at = mount_of(line, &is_second);
-
-		if (!at || (found && is_second) || strlen(at) >= size)
-			continue;
-		memcpy(point, at, strlen(at) + 1);
-		found = true;
-		second = is_second;
-	}
-	free(line);
-	fclose(file);
-	return found ? 0 : -ENOENT;
-}
-
 int perfring_target_add_cgroup(struct perfring_target *target, const char *path)
 {
 	char point[PATH_MAX], whole[2 * PATH_MAX + 1];
@@ -388,7 +321,7 @@ int perfring_target_add_cgroup(struct perfring_target *target, const char *path)
 	if (!*path || strlen(path) >= PATH_MAX || target->tids.count)
 		return -EINVAL;
 	if (*path != '/') {
-		ret = perfring_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
+		ret = perfring_os_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
 		if (ret)
 			return ret;
 		snprintf(whole, sizeof(whole), "%s/%s", point, path);

@@ -44,7 +44,4 @@ int perfring_numbers_add_process(struct perfring_numbers *tids, const struct per
 int perfring_target_copy(struct perfring_target *copy, const struct perfring_target *target);
 void perfring_target_empty(struct perfring_target *target);
 
-/* Where the hierarchy is mounted in which perf finds cgroups, by a file such as /proc/self/mountinfo. */
-int perfring_cgroup_mount(const char *mounts, char *point, size_t size);
-
 #endif

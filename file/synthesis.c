@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "build_id.h"
+#include "os/cgroup.h"
 #include "os/file.h"
 #include "synthesis.h"
 
@@ -390,34 +391,6 @@ int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_
 
 /* ---- cgroups ---- */
 
-/* Where the first cgroup2 file system is mounted: "ID PARENT MAJ:MIN ROOT PLACE ... - cgroup2 ...".  Returns 1, 0 (nowhere) or
- * -errno. */
-static int find_cgroups(struct perfring_os_lines *lines, char *room, size_t size)
-{
-	int error = perfring_os_lines_open(lines, "/proc/self/mountinfo");
-	bool found = false;
-	char *line;
-
-	if (error)
-		return perfring_os_pass_over(error);
-	while (!found && (line = perfring_os_lines_next(lines))) {
-		char *place = line, *end;
-
-		if (!strstr(line, " - cgroup2 "))
-			continue;
-		for (int i = 0; i < 4 && place; i++) {
-			place = strchr(place, ' ');
-			place = place ? place + 1 : NULL;
-		}
-		end = place ? strchr(place, ' ') : NULL;
-		found = end && (size_t)(end - place) < size;
-		if (found)
-			snprintf(room, size, "%.*s", (int)(end - place), place);
-	}
-	perfring_os_lines_close(lines);
-	return found ? 1 : perfring_os_pass_over(lines->error);
-}
-
 /* The id that samples carry is what the file system's handles say. */
 static bool cgroup_id(int fd, uint64_t *id)
 {
@@ -480,15 +453,14 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 
 int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer)
 {
-	struct perfring_os_lines lines;
 	char path[PATH_MAX + 1];
 	int fd, error, written;
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
-	error = find_cgroups(&lines, path, sizeof(path));
-	if (error <= 0)
-		return error;
+	error = perfring_os_cgroup_mount("/proc/self/mountinfo", path, sizeof(path));
+	if (error)
+		return perfring_os_pass_over(error);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -24,6 +24,7 @@
 #include <perfring/session.h>
 #include "event/opening.h"
 #include "session/session_private.h"
+#include "os/cgroup.h"
 #include "machine.h"
 
 TestSuite(session_plan, .timeout = 120);
@@ -79,17 +80,17 @@ Test(session_plan, where_cgroups_are_mounted)
 			 "30 25 0:26 / /sys/fs/cgroup/pids rw shared:9 - cgroup cgroup rw,pids\n"
 			 "31 25 0:27 /deep /a\\040b\\134 rw - cgroup2 cgroup2 rw\n"
 			 "32 25 0:27 / /later rw - cgroup2 cgroup2 rw\n");
-	cr_assert_eq(perfring_cgroup_mount(path, point, sizeof(point)), 0);
+	cr_assert_eq(perfring_os_cgroup_mount(path, point, sizeof(point)), 0);
 	cr_assert_str_eq(point, "/a b\\");
 	/* Where version 1 has the controller, version 2 has it not. */
 	write_file(path, "31 25 0:27 / /two rw - cgroup2 cgroup2 rw\n"
 			 "33 25 0:29 / /one rw shared:1 master:2 - cgroup cgroup rw,perf_event\n");
-	cr_assert_eq(perfring_cgroup_mount(path, point, sizeof(point)), 0);
+	cr_assert_eq(perfring_os_cgroup_mount(path, point, sizeof(point)), 0);
 	cr_assert_str_eq(point, "/one");
 	write_file(path, "nothing - cgroup2\n - cgroup2 \n\n22 1 0:20 / /proc rw - proc proc rw\n");
-	cr_assert_eq(perfring_cgroup_mount(path, point, sizeof(point)), -ENOENT);
+	cr_assert_eq(perfring_os_cgroup_mount(path, point, sizeof(point)), -ENOENT);
 	unlink(path);
-	cr_assert_eq(perfring_cgroup_mount(path, point, sizeof(point)), -ENOENT);
+	cr_assert_eq(perfring_os_cgroup_mount(path, point, sizeof(point)), -ENOENT);
 }
 
 /* ---- events ---- */
@@ -829,7 +830,7 @@ Test(session_plan, members_of_a_cgroup_are_counted)
 	int pair[2], answer[2], status, ret;
 	pid_t child;
 
-	ret = perfring_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
+	ret = perfring_os_cgroup_mount("/proc/self/mountinfo", point, sizeof(point));
 	if (ret)
 		cr_skip_test("SKIP-ENV: mountinfo: %s: a cgroup2 mount", strerror(-ret));
 	snprintf(name, sizeof(name), "perfring-test-%d", getpid());
