@@ -11,6 +11,7 @@
 #include "event_private.h"
 #include "os/cgroup.h"
 #include "os/file.h"
+#include "os/thread.h"
 #include "target_private.h"
 
 enum {
@@ -233,25 +234,12 @@ int perfring_target_add_thread(struct perfring_target *target, int32_t tid)
 	return ret ? ret : perfring_numbers_add(&target->tids, tid);
 }
 
-/* When the process began, in ticks since boot: a number that was given to another process since tells itself by it.  0: there
- * is no such process. */
+/* When the process began; 0: there is no such process. */
 static int read_start(int32_t pid, uint64_t *start)
 {
-	char path[64], text[1024];
-	const char *at;
-	int64_t got;
+	int ret = perfring_os_thread_start((uint32_t)pid, (uint32_t)pid, start);
 
-	*start = 0;
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	got = perfring_os_file_read(path, text, sizeof(text));
-	if (got <= 0)
-		return got == -ENOENT || got == -ESRCH ? 0 : (int)got;
-	/* The 22nd field; the second is a name in parentheses, which may hold any others. */
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	*start = at ? strtoull(at, NULL, 10) : 0;
-	return 0;
+	return ret == -ENOENT || ret == -ESRCH ? 0 : ret;
 }
 
 int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process)

@@ -3,41 +3,19 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/file.h"
-
-/* Appends `number` in decimal (snprintf is not for handlers).  Returns the end. */
-static char *put_number(char *at, uint32_t number)
-{
-	char digits[10];
-	int count = 0;
-
-	do
-		digits[count++] = (char)('0' + number % 10);
-	while (number /= 10);
-	while (count)
-		*at++ = digits[--count];
-	return at;
-}
+#include "os/thread.h"
 
 static uint64_t start_of(uint32_t pid, uint32_t tid)
 {
-	char text[512], *field;
+	uint64_t start;
 
-	field = put_number(stpcpy(text, "/proc/"), pid);
-	field = put_number(stpcpy(field, "/task/"), tid);
-	strcpy(field, "/stat");
-	if (perfring_os_file_read(text, text, sizeof(text)) <= 0)
-		return 0;
-	field = strrchr(text, ')'); /* the end of the second field; the start time is the 22nd */
-	for (int i = 2; field && i < 22; i++)
-		field = strchr(field + 1, ' ');
-	return field ? strtoull(field, NULL, 10) & 0xfffff : 0;
+	perfring_os_thread_start(pid, tid, &start);
+	return start & 0xfffff;
 }
 
 uint64_t perfring_identity_of(uint32_t tid)

@@ -72,6 +72,7 @@ static void *mc_copy(void *to, const void *from, size_t size);
 #define memcpy mc_copy
 
 #include "os/file.c"
+#include "os/thread.c"
 #include "rb/identity.c"
 #include "rb/reader.c"
 #include "rb/writer.c"

@@ -1,0 +1,42 @@
+/* thread.c - what the system says of a thread. */
+#include "thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+
+/* Appends `number` in decimal (snprintf is not for handlers).  Returns the end. */
+static char *put_number(char *at, uint32_t number)
+{
+	char digits[10];
+	int count = 0;
+
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while (number /= 10);
+	while (count)
+		*at++ = digits[--count];
+	return at;
+}
+
+int perfring_os_thread_start(uint32_t pid, uint32_t tid, uint64_t *start)
+{
+	char text[512], *field;
+	int64_t got;
+
+	*start = 0;
+	field = put_number(stpcpy(text, "/proc/"), pid);
+	field = put_number(stpcpy(field, "/task/"), tid);
+	strcpy(field, "/stat");
+	got = perfring_os_file_read(text, text, sizeof(text));
+	if (got < 0)
+		return (int)got;
+	/* The 22nd field; the second is a name in parentheses, which may hold any character. */
+	field = strrchr(text, ')');
+	for (int i = 2; field && i < 22; i++)
+		field = strchr(field + 1, ' ');
+	*start = field ? strtoull(field, NULL, 10) : 0;
+	return 0;
+}
