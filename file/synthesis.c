@@ -10,6 +10,7 @@
 #include "build_id.h"
 #include "os/cgroup.h"
 #include "os/file.h"
+#include "os/map.h"
 #include "synthesis.h"
 
 int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_record *record, uint32_t pid, uint32_t tid)
@@ -271,40 +272,10 @@ static int put_task(struct perfring_file_writer *writer, struct perfring_os_line
 	return error ? error : 1;
 }
 
-/* "start-end rwxp pgoff maj:min inode   name": numbers are hexadecimal, the inode decimal.  Returns whether the line
- * is one. */
-static bool parse_map(char *line, struct perfring_record *record)
-{
-	struct perfring_record_mmap2 *map = &record->is.mmap2;
-	const char *prot;
-	uint64_t to;
-	char *end;
-
-	map->addr = strtoull(line, &end, 16);
-	if (*end != '-')
-		return false;
-	to = strtoull(end + 1, &end, 16);
-	if (*end != ' ' || strnlen(end, 6) < 6 || to < map->addr)
-		return false;
-	map->len = to - map->addr;
-	prot = end + 1;
-	map->prot = (uint32_t)((prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
-			       (prot[2] == 'x' ? PROT_EXEC : 0));
-	map->flags = prot[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
-	map->pgoff = strtoull(prot + 4, &end, 16);
-	map->file.maj = (uint32_t)strtoul(end, &end, 16);
-	if (*end != ':')
-		return false;
-	map->file.min = (uint32_t)strtoul(end + 1, &end, 16);
-	map->file.ino = strtoull(end, &end, 10);
-	end += strspn(end, " ");
-	map->filename = string(*end ? end : "//anon", PATH_MAX - 1);
-	return true;
-}
-
 static int put_maps(struct perfring_file_writer *writer, struct perfring_os_lines *lines, uint32_t pid)
 {
 	struct perfring_record record;
+	struct perfring_os_map map;
 	char path[64], *line;
 	bool is_code, wants_ids = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id),
 		      wants_data = writer->event_count && writer->events[writer->side].attr->mmap_data;
@@ -316,14 +287,24 @@ static int put_maps(struct perfring_file_writer *writer, struct perfring_os_line
 		return perfring_os_pass_over(error);
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_MMAP2;
-	record.is.mmap2.pid = pid;
-	record.is.mmap2.tid = pid;
 	while (!error && (line = perfring_os_lines_next(lines))) {
-		if (!parse_map(line, &record))
+		if (!perfring_os_map_parse(&map, line))
 			continue;
-		is_code = record.is.mmap2.prot & PROT_EXEC;
-		if (!is_code && !(wants_data && record.is.mmap2.prot & PROT_READ))
+		is_code = map.prot & PROT_EXEC;
+		if (!is_code && !(wants_data && map.prot & PROT_READ))
 			continue;
+		/* As perf: also a mapping without a file has the offset that the line gives, which is 0. */
+		record.is.mmap2 = (struct perfring_record_mmap2){
+			.pid = pid,
+			.tid = pid,
+			.addr = map.low,
+			.len = map.high - map.low,
+			.pgoff = map.offset,
+			.file = {.maj = map.major, .min = map.minor, .ino = map.inode},
+			.prot = map.prot,
+			.flags = map.flags,
+			.filename = string(*map.name ? map.name : "//anon", PATH_MAX - 1),
+		};
 		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
 		if (wants_ids)
 			identify(&record, NULL);

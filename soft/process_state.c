@@ -26,6 +26,7 @@
 #include <perfring/record.h>
 
 #include "os/file.h"
+#include "os/map.h"
 #include "soft_private.h"
 
 enum {
@@ -223,37 +224,22 @@ static const struct segment *segment_at(const struct segments *segments, uint64_
 
 /* ---- mappings ---- */
 
-/* "low-high rwxp pgoff maj:min inode   name".  Returns whether the line is one. */
-static bool parse_map(const char *line, struct perfring_record_mmap2 *map)
+/* What a line of maps says.  A mapping without a file has its address for an offset, as in the kernel's own records. */
+static bool read_map(const char *line, struct perfring_record_mmap2 *to)
 {
-	const char *prot;
-	uint64_t high;
-	char *end;
+	struct perfring_os_map map;
 
-	memset(map, 0, sizeof(*map));
-	map->addr = strtoull(line, &end, 16);
-	if (*end != '-')
+	if (!perfring_os_map_parse(&map, line))
 		return false;
-	high = strtoull(end + 1, &end, 16);
-	if (*end != ' ' || strnlen(end, 6) < 6 || high < map->addr)
-		return false;
-	map->len = high - map->addr;
-	prot = end + 1;
-	map->prot = (uint32_t)((prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
-			       (prot[2] == 'x' ? PROT_EXEC : 0));
-	map->flags = prot[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
-	map->pgoff = strtoull(prot + 4, &end, 16);
-	map->file.maj = (uint32_t)strtoul(end, &end, 16);
-	if (*end != ':')
-		return false;
-	map->file.min = (uint32_t)strtoul(end + 1, &end, 16);
-	map->file.ino = strtoull(end, &end, 10);
-	end += strspn(end, " ");
-	if (!*end) {
-		map->pgoff = map->addr; /* docs/abi.md 5: in virtual pages */
-		end = (char *)(uintptr_t) "//anon";
-	}
-	map->filename = string_of(end, PATH_MAX - 1);
+	*to = (struct perfring_record_mmap2){
+		.addr = map.low,
+		.len = map.high - map.low,
+		.pgoff = *map.name ? map.offset : map.low,
+		.file = {.maj = map.major, .min = map.minor, .ino = map.inode},
+		.prot = map.prot,
+		.flags = map.flags,
+		.filename = string_of(*map.name ? map.name : "//anon", PATH_MAX - 1),
+	};
 	return true;
 }
 
@@ -371,7 +357,7 @@ static int put_maps(struct soft_instance *instance, const struct state *old, str
 	char *line;
 
 	while ((line = strsep(&text, "\n"))) {
-		if (!parse_map(line, &map))
+		if (!read_map(line, &map))
 			continue;
 		if (map.prot & PROT_EXEC ? !attr->mmap && !attr->mmap2 : !attr->mmap_data)
 			continue;

@@ -1,0 +1,23 @@
+/* map.h - a line of /proc/PID/maps. */
+#ifndef PERFRING_OS_MAP_H
+#define PERFRING_OS_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct perfring_os_map {
+	uint64_t low, high;
+	uint64_t
+		offset; /* in the file; 0 without one, where the kernel's own records have the address (its vm_pgoff) */
+	uint64_t inode;
+	uint32_t major, minor;
+	uint32_t prot;    /* PROT_READ ... */
+	uint32_t flags;   /* MAP_SHARED or MAP_PRIVATE */
+	const char *name; /* in the line, "" without one */
+};
+
+/* "low-high rwxp offset major:minor inode   name": numbers are hexadecimal, the inode decimal.  Returns whether the line is one.
+ * Context: also signal handlers. */
+bool perfring_os_map_parse(struct perfring_os_map *map, const char *line);
+
+#endif
