@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "build_id.h"
 #include "os/file.h"
+#include "os/note.h"
 #include "file_writer_private.h"
 
 /* What is read of one object at most, whatever its headers say: 225 KiB of program headers, in 64 calls, and this of all its
@@ -14,39 +15,6 @@ enum {
 	MAX_NOTES = 64 << 10,
 	HEADERS_AT_ONCE = 64,
 };
-
-/* The GNU build id among notes.  Returns its length, 0 when there is none. */
-static uint32_t find_note(const unsigned char *notes, size_t size, bool is_foreign, uint64_t align,
-			  uint8_t id[PERFRING_BUILD_ID_SIZE])
-{
-	size_t at = 0;
-
-	align = align == 8 ? 8 : 4;
-	while (size - at >= 12) {
-		uint32_t words[3];
-		uint64_t name, length, next;
-
-		memcpy(words, notes + at, sizeof(words));
-		for (int i = 0; i < 3; i++)
-			words[i] = is_foreign ? __builtin_bswap32(words[i]) : words[i];
-		name = words[0];
-		length = words[1];
-		/* 64-bit sums of 32-bit numbers */
-		next = (12 + name + align - 1) / align * align;
-		if (next + length > size - at)
-			return 0;
-		if (words[2] == NT_GNU_BUILD_ID && name == 4 && !memcmp(notes + at + 12, "GNU", 4) && length &&
-		    length <= PERFRING_BUILD_ID_SIZE) {
-			memcpy(id, notes + at + next, (size_t)length);
-			return (uint32_t)length;
-		}
-		next = (next + length + align - 1) / align * align;
-		if (next > size - at)
-			return 0;
-		at += (size_t)next;
-	}
-	return 0;
-}
 
 static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_foreign)
 {
@@ -112,7 +80,7 @@ static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long,
 			found = -errno;
 	}
 	if (!found)
-		found = find_note(notes, done, is_foreign, align, id);
+		found = perfring_os_note_build_id(notes, done, is_foreign, align, id);
 	free(notes);
 	return found;
 }
@@ -172,7 +140,7 @@ int64_t perfring_build_id_of_notes(const char *path, uint8_t *id)
 	int64_t length = perfring_os_file_load(path, &notes, &size);
 
 	if (!length) {
-		length = find_note((const unsigned char *)notes, size, false, 4, id);
+		length = perfring_os_note_build_id(notes, size, false, 4, id);
 		if (!length)
 			length = -ENODATA;
 	}

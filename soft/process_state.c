@@ -27,6 +27,7 @@
 
 #include "os/file.h"
 #include "os/map.h"
+#include "os/note.h"
 #include "soft_private.h"
 
 enum {
@@ -130,7 +131,7 @@ void perfring_soft_put_exit(struct soft_thread *thread)
 
 struct segment {
 	uint64_t low, high; /* executable */
-	uint8_t id[20];
+	uint8_t id[PERFRING_OS_BUILD_ID_MAX];
 	uint8_t size; /* of the id; 0: none */
 };
 
@@ -139,30 +140,6 @@ struct segments {
 	size_t count, room;
 	bool failed;
 };
-
-/* notes: a whole PT_NOTE. */
-static void take_build_id(struct segment *segment, const unsigned char *notes, uint64_t size, uint64_t align)
-{
-	uint64_t mask = (align == 8 ? 8 : 4) - 1, at = 0, name_at, text_at;
-	ElfW(Nhdr) note;
-
-	while (size - at >= sizeof(note)) {
-		memcpy(&note, notes + at, sizeof(note));
-		name_at = at + sizeof(note);
-		text_at = (name_at + note.n_namesz + mask) & ~mask;
-		if (text_at > size || note.n_descsz > size - text_at)
-			return;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(notes + name_at, "GNU", 4)) {
-			segment->size =
-				(uint8_t)(note.n_descsz < sizeof(segment->id) ? note.n_descsz : sizeof(segment->id));
-			memcpy(segment->id, notes + text_at, segment->size);
-			return;
-		}
-		at = (text_at + note.n_descsz + mask) & ~mask;
-		if (at > size)
-			return;
-	}
-}
 
 /* Whether the object's own program headers have it mapped and readable. */
 static bool is_readable(const struct dl_phdr_info *object, const ElfW(Phdr) * part)
@@ -188,8 +165,9 @@ static int take_object(struct dl_phdr_info *object, size_t size, void *to)
 		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
 
 		if (part->p_type == PT_NOTE && is_readable(object, part))
-			take_build_id(&segment, (const unsigned char *)(object->dlpi_addr + part->p_vaddr),
-				      part->p_memsz, part->p_align);
+			segment.size =
+				(uint8_t)perfring_os_note_build_id((const void *)(object->dlpi_addr + part->p_vaddr),
+								   part->p_memsz, false, part->p_align, segment.id);
 	}
 	for (int i = 0; i < object->dlpi_phnum && segment.size; i++) {
 		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
