@@ -7,6 +7,7 @@
 
 #include "event_private.h"
 #include "os/file.h"
+#include "os/range.h"
 
 /* ---- asking the kernel itself, where kernels differ ---- */
 
@@ -143,21 +144,19 @@ static bool is_of_kernel(uint32_t type)
 	return type == PERFRING_TYPE_SOFTWARE || type == PERFRING_TYPE_TRACEPOINT || type == PERFRING_TYPE_BREAKPOINT;
 }
 
-/* Whether a list as "0-3,8" has cpu; *last becomes its last number. */
-static bool cpus_have(const char *path, int32_t cpu, int64_t *last)
+/* Whether such a list has cpu; *highest becomes its last number. */
+static bool cpus_have(const char *path, int32_t cpu, uint32_t *highest)
 {
-	char text[4096], *at = text;
+	const char *at;
+	char text[4096];
 	bool found = false;
+	uint32_t first, last;
 
-	*last = INT32_MAX;
+	*highest = INT32_MAX;
 	if (perfring_os_file_read(path, text, sizeof(text)) <= 0)
 		return true;
-	do {
-		int64_t first = strtol(at, &at, 10);
-
-		*last = *at == '-' ? strtol(at + 1, &at, 10) : first;
-		found = found || (first <= cpu && cpu <= *last);
-	} while (*at++ == ',');
+	for (at = text; perfring_os_range_next(&at, &first, &last) == 1; *highest = last)
+		found = found || (first <= (uint32_t)cpu && (uint32_t)cpu <= last);
 	return found;
 }
 
@@ -314,7 +313,7 @@ static int check_attr(const struct ask *ask)
 static int check_arguments(const struct ask *ask)
 {
 	const struct perf_event_attr *attr = &ask->attr;
-	int64_t last;
+	uint32_t last;
 
 	ARGUMENT_RULE(EINVAL, ask->flags & PERFRING_FLAG_PID_CGROUP && (ask->pid == -1 || ask->cpu == -1),
 		      "a cgroup is observed CPU by CPU: name its directory's fd and a CPU");
@@ -325,7 +324,7 @@ static int check_arguments(const struct ask *ask)
 		      "pid -1 with cpu -1 observes nothing: name one of the two");
 	if (ask->cpu != -1) {
 		cpus_have("/sys/devices/system/cpu/possible", ask->cpu, &last);
-		ARGUMENT_RULE(EINVAL, ask->cpu < 0 || ask->cpu > last, "this machine can have no such CPU");
+		ARGUMENT_RULE(EINVAL, ask->cpu < 0 || (uint32_t)ask->cpu > last, "this machine can have no such CPU");
 	}
 	RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_sigtrap) && !is_of_task(ask),
 	     "sigtrap is for events of a thread, not of a CPU or cgroup");
@@ -402,7 +401,7 @@ static int check_pmu(const struct ask *ask)
 static int check_group(const struct ask *ask)
 {
 	const struct perf_event_attr *attr = &ask->attr, *group = ask->group;
-	int64_t last;
+	uint32_t last;
 
 	ARGUMENT_RULE(ENODEV, !is_of_task(ask) && !cpus_have("/sys/devices/system/cpu/online", ask->cpu, &last),
 		      "the CPU is offline");

@@ -11,6 +11,7 @@
 #include "event_private.h"
 #include "os/cgroup.h"
 #include "os/file.h"
+#include "os/range.h"
 #include "os/thread.h"
 #include "target_private.h"
 
@@ -79,34 +80,15 @@ void perfring_numbers_keep(struct perfring_numbers *numbers, const struct perfri
 
 /* ---- lists of CPUs ---- */
 
-/* The next range of a list such as "0-3,6".  Returns 1, 0 at the end, -EINVAL. */
-static int next_range(const char **text, long *first, long *last)
-{
-	char *end;
-
-	if (!**text)
-		return 0;
-	if (**text < '0' || **text > '9')
-		return -EINVAL;
-	*first = *last = strtol(*text, &end, 10);
-	if (*end == '-') {
-		if (end[1] < '0' || end[1] > '9')
-			return -EINVAL;
-		*last = strtol(end + 1, &end, 10);
-	}
-	if (*first > *last || *last >= CPUS_MOST || (*end && *end != ','))
-		return -EINVAL;
-	*text = *end ? end + 1 : end;
-	return 1;
-}
-
 int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list, const struct perfring_numbers *among)
 {
-	long first, last;
+	uint32_t first, last;
 	int ret;
 
-	while ((ret = next_range(&list, &first, &last)) == 1) {
-		for (long cpu = first; cpu <= last; cpu++) {
+	while ((ret = perfring_os_range_next(&list, &first, &last)) == 1) {
+		if (last >= CPUS_MOST)
+			return -EINVAL;
+		for (uint32_t cpu = first; cpu <= last; cpu++) {
 			if (among && !perfring_numbers_have(among, (int32_t)cpu))
 				return -ENODEV;
 			ret = perfring_numbers_add(numbers, (int32_t)cpu);

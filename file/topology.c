@@ -8,6 +8,7 @@
 #include <cpuid.h>
 #endif
 #include "os/lines.h"
+#include "os/range.h"
 #include "os/clock.h"
 #include "os/file.h"
 #include "file_writer_private.h"
@@ -181,14 +182,15 @@ static int put_cpuid(struct perfring_file_writer *writer, struct perfring_byte_b
  * be 2000 calls for each recording. */
 static unsigned count_nodes(struct perfring_byte_buffer *pile)
 {
-	char text[512], *last;
+	uint32_t first, last = NODES_MAX;
+	char text[512];
+	const char *at = text;
 
 	if (!slurp(pile, text, sizeof(text), NODES "/possible"))
 		return NODES_MAX;
-	last = strpbrk(text, "-,") ? text + strlen(text) : text;
-	while (last > text && last[-1] >= '0' && last[-1] <= '9')
-		last--;
-	return strtoul(last, NULL, 10) < NODES_MAX ? (unsigned)strtoul(last, NULL, 10) + 1 : NODES_MAX;
+	while (perfring_os_range_next(&at, &first, &last) == 1)
+		;
+	return last < NODES_MAX ? last + 1 : NODES_MAX;
 }
 
 /* "Node 0 MemTotal:  123 kB" */

@@ -42,6 +42,7 @@
 #include "lost.h"
 #include "os/file.h"
 #include "os/membarrier.h"
+#include "os/range.h"
 
 enum {
 	SIZE_MOST = 65528,
@@ -354,20 +355,15 @@ void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_cla
 static uint32_t count_cpus(void)
 {
 	unsigned long allowed[MOST_CPUS / (8 * sizeof(long))] = {0};
-	char text[1024], *at = text, *end;
-	uint32_t count = 1;
+	uint32_t count = 1, first, last;
+	char text[1024];
+	const char *at = text;
 
 	if (perfring_os_file_read("/sys/devices/system/cpu/possible", text, sizeof(text)) < 0)
 		*text = 0;
-	/* "0-3,6" */
-	for (; *at; at = end + (*end != 0)) {
-		unsigned long number = strtoul(at, &end, 10);
-
-		if (end == at)
-			break;
-		if (number >= count && number < MOST_CPUS)
-			count = (uint32_t)number + 1;
-	}
+	while (perfring_os_range_next(&at, &first, &last) == 1)
+		if (last >= count && last < MOST_CPUS)
+			count = last + 1;
 	if (syscall(SYS_sched_getaffinity, 0, sizeof(allowed), allowed) > 0)
 		for (uint32_t i = count; i < MOST_CPUS; i++)
 			if (allowed[i / (8 * sizeof(long))] >> i % (8 * sizeof(long)) & 1)

@@ -55,6 +55,7 @@ static bool can_sequence(void);
 #undef syscall
 
 #include "os/file.c"
+#include "os/range.c"
 
 /* ---- one execution's memory ---- */
 
