@@ -70,7 +70,7 @@ struct perf_event_attr *perfring_events_attr(struct perfring_events *events, uin
 static struct entry *append(struct perfring_events *events, const struct perf_event_attr *base, const char *name,
 			    size_t length)
 {
-	uint32_t bytes = perfring_attr_bytes(base);
+	uint32_t bytes = perfring_attr_own_size(base);
 	struct entry *entry = calloc(1, sizeof(*entry));
 
 	if (entry && events->count == events->room) {
@@ -104,7 +104,7 @@ int perfring_events_add_attr(struct perfring_events *events, const struct perf_e
 	uint32_t count = events->count;
 	struct entry *entry;
 
-	if ((joins && !count) || perfring_attr_bytes(attr) > PERFRING_ATTR_MAX)
+	if ((joins && !count) || perfring_attr_own_size(attr) > PERFRING_ATTR_MAX)
 		return -EINVAL;
 	entry = append(events, attr, name, strlen(name));
 	if (!entry) {
@@ -380,7 +380,7 @@ int perfring_events_add(struct perfring_events *events, const char *text, const 
 	size_t at = 0;
 	int error;
 
-	if (perfring_attr_bytes(base) > PERFRING_ATTR_MAX)
+	if (perfring_attr_own_size(base) > PERFRING_ATTR_MAX)
 		return fault_at(&adding, 0, "an attr has at most 4096 bytes");
 	for (;;) {
 		at = blanks(text, at);

@@ -4,19 +4,7 @@
 
 #include <perfring/event.h>
 
-/* Room for the newest attr there is. */
-enum {
-#define PERFRING_ATTR_SIZE(version, size) PERFRING_ATTR_SIZE_##version = (size),
-#include <perfring/values.def>
-	PERFRING_ATTR_MAX = 4096,
-	PERFRING_ATTR_MIN = 64,
-};
-
-/* Where a member lies: also one that the installed header's struct does not name. */
-enum {
-#define PERFRING_ATTR(member, offset, size, show) PERFRING_ATTR_AT_##member = (offset),
-#include <perfring/values.def>
-};
+#include "sample/attr.h"
 
 /* An attr with room behind it for every member there will be. */
 union perfring_attr {
@@ -24,29 +12,9 @@ union perfring_attr {
 	unsigned char bytes[PERFRING_ATTR_MAX];
 };
 
-/* The bytes that attr says it has. */
-static inline uint32_t perfring_attr_bytes(const struct perf_event_attr *attr)
-{
-	return attr->size ? attr->size : PERFRING_ATTR_MIN;
-}
-
-/* All members of the installed header's struct: an attr of an older size ends before some, which are 0 then. */
-static inline struct perf_event_attr perfring_attr_whole(const struct perf_event_attr *attr)
-{
-	struct perf_event_attr whole;
-	uint32_t bytes = perfring_attr_bytes(attr);
-
-	memset(&whole, 0, sizeof(whole));
-	memcpy(&whole, attr, bytes < sizeof(whole) ? bytes : sizeof(whole));
-	return whole;
-}
-
 /* As the kernel is sent it: no longer than what is not 0, for the caller's struct may be newer than the kernel, or than
  * our header.  Returns 0, or -E2BIG for a size that no kernel takes. */
 int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr *attr);
-
-/* The flag word with little-endian bit numbers. */
-uint64_t perfring_attr_flags(const struct perf_event_attr *attr);
 
 /* A software event that counts nothing and needs no permission: what the kernel says to it with one member changed is
  * what it says to that member. */

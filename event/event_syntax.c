@@ -53,7 +53,7 @@ static const uint8_t CONFIG_AT[PERFRING_CONFIGS] = {8, 56, 64, 128, 136};
 
 void perfring_configs_get(const struct perf_event_attr *attr, uint64_t configs[PERFRING_CONFIGS])
 {
-	uint32_t bytes = perfring_attr_bytes(attr);
+	uint32_t bytes = perfring_attr_own_size(attr);
 
 	for (size_t i = 0; i < PERFRING_CONFIGS; i++) {
 		configs[i] = 0;
@@ -64,7 +64,7 @@ void perfring_configs_get(const struct perf_event_attr *attr, uint64_t configs[P
 
 int perfring_configs_set(struct perf_event_attr *attr, const uint64_t configs[PERFRING_CONFIGS])
 {
-	uint32_t bytes = perfring_attr_bytes(attr);
+	uint32_t bytes = perfring_attr_own_size(attr);
 
 	for (size_t i = 0; i < PERFRING_CONFIGS; i++) {
 		if (CONFIG_AT[i] + 8U <= bytes)
@@ -557,7 +557,7 @@ int perfring_event_parse_under(const char *root, const char *text, const struct 
 			       struct perfring_fault *fault)
 {
 	struct parse parse = {.root = root, .text = text, .fault = fault, .naming = {.scale = 1.0}};
-	uint32_t bytes = perfring_attr_bytes(attr);
+	uint32_t bytes = perfring_attr_own_size(attr);
 	int error;
 
 	parse.attr = perfring_attr_whole(attr);

@@ -150,7 +150,7 @@ static int descend(union perfring_attr *attr, int32_t pid, int32_t cpu, int grou
 int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int32_t cpu, int group_fd, uint64_t flags,
 				 uint64_t allowed, uint64_t *taken)
 {
-	uint32_t size = perfring_attr_bytes(attr);
+	uint32_t size = perfring_attr_own_size(attr);
 	union perfring_attr asked, best, now;
 	int first = perfring_event_open(attr, pid, cpu, group_fd, flags), fd, again;
 	uint64_t steps, fewer;

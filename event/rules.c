@@ -20,7 +20,7 @@ enum {
 
 int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr *attr)
 {
-	uint32_t own = perfring_attr_bytes(attr), size;
+	uint32_t own = perfring_attr_own_size(attr), size;
 
 	if (own < PERFRING_ATTR_MIN || own > PERFRING_ATTR_MAX)
 		return -E2BIG;
@@ -29,18 +29,6 @@ int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr
 	memcpy(packed, attr, own < size ? own : size);
 	packed->attr.size = size;
 	return 0;
-}
-
-uint64_t perfring_attr_flags(const struct perf_event_attr *attr)
-{
-	uint64_t word, flags = 0;
-
-	memcpy(&word, (const unsigned char *)attr + PERFRING_ATTR_AT_flags, sizeof(word));
-	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-		return word;
-	for (uint32_t bit = 0; bit < 64; bit++)
-		flags |= (word >> (63 - bit) & 1) << bit;
-	return flags;
 }
 
 void perfring_probe_begin(union perfring_attr *probe)
@@ -428,7 +416,7 @@ int perfring_event_check(const struct perf_event_attr *from, int32_t pid, int32_
 			 const struct perf_event_attr *group, struct perfring_fault *fault)
 {
 	struct ask asked = {.flags = flags, .pid = pid, .cpu = cpu, .fault = fault}, *ask = &asked;
-	uint32_t size = perfring_attr_bytes(from), known;
+	uint32_t size = perfring_attr_own_size(from), known;
 	const unsigned char *bytes = (const unsigned char *)from;
 	struct perf_event_attr leader;
 	int ret;

@@ -4,6 +4,8 @@
 #include <perfring/feature.h>
 #include <perfring/file.h>
 
+#include "sample/attr.h"
+
 enum {
 	NATIVE,     /* read as it is */
 	FROM_OTHER, /* read swapped, left native in its place */
@@ -158,7 +160,7 @@ static int take_bytes(struct perfring_feature_walk *walk, struct perfring_featur
 	member->kind = PERFRING_FEATURE_BYTES;
 	member->bytes = walk->payload + walk->at;
 	member->size = size;
-	if (is_attr && walk->order != NATIVE && size >= PERF_ATTR_SIZE_VER0) {
+	if (is_attr && walk->order != NATIVE && size >= PERFRING_ATTR_MIN) {
 		union {
 			struct perf_event_attr attr;
 			unsigned char bytes[4096];
@@ -172,8 +174,7 @@ static int take_bytes(struct perfring_feature_walk *walk, struct perfring_featur
 						   : perfring_attr_to_foreign(&from.attr, &to, (size_t)room);
 		if (length < 0) {
 			/* turned as well, so that it is as wrong on the way back */
-			swap_bytes((unsigned char *)(uintptr_t)member->bytes + offsetof(struct perf_event_attr, size),
-				   4);
+			swap_bytes((unsigned char *)(uintptr_t)member->bytes + PERFRING_ATTR_AT_size, 4);
 			return wrong(walk, "attr.size");
 		}
 		memcpy((unsigned char *)(uintptr_t)member->bytes, &to, (size_t)length);

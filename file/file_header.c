@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "file_private.h"
+#include "sample/attr.h"
 
 enum {
-	MOST_ATTR_SIZE = 4096,
 	MOST_STREAMS = 1 << 16,
 };
 
@@ -61,8 +61,8 @@ static void turn_bitmap(uint64_t *words)
 /* Version 1 has no byte order in its magic: the size of an attr entry tells. */
 static bool is_plausible(uint64_t attr_size)
 {
-	return attr_size >= PERF_ATTR_SIZE_VER0 + sizeof(struct perfring_section) &&
-	       attr_size <= MOST_ATTR_SIZE + sizeof(struct perfring_section);
+	return attr_size >= PERFRING_ATTR_MIN + sizeof(struct perfring_section) &&
+	       attr_size <= PERFRING_ATTR_MAX + sizeof(struct perfring_section);
 }
 
 static int check_header(struct perfring_file *data, int fd, struct perfring_file_header *header)
@@ -171,8 +171,8 @@ static int read_attrs(struct perfring_file *data, int fd, const struct perfring_
 			}
 		}
 		if (!attr->size)
-			attr->size = PERF_ATTR_SIZE_VER0;
-		if (attr->size >= PERF_ATTR_SIZE_VER0 && attr->size < stride)
+			attr->size = PERFRING_ATTR_MIN;
+		if (attr->size >= PERFRING_ATTR_MIN && attr->size < stride)
 			/* what lies behind its own size is not the attr's */
 			memset((unsigned char *)attr + attr->size, 0, stride - attr->size);
 		error = perfring_file_add_attr(data, attr, (uint32_t)body, at);

@@ -11,6 +11,7 @@
 #include <perfring/feature.h>
 #include <perfring/file_writer.h>
 #include <perfring/swap.h>
+#include "sample/attr.h"
 #include "file_private.h"
 #include "file_writer_private.h"
 
@@ -120,12 +121,12 @@ void perfring_file_writer_close(struct perfring_file_writer *writer)
 
 int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr, const char *name)
 {
-	uint32_t size = attr->size ? attr->size : PERF_ATTR_SIZE_VER0;
+	uint32_t size = perfring_attr_own_size(attr);
 	struct perfring_written_event *event;
 	char usual[EVENT_NAME_MAX];
 	int index;
 
-	if (writer->is_begun || size < PERF_ATTR_SIZE_VER0)
+	if (writer->is_begun || size < PERFRING_ATTR_MIN)
 		return -EINVAL;
 	if (!name) {
 		perfring_file_make_up_name(attr, usual, sizeof(usual));
@@ -337,7 +338,7 @@ static void put_attr(const struct perfring_file_writer *writer, struct perfring_
 
 	memset(attr, 0, sizeof(attr));
 	memcpy(attr, event->attr, event->own_size < writer->attr_size ? event->own_size : writer->attr_size);
-	memcpy(attr + offsetof(struct perf_event_attr, size), &writer->attr_size, 4);
+	memcpy(attr + PERFRING_ATTR_AT_size, &writer->attr_size, 4);
 	if (is_foreign)
 		perfring_attr_to_foreign((const struct perf_event_attr *)(void *)attr, turned, sizeof(turned));
 	perfring_byte_buffer_put(pile, is_foreign ? turned : attr, writer->attr_size);

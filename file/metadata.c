@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "file_private.h"
+#include "sample/attr.h"
 
 int perfring_file_wrong(struct perfring_file *data, uint64_t at, const char *what)
 {
@@ -17,8 +18,8 @@ int perfring_file_add_attr(struct perfring_file *data, const struct perf_event_a
 	struct perfring_file_event *event;
 	int index;
 
-	if (attr->size < PERF_ATTR_SIZE_VER0 || attr->size > room)
-		return perfring_file_wrong(data, at + offsetof(struct perf_event_attr, size), "attr.size");
+	if (attr->size < PERFRING_ATTR_MIN || attr->size > room)
+		return perfring_file_wrong(data, at + PERFRING_ATTR_AT_size, "attr.size");
 	if (data->event_count == data->event_room) {
 		uint32_t grown = data->event_room ? data->event_room * 2 : 8;
 
@@ -85,12 +86,10 @@ static int learn_attr(struct perfring_file *data, const struct perf_event_header
 	/* A file's header has them already. */
 	if (!data->is_pipe)
 		return 0;
-	if (room < PERF_ATTR_SIZE_VER0)
+	if (room < PERFRING_ATTR_MIN)
 		return perfring_file_wrong(data, (uint64_t)at, "attr shorter than any");
-	memcpy(&size, body + offsetof(struct perf_event_attr, size), sizeof(size));
-	if (!size)
-		size = PERF_ATTR_SIZE_VER0;
-	if (size < PERF_ATTR_SIZE_VER0 || size > room)
+	size = perfring_attr_own_size(body);
+	if (size < PERFRING_ATTR_MIN || size > room)
 		return perfring_file_wrong(data, (uint64_t)at + 12, "attr.size");
 	data->attr_bytes += room;
 	if (data->event_count >= PERFRING_MOST_EVENTS ||

@@ -11,6 +11,7 @@
 #include "os/range.h"
 #include "os/clock.h"
 #include "os/file.h"
+#include "sample/attr.h"
 #include "file_writer_private.h"
 
 #define CPUS "/sys/devices/system/cpu"
@@ -358,11 +359,9 @@ int perfring_file_clock(struct perfring_file_writer *writer)
 	int error;
 
 	for (uint32_t i = 0; i < writer->event_count; i++) {
-		struct perf_event_attr attr = {0};
-		uint32_t size = writer->events[i].own_size;
+		struct perf_event_attr attr = perfring_attr_whole(writer->events[i].attr);
 		uint64_t before;
 
-		memcpy(&attr, writer->events[i].attr, size < sizeof(attr) ? size : sizeof(attr));
 		nanoseconds = attr.use_clockid ? perfring_os_clock_step(attr.clockid) : 0;
 		if (!nanoseconds)
 			continue;

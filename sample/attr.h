@@ -1,12 +1,22 @@
-/* attr.h - an attr's size, and its members, read by that size. */
+/* attr.h - an attr by its own size: where its members lie, and what they are.  Other rooms include it as "sample/attr.h". */
 #ifndef PERFRING_SAMPLE_ATTR_H
 #define PERFRING_SAMPLE_ATTR_H
 
 #include <perfring/format.h>
 
 enum {
-	PERFRING_ATTR_MIN = 64,
-	PERFRING_ATTR_MAX = 4096,
+#define PERFRING_ATTR_SIZE(version, size) PERFRING_ATTR_SIZE_##version = (size),
+#include <perfring/values.def>
+	PERFRING_ATTR_MIN = PERFRING_ATTR_SIZE_0,
+	PERFRING_ATTR_MAX = 4096, /* that a kernel takes */
+};
+
+/* Where a member lies: also one that the installed header's struct does not name. */
+enum {
+#define PERFRING_ATTR(member, offset, size, show) \
+	PERFRING_ATTR_AT_##member = (offset), PERFRING_ATTR_LAST_##member = (offset) + (size)-1,
+#include <perfring/values.def>
+	PERFRING_ATTR_KNOWN, /* bytes, up to the last member */
 };
 
 /* Of an attr in our order, which need not be aligned.  0 stands for the oldest size (docs/abi.md 1.3). */
@@ -14,9 +24,23 @@ static inline uint32_t perfring_attr_own_size(const void *attr)
 {
 	uint32_t size;
 
-	memcpy(&size, (const unsigned char *)attr + offsetof(struct perf_event_attr, size), sizeof(size));
+	memcpy(&size, (const unsigned char *)attr + PERFRING_ATTR_AT_size, sizeof(size));
 	return size ? size : PERFRING_ATTR_MIN;
 }
+
+/* All members of the installed header's struct: an attr of an older size ends before some, which are 0 then. */
+static inline struct perf_event_attr perfring_attr_whole(const struct perf_event_attr *attr)
+{
+	struct perf_event_attr whole;
+	uint32_t own = perfring_attr_own_size(attr);
+
+	memset(&whole, 0, sizeof(whole));
+	memcpy(&whole, attr, own < sizeof(whole) ? own : sizeof(whole));
+	return whole;
+}
+
+/* The flag word with little-endian bit numbers. */
+uint64_t perfring_attr_flags(const struct perf_event_attr *attr);
 
 /* Every member as a word; those behind attr's size are 0.  The flag word has little-endian bit numbers. */
 struct perfring_attr_members {

@@ -2,6 +2,8 @@
 #include <perfring/check.h>
 #include <perfring/generate.h>
 
+#include "attr.h"
+
 static const struct {
 	const char *name;
 	const char *what;
@@ -267,7 +269,7 @@ static uint32_t note_poke(struct wound *wound, uint32_t at, const struct perfrin
 
 static uint32_t note_attr(struct wound *wound, uint32_t at, const struct perfring_bytes *attr)
 {
-	note_length(wound, at + offsetof(struct perf_event_attr, size), 4);
+	note_length(wound, at + PERFRING_ATTR_AT_size, 4);
 	return (uint32_t)attr->size;
 }
 

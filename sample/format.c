@@ -1,5 +1,6 @@
 /* format.c - formats worked out from attrs, and found by the ids that records carry. */
 #include "attr.h"
+#include "mirror.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -32,51 +33,22 @@ static uint64_t attr_member(const struct perf_event_attr *attr, uint32_t own, ui
 	return size == 8 ? word : size == 4 ? half : quarter;
 }
 
-/* Big-endian compilers lay bit-fields out from the other end of the word (docs/abi.md 1.4): bit by bit, but for those of
- * more than one. */
-static uint64_t attr_flags(uint64_t word)
+uint64_t perfring_attr_flags(const struct perf_event_attr *attr)
 {
-	uint64_t flags = 0;
-	unsigned bit;
+	uint64_t word;
 
-	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-		return word;
-	for (bit = 0; bit < 64; bit++)
-		flags |= (word >> (63 - bit) & 1) << bit;
-#define PERFRING_ATTR_FLAG(flag, bit, width) \
-	if ((width) > 1) { \
-		flags &= ~(((UINT64_C(1) << (width)) - 1) << (bit)); \
-		flags |= (word >> (64 - (bit) - (width)) & ((UINT64_C(1) << (width)) - 1)) << (bit); \
-	}
-#include <perfring/values.def>
-	return flags;
+	memcpy(&word, attr_bytes(attr) + PERFRING_ATTR_AT_flags, sizeof(word));
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : mirror_attr_flags(word, true);
 }
-
-enum {
-#define PERFRING_ATTR(member, offset, size, show) ATTR_AT_##member = (offset),
-#include <perfring/values.def>
-};
 
 void perfring_attr_set_flag(struct perf_event_attr *attr, uint32_t flag, bool set)
 {
 	uint64_t word, bit = UINT64_C(1) << (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? flag : 63 - flag);
-	unsigned char *at = (unsigned char *)attr + ATTR_AT_flags;
+	unsigned char *at = (unsigned char *)attr + PERFRING_ATTR_AT_flags;
 
 	memcpy(&word, at, sizeof(word));
 	word = set ? word | bit : word & ~bit;
 	memcpy(at, &word, sizeof(word));
-}
-
-static uint64_t attr_aux_action(uint64_t half)
-{
-	uint64_t action = 0;
-	unsigned bit;
-
-	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-		return half;
-	for (bit = 0; bit < 32; bit++)
-		action |= (half >> (31 - bit) & 1) << bit;
-	return action;
 }
 
 int perfring_attr_read(struct perfring_attr_members *members, const struct perf_event_attr *attr)
@@ -87,8 +59,9 @@ int perfring_attr_read(struct perfring_attr_members *members, const struct perf_
 		return -EINVAL;
 #define PERFRING_ATTR(member, offset, size, show) members->member = attr_member(attr, own, offset, size);
 #include <perfring/values.def>
-	members->flags = attr_flags(members->flags);
-	members->aux_action = attr_aux_action(members->aux_action);
+	members->flags = perfring_attr_flags(attr);
+	if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+		members->aux_action = mirror_bits(members->aux_action) >> 32;
 	return 0;
 }
 

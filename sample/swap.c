@@ -2,6 +2,7 @@
 #include <perfring/swap.h>
 
 #include "attr.h"
+#include "mirror.h"
 #include "shapes.h"
 
 #ifdef __x86_64__
@@ -27,9 +28,6 @@ struct turn {
 	enum mode mode;
 	uint16_t misc; /* in our order */
 };
-
-/* Inlined, a constant mode folds. */
-#define FOLDED static inline __attribute__((always_inline))
 
 static const char ends_early[] = "record ends inside this field";
 
@@ -118,28 +116,6 @@ FOLDED bool gets_little(enum mode mode)
 	return (mode == TO_FOREIGN) != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 }
 
-FOLDED uint64_t low_bits(unsigned width)
-{
-	return ~UINT64_C(0) >> (64 - width);
-}
-
-/* The bit-field of `word` that has this bit number on little-endian machines, at its place on the others. */
-FOLDED uint64_t mirror_field(uint64_t word, bool to_little, unsigned bit, unsigned width)
-{
-	unsigned mirrored = 64 - bit - width;
-
-	return to_little ? (word >> mirrored & low_bits(width)) << bit : (word >> bit & low_bits(width)) << mirrored;
-}
-
-/* A word of one-bit fields. */
-FOLDED uint64_t mirror_bits(uint64_t word)
-{
-	word = __builtin_bswap64(word);
-	word = (word >> 4 & UINT64_C(0x0f0f0f0f0f0f0f0f)) | (word & UINT64_C(0x0f0f0f0f0f0f0f0f)) << 4;
-	word = (word >> 2 & UINT64_C(0x3333333333333333)) | (word & UINT64_C(0x3333333333333333)) << 2;
-	return (word >> 1 & UINT64_C(0x5555555555555555)) | (word & UINT64_C(0x5555555555555555)) << 1;
-}
-
 FOLDED uint64_t mirror_branch_flags(uint64_t word, bool to_little)
 {
 	return 0
@@ -148,29 +124,11 @@ FOLDED uint64_t mirror_branch_flags(uint64_t word, bool to_little)
 		;
 }
 
-/* Bits that have no row yet are taken for flags. */
-FOLDED uint64_t mirror_attr_flags(uint64_t word, bool to_little)
-{
-	uint64_t mirrored = mirror_bits(word);
-
-#define PERFRING_ATTR_FLAG(flag, bit, width) \
-	if ((width) > 1) \
-		mirrored = (mirrored & ~mirror_field(~UINT64_C(0), to_little, bit, width)) | \
-			   mirror_field(word, to_little, bit, width);
-#include <perfring/values.def>
-	return mirrored;
-}
-
 #define TURN_BITS(mode, mirror, word) \
 	((mode) == TO_FOREIGN ? __builtin_bswap64(mirror(word, gets_little(mode))) \
 			      : mirror(__builtin_bswap64(word), gets_little(mode)))
 
 /* ---- attrs ---- */
-
-enum {
-#define PERFRING_ATTR(member, offset, size, show) ATTR_AT_##member = (offset),
-#include <perfring/values.def>
-};
 
 /* Its bytes are in both.  Neither need be aligned. */
 static void turn_attr_member(enum mode mode, unsigned char *to, const unsigned char *from, uint32_t offset,
@@ -182,13 +140,14 @@ static void turn_attr_member(enum mode mode, unsigned char *to, const unsigned c
 
 	if (size == 8) {
 		memcpy(&word, from + offset, sizeof(word));
-		word = offset == ATTR_AT_flags ? TURN_BITS(mode, mirror_attr_flags, word) : __builtin_bswap64(word);
+		word = offset == PERFRING_ATTR_AT_flags ? TURN_BITS(mode, mirror_attr_flags, word)
+							: __builtin_bswap64(word);
 		memcpy(to + offset, &word, sizeof(word));
 	} else if (size == 4) {
 		memcpy(&half, from + offset, sizeof(half));
 		/* one-bit fields: mirrored and swapped, each byte has its bits mirrored */
-		half = offset == ATTR_AT_aux_action ? (uint32_t)mirror_bits(__builtin_bswap64(half))
-						    : __builtin_bswap32(half);
+		half = offset == PERFRING_ATTR_AT_aux_action ? (uint32_t)mirror_bits(__builtin_bswap64(half))
+							     : __builtin_bswap32(half);
 		memcpy(to + offset, &half, sizeof(half));
 	} else {
 		memcpy(&quarter, from + offset, sizeof(quarter));
@@ -202,7 +161,7 @@ static uint32_t attr_own_size(enum mode mode, const unsigned char *from)
 {
 	uint32_t size;
 
-	memcpy(&size, from + ATTR_AT_size, sizeof(size));
+	memcpy(&size, from + PERFRING_ATTR_AT_size, sizeof(size));
 	if (mode != TO_FOREIGN)
 		size = __builtin_bswap32(size);
 	return size ? size : PERFRING_ATTR_MIN;
@@ -683,7 +642,7 @@ static const char *member_attr(struct turn *turn, struct perfring_bytes *attr)
 	if (!perfring_cursor_holds(&turn->cursor, PERFRING_ATTR_MIN))
 		return ends_early;
 	attr->size = attr_own_size(turn->mode, from);
-	turn_attr_member(turn->mode, to, from, ATTR_AT_size, 4);
+	turn_attr_member(turn->mode, to, from, PERFRING_ATTR_AT_size, 4);
 	if (attr->size < PERFRING_ATTR_MIN)
 		return "attr shorter than any";
 	if (attr->size > perfring_cursor_left(&turn->cursor))

@@ -290,7 +290,7 @@ void perfring_session_cut_back(struct perfring_session *session, uint32_t events
 
 static int add_kind(struct perfring_session *session, const struct perf_event_attr *attr, uint32_t number)
 {
-	uint32_t bytes = perfring_attr_bytes(attr);
+	uint32_t bytes = perfring_attr_own_size(attr);
 	struct perfring_session_kind *kind;
 
 	while (number >= session->kind_room) {
@@ -484,7 +484,7 @@ static int32_t first_clock(const struct perfring_session *session, const struct 
 /* Opens the event as it was opened before; the first time, with what may be given up, which is noted when it opens. */
 static int open_kind(struct place *place, struct perfring_session_kind *kind, int leader, uint64_t flags)
 {
-	uint32_t bytes = perfring_attr_bytes(kind->attr);
+	uint32_t bytes = perfring_attr_own_size(kind->attr);
 	uint64_t taken = 0;
 	int fd;
 

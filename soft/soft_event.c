@@ -14,19 +14,14 @@
 #include <stdlib.h>
 
 #include "soft_private.h"
+#include "sample/attr.h"
 
 enum {
-	KNOWN_SIZE = 144, /* of attr: VER9, docs/abi.md 1.2 */
-	SIZE_MOST = 4096,
 	READ_MOST = 16384,
 	STACK_MOST = 65535,
 	CHAIN_MOST = 127, /* kernel.perf_event_max_stack */
-	AUX_ACTION_AT = 116,
 	SECOND = 1000000000,
 };
-
-#define SAMPLE_BITS_KNOWN ((UINT64_C(1) << 25) - 1)
-#define READ_BITS_KNOWN 31u
 
 /* What a process can know of itself. */
 #define SAMPLE_BITS \
@@ -37,11 +32,15 @@ enum {
 
 #define FLAG(name) (UINT64_C(1) << PERFRING_ATTR_FLAG_##name)
 
+/* What is known here: a later bit may ask for more than is done. */
+#define READ_BITS (2 * (uint64_t)PERFRING_FORMAT_LOST - 1)
+#define FLAGS (2 * FLAG(defer_output) - 1)
+
 /* Records that only a kernel can write; what belongs to exec, which ends us; rings of ours for a thread do not fall. */
 #define FLAGS_NOT_HERE \
 	(FLAG(inherit_stat) | FLAG(enable_on_exec) | FLAG(context_switch) | FLAG(write_backward) | FLAG(namespaces) | \
 	 FLAG(ksymbol) | FLAG(bpf_event) | FLAG(aux_output) | FLAG(cgroup) | FLAG(text_poke) | FLAG(sigtrap) | \
-	 UINT64_C(3) << 38 /* defer_callchain, defer_output */)
+	 FLAG(defer_callchain) | FLAG(defer_output))
 
 /* Registers of user mode by perf's numbers: those that can be asked for, and those that only some PMUs have. */
 #if defined(__x86_64__)
@@ -61,21 +60,17 @@ enum {
 static int copy_attr(struct perf_event_attr *copy, const struct perf_event_attr *attr, uint32_t *aux_action)
 {
 	const unsigned char *bytes = (const unsigned char *)attr;
-	uint32_t size = attr->size ? attr->size : PERF_ATTR_SIZE_VER0;
+	uint32_t size = perfring_attr_own_size(attr);
+	struct perfring_attr_members members;
 
-	if (size < PERF_ATTR_SIZE_VER0 || size > SIZE_MOST)
+	if (perfring_attr_read(&members, attr))
 		return -E2BIG;
-	for (uint32_t i = KNOWN_SIZE; i < size; i++) {
+	for (uint32_t i = PERFRING_ATTR_KNOWN; i < size; i++) {
 		if (bytes[i])
 			return -E2BIG;
 	}
-	*aux_action = 0;
-	if (size >= AUX_ACTION_AT + sizeof(*aux_action))
-		memcpy(aux_action, bytes + AUX_ACTION_AT, sizeof(*aux_action));
-	else if (size > AUX_ACTION_AT)
-		memcpy(aux_action, bytes + AUX_ACTION_AT, size - AUX_ACTION_AT);
-	memset(copy, 0, sizeof(*copy));
-	memcpy(copy, attr, size < sizeof(*copy) ? size : sizeof(*copy));
+	*aux_action = (uint32_t)members.aux_action;
+	*copy = perfring_attr_whole(attr);
 	copy->size = size < sizeof(*copy) ? size : (uint32_t)sizeof(*copy);
 	return 0;
 }
@@ -85,7 +80,7 @@ static int judge_shape(const struct perf_event_attr *attr, uint64_t flags, uint3
 {
 	uint64_t type = attr->sample_type;
 
-	if (type & ~SAMPLE_BITS_KNOWN || attr->read_format & ~(uint64_t)READ_BITS_KNOWN || flags >> 40 ||
+	if (type & ~(uint64_t)PERFRING_SAMPLE_KNOWN || attr->read_format & ~READ_BITS || flags & ~FLAGS ||
 	    attr->__reserved_2 || aux_action & ~7u)
 		return -EINVAL;
 	if (type & PERF_SAMPLE_REGS_USER && (!attr->sample_regs_user || attr->sample_regs_user & REGS_RESERVED))

@@ -1,0 +1,45 @@
+/* mirror.h - bit-fields: compilers lay them out from the other end of the word on big-endian machines (ABI.md 1.4). */
+#ifndef PERFRING_SAMPLE_MIRROR_H
+#define PERFRING_SAMPLE_MIRROR_H
+
+#include <perfring/base.h>
+
+/* Inlined, a constant mode folds. */
+#define FOLDED static inline __attribute__((always_inline))
+
+FOLDED uint64_t low_bits(unsigned width)
+{
+	return ~UINT64_C(0) >> (64 - width);
+}
+
+/* The bit-field of `word` that has this bit number on little-endian machines, at its place on the others. */
+FOLDED uint64_t mirror_field(uint64_t word, bool to_little, unsigned bit, unsigned width)
+{
+	unsigned mirrored = 64 - bit - width;
+
+	return to_little ? (word >> mirrored & low_bits(width)) << bit : (word >> bit & low_bits(width)) << mirrored;
+}
+
+/* A word of one-bit fields. */
+FOLDED uint64_t mirror_bits(uint64_t word)
+{
+	word = __builtin_bswap64(word);
+	word = (word >> 4 & UINT64_C(0x0f0f0f0f0f0f0f0f)) | (word & UINT64_C(0x0f0f0f0f0f0f0f0f)) << 4;
+	word = (word >> 2 & UINT64_C(0x3333333333333333)) | (word & UINT64_C(0x3333333333333333)) << 2;
+	return (word >> 1 & UINT64_C(0x5555555555555555)) | (word & UINT64_C(0x5555555555555555)) << 1;
+}
+
+/* Bits that have no row yet are taken for flags. */
+FOLDED uint64_t mirror_attr_flags(uint64_t word, bool to_little)
+{
+	uint64_t mirrored = mirror_bits(word);
+
+#define PERFRING_ATTR_FLAG(flag, bit, width) \
+	if ((width) > 1) \
+		mirrored = (mirrored & ~mirror_field(~UINT64_C(0), to_little, bit, width)) | \
+			   mirror_field(word, to_little, bit, width);
+#include <perfring/values.def>
+	return mirrored;
+}
+
+#endif
