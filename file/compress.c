@@ -156,7 +156,7 @@ static int turn(struct perfring_file_writer *writer, const struct perf_event_hea
 	unsigned char room[65536];
 	int64_t size;
 
-	if (record->type < 64)
+	if (record->type < PERFRING_RECORD_OF_PERF)
 		perfring_format_set_of(writer->formats, record, &format, NULL);
 	/* one that is damaged is turned as far as it goes */
 	size = perfring_record_to_foreign(format, record, room, sizeof(room), NULL);

@@ -88,7 +88,7 @@ static int make_native(struct perfring_file *data, struct perfring_stream *strea
 
 	if (!room)
 		return -ENOMEM;
-	if (header.type < 64 && data->event_count > 1) {
+	if (header.type < PERFRING_RECORD_OF_PERF && data->event_count > 1) {
 		memcpy(room, &header, sizeof(header));
 		for (; at + 8u <= header.size; at += 8) {
 			memcpy(&word, (const unsigned char *)foreign + at, 8);
@@ -98,7 +98,7 @@ static int make_native(struct perfring_file *data, struct perfring_stream *strea
 		/* a damaged one's id may be looked for in here, and must not be what the room held before */
 		memcpy(room + at, (const unsigned char *)foreign + at, header.size - at);
 		perfring_format_set_of(data->formats, (const struct perf_event_header *)(void *)room, &format, NULL);
-	} else if (header.type < 64) {
+	} else if (header.type < PERFRING_RECORD_OF_PERF) {
 		format = perfring_format_set_at(data->formats, 0);
 	}
 	/* One that is damaged is handed out as far as it could be turned: whoever decodes it meets the fault. */
@@ -226,7 +226,7 @@ static int advance(struct perfring_file *data, uint32_t number, struct perfring_
 			return perfring_file_wrong(data, (uint64_t)(pending.at + fault.at), fault.what);
 		if (pending.record->type == PERFRING_RECORD_FINISHED_ROUND)
 			perfring_order_round(order);
-		else if (pending.record->type >= 64) {
+		else if (pending.record->type >= PERFRING_RECORD_OF_PERF) {
 			error = perfring_file_learn(data, stream, pending.record, pending.at);
 			if (error < 0)
 				stop(data, number, error);

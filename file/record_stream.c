@@ -340,7 +340,7 @@ static int take_outer(struct perfring_stream *stream, struct perf_event_header *
 			return no_record(stream, "record changed while it was read");
 	}
 	*bytes = stream->block->bytes + (stream->at - stream->block->from);
-	if (PERFRING_UNLIKELY(header->type >= 64)) {
+	if (PERFRING_UNLIKELY(header->type >= PERFRING_RECORD_OF_PERF)) {
 		if (!behind(stream, header, *bytes + sizeof(*header), &extra))
 			return no_record(stream, "record too short to tell what follows it");
 		if (extra > (uint64_t)(left - header->size))

@@ -141,7 +141,7 @@ static inline bool perfring_stream_take_plain(struct perfring_stream *stream, co
 	if (place + sizeof(*header) > block->filled || place & 7 || left > (uint64_t)(stream->end - stream->at))
 		return false;
 	header = (const perfring_header *)(const void *)(block->bytes + place);
-	if (header->size < sizeof(*header) || header->size > left || header->type >= 64)
+	if (header->size < sizeof(*header) || header->size > left || header->type >= PERFRING_RECORD_OF_PERF)
 		return false;
 	*record = (const struct perf_event_header *)(const void *)(block->bytes + place);
 	*at = stream->at;

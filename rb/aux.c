@@ -8,7 +8,6 @@
 #include <perfring/wakeup.h>
 
 enum {
-	AUX_TYPE = 11, /* PERF_RECORD_AUX */
 	AUX_SIZE = 32, /* without its trailer */
 };
 
@@ -191,7 +190,7 @@ static void put_record(struct perfring_aux_area *aux, uint64_t offset, uint64_t 
 {
 	struct perfring_output *output = aux->output;
 	const uint16_t total = (uint16_t)(AUX_SIZE + output->trailer_size);
-	const struct perf_event_header header = {AUX_TYPE, 0, total};
+	const struct perf_event_header header = {PERF_RECORD_AUX, 0, total};
 	const uint64_t words[3] = {offset, size, flags};
 	struct perfring_claim claim;
 	unsigned char *room = perfring_writer_reserve(aux->writer, output, total, &claim);
@@ -241,7 +240,8 @@ void perfring_aux_enable(struct perfring_aux_area *aux)
 
 int64_t perfring_aux_observe(struct perfring_aux_area *aux, const unsigned char **bytes)
 {
-	uint64_t position = perfring_page_observe_aux_from(aux->page, aux->returned); /* acquire: the bytes below are there */
+	uint64_t position =
+		perfring_page_observe_aux_from(aux->page, aux->returned); /* acquire: the bytes below are there */
 	uint64_t from, row, ready = position - aux->returned;
 
 	if (ready > aux->size) {

@@ -45,7 +45,6 @@
 #include "os/range.h"
 
 enum {
-	SIZE_MOST = 65528,
 	/* Restarts in a row after which a claim is refused: nothing but a debugger that steps comes to so many. */
 	MOST_RESTARTS = 10000,
 	MARK_WAKES = 1,
@@ -194,7 +193,7 @@ struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, str
 		uint64_t from, space, extra;
 
 		number = current_cpu(cpus);
-		if (number >= cpus->count || size < 8 || size & 7 || size > SIZE_MOST)
+		if (number >= cpus->count || size < 8 || size & 7 || size > PERFRING_RECORD_MAX)
 			break;
 		cpu = perfring_cpus_of(cpus, number);
 		if (PERFRING_LOAD(&state_of(cpu)->paused))

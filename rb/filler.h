@@ -10,7 +10,7 @@ static inline void filler_put(unsigned char *room, uint64_t size)
 	struct perf_event_header header = {PERFRING_FILLER_TYPE, PERFRING_FILLER_MISC, 0};
 
 	while (size) {
-		header.size = size > 65528 ? 65528 : (uint16_t)size;
+		header.size = size > PERFRING_RECORD_MAX ? PERFRING_RECORD_MAX : (uint16_t)size;
 		memcpy(room, &header, sizeof(header));
 		room += header.size;
 		size -= header.size;
@@ -21,7 +21,7 @@ static inline void filler_put(unsigned char *room, uint64_t size)
  * of any trailer (docs/abi.md 4.2: at most 48 bytes) are 0. */
 static inline void filler_put_lost(unsigned char *room, uint64_t size)
 {
-	struct perf_event_header header = {LOST_TYPE, PERFRING_FILLER_MISC, (uint16_t)size};
+	struct perf_event_header header = {PERF_RECORD_LOST, PERFRING_FILLER_MISC, (uint16_t)size};
 	size_t zeros = size < LOST_SIZE + TRAILER_MOST ? (size_t)size : TRAILER_MOST;
 
 	memset(room, 0, LOST_SIZE);

@@ -5,7 +5,6 @@
 #include <perfring/writer.h>
 
 enum {
-	LOST_TYPE = 2,     /* PERF_RECORD_LOST */
 	LOST_SIZE = 24,    /* without its trailer */
 	TRAILER_MOST = 48, /* six words of 8: docs/abi.md 4.2 */
 };
@@ -20,7 +19,7 @@ static inline uint64_t lost_size(const struct perfring_output *output)
 
 static inline void lost_put(const struct perfring_output *output, uint64_t lost, unsigned char *room)
 {
-	struct perf_event_header header = {LOST_TYPE, 0, (uint16_t)lost_size(output)};
+	struct perf_event_header header = {PERF_RECORD_LOST, 0, (uint16_t)lost_size(output)};
 
 	memcpy(room, &header, sizeof(header));
 	memcpy(room + 8, &output->id, 8);

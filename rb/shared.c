@@ -66,7 +66,6 @@
 enum {
 	PAUSES_FIRST = 64, /* of one that was late, doubled up to ... */
 	PAUSES_LAST = 512,
-	SAMPLE_TYPE = 9,      /* PERF_RECORD_SAMPLE */
 	RECORD_LIMIT = 65536, /* records are smaller */
 	OWNERS_LIMIT = 1024,
 	SEALED_AT_ONCE = 32,
@@ -753,7 +752,7 @@ static bool count_sample(struct perfring_shared *shared, const struct perfring_c
 	if (PERFRING_LIKELY(!every))
 		return false;
 	memcpy(&header, claim->room, sizeof(header));
-	if (header.type != SAMPLE_TYPE)
+	if (header.type != PERF_RECORD_SAMPLE)
 		return false;
 	events = PERFRING_LOAD(&state->events);
 	do

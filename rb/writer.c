@@ -23,8 +23,7 @@
 #include "writer_private.h"
 
 enum {
-	SAMPLE_TYPE = 9, /* PERF_RECORD_SAMPLE */
-	STATE = 7,       /* enum perfring_claim_state, below an end */
+	STATE = 7, /* enum perfring_claim_state, below an end */
 };
 
 static struct perfring_ring_state *state_of(const struct perfring_writer *writer)
@@ -399,7 +398,7 @@ static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events
 		memcpy(&header, room, sizeof(header));
 		if (header.size < sizeof(header) || header.size > size)
 			return; /* the caller's record, wrong: it counts as none */
-		if (header.type == SAMPLE_TYPE)
+		if (header.type == PERF_RECORD_SAMPLE)
 			count_sample(writer, wakeup_events);
 		room += header.size;
 		size -= header.size;

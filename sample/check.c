@@ -60,7 +60,7 @@ static int check_header(const struct perf_event_header *header, size_t size, str
 		return perfring_fault_set(fault, at, "size smaller than the header");
 	if (header->size > size)
 		return perfring_fault_set(fault, at, "size larger than what is there");
-	if (header->type < 64 && header->size % 8)
+	if (header->type < PERFRING_RECORD_OF_PERF && header->size % 8)
 		return perfring_fault_set(fault, at, no_multiple);
 	if (has_cpumode(header->type) &&
 	    (header->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) > PERFRING_RECORD_MISC_GUEST_USER)
@@ -339,7 +339,7 @@ static uint32_t string_end(const struct check *check, uint32_t nul, uint32_t end
 
 	if ((check->type == PERFRING_RECORD_MMAP || check->type == PERFRING_RECORD_MMAP2) && !check->is_timed)
 		return nul;
-	return (check->type >= 64 || !check->format) && padded < end ? padded : end;
+	return (check->type >= PERFRING_RECORD_OF_PERF || !check->format) && padded < end ? padded : end;
 }
 
 static const char *check_string(struct check *check, const struct perfring_string *string)

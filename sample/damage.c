@@ -402,7 +402,7 @@ static uint32_t id_at(const struct wound *wound, const struct perfring_format *f
 	field = format->sample_type & PERFRING_SAMPLE_IDENTIFIER ? PERFRING_SAMPLE_IDENTIFIER : PERFRING_SAMPLE_ID;
 	if (type == PERFRING_RECORD_SAMPLE)
 		return perfring_format_field_offset(format->sample_type, field);
-	if (type >= 64 || !perfring_format_has_trailer(format))
+	if (type >= PERFRING_RECORD_OF_PERF || !perfring_format_has_trailer(format))
 		return 0;
 	back = perfring_format_field_back(format->sample_type, field);
 	return back ? wound->size - (uint32_t)back : 0;
@@ -411,14 +411,14 @@ static uint32_t id_at(const struct wound *wound, const struct perfring_format *f
 static void note_header(struct wound *wound, const struct perfring_format *format, size_t room)
 {
 	const perfring_header *header = (const void *)wound->record;
-	uint32_t size = wound->size, step = header->type < 64 ? 8 : 1;
+	uint32_t size = wound->size, step = header->type < PERFRING_RECORD_OF_PERF ? 8 : 1;
 
 	if (takes(wound, PERFRING_DAMAGE_SIZE_SMALL, 0, 0))
 		note_size(wound, draw(wound, sizeof(*header)));
 	if (size < UINT16_MAX && takes(wound, PERFRING_DAMAGE_SIZE_LARGE, 0, 0))
 		note_size(wound,
 			  size + 1 + draw(wound, draw(wound, 2) && size < UINT16_MAX - 16 ? 16 : UINT16_MAX - size));
-	if (wound->damage == PERFRING_DAMAGE_SIZE_ODD && header->type < 64)
+	if (wound->damage == PERFRING_DAMAGE_SIZE_ODD && header->type < PERFRING_RECORD_OF_PERF)
 		note_odd_size(wound, room);
 	if (size > sizeof(*header) && takes(wound, PERFRING_DAMAGE_TRUNCATED, 0, 0)) {
 		wound->new_size = size - step * (uint32_t)(1 + draw(wound, (size - sizeof(*header)) / step));

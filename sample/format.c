@@ -374,7 +374,7 @@ int perfring_format_set_with(const struct perfring_format_set *set, const struct
 	uint32_t place;
 
 	*format = NULL;
-	if (header->type >= 64)
+	if (header->type >= PERFRING_RECORD_OF_PERF)
 		return 0;
 	if (set->count == 1) {
 		*format = set->formats[0];

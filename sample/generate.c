@@ -1072,7 +1072,8 @@ static uint64_t variants_of(const struct perfring_record *record, const void *me
 /* Folds: no number is looked up for what is none. */
 PERFRING_INLINE const char *group_of(const char *show)
 {
-	return !strcmp(show, "dec") || !strcmp(show, "signed") || !strcmp(show, "hex") || !strcmp(show, "time") ? NULL : show;
+	return !strcmp(show, "dec") || !strcmp(show, "signed") || !strcmp(show, "hex") || !strcmp(show, "time") ? NULL
+														: show;
 }
 
 /* The least of the members that are always there. */
@@ -1131,7 +1132,7 @@ static bool draw_members_of(struct pencil *pencil, struct perfring_record *recor
 int64_t perfring_generate_members(struct perfring_generator *generator, const struct perfring_format *format,
 				  uint32_t type, struct perfring_record *record, void *room, size_t size, uint32_t most)
 {
-	uint32_t trailer = format && type < 64 ? perfring_format_trailer(format) : 0;
+	uint32_t trailer = format && type < PERFRING_RECORD_OF_PERF ? perfring_format_trailer(format) : 0;
 	uint64_t least = sizeof(struct perf_event_header) + trailer + least_of(format, type);
 	struct pencil pencil;
 	int tries = 64; /* the shortest variant is one of four */
@@ -1188,7 +1189,7 @@ static uint32_t draw_type(struct perfring_generator *generator, bool has_format)
 
 	do {
 		type = types[draw(generator, sizeof(types))];
-	} while (type >= 64 || (type == PERFRING_RECORD_SAMPLE && !has_format));
+	} while (type >= PERFRING_RECORD_OF_PERF || (type == PERFRING_RECORD_SAMPLE && !has_format));
 	return type;
 }
 

@@ -16,10 +16,6 @@ const char *perfring_record_name(uint32_t type)
 	}
 }
 
-enum {
-	FIRST_OF_PERF = 64, /* types that perf itself writes: no trailer, and no padding at the end (docs/abi.md 10) */
-};
-
 static uint64_t round_up(uint64_t size)
 {
 	return (size + 7) & ~UINT64_C(7);
@@ -27,7 +23,7 @@ static uint64_t round_up(uint64_t size)
 
 static uint32_t trailer_size(const struct perfring_format *format, uint32_t type)
 {
-	return format && type < FIRST_OF_PERF ? perfring_format_trailer(format) : 0;
+	return format && type < PERFRING_RECORD_OF_PERF ? perfring_format_trailer(format) : 0;
 }
 
 /* ---- decoding: one function a kind.  NULL, or what is wrong. ---- */
@@ -546,7 +542,7 @@ static uint64_t size_cpu_map(const struct perfring_format *format, uint64_t at, 
 
 int64_t perfring_record_size(const struct perfring_format *format, const struct perfring_record *record)
 {
-	bool is_of_perf = record->type >= FIRST_OF_PERF;
+	bool is_of_perf = record->type >= PERFRING_RECORD_OF_PERF;
 	uint64_t size = sizeof(struct perf_event_header);
 
 	if (record->type == PERFRING_RECORD_SAMPLE)
@@ -804,7 +800,7 @@ int64_t perfring_record_encode(const struct perfring_format *format, const struc
 		break;
 	}
 	perfring_put_bytes(&scan.cursor, record->trailing, record->trailing_size);
-	if (record->type < FIRST_OF_PERF)
+	if (record->type < PERFRING_RECORD_OF_PERF)
 		put_padding(&scan);
 	if (trailer_size(format, record->type))
 		put_trailer(format, &scan.cursor, &record->trailer);

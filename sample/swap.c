@@ -809,7 +809,7 @@ static int turn_sample(struct turn *turn, struct perfring_fault *fault)
 
 static int turn_record(struct turn *turn, uint32_t type, struct perfring_fault *fault)
 {
-	uint32_t tail = turn->format && type < 64 ? perfring_format_trailer(turn->format) : 0;
+	uint32_t tail = turn->format && type < PERFRING_RECORD_OF_PERF ? perfring_format_trailer(turn->format) : 0;
 	const char *what;
 	uint32_t at = 0;
 

@@ -401,7 +401,7 @@ static const struct perfring_format *format_at(const struct perfring_session *se
 					       const struct perfring_session_ring *ring,
 					       const struct perf_event_header *header, uint64_t position)
 {
-	if (header->size < 16 || header->type >= 64)
+	if (header->size < 16 || header->type >= PERFRING_RECORD_OF_PERF)
 		return NULL;
 	return perfring_format_set_find(
 		session->formats, word_at(ring, position, header->type == PERF_RECORD_SAMPLE ? 8 : header->size - 8u));

@@ -18,10 +18,6 @@
 #include "os/clock.h"
 #include "soft_private.h"
 
-enum {
-	FIELD_PERIOD = 1 << 8, /* of sample_type */
-};
-
 #define SECOND 1000000000u
 
 /* ---- time ---- */
@@ -525,7 +521,7 @@ void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const stru
 		}
 		return;
 	}
-	if ((event->attr.sample_type & FIELD_PERIOD)) { /* 9.2a; throttling never tests it */
+	if ((event->attr.sample_type & PERFRING_SAMPLE_PERIOD)) { /* 9.2a; throttling never tests it */
 		if (!PERFRING_LOAD(&group->shut))
 			(void)sample(instance, nr, site, frame, caller, &time);
 		return;

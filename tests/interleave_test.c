@@ -505,7 +505,7 @@ static void drain(void)
 		}
 		if (header.type == RECORD_TYPE && header.size >= 16) {
 			see(record, &header);
-		} else if (header.type == LOST_TYPE && header.size >= LOST_SIZE) {
+		} else if (header.type == PERF_RECORD_LOST && header.size >= LOST_SIZE) {
 			memcpy(&lost, record + 16, 8);
 			trial.told += lost;
 		} else if (header.type != PERFRING_FILLER_TYPE || header.misc != PERFRING_FILLER_MISC) {

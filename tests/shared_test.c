@@ -199,7 +199,7 @@ static void see(const struct perf_event_header *record)
 	uint64_t number, word, i;
 	uint32_t later;
 
-	if (record->type == LOST_TYPE) {
+	if (record->type == PERF_RECORD_LOST) {
 		memcpy(&word, (const char *)record + 16, 8);
 		board->told += word;
 		return;

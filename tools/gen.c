@@ -172,7 +172,7 @@ static bool add_kinds(struct gen *gen, const char *word)
 	size_t i;
 
 	for (i = 0; i < KINDS; i++) {
-		if (!(kinds[i].type < 64 ? kernel : perf) && strcasecmp(word, kinds[i].name))
+		if (!(kinds[i].type < PERFRING_RECORD_OF_PERF ? kernel : perf) && strcasecmp(word, kinds[i].name))
 			continue;
 		known = true;
 		if (!add_type(gen, kinds[i].type, !kernel && !perf))
@@ -539,7 +539,7 @@ static bool may_run(const struct gen *gen)
 		return false;
 	}
 	for (i = 0; gen->form == FORM_RING && i < gen->types_nr; i++) {
-		if (gen->types[i] < 64)
+		if (gen->types[i] < PERFRING_RECORD_OF_PERF)
 			continue;
 		perfring_tool_complain("gen: --as ring: %s is no kernel's, rings never hold it",
 				       name_of(gen->types[i], name));

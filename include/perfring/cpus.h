@@ -168,7 +168,7 @@ PERFRING_INLINE void *perfring_cpus_reserve(struct perfring_cpus *cpus, struct p
 	uint64_t end;
 
 	/* The size in one compare, as in writer.h. */
-	if (PERFRING_LIKELY(number < cpus->fast && ((size - 8) >> 3 | (size - 8) << 61) <= (65528 - 8) / 8 &&
+	if (PERFRING_LIKELY(number < cpus->fast && ((size - 8) >> 3 | (size - 8) << 61) <= (PERFRING_RECORD_MAX - 8) / 8 &&
 			    !(output && output->wakeup_events))) {
 		PERFRING_POINT(cpus_chosen);
 		cpu = perfring_cpus_of(cpus, number);

@@ -200,7 +200,7 @@ PERFRING_INLINE bool perfring_format_word_with(const struct perf_event_header *h
 
 	if (type == PERF_RECORD_SAMPLE)
 		from = at;
-	else if (type < 64 && back && back <= size)
+	else if (type < PERFRING_RECORD_OF_PERF && back && back <= size)
 		from = size - back;
 	else
 		from = 0;

@@ -392,7 +392,6 @@ PERFRING_FOLDED int perfring_sample_decode(const struct perfring_format *format,
 
 /* ---- size and put: one function a kind, the inverse of take ---- */
 
-#define PERFRING_RECORD_MAX 65528            /* the largest size that is a multiple of 8 and fits the header's u16 */
 #define PERFRING_TOO_MUCH (UINT64_C(1) << 20) /* what cannot fit a record counts as this: sums do not overflow */
 
 PERFRING_INLINE uint64_t perfring_size_many(uint64_t nr, uint64_t size)

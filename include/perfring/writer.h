@@ -258,7 +258,7 @@ PERFRING_INLINE void *perfring_writer_reserve(struct perfring_writer *writer, st
 					      uint64_t size, struct perfring_claim *claim)
 {
 	/* One compare: what is too small wraps, and what is no multiple of 8 rotates to the top. */
-	if (PERFRING_UNLIKELY(((size - 8) >> 3 | (size - 8) << 61) > (65528 - 8) / 8)) {
+	if (PERFRING_UNLIKELY(((size - 8) >> 3 | (size - 8) << 61) > (PERFRING_RECORD_MAX - 8) / 8)) {
 		perfring_writer_refuse(writer, output, 1);
 		return NULL;
 	}
@@ -339,7 +339,8 @@ PERFRING_INLINE bool perfring_writer_begin(struct perfring_writer *writer, struc
 /* Room for the transaction's next record; NULL where it is no record's size or more than is left. */
 PERFRING_INLINE void *perfring_writer_take(struct perfring_claim *claim, uint64_t size)
 {
-	if (PERFRING_UNLIKELY(size < 8 || (size & 7) || size > 65528 || size > claim->size - claim->taken))
+	if (PERFRING_UNLIKELY(size < 8 || (size & 7) || size > PERFRING_RECORD_MAX ||
+			      size > claim->size - claim->taken))
 		return NULL;
 	claim->taken += size;
 	/* In a ring that falls the first lies highest: it is the oldest. */
