@@ -1,4 +1,4 @@
-/* mirror.h - bit-fields: compilers lay them out from the other end of the word on big-endian machines (ABI.md 1.4). */
+/* mirror.h - bit-fields: compilers lay them out from the other end of the word on big-endian machines (docs/abi.md 1.4). */
 #ifndef PERFRING_SAMPLE_MIRROR_H
 #define PERFRING_SAMPLE_MIRROR_H
 

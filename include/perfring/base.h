@@ -56,7 +56,7 @@ typedef uint64_t perfring_word __attribute__((__may_alias__, __aligned__(1)));
 typedef uint64_t perfring_u64 __attribute__((__aligned__(8)));
 
 #define PERFRING_RECORD_MAX 65528 /* the largest size that is a multiple of 8 and fits the header's u16 */
-#define PERFRING_RECORD_OF_PERF 64 /* types from here on are perf's: no trailer, and no padding at the end (ABI.md 10) */
+#define PERFRING_RECORD_OF_PERF 64 /* types from here on are perf's: no trailer, and no padding at the end (docs/abi.md 10) */
 
 /* Where bytes are wrong, and what is wrong there.  `at` counts from the start of the record, ring or file that the
  * function was given; `what` is a constant text that is never freed. */
