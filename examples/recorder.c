@@ -11,7 +11,7 @@
 /* A note: when, and what. */
 static const struct perfring_format format = {.sample_type = PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_RAW};
 
-/* In place, in the ring.  Also for signal handlers: a note that they make in the middle of another lies behind it. */
+/* In place, in the ring.  Also for signal handlers: a note that they make in the middle of another follows it. */
 static bool take_note(struct perfring_writer *writer, const char *text, uint32_t length)
 {
 	struct perfring_sample sample;

@@ -1,6 +1,6 @@
 /* ring.c - a ring of one's own between two processes: one writes, from its signal handler too; the other reads.
  *
- * The ring's fd is all that is handed over.  What does not fit is counted, and told in the ring itself.
+ * The ring's fd is all that the other needs.  Records that do not fit are counted, and LOST records say how many.
  */
 #include <perfring/reader.h>
 #include <perfring/wakeup.h>
@@ -97,7 +97,7 @@ int main(void)
 			perfring_wakeup_wait(&ring, reader.position, 10000000);
 	}
 	number = perfring_ring_state_of(ring.page)->lost_total;
-	printf("%llu of main, %llu of the handler, %llu told as lost in the ring, %llu after the last record\n",
+	printf("%llu of main, %llu of the handler, %llu lost by LOST records, %llu after the last record\n",
 	       (unsigned long long)counts[MAIN], (unsigned long long)counts[HANDLER], (unsigned long long)lost,
 	       (unsigned long long)(number - lost));
 	if (counts[MAIN] + counts[HANDLER] + number < COUNT)

@@ -37,12 +37,12 @@ PERFRING_BEGIN
 #define PERFRING_AND(word, bits) __atomic_fetch_and((word), (bits), __ATOMIC_SEQ_CST)
 #define PERFRING_OR(word, bits) __atomic_fetch_or((word), (bits), __ATOMIC_SEQ_CST)
 #define PERFRING_EXCHANGE(word, value) __atomic_exchange_n((word), (value), __ATOMIC_SEQ_CST)
-/* Stores `value` where `*expected` was; else puts into *expected what is there and gives false. */
+/* Stores `value` if the word equals *expected; else stores the word into *expected and returns false. */
 #define PERFRING_COMPARE_EXCHANGE(word, expected, value) \
 	__atomic_compare_exchange_n((word), (expected), (value), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
-/* A full barrier; stores before it stay before stores behind it (the writer's half of a sequence lock); loads before it
- * stay before loads behind it (the reader's half). */
+/* A full barrier; one that orders earlier stores before later stores (the writer's half of a sequence lock); one that orders
+ * earlier loads before later loads (the reader's half). */
 #define PERFRING_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define PERFRING_FENCE_STORES() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define PERFRING_FENCE_LOADS() __atomic_thread_fence(__ATOMIC_ACQUIRE)

@@ -67,9 +67,8 @@ struct perfring_fault {
 
 struct perfring_format;
 
-/* What every source hands out: one record, what its event's attr says about its bytes (NULL when the record belongs
- * to no event, as user-space records do), and its time (0 when it carries none).  The source's header says how long
- * an item stays valid. */
+/* What every source returns: one record; the format of its event (NULL if it belongs to none, as perf's own records); its
+ * time (0: none).  The source's header says how long an item is valid. */
 struct perfring_item {
 	const struct perf_event_header *record;
 	const struct perfring_format *format;

@@ -14,14 +14,13 @@
 
 PERFRING_BEGIN
 
-/* An address, innermost first, and the marker that it stands behind: PERFRING_CONTEXT_USER ... as a u64, 0 before
- * any. */
+/* An address, innermost first, and the last marker before it: PERFRING_CONTEXT_USER ... as a u64; 0: none. */
 struct perfring_frame {
 	uint64_t ip;
 	uint64_t context;
 };
 
-/* A walk.  When it has ended, cookie is that of the part which is still to come, if is_deferred. */
+/* An iterator.  At its end, if is_deferred, cookie is that of the part that comes in a later record. */
 struct perfring_callchain {
 	const perfring_word *words;
 	uint64_t nr;
@@ -29,10 +28,10 @@ struct perfring_callchain {
 	uint64_t context;
 	uint64_t cookie;
 	bool is_deferred;
-	bool is_user; /* a user marker was passed: a deferred one behind it is none */
+	bool is_user; /* a user marker was met: after it a deferred marker is an address */
 };
 
-/* Context: any thread, also signal handlers.  Valid until: the words go. */
+/* Context: any thread, signal handlers.  Valid while the words are. */
 PERFRING_INLINE struct perfring_callchain perfring_callchain_init(const struct perfring_list *list)
 {
 	struct perfring_callchain chain;
@@ -47,9 +46,9 @@ PERFRING_INLINE struct perfring_callchain perfring_callchain_init(const struct p
 	return chain;
 }
 
-/* The next address; markers and the cookie are passed over, and remembered.  Behind a marker of user space words come
- * from the memory of a process: one that looks like the deferred marker is an address there.  Returns 1, 0 at the end,
- * -EBADMSG for a deferred marker without a cookie behind it (chain->at - 1 is its place). */
+/* The next address; markers and the cookie are skipped and remembered.  Words after a user marker come from the memory of a
+ * process: one with the value of the deferred marker is an address there.  Returns 1; 0 at the end; -EBADMSG for a deferred
+ * marker without a cookie (chain->at - 1 is its index). */
 PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, struct perfring_frame *frame)
 {
 	while (chain->at < chain->nr) {
@@ -73,43 +72,41 @@ PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, st
 	return 0;
 }
 
-/* Samples whose user callchain is deferred (their last two words are marker and cookie, and no user marker stands in
- * front), waiting for the CALLCHAIN_DEFERRED record of their thread and cookie.  Put every item of a stream in; what
- * comes out is every item but the CALLCHAIN_DEFERRED records that were joined:
+/* Joins samples whose user callchain is deferred (their last two words are marker and cookie, without a user marker before)
+ * with the CALLCHAIN_DEFERRED record of their thread and cookie.  Put every item of a stream in; all items come out, but for
+ * the CALLCHAIN_DEFERRED records that were joined:
  *
  *     while (perfring_session_next(session, &item) == 1) {
  *             if (perfring_deferral_put(deferral, &item) == 1)
- *                     use(&item);                              not deferred: as it came
+ *                     use(&item);                              not deferred: unchanged
  *             while (perfring_deferral_next(deferral, &whole) == 1)
- *                     use(&whole);                             completed, in the order in which they came
+ *                     use(&whole);                             complete, in the order of putting
  *     }
- *     perfring_deferral_flush(deferral);                       and next, for those whose rest never came
+ *     perfring_deferral_flush(deferral);                       then next, for those that stay incomplete
  *
- * A completed sample is a record of its own in which the deferred words stand in place of marker and cookie, behind one
- * USER marker.  It keeps its time, so it comes out late, and its format, which must live as long.  A deferred record
- * whose format has no TID or no trailer is matched by its cookie alone.  What is ready but not taken out is kept beyond
- * `most`.  What comes out can be far larger than what waits, as one rest serves many samples: a sample of 40 bytes may
- * come out as one of 64 KiB. Context: any thread, one at a time; not signal handlers. */
+ * A completed sample is a new record, with a USER marker and the deferred words in place of marker and cookie.  It keeps its
+ * time, so it comes out late, and its format, which must stay valid.  A deferred record without TID or without a trailer is
+ * matched by its cookie only.  Complete samples that were not taken out are kept beyond `most`.  The output can be much
+ * larger than what waits, because one deferred record completes many samples: one of 40 bytes may come out with 64 KiB.
+ * Context: one thread at a time, not signal handlers. */
 struct perfring_deferral;
 
-/* most: bytes of samples that may wait, with what keeps them (0: 1 MiB); beyond that the oldest comes out incomplete.
- * Returns 0 or -ENOMEM. */
+/* most: bytes of memory for waiting samples (0: 1 MiB); beyond that the oldest comes out incomplete.  Returns 0 or -ENOMEM. */
 PERFRING_API int perfring_deferral_open(struct perfring_deferral **deferral, size_t most);
 PERFRING_API void perfring_deferral_close(struct perfring_deferral *deferral);
 
-/* Returns 1 when the item is not the deferral's business (or cannot be decoded, or no thread is known: TID), 0 when it
- * was taken, -ENOMEM when it should have been. */
+/* Returns 1 if the item is not deferred (or cannot be decoded, or has no TID): use it as it is; 0 if it was taken; -ENOMEM if
+ * it could not be taken. */
 PERFRING_API int perfring_deferral_put(struct perfring_deferral *deferral, const struct perfring_item *item);
 
-/* The next sample that is complete, or was given up.  Returns 1, 0.  Valid until: the next call of put, next or
- * flush. */
+/* The next sample that is complete, or stays incomplete.  Returns 1 or 0.  Valid until the next put, next or flush. */
 PERFRING_API int perfring_deferral_next(struct perfring_deferral *deferral, struct perfring_item *item);
 
-/* Gives up on all that wait. */
+/* Lets all waiting samples come out incomplete. */
 PERFRING_API void perfring_deferral_flush(struct perfring_deferral *deferral);
 
-/* Samples that came out incomplete: flushed, squeezed out, or too long with their rest; and deferred records that no
- * sample waited for. */
+/* The number of samples that came out incomplete (flushed, beyond `most`, or too long when joined), and of deferred records
+ * without a waiting sample. */
 PERFRING_API uint64_t perfring_deferral_incomplete(const struct perfring_deferral *deferral);
 PERFRING_API uint64_t perfring_deferral_unmatched(const struct perfring_deferral *deferral);
 

@@ -21,10 +21,10 @@ PERFRING_BEGIN
  *            (SAMPLE, MMAP, MMAP2, TEXT_POKE, CALLCHAIN_DEFERRED, HEADER_BUILD_ID)
  *   samples  a stack or AUX sample that is no multiple of 8, a stack larger than sample_stack_user if that is not 0, RAW
  *            that leaves the next field unaligned; a register abi above 2; a callchain marker that is not in values.def, a
- *            deferred one whose cookie is not the last word.  Behind the first user marker words come from the memory of
- *            a process and may be anything, and so may those of CALLCHAIN_DEFERRED
- *   14.3     a stack of size 0 for which the kernel wrote 8 bytes more than it had reserved, so that every field behind it
- *            is shifted: seen when the next word is 0, what is behind that would end 8 bytes behind the record, and
+ *            deferred one whose cookie is not the last word.  Words after the first user marker, and those of
+ *            CALLCHAIN_DEFERRED, come from the memory of a process and may have any value
+ *   14.3     a stack of size 0 for which the kernel wrote 8 bytes more than it had reserved, so that every field after it
+ *            is shifted: recognised if the next word is 0, the rest would end 8 bytes after the record, and
  *            either the format has registers and sample_stack_user 0, or DATA_SRC shows it by being 8 bytes off
  *   members  a string that fills its room without a NUL (not in lists, nor in an event's that ends at a multiple of 8:
  *            perf cuts those); a build id longer than 20; padding that is not 0 after build ids, in TEXT_POKE,

@@ -116,7 +116,8 @@ PERFRING_INLINE uint32_t perfring_cpus_here(void)
  * The sequence is from label 1 to 2; its last instruction is the store that commits.  When the kernel interrupts it (a signal,
  * another thread, another CPU), it continues at 4, after the signature that the C library has registered.  No
  * interrupt comes between the store of the descriptor and 1, which is the next instruction.  The descriptor is removed at the
- * end, because this code may be unloaded.  "?": both sections belong to the function that this is inlined into, of which a C++ linker keeps one. */
+ * end, because this code may be unloaded.  "?": both sections belong to the function that this is inlined into, of which a C++
+ * linker keeps one. */
 PERFRING_INLINE uint64_t perfring_cpus_claim(struct perfring_cpu *cpu, uint32_t number, uint64_t size)
 {
 	uint64_t end;
@@ -235,7 +236,7 @@ PERFRING_API void perfring_cpus_pause(struct perfring_cpus *cpus, bool paused);
 
 PERFRING_API uint64_t perfring_cpus_lost(struct perfring_cpus *cpus);
 
-/* The ring of the i-th CPU, from 0; NULL behind the last.  One reader at a time. */
+/* The ring of the i-th CPU, from 0; NULL after the last.  One reader at a time. */
 PERFRING_API struct perfring_set_ring *perfring_cpus_at(struct perfring_cpus *cpus, uint32_t i);
 
 PERFRING_END

@@ -115,7 +115,7 @@ PERFRING_API int perfring_event_open(const struct perf_event_attr *attr, int32_t
 PERFRING_API int perfring_event_check(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, uint64_t flags,
 				      const struct perf_event_attr *group, struct perfring_fault *fault);
 
-/* The features that may be dropped so that an event opens, tried in this order.  The caller is told which were dropped. */
+/* The features that may be dropped so that an event opens, tried in this order.  The result says which were dropped. */
 enum perfring_fallback {
 	PERFRING_FALLBACK_NEWER = 1,           /* members and flags that this kernel does not know (E2BIG, EINVAL), newest first:
 						  read_format LOST, inherit_thread, build_id, cgroup, text_poke, bpf_event,

@@ -60,7 +60,7 @@ struct perfring_format {
 	uint8_t sample_regs_intr_nr;
 	/* Not of the plan. */
 	uint16_t arch;              /* PERFRING_ARCH_: whose registers these are; 0 is this build's own */
-	uint32_t sample_stack_user; /* shapes nothing, but tells check what the kernel may have done (docs/abi.md 14.3) */
+	uint32_t sample_stack_user; /* for check: what the kernel may have done (docs/abi.md 14.3) */
 	uint64_t reserved[3];
 };
 

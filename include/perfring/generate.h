@@ -29,19 +29,19 @@ PERFRING_API void perfring_generator_seed(struct perfring_generator *generator, 
 PERFRING_API uint64_t perfring_generator_draw(struct perfring_generator *generator, uint64_t below);
 
 /* Writes an attr that a kernel could have accepted and perf could have recorded, of `size` bytes (64 to 4096; those
- * behind the known members are 0): any sample_type but WEIGHT beside WEIGHT_STRUCT, any read_format, masks, flags.
+ * after the known members are 0): any sample_type but WEIGHT beside WEIGHT_STRUCT, any read_format, masks, flags.
  * Returns 0 or -EINVAL. */
 PERFRING_API int perfring_generate_attr(struct perfring_generator *generator, struct perf_event_attr *attr,
 					size_t size);
 
-/* Every member of a sample of this format, which is not NULL; what they point to is drawn into the room.  Its record
- * takes at most `most` bytes; above 65528 that is 65528.  Returns the bytes of room that were used (at most the
- * record's), -ENOSPC when the shortest sample of this format needs more than `most`, or room less than `most`. */
+/* Generates a sample of this format (not NULL); what its members point to is in `room`.  most: the maximal size of its
+ * record, at most 65528.  Returns the number of bytes used in `room`, at most the record's size; -ENOSPC if the shortest
+ * sample of this format needs more than `most`, or `size` is less than `most`. */
 PERFRING_API int64_t perfring_generate_sample(struct perfring_generator *generator,
 					      const struct perfring_format *format, struct perfring_sample *sample,
 					      void *room, size_t size, uint32_t most);
 
-/* The same for every other kind, trailer included.  A type that is not in records.def has no members: any words trail.
+/* The same for all other types, with the trailer.  A type that is not in records.def has no members, only trailing words.
  * -EINVAL for SAMPLE. */
 PERFRING_API int64_t perfring_generate_members(struct perfring_generator *generator,
 					       const struct perfring_format *format, uint32_t type,
@@ -60,13 +60,13 @@ enum perfring_damage {
 	PERFRING_DAMAGES,
 };
 
-/* "LENGTH", and what it does; NULL behind the last. */
+/* "LENGTH", and what it does; NULL after the last. */
 PERFRING_API const char *perfring_damage_name(uint32_t damage);
 PERFRING_API const char *perfring_damage_what(uint32_t damage);
 
-/* Damages a valid record of this format where it lies, in `size` bytes of room; damage: PERFRING_DAMAGE_, or
- * PERFRING_DAMAGES for any that this record can have.  Returns the bytes that the record takes up now, whatever its
- * header says; 0 when this record cannot be damaged so, and it is as it was. */
+/* Damages a valid record of this format in place.  size: bytes at `record`.  damage: PERFRING_DAMAGE_, or PERFRING_DAMAGES
+ * for any that this record can have.  Returns the number of bytes that the record has now, whatever its header says; 0,
+ * without a change, if this record cannot have this damage. */
 PERFRING_API int64_t perfring_generate_damage(struct perfring_generator *generator,
 					      const struct perfring_format *format, uint32_t damage, void *record,
 					      size_t size);

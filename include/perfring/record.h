@@ -39,7 +39,7 @@ struct perfring_bytes {
 	uint64_t size;
 };
 
-/* The file behind a mapping: has_build_id tells which half (misc bit 14, of each record on its own). */
+/* The file of a mapping: has_build_id says which half is valid (misc bit 14 of each record). */
 struct perfring_file_id {
 	uint32_t maj;
 	uint32_t min;
@@ -84,7 +84,7 @@ struct perfring_threads {
  * A type of no name: size bytes in data. */
 struct perfring_cpu_map {
 	const void *data;
-	uint32_t size; /* bytes in data; to encode, nr and long_size tell it for types that have a name */
+	uint32_t size; /* bytes in data; for encoding, nr and long_size define it if the type has a name */
 	uint16_t type; /* PERFRING_CPU_MAP_ */
 	uint16_t nr;
 	uint16_t long_size;
@@ -167,12 +167,12 @@ PERFRING_API const char *perfring_record_name(uint32_t type);
 PERFRING_API int perfring_record_decode(const struct perfring_format *format, const struct perf_event_header *record,
 					struct perfring_record *decoded, struct perfring_fault *fault);
 
-/* The inverse: writes the record, trailer included, into room of `size` bytes.  Takes record->type, misc (its bit for
- * build ids from the file_id or the build_id), `is`, the trailing bytes if trailing_size is not 0 and, where the format
- * has a trailer, the trailer's members.  Returns the record's size, a multiple of 8 for types below 64, whose end is
- * padded; -ENOSPC when the room is too small, -EINVAL for SAMPLE, for more than 65528 bytes (65535 from type 64 on) and
- * for members that would be read as others: a string with a NUL inside or longer than its room, a text64 or text512 in
- * less room than its bytes with anything behind it, an attr that says another size, a mask of words of no such size. */
+/* The inverse: writes the record, trailer included, into room of `size` bytes.  Takes record->type, misc (its bit for build
+ * ids from the file_id or the build_id), `is`, the trailing bytes if trailing_size is not 0 and, where the format has a
+ * trailer, the trailer's members.  Returns the record's size, a multiple of 8 for types below 64, whose end is padded;
+ * -ENOSPC when the room is too small, -EINVAL for SAMPLE, for more than 65528 bytes (65535 from type 64 on) and for members
+ * that would decode differently: a string with a NUL inside or longer than its space, a text64 or text512 shorter than its
+ * bytes that is not the last member, an attr with another size, a mask of words of an invalid size. */
 PERFRING_API int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record,
 					    void *room, size_t size);
 

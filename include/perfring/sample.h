@@ -66,16 +66,15 @@ PERFRING_INLINE bool perfring_list_is_marker(uint64_t word)
 	return word >= (uint64_t)(int64_t)PERFRING_CONTEXT_MAX;
 }
 
-/* Whether the words behind this marker come from the memory of a process: they may be anything, and look like
- * markers. */
+/* Whether the words after this marker come from the memory of a process: they may have any value, a marker's too. */
 PERFRING_INLINE bool perfring_list_is_user(uint64_t word)
 {
 	return word == (uint64_t)(int64_t)PERFRING_CONTEXT_USER ||
 	       word == (uint64_t)(int64_t)PERFRING_CONTEXT_GUEST_USER;
 }
 
-/* size and padding together are what is transmitted.  Nothing in a record tells padding from data (docs/abi.md 6), so
- * decoding leaves it 0; encoding writes so many zeros. */
+/* A record has size + padding bytes and does not distinguish them (docs/abi.md 6): decoding sets padding to 0; encoding
+ * writes `padding` zeros. */
 struct perfring_raw {
 	const void *data;
 	uint32_t size;
@@ -149,7 +148,7 @@ enum perfring_kind {
 /* identifier, ip, pid, tid, time, ... : see fields.def. */
 struct perfring_sample {
 	uint64_t present;     /* PERFRING_SAMPLE_ bits of the members that were decoded */
-	const void *trailing; /* bytes behind the last known field: newer kernels, or padding */
+	const void *trailing; /* bytes after the last known field: of newer kernels, or padding */
 	uint32_t trailing_size;
 	uint16_t misc; /* of the header */
 	uint16_t padding;
@@ -333,7 +332,7 @@ PERFRING_FOLDED int perfring_sample_decode_fields(const struct perfring_format *
 						  struct perfring_fault *fault, unsigned shape)
 {
 	struct perfring_cursor cursor = perfring_cursor_init(record, position, size);
-	uint64_t left = PERFRING_SAMPLE_KNOWN; /* of this row and those behind it: known to the compiler */
+	uint64_t left = PERFRING_SAMPLE_KNOWN; /* of this row and later ones; a constant */
 
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (!PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b) && !(fields & left)) \
@@ -362,7 +361,7 @@ PERFRING_FOLDED int perfring_sample_decode_shape(const struct perfring_format *f
 	uint64_t type = format->sample_type; /* once: the compiler cannot know that *sample is not *format */
 	uint32_t least = format->least;
 
-	/* A plan spares work, but a wrong one harms nobody: every take has its own test. */
+	/* The plan saves work; a wrong one does no harm, because each take checks its bounds. */
 	if (__builtin_constant_p(type) || !least)
 		least = perfring_format_least(format);
 	if (PERFRING_UNLIKELY(size < sizeof(*record) || size < least))
@@ -642,12 +641,11 @@ struct perfring_columns {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_columns) == 192, "columns");
 
-/* Decodes the samples at `records`, from *position on, up to `size` bytes or `rows` samples.  Stops in front of the
- * first record that is no SAMPLE, so that nothing is passed over: *position is left there, or behind the last sample
- * taken.  Returns how many rows were filled; -EINVAL for a column whose field the format does not have, or a *position
- * above size; -EBADMSG, with *fault (may be NULL, `at` counts from `records`), when the record at *position is damaged
- * and no row was filled.  Columns of fields that stand before every one of varying length (see fields.def) are the fast
- * ones: with these alone, what stands behind them in a record is not looked at. */
+/* Decodes the samples at `records` from *position, up to `size` bytes or `rows` samples, and stops before the first record
+ * that is not a SAMPLE.  *position: then that record, or the end of the last sample.  Columns of fields before all fields of
+ * variable length (see fields.def) are the fast ones: with only these, the rest of each record is not read.  Returns the
+ * number of rows; -EINVAL for a column whose field the format does not have, or a *position above size; -EBADMSG with *fault
+ * (may be NULL; `at` counts from `records`) if the record at *position is damaged and there is no row. */
 PERFRING_API int64_t perfring_columns_decode(const struct perfring_columns *columns,
 					     const struct perfring_format *format, const void *records, size_t size,
 					     size_t *position, size_t rows, struct perfring_fault *fault);

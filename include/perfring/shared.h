@@ -1,89 +1,87 @@
-/* shared.h - many threads and processes writing into one ring, each with signal handlers; lock-free; a writer that is
- * killed or stopped in mid record harms no other's.
+/* shared.h - many threads and processes write into one ring, each with its signal handlers; lock-free; a writer that is
+ * killed or stopped between reserve and commit damages no record of others.
  *
- * Each thread opens a perfring_shared of its own on the ring (created with STRICT or LEASED), which is its slot in the
- * ring's owner table.  Reading is as ever: data_head moves over finished records only, in the order of their claims.
+ * Each thread opens its own perfring_shared on the ring (created with STRICT or LEASED): a slot in the ring's owner table.
+ * Readers are as for any ring: data_head covers committed records only, in the order of their claims.
  *
- *   STRICT  each record is visible at its commit, unless an earlier one is still in the making.
- *   LEASED  a writer takes a chunk with a few locked instructions and fills it with unlocked ones; a chunk becomes
- *           visible when it is full, or by anyone's perfring_shared_flush.  Chunks lie in the order they were taken, so
- *           records of different writers are out of order by at most a chunk each: readers sort by time.
+ *   STRICT  Each record is visible at its commit, unless an earlier one is uncommitted.
+ *   LEASED  A writer takes a chunk by a few locked instructions and fills it without any.  A chunk becomes visible when it is
+ *           full, or by anyone's perfring_shared_flush.  Records of different writers can be out of order by one chunk each:
+ *           readers sort by time.
  *
- * ---- the marks ----
+ * docs/ring.md has the protocol with its states and transitions.  Its parts:
  *
- * A table behind the data holds one 64-bit mark for each `grain` bytes of ring (STRICT: 8; LEASED: a chunk), for the
- * place at which a room begins:
+ * marks    A table after the data, one 64-bit mark for each `grain` bytes of ring (STRICT: 8; LEASED: a chunk).  The mark at a
+ *          reservation's first byte:
  *
- *     bits  0..13  size of the room, in grains
- *     bits 14..23  owner: slot in the owner table
- *     bits 24..26  turn: counts who took the room over
- *     bit  27      done
- *     bit  28      a sample in it is the one that wakeup_events waits for
- *     bits 29..63  lap: position / ring size + 1, modulo 2^35.  A mark of another lap is stale
+ *              bits  0..13  size, in grains
+ *              bits 14..23  owner: slot in the owner table
+ *              bits 24..26  turn: counts take-overs
+ *              bit  27      done
+ *              bit  28      it has the sample that wakeup_events waits for
+ *              bits 29..63  lap: position / ring size + 1, modulo 2^35.  A mark of another lap is stale
  *
- * The ring's `claimed` is the room that was given out last: bits 0..39 where it ends, in grains, modulo 2^40; 40..53 its
- * size, in grains; 54..63 its owner.
+ *          The ring's `claimed` is the last reservation: bits 0..39 its end, in grains, modulo 2^40; 40..53 its size, in grains;
+ *          54..63 its owner.
  *
- * claim    by one swap: `claimed` names the room that was given out last (where it ends, its size, its owner), so that
- *          these are known from this instant on, whatever becomes of the claimer.  Before it, the claimer gives that last
- *          room its mark {lap, owner, size}, if it is still in the making: a room that another follows has a mark.  Two
- *          that claim at the same moment: the one that was late pauses for some microseconds, so that the cache lines
- *          that both need do not go to and fro for each record.  It holds nothing meanwhile.
- * commit   the first in the line (data_head is where its room begins) moves data_head over it: alone, a record needs two
- *          locked instructions and no mark.  Any other sets its mark to done (an exchange).  Then both look again, and
- *          publish: from data_head over all marks that are done, swap data_head, and look again.  Of two that finish
- *          together one sees the other: each of these accesses is sequentially consistent.
- * publish  is anyone's: nobody waits for the one that was first.  A room not done holds back what follows, until it is
- *          done or its owner is dead.
- * recover  a mark not done at data_head whose owner is dead (its slot's robust mutex says so: the kernel marks it when
- *          a thread ends, of whatever cause): take the room over (swap the owner in the mark for oneself), write a filler
- *          into it, count it, commit it.  A recoverer that dies is recovered from alike.  An owner that is only stopped
- *          (SIGSTOP, a debugger) is never overtaken: it could still write.  Until it goes on the others write until the
- *          ring is full, and are then refused and counted; nobody spins for it.
+ * claim    One unconditional exchange of `claimed`, so that the last reservation is known from this instant on, whatever happens to
+ *          its owner.  Before it, the claimer writes the previous reservation's mark {lap, owner, size} if that is uncommitted: each
+ *          reservation that another one follows has a mark.  Of two that claim at the same time, the later one pauses for some
+ *          microseconds, so that two cache lines do not move for each record; it holds nothing meanwhile.
+ * commit   If data_head is at the reservation's start, commit moves data_head over it: without other writers a record takes two
+ *          locked instructions and no mark.  Else commit sets its mark to done (an exchange).  Both then check again, and publish:
+ *          from data_head over all marks that are done, compare-exchange data_head, check again.  Of two commits at the same time
+ *          one sees the other, because these accesses are sequentially consistent.
+ * publish  Any writer publishes for all: none waits for the first.  A reservation that is not done holds back later ones until
+ *          it is done or its owner is dead.
+ * recover  A reservation at data_head that is not done, and whose owner is dead (the robust mutex of its slot, which the kernel
+ *          marks when a thread ends): take it over (compare-exchange the owner in the mark), write a filler, count it, commit it.
+ *          A recoverer that dies is recovered from in the same way.  An owner that is only stopped (SIGSTOP, a debugger) is never
+ *          overtaken, because it may still write.  Until it continues, others write until the ring is full; then their records are
+ *          refused and counted.  No writer spins for it.
  *
- * LEASED: a chunk is a room.  Behind the marks lies a table of as many positions: how far its owner has finished a chunk,
- * which publish and recover go by while it is not done.  A record larger than a chunk, and one of a handler for which the
- * interrupted record's chunk has no room, gets a room of its own of as many chunks as it needs.
+ * LEASED: a chunk is a reservation.  A second table has a position for each chunk: how far its owner has committed.  Publish
+ * and recover use it while the chunk is not done.  A record larger than a chunk, and a handler's record that does not fit
+ * into the interrupted record's chunk, gets as many chunks of its own as it needs.
  *
- * An idle chunk is sealed by who flushes or finds the ring full; not by a process that is refused membarrier(2) (seccomp;
- * for chunks of other processes also a kernel with nohz_full CPUs): what is in such a chunk is visible when its owner fills,
- * flushes or closes it, and holds back what follows until then.
+ * A writer that flushes or finds the ring full seals idle chunks of others, unless its process is refused membarrier(2)
+ * (seccomp; for chunks of other processes also a kernel with nohz_full CPUs).  Then the records of such a chunk are visible,
+ * and later records too, only when its owner fills, flushes or closes it.
  *
- * An owner that ended with the ring unmapped, or with the machine (a ring in a file), has no mark of the kernel's: open,
- * flush, and reserve when the ring is full find it by its start time in /proc and by the boot's id, at most every 10 ms.
- * In another pid or time namespace only the boot's id shows it.
+ * An owner that ended with the ring unmapped, or with the machine (a ring in a file), is not marked by the kernel.  open,
+ * flush, and reserve on a full ring find it by its start time in /proc and the boot's id, at most every 10 ms; in another pid
+ * or time namespace only by the boot's id.
  *
- * Bounds, stated: a claim is retried only when another claimed (lock-free); recovery is one walk over the unpublished
- * rooms; it is tried by every reserve that finds the ring full, and by flush and open.  A reserve that finds it full behind
- * an idle chunk of another process seals that, once, which takes 8 to 20 ms (of this process: 6 to 14 us).  If every writer is dead, someone
- * must open to recover.
+ * Bounds.  A claim is retried only if another succeeded (lock-free).  Recovery is one walk over the unpublished reservations,
+ * by flush, open, and each reserve that finds the ring full.  A reserve that finds the ring full because of an idle chunk of
+ * another process seals it once, in 8 to 20 ms (of this process: 6 to 14 us).  If all writers are dead, someone must open to
+ * recover.
  *
- * What a kill costs: in a STRICT ring the records in the making, in a LEASED one also those that handlers had committed
- * within one of them, or within a flush or a change of chunks.  Each counts as lost, and is in the next LOST record.
- * Exceptions: one killed between two words of a count leaves that one wrong (a recoverer: too low by what it had taken
- * over; an owner of a chunk: too high by up to two as it commits one of records that lie within one another, too low by
- * what handlers had committed in a chunk that it was just taking), and refusals that it was just telling in a LOST record
- * are told by no other (perfring_shared_lost has them).  One killed after it has moved data_head, and before it wakes the
- * reader, leaves a crossing of the watermark to the next that publishes; a wakeup by wakeup_events is told by no other.
- * To jump out of a record (longjmp, an exception) is to stop in it until the thread ends.
+ * Losses by a kill.  STRICT: the uncommitted records.  LEASED: also records that handlers had committed within an uncommitted
+ * one, or within a flush or a change of chunks.  Each counts as lost and is in the next LOST record.  Exceptions: a writer
+ * killed between two words of a count leaves that count wrong (a recoverer: too low by what it had taken over; an owner of a
+ * chunk: too high by up to two as it commits a nested record, too low by what handlers had committed in a chunk that it was
+ * just taking); refusals that it was just reporting in a LOST record are in no other (perfring_shared_lost includes them).  A
+ * writer killed after it moved data_head, and before it wakes the reader, leaves a crossing of the watermark to the next that
+ * publishes; a wakeup by wakeup_events is not repeated.  Jumping out of a record (longjmp, an exception) is like stopping in
+ * it until the thread ends.
  *
- * A reader that trusts its writers less than this uses PERFRING_READER_COPY.  A writer trusts those it shares the memory
- * with: a process that scribbles over the marks or the owner table can spoil the others' records and keep them from
- * publishing, never make them write outside the ring; but the C library links a thread's robust mutexes by pointers in
- * them, so one that scribbles over the owner table can make open and close write anywhere.
+ * Trust.  A reader that does not trust the writers uses PERFRING_READER_COPY.  Writers trust each other: a process that
+ * overwrites the marks or the owner table can damage other records and stop publication, but not make others write outside
+ * the ring.  However, the C library links a thread's robust mutexes by pointers inside them: overwriting the owner table can
+ * make open and close write anywhere.
  *
  *              reserve commit discard write flush | close
  *   thread                    yes                 |  yes
  *   handler                   yes                 |  no
- *   others          no (they open their own)      |  no
+ *   other threads   no (they open their own)      |  no
  *
- * WAIT waits in no record of this thread only: a handler that interrupted one, from before its room was claimed to after
- * it was published, is refused at once when the ring is full.
+ * WAIT waits only if no record of this thread is uncommitted: a handler that interrupted one is refused at once if the ring
+ * is full.
  *
- * fork: as in writer.h: a child's calls do nothing.  It opens, after attaching the ring by its fd, its own.  The mapping
- * stays closed to children after perfring_shared_close too: other threads may have it open.  So perfring_shared_lost,
- * _abandoned and _owner_at of the parent's ring fault in a child.
- */
+ * fork: as in writer.h, calls of the child do nothing.  It attaches the ring by its fd and opens its own.  The mapping is not
+ * inherited after perfring_shared_close either: other threads may have it open.  So perfring_shared_lost, _abandoned and
+ * _owner_at of the parent's ring fault in a child. */
 #ifndef PERFRING_SHARED_H
 #define PERFRING_SHARED_H
 
@@ -95,43 +93,44 @@ PERFRING_BEGIN
 
 struct perfring_shared;
 
-/* What the owner table says of one writer, for people: who died, who is stopped. */
+/* A writer in the owner table, for diagnosis. */
 struct perfring_owner {
-	uint32_t pid, tid; /* as its own pid namespace sees them */
+	uint32_t pid, tid; /* in its own pid namespace */
 	bool lives;
 	uint8_t padding[7];
 };
 
-/* Takes a slot.  options as in writer.h: policy DROP, or WAIT.  Returns 0; -EINVAL (no STRICT or LEASED ring of ours, or
- * read-only, or made by a process of the other word size, whose mutexes are others); -EUSERS (every slot is taken by a
- * thread that lives); -ENOMEM.  Slots of the dead are recovered and taken.  Context: a thread, not a handler. */
+/* Takes a slot; recovers slots of dead threads.  options: as in writer.h.  Returns 0; -EINVAL (not a STRICT or LEASED ring of
+ * perfring, read-only, or created by a process of the other word size, whose mutexes differ); -EUSERS (live threads have all
+ * slots); -ENOMEM.  Context: threads, not handlers. */
 PERFRING_API int perfring_shared_open(struct perfring_shared **shared, struct perfring_ring *ring,
 				      const struct perfring_writer_options *options);
 
-/* Seals and publishes what is left, and gives the slot back.  From the thread that opened it. */
+/* Seals and publishes what is left, and frees the slot.  Context: the thread that opened it. */
 PERFRING_API void perfring_shared_close(struct perfring_shared *shared);
 
-/* As in writer.h: room for one record, or NULL, counted.  Claims are closed in the reverse order of reserving. */
+/* As in writer.h: space for one record, or NULL, counted.  Claims are committed or discarded in the reverse order of
+ * reserving. */
 PERFRING_API void *perfring_shared_reserve(struct perfring_shared *shared, struct perfring_output *output,
 					   uint64_t size, struct perfring_claim *claim);
 PERFRING_API void perfring_shared_commit(struct perfring_shared *shared, const struct perfring_claim *claim);
-/* Its room is free again where nothing follows it (LEASED), else a filler. */
+/* Frees the space if no record follows it (LEASED), else makes it a filler. */
 PERFRING_API void perfring_shared_discard(struct perfring_shared *shared, const struct perfring_claim *claim);
 PERFRING_API bool perfring_shared_write(struct perfring_shared *shared, struct perfring_output *output,
 					const void *record, uint64_t size);
 
-/* Makes everything that is finished visible: publishes, seals the half-filled chunks of other writers that are in no
- * record now (LEASED; for the sealer 6 to 14 us of membarrier, or 8 to 20 ms when one of them is of another process;
- * nothing for them), recovers from the dead.  Wakes the reader if anything came of it. */
+/* Makes all committed records visible: publishes, recovers from dead writers, and (LEASED) seals half-filled chunks of other
+ * writers without an uncommitted record.  Sealing takes this caller a membarrier of 6 to 14 us, or 8 to 20 ms for chunks of
+ * another process; it costs their owners nothing.  Wakes the reader if anything became visible. */
 PERFRING_API void perfring_shared_flush(struct perfring_shared *shared);
 
-/* Of this ring: refused or lost with a writer since it was made (those in no LOST record yet are in it), and rooms that
- * writers died in mid record in.  Not in a fork's child (above). */
+/* Of this ring, since its creation: records refused, or lost with a writer, including those of no LOST record yet; and
+ * reservations of writers that died before commit.  Not in a child after fork (above). */
 PERFRING_API uint64_t perfring_shared_lost(const struct perfring_ring *ring);
 PERFRING_API uint64_t perfring_shared_abandoned(const struct perfring_ring *ring);
 
-/* The i-th slot, from 0.  Returns 1, 0 for a free one, -EINVAL behind the last or for a ring that has none.  Not in a
- * fork's child (above). */
+/* The i-th slot, from 0.  Returns 1; 0 for a free slot; -EINVAL after the last, or for a ring without slots.  Not in a child
+ * after fork (above). */
 PERFRING_API int perfring_shared_owner_at(const struct perfring_ring *ring, uint32_t i, struct perfring_owner *owner);
 
 PERFRING_END

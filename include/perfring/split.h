@@ -1,7 +1,7 @@
 /* split.h - the sample of a group as one sample for each event that counted.
  *
- * A sample with READ (`{a,b}:S`) holds what every event of the group had counted by then.  perf shows it as one sample for
- * each event whose count moved since the last sample that told of it; its period is by how much:
+ * A sample with READ (`{a,b}:S`) holds the counts of all events of the group.  perf shows it as one sample for each event
+ * whose count has changed since the last sample with that event; the period is the difference:
  *
  *     READ of the record             event a      event b
  *     {a=100 b=0}                    period 100   -
@@ -11,11 +11,10 @@
  *     while ((one = perfring_split_next(split, &format)) == 1)
  *             use(format->index, &sample);                        sample.period, sample.id: the event's
  *
- * Every other sample comes once, as it is.  So does one whose read_format has no ID.  Samples go in by time: what an event
- * counted is taken from its last value.
+ * Every other sample comes once, unchanged; so does a sample whose read_format has no ID.  Put samples in time order:
+ * differences are to the last value.
  *
- * Context: any thread; one split belongs to one thread at a time.  Not signal handlers.
- */
+ * Context: one thread at a time for each split; not signal handlers. */
 #ifndef PERFRING_SPLIT_H
 #define PERFRING_SPLIT_H
 

@@ -26,18 +26,17 @@ PERFRING_INLINE struct perf_event_header perfring_header_to_native(const struct 
 	return header;
 }
 
-/* A whole record of any kind, from the foreign order into ours, and back.  At least 8 bytes can be read, and then as
- * many as the header says.  format as for perfring_record_decode (of a swapped attr, so its members are in our order).
- * Known members go by their kind; in a SAMPLE trailing bytes go by words (without a format, all), in other records, and
- * in types that are not in records.def, they stay as they are.
+/* Converts a whole record of any type from the foreign to the native byte order, and back.  Reads 8 bytes, then as many as
+ * the header says.  format: as for perfring_record_decode, of a native attr.  Known members are swapped by their kind.
+ * Trailing bytes of a SAMPLE (without a format, all) are swapped as words; those of other records, and of types that are not
+ * in records.def, are copied.
  *
- * Twice is the identity, for damaged records too.  The exception: where a branch stack may lack its hw_idx or counters
- * (docs/abi.md 6), a sample that is damaged, or has a user stack or AUX data behind it, may be taken for another shape on
- * the way back.
+ * Both conversions together are the identity, for damaged records too, with one exception: where a branch stack may lack its
+ * hw_idx or counters (docs/abi.md 6), a sample that is damaged, or has a user stack or AUX data after it, may be taken for
+ * another shape on the way back.
  *
- * Returns the record's size; -ENOSPC when `size` is less than that, or than 8; -EBADMSG with *fault (may be NULL) when
- * the record is damaged: the numbers before the fault, a length that is too long included, were swapped, the rest
- * copied as it is. */
+ * Returns the record's size; -ENOSPC if `size` is less than that, or than 8; -EBADMSG with *fault (may be NULL) if the record
+ * is damaged: numbers before the fault, and a length that is too long, are swapped, the rest is copied. */
 PERFRING_API int64_t perfring_record_to_native(const struct perfring_format *format,
 					       const struct perf_event_header *foreign, void *room, size_t size,
 					       struct perfring_fault *fault);
@@ -45,15 +44,15 @@ PERFRING_API int64_t perfring_record_to_foreign(const struct perfring_format *fo
 						const struct perf_event_header *record, void *room, size_t size,
 						struct perfring_fault *fault);
 
-/* Decodes a foreign SAMPLE in one go: as perfring_sample_decode does, but lists of words, trailing ones too, are
- * swapped into the room, and bytes still point into the record.  Returns 0, -ENOSPC when `size` is less than the
- * record's, or -EBADMSG as perfring_sample_decode.  Valid until: the record or the room goes. */
+/* Decodes a foreign SAMPLE in one step, as perfring_sample_decode, but lists of words, trailing ones too, are swapped into
+ * `room`; bytes point into the record.  Returns 0; -ENOSPC if `size` is less than the record's; -EBADMSG as
+ * perfring_sample_decode.  Valid while the record and `room` are. */
 PERFRING_API int perfring_sample_decode_foreign(const struct perfring_format *format,
 						const struct perf_event_header *foreign, struct perfring_sample *sample,
 						void *room, size_t size, struct perfring_fault *fault);
 
-/* An attr, as long as its own size says (0 counts as 64); bytes behind the known members, and a member that its size
- * cuts, stay as they are.  Returns its length, -EINVAL for a size below 64 or above 4096, -ENOSPC. */
+/* Converts an attr of its own size (0 counts as 64).  Bytes after the known members, and a member that its size cuts, are
+ * copied.  Returns its size; -EINVAL for a size below 64 or above 4096; -ENOSPC. */
 PERFRING_API int64_t perfring_attr_to_native(const struct perf_event_attr *foreign, void *room, size_t size);
 PERFRING_API int64_t perfring_attr_to_foreign(const struct perf_event_attr *attr, void *room, size_t size);
 
