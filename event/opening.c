@@ -16,7 +16,8 @@
 #include "os/lines.h"
 
 enum {
-	TRIES = 32,
+	TRIES = 32,       /* openings, and reads between them: some 25 ms */
+	READ_TRIES = 256, /* reads of a group that was whole: a child may be preempted in the middle of its end */
 };
 
 /* The limit bounds the numbers of fds, not how many there are: those above it (it was lowered) take no place below. */
@@ -104,17 +105,23 @@ static void nap(int tried)
 	nanosleep(&time, NULL);
 }
 
-int perfring_plan_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *room,
-		       size_t size)
+static int read_in(int tries, int fd, const struct perfring_format *format, struct perfring_read *values, void *room,
+		   size_t size)
 {
 	int ret = -ECHILD;
 
-	for (int tried = 0; ret == -ECHILD && tried < TRIES; tried++) {
+	for (int tried = 0; ret == -ECHILD && tried < tries; tried++) {
 		if (tried)
 			nap(tried);
 		ret = perfring_event_read(fd, format, values, room, size);
 	}
 	return ret;
+}
+
+int perfring_plan_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *room,
+		       size_t size)
+{
+	return read_in(READ_TRIES, fd, format, values, room, size);
 }
 
 int perfring_plan_group(int fd, uint64_t read_format)
@@ -123,7 +130,7 @@ int perfring_plan_group(int fd, uint64_t read_format)
 	uint64_t room[PERFRING_PLAN_READ_WORDS];
 	struct perfring_read values;
 
-	return perfring_plan_read(fd, &format, &values, room, sizeof(room)) == -ECHILD ? -ECHILD : 0;
+	return read_in(TRIES, fd, &format, &values, room, sizeof(room)) == -ECHILD ? -ECHILD : 0;
 }
 
 int perfring_plan_place(int (*open)(void *of, bool *joining), void *of, bool is_thread)
