@@ -1,5 +1,6 @@
 /* hostile_test.c - a session beside a process that shares its ring and changes what it has published: the records'
  * headers at the moment after they were looked at, and everything at any moment. */
+#include "sanitizers.h"
 #include "test.h"
 
 #include <stdatomic.h>
@@ -329,16 +330,7 @@ Test(hostile, sizes_that_flip)
 }
 
 /* Without COPY the words that a session reads of what another process writes are what this sanitizer is to tell. */
-#ifdef __SANITIZE_THREAD__
-#define TRUSTS false
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TRUSTS false
-#endif
-#endif
-#ifndef TRUSTS
-#define TRUSTS true
-#endif
+#define TRUSTS (!IS_THREAD_SANITIZED)
 
 Test(hostile, all_that_can_be_written)
 {

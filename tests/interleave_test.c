@@ -70,19 +70,9 @@ static long call_system(long number, ...);
 #include "test.h"
 
 /* The address sanitizer cleans both stacks at each switch: fewer trials.  The other sees one thread, and its stack. */
-#if defined(__SANITIZE_ADDRESS__)
-#define SHARE 16
-#elif defined(__SANITIZE_THREAD__)
+#define SHARE (IS_ADDRESS_SANITIZED ? 16 : 1)
+#if IS_THREAD_SANITIZED
 #define NO_FIBERS
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SHARE 16
-#elif __has_feature(thread_sanitizer)
-#define NO_FIBERS
-#endif
-#endif
-#ifndef SHARE
-#define SHARE 1
 #endif
 
 TestSuite(interleave, .timeout = 120);

@@ -17,6 +17,7 @@
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include "sanitizers.h"
 
 #define NO_WIPEONFORK "SKIP-ENV: madvise(MADV_WIPEONFORK): does nothing: needs Linux 4.14, not emulated"
 #define NO_DONTFORK "SKIP-ENV: madvise(MADV_DONTFORK): does nothing: needs Linux, not emulated"
@@ -109,6 +110,12 @@ static inline double soak_seconds(void)
 	if (text)
 		return strtod(text, NULL);
 	return getenv("PERFRING_PROVE") ? 16 : 1;
+}
+
+/* Of places that are tried one by one, where the release build tries each: the sanitizers' builds try every fifth. */
+static inline unsigned stride(void)
+{
+	return IS_SANITIZED && !getenv("PERFRING_PROVE") ? 5 : 1;
 }
 
 /* How many of `all` random trials are made: all of them in 4 seconds and more, and a share in less. */

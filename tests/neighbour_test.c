@@ -22,20 +22,10 @@
 #include <perfring/writer.h>
 
 #include "rb/shared_private.h"
+#include "sanitizers.h"
 #include "test.h"
 
 TestSuite(neighbour, .timeout = 3600);
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define IS_SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_SANITIZED true
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED false
-#endif
 
 enum {
 	RUNS = 300,

@@ -3,14 +3,11 @@
  *
  * PERFRING_SOAK (machine.h): seconds for the four storms.
  */
+#include "sanitizers.h"
 #include "test.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if IS_THREAD_SANITIZED
 #define NESTED_ONE_DEEP
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NESTED_ONE_DEEP
-#endif
 #endif
 
 static void nested_point(void);

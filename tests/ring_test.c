@@ -1,5 +1,6 @@
 /* ring_test.c - ring memory of our own: its layout beside the kernel's, handed to other processes, kept in files, and
  * whatever an attach may be given. */
+#include "sanitizers.h"
 #include "test.h"
 
 #include <fcntl.h>
@@ -862,17 +863,6 @@ static void refused(int fd, int64_t at, const char *what)
 }
 
 /* Sanitizers map memory of their own as they go: there the rings' alone are counted. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 static unsigned mappings(void)
 {
 	FILE *file = fopen("/proc/self/maps", "r");
@@ -881,7 +871,7 @@ static unsigned mappings(void)
 
 	cr_assert_not_null(file);
 	while (fgets(line, sizeof(line), file))
-		nr += !SANITIZED || strstr(line, "memfd:perfring") || strstr(line, "/ring_test.");
+		nr += !IS_SANITIZED || strstr(line, "memfd:perfring") || strstr(line, "/ring_test.");
 	fclose(file);
 	return nr;
 }
@@ -1249,7 +1239,7 @@ Test(ring, nothing_stays_of_what_failed)
 	setrlimit(RLIMIT_NOFILE, &old);
 	cr_assert_neq(access(name, F_OK), 0);
 	cr_assert_eq(mappings(), maps);
-#if !SANITIZED
+#if !IS_SANITIZED
 	getrlimit(RLIMIT_AS, &old);
 	limit = old;
 	limit.rlim_cur = 1u << 29;

@@ -19,16 +19,7 @@ static void strike(const char *name);
 TestSuite(soft_clock, .timeout = 60);
 
 /* The thread sanitizer keeps one signal of a number until it has time for it, and no system call is that. */
-#if defined(__SANITIZE_THREAD__)
-#define SIGNALS_WAIT 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SIGNALS_WAIT 1
-#endif
-#endif
-#ifndef SIGNALS_WAIT
-#define SIGNALS_WAIT 0
-#endif
+#define SIGNALS_WAIT IS_THREAD_SANITIZED
 #define NEEDS_SIGNALS_AT_ONCE() \
 	do { \
 		if (SIGNALS_WAIT) \
@@ -36,16 +27,7 @@ TestSuite(soft_clock, .timeout = 60);
 	} while (0)
 
 /* The address sanitizer's frames are several times as large: nothing fits into 8 KB. */
-#if defined(__SANITIZE_ADDRESS__)
-#define LARGE_FRAMES 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LARGE_FRAMES 1
-#endif
-#endif
-#ifndef LARGE_FRAMES
-#define LARGE_FRAMES 0
-#endif
+#define LARGE_FRAMES IS_ADDRESS_SANITIZED
 
 enum {
 	MS = 1000000, /* ns */

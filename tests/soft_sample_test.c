@@ -1,4 +1,5 @@
 /* soft_sample_test.c - the samples of software events: each field against what the test knows; chains, registers, stacks. */
+#include "sanitizers.h"
 #include "test.h"
 
 #include <errno.h>
@@ -23,24 +24,6 @@
 #include "soft/soft_private.h"
 
 TestSuite(soft_sample, .timeout = 60);
-
-#if defined(__SANITIZE_THREAD__)
-#define THREAD_SANITIZED 1
-#elif defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZED 1
-#elif __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef THREAD_SANITIZED
-#define THREAD_SANITIZED 0
-#endif
-#ifndef SANITIZED
-#define SANITIZED THREAD_SANITIZED
-#endif
 
 #define UNTOUCHED __attribute__((noinline, no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
 /* At both ends of a function: its frame is there, and stays, and what it calls last is no jump. */
@@ -1128,7 +1111,7 @@ Test(soft_sample, chain_through_a_signal)
 	handled = &made;
 	for (way = 0; way < 6; way++) {
 		with_context = way < 3;
-		if (THREAD_SANITIZED && !with_context)
+		if (IS_THREAD_SANITIZED && !with_context)
 			continue; /* its own handler is between */
 		alternate.ss_sp = way % 3 == 1 ? below : mapped;
 		if (way % 3) {
@@ -1168,7 +1151,7 @@ Test(soft_sample, chain_in_a_coroutine)
 
 	needs_frames();
 	needs_far();
-	if (SANITIZED)
+	if (IS_SANITIZED)
 		cr_skip_test("SKIP-ENV: swapcontext: sanitizers follow no stack but their own");
 	make(&made, &attr, 8);
 	handled = &made;
@@ -1577,7 +1560,7 @@ Test(soft_sample, nested)
 	unmake(&made);
 }
 
-#if !SANITIZED && !defined(TEST_RUNNER) && defined(__GLIBC__)
+#if !IS_SANITIZED && !defined(TEST_RUNNER) && defined(__GLIBC__)
 
 /* The library is linked in: its calls are of these. */
 static unsigned calls;
@@ -1682,7 +1665,7 @@ Test(soft_sample, makes_no_system_call)
 
 /* ---- how much stack ---- */
 
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__OPTIMIZE__) && !IS_SANITIZED
 #define SMALL_FRAMES 1
 #else
 #define SMALL_FRAMES 0

@@ -23,6 +23,7 @@ static void strike(const char *name);
 
 #include "machine.h"
 #include "soft/soft_event.c"
+#include "sanitizers.h"
 #include "test.h"
 
 TestSuite(soft, .timeout = 60);
@@ -1721,7 +1722,7 @@ Test(soft, a_forks_child_has_nothing)
 
 /* Forks while others open and close: locks and grace periods are free in the child.  (Under gcc 12's address sanitizer the
  * child's first calloc may wait for ever, for a lock of the sanitizer's own.) */
-#ifndef __SANITIZE_ADDRESS__
+#if !IS_ADDRESS_SANITIZED
 static void *open_and_close(void *of)
 {
 	struct storm *storm = of;
@@ -1767,14 +1768,7 @@ Test(soft, forks_while_others_open_and_close)
 /* ---- vfork: the child runs on its parent's memory, as its parent's thread ---- */
 
 /* The sanitizer makes a fork of it. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define VFORK_IS_FORK 1
-#endif
-#endif
-#ifndef VFORK_IS_FORK
-#define VFORK_IS_FORK 0
-#endif
+#define VFORK_IS_FORK IS_THREAD_SANITIZED
 
 static volatile int vfork_ret; /* a child's locals are its parent's */
 
@@ -1988,12 +1982,7 @@ Test(soft, no_more_than_4096_threads)
 /* ---- a thread that a handler ends in the midst of a record ---- */
 
 /* The sanitizer takes what is left of the thread for the handler. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SANITIZED_THREADS 1
-#endif
-#endif
-#if !defined(SANITIZED_THREADS) && !defined(__SANITIZE_THREAD__)
+#if !IS_THREAD_SANITIZED
 
 static void *forbidden;
 static bool faulted;

@@ -1,4 +1,5 @@
 /* soft_urcu_test.c - a program that uses liburcu-bp itself: its read-side sections are its own, and its locks no trap. */
+#include "sanitizers.h"
 #include "test.h"
 
 #include <dlfcn.h>
@@ -169,14 +170,7 @@ Test(soft_urcu, it_leads_its_sections_over_a_fork_itself)
 /* ---- its end of a thread: liburcu-bp holds a lock of its own there, and handlers may come ---- */
 
 /* The sanitizer has a pthread_mutex_unlock of its own. */
-#if defined(__SANITIZE_THREAD__)
-#define UNLOCKS_ARE_ITS 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNLOCKS_ARE_ITS 1
-#endif
-#endif
-#ifndef UNLOCKS_ARE_ITS
+#if !IS_THREAD_SANITIZED
 
 static uintptr_t code_low, code_high; /* liburcu-bp's */
 static uint64_t raised_there;

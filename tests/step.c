@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 	uintptr_t from = (uintptr_t)__start_stepped & ~(uintptr_t)4095;
 	uint64_t runs = 0, boundaries = 0, looked = 0, thin;
 	bool full = getenv("STEP_FULL");
-	unsigned mode, first = 0, last = NEST_MODES, rests, hurried = 0;
+	unsigned mode, first = 0, last = NEST_MODES, of, rests, hurried = 0;
 	double start = step_seconds();
 	int failed = 0;
 
@@ -215,8 +215,10 @@ int main(int argc, char **argv)
 		nest_every(0, 1, 0, 1, 1);
 		/* Every pair in a chain where there are 40 boundaries, one in some where there are hundreds. */
 		thin = full ? 1 : hurry * (nest_boundaries / 100 + 1);
-		nest_every(0, 2, 0, 1, thin);
-		nest_every(0, 2, 1, full ? 1 : 4, thin);
+		/* To begin a chain takes a trap for each boundary: a sample is rather many pairs of few chains. */
+		of = hurry > 8 && !full ? 8 : 1;
+		nest_every(0, 2, 0, of, thin / of);
+		nest_every(0, 2, 1, full ? 1 : 4 * of, thin / of);
 		nest_roots = full ? 1 : hurry * nest_boundaries / 20 + 1;
 		for (rests = 0; rests < 4; rests++)
 			nest_every(0, 3, rests, (rests ? 80 : 20), full ? 2 : nest_boundaries / 8 + 1);
