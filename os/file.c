@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int64_t perfring_os_file_read_at(int at, const char *path, char *text, size_t size)
@@ -72,4 +73,20 @@ int perfring_os_file_load(const char *path, char **text, size_t *size)
 	(*text)[filled] = 0;
 	*size = filled;
 	return 0;
+}
+
+int perfring_os_file_raise(int fd)
+{
+	struct rlimit limit;
+	int from = 1000, high;
+
+	if (fd < 0)
+		return fd;
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < (rlim_t)from + 16)
+		from = limit.rlim_cur > 32 ? (int)limit.rlim_cur - 16 : 0;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, from);
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
 }

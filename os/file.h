@@ -17,4 +17,8 @@ uint64_t perfring_os_file_number(const char *path, uint64_t otherwise);
 /* All of a file, NUL-terminated: free(*text).  Returns 0 or -errno, and then *text is NULL.  Context: not signal handlers. */
 int perfring_os_file_load(const char *path, char **text, size_t *size);
 
+/* Another number for fd, 1000 or more, or near RLIMIT_NOFILE, closed by exec: out of the way of what the program opens.  Closes
+ * fd; returns fd itself where there is no such number, or when it is negative.  Context: also signal handlers. */
+int perfring_os_file_raise(int fd);
+
 #endif

@@ -186,6 +186,8 @@ static int open_memory(const struct perfring_ring_options *options, const struct
 	}
 	if (fd < 0)
 		return -errno;
+	if (options->flags & PERFRING_RING_HIGH_FD)
+		fd = perfring_os_file_raise(fd);
 	/* A memfd's huge pages come by the first touch, in map_own; all else is allocated here, so that none is missing
 	 * later. */
 	if (options->flags & PERFRING_RING_HUGE && !options->file)
@@ -286,7 +288,7 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 	memset(ring, 0, sizeof(*ring));
 	ring->fd = -1;
 	if (!is_power_of_two(options->pages) || (options->aux_pages && !is_power_of_two(options->aux_pages)) ||
-	    !is_kind(kind) || options->flags & ~(uint32_t)(KINDS | PERFRING_RING_HUGE | PERFRING_RING_REPLACE))
+	    !is_kind(kind) || options->flags & ~(uint32_t)(KINDS | PERFRING_RING_HUGE | PERFRING_RING_REPLACE | PERFRING_RING_HIGH_FD))
 		return -EINVAL;
 	if (options->attr && (attr_size(options->attr) < PERF_ATTR_SIZE_VER0 ||
 			      attr_size(options->attr) > PERFRING_RING_ATTR_SIZE))

@@ -561,7 +561,8 @@ int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, c
 {
 	struct perfring_ring_options ring = {
 		.pages = pages,
-		.flags = file ? PERFRING_RING_REPLACE : 0,
+		/* Threads make their rings while the program opens files of its own. */
+		.flags = file ? PERFRING_RING_REPLACE : PERFRING_RING_HIGH_FD,
 		.file = file,
 		.watermark = event->attr.watermark,
 		.attr = &event->attr,

@@ -254,6 +254,33 @@ Test(ring, huge_pages)
 
 /* ---- options that make no ring ---- */
 
+/* What the program opens next has the number that it would have had; and where there is no room above, any number will do. */
+Test(ring, a_high_descriptor)
+{
+	int next = dup(STDERR_FILENO);
+	struct perfring_ring ring;
+	struct rlimit limit;
+
+	close(next);
+	make(&ring, 1, PERFRING_RING_HIGH_FD);
+	cr_assert_geq(ring.fd, 1000);
+	cr_assert_eq(fcntl(ring.fd, F_GETFD), FD_CLOEXEC);
+	cr_assert_eq(dup(STDERR_FILENO), next);
+	close(next);
+	perfring_ring_close(&ring);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = 64;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	make(&ring, 1, PERFRING_RING_HIGH_FD);
+	cr_assert(ring.fd >= 48 && ring.fd < 64);
+	perfring_ring_close(&ring);
+	limit.rlim_cur = (rlim_t)next + 1;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	make(&ring, 1, PERFRING_RING_HIGH_FD);
+	cr_assert_eq(ring.fd, next);
+	perfring_ring_close(&ring);
+}
+
 Test(ring, options_that_exclude_one_another)
 {
 	static const uint32_t bad[] = {

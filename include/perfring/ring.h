@@ -54,6 +54,8 @@ enum perfring_ring_flag {
 	PERFRING_RING_READ_ONLY = 32, /* attached for snapshots: no reader and no writer can be opened */
 	PERFRING_RING_OWN = 64,       /* a perfring ring: its control page has a perfring_ring_state */
 	PERFRING_RING_REPLACE = 128,  /* create: replace a file of that name */
+	PERFRING_RING_HIGH_FD = 512,  /* create: fd is 1000 or more, or near RLIMIT_NOFILE, while it is allocated already: the
+				       * program's own descriptors keep their numbers */
 };
 
 /* ---- a ring's own words, in its control page ---- */
