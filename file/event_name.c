@@ -142,7 +142,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* "name: NAME" and "ID: NUMBER" are a format's first lines. */
-static bool read_head(const struct perfring_feature_member *format, char name[MOST_NAME], uint64_t *id)
+static bool read_head(const struct perfring_layout_member *format, char name[MOST_NAME], uint64_t *id)
 {
 	char head[FORMAT_HEAD + 1];
 	size_t size = format->size < FORMAT_HEAD ? (size_t)format->size : FORMAT_HEAD, length;
@@ -191,8 +191,8 @@ static void name_all_of(struct perfring_file *data, const struct wanted *wanted,
 
 void perfring_file_name_tracepoints(struct perfring_file *data)
 {
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	uint64_t size = 0, id;
 	const void *payload;
 	const char *system = "";
@@ -214,8 +214,8 @@ void perfring_file_name_tracepoints(struct perfring_file *data)
 			wanted[count++] = (struct wanted){data->events[i].attr->config, i};
 	qsort(wanted, count, sizeof(*wanted), compare);
 	perfring_feature_open(&walk, PERFRING_FEATURE_TRACING_DATA, payload, size, 0);
-	while (perfring_feature_next(&walk, &member) == 1) {
-		if (!strcmp(member.name, "system") && member.kind == PERFRING_FEATURE_STRING)
+	while (perfring_layout_next(&walk, &member) == 1) {
+		if (!strcmp(member.name, "system") && member.kind == PERFRING_LAYOUT_STRING)
 			system = member.bytes;
 		else if (!strcmp(member.name, "format") && *system && read_head(&member, name, &id))
 			name_all_of(data, wanted, count, id, system, name);

@@ -211,8 +211,8 @@ const char *perfring_file_string(const struct perfring_file *data, uint32_t feat
 /* EVENT_DESC tells the events again, in the same order, with their names. */
 static void take_names(struct perfring_file *data)
 {
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	uint64_t size = 0;
 	const void *payload = perfring_file_feature(data, PERFRING_FEATURE_EVENT_DESC, &size);
 	uint32_t event = 0;
@@ -220,8 +220,8 @@ static void take_names(struct perfring_file *data)
 	if (!payload)
 		return;
 	perfring_feature_open(&walk, PERFRING_FEATURE_EVENT_DESC, payload, size, 0);
-	while (event < data->event_count && perfring_feature_next(&walk, &member) == 1) {
-		if (member.kind != PERFRING_FEATURE_STRING)
+	while (event < data->event_count && perfring_layout_next(&walk, &member) == 1) {
+		if (member.kind != PERFRING_LAYOUT_STRING)
 			continue;
 		if (member.size)
 			data->events[event].name = member.bytes;

@@ -15,27 +15,27 @@ static void must(bool held)
 /* Sums up the members, each of which lies in the payload. */
 static int walk_through(uint32_t feature, const uint8_t *payload, size_t size, uint32_t cpus, uint64_t *sum)
 {
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	size_t members = 0;
 	int one;
 
 	*sum = 0;
 	perfring_feature_open(&walk, feature, payload, size, cpus);
-	while ((one = perfring_feature_next(&walk, &member)) == 1) {
+	while ((one = perfring_layout_next(&walk, &member)) == 1) {
 		const uint8_t *begin = member.bytes;
 
 		must(memchr(member.name, 0, sizeof(member.name)) && *member.name);
 		must(member.depth <= 4);
 		must(++members <= size + 2);
-		if (member.size || member.kind == PERFRING_FEATURE_NUMBER)
+		if (member.size || member.kind == PERFRING_LAYOUT_NUMBER)
 			must(begin >= payload && member.size <= (size_t)(payload + size - begin));
-		if (member.kind == PERFRING_FEATURE_STRING)
+		if (member.kind == PERFRING_LAYOUT_STRING)
 			must(strlen(member.bytes) == member.size);
-		*sum = *sum * 31 + (member.kind == PERFRING_FEATURE_NUMBER ? member.number : member.size);
+		*sum = *sum * 31 + (member.kind == PERFRING_LAYOUT_NUMBER ? member.number : member.size);
 	}
 	must(one == 0 || (one == -EBADMSG && walk.fault.what && walk.fault.at >= 0 && walk.fault.at <= (int64_t)size));
-	must(perfring_feature_next(&walk, &member) == 0);
+	must(perfring_layout_next(&walk, &member) == 0);
 	return one;
 }
 

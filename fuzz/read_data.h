@@ -17,8 +17,8 @@ static inline void must(bool held)
 
 static void walk_feature(const struct perfring_file *data, uint32_t feature)
 {
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	uint64_t size = 0, cpus_size = 0;
 	const void *payload = perfring_file_feature(data, feature, &size);
 	const uint32_t *cpus;
@@ -31,7 +31,7 @@ static void walk_feature(const struct perfring_file *data, uint32_t feature)
 	text = perfring_file_string(data, feature);
 	must(!text || strlen(text) < size);
 	perfring_feature_open(&walk, feature, payload, size, cpus_size >= sizeof(*cpus) ? *cpus : 0);
-	while ((one = perfring_feature_next(&walk, &member)) == 1)
+	while ((one = perfring_layout_next(&walk, &member)) == 1)
 		if (member.size)
 			must((const char *)member.bytes >= (const char *)payload &&
 			     (const char *)member.bytes + member.size <= (const char *)payload + size);

@@ -20,6 +20,7 @@
 #include <perfring/file_writer.h>
 #include <perfring/format.h>
 #include <perfring/generate.h>
+#include <perfring/layout.h>
 #include <perfring/merge.h>
 #include <perfring/page.h>
 #include <perfring/reader.h>

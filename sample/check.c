@@ -1,5 +1,6 @@
 /* check.c - whether a kernel, or perf, could have written a record: one function a kind, behind decode. */
 #include <perfring/check.h>
+#include "layout.h"
 #include "within.h"
 
 /* A walk through a record that can be decoded.  Each check function finds `at` where its member begins, and leaves it
@@ -270,66 +271,6 @@ static const char *check_zeros(struct check *check, uint32_t until)
 	return NULL;
 }
 
-/* At the record's end padding may be missing, as decode allows it. */
-static const char *check_padding(struct check *check)
-{
-	uint32_t until = round_up(check->at);
-
-	return check_zeros(check, until < check->end ? until : check->end);
-}
-
-#define NOTHING(kind, type, size) \
-	static const char *check_##kind(struct check *check, const type *value) \
-	{ \
-		(void)value; \
-		check->at += (uint32_t)(size); \
-		return NULL; \
-	}
-NOTHING(u16, uint16_t, 2)
-NOTHING(u32, uint32_t, 4)
-NOTHING(u64, uint64_t, 8)
-NOTHING(tag, struct perfring_tag, 8)
-NOTHING(list, struct perfring_list, 8 + 8 * value->nr) /* CALLCHAIN_DEFERRED: a process's words */
-NOTHING(links, struct perfring_links, 8 + 16 * value->nr)
-NOTHING(read, struct perfring_read, check->format ? perfring_size_read(value, check->format->read_format) : 0)
-NOTHING(rest, struct perfring_bytes, value->size)
-NOTHING(words, struct perfring_list, 8 * value->nr)
-NOTHING(attr, struct perfring_bytes, value->size)
-NOTHING(index, struct perfring_index, 8 + (value->machines ? 48 : 32) * value->nr)
-NOTHING(threads, struct perfring_threads, 8 + 24 * value->nr) /* perf cuts long names off without a NUL */
-NOTHING(metadata, struct perfring_metadata, 8 + 320 * value->nr)
-#undef NOTHING
-
-static const char *check_id128(struct check *check, const struct perfring_file_id *file)
-{
-	uint32_t at = check->at;
-	const char *what;
-
-	if (file->has_build_id) {
-		if (check->bytes[at] > sizeof(file->build_id))
-			return long_build_id;
-		check->at = at + 1;
-		what = check_zeros(check, at + 4);
-		if (what)
-			return what;
-	}
-	check->at = at + 24;
-	return NULL;
-}
-
-static const char *check_build_id(struct check *check, const struct perfring_build_id *id)
-{
-	uint32_t at = check->at;
-
-	check->at = at + 20;
-	if (id->has_size) {
-		if (check->bytes[check->at] > sizeof(id->bytes))
-			return long_build_id;
-		check->at++;
-	}
-	return check_zeros(check, at + 24);
-}
-
 /* What has to be 0 behind the NUL: perf's string may have a trailer behind its padding, and without a format nobody
  * knows where one begins.  perf itself, up to 5.11 for processes and up to now for modules, leaves old bytes behind the
  * names of mappings; what it makes has no time. */
@@ -342,78 +283,54 @@ static uint32_t string_end(const struct check *check, uint32_t nul, uint32_t end
 	return (check->type >= PERFRING_RECORD_OF_PERF || !check->format) && padded < end ? padded : end;
 }
 
-static const char *check_string(struct check *check, const struct perfring_string *string)
-{
-	uint32_t end = check->at + string->room;
-
-	if (string->size == string->room)
-		return no_nul;
-	check->at += string->size;
-	remark(check, check_zeros(check, string_end(check, check->at, end)));
-	check->at = end;
-	return NULL;
-}
-
-static const char *check_text512(struct check *check, const struct perfring_string *string)
-{
-	uint32_t end = check->at + string->room;
-
-	if (string->size == string->room)
-		return no_nul;
-	check->at += string->size;
-	remark(check, check_zeros(check, end));
-	check->at = end;
-	return NULL;
-}
-
 /* perf cuts a name at the first multiple of 8 that holds its letters, and so its NUL where they fill it (docs/abi.md 10). */
-static const char *check_text64(struct check *check, const struct perfring_string *string)
+static bool is_cut(const struct check *check, enum perfring_kind kind, uint64_t space)
 {
-	if (check->type != PERFRING_RECORD_HEADER_EVENT_TYPE || string->size < string->room || string->room == 64 ||
-	    string->room % 8)
-		return check_text512(check, string);
-	check->at += string->room;
+	return kind == PERFRING_KIND_text64 && check->type == PERFRING_RECORD_HEADER_EVENT_TYPE && space != 64 &&
+	       space % 8 == 0;
+}
+
+static const char *check_string(struct check *check, enum perfring_kind kind, const struct perfring_layout_member *string)
+{
+	uint32_t end = check->at + (uint32_t)string->space;
+
+	if (string->size == string->space)
+		return is_cut(check, kind, string->space) ? NULL : no_nul;
+	check->at += (uint32_t)string->size;
+	remark(check, check_zeros(check, kind == PERFRING_KIND_string ? string_end(check, check->at, end) : end));
 	return NULL;
 }
 
-static const char *check_poke(struct check *check, const struct perfring_poke *poke)
+/* By the kind's layout.  Strings in lists are not looked at: perf cuts long names off without a NUL. */
+static const char *check_laid(struct check *check, enum perfring_kind kind, uint16_t misc)
 {
-	check->at += 4u + poke->old_len + poke->new_len;
-	return check_padding(check);
-}
-
-static const char *check_blob(struct check *check, const struct perfring_bytes *bytes)
-{
-	check->at += 8 + (uint32_t)bytes->size;
-	return check_padding(check);
-}
-
-/* Padding lies between the numbers in front of the CPUs too (docs/abi.md 10). */
-static const char *check_cpu_map(struct check *check, const struct perfring_cpu_map *map)
-{
-	uint32_t at = check->at;
-	uint32_t data_at = (uint32_t)((const unsigned char *)map->data - check->bytes);
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	const char *what = NULL;
 
-	if (map->type == PERFRING_CPU_MAP_MASK) {
-		check->at = at + 6;
-		what = check_zeros(check, data_at);
-	} else if (map->type == PERFRING_CPU_MAP_RANGE_CPUS) {
-		check->at = at + 3;
-		what = check_zeros(check, at + 4);
+	perfring_layout_open_member(&walk, kind, misc, check->bytes, check->at, check->end);
+	while (!what && perfring_layout_next(&walk, &member) == 1) {
+		check->at = (uint32_t)(walk.at - member.space);
+		if (member.kind == PERFRING_LAYOUT_NUMBER && member.number > member.most)
+			what = long_build_id;
+		else if (member.kind == PERFRING_LAYOUT_PADDING)
+			what = check_zeros(check, (uint32_t)walk.at);
+		else if (member.kind == PERFRING_LAYOUT_STRING && !member.depth)
+			what = check_string(check, kind, &member);
 	}
 	if (what)
 		return what;
-	check->at = data_at + map->size;
-	return check_padding(check);
+	check->at = (uint32_t)walk.at;
+	return walk.fault.what;
 }
 
-static const char *check_conv(struct check *check, const struct perfring_conv *conv)
+static const char *check_member(struct check *check, enum perfring_kind kind, uint16_t misc, const void *member)
 {
-	if (!conv->is_there)
-		return NULL;
-	check->at += 18;
-	return check_zeros(check, check->at + 6);
+	if (kind != PERFRING_KIND_read)
+		return check_laid(check, kind, misc);
+	if (check->format)
+		check->at += (uint32_t)perfring_size_read(member, check->format->read_format);
+	return NULL;
 }
 
 static int check_record(struct check *check, const struct perf_event_header *record, struct perf_event_header header,
@@ -434,7 +351,7 @@ static int check_record(struct check *check, const struct perf_event_header *rec
 \
 		(void)is;
 #define PERFRING_MEMBER(kind, member, show) \
-	what = check_##kind(check, &is->member); \
+	what = check_member(check, PERFRING_KIND_##kind, decoded.misc, &is->member); \
 	if (what) \
 		return perfring_fault_set(fault, check->at, what);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \

@@ -3,6 +3,7 @@
 #include <perfring/generate.h>
 
 #include "attr.h"
+#include "layout.h"
 
 static const struct {
 	const char *name;
@@ -106,11 +107,10 @@ static void note_padding(struct wound *wound, uint32_t from, uint32_t until)
 	}
 }
 
-static void note_chain(struct wound *wound, const struct perfring_list *list)
+static void note_marker(struct wound *wound, const struct perfring_list *list)
 {
 	uint64_t i;
 
-	note_count(wound, at_of(wound, list->words) - 8, 8, 8);
 	if (!list->nr || !takes(wound, PERFRING_DAMAGE_MARKER, 0, 8))
 		return;
 	i = draw(wound, list->nr);
@@ -153,7 +153,8 @@ static void note_field(struct wound *wound, enum perfring_kind kind, const void 
 		note_group(wound, field);
 		break;
 	case PERFRING_KIND_list:
-		note_chain(wound, field);
+		note_count(wound, at_of(wound, ((const struct perfring_list *)field)->words) - 8, 8, 8);
+		note_marker(wound, field);
 		break;
 	case PERFRING_KIND_raw:
 		note_length(wound, at_of(wound, ((const struct perfring_raw *)field)->data) - 4, 4);
@@ -187,162 +188,81 @@ static void note_sample(struct wound *wound, const struct perfring_format *forma
 #include <perfring/fields.def>
 }
 
-/* ---- by kind of member.  Each returns the bytes that the member takes up. ---- */
+/* ---- members: by their layouts ---- */
 
-#define ALWAYS(kind, type, size) \
-	static uint32_t note_##kind(struct wound *wound, uint32_t at, const type *value) \
-	{ \
-		(void)wound; \
-		(void)at; \
-		(void)value; \
-		return size; \
+static void note_part(struct wound *wound, const struct perfring_layout_member *part)
+{
+	uint32_t at = at_of(wound, part->bytes), size = (uint32_t)part->size, end = at + (uint32_t)part->space;
+
+	switch (part->kind) {
+	case PERFRING_LAYOUT_NUMBER:
+		/* At least as many as there are bytes, where entries differ. */
+		if (part->use == PERFRING_LAYOUT_COUNT)
+			note_count(wound, at, size, part->entry ? part->entry : 1);
+		if (part->use == PERFRING_LAYOUT_LENGTH)
+			note_length(wound, at, size);
+		if (part->most < highest(size) && takes(wound, PERFRING_DAMAGE_LENGTH, at, size))
+			wound->value = beyond(wound, part->most, size);
+		break;
+	case PERFRING_LAYOUT_STRING:
+		if (part->depth)
+			break;
+		if (size < part->space && takes(wound, PERFRING_DAMAGE_STRING, at + size, 1)) {
+			wound->value = 'a' + draw(wound, 26);
+			wound->fill = end - at - size - 1;
+		}
+		note_padding(wound, at + size + 1, end);
+		break;
+	case PERFRING_LAYOUT_ATTR:
+		note_length(wound, at + PERFRING_ATTR_AT_size, 4);
+		break;
+	case PERFRING_LAYOUT_PADDING:
+		note_padding(wound, at, end);
+		break;
+	default:
+		break;
 	}
-ALWAYS(u16, uint16_t, 2)
-ALWAYS(u32, uint32_t, 4)
-ALWAYS(u64, uint64_t, 8)
-ALWAYS(tag, struct perfring_tag, 8)
-ALWAYS(rest, struct perfring_bytes, (uint32_t)value->size)
-ALWAYS(words, struct perfring_list, 8 * (uint32_t)value->nr)
-#undef ALWAYS
-
-static uint32_t note_id128(struct wound *wound, uint32_t at, const struct perfring_file_id *file)
-{
-	if (file->has_build_id && takes(wound, PERFRING_DAMAGE_LENGTH, at, 1))
-		wound->value = beyond(wound, sizeof(file->build_id), 1);
-	if (file->has_build_id)
-		note_padding(wound, at + 1, at + 4);
-	return 24;
 }
 
-static uint32_t note_string(struct wound *wound, uint32_t at, const struct perfring_string *string)
+/* Returns where the next member begins. */
+static uint32_t note_member(struct wound *wound, enum perfring_kind kind, uint16_t misc, uint32_t at, uint32_t end,
+			    const void *member)
 {
-	if (string->size < string->room && takes(wound, PERFRING_DAMAGE_STRING, at + string->size, 1)) {
-		wound->value = 'a' + draw(wound, 26);
-		wound->fill = string->room - string->size - 1;
+	struct perfring_layout_member part;
+	struct perfring_layout_walk walk;
+	const struct perfring_read *read = member;
+
+	if (kind == PERFRING_KIND_read) {
+		/* Without a format nothing of it was decoded. */
+		if (!read->nr && !read->entries)
+			return at;
+		note_group(wound, read);
+		return at + (uint32_t)perfring_size_read(read, read->read_format);
 	}
-	note_padding(wound, at + string->size + 1, at + string->room);
-	return string->room;
-}
-
-static uint32_t note_text64(struct wound *wound, uint32_t at, const struct perfring_string *string)
-{
-	return note_string(wound, at, string);
-}
-
-static uint32_t note_text512(struct wound *wound, uint32_t at, const struct perfring_string *string)
-{
-	return note_string(wound, at, string);
-}
-
-static uint32_t note_list(struct wound *wound, uint32_t at, const struct perfring_list *list)
-{
-	(void)at;
-	note_chain(wound, list);
-	return 8 + 8 * (uint32_t)list->nr;
-}
-
-static uint32_t note_links(struct wound *wound, uint32_t at, const struct perfring_links *links)
-{
-	note_count(wound, at, 8, 16);
-	return 8 + 16 * (uint32_t)links->nr;
-}
-
-/* Without a format nothing of it was decoded. */
-static uint32_t note_read(struct wound *wound, uint32_t at, const struct perfring_read *read)
-{
-	(void)at;
-	if (!read->nr && !read->entries)
-		return 0;
-	note_group(wound, read);
-	return (uint32_t)perfring_size_read(read, read->read_format);
-}
-
-static uint32_t note_poke(struct wound *wound, uint32_t at, const struct perfring_poke *poke)
-{
-	uint32_t used = 4u + poke->old_len + poke->new_len, size = (used + 7) & ~7u;
-
-	note_length(wound, at, 2);
-	note_length(wound, at + 2, 2);
-	note_padding(wound, at + used, at + size);
-	return size;
-}
-
-static uint32_t note_attr(struct wound *wound, uint32_t at, const struct perfring_bytes *attr)
-{
-	note_length(wound, at + PERFRING_ATTR_AT_size, 4);
-	return (uint32_t)attr->size;
-}
-
-static uint32_t note_build_id(struct wound *wound, uint32_t at, const struct perfring_build_id *id)
-{
-	if (id->has_size && takes(wound, PERFRING_DAMAGE_LENGTH, at + 20, 1))
-		wound->value = beyond(wound, sizeof(id->bytes), 1);
-	note_padding(wound, at + (id->has_size ? 21 : 20), at + 24);
-	return 24;
-}
-
-static uint32_t note_blob(struct wound *wound, uint32_t at, const struct perfring_bytes *bytes)
-{
-	uint32_t used = 8 + (uint32_t)bytes->size, size = (at + used + 7) / 8 * 8 - at;
-
-	note_length(wound, at, 8);
-	note_padding(wound, at + used, at + size < wound->size ? at + size : wound->size);
-	return size;
-}
-
-static uint32_t note_index(struct wound *wound, uint32_t at, const struct perfring_index *index)
-{
-	note_count(wound, at, 8, 32);
-	return 8 + (index->machines ? 48 : 32) * (uint32_t)index->nr;
-}
-
-static uint32_t note_threads(struct wound *wound, uint32_t at, const struct perfring_threads *threads)
-{
-	note_count(wound, at, 8, 24);
-	return 8 + 24 * (uint32_t)threads->nr;
-}
-
-static uint32_t note_cpu_map(struct wound *wound, uint32_t at, const struct perfring_cpu_map *map)
-{
-	uint32_t used = at_of(wound, map->data) - at + map->size, size = (at + used + 7) / 8 * 8 - at;
-
-	if (map->type == PERFRING_CPU_MAP_CPUS)
-		note_count(wound, at + 2, 2, 2);
-	if (map->type == PERFRING_CPU_MAP_MASK)
-		note_count(wound, at + 2, 2, map->long_size);
-	if (map->type <= PERFRING_CPU_MAP_RANGE_CPUS)
-		note_padding(wound, at + used, at + size < wound->size ? at + size : wound->size);
-	return size;
-}
-
-static uint32_t note_conv(struct wound *wound, uint32_t at, const struct perfring_conv *conv)
-{
-	if (!conv->is_there)
-		return 0;
-	note_padding(wound, at + 18, at + 24);
-	return 24;
-}
-
-static uint32_t note_metadata(struct wound *wound, uint32_t at, const struct perfring_metadata *metadata)
-{
-	note_count(wound, at, 8, 320);
-	return 8 + 320 * (uint32_t)metadata->nr;
+	if (kind == PERFRING_KIND_list)
+		note_marker(wound, member);
+	perfring_layout_open_member(&walk, kind, misc, wound->record, at, end);
+	while (perfring_layout_next(&walk, &part) == 1)
+		note_part(wound, &part);
+	return (uint32_t)walk.at;
 }
 
 static void note_record(struct wound *wound, const struct perfring_format *format)
 {
-	uint32_t at = sizeof(struct perf_event_header);
+	uint32_t at = sizeof(struct perf_event_header), end;
 	struct perfring_record record;
 
 	if (perfring_record_decode(format, (const void *)wound->record, &record, NULL))
 		return;
+	end = at_of(wound, record.trailing) + record.trailing_size;
 	switch (record.type) {
 #define PERFRING_RECORD(NAME, type, noun) \
 	case PERFRING_RECORD_##NAME: { \
 		const struct perfring_record_##noun *is = &record.is.noun; \
 \
 		(void)is;
-#define PERFRING_MEMBER(kind, member, show) at += note_##kind(wound, at, &is->member);
+#define PERFRING_MEMBER(kind, member, show) \
+	at = note_member(wound, PERFRING_KIND_##kind, record.misc, at, end, &is->member);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (when) \
 	PERFRING_MEMBER(kind, member, show)

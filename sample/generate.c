@@ -2,6 +2,7 @@
 #include <perfring/generate.h>
 
 #include "attr.h"
+#include "layout.h"
 
 /* ---- numbers: splitmix64.  One draw a statement: the order of operands is the compiler's choice ---- */
 
@@ -260,8 +261,8 @@ int perfring_generate_attr(struct perfring_generator *generator, struct perf_eve
 
 /* ---- members ---- */
 
-/* What a member may point to lies in the room, one behind the other.  `left` is what the record can still grow
- * beyond the least of every member, `allowance` how much of that the member being drawn may take. */
+/* What the members of a sample point to, or the bytes of another record, lie in the room, one behind the other.  `left` is what
+ * the record can still grow beyond the least of every member, `allowance` how much of that the field being drawn may take. */
 struct pencil {
 	struct perfring_generator *generator;
 	const struct perfring_format *format;
@@ -269,10 +270,12 @@ struct pencil {
 	size_t used;
 	uint64_t left;
 	uint64_t allowance;
-	uint64_t field;               /* PERFRING_SAMPLE_ of what is drawn; 0: a member of another record */
-	uint64_t variants;            /* of which the number being drawn chooses one, or 0 */
-	const char *group;            /* of values.def, or NULL */
-	struct perfring_string *last; /* the last member, if it is one whose room may be cut */
+	uint64_t field;    /* PERFRING_SAMPLE_ of what is drawn */
+	uint64_t variants; /* of which the number being drawn chooses one, or 0 */
+	uint64_t promised; /* bytes whose lengths are drawn already */
+	uint64_t text_at;  /* the last member, if it is a text that may be cut at the record's end, or 0 */
+	const char *group; /* of values.def, or NULL */
+	enum perfring_kind kind;
 	uint16_t misc;
 	bool is_bare; /* neither registers nor stack of the user */
 	bool is_open; /* the last member has all bytes that are left: nothing can trail */
@@ -297,19 +300,32 @@ static void put_word(void *words, uint64_t i, uint64_t word)
 	memcpy((unsigned char *)words + 8 * i, &word, 8);
 }
 
-static void *draw_bytes(struct pencil *pencil, uint64_t size)
+/* The low bytes of a number. */
+static void put_number(const void *bytes, uint64_t size, uint64_t number)
 {
-	unsigned char *bytes = place(pencil, size);
+	memcpy((void *)(uintptr_t)bytes, (unsigned char *)&number + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 8 - size : 0),
+	       (size_t)size);
+}
+
+static void random_bytes(struct pencil *pencil, unsigned char *bytes, uint64_t size)
+{
 	uint64_t word, at;
 
 	if (!draw(pencil->generator, 8)) {
 		memset(bytes, 0, (size_t)size);
-		return bytes;
+		return;
 	}
 	for (at = 0; at < size; at += 8) {
 		word = next(pencil->generator);
 		memcpy(bytes + at, &word, size - at < 8 ? (size_t)(size - at) : 8);
 	}
+}
+
+static void *draw_bytes(struct pencil *pencil, uint64_t size)
+{
+	unsigned char *bytes = place(pencil, size);
+
+	random_bytes(pencil, bytes, size);
 	return bytes;
 }
 
@@ -702,362 +718,197 @@ int64_t perfring_generate_sample(struct perfring_generator *generator, const str
 #define LEAST_conv 0
 #define LEAST_metadata 8
 
-static void draw_u16(struct pencil *pencil, uint16_t *value)
+/* What a walk over the member's layout asks for, where it is going to read it: bytes[at] up to bytes[size - 1] are free. */
+
+static void fill_number(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
 {
-	*value = (uint16_t)draw_number(pencil, UINT16_MAX);
+	struct pencil *pencil = walk->filler;
+	uint64_t left = walk->size - walk->at - part->size, mask = UINT64_MAX >> (64 - 8 * part->size), value, other;
+
+	switch (part->use) {
+	case PERFRING_LAYOUT_COUNT:
+		/* Where entries differ, their size and padding come first. */
+		other = part->entry ? 0 : 6;
+		value = left < other ? 0 : count(pencil->generator, (left - other) / (part->entry ? part->entry : 8));
+		break;
+	case PERFRING_LAYOUT_LENGTH:
+		/* Of two lengths of 2 bytes each, half for each as likely as all for one. */
+		other = pencil->promised + (part->size == 2 ? 2 : 0);
+		left = left < other ? 0 : left - other;
+		if (part->size == 2 && !pencil->promised && coin(pencil->generator))
+			left /= 2;
+		value = count(pencil->generator, left < mask ? left : mask);
+		pencil->promised += value;
+		break;
+	case PERFRING_LAYOUT_CHOICE:
+		if (part->number)
+			value = left >= 4 && coin(pencil->generator) ? 2 * part->number : part->number;
+		else
+			value = draw(pencil->generator, 4);
+		if (!part->number && value == 3)
+			value += number(pencil->generator, 0xff);
+		break;
+	default:
+		if (part->most < mask)
+			value = coin(pencil->generator) ? part->most : draw(pencil->generator, part->most + 1);
+		else if (!part->depth)
+			value = draw_number(pencil, mask);
+		else if (pencil->kind == PERFRING_KIND_list)
+			value = draw(pencil->generator, 16) ? draw_address(pencil->generator) : draw_marker(pencil->generator);
+		else
+			value = number(pencil->generator, mask);
+		break;
+	}
+	put_number(walk->bytes + walk->at, part->size, value);
 }
 
-static void draw_u32(struct pencil *pencil, uint32_t *value)
+static void fill_string(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
 {
-	*value = (uint32_t)draw_number(pencil, UINT32_MAX);
-}
+	struct pencil *pencil = walk->filler;
+	unsigned char *bytes = (unsigned char *)(uintptr_t)part->bytes;
+	uint64_t most = part->space & ~UINT64_C(7), size, space;
 
-static void draw_20_bytes(struct pencil *pencil, uint8_t *bytes)
-{
-	uint64_t words[3];
-	int i;
-
-	for (i = 0; i < 3; i++)
-		words[i] = next(pencil->generator);
-	memcpy(bytes, words, 20);
-}
-
-static uint8_t draw_build_id_size(struct pencil *pencil)
-{
-	return (uint8_t)(coin(pencil->generator) ? 20 : draw(pencil->generator, 21));
-}
-
-static void draw_id128(struct pencil *pencil, struct perfring_file_id *file)
-{
-	memset(file, 0, sizeof(*file));
-	file->has_build_id = coin(pencil->generator);
-	pencil->misc &= (uint16_t)~PERFRING_RECORD_MISC_MMAP_BUILD_ID;
-	if (file->has_build_id) {
-		pencil->misc |= PERFRING_RECORD_MISC_MMAP_BUILD_ID;
-		file->build_id_size = draw_build_id_size(pencil);
-		draw_20_bytes(pencil, file->build_id);
+	if (!part->is_open) {
+		draw_name(pencil, bytes, part->space);
+		pencil->text_at = part->depth ? 0 : walk->at;
 		return;
 	}
-	draw_pair(pencil, &file->maj, &file->min);
-	file->ino = number(pencil->generator, UINT64_MAX);
-	file->ino_generation = number(pencil->generator, UINT64_MAX);
-}
-
-static void draw_tag(struct pencil *pencil, struct perfring_tag *tag)
-{
-	uint64_t word = next(pencil->generator);
-
-	memcpy(tag->bytes, &word, sizeof(tag->bytes));
-}
-
-/* Padded to 8, and sometimes more than that. */
-static void draw_string(struct pencil *pencil, struct perfring_string *string)
-{
-	uint64_t most = (LEAST_string + pencil->allowance) & ~UINT64_C(7);
-	unsigned char *chars;
-
-	string->size = (uint32_t)count(pencil->generator, most - 1);
-	string->room = (string->size + 8) & ~7u;
-	if (!draw(pencil->generator, 8) && string->room + 16 <= most)
-		string->room += 8 + 8 * (uint32_t)draw(pencil->generator, 2);
-	spend(pencil, string->room - LEAST_string);
-	chars = place(pencil, string->room);
-	memset(chars, 0, string->room);
-	draw_chars(pencil, chars, string->size);
-	string->data = (const char *)chars;
+	/* Padded to 8, and sometimes more than that. */
+	size = count(pencil->generator, most - 1);
+	space = (size + 8) & ~UINT64_C(7);
+	if (!draw(pencil->generator, 8) && space + 16 <= most)
+		space += 8 + 8 * draw(pencil->generator, 2);
+	memset(bytes, 0, (size_t)space);
+	draw_chars(pencil, bytes, size);
+	walk->size = walk->at + space;
 	pencil->is_open = true;
 }
 
-static void draw_links(struct pencil *pencil, struct perfring_links *links)
+static void fill_bytes(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
 {
-	links->nr = count(pencil->generator, pencil->allowance / 16);
-	spend(pencil, 16 * links->nr);
-	links->words = draw_numbers(pencil, 2 * links->nr);
+	struct pencil *pencil = walk->filler;
+	uint64_t size = part->size;
+
+	if (part->is_open) {
+		size = count(pencil->generator, size);
+		walk->size = walk->at + size;
+		pencil->is_open = true;
+	}
+	if (pencil->promised)
+		pencil->promised -= size;
+	random_bytes(pencil, (unsigned char *)(uintptr_t)part->bytes, size);
 }
 
-/* Without a format nobody can tell how the block lies. */
-static void draw_read_member(struct pencil *pencil, struct perfring_read *read)
-{
-	if (pencil->format)
-		draw_read(pencil, read, pencil->format->read_format);
-	else
-		memset(read, 0, sizeof(*read));
-}
-
-/* 4 bytes of code are free, the rest goes by 8. */
-static void draw_poke(struct pencil *pencil, struct perfring_poke *poke)
-{
-	uint64_t most = 4 + (pencil->allowance & ~UINT64_C(7));
-
-	poke->old_len = (uint16_t)count(pencil->generator, coin(pencil->generator) ? most / 2 : most);
-	poke->new_len = (uint16_t)count(pencil->generator, most - poke->old_len);
-	spend(pencil, ((4u + poke->old_len + poke->new_len + 7u) & ~7u) - LEAST_poke);
-	poke->old_bytes = draw_bytes(pencil, poke->old_len);
-	poke->new_bytes = draw_bytes(pencil, poke->new_len);
-}
-
-static void draw_rest(struct pencil *pencil, struct perfring_bytes *bytes)
-{
-	bytes->size = count(pencil->generator, pencil->allowance);
-	spend(pencil, bytes->size);
-	bytes->data = draw_bytes(pencil, bytes->size);
-	pencil->is_open = true;
-}
-
-static void draw_words(struct pencil *pencil, struct perfring_list *list)
-{
-	list->nr = count(pencil->generator, pencil->allowance / 8);
-	spend(pencil, 8 * list->nr);
-	list->words = draw_numbers(pencil, list->nr);
-	pencil->is_open = true;
-}
-
-static void draw_text(struct pencil *pencil, struct perfring_string *string, uint32_t room)
-{
-	unsigned char *chars = place(pencil, room);
-
-	draw_name(pencil, chars, room);
-	string->data = (const char *)chars;
-	string->size = (uint32_t)strlen(string->data);
-	string->room = room;
-	pencil->last = string;
-}
-
-static void draw_text64(struct pencil *pencil, struct perfring_string *string)
-{
-	draw_text(pencil, string, 64);
-}
-
-static void draw_text512(struct pencil *pencil, struct perfring_string *string)
-{
-	draw_text(pencil, string, 512);
-}
-
-static void draw_attr(struct pencil *pencil, struct perfring_bytes *attr)
+static void fill_attr(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
 {
 	static const uint16_t sizes[] = {
 #define PERFRING_ATTR_SIZE(version, size) size,
 #include <perfring/values.def>
 	};
-	uint64_t most = pencil->allowance < PERFRING_ATTR_MAX - PERFRING_ATTR_MIN
-				? PERFRING_ATTR_MIN + pencil->allowance
-				: PERFRING_ATTR_MAX;
-	void *bytes;
+	struct pencil *pencil = walk->filler;
+	uint64_t most = walk->size - walk->at, size;
 
-	attr->size = sizes[draw(pencil->generator, sizeof(sizes) / sizeof(sizes[0]))];
+	if (most > PERFRING_ATTR_MAX)
+		most = PERFRING_ATTR_MAX;
+	size = sizes[draw(pencil->generator, sizeof(sizes) / sizeof(sizes[0]))];
 	if (!draw(pencil->generator, 4))
-		attr->size = PERFRING_ATTR_MIN + 8 * count(pencil->generator, (most - PERFRING_ATTR_MIN) / 8);
-	if (attr->size > most)
-		attr->size = PERFRING_ATTR_MIN;
-	spend(pencil, attr->size - PERFRING_ATTR_MIN);
-	attr->data = bytes = place(pencil, attr->size);
-	perfring_generate_attr(pencil->generator, bytes, (size_t)attr->size);
+		size = PERFRING_ATTR_MIN + 8 * count(pencil->generator, (most - PERFRING_ATTR_MIN) / 8);
+	if (size > most)
+		size = PERFRING_ATTR_MIN;
+	perfring_generate_attr(pencil->generator, (void *)(uintptr_t)part->bytes, (size_t)size);
 }
 
-static void draw_build_id(struct pencil *pencil, struct perfring_build_id *id)
+/* How many entries there are up to the end, and whether parts are there that may be missing. */
+static void fill_parts(struct perfring_layout_walk *walk, struct perfring_layout_member *parts)
 {
-	draw_20_bytes(pencil, id->bytes);
-	id->has_size = coin(pencil->generator);
-	id->size = id->has_size ? draw_build_id_size(pencil) : 20;
-	pencil->misc &= (uint16_t)~PERFRING_RECORD_MISC_EXT_RESERVED;
-	if (id->has_size)
-		pencil->misc |= PERFRING_RECORD_MISC_EXT_RESERVED;
-}
+	struct pencil *pencil = walk->filler;
+	uint64_t left = walk->size - walk->at;
 
-static void draw_blob(struct pencil *pencil, struct perfring_bytes *bytes)
-{
-	bytes->size = count(pencil->generator, pencil->allowance & ~UINT64_C(7));
-	spend(pencil, (bytes->size + 7) & ~UINT64_C(7));
-	bytes->data = draw_bytes(pencil, bytes->size);
-}
-
-/* The second array is there when the record is long enough for it. */
-static void draw_index(struct pencil *pencil, struct perfring_index *index)
-{
-	bool has_machines = coin(pencil->generator);
-
-	index->nr = count(pencil->generator, pencil->allowance / (has_machines ? 48 : 32));
-	index->entries = draw_numbers(pencil, 4 * index->nr);
-	index->machines = NULL;
-	spend(pencil, 32 * index->nr);
-	if (!index->nr)
-		return;
-	pencil->is_open = !has_machines;
-	if (!has_machines)
-		return;
-	spend(pencil, 16 * index->nr);
-	index->machines = draw_numbers(pencil, 2 * index->nr);
-}
-
-static void draw_threads(struct pencil *pencil, struct perfring_threads *threads)
-{
-	unsigned char *entries;
-	uint64_t i;
-
-	threads->nr = count(pencil->generator, pencil->allowance / 24);
-	spend(pencil, 24 * threads->nr);
-	threads->data = entries = place(pencil, 24 * threads->nr);
-	for (i = 0; i < threads->nr; i++, entries += 24) {
-		put_word(entries, 0, number(pencil->generator, UINT32_MAX));
-		draw_name(pencil, entries + 8, 16);
-	}
-}
-
-/* Each form as likely as another, one that has no name yet too; 8 bytes in all are free. */
-static void draw_cpu_map(struct pencil *pencil, struct perfring_cpu_map *map)
-{
-	uint64_t spare = pencil->allowance & ~UINT64_C(7), before = 4;
-
-	memset(map, 0, sizeof(*map));
-	map->type = (uint16_t)draw(pencil->generator, 4);
-	switch (map->type) {
-	case PERFRING_CPU_MAP_CPUS:
-		map->nr = (uint16_t)count(pencil->generator, (spare + 4) / 2);
-		map->size = map->nr * 2u;
-		break;
-	case PERFRING_CPU_MAP_MASK:
-		map->long_size = spare >= 8 && coin(pencil->generator) ? 8 : 4;
-		before = map->long_size == 8 ? 10 : 6;
-		map->nr = (uint16_t)count(pencil->generator, (spare + 8 - before) / map->long_size);
-		map->size = (uint32_t)map->nr * map->long_size;
-		break;
-	case PERFRING_CPU_MAP_RANGE_CPUS:
-		map->any_cpu = (uint8_t)draw(pencil->generator, 2);
-		map->first = (uint16_t)number(pencil->generator, UINT16_MAX);
-		map->last = (uint16_t)number(pencil->generator, UINT16_MAX);
-		break;
-	default:
-		map->type = (uint16_t)(map->type + number(pencil->generator, 0xff));
-		map->size = (uint32_t)(6 + 8 * count(pencil->generator, spare / 8));
-		before = 2;
+	if (parts->use == PERFRING_LAYOUT_COUNT) {
+		walk->size = walk->at + parts->entry * count(pencil->generator, left / parts->entry);
 		pencil->is_open = true;
-		break;
-	}
-	spend(pencil, ((before + map->size + 7) & ~UINT64_C(7)) - LEAST_cpu_map);
-	map->data = draw_bytes(pencil, map->size);
-}
-
-static void draw_conv(struct pencil *pencil, struct perfring_conv *conv)
-{
-	memset(conv, 0, sizeof(*conv));
-	conv->is_there = pencil->allowance >= 24 && coin(pencil->generator);
-	pencil->is_open = !conv->is_there;
-	if (!conv->is_there)
 		return;
-	spend(pencil, 24);
-	conv->cap_zero = (uint8_t)draw(pencil->generator, 2);
-	conv->cap_short = (uint8_t)draw(pencil->generator, 2);
-	conv->cycles = number(pencil->generator, UINT64_MAX);
-	conv->mask = number(pencil->generator, UINT64_MAX);
+	}
+	parts->number = left >= parts->size && coin(pencil->generator);
+	if (parts->number)
+		return;
+	walk->size = walk->at;
+	pencil->is_open = true;
 }
 
-static void draw_metadata(struct pencil *pencil, struct perfring_metadata *metadata)
+static void fill_part(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
 {
-	unsigned char *entries;
-	uint64_t i;
-
-	metadata->nr = count(pencil->generator, pencil->allowance / 320);
-	spend(pencil, 320 * metadata->nr);
-	metadata->data = entries = place(pencil, 320 * metadata->nr);
-	for (i = 0; i < metadata->nr; i++, entries += 320) {
-		draw_name(pencil, entries, 64);
-		draw_name(pencil, entries + 64, 256);
+	switch (part->kind) {
+	case PERFRING_LAYOUT_NUMBER:
+		fill_number(walk, part);
+		break;
+	case PERFRING_LAYOUT_STRING:
+		fill_string(walk, part);
+		break;
+	case PERFRING_LAYOUT_BYTES:
+		fill_bytes(walk, part);
+		break;
+	case PERFRING_LAYOUT_ATTR:
+		fill_attr(walk, part);
+		break;
+	case PERFRING_LAYOUT_PADDING:
+		memset((void *)(uintptr_t)part->bytes, 0, (size_t)part->size);
+		break;
+	case PERFRING_LAYOUT_PARTS:
+		fill_parts(walk, part);
+		break;
 	}
 }
 
-static void draw_member(struct pencil *pencil, enum perfring_kind kind, void *member)
+/* Without a format nothing says how the block lies, and it has no bytes. */
+static void draw_block(struct pencil *pencil)
 {
-	switch (kind) {
-	case PERFRING_KIND_read:
-		draw_read_member(pencil, member);
-		break;
-	case PERFRING_KIND_u16:
-		draw_u16(pencil, member);
-		break;
-	case PERFRING_KIND_u32:
-		draw_u32(pencil, member);
-		break;
-	case PERFRING_KIND_u64:
-		draw_u64(pencil, member);
-		break;
-	case PERFRING_KIND_id128:
-		draw_id128(pencil, member);
-		break;
-	case PERFRING_KIND_tag:
-		draw_tag(pencil, member);
-		break;
-	case PERFRING_KIND_string:
-		draw_string(pencil, member);
-		break;
-	case PERFRING_KIND_list:
-		draw_list(pencil, member);
-		break;
-	case PERFRING_KIND_links:
-		draw_links(pencil, member);
-		break;
-	case PERFRING_KIND_poke:
-		draw_poke(pencil, member);
-		break;
-	case PERFRING_KIND_rest:
-		draw_rest(pencil, member);
-		break;
-	case PERFRING_KIND_words:
-		draw_words(pencil, member);
-		break;
-	case PERFRING_KIND_text64:
-		draw_text64(pencil, member);
-		break;
-	case PERFRING_KIND_text512:
-		draw_text512(pencil, member);
-		break;
-	case PERFRING_KIND_attr:
-		draw_attr(pencil, member);
-		break;
-	case PERFRING_KIND_build_id:
-		draw_build_id(pencil, member);
-		break;
-	case PERFRING_KIND_blob:
-		draw_blob(pencil, member);
-		break;
-	case PERFRING_KIND_index:
-		draw_index(pencil, member);
-		break;
-	case PERFRING_KIND_threads:
-		draw_threads(pencil, member);
-		break;
-	case PERFRING_KIND_cpu_map:
-		draw_cpu_map(pencil, member);
-		break;
-	case PERFRING_KIND_conv:
-		draw_conv(pencil, member);
-		break;
-	case PERFRING_KIND_metadata:
-		draw_metadata(pencil, member);
-		break;
-	default:
-		break;
+	uint64_t entry, words, read_format;
+	unsigned char *first;
+
+	if (!pencil->format)
+		return;
+	read_format = pencil->format->read_format;
+	entry = perfring_format_read_entry(read_format);
+	words = perfring_format_read_least(read_format) / 8;
+	first = draw_numbers(pencil, words);
+	if (!(read_format & PERFRING_FORMAT_GROUP))
+		return;
+	words = count(pencil->generator, pencil->left / entry);
+	put_word(first, 0, words);
+	draw_numbers(pencil, words * entry / 8);
+	pencil->left -= words * entry;
+}
+
+/* One member, at pencil->used: of the record's bytes `least` are its, and pencil->left for it and all that follow. */
+static void draw_member(struct pencil *pencil, enum perfring_kind kind, uint64_t least)
+{
+	const uint16_t bit = kind == PERFRING_KIND_id128      ? PERFRING_RECORD_MISC_MMAP_BUILD_ID
+			     : kind == PERFRING_KIND_build_id ? PERFRING_RECORD_MISC_BUILD_ID_SIZE
+							      : 0;
+	struct perfring_layout_member part;
+	struct perfring_layout_walk walk;
+
+	pencil->kind = kind;
+	pencil->text_at = 0;
+	pencil->misc &= (uint16_t)~bit;
+	if (bit && coin(pencil->generator))
+		pencil->misc |= bit;
+	if (kind == PERFRING_KIND_read) {
+		draw_block(pencil);
+		return;
 	}
+	perfring_layout_open_member(&walk, kind, pencil->misc, pencil->room, pencil->used,
+				    pencil->used + least + pencil->left);
+	walk.fill = fill_part;
+	walk.filler = pencil;
+	while (perfring_layout_next(&walk, &part) == 1)
+		;
+	pencil->left += least - (walk.at - pencil->used);
+	pencil->used = (size_t)walk.at;
 }
 
 /* ---- every other record ---- */
-
-static void draw_trailer(struct pencil *pencil, struct perfring_trailer *trailer)
-{
-	const struct perfring_format *format = pencil->format;
-
-	trailer->present = 0;
-	if (!format || !perfring_format_has_trailer(format))
-		return;
-#define TRAILER_no(NAME, kind, a, b)
-#define TRAILER_yes(NAME, kind, a, b) \
-	if (format->sample_type & PERFRING_SAMPLE_##NAME) { \
-		trailer->present |= PERFRING_SAMPLE_##NAME; \
-		draw_##kind(pencil, PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, trailer, a, b)); \
-	}
-#define TRAILER_last(NAME, kind, a, b) TRAILER_yes(NAME, kind, a, b)
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) TRAILER_##trailer(NAME, kind, a, b)
-#include <perfring/fields.def>
-}
 
 /* How many variants of what follows hang on this member, or 0. */
 static uint64_t variants_of(const struct perfring_record *record, const void *member)
@@ -1094,26 +945,28 @@ static uint64_t least_of(const struct perfring_format *format, uint32_t type)
 }
 
 /* One try: false when a member that this draw asks for does not fit. */
-static bool draw_members_of(struct pencil *pencil, struct perfring_record *record)
+static bool draw_members_of(struct pencil *pencil, uint32_t type)
 {
-	switch (record->type) {
+	const struct perfring_format *format = pencil->format;
+	struct perfring_record record = {.type = type};
+
+	switch (type) {
 #define PERFRING_RECORD(NAME, type, noun) \
 	case PERFRING_RECORD_##NAME: { \
-		struct perfring_record_##noun *is = &record->is.noun; \
+		struct perfring_record_##noun *is = &record.is.noun; \
 \
 		is->reserved_ = 0;
+/* Others may hang on a number. */
 #define PERFRING_MEMBER(kind, member, show) \
-	pencil->allowance = pencil->left; \
-	pencil->variants = variants_of(record, &is->member); \
+	pencil->variants = variants_of(&record, &is->member); \
 	pencil->group = group_of(#show); \
-	pencil->last = NULL; \
-	draw_member(pencil, PERFRING_KIND_##kind, &is->member);
+	draw_member(pencil, PERFRING_KIND_##kind, LEAST_##kind); \
+	if (PERFRING_KIND_##kind <= PERFRING_KIND_u64) \
+		memcpy(&is->member, pencil->room + pencil->used - sizeof(is->member), sizeof(is->member));
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (!(when)) { \
-		memset(&is->member, 0, sizeof(is->member)); \
-	} else if (pencil->left < LEAST_##kind) { \
-		return false; \
-	} else { \
+	if (when) { \
+		if (pencil->left < LEAST_##kind) \
+			return false; \
 		pencil->left -= LEAST_##kind; \
 		PERFRING_MEMBER(kind, member, show) \
 	}
@@ -1129,20 +982,19 @@ static bool draw_members_of(struct pencil *pencil, struct perfring_record *recor
 	return true;
 }
 
-int64_t perfring_generate_members(struct perfring_generator *generator, const struct perfring_format *format,
-				  uint32_t type, struct perfring_record *record, void *room, size_t size, uint32_t most)
+/* The bytes of a record, in `room`.  Returns how many, or -ENOSPC. */
+static int64_t draw_record(struct perfring_generator *generator, const struct perfring_format *format, uint32_t type,
+			   unsigned char *room, uint32_t most)
 {
 	uint32_t trailer = format && type < PERFRING_RECORD_OF_PERF ? perfring_format_trailer(format) : 0;
 	uint64_t least = sizeof(struct perf_event_header) + trailer + least_of(format, type);
+	struct perf_event_header header = {.type = type};
 	struct pencil pencil;
+	uint32_t trailing = 0;
 	int tries = 64; /* the shortest variant is one of four */
 
-	if (type == PERFRING_RECORD_SAMPLE)
-		return -EINVAL;
-	if (most > PERFRING_RECORD_MAX)
-		most = PERFRING_RECORD_MAX;
 	most &= ~7u;
-	if (size < most || most < least)
+	if (most < least)
 		return -ENOSPC;
 	do {
 		if (!tries--)
@@ -1151,28 +1003,35 @@ int64_t perfring_generate_members(struct perfring_generator *generator, const st
 		pencil.generator = generator;
 		pencil.format = format;
 		pencil.room = room;
+		pencil.used = sizeof(header);
 		pencil.left = most - least;
 		pencil.misc = draw_misc(generator);
-		record->type = type;
-	} while (!draw_members_of(&pencil, record));
-	record->trailing = NULL;
-	record->trailing_size = 0;
+	} while (!draw_members_of(&pencil, type));
 	if (!pencil.is_open)
-		record->trailing = draw_trailing(&pencil, perfring_record_name(type) ? 8 : 1, &record->trailing_size);
+		draw_trailing(&pencil, perfring_record_name(type) ? 8 : 1, &trailing);
 	/* perf cuts a text at the record's end behind its padding. */
-	if (pencil.last && !record->trailing_size && coin(generator)) {
-		pencil.used -= pencil.last->room;
-		pencil.last->room = (pencil.last->size + 8) & ~7u;
-		pencil.used += pencil.last->room;
-	}
-	record->misc = pencil.misc;
-	record->padding = 0;
-	if (trailer)
-		draw_trailer(&pencil, &record->trailer);
-	else
-		record->trailer.present = 0;
-	record->size = (uint16_t)perfring_record_size(format, record);
-	return (int64_t)pencil.used;
+	if (pencil.text_at && !trailing && coin(generator))
+		pencil.used = (size_t)(pencil.text_at + ((strlen((char *)room + pencil.text_at) + 8) & ~(size_t)7));
+	draw_numbers(&pencil, trailer / 8);
+	header.misc = pencil.misc;
+	header.size = (uint16_t)pencil.used;
+	memcpy(room, &header, sizeof(header));
+	return header.size;
+}
+
+int64_t perfring_generate_members(struct perfring_generator *generator, const struct perfring_format *format,
+				  uint32_t type, struct perfring_record *record, void *room, size_t size, uint32_t most)
+{
+	int64_t used;
+
+	if (type == PERFRING_RECORD_SAMPLE)
+		return -EINVAL;
+	if (most > PERFRING_RECORD_MAX)
+		most = PERFRING_RECORD_MAX;
+	if (size < (most & ~7u))
+		return -ENOSPC;
+	used = draw_record(generator, format, type, room, most);
+	return used < 0 ? used : perfring_record_decode(format, room, record, NULL) ? -EINVAL : used;
 }
 
 /* ---- whole records ---- */
@@ -1199,7 +1058,6 @@ int64_t perfring_generate_record(struct perfring_generator *generator, const str
 {
 	uint32_t most = size < PERFRING_RECORD_MAX ? (uint32_t)size : PERFRING_RECORD_MAX;
 	unsigned char drawn[PERFRING_RECORD_MAX];
-	struct perfring_record record;
 	struct perfring_sample sample;
 	int64_t used;
 
@@ -1211,6 +1069,5 @@ int64_t perfring_generate_record(struct perfring_generator *generator, const str
 		used = perfring_generate_sample(generator, format, &sample, drawn, sizeof(drawn), most);
 		return used < 0 ? used : perfring_sample_encode(format, &sample, room, size);
 	}
-	used = perfring_generate_members(generator, format, type, &record, drawn, sizeof(drawn), most);
-	return used < 0 ? used : perfring_record_encode(format, &record, room, size);
+	return draw_record(generator, format, type, room, most);
 }

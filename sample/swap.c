@@ -2,6 +2,7 @@
 #include <perfring/swap.h>
 
 #include "attr.h"
+#include "layout.h"
 #include "mirror.h"
 #include "shapes.h"
 
@@ -185,7 +186,8 @@ static int64_t attr_swap(enum mode mode, const struct perf_event_attr *attr, voi
 		return -EINVAL;
 	if (size < own)
 		return -ENOSPC;
-	memcpy(room, from, own);
+	if (room != from)
+		memcpy(room, from, own);
 	turn_attr_members(mode, room, from, own);
 	return own;
 }
@@ -518,235 +520,38 @@ int perfring_sample_decode_foreign(const struct perfring_format *format, const s
 	return swap_words(to, words, left / 8);
 }
 
-/* ---- the members of the other records: one function a kind ---- */
+/* ---- the members of the other records ---- */
 
-static const char *member_u16(struct turn *turn, uint16_t *value)
+/* By the kind's layout, in the room, which has the record already. */
+static const char *turn_laid(struct turn *turn, enum perfring_kind kind)
 {
-	return turn_short(turn, value) ? NULL : ends_early;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
+
+	perfring_layout_open_member(&walk, kind, turn->misc, turn->room, turn->cursor.position, turn->cursor.length);
+	walk.order = turn->mode == TO_FOREIGN ? LAYOUT_TO_OTHER : LAYOUT_FROM_OTHER;
+	while (perfring_layout_next(&walk, &member) == 1)
+		;
+	turn->cursor.position = (uint32_t)walk.at;
+	return walk.fault.what;
 }
 
-static const char *member_u32(struct turn *turn, uint32_t *value)
+/* The kinds of numbers, on which later members may hang; the others by their layouts. */
+FOLDED const char *turn_member(struct turn *turn, enum perfring_kind kind, void *member)
 {
-	return turn_half(turn, value) ? NULL : ends_early;
-}
-
-static const char *member_u64(struct turn *turn, uint64_t *value)
-{
-	return turn_u64(turn, value);
-}
-
-static const char *member_list(struct turn *turn, struct perfring_list *list)
-{
-	return turn_list(turn, list);
-}
-
-/* `size` bytes that stay as they are. */
-static const char *turn_nothing(struct turn *turn, uint64_t size)
-{
-	const void *bytes;
-
-	return perfring_take_bytes(&turn->cursor, &bytes, size) ? NULL : ends_early;
-}
-
-static const char *member_id128(struct turn *turn, struct perfring_file_id *file)
-{
-	if ((turn->misc & PERFRING_RECORD_MISC_MMAP_BUILD_ID) || !perfring_cursor_holds(&turn->cursor, 24))
-		return turn_nothing(turn, 24);
-	turn_half(turn, &file->maj);
-	turn_half(turn, &file->min);
-	turn_word(turn, &file->ino);
-	turn_word(turn, &file->ino_generation);
-	return NULL;
-}
-
-static const char *member_tag(struct turn *turn, struct perfring_tag *tag)
-{
-	return turn_nothing(turn, sizeof(tag->bytes));
-}
-
-static const char *member_string(struct turn *turn, struct perfring_string *string)
-{
-	(void)string;
-	return turn_nothing(turn, perfring_cursor_left(&turn->cursor));
-}
-
-static const char *member_rest(struct turn *turn, struct perfring_bytes *bytes)
-{
-	(void)bytes;
-	return turn_nothing(turn, perfring_cursor_left(&turn->cursor));
-}
-
-/* u64 nr, and as many entries of so many words. */
-static const char *turn_table(struct turn *turn, const perfring_word **words, uint64_t *nr, uint32_t size)
-{
-	if (!turn_word(turn, nr))
-		return ends_early;
-	if (*nr > perfring_cursor_left(&turn->cursor) / (8 * size))
-		return "more entries than the record holds";
-	turn_words(turn, words, *nr * size);
-	return NULL;
-}
-
-static const char *member_links(struct turn *turn, struct perfring_links *links)
-{
-	return turn_table(turn, &links->words, &links->nr, 2);
-}
-
-/* Without a format nothing tells how the block lies. */
-static const char *member_read(struct turn *turn, struct perfring_read *read)
-{
-	return turn->format ? turn_read(turn, read, turn->format->read_format) : NULL;
-}
-
-static const char *member_poke(struct turn *turn, struct perfring_poke *poke)
-{
-	if (!turn_short(turn, &poke->old_len) || !turn_short(turn, &poke->new_len))
-		return ends_early;
-	if ((uint32_t)poke->old_len + poke->new_len > perfring_cursor_left(&turn->cursor))
-		return "poked bytes longer than the record";
-	return turn_nothing(turn, (uint64_t)poke->old_len + poke->new_len);
-}
-
-static const char *member_words(struct turn *turn, struct perfring_list *list)
-{
-	list->nr = perfring_cursor_left(&turn->cursor) / 8;
-	turn_words(turn, &list->words, list->nr);
-	return NULL;
-}
-
-/* The last string of a record may be cut behind its NUL. */
-static const char *turn_text(struct turn *turn, uint32_t most)
-{
-	uint32_t left = perfring_cursor_left(&turn->cursor);
-
-	return left ? turn_nothing(turn, left < most ? left : most) : ends_early;
-}
-
-static const char *member_text64(struct turn *turn, struct perfring_string *string)
-{
-	(void)string;
-	return turn_text(turn, 64);
-}
-
-static const char *member_text512(struct turn *turn, struct perfring_string *string)
-{
-	(void)string;
-	return turn_text(turn, 512);
-}
-
-static const char *member_attr(struct turn *turn, struct perfring_bytes *attr)
-{
-	const unsigned char *from = turn->cursor.base + turn->cursor.position;
-	unsigned char *to = turn->room + turn->cursor.position;
-
-	if (!perfring_cursor_holds(&turn->cursor, PERFRING_ATTR_MIN))
-		return ends_early;
-	attr->size = attr_own_size(turn->mode, from);
-	turn_attr_member(turn->mode, to, from, PERFRING_ATTR_AT_size, 4);
-	if (attr->size < PERFRING_ATTR_MIN)
-		return "attr shorter than any";
-	if (attr->size > perfring_cursor_left(&turn->cursor))
-		return "attr longer than the record";
-	turn_attr_members(turn->mode, to, from, (uint32_t)attr->size);
-	return turn_nothing(turn, attr->size);
-}
-
-static const char *member_build_id(struct turn *turn, struct perfring_build_id *id)
-{
-	(void)id;
-	return turn_nothing(turn, 24);
-}
-
-static const char *member_blob(struct turn *turn, struct perfring_bytes *bytes)
-{
-	if (!turn_word(turn, &bytes->size))
-		return ends_early;
-	return turn_nothing(turn, bytes->size) ? "data longer than the record" : NULL;
-}
-
-static const char *member_index(struct turn *turn, struct perfring_index *index)
-{
-	const char *what = turn_table(turn, &index->entries, &index->nr, 4);
-
-	if (!what)
-		turn_words(turn, &index->machines, index->nr * 2); /* if they are there */
-	return what;
-}
-
-static const char *member_threads(struct turn *turn, struct perfring_threads *threads)
-{
-	uint64_t i, pid;
-
-	if (!turn_word(turn, &threads->nr))
-		return ends_early;
-	if (threads->nr > perfring_cursor_left(&turn->cursor) / 24)
-		return "more entries than the record holds";
-	for (i = 0; i < threads->nr; i++) {
-		turn_word(turn, &pid);
-		turn_nothing(turn, 16);
-	}
-	return NULL;
-}
-
-static const char *member_metadata(struct turn *turn, struct perfring_metadata *metadata)
-{
-	if (!turn_word(turn, &metadata->nr))
-		return ends_early;
-	if (metadata->nr > perfring_cursor_left(&turn->cursor) / 320)
-		return "more entries than the record holds";
-	return turn_nothing(turn, metadata->nr * 320);
-}
-
-/* `nr` numbers of 2, 4 or 8 bytes. */
-static const char *turn_cpus(struct turn *turn, uint32_t nr, uint32_t size)
-{
-	uint16_t quarter;
-	uint32_t half;
-	uint64_t word;
-
-	if (nr > perfring_cursor_left(&turn->cursor) / size)
-		return "more CPUs than the record holds";
-	for (; nr; nr--)
-		size == 2 ? turn_short(turn, &quarter) : size == 4 ? turn_half(turn, &half) : turn_word(turn, &word);
-	return NULL;
-}
-
-static const char *turn_mask(struct turn *turn, struct perfring_cpu_map *map)
-{
-	if (!turn_short(turn, &map->nr) || !turn_short(turn, &map->long_size))
-		return ends_early;
-	if (map->long_size != 4 && map->long_size != 8)
-		return "mask of words that have neither 4 nor 8 bytes";
-	if (map->long_size == 8 && turn_nothing(turn, 4))
-		return ends_early;
-	return turn_cpus(turn, map->nr, map->long_size);
-}
-
-static const char *member_cpu_map(struct turn *turn, struct perfring_cpu_map *map)
-{
-	if (!turn_short(turn, &map->type))
-		return ends_early;
-	switch (map->type) {
-	case PERFRING_CPU_MAP_CPUS:
-		return turn_short(turn, &map->nr) ? turn_cpus(turn, map->nr, 2) : ends_early;
-	case PERFRING_CPU_MAP_MASK:
-		return turn_mask(turn, map);
-	case PERFRING_CPU_MAP_RANGE_CPUS:
-		if (turn_nothing(turn, 2) || !turn_short(turn, &map->first) || !turn_short(turn, &map->last))
-			return ends_early;
-		return NULL;
+	switch (kind) {
+	case PERFRING_KIND_u16:
+		return turn_short(turn, member) ? NULL : ends_early;
+	case PERFRING_KIND_u32:
+		return turn_half(turn, member) ? NULL : ends_early;
+	case PERFRING_KIND_u64:
+		return turn_u64(turn, member);
+	case PERFRING_KIND_read:
+		/* Without a format nothing tells how the block lies. */
+		return turn->format ? turn_read(turn, member, turn->format->read_format) : NULL;
 	default:
-		return turn_nothing(turn, perfring_cursor_left(&turn->cursor));
+		return turn_laid(turn, kind);
 	}
-}
-
-static const char *member_conv(struct turn *turn, struct perfring_conv *conv)
-{
-	if (!perfring_cursor_holds(&turn->cursor, 24))
-		return NULL;
-	turn_word(turn, &conv->cycles);
-	turn_word(turn, &conv->mask);
-	return turn_nothing(turn, 8);
 }
 
 /* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (docs/abi.md 4.2).  Its size was tested. ---- */
@@ -775,7 +580,7 @@ static const char *turn_members(struct turn *turn, uint32_t type, uint32_t *at)
 		(void)is;
 #define PERFRING_MEMBER(kind, member, show) \
 	*at = turn->cursor.position; \
-	what = member_##kind(turn, &is->member); \
+	what = turn_member(turn, PERFRING_KIND_##kind, &is->member); \
 	if (what) \
 		return what;
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \

@@ -47,8 +47,8 @@ Test(absent, close_takes_null)
 Test(absent, next_of_nothing)
 {
 	const struct perf_event_header *record = NULL;
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk = {.part = NULL};
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk = {.part = NULL};
 	const struct perfring_format *format;
 	struct perfring_event_listed listed;
 	struct perfring_aux_piece piece;
@@ -60,8 +60,8 @@ Test(absent, next_of_nothing)
 
 	cr_assert_eq(perfring_file_next(NULL, &item), -EINVAL);
 	cr_assert_eq(perfring_file_read_trace(NULL, &byte, 1), -EINVAL);
-	cr_assert_eq(perfring_feature_next(NULL, &member), -EINVAL);
-	cr_assert_eq(perfring_feature_next(&walk, &member), -EINVAL);
+	cr_assert_eq(perfring_layout_next(NULL, &member), -EINVAL);
+	cr_assert_eq(perfring_layout_next(&walk, &member), -EINVAL);
 	cr_assert_eq(perfring_session_next(NULL, &item), -EINVAL);
 	cr_assert_eq(perfring_session_next_span(NULL, &span), -EINVAL);
 	cr_assert_eq(perfring_session_next_aux(NULL, &piece), -EINVAL);

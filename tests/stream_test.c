@@ -1923,22 +1923,22 @@ static void build(struct pack *pack, const char *members, bool is_foreign, size_
 /* What the walk tells, up to its end, which it returns. */
 static int tell(uint32_t feature, const void *payload, size_t size, char *text, size_t room)
 {
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	size_t used = 0;
 	int one;
 
 	perfring_feature_open(&walk, feature, payload, size, 2);
-	while ((one = perfring_feature_next(&walk, &member)) == 1) {
+	while ((one = perfring_layout_next(&walk, &member)) == 1) {
 		const char *begin = member.bytes;
 		int more;
 
 		cr_assert_lt(used, room);
 		cr_assert(!member.size ||
 			  (begin >= (const char *)payload && begin + member.size <= (const char *)payload + size));
-		if (member.kind == PERFRING_FEATURE_STRING)
+		if (member.kind == PERFRING_LAYOUT_STRING)
 			more = snprintf(text + used, room - used, "%s=\"%s\" ", member.name, begin);
-		else if (member.kind == PERFRING_FEATURE_NUMBER)
+		else if (member.kind == PERFRING_LAYOUT_NUMBER)
 			more = snprintf(text + used, room - used, "%s=%llu ", member.name,
 					(unsigned long long)member.number);
 		else
@@ -1951,7 +1951,7 @@ static int tell(uint32_t feature, const void *payload, size_t size, char *text, 
 		cr_assert_eq(one, -EBADMSG);
 		cr_assert_not_null(walk.fault.what);
 		cr_assert(walk.fault.at >= 0 && (uint64_t)walk.fault.at <= size);
-		cr_assert_eq(perfring_feature_next(&walk, &member), 0);
+		cr_assert_eq(perfring_layout_next(&walk, &member), 0);
 	}
 	return one;
 }
@@ -2060,8 +2060,8 @@ Test(stream, raw_features)
 {
 	static const uint32_t numbers[] = {0, 32, 35, 255, 70000};
 	static struct pack pack, copy;
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	static char text[4096];
 	size_t ends[4];
 
@@ -2072,12 +2072,12 @@ Test(stream, raw_features)
 	}
 	build(&pack, "w0 w0 ? w1 w2 w3 w4", false, ends);
 	perfring_feature_open(&walk, PERFRING_FEATURE_CPU_TOPOLOGY, pack.bytes, pack.size, 0);
-	cr_assert_eq(perfring_feature_next(&walk, &member), 1);
-	cr_assert_eq(perfring_feature_next(&walk, &member), 1);
-	cr_assert_eq(perfring_feature_next(&walk, &member), 1);
+	cr_assert_eq(perfring_layout_next(&walk, &member), 1);
+	cr_assert_eq(perfring_layout_next(&walk, &member), 1);
+	cr_assert_eq(perfring_layout_next(&walk, &member), 1);
 	cr_assert_str_eq(member.name, "rest");
 	cr_assert_eq(member.size, 16);
-	cr_assert_eq(perfring_feature_next(&walk, &member), 0);
+	cr_assert_eq(perfring_layout_next(&walk, &member), 0);
 	/* an attr whose size is none, but one in the other order: turned twice it is the same */
 	build(&pack, "w1 w64 y0 y0 y0 y0 y0 y0 y0 y64 x56 w0 sname", false, ends);
 	build(&copy, "w1 w64 y0 y0 y0 y0 y0 y0 y0 y64 x56 w0 sname", false, ends);

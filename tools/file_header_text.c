@@ -22,7 +22,7 @@ static uint32_t cpus_of(const struct perfring_file *data)
 	return cpus;
 }
 
-static bool begin(const struct perfring_file *data, uint32_t feature, struct perfring_feature_walk *walk)
+static bool begin(const struct perfring_file *data, uint32_t feature, struct perfring_layout_walk *walk)
 {
 	uint64_t size = 0;
 	const void *payload = perfring_file_feature(data, feature, &size);
@@ -32,7 +32,7 @@ static bool begin(const struct perfring_file *data, uint32_t feature, struct per
 	return payload;
 }
 
-static bool is(const struct perfring_feature_member *member, const char *name)
+static bool is(const struct perfring_layout_member *member, const char *name)
 {
 	return !strcmp(member->name, name);
 }
@@ -258,23 +258,23 @@ static void print_events(const struct perfring_file *data)
 
 /* ---- features that perf has words for ---- */
 
-static void print_numbers_of_cpus(const struct perfring_feature_walk *from)
+static void print_numbers_of_cpus(const struct perfring_layout_walk *from)
 {
-	struct perfring_feature_walk walk = *from;
-	struct perfring_feature_member available, online;
+	struct perfring_layout_walk walk = *from;
+	struct perfring_layout_member available, online;
 
-	if (perfring_feature_next(&walk, &available) == 1 && perfring_feature_next(&walk, &online) == 1)
+	if (perfring_layout_next(&walk, &available) == 1 && perfring_layout_next(&walk, &online) == 1)
 		printf("# nrcpus online : %" PRIu64 "\n# nrcpus avail : %" PRIu64 "\n", online.number,
 		       available.number);
 }
 
-static void print_words(struct perfring_feature_walk *walk)
+static void print_words(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 
 	printf("# cmdline : ");
-	while (perfring_feature_next(walk, &member) == 1) {
-		if (member.kind != PERFRING_FEATURE_STRING)
+	while (perfring_layout_next(walk, &member) == 1) {
+		if (member.kind != PERFRING_LAYOUT_STRING)
 			continue;
 		put(member.bytes);
 		putchar(' ');
@@ -282,22 +282,22 @@ static void print_words(struct perfring_feature_walk *walk)
 	putchar('\n');
 }
 
-static void print_topology(struct perfring_feature_walk *walk)
+static void print_topology(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_walk again = *walk;
-	struct perfring_feature_member member, die;
+	struct perfring_layout_walk again = *walk;
+	struct perfring_layout_member member, die;
 	uint64_t core = 0;
 	bool has_dies = false;
 	size_t cpu = 0;
 
 	/* up to the dies of the CPUs, which come after their cores and sockets */
-	while (!has_dies && perfring_feature_next(walk, &member) == 1)
+	while (!has_dies && perfring_layout_next(walk, &member) == 1)
 		has_dies = is(&member, "die_lists");
 	/* the lists come in the order in which they are printed, except that of the dies, which comes after the CPUs */
 	for (int round = 0; round < 2; round++) {
-		struct perfring_feature_walk one = again;
+		struct perfring_layout_walk one = again;
 
-		while (perfring_feature_next(&one, &member) == 1) {
+		while (perfring_layout_next(&one, &member) == 1) {
 			const char *what = is(&member, "cores")  ? "sockets"
 					   : is(&member, "dies") ? "dies   "
 								 : "threads";
@@ -311,13 +311,13 @@ static void print_topology(struct perfring_feature_walk *walk)
 			putchar('\n');
 		}
 	}
-	while (perfring_feature_next(&again, &member) == 1) {
+	while (perfring_layout_next(&again, &member) == 1) {
 		if (is(&member, "core"))
 			core = member.number;
 		if (!is(&member, "socket"))
 			continue;
 		printf("# CPU %zu: Core ID %" PRId32 ", ", cpu++, (int32_t)core);
-		while (has_dies && (has_dies = perfring_feature_next(walk, &die) == 1) && !is(&die, "die"))
+		while (has_dies && (has_dies = perfring_layout_next(walk, &die) == 1) && !is(&die, "die"))
 			;
 		if (has_dies)
 			printf("Die ID %" PRId32 ", ", (int32_t)die.number);
@@ -325,12 +325,12 @@ static void print_topology(struct perfring_feature_walk *walk)
 	}
 }
 
-static void print_nodes(struct perfring_feature_walk *walk)
+static void print_nodes(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 	uint64_t node = 0, total = 0;
 
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "node")) {
 			node = member.number;
 		} else if (is(&member, "total")) {
@@ -346,13 +346,13 @@ static void print_nodes(struct perfring_feature_walk *walk)
 	}
 }
 
-static void print_pmus(struct perfring_feature_walk *walk)
+static void print_pmus(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 	uint64_t type = 0;
 	bool first = true;
 
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "type"))
 			type = member.number;
 		if (!is(&member, "name"))
@@ -366,13 +366,13 @@ static void print_pmus(struct perfring_feature_walk *walk)
 }
 
 /* Groups do not overlap, and come in the order of their leaders: an event is named once, however often a file says so. */
-static void print_groups(const struct perfring_file *data, struct perfring_feature_walk *walk)
+static void print_groups(const struct perfring_file *data, struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 	const char *name = "", *event;
 	uint64_t leader = 0, next = 0;
 
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "name"))
 			name = member.bytes;
 		else if (is(&member, "leader"))
@@ -394,14 +394,14 @@ static void print_groups(const struct perfring_file *data, struct perfring_featu
 	}
 }
 
-static void print_caches(struct perfring_feature_walk *walk)
+static void print_caches(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 	const char *type = "", *size = "";
 	uint64_t level = 0;
 
 	printf("# CPU cache info:\n");
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "level")) {
 			level = member.number;
 		} else if (is(&member, "type")) {
@@ -420,11 +420,11 @@ static void print_caches(struct perfring_feature_walk *walk)
 	}
 }
 
-static void print_times(struct perfring_feature_walk *walk)
+static void print_times(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member first, last;
+	struct perfring_layout_member first, last;
 
-	if (perfring_feature_next(walk, &first) != 1 || perfring_feature_next(walk, &last) != 1)
+	if (perfring_layout_next(walk, &first) != 1 || perfring_layout_next(walk, &last) != 1)
 		return;
 	printf("# time of first sample : %" PRIu64 ".%06" PRIu64 "\n", first.number / 1000000000,
 	       first.number % 1000000000 / 1000);
@@ -466,17 +466,17 @@ static void put_words_bits(struct ranges *ranges, uint64_t word, uint64_t base)
 	}
 }
 
-static void print_memory(struct perfring_feature_walk *walk)
+static void print_memory(struct perfring_layout_walk *walk)
 {
 	static const char units[] = "BKMG";
-	struct perfring_feature_walk node = *walk;
-	struct perfring_feature_member member;
+	struct perfring_layout_walk node = *walk;
+	struct perfring_layout_member member;
 	uint64_t block = 0, bytes, at = 0;
 	struct ranges ranges = {0};
 	bool is_first = true;
 	size_t unit;
 
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "block_size")) {
 			block = member.number;
 		} else if (is(&member, "nodes")) {
@@ -492,7 +492,7 @@ static void print_memory(struct perfring_feature_walk *walk)
 			/* how many blocks there are stands before which */
 			bytes = 0;
 			node = *walk;
-			while (perfring_feature_next(&node, &member) == 1 && is(&member, "word"))
+			while (perfring_layout_next(&node, &member) == 1 && is(&member, "word"))
 				bytes += (uint64_t)__builtin_popcountll(member.number) * block;
 			for (unit = 0; unit < sizeof(units) - 2 && bytes / 1024; unit++)
 				bytes /= 1024;
@@ -527,15 +527,15 @@ static const char *clock_name(uint64_t clock)
 	}
 }
 
-static void print_clock(struct perfring_feature_walk *walk)
+static void print_clock(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member version, clock, wall, own;
+	struct perfring_layout_member version, clock, wall, own;
 	char when[64] = "?";
 	struct tm date;
 	time_t seconds;
 
-	if (perfring_feature_next(walk, &version) != 1 || perfring_feature_next(walk, &clock) != 1 ||
-	    perfring_feature_next(walk, &wall) != 1 || perfring_feature_next(walk, &own) != 1)
+	if (perfring_layout_next(walk, &version) != 1 || perfring_layout_next(walk, &clock) != 1 ||
+	    perfring_layout_next(walk, &wall) != 1 || perfring_layout_next(walk, &own) != 1)
 		return;
 	seconds = (time_t)(wall.number / 1000000000);
 	if (localtime_r(&seconds, &date))
@@ -547,12 +547,12 @@ static void print_clock(struct perfring_feature_walk *walk)
 	       own.number / 1000000000, own.number % 1000000000, clock_name(clock.number));
 }
 
-static void print_compressed(struct perfring_feature_walk *walk)
+static void print_compressed(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 	uint64_t type = 0, level = 0;
 
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "type"))
 			type = member.number;
 		else if (is(&member, "level"))
@@ -564,12 +564,12 @@ static void print_compressed(struct perfring_feature_walk *walk)
 }
 
 /* "a=b, c=d" of one PMU. */
-static void print_caps(struct perfring_feature_walk *walk)
+static void print_caps(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 	bool first = true;
 
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "name")) {
 			printf("%s", first ? "# cpu pmu capabilities: " : ", ");
 			put(member.bytes);
@@ -583,22 +583,22 @@ static void print_caps(struct perfring_feature_walk *walk)
 }
 
 /* Of each PMU: its name comes after its capabilities. */
-static void print_caps_of_pmus(struct perfring_feature_walk *walk)
+static void print_caps_of_pmus(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_walk ahead = *walk;
-	struct perfring_feature_member pmu, member;
+	struct perfring_layout_walk ahead = *walk;
+	struct perfring_layout_member pmu, member;
 	bool first;
 
-	perfring_feature_next(&ahead, &pmu); /* how many there are */
-	perfring_feature_next(walk, &member);
-	while (perfring_feature_next(&ahead, &pmu) == 1) {
+	perfring_layout_next(&ahead, &pmu); /* how many there are */
+	perfring_layout_next(walk, &member);
+	while (perfring_layout_next(&ahead, &pmu) == 1) {
 		if (!is(&pmu, "pmu"))
 			continue;
 		printf("# ");
 		put(pmu.bytes);
 		printf(" pmu capabilities: ");
 		first = true;
-		while (perfring_feature_next(walk, &member) == 1 && !is(&member, "pmu")) {
+		while (perfring_layout_next(walk, &member) == 1 && !is(&member, "pmu")) {
 			if (is(&member, "name")) {
 				printf("%s", first ? "" : ", ");
 				put(member.bytes);
@@ -612,12 +612,12 @@ static void print_caps_of_pmus(struct perfring_feature_walk *walk)
 	}
 }
 
-static void print_hybrid(struct perfring_feature_walk *walk)
+static void print_hybrid(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 
 	printf("# hybrid cpu system:\n");
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "pmu")) {
 			printf("# ");
 			put(member.bytes);
@@ -641,26 +641,26 @@ static void print_bytes(const void *bytes, uint64_t size)
 	printf("%s}", size > 16 ? "..." : "");
 }
 
-static void print_members(uint32_t feature, struct perfring_feature_walk *walk)
+static void print_members(uint32_t feature, struct perfring_layout_walk *walk)
 {
 	const char *name = perfring_feature_name(feature);
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 	int one;
 
 	if (name)
 		printf("# %s:", name);
 	else
 		printf("# feature %" PRIu32 ":", feature);
-	while ((one = perfring_feature_next(walk, &member)) == 1) {
+	while ((one = perfring_layout_next(walk, &member)) == 1) {
 		printf(" %s=", member.name);
 		switch (member.kind) {
-		case PERFRING_FEATURE_NUMBER:
+		case PERFRING_LAYOUT_NUMBER:
 			printf("%" PRIu64, member.number);
 			break;
-		case PERFRING_FEATURE_STRING:
+		case PERFRING_LAYOUT_STRING:
 			put(member.bytes);
 			break;
-		case PERFRING_FEATURE_BYTES:
+		default:
 			print_bytes(member.bytes, member.size);
 			break;
 		}
@@ -670,13 +670,13 @@ static void print_members(uint32_t feature, struct perfring_feature_walk *walk)
 	putchar('\n');
 }
 
-static void print_build_ids(struct perfring_feature_walk *walk)
+static void print_build_ids(struct perfring_layout_walk *walk)
 {
-	struct perfring_feature_member member;
+	struct perfring_layout_member member;
 	const unsigned char *id = NULL;
 	uint64_t size = 0;
 
-	while (perfring_feature_next(walk, &member) == 1) {
+	while (perfring_layout_next(walk, &member) == 1) {
 		if (is(&member, "build_id")) {
 			id = member.bytes;
 			size = member.size;
@@ -733,8 +733,8 @@ static void print_line(const struct perfring_file *data, const char *what, uint3
 
 static void print_feature(const struct perfring_file *data, uint32_t feature, bool lists)
 {
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 
 	if (!begin(data, feature, &walk))
 		return;
@@ -767,7 +767,7 @@ static void print_feature(const struct perfring_file *data, uint32_t feature, bo
 		print_line(data, "cpuid", feature);
 		break;
 	case PERFRING_FEATURE_TOTAL_MEM:
-		perfring_feature_next(&walk, &member);
+		perfring_layout_next(&walk, &member);
 		printf("# total memory : %" PRIu64 " kB\n", member.number);
 		break;
 	case PERFRING_FEATURE_CMDLINE:
@@ -804,11 +804,11 @@ static void print_feature(const struct perfring_file *data, uint32_t feature, bo
 		print_memory(&walk);
 		break;
 	case PERFRING_FEATURE_CLOCKID:
-		perfring_feature_next(&walk, &member);
+		perfring_layout_next(&walk, &member);
 		printf("# clockid frequency: %" PRIu64 " MHz\n", member.number * 1000);
 		break;
 	case PERFRING_FEATURE_DIR_FORMAT:
-		perfring_feature_next(&walk, &member);
+		perfring_layout_next(&walk, &member);
 		printf("# directory data version : %" PRIu64 "\n", member.number);
 		break;
 	case PERFRING_FEATURE_COMPRESSED:

@@ -254,8 +254,8 @@ static bool read_id(const struct text *text, uint64_t *id)
 /* Of the file's own tracing data, each format's first text, once there is such data: it does not change after that. */
 static void find_texts(struct perfring_tracepoints *tracepoints)
 {
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	uint64_t size = 0, id;
 	const void *payload = perfring_file_feature(tracepoints->data, PERFRING_FEATURE_TRACING_DATA, &size);
 	struct text text = {.system = ""};
@@ -264,10 +264,10 @@ static void find_texts(struct perfring_tracepoints *tracepoints)
 		return;
 	tracepoints->has_texts = true;
 	perfring_feature_open(&walk, PERFRING_FEATURE_TRACING_DATA, payload, size, 0);
-	while (perfring_feature_next(&walk, &member) == 1) {
-		if (!strcmp(member.name, "system") && member.kind == PERFRING_FEATURE_STRING)
+	while (perfring_layout_next(&walk, &member) == 1) {
+		if (!strcmp(member.name, "system") && member.kind == PERFRING_LAYOUT_STRING)
 			text.system = member.bytes;
-		if (strcmp(member.name, "format") || member.kind != PERFRING_FEATURE_BYTES || !*text.system)
+		if (strcmp(member.name, "format") || member.kind != PERFRING_LAYOUT_BYTES || !*text.system)
 			continue;
 		text.bytes = member.bytes;
 		text.size = strnlen(text.bytes, (size_t)member.size);
@@ -361,8 +361,8 @@ static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
 	const enum tep_endian ours = tep_is_bigendian() ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN;
 	const enum tep_endian other = tep_is_bigendian() ? TEP_LITTLE_ENDIAN : TEP_BIG_ENDIAN;
 	struct tep_handle *parser = tep_alloc();
-	struct perfring_feature_member member;
-	struct perfring_feature_walk walk;
+	struct perfring_layout_member member;
+	struct perfring_layout_walk walk;
 	uint64_t size = 0;
 	const void *payload = perfring_file_feature(tracepoints->data, PERFRING_FEATURE_TRACING_DATA, &size);
 	int long_size = sizeof(long), page_size = 4096;
@@ -374,7 +374,7 @@ static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
 	tep_set_loglevel(TEP_LOG_NONE);
 	if (payload) {
 		perfring_feature_open(&walk, PERFRING_FEATURE_TRACING_DATA, payload, size, 0);
-		while (perfring_feature_next(&walk, &member) == 1 && strcmp(member.name, "systems")) {
+		while (perfring_layout_next(&walk, &member) == 1 && strcmp(member.name, "systems")) {
 			if (!strcmp(member.name, "long_size") && (member.number == 4 || member.number == 8))
 				long_size = (int)member.number;
 			if (!strcmp(member.name, "page_size") && member.number < 1 << 24)

@@ -136,11 +136,11 @@ struct perfring_aux {
 };
 
 /* perfring_kind_u64 ...: the type of a member of each kind. */
-#define PERFRING_KIND(kind, type) typedef type perfring_kind_##kind;
+#define PERFRING_KIND(kind, type, layout) typedef type perfring_kind_##kind;
 #include <perfring/kinds.def>
 
 enum perfring_kind {
-#define PERFRING_KIND(kind, type) PERFRING_KIND_##kind,
+#define PERFRING_KIND(kind, type, layout) PERFRING_KIND_##kind,
 #include <perfring/kinds.def>
 	PERFRING_KINDS,
 };
