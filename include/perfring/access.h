@@ -72,7 +72,7 @@ PERFRING_BEGIN
 #endif
 
 /* One unlocked xadd: gives what was there. */
-PERFRING_INLINE uint64_t perfring_access_add_local(uint64_t *word, uint64_t value)
+PERFRING_INNER uint64_t perfring_access_add_local(uint64_t *word, uint64_t value)
 {
 #ifndef PERFRING_PORTABLE
 	__asm__ volatile("xaddq %0, %1" : "+r"(value), "+m"(*word) : : "memory", "cc");
@@ -85,7 +85,7 @@ PERFRING_INLINE uint64_t perfring_access_add_local(uint64_t *word, uint64_t valu
 }
 
 /* One unlocked cmpxchg: whether `expected` was there, and `value` is there now. */
-PERFRING_INLINE bool perfring_access_compare_exchange_local(uint64_t *word, uint64_t expected, uint64_t value)
+PERFRING_INNER bool perfring_access_compare_exchange_local(uint64_t *word, uint64_t expected, uint64_t value)
 {
 	bool swapped;
 

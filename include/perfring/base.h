@@ -33,6 +33,9 @@
 #define PERFRING_INLINE static inline __attribute__((unused))
 #endif
 
+/* An inline that only these headers and the library call: no linkable copy, and no promise that it stays. */
+#define PERFRING_INNER static inline __attribute__((unused))
+
 #ifdef __cplusplus
 #define PERFRING_BEGIN extern "C" {
 #define PERFRING_END }

@@ -77,7 +77,7 @@ typedef struct {
 static_assert(sizeof(perfring_header) == sizeof(struct perf_event_header), "header");
 
 /* A header as the one word that it is in memory: one store instead of three, which some processors can do in no less time. */
-PERFRING_INLINE uint64_t perfring_format_header_word(uint32_t type, uint16_t misc, uint16_t size)
+PERFRING_INNER uint64_t perfring_format_header_word(uint32_t type, uint16_t misc, uint16_t size)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	return type | (uint64_t)misc << 32 | (uint64_t)size << 48;
@@ -181,7 +181,7 @@ PERFRING_INLINE uint32_t perfring_format_trailer(const struct perfring_format *f
 }
 
 /* The bits of a mask, planned or, with a constant format, counted by the compiler. */
-PERFRING_INLINE uint32_t perfring_format_nr(const struct perfring_format *format, uint64_t mask, uint32_t planned)
+PERFRING_INNER uint32_t perfring_format_nr(const struct perfring_format *format, uint64_t mask, uint32_t planned)
 {
 	return __builtin_constant_p(mask) || PERFRING_UNLIKELY(!format->least) ? (uint32_t)__builtin_popcountll(mask)
 									       : planned;
@@ -193,7 +193,7 @@ PERFRING_API void perfring_format_plan(struct perfring_format *format);
 /* The word at a planned place: `at` from the start of a SAMPLE, `back` from the end of any other record.  Returns
  * false when the record has no such place.  _with: by a header that was read, and checked, before: of `record` nothing is
  * read but what this header says is inside of it, whatever another process writes there meanwhile. */
-PERFRING_INLINE bool perfring_format_word_with(const struct perf_event_header *header, const void *record, uint32_t at,
+PERFRING_INNER bool perfring_format_word_with(const struct perf_event_header *header, const void *record, uint32_t at,
 					       uint32_t back, uint64_t *word)
 {
 	uint32_t type = header->type, size = header->size, from;
@@ -211,7 +211,7 @@ PERFRING_INLINE bool perfring_format_word_with(const struct perf_event_header *h
 }
 
 /* The header as it lies at `record`, each member read once: another process may be writing there. */
-PERFRING_INLINE struct perf_event_header perfring_format_header_of(const struct perf_event_header *record)
+PERFRING_INNER struct perf_event_header perfring_format_header_of(const struct perf_event_header *record)
 {
 	const volatile perfring_header *at = (const volatile perfring_header *)record;
 	struct perf_event_header header;
@@ -222,7 +222,7 @@ PERFRING_INLINE struct perf_event_header perfring_format_header_of(const struct 
 	return header;
 }
 
-PERFRING_INLINE bool perfring_format_word_of(const struct perf_event_header *record, uint32_t at, uint32_t back,
+PERFRING_INNER bool perfring_format_word_of(const struct perf_event_header *record, uint32_t at, uint32_t back,
 					     uint64_t *word)
 {
 	struct perf_event_header header = perfring_format_header_of(record);
@@ -233,7 +233,7 @@ PERFRING_INLINE bool perfring_format_word_of(const struct perf_event_header *rec
 /* The record's time, and the id of its event: nothing else is decoded.  0 when it carries none.  Records from 64 up,
  * which perf writes, have neither.  The format is planned, or constant (one that did not fold is right
  * too, but slow). */
-PERFRING_INLINE uint64_t perfring_format_time_with(const struct perfring_format *format,
+PERFRING_INNER uint64_t perfring_format_time_with(const struct perfring_format *format,
 						   const struct perf_event_header *header, const void *record)
 {
 	uint64_t time = 0;

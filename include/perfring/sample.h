@@ -26,7 +26,7 @@ struct perfring_read {
 };
 
 /* The word of entry i that stands `after` others in it, the times of a lone event not counted. */
-PERFRING_INLINE uint64_t perfring_read_word(const struct perfring_read *read, uint64_t i, uint64_t after)
+PERFRING_INNER uint64_t perfring_read_word(const struct perfring_read *read, uint64_t i, uint64_t after)
 {
 	uint64_t head = perfring_format_read_head(read->read_format) / 8;
 
@@ -162,12 +162,12 @@ static_assert(sizeof(void *) != 8 || sizeof(struct perfring_sample) == 408, "sam
 
 /* ---- take: one function a kind.  NULL when it could be taken, else what is wrong. ---- */
 
-PERFRING_INLINE const char *perfring_take_u64(struct perfring_cursor *cursor, uint64_t *value)
+PERFRING_INNER const char *perfring_take_u64(struct perfring_cursor *cursor, uint64_t *value)
 {
 	return perfring_take_word(cursor, value) ? NULL : "record ends inside this field";
 }
 
-PERFRING_INLINE const char *perfring_take_pair(struct perfring_cursor *cursor, uint32_t *first, uint32_t *second)
+PERFRING_INNER const char *perfring_take_pair(struct perfring_cursor *cursor, uint32_t *first, uint32_t *second)
 {
 	if (PERFRING_UNLIKELY(!perfring_cursor_holds(cursor, 8)))
 		return "record ends inside this field";
@@ -176,7 +176,7 @@ PERFRING_INLINE const char *perfring_take_pair(struct perfring_cursor *cursor, u
 	return NULL;
 }
 
-PERFRING_INLINE const char *perfring_take_weight(struct perfring_cursor *cursor, struct perfring_weight *weight)
+PERFRING_INNER const char *perfring_take_weight(struct perfring_cursor *cursor, struct perfring_weight *weight)
 {
 	uint64_t word = 0;
 
@@ -189,7 +189,7 @@ PERFRING_INLINE const char *perfring_take_weight(struct perfring_cursor *cursor,
 }
 
 /* With tests that come once for all words, and without a division: that would cost more than all the rest. */
-PERFRING_INLINE const char *perfring_take_read(struct perfring_cursor *cursor, struct perfring_read *read,
+PERFRING_INNER const char *perfring_take_read(struct perfring_cursor *cursor, struct perfring_read *read,
 					       uint64_t read_format)
 {
 	const uint64_t times = PERFRING_FORMAT_TOTAL_TIME_ENABLED | PERFRING_FORMAT_TOTAL_TIME_RUNNING;
@@ -233,14 +233,14 @@ PERFRING_INLINE const char *perfring_take_read(struct perfring_cursor *cursor, s
 	return NULL;
 }
 
-PERFRING_INLINE const char *perfring_take_list(struct perfring_cursor *cursor, struct perfring_list *list)
+PERFRING_INNER const char *perfring_take_list(struct perfring_cursor *cursor, struct perfring_list *list)
 {
 	if (PERFRING_UNLIKELY(!perfring_take_word(cursor, &list->nr)))
 		return "record ends inside this field";
 	return perfring_take_words(cursor, &list->words, list->nr) ? NULL : "list longer than the record";
 }
 
-PERFRING_INLINE const char *perfring_take_raw(struct perfring_cursor *cursor, struct perfring_raw *raw)
+PERFRING_INNER const char *perfring_take_raw(struct perfring_cursor *cursor, struct perfring_raw *raw)
 {
 	raw->padding = 0;
 	if (PERFRING_UNLIKELY(!perfring_take_half(cursor, &raw->size)))
@@ -254,7 +254,7 @@ enum perfring_branch_shape {
 	PERFRING_BRANCH_SHAPE_NO_COUNTERS = 2,
 };
 
-PERFRING_INLINE const char *perfring_take_branch(struct perfring_cursor *cursor, struct perfring_branch_stack *stack,
+PERFRING_INNER const char *perfring_take_branch(struct perfring_cursor *cursor, struct perfring_branch_stack *stack,
 						 uint64_t branch_sample_type, unsigned shape)
 {
 	stack->counters = NULL;
@@ -277,7 +277,7 @@ PERFRING_INLINE const char *perfring_take_branch(struct perfring_cursor *cursor,
 	return NULL;
 }
 
-PERFRING_INLINE const char *perfring_take_regs(struct perfring_cursor *cursor, struct perfring_regs *regs,
+PERFRING_INNER const char *perfring_take_regs(struct perfring_cursor *cursor, struct perfring_regs *regs,
 					       uint64_t mask, uint32_t nr, uint32_t arch)
 {
 	regs->mask = mask;
@@ -290,7 +290,7 @@ PERFRING_INLINE const char *perfring_take_regs(struct perfring_cursor *cursor, s
 	return perfring_take_words(cursor, &regs->values, regs->nr) ? NULL : "record ends inside the registers";
 }
 
-PERFRING_INLINE const char *perfring_take_stack(struct perfring_cursor *cursor, struct perfring_stack *stack)
+PERFRING_INNER const char *perfring_take_stack(struct perfring_cursor *cursor, struct perfring_stack *stack)
 {
 	stack->dyn_size = 0;
 	if (PERFRING_UNLIKELY(!perfring_take_word(cursor, &stack->size)))
@@ -304,14 +304,14 @@ PERFRING_INLINE const char *perfring_take_stack(struct perfring_cursor *cursor, 
 	return NULL;
 }
 
-PERFRING_INLINE const char *perfring_take_aux(struct perfring_cursor *cursor, struct perfring_aux *aux)
+PERFRING_INNER const char *perfring_take_aux(struct perfring_cursor *cursor, struct perfring_aux *aux)
 {
 	if (PERFRING_UNLIKELY(!perfring_take_word(cursor, &aux->size)))
 		return "record ends inside this field";
 	return perfring_take_bytes(cursor, &aux->data, aux->size) ? NULL : "aux data longer than the record";
 }
 
-PERFRING_INLINE int perfring_fault_set(struct perfring_fault *fault, uint32_t at, const char *what)
+PERFRING_INNER int perfring_fault_set(struct perfring_fault *fault, uint32_t at, const char *what)
 {
 	if (fault) {
 		fault->at = at;
@@ -393,31 +393,31 @@ PERFRING_FOLDED int perfring_sample_decode(const struct perfring_format *format,
 
 #define PERFRING_TOO_MUCH (UINT64_C(1) << 20) /* what cannot fit a record counts as this: sums do not overflow */
 
-PERFRING_INLINE uint64_t perfring_size_many(uint64_t nr, uint64_t size)
+PERFRING_INNER uint64_t perfring_size_many(uint64_t nr, uint64_t size)
 {
 	return nr > PERFRING_RECORD_MAX ? PERFRING_TOO_MUCH : nr * size;
 }
 
-PERFRING_INLINE uint64_t perfring_size_u64(uint64_t value)
+PERFRING_INNER uint64_t perfring_size_u64(uint64_t value)
 {
 	(void)value;
 	return 8;
 }
 
-PERFRING_INLINE uint64_t perfring_size_pair(uint32_t first, uint32_t second)
+PERFRING_INNER uint64_t perfring_size_pair(uint32_t first, uint32_t second)
 {
 	(void)first;
 	(void)second;
 	return 8;
 }
 
-PERFRING_INLINE uint64_t perfring_size_weight(const struct perfring_weight *weight)
+PERFRING_INNER uint64_t perfring_size_weight(const struct perfring_weight *weight)
 {
 	(void)weight;
 	return 8;
 }
 
-PERFRING_INLINE uint64_t perfring_size_read(const struct perfring_read *read, uint64_t read_format)
+PERFRING_INNER uint64_t perfring_size_read(const struct perfring_read *read, uint64_t read_format)
 {
 	if (!(read_format & PERFRING_FORMAT_GROUP))
 		return read->nr == 1 ? perfring_format_read_least(read_format) : PERFRING_TOO_MUCH;
@@ -425,73 +425,73 @@ PERFRING_INLINE uint64_t perfring_size_read(const struct perfring_read *read, ui
 	       perfring_size_many(read->nr, perfring_format_read_entry(read_format));
 }
 
-PERFRING_INLINE uint64_t perfring_size_list(const struct perfring_list *list)
+PERFRING_INNER uint64_t perfring_size_list(const struct perfring_list *list)
 {
 	return 8 + perfring_size_many(list->nr, 8);
 }
 
-PERFRING_INLINE uint64_t perfring_size_raw(const struct perfring_raw *raw)
+PERFRING_INNER uint64_t perfring_size_raw(const struct perfring_raw *raw)
 {
 	return UINT64_C(4) + perfring_size_many(raw->size, 1) + perfring_size_many(raw->padding, 1);
 }
 
 /* Whether hw_idx is written: with branches always when the format has it, without them when the sample does. */
-PERFRING_INLINE bool perfring_branch_puts_hw_idx(const struct perfring_branch_stack *stack, uint64_t branch_sample_type)
+PERFRING_INNER bool perfring_branch_puts_hw_idx(const struct perfring_branch_stack *stack, uint64_t branch_sample_type)
 {
 	return (branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX) && (stack->nr || stack->has_hw_idx);
 }
 
-PERFRING_INLINE bool perfring_branch_puts_counters(const struct perfring_branch_stack *stack,
+PERFRING_INNER bool perfring_branch_puts_counters(const struct perfring_branch_stack *stack,
 						   uint64_t branch_sample_type)
 {
 	return (branch_sample_type & PERFRING_SAMPLE_BRANCH_COUNTERS) && stack->counters;
 }
 
-PERFRING_INLINE uint64_t perfring_size_branch(const struct perfring_branch_stack *stack, uint64_t branch_sample_type)
+PERFRING_INNER uint64_t perfring_size_branch(const struct perfring_branch_stack *stack, uint64_t branch_sample_type)
 {
 	return UINT64_C(8) + (perfring_branch_puts_hw_idx(stack, branch_sample_type) ? 8 : 0) +
 	       perfring_size_many(stack->nr, perfring_branch_puts_counters(stack, branch_sample_type) ? 32 : 24);
 }
 
-PERFRING_INLINE uint64_t perfring_size_regs(const struct perfring_regs *regs, uint32_t nr)
+PERFRING_INNER uint64_t perfring_size_regs(const struct perfring_regs *regs, uint32_t nr)
 {
 	if (regs->abi == PERFRING_SAMPLE_REGS_ABI_NONE)
 		return 8;
 	return regs->nr == nr ? UINT64_C(8) + nr * 8 : PERFRING_TOO_MUCH;
 }
 
-PERFRING_INLINE uint64_t perfring_size_stack(const struct perfring_stack *stack)
+PERFRING_INNER uint64_t perfring_size_stack(const struct perfring_stack *stack)
 {
 	if (stack->dyn_size > stack->size)
 		return PERFRING_TOO_MUCH;
 	return 8 + perfring_size_many(stack->size, 1) + (stack->size ? 8 : 0);
 }
 
-PERFRING_INLINE uint64_t perfring_size_aux(const struct perfring_aux *aux)
+PERFRING_INNER uint64_t perfring_size_aux(const struct perfring_aux *aux)
 {
 	return 8 + perfring_size_many(aux->size, 1);
 }
 
 /* The room was tested: a put cannot fail. */
 
-PERFRING_INLINE void perfring_put_u64(struct perfring_cursor *cursor, uint64_t value)
+PERFRING_INNER void perfring_put_u64(struct perfring_cursor *cursor, uint64_t value)
 {
 	perfring_put_word(cursor, value);
 }
 
-PERFRING_INLINE void perfring_put_pair(struct perfring_cursor *cursor, uint32_t first, uint32_t second)
+PERFRING_INNER void perfring_put_pair(struct perfring_cursor *cursor, uint32_t first, uint32_t second)
 {
 	perfring_put_half(cursor, first);
 	perfring_put_half(cursor, second);
 }
 
-PERFRING_INLINE void perfring_put_weight(struct perfring_cursor *cursor, const struct perfring_weight *weight)
+PERFRING_INNER void perfring_put_weight(struct perfring_cursor *cursor, const struct perfring_weight *weight)
 {
 	perfring_put_word(cursor, weight->var1 | (uint64_t)weight->var2 << 32 | (uint64_t)weight->var3 << 48);
 }
 
 /* In the format's shape, whatever the shape of the block that `read` points to. */
-PERFRING_INLINE void perfring_put_read(struct perfring_cursor *cursor, const struct perfring_read *read,
+PERFRING_INNER void perfring_put_read(struct perfring_cursor *cursor, const struct perfring_read *read,
 				       uint64_t read_format)
 {
 	bool group = read_format & PERFRING_FORMAT_GROUP;
@@ -512,20 +512,20 @@ PERFRING_INLINE void perfring_put_read(struct perfring_cursor *cursor, const str
 	}
 }
 
-PERFRING_INLINE void perfring_put_list(struct perfring_cursor *cursor, const struct perfring_list *list)
+PERFRING_INNER void perfring_put_list(struct perfring_cursor *cursor, const struct perfring_list *list)
 {
 	perfring_put_word(cursor, list->nr);
 	perfring_put_bytes(cursor, list->words, list->nr * 8);
 }
 
-PERFRING_INLINE void perfring_put_raw(struct perfring_cursor *cursor, const struct perfring_raw *raw)
+PERFRING_INNER void perfring_put_raw(struct perfring_cursor *cursor, const struct perfring_raw *raw)
 {
 	perfring_put_half(cursor, raw->size + raw->padding);
 	perfring_put_bytes(cursor, raw->data, raw->size);
 	perfring_put_zeros(cursor, raw->padding);
 }
 
-PERFRING_INLINE void perfring_put_branch(struct perfring_cursor *cursor, const struct perfring_branch_stack *stack,
+PERFRING_INNER void perfring_put_branch(struct perfring_cursor *cursor, const struct perfring_branch_stack *stack,
 					 uint64_t branch_sample_type)
 {
 	perfring_put_word(cursor, stack->nr);
@@ -536,14 +536,14 @@ PERFRING_INLINE void perfring_put_branch(struct perfring_cursor *cursor, const s
 		perfring_put_bytes(cursor, stack->counters, stack->nr * 8);
 }
 
-PERFRING_INLINE void perfring_put_regs(struct perfring_cursor *cursor, const struct perfring_regs *regs, uint32_t nr)
+PERFRING_INNER void perfring_put_regs(struct perfring_cursor *cursor, const struct perfring_regs *regs, uint32_t nr)
 {
 	perfring_put_word(cursor, regs->abi);
 	if (regs->abi != PERFRING_SAMPLE_REGS_ABI_NONE)
 		perfring_put_bytes(cursor, regs->values, UINT64_C(8) * nr);
 }
 
-PERFRING_INLINE void perfring_put_stack(struct perfring_cursor *cursor, const struct perfring_stack *stack)
+PERFRING_INNER void perfring_put_stack(struct perfring_cursor *cursor, const struct perfring_stack *stack)
 {
 	perfring_put_word(cursor, stack->size);
 	if (!stack->size)
@@ -552,7 +552,7 @@ PERFRING_INLINE void perfring_put_stack(struct perfring_cursor *cursor, const st
 	perfring_put_word(cursor, stack->dyn_size);
 }
 
-PERFRING_INLINE void perfring_put_aux(struct perfring_cursor *cursor, const struct perfring_aux *aux)
+PERFRING_INNER void perfring_put_aux(struct perfring_cursor *cursor, const struct perfring_aux *aux)
 {
 	perfring_put_word(cursor, aux->size);
 	perfring_put_bytes(cursor, aux->data, aux->size);

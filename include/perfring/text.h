@@ -31,7 +31,7 @@ PERFRING_API int64_t perfring_attr_text(const struct perf_event_attr *attr, char
 /* ---- digits, for who prints a column of their own: written from their end, without a NUL ---- */
 
 /* Two digits of a number below 100.  These return where the digits begin. */
-PERFRING_INLINE char *perfring_digits_pair(char *end, uint32_t number)
+PERFRING_INNER char *perfring_digits_pair(char *end, uint32_t number)
 {
 	static const char digits[] =
 		"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
