@@ -152,9 +152,9 @@ int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **f
 		*left -= in.pos;
 		*used = out.pos;
 		inflater->wanted = ret;
-		inflater->is_full = out.pos == size;
+		inflater->is_full = ret && out.pos == size; /* 0: the frame has ended, and all of it is out */
 	}
-	return inflater->is_full;
+	return inflater->is_full || *left;
 }
 
 /* The window, as a power of two, that zstd takes on a level for an input whose size it does not know. */
