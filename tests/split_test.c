@@ -348,6 +348,7 @@ Test(split, inherited_counts_of_the_kernel)
 	leader.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
 	member = leader;
 	leader.sample_period = 1;
+	leader.disabled = 1; /* a child that still runs when the leader alone is open gives samples of one value */
 	member.config = PERF_COUNT_SW_PAGE_FAULTS_MIN;
 	cr_assert_eq(pipe(go), 0);
 	child = fork();
@@ -360,6 +361,7 @@ Test(split, inherited_counts_of_the_kernel)
 	cr_assert_eq(perfring_session_open(&session, 64), 0);
 	error = perfring_session_add_group(session, attrs, 2, target);
 	cr_assert_eq(error, 0, "%s", perfring_session_refusal(session));
+	cr_assert_eq(perfring_session_enable(session), 0);
 	cr_assert_eq(write(go[1], "", 1), 1);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFEXITED(status) && !WEXITSTATUS(status));
