@@ -77,7 +77,7 @@ static void comes_out(size_t size, size_t room, size_t step)
 		cr_assert_lt(++calls, 4 * (size + end) + 4);
 	}
 	cr_assert_eq(done, size);
-	cr_assert_arr_eq(out, plain, size);
+	cr_assert(!memcmp(out, plain, size));
 	cr_assert_eq(perfring_inflater_place(inflater), PERFRING_BETWEEN_FRAMES, "%zu in rooms of %zu by %zu", size, room, step);
 	perfring_inflater_close(inflater);
 	cr_assert_eq(windows, 0);
