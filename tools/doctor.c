@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/hw_breakpoint.h>
 #include <linux/membarrier.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -526,6 +527,34 @@ static void find_user_counting(struct doctor *doctor, uint64_t capabilities, boo
 		     "machines)");
 }
 
+/* In some virtual machines a breakpoint opens and counts nothing: only a store shows it. */
+static void find_breakpoints(struct doctor *doctor)
+{
+	static volatile uint64_t word;
+	struct perf_event_attr attr = attr_of(0);
+	char text[TEXT];
+	uint64_t count = 0;
+	int fd;
+
+	attr.type = PERFRING_TYPE_BREAKPOINT;
+	attr.bp_type = HW_BREAKPOINT_W;
+	attr.bp_addr = (uintptr_t)&word;
+	attr.bp_len = sizeof(word);
+	attr.disabled = 0;
+	fd = perfring_event_open(&attr, 0, -1, -1, 0);
+	if (fd < 0) {
+		note(doctor, CARE, "breakpoints", NULL, "%s", explain(fd, &attr, 0, -1, text));
+		return;
+	}
+	word = 1;
+	if (read(fd, &count, sizeof(count)) == sizeof(count) && count)
+		note(doctor, GOOD, "breakpoints", NULL, "mem:ADDR counts stores and loads");
+	else
+		note(doctor, CARE, "breakpoints", NULL,
+		     "mem:ADDR opens and counts nothing: the debug registers of this virtual machine do not work");
+	close(fd);
+}
+
 static void find_pmus(struct doctor *doctor)
 {
 	static const char *const TRACERS[] = {"intel_pt", "intel_bts", "arm_spe_", "cs_etm", "hisi_ptt"};
@@ -574,6 +603,7 @@ static void find_pmus(struct doctor *doctor)
 	}
 	if (fd >= 0)
 		close(fd);
+	find_breakpoints(doctor);
 	if (*aux)
 		note(doctor, GOOD, "AUX traces", NULL, "%s", aux);
 	else
