@@ -9,10 +9,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <perfring/event.h>
+#include "watch.h"
 
 TestSuite(capability, .timeout = 30);
-
-static volatile unsigned watched;
 
 __attribute__((noinline)) static void watched_function(void)
 {
@@ -98,6 +97,7 @@ Test(capability, breakpoint)
 	uint64_t count;
 	int fd;
 
+	need_breakpoints();
 	attr.bp_type = 2; /* writes */
 	attr.bp_addr = (uint64_t)(uintptr_t)&watched;
 	attr.bp_len = sizeof(watched);

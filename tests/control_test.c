@@ -19,6 +19,7 @@
 #include <perfring/event.h>
 #include <perfring/page.h>
 #include "machine.h"
+#include "watch.h"
 
 TestSuite(control, .timeout = 60);
 
@@ -27,26 +28,14 @@ enum {
 	SAMPLE_OF_8 = 9,
 };
 
-static volatile uint64_t watched, watched_too;
-
-/* A breakpoint counts to the one: nothing else writes there. */
+/* Counts to the one. */
 static struct perf_event_attr watch(volatile uint64_t *what)
 {
-	struct perf_event_attr attr = {.type = PERF_TYPE_BREAKPOINT, .size = PERF_ATTR_SIZE_VER5};
+	struct perf_event_attr attr = watch_hits(what);
 
-	attr.bp_type = 2;
-	attr.bp_addr = (uintptr_t)what;
-	attr.bp_len = 8;
-	attr.exclude_kernel = 1;
+	attr.size = PERF_ATTR_SIZE_VER5;
+	attr.exclude_hv = 0;
 	return attr;
-}
-
-static void hit(volatile uint64_t *what, int times)
-{
-	while (times--)
-		(*what)++;
-	/* A handler may have written anywhere. */
-	__asm__ volatile("" ::: "memory");
 }
 
 static struct perf_event_attr dummy(void)
@@ -366,6 +355,7 @@ Test(control, a_breakpoint_is_refreshed_again)
 	struct perf_event_attr attr = watch(&watched);
 	int fd;
 
+	need_breakpoints();
 	attr.sample_period = 1;
 	attr.disabled = 1;
 	fd = open_or_skip(&attr, -1);
@@ -491,6 +481,7 @@ Test(control, sigtrap)
 	uint32_t half;
 	int fd;
 
+	need_breakpoints();
 	memset(&wide, 0, sizeof(wide));
 	wide.attr = watch(&watched);
 	wide.attr.size = 128;
@@ -752,6 +743,7 @@ Test(control, programs_of_overflows)
 	struct perf_event_mmap_page *page;
 	int fd, program = program_or_skip(BPF_PROG_TYPE_PERF_EVENT, 0), other;
 
+	need_breakpoints(); /* a uprobe is asked for in another place */
 	attr.sample_period = 1;
 	fd = open_or_skip(&attr, -1);
 	page = map_ring(fd);
@@ -777,8 +769,10 @@ Test(control, another_breakpoint)
 		struct perf_event_attr attr;
 		unsigned char bytes[512];
 	} longer;
-	int fd = open_or_skip(&attr, -1);
+	int fd;
 
+	need_breakpoints();
+	fd = open_or_skip(&attr, -1);
 	changed = attr;
 	changed.bp_addr = (uintptr_t)&watched_too;
 	changed.bp_len = 4;
@@ -1009,7 +1003,7 @@ Test(control, permissions)
 	if (strcmp(value, "2") || !is_at_least(6, 18))
 		cr_skip_test("SKIP-ENV: kernel.perf_event_paranoid is %s: 2 is wanted, and Linux 6.18", value);
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		struct perf_event_attr attr = CASES[i].type == 5 ? watch(&watched) : dummy();
+		struct perf_event_attr attr = CASES[i].type == 5 ? watch_breakpoint(&watched) : dummy();
 
 		attr.exclude_kernel = 0;
 		attr.type = CASES[i].type;

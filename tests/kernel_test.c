@@ -1,6 +1,7 @@
 /* kernel_test.c - bytes from this kernel: every sample bit and every kind of record that it writes (docs/abi.md 13), held
  * against what else can tell, and written again byte for byte. */
 #include "test.h"
+#include "watch.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -109,7 +110,6 @@ INLINED long trap(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint6
 
 static volatile uint64_t *head_of_ring;
 static volatile unsigned char *fresh; /* TIMES pages never touched */
-static volatile uint64_t watched __attribute__((aligned(8)));
 static const uint64_t arguments[6] = {0x1001, 0x1002, 0x1003, 0x1004, 0x1005, 0x1006};
 static const struct timespec nap = {0, 20000};
 static union bpf_attr bpf_run;
@@ -284,6 +284,7 @@ static void set_tracepoint(struct perf_event_attr *attr)
 
 static void set_breakpoint(struct perf_event_attr *attr)
 {
+	need_breakpoints();
 	watched = 1;
 	attr->type = PERF_TYPE_BREAKPOINT;
 	attr->bp_type = 2; /* writes */

@@ -24,6 +24,7 @@ static void strike(const char *name);
 #include <unistd.h>
 #include <perfring/event.h>
 #include <perfring/ring.h>
+#include "watch.h"
 
 TestSuite(page, .timeout = 60);
 
@@ -564,25 +565,16 @@ static struct perf_event_attr attr_of(uint32_t type, uint64_t config)
 	return attr;
 }
 
-static volatile uint32_t watched, watched_too;
-
-/* Each store is one occurrence, and one record of 24 bytes. */
-static struct perf_event_attr watch(volatile uint32_t *word)
+/* Each hit is one occurrence, and one record of 24 bytes. */
+static struct perf_event_attr watch(volatile uint64_t *word)
 {
-	struct perf_event_attr attr = attr_of(PERF_TYPE_BREAKPOINT, 0);
+	struct perf_event_attr attr = watch_hits(word);
 
-	attr.bp_type = 2;
-	attr.bp_addr = (uint64_t)(uintptr_t)word;
-	attr.bp_len = 4;
+	attr.size = 112;
+	attr.read_format = 3;
 	attr.sample_period = 1;
 	attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME;
 	return attr;
-}
-
-static void hit(volatile uint32_t *word, int times)
-{
-	for (int i = 0; i < times; i++)
-		*word = (uint32_t)i;
 }
 
 static int open_on(const struct perf_event_attr *attr, int cpu)
@@ -596,7 +588,7 @@ static int open_on(const struct perf_event_attr *attr, int cpu)
 	return fd;
 }
 
-static int open_watch(volatile uint32_t *word)
+static int open_watch(volatile uint64_t *word)
 {
 	struct perf_event_attr attr = watch(word);
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <perfring/event.h>
 #include "machine.h"
+#include "watch.h"
 
 TestSuite(rules, .timeout = 60);
 
@@ -30,7 +31,6 @@ union wide {
 	unsigned char bytes[ROOM];
 };
 
-static volatile uint64_t watched;
 
 static void put32(union wide *wide, size_t at, uint32_t value)
 {
@@ -933,8 +933,9 @@ Test(rules, output_of_another)
 		int fd, other;
 
 		need_kernel();
-		plain(&wide, BREAKPOINT, 0);
-		wide.attr.exclude_kernel = 1;
+		plain(&wide, SOFTWARE, 0);
+		wide.attr = watch_hits(&watched);
+		wide.attr.disabled = 1;
 		wide.attr.sample_period = 1;
 		wide.attr.read_format = PERFRING_FORMAT_GROUP;
 		fd = raw_open(&wide, 0, -1, -1, 0);
@@ -947,7 +948,7 @@ Test(rules, output_of_another)
 		cr_assert_geq(other, 0, "%s", strerror(-other));
 		cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
 		head = page->data_head;
-		watched++;
+		hit(&watched, 1);
 		cr_assert_eq(page->data_head - head, 16, "two samples of 8 bytes");
 		/* Without NO_GROUP it is a sibling besides. */
 		cr_assert_eq(read(other, values, sizeof(values)), flags == 2 ? 24 : 16);

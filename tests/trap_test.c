@@ -9,6 +9,7 @@
  */
 #include "test.h"
 #include "pack.h"
+#include "watch.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -133,29 +134,13 @@ static void made_close(struct made *made)
 
 /* ---- the kernel's rings ---- */
 
-/* Each store is one occurrence. */
-static volatile uint32_t watched, watched_too;
-
-static void hit(volatile uint32_t *word, int times)
+/* Each hit is one occurrence. */
+static struct perf_event_attr watch(volatile uint64_t *word, uint64_t sample_type)
 {
-	for (int i = 0; i < times; i++)
-		*word = (uint32_t)i;
-}
+	struct perf_event_attr attr = watch_hits(word);
 
-static struct perf_event_attr watch(volatile uint32_t *word, uint64_t sample_type)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_BREAKPOINT,
-		.size = sizeof(attr),
-		.bp_type = 2,
-		.bp_addr = (uint64_t)(uintptr_t)word,
-		.bp_len = 4,
-		.sample_period = 1,
-		.sample_type = sample_type,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-	};
-
+	attr.sample_period = 1;
+	attr.sample_type = sample_type;
 	return attr;
 }
 
