@@ -83,7 +83,9 @@ static void help(void)
 	      "process from\n"
 	      "                             within, by timers (task-clock, the default, or cpu-clock; -F 1000).  "
 	      "Chosen\n"
-	      "                             where perf_event_open is refused.  Not observed: what is linked statically "
+	      "                             where perf_event_open is refused, and nothing is asked for that needs the "
+	      "kernel\n"
+	      "                             (--all-kernel, -d, -W, -I, ...).  Not observed: what is linked statically "
 	      "or\n"
 	      "                             set-user-id or built with AddressSanitizer, what drops LD_PRELOAD, "
 	      "threads\n"
@@ -442,12 +444,8 @@ static bool is_sound(const struct recording *recording)
 		return contradict(
 			"nothing to observe: name a COMMAND, -a, -C LIST, -G NAME, -p PID or -t TID (perfring record "
 			"--help)");
-	if (recording->soft && (!recording->command || recording->all || has_threads || recording->cpus ||
-				recording->cgroup || recording->per_thread))
-		return contradict("--soft observes a COMMAND, and no -a, -p, -t, -G or -C");
-	if (recording->soft &&
-	    (recording->snapshots || recording->switched || recording->has_clockid || recording->delay_ms))
-		return contradict("--soft does not go with --snapshot, --switch-output, -k or -D");
+	if (recording->soft && perfring_record_not_soft(recording))
+		return contradict(perfring_record_not_soft(recording));
 	if (recording->per_thread && (recording->all || recording->cpus || recording->cgroup))
 		return contradict("--per-thread and -a, -C or -G exclude one another");
 	if (recording->cgroup && (has_threads || recording->per_thread))
@@ -461,8 +459,8 @@ static bool is_sound(const struct recording *recording)
 		return contradict("--snapshot and --switch-output exclude one another");
 	if ((recording->snapshots || recording->switched) && !strcmp(recording->output, "-"))
 		return contradict("several files do not go to standard output");
-	if (recording->directory && (recording->soft || recording->snapshots || !strcmp(recording->output, "-")))
-		return contradict("--directory does not go with --soft, --snapshot or -o -");
+	if (recording->directory && (recording->snapshots || !strcmp(recording->output, "-")))
+		return contradict("--directory does not go with --snapshot or -o -");
 	return true;
 }
 
@@ -731,7 +729,7 @@ int perfring_tool_record(int argc, char **argv)
 		if (!recording.snapshots && recording.writer)
 			good = perfring_record_finish_file(&recording) && good;
 		if (good && recording.soft)
-			perfring_peers_tell(recording.peers);
+			good = perfring_peers_tell(recording.peers);
 		if (recording.writer)
 			tell(&recording);
 	}

@@ -115,6 +115,8 @@ struct recording {
 bool perfring_record_add_events(struct recording *recording, const char *list);
 bool perfring_record_add_filter(struct recording *recording, const char *filter);
 bool perfring_record_is_soft(const struct recording *recording);
+/* Why a command that observes itself cannot do what the options ask for, a sentence that names one of them; NULL: it can. */
+const char *perfring_record_not_soft(const struct recording *recording);
 bool perfring_record_observes_command(const struct recording *recording);
 bool perfring_record_choose_target(struct recording *recording);
 bool perfring_record_open_events(struct recording *recording);

@@ -103,6 +103,43 @@ bool perfring_record_is_soft(const struct recording *recording)
 	       (attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
 }
 
+/* --raw-samples is none of them: a clock has no raw data, and the kernel's samples of it have a field of no bytes, too. */
+const char *perfring_record_not_soft(const struct recording *recording)
+{
+#define KERNEL(option) "--soft does not go with " option ", which needs the kernel: a process cannot know it of itself"
+#define APART(option) "--soft does not go with " option
+	const struct {
+		bool is_given;
+		const char *sentence;
+	} rows[] = {
+		{recording->all || recording->pids || recording->tids || recording->cpus || recording->cgroup,
+		 "--soft observes a COMMAND, and no -a, -p, -t, -G or -C"},
+		{recording->per_thread, APART("--per-thread")},
+		{recording->snapshots, APART("--snapshot")},
+		{recording->switched, APART("--switch-output")},
+		{recording->directory, APART("--directory")},
+		{recording->has_clockid, APART("-k")},
+		{recording->delay_ms, APART("-D")},
+		{recording->kernel_only, APART("--all-kernel: a process samples itself in user space alone")},
+		{recording->addresses, KERNEL("-d")},
+		{recording->extra & PERFRING_SAMPLE_PHYS_ADDR, KERNEL("--phys-data")},
+		{recording->extra & PERFRING_SAMPLE_DATA_PAGE_SIZE, KERNEL("--data-page-size")},
+		{recording->extra & PERFRING_SAMPLE_CODE_PAGE_SIZE, KERNEL("--code-page-size")},
+		{recording->extra & PERFRING_SAMPLE_WEIGHT, KERNEL("-W")},
+		{recording->interrupt_registers, KERNEL("-I")},
+		{recording->switches, KERNEL("--switch-events")},
+		{recording->namespaces, KERNEL("--namespaces")},
+		{recording->cgroups, KERNEL("--all-cgroups")},
+	};
+#undef KERNEL
+#undef APART
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].is_given)
+			return rows[i].sentence;
+	return NULL;
+}
+
 uint64_t perfring_record_max_rate(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
@@ -466,8 +503,8 @@ void perfring_record_choose_soft(struct recording *recording)
 	struct recorded_event *event = &recording->events[0];
 	struct perf_event_attr *attr = &event->attr;
 
-	if (recording->soft || recording->cpus || recording->cgroup || recording->snapshots || recording->switched ||
-	    recording->directory || recording->strict || !perfring_record_observes_command(recording))
+	if (recording->soft || recording->strict || !perfring_record_observes_command(recording) ||
+	    perfring_record_not_soft(recording))
 		return;
 	if (recording->event_count == 1 && is_cycles(attr) && !attr->exclude_user) {
 		if (!perfring_peers_are_needed())

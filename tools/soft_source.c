@@ -93,6 +93,7 @@ struct perfring_peers {
 	unsigned char *copy;        /* of a span: a ring's data */
 	uint64_t opened;            /* ns */
 	uint64_t seen;
+	uint64_t refused;      /* texts of processes that have sent no ring */
 	uint64_t unobserved;   /* rings and processes that were beyond a bound */
 	uint64_t lost;         /* in rings that were dropped */
 	uint64_t told, untold; /* complaints */
@@ -590,6 +591,7 @@ static void add_ring(struct perfring_peers *peers, uint32_t at, int fd)
 static void take_text(struct perfring_peers *peers, struct peer *peer, struct soft_message *message)
 {
 	message->text[sizeof(message->text) - 1] = 0;
+	peers->refused += !peer->known;
 	if (peer->texts++ < TEXTS)
 		trouble(peers, "process %u: %s", peer->pid, message->text);
 	else
@@ -854,8 +856,10 @@ void perfring_peers_sweep(struct perfring_peers *peers)
 		listen_again(peers, true);
 }
 
-void perfring_peers_tell(const struct perfring_peers *peers)
+bool perfring_peers_tell(const struct perfring_peers *peers)
 {
+	bool none = !peers->seen && peers->refused;
+
 	if (!peers->seen && !peers->told && !peers->unobserved)
 		perfring_tool_complain("record: --soft: no process took part: is the command linked statically or with "
 				       "AddressSanitizer, is it set-user-id or under a seccomp filter, or " SOFT_OBJECT
@@ -872,6 +876,9 @@ void perfring_peers_tell(const struct perfring_peers *peers)
 				       " processes waited for this recorder, and no more may "
 				       "(net.core.somaxconn): others may not be observed",
 				       peers->queue);
+	if (none)
+		perfring_tool_complain("record: --soft: no process could be observed: there is nothing in this file");
+	return !none;
 }
 
 uint64_t perfring_peers_count(const struct perfring_peers *peers)

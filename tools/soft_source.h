@@ -104,8 +104,8 @@ void perfring_peers_corrupt(struct perfring_peers *peers, uint32_t ring, const s
 /* After a return: drops rings that have come to their end. */
 void perfring_peers_sweep(struct perfring_peers *peers);
 
-/* Complains of what was not observed, at the end. */
-void perfring_peers_tell(const struct perfring_peers *peers);
+/* Complains of what was not observed, at the end.  False: processes came, and not one of them could be observed. */
+bool perfring_peers_tell(const struct perfring_peers *peers);
 
 /* Processes that have taken part. */
 uint64_t perfring_peers_count(const struct perfring_peers *peers);
