@@ -280,9 +280,9 @@ static void shape_side(const struct recording *recording, struct perf_event_attr
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_namespaces, recording->namespaces);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_cgroup, recording->cgroups);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, recording->build_id_mmap);
-	/* What BPF programs are called: system-wide, as root. */
-	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_ksymbol, recording->all);
-	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, recording->all);
+	/* What programs of BPF are called, as perf: they run on top of any command.  No process knows them of itself. */
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_ksymbol, !recording->soft);
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, !recording->soft);
 }
 
 static void shape(const struct recording *recording, struct perf_event_attr *attr)
@@ -383,15 +383,21 @@ static void note_opened(const struct recording *recording, const struct perfring
 {
 	const struct perf_event_attr *opened = perfring_session_attr(session, index);
 	struct perf_event_attr asked = event->attr;
+	static const uint32_t unasked[] = {PERFRING_ATTR_FLAG_ksymbol, PERFRING_ATTR_FLAG_bpf_event};
 	uint64_t given_up = perfring_session_given_up(session, index);
+	struct perfring_format format;
 	char text[1024];
 
 	if (!opened)
 		return;
 	memset(&event->attr, 0, sizeof(event->attr));
 	memcpy(&event->attr, opened, opened->size < sizeof(event->attr) ? opened->size : sizeof(event->attr));
-	/* LOST, which kernels before 6.0 do not know, changes nothing that was asked for. */
+	/* Neither LOST, which kernels before 6.0 do not know, nor what programs of BPF are called (5.1) was asked for. */
 	asked.read_format &= opened->read_format;
+	perfring_format_from_attr(&format, &event->attr);
+	for (size_t i = 0; i < sizeof(unasked) / sizeof(unasked[0]); i++)
+		if (!(format.flags >> unasked[i] & 1))
+			perfring_attr_set_flag(&asked, unasked[i], false);
 	if (given_up == PERFRING_FALLBACK_NEWER && !memcmp(&asked, &event->attr, sizeof(asked)))
 		given_up = 0;
 	if (!given_up)
