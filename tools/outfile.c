@@ -2,16 +2,14 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include "outfile.h"
+#include "path.h"
 
 enum {
 	SPARE = 64 << 10, /* bytes for features */
-	LINKS = 40,       /* of links in a row, as the kernel */
 	TRIES = 100,      /* names for a file beside another */
 	READER_MS = 20,   /* how often to look for a pipe's reader */
 };
@@ -122,37 +120,6 @@ static int remove_folder(const char *path)
 	int ret = look_into(path, true);
 
 	return ret ? ret : rmdir(path) ? -errno : 0;
-}
-
-/* A name that leads through /proc is a descriptor's, as /dev/stdout: no other file can take it. */
-static bool is_descriptor(const char *path)
-{
-	char name[PATH_MAX], link[PATH_MAX];
-
-	if (snprintf(name, sizeof(name), "%s", path) >= (int)sizeof(name))
-		return false;
-	for (int i = 0; i < LINKS; i++) {
-		int fd = open(name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		struct statfs about = {.f_type = 0};
-		ssize_t length;
-		char *end;
-
-		if (fd < 0)
-			return false;
-		fstatfs(fd, &about);
-		length = readlinkat(fd, "", link, sizeof(link) - 1);
-		close(fd);
-		if (about.f_type == PROC_SUPER_MAGIC)
-			return true;
-		if (length <= 0)
-			return false;
-		link[length] = 0;
-		end = *link == '/' ? name : strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
-		if ((size_t)length >= sizeof(name) - (size_t)(end - name))
-			return false;
-		strcpy(end, link);
-	}
-	return false;
 }
 
 /* What is there becomes NAME.old, file or directory, and what that was goes. */
@@ -311,7 +278,7 @@ static bool open_kind(struct perfring_outfile *file)
 			return complain(file, file->path, EISDIR);
 		return may_move(file, file->path) && open_beside(file);
 	}
-	if (S_ISREG(status.st_mode) && !is_descriptor(file->path))
+	if (S_ISREG(status.st_mode) && !perfring_path_is_descriptor(file->path))
 		return open_beside(file);
 	if (file->flags & PERFRING_OUTFILE_DIRECTORY)
 		return complain(file, file->path, ENOTDIR);

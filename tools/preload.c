@@ -50,6 +50,7 @@
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
 #include <perfring/soft.h>
+#include "path.h"
 #include "preload.h"
 #include "soft_source.h"
 
@@ -377,20 +378,41 @@ static bool name_file(char *path, size_t size, bool is_child)
 	return !*from && (has_pid || !is_child);
 }
 
+/* What is there becomes FILE.old, and goes if it is an empty file: whoever made it would have it read by others.  So does a
+ * link: nothing is written into what it leads to.  Pipes, devices and descriptors (/dev/stdout) are written as they are.
+ * Returns 0 or -errno. */
+static int make_way(const char *path, bool *is_new)
+{
+	struct stat own, status;
+	char old[PATH_MAX + 8];
+
+	*is_new = true;
+	if (lstat(path, &own))
+		return errno == ENOENT ? 0 : -errno;
+	if (stat(path, &status)) {
+		if (!S_ISLNK(own.st_mode) || errno != ENOENT)
+			return -errno;
+	} else if (!S_ISREG(status.st_mode) || (S_ISLNK(own.st_mode) && perfring_path_is_descriptor(path))) {
+		*is_new = false;
+		return 0;
+	}
+	if (S_ISREG(own.st_mode) && !own.st_size)
+		return unlink(path) ? -errno : 0;
+	snprintf(old, sizeof(old), "%s.old", path);
+	return rename(path, old) ? -errno : 0;
+}
+
 static int open_file(const char *path, const struct perf_event_attr *attr)
 {
-	char old[PATH_MAX + 8], *argv[] = {program_invocation_name, NULL};
+	const int made = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	const int found = O_RDWR | O_TRUNC | O_NOCTTY | O_CLOEXEC;
+	char *argv[] = {program_invocation_name, NULL};
 	struct stat status;
-	int ret = 0;
+	bool is_new;
+	int ret = make_way(path, &is_new);
 
-	if (stat(path, &status)) {
-		ret = errno == ENOENT ? 0 : -errno;
-	} else if (S_ISREG(status.st_mode) && status.st_size) {
-		snprintf(old, sizeof(old), "%s.old", path);
-		ret = rename(path, old) ? -errno : 0;
-	}
 	if (!ret)
-		self.file = raise_fd(open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+		self.file = raise_fd(open(path, is_new ? made : found, 0600));
 	if (!ret && (self.file < 0 || fstat(self.file, &status)))
 		ret = -errno;
 	if (!ret) {
