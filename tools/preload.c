@@ -15,7 +15,8 @@
  *                   handler, wherever it struck: our memory is our own (preload_memory.c)
  *   unshare, setns  of what a process with threads may not: FILE's thread has ended meanwhile
  *   seccomp         prctl and syscall are looked at: before a filter is installed that does not let all our system calls
- *                   through, and before strict mode or PR_SET_TSC, we end.  Not seen: what a program does by an
+ *                   through, and before strict mode or PR_SET_TSC, we end.  One that would refuse to begin another FILE:
+ *                   children of forks have none, and this one ends before an unshare.  Not seen: what a program does by an
  *                   instruction of its own, and a filter under which it was exec'd that lets through what the loader does
  *                   and kills for more (the recorder's own are all right)
  *   exec            the new program is preloaded and begins anew
@@ -106,6 +107,7 @@ static struct {
 
 	/* into a file */
 	bool drains;
+	bool is_last; /* no other file can be begun: neither by children of forks nor by another thread */
 	int file;
 	dev_t file_device;
 	ino_t file_inode;
@@ -651,8 +653,11 @@ static void begin_again(void)
 	leave_recorder();
 	close_event();
 	close_file();
+	if (self.is_last)
+		PERFRING_STORE(&self.stage, OFF);
 	give(&held);
-	begin(true);
+	if (!self.is_last)
+		begin(true);
 }
 
 static int digit_of(char c)
@@ -883,10 +888,17 @@ static void confine(const char *why)
 /* Strict mode takes the processor's counter away as well as the system calls, and so the time of a sample. */
 static void before_seccomp(unsigned long operation, unsigned long flags, const void *filter)
 {
+	enum perfring_filter_verdict verdict;
+
 	if (operation == SECCOMP_SET_MODE_STRICT && !flags && !filter)
 		confine("it has entered seccomp's strict mode");
-	else if (operation == SECCOMP_SET_MODE_FILTER && is_on() && !perfring_filter_allows(filter))
+	if (operation != SECCOMP_SET_MODE_FILTER || !is_on())
+		return;
+	verdict = perfring_filter_judge(filter);
+	if (verdict < (self.drains ? PERFRING_FILTER_DRAINS : PERFRING_FILTER_TICKS))
 		confine("it has installed a seccomp filter that may refuse what sampling needs");
+	else if (self.drains && verdict < PERFRING_FILTER_ALL)
+		self.is_last = true;
 }
 
 static void before_prctl(int option, unsigned long value, const void *filter)
@@ -969,6 +981,10 @@ static bool leave_alone(struct held *held)
 
 	if (!self.has_drainer || !is_on())
 		return false;
+	if (self.is_last) {
+		confine("it may go into another namespace under a seccomp filter");
+		return false;
+	}
 	*held = hold();
 	end_drainer();
 	/* Joined, it still is one of the process's for a moment. */

@@ -26,14 +26,19 @@
 #define ARCH 0 /* not known: no filter that looks at it lets us through */
 #endif
 
-/* What threads that join and leave, ticks, dlopen and a fork's child call, the C library's part of it included. */
+/* Found by strace, and in the code for what is rare: full queues, turns of grace periods.  All of it whatever its arguments,
+ * and with what the C library makes of it. */
+
+/* What threads that join and leave, ticks, dlopen, a fork's child and the end of a process call. */
 static const uint16_t OURS[] = {
 	SYS_brk,
 	SYS_clock_gettime,
+	SYS_clock_nanosleep,
 	SYS_close,
 	SYS_connect,
 	SYS_fallocate,
 	SYS_fcntl,
+	SYS_fstat,
 	SYS_futex,
 	SYS_getcpu,
 	SYS_getpid,
@@ -50,6 +55,11 @@ static const uint16_t OURS[] = {
 	SYS_newfstatat,
 #endif
 	SYS_openat,
+#ifdef SYS_poll
+	SYS_poll,
+#else
+	SYS_ppoll,
+#endif
 	SYS_prctl,
 	SYS_prlimit64,
 	SYS_process_vm_readv,
@@ -59,6 +69,7 @@ static const uint16_t OURS[] = {
 	SYS_rt_sigreturn,
 	SYS_rt_sigtimedwait,
 	SYS_sched_getaffinity,
+	SYS_sched_yield,
 	SYS_sendmsg,
 	SYS_sigaltstack,
 	SYS_socket,
@@ -67,6 +78,54 @@ static const uint16_t OURS[] = {
 	SYS_timer_delete,
 	SYS_timer_gettime,
 	SYS_timer_settime,
+};
+
+/* And the thread that drains into a file, and the end of that. */
+static const uint16_t DRAINS[] = {
+#ifdef SYS_epoll_wait
+	SYS_epoll_wait,
+#else
+	SYS_epoll_pwait,
+#endif
+	SYS_exit,
+	SYS_ftruncate,
+	SYS_pwrite64,
+	SYS_pwritev,
+	SYS_write,
+	SYS_writev,
+};
+
+/* And who begins such a file: makes it, and tells in it of the machine; and its thread. */
+static const uint16_t BEGINS[] = {
+#ifdef SYS_access
+	SYS_access,
+#endif
+	SYS_clone,
+#ifdef SYS_clone3
+	SYS_clone3,
+#endif
+	SYS_epoll_create1,
+	SYS_epoll_ctl,
+	SYS_fstatfs,
+	SYS_getdents64,
+	SYS_lseek,
+	SYS_pread64,
+	SYS_readlinkat,
+#ifdef SYS_rename
+	SYS_rename,
+#else
+	SYS_renameat,
+#endif
+#ifdef SYS_rseq
+	SYS_rseq,
+#endif
+	SYS_set_robust_list,
+	SYS_uname,
+#ifdef SYS_unlink
+	SYS_unlink,
+#else
+	SYS_unlinkat,
+#endif
 };
 
 /* ---- one run ---- */
@@ -214,24 +273,37 @@ static bool copy(void *to, const void *from, size_t size)
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-bool perfring_filter_allows(const void *program)
+static bool allows_all(const struct sock_filter *code, uint32_t length, const uint16_t *calls, size_t count)
 {
+	size_t i = 0;
+
+	while (i < count && allows(code, length, calls[i]))
+		i++;
+	return i == count;
+}
+
+enum perfring_filter_verdict perfring_filter_judge(const void *program)
+{
+	enum perfring_filter_verdict verdict = PERFRING_FILTER_ALL;
 	struct sock_fprog filter;
 	struct sock_filter *code;
-	bool good = true;
 	size_t size;
 
 	if (!program || !copy(&filter, program, sizeof(filter)) || !filter.len || filter.len > BPF_MAXINSNS)
-		return true;
+		return PERFRING_FILTER_ALL;
 	size = filter.len * sizeof(*code);
 	code = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (code == MAP_FAILED)
-		return false;
+		return PERFRING_FILTER_NOTHING;
+#define ALLOWS(calls) allows_all(code, filter.len, calls, sizeof(calls) / sizeof((calls)[0]))
 	if (copy(code, filter.filter, size))
-		for (size_t i = 0; good && i < sizeof(OURS) / sizeof(OURS[0]); i++)
-			good = allows(code, filter.len, OURS[i]);
+		verdict = !ALLOWS(OURS)	    ? PERFRING_FILTER_NOTHING
+			  : !ALLOWS(DRAINS) ? PERFRING_FILTER_TICKS
+			  : !ALLOWS(BEGINS) ? PERFRING_FILTER_DRAINS
+					    : PERFRING_FILTER_ALL;
+#undef ALLOWS
 	munmap(code, size);
-	return good;
+	return verdict;
 }
 
 /* Seccomp_filters is in it since Linux 5.9; before it Seccomp: 2, which is one at least. */
