@@ -7,8 +7,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +20,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -177,17 +181,17 @@ static uint64_t ids_of(uint32_t pid)
 }
 
 /* What --soft asks for without options: IP, TID, TIME, PERIOD. */
-static void put_sample_of(struct ring *ring, uint32_t pid)
+static void put_sample_of(struct ring *ring, uint32_t pid, uint64_t period)
 {
 	uint64_t words[5] = {UINT64_C(40) << 48 | UINT64_C(2) << 32 | PERF_RECORD_SAMPLE, 0x1000, ids_of(pid), now(),
-			     1};
+			     period};
 
 	put(ring, words, sizeof(words));
 }
 
 static void put_sample(struct ring *ring)
 {
-	put_sample_of(ring, (uint32_t)getpid());
+	put_sample_of(ring, (uint32_t)getpid(), 1);
 }
 
 /* A record of any type: words of body, then the trailer. */
@@ -400,7 +404,7 @@ static int bad_record(int i)
 		put_record(&ring, 71, body, 5);
 		break;
 	case 1:
-		put_sample_of(&ring, other);
+		put_sample_of(&ring, other, 1);
 		break;
 	case 2:
 		body[0] = ids_of(other);
@@ -517,6 +521,101 @@ static int flipping(int nothing)
 	__atomic_store_n(&flips, 0, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
 	return hung == 2;
+}
+
+/* ---- two processes of one number ---- */
+
+static pid_t fork_as(pid_t number)
+{
+	struct clone_args arguments = {.exit_signal = SIGCHLD};
+
+	arguments.set_tid = (uint64_t)(uintptr_t)&number;
+	arguments.set_tid_size = 1;
+	return (pid_t)syscall(SYS_clone3, &arguments, sizeof(arguments));
+}
+
+static int pass(int fd)
+{
+	return write(fd, "x", 1) != 1;
+}
+
+static int wait_until(int fd)
+{
+	char byte;
+
+	return read(fd, &byte, 1) != 1;
+}
+
+/* Taken: its records are. */
+static int is_taken(int socket, struct ring *ring)
+{
+	put_sample(ring);
+	publish(ring);
+	return !wait_for(socket, ring);
+}
+
+static int be_honest(const int go[2], const int done[2])
+{
+	struct ring ring = make();
+	int socket;
+
+	if (wait_until(go[0]))
+		return 1;
+	socket = hello();
+	if (give(socket, ring.fd) || !is_taken(socket, &ring) || pass(done[1]))
+		return 2;
+	return wait_until(go[0]) || !is_taken(socket, &ring);
+}
+
+/* In a pid namespace of its own it has the honest one's number.  It comes after that one, or before. */
+static int be_called(pid_t number, int is_first, const int go[2], const int done[2])
+{
+	struct ring ring = make();
+	int socket;
+
+	if (getpid() != number || (!is_first && (pass(go[1]) || wait_until(done[0]))))
+		return 3;
+	socket = hello();
+	give(socket, ring.fd);
+	if (!is_first)
+		return !is_barred(socket) || pass(go[1]);
+	if (!is_taken(socket, &ring) || pass(go[1]) || wait_until(done[0]))
+		return 4;
+	return !is_barred(socket) || pass(go[1]);
+}
+
+static int status_of_child(pid_t child)
+{
+	int status;
+
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return 10;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 11;
+}
+
+static int namesakes(int is_first)
+{
+	int go[2], done[2], wrong;
+	pid_t honest, child;
+
+	if (pipe(go) || pipe(done))
+		return 5;
+	honest = fork();
+	if (!honest)
+		_exit(be_honest(go, done));
+	if (unshare(CLONE_NEWPID))
+		fail("unshare");
+	child = fork(); /* the first of a namespace is 1 */
+	if (!child) {
+		child = fork_as(honest);
+		if (!child)
+			_exit(be_called(honest, is_first, go, done));
+		_exit(status_of_child(child));
+	}
+	wrong = status_of_child(child);
+	if (wrong)
+		kill(honest, SIGKILL);
+	return status_of_child(honest) | wrong;
 }
 
 /* Messages that are none. */
@@ -731,6 +830,7 @@ int main(int count, char **words)
 	} ways[] = {
 		{"rings", bad_ring, 25},
 		{"records", bad_record, 17},
+		{"names", namesakes, 2},
 		{"types", any_type, 128},
 		{"messages", bad_message, 11},
 		{"flips", flipping, 20},

@@ -7,6 +7,8 @@
  *                  allocated by its maker: reading it allocates nothing here, and no store of a peer is our SIGBUS
  *     rings        SOFT_RINGS of a process, half of the machine's memory for all of them
  *     messages     one by turns, SOFT_AT_ONCE between two drains; texts and connections: soft.h
+ *     numbers      a process of another pid namespace calls itself by another number than we do, and its records do: never by
+ *                  one that another process has at the time
  *     records      copied, then checked: the types that the object writes (may_write), well-formed, of the process's own pid
  *     complaints   TROUBLES, then they are counted
  *
@@ -481,6 +483,32 @@ static bool may_join(struct perfring_peers *peers, struct peer *peer)
 	return images < SOFT_IMAGES;
 }
 
+/* Whether no other process has the number that this one's records have.  Of our own pid namespace's numbers we know whose they
+ * are: who has taken one in another is observed no longer. */
+static bool may_be_called(struct perfring_peers *peers, const struct peer *peer)
+{
+	char text[96];
+
+	for (uint32_t i = 0; i < peers->peer_count; i++) {
+		struct peer *other = &peers->peers[i];
+
+		if (!other->taken || !other->greeted || other->pid == peer->pid || other->own != peer->own ||
+		    other->barred || has_ended(other))
+			continue;
+		if (peer->own != peer->pid) {
+			trouble(peers,
+				"process %u is not observed: in its pid namespace it is %u, and another process has "
+				"that number",
+				peer->pid, peer->own);
+			return false;
+		}
+		snprintf(text, sizeof(text), "in its pid namespace it is %u, and another process has that number",
+			 peer->own);
+		bar(peers, other, text);
+	}
+	return true;
+}
+
 static void greet(struct perfring_peers *peers, uint32_t at, const struct soft_message *message)
 {
 	struct peer *peer = &peers->peers[at], *same;
@@ -489,7 +517,7 @@ static void greet(struct perfring_peers *peers, uint32_t at, const struct soft_m
 	peer->image = message->image;
 	peer->own = message->pid;
 	if ((peers->only && (uint32_t)peers->only != peer->pid) || !is_called(peers, peer->pid, peer->own) ||
-	    !may_join(peers, peer)) {
+	    !may_join(peers, peer) || !may_be_called(peers, peer)) {
 		hang_up(peers, peer);
 		return;
 	}
