@@ -462,6 +462,19 @@ static int bad_record(int i)
 	return give(socket, ring.fd) || !is_barred(socket);
 }
 
+/* A sample that hides everybody's share, and many that do. */
+static int bad_period(int is_many)
+{
+	struct ring ring = make();
+	int socket = hello();
+
+	put_sample(&ring);
+	for (int i = is_many ? 12000 : 1; i > 0; i--)
+		put_sample_of(&ring, (uint32_t)getpid(), is_many ? 50000000 : UINT64_C(1) << 63);
+	publish(&ring);
+	return give(socket, ring.fd) || !is_barred(socket);
+}
+
 /* Each type that there is, and more. */
 static int any_type(int type)
 {
@@ -830,6 +843,7 @@ int main(int count, char **words)
 	} ways[] = {
 		{"rings", bad_ring, 25},
 		{"records", bad_record, 17},
+		{"periods", bad_period, 2},
 		{"names", namesakes, 2},
 		{"types", any_type, 128},
 		{"messages", bad_message, 11},

@@ -9,7 +9,8 @@
  *     messages     one by turns, SOFT_AT_ONCE between two drains; texts and connections: soft.h
  *     numbers      a process of another pid namespace calls itself by another number than we do, and its records do: never by
  *                  one that another process has at the time
- *     records      copied, then checked: the types that the object writes (may_write), well-formed, of the process's own pid
+ *     records      copied, then checked: the types that the object writes (may_write), well-formed, of the process's own pid;
+ *                  of a ring, which is one thread's at a time, the samples' periods are no more than there was time for
  *     complaints   TROUBLES, then they are counted
  *
  * A process that goes beyond what the object does is barred: nothing more is taken of it, and that is said once.
@@ -71,7 +72,8 @@ struct peer {
 struct peer_ring {
 	struct perfring_ring ring; /* page NULL: a free place */
 	uint32_t peer;
-	bool last; /* its process had ended before the round that is read now: all is in it */
+	uint64_t sampled; /* ns: the sum of its samples' periods */
+	bool last;        /* its process had ended before the round that is read now: all is in it */
 };
 
 struct perfring_peers {
@@ -752,6 +754,25 @@ static uint64_t most_lost(const struct perfring_peers *peers)
 	return (perfring_tool_now() - peers->opened) / 1000;
 }
 
+/* A thread is sampled by its CPU time.  What the kernel's clocks differ by, and a tick, is let go. */
+static const char *judge_period(const struct perfring_peers *peers, struct peer_ring *ring,
+				const struct perf_event_header *record)
+{
+	const struct perfring_format *format = perfring_format_set_at(perfring_session_formats(peers->session), 0);
+	uint64_t most = perfring_tool_now() - peers->opened;
+	uint64_t period = peers->terms.attr.freq ? 0 : peers->terms.attr.sample_period;
+
+	if (record->type != PERFRING_RECORD_SAMPLE)
+		return NULL;
+	most += most / 64 + 100 * NS_PER_MS;
+	perfring_format_word_of(record, perfring_format_field_offset(format->sample_type, PERFRING_SAMPLE_PERIOD), 0,
+				&period);
+	if (ring->sampled > most || period > most - ring->sampled)
+		return "a longer period than there was time for";
+	ring->sampled += period;
+	return NULL;
+}
+
 /* A record of the copy, of which `left` bytes follow.  Returns what is wrong with it, or NULL. */
 static const char *judge(const struct perfring_peers *peers, uint32_t pid, const struct perf_event_header *record,
 			 uint64_t left)
@@ -791,7 +812,8 @@ static void bar_for_record(struct perfring_peers *peers, struct peer *peer, uint
 
 void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span)
 {
-	struct peer *peer = &peers->peers[peers->rings[span->ring].peer];
+	struct peer_ring *ring = &peers->rings[span->ring];
+	struct peer *peer = &peers->peers[ring->peer];
 	const char *wrong = NULL;
 	uint64_t end = 0, at = 0;
 
@@ -804,6 +826,8 @@ void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span
 		const struct perf_event_header *record = (const void *)(peers->copy + at);
 
 		wrong = judge(peers, peer->own, record, end - at);
+		if (!wrong)
+			wrong = judge_period(peers, ring, record);
 		if (wrong) {
 			bar_for_record(peers, peer, record->type, wrong);
 			break;
