@@ -219,8 +219,10 @@ int perfring_target_add_thread(struct perfring_target *target, int32_t tid)
 /* When the process began; 0: there is no such process. */
 static int read_start(int32_t pid, uint64_t *start)
 {
-	int ret = perfring_os_thread_start((uint32_t)pid, (uint32_t)pid, start);
+	struct perfring_os_thread thread;
+	int ret = perfring_os_thread_stat((uint32_t)pid, (uint32_t)pid, &thread);
 
+	*start = thread.start;
 	return ret == -ENOENT || ret == -ESRCH ? 0 : ret;
 }
 

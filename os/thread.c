@@ -21,22 +21,24 @@ static char *put_number(char *at, uint32_t number)
 	return at;
 }
 
-int perfring_os_thread_start(uint32_t pid, uint32_t tid, uint64_t *start)
+int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_thread *thread)
 {
 	char text[512], *field;
 	int64_t got;
 
-	*start = 0;
+	memset(thread, 0, sizeof(*thread));
 	field = put_number(stpcpy(text, "/proc/"), pid);
 	field = put_number(stpcpy(field, "/task/"), tid);
 	strcpy(field, "/stat");
 	got = perfring_os_file_read(text, text, sizeof(text));
 	if (got < 0)
 		return (int)got;
-	/* The 22nd field; the second is a name in parentheses, which may hold any character. */
+	/* Fields 3 and 22.  The second is a name in parentheses, which may hold any character. */
 	field = strrchr(text, ')');
+	if (field && field[1] == ' ')
+		thread->state = field[2];
 	for (int i = 2; field && i < 22; i++)
 		field = strchr(field + 1, ' ');
-	*start = field ? strtoull(field, NULL, 10) : 0;
+	thread->start = field ? strtoull(field, NULL, 10) : 0;
 	return 0;
 }

@@ -4,9 +4,13 @@
 
 #include <stdint.h>
 
-/* When it began, in clock ticks since boot: by that a number which was given to another thread since is told apart.
- * Returns 0 or -errno (-ENOENT, -ESRCH: there is none), and then *start is 0.
+struct perfring_os_thread {
+	uint64_t start; /* clock ticks since boot: tells threads apart that have the same number one after the other */
+	char state;     /* the letter of proc(5); Z and X: it has ended, and has only not been reaped */
+};
+
+/* What /proc/PID/task/TID/stat says.  Returns 0 or -errno (-ENOENT, -ESRCH: no such thread), and then *thread is zeros.
  * Context: also signal handlers.  No lock, no allocation; errno may change. */
-int perfring_os_thread_start(uint32_t pid, uint32_t tid, uint64_t *start);
+int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_thread *thread);
 
 #endif

@@ -10,12 +10,20 @@
 #include "os/file.h"
 #include "os/thread.h"
 
+enum {
+	START = 0xfffff,    /* of a start time in clock ticks: what an identity holds */
+	GLOBAL_TID_AT = 42, /* perfring_identity_global */
+	GLOBAL_START_AT = 22,
+};
+
+#define GLOBAL_NAMESPACES ((UINT64_C(1) << GLOBAL_START_AT) - 1)
+
 static uint64_t start_of(uint32_t pid, uint32_t tid)
 {
-	uint64_t start;
+	struct perfring_os_thread thread;
 
-	perfring_os_thread_start(pid, tid, &start);
-	return start & 0xfffff;
+	perfring_os_thread_stat(pid, tid, &thread);
+	return thread.start & START;
 }
 
 uint64_t perfring_identity_of(uint32_t tid)
@@ -30,15 +38,62 @@ uint64_t perfring_identity_own(void)
 	return perfring_identity_of((uint32_t)syscall(SYS_gettid));
 }
 
+/* `found`: a signal can be sent to a thread of that number.  So it can to one that has ended and is not reaped: a process whose
+ * parent does not wait, or a main thread that left by pthread_exit while others run.  Such a thread has left its memory
+ * (the kernel's exit_mm comes before its state Z), and never writes again: it has ended, whatever its process does. */
+static bool runs(bool found, uint32_t pid, uint32_t tid, uint64_t start)
+{
+	struct perfring_os_thread thread;
+
+	if (!found)
+		return false;
+	perfring_os_thread_stat(pid, tid, &thread);
+	if (thread.state == 'Z' || thread.state == 'X')
+		return false;
+	return !(thread.start & START) || (thread.start & START) == start;
+}
+
 bool perfring_identity_lives(uint64_t identity)
 {
 	uint32_t pid = (uint32_t)(identity >> 42), tid = perfring_identity_tid(identity);
 	int saved = errno;
-	bool lives = !syscall(SYS_tgkill, pid, tid, 0) || errno == EPERM;
-	uint64_t start = lives ? start_of(pid, tid) : 0;
+	bool found = !syscall(SYS_tgkill, pid, tid, 0) || errno == EPERM;
+	bool lives = runs(found, pid, tid, identity & START);
 
 	errno = saved;
-	return lives && (!start || start == (identity & 0xfffff));
+	return lives;
+}
+
+/* 0: not known. */
+static uint64_t namespaces_hash(void)
+{
+	uint64_t namespaces = perfring_identity_namespaces();
+	uint64_t hash = namespaces * UINT64_C(0x9e3779b97f4a7c15) >> (64 - GLOBAL_START_AT);
+
+	return namespaces && !hash ? 1 : hash;
+}
+
+uint64_t perfring_identity_global(void)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+
+	return (uint64_t)tid << GLOBAL_TID_AT | start_of((uint32_t)getpid(), tid) << GLOBAL_START_AT |
+	       namespaces_hash();
+}
+
+bool perfring_identity_global_ended(uint64_t identity)
+{
+	uint32_t tid = (uint32_t)(identity >> GLOBAL_TID_AT);
+	uint64_t namespaces = identity & GLOBAL_NAMESPACES;
+	int saved = errno;
+	bool ended = false;
+
+	/* /proc finds any thread by its number alone, though it lists processes only. */
+	if (namespaces && namespaces == namespaces_hash())
+		ended = !runs(!syscall(SYS_tkill, tid, 0) || errno == EPERM, tid, tid,
+			      identity >> GLOBAL_START_AT & START);
+	errno = saved;
+	return ended;
 }
 
 uint64_t perfring_identity_namespaces(void)

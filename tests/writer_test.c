@@ -1180,6 +1180,7 @@ Test(writer, one_writer_at_a_time)
 	struct perfring_writer *writer, *second;
 	struct perfring_ring ring, own;
 	uint64_t words[2];
+	siginfo_t info;
 	pid_t child;
 	int status;
 
@@ -1203,9 +1204,11 @@ Test(writer, one_writer_at_a_time)
 			_exit(1);
 		_exit(put(second, 24, 2) ? 7 : 2); /* not closed: it is dead */
 	}
+	/* Not reaped yet. */
+	cr_assert_eq(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), 0);
 	status = status_of(child);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "%#x", (unsigned)status);
-	cr_assert_eq(perfring_writer_open(&writer, &ring, NULL), 0);
 	cr_assert_eq(drain(&ring, words, 2), 2);
 	cr_assert_eq(words[0], 1);
 	cr_assert_eq(words[1], 2);

@@ -68,9 +68,28 @@ static void print_count(const char *name, uint64_t count)
 	printf("%" PRIu64 "\n", count);
 }
 
+/* It has ended, and its parent has not waited for it. */
+static bool is_zombie(uint32_t pid, uint32_t tid)
+{
+	char text[512] = "", *after;
+	FILE *file;
+
+	snprintf(text, sizeof(text), "/proc/%" PRIu32 "/task/%" PRIu32 "/stat", pid, tid);
+	file = fopen(text, "re");
+	if (!file)
+		return false;
+	text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+	fclose(file);
+	/* The state follows a name in parentheses, which may hold any character. */
+	after = strrchr(text, ')');
+	return after && (!strncmp(after, ") Z", 3) || !strncmp(after, ") X", 3));
+}
+
 static const char *life_of(uint32_t pid, uint32_t tid)
 {
-	return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM ? "lives" : "dead";
+	bool found = syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
+
+	return found && !is_zombie(pid, tid) ? "lives" : "dead";
 }
 
 static void print_mode(uint64_t flags)
@@ -201,7 +220,7 @@ static void print_unfinished(struct show *show)
 		printf("being written: 0x%" PRIx64 " [0x%" PRIx64 "] ", place_of(show, address), size);
 		if (!record)
 			puts("no header");
-		else if (record->type == PERFRING_FILLER_TYPE)
+		else if (perfring_ring_is_filler(record))
 			puts("no header yet");
 		else
 			print_text(show, record);
