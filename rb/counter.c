@@ -52,13 +52,13 @@ static void compare(uint64_t *counter, uint64_t *time)
 }
 
 /* Takes the right to store the conversion: of several that find the last one dead, one takes its place.  The exchange is
- * ordered: what the one before stored is seen. */
+ * ordered: what the one before stored is seen.  Identity and namespaces are one word, so that no thread reads those of two. */
 static bool begin(struct perfring_ring_state *state)
 {
-	uint64_t before = PERFRING_LOAD(&state->calibrator), own = perfring_identity_own();
+	uint64_t before = PERFRING_LOAD(&state->calibrator), own = perfring_identity_global();
 
 	/* Ourselves: we are what the one that died at it has exec'd. */
-	if (before && before != own && perfring_identity_lives(before))
+	if (before && before != own && !perfring_identity_global_ended(before))
 		return false;
 	return PERFRING_COMPARE_EXCHANGE(&state->calibrator, &before, own);
 }

@@ -86,7 +86,7 @@ struct perfring_ring_state {
 	uint64_t created;        /* CLOCK_REALTIME, ns */
 	uint64_t counter_at;     /* the processor's counter at the first perfring_ring_calibrate ... */
 	uint64_t counter_time;   /* ... and CLOCK_MONOTONIC then */
-	perfring_u64 calibrator; /* the thread that holds page->lock: pid << 42 | tid << 20 | start time */
+	perfring_u64 calibrator; /* the thread that holds page->lock: tid << 42 | start time << 22 | namespaces */
 	perfring_u64 attr_id; /* perfring_ring_attr */
 	perfring_u64 attr_size;
 	uint64_t reserved2[1];
@@ -213,8 +213,8 @@ PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *room
 
 /* Fits the processor's counter to CLOCK_MONOTONIC, and publishes time_mult, time_shift, time_zero and the capabilities
  * user_time and user_time_zero in the control page, under its sequence lock (docs/abi.md 3.3).  The first call takes 20 ms;
- * later calls refine the result.  Returns 0; -EBUSY (another thread, of any process, is calibrating); -EOPNOTSUPP (the
- * processor has no steady counter).  Context: threads, not signal handlers. */
+ * later calls refine the result.  Returns 0; -EBUSY (another thread, of any process, is calibrating, or was killed at it in
+ * another pid or time namespace); -EOPNOTSUPP (the processor has no steady counter).  Context: threads, not signal handlers. */
 PERFRING_API int perfring_ring_calibrate(struct perfring_ring *ring);
 
 PERFRING_END
