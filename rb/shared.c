@@ -1142,21 +1142,31 @@ int perfring_shared_prepare(const struct perfring_ring *ring)
 static int take_slot(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot;
-	uint64_t before;
+	uint64_t before, none;
+	bool cleared;
 	uint32_t i;
 	int error;
 
 	for (i = 0; i < shared->owners; i++) {
 		slot = &shared->slots[i];
 		before = PERFRING_LOAD(&slot->identity);
+		PERFRING_POINT(shared_sought);
 		if (!has_gone(slot))
 			continue;
+		PERFRING_POINT(shared_found);
 		/* Not the dead owner's any more, before the word is ours: mark_vanished.  It fails by one that was faster. */
-		PERFRING_COMPARE_EXCHANGE(&slot->identity, &before, 0);
+		cleared = PERFRING_COMPARE_EXCHANGE(&slot->identity, &before, 0);
 		PERFRING_POINT(shared_cleared);
 		error = pthread_mutex_trylock(&slot->held);
-		if (error && error != EOWNERDEAD)
+		if (error && error != EOWNERDEAD) {
+			/* Another has it.  If that is `before`, which has closed the slot and opened it again meanwhile, its
+			 * identity is put back: without one nobody sees it vanish.  Only of a thread that lives: that is
+			 * never taken for a vanished owner, whoever has the slot by now. */
+			none = 0;
+			if (cleared && before && perfring_identity_lives(before))
+				PERFRING_COMPARE_EXCHANGE(&slot->identity, &none, before);
 			continue;
+		}
 		PERFRING_POINT(shared_locked);
 		shared->index = i;
 		shared->slot = slot;

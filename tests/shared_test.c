@@ -36,6 +36,7 @@ static long refused(void)
 #include <perfring/reader.h>
 
 #include "machine.h"
+#include "os/thread.h"
 #include "test.h"
 
 TestSuite(shared, .timeout = 120);
@@ -301,6 +302,7 @@ enum action {
 	NEST_FILL, /* until the ring is full */
 	NEST_LAPS, /* with a reader: the ring goes round twice, if nothing holds it back */
 	END_OTHER, /* the record that another writer has in the making */
+	CALL,      /* striker.call, at each point */
 };
 
 static __thread struct {
@@ -310,6 +312,7 @@ static __thread struct {
 	struct author *author;
 	struct perfring_reader *reader;
 	struct piece *piece;
+	void (*call)(const char *name);
 	unsigned depth;
 } striker;
 
@@ -319,7 +322,9 @@ static void strike(const char *name)
 	uint32_t pass;
 	unsigned i;
 
-	if (!striker.action || strcmp(name, striker.point) != 0)
+	if (striker.action == CALL)
+		striker.call(name);
+	if (!striker.action || striker.action == CALL || strcmp(name, striker.point) != 0)
 		return;
 	pass = ++board->passes;
 	if (striker.action == COUNT || (striker.pass && pass != striker.pass && !striker.depth))
@@ -897,6 +902,60 @@ static void write_until_recovered(struct perfring_shared *shared, const struct p
 	cr_assert(write_plain(shared, NULL, 1, 64) || ring->page->data_head >= ring->size / 2);
 }
 
+/* In a child: reserves a record, and unmaps the ring. */
+static bool reserve_and_unmap(int fd)
+{
+	struct perfring_shared *shared;
+	struct perfring_claim claim;
+	struct perfring_ring own;
+
+	if (perfring_ring_attach(&own, fd, 0, NULL) < 0 || perfring_shared_open(&shared, &own, NULL) < 0 ||
+	    !perfring_shared_reserve(shared, NULL, 64, &claim))
+		return false;
+	perfring_ring_close(&own);
+	return true;
+}
+
+enum death {
+	REAPED,
+	NOT_REAPED,
+	THREADS_GO_ON, /* the main thread ends by pthread_exit; its process does not */
+	DEATHS,
+};
+
+static void *go_on(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+static pid_t start_unmapped(int fd, enum death death)
+{
+	pid_t child = fork();
+	pthread_t thread;
+
+	if (child)
+		return child;
+	if (!reserve_and_unmap(fd))
+		_exit(2);
+	if (death == THREADS_GO_ON && !pthread_create(&thread, NULL, go_on, NULL))
+		pthread_exit(NULL);
+	_exit(death == THREADS_GO_ON ? 3 : 0);
+}
+
+/* Until its main thread is a zombie, for at most 10 s. */
+static void await_zombie(pid_t child)
+{
+	struct perfring_os_thread thread = {0};
+
+	for (unsigned tries = 0; tries < 1000 && thread.state != 'Z'; tries++) {
+		cr_assert_eq(perfring_os_thread_stat((uint32_t)child, (uint32_t)child, &thread), 0);
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	}
+	cr_assert_eq(thread.state, 'Z');
+}
+
 /* The kernel marks no mutex that it cannot reach. */
 Test(shared, a_writer_that_dies_with_the_ring_unmapped_is_dead)
 {
@@ -906,27 +965,303 @@ Test(shared, a_writer_that_dies_with_the_ring_unmapped_is_dead)
 	int status;
 	pid_t child;
 
-	for (unsigned i = 0; i < 2; i++) {
-		make_ring(&ring, modes[i], 4, 512, 2);
-		child = fork();
-		if (!child) {
-			struct perfring_claim claim;
-			struct perfring_ring own;
+	for (unsigned i = 0; i < 2 * DEATHS; i++) {
+		enum death death = (enum death)(i / 2);
 
-			if (perfring_ring_attach(&own, ring.fd, 0, NULL) < 0 ||
-			    perfring_shared_open(&shared, &own, NULL) < 0 ||
-			    !perfring_shared_reserve(shared, NULL, 64, &claim))
-				_exit(2);
-			perfring_ring_close(&own);
-			_exit(0);
+		make_ring(&ring, modes[i % 2], 4, 512, 2);
+		child = start_unmapped(ring.fd, death);
+		cr_assert_gt(child, 0);
+		if (death == REAPED) {
+			cr_assert_eq(waitpid(child, &status, 0), child);
+			cr_assert_eq(status, 0);
+		} else {
+			await_zombie(child);
 		}
-		cr_assert_eq(waitpid(child, &status, 0), child);
-		cr_assert_eq(status, 0);
 		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
 		cr_assert_not(owner.lives);
 		/* In a full ring, without an open or a flush. */
 		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
 		write_until_recovered(shared, &ring);
+		perfring_shared_close(shared);
+		perfring_ring_close(&ring);
+		if (death == REAPED)
+			continue;
+		if (death == THREADS_GO_ON)
+			kill(child, SIGKILL);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert(death == THREADS_GO_ON ? WIFSIGNALED(status) : status == 0, "status %x", status);
+	}
+}
+
+/* ---- slots that change hands while another looks ---- */
+
+/* Another process and what it is told, one byte each: it answers when it has done so. */
+static struct {
+	pid_t pid;
+	int order[2], answer[2];
+	int fd;                           /* of its ring, */
+	const struct perfring_ring *ring; /* as this process has it */
+	unsigned struck;
+	bool died; /* the slot's owner was not alive, as strike_locked saw it */
+} peer;
+
+/* The peer: 'o' opens, 'w' writes a record, 'c' closes, 'u' reserves a record, unmaps the ring and ends.  Ends with the pipe. */
+static void obey(int fd)
+{
+	struct perfring_shared *shared = NULL;
+	struct perfring_claim claim;
+	struct perfring_ring own;
+	char order;
+
+	if (perfring_ring_attach(&own, fd, 0, NULL) < 0)
+		_exit(2);
+	while (read(peer.order[0], &order, 1) == 1) {
+		if (order == 'o' && perfring_shared_open(&shared, &own, NULL) < 0)
+			_exit(3);
+		if (order == 'w' && !write_plain(shared, NULL, 1, 24))
+			_exit(4);
+		if (order == 'c')
+			perfring_shared_close(shared);
+		if (order == 'u') {
+			if (!perfring_shared_reserve(shared, NULL, 64, &claim))
+				_exit(5);
+			perfring_ring_close(&own);
+			_exit(0);
+		}
+		if (write(peer.answer[1], &order, 1) != 1)
+			_exit(6);
+	}
+	_exit(0);
+}
+
+static void start_peer(int fd)
+{
+	cr_assert_eq(pipe(peer.order), 0);
+	cr_assert_eq(pipe(peer.answer), 0);
+	peer.pid = fork();
+	if (peer.pid) {
+		close(peer.answer[1]); /* then its end ends a read */
+		return;
+	}
+	striker.action = NO_ACTION;
+	close(peer.order[1]);
+	obey(fd);
+}
+
+static void tell_peer(char order)
+{
+	char answer = 0;
+
+	cr_assert_eq(write(peer.order[1], &order, 1), 1);
+	cr_assert_eq(read(peer.answer[0], &answer, 1), order == 'u' ? 0 : 1);
+	cr_assert_eq(answer, order == 'u' ? 0 : order);
+}
+
+/* `status`: of its end. */
+static void end_peer(int status)
+{
+	int ended;
+
+	close(peer.order[1]);
+	cr_assert_eq(waitpid(peer.pid, &ended, 0), peer.pid);
+	cr_assert_eq(ended, status);
+	close(peer.order[0]);
+	close(peer.answer[0]);
+}
+
+static void strike_vanished(const char *name)
+{
+	if (strcmp(name, "shared_vanished") != 0 || peer.pid)
+		return;
+	start_peer(peer.fd);
+	tell_peer('o');
+	tell_peer('w');
+}
+
+/* Concurrent: mark_vanished, which has read the dead owner's lock word and identity; its partner is take_slot of another process,
+ * which takes the slot between that and the exchange of the word.  The exchange compares: else it would mark the new owner's
+ * mutex, and two threads would own one slot. */
+Test(shared, who_marks_a_vanished_owner_late_takes_no_slot_of_the_living)
+{
+	struct perfring_shared *shared;
+	struct perfring_owner owner;
+	struct perfring_ring ring;
+	int status;
+	pid_t child;
+
+	board_make();
+	for (unsigned i = 0; i < 2; i++) {
+		board_clear();
+		make_ring(&ring, modes[i], 4, 512, 1);
+		child = start_unmapped(ring.fd, REAPED);
+		cr_assert_gt(child, 0);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert_eq(status, 0);
+		peer.fd = ring.fd;
+		peer.pid = 0;
+		striker.call = strike_vanished;
+		striker.action = CALL;
+		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), -EUSERS);
+		striker.action = NO_ACTION;
+		cr_assert_gt(peer.pid, 0, "shared_vanished is never passed");
+		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
+		cr_assert(owner.lives);
+		cr_assert_eq(owner.pid, (uint32_t)peer.pid);
+		cr_assert_eq(perfring_shared_abandoned(&ring), 1);
+		tell_peer('w');
+		tell_peer('c');
+		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
+		perfring_shared_flush(shared);
+		cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head));
+		perfring_shared_close(shared);
+		end_peer(0);
+		perfring_ring_close(&ring);
+	}
+}
+
+/* Killed as it takes a dead owner's slot, when it has cleared the identity and has not locked the mutex: the next one still
+ * finds the slot free, and recovers what its first owner left. */
+Test(shared, killed_between_identity_and_lock_of_a_slot)
+{
+	struct perfring_shared *shared;
+	struct perfring_ring ring, own;
+	struct perfring_claim claim;
+	pid_t child;
+	int status;
+
+	if (!deaths_are_seen())
+		cr_skip_test(NO_ROBUST);
+	board_make();
+	for (unsigned i = 0; i < 6; i++) {
+		unsigned kind = i / 2; /* of the slot: its owner was killed, vanished, has closed */
+
+		board_clear();
+		make_ring(&ring, modes[i % 2], 4, 512, 1);
+		child = kind == 1 ? start_unmapped(ring.fd, REAPED) : fork();
+		if (!child) {
+			if (perfring_ring_attach(&own, ring.fd, 0, NULL) < 0 ||
+			    perfring_shared_open(&shared, &own, NULL) < 0)
+				_exit(2);
+			if (kind == 2)
+				perfring_shared_close(shared);
+			else
+				perfring_shared_reserve(shared, NULL, 64, &claim);
+			_exit(0);
+		}
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert_eq(status, 0);
+		for (unsigned k = 0; k < 2; k++) { /* the second time the identity is cleared already */
+			child = fork();
+			if (!child) {
+				striker.point = "shared_cleared";
+				striker.pass = 0;
+				striker.action = KILL;
+				if (perfring_ring_attach(&own, ring.fd, 0, NULL) < 0)
+					_exit(2);
+				perfring_shared_open(&shared, &own, NULL);
+				_exit(3);
+			}
+			cr_assert_eq(waitpid(child, &status, 0), child);
+			cr_assert(WIFSIGNALED(status), "kind %u: status %x", kind, status);
+		}
+		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0, "kind %u", kind);
+		cr_assert_eq(perfring_shared_abandoned(&ring), kind < 2);
+		cr_assert_eq(perfring_shared_lost(&ring), kind < 2);
+		cr_assert(write_plain(shared, NULL, 1, 24));
+		perfring_shared_flush(shared);
+		cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head));
+		perfring_shared_close(shared);
+		perfring_ring_close(&ring);
+	}
+}
+
+static void strike_locked(const char *name)
+{
+	struct perfring_owner owner;
+
+	if (strcmp(name, "shared_locked") != 0)
+		return;
+	peer.struck++;
+	perfring_shared_owner_at(peer.ring, 0, &owner);
+	peer.died |= !owner.lives;
+}
+
+/* The dead owner's thread had the number that this thread has now.  Concurrent: has_vanished in any process, between this
+ * thread's lock of the mutex and the store of its identity; it must not take the dead one's identity for the word's. */
+Test(shared, a_number_that_is_used_again_is_not_the_dead_owners)
+{
+	struct perfring_shared *shared;
+	struct perfring_ring ring;
+	uint32_t grain, owners;
+	pid_t child;
+	int status;
+
+	if (!deaths_are_seen())
+		cr_skip_test(NO_ROBUST);
+	board_make();
+	for (unsigned i = 0; i < 2; i++) {
+		board_clear();
+		make_ring(&ring, modes[i], 4, 512, 1);
+		child = start_unmapped(ring.fd, REAPED);
+		cr_assert_eq(waitpid(child, &status, 0), child);
+		cr_assert_eq(status, 0);
+		tables_of(&ring, &grain, &owners)->identity =
+			(uint64_t)child << 42 | (uint64_t)syscall(SYS_gettid) << 20 | 1;
+		tables_of(&ring, &grain, &owners)->held.__data.__lock = (int)FUTEX_OWNER_DIED;
+		peer.ring = &ring;
+		peer.struck = 0;
+		peer.died = false;
+		striker.call = strike_locked;
+		striker.action = CALL;
+		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
+		striker.action = NO_ACTION;
+		cr_assert_eq(peer.struck, 1);
+		cr_assert_not(peer.died);
+		perfring_shared_close(shared);
+		perfring_ring_close(&ring);
+	}
+}
+
+static void strike_reopened(const char *name)
+{
+	if (strcmp(name, "shared_sought") == 0 && peer.struck == 0) {
+		peer.struck++;
+		tell_peer('c');
+	}
+	if (strcmp(name, "shared_found") == 0 && peer.struck == 1) {
+		peer.struck++;
+		tell_peer('o');
+	}
+}
+
+/* Concurrent: take_slot, which has read the identity of an owner; its partner is that owner, which closes the slot and opens it
+ * again before the identity is cleared.  It keeps its name: else none would see it vanish. */
+Test(shared, an_owner_that_reopens_keeps_its_identity)
+{
+	struct perfring_shared *shared;
+	struct perfring_owner owner;
+	struct perfring_ring ring;
+
+	board_make();
+	for (unsigned i = 0; i < 2; i++) {
+		board_clear();
+		make_ring(&ring, modes[i], 4, 512, 1);
+		start_peer(ring.fd);
+		tell_peer('o');
+		peer.struck = 0;
+		striker.call = strike_reopened;
+		striker.action = CALL;
+		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), -EUSERS);
+		striker.action = NO_ACTION;
+		cr_assert_eq(peer.struck, 2);
+		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
+		cr_assert(owner.lives);
+		tell_peer('u');
+		end_peer(0);
+		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
+		cr_assert_not(owner.lives);
+		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
+		cr_assert_eq(perfring_shared_abandoned(&ring), 1);
 		perfring_shared_close(shared);
 		perfring_ring_close(&ring);
 	}
