@@ -640,6 +640,28 @@ void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint
 	PERFRING_STORE(&state_of(writer)->writer_tid, tid);
 }
 
+/* What was reserved from `position` to `claimed` is given back, or becomes a filler.  Handlers here are nested: they move
+ * nothing but `claimed`, upwards, and what they commit stays. */
+static void drop_reserved(struct perfring_writer *writer, uint64_t position, uint64_t claimed)
+{
+	if (writer->flags & PERFRING_RING_OVERWRITE) {
+		/* Some of the oldest may be gone: that stays true.  More than the ring holds was never given out. */
+		tell_claimed(writer);
+		if (abandon(writer, position, claimed))
+			return;
+	} else {
+		PERFRING_ADD(&state_of(writer)->abandoned, 1);
+		count_refused(writer, &writer->output, 1);
+	}
+	PERFRING_POINT(reset_counted);
+	/* Never published, so no reader has seen it.  If a handler has reserved after it, it stays, as in a discard.  It lies in
+	 * the ring then: that handler found space for both. */
+	if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, position)) {
+		PERFRING_POINT(reset_kept);
+		filler_put(room_of(writer, position, claimed), claimed - position);
+	}
+}
+
 void perfring_writer_reset(struct perfring_writer *writer)
 {
 	uint64_t claimed, position;
@@ -648,22 +670,11 @@ void perfring_writer_reset(struct perfring_writer *writer)
 		return;
 	claimed = PERFRING_LOAD(&writer->claimed);
 	PERFRING_FENCE_LOCAL(); /* in this order: what a handler publishes between them is not ours to drop */
+	PERFRING_POINT(reset_began);
 	position = PERFRING_LOAD(&writer->position);
-	if (claimed > position) {
-		if (writer->flags & PERFRING_RING_OVERWRITE) {
-			/* Some of the oldest may be gone: that stays true.  More than the ring holds was never given out. */
-			tell_claimed(writer);
-			if (abandon(writer, position, claimed))
-				goto out;
-		} else {
-			PERFRING_ADD(&state_of(writer)->abandoned, 1);
-			count_refused(writer, &writer->output, 1);
-		}
-		/* Never published: nobody has seen it.  A handler that claims behind it before this store goes with it: it is
-		 * nested, so it moves nothing but `claimed`. */
-		PERFRING_STORE(&writer->claimed, position);
-	}
-out:
+	PERFRING_POINT(reset_looked);
+	if (claimed > position)
+		drop_reserved(writer, position, claimed);
 	leave(writer);
 }
 

@@ -10,9 +10,9 @@
 #define NESTED_ONE_DEEP
 #endif
 
-static void nested_point(void);
+static void nested_point(const char *name);
 
-#define PERFRING_POINT(name) nested_point()
+#define PERFRING_POINT(name) nested_point(#name)
 #include "rb/writer.c"
 
 #include "machine.h"
@@ -28,8 +28,16 @@ TestSuite(nested, .timeout = 300);
 
 /* ---- at every named point ---- */
 
-static void nested_point(void)
+static const char *nested_strike_at, *nested_strike_then; /* once each, by nested_strike */
+static void (*nested_strike)(void);
+
+static void nested_point(const char *name)
 {
+	if (nested_strike_at && !strcmp(name, nested_strike_at)) {
+		nested_strike_at = nested_strike_then;
+		nested_strike_then = NULL;
+		nested_strike();
+	}
 	if (nest_looks)
 		nest_look();
 	if (!nest_armed)
@@ -152,6 +160,84 @@ Test(nested, three_in_chain_and_sequence)
 	at_points(3, 1, 3, 2, 10);
 	at_points(3, 2, 3, 2, 10);
 	at_points(3, 3, 3, 2, 10);
+}
+
+/* ---- handlers during a reset ---- */
+
+static struct perfring_writer *reset_writer;
+static unsigned reset_written;
+
+/* As a handler there: a record, one that is not wanted, another. */
+static void write_during_reset(void)
+{
+	unsigned char record[24] = {PERF_RECORD_SAMPLE, 0, 0, 0, 0, 0, sizeof(record)};
+	struct perfring_claim claim;
+
+	reset_written += perfring_writer_write(reset_writer, NULL, record, sizeof(record));
+	if (perfring_writer_reserve(reset_writer, NULL, 32, &claim))
+		perfring_writer_discard(reset_writer, &claim);
+	reset_written += perfring_writer_write(reset_writer, NULL, record, sizeof(record));
+}
+
+/* All that is published, from the lowest address. */
+static unsigned count_published(const struct perfring_ring *ring, bool backward, uint64_t *lost)
+{
+	uint64_t at = backward ? ring->page->data_head : 0, end = backward ? 0 : ring->page->data_head, count;
+	unsigned samples = 0;
+
+	for (*lost = 0; at != end;) {
+		const unsigned char *record = ring->data + (at & (ring->size - 1));
+		struct perf_event_header header;
+
+		memcpy(&header, record, sizeof(header));
+		cr_assert(header.size >= 8 && header.size <= (backward ? -at : end - at), "a record of %u",
+			  header.size);
+		memcpy(&count, record + 16, 8);
+		samples += header.type == PERF_RECORD_SAMPLE;
+		*lost += header.type == PERF_RECORD_LOST ? count : 0;
+		at += header.size;
+	}
+	return samples;
+}
+
+/* The partner of each line of reset is a handler that writes there, of the same thread: between the two loads, after them, after
+ * the count, and when it has found that another handler's record follows.  What it was told is written is written. */
+Test(nested, what_a_handler_writes_during_a_reset_stays)
+{
+	/* The last three are passed only after another handler has written. */
+	static const char *const points[] = {"reset_began", "reset_looked",    "reset_counted", "leave_looked",
+					     "reset_kept",  "leave_published", "leave_left"};
+	/* A ring that overwrites keeps all that was reserved: it does not pass reset_counted and reset_kept. */
+	static const uint32_t kinds[] = {0, PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD};
+	unsigned char record[24] = {PERF_RECORD_SAMPLE, 0, 0, 0, 0, 0, sizeof(record)};
+	struct perfring_claim claim;
+	struct perfring_ring ring;
+	uint64_t lost;
+
+	for (unsigned i = 0; i < 2 * sizeof(points) / sizeof(*points); i++) {
+		struct perfring_ring_options options = {.pages = 1, .flags = kinds[i % 2]};
+		bool second = i / 2 >= 4;
+
+		cr_assert_eq(perfring_ring_create(&ring, &options), 0);
+		cr_assert_eq(perfring_writer_open(&reset_writer, &ring, NULL), 0);
+		cr_assert(perfring_writer_write(reset_writer, NULL, record, sizeof(record)));
+		cr_assert_not_null(perfring_writer_reserve(reset_writer, NULL, 104, &claim));
+		reset_written = 1;
+		nested_strike = write_during_reset;
+		nested_strike_at = second ? "reset_looked" : points[i / 2];
+		nested_strike_then = second ? points[i / 2] : NULL;
+		perfring_writer_reset(reset_writer);
+		cr_assert(!nested_strike_at || (kinds[i % 2] && !strncmp(nested_strike_at, "reset_", 6)),
+			  "%s is not passed", nested_strike_at);
+		nested_strike_at = NULL;
+		cr_assert(perfring_writer_write(reset_writer, NULL, record, sizeof(record)));
+		cr_assert_eq(count_published(&ring, i % 2, &lost), reset_written + 1, "%s", points[i / 2]);
+		cr_assert_eq(perfring_writer_lost(reset_writer), 1, "%s", points[i / 2]);
+		cr_assert_eq(lost, 1, "%s", points[i / 2]);
+		cr_assert_eq(reset_writer->claimed, reset_writer->position);
+		perfring_writer_close(reset_writer);
+		perfring_ring_close(&ring);
+	}
 }
 
 /* ---- at random ---- */

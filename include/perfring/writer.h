@@ -41,6 +41,9 @@
  *   handler           yes                              |      yes       |    no
  *   other threads     no                               |      yes       |    no
  *
+ * Fillers.  A ring may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a consumer use a
+ * shared ring, STRICT with PERFRING_RING_LOST_FILLERS.
+ *
  * fork: the child does not inherit the mapping (as with the kernel's), and its private line is zero.  There reserve returns
  * NULL and commit does nothing; encoding a record that the parent had reserved ends in SIGSEGV, and never changes the
  * parent's ring.  The child can create or attach a ring of its own.
@@ -155,8 +158,9 @@ PERFRING_API int perfring_writer_open(struct perfring_writer **writer, struct pe
  * perfring_ring_state.lost_total, and the next writer's first record reports them. */
 PERFRING_API void perfring_writer_close(struct perfring_writer *writer);
 
-/* For use after a jump out of a record: drops what was reserved and not published, with the records that handlers wrote after
- * it; this counts as one loss.  In a ring that overwrites, it becomes a filler. */
+/* For use after a jump out of a record: drops what was reserved and not published.  This counts as one loss: the records that
+ * handlers committed between the jump and this call are dropped too, and are not counted.  Those that they commit during this
+ * call are kept.  In a ring that overwrites, and before a kept record, the dropped space becomes a filler. */
 PERFRING_API void perfring_writer_reset(struct perfring_writer *writer);
 
 /* Pauses or resumes output; opening another writer resumes it too.  While paused, reserves are refused and counted
