@@ -14,6 +14,9 @@
  *   handlers              yes               |    yes     | no |  no
  *   the reader            yes               |    yes     | yes|  no     one at a time
  *
+ * Fillers.  The rings may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a consumer use a
+ * shared ring, STRICT with PERFRING_RING_LOST_FILLERS.
+ *
  * fork: in a child, reserve returns NULL.  The child opens its own; closing the inherited one is optional and only unmaps it.
  *
  * vfork, and clone with CLONE_VM and without CLONE_SETTLS: the child and its handlers must not write.  They run in the parent's

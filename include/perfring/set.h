@@ -14,6 +14,9 @@
  *   handlers        no         |   yes   |  no  |  no
  *   the reader      yes        |   yes   |  yes |  no     one at a time, with the readers of its rings
  *
+ * Fillers.  The rings may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a consumer use a
+ * shared ring, STRICT with PERFRING_RING_LOST_FILLERS.
+ *
  * fork: as in writer.h.  A child opens its own set.  On the inherited one the thread that forked may call current and leave
  * (the writer refuses), lost (which returns 0), and close (which frees memory and leaves fds open). */
 #ifndef PERFRING_SET_H

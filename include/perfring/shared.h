@@ -24,8 +24,8 @@
  *          The ring's `claimed` is the last reservation: bits 0..39 its end, in grains, modulo 2^40; 40..53 its size, in grains;
  *          54..63 its owner.
  *
- * claim    One unconditional exchange of `claimed`, so that the last reservation is known from this instant on, whatever happens to
- *          its owner.  Before it, the claimer writes the previous reservation's mark {lap, owner, size} if that is uncommitted: each
+ * claim    One compare-exchange of `claimed`, so that the last reservation is known from this instant on, whatever happens to its
+ *          owner.  Before it, the claimer writes the previous reservation's mark {lap, owner, size} if that is uncommitted: each
  *          reservation that another one follows has a mark.  Of two that claim at the same time, the later one pauses for some
  *          microseconds, so that two cache lines do not move for each record; it holds nothing meanwhile.
  * commit   If data_head is at the reservation's start, commit moves data_head over it: without other writers a record takes two
@@ -57,7 +57,8 @@
  * another process seals it once, in 8 to 20 ms (of this process: 6 to 14 us).  If all writers are dead, someone must open to
  * recover.
  *
- * Losses by a kill.  STRICT: the uncommitted records.  LEASED: also records that handlers had committed within an uncommitted
+ * Losses by a kill.  A writer killed before its claim has reserved nothing: that attempt is neither written nor lost.  STRICT:
+ * the uncommitted records.  LEASED: also records that handlers had committed within an uncommitted
  * one, or within a flush or a change of chunks.  Each counts as lost and is in the next LOST record.  Exceptions: a writer
  * killed between two words of a count leaves that count wrong (a recoverer: too low by what it had taken over; an owner of a
  * chunk: too high by up to two as it commits a nested record, too low by what handlers had committed in a chunk that it was
@@ -65,6 +66,9 @@
  * writer killed after it moved data_head, and before it wakes the reader, leaves a crossing of the watermark to the next that
  * publishes; a wakeup by wakeup_events is not repeated.  Jumping out of a record (longjmp, an exception) is like stopping in
  * it until the thread ends.
+ *
+ * Fillers.  Both kinds of ring may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a
+ * consumer use STRICT with PERFRING_RING_LOST_FILLERS.
  *
  * Trust.  A reader that does not trust the writers uses PERFRING_READER_COPY.  Writers trust each other: a process that
  * overwrites the marks or the owner table can damage other records and stop publication, but not make others write outside

@@ -57,6 +57,9 @@
  * kernel ends the process, as with any signal on it.  A thread without an alternate stack (a handler left it by a jump) is
  * sampled on its own stack only.
  *
+ * Fillers.  Its rings may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a consumer use a
+ * shared ring, STRICT with PERFRING_RING_LOST_FILLERS.
+ *
  * fork: the child has no events and has not joined.  Its raises do nothing; it may only close what it inherited. vfork,
  * posix_spawn: the child may raise; the records are the parent thread's. exec: ends all events.  dlclose of the code that
  * raises: its points stay. */
@@ -204,7 +207,9 @@ PERFRING_API void perfring_soft_reset(struct perfring_soft_event *event, bool gr
  * enables.  Returns 0; -EINVAL for an event that does not sample, and, as for an inherited event, for one of the process. */
 PERFRING_API int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n);
 
-/* Sets the period, or the frequency if attr.freq (docs/abi.md 9.2).  Returns 0, or -EINVAL as the kernel's ioctl. */
+/* Sets the period, or the frequency if attr.freq (docs/abi.md 9.2).  With a fixed period the next occurrence makes a sample; the
+ * kernel's does not if the thread was switched in between, because each switch-in loads the period anew.  Returns 0, or
+ * -EINVAL as the kernel's ioctl. */
 PERFRING_API int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period);
 
 PERFRING_API uint64_t perfring_soft_id(const struct perfring_soft_event *event);
