@@ -122,7 +122,7 @@ void perfring_writer_settle(struct perfring_writer *writer)
 /* How much may be written at `position` into a ring that stops (docs/abi.md 7.2).  data_tail counts by its low bits alone, as in the kernel, so a
  * wrong one harms nobody but its author; from `position` it would do so only where no doomed claim stands in between,
  * hence from what is published. */
-static uint64_t space(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
+static uint64_t unread_space(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
 {
 	const struct perf_event_mmap_page *page = writer->page;
 	uint64_t tail = perfring_page_reclaim(page); /* acquire: the reader has finished with what we write into */
@@ -140,12 +140,12 @@ static uint64_t space(const struct perfring_writer *writer, uint64_t position, u
 
 /* The same, of any ring.  One that overwrites takes everything, but that nested records may not lap the outermost: it is
  * in the making, and would be published torn (the kernel does not look). */
-static uint64_t room_at(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
+static uint64_t space_at(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
 {
 	uint64_t used;
 
 	if (!(writer->flags & PERFRING_RING_OVERWRITE))
-		return space(writer, position, returned);
+		return unread_space(writer, position, returned);
 	used = position + PERFRING_LOAD(&writer->page->data_head); /* data_head is -published */
 	return used > writer->mask ? 0 : writer->mask - used;
 }
@@ -185,18 +185,18 @@ void perfring_writer_refuse(struct perfring_writer *writer, struct perfring_outp
 
 /* How far room was given out, for whoever reads a ring that overwrites (snapshot.h): never less than before, whoever of a
  * handler and the one that it interrupts comes last. */
-static void tell_claimed(struct perfring_writer *writer)
+static void report_claimed(struct perfring_writer *writer)
 {
 	struct perfring_ring_state *state = state_of(writer);
-	uint64_t claimed, told;
+	uint64_t claimed, reported;
 
 	PERFRING_FENCE_STORES(); /* what was published before this claim; pairs with the acquire of claimed_of (snapshot.c) */
 	do {
-		told = PERFRING_LOAD(&state->claimed);
+		reported = PERFRING_LOAD(&state->claimed);
 		claimed = PERFRING_LOAD(&writer->claimed);
 		PERFRING_POINT(claimed_looked);
-	} while (claimed > told && !PERFRING_SWAP_LOCAL(&state->claimed, told, claimed));
-	PERFRING_POINT(claimed_told);
+	} while (claimed > reported && !PERFRING_SWAP_LOCAL(&state->claimed, reported, claimed));
+	PERFRING_POINT(claimed_reported);
 	PERFRING_FENCE_STORES(); /* before the record's bytes; pairs with the load barrier of perfring_snapshot_take */
 }
 
@@ -226,7 +226,7 @@ static uint64_t beginning(const struct perfring_writer *writer, uint64_t *claime
 	return *claimed > position ? *claimed : position;
 }
 
-static unsigned char *room_of(const struct perfring_writer *writer, uint64_t start, uint64_t end)
+static unsigned char *address_of(const struct perfring_writer *writer, uint64_t start, uint64_t end)
 {
 	return writer->data + ((is_backward(writer) ? -end : start) & writer->mask);
 }
@@ -248,7 +248,7 @@ static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *unt
 		wake(writer); /* it may sleep until a watermark that cannot be reached */
 	}
 	while (!fits && (int64_t)perfring_os_clock_now() < *until && !PERFRING_LOAD(&state_of(writer)->paused)) {
-		fits = space(writer, beginning(writer, &claimed), &returned) >= size;
+		fits = unread_space(writer, beginning(writer, &claimed), &returned) >= size;
 		if (!fits)
 			nanosleep(&nap, NULL);
 		if (nap.tv_nsec < 1000000)
@@ -279,17 +279,108 @@ static bool take_back(struct perfring_writer *writer, uint64_t size, uint64_t en
 		return false;
 	/* Both: one was outermost, so our claim began in what it wrote; another came after and took us for a record in the
 	 * making.  What lies between the two is nobody's, and ours goes behind. */
-	filler_put(room_of(writer, position, end), end - position);
+	filler_put(address_of(writer, position, end), end - position);
 	return true;
+}
+
+/* A claim of the slow path. */
+struct attempt {
+	uint64_t start, end;
+	uint64_t lost;     /* records that its LOST record reports, as seen before the claim; 0: it has none */
+	uint64_t extra;    /* bytes of the LOST record */
+	uint64_t returned; /* the reader has returned what is below */
+};
+
+/* Claims space for the record and for the LOST record that is due, by compare-exchange, as the kernel does.  Returns false when
+ * output is paused, or the ring is full. */
+static bool claim_space(struct perfring_writer *writer, const struct perfring_output *output, uint64_t size,
+			bool nested, struct attempt *attempt)
+{
+	bool waited = false;
+	uint64_t claimed;
+	int64_t until = 0;
+
+	for (;;) {
+		if (PERFRING_LOAD(&state_of(writer)->paused))
+			return false;
+		attempt->lost = PERFRING_LOAD(&writer->lost);
+		attempt->extra = attempt->lost ? lost_size(output) : 0;
+		attempt->start = beginning(writer, &claimed);
+		if (space_at(writer, attempt->start, &attempt->returned) < size + attempt->extra) {
+			if (beginning(writer, &claimed) != attempt->start)
+				continue; /* a handler wrote and published between the two loads: they do not belong together */
+			if (waited || writer->policy != PERFRING_WRITER_WAIT || nested)
+				return false;
+			leave(writer); /* publishes what handlers wrote meanwhile, for the reader */
+			waited = !wait_for(writer, size + attempt->extra, &until);
+			continue;
+		}
+		attempt->end = attempt->start + size + attempt->extra;
+		PERFRING_POINT(rare_fits);
+		if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, attempt->end))
+			continue; /* a handler wrote: start again, as the kernel does */
+		PERFRING_POINT(rare_swapped);
+		/* Claim, then check: perfring_writer_pause may have come between the check above and the claim, and has returned
+		 * by now; or it has not, and its barrier lets it see the claim. */
+		if (PERFRING_LIKELY(!PERFRING_LOAD(&state_of(writer)->paused)))
+			return true;
+		if (PERFRING_SWAP_LOCAL(&writer->claimed, attempt->end, claimed))
+			return false;
+		return true; /* a handler has claimed after it: it stays */
+	}
+}
+
+/* The claim is made: its stamp, its LOST record, a new limit.  Returns the record's space, which ends at attempt->end. */
+static unsigned char *begin_record(struct perfring_writer *writer, struct perfring_output *output,
+				   struct attempt *attempt)
+{
+	unsigned char *space;
+
+	PERFRING_POINT(rare_claimed);
+	stamp_watermark(writer, attempt->end);
+	if (writer->flags & PERFRING_RING_OVERWRITE)
+		report_claimed(writer);
+	space = address_of(writer, attempt->start, attempt->end);
+	if (attempt->extra) {
+		lost_put(output, take_lost(writer), space); /* what is lost now: it may be 0 */
+		PERFRING_POINT(rare_lost_told);
+		space += attempt->extra;
+		if (is_backward(writer)) /* LOST has the lower address, so the higher position */
+			attempt->end -= attempt->extra;
+	}
+	if (!(writer->flags & PERFRING_RING_OVERWRITE))
+		open_limit(writer, attempt->returned);
+	return space;
+}
+
+/* The last step of a reserve: a reader that waits for the next record is woken by its commit. */
+static struct perfring_place give(struct perfring_writer *writer, unsigned char *space, uint64_t size, uint64_t end,
+				  uint64_t state)
+{
+	if (PERFRING_LOAD(&state_of(writer)->armed) & PERFRING_WAKEUP_RECORD) {
+		PERFRING_STORE(&writer->call, (uint8_t)1);
+		PERFRING_STORE(&writer->again, (uint8_t)1);
+	}
+	if (writer->flags & PERFRING_RING_OVERWRITE)
+		filler_put(space, size); /* after a kill it shows what was being written */
+	PERFRING_POINT(rare_given);
+	return place(space, end, state);
+}
+
+/* Whether the caller interrupted a record.  It stays so: the interrupted code does not continue before the caller returns. */
+static bool is_nested(const struct perfring_writer *writer)
+{
+	uint64_t claimed, start = beginning(writer, &claimed);
+
+	return claimed == start && claimed > PERFRING_LOAD(&writer->position);
 }
 
 struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *writer, struct perfring_output *output,
 						   uint64_t size, uint64_t end)
 {
-	bool overwrite = writer->flags & PERFRING_RING_OVERWRITE, waited = false;
-	uint64_t start, claimed, lost, extra, state = 0, returned = 0;
-	int64_t until = 0;
-	unsigned char *room;
+	struct attempt attempt;
+	unsigned char *space;
+	uint64_t state = 0;
 
 	if (!writer->page) /* a fork's child: zeros */
 		return place(NULL, 0, 0);
@@ -301,76 +392,24 @@ struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *write
 		state |= PERFRING_CLAIM_RARE;
 	PERFRING_POINT(rare_entered);
 	if (!end) {
-		start = beginning(writer, &claimed);
-		if (claimed == start && claimed > PERFRING_LOAD(&writer->position))
-			state |=
-				PERFRING_CLAIM_NESTED; /* and stays so: whom we interrupt does not go on before we end */
+		if (is_nested(writer))
+			state |= PERFRING_CLAIM_NESTED;
 	} else if (!take_back(writer, size, end)) {
-		room = room_of(writer, end - size, end);
 		stamp_watermark(writer, end);
-		if (overwrite)
-			tell_claimed(writer);
-		goto claimed;
+		if (writer->flags & PERFRING_RING_OVERWRITE)
+			report_claimed(writer);
+		return give(writer, address_of(writer, end - size, end), size, end, state);
 	}
 	PERFRING_POINT(rare_undone);
-
-	for (;;) {
-		if (PERFRING_LOAD(&state_of(writer)->paused))
-			break;
-		lost = PERFRING_LOAD(&writer->lost);
-		extra = lost ? lost_size(output) : 0;
-		start = beginning(writer, &claimed);
-		if (room_at(writer, start, &returned) < size + extra) {
-			if (beginning(writer, &claimed) != start)
-				continue; /* a handler wrote and published between the looks: they do not go together */
-			if (waited || writer->policy != PERFRING_WRITER_WAIT || state & PERFRING_CLAIM_NESTED)
-				break;
-			leave(writer); /* what handlers wrote meanwhile: the reader is to have it */
-			waited = !wait_for(writer, size + extra, &until);
-			continue;
-		}
-		end = start + size + extra;
-		PERFRING_POINT(rare_fits);
-		if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, end))
-			continue; /* a handler wrote: from the beginning, like the kernel */
-		PERFRING_POINT(rare_swapped);
-		/* Claim, then look: perfring_writer_pause may have come between the look above and the claim, and has returned
-		 * by now; or it has not, and its barrier lets it see the claim. */
-		if (PERFRING_LIKELY(!PERFRING_LOAD(&state_of(writer)->paused)) ||
-		    !PERFRING_SWAP_LOCAL(&writer->claimed, end, claimed))
-			goto book;
-		break;
+	if (!claim_space(writer, output, size, state & PERFRING_CLAIM_NESTED, &attempt)) {
+		count_refused(writer, output, 1);
+		PERFRING_POINT(rare_refused);
+		/* A handler may have committed while our claim stood, and left its publication to us. */
+		leave_if_outermost(writer, state);
+		return place(NULL, 0, 0);
 	}
-	count_refused(writer, output, 1);
-	PERFRING_POINT(rare_refused);
-	/* A nested one may have finished while our claim stood, and left it to us. */
-	leave_if_outermost(writer, state);
-	return place(NULL, 0, 0);
-
-book:
-	PERFRING_POINT(rare_claimed);
-	stamp_watermark(writer, end);
-	if (overwrite)
-		tell_claimed(writer);
-	room = room_of(writer, start, end);
-	if (extra) {
-		lost_put(output, take_lost(writer), room); /* what is lost now: it may be 0 */
-		PERFRING_POINT(rare_lost_told);
-		room += extra;
-		if (is_backward(writer)) /* LOST has the lower address, so the higher position */
-			end -= extra;
-	}
-	if (!overwrite)
-		open_limit(writer, returned);
-claimed:
-	if (PERFRING_LOAD(&state_of(writer)->armed) & PERFRING_WAKEUP_RECORD) {
-		PERFRING_STORE(&writer->call, (uint8_t)1);
-		PERFRING_STORE(&writer->again, (uint8_t)1);
-	}
-	if (overwrite)
-		filler_put(room, size); /* if we die now, this is what was being written */
-	PERFRING_POINT(rare_given);
-	return place(room, end, state);
+	space = begin_record(writer, output, &attempt);
+	return give(writer, space, size, attempt.end, state);
 }
 
 /* ---- committing, discarding ---- */
@@ -550,7 +589,7 @@ static bool abandon(struct perfring_writer *writer, uint64_t published, uint64_t
 
 	if (!size || size > writer->mask || size & 7)
 		return false;
-	filler_put(room_of(writer, published, claimed), size);
+	filler_put(address_of(writer, published, claimed), size);
 	PERFRING_ADD(&state_of(writer)->abandoned, 1);
 	count_refused(writer, &writer->output, 1);
 	return true;
@@ -646,7 +685,7 @@ static void drop_reserved(struct perfring_writer *writer, uint64_t position, uin
 {
 	if (writer->flags & PERFRING_RING_OVERWRITE) {
 		/* Some of the oldest may be gone: that stays true.  More than the ring holds was never given out. */
-		tell_claimed(writer);
+		report_claimed(writer);
 		if (abandon(writer, position, claimed))
 			return;
 	} else {
@@ -658,7 +697,7 @@ static void drop_reserved(struct perfring_writer *writer, uint64_t position, uin
 	 * the ring then: that handler found space for both. */
 	if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, position)) {
 		PERFRING_POINT(reset_kept);
-		filler_put(room_of(writer, position, claimed), claimed - position);
+		filler_put(address_of(writer, position, claimed), claimed - position);
 	}
 }
 
