@@ -1,50 +1,8 @@
-/* shared.c - many threads and processes, and their handlers, writing one ring: shared.h has the protocol, docs/ring.md its
- * states and transitions.
+/* shared.c - many threads and processes, and their signal handlers, write into one ring: shared.h has the protocol, docs/ring.md 8
+ * its states, its transitions, and why it holds.
  *
- * Why it holds.
- *
- *   One claim for each place.  `claimed` says the last room, so a swap from what was read gives the next one to one
- *   claimer only.  (It comes back to an old value after 2^43 bytes and more, and only if the last room has the same size
- *   and owner then: a claimer must stand between its load and its swap for exactly so long.)
- *
- *   A room has its mark before there is another behind it, unless it is published: mark_claimed, which every claimer
- *   passes first.  It reads the mark, then sees `claimed` still naming the room: so what it read is that room's or of a lap
- *   before, and its swap from that fails once anything newer is there.  A swap that comes so late that the room has been
- *   published without a mark leaves one that is behind data_head, in no scan, and is overwritten like any of an old lap.
- *
- *   Nothing is published unfinished.  Two move data_head from h.  The owner of the room at h, when that is finished: nobody
- *   else moves it out of a room whose mark is not done.  And a scan, which begins at h and goes over marks of the lap of
- *   their place in [h, h + size), done: its swap from h succeeds only if data_head has been h all the time (it only grows),
- *   and meanwhile nobody could claim beyond h + size: each of these marks was that very room's.
- *
- *   Nothing finished stays unpublished.  Let v be where data_head comes to rest, X who moved it there, Y the owner of the
- *   room at v, finished.  X has swapped data_head, then looks whether there is a room behind, then at its mark; Y has
- *   claimed by a swap, then looks at data_head, sets `done` by an exchange if that is not v, and looks again: all
- *   sequentially consistent, so in one order.  X sees no room behind: then Y's claim is later, and Y sees v when it looks: it publishes.
- *   X sees the room and not its `done`: then that is set later than X's swap, and Y sees v when it looks again.  One that
- *   dies between `done` and its scan, or between its swap and its look, leaves this to the next that commits, flushes or
- *   opens.
- *
- *   One finisher for each room.  Only its owner writes a room and sets `done`.  Another becomes its owner by a swap of
- *   the whole mark, if the owner before has ended (its robust mutex), or has left its chunk (below); the turn in the
- *   mark counts these swaps, so that a mark does not come back when a slot is used again.  (It counts to 8: eight
- *   successive owners of one room must die while a ninth stands between its load and its swap.)  A room that is not done
- *   stays in its lap, as data_head cannot pass it; so one that takes it over late writes into no other record.
- *
- *   Laps are compared modulo 2^35.  A mark can be taken for a newer one only if it was left alone for exactly a multiple
- *   of that many laps: 2^47 bytes through a ring of one page, and then a room that begins there in just that lap.
- *
- *   Leased: local writing.  The chunk's room is given out by an unlocked xadd on `position`, below `limit`.  Only the
- *   outermost (that found busy 0) ever raises the limit or changes the chunk; a nested claim that does not fit takes its
- *   xadd back, sets the limit to 0 and takes a room of its own: so no claim above the chunk is ever left behind, and the
- *   outermost that switches chunks finds everything below `position` finished.  One thread's
- *   records lie in the order of their claims: its rooms do, and nothing goes into a chunk any more when there is a room
- *   behind it.
- *
- *   Leased: sealing.  A sealer saw the owner's `lease` name this chunk (stored after the limit for it, release), then
- *   stored limit 0, then had every running thread pass a barrier, then saw busy 0 and nothing behind: a claim that saw
- *   the old limit had set busy before that barrier; it is seen, or is over, and then `committed` covers it.  A later one
- *   sees 0, and the owner comes to close_chunk, which tries to swap the mark as the sealer does: one of the two wins.
+ * A space is the bytes from the start of one reservation to its end.  It has a mark before another one follows it, unless it
+ * is published; only its owner writes into it and sets `done`; any writer moves data_head over what is done.
  */
 #include <perfring/shared.h>
 
@@ -64,12 +22,12 @@
 #include "shared_private.h"
 
 enum {
-	PAUSES_FIRST = 64, /* of one that was late, doubled up to ... */
+	PAUSES_FIRST = 64, /* of the later of two claimers, doubled up to ... */
 	PAUSES_LAST = 512,
 	RECORD_LIMIT = 65536, /* records are smaller */
 	OWNERS_LIMIT = 1024,
 	SEALED_AT_ONCE = 32,
-	LIMIT_PENDING = 1, /* below any claim's end, as 0 is */
+	LIMIT_PENDING = 1, /* below any record's end, as 0 is */
 	ASK_NS = 10000000, /* between two such questions */
 	LINE_WORDS = 16,   /* words of the table between neighbours: two lines */
 	LEASE = 1,         /* slot->lease is where the chunk begins, + this */
@@ -87,7 +45,7 @@ enum {
 
 /* Claims, in claim->state. */
 enum {
-	CLAIM_ROOM = 1,     /* has a mark of its own, at claim->taken */
+	CLAIM_SPACE = 1,    /* has a mark of its own, at claim->taken */
 	CLAIM_DEPTH_AT = 1, /* else: what `busy` was */
 };
 
@@ -99,12 +57,13 @@ struct perfring_shared {
 	unsigned char *data;
 	uint64_t mask; /* ring size - 1 */
 	struct perfring_ring_state *state;
-	uint64_t largest; /* record, in words less 1: none reaches beyond the ring, whatever the slot's limit says */
-	uint64_t lease;   /* LEASED: where the chunk begins */
-	perfring_u64 nowhere; /* written for naught, should the slot's limit be scribbled over when there is no chunk */
-	perfring_u64 freed;   /* the reader gave back everything below, when last looked at */
+	uint64_t
+		largest; /* record, in words - 1: none reaches beyond the ring, even if the slot's limit is overwritten */
+	uint64_t lease;       /* LEASED: where the chunk begins */
+	perfring_u64 nowhere; /* `committed` without a chunk: written only if the slot's limit was overwritten */
+	perfring_u64 freed;   /* the reader has returned what is below, as last seen */
 	uint64_t *marks;      /* (size >> grain_shift) of them */
-	uint64_t *table;      /* LEASED: as many positions: what the chunk's owner has finished */
+	uint64_t *table;      /* LEASED: as many positions: how far the chunk's owner has committed */
 	struct perfring_owner_slot *slots;
 	uint64_t watermark;
 	uint64_t wait_ns;
@@ -117,11 +76,11 @@ struct perfring_shared {
 	uint32_t owners;
 	uint32_t index; /* of the slot */
 	uint32_t pid;
-	uint32_t open; /* claims with a mark of their own, from before they are made until they are closed */
+	uint32_t open; /* claims that are spaces, from before they are made until they are closed */
 	uint32_t policy;
 	int32_t wake_fd;
 	bool leased;
-	bool bars_own, bars_all; /* LEASED: what membarrier(2) does for us: for threads of this process, for all */
+	bool bars_own, bars_all; /* LEASED: membarrier(2) works for threads of this process, of all */
 	bool call;               /* LEASED: a wakeup is due when the chunk is published */
 	bool lost_fillers;       /* then records are at least as long as a LOST record */
 	struct perfring_output output;
@@ -134,7 +93,7 @@ static uint64_t *mark_at(const struct perfring_shared *shared, uint64_t position
 	return &shared->marks[(position & shared->mask) >> shared->grain_shift];
 }
 
-/* Chunks that lie side by side, and are filled at the same time, have their words in different cache lines. */
+/* Adjacent chunks, which are filled at the same time, have their words in different cache lines. */
 static uint64_t *committed_at(const struct perfring_shared *shared, uint64_t position)
 {
 	uint64_t chunk = (position & shared->mask) >> shared->grain_shift;
@@ -148,7 +107,7 @@ static uint64_t lap_of(const struct perfring_shared *shared, uint64_t position)
 	return ((position >> shared->size_shift) + 1) << MARK_LAP_AT;
 }
 
-/* Whether it is of the room that begins at `position` in this lap. */
+/* Whether it is of the space that begins at `position` in this lap. */
 static bool is_of(const struct perfring_shared *shared, uint64_t mark, uint64_t position)
 {
 	return mark >> MARK_LAP_AT << MARK_LAP_AT == lap_of(shared, position) && (mark & MARK_SIZE);
@@ -169,7 +128,7 @@ static uint64_t new_mark(const struct perfring_shared *shared, uint64_t position
 	return lap_of(shared, position) | (uint64_t)shared->index << MARK_OWNER_AT | bytes >> shared->grain_shift;
 }
 
-/* The same room, ours. */
+/* The same space, owned by this slot. */
 static uint64_t taken_mark(const struct perfring_shared *shared, uint64_t mark)
 {
 	return (mark & ~(MARK_OWNER | MARK_TURNS)) | (uint64_t)shared->index << MARK_OWNER_AT |
@@ -190,28 +149,28 @@ static uint64_t end_of(const struct perfring_shared *shared, uint64_t claimed)
 
 static void fill(const struct perfring_shared *shared, uint64_t position, uint64_t size)
 {
-	unsigned char *room = shared->data + (position & shared->mask);
+	unsigned char *space = shared->data + (position & shared->mask);
 
 	if (shared->lost_fillers && size)
-		filler_put_lost(room, size);
+		filler_put_lost(space, size);
 	else
-		filler_put(room, size);
+		filler_put(space, size);
 }
 
-static uint64_t room_start(const struct perfring_shared *shared, uint64_t position)
+static uint64_t space_start(const struct perfring_shared *shared, uint64_t position)
 {
 	return position >> shared->grain_shift << shared->grain_shift;
 }
 
-/* How far the room of a chunk that is not done is finished: a position in it, or its start. */
+/* How far a chunk that is not done is complete: a position in it, or its start. */
 static uint64_t finished_in(const struct perfring_shared *shared, uint64_t start, uint64_t bytes)
 {
 	uint64_t committed;
 
 	if (!shared->leased)
 		return start;
-	/* Acquire: the records before the word; pairs with the release of the owner's commit.  Ordered: after the swap of
-	 * data_head, it pairs with the fence of a commit that wakes. */
+	/* Acquire: the records before the word; pairs with the release of the owner's commit.  Ordered: after the
+	 * exchange of data_head, it pairs with the fence of a commit that wakes. */
 	committed = PERFRING_LOAD_ORDERED(committed_at(shared, start)) & ~UINT64_C(7);
 	/* What an earlier lap left there is at most `start`. */
 	return committed - start <= bytes ? committed : start;
@@ -219,27 +178,27 @@ static uint64_t finished_in(const struct perfring_shared *shared, uint64_t start
 
 /* ---- publishing ---- */
 
-/* docs/abi.md 7.3, step 7, by who has moved data_head: the stamp grows once a room, the reader is woken once, and before the
- * stamp moves: of one that is killed or stopped in between the next tells again, and none is lost. */
-static void wake(struct perfring_shared *shared, uint64_t position, uint64_t rooms, bool call)
+/* docs/abi.md 7.3, step 7, after data_head has moved: the stamp grows once for each space.  The reader is woken once, before the
+ * stamp moves: if this thread is killed or stopped in between, the next one wakes it again, and no wakeup is lost. */
+static void wake(struct perfring_shared *shared, uint64_t position, uint64_t spaces, bool call)
 {
 	struct perfring_ring_state *state = shared->state;
 	uint64_t stamp = PERFRING_LOAD(&state->wakeup);
-	bool told = false;
+	bool woken = false;
 
 	/* Signed: another may have published more, and moved the stamp past our position. */
-	while (rooms && (int64_t)(position - stamp) > 0 && position - stamp > shared->watermark) {
-		if (!told)
+	while (spaces && (int64_t)(position - stamp) > 0 && position - stamp > shared->watermark) {
+		if (!woken)
 			perfring_wakeup_raise(shared->page, shared->wake_fd);
-		told = true;
+		woken = true;
 		if (!PERFRING_COMPARE_EXCHANGE(&state->wakeup, &stamp, stamp + shared->watermark))
 			continue;
 		PERFRING_POINT(shared_stamped);
 		stamp += shared->watermark;
-		rooms--;
+		spaces--;
 	}
-	/* After the swap of data_head, both ordered: a reader that armed itself later sees the records. */
-	if (!told && (call || PERFRING_LOAD_ORDERED(&state->armed) & PERFRING_WAKEUP_RECORD))
+	/* After the exchange of data_head, both ordered: a reader that armed itself later sees the records. */
+	if (!woken && (call || PERFRING_LOAD_ORDERED(&state->armed) & PERFRING_WAKEUP_RECORD))
 		perfring_wakeup_raise(shared->page, shared->wake_fd);
 }
 
@@ -249,9 +208,9 @@ static bool publish(struct perfring_shared *shared)
 	bool moved = false;
 
 	for (;;) {
-		/* Ordered, after the exchange of `done` or the swap of data_head: so are the looks at the marks. */
+		/* Ordered, after the exchange of `done` or of data_head: so are the loads of the marks. */
 		__u64 published = PERFRING_LOAD_ORDERED(&shared->page->data_head);
-		uint64_t end = published, start = room_start(shared, published), rooms = 0, bytes, mark, finished;
+		uint64_t end = published, start = space_start(shared, published), spaces = 0, bytes, mark, finished;
 		bool call = false;
 
 		for (;;) {
@@ -261,18 +220,18 @@ static bool publish(struct perfring_shared *shared)
 				break;
 			bytes = bytes_of(shared, mark);
 			if (start + bytes - published > shared->mask + 1)
-				break; /* scribbled over */
+				break; /* overwritten */
 			if (!(mark & MARK_DONE)) {
-				/* Never to its end, even if all of it is finished: a room not done must stay ahead. */
+				/* Never to its end, even if all of it is complete: data_head stays below the end of a space not done. */
 				finished = finished_in(shared, start, bytes);
 				if (finished > end && finished - start < bytes) {
 					end = finished;
-					rooms++;
+					spaces++;
 				}
 				break;
 			}
 			call |= mark & MARK_CALL;
-			rooms++;
+			spaces++;
 			start += bytes;
 			end = start;
 		}
@@ -284,19 +243,19 @@ static bool publish(struct perfring_shared *shared)
 			continue;
 		PERFRING_POINT(shared_published);
 		moved = true;
-		wake(shared, end, rooms, call);
+		wake(shared, end, spaces, call);
 		PERFRING_POINT(shared_woken);
 	}
 }
 
-/* The room is whole: `mark` is ours. */
+/* The space is complete, and `mark` says that it is ours. */
 static void finish(struct perfring_shared *shared, uint64_t start, uint64_t mark)
 {
 	uint64_t end = start + bytes_of(shared, mark);
 	__u64 published = PERFRING_LOAD_ORDERED(&shared->page->data_head);
 
-	/* First in the line: none but us moves data_head out of a room that is not done, so it needs no mark. */
-	while (room_start(shared, published) == start) {
+	/* The first unpublished space: only its owner moves data_head out of it before it is done, so it needs no mark. */
+	while (space_start(shared, published) == start) {
 		PERFRING_POINT(shared_first);
 		/* Release: pairs with the reader's observe.  It fails when another has published a part of the chunk. */
 		if (!PERFRING_COMPARE_EXCHANGE(&shared->page->data_head, &published, end))
@@ -304,7 +263,7 @@ static void finish(struct perfring_shared *shared, uint64_t start, uint64_t mark
 		PERFRING_POINT(shared_published);
 		wake(shared, end, 1, mark & MARK_CALL);
 		PERFRING_POINT(shared_woken);
-		/* Ordered, after the swap: who claims behind us later finds itself first. */
+		/* Ordered, after the exchange: who claims the next space later finds it the first. */
 		if (((PERFRING_LOAD_ORDERED(&shared->state->claimed) ^ end >> shared->grain_shift) & SHARED_END) != 0)
 			publish(shared);
 		return;
@@ -320,8 +279,8 @@ static void finish(struct perfring_shared *shared, uint64_t start, uint64_t mark
 #error "where the lock word of a pthread_mutex_t is, is known of glibc alone"
 #endif
 
-/* The lock word alone says it, which a handler may read: the thread's id while it lives, FUTEX_OWNER_DIED in its stead
- * when the kernel has seen it end, 0 after close.  Acquire: what the dead had stored is seen. */
+/* By the lock word alone, which a handler may read: the thread's id while it lives, FUTEX_OWNER_DIED instead when the kernel has
+ * seen it end, 0 after close.  Acquire: what the dead thread stored is seen. */
 static bool has_gone(const struct perfring_owner_slot *slot)
 {
 	uint32_t word = (uint32_t)PERFRING_LOAD_ACQUIRE(&slot->held.__data.__lock);
@@ -329,13 +288,13 @@ static bool has_gone(const struct perfring_owner_slot *slot)
 	return (word & FUTEX_OWNER_DIED) || !(word & FUTEX_TID_MASK);
 }
 
-/* Whether the owner has ended where the kernel could not mark its mutex: the kernel marks what the thread can still reach,
- * so nothing after the thread has unmapped the ring, or when the machine went down (a ring in a file).  `word` is the
- * mutex's lock word that this holds for.
+/* Whether the owner has ended where the kernel could not mark its mutex.  The kernel marks what the thread can still reach, so not
+ * after the thread has unmapped the ring, or when the machine went down (a ring in a file).  `word`: the mutex's lock word
+ * that this holds for.
  *
- * The word and the identity are of one owner.  A thread that takes a slot clears the identity before it locks the mutex
- * (take_slot), and stores its own afterwards.  So if a thread of the same number has locked it since, the identity is 0
- * or that thread's own. */
+ * The word and the identity belong to one owner.  A thread that takes a slot clears the identity before it locks the mutex
+ * (take_slot), and stores its own later.  So if a thread of the same number has locked it since, the identity is 0 or that
+ * thread's own. */
 static bool has_vanished(const struct perfring_owner_slot *slot, uint64_t namespaces, uint64_t boot, int *word)
 {
 	uint64_t identity, its_boot;
@@ -350,7 +309,7 @@ static bool has_vanished(const struct perfring_owner_slot *slot, uint64_t namesp
 	return namespaces && PERFRING_LOAD(&slot->namespaces) == namespaces && !perfring_identity_lives(identity);
 }
 
-/* Marks its mutex in the kernel's stead. */
+/* Marks its mutex as the kernel would. */
 static void mark_vanished(const struct perfring_shared *shared, struct perfring_owner_slot *slot)
 {
 	int word;
@@ -361,7 +320,7 @@ static void mark_vanished(const struct perfring_shared *shared, struct perfring_
 	PERFRING_COMPARE_EXCHANGE(&slot->held.__data.__lock, &word, (int)FUTEX_OWNER_DIED);
 }
 
-/* Whether it is time to ask /proc: a question costs some 20 us. */
+/* Whether it is time to ask /proc again, which takes some 20 us. */
 static bool may_ask(struct perfring_shared *shared)
 {
 	uint64_t time = perfring_os_clock_now();
@@ -379,8 +338,8 @@ static void count_lost(struct perfring_ring_state *state, uint64_t records)
 	PERFRING_ADD(&state->lost, records);
 }
 
-/* Gives the room that was claimed last its mark, if it is not published: whoever wants to claim behind it, or to finish
- * it for the dead, must find it in the line.  Returns false when another was claimed since, which did the same. */
+/* Gives the last space its mark, unless it is published: before another space follows it, and before it is finished for a dead
+ * owner.  Returns false when another was claimed since, whose claimer did the same. */
 static bool mark_claimed(struct perfring_shared *shared, uint64_t claimed)
 {
 	uint64_t bytes = (claimed >> SHARED_SIZE_AT & SHARED_SIZE) << shared->grain_shift;
@@ -397,10 +356,10 @@ static bool mark_claimed(struct perfring_shared *shared, uint64_t claimed)
 		PERFRING_POINT(shared_looked);
 		if (is_of(shared, mark, start))
 			return true;
-		/* It fails by one that did the same, or by one that is late by a lap: look again. */
+		/* It fails if another thread did the same, or was late by a lap: check again. */
 		PERFRING_COMPARE_EXCHANGE(place, &mark,
-			      lap_of(shared, start) | claimed >> SHARED_OWNER_AT << MARK_OWNER_AT |
-				      bytes >> shared->grain_shift);
+					  lap_of(shared, start) | claimed >> SHARED_OWNER_AT << MARK_OWNER_AT |
+						  bytes >> shared->grain_shift);
 		PERFRING_POINT(shared_helped);
 	}
 }
@@ -411,29 +370,29 @@ static void mark_last(struct perfring_shared *shared)
 		;
 }
 
-/* Makes the room of another ours, if its mark is still `mark`, and finishes it by fillers.  Its first taker counts. */
+/* Takes a space over, if its mark is still `mark`, and completes it by fillers.  The first to do so counts the loss. */
 static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, bool sealing)
 {
 	const struct perfring_owner_slot *slot = &shared->slots[owner_of(mark)];
 	uint64_t mine = taken_mark(shared, mark), bytes = bytes_of(shared, mark), from, lost = 1;
 
-	/* Before the swap: a slot is not used again as long as one room has its number. */
+	/* Before the exchange: a slot is not used again as long as one space has its number. */
 	if (shared->leased && PERFRING_LOAD(&slot->lease) == start + LEASE)
 		lost = PERFRING_LOAD(&slot->position) == PERFRING_LOAD(committed_at(shared, start))
 			       ? 0
 			       : PERFRING_LOAD(&slot->busy) +
-					 (PERFRING_LOAD(&slot->behind) - PERFRING_LOAD(&slot->settled));
+					 (PERFRING_LOAD(&slot->nested) - PERFRING_LOAD(&slot->settled));
 	if (!PERFRING_COMPARE_EXCHANGE(mark_at(shared, start), &mark, mine))
 		return false;
 	PERFRING_POINT(shared_taken);
-	/* It was the first in the line, and its owner published it as we looked, and ended. */
+	/* It was the first unpublished space; its owner published it before the exchange, and ended. */
 	if ((int64_t)(start + bytes - perfring_page_observe(shared->page)) <= 0)
 		return true;
 	if (!sealing && !(mark & MARK_TURNS) && lost) {
 		PERFRING_ADD(&shared->state->abandoned, 1);
 		count_lost(shared->state, lost);
 	}
-	PERFRING_POINT(shared_told);
+	PERFRING_POINT(shared_lost_counted);
 	from = finished_in(shared, start, bytes);
 	fill(shared, from, start + bytes - from);
 	PERFRING_POINT(shared_filled);
@@ -441,7 +400,7 @@ static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, 
 	return true;
 }
 
-/* Whether the first room that is not published is a dead writer's, and is finished now. */
+/* Whether the first unpublished space was a dead writer's, and is complete now. */
 static bool recover_first(struct perfring_shared *shared, uint64_t start, bool ask)
 {
 	uint64_t mark = PERFRING_LOAD_ACQUIRE(mark_at(shared, start));
@@ -456,29 +415,29 @@ static bool recover_first(struct perfring_shared *shared, uint64_t start, bool a
 	return has_gone(slot) && take(shared, start, mark, false);
 }
 
-/* Publishes, and finishes for the dead what holds that back. */
+/* Publishes, and completes what dead writers hold back. */
 static void recover(struct perfring_shared *shared)
 {
 	bool ask = may_ask(shared);
 	uint64_t start, until;
 
 	mark_last(shared);
-	/* What is claimed later is others' to recover: we end while they write. */
+	/* Not what is claimed later: so this ends while others write. */
 	until = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
 	do {
 		publish(shared);
-		start = room_start(shared, perfring_page_observe(shared->page));
+		start = space_start(shared, perfring_page_observe(shared->page));
 		PERFRING_POINT(shared_recovering);
 		if (recover_first(shared, start, ask))
 			continue;
-		/* Published by its owner as we looked: what is behind may be a dead writer's, which the owner left. */
-		if (room_start(shared, perfring_page_observe(shared->page)) == start)
+		/* Published by its owner meanwhile: a dead writer's space may follow, which that owner left. */
+		if (space_start(shared, perfring_page_observe(shared->page)) == start)
 			return;
 	} while ((int64_t)(until - start) > 0);
 }
 
-/* Goes over the rooms that are not published yet, up to the one at `until`. */
-static bool next_room(const struct perfring_shared *shared, uint64_t *start, uint64_t *mark, uint64_t until)
+/* Walks over the spaces that are not published yet, up to the one at `until`. */
+static bool next_space(const struct perfring_shared *shared, uint64_t *start, uint64_t *mark, uint64_t until)
 {
 	uint64_t published;
 
@@ -486,8 +445,8 @@ static bool next_room(const struct perfring_shared *shared, uint64_t *start, uin
 		*mark = PERFRING_LOAD_ACQUIRE(mark_at(shared, *start));
 		if (is_of(shared, *mark, *start))
 			return bytes_of(shared, *mark) <= shared->mask;
-		published = room_start(shared, perfring_page_observe(shared->page));
-		/* Published since, and claimed again: go on where there may be some. */
+		published = space_start(shared, perfring_page_observe(shared->page));
+		/* Published since, and claimed again: continue at data_head. */
 		if (published - *start - 1 > shared->mask)
 			return false;
 		*start = published;
@@ -495,15 +454,15 @@ static bool next_room(const struct perfring_shared *shared, uint64_t *start, uin
 	return false;
 }
 
-/* Before a dead writer's slot is used again: finishes all its rooms. */
+/* Before a dead writer's slot is used again: completes all its spaces. */
 static void recover_slot(struct perfring_shared *shared)
 {
-	uint64_t start = room_start(shared, perfring_page_observe(shared->page));
+	uint64_t start = space_start(shared, perfring_page_observe(shared->page));
 	uint64_t until, mark;
 
 	mark_last(shared);
 	until = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
-	for (; next_room(shared, &start, &mark, until); start += bytes_of(shared, mark))
+	for (; next_space(shared, &start, &mark, until); start += bytes_of(shared, mark))
 		if (!(mark & MARK_DONE) && owner_of(mark) == shared->index) {
 			take(shared, start, mark, false);
 			PERFRING_POINT(shared_reopening);
@@ -514,38 +473,38 @@ static void recover_slot(struct perfring_shared *shared)
 
 /* Every running thread of this process, or of all, passes a full barrier.
  *
- * Of all, not by MEMBARRIER_CMD_GLOBAL_EXPEDITED: Linux (6.18, as seen) leaves out a CPU that ran a thread of a process
- * before this registered, has been idle since, and runs one again: it kept the process's memory map, so it was not told of
- * the registration.  PRIVATE_EXPEDITED looks at who runs; GLOBAL waits until every CPU has switched: 8 to 20 ms. */
+ * For all processes not MEMBARRIER_CMD_GLOBAL_EXPEDITED: Linux (seen on 6.18) omits a CPU that ran a thread of a process before
+ * this registered, has been idle since, and runs one again: it kept the memory map, so the registration did not reach it.
+ * PRIVATE_EXPEDITED checks who runs; GLOBAL waits until every CPU has switched: 8 to 20 ms. */
 static bool bar(bool foreign)
 {
 	return foreign ? perfring_os_membarrier_system() : perfring_os_membarrier_process();
 }
 
-/* Whether a thread of another process: then the barrier is the slow one.  So it is where ours was refused its own. */
+/* Whether it belongs to another process, or this one is refused its own barrier: then the slow barrier is needed. */
 static bool is_foreign(const struct perfring_shared *shared, const struct perfring_owner_slot *slot)
 {
 	return !shared->bars_own || PERFRING_LOAD(&slot->pid) != shared->pid ||
 	       PERFRING_LOAD(&slot->namespaces) != shared->namespaces;
 }
 
-/* Finishes the chunks before `until` that living writers have left half full and are in no record in. */
+/* Completes the chunks before `until` that living writers have left half full, with no uncommitted record. */
 static bool seal(struct perfring_shared *shared, uint64_t until)
 {
 	struct {
 		uint64_t start, mark;
 	} found[SEALED_AT_ONCE];
-	uint64_t start = room_start(shared, perfring_page_observe(shared->page)), mark;
+	uint64_t start = space_start(shared, perfring_page_observe(shared->page)), mark;
 	struct perfring_owner_slot *slot;
 	uint32_t count = 0, settled, i;
 	bool sealed = false, foreign = false;
 	int saved = errno;
 
-	for (; count < SEALED_AT_ONCE && next_room(shared, &start, &mark, until); start += bytes_of(shared, mark)) {
+	for (; count < SEALED_AT_ONCE && next_space(shared, &start, &mark, until); start += bytes_of(shared, mark)) {
 		if (mark & MARK_DONE || owner_of(mark) == shared->index || owner_of(mark) >= shared->owners)
 			continue;
 		slot = &shared->slots[owner_of(mark)];
-		/* Acquire: pairs with the release in reserve_rare, so that our 0 is not overwritten by the limit. */
+		/* Acquire: pairs with the release in reserve_leased_slow, so that our 0 is not overwritten by the limit. */
 		if (PERFRING_LOAD_ACQUIRE(&slot->lease) != start + LEASE)
 			continue;
 		if (is_foreign(shared, slot)) {
@@ -561,18 +520,18 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 	}
 	if (!count)
 		return false;
-	/* The owner's half, between its busy and its look at the limit, is a compiler barrier. */
+	/* Its partner is the compiler barrier of the owner, between its store of busy and its load of the limit. */
 	if (!bar(foreign))
-		count = 0; /* they stay as they are */
+		count = 0; /* they are left as they are */
 	errno = saved;
 	PERFRING_POINT(shared_barred);
 	for (i = 0; i < count; i++) {
 		slot = &shared->slots[owner_of(found[i].mark)];
-		/* In this order: pairs with the releases of leave_chunk and settle_chunk. */
+		/* In this order: pairs with the releases of leave_chunk and settle_nested. */
 		if (PERFRING_LOAD_ACQUIRE(&slot->busy))
 			continue;
 		settled = PERFRING_LOAD_ACQUIRE(&slot->settled);
-		if (settled != PERFRING_LOAD(&slot->behind))
+		if (settled != PERFRING_LOAD(&slot->nested))
 			continue;
 		PERFRING_POINT(shared_idle);
 		sealed |= take(shared, found[i].start, found[i].mark, true);
@@ -580,7 +539,7 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 	return sealed;
 }
 
-/* ---- claiming a room with a mark of its own ---- */
+/* ---- claiming a space ---- */
 
 /* Whether `bytes` more fit at `position` (docs/abi.md 7.2): a ring is never full to the last byte.  data_tail counts below
  * what is published, by its low bits alone, as in the kernel. */
@@ -589,19 +548,19 @@ static bool fits(struct perfring_shared *shared, uint64_t position, uint64_t byt
 	uint64_t published, back, freed;
 
 	if (position - PERFRING_LOAD(&shared->freed) <= shared->mask - bytes)
-		return true; /* as last seen: stale only in the safe direction */
+		return true; /* as last seen, which can only be too low */
 	do {
 		published = perfring_page_observe(shared->page);
 		back = perfring_page_reclaim(shared->page);
-		/* The two of one moment: else a data_tail that has passed `published` would count as a lap behind. */
+		/* Both of one moment: else a data_tail that has passed `published` would count as a lap less. */
 	} while (perfring_page_observe(shared->page) != published);
 	freed = published - ((published - back) & shared->mask);
-	PERFRING_STORE(&shared->freed, freed); /* over a handler's, which may be later */
+	PERFRING_STORE(&shared->freed, freed); /* it may replace a handler's later value, and is too low then */
 	return position - freed <= shared->mask - bytes;
 }
 
 /* Claims `bytes`, a multiple of the grain below the ring's size.  Returns false when the ring is full. */
-static bool claim_room(struct perfring_shared *shared, uint64_t bytes, uint64_t *start)
+static bool claim_space(struct perfring_shared *shared, uint64_t bytes, uint64_t *start)
 {
 	uint64_t *word = &shared->state->claimed, position, claimed;
 	int pauses = PAUSES_FIRST, i;
@@ -613,15 +572,15 @@ static bool claim_room(struct perfring_shared *shared, uint64_t bytes, uint64_t 
 			continue;
 		position = end_of(shared, claimed);
 		if (PERFRING_UNLIKELY(!fits(shared, position, bytes))) {
-			/* No refusal by a position of yesterday. */
+			/* Not refused by a stale position. */
 			if (PERFRING_LOAD_ACQUIRE(word) == claimed)
 				return false;
 			continue;
 		}
 		if (PERFRING_COMPARE_EXCHANGE(word, &claimed, new_claimed(shared, position + bytes, bytes)))
 			break;
-		/* Another claims at this very moment: the lines that both need go to and fro less often when one of the two
-		 * stands back.  Nothing is held meanwhile. */
+		/* Another thread claims at the same time: the two cache lines move less often when one of them pauses.  It holds
+		 * nothing meanwhile. */
 		for (i = 0; i < pauses; i++)
 			PERFRING_RELAX();
 		if (pauses < PAUSES_LAST)
@@ -636,8 +595,8 @@ static bool claim_room(struct perfring_shared *shared, uint64_t bytes, uint64_t 
 	return true;
 }
 
-/* Before a record is refused: what can be published is, so that the reader can give room back.  Sealing is
- * tried for a room once, and again when it is an idle chunk: nobody spins for one whose owner is in a record. */
+/* Before a record is refused: publishes what can be, so that the reader can return space.  Seals for a space once, and again only
+ * if it is an idle chunk: no writer spins for an owner that is in a record. */
 static void relieve(struct perfring_shared *shared)
 {
 	const struct perfring_owner_slot *slot;
@@ -646,39 +605,39 @@ static void relieve(struct perfring_shared *shared)
 	recover(shared);
 	if (!shared->leased)
 		return;
-	start = room_start(shared, perfring_page_observe(shared->page));
+	start = space_start(shared, perfring_page_observe(shared->page));
 	mark = PERFRING_LOAD_ACQUIRE(mark_at(shared, start));
 	if (!is_of(shared, mark, start) || mark & MARK_DONE || owner_of(mark) >= shared->owners)
 		return;
 	slot = &shared->slots[owner_of(mark)];
 	if (mark == PERFRING_LOAD(&shared->refused_at) &&
 	    (PERFRING_LOAD(&slot->lease) != start + LEASE || PERFRING_LOAD(&slot->busy) ||
-	     PERFRING_LOAD(&slot->settled) != PERFRING_LOAD(&slot->behind)))
+	     PERFRING_LOAD(&slot->settled) != PERFRING_LOAD(&slot->nested)))
 		return;
 	PERFRING_STORE(&shared->refused_at, mark);
 	if (seal(shared, end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed))))
 		recover(shared);
 }
 
-/* As claim_room, and what the policy says when it is full.  `alone`: in no record of this thread. */
+/* As claim_space, then by the policy when the ring is full.  `alone`: this thread has no uncommitted record. */
 static bool obtain(struct perfring_shared *shared, uint64_t bytes, bool alone, uint64_t *start)
 {
 	struct timespec nap = {0, 20000};
 	uint64_t begun = 0;
 	int saved = errno;
 
-	if (claim_room(shared, bytes, start))
+	if (claim_space(shared, bytes, start))
 		return true;
 	for (;;) {
 		relieve(shared);
 		PERFRING_POINT(shared_relieved);
-		if (claim_room(shared, bytes, start))
+		if (claim_space(shared, bytes, start))
 			return true;
 		if (shared->policy != PERFRING_WRITER_WAIT || !alone || PERFRING_LOAD(&shared->state->paused))
 			return false;
 		if (!begun) {
 			begun = perfring_os_clock_now();
-			/* It may sleep until a watermark that cannot be reached. */
+			/* The reader may sleep until a watermark that cannot be reached. */
 			perfring_wakeup_raise(shared->page, shared->wake_fd);
 		}
 		if (perfring_os_clock_now() - begun >= shared->wait_ns)
@@ -699,7 +658,7 @@ static void refuse(struct perfring_shared *shared, struct perfring_output *outpu
 	PERFRING_POINT(shared_refused);
 }
 
-/* What a claim must have room for besides its record (docs/abi.md 7.3, step 3). */
+/* Bytes that a claim needs besides its record (docs/abi.md 7.3, step 3). */
 static uint64_t lost_due(const struct perfring_shared *shared, const struct perfring_output *output)
 {
 	return PERFRING_UNLIKELY(PERFRING_LOAD(&shared->state->lost)) ? lost_size(output) : 0;
@@ -709,18 +668,18 @@ static void put_lost(struct perfring_shared *shared, const struct perfring_outpu
 {
 	/* Now, not when it was reserved: it may be 0 (docs/abi.md 7.3, step 8). */
 	lost_put(output, PERFRING_EXCHANGE(&shared->state->lost, 0), shared->data + (position & shared->mask));
-	PERFRING_POINT(shared_lost_told);
+	PERFRING_POINT(shared_lost_reported);
 }
 
-/* ---- rooms with a mark of their own: each record of a STRICT ring ---- */
+/* ---- records that are spaces: each of a STRICT ring ---- */
 
-static void *reserve_room(struct perfring_shared *shared, struct perfring_output *output, uint64_t size, bool alone,
-			  struct perfring_claim *claim)
+static void *reserve_space(struct perfring_shared *shared, struct perfring_output *output, uint64_t size, bool alone,
+			   struct perfring_claim *claim)
 {
 	uint64_t lost = lost_due(shared, output), grain = UINT64_C(1) << shared->grain_shift, start;
 	uint64_t bytes = (size + lost + grain - 1) >> shared->grain_shift << shared->grain_shift;
 
-	/* Before the claim: a handler behind it is not alone.  Handlers put back what they find. */
+	/* Before the claim: a handler that comes after it is not alone.  Handlers restore the value that they find. */
 	PERFRING_STORE(&shared->open, PERFRING_LOAD(&shared->open) + 1);
 	PERFRING_POINT(shared_opened);
 	if (bytes > shared->mask || !obtain(shared, bytes, alone, &start)) {
@@ -731,7 +690,7 @@ static void *reserve_room(struct perfring_shared *shared, struct perfring_output
 	if (PERFRING_UNLIKELY(lost))
 		put_lost(shared, output, start);
 	fill(shared, start + lost + size, bytes - lost - size);
-	claim->state = CLAIM_ROOM;
+	claim->state = CLAIM_SPACE;
 	claim->taken = start;
 	claim->end = start + bytes;
 	claim->size = size;
@@ -764,7 +723,7 @@ static bool count_sample(struct perfring_shared *shared, const struct perfring_c
 	return true;
 }
 
-static void commit_room(struct perfring_shared *shared, const struct perfring_claim *claim, bool call)
+static void commit_space(struct perfring_shared *shared, const struct perfring_claim *claim, bool call)
 {
 	uint64_t mark = new_mark(shared, claim->taken, claim->end - claim->taken);
 
@@ -775,23 +734,23 @@ static void commit_room(struct perfring_shared *shared, const struct perfring_cl
 
 /* ---- LEASED: the chunk ---- */
 
-/* By the outermost, with `busy` set: what nested writers finished becomes part of what is. */
-static void settle_chunk(struct perfring_shared *shared)
+/* By the outermost, with `busy` set: `committed` comes to cover what nested writers committed. */
+static void settle_nested(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot = shared->slot;
-	uint32_t behind = PERFRING_LOAD(&slot->behind);
+	uint32_t nested = PERFRING_LOAD(&slot->nested);
 
-	/* Nothing behind: then the chunk may be sealed, and its word another's. */
-	if (behind == PERFRING_LOAD(&slot->settled))
+	/* Nothing nested: then the chunk may be sealed already, and its word another owner's. */
+	if (nested == PERFRING_LOAD(&slot->settled))
 		return;
 	PERFRING_FENCE_LOCAL(); /* what is counted is below `position` */
 	PERFRING_STORE_RELEASE(shared->committed, PERFRING_LOAD(&shared->slot->position));
 	PERFRING_POINT(shared_settling);
-	PERFRING_STORE_RELEASE(&slot->settled, behind);
+	PERFRING_STORE_RELEASE(&slot->settled, nested);
 }
 
-/* By the outermost: clears `busy`.  Who comes above it is nested, and is seen in `behind`; who comes below settles for
- * itself, and for us. */
+/* By the outermost: clears `busy`.  A handler before that is nested, and is seen in `nested`; one after it settles for itself and
+ * for the interrupted record. */
 static void leave_chunk(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot = shared->slot;
@@ -800,25 +759,25 @@ static void leave_chunk(struct perfring_shared *shared)
 		PERFRING_STORE_RELEASE(&slot->busy, (uint8_t)0); /* pairs with seal */
 		PERFRING_FENCE_LOCAL();
 		PERFRING_POINT(shared_left);
-		if (PERFRING_LIKELY(PERFRING_LOAD(&slot->behind) == PERFRING_LOAD(&slot->settled)))
+		if (PERFRING_LIKELY(PERFRING_LOAD(&slot->nested) == PERFRING_LOAD(&slot->settled)))
 			return;
 		PERFRING_STORE(&slot->busy, (uint8_t)1);
 		PERFRING_FENCE_LOCAL();
-		settle_chunk(shared);
+		settle_nested(shared);
 	}
 }
 
-/* By the outermost: nothing is in the making in the chunk, and nothing more goes into it. */
+/* By the outermost: the chunk has no uncommitted record, and takes none any more. */
 static void close_chunk(struct perfring_shared *shared)
 {
 	uint64_t grain = UINT64_C(1) << shared->grain_shift, start = shared->lease, end, mark, mine;
 
 	PERFRING_STORE(&shared->slot->limit, 0);
-	PERFRING_FENCE_LOCAL(); /* a handler that fitted in is below the position we read now */
+	PERFRING_FENCE_LOCAL(); /* a handler whose record still fitted is below the position that is read now */
 	PERFRING_POINT(shared_closing);
 	if (shared->committed == &shared->nowhere)
 		return;
-	settle_chunk(shared);
+	settle_nested(shared);
 	end = PERFRING_LOAD(&shared->slot->position);
 	mark = new_mark(shared, start, grain);
 	mine = taken_mark(shared, mark);
@@ -847,36 +806,36 @@ static inline void *give_leased(struct perfring_shared *shared, struct perfring_
 	return claim->room;
 }
 
-/* A claim of the chunk did not fit: it ends at `end`. */
-static void *reserve_rare(struct perfring_shared *shared, struct perfring_output *output, uint64_t size, uint64_t end,
-			  uint8_t depth, struct perfring_claim *claim)
+/* A record that ends at `end` did not fit into the chunk. */
+static void *reserve_leased_slow(struct perfring_shared *shared, struct perfring_output *output, uint64_t size,
+				 uint64_t end, uint8_t depth, struct perfring_claim *claim)
 {
 	uint64_t grain = UINT64_C(1) << shared->grain_shift, lost, start;
 	struct perfring_owner_slot *slot = shared->slot;
-	void *room;
+	void *space;
 
-	/* Take it back.  That fails only when a handler has claimed behind us, below a limit that a sealer has since set to
-	 * 0 under our eyes: so ours fits as well, and the sealer will find us busy. */
+	/* Take it back.  That fails only when a handler has reserved after it, below a limit that a sealer has since set to 0: so
+	 * this one fits as well, and the sealer will find `busy` set. */
 	if (!PERFRING_SWAP_LOCAL(&shared->slot->position, end, end - size)) {
 		PERFRING_POINT(shared_kept);
 		return give_leased(shared, output, size, end, depth, claim);
 	}
 	PERFRING_POINT(shared_undone);
 	if (depth) {
-		/* The chunk cannot be closed below a record in the making; but what comes after ours may not lie before
-		 * it.  From here on our mark stands for us, not `busy`. */
+		/* The chunk cannot be closed while an uncommitted record is in it, but later records may not precede this one.
+		 * From here on this record is protected by its mark, not by `busy`. */
 		PERFRING_STORE(&slot->limit, 0);
 		PERFRING_FENCE_LOCAL();
 		PERFRING_STORE(&slot->busy, depth);
 		PERFRING_FENCE_LOCAL();
-		return reserve_room(shared, output, size, false, claim);
+		return reserve_space(shared, output, size, false, claim);
 	}
 	close_chunk(shared);
 	lost = lost_due(shared, output);
 	if (size + lost > grain) {
-		room = reserve_room(shared, output, size, !PERFRING_LOAD(&shared->open), claim);
+		space = reserve_space(shared, output, size, !PERFRING_LOAD(&shared->open), claim);
 		leave_chunk(shared);
-		return room;
+		return space;
 	}
 	PERFRING_STORE(&slot->limit, LIMIT_PENDING);
 	PERFRING_FENCE_LOCAL();
@@ -892,9 +851,9 @@ static void *reserve_rare(struct perfring_shared *shared, struct perfring_output
 		start += lost;
 		PERFRING_STORE_RELEASE(shared->committed, start);
 	}
-	/* First the position, with our room in it, then the limit: handlers come behind us.  One that came since we began,
-	 * and has a room of its own behind this chunk, has set the limit to 0: what comes now may not lie before it.  (So
-	 * may have a sealer that is late: that does no harm.) */
+	/* First the position, with this record's space, then the limit: handlers come after it.  If one came since we began, and has
+	 * a space of its own after this chunk, it has set the limit to 0: later records may not precede it.  (A sealer that is
+	 * late may have done so too, which does no harm.) */
 	PERFRING_STORE(&shared->slot->position, start + size);
 	PERFRING_FENCE_LOCAL();
 	PERFRING_POINT(shared_leased);
@@ -912,19 +871,19 @@ static void *reserve_leased(struct perfring_shared *shared, struct perfring_outp
 	uint64_t end;
 	uint8_t depth;
 
-	/* A handler between the load and the store is outermost, and has left when we go on. */
+	/* A handler between the load and the store is outermost, and has left when this continues. */
 	depth = PERFRING_LOAD(&slot->busy);
 	PERFRING_STORE(&slot->busy, (uint8_t)(depth + 1));
-	PERFRING_FENCE_LOCAL(); /* busy before the look at the limit: pairs with the sealer's membarrier */
+	PERFRING_FENCE_LOCAL(); /* busy before the load of the limit: pairs with the sealer's membarrier */
 	PERFRING_POINT(shared_busy);
 	end = PERFRING_ADD_LOCAL(&shared->slot->position, size) + size;
 	PERFRING_POINT(shared_added);
 	if (PERFRING_UNLIKELY(end > PERFRING_LOAD(&slot->limit)))
-		return reserve_rare(shared, output, size, end, depth, claim);
+		return reserve_leased_slow(shared, output, size, end, depth, claim);
 	return give_leased(shared, output, size, end, depth, claim);
 }
 
-/* Closes this thread's own chunk, unless it is in a record there. */
+/* Closes this thread's own chunk, unless it has an uncommitted record there. */
 static void close_own(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot = shared->slot;
@@ -946,9 +905,9 @@ static void commit_leased(struct perfring_shared *shared, const struct perfring_
 		shared->call = true;
 	if (depth) {
 		PERFRING_FENCE_LOCAL(); /* the record before the word that it is there */
-		PERFRING_STORE(&slot->behind, PERFRING_LOAD(&slot->behind) + 1);
+		PERFRING_STORE(&slot->nested, PERFRING_LOAD(&slot->nested) + 1);
 		PERFRING_FENCE_LOCAL();
-		PERFRING_POINT(shared_behind);
+		PERFRING_POINT(shared_nested);
 		PERFRING_STORE(&slot->busy, depth);
 		return;
 	}
@@ -958,8 +917,8 @@ static void commit_leased(struct perfring_shared *shared, const struct perfring_
 	if (PERFRING_UNLIKELY(shared->call)) {
 		if (claim->end == shared->lease + (UINT64_C(1) << shared->grain_shift))
 			close_own(shared);
-		/* `committed` before the look at data_head: who swaps that later sees it.  Kept until the chunk is published
-		 * whole, if other chunks hold it back. */
+		/* `committed` before the load of data_head: a thread that exchanges data_head later sees it.  `call` stays set until
+		 * the chunk is published whole, if other chunks hold it back. */
 		PERFRING_FENCE();
 		publish(shared);
 		perfring_wakeup_raise(shared->page, shared->wake_fd);
@@ -977,7 +936,7 @@ void *perfring_shared_reserve(struct perfring_shared *shared, struct perfring_ou
 		return NULL;
 	if (!output)
 		output = &shared->output;
-	/* One compare: what is too small wraps, what is no multiple of 8 rotates to the top. */
+	/* One comparison: a size that is too small wraps around, and one that is not a multiple of 8 rotates to the top. */
 	if (PERFRING_UNLIKELY(((size - 8) >> 3 | (size - 8) << 61) > shared->largest ||
 			      (shared->lost_fillers && size < LOST_SIZE) || PERFRING_LOAD(&shared->state->paused))) {
 		refuse(shared, output);
@@ -985,7 +944,7 @@ void *perfring_shared_reserve(struct perfring_shared *shared, struct perfring_ou
 	}
 	if (shared->leased)
 		return reserve_leased(shared, output, size, claim);
-	return reserve_room(shared, output, size, !PERFRING_LOAD(&shared->open), claim);
+	return reserve_space(shared, output, size, !PERFRING_LOAD(&shared->open), claim);
 }
 
 void perfring_shared_commit(struct perfring_shared *shared, const struct perfring_claim *claim)
@@ -993,8 +952,8 @@ void perfring_shared_commit(struct perfring_shared *shared, const struct perfrin
 	if (PERFRING_UNLIKELY(!shared->page))
 		return;
 	PERFRING_POINT(shared_encoded);
-	if (claim->state & CLAIM_ROOM)
-		commit_room(shared, claim, count_sample(shared, claim));
+	if (claim->state & CLAIM_SPACE)
+		commit_space(shared, claim, count_sample(shared, claim));
 	else
 		commit_leased(shared, claim);
 }
@@ -1005,7 +964,7 @@ void perfring_shared_discard(struct perfring_shared *shared, const struct perfri
 
 	if (PERFRING_UNLIKELY(!shared->page))
 		return;
-	if (!(claim->state & CLAIM_ROOM) &&
+	if (!(claim->state & CLAIM_SPACE) &&
 	    PERFRING_SWAP_LOCAL(&shared->slot->position, claim->end, claim->end - claim->size)) {
 		PERFRING_POINT(shared_discarded);
 		if (depth)
@@ -1015,9 +974,9 @@ void perfring_shared_discard(struct perfring_shared *shared, const struct perfri
 		return;
 	}
 	fill(shared, (uint64_t)((unsigned char *)claim->room - shared->data), claim->size);
-	if (claim->state & CLAIM_ROOM)
-		commit_room(shared, claim, false);
-	else if (depth) /* what follows it counts for both */
+	if (claim->state & CLAIM_SPACE)
+		commit_space(shared, claim, false);
+	else if (depth) /* the record that follows covers both */
 		PERFRING_STORE_RELEASE(&shared->slot->busy, depth);
 	else
 		commit_leased(shared, claim);
@@ -1027,11 +986,11 @@ bool perfring_shared_write(struct perfring_shared *shared, struct perfring_outpu
 			   uint64_t size)
 {
 	struct perfring_claim claim;
-	void *room = perfring_shared_reserve(shared, output, size, &claim);
+	void *space = perfring_shared_reserve(shared, output, size, &claim);
 
-	if (PERFRING_UNLIKELY(!room))
+	if (PERFRING_UNLIKELY(!space))
 		return false;
-	memcpy(room, record, (size_t)size);
+	memcpy(space, record, (size_t)size);
 	perfring_shared_commit(shared, &claim);
 	return true;
 }
@@ -1042,7 +1001,7 @@ void perfring_shared_flush(struct perfring_shared *shared)
 
 	if (!shared->page)
 		return;
-	/* What is claimed later is not this flush's: it ends while others write. */
+	/* Not what is claimed later: so this ends while others write. */
 	until = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
 	if (shared->leased)
 		close_own(shared);
@@ -1072,7 +1031,7 @@ uint64_t perfring_shared_abandoned(const struct perfring_ring *ring)
 	return is_shared(ring) ? PERFRING_LOAD(&perfring_ring_state_of(ring->page)->abandoned) : 0;
 }
 
-/* The tables, by numbers that are read once and checked here against the mapping.  Returns the slots, or NULL. */
+/* The tables.  Their sizes are read once, and checked against the mapping.  Returns the slots, or NULL. */
 static struct perfring_owner_slot *tables_of(const struct perfring_ring *ring, uint32_t *grain, uint32_t *owners)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), marks;
@@ -1138,7 +1097,7 @@ int perfring_shared_prepare(const struct perfring_ring *ring)
 
 /* ---- opening and closing ---- */
 
-/* Takes a free slot, or a dead writer's.  Its robust mutex stays locked by this thread until close. */
+/* Takes a free slot, or a dead writer's.  This thread holds its robust mutex until close. */
 static int take_slot(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot;
@@ -1154,14 +1113,14 @@ static int take_slot(struct perfring_shared *shared)
 		if (!has_gone(slot))
 			continue;
 		PERFRING_POINT(shared_found);
-		/* Not the dead owner's any more, before the word is ours: mark_vanished.  It fails by one that was faster. */
+		/* The word is no longer the dead owner's once it is ours: see has_vanished.  It fails if another thread was faster. */
 		cleared = PERFRING_COMPARE_EXCHANGE(&slot->identity, &before, 0);
 		PERFRING_POINT(shared_cleared);
 		error = pthread_mutex_trylock(&slot->held);
 		if (error && error != EOWNERDEAD) {
-			/* Another has it.  If that is `before`, which has closed the slot and opened it again meanwhile, its
-			 * identity is put back: without one nobody sees it vanish.  Only of a thread that lives: that is
-			 * never taken for a vanished owner, whoever has the slot by now. */
+			/* Another thread has it.  If that is `before`, which has closed the slot and opened it again meanwhile, its
+			 * identity is put back: without one no thread sees it vanish.  Only while it lives: then it cannot be
+			 * taken for a vanished owner, even if the slot has another owner by now. */
 			none = 0;
 			if (cleared && before && perfring_identity_lives(before))
 				PERFRING_COMPARE_EXCHANGE(&slot->identity, &none, before);
@@ -1170,12 +1129,12 @@ static int take_slot(struct perfring_shared *shared)
 		PERFRING_POINT(shared_locked);
 		shared->index = i;
 		shared->slot = slot;
-		/* Ours now, and to the others alive: if we end here, it is dead again, with what is left of its rooms. */
+		/* For the others it is alive now.  If this thread ends here, it is dead again, with the spaces that are left. */
 		recover_slot(shared);
 		PERFRING_STORE(&slot->limit, 0);
 		PERFRING_STORE(&slot->position, 0);
 		PERFRING_STORE(&slot->lease, 0);
-		PERFRING_STORE(&slot->behind, 0);
+		PERFRING_STORE(&slot->nested, 0);
 		PERFRING_STORE(&slot->settled, 0);
 		PERFRING_STORE(&slot->busy, (uint8_t)0);
 		PERFRING_STORE(&slot->since, perfring_os_clock_of(CLOCK_REALTIME));
@@ -1239,14 +1198,14 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	shared->lost_fillers = ring->flags & PERFRING_RING_LOST_FILLERS;
 	shared->watermark = PERFRING_LOAD(&shared->state->watermark);
 	if (!shared->watermark || shared->watermark > ring->size)
-		shared->watermark = ring->size / 2; /* scribbled over: the kernel's default */
+		shared->watermark = ring->size / 2; /* overwritten: the kernel's default */
 	shared->policy = options->policy;
 	shared->wait_ns = options->wait_ns;
 	shared->wake_fd = options->wake_fd;
 	shared->output = options->output;
 	shared->output.lost = 0;
 	shared->page = ring->page;
-	shared->freed = perfring_page_observe(ring->page) - ring->size; /* nothing is known to be free */
+	shared->freed = perfring_page_observe(ring->page) - ring->size; /* no space is known to be free */
 	shared->pid = (uint32_t)getpid();
 	shared->namespaces = perfring_identity_namespaces();
 	if (shared->leased) {

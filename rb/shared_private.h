@@ -13,7 +13,7 @@ enum {
 };
 
 /* One shared writer.  The last line is for LEASED rings: the owner's thread and its handlers write it with local
- * instructions, but for `limit`, which whoever seals the chunk sets to 0. */
+ * instructions; a sealer of the chunk sets `limit` to 0, too. */
 struct perfring_owner_slot {
 	pthread_mutex_t held; /* robust: held as long as the thread has the slot, marked by the kernel when it ends */
 	uint32_t pid, tid;
@@ -22,13 +22,13 @@ struct perfring_owner_slot {
 	perfring_u64 boot;
 	perfring_u64 identity; /* of the thread that has the slot; 0: not known (yet) */
 
-	perfring_u64 position __attribute__((__aligned__(128))); /* room is given out up to here, in the chunk */
+	perfring_u64 position __attribute__((__aligned__(128))); /* end of the reserved space in the chunk */
 	perfring_u64 limit;                                      /* a claim that ends above it takes the slow path */
 	perfring_u64 lease;                                      /* position of the chunk that limit is for, + 1 */
-	uint32_t behind;                                         /* counts what nested writers committed ... */
-	uint32_t settled;   /* ... and what of it is below `committed` of the chunk */
-	uint8_t busy;       /* records in the making in the chunk */
-	uint8_t mutex_size; /* of who made the ring: another word size has another pthread_mutex_t */
+	uint32_t nested;                                         /* records that nested writers committed ... */
+	uint32_t settled;   /* ... and how many of them are below `committed` of the chunk */
+	uint8_t busy;       /* uncommitted records in the chunk */
+	uint8_t mutex_size; /* of the ring's creator: another word size has another pthread_mutex_t */
 };
 
 static_assert(sizeof(struct perfring_owner_slot) == PERFRING_OWNER_SIZE, "a slot of the owner table");
@@ -50,7 +50,7 @@ static inline uint64_t shared_claimed_end(uint64_t claimed, uint64_t near, uint3
 	return (from + ahead) << grain_shift;
 }
 
-/* How far room of a ring for shared writers was given out, if what it says can be believed; else `near`. */
+/* The end of the claimed space of a ring for shared writers, if its words are plausible; else `near`. */
 static inline uint64_t shared_claimed_of(const struct perfring_ring *ring, uint64_t near)
 {
 	const struct perfring_ring_state *state = perfring_ring_state_of(ring->page);

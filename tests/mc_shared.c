@@ -165,7 +165,7 @@ static const char *name_of(const void *word)
 		       : word == &slot->position ? "position"
 		       : word == &slot->lease    ? "lease"
 		       : word == &slot->settled  ? "settled"
-		       : word == &slot->behind   ? "behind"
+		       : word == &slot->nested   ? "nested"
 						 : "slot";
 	}
 	return "other";

@@ -387,15 +387,15 @@ static const char *const strict_points[] = {
 	"shared_asked",    "shared_looked",    "shared_claimed", "shared_moved",   "shared_given",
 	"shared_encoded",  "shared_first",     "shared_helped",  "shared_done",    "shared_scanned",
 	"shared_stamped",  "shared_published", "shared_woken",   "shared_counted", "shared_refused",
-	"shared_relieved", "shared_lost_told", "shared_opened",  "shared_alone",
+	"shared_relieved", "shared_lost_reported", "shared_opened",  "shared_alone",
 };
 
 static const char *const leased_points[] = {
 	"shared_asked",     "shared_looked",    "shared_claimed",   "shared_moved",    "shared_given",
 	"shared_encoded",   "shared_done",      "shared_scanned",   "shared_stamped",  "shared_published",
-	"shared_woken",     "shared_counted",   "shared_refused",   "shared_relieved", "shared_lost_told",
+	"shared_woken",     "shared_counted",   "shared_refused",   "shared_relieved", "shared_lost_reported",
 	"shared_busy",      "shared_added",     "shared_undone",    "shared_closing",  "shared_closed",
-	"shared_chunkless", "shared_leased",    "shared_limit_set", "shared_behind",   "shared_settling",
+	"shared_chunkless", "shared_leased",    "shared_limit_set", "shared_nested",   "shared_settling",
 	"shared_left",      "shared_committed", "shared_discarded", "shared_opened",   "shared_alone",
 	"shared_first",     "shared_helped",
 };
@@ -1493,7 +1493,7 @@ static void kill_at(uint32_t mode, const char *point, uint32_t pass, uint32_t ow
 	check_nothing_wrong(point, pass);
 	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head), "%s %u", point, pass);
 	/* Killed between two words of a count, it is wrong by one. */
-	if (strcmp(point, "shared_behind") == 0 || strcmp(point, "shared_committed") == 0)
+	if (strcmp(point, "shared_nested") == 0 || strcmp(point, "shared_committed") == 0)
 		may++;
 	cr_assert_geq(perfring_shared_lost(&ring), refused + must, "%s %u", point, pass);
 	cr_assert_leq(perfring_shared_lost(&ring), refused + must + may, "%s %u", point, pass);
@@ -1746,7 +1746,7 @@ static bool kill_recoverer(uint32_t mode, enum recoverer how, const char *point,
 static void kill_recoverers(uint32_t mode)
 {
 	static const char *const points[] = {
-		"shared_locked", "shared_taken",     "shared_counted",   "shared_told",       "shared_filled",
+		"shared_locked", "shared_taken",     "shared_counted",   "shared_lost_counted",       "shared_filled",
 		"shared_first",  "shared_reopening", "shared_recovered", "shared_consistent", "shared_published"};
 	unsigned how, i, pass, killed[10] = {0};
 
@@ -1775,7 +1775,7 @@ Test(shared, recoverers_killed_leased)
 Test(shared, sealers_killed)
 {
 	static const char *const points[] = {"shared_limited", "shared_barred", "shared_idle",  "shared_taken",
-					     "shared_told",    "shared_filled", "shared_first", "shared_published"};
+					     "shared_lost_counted",    "shared_filled", "shared_first", "shared_published"};
 	struct author author, sealer;
 	struct perfring_reader reader;
 	struct perfring_ring ring, own;
