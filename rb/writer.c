@@ -1,7 +1,7 @@
-/* writer.c - what a writer does when its limit is reached: the kernel's algorithm (docs/abi.md 7.2 to 7.7), written out.
+/* writer.c - the slow paths of a writer: the kernel's algorithm (docs/abi.md 7.2 to 7.7).
  *
- * Everything here may be interrupted by a handler that does the same.  What they share is private to the thread, so
- * program order is order (access.h): each comment says what a handler in that place would find, or leave.
+ * Any line here may be interrupted by a handler that runs the same code.  The words that they share are private to the thread, so
+ * program order is enough (access.h).  Each comment says what a handler at that place finds, or leaves.
  */
 #include <perfring/writer.h>
 
@@ -36,7 +36,7 @@ static bool is_backward(const struct perfring_writer *writer)
 	return writer->flags & PERFRING_RING_BACKWARD;
 }
 
-/* Every thread of this process that runs passes a full barrier. */
+/* Every running thread of this process passes a full barrier. */
 static void barrier_everywhere(void)
 {
 	if (!perfring_os_membarrier_process())
@@ -47,10 +47,10 @@ static void barrier_everywhere(void)
 
 static void count_refused(struct perfring_writer *writer, struct perfring_output *output, uint64_t records)
 {
-	/* One instruction each: a handler's count is not lost.  An output's may be another thread's too. */
+	/* One instruction each: a handler's count is not lost.  Other threads may count in the same output. */
 	PERFRING_ADD_LOCAL(&writer->lost, records);
 	PERFRING_ADD(&output->lost, records);
-	/* For readers without the writer. */
+	/* For readers that do not have the writer. */
 	PERFRING_ADD(&state_of(writer)->lost_total, records);
 	PERFRING_STORE(&writer->limit, 0); /* the next record that fits begins with LOST */
 }
@@ -72,22 +72,22 @@ static void wake(struct perfring_writer *writer)
 	perfring_wakeup_raise(writer->page, writer->wake_fd);
 }
 
-/* By the outermost, when its record is finished or refused: publishes all that was claimed, which is finished, since every
- * handler that claimed has ended. */
+/* By the outermost, when its record is committed or refused: publishes up to `claimed`.  All of it is committed, since every handler
+ * that claimed has ended. */
 static void leave(struct perfring_writer *writer)
 {
 	uint64_t claimed, position, wakeup;
 
 	do {
 		PERFRING_STORE(&writer->again, (uint8_t)0);
-		PERFRING_FENCE_LOCAL(); /* a nested one that ends above is in `claimed`; one that ends below sets `again` */
+		PERFRING_FENCE_LOCAL(); /* a handler before this line is in `claimed`; one after it sets `again` */
 		claimed = PERFRING_LOAD(&writer->claimed);
 		PERFRING_FENCE_LOCAL(); /* in this order: a handler that is outermost here moves `position` above what we saw */
 		position = PERFRING_LOAD(&writer->position);
 		PERFRING_POINT(leave_looked);
 		if (claimed <= position)
-			continue; /* nobody has left us anything; and what a handler published now is not ours to touch */
-		/* While claimed > position handlers are nested: data_head is ours. */
+			continue; /* nothing is left to publish; a handler may have published since */
+		/* While claimed > position handlers are nested, and only this code stores data_head. */
 		perfring_page_publish(writer->page, is_backward(writer) ? -claimed : claimed);
 		PERFRING_FENCE_LOCAL();
 		PERFRING_POINT(leave_published);
@@ -95,8 +95,8 @@ static void leave(struct perfring_writer *writer)
 		PERFRING_FENCE_LOCAL(); /* leave, then look: as in perfring_writer_commit */
 		PERFRING_POINT(leave_left);
 	} while (PERFRING_LOAD(&writer->again));
-	/* Once for all that the section contained (docs/abi.md 7.5).  A handler here is outermost, and may wake for us: then
-	 * the reader is woken twice, never not at all. */
+	/* Once for all records of the section (docs/abi.md 7.5).  A handler here is outermost, and may wake too: then the reader
+	 * is woken twice, never not at all. */
 	wakeup = PERFRING_LOAD(&writer->wakeup);
 	if (wakeup != PERFRING_LOAD(&writer->woken) || PERFRING_LOAD(&writer->call)) {
 		PERFRING_STORE(&writer->woken, wakeup);
@@ -119,14 +119,14 @@ void perfring_writer_settle(struct perfring_writer *writer)
 
 /* ---- the limit ---- */
 
-/* How much may be written at `position` into a ring that stops (docs/abi.md 7.2).  data_tail counts by its low bits alone, as in the kernel, so a
- * wrong one harms nobody but its author; from `position` it would do so only where no doomed claim stands in between,
- * hence from what is published. */
+/* Bytes that may be written at `position` into a ring that stops (docs/abi.md 7.2).  data_tail counts by its low bits alone, as in
+ * the kernel, so that a wrong one harms its author only.  It counts from what is published: at `position` an uncommitted claim
+ * may precede. */
 static uint64_t unread_space(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
 {
 	const struct perf_event_mmap_page *page = writer->page;
-	uint64_t tail = perfring_page_reclaim(page); /* acquire: the reader has finished with what we write into */
-	uint64_t published = PERFRING_LOAD(&page->data_head); /* only this thread stores it; never behind data_tail */
+	uint64_t tail = perfring_page_reclaim(page); /* acquire: the reader has read what will be overwritten */
+	uint64_t published = PERFRING_LOAD(&page->data_head); /* only this thread stores it; never below data_tail */
 	uint64_t used;
 
 	if (is_backward(writer)) {
@@ -138,8 +138,8 @@ static uint64_t unread_space(const struct perfring_writer *writer, uint64_t posi
 	return used > writer->mask ? 0 : writer->mask - used;
 }
 
-/* The same, of any ring.  One that overwrites takes everything, but that nested records may not lap the outermost: it is
- * in the making, and would be published torn (the kernel does not look). */
+/* The same, of any ring.  A ring that overwrites takes every record, but nested records may not overwrite the outermost one: it is
+ * uncommitted, and would be published torn (the kernel does not check). */
 static uint64_t space_at(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
 {
 	uint64_t used;
@@ -150,9 +150,9 @@ static uint64_t space_at(const struct perfring_writer *writer, uint64_t position
 	return used > writer->mask ? 0 : writer->mask - used;
 }
 
-/* Opens the fast path up to where something is due.  Stale is safe downwards alone: a handler that came between the
- * looks and the store has moved everything up, but for a refusal, a pause or an armed reader: so these are looked at
- * after the store, and the store of 0 that each of them makes is not lost. */
+/* Opens the fast path up to where something is due.  The limit may only be too low.  A handler between the loads and the store has
+ * only moved the positions up, unless it was refused, or output was paused, or a reader armed itself.  These three are checked
+ * after the store, so that the 0 that each of them stores is not lost. */
 static void open_limit(struct perfring_writer *writer, uint64_t returned)
 {
 	struct perfring_ring_state *state = state_of(writer);
@@ -173,7 +173,7 @@ static void open_limit(struct perfring_writer *writer, uint64_t returned)
 
 static void refuse(struct perfring_writer *writer, struct perfring_output *output, uint64_t records)
 {
-	if (!writer->page) /* a fork's child */
+	if (!writer->page) /* a child after fork */
 		return;
 	count_refused(writer, output ? output : &writer->output, records);
 }
@@ -183,8 +183,8 @@ void perfring_writer_refuse(struct perfring_writer *writer, struct perfring_outp
 	refuse(writer, output, records);
 }
 
-/* How far room was given out, for whoever reads a ring that overwrites (snapshot.h): never less than before, whoever of a
- * handler and the one that it interrupts comes last. */
+/* Stores the end of the reserved space for readers of a ring that overwrites (snapshot.h).  It never decreases, whether a handler or
+ * the code that it interrupts stores last. */
 static void report_claimed(struct perfring_writer *writer)
 {
 	struct perfring_ring_state *state = state_of(writer);
@@ -200,8 +200,8 @@ static void report_claimed(struct perfring_writer *writer)
 	PERFRING_FENCE_STORES(); /* before the record's bytes; pairs with the load barrier of perfring_snapshot_take */
 }
 
-/* docs/abi.md 7.3, step 7: strict, and once.  The outermost looks at the stamp when it leaves.  A handler that has stamped for
- * what lies behind us has stamped for us: a stamp ahead of what is written would swallow the next crossing. */
+/* docs/abi.md 7.3, step 7: strict, and once.  The outermost compares the stamp when it leaves.  A handler that has stamped for a
+ * later record has stamped for this one: a stamp above what is written would suppress the next crossing. */
 static void stamp_watermark(struct perfring_writer *writer, uint64_t end)
 {
 	uint64_t wakeup;
@@ -231,7 +231,7 @@ static unsigned char *address_of(const struct perfring_writer *writer, uint64_t 
 	return writer->data + ((is_backward(writer) ? -end : start) & writer->mask);
 }
 
-/* Waits for the reader to give back `size` bytes.  Returns whether to look again.  Handlers meanwhile are outermost. */
+/* Waits for the reader to return `size` bytes.  Returns whether to try again.  Handlers meanwhile are outermost. */
 static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *until)
 {
 	struct timespec nap = {0, 20000};
@@ -245,7 +245,7 @@ static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *unt
 		if (writer->wait_ns > INT64_MAX ||
 		    __builtin_add_overflow(perfring_os_clock_now(), writer->wait_ns, until))
 			*until = INT64_MAX;
-		wake(writer); /* it may sleep until a watermark that cannot be reached */
+		wake(writer); /* the reader may sleep until a watermark that cannot be reached */
 	}
 	while (!fits && (int64_t)perfring_os_clock_now() < *until && !PERFRING_LOAD(&state_of(writer)->paused)) {
 		fits = unread_space(writer, beginning(writer, &claimed), &returned) >= size;
@@ -258,27 +258,26 @@ static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *unt
 	return fits;
 }
 
-static struct perfring_place place(unsigned char *room, uint64_t end, uint64_t state)
+static struct perfring_place place(unsigned char *space, uint64_t end, uint64_t state)
 {
-	return (struct perfring_place){room, end | state};
+	return (struct perfring_place){space, end | state};
 }
 
-/* The claim that the fast path made is taken back, to do it by the book.  Returns false when it stays, because a nested
- * writer has claimed behind it since: by the book, so what it found room for includes ours; it has told the loss,
- * too. */
+/* Undoes the claim of the fast path, for the slow path to claim anew.  Returns false when the claim stays, because a handler has
+ * claimed after it: by the slow path, so it has found space for both, and has reported the loss. */
 static bool take_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
 {
 	uint64_t position = PERFRING_LOAD(&writer->position);
 
-	/* Not above `position`: a handler between our look and our store was outermost, and has written more than we
-	 * claimed.  Nobody can take that for a record in the making. */
+	/* Not above `position`: a handler between the fast path's check and its store was outermost, and wrote more than this claim.
+	 * No handler can take that for an uncommitted record. */
 	if (end <= position || PERFRING_SWAP_LOCAL(&writer->claimed, end, position))
 		return true;
 	PERFRING_POINT(rare_kept);
 	if (end - size == position)
 		return false;
-	/* Both: one was outermost, so our claim began in what it wrote; another came after and took us for a record in the
-	 * making.  What lies between the two is nobody's, and ours goes behind. */
+	/* Two handlers: the first was outermost, so this claim begins within its record; the second took this claim for an
+	 * uncommitted record, and follows it.  The space between them has no owner: the record is claimed after both. */
 	filler_put(address_of(writer, position, end), end - position);
 	return true;
 }
@@ -343,7 +342,7 @@ static unsigned char *begin_record(struct perfring_writer *writer, struct perfri
 	space = address_of(writer, attempt->start, attempt->end);
 	if (attempt->extra) {
 		lost_put(output, take_lost(writer), space); /* what is lost now: it may be 0 */
-		PERFRING_POINT(rare_lost_told);
+		PERFRING_POINT(rare_lost_reported);
 		space += attempt->extra;
 		if (is_backward(writer)) /* LOST has the lower address, so the higher position */
 			attempt->end -= attempt->extra;
@@ -382,7 +381,7 @@ struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *write
 	unsigned char *space;
 	uint64_t state = 0;
 
-	if (!writer->page) /* a fork's child: zeros */
+	if (!writer->page) /* a child after fork: zeros */
 		return place(NULL, 0, 0);
 	if (!output)
 		output = &writer->output;
@@ -404,7 +403,7 @@ struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *write
 	if (!claim_space(writer, output, size, state & PERFRING_CLAIM_NESTED, &attempt)) {
 		count_refused(writer, output, 1);
 		PERFRING_POINT(rare_refused);
-		/* A handler may have committed while our claim stood, and left its publication to us. */
+		/* A handler may have committed while this claim stood, and left the publication to this code. */
 		leave_if_outermost(writer, state);
 		return place(NULL, 0, 0);
 	}
@@ -418,7 +417,7 @@ static void count_sample(struct perfring_writer *writer, uint32_t wakeup_events)
 {
 	uint64_t events, left;
 
-	do { /* a handler counts too */
+	do { /* a handler counts, too */
 		events = PERFRING_LOAD(&writer->events);
 		left = events + 1 >= wakeup_events ? events + 1 - wakeup_events : events + 1;
 		PERFRING_POINT(events_looked);
@@ -428,24 +427,24 @@ static void count_sample(struct perfring_writer *writer, uint32_t wakeup_events)
 }
 
 /* docs/abi.md 7.3, step 10: samples of this output, against the ring's counter. */
-static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events, const unsigned char *room,
+static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events, const unsigned char *space,
 			  uint64_t size)
 {
 	struct perf_event_header header;
 
 	while (size >= sizeof(header)) {
-		memcpy(&header, room, sizeof(header));
+		memcpy(&header, space, sizeof(header));
 		if (header.size < sizeof(header) || header.size > size)
-			return; /* the caller's record, wrong: it counts as none */
+			return; /* the caller's record is wrong: it counts as none */
 		if (header.type == PERF_RECORD_SAMPLE)
 			count_sample(writer, wakeup_events);
-		room += header.size;
+		space += header.size;
 		size -= header.size;
 	}
 }
 
 void perfring_writer_commit_slow(struct perfring_writer *writer, const struct perfring_output *output,
-				 const unsigned char *room, uint64_t size, uint64_t end)
+				 const unsigned char *space, uint64_t size, uint64_t end)
 {
 	if (!writer->page)
 		return;
@@ -453,7 +452,7 @@ void perfring_writer_commit_slow(struct perfring_writer *writer, const struct pe
 		output = &writer->output;
 	PERFRING_FENCE_LOCAL(); /* the record before the word that it is there */
 	if (output->wakeup_events)
-		count_samples(writer, output->wakeup_events, room, size);
+		count_samples(writer, output->wakeup_events, space, size);
 	PERFRING_POINT(commit_counted);
 	if (end & PERFRING_CLAIM_NESTED)
 		PERFRING_STORE(&writer->again, (uint8_t)1);
@@ -461,39 +460,39 @@ void perfring_writer_commit_slow(struct perfring_writer *writer, const struct pe
 		leave(writer);
 }
 
-/* Gives `size` bytes that end at `end` back where nothing follows, without a trace.  In a ring that overwrites the oldest
- * are gone by now, and how far they were must stay true (state->claimed): so there the room is kept. */
+/* Frees `size` bytes that end at `end`, if nothing follows them.  Not in a ring that overwrites: there the oldest records are gone,
+ * and state->claimed says how far. */
 static bool give_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
 {
 	end &= ~(uint64_t)STATE;
 	return !(writer->flags & PERFRING_RING_OVERWRITE) && PERFRING_SWAP_LOCAL(&writer->claimed, end, end - size);
 }
 
-void perfring_writer_discard_slow(struct perfring_writer *writer, unsigned char *room, uint64_t size, uint64_t end)
+void perfring_writer_discard_slow(struct perfring_writer *writer, unsigned char *space, uint64_t size, uint64_t end)
 {
 	if (!writer->page)
 		return;
 	if (!give_back(writer, size, end)) {
-		filler_put(room, size);
+		filler_put(space, size);
 		PERFRING_POINT(discard_filled);
 	}
 	PERFRING_POINT(discarded);
 	PERFRING_FENCE_LOCAL();
 	if (end & PERFRING_CLAIM_NESTED)
-		PERFRING_STORE(&writer->again, (uint8_t)1); /* the filler, or the LOST record that we began with */
+		PERFRING_STORE(&writer->again, (uint8_t)1); /* the filler, or the LOST record before it */
 	else
 		leave(writer);
 }
 
-uint64_t perfring_writer_shrink(struct perfring_writer *writer, unsigned char *room, uint64_t rest, uint64_t end)
+uint64_t perfring_writer_shrink(struct perfring_writer *writer, unsigned char *space, uint64_t rest, uint64_t end)
 {
 	if (!writer->page)
 		return end & ~(uint64_t)STATE;
-	/* In a ring that falls, the first record lies highest: what is given back is the lower end, as the position's. */
+	/* In a backward ring the first record is the highest: the lower end, which is given back, is the end of the position. */
 	if (give_back(writer, rest, end))
 		end -= rest;
 	else
-		filler_put(room, rest);
+		filler_put(space, rest);
 	return end & ~(uint64_t)STATE;
 }
 
@@ -509,9 +508,9 @@ void perfring_writer_pause(struct perfring_writer *writer, bool paused)
 	PERFRING_STORE(&state->paused, paused);
 	if (!paused)
 		return;
-	/* Between the barriers the writer has either seen `paused` after it opened its limit, or opened it before ours
-	 * closes it: its partner is the order of open_limit, which has no fence of its own.  By the second, a record that
-	 * passed the old limit has its claim in `claimed`. */
+	/* Between the barriers the writer has either seen `paused` after it opened its limit, or opened it before the store of 0
+	 * below: the partner is the order in open_limit, which has no fence of its own.  By the second barrier, a record that
+	 * passed the old limit is in `claimed`. */
 	barrier_everywhere();
 	PERFRING_POINT(pause_told);
 	PERFRING_STORE(&writer->limit, 0);
@@ -530,8 +529,8 @@ bool perfring_writer_arm(struct perfring_writer *writer)
 	PERFRING_POINT(arm_told);
 	PERFRING_STORE(&writer->limit, 0);
 	barrier_everywhere();
-	/* Its partner is the order of perfring_writer_claim: claim, then look at the limit.  Acquire: with a position that
-	 * has reached the claim comes what was published before. */
+	/* The partner is the order in perfring_writer_claim: claim, then check the limit.  Acquire: a position that has reached the
+	 * claim comes with what was published before. */
 	claimed = PERFRING_LOAD(&writer->claimed);
 	return claimed > PERFRING_LOAD_ACQUIRE(&writer->position);
 }
@@ -561,7 +560,7 @@ const void *perfring_writer_thread(void)
 
 /* ---- opening and closing ---- */
 
-/* This program image, among those that one process runs in turn. */
+/* Identifies this program among those that one process runs in turn (exec). */
 static uint64_t own_image(void)
 {
 	const void *random = (const void *)getauxval(AT_RANDOM);
@@ -572,17 +571,17 @@ static uint64_t own_image(void)
 	return image;
 }
 
-/* Whether the thread that the ring names still lives, as far as this pid namespace can see. */
+/* Whether the thread that the ring names lives, as far as this pid namespace shows. */
 static bool lives(const struct perfring_ring_state *state, uint64_t identity)
 {
 	if (!identity)
 		return false;
-	if (identity == perfring_identity_own()) /* it is open twice; or we are what it has exec'd */
+	if (identity == perfring_identity_own()) /* it is open twice, or this program was exec'd by the writer */
 		return PERFRING_LOAD(&state->writer_image) == own_image();
 	return perfring_identity_lives(identity);
 }
 
-/* Room that was claimed and never published, which nobody will finish: a filler, and one loss. */
+/* Makes space that was claimed and will not be published a filler; counts one loss. */
 static bool abandon(struct perfring_writer *writer, uint64_t published, uint64_t claimed)
 {
 	uint64_t size = claimed - published;
@@ -619,11 +618,11 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 		published = -published;
 	claimed = ring->flags & PERFRING_RING_OVERWRITE ? PERFRING_LOAD(&state->claimed) : published;
 	if (published & 7 || published > INT64_MAX || claimed > INT64_MAX)
-		return -EBADMSG; /* positions are compared: they may not come near their end */
+		return -EBADMSG; /* positions are compared, so they may not wrap */
 	writer = mmap(NULL, sizeof(*writer), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (writer == MAP_FAILED)
 		return -ENOMEM;
-	/* Of several that find the last one dead, one takes its place. */
+	/* Of several that find the last writer dead, one takes its place. */
 	name = PERFRING_LOAD(&state->writer);
 	if (lives(state, name) || !PERFRING_COMPARE_EXCHANGE(&state->writer, &name, perfring_identity_own())) {
 		munmap(writer, sizeof(*writer));
@@ -646,7 +645,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	writer->flags = (uint32_t)ring->flags;
 	writer->watermark = PERFRING_LOAD(&state->watermark);
 	if (!writer->watermark || writer->watermark > ring->size)
-		writer->watermark = ring->size / 2; /* scribbled over: the kernel's default */
+		writer->watermark = ring->size / 2; /* overwritten: the kernel's default */
 	writer->output = options->output;
 	writer->output.lost = 0;
 	writer->ring = *ring;
@@ -656,14 +655,14 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 		writer->position = claimed;
 		perfring_page_publish(ring->page, -claimed);
 	}
-	/* Whoever paused the last one, or waited for its next record, did not mean us. */
+	/* A pause, or a wait for the next record, was meant for the last writer. */
 	PERFRING_STORE(&state->paused, 0);
 	PERFRING_AND(&state->armed, ~(uint32_t)PERFRING_WAKEUP_RECORD);
 	writer->claimed = writer->position;
-	PERFRING_STORE(&state->claimed, writer->position); /* from here on it only grows */
-	/* What the writer before us could not tell any more. */
+	PERFRING_STORE(&state->claimed, writer->position); /* from here on it only increases */
+	/* What the last writer could not report. */
 	writer->lost += PERFRING_EXCHANGE(&state->lost, 0);
-	/* The kernel's stamp grows by whole watermarks. */
+	/* The kernel's stamp increases by whole watermarks. */
 	writer->wakeup = published / writer->watermark * writer->watermark;
 	writer->woken = writer->wakeup;
 	PERFRING_STORE(&state->writer_tid, (uint32_t)syscall(SYS_gettid));
@@ -679,12 +678,12 @@ void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint
 	PERFRING_STORE(&state_of(writer)->writer_tid, tid);
 }
 
-/* What was reserved from `position` to `claimed` is given back, or becomes a filler.  Handlers here are nested: they move
- * nothing but `claimed`, upwards, and what they commit stays. */
+/* Frees what was reserved from `position` to `claimed`, or makes it a filler.  Handlers here are nested: they move nothing but
+ * `claimed`, upwards, and what they commit stays. */
 static void drop_reserved(struct perfring_writer *writer, uint64_t position, uint64_t claimed)
 {
 	if (writer->flags & PERFRING_RING_OVERWRITE) {
-		/* Some of the oldest may be gone: that stays true.  More than the ring holds was never given out. */
+		/* The claim may have overwritten the oldest records: report it.  A claim above the size never passed the check. */
 		report_claimed(writer);
 		if (abandon(writer, position, claimed))
 			return;
@@ -708,7 +707,7 @@ void perfring_writer_reset(struct perfring_writer *writer)
 	if (!writer->page)
 		return;
 	claimed = PERFRING_LOAD(&writer->claimed);
-	PERFRING_FENCE_LOCAL(); /* in this order: what a handler publishes between them is not ours to drop */
+	PERFRING_FENCE_LOCAL(); /* in this order: what a handler publishes between the loads is not dropped */
 	PERFRING_POINT(reset_began);
 	position = PERFRING_LOAD(&writer->position);
 	PERFRING_POINT(reset_looked);
@@ -725,10 +724,11 @@ void perfring_writer_close(struct perfring_writer *writer)
 		return;
 	if (writer->page) {
 		state = state_of(writer);
-		PERFRING_ADD(&state->lost, PERFRING_LOAD(&writer->lost)); /* the next writer's LOST record tells it */
+		PERFRING_ADD(&state->lost, PERFRING_LOAD(&writer->lost)); /* the next writer's LOST record reports it */
 		PERFRING_STORE(&state->writer_pid, 0);
 		PERFRING_STORE(&state->writer_tid, 0);
-		PERFRING_STORE_RELEASE(&state->writer, 0); /* the next one's swap sees all of ours */
+		PERFRING_STORE_RELEASE(&state->writer,
+				       0); /* the next open's compare-exchange sees what this writer stored */
 		madvise(writer->ring.mapping, (size_t)writer->ring.mapping_size, MADV_DOFORK);
 	}
 	munmap(writer, sizeof(*writer));
