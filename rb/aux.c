@@ -119,7 +119,7 @@ static void wake(struct perfring_aux_area *aux)
 	perfring_wakeup_raise(aux->page, aux->writer->wake_fd);
 }
 
-/* Before the wakeup: whoever it wakes enables us. */
+/* Before the wakeup: the reader that it wakes enables the producer. */
 static void stop(struct perfring_aux_area *aux)
 {
 	PERFRING_STORE(&aux->stopped, UINT64_C(1));
@@ -161,7 +161,7 @@ int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **room)
 	aux->room = aux->size;
 	if (!overwrites(aux)) {
 		/* Acquire: the consumer has finished with what we write into.  One byte stays free (circ_space, docs/abi.md 7.2);
-		 * an aux_tail that cannot be right, masked for example, leaves no room. */
+		 * an aux_tail that cannot be right, masked for example, leaves no space. */
 		used = aux->position - perfring_page_reclaim_aux(aux->page);
 		aux->room = used < aux->size ? aux->size - 1 - used : 0;
 	}
@@ -233,7 +233,7 @@ int perfring_aux_end(struct perfring_aux_area *aux, uint64_t size, uint64_t flag
 
 void perfring_aux_enable(struct perfring_aux_area *aux)
 {
-	PERFRING_STORE(&aux->stopped, UINT64_C(0)); /* no order needed: room is told by aux_tail */
+	PERFRING_STORE(&aux->stopped, UINT64_C(0)); /* no order needed: aux_tail says what is free */
 }
 
 /* ---- consumer ---- */

@@ -1,4 +1,4 @@
-/* counter.c - the processor's own counter as a clock: fitted to CLOCK_MONOTONIC, told in the control page (docs/abi.md 3.3). */
+/* counter.c - the processor's own counter as a clock: fitted to CLOCK_MONOTONIC, published in the control page (docs/abi.md 3.3). */
 #include <perfring/ring.h>
 
 #include <time.h>

@@ -1,31 +1,24 @@
-/* cpus.c - a ring for each CPU, written by whatever thread runs there: restartable sequences, or locked instructions.
+/* cpus.c - a ring for each CPU, written by the threads that run there: restartable sequences, or locked instructions.
  *
- *     claimed    how far room was given out.  RSEQ: only sequences on the ring's own CPU store it, so they need no lock
- *     data_head  how far records are finished, without a gap
- *     marks      one word for each 8 bytes of ring, at the start of a record that was finished before an earlier one:
- *                where it ends, and bit 0: wake when it is published.  A mark of an earlier lap is not above its place
+ *     claimed    end of the claimed space.  RSEQ: stored by sequences on the ring's own CPU only, so they need no lock
+ *     data_head  end of the committed records, without a gap
+ *     marks      one word for each 8 bytes of ring, at the start of a record that was committed before an earlier one:
+ *                its end, and bit 0: wake when it is published.  A mark of an earlier lap is not above its place
  *     waiting    marks that are not published yet
  *
- * Who may store data_head?  While the record at data_head is unmarked, whoever writes that record, alone, by a plain
- * store, on whatever CPU that is by now.  Once it is marked, anybody, by compare-exchange from its start to its end.  So
- * two plain stores never meet, and data_head never goes back.
+ * Who may store data_head, and why no record stays unpublished: docs/ring.md 7.  A is the writer of the record at data_head, B one of a
+ * later record:
  *
- *     the one at data_head (A)                    one that is not (B)
+ *     A                                           B
  *       data_head = my end                          waiting++, mark = my end, locked
  *       (1)                                         (2)
  *       waiting?  publish what is marked            data_head at a mark?  publish what is marked
  *
- * No record is left invisible if A and B cannot both miss the other's store.  B's store and look are sequentially
- * consistent.  A's store is plain where it is cheap: RSEQ, so x86-64, where B's is a locked instruction, a full barrier.
- *   A on the ring's CPU, seen after its store: at (1) nothing.  B seen there after its store: both orders are that one
- *     CPU's own, or there is a change of threads between, which is a full barrier.  B seen elsewhere: at (2) membarrier,
- *     which puts a full barrier into A, between store and look or not between them.
- *   A seen elsewhere: a full barrier at (1).  A in LOCKED, or slow: store and look are sequentially consistent too.
- * To be seen on the CPU after the store is enough: a thread that stored elsewhere and came here changed threads in
- * between.  Whoever publishes over marks stores data_head so too, and looks at the next mark: he is such an A.
+ * A thread that is on the ring's CPU after its store counts as on it: if it stored elsewhere, it was moved since, and a change of
+ * threads is a full barrier.  A thread that publishes over marks stores data_head and loads the next mark: it is such an A.
  *
- * Interrupts.  A handler between any two steps here is one more writer on the CPU: a claim that it interrupts is
- * restarted by the kernel; a record that it interrupts is unfinished, so the handler's is left as a mark.
+ * Interrupts.  A handler at any line is one more writer on the CPU.  A claim that it interrupts is restarted by the kernel.  A record
+ * that it interrupts is uncommitted, so the handler's becomes a mark.
  */
 #include "cpus.h"
 
@@ -45,10 +38,10 @@
 #include "os/range.h"
 
 enum {
-	/* Restarts in a row after which a claim is refused: nothing but a debugger that steps comes to so many. */
-	MOST_RESTARTS = 10000,
+	/* Restarts in a row after which a claim is refused: only a debugger that steps causes so many. */
+	MAX_RESTARTS = 10000,
 	MARK_WAKES = 1,
-	MOST_CPUS = 8192, /* NR_CPUS is at most this */
+	MAX_CPUS = 8192, /* NR_CPUS is at most this */
 };
 
 static struct perfring_ring_state *state_of(const struct perfring_cpu *cpu)
@@ -59,7 +52,7 @@ static struct perfring_ring_state *state_of(const struct perfring_cpu *cpu)
 /* ---- restartable sequences ---- */
 
 #ifdef PERFRING_SEQUENCES
-/* A checker's: set.h. */
+/* a model checker's (cpus.h) */
 #elif defined(PERFRING_HAS_RSEQ)
 
 /* Moves claimed from `from` to `to`. */
@@ -143,20 +136,20 @@ static struct perfring_claim refuse(struct perfring_cpus *cpus, uint32_t number,
 	struct perfring_claim none = {0};
 	struct perfring_cpu *cpu;
 
-	if (!cpus->count) /* a fork's child */
+	if (!cpus->count) /* a child after fork */
 		return none;
 	/* A thread without restartable sequences in a process that has them (clone without the C library) has no CPU. */
 	cpu = perfring_cpus_of(cpus, number < cpus->count ? number : 0);
 	PERFRING_ADD(&state_of(cpu)->lost_total, 1);
 	PERFRING_ADD(&output->lost, 1);
-	/* First the loss, then the limit, which makes the next claim tell it: partner of raise_limit. */
+	/* First the loss, then the limit, so that the next claim reports it: partner of raise_limit. */
 	PERFRING_ADD(&state_of(cpu)->lost, 1);
 	PERFRING_EXCHANGE(&cpu->limit, 0);
 	return none;
 }
 
-/* Claims up to `limit` need not look here.  The barrier: either we see what has set it to 0 meanwhile, or that store
- * comes after ours. */
+/* Claims up to `limit` take the fast path.  The barrier: either the loads see why the limit was set to 0 meanwhile, or that store comes
+ * after this one. */
 static void raise_limit(struct perfring_cpu *cpu, uint64_t limit)
 {
 	PERFRING_STORE(&cpu->limit, limit);
@@ -165,10 +158,10 @@ static void raise_limit(struct perfring_cpu *cpu, uint64_t limit)
 		PERFRING_STORE(&cpu->limit, 0);
 }
 
-static void put_lost(struct perfring_cpu *cpu, const struct perfring_output *output, unsigned char *room)
+static void put_lost(struct perfring_cpu *cpu, const struct perfring_output *output, unsigned char *space)
 {
-	/* Now, not when it was reserved: it may be 0 (docs/abi.md 7.3, step 8). */
-	lost_put(output, PERFRING_EXCHANGE(&state_of(cpu)->lost, 0), room);
+	/* What is lost now, not at the reserve: it may be 0 (docs/abi.md 7.3, step 8). */
+	lost_put(output, PERFRING_EXCHANGE(&state_of(cpu)->lost, 0), space);
 }
 
 /* ---- reserve ---- */
@@ -178,8 +171,8 @@ static uint32_t current_cpu(const struct perfring_cpus *cpus)
 	return cpus->way == PERFRING_CPUS_RSEQ ? perfring_cpus_here() : (uint32_t)sched_getcpu();
 }
 
-/* Where the claim needs a look: the ring is full as last seen, a loss is to be told, output is paused, samples are
- * counted, the claim was restarted, the size is none; LOCKED: always. */
+/* When the fast path cannot claim: the ring is full as last seen, a loss is to be reported, output is paused, samples are counted, the
+ * claim was restarted, or the size is invalid.  LOCKED: always. */
 struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, struct perfring_output *output,
 						 uint64_t size)
 {
@@ -187,7 +180,7 @@ struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, str
 
 	if (!output)
 		output = &cpus->output;
-	for (uint32_t tries = 0; tries < MOST_RESTARTS; tries++) {
+	for (uint32_t tries = 0; tries < MAX_RESTARTS; tries++) {
 		struct perfring_claim claim = {.output = output, .taken = size};
 		struct perfring_cpu *cpu;
 		uint64_t from, space, extra;
@@ -199,14 +192,14 @@ struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, str
 		if (PERFRING_LOAD(&state_of(cpu)->paused))
 			break;
 		extra = PERFRING_LOAD(&state_of(cpu)->lost) ? lost_size(output) : 0;
-		/* Acquire: pairs with the swap of who claimed last, and with it comes the data_tail that made room for that
-		 * claim.  By an older one, a lap behind, a full ring would look empty. */
+		/* Acquire: pairs with the store of the last claim, and comes with the data_tail that this claim was checked against.
+		 * With a data_tail of a lap before, a full ring would look empty. */
 		from = PERFRING_LOAD_ACQUIRE(&cpu->claimed);
 		PERFRING_POINT(cpus_looked);
 		space = (perfring_page_reclaim(cpu->page) - (from + 1)) & cpu->mask; /* docs/abi.md 7.2 */
 		claim.size = size + extra;
 		if (claim.size > space) {
-			/* Both numbers of one moment, or the difference says nothing. */
+			/* Both of one moment, else the difference means nothing. */
 			if (PERFRING_LOAD(&cpu->claimed) == from)
 				break;
 			continue;
@@ -232,7 +225,7 @@ struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, str
 
 /* ---- commit ---- */
 
-/* data_head has come to `head`: a crossing? */
+/* data_head has reached `head`: wakes the reader if that is a crossing, or `wake`. */
 static void crossed(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uint64_t head, bool wake)
 {
 	uint64_t at = PERFRING_LOAD(&cpu->wake_at);
@@ -249,20 +242,20 @@ static void crossed(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, 
 		perfring_wakeup_raise(cpu->page, cpus->wake_fd);
 }
 
-/* Moves data_head over all that is marked.  Ordered looks: behind our mark at data_head, behind our data_head at marks. */
+/* Moves data_head over all that is marked.  Ordered: the load of data_head after the own mark, and of marks after the own data_head. */
 static void publish_marked(const struct perfring_cpus *cpus, struct perfring_cpu *cpu)
 {
 	__u64 from = PERFRING_LOAD_ORDERED(&cpu->page->data_head);
 	uint64_t mark, to;
 
 	for (;;) {
-		/* It acquires, too: that record is whole, and our publication is its writer's. */
+		/* Acquire, too: that record is complete, and this publishes it for its writer. */
 		mark = PERFRING_LOAD_ORDERED(&cpu->marks[(from & cpu->mask) >> 3]);
 		to = mark & ~UINT64_C(7);
-		if (to - from - 1 >= cpu->mask) /* not above its place: it is of an earlier lap */
+		if (to - from - 1 >= cpu->mask) /* not above its place: of an earlier lap */
 			return;
 		PERFRING_POINT(cpus_publishing);
-		/* A mark of a later lap was read only if data_head has moved meanwhile: then this fails. */
+		/* If data_head has moved meanwhile, the mark may be of a later lap: then this fails. */
 		if (!PERFRING_COMPARE_EXCHANGE(&cpu->page->data_head, &from, to))
 			continue;
 		PERFRING_ADD(&cpu->waiting, -UINT64_C(1));
@@ -271,7 +264,7 @@ static void publish_marked(const struct perfring_cpus *cpus, struct perfring_cpu
 	}
 }
 
-/* One more sample of an output that counts them.  Returns whether that is a crossing. */
+/* Counts a sample, if its output does.  Returns whether that is a crossing. */
 static bool count_sample(struct perfring_cpu *cpu, const struct perfring_claim *claim)
 {
 	uint64_t *events = &state_of(cpu)->events, seen = PERFRING_LOAD(events), next;
@@ -297,7 +290,7 @@ static bool is_home(const struct perfring_cpus *cpus, uint32_t number)
 static void leave_mark(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uint32_t number,
 		       const struct perfring_claim *claim, bool wake)
 {
-	/* First, so that whoever sees the mark can take it back. */
+	/* First, so that the thread that publishes the mark can subtract it. */
 	PERFRING_ADD(&cpu->waiting, 1);
 	PERFRING_POINT(cpus_waiting);
 	PERFRING_EXCHANGE(&cpu->marks[((claim->end - claim->size) & cpu->mask) >> 3],
@@ -308,14 +301,14 @@ static void leave_mark(const struct perfring_cpus *cpus, struct perfring_cpu *cp
 	publish_marked(cpus, cpu);
 }
 
-/* What perfring_cpus_commit has no place for: it counts samples, is LOCKED, or is not the oldest. */
+/* When the output counts samples, in LOCKED, or when the record is not the oldest. */
 void perfring_cpus_commit_slow(struct perfring_cpus *cpus, struct perfring_claim claim)
 {
 	uint32_t number = (uint32_t)(claim.state >> PERFRING_CPUS_SHIFT);
 	struct perfring_cpu *cpu = perfring_cpus_of(cpus, number);
 	bool wake;
 
-	if (!cpu->page) /* a fork's child */
+	if (!cpu->page) /* a child after fork */
 		return;
 	PERFRING_POINT(cpus_encoded);
 	wake = count_sample(cpu, &claim);
@@ -331,7 +324,7 @@ void perfring_cpus_commit_slow(struct perfring_cpus *cpus, struct perfring_claim
 		publish_marked(cpus, cpu);
 }
 
-/* After a plain publication: somebody waits for it. */
+/* After a plain publication: wakes, and publishes what waited for it. */
 void perfring_cpus_settle(struct perfring_cpus *cpus, struct perfring_claim claim)
 {
 	struct perfring_cpu *cpu = perfring_cpus_of(cpus, (uint32_t)(claim.state >> PERFRING_CPUS_SHIFT));
@@ -349,11 +342,11 @@ void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_cla
 
 /* ---- open ---- */
 
-/* One more than the highest CPU that the system can have, or that we may run on.  (get_nprocs_conf counts: in numbers
- * there are gaps.) */
+/* One more than the highest CPU that the system can have, or that this thread may run on.  (Not get_nprocs_conf, which counts: numbers
+ * have gaps.) */
 static uint32_t count_cpus(void)
 {
-	unsigned long allowed[MOST_CPUS / (8 * sizeof(long))] = {0};
+	unsigned long allowed[MAX_CPUS / (8 * sizeof(long))] = {0};
 	uint32_t count = 1, first, last;
 	char text[1024];
 	const char *at = text;
@@ -361,10 +354,10 @@ static uint32_t count_cpus(void)
 	if (perfring_os_file_read("/sys/devices/system/cpu/possible", text, sizeof(text)) < 0)
 		*text = 0;
 	while (perfring_os_range_next(&at, &first, &last) == 1)
-		if (last >= count && last < MOST_CPUS)
+		if (last >= count && last < MAX_CPUS)
 			count = last + 1;
 	if (syscall(SYS_sched_getaffinity, 0, sizeof(allowed), allowed) > 0)
-		for (uint32_t i = count; i < MOST_CPUS; i++)
+		for (uint32_t i = count; i < MAX_CPUS; i++)
 			if (allowed[i / (8 * sizeof(long))] >> i % (8 * sizeof(long)) & 1)
 				count = i + 1;
 	return count;
@@ -386,7 +379,7 @@ static int open_cpu(struct perfring_cpus *cpus, uint32_t number, const struct pe
 		ret = perfring_reader_open(&cpu->member->reader, ring, 0);
 	if (ret)
 		return ret;
-	/* Touched only where records are finished out of order. */
+	/* Written only where records are committed out of order. */
 	marks = mmap(NULL, (size_t)ring->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 		     0);
 	if (marks == MAP_FAILED)
@@ -471,7 +464,7 @@ void perfring_cpus_close(struct perfring_cpus *cpus)
 		perfring_ring_close(&cpu->member->ring);
 		free(cpu->member);
 	}
-	if (cpus->mapped) /* not in a fork's child */
+	if (cpus->mapped) /* not in a child after fork */
 		munmap(cpus, (size_t)cpus->mapped);
 }
 

@@ -5,7 +5,7 @@
 #include <perfring/cpus.h>
 #include <perfring/set.h>
 
-/* perfring_cpus_open in this way; -EOPNOTSUPP where it cannot be had. */
+/* perfring_cpus_open in this way; -EOPNOTSUPP if it is not available. */
 int perfring_cpus_open_way(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
 			   const struct perfring_writer_options *writer, int way);
 

@@ -1,12 +1,12 @@
-/* page_private.h - the readers behind perfring_page_read, which a test replaces by its own; cycles to time. */
+/* page_private.h - the counters that perfring_page_read reads, which a test replaces; cycles to time. */
 #ifndef RB_PAGE_OWN_H
 #define RB_PAGE_OWN_H
 
 #include <perfring/page.h>
 
-/* What this thread's processor says of itself; NULL: this architecture cannot. */
+/* The counters of this thread's processor; a NULL pointer: not on this architecture. */
 struct perfring_page_counters {
-	bool (*count)(uint32_t counter, uint64_t *raw); /* false: there is no such counter */
+	bool (*count)(uint32_t counter, uint64_t *raw); /* false: no such counter */
 	uint64_t (*cycles)(void);
 };
 

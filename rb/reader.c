@@ -13,7 +13,7 @@ int perfring_reader_open(struct perfring_reader *reader, const struct perfring_r
 	uint64_t tail;
 
 	memset(reader, 0, sizeof(*reader));
-	/* To give room back is a store into the page, which kills in a read-only one. */
+	/* Returning space stores into the page, which is a SIGSEGV if that is read-only. */
 	if (!ring->page || !ring->data || ring->size < 8 ||
 	    (ring->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_READ_ONLY)))
 		return -EINVAL;

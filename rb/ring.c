@@ -105,7 +105,7 @@ static bool gives_huge_pages(void)
 	       !strstr(text, "[deny]");
 }
 
-/* The number of handles beside the first stands behind the mapping, in a page that is this process's alone. */
+/* The number of handles beside the first is after the mapping, in a page that only this process has. */
 static uint32_t *handles_of(const struct perfring_ring *ring)
 {
 	return (uint32_t *)(void *)((unsigned char *)ring->mapping + ring->mapping_size);
@@ -522,7 +522,7 @@ void perfring_ring_close(struct perfring_ring *ring)
 	if (!ring)
 		return;
 	is_own = ring->flags & PERFRING_RING_OWN;
-	/* A full order, here and in every other close: whoever closes last unmaps after the others' last accesses. */
+	/* A full order, here and in every other close: the last close unmaps after the others' last accesses. */
 	if (ring->mapping && !is_own)
 		munmap(ring->mapping, (size_t)ring->mapping_size);
 	else if (ring->mapping && !PERFRING_ADD(handles_of(ring), -1u))

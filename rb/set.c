@@ -1,16 +1,15 @@
-/* set.c - a ring for each thread, found by one reader: the registry, and what becomes of a ring when its thread ends.
+/* set.c - a ring for each thread, found by one reader: the list of rings, and what happens to a ring when its thread ends.
  *
- * The rings form a list in the order of their numbers.  Threads append under the lock; the reader walks without it, and
- * unlinks under it.  So a reader never waits for a thread, nor a thread for a reader, longer than for a few pointers:
- * rings are made and freed outside the lock.
+ * The list is in the order of the rings' numbers.  Threads append under the lock.  The reader walks without it, and unlinks under it.
+ * Rings are created and freed outside the lock, so it is held for a few pointers only.
  *
  *     thread that joins                               reader
  *       member complete                                 load-acquire the link
  *       store-release the link to it        --pairs-->  ... may read the member
  *
  *     thread that leaves                              reader
- *       everything is published, writer closed          load-acquire gone
- *       store-release gone                  --pairs-->  ... what data_head says now is the last
+ *       all is published, writer closed                 load-acquire gone
+ *       store-release gone                  --pairs-->  ... data_head does not change any more
  */
 #include <perfring/set.h>
 
@@ -24,8 +23,8 @@
 #include "writer_private.h"
 
 struct member {
-	struct perfring_set_ring member; /* the reader's, but for ring, number and tid, which never change */
-	char *file;                      /* its ring's; NULL: none */
+	struct perfring_set_ring member; /* the reader's, except ring, number and tid, which never change */
+	char *file;                      /* of its ring; NULL: none */
 	struct member *next;
 	struct perfring_writer *writer; /* its thread's */
 	bool gone;
@@ -38,14 +37,14 @@ struct perfring_set {
 	struct member *first;
 	struct member **last;
 	uint64_t numbers;
-	uint64_t lost; /* by rings that are freed */
+	uint64_t lost;  /* by rings that are freed */
 	uint64_t files; /* numbers of files given so far */
 	uint32_t rings;
 	uint32_t limit;
-	pid_t pid; /* another in a fork's child: there the rings are not mapped, and the lock may be held for ever */
-	struct perfring_ring_options ring; /* attr: our copy */
+	pid_t pid; /* a child after fork has another: there the rings are not mapped, and the lock may stay locked */
+	struct perfring_ring_options ring; /* attr: a copy */
 	struct perfring_writer_options writer;
-	char *file; /* what the names of the rings' files begin with; NULL: memfds */
+	char *file; /* the first part of the names of the rings' files; NULL: memfds */
 	void *attr;
 };
 
@@ -67,14 +66,15 @@ static void free_member(struct member *member)
 	free(member);
 }
 
-/* The key's destructor: runs in the thread that ends, with the key already empty, so a handler from here on finds no
- * writer.  One that was before has come to its end. */
+/* The key's destructor: runs in the thread that ends, when the key is empty already.  So a handler from here on finds no writer, and
+ * one that had found it has ended. */
 static void leave(void *of)
 {
 	struct member *member = of;
 	struct perfring_writer *writer = member->writer;
 
-	/* No order: dismiss looks for another thread's, which is there.  First: another may be opened at its address. */
+	/* No order needed: dismiss looks for another thread's writer, which is open.  First, because another writer may be opened at
+	 * this address. */
 	PERFRING_STORE(&member->writer, NULL);
 	perfring_writer_close(writer);
 	PERFRING_POINT(set_closed);
@@ -88,9 +88,8 @@ int perfring_set_open(struct perfring_set **result, const struct perfring_ring_o
 	int ret;
 
 	*result = NULL;
-	if (ring->aux_pages ||
-	    ring->flags &
-		    (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT | PERFRING_RING_LEASED))
+	if (ring->aux_pages || ring->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT |
+					      PERFRING_RING_LEASED))
 		return -EINVAL;
 	if (ring->attr && ring->attr->size > PERFRING_RING_ATTR_SIZE)
 		return -EINVAL;
@@ -137,7 +136,7 @@ void perfring_set_close(struct perfring_set *set)
 	pthread_key_delete(set->key);
 	for (struct member *member = set->first; member; member = next) {
 		next = member->next;
-		if (childs) { /* what stood at these addresses is not here, and something else may be */
+		if (childs) { /* the mappings were not inherited, and something else may be there */
 			perfring_reader_close(&member->member.reader);
 			free(member->file);
 			free(member);
@@ -154,8 +153,8 @@ void perfring_set_close(struct perfring_set *set)
 
 /* ---- the lock ---- */
 
-/* Signals are blocked but for those that an instruction raises: a handler of who holds it may fork, and whose hooks wait for
- * a thread that waits for us. */
+/* Blocks all signals except those that an instruction raises: a handler of the lock's holder may fork, and its fork hooks may wait
+ * for a thread that waits for this lock. */
 static void lock(struct perfring_set *set, sigset_t *signals)
 {
 	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
@@ -207,7 +206,7 @@ static int make_member(struct perfring_set *set, uint64_t file, struct member **
 	return 0;
 }
 
-/* Where the reader finds it. */
+/* Links it, so that the reader finds it. */
 static void append(struct perfring_set *set, struct member *member)
 {
 	sigset_t signals;
@@ -219,7 +218,7 @@ static void append(struct perfring_set *set, struct member *member)
 	unlock(set, &signals);
 }
 
-/* Takes one of the rings that the limit allows, and a number for its file; or gives it back. */
+/* Counts a ring against the limit, and takes a number for its file; give_ring undoes it. */
 static bool take_ring(struct perfring_set *set, uint64_t *file)
 {
 	sigset_t signals;
@@ -248,8 +247,8 @@ int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
 	uint64_t file;
 	int ret;
 
-	/* Also clears what a deleted key of the same number has left here, which a handler that comes in the midst of
-	 * pthread_setspecific could find. */
+	/* Also clears what a deleted key of the same number has left, which a handler in the middle of pthread_setspecific could
+	 * find. */
 	*writer = perfring_set_current(set);
 	if (*writer)
 		return 0;
@@ -297,7 +296,7 @@ void perfring_set_dismiss(struct perfring_set *set, struct perfring_writer *writ
 	struct member *member;
 	sigset_t signals;
 
-	/* The links change under the lock alone, and a ring whose writer is open is not dropped. */
+	/* The links change under the lock only, and a ring whose writer is open is not freed. */
 	lock(set, &signals);
 	for (member = set->first; member && PERFRING_LOAD(&member->writer) != writer; member = member->next)
 		;
@@ -319,7 +318,7 @@ void perfring_set_leave(struct perfring_set *set)
 
 	if (!member)
 		return;
-	/* First: a handler finds a writer that is open, or none.  Cannot fail: the key has its place here. */
+	/* First: a handler finds an open writer, or none.  Cannot fail: the key has a value. */
 	pthread_setspecific(set->key, NULL);
 	PERFRING_POINT(set_leaving);
 	leave(member);
@@ -332,8 +331,7 @@ static uint64_t lost_of(const struct member *member)
 	return PERFRING_LOAD(&perfring_ring_state_of(member->member.ring.page)->lost_total);
 }
 
-/* Takes *link's member out and frees it.  Only the reader does, and nobody else walks: what threads still touch is the
- * link of the last one, which is why the lock. */
+/* Unlinks *link's member and frees it.  Only the reader walks and unlinks; the lock is for the last link, to which threads append. */
 static void drop(struct perfring_set *set, struct member **link)
 {
 	struct member *member = *link;
@@ -351,14 +349,14 @@ static void drop(struct perfring_set *set, struct member **link)
 	free_member(member);
 }
 
-struct perfring_set_ring *perfring_set_next(struct perfring_set *set, struct perfring_set_ring *behind)
+struct perfring_set_ring *perfring_set_next(struct perfring_set *set, struct perfring_set_ring *after)
 {
 	struct member **link, *member;
 
 	if (!set)
 		return NULL;
-	/* The public part stands first. */
-	link = behind ? &((struct member *)(void *)behind)->next : &set->first;
+	/* The public part is the first member. */
+	link = after ? &((struct member *)(void *)after)->next : &set->first;
 	for (;;) {
 		member = PERFRING_LOAD_ACQUIRE(link);
 		if (!member || !member->member.drained)
@@ -369,7 +367,7 @@ struct perfring_set_ring *perfring_set_next(struct perfring_set *set, struct per
 		const struct perf_event_mmap_page *page = member->member.ring.page;
 
 		member->member.left = true;
-		/* data_tail is the reader's own: whatever reader it used. */
+		/* data_tail is the reader's, whichever reader it used. */
 		member->member.drained = perfring_page_observe(page) == perfring_page_reclaim(page);
 	}
 	return member ? &member->member : NULL;

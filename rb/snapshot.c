@@ -1,7 +1,7 @@
 /* snapshot.c - what a ring holds at one moment: a copy, and the walk over it.
  *
- * Nothing is read from shared memory but its positions, once each for each use, and the data, once.  The walk sees the
- * copy alone: what a hostile process writes can make records stop making sense, no more.
+ * Of shared memory only the positions are read, once for each use, and the data, once.  The walk reads the copy: a hostile writer can
+ * make its records meaningless, and do no more.
  */
 #include <perfring/snapshot.h>
 
@@ -13,21 +13,21 @@ enum {
 	TRIES = 16,
 };
 
-/* The copy races with the writer, and is believed only where the positions read after it say that it did not. */
+/* The copy races with the writer.  Only that part counts which the positions read after it show to be unchanged. */
 #if defined(__clang__) && __clang_major__ >= 14
 #define RACES __attribute__((noinline, disable_sanitizer_instrumentation)) /* no_sanitize leaves atomics in */
 #else
 #define RACES __attribute__((noinline, no_sanitize("thread")))
 #endif
 
-/* Where the whole records lie in the copy, and how far a try came. */
+/* The whole records in the copy. */
 struct span {
 	uint64_t begin;
 	uint64_t end;
 	bool exact; /* a record ends at `end`; else the oldest may reach beyond it */
 };
 
-static bool falls(const struct perfring_snapshot *snapshot)
+static bool is_read_backward(const struct perfring_snapshot *snapshot)
 {
 	return snapshot->flags & (PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE);
 }
@@ -37,7 +37,7 @@ static bool is_own(const struct perfring_snapshot *snapshot)
 	return snapshot->flags & PERFRING_RING_OWN;
 }
 
-/* In any order: what the writer has taken meanwhile is looked at afterwards, and not believed. */
+/* In any order: what the writer has claimed meanwhile is found out later, and dropped. */
 RACES static void copy(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, uint64_t begin,
 		       uint64_t end)
 {
@@ -45,7 +45,7 @@ RACES static void copy(struct perfring_snapshot *snapshot, const struct perfring
 	uint64_t mask = ring->size - 1;
 
 	for (uint64_t at = begin; at < end; at += 8)
-		/* Relaxed: data_head's acquire stands before, the load barrier behind. */
+		/* Relaxed: between the acquire of data_head and the load barrier. */
 		copied[at / 8] = PERFRING_LOAD((const uint64_t __attribute__((
 			__may_alias__)) *)(const void *)(ring->data + ((snapshot->from + at) & mask)));
 }
@@ -57,8 +57,8 @@ static int corrupt(struct perfring_snapshot *snapshot, uint64_t at, const char *
 	return -EBADMSG;
 }
 
-/* How far room was given out; of rings that do not say, what is published.  Acquire: who sees a claim sees what was published
- * before it, so a data_head that has not moved cannot be more than a lap behind. */
+/* The end of the claimed space; of rings that do not have it, what is published.  Acquire: with a claim comes what was published
+ * before it, so a data_head that has not moved cannot be more than a lap below. */
 static uint64_t claimed_of(const struct perfring_ring *ring, uint64_t published)
 {
 	if (ring->flags & PERFRING_RING_OWN && ring->flags & PERFRING_RING_OVERWRITE)
@@ -68,8 +68,8 @@ static uint64_t claimed_of(const struct perfring_ring *ring, uint64_t published)
 	return published;
 }
 
-/* One try at a ring that falls.  -EAGAIN: lapped. */
-static int try_falling(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, struct span *span)
+/* One try at a backward ring.  -EAGAIN: the writer has lapped the copy. */
+static int try_backward(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, struct span *span)
 {
 	static const char what[] = "more is said to be claimed than the ring holds";
 	bool stops = !(snapshot->flags & PERFRING_RING_OVERWRITE), moved;
@@ -81,10 +81,10 @@ static int try_falling(struct perfring_snapshot *snapshot, const struct perfring
 	PERFRING_POINT(snapshot_observed);
 	if (from & 7)
 		return corrupt(snapshot, from, "data_head is between words");
-	/* As a signed number the kernel's falls below 0, and stays there for longer than one runs; on 32 bits it wraps. */
+	/* The kernel's data_head is negative as a signed number for longer than a machine runs; on 32 bits it wraps. */
 	if (sizeof(long) == 8 && !is_own(snapshot) && (int64_t)from > 0)
 		return -EINVAL;
-	/* Between the two looks the reader may have gone on, and the writer a lap behind it. */
+	/* Between the two loads the reader may have continued, and the writer with it. */
 	if (stops && unread >= size && PERFRING_LOAD(&ring->page->data_tail) != tail)
 		return -EAGAIN;
 	being = claimed_of(ring, published) - published;
@@ -96,8 +96,8 @@ static int try_falling(struct perfring_snapshot *snapshot, const struct perfring
 	copy(snapshot, ring, size - being, size);
 	copy(snapshot, ring, 0, span->end);
 	PERFRING_POINT(snapshot_copied);
-	/* If the copy saw a byte of a record, then what follows sees a claim that is not below it: this barrier pairs with
-	 * the one in the writer between its claim and the record's bytes. */
+	/* If the copy has a byte of a record, the load below has a claim that includes it: this barrier pairs with the one in the
+	 * writer between its claim and the record's bytes. */
 	PERFRING_FENCE_LOADS();
 	taken = claimed_of(ring, published) - published;
 	moved = PERFRING_LOAD(&ring->page->data_head) != from;
@@ -110,7 +110,7 @@ static int try_falling(struct perfring_snapshot *snapshot, const struct perfring
 		span->end = size - taken;
 	span->exact = span->end == published;
 	if (stops) {
-		/* As in try_rising.  A wrong tail counts by its low bits, as it does for the writer (docs/abi.md 7.2). */
+		/* As in try_forward.  A wrong data_tail counts by its low bits, as for the writer (docs/abi.md 7.2). */
 		unread &= size - 8;
 		returned = tail - PERFRING_LOAD(&ring->page->data_tail);
 		unread = returned < unread ? (unread - returned) & ~UINT64_C(7) : 0;
@@ -121,13 +121,13 @@ static int try_falling(struct perfring_snapshot *snapshot, const struct perfring
 	}
 	span->begin = 0;
 	snapshot->published = published;
-	/* What was being written is history once the writer has gone on. */
+	/* If the writer has continued, the record that it was writing is published. */
 	snapshot->claimed = published + (moved ? 0 : being);
 	return 0;
 }
 
 /* One try at a ring that stops. */
-static int try_rising(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, struct span *span)
+static int try_forward(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, struct span *span)
 {
 	uint64_t returned = perfring_page_reclaim(ring->page);
 	uint64_t published = perfring_page_observe(ring->page);
@@ -137,7 +137,7 @@ static int try_rising(struct perfring_snapshot *snapshot, const struct perfring_
 		return corrupt(snapshot, (returned & 7) ? returned : published,
 			       "data_head or data_tail is between words");
 	if (published - returned > ring->size) {
-		/* Between the two looks the reader may have gone on, and the writer a lap behind it. */
+		/* Between the two loads the reader may have continued, and the writer with it. */
 		if (PERFRING_LOAD(&ring->page->data_tail) != returned)
 			return -EAGAIN;
 		return corrupt(snapshot, published, "data_head is not between data_tail and the ring's end");
@@ -148,8 +148,8 @@ static int try_rising(struct perfring_snapshot *snapshot, const struct perfring_
 	span->exact = true;
 	copy(snapshot, ring, 0, span->end);
 	PERFRING_POINT(snapshot_copied);
-	/* A byte that the writer put where the copy was came after its reclaim had seen data_tail above it, and what another
-	 * CPU has acted on is seen by all on every processor that we know of. */
+	/* The writer overwrites a byte of the copy only after it has loaded a data_tail above it; then the load below sees that
+	 * data_tail or a later one, on every processor that is known. */
 	PERFRING_FENCE_LOADS();
 	now = PERFRING_LOAD(&ring->page->data_tail);
 	claimed = claimed_of(ring, published);
@@ -159,7 +159,7 @@ static int try_rising(struct perfring_snapshot *snapshot, const struct perfring_
 	return 0;
 }
 
-/* Steps over the records of the copy.  Keeps their places when there is room for them.  Returns where it ended. */
+/* Walks over the records of the copy, and stores their places if there is memory for them.  Returns where it ended. */
 static uint64_t walk(struct perfring_snapshot *snapshot, const struct span *span)
 {
 	struct perf_event_header header;
@@ -211,7 +211,7 @@ static int find(struct perfring_snapshot *snapshot, const struct span *span)
 			return -ENOMEM;
 		walk(snapshot, span);
 	}
-	if (falls(snapshot)) {
+	if (is_read_backward(snapshot)) {
 		snapshot->oldest = snapshot->published - end;
 	} else {
 		snapshot->oldest = snapshot->from + span->begin;
@@ -231,7 +231,7 @@ int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perf
 		return -EINVAL;
 	snapshot->size = ring->size;
 	snapshot->flags = ring->flags;
-	if (ring->flags & PERFRING_RING_OWN && falls(snapshot) && !(ring->flags & PERFRING_RING_BACKWARD))
+	if (ring->flags & PERFRING_RING_OWN && is_read_backward(snapshot) && !(ring->flags & PERFRING_RING_BACKWARD))
 		return -EINVAL;
 	if (ring->size <= SIZE_MAX)
 		snapshot->data = malloc((size_t)ring->size);
@@ -240,7 +240,8 @@ int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perf
 	if (!tries)
 		tries = TRIES;
 	do
-		ret = falls(snapshot) ? try_falling(snapshot, ring, &span) : try_rising(snapshot, ring, &span);
+		ret = is_read_backward(snapshot) ? try_backward(snapshot, ring, &span)
+						 : try_forward(snapshot, ring, &span);
 	while (ret == -EAGAIN && --tries);
 	if (!ret)
 		ret = find(snapshot, &span);
@@ -302,7 +303,7 @@ int perfring_snapshot_unfinished(const struct perfring_snapshot *snapshot, uint6
 	if (!left || left > snapshot->claimed - snapshot->published || left & 7)
 		return 0;
 	*size = left;
-	if (falls(snapshot)) {
+	if (is_read_backward(snapshot)) {
 		header = record_at(snapshot, snapshot->size - left);
 		if (header->size >= sizeof(*header) && !(header->size & 7) && header->size <= left &&
 		    (header->type != PERFRING_FILLER_TYPE || header->misc == PERFRING_FILLER_MISC)) {

@@ -1,4 +1,4 @@
-/* wakeup.c - crossings told to readers: the pending flag, an eventfd, a futex. */
+/* wakeup.c - crossings reported to readers: the pending flag, an eventfd, a futex. */
 #include <perfring/wakeup.h>
 
 #include <limits.h>
@@ -101,7 +101,7 @@ int perfring_wakeup_wait(const struct perfring_ring *ring, uint64_t position, in
 			break;
 	}
 	perfring_wakeup_disarm(ring);
-	/* Told, so not told again: what came since is seen as records behind `position`. */
+	/* Reported, so not again: what came since is seen as records after `position`. */
 	if (result == 1)
 		PERFRING_EXCHANGE(&state->pending, 0);
 	return result;
@@ -124,7 +124,7 @@ void perfring_wakeup_raise(struct perf_event_mmap_page *page, int wake_fd)
 	PERFRING_POINT(wakeup_disarmed);
 	if (armed & PERFRING_WAKEUP_FUTEX)
 		futex(&state->armed, FUTEX_WAKE, INT_MAX, NULL);
-	/* EAGAIN: the counter is at its end, so the reader has been told. */
+	/* EAGAIN: the counter is at its end, so the reader is awake. */
 	/* A bare system call: in a handler, a point of cancellation would end the thread in whatever it was doing. */
 	if (armed & PERFRING_WAKEUP_EVENTFD && wake_fd >= 0)
 		syscall(SYS_write, wake_fd, &one, sizeof(one));

@@ -1,4 +1,4 @@
-/* writer_private.h - what set.c must know of writers. */
+/* writer_private.h - what set.c needs of writers. */
 #ifndef RB_WRITER_OWN_H
 #define RB_WRITER_OWN_H
 
@@ -6,7 +6,7 @@
 
 #include <perfring/writer.h>
 
-/* A writer just opened, in which nothing was written, is another thread's of this process. */
+/* Makes a writer that was just opened, and not used, another thread's of this process. */
 void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint32_t tid);
 
 #endif
