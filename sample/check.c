@@ -1,6 +1,7 @@
 /* check.c - whether a kernel, or perf, could have written a record: one function a kind, behind decode. */
 #include <perfring/check.h>
 #include "layout.h"
+#include "members.h"
 #include "within.h"
 
 /* A walk through a record that can be decoded.  Each check function finds `at` where its member begins, and leaves it
@@ -336,6 +337,7 @@ static const char *check_member(struct check *check, enum perfring_kind kind, ui
 static int check_record(struct check *check, const struct perf_event_header *record, struct perf_event_header header,
 			struct perfring_fault *fault)
 {
+	const struct member_row *row;
 	struct perfring_record decoded;
 	const char *what;
 	int error = perfring_record_decode_within(check->format, record, header, &decoded, fault);
@@ -344,26 +346,13 @@ static int check_record(struct check *check, const struct perf_event_header *rec
 		return error;
 	check->end = (uint32_t)((const unsigned char *)decoded.trailing - check->bytes) + decoded.trailing_size;
 	check->is_timed = (decoded.trailer.present & PERFRING_SAMPLE_TIME) && decoded.trailer.time;
-	switch (decoded.type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		const struct perfring_record_##noun *is = &decoded.is.noun; \
-\
-		(void)is;
-#define PERFRING_MEMBER(kind, member, show) \
-	what = check_member(check, PERFRING_KIND_##kind, decoded.misc, &is->member); \
-	if (what) \
-		return perfring_fault_set(fault, check->at, what);
-#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (when) { \
-		PERFRING_MEMBER(kind, member, show) \
-	}
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
-		break;
+	for (row = perfring_members_of(decoded.type); row->kind != PERFRING_KINDS; row++) {
+		if (!perfring_members_has(&decoded, row))
+			continue;
+		what = check_member(check, (enum perfring_kind)row->kind, decoded.misc,
+				    perfring_member_of(&decoded, row));
+		if (what)
+			return perfring_fault_set(fault, check->at, what);
 	}
 	return 0;
 }

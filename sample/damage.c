@@ -4,6 +4,7 @@
 
 #include "attr.h"
 #include "layout.h"
+#include "members.h"
 
 static const struct {
 	const char *name;
@@ -250,30 +251,16 @@ static uint32_t note_member(struct wound *wound, enum perfring_kind kind, uint16
 static void note_record(struct wound *wound, const struct perfring_format *format)
 {
 	uint32_t at = sizeof(struct perf_event_header), end;
+	const struct member_row *row;
 	struct perfring_record record;
 
 	if (perfring_record_decode(format, (const void *)wound->record, &record, NULL))
 		return;
 	end = at_of(wound, record.trailing) + record.trailing_size;
-	switch (record.type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		const struct perfring_record_##noun *is = &record.is.noun; \
-\
-		(void)is;
-#define PERFRING_MEMBER(kind, member, show) \
-	at = note_member(wound, PERFRING_KIND_##kind, record.misc, at, end, &is->member);
-#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (when) \
-	PERFRING_MEMBER(kind, member, show)
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
-		break;
-	}
-	(void)at;
+	for (row = perfring_members_of(record.type); row->kind != PERFRING_KINDS; row++)
+		if (perfring_members_has(&record, row))
+			at = note_member(wound, (enum perfring_kind)row->kind, record.misc, at, end,
+					 perfring_member_of(&record, row));
 }
 
 /* ---- what every record has ---- */
@@ -364,19 +351,6 @@ enum {
 	TRIES = 8,
 };
 
-static uint64_t get_number(const unsigned char *bytes, uint32_t width)
-{
-	uint64_t value = 0;
-
-	memcpy((unsigned char *)&value + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 8 - width : 0), bytes, width);
-	return value;
-}
-
-static void put_number(unsigned char *bytes, uint32_t width, uint64_t value)
-{
-	memcpy(bytes, (unsigned char *)&value + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 8 - width : 0), width);
-}
-
 static bool is_zero(const unsigned char *bytes, uint32_t size)
 {
 	while (size && !bytes[size - 1])
@@ -410,16 +384,16 @@ static bool hurts(struct wound *wound, const struct perfring_format *format, siz
 	if (!wound->found)
 		return false;
 	at = wound->record + wound->at;
-	was = get_number(at, wound->width);
+	was = perfring_number_get(at, wound->width);
 	if (was == (wound->value & highest(wound->width)) || !is_zero(at + wound->width, wound->fill))
 		return false;
 	if (wound->new_size > wound->size)
 		memset(wound->record + wound->size, 0, wound->new_size - wound->size);
-	put_number(at, wound->width, wound->value);
+	perfring_number_put(at, wound->width, wound->value);
 	memset(at + wound->width, (int)wound->value, wound->fill);
 	if (may_pass(wound->damage) || perfring_record_examine(format, record, wound->new_size, &finding))
 		return true;
-	put_number(at, wound->width, was);
+	perfring_number_put(at, wound->width, was);
 	memset(at + wound->width, 0, wound->fill);
 	return false;
 }
@@ -458,6 +432,7 @@ static size_t redraw_record(struct perfring_generator *generator, const struct p
 			    const void *bytes, void *drawn, size_t drawn_size, void *room, size_t most)
 {
 	struct perfring_record record, other;
+	const struct member_row *row;
 	uint64_t nr = 0, chosen;
 	int64_t size;
 
@@ -466,24 +441,9 @@ static size_t redraw_record(struct perfring_generator *generator, const struct p
 		    0)
 		return 0;
 	chosen = perfring_generator_draw(generator, 12);
-	switch (record.type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		struct perfring_record_##noun *is = &record.is.noun; \
-		const struct perfring_record_##noun *from = &other.is.noun; \
-\
-		(void)is; \
-		(void)from;
-#define PERFRING_MEMBER(kind, member, show) \
-	if (nr++ == chosen) \
-		is->member = from->member;
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
-		break;
-	}
+	for (row = perfring_members_of(record.type); row->kind != PERFRING_KINDS; row++)
+		if (nr++ == chosen)
+			memcpy(perfring_member_in(&record, row), perfring_member_of(&other, row), row->size);
 	if (nr <= chosen)
 		record.trailer = other.trailer;
 	size = perfring_record_encode(format, &record, room, most);

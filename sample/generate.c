@@ -3,6 +3,7 @@
 
 #include "attr.h"
 #include "layout.h"
+#include "members.h"
 
 /* ---- numbers: splitmix64.  One draw a statement: the order of operands is the compiler's choice ---- */
 
@@ -274,7 +275,7 @@ struct pencil {
 	uint64_t variants; /* of which the number being drawn chooses one, or 0 */
 	uint64_t promised; /* bytes whose lengths are drawn already */
 	uint64_t text_at;  /* the last member, if it is a text that may be cut at the record's end, or 0 */
-	const char *group; /* of values.def, or NULL */
+	enum show show;
 	enum perfring_kind kind;
 	uint16_t misc;
 	bool is_bare; /* neither registers nor stack of the user */
@@ -298,13 +299,6 @@ static void spend(struct pencil *pencil, uint64_t size)
 static void put_word(void *words, uint64_t i, uint64_t word)
 {
 	memcpy((unsigned char *)words + 8 * i, &word, 8);
-}
-
-/* The low bytes of a number. */
-static void put_number(const void *bytes, uint64_t size, uint64_t number)
-{
-	memcpy((void *)(uintptr_t)bytes, (unsigned char *)&number + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 8 - size : 0),
-	       (size_t)size);
 }
 
 static void random_bytes(struct pencil *pencil, unsigned char *bytes, uint64_t size)
@@ -367,17 +361,17 @@ static void draw_name(struct pencil *pencil, unsigned char *room, uint64_t size)
 static bool draw_named(struct pencil *pencil, uint64_t *value)
 {
 	static const struct {
-		const char *group;
+		enum show group;
 		int value;
 	} rows[] = {
-#define PERFRING_VALUE(group, NAME, value) {#group, value},
+#define PERFRING_VALUE(group, NAME, value) {SHOW_##group, value},
 #include <perfring/values.def>
 	};
 	uint64_t nr = 0;
 	size_t i;
 
-	for (i = 0; pencil->group && i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (!strcmp(pencil->group, rows[i].group) && !draw(pencil->generator, ++nr))
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (pencil->show == rows[i].group && !draw(pencil->generator, ++nr))
 			*value = (uint64_t)rows[i].value;
 	return nr;
 }
@@ -388,7 +382,7 @@ static uint64_t draw_number(struct pencil *pencil, uint64_t mask)
 
 	if (pencil->variants)
 		return draw(pencil->generator, pencil->variants);
-	if (pencil->group && draw(pencil->generator, 8) && draw_named(pencil, &value))
+	if (pencil->show < SHOW_dec && draw(pencil->generator, 8) && draw_named(pencil, &value))
 		return value & mask;
 	return number(pencil->generator, mask);
 }
@@ -654,7 +648,7 @@ int64_t perfring_generate_sample(struct perfring_generator *generator, const str
 {
 	uint64_t least = least_of_sample(format);
 	uint64_t varying = format->sample_type & VARYING, last = 0, share = 0, now;
-	struct pencil pencil = {.generator = generator, .format = format, .room = room};
+	struct pencil pencil = {.generator = generator, .format = format, .room = room, .show = SHOW_dec};
 	const unsigned shape = 0; /* all that can be there */
 	int pass;
 
@@ -693,34 +687,11 @@ int64_t perfring_generate_sample(struct perfring_generator *generator, const str
 	return (int64_t)pencil.used;
 }
 
-/* ---- one function a kind of member, and the least that it takes up ---- */
-
-#define LEAST_u16 2
-#define LEAST_u32 4
-#define LEAST_u64 8
-#define LEAST_id128 24
-#define LEAST_tag 8
-#define LEAST_string 8
-#define LEAST_list 8
-#define LEAST_links 8
-#define LEAST_read (format ? perfring_format_read_least(format->read_format) : 0)
-#define LEAST_poke 8
-#define LEAST_rest 0
-#define LEAST_words 0
-#define LEAST_text64 64
-#define LEAST_text512 512
-#define LEAST_attr 64
-#define LEAST_build_id 24
-#define LEAST_blob 8
-#define LEAST_index 8
-#define LEAST_threads 8
-#define LEAST_cpu_map 8
-#define LEAST_conv 0
-#define LEAST_metadata 8
+/* ---- members, by their layouts ---- */
 
 /* What a walk over the member's layout asks for, where it is going to read it: bytes[at] up to bytes[size - 1] are free. */
 
-static void fill_number(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
+static void fill_number(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
 {
 	struct pencil *pencil = walk->filler;
 	uint64_t left = walk->size - walk->at - part->size, mask = UINT64_MAX >> (64 - 8 * part->size), value, other;
@@ -759,7 +730,7 @@ static void fill_number(struct perfring_layout_walk *walk, const struct perfring
 			value = number(pencil->generator, mask);
 		break;
 	}
-	put_number(walk->bytes + walk->at, part->size, value);
+	part->number = value & mask;
 }
 
 static void fill_string(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
@@ -920,65 +891,50 @@ static uint64_t variants_of(const struct perfring_record *record, const void *me
 	return 0;
 }
 
-/* Folds: no number is looked up for what is none. */
-PERFRING_INLINE const char *group_of(const char *show)
+static uint64_t least_of_member(const struct perfring_format *format, const struct member_row *row)
 {
-	return !strcmp(show, "dec") || !strcmp(show, "signed") || !strcmp(show, "hex") || !strcmp(show, "time") ? NULL
-														: show;
+	if (row->kind == PERFRING_KIND_read)
+		return format ? perfring_format_read_least(format->read_format) : 0;
+	return perfring_layout_least((enum perfring_kind)row->kind);
 }
 
 /* The least of the members that are always there. */
 static uint64_t least_of(const struct perfring_format *format, uint32_t type)
 {
+	const struct member_row *row;
 	uint64_t least = 0;
 
-	switch (type) {
-#define PERFRING_RECORD(NAME, type, noun) case PERFRING_RECORD_##NAME:
-#define PERFRING_MEMBER(kind, member, show) least += LEAST_##kind;
-#define PERFRING_MEMBER_WHEN(when, kind, member, show)
-#define PERFRING_RECORD_END(NAME, type, noun) break;
-#include <perfring/records.def>
-	default:
-		break;
-	}
+	for (row = perfring_members_of(type); row->kind != PERFRING_KINDS; row++)
+		if (!row->is_conditional)
+			least += least_of_member(format, row);
 	return least;
 }
 
 /* One try: false when a member that this draw asks for does not fit. */
 static bool draw_members_of(struct pencil *pencil, uint32_t type)
 {
-	const struct perfring_format *format = pencil->format;
 	struct perfring_record record = {.type = type};
+	const struct member_row *row;
+	uint64_t least;
+	void *member;
 
-	switch (type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		struct perfring_record_##noun *is = &record.is.noun; \
-\
-		is->reserved_ = 0;
-/* Others may hang on a number. */
-#define PERFRING_MEMBER(kind, member, show) \
-	pencil->variants = variants_of(&record, &is->member); \
-	pencil->group = group_of(#show); \
-	draw_member(pencil, PERFRING_KIND_##kind, LEAST_##kind); \
-	if (PERFRING_KIND_##kind <= PERFRING_KIND_u64) \
-		memcpy(&is->member, pencil->room + pencil->used - sizeof(is->member), sizeof(is->member));
-#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (when) { \
-		if (pencil->left < LEAST_##kind) \
-			return false; \
-		pencil->left -= LEAST_##kind; \
-		PERFRING_MEMBER(kind, member, show) \
-	}
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
-		break;
+	for (row = perfring_members_of(type); row->kind != PERFRING_KINDS; row++) {
+		if (!perfring_members_has(&record, row))
+			continue;
+		least = least_of_member(pencil->format, row);
+		if (row->is_conditional && pencil->left < least)
+			return false;
+		pencil->left -= row->is_conditional ? least : 0;
+		member = perfring_member_in(&record, row);
+		pencil->variants = variants_of(&record, member);
+		pencil->show = (enum show)row->show;
+		draw_member(pencil, (enum perfring_kind)row->kind, least);
+		/* Others may hang on a number. */
+		if (row->kind <= PERFRING_KIND_u64)
+			memcpy(member, pencil->room + pencil->used - row->size, row->size);
 	}
 	pencil->variants = 0;
-	pencil->group = NULL;
+	pencil->show = SHOW_dec;
 	return true;
 }
 

@@ -80,6 +80,11 @@ static const char *next_part(const char *part)
 	return part + strspn(part, " ");
 }
 
+uint32_t perfring_layout_text_size(enum perfring_kind kind)
+{
+	return (uint32_t)digits(layouts[kind] + 1, NULL);
+}
+
 /* The part after the one that closes a list or a condition, which has begun before `part`. */
 static const char *after_close(const char *part)
 {
@@ -115,6 +120,33 @@ static bool holds(const struct perfring_layout_walk *walk, const char *part)
 	return part[2] == '>' ? number > digits(part + 3, NULL) : number == digits(part + 2, NULL);
 }
 
+/* What a part takes up by itself; 0: that hangs on other bytes. */
+static uint32_t space_of(const char *part)
+{
+	return strchr("0bcC", *part) ? (uint32_t)digits(part + 1, NULL) : width_of(*part);
+}
+
+uint32_t perfring_layout_least(enum perfring_kind kind)
+{
+	const char *part = layouts[kind];
+	uint32_t least = 0;
+	char chosen = 0; /* of conditions on one register the first counts */
+
+	while (*part) {
+		if (*part == '{' || *part == '~' || (*part == '(' && (is_digit(part[1]) || part[1] == chosen))) {
+			part = after_close(next_part(part));
+			continue;
+		}
+		if (*part == '(')
+			chosen = part[1];
+		least += *part == 'a' ? PERFRING_ATTR_MIN : space_of(part);
+		if (*part == 'p' || !strncmp(part, "c*", 2))
+			least = (least + (*part == 'c') + 7) & ~7u;
+		part = next_part(part);
+	}
+	return least;
+}
+
 /* The bytes of one entry of the list whose parts begin here; 0: they differ. */
 static uint32_t entry_of(const struct perfring_layout_walk *walk, const char *part)
 {
@@ -126,9 +158,7 @@ static uint32_t entry_of(const struct perfring_layout_walk *walk, const char *pa
 			continue;
 		}
 		if (*part != '(' && *part != ')') {
-			one = width_of(*part);
-			if (!one && (*part == '0' || *part == 'b' || *part == 'c'))
-				one = digits(part + 1, NULL);
+			one = space_of(part);
 			if (!one)
 				return 0;
 			size += one;
@@ -157,7 +187,25 @@ static enum perfring_layout_use use_of(const struct perfring_layout_walk *walk, 
 	return PERFRING_LAYOUT_VALUE;
 }
 
-/* ---- lists and conditions.  Each returns 0, or the fault ---- */
+/* Where it stands; of a walk without bytes no address that is used. */
+static const void *bytes_at(const struct perfring_layout_walk *walk)
+{
+	return (const void *)((uintptr_t)walk->bytes + (uintptr_t)walk->at);
+}
+
+/* What stands after the letters of a part; walk->part is the next one then. */
+static void take_name(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
+{
+	const char *name = walk->part + strcspn(walk->part, ": ");
+	size_t length;
+
+	name += *name == ':';
+	length = strcspn(name, " ");
+	memcpy(member->name, name, length < sizeof(member->name) ? length : sizeof(member->name) - 1);
+	walk->part = next_part(name);
+}
+
+/* ---- lists and conditions.  Each returns 1 with a part that is one, 0, or the fault ---- */
 
 static const char crowded[] = "more entries than there are bytes for";
 
@@ -193,6 +241,16 @@ static int begin_list(struct perfring_layout_walk *walk, struct perfring_layout_
 		if (count > UINT64_MAX / 2)
 			count = UINT64_MAX / 2;
 	}
+	if (count && walk->is_whole) {
+		*member = (struct perfring_layout_member){.kind = PERFRING_LAYOUT_PARTS, .number = count};
+		member->bytes = bytes_at(walk);
+		member->size = member->space = count * entry;
+		fill(walk, member);
+		take_name(walk, member);
+		walk->at += member->size;
+		walk->part = after_close(begin);
+		return 1;
+	}
 	walk->part = count ? begin : after_close(begin);
 	if (count) {
 		walk->lists[walk->depth].begin = begin;
@@ -214,21 +272,31 @@ static void end_entry(struct perfring_layout_walk *walk)
 	walk->part = next_part(walk->part);
 }
 
-static void begin_condition(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
+static int begin_condition(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
 {
-	bool is_there;
+	bool is_named = walk->part[strcspn(walk->part, ": ")] == ':', is_there;
 
-	if (!is_digit(walk->part[1])) {
-		is_there = holds(walk, walk->part);
-	} else {
-		*member = (struct perfring_layout_member){.kind = PERFRING_LAYOUT_PARTS, .use = PERFRING_LAYOUT_CHOICE};
+	*member = (struct perfring_layout_member){.kind = PERFRING_LAYOUT_PARTS, .use = PERFRING_LAYOUT_CHOICE};
+	if (is_digit(walk->part[1])) {
 		member->size = digits(walk->part + 1, NULL);
 		fill(walk, member);
-		is_there = left_of(walk) >= member->size;
+		is_there = walk->fill ? member->number : left_of(walk) >= member->size;
+	} else {
+		if (walk->is_whole && is_named && walk->fill) {
+			fill(walk, member);
+			*register_of(walk, walk->part[1]) = member->number;
+		}
+		is_there = holds(walk, walk->part);
+	}
+	if (is_there && walk->is_whole && is_named) {
+		*member = (struct perfring_layout_member){.number = 1, .most = 1};
+		take_name(walk, member);
+		return 1;
 	}
 	walk->part = next_part(walk->part);
 	if (!is_there)
 		walk->part = after_close(walk->part);
+	return 0;
 }
 
 /* ---- parts.  Each returns 1, or the fault, and leaves walk->part before the name ---- */
@@ -241,14 +309,6 @@ static void swap_bytes(unsigned char *bytes, uint32_t size)
 		bytes[i] = bytes[size - 1 - i];
 		bytes[size - 1 - i] = one;
 	}
-}
-
-static uint64_t number_of(const unsigned char *bytes, uint32_t size)
-{
-	uint64_t number = 0;
-
-	memcpy((unsigned char *)&number + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 8 - size : 0), bytes, size);
-	return number;
 }
 
 /* What stands after the letter of a number. */
@@ -293,7 +353,7 @@ static bool is_chosen(const char *choices, uint64_t number)
 static int take_number(struct perfring_layout_walk *walk, uint32_t size, struct perfring_layout_member *member)
 {
 	/* writable where bytes are swapped or filled: who asks for that gave them so */
-	unsigned char *bytes = (unsigned char *)(uintptr_t)(walk->bytes + walk->at);
+	unsigned char *bytes = (unsigned char *)(uintptr_t)bytes_at(walk);
 	bool is_order = *walk->part == 'o';
 	struct suffix suffix;
 	uint64_t kept;
@@ -310,9 +370,11 @@ static int take_number(struct perfring_layout_walk *walk, uint32_t size, struct 
 	if (suffix.choices)
 		member->number = digits(suffix.choices + 1, NULL);
 	fill(walk, member);
+	if (walk->fill && walk->bytes)
+		perfring_number_put(bytes, size, member->number);
 	if (walk->order == LAYOUT_FROM_OTHER)
 		swap_bytes(bytes, size);
-	kept = member->number = number_of(bytes, size);
+	kept = member->number = walk->bytes ? perfring_number_get(bytes, size) : member->number;
 	if (walk->order == LAYOUT_TO_OTHER)
 		swap_bytes(bytes, size);
 	if (is_order && walk->order != LAYOUT_NATIVE)
@@ -370,9 +432,10 @@ static int take_bytes(struct perfring_layout_walk *walk, struct perfring_layout_
 	walk->part++;
 	if (is_own)
 		walk->part++;
-	else if (is_digit(*walk->part))
+	member->is_fixed = is_digit(*walk->part);
+	if (member->is_fixed)
 		member->size = digits(walk->part, &walk->part);
-	else
+	else if (!is_own)
 		member->size = *register_of(walk, *walk->part++);
 	if (member->size > left_of(walk))
 		return wrong(walk, "more bytes than there are");
@@ -403,7 +466,7 @@ static int take_string(struct perfring_layout_walk *walk, struct perfring_layout
 		size = left_of(walk);
 		walk->part++;
 	}
-	bytes = walk->bytes + walk->at;
+	bytes = bytes_at(walk);
 	nul = size ? memchr(bytes, 0, (size_t)size) : NULL;
 	if (!nul && (size || !is_counted))
 		return wrong(walk, "string without an end");
@@ -459,15 +522,6 @@ static int take_rest(struct perfring_layout_walk *walk, struct perfring_layout_m
 	fill(walk, member);
 	member->size = member->space = left_of(walk);
 	return 1;
-}
-
-static void take_name(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
-{
-	const char *name = walk->part + (*walk->part == ':');
-	size_t length = strcspn(name, " ");
-
-	memcpy(member->name, name, length < sizeof(member->name) ? length : sizeof(member->name) - 1);
-	walk->part = next_part(name);
 }
 
 static int take_part(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
@@ -526,7 +580,9 @@ int perfring_layout_next(struct perfring_layout_walk *walk, struct perfring_layo
 			end_entry(walk);
 			continue;
 		case '(':
-			begin_condition(walk, member);
+			one = begin_condition(walk, member);
+			if (one)
+				return one;
 			continue;
 		case ')':
 			walk->part = next_part(walk->part);
@@ -534,7 +590,7 @@ int perfring_layout_next(struct perfring_layout_walk *walk, struct perfring_layo
 		default:
 			break;
 		}
-		*member = (struct perfring_layout_member){.depth = walk->depth, .bytes = walk->bytes + walk->at};
+		*member = (struct perfring_layout_member){.depth = walk->depth, .bytes = bytes_at(walk)};
 		one = take_part(walk, member);
 		if (one < 0)
 			return one;

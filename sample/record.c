@@ -1,5 +1,7 @@
 /* record.c - every record but SAMPLE: names, decoding, encoding, all from records.def. */
 #include "attr.h"
+#include "layout.h"
+#include "members.h"
 #include "within.h"
 
 const char *perfring_record_name(uint32_t type)
@@ -16,39 +18,98 @@ const char *perfring_record_name(uint32_t type)
 	}
 }
 
-static uint64_t round_up(uint64_t size)
-{
-	return (size + 7) & ~UINT64_C(7);
-}
-
 static uint32_t trailer_size(const struct perfring_format *format, uint32_t type)
 {
 	return format && type < PERFRING_RECORD_OF_PERF ? perfring_format_trailer(format) : 0;
 }
 
-/* ---- decoding: one function a kind.  NULL, or what is wrong. ---- */
+/* ---- a record on the way: its members one after another ---- */
 
 struct scan {
 	struct perfring_cursor cursor; /* ends where the trailer begins */
 	const struct perfring_format *format;
 	uint16_t misc;
+	bool is_cut; /* a text shorter than its kind was put: what comes after it would be read as its end */
+};
+
+static struct scan scan_of(const struct perfring_format *format, uint16_t misc, const void *bytes, uint32_t at,
+			   uint32_t end)
+{
+	return (struct scan){.cursor = perfring_cursor_init(bytes, at, end), .format = format, .misc = misc};
+}
+
+enum {
+	FILE_ID_SIZE = sizeof(((struct perfring_file_id *)0)->build_id) + 4,
 };
 
 static const char ends_early[] = "record ends inside this member";
 
-static const char *take_u16(struct scan *scan, uint16_t *value)
+/* ---- kinds by their layouts: each part goes to, or comes from, the member of the kind's struct that has its name ---- */
+
+static const struct bound {
+	enum perfring_kind kind;
+	uint16_t offset;
+	uint16_t size;
+	char name[16];
+} bounds[] = {
+#define PERFRING_KIND_MEMBER(kind, member) \
+	{PERFRING_KIND_##kind, offsetof(perfring_kind_##kind, member), sizeof(((perfring_kind_##kind *)0)->member), \
+	 #member},
+#include <perfring/kinds.def>
+};
+
+static const struct bound *bound_of(enum perfring_kind kind, const char *name, size_t length)
 {
-	return perfring_take_short(&scan->cursor, value) ? NULL : ends_early;
+	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+		if (bounds[i].kind == kind && !strncmp(bounds[i].name, name, length) && !bounds[i].name[length])
+			return &bounds[i];
+	return NULL;
 }
 
-static const char *take_u32(struct scan *scan, uint32_t *value)
+static void keep_number(enum perfring_kind kind, const char *name, void *to, uint64_t number)
 {
-	return perfring_take_half(&scan->cursor, value) ? NULL : ends_early;
+	const struct bound *bound = bound_of(kind, name, strlen(name));
+
+	if (bound)
+		perfring_number_put((unsigned char *)to + bound->offset, bound->size, number);
 }
 
-static const char *take_u64(struct scan *scan, uint64_t *value)
+/* Bytes where they lie, and how many; those of a fixed number in the struct itself. */
+static void keep_part(enum perfring_kind kind, const struct perfring_layout_member *part, void *to)
 {
-	return perfring_take_word(&scan->cursor, value) ? NULL : ends_early;
+	const struct bound *bound = bound_of(kind, part->name, strlen(part->name));
+
+	if (!bound)
+		return;
+	if (part->kind == PERFRING_LAYOUT_NUMBER) {
+		keep_number(kind, part->name, to, part->number < part->most ? part->number : part->most);
+	} else if (part->is_fixed) {
+		memcpy((unsigned char *)to + bound->offset, part->bytes, bound->size);
+	} else {
+		memcpy((unsigned char *)to + bound->offset, &part->bytes, sizeof(part->bytes));
+		keep_number(kind, "size", to, part->size);
+		keep_number(kind, "room", to, part->space);
+		if (part->kind == PERFRING_LAYOUT_PARTS)
+			keep_number(kind, "nr", to, part->number);
+	}
+}
+
+static const char *take_laid(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
+{
+	struct perfring_layout_member part;
+	struct perfring_layout_walk walk;
+
+	memset(to, 0, size);
+	perfring_layout_open_member(&walk, kind, scan->misc, scan->cursor.base, scan->cursor.position,
+				    scan->cursor.length);
+	walk.is_whole = true;
+	while (perfring_layout_next(&walk, &part) == 1)
+		if (part.name[0])
+			keep_part(kind, &part, to);
+	scan->cursor.position = (uint32_t)walk.at;
+	if (kind == PERFRING_KIND_build_id && !(scan->misc & PERFRING_RECORD_MISC_BUILD_ID_SIZE))
+		((struct perfring_build_id *)to)->size = sizeof(((struct perfring_build_id *)to)->bytes);
+	return walk.fault.what;
 }
 
 static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
@@ -56,10 +117,10 @@ static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 	struct perfring_cursor half;
 	const void *bytes;
 
-	if (!perfring_take_bytes(&scan->cursor, &bytes, 24))
+	if (!perfring_take_bytes(&scan->cursor, &bytes, FILE_ID_SIZE))
 		return ends_early;
 	memset(file, 0, sizeof(*file));
-	half = perfring_cursor_init(bytes, 0, 24);
+	half = perfring_cursor_init(bytes, 0, FILE_ID_SIZE);
 	file->has_build_id = scan->misc & PERFRING_RECORD_MISC_MMAP_BUILD_ID;
 	if (file->has_build_id) {
 		file->build_id_size = *(const uint8_t *)bytes;
@@ -75,46 +136,17 @@ static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 	return NULL;
 }
 
-static const char *take_tag(struct scan *scan, struct perfring_tag *tag)
-{
-	const void *bytes;
-
-	if (!perfring_take_bytes(&scan->cursor, &bytes, sizeof(tag->bytes)))
-		return ends_early;
-	memcpy(tag->bytes, bytes, sizeof(tag->bytes));
-	return NULL;
-}
-
-/* The room is there.  It need not hold a NUL (docs/abi.md 14.41). */
-static void take_chars(struct scan *scan, struct perfring_string *string, uint32_t room)
+/* It need not hold a NUL (docs/abi.md 14.41). */
+static const char *take_string(struct scan *scan, struct perfring_string *string)
 {
 	const void *bytes = NULL, *nul;
+	uint32_t room = perfring_cursor_left(&scan->cursor);
 
 	perfring_take_bytes(&scan->cursor, &bytes, room);
 	nul = memchr(bytes, 0, room);
 	string->data = bytes;
 	string->size = nul ? (uint32_t)((const char *)nul - string->data) : room;
 	string->room = room;
-}
-
-static const char *take_string(struct scan *scan, struct perfring_string *string)
-{
-	take_chars(scan, string, perfring_cursor_left(&scan->cursor));
-	return NULL;
-}
-
-static const char *take_list(struct scan *scan, struct perfring_list *list)
-{
-	return perfring_take_list(&scan->cursor, list);
-}
-
-static const char *take_links(struct scan *scan, struct perfring_links *links)
-{
-	if (!perfring_take_word(&scan->cursor, &links->nr))
-		return ends_early;
-	if (links->nr > perfring_cursor_left(&scan->cursor) / 16)
-		return "more links than the record holds";
-	perfring_take_words(&scan->cursor, &links->words, links->nr * 2);
 	return NULL;
 }
 
@@ -127,202 +159,25 @@ static const char *take_read(struct scan *scan, struct perfring_read *read)
 	return NULL;
 }
 
-/* Padding to 8, counted from the record's start.  At the record's end it may be missing. */
-static void skip_padding(struct scan *scan)
+/* NULL, or what is wrong. */
+static const char *take(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
 {
-	uint32_t left = perfring_cursor_left(&scan->cursor);
-	uint32_t padding = -scan->cursor.position & 7;
-
-	scan->cursor.position += left < padding ? left : padding;
-}
-
-static const char *take_poke(struct scan *scan, struct perfring_poke *poke)
-{
-	if (!perfring_take_short(&scan->cursor, &poke->old_len) || !perfring_take_short(&scan->cursor, &poke->new_len))
-		return ends_early;
-	if (!perfring_take_bytes(&scan->cursor, &poke->old_bytes, poke->old_len) ||
-	    !perfring_take_bytes(&scan->cursor, &poke->new_bytes, poke->new_len))
-		return "poked bytes longer than the record";
-	skip_padding(scan);
-	return NULL;
-}
-
-static const char *take_rest(struct scan *scan, struct perfring_bytes *bytes)
-{
-	bytes->size = perfring_cursor_left(&scan->cursor);
-	perfring_take_bytes(&scan->cursor, &bytes->data, bytes->size);
-	return NULL;
-}
-
-/* ---- perf's own kinds (docs/abi.md 10) ---- */
-
-static const char *take_words(struct scan *scan, struct perfring_list *list)
-{
-	list->nr = perfring_cursor_left(&scan->cursor) / 8;
-	perfring_take_words(&scan->cursor, &list->words, list->nr);
-	return NULL;
-}
-
-/* perf cuts the last string of a record behind its NUL: there may be less than `most`. */
-static const char *take_text(struct scan *scan, struct perfring_string *string, uint32_t most)
-{
-	uint32_t left = perfring_cursor_left(&scan->cursor);
-
-	if (!left)
-		return ends_early;
-	take_chars(scan, string, left < most ? left : most);
-	return NULL;
-}
-
-static const char *take_text64(struct scan *scan, struct perfring_string *string)
-{
-	return take_text(scan, string, 64);
-}
-
-static const char *take_text512(struct scan *scan, struct perfring_string *string)
-{
-	return take_text(scan, string, 512);
-}
-
-static const char *take_attr(struct scan *scan, struct perfring_bytes *attr)
-{
-	if (perfring_cursor_left(&scan->cursor) < PERFRING_ATTR_MIN)
-		return ends_early;
-	attr->size = perfring_attr_own_size(scan->cursor.base + scan->cursor.position);
-	if (attr->size < PERFRING_ATTR_MIN)
-		return "attr shorter than any";
-	return perfring_take_bytes(&scan->cursor, &attr->data, attr->size) ? NULL : "attr longer than the record";
-}
-
-static const char *take_build_id(struct scan *scan, struct perfring_build_id *id)
-{
-	const void *bytes;
-
-	if (!perfring_take_bytes(&scan->cursor, &bytes, 24))
-		return ends_early;
-	memcpy(id->bytes, bytes, sizeof(id->bytes));
-	id->has_size = scan->misc & PERFRING_RECORD_MISC_BUILD_ID_SIZE;
-	id->size = sizeof(id->bytes);
-	if (id->has_size && ((const uint8_t *)bytes)[20] < id->size)
-		id->size = ((const uint8_t *)bytes)[20];
-	return NULL;
-}
-
-static const char *take_blob(struct scan *scan, struct perfring_bytes *bytes)
-{
-	if (!perfring_take_word(&scan->cursor, &bytes->size))
-		return ends_early;
-	if (!perfring_take_bytes(&scan->cursor, &bytes->data, bytes->size))
-		return "data longer than the record";
-	skip_padding(scan);
-	return NULL;
-}
-
-/* nr entries of `size` bytes each. */
-static const char *take_entries(struct scan *scan, const void **entries, uint64_t *nr, uint32_t size)
-{
-	if (!perfring_take_word(&scan->cursor, nr))
-		return ends_early;
-	if (*nr > perfring_cursor_left(&scan->cursor) / size)
-		return "more entries than the record holds";
-	perfring_take_bytes(&scan->cursor, entries, *nr * size);
-	return NULL;
-}
-
-static const char *take_index(struct scan *scan, struct perfring_index *index)
-{
-	const void *entries = NULL;
-	const char *what = take_entries(scan, &entries, &index->nr, 32);
-
-	index->entries = entries;
-	index->machines = NULL;
-	if (!what && index->nr)
-		perfring_take_words(&scan->cursor, &index->machines, index->nr * 2);
-	return what;
-}
-
-static const char *take_threads(struct scan *scan, struct perfring_threads *threads)
-{
-	return take_entries(scan, &threads->data, &threads->nr, 24);
-}
-
-static const char *take_metadata(struct scan *scan, struct perfring_metadata *metadata)
-{
-	return take_entries(scan, &metadata->data, &metadata->nr, 320);
-}
-
-/* A mask of 64-bit words has 4 bytes of padding in front of them. */
-static const char *take_mask(struct scan *scan, struct perfring_cpu_map *map)
-{
-	uint32_t padding;
-
-	if (!perfring_take_short(&scan->cursor, &map->nr) || !perfring_take_short(&scan->cursor, &map->long_size))
-		return ends_early;
-	if (map->long_size != 4 && map->long_size != 8)
-		return "mask of words that have neither 4 nor 8 bytes";
-	if (map->long_size == 8 && !perfring_take_half(&scan->cursor, &padding))
-		return ends_early;
-	map->size = (uint32_t)map->nr * map->long_size;
-	return NULL;
-}
-
-static const char *take_range(struct scan *scan, struct perfring_cpu_map *map)
-{
-	const void *bytes;
-
-	if (!perfring_take_bytes(&scan->cursor, &bytes, 2))
-		return ends_early;
-	map->any_cpu = *(const uint8_t *)bytes;
-	if (!perfring_take_short(&scan->cursor, &map->first) || !perfring_take_short(&scan->cursor, &map->last))
-		return ends_early;
-	return NULL;
-}
-
-static const char *take_cpu_map(struct scan *scan, struct perfring_cpu_map *map)
-{
-	const char *what = NULL;
-
-	memset(map, 0, sizeof(*map));
-	if (!perfring_take_short(&scan->cursor, &map->type))
-		return ends_early;
-	switch (map->type) {
-	case PERFRING_CPU_MAP_CPUS:
-		what = perfring_take_short(&scan->cursor, &map->nr) ? NULL : ends_early;
-		map->size = (uint32_t)map->nr * 2;
-		break;
-	case PERFRING_CPU_MAP_MASK:
-		what = take_mask(scan, map);
-		break;
-	case PERFRING_CPU_MAP_RANGE_CPUS:
-		what = take_range(scan, map);
-		break;
+	switch (kind) {
+	case PERFRING_KIND_u16:
+		return perfring_take_short(&scan->cursor, to) ? NULL : ends_early;
+	case PERFRING_KIND_u32:
+		return perfring_take_half(&scan->cursor, to) ? NULL : ends_early;
+	case PERFRING_KIND_u64:
+		return perfring_take_word(&scan->cursor, to) ? NULL : ends_early;
+	case PERFRING_KIND_id128:
+		return take_id128(scan, to);
+	case PERFRING_KIND_string:
+		return take_string(scan, to);
+	case PERFRING_KIND_read:
+		return take_read(scan, to);
 	default:
-		map->size = perfring_cursor_left(&scan->cursor);
-		break;
+		return take_laid(scan, kind, to, size);
 	}
-	if (what)
-		return what;
-	if (!perfring_take_bytes(&scan->cursor, &map->data, map->size))
-		return "more CPUs than the record holds";
-	skip_padding(scan);
-	return NULL;
-}
-
-static const char *take_conv(struct scan *scan, struct perfring_conv *conv)
-{
-	struct perfring_cursor words;
-	const void *bytes;
-
-	memset(conv, 0, sizeof(*conv));
-	conv->is_there = perfring_take_bytes(&scan->cursor, &bytes, 24);
-	if (!conv->is_there)
-		return NULL;
-	words = perfring_cursor_init(bytes, 0, 24);
-	perfring_take_word(&words, &conv->cycles);
-	perfring_take_word(&words, &conv->mask);
-	conv->cap_zero = ((const uint8_t *)bytes)[16];
-	conv->cap_short = ((const uint8_t *)bytes)[17];
-	return NULL;
 }
 
 /* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (docs/abi.md 4.2) ---- */
@@ -352,6 +207,7 @@ int perfring_record_decode_within(const struct perfring_format *format, const st
 				  struct perf_event_header header, struct perfring_record *decoded,
 				  struct perfring_fault *fault)
 {
+	const struct member_row *row;
 	struct perfring_cursor end;
 	struct scan scan;
 	const char *what;
@@ -362,6 +218,7 @@ int perfring_record_decode_within(const struct perfring_format *format, const st
 	decoded->size = header.size;
 	decoded->padding = 0;
 	decoded->trailer.present = 0;
+	decoded->is.sample.reserved_ = 0;
 	if (decoded->type == PERFRING_RECORD_SAMPLE)
 		return -EINVAL;
 	if (decoded->size < sizeof(*record))
@@ -374,32 +231,16 @@ int perfring_record_decode_within(const struct perfring_format *format, const st
 		end = perfring_cursor_init(record, decoded->size - tail, decoded->size);
 		take_trailer(format, &end, &decoded->trailer);
 	}
-	scan.cursor = perfring_cursor_init(record, sizeof(*record), decoded->size - tail);
-	scan.format = format;
-	scan.misc = decoded->misc;
-	switch (decoded->type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		struct perfring_record_##noun *is = &decoded->is.noun; \
-\
-		is->reserved_ = 0;
-#define PERFRING_MEMBER(kind, member, show) \
-	at = scan.cursor.position; \
-	what = take_##kind(&scan, &is->member); \
-	if (PERFRING_UNLIKELY(what)) \
-		return perfring_fault_set(fault, at, what);
-#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (when) { \
-		PERFRING_MEMBER(kind, member, show) \
-	} else { \
-		memset(&is->member, 0, sizeof(is->member)); \
-	}
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
-		break;
+	scan = scan_of(format, decoded->misc, record, sizeof(*record), decoded->size - tail);
+	for (row = perfring_members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
+		if (PERFRING_UNLIKELY(!perfring_members_has(decoded, row))) {
+			memset(perfring_member_in(decoded, row), 0, row->size);
+			continue;
+		}
+		at = scan.cursor.position;
+		what = take(&scan, (enum perfring_kind)row->kind, perfring_member_in(decoded, row), row->size);
+		if (PERFRING_UNLIKELY(what))
+			return perfring_fault_set(fault, at, what);
 	}
 	decoded->trailing = scan.cursor.base + scan.cursor.position;
 	decoded->trailing_size = perfring_cursor_left(&scan.cursor);
@@ -418,38 +259,40 @@ int perfring_record_decode(const struct perfring_format *format, const struct pe
 	return perfring_record_decode_within(format, record, header, decoded, fault);
 }
 
-/* ---- sizes, of what begins at `at`.  What cannot fit a record counts as PERFRING_TOO_MUCH. ---- */
+/* ---- encoding: put, or only measured, at a cursor that has no bytes ---- */
 
-/* Added to the size of a text that is shorter than its kind: whatever came behind it would be read as its end. */
-#define CUT (UINT64_C(1) << 40)
-
-#define ALWAYS(kind, type, size) \
-	static uint64_t size_##kind(const struct perfring_format *format, uint64_t at, const type *value) \
-	{ \
-		(void)format; \
-		(void)at; \
-		(void)value; \
-		return size; \
-	}
-ALWAYS(u16, uint16_t, 2)
-ALWAYS(u32, uint32_t, 4)
-ALWAYS(u64, uint64_t, 8)
-ALWAYS(id128, struct perfring_file_id, 24)
-ALWAYS(tag, struct perfring_tag, 8)
-ALWAYS(list, struct perfring_list, perfring_size_list(value))
-ALWAYS(links, struct perfring_links, 8 + perfring_size_many(value->nr, 16))
-ALWAYS(rest, struct perfring_bytes, perfring_size_many(value->size, 1))
-ALWAYS(words, struct perfring_list, perfring_size_many(value->nr, 8))
-ALWAYS(build_id, struct perfring_build_id, 24)
-ALWAYS(index, struct perfring_index, 8 + perfring_size_many(value->nr, value->machines ? 48 : 32))
-ALWAYS(threads, struct perfring_threads, 8 + perfring_size_many(value->nr, 24))
-ALWAYS(metadata, struct perfring_metadata, 8 + perfring_size_many(value->nr, 320))
-ALWAYS(conv, struct perfring_conv, value->is_there ? 24 : 0)
-#undef ALWAYS
-
-static uint64_t size_padded(uint64_t at, uint64_t size)
+static bool put_bytes(struct scan *scan, const void *bytes, uint64_t size)
 {
-	return round_up(at + size) - at;
+	if (size > perfring_cursor_left(&scan->cursor))
+		return false;
+	if (scan->cursor.base)
+		return bytes ? perfring_put_bytes(&scan->cursor, bytes, size) : perfring_put_zeros(&scan->cursor, size);
+	scan->cursor.position += (uint32_t)size;
+	return true;
+}
+
+static bool put_padding(struct scan *scan)
+{
+	return put_bytes(scan, NULL, -scan->cursor.position & 7);
+}
+
+static void set_misc(struct scan *scan, uint16_t bit, bool is_set)
+{
+	scan->misc = (uint16_t)(is_set ? scan->misc | bit : scan->misc & ~bit);
+}
+
+static bool put_id128(struct scan *scan, const struct perfring_file_id *file)
+{
+	uint8_t bytes[FILE_ID_SIZE] = {file->build_id_size};
+
+	set_misc(scan, PERFRING_RECORD_MISC_MMAP_BUILD_ID, file->has_build_id);
+	if (!file->has_build_id)
+		return put_bytes(scan, &file->maj, 4) && put_bytes(scan, &file->min, 4) &&
+		       put_bytes(scan, &file->ino, 8) && put_bytes(scan, &file->ino_generation, 8);
+	if (bytes[0] > sizeof(file->build_id))
+		bytes[0] = sizeof(file->build_id);
+	memcpy(bytes + 4, file->build_id, sizeof(file->build_id));
+	return put_bytes(scan, bytes, sizeof(bytes));
 }
 
 /* Whether decoding finds the size that it has: no NUL inside, and one behind unless it fills its room. */
@@ -462,316 +305,172 @@ static bool is_whole(const struct perfring_string *string)
 	return !string->size || !memchr(string->data, 0, string->size);
 }
 
-static uint64_t size_string(const struct perfring_format *format, uint64_t at, const struct perfring_string *string)
+/* most: the bytes of a text, 0 of a string.  A text may be shorter where nothing comes after it. */
+static bool put_string(struct scan *scan, const struct perfring_string *string, uint32_t most)
 {
-	(void)format;
-	if (!is_whole(string))
-		return PERFRING_TOO_MUCH;
-	if (!string->room)
-		return size_padded(at, (uint64_t)string->size + 1);
-	return perfring_size_many(string->room, 1);
+	uint32_t size = string->room ? string->room : string->size;
+
+	if (!is_whole(string) || (most && size > most) || !put_bytes(scan, string->data, size))
+		return false;
+	scan->is_cut = most && string->room && string->room < most;
+	if (string->room)
+		return true;
+	return most ? put_bytes(scan, NULL, most - size) : put_bytes(scan, NULL, 1) && put_padding(scan);
 }
 
-static uint64_t size_text(const struct perfring_string *string, uint32_t most)
+static bool put_read(struct scan *scan, const struct perfring_read *read)
 {
-	uint32_t room = string->room ? string->room : most;
+	uint64_t size = scan->format ? perfring_size_read(read, scan->format->read_format) : 0;
 
-	if (room > most || string->size > room || !is_whole(string))
-		return PERFRING_TOO_MUCH;
-	return room < most ? room + CUT : room;
-}
-
-static uint64_t size_text64(const struct perfring_format *format, uint64_t at, const struct perfring_string *string)
-{
-	(void)format;
-	(void)at;
-	return size_text(string, 64);
-}
-
-static uint64_t size_text512(const struct perfring_format *format, uint64_t at, const struct perfring_string *string)
-{
-	(void)format;
-	(void)at;
-	return size_text(string, 512);
-}
-
-static uint64_t size_read(const struct perfring_format *format, uint64_t at, const struct perfring_read *read)
-{
-	(void)at;
-	return format ? perfring_size_read(read, format->read_format) : 0;
-}
-
-static uint64_t size_poke(const struct perfring_format *format, uint64_t at, const struct perfring_poke *poke)
-{
-	(void)format;
-	return size_padded(at, UINT64_C(4) + poke->old_len + poke->new_len);
+	if (!scan->cursor.base)
+		return put_bytes(scan, NULL, size);
+	if (size)
+		perfring_put_read(&scan->cursor, read, scan->format->read_format);
+	return true;
 }
 
 /* An attr that says another size would be read as another one. */
-static uint64_t size_attr(const struct perfring_format *format, uint64_t at, const struct perfring_bytes *attr)
+static bool put_attr(struct scan *scan, const struct perfring_bytes *attr)
 {
-	(void)format;
-	(void)at;
-	if (attr->size < PERFRING_ATTR_MIN || attr->size != perfring_attr_own_size(attr->data))
-		return PERFRING_TOO_MUCH;
-	return perfring_size_many(attr->size, 1);
+	return attr->size >= PERFRING_ATTR_MIN && attr->size == perfring_attr_own_size(attr->data) &&
+	       put_bytes(scan, attr->data, attr->size);
 }
 
-static uint64_t size_blob(const struct perfring_format *format, uint64_t at, const struct perfring_bytes *bytes)
+/* What a walk asks for where it is going to read it.  Without bytes it is only measured. */
+struct put {
+	const unsigned char *from;
+	enum perfring_kind kind;
+};
+
+static uint64_t number_from(const struct put *put, const char *name, size_t length)
 {
-	(void)format;
-	return size_padded(at, 8 + perfring_size_many(bytes->size, 1));
+	const struct bound *bound = bound_of(put->kind, name, length);
+
+	return bound ? perfring_number_get(put->from + bound->offset, bound->size) : 0;
 }
 
-static uint64_t size_cpu_map(const struct perfring_format *format, uint64_t at, const struct perfring_cpu_map *map)
+static const void *bytes_from(const struct put *put, const struct perfring_layout_member *part, const char *name,
+			      size_t length)
 {
-	(void)format;
-	switch (map->type) {
-	case PERFRING_CPU_MAP_CPUS:
-		return size_padded(at, 4 + UINT64_C(2) * map->nr);
-	case PERFRING_CPU_MAP_MASK:
-		if (map->long_size != 4 && map->long_size != 8)
-			return PERFRING_TOO_MUCH;
-		return size_padded(at, (map->long_size == 8 ? 10 : 6) + (uint64_t)map->long_size * map->nr);
-	case PERFRING_CPU_MAP_RANGE_CPUS:
-		return size_padded(at, 8);
-	default:
-		return 2 + perfring_size_many(map->size, 1);
+	const struct bound *bound = bound_of(put->kind, name, length);
+	const void *bytes = NULL;
+
+	if (bound && part->is_fixed)
+		return put->from + bound->offset;
+	if (bound)
+		memcpy(&bytes, put->from + bound->offset, sizeof(bytes));
+	return bytes;
+}
+
+static void put_part(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
+{
+	struct put *put = walk->filler;
+	const char *name = walk->part + strcspn(walk->part, ": ");
+	unsigned char *to = (unsigned char *)(uintptr_t)part->bytes;
+	const void *bytes;
+	size_t length;
+
+	name += *name == ':';
+	length = strcspn(name, " ");
+	if (part->kind == PERFRING_LAYOUT_NUMBER) {
+		part->number = number_from(put, name, length);
+		if (part->number > part->most)
+			part->number = part->most;
+		return;
 	}
+	bytes = bytes_from(put, part, name, length);
+	if (part->kind == PERFRING_LAYOUT_PARTS && part->use == PERFRING_LAYOUT_CHOICE) {
+		part->number = part->entry ? bytes != NULL : number_from(put, name, length);
+		return;
+	}
+	if (part->is_open) {
+		part->size = part->entry ? number_from(put, "nr", 2) : number_from(put, "size", 4);
+		part->size = perfring_size_many(part->size, part->entry ? part->entry : 1);
+		walk->size = walk->at + part->size;
+	}
+	if (walk->bytes && part->size && !(part->is_open && part->entry)) {
+		if (bytes)
+			memcpy(to, bytes, (size_t)part->size);
+		else
+			memset(to, 0, (size_t)part->size);
+	}
+}
+
+static bool put_laid(struct scan *scan, enum perfring_kind kind, const void *from)
+{
+	struct put put = {from, kind};
+	struct perfring_layout_member part;
+	struct perfring_layout_walk walk;
+
+	perfring_layout_open_member(&walk, kind, 0, scan->cursor.base, scan->cursor.position, scan->cursor.length);
+	walk.is_whole = true;
+	walk.fill = put_part;
+	walk.filler = &put;
+	while (perfring_layout_next(&walk, &part) == 1)
+		;
+	if (walk.at > scan->cursor.length)
+		return false;
+	scan->cursor.position = (uint32_t)walk.at;
+	if (kind == PERFRING_KIND_build_id)
+		set_misc(scan, PERFRING_RECORD_MISC_BUILD_ID_SIZE, ((const struct perfring_build_id *)from)->has_size);
+	return !walk.fault.what;
+}
+
+/* Whether it fits, and would be decoded as it is. */
+static bool put(struct scan *scan, const struct member_row *row, const void *from)
+{
+	enum perfring_kind kind = (enum perfring_kind)row->kind;
+
+	if (scan->is_cut)
+		return false;
+	switch (kind) {
+	case PERFRING_KIND_u16:
+	case PERFRING_KIND_u32:
+	case PERFRING_KIND_u64:
+		return put_bytes(scan, from, row->size);
+	case PERFRING_KIND_id128:
+		return put_id128(scan, from);
+	case PERFRING_KIND_string:
+	case PERFRING_KIND_text64:
+	case PERFRING_KIND_text512:
+		return put_string(scan, from, perfring_layout_text_size(kind));
+	case PERFRING_KIND_read:
+		return put_read(scan, from);
+	case PERFRING_KIND_attr:
+		return put_attr(scan, from);
+	default:
+		return put_laid(scan, kind, from);
+	}
+}
+
+static bool put_record(struct scan *scan, const struct perfring_record *record)
+{
+	const struct member_row *row;
+
+	for (row = perfring_members_of(record->type); row->kind != PERFRING_KINDS; row++)
+		if (perfring_members_has(record, row) && !put(scan, row, perfring_member_of(record, row)))
+			return false;
+	if (scan->is_cut && record->trailing_size)
+		return false;
+	return put_bytes(scan, record->trailing, record->trailing_size) &&
+	       (record->type >= PERFRING_RECORD_OF_PERF || put_padding(scan));
 }
 
 int64_t perfring_record_size(const struct perfring_format *format, const struct perfring_record *record)
 {
-	bool is_of_perf = record->type >= PERFRING_RECORD_OF_PERF;
-	uint64_t size = sizeof(struct perf_event_header);
+	uint32_t most = record->type < PERFRING_RECORD_OF_PERF ? PERFRING_RECORD_MAX : UINT16_MAX;
+	uint32_t tail = trailer_size(format, record->type);
+	struct scan scan = scan_of(format, record->misc, NULL, sizeof(struct perf_event_header), most - tail);
 
-	if (record->type == PERFRING_RECORD_SAMPLE)
+	if (record->type == PERFRING_RECORD_SAMPLE || !put_record(&scan, record))
 		return -EINVAL;
-	switch (record->type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		const struct perfring_record_##noun *is = &record->is.noun; \
-\
-		(void)is;
-#define PERFRING_MEMBER(kind, member, show) \
-	size += size & CUT ? PERFRING_TOO_MUCH : size_##kind(format, size, &is->member);
-#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (when) \
-	PERFRING_MEMBER(kind, member, show)
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
-		break;
-	}
-	if (size & CUT)
-		size = record->trailing_size ? PERFRING_TOO_MUCH : size - CUT;
-	size += record->trailing_size;
-	if (!is_of_perf)
-		size = round_up(size) + trailer_size(format, record->type);
-	return size > (is_of_perf ? UINT16_MAX : PERFRING_RECORD_MAX) ? -EINVAL : (int64_t)size;
-}
-
-/* ---- encoding: the room was tested, so puts cannot fail ---- */
-
-static void put_u16(struct scan *scan, const uint16_t *value)
-{
-	perfring_put_short(&scan->cursor, *value);
-}
-
-static void put_u32(struct scan *scan, const uint32_t *value)
-{
-	perfring_put_half(&scan->cursor, *value);
-}
-
-static void put_u64(struct scan *scan, const uint64_t *value)
-{
-	perfring_put_word(&scan->cursor, *value);
-}
-
-static void put_padding(struct scan *scan)
-{
-	perfring_put_zeros(&scan->cursor, -scan->cursor.position & 7);
-}
-
-static void put_id128(struct scan *scan, const struct perfring_file_id *file)
-{
-	uint8_t size = file->build_id_size;
-
-	if (file->has_build_id) {
-		perfring_put_half(&scan->cursor, 0);
-		scan->cursor.base[scan->cursor.position - 4] =
-			size < sizeof(file->build_id) ? size : (uint8_t)sizeof(file->build_id);
-		perfring_put_bytes(&scan->cursor, file->build_id, sizeof(file->build_id));
-		scan->misc |= PERFRING_RECORD_MISC_MMAP_BUILD_ID;
-		return;
-	}
-	perfring_put_half(&scan->cursor, file->maj);
-	perfring_put_half(&scan->cursor, file->min);
-	perfring_put_word(&scan->cursor, file->ino);
-	perfring_put_word(&scan->cursor, file->ino_generation);
-	scan->misc &= (uint16_t)~PERFRING_RECORD_MISC_MMAP_BUILD_ID;
-}
-
-static void put_tag(struct scan *scan, const struct perfring_tag *tag)
-{
-	perfring_put_bytes(&scan->cursor, tag->bytes, sizeof(tag->bytes));
-}
-
-static void put_string(struct scan *scan, const struct perfring_string *string)
-{
-	perfring_put_bytes(&scan->cursor, string->data, string->room ? string->room : string->size);
-	if (string->room)
-		return;
-	perfring_put_zeros(&scan->cursor, 1);
-	put_padding(scan);
-}
-
-static void put_list(struct scan *scan, const struct perfring_list *list)
-{
-	perfring_put_list(&scan->cursor, list);
-}
-
-static void put_links(struct scan *scan, const struct perfring_links *links)
-{
-	perfring_put_word(&scan->cursor, links->nr);
-	perfring_put_bytes(&scan->cursor, links->words, links->nr * 16);
-}
-
-static void put_read(struct scan *scan, const struct perfring_read *read)
-{
-	if (scan->format)
-		perfring_put_read(&scan->cursor, read, scan->format->read_format);
-}
-
-static void put_poke(struct scan *scan, const struct perfring_poke *poke)
-{
-	perfring_put_short(&scan->cursor, poke->old_len);
-	perfring_put_short(&scan->cursor, poke->new_len);
-	perfring_put_bytes(&scan->cursor, poke->old_bytes, poke->old_len);
-	perfring_put_bytes(&scan->cursor, poke->new_bytes, poke->new_len);
-	put_padding(scan);
-}
-
-static void put_rest(struct scan *scan, const struct perfring_bytes *bytes)
-{
-	perfring_put_bytes(&scan->cursor, bytes->data, bytes->size);
-}
-
-/* ---- perf's own kinds ---- */
-
-static void put_words(struct scan *scan, const struct perfring_list *list)
-{
-	perfring_put_bytes(&scan->cursor, list->words, list->nr * 8);
-}
-
-static void put_text(struct scan *scan, const struct perfring_string *string, uint32_t most)
-{
-	perfring_put_bytes(&scan->cursor, string->data, string->room ? string->room : string->size);
-	if (!string->room)
-		perfring_put_zeros(&scan->cursor, most - string->size);
-}
-
-static void put_text64(struct scan *scan, const struct perfring_string *string)
-{
-	put_text(scan, string, 64);
-}
-
-static void put_text512(struct scan *scan, const struct perfring_string *string)
-{
-	put_text(scan, string, 512);
-}
-
-static void put_attr(struct scan *scan, const struct perfring_bytes *attr)
-{
-	put_rest(scan, attr);
-}
-
-static void put_build_id(struct scan *scan, const struct perfring_build_id *id)
-{
-	uint8_t size = id->size < sizeof(id->bytes) ? id->size : (uint8_t)sizeof(id->bytes);
-
-	perfring_put_bytes(&scan->cursor, id->bytes, sizeof(id->bytes));
-	perfring_put_zeros(&scan->cursor, 4);
-	scan->misc &= (uint16_t)~PERFRING_RECORD_MISC_BUILD_ID_SIZE;
-	if (!id->has_size)
-		return;
-	scan->cursor.base[scan->cursor.position - 4] = size;
-	scan->misc |= PERFRING_RECORD_MISC_BUILD_ID_SIZE;
-}
-
-static void put_blob(struct scan *scan, const struct perfring_bytes *bytes)
-{
-	perfring_put_word(&scan->cursor, bytes->size);
-	perfring_put_bytes(&scan->cursor, bytes->data, bytes->size);
-	put_padding(scan);
-}
-
-static void put_index(struct scan *scan, const struct perfring_index *index)
-{
-	perfring_put_word(&scan->cursor, index->nr);
-	perfring_put_bytes(&scan->cursor, index->entries, index->nr * 32);
-	if (index->machines)
-		perfring_put_bytes(&scan->cursor, index->machines, index->nr * 16);
-}
-
-static void put_threads(struct scan *scan, const struct perfring_threads *threads)
-{
-	perfring_put_word(&scan->cursor, threads->nr);
-	perfring_put_bytes(&scan->cursor, threads->data, threads->nr * 24);
-}
-
-static void put_metadata(struct scan *scan, const struct perfring_metadata *metadata)
-{
-	perfring_put_word(&scan->cursor, metadata->nr);
-	perfring_put_bytes(&scan->cursor, metadata->data, metadata->nr * 320);
-}
-
-static void put_cpu_map(struct scan *scan, const struct perfring_cpu_map *map)
-{
-	struct perfring_cursor *cursor = &scan->cursor;
-
-	perfring_put_short(cursor, map->type);
-	switch (map->type) {
-	case PERFRING_CPU_MAP_CPUS:
-		perfring_put_short(cursor, map->nr);
-		perfring_put_bytes(cursor, map->data, UINT64_C(2) * map->nr);
-		break;
-	case PERFRING_CPU_MAP_MASK:
-		perfring_put_short(cursor, map->nr);
-		perfring_put_short(cursor, map->long_size);
-		perfring_put_zeros(cursor, map->long_size == 8 ? 4 : 0);
-		perfring_put_bytes(cursor, map->data, (uint64_t)map->long_size * map->nr);
-		break;
-	case PERFRING_CPU_MAP_RANGE_CPUS:
-		perfring_put_bytes(cursor, &map->any_cpu, 1);
-		perfring_put_zeros(cursor, 1);
-		perfring_put_short(cursor, map->first);
-		perfring_put_short(cursor, map->last);
-		break;
-	default:
-		perfring_put_bytes(cursor, map->data, map->size);
-		return;
-	}
-	put_padding(scan);
-}
-
-static void put_conv(struct scan *scan, const struct perfring_conv *conv)
-{
-	if (!conv->is_there)
-		return;
-	perfring_put_word(&scan->cursor, conv->cycles);
-	perfring_put_word(&scan->cursor, conv->mask);
-	perfring_put_bytes(&scan->cursor, &conv->cap_zero, 1);
-	perfring_put_bytes(&scan->cursor, &conv->cap_short, 1);
-	perfring_put_zeros(&scan->cursor, 6);
+	return scan.cursor.position + tail;
 }
 
 int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record, void *room,
 			       size_t size)
 {
-	struct perf_event_header header;
+	struct perf_event_header header = {.type = record->type};
 	int64_t needed = perfring_record_size(format, record);
 	struct scan scan;
 
@@ -779,32 +478,10 @@ int64_t perfring_record_encode(const struct perfring_format *format, const struc
 		return needed;
 	if (size < (uint64_t)needed)
 		return -ENOSPC;
-	scan.cursor = perfring_cursor_init(room, sizeof(header), (uint32_t)needed);
-	scan.format = format;
-	scan.misc = record->misc;
-	switch (record->type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		const struct perfring_record_##noun *is = &record->is.noun; \
-\
-		(void)is;
-#define PERFRING_MEMBER(kind, member, show) put_##kind(&scan, &is->member);
-#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (when) \
-	PERFRING_MEMBER(kind, member, show)
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
-		break;
-	}
-	perfring_put_bytes(&scan.cursor, record->trailing, record->trailing_size);
-	if (record->type < PERFRING_RECORD_OF_PERF)
-		put_padding(&scan);
+	scan = scan_of(format, record->misc, room, sizeof(header), (uint32_t)needed);
+	put_record(&scan, record);
 	if (trailer_size(format, record->type))
 		put_trailer(format, &scan.cursor, &record->trailer);
-	header.type = record->type;
 	header.misc = scan.misc;
 	header.size = (uint16_t)needed;
 	memcpy(room, &header, sizeof(header));

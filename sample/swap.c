@@ -3,6 +3,7 @@
 
 #include "attr.h"
 #include "layout.h"
+#include "members.h"
 #include "mirror.h"
 #include "shapes.h"
 
@@ -570,31 +571,19 @@ static void turn_trailer(struct turn *turn)
 /* NULL, or what is wrong with the member at *at. */
 static const char *turn_members(struct turn *turn, uint32_t type, uint32_t *at)
 {
-	const char *what = NULL;
+	struct perfring_record record = {.type = type};
+	const struct member_row *row;
+	const char *what;
 
-	switch (type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		struct perfring_record_##noun is_, *is = &is_; \
-\
-		(void)is;
-#define PERFRING_MEMBER(kind, member, show) \
-	*at = turn->cursor.position; \
-	what = turn_member(turn, PERFRING_KIND_##kind, &is->member); \
-	if (what) \
-		return what;
-#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (when) { \
-		PERFRING_MEMBER(kind, member, show) \
+	for (row = perfring_members_of(type); row->kind != PERFRING_KINDS; row++) {
+		if (!perfring_members_has(&record, row))
+			continue;
+		*at = turn->cursor.position;
+		what = turn_member(turn, (enum perfring_kind)row->kind, perfring_member_in(&record, row));
+		if (what)
+			return what;
 	}
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
-		break;
-	}
-	return what;
+	return NULL;
 }
 
 /* ---- whole records ---- */

@@ -2,6 +2,7 @@
 #include <perfring/text.h>
 
 #include "attr.h"
+#include "members.h"
 
 /* ---- a line: counts on when the room is full; line_end puts the NUL in the last place ---- */
 
@@ -142,21 +143,6 @@ static void put_bits_left(struct line *line, bool first, uint64_t value)
 }
 
 /* ---- values, as the show columns of the tables say ---- */
-
-enum show {
-#define PERFRING_VALUE_GROUP(group, prefix, is_set) SHOW_##group,
-#include <perfring/values.def>
-	SHOW_dec,
-	SHOW_signed,
-	SHOW_hex,
-	SHOW_time,
-	SHOW_str,
-	SHOW_both,
-	SHOW_data_src,
-	SHOW_sample,
-	SHOW_flag,
-	SHOW_float,
-};
 
 static const struct {
 	const char *prefix;

@@ -417,7 +417,7 @@ Test(check, what_decode_refuses, .timeout = 30)
 
 	valid(&pack, PERFRING_RECORD_NAMESPACES);
 	word_at(&pack, 16, 8);
-	faulty(&with_trailer, &pack, 16, "more links");
+	faulty(&with_trailer, &pack, 16, "more entries");
 	start(&pack, PERFRING_RECORD_LOST, 0);
 	words(&pack, 1);
 	faulty(&with_trailer, &pack, 16, "trailer");

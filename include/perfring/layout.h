@@ -18,6 +18,8 @@
  *   ~{X ... }        a list that is there if all of it fits
  *   (XN ... )        the parts between if register X holds N; (X>N: if more; (N: if N bytes are left
  *
+ * A list and a condition may have a :name as well, after the register or the number.
+ *
  * After the letter of a number: =X keeps it in register X, =X-36 less 36, =X/64 the number of words for that number of bits;
  * |4|8: it is 4 or 8; <20: it is at most 20.  The names of registers are lower-case letters.
  *
@@ -61,6 +63,7 @@ struct perfring_layout_member {
 	uint64_t most;   /* the highest valid NUMBER */
 	bool is_signed; /* NUMBER */
 	bool is_open;   /* it has all bytes that are left */
+	bool is_fixed;  /* BYTES: as many as the layout says */
 };
 
 /* A walk.  Allocated by the caller; nothing to free. */
@@ -81,7 +84,9 @@ struct perfring_layout_walk {
 	void (*fill)(struct perfring_layout_walk *walk, struct perfring_layout_member *member); /* internal */
 	void *filler;                                                                           /* internal */
 	struct perfring_fault fault; /* of a -EBADMSG: place in the bytes */
-	uint64_t reserved[2];
+	uint32_t is_whole;           /* internal: a list is one part, and so is a named condition that holds */
+	uint32_t padding;
+	uint64_t reserved[1];
 };
 
 /* Begins a walk over bytes[at] to bytes[size - 1], in native byte order, by a layout that lives as long as the walk. */

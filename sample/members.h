@@ -1,0 +1,47 @@
+/* members.h - the members of records as rows, in wire order: records.def for those who go through them one by one. */
+#ifndef PERFRING_SAMPLE_MEMBERS_H
+#define PERFRING_SAMPLE_MEMBERS_H
+
+#include <perfring/record.h>
+
+/* The columns `show` of the tables: groups of values.def come first. */
+enum show {
+#define PERFRING_VALUE_GROUP(group, prefix, is_set) SHOW_##group,
+#include <perfring/values.def>
+	SHOW_float,
+	SHOW_dec,
+	SHOW_signed,
+	SHOW_hex,
+	SHOW_time,
+	SHOW_str,
+	SHOW_both,
+	SHOW_data_src,
+	SHOW_sample,
+	SHOW_flag,
+};
+
+struct member_row {
+	uint16_t offset; /* in `is` of struct perfring_record */
+	uint16_t size;   /* there */
+	uint8_t kind;    /* PERFRING_KIND_; PERFRING_KINDS after the last row */
+	uint8_t show;
+	bool is_conditional;
+};
+
+/* The first row of a type.  A type that is not in records.def has none. */
+const struct member_row *perfring_members_of(uint32_t type);
+
+/* Whether a record has this member of its type.  The members before it are known. */
+bool perfring_members_has(const struct perfring_record *record, const struct member_row *row);
+
+static inline void *perfring_member_in(struct perfring_record *record, const struct member_row *row)
+{
+	return (unsigned char *)&record->is + row->offset;
+}
+
+static inline const void *perfring_member_of(const struct perfring_record *record, const struct member_row *row)
+{
+	return (const unsigned char *)&record->is + row->offset;
+}
+
+#endif
