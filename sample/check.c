@@ -2,6 +2,7 @@
 #include <perfring/check.h>
 #include "layout.h"
 #include "members.h"
+#include "shapes.h"
 #include "within.h"
 
 /* A walk through a record that can be decoded.  Each check function finds `at` where its member begins, and leaves it
@@ -244,20 +245,12 @@ static const char *check_fields(struct check *check, struct perfring_sample *sam
 
 static int check_sample(struct check *check, const struct perf_event_header *record, struct perfring_fault *fault)
 {
-	const uint64_t branches = check->format->branch_sample_type;
 	struct perfring_sample sample;
-	unsigned shape = 0;
 	const char *what;
 	int error = perfring_sample_decode_within(check->format, record, check->end, &sample, fault);
 
 	/* The shape that decode has settled on. */
-	if (!error && (sample.present & PERFRING_SAMPLE_BRANCH_STACK)) {
-		if ((branches & PERFRING_SAMPLE_BRANCH_HW_INDEX) && !sample.branch_stack.has_hw_idx)
-			shape = PERFRING_BRANCH_SHAPE_NO_HW_IDX;
-		else if ((branches & PERFRING_SAMPLE_BRANCH_COUNTERS) && !sample.branch_stack.counters)
-			shape = PERFRING_BRANCH_SHAPE_NO_COUNTERS;
-	}
-	what = check_fields(check, &sample, shape);
+	what = check_fields(check, &sample, error ? 0 : shape_of(check->format, &sample));
 	return what ? perfring_fault_set(fault, check->at, what) : error;
 }
 

@@ -5,6 +5,7 @@
 #include "attr.h"
 #include "layout.h"
 #include "members.h"
+#include "shapes.h"
 
 static const struct {
 	const char *name;
@@ -120,78 +121,17 @@ static void note_marker(struct wound *wound, const struct perfring_list *list)
 				      : (uint64_t)(int64_t)PERFRING_CONTEXT_MAX + draw(wound, 4095);
 }
 
-/* ---- by kind of field ---- */
+/* ---- fields and members: by their layouts ---- */
 
-static void note_group(struct wound *wound, const struct perfring_read *read)
+/* A number that is more than it may be. */
+static enum perfring_damage too_much_of(enum perfring_kind kind)
 {
-	if (read->read_format & PERFRING_FORMAT_GROUP)
-		note_count(wound, at_of(wound, read->entries) - perfring_format_read_head(read->read_format), 8,
-			   perfring_format_read_entry(read->read_format));
+	return kind == PERFRING_KIND_regs    ? PERFRING_DAMAGE_ABI
+	       : kind == PERFRING_KIND_stack ? PERFRING_DAMAGE_DYN_SIZE
+					     : PERFRING_DAMAGE_LENGTH;
 }
 
-static void note_branch(struct wound *wound, const struct perfring_branch_stack *stack)
-{
-	note_count(wound, at_of(wound, stack->entries) - (stack->has_hw_idx ? 16 : 8), 8, 24);
-}
-
-static void note_regs(struct wound *wound, const struct perfring_regs *regs)
-{
-	if (takes(wound, PERFRING_DAMAGE_ABI, at_of(wound, regs->values) - 8, 8))
-		wound->value = beyond(wound, PERFRING_SAMPLE_REGS_ABI_64, 8);
-}
-
-static void note_stack(struct wound *wound, const struct perfring_stack *stack)
-{
-	note_length(wound, at_of(wound, stack->data) - 8, 8);
-	if (stack->size && takes(wound, PERFRING_DAMAGE_DYN_SIZE, at_of(wound, stack->data) + (uint32_t)stack->size, 8))
-		wound->value = beyond(wound, stack->size, 8);
-}
-
-static void note_field(struct wound *wound, enum perfring_kind kind, const void *field)
-{
-	switch (kind) {
-	case PERFRING_KIND_read:
-		note_group(wound, field);
-		break;
-	case PERFRING_KIND_list:
-		note_count(wound, at_of(wound, ((const struct perfring_list *)field)->words) - 8, 8, 8);
-		note_marker(wound, field);
-		break;
-	case PERFRING_KIND_raw:
-		note_length(wound, at_of(wound, ((const struct perfring_raw *)field)->data) - 4, 4);
-		break;
-	case PERFRING_KIND_branch:
-		note_branch(wound, field);
-		break;
-	case PERFRING_KIND_regs:
-		note_regs(wound, field);
-		break;
-	case PERFRING_KIND_stack:
-		note_stack(wound, field);
-		break;
-	case PERFRING_KIND_aux:
-		note_length(wound, at_of(wound, ((const struct perfring_aux *)field)->data) - 8, 8);
-		break;
-	default:
-		break;
-	}
-}
-
-static void note_sample(struct wound *wound, const struct perfring_format *format)
-{
-	struct perfring_sample sample;
-
-	if (perfring_sample_decode(format, (const void *)wound->record, &sample, NULL))
-		return;
-#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (sample.present & PERFRING_SAMPLE_##NAME) \
-		note_field(wound, PERFRING_KIND_##kind, &sample.a);
-#include <perfring/fields.def>
-}
-
-/* ---- members: by their layouts ---- */
-
-static void note_part(struct wound *wound, const struct perfring_layout_member *part)
+static void note_part(struct wound *wound, enum perfring_kind kind, const struct perfring_layout_member *part)
 {
 	uint32_t at = at_of(wound, part->bytes), size = (uint32_t)part->size, end = at + (uint32_t)part->space;
 
@@ -202,7 +142,7 @@ static void note_part(struct wound *wound, const struct perfring_layout_member *
 			note_count(wound, at, size, part->entry ? part->entry : 1);
 		if (part->use == PERFRING_LAYOUT_LENGTH)
 			note_length(wound, at, size);
-		if (part->most < highest(size) && takes(wound, PERFRING_DAMAGE_LENGTH, at, size))
+		if (part->most < highest(size) && takes(wound, too_much_of(kind), at, size))
 			wound->value = beyond(wound, part->most, size);
 		break;
 	case PERFRING_LAYOUT_STRING:
@@ -225,42 +165,61 @@ static void note_part(struct wound *wound, const struct perfring_layout_member *
 	}
 }
 
-/* Returns where the next member begins. */
-static uint32_t note_member(struct wound *wound, enum perfring_kind kind, uint16_t misc, uint32_t at, uint32_t end,
-			    const void *member)
+/* Returns where the next one begins. */
+static uint32_t note_parts(struct wound *wound, enum perfring_kind kind, struct perfring_layout_walk *walk,
+			   const void *member)
 {
 	struct perfring_layout_member part;
-	struct perfring_layout_walk walk;
-	const struct perfring_read *read = member;
 
-	if (kind == PERFRING_KIND_read) {
-		/* Without a format nothing of it was decoded. */
-		if (!read->nr && !read->entries)
-			return at;
-		note_group(wound, read);
-		return at + (uint32_t)perfring_size_read(read, read->read_format);
-	}
+	while (perfring_layout_next(walk, &part) == 1)
+		note_part(wound, kind, &part);
 	if (kind == PERFRING_KIND_list)
 		note_marker(wound, member);
-	perfring_layout_open_member(&walk, kind, misc, wound->record, at, end);
-	while (perfring_layout_next(&walk, &part) == 1)
-		note_part(wound, &part);
-	return (uint32_t)walk.at;
+	return (uint32_t)walk->at;
+}
+
+static void note_sample(struct wound *wound, const struct perfring_format *format)
+{
+	uint32_t at = sizeof(struct perf_event_header);
+	struct perfring_layout_walk walk;
+	struct perfring_sample sample;
+	unsigned shape;
+
+	if (perfring_sample_decode(format, (const void *)wound->record, &sample, NULL))
+		return;
+	shape = shape_of(format, &sample);
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	if (sample.present & PERFRING_SAMPLE_##NAME) { \
+		perfring_layout_open_field(&walk, PERFRING_KIND_##kind, \
+					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b), wound->record, at, \
+					   wound->size); \
+		at = note_parts(wound, PERFRING_KIND_##kind, &walk, &sample.a); \
+	}
+#include <perfring/fields.def>
 }
 
 static void note_record(struct wound *wound, const struct perfring_format *format)
 {
 	uint32_t at = sizeof(struct perf_event_header), end;
+	struct perfring_layout_walk walk;
 	const struct member_row *row;
 	struct perfring_record record;
+	enum perfring_kind kind;
 
 	if (perfring_record_decode(format, (const void *)wound->record, &record, NULL))
 		return;
 	end = at_of(wound, record.trailing) + record.trailing_size;
 	for (row = perfring_members_of(record.type); row->kind != PERFRING_KINDS; row++)
-		if (perfring_members_has(&record, row))
-			at = note_member(wound, (enum perfring_kind)row->kind, record.misc, at, end,
-					 perfring_member_of(&record, row));
+		if (perfring_members_has(&record, row)) {
+			kind = (enum perfring_kind)row->kind;
+			/* Without a format nothing of a read block was decoded. */
+			if (kind == PERFRING_KIND_read)
+				perfring_layout_open_field(&walk, kind, format ? format->read_format : 0, wound->record, at,
+							   format ? end : at);
+			else
+				perfring_layout_open_member(&walk, kind, record.misc, wound->record, at, end);
+			at = note_parts(wound, kind, &walk, perfring_member_of(&record, row));
+		}
 }
 
 /* ---- what every record has ---- */

@@ -4,6 +4,7 @@
 #include <perfring/swap.h>
 
 #include "attr.h"
+#include "mirror.h"
 
 static const char *const layouts[] = {
 #define PERFRING_KIND(kind, type, layout) [PERFRING_KIND_##kind] = layout,
@@ -33,6 +34,26 @@ void perfring_layout_open_member(struct perfring_layout_walk *walk, enum perfrin
 	walk->has_rest = false;
 	*register_of(walk, 'm') = !!(misc & PERFRING_RECORD_MISC_MMAP_BUILD_ID);
 	*register_of(walk, 's') = !!(misc & PERFRING_RECORD_MISC_BUILD_ID_SIZE);
+}
+
+void perfring_layout_open_field(struct perfring_layout_walk *walk, enum perfring_kind kind, uint64_t how,
+				const void *record, uint64_t at, uint64_t end)
+{
+	perfring_layout_open(walk, layouts[kind], record, at, end);
+	walk->has_rest = false;
+	if (kind == PERFRING_KIND_regs) {
+		*register_of(walk, 'k') = how;
+	} else if (kind == PERFRING_KIND_read) {
+		*register_of(walk, 'g') = !!(how & PERFRING_FORMAT_GROUP);
+		*register_of(walk, 'e') = !!(how & PERFRING_FORMAT_TOTAL_TIME_ENABLED);
+		*register_of(walk, 'r') = !!(how & PERFRING_FORMAT_TOTAL_TIME_RUNNING);
+		*register_of(walk, 'i') = !!(how & PERFRING_FORMAT_ID);
+		*register_of(walk, 'l') = !!(how & PERFRING_FORMAT_LOST);
+	} else if (kind == PERFRING_KIND_branch) {
+		*register_of(walk, 'h') = !!(how & PERFRING_SAMPLE_BRANCH_HW_INDEX);
+		*register_of(walk, 'c') = !!(how & PERFRING_SAMPLE_BRANCH_COUNTERS);
+		*register_of(walk, 'z') = how >> 63;
+	}
 }
 
 static int wrong(struct perfring_layout_walk *walk, const char *what)
@@ -106,6 +127,7 @@ static uint32_t width_of(char letter)
 		return 4;
 	case 'd':
 	case 'D':
+	case 'B':
 		return 8;
 	default:
 		return 0;
@@ -207,6 +229,32 @@ static void take_name(struct perfring_layout_walk *walk, struct perfring_layout_
 
 /* ---- lists and conditions.  Each returns 1 with a part that is one, 0, or the fault ---- */
 
+/* A list of words alone is swapped at once.  Returns whether it was one. */
+static bool swap_list(struct perfring_layout_walk *walk, const char *begin, uint64_t count, uint32_t entry)
+{
+	unsigned char *bytes = (unsigned char *)(uintptr_t)bytes_at(walk);
+	uint32_t words = entry / 8, flags = words, i = 0;
+	uint64_t word, at;
+
+	for (const char *part = begin; *part != '}'; part = next_part(part)) {
+		if (!strchr("dDB()", *part))
+			return false;
+		if (*part == 'B')
+			flags = i;
+		i++;
+	}
+	for (at = 0; at < count * words; at++) {
+		memcpy(&word, bytes + 8 * at, sizeof(word));
+		if (flags < words && at % words == flags)
+			word = SWAP_BITS(walk->order == LAYOUT_TO_OTHER, mirror_branch_flags, word);
+		else
+			word = __builtin_bswap64(word);
+		memcpy(bytes + 8 * at, &word, sizeof(word));
+	}
+	walk->at += 8 * at;
+	return true;
+}
+
 static const char crowded[] = "more entries than there are bytes for";
 
 static int begin_list(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
@@ -241,6 +289,9 @@ static int begin_list(struct perfring_layout_walk *walk, struct perfring_layout_
 		if (count > UINT64_MAX / 2)
 			count = UINT64_MAX / 2;
 	}
+	if (count && walk->order != LAYOUT_NATIVE && entry && count <= left_of(walk) / entry &&
+	    swap_list(walk, begin, count, entry))
+		count = 0;
 	if (count && walk->is_whole) {
 		*member = (struct perfring_layout_member){.kind = PERFRING_LAYOUT_PARTS, .number = count};
 		member->bytes = bytes_at(walk);
@@ -317,6 +368,7 @@ struct suffix {
 	char sign;
 	uint64_t other;
 	const char *choices; /* "|4|8", or NULL */
+	bool is_bound;       /* more than member->most is wrong */
 };
 
 static void take_suffix(struct perfring_layout_walk *walk, struct suffix *suffix, struct perfring_layout_member *member)
@@ -339,6 +391,11 @@ static void take_suffix(struct perfring_layout_walk *walk, struct suffix *suffix
 		digits(part + 1, &part);
 	if (*part == '<')
 		member->most = digits(part + 1, &part);
+	if (*part == '^') {
+		member->most = *register_of(walk, part[1]);
+		suffix->is_bound = true;
+		part += 2;
+	}
 	walk->part = part;
 }
 
@@ -381,6 +438,8 @@ static int take_number(struct perfring_layout_walk *walk, uint32_t size, struct 
 		*bytes ^= 1;
 	if (suffix.choices && !is_chosen(suffix.choices, kept))
 		return wrong(walk, "number that is none of those valid");
+	if (suffix.is_bound && kept > member->most)
+		return wrong(walk, "number that is too high");
 	walk->at += size;
 	if (suffix.sign == '-' && kept < suffix.other)
 		return wrong(walk, "size too small");

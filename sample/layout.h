@@ -16,6 +16,10 @@ enum {
 void perfring_layout_open_member(struct perfring_layout_walk *walk, enum perfring_kind kind, uint16_t misc, const void *record,
 				 uint64_t at, uint64_t end);
 
+/* The same over a field of a sample, or the read block of a record, by what fields.def's kinds have in their column `how`. */
+void perfring_layout_open_field(struct perfring_layout_walk *walk, enum perfring_kind kind, uint64_t how,
+				const void *record, uint64_t at, uint64_t end);
+
 /* The fewest bytes that a member takes up, with its padding; a choice is what its layout has first. */
 uint32_t perfring_layout_least(enum perfring_kind kind);
 

@@ -42,4 +42,17 @@ FOLDED uint64_t mirror_attr_flags(uint64_t word, bool to_little)
 	return mirrored;
 }
 
+FOLDED uint64_t mirror_branch_flags(uint64_t word, bool to_little)
+{
+	return 0
+#define PERFRING_BRANCH_FLAG(flag, bit, width, show) | mirror_field(word, to_little, bit, width)
+#include <perfring/values.def>
+		;
+}
+
+/* A word of bit-fields, which go by their value, from the other byte order or to it. */
+#define SWAP_BITS(to_foreign, mirror, word) \
+	((to_foreign) ? __builtin_bswap64(mirror(word, __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)) \
+		      : mirror(__builtin_bswap64(word), __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__))
+
 #endif

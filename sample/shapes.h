@@ -29,6 +29,28 @@ static const struct {
 
 #define BRANCH_TRIES (sizeof(branch_tries) / sizeof(branch_tries[0]))
 
+/* The column `how` of a branch stack: of branch_sample_type what the shape has, and bit 63 where no branches can be. */
+static inline uint64_t perfring_branch_how(uint64_t branch_sample_type, unsigned shape)
+{
+	if (shape & PERFRING_BRANCH_SHAPE_NO_HW_IDX)
+		branch_sample_type = (branch_sample_type & ~(uint64_t)PERFRING_SAMPLE_BRANCH_HW_INDEX) | UINT64_C(1) << 63;
+	if (shape & PERFRING_BRANCH_SHAPE_NO_COUNTERS)
+		branch_sample_type &= ~(uint64_t)PERFRING_SAMPLE_BRANCH_COUNTERS;
+	return branch_sample_type;
+}
+
+/* The shape that a decoded sample has. */
+static inline unsigned shape_of(const struct perfring_format *format, const struct perfring_sample *sample)
+{
+	if (!(sample->present & PERFRING_SAMPLE_BRANCH_STACK))
+		return 0;
+	if ((format->branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX) && !sample->branch_stack.has_hw_idx)
+		return PERFRING_BRANCH_SHAPE_NO_HW_IDX;
+	if ((format->branch_sample_type & PERFRING_SAMPLE_BRANCH_COUNTERS) && !sample->branch_stack.counters)
+		return PERFRING_BRANCH_SHAPE_NO_COUNTERS;
+	return 0;
+}
+
 static inline bool branches_may_lack(const struct perfring_format *format)
 {
 	return (format->sample_type & PERFRING_SAMPLE_BRANCH_STACK) &&

@@ -3,6 +3,7 @@
  * A layout is a text, read from left to right; a blank follows each part.  Parts:
  *
  *   y h w d :name    a number of 1, 2, 4, 8 bytes; W D: a signed one
+ *   B :name          8 bytes, the flags of a branch
  *   o :name          a byte: 1 when the numbers around it are big-endian
  *   s :name          u32 length and that number of bytes, with a NUL
  *   z :name          bytes up to a NUL
@@ -21,7 +22,8 @@
  * A list and a condition may have a :name as well, after the register or the number.
  *
  * After the letter of a number: =X keeps it in register X, =X-36 less 36, =X/64 the number of words for that number of bits;
- * |4|8: it is 4 or 8; <20: it is at most 20.  The names of registers are lower-case letters.
+ * |4|8: it is 4 or 8; <20: it is at most 20; ^X: it is at most what register X
+ * holds, or the bytes are wrong.  The names of registers are lower-case letters.
  *
  * Context: any thread, signal handlers too; nothing is allocated.
  */
