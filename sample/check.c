@@ -68,7 +68,7 @@ static int check_header(const struct perf_event_header *header, size_t size, str
 	if (has_cpumode(header->type) &&
 	    (header->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) > PERFRING_RECORD_MISC_GUEST_USER)
 		return perfring_fault_set(fault, offsetof(struct perf_event_header, misc),
-					     "cpumode that does not exist");
+					  "cpumode that does not exist");
 	return 0;
 }
 
@@ -284,7 +284,8 @@ static bool is_cut(const struct check *check, enum perfring_kind kind, uint64_t 
 	       space % 8 == 0;
 }
 
-static const char *check_string(struct check *check, enum perfring_kind kind, const struct perfring_layout_member *string)
+static const char *check_string(struct check *check, enum perfring_kind kind,
+				const struct perfring_layout_member *string)
 {
 	uint32_t end = check->at + (uint32_t)string->space;
 

@@ -191,8 +191,8 @@ static void note_sample(struct wound *wound, const struct perfring_format *forma
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (sample.present & PERFRING_SAMPLE_##NAME) { \
 		perfring_layout_open_field(&walk, PERFRING_KIND_##kind, \
-					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b), wound->record, at, \
-					   wound->size); \
+					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b), wound->record, \
+					   at, wound->size); \
 		at = note_parts(wound, PERFRING_KIND_##kind, &walk, &sample.a); \
 	}
 #include <perfring/fields.def>
@@ -214,8 +214,8 @@ static void note_record(struct wound *wound, const struct perfring_format *forma
 			kind = (enum perfring_kind)row->kind;
 			/* Without a format nothing of a read block was decoded. */
 			if (kind == PERFRING_KIND_read)
-				perfring_layout_open_field(&walk, kind, format ? format->read_format : 0, wound->record, at,
-							   format ? end : at);
+				perfring_layout_open_field(&walk, kind, format ? format->read_format : 0, wound->record,
+							   at, format ? end : at);
 			else
 				perfring_layout_open_member(&walk, kind, record.misc, wound->record, at, end);
 			at = note_parts(wound, kind, &walk, perfring_member_of(&record, row));
@@ -412,7 +412,6 @@ static size_t redraw_record(struct perfring_generator *generator, const struct p
 #define TAKE_number(a, b) sample.a = other.a
 #define TAKE_numbers(a, b) sample.a = other.a, sample.b = other.b
 #define TAKE_own(a, b) sample.a = other.a
-#define TAKE_laid(a, b) sample.a = other.a
 
 static size_t redraw_sample(struct perfring_generator *generator, const struct perfring_format *format,
 			    const void *bytes, void *drawn, size_t drawn_size, void *room, size_t most)

@@ -725,7 +725,8 @@ static void fill_number(struct perfring_layout_walk *walk, struct perfring_layou
 		else if (!part->depth)
 			value = draw_number(pencil, mask);
 		else if (pencil->kind == PERFRING_KIND_list)
-			value = draw(pencil->generator, 16) ? draw_address(pencil->generator) : draw_marker(pencil->generator);
+			value = draw(pencil->generator, 16) ? draw_address(pencil->generator)
+							    : draw_marker(pencil->generator);
 		else
 			value = number(pencil->generator, mask);
 		break;

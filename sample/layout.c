@@ -307,6 +307,7 @@ static int begin_list(struct perfring_layout_walk *walk, struct perfring_layout_
 		walk->lists[walk->depth].begin = begin;
 		walk->lists[walk->depth].left = count;
 		walk->depth++;
+		walk->begins = true;
 	}
 	return 0;
 }
@@ -317,6 +318,7 @@ static void end_entry(struct perfring_layout_walk *walk)
 
 	if (--walk->lists[walk->depth - 1].left && !(until_end && walk->at == walk->size)) {
 		walk->part = walk->lists[walk->depth - 1].begin;
+		walk->begins = true;
 		return;
 	}
 	walk->depth--;
@@ -376,6 +378,8 @@ static void take_suffix(struct perfring_layout_walk *walk, struct suffix *suffix
 	const char *part = walk->part;
 
 	*suffix = (struct suffix){.letter = 0};
+	member->is_hex = *part == 'x';
+	part += member->is_hex;
 	if (*part == '=') {
 		suffix->letter = part[1];
 		part += 2;
@@ -649,7 +653,9 @@ int perfring_layout_next(struct perfring_layout_walk *walk, struct perfring_layo
 		default:
 			break;
 		}
-		*member = (struct perfring_layout_member){.depth = walk->depth, .bytes = bytes_at(walk)};
+		*member = (struct perfring_layout_member){
+			.depth = walk->depth, .bytes = bytes_at(walk), .begins = walk->begins};
+		walk->begins = false;
 		one = take_part(walk, member);
 		if (one < 0)
 			return one;

@@ -11,11 +11,11 @@ const struct member_row *perfring_members_of(uint32_t type)
 		typedef struct perfring_record_##noun record; \
 		static const struct member_row rows[] = {
 #define ROW(kind, member, show, when) \
-	{offsetof(record, member), sizeof(perfring_kind_##kind), PERFRING_KIND_##kind, SHOW_##show, when},
+	{#member, offsetof(record, member), sizeof(perfring_kind_##kind), PERFRING_KIND_##kind, SHOW_##show, when},
 #define PERFRING_MEMBER(kind, member, show) ROW(kind, member, show, false)
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) ROW(kind, member, show, true)
 #define PERFRING_RECORD_END(NAME, type, noun) \
-			{sizeof(record), 0, PERFRING_KINDS, 0, false}, \
+			{NULL, sizeof(record), 0, PERFRING_KINDS, 0, false}, \
 		}; \
 \
 		return rows; \

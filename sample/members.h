@@ -21,6 +21,7 @@ enum show {
 };
 
 struct member_row {
+	const char *name;
 	uint16_t offset; /* in `is` of struct perfring_record */
 	uint16_t size;   /* there */
 	uint8_t kind;    /* PERFRING_KIND_; PERFRING_KINDS after the last row */

@@ -223,7 +223,7 @@ int perfring_record_decode_within(const struct perfring_format *format, const st
 		return -EINVAL;
 	if (decoded->size < sizeof(*record))
 		return perfring_fault_set(fault, offsetof(struct perf_event_header, size),
-					     "record shorter than its header");
+					  "record shorter than its header");
 	tail = trailer_size(format, decoded->type);
 	if (tail > decoded->size - sizeof(*record))
 		return perfring_fault_set(fault, decoded->size, "record shorter than its trailer");
@@ -257,6 +257,28 @@ int perfring_record_decode(const struct perfring_format *format, const struct pe
 	header.misc = from->misc;
 	header.size = from->size;
 	return perfring_record_decode_within(format, record, header, decoded, fault);
+}
+
+void perfring_record_walk(struct perfring_layout_walk *walk, const struct perfring_record *decoded,
+			  const struct perf_event_header *record, const void *member)
+{
+	const struct member_row *row;
+	struct perfring_layout_member part;
+	uint64_t at = sizeof(*record);
+	uint64_t end = (uint64_t)((const char *)decoded->trailing - (const char *)record) + decoded->trailing_size;
+
+	perfring_layout_open(walk, "", record, end, end);
+	for (row = perfring_members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
+		if (!perfring_members_has(decoded, row))
+			continue;
+		perfring_layout_open_member(walk, (enum perfring_kind)row->kind, decoded->misc, record, at, end);
+		if (perfring_member_of(decoded, row) == member)
+			return;
+		walk->is_whole = true;
+		while (perfring_layout_next(walk, &part) == 1)
+			;
+		at = walk->at;
+	}
 }
 
 /* ---- encoding: put, or only measured, at a cursor that has no bytes ---- */

@@ -32,8 +32,10 @@ static const struct {
 /* The column `how` of a branch stack: of branch_sample_type what the shape has, and bit 63 where no branches can be. */
 static inline uint64_t perfring_branch_how(uint64_t branch_sample_type, unsigned shape)
 {
-	if (shape & PERFRING_BRANCH_SHAPE_NO_HW_IDX)
-		branch_sample_type = (branch_sample_type & ~(uint64_t)PERFRING_SAMPLE_BRANCH_HW_INDEX) | UINT64_C(1) << 63;
+	if (shape & PERFRING_BRANCH_SHAPE_NO_HW_IDX) {
+		branch_sample_type &= ~(uint64_t)PERFRING_SAMPLE_BRANCH_HW_INDEX;
+		branch_sample_type |= UINT64_C(1) << 63;
+	}
 	if (shape & PERFRING_BRANCH_SHAPE_NO_COUNTERS)
 		branch_sample_type &= ~(uint64_t)PERFRING_SAMPLE_BRANCH_COUNTERS;
 	return branch_sample_type;

@@ -204,7 +204,8 @@ static int turn_shape(struct turn *turn, unsigned shape, struct perfring_fault *
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) { \
 		at = turn->at; \
-		what = turn_field(turn, PERFRING_KIND_##kind, PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b)); \
+		what = turn_field(turn, PERFRING_KIND_##kind, \
+				  PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b)); \
 		if (what) \
 			return perfring_fault_set(fault, at, what); \
 	}
@@ -280,7 +281,6 @@ FOLDED const perfring_word *swap_front(const perfring_word *from, uint64_t type,
 	sample->a = (uint32_t)(word >> FIRST_SHIFT); \
 	sample->b = (uint32_t)(word >> (32 - FIRST_SHIFT));
 #define FRONT_own(a, b)
-#define FRONT_laid(a, b)
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (some & type & PERFRING_SAMPLE_##NAME) { \
 		word = __builtin_bswap64(*from++); \
@@ -399,7 +399,8 @@ static int turn_record(struct turn *turn, uint32_t type, struct perfring_fault *
 }
 
 static int64_t record_swap(bool to_foreign, const struct perfring_format *format,
-			   const struct perf_event_header *record, void *room, size_t size, struct perfring_fault *fault)
+			   const struct perf_event_header *record, void *room, size_t size,
+			   struct perfring_fault *fault)
 {
 	struct perf_event_header turned = perfring_header_to_native(record), native = turned;
 	struct turn turn;
@@ -415,9 +416,10 @@ static int64_t record_swap(bool to_foreign, const struct perfring_format *format
 	memcpy(room, &turned, sizeof(turned));
 	if (native.size < sizeof(turned))
 		return perfring_fault_set(fault, offsetof(struct perf_event_header, size),
-					     "record shorter than its header");
-	turn = (struct turn){format, room, sizeof(turned), native.size, to_foreign ? LAYOUT_TO_OTHER : LAYOUT_FROM_OTHER,
-			     native.misc};
+					  "record shorter than its header");
+	turn = (struct turn){
+		format,     room, sizeof(turned), native.size, to_foreign ? LAYOUT_TO_OTHER : LAYOUT_FROM_OTHER,
+		native.misc};
 	if (native.type == PERFRING_RECORD_SAMPLE)
 		error = turn_sample(&turn, record, fault);
 	else

@@ -693,49 +693,6 @@ static void text_index(struct line *line, enum show show, const struct perfring_
 	put_char(line, ']');
 }
 
-/* A string in so many bytes, which need not have a NUL. */
-static void put_bounded(struct line *line, const char *text, size_t most)
-{
-	put_string(line, text, strnlen(text, most));
-}
-
-static void text_threads(struct line *line, enum show show, const struct perfring_threads *threads)
-{
-	const char *entry = threads->data;
-	bool first = true;
-	uint64_t i, pid;
-
-	(void)show;
-	put_char(line, '[');
-	for (i = 0; i < threads->nr; i++, entry += 24) {
-		memcpy(&pid, entry, sizeof(pid));
-		put_space(line, &first);
-		put(line, "{pid=");
-		put_signed(line, (int64_t)pid);
-		put(line, " comm=");
-		put_bounded(line, entry + 8, 16);
-		put_char(line, '}');
-	}
-	put_char(line, ']');
-}
-
-static void text_metadata(struct line *line, enum show show, const struct perfring_metadata *metadata)
-{
-	const char *entry = metadata->data;
-	bool first = true;
-	uint64_t i;
-
-	(void)show;
-	put_char(line, '[');
-	for (i = 0; i < metadata->nr; i++, entry += 320) {
-		put_space(line, &first);
-		put_bounded(line, entry, 64);
-		put_char(line, '=');
-		put_bounded(line, entry + 64, 256);
-	}
-	put_char(line, ']');
-}
-
 /* "0-3,5": runs are found as the CPUs come. */
 struct run {
 	int64_t first;
@@ -828,20 +785,49 @@ static void text_cpu_map(struct line *line, enum show show, const struct perfrin
 	run_end(line, &run);
 }
 
-static void text_conv(struct line *line, enum show show, const struct perfring_conv *conv)
+static void put_part(struct line *line, const struct perfring_layout_member *part)
 {
-	put_char(line, '{');
-	if (conv->is_there) {
-		put(line, "cycles=");
-		put_value(line, show, conv->cycles);
-		put(line, " mask=");
-		put_hex(line, conv->mask);
-		put(line, " cap_zero=");
-		put_dec(line, conv->cap_zero);
-		put(line, " cap_short=");
-		put_dec(line, conv->cap_short);
+	if (part->kind == PERFRING_LAYOUT_STRING)
+		put_string(line, part->bytes, part->size);
+	else if (part->kind != PERFRING_LAYOUT_NUMBER)
+		put_bytes(line, part->bytes, part->size);
+	else if (part->is_hex)
+		put_hex(line, part->number);
+	else if (part->is_signed)
+		put_signed(line, part->size == 4 ? (int32_t)part->number : (int64_t)part->number);
+	else
+		put_dec(line, part->number);
+}
+
+/* A kind without a function of its own: its parts by their names, entries of lists in braces, or key=value. */
+static void text_laid(struct line *line, struct perfring_layout_walk *walk)
+{
+	struct perfring_layout_member part;
+	bool first = true, inner = true, is_open = false, is_list;
+	int one = perfring_layout_next(walk, &part);
+
+	is_list = one == 1 && part.use == PERFRING_LAYOUT_COUNT;
+	put_char(line, is_list ? '[' : '{');
+	for (; one == 1; one = perfring_layout_next(walk, &part)) {
+		bool is_key = !strcmp(part.name, "key"), is_value = !strcmp(part.name, "value");
+
+		if (part.kind == PERFRING_LAYOUT_PADDING || part.use == PERFRING_LAYOUT_COUNT ||
+		    part.use == PERFRING_LAYOUT_LENGTH)
+			continue;
+		if (part.begins) {
+			put(line, is_open ? "}" : "");
+			put_space(line, &first);
+			is_open = !is_key;
+			put(line, is_open ? "{" : "");
+			inner = true;
+		}
+		if (part.name[0] && !is_key && !is_value)
+			put_key(line, &inner, part.name);
+		put_part(line, &part);
+		put(line, is_key ? "=" : "");
 	}
-	put_char(line, '}');
+	put(line, is_open ? "}" : "");
+	put_char(line, is_list ? ']' : '}');
 }
 
 /* ---- samples ---- */
@@ -945,27 +931,56 @@ static void put_fault(struct line *line, const struct perfring_fault *fault)
 	put_signed(line, fault->at);
 }
 
-static void put_record(struct line *line, const struct perfring_record *record)
+static void text_member(struct line *line, const struct perfring_record *decoded,
+			const struct perf_event_header *record, const struct member_row *row)
 {
-	switch (record->type) {
-#define PERFRING_RECORD(NAME, type, noun) \
-	case PERFRING_RECORD_##NAME: { \
-		const struct perfring_record_##noun *is = &record->is.noun; \
-\
-		(void)is;
-#define PERFRING_MEMBER(kind, member, show) \
-	put(line, " " #member "="); \
-	text_##kind(line, SHOW_##show, &is->member);
-#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
-	if (when) { \
-		PERFRING_MEMBER(kind, member, show) \
-	}
-#define PERFRING_RECORD_END(NAME, type, noun) \
-	break; \
-	}
-#include <perfring/records.def>
-	default:
+	const void *member = perfring_member_of(decoded, row);
+	enum show show = (enum show)row->show;
+	struct perfring_layout_walk walk;
+
+	switch (row->kind) {
+#define TEXT(kind) \
+	case PERFRING_KIND_##kind: \
+		text_##kind(line, show, member); \
 		break;
+		TEXT(u16)
+		TEXT(u32)
+		TEXT(u64)
+		TEXT(read)
+		TEXT(list)
+		TEXT(id128)
+		TEXT(tag)
+		TEXT(string)
+		TEXT(text64)
+		TEXT(text512)
+		TEXT(links)
+		TEXT(poke)
+		TEXT(rest)
+		TEXT(blob)
+		TEXT(words)
+		TEXT(attr)
+		TEXT(build_id)
+		TEXT(index)
+		TEXT(cpu_map)
+#undef TEXT
+	default:
+		perfring_record_walk(&walk, decoded, record, member);
+		text_laid(line, &walk);
+		break;
+	}
+}
+
+static void put_record(struct line *line, const struct perfring_record *decoded, const struct perf_event_header *record)
+{
+	const struct member_row *row;
+
+	for (row = perfring_members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
+		if (!perfring_members_has(decoded, row))
+			continue;
+		put_char(line, ' ');
+		put(line, row->name);
+		put_char(line, '=');
+		text_member(line, decoded, record, row);
 	}
 }
 
@@ -998,7 +1013,7 @@ int64_t perfring_record_text(const struct perfring_format *format, const struct 
 	} else if (perfring_record_decode(format, record, &decoded, &fault)) {
 		put_fault(&line, &fault);
 	} else {
-		put_record(&line, &decoded);
+		put_record(&line, &decoded, record);
 		put_trailing(&line, decoded.trailing_size);
 		put_trailer(&line, &decoded.trailer);
 	}

@@ -80,7 +80,6 @@ PERFRING_FOLDED void fill(struct perfring_sample *sample, const struct soft_inst
 #define WORD_number(a, b) sample.a
 #define WORD_numbers(a, b) pair(sample.a, sample.b)
 #define WORD_own(a, b) 0
-#define WORD_laid(a, b) 0
 
 PERFRING_FOLDED uint64_t pair(uint32_t first, uint32_t second)
 {

@@ -497,42 +497,6 @@ static void put_index(FILE *out, enum show show, const struct perfring_index *in
 	putc_unlocked(']', out);
 }
 
-static void put_threads(FILE *out, enum show show, const struct perfring_threads *threads)
-{
-	const char *entry = threads->data;
-	bool first = true;
-	uint64_t pid;
-
-	(void)show;
-	putc_unlocked('[', out);
-	for (uint64_t i = 0; i < threads->nr; i++, entry += 24) {
-		memcpy(&pid, entry, sizeof(pid));
-		put_between(out, &first);
-		fprintf(out, "{\"pid\":%" PRId64 ",\"comm\":", (int64_t)pid);
-		put_string(out, entry + 8, strnlen(entry + 8, 16));
-		putc_unlocked('}', out);
-	}
-	putc_unlocked(']', out);
-}
-
-static void put_metadata(FILE *out, enum show show, const struct perfring_metadata *metadata)
-{
-	const char *entry = metadata->data;
-	bool first = true;
-
-	(void)show;
-	putc_unlocked('[', out);
-	for (uint64_t i = 0; i < metadata->nr; i++, entry += 320) {
-		put_between(out, &first);
-		fputs("{\"key\":", out);
-		put_string(out, entry, strnlen(entry, 64));
-		fputs(",\"value\":", out);
-		put_string(out, entry + 64, strnlen(entry + 64, 256));
-		putc_unlocked('}', out);
-	}
-	putc_unlocked(']', out);
-}
-
 static void put_cpu_map(FILE *out, enum show show, const struct perfring_cpu_map *map)
 {
 	const unsigned char *bytes = map->data;
@@ -571,14 +535,41 @@ static void put_cpu_map(FILE *out, enum show show, const struct perfring_cpu_map
 	putc_unlocked('}', out);
 }
 
-static void put_conv(FILE *out, enum show show, const struct perfring_conv *conv)
+/* A kind without a function of its own: its parts by their names; null: it is not there. */
+static void put_laid(FILE *out, struct perfring_layout_walk *walk)
 {
-	(void)show;
-	if (conv->is_there)
-		fprintf(out, "{\"cycles\":%" PRIu64 ",\"mask\":\"0x%" PRIx64 "\",\"cap_zero\":%u,\"cap_short\":%u}",
-			conv->cycles, conv->mask, conv->cap_zero, conv->cap_short);
-	else
+	struct perfring_layout_member part;
+	bool first = true, inner = true, is_open = false, is_list;
+	int one = perfring_layout_next(walk, &part);
+
+	if (one != 1) {
 		fputs("null", out);
+		return;
+	}
+	is_list = part.use == PERFRING_LAYOUT_COUNT;
+	putc_unlocked(is_list ? '[' : '{', out);
+	for (; one == 1; one = perfring_layout_next(walk, &part)) {
+		if (part.kind == PERFRING_LAYOUT_PADDING || part.use == PERFRING_LAYOUT_COUNT ||
+		    part.use == PERFRING_LAYOUT_LENGTH)
+			continue;
+		if (part.begins) {
+			fputs(is_open ? "}" : "", out);
+			put_between(out, &first);
+			putc_unlocked('{', out);
+			is_open = inner = true;
+		}
+		put_key(out, &inner, part.name);
+		if (part.kind == PERFRING_LAYOUT_STRING)
+			put_string(out, part.bytes, part.size);
+		else if (part.kind != PERFRING_LAYOUT_NUMBER)
+			put_bytes(out, part.bytes, part.size);
+		else if (part.is_signed)
+			put_signed(out, part.size == 4 ? (int32_t)part.number : (int64_t)part.number);
+		else
+			put_number(out, part.is_hex, part.number);
+	}
+	fputs(is_open ? "}" : "", out);
+	putc_unlocked(is_list ? ']' : '}', out);
 }
 
 static void put_weight(FILE *out, enum show show, const struct perfring_weight *weight)
@@ -772,30 +763,44 @@ static void put_trailer(FILE *out, const struct perfring_trailer *of)
 	putc_unlocked('}', out);
 }
 
-#define MEMBER_u16 put_u16
-#define MEMBER_u32 put_u32
-#define MEMBER_u64 put_u64
-#define MEMBER_id128 put_id128
-#define MEMBER_tag put_tag
-#define MEMBER_string put_string_member
-#define MEMBER_text64 put_string_member
-#define MEMBER_text512 put_string_member
-#define MEMBER_list put_list
-#define MEMBER_words put_words
-#define MEMBER_links put_links
-#define MEMBER_read put_read
-#define MEMBER_poke put_poke
-#define MEMBER_rest put_rest
-#define MEMBER_blob put_blob
-#define MEMBER_attr put_attr
-#define MEMBER_build_id put_build_id
-#define MEMBER_index put_index
-#define MEMBER_threads put_threads
-#define MEMBER_cpu_map put_cpu_map
-#define MEMBER_conv put_conv
-#define MEMBER_metadata put_metadata
+static void put_member(FILE *out, const struct perfring_record *decoded, const struct perf_event_header *record,
+		       enum perfring_kind kind, enum show show, const void *member)
+{
+	struct perfring_layout_walk walk;
 
-static void put_members(FILE *out, const struct perfring_record *record)
+	switch (kind) {
+#define MEMBER(kind, put) \
+	case PERFRING_KIND_##kind: \
+		put(out, show, member); \
+		break;
+		MEMBER(u16, put_u16)
+		MEMBER(u32, put_u32)
+		MEMBER(u64, put_u64)
+		MEMBER(read, put_read)
+		MEMBER(list, put_list)
+		MEMBER(id128, put_id128)
+		MEMBER(tag, put_tag)
+		MEMBER(string, put_string_member)
+		MEMBER(text64, put_string_member)
+		MEMBER(text512, put_string_member)
+		MEMBER(links, put_links)
+		MEMBER(poke, put_poke)
+		MEMBER(rest, put_rest)
+		MEMBER(blob, put_blob)
+		MEMBER(words, put_words)
+		MEMBER(attr, put_attr)
+		MEMBER(build_id, put_build_id)
+		MEMBER(index, put_index)
+		MEMBER(cpu_map, put_cpu_map)
+#undef MEMBER
+	default:
+		perfring_record_walk(&walk, decoded, record, member);
+		put_laid(out, &walk);
+		break;
+	}
+}
+
+static void put_members(FILE *out, const struct perfring_record *record, const struct perf_event_header *bytes)
 {
 	bool first = true;
 
@@ -810,7 +815,7 @@ static void put_members(FILE *out, const struct perfring_record *record)
 	if (SHOW_##show == SHOW_float) \
 		put_float(out, &is->member); \
 	else \
-		MEMBER_##kind(out, SHOW_##show, &is->member);
+		put_member(out, record, bytes, PERFRING_KIND_##kind, SHOW_##show, &is->member);
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) \
 	if (when) { \
 		PERFRING_MEMBER(kind, member, show) \
@@ -886,7 +891,7 @@ bool perfring_json_record(FILE *out, struct perfring_input *input, struct perfri
 		fprintf(out, ",\"fault\":\"%s\",\"fault_at\":%" PRId64,
 			fault->what ? fault->what : "an id that no event has", fault->at);
 	else
-		put_members(out, &record);
+		put_members(out, &record, item->record);
 	fputs("}\n", out);
 	return !error;
 }

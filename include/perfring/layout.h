@@ -21,7 +21,7 @@
  *
  * A list and a condition may have a :name as well, after the register or the number.
  *
- * After the letter of a number: =X keeps it in register X, =X-36 less 36, =X/64 the number of words for that number of bits;
+ * After the letter of a number: x shows it in hexadecimal; =X keeps it in register X, =X-36 less 36, =X/64 the number of words for that number of bits;
  * |4|8: it is 4 or 8; <20: it is at most 20; ^X: it is at most what register X
  * holds, or the bytes are wrong.  The names of registers are lower-case letters.
  *
@@ -66,6 +66,8 @@ struct perfring_layout_member {
 	bool is_signed; /* NUMBER */
 	bool is_open;   /* it has all bytes that are left */
 	bool is_fixed;  /* BYTES: as many as the layout says */
+	bool is_hex;    /* NUMBER: one that is shown so */
+	bool begins;    /* the first of an entry of its list */
 };
 
 /* A walk.  Allocated by the caller; nothing to free. */
@@ -87,7 +89,7 @@ struct perfring_layout_walk {
 	void *filler;                                                                           /* internal */
 	struct perfring_fault fault; /* of a -EBADMSG: place in the bytes */
 	uint32_t is_whole;           /* internal: a list is one part, and so is a named condition that holds */
-	uint32_t padding;
+	uint32_t begins;             /* internal */
 	uint64_t reserved[1];
 };
 

@@ -10,6 +10,7 @@
 
 #include <perfring/cursor.h>
 #include <perfring/format.h>
+#include <perfring/layout.h>
 #include <perfring/sample.h>
 
 PERFRING_BEGIN
@@ -178,6 +179,11 @@ PERFRING_API int64_t perfring_record_encode(const struct perfring_format *format
 
 /* What perfring_record_encode would return, given room. */
 PERFRING_API int64_t perfring_record_size(const struct perfring_format *format, const struct perfring_record *record);
+
+/* Begins a walk (layout.h) over the parts of a member of a record of type 64 or above: `member` is in *decoded, which was
+ * decoded from `record`.  Valid while the record is. */
+PERFRING_API void perfring_record_walk(struct perfring_layout_walk *walk, const struct perfring_record *decoded,
+				       const struct perf_event_header *record, const void *member);
 
 PERFRING_END
 
