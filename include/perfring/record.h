@@ -126,6 +126,13 @@ struct perfring_metadata {
 #include <perfring/records.def>
 
 /* The sample_id trailer.  A member means something when its bit stands in `present`. */
+enum {
+#define PERFRING_FIELD(...)
+#define PERFRING_FIELD_ADDED(NAME, bit, kind, a, b, trailer, ...) +!!PERFRING_TRAILER_##trailer
+	PERFRING_TRAILER_ADDED = 0
+#include <perfring/fields.def>
+};
+
 struct perfring_trailer {
 	uint64_t present;
 #define PERFRING_DECLARE_TRAILER_no(type, members)
@@ -134,8 +141,17 @@ struct perfring_trailer {
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) \
 	PERFRING_DECLARE_TRAILER_##trailer(perfring_kind_##kind, \
 					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_MEMBERS, sample, a, b))
+#define PERFRING_FIELD_ADDED(...)
 #include <perfring/fields.def>
+#define PERFRING_FIELD(...)
+#define PERFRING_FIELD_ADDED(NAME, bit, kind, a, b, trailer, ...) \
+	PERFRING_DECLARE_TRAILER_##trailer(perfring_kind_##kind, \
+					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_MEMBERS, sample, a, b))
+#include <perfring/fields.def>
+	uint64_t reserved[2 - PERFRING_TRAILER_ADDED];
 };
+
+static_assert(sizeof(struct perfring_trailer) == 72, "trailer");
 
 /* One record of any kind but SAMPLE.  The member of `is` named by the type holds its members; a kind that is not in
  * records.def has none, and all its bytes are in `trailing`. */
@@ -152,8 +168,11 @@ struct perfring_record {
 #define PERFRING_MEMBER(kind, member, show)
 #define PERFRING_RECORD_END(NAME, type, noun)
 #include <perfring/records.def>
+		uint64_t reserved[24]; /* for larger kinds */
 	} is;
 };
+
+static_assert(sizeof(void *) != 8 || sizeof(struct perfring_record) == 288, "record");
 
 PERFRING_INLINE uint16_t perfring_record_cpumode(const struct perf_event_header *record)
 {

@@ -145,7 +145,26 @@ enum perfring_kind {
 	PERFRING_KINDS,
 };
 
-/* identifier, ip, pid, tid, time, ... : see fields.def. */
+/* Words of the reserve of a sample, and columns of that of columns, that fields added since then have taken. */
+enum {
+#define PERFRING_FIELD(...)
+#define PERFRING_FIELD_ADDED(NAME, bit, kind, a, b, ...) \
+	+ (PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b) ? 1 : (int)(sizeof(perfring_kind_##kind) / 8))
+	PERFRING_SAMPLE_ADDED = 0
+#include <perfring/fields.def>
+	,
+#define PERFRING_FIELD(...)
+#define PERFRING_NUMBERS_number 1
+#define PERFRING_NUMBERS_numbers 2
+#define PERFRING_NUMBERS_own 0
+#define PERFRING_FIELD_ADDED(NAME, bit, kind, a, b, ...) \
+	+PERFRING_FIELD_BY(PERFRING_NUMBERS_, PERFRING_FIELD_KIND_##kind)
+	PERFRING_COLUMNS_ADDED = 0
+#include <perfring/fields.def>
+};
+
+/* identifier, ip, pid, tid, time, ... : see fields.def.  The order of the members is promised: what is added is added at the
+ * end, wherever it stands in a record. */
 struct perfring_sample {
 	uint64_t present;     /* PERFRING_SAMPLE_ bits of the members that were decoded */
 	const void *trailing; /* bytes after the last known field: of newer kernels, or padding */
@@ -154,8 +173,13 @@ struct perfring_sample {
 	uint16_t padding;
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	perfring_kind_##kind PERFRING_FIELD_KIND_##kind(PERFRING_BY_MEMBERS, sample, a, b);
+#define PERFRING_FIELD_ADDED(...)
 #include <perfring/fields.def>
-	uint64_t reserved[4];
+#define PERFRING_FIELD(...)
+#define PERFRING_FIELD_ADDED(NAME, bit, kind, a, b, ...) \
+	perfring_kind_##kind PERFRING_FIELD_KIND_##kind(PERFRING_BY_MEMBERS, sample, a, b);
+#include <perfring/fields.def>
+	uint64_t reserved[4 - PERFRING_SAMPLE_ADDED];
 };
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_sample) == 408, "sample");
@@ -632,11 +656,15 @@ struct perfring_columns {
 #define PERFRING_COLUMN_number(type, a, b) type *a;
 #define PERFRING_COLUMN_numbers(type, a, b) type *a, *b;
 #define PERFRING_COLUMN_own(type, a, b)
-#define PERFRING_COLUMN_laid(type, a, b)
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	PERFRING_FIELD_BY(PERFRING_COLUMN_, PERFRING_FIELD_KIND_##kind)(perfring_kind_##kind, a, b)
+#define PERFRING_FIELD_ADDED(...)
 #include <perfring/fields.def>
-	uint64_t *reserved[6]; /* NULL */
+#define PERFRING_FIELD(...)
+#define PERFRING_FIELD_ADDED(NAME, bit, kind, a, b, ...) \
+	PERFRING_FIELD_BY(PERFRING_COLUMN_, PERFRING_FIELD_KIND_##kind)(perfring_kind_##kind, a, b)
+#include <perfring/fields.def>
+	uint64_t *reserved[6 - PERFRING_COLUMNS_ADDED]; /* NULL */
 };
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_columns) == 192, "columns");
