@@ -9,10 +9,11 @@
 #include "file_writer_private.h"
 
 /* What is read of one object at most, whatever its headers say: 225 KiB of program headers, in 64 calls, and this of all its
- * notes together, in as many calls as there are segments of them. */
+ * notes together, of that many segments: linkers make three at most. */
 enum {
 	MAX_HEADERS = 4096,
 	MAX_NOTES = 64 << 10,
+	MAX_NOTE_SEGMENTS = 64,
 	HEADERS_AT_ONCE = 64,
 };
 
@@ -89,6 +90,7 @@ int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
 	unsigned char header[64], entries[HEADERS_AT_ONCE * 56];
 	uint64_t at, count, i, left = MAX_NOTES;
+	unsigned segments = 0;
 	bool is_foreign, is_long;
 	int64_t found = 0;
 	unsigned size;
@@ -105,7 +107,7 @@ int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
 	if (read_number(header + (is_long ? 54 : 42), 2, is_foreign) != size || count > MAX_HEADERS ||
 	    at > INT64_MAX / 2)
 		return -EINVAL;
-	for (i = 0; i < count && !found; i++) {
+	for (i = 0; i < count && !found && segments < MAX_NOTE_SEGMENTS; i++) {
 		const unsigned char *entry = entries + i % HEADERS_AT_ONCE * size;
 
 		if (i % HEADERS_AT_ONCE == 0) {
@@ -115,8 +117,10 @@ int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
 			if (error)
 				return error;
 		}
-		if (read_number(entry, 4, is_foreign) == PT_NOTE)
-			found = find_in_segment(fd, entry, is_long, is_foreign, &left, id);
+		if (read_number(entry, 4, is_foreign) != PT_NOTE)
+			continue;
+		found = find_in_segment(fd, entry, is_long, is_foreign, &left, id);
+		segments++;
 	}
 	return found ? found : -ENODATA;
 }

@@ -110,6 +110,7 @@ void perfring_file_writer_close(struct perfring_file_writer *writer)
 	perfring_byte_buffer_close(&writer->turned);
 	perfring_byte_buffer_close(&writer->auxtrace);
 	perfring_byte_buffer_close(&writer->build_ids);
+	perfring_file_forget_objects(writer);
 	for (i = 0; i < writer->file_count; i++) {
 		perfring_byte_buffer_close(&writer->files[i].packed);
 		perfring_deflater_close(writer->files[i].deflater);

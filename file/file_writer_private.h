@@ -56,7 +56,11 @@ struct perfring_file_writer {
 
 	int level; /* of zstd; 0: none */
 	uint64_t plain_bytes, packed_bytes;
-	struct perfring_byte_buffer build_ids;
+	struct perfring_byte_buffer build_ids; /* finish makes the feature of it */
+	void *objects;                         /* synthesis.c: files whose build id was looked for, a tree */
+	uint32_t object_count;
+	bool (*is_ending)(void *of); /* whether the machine's state is to end; NULL: it does not */
+	void *ending_of;
 	struct perfring_byte_buffer auxtrace; /* where AUXTRACE records are: sections */
 };
 
@@ -83,6 +87,9 @@ int perfring_file_batch_write(struct perfring_file_writer *writer);
  * -ENOMEM; *unread: the first -errno of what could not be read and is not in them, else as it was. */
 int perfring_file_topology(struct perfring_file_writer *writer, int *unread);
 int perfring_file_clock(struct perfring_file_writer *writer);
+
+/* synthesis.c: the files whose build id was looked for. */
+void perfring_file_forget_objects(struct perfring_file_writer *writer);
 
 /* The payload of TRACING_DATA for these events' tracepoints.  Returns 0 (nothing is put when there are none) or
  * -errno. */

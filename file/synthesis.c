@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,11 +14,23 @@
 #include "os/map.h"
 #include "synthesis.h"
 
+enum {
+	MOST_OBJECTS = 65536, /* that are remembered: then all of them are forgotten */
+};
+
+void perfring_file_writer_end_when(struct perfring_file_writer *writer, bool (*is_ending)(void *of), void *of)
+{
+	writer->is_ending = is_ending;
+	writer->ending_of = of;
+}
+
 int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_record *record, uint32_t pid, uint32_t tid)
 {
 	struct perfring_trailer *trailer = &record->trailer;
 	const struct perfring_written_event *event = writer->events;
 
+	if (writer->is_ending && writer->is_ending(writer->ending_of))
+		return -EINTR;
 	memset(trailer, 0, sizeof(*trailer));
 	trailer->pid = pid;
 	trailer->tid = tid;
@@ -41,21 +54,86 @@ bool perfring_synthesize_flag(const struct perfring_file_writer *writer, uint32_
 	return format && format->flags >> flag & 1;
 }
 
+/* A file that was looked into, as it was then. */
+struct object {
+	dev_t dev;
+	ino_t ino;
+	struct timespec changed;
+	int64_t size; /* of the id, or -errno */
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+};
+
+static int compare_words(uint64_t one, uint64_t other)
+{
+	return one < other ? -1 : one > other;
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+	const struct object *one = a, *other = b;
+	int order = compare_words(one->ino, other->ino);
+
+	if (!order)
+		order = compare_words(one->dev, other->dev);
+	if (!order)
+		order = compare_words((uint64_t)one->changed.tv_sec, (uint64_t)other->changed.tv_sec);
+	return order ? order : compare_words((uint64_t)one->changed.tv_nsec, (uint64_t)other->changed.tv_nsec);
+}
+
+void perfring_file_forget_objects(struct perfring_file_writer *writer)
+{
+	tdestroy(writer->objects, free);
+	writer->objects = NULL;
+	writer->object_count = 0;
+}
+
+/* By device and inode, once: one file may have any number of mappings, in any number of processes.  Without memory to keep
+ * it, it is looked into again. */
+static int64_t build_id_in_file(struct perfring_file_writer *writer, int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	struct object key, *object;
+	struct stat file;
+	void *at;
+
+	if (fstat(fd, &file))
+		return -errno;
+	key = (struct object){.dev = file.st_dev, .ino = file.st_ino, .changed = file.st_ctim};
+	at = tfind(&key, &writer->objects, compare_objects);
+	if (!at) {
+		key.size = perfring_build_id_in(fd, key.id);
+		if (writer->object_count == MOST_OBJECTS)
+			perfring_file_forget_objects(writer);
+		object = malloc(sizeof(*object));
+		if (object) {
+			*object = key;
+			if (tsearch(object, &writer->objects, compare_objects))
+				writer->object_count++;
+			else
+				free(object);
+		}
+	} else {
+		key = **(struct object **)at;
+	}
+	memcpy(id, key.id, sizeof(key.id));
+	return key.size;
+}
+
 /* The process may be in another mount namespace. */
-static int64_t build_id_of_object(int32_t pid, const char *name, uint8_t id[PERFRING_BUILD_ID_SIZE])
+static int64_t build_id_of_object(struct perfring_file_writer *writer, int32_t pid, const char *name,
+				  uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
 	int fd = perfring_object_open(pid, name);
 	int64_t size = fd;
 
 	if (fd >= 0) {
-		size = perfring_build_id_in(fd, id);
+		size = build_id_in_file(writer, fd, id);
 		close(fd);
 	}
 	return size;
 }
 
 /* In place of device and inode; notes: of the kernel or a module, NULL for a process's file. */
-static void identify(struct perfring_record *record, const char *notes)
+static void identify(struct perfring_file_writer *writer, struct perfring_record *record, const char *notes)
 {
 	struct perfring_file_id *file = &record->is.mmap2.file;
 	const char *name = record->is.mmap2.filename.data;
@@ -64,7 +142,7 @@ static void identify(struct perfring_record *record, const char *notes)
 	if (notes)
 		size = perfring_build_id_of_notes(notes, file->build_id);
 	else if (*name == '/' && file->ino)
-		size = build_id_of_object((int32_t)record->is.mmap2.pid, name, file->build_id);
+		size = build_id_of_object(writer, (int32_t)record->is.mmap2.pid, name, file->build_id);
 	file->has_build_id = size > 0;
 	file->build_id_size = size > 0 ? (uint8_t)size : 0;
 	if (size > 0)
@@ -95,7 +173,7 @@ static int put_kernel_map(struct perfring_file_writer *writer, uint64_t addr, ui
 	map->len = len;
 	map->pgoff = pgoff;
 	map->filename = string(name, PATH_MAX - 1);
-	identify(&record, notes);
+	identify(writer, &record, notes);
 	return perfring_synthesize(writer, &record, 0, 0);
 }
 
@@ -307,7 +385,7 @@ static int put_maps(struct perfring_file_writer *writer, struct perfring_os_line
 		};
 		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
 		if (wants_ids)
-			identify(&record, NULL);
+			identify(writer, &record, NULL);
 		error = perfring_synthesize(writer, &record, pid, pid);
 	}
 	perfring_os_lines_close(lines);

@@ -1315,6 +1315,39 @@ Test(data, tracepoints)
 	remove_folder();
 }
 
+static bool is_third(void *of)
+{
+	return ++*(unsigned *)of >= 3;
+}
+
+/* What ends it is asked before each record, and the file stays one. */
+Test(data, state_that_is_ended)
+{
+	struct perfring_file_writer *writer;
+	struct perfring_file *data;
+	struct perfring_item item;
+	unsigned asked = 0, records = 0;
+	int fd;
+
+	make_folder();
+	writer = begin(&fd);
+	perfring_file_writer_end_when(writer, is_third, &asked);
+	cr_assert_eq(perfring_file_writer_put_process(writer, getpid()), -EINTR);
+	cr_assert_eq(asked, 3);
+	cr_assert_eq(perfring_file_writer_put_process(writer, -1), -EINTR);
+	cr_assert_eq(asked, 4);
+	perfring_file_writer_end_when(writer, NULL, NULL);
+	cr_assert_eq(perfring_file_writer_put_process(writer, getpid()), 0);
+	cr_assert_eq(asked, 4);
+	end(writer, fd);
+	cr_assert_eq(perfring_file_open(&data, path), 0);
+	while (perfring_file_next(data, &item) == 1)
+		records += item.record->type == PERF_RECORD_FORK || item.record->type == PERF_RECORD_COMM;
+	cr_assert_geq(records, 4, "%u", records);
+	perfring_file_close(data);
+	remove_folder();
+}
+
 /* The machine's state: this process is in it, and perf finds symbols by it. */
 Test(data, state)
 {

@@ -156,24 +156,13 @@ static bool make_way(const struct perfring_outfile *file)
 
 /* ---- opened ---- */
 
-static bool is_ending(void)
-{
-	static const int ENDS[] = {SIGINT, SIGTERM, SIGHUP};
-	sigset_t pending;
-
-	for (size_t i = 0; !sigpending(&pending) && i < sizeof(ENDS) / sizeof(ENDS[0]); i++)
-		if (sigismember(&pending, ENDS[i]) == 1)
-			return true;
-	return false;
-}
-
 /* For writing alone: who has both ends of a pipe is never told that its reader has left. */
 static int open_pipe(const char *path)
 {
 	int fd;
 
 	while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
-		if (is_ending()) {
+		if (perfring_tool_is_ending()) {
 			errno = EINTR;
 			return -1;
 		}

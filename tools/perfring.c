@@ -79,6 +79,14 @@ bool perfring_tool_open_signals(int *signals, int another, sigset_t *before)
 	return *signals >= 0;
 }
 
+bool perfring_tool_is_ending(void)
+{
+	sigset_t pending;
+
+	return !sigpending(&pending) && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+					 sigismember(&pending, SIGHUP) == 1);
+}
+
 bool perfring_tool_flush(void)
 {
 	int error;

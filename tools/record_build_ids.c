@@ -5,7 +5,6 @@
  * by device, inode and generation; where files of several build ids were hit by one name, none is written. */
 #include <inttypes.h>
 #include <search.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -84,16 +83,6 @@ static void take_error(struct hits *hits, const char *name, int64_t error)
 	hits->error = (int)error;
 	hits->unread = perfring_tool_room(NULL, strlen(name) + 1, 1);
 	strcpy(hits->unread, name);
-}
-
-/* Objects are others', and there may be any number of them, so that the search may take long: signals are blocked, and one
- * that would end us ends the search. */
-static bool is_interrupted(void)
-{
-	sigset_t pending;
-
-	return !sigpending(&pending) && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-					 sigismember(&pending, SIGHUP) == 1);
 }
 
 /* The machine has one pointer for each name. */
@@ -239,7 +228,8 @@ static void take(struct hits *hits, const struct perfring_item *item, bool wants
 		perfring_living_take(&hits->living, &record);
 }
 
-/* Reads the file back, as perf does.  False: interrupted. */
+/* Reads the file back, as perf does.  False: interrupted.  The file, and the objects that it names, are others' and may be any
+ * number: signals are blocked, and one that would end us ends the search. */
 static bool find_hits(const struct recording *recording, struct hits *hits, bool wants_living)
 {
 	struct perfring_file *data;
@@ -260,7 +250,7 @@ static bool find_hits(const struct recording *recording, struct hits *hits, bool
 		one = 1;
 		if (item.format)
 			take(hits, &item, wants_living);
-		goes_on = ++items % 1024 || !is_interrupted();
+		goes_on = ++items % 1024 || !perfring_tool_is_ending();
 	}
 	perfring_file_close(data);
 	/* why a recording that is broken ended was told */
@@ -491,7 +481,7 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 		uint32_t found = *goes_on ? find_id(hits, hits->list[i], id) : 0;
 
 		take_id(hits->list[i]->named, id, found);
-		*goes_on = *goes_on && !is_interrupted();
+		*goes_on = *goes_on && !perfring_tool_is_ending();
 	}
 	close_own_event(hits);
 	for (size_t i = 0; !ret && i < hits->name_count; i++) {

@@ -185,8 +185,14 @@ static int compare_pids(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
-			      struct recorded_pids *pids)
+static bool is_ending(void *of)
+{
+	(void)of;
+	return perfring_tool_is_ending();
+}
+
+static int put_state(const struct recording *recording, struct perfring_file_writer *writer,
+		     struct recorded_pids *pids)
 {
 	int ret = perfring_file_writer_put_kernel(writer);
 
@@ -202,6 +208,22 @@ int perfring_record_put_state(const struct recording *recording, struct perfring
 		if (!i || pids->list[i] != pids->list[i - 1])
 			ret = perfring_file_writer_put_process(writer, (int32_t)pids->list[i]);
 	return ret;
+}
+
+/* Processes and what they map are others', and may be any number of them: signals are blocked, and one that would end us ends
+ * the state; the recording ends next. */
+int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
+			      struct recorded_pids *pids)
+{
+	int ret;
+
+	perfring_file_writer_end_when(writer, is_ending, NULL);
+	ret = put_state(recording, writer, pids);
+	perfring_file_writer_end_when(writer, NULL, NULL);
+	if (ret != -EINTR || !perfring_tool_is_ending())
+		return ret;
+	perfring_tool_complain("record: %s: warning: interrupted: not all that runs already is in it", recording->path);
+	return 0;
 }
 
 /* FILE, or FILE.TIME as perf calls what it switches to. */

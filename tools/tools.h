@@ -82,6 +82,9 @@ int perfring_tool_status(int child_status, int ended_by);
  * *before: that.  False after a complaint. */
 bool perfring_tool_open_signals(int *signals, int another, sigset_t *before);
 
+/* Whether one that would end us waits: while they are blocked, what takes long looks. */
+bool perfring_tool_is_ending(void);
+
 /* Whether stdout took everything; complains unless its reader has left. */
 bool perfring_tool_flush(void);
 

@@ -129,6 +129,10 @@ PERFRING_API int perfring_file_writer_put_build_id(struct perfring_file_writer *
  *   build_id             MMAP2 with build ids, of the file as the process sees it
  */
 
+/* Makes the three functions below ask `is_ending` before each record: the machine's state may be large, and who made it may have
+ * made it so.  Once it says true they return -EINTR; what was written by then is valid.  is_ending: NULL for none. */
+PERFRING_API void perfring_file_writer_end_when(struct perfring_file_writer *writer, bool (*is_ending)(void *of), void *of);
+
 /* The mappings of the kernel and its modules, and BPF programs.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_kernel(struct perfring_file_writer *writer);
 
