@@ -163,7 +163,7 @@ int perfring_file_writer_put_build_id(struct perfring_file_writer *writer, uint1
 	struct perfring_byte_buffer *pile = &writer->build_ids;
 	struct perf_event_header header = {0};
 	uint8_t padded[24] = {0}, zeros[64] = {0};
-	size_t length = strlen(file), room = (length / 64 + 1) * 64;
+	size_t length = strlen(file), room = (length / 64 + 1) * 64, before = pile->used;
 
 	if (writer->is_finished || !size || size > PERFRING_BUILD_ID_SIZE || room > 4096)
 		return -EINVAL;
@@ -176,6 +176,7 @@ int perfring_file_writer_put_build_id(struct perfring_file_writer *writer, uint1
 	perfring_byte_buffer_put(pile, padded, sizeof(padded));
 	perfring_byte_buffer_put(pile, file, length);
 	perfring_byte_buffer_put(pile, zeros, room - length);
-	return pile->error ? pile->error
-			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_BUILD_ID, pile->bytes, pile->used);
+	if (pile->error)
+		pile->used = before;
+	return pile->error;
 }

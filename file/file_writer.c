@@ -723,6 +723,8 @@ int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32
 	free(writer->feature[feature].payload);
 	writer->feature[feature].payload = copy;
 	writer->feature[feature].size = size;
+	if (feature == PERFRING_FEATURE_BUILD_ID)
+		writer->build_ids.used = 0;
 	return 0;
 }
 
@@ -785,6 +787,17 @@ static int put_features(struct perfring_file_writer *writer)
 	return error;
 }
 
+/* The objects that were put one by one: at each of them it would be all of them again. */
+static void put_build_ids(struct perfring_file_writer *writer)
+{
+	if (!writer->build_ids.used)
+		return;
+	free(writer->feature[PERFRING_FEATURE_BUILD_ID].payload);
+	writer->feature[PERFRING_FEATURE_BUILD_ID].payload = writer->build_ids.bytes;
+	writer->feature[PERFRING_FEATURE_BUILD_ID].size = writer->build_ids.used;
+	memset(&writer->build_ids, 0, sizeof(writer->build_ids));
+}
+
 int perfring_file_writer_finish(struct perfring_file_writer *writer)
 {
 	uint64_t version = 1; /* of directories */
@@ -793,6 +806,7 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
 	error = perfring_file_batch_write(writer);
+	put_build_ids(writer);
 	if (writer->is_pipe) {
 		if (!error && writer->feature[PERFRING_FEATURE_BUILD_ID].payload)
 			error = put_feature_record(writer, PERFRING_FEATURE_BUILD_ID);

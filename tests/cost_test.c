@@ -69,6 +69,44 @@ Test(cost, notes)
 	remove_folder();
 }
 
+/* 30 000 build ids of one file: at each of them all were copied, 45 GB. */
+Test(cost, build_ids)
+{
+	enum {
+		COUNT = 30000,
+		LENGTH = 8 + 4 + 24 + 64
+	};
+	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERFRING_TYPE_SOFTWARE, .sample_period = 1};
+	int fd = memfd_create("build ids", MFD_CLOEXEC);
+	struct perfring_file_writer *writer;
+	const uint8_t id[20] = {1};
+	struct perfring_file *data;
+	double before;
+	char name[32];
+	uint64_t size;
+
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "made"), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
+	/* what is put whole takes the place of those before */
+	cr_assert_eq(perfring_file_writer_put_build_id(writer, PERFRING_RECORD_MISC_USER, -1, "/first", id, 20), 0);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_BUILD_ID, "", 0), 0);
+	before = cpu_seconds();
+	for (unsigned i = 0; i < COUNT; i++) {
+		snprintf(name, sizeof(name), "/%u", i);
+		cr_assert_eq(perfring_file_writer_put_build_id(writer, PERFRING_RECORD_MISC_USER, -1, name, id, 20), 0);
+	}
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	cr_assert_lt(cpu_seconds() - before, 1, "%.3f s", cpu_seconds() - before);
+	perfring_file_writer_close(writer);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	cr_assert_eq(perfring_file_open(&data, name), 0);
+	cr_assert_not_null(perfring_file_feature(data, PERFRING_FEATURE_BUILD_ID, &size));
+	cr_assert_eq(size, COUNT * (uint64_t)LENGTH, "%llu", (unsigned long long)size);
+	perfring_file_close(data);
+	close(fd);
+}
+
 /* ---- symbols: what `report` reads of objects ---- */
 
 enum {
