@@ -288,6 +288,77 @@ Test(cost, sections)
 	remove_folder();
 }
 
+/* Files that are holes, without a build id, which are said to have 500 MiB of names of sections: which builds they are was read
+ * for each of them, beside the bounds; it took 42 s. */
+Test(cost, many_files)
+{
+	enum {
+		COUNT = 12
+	};
+	char *names[COUNT];
+	struct hostile_run run;
+	Elf64_Ehdr header;
+	Elf64_Shdr own;
+
+	make_folder();
+	for (size_t i = 0; i < COUNT; i++) {
+		int fd;
+		off_t at;
+
+		cr_assert_geq(asprintf(&names[i], "%s/file%zu", folder, i), 0);
+		hostile_write_object(names[i], NULL, 0);
+		fd = open(names[i], O_RDWR);
+		cr_assert_eq(pread(fd, &header, sizeof(header), 0), sizeof(header));
+		at = (off_t)(header.e_shoff + header.e_shstrndx * sizeof(own));
+		cr_assert_eq(pread(fd, &own, sizeof(own), at), sizeof(own));
+		own.sh_size = 500 << 20;
+		cr_assert_eq(pwrite(fd, &own, sizeof(own), at), sizeof(own));
+		cr_assert_eq(ftruncate(fd, 600 << 20), 0);
+		close(fd);
+	}
+	report(&run, names, COUNT);
+	cr_assert_lt(run.rss, most_rss(MOST_RSS), "%ld KiB", run.rss);
+	cr_assert_lt(run.cpu, 5, "%.3f s", run.cpu);
+	cr_assert(complains(&run, "/file0: more than 16 MiB of names of sections: "), "%s", (char *)run.err);
+	hostile_leave(&run);
+	for (size_t i = 0; i < COUNT; i++)
+		free(names[i]);
+	remove_folder();
+}
+
+/* One more than are opened: the last one is not. */
+Test(cost, files)
+{
+	enum {
+		COUNT = 10001
+	};
+	Elf64_Ehdr header = {.e_ident = ELFMAG, .e_type = ET_DYN};
+	const struct hostile_bytes image = {(unsigned char *)&header, sizeof(header), sizeof(header)};
+	char **names = calloc(COUNT, sizeof(*names)), told[4096];
+	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	struct hostile_run run;
+
+	header.e_ident[EI_CLASS] = ELFCLASS64;
+	header.e_ident[EI_DATA] = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? ELFDATA2MSB : ELFDATA2LSB;
+	make_folder();
+	for (size_t i = 0; i < COUNT; i++) {
+		cr_assert_geq(asprintf(&names[i], "%s/%zu", folder, i), 0);
+		hostile_write(names[i], &image);
+	}
+	cr_assert_geq(inotify_add_watch(watch, names[COUNT - 1], IN_OPEN), 0);
+	report(&run, names, COUNT);
+	cr_assert(says(&run, " 10000  the object has no symbol there\n"));
+	cr_assert(says(&run, " 1  the object is more than what is read of objects"));
+	cr_assert(complains(&run, "/10000: more than 10000 objects: "), "%s", (char *)run.err);
+	cr_assert_eq(read(watch, told, sizeof(told)), -1, "the last one was opened");
+	hostile_leave(&run);
+	for (size_t i = 0; i < COUNT; i++)
+		free(names[i]);
+	free(names);
+	close(watch);
+	remove_folder();
+}
+
 /* 400 MB of zeros in 60 KB: inflated as far as the bound says; 1.5 GB in a report of one object before. */
 Test(cost, debugdata)
 {

@@ -211,6 +211,8 @@ static int read_sections(struct image *image)
 	free(table);
 	if (error || names >= count)
 		return error;
+	if (image->sections[names].size > PERFRING_LIMIT_SECTION_NAMES)
+		return exceed(image->reading, "16 MiB of names of sections");
 	image->names_size = image->sections[names].size;
 	image->names = read_section(image, &image->sections[names], &error);
 	/* without names there are still tables of symbols */
@@ -500,11 +502,10 @@ static uint32_t build_id_of(const struct image *image, uint8_t *id)
 	return length > 0 ? (uint32_t)length : 0;
 }
 
-int perfring_elf_build_id(int fd, uint8_t *id)
+int perfring_elf_build_id(int fd, uint64_t *left, uint8_t *id)
 {
-	uint64_t all = PERFRING_LIMIT_OBJECT_BYTES;
 	struct perfring_elf elf = {0};
-	struct reading reading = {.elf = &elf, .all_left = &all, .left = all};
+	struct reading reading = {.elf = &elf, .all_left = left, .left = PERFRING_LIMIT_LOOK};
 	struct image image = {.reading = &reading, .fd = fd};
 	int length = fail(&reading, (int)perfring_build_id_in(fd, id));
 

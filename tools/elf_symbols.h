@@ -45,8 +45,8 @@ int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64
 		      void (*take)(void *to, const struct perfring_elf_symbol *symbol), void *to);
 void perfring_elf_close(struct perfring_elf *elf);
 
-/* Its build id: of segments of notes, else of the section.  id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, 0: it has
- * none, or is no ELF object; -errno. */
-int perfring_elf_build_id(int fd, uint8_t *id);
+/* Its build id: of segments of notes, else of the section, for which no more than PERFRING_LIMIT_LOOK bytes are read, off *left.
+ * id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, 0: it has none, or none within that, or is no ELF object; -errno. */
+int perfring_elf_build_id(int fd, uint64_t *left, uint8_t *id);
 
 #endif

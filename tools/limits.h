@@ -16,8 +16,12 @@
 #define PERFRING_LIMIT_OBJECT_BYTES (UINT64_C(512) << 20)
 #define PERFRING_LIMIT_ALL_BYTES (UINT64_C(2) << 30)
 
-/* Headers of sections and of segments of one file. */
+/* Of them, what is read of one object to find its build id, when no segment of notes has it. */
+#define PERFRING_LIMIT_LOOK (UINT64_C(64) << 10)
+
+/* Headers of sections and of segments of one file; bytes of the names of sections. */
 #define PERFRING_LIMIT_SECTIONS 65536
+#define PERFRING_LIMIT_SECTION_NAMES (UINT64_C(16) << 20)
 #define PERFRING_LIMIT_SEGMENTS 4096
 
 /* Symbols of code of one object; bytes of one name; bytes of all names, of which several may share one place. */

@@ -68,7 +68,7 @@ struct perfring_symbols {
 	void *files;
 	void *builds;
 	struct object *last;
-	unsigned files_read;
+	unsigned file_count;
 	uint64_t bytes_left;
 	bool has_told; /* of a bound that was exceeded */
 	struct table kernel;
@@ -290,12 +290,6 @@ static void read_file(struct perfring_symbols *symbols, struct file *file, int f
 	int error;
 
 	file->is_read = true;
-	file->nameless = PERFRING_NAMELESS_LIMIT;
-	if (symbols->files_read >= PERFRING_LIMIT_FILES) {
-		tell_exceeded(symbols, name, "10000 objects");
-		return;
-	}
-	symbols->files_read++;
 	error = perfring_elf_read(&file->elf, fd, name, &symbols->bytes_left, take_symbol, &file->table);
 	if (file->elf.exceeded)
 		tell_exceeded(symbols, name, file->elf.exceeded);
@@ -343,22 +337,36 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct file **resu
 		*result = *(struct file **)at;
 		return 0;
 	}
-	size = perfring_elf_build_id(fd, key.id);
+	size = perfring_elf_build_id(fd, &symbols->bytes_left, key.id);
 	if (size < 0)
 		return size;
 	key.id_size = (uint32_t)size;
 	file = perfring_tool_room(NULL, 1, sizeof(*file));
 	*file = key;
 	*result = put(file, &symbols->files, compare_files);
+	symbols->file_count++;
 	return 0;
+}
+
+/* No more are opened: not even which build one is costs nothing. */
+static bool is_full(struct perfring_symbols *symbols, const char *name)
+{
+	if (symbols->file_count < PERFRING_LIMIT_FILES)
+		return false;
+	tell_exceeded(symbols, name, "10000 objects");
+	return true;
 }
 
 /* Each name of a file is opened and the file is read once, unless it is another build under all of them. */
 static void open_file(struct perfring_symbols *symbols, struct object *object)
 {
-	int fd = open_object(symbols, object->name);
-	int error = fd < 0 ? fd : get_file(symbols, fd, &object->file);
+	int fd, error;
 
+	object->nameless = PERFRING_NAMELESS_LIMIT;
+	if (is_full(symbols, object->name))
+		return;
+	fd = open_object(symbols, object->name);
+	error = fd < 0 ? fd : get_file(symbols, fd, &object->file);
 	object->nameless = PERFRING_NAMELESS_OBJECT;
 	if (error)
 		complain_unread(symbols, object->name, -error);
