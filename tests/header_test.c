@@ -89,6 +89,33 @@ static unsigned count(const unsigned char *text, const char *what)
 	return count;
 }
 
+/* A time that has no text is not what was in memory. */
+Test(header, time_beyond_any_year)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 100000000000000000}};
+	struct perfring_file_writer *writer;
+	struct hostile_run ran;
+	struct stat file;
+	char want[64];
+	int fd;
+
+	/* a tmpfs: others have no such time */
+	if (access("/dev/shm", W_OK))
+		cr_skip_test("SKIP-ENV: /dev/shm: %s", strerror(errno));
+	strcpy(path, "/dev/shm/time.XXXXXX");
+	writer = begin(&fd, 1);
+	end(writer, fd);
+	if (utimensat(AT_FDCWD, path, times, 0) || stat(path, &file) || file.st_mtime != times[1].tv_sec) {
+		unlink(path);
+		cr_skip_test("SKIP-ENV: utimensat: /dev/shm has no such time: a tmpfs has");
+	}
+	run(&ran);
+	snprintf(want, sizeof(want), "# captured on    : %lld s after 1970", (long long)times[1].tv_sec);
+	says(&ran, want);
+	unlink(path);
+	hostile_leave(&ran);
+}
+
 /* Each PMU once, with its own. */
 Test(header, pmu_caps)
 {

@@ -61,8 +61,11 @@ static bool print_file(const struct perfring_file *data, const char *path)
 	if (fd < 0 || fstat(fd, &file)) {
 		got = -1;
 	} else {
-		ctime_r(&file.st_mtime, when);
-		printf("# captured on    : %s", when);
+		/* a year that takes more than ten digits has no text */
+		if (ctime_r(&file.st_mtime, when))
+			printf("# captured on    : %s", when);
+		else
+			printf("# captured on    : %lld s after 1970\n", (long long)file.st_mtime);
 		while (!perfring_file_is_pipe(data) && S_ISREG(file.st_mode) && done < sizeof(words) &&
 		       (got = pread(fd, (char *)words + done, sizeof(words) - done, (off_t)done)) > 0)
 			done += (size_t)got;
