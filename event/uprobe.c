@@ -1,18 +1,18 @@
 /* uprobe.c - PATH:SYMBOL+OFFSET to an offset in the file, by a reader of ELF symbol tables that trusts no byte of it. */
 #include <elf.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/object.h"
 #include "pmu.h"
 
 enum {
 	SECTIONS = 65536,       /* looked at in one file */
 	PROGRAMS = 4096,        /* of its segments */
-	STRINGS = 1 << 30,      /* bytes of names, and of a table */
+	STRINGS = 64 << 20,     /* bytes of names, and of a table */
 	SYMBOLS_AT_ONCE = 1024, /* read together */
 };
 
@@ -291,12 +291,13 @@ int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t en
 		return perfring_event_fault(fault, path, "no path, or one that is too long", -EINVAL);
 	memcpy(file, text + path, length);
 	file[length] = 0;
-	fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = perfring_os_object_open(0, file);
 	if (fd < 0) {
-		error = -errno;
+		error = fd;
 		return perfring_event_fault(fault, path,
 					    error == -ENOENT   ? "no such file"
 					    : error == -EACCES ? "this file may not be read"
+					    : error == -EINVAL ? "not an ELF file of this machine, or a damaged one"
 							       : "this file cannot be opened",
 					    error);
 	}

@@ -6,6 +6,7 @@
 #include "build_id.h"
 #include "os/file.h"
 #include "os/note.h"
+#include "os/object.h"
 #include "file_writer_private.h"
 
 /* What is read of one object at most, whatever its headers say: 225 KiB of program headers, in 64 calls, and this of all its
@@ -16,6 +17,11 @@ enum {
 	MAX_NOTE_SEGMENTS = 64,
 	HEADERS_AT_ONCE = 64,
 };
+
+int perfring_object_open(int32_t pid, const char *path)
+{
+	return perfring_os_object_open(pid, path);
+}
 
 static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_foreign)
 {

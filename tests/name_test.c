@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -875,6 +876,56 @@ Test(name, symbols_of_damaged_files)
 	}
 	cr_assert_gt(found, 1000);
 	cr_assert_gt(refused, 1000);
+}
+
+/* Names of a file that is a hole are read up to a bound. */
+Test(name, symbols_of_many_names)
+{
+	enum {
+		NAMES_SIZE_AT = 0x200 + 2 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size),
+		MOST = 64 << 20
+	};
+	int fd = memfd_create("names", MFD_CLOEXEC);
+	struct made_elf made;
+	uint64_t offset, size;
+
+	if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+		cr_skip_test("SKIP-ENV: the file is written for little-endian machines");
+	make_elf_64(&made);
+	cr_assert_eq(ftruncate(fd, 2 * (off_t)MOST), 0);
+	for (uint64_t more = 0; more < 2; more++) {
+		memcpy(made.bytes + NAMES_SIZE_AT, &(uint64_t){MOST + more}, sizeof(more));
+		cr_assert_eq(pwrite(fd, made.bytes, made.size, 0), (ssize_t)made.size);
+		cr_assert_eq(perfring_uprobe_symbol(fd, "one", 3, &offset, &size), more ? -EBADMSG : 0);
+	}
+	close(fd);
+}
+
+/* What is no file is not opened, whatever it does then. */
+Test(name, uprobes_of_no_file)
+{
+	char fifo[] = "/tmp/name_test.XXXXXX", text[64], told[512];
+	int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	struct perf_event_attr base = {.size = sizeof(base)};
+	struct perfring_fault fault = {-1, "none"};
+	struct perfring_events *events;
+
+	cr_assert_not_null(mkdtemp(fifo));
+	cr_assert_eq(rmdir(fifo), 0);
+	cr_assert_eq(mkfifo(fifo, 0600), 0);
+	cr_assert_geq(inotify_add_watch(watch, fifo, IN_OPEN), 0);
+	snprintf(text, sizeof(text), "uprobe:%s:main", fifo);
+	if (access("/sys/bus/event_source/devices/uprobe/type", R_OK)) {
+		unlink(fifo);
+		cr_skip_test("SKIP-ENV: uprobe PMU: CONFIG_UPROBE_EVENTS");
+	}
+	cr_assert_eq(perfring_events_open(&events), 0);
+	cr_assert_eq(perfring_events_add(events, text, &base, &fault), -EINVAL, "%s", fault.what);
+	perfring_events_close(events);
+	cr_assert_eq(fault.at, 7, "%ld: %s", (long)fault.at, fault.what);
+	cr_assert_eq(read(watch, told, sizeof(told)), -1, "the pipe was opened");
+	unlink(fifo);
+	close(watch);
 }
 
 /* A file with a hole of many TiB, all of it a table of symbols, is not searched for hours. */

@@ -1,7 +1,4 @@
-/* object.c - the file that a mapping names, opened without harm. */
-#include <perfring/build_id.h>
-#include <perfring/file.h>
-
+/* object.c - a file that somebody else has named, opened without harm. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -10,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "object.h"
 
 /* Where process `pid` sees that path: its links lead nowhere outside of its own root.  Returns a descriptor or -errno. */
 static int find_place(int32_t pid, const char *path)
@@ -38,7 +36,7 @@ static bool is_short(int error)
 
 /* O_PATH opens nothing: a device, which may act on being opened, and a pipe are known by it and let be; what was found to be
  * a regular file is then opened itself, whatever its name leads to meanwhile. */
-int perfring_object_open(int32_t pid, const char *path)
+int perfring_os_object_open(int32_t pid, const char *path)
 {
 	int place = pid > 0 ? find_place(pid, path) : -ENOENT, fd;
 	char name[32];
