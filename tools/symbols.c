@@ -1,6 +1,7 @@
 /* symbols.c - from an address to a name.
  *
- * Each file's symbols are read once, whatever its names are, and sorted.  Of several at one address the one is taken that a person would name:
+ * Each file's symbols are read once, whatever its names are, and sorted.  What a name leads to here is taken first, then what
+ * the process sees by it, if that is the build that was recorded.  Of several at one address the one is taken that a person would name:
  * sized, strong, global, without leading underscores, long.
  */
 #include <ctype.h>
@@ -55,6 +56,15 @@ struct object {
 	struct file *file;
 };
 
+/* A name as a process sees it, where the file that was recorded has a build id. */
+struct apart {
+	const char *name;
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+	uint32_t id_size;
+	uint32_t pid; /* 0: whichever process's, once one has led to it */
+	struct file *file; /* NULL: it leads to none of that build */
+};
+
 /* What the file says about the build of an object. */
 struct build {
 	const char *name;
@@ -67,6 +77,7 @@ struct perfring_symbols {
 	void *objects;
 	void *files;
 	void *builds;
+	void *aparts;
 	struct object *last;
 	unsigned file_count;
 	uint64_t bytes_left;
@@ -197,11 +208,17 @@ static bool is_other(const struct file *file, const uint8_t *id, uint32_t size)
 	       memcmp(id, file->id, size < file->id_size ? size : file->id_size);
 }
 
-static bool is_other_build(const struct perfring_symbols *symbols, const char *name, const struct file *file)
+static const struct build *find_build(const struct perfring_symbols *symbols, const char *name)
 {
 	struct build key = {.name = name};
 	void *at = tfind(&key, &symbols->builds, compare_builds);
-	const struct build *build = at ? *(struct build **)at : NULL;
+
+	return at ? *(struct build **)at : NULL;
+}
+
+static bool is_other_build(const struct perfring_symbols *symbols, const char *name, const struct file *file)
+{
+	const struct build *build = find_build(symbols, name);
 
 	return build && is_other(file, build->id, build->size);
 }
@@ -410,6 +427,74 @@ static struct object *get_object(struct perfring_symbols *symbols, const char *n
 	return symbols->last = object;
 }
 
+/* ---- objects that other processes see by their names ---- */
+
+static int compare_aparts(const void *a, const void *b)
+{
+	const struct apart *one = a, *other = b;
+
+	if (one->name != other->name)
+		return one->name < other->name ? -1 : 1;
+	if (one->pid != other->pid)
+		return one->pid < other->pid ? -1 : 1;
+	if (one->id_size != other->id_size)
+		return one->id_size < other->id_size ? -1 : 1;
+	return memcmp(one->id, other->id, sizeof(one->id));
+}
+
+/* What that process sees by the name, when it is the build that was recorded: a process may have ended, and its number be
+ * another's. */
+static struct file *open_apart(struct perfring_symbols *symbols, const struct apart *key)
+{
+	int fd = is_full(symbols, key->name) ? -EMFILE : perfring_object_open((int32_t)key->pid, key->name);
+	struct file *file = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (get_file(symbols, fd, &file) || is_other(file, key->id, key->id_size))
+		file = NULL;
+	if (file && !file->is_read)
+		read_file(symbols, file, fd, key->name);
+	close(fd);
+	return file;
+}
+
+static struct file *keep_apart(struct perfring_symbols *symbols, const struct apart *key)
+{
+	struct apart *apart = perfring_tool_room(NULL, 1, sizeof(*apart)), *known;
+
+	*apart = *key;
+	known = put(apart, &symbols->aparts, compare_aparts);
+	if (known != apart)
+		free(apart);
+	return known->file;
+}
+
+/* The file is of another mount namespace than ours: each process is asked once, until one has led to it.  Returns NULL when
+ * no process that is there has that build by that name, or it is not known which build it was. */
+static struct file *find_apart(struct perfring_symbols *symbols, const struct perfring_mapping *map, uint32_t pid)
+{
+	const struct build *build = map->file.build_id_size ? NULL : find_build(symbols, map->name);
+	uint32_t size = build ? build->size : map->file.build_id_size;
+	struct apart key = {.name = map->name, .id_size = size};
+	void *at;
+
+	if (*map->name != '/' || !size || size > sizeof(key.id) || !pid || pid > INT32_MAX)
+		return NULL;
+	memcpy(key.id, build ? build->id : map->file.build_id, size);
+	at = tfind(&key, &symbols->aparts, compare_aparts);
+	if (at)
+		return (*(struct apart **)at)->file;
+	key.pid = pid;
+	at = tfind(&key, &symbols->aparts, compare_aparts);
+	if (at)
+		return (*(struct apart **)at)->file;
+	key.file = open_apart(symbols, &key);
+	keep_apart(symbols, &key);
+	key.pid = 0;
+	return key.file ? keep_apart(symbols, &key) : NULL;
+}
+
 /* The kernel maps files, symbols tell of addresses: the program headers join the two. */
 static uint64_t to_address(const struct perfring_elf *elf, uint64_t offset)
 {
@@ -424,6 +509,7 @@ static void find_user(struct perfring_symbols *symbols, uint32_t pid, uint64_t i
 	const struct perfring_mapping *map = perfring_machine_user(symbols->machine, pid, ip);
 	const struct symbol *symbol;
 	struct object *object;
+	struct file *file;
 
 	found->nameless = PERFRING_NAMELESS_UNMAPPED;
 	if (!map)
@@ -436,12 +522,17 @@ static void find_user(struct perfring_symbols *symbols, uint32_t pid, uint64_t i
 	object = get_object(symbols, map->name);
 	found->object = map->name;
 	found->nameless = object->nameless;
-	if (!object->nameless && is_other(object->file, map->file.build_id, map->file.build_id_size))
+	file = object->file;
+	if (!object->nameless && is_other(file, map->file.build_id, map->file.build_id_size))
 		found->nameless = PERFRING_NAMELESS_CHANGED;
+	if (found->nameless == PERFRING_NAMELESS_OBJECT || found->nameless == PERFRING_NAMELESS_CHANGED) {
+		file = find_apart(symbols, map, pid);
+		found->nameless = file ? file->nameless : found->nameless;
+	}
 	if (found->nameless)
 		return;
-	found->address = to_address(&object->file->elf, ip - map->addr + map->pgoff);
-	symbol = table_find(&object->file->table, found->address);
+	found->address = to_address(&file->elf, ip - map->addr + map->pgoff);
+	symbol = table_find(&file->table, found->address);
 	found->nameless = symbol ? PERFRING_NAMELESS_NONE : PERFRING_NAMELESS_SYMBOL;
 	if (symbol) {
 		found->name = symbol->name;
@@ -660,6 +751,7 @@ void perfring_symbols_close(struct perfring_symbols *symbols)
 	tdestroy(symbols->objects, free);
 	tdestroy(symbols->files, free_file);
 	tdestroy(symbols->builds, free);
+	tdestroy(symbols->aparts, free);
 	free(symbols->kernel.symbols);
 	free(symbols->kallsyms);
 	free(symbols);
