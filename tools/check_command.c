@@ -24,7 +24,8 @@ static void help(void)
 	       "\n"
 	       "    FILE: at 0xOFFSET: KIND: what is wrong at this byte\n"
 	       "\n"
-	       "in the order of the records' times, and the last line says how many there are.  What a newer kernel\n"
+	       "in the order of the records' times, and the last line says how many there are.  An id that is none of\n"
+	       "those that FILE gives its events is one.  What a newer kernel\n"
 	       "may do is no fault: unknown kinds, flags, trailing bytes.  After a record whose size is wrong "
 	       "nothing\n"
 	       "can be read: the last line says where that was.  What only other writers leave, such as old bytes in "
@@ -58,12 +59,36 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 	printf("%s%s\n", is_remark ? "remark: " : "", finding->what);
 }
 
+/* Its id against those that the file gives its events: where there is one event, reading needs none.  0 is what perf writes
+ * where nothing happened. */
+static bool is_of_no_event(const struct check *check, const struct perfring_item *item, struct perfring_finding *finding)
+{
+	const struct perfring_format_set *set = perfring_file_formats(check->input.data);
+	const struct perfring_format *format = item->format;
+	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE;
+	uint32_t index;
+	uint64_t id = format ? perfring_format_id_of(format, item->record) : 0, known;
+
+	if (!id || !perfring_format_set_id_at(set, 0, &known, &index) || perfring_format_set_find(set, id))
+		return false;
+	*finding = (struct perfring_finding){
+		.at = is_sample ? format->sample_id_at : item->record->size - format->trailer_id_back,
+		.what = "id of no event",
+		.severity = PERFRING_DAMAGE,
+	};
+	return true;
+}
+
 static void check_item(struct check *check, const struct perfring_item *item)
 {
 	struct perfring_finding finding;
+	int ret = perfring_record_examine(item->format, item->record, item->record->size, &finding);
 
 	check->records++;
-	if (!perfring_record_examine(item->format, item->record, item->record->size, &finding))
+	/* of what is wrong, the first; a remark is less than that */
+	if (ret >= 0 && is_of_no_event(check, item, &finding))
+		ret = -EBADMSG;
+	if (!ret)
 		return;
 	finding.at += perfring_file_position(check->input.data);
 	tell(check, item->record, &finding);
