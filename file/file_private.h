@@ -1,4 +1,5 @@
-/* file_private.h - a perf.data file being read: what header.c and learn.c find out and reader.c goes through. */
+/* file_private.h - a perf.data file being read: what file_header.c and metadata.c find out and file_reader.c goes
+ * through. */
 #ifndef PERFRING_FEATURE_READER_H
 #define PERFRING_FEATURE_READER_H
 
@@ -77,17 +78,18 @@ struct perfring_file {
 /* -EBADMSG with the fault noted. */
 int perfring_file_wrong(struct perfring_file *data, uint64_t at, const char *what);
 
-/* header.c: the file's own header, attrs, ids and where the features are. */
+/* file_header.c: the file's own header, attrs, ids and where the features are. */
 int perfring_file_open_file(struct perfring_file *data, int fd, bool is_ours, uint64_t file_size);
 
-/* reader.c: the records of a pipe that come before its first event's. */
+/* file_reader.c: the records of a pipe that come before its first event's. */
 int perfring_file_lead(struct perfring_file *data);
 
-/* event_name.c: what perf makes up for an attr; then for the tracepoints that have no name, by the formats in TRACING_DATA. */
+/* event_name.c: what perf makes up for an attr; then for the tracepoints that have no name, by the formats in
+ * TRACING_DATA. */
 void perfring_file_make_up_name(const struct perf_event_attr *attr, char *room, size_t size);
 void perfring_file_name_tracepoints(struct perfring_file *data);
 
-/* learn.c.  Events, names and features as they come to be known; attr is native and `room` bytes are there. */
+/* metadata.c.  Events, names and features as they come to be known; attr is native and `room` bytes are there. */
 int perfring_file_add_attr(struct perfring_file *data, const struct perf_event_attr *attr, uint32_t room, uint64_t at);
 int perfring_file_put_ids(struct perfring_file *data, const void *ids, uint64_t count, uint32_t index, uint64_t at);
 void perfring_file_features_known(struct perfring_file *data);

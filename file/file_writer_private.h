@@ -64,7 +64,7 @@ struct perfring_file_writer {
 	struct perfring_byte_buffer auxtrace; /* where AUXTRACE records are: sections */
 };
 
-/* pack.c: whole records on their way to the file: turned, compressed, written. */
+/* compress.c: whole records on their way to the file: turned, compressed, written. */
 int perfring_file_pack(struct perfring_file_writer *writer, struct perfring_written_file *file,
 		       const struct iovec *pieces, int count);
 

@@ -12,8 +12,8 @@ int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_rec
 /* Of the first event with `mmap`, or of event 0. */
 bool perfring_synthesize_flag(const struct perfring_file_writer *writer, uint32_t flag);
 
-/* programs.c: KSYMBOL and BPF_EVENT of the programs of BPF that are loaded, as the event has `ksymbol` and `bpf_event`.  Without
- * permission to list them there are none. */
+/* bpf_programs.c: KSYMBOL and BPF_EVENT of the programs of BPF that are loaded, as the event has `ksymbol` and
+ * `bpf_event`.  Without permission to list them there are none. */
 int perfring_file_put_programs(struct perfring_file_writer *writer, struct perfring_os_lines *lines);
 
 #endif

@@ -27,15 +27,15 @@ static int find_place(int32_t pid, const char *path)
 	return place;
 }
 
-/* What this process is short of: then it is not known where the other one sees the path, and the file by that name here may be
- * another. */
+/* What this process is short of: then it is not known where the other one sees the path, and the file by that name
+ * here may be another. */
 static bool is_short(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EIO;
 }
 
-/* O_PATH opens nothing: a device, which may act on being opened, and a pipe are known by it and let be; what was found to be
- * a regular file is then opened itself, whatever its name leads to meanwhile. */
+/* O_PATH opens nothing: a device, which may act on being opened, and a pipe are known by it and let be; what was
+ * found to be a regular file is then opened itself, whatever its name leads to meanwhile. */
 int perfring_os_object_open(int32_t pid, const char *path)
 {
 	int place = pid > 0 ? find_place(pid, path) : -ENOENT, fd;

@@ -1,8 +1,8 @@
 /* merge.c - several sessions as one stream in time order.
  *
- * The rule of order.c holds over all of them: each wait looks at every ring of every session, and a record may come out
- * when an old one, of whichever session, comes behind it.  So the sessions' own say on what is due (next) is not asked,
- * only their first keys.
+ * The rule of session_order.c holds over all of them: each wait looks at every ring of every session, and a record may
+ * come out when an old one, of whichever session, comes behind it.  So the sessions' own say on what is due (next) is
+ * not asked, only their first keys.
  */
 #include <perfring/merge.h>
 #include <perfring/session.h>

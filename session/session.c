@@ -159,7 +159,7 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 	ring->fd = -1;
 	ret = falls ? 0 : perfring_reader_open(&ring->reader, &ring->ring, 0);
 	ring->wake = PERFRING_NO_WAKE;
-	/* Of what overwrites there is a copy in any case (moment.c). */
+	/* Of what overwrites there is a copy in any case (session_snapshot.c). */
 	if (!ret && !falls && flags & PERFRING_READER_COPY) {
 		ring->copies = malloc((size_t)ring->ring.size + RECORD_MAX);
 		ret = ring->copies ? 0 : -ENOMEM;
@@ -224,8 +224,8 @@ const char *perfring_session_refusal(const struct perfring_session *session)
 
 /* ---- running ---- */
 
-/* Leaders alone: a group starts and stops as one with its leader (open.c), and all of it counts the same span.  All are
- * tried; the first error is told. */
+/* Leaders alone: a group starts and stops as one with its leader (session_open.c), and all of it counts the same span.
+ * All are tried; the first error is told. */
 static int control(struct perfring_session *session, unsigned long request)
 {
 	int ret = 0;

@@ -122,7 +122,7 @@ static int map_ring(const struct perfring_session *session, struct perfring_sess
 	bool falls = session->options & PERFRING_SESSION_BACKWARD;
 	int ret = perfring_ring_map(&ring->ring, ring->fd, session->pages, falls ? PERFRING_RING_OVERWRITE : 0);
 
-	/* What overwrites has no reader: moment.c. */
+	/* What overwrites has no reader: session_snapshot.c. */
 	if (!ret && !falls) {
 		ret = perfring_reader_open(&ring->reader, &ring->ring, 0);
 		if (ret)

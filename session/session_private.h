@@ -106,15 +106,16 @@ struct perfring_session_ring {
 	bool added;    /* by perfring_session_add_ring: `ring` is a handle of the caller's */
 	bool leaving;  /* of a set that has freed it: removed when nothing of it is in use any more */
 	uint32_t wake; /* of an added one: its place among the wakes, or PERFRING_NO_WAKE */
-	/* moment.c, of a ring that overwrites: the copy.  There is no reader; its position and observed count the records
-	 * of the copy, those that were fetched and all. */
+	/* session_snapshot.c, of a ring that overwrites: the copy.  There is no reader; its position and observed count
+	 * the records of the copy, those that were fetched and all. */
 	struct perfring_snapshot moment;
 	bool is_paused;                   /* or ours, which needs it not: what is copied stands still */
 	uint64_t counted;                 /* records below this position were in the totals before */
-	struct perfring_session_aux *aux; /* trace.c; NULL: it has none */
+	struct perfring_session_aux *aux; /* session_aux.c; NULL: it has none */
 	/* Of a ring whose writers are not trusted: what is handed out.  A record lies at its position modulo the ring's size,
 	 * in one piece, so the last one before the end may reach beyond it: size + 64 KiB.  None is written over before it is
-	 * returned, for the writers' room ends there, too (order.c: observe).  NULL: records are handed out as they lie. */
+	 * returned, for the writers' room ends there, too (session_order.c: observe).  NULL: records are handed out
+	 * as they lie. */
 	unsigned char *copies;
 	struct perfring_waiting window[2 * PERFRING_WINDOW];
 };

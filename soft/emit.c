@@ -350,7 +350,7 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
 			      const void *frame, const void *caller, uint64_t *time)
 {
-	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* event.c's release */
+	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* soft_event.c's release */
 	uint64_t type = instance->event->format.sample_type;
 
 	if (PERFRING_UNLIKELY(!writer))
@@ -404,7 +404,7 @@ void perfring_soft_output_init(struct soft_instance *instance)
 void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle)
 {
 	const struct perfring_soft_event *leader = group->event;
-	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&group->writer); /* event.c's release */
+	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&group->writer); /* soft_event.c's release */
 	struct perfring_claim claim;
 	unsigned char *room;
 	uint64_t words[3];

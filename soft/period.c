@@ -4,7 +4,7 @@
  * with the same instance.  A handler runs to its end, so each step is one local read-modify-write, or a compare and
  * swap of what was read before, and between two steps the instance is whole:
  *
- *     count     only grows (RESET is event.c's)
+ *     count     only grows (RESET is soft_event.c's)
  *     left      V < 0: so many to go.  V >= 0: somebody below us has added and not yet taken: who swaps first takes
  *               what both have added, and the other finds V < 0 and nothing to do.  What is taken is sampled with the
  *               period that it was taken by, so samples * period + progress is the sum of all nr, whoever struck where

@@ -1,15 +1,15 @@
 /* soft_private.h - what the files of soft/ share.
  *
- *     point.c    points by (type, config) and name; who listens; raise
- *     grace.c    sections of raises, and grace periods that wait for them (RCU)
- *     event.c    events: open, close, enable, read, groups, rings, redirection
- *     thread.c   threads that take part; fork
- *     period.c   an occurrence: docs/abi.md 9.2, 9.5, 9.6; frequency
- *     emit.c     one overflow as a SAMPLE; THROTTLE, UNTHROTTLE
- *     unwind.c   call chains by frame pointers; registers; the stack's bounds
- *     timer.c    the clocks' timers and their signal
- *     stack.c    the stack that the clocks' handler runs on
- *     state.c    COMM, FORK, EXIT, MMAP2
+ *     point.c           points by (type, config) and name; who listens; raise
+ *     grace.c           sections of raises, and grace periods that wait for them (RCU)
+ *     soft_event.c      events: open, close, enable, read, groups, rings, redirection
+ *     thread.c          threads that take part; fork
+ *     period.c          an occurrence: docs/abi.md 9.2, 9.5, 9.6; frequency
+ *     emit.c            one overflow as a SAMPLE; THROTTLE, UNTHROTTLE
+ *     unwind.c          call chains by frame pointers; registers; the stack's bounds
+ *     timer.c           the clocks' timers and their signal
+ *     stack.c           the stack that the clocks' handler runs on
+ *     process_state.c   COMM, FORK, EXIT, MMAP2
  *
  * Who writes what.  An instance is one event in one thread: what an occurrence changes in it is changed by that thread and
  * its handlers alone, by the local accesses of access.h; others only read it, or store the words marked "from outside".
@@ -142,7 +142,7 @@ struct perfring_soft_event {
 	struct perfring_set *set;                     /* its own rings */
 	uint64_t gone_count, gone_enabled, gone_lost; /* of instances whose threads have left; the switch */
 	uint64_t own_count;                           /* of the opener's, if it has left: a reset clears it */
-	void *state;                                  /* state.c's: what put_state has written */
+	void *state;                                  /* process_state.c's: what put_state has written */
 
 	perfring_u64 stray_count; /* raised by threads that have not joined: PERFRING_ADD */
 	perfring_u64 stray_lost;
@@ -233,7 +233,7 @@ void perfring_soft_grace_prepare(void);
 /* In a fork's child: nobody is in a section. */
 void perfring_soft_grace_forget(void);
 
-/* ---- event.c ---- */
+/* ---- soft_event.c ---- */
 
 /* perfring_soft_lock.  Makes the event's instance (and its ring, if the event writes into one) for a thread; 0 or -errno. */
 int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_thread *thread);
@@ -339,7 +339,7 @@ void perfring_soft_stacks_forget(void);
 /* Whether a tick, which is called by the caller, has space on the stack that it stands on.  alternate: the signal frame's. */
 bool perfring_soft_stack_fits(const struct soft_thread *thread, const stack_t *alternate);
 
-/* ---- state.c ---- */
+/* ---- process_state.c ---- */
 
 /* perfring_soft_lock.  By the thread itself, which has its instances: FORK and COMM when it joins; EXIT when it leaves. */
 void perfring_soft_put_fork(struct soft_thread *thread);

@@ -288,8 +288,8 @@ Test(cost, sections)
 	remove_folder();
 }
 
-/* Files that are holes, without a build id, which are said to have 500 MiB of names of sections: which builds they are was read
- * for each of them, beside the bounds; it took 42 s. */
+/* Files that are holes, without a build id, which are said to have 500 MiB of names of sections: which builds they
+ * are was read for each of them, beside the bounds; it took 42 s. */
 Test(cost, many_files)
 {
 	enum {

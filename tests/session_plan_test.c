@@ -1208,7 +1208,8 @@ Test(session_plan, a_hard_limit_is_explained)
 	cr_assert_not_null(strstr(told.text, "LimitNOFILE="), "%s", told.text);
 }
 
-/* plan.h alone: what is open counts, the soft limit is left alone unless raising is allowed, and goes up all the way. */
+/* The limit on open files alone: what is open counts, the soft limit is left alone unless raising is allowed, and goes up
+ * all the way. */
 static void limits(struct told *told)
 {
 	struct rlimit limit = {100, 300};

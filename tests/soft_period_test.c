@@ -1,7 +1,7 @@
 /* soft_period_test.c - what an occurrence counts and samples: docs/abi.md 9.2, 9.3, 9.5, 9.6 and 15, number by number; and
  * the same sums when handlers raise on top of it at every step.
  *
- * period.c alone: the rest of soft/, and the clocks, are recorders here. */
+ * soft/period.c alone: the rest of soft/, and the clocks, are recorders here. */
 #include "sanitizers.h"
 #include "test.h"
 
@@ -595,7 +595,7 @@ Test(soft_period, clock_period)
 	open_event(1000000, false, 0);
 	event.is_clock = true;
 	perfring_soft_period_start(&instance);
-	cr_assert_eq(instance.left, 0, "timer.c's");
+	cr_assert_eq(instance.left, 0, "soft/timer.c's");
 	perfring_soft_tick_of_clock(&instance, 1, NULL);
 	cr_assert_eq(samples, 1);
 	cr_assert_eq(log_period[0], 1000000);

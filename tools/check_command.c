@@ -59,9 +59,10 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 	printf("%s%s\n", is_remark ? "remark: " : "", finding->what);
 }
 
-/* Its id against those that the file gives its events: where there is one event, reading needs none.  0 is what perf writes
- * where nothing happened. */
-static bool is_of_no_event(const struct check *check, const struct perfring_item *item, struct perfring_finding *finding)
+/* Its id against those that the file gives its events: where there is one event, reading needs none.  0 is what perf
+ * writes where nothing happened. */
+static bool is_of_no_event(const struct check *check, const struct perfring_item *item,
+			   struct perfring_finding *finding)
 {
 	const struct perfring_format_set *set = perfring_file_formats(check->input.data);
 	const struct perfring_format *format = item->format;

@@ -1,4 +1,5 @@
-/* elf_symbols.h - the symbols of an ELF object, its debug file's, or those in its .gnu_debugdata: read under the bounds of limits.h.
+/* elf_symbols.h - the symbols of an ELF object, its debug file's, or those in its .gnu_debugdata: read under the bounds
+ * of limits.h.
  *
  * Nothing is asked of any server, whatever DEBUGINFOD_URLS says.
  */
@@ -37,16 +38,18 @@ struct perfring_elf {
 	char *unread_path;    /* the debug file; NULL: the object itself */
 };
 
-/* Hands out each symbol.  path: beside which its debug file is looked for.  A debug file is used when its build id is the
- * object's, or, of an object without one, its checksum is right.  *left: what there is of PERFRING_LIMIT_ALL_BYTES, less what
- * was read.  Returns 0, with `exceeded` or `unread` when some symbols were not handed out; -EINVAL: it is no ELF object, or damaged;
- * -E2BIG: a bound is exceeded and no symbol is known; -errno of what reads it. */
+/* Hands out each symbol.  path: beside which its debug file is looked for.  A debug file is used when its build id
+ * is the object's, or, of an object without one, its checksum is right.  *left: what there is of
+ * PERFRING_LIMIT_ALL_BYTES, less what was read.  Returns 0, with `exceeded` or `unread` when some symbols were not
+ * handed out; -EINVAL: it is no ELF object, or damaged; -E2BIG: a bound is exceeded and no symbol is known; -errno
+ * of what reads it. */
 int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64_t *left,
 		      void (*take)(void *to, const struct perfring_elf_symbol *symbol), void *to);
 void perfring_elf_close(struct perfring_elf *elf);
 
-/* Its build id: of segments of notes, else of the section, for which no more than PERFRING_LIMIT_LOOK bytes are read, off *left.
- * id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, 0: it has none, or none within that, or is no ELF object; -errno. */
+/* Its build id: of segments of notes, else of the section, for which no more than PERFRING_LIMIT_LOOK bytes are
+ * read, off *left.  id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, 0: it has none, or none within that, or is
+ * no ELF object; -errno. */
 int perfring_elf_build_id(int fd, uint64_t *left, uint8_t *id);
 
 #endif

@@ -855,7 +855,7 @@ static bool is_done(const struct peer_ring *ring, const struct peer *peer)
 
 	if (peer->barred || ring->last)
 		return true;
-	/* Acquire: what its writer published before it closed is seen below (set.c does the same by `gone`). */
+	/* Acquire: what its writer published before it closed is seen below (rb/set.c does the same by `gone`). */
 	return !PERFRING_LOAD_ACQUIRE(&perfring_ring_state_of(page)->writer) &&
 	       perfring_page_observe(page) == perfring_page_reclaim(page);
 }

@@ -68,7 +68,7 @@ struct soft_terms {
 	struct perf_event_attr attr; /* one, so its records need no id, which no two processes have the same */
 };
 
-/* ---- the recorder's side: soft.c ---- */
+/* ---- the recorder's side: soft_source.c ---- */
 
 /* Processes that raise events themselves and send their rings. */
 struct perfring_peers;

@@ -1,8 +1,8 @@
 /* symbols.c - from an address to a name.
  *
- * Each file's symbols are read once, whatever its names are, and sorted.  What a name leads to here is taken first, then what
- * the process sees by it, if that is the build that was recorded.  Of several at one address the one is taken that a person would name:
- * sized, strong, global, without leading underscores, long.
+ * Each file's symbols are read once, whatever its names are, and sorted.  What a name leads to here is taken first,
+ * then what the process sees by it, if that is the build that was recorded.  Of several at one address the one is
+ * taken that a person would name: sized, strong, global, without leading underscores, long.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -198,8 +198,8 @@ static void read_builds(struct perfring_symbols *symbols, const struct perfring_
 	}
 }
 
-/* Whether the file is another one than was recorded with that build id, of `size` bytes, 0: none is known.  One that had a
- * build id and has none any more is. */
+/* Whether the file is another one than was recorded with that build id, of `size` bytes, 0: none is known.  One that
+ * had a build id and has none any more is. */
 static bool is_other(const struct file *file, const uint8_t *id, uint32_t size)
 {
 	if (!size)
@@ -442,8 +442,8 @@ static int compare_aparts(const void *a, const void *b)
 	return memcmp(one->id, other->id, sizeof(one->id));
 }
 
-/* What that process sees by the name, when it is the build that was recorded: a process may have ended, and its number be
- * another's. */
+/* What that process sees by the name, when it is the build that was recorded: a process may have ended, and its
+ * number be another's. */
 static struct file *open_apart(struct perfring_symbols *symbols, const struct apart *key)
 {
 	int fd = is_full(symbols, key->name) ? -EMFILE : perfring_object_open((int32_t)key->pid, key->name);
@@ -470,8 +470,8 @@ static struct file *keep_apart(struct perfring_symbols *symbols, const struct ap
 	return known->file;
 }
 
-/* The file is of another mount namespace than ours: each process is asked once, until one has led to it.  Returns NULL when
- * no process that is there has that build by that name, or it is not known which build it was. */
+/* The file is of another mount namespace than ours: each process is asked once, until one has led to it.  Returns
+ * NULL when no process that is there has that build by that name, or it is not known which build it was. */
 static struct file *find_apart(struct perfring_symbols *symbols, const struct perfring_mapping *map, uint32_t pid)
 {
 	const struct build *build = map->file.build_id_size ? NULL : find_build(symbols, map->name);
