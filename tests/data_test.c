@@ -1131,7 +1131,8 @@ static void record_with_perf(const char *options)
 		cr_skip_test("SKIP-ENV: perf record %s: refused: needs CAP_PERFMON or perf_event_paranoid below 1",
 			     options);
 	}
-	cr_assert_eq(status, 0, "%s", said);
+	/* what reaches its --max-size ends its workload, and itself as that */
+	cr_assert(status == 0 || strstr(said, "size limit reached"), "%d: %s", status, said);
 	free(said);
 }
 
@@ -1193,7 +1194,9 @@ Test(data, of_perf)
 	make_folder();
 	record_with_perf("-e cpu-clock -F 999 -g");
 	compare_stats();
-	record_with_perf("-a -e cpu-clock/period=200000/,context-switches/period=1/,page-faults/period=10/ -m 8");
+	/* Bounded: everybody's events are recorded, and perf's own reading of them takes as long as there are many. */
+	record_with_perf(
+		"-a --max-size=2M -e cpu-clock/period=200000/,context-switches/period=1/,page-faults/period=10/ -m 8");
 	compare_stats();
 	remove_folder();
 }
