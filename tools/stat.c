@@ -341,7 +341,8 @@ static bool choose_target(struct counting *counting)
 	if (!counting->command)
 		return true;
 	/* What opening raised is not for the command. */
-	setrlimit(RLIMIT_NOFILE, &counting->files);
+	if (counting->has_files)
+		setrlimit(RLIMIT_NOFILE, &counting->files);
 	ret = perfring_command_open(&counting->child, counting->command);
 	if (!ret && perfring_stat_is_of_command(counting))
 		ret = perfring_target_add_thread(counting->target, counting->child.pid);
@@ -696,7 +697,7 @@ int perfring_tool_stat(int argc, char **argv)
 	int status = PERFRING_TOOL_FAILED;
 	bool good = true;
 
-	getrlimit(RLIMIT_NOFILE, &counting.files);
+	counting.has_files = !getrlimit(RLIMIT_NOFILE, &counting.files);
 	if (perfring_events_open(&counting.events)) {
 		perfring_tool_complain("out of memory");
 		return status;

@@ -64,7 +64,8 @@ struct counting {
 	uint32_t place_count;
 	int unit_width;
 	int signals;
-	struct rlimit files; /* what the command is to have */
+	struct rlimit files; /* what the command is to have, if has_files */
+	bool has_files;
 	uint64_t run;
 	uint64_t started, next, printed; /* ns */
 	uint64_t intervals;

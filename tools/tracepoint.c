@@ -418,7 +418,8 @@ static bool survives(struct perfring_tracepoints *tracepoints, const char *forma
 		/* what it says of it is for nobody */
 		if (dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO) < 0)
 			_exit(1);
-		setrlimit(RLIMIT_CPU, &seconds);
+		if (setrlimit(RLIMIT_CPU, &seconds))
+			_exit(1);
 		setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
 		parser = open_parser(tracepoints);
 		if (parser)
