@@ -7,11 +7,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/bpf.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <perfring/aux.h>
@@ -267,6 +271,37 @@ static int cpus_open(void)
 	return ret;
 }
 
+static int set_admit(void)
+{
+	struct perfring_ring_options options = {.pages = 4};
+	struct perfring_writer *writer = NULL;
+	struct perfring_set *set = NULL;
+	int ret;
+
+	NEED(perfring_set_open(&set, &options, NULL, 0));
+	ret = TRY(perfring_set_admit(set, pthread_self(), (uint32_t)getpid(), &writer));
+	if (!ret)
+		perfring_set_dismiss(set, writer);
+	perfring_set_close(set);
+	return ret;
+}
+
+/* Once more, too: what the first call has asked for is known then. */
+static int ring_calibrate(void)
+{
+	struct perfring_ring ring;
+	int ret;
+
+	NEED(make_ring(&ring, 0, false, 0));
+	fails();
+	ret = perfring_ring_calibrate(&ring);
+	if (!ret)
+		ret = perfring_ring_calibrate(&ring);
+	held(0);
+	perfring_ring_close(&ring);
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
 /* ---- sample/ ---- */
 
 static int deferral_open(void)
@@ -338,8 +373,10 @@ static int events_open(void)
 		ret = perfring_events_add(events,
 					  "{cpu-clock:u,page-faults},context-switches,sched:sched_switch,mem:0x10:w",
 					  &base, &fault);
+	if (!ret)
+		ret = perfring_events_add_attr(events, &base, "one more", false);
 	held(0);
-	if (!ret && perfring_events_count(events) != 5)
+	if (!ret && perfring_events_count(events) != 6)
 		printf("LEFT: not all of the events\n");
 	if (events)
 		perfring_events_close(events);
@@ -375,10 +412,24 @@ static int target_open(void)
 		ret = perfring_target_add_cpus(target, NULL);
 	if (!ret)
 		ret = perfring_target_add_process(target, getpid());
+	if (!ret)
+		ret = perfring_target_add_thread(target, getpid());
 	held(0);
 	if (target)
 		perfring_target_close(target);
 	return ret;
+}
+
+static int target_add_cgroup(void)
+{
+	struct perfring_target *target = NULL;
+	int ret;
+
+	NEED(perfring_target_open(&target));
+	NEED(perfring_target_add_cpus(target, NULL));
+	ret = TRY(perfring_target_add_cgroup(target, "/"));
+	perfring_target_close(target);
+	return ret == -ENOENT && access("/sys/fs/cgroup", F_OK) ? 0 : ret;
 }
 
 static int command_open(void)
@@ -410,13 +461,28 @@ static struct perfring_target *own_target(void)
 	return target;
 }
 
+/* What was refused leaves a session that can be read, and is explained. */
+static void read_and_close(struct perfring_session *session, int ret)
+{
+	struct perfring_item item;
+
+	if (!session)
+		return;
+	perfring_session_wait(session, 0);
+	while (perfring_session_next(session, &item) == 1)
+		;
+	perfring_session_return(session);
+	if (ret < 0 && *perfring_session_refusal(session))
+		fprintf(stderr, "perfring: %s\n", perfring_session_refusal(session));
+	perfring_session_close(session);
+}
+
 static int session_open(void)
 {
 	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS),
 			       other = attr_of(PERF_COUNT_SW_CONTEXT_SWITCHES);
 	struct perfring_target *target = own_target();
 	struct perfring_session *session = NULL;
-	struct perfring_item item;
 	int ret;
 
 	fails();
@@ -428,17 +494,185 @@ static int session_open(void)
 	if (ret >= 0)
 		ret = perfring_session_enable(session);
 	held(0);
-	/* what was refused leaves a session that can be read */
-	if (session) {
-		perfring_session_wait(session, 0);
-		while (perfring_session_next(session, &item) == 1)
-			;
-		perfring_session_return(session);
-		if (ret < 0 && *perfring_session_refusal(session))
-			fprintf(stderr, "perfring: %s\n", perfring_session_refusal(session));
-		perfring_session_close(session);
-	}
+	read_and_close(session, ret);
 	perfring_target_close(target);
+	return ret;
+}
+
+static int session_add_group(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS),
+			       other = attr_of(PERF_COUNT_SW_CONTEXT_SWITCHES);
+	const struct perf_event_attr *const attrs[] = {&attr, &other};
+	struct perfring_target *target = own_target();
+	struct perfring_session *session = NULL;
+	int ret;
+
+	NEED(perfring_session_open(&session, 4));
+	ret = TRY(perfring_session_add_group(session, attrs, 2, target));
+	read_and_close(session, ret);
+	perfring_target_close(target);
+	return ret;
+}
+
+static pthread_barrier_t at_end;
+
+static void *wait_for_end(void *nothing)
+{
+	pthread_barrier_wait(&at_end);
+	return nothing;
+}
+
+/* With a thread that was born after the add. */
+static int session_update(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS);
+	struct perfring_target *target = own_target();
+	struct perfring_session *session = NULL;
+	pthread_t thread;
+	int ret;
+
+	NEED(perfring_session_open(&session, 4));
+	NEED(perfring_session_add(session, &attr, target));
+	pthread_barrier_init(&at_end, NULL, 2);
+	NEED(-pthread_create(&thread, NULL, wait_for_end, NULL));
+	ret = TRY(perfring_session_update(session));
+	if (ret == 0)
+		printf("LEFT: the new thread is not observed\n");
+	pthread_barrier_wait(&at_end);
+	pthread_join(thread, NULL);
+	read_and_close(session, ret);
+	perfring_target_close(target);
+	return ret;
+}
+
+static int session_snapshot(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS);
+	struct perfring_target *target = own_target();
+	struct perfring_session *session = NULL;
+	int ret;
+
+	attr.disabled = 0;
+	NEED(perfring_session_open(&session, 4));
+	NEED(perfring_session_configure(session, PERFRING_SESSION_BACKWARD, 0));
+	NEED(perfring_session_add(session, &attr, target));
+	for (int i = 0; i < 20; i++) {
+		char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		*(volatile char *)page = 1;
+		munmap(page, 4096);
+	}
+	ret = TRY(perfring_session_snapshot(session));
+	read_and_close(session, ret);
+	perfring_target_close(target);
+	return ret;
+}
+
+/* Of an event without one: a processor's trace needs its PMU. */
+static int session_map_aux(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS);
+	struct perfring_target *target = own_target();
+	struct perfring_session *session = NULL;
+	int ret;
+
+	NEED(perfring_session_open(&session, 4));
+	NEED(perfring_session_add(session, &attr, target));
+	ret = TRY(perfring_session_map_aux(session, 4, false));
+	read_and_close(session, ret);
+	perfring_target_close(target);
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+static int session_add_aux(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS);
+	struct perfring_session *session = NULL;
+	struct perfring_aux_area aux;
+	struct perfring_ring ring;
+	uint64_t id = 7;
+	int ret;
+
+	NEED(make_ring(&ring, 0, false, 4));
+	NEED(perfring_aux_open(&aux, &ring, 0));
+	NEED(perfring_session_open(&session, 0));
+	NEED(perfring_session_describe(session, &attr, &id, 1));
+	NEED(perfring_session_add_ring(session, &ring, -1, 0));
+	ret = TRY(perfring_session_add_aux(session, 0, &aux));
+	read_and_close(session, ret);
+	perfring_aux_close(&aux);
+	perfring_ring_close(&ring);
+	return ret;
+}
+
+static int session_describe_ring(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS);
+	struct perfring_ring_options options = {.pages = 4, .attr = &attr, .id = 7};
+	struct perfring_session *session = NULL;
+	struct perfring_ring ring;
+	int ret;
+
+	NEED(perfring_ring_create(&ring, &options));
+	NEED(perfring_session_open(&session, 0));
+	ret = TRY(perfring_session_describe_ring(session, &ring));
+	read_and_close(session, ret);
+	perfring_ring_close(&ring);
+	return ret;
+}
+
+/* With the wait that finds the set's ring. */
+static int session_add_set(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS);
+	struct perfring_ring_options options = {.pages = 4, .attr = &attr, .id = 7};
+	struct perfring_session *session = NULL;
+	struct perfring_writer *writer;
+	struct perfring_set *set = NULL;
+	int ret;
+
+	NEED(perfring_set_open(&set, &options, NULL, 0));
+	NEED(perfring_set_join(set, &writer));
+	NEED(perfring_session_open(&session, 0));
+	fails();
+	ret = perfring_session_add_set(session, set, -1, 0);
+	if (ret >= 0)
+		ret = perfring_session_wait(session, 0);
+	held(0);
+	read_and_close(session, ret);
+	perfring_set_leave(set);
+	perfring_set_close(set);
+	return ret;
+}
+
+static int open_map(void)
+{
+	union bpf_attr about = {
+		.map_type = BPF_MAP_TYPE_PERF_EVENT_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 4096};
+
+	return (int)syscall(SYS_bpf, BPF_MAP_CREATE, &about, sizeof(about));
+}
+
+static int session_put_map(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_BPF_OUTPUT);
+	struct perfring_target *target = NULL;
+	struct perfring_session *session = NULL;
+	int map = open_map(), ret;
+
+	if (map < 0)
+		return 0; /* this kernel or user has no maps */
+	attr.sample_type |= PERF_SAMPLE_RAW;
+	attr.exclude_kernel = 0;
+	NEED(perfring_target_open(&target));
+	NEED(perfring_target_add_cpus(target, NULL));
+	NEED(perfring_session_open(&session, 4));
+	NEED(perfring_session_add(session, &attr, target));
+	ret = TRY(perfring_session_put_map(session, 0, map));
+	read_and_close(session, ret);
+	perfring_target_close(target);
+	close(map);
 	return ret;
 }
 
@@ -505,7 +739,27 @@ static int counts_open(void)
 	return ret;
 }
 
-/* ---- data/ ---- */
+static int counts_open_self(void)
+{
+	struct perfring_counts *counts = NULL;
+	int ret;
+
+	fails();
+	ret = perfring_counts_open_self(&counts, "{task-clock,page-faults},context-switches");
+	for (uint32_t i = 0; ret >= 0 && i < 3; i++)
+		ret = perfring_counts_error(counts, i);
+	if (ret >= 0)
+		ret = perfring_counts_enable(counts);
+	if (ret >= 0)
+		ret = perfring_counts_read(counts);
+	held(0);
+	if (ret < 0 && *perfring_counts_refusal(counts))
+		fprintf(stderr, "perfring: %s\n", perfring_counts_refusal(counts));
+	perfring_counts_close(counts);
+	return ret;
+}
+
+/* ---- file/ ---- */
 
 static int data_open(void)
 {
@@ -573,6 +827,71 @@ static int data_create_stream(void)
 	return write_data(true);
 }
 
+/* A directory of two files, in the other byte order, of a session's events, with all that can be put. */
+static int data_create_directory(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_PAGE_FAULTS);
+	struct {
+		struct perf_event_header header;
+		uint64_t size, offset, reference;
+		uint32_t idx, tid, cpu, reserved;
+	} trace = {{PERFRING_RECORD_AUXTRACE, 0, sizeof(trace)}, 8, 0, 0, 0, 0, 0, 0};
+	struct {
+		struct perf_event_header header;
+		uint64_t id, lost, trailer[3];
+	} lost = {{PERF_RECORD_LOST, 0, sizeof(lost)}, 7, 1, {0, 0, 7}};
+	struct iovec piece = {&lost, sizeof(lost)};
+	struct perfring_item item = {.record = &lost.header};
+	struct perfring_file_writer *writer = NULL;
+	struct perfring_format_set *formats = NULL;
+	uint8_t id[PERFRING_BUILD_ID_SIZE] = {1, 2, 3};
+	int fd = open("x.data", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), part = memfd_create("part", MFD_CLOEXEC),
+	    ret;
+
+	NEED(fd);
+	NEED(part);
+	NEED(perfring_format_set_open(&formats));
+	NEED(perfring_format_set_add(formats, &attr));
+	NEED(perfring_format_set_put(formats, 7, 0));
+	fails();
+	ret = perfring_file_writer_open(&writer, fd);
+	if (ret >= 0)
+		ret = perfring_file_writer_make_foreign(writer);
+	if (ret >= 0)
+		ret = perfring_file_writer_add_part(writer, part);
+	if (ret >= 0)
+		ret = perfring_file_writer_add_formats(writer, formats);
+	if (ret >= 0)
+		ret = perfring_file_writer_add_event(writer, &attr, NULL);
+	if (ret >= 0)
+		ret = perfring_file_writer_add_group(writer, "both", 0, 2);
+	if (ret >= 0)
+		ret = perfring_file_writer_begin(writer);
+	if (ret >= 0)
+		ret = perfring_file_writer_put_item(writer, &item);
+	if (ret >= 0)
+		ret = perfring_file_writer_put_auxtrace(writer, &trace.header, "8 bytes", 8);
+	if (ret >= 0)
+		ret = perfring_file_writer_put_cgroups(writer);
+	if (ret >= 0)
+		ret = perfring_file_writer_put_build_id(writer, PERFRING_RECORD_MISC_USER, -1, "/bin/sh", id,
+							sizeof(id));
+	if (ret >= 0)
+		ret = perfring_file_writer_put_times(writer, 1, 2);
+	if (ret >= 0)
+		ret = perfring_file_writer_write_to(writer, 1, &piece, 1);
+	if (ret >= 0)
+		ret = perfring_file_writer_put_item(writer, &item);
+	if (ret >= 0)
+		ret = perfring_file_writer_finish(writer);
+	held(0);
+	perfring_file_writer_close(writer);
+	perfring_format_set_close(formats);
+	close(part);
+	close(fd);
+	return ret;
+}
+
 static int object_open(void)
 {
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
@@ -634,6 +953,23 @@ static int soft_open_clock(void)
 {
 	return open_soft(true);
 }
+
+static int soft_map_files(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_DUMMY);
+	struct perfring_soft_event *event = NULL;
+	int ret;
+
+	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	NEED(perfring_soft_join());
+	NEED(perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL));
+	ret = TRY(perfring_soft_map_files(event, 4, "x.data", -1));
+	if (!ret && unlink("x.data.0"))
+		printf("LEFT: no file\n");
+	perfring_soft_close(event);
+	perfring_soft_leave();
+	return ret;
+}
 #endif
 
 /* ---- all of them ---- */
@@ -650,6 +986,7 @@ static const struct {
 	SUBJECT(ring_create_file),
 	SUBJECT(ring_attach),
 	SUBJECT(ring_map),
+	SUBJECT(ring_calibrate),
 	SUBJECT(aux_open),
 	SUBJECT(reader_open),
 	SUBJECT(reader_open_copy),
@@ -658,6 +995,7 @@ static const struct {
 	SUBJECT(shared_open_leased),
 	SUBJECT(snapshot_take),
 	SUBJECT(set_open),
+	SUBJECT(set_admit),
 	SUBJECT(cpus_open),
 	SUBJECT(deferral_open),
 	SUBJECT(format_set_open),
@@ -666,17 +1004,29 @@ static const struct {
 	SUBJECT(events_open),
 	SUBJECT(event_names_open),
 	SUBJECT(target_open),
+	SUBJECT(target_add_cgroup),
 	SUBJECT(command_open),
 	SUBJECT(session_open),
+	SUBJECT(session_add_group),
+	SUBJECT(session_update),
+	SUBJECT(session_snapshot),
+	SUBJECT(session_map_aux),
+	SUBJECT(session_add_aux),
+	SUBJECT(session_describe_ring),
+	SUBJECT(session_add_set),
+	SUBJECT(session_put_map),
 	SUBJECT(session_add_ring),
 	SUBJECT(counts_open),
+	SUBJECT(counts_open_self),
 	SUBJECT(data_open),
 	SUBJECT(data_create),
 	SUBJECT(data_create_stream),
+	SUBJECT(data_create_directory),
 	SUBJECT(object_open),
 #ifdef PERFRING_HAS_SOFT
 	SUBJECT(soft_open),
 	SUBJECT(soft_open_clock),
+	SUBJECT(soft_map_files),
 #endif
 };
 
