@@ -10,9 +10,8 @@
  * WHOLE finds in RESULT whether it is "whole" or "failed", in WHAT the call and in ERROR its errno.  After a failure it says
  * what must hold then.
  *
- * Without -t each n is tried, with each error that is plausible there, until a run has fewer calls; only where there are more
- * than MANY, of a kind of which there are more than OFTEN, the first ones, the last ones, and as many in between.  With -t
- * first one of each kind, then others, as many as there is time for.  A kind: an allocation's caller; the call, its file with
+ * Without -t each n is tried, with each error that is plausible there, until a run has fewer calls.  With -t first one of each
+ * kind, then others, as many as there is time for.  A kind: an allocation's caller; the call, its file with
  * N for each number, and how large the piece is, as a power of two.
  *
  * Exit status: 0 it held each time, 1 not, 77 the machine cannot.
@@ -45,8 +44,6 @@ enum {
 	INJECT_INTR = 10000, /* EINTR, where something can be waited for */
 	INJECT_SHORT,        /* half of it is done */
 	ERRORS_MOST = 5,
-	OFTEN = 16,
-	MANY = 500,
 };
 
 #define SYNC_WAKE_UP _IOW('!', 4, uint64_t) /* SECCOMP_IOCTL_NOTIF_SET_FLAGS */
@@ -117,52 +114,21 @@ static char *read_text(const char *path)
 
 /* ---- kinds of calls: what is tried first ---- */
 
-struct kind {
-	char text[160];
-	uint64_t times;
-};
-
-static struct kind kinds[8192];
+static char kinds[8192][160];
 static unsigned kinds_nr;
 static uint64_t firsts[8192];
-
-/* Of each call: its kind, and how many of it came before. */
-static struct place {
-	unsigned kind;
-	uint64_t before;
-} places[1 << 16];
 
 static void count_kind(const char *text, uint64_t n)
 {
 	unsigned i;
 
 	for (i = 0; i < kinds_nr; i++)
-		if (!strcmp(kinds[i].text, text)) {
-			if (n < sizeof(places) / sizeof(*places))
-				places[n] = (struct place){i, kinds[i].times};
-			kinds[i].times++;
+		if (!strcmp(kinds[i], text))
 			return;
-		}
 	if (kinds_nr == sizeof(kinds) / sizeof(*kinds))
 		return;
-	snprintf(kinds[i].text, sizeof(kinds[i].text), "%s", text);
-	kinds[i].times = 1;
-	if (n < sizeof(places) / sizeof(*places))
-		places[n] = (struct place){i, 0};
+	snprintf(kinds[i], sizeof(kinds[i]), "%s", text);
 	firsts[kinds_nr++] = n;
-}
-
-/* Whether the n-th, as they were counted, is one of so many of its kind that it can be left out. */
-static bool is_one_of_many(uint64_t n)
-{
-	const struct place *place = &places[n];
-	uint64_t times;
-
-	if (n >= sizeof(places) / sizeof(*places) || !kinds_nr)
-		return false;
-	times = kinds[place->kind].times;
-	return times > OFTEN && place->before >= OFTEN / 3 && place->before < times - OFTEN / 3 &&
-	       place->before % (times / (OFTEN / 3)) != 0;
 }
 
 /* ---- one run ---- */
@@ -837,15 +803,13 @@ static void run_sample(uint64_t count)
 	free(order);
 }
 
-static void run_all(uint64_t count)
+static void run_all(void)
 {
 	unsigned beyond = 0;
 
 	for (uint64_t n = 1; beyond < 3; n++) {
 		unsigned variant = 0;
 
-		if (count > MANY && n <= count && is_one_of_many(n))
-			continue;
 		do {
 			one(n, variant);
 			beyond = run.is_reached ? 0 : beyond + 1;
@@ -919,7 +883,7 @@ int main(int argc, char **argv)
 	else if (asked.seconds > 0)
 		run_sample(count);
 	else
-		run_all(count);
+		run_all();
 	printf("  %llu %s of %u kinds, %u runs, %u faults\n", (unsigned long long)count,
 	       asked.allocations ? "allocations" : "calls", kinds_nr, runs, faults);
 	return faults != 0;
