@@ -1,12 +1,15 @@
 /* inject.c - runs a command again and again; the n-th time its n-th allocation, or its n-th system call, fails.
  *
- *     inject alloc|call [-t SECONDS] [-n N [-v V]] [-s SETUP] [-w WHOLE] [-l FILES] [-o LOG] [-a] [-x PRELOAD] -- COMMAND...
+ *     inject alloc|call [-t SECONDS] [-n N [-v V]] [-s SETUP] [-w WHOLE] [-l FILES] [-o LOG] [-ack] [-x PRELOAD] -- COMMAND...
  *
  * Each run is in a new folder, in which SETUP has been done.  It holds when the command ends by itself and in time, no sanitizer
  * speaks, no process and no file but FILES is left, and
  *   - it exits 0, and WHOLE (a shell's command, which finds stdout in ../out and stderr in ../err) exits 0; or there is a
  *     line on stderr that a run without failure has not;
  *   - or it fails, and its last line on stderr is "perfring: " and has the failure's text.
+ * -k: the command is observed, and not ours.  It exits 0 and WHOLE holds whatever fails: it runs on.  -c: what the command runs
+ * is counted instead of the command, from when it is preloaded on.
+ *
  * WHOLE finds in RESULT whether it is "whole" or "failed", in WHAT the call and in ERROR its errno.  After a failure it says
  * what must hold then.
  *
@@ -78,7 +81,9 @@ static struct {
 	const char *files;
 	const char *log;
 	const char *preload;
-	bool arms; /* the command says itself from where on */
+	bool arms;    /* the command says itself from where on */
+	bool child;   /* of the command, and not itself */
+	bool runs_on; /* whatever fails */
 	char **command;
 } asked;
 
@@ -428,7 +433,7 @@ out:
 
 static bool is_counted(const struct seccomp_notif *asks)
 {
-	if (!is_armed || is_foreign((pid_t)asks->pid))
+	if (!is_armed || is_foreign((pid_t)asks->pid) != asked.child)
 		return false;
 	for (unsigned i = 0; i < sanitizers_nr; i++)
 		if (asks->data.instruction_pointer >= sanitizers[i].from &&
@@ -513,7 +518,7 @@ static bool hear(int socket)
 		read_sanitizers();
 		/* Who asks and who answers take turns (Linux 6.6; older ones refuse). */
 		ioctl(listener, SYNC_WAKE_UP, 1);
-		is_armed = !asked.arms;
+		is_armed = !asked.arms && !asked.child;
 		break;
 	case INJECT_ALLOCATION:
 		run.is_reached = true;
@@ -542,7 +547,10 @@ static void begin_command(const int sockets[2])
 	setpgid(0, 0);
 	close(sockets[0]);
 	snprintf(text, sizeof(text), "%d %llu %c", sockets[1],
-		 asked.allocations ? (unsigned long long)(run.n ? run.n : UINT64_MAX) : 0, asked.arms ? 'c' : 'a');
+		 asked.allocations ? (unsigned long long)(run.n ? run.n : UINT64_MAX) : 0,
+		 asked.child  ? 'p'
+		 : asked.arms ? 'c'
+			      : 'a');
 	setenv("INJECT", text, 1);
 	setenv("LD_PRELOAD", asked.preload, 1);
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
@@ -724,6 +732,8 @@ static const char *judge(bool is_alone)
 		return "a process is left";
 	if (find_left())
 		return find_left();
+	if (asked.runs_on)
+		return WEXITSTATUS(run.status) ? "it does not run on" : checks("whole") ? "it is not as without" : NULL;
 	if (WEXITSTATUS(run.status) == 0) {
 		if (checks("whole") == 0)
 			return NULL;
@@ -826,7 +836,7 @@ int main(int argc, char **argv)
 		return 2;
 	asked.allocations = !strcmp(argv[1], "alloc");
 	argc--, argv++;
-	while ((option = getopt(argc, argv, "+t:n:v:s:w:l:o:ax:")) >= 0)
+	while ((option = getopt(argc, argv, "+t:n:v:s:w:l:o:ackx:")) >= 0)
 		switch (option) {
 		case 't':
 			asked.seconds = atof(optarg);
@@ -851,6 +861,12 @@ int main(int argc, char **argv)
 			break;
 		case 'a':
 			asked.arms = true;
+			break;
+		case 'c':
+			asked.child = true;
+			break;
+		case 'k':
+			asked.runs_on = true;
 			break;
 		case 'x':
 			asked.preload = optarg;
