@@ -308,10 +308,11 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 	if (fd < 0)
 		return fd;
 	error = map_own(ring, fd, &layout, kind, options->flags & PERFRING_RING_HUGE);
-	if (!error)
-		error = populate(ring);
 	if (!error) {
 		ring->fd = fd;
+		error = populate(ring);
+	}
+	if (!error) {
 		/* What populating has left out (an emulator does nothing): nothing of it is a hole. */
 		if (options->flags & PERFRING_RING_HUGE)
 			do
