@@ -6,41 +6,29 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "event_private.h"
-#include "opening.h"
-#include "target_private.h"
-
-enum {
-	IN_NO_GROUP = UINT32_MAX,
-	NONE = UINT32_MAX,
-};
+#include "array.h"
+#include "opener.h"
 
 struct counted {
+	struct perfring_opener_event open;
 	char *name;
 	struct perf_event_attr asked;
 	struct perf_event_attr attr; /* as it was opened */
-	uint64_t given_up;
-	uint32_t leader; /* its own number when it leads; IN_NO_GROUP */
-	bool opened;     /* somewhere: what could be given up has been */
-	bool absent;     /* at the place that is being opened */
-	/* Why it is at no place, -errno, of which attr and on which CPU; 0: it is at one. */
-	int error;
-	int32_t cpu;
-	struct perf_event_attr tried;
 };
 
 /* fds: place by place (a place is a thread on a CPU), at each the events of one add in their order, without those that
  * are absent there.  So a group's members, which follow their leader in the list, follow it here. */
 struct perfring_counts {
 	uint64_t allowed;
-	struct counted *events;
+	uint64_t read_format; /* of what is opened, as far as this kernel knows it */
+	struct counted **events;
 	uint32_t event_count;
+	uint32_t event_capacity;
 	struct perfring_counts_fd *fds;
 	uint32_t fd_count;
-	uint32_t fd_room;
-	bool without_lost; /* a kernel before 6.0 */
+	uint32_t fd_capacity;
 	char refusal[1024];
-	uint64_t room[PERFRING_PLAN_READ_WORDS];
+	uint64_t buffer[PERFRING_OPENER_READ_WORDS];
 };
 
 static void __attribute__((format(printf, 2, 3))) refuse(struct perfring_counts *counts, const char *format, ...)
@@ -54,101 +42,74 @@ static void __attribute__((format(printf, 2, 3))) refuse(struct perfring_counts 
 
 static bool is_member(const struct perfring_counts *counts, uint32_t number)
 {
-	uint32_t leader = counts->events[number].leader;
-
-	return leader != IN_NO_GROUP && leader != number;
+	return perfring_opener_joins(&counts->events[number]->open, number);
 }
 
 int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed)
 {
+	static const struct perf_event_attr WANTED = {.read_format = PERFRING_FORMAT_TOTAL_TIME_ENABLED |
+								     PERFRING_FORMAT_TOTAL_TIME_RUNNING |
+								     PERFRING_FORMAT_ID | PERFRING_FORMAT_LOST};
+
 	*counts = calloc(1, sizeof(**counts));
 	if (!*counts)
 		return -ENOMEM;
-	(*counts)->allowed = allowed;
+	/* An event of cpu-clock is no count of another. */
+	(*counts)->allowed = allowed & ~(uint64_t)PERFRING_FALLBACK_CPU_CLOCK;
+	(*counts)->read_format = WANTED.read_format & ~perfring_probe_unknown(&WANTED, PERFRING_ATTR_AT_read_format);
 	return 0;
 }
 
 /* The newest first: siblings before their leader, which would leave them as events of their own. */
-static void cut_back(struct perfring_counts *counts, uint32_t fds)
+static void cut_back(struct perfring_counts *counts, uint32_t fds, uint32_t events)
 {
 	while (counts->fd_count > fds)
 		close(counts->fds[--counts->fd_count].fd);
-}
+	while (counts->event_count > events) {
+		struct counted *event = counts->events[--counts->event_count];
 
-static void cut_events(struct perfring_counts *counts, uint32_t count)
-{
-	while (counts->event_count > count)
-		free(counts->events[--counts->event_count].name);
+		free(event->name);
+		free(event);
+	}
 }
 
 void perfring_counts_close(struct perfring_counts *counts)
 {
 	if (!counts)
 		return;
-	cut_back(counts, 0);
-	cut_events(counts, 0);
+	cut_back(counts, 0, 0);
 	free(counts->events);
 	free(counts->fds);
 	free(counts);
 }
 
-/* ---- one read ---- */
-
-static int read_fd(struct perfring_counts *counts, uint32_t i, struct perfring_read *values)
-{
-	struct perfring_format format = {.read_format = counts->events[counts->fds[i].event].attr.read_format};
-
-	return perfring_plan_read(counts->fds[i].fd, &format, values, counts->room, sizeof(counts->room));
-}
-
 /* ---- adding ---- */
-
-static int make_room(struct perfring_counts *counts, uint64_t fds)
-{
-	uint64_t room = counts->fd_count + fds;
-	void *grown;
-
-	if (room <= counts->fd_room)
-		return 0;
-	if (room > INT32_MAX)
-		return -ENOMEM;
-	grown = reallocarray(counts->fds, (size_t)room, sizeof(*counts->fds));
-	if (!grown)
-		return -ENOMEM;
-	counts->fds = grown;
-	counts->fd_room = (uint32_t)room;
-	return 0;
-}
 
 static int add_event(struct perfring_counts *counts, const struct perfring_events_one *one, uint32_t first)
 {
 	uint32_t number = counts->event_count;
-	struct counted *event;
-	void *grown = reallocarray(counts->events, number + 1, sizeof(*counts->events));
+	struct counted *event = calloc(1, sizeof(*event));
 
-	if (!grown)
+	if (!event || perfring_array_grow(&counts->events, number, &counts->event_capacity, sizeof(event))) {
+		free(event);
 		return -ENOMEM;
-	counts->events = grown;
-	event = &counts->events[number];
-	memset(event, 0, sizeof(*event));
+	}
+	counts->events[counts->event_count++] = event;
+	event->open.attr = &event->attr;
+	event->open.leader = one->leader == UINT32_MAX ? PERFRING_NO_GROUP : first + one->leader;
 	event->attr = perfring_attr_whole(one->attr);
 	event->attr.size = sizeof(event->attr);
 	event->asked = event->attr;
 	event->name = strdup(one->name);
 	if (!event->name)
 		return -ENOMEM;
-	counts->event_count++;
-	event->leader = one->leader == UINT32_MAX ? IN_NO_GROUP : first + one->leader;
-	if (event->leader != IN_NO_GROUP && event->leader > number) {
+	if (event->open.leader != PERFRING_NO_GROUP && event->open.leader > number) {
 		refuse(counts, "a group's leader comes before its members.");
 		return -EINVAL;
 	}
-	event->attr.read_format =
-		PERFRING_FORMAT_TOTAL_TIME_ENABLED | PERFRING_FORMAT_TOTAL_TIME_RUNNING | PERFRING_FORMAT_ID;
-	if (!counts->without_lost)
-		event->attr.read_format |= PERFRING_FORMAT_LOST;
+	event->attr.read_format = counts->read_format;
 	/* A sibling is read alone by its own format, the leader for all (docs/abi.md 2.2). */
-	if (event->leader == number)
+	if (event->open.leader == number)
 		event->attr.read_format |= PERFRING_FORMAT_GROUP;
 	if (!is_member(counts, number))
 		return 0;
@@ -158,260 +119,61 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 	return 0;
 }
 
-/* Where events are opened: a thread or a cgroup, on a CPU or any. */
-struct place {
-	struct perfring_counts *counts;
-	uint32_t first; /* of the add's events */
-	int32_t who;    /* -1: everything */
-	int32_t cpu;
-	bool cgroup;                  /* who is the fd of its directory */
-	bool lonely;                  /* there is no other place */
-	uint32_t refused;             /* the event that the kernel did not open; NONE: it was something else */
-	struct perf_event_attr tried; /* it, as it was refused last */
-	uint64_t given_up;            /* of it by then */
-};
-
-/* What was given up besides what no caller asked for: LOST in read_format. */
-static uint64_t given_up_of(const struct counted *event, uint64_t taken)
+static struct perfring_opener_event *event_of(void *of, uint32_t number)
 {
-	struct perf_event_attr asked = event->asked;
+	struct perfring_counts *counts = of;
 
-	asked.read_format = event->attr.read_format;
-	return memcmp(&asked, &event->attr, sizeof(asked)) ? taken : taken & ~(uint64_t)PERFRING_FALLBACK_NEWER;
+	return &counts->events[number]->open;
 }
 
-static int try_open(struct place *place, struct counted *event, int group_fd)
+static int take(void *of, const struct perfring_open_place *place, uint32_t number, int fd)
 {
-	const uint64_t allowed = place->counts->allowed & ~(uint64_t)PERFRING_FALLBACK_CPU_CLOCK;
-	uint64_t flags = place->cgroup ? PERFRING_FLAG_PID_CGROUP : 0;
-	int fd;
+	struct perfring_counts *counts = of;
+	struct perfring_counts_fd opened = {
+		.fd = fd, .tid = place->is_cgroup ? -1 : place->who, .cpu = place->cpu, .event = number};
+	int ret = perfring_event_id(fd, &opened.id);
 
-	place->tried = event->attr;
-	/* What the first place gave up, the others do without too. */
-	place->given_up = event->opened ? event->given_up : 0;
-	if (event->opened || !allowed)
-		return perfring_event_open(&event->attr, place->who, place->cpu, group_fd, flags);
-	fd = perfring_event_open_fallback(&place->tried, place->who, place->cpu, group_fd, flags, allowed,
-					  &place->given_up);
-	if (fd < 0)
-		return fd;
-	event->attr = place->tried;
-	event->given_up = given_up_of(event, place->given_up);
-	return fd;
-}
-
-/* Whether this kernel is one that does not know FORMAT_LOST: the event opens without it. */
-static int try_without_lost(struct place *place, struct counted *event, int group_fd)
-{
-	struct perfring_counts *counts = place->counts;
-	uint64_t before = event->attr.read_format;
-	int fd;
-
-	event->attr.read_format &= ~(uint64_t)PERFRING_FORMAT_LOST;
-	fd = try_open(place, event, group_fd);
-	if (fd < 0) {
-		event->attr.read_format = before;
-		return -EINVAL;
-	}
-	counts->without_lost = true;
-	for (uint32_t i = 0; i < counts->event_count; i++)
-		if (!counts->events[i].opened)
-			counts->events[i].attr.read_format &= ~(uint64_t)PERFRING_FORMAT_LOST;
-	return fd;
-}
-
-/* The fd of event `number` among those of a place, which begin with number `base`. */
-static int fd_of(const struct perfring_counts *counts, uint32_t number, uint32_t base)
-{
-	for (uint32_t i = counts->fd_count; i-- > base;)
-		if (counts->fds[i].event == number)
-			return counts->fds[i].fd;
-	return -1;
-}
-
-/* Opens one event at one place.  base: the place's first fd. */
-static int add_fd(struct place *place, uint32_t number, uint32_t base)
-{
-	struct perfring_counts *counts = place->counts;
-	struct counted *event = &counts->events[number];
-	int group_fd = is_member(counts, number) ? fd_of(counts, event->leader, base) : -1;
-	struct perfring_counts_fd *opened = &counts->fds[counts->fd_count];
-	int fd = try_open(place, event, group_fd), ret;
-
-	if (fd == -EINVAL && !event->opened && event->attr.read_format & PERFRING_FORMAT_LOST)
-		fd = try_without_lost(place, event, group_fd);
-	if (fd < 0) {
-		place->refused = number;
-		return fd;
-	}
-	memset(opened, 0, sizeof(*opened));
-	opened->fd = fd;
-	opened->tid = place->cgroup ? -1 : place->who;
-	opened->cpu = place->cpu;
-	opened->event = number;
-	ret = perfring_event_id(fd, &opened->id);
-	if (ret) {
-		refuse(counts, "the event's id cannot be had: %s.", strerror(-ret));
-		close(fd);
-		return ret;
-	}
-	event->opened = true;
-	counts->fd_count++;
-	return 0;
-}
-
-/* The number of the next fd that is no member of the group, or event, whose fd is number i. */
-static uint32_t end_of_group(const struct perfring_counts *counts, uint32_t i)
-{
-	uint32_t leader = counts->fds[i].event;
-
-	do
-		i++;
-	while (i < counts->fd_count && is_member(counts, counts->fds[i].event) &&
-	       counts->events[counts->fds[i].event].leader == leader);
-	return i;
-}
-
-/* perfring_plan_group of each group here. */
-static int try_groups(struct perfring_counts *counts, uint32_t base)
-{
-	uint32_t next;
-	int ret = 0;
-
-	for (uint32_t i = base; !ret && i < counts->fd_count; i = next) {
-		const struct counted *event = &counts->events[counts->fds[i].event];
-
-		next = end_of_group(counts, i);
-		if (event->attr.inherit && next > i + 1)
-			ret = perfring_plan_group(counts->fds[i].fd, event->attr.read_format);
-	}
-	return ret;
-}
-
-static int add_once(void *of, bool *joining)
-{
-	struct place *place = of;
-	struct perfring_counts *counts = place->counts;
-	uint32_t base = counts->fd_count;
-	int ret = 0;
-
-	place->refused = NONE;
-	for (uint32_t i = place->first; !ret && i < counts->event_count; i++) {
-		if (counts->events[i].absent)
-			continue;
-		ret = add_fd(place, i, base);
-		*joining = is_member(counts, i);
-	}
-	if (!ret)
-		ret = try_groups(counts, base);
 	if (ret)
-		cut_back(counts, base);
-	return ret;
-}
-
-/* Errors that mean: not on this machine, whoever asks. */
-static bool is_missing(int error)
-{
-	return error == -ENOENT || error == -EOPNOTSUPP || error == -ENXIO || error == -ENODEV || error == -EINVAL;
-}
-
-/* Whether the place can be opened without the event that was refused there; a group is not without its leader. */
-static bool leave_out(struct place *place, int error)
-{
-	struct perfring_counts *counts = place->counts;
-	uint32_t refused = place->refused;
-
-	if (!(counts->allowed & PERFRING_FALLBACK_MISSING) || refused == NONE || !is_missing(error))
-		return false;
-	for (uint32_t i = refused; i < counts->event_count; i++) {
-		struct counted *event = &counts->events[i];
-
-		if (i != refused && event->leader != refused)
-			continue;
-		event->absent = true;
-		event->error = error;
-		event->cpu = place->cpu;
-		event->tried = i == refused ? place->tried : event->attr;
-		if (i == refused && !event->opened)
-			event->given_up = place->given_up;
-	}
-	return true;
-}
-
-/* All events at one place, or none, but for those that the machine does not have there.  A thread may have died and a CPU
- * gone since they were listed: one of several is passed over. */
-static int add_place(struct place *place)
-{
-	struct perfring_counts *counts = place->counts;
-	bool is_thread = place->who >= 0 && !place->cgroup;
-	int ret;
-
-	/* CPUs differ in what they have, threads do not. */
-	for (uint32_t i = place->first; place->cpu >= 0 && i < counts->event_count; i++)
-		counts->events[i].absent = false;
-	do {
-		ret = perfring_plan_place(add_once, place, is_thread);
-		if (!place->lonely &&
-		    (ret == -ESRCH || (ret == -ENODEV && place->cpu >= 0 && perfring_cpu_is_offline(place->cpu))))
-			return 0;
-	} while (ret && leave_out(place, ret));
-	if (ret && place->refused != NONE)
-		perfring_event_explain(ret, &place->tried, place->cgroup ? -1 : place->who, place->cpu, counts->refusal,
-				       sizeof(counts->refusal));
-	return ret;
-}
-
-/* Which of the add's events are at no place, those of fds from number `from` on being its own.  Returns whether one is
- * neither there nor missing: there was no place to look at. */
-static bool settle_errors(struct perfring_counts *counts, uint32_t first, uint32_t from)
-{
-	bool lost = false;
-
-	for (uint32_t i = from; i < counts->fd_count; i++)
-		counts->events[counts->fds[i].event].error = 0;
-	for (uint32_t i = first; counts->fd_count == from && i < counts->event_count; i++)
-		lost |= !counts->events[i].error;
-	return lost;
-}
-
-static int add_places(struct perfring_counts *counts, uint32_t first, const struct perfring_target *target,
-		      const struct perfring_numbers *cpus)
-{
-	const struct perfring_numbers *whose = target->cgroups.count ? &target->cgroups : &target->tids;
-	uint32_t who_count = whose->count ? whose->count : 1, cpu_count = cpus->count ? cpus->count : 1;
-	uint64_t places = (uint64_t)who_count * cpu_count, fds = places * (counts->event_count - first);
-	struct place place = {counts, .first = first, .cgroup = target->cgroups.count, .lonely = places == 1};
-	uint32_t before = counts->fd_count;
-	int ret = make_room(counts, fds);
-
+		refuse(counts, "the event's id cannot be had: %s.", strerror(-ret));
+	else
+		ret = perfring_array_grow(&counts->fds, counts->fd_count, &counts->fd_capacity, sizeof(opened));
 	if (!ret)
-		ret = perfring_plan_files(fds, true, counts->refusal, sizeof(counts->refusal));
-	for (uint32_t i = 0; !ret && i < who_count; i++)
-		for (uint32_t j = 0; !ret && j < cpu_count; j++) {
-			place.who = whose->count ? whose->numbers[i] : -1;
-			place.cpu = cpus->count ? cpus->numbers[j] : -1;
-			ret = add_place(&place);
-		}
-	if (ret || !settle_errors(counts, first, before))
-		return ret;
-	refuse(counts, "none of these threads and CPUs is there any more.");
-	return -ESRCH;
+		counts->fds[counts->fd_count++] = opened;
+	return ret;
 }
 
 /* A cgroup is observed CPU by CPU. */
 static int add_target(struct perfring_counts *counts, uint32_t first, const struct perfring_target *target)
 {
+	const struct perfring_numbers *who = perfring_target_who(target), *cpus = perfring_target_where(target);
+	struct perfring_opener opener = {event_of,
+					 take,
+					 counts,
+					 first,
+					 counts->event_count - first,
+					 counts->allowed,
+					 false,
+					 counts->refusal,
+					 sizeof(counts->refusal)};
+	struct perfring_target whole = *target;
 	struct perfring_numbers online = {0};
 	int ret = 0;
 
-	if (!target->tids.count && !target->cpus.count && !target->cgroups.count) {
+	if (who->numbers[0] == -1 && cpus->numbers[0] == -1) {
 		refuse(counts, "the target names neither a thread nor a CPU.");
 		return -EINVAL;
 	}
-	if (target->cgroups.count && !target->cpus.count)
+	if (target->cgroups.count && !target->cpus.count) {
 		ret = perfring_numbers_add_online(&online);
+		whole.cpus = online;
+		whole.all_cpus = true;
+		cpus = &whole.cpus;
+	}
 	if (!ret)
-		ret = add_places(counts, first, target, online.count ? &online : &target->cpus);
+		ret = perfring_opener_files((uint64_t)who->count * cpus->count * opener.count, true, counts->refusal,
+					    sizeof(counts->refusal));
+	if (!ret)
+		ret = perfring_opener_open(&opener, &whole, who, cpus);
 	free(online.numbers);
 	return ret;
 }
@@ -435,8 +197,7 @@ int perfring_counts_add(struct perfring_counts *counts, const struct perfring_ev
 		return 0;
 	if (!counts->refusal[0])
 		refuse(counts, "adding the events failed: %s.", strerror(-ret));
-	cut_back(counts, fds);
-	cut_events(counts, first);
+	cut_back(counts, fds, first);
 	return ret;
 }
 
@@ -475,28 +236,28 @@ const char *perfring_counts_refusal(const struct perfring_counts *counts)
 
 int perfring_counts_error(const struct perfring_counts *counts, uint32_t event)
 {
-	return event < counts->event_count ? counts->events[event].error : -EINVAL;
+	return event < counts->event_count ? counts->events[event]->open.error : -EINVAL;
 }
 
 uint64_t perfring_counts_given_up(const struct perfring_counts *counts, uint32_t event)
 {
-	return event < counts->event_count ? counts->events[event].given_up : 0;
+	return event < counts->event_count ? counts->events[event]->open.dropped : 0;
 }
 
-int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t number, char *room, size_t size)
+int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t number, char *space, size_t size)
 {
-	const struct counted *event = number < counts->event_count ? &counts->events[number] : NULL;
-	struct perfring_words text = {room, size, 0};
+	const struct counted *event = number < counts->event_count ? counts->events[number] : NULL;
+	struct perfring_words text = {space, size, 0};
 	char name[256];
 
 	if (size)
-		room[0] = 0;
+		space[0] = 0;
 	if (!event)
 		return 0;
-	if (!event->error)
-		return perfring_fallback_explain(event->given_up, &event->asked, &event->attr, room, size);
-	if (!is_member(counts, number) || !counts->events[event->leader].error)
-		return perfring_event_explain(event->error, &event->tried, 0, event->cpu, room, size);
+	if (!event->open.error)
+		return perfring_fallback_explain(event->open.dropped, &event->asked, &event->attr, space, size);
+	if (!is_member(counts, number) || !counts->events[event->open.leader]->open.error)
+		return perfring_event_explain(event->open.error, &event->open.tried, 0, event->open.cpu, space, size);
 	perfring_event_name(&event->asked, name, sizeof(name));
 	perfring_say(&text, "%s: it is not counted without the leader of its group.", name);
 	return (int64_t)text.length;
@@ -504,7 +265,7 @@ int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t n
 
 /* ---- running ---- */
 
-/* Each event that stands alone, and each group through its leader.  All are tried; the first error is told. */
+/* Each event that stands alone, and each group through its leader.  All are tried; the first error is returned. */
 static int control(struct perfring_counts *counts, int (*one)(int fd, bool group), bool group)
 {
 	int ret = 0;
@@ -534,6 +295,25 @@ int perfring_counts_reset(struct perfring_counts *counts)
 }
 
 /* ---- reading ---- */
+
+static int read_fd(struct perfring_counts *counts, uint32_t i, struct perfring_read *values)
+{
+	struct perfring_format format = {.read_format = counts->events[counts->fds[i].event]->attr.read_format};
+
+	return perfring_opener_read(counts->fds[i].fd, &format, values, counts->buffer, sizeof(counts->buffer));
+}
+
+/* The number of the next fd that is no member of the group, or event, whose fd is number i. */
+static uint32_t end_of_group(const struct perfring_counts *counts, uint32_t i)
+{
+	uint32_t leader = counts->fds[i].event;
+
+	do
+		i++;
+	while (i < counts->fd_count && is_member(counts, counts->fds[i].event) &&
+	       counts->events[counts->fds[i].event]->open.leader == leader);
+	return i;
+}
 
 /* Puts one entry of a read to the fd that has its id.  A group's entries come in the order in which they joined. */
 static void put(struct perfring_counts_fd *fds, uint32_t count, const struct perfring_read *values, uint64_t i)
@@ -585,12 +365,12 @@ uint32_t perfring_counts_count(const struct perfring_counts *counts)
 
 const char *perfring_counts_name(const struct perfring_counts *counts, uint32_t event)
 {
-	return event < counts->event_count ? counts->events[event].name : NULL;
+	return event < counts->event_count ? counts->events[event]->name : NULL;
 }
 
 const struct perf_event_attr *perfring_counts_attr(const struct perfring_counts *counts, uint32_t event)
 {
-	return event < counts->event_count ? &counts->events[event].attr : NULL;
+	return event < counts->event_count ? &counts->events[event]->attr : NULL;
 }
 
 int perfring_counts_at(const struct perfring_counts *counts, uint32_t i, struct perfring_counts_fd *fd)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "pmu.h"
 
 struct one {
@@ -16,9 +17,9 @@ struct one {
 
 struct perfring_event_names {
 	struct one *list;
-	size_t count;
-	size_t room;
-	size_t next;
+	uint32_t count;
+	uint32_t capacity;
+	uint32_t next;
 	const char *glob;
 	bool try_open;
 };
@@ -36,14 +37,8 @@ static int add(struct perfring_event_names *names, enum perfring_event_kind kind
 
 	if (!fits(names, name, alias))
 		return 0;
-	if (names->count == names->room) {
-		struct one *more = reallocarray(names->list, 2 * names->room + 64, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		names->list = more;
-		names->room = 2 * names->room + 64;
-	}
+	if (perfring_array_grow(&names->list, names->count, &names->capacity, sizeof(*names->list)))
+		return -ENOMEM;
 	one = &names->list[names->count];
 	one->kind = kind;
 	one->error = 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "pmu.h"
 
 /* One event: what it points to is behind it, and freed with it. */
@@ -21,7 +22,7 @@ struct entry {
 struct perfring_events {
 	struct entry **entries;
 	uint32_t count;
-	uint32_t room;
+	uint32_t capacity;
 };
 
 int perfring_events_open(struct perfring_events **events)
@@ -73,19 +74,10 @@ static struct entry *append(struct perfring_events *events, const struct perf_ev
 	uint32_t bytes = perfring_attr_own_size(base);
 	struct entry *entry = calloc(1, sizeof(*entry));
 
-	if (entry && events->count == events->room) {
-		struct entry **more = reallocarray(events->entries, 2 * events->room + 16, sizeof(*more));
-
-		if (more) {
-			events->entries = more;
-			events->room = 2 * events->room + 16;
-		} else {
-			free(entry);
-			return NULL;
-		}
-	}
-	if (!entry)
+	if (!entry || perfring_array_grow(&events->entries, events->count, &events->capacity, sizeof(entry))) {
+		free(entry);
 		return NULL;
+	}
 	/* As large as the installed header's struct, which callers may copy. */
 	entry->attr = calloc(1, bytes > sizeof(*base) ? bytes : sizeof(*base));
 	entry->name = strndup(name, length);

@@ -1,4 +1,4 @@
-/* target.c - whom a session observes: threads, CPUs and cgroups. */
+/* target.c - what is observed: threads, CPUs and cgroups. */
 #include <perfring/target.h>
 
 #include <dirent.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "array.h"
 #include "event_private.h"
 #include "os/cgroup.h"
 #include "os/file.h"
@@ -16,7 +17,7 @@
 #include "target_private.h"
 
 enum {
-	CPU_LIST_ROOM = 65536,
+	CPU_LIST_SIZE = 65536,
 	CPUS_MOST = 1 << 20
 };
 
@@ -26,7 +27,7 @@ static uint32_t place_of(const struct perfring_numbers *numbers, int32_t number)
 {
 	uint32_t low = 0, high = numbers->count;
 
-	/* Almost always behind the last. */
+	/* Almost always after the last. */
 	if (!high || numbers->numbers[high - 1] < number)
 		return high;
 	while (low < high) {
@@ -53,15 +54,8 @@ int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number)
 
 	if (at < numbers->count && numbers->numbers[at] == number)
 		return 0;
-	if (numbers->count == numbers->room) {
-		uint32_t room = numbers->room ? numbers->room * 2 : 16;
-		int32_t *grown = realloc(numbers->numbers, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		numbers->numbers = grown;
-		numbers->room = room;
-	}
+	if (perfring_array_grow(&numbers->numbers, numbers->count, &numbers->capacity, sizeof(*numbers->numbers)))
+		return -ENOMEM;
 	memmove(numbers->numbers + at + 1, numbers->numbers + at, (numbers->count - at) * sizeof(*numbers->numbers));
 	numbers->numbers[at] = number;
 	numbers->count++;
@@ -101,13 +95,13 @@ int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list
 
 int perfring_numbers_add_online(struct perfring_numbers *numbers)
 {
-	char *online = malloc(CPU_LIST_ROOM);
+	char *online = malloc(CPU_LIST_SIZE);
 	int64_t length;
 	int ret;
 
 	if (!online)
 		return -ENOMEM;
-	length = perfring_os_file_read("/sys/devices/system/cpu/online", online, CPU_LIST_ROOM);
+	length = perfring_os_file_read("/sys/devices/system/cpu/online", online, CPU_LIST_SIZE);
 	ret = length < 0 ? (int)length : length == 0 ? -EINVAL : perfring_numbers_add_list(numbers, online, NULL);
 	free(online);
 	return ret;
@@ -172,7 +166,7 @@ int perfring_target_copy(struct perfring_target *copy, const struct perfring_tar
 		copy->processes = malloc(target->process_count * sizeof(*copy->processes));
 		if (copy->processes) {
 			memcpy(copy->processes, target->processes, target->process_count * sizeof(*copy->processes));
-			copy->process_count = copy->process_room = target->process_count;
+			copy->process_count = copy->process_capacity = target->process_count;
 		} else {
 			ret = -ENOMEM;
 		}
@@ -270,17 +264,11 @@ int perfring_target_add_process(struct perfring_target *target, int32_t pid)
 	for (uint32_t i = 0; i < target->process_count; i++)
 		if (target->processes[i].pid == pid && target->processes[i].start == process.start)
 			return 0;
-	if (target->process_count == target->process_room) {
-		uint32_t room = target->process_room ? target->process_room * 2 : 16;
-		void *grown = realloc(target->processes, room * sizeof(*target->processes));
-
-		if (!grown)
-			return -ENOMEM;
-		target->processes = grown;
-		target->process_room = room;
-	}
-	target->processes[target->process_count++] = process;
-	return 0;
+	ret = perfring_array_grow(&target->processes, target->process_count, &target->process_capacity,
+				  sizeof(*target->processes));
+	if (!ret)
+		target->processes[target->process_count++] = process;
+	return ret;
 }
 
 /* ---- cgroups ---- */

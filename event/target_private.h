@@ -8,7 +8,7 @@
 struct perfring_numbers {
 	int32_t *numbers;
 	uint32_t count;
-	uint32_t room;
+	uint32_t capacity;
 };
 
 struct perfring_process {
@@ -23,8 +23,8 @@ struct perfring_target {
 	struct perfring_numbers cgroups; /* fds of their directories */
 	struct perfring_process *processes;
 	uint32_t process_count;
-	uint32_t process_room;
-	bool all_cpus; /* whichever are online */
+	uint32_t process_capacity;
+	bool all_cpus; /* those that are online */
 };
 
 int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number);
@@ -38,7 +38,7 @@ int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list
 int perfring_numbers_add_online(struct perfring_numbers *numbers);
 bool perfring_cpu_is_offline(int32_t cpu);
 
-/* Adds its threads.  -ESRCH: it is gone, whoever has its number now. */
+/* Adds its threads.  -ESRCH: it has exited, whether or not another one has its number now. */
 int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process);
 
 int perfring_target_copy(struct perfring_target *copy, const struct perfring_target *target);

@@ -104,13 +104,8 @@ static int take_wake(struct perfring_session *session, int fd, uint32_t *place)
 		if (session->wakes[i].fd < 0)
 			at = i;
 	}
-	if (at == session->wake_room) {
-		void *wakes = perfring_session_grow(session->wakes, &session->wake_room, sizeof(*session->wakes));
-
-		if (!wakes)
-			return -ENOMEM;
-		session->wakes = wakes;
-	}
+	if (perfring_array_grow(&session->wakes, at, &session->wake_capacity, sizeof(*session->wakes)))
+		return -ENOMEM;
 	interest.data.u32 = at | PERFRING_WAKE_MARK;
 	if (epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &interest))
 		return -errno;
@@ -146,7 +141,7 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 	if (falls != !!(session->options & PERFRING_SESSION_BACKWARD) || memory->flags & PERFRING_RING_READ_ONLY ||
 	    !memory->page || !memory->data || flags & ~(uint32_t)PERFRING_READER_COPY)
 		return -EINVAL;
-	ret = perfring_session_make_room(session);
+	ret = perfring_session_make_space(session);
 	if (ret)
 		return ret;
 	ring = calloc(1, sizeof(*ring));
@@ -233,7 +228,7 @@ static int control(struct perfring_session *session, unsigned long request)
 	for (uint32_t i = 0; i < session->event_count; i++) {
 		const struct perfring_session_event *event = &session->events[i];
 
-		if (event->fd >= 0 && session->kinds[event->event]->leader == event->event &&
+		if (event->fd >= 0 && session->kinds[event->event]->open.leader == event->event &&
 		    ioctl(event->fd, request, 0) && !ret)
 			ret = -errno;
 	}

@@ -9,13 +9,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "event/event_private.h"
-#include "event/opening.h"
+#include "event/opener.h"
 #include "session_private.h"
 
 enum {
 	GONE = UINT32_MAX - 1, /* instead of an event's number: what it stood for has hung up */
-	NONE = UINT32_MAX,
 };
 
 void perfring_session_refuse(struct perfring_session *session, const char *format, ...)
@@ -27,16 +25,6 @@ void perfring_session_refuse(struct perfring_session *session, const char *forma
 	va_end(arguments);
 }
 
-void *perfring_session_grow(void *array, uint32_t *room, size_t size)
-{
-	uint32_t wanted = *room ? *room * 2 : 16;
-	void *grown = realloc(array, wanted * size);
-
-	if (grown)
-		*room = wanted;
-	return grown;
-}
-
 /* ---- numbers by keys: places are found among thousands ---- */
 
 static struct perfring_places_slot *slot_of(const struct perfring_places *places, uint64_t key)
@@ -44,7 +32,7 @@ static struct perfring_places_slot *slot_of(const struct perfring_places *places
 	uint32_t at = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 
 	for (;; at++) {
-		struct perfring_places_slot *slot = &places->slots[at & (places->room - 1)];
+		struct perfring_places_slot *slot = &places->slots[at & (places->capacity - 1)];
 
 		if (!slot->place || slot->key == key)
 			return slot;
@@ -53,20 +41,20 @@ static struct perfring_places_slot *slot_of(const struct perfring_places *places
 
 static uint32_t places_find(const struct perfring_places *places, uint64_t key)
 {
-	return places->room ? slot_of(places, key)->place - 1 : UINT32_MAX;
+	return places->capacity ? slot_of(places, key)->place - 1 : UINT32_MAX;
 }
 
 static int places_put(struct perfring_places *places, uint64_t key, uint32_t number)
 {
 	struct perfring_places_slot *slot;
 
-	if (places->used * 2 >= places->room) {
-		struct perfring_places larger = {NULL, places->room ? places->room * 2 : 64, places->used};
+	if (places->used * 2 >= places->capacity) {
+		struct perfring_places larger = {NULL, places->capacity ? places->capacity * 2 : 64, places->used};
 
-		larger.slots = calloc(larger.room, sizeof(*larger.slots));
+		larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
 		if (!larger.slots)
 			return -ENOMEM;
-		for (uint32_t i = 0; i < places->room; i++)
+		for (uint32_t i = 0; i < places->capacity; i++)
 			if (places->slots[i].place)
 				*slot_of(&larger, places->slots[i].key) = places->slots[i];
 		free(places->slots);
@@ -97,24 +85,12 @@ static struct perfring_session_ring *find_ring(const struct perfring_session *se
 	return ring && !ring->added && ring->cpu == cpu && (cpu >= 0 || ring->tid == tid) ? ring : NULL;
 }
 
-/* Room for one ring more, in both arrays. */
-int perfring_session_make_room(struct perfring_session *session)
+int perfring_session_make_space(struct perfring_session *session)
 {
-	uint32_t room = session->ring_room;
-	void *rings, *heap;
+	uint32_t count = session->ring_count;
+	int ret = perfring_array_grow(&session->rings, count, &session->ring_capacity, sizeof(*session->rings));
 
-	if (session->ring_count < room)
-		return 0;
-	rings = perfring_session_grow(session->rings, &room, sizeof(*session->rings));
-	if (!rings)
-		return -ENOMEM;
-	session->rings = rings;
-	heap = realloc(session->heap, room * sizeof(*session->heap));
-	if (!heap)
-		return -ENOMEM;
-	session->heap = heap;
-	session->ring_room = room;
-	return 0;
+	return ret ? ret : perfring_array_grow(&session->heap, count, &session->heap_capacity, sizeof(*session->heap));
 }
 
 static int map_ring(const struct perfring_session *session, struct perfring_session_ring *ring)
@@ -187,7 +163,7 @@ static void explain_ring(struct perfring_session *session, int error)
 static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32_t cpu)
 {
 	struct perfring_session_ring *ring;
-	int ret = perfring_session_make_room(session);
+	int ret = perfring_session_make_space(session);
 
 	if (ret)
 		return ret;
@@ -217,7 +193,7 @@ static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32
 	return 0;
 }
 
-/* ---- whom epoll watches ---- */
+/* ---- what epoll watches ---- */
 
 /* Its thread is gone; another one may have the number by now. */
 static bool has_hung_up(int fd)
@@ -231,7 +207,7 @@ static bool has_hung_up(int fd)
  * theirs, costs as much as there are fds in it. */
 static uint64_t watch_key(const struct perfring_session *session, const struct perfring_session_event *event)
 {
-	uint64_t flags = perfring_attr_flags(session->kinds[event->event]->attr);
+	uint64_t flags = perfring_attr_flags(session->kinds[event->event]->open.attr);
 	uint64_t end = (flags >> PERFRING_ATTR_FLAG_inherit & 1) | (flags >> PERFRING_ATTR_FLAG_pinned & 1) << 1 |
 		       (flags >> PERFRING_ATTR_FLAG_remove_on_exec & 1) << 2;
 
@@ -293,23 +269,20 @@ static int add_kind(struct perfring_session *session, const struct perf_event_at
 	uint32_t bytes = perfring_attr_own_size(attr);
 	struct perfring_session_kind *kind;
 
-	while (number >= session->kind_room) {
-		void *kinds = perfring_session_grow(session->kinds, &session->kind_room, sizeof(*session->kinds));
-
-		if (!kinds)
+	while (number >= session->kind_capacity)
+		if (perfring_array_grow(&session->kinds, session->kind_capacity, &session->kind_capacity,
+					sizeof(*session->kinds)))
 			return -ENOMEM;
-		session->kinds = kinds;
-	}
 	kind = calloc(1, sizeof(*kind));
 	if (!kind)
 		return -ENOMEM;
-	kind->attr = calloc(1, bytes > sizeof(*attr) ? bytes : sizeof(*attr));
-	if (!kind->attr) {
+	kind->open.attr = calloc(1, bytes > sizeof(*attr) ? bytes : sizeof(*attr));
+	if (!kind->open.attr) {
 		free(kind);
 		return -ENOMEM;
 	}
-	memcpy(kind->attr, attr, bytes);
-	kind->leader = number;
+	memcpy(kind->open.attr, attr, bytes);
+	kind->open.leader = number;
 	while (session->kind_count < number)
 		session->kinds[session->kind_count++] = NULL;
 	session->kinds[session->kind_count++] = kind;
@@ -322,7 +295,7 @@ void perfring_session_cut_kinds(struct perfring_session *session, uint32_t count
 		struct perfring_session_kind *kind = session->kinds[--session->kind_count];
 
 		if (kind)
-			free(kind->attr);
+			free(kind->open.attr);
 		free(kind);
 	}
 }
@@ -373,15 +346,15 @@ static int check_clock(struct perfring_session *session, const struct perf_event
 /* What attrs from number `first` on have to share with one another and with those before. */
 static int check_kinds(struct perfring_session *session, uint32_t first)
 {
-	int32_t clock = first ? session->clock : clock_of(session->kinds[first]->attr);
+	int32_t clock = first ? session->clock : clock_of(session->kinds[first]->open.attr);
 	uint64_t shared = PERFRING_SAMPLE_IDENTIFIER;
 	int ret = 0;
 
 	for (uint32_t i = first; !ret && i < session->kind_count; i++) {
-		ret = check_attr(session, session->kinds[i]->attr);
+		ret = check_attr(session, session->kinds[i]->open.attr);
 		if (!ret)
-			ret = check_clock(session, session->kinds[i]->attr, clock);
-		shared &= session->kinds[i]->attr->sample_type;
+			ret = check_clock(session, session->kinds[i]->open.attr, clock);
+		shared &= session->kinds[i]->open.attr->sample_type;
 	}
 	if (ret)
 		return ret;
@@ -397,10 +370,10 @@ static int check_kinds(struct perfring_session *session, uint32_t first)
 
 static int check_group(struct perfring_session *session, uint32_t first)
 {
-	const struct perf_event_attr *leader = session->kinds[first]->attr;
+	const struct perf_event_attr *leader = session->kinds[first]->open.attr;
 
 	for (uint32_t i = first + 1; i < session->kind_count; i++) {
-		const struct perf_event_attr *attr = session->kinds[i]->attr;
+		const struct perf_event_attr *attr = session->kinds[i]->open.attr;
 
 		if (attr->pinned || attr->exclusive)
 			perfring_session_refuse(session,
@@ -430,14 +403,14 @@ static int add_kinds(struct perfring_session *session, const struct perf_event_a
 			ret = add_kind(session, attrs[i], first + i);
 		if (ret)
 			return ret;
-		session->kinds[first + i]->leader = first;
+		session->kinds[first + i]->open.leader = first;
 		if (session->options & PERFRING_SESSION_BACKWARD)
-			session->kinds[first + i]->attr->write_backward = 1;
+			session->kinds[first + i]->open.attr->write_backward = 1;
 		/* A sibling counts while its leader does: one that waits to be enabled itself never would after an exec
 		 * that enables the leader (docs/abi.md trap 32), and would count another span of time after an enable. */
 		if (i) {
-			session->kinds[first + i]->attr->disabled = 0;
-			session->kinds[first + i]->attr->enable_on_exec = 0;
+			session->kinds[first + i]->open.attr->disabled = 0;
+			session->kinds[first + i]->open.attr->enable_on_exec = 0;
 		}
 	}
 	ret = check_kinds(session, first);
@@ -446,202 +419,84 @@ static int add_kinds(struct perfring_session *session, const struct perf_event_a
 
 /* ---- fds ---- */
 
-/* Where all that was asked for is opened: a thread, CPU or cgroup. */
-struct place {
-	struct perfring_session *session;
-	const struct perfring_session_asked *asked;
-	int32_t who;
-	int32_t cpu;
-	uint32_t refused;          /* the event that the kernel did not open; NONE: it was something else */
-	union perfring_attr tried; /* it, as it was refused last */
-};
-
-static void explain(const struct place *place, int error)
-{
-	struct perfring_session *session = place->session;
-	bool sibling = place->refused != place->asked->first, cgroup = place->asked->target.cgroups.count;
-	char *room = session->refusal;
-	int64_t said = perfring_event_explain(error, &place->tried.attr, cgroup ? -1 : place->who, place->cpu, room,
-					      sizeof(session->refusal));
-	const char *more = "";
-
-	if (cgroup && (error == -EBADF || error == -ENOENT))
-		more = " Or the directory is not that of a cgroup, or its hierarchy has no perf_event controller.";
-	else if (sibling && error == -E2BIG)
-		more = " Or its group is larger than what one read can tell, 16 KiB.";
-	else if (sibling && error == -EINVAL)
-		more = " Or it cannot be in one group with its leader.";
-	if (said > 0 && (size_t)said < sizeof(session->refusal))
-		snprintf(room + said, sizeof(session->refusal) - (size_t)said, "%s", more);
-}
-
 /* The clock that an event must have: that of those before it. */
 static int32_t first_clock(const struct perfring_session *session, const struct perfring_session_kind *kind)
 {
-	return kind->leader ? session->clock : clock_of(session->kinds[0]->attr);
+	return kind->open.leader ? session->clock : clock_of(session->kinds[0]->open.attr);
 }
 
-/* Opens the event as it was opened before; the first time, with what may be given up, which is noted when it opens. */
-static int open_kind(struct place *place, struct perfring_session_kind *kind, int leader, uint64_t flags)
+static struct perfring_opener_event *event_of(void *of, uint32_t number)
 {
-	uint32_t bytes = perfring_attr_own_size(kind->attr);
-	uint64_t taken = 0;
-	int fd;
+	struct perfring_session *session = of;
 
-	memcpy(&place->tried, kind->attr, bytes); /* check_attr: at most as much */
-	if (kind->decided)
-		return perfring_event_open(kind->attr, place->who, place->cpu, leader, flags);
-	fd = perfring_event_open_fallback(&place->tried.attr, place->who, place->cpu, leader, flags,
-					  place->session->allowed, &taken);
-	if (fd < 0)
-		return fd;
-	memcpy(kind->attr, &place->tried, bytes);
-	kind->given_up = taken;
-	kind->decided = true;
-	return fd;
+	return &session->kinds[number]->open;
 }
 
-/* Opens one fd and joins it to its ring.  leader: the fd of its group's, -1 for none. */
-static int add_fd(struct place *place, uint32_t number, int leader)
+/* Joins an event to the ring of its CPU or thread, which is mapped when it is the first there. */
+static int join_ring(struct perfring_session *session, struct perfring_session_event *event)
 {
-	struct perfring_session *session = place->session;
-	struct perfring_session_kind *kind = session->kinds[number];
-	uint64_t flags = place->asked->target.cgroups.count ? PERFRING_FLAG_PID_CGROUP : 0;
-	int32_t cpu = place->cpu;
-	struct perfring_session_event *event;
-	struct perfring_session_ring *ring;
-	int ret, fd;
+	struct perfring_session_ring *ring = find_ring(session, event->tid, event->cpu, &event->ring);
+	int ret;
 
-	if (session->event_count == session->event_room) {
-		void *events = perfring_session_grow(session->events, &session->event_room, sizeof(*session->events));
-
-		if (!events)
-			return -ENOMEM;
-		session->events = events;
-	}
-	event = &session->events[session->event_count];
-	memset(event, 0, sizeof(*event));
-	event->tid = flags ? -1 : place->who;
-	event->cpu = cpu;
-	event->event = number;
-	fd = open_kind(place, kind, leader, flags);
-	if (fd < 0) {
-		place->refused = number;
-		return fd;
-	}
-	event->fd = fd;
-	/* A clock that was given up: before the ring of another clock refuses it without a word. */
-	ret = number ? check_clock(session, kind->attr, first_clock(session, kind)) : 0;
-	if (!ret)
-		ret = perfring_event_id(fd, &event->id);
-	ring = ret ? NULL : find_ring(session, event->tid, cpu, &event->ring);
-	if (ring && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd)) {
-		ret = -errno;
-		/* That of a dead thread with this number, which is not read to its end yet. */
-		if (ret == -EINVAL && cpu < 0 && has_hung_up(ring->fd)) {
-			ret = 0;
-			ring = NULL;
-		}
-	}
-	if (ring) {
-		if (ret)
-			perfring_session_refuse(session,
-						"the event cannot write into the ring of its CPU (SET_OUTPUT: %s).",
-						strerror(-ret));
-	} else if (!ret) {
-		ret = add_ring(session, fd, event->tid, cpu);
-		event->ring = ret ? 0 : session->ring_count - 1;
-		ring = ret ? NULL : session->rings[event->ring];
-	}
-	if (!ret)
-		ret = watch(session, session->event_count);
-	if (ret) {
-		if (!*session->refusal)
-			perfring_session_refuse(session, "adding the event's fd failed: %s.", strerror(-ret));
-		if (ring && ring->fd == fd)
-			perfring_session_close_ring(session->rings[--session->ring_count]);
-		close(fd);
+	if (ring && !ioctl(event->fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd))
+		return 0;
+	ret = -errno;
+	/* A ring whose thread had this number and has exited, and which is not read to its end yet, is not its ring. */
+	if (ring && !(ret == -EINVAL && event->cpu < 0 && has_hung_up(ring->fd))) {
+		perfring_session_refuse(session, "the event cannot write into the ring of its CPU (SET_OUTPUT: %s).",
+					strerror(-ret));
 		return ret;
 	}
-	session->event_count++;
-	return 0;
-}
-
-/* perfring_plan_group of the group whose fds begin at number `from`. */
-static int try_group(const struct perfring_session *session, uint32_t from)
-{
-	for (uint32_t i = from; i < session->event_count; i++) {
-		const struct perf_event_attr *attr = session->kinds[session->events[i].event]->attr;
-
-		if (attr->inherit && attr->read_format & PERFRING_FORMAT_GROUP)
-			return perfring_plan_group(session->events[i].fd, attr->read_format);
-	}
-	return 0;
-}
-
-/* A group, or an only event, at one place: all of it or nothing. */
-static int open_once(void *of, bool *joining)
-{
-	struct place *place = of;
-	struct perfring_session *session = place->session;
-	const struct perfring_session_asked *asked = place->asked;
-	uint32_t events = session->event_count, rings = session->ring_count;
-	int leader = -1, ret = 0;
-
-	place->refused = NONE;
-	session->refusal[0] = 0;
-	for (uint32_t i = 0; !ret && i < asked->count; i++) {
-		ret = add_fd(place, asked->first + i, leader);
-		if (!ret && !i)
-			leader = session->events[events].fd;
-	}
-	*joining = leader >= 0 && place->refused != NONE;
-	if (!ret && asked->count > 1)
-		ret = try_group(session, events);
-	if (ret)
-		perfring_session_cut_back(session, events, rings);
+	ret = add_ring(session, event->fd, event->tid, event->cpu);
+	event->ring = ret ? 0 : session->ring_count - 1;
 	return ret;
 }
 
-/* Who and where, with "any" where nothing is named. */
-static const struct perfring_numbers *whom(const struct perfring_target *target)
+/* An fd that was opened becomes one of the session's. */
+static int take(void *of, const struct perfring_open_place *place, uint32_t number, int fd)
 {
-	static int32_t any[] = {-1};
-	static const struct perfring_numbers ANY = {any, 1, 1};
+	struct perfring_session *session = of;
+	const struct perfring_session_kind *kind = session->kinds[number];
+	uint32_t rings = session->ring_count;
+	struct perfring_session_event event = {
+		.fd = fd, .tid = place->is_cgroup ? -1 : place->who, .cpu = place->cpu, .event = number};
+	int ret = perfring_event_id(fd, &event.id);
 
-	if (target->cgroups.count)
-		return &target->cgroups;
-	return target->threads.count || target->process_count ? &target->tids : &ANY;
+	/* A clock that was dropped: before the ring of another clock refuses it without a word. */
+	if (!ret && number)
+		ret = check_clock(session, kind->open.attr, first_clock(session, kind));
+	if (!ret)
+		ret = join_ring(session, &event);
+	if (!ret)
+		ret = perfring_array_grow(&session->events, session->event_count, &session->event_capacity,
+					  sizeof(event));
+	if (!ret) {
+		session->events[session->event_count] = event;
+		ret = watch(session, session->event_count);
+	}
+	if (!ret)
+		session->event_count++;
+	else if (session->ring_count > rings)
+		perfring_session_close_ring(session->rings[--session->ring_count]);
+	return ret;
 }
 
-static const struct perfring_numbers *where(const struct perfring_target *target)
-{
-	static int32_t any[] = {-1};
-	static const struct perfring_numbers ANY = {any, 1, 1};
-
-	return target->cpus.count || target->all_cpus ? &target->cpus : &ANY;
-}
-
-/* Opens what was asked for at each of these; passed: threads that have died since they were listed, and CPUs that went
- * offline, are no errors. */
+/* Opens what was asked for at each of these.  is_late: no error when there is none of them any more. */
 static int open_places(struct perfring_session *session, const struct perfring_session_asked *asked,
-		       const struct perfring_numbers *who, const struct perfring_numbers *cpus, bool passed)
+		       const struct perfring_numbers *who, const struct perfring_numbers *cpus, bool is_late)
 {
-	for (uint32_t t = 0; t < who->count; t++)
-		for (uint32_t c = 0; c < cpus->count; c++) {
-			struct place place = {session, asked, .who = who->numbers[t], .cpu = cpus->numbers[c],
-					      .refused = NONE};
-			bool is_thread = place.who >= 0 && !asked->target.cgroups.count;
-			int ret = perfring_plan_place(open_once, &place, is_thread);
+	struct perfring_opener opener = {event_of,
+					 take,
+					 session,
+					 asked->first,
+					 asked->count,
+					 session->allowed & ~(uint64_t)PERFRING_FALLBACK_MISSING,
+					 is_late,
+					 session->refusal,
+					 sizeof(session->refusal)};
 
-			if (!ret || (ret == -ESRCH && passed) ||
-			    (ret == -ENODEV && asked->target.all_cpus && perfring_cpu_is_offline(place.cpu)))
-				continue;
-			if (place.refused != NONE)
-				explain(&place, ret);
-			return ret;
-		}
-	return 0;
+	session->refusal[0] = 0;
+	return perfring_opener_open(&opener, &asked->target, who, cpus);
 }
 
 /* The ids of the fds from `from` on become known. */
@@ -656,8 +511,8 @@ static int name_fds(struct perfring_session *session, uint32_t from)
 
 static int plan(struct perfring_session *session, uint64_t more)
 {
-	return perfring_plan_files(more, session->options & PERFRING_SESSION_RAISE_FILES, session->refusal,
-				   sizeof(session->refusal));
+	return perfring_opener_files(more, session->options & PERFRING_SESSION_RAISE_FILES, session->refusal,
+				     sizeof(session->refusal));
 }
 
 /* ---- adding ---- */
@@ -675,24 +530,14 @@ static int add_formats(struct perfring_session *session, uint32_t first)
 {
 	for (uint32_t i = first; i < session->kind_count; i++) {
 		int ret = perfring_session_count_event(session, i);
-		int index = ret ? ret : perfring_format_set_add(session->formats, session->kinds[i]->attr);
+		int index = ret ? ret : perfring_format_set_add(session->formats, session->kinds[i]->open.attr);
 
 		if (index < 0)
 			return index;
 		note_time_place(session, perfring_format_set_at(session->formats, i));
 	}
-	session->clock = clock_of(session->kinds[first]->attr);
+	session->clock = clock_of(session->kinds[first]->open.attr);
 	return 0;
-}
-
-/* Whether anything of these had to be given up. */
-static bool gave_up(const struct perfring_session *session, uint32_t first)
-{
-	uint64_t given_up = 0;
-
-	for (uint32_t i = first; i < session->kind_count; i++)
-		given_up |= session->kinds[i]->given_up;
-	return given_up != 0;
 }
 
 /* What failed is gone again; rings that were shrunk for it are as they were, unless something lies in them by now. */
@@ -719,22 +564,14 @@ static int open_asked(struct perfring_session *session, struct perfring_session_
 		asked->target.all_cpus = true;
 		ret = perfring_numbers_add_online(&asked->target.cpus);
 	}
-	who = whom(&asked->target);
-	cpus = where(&asked->target);
+	who = perfring_target_who(&asked->target);
+	cpus = perfring_target_where(&asked->target);
 	if (!ret)
 		ret = plan(session, (uint64_t)who->count * cpus->count * asked->count);
 	if (!ret)
-		ret = open_places(session, asked, who, cpus, who->count > 1);
-	if (!ret && session->event_count == events) {
-		int32_t last = who->count ? who->numbers[who->count - 1] : 0;
-
-		if (last >= 0 && !asked->target.cgroups.count)
-			perfring_session_refuse(session, "there is no thread %d, nor one of the others.", last);
-		else
-			perfring_session_refuse(session, "none of these CPUs is online any more.");
-		ret = -ESRCH;
-	}
-	if (!ret && gave_up(session, asked->first))
+		ret = open_places(session, asked, who, cpus, false);
+	/* Again: something may have been dropped. */
+	if (!ret)
 		ret = check_kinds(session, asked->first);
 	if (!ret)
 		ret = add_formats(session, asked->first);
@@ -753,18 +590,14 @@ int perfring_session_add_group(struct perfring_session *session, const struct pe
 		perfring_session_refuse(session, "no event is named.");
 		return -EINVAL;
 	}
-	if (whom(target)->numbers[0] == -1 && where(target)->numbers[0] == -1) {
+	if (perfring_target_who(target)->numbers[0] == -1 && perfring_target_where(target)->numbers[0] == -1) {
 		perfring_session_refuse(session, "the target names neither a thread nor a CPU.");
 		return -EINVAL;
 	}
-	if (session->asked_count == session->asked_room) {
-		void *grown = perfring_session_grow(session->asked, &session->asked_room, sizeof(*session->asked));
-
-		if (!grown) {
-			perfring_session_refuse(session, "adding the event failed: %s.", strerror(ENOMEM));
-			return -ENOMEM;
-		}
-		session->asked = grown;
+	if (perfring_array_grow(&session->asked, session->asked_count, &session->asked_capacity,
+				sizeof(*session->asked))) {
+		perfring_session_refuse(session, "adding the event failed: %s.", strerror(ENOMEM));
+		return -ENOMEM;
 	}
 	asked = &session->asked[session->asked_count];
 	asked->first = perfring_format_set_count(session->formats);
@@ -833,11 +666,11 @@ static void start_late(struct perfring_session *session, uint32_t from)
 	for (uint32_t i = from; i < session->event_count; i++) {
 		const struct perfring_session_kind *kind = session->kinds[session->events[i].event];
 
-		if (kind->leader != session->events[i].event)
+		if (kind->open.leader != session->events[i].event)
 			continue;
 		if (session->state == PERFRING_SESSION_DISABLED)
 			ioctl(session->events[i].fd, PERF_EVENT_IOC_DISABLE, 0);
-		else if (session->state == PERFRING_SESSION_ENABLED || kind->attr->enable_on_exec)
+		else if (session->state == PERFRING_SESSION_ENABLED || kind->open.attr->enable_on_exec)
 			ioctl(session->events[i].fd, PERF_EVENT_IOC_ENABLE, 0);
 	}
 }
@@ -869,8 +702,8 @@ static int open_new(struct perfring_session *session, const struct perfring_sess
 
 		if (perfring_numbers_have(known, now->numbers[i]))
 			continue;
-		ret = are_cpus ? open_late(session, asked, whom(&asked->target), &one)
-			       : open_late(session, asked, &one, where(&asked->target));
+		ret = are_cpus ? open_late(session, asked, perfring_target_who(&asked->target), &one)
+			       : open_late(session, asked, &one, perfring_target_where(&asked->target));
 		if (!ret)
 			ret = perfring_numbers_add(known, now->numbers[i]);
 	}
@@ -925,7 +758,8 @@ static int look_for_threads(struct perfring_session *session, struct perfring_se
 	if (!ret) {
 		/* A number that is given again is another thread. */
 		perfring_numbers_keep(&target->tids, &now);
-		ret = plan(session, count_new(&now, &target->tids) * where(target)->count * asked->count);
+		ret = plan(session,
+			   count_new(&now, &target->tids) * perfring_target_where(target)->count * asked->count);
 	}
 	if (!ret)
 		ret = open_new(session, asked, &now, &target->tids, false);
@@ -994,14 +828,15 @@ int perfring_session_update_on(struct perfring_session *session, const struct pe
 		struct perfring_session_asked *asked = &session->asked[i];
 		struct perfring_target *target = &asked->target;
 
-		if (target->process_count && !session->kinds[asked->first]->attr->inherit)
+		if (target->process_count && !session->kinds[asked->first]->open.attr->inherit)
 			ret = look_for_threads(session, asked, &listing);
 		if (ret || !target->all_cpus)
 			continue;
 		/* A thread's events sleep while their CPU is away; those of a CPU or cgroup died with it. */
 		if (!target->threads.count && !target->process_count)
 			perfring_numbers_keep(&target->cpus, online);
-		ret = plan(session, count_new(online, &target->cpus) * whom(target)->count * asked->count);
+		ret = plan(session,
+			   count_new(online, &target->cpus) * perfring_target_who(target)->count * asked->count);
 		if (!ret)
 			ret = open_new(session, asked, online, &target->cpus, true);
 	}
@@ -1039,12 +874,12 @@ int perfring_session_configure(struct perfring_session *session, uint32_t option
 
 uint64_t perfring_session_given_up(const struct perfring_session *session, uint32_t event)
 {
-	return event < session->kind_count && session->kinds[event] ? session->kinds[event]->given_up : 0;
+	return event < session->kind_count && session->kinds[event] ? session->kinds[event]->open.dropped : 0;
 }
 
 const struct perf_event_attr *perfring_session_attr(const struct perfring_session *session, uint32_t event)
 {
-	return event < session->kind_count && session->kinds[event] ? session->kinds[event]->attr : NULL;
+	return event < session->kind_count && session->kinds[event] ? session->kinds[event]->open.attr : NULL;
 }
 
 uint32_t perfring_session_pages(const struct perfring_session *session)

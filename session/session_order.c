@@ -21,7 +21,7 @@
 #include <perfring/access.h>
 #include <perfring/sample.h>
 
-#include "event/opening.h"
+#include "event/opener.h"
 #include "session_private.h"
 
 /* ---- the heap of rings, by the key of their first record; ties by ring number ---- */
@@ -577,9 +577,9 @@ int perfring_session_count_event(struct perfring_session *session, uint32_t even
 uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format)
 {
 	struct perfring_read values;
-	uint64_t room[PERFRING_PLAN_READ_WORDS];
+	uint64_t room[PERFRING_OPENER_READ_WORDS];
 
-	if (perfring_plan_read(event->fd, format, &values, room, sizeof(room)))
+	if (perfring_opener_read(event->fd, format, &values, room, sizeof(room)))
 		return 0;
 	for (uint64_t i = 0; i < values.nr; i++)
 		if (values.nr == 1 || perfring_read_id(&values, i) == event->id)

@@ -5,15 +5,13 @@
 #include <perfring/reader.h>
 #include <perfring/session.h>
 #include <perfring/snapshot.h>
-#include "event/target_private.h"
+#include "event/array.h"
+#include "event/opener.h"
 
-/* An event as it was opened: the first of its fds decided what had to be given up. */
+/* An event as it was opened; the leader of one in no group is its own. */
 struct perfring_session_kind {
-	struct perf_event_attr *attr; /* as many bytes as it says, and at least a whole one */
-	uint64_t given_up;
-	uint64_t lost;   /* FORMAT_LOST of fds that were closed since */
-	uint32_t leader; /* the number of its group's; its own when it is in none */
-	bool decided;
+	struct perfring_opener_event open;
+	uint64_t lost; /* FORMAT_LOST of fds that were closed since */
 };
 
 /* What one add asked for; where it is open by now. */
@@ -29,7 +27,7 @@ struct perfring_places {
 		uint64_t key;
 		uint32_t place; /* number + 1; 0: free */
 	} * slots;
-	uint32_t room; /* a power of two */
+	uint32_t capacity; /* a power of two */
 	uint32_t used;
 };
 
@@ -124,14 +122,14 @@ struct perfring_session {
 	struct perfring_format_set *formats;
 	struct perfring_session_event *events; /* one for each fd */
 	uint32_t event_count;
-	uint32_t event_room;
+	uint32_t event_capacity;
 	uint32_t live;                        /* fds in the epoll set: of each thread and CPU one, until it hangs up */
 	struct perfring_session_kind **kinds; /* by number; NULL for one that only formats know */
 	uint32_t kind_count;
-	uint32_t kind_room;
+	uint32_t kind_capacity;
 	struct perfring_session_asked *asked;
 	uint32_t asked_count;
-	uint32_t asked_room;
+	uint32_t asked_capacity;
 	struct perfring_places ring_of; /* a thread or CPU -> its ring */
 	struct perfring_places
 		watched_of; /* a thread, CPU and way to end -> the event that stands for all in the epoll set */
@@ -144,22 +142,24 @@ struct perfring_session {
 	} state;
 	struct perfring_session_ring **rings; /* NULL: it was removed, and the place is free */
 	uint32_t ring_count;
-	uint32_t ring_room;
+	uint32_t ring_capacity;
 	uint32_t added; /* rings that perfring_session_add_ring brought */
 	struct perfring_session_wake *wakes;
 	uint32_t wake_count;
-	uint32_t wake_room;
+	uint32_t wake_capacity;
 	struct perfring_session_set *sets;
 	uint32_t set_count;
+	uint32_t set_capacity;
 	uint32_t leaving; /* rings */
 	struct perfring_totals removed;       /* of rings that were removed */
 	struct perfring_totals *event_totals; /* of each event, by its number */
 	uint32_t event_totals_room;
 	uint32_t pages;
 	int epoll;
-	/* Rings with something in their window, the one with the smallest first key at heap[0]; room for ring_room. */
+	/* Rings with something in their window, the one with the smallest first key at heap[0]. */
 	uint32_t *heap;
 	uint32_t heap_count;
+	uint32_t heap_capacity;
 	uint32_t old_rings;      /* rings with something that was seen a round ago */
 	uint32_t corrupt_rings;  /* and areas: found, and not told */
 	uint32_t span_ring;      /* rings before it have told all spans of the round */
@@ -182,10 +182,9 @@ int perfring_session_walk_sets(struct perfring_session *session);
 /* session_open.c */
 void __attribute__((format(printf, 2, 3)))
 perfring_session_refuse(struct perfring_session *session, const char *format, ...);
-void *perfring_session_grow(void *array, uint32_t *room, size_t size);
 
-/* Room for one ring more, in the arrays of rings. */
-int perfring_session_make_room(struct perfring_session *session);
+/* Space for one ring more, in the arrays of rings. */
+int perfring_session_make_space(struct perfring_session *session);
 
 /* Drops what came after these counts; the attrs likewise. */
 void perfring_session_cut_back(struct perfring_session *session, uint32_t events, uint32_t rings);

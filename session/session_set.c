@@ -80,18 +80,14 @@ int perfring_session_walk_sets(struct perfring_session *session)
 
 int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd, uint32_t flags)
 {
-	struct perfring_session_set *sets;
-
 	if (!set || session->options & PERFRING_SESSION_BACKWARD || flags & ~(uint32_t)PERFRING_READER_COPY)
 		return -EINVAL;
 	for (uint32_t i = 0; i < session->set_count; i++)
 		if (session->sets[i].set == set)
 			return -EEXIST;
-	sets = realloc(session->sets, (session->set_count + (size_t)1) * sizeof(*sets));
-	if (!sets)
+	if (perfring_array_grow(&session->sets, session->set_count, &session->set_capacity, sizeof(*session->sets)))
 		return -ENOMEM;
-	session->sets = sets;
-	sets[session->set_count++] = (struct perfring_session_set){set, wake_fd, flags};
+	session->sets[session->set_count++] = (struct perfring_session_set){set, wake_fd, flags};
 	return 0;
 }
 

@@ -22,7 +22,7 @@
 #include <perfring/command.h>
 #include <perfring/record.h>
 #include <perfring/session.h>
-#include "event/opening.h"
+#include "event/opener.h"
 #include "session/session_private.h"
 #include "os/cgroup.h"
 #include "machine.h"
@@ -1208,8 +1208,7 @@ Test(session_plan, a_hard_limit_is_explained)
 	cr_assert_not_null(strstr(told.text, "LimitNOFILE="), "%s", told.text);
 }
 
-/* The limit on open files alone: what is open counts, the soft limit is left alone unless raising is allowed, and goes up
- * all the way. */
+/* opener.h alone: what is open counts, the soft limit is left alone unless raising is allowed, and goes up all the way. */
 static void limits(struct told *told)
 {
 	struct rlimit limit = {100, 300};
@@ -1221,28 +1220,28 @@ static void limits(struct told *told)
 	high = fcntl(0, F_DUPFD, 120); /* above the limit to come: it takes no place below */
 	STOP_UNLESS(high >= 120 && !setrlimit(RLIMIT_NOFILE, &limit));
 	open = open_files() - 2; /* without the high one, and the directory */
-	told->ret = perfring_plan_files(100 - open, false, told->text, sizeof(told->text));
+	told->ret = perfring_opener_files(100 - open, false, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == 0);
-	told->ret = perfring_plan_files(101 - open, false, told->text, sizeof(told->text));
+	told->ret = perfring_opener_files(101 - open, false, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == -EMFILE && strstr(told->text, "soft RLIMIT_NOFILE is 100") &&
 		    strstr(told->text, "ulimit -n 101)"));
 	STOP_UNLESS(!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur == 100);
-	told->ret = perfring_plan_files(101 - open, true, told->text, sizeof(told->text));
+	told->ret = perfring_opener_files(101 - open, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == 0);
 	STOP_UNLESS(!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur == 300 && limit.rlim_max == 300);
 	/* The high one counts now. */
-	told->ret = perfring_plan_files(300 - open - 1, true, told->text, sizeof(told->text));
+	told->ret = perfring_opener_files(300 - open - 1, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == 0);
-	told->ret = perfring_plan_files(300 - open, true, told->text, sizeof(told->text));
+	told->ret = perfring_opener_files(300 - open, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == -EMFILE && strstr(told->text, "hard RLIMIT_NOFILE is 300"));
-	told->ret = perfring_plan_files(UINT64_MAX, true, told->text, sizeof(told->text));
+	told->ret = perfring_opener_files(UINT64_MAX, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == -EMFILE && strstr(told->text, "nr_open"));
 	/* Not one is left to look with. */
 	while (dup(0) >= 0)
 		;
-	told->ret = perfring_plan_files(1, true, told->text, sizeof(told->text));
+	told->ret = perfring_opener_files(1, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == -EMFILE && strstr(told->text, "the 300 that are open"));
-	told->ret = perfring_plan_files(0, true, told->text, sizeof(told->text));
+	told->ret = perfring_opener_files(0, true, told->text, sizeof(told->text));
 	STOP_UNLESS(told->ret == 0);
 }
 
@@ -1287,7 +1286,7 @@ Test(session_plan, what_passes_is_tried_again)
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(*ROWS); i++) {
 		struct tries tries = ROWS[i].tries;
 
-		cr_assert_eq(perfring_plan_place(try_once, &tries, ROWS[i].is_thread), ROWS[i].ret, "%zu", i);
+		cr_assert_eq(perfring_opener_retry(try_once, &tries, ROWS[i].is_thread), ROWS[i].ret, "%zu", i);
 		cr_assert_eq(tries.count, ROWS[i].count, "%zu", i);
 	}
 }
@@ -1321,10 +1320,10 @@ Test(session_plan, half_a_group_is_no_group)
 	sibling.disabled = 0;
 	fds[1] = perfring_event_open(&sibling, 0, -1, fds[0], 0);
 	cr_assert_geq(fds[1], 0);
-	cr_assert_eq(perfring_plan_group(fds[0], leader.read_format), -ECHILD);
-	cr_assert_eq(perfring_plan_group(fds[1], sibling.read_format), -ECHILD);
+	cr_assert_eq(perfring_opener_check_group(fds[0], leader.read_format), -ECHILD);
+	cr_assert_eq(perfring_opener_check_group(fds[1], sibling.read_format), -ECHILD);
 	stop(&worker);
-	cr_assert_eq(perfring_plan_group(fds[0], leader.read_format), 0);
+	cr_assert_eq(perfring_opener_check_group(fds[0], leader.read_format), 0);
 	close(fds[1]);
 	close(fds[0]);
 }
@@ -1390,7 +1389,7 @@ Test(session_plan, groups_of_a_thread_that_has_children)
 		skip_refused(session, perfring_session_add_group(session, group, 6, target));
 		cr_assert_eq(session->event_count, 6 * target->cpus.count);
 		for (uint32_t i = 0; i < session->event_count; i += 6)
-			cr_assert_eq(perfring_plan_group(session->events[i].fd, attrs[0].read_format), 0);
+			cr_assert_eq(perfring_opener_check_group(session->events[i].fd, attrs[0].read_format), 0);
 		perfring_session_close(session);
 	} while (milliseconds() - begun < 1000);
 	__atomic_store_n(&mother.ends, true, __ATOMIC_RELAXED);

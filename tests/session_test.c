@@ -64,7 +64,7 @@ static void hand_open_at(struct hand *hand, uint32_t rings, uint64_t size, uint6
 	hand->session->sample_time_at = 16;
 	hand->session->rings = calloc(rings, sizeof(*hand->session->rings));
 	hand->session->heap = calloc(rings, sizeof(*hand->session->heap));
-	hand->session->ring_room = rings;
+	hand->session->ring_capacity = rings;
 	for (uint32_t i = 0; i < rings; i++) {
 		struct perfring_session_ring *ring = calloc(1, sizeof(*ring));
 

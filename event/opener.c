@@ -1,0 +1,380 @@
+/* opener.c - the one opener of events x threads x CPUs x groups, under sessions and counting. */
+#include "opener.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/file.h"
+#include "os/lines.h"
+
+enum {
+	TRIES = 32,       /* openings, and reads between them: some 25 ms */
+	READ_TRIES = 256, /* reads of a group that was whole: a child may be preempted in the middle of its end */
+	NONE = UINT32_MAX,
+};
+
+/* ---- limits ---- */
+
+/* How many fds are open.  The limit bounds their numbers, not how many there are: those above it (it was lowered) do not
+ * count. */
+static uint64_t count_below(uint64_t limit)
+{
+	DIR *files = opendir("/proc/self/fd");
+	struct dirent *entry;
+	uint64_t count = 0;
+
+	/* No fd is left to look with: all are taken. */
+	if (!files)
+		return errno == EMFILE ? limit : 0;
+	while ((entry = readdir(files)))
+		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') {
+			unsigned long fd = strtoul(entry->d_name, NULL, 10);
+
+			count += fd < limit && fd != (unsigned long)dirfd(files);
+		}
+	closedir(files);
+	return count;
+}
+
+/* The highest number that an fd of this process ever had, or somewhat more; UINT32_MAX when the kernel does not say.  To
+ * look at every fd whenever some are to be opened would be quadratic work. */
+static uint64_t table_size(void)
+{
+	return perfring_os_lines_number("/proc/self/status", "FDSize", 10, UINT32_MAX);
+}
+
+static bool fits(uint64_t more, uint64_t open, uint64_t limit)
+{
+	return more <= limit && open <= limit - more;
+}
+
+int perfring_opener_files(uint64_t more, bool raise, char *refusal, size_t size)
+{
+	struct perfring_words text = {refusal, size, 0};
+	struct rlimit limit, raised;
+	uint64_t open, most;
+
+	if (!more)
+		return 0;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return -errno;
+	if (fits(more, table_size(), limit.rlim_cur))
+		return 0;
+	open = count_below(limit.rlim_cur);
+	if (fits(more, open, limit.rlim_cur))
+		return 0;
+	/* All the way: the caller has files of its own to open after these. */
+	raised.rlim_cur = raised.rlim_max = limit.rlim_max;
+	if (raise && limit.rlim_cur < limit.rlim_max && !setrlimit(RLIMIT_NOFILE, &raised))
+		return perfring_opener_files(more, false, refusal, size);
+	most = perfring_os_file_number("/proc/sys/fs/nr_open", 0);
+	perfring_say(&text, "%" PRIu64 " files are to be opened beside the %" PRIu64 " that are open, and ", more,
+		     open);
+	if (fits(more, open, limit.rlim_max))
+		perfring_say(&text,
+			     "the soft RLIMIT_NOFILE is %" PRIu64 ": raise it (ulimit -n %" PRIu64
+			     "), let the session raise it, or take fewer events, threads or CPUs.",
+			     (uint64_t)limit.rlim_cur, open + more);
+	else if (most && !fits(more, open, most))
+		perfring_say(&text,
+			     "/proc/sys/fs/nr_open lets a process have %" PRIu64
+			     ": take fewer events, threads or CPUs, or raise nr_open and then LimitNOFILE=.",
+			     most);
+	else
+		perfring_say(&text,
+			     "the hard RLIMIT_NOFILE is %" PRIu64 ": as root raise it (ulimit -Hn %" PRIu64
+			     ", LimitNOFILE= of the service), or take fewer events, threads or CPUs.",
+			     (uint64_t)limit.rlim_max, open + more);
+	return -EMFILE;
+}
+
+/* ---- groups of threads that exit or have children meanwhile ---- */
+
+/* The longer it takes, the longer; at most a millisecond. */
+static void nap(int tried)
+{
+	struct timespec time = {0, tried < 8 ? 1000L << tried : 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+static int read_in(int tries, int fd, const struct perfring_format *format, struct perfring_read *values, void *space,
+		   size_t size)
+{
+	int ret = -ECHILD;
+
+	for (int tried = 0; ret == -ECHILD && tried < tries; tried++) {
+		if (tried)
+			nap(tried);
+		ret = perfring_event_read(fd, format, values, space, size);
+	}
+	return ret;
+}
+
+int perfring_opener_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *space,
+			 size_t size)
+{
+	return read_in(READ_TRIES, fd, format, values, space, size);
+}
+
+int perfring_opener_check_group(int fd, uint64_t read_format)
+{
+	struct perfring_format format = {.read_format = read_format};
+	uint64_t space[PERFRING_OPENER_READ_WORDS];
+	struct perfring_read values;
+
+	return read_in(TRIES, fd, &format, &values, space, sizeof(space)) == -ECHILD ? -ECHILD : 0;
+}
+
+int perfring_opener_retry(int (*open)(void *of, bool *joining), void *of, bool is_thread)
+{
+	bool joining = false;
+	int ret = open(of, &joining);
+
+	for (int tried = 1; is_thread && tried < TRIES; tried++) {
+		if (ret != -ECHILD && !(joining && (ret == -EINVAL || ret == -ENODEV)))
+			break;
+		nap(tried);
+		joining = false;
+		ret = open(of, &joining);
+	}
+	return ret;
+}
+
+/* ---- one place ---- */
+
+struct opening {
+	const struct perfring_opener *by;
+	const struct perfring_target *target;
+	struct perfring_open_place place;
+	bool skips_gone;           /* a thread that has exited is no error */
+	uint32_t refused;          /* the event that the kernel did not open; NONE: it was something else */
+	union perfring_attr tried; /* it, as it was refused last, */
+	uint64_t dropped;          /* without these */
+	int *fds;                  /* of the place, one for each event; -1 */
+};
+
+static struct perfring_opener_event *event_of(const struct opening *opening, uint32_t i)
+{
+	return opening->by->event(opening->by->of, opening->by->first + i);
+}
+
+static bool is_member(const struct opening *opening, uint32_t i)
+{
+	return perfring_opener_joins(event_of(opening, i), opening->by->first + i);
+}
+
+static int open_event(struct opening *opening, uint32_t i)
+{
+	struct perfring_opener_event *event = event_of(opening, i);
+	int leader = is_member(opening, i) ? opening->fds[event->leader - opening->by->first] : -1;
+	uint64_t flags = opening->place.is_cgroup ? PERFRING_FLAG_PID_CGROUP : 0;
+	uint32_t bytes = perfring_attr_own_size(event->attr);
+	uint64_t allowed = event->is_decided ? 0 : opening->by->allowed;
+	int fd;
+
+	memcpy(&opening->tried, event->attr, bytes);
+	fd = allowed ? perfring_event_open_fallback(&opening->tried.attr, opening->place.who, opening->place.cpu,
+						    leader, flags, allowed, &opening->dropped)
+		     : perfring_event_open(event->attr, opening->place.who, opening->place.cpu, leader, flags);
+	if (!allowed)
+		opening->dropped = event->dropped;
+	if (fd < 0)
+		return fd;
+	memcpy(event->attr, &opening->tried, bytes);
+	event->dropped = opening->dropped;
+	event->is_decided = true;
+	return fd;
+}
+
+/* Groups that are inherited, each by its first event that reads it as a whole. */
+static int check_groups(const struct opening *opening)
+{
+	uint32_t checked = PERFRING_NO_GROUP;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && opening->by->count > 1 && i < opening->by->count; i++) {
+		const struct perfring_opener_event *event = event_of(opening, i);
+
+		if (opening->fds[i] < 0 || event->leader == checked || !event->attr->inherit ||
+		    !(event->attr->read_format & PERFRING_FORMAT_GROUP))
+			continue;
+		checked = event->leader;
+		ret = perfring_opener_check_group(opening->fds[i], event->attr->read_format);
+	}
+	return ret;
+}
+
+/* The newest first: siblings before their leader, which would leave them as events of their own. */
+static void close_fds(struct opening *opening)
+{
+	for (uint32_t i = opening->by->count; i-- > 0;) {
+		if (opening->fds[i] >= 0)
+			close(opening->fds[i]);
+		opening->fds[i] = -1;
+	}
+}
+
+static int open_once(void *of, bool *joining)
+{
+	struct opening *opening = of;
+	int ret = 0;
+
+	opening->refused = NONE;
+	for (uint32_t i = 0; ret >= 0 && i < opening->by->count; i++) {
+		if (event_of(opening, i)->is_absent)
+			continue;
+		ret = opening->fds[i] = open_event(opening, i);
+		if (ret < 0) {
+			*joining = is_member(opening, i);
+			opening->refused = i;
+		}
+	}
+	if (ret >= 0)
+		ret = check_groups(opening);
+	if (ret < 0)
+		close_fds(opening);
+	return ret;
+}
+
+/* Errors that mean: not on this machine, for any caller. */
+static bool is_missing(int error)
+{
+	return error == -ENOENT || error == -EOPNOTSUPP || error == -ENXIO || error == -ENODEV || error == -EINVAL;
+}
+
+/* Whether the place can be opened without the event that was refused there; a group is not without its leader. */
+static bool leave_out(struct opening *opening, int error)
+{
+	if (!(opening->by->allowed & PERFRING_FALLBACK_MISSING) || opening->refused == NONE || !is_missing(error))
+		return false;
+	for (uint32_t i = opening->refused; i < opening->by->count; i++) {
+		struct perfring_opener_event *event = event_of(opening, i);
+
+		if (i != opening->refused && event->leader != opening->by->first + opening->refused)
+			continue;
+		event->is_absent = true;
+		event->error = event->is_taken ? 0 : error;
+		event->cpu = opening->place.cpu;
+		event->tried = i == opening->refused ? opening->tried.attr : *event->attr;
+		if (i == opening->refused && !event->is_decided)
+			event->dropped = opening->dropped;
+	}
+	return true;
+}
+
+static bool is_skipped(const struct opening *opening, int error)
+{
+	return (error == -ESRCH && opening->skips_gone) ||
+	       (error == -ENODEV && opening->target->all_cpus && opening->place.cpu >= 0 &&
+		perfring_cpu_is_offline(opening->place.cpu));
+}
+
+/* Returns 1 when the place is skipped. */
+static int open_place(struct opening *opening)
+{
+	bool is_thread = opening->place.who >= 0 && !opening->place.is_cgroup;
+	int ret;
+
+	/* CPUs differ in what they have, threads do not. */
+	for (uint32_t i = 0; opening->place.cpu >= 0 && i < opening->by->count; i++)
+		event_of(opening, i)->is_absent = false;
+	do {
+		ret = perfring_opener_retry(open_once, opening, is_thread);
+		if (is_skipped(opening, ret))
+			return 1;
+	} while (ret && leave_out(opening, ret));
+	for (uint32_t i = 0; !ret && i < opening->by->count; i++) {
+		struct perfring_opener_event *event = event_of(opening, i);
+
+		if (event->is_absent)
+			continue;
+		ret = opening->by->take(opening->by->of, &opening->place, opening->by->first + i, opening->fds[i]);
+		if (ret)
+			break;
+		opening->fds[i] = -1;
+		event->is_taken = true;
+		event->error = 0;
+	}
+	close_fds(opening);
+	return ret;
+}
+
+/* ---- all places ---- */
+
+const struct perfring_numbers *perfring_target_who(const struct perfring_target *target)
+{
+	static int32_t any[] = {-1};
+	static const struct perfring_numbers ANY = {any, 1, 1};
+
+	if (target->cgroups.count)
+		return &target->cgroups;
+	return target->threads.count || target->process_count ? &target->tids : &ANY;
+}
+
+const struct perfring_numbers *perfring_target_where(const struct perfring_target *target)
+{
+	static int32_t any[] = {-1};
+	static const struct perfring_numbers ANY = {any, 1, 1};
+
+	return target->cpus.count || target->all_cpus ? &target->cpus : &ANY;
+}
+
+static void explain(const struct opening *opening, int error)
+{
+	struct perfring_words text = {opening->by->refusal, opening->by->size, 0};
+	bool joins = is_member(opening, opening->refused);
+
+	text.length = (size_t)perfring_event_explain(error, &opening->tried.attr,
+						     opening->place.is_cgroup ? -1 : opening->place.who,
+						     opening->place.cpu, opening->by->refusal, opening->by->size);
+	if (opening->place.is_cgroup && (error == -EBADF || error == -ENOENT))
+		perfring_say(&text, " Or the directory is not that of a cgroup, or its hierarchy has no perf_event "
+				    "controller.");
+	else if (joins && error == -E2BIG)
+		perfring_say(&text, " Or its group is larger than what one read can hold, 16 KiB.");
+	else if (joins && error == -EINVAL)
+		perfring_say(&text, " Or it cannot be in one group with its leader.");
+}
+
+int perfring_opener_open(const struct perfring_opener *opener, const struct perfring_target *target,
+			 const struct perfring_numbers *who, const struct perfring_numbers *cpus)
+{
+	struct perfring_words text = {opener->refusal, opener->size, 0};
+	uint64_t places = (uint64_t)who->count * cpus->count, skipped = 0;
+	struct opening opening = {.by = opener,
+				  .target = target,
+				  .place.is_cgroup = target->cgroups.count,
+				  .skips_gone = opener->is_late || who->count > 1};
+	int ret = 0;
+
+	opening.fds = malloc(opener->count * sizeof(*opening.fds));
+	if (!opening.fds)
+		return -ENOMEM;
+	memset(opening.fds, 0xff, opener->count * sizeof(*opening.fds));
+	for (uint64_t i = 0; ret >= 0 && i < places; i++) {
+		opening.place.who = who->numbers[i / cpus->count];
+		opening.place.cpu = cpus->numbers[i % cpus->count];
+		ret = open_place(&opening);
+		skipped += ret == 1;
+	}
+	free(opening.fds);
+	if (ret < 0) {
+		if (opening.refused != NONE)
+			explain(&opening, ret);
+		return ret;
+	}
+	if (skipped < places || opener->is_late)
+		return 0;
+	if (who->count && who->numbers[0] >= 0 && !opening.place.is_cgroup)
+		perfring_say(&text, "there is no thread %d, nor one of the others.", who->numbers[who->count - 1]);
+	else
+		perfring_say(&text, "none of these CPUs is online any more.");
+	return -ESRCH;
+}
