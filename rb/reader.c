@@ -23,7 +23,7 @@ int perfring_reader_open(struct perfring_reader *reader, const struct perfring_r
 	reader->span = ring->span;
 	reader->flags = flags;
 	if (ring->span < 2 * ring->size || (flags & PERFRING_READER_COPY)) {
-		reader->joint = malloc(JOINT_SIZE);
+		reader->joint = malloc(JOINT_SIZE + (flags & PERFRING_READER_KEEP ? (size_t)ring->size : 0));
 		if (!reader->joint)
 			return -ENOMEM;
 	}
@@ -62,8 +62,11 @@ void perfring_reader_copy(const struct perfring_reader *reader, const struct per
 const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader,
 						     const struct perf_event_header *header)
 {
-	perfring_reader_copy(reader, header, reader->joint);
-	return (const struct perf_event_header *)(void *)reader->joint;
+	/* The last record before the ring's end may reach beyond it here, where it lies in one piece. */
+	uint64_t at = reader->flags & PERFRING_READER_KEEP ? reader->position & reader->mask : 0;
+
+	perfring_reader_copy(reader, header, reader->joint + at);
+	return (const struct perf_event_header *)(void *)(reader->joint + at);
 }
 
 uint64_t perfring_reader_skip(struct perfring_reader *reader)

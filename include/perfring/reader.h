@@ -28,7 +28,7 @@ struct perfring_reader {
 	uint64_t position;           /* the next record */
 	uint64_t observed;           /* the writer's position at the last observe */
 	uint64_t returned;           /* data_tail as last stored */
-	unsigned char *joint;        /* 64 KiB for a record in two pieces; NULL if the data are mapped twice */
+	unsigned char *joint;        /* for copies, and a record in two pieces; NULL if the data are mapped twice */
 	struct perfring_fault fault; /* of the last -EBADMSG; `at` is a ring position */
 	uint32_t flags;
 	uint32_t padding;
@@ -48,6 +48,10 @@ enum perfring_reader_flag {
 	/* Set by the reader, with PERFRING_DEBUG only: a second reader returned space of this ring.  observe returns
 	 * -EBADMSG from then on. */
 	PERFRING_READER_DISTURBED = 2,
+
+	/* With COPY: each copy has a place of its own and is valid until perfring_reader_return.  Takes the ring's size and
+	 * 64 KiB of memory. */
+	PERFRING_READER_KEEP = 4,
 };
 
 /* Opens a reader at the control page's data_tail.  Closing it loses no record: the next reader starts after what was
@@ -62,7 +66,7 @@ PERFRING_API void perfring_reader_close(struct perfring_reader *reader);
 PERFRING_API void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header,
 				       void *room);
 
-/* The same into `joint`; for perfring_reader_next. */
+/* The same into `joint`; for perfring_reader_take. */
 PERFRING_API const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader,
 								  const struct perf_event_header *header);
 
@@ -115,24 +119,30 @@ again:
 	return header->size;
 }
 
+/* Takes the record that perfring_reader_peek found, whose header it read.  Returns it in one piece.  Valid until
+ * perfring_reader_return (but see PERFRING_READER_COPY). */
+PERFRING_INLINE const struct perf_event_header *perfring_reader_take(struct perfring_reader *reader,
+								     const struct perf_event_header *header)
+{
+	uint64_t at = reader->position & reader->mask;
+	const struct perf_event_header *record = (const struct perf_event_header *)(const void *)(reader->data + at);
+
+	if (PERFRING_UNLIKELY((reader->flags & PERFRING_READER_COPY) || at + header->size > reader->span))
+		record = perfring_reader_join(reader, header);
+	PERFRING_POINT(reader_taken);
+	reader->position += header->size;
+	return record;
+}
+
 /* The next record before the observed position, else NULL.  Returns 1; 0 at the end; -EBADMSG with reader->fault, at each
- * call until perfring_reader_skip.  Valid until perfring_reader_return (but see PERFRING_READER_COPY). */
+ * call until perfring_reader_skip.  Valid as that of perfring_reader_take. */
 PERFRING_INLINE int perfring_reader_next(struct perfring_reader *reader, const struct perf_event_header **record)
 {
 	struct perf_event_header header;
 	int size = perfring_reader_peek(reader, &header);
-	uint64_t from = reader->position & reader->mask;
 
-	if (size <= 0) {
-		*record = NULL;
-		return size;
-	}
-	if (PERFRING_UNLIKELY((reader->flags & PERFRING_READER_COPY) || from + (uint64_t)size > reader->span))
-		*record = perfring_reader_join(reader, &header);
-	else
-		*record = (const struct perf_event_header *)(const void *)(reader->data + from);
-	reader->position += (uint64_t)size;
-	return 1;
+	*record = size > 0 ? perfring_reader_take(reader, &header) : NULL;
+	return size > 0 ? 1 : size;
 }
 
 /* Returns the space before `position` to the writer.  position: between the last return and the reader's position. */
