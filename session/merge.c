@@ -1,8 +1,8 @@
 /* merge.c - several sessions as one stream in time order.
  *
- * The rule of session_order.c holds over all of them: each wait looks at every ring of every session, and a record may
- * come out when an old one, of whichever session, comes behind it.  So the sessions' own say on what is due (next) is
- * not asked, only their first keys.
+ * The rule of session_order.c holds over all of them: each wait looks at every ring of every session, and a record may be
+ * handed out when an old one, of any session, comes after it.  So only the sessions' first keys are asked for, not what is
+ * due in each.
  */
 #include <perfring/merge.h>
 #include <perfring/session.h>
@@ -15,11 +15,12 @@
 
 struct perfring_merge {
 	struct perfring_session **sessions;
-	uint64_t *keys; /* the first of each session's windows; UINT64_MAX: they are empty */
+	struct perfring_heap_entry
+		*heap; /* of sessions, by the first key of their windows; UINT64_MAX: they are empty */
 	uint32_t count;
 	uint32_t old_rings; /* of all */
 	bool merging;       /* the keys are those of this round */
-	bool corrupt;       /* a session may have a fault to tell of */
+	bool corrupt;       /* a session may have a fault to report */
 	uint64_t last;
 	int epoll;
 };
@@ -28,11 +29,8 @@ static int join(struct perfring_merge *merge, struct perfring_session *session)
 {
 	struct epoll_event interest = {.events = EPOLLIN, .data.u32 = merge->count};
 
-	if (session->clock != merge->sessions[0]->clock)
+	if (session->clock != merge->sessions[0]->clock || perfring_session_is_backward(session))
 		return -EINVAL;
-	for (uint32_t i = 0; i < session->ring_count; i++)
-		if (session->rings[i] && perfring_ring_falls(session->rings[i]))
-			return -EINVAL;
 	if (epoll_ctl(merge->epoll, EPOLL_CTL_ADD, session->epoll, &interest))
 		return errno == EEXIST ? -EINVAL : -errno;
 	if (session->last > merge->last)
@@ -52,9 +50,9 @@ int perfring_merge_open(struct perfring_merge **merge, struct perfring_session *
 	if (!made)
 		return -ENOMEM;
 	made->sessions = calloc(count, sizeof(*made->sessions));
-	made->keys = calloc(count, sizeof(*made->keys));
+	made->heap = calloc(count, sizeof(*made->heap));
 	made->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (!made->sessions || !made->keys)
+	if (!made->sessions || !made->heap)
 		ret = -ENOMEM;
 	else if (made->epoll < 0)
 		ret = -errno;
@@ -77,7 +75,7 @@ void perfring_merge_close(struct perfring_merge *merge)
 	if (merge->epoll >= 0)
 		close(merge->epoll);
 	free(merge->sessions);
-	free(merge->keys);
+	free(merge->heap);
 	free(merge);
 }
 
@@ -106,7 +104,7 @@ int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms)
 		crossed |= perfring_session_arm(merge->sessions[i], true);
 	count = epoll_wait(merge->epoll, &ready, 1, crossed ? 0 : timeout_ms);
 	ret = count < 0 ? -errno : count > 0 || crossed;
-	/* Each takes its own wakeups, finds out what has ended, and begins a round.  Its rings stay armed, as for anybody's
+	/* Each takes its own wakeups, finds out what has ended, and begins a round.  Its rings stay armed, as for a caller's
 	 * event loop. */
 	for (uint32_t i = 0; i < merge->count; i++)
 		if (perfring_session_wait(merge->sessions[i], 0) > 0 && ret >= 0)
@@ -122,19 +120,22 @@ void perfring_merge_flush(struct perfring_merge *merge)
 	merge->merging = false;
 }
 
-static void look_at(struct perfring_merge *merge, uint32_t i)
+/* The key of the session at heap[at]. */
+static void look_at(struct perfring_merge *merge, uint32_t at)
 {
-	merge->keys[i] = perfring_session_first_key(merge->sessions[i]);
-	merge->corrupt |= merge->sessions[i]->corrupt_rings != 0;
+	struct perfring_session *session = merge->sessions[merge->heap[at].number];
+
+	merge->heap[at].key = perfring_session_first_key(session);
+	merge->corrupt |= session->corrupt_rings != 0;
 }
 
-static int tell_corrupt(struct perfring_merge *merge, uint32_t *number)
+static int report_corrupt(struct perfring_merge *merge, uint32_t *number)
 {
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && i < merge->count; i++) {
 		*number = i;
-		ret = perfring_session_tell_corrupt(merge->sessions[i]);
+		ret = perfring_session_report_corrupt(merge->sessions[i]);
 	}
 	merge->corrupt = ret != 0;
 	return ret;
@@ -143,7 +144,7 @@ static int tell_corrupt(struct perfring_merge *merge, uint32_t *number)
 int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item, uint32_t *number)
 {
 	struct perfring_session *session;
-	uint32_t least = 0, unasked;
+	uint32_t unasked;
 	int ret;
 
 	if (!merge)
@@ -154,26 +155,26 @@ int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item
 		merge->merging = true;
 		merge->old_rings = 0;
 		for (uint32_t i = 0; i < merge->count; i++) {
+			merge->heap[i].number = i;
 			look_at(merge, i);
 			merge->old_rings += merge->sessions[i]->old_rings;
 		}
+		perfring_heap_make(merge->heap, merge->count);
 	}
 	if (merge->corrupt) {
-		ret = tell_corrupt(merge, number);
+		ret = report_corrupt(merge, number);
 		if (ret)
 			return ret;
 	}
-	for (uint32_t i = 1; i < merge->count; i++)
-		if (merge->keys[i] < merge->keys[least])
-			least = i;
-	session = merge->sessions[least];
+	*number = merge->heap[0].number;
+	session = merge->sessions[*number];
 	if (!merge->old_rings || !session->heap_count)
 		return 0;
 	merge->old_rings -= session->old_rings;
 	perfring_session_take(session, item, &merge->last);
 	merge->old_rings += session->old_rings;
-	look_at(merge, least);
-	*number = least;
+	look_at(merge, 0);
+	perfring_heap_down(merge->heap, merge->count, 0);
 	return 1;
 }
 

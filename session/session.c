@@ -16,7 +16,6 @@
 
 enum {
 	DEFAULT_PAGES = 128,
-	RECORD_MAX = 65536, /* a record's size is a u16 */
 };
 
 int perfring_session_open(struct perfring_session **session, uint32_t pages)
@@ -39,21 +38,40 @@ int perfring_session_open(struct perfring_session **session, uint32_t pages)
 	return ret;
 }
 
+struct perfring_session_ring *perfring_session_new_ring(const struct perfring_session *session)
+{
+	struct perfring_session_ring *ring = calloc(1, sizeof(*ring));
+
+	if (!ring)
+		return NULL;
+	ring->ops = perfring_session_is_backward(session) ? &perfring_session_backward : &perfring_session_forward;
+	ring->tid = ring->cpu = ring->fd = -1;
+	ring->wake = PERFRING_NO_WAKE;
+	return ring;
+}
+
+int perfring_session_open_ring(struct perfring_session_ring *ring, unsigned flags)
+{
+	/* A backward ring has a copy in place of a reader. */
+	if (ring->ops == &perfring_session_backward)
+		return 0;
+	/* None of the copies is written over before it is returned, for the writers' space ends there, too. */
+	return perfring_reader_open(&ring->reader, &ring->ring, flags ? flags | PERFRING_READER_KEEP : 0);
+}
+
 void perfring_session_close_ring(struct perfring_session_ring *ring)
 {
 	perfring_reader_close(&ring->reader);
-	perfring_session_snapshot_drop(ring);
+	perfring_snapshot_close(&ring->snapshot.copy);
 	perfring_session_aux_close(ring);
 	perfring_ring_close(&ring->ring);
-	free(ring->copies);
 	free(ring);
 }
 
-/* Whether a writer of ours writes to an fd for it. */
+/* Whether its writer, which is perfring's, writes to an fd for it. */
 static bool can_wake(const struct perfring_session_ring *ring)
 {
-	return ring->added && ring->wake != PERFRING_NO_WAKE && ring->ring.flags & PERFRING_RING_OWN &&
-	       !perfring_ring_falls(ring);
+	return ring->wake != PERFRING_NO_WAKE && ring->ring.flags & PERFRING_RING_OWN;
 }
 
 void perfring_session_close(struct perfring_session *session)
@@ -133,34 +151,26 @@ static void give_wake(struct perfring_session *session, uint32_t place)
 int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *memory, int wake_fd,
 			      uint32_t flags)
 {
-	bool falls = memory->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD);
+	bool is_backward = memory->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD);
 	struct perfring_session_ring *ring;
 	uint32_t place = 0;
 	int ret;
 
-	if (falls != !!(session->options & PERFRING_SESSION_BACKWARD) || memory->flags & PERFRING_RING_READ_ONLY ||
+	if (is_backward != perfring_session_is_backward(session) || memory->flags & PERFRING_RING_READ_ONLY ||
 	    !memory->page || !memory->data || flags & ~(uint32_t)PERFRING_READER_COPY)
 		return -EINVAL;
 	ret = perfring_session_make_space(session);
 	if (ret)
 		return ret;
-	ring = calloc(1, sizeof(*ring));
+	ring = perfring_session_new_ring(session);
 	if (!ring)
 		return -ENOMEM;
 	perfring_ring_share(&ring->ring, memory);
 	ring->added = true;
-	ring->tid = -1;
-	ring->cpu = -1;
-	ring->fd = -1;
-	ret = falls ? 0 : perfring_reader_open(&ring->reader, &ring->ring, 0);
-	ring->wake = PERFRING_NO_WAKE;
-	/* Of what overwrites there is a copy in any case (session_snapshot.c). */
-	if (!ret && !falls && flags & PERFRING_READER_COPY) {
-		ring->copies = malloc((size_t)ring->ring.size + RECORD_MAX);
-		ret = ring->copies ? 0 : -ENOMEM;
-	}
-	if (!ret && !falls)
+	ret = perfring_session_open_ring(ring, flags);
+	if (!ret && !is_backward)
 		ret = take_wake(session, wake_fd, &ring->wake);
+	ring->is_polled = !is_backward && ring->wake == PERFRING_NO_WAKE;
 	if (ret) {
 		perfring_session_close_ring(ring);
 		return ret;
@@ -181,8 +191,7 @@ int perfring_session_remove_ring(struct perfring_session *session, uint32_t numb
 
 	if (!ring || !ring->added)
 		return -EINVAL;
-	if (ring->reader.observed != ring->reader.returned || ring->state != PERFRING_RING_SOUND ||
-	    perfring_session_aux_is_out(ring))
+	if (ring->ops->has_seen(ring) || ring->state != PERFRING_RING_SOUND || perfring_session_aux_is_out(ring))
 		return -EBUSY;
 	if (can_wake(ring))
 		perfring_wakeup_disarm(&ring->ring);
@@ -219,8 +228,8 @@ const char *perfring_session_refusal(const struct perfring_session *session)
 
 /* ---- running ---- */
 
-/* Leaders alone: a group starts and stops as one with its leader (session_open.c), and all of it counts the same span.
- * All are tried; the first error is told. */
+/* Leaders alone: a group starts and stops as one with its leader (session_open.c), and all of it counts the same span.  All are
+ * tried; the first error is returned. */
 static int control(struct perfring_session *session, unsigned long request)
 {
 	int ret = 0;
@@ -282,14 +291,13 @@ bool perfring_session_is_live(const struct perfring_session *session)
 	return session->live || session->added || session->set_count;
 }
 
-/* Some ring that was added wakes nobody, or one may be added to a set, which wakes nobody. */
+/* Whether a ring that was added wakes no wait, or one may be added to a set, which wakes none. */
 bool perfring_session_is_silent(const struct perfring_session *session)
 {
 	if (session->set_count)
 		return true;
 	for (uint32_t i = 0; session->added && i < session->ring_count; i++)
-		if (session->rings[i] && session->rings[i]->added && !perfring_ring_falls(session->rings[i]) &&
-		    session->rings[i]->wake == PERFRING_NO_WAKE)
+		if (session->rings[i] && session->rings[i]->is_polled)
 			return true;
 	return false;
 }
@@ -304,27 +312,27 @@ static void note_wake(struct perfring_session *session, uint32_t place, uint32_t
 	}
 	if (!(events & (EPOLLHUP | EPOLLERR)))
 		return;
-	/* It would be ready for ever: its rings are silent from now on. */
+	/* It would always be ready: its rings are silent from now on. */
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
 
-		if (!ring || !ring->added || ring->wake != place)
+		if (!ring || ring->wake != place)
 			continue;
 		if (can_wake(ring))
 			perfring_wakeup_disarm(&ring->ring);
 		ring->wake = PERFRING_NO_WAKE;
+		ring->is_polled = true;
 		give_wake(session, place);
 	}
 }
 
-/* Whether a ring that wakes nobody has records that no round has seen. */
+/* Whether a ring that wakes no wait has records that no round has seen. */
 static bool has_unseen(const struct perfring_session *session)
 {
 	for (uint32_t i = 0; session->added && i < session->ring_count; i++) {
 		const struct perfring_session_ring *ring = session->rings[i];
 
-		if (ring && ring->added && !perfring_ring_falls(ring) && ring->wake == PERFRING_NO_WAKE &&
-		    ring->state == PERFRING_RING_SOUND &&
+		if (ring && ring->is_polled && ring->state == PERFRING_RING_SOUND &&
 		    perfring_page_observe_from(ring->ring.page, ring->reader.observed) != ring->reader.observed)
 			return true;
 	}
@@ -351,11 +359,11 @@ static int sleep_once(struct perfring_session *session, int timeout_ms)
 			note_wake(session, ready[i].data.u32 & ~PERFRING_WAKE_MARK, ready[i].events);
 			continue;
 		}
-		/* The target of this fd is gone: it would be ready for ever. */
+		/* The target of this fd is gone: it would always be ready. */
 		if (ready[i].events & (EPOLLHUP | EPOLLERR))
 			perfring_session_unwatch(session, ready[i].data.u32);
 	}
-	/* Somebody's own event loop sleeps on our fd, behind a wait with 0: then the rings stay armed. */
+	/* After a wait with 0 the caller's event loop may sleep on the session's fd: then the rings stay armed. */
 	if (perfring_session_arm(session, polled) && ret >= 0)
 		ret = 1;
 	return ret;

@@ -71,16 +71,14 @@ int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, b
 {
 	int ret, mapped = 0;
 
-	if (!pages || pages & (pages - 1))
+	/* The control page of a backward ring is mapped read-only, and the area is described in it. */
+	if (!pages || pages & (pages - 1) || perfring_session_is_backward(session))
 		return -EINVAL;
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
 
 		if (!ring || ring->added || ring->aux)
 			continue;
-		/* The control page of a ring that overwrites is mapped read-only, and the area is described in it. */
-		if (perfring_ring_falls(ring))
-			return -EINVAL;
 		ret = map_ring(session, i, pages, snapshot);
 		if (ret && ret != -EOPNOTSUPP)
 			return ret;
@@ -93,7 +91,7 @@ int perfring_session_add_aux(struct perfring_session *session, uint32_t number, 
 {
 	struct perfring_session_ring *ring = number < session->ring_count ? session->rings[number] : NULL;
 
-	if (!ring || !ring->added || ring->copies || area->page != ring->ring.page)
+	if (!ring || !ring->added || ring->reader.flags & PERFRING_READER_COPY || area->page != ring->ring.page)
 		return -EINVAL;
 	if (ring->aux)
 		return -EEXIST;
@@ -134,7 +132,7 @@ void perfring_session_aux_look(struct perfring_session *session, struct perfring
 
 int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece)
 {
-	int ret = session ? perfring_session_tell_corrupt(session) : -EINVAL;
+	int ret = session ? perfring_session_report_corrupt(session) : -EINVAL;
 
 	if (ret)
 		return ret;
@@ -164,17 +162,17 @@ void perfring_session_aux_return(struct perfring_session *session, struct perfri
 
 	if (aux->taken != area->returned)
 		perfring_aux_return(area, aux->taken - area->returned);
-	if (aux->health == PERFRING_RING_TOLD_CORRUPT) {
+	if (aux->health == PERFRING_RING_REPORTED_CORRUPT) {
 		/* Goes on where it says that it is. */
 		uint64_t position = perfring_page_observe_aux_from(area->page, area->returned);
-		uint64_t given_up = position - area->returned;
+		uint64_t dropped = position - area->returned;
 
-		ring->totals.skipped += given_up < area->size ? given_up : area->size;
+		ring->totals.skipped += dropped < area->size ? dropped : area->size;
 		area->observed = area->returned = aux->taken = aux->end = position;
 		perfring_page_return_aux(area->page, position);
 		aux->health = PERFRING_RING_SOUND;
 	}
-	/* Each time: one that found no room just before this return says so in no record, and nothing may be left to read.
+	/* Each time: one that found no space just before this return says so in no record, and nothing may be left to read.
 	 * One that runs, or was never started, is left alone. */
 	if (area->flags & PERFRING_RING_OVERWRITE)
 		return;

@@ -95,12 +95,11 @@ int perfring_session_make_space(struct perfring_session *session)
 
 static int map_ring(const struct perfring_session *session, struct perfring_session_ring *ring)
 {
-	bool falls = session->options & PERFRING_SESSION_BACKWARD;
-	int ret = perfring_ring_map(&ring->ring, ring->fd, session->pages, falls ? PERFRING_RING_OVERWRITE : 0);
+	int ret = perfring_ring_map(&ring->ring, ring->fd, session->pages,
+				    perfring_session_is_backward(session) ? PERFRING_RING_OVERWRITE : 0);
 
-	/* What overwrites has no reader: session_snapshot.c. */
-	if (!ret && !falls) {
-		ret = perfring_reader_open(&ring->reader, &ring->ring, 0);
+	if (!ret) {
+		ret = perfring_session_open_ring(ring, 0);
 		if (ret)
 			perfring_ring_close(&ring->ring);
 	}
@@ -167,7 +166,7 @@ static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32
 
 	if (ret)
 		return ret;
-	ring = calloc(1, sizeof(*ring));
+	ring = perfring_session_new_ring(session);
 	if (!ring)
 		return -ENOMEM;
 	ring->tid = cpu >= 0 ? -1 : tid;
@@ -783,8 +782,8 @@ static void close_event(struct perfring_session *session, uint32_t number)
 /* Nothing of it is unread, or held, or not returned. */
 static bool is_drained(const struct perfring_session_ring *ring)
 {
-	return !perfring_ring_falls(ring) && !ring->aux && ring->state == PERFRING_RING_SOUND &&
-	       ring->first == ring->end && ring->reader.observed == ring->reader.returned &&
+	return !ring->aux && ring->state == PERFRING_RING_SOUND && ring->first == ring->end &&
+	       !ring->ops->has_seen(ring) &&
 	       perfring_page_observe_from(ring->ring.page, ring->reader.returned) == ring->reader.returned;
 }
 

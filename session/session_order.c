@@ -8,7 +8,7 @@
  *
  * A record before old_end can be handed out when it is the oldest of all windows: whatever a later look will find in
  * any ring was published after that ring was looked at in this round, so after everything before old_end of every ring
- * had been seen, and its time stamp was taken only just before it was published.  Records behind old_end take part in
+ * had been seen, and its time stamp was taken only just before it was published.  Records after old_end take part in
  * the merge, and are handed out as long as an old one comes after them.  It is perf's FINISHED_ROUND rule, applied
  * while reading.
  *
@@ -21,71 +21,15 @@
 #include <perfring/access.h>
 #include <perfring/sample.h>
 
-#include "event/opener.h"
 #include "session_private.h"
 
-/* ---- the heap of rings, by the key of their first record; ties by ring number ---- */
+/* ---- totals of what is handed out ---- */
 
-static const struct perfring_waiting *first_of(const struct perfring_session *session, uint32_t ring)
+static uint64_t word_at(const struct perf_event_header *record, uint64_t at)
 {
-	return &session->rings[ring]->window[session->rings[ring]->first];
+	return PERFRING_LOAD((const perfring_ring_word *)(const void *)((const unsigned char *)record + at));
 }
 
-static bool comes_before(const struct perfring_session *session, uint32_t a, uint32_t b)
-{
-	uint64_t one = first_of(session, a)->key, other = first_of(session, b)->key;
-
-	return one < other || (one == other && a < b);
-}
-
-static void heap_swap(struct perfring_session *session, uint32_t i, uint32_t j)
-{
-	uint32_t ring = session->heap[i];
-
-	session->heap[i] = session->heap[j];
-	session->heap[j] = ring;
-}
-
-static void heap_down(struct perfring_session *session, uint32_t i)
-{
-	for (;;) {
-		uint32_t least = i;
-
-		for (uint32_t child = 2 * i + 1; child <= 2 * i + 2; child++)
-			if (child < session->heap_count &&
-			    comes_before(session, session->heap[child], session->heap[least]))
-				least = child;
-		if (least == i)
-			return;
-		heap_swap(session, i, least);
-		i = least;
-	}
-}
-
-/* ---- what passes by ---- */
-
-/* The word at byte `at` of the record at `position`: of the copy, where one was made. */
-static uint64_t word_at(const struct perfring_session_ring *ring, uint64_t position, uint64_t at)
-{
-	const uint64_t mask = ring->reader.mask;
-	const unsigned char *word =
-		ring->copies ? ring->copies + (position & mask) + at : ring->reader.data + ((position + at) & mask);
-
-	/* Positions are multiples of 8, so a word never wraps. */
-	return PERFRING_LOAD((const perfring_ring_word *)(const void *)word);
-}
-
-/* The record at the reader's position, of this header, in its place among the copies. */
-static const struct perf_event_header *copy_record(const struct perfring_session_ring *ring,
-						   const struct perf_event_header *header)
-{
-	unsigned char *room = ring->copies + (ring->reader.position & ring->reader.mask);
-
-	perfring_reader_copy(&ring->reader, header, room);
-	return (const struct perf_event_header *)(void *)room;
-}
-
-/* lost: the word in which a LOST or LOST_SAMPLES record says how many. */
 static void count_into(struct perfring_totals *totals, const struct perf_event_header *header, uint64_t lost,
 		       uint64_t sample_time)
 {
@@ -118,44 +62,38 @@ static void count_into(struct perfring_totals *totals, const struct perf_event_h
 	}
 }
 
-/* Where the word of `lost` lies in such a record; 0: it has none. */
-static uint16_t lost_at(const struct perf_event_header *header)
+/* What a LOST or LOST_SAMPLES record says. */
+static uint64_t lost_in(const struct perf_event_header *record, const struct perf_event_header *header)
 {
 	/* u64 id, u64 lost; u64 lost */
 	uint16_t at = header->type == PERF_RECORD_LOST ? 16 : header->type == PERF_RECORD_LOST_SAMPLES ? 8 : 0;
 
-	return header->size >= at + 8 ? at : 0;
-}
-
-uint64_t perfring_session_lost_in(const struct perf_event_header *record, const struct perf_event_header *header)
-{
-	uint16_t at = lost_at(header);
-
-	return at ? PERFRING_LOAD((const perfring_ring_word *)(const void *)((const unsigned char *)record + at)) : 0;
+	return at && header->size >= at + 8 ? word_at(record, at) : 0;
 }
 
 /* Whether events are counted one by one: an only event has the session's totals. */
-static bool tells_events_apart(const struct perfring_session *session)
+static bool counts_events(const struct perfring_session *session)
 {
-	return session->event_totals_room > 1;
+	return session->event_totals_capacity > 1;
 }
 
 static struct perfring_totals *totals_of(const struct perfring_session *session, const struct perfring_format *format)
 {
-	return format && tells_events_apart(session) && format->index < session->event_totals_room
+	return format && counts_events(session) && format->index < session->event_totals_capacity
 		       ? &session->event_totals[format->index]
 		       : NULL;
 }
 
 void perfring_session_count(struct perfring_session *session, struct perfring_session_ring *ring,
-			    const struct perfring_format *format, const struct perf_event_header *header, uint64_t lost,
-			    uint64_t sample_time)
+			    const struct perfring_format *format, const struct perf_event_header *record,
+			    const struct perf_event_header *header, uint64_t time)
 {
 	struct perfring_totals *totals = totals_of(session, format);
+	uint64_t lost = lost_in(record, header);
 
-	count_into(&ring->totals, header, lost, sample_time);
+	count_into(&ring->totals, header, lost, time);
 	if (totals)
-		count_into(totals, header, lost, sample_time);
+		count_into(totals, header, lost, time);
 }
 
 void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
@@ -165,16 +103,16 @@ void perfring_session_found_corrupt(struct perfring_session *session, struct per
 	session->corrupt_rings++;
 }
 
-int perfring_session_tell_corrupt(struct perfring_session *session)
+int perfring_session_report_corrupt(struct perfring_session *session)
 {
 	for (uint32_t i = 0; session->corrupt_rings && i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
 
 		if (ring && ring->state == PERFRING_RING_FOUND_CORRUPT) {
-			ring->state = PERFRING_RING_TOLD_CORRUPT;
+			ring->state = PERFRING_RING_REPORTED_CORRUPT;
 			session->fault = ring->reader.fault;
 		} else if (ring && ring->aux && ring->aux->health == PERFRING_RING_FOUND_CORRUPT) {
-			ring->aux->health = PERFRING_RING_TOLD_CORRUPT;
+			ring->aux->health = PERFRING_RING_REPORTED_CORRUPT;
 			session->fault = ring->aux->fault;
 		} else {
 			continue;
@@ -211,60 +149,23 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_wai
 	ring->old += is_old(ring, waiting->position);
 }
 
-/* The next record that was seen, as perfring_reader_next does, with what it keeps: the record's place, behind fillers,
- * and the header that was checked, whatever the memory says by now. */
-static bool fetch(struct perfring_session *session, struct perfring_session_ring *ring,
-		  struct perfring_waiting *waiting, struct perf_event_header *header)
+void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,
+			  struct perfring_waiting *waiting, const struct perf_event_header *header, bool is_counted)
 {
-	struct perfring_reader *reader = &ring->reader;
-	uint64_t at;
-	int size;
-
-	if (ring->state != PERFRING_RING_SOUND)
-		return false;
-	size = perfring_reader_peek(reader, header);
-	at = reader->position & reader->mask;
-	if (size < 0)
-		perfring_session_found_corrupt(session, ring);
-	if (size <= 0)
-		return false;
-	PERFRING_POINT(session_peeked);
-	waiting->position = reader->position;
-	waiting->record = ring->copies                         ? copy_record(ring, header)
-			  : at + (uint64_t)size > reader->span ? perfring_reader_join(reader, header)
-							       : (const void *)(reader->data + at);
-	PERFRING_POINT(session_fetched);
-	reader->position += (uint64_t)size;
-	return true;
-}
-
-/* As long as there is an old record that was not taken yet, the window holds old ones only: `old` tells of both. */
-static void refill(struct perfring_session *session, struct perfring_session_ring *ring)
-{
-	while (ring->end - ring->first < PERFRING_WINDOW) {
-		bool falls = perfring_ring_falls(ring), counted = false;
-		struct perfring_waiting waiting;
-		struct perf_event_header header;
-
-		if (falls ? !perfring_session_snapshot_fetch(ring, &waiting, &header, &counted)
-			  : !fetch(session, ring, &waiting, &header))
-			return;
-		waiting.time = 0;
-		/* By the header that was checked: what lies at the record may be another one by now, and larger. */
-		if (perfring_format_set_with(session->formats, &header, waiting.record, &waiting.format, NULL)) {
-			waiting.format = NULL;
-			ring->totals.unknown_ids += !counted;
-		}
-		if (waiting.format)
-			waiting.time = perfring_format_time_with(waiting.format, &header, waiting.record);
-		if (waiting.time > ring->youngest)
-			ring->youngest = waiting.time;
-		waiting.key = waiting.time ? waiting.time : ring->youngest;
-		if (!counted)
-			perfring_session_count(session, ring, waiting.format, &header,
-					       perfring_session_lost_in(waiting.record, &header), waiting.time);
-		insert(ring, &waiting);
+	waiting->time = 0;
+	/* By the header that was checked: what lies at the record may be another one by now, and larger. */
+	if (perfring_format_set_with(session->formats, header, waiting->record, &waiting->format, NULL)) {
+		waiting->format = NULL;
+		ring->totals.unknown_ids += !is_counted;
 	}
+	if (waiting->format)
+		waiting->time = perfring_format_time_with(waiting->format, header, waiting->record);
+	if (waiting->time > ring->youngest)
+		ring->youngest = waiting->time;
+	waiting->key = waiting->time ? waiting->time : ring->youngest;
+	if (!is_counted)
+		perfring_session_count(session, ring, waiting->format, waiting->record, header, waiting->time);
+	insert(ring, waiting);
 }
 
 bool perfring_session_holds(const struct perfring_session *session)
@@ -272,7 +173,7 @@ bool perfring_session_holds(const struct perfring_session *session)
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		const struct perfring_session_ring *ring = session->rings[i];
 
-		if (ring && (ring->first != ring->end || ring->reader.position != ring->reader.observed))
+		if (ring && ring->ops->has_seen(ring))
 			return true;
 	}
 	return false;
@@ -285,18 +186,10 @@ void perfring_session_look(struct perfring_session *session, bool last)
 
 		if (!ring)
 			continue;
-		/* First: then the records that tell of these bytes are seen below (docs/abi.md 8). */
+		/* First: then the records that name these bytes are seen below (docs/abi.md 8). */
 		if (ring->aux)
 			perfring_session_aux_look(session, ring);
-		if (perfring_ring_falls(ring))
-			continue;
-		ring->old_end = ring->reader.observed;
-		if (ring->state == PERFRING_RING_SOUND && perfring_reader_observe(&ring->reader) < 0)
-			perfring_session_found_corrupt(session, ring);
-		if (last)
-			ring->old_end = ring->reader.observed;
-		/* All that waits was seen before this look. */
-		ring->old = ring->end - ring->first;
+		ring->ops->observe(session, ring, last);
 	}
 	session->merging = false;
 	session->span_ring = 0;
@@ -311,15 +204,15 @@ static void begin_merge(struct perfring_session *session)
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
 
-		if (!ring || (ring->first == ring->end && ring->reader.position == ring->reader.observed))
+		if (!ring)
 			continue;
-		refill(session, ring);
+		ring->ops->fill(session, ring);
 		session->old_rings += ring->old != 0;
 		if (ring->first != ring->end)
-			session->heap[session->heap_count++] = i;
+			session->heap[session->heap_count++] =
+				(struct perfring_heap_entry){ring->window[ring->first].key, i};
 	}
-	for (uint32_t i = session->heap_count / 2; i-- > 0;)
-		heap_down(session, i);
+	perfring_heap_make(session->heap, session->heap_count);
 }
 
 uint64_t perfring_session_first_key(struct perfring_session *session)
@@ -328,25 +221,26 @@ uint64_t perfring_session_first_key(struct perfring_session *session)
 		begin_merge(session);
 	if (!session->heap_count)
 		return UINT64_MAX;
-	return first_of(session, session->heap[0])->key < UINT64_MAX ? first_of(session, session->heap[0])->key
-								     : UINT64_MAX - 1;
+	return session->heap[0].key - (session->heap[0].key == UINT64_MAX);
 }
 
 void perfring_session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last)
 {
-	struct perfring_session_ring *ring = session->rings[session->heap[0]];
+	struct perfring_session_ring *ring = session->rings[session->heap[0].number];
 	struct perfring_waiting waiting = ring->window[ring->first++];
 	bool had_old = ring->old != 0;
 	struct perfring_totals *totals;
 
 	ring->old -= is_old(ring, waiting.position);
-	refill(session, ring);
+	ring->ops->fill(session, ring);
 	session->old_rings -= had_old && !ring->old;
 	if (ring->first == ring->end) {
 		ring->first = ring->end = 0;
 		session->heap[0] = session->heap[--session->heap_count];
+	} else {
+		session->heap[0].key = ring->window[ring->first].key;
 	}
-	heap_down(session, 0);
+	perfring_heap_down(session->heap, session->heap_count, 0);
 
 	item->record = waiting.record;
 	item->format = waiting.format;
@@ -368,7 +262,7 @@ int perfring_session_next(struct perfring_session *session, struct perfring_item
 	if (PERFRING_UNLIKELY(!session))
 		return -EINVAL;
 	perfring_session_first_key(session);
-	ret = perfring_session_tell_corrupt(session);
+	ret = perfring_session_report_corrupt(session);
 	if (ret)
 		return ret;
 	if (!session->old_rings || !session->heap_count)
@@ -381,9 +275,10 @@ int perfring_session_next(struct perfring_session *session, struct perfring_item
 
 static void cut_span(const struct perfring_session_ring *ring, uint64_t from, uint64_t size, struct perfring_span *span)
 {
+	bool is_copied = ring->reader.flags & PERFRING_READER_COPY;
 	uint64_t at = from & ring->reader.mask;
-	uint64_t row = ring->copies ? size : ring->reader.span - at;
-	unsigned char *data = ring->copies ? ring->copies : ring->ring.data;
+	uint64_t row = is_copied ? size : ring->reader.span - at;
+	unsigned char *data = is_copied ? ring->reader.joint : ring->ring.data;
 
 	span->size = size;
 	span->count = 1;
@@ -397,82 +292,129 @@ static void cut_span(const struct perfring_session_ring *ring, uint64_t from, ui
 }
 
 /* Whose record it is, where there are several: each has IDENTIFIER then, first in a SAMPLE, else last. */
-static const struct perfring_format *format_at(const struct perfring_session *session,
-					       const struct perfring_session_ring *ring,
-					       const struct perf_event_header *header, uint64_t position)
+static const struct perfring_format *format_of(const struct perfring_session *session,
+					       const struct perf_event_header *record,
+					       const struct perf_event_header *header)
 {
 	if (header->size < 16 || header->type >= PERFRING_RECORD_OF_PERF)
 		return NULL;
-	return perfring_format_set_find(
-		session->formats, word_at(ring, position, header->type == PERF_RECORD_SAMPLE ? 8 : header->size - 8u));
-}
-
-static bool ring_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
-{
-	struct perfring_reader *reader = &ring->reader;
-	bool apart = tells_events_apart(session);
-	uint64_t from = reader->position, end = from;
-	uint64_t time_at = session->sample_time_at;
-	struct perf_event_header header;
-	int size;
-
-	if (ring->state != PERFRING_RING_SOUND)
-		return false;
-	/* Headers are looked at so that a span ends between records and loss is seen; bodies are not. */
-	while ((size = perfring_reader_peek(reader, &header)) > 0) {
-		uint64_t at = reader->position;
-
-		PERFRING_POINT(session_peeked);
-		/* A filler was passed over: it belongs in no span, which ends before it, or begins behind it. */
-		if (at != end && end != from)
-			break;
-		if (end == from)
-			from = at;
-		if (ring->copies)
-			copy_record(ring, &header);
-		PERFRING_POINT(session_fetched);
-		perfring_session_count(session, ring, apart ? format_at(session, ring, &header, at) : NULL, &header,
-				       lost_at(&header) ? word_at(ring, at, lost_at(&header)) : 0,
-				       time_at && header.size >= time_at + 8 ? word_at(ring, at, time_at) : 0);
-		reader->position += (uint64_t)size;
-		end = reader->position;
-		/* The copies that follow lie at their beginning again. */
-		if (ring->copies && (at & reader->mask) + (uint64_t)size > reader->mask)
-			break;
-	}
-	if (size < 0)
-		perfring_session_found_corrupt(session, ring);
-	if (end != from)
-		cut_span(ring, from, end - from, span);
-	return end != from;
+	return perfring_format_set_find(session->formats,
+					word_at(record, header->type == PERF_RECORD_SAMPLE ? 8 : header->size - 8u));
 }
 
 int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span)
 {
-	int ret = session ? perfring_session_tell_corrupt(session) : -EINVAL;
+	int ret = session ? perfring_session_report_corrupt(session) : -EINVAL;
 
 	if (ret)
 		return ret;
 	for (; session->span_ring < session->ring_count; session->span_ring++) {
 		struct perfring_session_ring *ring = session->rings[session->span_ring];
-		uint64_t records, samples;
 
-		if (!ring)
-			continue;
-		records = ring->totals.records;
-		samples = ring->totals.samples;
-		if (perfring_ring_falls(ring) ? perfring_session_snapshot_next_span(session, ring, span)
-					      : ring_span(session, ring, span)) {
+		if (ring && ring->ops->take_span(session, ring, span)) {
 			span->ring = session->span_ring;
-			if (!perfring_ring_falls(ring)) {
-				span->records = ring->totals.records - records;
-				span->samples = ring->totals.samples - samples;
-			}
 			return 1;
 		}
 	}
-	return perfring_session_tell_corrupt(session);
+	return perfring_session_report_corrupt(session);
 }
+
+/* ---- forward rings ---- */
+
+static void observe(struct perfring_session *session, struct perfring_session_ring *ring, bool last)
+{
+	ring->old_end = ring->reader.observed;
+	if (ring->state == PERFRING_RING_SOUND && perfring_reader_observe(&ring->reader) < 0)
+		perfring_session_found_corrupt(session, ring);
+	if (last)
+		ring->old_end = ring->reader.observed;
+	/* All that waits was seen before this look. */
+	ring->old = ring->end - ring->first;
+}
+
+/* The header of the next record that was seen, as it was checked.  Returns whether there is one. */
+static bool peek(struct perfring_session *session, struct perfring_session_ring *ring, struct perf_event_header *header)
+{
+	int size = ring->state == PERFRING_RING_SOUND ? perfring_reader_peek(&ring->reader, header) : 0;
+
+	if (size < 0)
+		perfring_session_found_corrupt(session, ring);
+	if (size <= 0)
+		return false;
+	PERFRING_POINT(session_peeked);
+	return true;
+}
+
+/* As long as there is an old record that was not taken yet, the window holds old ones only: `old` counts both. */
+static void fill(struct perfring_session *session, struct perfring_session_ring *ring)
+{
+	struct perf_event_header header;
+
+	while (ring->end - ring->first < PERFRING_WINDOW && peek(session, ring, &header)) {
+		struct perfring_waiting waiting = {.position = ring->reader.position};
+
+		waiting.record = perfring_reader_take(&ring->reader, &header);
+		perfring_session_put(session, ring, &waiting, &header, false);
+	}
+}
+
+/* Headers are looked at so that a span ends between records and loss is seen; bodies are not. */
+static bool take_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
+{
+	struct perfring_reader *reader = &ring->reader;
+	uint64_t from = reader->position, end = from;
+	uint64_t records = ring->totals.records, samples = ring->totals.samples;
+	uint64_t time_at = session->sample_time_at;
+	struct perf_event_header header;
+
+	while (peek(session, ring, &header)) {
+		uint64_t at = reader->position;
+		const struct perf_event_header *record;
+
+		/* A filler was skipped: it belongs in no span, which ends before it, or begins after it. */
+		if (at != end && end != from)
+			break;
+		if (end == from)
+			from = at;
+		record = perfring_reader_take(reader, &header);
+		perfring_session_count(session, ring,
+				       counts_events(session) ? format_of(session, record, &header) : NULL, record,
+				       &header, time_at && header.size >= time_at + 8 ? word_at(record, time_at) : 0);
+		end = reader->position;
+		/* The copies that follow lie at their beginning again. */
+		if (reader->flags & PERFRING_READER_COPY && (at & reader->mask) + header.size > reader->mask)
+			break;
+	}
+	if (end == from)
+		return false;
+	cut_span(ring, from, end - from, span);
+	span->records = ring->totals.records - records;
+	span->samples = ring->totals.samples - samples;
+	return true;
+}
+
+static void give_back(struct perfring_session *session, struct perfring_session_ring *ring)
+{
+	uint64_t returned = ring->reader.returned, lowest = ring->reader.position;
+
+	(void)session;
+	/* Records leave the window by time, and may stay after younger ones in the ring. */
+	for (uint32_t j = ring->first; j < ring->end; j++)
+		if (ring->window[j].position - returned < lowest - returned)
+			lowest = ring->window[j].position;
+	perfring_reader_return_to(&ring->reader, lowest);
+	if (ring->state == PERFRING_RING_REPORTED_CORRUPT && ring->first == ring->end) {
+		ring->totals.skipped += perfring_reader_skip(&ring->reader);
+		ring->state = PERFRING_RING_SOUND;
+	}
+}
+
+static bool has_seen(const struct perfring_session_ring *ring)
+{
+	return ring->reader.observed != ring->reader.returned;
+}
+
+const struct perfring_session_ring_ops perfring_session_forward = {observe, fill, take_span, give_back, has_seen};
 
 /* ---- giving back ---- */
 
@@ -480,28 +422,12 @@ void perfring_session_return(struct perfring_session *session)
 {
 	for (uint32_t i = 0; i < session->ring_count; i++) {
 		struct perfring_session_ring *ring = session->rings[i];
-		uint64_t returned, lowest;
 
 		if (!ring)
 			continue;
 		if (ring->aux)
 			perfring_session_aux_return(session, ring);
-		if (perfring_ring_falls(ring)) {
-			perfring_session_snapshot_drop(ring);
-			session->merging = false;
-			continue;
-		}
-		returned = ring->reader.returned;
-		lowest = ring->reader.position;
-		/* Records leave the window by time, and may stay behind younger ones in the ring. */
-		for (uint32_t j = ring->first; j < ring->end; j++)
-			if (ring->window[j].position - returned < lowest - returned)
-				lowest = ring->window[j].position;
-		perfring_reader_return_to(&ring->reader, lowest);
-		if (ring->state == PERFRING_RING_TOLD_CORRUPT && ring->first == ring->end) {
-			ring->totals.skipped += perfring_reader_skip(&ring->reader);
-			ring->state = PERFRING_RING_SOUND;
-		}
+		ring->ops->give_back(session, ring);
 	}
 }
 
@@ -556,30 +482,30 @@ int perfring_session_ring_totals(const struct perfring_session *session, uint32_
 
 int perfring_session_count_event(struct perfring_session *session, uint32_t event)
 {
-	uint32_t room = session->event_totals_room;
+	uint32_t capacity = session->event_totals_capacity;
 	struct perfring_totals *totals;
 
-	if (event < room)
+	if (event < capacity)
 		return 0;
 	totals = realloc(session->event_totals, (event + 1) * sizeof(*totals));
 	if (!totals)
 		return -ENOMEM;
-	memset(totals + room, 0, (event + 1 - room) * sizeof(*totals));
+	memset(totals + capacity, 0, (event + 1 - capacity) * sizeof(*totals));
 	session->event_totals = totals;
 	/* All that there was until now was the first one's. */
-	if (room <= 1 && event)
+	if (capacity <= 1 && event)
 		perfring_session_totals(session, totals);
-	session->event_totals_room = event + 1;
+	session->event_totals_capacity = event + 1;
 	return 0;
 }
 
-/* FORMAT_LOST of one fd; of a group's the kernel tells of the whole group, and the ids say which is which. */
+/* FORMAT_LOST of one fd; of a group's the kernel reports the whole group, and the ids say which is which. */
 uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format)
 {
 	struct perfring_read values;
-	uint64_t room[PERFRING_OPENER_READ_WORDS];
+	uint64_t space[PERFRING_OPENER_READ_WORDS];
 
-	if (perfring_opener_read(event->fd, format, &values, room, sizeof(room)))
+	if (perfring_opener_read(event->fd, format, &values, space, sizeof(space)))
 		return 0;
 	for (uint64_t i = 0; i < values.nr; i++)
 		if (values.nr == 1 || perfring_read_id(&values, i) == event->id)
@@ -595,9 +521,9 @@ int perfring_session_event_totals(const struct perfring_session *session, uint32
 	if (!format)
 		return -EINVAL;
 	memset(totals, 0, sizeof(*totals));
-	if (!tells_events_apart(session))
+	if (!counts_events(session))
 		perfring_session_totals(session, totals);
-	else if (event < session->event_totals_room)
+	else if (event < session->event_totals_capacity)
 		*totals = session->event_totals[event];
 	totals->lost = totals->unknown_ids = totals->corrupt = totals->skipped = 0;
 	if (event < session->kind_count && session->kinds[event])

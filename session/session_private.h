@@ -5,8 +5,10 @@
 #include <perfring/reader.h>
 #include <perfring/session.h>
 #include <perfring/snapshot.h>
+
 #include "event/array.h"
 #include "event/opener.h"
+#include "os/heap.h"
 
 /* An event as it was opened; the leader of one in no group is its own. */
 struct perfring_session_kind {
@@ -37,7 +39,7 @@ enum {
 	PERFRING_CLOCK_PERF = -1
 };
 
-/* A record seen and not yet handed out. */
+/* A record that was seen and not yet handed out. */
 struct perfring_waiting {
 	uint64_t key;      /* what it is ordered by: its time; for one without, the youngest before it */
 	uint64_t time;     /* 0: it has none */
@@ -46,11 +48,11 @@ struct perfring_waiting {
 	const struct perfring_format *format;
 };
 
-/* A corrupt ring is told once, and its unread bytes are given up when nothing of it is in use any more. */
+/* A corrupt ring is reported once, and its unread bytes are dropped when nothing of it is in use any more. */
 enum perfring_ring_health {
 	PERFRING_RING_SOUND,
 	PERFRING_RING_FOUND_CORRUPT,
-	PERFRING_RING_TOLD_CORRUPT,
+	PERFRING_RING_REPORTED_CORRUPT,
 };
 
 /* An fd that is written to when a ring that was added has something; many rings may share it. */
@@ -58,6 +60,8 @@ struct perfring_session_wake {
 	int fd;         /* -1: a free place */
 	uint32_t rings; /* that have it */
 };
+
+struct perfring_session_ring;
 
 /* A set of rings whose threads come and go (session_set.c). */
 struct perfring_session_set {
@@ -83,14 +87,40 @@ struct perfring_session_aux {
 	struct perfring_fault fault;
 };
 
-/* A ring of a session.  Invariants:
+/* What is done with a ring: forward (session_order.c) or backward (session_snapshot.c). */
+struct perfring_session_ring_ops {
+	/* Begins a round: what the writer has published by now is seen. */
+	void (*observe)(struct perfring_session *session, struct perfring_session_ring *ring, bool last);
+	/* Fills the window with records that were seen. */
+	void (*fill)(struct perfring_session *session, struct perfring_session_ring *ring);
+	/* Takes the next span of the round. */
+	bool (*take_span)(struct perfring_session *session, struct perfring_session_ring *ring,
+			  struct perfring_span *span);
+	/* Returns what was handed out. */
+	void (*give_back)(struct perfring_session *session, struct perfring_session_ring *ring);
+	/* Whether records were seen that are not returned. */
+	bool (*has_seen)(const struct perfring_session_ring *ring);
+};
+
+extern const struct perfring_session_ring_ops perfring_session_forward, perfring_session_backward;
+
+/* The copy of a backward ring. */
+struct perfring_session_snapshot {
+	struct perfring_snapshot copy;
+	uint64_t counted; /* records below this position were in the totals before */
+	bool is_paused;   /* the kernel does not write; so also of a ring of perfring's, which needs no pause */
+};
+
+/* A ring of a session.  Invariants of a forward one:
  *   window[first .. end) is sorted by (key, position), and holds the records between what was handed out and
  *   reader.position;
  *   old = how many of them lie before old_end;
  *   reader.returned <= every position in the window < reader.position, as distances. */
 struct perfring_session_ring {
+	const struct perfring_session_ring_ops *ops;
 	struct perfring_ring ring;
-	struct perfring_reader reader;
+	struct perfring_reader reader;             /* forward */
+	struct perfring_session_snapshot snapshot; /* backward; positions in the window are numbers of records */
 	struct perfring_totals totals;
 	int32_t tid;
 	int32_t cpu;
@@ -101,20 +131,11 @@ struct perfring_session_ring {
 	uint32_t end;
 	uint32_t old;
 	enum perfring_ring_health state;
-	bool added;    /* by perfring_session_add_ring: `ring` is a handle of the caller's */
-	bool leaving;  /* of a set that has freed it: removed when nothing of it is in use any more */
-	uint32_t wake; /* of an added one: its place among the wakes, or PERFRING_NO_WAKE */
-	/* session_snapshot.c, of a ring that overwrites: the copy.  There is no reader; its position and observed count
-	 * the records of the copy, those that were fetched and all. */
-	struct perfring_snapshot moment;
-	bool is_paused;                   /* or ours, which needs it not: what is copied stands still */
-	uint64_t counted;                 /* records below this position were in the totals before */
+	bool added;     /* by perfring_session_add_ring: `ring` is a handle of the caller's */
+	bool is_polled; /* it wakes no wait */
+	bool leaving;   /* of a set that has freed it: removed when nothing of it is in use any more */
+	uint32_t wake;  /* its place among the wakes, or PERFRING_NO_WAKE */
 	struct perfring_session_aux *aux; /* session_aux.c; NULL: it has none */
-	/* Of a ring whose writers are not trusted: what is handed out.  A record lies at its position modulo the ring's size,
-	 * in one piece, so the last one before the end may reach beyond it: size + 64 KiB.  None is written over before it is
-	 * returned, for the writers' room ends there, too (session_order.c: observe).  NULL: records are handed out
-	 * as they lie. */
-	unsigned char *copies;
 	struct perfring_waiting window[2 * PERFRING_WINDOW];
 };
 
@@ -153,16 +174,15 @@ struct perfring_session {
 	uint32_t leaving; /* rings */
 	struct perfring_totals removed;       /* of rings that were removed */
 	struct perfring_totals *event_totals; /* of each event, by its number */
-	uint32_t event_totals_room;
+	uint32_t event_totals_capacity;
 	uint32_t pages;
 	int epoll;
-	/* Rings with something in their window, the one with the smallest first key at heap[0]. */
-	uint32_t *heap;
+	struct perfring_heap_entry *heap; /* rings with something in their window, by the key of the first */
 	uint32_t heap_count;
 	uint32_t heap_capacity;
 	uint32_t old_rings;      /* rings with something that was seen a round ago */
-	uint32_t corrupt_rings;  /* and areas: found, and not told */
-	uint32_t span_ring;      /* rings before it have told all spans of the round */
+	uint32_t corrupt_rings;  /* and areas: found, and not reported */
+	uint32_t span_ring;      /* rings before it have no span in this round any more */
 	bool merging;            /* the round's windows are filled */
 	uint64_t last;           /* the largest key handed out */
 	uint32_t sample_time_at; /* where every event's samples have their time; 0: not at one place */
@@ -199,46 +219,44 @@ int perfring_session_update_on(struct perfring_session *session, const struct pe
 /* session_order.c: looks at every ring, and so begins a round; the last one hands out everything. */
 void perfring_session_look(struct perfring_session *session, bool last);
 
-/* Whether something seen waits for its turn. */
+/* Whether records that were seen wait for their turn. */
 bool perfring_session_holds(const struct perfring_session *session);
 
-/* Whether the session's rings overwrite (PERFRING_SESSION_BACKWARD). */
-static inline bool perfring_ring_falls(const struct perfring_session_ring *ring)
+static inline bool perfring_session_is_backward(const struct perfring_session *session)
 {
-	return ring->ring.flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD);
+	return session->options & PERFRING_SESSION_BACKWARD;
 }
+
+/* A ring of no thread or CPU yet; NULL: no memory.  To be closed by perfring_session_close_ring. */
+struct perfring_session_ring *perfring_session_new_ring(const struct perfring_session *session);
+
+/* Opens its reader, once it is mapped. */
+int perfring_session_open_ring(struct perfring_session_ring *ring, unsigned flags);
 
 /* session_order.c, for merge.c: the smallest key of the windows (UINT64_MAX: they are empty), with the round begun; and the next
  * item, `last` being the largest key that was handed out. */
 uint64_t perfring_session_first_key(struct perfring_session *session);
 void perfring_session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last);
 
-/* Tells of one ring or area found corrupt: -EBADMSG, or 0 when there is none left to tell of. */
-int perfring_session_tell_corrupt(struct perfring_session *session);
+/* Reports one ring or area that was found corrupt: -EBADMSG, or 0 when there is none left to report. */
+int perfring_session_report_corrupt(struct perfring_session *session);
 
 void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring);
 
-/* Counts a record as it passes.  header: a copy, whose size was checked; lost: how many a LOST or LOST_SAMPLES says. */
+/* Counts a record that is handed out.  header: a copy, whose size was checked; time: of a sample, 0: unknown. */
 void perfring_session_count(struct perfring_session *session, struct perfring_session_ring *ring,
-			    const struct perfring_format *format, const struct perf_event_header *header, uint64_t lost,
-			    uint64_t sample_time);
-
-/* That of a record in one piece. */
-uint64_t perfring_session_lost_in(const struct perf_event_header *record, const struct perf_event_header *header);
+			    const struct perfring_format *format, const struct perf_event_header *record,
+			    const struct perf_event_header *header, uint64_t time);
 
 /* FORMAT_LOST of one fd; 0: it has none. */
 uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format);
 
-/* Room for the totals of event number `event`.  Returns 0 or -ENOMEM. */
+/* Space for the totals of event number `event`.  Returns 0 or -ENOMEM. */
 int perfring_session_count_event(struct perfring_session *session, uint32_t event);
 
-/* session_snapshot.c: the next record of a copy, oldest first (*counted: it was in the totals before), its next span, newest
- * first; and what a return does to it. */
-bool perfring_session_snapshot_fetch(struct perfring_session_ring *ring, struct perfring_waiting *waiting,
-			   struct perf_event_header *header, bool *counted);
-bool perfring_session_snapshot_next_span(struct perfring_session *session, struct perfring_session_ring *ring,
-			       struct perfring_span *span);
-void perfring_session_snapshot_drop(struct perfring_session_ring *ring);
+/* A record comes into its ring's window.  header: as it was checked.  is_counted: it was in the totals before. */
+void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,
+			  struct perfring_waiting *waiting, const struct perf_event_header *header, bool is_counted);
 
 /* session_aux.c: a look at the AUX areas, the return of what was handed out, whether some of it is out; and the end. */
 void perfring_session_aux_look(struct perfring_session *session, struct perfring_session_ring *ring);

@@ -191,7 +191,7 @@ Test(hostile, a_header_that_changes_after_the_look)
 			for (int flags = 0; flags <= PERFRING_READER_COPY; flags++) {
 				uint64_t header = header_of(type, (uint16_t)SIZES[i]);
 
-				read_struck("session_fetched", header, (uint32_t)flags);
+				read_struck("reader_taken", header, (uint32_t)flags);
 				read_struck("session_peeked", header, (uint32_t)flags);
 			}
 }

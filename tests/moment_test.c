@@ -455,12 +455,12 @@ Test(moment, a_thousand_in_a_storm)
 		while (bytes + record_size(number - 1) <= SIZE)
 			bytes += record_size(--number);
 		expected = weather.storm.number - number;
-		cr_assert_eq(ring->moment.count, expected, "%lu of %lu", ring->moment.count, expected);
+		cr_assert_eq(ring->snapshot.copy.count, expected, "%lu of %lu", ring->snapshot.copy.count, expected);
 		for (uint64_t i = 0; i < expected; i++) {
 			const struct perf_event_header *record;
 			uint64_t which;
 
-			cr_assert_eq(perfring_snapshot_previous(&ring->moment, &record), 1);
+			cr_assert_eq(perfring_snapshot_previous(&ring->snapshot.copy, &record), 1);
 			cr_assert(storm_is_whole(record, &which));
 			cr_assert_eq(which, weather.storm.number - 1 - i);
 		}

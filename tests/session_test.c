@@ -68,6 +68,7 @@ static void hand_open_at(struct hand *hand, uint32_t rings, uint64_t size, uint6
 	for (uint32_t i = 0; i < rings; i++) {
 		struct perfring_session_ring *ring = calloc(1, sizeof(*ring));
 
+		ring->ops = &perfring_session_forward;
 		hand->memory[i] = aligned_alloc(PAGE, PAGE + size);
 		memset(hand->memory[i], 0, PAGE + size);
 		cr_assert_eq(perfring_ring_wrap(&ring->ring, hand->memory[i], PAGE + size), 0);

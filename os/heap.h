@@ -1,0 +1,43 @@
+/* heap.h - numbers by their keys, the one with the smallest key first; equal keys by number. */
+#ifndef PERFRING_OS_HEAP_H
+#define PERFRING_OS_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct perfring_heap_entry {
+	uint64_t key;
+	uint32_t number;
+};
+
+static inline bool perfring_heap_is_before(struct perfring_heap_entry one, struct perfring_heap_entry other)
+{
+	return one.key < other.key || (one.key == other.key && one.number < other.number);
+}
+
+/* Entry `at` has a larger key than before, or is another one. */
+static inline void perfring_heap_down(struct perfring_heap_entry *heap, uint32_t count, uint32_t at)
+{
+	for (;;) {
+		struct perfring_heap_entry moved = heap[at];
+		uint32_t least = at;
+
+		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
+			if (perfring_heap_is_before(heap[child], heap[least]))
+				least = child;
+		if (least == at)
+			return;
+		heap[at] = heap[least];
+		heap[least] = moved;
+		at = least;
+	}
+}
+
+/* Orders entries that are in no order. */
+static inline void perfring_heap_make(struct perfring_heap_entry *heap, uint32_t count)
+{
+	for (uint32_t i = count / 2; i-- > 0;)
+		perfring_heap_down(heap, count, i);
+}
+
+#endif
