@@ -476,6 +476,8 @@ Test(moment, spans_in_a_storm)
 
 	weather_open(&weather, 4, PERFRING_SESSION_BACKWARD);
 	cr_assert(storm_begin(&weather.storm, weather.cpu));
+	while (__atomic_load_n(&weather.storm.written, __ATOMIC_ACQUIRE) < 1000)
+		usleep(100);
 	for (int i = 0; i < 50; i++) {
 		struct perfring_span span;
 
