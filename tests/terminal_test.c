@@ -306,6 +306,10 @@ static void says(int line, const char *out, const char *err, bool is_json, char 
 
 #define SAYS(out, err, is_json, ...) says(__LINE__, out, err, is_json, (char *[]){__VA_ARGS__, NULL})
 
+/* Of a file, an event or an argument; and as it is shown. */
+#define NAME \
+	"\033]0;T\a\xc2\x9b" \
+	"31m\b\x7f"
 #define ESCAPED "\\x1b]0;T\\x07\\xc2\\x9b31m\\x08\\x7f"
 
 Test(terminal, names_in_a_file)
@@ -337,12 +341,10 @@ Test(terminal, names_in_json)
 
 Test(terminal, the_files_own_name)
 {
-	char absent[512], out[128];
+	char absent[512], out[128], named[512], event[128];
 
 	make();
-	snprintf(absent, sizeof(absent), "%s/%s", folder,
-		 "absent \033]0;T\a\xc2\x9b"
-		 "31m\b\x7f\x9b");
+	snprintf(absent, sizeof(absent), "%s/absent " NAME "\x9b", folder);
 	snprintf(out, sizeof(out), "%s/out.data", folder);
 	SAYS(NULL, ESCAPED, false, "dump", absent);
 	SAYS(NULL, ESCAPED, false, "report", absent);
@@ -353,6 +355,21 @@ Test(terminal, the_files_own_name)
 	SAYS(NULL, ESCAPED, false, "record", "-e", absent, "-o", out, "--", "true");
 	SAYS(NULL, ESCAPED, false, "stat", "-e", "page-faults", "--", absent);
 	SAYS(NULL, ESCAPED, false, absent);
+	/* one that is written */
+	snprintf(named, sizeof(named), "%s/out" NAME ".data", folder);
+	snprintf(event, sizeof(event), "page-faults/name=e" NAME "/u");
+	SAYS(NULL, "bytes in ", false, "record", "-e", "page-faults:u", "-o", named, "--", "true");
+	SAYS(NULL, ESCAPED ".data; lost", false, "record", "-e", "page-faults:u", "-o", named, "--", "true");
+	SAYS(NULL, ESCAPED ".data.2", false, "record", "-e", "page-faults:u", "--switch-output=1s", "-o", named, "--", "sleep",
+	     "1.2");
+	SAYS(NULL, ESCAPED ".data.2", false, "record", "-e", "page-faults:u", "--snapshot", "-o", named, "--", "sh", "-c",
+	     "sleep 0.3; kill -USR2 $PPID; sleep 0.3");
+	/* what is counted */
+	SAYS(NULL, ESCAPED "':", false, "stat", "-e", "page-faults:u", "--", "sh", "-c", "true", "argument" NAME);
+	SAYS(NULL, "     e\\x1b]0;T", false, "stat", "-e", event, "--", "true");
+	SAYS(NULL, ",,e" ESCAPED ",", false, "stat", "-x,", "-e", event, "--", "true");
+	SAYS(NULL, "e" ESCAPED ": ", false, "stat", "-v", "-e", event, "--", "true");
+	SAYS(NULL, "e" ESCAPED, false, "record", "-e", event, "--filter", "x > 1", "-o", out, "--", "true");
 	SAYS(ESCAPED, NULL, false, "check", odd);
 	SAYS(NULL, NULL, false, "dump", "--header", odd);
 	SAYS(NULL, NULL, false, "report", odd);

@@ -918,8 +918,10 @@ static void tell(const struct doctor *doctor, bool can_record)
 		       is_coloured ? "\033[0m" : "");
 		printf("%-*s ", WIDTH, one->name);
 		perfring_tool_print(stdout, one->text, 0, false);
-		if (one->mend)
-			printf(" -> %s", one->mend);
+		if (one->mend) {
+			fputs(" -> ", stdout);
+			perfring_tool_print(stdout, one->mend, 0, false);
+		}
 		putchar('\n');
 	}
 	printf("\nKernel events of your own programs can%s be recorded.\n", can_record ? "" : "not");

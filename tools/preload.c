@@ -54,6 +54,7 @@
 #include "path.h"
 #include "preload.h"
 #include "soft_source.h"
+#include "tools.h"
 
 #define WRAPS __attribute__((visibility("default")))
 
@@ -368,7 +369,13 @@ static bool begin_with_recorder(bool is_child)
 
 static void complain(const char *path, int ret)
 {
-	fprintf(stderr, "perfring: PERFRING_PROFILE: %s: %s\n", path, strerror(-ret));
+	fputs("perfring: PERFRING_PROFILE: ", stderr);
+	for (; *path; path++) {
+		char room[4];
+
+		fwrite(room, 1, perfring_tool_escape(room, (unsigned char)*path, false), stderr);
+	}
+	fprintf(stderr, ": %s\n", strerror(-ret));
 }
 
 /* PERFRING_PROFILE with its %p.  False: it does not fit, or a child asks and it has none. */

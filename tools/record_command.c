@@ -664,11 +664,10 @@ static void tell(const struct recording *recording)
 	lost = (totals.lost > recording->lost ? totals.lost : recording->lost) + totals.lost_samples;
 	if (!recording->snapshots)
 		lost += totals.records - recording->kept_records;
-	fprintf(stderr,
-		"[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in %s; lost %" PRIu64 ", throttled %" PRIu64
-		" times",
-		recording->kept_samples, recording->kept_bytes,
-		strcmp(recording->path, "-") ? recording->path : "a stream", lost, totals.throttles);
+	fprintf(stderr, "[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in ", recording->kept_samples,
+		recording->kept_bytes);
+	perfring_tool_print(stderr, strcmp(recording->path, "-") ? recording->path : "a stream", 0, false);
+	fprintf(stderr, "; lost %" PRIu64 ", throttled %" PRIu64 " times", lost, totals.throttles);
 	if (recording->files > 1)
 		fprintf(stderr, "; files: %u", recording->files);
 	if (recording->soft)

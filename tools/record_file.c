@@ -537,6 +537,14 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 	return !ret;
 }
 
+/* The one that is done, of several. */
+static void show_file(const struct recording *recording)
+{
+	fputs("[ perfring record: ", stderr);
+	perfring_tool_print(stderr, recording->path, 0, false);
+	fputs(" ]\n", stderr);
+}
+
 bool perfring_record_finish_file(struct recording *recording)
 {
 	return finish(recording, NULL);
@@ -563,7 +571,7 @@ bool perfring_record_switch_file(struct recording *recording)
 	bool good = finish(recording, recording->all || recording->cgroup ? NULL : &pids);
 
 	if (good && !recording->quiet)
-		fprintf(stderr, "[ perfring record: %s ]\n", recording->path);
+		show_file(recording);
 	perfring_record_close_file(recording);
 	good = good && begin(recording, true) && settle_state(recording, &pids) &&
 	       perfring_record_settle_file(recording);
@@ -600,7 +608,7 @@ bool perfring_record_snapshot(struct recording *recording, bool is_last)
 	good = perfring_record_settle_file(recording) && good;
 	if (!is_last) {
 		if (good && !recording->quiet)
-			fprintf(stderr, "[ perfring record: %s ]\n", recording->path);
+			show_file(recording);
 		perfring_record_close_file(recording);
 	}
 	return good;

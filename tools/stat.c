@@ -471,7 +471,7 @@ static bool open_counts(struct counting *counting)
 	counting->user_only = perfring_tool_room(counting->user_only, count, sizeof(*counting->user_only));
 	counting->unit_width = UNIT_WIDTH;
 	for (uint32_t i = 0; i < count; i++) {
-		int width = (int)strlen(perfring_stat_unit(perfring_stat_event(counting, i)));
+		int width = perfring_tool_print(NULL, perfring_stat_unit(perfring_stat_event(counting, i)), 0, false);
 
 		if (width > counting->unit_width)
 			counting->unit_width = width;

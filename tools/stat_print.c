@@ -260,8 +260,12 @@ static void print_fields(const struct counting *counting, uint32_t event, uint32
 	char name[512];
 	FILE *out = counting->out;
 
-	fprintf(out, "%s%s%s%s%s%s", value, separator, perfring_stat_unit(one), separator,
-		name_of(counting, event, name, sizeof(name)), separator);
+	/* the separator is as the user wants it */
+	fprintf(out, "%s%s", value, separator);
+	perfring_tool_print(out, perfring_stat_unit(one), 0, false);
+	fputs(separator, out);
+	perfring_tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
+	fputs(separator, out);
 	if (counting->repeat > 1)
 		fprintf(out, "%.2f%%%s", spread_percent(&row->values), separator);
 	fprintf(out, "%.0f%s%.2f%s", row->running.mean, separator, 100 * share_of(row), separator);
@@ -280,8 +284,8 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 	struct metric metric = {0, 0, NULL, NULL};
 	char words[64] = "", tail[160] = "";
 	char name[512];
-	const char *event_name = name_of(counting, event, name, sizeof(name));
 	FILE *out = counting->out;
+	int used;
 
 	if (row->values.runs)
 		metric = metric_of(counting, event, place);
@@ -291,20 +295,20 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 	if (row->values.runs && counting->repeat > 1)
 		snprintf(tail, sizeof(tail), "  ( +-%6.2f%% )", spread_percent(&row->values));
 	if (row->values.runs && share_of(row) < 1) {
-		size_t used = strlen(tail);
+		size_t length = strlen(tail);
 
 		if (counting->verbose)
-			snprintf(tail + used, sizeof(tail) - used, "  (%.2f%%, +- %.*f)", 100 * share_of(row),
+			snprintf(tail + length, sizeof(tail) - length, "  (%.2f%%, +- %.*f)", 100 * share_of(row),
 				 scale_of(one) == 1.0 ? 0 : 2, row->estimate.margin * scale_of(one));
 		else
-			snprintf(tail + used, sizeof(tail) - used, "  (%.2f%%)", 100 * share_of(row));
+			snprintf(tail + length, sizeof(tail) - length, "  (%.2f%%)", 100 * share_of(row));
 	}
-	fprintf(out, "%18s %-*s %s", value, counting->unit_width, perfring_stat_unit(one), event_name);
-	if (*words || *tail) {
-		int used = (int)strlen(event_name);
-
+	fprintf(out, "%18s ", value);
+	perfring_tool_print(out, perfring_stat_unit(one), counting->unit_width, false);
+	putc(' ', out);
+	used = perfring_tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
+	if (*words || *tail)
 		fprintf(out, "%*s", used < NAME_WIDTH ? NAME_WIDTH - used + 1 : 1, "");
-	}
 	if (*tail)
 		fprintf(out, "%-*s%s", METRIC_WIDTH + 11, words, tail);
 	else
@@ -365,18 +369,23 @@ void perfring_stat_print_title(const struct counting *counting)
 
 	fputs("\n Performance counter stats for ", out);
 	if (counting->cpus && counting->all) {
-		fprintf(out, "'CPU(s) %s'", counting->cpus);
+		fputs("'CPU(s) ", out);
+		perfring_tool_print(out, counting->cpus, 0, false);
 	} else if (counting->all) {
-		fputs("'system wide'", out);
+		fputs("'system wide", out);
 	} else if (counting->pids) {
-		fprintf(out, "process id '%s'", counting->pids);
+		fputs("process id '", out);
+		perfring_tool_print(out, counting->pids, 0, false);
 	} else if (counting->tids) {
-		fprintf(out, "thread id '%s'", counting->tids);
+		fputs("thread id '", out);
+		perfring_tool_print(out, counting->tids, 0, false);
 	} else {
-		for (char **word = counting->command; *word; word++)
-			fprintf(out, "%s%s", word == counting->command ? "'" : " ", *word);
-		fputc('\'', out);
+		for (char **word = counting->command; *word; word++) {
+			fputc(word == counting->command ? '\'' : ' ', out);
+			perfring_tool_print(out, *word, 0, false);
+		}
 	}
+	fputc('\'', out);
 	if (counting->elapsed.runs > 1)
 		fprintf(out, " (%" PRIu64 " runs)", counting->elapsed.runs);
 	fputs(":\n\n", out);
@@ -416,8 +425,8 @@ void perfring_stat_print_raw(const struct counting *counting)
 
 		if (perfring_counts_sum(counting->counts, i, PERFRING_COUNTS_ALL, 0, &sum))
 			continue;
-		fprintf(stderr, "%s: %" PRIu64 " %" PRIu64 " %" PRIu64, name_of(counting, i, name, sizeof(name)),
-			sum.value, sum.enabled, sum.running);
+		perfring_tool_print(stderr, name_of(counting, i, name, sizeof(name)), 0, false);
+		fprintf(stderr, ": %" PRIu64 " %" PRIu64 " %" PRIu64, sum.value, sum.enabled, sum.running);
 		if (sum.failed)
 			fprintf(stderr, " (%u of %u could not be read)", sum.failed, sum.failed + sum.fds);
 		fputc('\n', stderr);
