@@ -134,7 +134,7 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 	int ret = perfring_event_id(fd, &opened.id);
 
 	if (ret)
-		refuse(counts, "the event's id cannot be had: %s.", strerror(-ret));
+		refuse(counts, "the event's id cannot be read: %s.", strerror(-ret));
 	else
 		ret = perfring_array_grow(&counts->fds, counts->fd_count, &counts->fd_capacity, sizeof(opened));
 	if (!ret)
@@ -219,7 +219,7 @@ int perfring_counts_open_self(struct perfring_counts **counts, const char *text)
 	if (!ret) {
 		ret = perfring_events_add(events, text, &base, &fault);
 		if (ret)
-			refuse(*counts, "'%s': at %lld: %s.", text, (long long)fault.at,
+			refuse(*counts, "'%s': at offset %lld: %s.", text, (long long)fault.at,
 			       *fault.what ? fault.what : strerror(-ret));
 		else
 			ret = perfring_counts_add(*counts, events, target);
@@ -259,7 +259,7 @@ int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t n
 	if (!is_member(counts, number) || !counts->events[event->open.leader]->open.error)
 		return perfring_event_explain(event->open.error, &event->open.tried, 0, event->open.cpu, space, size);
 	perfring_event_name(&event->asked, name, sizeof(name));
-	perfring_say(&text, "%s: it is not counted without the leader of its group.", name);
+	perfring_say(&text, "%s: not counted, because the leader of its group is not.", name);
 	return (int64_t)text.length;
 }
 

@@ -381,7 +381,7 @@ int perfring_events_add(struct perfring_events *events, const char *text, const 
 		} else {
 			size_t to = end_of(text, at);
 
-			error = text[to] == '}' || text[to] == '{' ? fault_at(&adding, to, "a brace where none can be")
+			error = text[to] == '}' || text[to] == '{' ? fault_at(&adding, to, "unexpected brace")
 								   : add_one(&adding, at, to);
 			at = to;
 		}
@@ -391,7 +391,7 @@ int perfring_events_add(struct perfring_events *events, const char *text, const 
 		if (!text[at])
 			return 0;
 		if (text[at++] != ',') {
-			error = fault_at(&adding, at - 1, "a comma is wanted here");
+			error = fault_at(&adding, at - 1, "a comma is expected here");
 			break;
 		}
 	}

@@ -94,7 +94,7 @@ int64_t perfring_modifiers_parse(const char *text, size_t at, struct perfring_mo
 		if (!letter)
 			return fault_at(fault, at, "unknown modifier: one of u k h p P G H I S D e");
 		if (modifiers->letters & 1U << (letter - PERFRING_MODIFIERS))
-			return fault_at(fault, at, "this modifier is there twice");
+			return fault_at(fault, at, "modifier given twice");
 		modifiers->letters |= 1U << (letter - PERFRING_MODIFIERS);
 	}
 	if (at == from)
@@ -302,7 +302,7 @@ static int parse_breakpoint(struct parse *parse)
 	if (*at == '/') {
 		end = number_at(++at, &length);
 		if (!end || (length != 1 && length != 2 && length != 4 && length != 8))
-			return fault_at(parse->fault, (size_t)(at - text), "a length of 1, 2, 4 or 8 is wanted");
+			return fault_at(parse->fault, (size_t)(at - text), "a length of 1, 2, 4 or 8 is expected");
 		at = end;
 	}
 	if (*at == ':' && (at[1] == 'r' || at[1] == 'w' || at[1] == 'x')) {
@@ -310,11 +310,11 @@ static int parse_breakpoint(struct parse *parse)
 			unsigned bit = *at == 'r' ? 1 : *at == 'w' ? 2 : *at == 'x' ? 4 : 0;
 
 			if (!bit || (type & bit))
-				return fault_at(parse->fault, (size_t)(at - text), "r, w and x, each once");
+				return fault_at(parse->fault, (size_t)(at - text), "only r, w and x are expected, each once");
 			type |= bit;
 		}
 		if ((type & 4) && type != 4)
-			return fault_at(parse->fault, (size_t)(at - text) - 1, "x stands alone");
+			return fault_at(parse->fault, (size_t)(at - text) - 1, "x does not go with r or w");
 	}
 	parse->type = PERFRING_TYPE_BREAKPOINT;
 	parse->bp_type = type ? type : 3;
@@ -322,7 +322,7 @@ static int parse_breakpoint(struct parse *parse)
 	parse->configs[2] = length ? length : type == 4 ? sizeof(long) : 4;
 	if (*at == ':')
 		return parse_modifiers(parse, (size_t)(at - text) + 1);
-	return *at ? fault_at(parse->fault, (size_t)(at - text), "/LEN, :rwx or :MODIFIERS is wanted here") : 0;
+	return *at ? fault_at(parse->fault, (size_t)(at - text), "/LEN, :rwx or :MODIFIERS is expected here") : 0;
 }
 
 /* ---- cache events: CACHE[-OPERATION][-RESULT] ---- */
@@ -540,7 +540,7 @@ static int parse_text(struct parse *parse)
 	colon = text[length] ? text + length : NULL;
 	if (!strncmp(text, "uprobe:", 7) || !strncmp(text, "uretprobe:", 10))
 		return fault_at(parse->fault, 0,
-				"a probe of user code is named in a list of events alone, which keeps its path");
+				"a probe of user code needs a list of events (perfring_events_add), which keeps its path");
 	if (!colon || colon[1] == ':') {
 		error = parse_pfm(parse);
 		return error ? fault_at(parse->fault, 0, "unknown event") : 0;

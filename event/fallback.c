@@ -260,20 +260,20 @@ int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *
 				(unsigned)asked.precise_ip, (unsigned)opened.precise_ip);
 			break;
 		case PERFRING_FALLBACK_CLOCKID:
-			perfring_say(&text, "it cannot have clock %d: its times are of perf's own clock",
+			perfring_say(&text, "clock %d cannot be used: times are of perf's own clock",
 				     asked.clockid);
 			break;
 		case PERFRING_FALLBACK_BRANCH_STACK:
-			perfring_say(&text, "its PMU has no branch stacks: samples are without them");
+			perfring_say(&text, "its PMU has no branch stacks: samples have none");
 			break;
 		case PERFRING_FALLBACK_EXCLUDE_KERNEL:
 			perfring_say(
 				&text,
-				"user space only (the kernel needs kernel.perf_event_paranoid <= 1 or CAP_PERFMON)");
+				"user space only (the kernel needs CAP_PERFMON or perf_event_paranoid <= 1)");
 			break;
 		case PERFRING_FALLBACK_CPU_CLOCK:
-			perfring_say(&text, "this machine shows no such hardware counter: cpu-clock is used instead%s",
-				     opened.sample_period && !opened.freq ? ", one sample each 1 ms" : "");
+			perfring_say(&text, "no such hardware counter here: cpu-clock instead%s",
+				     opened.sample_period && !opened.freq ? ", a sample each ms" : "");
 			break;
 		case PERFRING_FALLBACK_MISSING: /* no step */
 		case PERFRING_FALLBACK_ALL:

@@ -74,7 +74,7 @@ int perfring_opener_files(uint64_t more, bool raise, char *refusal, size_t size)
 	if (raise && limit.rlim_cur < limit.rlim_max && !setrlimit(RLIMIT_NOFILE, &raised))
 		return perfring_opener_files(more, false, refusal, size);
 	most = perfring_os_file_number("/proc/sys/fs/nr_open", 0);
-	perfring_say(&text, "%" PRIu64 " files are to be opened beside the %" PRIu64 " that are open, and ", more,
+	perfring_say(&text, "%" PRIu64 " files are to be opened besides the %" PRIu64 " that are open, and ", more,
 		     open);
 	if (fits(more, open, limit.rlim_max))
 		perfring_say(&text,

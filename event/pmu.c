@@ -327,14 +327,14 @@ static int own_term(const char *text, const struct term *term, bool has_config, 
 
 	if (named(term, "name")) {
 		if (!term->value.length || term->value.length >= sizeof(naming->name))
-			return perfring_event_fault(fault, at, "a name of 1 to 127 bytes is wanted", -EINVAL);
+			return perfring_event_fault(fault, at, "a name of 1 to 127 bytes is expected", -EINVAL);
 		memcpy(naming->name, term->value.text, term->value.length);
 		naming->name[term->value.length] = 0;
 		return 1;
 	}
 	if (named(term, "period") || named(term, "freq")) {
 		if (!term->value.text || !number(&term->value, &value))
-			return perfring_event_fault(fault, at, "a number is wanted", -EINVAL);
+			return perfring_event_fault(fault, at, "a number is expected", -EINVAL);
 		attr->sample_period = value;
 		attr->freq = named(term, "freq");
 		return 1;
@@ -345,7 +345,7 @@ static int own_term(const char *text, const struct term *term, bool has_config, 
 		if (!named(term, CONFIG[i]))
 			continue;
 		if (term->value.text && !number(&term->value, &value))
-			return perfring_event_fault(fault, at, "a number is wanted", -EINVAL);
+			return perfring_event_fault(fault, at, "a number is expected", -EINVAL);
 		configs[i] = value;
 		return 1;
 	}
@@ -402,8 +402,8 @@ static int expand(const struct perfring_pmu *pmu, const char *alias, const char 
 					!memcmp(given.name.text, term.name.text, term.name.length);
 			if (!found)
 				return perfring_event_fault(fault, at,
-							    "this event wants a term with a value beside it: "
-							    "the one that is ? in its file of sysfs",
+							    "this event needs a value for one more term: "
+							    "the one that is ? in its sysfs file",
 							    -EINVAL);
 			continue;
 		}
@@ -484,12 +484,12 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 			if (error)
 				return bits_fault(fault, start, error);
 			if (term.value.text && !number(&term.value, &value))
-				return perfring_event_fault(fault, place(text, term.value.text), "a number is wanted",
+				return perfring_event_fault(fault, place(text, term.value.text), "a number is expected",
 							    -EINVAL);
 			if (!perfring_pmu_spread(&bits, value, configs))
 				return perfring_event_fault(
 					fault, place(text, term.value.text ? term.value.text : term.name.text),
-					"more than this term's bits hold", -EINVAL);
+					"a number of more bits than this term has", -EINVAL);
 		}
 	}
 	return 0;

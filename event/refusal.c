@@ -80,7 +80,7 @@ static void explain_capable(struct perfring_words *text)
 		perfring_say(
 			text,
 			" This process has the capability now: if it had it then, a security module (SELinux, kernel "
-			"lockdown) said no.");
+			"lockdown) refused.");
 }
 
 static void explain_access(struct perfring_words *text, int error, const struct perf_event_attr *attr, int32_t pid,
@@ -194,14 +194,13 @@ static void explain_invalid(struct perfring_words *text, const struct perf_event
 			"bytes that do not cross such a boundary.");
 	else if (attr->type > PERFRING_TYPE_BREAKPOINT)
 		perfring_say(text,
-			     "its PMU does not take this attr (EINVAL): a config, exclude_ bit, period or target (a "
-			     "thread, where "
-			     "it counts whole CPUs) that it does not have.");
+			     "its PMU rejects this attr (EINVAL): it may lack the config, an exclude_ bit, the period or the "
+			     "target (a thread, where it counts whole CPUs).");
 	else
 		perfring_say(
 			text,
-			"the kernel does not take this attr (EINVAL): a group whose members differ in CPU or thread, a "
-			"group_fd that is no leader, or an output to a ring that is not there.");
+			"the kernel rejects this attr (EINVAL): a group whose members differ in CPU or thread, a "
+			"group_fd that is not a leader, or an output to a ring that does not exist.");
 }
 
 /* The name of the member at this offset. */
@@ -285,7 +284,7 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 		else if (attr.type == PERFRING_TYPE_BREAKPOINT)
 			perfring_say(
 				&text,
-				"this processor has no breakpoints of %llu bytes: 1, 2, 4 and 8 are what there is.",
+				"this processor has no breakpoints of %llu bytes: it has 1, 2, 4 and 8.",
 				(unsigned long long)attr.bp_len);
 		else if (attr.sample_period && (attr.type == PERFRING_TYPE_HARDWARE || attr.type >= 6))
 			perfring_say(&text,
@@ -313,13 +312,13 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 		if (attr.type == PERFRING_TYPE_BREAKPOINT)
 			perfring_say(&text, "all of the processor's breakpoint registers are in use (x86 has 4).");
 		else
-			perfring_say(&text, "the PMU has no room for this event.");
+			perfring_say(&text, "the PMU has no counter left for this event.");
 		break;
 	case ESRCH:
 		perfring_say(&text, "there is no thread %d.", pid);
 		break;
 	case EBADF:
-		perfring_say(&text, "group_fd is no event's, or, for a cgroup, pid %d is not the fd of its directory.",
+		perfring_say(&text, "group_fd is not an event's, or, for a cgroup, pid %d is not the fd of its directory.",
 			     pid);
 		break;
 	case EBUSY:

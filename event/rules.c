@@ -264,14 +264,14 @@ static int check_attr(const struct ask *ask)
 	     "a bit of read_format that this kernel does not know");
 	if (samples(ask, PERFRING_SAMPLE_BRANCH_STACK)) {
 		RULE(EINVAL, branch_sample_type, !(attr->branch_sample_type & ~(uint64_t)PRIVILEGES),
-		     "BRANCH_STACK needs in branch_sample_type the kinds of branches, not only whose");
+		     "branch_sample_type has only privilege levels: BRANCH_STACK needs a kind of branch too");
 		RULE(EINVAL, branch_sample_type, probe_with(ask, PERFRING_SAMPLE_BRANCH_STACK, false) == -EINVAL,
 		     "a bit of branch_sample_type that this kernel does not know");
 	}
 	if (samples(ask, PERFRING_SAMPLE_REGS_USER)) {
 		RULE(EINVAL, sample_regs_user, !attr->sample_regs_user, "REGS_USER needs a mask in sample_regs_user");
 		RULE(EINVAL, sample_regs_user, probe_with(ask, PERFRING_SAMPLE_REGS_USER, false) == -EINVAL,
-		     "a bit of sample_regs_user that is no register here");
+		     "a bit of sample_regs_user that is not a register here");
 	}
 	RULE(EINVAL, sample_stack_user,
 	     samples(ask, PERFRING_SAMPLE_STACK_USER) &&
@@ -280,7 +280,7 @@ static int check_attr(const struct ask *ask)
 	if (samples(ask, PERFRING_SAMPLE_REGS_INTR)) {
 		RULE(EINVAL, sample_regs_intr, !attr->sample_regs_intr, "REGS_INTR needs a mask in sample_regs_intr");
 		RULE(EINVAL, sample_regs_intr, probe_with(ask, PERFRING_SAMPLE_REGS_INTR, false) == -EINVAL,
-		     "a bit of sample_regs_intr that is no register here");
+		     "a bit of sample_regs_intr that is not a register here");
 	}
 	RULE(EINVAL, sample_type, samples(ask, PERFRING_SAMPLE_WEIGHT | PERFRING_SAMPLE_WEIGHT_STRUCT),
 	     "WEIGHT and WEIGHT_STRUCT exclude one another");
@@ -305,14 +305,14 @@ static int check_arguments(const struct ask *ask)
 
 	ARGUMENT_RULE(EINVAL, ask->flags & PERFRING_FLAG_PID_CGROUP && (ask->pid == -1 || ask->cpu == -1),
 		      "a cgroup is observed CPU by CPU: name its directory's fd and a CPU");
-	ARGUMENT_RULE(ESRCH, is_of_task(ask) && ask->pid < -1, "no thread has a negative number");
+	ARGUMENT_RULE(ESRCH, is_of_task(ask) && ask->pid < -1, "a thread id is not negative");
 	RULE(EINVAL, flags, is_of_task(ask) && ask->group && ask->group->inherit != attr->inherit,
 	     "a group is inherited as a whole or not at all");
 	ARGUMENT_RULE(EINVAL, ask->pid == -1 && ask->cpu == -1,
 		      "pid -1 with cpu -1 observes nothing: name one of the two");
 	if (ask->cpu != -1) {
 		cpus_have("/sys/devices/system/cpu/possible", ask->cpu, &last);
-		ARGUMENT_RULE(EINVAL, ask->cpu < 0 || (uint32_t)ask->cpu > last, "this machine can have no such CPU");
+		ARGUMENT_RULE(EINVAL, ask->cpu < 0 || (uint32_t)ask->cpu > last, "no such CPU is possible on this machine");
 	}
 	RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_sigtrap) && !is_of_task(ask),
 	     "sigtrap is for events of a thread, not of a CPU or cgroup");
@@ -378,9 +378,9 @@ static int check_pmu(const struct ask *ask)
 			     perfring_os_file_number("/proc/sys/kernel/perf_event_max_stack", UINT64_MAX),
 	     "sample_max_stack is above kernel.perf_event_max_stack");
 	if (attr->use_clockid && attr->clockid != 1 && attr->clockid != 4) {
-		RULE(EINVAL, clockid, probe_with(ask, 0, true) == -EINVAL, "no clock that events can have");
+		RULE(EINVAL, clockid, probe_with(ask, 0, true) == -EINVAL, "not a clock that events can use");
 		RULE(EINVAL, clockid, attr->type == PERFRING_TYPE_BREAKPOINT || attr->type == PERFRING_TYPE_TRACEPOINT,
-		     "breakpoints and tracepoints, which an NMI can meet, must have CLOCK_MONOTONIC or "
+		     "breakpoints and tracepoints, which may occur in an NMI, must use CLOCK_MONOTONIC or "
 		     "CLOCK_MONOTONIC_RAW");
 	}
 	return ret;

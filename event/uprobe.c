@@ -308,21 +308,21 @@ int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t en
 	} else if (text[place] >= '0' && text[place] <= '9') {
 		error = text[place + 1] == 'x' && number(text + place, end - place, offset)
 				? 0
-				: perfring_event_fault(fault, place, "a symbol, or 0xOFFSET in the file, is wanted",
+				: perfring_event_fault(fault, place, "a symbol, or 0xOFFSET in the file, is expected",
 						       -EINVAL);
 	} else if (plus < end && !number(text + plus + 1, end - plus - 1, &more)) {
-		error = perfring_event_fault(fault, plus + 1, "a number of bytes is wanted after the +", -EINVAL);
+		error = perfring_event_fault(fault, plus + 1, "a number of bytes is expected after the +", -EINVAL);
 	} else {
 		error = perfring_uprobe_symbol(fd, text + place, plus - place, offset, &size);
 		if (error == -ENOENT)
-			perfring_event_fault(fault, place, "the file has no function of this name", error);
+			perfring_event_fault(fault, place, "the file has no function with this name", error);
 		else if (error == -EBADMSG)
 			error = perfring_event_fault(fault, path, "not an ELF file of this machine, or a damaged one",
 						     -EINVAL);
 		else if (error)
 			perfring_event_fault(fault, path, "this file cannot be read", error);
 		else if (more && more >= size)
-			error = perfring_event_fault(fault, plus + 1, "this is after the symbol's end", -EINVAL);
+			error = perfring_event_fault(fault, plus + 1, "the offset is past the symbol's end", -EINVAL);
 		else
 			*offset += more;
 	}

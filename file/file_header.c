@@ -78,7 +78,7 @@ static int check_header(struct perfring_file *data, int fd, struct perfring_file
 	data->is_foreign = got >= 8 && (!memcmp(header->magic, PERFRING_FILE_MAGIC_FOREIGN, 8) ||
 					(is_first && !is_plausible(header->attr_size)));
 	if (got < 8 || (!is_first && !data->is_foreign && memcmp(header->magic, PERFRING_FILE_MAGIC, 8)))
-		return perfring_file_wrong(data, 0, "no perf.data file");
+		return perfring_file_wrong(data, 0, "not a perf.data file");
 	if (data->is_foreign) {
 		turn_words(&header->size, (sizeof(*header) - 8) / 8 - 4);
 		turn_bitmap(header->features);
@@ -268,7 +268,7 @@ static int open_file(struct perfring_file *data, bool in_directory)
 		if (payload && size >= sizeof(version))
 			memcpy(&version, payload, sizeof(version));
 		if (version)
-			return unsupported(data, "one file of a directory: open the directory");
+			return unsupported(data, "one file of a directory of perf.data files: open the directory");
 	}
 	perfring_file_features_known(data);
 	return 0;
@@ -297,11 +297,11 @@ static int open_pipe(struct perfring_file *data)
 	}
 	data->is_foreign = !memcmp(header.magic, PERFRING_FILE_MAGIC_FOREIGN, 8);
 	if (!data->is_foreign && memcmp(header.magic, PERFRING_FILE_MAGIC, 8))
-		return perfring_file_wrong(data, 0, "no perf.data stream");
+		return perfring_file_wrong(data, 0, "not a perf.data stream");
 	if (data->is_foreign)
 		turn_words(&header.size, 1);
 	if (header.size != sizeof(header))
-		return unsupported(data, "a file through a pipe: only streams (record -o -) can be read so");
+		return unsupported(data, "a perf.data file cannot be read from a pipe; only streams (record -o -) can");
 	data->is_pipe = true;
 	stream->is_pipe = true;
 	stream->is_foreign = stream->is_special = data->is_foreign;
@@ -317,7 +317,7 @@ static int open_member(struct perfring_file *data, int directory, const char *na
 	if (fstatat(directory, name, &file, 0))
 		return -errno;
 	if (!S_ISREG(file.st_mode))
-		return unsupported(data, "a directory whose data or data.N is no file");
+		return unsupported(data, "a directory whose data or data.N is not a file");
 	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
@@ -325,7 +325,7 @@ static int open_member(struct perfring_file *data, int directory, const char *na
 	if (!fstat(fd, &file) && S_ISREG(file.st_mode))
 		return fd;
 	close(fd);
-	return unsupported(data, "a directory whose data or data.N is no file");
+	return unsupported(data, "a directory whose data or data.N is not a file");
 }
 
 /* The streams data.0, data.1, ... of a directory, in that order: raw records, and nothing else in them. */
@@ -366,7 +366,7 @@ static int open_path(struct perfring_file *data, const char *path)
 		fd = open_member(data, directory, "data");
 		if (fd < 0) {
 			close(directory);
-			return fd == -ENOENT ? perfring_file_wrong(data, 0, "a directory without a file 'data'") : fd;
+			return fd == -ENOENT ? perfring_file_wrong(data, 0, "a directory without a file named data") : fd;
 		}
 	}
 	error = add_stream(data, fd, is_ours, 0);

@@ -206,7 +206,7 @@ int64_t perfring_stream_read_behind(struct perfring_stream *stream, void *room, 
 	}
 	if (got <= 0)
 		return perfring_stock_wrong(stream->stock, (uint64_t)stream->at,
-					    "file ends inside the bytes behind a record");
+					    "file ends inside the bytes after a record");
 	stream->at += got;
 	stream->behind -= (uint64_t)got;
 	return got;
@@ -308,7 +308,7 @@ static int take_outer(struct perfring_stream *stream, struct perf_event_header *
 	int error = stream->behind ? pass_behind(stream) : 0;
 
 	if (error)
-		return error == -EBADMSG ? no_record(stream, "file ends inside the bytes behind a record") : error;
+		return error == -EBADMSG ? no_record(stream, "file ends inside the bytes after a record") : error;
 	left = stream->end - stream->at;
 	if (!left)
 		return 0;
@@ -344,7 +344,7 @@ static int take_outer(struct perfring_stream *stream, struct perf_event_header *
 		if (!behind(stream, header, *bytes + sizeof(*header), &extra))
 			return no_record(stream, "record too short to tell what follows it");
 		if (extra > (uint64_t)(left - header->size))
-			return no_record(stream, "bytes behind the record longer than what is left");
+			return no_record(stream, "bytes after the record longer than what is left");
 		stream->behind = extra;
 	}
 	stream->at += header->size;
@@ -518,12 +518,12 @@ static int take_out(struct perfring_stream *stream, struct perf_event_header *he
 		return cannot_read(stream, "compressed: record shorter than its header");
 	/* before it is waited for: of damage that zstd does not see, this tells */
 	if (header->type > MOST_TYPE)
-		return cannot_read(stream, "compressed: a record that cannot be in there");
+		return cannot_read(stream, "compressed: a record that cannot be compressed");
 	if (left < header->size)
 		return 0;
 	if (header->type == PERFRING_RECORD_COMPRESSED || header->type == PERFRING_RECORD_COMPRESSED2 ||
 	    !behind(stream, header, *bytes + sizeof(*header), &extra) || extra)
-		return cannot_read(stream, "compressed: a record that cannot be in there");
+		return cannot_read(stream, "compressed: a record that cannot be compressed");
 	stream->inflated_at += header->size;
 	return 1;
 }

@@ -385,7 +385,7 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 		return wrong(fault, 0, "a memfd that others may shrink: it has no F_SEAL_SHRINK");
 	size = (uint64_t)status.st_size;
 	if (size < 2 * page_size())
-		return wrong(fault, size, "too short for a control page and a data page");
+		return wrong(fault, 0, "not a ring: shorter than a control page and a data page");
 	/* Copies: what is checked here is what is used. */
 	error = copy_from(fd, &page, sizeof(page), 0);
 	if (!error)
@@ -396,7 +396,7 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 	if (state.magic == __builtin_bswap64(PERFRING_RING_MAGIC))
 		return wrong(fault, PERFRING_RING_STATE_AT, "a ring of a machine with the other byte order");
 	if (state.magic != PERFRING_RING_MAGIC)
-		return wrong(fault, PERFRING_RING_STATE_AT, "no ring made by perfring_ring_create");
+		return wrong(fault, PERFRING_RING_STATE_AT, "not a ring made by perfring_ring_create");
 	if (state.version != PERFRING_RING_VERSION)
 		return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, version),
 			     "a ring of another version");

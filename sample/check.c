@@ -21,7 +21,7 @@ struct check {
 static const char not_zero[] = "padding that is not 0";
 static const char no_nul[] = "string without its NUL";
 static const char long_build_id[] = "build id longer than 20 bytes";
-static const char no_multiple[] = "size that is no multiple of 8";
+static const char no_multiple[] = "size that is not a multiple of 8";
 
 /* What other writers left there is well-formed all the same. */
 static void remark(struct check *check, const char *what)
@@ -100,7 +100,7 @@ static const char *check_chain(struct check *check, const struct perfring_list *
 			continue;
 		if (i + 1 == list->nr)
 			return "deferred callchain marker without its cookie";
-		return i + 2 == list->nr ? NULL : "deferred callchain marker with more than its cookie behind it";
+		return i + 2 == list->nr ? NULL : "deferred callchain marker with more than its cookie after it";
 	}
 	return NULL;
 }
@@ -194,7 +194,7 @@ static const char *check_stack(struct check *check, const struct perfring_sample
 {
 	if (!stack->size)
 		return is_shifted(check, sample)
-			       ? "stack of size 0 and a dyn_size: the fields behind it are shifted by 8"
+			       ? "stack of size 0 and a dyn_size: the fields after it are shifted by 8"
 			       : NULL;
 	if (stack->size % 8)
 		return no_multiple;

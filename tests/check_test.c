@@ -383,10 +383,10 @@ Test(check, header, .timeout = 30)
 	cr_assert_eq(fault.at, 6);
 	cr_assert_not_null(strstr(fault.what, "larger than what is there"), "%s", fault.what);
 	zeros(&pack, 4);
-	faulty(&with_trailer, &pack, 6, "no multiple of 8");
+	faulty(&with_trailer, &pack, 6, "not a multiple of 8");
 	start(&pack, 63, 0);
 	zeros(&pack, 1);
-	faulty(NULL, &pack, 6, "no multiple of 8");
+	faulty(NULL, &pack, 6, "not a multiple of 8");
 	start(&pack, 64 + 63, 0);
 	zeros(&pack, 1);
 	passes(NULL, &pack, "perf's own sizes are any");
@@ -657,7 +657,7 @@ Test(check, lengths_in_samples, .timeout = 30)
 	faulty(&small_stack, &pack, 8, "sample_stack_user");
 	word_at(&pack, 8, 15);
 	memset(pack.bytes + 31, 0, 9); /* where the last word is now */
-	faulty(&stack, &pack, 8, "no multiple of 8");
+	faulty(&stack, &pack, 8, "not a multiple of 8");
 
 	start(&pack, PERFRING_RECORD_SAMPLE, 2);
 	word(&pack, 0x1234);
@@ -665,7 +665,7 @@ Test(check, lengths_in_samples, .timeout = 30)
 	words(&pack, 1);
 	passes(&aux, &pack, "8 bytes of AUX");
 	word_at(&pack, 16, 7);
-	faulty(&aux, &pack, 16, "no multiple of 8");
+	faulty(&aux, &pack, 16, "not a multiple of 8");
 	word_at(&pack, 16, 0);
 	passes(&aux, &pack, "no AUX, and a newer kernel's word");
 }

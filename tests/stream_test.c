@@ -1259,7 +1259,7 @@ Test(stream, short_trace)
 			cr_assert_eq(perfring_file_fault(data).at, (int64_t)pack.size);
 		}
 		cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
-		cr_assert_str_eq(perfring_file_fault(data).what, "file ends inside the bytes behind a record");
+		cr_assert_str_eq(perfring_file_fault(data).what, "file ends inside the bytes after a record");
 		cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);
 		perfring_file_close(data);
 	}
@@ -1376,7 +1376,7 @@ Test(stream, odd_directory)
 		else
 			cr_assert(mkfifo(other, 0600) == 0 && symlink(other, name) == 0);
 		cr_assert_eq(perfring_file_open(&data, folder), -EOPNOTSUPP);
-		cr_assert_not_null(strstr(perfring_file_fault(data).what, "data.N is no file"));
+		cr_assert_not_null(strstr(perfring_file_fault(data).what, "data.N is not a file"));
 		cr_assert_eq(perfring_file_part(data), 1 - i % 2);
 		perfring_file_close(data);
 		remove(name);
