@@ -244,7 +244,7 @@ Test(cost, sizes_that_lie)
 		if (sizes[i / 2] <= 24 << 24)
 			cr_assert(says(&run, "sound"), "%zu: %s", i, (char *)run.out);
 		else if (sizes[i / 2] <= UINT64_C(24) << 35)
-			cr_assert(complains(&run, "/lies: more than 512 MiB to be read of one object: "), "%zu: %s", i,
+			cr_assert(complains(&run, "/lies: more than 512 MiB to read from one object: "), "%zu: %s", i,
 				  (char *)run.err);
 		else
 			cr_assert(says(&run, "the object cannot be read"), "%zu: %s", i, (char *)run.out);
@@ -568,7 +568,7 @@ Test(cost, formats_beyond)
 		{"512 '%' in one format", "", NULL, NULL, NULL, 513, SMALL, true},
 		{"512 '%' in one format", "", NULL, NULL, NULL, 15000, LARGE, true},
 		{NULL, "", NULL, NULL, NULL, 512, SMALL, true},
-		{"256 brackets in one another in one format", "", "\"%d\", ", "(", "1", 257, SMALL, false},
+		{"256 nested brackets in one format", "", "\"%d\", ", "(", "1", 257, SMALL, false},
 		{"4 MiB to print of one sample", "", NULL, NULL, NULL, 70, LARGE, true},
 		{NULL, "", NULL, NULL, NULL, 69, LARGE, true},
 		{"4095 fields in one format", "\tfield:u8 a;\toffset:2;\tsize:1;\tsigned:0;\n", "", "",

@@ -24,21 +24,20 @@ static void help(void)
 	       "\n"
 	       "    FILE: at 0xOFFSET: KIND: what is wrong at this byte\n"
 	       "\n"
-	       "in the order of the records' times, and the last line says how many there are.  An id that is none of\n"
-	       "those that FILE gives its events is one.  What a newer kernel\n"
-	       "may do is no fault: unknown kinds, flags, trailing bytes.  After a record whose size is wrong "
-	       "nothing\n"
-	       "can be read: the last line says where that was.  What only other writers leave, such as old bytes in "
-	       "the\n"
-	       "padding of strings (perf 3.x, simpleperf), is no fault either: its line says \"remark: \" after KIND.\n"
+	       "in the order of the records' times, and the last line says how many there are.  An id that is none\n"
+	       "of those that FILE gives its events is a fault.  Not faults: what a\n"
+	       "newer kernel may write (unknown kinds, flags, trailing bytes).  After a record whose size is wrong\n"
+	       "nothing can be read: the last line says where that was.  What only other writers leave, such as old\n"
+	       "bytes in the padding of strings (perf 3.x, simpleperf), is not a fault: its line has \"remark: \"\n"
+	       "after KIND.\n"
 	       "\n"
 	       "  -i, --input FILE    default perf.data; - is standard input: a file or a pipe\n"
 	       "      --all           every fault and remark, not only the first %d of each\n"
-	       "  -q, --quiet         nothing on standard output, only the exit status\n"
+	       "  -q, --quiet         print nothing on standard output, only set the exit status\n"
 	       "  -h, --help\n"
 	       "\n"
 	       "Exit status: 0 every record is well-formed, with remarks or without; 1 one is not, or FILE cannot be\n"
-	       "read to its end, or it is empty and its writer did not finish; 2 misused.\n",
+	       "read to its end, or it is empty and its writer did not finish; 2 usage error.\n",
 	       TOLD);
 }
 
@@ -104,7 +103,7 @@ static bool is_nothing(const struct check *check)
 static void count(const char *what, uint64_t number, bool all)
 {
 	printf(", %" PRIu64 " %s%s%s", number, what, number == 1 ? "" : "s",
-	       !all && number > TOLD ? " (--all tells every one)" : "");
+	       !all && number > TOLD ? " (--all shows all)" : "");
 }
 
 /* What could not be read to the end is not said to be well-formed. */
@@ -154,7 +153,7 @@ static int run(struct check *check)
 		goes_on = one == 1 || (one == -EBADMSG && item.record);
 	} while (!ferror(stdout) && goes_on);
 	if (perfring_file_late(data))
-		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late for their place in time",
+		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late to be in time order",
 				       check->input.path, perfring_file_late(data));
 	if (!check->quiet)
 		sum_up(check, one < 0, &fault);

@@ -44,25 +44,22 @@ static void help(void)
 {
 	fputs("usage: perfring convert [OPTIONS] IN OUT\n"
 	      "\n"
-	      "Writes what a perf.data file holds, in time order, as another perf.data file, or as JSON.  - is "
-	      "standard\n"
-	      "input or standard output; IN may be a file, a stream or a directory, of either byte order, compressed "
-	      "or\n"
-	      "not.  OUT is in IN's byte order unless told otherwise.\n"
+	      "Writes the contents of a perf.data file, in time order, as another perf.data file or as JSON.  - is\n"
+	      "standard input or standard output.  IN may be a file, a stream or a directory, of either byte order,\n"
+	      "compressed or not.  OUT has the byte order of IN unless an option says otherwise.\n"
 	      "\n"
-	      "  -z, --compress[=LEVEL]  by zstd (1 to 22, default 1)\n"
-	      "      --stream            a stream, as through a pipe (what OUT is when it is no file)\n"
+	      "  -z, --compress[=LEVEL]  compress by zstd, 1 to 22 (default: 1)\n"
+	      "      --stream            a stream, as through a pipe (always so when OUT is not a regular file)\n"
 	      "      --to=ORDER          in this byte order: little, big, or native, which is this machine's\n"
-	      "      --foreign           in the other byte order than IN\n"
-	      "      --json              one JSON object a line for each record, every member and field by its name\n"
-	      "                          (for each event that counted, where a sample is one of a group):\n"
-	      "                          times in nanoseconds, addresses \"0x...\", sets of bits "
-	      "\"USER|EXACT_IP\",\n"
-	      "                          bytes as hexadecimal digits; in strings, a byte that is no UTF-8, and a\n"
-	      "                          backslash, are \\xHH\n"
+	      "      --foreign           in the byte order that IN does not have\n"
+	      "      --json              one JSON object a line for each record, every member and field by its name;\n"
+	      "                          a sample of a group is one line for each event that counted.  Times are in\n"
+	      "                          nanoseconds, addresses \"0x...\", sets of bits \"USER|EXACT_IP\", bytes\n"
+	      "                          hexadecimal digits.  In strings, a backslash and each byte that is not UTF-8\n"
+	      "                          are written as \\xHH\n"
 	      "  -h, --help\n"
 	      "\n"
-	      "Exit status: 0 done, 1 failed or IN is damaged (what could be read is in OUT), 2 misused.\n",
+	      "Exit status: 0 done; 1 failed, or IN is damaged (what could be read is in OUT); 2 usage error.\n",
 	      stdout);
 }
 
@@ -284,7 +281,7 @@ static bool end_early(struct conversion *conversion)
 		perfring_file_writer_end_round(conversion->writer);
 		perfring_file_writer_finish(conversion->writer);
 	}
-	perfring_tool_complain("convert: %s: is not the whole of %s: about %" PRIu64 " records are in it",
+	perfring_tool_complain("convert: %s: is incomplete: of %s it has about %" PRIu64 " records",
 			       conversion->output, conversion->input.path, conversion->records - conversion->waiting);
 	return false;
 }
@@ -320,9 +317,8 @@ static bool convert(struct conversion *conversion)
 			return end_early(conversion);
 	end_progress(conversion);
 	if (conversion->unturned)
-		perfring_tool_complain("convert: %s: warning: the bytes of %" PRIu64
-				       " tracepoint samples, whose format is not known, "
-				       "keep their order",
+		perfring_tool_complain("convert: %s: warning: the raw bytes of %" PRIu64
+				       " tracepoint samples are not swapped: their format is not known",
 				       conversion->output, conversion->unturned);
 	error = conversion->records % ROUND_RECORDS ? end_round(conversion) : 0;
 	if (error) {
@@ -366,11 +362,11 @@ static bool open_output(struct conversion *conversion)
 
 	snprintf(old, sizeof(old), "%s.old", conversion->output);
 	if (strcmp(conversion->output, "-") && is_input(conversion, conversion->output)) {
-		perfring_tool_complain("convert: %s: IN and OUT are one file", conversion->output);
+		perfring_tool_complain("convert: %s: IN and OUT are the same file", conversion->output);
 		return false;
 	}
 	if (strcmp(conversion->output, "-") && !access(conversion->output, F_OK) && is_input(conversion, old)) {
-		perfring_tool_complain("convert: %s: would become %s, which is IN", conversion->output, old);
+		perfring_tool_complain("convert: %s: would be renamed to %s, which is IN", conversion->output, old);
 		return false;
 	}
 	if (conversion->json)
@@ -454,12 +450,12 @@ int perfring_tool_convert(int argc, char **argv)
 		return options.status;
 	if ((has_order && is_other) ||
 	    (conversion.json && (has_order || is_other || conversion.level || conversion.is_stream))) {
-		perfring_tool_complain(conversion.json ? "convert: --json stands alone"
-						       : "convert: --to or --foreign, not both");
+		perfring_tool_complain(conversion.json ? "convert: --json goes with no other option"
+						       : "convert: --to and --foreign exclude one another");
 		return PERFRING_TOOL_MISUSED;
 	}
 	if (argc - optind != 2 || !*argv[optind + 1]) {
-		perfring_tool_complain("convert: IN and OUT are needed (perfring convert --help)");
+		perfring_tool_complain("convert: name IN and OUT (perfring convert --help)");
 		return PERFRING_TOOL_MISUSED;
 	}
 	conversion.output = argv[optind + 1];

@@ -253,7 +253,7 @@ static void find_kernel(struct doctor *doctor)
 		note(doctor, GOOD, "container", NULL, "nothing looks like one");
 	} else {
 		note(doctor, CARE, "container", "mount -t proc proc /proc",
-		     "not known: /proc/self/ns cannot be read, and with /proc much of what follows is missing");
+		     "not known: /proc/self/ns cannot be read; without /proc much of what follows is missing too");
 	}
 	doctor->in_user_namespace = !is_first_namespace("/proc/self/ns/user", FIRST_USERS, &known);
 	if (doctor->in_user_namespace)
@@ -298,7 +298,7 @@ static void find_paranoid(struct doctor *doctor)
 		     "/proc/sys/kernel/perf_event_paranoid cannot be read");
 	else if (has_capability(doctor, CAP_SYS_ADMIN) || has_capability(doctor, CAP_PERFMON))
 		note(doctor, GOOD, "paranoid level", NULL,
-		     "kernel.perf_event_paranoid is %d; CAP_PERFMON or CAP_SYS_ADMIN stands above it",
+		     "kernel.perf_event_paranoid is %d; CAP_PERFMON or CAP_SYS_ADMIN overrides it",
 		     doctor->paranoid);
 	else
 		note(doctor,
@@ -326,7 +326,7 @@ static void find_opening(struct doctor *doctor, uint32_t size)
 	if (doctor->refused)
 		return;
 	attr.exclude_kernel = attr.exclude_hv = 0;
-	try_and_tell(doctor, "kernel code", &attr, 0, -1, 1, "what the kernel does for own programs can be sampled");
+	try_and_tell(doctor, "kernel code", &attr, 0, -1, 1, "the kernel's part of your own programs can be sampled");
 	try_and_tell(doctor, "whole system", &attr, -1, 0, 0, "every CPU can be sampled");
 	if (size)
 		note(doctor, GOOD, "attr size", NULL, "the kernel knows %u bytes", size);
@@ -356,7 +356,7 @@ static void find_capabilities(struct doctor *doctor)
 
 		note(doctor, has ? GOOD : CARE, WANTED[i].name, has ? NULL : WANTED[i].mend, "%s: %s",
 		     !has                        ? "not effective"
-		     : doctor->in_user_namespace ? "effective, but in this user namespace alone"
+		     : doctor->in_user_namespace ? "effective, but only in this user namespace"
 						 : "effective",
 		     WANTED[i].gives);
 	}
@@ -470,7 +470,7 @@ static void find_memory(struct doctor *doctor)
 		snprintf(size, sizeof(size), "computed: %llu KiB", (unsigned long long)(computed * kib));
 	if (pages < DEFAULT_PAGES && pages < most)
 		note(doctor, BAD, "ring",
-		     computed > pages ? "end what holds this user's other rings" : "ulimit -l unlimited",
+		     computed > pages ? "close this user's other rings" : "ulimit -l unlimited",
 		     "only %llu KiB for each of %u CPUs at once (tried; %s); perfring wants %llu KiB",
 		     (unsigned long long)(pages * kib), doctor->cpus, size, (unsigned long long)(DEFAULT_PAGES * kib));
 	else
@@ -512,12 +512,12 @@ static void find_files(struct doctor *doctor)
 static void find_user_counting(struct doctor *doctor, uint64_t capabilities, bool has_counters)
 {
 	if (!has_counters)
-		note(doctor, CARE, "user rdpmc", NULL, "no counter to read in user space: counts come by read(2)");
+		note(doctor, CARE, "user rdpmc", NULL, "no counter to read in user space: counts are read by read(2)");
 	else if (capabilities & USER_RDPMC)
 		note(doctor, GOOD, "user rdpmc", NULL, "counters can be read in user space, without a system call");
 	else
 		note(doctor, CARE, "user rdpmc", "echo 1 >" DEVICES "/cpu/rdpmc",
-		     "not allowed: counts come by read(2)");
+		     "not allowed: counts are read by read(2)");
 	if (capabilities & USER_TIME)
 		note(doctor, GOOD, "user time", NULL, "the page converts cycles to times%s",
 		     capabilities & USER_TIME_ZERO ? ", and to time stamps" : "");
@@ -662,7 +662,7 @@ static void find_tracepoints(struct doctor *doctor)
 		note(doctor, BAD, "tracefs",
 		     error == EACCES ? "mount -o remount,mode=755 /sys/kernel/debug"
 				     : "mount -t tracefs tracefs /sys/kernel/tracing",
-		     error == EACCES ? "this user may not look where it could be mounted" : "not mounted");
+		     error == EACCES ? "this user may not search the places where it could be mounted" : "not mounted");
 		return;
 	}
 	error = perfring_event_parse("sched:sched_switch", &attr, NULL);
@@ -744,11 +744,11 @@ static void find_own(struct doctor *doctor)
 		     "one for each CPU cannot be made: %s", strerror(-error));
 	} else {
 		if (perfring_cpus_way(cpus) == PERFRING_CPUS_RSEQ)
-			note(doctor, GOOD, "rseq", NULL, "writers of a CPU's ring claim room by restartable sequences");
+			note(doctor, GOOD, "rseq", NULL, "writers of a CPU's ring reserve space by restartable sequences");
 		else
 			note(doctor, CARE, "rseq", NULL,
-			     "not registered by the C library (x86-64 and glibc 2.35 have it): CPU rings lock their "
-			     "claims");
+			     "not registered by the C library (x86-64 and glibc 2.35 have it): writers of CPU rings use "
+			     "locked instructions");
 		perfring_cpus_close(cpus);
 	}
 	if (barriers > 0 && barriers & MEMBARRIER_CMD_PRIVATE_EXPEDITED)
@@ -756,7 +756,7 @@ static void find_own(struct doctor *doctor)
 		     barriers & MEMBARRIER_CMD_GLOBAL ? ", and global for rings of several processes" : "");
 	else
 		note(doctor, BAD, "membarrier", "a seccomp profile that allows membarrier, Linux 4.14 or newer",
-		     "refused (%s): idle chunks of shared rings are not flushed, CPU rings lock their claims",
+		     "refused (%s): idle chunks of shared rings are not flushed, writers of CPU rings use locked instructions",
 		     barriers < 0 ? strerror(errno) : "no expedited one");
 	if (perfring_peers_find(path))
 		note(doctor, GOOD, "record --soft", NULL, "samples programs from inside, without perf_event_open: %s",
@@ -954,14 +954,14 @@ static void help(void)
 {
 	printf("usage: perfring doctor [--json]\n"
 	       "\n"
-	       "What this machine, kernel, container and user allow, tried out and not guessed by a version: one "
-	       "finding\n"
-	       "a line, `ok`, `no`, or `!` for what may be as wanted; after -> what changes it.  Nothing is changed.\n"
+	       "What this machine, kernel, container and user allow, tried and not guessed from a version: one\n"
+	       "finding a line, with `ok`, `no`, or `!` for what may be intended.  After -> stands what changes it.\n"
+	       "Nothing is changed.\n"
 	       "\n"
 	       "      --json    one object: can_record, and findings of group, name, mark, text, mend\n"
 	       "  -h, --help\n"
 	       "\n"
-	       "Exit status: 0 kernel events of your own programs can be recorded, 1 they cannot, 2 misused.\n");
+	       "Exit status: 0 kernel events of your own programs can be recorded; 1 they cannot; 2 usage error.\n");
 }
 
 enum {
@@ -995,7 +995,7 @@ int perfring_tool_doctor(int argc, char **argv)
 		return options.status;
 	if (optind < argc) {
 		perfring_tool_complain(
-			"doctor: '%s' is no option, and nothing else is expected (perfring doctor --help)",
+			"doctor: unexpected argument '%s' (perfring doctor --help)",
 			argv[optind]);
 		return PERFRING_TOOL_MISUSED;
 	}

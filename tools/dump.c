@@ -124,25 +124,21 @@ static void help(void)
 	list_columns(names, sizeof(names));
 	printf("usage: perfring dump [[-i] FILE] [-F FIELDS] [--raw] [--stats] [--header [-I]]\n"
 	       "\n"
-	       "Every record of a perf.data file, stream or directory, in time order, one a line: place in the file,\n"
-	       "[size], time, the event's name (samples), then each member and field by its name, {the fields of a\n"
-	       "tracepoint}, and (late) when it came after a younger one.\n"
+	       "Every record of a perf.data file, stream or directory, in time order, one a line: offset in the\n"
+	       "file, [size], time, the event's name (samples), then each member and field by its name, {the fields\n"
+	       "of a tracepoint}, and (late) when it came after a younger one.\n"
 	       "\n"
 	       "  -i, --input FILE    default perf.data; - is standard input: a file or a pipe, which is followed\n"
-	       "  -F, --fields LIST   samples only, these fields in this order, one blank between them.  What a "
-	       "sample\n"
-	       "                      does not have is -, blanks inside a field are \\x20.  A sample of a group "
-	       "({a,b}:S) "
-	       "is\n"
-	       "                      one line for each event that counted since the last, with the count as its "
-	       "period.\n"
-	       "                      ip, addr and callchain are hexadecimal as in perf script; callchain is "
-	       "ADDR:SYMBOL;... innermost first,\n"
-	       "                      iregs and uregs ABI:2;AX:0x1;..., raw its bytes, misc the mode: K U H G g,\n"
-	       "                      trace what a tracepoint says, with its blanks when it comes last\n"
+	       "  -F, --fields LIST   samples only, these fields in this order, one blank between them.  A field that\n"
+	       "                      a sample does not have is -, blanks inside a field are \\x20.  A sample of a\n"
+	       "                      group ({a,b}:S) is one line for each event that counted since the last, with\n"
+	       "                      the count as its period.  ip, addr and callchain are hexadecimal as in perf\n"
+	       "                      script; callchain is ADDR:SYMBOL;... innermost first, iregs and uregs\n"
+	       "                      ABI:2;AX:0x1;..., raw the bytes, misc the mode: K U H G g, trace the text of a\n"
+	       "                      tracepoint, with its blanks when it comes last\n"
 	       "      --ns            times of -F with nine digits instead of six\n"
-	       "      --header        first what the file says of itself, as perf report --header does\n"
-	       "      --header-only   nothing else\n"
+	       "      --header        print the file's header first, as perf report --header does\n"
+	       "      --header-only   print nothing else\n"
 	       "  -I                  the header's long lists too\n"
 	       "      --raw           the bytes of each record too\n"
 	       "      --stats         only how many records there are, by kind and by event\n"
@@ -150,7 +146,7 @@ static void help(void)
 	       "\n"
 	       "fields: %s\n"
 	       "\n"
-	       "Exit status: 0 done, 1 the file has faults or is not to be read, 2 misused.\n",
+	       "Exit status: 0 done; 1 the file has faults or cannot be read; 2 usage error.\n",
 	       names);
 }
 
@@ -164,7 +160,7 @@ static bool choose(struct dump *dump, char *list)
 			;
 		if (i == COLUMN_COUNT) {
 			list_columns(names, sizeof(names));
-			perfring_tool_complain("dump: unknown field '%s'; there are: %s", word, names);
+			perfring_tool_complain("dump: unknown field '%s': the fields are %s", word, names);
 			return false;
 		}
 		if (dump->chosen_count == CHOSEN_MOST) {
@@ -172,7 +168,7 @@ static bool choose(struct dump *dump, char *list)
 			return false;
 		}
 		if (columns[i].kind == COLUMN_TRACE && !perfring_tracepoints_are_known()) {
-			perfring_tool_complain("dump: field 'trace': built without libtraceevent");
+			perfring_tool_complain("dump: field 'trace': this perfring was built without libtraceevent");
 			return false;
 		}
 		dump->chosen[dump->chosen_count++] = &columns[i];
@@ -691,7 +687,7 @@ enum {
 
 static const struct perfring_option ROWS[] = {
 	{'i', "input", PERFRING_OPTION_VALUE, "a perf.data file's name, or -", 0, 0},
-	{'F', "fields", PERFRING_OPTION_VALUE, "fields such as comm,ip (perfring dump --help)", 0, 0},
+	{'F', "fields", PERFRING_OPTION_VALUE, "names of fields, such as comm,ip", 0, 0},
 	{RAW, "raw", PERFRING_OPTION_PLAIN, NULL, 0, 0},
 	{STATS, "stats", PERFRING_OPTION_PLAIN, NULL, 0, 0},
 	{NS, "ns", PERFRING_OPTION_PLAIN, NULL, 0, 0},
@@ -741,7 +737,7 @@ int perfring_tool_dump(int argc, char **argv)
 	if (!found)
 		return options.status;
 	if (dump.stats && (dump.raw || dump.chosen_count)) {
-		perfring_tool_complain("dump: --stats stands alone, without -F and --raw");
+		perfring_tool_complain("dump: --stats does not go with -F or --raw");
 		return PERFRING_TOOL_MISUSED;
 	}
 	status = perfring_input_open(&dump.input, path, argc, argv, optind);

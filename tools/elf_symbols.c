@@ -93,9 +93,9 @@ static int fail(struct reading *reading, int error)
 static int charge(struct reading *reading, uint64_t bytes)
 {
 	if (bytes > reading->left)
-		return exceed(reading, "512 MiB to be read of one object");
+		return exceed(reading, "512 MiB to read from one object");
 	if (bytes > *reading->all_left)
-		return exceed(reading, "2 GiB to be read of all objects");
+		return exceed(reading, "2 GiB to read from all objects");
 	reading->left -= bytes;
 	*reading->all_left -= bytes;
 	return 0;

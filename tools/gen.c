@@ -80,29 +80,24 @@ static void help(void)
 {
 	printf("usage: perfring gen [OPTIONS] -o FILE\n"
 	       "\n"
-	       "Random records, drawn by shape: counts of 0, 1, a few, as many as fit; every variant of a member.  The "
-	       "same\n"
-	       "options give the same bytes.\n"
+	       "Random records, drawn by shape: counts of 0, 1, a few, as many as fit; every variant of a member.\n"
+	       "The same options give the same bytes.\n"
 	       "\n"
 	       "  -o, --output FILE         - is standard output (not for data)\n"
-	       "      --as FORM             data: a perf.data file (default); ring: a ring's image, control page and "
-	       "data\n"
-	       "                            pages; records: one record after another\n"
-	       "  -n, --records N           how many (100)\n"
-	       "      --seed N              which ones (0)\n"
+	       "      --as FORM             data: a perf.data file (default); ring: the image of a ring, control page\n"
+	       "                            and data pages; records: one record after another\n"
+	       "  -n, --records N           the number of records (100)\n"
+	       "      --seed N              the seed of the random numbers (0)\n"
 	       "  -e, --event EVENT         the attr's event (cpu-clock), as for perfring record\n"
-	       "      --attr random         any attr instead\n"
+	       "      --attr random         a random attr instead\n"
 	       "      --sample-type LIST    fields of its samples: %s,%s,%s ..., all or list\n"
-	       "      --type LIST           kinds of records: %s,%s ..., kernel (default), perf, all or list; a file "
-	       "has\n"
-	       "                            COMPRESSED and COMPRESSED2, which random bytes damage, only by their "
-	       "names\n"
-	       "      --damage NAME[:P]     none (default), any, one of them, or list: what P of 100 records (100) "
-	       "get\n"
+	       "      --type LIST           kinds of records: %s,%s ..., kernel (default), perf, all or list;\n"
+	       "                            COMPRESSED and COMPRESSED2, which random bytes damage, only by name\n"
+	       "      --damage NAME[:P]     none (default), any, one of them, or list: damage P of 100 records (100)\n"
 	       "      --size BYTES          the largest record (1024; 8 to 65528)\n"
 	       "  -h, --help\n"
 	       "\n"
-	       "Exit status: 0 done, 1 failed (FILE is as it was), 2 misused.\n",
+	       "Exit status: 0 done; 1 failed (FILE is unchanged); 2 usage error.\n",
 	       "IP", "TID", "CALLCHAIN", kinds[0].name, "SAMPLE");
 }
 
@@ -125,10 +120,10 @@ static const struct perfring_option ROWS[] = {
 	{SEED, "seed", PERFRING_OPTION_VALUE, "a number", 0, UINT64_MAX},
 	{'e', "event", PERFRING_OPTION_VALUE, "an event, as perfring list shows them", 0, 0},
 	{ATTR, "attr", PERFRING_OPTION_VALUE, "the word random (-e names an event)", 0, 0},
-	{SAMPLE_TYPE, "sample-type", PERFRING_OPTION_VALUE, "fields such as IP,TID, or all, or list", 0, 0},
-	{TYPE, "type", PERFRING_OPTION_VALUE, "kinds of records such as MMAP,SAMPLE, or kernel, perf, all, or list", 0,
+	{SAMPLE_TYPE, "sample-type", PERFRING_OPTION_VALUE, "fields, such as IP,TID, or all or list", 0, 0},
+	{TYPE, "type", PERFRING_OPTION_VALUE, "kinds of records, such as MMAP,SAMPLE, or kernel, perf, all or list", 0,
 	 0},
-	{DAMAGE, "damage", PERFRING_OPTION_VALUE, "a damage such as any or SIZE:10, or none, or list", 0, 0},
+	{DAMAGE, "damage", PERFRING_OPTION_VALUE, "a damage, such as SIZE:10, or any, none or list", 0, 0},
 	{SIZE, "size", PERFRING_OPTION_VALUE, "a number of bytes", sizeof(struct perf_event_header),
 	 PERFRING_RECORD_MAX},
 	PERFRING_OPTION_HELP,
@@ -183,7 +178,7 @@ static bool add_kinds(struct gen *gen, const char *word)
 	if (perfring_options_number(word, 1, UINT32_MAX, &number))
 		return add_type(gen, (uint32_t)number, true);
 	perfring_tool_complain(
-		"gen: --type: there is no kind of records '%s': a name of --type list, or a number from 1 on", word);
+		"gen: --type: unknown kind of record '%s': --type list shows them; a number from 1 on is one too", word);
 	return false;
 }
 
@@ -215,7 +210,7 @@ static bool take_fields(struct gen *gen, char *list)
 			gen->fields |= PERFRING_SAMPLE_KNOWN & ~(uint64_t)PERFRING_SAMPLE_WEIGHT;
 		} else {
 			perfring_tool_complain(
-				"gen: --sample-type: there is no field '%s': a name of --sample-type list", word);
+				"gen: --sample-type: unknown field '%s': --sample-type list shows them", word);
 			return false;
 		}
 	}
@@ -252,7 +247,7 @@ static bool take_damage(struct gen *gen, char *text)
 		;
 	gen->damage = damage;
 	if (damage == PERFRING_DAMAGES)
-		perfring_tool_complain("gen: --damage: there is no damage '%s': a name of --damage list", text);
+		perfring_tool_complain("gen: --damage: unknown damage '%s': --damage list shows them", text);
 	return damage < PERFRING_DAMAGES;
 }
 
@@ -527,7 +522,7 @@ static bool may_run(const struct gen *gen)
 	uint32_t i;
 
 	if (!gen->output || !*gen->output) {
-		perfring_tool_complain("gen: no file to write: name one by -o FILE, or -o - (perfring gen --help)");
+		perfring_tool_complain("gen: no output: -o FILE, or -o - for standard output (perfring gen --help)");
 		return false;
 	}
 	if (gen->event && gen->is_random) {
@@ -535,13 +530,13 @@ static bool may_run(const struct gen *gen)
 		return false;
 	}
 	if (gen->form == FORM_DATA && !strcmp(gen->output, "-")) {
-		perfring_tool_complain("gen: -o -: a pipe cannot be written yet; name a file, or --as records");
+		perfring_tool_complain("gen: -o -: only --as records and ring go to standard output: name a file");
 		return false;
 	}
 	for (i = 0; gen->form == FORM_RING && i < gen->types_nr; i++) {
 		if (gen->types[i] < PERFRING_RECORD_OF_PERF)
 			continue;
-		perfring_tool_complain("gen: --as ring: %s is no kernel's, rings never hold it",
+		perfring_tool_complain("gen: --as ring: rings do not hold %s, which the kernel does not write",
 				       name_of(gen->types[i], name));
 		return false;
 	}
@@ -645,7 +640,7 @@ int perfring_tool_gen(int argc, char **argv)
 	if (!found)
 		return options.status;
 	if (optind < argc) {
-		perfring_tool_complain("gen: '%s' is no option, and nothing else is expected (perfring gen --help)",
+		perfring_tool_complain("gen: unexpected argument '%s' (perfring gen --help)",
 				       argv[optind]);
 		return PERFRING_TOOL_MISUSED;
 	}

@@ -151,10 +151,10 @@ int perfring_input_end(struct perfring_input *input)
 		perfring_tool_complain("%s: warning: %" PRIu64 " compressed records could not be read to their end",
 				       input->path, compression.lost);
 	if (perfring_split_unknown(input->split))
-		perfring_tool_complain("%s: warning: %" PRIu64 " counts in samples of groups are of no event in it",
+		perfring_tool_complain("%s: warning: %" PRIu64 " counts in group samples belong to no event of this file",
 				       input->path, perfring_split_unknown(input->split));
 	if (perfring_file_late(input->data))
-		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late for their place in time",
+		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late to be in time order",
 				       input->path, perfring_file_late(input->data));
 	if (perfring_file_feature_error(input->data)) {
 		input->faults++;

@@ -17,7 +17,7 @@ static const struct kind {
 	[PERFRING_EVENT_PMU] = {"pmu", "pmu", "Kernel PMU event", "Events of the kernel's PMUs"},
 	[PERFRING_EVENT_TRACEPOINT] = {"tracepoint", "tracepoint", "Tracepoint event", "Tracepoints"},
 	[PERFRING_EVENT_PFM] = {"pfm", "pfm", "libpfm4 event", "Events by libpfm4's names"},
-	[PERFRING_EVENT_FORM] = {"form", "form", "", "Forms of others"},
+	[PERFRING_EVENT_FORM] = {"form", "form", "", "Forms of other events"},
 };
 #define KIND_COUNT (sizeof(KINDS) / sizeof(*KINDS))
 
@@ -25,21 +25,18 @@ static void help(void)
 {
 	fputs("usage: perfring list [--details] [hw|sw|cache|pmu|tracepoint|pfm|form|GLOB]...\n"
 	      "\n"
-	      "The events that -e takes on this machine: all of them, those of a kind, or those whose name matches.  A "
-	      "GLOB\n"
-	      "without * ? [ stands for *GLOB*.  Hardware, software and cache events are tried: those that the kernel "
-	      "does\n"
-	      "not open for this user, here and now, say why.  Tracepoints need a tracefs that may be read.\n"
+	      "The events that -e takes on this machine: all of them, those of a kind, or those whose name matches.\n"
+	      "A GLOB without * ? [ stands for *GLOB*.  Hardware, software and cache events are tried: where the\n"
+	      "kernel does not open one for this user, the line says why.  Tracepoints need a readable tracefs.\n"
 	      "\n"
-	      "      --details   what sysfs or libpfm4 says of each\n"
+	      "      --details   what sysfs or libpfm4 says about each\n"
 	      "  -h, --help\n"
 	      "\n"
-	      "Behind an event: u k h (only in user space, kernel, hypervisor), p pp ppp P (precise), G H (only "
-	      "guests, only\n"
-	      "the host), I (not idle), S (read the group), D (pinned), e (exclusive), as in cycles:u or "
-	      "{cycles,cs}:S.\n"
+	      "Modifiers after an event: u k h (only in user space, kernel, hypervisor), p pp ppp P (precise), G H\n"
+	      "(only guests, only the host), I (not idle), S (read the group), D (pinned), e (exclusive), as in\n"
+	      "cycles:u or {cycles,cs}:S.\n"
 	      "\n"
-	      "Exit status: 0 done, 1 nothing matches, or it cannot be listed, 2 misused.\n",
+	      "Exit status: 0 done; 1 nothing matches, or the events cannot be listed; 2 usage error.\n",
 	      stdout);
 }
 
@@ -91,7 +88,7 @@ static void explain(const struct refusals *refusals)
 		/* What a user may have at least. */
 		attr.exclude_kernel = refusals->errors[i] == -EACCES || refusals->errors[i] == -EPERM;
 		perfring_event_explain(refusals->errors[i], &attr, 0, -1, text, sizeof(text));
-		printf("%sWhat does not open, as ", i ? "" : "\n");
+		printf("%sDoes not open, for example ", i ? "" : "\n");
 		perfring_tool_print(stdout, text, 0, false);
 		putchar('\n');
 	}

@@ -6,7 +6,7 @@
 
 /* What there is to say of an option: the command's name, the option, and what the row or the command line adds. */
 static const char UNKNOWN[] = "%s: unknown option '%s' (perfring %s --help)";
-static const char AMBIGUOUS[] = "%s: option '%s' is the beginning of several (perfring %s --help)";
+static const char AMBIGUOUS[] = "%s: option '%s' is ambiguous (perfring %s --help)";
 static const char NO_VALUE[] = "%s: option '%s' takes no value, but has one: '%s' (perfring %s --help)";
 static const char MISSING[] = "%s: option '%s' needs a value: %s (perfring %s --help)";
 static const char EVENT[] = "%s: option '-e': '%s': %s (perfring list shows the events of this machine)";

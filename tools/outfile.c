@@ -108,7 +108,7 @@ static bool may_move(const struct perfring_outfile *file, const char *path)
 	int ret = look_into(path, false);
 
 	if (ret == -ENOTEMPTY)
-		perfring_tool_complain("%s: %s: is a directory with more in it than data and data.N: it is left alone",
+		perfring_tool_complain("%s: %s: is a directory that holds more than data and data.N: it is not replaced",
 				       file->command, path);
 	else if (ret)
 		complain(file, path, -ret);
@@ -182,7 +182,7 @@ static bool open_as_it_is(struct perfring_outfile *file, mode_t kind)
 	else
 		file->fd = open(file->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
 	if (file->fd < 0 && errno == EINTR)
-		perfring_tool_complain("%s: %s: ended before anybody read this pipe", file->command, file->path);
+		perfring_tool_complain("%s: %s: ended before a reader opened this pipe", file->command, file->path);
 	else if (file->fd < 0)
 		complain(file, file->path, errno);
 	return file->fd >= 0;

@@ -10,13 +10,13 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *what;
 } commands[] = {
-	{"record", perfring_tool_record, "observe a command or the system into a perf.data file"},
+	{"record", perfring_tool_record, "record a command or the system into a perf.data file"},
 	{"stat", perfring_tool_stat, "count the events of a command or the system"},
 	{"report", perfring_tool_report, "samples of a perf.data file by command, object and symbol"},
 	{"dump", perfring_tool_dump, "every record of a perf.data file as text"},
-	{"convert", perfring_tool_convert, "a perf.data file as another: stream, compressed, the other byte order"},
-	{"check", perfring_tool_check, "whether a perf.data file is well-formed, and where it is not"},
-	{"ring", perfring_tool_ring, "what is in a ring, of a process that lives or one that died"},
+	{"convert", perfring_tool_convert, "write a perf.data file as a stream, compressed, in the other byte order, as JSON"},
+	{"check", perfring_tool_check, "check that a perf.data file is well-formed, or show where it is not"},
+	{"ring", perfring_tool_ring, "the contents of a ring, of a running process or a dead one"},
 	{"list", perfring_tool_list, "the events that can be named on this machine"},
 	{"gen", perfring_tool_gen, "random records, valid or damaged, for tests and fuzzers"},
 	{"doctor", perfring_tool_doctor, "what this machine, kernel, container and user allow"},
@@ -30,7 +30,7 @@ static void help(FILE *out)
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].what);
 	fputs("\nperfring COMMAND --help says more.  perfring --version, perfring --help.\n"
-	      "Exit status: 0 done, 1 failed, 2 misused.\n",
+	      "Exit status: 0 done; 1 failed; 2 usage error.\n",
 	      out);
 }
 

@@ -450,7 +450,7 @@ static int open_file(const char *path, const struct perf_event_attr *attr)
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret)
-		complain("not all that is known of this machine is in the profile", ret);
+		complain("the profile does not describe all of this machine", ret);
 	return perfring_file_writer_begin(self.writer);
 }
 
@@ -784,7 +784,7 @@ static void join(struct held *held)
 	else if (self.session) /* still */
 		find_rings();
 	if (!ret && joined && !self.drains) {
-		snprintf(text, sizeof(text), "a thread of it is not observed: %s", strerror(-joined));
+		snprintf(text, sizeof(text), "one of its threads is not observed: %s", strerror(-joined));
 		send_message(SOFT_TROUBLE, -1, text);
 	}
 	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED)
@@ -891,7 +891,7 @@ static void confine(const char *why)
 	PERFRING_STORE(&self.stage, OFF);
 	self.confined = true;
 	if (self.socket >= 0 && !send_rings()) {
-		snprintf(text, sizeof(text), "is observed no longer: %s", why);
+		snprintf(text, sizeof(text), "is no longer observed: %s", why);
 		send_message(SOFT_TROUBLE, -1, text);
 	}
 	close_event();
@@ -925,7 +925,7 @@ static void before_prctl(int option, unsigned long value, const void *filter)
 	else if (option == PR_SET_SECCOMP && value == SECCOMP_MODE_FILTER)
 		before_seccomp(SECCOMP_SET_MODE_FILTER, 0, filter);
 	else if (option == PR_SET_TSC && value == PR_TSC_SIGSEGV)
-		confine("it forbids itself to read the processor's counter");
+		confine("it has forbidden itself to read the time-stamp counter (PR_SET_TSC)");
 }
 
 WRAPS int prctl(int option, ...)
@@ -1140,7 +1140,7 @@ static bool may_handle(int number, bool resets)
 	pthread_mutex_lock(&self.lock);
 	stop_event();
 	if (!self.drains && has_socket())
-		send_message(SOFT_TROUBLE, -1, "is observed no longer: it has taken the signal that its timers had");
+		send_message(SOFT_TROUBLE, -1, "is no longer observed: it has taken the signal of its timers");
 	pthread_mutex_unlock(&self.lock);
 	give(&held);
 	return true;

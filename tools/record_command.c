@@ -46,82 +46,75 @@ static void help(void)
 {
 	fputs("usage: perfring record [OPTIONS] [--] [COMMAND...]\n"
 	      "\n"
-	      "Observes COMMAND and its children, a process, threads or the whole system, and writes perf.data.\n"
+	      "Observes COMMAND and its children, processes, threads or the whole system, and writes perf.data.\n"
 	      "\n"
-	      "what\n"
+	      "events\n"
 	      "  -e, --event=EVENT[,EVENT]  perf's names (perfring list), modifiers and groups {EVENT,EVENT}:S\n"
 	      "                             (default: cycles; cpu-clock where there is no hardware counter)\n"
 	      "      --filter=FILTER        for the tracepoints of the -e before it; of several, all must hold\n"
 	      "  -F, --freq=HZ              samples a second, or max (default: 4000; tracepoints and mem: every one)\n"
 	      "  -c, --count=PERIOD         one sample every PERIOD occurrences instead\n"
-	      "      --all-user, --all-kernel  only there\n"
-	      "      --strict               nothing but what was asked for: no fallback, however honest\n"
-	      "with each sample\n"
+	      "      --all-user             user space only\n"
+	      "      --all-kernel           the kernel only\n"
+	      "      --strict               fail instead of falling back\n"
+	      "fields of each sample\n"
 	      "  -g                         call chains, by frame pointers\n"
-	      "      --call-graph=fp        the same; dwarf[,SIZE]: registers and SIZE bytes of the user's stack\n"
-	      "                             (default: 8192), for whoever reads the file to unwind; x86-64 and aarch64\n"
+	      "      --call-graph=fp        the same\n"
+	      "      --call-graph=dwarf[,SIZE]  registers and SIZE bytes of the user stack (default: 8192), for the\n"
+	      "                             program that reads the file to unwind; x86-64 and aarch64\n"
 	      "  -d, --data                 data addresses, and mappings of data\n"
-	      "      --phys-data, --data-page-size, --code-page-size   more of them\n"
-	      "  -W, --weight               what the event cost, where the PMU tells\n"
-	      "  -R, --raw-samples          raw data     -I, --intr-regs, --user-regs   registers\n"
-	      "      --sample-cpu           the CPU (without it: where it may be several)\n"
+	      "      --phys-data, --data-page-size, --code-page-size   more about these addresses\n"
+	      "  -W, --weight               what the event cost, where the PMU reports it\n"
+	      "  -R, --raw-samples          raw data\n"
+	      "  -I, --intr-regs            registers at the interrupt\n"
+	      "      --user-regs            registers of user space\n"
+	      "      --sample-cpu           the CPU (always with -a, -C, -G, and for tracepoints)\n"
 	      "  -k, --clockid=CLOCK        monotonic, monotonic_raw, realtime, boottime, tai or a number\n"
-	      "      --switch-events, --namespaces, --all-cgroups, --buildid-mmap   side records\n"
-	      "whom\n"
+	      "side records\n"
+	      "      --switch-events, --namespaces, --all-cgroups, --buildid-mmap\n"
+	      "target\n"
 	      "  -a, --all-cpus             the whole system, until COMMAND ends or ^C\n"
 	      "  -p, --pid=PID[,PID]        these processes with all their threads\n"
 	      "  -t, --tid=TID[,TID]        these threads\n"
-	      "  -G, --cgroup=NAME          members of this cgroup, named from its mount on (/ is all); with a COMMAND "
-	      "add "
-	      "-a\n"
-	      "  -C, --cpu=LIST             all that runs on these CPUs, as in 0-3,6; of -p, -t and -G only what runs "
-	      "there\n"
+	      "  -G, --cgroup=NAME          members of this cgroup, named from its mount on (/ is all); with a\n"
+	      "                             COMMAND add -a\n"
+	      "  -C, --cpu=LIST             everything on these CPUs, as in 0-3,6; with -p, -t or -G only what these\n"
+	      "                             run there\n"
 	      "  -i, --no-inherit           not the children\n"
 	      "      --per-thread           a ring for each thread instead of each CPU; not the children\n"
-	      "  -D, --delay=MS             begin so many ms after COMMAND did\n"
-	      "      --soft                 without the kernel's help: an object that is preloaded samples each "
-	      "process from\n"
-	      "                             within, by timers (task-clock, the default, or cpu-clock; -F 1000).  "
-	      "Chosen\n"
-	      "                             where perf_event_open is refused, and nothing is asked for that needs the "
-	      "kernel\n"
-	      "                             (--all-kernel, -d, -W, -I, ...).  Not observed: what is linked statically "
-	      "or\n"
-	      "                             set-user-id or built with AddressSanitizer, what drops LD_PRELOAD, "
-	      "threads\n"
-	      "                             made by a bare clone, and a process from when it enters seccomp's strict "
-	      "mode\n"
-	      "                             or a filter that may kill for what sampling does, or is exec'd under "
-	      "one.\n"
-	      "                             One real-time signal is taken, and kept unblocked; a program that handles "
-	      "it\n"
-	      "                             has it back, one that resets every signal by the raw system call is ended "
-	      "by it\n"
-	      "where to\n"
-	      "  -o, --output=FILE          (default: perf.data; a FILE that is there becomes FILE.old); - is a stream "
-	      "on\n"
-	      "                             standard output\n"
-	      "      --directory            FILE is a directory with a file for each ring, as perf record --threads "
-	      "leaves it\n"
-	      "  -z, --compression-level[=N]  by zstd, 1 to 22 (default: 1)\n"
-	      "      --snapshot             rings overwrite: SIGUSR2 writes their last moments into FILE.TIME, the "
-	      "end\n"
-	      "                             into FILE.  What tasks and mappings became is kept beside the rings: the "
-	      "last\n"
-	      "                             4 to 8 MiB of it, and what the processes that run then are and map\n"
-	      "      --switch-output[=signal|SIZE|TIME]  files FILE.TIME, a new one at SIGUSR2, after so many bytes\n"
-	      "                             (B, K, M, G) or so long (s, m, h)\n"
-	      "      --max-size=SIZE        the recording ends there\n"
-	      "  -m, --mmap-pages=PAGES     data pages of each ring, or a size with B, K, M, G, rounded up to the next "
-	      "power of "
-	      "two\n"
-	      "                             (default: 128)\n"
-	      "  -B, --no-buildid           no build ids of what was hit\n"
-	      "  -q, --quiet                no word but of failure\n"
+	      "  -D, --delay=MS             begin MS milliseconds after the start of COMMAND\n"
+	      "      --soft                 without the kernel: a preloaded library samples each process from\n"
+	      "                             inside, by timers (task-clock, the default, or cpu-clock; -F 1000).\n"
+	      "                             Chosen automatically where perf_event_open is refused and no option needs\n"
+	      "                             the kernel (--all-kernel, -d, -W, -I, ...).  Not observed:\n"
+	      "                             programs that are statically linked, set-user-id or built with\n"
+	      "                             AddressSanitizer, or that drop LD_PRELOAD; threads made by a bare clone;\n"
+	      "                             a process after it enters seccomp's strict mode or a filter that may kill\n"
+	      "                             it for what sampling does, or after an exec under such a filter.  One\n"
+	      "                             real-time signal is used, and kept unblocked; a program that handles it\n"
+	      "                             gets it back, and a program that resets all signals by the raw system\n"
+	      "                             call is killed by it\n"
+	      "output\n"
+	      "  -o, --output=FILE          (default: perf.data); an existing FILE is renamed to FILE.old; - is a\n"
+	      "                             stream on standard output\n"
+	      "      --directory            FILE is a directory with a file for each ring, as perf record --threads\n"
+	      "                             writes it\n"
+	      "  -z, --compression-level[=N]  compress by zstd, 1 to 22 (default: 1)\n"
+	      "      --snapshot             rings overwrite: SIGUSR2 writes what they hold into FILE.TIME, the end of\n"
+	      "                             the recording into FILE.  Records of tasks and mappings are kept beside\n"
+	      "                             the rings: the last 4 to 8 MiB, and the state of the processes then\n"
+	      "                             running\n"
+	      "      --switch-output[=signal|SIZE|TIME]  write FILE.TIME; begin a new file at SIGUSR2, after SIZE\n"
+	      "                             bytes (B, K, M, G) or after TIME (s, m, h)\n"
+	      "      --max-size=SIZE        end the recording at this size\n"
+	      "  -m, --mmap-pages=PAGES     data pages of each ring, or a size with B, K, M, G, rounded up to the\n"
+	      "                             next power of two (default: 128)\n"
+	      "  -B, --no-buildid           no build ids of the objects that were hit\n"
+	      "  -q, --quiet                print errors only\n"
 	      "  -h, --help\n"
 	      "\n"
 	      "Exit status: COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that\n"
-	      "ended the recording); 1 when recording failed, 2 misused.\n",
+	      "ended the recording); 1 when recording failed; 2 usage error.\n",
 	      stdout);
 }
 
@@ -132,8 +125,8 @@ static const struct perfring_option ROWS[] = {
 #define VALUE(takes) PERFRING_OPTION_VALUE, takes, 0, 0
 #define NUMBER(takes, least, most) PERFRING_OPTION_VALUE, takes, least, most
 	{'e', "event", VALUE("events, as perfring list shows them")},
-	{FILTER, "filter", VALUE("a comparison of a tracepoint's fields, such as count > 1")},
-	{'F', "freq", VALUE("samples a second, a number from 1 on, or max")},
+	{FILTER, "filter", VALUE("a comparison of fields of a tracepoint, such as count > 1")},
+	{'F', "freq", VALUE("a number of samples a second, from 1 on, or max")},
 	{'c', "count", NUMBER("a number of occurrences", 1, UINT64_MAX)},
 	{ALL_USER, "all-user", PLAIN},
 	{ALL_KERNEL, "all-kernel", PLAIN},
@@ -433,7 +426,7 @@ static bool is_sound(const struct recording *recording)
 
 	if ((recording->interrupt_registers || recording->user_registers) && !perfring_record_can_unwind())
 		return contradict(
-			"--intr-regs and --user-regs: this perfring knows the registers of x86-64 and aarch64");
+			"--intr-regs and --user-regs are for x86-64 and aarch64 only");
 	if (recording->level && !can_compress())
 		return contradict("-z: this perfring was built without libzstd");
 	if (recording->frequency && recording->period)
@@ -451,14 +444,14 @@ static bool is_sound(const struct recording *recording)
 	if (recording->cgroup && (has_threads || recording->per_thread))
 		return contradict("-G and -p or -t exclude one another");
 	if (recording->cgroup && recording->command && !recording->all && !recording->cpus)
-		return contradict("-G observes the members of a cgroup, which COMMAND need not be: add -a, and COMMAND "
-				  "says how long");
+		return contradict("-G observes the members of a cgroup, not COMMAND: add -a to record them until "
+				  "COMMAND ends");
 	if (recording->user_only && recording->kernel_only)
 		return contradict("--all-user and --all-kernel exclude one another");
 	if (recording->snapshots && recording->switched)
 		return contradict("--snapshot and --switch-output exclude one another");
 	if ((recording->snapshots || recording->switched) && !strcmp(recording->output, "-"))
-		return contradict("several files do not go to standard output");
+		return contradict("--snapshot and --switch-output do not write to standard output");
 	if (recording->directory && (recording->snapshots || !strcmp(recording->output, "-")))
 		return contradict("--directory does not go with --snapshot or -o -");
 	return true;
@@ -629,7 +622,7 @@ static bool run(struct recording *recording)
 		good = enable_in_time(recording) && serve(recording, asked);
 		if (recording->most_bytes && recording->writer &&
 		    perfring_file_writer_size(recording->writer) >= recording->most_bytes) {
-			perfring_tool_complain("record: %s: --max-size is reached: the recording ends here",
+			perfring_tool_complain("record: %s: the recording ends here, for --max-size is reached",
 					       recording->path);
 			break;
 		}
@@ -674,7 +667,7 @@ static void tell(const struct recording *recording)
 		fprintf(stderr, "; processes: %" PRIu64, perfring_peers_count(recording->peers));
 	fputs(" ]\n", stderr);
 	if (totals.corrupt)
-		perfring_tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes given up",
+		perfring_tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes skipped",
 				       totals.corrupt, totals.skipped);
 }
 
@@ -713,7 +706,7 @@ int perfring_tool_record(int argc, char **argv)
 		goto out;
 	status = PERFRING_TOOL_FAILED;
 	if (recording.rounded && !recording.quiet)
-		perfring_tool_complain("record: -m %s: is rounded up to %u pages, %" PRIu64 "K: rings are of 2^N pages",
+		perfring_tool_complain("record: -m %s: rounded up to %u pages, %" PRIu64 "K: a ring has 2^N pages",
 				       recording.rounded, recording.pages,
 				       (uint64_t)recording.pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 	perfring_record_choose_soft(&recording);

@@ -71,14 +71,14 @@ bool perfring_record_add_events(struct recording *recording, const char *list)
 bool perfring_record_add_filter(struct recording *recording, const char *filter)
 {
 	if (!recording->event_count) {
-		perfring_tool_complain("record: --filter '%s': it goes after the -e that it is for", filter);
+		perfring_tool_complain("record: --filter '%s': must follow the -e that it is for", filter);
 		return false;
 	}
 	for (uint32_t i = recording->last_list; i < recording->event_count; i++) {
 		const struct recorded_event *event = &recording->events[i];
 
 		if (event->attr.type != PERFRING_TYPE_TRACEPOINT && event->attr.type <= PERFRING_TYPE_BREAKPOINT) {
-			perfring_tool_complain("record: --filter '%s': %s, of the -e before it, is no tracepoint",
+			perfring_tool_complain("record: --filter '%s': %s, of the -e before it, is not a tracepoint",
 					       filter, event->name);
 			return false;
 		}
@@ -522,8 +522,8 @@ void perfring_record_choose_soft(struct recording *recording)
 		return;
 	}
 	recording->soft = true;
-	perfring_tool_complain("record: perf_event_open is refused here: the command samples %s by itself (--soft)",
-			       attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "its task-clock" : "its cpu-clock");
+	perfring_tool_complain("record: perf_event_open is refused here: %s is sampled from inside the command instead (--soft)",
+			       attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "task-clock" : "cpu-clock");
 }
 
 /* What was asked for and cannot be had: timers on a CPU clock are looked at in the kernel's tick alone (soft/timer.c). */
@@ -537,7 +537,7 @@ static void complain_frequency(const struct recording *recording)
 		return;
 	perfring_tool_complain("record: --soft: a thread is sampled at most %" PRIu64
 			       " times a second of CPU time here "
-			       "(CONFIG_HZ): the samples are fewer than asked for, their periods are longer",
+			       "(CONFIG_HZ): there are fewer samples than asked for, with longer periods",
 			       second / (uint64_t)tick.tv_nsec);
 }
 
@@ -558,7 +558,7 @@ bool perfring_record_open_soft(struct recording *recording)
 	if (!is_given)
 		recording->frequency = SOFT_FREQUENCY;
 	if (recording->frequency > SOFT_FREQUENCY_MAX) {
-		perfring_tool_complain("record: --soft: %" PRIu64 " Hz is too much: %d Hz instead",
+		perfring_tool_complain("record: --soft: %" PRIu64 " Hz is too high: %d Hz instead",
 				       recording->frequency, SOFT_FREQUENCY_MAX);
 		recording->frequency = SOFT_FREQUENCY_MAX;
 	}

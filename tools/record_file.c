@@ -299,7 +299,7 @@ static int describe_machine(const struct recording *recording)
 			return ret;
 	if (!ret || ret == -ENOMEM)
 		return ret;
-	perfring_tool_complain("record: %s: warning: %s: not all that is known of this machine is in its header",
+	perfring_tool_complain("record: %s: warning: %s: its header does not describe all of this machine",
 			       recording->path, strerror(-ret));
 	return 0;
 }
@@ -507,7 +507,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		ret = perfring_file_writer_put(recording->writer, opened.event, &record);
 	}
 	if (unread)
-		perfring_tool_complain("record: %s: warning: %s: what its events lost is not known", recording->path,
+		perfring_tool_complain("record: %s: warning: %s: how many samples its events lost is not known", recording->path,
 				       strerror(-unread));
 	free(room);
 	return ret;

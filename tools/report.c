@@ -82,16 +82,15 @@ static void help(void)
 	fputs("usage: perfring report [[-i] FILE] [--sort comm,dso,sym] [--limit LINES]\n"
 	      "\n"
 	      "The samples of a perf.data file by command, object and symbol, most first, for each event.  A sample\n"
-	      "weighs its period; one of a group ({a,b}:S) is a sample of each event that counted since the last one.  "
-	      "[.] is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] "
-	      "unknown.\n"
+	      "weighs its period; one of a group ({a,b}:S) is a sample of each event that counted since the last\n"
+	      "one.  [.] is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] unknown.\n"
 	      "\n"
 	      "  -i, --input FILE    default perf.data; - is standard input\n"
-	      "  -s, --sort LIST     which of comm, dso and sym make a line, in this order (default all)\n"
-	      "  -n, --limit LINES   at most so many lines an event\n"
+	      "  -s, --sort LIST     columns of a line, from comm, dso and sym, in this order (default: all)\n"
+	      "  -n, --limit LINES   at most LINES lines for each event\n"
 	      "  -h, --help\n"
 	      "\n"
-	      "Exit status: 0 done, 1 the file has faults or is not to be read, 2 misused.\n",
+	      "Exit status: 0 done; 1 the file has faults or cannot be read; 2 usage error.\n",
 	      stdout);
 }
 
@@ -409,26 +408,22 @@ static void print_report(struct report *report)
 
 /* ---- the command ---- */
 
-static bool choose(struct report *report, char *list)
+/* False: a word that is no column, or is there twice; or none at all. */
+static bool choose(struct report *report, const char *list)
 {
-	char *word, *rest;
+	char *words = strdupa(list), *word, *rest;
 	unsigned i;
 
 	report->order_count = 0;
 	report->sorted = 0;
-	for (word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+	for (word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
 		for (i = 0; i < KEY_COUNT && strcmp(word, keys[i].name); i++)
 			;
-		if (i == KEY_COUNT || (report->sorted & keys[i].key)) {
-			perfring_tool_complain("report: --sort takes each of comm, dso, sym at most once, not '%s'",
-					       word);
+		if (i == KEY_COUNT || (report->sorted & keys[i].key))
 			return false;
-		}
 		report->sorted |= keys[i].key;
 		report->order[report->order_count++] = i;
 	}
-	if (!report->order_count)
-		perfring_tool_complain("report: --sort names nothing; there are: comm, dso, sym");
 	return report->order_count;
 }
 
@@ -446,7 +441,7 @@ static int run(struct report *report)
 
 static const struct perfring_option ROWS[] = {
 	{'i', "input", PERFRING_OPTION_VALUE, "a perf.data file's name, or -", 0, 0},
-	{'s', "sort", PERFRING_OPTION_VALUE, "some of comm, dso and sym, each once, such as comm,sym", 0, 0},
+	{'s', "sort", PERFRING_OPTION_VALUE, "comm, dso, sym, each at most once, such as comm,sym", 0, 0},
 	{'n', "limit", PERFRING_OPTION_VALUE, "a number of lines", 0, UINT64_MAX},
 	PERFRING_OPTION_HELP,
 	PERFRING_OPTION_END,
@@ -456,11 +451,10 @@ int perfring_tool_report(int argc, char **argv)
 {
 	struct perfring_options options = {.rows = ROWS, .help = help};
 	static struct report report = {.limit = UINT64_MAX, .room = 256};
-	char every[] = "comm,dso,sym";
 	const char *path = NULL;
 	int found, status;
 
-	choose(&report, every);
+	choose(&report, "comm,dso,sym");
 	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'i':
@@ -468,7 +462,7 @@ int perfring_tool_report(int argc, char **argv)
 			break;
 		case 's':
 			if (!choose(&report, options.value))
-				return PERFRING_TOOL_MISUSED;
+				return perfring_options_refuse(&options, argv[0], found, options.value);
 			break;
 		case 'n':
 			report.limit = options.number;

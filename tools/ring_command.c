@@ -31,22 +31,19 @@ static void help(void)
 {
 	printf("usage: perfring ring FILE [-n N] [--header] [--raw]\n"
 	       "\n"
-	       "What is in a ring: a flight recorder's file after its process died, any ring's file, or the memory of "
-	       "a\n"
-	       "process that lives, as /proc/PID/fd/N.  Nothing is written into it and no reader is disturbed.\n"
-	       "First what the ring is and who writes into it; then its records from the oldest to the newest, one a\n"
-	       "line: place in the file, [size], then each member by its name.  A ring that overwrites shows all that "
-	       "it\n"
-	       "holds, another what is unread.  Of samples the bytes are shown, unless the ring says of which event "
-	       "they are.\n"
-	       "Last, what was being written.\n"
+	       "Shows what is in a ring: the file of a flight recorder after its process died, the file of any ring,\n"
+	       "or the memory of a running process, as /proc/PID/fd/N.  Nothing is written into it, and its readers\n"
+	       "are not disturbed.  First the ring and its writers; then its records from the oldest to the newest,\n"
+	       "one a line: offset in the file, [size], then each member by its name.  A ring that overwrites shows\n"
+	       "all that it holds, any other what is unread.  Samples are shown as bytes unless the ring has the\n"
+	       "attr of their event.  Last, records that were being written.\n"
 	       "\n"
 	       "  -n, --last N    only the last N records\n"
 	       "      --header    no records\n"
 	       "      --raw       the bytes of each record too\n"
 	       "  -h, --help\n"
 	       "\n"
-	       "Exit status: 0 done, 1 no ring, or one with a fault, 2 misused.\n");
+	       "Exit status: 0 done; 1 not a ring, or one with a fault; 2 usage error.\n");
 }
 
 /* Where a free-running address lies in the file. */
@@ -324,8 +321,8 @@ int perfring_tool_ring(int argc, char **argv)
 		return options.status;
 	if (argc - optind != 1 || !*argv[optind]) {
 		perfring_tool_complain("ring: %s (perfring ring --help)", argc == optind
-										  ? "no file to show: name a ring's"
-										  : "one file is wanted, by its name");
+										  ? "no file to show: name the file of a ring"
+										  : "one file at a time, and its name is not empty");
 		return PERFRING_TOOL_MISUSED;
 	}
 	show.path = argv[optind];

@@ -122,7 +122,7 @@ static void __attribute__((format(printf, 2, 3))) trouble(struct perfring_peers 
 /* ---- the object to preload ---- */
 
 #ifdef PERFRING_HAS_SOFT
-#define NOT_THERE "no " SOFT_OBJECT " beside this command, in ../lib or where the loader looks"
+#define NOT_THERE "no " SOFT_OBJECT " beside this command, in ../lib or where the loader looks (install perfring, or set LD_LIBRARY_PATH)"
 #else
 #define NOT_THERE "built without liburcu-bp: install it (apt-get install liburcu-dev) and build perfring again"
 #endif
@@ -364,7 +364,7 @@ static void bar(struct perfring_peers *peers, struct peer *peer, const char *wha
 	if (peer->barred)
 		return;
 	peer->barred = true;
-	trouble(peers, "process %u is observed no longer: %s", peer->pid, what);
+	trouble(peers, "process %u is no longer observed: %s", peer->pid, what);
 	hang_up(peers, peer);
 }
 
@@ -551,7 +551,7 @@ static const char *judge_seals(int fd)
 
 	return seals >= 0 && (seals & needed) == needed
 		       ? NULL
-		       : "a ring that is no memfd sealed against shrinking and growing";
+		       : "a ring that is not a memfd sealed against shrinking and growing";
 }
 
 /* No holes, now and later: Linux 5.1 refuses to punch them into what may not be written any more, but by the mappings
@@ -563,7 +563,7 @@ static const char *keep_whole(const struct perfring_ring *ring, uint64_t size)
 	if (fcntl(ring->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) && errno != EINVAL)
 		return "a ring that cannot be sealed";
 	if (fstat(ring->fd, &status) || (uint64_t)status.st_size != size || (uint64_t)status.st_blocks * 512 < size)
-		return "a ring with holes, or of another size than was agreed on";
+		return "a ring with holes, or of a size that was not agreed on";
 	return NULL;
 }
 
@@ -627,7 +627,7 @@ static void take_text(struct perfring_peers *peers, struct peer *peer, struct so
 	else
 		peers->untold++;
 	if (peer->texts > SOFT_TEXTS)
-		bar(peers, peer, "it sends too many texts");
+		bar(peers, peer, "it sends too many messages");
 }
 
 /* One message, if there is one. */
@@ -798,7 +798,7 @@ static const char *judge(const struct perfring_peers *peers, uint32_t pid, const
 	if (record->type == PERFRING_RECORD_LOST)
 		memcpy(&word, (const unsigned char *)record + sizeof(*record) + 8, sizeof(word));
 	return record->type == PERFRING_RECORD_LOST && word > most_lost(peers)
-		       ? "more lost records than there was time for"
+		       ? "more lost records than it had time to write"
 		       : NULL;
 }
 
@@ -913,7 +913,7 @@ bool perfring_peers_tell(const struct perfring_peers *peers)
 	bool none = !peers->seen && peers->refused;
 
 	if (!peers->seen && !peers->told && !peers->unobserved)
-		perfring_tool_complain("record: --soft: no process took part: is the command linked statically or with "
+		perfring_tool_complain("record: --soft: no process could be observed: is the command linked statically or with "
 				       "AddressSanitizer, is it set-user-id or under a seccomp filter, or " SOFT_OBJECT
 				       " not installed?");
 	if (peers->untold)
@@ -925,8 +925,8 @@ bool perfring_peers_tell(const struct perfring_peers *peers)
 				       peers->unobserved, SOFT_RINGS, peers->most_bytes >> 20);
 	if (peers->overflowed)
 		perfring_tool_complain("record: --soft: %" PRIu32
-				       " processes waited for this recorder, and no more may "
-				       "(net.core.somaxconn): others may not be observed",
+				       " processes waited for this recorder, as many as may wait "
+				       "(net.core.somaxconn): others may not have been observed",
 				       peers->queue);
 	if (none)
 		perfring_tool_complain("record: --soft: no process could be observed: there is nothing in this file");

@@ -38,24 +38,24 @@ static void help(void)
 	      "  -p, --pid=PID[,PID]        these processes with all their threads\n"
 	      "  -t, --tid=TID[,TID]        these threads\n"
 	      "  -i, --no-inherit           not the children\n"
-	      "  -D, --delay=MS             counts from MS ms after the start on\n"
-	      "  -r, --repeat=N             runs COMMAND N times: means, and how far they can be trusted\n"
-	      "  -I, --interval-print=MS    what was counted in each MS ms (at least 1)\n"
-	      "      --interval-count=N     so many times\n"
-	      "  -A, --no-aggr              each CPU by itself (with -a or -C)\n"
-	      "      --per-thread           each thread by itself (with -p or -t)\n"
+	      "  -D, --delay=MS             begin to count MS milliseconds after the start\n"
+	      "  -r, --repeat=N             run COMMAND N times: means and their standard errors\n"
+	      "  -I, --interval-print=MS    the counts of every MS milliseconds (at least 1)\n"
+	      "      --interval-count=N     end after N intervals\n"
+	      "  -A, --no-aggr              each CPU separately (with -a or -C)\n"
+	      "      --per-thread           each thread separately (with -p or -t)\n"
 	      "  -x, --field-separator=SEP  fields with SEP between them\n"
 	      "  -j, --json                 one JSON object a line\n"
 	      "  -o, --output=FILE          (default: standard error); - is standard output\n"
-	      "      --append               to the end of FILE\n"
+	      "      --append               append to FILE\n"
 	      "  -v, --verbose              raw counts, the margin of estimates, and why an event is not supported\n"
 	      "  -h, --help\n"
 	      "\n"
-	      "A (share %) says that counters were shared out: the count is an estimate from that share of the time.  "
-	      "Its\n"
-	      "margin (-v, --json) is half of a 95 % interval if events come independently of one another.\n"
+	      "A percentage in parentheses says that events shared counters: the count is an estimate from that\n"
+	      "part of the time.  Its margin (-v, --json) is half of a 95 % interval if events occur independently\n"
+	      "of one another.\n"
 	      "Exit status: COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that\n"
-	      "ended the counting); 1 when counting failed, 2 misused.\n",
+	      "ended the counting); 1 when counting failed; 2 usage error.\n",
 	      stdout);
 }
 
@@ -392,7 +392,7 @@ static void tell_given_up(struct counting *counting)
 	}
 	if (told)
 		perfring_tool_complain(
-			"stat: only user space is counted of the events shown with u: counting the kernel needs "
+			"stat: of the events shown with u only user space is counted: counting the kernel needs "
 			"kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
 }
 

@@ -298,7 +298,7 @@ static void tell_exceeded(struct perfring_symbols *symbols, const char *name, co
 {
 	if (!symbols->has_told)
 		perfring_tool_complain(
-			"warning: %s: more than %s: names that are not read stay numbers (docs/limits.md)", name, what);
+			"warning: %s: more than %s: symbols that are not read are shown as numbers (docs/limits.md)", name, what);
 	symbols->has_told = true;
 }
 
@@ -643,7 +643,7 @@ static void find_kernel(struct perfring_symbols *symbols, uint64_t ip, struct pe
 	if (!symbols->kernel.nr)
 		return;
 	if (!is_same_place(symbols, map)) {
-		symbols->kernel_why = "the machine was booted since: kernel symbols are not resolved";
+		symbols->kernel_why = "the machine was rebooted since: kernel symbols are not resolved";
 		symbols->kernel.nr = 0;
 		return;
 	}
@@ -698,7 +698,7 @@ const char *perfring_symbols_why(const struct perfring_symbols *symbols, enum pe
 {
 	switch (nameless) {
 	case PERFRING_NAMELESS_UNMAPPED:
-		return "nothing known to be mapped there";
+		return "nothing is known to be mapped there";
 	case PERFRING_NAMELESS_MODE:
 		return "neither user nor kernel, or without an address";
 	case PERFRING_NAMELESS_ANONYMOUS:
@@ -706,14 +706,14 @@ const char *perfring_symbols_why(const struct perfring_symbols *symbols, enum pe
 	case PERFRING_NAMELESS_OBJECT:
 		return "the object cannot be read";
 	case PERFRING_NAMELESS_CHANGED:
-		return "the object is another build now";
+		return "the object is a different build now";
 	case PERFRING_NAMELESS_SYMBOL:
 		return "the object has no symbol there";
 	case PERFRING_NAMELESS_KERNEL:
 		return symbols->kernel_why ? symbols->kernel_why
 					   : "recorded under another kernel: its symbols are not known";
 	case PERFRING_NAMELESS_LIMIT:
-		return "the object is more than what is read of objects (docs/limits.md)";
+		return "the object exceeds the limits of what is read (docs/limits.md)";
 	case PERFRING_NAMELESS_NONE:
 	case PERFRING_NAMELESS_COUNT:
 		break;

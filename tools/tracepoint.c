@@ -194,7 +194,7 @@ static void tell_exceeded(struct perfring_tracepoints *tracepoints, uint32_t ind
 
 	if (!tracepoints->has_told)
 		perfring_tool_complain(
-			"warning: tracepoint '%s': more than %s: what is beyond stays bytes (docs/limits.md)",
+			"warning: tracepoint '%s': more than %s: the rest is shown as bytes (docs/limits.md)",
 			name ? name : "?", what);
 	tracepoints->has_told = true;
 }
@@ -218,7 +218,7 @@ static const char *find_excess(const struct perfring_tracepoints *tracepoints, c
 		else if ((text->bytes[i] == ')' || text->bytes[i] == ']') && depth)
 			depth--;
 		if (depth > PERFRING_LIMIT_FORMAT_DEPTH)
-			return "256 brackets in one another in one format";
+			return "256 nested brackets in one format";
 	}
 	return percents > PERFRING_LIMIT_FORMAT_PERCENTS ? "512 '%' in one format" : NULL;
 }
@@ -411,7 +411,7 @@ static bool survives(struct perfring_tracepoints *tracepoints, const char *forma
 	fflush(stdout);
 	child = fork();
 	if (child < 0) {
-		perfring_tool_complain("warning: a process that tries a tracepoint's format: %s", strerror(errno));
+		perfring_tool_complain("warning: the process that tries out a tracepoint's format: %s", strerror(errno));
 		return false;
 	}
 	if (!child) {
