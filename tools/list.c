@@ -1,6 +1,7 @@
 /* list.c - `perfring list`: the events that can be named on this machine. */
 #include <stdlib.h>
 #include <unistd.h>
+#include <perfring/config.h>
 #include <perfring/event.h>
 #include "options.h"
 #include "tools.h"
@@ -170,7 +171,9 @@ static int list_word(const char *word, bool details, bool *begun, struct refusal
 	}
 	if (count)
 		return PERFRING_TOOL_DONE;
-	if (kind == PERFRING_EVENT_TRACEPOINT && access("/sys/kernel/tracing/events", R_OK | X_OK) &&
+	if (kind == PERFRING_EVENT_PFM && !PERFRING_HAS_PFM)
+		perfring_tool_complain("list: no names of libpfm4: this perfring was built without libpfm4");
+	else if (kind == PERFRING_EVENT_TRACEPOINT && access("/sys/kernel/tracing/events", R_OK | X_OK) &&
 	    access("/sys/kernel/debug/tracing/events", R_OK | X_OK))
 		perfring_tool_complain(
 			"list: no tracepoint: tracefs is not mounted or may not be read (as root: mount -t tracefs "

@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <perfring/check.h>
+#include <perfring/config.h>
 #include <perfring/page.h>
 #include "preload.h"
 #include "soft_source.h"
@@ -121,7 +122,7 @@ static void __attribute__((format(printf, 2, 3))) trouble(struct perfring_peers 
 
 /* ---- the object to preload ---- */
 
-#ifdef PERFRING_HAS_SOFT
+#if PERFRING_HAS_SOFT
 #define NOT_THERE "no " SOFT_OBJECT " beside this command, in ../lib or where the loader looks (install perfring, or set LD_LIBRARY_PATH)"
 #else
 #define NOT_THERE "built without liburcu-bp: install it (apt-get install liburcu-dev) and build perfring again"

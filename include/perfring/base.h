@@ -11,6 +11,11 @@
 #ifndef PERFRING_BASE_H
 #define PERFRING_BASE_H
 
+#if defined(__cplusplus) ? __cplusplus < 201103L : !defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L
+#error "perfring's headers need C11 or newer, or C++11 or newer: -std=c11, -std=gnu11, -std=c++11"
+#define PERFRING_TOO_OLD 1
+#endif
+
 #include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -18,6 +23,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <linux/perf_event.h>
+
+#if defined(PERFRING_TOO_OLD) && !defined(static_assert)
+#define static_assert(condition, text) struct perfring_too_old /* that error, and no others */
+#endif
 
 #define PERFRING_VERSION_MAJOR 0
 #define PERFRING_VERSION_MINOR 1

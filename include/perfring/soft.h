@@ -66,6 +66,15 @@
 #ifndef PERFRING_SOFT_H
 #define PERFRING_SOFT_H
 
+#ifdef __has_include
+#if __has_include(<perfring/config.h>)
+#include <perfring/config.h>
+#endif
+#endif
+#if defined(PERFRING_HAS_SOFT) && !PERFRING_HAS_SOFT
+#error "this perfring was built without liburcu, so it has no soft.h: install liburcu (liburcu-dev) and build perfring again"
+#endif
+
 #include <perfring/format.h>
 #include <perfring/sample.h>
 #include <perfring/set.h>
