@@ -6,6 +6,7 @@
 #include <perfring/feature.h>
 #include <perfring/file.h>
 #include "layout.h"
+#include "os/heap.h"
 #include "record_stream.h"
 
 /* More than any machine has, little enough for a file that lies. */
@@ -58,7 +59,7 @@ struct perfring_file {
 	struct perfring_stock stock;
 	struct perfring_stream *streams; /* the file's or pipe's, then those of a directory's data.N */
 	uint32_t stream_count;
-	uint32_t *heap; /* streams with a record due, the oldest first; of several streams */
+	struct perfring_heap_entry *heap; /* streams with a record due, by its time; of several streams */
 	uint32_t heap_count;
 	uint32_t asked; /* of the streams, in turn, for their first record */
 	bool has_left;  /* the record due at heap[0] was handed out */

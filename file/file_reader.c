@@ -242,39 +242,11 @@ static uint64_t time_of(const struct perfring_file *data, uint32_t stream)
 	return perfring_order_first(&data->streams[stream].order)->time;
 }
 
-static void sift_up(struct perfring_file *data, uint32_t at)
-{
-	while (at && time_of(data, data->heap[at]) < time_of(data, data->heap[(at - 1) / 2])) {
-		uint32_t up = data->heap[(at - 1) / 2];
-
-		data->heap[(at - 1) / 2] = data->heap[at];
-		data->heap[at] = up;
-		at = (at - 1) / 2;
-	}
-}
-
-static void sift_down(struct perfring_file *data)
-{
-	uint32_t at = 0;
-
-	for (;;) {
-		uint32_t least = at, moved;
-
-		for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < data->heap_count; child++)
-			if (time_of(data, data->heap[child]) < time_of(data, data->heap[least]))
-				least = child;
-		if (least == at)
-			return;
-		moved = data->heap[at];
-		data->heap[at] = data->heap[least];
-		data->heap[least] = moved;
-		at = least;
-	}
-}
-
 /* The oldest of what is due in all streams.  Returns as advance does, and 0 when every stream has ended. */
 static int merge(struct perfring_file *data, struct perfring_item *item)
 {
+	struct perfring_heap_entry *heap = data->heap;
+	bool is_first = data->asked < data->stream_count;
 	struct perfring_order *order;
 	int one;
 
@@ -282,24 +254,27 @@ static int merge(struct perfring_file *data, struct perfring_item *item)
 		one = advance(data, data->asked, item);
 		if (one)
 			return one;
-		if (perfring_order_has_due(&data->streams[data->asked].order)) {
-			data->heap[data->heap_count] = data->asked;
-			sift_up(data, data->heap_count++);
-		}
+		if (perfring_order_has_due(&data->streams[data->asked].order))
+			heap[data->heap_count++] =
+				(struct perfring_heap_entry){time_of(data, data->asked), data->asked};
 	}
+	if (is_first)
+		perfring_heap_make(heap, data->heap_count);
 	if (data->has_left) {
-		one = advance(data, data->heap[0], item);
+		one = advance(data, heap->number, item);
 		if (one)
 			return one;
 		data->has_left = false;
-		if (!perfring_order_has_due(&data->streams[data->heap[0]].order))
-			data->heap[0] = data->heap[--data->heap_count];
-		sift_down(data);
+		if (perfring_order_has_due(&data->streams[heap->number].order))
+			heap->key = time_of(data, heap->number);
+		else
+			*heap = heap[--data->heap_count];
+		perfring_heap_down(heap, data->heap_count, 0);
 	}
 	if (!data->heap_count)
 		return 0;
-	order = &data->streams[data->heap[0]].order;
-	hand_out(data, data->heap[0], item, perfring_order_pop(order));
+	order = &data->streams[heap->number].order;
+	hand_out(data, heap->number, item, perfring_order_pop(order));
 	data->has_left = true;
 	return 1;
 }
