@@ -476,6 +476,25 @@ Test(reader, a_copy_cannot_change_its_size)
 	close_both(&reader, &ring);
 }
 
+Test(reader, copies_that_are_kept)
+{
+	struct written ring = make(PAGE);
+	const struct perf_event_header *first, *second;
+	struct perfring_reader reader;
+
+	open_reader(&reader, &ring, PERFRING_READER_COPY | PERFRING_READER_KEEP);
+	put_record(&ring, 1, 32);
+	put_record(&ring, 2, 24);
+	publish(&ring);
+	cr_assert_eq(perfring_reader_observe(&reader), 56);
+	cr_assert_eq(perfring_reader_next(&reader, &first), 1);
+	cr_assert_eq(perfring_reader_next(&reader, &second), 1);
+	memset(ring.data, 0xff, 56);
+	cr_assert(is_record(first, 1, 32));
+	cr_assert(is_record(second, 2, 24));
+	close_both(&reader, &ring);
+}
+
 Test(reader, data_mapped_twice_is_never_copied)
 {
 	int fd = memfd_create("ring", MFD_CLOEXEC);
