@@ -914,7 +914,7 @@ bool perfring_peers_tell(const struct perfring_peers *peers)
 	bool none = !peers->seen && peers->refused;
 
 	if (!peers->seen && !peers->told && !peers->unobserved)
-		perfring_tool_complain("record: --soft: no process could be observed: is the command linked statically or with "
+		perfring_tool_complain("record: --soft: no process took part: is the command linked statically or with "
 				       "AddressSanitizer, is it set-user-id or under a seccomp filter, or " SOFT_OBJECT
 				       " not installed?");
 	if (peers->untold)
