@@ -881,10 +881,10 @@ Test(data, unknown_ids)
 	cr_assert_eq(perfring_file_fault(data).at, 16);
 	perfring_file_close(data);
 	expect_open("2ELIFREPabcdefgh", 16, -EBADMSG, "inside the header");
-	expect_open("PERFFILEabcdefgh", 16, -EBADMSG, "no perf.data");
-	expect_open("", 0, -EBADMSG, "no perf.data");
-	expect_open("PERF", 4, -EBADMSG, "no perf.data");
-	expect_open(zeros, sizeof(zeros), -EBADMSG, "no perf.data");
+	expect_open("PERFFILEabcdefgh", 16, -EBADMSG, "not a perf.data");
+	expect_open("", 0, -EBADMSG, "not a perf.data");
+	expect_open("PERF", 4, -EBADMSG, "not a perf.data");
+	expect_open(zeros, sizeof(zeros), -EBADMSG, "not a perf.data");
 	cr_assert_eq(perfring_file_open(&data, folder), -EBADMSG);
 	cr_assert_not_null(strstr(perfring_file_fault(data).what, "directory"));
 	perfring_file_close(data);

@@ -348,7 +348,7 @@ Test(cost, files)
 	cr_assert_geq(inotify_add_watch(watch, names[COUNT - 1], IN_OPEN), 0);
 	report(&run, names, COUNT);
 	cr_assert(says(&run, " 10000  the object has no symbol there\n"));
-	cr_assert(says(&run, " 1  the object is more than what is read of objects"));
+	cr_assert(says(&run, " 1  the object exceeds the limits of what is read"));
 	cr_assert(complains(&run, "/10000: more than 10000 objects: "), "%s", (char *)run.err);
 	cr_assert_eq(read(watch, told, sizeof(told)), -1, "the last one was opened");
 	hostile_leave(&run);
