@@ -110,7 +110,8 @@ static struct part *part_of(const void *bytes, uint32_t size)
 	part->format = NULL;
 	part->size = size;
 	part->is_complete = false;
-	memcpy(part->words, bytes, size);
+	if (size) /* no bytes may be NULL */
+		memcpy(part->words, bytes, size);
 	return part;
 }
 
