@@ -2,6 +2,7 @@
 #include "attr.h"
 #include "layout.h"
 #include "members.h"
+#include "mirror.h"
 #include "within.h"
 
 const char *perfring_record_name(uint32_t type)
@@ -32,14 +33,19 @@ struct scan {
 	bool is_cut; /* a text shorter than its kind was put: what comes after it would be read as its end */
 };
 
-static struct scan scan_of(const struct perfring_format *format, uint16_t misc, const void *bytes, uint32_t at,
-			   uint32_t end)
+/* Member by member: a copy of the whole would wait for what was just stored. */
+FOLDED void begin_scan(struct scan *scan, const struct perfring_format *format, uint16_t misc, const void *bytes,
+		       uint32_t end)
 {
-	return (struct scan){.cursor = perfring_cursor_init(bytes, at, end), .format = format, .misc = misc};
+	scan->cursor = perfring_cursor_init(bytes, sizeof(struct perf_event_header), end);
+	scan->format = format;
+	scan->misc = misc;
+	scan->is_cut = false;
 }
 
 enum {
 	FILE_ID_SIZE = sizeof(((struct perfring_file_id *)0)->build_id) + 4,
+	LINK_SIZE = 2 * sizeof(perfring_word),
 };
 
 static const char ends_early[] = "record ends inside this member";
@@ -94,7 +100,7 @@ static void keep_part(enum perfring_kind kind, const struct perfring_layout_memb
 	}
 }
 
-static const char *take_laid(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
+static const char *walk_laid(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
 {
 	struct perfring_layout_member part;
 	struct perfring_layout_walk walk;
@@ -111,6 +117,18 @@ static const char *take_laid(struct scan *scan, enum perfring_kind kind, void *t
 		((struct perfring_build_id *)to)->size = sizeof(((struct perfring_build_id *)to)->bytes);
 	return walk.fault.what;
 }
+
+/* The walk gets a copy: the scan of the record stays in registers. */
+FOLDED const char *take_laid(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
+{
+	struct scan copy = *scan;
+	const char *what = walk_laid(&copy, kind, to, size);
+
+	scan->cursor.position = copy.cursor.position;
+	return what;
+}
+
+/* ---- kinds of what the kernel writes: one function a kind.  NULL, or what is wrong ---- */
 
 static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 {
@@ -159,8 +177,44 @@ static const char *take_read(struct scan *scan, struct perfring_read *read)
 	return NULL;
 }
 
-/* NULL, or what is wrong. */
-static const char *take(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
+static const char *take_tag(struct scan *scan, struct perfring_tag *tag)
+{
+	const void *bytes;
+
+	if (!perfring_take_bytes(&scan->cursor, &bytes, sizeof(tag->bytes)))
+		return ends_early;
+	memcpy(tag->bytes, bytes, sizeof(tag->bytes));
+	return NULL;
+}
+
+static const char *take_links(struct scan *scan, struct perfring_links *links)
+{
+	if (!perfring_take_word(&scan->cursor, &links->nr))
+		return ends_early;
+	if (links->nr > perfring_cursor_left(&scan->cursor) / LINK_SIZE)
+		return "more entries than there are bytes for";
+	perfring_take_words(&scan->cursor, &links->words, links->nr * 2);
+	return NULL;
+}
+
+/* At the end of the record its padding may be missing. */
+static const char *take_poke(struct scan *scan, struct perfring_poke *poke)
+{
+	uint32_t left, padding;
+
+	if (!perfring_take_short(&scan->cursor, &poke->old_len) || !perfring_take_short(&scan->cursor, &poke->new_len))
+		return ends_early;
+	if (!perfring_take_bytes(&scan->cursor, &poke->old_bytes, poke->old_len) ||
+	    !perfring_take_bytes(&scan->cursor, &poke->new_bytes, poke->new_len))
+		return "more bytes than there are";
+	left = perfring_cursor_left(&scan->cursor);
+	padding = -scan->cursor.position & 7;
+	scan->cursor.position += left < padding ? left : padding;
+	return NULL;
+}
+
+/* NULL, or what is wrong.  The kind is known to the compiler. */
+FOLDED const char *take(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
 {
 	switch (kind) {
 	case PERFRING_KIND_u16:
@@ -171,10 +225,18 @@ static const char *take(struct scan *scan, enum perfring_kind kind, void *to, si
 		return perfring_take_word(&scan->cursor, to) ? NULL : ends_early;
 	case PERFRING_KIND_id128:
 		return take_id128(scan, to);
+	case PERFRING_KIND_tag:
+		return take_tag(scan, to);
 	case PERFRING_KIND_string:
 		return take_string(scan, to);
+	case PERFRING_KIND_list:
+		return perfring_take_list(&scan->cursor, to);
+	case PERFRING_KIND_links:
+		return take_links(scan, to);
 	case PERFRING_KIND_read:
 		return take_read(scan, to);
+	case PERFRING_KIND_poke:
+		return take_poke(scan, to);
 	default:
 		return take_laid(scan, kind, to, size);
 	}
@@ -207,7 +269,6 @@ int perfring_record_decode_within(const struct perfring_format *format, const st
 				  struct perf_event_header header, struct perfring_record *decoded,
 				  struct perfring_fault *fault)
 {
-	const struct member_row *row;
 	struct perfring_cursor end;
 	struct scan scan;
 	const char *what;
@@ -231,16 +292,30 @@ int perfring_record_decode_within(const struct perfring_format *format, const st
 		end = perfring_cursor_init(record, decoded->size - tail, decoded->size);
 		take_trailer(format, &end, &decoded->trailer);
 	}
-	scan = scan_of(format, decoded->misc, record, sizeof(*record), decoded->size - tail);
-	for (row = perfring_members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
-		if (PERFRING_UNLIKELY(!perfring_members_has(decoded, row))) {
-			memset(perfring_member_in(decoded, row), 0, row->size);
-			continue;
-		}
-		at = scan.cursor.position;
-		what = take(&scan, (enum perfring_kind)row->kind, perfring_member_in(decoded, row), row->size);
-		if (PERFRING_UNLIKELY(what))
-			return perfring_fault_set(fault, at, what);
+	begin_scan(&scan, format, decoded->misc, record, decoded->size - tail);
+	switch (decoded->type) {
+#define PERFRING_RECORD(NAME, type, noun) \
+	case PERFRING_RECORD_##NAME: { \
+		struct perfring_record_##noun *is = &decoded->is.noun; \
+\
+		(void)is;
+#define PERFRING_MEMBER(kind, member, show) \
+	at = scan.cursor.position; \
+	what = take(&scan, PERFRING_KIND_##kind, &is->member, sizeof(is->member)); \
+	if (PERFRING_UNLIKELY(what)) \
+		return perfring_fault_set(fault, at, what);
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) { \
+		PERFRING_MEMBER(kind, member, show) \
+	} else { \
+		memset(&is->member, 0, sizeof(is->member)); \
+	}
+#define PERFRING_RECORD_END(NAME, type, noun) \
+	break; \
+	}
+#include <perfring/records.def>
+	default:
+		break;
 	}
 	decoded->trailing = scan.cursor.base + scan.cursor.position;
 	decoded->trailing_size = perfring_cursor_left(&scan.cursor);
@@ -281,19 +356,18 @@ void perfring_record_walk(struct perfring_layout_walk *walk, const struct perfri
 	}
 }
 
-/* ---- encoding: put, or only measured, at a cursor that has no bytes ---- */
+/* ---- encoding: put, or only measured, at a cursor that has no bytes.  False: it cannot be, which measuring finds ---- */
 
-static bool put_bytes(struct scan *scan, const void *bytes, uint64_t size)
+/* What is measured may be more than fits: the sum is tested. */
+FOLDED bool put_bytes(struct scan *scan, const void *bytes, uint64_t size)
 {
-	if (size > perfring_cursor_left(&scan->cursor))
-		return false;
 	if (scan->cursor.base)
 		return bytes ? perfring_put_bytes(&scan->cursor, bytes, size) : perfring_put_zeros(&scan->cursor, size);
-	scan->cursor.position += (uint32_t)size;
+	scan->cursor.position += (uint32_t)(size < PERFRING_TOO_MUCH ? size : PERFRING_TOO_MUCH);
 	return true;
 }
 
-static bool put_padding(struct scan *scan)
+FOLDED bool put_padding(struct scan *scan)
 {
 	return put_bytes(scan, NULL, -scan->cursor.position & 7);
 }
@@ -303,10 +377,12 @@ static void set_misc(struct scan *scan, uint16_t bit, bool is_set)
 	scan->misc = (uint16_t)(is_set ? scan->misc | bit : scan->misc & ~bit);
 }
 
-static bool put_id128(struct scan *scan, const struct perfring_file_id *file)
+FOLDED bool put_id128(struct scan *scan, const struct perfring_file_id *file)
 {
 	uint8_t bytes[FILE_ID_SIZE] = {file->build_id_size};
 
+	if (!scan->cursor.base)
+		return put_bytes(scan, NULL, sizeof(bytes));
 	set_misc(scan, PERFRING_RECORD_MISC_MMAP_BUILD_ID, file->has_build_id);
 	if (!file->has_build_id)
 		return put_bytes(scan, &file->maj, 4) && put_bytes(scan, &file->min, 4) &&
@@ -328,27 +404,41 @@ static bool is_whole(const struct perfring_string *string)
 }
 
 /* most: the bytes of a text, 0 of a string.  A text may be shorter where nothing comes after it. */
-static bool put_string(struct scan *scan, const struct perfring_string *string, uint32_t most)
+FOLDED bool put_string(struct scan *scan, const struct perfring_string *string, uint32_t most)
 {
 	uint32_t size = string->room ? string->room : string->size;
 
-	if (!is_whole(string) || (most && size > most) || !put_bytes(scan, string->data, size))
+	if (!scan->cursor.base && (!is_whole(string) || (most && size > most)))
 		return false;
 	scan->is_cut = most && string->room && string->room < most;
+	if (!put_bytes(scan, string->data, size))
+		return false;
 	if (string->room)
 		return true;
 	return most ? put_bytes(scan, NULL, most - size) : put_bytes(scan, NULL, 1) && put_padding(scan);
 }
 
-static bool put_read(struct scan *scan, const struct perfring_read *read)
+FOLDED bool put_list(struct scan *scan, const void *entries, const uint64_t *nr, uint32_t size)
 {
-	uint64_t size = scan->format ? perfring_size_read(read, scan->format->read_format) : 0;
+	return put_bytes(scan, nr, sizeof(*nr)) && put_bytes(scan, entries, perfring_size_many(*nr, size));
+}
+
+FOLDED bool put_read(struct scan *scan, const struct perfring_read *read)
+{
+	uint64_t read_format = scan->format ? scan->format->read_format : 0;
 
 	if (!scan->cursor.base)
-		return put_bytes(scan, NULL, size);
-	if (size)
-		perfring_put_read(&scan->cursor, read, scan->format->read_format);
+		return put_bytes(scan, NULL, scan->format ? perfring_size_read(read, read_format) : 0);
+	if (scan->format)
+		perfring_put_read(&scan->cursor, read, read_format);
 	return true;
+}
+
+FOLDED bool put_poke(struct scan *scan, const struct perfring_poke *poke)
+{
+	return put_bytes(scan, &poke->old_len, 2) && put_bytes(scan, &poke->new_len, 2) &&
+	       put_bytes(scan, poke->old_bytes, poke->old_len) && put_bytes(scan, poke->new_bytes, poke->new_len) &&
+	       put_padding(scan);
 }
 
 /* An attr that says another size would be read as another one. */
@@ -418,12 +508,14 @@ static void put_part(struct perfring_layout_walk *walk, struct perfring_layout_m
 	}
 }
 
-static bool put_laid(struct scan *scan, enum perfring_kind kind, const void *from)
+static bool put_walk(struct scan *scan, enum perfring_kind kind, const void *from)
 {
 	struct put put = {from, kind};
 	struct perfring_layout_member part;
 	struct perfring_layout_walk walk;
 
+	if (scan->cursor.position > scan->cursor.length)
+		return false;
 	perfring_layout_open_member(&walk, kind, 0, scan->cursor.base, scan->cursor.position, scan->cursor.length);
 	walk.is_whole = true;
 	walk.fill = put_part;
@@ -438,40 +530,84 @@ static bool put_laid(struct scan *scan, enum perfring_kind kind, const void *fro
 	return !walk.fault.what;
 }
 
-/* Whether it fits, and would be decoded as it is. */
-static bool put(struct scan *scan, const struct member_row *row, const void *from)
+/* The kinds of what perf writes: one call a member. */
+static __attribute__((noinline)) bool put_of_perf(struct scan *scan, enum perfring_kind kind, const void *from)
 {
-	enum perfring_kind kind = (enum perfring_kind)row->kind;
+	switch (kind) {
+	case PERFRING_KIND_text64:
+	case PERFRING_KIND_text512:
+		return put_string(scan, from, perfring_layout_text_size(kind));
+	case PERFRING_KIND_attr:
+		return put_attr(scan, from);
+	default:
+		return put_walk(scan, kind, from);
+	}
+}
 
+FOLDED bool put_laid(struct scan *scan, enum perfring_kind kind, const void *from)
+{
+	struct scan copy = *scan;
+	bool is_put = put_of_perf(&copy, kind, from);
+
+	*scan = copy;
+	return is_put;
+}
+
+/* Whether it would be decoded as it is.  The kind is known to the compiler. */
+FOLDED bool put(struct scan *scan, enum perfring_kind kind, const void *from)
+{
 	if (scan->is_cut)
 		return false;
 	switch (kind) {
 	case PERFRING_KIND_u16:
+		return put_bytes(scan, from, 2);
 	case PERFRING_KIND_u32:
+		return put_bytes(scan, from, 4);
 	case PERFRING_KIND_u64:
-		return put_bytes(scan, from, row->size);
+		return put_bytes(scan, from, 8);
 	case PERFRING_KIND_id128:
 		return put_id128(scan, from);
+	case PERFRING_KIND_tag:
+		return put_bytes(scan, from, sizeof(struct perfring_tag));
 	case PERFRING_KIND_string:
-	case PERFRING_KIND_text64:
-	case PERFRING_KIND_text512:
-		return put_string(scan, from, perfring_layout_text_size(kind));
+		return put_string(scan, from, 0);
+	case PERFRING_KIND_list:
+		return put_list(scan, ((const struct perfring_list *)from)->words,
+				&((const struct perfring_list *)from)->nr, sizeof(perfring_word));
+	case PERFRING_KIND_links:
+		return put_list(scan, ((const struct perfring_links *)from)->words,
+				&((const struct perfring_links *)from)->nr, LINK_SIZE);
 	case PERFRING_KIND_read:
 		return put_read(scan, from);
-	case PERFRING_KIND_attr:
-		return put_attr(scan, from);
+	case PERFRING_KIND_poke:
+		return put_poke(scan, from);
 	default:
 		return put_laid(scan, kind, from);
 	}
 }
 
-static bool put_record(struct scan *scan, const struct perfring_record *record)
+FOLDED bool put_record(struct scan *scan, const struct perfring_record *record)
 {
-	const struct member_row *row;
-
-	for (row = perfring_members_of(record->type); row->kind != PERFRING_KINDS; row++)
-		if (perfring_members_has(record, row) && !put(scan, row, perfring_member_of(record, row)))
-			return false;
+	switch (record->type) {
+#define PERFRING_RECORD(NAME, type, noun) \
+	case PERFRING_RECORD_##NAME: { \
+		const struct perfring_record_##noun *is = &record->is.noun; \
+\
+		(void)is;
+#define PERFRING_MEMBER(kind, member, show) \
+	if (PERFRING_UNLIKELY(!put(scan, PERFRING_KIND_##kind, &is->member))) \
+		return false;
+#define PERFRING_MEMBER_WHEN(when, kind, member, show) \
+	if (when) { \
+		PERFRING_MEMBER(kind, member, show) \
+	}
+#define PERFRING_RECORD_END(NAME, type, noun) \
+	break; \
+	}
+#include <perfring/records.def>
+	default:
+		break;
+	}
 	if (scan->is_cut && record->trailing_size)
 		return false;
 	return put_bytes(scan, record->trailing, record->trailing_size) &&
@@ -482,9 +618,11 @@ int64_t perfring_record_size(const struct perfring_format *format, const struct 
 {
 	uint32_t most = record->type < PERFRING_RECORD_OF_PERF ? PERFRING_RECORD_MAX : UINT16_MAX;
 	uint32_t tail = trailer_size(format, record->type);
-	struct scan scan = scan_of(format, record->misc, NULL, sizeof(struct perf_event_header), most - tail);
+	struct scan scan;
 
-	if (record->type == PERFRING_RECORD_SAMPLE || !put_record(&scan, record))
+	begin_scan(&scan, format, record->misc, NULL, most - tail);
+	if (record->type == PERFRING_RECORD_SAMPLE || !put_record(&scan, record) ||
+	    scan.cursor.position > scan.cursor.length)
 		return -EINVAL;
 	return scan.cursor.position + tail;
 }
@@ -500,8 +638,9 @@ int64_t perfring_record_encode(const struct perfring_format *format, const struc
 		return needed;
 	if (size < (uint64_t)needed)
 		return -ENOSPC;
-	scan = scan_of(format, record->misc, room, sizeof(header), (uint32_t)needed);
-	put_record(&scan, record);
+	begin_scan(&scan, format, record->misc, room, (uint32_t)needed);
+	if (!put_record(&scan, record))
+		return -EINVAL;
 	if (trailer_size(format, record->type))
 		put_trailer(format, &scan.cursor, &record->trailer);
 	header.misc = scan.misc;
