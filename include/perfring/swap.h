@@ -44,8 +44,9 @@ PERFRING_API int64_t perfring_record_to_foreign(const struct perfring_format *fo
 						const struct perf_event_header *record, void *room, size_t size,
 						struct perfring_fault *fault);
 
-/* Decodes a foreign SAMPLE in one step, as perfring_sample_decode, but what *sample points to is in `room`, in our order.
- * Returns 0; -ENOSPC if `size` is less than the record's; -EBADMSG as perfring_sample_decode.  Valid while `room` is. */
+/* Decodes a foreign SAMPLE in one step, as perfring_sample_decode, but lists of words, trailing ones too, are swapped into
+ * `room`; bytes point into the record.  Returns 0; -ENOSPC if `size` is less than the record's; -EBADMSG as
+ * perfring_sample_decode.  Valid while the record and `room` are. */
 PERFRING_API int perfring_sample_decode_foreign(const struct perfring_format *format,
 						const struct perf_event_header *foreign, struct perfring_sample *sample,
 						void *room, size_t size, struct perfring_fault *fault);
