@@ -1,5 +1,5 @@
-/* codec_bench.c - what a sample costs to decode and to encode, beside merely walking the headers of the same bytes and
- * beside loads and stores by hand.
+/* codec_bench.c - what samples and other records cost to decode and to encode, beside merely walking the headers of the
+ * same bytes and beside loads and stores by hand.
  *
  * The samples are this kernel's, recorded when a row first needs them: half a megabyte, as much as a ring holds, walked
  * again and again.  Every loop goes from header to header in the same way and hands each record's type to bench_use.
@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <perfring/reader.h>
+#include <perfring/record.h>
 #include <perfring/sample.h>
 #include <perfring/swap.h>
 
@@ -231,25 +232,61 @@ static struct stream *raw_stream(void)
 	return &stream;
 }
 
-/* The same records as a machine of the other byte order would have written them. */
-static struct stream *foreign_stream(void)
+/* One of each kind that a kernel writes about processes, code and losses, with a trailer. */
+static struct stream *record_stream(void)
 {
+	static const uint64_t words[14] = {3, 4026531840};
+	static const struct perfring_string path = {.data = "/usr/lib/x86_64-linux-gnu/libc.so.6", .size = 35};
+	static const struct perfring_string name = {.data = "bash", .size = 4};
+	const struct perfring_list pairs = {.words = (const perfring_word *)words, .nr = 7};
+	const struct perfring_record records[] = {
+		{.type = PERFRING_RECORD_MMAP2, .is.mmap2 = {.pid = 1000, .len = 4096, .prot = 5, .filename = path}},
+		{.type = PERFRING_RECORD_COMM, .is.comm = {.pid = 1000, .tid = 1000, .comm = name}},
+		{.type = PERFRING_RECORD_FORK, .is.fork = {.pid = 1001, .ppid = 1000, .tid = 1001, .ptid = 1000}},
+		{.type = PERFRING_RECORD_LOST, .is.lost = {.id = 7, .lost = 12}},
+		{.type = PERFRING_RECORD_SWITCH},
+		{.type = PERFRING_RECORD_NAMESPACES,
+		 .is.namespaces = {.pid = 1000, .tid = 1000, .links = {.words = pairs.words, .nr = pairs.nr}}},
+		{.type = PERFRING_RECORD_KSYMBOL, .is.ksymbol = {.addr = 0x1000, .len = 64, .name = name}},
+		{.type = PERFRING_RECORD_BPF_EVENT, .is.bpf_event = {.type = 1, .id = 5}},
+		{.type = PERFRING_RECORD_CGROUP, .is.cgroup = {.id = 9, .path = path}},
+		{.type = PERFRING_RECORD_TEXT_POKE,
+		 .is.text_poke = {.poke = {.old_bytes = words, .new_bytes = words, .old_len = 5, .new_len = 5}}},
+	};
 	static struct stream stream;
-	struct stream *from = callchain_stream();
-	size_t at;
+	struct perf_event_attr attr = clock_attr(few_fields);
+	int64_t size;
 
-	if (stream.bytes || stream.reason[0])
+	if (stream.bytes)
 		return &stream;
-	stream = *from;
-	stream.bytes = stream.reason[0] ? NULL : malloc(SIZE);
-	for (at = 0; stream.bytes && at < from->size;) {
-		const struct perf_event_header *record = (const void *)(from->bytes + at);
-
-		if (perfring_record_to_foreign(&from->format, record, stream.bytes + at, SIZE - at, NULL) < 0)
-			snprintf(stream.reason, sizeof(stream.reason), "a sample could not be swapped");
-		at += record->size;
+	attr.sample_id_all = 1;
+	perfring_format_from_attr(&stream.format, &attr);
+	stream.bytes = malloc(SIZE);
+	for (; stream.bytes; stream.count++, stream.size += (size_t)size) {
+		size = perfring_record_encode(&stream.format, &records[stream.count % 10], stream.bytes + stream.size,
+					      SIZE - stream.size);
+		if (size < 0)
+			break;
 	}
 	return &stream;
+}
+
+/* The same records as a machine of the other byte order would have written them. */
+static void turn_stream(struct stream *stream, const struct stream *from)
+{
+	size_t at;
+
+	if (stream->bytes || stream->reason[0])
+		return;
+	*stream = *from;
+	stream->bytes = stream->reason[0] ? NULL : malloc(SIZE);
+	for (at = 0; stream->bytes && at < from->size;) {
+		const struct perf_event_header *record = (const void *)(from->bytes + at);
+
+		if (perfring_record_to_foreign(&from->format, record, stream->bytes + at, SIZE - at, NULL) < 0)
+			snprintf(stream->reason, sizeof(stream->reason), "a sample could not be swapped");
+		at += record->size;
+	}
 }
 
 /* Whether it can be walked; else the row is skipped. */
@@ -328,6 +365,47 @@ static void run_group_headers(struct bench *bench)
 static void run_group_decode(struct bench *bench)
 {
 	walk_decode(bench, group_stream());
+}
+
+static void run_record_headers(struct bench *bench)
+{
+	walk_headers(bench, record_stream());
+}
+
+static void run_record_decode(struct bench *bench)
+{
+	const struct stream *stream = record_stream();
+	struct perfring_record decoded;
+	int failed = 0;
+
+	if (!has(bench, stream))
+		return;
+	while (bench_keep(bench, 1))
+		WALK(stream, failed |= perfring_record_decode(&stream->format, record, &decoded, NULL);
+		     bench_use((uintptr_t)&decoded););
+	if (failed)
+		bench_skip(bench, "a record was not decoded");
+}
+
+static void run_record_encode(struct bench *bench)
+{
+	const struct stream *stream = record_stream();
+	static unsigned char to[65536];
+	static struct perfring_record records[10];
+	size_t at = 0;
+	int64_t i = 0, size = 0;
+
+	if (!has(bench, stream))
+		return;
+	for (; i < 10; i++, at += ((const struct perf_event_header *)(const void *)(stream->bytes + at))->size)
+		size |= perfring_record_decode(&stream->format, (const void *)(stream->bytes + at), &records[i], NULL);
+	while (bench_keep(bench, 1))
+		for (i = 0; i < stream->count; i++) {
+			size |= perfring_record_encode(&stream->format, &records[i % 10], to, sizeof(to));
+			bench_use((uintptr_t)to);
+		}
+	if (size < 0)
+		bench_skip(bench, "a record was not encoded");
 }
 
 /* ip, pid and tid, time, period; 64 rows a call. */
@@ -461,9 +539,8 @@ static void run_encode(struct bench *bench)
 
 /* ---- the other byte order ---- */
 
-static void run_foreign(struct bench *bench)
+static void walk_foreign(struct bench *bench, const struct stream *stream)
 {
-	const struct stream *stream = foreign_stream();
 	static unsigned char swapped[65536];
 	struct perfring_sample sample;
 	const unsigned char *position;
@@ -487,6 +564,30 @@ static void run_foreign(struct bench *bench)
 		bench_skip(bench, "a foreign sample was not decoded");
 }
 
+static void run_foreign(struct bench *bench)
+{
+	static struct stream stream;
+
+	turn_stream(&stream, callchain_stream());
+	walk_foreign(bench, &stream);
+}
+
+static void run_foreign_raw(struct bench *bench)
+{
+	static struct stream stream;
+
+	turn_stream(&stream, raw_stream());
+	walk_foreign(bench, &stream);
+}
+
+static void run_foreign_group(struct bench *bench)
+{
+	static struct stream stream;
+
+	turn_stream(&stream, group_stream());
+	walk_foreign(bench, &stream);
+}
+
 const struct bench_row bench_rows[] = {
 	{"callchain", "headers", run_callchain_headers, 0},
 	{"callchain", "decode", run_callchain_decode, 2.6},
@@ -501,5 +602,12 @@ const struct bench_row bench_rows[] = {
 	{"constant_encode", "encode", run_encode, 1.3},
 	{"swapped", "native", run_callchain_decode, 0},
 	{"swapped", "foreign", run_foreign, 1.6},
+	{"swapped_raw", "native", run_raw_decode, 0},
+	{"swapped_raw", "foreign", run_foreign_raw, 4},
+	{"swapped_group", "native", run_group_decode, 0},
+	{"swapped_group", "foreign", run_foreign_group, 4},
+	{"records", "headers", run_record_headers, 0},
+	{"records", "decode", run_record_decode, 10},
+	{"records", "encode", run_record_encode, 17},
 	{NULL, NULL, NULL, 0},
 };
