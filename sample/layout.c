@@ -4,7 +4,6 @@
 #include <perfring/swap.h>
 
 #include "attr.h"
-#include "mirror.h"
 
 static const char *const layouts[] = {
 #define PERFRING_KIND(kind, type, layout) [PERFRING_KIND_##kind] = layout,
@@ -127,7 +126,6 @@ static uint32_t width_of(char letter)
 		return 4;
 	case 'd':
 	case 'D':
-	case 'B':
 		return 8;
 	default:
 		return 0;
@@ -233,22 +231,14 @@ static void take_name(struct perfring_layout_walk *walk, struct perfring_layout_
 static bool swap_list(struct perfring_layout_walk *walk, const char *begin, uint64_t count, uint32_t entry)
 {
 	unsigned char *bytes = (unsigned char *)(uintptr_t)bytes_at(walk);
-	uint32_t words = entry / 8, flags = words, i = 0;
-	uint64_t word, at;
+	uint64_t words = count * (entry / 8), word, at;
 
-	for (const char *part = begin; *part != '}'; part = next_part(part)) {
-		if (!strchr("dDB()", *part))
+	for (const char *part = begin; *part != '}'; part = next_part(part))
+		if (!strchr("dD()", *part))
 			return false;
-		if (*part == 'B')
-			flags = i;
-		i++;
-	}
-	for (at = 0; at < count * words; at++) {
+	for (at = 0; at < words; at++) {
 		memcpy(&word, bytes + 8 * at, sizeof(word));
-		if (flags < words && at % words == flags)
-			word = SWAP_BITS(walk->order == LAYOUT_TO_OTHER, mirror_branch_flags, word);
-		else
-			word = __builtin_bswap64(word);
+		word = __builtin_bswap64(word);
 		memcpy(bytes + 8 * at, &word, sizeof(word));
 	}
 	walk->at += 8 * at;

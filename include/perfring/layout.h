@@ -3,7 +3,6 @@
  * A layout is a text, read from left to right; a blank follows each part.  Parts:
  *
  *   y h w d :name    a number of 1, 2, 4, 8 bytes; W D: a signed one
- *   B :name          8 bytes, the flags of a branch
  *   o :name          a byte: 1 when the numbers around it are big-endian
  *   s :name          u32 length and that number of bytes, with a NUL
  *   z :name          bytes up to a NUL
