@@ -1,13 +1,9 @@
-/* file_writer.c - perf.data files, written (docs/abi.md 11).  Of a directory, the first file is `data`, with all that is no ring's.
+/* file_writer.c - perf.data files, written (docs/abi.md 11): the highest layer of file_sink.h.
  *
- * Everything is written at a place of our own counting, so a write that failed half-way is cut off and the next one
- * begins where the last whole one ended.
+ * Of a directory, the first file is `data`, with all that is not of one ring.
  */
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <perfring/feature.h>
 #include <perfring/file_writer.h>
 #include <perfring/swap.h>
@@ -26,21 +22,16 @@ enum {
 
 static int add_file(struct perfring_file_writer *writer, int fd)
 {
-	int flags = fcntl(fd, F_GETFL);
-	struct perfring_written_file *files;
+	struct perfring_file_compress *files, file = {0};
+	int error = perfring_file_sink_open(&file.sink, fd, writer->is_pipe);
 
-	if (flags < 0)
-		return -errno;
-	/* pwrite would append */
-	if (!writer->is_pipe && flags & O_APPEND)
-		return -EINVAL;
-	if (!writer->is_pipe && lseek(fd, 0, SEEK_CUR) < 0)
-		return -errno;
+	if (error)
+		return error;
 	files = realloc(writer->files, (writer->file_count + (size_t)1) * sizeof(*files));
 	if (!files)
 		return -ENOMEM;
 	writer->files = files;
-	files[writer->file_count++] = (struct perfring_written_file){.fd = fd};
+	files[writer->file_count++] = file;
 	return 0;
 }
 
@@ -89,6 +80,33 @@ int perfring_file_writer_make_foreign(struct perfring_file_writer *writer)
 	return 0;
 }
 
+/* The feature COMPRESSED, with the ratio so far. */
+static int put_ratio(struct perfring_file_writer *writer)
+{
+	uint64_t plain = 0, compressed = 0;
+	uint32_t members[5] = {0, 1, (uint32_t)writer->level, 0, PERFRING_COMPRESS_CHUNK};
+
+	for (uint32_t i = 0; i < writer->file_count; i++) {
+		plain += writer->files[i].plain_bytes;
+		compressed += writer->files[i].compressed_bytes;
+	}
+	members[3] = compressed ? (uint32_t)((plain + compressed / 2) / compressed) : 0;
+	return perfring_file_writer_put_feature(writer, PERFRING_FEATURE_COMPRESSED, members, sizeof(members));
+}
+
+int perfring_file_writer_compress(struct perfring_file_writer *writer, int level)
+{
+	int error;
+
+	if (writer->is_begun || writer->level)
+		return -EINVAL;
+	error = perfring_deflater_open(&writer->files[0].deflater, level, 1);
+	if (error)
+		return error;
+	writer->level = level;
+	return put_ratio(writer);
+}
+
 void perfring_file_writer_close(struct perfring_file_writer *writer)
 {
 	uint32_t i;
@@ -107,14 +125,12 @@ void perfring_file_writer_close(struct perfring_file_writer *writer)
 		free(writer->groups[i].name);
 	free(writer->groups);
 	perfring_byte_buffer_close(&writer->batch);
-	perfring_byte_buffer_close(&writer->turned);
+	perfring_byte_buffer_close(&writer->swapped);
 	perfring_byte_buffer_close(&writer->auxtrace);
 	perfring_byte_buffer_close(&writer->build_ids);
 	perfring_file_forget_objects(writer);
-	for (i = 0; i < writer->file_count; i++) {
-		perfring_byte_buffer_close(&writer->files[i].packed);
-		perfring_deflater_close(writer->files[i].deflater);
-	}
+	for (i = 0; i < writer->file_count; i++)
+		perfring_file_compress_close(&writer->files[i]);
 	free(writer->files);
 	perfring_format_set_close(writer->formats);
 	free(writer);
@@ -197,106 +213,57 @@ int perfring_file_writer_add_formats(struct perfring_file_writer *writer, const 
 	return ret < 0 ? ret : 0;
 }
 
-/* One call for as much as the pipe takes, and again for the rest. */
-static int put_pipe(struct perfring_written_file *file, const struct iovec *pieces, int count)
+static int write_whole(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces, int count)
 {
-	struct iovec rest;
-	ssize_t done;
-
-	while (count) {
-		do
-			done = writev(file->fd, pieces, count < IOV_MAX ? count : IOV_MAX);
-		while (done < 0 && errno == EINTR);
-		if (done < 0 && errno == EAGAIN) {
-			struct pollfd wait = {.fd = file->fd, .events = POLLOUT};
-
-			poll(&wait, 1, -1);
-			continue;
-		}
-		if (done < 0)
-			return -errno;
-		file->at += (uint64_t)done;
-		for (; count && (size_t)done >= pieces->iov_len; pieces++, count--)
-			done -= (ssize_t)pieces->iov_len;
-		if (!done || !count)
-			continue;
-		rest.iov_base = (char *)pieces->iov_base + done;
-		rest.iov_len = pieces->iov_len - (size_t)done;
-		pieces++;
-		count--;
-		while (rest.iov_len) {
-			done = write(file->fd, rest.iov_base, rest.iov_len);
-			if (done < 0 && (errno == EINTR || errno == EAGAIN)) {
-				struct pollfd wait = {.fd = file->fd, .events = POLLOUT};
-
-				if (errno == EAGAIN)
-					poll(&wait, 1, -1);
-				continue;
-			}
-			if (done < 0)
-				return -errno;
-			file->at += (uint64_t)done;
-			rest.iov_base = (char *)rest.iov_base + done;
-			rest.iov_len -= (size_t)done;
-		}
-	}
-	return 0;
+	return writer->is_foreign ? perfring_file_swap_write(&writer->files[file], writer->formats, &writer->swapped, pieces, count)
+				  : perfring_file_compress_write(&writer->files[file], pieces, count);
 }
 
-/* Writes at the end and moves it, or cuts off what was written of it. */
-int perfring_file_put_pieces(const struct perfring_file_writer *writer, struct perfring_written_file *file,
-			     const struct iovec *pieces, int count)
+int perfring_file_batch_write(struct perfring_file_writer *writer)
 {
-	uint64_t at = file->at, skip;
-	ssize_t done;
-	int i, error = 0;
+	struct iovec piece = {.iov_base = writer->batch.bytes, .iov_len = writer->batch.used};
 
-	if (writer->is_pipe)
-		return put_pipe(file, pieces, count);
-	do
-		done = pwritev(file->fd, pieces, count, (off_t)at);
-	while (done < 0 && errno == EINTR);
-	if (done < 0)
-		error = -errno;
-	/* seldom: the rest of a write that came out short, piece by piece */
-	skip = done < 0 ? 0 : (uint64_t)done;
-	for (i = 0; i < count && !error; i++) {
-		uint64_t left = pieces[i].iov_len;
-		const char *bytes = pieces[i].iov_base;
+	writer->batch.used = 0;
+	return piece.iov_len ? write_whole(writer, 0, &piece, 1) : 0;
+}
 
-		at += pieces[i].iov_len;
-		if (skip >= left) {
-			skip -= left;
-			continue;
-		}
-		bytes += skip;
-		left -= skip;
-		skip = 0;
-		while (left) {
-			done = pwrite(file->fd, bytes, (size_t)left, (off_t)(at - left));
-			if (done < 0 && errno == EINTR)
-				continue;
-			if (done <= 0) {
-				error = done ? -errno : -EIO;
-				break;
-			}
-			bytes += done;
-			left -= (uint64_t)done;
-		}
-	}
-	if (!error)
-		file->at = at;
-	else if (ftruncate(file->fd, (off_t)file->at))
-		/* no file, or a disk that is failing: nothing more can be done, and the write's own error tells more */
+/* One record of perf's own, from 64 up, and the bytes after it, into the first file; never compressed. */
+static int put_own(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size, const void *after,
+		   size_t after_size)
+{
+	union {
+		struct perf_event_header header;
+		unsigned char bytes[65536];
+	} record, swapped;
+	struct iovec pieces[2];
+	int error;
+
+	if (size > sizeof(record) - sizeof(record.header) - 1)
+		return -E2BIG;
+	error = perfring_file_batch_write(writer);
+	if (error)
 		return error;
-	return error;
+	memset(&record.header, 0, sizeof(record.header));
+	record.header.type = type;
+	record.header.size = (uint16_t)(sizeof(record.header) + size);
+	if (size)
+		memcpy(record.bytes + sizeof(record.header), body, size);
+	pieces[0].iov_base = record.bytes;
+	pieces[0].iov_len = record.header.size;
+	pieces[1].iov_base = (void *)(uintptr_t)after;
+	pieces[1].iov_len = after_size;
+	if (writer->is_foreign) {
+		perfring_record_to_foreign(NULL, &record.header, swapped.bytes, sizeof(swapped), NULL);
+		pieces[0].iov_base = swapped.bytes;
+	}
+	return perfring_file_sink_append(&writer->files->sink, pieces, after_size ? 2 : 1);
 }
 
 static int put_bytes(struct perfring_file_writer *writer, const void *bytes, size_t size)
 {
 	struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
 
-	return perfring_file_put_pieces(writer, writer->files, &piece, 1);
+	return perfring_file_sink_append(&writer->files->sink, &piece, 1);
 }
 
 static uint64_t word_of(const struct perfring_file_writer *writer, uint64_t word)
@@ -304,7 +271,7 @@ static uint64_t word_of(const struct perfring_file_writer *writer, uint64_t word
 	return writer->is_foreign ? __builtin_bswap64(word) : word;
 }
 
-static void turn_header(struct perfring_file_header *header)
+static void swap_header(struct perfring_file_header *header)
 {
 	uint64_t words[sizeof(*header) / 8];
 
@@ -314,21 +281,15 @@ static void turn_header(struct perfring_file_header *header)
 	memcpy(header, words, sizeof(words));
 }
 
-/* The header is written over itself, so a full disk has room for it; and in one piece, so a kill falls before or after
+/* The header is written over itself, so a full disk has space for it; and in one piece, so a kill falls before or after
  * it. */
 static int put_header(struct perfring_file_writer *writer)
 {
 	struct perfring_file_header header = writer->header;
-	ssize_t done;
 
 	if (writer->is_foreign)
-		turn_header(&header);
-	do
-		done = pwrite(writer->files->fd, &header, sizeof(header), 0);
-	while (done < 0 && errno == EINTR);
-	if (done < 0)
-		return -errno;
-	return done == (ssize_t)sizeof(header) ? 0 : -EIO;
+		swap_header(&header);
+	return perfring_file_sink_overwrite(&writer->files->sink, &header, sizeof(header));
 }
 
 static void put_attr(const struct perfring_file_writer *writer, struct perfring_byte_buffer *pile, uint32_t index,
@@ -450,7 +411,7 @@ static int put_feature_record(struct perfring_file_writer *writer, uint32_t feat
 		if (writer->is_foreign && !pile.error)
 			perfring_feature_swap(feature, pile.bytes, size, 0, true);
 		error = pile.error ? pile.error
-				   : perfring_file_put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, &body,
+				   : put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, &body,
 							   sizeof(body), pile.bytes, (size_t)padded);
 	} else if (feature == PERFRING_FEATURE_BUILD_ID) {
 		/* records already, but for their type */
@@ -477,7 +438,7 @@ static int put_feature_record(struct perfring_file_writer *writer, uint32_t feat
 		if (writer->is_foreign && !pile.error)
 			perfring_feature_swap(feature, pile.bytes + 8, size, cpus_of(writer), true);
 		error = pile.error ? pile.error
-				   : perfring_file_put_own(writer, PERFRING_RECORD_HEADER_FEATURE, pile.bytes,
+				   : put_own(writer, PERFRING_RECORD_HEADER_FEATURE, pile.bytes,
 							   pile.used, NULL, 0);
 	}
 	perfring_byte_buffer_close(&pile);
@@ -515,7 +476,7 @@ static int begin_stream(struct perfring_file_writer *writer)
 		if (pile.used > 65520)
 			pile.used = 65520 - (65520 - writer->attr_size) % 8;
 		error = pile.error ? pile.error
-				   : perfring_file_put_own(writer, PERFRING_RECORD_HEADER_ATTR, pile.bytes, pile.used,
+				   : put_own(writer, PERFRING_RECORD_HEADER_ATTR, pile.bytes, pile.used,
 							   NULL, 0);
 		if (error || !event->id_count)
 			continue;
@@ -525,7 +486,7 @@ static int begin_stream(struct perfring_file_writer *writer)
 		perfring_byte_buffer_put(&pile, event->name, strlen(event->name) + 1);
 		perfring_byte_buffer_put(&pile, "\0\0\0\0\0\0\0", (8 - pile.used % 8) % 8);
 		error = pile.error ? pile.error
-				   : perfring_file_put_own(writer, PERFRING_RECORD_EVENT_UPDATE, pile.bytes, pile.used,
+				   : put_own(writer, PERFRING_RECORD_EVENT_UPDATE, pile.bytes, pile.used,
 							   NULL, 0);
 	}
 	perfring_byte_buffer_close(&pile);
@@ -559,6 +520,8 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	/* perf up to 6.1 looks for a stream's ids behind an attr of its own size, whatever the attr's (docs/abi.md 14.39). */
 	if (writer->is_pipe && writer->attr_size < ATTR_SIZE_7)
 		writer->attr_size = ATTR_SIZE_7;
+	for (i = 0; i < writer->file_count; i++)
+		writer->files[i].is_foreign = writer->is_foreign;
 	if (writer->is_pipe)
 		return begin_stream(writer);
 	memcpy(header->magic, PERFRING_FILE_MAGIC, sizeof(header->magic));
@@ -583,11 +546,9 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	if (!error) {
 		memcpy(pile.bytes, header, sizeof(*header));
 		if (writer->is_foreign)
-			turn_header((struct perfring_file_header *)(void *)pile.bytes);
-		/* what is left of an older file would read as records; a device has nothing to cut */
+			swap_header((struct perfring_file_header *)(void *)pile.bytes);
 		for (i = 0; i < writer->file_count && !error; i++)
-			if (ftruncate(writer->files[i].fd, 0) && errno != EINVAL)
-				error = -errno;
+			error = perfring_file_sink_clear(&writer->files[i].sink);
 	}
 	/* perf does not compress `data`: it opens that of a killed writer. */
 	if (writer->file_count > 1) {
@@ -606,21 +567,6 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	perfring_byte_buffer_close(&pile);
 	writer->is_begun = !error;
 	return error;
-}
-
-static int write_whole(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces, int count)
-{
-	return writer->level || writer->is_foreign
-		       ? perfring_file_pack(writer, &writer->files[file], pieces, count)
-		       : perfring_file_put_pieces(writer, &writer->files[file], pieces, count);
-}
-
-int perfring_file_batch_write(struct perfring_file_writer *writer)
-{
-	struct iovec piece = {.iov_base = writer->batch.bytes, .iov_len = writer->batch.used};
-
-	writer->batch.used = 0;
-	return piece.iov_len ? write_whole(writer, 0, &piece, 1) : 0;
 }
 
 int perfring_file_writer_write_to(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces,
@@ -691,6 +637,28 @@ int perfring_file_writer_put_item(struct perfring_file_writer *writer, const str
 	return 0;
 }
 
+int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const struct perf_event_header *record,
+				      const void *trace, uint64_t size)
+{
+	struct perfring_section place = {.size = record->size};
+	uint64_t own;
+	int error;
+
+	if (!writer->is_begun || writer->is_finished || record->type != PERFRING_RECORD_AUXTRACE ||
+	    record->size < sizeof(*record) + sizeof(own))
+		return -EINVAL;
+	memcpy(&own, record + 1, sizeof(own));
+	if (own != size || size > SIZE_MAX / 2)
+		return -EINVAL;
+	error = perfring_file_batch_write(writer);
+	place.offset = writer->files->sink.end;
+	if (!error)
+		error = put_own(writer, record->type, record + 1, record->size - sizeof(*record), trace, (size_t)size);
+	if (!error)
+		perfring_byte_buffer_put(&writer->auxtrace, &place, sizeof(place));
+	return error ? error : writer->auxtrace.error;
+}
+
 int perfring_file_writer_end_round(struct perfring_file_writer *writer)
 {
 	uint64_t size;
@@ -701,8 +669,8 @@ int perfring_file_writer_end_round(struct perfring_file_writer *writer)
 	error = perfring_file_batch_write(writer);
 	/* perf writes none into directories: a mark in one file would hurry the records of the others. */
 	if (!error && writer->file_count == 1)
-		error = perfring_file_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
-	size = writer->files->at - writer->header.data.offset;
+		error = put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
+	size = writer->files->sink.end - writer->header.data.offset;
 	if (error || writer->is_pipe || size == writer->header.data.size)
 		return error;
 	writer->header.data.size = size;
@@ -751,7 +719,7 @@ static int put_features(struct perfring_file_writer *writer)
 {
 	struct iovec pieces[PERFRING_FEATURE_BITS + 1];
 	struct perfring_section index[PERFRING_FEATURE_BITS];
-	uint64_t bitmap[4] = {0}, at = writer->files->at;
+	uint64_t bitmap[4] = {0}, at = writer->files->sink.end;
 	size_t nr = 0, i;
 	uint32_t bit;
 	int error;
@@ -781,7 +749,7 @@ static int put_features(struct perfring_file_writer *writer)
 	}
 	pieces[0].iov_base = index;
 	pieces[0].iov_len = nr * sizeof(index[0]);
-	error = perfring_file_put_pieces(writer, writer->files, pieces, (int)nr + 1);
+	error = perfring_file_sink_append(&writer->files->sink, pieces, (int)nr + 1);
 	if (!error)
 		memcpy(writer->header.features, bitmap, sizeof(bitmap));
 	return error;
@@ -814,11 +782,11 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 		return error;
 	}
 	/* perf takes a data size of 0 for a killed writer's */
-	if (!error && writer->files->at == writer->header.data.offset)
-		error = perfring_file_put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
-	writer->header.data.size = writer->files->at - writer->header.data.offset;
+	if (!error && writer->files->sink.end == writer->header.data.offset)
+		error = put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
+	writer->header.data.size = writer->files->sink.end - writer->header.data.offset;
 	if (!error && writer->level)
-		error = perfring_file_put_ratio(writer);
+		error = put_ratio(writer);
 	if (!error && writer->file_count > 1)
 		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_DIR_FORMAT, &version, sizeof(version));
 	if (!error && writer->auxtrace.used)
@@ -842,6 +810,6 @@ uint64_t perfring_file_writer_size(const struct perfring_file_writer *writer)
 	uint64_t size = 0;
 
 	for (uint32_t i = 0; i < writer->file_count; i++)
-		size += writer->files[i].at;
+		size += writer->files[i].sink.end;
 	return size;
 }

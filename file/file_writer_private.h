@@ -5,9 +5,9 @@
 #include <perfring/feature.h>
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
-#include "inflate.h"
-#include "layout.h"
 #include "byte_buffer.h"
+#include "file_swap.h"
+#include "layout.h"
 
 struct perfring_written_event {
 	struct perf_event_attr *attr; /* own_size bytes */
@@ -23,20 +23,8 @@ struct perfring_written_group {
 	uint32_t members;
 };
 
-/* The file, or one of a directory's. */
-struct perfring_written_file {
-	int fd;
-	int pack_error;  /* of a stream: what of a write that failed has gone into it is not known */
-	uint64_t at;     /* end of the last whole write */
-	bool has_frame;  /* what was written holds compressed bytes: a frame that has not ended */
-	bool ends_frame; /* the next compressed record ends it and begins another */
-	struct perfring_deflater *deflater;
-	struct perfring_byte_buffer packed; /* compressed records */
-	uint64_t unflushed;          /* bytes that went into the deflater since it was flushed */
-};
-
 struct perfring_file_writer {
-	struct perfring_written_file *files; /* the file, stream or `data`; behind it data.0, data.1 ... */
+	struct perfring_file_compress *files; /* the file, stream or `data`; after it data.0, data.1 ... */
 	uint32_t file_count;
 	bool is_pipe, is_foreign, is_begun, is_finished;
 	uint32_t attr_size; /* of every attr in the file, once begun */
@@ -49,13 +37,12 @@ struct perfring_file_writer {
 		uint64_t size;
 	} feature[PERFRING_FEATURE_BITS];
 	struct perfring_file_header header;
-	struct perfring_byte_buffer batch;  /* encoded records on their way to the file */
-	struct perfring_byte_buffer turned; /* records in the other byte order */
+	struct perfring_byte_buffer batch;   /* records that the next write writes first */
+	struct perfring_byte_buffer swapped; /* records in the other byte order */
 	struct perfring_written_group *groups;
 	uint32_t group_count;
 
 	int level; /* of zstd; 0: none */
-	uint64_t plain_bytes, packed_bytes;
 	struct perfring_byte_buffer build_ids; /* finish makes the feature of it */
 	void *objects;                         /* synthesis.c: files whose build id was looked for, a tree */
 	uint32_t object_count;
@@ -64,22 +51,7 @@ struct perfring_file_writer {
 	struct perfring_byte_buffer auxtrace; /* where AUXTRACE records are: sections */
 };
 
-/* compress.c: whole records on their way to the file: turned, compressed, written. */
-int perfring_file_pack(struct perfring_file_writer *writer, struct perfring_written_file *file,
-		       const struct iovec *pieces, int count);
-
-/* The feature COMPRESSED, with the ratio so far. */
-int perfring_file_put_ratio(struct perfring_file_writer *writer);
-
-/* As they are, behind what was written: all or nothing, but in a pipe. */
-int perfring_file_put_pieces(const struct perfring_file_writer *writer, struct perfring_written_file *file,
-			     const struct iovec *pieces, int count);
-
-/* One record of perf's own, from 64 up, and what stands behind it, into the first file; never compressed. */
-int perfring_file_put_own(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size,
-			  const void *behind, size_t behind_size);
-
-/* Encodes behind the records of the batch, and writes the batch when it is large. */
+/* Encodes a record after those of the batch, and writes the batch when it is full. */
 int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record);
 int perfring_file_batch_write(struct perfring_file_writer *writer);
 

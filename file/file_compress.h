@@ -1,0 +1,31 @@
+/* file_compress.h - the layer over the sink: whole records in compressed records (docs/abi.md 11.5). */
+#ifndef PERFRING_FILE_COMPRESS_H
+#define PERFRING_FILE_COMPRESS_H
+
+#include "byte_buffer.h"
+#include "file_sink.h"
+#include "inflate.h"
+
+/* Bytes between two flushes, and so in one compressed record: the feature's mmap_len. */
+enum {
+	PERFRING_COMPRESS_CHUNK = 1 << 19,
+};
+
+struct perfring_file_compress {
+	struct perfring_file_sink sink;
+	struct perfring_deflater *deflater; /* NULL: records go into the sink as they are */
+	bool is_foreign;                    /* the byte order of the compressed records' headers */
+	bool has_frame;                     /* the sink has compressed bytes: a frame that has not ended */
+	bool ends_frame;                    /* the next compressed record ends it and begins another */
+	int error;                          /* of a pipe: how much of a write that failed went into it is not known */
+	uint64_t unflushed;                 /* bytes that went into the deflater since it was flushed */
+	uint64_t plain_bytes, compressed_bytes;
+	struct perfring_byte_buffer buffer; /* compressed records */
+};
+
+/* Writes whole records.  Returns 0 or -errno. */
+int perfring_file_compress_write(struct perfring_file_compress *file, const struct iovec *pieces, int count);
+
+void perfring_file_compress_close(struct perfring_file_compress *file);
+
+#endif
