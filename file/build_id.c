@@ -1,4 +1,4 @@
-/* build_id.c - build ids of objects and of the kernel, from their ELF notes, and the feature that tells them (docs/abi.md 11.3). */
+/* build_id.c - build ids of objects and of the kernel, from their ELF notes, and the feature that lists them (docs/abi.md 11.3). */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -166,23 +166,23 @@ int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_SIZE])
 int perfring_file_writer_put_build_id(struct perfring_file_writer *writer, uint16_t misc, int32_t pid, const char *file,
 			       const uint8_t *id, uint32_t size)
 {
-	struct perfring_byte_buffer *pile = &writer->build_ids;
+	struct perfring_byte_buffer *buffer = &writer->build_ids;
 	struct perf_event_header header = {0};
 	uint8_t padded[24] = {0}, zeros[64] = {0};
-	size_t length = strlen(file), room = (length / 64 + 1) * 64, before = pile->used;
+	size_t length = strlen(file), name_size = (length / 64 + 1) * 64, before = buffer->used;
 
-	if (writer->is_finished || !size || size > PERFRING_BUILD_ID_SIZE || room > 4096)
+	if (writer->is_finished || !size || size > PERFRING_BUILD_ID_SIZE || name_size > 4096)
 		return -EINVAL;
 	header.misc = (uint16_t)((misc & PERFRING_RECORD_MISC_CPUMODE_MASK) | 0x8000);
-	header.size = (uint16_t)(sizeof(header) + 4 + sizeof(padded) + room);
+	header.size = (uint16_t)(sizeof(header) + 4 + sizeof(padded) + name_size);
 	memcpy(padded, id, size);
 	padded[20] = (uint8_t)size;
-	perfring_byte_buffer_put(pile, &header, sizeof(header));
-	perfring_byte_buffer_put(pile, &pid, sizeof(pid));
-	perfring_byte_buffer_put(pile, padded, sizeof(padded));
-	perfring_byte_buffer_put(pile, file, length);
-	perfring_byte_buffer_put(pile, zeros, room - length);
-	if (pile->error)
-		pile->used = before;
-	return pile->error;
+	perfring_byte_buffer_put(buffer, &header, sizeof(header));
+	perfring_byte_buffer_put(buffer, &pid, sizeof(pid));
+	perfring_byte_buffer_put(buffer, padded, sizeof(padded));
+	perfring_byte_buffer_put(buffer, file, length);
+	perfring_byte_buffer_put(buffer, zeros, name_size - length);
+	if (buffer->error)
+		buffer->used = before;
+	return buffer->error;
 }

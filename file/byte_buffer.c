@@ -1,60 +1,66 @@
-/* byte_buffer.c - bytes put one behind the other, in memory that grows. */
+/* byte_buffer.c - bytes put one after the other, in memory that grows. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "os/file.h"
 #include "byte_buffer.h"
 
-static int make_room(struct perfring_byte_buffer *pile, size_t size)
+static int reserve(struct perfring_byte_buffer *buffer, size_t size)
 {
-	size_t room = pile->room ? pile->room : 1024;
+	size_t capacity = buffer->capacity ? buffer->capacity : 1024;
 	unsigned char *bytes;
 
-	if (pile->error || size <= pile->room - pile->used)
-		return pile->error;
-	while (room - pile->used < size && room <= SIZE_MAX / 2)
-		room *= 2;
-	bytes = room - pile->used < size ? NULL : realloc(pile->bytes, room);
+	if (buffer->error || size <= buffer->capacity - buffer->used)
+		return buffer->error;
+	while (capacity - buffer->used < size && capacity <= SIZE_MAX / 2)
+		capacity *= 2;
+	bytes = capacity - buffer->used < size ? NULL : realloc(buffer->bytes, capacity);
 	if (!bytes)
-		return pile->error = -ENOMEM;
-	pile->bytes = bytes;
-	pile->room = room;
+		return buffer->error = -ENOMEM;
+	buffer->bytes = bytes;
+	buffer->capacity = capacity;
 	return 0;
 }
 
-void perfring_byte_buffer_put(struct perfring_byte_buffer *pile, const void *bytes, size_t size)
+void perfring_byte_buffer_put(struct perfring_byte_buffer *buffer, const void *bytes, size_t size)
 {
-	if (!size || make_room(pile, size))
+	if (!size || reserve(buffer, size))
 		return;
-	memcpy(pile->bytes + pile->used, bytes, size);
-	pile->used += size;
+	memcpy(buffer->bytes + buffer->used, bytes, size);
+	buffer->used += size;
 }
 
-void perfring_byte_buffer_put_half(struct perfring_byte_buffer *pile, uint32_t value)
+void perfring_byte_buffer_set(struct perfring_byte_buffer *buffer, size_t at, const void *bytes, size_t size)
 {
-	perfring_byte_buffer_put(pile, &value, sizeof(value));
+	if (!buffer->error)
+		memcpy(buffer->bytes + at, bytes, size);
 }
 
-void perfring_byte_buffer_put_word(struct perfring_byte_buffer *pile, uint64_t value)
+void perfring_byte_buffer_put_half(struct perfring_byte_buffer *buffer, uint32_t value)
 {
-	perfring_byte_buffer_put(pile, &value, sizeof(value));
+	perfring_byte_buffer_put(buffer, &value, sizeof(value));
 }
 
-void perfring_byte_buffer_put_string(struct perfring_byte_buffer *pile, const char *text)
+void perfring_byte_buffer_put_word(struct perfring_byte_buffer *buffer, uint64_t value)
+{
+	perfring_byte_buffer_put(buffer, &value, sizeof(value));
+}
+
+void perfring_byte_buffer_put_string(struct perfring_byte_buffer *buffer, const char *text)
 {
 	static const char zeros[64];
 	size_t length = strlen(text), padded = (length / 64 + 1) * 64;
 
 	if (padded > UINT32_MAX) {
-		pile->error = -ENOMEM;
+		buffer->error = -ENOMEM;
 		return;
 	}
-	perfring_byte_buffer_put_half(pile, (uint32_t)padded);
-	perfring_byte_buffer_put(pile, text, length);
-	perfring_byte_buffer_put(pile, zeros, padded - length);
+	perfring_byte_buffer_put_half(buffer, (uint32_t)padded);
+	perfring_byte_buffer_put(buffer, text, length);
+	perfring_byte_buffer_put(buffer, zeros, padded - length);
 }
 
-int perfring_byte_buffer_put_file(struct perfring_byte_buffer *pile, const char *path)
+int perfring_byte_buffer_put_file(struct perfring_byte_buffer *buffer, const char *path)
 {
 	char *text;
 	size_t size;
@@ -62,13 +68,13 @@ int perfring_byte_buffer_put_file(struct perfring_byte_buffer *pile, const char 
 
 	if (error)
 		return error;
-	perfring_byte_buffer_put(pile, text, size);
+	perfring_byte_buffer_put(buffer, text, size);
 	free(text);
-	return pile->error;
+	return buffer->error;
 }
 
-void perfring_byte_buffer_close(struct perfring_byte_buffer *pile)
+void perfring_byte_buffer_close(struct perfring_byte_buffer *buffer)
 {
-	free(pile->bytes);
-	memset(pile, 0, sizeof(*pile));
+	free(buffer->bytes);
+	memset(buffer, 0, sizeof(*buffer));
 }

@@ -136,7 +136,8 @@ void perfring_file_writer_close(struct perfring_file_writer *writer)
 	free(writer);
 }
 
-int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr, const char *name)
+int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr,
+				   const char *name)
 {
 	uint32_t size = perfring_attr_own_size(attr);
 	struct perfring_written_event *event;
@@ -215,7 +216,8 @@ int perfring_file_writer_add_formats(struct perfring_file_writer *writer, const 
 
 static int write_whole(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces, int count)
 {
-	return writer->is_foreign ? perfring_file_swap_write(&writer->files[file], writer->formats, &writer->swapped, pieces, count)
+	return writer->is_foreign ? perfring_file_swap_write(&writer->files[file], writer->formats, &writer->swapped,
+							     pieces, count)
 				  : perfring_file_compress_write(&writer->files[file], pieces, count);
 }
 
@@ -259,6 +261,11 @@ static int put_own(struct perfring_file_writer *writer, uint32_t type, const voi
 	return perfring_file_sink_append(&writer->files->sink, pieces, after_size ? 2 : 1);
 }
 
+static int put_own_buffer(struct perfring_file_writer *writer, uint32_t type, const struct perfring_byte_buffer *body)
+{
+	return body->error ? body->error : put_own(writer, type, body->bytes, body->used, NULL, 0);
+}
+
 static int put_bytes(struct perfring_file_writer *writer, const void *bytes, size_t size)
 {
 	struct iovec piece = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
@@ -292,7 +299,7 @@ static int put_header(struct perfring_file_writer *writer)
 	return perfring_file_sink_overwrite(&writer->files->sink, &header, sizeof(header));
 }
 
-static void put_attr(const struct perfring_file_writer *writer, struct perfring_byte_buffer *pile, uint32_t index,
+static void put_attr(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer, uint32_t index,
 		     bool is_foreign)
 {
 	const struct perfring_written_event *event = &writer->events[index];
@@ -303,10 +310,11 @@ static void put_attr(const struct perfring_file_writer *writer, struct perfring_
 	memcpy(attr + PERFRING_ATTR_AT_size, &writer->attr_size, 4);
 	if (is_foreign)
 		perfring_attr_to_foreign((const struct perf_event_attr *)(void *)attr, turned, sizeof(turned));
-	perfring_byte_buffer_put(pile, is_foreign ? turned : attr, writer->attr_size);
+	perfring_byte_buffer_put(buffer, is_foreign ? turned : attr, writer->attr_size);
 }
 
-int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader, uint32_t members)
+int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader,
+				   uint32_t members)
 {
 	struct perfring_written_group *groups;
 
@@ -327,55 +335,43 @@ int perfring_file_writer_add_group(struct perfring_file_writer *writer, const ch
 
 static int put_group_desc(struct perfring_file_writer *writer)
 {
-	struct perfring_byte_buffer pile = {0};
-	int error;
+	struct perfring_byte_buffer buffer = {0};
 
-	perfring_byte_buffer_put_half(&pile, writer->group_count);
+	perfring_byte_buffer_put_half(&buffer, writer->group_count);
 	for (uint32_t i = 0; i < writer->group_count; i++) {
-		perfring_byte_buffer_put_string(&pile, writer->groups[i].name);
-		perfring_byte_buffer_put_half(&pile, writer->groups[i].leader);
-		perfring_byte_buffer_put_half(&pile, writer->groups[i].members);
+		perfring_byte_buffer_put_string(&buffer, writer->groups[i].name);
+		perfring_byte_buffer_put_half(&buffer, writer->groups[i].leader);
+		perfring_byte_buffer_put_half(&buffer, writer->groups[i].members);
 	}
-	error = pile.error ? pile.error
-			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_GROUP_DESC, pile.bytes, pile.used);
-	perfring_byte_buffer_close(&pile);
-	return error;
+	return perfring_file_put_buffer(writer, PERFRING_FEATURE_GROUP_DESC, &buffer);
 }
 
 static int put_event_desc(struct perfring_file_writer *writer)
 {
-	struct perfring_byte_buffer pile = {0};
+	struct perfring_byte_buffer buffer = {0};
 	uint32_t i;
-	int error;
 
-	perfring_byte_buffer_put_half(&pile, writer->event_count);
-	perfring_byte_buffer_put_half(&pile, writer->attr_size);
+	perfring_byte_buffer_put_half(&buffer, writer->event_count);
+	perfring_byte_buffer_put_half(&buffer, writer->attr_size);
 	for (i = 0; i < writer->event_count; i++) {
 		const struct perfring_written_event *event = &writer->events[i];
 
-		put_attr(writer, &pile, i, false);
-		perfring_byte_buffer_put_half(&pile, event->id_count);
-		perfring_byte_buffer_put_string(&pile, event->name);
-		perfring_byte_buffer_put(&pile, event->ids, event->id_count * sizeof(uint64_t));
+		put_attr(writer, &buffer, i, false);
+		perfring_byte_buffer_put_half(&buffer, event->id_count);
+		perfring_byte_buffer_put_string(&buffer, event->name);
+		perfring_byte_buffer_put(&buffer, event->ids, event->id_count * sizeof(uint64_t));
 	}
-	error = pile.error ? pile.error
-			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_EVENT_DESC, pile.bytes, pile.used);
-	perfring_byte_buffer_close(&pile);
-	return error;
+	return perfring_file_put_buffer(writer, PERFRING_FEATURE_EVENT_DESC, &buffer);
 }
 
 /* Where the AUXTRACE records are, by number. */
 static int put_auxtrace_index(struct perfring_file_writer *writer)
 {
-	struct perfring_byte_buffer pile = {0};
-	int error;
+	struct perfring_byte_buffer buffer = {0};
 
-	perfring_byte_buffer_put_word(&pile, writer->auxtrace.used / sizeof(struct perfring_section));
-	perfring_byte_buffer_put(&pile, writer->auxtrace.bytes, writer->auxtrace.used);
-	error = pile.error ? pile.error
-			   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_AUXTRACE, pile.bytes, pile.used);
-	perfring_byte_buffer_close(&pile);
-	return error;
+	perfring_byte_buffer_put_word(&buffer, writer->auxtrace.used / sizeof(struct perfring_section));
+	perfring_byte_buffer_put(&buffer, writer->auxtrace.bytes, writer->auxtrace.used);
+	return perfring_file_put_buffer(writer, PERFRING_FEATURE_AUXTRACE, &buffer);
 }
 
 /* NRCPUS' `available`: other features count by it. */
@@ -394,7 +390,7 @@ static int put_feature_record(struct perfring_file_writer *writer, uint32_t feat
 {
 	const unsigned char *payload = writer->feature[feature].payload;
 	size_t size = (size_t)writer->feature[feature].size;
-	struct perfring_byte_buffer pile = {0};
+	struct perfring_byte_buffer buffer = {0};
 	uint64_t padded;
 	int error = 0;
 
@@ -406,13 +402,13 @@ static int put_feature_record(struct perfring_file_writer *writer, uint32_t feat
 			return 0;
 		/* The record of 12 bytes: every perf reads it, and hotspot no other. */
 		body = (uint32_t)padded;
-		perfring_byte_buffer_put(&pile, payload, size);
-		perfring_byte_buffer_put(&pile, "\0\0\0\0\0\0\0", (size_t)padded - size);
-		if (writer->is_foreign && !pile.error)
-			perfring_feature_swap(feature, pile.bytes, size, 0, true);
-		error = pile.error ? pile.error
-				   : put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, &body,
-							   sizeof(body), pile.bytes, (size_t)padded);
+		perfring_byte_buffer_put(&buffer, payload, size);
+		perfring_byte_buffer_put(&buffer, "\0\0\0\0\0\0\0", (size_t)padded - size);
+		if (writer->is_foreign && !buffer.error)
+			perfring_feature_swap(feature, buffer.bytes, size, 0, true);
+		error = buffer.error ? buffer.error
+				     : put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, &body, sizeof(body),
+					       buffer.bytes, (size_t)padded);
 	} else if (feature == PERFRING_FEATURE_BUILD_ID) {
 		/* records already, but for their type */
 		for (size_t at = 0; at + sizeof(struct perf_event_header) <= size && !error;) {
@@ -422,26 +418,24 @@ static int put_feature_record(struct perfring_file_writer *writer, uint32_t feat
 			if (header.size < sizeof(header) || header.size > size - at)
 				break;
 			header.type = PERFRING_RECORD_HEADER_BUILD_ID;
-			pile.used = 0;
-			perfring_byte_buffer_put(&pile, &header, sizeof(header));
-			perfring_byte_buffer_put(&pile, payload + at + sizeof(header), header.size - sizeof(header));
+			buffer.used = 0;
+			perfring_byte_buffer_put(&buffer, &header, sizeof(header));
+			perfring_byte_buffer_put(&buffer, payload + at + sizeof(header), header.size - sizeof(header));
 			at += header.size;
-			if (!pile.error) {
-				struct iovec piece = {.iov_base = pile.bytes, .iov_len = pile.used};
+			if (!buffer.error) {
+				struct iovec piece = {.iov_base = buffer.bytes, .iov_len = buffer.used};
 
 				error = perfring_file_writer_write(writer, &piece, 1);
 			}
 		}
 	} else if (size && size <= 65535 - 16 - 8) {
-		perfring_byte_buffer_put_word(&pile, feature);
-		perfring_byte_buffer_put(&pile, payload, size);
-		if (writer->is_foreign && !pile.error)
-			perfring_feature_swap(feature, pile.bytes + 8, size, cpus_of(writer), true);
-		error = pile.error ? pile.error
-				   : put_own(writer, PERFRING_RECORD_HEADER_FEATURE, pile.bytes,
-							   pile.used, NULL, 0);
+		perfring_byte_buffer_put_word(&buffer, feature);
+		perfring_byte_buffer_put(&buffer, payload, size);
+		if (writer->is_foreign && !buffer.error)
+			perfring_feature_swap(feature, buffer.bytes + 8, size, cpus_of(writer), true);
+		error = put_own_buffer(writer, PERFRING_RECORD_HEADER_FEATURE, &buffer);
 	}
-	perfring_byte_buffer_close(&pile);
+	perfring_byte_buffer_close(&buffer);
 	return error;
 }
 
@@ -455,7 +449,7 @@ static bool is_unreadable(const struct perfring_file_writer *writer, uint32_t fe
 static int begin_stream(struct perfring_file_writer *writer)
 {
 	uint64_t header[2];
-	struct perfring_byte_buffer pile = {0};
+	struct perfring_byte_buffer buffer = {0};
 	uint32_t i;
 	int error;
 
@@ -469,27 +463,23 @@ static int begin_stream(struct perfring_file_writer *writer)
 	for (i = 0; i < writer->event_count && !error; i++) {
 		const struct perfring_written_event *event = &writer->events[i];
 
-		pile.used = 0;
-		put_attr(writer, &pile, i, false);
-		perfring_byte_buffer_put(&pile, event->ids, event->id_count * sizeof(uint64_t));
+		buffer.used = 0;
+		put_attr(writer, &buffer, i, false);
+		perfring_byte_buffer_put(&buffer, event->ids, event->id_count * sizeof(uint64_t));
 		/* of ids no more than a record takes; the event's name goes by its first */
-		if (pile.used > 65520)
-			pile.used = 65520 - (65520 - writer->attr_size) % 8;
-		error = pile.error ? pile.error
-				   : put_own(writer, PERFRING_RECORD_HEADER_ATTR, pile.bytes, pile.used,
-							   NULL, 0);
+		if (buffer.used > 65520)
+			buffer.used = 65520 - (65520 - writer->attr_size) % 8;
+		error = put_own_buffer(writer, PERFRING_RECORD_HEADER_ATTR, &buffer);
 		if (error || !event->id_count)
 			continue;
-		pile.used = 0;
-		perfring_byte_buffer_put_word(&pile, PERFRING_EVENT_UPDATE_NAME);
-		perfring_byte_buffer_put_word(&pile, event->ids[0]);
-		perfring_byte_buffer_put(&pile, event->name, strlen(event->name) + 1);
-		perfring_byte_buffer_put(&pile, "\0\0\0\0\0\0\0", (8 - pile.used % 8) % 8);
-		error = pile.error ? pile.error
-				   : put_own(writer, PERFRING_RECORD_EVENT_UPDATE, pile.bytes, pile.used,
-							   NULL, 0);
+		buffer.used = 0;
+		perfring_byte_buffer_put_word(&buffer, PERFRING_EVENT_UPDATE_NAME);
+		perfring_byte_buffer_put_word(&buffer, event->ids[0]);
+		perfring_byte_buffer_put(&buffer, event->name, strlen(event->name) + 1);
+		perfring_byte_buffer_put(&buffer, "\0\0\0\0\0\0\0", (8 - buffer.used % 8) % 8);
+		error = put_own_buffer(writer, PERFRING_RECORD_EVENT_UPDATE, &buffer);
 	}
-	perfring_byte_buffer_close(&pile);
+	perfring_byte_buffer_close(&buffer);
 	if (!error)
 		error = put_event_desc(writer);
 	if (!error && writer->group_count)
@@ -504,7 +494,7 @@ static int begin_stream(struct perfring_file_writer *writer)
 int perfring_file_writer_begin(struct perfring_file_writer *writer)
 {
 	struct perfring_file_header *header = &writer->header;
-	struct perfring_byte_buffer pile = {0};
+	struct perfring_byte_buffer buffer = {0};
 	uint64_t ids_at = sizeof(*header);
 	uint32_t i;
 	int error;
@@ -527,26 +517,26 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	memcpy(header->magic, PERFRING_FILE_MAGIC, sizeof(header->magic));
 	header->size = sizeof(*header);
 	header->attr_size = writer->attr_size + sizeof(struct perfring_section);
-	perfring_byte_buffer_put(&pile, header, sizeof(*header));
+	perfring_byte_buffer_put(&buffer, header, sizeof(*header));
 	for (i = 0; i < writer->event_count; i++)
 		for (uint32_t id = 0; id < writer->events[i].id_count; id++)
-			perfring_byte_buffer_put_word(&pile, word_of(writer, writer->events[i].ids[id]));
-	header->attrs.offset = pile.used;
+			perfring_byte_buffer_put_word(&buffer, word_of(writer, writer->events[i].ids[id]));
+	header->attrs.offset = buffer.used;
 	for (i = 0; i < writer->event_count; i++) {
 		uint64_t size = writer->events[i].id_count * sizeof(uint64_t);
 
-		put_attr(writer, &pile, i, writer->is_foreign);
-		perfring_byte_buffer_put_word(&pile, word_of(writer, ids_at));
-		perfring_byte_buffer_put_word(&pile, word_of(writer, size));
+		put_attr(writer, &buffer, i, writer->is_foreign);
+		perfring_byte_buffer_put_word(&buffer, word_of(writer, ids_at));
+		perfring_byte_buffer_put_word(&buffer, word_of(writer, size));
 		ids_at += size;
 	}
-	header->attrs.size = pile.used - header->attrs.offset;
-	header->data.offset = pile.used;
-	error = pile.error;
+	header->attrs.size = buffer.used - header->attrs.offset;
+	header->data.offset = buffer.used;
+	error = buffer.error;
 	if (!error) {
-		memcpy(pile.bytes, header, sizeof(*header));
+		memcpy(buffer.bytes, header, sizeof(*header));
 		if (writer->is_foreign)
-			swap_header((struct perfring_file_header *)(void *)pile.bytes);
+			swap_header((struct perfring_file_header *)(void *)buffer.bytes);
 		for (i = 0; i < writer->file_count && !error; i++)
 			error = perfring_file_sink_clear(&writer->files[i].sink);
 	}
@@ -560,11 +550,11 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 			error = perfring_deflater_open(&writer->files[i].deflater, writer->level,
 						       writer->file_count - 1);
 	if (!error)
-		error = put_bytes(writer, pile.bytes, pile.used);
+		error = put_bytes(writer, buffer.bytes, buffer.used);
 	/* perf needs it to inflate, and finds no features in the file of a writer that was killed */
 	if (!error && writer->files->deflater)
 		error = put_feature_record(writer, PERFRING_FEATURE_COMPRESSED);
-	perfring_byte_buffer_close(&pile);
+	perfring_byte_buffer_close(&buffer);
 	writer->is_begun = !error;
 	return error;
 }
@@ -596,9 +586,9 @@ static int batch_space(struct perfring_file_writer *writer)
 		batch->bytes = malloc(BATCH_SIZE);
 		if (!batch->bytes)
 			return -ENOMEM;
-		batch->room = BATCH_SIZE;
+		batch->capacity = BATCH_SIZE;
 	}
-	return batch->room - batch->used < RECORD_MAX ? perfring_file_batch_write(writer) : 0;
+	return batch->capacity - batch->used < RECORD_MAX ? perfring_file_batch_write(writer) : 0;
 }
 
 int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record)
@@ -610,7 +600,7 @@ int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, con
 
 	if (error)
 		return error;
-	size = perfring_record_encode(format, record, batch->bytes + batch->used, batch->room - batch->used);
+	size = perfring_record_encode(format, record, batch->bytes + batch->used, batch->capacity - batch->used);
 	if (size < 0)
 		return (int)size;
 	batch->used += (size_t)size;
@@ -677,7 +667,8 @@ int perfring_file_writer_end_round(struct perfring_file_writer *writer)
 	return put_header(writer);
 }
 
-int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32_t feature, const void *payload, uint64_t size)
+int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32_t feature, const void *payload,
+				     uint64_t size)
 {
 	void *copy;
 
@@ -696,15 +687,21 @@ int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32
 	return 0;
 }
 
+int perfring_file_put_buffer(struct perfring_file_writer *writer, uint32_t feature, struct perfring_byte_buffer *buffer)
+{
+	int error = buffer->error ? buffer->error
+				  : perfring_file_writer_put_feature(writer, feature, buffer->bytes, buffer->used);
+
+	perfring_byte_buffer_close(buffer);
+	return error;
+}
+
 int perfring_file_writer_put_string(struct perfring_file_writer *writer, uint32_t feature, const char *text)
 {
-	struct perfring_byte_buffer pile = {0};
-	int error;
+	struct perfring_byte_buffer buffer = {0};
 
-	perfring_byte_buffer_put_string(&pile, text);
-	error = pile.error ? pile.error : perfring_file_writer_put_feature(writer, feature, pile.bytes, pile.used);
-	perfring_byte_buffer_close(&pile);
-	return error;
+	perfring_byte_buffer_put_string(&buffer, text);
+	return perfring_file_put_buffer(writer, feature, &buffer);
 }
 
 int perfring_file_writer_put_times(struct perfring_file_writer *writer, uint64_t first, uint64_t last)
@@ -726,7 +723,8 @@ static int put_features(struct perfring_file_writer *writer)
 
 	/* before NRCPUS is turned, which tells how */
 	if (writer->is_foreign && writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload)
-		perfring_feature_swap(PERFRING_FEATURE_CPU_TOPOLOGY, writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload,
+		perfring_feature_swap(PERFRING_FEATURE_CPU_TOPOLOGY,
+				      writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload,
 				      writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].size, cpus_of(writer), true);
 	for (bit = 0; bit < PERFRING_FEATURE_BITS; bit++) {
 		if (!writer->feature[bit].payload || is_unreadable(writer, bit))
@@ -788,7 +786,8 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 	if (!error && writer->level)
 		error = put_ratio(writer);
 	if (!error && writer->file_count > 1)
-		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_DIR_FORMAT, &version, sizeof(version));
+		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_DIR_FORMAT, &version,
+							 sizeof(version));
 	if (!error && writer->auxtrace.used)
 		error = put_auxtrace_index(writer);
 	if (!error)

@@ -42,7 +42,7 @@ struct perfring_file_writer {
 	struct perfring_written_group *groups;
 	uint32_t group_count;
 
-	int level; /* of zstd; 0: none */
+	int level;                             /* of zstd; 0: none */
 	struct perfring_byte_buffer build_ids; /* finish makes the feature of it */
 	void *objects;                         /* synthesis.c: files whose build id was looked for, a tree */
 	uint32_t object_count;
@@ -55,7 +55,11 @@ struct perfring_file_writer {
 int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record);
 int perfring_file_batch_write(struct perfring_file_writer *writer);
 
-/* topology.c: the features that tell of this machine's processors, memory, PMUs and of the events' clock.  Return 0 or
+/* Puts a feature of the buffer's bytes, and closes the buffer.  Returns 0, the buffer's error, or as put_feature. */
+int perfring_file_put_buffer(struct perfring_file_writer *writer, uint32_t feature,
+			     struct perfring_byte_buffer *buffer);
+
+/* topology.c: the features of this machine's processors, memory, PMUs and of the events' clock.  Return 0 or
  * -ENOMEM; *unread: the first -errno of what could not be read and is not in them, else as it was. */
 int perfring_file_topology(struct perfring_file_writer *writer, int *unread);
 int perfring_file_clock(struct perfring_file_writer *writer);
@@ -65,6 +69,6 @@ void perfring_file_forget_objects(struct perfring_file_writer *writer);
 
 /* The payload of TRACING_DATA for these events' tracepoints.  Returns 0 (nothing is put when there are none) or
  * -errno. */
-int perfring_file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *pile);
+int perfring_file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer);
 
 #endif

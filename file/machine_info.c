@@ -47,7 +47,7 @@ static int describe_machine(struct perfring_file_writer *writer, int *unread)
 
 int perfring_file_writer_describe(struct perfring_file_writer *writer, char *const argv[])
 {
-	struct perfring_byte_buffer pile = {0};
+	struct perfring_byte_buffer buffer = {0};
 	uint32_t count = 0, i;
 	int unread = 0, error = describe_machine(writer, &unread);
 
@@ -60,17 +60,15 @@ int perfring_file_writer_describe(struct perfring_file_writer *writer, char *con
 	if (argv) {
 		while (argv[count])
 			count++;
-		perfring_byte_buffer_put_half(&pile, count);
+		perfring_byte_buffer_put_half(&buffer, count);
 		for (i = 0; i < count; i++)
-			perfring_byte_buffer_put_string(&pile, argv[i]);
-		error = pile.error ? pile.error
-				   : perfring_file_writer_put_feature(writer, PERFRING_FEATURE_CMDLINE, pile.bytes, pile.used);
+			perfring_byte_buffer_put_string(&buffer, argv[i]);
+		error = perfring_file_put_buffer(writer, PERFRING_FEATURE_CMDLINE, &buffer);
 	}
-	pile.used = 0;
 	if (!error)
-		error = perfring_file_tracing(writer, &pile);
-	if (!error && pile.used)
-		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_TRACING_DATA, pile.bytes, pile.used);
-	perfring_byte_buffer_close(&pile);
+		error = perfring_file_tracing(writer, &buffer);
+	if (!error && buffer.used)
+		error = perfring_file_put_buffer(writer, PERFRING_FEATURE_TRACING_DATA, &buffer);
+	perfring_byte_buffer_close(&buffer);
 	return error ? error : unread;
 }

@@ -46,7 +46,7 @@ static int read_id(const char *path, uint64_t *id)
 	return got > 0;
 }
 
-/* The tracepoints in events/SYSTEM whose id is used, to the pile. */
+/* The tracepoints in events/SYSTEM whose id is used, into `found`. */
 static int find_in(const struct perfring_file_writer *writer, const char *events, const char *system,
 		   struct perfring_byte_buffer *found)
 {
@@ -98,24 +98,25 @@ static int find_all(const struct perfring_file_writer *writer, const char *event
 }
 
 /* u64 size, then the file's bytes. */
-static int put_sized(struct perfring_byte_buffer *pile, const char *folder, const char *path)
+static int put_sized(struct perfring_byte_buffer *buffer, const char *folder, const char *path)
 {
-	size_t at = pile->used;
+	size_t at = buffer->used;
 	uint64_t size;
 	char whole[512];
 	int error;
 
 	snprintf(whole, sizeof(whole), "%s/%s", folder, path);
-	perfring_byte_buffer_put_word(pile, 0);
-	error = perfring_byte_buffer_put_file(pile, whole);
+	perfring_byte_buffer_put_word(buffer, 0);
+	error = perfring_byte_buffer_put_file(buffer, whole);
 	if (error)
 		return error;
-	size = pile->used - at - sizeof(size);
-	memcpy(pile->bytes + at, &size, sizeof(size));
+	size = buffer->used - at - sizeof(size);
+	perfring_byte_buffer_set(buffer, at, &size, sizeof(size));
 	return 0;
 }
 
-static int put_formats(struct perfring_byte_buffer *pile, const char *events, const struct tracepoint *points, size_t count)
+static int put_formats(struct perfring_byte_buffer *buffer, const char *events, const struct tracepoint *points,
+		       size_t count)
 {
 	uint32_t systems = 0, nr;
 	size_t i, j;
@@ -124,23 +125,23 @@ static int put_formats(struct perfring_byte_buffer *pile, const char *events, co
 	/* readdir gave each system's events in a row */
 	for (i = 0; i < count; i++)
 		systems += !i || strcmp(points[i].system, points[i - 1].system);
-	perfring_byte_buffer_put_half(pile, systems);
+	perfring_byte_buffer_put_half(buffer, systems);
 	for (i = 0; i < count && !error; i = j) {
 		for (j = i, nr = 0; j < count && !strcmp(points[i].system, points[j].system); j++)
 			nr++;
-		perfring_byte_buffer_put(pile, points[i].system, strlen(points[i].system) + 1);
-		perfring_byte_buffer_put_half(pile, nr);
+		perfring_byte_buffer_put(buffer, points[i].system, strlen(points[i].system) + 1);
+		perfring_byte_buffer_put_half(buffer, nr);
 		for (; nr && !error; nr--) {
 			char path[300];
 
 			snprintf(path, sizeof(path), "%s/%s/format", points[j - nr].system, points[j - nr].event);
-			error = put_sized(pile, events, path);
+			error = put_sized(buffer, events, path);
 		}
 	}
 	return error;
 }
 
-static int put_all(struct perfring_byte_buffer *pile, const char *events, const struct perfring_byte_buffer *found)
+static int put_all(struct perfring_byte_buffer *buffer, const char *events, const struct perfring_byte_buffer *found)
 {
 	static const unsigned char head[] = "\x17\x08\x44tracing0.6";
 	unsigned char places[2] = {0, sizeof(long)};
@@ -149,36 +150,36 @@ static int put_all(struct perfring_byte_buffer *pile, const char *events, const 
 	char path[512];
 	int error;
 
-	perfring_byte_buffer_put(pile, head, sizeof(head));
-	perfring_byte_buffer_put(pile, places, sizeof(places));
-	perfring_byte_buffer_put_half(pile, (uint32_t)sysconf(_SC_PAGESIZE));
-	perfring_byte_buffer_put(pile, "header_page", 12);
-	error = put_sized(pile, events, "header_page");
+	perfring_byte_buffer_put(buffer, head, sizeof(head));
+	perfring_byte_buffer_put(buffer, places, sizeof(places));
+	perfring_byte_buffer_put_half(buffer, (uint32_t)sysconf(_SC_PAGESIZE));
+	perfring_byte_buffer_put(buffer, "header_page", 12);
+	error = put_sized(buffer, events, "header_page");
 	if (error)
 		return error;
-	perfring_byte_buffer_put(pile, "header_event", 13);
-	error = put_sized(pile, events, "header_event");
+	perfring_byte_buffer_put(buffer, "header_event", 13);
+	error = put_sized(buffer, events, "header_event");
 	if (error)
 		return error;
-	perfring_byte_buffer_put_half(pile, 0); /* ftrace's own events */
-	error = put_formats(pile, events, (const struct tracepoint *)(const void *)found->bytes,
+	perfring_byte_buffer_put_half(buffer, 0); /* ftrace's own events */
+	error = put_formats(buffer, events, (const struct tracepoint *)(const void *)found->bytes,
 			    found->used / sizeof(struct tracepoint));
 	if (error)
 		return error;
-	perfring_byte_buffer_put_half(pile, 0); /* kallsyms */
-	at = pile->used;
-	perfring_byte_buffer_put_half(pile, 0);
+	perfring_byte_buffer_put_half(buffer, 0); /* kallsyms */
+	at = buffer->used;
+	perfring_byte_buffer_put_half(buffer, 0);
 	snprintf(path, sizeof(path), "%s/../printk_formats", events);
-	error = pile->error ? pile->error : perfring_os_pass_over(perfring_byte_buffer_put_file(pile, path));
+	error = buffer->error ? buffer->error : perfring_os_pass_over(perfring_byte_buffer_put_file(buffer, path));
 	if (error)
 		return error;
-	size = (uint32_t)(pile->used - at - sizeof(size));
-	memcpy(pile->bytes + at, &size, sizeof(size));
-	error = put_sized(pile, events, "../saved_cmdlines");
-	return error ? error : pile->error;
+	size = (uint32_t)(buffer->used - at - sizeof(size));
+	perfring_byte_buffer_set(buffer, at, &size, sizeof(size));
+	error = put_sized(buffer, events, "../saved_cmdlines");
+	return error ? error : buffer->error;
 }
 
-int perfring_file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *pile)
+int perfring_file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer)
 {
 	struct perfring_byte_buffer found = {0};
 	const char *events = tracefs();
@@ -192,7 +193,7 @@ int perfring_file_tracing(const struct perfring_file_writer *writer, struct perf
 		return 0;
 	error = find_all(writer, events, &found);
 	if (!error)
-		error = put_all(pile, events, &found);
+		error = put_all(buffer, events, &found);
 	perfring_byte_buffer_close(&found);
 	return error;
 }
