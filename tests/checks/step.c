@@ -205,7 +205,7 @@ int main(int argc, char **argv)
 		double began = step_seconds();
 		double spent = began - start;
 		/* A slow or busy machine: then samples of the pairs as well. */
-		unsigned hurry = spent > 60 || getenv("STEP_QUICK") ? 64 : spent > 30 ? 8 : 1;
+		unsigned hurry = spent > 60 || getenv("STEP_QUICK") ? 48 : spent > 30 ? 8 : 1;
 
 		nest_failures = 0;
 		nest_runs = nest_looked = nest_boundaries = 0;
