@@ -162,7 +162,7 @@ static bool read_head(const struct perfring_layout_member *format, char name[MOS
 	return true;
 }
 
-static void name_all_of(struct perfring_file *data, const struct wanted *wanted, uint32_t count, uint64_t id,
+static void name_all_of(struct perfring_file *file, const struct wanted *wanted, uint32_t count, uint64_t id,
 			const char *system, const char *name)
 {
 	uint32_t first = 0, end = count;
@@ -177,7 +177,7 @@ static void name_all_of(struct perfring_file *data, const struct wanted *wanted,
 	}
 	/* the first of them tells of all: a file may have the same format any number of times */
 	for (; first < count && wanted[first].id == id; first++) {
-		struct perfring_file_event *event = &data->events[wanted[first].event];
+		struct perfring_file_event *event = &file->events[wanted[first].event];
 		char *own;
 
 		if (event->name)
@@ -189,7 +189,7 @@ static void name_all_of(struct perfring_file *data, const struct wanted *wanted,
 	}
 }
 
-void perfring_file_name_tracepoints(struct perfring_file *data)
+void perfring_file_name_tracepoints(struct perfring_file *file)
 {
 	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
@@ -200,25 +200,25 @@ void perfring_file_name_tracepoints(struct perfring_file *data)
 	struct wanted *wanted;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < data->event_count; i++)
-		count += data->events[i].attr->type == PERFRING_TYPE_TRACEPOINT && !data->events[i].name;
-	payload = count ? perfring_file_feature(data, PERFRING_FEATURE_TRACING_DATA, &size) : NULL;
+	for (uint32_t i = 0; i < file->event_count; i++)
+		count += file->events[i].attr->type == PERFRING_TYPE_TRACEPOINT && !file->events[i].name;
+	payload = count ? perfring_file_feature(file, PERFRING_FEATURE_TRACING_DATA, &size) : NULL;
 	wanted = payload ? malloc(count * sizeof(*wanted)) : NULL;
 	if (payload && !wanted)
-		data->features->error = -ENOMEM;
+		file->features->error = -ENOMEM;
 	if (!wanted)
 		return;
 	count = 0;
-	for (uint32_t i = 0; i < data->event_count; i++)
-		if (data->events[i].attr->type == PERFRING_TYPE_TRACEPOINT && !data->events[i].name)
-			wanted[count++] = (struct wanted){data->events[i].attr->config, i};
+	for (uint32_t i = 0; i < file->event_count; i++)
+		if (file->events[i].attr->type == PERFRING_TYPE_TRACEPOINT && !file->events[i].name)
+			wanted[count++] = (struct wanted){file->events[i].attr->config, i};
 	qsort(wanted, count, sizeof(*wanted), compare);
 	perfring_feature_open(&walk, PERFRING_FEATURE_TRACING_DATA, payload, size, 0);
 	while (perfring_layout_next(&walk, &member) == 1) {
 		if (!strcmp(member.name, "system") && member.kind == PERFRING_LAYOUT_STRING)
 			system = member.bytes;
 		else if (!strcmp(member.name, "format") && *system && read_head(&member, name, &id))
-			name_all_of(data, wanted, count, id, system, name);
+			name_all_of(file, wanted, count, id, system, name);
 	}
 	free(wanted);
 }

@@ -13,9 +13,9 @@ enum {
 
 static_assert(sizeof(struct perfring_file_header) == 104, "header");
 
-static int unsupported(struct perfring_file *data, const char *what)
+static int unsupported(struct perfring_file *file, const char *what)
 {
-	perfring_file_wrong(data, 0, what);
+	perfring_file_wrong(file, 0, what);
 	return -EOPNOTSUPP;
 }
 
@@ -25,13 +25,13 @@ static bool is_inside(const struct perfring_section *section, uint64_t size)
 }
 
 /* All of it or an error. */
-static int read_whole(struct perfring_file *data, int fd, void *room, size_t size, uint64_t at, const char *what)
+static int read_whole(struct perfring_file *file, int fd, void *room, size_t size, uint64_t at, const char *what)
 {
 	int64_t got = perfring_stock_read(fd, room, size, at);
 
 	if (got < 0)
 		return (int)got;
-	return (size_t)got == size ? 0 : perfring_file_wrong(data, at + (uint64_t)got, what);
+	return (size_t)got == size ? 0 : perfring_file_wrong(file, at + (uint64_t)got, what);
 }
 
 static void turn_words(void *bytes, size_t count)
@@ -65,7 +65,7 @@ static bool is_plausible(uint64_t attr_size)
 	       attr_size <= PERFRING_ATTR_MAX + sizeof(struct perfring_section);
 }
 
-static int check_header(struct perfring_file *data, int fd, struct perfring_file_header *header)
+static int check_header(struct perfring_file *file, int fd, struct perfring_file_header *header)
 {
 	bool is_first;
 	int64_t got;
@@ -75,61 +75,61 @@ static int check_header(struct perfring_file *data, int fd, struct perfring_file
 	if (got < 0)
 		return (int)got;
 	is_first = got >= 24 && !memcmp(header->magic, PERFRING_FILE_MAGIC_1, 8);
-	data->is_foreign = got >= 8 && (!memcmp(header->magic, PERFRING_FILE_MAGIC_FOREIGN, 8) ||
+	file->is_foreign = got >= 8 && (!memcmp(header->magic, PERFRING_FILE_MAGIC_FOREIGN, 8) ||
 					(is_first && !is_plausible(header->attr_size)));
-	if (got < 8 || (!is_first && !data->is_foreign && memcmp(header->magic, PERFRING_FILE_MAGIC, 8)))
-		return perfring_file_wrong(data, 0, "not a perf.data file");
-	if (data->is_foreign) {
+	if (got < 8 || (!is_first && !file->is_foreign && memcmp(header->magic, PERFRING_FILE_MAGIC, 8)))
+		return perfring_file_wrong(file, 0, "not a perf.data file");
+	if (file->is_foreign) {
 		turn_words(&header->size, (sizeof(*header) - 8) / 8 - 4);
 		turn_bitmap(header->features);
 	}
 	if (got >= 16 && header->size == 16) {
-		data->is_pipe = true;
+		file->is_pipe = true;
 		return 0;
 	}
 	if (got < PERFRING_FILE_HEADER_OLD)
-		return perfring_file_wrong(data, (uint64_t)got, "file ends inside the header");
+		return perfring_file_wrong(file, (uint64_t)got, "file ends inside the header");
 	if (header->size == PERFRING_FILE_HEADER_OLD)
 		memset(header->features, 0, sizeof(header->features));
 	else if (header->size < sizeof(*header))
-		return perfring_file_wrong(data, 8, "header size");
+		return perfring_file_wrong(file, 8, "header size");
 	else if (got < (int64_t)sizeof(*header))
-		return perfring_file_wrong(data, (uint64_t)got, "file ends inside the header");
+		return perfring_file_wrong(file, (uint64_t)got, "file ends inside the header");
 	if (!is_plausible(header->attr_size))
-		return perfring_file_wrong(data, 16, "size of an attr");
-	if (!is_inside(&header->attrs, data->file_size))
-		return perfring_file_wrong(data, 24, "attrs outside the file");
+		return perfring_file_wrong(file, 16, "size of an attr");
+	if (!is_inside(&header->attrs, file->file_size))
+		return perfring_file_wrong(file, 24, "attrs outside the file");
 	if (header->attrs.size > PERFRING_MOST_ATTR_BYTES ||
 	    header->attrs.size / header->attr_size > PERFRING_MOST_EVENTS)
-		return perfring_file_wrong(data, 32, "too many attrs");
+		return perfring_file_wrong(file, 32, "too many attrs");
 	if (header->attrs.size % header->attr_size)
-		return perfring_file_wrong(data, 32, "attrs end inside an attr");
-	if (header->data.offset > data->file_size || header->data.offset > INT64_MAX)
-		return perfring_file_wrong(data, 40, "records outside the file");
+		return perfring_file_wrong(file, 32, "attrs end inside an attr");
+	if (header->data.offset > file->file_size || header->data.offset > INT64_MAX)
+		return perfring_file_wrong(file, 40, "records outside the file");
 	if (header->data.size > INT64_MAX - header->data.offset)
-		return perfring_file_wrong(data, 48, "size of the records");
+		return perfring_file_wrong(file, 48, "size of the records");
 	return 0;
 }
 
-static int read_ids(struct perfring_file *data, int fd, const struct perfring_section *ids, uint32_t index,
+static int read_ids(struct perfring_file *file, int fd, const struct perfring_section *ids, uint32_t index,
 		    uint64_t entry_at)
 {
 	uint64_t words[512], done, size;
 	int error;
 
-	if (ids->size % 8 || !is_inside(ids, data->file_size))
-		return perfring_file_wrong(data, entry_at, "ids outside the file");
-	data->id_bytes += ids->size;
-	if (data->id_bytes > PERFRING_MOST_ID_BYTES || data->id_bytes > data->file_size)
-		return perfring_file_wrong(data, entry_at, "too many ids");
+	if (ids->size % 8 || !is_inside(ids, file->file_size))
+		return perfring_file_wrong(file, entry_at, "ids outside the file");
+	file->id_bytes += ids->size;
+	if (file->id_bytes > PERFRING_MOST_ID_BYTES || file->id_bytes > file->file_size)
+		return perfring_file_wrong(file, entry_at, "too many ids");
 	for (done = 0; done < ids->size; done += size) {
 		size = ids->size - done < sizeof(words) ? ids->size - done : sizeof(words);
-		error = read_whole(data, fd, words, (size_t)size, ids->offset + done, "file ends inside the ids");
+		error = read_whole(file, fd, words, (size_t)size, ids->offset + done, "file ends inside the ids");
 		if (error)
 			return error;
-		if (data->is_foreign)
+		if (file->is_foreign)
 			turn_words(words, (size_t)size / 8);
-		error = perfring_file_put_ids(data, words, size / 8, index, ids->offset + done);
+		error = perfring_file_put_ids(file, words, size / 8, index, ids->offset + done);
 		if (error)
 			return error;
 	}
@@ -137,7 +137,7 @@ static int read_ids(struct perfring_file *data, int fd, const struct perfring_se
 }
 
 /* The section of its ids stands in an entry's last 16 bytes, whatever the attr's own size (docs/abi.md 11.1). */
-static int read_attrs(struct perfring_file *data, int fd, const struct perfring_file_header *header)
+static int read_attrs(struct perfring_file *file, int fd, const struct perfring_file_header *header)
 {
 	uint32_t count = (uint32_t)(header->attrs.size / header->attr_size), i;
 	size_t entry = (size_t)header->attr_size, body = entry - sizeof(struct perfring_section);
@@ -148,17 +148,17 @@ static int read_attrs(struct perfring_file *data, int fd, const struct perfring_
 
 	stride -= stride % 8;
 	entries = malloc(count * entry + 1);
-	data->attrs = calloc((size_t)count + 1, stride);
-	error = entries && data->attrs ? 0 : -ENOMEM;
+	file->attrs = calloc((size_t)count + 1, stride);
+	error = entries && file->attrs ? 0 : -ENOMEM;
 	if (!error)
-		error = read_whole(data, fd, entries, count * entry, header->attrs.offset,
+		error = read_whole(file, fd, entries, count * entry, header->attrs.offset,
 				   "file ends inside the attrs");
 	for (i = 0; i < count && !error; i++) {
-		struct perf_event_attr *attr = (struct perf_event_attr *)(void *)(data->attrs + i * stride);
+		struct perf_event_attr *attr = (struct perf_event_attr *)(void *)(file->attrs + i * stride);
 		uint64_t at = header->attrs.offset + i * entry;
 
 		memcpy(attr, entries + i * entry, body);
-		if (data->is_foreign) {
+		if (file->is_foreign) {
 			struct perf_event_attr *foreign = (struct perf_event_attr *)(void *)(entries + i * entry);
 			uint32_t size = __builtin_bswap32(attr->size);
 
@@ -166,7 +166,7 @@ static int read_attrs(struct perfring_file *data, int fd, const struct perfring_
 			memmove(entries, foreign, body);
 			foreign = (struct perf_event_attr *)(void *)entries;
 			if (size > body || perfring_attr_to_native(foreign, attr, body) < 0) {
-				error = perfring_file_wrong(data, at + 4, "attr.size");
+				error = perfring_file_wrong(file, at + 4, "attr.size");
 				break;
 			}
 		}
@@ -175,109 +175,109 @@ static int read_attrs(struct perfring_file *data, int fd, const struct perfring_
 		if (attr->size >= PERFRING_ATTR_MIN && attr->size < stride)
 			/* what lies behind its own size is not the attr's */
 			memset((unsigned char *)attr + attr->size, 0, stride - attr->size);
-		error = perfring_file_add_attr(data, attr, (uint32_t)body, at);
+		error = perfring_file_add_attr(file, attr, (uint32_t)body, at);
 		if (error < 0)
 			break;
 		memcpy(&ids, entries + (i + 1) * entry - sizeof(ids), sizeof(ids));
-		if (data->is_foreign)
+		if (file->is_foreign)
 			turn_words(&ids, 2);
-		error = read_ids(data, fd, &ids, i, at + body);
+		error = read_ids(file, fd, &ids, i, at + body);
 	}
 	free(entries);
 	return error;
 }
 
 /* Where the features are.  One that is not whole is not there: the records are worth more. */
-static void read_index(struct perfring_file *data, int fd, const struct perfring_file_header *header)
+static void read_index(struct perfring_file *file, int fd, const struct perfring_file_header *header)
 {
 	uint64_t at = header->data.offset + header->data.size, all = 0;
 	uint32_t bit;
 
 	/* the records' own fault tells of that */
-	if (at > data->file_size)
+	if (at > file->file_size)
 		return;
 	for (bit = 0; bit < PERFRING_FEATURE_BITS; bit++) {
 		struct perfring_section section;
 
 		if (!(header->features[bit / 64] >> bit % 64 & 1))
 			continue;
-		data->lost_features++;
+		file->lost_features++;
 		if (perfring_stock_read(fd, &section, sizeof(section), at) != (int64_t)sizeof(section))
 			continue;
-		if (data->is_foreign)
+		if (file->is_foreign)
 			turn_words(&section, 2);
 		at += sizeof(section);
 		/* all of them together, too: sections that lie over one another would take a file's size each */
-		if (!is_inside(&section, data->file_size) || section.size > PERFRING_MOST_FEATURE_BYTES ||
-		    section.size > data->file_size - all)
+		if (!is_inside(&section, file->file_size) || section.size > PERFRING_MOST_FEATURE_BYTES ||
+		    section.size > file->file_size - all)
 			continue;
 		all += section.size;
-		data->features->feature[bit].section = section;
-		data->features->feature[bit].is_there = true;
-		data->lost_features--;
+		file->features->feature[bit].section = section;
+		file->features->feature[bit].is_there = true;
+		file->lost_features--;
 	}
 }
 
-static int add_stream(struct perfring_file *data, int fd, bool is_ours, int64_t at)
+static int add_stream(struct perfring_file *file, int fd, bool is_ours, int64_t at)
 {
-	struct perfring_stream *streams = realloc(data->streams, (data->stream_count + (size_t)1) * sizeof(*streams));
+	struct perfring_stream *streams = realloc(file->streams, (file->stream_count + (size_t)1) * sizeof(*streams));
 
 	if (!streams) {
 		if (is_ours)
 			close(fd);
 		return -ENOMEM;
 	}
-	data->streams = streams;
-	perfring_stream_open(&streams[data->stream_count], &data->stock, fd, at);
-	streams[data->stream_count].is_ours = is_ours;
-	streams[data->stream_count].is_foreign = streams[data->stream_count].is_special = data->is_foreign;
-	data->stream_count++;
+	file->streams = streams;
+	perfring_stream_open(&streams[file->stream_count], &file->stock, fd, at);
+	streams[file->stream_count].is_ours = is_ours;
+	streams[file->stream_count].is_foreign = streams[file->stream_count].is_special = file->is_foreign;
+	file->stream_count++;
 	return 0;
 }
 
-static int open_file(struct perfring_file *data, bool in_directory)
+static int open_file(struct perfring_file *file, bool in_directory)
 {
-	struct perfring_stream *stream = data->streams;
+	struct perfring_stream *stream = file->streams;
 	struct perfring_file_header header;
 	int error;
 
-	error = check_header(data, stream->fd, &header);
-	stream->is_foreign = stream->is_special = data->is_foreign;
-	if (error || data->is_pipe)
+	error = check_header(file, stream->fd, &header);
+	stream->is_foreign = stream->is_special = file->is_foreign;
+	if (error || file->is_pipe)
 		return error;
-	error = read_attrs(data, stream->fd, &header);
+	error = read_attrs(file, stream->fd, &header);
 	if (error)
 		return error;
 	stream->at = (int64_t)header.data.offset;
 	stream->settled = stream->at + (int64_t)header.data.size;
 	/* Features are what a writer writes last.  Behind the rounds that a killed one has settled in the header, whole
 	 * records may follow.  (Files of the oldest header have none.) */
-	data->is_finished = (header.data.size || in_directory) &&
+	file->is_finished = (header.data.size || in_directory) &&
 			    (header.size == PERFRING_FILE_HEADER_OLD ||
 			     (header.features[0] | header.features[1] | header.features[2] | header.features[3]));
-	stream->is_finished = data->is_finished;
-	stream->end = data->is_finished ? stream->settled : INT64_MAX;
-	if (!data->is_finished)
+	stream->is_finished = file->is_finished;
+	stream->end = file->is_finished ? stream->settled : INT64_MAX;
+	if (!file->is_finished)
 		return 0;
-	read_index(data, stream->fd, &header);
-	if (!in_directory && data->features->feature[PERFRING_FEATURE_DIR_FORMAT].is_there) {
+	read_index(file, stream->fd, &header);
+	if (!in_directory && file->features->feature[PERFRING_FEATURE_DIR_FORMAT].is_there) {
 		uint64_t size = 0, version = 0;
-		const void *payload = perfring_file_feature(data, PERFRING_FEATURE_DIR_FORMAT, &size);
+		const void *payload = perfring_file_feature(file, PERFRING_FEATURE_DIR_FORMAT, &size);
 
 		/* 0 is a directory of one file (perf record --kcore) */
 		if (payload && size >= sizeof(version))
 			memcpy(&version, payload, sizeof(version));
 		if (version)
-			return unsupported(data, "one file of a directory of perf.data files: open the directory");
+			return unsupported(file, "one file of a directory of perf.data files: open the directory");
 	}
-	perfring_file_features_known(data);
+	perfring_file_features_known(file);
 	return 0;
 }
 
 /* What comes through a pipe, whose header may be one of a file that is piped: only streams can be read so. */
-static int open_pipe(struct perfring_file *data)
+static int open_pipe(struct perfring_file *file)
 {
-	struct perfring_stream *stream = data->streams;
+	struct perfring_stream *stream = file->streams;
 	struct {
 		char magic[8];
 		uint64_t size;
@@ -292,44 +292,44 @@ static int open_pipe(struct perfring_file *data)
 		if (got < 0)
 			return -errno;
 		if (!got)
-			return perfring_file_wrong(data, done, "stream ends inside the header");
+			return perfring_file_wrong(file, done, "stream ends inside the header");
 		done += (size_t)got;
 	}
-	data->is_foreign = !memcmp(header.magic, PERFRING_FILE_MAGIC_FOREIGN, 8);
-	if (!data->is_foreign && memcmp(header.magic, PERFRING_FILE_MAGIC, 8))
-		return perfring_file_wrong(data, 0, "not a perf.data stream");
-	if (data->is_foreign)
+	file->is_foreign = !memcmp(header.magic, PERFRING_FILE_MAGIC_FOREIGN, 8);
+	if (!file->is_foreign && memcmp(header.magic, PERFRING_FILE_MAGIC, 8))
+		return perfring_file_wrong(file, 0, "not a perf.data stream");
+	if (file->is_foreign)
 		turn_words(&header.size, 1);
 	if (header.size != sizeof(header))
-		return unsupported(data, "a perf.data file cannot be read from a pipe; only streams (record -o -) can");
-	data->is_pipe = true;
+		return unsupported(file, "a perf.data file cannot be read from a pipe; only streams (record -o -) can");
+	file->is_pipe = true;
 	stream->is_pipe = true;
-	stream->is_foreign = stream->is_special = data->is_foreign;
+	stream->is_foreign = stream->is_special = file->is_foreign;
 	return 0;
 }
 
 /* A file of a directory: what is none, or a link to none, is not opened: a pipe would be waited for, and a device may act. */
-static int open_member(struct perfring_file *data, int directory, const char *name)
+static int open_member(struct perfring_file *file, int directory, const char *name)
 {
-	struct stat file;
+	struct stat status;
 	int fd;
 
-	if (fstatat(directory, name, &file, 0))
+	if (fstatat(directory, name, &status, 0))
 		return -errno;
-	if (!S_ISREG(file.st_mode))
-		return unsupported(data, "a directory whose data or data.N is not a file");
+	if (!S_ISREG(status.st_mode))
+		return unsupported(file, "a directory whose data or data.N is not a file");
 	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
 	/* another one since then */
-	if (!fstat(fd, &file) && S_ISREG(file.st_mode))
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode))
 		return fd;
 	close(fd);
-	return unsupported(data, "a directory whose data or data.N is not a file");
+	return unsupported(file, "a directory whose data or data.N is not a file");
 }
 
 /* The streams data.0, data.1, ... of a directory, in that order: raw records, and nothing else in them. */
-static int open_others(struct perfring_file *data, int directory)
+static int open_others(struct perfring_file *file, int directory)
 {
 	char name[32];
 	int error = 0;
@@ -338,73 +338,73 @@ static int open_others(struct perfring_file *data, int directory)
 		int fd;
 
 		snprintf(name, sizeof(name), "data.%u", i);
-		fd = open_member(data, directory, name);
+		fd = open_member(file, directory, name);
 		if (fd == -ENOENT)
 			return 0;
 		if (fd < 0) {
-			data->current_stream = i + 1;
+			file->current_stream = i + 1;
 			return fd;
 		}
-		error = add_stream(data, fd, true, 0);
+		error = add_stream(file, fd, true, 0);
 		if (!error)
-			data->streams[data->stream_count - 1].is_finished = data->is_finished;
+			file->streams[file->stream_count - 1].is_finished = file->is_finished;
 	}
 	return error;
 }
 
-static int open_path(struct perfring_file *data, const char *path)
+static int open_path(struct perfring_file *file, const char *path)
 {
 	bool is_ours = strcmp(path, "-") != 0;
 	int fd = is_ours ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO, directory = -1;
-	struct stat file;
+	struct stat status;
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	if (is_ours && !fstat(fd, &file) && S_ISDIR(file.st_mode)) {
+	if (is_ours && !fstat(fd, &status) && S_ISDIR(status.st_mode)) {
 		directory = fd;
-		fd = open_member(data, directory, "data");
+		fd = open_member(file, directory, "data");
 		if (fd < 0) {
 			close(directory);
-			return fd == -ENOENT ? perfring_file_wrong(data, 0, "a directory without a file named data") : fd;
+			return fd == -ENOENT ? perfring_file_wrong(file, 0, "a directory without a file named data") : fd;
 		}
 	}
-	error = add_stream(data, fd, is_ours, 0);
-	if (!error && fstat(fd, &file))
+	error = add_stream(file, fd, is_ours, 0);
+	if (!error && fstat(fd, &status))
 		error = -errno;
-	if (!error && S_ISREG(file.st_mode)) {
-		data->file_size = (uint64_t)file.st_size;
-		error = open_file(data, directory >= 0);
-	} else if (!error && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode) || S_ISCHR(file.st_mode))) {
-		data->file_size = UINT64_MAX;
-		error = open_pipe(data);
+	if (!error && S_ISREG(status.st_mode)) {
+		file->file_size = (uint64_t)status.st_size;
+		error = open_file(file, directory >= 0);
+	} else if (!error && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || S_ISCHR(status.st_mode))) {
+		file->file_size = UINT64_MAX;
+		error = open_pipe(file);
 	} else if (!error) {
-		error = unsupported(data, "neither a file nor a pipe");
+		error = unsupported(file, "neither a file nor a pipe");
 	}
 	if (!error && directory >= 0)
-		error = open_others(data, directory);
+		error = open_others(file, directory);
 	if (directory >= 0)
 		close(directory);
-	if (!error && data->stream_count > 1) {
-		data->heap = malloc(data->stream_count * sizeof(*data->heap));
-		error = data->heap ? 0 : -ENOMEM;
+	if (!error && file->stream_count > 1) {
+		file->heap = malloc(file->stream_count * sizeof(*file->heap));
+		error = file->heap ? 0 : -ENOMEM;
 	}
-	if (!error && data->is_pipe) {
-		data->streams[0].at = 16;
-		data->streams[0].settled = 16;
-		data->streams[0].is_finished = true;
-		data->is_finished = true;
-		error = perfring_file_lead(data);
+	if (!error && file->is_pipe) {
+		file->streams[0].at = 16;
+		file->streams[0].settled = 16;
+		file->streams[0].is_finished = true;
+		file->is_finished = true;
+		error = perfring_file_lead(file);
 	}
 	return error;
 }
 
-int perfring_file_open(struct perfring_file **data, const char *path)
+int perfring_file_open(struct perfring_file **file, const char *path)
 {
 	struct perfring_file *opened = calloc(1, sizeof(*opened));
 	int error = -ENOMEM;
 
-	*data = NULL;
+	*file = NULL;
 	if (!opened)
 		return error;
 	opened->features = calloc(1, sizeof(*opened->features));
@@ -418,71 +418,71 @@ int perfring_file_open(struct perfring_file **data, const char *path)
 		return error;
 	}
 	opened->open_error = error;
-	*data = opened;
+	*file = opened;
 	return error;
 }
 
-void perfring_file_close(struct perfring_file *data)
+void perfring_file_close(struct perfring_file *file)
 {
 	uint32_t i;
 
-	if (!data)
+	if (!file)
 		return;
-	perfring_stock_leave(&data->stock, data->current);
-	perfring_stock_leave(&data->stock, data->peeked.record);
-	while (data->leading_first < data->leading_count)
-		perfring_stock_leave(&data->stock, data->leading[data->leading_first++].record);
-	for (i = 0; i < data->stream_count; i++)
-		perfring_stream_close(&data->streams[i]);
-	perfring_stock_close(&data->stock);
-	for (i = 0; data->features && i < PERFRING_FEATURE_BITS; i++)
-		free(data->features->feature[i].payload);
-	for (i = 0; i < data->event_count; i++) {
-		free(data->events[i].own_attr);
-		free(data->events[i].own_name);
-		free(data->events[i].ids);
+	perfring_stock_leave(&file->stock, file->current);
+	perfring_stock_leave(&file->stock, file->peeked.record);
+	while (file->leading_first < file->leading_count)
+		perfring_stock_leave(&file->stock, file->leading[file->leading_first++].record);
+	for (i = 0; i < file->stream_count; i++)
+		perfring_stream_close(&file->streams[i]);
+	perfring_stock_close(&file->stock);
+	for (i = 0; file->features && i < PERFRING_FEATURE_BITS; i++)
+		free(file->features->feature[i].payload);
+	for (i = 0; i < file->event_count; i++) {
+		free(file->events[i].own_attr);
+		free(file->events[i].own_name);
+		free(file->events[i].ids);
 	}
-	free(data->features);
-	free(data->streams);
-	free(data->heap);
-	free(data->leading);
-	free(data->attrs);
-	free(data->events);
-	perfring_format_set_close(data->formats);
-	free(data);
+	free(file->features);
+	free(file->streams);
+	free(file->heap);
+	free(file->leading);
+	free(file->attrs);
+	free(file->events);
+	perfring_format_set_close(file->formats);
+	free(file);
 }
 
-struct perfring_fault perfring_file_fault(const struct perfring_file *data)
+struct perfring_fault perfring_file_fault(const struct perfring_file *file)
 {
-	return data ? data->fault : (struct perfring_fault){0, NULL};
+	return file ? file->fault : (struct perfring_fault){0, NULL};
 }
 
-bool perfring_file_is_finished(const struct perfring_file *data)
+bool perfring_file_is_finished(const struct perfring_file *file)
 {
-	return data->is_finished;
+	return file->is_finished;
 }
 
-uint32_t perfring_file_lost_features(const struct perfring_file *data)
+uint32_t perfring_file_lost_features(const struct perfring_file *file)
 {
-	return data->lost_features;
+	return file->lost_features;
 }
 
-int perfring_file_feature_error(const struct perfring_file *data)
+int perfring_file_feature_error(const struct perfring_file *file)
 {
-	return data->features->error;
+	return file->features->error;
 }
 
-bool perfring_file_is_pipe(const struct perfring_file *data)
+bool perfring_file_is_pipe(const struct perfring_file *file)
 {
-	return data->is_pipe;
+	return file->is_pipe;
 }
 
-bool perfring_file_is_foreign(const struct perfring_file *data)
+bool perfring_file_is_foreign(const struct perfring_file *file)
 {
-	return data->is_foreign;
+	return file->is_foreign;
 }
 
-const struct perfring_format_set *perfring_file_formats(const struct perfring_file *data)
+const struct perfring_format_set *perfring_file_formats(const struct perfring_file *file)
 {
-	return data->formats;
+	return file->formats;
 }

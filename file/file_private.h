@@ -77,25 +77,25 @@ struct perfring_file {
 };
 
 /* -EBADMSG with the fault noted. */
-int perfring_file_wrong(struct perfring_file *data, uint64_t at, const char *what);
+int perfring_file_wrong(struct perfring_file *file, uint64_t at, const char *what);
 
 /* file_header.c: the file's own header, attrs, ids and where the features are. */
-int perfring_file_open_file(struct perfring_file *data, int fd, bool is_ours, uint64_t file_size);
+int perfring_file_open_file(struct perfring_file *file, int fd, bool is_ours, uint64_t file_size);
 
 /* file_reader.c: the records of a pipe that come before its first event's. */
-int perfring_file_lead(struct perfring_file *data);
+int perfring_file_lead(struct perfring_file *file);
 
 /* event_name.c: what perf makes up for an attr; then for the tracepoints that have no name, by the formats in
  * TRACING_DATA. */
 void perfring_file_make_up_name(const struct perf_event_attr *attr, char *room, size_t size);
-void perfring_file_name_tracepoints(struct perfring_file *data);
+void perfring_file_name_tracepoints(struct perfring_file *file);
 
 /* metadata.c.  Events, names and features as they come to be known; attr is native and `room` bytes are there. */
-int perfring_file_add_attr(struct perfring_file *data, const struct perf_event_attr *attr, uint32_t room, uint64_t at);
-int perfring_file_put_ids(struct perfring_file *data, const void *ids, uint64_t count, uint32_t index, uint64_t at);
-void perfring_file_features_known(struct perfring_file *data);
+int perfring_file_add_attr(struct perfring_file *file, const struct perf_event_attr *attr, uint32_t room, uint64_t at);
+int perfring_file_put_ids(struct perfring_file *file, const void *ids, uint64_t count, uint32_t index, uint64_t at);
+void perfring_file_features_known(struct perfring_file *file);
 /* What a record of perf's own, from 64 up, says; it is native. */
-int perfring_file_learn(struct perfring_file *data, struct perfring_stream *stream,
+int perfring_file_learn(struct perfring_file *file, struct perfring_stream *stream,
 			const struct perf_event_header *record, int64_t at);
 
 #endif

@@ -12,71 +12,71 @@
 #define LEADING_BLOCKS 24
 #define LEADING_RECORDS (1u << 18)
 
-int64_t perfring_file_position(const struct perfring_file *data)
+int64_t perfring_file_position(const struct perfring_file *file)
 {
-	return data->position;
+	return file->position;
 }
 
-uint32_t perfring_file_part(const struct perfring_file *data)
+uint32_t perfring_file_part(const struct perfring_file *file)
 {
-	return data ? data->current_stream : 0;
+	return file ? file->current_stream : 0;
 }
 
-void perfring_file_compression(const struct perfring_file *data, struct perfring_file_compressed *compression)
+void perfring_file_compression(const struct perfring_file *file, struct perfring_file_compressed *compression)
 {
-	*compression = data->stock.compression;
+	*compression = file->stock.compression;
 }
 
-uint64_t perfring_file_late(const struct perfring_file *data)
+uint64_t perfring_file_late(const struct perfring_file *file)
 {
-	return data->late;
+	return file->late;
 }
 
-bool perfring_file_was_late(const struct perfring_file *data)
+bool perfring_file_was_late(const struct perfring_file *file)
 {
-	return data->was_late;
+	return file->was_late;
 }
 
-int64_t perfring_file_read_trace(struct perfring_file *data, void *room, size_t size)
+int64_t perfring_file_read_trace(struct perfring_file *file, void *room, size_t size)
 {
 	int64_t got;
 
-	if (!data)
+	if (!file)
 		return -EINVAL;
 	/* Other items may be handed out while these bytes still wait to be passed over. */
-	if (!data->current || data->current->type != PERFRING_RECORD_AUXTRACE)
+	if (!file->current || file->current->type != PERFRING_RECORD_AUXTRACE)
 		return 0;
-	got = perfring_stream_read_behind(&data->streams[data->current_stream], room, size);
+	got = perfring_stream_read_behind(&file->streams[file->current_stream], room, size);
 	if (got == -EBADMSG)
-		data->fault = data->stock.fault;
+		file->fault = file->stock.fault;
 	return got;
 }
 
-static void leave(struct perfring_file *data)
+static void leave(struct perfring_file *file)
 {
-	perfring_stock_leave(&data->stock, data->current);
-	data->current = NULL;
+	perfring_stock_leave(&file->stock, file->current);
+	file->current = NULL;
 }
 
 /* The record is held already. */
-static void hand_out(struct perfring_file *data, uint32_t stream, struct perfring_item *item,
+static void hand_out(struct perfring_file *file, uint32_t stream, struct perfring_item *item,
 		     const struct perfring_pending *pending)
 {
 	item->record = pending->record;
 	item->format = pending->format;
 	item->time = pending->time;
-	data->position = pending->at;
-	data->current = pending->record;
-	data->current_stream = stream;
-	data->was_late = pending->time && pending->time < data->newest;
-	data->late += data->was_late;
-	if (pending->time > data->newest)
-		data->newest = pending->time;
+	file->position = pending->at;
+	file->current = pending->record;
+	file->current_stream = stream;
+	file->was_late = pending->time && pending->time < file->newest;
+	file->late += file->was_late;
+	if (pending->time > file->newest)
+		file->newest = pending->time;
 }
 
 /* The other byte order's record as a copy in ours.  Its format must be known first, so its words are turned before all
  * else: ids are words. */
-static int make_native(struct perfring_file *data, struct perfring_stream *stream,
+static int make_native(struct perfring_file *file, struct perfring_stream *stream,
 		       const struct perf_event_header **record)
 {
 	const struct perf_event_header *foreign = *record;
@@ -88,7 +88,7 @@ static int make_native(struct perfring_file *data, struct perfring_stream *strea
 
 	if (!room)
 		return -ENOMEM;
-	if (header.type < PERFRING_RECORD_OF_PERF && data->event_count > 1) {
+	if (header.type < PERFRING_RECORD_OF_PERF && file->event_count > 1) {
 		memcpy(room, &header, sizeof(header));
 		for (; at + 8u <= header.size; at += 8) {
 			memcpy(&word, (const unsigned char *)foreign + at, 8);
@@ -97,9 +97,9 @@ static int make_native(struct perfring_file *data, struct perfring_stream *strea
 		}
 		/* a damaged one's id may be looked for in here, and must not be what the room held before */
 		memcpy(room + at, (const unsigned char *)foreign + at, header.size - at);
-		perfring_format_set_of(data->formats, (const struct perf_event_header *)(void *)room, &format, NULL);
+		perfring_format_set_of(file->formats, (const struct perf_event_header *)(void *)room, &format, NULL);
 	} else if (header.type < PERFRING_RECORD_OF_PERF) {
-		format = perfring_format_set_at(data->formats, 0);
+		format = perfring_format_set_at(file->formats, 0);
 	}
 	/* One that is damaged is handed out as far as it could be turned: whoever decodes it meets the fault. */
 	perfring_record_to_native(format, foreign, room, header.size, NULL);
@@ -108,13 +108,13 @@ static int make_native(struct perfring_file *data, struct perfring_stream *strea
 }
 
 /* The next record of a stream as it stands there, in our byte order, held.  Returns 1, 0, -errno with the fault. */
-static int take(struct perfring_file *data, struct perfring_stream *stream, struct perfring_pending *pending)
+static int take(struct perfring_file *file, struct perfring_stream *stream, struct perfring_pending *pending)
 {
 	int one;
 
-	if (PERFRING_UNLIKELY(data->peeked.record != NULL) && stream == data->streams) {
-		*pending = data->peeked;
-		data->peeked.record = NULL;
+	if (PERFRING_UNLIKELY(file->peeked.record != NULL) && stream == file->streams) {
+		*pending = file->peeked;
+		file->peeked.record = NULL;
 		return 1;
 	}
 	if (PERFRING_LIKELY(perfring_stream_take_plain(stream, &pending->record, &pending->at))) {
@@ -123,11 +123,11 @@ static int take(struct perfring_file *data, struct perfring_stream *stream, stru
 	}
 	one = perfring_stream_take(stream, &pending->record, &pending->at);
 	if (PERFRING_UNLIKELY(one < 0) && (one == -EBADMSG || one == -EOPNOTSUPP))
-		data->fault = data->stock.fault;
+		file->fault = file->stock.fault;
 	if (one <= 0)
 		return one;
-	if (PERFRING_UNLIKELY(data->is_foreign)) {
-		one = make_native(data, stream, &pending->record);
+	if (PERFRING_UNLIKELY(file->is_foreign)) {
+		one = make_native(file, stream, &pending->record);
 		if (one)
 			return one;
 	}
@@ -136,25 +136,25 @@ static int take(struct perfring_file *data, struct perfring_stream *stream, stru
 }
 
 /* No more of a stream is taken. */
-static void stop(struct perfring_file *data, uint32_t number, int error)
+static void stop(struct perfring_file *file, uint32_t number, int error)
 {
-	data->streams[number].stop = error;
-	if (error == 0 || data->end_error)
+	file->streams[number].stop = error;
+	if (error == 0 || file->end_error)
 		return;
-	data->end_error = error;
-	data->end_fault = data->fault;
-	data->end_stream = number;
+	file->end_error = error;
+	file->end_fault = file->fault;
+	file->end_stream = number;
 }
 
 /* A compressed record that could not be read, once all that came before it was handed out. */
-static int tell_unread(struct perfring_file *data, uint32_t number, struct perfring_item *item)
+static int tell_unread(struct perfring_file *file, uint32_t number, struct perfring_item *item)
 {
-	struct perfring_stream *stream = &data->streams[number];
+	struct perfring_stream *stream = &file->streams[number];
 
-	hand_out(data, number, item, &stream->unread);
+	hand_out(file, number, item, &stream->unread);
 	stream->unread.record = NULL;
 	stream->stop = 1;
-	data->fault = stream->unread_fault;
+	file->fault = stream->unread_fault;
 	return -EBADMSG;
 }
 
@@ -165,19 +165,19 @@ static bool is_compressed(const struct perf_event_header *record)
 
 /* Moves a stream on until a record of it is due.  Returns 1 for an item that is handed out at once, 0 when one is due or
  * the stream has ended (stop tells), -EBADMSG with an item whose id is in no attr, or which could not be read. */
-static int advance(struct perfring_file *data, uint32_t number, struct perfring_item *item)
+static int advance(struct perfring_file *file, uint32_t number, struct perfring_item *item)
 {
-	struct perfring_stream *stream = &data->streams[number];
+	struct perfring_stream *stream = &file->streams[number];
 	struct perfring_order *order = &stream->order;
 	uint32_t most_blocks = WINDOW_BLOCKS, most_records = WINDOW_RECORDS;
 	struct perfring_pending pending;
 	struct perfring_fault fault;
 	int error;
 
-	if (PERFRING_UNLIKELY(data->stream_count > 1)) {
+	if (PERFRING_UNLIKELY(file->stream_count > 1)) {
 		/* The files of a directory are nearly in order each: perf writes no rounds into them. */
-		most_records = WINDOW_RECORDS / data->stream_count;
-		most_blocks = WINDOW_BLOCKS + 4 * data->stream_count;
+		most_records = WINDOW_RECORDS / file->stream_count;
+		most_blocks = WINDOW_BLOCKS + 4 * file->stream_count;
 		if (most_records < 1024)
 			most_records = 1024;
 	}
@@ -189,28 +189,28 @@ static int advance(struct perfring_file *data, uint32_t number, struct perfring_
 				perfring_order_all(order);
 				continue;
 			}
-			return stream->unread.record ? tell_unread(data, number, item) : 0;
+			return stream->unread.record ? tell_unread(file, number, item) : 0;
 		}
-		if (PERFRING_UNLIKELY(data->stock.blocks >= most_blocks ||
+		if (PERFRING_UNLIKELY(file->stock.blocks >= most_blocks ||
 				      perfring_order_waiting(order) >= most_records) &&
 		    perfring_order_waiting(order)) {
 			perfring_order_half(order);
 			continue;
 		}
-		error = take(data, stream, &pending);
+		error = take(file, stream, &pending);
 		if (PERFRING_UNLIKELY(error <= 0)) {
-			stop(data, number, error);
+			stop(file, number, error);
 			continue;
 		}
 		pending.time = 0;
-		error = perfring_format_set_of(data->formats, pending.record, &pending.format, &fault);
+		error = perfring_format_set_of(file->formats, pending.record, &pending.format, &fault);
 		if (!error && pending.format)
 			pending.time = perfring_format_time_of(pending.format, pending.record);
 		if (PERFRING_LIKELY(pending.time)) {
 			error = perfring_order_push(order, &pending);
 			if (PERFRING_UNLIKELY(error)) {
-				perfring_stock_leave(&data->stock, pending.record);
-				stop(data, number, error);
+				perfring_stock_leave(&file->stock, pending.record);
+				stop(file, number, error);
 			}
 			continue;
 		}
@@ -221,15 +221,15 @@ static int advance(struct perfring_file *data, uint32_t number, struct perfring_
 			stream->stop = 0;
 			continue;
 		}
-		hand_out(data, number, item, &pending);
+		hand_out(file, number, item, &pending);
 		if (error)
-			return perfring_file_wrong(data, (uint64_t)(pending.at + fault.at), fault.what);
+			return perfring_file_wrong(file, (uint64_t)(pending.at + fault.at), fault.what);
 		if (pending.record->type == PERFRING_RECORD_FINISHED_ROUND)
 			perfring_order_round(order);
 		else if (pending.record->type >= PERFRING_RECORD_OF_PERF) {
-			error = perfring_file_learn(data, stream, pending.record, pending.at);
+			error = perfring_file_learn(file, stream, pending.record, pending.at);
 			if (error < 0)
-				stop(data, number, error);
+				stop(file, number, error);
 		}
 		return 1;
 	}
@@ -237,84 +237,84 @@ static int advance(struct perfring_file *data, uint32_t number, struct perfring_
 
 /* ---- several streams ---- */
 
-static uint64_t time_of(const struct perfring_file *data, uint32_t stream)
+static uint64_t time_of(const struct perfring_file *file, uint32_t stream)
 {
-	return perfring_order_first(&data->streams[stream].order)->time;
+	return perfring_order_first(&file->streams[stream].order)->time;
 }
 
 /* The oldest of what is due in all streams.  Returns as advance does, and 0 when every stream has ended. */
-static int merge(struct perfring_file *data, struct perfring_item *item)
+static int merge(struct perfring_file *file, struct perfring_item *item)
 {
-	struct perfring_heap_entry *heap = data->heap;
-	bool is_first = data->asked < data->stream_count;
+	struct perfring_heap_entry *heap = file->heap;
+	bool is_first = file->asked < file->stream_count;
 	struct perfring_order *order;
 	int one;
 
-	for (; data->asked < data->stream_count; data->asked++) {
-		one = advance(data, data->asked, item);
+	for (; file->asked < file->stream_count; file->asked++) {
+		one = advance(file, file->asked, item);
 		if (one)
 			return one;
-		if (perfring_order_has_due(&data->streams[data->asked].order))
-			heap[data->heap_count++] =
-				(struct perfring_heap_entry){time_of(data, data->asked), data->asked};
+		if (perfring_order_has_due(&file->streams[file->asked].order))
+			heap[file->heap_count++] =
+				(struct perfring_heap_entry){time_of(file, file->asked), file->asked};
 	}
 	if (is_first)
-		perfring_heap_make(heap, data->heap_count);
-	if (data->has_left) {
-		one = advance(data, heap->number, item);
+		perfring_heap_make(heap, file->heap_count);
+	if (file->has_left) {
+		one = advance(file, heap->number, item);
 		if (one)
 			return one;
-		data->has_left = false;
-		if (perfring_order_has_due(&data->streams[heap->number].order))
-			heap->key = time_of(data, heap->number);
+		file->has_left = false;
+		if (perfring_order_has_due(&file->streams[heap->number].order))
+			heap->key = time_of(file, heap->number);
 		else
-			*heap = heap[--data->heap_count];
-		perfring_heap_down(heap, data->heap_count, 0);
+			*heap = heap[--file->heap_count];
+		perfring_heap_down(heap, file->heap_count, 0);
 	}
-	if (!data->heap_count)
+	if (!file->heap_count)
 		return 0;
-	order = &data->streams[heap->number].order;
-	hand_out(data, heap->number, item, perfring_order_pop(order));
-	data->has_left = true;
+	order = &file->streams[heap->number].order;
+	hand_out(file, heap->number, item, perfring_order_pop(order));
+	file->has_left = true;
 	return 1;
 }
 
 /* ---- all of it ---- */
 
-static int at_end(struct perfring_file *data)
+static int at_end(struct perfring_file *file)
 {
-	if (data->end_error) {
-		data->fault = data->end_fault;
-		data->current_stream = data->end_stream;
+	if (file->end_error) {
+		file->fault = file->end_fault;
+		file->current_stream = file->end_stream;
 	}
-	return data->end_error;
+	return file->end_error;
 }
 
-int perfring_file_next(struct perfring_file *data, struct perfring_item *item)
+int perfring_file_next(struct perfring_file *file, struct perfring_item *item)
 {
 	struct perfring_order *order;
 	int one;
 
-	if (PERFRING_UNLIKELY(!data))
+	if (PERFRING_UNLIKELY(!file))
 		return -EINVAL;
-	if (PERFRING_UNLIKELY(data->open_error))
-		return data->open_error;
-	leave(data);
-	if (PERFRING_UNLIKELY(data->leading_first < data->leading_count)) {
-		hand_out(data, 0, item, &data->leading[data->leading_first++]);
+	if (PERFRING_UNLIKELY(file->open_error))
+		return file->open_error;
+	leave(file);
+	if (PERFRING_UNLIKELY(file->leading_first < file->leading_count)) {
+		hand_out(file, 0, item, &file->leading[file->leading_first++]);
 		return 1;
 	}
-	if (PERFRING_UNLIKELY(data->stream_count > 1)) {
-		one = merge(data, item);
-		return one ? one : at_end(data);
+	if (PERFRING_UNLIKELY(file->stream_count > 1)) {
+		one = merge(file, item);
+		return one ? one : at_end(file);
 	}
-	order = &data->streams[0].order;
-	one = advance(data, 0, item);
+	order = &file->streams[0].order;
+	one = advance(file, 0, item);
 	if (one)
 		return one;
 	if (!perfring_order_has_due(order))
-		return at_end(data);
-	hand_out(data, 0, item, perfring_order_pop(order));
+		return at_end(file);
+	hand_out(file, 0, item, perfring_order_pop(order));
 	return 1;
 }
 
@@ -340,37 +340,37 @@ static bool is_leading(const struct perf_event_header *record)
 	}
 }
 
-int perfring_file_lead(struct perfring_file *data)
+int perfring_file_lead(struct perfring_file *file)
 {
-	struct perfring_stream *stream = data->streams;
+	struct perfring_stream *stream = file->streams;
 	struct perfring_pending pending;
 	int one;
 
-	while (data->stock.blocks < LEADING_BLOCKS && data->leading_count < LEADING_RECORDS) {
-		if (data->leading_count == data->leading_room) {
-			size_t room = data->leading_room ? data->leading_room * 2 : 64;
-			struct perfring_pending *leading = realloc(data->leading, room * sizeof(*leading));
+	while (file->stock.blocks < LEADING_BLOCKS && file->leading_count < LEADING_RECORDS) {
+		if (file->leading_count == file->leading_room) {
+			size_t room = file->leading_room ? file->leading_room * 2 : 64;
+			struct perfring_pending *leading = realloc(file->leading, room * sizeof(*leading));
 
 			if (!leading)
 				return -ENOMEM;
-			data->leading = leading;
-			data->leading_room = room;
+			file->leading = leading;
+			file->leading_room = room;
 		}
-		one = take(data, stream, &pending);
+		one = take(file, stream, &pending);
 		if (one == 1 && !is_leading(pending.record)) {
-			data->peeked = pending;
+			file->peeked = pending;
 			break;
 		}
 		if (one == 1) {
 			pending.time = 0;
 			pending.format = NULL;
-			data->leading[data->leading_count++] = pending;
-			one = perfring_file_learn(data, stream, pending.record, pending.at);
+			file->leading[file->leading_count++] = pending;
+			one = perfring_file_learn(file, stream, pending.record, pending.at);
 			if (!one)
 				continue;
 		}
 		/* told by next, in its turn */
-		stop(data, 0, one);
+		stop(file, 0, one);
 		break;
 	}
 	return stream->stop == -ENOMEM ? -ENOMEM : 0;
