@@ -23,7 +23,7 @@
 #include "sanitizers.h"
 #include "test.h"
 
-TestSuite(stream, .timeout = 120);
+TestSuite(stream, .timeout = 300);
 
 #define TIMED (PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME)
 
