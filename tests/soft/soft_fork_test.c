@@ -21,7 +21,7 @@ static void strike(const char *name);
 #undef leave
 #undef stack
 
-TestSuite(soft_fork, .timeout = 60);
+TestSuite(soft_fork, .timeout = 240);
 
 static volatile int held;              /* locks, by this thread */
 static volatile unsigned came, inside; /* handlers; while a lock was held */
