@@ -26,7 +26,7 @@ static void strike(const char *name);
 #include <perfring/ring.h>
 #include "watch.h"
 
-TestSuite(page, .timeout = 60);
+TestSuite(page, .timeout = 240);
 
 static void (*struck)(const char *name); /* at each named place */
 
