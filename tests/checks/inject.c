@@ -439,6 +439,9 @@ static bool is_counted(const struct seccomp_notif *asks)
 		if (asks->data.instruction_pointer >= sanitizers[i].from &&
 		    asks->data.instruction_pointer < sanitizers[i].to)
 			return false;
+	/* By the C library's function, when a thread begins: it ends the program if that fails. */
+	if (asks->data.nr == SYS_sigaltstack && sanitizers_nr)
+		return false;
 	if (asks->data.nr == SYS_fcntl && asks->data.args[1] != F_DUPFD && asks->data.args[1] != F_DUPFD_CLOEXEC &&
 	    asks->data.args[1] != F_ADD_SEALS)
 		return false;
