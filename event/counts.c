@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "array.h"
 #include "opener.h"
+#include "os/array.h"
 
 struct counted {
 	struct perfring_opener_event open;
@@ -90,7 +90,7 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 	uint32_t number = counts->event_count;
 	struct counted *event = calloc(1, sizeof(*event));
 
-	if (!event || perfring_array_grow(&counts->events, number, &counts->event_capacity, sizeof(event))) {
+	if (!event || perfring_os_array_grow(&counts->events, number, &counts->event_capacity, sizeof(event))) {
 		free(event);
 		return -ENOMEM;
 	}
@@ -136,7 +136,7 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 	if (ret)
 		refuse(counts, "the event's id cannot be read: %s.", strerror(-ret));
 	else
-		ret = perfring_array_grow(&counts->fds, counts->fd_count, &counts->fd_capacity, sizeof(opened));
+		ret = perfring_os_array_grow(&counts->fds, counts->fd_count, &counts->fd_capacity, sizeof(opened));
 	if (!ret)
 		counts->fds[counts->fd_count++] = opened;
 	return ret;

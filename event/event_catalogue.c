@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "array.h"
+#include "os/array.h"
 #include "pmu.h"
 
 struct one {
@@ -37,7 +37,7 @@ static int add(struct perfring_event_names *names, enum perfring_event_kind kind
 
 	if (!fits(names, name, alias))
 		return 0;
-	if (perfring_array_grow(&names->list, names->count, &names->capacity, sizeof(*names->list)))
+	if (perfring_os_array_grow(&names->list, names->count, &names->capacity, sizeof(*names->list)))
 		return -ENOMEM;
 	one = &names->list[names->count];
 	one->kind = kind;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "array.h"
+#include "os/array.h"
 #include "pmu.h"
 
 /* One event: what it points to is behind it, and freed with it. */
@@ -74,7 +74,7 @@ static struct entry *append(struct perfring_events *events, const struct perf_ev
 	uint32_t bytes = perfring_attr_own_size(base);
 	struct entry *entry = calloc(1, sizeof(*entry));
 
-	if (!entry || perfring_array_grow(&events->entries, events->count, &events->capacity, sizeof(entry))) {
+	if (!entry || perfring_os_array_grow(&events->entries, events->count, &events->capacity, sizeof(entry))) {
 		free(entry);
 		return NULL;
 	}

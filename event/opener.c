@@ -308,11 +308,10 @@ static int open_place(struct opening *opening)
 
 /* ---- all places ---- */
 
+static const struct perfring_numbers ANY = {(int32_t[]){-1}, 1, 1};
+
 const struct perfring_numbers *perfring_target_who(const struct perfring_target *target)
 {
-	static int32_t any[] = {-1};
-	static const struct perfring_numbers ANY = {any, 1, 1};
-
 	if (target->cgroups.count)
 		return &target->cgroups;
 	return target->threads.count || target->process_count ? &target->tids : &ANY;
@@ -320,9 +319,6 @@ const struct perfring_numbers *perfring_target_who(const struct perfring_target 
 
 const struct perfring_numbers *perfring_target_where(const struct perfring_target *target)
 {
-	static int32_t any[] = {-1};
-	static const struct perfring_numbers ANY = {any, 1, 1};
-
 	return target->cpus.count || target->all_cpus ? &target->cpus : &ANY;
 }
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "array.h"
 #include "event_private.h"
+#include "os/array.h"
 #include "os/cgroup.h"
 #include "os/file.h"
 #include "os/range.h"
@@ -54,7 +54,7 @@ int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number)
 
 	if (at < numbers->count && numbers->numbers[at] == number)
 		return 0;
-	if (perfring_array_grow(&numbers->numbers, numbers->count, &numbers->capacity, sizeof(*numbers->numbers)))
+	if (perfring_os_array_grow(&numbers->numbers, numbers->count, &numbers->capacity, sizeof(*numbers->numbers)))
 		return -ENOMEM;
 	memmove(numbers->numbers + at + 1, numbers->numbers + at, (numbers->count - at) * sizeof(*numbers->numbers));
 	numbers->numbers[at] = number;
@@ -264,7 +264,7 @@ int perfring_target_add_process(struct perfring_target *target, int32_t pid)
 	for (uint32_t i = 0; i < target->process_count; i++)
 		if (target->processes[i].pid == pid && target->processes[i].start == process.start)
 			return 0;
-	ret = perfring_array_grow(&target->processes, target->process_count, &target->process_capacity,
+	ret = perfring_os_array_grow(&target->processes, target->process_count, &target->process_capacity,
 				  sizeof(*target->processes));
 	if (!ret)
 		target->processes[target->process_count++] = process;

@@ -122,7 +122,7 @@ static int take_wake(struct perfring_session *session, int fd, uint32_t *place)
 		if (session->wakes[i].fd < 0)
 			at = i;
 	}
-	if (perfring_array_grow(&session->wakes, at, &session->wake_capacity, sizeof(*session->wakes)))
+	if (perfring_os_array_grow(&session->wakes, at, &session->wake_capacity, sizeof(*session->wakes)))
 		return -ENOMEM;
 	interest.data.u32 = at | PERFRING_WAKE_MARK;
 	if (epoll_ctl(session->epoll, EPOLL_CTL_ADD, fd, &interest))

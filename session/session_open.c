@@ -88,9 +88,9 @@ static struct perfring_session_ring *find_ring(const struct perfring_session *se
 int perfring_session_make_space(struct perfring_session *session)
 {
 	uint32_t count = session->ring_count;
-	int ret = perfring_array_grow(&session->rings, count, &session->ring_capacity, sizeof(*session->rings));
+	int ret = perfring_os_array_grow(&session->rings, count, &session->ring_capacity, sizeof(*session->rings));
 
-	return ret ? ret : perfring_array_grow(&session->heap, count, &session->heap_capacity, sizeof(*session->heap));
+	return ret ? ret : perfring_os_array_grow(&session->heap, count, &session->heap_capacity, sizeof(*session->heap));
 }
 
 static int map_ring(const struct perfring_session *session, struct perfring_session_ring *ring)
@@ -269,7 +269,7 @@ static int add_kind(struct perfring_session *session, const struct perf_event_at
 	struct perfring_session_kind *kind;
 
 	while (number >= session->kind_capacity)
-		if (perfring_array_grow(&session->kinds, session->kind_capacity, &session->kind_capacity,
+		if (perfring_os_array_grow(&session->kinds, session->kind_capacity, &session->kind_capacity,
 					sizeof(*session->kinds)))
 			return -ENOMEM;
 	kind = calloc(1, sizeof(*kind));
@@ -467,7 +467,7 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 	if (!ret)
 		ret = join_ring(session, &event);
 	if (!ret)
-		ret = perfring_array_grow(&session->events, session->event_count, &session->event_capacity,
+		ret = perfring_os_array_grow(&session->events, session->event_count, &session->event_capacity,
 					  sizeof(event));
 	if (!ret) {
 		session->events[session->event_count] = event;
@@ -593,7 +593,7 @@ int perfring_session_add_group(struct perfring_session *session, const struct pe
 		perfring_session_refuse(session, "the target names neither a thread nor a CPU.");
 		return -EINVAL;
 	}
-	if (perfring_array_grow(&session->asked, session->asked_count, &session->asked_capacity,
+	if (perfring_os_array_grow(&session->asked, session->asked_count, &session->asked_capacity,
 				sizeof(*session->asked))) {
 		perfring_session_refuse(session, "adding the event failed: %s.", strerror(ENOMEM));
 		return -ENOMEM;

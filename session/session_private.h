@@ -6,8 +6,8 @@
 #include <perfring/session.h>
 #include <perfring/snapshot.h>
 
-#include "event/array.h"
 #include "event/opener.h"
+#include "os/array.h"
 #include "os/heap.h"
 
 /* An event as it was opened; the leader of one in no group is its own. */

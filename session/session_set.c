@@ -85,7 +85,7 @@ int perfring_session_add_set(struct perfring_session *session, struct perfring_s
 	for (uint32_t i = 0; i < session->set_count; i++)
 		if (session->sets[i].set == set)
 			return -EEXIST;
-	if (perfring_array_grow(&session->sets, session->set_count, &session->set_capacity, sizeof(*session->sets)))
+	if (perfring_os_array_grow(&session->sets, session->set_count, &session->set_capacity, sizeof(*session->sets)))
 		return -ENOMEM;
 	session->sets[session->set_count++] = (struct perfring_session_set){set, wake_fd, flags};
 	return 0;
