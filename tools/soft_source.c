@@ -749,23 +749,25 @@ static bool tells_of_process(uint32_t type)
 	       type == PERFRING_RECORD_MMAP2;
 }
 
-/* No ring is refused more than a record a microsecond: a peer that counts more makes the others' losses unreadable. */
-static uint64_t most_lost(const struct perfring_peers *peers)
+static uint64_t elapsed_since_open(const struct perfring_peers *peers)
 {
-	return (perfring_tool_now() - peers->opened) / 1000;
+	return perfring_tool_now() - peers->opened;
 }
 
-/* A thread is sampled by its CPU time.  What the kernel's clocks differ by, and a tick, is let go. */
-static const char *judge_period(const struct perfring_peers *peers, struct peer_ring *ring,
-				const struct perf_event_header *record)
+/* No ring is refused more than a record a microsecond: a peer that counts more makes the others' losses unreadable. */
+static uint64_t most_lost(uint64_t elapsed)
 {
-	const struct perfring_format *format = perfring_format_set_at(perfring_session_formats(peers->session), 0);
-	uint64_t most = perfring_tool_now() - peers->opened;
+	return elapsed / 1000;
+}
+
+/* A thread is sampled by its CPU time, of which it had `elapsed` at most.  What the kernel's clocks differ by, and a tick, is
+ * let go. */
+static const char *judge_period(const struct perfring_peers *peers, struct peer_ring *ring, uint64_t elapsed,
+				const struct perfring_format *format, const struct perf_event_header *record)
+{
+	uint64_t most = elapsed + elapsed / 64 + 100 * NS_PER_MS;
 	uint64_t period = peers->terms.attr.freq ? 0 : peers->terms.attr.sample_period;
 
-	if (record->type != PERFRING_RECORD_SAMPLE)
-		return NULL;
-	most += most / 64 + 100 * NS_PER_MS;
 	perfring_format_word_of(record, perfring_format_field_offset(format->sample_type, PERFRING_SAMPLE_PERIOD), 0,
 				&period);
 	if (ring->sampled > most || period > most - ring->sampled)
@@ -774,11 +776,12 @@ static const char *judge_period(const struct perfring_peers *peers, struct peer_
 	return NULL;
 }
 
-/* A record of the copy, of which `left` bytes follow.  Returns what is wrong with it, or NULL. */
-static const char *judge(const struct perfring_peers *peers, uint32_t pid, const struct perf_event_header *record,
-			 uint64_t left)
+/* A record of the copy, of which `left` bytes follow, `elapsed` ns after the recording began.  Returns what is wrong with it,
+ * or NULL. */
+static const char *judge(const struct perfring_peers *peers, struct peer_ring *ring, uint64_t elapsed,
+			 const struct perfring_format *format, const struct perf_event_header *record, uint64_t left)
 {
-	const struct perfring_format *format = perfring_format_set_at(perfring_session_formats(peers->session), 0);
+	uint32_t pid = peers->peers[ring->peer].own;
 	uint32_t at = perfring_format_field_offset(format->sample_type, PERFRING_SAMPLE_TID);
 	uint32_t back = perfring_format_field_back(format->sample_type, PERFRING_SAMPLE_TID);
 	struct perfring_fault fault = {0, ""};
@@ -796,11 +799,12 @@ static const char *judge(const struct perfring_peers *peers, uint32_t pid, const
 		memcpy(&found, record + 1, sizeof(found));
 	if (found != pid)
 		return "the pid of another process";
-	if (record->type == PERFRING_RECORD_LOST)
-		memcpy(&word, (const unsigned char *)record + sizeof(*record) + 8, sizeof(word));
-	return record->type == PERFRING_RECORD_LOST && word > most_lost(peers)
-		       ? "more lost records than it had time to write"
-		       : NULL;
+	if (record->type == PERFRING_RECORD_SAMPLE)
+		return judge_period(peers, ring, elapsed, format, record);
+	if (record->type != PERFRING_RECORD_LOST)
+		return NULL;
+	memcpy(&word, (const unsigned char *)record + sizeof(*record) + 8, sizeof(word));
+	return word > most_lost(elapsed) ? "more lost records than it had time to write" : NULL;
 }
 
 static void bar_for_record(struct perfring_peers *peers, struct peer *peer, uint32_t type, const char *wrong)
@@ -815,6 +819,8 @@ void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span
 {
 	struct peer_ring *ring = &peers->rings[span->ring];
 	struct peer *peer = &peers->peers[ring->peer];
+	const struct perfring_format *format = perfring_format_set_at(perfring_session_formats(peers->session), 0);
+	uint64_t elapsed = elapsed_since_open(peers); /* all of the span was written by now */
 	const char *wrong = NULL;
 	uint64_t end = 0, at = 0;
 
@@ -826,9 +832,7 @@ void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span
 	while (!peer->barred && at < end) {
 		const struct perf_event_header *record = (const void *)(peers->copy + at);
 
-		wrong = judge(peers, peer->own, record, end - at);
-		if (!wrong)
-			wrong = judge_period(peers, ring, record);
+		wrong = judge(peers, ring, elapsed, format, record, end - at);
 		if (wrong) {
 			bar_for_record(peers, peer, record->type, wrong);
 			break;
@@ -863,7 +867,7 @@ static bool is_done(const struct peer_ring *ring, const struct peer *peer)
 
 static uint64_t lost_in(const struct perfring_peers *peers, const struct peer_ring *ring)
 {
-	uint64_t lost = PERFRING_LOAD(&perfring_ring_state_of(ring->ring.page)->lost_total), most = most_lost(peers);
+	uint64_t lost = PERFRING_LOAD(&perfring_ring_state_of(ring->ring.page)->lost_total), most = most_lost(elapsed_since_open(peers));
 
 	return lost < most ? lost : most;
 }
