@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/signals.h"
 #include "writer_private.h"
 
 struct member {
@@ -153,17 +154,11 @@ void perfring_set_close(struct perfring_set *set)
 
 /* ---- the lock ---- */
 
-/* Blocks all signals except those that an instruction raises: a handler of the lock's holder may fork, and its fork hooks may wait
+/* With signals blocked: a handler of the lock's holder may fork, and its fork hooks may wait
  * for a thread that waits for this lock. */
 static void lock(struct perfring_set *set, sigset_t *signals)
 {
-	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
-	sigset_t all;
-
-	sigfillset(&all);
-	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		sigdelset(&all, synchronous[i]);
-	pthread_sigmask(SIG_BLOCK, &all, signals);
+	perfring_os_signals_block(signals);
 	pthread_mutex_lock(&set->lock);
 	PERFRING_POINT(set_locked);
 }

@@ -58,6 +58,7 @@
 #include <unistd.h>
 
 #include "os/membarrier.h"
+#include "os/signals.h"
 #include "soft_private.h"
 
 enum {
@@ -168,7 +169,7 @@ void perfring_soft_visit_begin(struct soft_visit *visit)
 {
 	uint32_t p;
 
-	perfring_soft_signals_block(&visit->signals);
+	perfring_os_signals_block(&visit->signals);
 	for (;;) {
 		p = PERFRING_LOAD_ORDERED(&phase);
 		PERFRING_POINT(visitor_looked);

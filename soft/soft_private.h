@@ -253,8 +253,7 @@ uint32_t perfring_soft_read_size(const struct soft_instance *instance);
 
 /* Before anything else: fork's hooks.  0 or -errno. */
 int perfring_soft_prepare(void);
-/* Blocks signals but for those that an instruction raises; `before` keeps what was blocked.  Handlers. */
-void perfring_soft_signals_block(sigset_t *before);
+/* What perfring_os_signals_block blocked.  Handlers. */
 void perfring_soft_signals_restore(const sigset_t *before);
 /* The switch; `signals` keeps what was blocked.  Handlers. */
 void perfring_soft_switch_take(sigset_t *signals);

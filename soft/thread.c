@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "os/clock.h"
+#include "os/signals.h"
 #include "soft_private.h"
 
 enum {
@@ -53,19 +54,6 @@ static uint32_t confined; /* by perfring_soft_confine */
 
 /* ---- locks ---- */
 
-/* Not those that an instruction raises: a fault here would end the process, whatever handles it; and in a sandbox that
- * answers system calls by SIGSYS, each of our own calls would. */
-void perfring_soft_signals_block(sigset_t *before)
-{
-	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
-	sigset_t all;
-
-	sigfillset(&all);
-	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		sigdelset(&all, synchronous[i]);
-	pthread_sigmask(SIG_BLOCK, &all, before);
-}
-
 void perfring_soft_signals_restore(const sigset_t *before)
 {
 	pthread_sigmask(SIG_SETMASK, before, NULL);
@@ -75,7 +63,7 @@ void perfring_soft_signals_restore(const sigset_t *before)
  * waits inside pthread_mutex_lock has blocked signals before. */
 void perfring_soft_switch_take(sigset_t *signals)
 {
-	perfring_soft_signals_block(signals);
+	perfring_os_signals_block(signals);
 	pthread_mutex_lock(&the_switch);
 }
 
@@ -209,7 +197,7 @@ void perfring_soft_lock_take(void)
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	perfring_soft_signals_block(&signals);
+	perfring_os_signals_block(&signals);
 	pthread_mutex_lock(&perfring_soft_lock);
 	perfring_soft_lock_signals = signals;
 	cancel_state = state;

@@ -1,0 +1,21 @@
+/* signals.h - which signals are blocked while no handler may run. */
+#ifndef PERFRING_OS_SIGNALS_H
+#define PERFRING_OS_SIGNALS_H
+
+#include <signal.h>
+#include <stddef.h>
+
+/* Blocks all signals except those that an instruction raises: a fault would end the process, whatever handles it, and in a
+ * sandbox that answers system calls by SIGSYS each call would.  Context: also signal handlers. */
+static inline void perfring_os_signals_block(sigset_t *before)
+{
+	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+	sigset_t all;
+
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
+		sigdelset(&all, synchronous[i]);
+	pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+#endif
