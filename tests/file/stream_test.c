@@ -2536,7 +2536,7 @@ static void lie(bool is_foreign, bool is_stream)
 		limit.rlim_cur = limit.rlim_max = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (16u << 20);
 		if (!IS_SANITIZED && setrlimit(RLIMIT_AS, &limit))
 			_exit(3);
-		for (size_t at = 0; at + 8 <= size && !code; at += IS_SANITIZED ? 12 : 4)
+		for (size_t at = 0; at + 8 <= size && !code; at += IS_SANITIZED ? 20 : 4)
 			for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]) && !code; i++) {
 				uint64_t told = turned(lies[i], is_foreign), true_word;
 
