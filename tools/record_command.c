@@ -567,7 +567,11 @@ static bool start(struct recording *recording)
  * up. */
 static int round_ms(const struct recording *recording)
 {
-	uint64_t most = recording->is_pressed ? 0 : recording->soft ? SOFT_ROUND_MS : ROUND_MS, now, left;
+	uint64_t most = recording->is_pressed     ? 0
+			: recording->soft         ? SOFT_ROUND_MS
+			: recording->is_unsettled ? MARK_MS
+						  : ROUND_MS,
+		 now, left;
 
 	if (!recording->enable_at)
 		return (int)most;

@@ -11,6 +11,10 @@
 #include "soft_source.h"
 #include "tools.h"
 
+enum {
+	MARK_MS = 100, /* how often what was written is settled in the file */
+};
+
 /* What becomes of tasks and mappings, in memory: their state at some time, and the side records since. */
 struct recorded_side {
 	struct perfring_file_writer *writer;
@@ -103,7 +107,8 @@ struct recording {
 	uint64_t lost;         /* the sum of that */
 	bool is_pressed;       /* the rings fill so fast that nobody need wake us */
 	bool is_broken;        /* a write failed, and that was told */
-	uint64_t settled;      /* ns: when the file's last round was */
+	bool is_unsettled;     /* records were written since the file's last round */
+	uint64_t settled;      /* ns: when that was */
 	uint64_t opened;       /* ns: when the file was */
 	uint64_t kept_records; /* that are in the file */
 	uint64_t kept_samples;

@@ -328,6 +328,7 @@ static bool begin(struct recording *recording, bool is_timed)
 	if (!ret && !recording->soft)
 		ret = write_maps(recording);
 	recording->opened = perfring_tool_now();
+	recording->is_unsettled = false;
 	recording->files++;
 	return complain(recording, ret);
 }
@@ -361,16 +362,14 @@ bool perfring_record_settle_file(struct recording *recording)
 
 /* ---- rounds ---- */
 
-/* The rings of processes that observe themselves are read more often: those that are new have then been read by the time
- * when a round is settled. */
+/* Whether it is time to settle what was written.  A record takes its time before it takes its place in the ring, and an
+ * interrupt, or a hypervisor that lends the CPU to another, comes in between: a round that ends at once, as under a flood, is
+ * over before it is there.  Rings of processes that observe themselves are read once more before theirs ends. */
 static bool is_settling(struct recording *recording)
 {
-	uint64_t time;
+	uint64_t time = perfring_tool_now();
 
-	if (!recording->soft)
-		return true;
-	time = perfring_tool_now();
-	if (time - recording->settled < SOFT_MARK_MS * NS_PER_MS)
+	if (time - recording->settled < (recording->soft ? SOFT_MARK_MS : MARK_MS) * NS_PER_MS)
 		return false;
 	recording->settled = time;
 	return true;
@@ -425,8 +424,11 @@ bool perfring_record_write_round(struct recording *recording)
 	char place[32];
 	int ret = write_spans(recording, session, writer, &any);
 
-	if (!ret && any && !recording->snapshots && is_settling(recording))
+	recording->is_unsettled = !recording->snapshots && (recording->is_unsettled || any);
+	if (!ret && recording->is_unsettled && is_settling(recording)) {
 		ret = perfring_file_writer_end_round(writer);
+		recording->is_unsettled = false;
+	}
 	perfring_session_return(session);
 	if (!ret && any && recording->snapshots)
 		ret = perfring_record_bound_side(recording);

@@ -12,8 +12,9 @@
  * Order.  A round begins with each wait, which looks at all rings once.  A record is returned one round after it was first
  * seen: by then every earlier record has been seen as well, because a record is published shortly after its time stamp is
  * taken.  Records of one ring are nearly in order (an NMI can come between a time stamp and its record), so the next 64 of
- * each ring are sorted.  Items that are late nevertheless are counted and returned.  Records wait in the rings, not in
- * copies, so memory is bounded.  A wait that holds records back ends after 10 ms.
+ * each ring are sorted.  Items that are late nevertheless are counted and returned: a record takes its time stamp before its
+ * place, and an interrupt or a hypervisor may come in between, so rounds of less than a millisecond have late ones.  Records
+ * wait in the rings, not in copies, so memory is bounded.  A wait that holds records back ends after 10 ms.
  *
  * Other ways to read: perfring_session_snapshot (rings that overwrite), perfring_session_next_aux (AUX areas), merge.h
  * (several sessions as one stream), count.h (counts without a ring).
