@@ -1,4 +1,4 @@
-/* bpf_events.c - what a BPF program writes by bpf_perf_event_output: pid and time of 100 context switches. */
+/* bpf_events.c - what a BPF program writes by bpf_perf_event_output: pid and tid of 100 context switches. */
 #include <linux/bpf.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
@@ -18,16 +18,11 @@ static int attach(int map)
 	struct bpf_insn code[] = {
 		CODE(BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0), /* the context */
 		CODE(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_current_pid_tgid),
-		CODE(BPF_STX | BPF_MEM | BPF_DW, 10, 0, -16, 0),
-		CODE(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_ktime_get_ns),
-		CODE(BPF_STX | BPF_MEM | BPF_DW, 10, 0, -8, 0),
-		CODE(BPF_ALU64 | BPF_MOV | BPF_X, 1, 6, 0, 0),
+		CODE(BPF_STX | BPF_MEM | BPF_DW, 10, 0, -8, 0), CODE(BPF_ALU64 | BPF_MOV | BPF_X, 1, 6, 0, 0),
 		CODE(BPF_LD | BPF_IMM | BPF_DW, 2, BPF_PSEUDO_MAP_FD, 0, map), CODE(0, 0, 0, 0, 0),
 		CODE(BPF_ALU | BPF_MOV | BPF_K, 3, 0, 0, -1), /* BPF_F_CURRENT_CPU */
-		CODE(BPF_ALU64 | BPF_MOV | BPF_X, 4, 10, 0, 0),
-		CODE(BPF_ALU64 | BPF_ADD | BPF_K, 4, 0, 0, -16),
-		CODE(BPF_ALU64 | BPF_MOV | BPF_K, 5, 0, 0, 16),
-		CODE(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_perf_event_output),
+		CODE(BPF_ALU64 | BPF_MOV | BPF_X, 4, 10, 0, 0), CODE(BPF_ALU64 | BPF_ADD | BPF_K, 4, 0, 0, -8),
+		CODE(BPF_ALU64 | BPF_MOV | BPF_K, 5, 0, 0, 8), CODE(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_perf_event_output),
 		CODE(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0), CODE(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
 	union bpf_attr load = {.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT, .insns = (uintptr_t)code,
@@ -49,7 +44,7 @@ int main(void)
 	struct perfring_target *target;
 	struct perfring_sample sample;
 	struct perfring_item item;
-	uint64_t words[2];
+	uint64_t pid_tgid;
 
 	if (map < 0 || perfring_target_open(&target) || perfring_target_add_cpus(target, NULL) ||
 	    perfring_session_open(&session, 0))
@@ -60,10 +55,9 @@ int main(void)
 		return perror("bpf_events: sched_switch"), 1;
 	while (shown < 100 && perfring_session_wait(session, 100) >= 0) {
 		while (shown < 100 && perfring_session_next(session, &item) == 1)
-			if (!perfring_sample_decode(item.format, item.record, &sample, NULL) && sample.raw.size >= 16) {
-				memcpy(words, sample.raw.data, sizeof(words)); /* RAW is padded: 20 bytes for 16 */
-				printf("%llu pid %llu\n", (unsigned long long)words[1], (unsigned long long)words[0] >> 32);
-				shown++;
+			if (!perfring_sample_decode(item.format, item.record, &sample, NULL) && sample.raw.size >= 8) {
+				memcpy(&pid_tgid, sample.raw.data, sizeof(pid_tgid)); /* RAW is padded: 12 bytes for 8 */
+				printf("%d: pid %u tid %u\n", ++shown, (unsigned)(pid_tgid >> 32), (unsigned)pid_tgid);
 			}
 		perfring_session_return(session);
 	}
