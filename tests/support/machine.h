@@ -101,21 +101,26 @@ static inline void touch_pages(int pages)
  * count each switch, it goes on between ticks too.) */
 #define CLOCK_THREAD_TICKS ((clockid_t)-4)
 
-/* Seconds that a storm takes, and the measure of all that is random: PERFRING_SOAK; without it 1, and 16 where there is time for
- * everything (scripts/prove). */
+/* Whether there is time for everything (scripts/prove). */
+static inline bool is_long(void)
+{
+	return getenv("PERFRING_PROVE") != NULL;
+}
+
+/* Seconds that a storm takes, and the measure of all that is random: PERFRING_SOAK; without it 1, and 16 in the long form. */
 static inline double soak_seconds(void)
 {
 	const char *text = getenv("PERFRING_SOAK");
 
 	if (text)
 		return strtod(text, NULL);
-	return getenv("PERFRING_PROVE") ? 16 : 1;
+	return is_long() ? 16 : 1;
 }
 
 /* Of places that are tried one by one, where the release build tries each: the sanitizers' builds try every fifth. */
 static inline unsigned stride(void)
 {
-	return IS_SANITIZED && !getenv("PERFRING_PROVE") ? 5 : 1;
+	return IS_SANITIZED && !is_long() ? 5 : 1;
 }
 
 /* How many of `all` random trials are made: all of them in 4 seconds and more, and a share in less. */
