@@ -87,6 +87,11 @@ bool perfring_tool_is_ending(void)
 					 sigismember(&pending, SIGHUP) == 1);
 }
 
+bool perfring_tool_is_cut(uint64_t since)
+{
+	return perfring_tool_is_ending() && perfring_tool_now() - since > UINT64_C(1000000000);
+}
+
 bool perfring_tool_flush(void)
 {
 	int error;

@@ -235,6 +235,7 @@ static bool find_hits(const struct recording *recording, struct hits *hits, bool
 	struct perfring_file *data;
 	struct perfring_item item;
 	uint32_t items = 0;
+	uint64_t since = perfring_tool_now();
 	bool goes_on = true;
 	char path[64];
 	int one;
@@ -250,7 +251,7 @@ static bool find_hits(const struct recording *recording, struct hits *hits, bool
 		one = 1;
 		if (item.format)
 			take(hits, &item, wants_living);
-		goes_on = ++items % 1024 || !perfring_tool_is_ending();
+		goes_on = ++items % 1024 || !perfring_tool_is_cut(since);
 	}
 	perfring_file_close(data);
 	/* why a recording that is broken ended was told */
@@ -466,6 +467,7 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 {
 	uint8_t id[PERFRING_BUILD_ID_SIZE] = {0};
 	int64_t size = hits->kernel ? perfring_build_id_of_kernel(id) : 0;
+	uint64_t since = perfring_tool_now();
 	int ret = 0;
 
 	/* a kernel may hide it */
@@ -481,7 +483,7 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 		uint32_t found = *goes_on ? find_id(hits, hits->list[i], id) : 0;
 
 		take_id(hits->list[i]->named, id, found);
-		*goes_on = *goes_on && !perfring_tool_is_ending();
+		*goes_on = *goes_on && !perfring_tool_is_cut(since);
 	}
 	close_own_event(hits);
 	for (size_t i = 0; !ret && i < hits->name_count; i++) {

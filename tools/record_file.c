@@ -185,10 +185,9 @@ static int compare_pids(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-static bool is_ending(void *of)
+static bool is_cut(void *since)
 {
-	(void)of;
-	return perfring_tool_is_ending();
+	return perfring_tool_is_cut(*(uint64_t *)since);
 }
 
 static int put_state(const struct recording *recording, struct perfring_file_writer *writer,
@@ -215,9 +214,10 @@ static int put_state(const struct recording *recording, struct perfring_file_wri
 int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
 			      struct recorded_pids *pids)
 {
+	uint64_t since = perfring_tool_now();
 	int ret;
 
-	perfring_file_writer_end_when(writer, is_ending, NULL);
+	perfring_file_writer_end_when(writer, is_cut, &since);
 	ret = put_state(recording, writer, pids);
 	perfring_file_writer_end_when(writer, NULL, NULL);
 	if (ret != -EINTR || !perfring_tool_is_ending())

@@ -85,6 +85,10 @@ bool perfring_tool_open_signals(int *signals, int another, sigset_t *before);
 /* Whether one that would end us waits: while they are blocked, what takes long looks. */
 bool perfring_tool_is_ending(void);
 
+/* The same for a search that began at `since` (perfring_tool_now): only when it has lasted a second, so that ^C leaves whole
+ * what is soon done. */
+bool perfring_tool_is_cut(uint64_t since);
+
 /* Whether stdout took everything; complains unless its reader has left. */
 bool perfring_tool_flush(void);
 
