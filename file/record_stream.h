@@ -19,7 +19,7 @@ struct perfring_inflater;
 
 /* 1 MiB of the file, from the start of a record on, in memory aligned to its size: a record's address tells its block.  It
  * is used again once none of its records waits or is in the user's hands. */
-#ifndef PERFRING_BLOCK_SIZE /* fuzzers have smaller ones: they are poisoned each time */
+#ifndef PERFRING_BLOCK_SIZE /* smaller with the address sanitizer (CMakeLists.txt) */
 #define PERFRING_BLOCK_SIZE (1u << 20)
 #endif
 struct perfring_block {
