@@ -13,6 +13,7 @@
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
 #include <perfring/sample.h>
+#include "machine.h"
 #include "test.h"
 
 TestSuite(data, .timeout = 120);
@@ -728,7 +729,7 @@ Test(data, corrupt)
 
 	make_folder();
 	size = small_file(bytes, sizeof(bytes), ends, &records);
-	for (at = 0; at < size; at++) {
+	for (at = 0; at < size; at += stride()) {
 		unsigned char good = bytes[at];
 
 		for (i = 0; i < sizeof(values); i++) {
