@@ -5,16 +5,23 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* Blocks all signals except those that an instruction raises: a fault would end the process, whatever handles it, and in a
+/* All signals except those that an instruction raises: blocked, a fault would end the process, whatever handles it, and in a
  * sandbox that answers system calls by SIGSYS each call would.  Context: also signal handlers. */
-static inline void perfring_os_signals_block(sigset_t *before)
+static inline void perfring_os_signals_fill(sigset_t *all)
 {
 	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+
+	sigfillset(all);
+	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
+		sigdelset(all, synchronous[i]);
+}
+
+/* Blocks these.  Context: also signal handlers. */
+static inline void perfring_os_signals_block(sigset_t *before)
+{
 	sigset_t all;
 
-	sigfillset(&all);
-	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		sigdelset(&all, synchronous[i]);
+	perfring_os_signals_fill(&all);
 	pthread_sigmask(SIG_BLOCK, &all, before);
 }
 

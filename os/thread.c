@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "file.h"
 
@@ -41,4 +43,13 @@ int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_threa
 		field = strchr(field + 1, ' ');
 	thread->start = field ? strtoull(field, NULL, 10) : 0;
 	return 0;
+}
+
+bool perfring_os_thread_has_ended(uint32_t tid)
+{
+	int saved = errno;
+	bool ended = syscall(SYS_tgkill, getpid(), tid, 0) < 0 && errno == ESRCH;
+
+	errno = saved;
+	return ended;
 }

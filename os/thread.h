@@ -2,6 +2,7 @@
 #ifndef PERFRING_OS_THREAD_H
 #define PERFRING_OS_THREAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct perfring_os_thread {
@@ -12,5 +13,8 @@ struct perfring_os_thread {
 /* What /proc/PID/task/TID/stat says.  Returns 0 or -errno (-ENOENT, -ESRCH: no such thread), and then *thread is zeros.
  * Context: also signal handlers.  No lock, no allocation; errno may change. */
 int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_thread *thread);
+
+/* Whether this process has no thread of that number.  Context: also signal handlers; errno is kept. */
+bool perfring_os_thread_has_ended(uint32_t tid);
 
 #endif
