@@ -1,26 +1,26 @@
-/* emit.c - an overflow as a SAMPLE, encoded where it lies in the ring; THROTTLE and UNTHROTTLE; trailers.
+/* emit.c - an overflow as a SAMPLE, encoded in place in the ring; other records; trailers.
  *
- * The time is taken when room was given: so a LOST record that the writer puts in front of a record is not younger than
- * it, and of two records of one thread the later one has the later time, but for a handler's that comes between.
+ * A record takes its time after its space is reserved.  So it is not older than a LOST record that the writer puts before it,
+ * and of two records of one thread the later one has the later time, unless a handler's record is between them.
  */
 #include <sched.h>
 
 #include <perfring/cpus.h>
+#include <perfring/record.h>
 #include <perfring/sample.h>
 
 #include "os/clock.h"
 #include "soft_private.h"
 
 enum {
-	/* One word each, and RAW, which is given: nearly every point's samples. */
+	/* Fields of one word, and RAW: the samples of nearly every point. */
 	SHORT = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME |
 		PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_ID | PERFRING_SAMPLE_STREAM_ID | PERFRING_SAMPLE_CPU |
 		PERFRING_SAMPLE_PERIOD | PERFRING_SAMPLE_RAW,
-	/* What must be found out first.  The stack is the last field. */
+	/* With the fields that must be measured.  The stack, which is last, is apart. */
 	LONG = SHORT | PERFRING_SAMPLE_READ | PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_REGS_USER,
-	CHAIN_MOST = 127,
-	TRAILER_MOST = 48,
-	TRIES = 8, /* while others change what is encoded */
+	TRAILER_MAX = 48,
+	TRIES = 8, /* while other threads change what is encoded */
 };
 
 uint64_t perfring_soft_now(const struct perfring_soft_event *event)
@@ -47,26 +47,19 @@ static uint32_t this_cpu(void)
 	return ask_cpu();
 }
 
-/* Whose it is: all words that are in trailers too, but the time. */
-PERFRING_FOLDED void fill_ids(struct perfring_sample *sample, const struct soft_instance *instance, uint64_t type)
-{
-	const struct soft_thread *self =
-		instance->thread; /* also in the child of a handler that has forked on top of us */
-
-	sample->identifier = sample->id = instance->event->id;
-	sample->stream_id = instance->id;
-	sample->pid = self->pid;
-	sample->tid = self->tid;
-	sample->cpu = type & PERFRING_SAMPLE_CPU ? this_cpu() : 0;
-	sample->cpu_reserved = 0;
-}
-
 /* ---- samples ---- */
 
 PERFRING_FOLDED void fill(struct perfring_sample *sample, const struct soft_instance *instance, uint64_t period,
 			  const struct perfring_soft_site *site, uint64_t ip)
 {
-	fill_ids(sample, instance, instance->event->format.sample_type);
+	const struct soft_thread *thread = instance->thread; /* also in a child that a handler has forked */
+
+	sample->identifier = sample->id = instance->event->id;
+	sample->stream_id = instance->id;
+	sample->pid = thread->pid;
+	sample->tid = thread->tid;
+	sample->cpu = instance->event->format.sample_type & PERFRING_SAMPLE_CPU ? this_cpu() : 0;
+	sample->cpu_reserved = 0;
 	sample->trailing_size = 0;
 	sample->misc = PERF_RECORD_MISC_USER;
 	sample->ip = ip;
@@ -76,7 +69,7 @@ PERFRING_FOLDED void fill(struct perfring_sample *sample, const struct soft_inst
 	sample->raw = perfring_raw_of(site->raw, site->raw_size);
 }
 
-/* A field of one word; those of others are not looked at. */
+/* A field of one word.  The words of other kinds are not used. */
 #define WORD_number(a, b) sample.a
 #define WORD_numbers(a, b) pair(sample.a, sample.b)
 #define WORD_own(a, b) 0
@@ -90,7 +83,7 @@ PERFRING_FOLDED uint64_t pair(uint32_t first, uint32_t second)
 	return word;
 }
 
-/* Most raw data is short, and a call of the C library's costs as much as the rest of a sample. */
+/* Most raw data is short, and a call of memcpy costs as much as the rest of a sample. */
 PERFRING_FOLDED void copy_raw(unsigned char *to, const unsigned char *from, uint32_t size)
 {
 	if (size - 16 > 48) {
@@ -105,7 +98,7 @@ PERFRING_FOLDED void copy_raw(unsigned char *to, const unsigned char *from, uint
 	memcpy(to + size - 16, from + size - 16, 16);
 }
 
-/* The size is known, so words follow one another without a look at where they end: 3 ns less than by the codec. */
+/* The size is known, so words are stored without bounds checks: 3 ns less than the codec. */
 static bool put_short(struct soft_instance *instance, struct perfring_writer *writer, uint64_t period,
 		      const struct perfring_soft_site *site, const void *caller, uint64_t *time)
 {
@@ -121,7 +114,7 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 	word = perfring_writer_reserve(writer, &instance->output, size, &claim);
 	if (PERFRING_UNLIKELY(!word))
 		return false;
-	/* First, while there is little to be kept across the call. */
+	/* First, when few values are live across the call. */
 	if (type & PERFRING_SAMPLE_TIME)
 		*time = now = perfring_soft_now(event);
 	fill(&sample, instance, period, site, (uintptr_t)caller);
@@ -133,7 +126,7 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 		*word++ = PERFRING_FIELD_BY(WORD_, PERFRING_FIELD_KIND_##kind)(a, b);
 #include <perfring/fields.def>
 	if (type & PERFRING_SAMPLE_RAW) {
-		memset(claim.room + size - 8, 0, 8); /* the padding lies in it */
+		memset(claim.room + size - 8, 0, 8); /* the padding is in it */
 		half = sample.raw.size + sample.raw.padding;
 		memcpy(word, &half, sizeof(half));
 		if (sample.raw.size)
@@ -143,178 +136,129 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 	return true;
 }
 
-/* ---- what must be found out first ---- */
+/* ---- samples with fields of unknown size ---- */
 
-/* It is found out twice: how much there is, then what, straight into the ring.  So nothing of it lies on the stack, which may
- * be small.  Between the two others may change the group, or a stack that is not the thread's own: then once more. */
+/* put_fields measures first, then encodes into the ring, so no field needs stack.  Both are repeated if other threads
+ * have changed the group, or a stack that is not the thread's own, in between. */
 
-struct sizes {
-	uint64_t front; /* bytes, without the stack */
-	uint32_t read, raw, regs;
-	uint32_t chain; /* words */
-	uint64_t stack; /* bytes */
-};
+/* The number of words, and the words. */
+static uint64_t put_chain(perfring_word *to, uint64_t space, const struct soft_instance *instance,
+			  const struct soft_registers *registers)
+{
+	const struct perf_event_attr *attr = &instance->event->attr;
+	uint32_t max = attr->sample_max_stack && attr->sample_max_stack < SOFT_CHAIN_MAX ? attr->sample_max_stack
+											 : SOFT_CHAIN_MAX;
+	uint32_t nr = 0;
 
-static uint64_t size_of(const struct sizes *sizes, const struct perfring_soft_site *site, uint64_t field)
+	max++; /* PERF_CONTEXT_USER */
+	if (max > space / 8 - 1)
+		max = (uint32_t)(space / 8 - 1);
+	if (!attr->exclude_callchain_user)
+		nr = perfring_soft_unwind(to ? to + 1 : NULL, max, registers, instance->thread);
+	if (to)
+		*to = nr;
+	return 8 + 8 * (uint64_t)nr;
+}
+
+static uint64_t put_raw(perfring_word *to, uint64_t space, const struct perfring_raw *raw)
+{
+	uint64_t size = perfring_size_raw(raw);
+	struct perfring_cursor cursor;
+
+	if (to && size <= space) {
+		cursor = perfring_cursor_init(to, 0, (uint32_t)size);
+		perfring_put_raw(&cursor, raw);
+	}
+	return size;
+}
+
+static uint64_t put_regs(perfring_word *to, uint64_t space, const struct soft_instance *instance,
+			 const struct soft_registers *registers)
+{
+	uint64_t mask = registers->abi != PERFRING_SAMPLE_REGS_ABI_NONE ? instance->event->format.sample_regs_user : 0;
+	uint64_t size = 8 + 8 * (uint64_t)__builtin_popcountll(mask);
+
+	if (!to || size > space)
+		return size;
+	for (*to++ = registers->abi; mask; mask &= mask - 1)
+		*to++ = perfring_soft_register(registers, (unsigned)__builtin_ctzll(mask));
+	return size;
+}
+
+static uint64_t put_read(perfring_word *to, uint64_t space, const struct soft_instance *instance)
+{
+	uint32_t size;
+
+	if (!to)
+		return perfring_soft_read_size(instance);
+	size = perfring_soft_read_in_thread(instance, to, (uint32_t)space);
+	return size ? size : UINT64_MAX;
+}
+
+/* Puts one field; `word` if it has one word.  to NULL: only measures.  space: 8 or more.  Returns the size; a field
+ * larger than `space` was not written. */
+PERFRING_FOLDED uint64_t put_field(perfring_word *to, uint64_t space, uint64_t field, uint64_t word,
+				   const struct perfring_raw *raw, const struct soft_instance *instance,
+				   const struct soft_registers *registers)
 {
 	switch (field) {
 	case PERFRING_SAMPLE_READ:
-		return sizes->read;
+		return put_read(to, space, instance);
 	case PERFRING_SAMPLE_CALLCHAIN:
-		return 8 + 8 * (uint64_t)sizes->chain;
+		return put_chain(to, space, instance, registers);
 	case PERFRING_SAMPLE_RAW:
-		return (uint64_t)4 + site->raw_size + sizes->raw;
+		return put_raw(to, space, raw);
 	case PERFRING_SAMPLE_REGS_USER:
-		return sizes->regs;
+		return put_regs(to, space, instance, registers);
 	default:
+		if (to)
+			*to = word;
 		return 8;
 	}
 }
 
-/* Bytes of stack to have room for behind `size` others: as the kernel, cut where the record would be too large. */
-static uint64_t stack_room(const struct perfring_soft_event *event, uint64_t size)
+/* All fields but the stack, after space for the header.  Returns their size with the header; 0: more than `space`. */
+static uint64_t put_fields(perfring_word *to, uint64_t space, const struct soft_instance *instance, uint64_t period,
+			   const struct perfring_soft_site *site, const struct soft_registers *registers, uint64_t time)
 {
-	uint64_t most = size + 16 < PERFRING_RECORD_MAX ? PERFRING_RECORD_MAX - 16 - size : 0;
-	uint64_t stack = event->attr.sample_stack_user & ~7u;
-
-	return stack < most ? stack : most;
-}
-
-static uint32_t chain_most(const struct perf_event_attr *attr)
-{
-	uint32_t most = attr->sample_max_stack;
-
-	return 1 + (!most || most > CHAIN_MOST ? CHAIN_MOST : most);
-}
-
-/* Returns the record's size; UINT64_MAX: too large for one, refused by the writer like all that it refuses. */
-static uint64_t measure(struct sizes *sizes, const struct soft_instance *instance,
-			const struct perfring_soft_site *site, const struct soft_registers *registers)
-{
-	const struct perfring_soft_event *event = instance->event;
-	uint64_t type = event->format.sample_type;
-
-	sizes->read = type & PERFRING_SAMPLE_READ ? perfring_soft_read_size(instance) : 0;
-	sizes->raw = (4u - site->raw_size) & 7;
-	sizes->regs = 8;
-	if (registers->abi != PERFRING_SAMPLE_REGS_ABI_NONE)
-		sizes->regs += 8 * (uint32_t)__builtin_popcountll(event->format.sample_regs_user);
-	sizes->chain = 0;
-	if (type & PERFRING_SAMPLE_CALLCHAIN && !event->attr.exclude_callchain_user)
-		sizes->chain = perfring_soft_unwind(NULL, chain_most(&event->attr), registers, instance->thread);
-	sizes->front = 8;
-#define PERFRING_FIELD(NAME, bit, kind, ...) \
-	if (LONG & PERFRING_SAMPLE_##NAME && type & PERFRING_SAMPLE_##NAME) \
-		sizes->front += size_of(sizes, site, PERFRING_SAMPLE_##NAME);
-#include <perfring/fields.def>
-	sizes->stack = 0;
-	if (sizes->front > PERFRING_RECORD_MAX)
-		return UINT64_MAX;
-	if (!(type & PERFRING_SAMPLE_STACK_USER))
-		return sizes->front;
-	sizes->stack = stack_room(event, sizes->front);
-	return sizes->front + 8 + (sizes->stack ? sizes->stack + 8 : 0);
-}
-
-static void put_stack(unsigned char *room, uint64_t stack, uint64_t sp, const struct soft_thread *thread)
-{
-	uint64_t copied;
-
-	memcpy(room, &stack, 8);
-	if (!stack) /* nothing behind it: docs/abi.md 14.3 */
-		return;
-	copied = perfring_soft_stack_copy(room + 8, sp, stack, thread);
-	memset(room + 8 + copied, 0, (size_t)(stack - copied));
-	memcpy(room + 8 + stack, &copied, 8);
-}
-
-/* Each returns what lies behind it, or NULL: it is no longer as it was measured. */
-
-PERFRING_FOLDED perfring_word *put_one(perfring_word *to, uint64_t word)
-{
-	*to = word;
-	return to + 1;
-}
-
-static perfring_word *put_read(perfring_word *to, const struct soft_instance *instance, const struct sizes *sizes)
-{
-	return perfring_soft_read_in_thread(instance, to, sizes->read) == sizes->read ? to + sizes->read / 8 : NULL;
-}
-
-static perfring_word *put_chain(perfring_word *to, const struct soft_instance *instance, const struct sizes *sizes,
-				const struct soft_registers *registers)
-{
-	*to++ = sizes->chain;
-	if (sizes->chain && perfring_soft_unwind(to, sizes->chain, registers, instance->thread) != sizes->chain)
-		return NULL;
-	return to + sizes->chain;
-}
-
-static perfring_word *put_raw(perfring_word *to, const struct perfring_soft_site *site, const struct sizes *sizes)
-{
-	unsigned char *bytes = (unsigned char *)to;
-	uint32_t size = site->raw_size + sizes->raw;
-
-	memcpy(bytes, &size, sizeof(size));
-	if (site->raw_size)
-		memcpy(bytes + sizeof(size), site->raw, site->raw_size);
-	memset(bytes + sizeof(size) + site->raw_size, 0, sizes->raw);
-	return to + (sizeof(size) + size) / 8;
-}
-
-static perfring_word *put_regs(perfring_word *to, const struct soft_instance *instance,
-			       const struct soft_registers *registers)
-{
-	uint64_t mask = instance->event->format.sample_regs_user;
-
-	*to++ = registers->abi;
-	for (; registers->abi != PERFRING_SAMPLE_REGS_ABI_NONE && mask; mask &= mask - 1)
-		*to++ = perfring_soft_register(registers, (unsigned)__builtin_ctzll(mask));
-	return to;
-}
-
-/* word: of a field that has no more. */
-PERFRING_FOLDED perfring_word *put_field(perfring_word *to, uint64_t field, uint64_t word,
-					 const struct soft_instance *instance, const struct perfring_soft_site *site,
-					 const struct soft_registers *registers, const struct sizes *sizes)
-{
-	switch (field) {
-	case PERFRING_SAMPLE_READ:
-		return put_read(to, instance, sizes);
-	case PERFRING_SAMPLE_CALLCHAIN:
-		return put_chain(to, instance, sizes, registers);
-	case PERFRING_SAMPLE_RAW:
-		return put_raw(to, site, sizes);
-	case PERFRING_SAMPLE_REGS_USER:
-		return put_regs(to, instance, registers);
-	default:
-		return put_one(to, word);
-	}
-}
-
-/* Whether all of it is as it was measured. */
-static bool encode(const struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
-		   const struct soft_registers *registers, const struct sizes *sizes, unsigned char *room,
-		   uint64_t size, uint64_t time)
-{
-	uint64_t type = instance->event->format.sample_type;
-	perfring_word *to = (perfring_word *)(void *)room;
+	uint64_t type = instance->event->format.sample_type, at = 8, size;
 	struct perfring_sample sample;
 
 	fill(&sample, instance, period, site, registers->ip);
 	sample.time = time;
-	*(perfring_header *)(void *)to++ = (perfring_header){PERF_RECORD_SAMPLE, sample.misc, (uint16_t)size};
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (LONG & PERFRING_SAMPLE_##NAME && type & PERFRING_SAMPLE_##NAME) { \
-		to = put_field(to, PERFRING_SAMPLE_##NAME, PERFRING_FIELD_BY(WORD_, PERFRING_FIELD_KIND_##kind)(a, b), \
-			       instance, site, registers, sizes); \
-		if (!to) \
-			return false; \
+		size = space - at < 8 ? UINT64_MAX \
+				      : put_field(to ? to + at / 8 : NULL, space - at, PERFRING_SAMPLE_##NAME, \
+						  PERFRING_FIELD_BY(WORD_, PERFRING_FIELD_KIND_##kind)(a, b), \
+						  &sample.raw, instance, registers); \
+		if (size > space - at) \
+			return 0; \
+		at += size; \
 	}
 #include <perfring/fields.def>
-	if (type & PERFRING_SAMPLE_STACK_USER)
-		put_stack(room + sizes->front, sizes->stack, registers->sp, instance->thread);
-	return true;
+	return at;
+}
+
+static void put_stack(unsigned char *to, uint64_t stack, uint64_t sp, const struct soft_thread *thread)
+{
+	uint64_t copied;
+
+	memcpy(to, &stack, 8);
+	if (!stack) /* without dyn_size: docs/abi.md 14.3 */
+		return;
+	copied = perfring_soft_stack_copy(to + 8, sp, stack, thread);
+	memset(to + 8 + copied, 0, (size_t)(stack - copied));
+	memcpy(to + 8 + stack, &copied, 8);
+}
+
+/* Cuts the stack to what fits into a record beside `size` bytes, as the kernel. */
+static uint64_t stack_space(const struct perfring_soft_event *event, uint64_t size)
+{
+	uint64_t max = size + 16 < PERFRING_RECORD_MAX ? PERFRING_RECORD_MAX - 16 - size : 0;
+	uint64_t stack = event->attr.sample_stack_user & ~7u;
+
+	return stack < max ? stack : max;
 }
 
 static __attribute__((noinline)) bool put_long(struct soft_instance *instance, struct perfring_writer *writer,
@@ -322,20 +266,27 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 					       const void *frame, const void *caller, uint64_t *time)
 {
 	const struct perfring_soft_event *event = instance->event;
+	uint64_t type = event->format.sample_type, fields, stack, size, now;
 	struct soft_registers registers;
 	struct perfring_claim claim;
-	struct sizes sizes;
-	unsigned char *room;
-	uint64_t size, now;
+	unsigned char *space;
 
 	perfring_soft_registers(&registers, site->context, frame, caller);
 	for (unsigned i = 0; i < TRIES; i++) {
-		size = measure(&sizes, instance, site, &registers);
-		room = perfring_writer_reserve(writer, &instance->output, size, &claim);
-		if (PERFRING_UNLIKELY(!room))
+		fields = put_fields(NULL, PERFRING_RECORD_MAX, instance, period, site, &registers, 0);
+		stack = type & PERFRING_SAMPLE_STACK_USER ? stack_space(event, fields) : 0;
+		size = fields + (type & PERFRING_SAMPLE_STACK_USER ? 8 : 0) + (stack ? stack + 8 : 0);
+		/* The writer refuses and counts a size that is too large. */
+		space = perfring_writer_reserve(writer, &instance->output, fields ? size : UINT64_MAX, &claim);
+		if (PERFRING_UNLIKELY(!space))
 			return false;
-		now = event->format.sample_type & PERFRING_SAMPLE_TIME ? perfring_soft_now(event) : 0;
-		if (PERFRING_LIKELY(encode(instance, period, site, &registers, &sizes, room, size, now))) {
+		now = type & PERFRING_SAMPLE_TIME ? perfring_soft_now(event) : 0;
+		if (PERFRING_LIKELY(put_fields((perfring_word *)(void *)space, fields, instance, period, site,
+					       &registers, now) == fields)) {
+			*(perfring_header *)(void *)space =
+				(perfring_header){PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, (uint16_t)size};
+			if (type & PERFRING_SAMPLE_STACK_USER)
+				put_stack(space + fields, stack, registers.sp, instance->thread);
 			perfring_writer_commit(writer, &claim);
 			if (now)
 				*time = now;
@@ -350,7 +301,7 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
 			      const void *frame, const void *caller, uint64_t *time)
 {
-	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* soft_event.c's release */
+	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* partner: soft_event.c */
 	uint64_t type = instance->event->format.sample_type;
 
 	if (PERFRING_UNLIKELY(!writer))
@@ -362,31 +313,47 @@ bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, c
 
 /* ---- other records ---- */
 
-uint32_t perfring_soft_put_trailer(const struct soft_instance *instance, unsigned char *room, uint64_t time)
+static struct perfring_trailer trailer_of(const struct soft_instance *instance, uint64_t time)
+{
+	const struct perfring_soft_event *event = instance->event;
+
+	return (struct perfring_trailer){
+		.pid = instance->thread->pid,
+		.tid = instance->thread->tid,
+		.time = time,
+		.id = event->id,
+		.stream_id = instance->id,
+		.cpu = event->format.sample_type & PERFRING_SAMPLE_CPU ? this_cpu() : 0,
+		.identifier = event->id,
+	};
+}
+
+uint32_t perfring_soft_put_trailer(const struct soft_instance *instance, unsigned char *to, uint64_t time)
 {
 	const struct perfring_format *format = &instance->event->format;
-	struct perfring_cursor cursor = perfring_cursor_init(room, 0, TRAILER_MOST);
-	uint64_t type = format->sample_type;
-	struct perfring_sample ids, *sample = &ids;
+	struct perfring_cursor cursor = perfring_cursor_init(to, 0, TRAILER_MAX);
+	struct perfring_trailer trailer;
 
 	if (!perfring_format_has_trailer(format))
 		return 0;
-	fill_ids(sample, instance, type);
-	sample->time = time;
-#define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, ...) \
-	if (PERFRING_TRAILER_##trailer == PERFRING_TRAILER_yes && (type & PERFRING_SAMPLE_##NAME)) \
-		perfring_put_##kind(&cursor, PERFRING_FIELD_KIND_##kind(PERFRING_BY_FROM, sample, a, b));
+	trailer = trailer_of(instance, time);
+#define PUT_no(...)
+#define PUT_last(...)
+#define PUT_yes(NAME, kind, a, b) \
+	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
+		perfring_put_##kind(&cursor, PERFRING_FIELD_KIND_##kind(PERFRING_BY_FROM, (&trailer), a, b));
+#define PERFRING_FIELD(NAME, bit, kind, a, b, place, ...) PUT_##place(NAME, kind, a, b)
 #include <perfring/fields.def>
-	if (type & PERFRING_SAMPLE_IDENTIFIER)
-		perfring_put_word(&cursor, sample->identifier);
+	if (format->sample_type & PERFRING_SAMPLE_IDENTIFIER)
+		perfring_put_word(&cursor, trailer.identifier);
 	return cursor.position;
 }
 
-static void put_lost_trailer(const struct perfring_output *output, void *room)
+static void put_lost_trailer(const struct perfring_output *output, void *to)
 {
 	const struct soft_instance *instance = output->data;
 
-	perfring_soft_put_trailer(instance, room, perfring_soft_now(instance->event));
+	perfring_soft_put_trailer(instance, to, perfring_soft_now(instance->event));
 }
 
 void perfring_soft_output_init(struct soft_instance *instance)
@@ -401,27 +368,36 @@ void perfring_soft_output_init(struct soft_instance *instance)
 	output->data = instance;
 }
 
+bool perfring_soft_put_record(struct soft_instance *instance, struct perfring_record *record)
+{
+	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* partner: soft_event.c */
+	const struct perfring_soft_event *event = instance->event;
+	int64_t size = perfring_record_size(&event->format, record);
+	struct perfring_claim claim;
+	unsigned char *space;
+	uint64_t time;
+
+	if (!writer || size < 0)
+		return false;
+	space = perfring_writer_reserve(writer, &instance->output, (uint64_t)size, &claim);
+	if (!space)
+		return false;
+	time = perfring_soft_now(event);
+	record->trailer = trailer_of(instance, time);
+	if (record->type == PERF_RECORD_THROTTLE || record->type == PERF_RECORD_UNTHROTTLE)
+		record->is.throttle.time = time; /* UNTHROTTLE has the same members */
+	else if (record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_EXIT)
+		record->is.fork.time = time; /* so has EXIT */
+	perfring_record_encode(&event->format, record, space, (size_t)size);
+	perfring_writer_commit(writer, &claim);
+	return true;
+}
+
 void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle)
 {
-	const struct perfring_soft_event *leader = group->event;
-	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&group->writer); /* soft_event.c's release */
-	struct perfring_claim claim;
-	unsigned char *room;
-	uint64_t words[3];
-	uint32_t size;
+	struct perfring_record record = {.type = unthrottle ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE};
 
-	if (!writer)
-		return;
-	size = 8 + sizeof(words) + perfring_format_trailer(&leader->format);
-	room = perfring_writer_reserve(writer, &group->output, size, &claim);
-	if (!room)
-		return;
-	words[0] = perfring_soft_now(leader);
-	words[1] = leader->id;
-	words[2] = group->id;
-	memcpy(room, &(perfring_header){unthrottle ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE, 0, (uint16_t)size},
-	       8);
-	memcpy(room + 8, words, sizeof(words));
-	perfring_soft_put_trailer(group, room + 8 + sizeof(words), words[0]);
-	perfring_writer_commit(writer, &claim);
+	record.is.throttle.id = group->event->id;
+	record.is.throttle.stream_id = group->id;
+	perfring_soft_put_record(group, &record);
 }

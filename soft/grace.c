@@ -1,71 +1,66 @@
-/* grace.c - sections, in which a raise walks events, and grace periods, which wait until every section has ended that
- * began before them.
+/* grace.c - sections, in which a raise walks events, and grace periods, which wait for every section that has begun.
  *
- * The protocol is RCU's.  It does not use liburcu's sections: a raise may come in a handler, at any instruction of any
- * thread.  liburcu-bp registers a thread at its first section and takes a lock for that, which its exit notifier holds
- * while handlers can run; a raise there would wait for its own thread.  The other flavours let a thread register once,
- * and the program may do so itself.  And a section of liburcu's is also the program's: a grace period of ours would wait
- * for the sections of the program, which may be waiting for a lock of ours.
+ * The protocol is RCU's, but not liburcu's sections, because a raise may come in a handler, at any instruction of any thread:
+ *   - liburcu-bp registers a thread at its first section, under a lock that its exit notifier holds with signals unblocked.
+ *     A raise there would wait for its own thread.  The other flavours register a thread once, which is the program's to do.
+ *   - A grace period would also wait for sections of the program, which may wait for a lock of ours.
  *
  *     a thread that has joined, with its handlers      grace (any thread, several at a time)
- *   1   before := inside                             a   a list or an instance is cut off
+ *   1   before := inside                             a   unlinks a list or an instance
  *   2   inside := before + 1                         b   every thread passes a full barrier: membarrier(2)
- *   3   (the compiler moves nothing across)          c   first := inside of each thread that has joined
- *   4   ... walks lists, events, instances ...       d   waits until inside has depth 0, or has other sections
+ *   3   (a compiler barrier)                         c   first := inside of each thread that has joined
+ *   4   ... walks lists, events, instances ...       d   waits until inside has depth 0, or counts other sections
  *   5   inside := before; at depth 0                     than `first`
- *       before + SOFT_SECTION                        e   what was cut off is freed
+ *       before + SOFT_SECTION                        e   frees what was unlinked
  *
- * `inside` holds the sections that have ended, and below SOFT_SECTION the depth: a raise, a handler on top of it, and so on.
+ * `inside` counts ended sections; its bits below SOFT_SECTION are the depth: a raise, a handler that interrupts it, and so on.
  *
- *   2 and c   The barrier b strikes the thread at one of its instructions.  Before it is 2: then c sees the depth.  Behind it
- *             is 4: then 4 finds what a has left.  Without membarrier(2) the thread has a full barrier at 3.
- *   5 and d   5 releases, d acquires: what 4 has read was read before e.  2 releases as well, because d may find the number
- *             that 5 has counted first in a later section's 2.
- *   handlers  One that runs between 1 and 2, or within 5, leaves `inside` at the depth that it found.  Between 1 and 2
- *             at depth 0 it counts a section, which 2 takes back: d then may wait for one section more, and never for one
- *             less, for while a section lasts its handlers begin at depth 1 and count nothing.
- *   new raises do not hold a grace period up: d waits for one section of each thread.
+ *   2 and c   The barrier b falls between two instructions of the thread.  If 2 is before it, c sees the depth.  If 4 is
+ *             after it, 4 does not find what a unlinked.  Without membarrier(2) the thread has a full barrier at 3.
+ *   5 and d   5 releases, d acquires: e comes after the reads of 4.  2 releases too, because d may see the section that 5
+ *             counted only in the 2 of a later section.
+ *   handlers  A handler between 1 and 2, or within 5, leaves the depth of `inside` as it was.  Between 1 and 2 at depth 0 it
+ *             counts a section, and 2 undoes that: d may wait for one section more, but never for one less, because
+ *             handlers inside a section begin at depth 1 and count nothing.
+ *   new raises do not delay a grace period: d waits for one section of each thread.
  *
- * What a raise meets in each state of its thread:
+ * The states of a raising thread:
  *
- *   not joined, joining          perfring_soft_self is NULL: it counts as a visitor (below)
- *   joined                       a section
- *   in destructors, in exit code of other libraries, on top of their locks: as before and behind; we take none of their locks
- *   leaving                      a section until perfring_soft_self is NULL, then a visitor.  Only then instances are freed
- *   has forked, the child        perfring_soft_self is NULL, each `inside` is 0.  A raise that the handler which forked has
- *                                interrupted goes on, and its 5 stores a depth of 0: it does not count below 0
- *   is a child of vfork          its parent's: the parent stands still
- *   ended in a section           by pthread_exit in a handler: leave clears the depth.  By the system call exit: d finds that
- *                                there is no such thread
- *   jumped out of a section      the depth stays: leave clears it.  The thread's own grace periods do not look at it
+ *   not joined, joining        perfring_soft_self is NULL: a visitor (below)
+ *   joined, in destructors     a section.  It takes no lock, so it may interrupt any library, even with a lock held
+ *   leaving                    a section until perfring_soft_self is NULL, then a visitor.  Instances are freed after that
+ *   child of fork              perfring_soft_self is NULL, each `inside` is 0.  If the forking handler interrupted a raise,
+ *                              that raise goes on; its 5 stores depth 0, not less
+ *   child of vfork             the parent thread's section: the parent stands still
+ *   ended in a section         pthread_exit in a handler: leave clears the depth.  The system call exit: d sees no such thread
+ *   jumped out of a section    the depth stays until leave clears it.  The thread's own grace periods ignore it
  *
- * A visitor is a raise of a thread that has not joined.  It only counts, under two words of our own:
+ * A visitor is a raise of a thread that has not joined.  It only counts, protected by two words:
  *
  *     visitor                                 grace (one at a time)
  *       p := phase                              a to d
  *       visitors[p] += 1                        phase := the other
- *       phase is still p?  else again           until visitors[the one before] = 0
+ *       phase is still p?  else repeat          until visitors[the one before] = 0
  *       ... walks ...                           e
  *       visitors[p] -= 1
  *
- * All ordered: a visitor that finds the phase unchanged behind its += 1 is seen by the grace that changes it, and one that
- * comes behind the change finds the new list.  New visitors cannot hold a grace up: they count in the other word.  Signals
- * are blocked for as long: a handler that ended, jumped or forked would leave the count up for ever.
+ * All of it is ordered.  If the visitor's += 1 is before the change of phase, the grace period sees it; else the visitor
+ * finds the new list.  New visitors count in the other word, so they do not delay a grace period.  Signals are blocked
+ * meanwhile: a handler that ended the thread, jumped or forked would leave the count too high.
  */
 #include <errno.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "os/membarrier.h"
 #include "os/signals.h"
+#include "os/thread.h"
 #include "soft_private.h"
 
 enum {
-	YIELDS = 16,         /* turns before a pause is slept */
-	PAUSE = 50000,       /* ns */
-	LOOKS = 20,          /* pauses before the next look whether a thread has ended unseen */
-	STORED_BY = 10000000 /* ns: behind which each processor has stored what it had on its way */
+	YIELDS = 16,                 /* rounds before a sleep */
+	PAUSE_NS = 50000,            /* ns */
+	LOOKS = 20,                  /* sleeps before it checks again that the thread exists */
+	STORES_VISIBLE_NS = 10000000 /* after that every CPU has stored what was in its store buffer */
 };
 
 uint32_t perfring_soft_fences = 1;
@@ -88,8 +83,8 @@ static void sleep_for(long ns)
 	nanosleep(&time, NULL);
 }
 
-/* Refused now, where it was allowed before (a filter was installed): raises that begin from here on have fences.  Nothing
- * orders those that have begun; but what they have stored is seen by everyone long before the end of STORED_BY. */
+/* If membarrier is refused only now (by a new filter), sections have fences from here on.  Those that began before are
+ * not ordered by anything, but their stores are visible long before STORES_VISIBLE_NS have passed. */
 static void barrier_everywhere(void)
 {
 	PERFRING_FENCE();
@@ -98,25 +93,19 @@ static void barrier_everywhere(void)
 	if (perfring_os_membarrier_process())
 		return;
 	PERFRING_EXCHANGE(&perfring_soft_fences, 1);
-	sleep_for(STORED_BY);
+	sleep_for(STORES_VISIBLE_NS);
 }
 
 /* ---- waiting ---- */
 
-/* Another thread is waited for, which may be of lower priority and on the same processor: not by turns alone. */
-static void wait_a_turn(uint32_t turn)
+/* The other thread may have a lower priority on the same CPU: yielding alone would never let it run. */
+static void back_off(uint32_t round)
 {
 	PERFRING_POINT(grace_waits);
-	if (turn < YIELDS)
+	if (round < YIELDS)
 		sched_yield();
 	else
-		sleep_for(PAUSE);
-}
-
-/* By the system call exit, or with a process of its own (vfork). */
-static bool has_ended(const struct soft_thread *thread)
-{
-	return syscall(SYS_tgkill, getpid(), PERFRING_LOAD(&thread->tid), 0) < 0 && errno == ESRCH;
+		sleep_for(PAUSE_NS);
 }
 
 static void wait_for(const struct soft_thread *thread)
@@ -125,10 +114,11 @@ static void wait_for(const struct soft_thread *thread)
 
 	if (thread == perfring_soft_self)
 		return;
-	for (uint32_t turn = 0; now % SOFT_SECTION && now / SOFT_SECTION == first / SOFT_SECTION; turn++) {
-		if (turn > YIELDS && turn % LOOKS == 0 && has_ended(thread))
+	for (uint32_t round = 0; now % SOFT_SECTION && now / SOFT_SECTION == first / SOFT_SECTION; round++) {
+		/* It ended by the system call exit; or this is a vfork child, which has none of these threads. */
+		if (round > YIELDS && round % LOOKS == 0 && perfring_os_thread_has_ended(PERFRING_LOAD(&thread->tid)))
 			return;
-		wait_a_turn(turn);
+		back_off(round);
 		now = PERFRING_LOAD_ACQUIRE(&thread->inside);
 	}
 }
@@ -141,8 +131,8 @@ static void wait_for_visitors(void)
 	before = PERFRING_LOAD(&phase); /* only changed here */
 	PERFRING_EXCHANGE(&phase, before ^ 1);
 	PERFRING_POINT(grace_turned);
-	for (uint32_t turn = 0; PERFRING_LOAD_ORDERED(&visitors[before]); turn++)
-		wait_a_turn(turn);
+	for (uint32_t round = 0; PERFRING_LOAD_ORDERED(&visitors[before]); round++)
+		back_off(round);
 	pthread_mutex_unlock(&graces);
 }
 
@@ -174,7 +164,8 @@ void perfring_soft_visit_begin(struct soft_visit *visit)
 		p = PERFRING_LOAD_ORDERED(&phase);
 		PERFRING_POINT(visitor_looked);
 		PERFRING_ADD(&visitors[p], 1);
-		/* Turned before the += 1, that grace has not seen us.  The next one would not either: it waits for the other word. */
+		/* A phase changed before the += 1 means that this grace period did not see it.  Nor would the next one,
+		 * which waits for the other word. */
 		if (PERFRING_LIKELY(PERFRING_LOAD_ORDERED(&phase) == p))
 			break;
 		PERFRING_ADD(&visitors[p], UINT64_MAX);

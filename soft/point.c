@@ -1,22 +1,23 @@
-/* point.c - points, and who listens at them: what a raise walks.
+/* point.c - points and their events: what a raise walks.
  *
- * A point's list is found without a lock, in a section (grace.c).  A thread that has not joined has no instances: what it
- * raises is counted in the events themselves, and what would be sampled of it is counted as lost.
+ * A raise finds a point's list without a lock, in a section (grace.c).  A thread that has not joined has no instances: its
+ * raises are counted in the events, and the samples that they would have made are counted as lost.
  */
 #include <stdlib.h>
 
 #include <urcu/hlist.h>
 
+#include "os/array.h"
 #include "soft_private.h"
 
 enum {
-	CHAINS = 256, /* of names; a power of two */
-	NAME_MOST = 255,
+	CHAINS = 256, /* of names */
+	NAME_LENGTH_MAX = 255,
 };
 
 struct named {
 	struct perfring_soft_point point;
-	struct cds_hlist_node node; /* in its chain */
+	struct cds_hlist_node node;
 	char name[];
 };
 
@@ -28,53 +29,36 @@ static struct perfring_soft_point builtin[] = {
 
 /* perfring_soft_lock */
 static struct cds_hlist_head chains[CHAINS];
-static struct named **by_config; /* from 1 */
-static uint64_t configs, room_of_configs;
+static struct named **by_config; /* config - 1 */
+static uint32_t configs, config_capacity;
 
 /* ---- points ---- */
 
-static uint32_t hash(const char *name)
-{
-	uint32_t h = 2166136261u; /* FNV-1a */
-
-	while (*name)
-		h = (h ^ (unsigned char)*name++) * 16777619u;
-	return (h ^ h >> 16) & (CHAINS - 1);
-}
-
 static struct named *make(const char *name, size_t length)
 {
-	struct named *named, **more;
-	uint64_t room;
+	struct named *named = NULL;
 
-	if (configs == room_of_configs) {
-		room = room_of_configs ? 2 * room_of_configs : 64;
-		more = realloc(by_config, (size_t)room * sizeof(struct named *));
-		if (!more)
-			return NULL;
-		by_config = more;
-		room_of_configs = room;
-	}
-	named = calloc(1, sizeof(*named) + length + 1);
+	if (!perfring_os_array_grow(&by_config, configs, &config_capacity, sizeof(struct named *)))
+		named = calloc(1, sizeof(*named) + length + 1);
 	if (!named)
 		return NULL;
 	memcpy(named->name, name, length + 1);
 	named->point.name = named->name;
 	named->point.type = PERFRING_SOFT_TYPE;
-	named->point.config = configs + 1;
+	named->point.config = configs + UINT64_C(1);
 	by_config[configs++] = named;
 	return named;
 }
 
 struct perfring_soft_point *perfring_soft_define(const char *name)
 {
-	size_t length = name ? strnlen(name, NAME_MOST + 1) : 0;
+	size_t length = name ? strnlen(name, NAME_LENGTH_MAX + 1) : 0;
 	struct cds_hlist_head *chain;
 	struct named *named;
 
-	if (!length || length > NAME_MOST || perfring_soft_prepare())
+	if (!length || length > NAME_LENGTH_MAX || perfring_soft_prepare())
 		return NULL;
-	chain = &chains[hash(name)];
+	chain = &chains[(perfring_soft_hash(name, 0) >> 32) % CHAINS];
 	perfring_soft_lock_take();
 	cds_hlist_for_each_entry_2(named, chain, node)
 	{
@@ -94,10 +78,9 @@ struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t confi
 {
 	struct perfring_soft_point *point = NULL;
 
-	for (size_t i = 0; i < sizeof(builtin) / sizeof(builtin[0]); i++) {
+	for (size_t i = 0; i < sizeof(builtin) / sizeof(builtin[0]); i++)
 		if (builtin[i].type == type && builtin[i].config == config)
 			return &builtin[i];
-	}
 	if (type != PERFRING_SOFT_TYPE)
 		return NULL;
 	perfring_soft_lock_take();
@@ -107,16 +90,16 @@ struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t confi
 	return point;
 }
 
-/* ---- who listens ---- */
+/* ---- a point's events ---- */
 
-/* Clocks count by themselves, and whoever excludes user mode excludes all that there is here. */
+/* Clocks count by themselves.  exclude_user excludes every occurrence. */
 static bool listens(const struct perfring_soft_event *event)
 {
 	return !event->is_clock && !event->attr.exclude_user;
 }
 
-/* Several may be here for one event, a handler on top of another: each looks again behind its change, so the last change is
- * by one who has seen the event as it is. */
+/* Each looks again after its change, so the last change, of this or of a handler, is by one that has seen the last
+ * state. */
 void perfring_soft_point_update(struct perfring_soft_event *event)
 {
 	uint32_t active;
@@ -126,7 +109,7 @@ void perfring_soft_point_update(struct perfring_soft_event *event)
 	do {
 		active = perfring_soft_is_active(event);
 		PERFRING_POINT(point_looked);
-		if (PERFRING_EXCHANGE(&event->counted, active) != active)
+		if (PERFRING_EXCHANGE(&event->is_counted, active) != active)
 			PERFRING_ADD(&event->point->active, active ? 1u : UINT32_MAX);
 	} while (perfring_soft_is_active(event) != active);
 }
@@ -162,13 +145,12 @@ void perfring_soft_point_remove(struct perfring_soft_event *event)
 {
 	struct soft_list *list = (struct soft_list *)(uintptr_t)event->point->events;
 
-	for (uint32_t i = 0; list && i < list->count; i++) {
+	for (uint32_t i = 0; list && i < list->count; i++)
 		if (list->events[i] == event)
-			PERFRING_STORE(&list->events[i], NULL); /* no order: there is nothing behind it */
-	}
+			PERFRING_STORE(&list->events[i], NULL); /* no order: nothing was published by it */
 }
 
-/* Lists stay where they are: what forked may have been a handler on top of a raise. */
+/* Lists are not freed: the handler that forked may have interrupted a raise. */
 static void forget(struct perfring_soft_point *point)
 {
 	point->active = 0;
@@ -179,7 +161,7 @@ void perfring_soft_points_forget(void)
 {
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(builtin[0]); i++)
 		forget(&builtin[i]);
-	for (uint64_t i = 0; i < configs; i++)
+	for (uint32_t i = 0; i < configs; i++)
 		forget(&by_config[i]->point);
 }
 
@@ -187,17 +169,17 @@ void perfring_soft_points_forget(void)
 
 static const struct soft_list *list_of(const struct perfring_soft_point *point)
 {
-	return PERFRING_LOAD_ACQUIRE(&point->events);
+	return PERFRING_LOAD_ACQUIRE(&point->events); /* partner: point_add */
 }
 
-/* nr samples for a weight of nr; else at most one is taken for a raise, or few: docs/abi.md 9.2. */
+/* Whether a weight of nr makes nr samples; else a raise makes few, or one: docs/abi.md 9.2. */
 static bool each_is_sampled(const struct perfring_soft_event *event)
 {
 	return PERFRING_LOAD(&event->attr.sample_period) == 1 && !event->attr.freq &&
 	       !(event->attr.sample_type & PERF_SAMPLE_PERIOD);
 }
 
-/* Not in perfring_soft_raise_active itself, whose frame is that of the place. */
+/* Its own function: the frame of perfring_soft_raise_active is that of the place. */
 static __attribute__((noinline)) void count_visit(const struct perfring_soft_point *point, uint64_t nr)
 {
 	const struct soft_list *list;
@@ -211,9 +193,9 @@ static __attribute__((noinline)) void count_visit(const struct perfring_soft_poi
 		PERFRING_POINT(visit_found);
 		if (!event || event->scope != PERFRING_SOFT_PROCESS || !perfring_soft_is_active(event))
 			continue;
-		PERFRING_ADD(&event->stray_count, nr);
+		PERFRING_ADD(&event->unjoined_count, nr);
 		if (event->samples)
-			PERFRING_ADD(&event->stray_lost, each_is_sampled(event) ? nr : 1);
+			PERFRING_ADD(&event->unjoined_lost, each_is_sampled(event) ? nr : 1);
 	}
 	perfring_soft_visit_end(&visit);
 }

@@ -1,21 +1,20 @@
-/* process_state.c - what the process is, as records: COMM, FORK and EXIT of its threads, MMAP2 of what is mapped.
+/* process_state.c - the state of the process as records: COMM, FORK and EXIT of threads, MMAP2 of mappings.
  *
- *                      written by                      for events that
- *   FORK, EXIT         the thread, as it joins, leaves  are on, and have task, comm, mmap, mmap2 or mmap_data (docs/abi.md 5)
- *   COMM               the thread, as it joins          are on, and have comm
- *   COMM, MMAP(2)      put_state                        have comm; mmap or mmap2 (what is executable), mmap_data (the rest)
+ *                  written by              for events with
+ *   FORK, EXIT     a thread that joins,    task, comm, mmap, mmap2 or mmap_data, if they are on (docs/abi.md 5)
+ *                  leaves
+ *   COMM           a thread that joins     comm, if they are on
+ *   COMM, MMAP(2)  put_state               comm; mmap or mmap2 (executable mappings), mmap_data (the others)
  *
- * A process's first thread was not made by one of its threads: it has no FORK.  Of the others it is not known who made
- * them, and the first is named.
+ * The first thread has no FORK, because no thread of the process created it.  Who created the others is unknown: their FORK
+ * names the first thread.
  *
- * put_state remembers what it has written as one number for each thing.  Each time the numbers of what is there now take
- * the old ones' place, so what was unmapped and comes back at its old place is new.  What found the ring full is not
- * remembered: it is tried again.
+ * put_state remembers a hash of each thing that is in the ring.  Each call replaces the hashes by those of what exists now,
+ * so what was unmapped and is mapped again at the same address is new.  What found the ring full is tried again.
  */
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +22,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <perfring/record.h>
-
+#include "os/array.h"
 #include "os/file.h"
 #include "os/map.h"
 #include "os/note.h"
@@ -32,77 +30,50 @@
 
 enum {
 	COMM_SIZE = 16,
-	SMALL = 128, /* bytes of a FORK, EXIT or COMM with its trailer, and more */
-	LARGE = PATH_MAX + 256,
 };
 
-static struct perfring_string string_of(const char *text, size_t most)
+static struct perfring_string string_of(const char *text, size_t max)
 {
-	struct perfring_string string = {.data = text, .size = (uint32_t)strnlen(text, most)};
+	struct perfring_string string = {.data = text, .size = (uint32_t)strnlen(text, max)};
 
 	return string;
-}
-
-/* Into the instance's ring, with a trailer of now.  Returns whether it was taken; what is refused is counted. */
-static bool put(struct soft_instance *instance, struct perfring_record *record, void *room, size_t size)
-{
-	const struct perfring_soft_event *event = instance->event;
-	struct perfring_trailer *trailer = &record->trailer;
-	int64_t used;
-
-	trailer->pid = instance->thread->pid;
-	trailer->tid = instance->thread->tid;
-	trailer->time = perfring_soft_now(event);
-	trailer->id = trailer->identifier = event->id;
-	trailer->stream_id = instance->id;
-	trailer->cpu = (uint32_t)sched_getcpu();
-	if (record->type == PERFRING_RECORD_FORK || record->type == PERFRING_RECORD_EXIT)
-		record->is.fork.time = trailer->time; /* EXIT's members are the same */
-	used = perfring_record_encode(&event->format, record, room, size);
-	return used > 0 && perfring_writer_write(instance->writer, &instance->output, room, (uint64_t)used);
 }
 
 static bool put_comm(struct soft_instance *instance, uint32_t tid, const char *comm)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_COMM};
-	unsigned char room[SMALL];
 
 	record.is.comm.pid = instance->thread->pid;
 	record.is.comm.tid = tid;
 	record.is.comm.comm = string_of(comm, COMM_SIZE - 1);
-	return put(instance, &record, room, sizeof(room));
+	return perfring_soft_put_record(instance, &record);
 }
 
 /* ---- threads ---- */
 
-static bool tells_tasks(const struct perf_event_attr *attr)
+/* The thread's instance of an event that writes FORK and EXIT now, or NULL. */
+static struct soft_instance *task_instance(const struct perfring_soft_event *event, const struct soft_thread *thread)
 {
-	return attr->task || attr->comm || attr->mmap || attr->mmap2 || attr->mmap_data;
-}
+	const struct perf_event_attr *attr = &event->attr;
+	bool has_tasks = attr->task || attr->comm || attr->mmap || attr->mmap2 || attr->mmap_data;
 
-/* The thread's instance of an event that tells of it now. */
-static struct soft_instance *teller(const struct perfring_soft_event *event, const struct soft_thread *thread)
-{
-	struct soft_instance *instance = event->instances[thread->index];
-
-	return PERFRING_LOAD(&event->on) && tells_tasks(&event->attr) && instance && instance->writer ? instance : NULL;
+	return has_tasks && PERFRING_LOAD(&event->on) ? event->instances[thread->index] : NULL;
 }
 
 void perfring_soft_put_fork(struct soft_thread *thread)
 {
-	struct perfring_soft_event *event;
 	struct perfring_record record = {.type = PERFRING_RECORD_FORK};
+	struct perfring_soft_event *event;
 	struct soft_instance *instance;
-	unsigned char room[SMALL];
 	char comm[COMM_SIZE] = "";
 
 	prctl(PR_GET_NAME, comm);
 	record.is.fork.pid = record.is.fork.ppid = record.is.fork.ptid = thread->pid;
 	record.is.fork.tid = thread->tid;
 	for (event = perfring_soft_events; event; event = event->all) {
-		instance = teller(event, thread);
+		instance = task_instance(event, thread);
 		if (instance && thread->tid != thread->pid)
-			put(instance, &record, room, sizeof(room));
+			perfring_soft_put_record(instance, &record);
 		if (instance && event->attr.comm)
 			put_comm(instance, thread->tid, comm);
 	}
@@ -113,35 +84,34 @@ void perfring_soft_put_exit(struct soft_thread *thread)
 	struct perfring_record record = {.type = PERFRING_RECORD_EXIT};
 	struct perfring_soft_event *event;
 	struct soft_instance *instance;
-	unsigned char room[SMALL];
 
 	record.is.exit.pid = thread->pid;
 	record.is.exit.tid = thread->tid;
 	for (event = perfring_soft_events; event; event = event->all) {
-		instance = teller(event, thread);
+		instance = task_instance(event, thread);
 		if (!instance)
 			continue;
-		/* Here: a thread that has no events any more makes no system call for them. */
+		/* Only here: without such events a thread makes no system call. */
 		record.is.exit.ppid = record.is.exit.ptid = (uint32_t)getppid();
-		put(instance, &record, room, sizeof(room));
+		perfring_soft_put_record(instance, &record);
 	}
 }
 
-/* ---- build-ids: from the notes of what the loader has loaded ---- */
+/* ---- build ids: from the notes of loaded objects ---- */
 
 struct segment {
 	uint64_t low, high; /* executable */
 	uint8_t id[PERFRING_OS_BUILD_ID_MAX];
-	uint8_t size; /* of the id; 0: none */
+	uint8_t size; /* of the id, or 0 */
 };
 
 struct segments {
-	struct segment *of;
-	size_t count, room;
-	bool failed;
+	struct segment *array;
+	uint32_t count, capacity;
+	int error;
 };
 
-/* Whether the object's own program headers have it mapped and readable. */
+/* Whether these bytes are in a readable segment of the object. */
 static bool is_readable(const struct dl_phdr_info *object, const ElfW(Phdr) * part)
 {
 	for (int i = 0; i < object->dlpi_phnum; i++) {
@@ -155,7 +125,7 @@ static bool is_readable(const struct dl_phdr_info *object, const ElfW(Phdr) * pa
 	return false;
 }
 
-static int take_object(struct dl_phdr_info *object, size_t size, void *to)
+static int add_object(struct dl_phdr_info *object, size_t size, void *to)
 {
 	struct segments *segments = to;
 	struct segment segment = {0};
@@ -174,35 +144,28 @@ static int take_object(struct dl_phdr_info *object, size_t size, void *to)
 
 		if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
 			continue;
-		if (segments->count == segments->room) {
-			size_t more = segments->room ? 2 * segments->room : 64;
-			struct segment *grown = reallocarray(segments->of, more, sizeof(*grown));
-
-			if (!grown) {
-				segments->failed = true;
-				return 1;
-			}
-			segments->of = grown;
-			segments->room = more;
-		}
+		segments->error = perfring_os_array_grow(&segments->array, segments->count, &segments->capacity,
+							 sizeof(*segments->array));
+		if (segments->error)
+			return 1;
 		segment.low = object->dlpi_addr + part->p_vaddr;
 		segment.high = segment.low + part->p_memsz;
-		segments->of[segments->count++] = segment;
+		segments->array[segments->count++] = segment;
 	}
 	return 0;
 }
 
 static const struct segment *segment_at(const struct segments *segments, uint64_t low, uint64_t high)
 {
-	for (size_t i = 0; i < segments->count; i++)
-		if (segments->of[i].low < high && low < segments->of[i].high)
-			return &segments->of[i];
+	for (uint32_t i = 0; i < segments->count; i++)
+		if (segments->array[i].low < high && low < segments->array[i].high)
+			return &segments->array[i];
 	return NULL;
 }
 
 /* ---- mappings ---- */
 
-/* What a line of maps says.  A mapping without a file has its address for an offset, as in the kernel's own records. */
+/* A line of maps.  As in the kernel's records, a mapping without a file has its address for an offset. */
 static bool read_map(const char *line, struct perfring_record_mmap2 *to)
 {
 	struct perfring_os_map map;
@@ -221,9 +184,8 @@ static bool read_map(const char *line, struct perfring_record_mmap2 *to)
 	return true;
 }
 
-/* Returns whether it was taken. */
 static bool put_map(struct soft_instance *instance, const struct perfring_record_mmap2 *map,
-		    const struct segments *segments, void *room)
+		    const struct segments *segments)
 {
 	struct perfring_record record = {.misc = PERFRING_RECORD_MISC_USER};
 	const struct segment *segment = segment_at(segments, map->addr, map->addr + map->len);
@@ -249,152 +211,124 @@ static bool put_map(struct soft_instance *instance, const struct perfring_record
 		record.is.mmap.pgoff = map->pgoff;
 		record.is.mmap.filename = map->filename;
 	}
-	return put(instance, &record, room, LARGE);
+	return perfring_soft_put_record(instance, &record);
 }
 
 /* ---- what was written ---- */
 
-struct state {
-	size_t count, room;
-	uint64_t number[];
-};
-
-/* Of a thing's text (FNV-1a). */
-static uint64_t number_of(const char *text, uint64_t tid)
+static bool contains(const struct soft_hashes *hashes, uint64_t hash)
 {
-	uint64_t number = UINT64_C(0xcbf29ce484222325) ^ tid;
-
-	for (; *text; text++)
-		number = (number ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return number;
-}
-
-static bool knows(const struct state *state, uint64_t number)
-{
-	for (size_t i = 0; state && i < state->count; i++)
-		if (state->number[i] == number)
+	for (uint32_t i = 0; i < hashes->count; i++)
+		if (hashes->array[i] == hash)
 			return true;
 	return false;
 }
 
-static bool remember(struct state **state, uint64_t number)
-{
-	size_t room = *state ? (*state)->room : 0;
-	struct state *grown;
+/* One call of put_state. */
+struct pass {
+	struct soft_instance *instance;
+	const struct segments *segments;
+	struct soft_hashes there; /* in the ring after this pass */
+	int written;
+};
 
-	if (!*state || (*state)->count == room) {
-		room = 2 * room + 64;
-		grown = realloc(*state, sizeof(*grown) + room * sizeof(grown->number[0]));
-		if (!grown)
-			return false;
-		if (!*state)
-			grown->count = 0;
-		grown->room = room;
-		*state = grown;
-	}
-	(*state)->number[(*state)->count++] = number;
-	return true;
+/* Notes a thing that is in the ring.  Returns 0 or -ENOMEM. */
+static int remember(struct pass *pass, uint64_t hash, bool is_new)
+{
+	struct soft_hashes *there = &pass->there;
+	int ret = perfring_os_array_grow(&there->array, there->count, &there->capacity, sizeof(*there->array));
+
+	if (ret)
+		return ret;
+	there->array[there->count++] = hash;
+	pass->written += is_new;
+	return 0;
 }
 
-void perfring_soft_state_forget(struct perfring_soft_event *event)
-{
-	free(event->state);
-	event->state = NULL;
-}
-
-static int put_comms(struct soft_instance *instance, const struct state *old, struct state **now)
+static int put_comms(struct pass *pass)
 {
 	const struct soft_thread *thread;
 	char path[64], comm[COMM_SIZE + 1];
-	bool known, there;
-	uint64_t number;
-	int written = 0;
+	uint64_t hash;
+	bool is_new;
+	int ret = 0;
 
-	for (thread = perfring_soft_threads; thread; thread = thread->next) {
+	for (thread = perfring_soft_threads; !ret && thread; thread = thread->next) {
 		snprintf(path, sizeof(path), "/proc/self/task/%u/comm", thread->tid);
 		if (perfring_os_file_read(path, comm, sizeof(comm)) < 0)
 			continue;
-		number = number_of(comm, thread->tid);
-		known = knows(old, number);
-		there = known || put_comm(instance, thread->tid, comm);
-		if (there && !remember(now, number))
-			return -ENOMEM;
-		written += there && !known;
+		hash = perfring_soft_hash(comm, thread->tid);
+		is_new = !contains(&pass->instance->event->state, hash);
+		if (!is_new || put_comm(pass->instance, thread->tid, comm))
+			ret = remember(pass, hash, is_new);
 	}
-	return written;
+	return ret;
 }
 
-static int put_maps(struct soft_instance *instance, const struct state *old, struct state **now, char *text,
-		    const struct segments *segments, void *room)
+static int put_maps(struct pass *pass, char *text)
 {
-	const struct perf_event_attr *attr = &instance->event->attr;
+	const struct perf_event_attr *attr = &pass->instance->event->attr;
 	struct perfring_record_mmap2 map;
-	bool known, there;
-	uint64_t number;
-	int written = 0;
+	uint64_t hash;
+	bool is_new;
+	int ret = 0;
 	char *line;
 
-	while ((line = strsep(&text, "\n"))) {
+	while (!ret && (line = strsep(&text, "\n"))) {
 		if (!read_map(line, &map))
 			continue;
 		if (map.prot & PROT_EXEC ? !attr->mmap && !attr->mmap2 : !attr->mmap_data)
 			continue;
-		number = number_of(line, 0);
-		known = knows(old, number);
-		there = known || put_map(instance, &map, segments, room);
-		if (there && !remember(now, number))
-			return -ENOMEM;
-		written += there && !known;
+		hash = perfring_soft_hash(line, 0);
+		is_new = !contains(&pass->instance->event->state, hash);
+		if (!is_new || put_map(pass->instance, &map, pass->segments))
+			ret = remember(pass, hash, is_new);
 	}
-	return written;
+	return ret;
 }
 
-static int put_all(struct perfring_soft_event *event, char *maps, const struct segments *segments, void *room)
+static int put_all(struct perfring_soft_event *event, char *maps, const struct segments *segments)
 {
 	struct soft_thread *self = perfring_soft_self;
-	struct soft_instance *instance = self ? event->instances[self->index] : NULL;
-	struct state *now = NULL;
-	int comms = 0, written;
+	struct pass pass = {.instance = self ? event->instances[self->index] : NULL, .segments = segments};
+	int ret = 0;
 
-	if (!instance || !instance->writer)
+	if (!pass.instance || !pass.instance->writer)
 		return -EINVAL;
 	if (event->attr.comm)
-		comms = put_comms(instance, event->state, &now);
-	written = comms < 0 ? comms : put_maps(instance, event->state, &now, maps, segments, room);
-	if (written < 0) {
-		free(now); /* some will be written twice */
-		return written;
+		ret = put_comms(&pass);
+	if (!ret)
+		ret = put_maps(&pass, maps);
+	if (ret) {
+		free(pass.there.array); /* the next call repeats some records */
+		return ret;
 	}
-	free(event->state);
-	event->state = now;
-	return comms + written;
+	free(event->state.array);
+	event->state = pass.there;
+	return pass.written;
 }
 
 int perfring_soft_put_state(struct perfring_soft_event *event)
 {
+	const struct perf_event_attr *attr = &event->attr;
 	struct segments segments = {0};
 	char *maps = NULL;
 	size_t size;
-	void *room;
 	int ret = 0;
 
-	/* Before the lock: the loader has one of its own.  Not /proc/self: its first thread may have ended. */
-	room = malloc(LARGE);
-	if (!room)
-		ret = -ENOMEM;
-	else if (event->attr.mmap || event->attr.mmap2 || event->attr.mmap_data)
+	/* Before our lock: the loader has its own. thread-self: the process's first thread may have ended. */
+	if (attr->mmap || attr->mmap2 || attr->mmap_data)
 		ret = perfring_os_file_load("/proc/thread-self/maps", &maps, &size);
-	if (!ret && event->format.flags & UINT64_C(1) << PERFRING_ATTR_FLAG_build_id && event->attr.mmap2) {
-		dl_iterate_phdr(take_object, &segments);
-		ret = segments.failed ? -ENOMEM : 0;
+	if (!ret && event->format.flags & UINT64_C(1) << PERFRING_ATTR_FLAG_build_id && attr->mmap2) {
+		dl_iterate_phdr(add_object, &segments);
+		ret = segments.error;
 	}
 	if (!ret) {
 		perfring_soft_lock_take();
-		ret = put_all(event, maps, &segments, room);
+		ret = put_all(event, maps, &segments);
 		perfring_soft_lock_give();
 	}
-	free(room);
 	free(maps);
-	free(segments.of);
+	free(segments.array);
 	return ret;
 }

@@ -1,15 +1,15 @@
-/* soft_event.c - events: opened as the kernel judges them, in groups, with a ring for each thread; on and off; read.
+/* soft_event.c - events: opened by the kernel's rules, in groups, with a ring for each thread; on and off; read.
  *
- * An event counts while it and its group's leader are on.  Both words may change at any time, by any thread or handler, so
- * whoever changes one settles what depends on it: the times of instances, the point's `active`, timers.  Each is brought to
- * what the event is, then the event is looked at again: however many do so at a time, and however they interrupt each
- * other, the last change is by one who has seen the last state.  Those who wait for the switch do it for all threads;
- * event_limit, in an occurrence, for its own thread alone, the only one that such an event has.
+ * An event counts while it and its group's leader are on.  Any thread or handler may change either word, and then settles
+ * what depends on it: the times of instances, point->active, timers.  Settling brings each to the event's state, then looks
+ * at the event again.  So however many settle at a time, or interrupt one another, the last change is by one that has seen
+ * the last state.  With the switch, an event is settled for all threads; event_limit settles it in an occurrence, for its own
+ * thread, which is the only one of such an event.
  *
  *     close                              an occurrence
- *       off, out of its point's list       read lock
+ *       off; unlink from the point         enters a section
  *       grace                              list, event, instance, writer: each by an acquire
- *       rings, instances, event: freed     read unlock
+ *       free rings, instances, event       exits
  */
 #include <stdlib.h>
 
@@ -17,13 +17,11 @@
 #include "sample/attr.h"
 
 enum {
-	READ_MOST = 16384,
-	STACK_MOST = 65535,
-	CHAIN_MOST = 127, /* kernel.perf_event_max_stack */
-	SECOND = 1000000000,
+	READ_MAX = 16384,
+	STACK_MAX = 65535,
 };
 
-/* What a process can know of itself. */
+/* What a process knows of itself. */
 #define SAMPLE_BITS \
 	((uint64_t)(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_READ | \
 		    PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
@@ -32,17 +30,17 @@ enum {
 
 #define FLAG(name) (UINT64_C(1) << PERFRING_ATTR_FLAG_##name)
 
-/* What is known here: a later bit may ask for more than is done. */
+/* The bits that are implemented.  A later bit may mean more. */
 #define READ_BITS (2 * (uint64_t)PERFRING_FORMAT_LOST - 1)
 #define FLAGS (2 * FLAG(defer_output) - 1)
 
-/* Records that only a kernel can write; what belongs to exec, which ends us; rings of ours for a thread do not fall. */
+/* Records of the kernel; exec, which ends the event; backward rings. */
 #define FLAGS_NOT_HERE \
 	(FLAG(inherit_stat) | FLAG(enable_on_exec) | FLAG(context_switch) | FLAG(write_backward) | FLAG(namespaces) | \
 	 FLAG(ksymbol) | FLAG(bpf_event) | FLAG(aux_output) | FLAG(cgroup) | FLAG(text_poke) | FLAG(sigtrap) | \
 	 FLAG(defer_callchain) | FLAG(defer_output))
 
-/* Registers of user mode by perf's numbers: those that can be asked for, and those that only some PMUs have. */
+/* Registers of user mode by perf's numbers: reserved ones, and those that only some PMUs have. */
 #if defined(__x86_64__)
 #define REGS_RESERVED (UINT64_C(0xf000) | UINT64_C(0xff000000)) /* DS ES FS GS, and none */
 #define REGS_ELSEWHERE (UINT64_C(0xffffffff) << 32)             /* XMM */
@@ -56,7 +54,7 @@ enum {
 
 /* ---- attr: docs/abi.md 1.3, 1.5 ---- */
 
-/* Copies attr by its own size. */
+/* As many bytes as its own size says. */
 static int copy_attr(struct perf_event_attr *copy, const struct perf_event_attr *attr, uint32_t *aux_action)
 {
 	const unsigned char *bytes = (const unsigned char *)attr;
@@ -65,17 +63,16 @@ static int copy_attr(struct perf_event_attr *copy, const struct perf_event_attr 
 
 	if (perfring_attr_read(&members, attr))
 		return -E2BIG;
-	for (uint32_t i = PERFRING_ATTR_KNOWN; i < size; i++) {
+	for (uint32_t i = PERFRING_ATTR_KNOWN; i < size; i++)
 		if (bytes[i])
 			return -E2BIG;
-	}
 	*aux_action = (uint32_t)members.aux_action;
 	*copy = perfring_attr_whole(attr);
 	copy->size = size < sizeof(*copy) ? size : (uint32_t)sizeof(*copy);
 	return 0;
 }
 
-/* What no kernel takes. */
+/* The rules of every kernel. */
 static int judge_shape(const struct perf_event_attr *attr, uint64_t flags, uint32_t aux_action)
 {
 	uint64_t type = attr->sample_type;
@@ -85,7 +82,7 @@ static int judge_shape(const struct perf_event_attr *attr, uint64_t flags, uint3
 		return -EINVAL;
 	if (type & PERF_SAMPLE_REGS_USER && (!attr->sample_regs_user || attr->sample_regs_user & REGS_RESERVED))
 		return -EINVAL;
-	if (type & PERF_SAMPLE_STACK_USER && (attr->sample_stack_user >= STACK_MOST || attr->sample_stack_user & 7))
+	if (type & PERF_SAMPLE_STACK_USER && (attr->sample_stack_user >= STACK_MAX || attr->sample_stack_user & 7))
 		return -EINVAL;
 	if (type & PERFRING_SAMPLE_WEIGHT && type & PERFRING_SAMPLE_WEIGHT_STRUCT)
 		return -EINVAL;
@@ -100,19 +97,11 @@ static int judge_shape(const struct perf_event_attr *attr, uint64_t flags, uint3
 
 static bool clock_is_valid(const struct perf_event_attr *attr)
 {
-	switch (attr->clockid) {
-	case CLOCK_MONOTONIC:
-	case CLOCK_MONOTONIC_RAW:
-	case CLOCK_REALTIME:
-	case CLOCK_BOOTTIME:
-	case CLOCK_TAI:
-		return true;
-	default:
-		return !attr->use_clockid;
-	}
+	return !attr->use_clockid || attr->clockid == CLOCK_MONOTONIC || attr->clockid == CLOCK_MONOTONIC_RAW ||
+	       attr->clockid == CLOCK_REALTIME || attr->clockid == CLOCK_BOOTTIME || attr->clockid == CLOCK_TAI;
 }
 
-/* Fills what attr says of the event. */
+/* Sets the members of the event that attr gives. */
 static int judge(struct perfring_soft_event *event, const struct perf_event_attr *from, unsigned scope)
 {
 	struct perf_event_attr *attr = &event->attr;
@@ -134,7 +123,7 @@ static int judge(struct perfring_soft_event *event, const struct perf_event_attr
 		return -EINVAL;
 	if (scope == PERFRING_SOFT_PROCESS)
 		flags |= FLAG(inherit);
-	/* Whose values they are is told by TID alone. */
+	/* Only TID says whose values these are. */
 	if (flags & FLAG(inherit) && attr->sample_type & PERF_SAMPLE_READ && !(attr->sample_type & PERF_SAMPLE_TID))
 		return -EINVAL;
 	if (!clock_is_valid(attr))
@@ -146,12 +135,12 @@ static int judge(struct perfring_soft_event *event, const struct perf_event_attr
 	    (flags & FLAG(inherit) && scope == PERFRING_SOFT_THREAD) ||
 	    (attr->sample_type & PERF_SAMPLE_REGS_USER && attr->sample_regs_user & REGS_ELSEWHERE))
 		return -EOPNOTSUPP;
-	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && attr->sample_max_stack > CHAIN_MOST)
+	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && attr->sample_max_stack > SOFT_CHAIN_MAX)
 		return -EOVERFLOW;
 	event->is_clock = attr->type == PERF_TYPE_SOFTWARE && attr->config != PERF_COUNT_SW_DUMMY;
 	event->samples = attr->sample_period != 0;
-	event->tells = !attr->use_clockid || attr->clockid == CLOCK_MONOTONIC;
-	if (event->is_clock && attr->freq) { /* docs/abi.md 9.3: converted for good */
+	event->is_monotonic = !attr->use_clockid || attr->clockid == CLOCK_MONOTONIC;
+	if (event->is_clock && attr->freq) { /* docs/abi.md 9.3: converted once */
 		attr->sample_period = attr->sample_freq ? SECOND / attr->sample_freq : 0;
 		attr->freq = 0;
 	}
@@ -168,42 +157,53 @@ static uint32_t read_size(const struct perfring_soft_event *event, uint32_t memb
 	return perfring_format_read_head(format) + entries * perfring_format_read_entry(format);
 }
 
-/* perfring_soft_lock.  Whether the group takes it: docs/abi.md 1.5. */
+/* Whether the event may join the other's group, or write into its rings. */
+static bool is_akin(const struct perfring_soft_event *event, const struct perfring_soft_event *other)
+{
+	return other->scope == event->scope &&
+	       (event->scope == PERFRING_SOFT_PROCESS || other->opener == event->opener) &&
+	       other->attr.use_clockid == event->attr.use_clockid && other->attr.clockid == event->attr.clockid;
+}
+
+/* perfring_soft_lock. docs/abi.md 1.5. */
 static int judge_group(const struct perfring_soft_event *event, const struct perfring_soft_event *leader)
 {
 	const struct perfring_soft_event *member;
 	uint32_t members = 1;
 
 	if (leader) {
-		if (leader->leader != leader || leader->scope != event->scope ||
-		    (event->scope == PERFRING_SOFT_THREAD && leader->opener != event->opener) ||
-		    leader->attr.use_clockid != event->attr.use_clockid ||
-		    leader->attr.clockid != event->attr.clockid || event->attr.pinned || event->attr.exclusive)
+		if (leader->leader != leader || !is_akin(event, leader) || event->attr.pinned || event->attr.exclusive)
 			return -EINVAL;
-		members++;
-		for (member = leader->next; member; member = member->next)
+		for (member = leader; member; member = member->next)
 			members++;
-		for (member = leader; member; member = member->next) {
-			if (read_size(member, members) > READ_MOST)
+		for (member = leader; member; member = member->next)
+			if (read_size(member, members) > READ_MAX)
 				return -E2BIG;
-		}
 	}
-	return read_size(event, members) > READ_MOST ? -E2BIG : 0;
+	return read_size(event, members) > READ_MAX ? -E2BIG : 0;
 }
 
-/* Both locks.  Readers in occurrences (read_in_thread) see the whole new group or the whole old one, or its beginning. */
+/* Both locks.  A concurrent occurrence sees the group with the new member or without it. */
 static void join_group(struct perfring_soft_event *event, struct perfring_soft_event *leader)
 {
 	struct perfring_soft_event **link = &leader->next;
 
 	while (*link)
 		link = &(*link)->next;
-	PERFRING_STORE_RELEASE(link, event); /* partner: the acquires of read_in_thread and event_stop */
+	PERFRING_STORE_RELEASE(link, event); /* partner: read_in_thread, event_stop */
 }
 
-/* ---- what depends on who is on ---- */
+/* ---- what depends on `on` ---- */
 
-/* Of a time that runs.  Nothing is known of a thread that has ended unseen: its clock tells 0. */
+/* The event's next instance from thread index *i on, or NULL.  The switch, or perfring_soft_lock. */
+static struct soft_instance *instance_from(const struct perfring_soft_event *event, uint32_t *i)
+{
+	while (*i < event->threads && !event->instances[*i])
+		++*i;
+	return *i < event->threads ? event->instances[*i] : NULL;
+}
+
+/* Of a running time.  The clock of a thread that has exited is 0. */
 static uint64_t since(uint64_t time, uint64_t now)
 {
 	uint64_t begun = time & ~SOFT_TIME_RUNS;
@@ -211,21 +211,20 @@ static uint64_t since(uint64_t time, uint64_t now)
 	return now > begun ? now - begun : 0;
 }
 
-/* Never less than was told before: who stops it has looked at the clock before he says so, and a thread may end unseen. */
+/* Never less than was returned before: the clock of a thread that has exited is 0. */
 uint64_t perfring_soft_time_enabled(struct soft_instance *instance)
 {
-	uint64_t told = PERFRING_LOAD(&instance->told), time = PERFRING_LOAD(&instance->time);
+	uint64_t reported = PERFRING_LOAD(&instance->reported), time = PERFRING_LOAD(&instance->time);
 
 	if (time & SOFT_TIME_RUNS)
 		time = since(time, perfring_soft_thread_time(instance->thread));
-	while (told < time) {
-		if (PERFRING_COMPARE_EXCHANGE(&instance->told, &told, time))
+	while (reported < time)
+		if (PERFRING_COMPARE_EXCHANGE(&instance->reported, &reported, time))
 			return time;
-	}
-	return told;
+	return reported;
 }
 
-/* 1: it began to count, -1: it ceased, 0: neither. */
+/* Returns 1 if it began to count, -1 if it stopped, else 0. */
 static int settle_time(struct soft_instance *instance)
 {
 	uint64_t time, now, to;
@@ -257,36 +256,34 @@ static void settle_instance(struct soft_instance *instance)
 	case -1:
 		perfring_soft_timer_stop(instance);
 		break;
-	default: /* while it was off, which event_stop has not settled yet, a handler may have stopped the timer */
+	default: /* event_stop may have switched it off for a moment, and the handler stopped its timer */
 		if (PERFRING_LOAD_ORDERED(&instance->time) & SOFT_TIME_RUNS)
 			perfring_soft_timer_resume(instance);
 	}
 }
 
-/* The switch.  The event, or the group that it leads. */
+/* The switch.  The event, with its group if it leads one. */
 static void settle(struct perfring_soft_event *event)
 {
 	struct perfring_soft_event *member = event;
+	struct soft_instance *instance;
 
 	do {
-		for (uint32_t i = 0; i < member->threads; i++) {
-			if (member->instances[i])
-				settle_instance(member->instances[i]);
-		}
+		for (uint32_t i = 0; (instance = instance_from(member, &i)); i++)
+			settle_instance(instance);
 		perfring_soft_point_update(member);
 		member = member->next;
 	} while (event->leader == event && member);
 }
 
-/* THREAD events alone have a limit, so the instances of the group that count are those of this thread.  A clock's timer stops
- * itself when it sees what we have done. */
+/* Only THREAD events have a limit, so only this thread's instances count.  A clock's handler stops its timer itself. */
 void perfring_soft_event_stop(struct perfring_soft_event *event)
 {
 	const struct soft_thread *self = perfring_soft_self;
 	struct perfring_soft_event *member = event;
 	struct soft_instance *instance;
 
-	if (!self) /* a handler on top of us has forked, and we are the child: there it is off */
+	if (!self) /* a child of a handler that interrupted us: there it is off */
 		return;
 	PERFRING_EXCHANGE(&event->on, 0);
 	PERFRING_POINT(event_stopped);
@@ -301,7 +298,6 @@ void perfring_soft_event_stop(struct perfring_soft_event *event)
 
 /* ---- instances ---- */
 
-/* perfring_soft_lock. */
 static void free_instance(struct soft_instance *instance)
 {
 	perfring_soft_timer_delete(instance);
@@ -312,7 +308,7 @@ static void free_instance(struct soft_instance *instance)
 
 int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_thread *thread)
 {
-	struct soft_instance *instance = calloc(1, sizeof(*instance)), *writes;
+	struct soft_instance *instance = calloc(1, sizeof(*instance)), *owner;
 	sigset_t signals;
 	int ret = 0;
 
@@ -324,18 +320,18 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 	perfring_soft_output_init(instance);
 	if (event->set) {
 		ret = perfring_set_admit(event->set, thread->pthread, thread->tid, &instance->writer);
-	} else if (event->output) { /* NULL if its turn comes later: perfring_soft_join looks again */
-		writes = event->output->instances[thread->index];
-		instance->writer = writes ? writes->writer : NULL;
+	} else if (event->output) { /* NULL if that instance is made later: perfring_soft_join looks again */
+		owner = event->output->instances[thread->index];
+		instance->writer = owner ? owner->writer : NULL;
 	}
-	/* Whoever excludes user mode excludes all samples here, and counts all the same (docs/abi.md 9.4). */
+	/* exclude_user excludes all samples here, but not the count (docs/abi.md 9.4). */
 	if (!ret && event->is_clock && event->samples && !event->attr.exclude_user)
 		ret = perfring_soft_timer_make(instance);
 	if (ret) {
 		free_instance(instance);
 		return ret;
 	}
-	perfring_soft_switch_take(&signals); /* attr's period, and whether it is on */
+	perfring_soft_switch_take(&signals); /* attr's period and `on` change under it */
 	perfring_soft_period_start(instance);
 	if (event->threads <= thread->index)
 		event->threads = thread->index + 1;
@@ -347,14 +343,15 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 
 static uint64_t counted(struct soft_instance *instance)
 {
-	uint64_t count = instance->event->is_clock ? perfring_soft_clock_count(instance)
-						   : PERFRING_LOAD(&instance->count); /* no order: so far */
+	/* Both clocks count the thread's time while it was on (docs/abi.md 9.4). */
+	uint64_t count =
+		instance->event->is_clock ? perfring_soft_time_enabled(instance) : PERFRING_LOAD(&instance->count);
 	uint64_t base = PERFRING_LOAD(&instance->base);
 
-	return count > base ? count - base : 0; /* less: in a sample, reset since */
+	return count > base ? count - base : 0; /* less: a reset since then */
 }
 
-/* No occurrence is in it, nor comes: perfring_soft_self is NULL.  Others look under a lock that we hold: no grace period. */
+/* No occurrence uses it, because perfring_soft_self is NULL, and other threads only under the lock: no grace period. */
 void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_thread *thread)
 {
 	struct soft_instance *instance = event->instances[thread->index];
@@ -367,10 +364,10 @@ void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_
 		event->own_count += counted(instance);
 		event->opener = NULL;
 	} else {
-		event->gone_count += counted(instance);
+		event->exited_count += counted(instance);
 	}
-	event->gone_enabled += perfring_soft_time_enabled(instance);
-	event->gone_lost += PERFRING_LOAD(&instance->output.lost);
+	event->exited_enabled += perfring_soft_time_enabled(instance);
+	event->exited_lost += PERFRING_LOAD(&instance->output.lost);
 	PERFRING_STORE(&event->instances[thread->index], NULL);
 	perfring_soft_switch_give(&signals);
 	free_instance(instance);
@@ -383,11 +380,11 @@ static void free_event(struct perfring_soft_event *event)
 	for (uint32_t i = 0; i < event->threads; i++)
 		free(event->instances[i]);
 	perfring_set_close(event->set);
-	perfring_soft_state_forget(event);
+	free(event->state.array);
 	free(event);
 }
 
-/* perfring_soft_lock.  Nobody finds it yet: an error leaves nothing behind that free_event does not free. */
+/* perfring_soft_lock.  The event is not published yet; free_event frees what an error leaves. */
 static int make_instances(struct perfring_soft_event *event)
 {
 	struct soft_thread *thread;
@@ -395,10 +392,9 @@ static int make_instances(struct perfring_soft_event *event)
 
 	ret = perfring_soft_instance_make(event, event->opener); /* the first: its id is the event's */
 	if (event->scope == PERFRING_SOFT_PROCESS) {
-		for (thread = perfring_soft_threads; !ret && thread; thread = thread->next) {
+		for (thread = perfring_soft_threads; !ret && thread; thread = thread->next)
 			if (thread != event->opener)
 				ret = perfring_soft_instance_make(event, thread);
-		}
 	}
 	return ret;
 }
@@ -466,29 +462,27 @@ static void leave_group(struct perfring_soft_event *event)
 	if (event->leader != event) {
 		for (link = &event->leader->next; *link != event; link = &(*link)->next)
 			;
-		PERFRING_STORE(link, event->next); /* no order: what is behind it was published before */
+		PERFRING_STORE(link, event->next); /* no order: event->next was published before */
 		return;
 	}
 	for (member = event->next; member; member = next) {
 		next = member->next;
 		PERFRING_STORE(&member->next, NULL);
 		PERFRING_STORE(&member->leader, member);
-		settle(member); /* it counts by itself now */
+		settle(member); /* it counts alone now */
 	}
 	PERFRING_STORE(&event->next, NULL);
 }
 
-/* perfring_soft_lock.  Where an instance of the event writes, from now on: what `to` has in the same thread, or nowhere. */
+/* perfring_soft_lock.  The event's instances write into the rings of `to`, or into none. */
 static void redirect(struct perfring_soft_event *event, struct perfring_soft_event *to)
 {
-	const struct soft_instance *writes;
+	const struct soft_instance *owner;
+	struct soft_instance *instance;
 
-	for (uint32_t i = 0; i < event->threads; i++) {
-		if (!event->instances[i])
-			continue;
-		writes = to ? to->instances[i] : NULL;
-		PERFRING_STORE_RELEASE(&event->instances[i]->writer,
-				       writes ? writes->writer : NULL); /* partner: emit.c */
+	for (uint32_t i = 0; (instance = instance_from(event, &i)); i++) {
+		owner = to ? to->instances[i] : NULL;
+		PERFRING_STORE_RELEASE(&instance->writer, owner ? owner->writer : NULL); /* partner: emit.c */
 	}
 	event->output = to;
 }
@@ -500,8 +494,7 @@ void perfring_soft_close(struct perfring_soft_event *event)
 
 	if (!event)
 		return;
-	if (event->inert) { /* nobody finds it, and the threads and timers that it had are not here */
-		perfring_soft_timers_delete(event);
+	if (event->is_inherited) { /* it is linked nowhere, and has no threads and timers here */
 		free_event(event);
 		return;
 	}
@@ -515,10 +508,9 @@ void perfring_soft_close(struct perfring_soft_event *event)
 	for (link = &perfring_soft_events; *link != event; link = &(*link)->all)
 		;
 	*link = event->all;
-	for (other = perfring_soft_events; other; other = other->all) {
+	for (other = perfring_soft_events; other; other = other->all)
 		if (other->output == event)
 			redirect(other, NULL);
-	}
 	perfring_soft_timers_delete(event);
 	perfring_soft_lock_give();
 	PERFRING_POINT(event_unlinked);
@@ -528,26 +520,19 @@ void perfring_soft_close(struct perfring_soft_event *event)
 
 /* ---- rings ---- */
 
-/* perfring_soft_lock. */
 static int make_rings(struct perfring_soft_event *event, struct perfring_set *set)
 {
 	struct perfring_writer **writers;
 	struct soft_instance *instance;
-	uint32_t i, count = event->threads;
 	int ret = 0;
 
-	writers = calloc(count ? count : 1, sizeof(*writers));
+	writers = calloc(event->threads + 1, sizeof(*writers));
 	if (!writers)
 		return -ENOMEM;
-	for (i = 0; !ret && i < count; i++) {
-		instance = event->instances[i];
-		if (instance)
-			ret = perfring_set_admit(set, instance->thread->pthread, instance->thread->tid, &writers[i]);
-	}
-	for (i = 0; !ret && i < count; i++) { /* all, or none */
-		if (event->instances[i])
-			PERFRING_STORE_RELEASE(&event->instances[i]->writer, writers[i]); /* partner: emit.c */
-	}
+	for (uint32_t i = 0; !ret && (instance = instance_from(event, &i)); i++)
+		ret = perfring_set_admit(set, instance->thread->pthread, instance->thread->tid, &writers[i]);
+	for (uint32_t i = 0; !ret && (instance = instance_from(event, &i)); i++) /* all, or none */
+		PERFRING_STORE_RELEASE(&instance->writer, writers[i]);           /* partner: emit.c */
 	free(writers);
 	return ret;
 }
@@ -561,7 +546,7 @@ int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, c
 {
 	struct perfring_ring_options ring = {
 		.pages = pages,
-		/* Threads make their rings while the program opens files of its own. */
+		/* Threads create rings while the program opens files of its own. */
 		.flags = file ? PERFRING_RING_REPLACE : PERFRING_RING_HIGH_FD,
 		.file = file,
 		.watermark = event->attr.watermark,
@@ -592,16 +577,13 @@ struct perfring_set *perfring_soft_rings(struct perfring_soft_event *event)
 	return PERFRING_LOAD_ACQUIRE(&event->set);
 }
 
-/* What is about to be written goes where it would have gone: the old rings are still there, and stay until they are closed. */
+/* An uncommitted record goes into the old ring, which stays until its event is closed. */
 int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other)
 {
 	int ret = 0;
 
 	perfring_soft_lock_take();
-	if (event->set || (other && (other == event || !other->set || other->scope != event->scope ||
-				     (event->scope == PERFRING_SOFT_THREAD && other->opener != event->opener) ||
-				     other->attr.use_clockid != event->attr.use_clockid ||
-				     other->attr.clockid != event->attr.clockid)))
+	if (event->set || (other && (other == event || !other->set || !is_akin(event, other))))
 		ret = -EINVAL;
 	else
 		redirect(event, other);
@@ -611,91 +593,72 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 
 /* ---- on and off: handlers too ---- */
 
-/* Behind the end of SPENT.  If somebody has spent the limit again, it was on till then; from here on he stops it himself. */
+/* After SPENT was cleared.  If the limit is spent again, this switches it off; later the spender does. */
 static void set_on(struct perfring_soft_event *event)
 {
 	PERFRING_POINT(limit_set);
 	PERFRING_EXCHANGE(&event->on, 1);
-	if (PERFRING_LOAD_ORDERED(&event->limit) & SOFT_LIMIT_SPENT) /* partner: take_limit's swap, before event_stop */
+	if (PERFRING_LOAD_ORDERED(&event->limit) & SOFT_LIMIT_SPENT) /* partner: take_limit, before event_stop */
 		PERFRING_EXCHANGE(&event->on, 0);
 }
 
-static void turn_one(struct perfring_soft_event *event, uint32_t on)
+static void switch_event(struct perfring_soft_event *event, bool group, bool on)
 {
-	if (!on) {
-		PERFRING_EXCHANGE(&event->on, 0);
-		return;
-	}
-	PERFRING_AND(&event->limit, ~SOFT_LIMIT_SPENT); /* what its limit has ended goes on */
-	set_on(event);
-}
-
-static void turn(struct perfring_soft_event *event, bool group, uint32_t on)
-{
-	struct perfring_soft_event *member;
+	struct perfring_soft_event *first = group ? event->leader : event, *member;
 	sigset_t signals;
 
-	if (event->inert)
+	if (event->is_inherited)
 		return;
 	perfring_soft_switch_take(&signals);
-	if (group) {
-		for (member = event->leader; member; member = member->next)
-			turn_one(member, on);
-		settle(event->leader);
-	} else {
-		turn_one(event, on);
-		settle(event);
+	for (member = first; member; member = group ? member->next : NULL) {
+		if (!on) {
+			PERFRING_EXCHANGE(&member->on, 0);
+			continue;
+		}
+		PERFRING_AND(&member->limit, ~SOFT_LIMIT_SPENT); /* an enable ends SPENT */
+		set_on(member);
 	}
+	settle(first);
 	perfring_soft_switch_give(&signals);
 }
 
 void perfring_soft_enable(struct perfring_soft_event *event, bool group)
 {
-	turn(event, group, 1);
+	switch_event(event, group, true);
 }
 
 void perfring_soft_disable(struct perfring_soft_event *event, bool group)
 {
-	turn(event, group, 0);
+	switch_event(event, group, false);
 }
 
-/* docs/abi.md 2.1: what has gone, as an inherited event's dead children, stays, and so do times and losses. */
-static void reset_one(struct perfring_soft_event *event)
-{
-	struct soft_instance *instance;
-
-	for (uint32_t i = 0; i < event->threads; i++) {
-		instance = event->instances[i];
-		if (instance)
-			PERFRING_STORE(&instance->base, counted(instance) + instance->base);
-	}
-	event->own_count = 0;
-	PERFRING_EXCHANGE(&event->stray_count, 0);
-}
-
+/* docs/abi.md 2.1: counts of threads that have left stay, as of an inherited event's children; so do times and
+ * losses. */
 void perfring_soft_reset(struct perfring_soft_event *event, bool group)
 {
-	struct perfring_soft_event *member;
+	struct perfring_soft_event *member = group ? event->leader : event;
+	struct soft_instance *instance;
 	sigset_t signals;
 
 	perfring_soft_switch_take(&signals);
-	if (group) {
-		for (member = event->leader; member; member = member->next)
-			reset_one(member);
-	} else {
-		reset_one(event);
+	for (; member; member = group ? member->next : NULL) {
+		for (uint32_t i = 0; (instance = instance_from(member, &i)); i++)
+			PERFRING_STORE(&instance->base, counted(instance) + instance->base);
+		member->own_count = 0;
+		PERFRING_EXCHANGE(&member->unjoined_count, 0);
 	}
 	perfring_soft_switch_give(&signals);
 }
 
-/* At once with the end of what was spent: if it went before the event is on, nothing would be left of n but "no limit". */
+/* Also clears SPENT, in one step: else n could be used up before the event is on, and 0 means no limit. */
 static void add_limit(struct perfring_soft_event *event, uint32_t n)
 {
-	uint32_t limit = PERFRING_LOAD(&event->limit), left; /* no order: the swap says whether it was old */
+	uint32_t limit = PERFRING_LOAD(&event->limit), left;
 
 	do {
 		left = limit & ~SOFT_LIMIT_SPENT;
-	} while (!PERFRING_COMPARE_EXCHANGE(&event->limit, &limit, left + n < SOFT_LIMIT_SPENT ? left + n : SOFT_LIMIT_SPENT - 1));
+	} while (!PERFRING_COMPARE_EXCHANGE(&event->limit, &limit,
+					    left + n < SOFT_LIMIT_SPENT ? left + n : SOFT_LIMIT_SPENT - 1));
 }
 
 int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n)
@@ -703,13 +666,13 @@ int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n)
 	sigset_t signals;
 
 	if (!event->samples || n >= SOFT_LIMIT_SPENT ||
-	    event->scope == PERFRING_SOFT_PROCESS) /* docs/abi.md 2.1: nor one with inherit */
+	    event->scope == PERFRING_SOFT_PROCESS) /* docs/abi.md 2.1: as an event with inherit */
 		return -EINVAL;
 	if (!n) {
 		perfring_soft_enable(event, false);
 		return 0;
 	}
-	if (event->inert)
+	if (event->is_inherited)
 		return 0;
 	perfring_soft_switch_take(&signals);
 	add_limit(event, n);
@@ -729,11 +692,9 @@ int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period)
 	    (event->attr.freq ? period > PERFRING_LOAD(&perfring_soft_max_rate) : period >> 63))
 		return -EINVAL;
 	perfring_soft_switch_take(&signals);
-	PERFRING_STORE(&event->attr.sample_period, period); /* or its other name, sample_freq: for threads to come */
-	for (uint32_t i = 0; i < event->threads; i++) {
-		instance = event->instances[i];
-		if (!instance)
-			continue;
+	PERFRING_STORE(&event->attr.sample_period,
+		       period); /* or sample_freq, the same word: for threads that join later */
+	for (uint32_t i = 0; (instance = instance_from(event, &i)); i++) {
 		runs = PERFRING_LOAD(&instance->time) & SOFT_TIME_RUNS;
 		perfring_soft_timer_stop(instance);
 		perfring_soft_period_set(instance, period);
@@ -759,27 +720,31 @@ static void add(struct reading *reading, struct soft_instance *instance)
 {
 	reading->value += counted(instance);
 	reading->enabled += perfring_soft_time_enabled(instance);
-	reading->lost += PERFRING_LOAD(&instance->output.lost); /* no order: so far */
+	reading->lost += PERFRING_LOAD(&instance->output.lost); /* no order: a count */
 }
 
-/* The switch. */
-static struct reading sum(const struct perfring_soft_event *event)
+/* Of the thread with that index; UINT32_MAX: of all threads (the switch). */
+static struct reading reading_of(const struct perfring_soft_event *event, uint32_t index)
 {
-	struct reading reading = {
-		event->own_count + event->gone_count + PERFRING_LOAD(&event->stray_count),
-		event->gone_enabled,
-		event->gone_lost + PERFRING_LOAD(&event->stray_lost),
-	};
+	struct soft_instance *instance;
+	struct reading reading = {0, 0, 0};
 
-	for (uint32_t i = 0; i < event->threads; i++) {
-		if (event->instances[i])
-			add(&reading, event->instances[i]);
+	if (index != UINT32_MAX) {
+		instance = PERFRING_LOAD_ACQUIRE(&event->instances[index]); /* partner: instance_make */
+		if (instance)
+			add(&reading, instance);
+		return reading;
 	}
+	reading.value = event->own_count + event->exited_count + PERFRING_LOAD(&event->unjoined_count);
+	reading.enabled = event->exited_enabled;
+	reading.lost = event->exited_lost + PERFRING_LOAD(&event->unjoined_lost);
+	for (uint32_t i = 0; (instance = instance_from(event, &i)); i++)
+		add(&reading, instance);
 	return reading;
 }
 
-/* The words of docs/abi.md 2.2 that stand in front of a group's entries, and one entry; alone it is the same without nr, and with
- * the times in the middle.  Software events are never kept waiting, so they run while they are enabled. */
+/* docs/abi.md 2.2: nr and times before the entries; without a group, the times are inside the only entry.  A software
+ * event runs while it is enabled. */
 static uint64_t *put_times(uint64_t *word, uint64_t format, uint64_t enabled)
 {
 	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
@@ -789,68 +754,47 @@ static uint64_t *put_times(uint64_t *word, uint64_t format, uint64_t enabled)
 	return word;
 }
 
-static uint64_t *put_ids(uint64_t *word, uint64_t format, uint64_t id, uint64_t lost)
+static void put_ids(uint64_t *word, uint64_t format, uint64_t id, uint64_t lost)
 {
 	if (format & PERF_FORMAT_ID)
 		*word++ = id;
 	if (format & PERFRING_FORMAT_LOST)
 		*word++ = lost;
-	return word;
 }
 
-/* Words are stored by memcpy: room need not be aligned.  index: a thread's, else UINT32_MAX for all. */
-static struct reading reading_of(const struct perfring_soft_event *event, uint32_t index)
+/* Returns the size; 0: more than `max`. Meanwhile the group may change; each entry is valid. */
+static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t index, unsigned char *to, size_t max)
 {
-	struct soft_instance *instance;
-	struct reading reading = {0, 0, 0};
-
-	if (index == UINT32_MAX)
-		return sum(event);
-	instance = PERFRING_LOAD_ACQUIRE(&event->instances[index]); /* partner: instance_make */
-	if (instance)
-		add(&reading, instance);
-	return reading;
-}
-
-/* A group seen while it changes may have fewer members than counted; what is given is whole. */
-static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t index, unsigned char *room, size_t most)
-{
-	uint64_t format = event->attr.read_format, words[8], *word = words, nr = 0;
-	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&event->leader), *member;
+	uint64_t format = event->attr.read_format, words[8], *word, nr = 0;
 	bool group = format & PERF_FORMAT_GROUP;
-	uint32_t head = perfring_format_read_head(format), entry = perfring_format_read_entry(format), size;
+	uint32_t head = group ? perfring_format_read_head(format) : 0, size = head;
+	uint32_t entry = group ? perfring_format_read_entry(format) : read_size(event, 1);
+	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&event->leader);
+	const struct perfring_soft_event *member = group ? leader : event;
 	struct reading reading;
 
-	if (!group) {
-		if (most < read_size(event, 1))
-			return 0;
-		reading = reading_of(event, index);
-		*word++ = reading.value;
-		word = put_times(word, format, reading.enabled);
-		word = put_ids(word, format, event->id, reading.lost);
-		memcpy(room, words, (size_t)(word - words) * sizeof(*word));
-		return read_size(event, 1);
-	}
-	size = head;
-	for (member = leader; member; member = PERFRING_LOAD_ACQUIRE(&member->next), nr++, size += entry) {
-		if (size + entry > most)
+	for (; member; member = group ? PERFRING_LOAD_ACQUIRE(&member->next) : NULL, nr++, size += entry) {
+		if (size + entry > max)
 			return 0;
 		reading = reading_of(member, index);
 		words[0] = reading.value;
-		put_ids(words + 1, format, member->id, reading.lost);
-		memcpy(room + size, words, entry);
+		word = group ? words + 1 : put_times(words + 1, format, reading.enabled);
+		put_ids(word, format, member->id, reading.lost);
+		memcpy(to + size, words, entry);
 	}
-	/* read(2) tells the leader's times, a sample those of its own event. */
+	if (!group)
+		return size;
+	/* read(2) has the leader's times, a sample those of its own event. */
 	reading = reading_of(index == UINT32_MAX ? leader : event, index);
 	words[0] = nr;
 	put_times(words + 1, format, reading.enabled);
-	memcpy(room, words, head);
+	memcpy(to, words, head);
 	return size;
 }
 
-uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *room, uint32_t most)
+uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max)
 {
-	return put_reading(instance->event, instance->thread->index, room, most);
+	return put_reading(instance->event, instance->thread->index, to, max);
 }
 
 uint32_t perfring_soft_read_size(const struct soft_instance *instance)
@@ -863,13 +807,13 @@ uint32_t perfring_soft_read_size(const struct soft_instance *instance)
 	return read_size(instance->event, members);
 }
 
-int64_t perfring_soft_read(struct perfring_soft_event *event, void *room, size_t size)
+int64_t perfring_soft_read(struct perfring_soft_event *event, void *buffer, size_t size)
 {
 	sigset_t signals;
 	uint32_t put;
 
 	perfring_soft_switch_take(&signals);
-	put = put_reading(event, UINT32_MAX, room, size);
+	put = put_reading(event, UINT32_MAX, buffer, size);
 	perfring_soft_switch_give(&signals);
 	return put ? (int64_t)put : -ENOSPC;
 }
@@ -880,7 +824,7 @@ uint64_t perfring_soft_lost(const struct perfring_soft_event *event)
 	uint64_t lost;
 
 	perfring_soft_switch_take(&signals);
-	lost = sum(event).lost;
+	lost = reading_of(event, UINT32_MAX).lost;
 	perfring_soft_switch_give(&signals);
 	return lost;
 }

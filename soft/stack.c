@@ -1,20 +1,19 @@
 /* stack.c - the stack that the clocks' handler runs on.
  *
- * A thread may stand on a stack of any size when a tick comes: a coroutine's may be of 8 KiB, of which the kernel's signal
- * frame alone takes 3376 bytes where there is AVX-512.  So a thread that joins and has no alternate signal stack gets one:
+ * A tick may interrupt a thread on a stack of any size.  A coroutine's may have 8 KiB, of which the kernel's signal frame takes
+ * 3376 bytes with AVX-512.  So a thread that joins without an alternate signal stack gets one:
  *
  *     low                                                                high
- *     | a page that nothing may touch |              STACK              |
+ *     |          guard page           |              STACK              |
  *
- *     the program has one          it is never replaced.  Ticks stand on it, and are missed where less than ROOM of it is
- *                                  free.  One smaller than the kernel's frame (AT_MINSIGSTKSZ) ends the process with any
- *                                  signal that comes there, as the program's own would
- *     it sets one later            likewise; ours is unmapped when the thread leaves
- *     a handler of the program's   with SA_ONSTACK stands on ours: it is SS_AUTODISARM, so one that is left by a jump, or
- *                                  suspended by swapcontext, is not written over.  From then on there is none, and ticks
- *                                  stand on what they interrupt: only on the thread's own stack, and where there is ROOM
- *     fork                         the child stands on what its parent's thread stood on, and keeps that; others' go
- *     exec, thread's birth         the kernel forgets it
+ *     the program has one       it is never replaced.  Ticks use it, and are missed if it has less than TICK_STACK bytes left.
+ *                               If it is smaller than the kernel's frame (AT_MINSIGSTKSZ), any signal on it ends the process
+ *     it sets one later         likewise; ours is unmapped when the thread leaves
+ *     the program's handlers    with SA_ONSTACK use ours.  It is SS_AUTODISARM, so a handler that was left by a jump, or
+ *                               suspended by swapcontext, is not overwritten.  After that the thread has none: ticks use the
+ *                               interrupted stack, if it is the thread's own and has TICK_STACK bytes
+ *     fork                      the child keeps its thread's; those of other threads are unmapped
+ *     exec, thread creation     the kernel resets it
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -26,21 +25,21 @@
 #define SS_AUTODISARM (1U << 31)
 #endif
 
-/* Bytes that a tick is given, below its signal frame.  With a group read, a chain, registers and the stack it was measured to
- * take 1.3 KB; several times as much where nothing is optimized, or a sanitizer watches. */
+/* Bytes for a tick below its signal frame.  A group read, a chain, registers and the stack take 1.3 KB; several times
+ * as much without optimisation or with a sanitizer. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define ROOM 3072u
+#define TICK_STACK 3072u
 #else
-#define ROOM 10240u
+#define TICK_STACK 10240u
 #endif
 
 enum {
 	STACK = 65536,
 };
 
-static size_t guard; /* bytes; by the first thread that joins */
+static size_t guard; /* bytes; set by the first thread that joins */
 
-/* Of this thread, also while it takes no part: after a fork it joins again. */
+/* The thread's, also when it has not joined: after fork it joins again. */
 static __thread unsigned char *mine __attribute__((tls_model("initial-exec")));
 
 static bool set(void *low)
@@ -49,7 +48,7 @@ static bool set(void *low)
 
 	if (!sigaltstack(&wanted, NULL))
 		return true;
-	wanted.ss_flags = 0; /* where SS_AUTODISARM is not known */
+	wanted.ss_flags = 0; /* the kernel does not know SS_AUTODISARM */
 	return !sigaltstack(&wanted, NULL);
 }
 
@@ -58,7 +57,7 @@ static void unmap(unsigned char *stack)
 	munmap(stack - guard, guard + STACK);
 }
 
-/* Without memory for it there is none: ticks stand where a program without one has them. */
+/* Without memory the thread has none. */
 void perfring_soft_stack_make(struct soft_thread *thread)
 {
 	unsigned char *low;
@@ -68,7 +67,7 @@ void perfring_soft_stack_make(struct soft_thread *thread)
 	if (sigaltstack(NULL, &now))
 		return;
 	if (!(now.ss_flags & SS_DISABLE)) {
-		if (mine && now.ss_sp == mine) /* over a fork */
+		if (mine && now.ss_sp == mine) /* it joins again after fork */
 			thread->stack = mine;
 		return;
 	}
@@ -94,7 +93,7 @@ void perfring_soft_stack_free(struct soft_thread *thread)
 	unsigned char *stack = thread->stack;
 
 	thread->stack = NULL;
-	if (!stack || is_on((uintptr_t)__builtin_frame_address(0), stack)) /* pthread_exit in a handler: it stays */
+	if (!stack || is_on((uintptr_t)__builtin_frame_address(0), stack)) /* left by pthread_exit: it stays */
 		return;
 	if (!sigaltstack(NULL, &now) && !(now.ss_flags & SS_DISABLE) && now.ss_sp == stack)
 		sigaltstack(&none, NULL);
@@ -116,9 +115,9 @@ bool perfring_soft_stack_fits(const struct soft_thread *thread, const stack_t *a
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (uintptr_t)alternate->ss_sp;
 
 	if (!(alternate->ss_flags & SS_DISABLE) && here - low < alternate->ss_size)
-		return here - low >= ROOM;
-	if (is_on(here, thread->stack)) /* over a handler of the program's */
-		return here - (uintptr_t)thread->stack >= ROOM;
-	/* Of other stacks, coroutines', nothing is known. */
-	return here < thread->stack_high && here >= thread->stack_low && here - thread->stack_low >= ROOM;
+		return here - low >= TICK_STACK;
+	if (is_on(here, thread->stack)) /* after a handler of the program */
+		return here - (uintptr_t)thread->stack >= TICK_STACK;
+	/* Other stacks, as coroutines', have unknown bounds. */
+	return here < thread->stack_high && here >= thread->stack_low && here - thread->stack_low >= TICK_STACK;
 }

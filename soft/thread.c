@@ -1,24 +1,23 @@
-/* thread.c - threads that take part: how they come and go; the locks; fork; numbers that are everybody's.
+/* thread.c - threads that join and leave; locks; fork; ids and limits.
  *
- * A thread leaves by itself, or by its end: a destructor of a pthread key.  It is in no occurrence then, for leave is not
- * for handlers.  (What a handler has left by a jump or by pthread_exit will never be gone on with: what was in the making
- * is dropped, and nobody waits for it any more.)  A handler may still come at any instruction of leave:
+ * A thread leaves by perfring_soft_leave or at its end, by a pthread key's destructor.  It is in no occurrence then: leave is
+ * not for handlers, and an occurrence that a handler left by a jump or pthread_exit is dropped.  A handler may interrupt leave
+ * at any instruction:
  *
- *     its section, if any, ended   grace.c
- *     its timer deleted            a signal that is on its way is taken back
- *     EXIT written                 handlers count and sample as ever
- *     perfring_soft_self = 0       from here on a handler is a visitor: counted, and where it samples, lost (grace.c)
- *     instances folded             nobody finds them any more but by the locks that we hold
- *     its place given back         to the next thread that joins
+ *     ends its section             grace.c
+ *     deletes its timer            and takes its pending signal
+ *     writes EXIT                  handlers count and sample
+ *     perfring_soft_self = 0       from here on a handler is a visitor: counted; samples count as lost (grace.c)
+ *     folds its instances          they are reachable only under locks that are held here
+ *     frees its place              for the next thread that joins
  *
- * Destructors that run behind ours raise as visitors; one that joins again has ours run once more, as often as the C
- * library goes round (4).
+ * Destructors after this one raise as visitors.  If one joins again, the destructor runs again, up to the C library's limit
+ * of 4 rounds.
  *
- * fork.  The child has one thread, the one that forked, and it takes no part.  Everything it could reach its parent's
- * rings or timers by is cut: points have no listeners, the thread has not joined, events are inert.  The memory stays,
- * because what forked may have been a handler on top of an occurrence, which goes on in the child.  (Such a handler may
- * not fork while another thread closes an event, whose locks wait for the occurrence below, nor on top of what is not for
- * handlers.  vfork and posix_spawn run no hooks and may.)
+ * fork.  The child has one thread, which has not joined.  All ways to the parent's rings and timers are cut: points have no
+ * events, and events are marked as inherited.  Their memory stays, because the forking handler may have interrupted an
+ * occurrence, which goes on in the child.  Such a handler must not fork while another thread closes an event, because close
+ * holds locks while it waits for that occurrence.  vfork and posix_spawn run no hooks and are allowed.
  */
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -27,10 +26,6 @@
 #include "os/clock.h"
 #include "os/signals.h"
 #include "soft_private.h"
-
-enum {
-	SECOND = 1000000000,
-};
 
 __thread struct soft_thread *perfring_soft_self __attribute__((tls_model("initial-exec")));
 pthread_mutex_t perfring_soft_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,14 +38,14 @@ uint64_t perfring_soft_tick = SECOND / 250;
 struct soft_thread *perfring_soft_blocks[SOFT_BLOCKS];
 
 static pthread_mutex_t the_switch = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t taken[SOFT_BLOCKS]; /* places, a word for a block; perfring_soft_lock */
+static uint64_t taken[SOFT_BLOCKS]; /* places; a bit for each, perfring_soft_lock */
 static uint64_t last_id;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key; /* its destructor is a thread's end */
+static pthread_key_t key; /* its destructor runs at a thread's end */
 static int prepared;      /* 0 or -errno */
 
-static uint32_t confined; /* by perfring_soft_confine */
+static uint32_t confined;
 
 /* ---- locks ---- */
 
@@ -59,8 +54,7 @@ void perfring_soft_signals_restore(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-/* In a handler too: whoever it has interrupted does not hold the switch, because nobody who does is interrupted, and who
- * waits inside pthread_mutex_lock has blocked signals before. */
+/* In a handler too: signals are blocked before the lock is taken, so the interrupted code does not hold it. */
 void perfring_soft_switch_take(sigset_t *signals)
 {
 	perfring_os_signals_block(signals);
@@ -75,7 +69,7 @@ void perfring_soft_switch_give(const sigset_t *signals)
 
 /* ---- numbers ---- */
 
-/* Above the kernel's, which count from 1, and another process's: samples of all may meet in one file. */
+/* Above the kernel's ids, which count from 1, and unlike another process's: one file may have samples of all. */
 static void ids_begin(void)
 {
 	PERFRING_STORE(&last_id, UINT64_C(1) << 62 | (uint64_t)getpid() << 40);
@@ -103,7 +97,6 @@ int perfring_soft_limits(uint32_t max_sample_rate, uint32_t ticks_per_second)
 
 /* ---- places ---- */
 
-/* perfring_soft_lock. */
 static int take_place(struct soft_thread **place)
 {
 	struct soft_thread *block;
@@ -128,7 +121,6 @@ static int take_place(struct soft_thread **place)
 	return 0;
 }
 
-/* perfring_soft_lock. */
 static void give_place(const struct soft_thread *place)
 {
 	taken[place->index / SOFT_BLOCK] &= ~(UINT64_C(1) << place->index % SOFT_BLOCK);
@@ -136,13 +128,13 @@ static void give_place(const struct soft_thread *place)
 
 /* ---- leave ---- */
 
-static void leave(void *of)
+static void leave(void *value)
 {
-	struct soft_thread *thread = of;
+	struct soft_thread *thread = value;
 	struct perfring_soft_event *event;
 	struct soft_instance *instance;
 
-	/* After a jump out of an occurrence: who holds a lock may be waiting for us. */
+	/* A jump may have left an occurrence open, for which a lock's holder may be waiting. */
 	perfring_soft_exit(thread, thread->inside / SOFT_SECTION * SOFT_SECTION);
 	perfring_soft_lock_take();
 	for (event = perfring_soft_events; event; event = event->all) {
@@ -151,13 +143,13 @@ static void leave(void *of)
 			continue;
 		perfring_soft_timer_delete(instance);
 		if (event->set)
-			perfring_writer_reset(instance->writer); /* likewise: EXIT would lie behind what was begun */
+			perfring_writer_reset(instance->writer); /* drops its uncommitted records, before EXIT */
 	}
 	if (!PERFRING_LOAD(&confined))
 		perfring_soft_timer_end(thread);
 	perfring_soft_put_exit(thread);
 	perfring_soft_self = NULL;
-	PERFRING_FENCE_LOCAL(); /* before anything goes: a handler finds all of it, or is a stranger's */
+	PERFRING_FENCE_LOCAL(); /* before the folds: a handler finds all instances or none */
 	PERFRING_POINT(thread_leaves);
 	for (event = perfring_soft_events; event; event = event->all)
 		perfring_soft_instance_fold(event, thread);
@@ -172,7 +164,7 @@ static void leave(void *of)
 
 void perfring_soft_confine(void)
 {
-	PERFRING_STORE(&confined, 1); /* no order: threads that leave at the same time are the caller's concern */
+	PERFRING_STORE(&confined, 1); /* no order: the caller sees to threads that leave meanwhile */
 }
 
 void perfring_soft_leave(void)
@@ -181,7 +173,7 @@ void perfring_soft_leave(void)
 
 	if (!thread)
 		return;
-	pthread_setspecific(key, NULL); /* cannot fail: it has its place */
+	pthread_setspecific(key, NULL); /* cannot fail: the key has its slot */
 	leave(thread);
 }
 
@@ -190,7 +182,7 @@ void perfring_soft_leave(void)
 sigset_t perfring_soft_lock_signals;
 static int cancel_state; /* before the lock was taken */
 
-/* Signals first: a handler of whoever holds it may fork, and would wait for it in before_fork for ever. */
+/* Signals first: a handler that interrupts the holder might fork, and before_fork would wait for the holder. */
 void perfring_soft_lock_take(void)
 {
 	sigset_t signals;
@@ -233,14 +225,14 @@ static void after_fork_in_child(void)
 {
 	struct perfring_soft_event *event;
 
-	pthread_mutex_unlock(&the_switch); /* by the thread that took it: it is the one that is here */
+	pthread_mutex_unlock(&the_switch); /* by its owner: the thread that forked */
 	pthread_setspecific(key, NULL);
 	perfring_soft_self = NULL;
 	perfring_soft_grace_forget();
 	perfring_soft_points_forget();
 	for (event = perfring_soft_events; event; event = event->all) {
-		event->inert = true;
-		event->on = event->limit = event->counted = 0;
+		event->is_inherited = true;
+		event->on = event->limit = event->is_counted = 0;
 	}
 	perfring_soft_events = NULL;
 	perfring_soft_stacks_forget();
@@ -272,8 +264,8 @@ int perfring_soft_prepare(void)
 
 /* ---- join ---- */
 
-/* This thread's, asked for once: in the child of a fork it is the same, and the C library's answer takes memory, which a
- * handler that forks may not. */
+/* The calling thread's stack, asked for once: it is the same after fork, and pthread_getattr_np allocates, which a
+ * child must not if a handler forked. */
 static __thread struct {
 	uintptr_t low, high;
 } stack __attribute__((tls_model("initial-exec")));
@@ -293,7 +285,7 @@ static void find_stack(pthread_t self)
 	pthread_attr_destroy(&attr);
 }
 
-/* This thread, in its place. */
+/* Fills the place for the calling thread. */
 static void describe(struct soft_thread *thread)
 {
 	thread->clocks = NULL;
@@ -303,12 +295,11 @@ static void describe(struct soft_thread *thread)
 	find_stack(thread->pthread);
 	thread->stack_low = stack.low;
 	thread->stack_high = stack.high;
-	PERFRING_STORE(&thread->tid, (uint32_t)syscall(SYS_gettid)); /* no order: a grace period's look at a place */
+	PERFRING_STORE(&thread->tid, (uint32_t)syscall(SYS_gettid)); /* no order: a grace period may read it */
 	thread->pid = (uint32_t)getpid();
 	pthread_getcpuclockid(thread->pthread, &thread->clock);
 }
 
-/* perfring_soft_lock. */
 static int make_instances(struct soft_thread *thread)
 {
 	struct perfring_soft_event *event;
@@ -322,7 +313,7 @@ static int make_instances(struct soft_thread *thread)
 		if (ret)
 			return ret;
 	}
-	/* Events that write into rings whose turn came later. */
+	/* The owner of the rings may have got its instance after this one. */
 	for (event = perfring_soft_events; event; event = event->all) {
 		instance = event->instances[thread->index];
 		if (instance && event->output)
@@ -366,7 +357,7 @@ int perfring_soft_join(void)
 		thread->next->link = &thread->next;
 	perfring_soft_threads = thread;
 	perfring_soft_self = thread;
-	perfring_soft_put_fork(thread); /* before what handlers raise: they come when the lock is given */
+	perfring_soft_put_fork(thread); /* before what handlers raise, which begins with lock_give */
 	perfring_soft_lock_give();
 	return 0;
 }

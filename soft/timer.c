@@ -1,37 +1,32 @@
 /* timer.c - the clocks' timer, one for each thread, and the signal that it sends.
  *
- * Both clocks run on the CPU clock of their thread (docs/abi.md 9.4: of a task, cpu-clock counts what task-clock counts).  The
- * kernel looks at such a timer in its own tick, and only while the thread runs: a thread that sleeps, or waits for a
- * processor, is never interrupted.  So a clock gives at most CONFIG_HZ samples for a second of CPU time, whatever its
- * period.  The intervals that it misses are in its samples' periods, which add up to the CPU time.
+ * Both clocks run on the CPU clock of their thread (docs/abi.md 9.4: a task's cpu-clock counts what task-clock counts).  The
+ * kernel looks at such a timer in its own tick, and only while the thread runs, so it never interrupts a sleep.  A clock
+ * makes at most CONFIG_HZ samples in a second of CPU time.  Missed intervals are in the samples' periods, whose sum is the
+ * CPU time.
  *
- * A thread has one timer for all its clocks.  It is programmed for the end of the interval that ends first; its
- * handler looks at the CPU clock, samples each clock whose interval has ended, and programs it again.  The value is
- * relative, so the kernel's next tick is the earliest: however short the periods, the thread goes on between two ticks.
- * Where the handler finds no space, the kernel programs it (AGAIN).
+ * The timer is programmed for the interval that ends first.  Its handler samples each clock whose interval has ended, and
+ * programs it again.  The value is relative, so the next kernel tick is the earliest: however short the periods are, the
+ * thread runs between two ticks.  If the stack has no space for the handler, the kernel repeats the signal (RETRY).
  *
- *     made                with the thread's first clock
- *     disarmed            while no clock of the thread is started
- *     deleted             when the thread leaves, which then takes what the timer has left pending.  (A timer for each
- *                         event would leave one signal queued for each in a thread that blocks it.)  A thread that ends
- *                         unseen (SYS_exit) leaves a timer that finds no thread.
- *     fork                not inherited: the child has no timers.
- *     exec                the kernel deletes the timer and what it has queued, before the signal means death again.
+ *     created     with the thread's first clock
+ *     disarmed    while no clock of the thread is started
+ *     deleted     when the thread leaves, which also takes the pending signal.  (A timer for each event would queue one signal
+ *                 for each, in a thread that blocks it.)  After SYS_exit the timer stays, and finds no thread
+ *     fork        the child has no timers
+ *     exec        the kernel deletes the timer and its queued signal, before the signal's action becomes the default
  *
- * A signal that was on its way when its clock was stopped finds nothing whose interval has ended.  The handler stays: a
- * signal may still be on its way when the last clock is gone.
- *
- * The handler runs on an alternate stack (stack.c), so that what it interrupts may stand on a small stack.  A tick that has
- * no space is missed.
+ * A signal that arrives after its clock was stopped finds no interval that has ended.  For such a signal the handler stays
+ * installed after the last clock.
  */
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "os/signals.h"
+#include "os/thread.h"
 #include "soft_private.h"
 
 #ifndef sigev_notify_thread_id
@@ -39,50 +34,39 @@
 #endif
 
 enum {
-	SECOND = 1000000000,
-	LEAST = 10000,    /* ns: the shortest interval */
-	AGAIN = 10000000, /* ns behind a tick that was missed: another */
+	INTERVAL_MIN = 10000, /* ns: minimal interval */
+	RETRY = 10000000,     /* ns after a missed tick */
 };
 
-/* A sampling clock in a thread. */
-struct soft_timer {
-	/* The thread's; changed under both locks.  Its handlers walk `next`, who holds the switch too. */
-	struct soft_timer *next, **link;
-	struct soft_timer *gone; /* the next to be freed */
-	struct soft_instance *instance;
-	/* When the interval ends, ns of the thread's CPU clock; 0: stopped.  By PERFRING_COMPARE_EXCHANGE and PERFRING_EXCHANGE */
-	perfring_u64 due;
-};
-
-/* perfring_soft_lock, but for perfring_soft_signal. */
+/* perfring_soft_lock, except for reads by perfring_soft_signal. */
 static int signal_number;
 
 int perfring_soft_signal(void)
 {
-	return PERFRING_LOAD(&signal_number); /* set once */
+	return PERFRING_LOAD(&signal_number);
 }
 
 static uint64_t interval_of(const struct soft_instance *instance)
 {
-	uint64_t period = PERFRING_LOAD(&instance->period); /* no order: set_period starts the timer again */
+	uint64_t period = PERFRING_LOAD(&instance->period); /* no order: set_period restarts the timer */
 
-	return period < LEAST ? LEAST : period;
+	return period < INTERVAL_MIN ? INTERVAL_MIN : period;
 }
 
-/* Acquire: partner is the release in make, which another thread may have done. */
-static struct soft_timer *first_of(const struct soft_thread *thread)
+/* Acquire: partner is timer_make. */
+static struct soft_instance *first_of(const struct soft_thread *thread)
 {
-	return PERFRING_LOAD_ACQUIRE((struct soft_timer *const *)&thread->clocks);
+	return PERFRING_LOAD_ACQUIRE(&thread->clocks);
 }
 
-/* 0: none is started. */
+/* The end of the interval that ends first; 0: no clock is started. */
 static uint64_t earliest_of(const struct soft_thread *thread)
 {
-	struct soft_timer *timer;
+	const struct soft_instance *clock;
 	uint64_t earliest = 0, due;
 
-	for (timer = first_of(thread); timer; timer = PERFRING_LOAD_ACQUIRE(&timer->next)) {
-		due = PERFRING_LOAD(&timer->due); /* no order: who changes it counts the change behind it */
+	for (clock = first_of(thread); clock; clock = PERFRING_LOAD_ACQUIRE(&clock->next_clock)) {
+		due = PERFRING_LOAD(&clock->due); /* no order: `changes` is increased after each change */
 		if (due && due - 1 < earliest - 1)
 			earliest = due;
 	}
@@ -91,20 +75,20 @@ static uint64_t earliest_of(const struct soft_thread *thread)
 
 static void settime(const struct soft_thread *thread, uint64_t earliest)
 {
-	struct itimerspec spec = {{0, earliest ? AGAIN : 0}, {0, 0}};
+	struct itimerspec spec = {{0, earliest ? RETRY : 0}, {0, 0}};
 	int64_t first = 0;
 
 	if (earliest) {
 		first = (int64_t)(earliest - perfring_soft_thread_time(thread));
-		first = first < LEAST ? LEAST : first;
+		first = first < INTERVAL_MIN ? INTERVAL_MIN : first;
 	}
 	spec.it_value.tv_sec = (time_t)(first / SECOND);
 	spec.it_value.tv_nsec = (long)(first % SECOND);
-	timer_settime(thread->timer, 0, &spec, NULL); /* fails for a thread that has ended unseen */
+	timer_settime(thread->timer, 0, &spec, NULL); /* fails for a thread that has exited */
 }
 
-/* After a `due` was changed.  The thread's handler and one other may be here at a time, none waits: who finds that another
- * change was made since he looked programs again, so the last of all programs the last state. */
+/* After a change of a `due`. The thread's handler may interrupt this, or run at the same time.  Neither waits: each
+ * programs again if there was a later change, so the last one programs the last state. */
 static void program(struct soft_thread *thread)
 {
 	uint32_t change = PERFRING_ADD(&thread->changes, 1) + 1, seen;
@@ -117,54 +101,53 @@ static void program(struct soft_thread *thread)
 	} while (change != seen);
 }
 
-static void start(struct soft_timer *timer)
+static void start(struct soft_instance *instance)
 {
-	struct soft_instance *instance = timer->instance;
 	uint64_t left = PERFRING_LOAD(&instance->left), first = left ? left : interval_of(instance);
 
 	PERFRING_STORE(&instance->left, 0);
-	PERFRING_EXCHANGE(&timer->due, perfring_soft_thread_time(instance->thread) + first);
+	PERFRING_EXCHANGE(&instance->due, perfring_soft_thread_time(instance->thread) + first);
 	program(instance->thread);
 }
 
 /* ---- the handler ---- */
 
-static void expire(struct soft_timer *timer, uint64_t now, const void *context)
+static void expire(struct soft_instance *instance, uint64_t now, const void *context)
 {
-	struct soft_instance *instance = timer->instance;
 	struct perfring_soft_site site = {.context = context};
-	/* Before is_active: who enables does so before start. */
-	uint64_t due = PERFRING_LOAD_ORDERED(&timer->due), interval = interval_of(instance), intervals, next;
+	/* Before is_active: an enable sets `on` before it starts the timer. */
+	uint64_t due = PERFRING_LOAD_ORDERED(&instance->due), interval = interval_of(instance), intervals, next;
 
 	if (!due || now < due)
 		return;
 	intervals = 1 + (now - due) / interval;
 	next = due + intervals * interval;
 	PERFRING_POINT(timer_due);
-	if (!PERFRING_COMPARE_EXCHANGE(&timer->due, &due, next)) /* was stopped, and maybe started again */
+	if (!PERFRING_COMPARE_EXCHANGE(&instance->due, &due, next)) /* stopped meanwhile, perhaps started again */
 		return;
 	if (perfring_soft_is_active(instance->event))
 		perfring_soft_tick_of_clock(instance, intervals, &site);
 	PERFRING_POINT(timer_ticked);
 	if (perfring_soft_is_active(instance->event))
 		return;
-	/* event_limit ended it, which has no lock to stop timers.  Then looks again: partner is resume, behind enable. */
-	if (PERFRING_COMPARE_EXCHANGE(&timer->due, &next, 0) && perfring_soft_is_active(instance->event))
-		start(timer);
+	/* event_limit has ended it, without a lock to stop timers.  Looks again: partner is timer_resume, after an
+	 * enable. */
+	if (PERFRING_COMPARE_EXCHANGE(&instance->due, &next, 0) && perfring_soft_is_active(instance->event))
+		start(instance);
 }
 
-/* Apart from on_signal, which needs little stack to find that there is none. */
+/* Its own function: on_signal checks the stack with little stack. */
 static __attribute__((noinline)) void expire_all(struct soft_thread *thread, const void *context)
 {
-	struct soft_timer *timer;
+	struct soft_instance *clock;
 	int saved = errno;
 	uint64_t before, now;
 
-	before = perfring_soft_enter(thread); /* delete waits for us */
+	before = perfring_soft_enter(thread); /* timer_delete waits for it */
 	PERFRING_POINT(timer_found);
 	now = perfring_soft_thread_time(thread);
-	for (timer = first_of(thread); timer; timer = PERFRING_LOAD_ACQUIRE(&timer->next))
-		expire(timer, now, context);
+	for (clock = first_of(thread); clock; clock = PERFRING_LOAD_ACQUIRE(&clock->next_clock))
+		expire(clock, now, context);
 	program(thread);
 	perfring_soft_exit(thread, before);
 	errno = saved;
@@ -175,8 +158,7 @@ static void on_signal(int number, siginfo_t *from, void *context)
 	struct soft_thread *thread = perfring_soft_self;
 
 	(void)number;
-	/* Nobody handled the signal before us, so what is not a timer's is nobody's.  A thread that takes no part has no
-	 * timer: this was on its way when it left. */
+	/* Ignores signals of this number that no timer has sent.  A thread that has left may get its last one. */
 	if (from->si_code == SI_TIMER && thread && PERFRING_LOAD_ACQUIRE(&thread->has_timer) &&
 	    perfring_soft_stack_fits(thread, &((const ucontext_t *)context)->uc_stack))
 		expire_all(thread, context);
@@ -184,19 +166,16 @@ static void on_signal(int number, siginfo_t *from, void *context)
 
 /* ---- the signal ---- */
 
-/* Takes a signal that nobody handles.  One that is blocked here may well be somebody's, for sigwait or a signalfd: those
- * only when there is no other.  The middle of the range first: most programs that want one begin at an end. */
+/* Takes a signal without a handler.  A blocked one may be for sigwait or a signalfd: only if there is no other.  The
+ * search begins in the middle, because most programs take one from an end. */
 static int take_signal(void)
 {
 	struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK}, old;
-	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
 	int k, number, count = SIGRTMAX - SIGRTMIN + 1;
 
 	ours.sa_sigaction = on_signal;
-	/* A handler that came on top of ours might leave by longjmp, and who waits for a grace period would wait for ever. */
-	sigfillset(&ours.sa_mask);
-	for (size_t i = 0; i < sizeof(synchronous) / sizeof(synchronous[0]); i++)
-		sigdelset(&ours.sa_mask, synchronous[i]);
+	/* A handler that interrupted ours could leave by longjmp, and a grace period would wait without end. */
+	perfring_os_signals_fill(&ours.sa_mask);
 	for (k = 0; k < 2 * count; k++) {
 		number = SIGRTMIN + (k + count / 2) % count;
 		if (sigismember(&perfring_soft_lock_signals, number) != (k >= count))
@@ -206,15 +185,15 @@ static int take_signal(void)
 		if (sigaction(number, &ours, &old) < 0)
 			continue;
 		if (old.sa_handler == SIG_DFL) {
-			PERFRING_STORE(&signal_number, number); /* no order: just a number */
+			PERFRING_STORE(&signal_number, number); /* no order: only a number */
 			return 0;
 		}
-		sigaction(number, &old, NULL); /* somebody was faster */
+		sigaction(number, &old, NULL); /* another thread has set a handler meanwhile */
 	}
 	return -EBUSY;
 }
 
-/* Still ours?  A program that has put its own handler there since would get signals that it does not know. */
+/* A program that has replaced the handler would get signals that it does not expect. */
 static int check_signal(void)
 {
 	struct sigaction now;
@@ -228,17 +207,7 @@ static int check_signal(void)
 
 /* ---- the timers ---- */
 
-/* Unseen, by SYS_exit: it needs no timer any more. */
-static bool has_ended(const struct soft_thread *thread)
-{
-	int saved = errno;
-	bool ended = syscall(SYS_tgkill, getpid(), thread->tid, 0) < 0 && errno == ESRCH;
-
-	errno = saved;
-	return ended;
-}
-
-/* perfring_soft_lock.  1: the thread has ended unseen. */
+/* perfring_soft_lock.  Returns 1 if the thread has exited. */
 static int create(struct soft_thread *thread)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID};
@@ -250,123 +219,88 @@ static int create(struct soft_thread *thread)
 	event.sigev_signo = signal_number;
 	event.sigev_notify_thread_id = (pid_t)thread->tid;
 	if (timer_create(thread->clock, &event, &thread->timer) < 0)
-		return has_ended(thread) ? 1 : -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
-	PERFRING_STORE_RELEASE(&thread->has_timer, true); /* after `timer`, which the handler programs: partner is on_signal */
+		return perfring_os_thread_has_ended(thread->tid) ? 1 : -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
+	PERFRING_STORE_RELEASE(&thread->has_timer, true); /* after thread->timer: partner is on_signal */
 	return 0;
 }
 
 int perfring_soft_timer_make(struct soft_instance *instance)
 {
 	struct soft_thread *thread = instance->thread;
-	struct soft_timer *timer;
-	int r;
+	int r = create(thread);
 
-	r = create(thread);
 	if (r)
 		return r < 0 ? r : 0;
-	timer = calloc(1, sizeof(*timer));
-	if (!timer)
-		return -ENOMEM;
-	timer->instance = instance;
-	timer->link = (struct soft_timer **)&thread->clocks;
-	timer->next = *timer->link;
-	if (timer->next)
-		timer->next->link = &timer->next;
-	PERFRING_STORE_RELEASE(timer->link, timer); /* partner: first_of */
-	instance->timer = timer;
+	instance->clock_link = &thread->clocks;
+	instance->next_clock = thread->clocks;
+	if (instance->next_clock)
+		instance->next_clock->clock_link = &instance->next_clock;
+	PERFRING_STORE_RELEASE(&thread->clocks, instance); /* partner: first_of */
 	return 0;
 }
 
-/* Inherited over a fork: the kernel has no such timer, or another one of that name. */
-static bool is_foreign(const struct soft_instance *instance)
+/* A sampling clock whose timer the kernel has.  After fork it has no such timer, or another one with that id. */
+static bool has_timer(const struct soft_instance *instance)
 {
-	return instance->event->inert || instance->thread->pid != (uint32_t)getpid();
+	return instance->clock_link && !instance->event->is_inherited && instance->thread->pid == (uint32_t)getpid();
 }
 
 void perfring_soft_timer_start(struct soft_instance *instance)
 {
-	struct soft_timer *timer = instance->timer;
-
-	if (timer && !is_foreign(instance))
-		start(timer);
+	if (has_timer(instance))
+		start(instance);
 }
 
 void perfring_soft_timer_resume(struct soft_instance *instance)
 {
-	struct soft_timer *timer = instance->timer;
-
-	if (timer && !PERFRING_LOAD_ORDERED(&timer->due)) /* partner: the handler's swap, in expire */
+	if (instance->clock_link && !PERFRING_LOAD_ORDERED(&instance->due)) /* partner: expire */
 		perfring_soft_timer_start(instance);
 }
 
-/* The rest of the interval that runs is kept; below 0, it has ended and was not sampled yet. */
+/* Keeps the rest of the interval; below 0 if it has ended and was not sampled yet. */
 void perfring_soft_timer_stop(struct soft_instance *instance)
 {
-	struct soft_timer *timer = instance->timer;
-	uint64_t due;
+	uint64_t due = has_timer(instance) ? PERFRING_EXCHANGE(&instance->due, 0) : 0;
 
-	if (!timer || is_foreign(instance))
-		return;
-	due = PERFRING_EXCHANGE(&timer->due, 0);
 	if (!due)
-		return; /* the rest stays what it was; 0 if its handler has stopped it */
+		return; /* keeps the rest of last time; 0 if its handler stopped it */
 	program(instance->thread);
 	PERFRING_STORE(&instance->left, due - perfring_soft_thread_time(instance->thread));
 }
 
-/* Out of the instance and the thread's list: no handler that comes now finds it.  In front of those taken out before. */
-static struct soft_timer *take_out(struct soft_instance *instance, struct soft_timer *gone)
+/* Unlinks the instance's clock, so that no new handler finds it.  Returns whether one may still use it: not in the calling
+ * thread, which has signals blocked. */
+static bool unlink_clock(struct soft_instance *instance)
 {
-	struct soft_timer *timer = instance ? instance->timer : NULL;
 	sigset_t signals;
 
-	if (!timer)
-		return gone;
-	timer->gone = gone;
-	if (is_foreign(instance)) { /* its list was forgotten */
-		instance->timer = NULL;
-		return timer;
-	}
-	perfring_soft_switch_take(&signals); /* who enables looks at the clocks of all threads */
+	if (!instance || !has_timer(instance))
+		return false;
+	perfring_soft_switch_take(&signals); /* the clocks of all threads are read under it */
 	perfring_soft_timer_stop(instance);
-	instance->timer = NULL;
-	if (timer->next)
-		timer->next->link = timer->link;
-	PERFRING_STORE(timer->link, timer->next); /* no order: what is behind it was published before */
+	if (instance->next_clock)
+		instance->next_clock->clock_link = instance->clock_link;
+	PERFRING_STORE(instance->clock_link, instance->next_clock); /* no order: next_clock was published before */
+	instance->clock_link = NULL;
 	perfring_soft_switch_give(&signals);
-	return timer;
-}
-
-static void free_all(struct soft_timer *gone)
-{
-	struct soft_timer *timer;
-	bool waits = false;
-
-	/* In its own thread no handler can be in it now. */
-	for (timer = gone; timer; timer = timer->gone)
-		waits |= !is_foreign(timer->instance) &&
-			 (!perfring_soft_self || timer->instance->thread != perfring_soft_self);
 	PERFRING_POINT(timer_unlinked);
-	if (waits)
-		perfring_soft_grace();
-	for (; gone; gone = timer) {
-		timer = gone->gone;
-		free(gone);
-	}
+	return instance->thread != perfring_soft_self;
 }
 
 void perfring_soft_timer_delete(struct soft_instance *instance)
 {
-	free_all(take_out(instance, NULL));
+	if (unlink_clock(instance))
+		perfring_soft_grace();
 }
 
 void perfring_soft_timers_delete(struct perfring_soft_event *event)
 {
-	struct soft_timer *gone = NULL;
+	bool is_used = false;
 
 	for (uint32_t i = 0; i < event->threads; i++)
-		gone = take_out(event->instances[i], gone);
-	free_all(gone);
+		is_used |= unlink_clock(event->instances[i]);
+	if (is_used)
+		perfring_soft_grace();
 }
 
 void perfring_soft_timer_end(struct soft_thread *thread)
@@ -380,7 +314,8 @@ void perfring_soft_timer_end(struct soft_thread *thread)
 		return;
 	thread->has_timer = false;
 	timer_delete(thread->timer);
-	/* What it has queued waits for as long as the thread blocks the signal.  Not what would be for another handler. */
+	/* A queued signal stays while the thread blocks it.  Not if the handler was replaced: it may be the
+	 * program's. */
 	if (!sigaction(signal_number, NULL, &now) && now.sa_sigaction == on_signal) {
 		sigemptyset(&pending);
 		sigaddset(&pending, signal_number);
@@ -388,10 +323,4 @@ void perfring_soft_timer_end(struct soft_thread *thread)
 			;
 	}
 	errno = saved;
-}
-
-/* cpu-clock counts wall time only while its task runs (docs/abi.md 9.4), and that is what task-clock counts. */
-uint64_t perfring_soft_clock_count(struct soft_instance *instance)
-{
-	return perfring_soft_time_enabled(instance);
 }

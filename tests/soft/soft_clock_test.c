@@ -145,11 +145,6 @@ static struct soft_instance *instance_of(struct perfring_soft_event *event)
 	return event->instances[perfring_soft_self->index];
 }
 
-static struct soft_timer *timer_of(struct perfring_soft_event *event)
-{
-	return instance_of(event)->timer;
-}
-
 static void block(int how)
 {
 	sigset_t set;
@@ -276,10 +271,10 @@ Test(soft_clock, no_interval_is_below_10_us)
 	uint64_t begin = time_of(CLOCK_THREAD_CPUTIME_ID), due;
 
 	perfring_soft_enable(event, false);
-	due = timer_of(event)->due;
+	due = instance_of(event)->due;
 	cr_assert_geq(due, begin + 10000);
 	burn(CLOCK_THREAD_TICKS, 50 * MS);
-	cr_assert_eq((timer_of(event)->due - due) % 10000, 0);
+	cr_assert_eq((instance_of(event)->due - due) % 10000, 0);
 	cr_assert(ticked > 0 && ticked <= 60, "%lu", ticked); /* CONFIG_HZ=1000 at most */
 	perfring_soft_close(event);
 }
@@ -946,7 +941,7 @@ Test(soft_clock, a_closed_clocks_signal_finds_nothing)
 		cr_assert_eq(drain(other, self(), 1), 0);
 
 		found = 0;
-		timer_of(other)->due = 1; /* long ago */
+		instance_of(other)->due = 1; /* long ago */
 		send_signal(SI_QUEUE);    /* no timer's */
 		cr_assert_eq(syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), perfring_soft_signal()), 0);
 		cr_assert_eq(found, 0);
@@ -1160,7 +1155,7 @@ static void overtake(const char *name)
 	if (strcmp(name, "timer_changes") != 0)
 		return;
 	struck = NULL;
-	if (timer_of(stricken)->due)
+	if (instance_of(stricken)->due)
 		perfring_soft_timer_stop(instance_of(stricken));
 	else
 		perfring_soft_timer_start(instance_of(stricken));

@@ -135,7 +135,7 @@ static void open_event(uint64_t period, bool freq, uint64_t sample_type)
 	event.attr.sample_type = sample_type;
 	event.samples = period != 0;
 	event.on = 1;
-	event.tells = true;
+	event.is_monotonic = true;
 	event.leader = &event;
 	event.instances[0] = &instance;
 	instance.event = &event;
@@ -838,9 +838,9 @@ Test(soft_period, a_sample_tells_the_tick)
 	now += TICK;
 	occur(1);
 	cr_assert_eq(instance.throttle, UINT64_C(1001) << 32 | 1);
-	event.tells = false; /* another clock's */
+	event.is_monotonic = false; /* another clock's */
 	open_event(1, false, 0);
-	event.tells = false;
+	event.is_monotonic = false;
 	occur(1);
 	cr_assert_eq(looks_coarse, 1);
 	cr_assert_eq(instance.throttle, UINT64_C(1001) << 32 | 1);
@@ -1163,7 +1163,7 @@ static void run_unthrottled(void)
 	open_event(2, false, 0);
 	now = 1000 * (uint64_t)TICK;
 	instance.tick = now / TICK - 1;
-	instance.shut = instance.tick + 1;
+	instance.throttled = instance.tick + 1;
 	perfring_soft_max_rate = 5000; /* 20 */
 	raise_one(4);
 }
@@ -1336,7 +1336,7 @@ static void check_unthrottled_late(void)
 {
 	cr_assert_eq(instance.count, raised);
 	if (strikes == 1 && (!strcmp(struck_at, "unthrottle_claimed") || !strcmp(struck_at, "unthrottle_written")))
-		cr_assert_eq(instance.shut, behind.shut, "%s: %s", struck_at, log_text);
+		cr_assert_eq(instance.throttled, behind.throttled, "%s: %s", struck_at, log_text);
 }
 
 /* A handler in a later tick, that throttles again: what it found and left stands. */
@@ -1354,7 +1354,7 @@ static void check_throttle_ends(void)
 	const char *begun = strrchr(log_text, 'T'), *ended = strrchr(log_text, 'U');
 
 	cr_assert_eq(instance.count, raised);
-	if (!instance.shut)
+	if (!instance.throttled)
 		cr_assert(!begun || (ended && ended > begun), "%s: %s", struck_at, log_text);
 }
 
@@ -1393,8 +1393,8 @@ Test(soft_period, a_group_falls_apart)
 		if (!strikes)
 			break;
 		cr_assert_str_eq(log_text, "SSSTS", "%s", struck_at);
-		shut = instance.shut ? &instance : &siblings;
-		cr_assert(shut->shut && throttled == shut, "%s", struck_at);
+		shut = instance.throttled ? &instance : &siblings;
+		cr_assert(shut->throttled && throttled == shut, "%s", struck_at);
 	}
 	cr_assert_gt(at, 12);
 	strike_at[0] = 0;
