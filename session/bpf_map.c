@@ -1,4 +1,4 @@
-/* bpf_map.c - bpf-output events as the consumers of a BPF program's records. */
+/* bpf_map.c - bpf-output events as consumers of a BPF program's records. */
 #include <perfring/session.h>
 
 #include <linux/bpf.h>
@@ -8,57 +8,45 @@
 #include "event/event_private.h"
 #include "session_private.h"
 
-static int bpf(enum bpf_cmd command, union bpf_attr *attr)
-{
-	return syscall(SYS_bpf, command, attr, sizeof(*attr)) < 0 ? -errno : 0;
-}
-
-static int put(int map_fd, int32_t cpu, int fd)
+/* Stores the event's fd at its CPU's index, or deletes it there. */
+static int change(enum bpf_cmd command, int map_fd, const struct perfring_session_event *event)
 {
 	union bpf_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.map_fd = (uint32_t)map_fd;
-	attr.key = (uintptr_t)&cpu;
-	attr.value = (uintptr_t)&fd;
-	return bpf(BPF_MAP_UPDATE_ELEM, &attr);
+	attr.key = (uintptr_t)&event->cpu;
+	attr.value = command == BPF_MAP_UPDATE_ELEM ? (uintptr_t)&event->fd : 0;
+	return syscall(SYS_bpf, command, &attr, sizeof(attr)) < 0 ? -errno : 0;
 }
 
-static void take_out(int map_fd, int32_t cpu)
+static bool is_of(const struct perfring_session_event *opened, uint32_t event)
 {
-	union bpf_attr attr;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.map_fd = (uint32_t)map_fd;
-	attr.key = (uintptr_t)&cpu;
-	bpf(BPF_MAP_DELETE_ELEM, &attr);
+	return opened->event == event && opened->fd >= 0;
 }
 
 int perfring_session_put_map(struct perfring_session *session, uint32_t event, int map_fd)
 {
 	const struct perf_event_attr *attr = perfring_session_attr(session, event);
+	const struct perfring_session_event *events = session->events;
 	uint32_t found = 0, i;
 	int ret = 0;
 
 	if (!attr || attr->type != PERF_TYPE_SOFTWARE || attr->config != PERF_COUNT_SW_BPF_OUTPUT)
 		return -EINVAL;
 	for (i = 0; i < session->event_count; i++) {
-		if (session->events[i].event != event || session->events[i].fd < 0)
-			continue;
-		if (session->events[i].tid >= 0 || session->events[i].cpu < 0)
+		if (is_of(&events[i], event) && (events[i].tid >= 0 || events[i].cpu < 0))
 			return -EINVAL;
-		found++;
+		found += is_of(&events[i], event);
 	}
 	if (!found)
 		return -EINVAL;
 	for (i = 0; !ret && i < session->event_count; i++)
-		if (session->events[i].event == event && session->events[i].fd >= 0)
-			ret = put(map_fd, session->events[i].cpu, session->events[i].fd);
-	if (!ret)
-		return 0;
-	/* The last one is the one that was refused. */
-	for (i--; i-- > 0;)
-		if (session->events[i].event == event && session->events[i].fd >= 0)
-			take_out(map_fd, session->events[i].cpu);
+		if (is_of(&events[i], event))
+			ret = change(BPF_MAP_UPDATE_ELEM, map_fd, &events[i]);
+	/* The last one was refused: removes the others. */
+	for (uint32_t stored = ret ? i - 1 : 0; stored-- > 0;)
+		if (is_of(&events[stored], event))
+			change(BPF_MAP_DELETE_ELEM, map_fd, &events[stored]);
 	return ret;
 }

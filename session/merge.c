@@ -1,8 +1,7 @@
 /* merge.c - several sessions as one stream in time order.
  *
- * The rule of session_order.c holds over all of them: each wait looks at every ring of every session, and a record may be
- * handed out when an old one, of any session, comes after it.  So only the sessions' first keys are asked for, not what is
- * due in each.
+ * The rule of session_order.c, over all sessions: a wait observes every ring, and a record is returned when an old record of
+ * any session comes after it.  So the merge compares the sessions' first keys, whatever each session itself could return.
  */
 #include <perfring/merge.h>
 #include <perfring/session.h>
@@ -15,11 +14,10 @@
 
 struct perfring_merge {
 	struct perfring_session **sessions;
-	struct perfring_heap_entry
-		*heap; /* of sessions, by the first key of their windows; UINT64_MAX: they are empty */
+	struct perfring_heap_entry *heap; /* of sessions, by the first key of their windows, or UINT64_MAX */
 	uint32_t count;
-	uint32_t old_rings; /* of all */
-	bool merging;       /* the keys are those of this round */
+	uint32_t old_rings; /* of all sessions */
+	bool merging;       /* the keys are of this round */
 	bool corrupt;       /* a session may have a fault to report */
 	uint64_t last;
 	int epoll;
@@ -104,8 +102,8 @@ int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms)
 		crossed |= perfring_session_arm(merge->sessions[i], true);
 	count = epoll_wait(merge->epoll, &ready, 1, crossed ? 0 : timeout_ms);
 	ret = count < 0 ? -errno : count > 0 || crossed;
-	/* Each takes its own wakeups, finds out what has ended, and begins a round.  Its rings stay armed, as for a caller's
-	 * event loop. */
+	/* Each takes its wakeups and hang-ups, and begins a round.  Its rings stay armed for the caller's event
+	 * loop. */
 	for (uint32_t i = 0; i < merge->count; i++)
 		if (perfring_session_wait(merge->sessions[i], 0) > 0 && ret >= 0)
 			ret = 1;
@@ -120,7 +118,7 @@ void perfring_merge_flush(struct perfring_merge *merge)
 	merge->merging = false;
 }
 
-/* The key of the session at heap[at]. */
+/* Updates the key at heap[at]. */
 static void look_at(struct perfring_merge *merge, uint32_t at)
 {
 	struct perfring_session *session = merge->sessions[merge->heap[at].number];

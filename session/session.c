@@ -1,4 +1,4 @@
-/* session.c - a session: rings that are added to it, waiting for all, closing them. */
+/* session.c - a session: adding and removing rings, waiting, closing. */
 #include <perfring/session.h>
 
 #include <perfring/page.h>
@@ -55,7 +55,7 @@ int perfring_session_open_ring(struct perfring_session_ring *ring, unsigned flag
 	/* A backward ring has a copy in place of a reader. */
 	if (ring->ops == &perfring_session_backward)
 		return 0;
-	/* None of the copies is written over before it is returned, for the writers' space ends there, too. */
+	/* Records in the copy are not overwritten before they are returned, because writers get no space until then. */
 	return perfring_reader_open(&ring->reader, &ring->ring, flags ? flags | PERFRING_READER_KEEP : 0);
 }
 
@@ -68,30 +68,47 @@ void perfring_session_close_ring(struct perfring_session_ring *ring)
 	free(ring);
 }
 
-/* Whether its writer, which is perfring's, writes to an fd for it. */
+void perfring_session_drop_ring(struct perfring_session *session, uint32_t number)
+{
+	struct perfring_session_ring *ring = session->rings[number];
+
+	perfring_totals_add(&session->removed, &ring->totals);
+	session->rings[number] = NULL;
+	session->merging = false;
+	perfring_session_close_ring(ring);
+}
+
+/* A writer of perfring's that writes to an eventfd. */
 static bool can_wake(const struct perfring_session_ring *ring)
 {
 	return ring->wake != PERFRING_NO_WAKE && ring->ring.flags & PERFRING_RING_OWN;
 }
 
+static void disarm(const struct perfring_session_ring *ring)
+{
+	if (can_wake(ring))
+		perfring_wakeup_disarm(&ring->ring);
+}
+
 void perfring_session_close(struct perfring_session *session)
 {
+	struct perfring_session_ring *ring;
+
 	if (!session)
 		return;
-	for (uint32_t i = 0; i < session->ring_count; i++)
-		if (session->rings[i] && can_wake(session->rings[i]))
-			perfring_wakeup_disarm(&session->rings[i]->ring);
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+		disarm(ring);
 	perfring_session_cut_back(session, 0, 0);
 	perfring_session_cut_kinds(session, 0);
-	for (uint32_t i = 0; i < session->asked_count; i++)
-		perfring_target_empty(&session->asked[i].target);
+	for (uint32_t i = 0; i < session->request_count; i++)
+		perfring_target_empty(&session->requests[i].target);
 	if (session->epoll >= 0)
 		close(session->epoll);
 	if (session->formats)
 		perfring_format_set_close(session->formats);
 	free(session->events);
 	free(session->kinds);
-	free(session->asked);
+	free(session->requests);
 	free(session->ring_of.slots);
 	free(session->watched_of.slots);
 	free(session->rings);
@@ -104,7 +121,7 @@ void perfring_session_close(struct perfring_session *session)
 
 /* ---- rings that were added ---- */
 
-/* The place of fd among the wakes; PERFRING_NO_WAKE for none.  Returns 0 or -errno. */
+/* *place: the index of fd among the wakes; PERFRING_NO_WAKE without fd.  Returns 0 or -errno. */
 static int take_wake(struct perfring_session *session, int fd, uint32_t *place)
 {
 	struct epoll_event interest = {.events = EPOLLIN};
@@ -137,15 +154,10 @@ static int take_wake(struct perfring_session *session, int fd, uint32_t *place)
 
 static void give_wake(struct perfring_session *session, uint32_t place)
 {
-	struct perfring_session_wake *wake;
-
-	if (place == PERFRING_NO_WAKE)
+	if (place == PERFRING_NO_WAKE || --session->wakes[place].rings)
 		return;
-	wake = &session->wakes[place];
-	if (--wake->rings)
-		return;
-	epoll_ctl(session->epoll, EPOLL_CTL_DEL, wake->fd, NULL);
-	wake->fd = -1;
+	epoll_ctl(session->epoll, EPOLL_CTL_DEL, session->wakes[place].fd, NULL);
+	session->wakes[place].fd = -1;
 }
 
 int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *memory, int wake_fd,
@@ -175,11 +187,10 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 		perfring_session_close_ring(ring);
 		return ret;
 	}
-	while (place < session->ring_count && session->rings[place])
+	while (perfring_session_ring_at(session, place))
 		place++;
 	session->rings[place] = ring;
-	if (place == session->ring_count)
-		session->ring_count++;
+	session->ring_count += place == session->ring_count;
 	session->added++;
 	session->merging = false;
 	return (int)place;
@@ -187,25 +198,22 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 
 int perfring_session_remove_ring(struct perfring_session *session, uint32_t number)
 {
-	struct perfring_session_ring *ring = number < session->ring_count ? session->rings[number] : NULL;
+	struct perfring_session_ring *ring = perfring_session_ring_at(session, number);
 
 	if (!ring || !ring->added)
 		return -EINVAL;
 	if (ring->ops->has_seen(ring) || ring->state != PERFRING_RING_SOUND || perfring_session_aux_is_out(ring))
 		return -EBUSY;
-	if (can_wake(ring))
-		perfring_wakeup_disarm(&ring->ring);
+	disarm(ring);
 	give_wake(session, ring->wake);
-	perfring_totals_add(&session->removed, &ring->totals);
-	perfring_session_close_ring(ring);
-	session->rings[number] = NULL;
+	perfring_session_drop_ring(session, number);
 	session->added--;
-	session->merging = false;
 	return 0;
 }
 
 int perfring_session_now(const struct perfring_session *session, uint64_t *time)
 {
+	const struct perfring_session_ring *ring;
 	int ret = -EOPNOTSUPP;
 
 	if (!perfring_format_set_count(session->formats))
@@ -214,10 +222,10 @@ int perfring_session_now(const struct perfring_session *session, uint64_t *time)
 		*time = perfring_os_clock_of(session->clock);
 		return *time ? 0 : -EINVAL;
 	}
-	/* The kernel publishes its clock in each of its control pages. */
-	for (uint32_t i = 0; ret == -EOPNOTSUPP && i < session->ring_count; i++)
-		if (session->rings[i] && !session->rings[i]->added)
-			ret = perfring_page_to_time(session->rings[i]->ring.page, perfring_writer_counter(), time);
+	/* Each control page of the kernel has the parameters of its clock. */
+	for (uint32_t i = 0; ret == -EOPNOTSUPP && (ring = perfring_session_ring_from(session, &i)); i++)
+		if (!ring->added)
+			ret = perfring_page_to_time(ring->ring.page, perfring_writer_counter(), time);
 	return ret;
 }
 
@@ -228,8 +236,7 @@ const char *perfring_session_refusal(const struct perfring_session *session)
 
 /* ---- running ---- */
 
-/* Leaders alone: a group starts and stops as one with its leader (session_open.c), and all of it counts the same span.  All are
- * tried; the first error is returned. */
+/* Only leaders: a group starts and stops with its leader (session_open.c).  Tries all; returns the first error. */
 static int control(struct perfring_session *session, unsigned long request)
 {
 	int ret = 0;
@@ -266,16 +273,15 @@ bool perfring_session_is_over(const struct perfring_session *session)
 	return session->event_count && !perfring_session_is_live(session);
 }
 
-/* Before a sleep: the next crossing in a ring that was added writes to its fd; after it, no more (wakeup.h).  Returns
- * whether there was one already.  Records below the watermark end no wait, as in a kernel ring. */
+/* Before a sleep, armed: the next crossing in an added ring writes to its eventfd; else not (wakeup.h).  Returns
+ * whether there was a crossing.  As in a kernel ring, records below the watermark end no wait. */
 bool perfring_session_arm(struct perfring_session *session, bool armed)
 {
+	const struct perfring_session_ring *ring;
 	bool crossed = false;
 
-	for (uint32_t i = 0; session->wake_count && i < session->ring_count; i++) {
-		const struct perfring_session_ring *ring = session->rings[i];
-
-		if (!ring || !can_wake(ring))
+	for (uint32_t i = 0; session->wake_count && (ring = perfring_session_ring_from(session, &i)); i++) {
+		if (!can_wake(ring))
 			continue;
 		if (armed)
 			perfring_wakeup_arm(&ring->ring, ring->reader.observed, PERFRING_WAKEUP_EVENTFD);
@@ -291,55 +297,51 @@ bool perfring_session_is_live(const struct perfring_session *session)
 	return session->live || session->added || session->set_count;
 }
 
-/* Whether a ring that was added wakes no wait, or one may be added to a set, which wakes none. */
+/* Whether an added ring ends no wait, or a set may bring one. */
 bool perfring_session_is_silent(const struct perfring_session *session)
 {
-	if (session->set_count)
-		return true;
-	for (uint32_t i = 0; session->added && i < session->ring_count; i++)
-		if (session->rings[i] && session->rings[i]->is_polled)
+	const struct perfring_session_ring *ring;
+
+	for (uint32_t i = 0; session->added && (ring = perfring_session_ring_from(session, &i)); i++)
+		if (ring->is_polled)
 			return true;
-	return false;
+	return session->set_count;
 }
 
 static void note_wake(struct perfring_session *session, uint32_t place, uint32_t events)
 {
-	struct perfring_session_wake *wake = &session->wakes[place];
+	struct perfring_session_ring *ring;
 	uint64_t count;
 
-	if (events & EPOLLIN && read(wake->fd, &count, sizeof(count)) < 0) {
-		/* Another reader of the same eventfd was faster. */
+	if (events & EPOLLIN && read(session->wakes[place].fd, &count, sizeof(count)) < 0) {
+		/* Another reader of the eventfd was faster. */
 	}
 	if (!(events & (EPOLLHUP | EPOLLERR)))
 		return;
-	/* It would always be ready: its rings are silent from now on. */
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		struct perfring_session_ring *ring = session->rings[i];
-
-		if (!ring || ring->wake != place)
+	/* The fd would always be ready: its rings are polled from now on. */
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+		if (ring->wake != place)
 			continue;
-		if (can_wake(ring))
-			perfring_wakeup_disarm(&ring->ring);
+		disarm(ring);
 		ring->wake = PERFRING_NO_WAKE;
 		ring->is_polled = true;
 		give_wake(session, place);
 	}
 }
 
-/* Whether a ring that wakes no wait has records that no round has seen. */
+/* Whether a polled ring has records that no round has seen. */
 static bool has_unseen(const struct perfring_session *session)
 {
-	for (uint32_t i = 0; session->added && i < session->ring_count; i++) {
-		const struct perfring_session_ring *ring = session->rings[i];
+	const struct perfring_session_ring *ring;
 
-		if (ring && ring->is_polled && ring->state == PERFRING_RING_SOUND &&
+	for (uint32_t i = 0; session->added && (ring = perfring_session_ring_from(session, &i)); i++)
+		if (ring->is_polled && ring->state == PERFRING_RING_SOUND &&
 		    perfring_page_observe_from(ring->ring.page, ring->reader.observed) != ring->reader.observed)
 			return true;
-	}
 	return false;
 }
 
-/* One sleep.  Returns 1 if a ring woke it, 0, or -errno. */
+/* Sleeps once.  Returns 1 if a ring ended it, 0, or -errno. */
 static int sleep_once(struct perfring_session *session, int timeout_ms)
 {
 	struct epoll_event ready[64];
@@ -359,11 +361,11 @@ static int sleep_once(struct perfring_session *session, int timeout_ms)
 			note_wake(session, ready[i].data.u32 & ~PERFRING_WAKE_MARK, ready[i].events);
 			continue;
 		}
-		/* The target of this fd is gone: it would always be ready. */
+		/* The thread has exited: its fd would always be ready. */
 		if (ready[i].events & (EPOLLHUP | EPOLLERR))
 			perfring_session_unwatch(session, ready[i].data.u32);
 	}
-	/* After a wait with 0 the caller's event loop may sleep on the session's fd: then the rings stay armed. */
+	/* After a wait of 0 the caller may sleep on the session's fd, so the rings stay armed. */
 	if (perfring_session_arm(session, polled) && ret >= 0)
 		ret = 1;
 	return ret;
@@ -392,7 +394,7 @@ int perfring_session_wait(struct perfring_session *session, int timeout_ms)
 
 void perfring_session_flush(struct perfring_session *session)
 {
-	perfring_session_walk_sets(session); /* what cannot be added now is added by a later wait */
+	perfring_session_walk_sets(session); /* a later wait tries again */
 	perfring_session_look(session, true);
 }
 

@@ -1,5 +1,4 @@
-/* session_aux.c - the AUX areas of a session's rings (docs/abi.md 8): mapped, handed out piece by piece, their producers started
- * again. */
+/* session_aux.c - the AUX areas of a session's rings (docs/abi.md 8): mapped, read in pieces, restarted. */
 #include <perfring/session.h>
 
 #include <stdlib.h>
@@ -25,7 +24,7 @@ static struct perfring_session_aux *new_aux(struct perfring_session_ring *ring, 
 	return aux;
 }
 
-/* The first of the ring's fds whose PMU has an area. */
+/* Maps the area of the first of the ring's fds whose PMU has one. */
 static int map_ring(struct perfring_session *session, uint32_t number, uint32_t pages, bool snapshot)
 {
 	struct perfring_session_ring *ring = session->rings[number];
@@ -69,15 +68,14 @@ static int map_ring(struct perfring_session *session, uint32_t number, uint32_t 
 
 int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot)
 {
+	struct perfring_session_ring *ring;
 	int ret, mapped = 0;
 
-	/* The control page of a backward ring is mapped read-only, and the area is described in it. */
+	/* The area is described in the control page, which is read-only in a backward ring. */
 	if (!pages || pages & (pages - 1) || perfring_session_is_backward(session))
 		return -EINVAL;
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		struct perfring_session_ring *ring = session->rings[i];
-
-		if (!ring || ring->added || ring->aux)
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+		if (ring->added || ring->aux)
 			continue;
 		ret = map_ring(session, i, pages, snapshot);
 		if (ret && ret != -EOPNOTSUPP)
@@ -89,7 +87,7 @@ int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, b
 
 int perfring_session_add_aux(struct perfring_session *session, uint32_t number, struct perfring_aux_area *area)
 {
-	struct perfring_session_ring *ring = number < session->ring_count ? session->rings[number] : NULL;
+	struct perfring_session_ring *ring = perfring_session_ring_at(session, number);
 
 	if (!ring || !ring->added || ring->reader.flags & PERFRING_READER_COPY || area->page != ring->ring.page)
 		return -EINVAL;
@@ -123,21 +121,22 @@ void perfring_session_aux_look(struct perfring_session *session, struct perfring
 		session->corrupt_rings++;
 		return;
 	}
-	/* One that overwrites may have gone over what was not handed out, or not returned, yet. */
+	/* An overwriting producer may have passed what was not taken, or not returned. */
 	if (aux->taken - aux->area->returned > aux->area->size)
 		aux->taken = aux->area->returned;
 	aux->end = aux->area->observed;
-	aux->ran |= aux->end != aux->area->returned;
+	aux->has_run |= aux->end != aux->area->returned;
 }
 
 int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece)
 {
 	int ret = session ? perfring_session_report_corrupt(session) : -EINVAL;
+	struct perfring_session_ring *ring;
 
 	if (ret)
 		return ret;
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		struct perfring_session_aux *aux = session->rings[i] ? session->rings[i]->aux : NULL;
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+		struct perfring_session_aux *aux = ring->aux;
 		uint64_t at, row;
 
 		if (!aux || aux->taken == aux->end)
@@ -163,7 +162,7 @@ void perfring_session_aux_return(struct perfring_session *session, struct perfri
 	if (aux->taken != area->returned)
 		perfring_aux_return(area, aux->taken - area->returned);
 	if (aux->health == PERFRING_RING_REPORTED_CORRUPT) {
-		/* Goes on where it says that it is. */
+		/* Continues at the producer's position. */
 		uint64_t position = perfring_page_observe_aux_from(area->page, area->returned);
 		uint64_t dropped = position - area->returned;
 
@@ -172,13 +171,13 @@ void perfring_session_aux_return(struct perfring_session *session, struct perfri
 		perfring_page_return_aux(area->page, position);
 		aux->health = PERFRING_RING_SOUND;
 	}
-	/* Each time: one that found no space just before this return says so in no record, and nothing may be left to read.
-	 * One that runs, or was never started, is left alone. */
+	/* After each return: a producer that found no space just before it wrote no record, and there may be nothing to
+	 * read.  Does not touch one that runs, or was never started. */
 	if (area->flags & PERFRING_RING_OVERWRITE)
 		return;
 	if (aux->fd < 0)
 		perfring_aux_enable(area);
-	else if (aux->ran && session->state != PERFRING_SESSION_DISABLED)
+	else if (aux->has_run && session->state != PERFRING_SESSION_DISABLED)
 		ioctl(aux->fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 

@@ -1,4 +1,4 @@
-/* session_open.c - what a session is to observe, opened: events and groups, for threads and CPUs, onto shared rings. */
+/* session_open.c - opens events and groups of a session for threads and CPUs, and maps their rings. */
 #include <perfring/session.h>
 
 #include <poll.h>
@@ -13,63 +13,71 @@
 #include "session_private.h"
 
 enum {
-	GONE = UINT32_MAX - 1, /* instead of an event's number: what it stood for has hung up */
+	HUNG_UP = UINT32_MAX - 1, /* in watched_of, in place of an event's number */
 };
 
-void perfring_session_refuse(struct perfring_session *session, const char *format, ...)
+int perfring_session_refuse(struct perfring_session *session, int error, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(session->refusal, sizeof(session->refusal), format, arguments);
 	va_end(arguments);
+	return error;
 }
 
-/* ---- numbers by keys: places are found among thousands ---- */
+/* Sets the refusal's text if there is none.  Returns `error`. */
+static int explain(struct perfring_session *session, const char *what, int error)
+{
+	return *session->refusal ? error
+				 : perfring_session_refuse(session, error, "%s failed: %s.", what, strerror(-error));
+}
 
-static struct perfring_places_slot *slot_of(const struct perfring_places *places, uint64_t key)
+/* ---- hash table: sessions have thousands of events ---- */
+
+static struct perfring_table_slot *slot_of(const struct perfring_table *table, uint64_t key)
 {
 	uint32_t at = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 
 	for (;; at++) {
-		struct perfring_places_slot *slot = &places->slots[at & (places->capacity - 1)];
+		struct perfring_table_slot *slot = &table->slots[at & (table->capacity - 1)];
 
-		if (!slot->place || slot->key == key)
+		if (!slot->value || slot->key == key)
 			return slot;
 	}
 }
 
-static uint32_t places_find(const struct perfring_places *places, uint64_t key)
+static uint32_t table_find(const struct perfring_table *table, uint64_t key)
 {
-	return places->capacity ? slot_of(places, key)->place - 1 : UINT32_MAX;
+	return table->capacity ? slot_of(table, key)->value - 1 : UINT32_MAX;
 }
 
-static int places_put(struct perfring_places *places, uint64_t key, uint32_t number)
+static int table_put(struct perfring_table *table, uint64_t key, uint32_t number)
 {
-	struct perfring_places_slot *slot;
+	struct perfring_table_slot *slot;
 
-	if (places->used * 2 >= places->capacity) {
-		struct perfring_places larger = {NULL, places->capacity ? places->capacity * 2 : 64, places->used};
+	if (table->used * 2 >= table->capacity) {
+		struct perfring_table larger = {NULL, table->capacity ? table->capacity * 2 : 64, table->used};
 
 		larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
 		if (!larger.slots)
 			return -ENOMEM;
-		for (uint32_t i = 0; i < places->capacity; i++)
-			if (places->slots[i].place)
-				*slot_of(&larger, places->slots[i].key) = places->slots[i];
-		free(places->slots);
-		*places = larger;
+		for (uint32_t i = 0; i < table->capacity; i++)
+			if (table->slots[i].value)
+				*slot_of(&larger, table->slots[i].key) = table->slots[i];
+		free(table->slots);
+		*table = larger;
 	}
-	slot = slot_of(places, key);
-	places->used += !slot->place;
+	slot = slot_of(table, key);
+	table->used += !slot->value;
 	slot->key = key;
-	slot->place = number + 1;
+	slot->value = number + 1;
 	return 0;
 }
 
 /* ---- rings ---- */
 
-/* A CPU has one ring for all; without CPUs each thread has its own. */
+/* One ring for each CPU; without CPUs, for each thread. */
 static uint64_t ring_key(int32_t tid, int32_t cpu)
 {
 	return cpu >= 0 ? UINT64_C(1) << 63 | (uint64_t)cpu : (uint64_t)(uint32_t)tid;
@@ -80,8 +88,8 @@ static struct perfring_session_ring *find_ring(const struct perfring_session *se
 {
 	struct perfring_session_ring *ring;
 
-	*number = places_find(&session->ring_of, ring_key(tid, cpu));
-	ring = *number < session->ring_count ? session->rings[*number] : NULL;
+	*number = table_find(&session->ring_of, ring_key(tid, cpu));
+	ring = perfring_session_ring_at(session, *number);
 	return ring && !ring->added && ring->cpu == cpu && (cpu >= 0 || ring->tid == tid) ? ring : NULL;
 }
 
@@ -90,7 +98,8 @@ int perfring_session_make_space(struct perfring_session *session)
 	uint32_t count = session->ring_count;
 	int ret = perfring_os_array_grow(&session->rings, count, &session->ring_capacity, sizeof(*session->rings));
 
-	return ret ? ret : perfring_os_array_grow(&session->heap, count, &session->heap_capacity, sizeof(*session->heap));
+	return ret ? ret
+		   : perfring_os_array_grow(&session->heap, count, &session->heap_capacity, sizeof(*session->heap));
 }
 
 static int map_ring(const struct perfring_session *session, struct perfring_session_ring *ring)
@@ -106,20 +115,20 @@ static int map_ring(const struct perfring_session *session, struct perfring_sess
 	return ret;
 }
 
-/* Every ring anew, as large as session->pages says.  The last unmapping of a ring detaches what wrote into it (docs/abi.md
- * 3.1). */
+/* Maps all rings anew.  The last munmap of a ring detaches the events that wrote into it (docs/abi.md 3.1). */
 static int map_again(struct perfring_session *session)
 {
+	struct perfring_session_ring *ring;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < session->ring_count; i++)
-		if (session->rings[i] && !session->rings[i]->added) {
-			perfring_reader_close(&session->rings[i]->reader);
-			perfring_ring_close(&session->rings[i]->ring);
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+		if (!ring->added) {
+			perfring_reader_close(&ring->reader);
+			perfring_ring_close(&ring->ring);
 		}
-	for (uint32_t i = 0; !ret && i < session->ring_count; i++)
-		if (session->rings[i] && !session->rings[i]->added)
-			ret = map_ring(session, session->rings[i]);
+	for (uint32_t i = 0; !ret && (ring = perfring_session_ring_from(session, &i)); i++)
+		if (!ring->added)
+			ret = map_ring(session, ring);
 	for (uint32_t i = 0; !ret && i < session->event_count; i++) {
 		const struct perfring_session_event *event = &session->events[i];
 		int to = event->fd < 0 ? -1 : session->rings[event->ring]->fd;
@@ -130,35 +139,29 @@ static int map_again(struct perfring_session *session)
 	return ret;
 }
 
-/* Rings can be mapped anew as long as nothing lies in them. */
+/* Whether all rings are empty, so that they can be mapped anew. */
 static bool can_map_again(const struct perfring_session *session)
 {
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		const struct perfring_session_ring *ring = session->rings[i];
+	const struct perfring_session_ring *ring;
 
-		if (ring && !ring->added && ring->ring.page && (perfring_page_observe(ring->ring.page) || ring->aux))
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+		if (!ring->added && ring->ring.page && (perfring_page_observe(ring->ring.page) || ring->aux))
 			return false;
-	}
 	return true;
-}
-
-static bool can_shrink(const struct perfring_session *session)
-{
-	return session->options & PERFRING_SESSION_SHRINK && session->pages > 1 && can_map_again(session);
 }
 
 static void explain_ring(struct perfring_session *session, int error)
 {
-	int64_t said = perfring_ring_explain(error, session->pages, session->refusal, sizeof(session->refusal));
+	int64_t length = perfring_ring_explain(error, session->pages, session->refusal, sizeof(session->refusal));
 
-	if (error == -EPERM && session->options & PERFRING_SESSION_SHRINK && session->pages > 1 && said > 0 &&
-	    (size_t)said < sizeof(session->refusal))
-		snprintf(session->refusal + said, sizeof(session->refusal) - (size_t)said,
+	if (error == -EPERM && session->options & PERFRING_SESSION_SHRINK && session->pages > 1 && length > 0 &&
+	    (size_t)length < sizeof(session->refusal))
+		snprintf(session->refusal + length, sizeof(session->refusal) - (size_t)length,
 			 " The rings there are hold records already and were not made smaller: open events with "
 			 "`disabled` set.");
 }
 
-/* Maps fd as the ring of its thread or CPU. */
+/* Maps fd's ring for its thread or CPU. */
 static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32_t cpu)
 {
 	struct perfring_session_ring *ring;
@@ -173,7 +176,8 @@ static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32
 	ring->cpu = cpu;
 	ring->fd = fd;
 	ret = map_ring(session, ring);
-	while (ret == -EPERM && can_shrink(session)) {
+	while (ret == -EPERM && session->options & PERFRING_SESSION_SHRINK && session->pages > 1 &&
+	       can_map_again(session)) {
 		session->pages /= 2;
 		ret = map_again(session);
 		if (!ret)
@@ -182,7 +186,7 @@ static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32
 	if (ret)
 		explain_ring(session, ret);
 	else
-		ret = places_put(&session->ring_of, ring_key(tid, cpu), session->ring_count);
+		ret = table_put(&session->ring_of, ring_key(tid, cpu), session->ring_count);
 	if (ret) {
 		perfring_session_close_ring(ring);
 		return ret;
@@ -194,7 +198,7 @@ static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32
 
 /* ---- what epoll watches ---- */
 
-/* Its thread is gone; another one may have the number by now. */
+/* Its thread has exited; another one may have the number. */
 static bool has_hung_up(int fd)
 {
 	struct pollfd one = {.fd = fd};
@@ -202,8 +206,7 @@ static bool has_hung_up(int fd)
 	return poll(&one, 1, 0) == 1 && one.revents & POLLHUP;
 }
 
-/* One event of each thread and CPU stands for all that hang up when it does: each look at the set, and each wakeup of
- * theirs, costs as much as there are fds in it. */
+/* For all events that hang up together, epoll watches one: each wakeup costs as much as there are fds in the set. */
 static uint64_t watch_key(const struct perfring_session *session, const struct perfring_session_event *event)
 {
 	uint64_t flags = perfring_attr_flags(session->kinds[event->event]->open.attr);
@@ -218,13 +221,13 @@ static int watch(struct perfring_session *session, uint32_t number)
 	struct epoll_event interest = {.events = EPOLLIN, .data.u32 = number};
 	struct perfring_session_event *event = &session->events[number];
 	uint64_t key = watch_key(session, event);
-	uint32_t other = places_find(&session->watched_of, key);
+	uint32_t other = table_find(&session->watched_of, key);
 	int ret;
 
 	if (other < session->event_count && watch_key(session, &session->events[other]) == key &&
 	    !has_hung_up(session->events[other].fd))
 		return 0;
-	ret = places_put(&session->watched_of, key, number);
+	ret = table_put(&session->watched_of, key, number);
 	if (!ret && epoll_ctl(session->epoll, EPOLL_CTL_ADD, event->fd, &interest))
 		ret = -errno;
 	if (!ret)
@@ -237,13 +240,13 @@ void perfring_session_unwatch(struct perfring_session *session, uint32_t number)
 	const struct perfring_session_event *event = &session->events[number];
 	uint64_t key = watch_key(session, event);
 
-	/* close alone leaves it in the epoll set while a forked child has a copy of it. */
+	/* close alone would leave it in the epoll set while a forked child has a copy. */
 	if (epoll_ctl(session->epoll, EPOLL_CTL_DEL, event->fd, NULL))
 		return;
 	session->live--;
-	/* Its key is there: no room is needed.  The next of its kind is another thread, of the same number. */
-	if (places_find(&session->watched_of, key) == number)
-		places_put(&session->watched_of, key, GONE);
+	/* The key exists, so this needs no memory.  Its next event is of another thread with that number. */
+	if (table_find(&session->watched_of, key) == number)
+		table_put(&session->watched_of, key, HUNG_UP);
 }
 
 void perfring_session_cut_back(struct perfring_session *session, uint32_t events, uint32_t rings)
@@ -270,7 +273,7 @@ static int add_kind(struct perfring_session *session, const struct perf_event_at
 
 	while (number >= session->kind_capacity)
 		if (perfring_os_array_grow(&session->kinds, session->kind_capacity, &session->kind_capacity,
-					sizeof(*session->kinds)))
+					   sizeof(*session->kinds)))
 			return -ENOMEM;
 	kind = calloc(1, sizeof(*kind));
 	if (!kind)
@@ -305,24 +308,19 @@ static int check_attr(struct perfring_session *session, const struct perf_event_
 	struct perf_event_attr members;
 	int ret = perfring_format_from_attr(&format, attr);
 
-	if (ret) {
-		perfring_session_refuse(session, "attr.size %u is not the size of a struct perf_event_attr.",
-					attr->size);
-		return ret;
-	}
-	if (!(format.sample_type & PERFRING_SAMPLE_TIME) || !perfring_format_has_trailer(&format)) {
-		perfring_session_refuse(
-			session,
+	if (ret)
+		return perfring_session_refuse(session, ret,
+					       "attr.size %u is not the size of a struct perf_event_attr.", attr->size);
+	if (!(format.sample_type & PERFRING_SAMPLE_TIME) || !perfring_format_has_trailer(&format))
+		return perfring_session_refuse(
+			session, -EINVAL,
 			"a session orders records by time: sample_type needs TIME, and sample_id_all must be set.");
-		return -EINVAL;
-	}
 	members = perfring_attr_whole(attr);
-	if (members.write_backward && !(session->options & PERFRING_SESSION_BACKWARD)) {
-		perfring_session_refuse(session,
-					"a session reads its rings forwards: write_backward must not be set, except by "
-					"PERFRING_SESSION_BACKWARD.");
-		return -EINVAL;
-	}
+	if (members.write_backward && !perfring_session_is_backward(session))
+		return perfring_session_refuse(
+			session, -EINVAL,
+			"a session reads its rings forwards: write_backward must not be set, except by "
+			"PERFRING_SESSION_BACKWARD.");
 	return 0;
 }
 
@@ -337,12 +335,12 @@ static int check_clock(struct perfring_session *session, const struct perf_event
 {
 	if (clock_of(attr) == clock)
 		return 0;
-	perfring_session_refuse(session, "times of several clocks have no order: use_clockid and clockid must be the "
-					 "same in each event of a session.");
-	return -EINVAL;
+	return perfring_session_refuse(
+		session, -EINVAL,
+		"times of several clocks have no order: use_clockid and clockid must be the same in each event of a session.");
 }
 
-/* What attrs from number `first` on have to share with one another and with those before. */
+/* Checks what the kinds from `first` on must share with one another and with earlier ones. */
 static int check_kinds(struct perfring_session *session, uint32_t first)
 {
 	int32_t clock = first ? session->clock : clock_of(session->kinds[first]->open.attr);
@@ -359,12 +357,11 @@ static int check_kinds(struct perfring_session *session, uint32_t first)
 		return ret;
 	for (uint32_t i = 0; i < first; i++)
 		shared &= perfring_format_set_at(session->formats, i)->sample_type;
-	if (!shared && session->kind_count > 1) {
-		perfring_session_refuse(session, "several events in one session are told apart by IDENTIFIER: each "
-						 "sample_type needs it.");
-		return -EINVAL;
-	}
-	return 0;
+	if (shared || session->kind_count == 1)
+		return 0;
+	return perfring_session_refuse(
+		session, -EINVAL,
+		"the events of a session are distinguished by IDENTIFIER: with several events each sample_type needs it.");
 }
 
 static int check_group(struct perfring_session *session, uint32_t first)
@@ -375,54 +372,47 @@ static int check_group(struct perfring_session *session, uint32_t first)
 		const struct perf_event_attr *attr = session->kinds[i]->open.attr;
 
 		if (attr->pinned || attr->exclusive)
-			perfring_session_refuse(session,
-						"event %u of the group is pinned or exclusive: only its leader can be.",
-						i - first);
-		else if (attr->inherit != leader->inherit)
-			perfring_session_refuse(session,
-						"event %u of the group has not its leader's `inherit`: all of a group "
-						"are inherited, or none.",
-						i - first);
-		else
-			continue;
-		return -EINVAL;
+			return perfring_session_refuse(
+				session, -EINVAL,
+				"event %u of the group is pinned or exclusive: only its leader can be.", i - first);
+		if (attr->inherit != leader->inherit)
+			return perfring_session_refuse(
+				session, -EINVAL,
+				"event %u of the group has another `inherit` than its leader: all events of a group are "
+				"inherited, or none.",
+				i - first);
 	}
 	return 0;
 }
 
-/* Copies of what was asked for, as numbers from `first` on. */
+/* Copies the attrs, as numbers from `first` on. */
 static int add_kinds(struct perfring_session *session, const struct perf_event_attr *const *attrs, uint32_t count,
 		     uint32_t first)
 {
 	int ret = 0;
 
-	for (uint32_t i = 0; !ret && i < count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
+		struct perf_event_attr *attr;
+
 		ret = check_attr(session, attrs[i]);
 		if (!ret)
 			ret = add_kind(session, attrs[i], first + i);
 		if (ret)
 			return ret;
 		session->kinds[first + i]->open.leader = first;
-		if (session->options & PERFRING_SESSION_BACKWARD)
-			session->kinds[first + i]->open.attr->write_backward = 1;
-		/* A sibling counts while its leader does: one that waits to be enabled itself never would after an exec
-		 * that enables the leader (docs/abi.md trap 32), and would count another span of time after an enable. */
-		if (i) {
-			session->kinds[first + i]->open.attr->disabled = 0;
-			session->kinds[first + i]->open.attr->enable_on_exec = 0;
-		}
+		attr = session->kinds[first + i]->open.attr;
+		if (perfring_session_is_backward(session))
+			attr->write_backward = 1;
+		/* A sibling counts while its leader does.  Disabled, it would not start when an exec enables the leader
+		 * (docs/abi.md trap 32), and after an enable later than the leader. */
+		if (i)
+			attr->disabled = attr->enable_on_exec = 0;
 	}
 	ret = check_kinds(session, first);
 	return ret ? ret : check_group(session, first);
 }
 
 /* ---- fds ---- */
-
-/* The clock that an event must have: that of those before it. */
-static int32_t first_clock(const struct perfring_session *session, const struct perfring_session_kind *kind)
-{
-	return kind->open.leader ? session->clock : clock_of(session->kinds[0]->open.attr);
-}
 
 static struct perfring_opener_event *event_of(void *of, uint32_t number)
 {
@@ -431,7 +421,7 @@ static struct perfring_opener_event *event_of(void *of, uint32_t number)
 	return &session->kinds[number]->open;
 }
 
-/* Joins an event to the ring of its CPU or thread, which is mapped when it is the first there. */
+/* Redirects an event into the ring of its CPU or thread, or maps that ring. */
 static int join_ring(struct perfring_session *session, struct perfring_session_event *event)
 {
 	struct perfring_session_ring *ring = find_ring(session, event->tid, event->cpu, &event->ring);
@@ -440,18 +430,17 @@ static int join_ring(struct perfring_session *session, struct perfring_session_e
 	if (ring && !ioctl(event->fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd))
 		return 0;
 	ret = -errno;
-	/* A ring whose thread had this number and has exited, and which is not read to its end yet, is not its ring. */
-	if (ring && !(ret == -EINVAL && event->cpu < 0 && has_hung_up(ring->fd))) {
-		perfring_session_refuse(session, "the event cannot write into the ring of its CPU (SET_OUTPUT: %s).",
-					strerror(-ret));
-		return ret;
-	}
+	/* The ring may be of a thread that had the same number, has exited, and is not read to its end yet. */
+	if (ring && !(ret == -EINVAL && event->cpu < 0 && has_hung_up(ring->fd)))
+		return perfring_session_refuse(session, ret,
+					       "the event cannot write into the ring of its CPU (SET_OUTPUT: %s).",
+					       strerror(-ret));
 	ret = add_ring(session, event->fd, event->tid, event->cpu);
 	event->ring = ret ? 0 : session->ring_count - 1;
 	return ret;
 }
 
-/* An fd that was opened becomes one of the session's. */
+/* Adds an fd to the session. */
 static int take(void *of, const struct perfring_open_place *place, uint32_t number, int fd)
 {
 	struct perfring_session *session = of;
@@ -461,14 +450,15 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 		.fd = fd, .tid = place->is_cgroup ? -1 : place->who, .cpu = place->cpu, .event = number};
 	int ret = perfring_event_id(fd, &event.id);
 
-	/* A clock that was dropped: before the ring of another clock refuses it without a word. */
+	/* A fallback may have dropped the clock.  SET_OUTPUT would refuse it without an explanation. */
 	if (!ret && number)
-		ret = check_clock(session, kind->open.attr, first_clock(session, kind));
+		ret = check_clock(session, kind->open.attr,
+				  kind->open.leader ? session->clock : clock_of(session->kinds[0]->open.attr));
 	if (!ret)
 		ret = join_ring(session, &event);
 	if (!ret)
 		ret = perfring_os_array_grow(&session->events, session->event_count, &session->event_capacity,
-					  sizeof(event));
+					     sizeof(event));
 	if (!ret) {
 		session->events[session->event_count] = event;
 		ret = watch(session, session->event_count);
@@ -480,26 +470,28 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 	return ret;
 }
 
-/* Opens what was asked for at each of these.  is_late: no error when there is none of them any more. */
-static int open_places(struct perfring_session *session, const struct perfring_session_asked *asked,
-		       const struct perfring_numbers *who, const struct perfring_numbers *cpus, bool is_late)
+/* Opens the request's events at these threads and CPUs.  is_late: it is no error if all of them are gone. */
+static int open_at(struct perfring_session *session, const struct perfring_session_request *request,
+		   const struct perfring_numbers *who, const struct perfring_numbers *cpus, bool is_late)
 {
-	struct perfring_opener opener = {event_of,
-					 take,
-					 session,
-					 asked->first,
-					 asked->count,
-					 session->allowed & ~(uint64_t)PERFRING_FALLBACK_MISSING,
-					 is_late,
-					 session->refusal,
-					 sizeof(session->refusal)};
+	struct perfring_opener opener = {
+		.event = event_of,
+		.take = take,
+		.of = session,
+		.first = request->first,
+		.count = request->count,
+		.allowed = session->allowed & ~(uint64_t)PERFRING_FALLBACK_MISSING,
+		.is_late = is_late,
+		.refusal = session->refusal,
+		.size = sizeof(session->refusal),
+	};
 
 	session->refusal[0] = 0;
-	return perfring_opener_open(&opener, &asked->target, who, cpus);
+	return perfring_opener_open(&opener, &request->target, who, cpus);
 }
 
-/* The ids of the fds from `from` on become known. */
-static int name_fds(struct perfring_session *session, uint32_t from)
+/* Adds the ids of the fds from `from` on to the formats. */
+static int add_ids(struct perfring_session *session, uint32_t from)
 {
 	int ret = 0;
 
@@ -508,7 +500,7 @@ static int name_fds(struct perfring_session *session, uint32_t from)
 	return ret;
 }
 
-static int plan(struct perfring_session *session, uint64_t more)
+static int reserve_files(struct perfring_session *session, uint64_t more)
 {
 	return perfring_opener_files(more, session->options & PERFRING_SESSION_RAISE_FILES, session->refusal,
 				     sizeof(session->refusal));
@@ -516,112 +508,99 @@ static int plan(struct perfring_session *session, uint64_t more)
 
 /* ---- adding ---- */
 
-/* Where all samples have their time, for spans. */
-static void note_time_place(struct perfring_session *session, const struct perfring_format *format)
-{
-	uint32_t at = format->sample_time_at;
-
-	session->sample_time_at = format->index == 0 || session->sample_time_at == at ? at : 0;
-}
-
-/* The formats of the kinds from number `first` on, once they are as they were opened. */
+/* Adds the formats of the kinds from `first` on, as they were opened. */
 static int add_formats(struct perfring_session *session, uint32_t first)
 {
 	for (uint32_t i = first; i < session->kind_count; i++) {
 		int ret = perfring_session_count_event(session, i);
 		int index = ret ? ret : perfring_format_set_add(session->formats, session->kinds[i]->open.attr);
+		uint32_t at;
 
 		if (index < 0)
 			return index;
-		note_time_place(session, perfring_format_set_at(session->formats, i));
+		at = perfring_format_set_at(session->formats, i)->sample_time_at;
+		session->sample_time_at = i == 0 || session->sample_time_at == at ? at : 0;
 	}
 	session->clock = clock_of(session->kinds[first]->open.attr);
 	return 0;
 }
 
-/* What failed is gone again; rings that were shrunk for it are as they were, unless something lies in them by now. */
-static void go_back(struct perfring_session *session, uint32_t events, uint32_t rings, uint32_t pages)
+/* Undoes a failed add.  Rings that it has made smaller get their old size, if they are still empty. */
+static void roll_back(struct perfring_session *session, uint32_t events, uint32_t rings, uint32_t pages)
 {
 	perfring_session_cut_back(session, events, rings);
 	if (session->pages == pages || !can_map_again(session))
 		return;
 	for (session->pages = pages; map_again(session); session->pages /= 2)
 		if (session->pages == 1) {
-			/* Somebody else took even that.  A session without its rings is none. */
+			/* Other processes have locked even that memory.  A session without its rings has no events. */
 			perfring_session_cut_back(session, 0, 0);
 			return;
 		}
 }
 
-static int open_asked(struct perfring_session *session, struct perfring_session_asked *asked)
+static int open_request(struct perfring_session *session, struct perfring_session_request *request)
 {
 	const struct perfring_numbers *who, *cpus;
 	uint32_t events = session->event_count;
 	int ret = 0;
 
-	if (asked->target.cgroups.count && !asked->target.cpus.count) {
-		asked->target.all_cpus = true;
-		ret = perfring_numbers_add_online(&asked->target.cpus);
+	if (request->target.cgroups.count && !request->target.cpus.count) {
+		request->target.all_cpus = true;
+		ret = perfring_numbers_add_online(&request->target.cpus);
 	}
-	who = perfring_target_who(&asked->target);
-	cpus = perfring_target_where(&asked->target);
+	who = perfring_target_who(&request->target);
+	cpus = perfring_target_where(&request->target);
 	if (!ret)
-		ret = plan(session, (uint64_t)who->count * cpus->count * asked->count);
+		ret = reserve_files(session, (uint64_t)who->count * cpus->count * request->count);
 	if (!ret)
-		ret = open_places(session, asked, who, cpus, false);
-	/* Again: something may have been dropped. */
+		ret = open_at(session, request, who, cpus, false);
+	/* Again: fallbacks may have changed the attrs. */
 	if (!ret)
-		ret = check_kinds(session, asked->first);
+		ret = check_kinds(session, request->first);
 	if (!ret)
-		ret = add_formats(session, asked->first);
-	return ret ? ret : name_fds(session, events);
+		ret = add_formats(session, request->first);
+	return ret ? ret : add_ids(session, events);
 }
 
 int perfring_session_add_group(struct perfring_session *session, const struct perf_event_attr *const *attrs,
 			       uint32_t count, const struct perfring_target *target)
 {
 	uint32_t events = session->event_count, rings = session->ring_count, pages = session->pages;
-	struct perfring_session_asked *asked;
+	struct perfring_session_request *request;
 	int ret;
 
 	session->refusal[0] = 0;
-	if (!count) {
-		perfring_session_refuse(session, "no event is named.");
-		return -EINVAL;
-	}
-	if (perfring_target_who(target)->numbers[0] == -1 && perfring_target_where(target)->numbers[0] == -1) {
-		perfring_session_refuse(session, "the target names neither a thread nor a CPU.");
-		return -EINVAL;
-	}
-	if (perfring_os_array_grow(&session->asked, session->asked_count, &session->asked_capacity,
-				sizeof(*session->asked))) {
-		perfring_session_refuse(session, "adding the event failed: %s.", strerror(ENOMEM));
-		return -ENOMEM;
-	}
-	asked = &session->asked[session->asked_count];
-	asked->first = perfring_format_set_count(session->formats);
-	asked->count = count;
-	/* The copy has the cgroups' directories open. */
-	ret = target->cgroups.count ? plan(session, target->cgroups.count) : 0;
+	if (!count)
+		return perfring_session_refuse(session, -EINVAL, "no event is named.");
+	if (perfring_target_who(target)->numbers[0] == -1 && perfring_target_where(target)->numbers[0] == -1)
+		return perfring_session_refuse(session, -EINVAL, "the target names neither a thread nor a CPU.");
+	if (perfring_os_array_grow(&session->requests, session->request_count, &session->request_capacity,
+				   sizeof(*session->requests)))
+		return explain(session, "adding the event", -ENOMEM);
+	request = &session->requests[session->request_count];
+	request->first = perfring_format_set_count(session->formats);
+	request->count = count;
+	/* The copy opens the cgroups' directories. */
+	ret = target->cgroups.count ? reserve_files(session, target->cgroups.count) : 0;
 	if (!ret)
-		ret = perfring_target_copy(&asked->target, target);
+		ret = perfring_target_copy(&request->target, target);
 	else
-		memset(&asked->target, 0, sizeof(asked->target));
+		memset(&request->target, 0, sizeof(request->target));
 	if (!ret)
-		ret = add_kinds(session, attrs, count, asked->first);
+		ret = add_kinds(session, attrs, count, request->first);
 	if (!ret)
-		ret = open_asked(session, asked);
+		ret = open_request(session, request);
 	if (ret) {
-		if (!*session->refusal)
-			perfring_session_refuse(session, "adding the event failed: %s.", strerror(-ret));
-		go_back(session, events, rings, pages);
-		perfring_session_cut_kinds(session, asked->first);
-		perfring_target_empty(&asked->target);
+		explain(session, "adding the event", ret);
+		roll_back(session, events, rings, pages);
+		perfring_session_cut_kinds(session, request->first);
+		perfring_target_empty(&request->target);
 		return ret;
 	}
 	session->refusal[0] = 0;
-	session->asked_count++;
-	return (int)asked->first;
+	session->request_count++;
+	return (int)request->first;
 }
 
 int perfring_session_add(struct perfring_session *session, const struct perf_event_attr *attr,
@@ -639,28 +618,26 @@ int perfring_session_describe(struct perfring_session *session, const struct per
 	session->refusal[0] = 0;
 	ret = add_kinds(session, &attr, 1, first);
 	for (uint32_t i = 0; !ret && i < count; i++)
-		if (!ids[i] || perfring_format_set_find(session->formats, ids[i])) {
-			ret = ids[i] ? -EEXIST : -EINVAL;
-			perfring_session_refuse(session, ids[i] ? "id %llu is known already." : "%llu is no id.",
-						(unsigned long long)ids[i]);
-		}
+		if (!ids[i])
+			ret = perfring_session_refuse(session, -EINVAL, "0 is no id.");
+		else if (perfring_format_set_find(session->formats, ids[i]))
+			ret = perfring_session_refuse(session, -EEXIST, "id %llu is known already.",
+						      (unsigned long long)ids[i]);
 	if (!ret)
 		ret = add_formats(session, first);
 	for (uint32_t i = 0; !ret && i < count; i++)
 		ret = perfring_format_set_put(session->formats, ids[i], first);
 	if (ret) {
 		perfring_session_cut_kinds(session, first);
-		if (!*session->refusal)
-			perfring_session_refuse(session, "describing the event failed: %s.", strerror(-ret));
-		return ret;
+		return explain(session, "describing the event", ret);
 	}
 	return (int)first;
 }
 
-/* ---- looking again ---- */
+/* ---- new threads and CPUs, and those that are gone ---- */
 
-/* A late one runs when the others of its event do.  An exec that enabled them is over when there is another thread. */
-static void start_late(struct perfring_session *session, uint32_t from)
+/* Starts fds for new places as the others of their event.  enable_on_exec: that exec was before the new thread. */
+static void start_new(struct perfring_session *session, uint32_t from)
 {
 	for (uint32_t i = from; i < session->event_count; i++) {
 		const struct perfring_session_kind *kind = session->kinds[session->events[i].event];
@@ -674,51 +651,47 @@ static void start_late(struct perfring_session *session, uint32_t from)
 	}
 }
 
-/* Opens for threads or CPUs that are new, all of them or none. */
-static int open_late(struct perfring_session *session, const struct perfring_session_asked *asked,
-		     const struct perfring_numbers *who, const struct perfring_numbers *cpus)
+/* Opens the request's events at new places, all or none. */
+static int open_all(struct perfring_session *session, const struct perfring_session_request *request,
+		    const struct perfring_numbers *who, const struct perfring_numbers *cpus)
 {
 	uint32_t events = session->event_count, rings = session->ring_count;
-	int ret = open_places(session, asked, who, cpus, true);
+	int ret = open_at(session, request, who, cpus, true);
 
 	if (!ret)
-		ret = name_fds(session, events);
+		ret = add_ids(session, events);
 	if (ret)
 		perfring_session_cut_back(session, events, rings);
 	else
-		start_late(session, events);
+		start_new(session, events);
 	return ret;
 }
 
-/* Opens for those of `now` that `known` has not, one by one; they are known then. */
-static int open_new(struct perfring_session *session, const struct perfring_session_asked *asked,
+/* Opens them one by one for those of `now` that are not in `known`, and adds these to it. */
+static int open_new(struct perfring_session *session, const struct perfring_session_request *request,
 		    const struct perfring_numbers *now, struct perfring_numbers *known, bool are_cpus)
 {
-	int ret = 0;
+	const struct perfring_numbers *others =
+		are_cpus ? perfring_target_who(&request->target) : perfring_target_where(&request->target);
+	uint64_t count = 0;
+	int ret;
 
+	for (uint32_t i = 0; i < now->count; i++)
+		count += !perfring_numbers_have(known, now->numbers[i]);
+	ret = reserve_files(session, count * others->count * request->count);
 	for (uint32_t i = 0; !ret && i < now->count; i++) {
 		struct perfring_numbers one = {&now->numbers[i], 1, 1};
 
 		if (perfring_numbers_have(known, now->numbers[i]))
 			continue;
-		ret = are_cpus ? open_late(session, asked, perfring_target_who(&asked->target), &one)
-			       : open_late(session, asked, &one, perfring_target_where(&asked->target));
+		ret = open_all(session, request, are_cpus ? others : &one, are_cpus ? &one : others);
 		if (!ret)
 			ret = perfring_numbers_add(known, now->numbers[i]);
 	}
 	return ret;
 }
 
-static uint64_t count_new(const struct perfring_numbers *now, const struct perfring_numbers *known)
-{
-	uint64_t count = 0;
-
-	for (uint32_t i = 0; i < now->count; i++)
-		count += !perfring_numbers_have(known, now->numbers[i]);
-	return count;
-}
-
-/* The threads of some processes; most events of a session have the same ones, and are given the same threads. */
+/* Threads of processes.  Most events of a session observe the same processes, so one list serves them. */
 struct listing {
 	const struct perfring_target *of;
 	struct perfring_numbers tids;
@@ -743,10 +716,10 @@ static int list_threads(struct listing *listing, const struct perfring_target *t
 	return ret;
 }
 
-static int look_for_threads(struct perfring_session *session, struct perfring_session_asked *asked,
-			    struct listing *listing)
+static int update_threads(struct perfring_session *session, struct perfring_session_request *request,
+			  struct listing *listing)
 {
-	struct perfring_target *target = &asked->target;
+	struct perfring_target *target = &request->target;
 	struct perfring_numbers now = {NULL, 0, 0};
 	int ret = list_threads(listing, target);
 
@@ -755,18 +728,13 @@ static int look_for_threads(struct perfring_session *session, struct perfring_se
 	for (uint32_t i = 0; !ret && i < target->threads.count; i++)
 		ret = perfring_numbers_add(&now, target->threads.numbers[i]);
 	if (!ret) {
-		/* A number that is given again is another thread. */
+		/* A number that was gone meanwhile is another thread. */
 		perfring_numbers_keep(&target->tids, &now);
-		ret = plan(session,
-			   count_new(&now, &target->tids) * perfring_target_where(target)->count * asked->count);
+		ret = open_new(session, request, &now, &target->tids, false);
 	}
-	if (!ret)
-		ret = open_new(session, asked, &now, &target->tids, false);
 	free(now.numbers);
 	return ret;
 }
-
-/* ---- what has hung up ---- */
 
 static void close_event(struct perfring_session *session, uint32_t number)
 {
@@ -779,7 +747,7 @@ static void close_event(struct perfring_session *session, uint32_t number)
 	event->fd = -1;
 }
 
-/* Nothing of it is unread, or held, or not returned. */
+/* All its records were read and returned. */
 static bool is_drained(const struct perfring_session_ring *ring)
 {
 	return !ring->aux && ring->state == PERFRING_RING_SOUND && ring->first == ring->end &&
@@ -787,9 +755,9 @@ static bool is_drained(const struct perfring_session_ring *ring)
 	       perfring_page_observe_from(ring->ring.page, ring->reader.returned) == ring->reader.returned;
 }
 
-/* Closes fds of threads that are gone, and their rings once they are read: where threads come and go, their number has
- * no end.  A ring's own fd stays as long as others may come that write into it. */
-static void bury(struct perfring_session *session)
+/* Closes the fds of exited threads, and rings that are read to their end: threads may come and go without bound.  A
+ * ring's own fd stays while other events may write into it. */
+static void close_exited(struct perfring_session *session)
 {
 	uint32_t *open = calloc((size_t)session->ring_count + 1, sizeof(*open));
 
@@ -797,7 +765,7 @@ static void bury(struct perfring_session *session)
 		for (uint32_t i = 0; i < session->event_count; i++) {
 			const struct perfring_session_event *event = &session->events[i];
 			struct perfring_session_ring *ring = event->fd >= 0 ? session->rings[event->ring] : NULL;
-			bool gone = ring && places_find(&session->watched_of, watch_key(session, event)) == GONE;
+			bool gone = ring && table_find(&session->watched_of, watch_key(session, event)) == HUNG_UP;
 			bool owns = ring && (event->fd == ring->fd || (ring->aux && event->fd == ring->aux->fd));
 
 			if (gone && !owners && !owns)
@@ -807,10 +775,7 @@ static void bury(struct perfring_session *session)
 			if (!gone || !owners || open[event->ring] != 1 || ring->cpu >= 0 || !is_drained(ring))
 				continue;
 			close_event(session, i);
-			perfring_totals_add(&session->removed, &ring->totals);
-			session->rings[event->ring] = NULL;
-			session->merging = false;
-			perfring_session_close_ring(ring);
+			perfring_session_drop_ring(session, event->ring);
 		}
 	free(open);
 }
@@ -822,29 +787,23 @@ int perfring_session_update_on(struct perfring_session *session, const struct pe
 	int ret = 0;
 
 	session->refusal[0] = 0;
-	bury(session);
-	for (uint32_t i = 0; !ret && i < session->asked_count; i++) {
-		struct perfring_session_asked *asked = &session->asked[i];
-		struct perfring_target *target = &asked->target;
+	close_exited(session);
+	for (uint32_t i = 0; !ret && i < session->request_count; i++) {
+		struct perfring_session_request *request = &session->requests[i];
+		struct perfring_target *target = &request->target;
 
-		if (target->process_count && !session->kinds[asked->first]->open.attr->inherit)
-			ret = look_for_threads(session, asked, &listing);
+		if (target->process_count && !session->kinds[request->first]->open.attr->inherit)
+			ret = update_threads(session, request, &listing);
 		if (ret || !target->all_cpus)
 			continue;
-		/* A thread's events sleep while their CPU is away; those of a CPU or cgroup died with it. */
+		/* The events of a thread stop while its CPU is offline; those of a CPU or cgroup never count again. */
 		if (!target->threads.count && !target->process_count)
 			perfring_numbers_keep(&target->cpus, online);
-		ret = plan(session,
-			   count_new(online, &target->cpus) * perfring_target_who(target)->count * asked->count);
-		if (!ret)
-			ret = open_new(session, asked, online, &target->cpus, true);
+		ret = open_new(session, request, online, &target->cpus, true);
 	}
 	free(listing.tids.numbers);
-	if (ret) {
-		if (!*session->refusal)
-			perfring_session_refuse(session, "looking for threads and CPUs failed: %s.", strerror(-ret));
-		return ret;
-	}
+	if (ret)
+		return explain(session, "looking for threads and CPUs", ret);
 	session->refusal[0] = 0;
 	return (int)(session->event_count - events);
 }
@@ -864,21 +823,30 @@ int perfring_session_update(struct perfring_session *session)
 
 int perfring_session_configure(struct perfring_session *session, uint32_t options, uint64_t allowed)
 {
-	if (session->asked_count)
+	if (session->request_count)
 		return -EBUSY;
 	session->options = options;
 	session->allowed = allowed;
 	return 0;
 }
 
+static const struct perfring_session_kind *kind_at(const struct perfring_session *session, uint32_t event)
+{
+	return event < session->kind_count ? session->kinds[event] : NULL;
+}
+
 uint64_t perfring_session_given_up(const struct perfring_session *session, uint32_t event)
 {
-	return event < session->kind_count && session->kinds[event] ? session->kinds[event]->open.dropped : 0;
+	const struct perfring_session_kind *kind = kind_at(session, event);
+
+	return kind ? kind->open.dropped : 0;
 }
 
 const struct perf_event_attr *perfring_session_attr(const struct perfring_session *session, uint32_t event)
 {
-	return event < session->kind_count && session->kinds[event] ? session->kinds[event]->open.attr : NULL;
+	const struct perfring_session_kind *kind = kind_at(session, event);
+
+	return kind ? kind->open.attr : NULL;
 }
 
 uint32_t perfring_session_pages(const struct perfring_session *session)

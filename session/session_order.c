@@ -1,18 +1,17 @@
-/* session_order.c - many rings as one stream: the merge in time order, spans, and what passes by counted.
+/* session_order.c - many rings as one stream: the merge in time order, spans, totals.
  *
- * A round: every ring's writer position is sampled once (look).  `old_end` of a ring is where the round before ended.
+ * A round samples every ring's writer position once (look).  A ring's `old_end` is where the previous round ended.
  *
- *     ring 0   ... handed out | window: next 64, sorted | seen, not taken yet | not seen
- *                             ^ returned                ^ reader.position     ^ reader.observed
- *                                          ^ old_end
+ *     ring 0   ... returned | window: next 64, sorted | seen, not taken yet | not seen
+ *                           ^ returned                ^ reader.position     ^ reader.observed
+ *                                        ^ old_end
  *
- * A record before old_end can be handed out when it is the oldest of all windows: whatever a later look will find in
- * any ring was published after that ring was looked at in this round, so after everything before old_end of every ring
- * had been seen, and its time stamp was taken only just before it was published.  Records after old_end take part in
- * the merge, and are handed out as long as an old one comes after them.  It is perf's FINISHED_ROUND rule, applied
- * while reading.
+ * A record before old_end may be returned when it is the oldest of all windows.  What a later round finds in any ring was
+ * published after this round sampled that ring, so after all records before any old_end had been seen; and a time stamp is
+ * taken just before its record is published.  Records after old_end are merged too, and returned while an old one comes
+ * after them.  This is perf's FINISHED_ROUND rule, applied while reading.
  *
- * One thread: the only concurrency is with the kernel, and goes through the reader.
+ * A session has one thread.  Concurrent writers are the reader's concern.
  */
 #include <perfring/session.h>
 
@@ -23,7 +22,7 @@
 
 #include "session_private.h"
 
-/* ---- totals of what is handed out ---- */
+/* ---- totals ---- */
 
 static uint64_t word_at(const struct perf_event_header *record, uint64_t at)
 {
@@ -62,16 +61,16 @@ static void count_into(struct perfring_totals *totals, const struct perf_event_h
 	}
 }
 
-/* What a LOST or LOST_SAMPLES record says. */
+/* The count in a LOST or LOST_SAMPLES record. */
 static uint64_t lost_in(const struct perf_event_header *record, const struct perf_event_header *header)
 {
-	/* u64 id, u64 lost; u64 lost */
+	/* after id; the first word */
 	uint16_t at = header->type == PERF_RECORD_LOST ? 16 : header->type == PERF_RECORD_LOST_SAMPLES ? 8 : 0;
 
 	return at && header->size >= at + 8 ? word_at(record, at) : 0;
 }
 
-/* Whether events are counted one by one: an only event has the session's totals. */
+/* Whether each event has totals: a single event has the session's. */
 static bool counts_events(const struct perfring_session *session)
 {
 	return session->event_totals_capacity > 1;
@@ -105,13 +104,13 @@ void perfring_session_found_corrupt(struct perfring_session *session, struct per
 
 int perfring_session_report_corrupt(struct perfring_session *session)
 {
-	for (uint32_t i = 0; session->corrupt_rings && i < session->ring_count; i++) {
-		struct perfring_session_ring *ring = session->rings[i];
+	struct perfring_session_ring *ring;
 
-		if (ring && ring->state == PERFRING_RING_FOUND_CORRUPT) {
+	for (uint32_t i = 0; session->corrupt_rings && (ring = perfring_session_ring_from(session, &i)); i++) {
+		if (ring->state == PERFRING_RING_FOUND_CORRUPT) {
 			ring->state = PERFRING_RING_REPORTED_CORRUPT;
 			session->fault = ring->reader.fault;
-		} else if (ring && ring->aux && ring->aux->health == PERFRING_RING_FOUND_CORRUPT) {
+		} else if (ring->aux && ring->aux->health == PERFRING_RING_FOUND_CORRUPT) {
 			ring->aux->health = PERFRING_RING_REPORTED_CORRUPT;
 			session->fault = ring->aux->fault;
 		} else {
@@ -131,7 +130,7 @@ static bool is_old(const struct perfring_session_ring *ring, uint64_t position)
 	return (int64_t)(position - ring->old_end) < 0;
 }
 
-static void insert(struct perfring_session_ring *ring, const struct perfring_waiting *waiting)
+static void insert(struct perfring_session_ring *ring, const struct perfring_pending *waiting)
 {
 	uint32_t at = ring->end;
 
@@ -141,7 +140,7 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_wai
 		ring->first = 0;
 		at = ring->end;
 	}
-	/* Almost always the youngest so far. */
+	/* Usually the latest so far. */
 	for (; at > ring->first && ring->window[at - 1].key > waiting->key; at--)
 		ring->window[at] = ring->window[at - 1];
 	ring->window[at] = *waiting;
@@ -150,19 +149,19 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_wai
 }
 
 void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,
-			  struct perfring_waiting *waiting, const struct perf_event_header *header, bool is_counted)
+			  struct perfring_pending *waiting, const struct perf_event_header *header, bool is_counted)
 {
 	waiting->time = 0;
-	/* By the header that was checked: what lies at the record may be another one by now, and larger. */
+	/* By the checked header: the writer may have changed the record, and its size. */
 	if (perfring_format_set_with(session->formats, header, waiting->record, &waiting->format, NULL)) {
 		waiting->format = NULL;
 		ring->totals.unknown_ids += !is_counted;
 	}
 	if (waiting->format)
 		waiting->time = perfring_format_time_with(waiting->format, header, waiting->record);
-	if (waiting->time > ring->youngest)
-		ring->youngest = waiting->time;
-	waiting->key = waiting->time ? waiting->time : ring->youngest;
+	if (waiting->time > ring->latest)
+		ring->latest = waiting->time;
+	waiting->key = waiting->time ? waiting->time : ring->latest;
 	if (!is_counted)
 		perfring_session_count(session, ring, waiting->format, waiting->record, header, waiting->time);
 	insert(ring, waiting);
@@ -170,42 +169,38 @@ void perfring_session_put(struct perfring_session *session, struct perfring_sess
 
 bool perfring_session_holds(const struct perfring_session *session)
 {
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		const struct perfring_session_ring *ring = session->rings[i];
+	const struct perfring_session_ring *ring;
 
-		if (ring && ring->ops->has_seen(ring))
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+		if (ring->ops->has_seen(ring))
 			return true;
-	}
 	return false;
 }
 
 void perfring_session_look(struct perfring_session *session, bool last)
 {
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		struct perfring_session_ring *ring = session->rings[i];
+	struct perfring_session_ring *ring;
 
-		if (!ring)
-			continue;
-		/* First: then the records that name these bytes are seen below (docs/abi.md 8). */
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
+		/* First, so that the records that name these bytes are seen below (docs/abi.md 8). */
 		if (ring->aux)
 			perfring_session_aux_look(session, ring);
-		ring->ops->observe(session, ring, last);
+		if (ring->ops->observe)
+			ring->ops->observe(session, ring, last);
 	}
 	session->merging = false;
 	session->span_ring = 0;
 }
 
-/* The round's first next: fills the windows, orders the rings. */
+/* At the first next of a round. */
 static void begin_merge(struct perfring_session *session)
 {
+	struct perfring_session_ring *ring;
+
 	session->merging = true;
 	session->heap_count = 0;
 	session->old_rings = 0;
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		struct perfring_session_ring *ring = session->rings[i];
-
-		if (!ring)
-			continue;
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
 		ring->ops->fill(session, ring);
 		session->old_rings += ring->old != 0;
 		if (ring->first != ring->end)
@@ -227,7 +222,7 @@ uint64_t perfring_session_first_key(struct perfring_session *session)
 void perfring_session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last)
 {
 	struct perfring_session_ring *ring = session->rings[session->heap[0].number];
-	struct perfring_waiting waiting = ring->window[ring->first++];
+	struct perfring_pending waiting = ring->window[ring->first++];
 	bool had_old = ring->old != 0;
 	struct perfring_totals *totals;
 
@@ -291,7 +286,7 @@ static void cut_span(const struct perfring_session_ring *ring, uint64_t from, ui
 	}
 }
 
-/* Whose record it is, where there are several: each has IDENTIFIER then, first in a SAMPLE, else last. */
+/* The event of a record.  With several events each record has IDENTIFIER: first in a SAMPLE, else last. */
 static const struct perfring_format *format_of(const struct perfring_session *session,
 					       const struct perf_event_header *record,
 					       const struct perf_event_header *header)
@@ -305,17 +300,15 @@ static const struct perfring_format *format_of(const struct perfring_session *se
 int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span)
 {
 	int ret = session ? perfring_session_report_corrupt(session) : -EINVAL;
+	struct perfring_session_ring *ring;
 
 	if (ret)
 		return ret;
-	for (; session->span_ring < session->ring_count; session->span_ring++) {
-		struct perfring_session_ring *ring = session->rings[session->span_ring];
-
-		if (ring && ring->ops->take_span(session, ring, span)) {
+	for (; (ring = perfring_session_ring_from(session, &session->span_ring)); session->span_ring++)
+		if (ring->ops->take_span(session, ring, span)) {
 			span->ring = session->span_ring;
 			return 1;
 		}
-	}
 	return perfring_session_report_corrupt(session);
 }
 
@@ -328,11 +321,11 @@ static void observe(struct perfring_session *session, struct perfring_session_ri
 		perfring_session_found_corrupt(session, ring);
 	if (last)
 		ring->old_end = ring->reader.observed;
-	/* All that waits was seen before this look. */
+	/* The window was seen before this round. */
 	ring->old = ring->end - ring->first;
 }
 
-/* The header of the next record that was seen, as it was checked.  Returns whether there is one. */
+/* The checked header of the next seen record.  Returns whether there is one. */
 static bool peek(struct perfring_session *session, struct perfring_session_ring *ring, struct perf_event_header *header)
 {
 	int size = ring->state == PERFRING_RING_SOUND ? perfring_reader_peek(&ring->reader, header) : 0;
@@ -345,20 +338,20 @@ static bool peek(struct perfring_session *session, struct perfring_session_ring 
 	return true;
 }
 
-/* As long as there is an old record that was not taken yet, the window holds old ones only: `old` counts both. */
+/* While an old record is not taken, the window has only old ones: `old` counts both. */
 static void fill(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	struct perf_event_header header;
 
 	while (ring->end - ring->first < PERFRING_WINDOW && peek(session, ring, &header)) {
-		struct perfring_waiting waiting = {.position = ring->reader.position};
+		struct perfring_pending waiting = {.position = ring->reader.position};
 
 		waiting.record = perfring_reader_take(&ring->reader, &header);
 		perfring_session_put(session, ring, &waiting, &header, false);
 	}
 }
 
-/* Headers are looked at so that a span ends between records and loss is seen; bodies are not. */
+/* Reads headers, to end at a record and to count losses, but no bodies. */
 static bool take_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
 {
 	struct perfring_reader *reader = &ring->reader;
@@ -371,7 +364,7 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 		uint64_t at = reader->position;
 		const struct perf_event_header *record;
 
-		/* A filler was skipped: it belongs in no span, which ends before it, or begins after it. */
+		/* A filler was skipped.  It ends the span, or comes before it. */
 		if (at != end && end != from)
 			break;
 		if (end == from)
@@ -381,7 +374,7 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 				       counts_events(session) ? format_of(session, record, &header) : NULL, record,
 				       &header, time_at && header.size >= time_at + 8 ? word_at(record, time_at) : 0);
 		end = reader->position;
-		/* The copies that follow lie at their beginning again. */
+		/* The next copies begin at the start again. */
 		if (reader->flags & PERFRING_READER_COPY && (at & reader->mask) + header.size > reader->mask)
 			break;
 	}
@@ -398,7 +391,7 @@ static void give_back(struct perfring_session *session, struct perfring_session_
 	uint64_t returned = ring->reader.returned, lowest = ring->reader.position;
 
 	(void)session;
-	/* Records leave the window by time, and may stay after younger ones in the ring. */
+	/* Records leave the window by time, so one may stay after later ones of its ring. */
 	for (uint32_t j = ring->first; j < ring->end; j++)
 		if (ring->window[j].position - returned < lowest - returned)
 			lowest = ring->window[j].position;
@@ -416,15 +409,13 @@ static bool has_seen(const struct perfring_session_ring *ring)
 
 const struct perfring_session_ring_ops perfring_session_forward = {observe, fill, take_span, give_back, has_seen};
 
-/* ---- giving back ---- */
+/* ---- returning ---- */
 
 void perfring_session_return(struct perfring_session *session)
 {
-	for (uint32_t i = 0; i < session->ring_count; i++) {
-		struct perfring_session_ring *ring = session->rings[i];
+	struct perfring_session_ring *ring;
 
-		if (!ring)
-			continue;
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
 		if (ring->aux)
 			perfring_session_aux_return(session, ring);
 		ring->ops->give_back(session, ring);
@@ -437,8 +428,6 @@ struct perfring_fault perfring_session_fault(const struct perfring_session *sess
 		*ring = session->fault_ring;
 	return session->fault;
 }
-
-/* ---- totals ---- */
 
 void perfring_totals_add(struct perfring_totals *sum, const struct perfring_totals *totals)
 {
@@ -461,10 +450,11 @@ void perfring_totals_add(struct perfring_totals *sum, const struct perfring_tota
 
 void perfring_session_totals(const struct perfring_session *session, struct perfring_totals *totals)
 {
+	const struct perfring_session_ring *ring;
+
 	*totals = session->removed;
-	for (uint32_t i = 0; i < session->ring_count; i++)
-		if (session->rings[i])
-			perfring_totals_add(totals, &session->rings[i]->totals);
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+		perfring_totals_add(totals, &ring->totals);
 }
 
 uint32_t perfring_session_ring_count(const struct perfring_session *session)
@@ -474,9 +464,11 @@ uint32_t perfring_session_ring_count(const struct perfring_session *session)
 
 int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring, struct perfring_totals *totals)
 {
-	if (ring >= session->ring_count || !session->rings[ring])
+	const struct perfring_session_ring *found = perfring_session_ring_at(session, ring);
+
+	if (!found)
 		return -EINVAL;
-	*totals = session->rings[ring]->totals;
+	*totals = found->totals;
 	return 0;
 }
 
@@ -492,14 +484,14 @@ int perfring_session_count_event(struct perfring_session *session, uint32_t even
 		return -ENOMEM;
 	memset(totals + capacity, 0, (event + 1 - capacity) * sizeof(*totals));
 	session->event_totals = totals;
-	/* All that there was until now was the first one's. */
+	/* Until now all records were of the first event. */
 	if (capacity <= 1 && event)
 		perfring_session_totals(session, totals);
 	session->event_totals_capacity = event + 1;
 	return 0;
 }
 
-/* FORMAT_LOST of one fd; of a group's the kernel reports the whole group, and the ids say which is which. */
+/* A group's read has the whole group: finds this fd by its id. */
 uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format)
 {
 	struct perfring_read values;
@@ -523,8 +515,8 @@ int perfring_session_event_totals(const struct perfring_session *session, uint32
 	memset(totals, 0, sizeof(*totals));
 	if (!counts_events(session))
 		perfring_session_totals(session, totals);
-	else if (event < session->event_totals_capacity)
-		*totals = session->event_totals[event];
+	else if (totals_of(session, format))
+		*totals = *totals_of(session, format);
 	totals->lost = totals->unknown_ids = totals->corrupt = totals->skipped = 0;
 	if (event < session->kind_count && session->kinds[event])
 		totals->lost = session->kinds[event]->lost;

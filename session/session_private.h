@@ -1,4 +1,4 @@
-/* session_private.h - what the files of a session share: fds, rings and their windows. */
+/* session_private.h - what the files of session/ share: events, rings and their windows. */
 #ifndef SESSION_SESSION_PRIVATE_H
 #define SESSION_SESSION_PRIVATE_H
 
@@ -10,24 +10,24 @@
 #include "os/array.h"
 #include "os/heap.h"
 
-/* An event as it was opened; the leader of one in no group is its own. */
+/* An event.  In no group it is its own leader. */
 struct perfring_session_kind {
 	struct perfring_opener_event open;
-	uint64_t lost; /* FORMAT_LOST of fds that were closed since */
+	uint64_t lost; /* FORMAT_LOST of closed fds */
 };
 
-/* What one add asked for; where it is open by now. */
-struct perfring_session_asked {
+/* The arguments of one add, and where its events are open. */
+struct perfring_session_request {
 	struct perfring_target target;
 	uint32_t first; /* the leader's number */
-	uint32_t count; /* of events */
+	uint32_t count;
 };
 
-/* Numbers found by keys.  What was taken away stays in it until its key is put again: look whether it is still there. */
-struct perfring_places {
-	struct perfring_places_slot {
+/* Hash table u64 -> u32.  Entries are never deleted: callers check that the value is still valid. */
+struct perfring_table {
+	struct perfring_table_slot {
 		uint64_t key;
-		uint32_t place; /* number + 1; 0: free */
+		uint32_t value; /* + 1; 0: a free slot */
 	} * slots;
 	uint32_t capacity; /* a power of two */
 	uint32_t used;
@@ -39,26 +39,26 @@ enum {
 	PERFRING_CLOCK_PERF = -1
 };
 
-/* A record that was seen and not yet handed out. */
-struct perfring_waiting {
-	uint64_t key;      /* what it is ordered by: its time; for one without, the youngest before it */
+/* A record that was seen and is not returned to the caller yet. */
+struct perfring_pending {
+	uint64_t key;      /* for the order: its time, or the latest time before it */
 	uint64_t time;     /* 0: it has none */
 	uint64_t position; /* in its ring */
 	const struct perf_event_header *record;
 	const struct perfring_format *format;
 };
 
-/* A corrupt ring is reported once, and its unread bytes are dropped when nothing of it is in use any more. */
+/* A corrupt ring is reported once.  Its unread bytes are dropped when none of its records is in use. */
 enum perfring_ring_health {
 	PERFRING_RING_SOUND,
 	PERFRING_RING_FOUND_CORRUPT,
 	PERFRING_RING_REPORTED_CORRUPT,
 };
 
-/* An fd that is written to when a ring that was added has something; many rings may share it. */
+/* The eventfd of added rings. */
 struct perfring_session_wake {
 	int fd;         /* -1: a free place */
-	uint32_t rings; /* that have it */
+	uint32_t rings; /* that use it */
 };
 
 struct perfring_session_ring;
@@ -72,33 +72,33 @@ struct perfring_session_set {
 
 enum {
 	PERFRING_NO_WAKE = UINT32_MAX,
-	PERFRING_WAKE_MARK = 1u << 31, /* in what epoll hands back: a place among the wakes, not among the events */
+	PERFRING_WAKE_MARK = 1u << 31, /* in epoll's data: an index of wakes, not of events */
 };
 
 /* The AUX area of a ring.  Invariant: area.returned <= taken <= end <= area.returned + area.size, as distances. */
 struct perfring_session_aux {
 	struct perfring_aux_area *area; /* &mapped, or the caller's */
 	struct perfring_aux_area mapped;
-	int fd;         /* the event that it is of; -1: the caller's */
-	uint64_t taken; /* handed out up to here */
+	int fd;         /* of the event; -1: the caller's area */
+	uint64_t taken; /* the end of what the caller has got */
 	uint64_t end;   /* the round's */
-	bool ran;       /* it had bytes: somebody started it */
+	bool has_run;   /* a producer has written bytes */
 	enum perfring_ring_health health;
 	struct perfring_fault fault;
 };
 
-/* What is done with a ring: forward (session_order.c) or backward (session_snapshot.c). */
+/* Operations of forward rings (session_order.c) and backward rings (session_snapshot.c). */
 struct perfring_session_ring_ops {
-	/* Begins a round: what the writer has published by now is seen. */
+	/* Begins a round: finds what is published now.  NULL: a snapshot does. */
 	void (*observe)(struct perfring_session *session, struct perfring_session_ring *ring, bool last);
-	/* Fills the window with records that were seen. */
+	/* Moves seen records into the window. */
 	void (*fill)(struct perfring_session *session, struct perfring_session_ring *ring);
 	/* Takes the next span of the round. */
 	bool (*take_span)(struct perfring_session *session, struct perfring_session_ring *ring,
 			  struct perfring_span *span);
-	/* Returns what was handed out. */
+	/* Returns the space of used records. */
 	void (*give_back)(struct perfring_session *session, struct perfring_session_ring *ring);
-	/* Whether records were seen that are not returned. */
+	/* Whether there are seen records whose space is not returned. */
 	bool (*has_seen)(const struct perfring_session_ring *ring);
 };
 
@@ -107,36 +107,35 @@ extern const struct perfring_session_ring_ops perfring_session_forward, perfring
 /* The copy of a backward ring. */
 struct perfring_session_snapshot {
 	struct perfring_snapshot copy;
-	uint64_t counted; /* records below this position were in the totals before */
-	bool is_paused;   /* the kernel does not write; so also of a ring of perfring's, which needs no pause */
+	uint64_t counted; /* position up to which the totals count */
+	bool is_paused;   /* the kernel does not write; perfring's rings need no pause */
 };
 
 /* A ring of a session.  Invariants of a forward one:
- *   window[first .. end) is sorted by (key, position), and holds the records between what was handed out and
- *   reader.position;
- *   old = how many of them lie before old_end;
+ *   window[first .. end) is sorted by (key, position); its records are between the last taken one and reader.position;
+ *   old = how many of them are before old_end;
  *   reader.returned <= every position in the window < reader.position, as distances. */
 struct perfring_session_ring {
 	const struct perfring_session_ring_ops *ops;
 	struct perfring_ring ring;
-	struct perfring_reader reader;             /* forward */
-	struct perfring_session_snapshot snapshot; /* backward; positions in the window are numbers of records */
+	struct perfring_reader reader;
+	struct perfring_session_snapshot snapshot; /* backward; positions in the window number records */
 	struct perfring_totals totals;
 	int32_t tid;
 	int32_t cpu;
-	int fd;            /* the event that was mapped: the others write into its ring */
-	uint64_t old_end;  /* what lies before it was seen a round ago */
-	uint64_t youngest; /* the largest time met */
+	int fd;           /* mapped; other events write into its ring */
+	uint64_t old_end; /* what is before it was seen in an earlier round */
+	uint64_t latest;  /* of all times */
 	uint32_t first;
 	uint32_t end;
 	uint32_t old;
 	enum perfring_ring_health state;
-	bool added;     /* by perfring_session_add_ring: `ring` is a handle of the caller's */
-	bool is_polled; /* it wakes no wait */
-	bool leaving;   /* of a set that has freed it: removed when nothing of it is in use any more */
-	uint32_t wake;  /* its place among the wakes, or PERFRING_NO_WAKE */
-	struct perfring_session_aux *aux; /* session_aux.c; NULL: it has none */
-	struct perfring_waiting window[2 * PERFRING_WINDOW];
+	bool added;                       /* by perfring_session_add_ring: `ring` shares the caller's memory */
+	bool is_polled;                   /* it ends no wait */
+	bool leaving;                     /* its set has freed it: removed when no record is in use */
+	uint32_t wake;                    /* an index, or PERFRING_NO_WAKE */
+	struct perfring_session_aux *aux; /* or NULL */
+	struct perfring_pending window[2 * PERFRING_WINDOW];
 };
 
 struct perfring_session {
@@ -144,82 +143,101 @@ struct perfring_session {
 	struct perfring_session_event *events; /* one for each fd */
 	uint32_t event_count;
 	uint32_t event_capacity;
-	uint32_t live;                        /* fds in the epoll set: of each thread and CPU one, until it hangs up */
-	struct perfring_session_kind **kinds; /* by number; NULL for one that only formats know */
+	uint32_t live;                        /* in the epoll set: one for each thread and CPU, until it hangs up */
+	struct perfring_session_kind **kinds; /* NULL: one that was only described */
 	uint32_t kind_count;
 	uint32_t kind_capacity;
-	struct perfring_session_asked *asked;
-	uint32_t asked_count;
-	uint32_t asked_capacity;
-	struct perfring_places ring_of; /* a thread or CPU -> its ring */
-	struct perfring_places
-		watched_of; /* a thread, CPU and way to end -> the event that stands for all in the epoll set */
-	uint32_t options;   /* PERFRING_SESSION_ */
-	uint64_t allowed;   /* PERFRING_FALLBACK_ */
+	struct perfring_session_request *requests;
+	uint32_t request_count;
+	uint32_t request_capacity;
+	struct perfring_table ring_of;    /* thread or CPU -> ring */
+	struct perfring_table watched_of; /* watch_key -> the event in the epoll set */
+	uint32_t options;                 /* PERFRING_SESSION_ */
+	uint64_t allowed;                 /* PERFRING_FALLBACK_ */
 	enum perfring_session_state {
 		PERFRING_SESSION_AS_OPENED,
 		PERFRING_SESSION_ENABLED,
 		PERFRING_SESSION_DISABLED,
 	} state;
-	struct perfring_session_ring **rings; /* NULL: it was removed, and the place is free */
+	struct perfring_session_ring **rings; /* NULL: a free place */
 	uint32_t ring_count;
 	uint32_t ring_capacity;
-	uint32_t added; /* rings that perfring_session_add_ring brought */
+	uint32_t added; /* rings */
 	struct perfring_session_wake *wakes;
 	uint32_t wake_count;
 	uint32_t wake_capacity;
 	struct perfring_session_set *sets;
 	uint32_t set_count;
 	uint32_t set_capacity;
-	uint32_t leaving; /* rings */
+	uint32_t leaving;                     /* rings */
 	struct perfring_totals removed;       /* of rings that were removed */
-	struct perfring_totals *event_totals; /* of each event, by its number */
+	struct perfring_totals *event_totals; /* by event number */
 	uint32_t event_totals_capacity;
 	uint32_t pages;
 	int epoll;
-	struct perfring_heap_entry *heap; /* rings with something in their window, by the key of the first */
+	struct perfring_heap_entry *heap; /* of rings with records in the window, by the first key */
 	uint32_t heap_count;
 	uint32_t heap_capacity;
-	uint32_t old_rings;      /* rings with something that was seen a round ago */
-	uint32_t corrupt_rings;  /* and areas: found, and not reported */
-	uint32_t span_ring;      /* rings before it have no span in this round any more */
-	bool merging;            /* the round's windows are filled */
-	uint64_t last;           /* the largest key handed out */
-	uint32_t sample_time_at; /* where every event's samples have their time; 0: not at one place */
-	int32_t clock;           /* of every event: its clockid, PERFRING_CLOCK_PERF without one */
+	uint32_t old_rings;      /* rings with records before old_end */
+	uint32_t corrupt_rings;  /* and areas, not reported yet */
+	uint32_t span_ring;      /* the ring of the next span */
+	bool merging;            /* the windows are filled for this round */
+	uint64_t last;           /* the largest key that was taken */
+	uint32_t sample_time_at; /* the offset of TIME in every sample; 0: it differs */
+	int32_t clock;           /* of every event: its clockid or PERFRING_CLOCK_PERF */
 	uint32_t fault_ring;
 	struct perfring_fault fault;
 	char refusal[1024];
 };
 
+/* The next ring from place *i on, or NULL. */
+static inline struct perfring_session_ring *perfring_session_ring_from(const struct perfring_session *session,
+								       uint32_t *i)
+{
+	while (*i < session->ring_count && !session->rings[*i])
+		++*i;
+	return *i < session->ring_count ? session->rings[*i] : NULL;
+}
+
+static inline struct perfring_session_ring *perfring_session_ring_at(const struct perfring_session *session,
+								     uint32_t number)
+{
+	return number < session->ring_count ? session->rings[number] : NULL;
+}
+
 /* session.c */
 void perfring_session_close_ring(struct perfring_session_ring *ring);
 
-/* session_set.c: adds the rings of threads that joined a set since the last walk, removes drained ones.  Returns 0 or the first
- * error; what failed is tried again by the next walk. */
+/* Closes a ring; the session keeps its totals. */
+void perfring_session_drop_ring(struct perfring_session *session, uint32_t number);
+
+/* session_set.c: adds rings of threads that have joined a set, removes drained ones.  Returns 0 or the first error; the
+ * next walk tries again. */
 int perfring_session_walk_sets(struct perfring_session *session);
 
 /* session_open.c */
-void __attribute__((format(printf, 2, 3)))
-perfring_session_refuse(struct perfring_session *session, const char *format, ...);
 
-/* Space for one ring more, in the arrays of rings. */
+/* Sets the refusal's text.  Returns `error`. */
+int __attribute__((format(printf, 3, 4)))
+perfring_session_refuse(struct perfring_session *session, int error, const char *format, ...);
+
+/* In the arrays, for one ring. */
 int perfring_session_make_space(struct perfring_session *session);
 
-/* Drops what came after these counts; the attrs likewise. */
+/* Closes the events and rings, or frees the kinds, after the first `events`, `rings`, `count`. */
 void perfring_session_cut_back(struct perfring_session *session, uint32_t events, uint32_t rings);
 void perfring_session_cut_kinds(struct perfring_session *session, uint32_t count);
 
-/* Event number `number` has hung up. */
+/* Removes an event that has hung up from the epoll set. */
 void perfring_session_unwatch(struct perfring_session *session, uint32_t number);
 
-/* perfring_session_update, with these CPUs online. */
+/* perfring_session_update for these online CPUs. */
 int perfring_session_update_on(struct perfring_session *session, const struct perfring_numbers *online);
 
-/* session_order.c: looks at every ring, and so begins a round; the last one hands out everything. */
+/* session_order.c: begins a round.  The last round returns all records. */
 void perfring_session_look(struct perfring_session *session, bool last);
 
-/* Whether records that were seen wait for their turn. */
+/* Whether seen records are not returned yet. */
 bool perfring_session_holds(const struct perfring_session *session);
 
 static inline bool perfring_session_is_backward(const struct perfring_session *session)
@@ -227,45 +245,46 @@ static inline bool perfring_session_is_backward(const struct perfring_session *s
 	return session->options & PERFRING_SESSION_BACKWARD;
 }
 
-/* A ring of no thread or CPU yet; NULL: no memory.  To be closed by perfring_session_close_ring. */
+/* A ring that is not mapped yet, or NULL.  Close it by perfring_session_close_ring. */
 struct perfring_session_ring *perfring_session_new_ring(const struct perfring_session *session);
 
-/* Opens its reader, once it is mapped. */
+/* Opens the reader of a mapped ring. */
 int perfring_session_open_ring(struct perfring_session_ring *ring, unsigned flags);
 
-/* session_order.c, for merge.c: the smallest key of the windows (UINT64_MAX: they are empty), with the round begun; and the next
- * item, `last` being the largest key that was handed out. */
+/* session_order.c, for merge.c.  The smallest key of the windows; UINT64_MAX: they are empty.  Begins the round. */
 uint64_t perfring_session_first_key(struct perfring_session *session);
+
+/* Takes the next item.  *last: the largest key that was taken. */
 void perfring_session_take(struct perfring_session *session, struct perfring_item *item, uint64_t *last);
 
-/* Reports one ring or area that was found corrupt: -EBADMSG, or 0 when there is none left to report. */
+/* Reports one corrupt ring or area: -EBADMSG, or 0 if there is none. */
 int perfring_session_report_corrupt(struct perfring_session *session);
 
 void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring);
 
-/* Counts a record that is handed out.  header: a copy, whose size was checked; time: of a sample, 0: unknown. */
+/* Counts a record.  header: a checked copy; time: of a sample, 0: unknown. */
 void perfring_session_count(struct perfring_session *session, struct perfring_session_ring *ring,
 			    const struct perfring_format *format, const struct perf_event_header *record,
 			    const struct perf_event_header *header, uint64_t time);
 
-/* FORMAT_LOST of one fd; 0: it has none. */
+/* FORMAT_LOST of one fd, or 0. */
 uint64_t perfring_session_lost_of(const struct perfring_session_event *event, const struct perfring_format *format);
 
-/* Space for the totals of event number `event`.  Returns 0 or -ENOMEM. */
+/* Makes space for the event's totals.  Returns 0 or -ENOMEM. */
 int perfring_session_count_event(struct perfring_session *session, uint32_t event);
 
-/* A record comes into its ring's window.  header: as it was checked.  is_counted: it was in the totals before. */
+/* Puts a record into the window.  header: as checked.  is_counted: the totals count it already. */
 void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,
-			  struct perfring_waiting *waiting, const struct perf_event_header *header, bool is_counted);
+			  struct perfring_pending *waiting, const struct perf_event_header *header, bool is_counted);
 
-/* session_aux.c: a look at the AUX areas, the return of what was handed out, whether some of it is out; and the end. */
+/* session_aux.c */
 void perfring_session_aux_look(struct perfring_session *session, struct perfring_session_ring *ring);
 void perfring_session_aux_return(struct perfring_session *session, struct perfring_session_ring *ring);
 bool perfring_session_aux_is_out(const struct perfring_session_ring *ring);
 void perfring_session_aux_close(struct perfring_session_ring *ring);
 
-/* session.c, for merge.c: whether a record may come; before a sleep on the session's fd by somebody else; whether a wait must be
- * short. */
+/* session.c, for merge.c: whether records may come; arms rings before a sleep on the session's fd; whether a ring ends
+ * no wait. */
 bool perfring_session_is_live(const struct perfring_session *session);
 bool perfring_session_arm(struct perfring_session *session, bool armed);
 bool perfring_session_is_silent(const struct perfring_session *session);

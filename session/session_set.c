@@ -1,27 +1,23 @@
-/* session_set.c - rings of threads that come and go: the session walks their sets (set.h) at the beginning of each round.
+/* session_set.c - rings of threads that come and go: each round begins with a walk of the sets (set.h).
  *
- * A ring of a set is in the session from the first walk that finds it until the walk that returns it as drained.  Its member's
- * `data` holds the session's number of it, plus 1.
+ * A set's ring is in the session from the walk that finds it until the walk that finds it drained.  `data` of the set's
+ * member is the session's ring number + 1.
  */
 #include <stdlib.h>
 #include <perfring/set.h>
 #include "session_private.h"
 
-static void remove_ring(struct perfring_session *session, uint32_t number)
+static void remove_member(struct perfring_session *session, struct perfring_set_ring *member)
 {
+	uint32_t number = (uint32_t)(uintptr_t)member->data - 1;
 	struct perfring_session_ring *ring = session->rings[number];
 
-	/* Records of it may be in use, or its corruption not reported.  The session's handle keeps its memory. */
+	member->data = NULL;
+	/* Records may be in use, or its corruption not reported.  The session shares its memory until then. */
 	if (perfring_session_remove_ring(session, number) && !ring->leaving) {
 		ring->leaving = true;
 		session->leaving++;
 	}
-}
-
-static void remove_member(struct perfring_session *session, struct perfring_set_ring *member)
-{
-	remove_ring(session, (uint32_t)(uintptr_t)member->data - 1);
-	member->data = NULL;
 }
 
 int perfring_session_describe_ring(struct perfring_session *session, const struct perfring_ring *ring)
@@ -34,7 +30,7 @@ int perfring_session_describe_ring(struct perfring_session *session, const struc
 	return perfring_session_describe(session, &attr, &id, 1);
 }
 
-/* Returns 0 too for a ring that does not say, or an event that is known. */
+/* Also 0 if the ring has no description, or its event is known. */
 static int describe(struct perfring_session *session, const struct perfring_ring *ring)
 {
 	int ret = perfring_session_describe_ring(session, ring);
@@ -65,10 +61,11 @@ static int walk(struct perfring_session *session, const struct perfring_session_
 
 int perfring_session_walk_sets(struct perfring_session *session)
 {
+	struct perfring_session_ring *ring;
 	int error = 0;
 
-	for (uint32_t i = 0; session->leaving && i < session->ring_count; i++)
-		if (session->rings[i] && session->rings[i]->leaving && !perfring_session_remove_ring(session, i))
+	for (uint32_t i = 0; session->leaving && (ring = perfring_session_ring_from(session, &i)); i++)
+		if (ring->leaving && !perfring_session_remove_ring(session, i))
 			session->leaving--;
 	for (uint32_t i = 0; i < session->set_count; i++) {
 		int ret = walk(session, &session->sets[i]);

@@ -1,4 +1,4 @@
-/* session_snapshot.c - backward rings: all paused and copied at one moment, handed out in time order or as spans. */
+/* session_snapshot.c - backward rings: paused and copied together, then read in time order or as spans. */
 #include <perfring/session.h>
 
 #include <sys/ioctl.h>
@@ -8,17 +8,10 @@
 #include "session_private.h"
 
 enum {
-	IN_FLIGHT = 65536, /* as much as one record can be */
+	IN_FLIGHT = 65536, /* the maximal size of a record */
 };
 
 /* ---- backward rings ---- */
-
-static void observe_nothing(struct perfring_session *session, struct perfring_session_ring *ring, bool last)
-{
-	(void)session;
-	(void)ring;
-	(void)last;
-}
 
 static bool was_counted(const struct perfring_session_snapshot *snapshot, const struct perf_event_header *record)
 {
@@ -30,7 +23,7 @@ static bool was_counted(const struct perfring_session_snapshot *snapshot, const 
 static void fill(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	struct perfring_snapshot *copy = &ring->snapshot.copy;
-	struct perfring_waiting waiting;
+	struct perfring_pending waiting;
 	struct perf_event_header header;
 
 	while (ring->end - ring->first < PERFRING_WINDOW && perfring_snapshot_next(copy, &waiting.record) == 1) {
@@ -53,7 +46,7 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 	from = end = copy->places[copy->newest_first];
 	span->records = 0;
 	span->samples = 0;
-	/* After a filler another one begins. */
+	/* A filler ends the span. */
 	while (copy->newest_first < copy->count && copy->places[copy->newest_first] == end) {
 		const struct perfring_format *format = NULL;
 
@@ -93,14 +86,14 @@ static bool has_seen(const struct perfring_session_ring *ring)
 	return ring->snapshot.copy.count != 0;
 }
 
-const struct perfring_session_ring_ops perfring_session_backward = {observe_nothing, fill, take_span, drop, has_seen};
+const struct perfring_session_ring_ops perfring_session_backward = {NULL, fill, take_span, drop, has_seen};
 
 static int pause_output(const struct perfring_session_ring *ring, unsigned long paused)
 {
 	return ring->added ? 0 : ioctl(ring->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, paused) ? -errno : 0;
 }
 
-/* The oldest may be what the kernel still writes over. */
+/* Drops the oldest records, which the kernel may be overwriting. */
 static void leave_out_oldest(struct perfring_snapshot *copy)
 {
 	uint64_t margin = copy->size / 2 < IN_FLIGHT ? copy->size / 2 : IN_FLIGHT;
@@ -133,7 +126,7 @@ static int take_copy(struct perfring_session *session, uint32_t number, bool set
 	}
 	if (ret)
 		return ret;
-	/* Our own writers say what they are about to write over. */
+	/* perfring's writers publish what they are about to overwrite. */
 	if (!settled && !ring->added)
 		leave_out_oldest(copy);
 	if (copy->fault.what && ring->state == PERFRING_RING_SOUND) {
@@ -141,7 +134,7 @@ static int take_copy(struct perfring_session *session, uint32_t number, bool set
 		perfring_session_found_corrupt(session, ring);
 	}
 	ring->old_end = copy->count;
-	ring->youngest = 0;
+	ring->latest = 0;
 	return 0;
 }
 
@@ -149,15 +142,14 @@ static int take_copy(struct perfring_session *session, uint32_t number, bool set
 
 int perfring_session_snapshot(struct perfring_session *session)
 {
+	struct perfring_session_ring *ring;
 	bool kernel = false, settled;
 	uint32_t count = 0;
 	int first = 0, ret;
 
-	for (uint32_t i = 0; perfring_session_is_backward(session) && i < session->ring_count; i++) {
-		struct perfring_session_ring *ring = session->rings[i];
-
-		if (!ring)
-			continue;
+	if (!perfring_session_is_backward(session))
+		return -EINVAL;
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++) {
 		count++;
 		kernel |= !ring->added;
 		drop(session, ring);
@@ -167,17 +159,17 @@ int perfring_session_snapshot(struct perfring_session *session)
 	}
 	if (!count)
 		return -EINVAL;
-	/* Pausing stops a record that begins, not one that is being written, above the published head, where the oldest
-	 * records lie.  The kernel writes with preemption disabled: after the barrier, a grace period, it is done. */
+	/* A pause stops new records.  One that is being written, above the published head, may overwrite the oldest.
+	 * The kernel writes with preemption disabled, so it is finished after a membarrier (a grace period). */
 	settled = !kernel || perfring_os_membarrier_system();
-	for (uint32_t i = 0; i < session->ring_count; i++)
-		if (session->rings[i] && session->rings[i]->snapshot.is_paused) {
+	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
+		if (ring->snapshot.is_paused) {
 			ret = take_copy(session, i, settled);
 			first = first ? first : ret;
-			ret = pause_output(session->rings[i], 0);
+			ret = pause_output(ring, 0);
 			first = first ? first : ret;
 		}
-	/* A round of its own: what was in the copy before may be in this one again. */
+	/* A new order: this copy may have records of the last one. */
 	session->last = 0;
 	session->merging = false;
 	session->span_ring = 0;
