@@ -183,7 +183,7 @@ static int judge_group(const struct perfring_soft_event *event, const struct per
 	return read_size(event, members) > READ_MAX ? -E2BIG : 0;
 }
 
-/* Both locks.  A concurrent occurrence sees the group with the new member or without it. */
+/* Both locks.  A concurrent occurrence sees the group with the new member, without it, or only its beginning. */
 static void join_group(struct perfring_soft_event *event, struct perfring_soft_event *leader)
 {
 	struct perfring_soft_event **link = &leader->next;
@@ -211,7 +211,8 @@ static uint64_t since(uint64_t time, uint64_t now)
 	return now > begun ? now - begun : 0;
 }
 
-/* Never less than was returned before: the clock of a thread that has exited is 0. */
+/* Never less than was returned before: settle_time reads the clock before it stores the sum, and the clock of a thread
+ * that has exited is 0. */
 uint64_t perfring_soft_time_enabled(struct soft_instance *instance)
 {
 	uint64_t reported = PERFRING_LOAD(&instance->reported), time = PERFRING_LOAD(&instance->time);
