@@ -1,4 +1,4 @@
-/* array.h - arrays that grow: space for one element more. */
+/* array.h - arrays that grow. */
 #ifndef PERFRING_OS_ARRAY_H
 #define PERFRING_OS_ARRAY_H
 
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* array: the address of the pointer to the elements, of `size` bytes each, of which there are `count`.  Returns 0 or
- * -ENOMEM: nothing has changed then. */
+/* Makes space for one element more.  array: the address of the pointer to `count` elements of `size` bytes each.
+ * Returns 0; or -ENOMEM, without a change. */
 static inline int perfring_os_array_grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
 	uint32_t wanted = *capacity ? 2 * *capacity : 16;
@@ -16,6 +16,8 @@ static inline int perfring_os_array_grow(void *array, uint32_t count, uint32_t *
 
 	if (count < *capacity)
 		return 0;
+	if (*capacity > UINT32_MAX / 2)
+		return -ENOMEM;
 	memcpy(&elements, array, sizeof(elements));
 	elements = reallocarray(elements, wanted, size);
 	if (!elements)

@@ -1,4 +1,4 @@
-/* cgroup.c - where the hierarchy of cgroups is mounted that perf events follow. */
+/* cgroup.c - the mount point of the cgroup hierarchy that perf events follow. */
 #include "cgroup.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 
 #include "lines.h"
 
-/* The kernel writes what could end a field as \ooo. */
+/* The kernel writes characters that could end a field as \ooo. */
 static void unescape(char *text)
 {
 	char *to = text;
@@ -23,8 +23,8 @@ static void unescape(char *text)
 	*to = 0;
 }
 
-/* One line of mountinfo: whether a hierarchy is mounted there in which perf finds cgroups.  *second: the second choice.
- * Cuts the line. */
+/* The mount point in a line of mountinfo, which it modifies; NULL for a hierarchy that perf events do not follow.
+ * *second: version 2, the second choice. */
 static char *mount_of(char *line, bool *second)
 {
 	char *separator = strstr(line, " - "), *point = line, *end, *rest;
@@ -41,7 +41,7 @@ static char *mount_of(char *line, bool *second)
 	*end = 0;
 	rest = separator + 3;
 	*second = !strncmp(rest, "cgroup2 ", 8);
-	/* Where a hierarchy of version 1 has the controller, version 2 has it not. */
+	/* A controller belongs to one hierarchy only. */
 	first = !strncmp(rest, "cgroup ", 7) && strstr(rest, "perf_event");
 	if (!*second && !first)
 		return NULL;

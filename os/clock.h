@@ -1,7 +1,7 @@
 /* clock.h - the clocks of the system, in nanoseconds.
  *
- * Context: any thread, also signal handlers (clock_gettime is async-signal-safe).  No lock, no allocation; inline, because a
- * writer may ask once per record.
+ * Context: any thread, also signal handlers (clock_gettime is async-signal-safe).  No lock, no allocation; inline,
+ * because a writer may ask once per record.
  */
 #ifndef PERFRING_OS_CLOCK_H
 #define PERFRING_OS_CLOCK_H
@@ -14,7 +14,7 @@ static inline uint64_t perfring_os_clock_ns(const struct timespec *time)
 	return (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
 }
 
-/* What the clock says; 0: there is no such clock. */
+/* The time of the clock; 0: there is no such clock. */
 static inline uint64_t perfring_os_clock_of(clockid_t clock)
 {
 	struct timespec time = {0, 0};
@@ -28,7 +28,7 @@ static inline uint64_t perfring_os_clock_now(void)
 	return perfring_os_clock_of(CLOCK_MONOTONIC);
 }
 
-/* How far apart two of its values can be at the least; 0: there is no such clock. */
+/* The resolution of the clock; 0: there is no such clock. */
 static inline uint64_t perfring_os_clock_step(clockid_t clock)
 {
 	struct timespec step = {0, 0};

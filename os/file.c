@@ -1,4 +1,4 @@
-/* file.c - small files of /proc and /sys, which are read in one piece. */
+/* file.c - small files of /proc and /sys, read at once. */
 #include "file.h"
 
 #include <errno.h>
@@ -42,22 +42,22 @@ uint64_t perfring_os_file_number(const char *path, uint64_t otherwise)
 int perfring_os_file_load(const char *path, char **text, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error = fd < 0 ? -errno : 0;
-	size_t filled = 0, room = 0;
+	size_t filled = 0, capacity = 0;
 	char *grown;
 	ssize_t got;
 
 	*text = NULL;
 	for (got = 1; !error && got;) {
-		if (room - filled < 4096) {
-			room = 2 * room + 16384;
-			grown = realloc(*text, room);
+		if (capacity - filled < 4096) {
+			capacity = 2 * capacity + 16384;
+			grown = realloc(*text, capacity);
 			if (!grown) {
 				error = -ENOMEM;
 				break;
 			}
 			*text = grown;
 		}
-		got = read(fd, *text + filled, room - filled - 1);
+		got = read(fd, *text + filled, capacity - filled - 1);
 		if (got > 0)
 			filled += (size_t)got;
 		else if (got < 0 && errno != EINTR)

@@ -1,4 +1,4 @@
-/* heap.h - numbers by their keys, the one with the smallest key first; equal keys by number. */
+/* heap.h - a binary heap of numbers: the smallest key first, equal keys by number. */
 #ifndef PERFRING_OS_HEAP_H
 #define PERFRING_OS_HEAP_H
 
@@ -15,7 +15,7 @@ static inline bool perfring_heap_is_before(struct perfring_heap_entry one, struc
 	return one.key < other.key || (one.key == other.key && one.number < other.number);
 }
 
-/* Entry `at` has a larger key than before, or is another one. */
+/* Restores the order after entry `at` was replaced, or got a larger key. */
 static inline void perfring_heap_down(struct perfring_heap_entry *heap, uint32_t count, uint32_t at)
 {
 	for (;;) {
@@ -33,7 +33,7 @@ static inline void perfring_heap_down(struct perfring_heap_entry *heap, uint32_t
 	}
 }
 
-/* Orders entries that are in no order. */
+/* Makes a heap of entries in any order. */
 static inline void perfring_heap_make(struct perfring_heap_entry *heap, uint32_t count)
 {
 	for (uint32_t i = count / 2; i-- > 0;)

@@ -1,4 +1,4 @@
-/* lines.c - a text file of /proc, line by line. */
+/* lines.c - text files of /proc, line by line. */
 #include "lines.h"
 
 #include <errno.h>
@@ -22,17 +22,16 @@ int perfring_os_lines_open(struct perfring_os_lines *lines, const char *path)
 	return lines->fd < 0 ? -errno : 0;
 }
 
-/* More bytes behind those that are there.  Returns false at the end, and after an error. */
+/* Reads more bytes.  Returns false at the end, and after an error. */
 static bool fill(struct perfring_os_lines *lines)
 {
 	ssize_t got;
 
-	memmove(lines->room, lines->room + lines->from, lines->filled - lines->from);
+	memmove(lines->buffer, lines->buffer + lines->from, lines->filled - lines->from);
 	lines->filled -= lines->from;
 	lines->from = 0;
-	do
-		got = read(lines->fd, lines->room + lines->filled, sizeof(lines->room) - 1 - lines->filled);
-	while (got < 0 && errno == EINTR);
+	got = TEMP_FAILURE_RETRY(
+		read(lines->fd, lines->buffer + lines->filled, sizeof(lines->buffer) - 1 - lines->filled));
 	if (got < 0)
 		lines->error = -errno;
 	if (got <= 0)
@@ -44,35 +43,22 @@ static bool fill(struct perfring_os_lines *lines)
 char *perfring_os_lines_next(struct perfring_os_lines *lines)
 {
 	for (;;) {
-		char *line = lines->room + lines->from;
-		char *end = memchr(line, '\n', lines->filled - lines->from);
-		bool was_skipping = lines->is_skipping;
+		size_t left = lines->filled - lines->from;
+		char *line = lines->buffer + lines->from;
+		char *end = memchr(line, '\n', left);
+		bool is_full = left == sizeof(lines->buffer) - 1, was_skipping = lines->is_skipping;
 
-		if (end) {
-			*end = 0;
-			lines->from = (size_t)(end + 1 - lines->room);
-			lines->is_skipping = false;
-			if (was_skipping)
-				continue;
-			return line;
-		}
-		if (lines->filled - lines->from == sizeof(lines->room) - 1) {
-			lines->room[lines->filled] = 0;
-			lines->from = lines->filled;
-			lines->is_skipping = true;
-			if (was_skipping)
-				continue;
-			return line;
-		}
-		if (fill(lines))
+		if (!end && !is_full && fill(lines))
 			continue;
-		if (lines->from == lines->filled || was_skipping)
+		if (!end && !left)
 			return NULL;
-		/* a last line without a newline */
-		lines->room[lines->filled] = 0;
-		line = lines->room + lines->from;
-		lines->from = lines->filled;
-		return line;
+		/* A failed fill has moved the last line, which has no newline. */
+		line = end ? line : lines->buffer + lines->from;
+		lines->is_skipping = !end && is_full;
+		lines->from = end ? (size_t)(end + 1 - lines->buffer) : lines->filled;
+		*(end ? end : line + left) = 0;
+		if (!was_skipping)
+			return line;
 	}
 }
 

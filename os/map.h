@@ -7,8 +7,7 @@
 
 struct perfring_os_map {
 	uint64_t low, high;
-	uint64_t
-		offset; /* in the file; 0 without one, where the kernel's own records have the address (its vm_pgoff) */
+	uint64_t offset; /* in the file; 0 without a file, where the kernel's records have the address (vm_pgoff) */
 	uint64_t inode;
 	uint32_t major, minor;
 	uint32_t prot;    /* PROT_READ ... */
@@ -16,8 +15,8 @@ struct perfring_os_map {
 	const char *name; /* in the line, "" without one */
 };
 
-/* "low-high rwxp offset major:minor inode   name": numbers are hexadecimal, the inode decimal.  Returns whether the line is one.
- * Context: also signal handlers. */
+/* "low-high rwxp offset major:minor inode   name": numbers are hexadecimal, the inode decimal.  Returns whether the
+ * line is one. Context: also signal handlers. */
 bool perfring_os_map_parse(struct perfring_os_map *map, const char *line);
 
 #endif

@@ -1,6 +1,6 @@
-/* membarrier.h - barriers that other threads pass: membarrier(2).
+/* membarrier.h - barriers in other threads: membarrier(2).
  *
- * Each returns whether it happened: a kernel of before 4.14 or a filter (seccomp) refuses.  errno is kept.
+ * Each returns whether it happened: kernels before 4.14 and seccomp filters refuse.  errno is kept.
  * Context: any thread, also signal handlers.
  */
 #ifndef PERFRING_OS_MEMBARRIER_H
@@ -27,20 +27,20 @@ static inline bool perfring_os_membarrier_register(void)
 	return perfring_os_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
-/* Every thread of this process that runs passes a full barrier: some microseconds. */
+/* Every running thread of this process passes a full barrier: takes some microseconds. */
 static inline bool perfring_os_membarrier_process(void)
 {
 	return perfring_os_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
 }
 
-/* Every thread of the system does, as each CPU has switched meanwhile: 8 to 20 ms.  (GLOBAL, by its name of before
- * Linux 4.16.) */
+/* Every thread of the system passes one, for each CPU switches meanwhile: takes 8 to 20 ms.  (GLOBAL since Linux
+ * 4.16.) */
 static inline bool perfring_os_membarrier_system(void)
 {
 	return perfring_os_membarrier(MEMBARRIER_CMD_SHARED) == 0;
 }
 
-/* Whether the kernel has that one. */
+/* Whether the kernel has perfring_os_membarrier_system. */
 static inline bool perfring_os_membarrier_has_system(void)
 {
 	long commands = perfring_os_membarrier(MEMBARRIER_CMD_QUERY);

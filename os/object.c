@@ -1,4 +1,4 @@
-/* object.c - a file that somebody else has named, opened without harm. */
+/* object.c - safe opening of a file whose name is not trusted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "object.h"
 
-/* Where process `pid` sees that path: its links lead nowhere outside of its own root.  Returns a descriptor or -errno. */
+/* Finds the path as process `pid` sees it; links stay within the process's root.  Returns an fd or -errno. */
 static int find_place(int32_t pid, const char *path)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
@@ -27,22 +27,21 @@ static int find_place(int32_t pid, const char *path)
 	return place;
 }
 
-/* What this process is short of: then it is not known where the other one sees the path, and the file by that name
- * here may be another. */
-static bool is_short(int error)
+/* A lack of resources: what the other process sees stays unknown, and the file of that name here may be another. */
+static bool is_shortage(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EIO;
 }
 
-/* O_PATH opens nothing: a device, which may act on being opened, and a pipe are known by it and let be; what was
- * found to be a regular file is then opened itself, whatever its name leads to meanwhile. */
+/* O_PATH finds a device or a pipe without opening it, for opening a device may act.  Only a regular file is then
+ * opened, by its fd, whatever its name refers to by now. */
 int perfring_os_object_open(int32_t pid, const char *path)
 {
 	int place = pid > 0 ? find_place(pid, path) : -ENOENT, fd;
 	char name[32];
 	struct stat file;
 
-	if (is_short(place))
+	if (is_shortage(place))
 		return place;
 	if (place < 0)
 		place = open(path, O_PATH | O_CLOEXEC);
@@ -54,7 +53,7 @@ int perfring_os_object_open(int32_t pid, const char *path)
 		fd = -EINVAL;
 	} else {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
-		/* O_NONBLOCK: one that is leased is not waited for */
+		/* O_NONBLOCK: does not wait for a lease */
 		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (fd < 0)
 			fd = -errno;

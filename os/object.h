@@ -1,12 +1,12 @@
-/* object.h - a file that somebody else has named, opened without harm. */
+/* object.h - safe opening of a file whose name is not trusted. */
 #ifndef PERFRING_OS_OBJECT_H
 #define PERFRING_OS_OBJECT_H
 
 #include <stdint.h>
 
-/* A regular file for reading, never a device or a pipe, for neither of which it waits.  pid: where that process sees
- * the path, else, or when it is 0, where we do.  Returns a descriptor, closed by exec, -EINVAL (no regular file),
- * -errno.  Context: not signal handlers. */
+/* Opens a regular file for reading, never a device or a pipe, and does not wait.  pid: the path is as that process sees
+ * it; 0, or where that fails: as this one does.  Returns an fd, closed by exec; -EINVAL (no regular file); or -errno.
+ * Context: not signal handlers. */
 int perfring_os_object_open(int32_t pid, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* range.c - lists of numbers as sysfs has them of CPUs and nodes: "0-3,6". */
+/* range.c - sysfs's lists of CPUs and nodes: "0-3,6". */
 #include "range.h"
 
 #include <errno.h>

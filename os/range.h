@@ -1,11 +1,11 @@
-/* range.h - lists of numbers as sysfs has them of CPUs and nodes: "0-3,6". */
+/* range.h - sysfs's lists of CPUs and nodes: "0-3,6". */
 #ifndef PERFRING_OS_RANGE_H
 #define PERFRING_OS_RANGE_H
 
 #include <stdint.h>
 
-/* The next range of the list, which is moved behind it.  Returns 1, 0 at the end, or -EINVAL: no such list, or a number above
- * 2^32 - 1.  Context: also signal handlers. */
+/* The next range, after which *list points.  Returns 1, 0 at the end, or -EINVAL for another text or a number above
+ * 2^32 - 1. Context: also signal handlers. */
 int perfring_os_range_next(const char **list, uint32_t *first, uint32_t *last);
 
 #endif

@@ -1,12 +1,12 @@
-/* signals.h - which signals are blocked while no handler may run. */
+/* signals.h - blocking of signals while no handler may run. */
 #ifndef PERFRING_OS_SIGNALS_H
 #define PERFRING_OS_SIGNALS_H
 
 #include <signal.h>
 #include <stddef.h>
 
-/* All signals except those that an instruction raises: blocked, a fault would end the process, whatever handles it, and in a
- * sandbox that answers system calls by SIGSYS each call would.  Context: also signal handlers. */
+/* All signals except those that an instruction raises: blocked, a fault would end the process despite its handler, and so would
+ * each system call in a sandbox that answers by SIGSYS.  Context: also signal handlers. */
 static inline void perfring_os_signals_fill(sigset_t *all)
 {
 	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};

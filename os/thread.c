@@ -1,4 +1,4 @@
-/* thread.c - what the system says of a thread. */
+/* thread.c - start time and state of a thread. */
 #include "thread.h"
 
 #include <errno.h>

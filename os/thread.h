@@ -1,4 +1,4 @@
-/* thread.h - what the system says of a thread. */
+/* thread.h - start time and state of a thread. */
 #ifndef PERFRING_OS_THREAD_H
 #define PERFRING_OS_THREAD_H
 
@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 struct perfring_os_thread {
-	uint64_t start; /* clock ticks since boot: tells threads apart that have the same number one after the other */
-	char state;     /* the letter of proc(5); Z and X: it has ended, and has only not been reaped */
+	uint64_t start; /* clock ticks since boot: differs when a number is reused */
+	char state;     /* the letter of proc(5); Z and X: it has ended, but is not yet reaped */
 };
 
-/* What /proc/PID/task/TID/stat says.  Returns 0 or -errno (-ENOENT, -ESRCH: no such thread), and then *thread is zeros.
+/* Reads /proc/PID/task/TID/stat.  Returns 0; or -errno (-ENOENT, -ESRCH: no such thread), with *thread all 0.
  * Context: also signal handlers.  No lock, no allocation; errno may change. */
 int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_thread *thread);
 
