@@ -4,8 +4,10 @@
 #include "attr.h"
 #include "layout.h"
 #include "members.h"
+#include "mirror.h"
+#include "shapes.h"
 
-/* ---- numbers: splitmix64.  One draw a statement: the order of operands is the compiler's choice ---- */
+/* ---- numbers: splitmix64.  A statement draws once, for C leaves the order of operands open ---- */
 
 void perfring_generator_seed(struct perfring_generator *generator, uint64_t seed)
 {
@@ -22,7 +24,7 @@ static uint64_t next(struct perfring_generator *generator)
 	return word ^ word >> 31;
 }
 
-/* Off from even by less than one in 2^32 for what fits 32 bits. */
+/* For a bound of 32 bits, no value is more likely than another by more than one in 2^32. */
 uint64_t perfring_generator_draw(struct perfring_generator *generator, uint64_t below)
 {
 	uint64_t word = next(generator);
@@ -59,21 +61,16 @@ static uint64_t number(struct perfring_generator *generator, uint64_t mask)
 	}
 }
 
-/* How many of something, at most `most`. */
+/* A count of at most `most`. */
 static uint64_t count(struct perfring_generator *generator, uint64_t most)
 {
 	static const uint16_t boundaries[] = {7, 15, 16, 63, 64, 127, 128, 135, 255, 256, 512, 1024, 4095, 4096};
-	uint64_t nr;
+	uint64_t nr = draw(generator, 7);
 
-	switch (draw(generator, 7)) {
+	switch (nr) {
 	case 0:
-		nr = 0;
-		break;
 	case 1:
-		nr = 1;
-		break;
 	case 2:
-		nr = 2;
 		break;
 	case 3:
 		nr = 3 + draw(generator, 13);
@@ -91,33 +88,41 @@ static uint64_t count(struct perfring_generator *generator, uint64_t most)
 	return nr < most ? nr : most;
 }
 
-/* ---- groups of values.def.  With a literal for a group, all of it folds ---- */
+/* ---- groups of values.def ---- */
 
-/* All bits of the group. */
-PERFRING_FOLDED uint64_t bits_in(const char *group)
-{
-	uint64_t bits = 0;
-
-#define PERFRING_VALUE(of, NAME, value) \
-	if (!strcmp(group, #of)) \
-		bits |= (uint64_t)(value);
+static const struct {
+	enum show group;
+	int value;
+} values[] = {
+#define PERFRING_VALUE(group, NAME, value) {SHOW_##group, value},
 #include <perfring/values.def>
-	return bits;
+};
+
+/* The rows of a group, which are adjacent, and all bits of their values. */
+struct group {
+	size_t first;
+	size_t nr;
+	uint64_t bits;
+};
+
+static struct group group_of(enum show show)
+{
+	struct group group = {0, 0, 0};
+	size_t i;
+
+	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		if (values[i].group == show) {
+			group.bits |= (uint64_t)values[i].value;
+			group.first = i - group.nr++;
+		}
+	return group;
 }
 
-/* One number of the group. */
-PERFRING_FOLDED uint64_t draw_in(struct perfring_generator *generator, const char *group)
+static uint64_t draw_in(struct perfring_generator *generator, enum show show)
 {
-	uint64_t nr = 0, skip;
+	struct group group = group_of(show);
 
-#define PERFRING_VALUE(of, NAME, value) nr += !strcmp(group, #of);
-#include <perfring/values.def>
-	skip = draw(generator, nr);
-#define PERFRING_VALUE(of, NAME, value) \
-	if (!strcmp(group, #of) && !skip--) \
-		return (uint64_t)(value);
-#include <perfring/values.def>
-	return 0;
+	return (uint64_t)values[group.first + draw(generator, group.nr)].value;
 }
 
 /* ---- attrs ---- */
@@ -159,28 +164,15 @@ static uint64_t registers_of(uint64_t arch)
 	return mask;
 }
 
-/* Registers that there are on some machine, or any; the kernel takes no empty mask. */
+/* Registers of some machine, or any; the kernel accepts no empty mask. */
 static uint64_t draw_mask(struct perfring_generator *generator)
 {
-	uint64_t mask = registers_of(draw_in(generator, "arch")), bits;
+	uint64_t mask = registers_of(draw_in(generator, SHOW_arch)), bits;
 
 	if (!mask)
 		mask = UINT64_MAX;
 	bits = bits_of(generator, mask);
 	return bits ? bits : mask & -mask;
-}
-
-/* Big-endian compilers lay bit-fields out from the other end of the word (docs/abi.md 1.4). */
-static uint64_t flag_word(uint64_t flags)
-{
-	uint64_t word = 0;
-
-	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-		return flags;
-#define PERFRING_ATTR_FLAG(flag, bit, width) \
-	word |= (flags >> (bit) & ((UINT64_C(1) << (width)) - 1)) << (64 - (bit) - (width));
-#include <perfring/values.def>
-	return word;
 }
 
 static uint64_t draw_flags(struct perfring_generator *generator)
@@ -200,8 +192,8 @@ static uint64_t draw_flags(struct perfring_generator *generator)
 	return flags;
 }
 
-/* A field whose shape is told by a member that the attr does not reach was not asked for by anybody. */
-static uint64_t draw_fields(struct perfring_generator *generator, size_t size)
+/* Without the fields whose shape is in a member beyond the attr's end. */
+static uint64_t draw_sample_type(struct perfring_generator *generator, size_t size)
 {
 	uint64_t fields = bits_of(generator, PERFRING_SAMPLE_KNOWN);
 
@@ -220,16 +212,17 @@ static uint64_t draw_fields(struct perfring_generator *generator, size_t size)
 
 static void draw_members(struct perfring_generator *generator, struct perfring_attr_members *members, size_t size)
 {
-	static const uint8_t clocks[] = {0, 1, 4, 7, 11}; /* those that perf_event_open takes (docs/abi.md 1.5) */
+	static const uint8_t clocks[] = {0, 1, 4, 7, 11}; /* that perf_event_open accepts (docs/abi.md 1.5) */
 
 #define PERFRING_ATTR(member, offset, size, show) members->member = number(generator, UINT64_MAX >> (64 - 8 * (size)));
 #include <perfring/values.def>
-	members->type = draw_in(generator, "type");
+	members->type = draw_in(generator, SHOW_type);
 	members->size = size;
 	members->flags = draw_flags(generator);
-	members->sample_type = draw_fields(generator, size);
-	members->read_format = next(generator) & bits_in("read_format");
-	members->branch_sample_type = bits_of(generator, bits_in("branch_sample")) | PERFRING_SAMPLE_BRANCH_ANY;
+	members->sample_type = draw_sample_type(generator, size);
+	members->read_format = next(generator) & group_of(SHOW_read_format).bits;
+	members->branch_sample_type =
+		bits_of(generator, group_of(SHOW_branch_sample).bits) | PERFRING_SAMPLE_BRANCH_ANY;
 	members->sample_regs_user = draw_mask(generator);
 	members->sample_regs_intr = draw_mask(generator);
 	members->sample_stack_user = 8 * count(generator, 65520 / 8);
@@ -246,203 +239,89 @@ int perfring_generate_attr(struct perfring_generator *generator, struct perf_eve
 	if (size < PERFRING_ATTR_MIN || size > PERFRING_ATTR_MAX)
 		return -EINVAL;
 	draw_members(generator, &members, size);
+	if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+		members.flags = mirror_attr_flags(members.flags, false);
 	memset(attr, 0, size);
-	/* Members of 2, 4 and 8 bytes: the low ones of the word, wherever this machine has them. */
 #define PERFRING_ATTR(member, offset, bytes, show) \
-	if ((offset) + (bytes) <= size) { \
-		uint64_t word = (offset) == 40 ? flag_word(members.member) : members.member; \
-\
-		if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) \
-			word <<= 64 - 8 * (bytes); \
-		memcpy((unsigned char *)(void *)attr + (offset), &word, bytes); \
-	}
+	if ((offset) + (bytes) <= size) \
+		perfring_number_put((unsigned char *)(void *)attr + (offset), bytes, members.member);
 #include <perfring/values.def>
 	return 0;
 }
 
-/* ---- members ---- */
+/* ---- the parts of fields and members, while layout.c walks over them ---- */
 
-/* What the members of a sample point to, or the bytes of another record, lie in the room, one behind the other.  `left` is what
- * the record can still grow beyond the least of every member, `allowance` how much of that the field being drawn may take. */
-struct pencil {
+/* A record that is being drawn into its buffer, from `used` on.  Each member has its minimal size; what the record can
+ * grow beyond the sum of these is `left`. */
+struct draw_state {
 	struct perfring_generator *generator;
 	const struct perfring_format *format;
-	unsigned char *room;
+	unsigned char *buffer;
 	size_t used;
 	uint64_t left;
-	uint64_t allowance;
-	uint64_t field;    /* PERFRING_SAMPLE_ of what is drawn */
-	uint64_t variants; /* of which the number being drawn chooses one, or 0 */
-	uint64_t promised; /* bytes whose lengths are drawn already */
-	uint64_t text_at;  /* the last member, if it is a text that may be cut at the record's end, or 0 */
+	uint64_t allowance; /* how much of `left` the current field may take */
+	uint64_t field;     /* PERFRING_SAMPLE_ of the current field; 0 in other records */
+	uint64_t how;       /* what its layout depends on besides its bytes, as in kinds.def */
+	uint64_t variants;  /* the current number is one of 0 to variants - 1; 0: any number */
+	uint64_t promised;  /* bytes whose lengths are already drawn */
+	uint64_t text_at;   /* the last member, if it is a text that may be cut at the record's end, or 0 */
 	enum show show;
 	enum perfring_kind kind;
 	uint16_t misc;
-	bool is_bare; /* neither registers nor stack of the user */
-	bool is_open; /* the last member has all bytes that are left: nothing can trail */
+	bool has_no_user; /* neither registers nor stack of user space */
+	bool is_open;     /* the last member extends to the end of the record: no trailing words */
 };
-
-static void *place(struct pencil *pencil, uint64_t size)
-{
-	void *bytes = pencil->room + pencil->used;
-
-	pencil->used += (size_t)size;
-	return bytes;
-}
-
-static void spend(struct pencil *pencil, uint64_t size)
-{
-	pencil->left -= size;
-	pencil->allowance -= size;
-}
 
 static void put_word(void *words, uint64_t i, uint64_t word)
 {
 	memcpy((unsigned char *)words + 8 * i, &word, 8);
 }
 
-static void random_bytes(struct pencil *pencil, unsigned char *bytes, uint64_t size)
+/* Numbers of every size. */
+static void draw_words(struct draw_state *state, void *words, uint64_t nr)
+{
+	uint64_t i;
+
+	for (i = 0; i < nr; i++)
+		put_word(words, i, number(state->generator, UINT64_MAX));
+}
+
+static void draw_bytes(struct draw_state *state, unsigned char *bytes, uint64_t size)
 {
 	uint64_t word, at;
 
-	if (!draw(pencil->generator, 8)) {
+	if (!draw(state->generator, 8)) {
 		memset(bytes, 0, (size_t)size);
 		return;
 	}
 	for (at = 0; at < size; at += 8) {
-		word = next(pencil->generator);
+		word = next(state->generator);
 		memcpy(bytes + at, &word, size - at < 8 ? (size_t)(size - at) : 8);
 	}
 }
 
-static void *draw_bytes(struct pencil *pencil, uint64_t size)
-{
-	unsigned char *bytes = place(pencil, size);
-
-	random_bytes(pencil, bytes, size);
-	return bytes;
-}
-
-/* Numbers of every size. */
-static void *draw_numbers(struct pencil *pencil, uint64_t nr)
-{
-	void *words = place(pencil, 8 * nr);
-	uint64_t i;
-
-	for (i = 0; i < nr; i++)
-		put_word(words, i, number(pencil->generator, UINT64_MAX));
-	return words;
-}
-
-/* As paths have them, or any but NUL. */
-static void draw_chars(struct pencil *pencil, unsigned char *chars, uint64_t size)
+/* Characters of paths, or, one time in 8, any bytes but NUL. */
+static void draw_chars(struct draw_state *state, unsigned char *chars, uint64_t size)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ_012345./89";
-	bool odd = !draw(pencil->generator, 8);
+	bool is_odd = !draw(state->generator, 8);
 	uint64_t word = 0, i;
 
 	for (i = 0; i < size; i++, word >>= 8) {
 		if (i % 8 == 0)
-			word = next(pencil->generator);
-		chars[i] = odd ? (unsigned char)(word % 255 + 1) : (unsigned char)plain[word & 63];
+			word = next(state->generator);
+		chars[i] = is_odd ? (unsigned char)(word % 255 + 1) : (unsigned char)plain[word & 63];
 	}
 }
 
-/* In room of `size` bytes, with its NUL and zeros behind it. */
-static void draw_name(struct pencil *pencil, unsigned char *room, uint64_t size)
+static uint64_t draw_number(struct draw_state *state, uint64_t mask)
 {
-	uint64_t length = count(pencil->generator, size - 1);
-
-	draw_chars(pencil, room, length);
-	memset(room + length, 0, (size_t)(size - length));
-}
-
-/* One of the numbers of the group, or false. */
-static bool draw_named(struct pencil *pencil, uint64_t *value)
-{
-	static const struct {
-		enum show group;
-		int value;
-	} rows[] = {
-#define PERFRING_VALUE(group, NAME, value) {SHOW_##group, value},
-#include <perfring/values.def>
-	};
-	uint64_t nr = 0;
-	size_t i;
-
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (pencil->show == rows[i].group && !draw(pencil->generator, ++nr))
-			*value = (uint64_t)rows[i].value;
-	return nr;
-}
-
-static uint64_t draw_number(struct pencil *pencil, uint64_t mask)
-{
-	uint64_t value = 0;
-
-	if (pencil->variants)
-		return draw(pencil->generator, pencil->variants);
-	if (pencil->show < SHOW_dec && draw(pencil->generator, 8) && draw_named(pencil, &value))
-		return value & mask;
-	return number(pencil->generator, mask);
-}
-
-enum {
-	VARYING = 0
-#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	| (PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b) ? 0 : PERFRING_SAMPLE_##NAME)
-#include <perfring/fields.def>
-};
-
-/* ---- one function a kind of field ---- */
-
-static void draw_u64(struct pencil *pencil, uint64_t *value)
-{
-	*value = draw_number(pencil, UINT64_MAX);
-}
-
-static void draw_pair(struct pencil *pencil, uint32_t *first, uint32_t *second)
-{
-	*first = (uint32_t)number(pencil->generator, UINT32_MAX);
-	*second = (uint32_t)number(pencil->generator, UINT32_MAX);
-}
-
-static void draw_weight(struct pencil *pencil, struct perfring_weight *weight)
-{
-	weight->var1 = (uint32_t)number(pencil->generator, UINT32_MAX);
-	weight->var2 = (uint16_t)number(pencil->generator, UINT16_MAX);
-	weight->var3 = (uint16_t)number(pencil->generator, UINT16_MAX);
-}
-
-/* Without GROUP the times stand inside the only entry. */
-static void draw_read(struct pencil *pencil, struct perfring_read *read, uint64_t read_format)
-{
-	uint32_t entry = perfring_format_read_entry(read_format) / 8;
-	uint64_t words, at = 1;
-	void *entries;
-
-	read->read_format = read_format;
-	read->nr = 1;
-	read->enabled = 0;
-	read->running = 0;
-	if (read_format & PERFRING_FORMAT_GROUP) {
-		read->nr = count(pencil->generator, pencil->allowance / (8 * entry));
-		words = read->nr * entry;
-		spend(pencil, 8 * words);
-	} else {
-		words = perfring_format_read_least(read_format) / 8;
-	}
-	if (read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED)
-		read->enabled = number(pencil->generator, UINT64_MAX);
-	if (read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING)
-		read->running = number(pencil->generator, UINT64_MAX);
-	read->entries = entries = draw_numbers(pencil, words);
-	if (read_format & PERFRING_FORMAT_GROUP)
-		return;
-	if (read_format & PERFRING_FORMAT_TOTAL_TIME_ENABLED)
-		put_word(entries, at++, read->enabled);
-	if (read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING)
-		put_word(entries, at, read->running);
+	if (state->variants)
+		return draw(state->generator, state->variants);
+	/* SHOW_float is the first that is no group. */
+	if (state->show < SHOW_float && draw(state->generator, 8))
+		return draw_in(state->generator, state->show) & mask;
+	return number(state->generator, mask);
 }
 
 /* No address looks like a marker. */
@@ -463,7 +342,7 @@ static uint64_t draw_address(struct perfring_generator *generator)
 	}
 }
 
-/* CONTEXT_MAX bounds the markers and is none, and a deferred one has its own place. */
+/* CONTEXT_MAX is only the bound of the markers, and a deferred marker stands at the end of a callchain. */
 static uint64_t draw_marker(struct perfring_generator *generator)
 {
 	static const int markers[] = {
@@ -474,17 +353,14 @@ static uint64_t draw_marker(struct perfring_generator *generator)
 	return (uint64_t)(int64_t)markers[draw(generator, sizeof(markers) / sizeof(markers[0]))];
 }
 
-/* Parts that each begin with a marker, at most eight; a sample's last part may be still to come: marker and cookie. */
-static void draw_list(struct pencil *pencil, struct perfring_list *list)
+/* At most eight parts, each after its marker.  The last part of a sample's callchain may be deferred: marker and
+ * cookie. */
+static void draw_callchain(struct draw_state *state, void *words, uint64_t nr)
 {
-	struct perfring_generator *generator = pencil->generator;
-	uint64_t parts = PERFRING_MAX_CONTEXTS_PER_STACK, until = 0, nr, i;
-	void *words;
+	struct perfring_generator *generator = state->generator;
+	uint64_t parts = PERFRING_MAX_CONTEXTS_PER_STACK, until = 0, i;
 
-	list->nr = nr = count(generator, pencil->allowance / 8);
-	spend(pencil, 8 * nr);
-	list->words = words = place(pencil, 8 * nr);
-	if (pencil->field && nr >= 2 && !draw(generator, 4)) {
+	if (state->field && nr >= 2 && !draw(generator, 4)) {
 		put_word(words, --nr, draw_address(generator));
 		put_word(words, --nr, (uint64_t)(int64_t)PERFRING_CONTEXT_USER_DEFERRED);
 	}
@@ -501,104 +377,283 @@ static void draw_list(struct pencil *pencil, struct perfring_list *list)
 	}
 }
 
-/* As the kernel transmits it: the next field is aligned, and nothing tells padding from data. */
-static void draw_raw(struct pencil *pencil, struct perfring_raw *raw)
+/* The entries of a list, as one part. */
+static void fill_entries(struct draw_state *state, const struct perfring_layout_member *part)
 {
-	uint64_t words = count(pencil->generator, pencil->allowance / 8);
+	const uint64_t flags = (UINT64_C(1) << 33) - 1;
+	void *words = (void *)(uintptr_t)part->bytes;
+	uint64_t i;
 
-	spend(pencil, 8 * words);
-	raw->size = (uint32_t)(4 + 8 * words);
-	raw->padding = 0;
-	raw->data = draw_bytes(pencil, raw->size);
-}
-
-/* The decoder takes the shape that uses up the record, so hw_idx or counters may only be missing where no other shape
- * does: when every field behind the branches has one word, the full shape is too long by just what is missing.  With a
- * field of varying length behind, it may fit by chance. */
-static bool is_branch_free(const struct perfring_format *format)
-{
-	uint64_t behind = 0;
-
-#define PERFRING_FIELD(NAME, bit, kind, ...) \
-	behind = PERFRING_SAMPLE_##NAME == PERFRING_SAMPLE_BRANCH_STACK ? 0 : behind | PERFRING_SAMPLE_##NAME;
-#include <perfring/fields.def>
-	return !(format->sample_type & behind & VARYING);
-}
-
-static bool needs_hw_idx(const struct perfring_format *format)
-{
-	return (format->sample_type & PERFRING_SAMPLE_BRANCH_STACK) &&
-	       (format->branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX) && !is_branch_free(format);
-}
-
-static void draw_branch(struct pencil *pencil, struct perfring_branch_stack *stack, uint64_t branch_sample_type,
-			unsigned shape)
-{
-	bool has_counters = branch_sample_type & PERFRING_SAMPLE_BRANCH_COUNTERS;
-	bool is_free = is_branch_free(pencil->format);
-	uint64_t flags = (UINT64_C(1) << 33) - 1, i;
-	void *entries;
-
-	(void)shape;
-	stack->has_hw_idx = branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX;
-	stack->hw_idx = 0;
-	stack->counters = NULL;
-	if (stack->has_hw_idx && is_free && (pencil->allowance < 8 || !draw(pencil->generator, 4)))
-		stack->has_hw_idx = false;
-	else if (stack->has_hw_idx && is_free)
-		spend(pencil, 8);
-	stack->nr = count(pencil->generator, pencil->allowance / (has_counters ? 32 : 24));
-	if (stack->has_hw_idx)
-		stack->hw_idx = number(pencil->generator, UINT64_MAX);
-	else if (branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX)
-		stack->nr = 0;
-	if (stack->nr && is_free && !draw(pencil->generator, 4))
-		has_counters = false;
-	spend(pencil, stack->nr * (has_counters ? 32 : 24));
-	stack->entries = entries = place(pencil, 24 * stack->nr);
-	for (i = 0; i < stack->nr; i++) {
-		put_word(entries, 3 * i, draw_address(pencil->generator));
-		put_word(entries, 3 * i + 1, draw_address(pencil->generator));
-		put_word(entries, 3 * i + 2, number(pencil->generator, flags));
+	if (state->kind == PERFRING_KIND_list) {
+		draw_callchain(state, words, part->number);
+		return;
 	}
-	if (has_counters)
-		stack->counters = draw_numbers(pencil, stack->nr);
+	if (state->kind != PERFRING_KIND_branch || part->size != 24 * part->number) {
+		draw_words(state, words, part->size / 8);
+		return;
+	}
+	for (i = 0; i < 3 * part->number; i++)
+		put_word(words, i, i % 3 == 2 ? number(state->generator, flags) : draw_address(state->generator));
 }
 
-static void draw_regs(struct pencil *pencil, struct perfring_regs *regs, uint64_t mask, uint32_t nr, uint32_t arch)
+/* 0 stands for no limit: then the kernel writes no stack of size 0. */
+static uint64_t draw_stack_size(struct draw_state *state)
 {
-	regs->abi = draw_in(pencil->generator, "regs_abi");
-	regs->mask = mask;
-	regs->arch = arch;
-	if (8 * nr > pencil->allowance || (pencil->field == PERFRING_SAMPLE_REGS_USER && pencil->is_bare))
-		regs->abi = PERFRING_SAMPLE_REGS_ABI_NONE;
-	regs->nr = regs->abi == PERFRING_SAMPLE_REGS_ABI_NONE ? 0 : nr;
-	spend(pencil, 8 * regs->nr);
-	regs->values = draw_numbers(pencil, regs->nr);
+	uint64_t limit = state->format->sample_stack_user;
+	uint64_t most = state->allowance < 16 ? 0 : (state->allowance - 8) / 8, size;
+
+	if (state->has_no_user)
+		return 0;
+	size = 8 * count(state->generator, limit && most > limit / 8 ? limit / 8 : most);
+	return size || limit ? size : 8;
 }
 
-static void draw_stack(struct pencil *pencil, struct perfring_stack *stack)
+/* The number that says how much of a field follows. */
+static uint64_t draw_extent(struct draw_state *state, const struct perfring_layout_member *part)
 {
-	uint64_t most = pencil->allowance < 16 ? 0 : (pencil->allowance - 8) / 8;
+	uint64_t entry;
 
-	if (pencil->format->sample_stack_user && most > pencil->format->sample_stack_user / 8)
-		most = pencil->format->sample_stack_user / 8;
-	stack->size = pencil->is_bare ? 0 : 8 * count(pencil->generator, most);
-	if (!stack->size && !pencil->is_bare && !pencil->format->sample_stack_user)
-		stack->size = 8;
-	stack->dyn_size = count(pencil->generator, stack->size);
-	spend(pencil, stack->size + (stack->size ? 8 : 0));
-	stack->data = draw_bytes(pencil, stack->size);
+	switch (state->kind) {
+	case PERFRING_KIND_raw:
+		/* As the kernel writes it: the next field is aligned. */
+		return 4 + 8 * count(state->generator, state->allowance / 8);
+	case PERFRING_KIND_aux:
+		return 8 * count(state->generator, state->allowance / 8);
+	case PERFRING_KIND_stack:
+		return draw_stack_size(state);
+	case PERFRING_KIND_regs:
+		if (8 * state->how > state->allowance ||
+		    (state->has_no_user && state->field == PERFRING_SAMPLE_REGS_USER))
+			return PERFRING_SAMPLE_REGS_ABI_NONE;
+		return draw(state->generator, part->most + 1);
+	case PERFRING_KIND_branch:
+		/* As perfring_branch_how has it: no branches, or entries with counters. */
+		if (state->how >> 63)
+			return 0;
+		entry = state->how & PERFRING_SAMPLE_BRANCH_COUNTERS ? 32 : part->entry;
+		return count(state->generator, state->allowance / entry);
+	default:
+		return count(state->generator, state->allowance / part->entry);
+	}
 }
 
-static void draw_aux(struct pencil *pencil, struct perfring_aux *aux)
+static void fill_number(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
 {
-	aux->size = 8 * count(pencil->generator, pencil->allowance / 8);
-	spend(pencil, aux->size);
-	aux->data = draw_bytes(pencil, aux->size);
+	struct draw_state *state = walk->filler;
+	uint64_t left = walk->size - walk->at - part->size, mask = UINT64_MAX >> (64 - 8 * part->size), value, other;
+
+	if (walk->is_whole && part->use != PERFRING_LAYOUT_VALUE) {
+		part->number = draw_extent(state, part);
+		return;
+	}
+	switch (part->use) {
+	case PERFRING_LAYOUT_COUNT:
+		/* Where entries differ, their size and padding come first. */
+		other = part->entry ? 0 : 6;
+		value = left < other ? 0 : count(state->generator, (left - other) / (part->entry ? part->entry : 8));
+		break;
+	case PERFRING_LAYOUT_LENGTH:
+		/* Of two lengths of 2 bytes each, the first may take all, or half. */
+		other = state->promised + (part->size == 2 ? 2 : 0);
+		left = left < other ? 0 : left - other;
+		if (part->size == 2 && !state->promised && coin(state->generator))
+			left /= 2;
+		value = count(state->generator, left < mask ? left : mask);
+		state->promised += value;
+		break;
+	case PERFRING_LAYOUT_CHOICE:
+		if (part->number)
+			value = left >= 4 && coin(state->generator) ? 2 * part->number : part->number;
+		else
+			value = draw(state->generator, 4);
+		if (!part->number && value == 3)
+			value += number(state->generator, 0xff);
+		break;
+	default:
+		if (part->most < mask)
+			value = coin(state->generator) ? part->most : draw(state->generator, part->most + 1);
+		else
+			value = part->depth ? number(state->generator, mask) : draw_number(state, mask);
+		break;
+	}
+	part->number = value & mask;
+}
+
+static void fill_string(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
+{
+	struct draw_state *state = walk->filler;
+	unsigned char *bytes = (unsigned char *)(uintptr_t)part->bytes;
+	uint64_t most = part->space & ~UINT64_C(7), size, space;
+
+	if (!part->is_open) {
+		size = count(state->generator, part->space - 1);
+		draw_chars(state, bytes, size);
+		memset(bytes + size, 0, (size_t)(part->space - size));
+		state->text_at = part->depth ? 0 : walk->at;
+		return;
+	}
+	/* Padded to 8, and sometimes more than that. */
+	size = count(state->generator, most - 1);
+	space = (size + 8) & ~UINT64_C(7);
+	if (!draw(state->generator, 8) && space + 16 <= most)
+		space += 8 + 8 * draw(state->generator, 2);
+	memset(bytes, 0, (size_t)space);
+	draw_chars(state, bytes, size);
+	walk->size = walk->at + space;
+	state->is_open = true;
+}
+
+static void fill_bytes(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
+{
+	struct draw_state *state = walk->filler;
+	uint64_t size = part->size;
+
+	if (part->is_open) {
+		size = count(state->generator, size);
+		walk->size = walk->at + size;
+		state->is_open = true;
+	}
+	if (state->promised)
+		state->promised -= size;
+	draw_bytes(state, (unsigned char *)(uintptr_t)part->bytes, size);
+}
+
+static void fill_attr(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
+{
+	static const uint16_t sizes[] = {
+#define PERFRING_ATTR_SIZE(version, size) size,
+#include <perfring/values.def>
+	};
+	struct draw_state *state = walk->filler;
+	uint64_t most = walk->size - walk->at, size;
+
+	if (most > PERFRING_ATTR_MAX)
+		most = PERFRING_ATTR_MAX;
+	size = sizes[draw(state->generator, sizeof(sizes) / sizeof(sizes[0]))];
+	if (!draw(state->generator, 4))
+		size = PERFRING_ATTR_MIN + 8 * count(state->generator, (most - PERFRING_ATTR_MIN) / 8);
+	if (size > most)
+		size = PERFRING_ATTR_MIN;
+	perfring_generate_attr(state->generator, (void *)(uintptr_t)part->bytes, (size_t)size);
+}
+
+/* The number of entries up to the end, or whether parts that may be missing are there. */
+static void fill_parts(struct perfring_layout_walk *walk, struct perfring_layout_member *parts)
+{
+	struct draw_state *state = walk->filler;
+	uint64_t left = walk->size - walk->at;
+
+	if (parts->use == PERFRING_LAYOUT_VALUE) {
+		fill_entries(state, parts);
+		return;
+	}
+	if (parts->use == PERFRING_LAYOUT_COUNT) {
+		walk->size = walk->at + parts->entry * count(state->generator, left / parts->entry);
+		state->is_open = true;
+		return;
+	}
+	parts->number = left >= parts->size && coin(state->generator);
+	if (parts->number)
+		return;
+	walk->size = walk->at;
+	state->is_open = true;
+}
+
+static void fill_padding(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
+{
+	(void)walk;
+	memset((void *)(uintptr_t)part->bytes, 0, (size_t)part->size);
+}
+
+static void fill_part(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
+{
+	static void (*const fills[])(struct perfring_layout_walk *, struct perfring_layout_member *) = {
+		[PERFRING_LAYOUT_NUMBER] = fill_number, [PERFRING_LAYOUT_STRING] = fill_string,
+		[PERFRING_LAYOUT_BYTES] = fill_bytes,   [PERFRING_LAYOUT_ATTR] = fill_attr,
+		[PERFRING_LAYOUT_PARTS] = fill_parts,   [PERFRING_LAYOUT_PADDING] = fill_padding,
+	};
+
+	fills[part->kind](walk, part);
+}
+
+/* Draws one field or member at state->used.  Its own are `least` bytes of the record, and what it takes of
+ * state->left. */
+static void draw_member(struct draw_state *state, enum perfring_kind kind, uint64_t how, uint64_t least)
+{
+	uint64_t end = state->used + least + state->left;
+	struct perfring_layout_member part;
+	struct perfring_layout_walk walk;
+
+	state->kind = kind;
+	state->how = how;
+	state->text_at = 0;
+	if (state->field || kind == PERFRING_KIND_read)
+		perfring_layout_open_field(&walk, kind, how, state->buffer, state->used, end);
+	else
+		perfring_layout_open_member(&walk, kind, state->misc, state->buffer, state->used, end);
+	walk.is_whole = state->field || kind == PERFRING_KIND_read || kind == PERFRING_KIND_list;
+	walk.fill = fill_part;
+	walk.filler = state;
+	while (perfring_layout_next(&walk, &part) == 1)
+		;
+	state->left += least - (walk.at - state->used);
+	state->used = (size_t)walk.at;
 }
 
 /* ---- samples ---- */
+
+enum {
+	VARYING = 0
+#define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
+	| (PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b) ? 0 : PERFRING_SAMPLE_##NAME)
+#include <perfring/fields.def>
+};
+
+/* The decoder takes the shape that uses up the record.  So hw_idx or counters may be missing only where no other shape
+ * fits: when every field after the branch stack is one word, the full shape is too long by just what is missing. */
+static bool is_branch_free(const struct perfring_format *format)
+{
+	uint64_t after = 0;
+
+#define PERFRING_FIELD(NAME, bit, kind, ...) \
+	after = PERFRING_SAMPLE_##NAME == PERFRING_SAMPLE_BRANCH_STACK ? 0 : after | PERFRING_SAMPLE_##NAME;
+#include <perfring/fields.def>
+	return !(format->sample_type & after & VARYING);
+}
+
+/* Chooses what the branch stack lacks; hw_idx, where it may be missing, is part of the allowance. */
+static unsigned draw_shape(struct draw_state *state)
+{
+	uint64_t type = state->format->branch_sample_type;
+
+	if (state->field != PERFRING_SAMPLE_BRANCH_STACK || !is_branch_free(state->format))
+		return 0;
+	if (type & PERFRING_SAMPLE_BRANCH_HW_INDEX) {
+		if (state->allowance < 8 || !draw(state->generator, 4))
+			return PERFRING_BRANCH_SHAPE_NO_HW_IDX;
+		state->allowance -= 8;
+	}
+	if (type & PERFRING_SAMPLE_BRANCH_COUNTERS && !draw(state->generator, 4))
+		return PERFRING_BRANCH_SHAPE_NO_COUNTERS;
+	return 0;
+}
+
+/* What a field always has beyond its minimal size. */
+static uint64_t fixed_extra(const struct perfring_format *format, uint64_t field)
+{
+	if (field & format->sample_type & PERFRING_SAMPLE_RAW)
+		return 4;
+	return field & format->sample_type & PERFRING_SAMPLE_BRANCH_STACK &&
+			       format->branch_sample_type & PERFRING_SAMPLE_BRANCH_HW_INDEX && !is_branch_free(format)
+		       ? 8
+		       : 0;
+}
+
+static uint64_t least_of_sample(const struct perfring_format *format)
+{
+	return perfring_format_least(format) + fixed_extra(format, PERFRING_SAMPLE_RAW) +
+	       fixed_extra(format, PERFRING_SAMPLE_BRANCH_STACK);
+}
 
 /* One of the set bits. */
 static uint64_t one_of(struct perfring_generator *generator, uint64_t set)
@@ -610,279 +665,43 @@ static uint64_t one_of(struct perfring_generator *generator, uint64_t set)
 	return set & -set;
 }
 
-static uint16_t draw_misc(struct perfring_generator *generator)
+/* Each field of varying length has an even share; one of them may take all that is not reserved for the others. */
+static void draw_fields(struct draw_state *state)
 {
-	uint16_t misc = (uint16_t)draw_in(generator, "cpumode");
+	const struct perfring_format *format = state->format;
+	uint64_t varying = format->sample_type & VARYING, greedy = 0, share = 0, reserved;
 
-	if (coin(generator))
-		misc |= (uint16_t)(draw(generator, 4) << 13);
-	if (!draw(generator, 16))
-		misc |= (uint16_t)(1 << (3 + draw(generator, 13)));
-	return misc;
-}
-
-/* Words behind what we know, as a newer kernel may have them: one time in `seldom`. */
-static const void *draw_trailing(struct pencil *pencil, uint64_t seldom, uint32_t *size)
-{
-	*size = 0;
-	pencil->allowance = pencil->left;
-	if (!draw(pencil->generator, seldom))
-		*size = (uint32_t)(8 * count(pencil->generator, pencil->allowance / 8));
-	spend(pencil, *size);
-	return draw_bytes(pencil, *size);
-}
-
-static uint64_t least_of_sample(const struct perfring_format *format)
-{
-	uint64_t least = perfring_format_least(format);
-
-	if (format->sample_type & PERFRING_SAMPLE_RAW)
-		least += 4;
-	if (needs_hw_idx(format))
-		least += 8;
-	return least;
-}
-
-int64_t perfring_generate_sample(struct perfring_generator *generator, const struct perfring_format *format,
-				 struct perfring_sample *sample, void *room, size_t size, uint32_t most)
-{
-	uint64_t least = least_of_sample(format);
-	uint64_t varying = format->sample_type & VARYING, last = 0, share = 0, now;
-	struct pencil pencil = {.generator = generator, .format = format, .room = room, .show = SHOW_dec};
-	const unsigned shape = 0; /* all that can be there */
-	int pass;
-
-	if (most > PERFRING_RECORD_MAX)
-		most = PERFRING_RECORD_MAX;
-	most &= ~7u;
-	if (size < most || most < least)
-		return -ENOSPC;
-	pencil.left = most - least;
-	/* Each field of varying length has an even share, but one may take all that the others left. */
 	if (varying) {
-		last = one_of(generator, varying);
-		share = pencil.left / (uint64_t)__builtin_popcountll(varying) & ~UINT64_C(7);
+		greedy = one_of(state->generator, varying);
+		share = state->left / (uint64_t)__builtin_popcountll(varying) & ~UINT64_C(7);
 	}
-	/* With registers and nothing asked for, a stack of size 0 is one of which the kernel writes more than it says
-	 * (docs/abi.md 14.3).  Formats made by hand do not know what was asked for. */
-	pencil.is_bare =
-		(varying & PERFRING_SAMPLE_STACK_USER) && !format->sample_stack_user && (coin(generator) || share < 16);
-	sample->misc = draw_misc(generator);
-	sample->padding = 0;
-	sample->present = format->sample_type & PERFRING_SAMPLE_KNOWN;
-	for (pass = 0; pass < 2; pass++) {
-		now = pass ? last : sample->present & ~last;
+	/* With user registers and no stack asked for, the kernel writes a stack of size 0 wrongly (docs/abi.md 14.3), so
+	 * the sample has neither.  A format made by hand may have a stack all the same. */
+	state->has_no_user = (varying & PERFRING_SAMPLE_STACK_USER) && !format->sample_stack_user &&
+			     (coin(state->generator) || share < 16);
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (now & PERFRING_SAMPLE_##NAME) { \
-		pencil.allowance = pass ? pencil.left : share; \
-		pencil.field = PERFRING_SAMPLE_##NAME; \
-		draw_##kind(&pencil, PERFRING_FIELD_KIND_##kind(PERFRING_BY_TO, sample, a, b)); \
+	if (format->sample_type & PERFRING_SAMPLE_##NAME) { \
+		unsigned shape; \
+\
+		state->field = PERFRING_SAMPLE_##NAME; \
+		varying &= ~state->field; \
+		reserved = share * (uint64_t)__builtin_popcountll(varying); \
+		state->allowance = state->field == greedy ? state->left - reserved : share; \
+		shape = draw_shape(state); \
+		(void)shape; \
+		draw_member(state, PERFRING_KIND_##kind, PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, none, a, b), \
+			    PERFRING_FIELD_KIND_##kind(PERFRING_BY_LEAST, none, a, b) + \
+				    fixed_extra(format, PERFRING_SAMPLE_##NAME)); \
 	}
 #include <perfring/fields.def>
-	}
 	/* Beside a branch stack of more than one shape, trailing bytes may make the wrong one fit. */
 	if (format->branch_sample_type & (PERFRING_SAMPLE_BRANCH_HW_INDEX | PERFRING_SAMPLE_BRANCH_COUNTERS))
-		pencil.left = 0;
-	sample->trailing = draw_trailing(&pencil, 8, &sample->trailing_size);
-	return (int64_t)pencil.used;
-}
-
-/* ---- members, by their layouts ---- */
-
-/* What a walk over the member's layout asks for, where it is going to read it: bytes[at] up to bytes[size - 1] are free. */
-
-static void fill_number(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
-{
-	struct pencil *pencil = walk->filler;
-	uint64_t left = walk->size - walk->at - part->size, mask = UINT64_MAX >> (64 - 8 * part->size), value, other;
-
-	switch (part->use) {
-	case PERFRING_LAYOUT_COUNT:
-		/* Where entries differ, their size and padding come first. */
-		other = part->entry ? 0 : 6;
-		value = left < other ? 0 : count(pencil->generator, (left - other) / (part->entry ? part->entry : 8));
-		break;
-	case PERFRING_LAYOUT_LENGTH:
-		/* Of two lengths of 2 bytes each, half for each as likely as all for one. */
-		other = pencil->promised + (part->size == 2 ? 2 : 0);
-		left = left < other ? 0 : left - other;
-		if (part->size == 2 && !pencil->promised && coin(pencil->generator))
-			left /= 2;
-		value = count(pencil->generator, left < mask ? left : mask);
-		pencil->promised += value;
-		break;
-	case PERFRING_LAYOUT_CHOICE:
-		if (part->number)
-			value = left >= 4 && coin(pencil->generator) ? 2 * part->number : part->number;
-		else
-			value = draw(pencil->generator, 4);
-		if (!part->number && value == 3)
-			value += number(pencil->generator, 0xff);
-		break;
-	default:
-		if (part->most < mask)
-			value = coin(pencil->generator) ? part->most : draw(pencil->generator, part->most + 1);
-		else if (!part->depth)
-			value = draw_number(pencil, mask);
-		else if (pencil->kind == PERFRING_KIND_list)
-			value = draw(pencil->generator, 16) ? draw_address(pencil->generator)
-							    : draw_marker(pencil->generator);
-		else
-			value = number(pencil->generator, mask);
-		break;
-	}
-	part->number = value & mask;
-}
-
-static void fill_string(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
-{
-	struct pencil *pencil = walk->filler;
-	unsigned char *bytes = (unsigned char *)(uintptr_t)part->bytes;
-	uint64_t most = part->space & ~UINT64_C(7), size, space;
-
-	if (!part->is_open) {
-		draw_name(pencil, bytes, part->space);
-		pencil->text_at = part->depth ? 0 : walk->at;
-		return;
-	}
-	/* Padded to 8, and sometimes more than that. */
-	size = count(pencil->generator, most - 1);
-	space = (size + 8) & ~UINT64_C(7);
-	if (!draw(pencil->generator, 8) && space + 16 <= most)
-		space += 8 + 8 * draw(pencil->generator, 2);
-	memset(bytes, 0, (size_t)space);
-	draw_chars(pencil, bytes, size);
-	walk->size = walk->at + space;
-	pencil->is_open = true;
-}
-
-static void fill_bytes(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
-{
-	struct pencil *pencil = walk->filler;
-	uint64_t size = part->size;
-
-	if (part->is_open) {
-		size = count(pencil->generator, size);
-		walk->size = walk->at + size;
-		pencil->is_open = true;
-	}
-	if (pencil->promised)
-		pencil->promised -= size;
-	random_bytes(pencil, (unsigned char *)(uintptr_t)part->bytes, size);
-}
-
-static void fill_attr(struct perfring_layout_walk *walk, const struct perfring_layout_member *part)
-{
-	static const uint16_t sizes[] = {
-#define PERFRING_ATTR_SIZE(version, size) size,
-#include <perfring/values.def>
-	};
-	struct pencil *pencil = walk->filler;
-	uint64_t most = walk->size - walk->at, size;
-
-	if (most > PERFRING_ATTR_MAX)
-		most = PERFRING_ATTR_MAX;
-	size = sizes[draw(pencil->generator, sizeof(sizes) / sizeof(sizes[0]))];
-	if (!draw(pencil->generator, 4))
-		size = PERFRING_ATTR_MIN + 8 * count(pencil->generator, (most - PERFRING_ATTR_MIN) / 8);
-	if (size > most)
-		size = PERFRING_ATTR_MIN;
-	perfring_generate_attr(pencil->generator, (void *)(uintptr_t)part->bytes, (size_t)size);
-}
-
-/* How many entries there are up to the end, and whether parts are there that may be missing. */
-static void fill_parts(struct perfring_layout_walk *walk, struct perfring_layout_member *parts)
-{
-	struct pencil *pencil = walk->filler;
-	uint64_t left = walk->size - walk->at;
-
-	if (parts->use == PERFRING_LAYOUT_COUNT) {
-		walk->size = walk->at + parts->entry * count(pencil->generator, left / parts->entry);
-		pencil->is_open = true;
-		return;
-	}
-	parts->number = left >= parts->size && coin(pencil->generator);
-	if (parts->number)
-		return;
-	walk->size = walk->at;
-	pencil->is_open = true;
-}
-
-static void fill_part(struct perfring_layout_walk *walk, struct perfring_layout_member *part)
-{
-	switch (part->kind) {
-	case PERFRING_LAYOUT_NUMBER:
-		fill_number(walk, part);
-		break;
-	case PERFRING_LAYOUT_STRING:
-		fill_string(walk, part);
-		break;
-	case PERFRING_LAYOUT_BYTES:
-		fill_bytes(walk, part);
-		break;
-	case PERFRING_LAYOUT_ATTR:
-		fill_attr(walk, part);
-		break;
-	case PERFRING_LAYOUT_PADDING:
-		memset((void *)(uintptr_t)part->bytes, 0, (size_t)part->size);
-		break;
-	case PERFRING_LAYOUT_PARTS:
-		fill_parts(walk, part);
-		break;
-	}
-}
-
-/* Without a format nothing says how the block lies, and it has no bytes. */
-static void draw_block(struct pencil *pencil)
-{
-	uint64_t entry, words, read_format;
-	unsigned char *first;
-
-	if (!pencil->format)
-		return;
-	read_format = pencil->format->read_format;
-	entry = perfring_format_read_entry(read_format);
-	words = perfring_format_read_least(read_format) / 8;
-	first = draw_numbers(pencil, words);
-	if (!(read_format & PERFRING_FORMAT_GROUP))
-		return;
-	words = count(pencil->generator, pencil->left / entry);
-	put_word(first, 0, words);
-	draw_numbers(pencil, words * entry / 8);
-	pencil->left -= words * entry;
-}
-
-/* One member, at pencil->used: of the record's bytes `least` are its, and pencil->left for it and all that follow. */
-static void draw_member(struct pencil *pencil, enum perfring_kind kind, uint64_t least)
-{
-	const uint16_t bit = kind == PERFRING_KIND_id128      ? PERFRING_RECORD_MISC_MMAP_BUILD_ID
-			     : kind == PERFRING_KIND_build_id ? PERFRING_RECORD_MISC_BUILD_ID_SIZE
-							      : 0;
-	struct perfring_layout_member part;
-	struct perfring_layout_walk walk;
-
-	pencil->kind = kind;
-	pencil->text_at = 0;
-	pencil->misc &= (uint16_t)~bit;
-	if (bit && coin(pencil->generator))
-		pencil->misc |= bit;
-	if (kind == PERFRING_KIND_read) {
-		draw_block(pencil);
-		return;
-	}
-	perfring_layout_open_member(&walk, kind, pencil->misc, pencil->room, pencil->used,
-				    pencil->used + least + pencil->left);
-	walk.fill = fill_part;
-	walk.filler = pencil;
-	while (perfring_layout_next(&walk, &part) == 1)
-		;
-	pencil->left += least - (walk.at - pencil->used);
-	pencil->used = (size_t)walk.at;
+		state->left = 0;
 }
 
 /* ---- every other record ---- */
 
-/* How many variants of what follows hang on this member, or 0. */
+/* How many variants of the following members depend on this one, or 0. */
 static uint64_t variants_of(const struct perfring_record *record, const void *member)
 {
 	if (record->type == PERFRING_RECORD_AUXTRACE_ERROR && member == &record->is.auxtrace_error.fmt)
@@ -899,7 +718,7 @@ static uint64_t least_of_member(const struct perfring_format *format, const stru
 	return perfring_layout_least((enum perfring_kind)row->kind);
 }
 
-/* The least of the members that are always there. */
+/* The minimal size of the members that are always there. */
 static uint64_t least_of(const struct perfring_format *format, uint32_t type)
 {
 	const struct member_row *row;
@@ -911,87 +730,131 @@ static uint64_t least_of(const struct perfring_format *format, uint32_t type)
 	return least;
 }
 
+/* The bit of misc on which the layout of a kind depends. */
+static uint16_t misc_bit_of(enum perfring_kind kind)
+{
+	return kind == PERFRING_KIND_id128      ? PERFRING_RECORD_MISC_MMAP_BUILD_ID
+	       : kind == PERFRING_KIND_build_id ? PERFRING_RECORD_MISC_BUILD_ID_SIZE
+						: 0;
+}
+
 /* One try: false when a member that this draw asks for does not fit. */
-static bool draw_members_of(struct pencil *pencil, uint32_t type)
+static bool draw_members_of(struct draw_state *state, uint32_t type)
 {
 	struct perfring_record record = {.type = type};
 	const struct member_row *row;
+	enum perfring_kind kind;
 	uint64_t least;
 	void *member;
 
 	for (row = perfring_members_of(type); row->kind != PERFRING_KINDS; row++) {
-		if (!perfring_members_has(&record, row))
+		kind = (enum perfring_kind)row->kind;
+		/* Without a format the layout of a read block is unknown, and it has no bytes. */
+		if (!perfring_members_has(&record, row) || (kind == PERFRING_KIND_read && !state->format))
 			continue;
-		least = least_of_member(pencil->format, row);
-		if (row->is_conditional && pencil->left < least)
+		least = least_of_member(state->format, row);
+		if (row->is_conditional && state->left < least)
 			return false;
-		pencil->left -= row->is_conditional ? least : 0;
+		state->left -= row->is_conditional ? least : 0;
 		member = perfring_member_in(&record, row);
-		pencil->variants = variants_of(&record, member);
-		pencil->show = (enum show)row->show;
-		draw_member(pencil, (enum perfring_kind)row->kind, least);
-		/* Others may hang on a number. */
-		if (row->kind <= PERFRING_KIND_u64)
-			memcpy(member, pencil->room + pencil->used - row->size, row->size);
+		state->variants = variants_of(&record, member);
+		state->show = (enum show)row->show;
+		state->allowance = state->left;
+		state->misc &= (uint16_t)~misc_bit_of(kind);
+		if (misc_bit_of(kind) && coin(state->generator))
+			state->misc |= misc_bit_of(kind);
+		draw_member(state, kind, kind == PERFRING_KIND_read ? state->format->read_format : 0, least);
+		/* Later members may depend on a number. */
+		if (kind <= PERFRING_KIND_u64)
+			memcpy(member, state->buffer + state->used - row->size, row->size);
 	}
-	pencil->variants = 0;
-	pencil->show = SHOW_dec;
 	return true;
 }
 
-/* The bytes of a record, in `room`.  Returns how many, or -ENOSPC. */
-static int64_t draw_record(struct perfring_generator *generator, const struct perfring_format *format, uint32_t type,
-			   unsigned char *room, uint32_t most)
+/* ---- whole records ---- */
+
+static uint16_t draw_misc(struct perfring_generator *generator)
 {
-	uint32_t trailer = format && type < PERFRING_RECORD_OF_PERF ? perfring_format_trailer(format) : 0;
-	uint64_t least = sizeof(struct perf_event_header) + trailer + least_of(format, type);
+	uint16_t misc = (uint16_t)draw_in(generator, SHOW_cpumode);
+
+	if (coin(generator))
+		misc |= (uint16_t)(draw(generator, 4) << 13);
+	if (!draw(generator, 16))
+		misc |= (uint16_t)(1 << (3 + draw(generator, 13)));
+	return misc;
+}
+
+/* Words after the known members, as a newer kernel may write them: one time in `seldom`.  Returns their size. */
+static uint64_t draw_trailing(struct draw_state *state, uint64_t seldom)
+{
+	uint64_t size = draw(state->generator, seldom) ? 0 : 8 * count(state->generator, state->left / 8);
+
+	draw_bytes(state, state->buffer + state->used, size);
+	state->used += size;
+	return size;
+}
+
+/* Writes a record into the buffer.  Returns its size, or -ENOSPC. */
+static int64_t draw_record(struct perfring_generator *generator, const struct perfring_format *format, uint32_t type,
+			   unsigned char *buffer, size_t size, uint32_t most)
+{
+	bool is_sample = type == PERFRING_RECORD_SAMPLE;
+	uint32_t trailer = format && !is_sample && type < PERFRING_RECORD_OF_PERF ? perfring_format_trailer(format) : 0;
+	uint64_t least = is_sample ? least_of_sample(format)
+				   : sizeof(struct perf_event_header) + trailer + least_of(format, type);
 	struct perf_event_header header = {.type = type};
-	struct pencil pencil;
-	uint32_t trailing = 0;
+	uint64_t trailing = 0;
+	struct draw_state state;
 	int tries = 64; /* the shortest variant is one of four */
 
-	most &= ~7u;
-	if (most < least)
+	most = (most < PERFRING_RECORD_MAX ? most : PERFRING_RECORD_MAX) & ~7u;
+	if (size < most || most < least)
 		return -ENOSPC;
 	do {
 		if (!tries--)
 			return -ENOSPC;
-		memset(&pencil, 0, sizeof(pencil));
-		pencil.generator = generator;
-		pencil.format = format;
-		pencil.room = room;
-		pencil.used = sizeof(header);
-		pencil.left = most - least;
-		pencil.misc = draw_misc(generator);
-	} while (!draw_members_of(&pencil, type));
-	if (!pencil.is_open)
-		draw_trailing(&pencil, perfring_record_name(type) ? 8 : 1, &trailing);
-	/* perf cuts a text at the record's end behind its padding. */
-	if (pencil.text_at && !trailing && coin(generator))
-		pencil.used = (size_t)(pencil.text_at + ((strlen((char *)room + pencil.text_at) + 8) & ~(size_t)7));
-	draw_numbers(&pencil, trailer / 8);
-	header.misc = pencil.misc;
-	header.size = (uint16_t)pencil.used;
-	memcpy(room, &header, sizeof(header));
+		memset(&state, 0, sizeof(state));
+		state.generator = generator;
+		state.format = format;
+		state.buffer = buffer;
+		state.used = sizeof(header);
+		state.left = most - least;
+		state.show = SHOW_dec;
+		state.misc = draw_misc(generator);
+		if (is_sample)
+			draw_fields(&state);
+	} while (!is_sample && !draw_members_of(&state, type));
+	if (!state.is_open)
+		trailing = draw_trailing(&state, perfring_record_name(type) ? 8 : 1);
+	/* perf cuts a text at the record's end after its padding. */
+	if (state.text_at && !trailing && coin(generator))
+		state.used = (size_t)(state.text_at + ((strlen((char *)buffer + state.text_at) + 8) & ~(size_t)7));
+	draw_words(&state, buffer + state.used, trailer / 8);
+	header.misc = state.misc;
+	header.size = (uint16_t)(state.used + trailer);
+	memcpy(buffer, &header, sizeof(header));
 	return header.size;
 }
 
+int64_t perfring_generate_sample(struct perfring_generator *generator, const struct perfring_format *format,
+				 struct perfring_sample *sample, void *buffer, size_t size, uint32_t most)
+{
+	int64_t used = draw_record(generator, format, PERFRING_RECORD_SAMPLE, buffer, size, most);
+
+	return used < 0 ? used : perfring_sample_decode_any(format, buffer, sample, NULL) ? -EINVAL : used;
+}
+
 int64_t perfring_generate_members(struct perfring_generator *generator, const struct perfring_format *format,
-				  uint32_t type, struct perfring_record *record, void *room, size_t size, uint32_t most)
+				  uint32_t type, struct perfring_record *record, void *buffer, size_t size,
+				  uint32_t most)
 {
 	int64_t used;
 
 	if (type == PERFRING_RECORD_SAMPLE)
 		return -EINVAL;
-	if (most > PERFRING_RECORD_MAX)
-		most = PERFRING_RECORD_MAX;
-	if (size < (most & ~7u))
-		return -ENOSPC;
-	used = draw_record(generator, format, type, room, most);
-	return used < 0 ? used : perfring_record_decode(format, room, record, NULL) ? -EINVAL : used;
+	used = draw_record(generator, format, type, buffer, size, most);
+	return used < 0 ? used : perfring_record_decode(format, buffer, record, NULL) ? -EINVAL : used;
 }
-
-/* ---- whole records ---- */
 
 static uint32_t draw_type(struct perfring_generator *generator, bool has_format)
 {
@@ -1009,22 +872,12 @@ static uint32_t draw_type(struct perfring_generator *generator, bool has_format)
 	return type;
 }
 
-/* What members point to must not lie where they are encoded, so it lies on the stack. */
 int64_t perfring_generate_record(struct perfring_generator *generator, const struct perfring_format *format,
-				 uint32_t type, void *room, size_t size)
+				 uint32_t type, void *buffer, size_t size)
 {
-	uint32_t most = size < PERFRING_RECORD_MAX ? (uint32_t)size : PERFRING_RECORD_MAX;
-	unsigned char drawn[PERFRING_RECORD_MAX];
-	struct perfring_sample sample;
-	int64_t used;
-
 	if (!type)
 		type = draw_type(generator, format);
-	if (type == PERFRING_RECORD_SAMPLE) {
-		if (!format)
-			return -EINVAL;
-		used = perfring_generate_sample(generator, format, &sample, drawn, sizeof(drawn), most);
-		return used < 0 ? used : perfring_sample_encode(format, &sample, room, size);
-	}
-	return draw_record(generator, format, type, room, most);
+	if (type == PERFRING_RECORD_SAMPLE && !format)
+		return -EINVAL;
+	return draw_record(generator, format, type, buffer, size, size < UINT32_MAX ? (uint32_t)size : UINT32_MAX);
 }

@@ -4,8 +4,8 @@
  * as likely as another; numbers are small, large, at a boundary, or anything.  What is generated passes
  * perfring_record_check, until it is damaged.  The same seed gives the same bytes, on every machine of one byte order.
  *
- * Nothing is allocated, but perfring_generate_record takes 66 KB of stack, perfring_generate_mutate 70 KB, the others
- * less than 4 KB.  A format may be NULL: there is no trailer then, and no SAMPLE.
+ * Nothing is allocated, but perfring_generate_mutate takes 70 KB of stack, the others less than 4 KB.  A format may be
+ * NULL: there is no trailer then, and no SAMPLE.
  * Context: any thread; a generator belongs to one.
  */
 #ifndef PERFRING_GENERATE_H

@@ -305,7 +305,8 @@ static const char *try_sample(struct perfring_generator *generator, const struct
 	if (used < 0)
 		return most < perfring_format_least(format) + 12 ? NULL : "generate";
 	size = perfring_sample_encode(format, &sample, record, most);
-	if (size < used || size > most || size != perfring_sample_size(format, &sample))
+	if (size != used || size > most || size != perfring_sample_size(format, &sample) ||
+	    memcmp(record, drawn, (size_t)size))
 		return "encode";
 	if (perfring_sample_decode(format, header, &decoded, NULL))
 		return "decode";
@@ -818,7 +819,7 @@ Test(generate, same_seed_same_bytes)
 	cr_assert_eq(sum_of_seed(1), sum_of_seed(1));
 	cr_assert_neq(sum_of_seed(1), sum_of_seed(2));
 	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-		cr_assert_eq(sum_of_seed(1), UINT64_C(0x5a93c5d5a34b7321), "%#llx", (unsigned long long)sum_of_seed(1));
+		cr_assert_eq(sum_of_seed(1), UINT64_C(0x578b7fce13e97eaa), "%#llx", (unsigned long long)sum_of_seed(1));
 }
 
 /* ---- too little room ---- */
