@@ -2,12 +2,13 @@
 #include <perfring/text.h>
 
 #include "attr.h"
+#include "layout.h"
 #include "members.h"
 
-/* ---- a line: counts on when the room is full; line_end puts the NUL in the last place ---- */
+/* ---- a line: what does not fit is still counted; line_end puts the NUL in the last place ---- */
 
 struct line {
-	char *room;
+	char *buffer;
 	size_t size;
 	size_t length;
 };
@@ -15,21 +16,21 @@ struct line {
 static inline void put_char(struct line *line, char c)
 {
 	if (line->length < line->size)
-		line->room[line->length] = c;
+		line->buffer[line->length] = c;
 	line->length++;
 }
 
 static inline void put_text(struct line *line, const char *text, size_t size)
 {
 	if (PERFRING_LIKELY(line->length < line->size && size <= line->size - line->length))
-		memcpy(line->room + line->length, text, size);
+		memcpy(line->buffer + line->length, text, size);
 	else if (line->length < line->size)
-		memcpy(line->room + line->length, text, line->size - line->length);
+		memcpy(line->buffer + line->length, text, line->size - line->length);
 	line->length += size;
 }
 
-/* Most are literals, whose length the compiler knows. */
-static inline __attribute__((always_inline)) void put(struct line *line, const char *text)
+/* Most texts are literals, whose length the compiler knows. */
+PERFRING_FOLDED void put(struct line *line, const char *text)
 {
 	put_text(line, text, strlen(text));
 }
@@ -37,19 +38,19 @@ static inline __attribute__((always_inline)) void put(struct line *line, const c
 static int64_t line_end(struct line *line)
 {
 	if (line->size)
-		line->room[line->length < line->size ? line->length : line->size - 1] = 0;
+		line->buffer[line->length < line->size ? line->length : line->size - 1] = 0;
 	return (int64_t)line->length;
 }
 
 #define DIGITS 24 /* no number has more */
 
-/* What stands before `end`, in room for twice as much: where there is room in the line too it is copied by a fixed size. */
+/* text: what stands before `end`, in the upper half of 2 * DIGITS bytes.  A copy of a fixed size is fast. */
 static inline void put_digits(struct line *line, const char *text, const char *end)
 {
 	size_t size = (size_t)(end - text);
 
 	if (PERFRING_LIKELY(line->length < line->size && line->size - line->length >= DIGITS)) {
-		memcpy(line->room + line->length, text, DIGITS);
+		memcpy(line->buffer + line->length, text, DIGITS);
 		line->length += size;
 	} else {
 		put_text(line, text, size);
@@ -58,9 +59,9 @@ static inline void put_digits(struct line *line, const char *text, const char *e
 
 static void put_dec(struct line *line, uint64_t value)
 {
-	char room[2 * DIGITS] = {0};
+	char digits[2 * DIGITS] = {0};
 
-	put_digits(line, perfring_digits_decimal(room + DIGITS, value), room + DIGITS);
+	put_digits(line, perfring_digits_decimal(digits + DIGITS, value), digits + DIGITS);
 }
 
 static void put_signed(struct line *line, int64_t value)
@@ -77,13 +78,13 @@ static void put_digit(struct line *line, unsigned value)
 
 static void put_hex(struct line *line, uint64_t value)
 {
-	char room[2 * DIGITS] = {0}, *text = perfring_digits_hex(room + DIGITS, value);
+	char digits[2 * DIGITS] = {0}, *text = perfring_digits_hex(digits + DIGITS, value);
 
 	if (value) {
 		*--text = 'x';
 		*--text = '0';
 	}
-	put_digits(line, text, room + DIGITS);
+	put_digits(line, text, digits + DIGITS);
 }
 
 static void put_bytes(struct line *line, const void *bytes, uint64_t size)
@@ -109,12 +110,17 @@ static void put_string(struct line *line, const char *text, uint64_t size)
 	}
 }
 
-/* Between the entries of a list: nothing before the first. */
-static void put_space(struct line *line, bool *first)
+/* Between the entries of a list. */
+static void put_separator(struct line *line, bool *first, char separator)
 {
 	if (!*first)
-		put_char(line, ' ');
+		put_char(line, separator);
 	*first = false;
+}
+
+static void put_space(struct line *line, bool *first)
+{
+	put_separator(line, first, ' ');
 }
 
 static void put_key(struct line *line, bool *first, const char *key)
@@ -126,19 +132,16 @@ static void put_key(struct line *line, bool *first, const char *key)
 
 static void put_bit(struct line *line, bool *first, const char *name)
 {
-	if (!*first)
-		put_char(line, '|');
-	*first = false;
+	put_separator(line, first, '|');
 	put(line, name);
 }
 
-/* Bits that have no name; or a 0, so that there is something. */
+/* Bits that have no name, or the 0 of an empty set. */
 static void put_bits_left(struct line *line, bool first, uint64_t value)
 {
 	if (!value && !first)
 		return;
-	if (!first)
-		put_char(line, '|');
+	put_separator(line, &first, '|');
 	put_hex(line, value);
 }
 
@@ -340,43 +343,17 @@ static void put_value(struct line *line, enum show show, uint64_t value)
 		put_dec(line, value);
 }
 
-/* ---- kinds: one function each, for fields of samples and members of records ---- */
+/* ---- kinds of fields and members ---- */
 
-static void text_u64(struct line *line, enum show show, const uint64_t *value)
+PERFRING_FOLDED void put_named(struct line *line, const char *name, enum show show, uint64_t value)
 {
-	put_value(line, show, *value);
+	put(line, name);
+	put_value(line, show, value);
 }
 
-static void text_u32(struct line *line, enum show show, const uint32_t *value)
+static void put_size(struct line *line, uint64_t size)
 {
-	if (show == SHOW_signed)
-		put_signed(line, (int32_t)*value);
-	else
-		put_value(line, show, *value);
-}
-
-static void text_u16(struct line *line, enum show show, const uint16_t *value)
-{
-	put_value(line, show, *value);
-}
-
-static void text_pair(struct line *line, enum show show, const uint32_t *first, const uint32_t *second)
-{
-	put_signed(line, (int32_t)*first);
-	if (show != SHOW_both)
-		return;
-	put_char(line, '/');
-	put_signed(line, (int32_t)*second);
-}
-
-static void text_weight(struct line *line, enum show show, const struct perfring_weight *weight)
-{
-	put(line, "{var1=");
-	put_value(line, show, weight->var1);
-	put(line, " var2=");
-	put_value(line, show, weight->var2);
-	put(line, " var3=");
-	put_value(line, show, weight->var3);
+	put_named(line, "{size=", SHOW_dec, size);
 	put_char(line, '}');
 }
 
@@ -396,22 +373,18 @@ static void text_read(struct line *line, enum show show, const struct perfring_r
 	}
 	for (i = 0; i < read->nr; i++) {
 		put_space(line, &first);
-		put(line, "{value=");
-		put_value(line, show, perfring_read_value(read, i));
-		if (read->read_format & PERFRING_FORMAT_ID) {
-			put(line, " id=");
-			put_dec(line, perfring_read_id(read, i));
-		}
-		if (read->read_format & PERFRING_FORMAT_LOST) {
-			put(line, " lost=");
-			put_dec(line, perfring_read_lost(read, i));
-		}
+		put_named(line, "{value=", show, perfring_read_value(read, i));
+		if (read->read_format & PERFRING_FORMAT_ID)
+			put_named(line, " id=", SHOW_dec, perfring_read_id(read, i));
+		if (read->read_format & PERFRING_FORMAT_LOST)
+			put_named(line, " lost=", SHOW_dec, perfring_read_lost(read, i));
 		put_char(line, '}');
 	}
 	put_char(line, ']');
 }
 
-static void text_list(struct line *line, enum show show, const struct perfring_list *list)
+/* Only callchains have markers. */
+static void text_list(struct line *line, enum show show, const struct perfring_list *list, bool has_markers)
 {
 	bool first = true;
 	uint64_t i;
@@ -419,12 +392,13 @@ static void text_list(struct line *line, enum show show, const struct perfring_l
 	put_char(line, '[');
 	for (i = 0; i < list->nr; i++) {
 		uint64_t word = list->words[i];
-		const char *name = perfring_list_is_marker(word) ? name_of(SHOW_context, word) : NULL;
+		bool is_marker = has_markers && perfring_list_is_marker(word);
+		const char *name = is_marker ? name_of(SHOW_context, word) : NULL;
 
 		put_space(line, &first);
 		if (name)
 			put(line, name);
-		else if (perfring_list_is_marker(word))
+		else if (is_marker)
 			put_signed(line, (int64_t)word);
 		else
 			put_value(line, show, word);
@@ -432,43 +406,7 @@ static void text_list(struct line *line, enum show show, const struct perfring_l
 	put_char(line, ']');
 }
 
-static void put_size(struct line *line, uint64_t size)
-{
-	put(line, "{size=");
-	put_dec(line, size);
-	put_char(line, '}');
-}
-
-static void text_raw(struct line *line, enum show show, const struct perfring_raw *raw)
-{
-	(void)show;
-	put_size(line, raw->size);
-}
-
-static void text_aux(struct line *line, enum show show, const struct perfring_aux *aux)
-{
-	(void)show;
-	put_size(line, aux->size);
-}
-
-static void text_rest(struct line *line, enum show show, const struct perfring_bytes *bytes)
-{
-	(void)show;
-	put_size(line, bytes->size);
-}
-
-static void text_stack(struct line *line, enum show show, const struct perfring_stack *stack)
-{
-	(void)show;
-	put(line, "{size=");
-	put_dec(line, stack->size);
-	put(line, " dyn_size=");
-	put_dec(line, stack->dyn_size);
-	put_char(line, '}');
-}
-
-/* What the flags of a branch entry say: names of bits, values of wider parts.  Big-endian compilers lay the parts out
- * from the other end of the word. */
+/* Names of bits, values of wider parts.  Big-endian compilers lay the parts out from the other end of the word. */
 static void put_branch_flags(struct line *line, bool *first, uint64_t flags)
 {
 	static const struct {
@@ -531,14 +469,13 @@ static void text_branch(struct line *line, enum show show, const struct perfring
 	put_char(line, ']');
 }
 
-/* Each value behind its register's name, or the number of its bit. */
+/* Each value after its register's name, or after the number of its bit. */
 static void text_regs(struct line *line, enum show show, const struct perfring_regs *regs)
 {
 	uint64_t mask = regs->mask;
 	uint32_t i;
 
-	put(line, "{abi=");
-	put_value(line, SHOW_regs_abi, regs->abi);
+	put_named(line, "{abi=", SHOW_regs_abi, regs->abi);
 	for (i = 0; i < regs->nr && mask; i++, mask &= mask - 1) {
 		uint32_t bit = (uint32_t)__builtin_ctzll(mask);
 		const char *name = perfring_register_name(regs->arch, bit);
@@ -554,32 +491,16 @@ static void text_regs(struct line *line, enum show show, const struct perfring_r
 	put_char(line, '}');
 }
 
-static void text_string(struct line *line, enum show show, const struct perfring_string *string)
-{
-	(void)show;
-	put_string(line, string->data, string->size);
-}
-
-static void text_tag(struct line *line, enum show show, const struct perfring_tag *tag)
-{
-	(void)show;
-	put_bytes(line, tag->bytes, sizeof(tag->bytes));
-}
-
 static void text_id128(struct line *line, enum show show, const struct perfring_file_id *file)
 {
 	if (file->has_build_id) {
 		put(line, "{build_id=");
 		put_bytes(line, file->build_id, file->build_id_size);
 	} else {
-		put(line, "{maj=");
-		put_value(line, show, file->maj);
-		put(line, " min=");
-		put_value(line, show, file->min);
-		put(line, " ino=");
-		put_value(line, show, file->ino);
-		put(line, " ino_generation=");
-		put_value(line, show, file->ino_generation);
+		put_named(line, "{maj=", show, file->maj);
+		put_named(line, " min=", show, file->min);
+		put_named(line, " ino=", show, file->ino);
+		put_named(line, " ino_generation=", show, file->ino_generation);
 	}
 	put_char(line, '}');
 }
@@ -600,34 +521,6 @@ static void text_links(struct line *line, enum show show, const struct perfring_
 	put_char(line, ']');
 }
 
-static void text_poke(struct line *line, enum show show, const struct perfring_poke *poke)
-{
-	(void)show;
-	put(line, "{old=");
-	put_bytes(line, poke->old_bytes, poke->old_len);
-	put(line, " new=");
-	put_bytes(line, poke->new_bytes, poke->new_len);
-	put_char(line, '}');
-}
-
-/* ---- perf's own kinds (docs/abi.md 10) ---- */
-
-static void text_words(struct line *line, enum show show, const struct perfring_list *list)
-{
-	bool first = true;
-	uint64_t i;
-
-	put_char(line, '[');
-	for (i = 0; i < list->nr; i++) {
-		put_space(line, &first);
-		put_value(line, show, list->words[i]);
-	}
-	put_char(line, ']');
-}
-
-#define text_text64 text_string
-#define text_text512 text_string
-
 static int put_attr(struct line *line, const struct perf_event_attr *attr)
 {
 	struct perfring_attr_members members;
@@ -646,34 +539,14 @@ static int put_attr(struct line *line, const struct perf_event_attr *attr)
 	return 0;
 }
 
-static void text_attr(struct line *line, enum show show, const struct perfring_bytes *attr)
-{
-	(void)show;
-	put_char(line, '{');
-	if (put_attr(line, attr->data)) {
-		put(line, "size=");
-		put_dec(line, attr->size);
-	}
-	put_char(line, '}');
-}
-
-static void text_build_id(struct line *line, enum show show, const struct perfring_build_id *id)
-{
-	(void)show;
-	put_bytes(line, id->bytes, id->size);
-}
-
-#define text_blob text_rest
-
-/* Where and whose it is may be -1 (docs/abi.md 14.40); id and idx are not. */
-static void text_index(struct line *line, enum show show, const struct perfring_index *index)
+/* Any of them but id and idx may be -1 (docs/abi.md 14.40). */
+static void text_index(struct line *line, const struct perfring_index *index)
 {
 	static const char *const keys[] = {"id", "idx", "cpu", "tid", "machine_pid", "vcpu"};
 	bool first = true, inner;
 	uint64_t i;
 	size_t k;
 
-	(void)show;
 	put_char(line, '[');
 	for (i = 0; i < index->nr; i++) {
 		put_space(line, &first);
@@ -693,12 +566,12 @@ static void text_index(struct line *line, enum show show, const struct perfring_
 	put_char(line, ']');
 }
 
-/* "0-3,5": runs are found as the CPUs come. */
+/* A run of CPUs in a list such as "0-3,5". */
 struct run {
 	int64_t first;
 	int64_t last;
 	bool is_open;
-	bool is_later; /* not the first that is shown */
+	bool is_later; /* a run was shown before */
 };
 
 static void run_end(struct line *line, struct run *run)
@@ -731,39 +604,29 @@ static void run_add(struct line *line, struct run *run, int64_t first, int64_t l
 static void put_mask(struct line *line, struct run *run, const struct perfring_cpu_map *map)
 {
 	const char *bytes = map->data;
-	uint64_t i, word;
-	uint32_t half;
-	int bit;
+	uint64_t word;
+	int64_t cpu;
 
-	for (i = 0; i < map->nr; i++) {
-		if (map->long_size == 8) {
-			memcpy(&word, bytes + i * 8, sizeof(word));
-		} else {
-			memcpy(&half, bytes + i * 4, sizeof(half));
-			word = half;
+	for (uint64_t i = 0; i < map->nr; i++)
+		for (word = perfring_number_get(bytes + i * map->long_size, map->long_size); word; word &= word - 1) {
+			cpu = (int64_t)i * map->long_size * 8 + __builtin_ctzll(word);
+			run_add(line, run, cpu, cpu);
 		}
-		for (; word; word &= word - 1) {
-			bit = __builtin_ctzll(word);
-			run_add(line, run, (int64_t)i * map->long_size * 8 + bit,
-				(int64_t)i * map->long_size * 8 + bit);
-		}
-	}
 }
 
 /* -1 stands for any CPU. */
-static void text_cpu_map(struct line *line, enum show show, const struct perfring_cpu_map *map)
+static void text_cpu_map(struct line *line, const struct perfring_cpu_map *map)
 {
 	struct run run = {0, 0, false, false};
 	const char *bytes = map->data;
-	int16_t cpu;
-	uint32_t i;
+	int64_t cpu;
 
-	(void)show;
 	switch (map->type) {
 	case PERFRING_CPU_MAP_CPUS:
-		for (i = 0; i < map->nr; i++) {
-			memcpy(&cpu, bytes + (size_t)i * 2, sizeof(cpu));
-			run_add(line, &run, cpu == -1 ? -1 : (uint16_t)cpu, cpu == -1 ? -1 : (uint16_t)cpu);
+		for (uint64_t i = 0; i < map->nr; i++) {
+			cpu = (int64_t)perfring_number_get(bytes + 2 * i, 2);
+			cpu = cpu == UINT16_MAX ? -1 : cpu;
+			run_add(line, &run, cpu, cpu);
 		}
 		break;
 	case PERFRING_CPU_MAP_MASK:
@@ -775,10 +638,8 @@ static void text_cpu_map(struct line *line, enum show show, const struct perfrin
 		run_add(line, &run, map->first, map->last);
 		break;
 	default:
-		put(line, "{type=");
-		put_dec(line, map->type);
-		put(line, " size=");
-		put_dec(line, map->size);
+		put_named(line, "{type=", SHOW_dec, map->type);
+		put_named(line, " size=", SHOW_dec, map->size);
 		put_char(line, '}');
 		break;
 	}
@@ -799,7 +660,114 @@ static void put_part(struct line *line, const struct perfring_layout_member *par
 		put_dec(line, part->number);
 }
 
-/* A kind without a function of its own: its parts by their names, entries of lists in braces, or key=value. */
+/* Returns false for a kind that has no form of its own.  member: the address of its member; of a pair, those of
+ * both. */
+PERFRING_FOLDED bool text_kind(struct line *line, enum perfring_kind kind, enum show show, const void *const *members)
+{
+	const void *member = members[0];
+	const struct perfring_weight *weight = member;
+	const struct perfring_stack *stack = member;
+	const struct perfring_string *string = member;
+	const struct perfring_build_id *id = member;
+	const struct perfring_poke *poke = member;
+
+	switch (kind) {
+	case PERFRING_KIND_u16:
+		put_value(line, show, *(const uint16_t *)member);
+		break;
+	case PERFRING_KIND_u32:
+		if (show == SHOW_signed)
+			put_signed(line, *(const int32_t *)member);
+		else
+			put_value(line, show, *(const uint32_t *)member);
+		break;
+	case PERFRING_KIND_u64:
+		put_value(line, show, *(const uint64_t *)member);
+		break;
+	case PERFRING_KIND_pair:
+		put_signed(line, *(const int32_t *)member);
+		if (show != SHOW_both)
+			break;
+		put_char(line, '/');
+		put_signed(line, *(const int32_t *)members[1]);
+		break;
+	case PERFRING_KIND_weight:
+		put_named(line, "{var1=", show, weight->var1);
+		put_named(line, " var2=", show, weight->var2);
+		put_named(line, " var3=", show, weight->var3);
+		put_char(line, '}');
+		break;
+	case PERFRING_KIND_read:
+		text_read(line, show, member);
+		break;
+	case PERFRING_KIND_list:
+	case PERFRING_KIND_words:
+		text_list(line, show, member, kind == PERFRING_KIND_list);
+		break;
+	case PERFRING_KIND_raw:
+		put_size(line, ((const struct perfring_raw *)member)->size);
+		break;
+	case PERFRING_KIND_branch:
+		text_branch(line, show, member);
+		break;
+	case PERFRING_KIND_regs:
+		text_regs(line, show, member);
+		break;
+	case PERFRING_KIND_stack:
+		put_named(line, "{size=", SHOW_dec, stack->size);
+		put_named(line, " dyn_size=", SHOW_dec, stack->dyn_size);
+		put_char(line, '}');
+		break;
+	case PERFRING_KIND_aux:
+		put_size(line, ((const struct perfring_aux *)member)->size);
+		break;
+	case PERFRING_KIND_id128:
+		text_id128(line, show, member);
+		break;
+	case PERFRING_KIND_tag:
+		put_bytes(line, ((const struct perfring_tag *)member)->bytes, sizeof(struct perfring_tag));
+		break;
+	case PERFRING_KIND_string:
+	case PERFRING_KIND_text64:
+	case PERFRING_KIND_text512:
+		put_string(line, string->data, string->size);
+		break;
+	case PERFRING_KIND_links:
+		text_links(line, show, member);
+		break;
+	case PERFRING_KIND_poke:
+		put(line, "{old=");
+		put_bytes(line, poke->old_bytes, poke->old_len);
+		put(line, " new=");
+		put_bytes(line, poke->new_bytes, poke->new_len);
+		put_char(line, '}');
+		break;
+	case PERFRING_KIND_rest:
+	case PERFRING_KIND_blob:
+		put_size(line, ((const struct perfring_bytes *)member)->size);
+		break;
+	case PERFRING_KIND_attr:
+		put_char(line, '{');
+		if (put_attr(line, ((const struct perfring_bytes *)member)->data))
+			put_named(line, "size=", SHOW_dec, ((const struct perfring_bytes *)member)->size);
+		put_char(line, '}');
+		break;
+	case PERFRING_KIND_build_id:
+		put_bytes(line, id->bytes, id->size);
+		break;
+	case PERFRING_KIND_index:
+		text_index(line, member);
+		break;
+	case PERFRING_KIND_cpu_map:
+		text_cpu_map(line, member);
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+/* A kind without a form of its own: its parts by their names, entries of lists in braces, or key=value. */
 static void text_laid(struct line *line, struct perfring_layout_walk *walk)
 {
 	struct perfring_layout_member part;
@@ -832,12 +800,16 @@ static void text_laid(struct line *line, struct perfring_layout_walk *walk)
 
 /* ---- samples ---- */
 
+#define TEXT_FIELD(line, kind, show, of, a, b) \
+	text_kind(line, PERFRING_KIND_##kind, SHOW_##show, \
+		  (const void *const[]){PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, of, a, b)})
+
 static void put_sample(struct line *line, const struct perfring_sample *sample)
 {
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
 	if (sample->present & PERFRING_SAMPLE_##NAME) { \
 		put(line, " " script "="); \
-		text_##kind(line, SHOW_##show, PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, sample, a, b)); \
+		TEXT_FIELD(line, kind, show, sample, a, b); \
 	}
 #include <perfring/fields.def>
 }
@@ -854,7 +826,7 @@ static void put_trailer(struct line *line, const struct perfring_trailer *sample
 #define PUT_TRAILER_yes(NAME, kind, a, b, show, script) \
 	if (sample_id->present & PERFRING_SAMPLE_##NAME) { \
 		put_key(line, &first, script); \
-		text_##kind(line, SHOW_##show, PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, sample_id, a, b)); \
+		TEXT_FIELD(line, kind, show, sample_id, a, b); \
 	}
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
 	PUT_TRAILER_##trailer(NAME, kind, a, b, show, script)
@@ -862,16 +834,16 @@ static void put_trailer(struct line *line, const struct perfring_trailer *sample
 	put_char(line, '}');
 }
 
-int64_t perfring_field_text(const struct perfring_sample *sample, uint64_t field, char *room, size_t size)
+int64_t perfring_field_text(const struct perfring_sample *sample, uint64_t field, char *buffer, size_t size)
 {
-	struct line line = {room, size, 0};
+	struct line line = {buffer, size, 0};
 
 	if (!(sample->present & field))
 		return -EINVAL;
 	switch (field) {
 #define PERFRING_FIELD(NAME, bit, kind, a, b, trailer, show, script) \
 	case PERFRING_SAMPLE_##NAME: \
-		text_##kind(&line, SHOW_##show, PERFRING_FIELD_KIND_##kind(PERFRING_BY_PLACES, sample, a, b)); \
+		TEXT_FIELD(&line, kind, show, sample, a, b); \
 		break;
 #include <perfring/fields.def>
 	default:
@@ -917,10 +889,8 @@ static void put_misc(struct line *line, uint32_t type, uint16_t misc)
 
 static void put_trailing(struct line *line, uint32_t size)
 {
-	if (!size)
-		return;
-	put(line, " trailing=");
-	put_dec(line, size);
+	if (size)
+		put_named(line, " trailing=", SHOW_dec, size);
 }
 
 static void put_fault(struct line *line, const struct perfring_fault *fault)
@@ -931,48 +901,11 @@ static void put_fault(struct line *line, const struct perfring_fault *fault)
 	put_signed(line, fault->at);
 }
 
-static void text_member(struct line *line, const struct perfring_record *decoded,
-			const struct perf_event_header *record, const struct member_row *row)
-{
-	const void *member = perfring_member_of(decoded, row);
-	enum show show = (enum show)row->show;
-	struct perfring_layout_walk walk;
-
-	switch (row->kind) {
-#define TEXT(kind) \
-	case PERFRING_KIND_##kind: \
-		text_##kind(line, show, member); \
-		break;
-		TEXT(u16)
-		TEXT(u32)
-		TEXT(u64)
-		TEXT(read)
-		TEXT(list)
-		TEXT(id128)
-		TEXT(tag)
-		TEXT(string)
-		TEXT(text64)
-		TEXT(text512)
-		TEXT(links)
-		TEXT(poke)
-		TEXT(rest)
-		TEXT(blob)
-		TEXT(words)
-		TEXT(attr)
-		TEXT(build_id)
-		TEXT(index)
-		TEXT(cpu_map)
-#undef TEXT
-	default:
-		perfring_record_walk(&walk, decoded, record, member);
-		text_laid(line, &walk);
-		break;
-	}
-}
-
 static void put_record(struct line *line, const struct perfring_record *decoded, const struct perf_event_header *record)
 {
+	struct perfring_layout_walk walk;
 	const struct member_row *row;
+	const void *members[2] = {NULL, NULL}; /* of which records fill only the first */
 
 	for (row = perfring_members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
 		if (!perfring_members_has(decoded, row))
@@ -980,16 +913,20 @@ static void put_record(struct line *line, const struct perfring_record *decoded,
 		put_char(line, ' ');
 		put(line, row->name);
 		put_char(line, '=');
-		text_member(line, decoded, record, row);
+		members[0] = perfring_member_of(decoded, row);
+		if (text_kind(line, (enum perfring_kind)row->kind, (enum show)row->show, members))
+			continue;
+		perfring_record_walk(&walk, decoded, record, members[0]);
+		text_laid(line, &walk);
 	}
 }
 
-int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record, char *room,
+int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record, char *buffer,
 			     size_t size)
 {
 	const perfring_header *header = (const perfring_header *)record;
 	const char *name = perfring_record_name(header->type);
-	struct line line = {room, size, 0};
+	struct line line = {buffer, size, 0};
 	struct perfring_fault fault;
 	struct perfring_record decoded;
 	struct perfring_sample sample;
@@ -997,8 +934,7 @@ int64_t perfring_record_text(const struct perfring_format *format, const struct 
 	if (name) {
 		put(&line, name);
 	} else {
-		put(&line, "RECORD_");
-		put_dec(&line, header->type);
+		put_named(&line, "RECORD_", SHOW_dec, header->type);
 	}
 	put_misc(&line, header->type, header->misc);
 	if (header->type == PERFRING_RECORD_SAMPLE && !format) {
@@ -1020,9 +956,9 @@ int64_t perfring_record_text(const struct perfring_format *format, const struct 
 	return line_end(&line);
 }
 
-int64_t perfring_attr_text(const struct perf_event_attr *attr, char *room, size_t size)
+int64_t perfring_attr_text(const struct perf_event_attr *attr, char *buffer, size_t size)
 {
-	struct line line = {room, size, 0};
+	struct line line = {buffer, size, 0};
 	int error = put_attr(&line, attr);
 
 	return error ? error : line_end(&line);
