@@ -1,30 +1,33 @@
-/* callchain.c - samples whose callchain comes in two parts, kept until the second part is there (docs/abi.md 5, 6). */
+/* callchain.c - samples with a deferred callchain, kept until its second part arrives (docs/abi.md 5, 6). */
 #include <stdlib.h>
-#include <sys/random.h>
+#include <sys/queue.h>
 #include <perfring/callchain.h>
+
+#include "os/hash.h"
 
 #define USER ((uint64_t)(int64_t)PERFRING_CONTEXT_USER)
 #define DEFERRED ((uint64_t)(int64_t)PERFRING_CONTEXT_USER_DEFERRED)
 
 enum {
-	SLOTS_LEAST = 1 << 6,
-	SLOTS_MOST = 1 << 16,
+	SLOTS_MIN = 1 << 6,
+	SLOTS_MAX = 1 << 16,
 };
 
-/* The lists that a waiting sample is in.  Two tables, because a deferred record may not tell its thread: whatever is
- * looked up, a slot holds nothing but what is sought and chance collisions. */
+/* The two hash tables of waiting samples: a deferred record may lack its thread. */
 enum {
-	LINE, /* all, from the oldest on; later those that are ready */
 	BY_COOKIE,
 	BY_THREAD,
-	WAYS,
+	TABLES,
 };
 
-/* A sample, which is its record; or the words of a deferred record, which stand in front of the samples that they
- * complete: a joined record is made when it is asked for, so 64 KiB serve them all. */
+TAILQ_HEAD(queue, part);
+LIST_HEAD(slot, part);
+
+/* A sample, as its record; or the words of a deferred record, queued before the samples that they complete.  A joined
+ * record is made when it is returned, so one buffer of 64 KiB serves all. */
 struct part {
-	struct part *next[WAYS];
-	struct part **from[WAYS];
+	TAILQ_ENTRY(part) queue;
+	LIST_ENTRY(part) in[TABLES];
 	const struct perfring_format *format; /* NULL: words */
 	uint64_t time;
 	uint64_t cookie;
@@ -35,14 +38,12 @@ struct part {
 };
 
 struct perfring_deferral {
-	struct part *waiting;
-	struct part **waiting_end;
-	struct part *ready;
-	struct part **ready_end;
-	struct part *shown; /* the sample that the last item is, or was made of */
-	struct part *rest;  /* the words for the complete samples that come out now */
-	struct part **slots[WAYS];
-	uint64_t odd; /* random: a stream cannot choose what collides */
+	struct queue waiting; /* oldest first */
+	struct queue ready;
+	struct part *shown; /* the sample that was returned last */
+	struct part *rest;  /* the words for the complete samples that are returned now */
+	struct slot *slots[TABLES];
+	uint64_t factor; /* spreads keys over the slots */
 	uint32_t slot_bits;
 	size_t most;
 	size_t held;
@@ -55,46 +56,46 @@ struct perfring_deferral {
 int perfring_deferral_open(struct perfring_deferral **deferral, size_t most)
 {
 	struct perfring_deferral *opened = calloc(1, sizeof(*opened));
-	size_t slots = SLOTS_LEAST;
+	size_t slots = SLOTS_MIN;
 
 	*deferral = NULL;
 	if (!opened)
 		return -ENOMEM;
 	opened->most = most ? most : 1 << 20;
-	while (slots < SLOTS_MOST && slots < opened->most / 64)
+	while (slots < SLOTS_MAX && slots < opened->most / 64)
 		slots *= 2;
 	opened->slot_bits = (uint32_t)__builtin_ctzll(slots);
-	opened->slots[BY_COOKIE] = calloc(2 * slots, sizeof(struct part *));
+	opened->slots[BY_COOKIE] = calloc(2 * slots, sizeof(struct slot));
 	if (!opened->slots[BY_COOKIE]) {
 		free(opened);
 		return -ENOMEM;
 	}
 	opened->slots[BY_THREAD] = opened->slots[BY_COOKIE] + slots;
-	opened->waiting_end = &opened->waiting;
-	opened->ready_end = &opened->ready;
-	if (getrandom(&opened->odd, sizeof(opened->odd), GRND_NONBLOCK) != sizeof(opened->odd))
-		opened->odd = (uintptr_t)opened * UINT64_C(0x9e3779b97f4a7c15);
-	opened->odd |= 1;
+	TAILQ_INIT(&opened->waiting);
+	TAILQ_INIT(&opened->ready);
+	opened->factor = perfring_os_hash_factor(opened);
 	*deferral = opened;
 	return 0;
 }
 
-static void free_line(struct part *part)
+static struct part *take_first(struct queue *queue)
 {
-	struct part *next;
+	struct part *part = TAILQ_FIRST(queue);
 
-	for (; part; part = next) {
-		next = part->next[LINE];
-		free(part);
-	}
+	if (part)
+		TAILQ_REMOVE(queue, part, queue);
+	return part;
 }
 
 void perfring_deferral_close(struct perfring_deferral *deferral)
 {
+	struct part *part;
+
 	if (!deferral)
 		return;
-	free_line(deferral->waiting);
-	free_line(deferral->ready);
+	TAILQ_CONCAT(&deferral->ready, &deferral->waiting, queue);
+	while ((part = take_first(&deferral->ready)))
+		free(part);
 	free(deferral->shown);
 	free(deferral->rest);
 	free(deferral->slots[BY_COOKIE]);
@@ -110,13 +111,13 @@ static struct part *part_of(const void *bytes, uint32_t size)
 	part->format = NULL;
 	part->size = size;
 	part->is_complete = false;
-	if (size) /* no bytes may be NULL */
+	if (size) /* else bytes may be NULL */
 		memcpy(part->words, bytes, size);
 	return part;
 }
 
-/* Whether the first deferred marker and its cookie are the last two words.  Behind a user marker it is none: what
- * stands there comes from the memory of a process. */
+/* Whether the first deferred marker and its cookie are the last two words.  Words after a user marker come from the
+ * memory of a process and are no markers. */
 static bool is_deferred(const struct perfring_list *list)
 {
 	uint64_t i, word;
@@ -131,64 +132,41 @@ static bool is_deferred(const struct perfring_list *list)
 	return false;
 }
 
-static struct part **slot_of(const struct perfring_deferral *deferral, unsigned way, uint64_t cookie, uint32_t tid)
+static struct slot *slot_of(const struct perfring_deferral *deferral, unsigned table, uint64_t cookie, uint32_t tid)
 {
-	uint64_t key = way == BY_THREAD ? cookie + tid * deferral->odd : cookie;
+	uint64_t key = table == BY_THREAD ? cookie + tid * deferral->factor : cookie;
 
-	return &deferral->slots[way][key * deferral->odd >> (64 - deferral->slot_bits)];
+	return &deferral->slots[table][key * deferral->factor >> (64 - deferral->slot_bits)];
 }
 
-static void link_at(struct part **at, struct part *part, unsigned way)
+static void begin_wait(struct perfring_deferral *deferral, struct part *part)
 {
-	part->next[way] = *at;
-	part->from[way] = at;
-	if (*at)
-		(*at)->from[way] = &part->next[way];
-	*at = part;
-}
-
-static void wait_for_rest(struct perfring_deferral *deferral, struct part *part)
-{
-	link_at(deferral->waiting_end, part, LINE);
-	deferral->waiting_end = &part->next[LINE];
-	link_at(slot_of(deferral, BY_COOKIE, part->cookie, part->tid), part, BY_COOKIE);
-	link_at(slot_of(deferral, BY_THREAD, part->cookie, part->tid), part, BY_THREAD);
+	TAILQ_INSERT_TAIL(&deferral->waiting, part, queue);
+	for (unsigned table = 0; table < TABLES; table++)
+		LIST_INSERT_HEAD(slot_of(deferral, table, part->cookie, part->tid), part, in[table]);
 	deferral->held += sizeof(*part) + part->size;
 }
 
-static void wait_no_more(struct perfring_deferral *deferral, struct part *part)
+static void end_wait(struct perfring_deferral *deferral, struct part *part)
 {
-	unsigned way;
-
-	if (deferral->waiting_end == &part->next[LINE])
-		deferral->waiting_end = part->from[LINE];
-	for (way = 0; way < WAYS; way++) {
-		*part->from[way] = part->next[way];
-		if (part->next[way])
-			part->next[way]->from[way] = part->from[way];
-	}
+	TAILQ_REMOVE(&deferral->waiting, part, queue);
+	for (unsigned table = 0; table < TABLES; table++)
+		LIST_REMOVE(part, in[table]);
 	deferral->held -= sizeof(*part) + part->size;
 }
 
-static void make_ready(struct perfring_deferral *deferral, struct part *part)
+static void release_oldest(struct perfring_deferral *deferral)
 {
-	part->next[LINE] = NULL;
-	*deferral->ready_end = part;
-	deferral->ready_end = &part->next[LINE];
-}
+	struct part *part = TAILQ_FIRST(&deferral->waiting);
 
-static void give_up_oldest(struct perfring_deferral *deferral)
-{
-	struct part *part = deferral->waiting;
-
-	wait_no_more(deferral, part);
-	make_ready(deferral, part);
+	end_wait(deferral, part);
+	TAILQ_INSERT_TAIL(&deferral->ready, part, queue);
 }
 
 void perfring_deferral_flush(struct perfring_deferral *deferral)
 {
-	while (deferral->waiting)
-		give_up_oldest(deferral);
+	while (!TAILQ_EMPTY(&deferral->waiting))
+		release_oldest(deferral);
 }
 
 static int put_sample(struct perfring_deferral *deferral, const struct perfring_item *item)
@@ -201,48 +179,50 @@ static int put_sample(struct perfring_deferral *deferral, const struct perfring_
 	if (!item->format || (item->format->sample_type & needed) != needed ||
 	    perfring_sample_decode_any(item->format, item->record, &sample, NULL) || !is_deferred(&sample.callchain))
 		return 1;
-	part = part_of(item->record, (uint32_t)((const unsigned char *)sample.trailing -
-						(const unsigned char *)item->record) + sample.trailing_size);
+	part = part_of(item->record,
+		       (uint32_t)((const unsigned char *)sample.trailing - (const unsigned char *)item->record) +
+			       sample.trailing_size);
 	if (!part)
 		return -ENOMEM;
 	header = (perfring_header *)(void *)part->words;
-	header->size = (uint16_t)part->size; /* the one that was checked */
+	header->size = (uint16_t)part->size; /* the size that was checked */
 	part->format = item->format;
 	part->time = item->time;
 	part->cookie = sample.callchain.words[sample.callchain.nr - 1];
 	part->tid = sample.tid;
-	wait_for_rest(deferral, part);
+	begin_wait(deferral, part);
 	while (deferral->held > deferral->most)
-		give_up_oldest(deferral);
+		release_oldest(deferral);
 	return 0;
 }
 
-/* What is sought: of any thread when the table is not that of the threads. */
-static struct part *first_of(struct part *part, unsigned way, uint64_t cookie, uint32_t tid)
+/* The first match from `part` on; of any thread, unless the table is by thread. */
+static struct part *first_of(struct part *part, unsigned table, uint64_t cookie, uint32_t tid)
 {
-	while (part && (part->cookie != cookie || (way == BY_THREAD && part->tid != tid)))
-		part = part->next[way];
+	while (part && (part->cookie != cookie || (table == BY_THREAD && part->tid != tid)))
+		part = LIST_NEXT(part, in[table]);
 	return part;
 }
 
 static int put_rest(struct perfring_deferral *deferral, const struct perfring_item *item)
 {
 	const struct perfring_list *ips;
-	struct part *part, *next, *rest, *found = NULL;
+	struct queue found = TAILQ_HEAD_INITIALIZER(found);
 	struct perfring_record record;
+	struct part *part, *next, *rest;
 	uint64_t cookie;
 	uint32_t tid = 0;
-	unsigned way = BY_COOKIE;
+	unsigned table = BY_COOKIE;
 
 	if (perfring_record_decode(item->format, item->record, &record, NULL))
 		return 1;
 	ips = &record.is.callchain_deferred.ips;
 	cookie = record.is.callchain_deferred.cookie;
 	if (record.trailer.present & PERFRING_SAMPLE_TID) {
-		way = BY_THREAD;
+		table = BY_THREAD;
 		tid = record.trailer.tid;
 	}
-	part = first_of(*slot_of(deferral, way, cookie, tid), way, cookie, tid);
+	part = first_of(LIST_FIRST(slot_of(deferral, table, cookie, tid)), table, cookie, tid);
 	if (!part) {
 		deferral->unmatched++;
 		return 1;
@@ -250,19 +230,15 @@ static int put_rest(struct perfring_deferral *deferral, const struct perfring_it
 	rest = part_of(ips->words, (uint32_t)ips->nr * 8);
 	if (!rest)
 		return -ENOMEM;
-	make_ready(deferral, rest);
-	/* A slot has the youngest first. */
+	TAILQ_INSERT_TAIL(&deferral->ready, rest, queue);
+	/* A slot has the newest first. */
 	for (; part; part = next) {
-		next = first_of(part->next[way], way, cookie, tid);
-		wait_no_more(deferral, part);
+		next = first_of(LIST_NEXT(part, in[table]), table, cookie, tid);
+		end_wait(deferral, part);
 		part->is_complete = true;
-		part->next[LINE] = found;
-		found = part;
+		TAILQ_INSERT_HEAD(&found, part, queue);
 	}
-	for (; found; found = next) {
-		next = found->next[LINE];
-		make_ready(deferral, found);
-	}
+	TAILQ_CONCAT(&deferral->ready, &found, queue);
 	return 0;
 }
 
@@ -278,7 +254,7 @@ int perfring_deferral_put(struct perfring_deferral *deferral, const struct perfr
 	}
 }
 
-/* NULL when it comes out as it is. */
+/* Returns the joined record, or NULL: the sample is returned as it is. */
 static const void *join(struct perfring_deferral *deferral, const struct part *part)
 {
 	const uint64_t *rest, most = sizeof(deferral->chain) / 8;
@@ -316,12 +292,9 @@ int perfring_deferral_next(struct perfring_deferral *deferral, struct perfring_i
 	free(deferral->shown);
 	deferral->shown = NULL;
 	for (;;) {
-		part = deferral->ready;
+		part = take_first(&deferral->ready);
 		if (!part)
 			return 0;
-		deferral->ready = part->next[LINE];
-		if (!deferral->ready)
-			deferral->ready_end = &deferral->ready;
 		if (part->format)
 			break;
 		free(deferral->rest);

@@ -1,43 +1,31 @@
-/* format.c - formats worked out from attrs, and found by the ids that records carry. */
+/* format.c - formats made of attrs, and found by the ids in records. */
 #include "attr.h"
+#include "layout.h"
 #include "mirror.h"
+#include "os/array.h"
+#include "os/hash.h"
 
-#include <stdlib.h>
-#include <sys/random.h>
-
-/* The sizes that attr has had, rising. */
+/* The sizes of attr, ascending. */
 static const uint32_t attr_sizes[] = {
 #define PERFRING_ATTR_SIZE(version, size) (size),
 #include <perfring/values.def>
 };
 
-/* Attrs from files need not be aligned: they are read as bytes. */
-static const unsigned char *attr_bytes(const struct perf_event_attr *attr)
-{
-	return (const unsigned char *)(const void *)attr;
-}
-
-/* A member of 2, 4 or 8 bytes; an attr may end in the midst of it (docs/abi.md 1.3). */
-static uint64_t attr_member(const struct perf_event_attr *attr, uint32_t own, uint32_t offset, uint32_t size)
+/* A member of 2, 4 or 8 bytes.  The attr may end inside it (docs/abi.md 1.3), and need not be aligned. */
+static uint64_t attr_member(const void *attr, uint32_t own, uint32_t offset, uint32_t size)
 {
 	unsigned char bytes[8] = {0};
-	uint64_t word;
-	uint32_t half;
-	uint16_t quarter;
 
 	if (offset < own)
-		memcpy(bytes, attr_bytes(attr) + offset, size < own - offset ? size : own - offset);
-	memcpy(&word, bytes, sizeof(word));
-	memcpy(&half, bytes, sizeof(half));
-	memcpy(&quarter, bytes, sizeof(quarter));
-	return size == 8 ? word : size == 4 ? half : quarter;
+		memcpy(bytes, (const unsigned char *)attr + offset, size < own - offset ? size : own - offset);
+	return perfring_number_get(bytes, size);
 }
 
 uint64_t perfring_attr_flags(const struct perf_event_attr *attr)
 {
 	uint64_t word;
 
-	memcpy(&word, attr_bytes(attr) + PERFRING_ATTR_AT_flags, sizeof(word));
+	memcpy(&word, (const unsigned char *)attr + PERFRING_ATTR_AT_flags, sizeof(word));
 	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : mirror_attr_flags(word, true);
 }
 
@@ -71,7 +59,7 @@ uint32_t perfring_attr_size(const struct perf_event_attr *attr)
 	uint32_t end = own < PERFRING_ATTR_MAX ? own : PERFRING_ATTR_MAX;
 	size_t i;
 
-	while (end > PERFRING_ATTR_MIN && !attr_bytes(attr)[end - 1])
+	while (end > PERFRING_ATTR_MIN && !((const unsigned char *)attr)[end - 1])
 		end--;
 	for (i = 0; i < sizeof(attr_sizes) / sizeof(attr_sizes[0]); i++)
 		if (attr_sizes[i] >= end)
@@ -121,11 +109,11 @@ struct slot {
 	const struct perfring_format *format;
 };
 
-/* Where ids lie: bit n stands for a word 8 * n bytes from the start of a SAMPLE, or from the end of another record,
- * bit 0 for none.  There are seldom two such places, and never more than a few. */
+/* Where records have their id: bit n stands for the word 8 * n bytes from the start of a SAMPLE, or from the end of
+ * another record, bit 0 for no id. */
 struct places {
 	uint64_t at;
-	uint32_t bare; /* if bit 0 is set: the first event whose records carry no id */
+	uint32_t bare; /* the first event whose records have no id, if bit 0 is set */
 };
 
 struct known_id {
@@ -137,14 +125,14 @@ struct known_id {
 struct perfring_format_set {
 	struct perfring_format **formats; /* each with a copy of its attr after it */
 	uint32_t count;
-	uint32_t room;
-	struct known_id *ids; /* as they came */
+	uint32_t capacity;
+	struct known_id *ids; /* in the order of perfring_format_set_put */
 	uint32_t id_count;
-	uint32_t id_room;
+	uint32_t id_capacity;
 	struct slot *slots;
 	uint64_t slot_count;
 	uint64_t slots_used;
-	uint64_t odd; /* spreads ids over the slots; drawn, so that no file can choose ids that fall on one */
+	uint64_t factor; /* spreads ids over the slots */
 	struct places sample;
 	struct places trailer;
 	uint16_t arch;
@@ -163,9 +151,7 @@ int perfring_format_set_open(struct perfring_format_set **set)
 		free(opened);
 		return -ENOMEM;
 	}
-	if (getrandom(&opened->odd, sizeof(opened->odd), GRND_NONBLOCK) != sizeof(opened->odd))
-		opened->odd = (uintptr_t)opened * UINT64_C(0x9e3779b97f4a7c15);
-	opened->odd |= 1;
+	opened->factor = perfring_os_hash_factor(opened);
 	*set = opened;
 	return 0;
 }
@@ -199,18 +185,9 @@ int perfring_format_set_add(struct perfring_format_set *set, const struct perf_e
 
 	if (size > PERFRING_ATTR_MAX)
 		return -EINVAL;
-	if (set->count == set->room) {
-		uint32_t room = set->room ? set->room * 2 : 4;
-		struct perfring_format **formats;
-
-		if (room > INT32_MAX / 2)
-			return -ENOMEM;
-		formats = realloc(set->formats, room * sizeof(*formats));
-		if (!formats)
-			return -ENOMEM;
-		set->formats = formats;
-		set->room = room;
-	}
+	error = perfring_os_array_grow(&set->formats, set->count, &set->capacity, sizeof(*set->formats));
+	if (error)
+		return error;
 	format = calloc(1, sizeof(*format) + (size > sizeof(*attr) ? size : sizeof(*attr)));
 	if (!format)
 		return -ENOMEM;
@@ -238,11 +215,11 @@ void perfring_format_set_arch(struct perfring_format_set *set, uint32_t arch)
 		set->formats[i]->arch = set->arch;
 }
 
-/* The slot that holds id, or the empty one where it would go. */
+/* The slot of the id, or the empty slot for it. */
 static struct slot *slot_of(const struct perfring_format_set *set, uint64_t id)
 {
 	uint64_t mask = set->slot_count - 1;
-	uint64_t i = id * set->odd >> __builtin_clzll(mask);
+	uint64_t i = id * set->factor >> __builtin_clzll(mask);
 
 	while (set->slots[i].id && set->slots[i].id != id)
 		i = (i + 1) & mask;
@@ -282,15 +259,9 @@ int perfring_format_set_put(struct perfring_format_set *set, uint64_t id, uint32
 			return error;
 		slot = slot_of(set, id);
 	}
-	if (set->id_count == set->id_room) {
-		uint32_t room = set->id_room ? set->id_room * 2 : 16;
-		struct known_id *ids = room < UINT32_MAX / 2 ? realloc(set->ids, room * sizeof(*ids)) : NULL;
-
-		if (!ids)
-			return -ENOMEM;
-		set->ids = ids;
-		set->id_room = room;
-	}
+	error = perfring_os_array_grow(&set->ids, set->id_count, &set->id_capacity, sizeof(*set->ids));
+	if (error)
+		return error;
 	set->ids[set->id_count++] = (struct known_id){id, index};
 	slot->id = id;
 	slot->format = set->formats[index];
@@ -332,7 +303,7 @@ static uint32_t place_of(const struct perfring_format *format, bool is_sample)
 	return is_sample ? format->sample_id_at : format->trailer_id_back;
 }
 
-/* No event's id was found where that event has its ids. */
+/* No record place held the id of an event that has its ids there. */
 static int format_without_id(const struct perfring_format_set *set, const struct perf_event_header *header,
 			     const void *record, const struct perfring_format **format, struct perfring_fault *fault)
 {
@@ -350,11 +321,9 @@ static int format_without_id(const struct perfring_format_set *set, const struct
 		*format = set->formats[places->bare];
 		return 0;
 	}
-	if (fault) {
-		fault->at = !has_word ? header->size : is_sample ? place : header->size - place;
-		fault->what = has_word ? "id of no event" : "record too short for its id";
-	}
-	return -EBADMSG;
+	if (!has_word)
+		return perfring_fault_set(fault, header->size, "record too short for its id");
+	return perfring_fault_set(fault, is_sample ? place : header->size - place, "id of no event");
 }
 
 int perfring_format_set_of(const struct perfring_format_set *set, const struct perf_event_header *record,
@@ -380,13 +349,8 @@ int perfring_format_set_with(const struct perfring_format_set *set, const struct
 		*format = set->formats[0];
 		return 0;
 	}
-	if (!set->count) {
-		if (fault) {
-			fault->at = 0;
-			fault->what = "no event that it could belong to";
-		}
-		return -EBADMSG;
-	}
+	if (!set->count)
+		return perfring_fault_set(fault, 0, "no event that it could belong to");
 	left = (is_sample ? set->sample.at : set->trailer.at) & ~UINT64_C(1);
 	for (; left; left &= left - 1) {
 		place = 8 * (uint32_t)__builtin_ctzll(left);

@@ -1,9 +1,10 @@
-/* split.c - the sample of a group as one sample for each event that counted. */
+/* split.c - the sample of a group as one sample of each event that counted. */
 #include <stdlib.h>
-#include <sys/random.h>
 #include <perfring/split.h>
 
-/* The last value of an id: of one thread's where threads inherit the event, else tid is 0.  id 0 is no id: a free slot. */
+#include "os/hash.h"
+
+/* The last value of an id, per thread where threads inherit the event; else tid is 0.  A free slot has id 0. */
 struct last {
 	uint64_t id;
 	uint64_t value;
@@ -18,14 +19,13 @@ struct table {
 	uint64_t used;
 };
 
-/* A full table becomes the older one, and what that held is forgotten: memory is bounded whatever ids and threads a file
- * names.  What is used moves from the older into the new one. */
+/* A full table replaces the older one, so that memory is bounded for any number of ids and threads.  A value that is
+ * used again is copied from the older table. */
 struct perfring_split {
 	const struct perfring_format_set *formats;
 	struct table table;
 	struct table older;
-	uint64_t odd
-		[2]; /* spread ids and threads over the slots; drawn, so that no file can choose those that fall on one */
+	uint64_t factors[2]; /* spread ids and threads over the slots */
 	uint64_t unknown;
 	/* of the sample */
 	const struct perfring_format *format;
@@ -44,12 +44,8 @@ int perfring_split_open(struct perfring_split **split, const struct perfring_for
 	if (!opened)
 		return -ENOMEM;
 	opened->formats = formats;
-	if (getrandom(opened->odd, sizeof(opened->odd), GRND_NONBLOCK) != sizeof(opened->odd)) {
-		opened->odd[0] = (uintptr_t)opened * UINT64_C(0x9e3779b97f4a7c15);
-		opened->odd[1] = opened->odd[0] * UINT64_C(0xbf58476d1ce4e5b9);
-	}
-	opened->odd[0] |= 1;
-	opened->odd[1] |= 1;
+	opened->factors[0] = perfring_os_hash_factor(opened);
+	opened->factors[1] = perfring_os_hash_factor(opened->factors);
 	return 0;
 }
 
@@ -67,20 +63,20 @@ uint64_t perfring_split_unknown(const struct perfring_split *split)
 	return split->unknown;
 }
 
-/* The slot that holds the value, or the free one where it would go; NULL in a table without slots. */
+/* The slot of the id, or the free slot for it; NULL in a table without slots. */
 static struct last *slot_of(const struct perfring_split *split, const struct table *table, uint64_t id, uint32_t tid)
 {
 	uint64_t mask = table->nr - 1, i;
 
 	if (!table->nr)
 		return NULL;
-	i = (id * split->odd[0] + tid * split->odd[1]) >> __builtin_clzll(mask);
+	i = (id * split->factors[0] + tid * split->factors[1]) >> __builtin_clzll(mask);
 	while (table->slots[i].id && (table->slots[i].id != id || table->slots[i].tid != tid))
 		i = (i + 1) & mask;
 	return &table->slots[i];
 }
 
-/* More slots, or an empty table before the full one. */
+/* Doubles the slots, or begins an empty table when there are enough. */
 static int grow(struct perfring_split *split)
 {
 	bool is_full = split->table.used >= PERFRING_SPLIT_MAX;
@@ -106,7 +102,7 @@ static int grow(struct perfring_split *split)
 	return 0;
 }
 
-/* Where the last value of this id is kept, 0 at first.  NULL: no memory. */
+/* The last value of this id, 0 at first.  Returns NULL without memory. */
 static uint64_t *value_of(struct perfring_split *split, uint64_t id, uint32_t tid)
 {
 	struct last *last = slot_of(split, &split->table, id, tid);
