@@ -1,52 +1,42 @@
-/* sample.c - samples whose format is known only at run time: decoded and encoded. */
+/* sample.c - decoding and encoding of samples whose format is known only at run time. */
 #include "shapes.h"
 #include "within.h"
 
-/* The kernel leaves hw_idx and counters out without a word (docs/abi.md 6, 14.6): the shape that uses up the record is the
- * right one.  Where none does, which is what a newer kernel's fields look like, the first that fits. */
-static __attribute__((noinline)) int decode_branches(const struct perfring_format *format,
-						     const struct perf_event_header *record, uint32_t size,
-						     struct perfring_sample *sample, struct perfring_fault *fault)
-{
-	unsigned fits = 0;
-	bool found = false;
-	size_t i;
+struct input {
+	const struct perfring_format *format;
+	const struct perf_event_header *record;
+	uint32_t size;
+};
 
-	for (i = 0; i < BRANCH_TRIES; i++) {
-		if ((format->branch_sample_type & branch_tries[i].when) != branch_tries[i].when)
-			continue;
-		if (perfring_sample_decode_shape(format, record, size, sample, NULL, branch_tries[i].shape))
-			continue;
-		if (!sample->trailing_size)
-			return 0;
-		if (!found)
-			fits = branch_tries[i].shape;
-		found = true;
-	}
-	return perfring_sample_decode_shape(format, record, size, sample, fault, fits);
+static __attribute__((noinline)) int decode_shape(const void *of, struct perfring_sample *sample,
+						  struct perfring_fault *fault, unsigned shape)
+{
+	const struct input *input = of;
+
+	return perfring_sample_decode_shape(input->format, input->record, input->size, sample, fault, shape);
 }
 
-/* Any fields, any size. */
-static __attribute__((noinline)) int decode_rare(const struct perfring_format *format,
+/* The slow path: any fields, any size. */
+static __attribute__((noinline)) int decode_slow(const struct perfring_format *format,
 						 const struct perf_event_header *record, struct perfring_sample *sample,
 						 struct perfring_fault *fault, uint32_t size)
 {
 	if (branches_may_lack(format))
-		return decode_branches(format, record, size, sample, fault);
+		return try_shapes(format, decode_shape, &(struct input){format, record, size}, sample, fault);
 	return perfring_sample_decode_shape(format, record, size, sample, fault, 0);
 }
 
-/* Nearly every sample is of these fields alone, and has room for all the words in front even if it has not all of them:
- * one test of its size does for them.  What else it may have goes to functions of its own, so that the path of the most
- * needs no more registers than a call may clobber. */
+/* The fast path: samples of these fields that are as long as the whole front, even if they lack some of its words.  One
+ * test of the size serves all words of the front.  Other fields have functions of their own, so that this path needs no
+ * more registers than a call may clobber. */
 enum {
 	LISTS = PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_RAW,
 	COMMON = FRONT | PERFRING_SAMPLE_READ | LISTS,
 };
 
-/* `run` is some of FRONT, side by side in the record.  Mostly all of them come or none. */
-static inline __attribute__((always_inline)) const unsigned char *take_run(const unsigned char *from, uint64_t type,
-									   uint64_t run, struct perfring_sample *sample)
+/* run: fields of FRONT that are adjacent in the record.  Mostly a sample has all of them or none. */
+PERFRING_FOLDED const unsigned char *take_run(const unsigned char *from, uint64_t type, uint64_t run,
+					      struct perfring_sample *sample)
 {
 	const size_t size = 8 * (size_t)__builtin_popcountll(run);
 	unsigned char *to = (unsigned char *)sample + offsetof(struct perfring_sample, identifier);
@@ -72,7 +62,7 @@ static inline __attribute__((always_inline)) const unsigned char *take_run(const
 	return from;
 }
 
-/* GCC would hand over the format's members one by one, more of them than there are registers. */
+/* Without noipa, GCC passes the format's members one by one, more than there are registers. */
 #if defined(__has_attribute) && __has_attribute(noipa)
 #define APART __attribute__((noipa))
 #else
@@ -95,7 +85,7 @@ static APART int decode_read(const struct perfring_format *format, const struct 
 	return decode_lists(format, record, sample, fault, size, size - sample->trailing_size);
 }
 
-/* In both functions below: a call from the one to the other would be felt. */
+/* Inline in both functions below: a call would cost measurable time. */
 PERFRING_FOLDED int decode(const struct perfring_format *format, const struct perf_event_header *record, uint32_t size,
 			   struct perfring_sample *sample, struct perfring_fault *fault)
 {
@@ -104,10 +94,10 @@ PERFRING_FOLDED int decode(const struct perfring_format *format, const struct pe
 	uint64_t type = format->sample_type;
 	uint32_t at;
 
-	/* No plan (least is 0) wraps to the largest there is. */
+	/* Without a plan `least` is 0, which wraps to the largest number. */
 	if (PERFRING_UNLIKELY(size < sizeof(*header) + FRONT_SIZE || format->least - 1u >= size ||
 			      (type & ~(uint64_t)COMMON)))
-		return decode_rare(format, record, sample, fault, size);
+		return decode_slow(format, record, sample, fault, size);
 	sample->misc = header->misc;
 	sample->present = type;
 	from = take_run(from, type, PERFRING_SAMPLE_IDENTIFIER, sample);
@@ -140,7 +130,7 @@ int64_t perfring_sample_size_any(const struct perfring_format *format, const str
 }
 
 int64_t perfring_sample_encode_any(const struct perfring_format *format, const struct perfring_sample *sample,
-				   void *room, size_t size)
+				   void *buffer, size_t size)
 {
-	return perfring_sample_encode_shape(format, sample, room, size, sample->trailing_size);
+	return perfring_sample_encode_shape(format, sample, buffer, size, sample->trailing_size);
 }

@@ -1,10 +1,10 @@
-/* shapes.h - what both decoders of samples, of either byte order, know of their shapes. */
+/* shapes.h - the shapes of samples, for the decoders of both byte orders. */
 #ifndef PERFRING_SHAPES_H
 #define PERFRING_SHAPES_H
 
 #include <perfring/sample.h>
 
-/* The fields in front of those that vary in length. */
+/* The fields before those of varying length. */
 enum {
 	PLACE = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME,
 	IDS = PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_ID | PERFRING_SAMPLE_STREAM_ID,
@@ -14,10 +14,10 @@ enum {
 };
 
 static_assert(FRONT_SIZE == 72 && __builtin_popcount(FRONT) == 9,
-	      "the front: nine words, in the struct as in the record");
+	      "the front is nine words, in the struct as in the record");
 
-/* What the kernel may leave out of a branch stack (docs/abi.md 6, 14.6), and which bit of branch_sample_type asked for it:
- * tried in this order. */
+/* What the kernel may leave out of a branch stack (docs/abi.md 6, 14.6), and the bit of branch_sample_type that asked
+ * for it.  The decoders try them in this order. */
 static const struct {
 	uint64_t when;
 	unsigned shape;
@@ -29,7 +29,8 @@ static const struct {
 
 #define BRANCH_TRIES (sizeof(branch_tries) / sizeof(branch_tries[0]))
 
-/* The column `how` of a branch stack: of branch_sample_type what the shape has, and bit 63 where no branches can be. */
+/* The column `how` of a branch stack: what the shape has of branch_sample_type, and bit 63 where no branches are
+ * possible. */
 static inline uint64_t perfring_branch_how(uint64_t branch_sample_type, unsigned shape)
 {
 	if (shape & PERFRING_BRANCH_SHAPE_NO_HW_IDX) {
@@ -41,7 +42,6 @@ static inline uint64_t perfring_branch_how(uint64_t branch_sample_type, unsigned
 	return branch_sample_type;
 }
 
-/* The shape that a decoded sample has. */
 static inline unsigned shape_of(const struct perfring_format *format, const struct perfring_sample *sample)
 {
 	if (!(sample->present & PERFRING_SAMPLE_BRANCH_STACK))
@@ -51,6 +51,30 @@ static inline unsigned shape_of(const struct perfring_format *format, const stru
 	if ((format->branch_sample_type & PERFRING_SAMPLE_BRANCH_COUNTERS) && !sample->branch_stack.counters)
 		return PERFRING_BRANCH_SHAPE_NO_COUNTERS;
 	return 0;
+}
+
+/* Decodes by each shape that is possible.  The kernel does not say when it leaves out hw_idx or counters: the shape that
+ * uses up the record is the right one.  Where none does, as with the fields of a newer kernel, the first that fits. */
+PERFRING_FOLDED int try_shapes(const struct perfring_format *format,
+			       int (*decode)(const void *of, struct perfring_sample *sample,
+					     struct perfring_fault *fault, unsigned shape),
+			       const void *of, struct perfring_sample *sample, struct perfring_fault *fault)
+{
+	unsigned fits = 0;
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < BRANCH_TRIES; i++) {
+		if ((format->branch_sample_type & branch_tries[i].when) != branch_tries[i].when ||
+		    decode(of, sample, NULL, branch_tries[i].shape))
+			continue;
+		if (!sample->trailing_size)
+			return 0;
+		if (!found)
+			fits = branch_tries[i].shape;
+		found = true;
+	}
+	return decode(of, sample, fault, fits);
 }
 
 static inline bool branches_may_lack(const struct perfring_format *format)
