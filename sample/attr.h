@@ -1,4 +1,4 @@
-/* attr.h - an attr by its own size: where its members lie, and what they are.  Other rooms include it as "sample/attr.h". */
+/* attr.h - an attr by its own size: the places and values of its members.  Other rooms include "sample/attr.h". */
 #ifndef PERFRING_SAMPLE_ATTR_H
 #define PERFRING_SAMPLE_ATTR_H
 
@@ -8,10 +8,10 @@ enum {
 #define PERFRING_ATTR_SIZE(version, size) PERFRING_ATTR_SIZE_##version = (size),
 #include <perfring/values.def>
 	PERFRING_ATTR_MIN = PERFRING_ATTR_SIZE_0,
-	PERFRING_ATTR_MAX = 4096, /* that a kernel takes */
+	PERFRING_ATTR_MAX = 4096, /* more, no kernel accepts */
 };
 
-/* Where a member lies: also one that the installed header's struct does not name. */
+/* The place of each member, also of one that the installed header lacks. */
 enum {
 #define PERFRING_ATTR(member, offset, size, show) \
 	PERFRING_ATTR_AT_##member = (offset), PERFRING_ATTR_LAST_##member = (offset) + (size)-1,
@@ -19,7 +19,7 @@ enum {
 	PERFRING_ATTR_KNOWN, /* bytes, up to the last member */
 };
 
-/* Of an attr in our order, which need not be aligned.  0 stands for the oldest size (docs/abi.md 1.3). */
+/* The size of an attr in native order, which need not be aligned.  0 stands for the oldest size (docs/abi.md 1.3). */
 static inline uint32_t perfring_attr_own_size(const void *attr)
 {
 	uint32_t size;
@@ -28,7 +28,7 @@ static inline uint32_t perfring_attr_own_size(const void *attr)
 	return size ? size : PERFRING_ATTR_MIN;
 }
 
-/* All members of the installed header's struct: an attr of an older size ends before some, which are 0 then. */
+/* The installed header's struct: members beyond the attr's end are 0. */
 static inline struct perf_event_attr perfring_attr_whole(const struct perf_event_attr *attr)
 {
 	struct perf_event_attr whole;
@@ -42,7 +42,7 @@ static inline struct perf_event_attr perfring_attr_whole(const struct perf_event
 /* The flag word with little-endian bit numbers. */
 uint64_t perfring_attr_flags(const struct perf_event_attr *attr);
 
-/* Every member as a word; those behind attr's size are 0.  The flag word has little-endian bit numbers. */
+/* Every member as a word; members beyond the attr's end are 0.  The flag word has little-endian bit numbers. */
 struct perfring_attr_members {
 #define PERFRING_ATTR(member, offset, size, show) uint64_t member;
 #include <perfring/values.def>

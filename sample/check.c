@@ -1,12 +1,12 @@
-/* check.c - whether a kernel, or perf, could have written a record: one function a kind, behind decode. */
+/* check.c - whether the kernel or perf could have written a record: checks beyond those of decoding. */
 #include <perfring/check.h>
 #include "layout.h"
 #include "members.h"
 #include "shapes.h"
 #include "within.h"
 
-/* A walk through a record that can be decoded.  Each check function finds `at` where its member begins, and leaves it
- * behind the member, or at what is wrong. */
+/* A walk over a record that can be decoded.  A check function finds `at` at the beginning of its member, and leaves it
+ * after the member, or at what is wrong. */
 struct check {
 	const unsigned char *bytes;
 	const struct perfring_format *format;
@@ -18,12 +18,9 @@ struct check {
 	const char *remark; /* the first */
 };
 
-static const char not_zero[] = "padding that is not 0";
-static const char no_nul[] = "string without its NUL";
-static const char long_build_id[] = "build id longer than 20 bytes";
 static const char no_multiple[] = "size that is not a multiple of 8";
 
-/* What other writers left there is well-formed all the same. */
+/* Notes what other writers than the kernel leave in well-formed records. */
 static void remark(struct check *check, const char *what)
 {
 	if (!what || check->remark)
@@ -32,14 +29,9 @@ static void remark(struct check *check, const char *what)
 	check->remark_at = check->at;
 }
 
-static uint32_t round_up(uint32_t at)
-{
-	return (at + 7) & ~7u;
-}
-
 /* ---- the header ---- */
 
-/* The kinds whose misc says in which mode the CPU was (docs/abi.md 4.1). */
+/* The types whose misc has the CPU's mode (docs/abi.md 4.1). */
 static bool has_cpumode(uint32_t type)
 {
 	switch (type) {
@@ -72,18 +64,18 @@ static int check_header(const struct perf_event_header *header, size_t size, str
 	return 0;
 }
 
-/* ---- samples.  One function a kind: NULL, or what is wrong. ---- */
+/* ---- samples.  A check returns NULL, or what is wrong ---- */
 
 static bool is_context(uint64_t word)
 {
 #define PERFRING_VALUE(group, NAME, value) \
 	if (!strcmp(#group, "context") && word == (uint64_t)(int64_t)(value)) \
-		return (value) != PERFRING_CONTEXT_MAX; /* the bound of them all is none of them */
+		return (value) != PERFRING_CONTEXT_MAX; /* which is only the bound of the markers */
 #include <perfring/values.def>
 	return false;
 }
 
-/* Words behind a user marker were read from the memory of a process: any of them may look like a marker. */
+/* Words after a user marker come from the memory of a process: any of them may look like a marker. */
 static const char *check_chain(struct check *check, const struct perfring_list *list)
 {
 	uint64_t i, word;
@@ -105,24 +97,9 @@ static const char *check_chain(struct check *check, const struct perfring_list *
 	return NULL;
 }
 
-static const char *check_raw(const struct perfring_raw *raw)
-{
-	return (raw->size + 4) % 8 ? "raw size that leaves the next field unaligned" : NULL;
-}
-
-static const char *check_regs(const struct perfring_regs *regs)
-{
-	return regs->abi > PERFRING_SAMPLE_REGS_ABI_64 ? "register abi that does not exist" : NULL;
-}
-
-static const char *check_aux(const struct perfring_aux *aux)
-{
-	return aux->size % 8 ? no_multiple : NULL;
-}
-
-/* docs/abi.md 14.3.  With registers of user space and nothing to copy the kernel reserves the word 0 and writes a second
- * one, a dyn_size of 0: every field behind it lies 8 bytes later than it should, and the last word is cut off by the
- * next record.  The bytes alone seldom prove it, so all of this must hold. */
+/* docs/abi.md 14.3.  With user registers and no stack to copy, the kernel reserves the word 0 and writes a second word,
+ * a dyn_size of 0: every field after it is 8 bytes too far, and the next record overwrites the last word.  The bytes
+ * alone seldom prove it, so is_shifted asks for several signs. */
 
 static uint64_t word_at(const struct check *check, uint64_t at)
 {
@@ -139,22 +116,22 @@ static bool is_no_data_src(uint64_t word)
 		PERFRING_MEM_OP_NA << PERFRING_MEM_OP_SHIFT | PERFRING_MEM_LVL_NA << PERFRING_MEM_LVL_SHIFT |
 		PERFRING_MEM_SNOOP_NA << PERFRING_MEM_SNOOP_SHIFT | PERFRING_MEM_LOCK_NA << PERFRING_MEM_LOCK_SHIFT |
 		PERFRING_MEM_TLB_NA << PERFRING_MEM_TLB_SHIFT;
-	const uint64_t number = (uint64_t)PERFRING_MEM_LVLNUM_NA
-				<< PERFRING_MEM_LVLNUM_SHIFT; /* not in older kernels */
+	/* not in older kernels */
+	const uint64_t number = (uint64_t)PERFRING_MEM_LVLNUM_NA << PERFRING_MEM_LVLNUM_SHIFT;
 
 	return (word | number) == (na | number);
 }
 
-/* Where the fields behind the stack end if they begin at `at`, and where DATA_SRC lies among them. */
-static uint64_t end_behind_stack(const struct check *check, uint64_t at, uint64_t *data_src_at)
+/* Where the fields after the stack end if they begin at `at`; *data_src_at: the place of DATA_SRC among them. */
+static uint64_t end_after_stack(const struct check *check, uint64_t at, uint64_t *data_src_at)
 {
-	bool behind = false;
+	bool is_after = false;
 	const struct perfring_format *format = check->format;
 	uint64_t first, extent;
 
 	*data_src_at = 0;
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
-	if (behind && (format->sample_type & PERFRING_SAMPLE_##NAME)) { \
+	if (is_after && (format->sample_type & PERFRING_SAMPLE_##NAME)) { \
 		first = word_at(check, at); \
 		(void)first; \
 		extent = (uint64_t)(PERFRING_FIELD_KIND_##kind(PERFRING_BY_EXTENT, sample, a, b)); \
@@ -164,7 +141,7 @@ static uint64_t end_behind_stack(const struct check *check, uint64_t at, uint64_
 			*data_src_at = at; \
 		at += extent; \
 	} \
-	behind = behind || PERFRING_SAMPLE_##NAME == PERFRING_SAMPLE_STACK_USER;
+	is_after = is_after || PERFRING_SAMPLE_##NAME == PERFRING_SAMPLE_STACK_USER;
 #include <perfring/fields.def>
 	return at;
 }
@@ -173,19 +150,19 @@ static bool is_shifted(struct check *check, const struct perfring_sample *sample
 {
 	const struct perfring_format *format = check->format;
 	bool has_regs = format->sample_type & PERFRING_SAMPLE_REGS_USER;
-	uint64_t behind = check->at + 8, as_is, shifted;
+	uint64_t after = check->at + 8, as_is, shifted;
 
 	if (has_regs && !sample->regs_user.abi)
 		return false;
-	if (behind == check->end || word_at(check, behind))
+	if (after == check->end || word_at(check, after))
 		return false;
 	if ((format->sample_type & ~(uint64_t)PERFRING_SAMPLE_KNOWN) ||
-	    end_behind_stack(check, behind + 8, &shifted) != check->end + 8)
+	    end_after_stack(check, after + 8, &shifted) != check->end + 8)
 		return false;
 	if (has_regs && !format->sample_stack_user)
 		return true;
-	/* Clamped to 0, or no registers to show that there were some: DATA_SRC gives it away if nothing was known. */
-	end_behind_stack(check, behind, &as_is);
+	/* The stack was clamped to 0, or there are no registers: a DATA_SRC of nothing known shows the shift. */
+	end_after_stack(check, after, &as_is);
 	return shifted && !is_no_data_src(word_at(check, as_is)) && is_no_data_src(word_at(check, shifted));
 }
 
@@ -203,7 +180,7 @@ static const char *check_stack(struct check *check, const struct perfring_sample
 	return NULL;
 }
 
-/* Others may be anything. */
+/* Fields of other kinds may have any value. */
 static const char *check_field(struct check *check, enum perfring_kind kind, const struct perfring_sample *sample,
 			       const void *field)
 {
@@ -211,19 +188,23 @@ static const char *check_field(struct check *check, enum perfring_kind kind, con
 	case PERFRING_KIND_list:
 		return check_chain(check, field);
 	case PERFRING_KIND_raw:
-		return check_raw(field);
+		return (((const struct perfring_raw *)field)->size + 4) % 8
+			       ? "raw size that leaves the next field unaligned"
+			       : NULL;
 	case PERFRING_KIND_regs:
-		return check_regs(field);
+		return ((const struct perfring_regs *)field)->abi > PERFRING_SAMPLE_REGS_ABI_64
+			       ? "register abi that does not exist"
+			       : NULL;
 	case PERFRING_KIND_stack:
 		return check_stack(check, sample, field);
 	case PERFRING_KIND_aux:
-		return check_aux(field);
+		return ((const struct perfring_aux *)field)->size % 8 ? no_multiple : NULL;
 	default:
 		return NULL;
 	}
 }
 
-/* Takes and checks in turn, so that what is wrong is told before what follows from it. */
+/* Decodes and checks field by field, so that the first fault is reported, not what follows from it. */
 static const char *check_fields(struct check *check, struct perfring_sample *sample, unsigned shape)
 {
 	const struct perfring_format *format = check->format;
@@ -249,7 +230,7 @@ static int check_sample(struct check *check, const struct perf_event_header *rec
 	const char *what;
 	int error = perfring_sample_decode_within(check->format, record, check->end, &sample, fault);
 
-	/* The shape that decode has settled on. */
+	/* By the shape that decoding found. */
 	what = check_fields(check, &sample, error ? 0 : shape_of(check->format, &sample));
 	return what ? perfring_fault_set(fault, check->at, what) : error;
 }
@@ -261,23 +242,24 @@ static const char *check_zeros(struct check *check, uint32_t until)
 {
 	for (; check->at < until; check->at++)
 		if (check->bytes[check->at])
-			return not_zero;
+			return "padding that is not 0";
 	return NULL;
 }
 
-/* What has to be 0 behind the NUL: perf's string may have a trailer behind its padding, and without a format nobody
- * knows where one begins.  perf itself, up to 5.11 for processes and up to now for modules, leaves old bytes behind the
- * names of mappings; what it makes has no time. */
+/* Up to where bytes after the NUL have to be 0.  After the padding of perf's string there may be a trailer, and without
+ * a format its place is unknown.  perf itself, up to 5.11 for processes and still for modules, leaves old bytes after
+ * the names of mappings; its own records have no time. */
 static uint32_t string_end(const struct check *check, uint32_t nul, uint32_t end)
 {
-	uint32_t padded = round_up(nul + 1);
+	uint32_t padded = (nul + 8) & ~7u;
 
 	if ((check->type == PERFRING_RECORD_MMAP || check->type == PERFRING_RECORD_MMAP2) && !check->is_timed)
 		return nul;
 	return (check->type >= PERFRING_RECORD_OF_PERF || !check->format) && padded < end ? padded : end;
 }
 
-/* perf cuts a name at the first multiple of 8 that holds its letters, and so its NUL where they fill it (docs/abi.md 10). */
+/* perf cuts a name at the first multiple of 8 that holds its characters, and the NUL with it if they fill it
+ * (docs/abi.md 10). */
 static bool is_cut(const struct check *check, enum perfring_kind kind, uint64_t space)
 {
 	return kind == PERFRING_KIND_text64 && check->type == PERFRING_RECORD_HEADER_EVENT_TYPE && space != 64 &&
@@ -290,13 +272,13 @@ static const char *check_string(struct check *check, enum perfring_kind kind,
 	uint32_t end = check->at + (uint32_t)string->space;
 
 	if (string->size == string->space)
-		return is_cut(check, kind, string->space) ? NULL : no_nul;
+		return is_cut(check, kind, string->space) ? NULL : "string without its NUL";
 	check->at += (uint32_t)string->size;
 	remark(check, check_zeros(check, kind == PERFRING_KIND_string ? string_end(check, check->at, end) : end));
 	return NULL;
 }
 
-/* By the kind's layout.  Strings in lists are not looked at: perf cuts long names off without a NUL. */
+/* By the kind's layout.  Strings in lists are not checked: perf truncates long names without a NUL. */
 static const char *check_laid(struct check *check, enum perfring_kind kind, uint16_t misc)
 {
 	struct perfring_layout_member member;
@@ -307,7 +289,7 @@ static const char *check_laid(struct check *check, enum perfring_kind kind, uint
 	while (!what && perfring_layout_next(&walk, &member) == 1) {
 		check->at = (uint32_t)(walk.at - member.space);
 		if (member.kind == PERFRING_LAYOUT_NUMBER && member.number > member.most)
-			what = long_build_id;
+			what = "build id longer than 20 bytes";
 		else if (member.kind == PERFRING_LAYOUT_PADDING)
 			what = check_zeros(check, (uint32_t)walk.at);
 		else if (member.kind == PERFRING_LAYOUT_STRING && !member.depth)

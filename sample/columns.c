@@ -1,24 +1,24 @@
-/* columns.c - many samples at once, into columns. */
+/* columns.c - many samples decoded at once, into columns. */
 #include "within.h"
 
 enum {
-	MOST = sizeof(struct perfring_columns) / sizeof(void *),
-	AHEAD = 1024, /* bytes to prefetch: the walk waits for each size, the memory need not */
+	MAX = sizeof(struct perfring_columns) / sizeof(void *),
+	AHEAD = 1024, /* bytes that are prefetched while the walk waits for a size */
 };
 
 struct column {
 	unsigned char *to;
-	uint32_t at;     /* in the record; 0: it varies */
-	uint32_t member; /* in struct perfring_sample */
+	uint32_t at;     /* offset in the record; 0: it varies */
+	uint32_t member; /* offset in struct perfring_sample */
 };
 
-/* What is wanted, by width. */
+/* The columns, by width. */
 struct plan {
-	struct column words[MOST];
-	struct column halves[MOST];
+	struct column words[MAX];
+	struct column halves[MAX];
 	uint32_t word_count;
 	uint32_t half_count;
-	bool is_fixed; /* every column stands at one place in all records */
+	bool is_fixed; /* every column has one offset in all records */
 	bool lacks;    /* a column has no field */
 };
 
@@ -41,7 +41,6 @@ static void add(struct plan *plan, struct column *columns, uint32_t *count, stru
 	add(plan, plan->halves, &plan->half_count, COLUMN(a, 0), has); \
 	add(plan, plan->halves, &plan->half_count, COLUMN(b, 4), has)
 #define ADD_own(a, b)
-#define ADD_laid(a, b)
 
 static void plan_columns(struct plan *plan, const struct perfring_columns *columns, uint64_t sample_type)
 {
@@ -60,7 +59,7 @@ static void plan_columns(struct plan *plan, const struct perfring_columns *colum
 #include <perfring/fields.def>
 }
 
-/* What is wrong with a record of that size where `left` bytes are left; NULL: nothing. */
+/* What is wrong with the size of a record, or NULL. */
 static const char *wrong_size(uint32_t size, size_t left, uint32_t least)
 {
 	if (size < sizeof(struct perf_event_header))
@@ -81,11 +80,11 @@ static int64_t damaged(struct perfring_fault *fault, size_t at, const char *what
 	return -EBADMSG;
 }
 
-static inline __attribute__((always_inline)) int64_t fill(const struct plan *plan, const struct perfring_format *format,
-							  const unsigned char *records, size_t size, size_t *position,
-							  size_t rows, struct perfring_fault *fault, bool is_fixed)
+PERFRING_FOLDED int64_t fill(const struct plan *plan, const struct perfring_format *format,
+			     const unsigned char *records, size_t size, size_t *position, size_t rows,
+			     struct perfring_fault *fault, bool is_fixed)
 {
-	uint32_t least = perfring_format_least(format); /* not the plan's: what it says would be believed */
+	uint32_t least = perfring_format_least(format); /* not format->least, which may be wrong */
 	size_t at = *position, row, left;
 	struct perfring_fault inside;
 	struct perfring_sample sample;

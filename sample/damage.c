@@ -25,40 +25,40 @@ const char *perfring_damage_what(uint32_t damage)
 	return damage < PERFRING_DAMAGES ? damages[damage].what : NULL;
 }
 
-/* ---- the place to damage: one of all that the record has, each as likely as another ---- */
+/* ---- the site of the damage: one of all that the record has, with equal probability ---- */
 
-struct wound {
+struct damage_site {
 	struct perfring_generator *generator;
 	enum perfring_damage damage;
 	unsigned char *record;
-	uint32_t size; /* of the record, before and after */
+	uint32_t size; /* of the record, before */
 	uint32_t new_size;
 	uint64_t found;
 	uint32_t at;
 	uint32_t width; /* of the number that is written, at most 8 */
 	uint64_t value;
-	uint32_t fill; /* bytes behind it that get the same value */
+	uint32_t fill; /* bytes after it that get the same value */
 };
 
-static uint64_t draw(struct wound *wound, uint64_t below)
+static uint64_t draw(struct damage_site *site, uint64_t below)
 {
-	return perfring_generator_draw(wound->generator, below);
+	return perfring_generator_draw(site->generator, below);
 }
 
-/* Whether this place is the one so far. */
-static bool takes(struct wound *wound, enum perfring_damage damage, uint32_t at, uint32_t width)
+/* Chooses among the sites found so far.  Returns whether it is this one. */
+static bool takes(struct damage_site *site, enum perfring_damage damage, uint32_t at, uint32_t width)
 {
-	if (damage != wound->damage || draw(wound, ++wound->found))
+	if (damage != site->damage || draw(site, ++site->found))
 		return false;
-	wound->at = at;
-	wound->width = width;
-	wound->fill = 0;
+	site->at = at;
+	site->width = width;
+	site->fill = 0;
 	return true;
 }
 
-static uint32_t at_of(const struct wound *wound, const void *bytes)
+static uint32_t at_of(const struct damage_site *site, const void *bytes)
 {
-	return (uint32_t)((const unsigned char *)bytes - wound->record);
+	return (uint32_t)((const unsigned char *)bytes - site->record);
 }
 
 static uint64_t highest(uint32_t width)
@@ -66,64 +66,64 @@ static uint64_t highest(uint32_t width)
 	return UINT64_MAX >> (64 - 8 * width);
 }
 
-/* A bit too much, or very much. */
-static uint64_t beyond(struct wound *wound, uint64_t most, uint32_t width)
+/* A value that is too high, by little or by much. */
+static uint64_t beyond(struct damage_site *site, uint64_t most, uint32_t width)
 {
 	uint64_t highest_value = highest(width), value;
 
-	switch (draw(wound, 3)) {
+	switch (draw(site, 3)) {
 	case 0:
-		value = most + 1 + draw(wound, 8);
+		value = most + 1 + draw(site, 8);
 		break;
 	case 1:
-		value = highest_value - draw(wound, 8);
+		value = highest_value - draw(site, 8);
 		break;
 	default:
-		value = draw(wound, 0) & highest_value;
+		value = draw(site, 0) & highest_value;
 		break;
 	}
 	return value > most && value <= highest_value ? value : highest_value;
 }
 
-/* A length in bytes of what stands behind it. */
-static void note_length(struct wound *wound, uint32_t at, uint32_t width)
+/* The length in bytes of what follows. */
+static void note_length(struct damage_site *site, uint32_t at, uint32_t width)
 {
-	if (takes(wound, PERFRING_DAMAGE_LENGTH, at, width))
-		wound->value = beyond(wound, wound->size - at - width, width);
+	if (takes(site, PERFRING_DAMAGE_LENGTH, at, width))
+		site->value = beyond(site, site->size - at - width, width);
 }
 
-/* A count of entries of `entry` bytes each.  When it is multiplied in 64 or 32 bits, too little comes out. */
-static void note_count(struct wound *wound, uint32_t at, uint32_t width, uint32_t entry)
+/* A count of entries of `entry` bytes each; NR_OVERFLOW: its product overflows 64 or 32 bits. */
+static void note_count(struct damage_site *site, uint32_t at, uint32_t width, uint32_t entry)
 {
-	if (takes(wound, PERFRING_DAMAGE_NR, at, width))
-		wound->value = beyond(wound, (wound->size - at - width) / entry, width);
-	if (width == 8 && takes(wound, PERFRING_DAMAGE_NR_OVERFLOW, at, width))
-		wound->value = (draw(wound, 2) ? UINT64_MAX : UINT32_MAX) / entry + 1 + draw(wound, 3);
+	if (takes(site, PERFRING_DAMAGE_NR, at, width))
+		site->value = beyond(site, (site->size - at - width) / entry, width);
+	if (width == 8 && takes(site, PERFRING_DAMAGE_NR_OVERFLOW, at, width))
+		site->value = (draw(site, 2) ? UINT64_MAX : UINT32_MAX) / entry + 1 + draw(site, 3);
 }
 
-static void note_padding(struct wound *wound, uint32_t from, uint32_t until)
+static void note_padding(struct damage_site *site, uint32_t from, uint32_t until)
 {
-	if (from < until && takes(wound, PERFRING_DAMAGE_PADDING, from, 1)) {
-		wound->at = from + (uint32_t)draw(wound, until - from);
-		wound->value = 1 + draw(wound, 255);
+	if (from < until && takes(site, PERFRING_DAMAGE_PADDING, from, 1)) {
+		site->at = from + (uint32_t)draw(site, until - from);
+		site->value = 1 + draw(site, 255);
 	}
 }
 
-static void note_marker(struct wound *wound, const struct perfring_list *list)
+static void note_marker(struct damage_site *site, const struct perfring_list *list)
 {
 	uint64_t i;
 
-	if (!list->nr || !takes(wound, PERFRING_DAMAGE_MARKER, 0, 8))
+	if (!list->nr || !takes(site, PERFRING_DAMAGE_MARKER, 0, 8))
 		return;
-	i = draw(wound, list->nr);
-	wound->at = at_of(wound, list->words + i);
-	wound->value = draw(wound, 2) ? (uint64_t)(int64_t)PERFRING_CONTEXT_USER_DEFERRED
-				      : (uint64_t)(int64_t)PERFRING_CONTEXT_MAX + draw(wound, 4095);
+	i = draw(site, list->nr);
+	site->at = at_of(site, list->words + i);
+	site->value = draw(site, 2) ? (uint64_t)(int64_t)PERFRING_CONTEXT_USER_DEFERRED
+				    : (uint64_t)(int64_t)PERFRING_CONTEXT_MAX + draw(site, 4095);
 }
 
 /* ---- fields and members: by their layouts ---- */
 
-/* A number that is more than it may be. */
+/* The damage of a number that is too high. */
 static enum perfring_damage too_much_of(enum perfring_kind kind)
 {
 	return kind == PERFRING_KIND_regs    ? PERFRING_DAMAGE_ABI
@@ -131,74 +131,74 @@ static enum perfring_damage too_much_of(enum perfring_kind kind)
 					     : PERFRING_DAMAGE_LENGTH;
 }
 
-static void note_part(struct wound *wound, enum perfring_kind kind, const struct perfring_layout_member *part)
+static void note_part(struct damage_site *site, enum perfring_kind kind, const struct perfring_layout_member *part)
 {
-	uint32_t at = at_of(wound, part->bytes), size = (uint32_t)part->size, end = at + (uint32_t)part->space;
+	uint32_t at = at_of(site, part->bytes), size = (uint32_t)part->size, end = at + (uint32_t)part->space;
 
 	switch (part->kind) {
 	case PERFRING_LAYOUT_NUMBER:
-		/* At least as many as there are bytes, where entries differ. */
+		/* Where entries differ, more of them than there are bytes. */
 		if (part->use == PERFRING_LAYOUT_COUNT)
-			note_count(wound, at, size, part->entry ? part->entry : 1);
+			note_count(site, at, size, part->entry ? part->entry : 1);
 		if (part->use == PERFRING_LAYOUT_LENGTH)
-			note_length(wound, at, size);
-		if (part->most < highest(size) && takes(wound, too_much_of(kind), at, size))
-			wound->value = beyond(wound, part->most, size);
+			note_length(site, at, size);
+		if (part->most < highest(size) && takes(site, too_much_of(kind), at, size))
+			site->value = beyond(site, part->most, size);
 		break;
 	case PERFRING_LAYOUT_STRING:
 		if (part->depth)
 			break;
-		if (size < part->space && takes(wound, PERFRING_DAMAGE_STRING, at + size, 1)) {
-			wound->value = 'a' + draw(wound, 26);
-			wound->fill = end - at - size - 1;
+		if (size < part->space && takes(site, PERFRING_DAMAGE_STRING, at + size, 1)) {
+			site->value = 'a' + draw(site, 26);
+			site->fill = end - at - size - 1;
 		}
-		note_padding(wound, at + size + 1, end);
+		note_padding(site, at + size + 1, end);
 		break;
 	case PERFRING_LAYOUT_ATTR:
-		note_length(wound, at + PERFRING_ATTR_AT_size, 4);
+		note_length(site, at + PERFRING_ATTR_AT_size, 4);
 		break;
 	case PERFRING_LAYOUT_PADDING:
-		note_padding(wound, at, end);
+		note_padding(site, at, end);
 		break;
 	default:
 		break;
 	}
 }
 
-/* Returns where the next one begins. */
-static uint32_t note_parts(struct wound *wound, enum perfring_kind kind, struct perfring_layout_walk *walk,
+/* Returns the place of the next member. */
+static uint32_t note_parts(struct damage_site *site, enum perfring_kind kind, struct perfring_layout_walk *walk,
 			   const void *member)
 {
 	struct perfring_layout_member part;
 
 	while (perfring_layout_next(walk, &part) == 1)
-		note_part(wound, kind, &part);
+		note_part(site, kind, &part);
 	if (kind == PERFRING_KIND_list)
-		note_marker(wound, member);
+		note_marker(site, member);
 	return (uint32_t)walk->at;
 }
 
-static void note_sample(struct wound *wound, const struct perfring_format *format)
+static void note_sample(struct damage_site *site, const struct perfring_format *format)
 {
 	uint32_t at = sizeof(struct perf_event_header);
 	struct perfring_layout_walk walk;
 	struct perfring_sample sample;
 	unsigned shape;
 
-	if (perfring_sample_decode(format, (const void *)wound->record, &sample, NULL))
+	if (perfring_sample_decode(format, (const void *)site->record, &sample, NULL))
 		return;
 	shape = shape_of(format, &sample);
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (sample.present & PERFRING_SAMPLE_##NAME) { \
 		perfring_layout_open_field(&walk, PERFRING_KIND_##kind, \
-					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b), wound->record, \
-					   at, wound->size); \
-		at = note_parts(wound, PERFRING_KIND_##kind, &walk, &sample.a); \
+					   PERFRING_FIELD_KIND_##kind(PERFRING_BY_HOW, sample, a, b), site->record, \
+					   at, site->size); \
+		at = note_parts(site, PERFRING_KIND_##kind, &walk, &sample.a); \
 	}
 #include <perfring/fields.def>
 }
 
-static void note_record(struct wound *wound, const struct perfring_format *format)
+static void note_record(struct damage_site *site, const struct perfring_format *format)
 {
 	uint32_t at = sizeof(struct perf_event_header), end;
 	struct perfring_layout_walk walk;
@@ -206,51 +206,51 @@ static void note_record(struct wound *wound, const struct perfring_format *forma
 	struct perfring_record record;
 	enum perfring_kind kind;
 
-	if (perfring_record_decode(format, (const void *)wound->record, &record, NULL))
+	if (perfring_record_decode(format, (const void *)site->record, &record, NULL))
 		return;
-	end = at_of(wound, record.trailing) + record.trailing_size;
+	end = at_of(site, record.trailing) + record.trailing_size;
 	for (row = perfring_members_of(record.type); row->kind != PERFRING_KINDS; row++)
 		if (perfring_members_has(&record, row)) {
 			kind = (enum perfring_kind)row->kind;
-			/* Without a format nothing of a read block was decoded. */
+			/* Without a format, no read block is decoded. */
 			if (kind == PERFRING_KIND_read)
-				perfring_layout_open_field(&walk, kind, format ? format->read_format : 0, wound->record,
+				perfring_layout_open_field(&walk, kind, format ? format->read_format : 0, site->record,
 							   at, format ? end : at);
 			else
-				perfring_layout_open_member(&walk, kind, record.misc, wound->record, at, end);
-			at = note_parts(wound, kind, &walk, perfring_member_of(&record, row));
+				perfring_layout_open_member(&walk, kind, record.misc, site->record, at, end);
+			at = note_parts(site, kind, &walk, perfring_member_of(&record, row));
 		}
 }
 
 /* ---- what every record has ---- */
 
-static void note_size(struct wound *wound, uint64_t size)
+static void note_size(struct damage_site *site, uint64_t size)
 {
-	wound->value = size;
-	wound->at = offsetof(struct perf_event_header, size);
-	wound->width = 2;
+	site->value = size;
+	site->at = offsetof(struct perf_event_header, size);
+	site->width = 2;
 }
 
-static void note_odd_size(struct wound *wound, size_t room)
+static void note_odd_size(struct damage_site *site, size_t capacity)
 {
-	uint32_t part = 1 + (uint32_t)draw(wound, 7);
-	bool grows = wound->size < 16 || (draw(wound, 2) && wound->size + part <= room);
+	uint32_t part = 1 + (uint32_t)draw(site, 7);
+	bool grows = site->size < 16 || (draw(site, 2) && site->size + part <= capacity);
 
-	if (grows && wound->size + part > room)
+	if (grows && site->size + part > capacity)
 		return;
-	if (!takes(wound, PERFRING_DAMAGE_SIZE_ODD, 0, 0))
+	if (!takes(site, PERFRING_DAMAGE_SIZE_ODD, 0, 0))
 		return;
-	wound->new_size = grows ? wound->size + part : wound->size - part;
-	note_size(wound, wound->new_size);
+	site->new_size = grows ? site->size + part : site->size - part;
+	note_size(site, site->new_size);
 }
 
-static uint32_t other_type(struct wound *wound, uint32_t type)
+static uint32_t other_type(struct damage_site *site, uint32_t type)
 {
 	uint32_t other = type;
 	uint64_t nr = 0;
 
 #define PERFRING_RECORD(NAME, number, noun) \
-	if (type != PERFRING_RECORD_##NAME && !draw(wound, ++nr)) \
+	if (type != PERFRING_RECORD_##NAME && !draw(site, ++nr)) \
 		other = PERFRING_RECORD_##NAME;
 #define PERFRING_MEMBER(kind, member, show)
 #define PERFRING_RECORD_END(NAME, number, noun)
@@ -258,8 +258,8 @@ static uint32_t other_type(struct wound *wound, uint32_t type)
 	return other;
 }
 
-/* Where the id of its event stands; 0: it has none. */
-static uint32_t id_at(const struct wound *wound, const struct perfring_format *format, uint32_t type)
+/* The offset of its event's id; 0: it has none. */
+static uint32_t id_at(const struct damage_site *site, const struct perfring_format *format, uint32_t type)
 {
 	uint64_t field, back;
 
@@ -271,37 +271,36 @@ static uint32_t id_at(const struct wound *wound, const struct perfring_format *f
 	if (type >= PERFRING_RECORD_OF_PERF || !perfring_format_has_trailer(format))
 		return 0;
 	back = perfring_format_field_back(format->sample_type, field);
-	return back ? wound->size - (uint32_t)back : 0;
+	return back ? site->size - (uint32_t)back : 0;
 }
 
-static void note_header(struct wound *wound, const struct perfring_format *format, size_t room)
+static void note_header(struct damage_site *site, const struct perfring_format *format, size_t capacity)
 {
-	const perfring_header *header = (const void *)wound->record;
-	uint32_t size = wound->size, step = header->type < PERFRING_RECORD_OF_PERF ? 8 : 1;
+	const perfring_header *header = (const void *)site->record;
+	uint32_t size = site->size, step = header->type < PERFRING_RECORD_OF_PERF ? 8 : 1;
 
-	if (takes(wound, PERFRING_DAMAGE_SIZE_SMALL, 0, 0))
-		note_size(wound, draw(wound, sizeof(*header)));
-	if (size < UINT16_MAX && takes(wound, PERFRING_DAMAGE_SIZE_LARGE, 0, 0))
-		note_size(wound,
-			  size + 1 + draw(wound, draw(wound, 2) && size < UINT16_MAX - 16 ? 16 : UINT16_MAX - size));
-	if (wound->damage == PERFRING_DAMAGE_SIZE_ODD && header->type < PERFRING_RECORD_OF_PERF)
-		note_odd_size(wound, room);
-	if (size > sizeof(*header) && takes(wound, PERFRING_DAMAGE_TRUNCATED, 0, 0)) {
-		wound->new_size = size - step * (uint32_t)(1 + draw(wound, (size - sizeof(*header)) / step));
-		note_size(wound, wound->new_size);
+	if (takes(site, PERFRING_DAMAGE_SIZE_SMALL, 0, 0))
+		note_size(site, draw(site, sizeof(*header)));
+	if (size < UINT16_MAX && takes(site, PERFRING_DAMAGE_SIZE_LARGE, 0, 0))
+		note_size(site,
+			  size + 1 + draw(site, draw(site, 2) && size < UINT16_MAX - 16 ? 16 : UINT16_MAX - size));
+	if (site->damage == PERFRING_DAMAGE_SIZE_ODD && header->type < PERFRING_RECORD_OF_PERF)
+		note_odd_size(site, capacity);
+	if (size > sizeof(*header) && takes(site, PERFRING_DAMAGE_TRUNCATED, 0, 0)) {
+		site->new_size = size - step * (uint32_t)(1 + draw(site, (size - sizeof(*header)) / step));
+		note_size(site, site->new_size);
 	}
-	if (takes(wound, PERFRING_DAMAGE_MISC, offsetof(struct perf_event_header, misc), 2))
-		wound->value = (header->misc & ~(uint64_t)PERFRING_RECORD_MISC_CPUMODE_MASK) | (6 + draw(wound, 2));
-	if (takes(wound, PERFRING_DAMAGE_TYPE, 0, 4))
-		wound->value = other_type(wound, header->type);
-	if (size > sizeof(*header) && takes(wound, PERFRING_DAMAGE_BYTES, 0, 1)) {
-		wound->at = (uint32_t)(sizeof(*header) + draw(wound, size - sizeof(*header)));
-		wound->width = (uint32_t)(1 + draw(wound, size - wound->at < 8 ? size - wound->at : 8));
-		wound->value = draw(wound, 0);
+	if (takes(site, PERFRING_DAMAGE_MISC, offsetof(struct perf_event_header, misc), 2))
+		site->value = (header->misc & ~(uint64_t)PERFRING_RECORD_MISC_CPUMODE_MASK) | (6 + draw(site, 2));
+	if (takes(site, PERFRING_DAMAGE_TYPE, 0, 4))
+		site->value = other_type(site, header->type);
+	if (size > sizeof(*header) && takes(site, PERFRING_DAMAGE_BYTES, 0, 1)) {
+		site->at = (uint32_t)(sizeof(*header) + draw(site, size - sizeof(*header)));
+		site->width = (uint32_t)(1 + draw(site, size - site->at < 8 ? size - site->at : 8));
+		site->value = draw(site, 0);
 	}
-	if (id_at(wound, format, header->type) &&
-	    takes(wound, PERFRING_DAMAGE_ID, id_at(wound, format, header->type), 8))
-		wound->value = draw(wound, 0);
+	if (id_at(site, format, header->type) && takes(site, PERFRING_DAMAGE_ID, id_at(site, format, header->type), 8))
+		site->value = draw(site, 0);
 }
 
 /* ---- damaging ---- */
@@ -317,43 +316,43 @@ static bool is_zero(const unsigned char *bytes, uint32_t size)
 	return !size;
 }
 
-/* These may leave a record as good as it was. */
+/* These damages may leave a valid record. */
 static bool may_pass(enum perfring_damage damage)
 {
 	return damage == PERFRING_DAMAGE_ID || damage == PERFRING_DAMAGE_TYPE || damage == PERFRING_DAMAGE_BYTES;
 }
 
-/* One try.  What check would let pass is no damage, and undone: what fits by chance after all, such as a tail cut off
- * where another record could end. */
-static bool hurts(struct wound *wound, const struct perfring_format *format, size_t room)
+/* One try.  A change that leaves a valid record by chance is undone: for example, one that truncates the record where
+ * another could end. */
+static bool try_damage(struct damage_site *site, const struct perfring_format *format, size_t capacity)
 {
-	const struct perf_event_header *record = (const void *)wound->record;
+	const struct perf_event_header *record = (const void *)site->record;
 	struct perfring_finding finding;
 	uint32_t type = ((const perfring_header *)record)->type;
 	unsigned char *at;
 	uint64_t was;
 
-	wound->found = 0;
-	wound->new_size = wound->size;
-	note_header(wound, format, room);
+	site->found = 0;
+	site->new_size = site->size;
+	note_header(site, format, capacity);
 	if (type != PERFRING_RECORD_SAMPLE)
-		note_record(wound, format);
+		note_record(site, format);
 	else if (format)
-		note_sample(wound, format);
-	if (!wound->found)
+		note_sample(site, format);
+	if (!site->found)
 		return false;
-	at = wound->record + wound->at;
-	was = perfring_number_get(at, wound->width);
-	if (was == (wound->value & highest(wound->width)) || !is_zero(at + wound->width, wound->fill))
+	at = site->record + site->at;
+	was = perfring_number_get(at, site->width);
+	if (was == (site->value & highest(site->width)) || !is_zero(at + site->width, site->fill))
 		return false;
-	if (wound->new_size > wound->size)
-		memset(wound->record + wound->size, 0, wound->new_size - wound->size);
-	perfring_number_put(at, wound->width, wound->value);
-	memset(at + wound->width, (int)wound->value, wound->fill);
-	if (may_pass(wound->damage) || perfring_record_examine(format, record, wound->new_size, &finding))
+	if (site->new_size > site->size)
+		memset(site->record + site->size, 0, site->new_size - site->size);
+	perfring_number_put(at, site->width, site->value);
+	memset(at + site->width, (int)site->value, site->fill);
+	if (may_pass(site->damage) || perfring_record_examine(format, record, site->new_size, &finding))
 		return true;
-	perfring_number_put(at, wound->width, was);
-	memset(at + wound->width, 0, wound->fill);
+	perfring_number_put(at, site->width, was);
+	memset(at + site->width, 0, site->fill);
 	return false;
 }
 
@@ -362,33 +361,33 @@ int64_t perfring_generate_damage(struct perfring_generator *generator, const str
 {
 	const perfring_header *header = record;
 	uint8_t order[PERFRING_DAMAGES];
-	struct wound wound;
+	struct damage_site site;
 	uint32_t i, j, tries;
 
 	if (damage > PERFRING_DAMAGES || perfring_record_check(format, record, size, NULL))
 		return 0;
-	memset(&wound, 0, sizeof(wound));
-	wound.generator = generator;
-	wound.record = record;
-	wound.size = header->size;
+	memset(&site, 0, sizeof(site));
+	site.generator = generator;
+	site.record = record;
+	site.size = header->size;
 	for (i = 0; i < PERFRING_DAMAGES; i++)
 		order[i] = (uint8_t)i;
 	for (i = 0; i < PERFRING_DAMAGES; i++) {
-		j = i + (uint32_t)draw(&wound, PERFRING_DAMAGES - i);
-		wound.damage = (enum perfring_damage)order[j];
+		j = i + (uint32_t)draw(&site, PERFRING_DAMAGES - i);
+		site.damage = (enum perfring_damage)order[j];
 		order[j] = order[i];
-		for (tries = 0; tries < TRIES && (damage == wound.damage || damage == PERFRING_DAMAGES); tries++)
-			if (hurts(&wound, format, size))
-				return wound.new_size;
+		for (tries = 0; tries < TRIES && (damage == site.damage || damage == PERFRING_DAMAGES); tries++)
+			if (try_damage(&site, format, size))
+				return site.new_size;
 	}
 	return 0;
 }
 
 /* ---- mutation ---- */
 
-/* One member of the record drawn anew: that of another record of its kind.  Returns its size, or 0. */
+/* Replaces one member by that of a random record of the type.  Returns the record's size, or 0. */
 static size_t redraw_record(struct perfring_generator *generator, const struct perfring_format *format,
-			    const void *bytes, void *drawn, size_t drawn_size, void *room, size_t most)
+			    const void *bytes, void *drawn, size_t drawn_size, void *buffer, size_t most)
 {
 	struct perfring_record record, other;
 	const struct member_row *row;
@@ -405,7 +404,7 @@ static size_t redraw_record(struct perfring_generator *generator, const struct p
 			memcpy(perfring_member_in(&record, row), perfring_member_of(&other, row), row->size);
 	if (nr <= chosen)
 		record.trailer = other.trailer;
-	size = perfring_record_encode(format, &record, room, most);
+	size = perfring_record_encode(format, &record, buffer, most);
 	return size < 0 ? 0 : (size_t)size;
 }
 
@@ -414,7 +413,7 @@ static size_t redraw_record(struct perfring_generator *generator, const struct p
 #define TAKE_own(a, b) sample.a = other.a
 
 static size_t redraw_sample(struct perfring_generator *generator, const struct perfring_format *format,
-			    const void *bytes, void *drawn, size_t drawn_size, void *room, size_t most)
+			    const void *bytes, void *drawn, size_t drawn_size, void *buffer, size_t most)
 {
 	struct perfring_sample sample, other;
 	uint64_t nr = 0, chosen;
@@ -431,15 +430,13 @@ static size_t redraw_sample(struct perfring_generator *generator, const struct p
 #include <perfring/fields.def>
 	if (nr == chosen)
 		sample.trailing_size = 0;
-	size = perfring_sample_encode(format, &sample, room, most);
+	size = perfring_sample_encode(format, &sample, buffer, most);
 	return size < 0 ? 0 : (size_t)size;
 }
 
-/* A copy with the size that it has, and behind it what is drawn: both are encoded into the record's room.  Not inline,
- * so that this array is never on the stack beside that of perfring_generate_record. */
-static __attribute__((noinline)) size_t redraw(struct perfring_generator *generator,
-					       const struct perfring_format *format, void *record, size_t size,
-					       size_t most)
+/* Encodes into the record's buffer from a copy of it and from a random record after the copy. */
+static size_t redraw(struct perfring_generator *generator, const struct perfring_format *format, void *record,
+		     size_t size, size_t most)
 {
 	unsigned char copy[UINT16_MAX + 1 + 4096], *drawn;
 	perfring_header *header = (perfring_header *)(void *)copy;
@@ -460,7 +457,7 @@ static __attribute__((noinline)) size_t redraw(struct perfring_generator *genera
 	return format ? redraw_sample(generator, format, copy, drawn, drawn_size, record, most) : 0;
 }
 
-/* Of the same kind, or of any in the table: a small one rather than a large one. */
+/* Of the same type, or of any in the table; mostly a small record. */
 static size_t draw_anew(struct perfring_generator *generator, const struct perfring_format *format, void *record,
 			size_t size, size_t most)
 {
@@ -471,13 +468,13 @@ static size_t draw_anew(struct perfring_generator *generator, const struct perfr
 #include <perfring/records.def>
 	};
 	uint32_t type = types[perfring_generator_draw(generator, sizeof(types))];
-	uint64_t room = perfring_generator_draw(generator, 4) ? 64 + perfring_generator_draw(generator, 512) : most;
+	uint64_t space = perfring_generator_draw(generator, 4) ? 64 + perfring_generator_draw(generator, 512) : most;
 	int64_t made;
 
 	if (size >= sizeof(perfring_header) && perfring_generator_draw(generator, 4) &&
 	    ((perfring_header *)record)->type)
 		type = ((perfring_header *)record)->type;
-	made = perfring_generate_record(generator, format, type, record, room < most ? (size_t)room : most);
+	made = perfring_generate_record(generator, format, type, record, space < most ? (size_t)space : most);
 	return made < 0 ? 0 : (size_t)made;
 }
 
@@ -486,7 +483,7 @@ static size_t change_bytes(struct perfring_generator *generator, void *record, s
 	unsigned char *bytes = record;
 	uint64_t nr = 1 + perfring_generator_draw(generator, 4), word;
 
-	/* a word more or less at the end, now and then */
+	/* one time in 8, a word more or less at the end */
 	word = perfring_generator_draw(generator, 16);
 	if (!word && size + 8 <= most) {
 		memset(bytes + size, 0, 8);

@@ -1,4 +1,4 @@
-/* layout.c - bytes walked part by part, as a layout says. */
+/* layout.c - a walk over bytes, part by part, by a layout. */
 #include "layout.h"
 
 #include <perfring/swap.h>
@@ -69,7 +69,7 @@ static uint64_t left_of(const struct perfring_layout_walk *walk)
 	return walk->size - walk->at;
 }
 
-/* Who draws random bytes writes them before they are read. */
+/* A generator or encoder writes a part before the walk reads it. */
 static void fill(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
 {
 	if (walk->fill)
@@ -105,7 +105,7 @@ uint32_t perfring_layout_text_size(enum perfring_kind kind)
 	return (uint32_t)digits(layouts[kind] + 1, NULL);
 }
 
-/* The part after the one that closes a list or a condition, which has begun before `part`. */
+/* The part after the end of the list or condition that begins before `part`. */
 static const char *after_close(const char *part)
 {
 	for (int open = 1; *part && open; part = next_part(part))
@@ -115,24 +115,14 @@ static const char *after_close(const char *part)
 
 static uint32_t width_of(char letter)
 {
-	switch (letter) {
-	case 'y':
-	case 'o':
-		return 1;
-	case 'h':
-		return 2;
-	case 'w':
-	case 'W':
-		return 4;
-	case 'd':
-	case 'D':
-		return 8;
-	default:
-		return 0;
-	}
+	return letter == 'y' || letter == 'o'   ? 1
+	       : letter == 'h'                  ? 2
+	       : letter == 'w' || letter == 'W' ? 4
+	       : letter == 'd' || letter == 'D' ? 8
+						: 0;
 }
 
-/* Of "(X2" and "(X>2". */
+/* Whether the condition "(X2" or "(X>2" holds. */
 static bool holds(const struct perfring_layout_walk *walk, const char *part)
 {
 	uint64_t number = walk->registers[(part[1] - 'a') % 26];
@@ -140,7 +130,7 @@ static bool holds(const struct perfring_layout_walk *walk, const char *part)
 	return part[2] == '>' ? number > digits(part + 3, NULL) : number == digits(part + 2, NULL);
 }
 
-/* What a part takes up by itself; 0: that hangs on other bytes. */
+/* The size of a part; 0: it depends on other bytes. */
 static uint32_t space_of(const char *part)
 {
 	return strchr("0bcC", *part) ? (uint32_t)digits(part + 1, NULL) : width_of(*part);
@@ -150,7 +140,7 @@ uint32_t perfring_layout_least(enum perfring_kind kind)
 {
 	const char *part = layouts[kind];
 	uint32_t least = 0;
-	char chosen = 0; /* of conditions on one register the first counts */
+	char chosen = 0; /* of the conditions on one register, the first counts */
 
 	while (*part) {
 		if (*part == '{' || *part == '~' || (*part == '(' && (is_digit(part[1]) || part[1] == chosen))) {
@@ -167,7 +157,7 @@ uint32_t perfring_layout_least(enum perfring_kind kind)
 	return least;
 }
 
-/* The bytes of one entry of the list whose parts begin here; 0: they differ. */
+/* The size of each entry of the list whose parts begin here; 0: they differ. */
 static uint32_t entry_of(const struct perfring_layout_walk *walk, const char *part)
 {
 	uint64_t size = 0, one;
@@ -188,7 +178,7 @@ static uint32_t entry_of(const struct perfring_layout_walk *walk, const char *pa
 	return (uint32_t)size;
 }
 
-/* What a register that is set before `part` is for. */
+/* What the register that was set before `part` is for. */
 static enum perfring_layout_use use_of(const struct perfring_layout_walk *walk, const char *part, char letter,
 				       uint32_t *entry)
 {
@@ -207,13 +197,13 @@ static enum perfring_layout_use use_of(const struct perfring_layout_walk *walk, 
 	return PERFRING_LAYOUT_VALUE;
 }
 
-/* Where it stands; of a walk without bytes no address that is used. */
+/* The address of the current part.  A walk without bytes does not use it. */
 static const void *bytes_at(const struct perfring_layout_walk *walk)
 {
 	return (const void *)((uintptr_t)walk->bytes + (uintptr_t)walk->at);
 }
 
-/* What stands after the letters of a part; walk->part is the next one then. */
+/* Reads the name after the letters of a part, and moves walk->part to the next one. */
 static void take_name(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
 {
 	const char *name = walk->part + strcspn(walk->part, ": ");
@@ -225,9 +215,9 @@ static void take_name(struct perfring_layout_walk *walk, struct perfring_layout_
 	walk->part = next_part(name);
 }
 
-/* ---- lists and conditions.  Each returns 1 with a part that is one, 0, or the fault ---- */
+/* ---- lists and conditions.  Each returns 1 with a part, 0 without one, or the error ---- */
 
-/* A list of words alone is swapped at once.  Returns whether it was one. */
+/* Swaps a list of words at once.  Returns false for another list. */
 static bool swap_list(struct perfring_layout_walk *walk, const char *begin, uint64_t count, uint32_t entry)
 {
 	unsigned char *bytes = (unsigned char *)(uintptr_t)bytes_at(walk);
@@ -244,8 +234,6 @@ static bool swap_list(struct perfring_layout_walk *walk, const char *begin, uint
 	walk->at += 8 * at;
 	return true;
 }
-
-static const char crowded[] = "more entries than there are bytes for";
 
 static int begin_list(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
 {
@@ -272,10 +260,10 @@ static int begin_list(struct perfring_layout_walk *walk, struct perfring_layout_
 		}
 		if (entry && count > left_of(walk) / entry) {
 			if (!may_lack)
-				return wrong(walk, crowded);
+				return wrong(walk, "more entries than there are bytes for");
 			count = 0;
 		}
-		/* Each entry has a number at least: a count that is too high ends with the bytes. */
+		/* Each entry has bytes, so a count that is too high ends with them. */
 		if (count > UINT64_MAX / 2)
 			count = UINT64_MAX / 2;
 	}
@@ -342,7 +330,7 @@ static int begin_condition(struct perfring_layout_walk *walk, struct perfring_la
 	return 0;
 }
 
-/* ---- parts.  Each returns 1, or the fault, and leaves walk->part before the name ---- */
+/* ---- parts.  Each returns 1 or the error, and leaves walk->part before the name ---- */
 
 static void swap_bytes(unsigned char *bytes, uint32_t size)
 {
@@ -354,7 +342,7 @@ static void swap_bytes(unsigned char *bytes, uint32_t size)
 	}
 }
 
-/* What stands after the letter of a number. */
+/* The text after the letter of a number. */
 struct suffix {
 	char letter; /* of a register, or 0 */
 	char sign;
@@ -403,7 +391,7 @@ static bool is_chosen(const char *choices, uint64_t number)
 
 static int take_number(struct perfring_layout_walk *walk, uint32_t size, struct perfring_layout_member *member)
 {
-	/* writable where bytes are swapped or filled: who asks for that gave them so */
+	/* Swapping and filling are asked for only with bytes that are writable. */
 	unsigned char *bytes = (unsigned char *)(uintptr_t)bytes_at(walk);
 	bool is_order = *walk->part == 'o';
 	struct suffix suffix;
@@ -444,7 +432,7 @@ static int take_number(struct perfring_layout_walk *walk, uint32_t size, struct 
 	return 1;
 }
 
-/* In place: by the size that it has, or within the bytes that are said to be its. */
+/* An attr in place: by its own size (is_own), or within member->size bytes. */
 static int take_attr(struct perfring_layout_walk *walk, struct perfring_layout_member *member, bool is_own)
 {
 	unsigned char *bytes = (unsigned char *)(uintptr_t)member->bytes;
@@ -463,7 +451,7 @@ static int take_attr(struct perfring_layout_walk *walk, struct perfring_layout_m
 	if (!own)
 		own = PERFRING_ATTR_MIN;
 	if (own < PERFRING_ATTR_MIN || own > space || own > PERFRING_ATTR_MAX) {
-		/* turned all the same, so that it is as wrong on the way back */
+		/* Swapped all the same, so that the way back finds the same fault. */
 		if (walk->order != LAYOUT_NATIVE)
 			swap_bytes(bytes + PERFRING_ATTR_AT_size, 4);
 		return wrong(walk, own < PERFRING_ATTR_MIN ? "attr shorter than any" : "attr longer than its bytes");
@@ -530,7 +518,7 @@ static int take_string(struct perfring_layout_walk *walk, struct perfring_layout
 	return 1;
 }
 
-/* Strings in bytes of a given number. */
+/* A string in a fixed number of bytes. */
 static int take_chars(struct perfring_layout_walk *walk, struct perfring_layout_member *member)
 {
 	bool may_be_cut = *walk->part == 'C';
@@ -616,26 +604,18 @@ int perfring_layout_next(struct perfring_layout_walk *walk, struct perfring_layo
 			walk->part = walk->at == walk->size ? "" : next_part(walk->part);
 			continue;
 		case '{':
-			if (walk->part[1] == 'C' && !walk->cpus) {
+		case '~':
+		case '(':
+			if (!strncmp(walk->part, "{C", 2) && !walk->cpus) {
 				walk->part = "";
 				continue;
 			}
-			one = begin_list(walk, member);
-			if (one)
-				return one;
-			continue;
-		case '~':
-			one = begin_list(walk, member);
+			one = *walk->part == '(' ? begin_condition(walk, member) : begin_list(walk, member);
 			if (one)
 				return one;
 			continue;
 		case '}':
 			end_entry(walk);
-			continue;
-		case '(':
-			one = begin_condition(walk, member);
-			if (one)
-				return one;
 			continue;
 		case ')':
 			walk->part = next_part(walk->part);

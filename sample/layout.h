@@ -1,11 +1,11 @@
-/* layout.h - the members of records by their layouts, for those who swap, check, damage and draw them. */
+/* layout.h - members of records by their layouts: for swapping, checks, damages and random records. */
 #ifndef PERFRING_SAMPLE_LAYOUT_H
 #define PERFRING_SAMPLE_LAYOUT_H
 
 #include <perfring/layout.h>
 #include <perfring/record.h>
 
-/* walk.order: what is read, and what stays in its place. */
+/* walk.order: the order of the bytes that are read, and of those left in their place. */
 enum {
 	LAYOUT_NATIVE,
 	LAYOUT_FROM_OTHER, /* foreign bytes, left native */
@@ -13,20 +13,20 @@ enum {
 };
 
 /* Begins a walk over a member of a record, from record[at] up to record[end - 1], the trailer's beginning. */
-void perfring_layout_open_member(struct perfring_layout_walk *walk, enum perfring_kind kind, uint16_t misc, const void *record,
-				 uint64_t at, uint64_t end);
+void perfring_layout_open_member(struct perfring_layout_walk *walk, enum perfring_kind kind, uint16_t misc,
+				 const void *record, uint64_t at, uint64_t end);
 
-/* The same over a field of a sample, or the read block of a record, by what fields.def's kinds have in their column `how`. */
+/* The same over a field of a sample, or the read block of a record; how: that column of the kind in kinds.def. */
 void perfring_layout_open_field(struct perfring_layout_walk *walk, enum perfring_kind kind, uint64_t how,
 				const void *record, uint64_t at, uint64_t end);
 
-/* The fewest bytes that a member takes up, with its padding; a choice is what its layout has first. */
+/* The minimal size of a member, with its padding; of a choice, that of the first variant. */
 uint32_t perfring_layout_least(enum perfring_kind kind);
 
-/* The bytes of a text, 0 of a string. */
+/* The size of a text; 0 for a string. */
 uint32_t perfring_layout_text_size(enum perfring_kind kind);
 
-/* A number of 1, 2, 4 or 8 bytes, in our order. */
+/* A number of 1, 2, 4 or 8 bytes, in native order. */
 static inline uint64_t perfring_number_get(const void *bytes, uint64_t size)
 {
 	uint64_t number = 0;

@@ -15,10 +15,11 @@ const struct member_row *perfring_members_of(uint32_t type)
 #define PERFRING_MEMBER(kind, member, show) ROW(kind, member, show, false)
 #define PERFRING_MEMBER_WHEN(when, kind, member, show) ROW(kind, member, show, true)
 #define PERFRING_RECORD_END(NAME, type, noun) \
-			{NULL, sizeof(record), 0, PERFRING_KINDS, 0, false}, \
-		}; \
+	{NULL, sizeof(record), 0, PERFRING_KINDS, 0, false}, \
+	} \
+	; \
 \
-		return rows; \
+	return rows; \
 	}
 #include <perfring/records.def>
 	default:

@@ -1,10 +1,10 @@
-/* members.h - the members of records as rows, in wire order: records.def for those who go through them one by one. */
+/* members.h - the members of records, in wire order, as rows that a loop can walk. */
 #ifndef PERFRING_SAMPLE_MEMBERS_H
 #define PERFRING_SAMPLE_MEMBERS_H
 
 #include <perfring/record.h>
 
-/* The columns `show` of the tables: groups of values.def come first. */
+/* The column `show` of the tables.  Groups of values.def come first. */
 enum show {
 #define PERFRING_VALUE_GROUP(group, prefix, is_set) SHOW_##group,
 #include <perfring/values.def>
@@ -29,10 +29,10 @@ struct member_row {
 	bool is_conditional;
 };
 
-/* The first row of a type.  A type that is not in records.def has none. */
+/* The first row of a type, or the end row of a type that is not in records.def. */
 const struct member_row *perfring_members_of(uint32_t type);
 
-/* Whether a record has this member of its type.  The members before it are known. */
+/* Whether a record has this member.  The members before it must be decoded. */
 bool perfring_members_has(const struct perfring_record *record, const struct member_row *row);
 
 static inline void *perfring_member_in(struct perfring_record *record, const struct member_row *row)

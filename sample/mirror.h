@@ -1,10 +1,11 @@
-/* mirror.h - bit-fields: compilers lay them out from the other end of the word on big-endian machines (docs/abi.md 1.4). */
+/* mirror.h - bit-fields: on big-endian machines, compilers lay them out from the other end of the word (docs/abi.md
+ * 1.4). */
 #ifndef PERFRING_SAMPLE_MIRROR_H
 #define PERFRING_SAMPLE_MIRROR_H
 
 #include <perfring/base.h>
 
-/* Inlined, a constant mode folds. */
+/* Inline, so that a constant mode folds. */
 #define FOLDED static inline __attribute__((always_inline))
 
 FOLDED uint64_t low_bits(unsigned width)
@@ -12,7 +13,7 @@ FOLDED uint64_t low_bits(unsigned width)
 	return ~UINT64_C(0) >> (64 - width);
 }
 
-/* The bit-field of `word` that has this bit number on little-endian machines, at its place on the others. */
+/* The bit-field with this little-endian bit number, moved to its place on the other machines, or back (to_little). */
 FOLDED uint64_t mirror_field(uint64_t word, bool to_little, unsigned bit, unsigned width)
 {
 	unsigned mirrored = 64 - bit - width;
@@ -29,7 +30,7 @@ FOLDED uint64_t mirror_bits(uint64_t word)
 	return (word >> 1 & UINT64_C(0x5555555555555555)) | (word & UINT64_C(0x5555555555555555)) << 1;
 }
 
-/* Bits that have no row yet are taken for flags. */
+/* A bit without a row in values.def counts as a flag of one bit. */
 FOLDED uint64_t mirror_attr_flags(uint64_t word, bool to_little)
 {
 	uint64_t mirrored = mirror_bits(word);
@@ -50,7 +51,7 @@ FOLDED uint64_t mirror_branch_flags(uint64_t word, bool to_little)
 		;
 }
 
-/* A word of bit-fields, which go by their value, from the other byte order or to it. */
+/* Converts a word of bit-fields, by their values, from the other byte order or to it. */
 #define SWAP_BITS(to_foreign, mirror, word) \
 	((to_foreign) ? __builtin_bswap64(mirror(word, __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)) \
 		      : mirror(__builtin_bswap64(word), __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__))

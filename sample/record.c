@@ -24,16 +24,16 @@ static uint32_t trailer_size(const struct perfring_format *format, uint32_t type
 	return format && type < PERFRING_RECORD_OF_PERF ? perfring_format_trailer(format) : 0;
 }
 
-/* ---- a record on the way: its members one after another ---- */
+/* ---- a scan over the members of a record ---- */
 
 struct scan {
 	struct perfring_cursor cursor; /* ends where the trailer begins */
 	const struct perfring_format *format;
 	uint16_t misc;
-	bool is_cut; /* a text shorter than its kind was put: what comes after it would be read as its end */
+	bool is_cut; /* a text shorter than its kind was put: more bytes would be read as its end */
 };
 
-/* Member by member: a copy of the whole would wait for what was just stored. */
+/* Stores member by member: a copy of the whole struct would wait for these stores. */
 FOLDED void begin_scan(struct scan *scan, const struct perfring_format *format, uint16_t misc, const void *bytes,
 		       uint32_t end)
 {
@@ -50,49 +50,49 @@ enum {
 
 static const char ends_early[] = "record ends inside this member";
 
-/* ---- kinds by their layouts: each part goes to, or comes from, the member of the kind's struct that has its name ---- */
+/* ---- kinds by their layouts: a part is the member of the kind's struct that has its name ---- */
 
-static const struct bound {
+static const struct binding {
 	enum perfring_kind kind;
 	uint16_t offset;
 	uint16_t size;
 	char name[16];
-} bounds[] = {
+} bindings[] = {
 #define PERFRING_KIND_MEMBER(kind, member) \
 	{PERFRING_KIND_##kind, offsetof(perfring_kind_##kind, member), sizeof(((perfring_kind_##kind *)0)->member), \
 	 #member},
 #include <perfring/kinds.def>
 };
 
-static const struct bound *bound_of(enum perfring_kind kind, const char *name, size_t length)
+static const struct binding *binding_of(enum perfring_kind kind, const char *name, size_t length)
 {
-	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
-		if (bounds[i].kind == kind && !strncmp(bounds[i].name, name, length) && !bounds[i].name[length])
-			return &bounds[i];
+	for (size_t i = 0; i < sizeof(bindings) / sizeof(bindings[0]); i++)
+		if (bindings[i].kind == kind && !strncmp(bindings[i].name, name, length) && !bindings[i].name[length])
+			return &bindings[i];
 	return NULL;
 }
 
 static void keep_number(enum perfring_kind kind, const char *name, void *to, uint64_t number)
 {
-	const struct bound *bound = bound_of(kind, name, strlen(name));
+	const struct binding *binding = binding_of(kind, name, strlen(name));
 
-	if (bound)
-		perfring_number_put((unsigned char *)to + bound->offset, bound->size, number);
+	if (binding)
+		perfring_number_put((unsigned char *)to + binding->offset, binding->size, number);
 }
 
-/* Bytes where they lie, and how many; those of a fixed number in the struct itself. */
+/* Bytes are kept by their address and number, or, if their number is fixed, in the struct itself. */
 static void keep_part(enum perfring_kind kind, const struct perfring_layout_member *part, void *to)
 {
-	const struct bound *bound = bound_of(kind, part->name, strlen(part->name));
+	const struct binding *binding = binding_of(kind, part->name, strlen(part->name));
 
-	if (!bound)
+	if (!binding)
 		return;
 	if (part->kind == PERFRING_LAYOUT_NUMBER) {
 		keep_number(kind, part->name, to, part->number < part->most ? part->number : part->most);
 	} else if (part->is_fixed) {
-		memcpy((unsigned char *)to + bound->offset, part->bytes, bound->size);
+		memcpy((unsigned char *)to + binding->offset, part->bytes, binding->size);
 	} else {
-		memcpy((unsigned char *)to + bound->offset, &part->bytes, sizeof(part->bytes));
+		memcpy((unsigned char *)to + binding->offset, &part->bytes, sizeof(part->bytes));
 		keep_number(kind, "size", to, part->size);
 		keep_number(kind, "room", to, part->space);
 		if (part->kind == PERFRING_LAYOUT_PARTS)
@@ -118,7 +118,7 @@ static const char *walk_laid(struct scan *scan, enum perfring_kind kind, void *t
 	return walk.fault.what;
 }
 
-/* The walk gets a copy: the scan of the record stays in registers. */
+/* The walk has a copy, so that the scan stays in registers. */
 FOLDED const char *take_laid(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
 {
 	struct scan copy = *scan;
@@ -128,7 +128,7 @@ FOLDED const char *take_laid(struct scan *scan, enum perfring_kind kind, void *t
 	return what;
 }
 
-/* ---- kinds of what the kernel writes: one function a kind.  NULL, or what is wrong ---- */
+/* ---- kinds that the kernel writes: one function a kind.  Each returns NULL, or what is wrong ---- */
 
 static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 {
@@ -158,17 +158,17 @@ static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 static const char *take_string(struct scan *scan, struct perfring_string *string)
 {
 	const void *bytes = NULL, *nul;
-	uint32_t room = perfring_cursor_left(&scan->cursor);
+	uint32_t space = perfring_cursor_left(&scan->cursor);
 
-	perfring_take_bytes(&scan->cursor, &bytes, room);
-	nul = memchr(bytes, 0, room);
+	perfring_take_bytes(&scan->cursor, &bytes, space);
+	nul = memchr(bytes, 0, space);
 	string->data = bytes;
-	string->size = nul ? (uint32_t)((const char *)nul - string->data) : room;
-	string->room = room;
+	string->size = nul ? (uint32_t)((const char *)nul - string->data) : space;
+	string->room = space;
 	return NULL;
 }
 
-/* Without a format nothing tells how the block lies: it stays in `trailing`. */
+/* Without a format its layout is unknown: the bytes stay in `trailing`. */
 static const char *take_read(struct scan *scan, struct perfring_read *read)
 {
 	if (scan->format)
@@ -197,7 +197,7 @@ static const char *take_links(struct scan *scan, struct perfring_links *links)
 	return NULL;
 }
 
-/* At the end of the record its padding may be missing. */
+/* At the end of the record the padding may be missing. */
 static const char *take_poke(struct scan *scan, struct perfring_poke *poke)
 {
 	uint32_t left, padding;
@@ -213,7 +213,7 @@ static const char *take_poke(struct scan *scan, struct perfring_poke *poke)
 	return NULL;
 }
 
-/* NULL, or what is wrong.  The kind is known to the compiler. */
+/* Returns NULL, or what is wrong.  The kind is a constant. */
 FOLDED const char *take(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
 {
 	switch (kind) {
@@ -242,9 +242,9 @@ FOLDED const char *take(struct scan *scan, enum perfring_kind kind, void *to, si
 	}
 }
 
-/* ---- the trailer: fields.def's order, but for IDENTIFIER, which is last (docs/abi.md 4.2) ---- */
+/* ---- the trailer: trailer.def ---- */
 
-/* Its size was tested. */
+/* The caller has tested its size. */
 static void take_trailer(const struct perfring_format *format, struct perfring_cursor *cursor,
 			 struct perfring_trailer *trailer)
 {
@@ -356,9 +356,9 @@ void perfring_record_walk(struct perfring_layout_walk *walk, const struct perfri
 	}
 }
 
-/* ---- encoding: put, or only measured, at a cursor that has no bytes.  False: it cannot be, which measuring finds ---- */
+/* ---- encoding; a cursor without bytes only measures.  False: the member cannot be encoded, as measuring finds ---- */
 
-/* What is measured may be more than fits: the sum is tested. */
+/* A measured sum may exceed the largest record: the caller tests it. */
 FOLDED bool put_bytes(struct scan *scan, const void *bytes, uint64_t size)
 {
 	if (scan->cursor.base)
@@ -393,7 +393,7 @@ FOLDED bool put_id128(struct scan *scan, const struct perfring_file_id *file)
 	return put_bytes(scan, bytes, sizeof(bytes));
 }
 
-/* Whether decoding finds the size that it has: no NUL inside, and one behind unless it fills its room. */
+/* Whether decoding returns its size: no NUL inside, and one after it unless it fills its space. */
 static bool is_whole(const struct perfring_string *string)
 {
 	if (string->size > PERFRING_RECORD_MAX || (string->room && string->size > string->room))
@@ -403,7 +403,7 @@ static bool is_whole(const struct perfring_string *string)
 	return !string->size || !memchr(string->data, 0, string->size);
 }
 
-/* most: the bytes of a text, 0 of a string.  A text may be shorter where nothing comes after it. */
+/* most: the size of a text, 0 for a string.  A text may be shorter at the end of the record. */
 FOLDED bool put_string(struct scan *scan, const struct perfring_string *string, uint32_t most)
 {
 	uint32_t size = string->room ? string->room : string->size;
@@ -441,14 +441,14 @@ FOLDED bool put_poke(struct scan *scan, const struct perfring_poke *poke)
 	       put_padding(scan);
 }
 
-/* An attr that says another size would be read as another one. */
+/* Decoding takes an attr by its own size. */
 static bool put_attr(struct scan *scan, const struct perfring_bytes *attr)
 {
 	return attr->size >= PERFRING_ATTR_MIN && attr->size == perfring_attr_own_size(attr->data) &&
 	       put_bytes(scan, attr->data, attr->size);
 }
 
-/* What a walk asks for where it is going to read it.  Without bytes it is only measured. */
+/* What a walk over the layout encodes. */
 struct put {
 	const unsigned char *from;
 	enum perfring_kind kind;
@@ -456,21 +456,21 @@ struct put {
 
 static uint64_t number_from(const struct put *put, const char *name, size_t length)
 {
-	const struct bound *bound = bound_of(put->kind, name, length);
+	const struct binding *binding = binding_of(put->kind, name, length);
 
-	return bound ? perfring_number_get(put->from + bound->offset, bound->size) : 0;
+	return binding ? perfring_number_get(put->from + binding->offset, binding->size) : 0;
 }
 
 static const void *bytes_from(const struct put *put, const struct perfring_layout_member *part, const char *name,
 			      size_t length)
 {
-	const struct bound *bound = bound_of(put->kind, name, length);
+	const struct binding *binding = binding_of(put->kind, name, length);
 	const void *bytes = NULL;
 
-	if (bound && part->is_fixed)
-		return put->from + bound->offset;
-	if (bound)
-		memcpy(&bytes, put->from + bound->offset, sizeof(bytes));
+	if (binding && part->is_fixed)
+		return put->from + binding->offset;
+	if (binding)
+		memcpy(&bytes, put->from + binding->offset, sizeof(bytes));
 	return bytes;
 }
 
@@ -530,7 +530,7 @@ static bool put_walk(struct scan *scan, enum perfring_kind kind, const void *fro
 	return !walk.fault.what;
 }
 
-/* The kinds of what perf writes: one call a member. */
+/* Kinds that only perf writes: not inline. */
 static __attribute__((noinline)) bool put_of_perf(struct scan *scan, enum perfring_kind kind, const void *from)
 {
 	switch (kind) {
@@ -553,7 +553,7 @@ FOLDED bool put_laid(struct scan *scan, enum perfring_kind kind, const void *fro
 	return is_put;
 }
 
-/* Whether it would be decoded as it is.  The kind is known to the compiler. */
+/* Returns false for a member that decoding would not return as it is.  The kind is a constant. */
 FOLDED bool put(struct scan *scan, enum perfring_kind kind, const void *from)
 {
 	if (scan->is_cut)
@@ -627,7 +627,7 @@ int64_t perfring_record_size(const struct perfring_format *format, const struct 
 	return scan.cursor.position + tail;
 }
 
-int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record, void *room,
+int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record, void *buffer,
 			       size_t size)
 {
 	struct perf_event_header header = {.type = record->type};
@@ -638,13 +638,13 @@ int64_t perfring_record_encode(const struct perfring_format *format, const struc
 		return needed;
 	if (size < (uint64_t)needed)
 		return -ENOSPC;
-	begin_scan(&scan, format, record->misc, room, (uint32_t)needed);
+	begin_scan(&scan, format, record->misc, buffer, (uint32_t)needed);
 	if (!put_record(&scan, record))
 		return -EINVAL;
 	if (trailer_size(format, record->type))
 		put_trailer(format, &scan.cursor, &record->trailer);
 	header.misc = scan.misc;
 	header.size = (uint16_t)needed;
-	memcpy(room, &header, sizeof(header));
+	memcpy(buffer, &header, sizeof(header));
 	return needed;
 }

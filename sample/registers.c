@@ -1,4 +1,4 @@
-/* registers.c - the names of registers, and whose they are. */
+/* registers.c - the names of registers, and their architectures. */
 #include <perfring/sample.h>
 
 static uint32_t arch_native(void)
