@@ -1,5 +1,4 @@
-/* command.c - a command that is observed from its first instruction. */
-#include <perfring/command.h>
+/* command.c - a command that waits for its observer before its first instruction. */
 #include <perfring/command.h>
 
 #include <signal.h>
@@ -7,17 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The child: only what a child of a threaded process may call. */
+/* The child.  Calls only what the child of a threaded process may call. */
 static void __attribute__((noreturn)) wait_and_exec(int fd, char *const argv[])
 {
 	char go;
 	ssize_t got;
 	int error;
 
-	do
-		got = recv(fd, &go, 1, 0);
-	while (got < 0 && errno == EINTR);
-	/* End of file: the parent is gone or has given up, and there is nothing to run. */
+	got = TEMP_FAILURE_RETRY(recv(fd, &go, 1, 0));
+	/* End of file: the parent ended, or closed the command. */
 	if (got != 1)
 		_exit(127);
 	execvp(argv[0], argv);
@@ -35,7 +32,8 @@ int perfring_command_open(struct perfring_command *command, char *const argv[])
 	command->fd = -1;
 	if (!argv || !argv[0])
 		return -EINVAL;
-	/* A socket, not a pipe: a child that died makes it an error to write, not a SIGPIPE in the caller's process. */
+	/* A socket: sending to a child that died is an error, where a pipe would raise SIGPIPE in the caller's
+	 * process. */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	pid = fork();
@@ -62,16 +60,12 @@ int perfring_command_release(struct perfring_command *command)
 
 	if (command->fd < 0)
 		return -EINVAL;
-	do
-		got = send(command->fd, &go, 1, MSG_NOSIGNAL);
-	while (got < 0 && errno == EINTR);
+	got = TEMP_FAILURE_RETRY(send(command->fd, &go, 1, MSG_NOSIGNAL));
 	if (got < 0) {
 		error = errno == EPIPE ? ESRCH : errno;
 	} else {
-		/* exec closes the child's end: end of file is success. */
-		do
-			got = recv(command->fd, &error, sizeof(error), MSG_WAITALL);
-		while (got < 0 && errno == EINTR);
+		/* exec closes the child's end: end of file means success. */
+		got = TEMP_FAILURE_RETRY(recv(command->fd, &error, sizeof(error), MSG_WAITALL));
 		if (got < 0)
 			error = errno;
 	}
@@ -87,6 +81,5 @@ void perfring_command_close(struct perfring_command *command)
 	close(command->fd);
 	command->fd = -1;
 	kill(command->pid, SIGKILL);
-	while (waitpid(command->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	TEMP_FAILURE_RETRY(waitpid(command->pid, NULL, 0));
 }

@@ -1,4 +1,4 @@
-/* control.c - ioctl(2), fcntl(2) and prctl(2) on events, without their traps (docs/abi.md 2.1, 2.4). */
+/* control.c - ioctl(2), fcntl(2) and prctl(2) on events, with their traps avoided (docs/abi.md 2.1, 2.4). */
 #include <perfring/event.h>
 
 #include <fcntl.h>
@@ -11,10 +11,10 @@
 #include "event_private.h"
 
 enum {
-	PROGRAMS_MOST = 64, /* of one tracepoint: more are E2BIG (docs/abi.md 2.1) */
+	PROGRAMS_MAX = 64, /* of one tracepoint: more are E2BIG (docs/abi.md 2.1) */
 };
 
-/* Always a whole word: an int that is negative would reach the kernel as a large number. */
+/* argument: a whole word, as the kernel reads it. */
 static int control(int fd, unsigned long request, unsigned long argument)
 {
 	return ioctl(fd, request, argument) < 0 ? -errno : 0;
@@ -37,8 +37,8 @@ int perfring_event_reset(int fd, bool group)
 
 int perfring_event_refresh(int fd, uint32_t n)
 {
-	/* The kernel takes 0 for no limit, and adds an int: a negative one would take budget away.  (Linux 6.18 wakes a
-	 * breakpoint whose budget has run out only with IOC_PERIOD besides, whose argument is not ours to know.) */
+	/* To the kernel 0 is no limit, and it adds an int: a negative one would reduce the budget.  (Linux 6.18
+	 * restarts a breakpoint without budget only with IOC_PERIOD besides, whose argument is not known here.) */
 	return n && n <= INT32_MAX ? control(fd, PERF_EVENT_IOC_REFRESH, n) : -EINVAL;
 }
 
@@ -49,7 +49,7 @@ int perfring_event_set_period(int fd, uint64_t period)
 
 int perfring_event_set_output(int fd, int to)
 {
-	/* Through long: the kernel knows only a -1 of 64 bits (docs/abi.md 14.22). */
+	/* Through long: the kernel accepts only a -1 of 64 bits (docs/abi.md 14.22). */
 	return control(fd, PERF_EVENT_IOC_SET_OUTPUT, (unsigned long)(long)to);
 }
 
@@ -70,15 +70,15 @@ int perfring_event_set_bpf(int fd, int program)
 
 int perfring_event_query_bpf(int fd, uint32_t *ids, uint32_t *count)
 {
-	uint32_t query[2 + PROGRAMS_MOST] = {*count < PROGRAMS_MOST ? *count : PROGRAMS_MOST};
-	uint32_t room = query[0];
+	uint32_t query[2 + PROGRAMS_MAX] = {*count < PROGRAMS_MAX ? *count : PROGRAMS_MAX};
+	uint32_t capacity = query[0];
 
 	if (ioctl(fd, PERF_EVENT_IOC_QUERY_BPF, query) < 0 && errno != ENOSPC)
 		return -errno;
 	*count = query[1];
-	memcpy(ids, query + 2, (query[1] < room ? query[1] : room) * sizeof(*ids));
-	/* Without any room the kernel only counts, and says that all is well. */
-	return query[1] > room ? -ENOSPC : 0;
+	memcpy(ids, query + 2, (query[1] < capacity ? query[1] : capacity) * sizeof(*ids));
+	/* With a capacity of 0 the kernel only counts, and returns success. */
+	return query[1] > capacity ? -ENOSPC : 0;
 }
 
 int perfring_event_modify(int fd, const struct perf_event_attr *attr)
@@ -94,12 +94,12 @@ int perfring_event_set_signal(int fd, int number, int32_t tid)
 	struct f_owner_ex owner = {F_OWNER_TID, number ? tid : 0};
 	int flags = fcntl(fd, F_GETFL);
 
-	/* No SETSIG of 0: that is SIGIO, which says not of which fd. */
+	/* No SETSIG of 0: that is SIGIO, which does not carry the fd. */
 	if (number < 0 || (number && tid <= 0))
 		return -EINVAL;
 	if (flags < 0)
 		return -errno;
-	/* First off, then whose and which, then on: none comes to the wrong thread or under the wrong number. */
+	/* Off first, then owner and number, then on: no signal goes to the wrong thread or has the wrong number. */
 	if (fcntl(fd, F_SETFL, flags & ~O_ASYNC) < 0 || fcntl(fd, F_SETOWN_EX, &owner) < 0 ||
 	    fcntl(fd, F_SETSIG, number) < 0 || (number && fcntl(fd, F_SETFL, flags | O_ASYNC) < 0))
 		return -errno;

@@ -1,8 +1,6 @@
-/* counts.c - counting sets: fds opened as one, read as one, summed. */
+/* counts.c - counting sets: fds that are opened and read together, and summed. */
 #include <perfring/count.h>
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,14 +11,14 @@ struct counted {
 	struct perfring_opener_event open;
 	char *name;
 	struct perf_event_attr asked;
-	struct perf_event_attr attr; /* as it was opened */
+	struct perf_event_attr attr; /* as opened */
 };
 
-/* fds: place by place (a place is a thread on a CPU), at each the events of one add in their order, without those that
- * are absent there.  So a group's members, which follow their leader in the list, follow it here. */
+/* fds: place by place (a thread on a CPU), at each the events of one add in their order, without those absent there.
+ * So a group's members follow their leader. */
 struct perfring_counts {
 	uint64_t allowed;
-	uint64_t read_format; /* of what is opened, as far as this kernel knows it */
+	uint64_t read_format; /* of the events, without bits that this kernel does not know */
 	struct counted **events;
 	uint32_t event_count;
 	uint32_t event_capacity;
@@ -31,14 +29,8 @@ struct perfring_counts {
 	uint64_t buffer[PERFRING_OPENER_READ_WORDS];
 };
 
-static void __attribute__((format(printf, 2, 3))) refuse(struct perfring_counts *counts, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(counts->refusal, sizeof(counts->refusal), format, arguments);
-	va_end(arguments);
-}
+#define REFUSE(counts, ...) \
+	perfring_say(&(struct perfring_words){(counts)->refusal, sizeof((counts)->refusal), 0}, __VA_ARGS__)
 
 static bool is_member(const struct perfring_counts *counts, uint32_t number)
 {
@@ -54,13 +46,13 @@ int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed)
 	*counts = calloc(1, sizeof(**counts));
 	if (!*counts)
 		return -ENOMEM;
-	/* An event of cpu-clock is no count of another. */
+	/* A count of cpu-clock does not replace another event's. */
 	(*counts)->allowed = allowed & ~(uint64_t)PERFRING_FALLBACK_CPU_CLOCK;
 	(*counts)->read_format = WANTED.read_format & ~perfring_probe_unknown(&WANTED, PERFRING_ATTR_AT_read_format);
 	return 0;
 }
 
-/* The newest first: siblings before their leader, which would leave them as events of their own. */
+/* Newest first: closing a leader before its siblings would make events of their own of them. */
 static void cut_back(struct perfring_counts *counts, uint32_t fds, uint32_t events)
 {
 	while (counts->fd_count > fds)
@@ -104,16 +96,16 @@ static int add_event(struct perfring_counts *counts, const struct perfring_event
 	if (!event->name)
 		return -ENOMEM;
 	if (event->open.leader != PERFRING_NO_GROUP && event->open.leader > number) {
-		refuse(counts, "a group's leader comes before its members.");
+		REFUSE(counts, "a group's leader comes before its members.");
 		return -EINVAL;
 	}
 	event->attr.read_format = counts->read_format;
-	/* A sibling is read alone by its own format, the leader for all (docs/abi.md 2.2). */
+	/* The leader's format reads the group, a sibling's only itself (docs/abi.md 2.2). */
 	if (event->open.leader == number)
 		event->attr.read_format |= PERFRING_FORMAT_GROUP;
 	if (!is_member(counts, number))
 		return 0;
-	/* A leader that is off stops its siblings: on themselves, they start with it at one moment. */
+	/* A disabled leader stops its siblings.  Enabled themselves, they start with it. */
 	event->attr.disabled = 0;
 	event->attr.enable_on_exec = 0;
 	return 0;
@@ -134,7 +126,7 @@ static int take(void *of, const struct perfring_open_place *place, uint32_t numb
 	int ret = perfring_event_id(fd, &opened.id);
 
 	if (ret)
-		refuse(counts, "the event's id cannot be read: %s.", strerror(-ret));
+		REFUSE(counts, "the event's id cannot be read: %s.", strerror(-ret));
 	else
 		ret = perfring_os_array_grow(&counts->fds, counts->fd_count, &counts->fd_capacity, sizeof(opened));
 	if (!ret)
@@ -160,7 +152,7 @@ static int add_target(struct perfring_counts *counts, uint32_t first, const stru
 	int ret = 0;
 
 	if (who->numbers[0] == -1 && cpus->numbers[0] == -1) {
-		refuse(counts, "the target names neither a thread nor a CPU.");
+		REFUSE(counts, "the target names neither a thread nor a CPU.");
 		return -EINVAL;
 	}
 	if (target->cgroups.count && !target->cpus.count) {
@@ -186,7 +178,7 @@ int perfring_counts_add(struct perfring_counts *counts, const struct perfring_ev
 
 	counts->refusal[0] = 0;
 	if (!count) {
-		refuse(counts, "the list names no event.");
+		REFUSE(counts, "the list names no event.");
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; !ret && i < count; i++)
@@ -196,7 +188,7 @@ int perfring_counts_add(struct perfring_counts *counts, const struct perfring_ev
 	if (!ret)
 		return 0;
 	if (!counts->refusal[0])
-		refuse(counts, "adding the events failed: %s.", strerror(-ret));
+		REFUSE(counts, "adding the events failed: %s.", strerror(-ret));
 	cut_back(counts, fds, first);
 	return ret;
 }
@@ -219,7 +211,7 @@ int perfring_counts_open_self(struct perfring_counts **counts, const char *text)
 	if (!ret) {
 		ret = perfring_events_add(events, text, &base, &fault);
 		if (ret)
-			refuse(*counts, "'%s': at offset %lld: %s.", text, (long long)fault.at,
+			REFUSE(*counts, "'%s': at offset %lld: %s.", text, (long long)fault.at,
 			       *fault.what ? fault.what : strerror(-ret));
 		else
 			ret = perfring_counts_add(*counts, events, target);
@@ -244,20 +236,18 @@ uint64_t perfring_counts_given_up(const struct perfring_counts *counts, uint32_t
 	return event < counts->event_count ? counts->events[event]->open.dropped : 0;
 }
 
-int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t number, char *space, size_t size)
+int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t number, char *buffer, size_t size)
 {
 	const struct counted *event = number < counts->event_count ? counts->events[number] : NULL;
-	struct perfring_words text = {space, size, 0};
+	struct perfring_words text = perfring_words_in(buffer, size);
 	char name[256];
 
-	if (size)
-		space[0] = 0;
 	if (!event)
 		return 0;
 	if (!event->open.error)
-		return perfring_fallback_explain(event->open.dropped, &event->asked, &event->attr, space, size);
+		return perfring_fallback_explain(event->open.dropped, &event->asked, &event->attr, buffer, size);
 	if (!is_member(counts, number) || !counts->events[event->open.leader]->open.error)
-		return perfring_event_explain(event->open.error, &event->open.tried, 0, event->open.cpu, space, size);
+		return perfring_event_explain(event->open.error, &event->open.tried, 0, event->open.cpu, buffer, size);
 	perfring_event_name(&event->asked, name, sizeof(name));
 	perfring_say(&text, "%s: not counted, because the leader of its group is not.", name);
 	return (int64_t)text.length;
@@ -265,7 +255,7 @@ int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t n
 
 /* ---- running ---- */
 
-/* Each event that stands alone, and each group through its leader.  All are tried; the first error is returned. */
+/* Each single event, and each group through its leader.  Tries all; returns the first error. */
 static int control(struct perfring_counts *counts, int (*one)(int fd, bool group), bool group)
 {
 	int ret = 0;
@@ -303,7 +293,7 @@ static int read_fd(struct perfring_counts *counts, uint32_t i, struct perfring_r
 	return perfring_opener_read(counts->fds[i].fd, &format, values, counts->buffer, sizeof(counts->buffer));
 }
 
-/* The number of the next fd that is no member of the group, or event, whose fd is number i. */
+/* The number of the first fd after fd i that is no member of its group. */
 static uint32_t end_of_group(const struct perfring_counts *counts, uint32_t i)
 {
 	uint32_t leader = counts->fds[i].event;
@@ -315,7 +305,7 @@ static uint32_t end_of_group(const struct perfring_counts *counts, uint32_t i)
 	return i;
 }
 
-/* Puts one entry of a read to the fd that has its id.  A group's entries come in the order in which they joined. */
+/* Stores one entry of a read at the fd with its id.  A group's entries are in the order in which the members joined. */
 static void put(struct perfring_counts_fd *fds, uint32_t count, const struct perfring_read *values, uint64_t i)
 {
 	uint64_t id = perfring_read_id(values, i);
@@ -343,7 +333,7 @@ int perfring_counts_read(struct perfring_counts *counts)
 		uint32_t count = end_of_group(counts, i) - i;
 		struct perfring_read values;
 
-		/* Its leader's read has brought it. */
+		/* The read of its leader covers it. */
 		if (is_member(counts, counts->fds[i].event))
 			continue;
 		for (uint32_t j = 0; j < count; j++)
@@ -356,7 +346,7 @@ int perfring_counts_read(struct perfring_counts *counts)
 	return 0;
 }
 
-/* ---- what there is ---- */
+/* ---- results ---- */
 
 uint32_t perfring_counts_count(const struct perfring_counts *counts)
 {

@@ -1,4 +1,4 @@
-/* event_catalogue.c - the catalogue: what can be named on this machine. */
+/* event_catalogue.c - the catalogue of events that have a name on this machine. */
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -8,15 +8,15 @@
 #include "os/array.h"
 #include "pmu.h"
 
-struct one {
+struct listed {
 	enum perfring_event_kind kind;
 	int error; /* of perf_event_open; 0: it opens, or was not tried */
 	bool opens;
-	char *name; /* and behind its NUL the alias, and behind that one's the text */
+	char *name; /* three texts, each with its NUL: name, alias, text */
 };
 
 struct perfring_event_names {
-	struct one *list;
+	struct listed *list;
 	uint32_t count;
 	uint32_t capacity;
 	uint32_t next;
@@ -24,7 +24,7 @@ struct perfring_event_names {
 	bool try_open;
 };
 
-static bool fits(const struct perfring_event_names *names, const char *name, const char *alias)
+static bool matches(const struct perfring_event_names *names, const char *name, const char *alias)
 {
 	return !names->glob || !fnmatch(names->glob, name, 0) || (*alias && !fnmatch(names->glob, alias, 0));
 }
@@ -33,17 +33,14 @@ static int add(struct perfring_event_names *names, enum perfring_event_kind kind
 	       const char *text, const struct perf_event_attr *attr)
 {
 	size_t length = strlen(name) + 1, other = strlen(alias) + 1;
-	struct one *one;
+	struct listed *one;
 
-	if (!fits(names, name, alias))
+	if (!matches(names, name, alias))
 		return 0;
 	if (perfring_os_array_grow(&names->list, names->count, &names->capacity, sizeof(*names->list)))
 		return -ENOMEM;
 	one = &names->list[names->count];
-	one->kind = kind;
-	one->error = 0;
-	one->opens = false;
-	one->name = malloc(length + other + strlen(text) + 1);
+	*one = (struct listed){.kind = kind, .name = malloc(length + other + strlen(text) + 1)};
 	if (!one->name)
 		return -ENOMEM;
 	strcpy(one->name, name);
@@ -52,12 +49,9 @@ static int add(struct perfring_event_names *names, enum perfring_event_kind kind
 	names->count++;
 	if (names->try_open && attr) {
 		struct perf_event_attr mine = *attr;
-		int fd = perfring_event_open(&mine, 0, -1, -1, 0);
+		uint64_t dropped;
+		int fd = perfring_event_open_fallback(&mine, 0, -1, -1, 0, PERFRING_FALLBACK_EXCLUDE_KERNEL, &dropped);
 
-		if (fd == -EACCES || fd == -EPERM) {
-			mine.exclude_kernel = 1;
-			fd = perfring_event_open(&mine, 0, -1, -1, 0);
-		}
 		one->opens = fd >= 0;
 		one->error = fd < 0 ? fd : 0;
 		if (fd >= 0)
@@ -97,34 +91,35 @@ static int add_table(struct perfring_event_names *names)
 /* "PMU/config=0..0xffff,umask=0..0xff/": the terms of its format files. */
 static int add_form(struct perfring_event_names *names, const struct perfring_pmu *pmu, const char *pmu_name)
 {
-	const char *between = "";
+	const char *separator = "";
+	struct dirent **terms;
 	char form[1024];
-	size_t count, used;
-	char **terms;
-	int error = perfring_event_folder(pmu->fd, "format", &terms, &count);
+	int count = perfring_event_folder(pmu->fd, "format", &terms);
+	size_t used;
 
-	if (error)
-		return error == -ENOMEM ? error : 0;
+	if (count < 0)
+		return count == -ENOMEM ? count : 0;
 	used = (size_t)snprintf(form, sizeof(form), "%s/", pmu_name);
-	for (size_t i = 0; i < count && used < sizeof(form); i++) {
+	for (int i = 0; i < count && used < sizeof(form); i++) {
+		const char *term = terms[i]->d_name;
 		struct perfring_pmu_bits bits;
 		int width;
 
-		if (perfring_pmu_format(pmu, terms[i], strlen(terms[i]), &bits))
+		if (perfring_pmu_format(pmu, term, strlen(term), &bits))
 			continue;
 		width = __builtin_popcountll(bits.mask);
-		used += (size_t)snprintf(form + used, sizeof(form) - used, "%s%s=0..0x%llx", between, terms[i],
+		used += (size_t)snprintf(form + used, sizeof(form) - used, "%s%s=0..0x%llx", separator, term,
 					 (unsigned long long)(width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1));
-		between = ",";
+		separator = ",";
 	}
 	perfring_event_folder_free(terms, count);
 	if (used + 1 >= sizeof(form))
 		return 0;
 	strcpy(form + used, "/");
-	return *between ? add(names, PERFRING_EVENT_FORM, form, "", "terms of this PMU", NULL) : 0;
+	return *separator ? add(names, PERFRING_EVENT_FORM, form, "", "terms of this PMU", NULL) : 0;
 }
 
-/* Whether the event's name alone means this PMU's: others that have it come first. */
+/* Whether the event's name alone means this PMU's event, not that of an earlier PMU. */
 static bool is_known_as(const char *event, const struct perfring_pmu *pmu)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr)};
@@ -136,26 +131,23 @@ static int add_pmu(struct perfring_event_names *names, const char *pmu_name)
 {
 	char name[512], text[PERFRING_PMU_TEXT];
 	struct perfring_pmu pmu;
-	size_t count;
-	char **events;
-	int error;
+	struct dirent **events;
+	int error = 0, count;
 
 	if (perfring_pmu_open(&pmu, PERFRING_PMU_ROOT, pmu_name, strlen(pmu_name)))
 		return 0;
-	error = perfring_event_folder(pmu.fd, "events", &events, &count);
-	if (!error) {
-		for (size_t i = 0; i < count && !error; i++) {
-			size_t length = strlen(events[i]);
+	count = perfring_event_folder(pmu.fd, "events", &events);
+	for (int i = 0; i < count && !error; i++) {
+		const char *event = events[i]->d_name;
 
-			if (perfring_pmu_event(&pmu, events[i], length, "", text, sizeof(text)) > 0 &&
-			    snprintf(name, sizeof(name), "%s/%s/", pmu_name, events[i]) < (int)sizeof(name))
-				error = add(names, PERFRING_EVENT_PMU, name,
-					    is_known_as(events[i], &pmu) ? events[i] : "", text, NULL);
-		}
-		perfring_event_folder_free(events, count);
-	} else if (error != -ENOMEM) {
-		error = 0; /* a PMU without named events */
+		if (perfring_pmu_event(&pmu, event, strlen(event), "", text, sizeof(text)) > 0 &&
+		    snprintf(name, sizeof(name), "%s/%s/", pmu_name, event) < (int)sizeof(name))
+			error = add(names, PERFRING_EVENT_PMU, name, is_known_as(event, &pmu) ? event : "", text, NULL);
 	}
+	if (count >= 0)
+		perfring_event_folder_free(events, count);
+	else if (count == -ENOMEM)
+		error = count;
 	if (!error)
 		error = add_form(names, &pmu, pmu_name);
 	perfring_pmu_close(&pmu);
@@ -164,47 +156,22 @@ static int add_pmu(struct perfring_event_names *names, const char *pmu_name)
 
 static int add_pmus(struct perfring_event_names *names)
 {
-	size_t count;
-	char **pmus;
-	int error = perfring_event_folder(AT_FDCWD, PERFRING_PMU_ROOT, &pmus, &count);
+	struct dirent **pmus;
+	int count = perfring_event_folder(AT_FDCWD, PERFRING_PMU_ROOT, &pmus), error = 0;
 
-	if (error)
-		return error == -ENOMEM ? error : 0;
-	for (size_t i = 0; i < count && !error; i++)
-		error = add_pmu(names, pmus[i]);
+	if (count < 0)
+		return count == -ENOMEM ? count : 0;
+	for (int i = 0; i < count && !error; i++)
+		error = add_pmu(names, pmus[i]->d_name);
 	perfring_event_folder_free(pmus, count);
 	return error;
 }
 
-static int add_tracepoints(struct perfring_event_names *names)
+static int add_tracepoint(void *names, const char *name, int folder, const char *id)
 {
-	size_t systems, events;
-	char **system, **event;
-	int folder = perfring_event_tracefs("events");
-	int error;
-
-	if (folder < 0)
+	if (!matches(names, name, "") || faccessat(folder, id, F_OK, 0))
 		return 0;
-	error = perfring_event_folder(folder, ".", &system, &systems);
-	for (size_t i = 0; i < systems && !error; i++) {
-		if (perfring_event_folder(folder, system[i], &event, &events))
-			continue;
-		for (size_t j = 0; j < events && !error; j++) {
-			char name[512], path[544];
-
-			/* Only what has an id is perf's: not ftrace's own, nor a folder's files. */
-			if (snprintf(name, sizeof(name), "%s:%s", system[i], event[j]) >= (int)sizeof(name) ||
-			    !fits(names, name, ""))
-				continue;
-			snprintf(path, sizeof(path), "%s/%s/id", system[i], event[j]);
-			if (!faccessat(folder, path, F_OK, 0))
-				error = add(names, PERFRING_EVENT_TRACEPOINT, name, "", "", NULL);
-		}
-		perfring_event_folder_free(event, events);
-	}
-	perfring_event_folder_free(system, systems);
-	close(folder);
-	return error == -ENOMEM ? error : 0;
+	return add(names, PERFRING_EVENT_TRACEPOINT, name, "", "", NULL);
 }
 
 static int add_pfm(void *names, const char *name, const char *text)
@@ -231,7 +198,7 @@ static int add_forms(struct perfring_event_names *names)
 
 static int by_kind_and_name(const void *a, const void *b)
 {
-	const struct one *left = a, *right = b;
+	const struct listed *left = a, *right = b;
 
 	return left->kind != right->kind ? (left->kind < right->kind ? -1 : 1) : strcmp(left->name, right->name);
 }
@@ -249,13 +216,13 @@ int perfring_event_names_open(struct perfring_event_names **names, const char *g
 	error = add_table(mine);
 	if (!error)
 		error = add_pmus(mine);
-	if (!error)
-		error = add_tracepoints(mine);
+	if (!error && perfring_tracepoints_each("*", "*", add_tracepoint, mine) == -ENOMEM)
+		error = -ENOMEM;
 	if (!error)
 		error = perfring_pfm_each(add_pfm, mine);
 	if (!error)
 		error = add_forms(mine);
-	mine->glob = NULL; /* the caller's */
+	mine->glob = NULL; /* belongs to the caller */
 	if (error) {
 		perfring_event_names_close(mine);
 		return error;
@@ -268,7 +235,7 @@ int perfring_event_names_open(struct perfring_event_names **names, const char *g
 
 int perfring_event_names_next(struct perfring_event_names *names, struct perfring_event_listed *name)
 {
-	const struct one *one;
+	const struct listed *one;
 
 	if (!names)
 		return -EINVAL;

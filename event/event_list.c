@@ -1,7 +1,4 @@
-/* event_list.c - a list of events as a command line names them: groups, their modifiers, tracepoint globs, probes. */
-#include <fcntl.h>
-#include <fnmatch.h>
-#include <limits.h>
+/* event_list.c - a list of events, as on a command line: groups, their modifiers, globs of tracepoints, probes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +6,7 @@
 #include "os/array.h"
 #include "pmu.h"
 
-/* One event: what it points to is behind it, and freed with it. */
+/* One event, and what its public part points to. */
 struct entry {
 	struct perfring_events_one one;
 	struct perf_event_attr *attr;
@@ -83,7 +80,7 @@ static struct entry *append(struct perfring_events *events, const struct perf_ev
 	entry->name = strndup(name, length);
 	events->entries[events->count++] = entry;
 	if (!entry->attr || !entry->name)
-		return NULL; /* what was appended is dropped by the caller */
+		return NULL; /* the caller drops the entry */
 	memcpy(entry->attr, base, bytes);
 	entry->one = (struct perfring_events_one){entry->attr, entry->name, UINT32_MAX, false,
 						  1.0,         entry->unit, entry->cpus};
@@ -116,7 +113,7 @@ int perfring_events_add_attr(struct perfring_events *events, const struct perf_e
 
 /* ---- text ---- */
 
-/* What an add goes through, with the place in its text. */
+/* The state of an add. */
 struct adding {
 	struct perfring_events *events;
 	const char *text;
@@ -129,10 +126,10 @@ struct adding {
 
 static int fault_at(struct adding *adding, size_t at, const char *what)
 {
-	return perfring_event_fault(adding->fault, at, what, -EINVAL);
+	return perfring_event_invalid(adding->fault, at, what);
 }
 
-/* One event as text; `at`: where the user wrote it. */
+/* One event as text; at: its place in the user's text. */
 static int add_text(struct adding *adding, const char *text, size_t at)
 {
 	struct perfring_fault fault = {0, "cannot be named"};
@@ -159,64 +156,64 @@ static int add_text(struct adding *adding, const char *text, size_t at)
 	return 0;
 }
 
+/* The state of a glob. */
+struct matching {
+	struct adding *adding;
+	const char *rest; /* ":MODIFIERS" or "" */
+	size_t at;
+	bool has_matched;
+	int error;
+};
+
+static int add_match(void *to, const char *name, int folder, const char *id)
+{
+	struct matching *matching = to;
+	char whole[1024];
+
+	if (faccessat(folder, id, F_OK, 0) ||
+	    snprintf(whole, sizeof(whole), "%s%s", name, matching->rest) >= (int)sizeof(whole))
+		return 0;
+	matching->has_matched = true;
+	matching->error = add_text(matching->adding, whole, matching->at);
+	/* The fault's place is the glob's. */
+	if (matching->error && matching->adding->fault)
+		matching->adding->fault->at = (int64_t)matching->at;
+	return matching->error;
+}
+
 /* "SUBSYS:GLOB[:MODIFIERS]": every tracepoint that matches. */
 static int add_glob(struct adding *adding, const char *text, size_t at)
 {
 	const char *colon = strchr(text, ':'), *rest = strchr(colon + 1, ':');
+	struct matching matching = {adding, rest ? rest : text + strlen(text), at, false, 0};
 	struct perfring_modifiers modifiers;
 	struct perfring_fault fault = {0, NULL};
-	char subsystem[128], glob[128], whole[512];
-	size_t systems, events, matched = 0;
-	char **system, **event;
-	int folder, error;
+	char subsystem[128], glob[128];
+	int error;
 
-	if (!rest)
-		rest = text + strlen(text);
 	if (snprintf(subsystem, sizeof(subsystem), "%.*s", (int)(colon - text), text) >= (int)sizeof(subsystem) ||
-	    snprintf(glob, sizeof(glob), "%.*s", (int)(rest - colon - 1), colon + 1) >= (int)sizeof(glob))
+	    snprintf(glob, sizeof(glob), "%.*s", (int)(matching.rest - colon - 1), colon + 1) >= (int)sizeof(glob))
 		return fault_at(adding, at, "not a tracepoint's name");
-	if (*rest) {
+	if (rest) {
 		size_t from = (size_t)(rest - text) + 1;
 		int64_t used = perfring_modifiers_parse(text, from, &modifiers, &fault);
 
 		if (used >= 0 && text[from + (size_t)used])
-			perfring_event_fault(&fault, from + (size_t)used, "no modifier", -EINVAL);
+			perfring_event_invalid(&fault, from + (size_t)used, "no modifier");
 		if (fault.what)
 			return fault_at(adding, at + (size_t)fault.at, fault.what);
 	}
-	folder = perfring_event_tracefs("events");
-	if (folder < 0)
+	error = perfring_tracepoints_each(subsystem, glob, add_match, &matching);
+	if (error && !matching.error)
 		return perfring_event_fault(
 			adding->fault, at,
-			"tracefs is not mounted or not readable (mount -t tracefs none /sys/kernel/tracing)", folder);
-	error = perfring_event_folder(folder, ".", &system, &systems);
-	for (size_t i = 0; !error && i < systems; i++) {
-		if (fnmatch(subsystem, system[i], 0) || perfring_event_folder(folder, system[i], &event, &events))
-			continue;
-		for (size_t j = 0; !error && j < events; j++) {
-			char id[512];
-
-			if (fnmatch(glob, event[j], 0) ||
-			    snprintf(id, sizeof(id), "%s/%s/id", system[i], event[j]) >= (int)sizeof(id) ||
-			    faccessat(folder, id, F_OK, 0) ||
-			    snprintf(whole, sizeof(whole), "%s:%s%s", system[i], event[j], rest) >= (int)sizeof(whole))
-				continue;
-			matched++;
-			error = add_text(adding, whole, at);
-			if (error && adding->fault)
-				adding->fault->at = (int64_t)at; /* which is the glob's, not this one's */
-		}
-		perfring_event_folder_free(event, events);
-	}
-	if (!error || systems)
-		perfring_event_folder_free(system, systems);
-	close(folder);
-	if (!error && !matched)
-		error = perfring_event_fault(adding->fault, at, "no tracepoint matches", -ENOENT);
+			"tracefs is not mounted or not readable (mount -t tracefs none /sys/kernel/tracing)", error);
+	if (!matching.has_matched)
+		return perfring_event_fault(adding->fault, at, "no tracepoint matches", -ENOENT);
 	return error;
 }
 
-/* "uprobe:PATH:PLACE[:MODIFIERS]".  A last part of nothing but letters of modifiers is a place when no other is there. */
+/* "uprobe:PATH:PLACE[:MODIFIERS]".  A last part of modifier letters is the place when there is no other part. */
 static int add_probe(struct adding *adding, const char *text, size_t at, bool returns)
 {
 	size_t path = returns ? strlen("uretprobe:") : strlen("uprobe:"), end = strlen(text);
@@ -267,7 +264,8 @@ static int add_probe(struct adding *adding, const char *text, size_t at, bool re
 	return 0;
 }
 
-/* Where the event at `at` ends: commas between a PMU's slashes are its own; paths and addresses have only slashes. */
+/* The end of the event at `at`.  Commas between a PMU's slashes belong to it; slashes of paths and addresses enclose
+ * nothing. */
 static size_t end_of(const char *text, size_t at)
 {
 	bool plain = !strncmp(text + at, "mem:", 4) || !strncmp(text + at, "uprobe:", 7) ||
@@ -309,7 +307,7 @@ static int add_one(struct adding *adding, size_t from, size_t to)
 		entry->one.leader = adding->leader;
 		if (i == adding->leader)
 			continue;
-		/* The kernel takes these of a leader alone. */
+		/* The kernel accepts these only of a leader. */
 		entry->attr->pinned = 0;
 		entry->attr->exclusive = 0;
 	}
@@ -330,7 +328,7 @@ static int add_group(struct adding *adding, size_t *at)
 	int64_t used;
 	int error;
 
-	/* The modifiers first: they go to every event. */
+	/* Parses the modifiers first, for they apply to every event. */
 	for (;;) {
 		end = end_of(text, blanks(text, end));
 		if (text[end] != ',')

@@ -1,9 +1,10 @@
-/* event_open.c - perf_event_open fds: opened, identified, read, estimated. */
+/* event_open.c - fds of perf_event_open: open, id, read, the calling thread's count, estimate. */
 #include <perfring/event.h>
 
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <perfring/page.h>
 
 #include "event_private.h"
 
@@ -25,21 +26,45 @@ int perfring_event_id(int fd, uint64_t *id)
 	return ioctl(fd, PERF_EVENT_IOC_ID, id) ? -errno : 0;
 }
 
-int perfring_event_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *room,
+int perfring_event_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *buffer,
 			size_t size)
 {
 	struct perfring_cursor cursor;
-	ssize_t got = read(fd, room, size);
+	ssize_t got = read(fd, buffer, size);
 
 	if (got < 0)
 		return -errno;
 	if (got == 0)
 		return -ENODATA;
-	cursor = perfring_cursor_init(room, 0, (uint32_t)got);
+	cursor = perfring_cursor_init(buffer, 0, (uint32_t)got);
 	return perfring_take_read(&cursor, values, format->read_format) ? -EBADMSG : 0;
 }
 
-/* No libm for one root. */
+int perfring_event_count_self(int fd, const struct perf_event_mmap_page *page, struct perfring_self_count *count)
+{
+	struct perfring_page_count seen;
+	uint64_t words[5]; /* id and lost may follow */
+	ssize_t got;
+
+	/* An event without a counter looks like a disabled one, whose times do not advance: it is read.  Times that are
+	 * not current serve an event that always counted, for which nothing is estimated. */
+	if (perfring_page_read(page, &seen) == 0 && seen.is_counting &&
+	    (seen.is_current || seen.enabled == seen.running)) {
+		*count = (struct perfring_self_count){seen.value, seen.enabled, seen.running, PERFRING_COUNT_RDPMC};
+		return 0;
+	}
+	got = read(fd, words, sizeof(words));
+	if (got < 0)
+		return -errno;
+	if (got == 0)
+		return -ENODATA;
+	if (got < 24)
+		return -EINVAL;
+	*count = (struct perfring_self_count){words[0], words[1], words[2], PERFRING_COUNT_READ};
+	return 0;
+}
+
+/* Newton's method, so that the library does not need libm. */
 static double root_of(double square)
 {
 	double root = square > 1 ? square : 1, next = (root + square / root) / 2;
@@ -53,16 +78,16 @@ static double root_of(double square)
 	return root;
 }
 
-/* An occurrence is seen with probability `share`, so `value` of the estimated N = value / share is binomial, its
- * variance N * share * (1 - share) = value * (1 - share); the estimate's is that over share squared.  95 % of a normal
- * distribution lie within 1.96 standard deviations. */
+/* An occurrence is counted with probability `share`, so `value` of the estimated N = value / share is binomial, with
+ * the variance N * share * (1 - share) = value * (1 - share); the variance of the estimate is that over share squared.
+ * 95 % of a normal distribution lie within 1.96 standard deviations. */
 struct perfring_estimate perfring_event_estimate(uint64_t value, uint64_t enabled, uint64_t running)
 {
 	struct perfring_estimate estimate = {(double)value, 1, 0};
 
 	if (!running)
 		return (struct perfring_estimate){0, 0, 0};
-	/* The two times are not read in one instant: a hair more than always is always. */
+	/* The two times are not read at one instant. */
 	if (running >= enabled)
 		return estimate;
 	estimate.value = (double)((long double)value * (long double)enabled / (long double)running);

@@ -1,4 +1,4 @@
-/* event_private.h - what the files of this room share. */
+/* event_private.h - shared by the files of this room. */
 #ifndef EVENT_EVENT_H
 #define EVENT_EVENT_H
 
@@ -6,39 +6,48 @@
 
 #include "sample/attr.h"
 
-/* An attr with room behind it for every member there will be. */
+/* An attr of the largest size. */
 union perfring_attr {
 	struct perf_event_attr attr;
 	unsigned char bytes[PERFRING_ATTR_MAX];
 };
 
-/* As the kernel is sent it: no longer than what is not 0, for the caller's struct may be newer than the kernel, or than
- * our header.  Returns 0, or -E2BIG for a size that no kernel takes. */
+/* Copies an attr for the kernel, without zeros at its end: the caller's struct may be newer than the kernel, or than
+ * our header.  Returns 0, or -E2BIG for a size that no kernel accepts. */
 int perfring_attr_pack(union perfring_attr *packed, const struct perf_event_attr *attr);
 
-/* A software event that counts nothing and needs no permission: what the kernel says to it with one member changed is
- * what it says to that member. */
+/* A software event that counts nothing and needs no permission: with one member changed, the kernel's answer is about
+ * that member. */
 void perfring_probe_begin(union perfring_attr *probe);
 
 /* Opens and closes.  Returns 0 or -errno. */
 int perfring_probe(const union perfring_attr *probe);
 
-/* How long the kernel's own attr is; 0: it does not say (a filter is in the way). */
+/* The size of the kernel's own attr; 0: unknown, because a filter intercepts the call. */
 uint32_t perfring_probe_size(void);
 
-/* Those of the bits of attr's word at `at` (sample_type, read_format, flags) that this kernel says it does not know. */
+/* The bits of attr's word at `at` (sample_type, read_format, flags) that this kernel does not know. */
 uint64_t perfring_probe_unknown(const struct perf_event_attr *attr, uint32_t at);
 
-/* Text that grows as snprintf counts: what does not fit is still measured. */
+/* A text in a buffer: what does not fit is still counted, as by snprintf. */
 struct perfring_words {
-	char *room;
+	char *buffer;
 	size_t size;
 	size_t length;
 };
 
-void perfring_say(struct perfring_words *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Begins an empty text. */
+static inline struct perfring_words perfring_words_in(char *buffer, size_t size)
+{
+	if (size)
+		buffer[0] = 0;
+	return (struct perfring_words){buffer, size, 0};
+}
 
-/* Opens a file under tracefs, wherever that is mounted.  Returns an fd, or -errno of the better of the two tries. */
+int64_t perfring_say(struct perfring_words *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Opens a file under tracefs, at either of its mount points.  Returns an fd; or -errno, of the two rather one that is
+ * not ENOENT. */
 int perfring_event_tracefs(const char *path);
 
 #endif

@@ -1,8 +1,6 @@
-/* event_syntax.c - events by name: text to attr and back, in perf's syntax. */
+/* event_syntax.c - events by name, in perf's syntax: text to attr and back. */
 #include <perfring/event.h>
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,27 +9,6 @@
 
 #include "os/file.h"
 #include "pmu.h"
-
-static const char *const TRACEFS[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-
-int perfring_event_tracefs(const char *path)
-{
-	char whole[PATH_MAX];
-	int error = -ENOENT;
-
-	for (size_t i = 0; i < sizeof(TRACEFS) / sizeof(*TRACEFS); i++) {
-		int fd;
-
-		if (snprintf(whole, sizeof(whole), "%s/%s", TRACEFS[i], path) >= (int)sizeof(whole))
-			return -ENAMETOOLONG;
-		fd = open(whole, O_RDONLY | O_CLOEXEC);
-		if (fd >= 0)
-			return fd;
-		if (errno != ENOENT)
-			error = -errno;
-	}
-	return error;
-}
 
 int perfring_event_fault(struct perfring_fault *fault, size_t at, const char *what, int error)
 {
@@ -42,12 +19,12 @@ int perfring_event_fault(struct perfring_fault *fault, size_t at, const char *wh
 	return error;
 }
 
-static int fault_at(struct perfring_fault *fault, size_t at, const char *what)
+int perfring_event_invalid(struct perfring_fault *fault, size_t at, const char *what)
 {
 	return perfring_event_fault(fault, at, what, -EINVAL);
 }
 
-/* ---- config, config1 .. by the attr's size: the installed header may know fewer ---- */
+/* ---- config, config1 .. by the attr's size: the installed header may lack some ---- */
 
 static const uint8_t CONFIG_AT[PERFRING_CONFIGS] = {8, 56, 64, 128, 136};
 
@@ -88,17 +65,17 @@ int64_t perfring_modifiers_parse(const char *text, size_t at, struct perfring_mo
 
 		if (text[at] == 'p') {
 			if (++modifiers->precise > 3)
-				return fault_at(fault, at, "more than three p");
+				return perfring_event_invalid(fault, at, "more than three p");
 			continue;
 		}
 		if (!letter)
-			return fault_at(fault, at, "unknown modifier: one of u k h p P G H I S D e");
+			return perfring_event_invalid(fault, at, "unknown modifier: one of u k h p P G H I S D e");
 		if (modifiers->letters & 1U << (letter - PERFRING_MODIFIERS))
-			return fault_at(fault, at, "modifier given twice");
+			return perfring_event_invalid(fault, at, "modifier given twice");
 		modifiers->letters |= 1U << (letter - PERFRING_MODIFIERS);
 	}
 	if (at == from)
-		return fault_at(fault, at, "no modifier after the colon");
+		return perfring_event_invalid(fault, at, "no modifier after the colon");
 	return (int64_t)(at - from);
 }
 
@@ -143,7 +120,7 @@ void perfring_modifiers_apply(const struct perfring_modifiers *modifiers, struct
 
 /* ---- one text ---- */
 
-/* What is made of a text, until all of it is known to be good. */
+/* What is parsed so far.  The caller's attr is written when all of the text is valid. */
 struct parse {
 	const char *root;
 	const char *text;
@@ -163,11 +140,12 @@ static int parse_modifiers(struct parse *parse, size_t at)
 	if (length < 0)
 		return (int)length;
 	if (parse->text[at + (size_t)length])
-		return fault_at(parse->fault, at + (size_t)length, "unknown modifier: one of u k h p P G H I S D e");
+		return perfring_event_invalid(parse->fault, at + (size_t)length,
+					      "unknown modifier: one of u k h p P G H I S D e");
 	return 0;
 }
 
-/* "/TERM,TERM/" at `at`, and what stands behind it: MODIFIERS or :MODIFIERS. */
+/* "/TERM,TERM/" at `at`, and MODIFIERS or :MODIFIERS after it. */
 static int parse_terms(struct parse *parse, const struct perfring_pmu *pmu, size_t at)
 {
 	const char *last = strchr(parse->text + at + 1, '/');
@@ -175,7 +153,7 @@ static int parse_terms(struct parse *parse, const struct perfring_pmu *pmu, size
 	int error;
 
 	if (!last)
-		return fault_at(parse->fault, strlen(parse->text), "no slash after the terms");
+		return perfring_event_invalid(parse->fault, strlen(parse->text), "no slash after the terms");
 	end = (size_t)(last - parse->text);
 	error = perfring_pmu_terms(pmu, parse->text, at + 1, end, parse->configs, &parse->attr, &parse->naming,
 				   parse->fault);
@@ -186,7 +164,7 @@ static int parse_terms(struct parse *parse, const struct perfring_pmu *pmu, size
 	return parse_modifiers(parse, end + (parse->text[end] == ':'));
 }
 
-/* Behind a name that needs nothing more: nothing, terms, or modifiers. */
+/* After a complete name: nothing, terms, or modifiers. */
 static int parse_rest(struct parse *parse, size_t at)
 {
 	if (parse->text[at] == '/')
@@ -194,87 +172,9 @@ static int parse_rest(struct parse *parse, size_t at)
 	return parse->text[at] == ':' ? parse_modifiers(parse, at + 1) : 0;
 }
 
-/* ---- tracepoints ---- */
-
-static int parse_tracepoint(struct parse *parse, size_t length)
-{
-	char path[512], number[32], *end;
-	struct perfring_fault *fault = parse->fault;
-	const char *text = parse->text;
-	const char *colon = memchr(text, ':', length);
-	size_t system = (size_t)(colon - text), event = length - system - 1;
-	ssize_t got;
-	int fd;
-
-	for (size_t i = 0; i < length; i++)
-		if (text[i] == '/' || text[i] == '.')
-			return fault_at(fault, i, "not a tracepoint's name");
-	if (!system || !event ||
-	    snprintf(path, sizeof(path), "events/%.*s/%.*s/id", (int)system, text, (int)event, colon + 1) >=
-		    (int)sizeof(path))
-		return fault_at(fault, 0, "not a tracepoint's name");
-	fd = perfring_event_tracefs(path);
-	if (fd < 0) {
-		fault_at(fault, 0,
-			 fd == -EACCES || fd == -EPERM
-				 ? "tracefs may not be read: run as root, or make /sys/kernel/tracing readable"
-			 : access("/sys/kernel/tracing/events", R_OK | X_OK) == 0 ||
-					 access("/sys/kernel/debug/tracing/events", R_OK | X_OK) == 0
-				 ? "no such tracepoint, or event"
-				 : "no such event; or a tracepoint, but tracefs is not mounted or not readable (mount "
-				   "-t "
-				   "tracefs none /sys/kernel/tracing)");
-		return fd;
-	}
-	got = read(fd, number, sizeof(number) - 1);
-	close(fd);
-	if (got <= 0)
-		return -EIO;
-	number[got] = 0;
-	parse->type = PERFRING_TYPE_TRACEPOINT;
-	parse->configs[0] = strtoull(number, &end, 10);
-	return end == number ? -EIO : 0;
-}
-
-/* The name of tracepoint `id`, as "system:event"; false when tracefs does not tell. */
-static bool name_tracepoint(uint64_t id, char *room, size_t size)
-{
-	bool found = false;
-
-	for (size_t i = 0; i < sizeof(TRACEFS) / sizeof(*TRACEFS) && !found; i++) {
-		char path[PATH_MAX];
-		struct dirent *system, *event;
-		DIR *systems, *events;
-
-		snprintf(path, sizeof(path), "%s/events", TRACEFS[i]);
-		systems = opendir(path);
-		while (systems && !found && (system = readdir(systems))) {
-			if (system->d_name[0] == '.')
-				continue;
-			snprintf(path, sizeof(path), "%s/events/%s", TRACEFS[i], system->d_name);
-			events = opendir(path);
-			while (events && !found && (event = readdir(events))) {
-				if (event->d_name[0] == '.')
-					continue;
-				if (snprintf(path, sizeof(path), "%s/events/%s/%s/id", TRACEFS[i], system->d_name,
-					     event->d_name) >= (int)sizeof(path) ||
-				    perfring_os_file_number(path, ~id) != id)
-					continue;
-				found = true;
-				snprintf(room, size, "%s:%s", system->d_name, event->d_name);
-			}
-			if (events)
-				closedir(events);
-		}
-		if (systems)
-			closedir(systems);
-	}
-	return found;
-}
-
 /* ---- breakpoints: mem:ADDR[/LEN][:rwx] ---- */
 
-/* A number as perf's syntax has it: 0x is hexadecimal, all else decimal.  Returns its end, or NULL. */
+/* A number in perf's syntax: hexadecimal after 0x, otherwise decimal.  Returns its end, or NULL. */
 static const char *number_at(const char *text, uint64_t *value)
 {
 	bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -297,12 +197,13 @@ static int parse_breakpoint(struct parse *parse)
 
 	end = number_at(at, &address);
 	if (!end)
-		return fault_at(parse->fault, (size_t)(at - text), "no address");
+		return perfring_event_invalid(parse->fault, (size_t)(at - text), "no address");
 	at = end;
 	if (*at == '/') {
 		end = number_at(++at, &length);
 		if (!end || (length != 1 && length != 2 && length != 4 && length != 8))
-			return fault_at(parse->fault, (size_t)(at - text), "a length of 1, 2, 4 or 8 is expected");
+			return perfring_event_invalid(parse->fault, (size_t)(at - text),
+						      "a length of 1, 2, 4 or 8 is expected");
 		at = end;
 	}
 	if (*at == ':' && (at[1] == 'r' || at[1] == 'w' || at[1] == 'x')) {
@@ -310,11 +211,13 @@ static int parse_breakpoint(struct parse *parse)
 			unsigned bit = *at == 'r' ? 1 : *at == 'w' ? 2 : *at == 'x' ? 4 : 0;
 
 			if (!bit || (type & bit))
-				return fault_at(parse->fault, (size_t)(at - text), "only r, w and x are expected, each once");
+				return perfring_event_invalid(parse->fault, (size_t)(at - text),
+							      "only r, w and x are expected, each once");
 			type |= bit;
 		}
 		if ((type & 4) && type != 4)
-			return fault_at(parse->fault, (size_t)(at - text) - 1, "x does not go with r or w");
+			return perfring_event_invalid(parse->fault, (size_t)(at - text) - 1,
+						      "x does not go with r or w");
 	}
 	parse->type = PERFRING_TYPE_BREAKPOINT;
 	parse->bp_type = type ? type : 3;
@@ -322,12 +225,14 @@ static int parse_breakpoint(struct parse *parse)
 	parse->configs[2] = length ? length : type == 4 ? sizeof(long) : 4;
 	if (*at == ':')
 		return parse_modifiers(parse, (size_t)(at - text) + 1);
-	return *at ? fault_at(parse->fault, (size_t)(at - text), "/LEN, :rwx or :MODIFIERS is expected here") : 0;
+	return *at ? perfring_event_invalid(parse->fault, (size_t)(at - text),
+					    "/LEN, :rwx or :MODIFIERS is expected here")
+		   : 0;
 }
 
 /* ---- cache events: CACHE[-OPERATION][-RESULT] ---- */
 
-/* The first of a row is the one that is written; a row's last ones may be empty. */
+/* The first name of a row is the one that is written.  A row may end with empty names. */
 static const char *const CACHES[][4] = {
 	{"L1-dcache", "l1-d", "l1d", "L1-data"},
 	{"L1-icache", "l1-i", "l1i", "L1-instruction"},
@@ -344,10 +249,9 @@ static const char *const OPERATIONS[][5] = {
 };
 static const char *const RESULTS[][3] = {{"refs", "Reference", "ops"}, {"access", "", ""}, {"misses", "miss", ""}};
 static const uint8_t RESULT[] = {0, 0, 1};
-static const uint8_t CAN[] = {7, 5, 7, 7,
-			      1, 1, 7}; /* bits of operations, by cache; all PMUs that there are keep to it */
+static const uint8_t CAN[] = {7, 5, 7, 7, 1, 1, 7}; /* bits of operations, by cache: of any PMU */
 
-/* The row that has the word at the start of `text`, up to a '-' or its end; -1: none. */
+/* The row with the word at the start of `text`, up to a '-' or its end; -1: none. */
 static int row_of(const char *const *rows, unsigned count, unsigned width, const char *text, size_t length,
 		  size_t *used)
 {
@@ -394,22 +298,22 @@ static bool parse_cache(struct parse *parse, size_t length)
 	return true;
 }
 
-static void name_cache(uint64_t config, char *room, size_t size)
+static void name_cache(uint64_t config, char *buffer, size_t size)
 {
 	uint64_t cache = config & 255, operation = config >> 8 & 255, result = config >> 16;
 
 	if (cache >= sizeof(CACHES) / sizeof(*CACHES) || operation > 2 || result > 1)
 		return;
-	snprintf(room, size, "%s-%s%s", CACHES[cache][0], OPERATIONS[operation][!result], result ? "-misses" : "");
+	snprintf(buffer, size, "%s-%s%s", CACHES[cache][0], OPERATIONS[operation][!result], result ? "-misses" : "");
 }
 
-bool perfring_cache_name(unsigned i, char *room, size_t size)
+bool perfring_cache_name(unsigned i, char *buffer, size_t size)
 {
 	for (unsigned cache = 0; cache < sizeof(CAN); cache++)
 		for (unsigned operation = 0; operation < 3; operation++)
 			for (unsigned result = 0; result < 2; result++)
 				if ((CAN[cache] >> operation & 1) && !i--) {
-					name_cache(cache | operation << 8 | result << 16, room, size);
+					name_cache(cache | operation << 8 | result << 16, buffer, size);
 					return true;
 				}
 	return false;
@@ -429,9 +333,9 @@ static int parse_pmu(struct parse *parse, size_t length)
 	int error = perfring_pmu_open(&pmu, parse->root, parse->text, length);
 
 	if (error == -EINVAL)
-		return fault_at(parse->fault, 0, "not a PMU's name");
+		return perfring_event_invalid(parse->fault, 0, "not a PMU's name");
 	if (error == -EBADMSG)
-		return fault_at(parse->fault, 0, "the PMU's type in sysfs is not a number");
+		return perfring_event_invalid(parse->fault, 0, "the PMU's type in sysfs is not a number");
 	if (error)
 		return perfring_event_fault(
 			parse->fault, 0,
@@ -445,7 +349,7 @@ static int parse_pmu(struct parse *parse, size_t length)
 	return error;
 }
 
-/* An event that some PMU names, without the PMU: -ENOENT when none does. */
+/* An event of any PMU, without the PMU's name.  Returns -ENOENT when there is none. */
 static int parse_bare(struct parse *parse, size_t length)
 {
 	char name[PERFRING_PMU_NAME];
@@ -466,7 +370,7 @@ static int parse_bare(struct parse *parse, size_t length)
 	return error ? error : parse_rest(parse, length);
 }
 
-/* The first `length` bytes of the text as a name of libpfm4's, and the letters behind it (from `letters`; 0: none). */
+/* The first `length` bytes of the text as a name of libpfm4's; letters: where modifiers begin, or 0. */
 static int parse_pfm_cut(struct parse *parse, size_t length, size_t letters)
 {
 	char name[512];
@@ -483,8 +387,8 @@ static int parse_pfm_cut(struct parse *parse, size_t length, size_t letters)
 	return letters ? parse_modifiers(parse, letters) : 0;
 }
 
-/* libpfm4's names have colons and letters of their own: u k h p are ours, any other letter is libpfm4's if it knows it
- * there (the edge of an event, a state of a cache line). */
+/* libpfm4's names have colons and letters of their own: the modifiers u k h p come first, any other letter is libpfm4's
+ * if it knows it there (an edge, a state of a cache line). */
 static int parse_pfm(struct parse *parse)
 {
 	const char *last = strrchr(parse->text, ':');
@@ -510,7 +414,7 @@ static int parse_text(struct parse *parse)
 	int error;
 
 	if (!length)
-		return fault_at(parse->fault, 0, "no event");
+		return perfring_event_invalid(parse->fault, 0, "no event");
 	if (!strncmp(text, "mem:", 4))
 		return parse_breakpoint(parse);
 
@@ -527,7 +431,7 @@ static int parse_text(struct parse *parse)
 		parse->type = PERFRING_TYPE_RAW;
 		parse->configs[0] = strtoull(text + 1, NULL, 16);
 		if (errno)
-			return fault_at(parse->fault, 1, "a raw event has at most 16 hexadecimal digits");
+			return perfring_event_invalid(parse->fault, 1, "a raw event has at most 16 hexadecimal digits");
 		return parse_rest(parse, length);
 	}
 	if (parse_cache(parse, length))
@@ -539,14 +443,17 @@ static int parse_text(struct parse *parse)
 		return error;
 	colon = text[length] ? text + length : NULL;
 	if (!strncmp(text, "uprobe:", 7) || !strncmp(text, "uretprobe:", 10))
-		return fault_at(parse->fault, 0,
-				"a probe of user code needs a list of events (perfring_events_add), which keeps its path");
+		return perfring_event_invalid(
+			parse->fault, 0,
+			"a probe of user code needs a list of events (perfring_events_add), which keeps its path");
 	if (!colon || colon[1] == ':') {
 		error = parse_pfm(parse);
-		return error ? fault_at(parse->fault, 0, "unknown event") : 0;
+		return error ? perfring_event_invalid(parse->fault, 0, "unknown event") : 0;
 	}
 	second = strchr(colon + 1, ':');
-	error = parse_tracepoint(parse, second ? (size_t)(second - text) : strlen(text));
+	parse->type = PERFRING_TYPE_TRACEPOINT;
+	error = perfring_tracepoint_id(text, second ? (size_t)(second - text) : strlen(text), &parse->configs[0],
+				       parse->fault);
 	if (!error && second)
 		return parse_modifiers(parse, (size_t)(second - text) + 1);
 	return error && !parse_pfm(parse) ? 0 : error;
@@ -566,11 +473,11 @@ int perfring_event_parse_under(const char *root, const char *text, const struct 
 		return error;
 	for (size_t i = 0; i < PERFRING_CONFIGS; i++)
 		if (parse.configs[i] && CONFIG_AT[i] + 8U > bytes)
-			return fault_at(
+			return perfring_event_invalid(
 				fault, 0,
 				"attr->size ends before config2 (bp_len), config3 or config4, which this needs");
 	if (group && perfring_modifiers_join(&parse.modifiers, group))
-		return fault_at(fault, 0, "with the group's, more than three p");
+		return perfring_event_invalid(fault, 0, "with the group's, more than three p");
 	perfring_modifiers_apply(&parse.modifiers, &parse.attr);
 	parse.naming.reads = perfring_modifiers_has(&parse.modifiers, 'S');
 	if (naming)
@@ -591,18 +498,18 @@ int perfring_event_parse(const char *text, struct perf_event_attr *attr, struct 
 
 /* ---- back to text ---- */
 
-/* A text of this process's, which the kernel was to read: no faults here when it is none. */
-static bool read_path(uint64_t at, char *room, size_t size)
+/* A string in this process, whose address may be invalid: reading it by a system call raises no fault. */
+static bool read_path(uint64_t at, char *buffer, size_t size)
 {
 	for (size_t got = 0; got < size;) {
 		size_t more = 256 - (at + got) % 256;
-		struct iovec here = {room + got, more < size - got ? more : size - got};
+		struct iovec here = {buffer + got, more < size - got ? more : size - got};
 		struct iovec there = {(void *)(uintptr_t)(at + got), here.iov_len};
 
 		if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != (ssize_t)here.iov_len)
 			return false;
 		for (size_t i = 0; i < here.iov_len; i++) {
-			unsigned char byte = (unsigned char)room[got + i];
+			unsigned char byte = (unsigned char)buffer[got + i];
 
 			if (!byte)
 				return got + i > 0;
@@ -615,7 +522,7 @@ static bool read_path(uint64_t at, char *room, size_t size)
 }
 
 /* As "uprobe:PATH:0xOFFSET". */
-static bool name_probe(const struct perfring_pmu *pmu, const uint64_t configs[PERFRING_CONFIGS], char *room,
+static bool name_probe(const struct perfring_pmu *pmu, const uint64_t configs[PERFRING_CONFIGS], char *buffer,
 		       size_t size)
 {
 	struct perfring_pmu_bits bits;
@@ -623,37 +530,38 @@ static bool name_probe(const struct perfring_pmu *pmu, const uint64_t configs[PE
 
 	return !configs[3] && !configs[4] && !perfring_pmu_format(pmu, "retprobe", strlen("retprobe"), &bits) &&
 	       !bits.config && !(configs[0] & ~bits.mask) && configs[1] && read_path(configs[1], path, sizeof(path)) &&
-	       snprintf(room, size, "%s:%s:0x%llx", configs[0] ? "uretprobe" : "uprobe", path,
+	       snprintf(buffer, size, "%s:%s:0x%llx", configs[0] ? "uretprobe" : "uprobe", path,
 			(unsigned long long)configs[2]) < (int)size;
 }
 
-/* By the first of the PMU's events that is just these configs. */
+/* By the first of the PMU's events that has just these configs. */
 static bool name_event(const struct perfring_pmu *pmu, const char *pmu_name, const uint64_t configs[PERFRING_CONFIGS],
-		       char *room, size_t size)
+		       char *buffer, size_t size)
 {
+	struct dirent **events;
+	int count = perfring_event_folder(pmu->fd, "events", &events);
 	bool found = false;
-	size_t count;
-	char **names;
 
-	if (perfring_event_folder(pmu->fd, "events", &names, &count))
+	if (count < 0)
 		return false;
-	for (size_t i = 0; i < count && !found; i++) {
+	for (int i = 0; i < count && !found; i++) {
+		const char *event = events[i]->d_name;
 		uint64_t its[PERFRING_CONFIGS] = {0};
 		struct perf_event_attr attr = {0};
 		struct perfring_naming naming;
 
-		found = perfring_pmu_is_event(names[i], strlen(names[i])) &&
-			!perfring_pmu_terms(pmu, names[i], 0, strlen(names[i]), its, &attr, &naming, NULL) &&
+		found = perfring_pmu_is_event(event, strlen(event)) &&
+			!perfring_pmu_terms(pmu, event, 0, strlen(event), its, &attr, &naming, NULL) &&
 			!memcmp(its, configs, sizeof(its)) &&
-			snprintf(room, size, "%s/%s/", pmu_name, names[i]) < (int)size;
+			snprintf(buffer, size, "%s/%s/", pmu_name, event) < (int)size;
 	}
-	perfring_event_folder_free(names, count);
+	perfring_event_folder_free(events, count);
 	return found;
 }
 
-/* As the PMU of this type has it: a probe's place, the name that sysfs gives these configs, or the configs.  Leaves the
- * room, which is large enough for all of it, alone when there is no such PMU. */
-static void name_by_pmu(const char *root, uint32_t type, const uint64_t configs[PERFRING_CONFIGS], char *room,
+/* By the PMU of this type: the place of a probe, sysfs's name of these configs, or the configs.  Without such a PMU the
+ * buffer, which is large enough, stays as it is. */
+static void name_by_pmu(const char *root, uint32_t type, const uint64_t configs[PERFRING_CONFIGS], char *buffer,
 			size_t size)
 {
 	char pmu_name[PERFRING_PMU_NAME];
@@ -662,49 +570,36 @@ static void name_by_pmu(const char *root, uint32_t type, const uint64_t configs[
 
 	if (perfring_pmu_of_type(root, type, pmu_name) || perfring_pmu_open(&pmu, root, pmu_name, strlen(pmu_name)))
 		return;
-	if ((strcmp(pmu_name, "uprobe") || !name_probe(&pmu, configs, room, size)) &&
-	    !name_event(&pmu, pmu_name, configs, room, size)) {
-		used = (size_t)snprintf(room, size, "%s/config=0x%llx", pmu_name, (unsigned long long)configs[0]);
+	if ((strcmp(pmu_name, "uprobe") || !name_probe(&pmu, configs, buffer, size)) &&
+	    !name_event(&pmu, pmu_name, configs, buffer, size)) {
+		used = (size_t)snprintf(buffer, size, "%s/config=0x%llx", pmu_name, (unsigned long long)configs[0]);
 		for (unsigned i = 1; i < PERFRING_CONFIGS; i++)
 			if (configs[i])
-				used += (size_t)snprintf(room + used, size - used, ",config%u=0x%llx", i,
+				used += (size_t)snprintf(buffer + used, size - used, ",config%u=0x%llx", i,
 							 (unsigned long long)configs[i]);
-		snprintf(room + used, size - used, "/");
+		snprintf(buffer + used, size - used, "/");
 	}
 	perfring_pmu_close(&pmu);
 }
 
-int64_t perfring_event_name_under(const char *root, const struct perf_event_attr *from, char *room, size_t size)
+int64_t perfring_event_name_under(const char *root, const struct perf_event_attr *from, char *buffer, size_t size)
 {
 	static const char *const BP[] = {"", "r", "w", "rw", "x"};
 	struct perf_event_attr whole = perfring_attr_whole(from), *attr = &whole;
-	char name[PATH_MAX + 64] = "", modifiers[16] = "";
+	char name[PATH_MAX + 64] = "", modifiers[16];
 	uint64_t configs[PERFRING_CONFIGS];
-	size_t m = 0;
-	bool more;
+	bool more, levels;
 
 	perfring_configs_get(from, configs);
 	more = configs[1] || configs[2] || configs[3] || configs[4];
-	if (attr->exclude_user | attr->exclude_kernel | attr->exclude_hv) {
-		if (!attr->exclude_user)
-			modifiers[m++] = 'u';
-		if (!attr->exclude_kernel)
-			modifiers[m++] = 'k';
-		if (!attr->exclude_hv)
-			modifiers[m++] = 'h';
-	}
-	for (unsigned i = 0; i < attr->precise_ip; i++)
-		modifiers[m++] = 'p';
-	if (attr->exclude_guest != attr->exclude_host)
-		modifiers[m++] = attr->exclude_guest ? 'H' : 'G';
-	if (attr->exclude_idle)
-		modifiers[m++] = 'I';
-	if (attr->pinned)
-		modifiers[m++] = 'D';
-	if (attr->exclusive)
-		modifiers[m++] = 'e';
-	modifiers[m] = 0;
-
+	levels = attr->exclude_user | attr->exclude_kernel | attr->exclude_hv;
+	snprintf(modifiers, sizeof(modifiers), "%s%s%s%.*s%s%s%s%s", levels && !attr->exclude_user ? "u" : "",
+		 levels && !attr->exclude_kernel ? "k" : "", levels && !attr->exclude_hv ? "h" : "",
+		 (int)attr->precise_ip, "ppp",
+		 attr->exclude_guest == attr->exclude_host ? ""
+		 : attr->exclude_guest                     ? "H"
+							   : "G",
+		 attr->exclude_idle ? "I" : "", attr->pinned ? "D" : "", attr->exclusive ? "e" : "");
 	if (attr->type == PERFRING_TYPE_BREAKPOINT && attr->bp_type >= 1 && attr->bp_type <= 4 && !configs[0] &&
 	    !configs[3] && !configs[4] && (configs[2] == 1 || configs[2] == 2 || configs[2] == 4 || configs[2] == 8))
 		snprintf(name, sizeof(name), "mem:0x%llx/%llu:%s", (unsigned long long)configs[1],
@@ -714,8 +609,8 @@ int64_t perfring_event_name_under(const char *root, const struct perf_event_attr
 	else if (attr->type == PERFRING_TYPE_HW_CACHE && !more)
 		name_cache(configs[0], name, sizeof(name));
 	else if (attr->type == PERFRING_TYPE_TRACEPOINT && !more)
-		name_tracepoint(configs[0], name, sizeof(name));
-		/* What sysfs cannot name keeps the table's name, whatever its config1 .. are. */
+		perfring_tracepoint_name(configs[0], name, sizeof(name));
+		/* A hardware event keeps the table's name for any config1 .. */
 #define PERFRING_EVENT(event_name, alias, event_type, event_config) \
 	if (!*name && (!more || (event_type) == PERFRING_TYPE_HARDWARE) && attr->type == (event_type) && \
 	    configs[0] == (event_config)) \
@@ -725,10 +620,11 @@ int64_t perfring_event_name_under(const char *root, const struct perf_event_attr
 		name_by_pmu(root, attr->type, configs, name, sizeof(name));
 	if (!*name)
 		snprintf(name, sizeof(name), "type=%u,config=0x%llx", attr->type, (unsigned long long)configs[0]);
-	return snprintf(room, size, "%s%s%s", name, m && name[strlen(name) - 1] != '/' ? ":" : "", modifiers);
+	return snprintf(buffer, size, "%s%s%s", name, *modifiers && name[strlen(name) - 1] != '/' ? ":" : "",
+			modifiers);
 }
 
-int64_t perfring_event_name(const struct perf_event_attr *from, char *room, size_t size)
+int64_t perfring_event_name(const struct perf_event_attr *from, char *buffer, size_t size)
 {
-	return perfring_event_name_under(PERFRING_PMU_ROOT, from, room, size);
+	return perfring_event_name_under(PERFRING_PMU_ROOT, from, buffer, size);
 }

@@ -1,4 +1,4 @@
-/* fallback.c - what is given up so that an event opens, no more of it than must be, and told. */
+/* fallback.c - what is dropped so that an event opens: as little as possible, and explained. */
 #include <perfring/event.h>
 
 #include <stdio.h>
@@ -7,27 +7,17 @@
 
 #include "event_private.h"
 
-/* What can be left out and changes only how much is told.  Not among it what an event is (config3), where its records go
- * (write_backward, aux_output) and what it does to the process (sigtrap, remove_on_exec). */
-static const uint8_t OPTIONAL_FLAGS[] = {
-	PERFRING_ATTR_FLAG_defer_output,   PERFRING_ATTR_FLAG_defer_callchain, PERFRING_ATTR_FLAG_inherit_thread,
-	PERFRING_ATTR_FLAG_build_id,       PERFRING_ATTR_FLAG_text_poke,       PERFRING_ATTR_FLAG_cgroup,
-	PERFRING_ATTR_FLAG_bpf_event,      PERFRING_ATTR_FLAG_ksymbol,         PERFRING_ATTR_FLAG_namespaces,
-	PERFRING_ATTR_FLAG_context_switch, PERFRING_ATTR_FLAG_comm_exec,       PERFRING_ATTR_FLAG_mmap2,
-};
+/* Flags without which only some records are missing.  Not among them: what an event is (config3), where its records go
+ * (write_backward, aux_output), what it does to the process (sigtrap, remove_on_exec). */
+#define FLAG(flag) (UINT64_C(1) << PERFRING_ATTR_FLAG_##flag)
+static const uint64_t OPTIONAL_FLAGS = FLAG(defer_output) | FLAG(defer_callchain) | FLAG(inherit_thread) |
+				       FLAG(build_id) | FLAG(text_poke) | FLAG(cgroup) | FLAG(bpf_event) |
+				       FLAG(ksymbol) | FLAG(namespaces) | FLAG(context_switch) | FLAG(comm_exec) |
+				       FLAG(mmap2);
 
-static uint64_t optional_flags(void)
+static bool drop_newer(struct perf_event_attr *attr)
 {
-	uint64_t flags = 0;
-
-	for (size_t i = 0; i < sizeof(OPTIONAL_FLAGS); i++)
-		flags |= UINT64_C(1) << OPTIONAL_FLAGS[i];
-	return flags;
-}
-
-static bool give_up_newer(struct perf_event_attr *attr)
-{
-	uint64_t flags = perfring_probe_unknown(attr, PERFRING_ATTR_AT_flags) & optional_flags();
+	uint64_t flags = perfring_probe_unknown(attr, PERFRING_ATTR_AT_flags) & OPTIONAL_FLAGS;
 	uint64_t sample_type = perfring_probe_unknown(attr, PERFRING_ATTR_AT_sample_type);
 	uint64_t read_format = perfring_probe_unknown(attr, PERFRING_ATTR_AT_read_format);
 
@@ -39,7 +29,7 @@ static bool give_up_newer(struct perf_event_attr *attr)
 	return flags | sample_type | read_format;
 }
 
-static bool give_up_precise(struct perf_event_attr *attr)
+static bool drop_precise(struct perf_event_attr *attr)
 {
 	if (!attr->precise_ip)
 		return false;
@@ -47,7 +37,7 @@ static bool give_up_precise(struct perf_event_attr *attr)
 	return true;
 }
 
-static bool give_up_clockid(struct perf_event_attr *attr)
+static bool drop_clockid(struct perf_event_attr *attr)
 {
 	bool had = attr->use_clockid;
 
@@ -56,7 +46,7 @@ static bool give_up_clockid(struct perf_event_attr *attr)
 	return had;
 }
 
-static bool give_up_branch_stack(struct perf_event_attr *attr)
+static bool drop_branch_stack(struct perf_event_attr *attr)
 {
 	bool had = attr->sample_type & PERFRING_SAMPLE_BRANCH_STACK;
 
@@ -65,14 +55,14 @@ static bool give_up_branch_stack(struct perf_event_attr *attr)
 	return had;
 }
 
-/* A branch stack is of each level that is not excluded, the hypervisor's too, unless its mask names some. */
-static bool give_up_kernel(struct perf_event_attr *attr)
+/* A branch stack covers each level that is not excluded, also the hypervisor's, unless its mask names levels. */
+static bool drop_kernel(struct perf_event_attr *attr)
 {
 	const uint64_t levels = PERFRING_SAMPLE_BRANCH_KERNEL | PERFRING_SAMPLE_BRANCH_HV;
 	bool branches = attr->sample_type & PERFRING_SAMPLE_BRANCH_STACK;
 	bool had = !attr->exclude_kernel || (branches && (!attr->exclude_hv || attr->branch_sample_type & levels));
 
-	/* An event of the kernel alone would observe nothing. */
+	/* Of an event of the kernel alone nothing would be left. */
 	if (attr->exclude_user)
 		return false;
 	attr->exclude_kernel = 1;
@@ -82,9 +72,9 @@ static bool give_up_kernel(struct perf_event_attr *attr)
 	return had;
 }
 
-/* cpu-clock does not tell guests from hosts, and counts the time even where user space and the kernel are excluded: it
- * stands for no event that is of guests or of a hypervisor alone. */
-static bool give_up_counter(struct perf_event_attr *attr)
+/* cpu-clock counts guests and hosts alike, also where user space and the kernel are excluded: it cannot replace an
+ * event of guests or of a hypervisor alone. */
+static bool drop_counter(struct perf_event_attr *attr)
 {
 	if (attr->exclude_host || (attr->exclude_user && attr->exclude_kernel))
 		return false;
@@ -100,18 +90,19 @@ static bool give_up_counter(struct perf_event_attr *attr)
 	return true;
 }
 
-/* One step of the ladder: for which refusals, and what is done.  A step may be taken again while it returns true. */
+/* The steps, in their order: the refusals that each answers, and what it drops.  A step may be taken again while it
+ * returns true. */
 static const struct step {
 	enum perfring_fallback bit;
 	int errors[3];
-	bool (*give_up)(struct perf_event_attr *attr);
+	bool (*drop)(struct perf_event_attr *attr);
 } STEPS[] = {
-	{PERFRING_FALLBACK_NEWER, {E2BIG, EINVAL, 0}, give_up_newer},
-	{PERFRING_FALLBACK_PRECISE, {EOPNOTSUPP, EINVAL, 0}, give_up_precise},
-	{PERFRING_FALLBACK_CLOCKID, {EINVAL, 0, 0}, give_up_clockid},
-	{PERFRING_FALLBACK_BRANCH_STACK, {EOPNOTSUPP, 0, 0}, give_up_branch_stack},
-	{PERFRING_FALLBACK_EXCLUDE_KERNEL, {EACCES, EPERM, 0}, give_up_kernel},
-	{PERFRING_FALLBACK_CPU_CLOCK, {ENOENT, ENODEV, EOPNOTSUPP}, give_up_counter},
+	{PERFRING_FALLBACK_NEWER, {E2BIG, EINVAL, 0}, drop_newer},
+	{PERFRING_FALLBACK_PRECISE, {EOPNOTSUPP, EINVAL, 0}, drop_precise},
+	{PERFRING_FALLBACK_CLOCKID, {EINVAL, 0, 0}, drop_clockid},
+	{PERFRING_FALLBACK_BRANCH_STACK, {EOPNOTSUPP, 0, 0}, drop_branch_stack},
+	{PERFRING_FALLBACK_EXCLUDE_KERNEL, {EACCES, EPERM, 0}, drop_kernel},
+	{PERFRING_FALLBACK_CPU_CLOCK, {ENOENT, ENODEV, EOPNOTSUPP}, drop_counter},
 };
 
 enum {
@@ -123,18 +114,18 @@ static bool answers(const struct step *step, int error)
 	return error == step->errors[0] || error == step->errors[1] || error == step->errors[2];
 }
 
-/* Takes the first step that is allowed and answers the error. */
+/* Takes the first allowed step that answers the error. */
 static bool take_step(union perfring_attr *attr, int error, uint64_t allowed, uint64_t *taken)
 {
 	for (int i = 0; i < STEP_COUNT; i++)
-		if (allowed & STEPS[i].bit && answers(&STEPS[i], error) && STEPS[i].give_up(&attr->attr)) {
+		if (allowed & STEPS[i].bit && answers(&STEPS[i], error) && STEPS[i].drop(&attr->attr)) {
 			*taken |= STEPS[i].bit;
 			return true;
 		}
 	return false;
 }
 
-/* All of the allowed steps' ways down from *attr, until it opens; else *attr and *taken are as at the last refusal. */
+/* Takes allowed steps until *attr opens; otherwise *attr and *taken are those of the last refusal. */
 static int descend(union perfring_attr *attr, int32_t pid, int32_t cpu, int group_fd, uint64_t flags, uint64_t allowed,
 		   uint64_t *taken)
 {
@@ -167,7 +158,7 @@ int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int3
 		*taken = steps;
 		return fd;
 	}
-	/* One errno has many reasons: what was given up before the right step is given back. */
+	/* One errno has many reasons: restores what was dropped before the right step. */
 	for (int i = 0; i < STEP_COUNT; i++) {
 		if (!(steps & STEPS[i].bit) || steps == STEPS[i].bit)
 			continue;
@@ -180,7 +171,7 @@ int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int3
 		best = now;
 		steps = fewer;
 	}
-	/* And precise_ip may have come down on the way to another step. */
+	/* precise_ip may have been lowered before another step. */
 	for (uint32_t more = asked.attr.precise_ip; steps & PERFRING_FALLBACK_PRECISE && more > best.attr.precise_ip;
 	     more--) {
 		now = best;
@@ -197,18 +188,18 @@ int perfring_event_open_fallback(struct perf_event_attr *attr, int32_t pid, int3
 	return fd;
 }
 
-/* ---- told ---- */
+/* ---- explanation ---- */
 
-/* The names of those of the word's bits that are gone. */
-static void say_bits(struct perfring_words *text, uint64_t gone, const char *const names[64], const char **between)
+/* The names of the bits that were dropped from a word. */
+static void say_bits(struct perfring_words *text, uint64_t dropped, const char *const names[64], const char **separator)
 {
 	for (uint32_t bit = 0; bit < 64; bit++)
-		if (gone >> bit & 1) {
+		if (dropped >> bit & 1) {
 			if (names[bit])
-				perfring_say(text, "%s%s", *between, names[bit]);
+				perfring_say(text, "%s%s", *separator, names[bit]);
 			else
-				perfring_say(text, "%sbit %u", *between, bit);
-			*between = ", ";
+				perfring_say(text, "%sbit %u", *separator, bit);
+			*separator = ", ";
 		}
 }
 
@@ -224,25 +215,23 @@ static void say_newer(struct perfring_words *text, const struct perf_event_attr 
 #include <perfring/fields.def>
 	};
 	static const char *const READS[64] = {[4] = "lost counts in reads (FORMAT_LOST)"};
-	const char *between = "";
+	const char *separator = "";
 
 	perfring_say(text, "this kernel does not know ");
-	say_bits(text, perfring_attr_flags(asked) & ~perfring_attr_flags(opened) & optional_flags(), FLAGS, &between);
+	say_bits(text, perfring_attr_flags(asked) & ~perfring_attr_flags(opened) & OPTIONAL_FLAGS, FLAGS, &separator);
 	say_bits(text, asked->sample_type & ~opened->sample_type & ~(uint64_t)PERFRING_SAMPLE_BRANCH_STACK, SAMPLES,
-		 &between);
-	say_bits(text, asked->read_format & ~opened->read_format, READS, &between);
+		 &separator);
+	say_bits(text, asked->read_format & ~opened->read_format, READS, &separator);
 	perfring_say(text, ", which is left out");
 }
 
 int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *asked_from,
-				  const struct perf_event_attr *opened_from, char *room, size_t size)
+				  const struct perf_event_attr *opened_from, char *buffer, size_t size)
 {
 	struct perf_event_attr asked = perfring_attr_whole(asked_from), opened = perfring_attr_whole(opened_from);
-	struct perfring_words text = {room, size, 0};
+	struct perfring_words text = perfring_words_in(buffer, size);
 	char name[256];
 
-	if (size)
-		room[0] = 0;
 	asked.size = sizeof(asked);
 	perfring_event_name(&asked, name, sizeof(name));
 	for (int i = 0; i < STEP_COUNT; i++) {
@@ -260,16 +249,14 @@ int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *
 				(unsigned)asked.precise_ip, (unsigned)opened.precise_ip);
 			break;
 		case PERFRING_FALLBACK_CLOCKID:
-			perfring_say(&text, "clock %d cannot be used: times are of perf's own clock",
-				     asked.clockid);
+			perfring_say(&text, "clock %d cannot be used: times are of perf's own clock", asked.clockid);
 			break;
 		case PERFRING_FALLBACK_BRANCH_STACK:
 			perfring_say(&text, "its PMU has no branch stacks: samples have none");
 			break;
 		case PERFRING_FALLBACK_EXCLUDE_KERNEL:
-			perfring_say(
-				&text,
-				"user space only (the kernel needs CAP_PERFMON or perf_event_paranoid <= 1)");
+			perfring_say(&text,
+				     "user space only (the kernel needs CAP_PERFMON or perf_event_paranoid <= 1)");
 			break;
 		case PERFRING_FALLBACK_CPU_CLOCK:
 			perfring_say(&text, "no such hardware counter here: cpu-clock instead%s",

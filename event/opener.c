@@ -1,4 +1,4 @@
-/* opener.c - the one opener of events x threads x CPUs x groups, under sessions and counting. */
+/* opener.c - the opener of events x threads x CPUs x groups, for sessions and counting. */
 #include "opener.h"
 
 #include <dirent.h>
@@ -14,22 +14,22 @@
 #include "os/lines.h"
 
 enum {
-	TRIES = 32,       /* openings, and reads between them: some 25 ms */
-	READ_TRIES = 256, /* reads of a group that was whole: a child may be preempted in the middle of its end */
+	TRIES = 32,       /* of opening, and of a read in between: some 25 ms */
+	READ_TRIES = 256, /* of reading a whole group: a child may be preempted while it exits */
 	NONE = UINT32_MAX,
 };
 
 /* ---- limits ---- */
 
-/* How many fds are open.  The limit bounds their numbers, not how many there are: those above it (it was lowered) do not
- * count. */
+/* The number of open fds below the limit.  The limit bounds the fds' numbers: those above it, after it was lowered, do
+ * not count. */
 static uint64_t count_below(uint64_t limit)
 {
 	DIR *files = opendir("/proc/self/fd");
 	struct dirent *entry;
 	uint64_t count = 0;
 
-	/* No fd is left to look with: all are taken. */
+	/* EMFILE: all fds are in use. */
 	if (!files)
 		return errno == EMFILE ? limit : 0;
 	while ((entry = readdir(files)))
@@ -42,8 +42,7 @@ static uint64_t count_below(uint64_t limit)
 	return count;
 }
 
-/* The highest number that an fd of this process ever had, or somewhat more; UINT32_MAX when the kernel does not say.  To
- * look at every fd whenever some are to be opened would be quadratic work. */
+/* An upper bound of the fds; UINT32_MAX: unknown.  To count every fd at each opening would be quadratic work. */
 static uint64_t table_size(void)
 {
 	return perfring_os_lines_number("/proc/self/status", "FDSize", 10, UINT32_MAX);
@@ -69,7 +68,7 @@ int perfring_opener_files(uint64_t more, bool raise, char *refusal, size_t size)
 	open = count_below(limit.rlim_cur);
 	if (fits(more, open, limit.rlim_cur))
 		return 0;
-	/* All the way: the caller has files of its own to open after these. */
+	/* Up to the hard limit: the caller opens files of its own too. */
 	raised.rlim_cur = raised.rlim_max = limit.rlim_max;
 	if (raise && limit.rlim_cur < limit.rlim_max && !setrlimit(RLIMIT_NOFILE, &raised))
 		return perfring_opener_files(more, false, refusal, size);
@@ -96,7 +95,7 @@ int perfring_opener_files(uint64_t more, bool raise, char *refusal, size_t size)
 
 /* ---- groups of threads that exit or have children meanwhile ---- */
 
-/* The longer it takes, the longer; at most a millisecond. */
+/* Sleeps longer at each try, at most a millisecond. */
 static void nap(int tried)
 {
 	struct timespec time = {0, tried < 8 ? 1000L << tried : 1000000};
@@ -154,10 +153,10 @@ struct opening {
 	const struct perfring_target *target;
 	struct perfring_open_place place;
 	bool skips_gone;           /* a thread that has exited is no error */
-	uint32_t refused;          /* the event that the kernel did not open; NONE: it was something else */
-	union perfring_attr tried; /* it, as it was refused last, */
+	uint32_t refused;          /* the event that the kernel refused; NONE: another error */
+	union perfring_attr tried; /* its attr, as it was refused last, */
 	uint64_t dropped;          /* without these */
-	int *fds;                  /* of the place, one for each event; -1 */
+	int *fds;                  /* one for each event, or -1 */
 };
 
 static struct perfring_opener_event *event_of(const struct opening *opening, uint32_t i)
@@ -193,7 +192,7 @@ static int open_event(struct opening *opening, uint32_t i)
 	return fd;
 }
 
-/* Groups that are inherited, each by its first event that reads it as a whole. */
+/* Checks inherited groups, each by its first event that reads the whole group. */
 static int check_groups(const struct opening *opening)
 {
 	uint32_t checked = PERFRING_NO_GROUP;
@@ -211,7 +210,7 @@ static int check_groups(const struct opening *opening)
 	return ret;
 }
 
-/* The newest first: siblings before their leader, which would leave them as events of their own. */
+/* Newest first: closing a leader before its siblings would make events of their own of them. */
 static void close_fds(struct opening *opening)
 {
 	for (uint32_t i = opening->by->count; i-- > 0;) {
@@ -243,13 +242,13 @@ static int open_once(void *of, bool *joining)
 	return ret;
 }
 
-/* Errors that mean: not on this machine, for any caller. */
+/* Errors that no permission would change. */
 static bool is_missing(int error)
 {
 	return error == -ENOENT || error == -EOPNOTSUPP || error == -ENXIO || error == -ENODEV || error == -EINVAL;
 }
 
-/* Whether the place can be opened without the event that was refused there; a group is not without its leader. */
+/* Leaves out the refused event, and with a leader its group.  Returns false when that is not allowed. */
 static bool leave_out(struct opening *opening, int error)
 {
 	if (!(opening->by->allowed & PERFRING_FALLBACK_MISSING) || opening->refused == NONE || !is_missing(error))
@@ -282,7 +281,7 @@ static int open_place(struct opening *opening)
 	bool is_thread = opening->place.who >= 0 && !opening->place.is_cgroup;
 	int ret;
 
-	/* CPUs differ in what they have, threads do not. */
+	/* CPUs differ in their PMUs, threads do not. */
 	for (uint32_t i = 0; opening->place.cpu >= 0 && i < opening->by->count; i++)
 		event_of(opening, i)->is_absent = false;
 	do {

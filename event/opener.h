@@ -1,5 +1,5 @@
-/* opener.h - the one opener of events x threads x CPUs x groups, under sessions and counting: limits raised before the kernel
- * refuses, what may be dropped, threads that exit or have children meanwhile, and the refusal's text. */
+/* opener.h - the opener of events x threads x CPUs x groups, for sessions and counting.  It raises limits, drops what
+ * may be dropped, handles threads that exit or have children meanwhile, and explains refusals. */
 #ifndef EVENT_OPENER_H
 #define EVENT_OPENER_H
 
@@ -14,7 +14,7 @@
 
 /* Where events are opened. */
 struct perfring_open_place {
-	int32_t who; /* a thread, or the fd of a cgroup's directory; -1: everything */
+	int32_t who; /* a thread, or the fd of a cgroup's directory; -1: any thread */
 	int32_t cpu; /* -1: any */
 	bool is_cgroup;
 };
@@ -23,15 +23,15 @@ enum {
 	PERFRING_NO_GROUP = UINT32_MAX,
 };
 
-/* An event as it is opened: what the first place does without, the others do without too. */
+/* An event as it is opened.  What is dropped at the first place is dropped at the others too. */
 struct perfring_opener_event {
-	struct perf_event_attr *attr; /* as many bytes as it says, and at least a whole one */
+	struct perf_event_attr *attr; /* of its own size, and at least a whole struct */
 	uint64_t dropped;             /* PERFRING_FALLBACK_ */
-	uint32_t leader;              /* its group's number; its own when it leads, or PERFRING_NO_GROUP */
-	bool is_decided;              /* it was opened somewhere, */
-	bool is_taken;                /* and its fd taken */
-	bool is_absent;               /* at the place that is being opened */
-	/* With PERFRING_FALLBACK_MISSING, why it is at no place: -errno, of which attr and on which CPU; 0: it is at one. */
+	uint32_t leader;              /* the number of its group's leader, which may be its own; or PERFRING_NO_GROUP */
+	bool is_decided;              /* it was opened at some place, */
+	bool is_taken;                /* and its fd taken over */
+	bool is_absent;               /* at the current place */
+	/* With PERFRING_FALLBACK_MISSING, why it is at no place: -errno, the attr and the CPU; 0: it is at one. */
 	int error;
 	int32_t cpu;
 	struct perf_event_attr tried;
@@ -42,26 +42,26 @@ static inline bool perfring_opener_joins(const struct perfring_opener_event *eve
 	return event->leader != number && event->leader != PERFRING_NO_GROUP;
 }
 
-/* What is opened, and what is done with its fds. */
+/* The events to open, and what becomes of their fds. */
 struct perfring_opener {
 	struct perfring_opener_event *(*event)(void *of, uint32_t number);
 
-	/* Takes over an fd when all of its place is open, leaders first.  Returns 0; or -errno: the fd is closed then, and
-	 * the caller drops what it took. */
+	/* Takes over an fd when all events of its place are open, leaders first.  Returns 0; or -errno: then the opener
+	 * closes the fd, and the caller drops those it took. */
 	int (*take)(void *of, const struct perfring_open_place *place, uint32_t number, int fd);
 
 	void *of;
-	uint32_t first; /* numbers of events */
-	uint32_t count;
-	uint64_t allowed; /* PERFRING_FALLBACK_; with MISSING an event that the machine lacks is left out */
-	bool is_late;     /* the places are new: it is no error when they are all gone again */
+	uint32_t first;   /* event number, */
+	uint32_t count;   /* and how many */
+	uint64_t allowed; /* PERFRING_FALLBACK_; with MISSING, an event that the machine lacks is left out */
+	bool is_late;     /* the places are new: that all of them are gone is no error */
 	char *refusal;
 	size_t size;
 };
 
-/* Opens the events at each of these places of the target, all of them at a place or none.  Skips a thread that has exited,
- * when there are others, and a CPU that went offline, when it was not named.  Returns 0; or -errno, with a refusal if the
- * kernel refused an event. */
+/* Opens the events at each of these places of the target; at one place, all or none.  Skips a thread that has exited if
+ * there are others, and a CPU that went offline if the target does not name it.  Returns 0; or -errno, with a refusal
+ * if the kernel refused an event. */
 int perfring_opener_open(const struct perfring_opener *opener, const struct perfring_target *target,
 			 const struct perfring_numbers *who, const struct perfring_numbers *cpus);
 
@@ -69,9 +69,8 @@ int perfring_opener_open(const struct perfring_opener *opener, const struct perf
 const struct perfring_numbers *perfring_target_who(const struct perfring_target *target);
 const struct perfring_numbers *perfring_target_where(const struct perfring_target *target);
 
-/* Makes sure that `more` files can be opened: counts those that are open, raises the soft RLIMIT_NOFILE up to the hard one
- * when `raise`.  Returns 0, or -EMFILE with the sentence that says how many are needed, how many there can be, and what to
- * change (ulimit -n, LimitNOFILE=, /proc/sys/fs/nr_open, fewer events, threads or CPUs). */
+/* Makes sure that `more` files can be opened; raise: may raise the soft RLIMIT_NOFILE up to the hard one.  Returns 0;
+ * or -EMFILE, with a refusal that says how many are needed, how many there can be, and what to change. */
 int perfring_opener_files(uint64_t more, bool raise, char *refusal, size_t size);
 
 enum {
@@ -79,16 +78,17 @@ enum {
 	PERFRING_OPENER_READ_WORDS = 16384 / 8,
 };
 
-/* perfring_event_read; a group that a child is just inheriting cannot be read (ECHILD) until it has. */
+/* perfring_event_read.  While a child inherits a group, reading it fails with ECHILD: tries again. */
 int perfring_opener_read(int fd, const struct perfring_format *format, struct perfring_read *values, void *space,
 			 size_t size);
 
-/* Whether a group can be read as a whole: 0 or -ECHILD.  A child that was born between the opening of its leader and that of
- * its members has inherited half of it, and no read of the whole succeeds while that child lives. */
+/* Returns whether a group can be read as a whole: 0 or -ECHILD.  A child that is created between the opening of the
+ * leader and that of the members inherits half of the group, and no read of the whole succeeds while that child
+ * lives. */
 int perfring_opener_check_group(int fd, uint64_t read_format);
 
-/* Calls `open` again when what refused it is over soon, which on a thread is: -ECHILD of the above, and, *joining set, the
- * EINVAL or ENODEV of joining a leader whose thread has exited, which then is ESRCH. */
+/* Calls `open` again after a refusal on a thread that passes soon: -ECHILD as above; and, with *joining set, EINVAL or
+ * ENODEV of joining a leader whose thread has exited, which becomes ESRCH. */
 int perfring_opener_retry(int (*open)(void *of, bool *joining), void *of, bool is_thread);
 
 #endif

@@ -8,7 +8,7 @@
 #include <perfmon/pfmlib.h>
 #include <perfmon/pfmlib_perf_event.h>
 
-/* libpfm4 looks at the machine once, and not in two threads at a time. */
+/* libpfm4 examines the machine once, in one thread. */
 static pthread_once_t begun = PTHREAD_ONCE_INIT;
 
 static void begin(void)
@@ -23,7 +23,7 @@ int perfring_pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], str
 	int error;
 
 	pthread_once(&begun, begin);
-	/* Every level unless the text says which: what the caller wants of them stays then. */
+	/* All levels: where the text names none, the caller's exclude_ bits stay. */
 	error = pfm_get_os_event_encoding(text, PFM_PLM0 | PFM_PLM3 | PFM_PLMH, PFM_OS_PERF_EVENT, &arg);
 	if (error != PFM_SUCCESS)
 		return -ENOENT;

@@ -1,4 +1,4 @@
-/* pmu.c - the PMUs as sysfs describes them: their terms' bits, their named events, what a count is worth. */
+/* pmu.c - the PMUs of sysfs: the bits of their terms, their named events, the scale and unit of counts. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,75 +8,38 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/range.h"
 #include "pmu.h"
 
 static const char *const SUFFIXES[] = {".scale", ".unit", ".snapshot", ".per-pkg"};
 
-/* ---- directories ---- */
-
-static int by_name(const void *a, const void *b)
+static int is_shown(const struct dirent *entry)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return entry->d_name[0] != '.';
 }
 
-void perfring_event_folder_free(char **names, size_t count)
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+int perfring_event_folder(int at, const char *path, struct dirent ***entries)
+{
+	int count = scandirat(at, path, entries, is_shown, by_name);
+
+	return count < 0 ? -errno : count;
+}
+
+void perfring_event_folder_free(struct dirent **entries, int count)
 {
 	while (count)
-		free(names[--count]);
-	free(names);
-}
-
-int perfring_event_folder(int at, const char *path, char ***names, size_t *count)
-{
-	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
-	struct dirent *entry;
-	size_t room = 0;
-	DIR *folder;
-
-	*names = NULL;
-	*count = 0;
-	if (fd < 0)
-		return -errno;
-	folder = fdopendir(fd);
-	if (!folder) {
-		error = -errno;
-		close(fd);
-		return error;
-	}
-	while (!error && (errno = 0, entry = readdir(folder))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		if (*count == room) {
-			char **more = reallocarray(*names, room = 2 * room + 32, sizeof(*more));
-
-			if (!more) {
-				error = -ENOMEM;
-				break;
-			}
-			*names = more;
-		}
-		(*names)[*count] = strdup(entry->d_name);
-		if ((*names)[*count])
-			++*count;
-		else
-			error = -ENOMEM;
-	}
-	if (!error)
-		error = -errno;
-	closedir(folder);
-	if (error) {
-		perfring_event_folder_free(*names, *count);
-		*names = NULL;
-		*count = 0;
-	} else if (*count) {
-		qsort(*names, *count, sizeof(**names), by_name);
-	}
-	return error;
+		free(entries[--count]);
+	free(entries);
 }
 
 /* ---- a PMU's files ---- */
 
-/* A file's name that cannot lead elsewhere. */
+/* A file name that stays in its directory. */
 static bool is_plain(const char *name, size_t length)
 {
 	return length && length < NAME_MAX && name[0] != '.' && !memchr(name, '/', length);
@@ -114,40 +77,29 @@ void perfring_pmu_close(struct perfring_pmu *pmu)
 /* "config1:0-7,32-35" */
 static int parse_format(const char *text, struct perfring_pmu_bits *bits)
 {
-	unsigned long from, to;
-	char *end;
+	uint32_t from, to;
+	int ret;
 
+	*bits = (struct perfring_pmu_bits){0, 0};
 	if (strncmp(text, "config", 6))
 		return -EBADMSG;
 	text += 6;
-	bits->config = 0;
-	bits->mask = 0;
 	if (*text >= '1' && *text < '0' + PERFRING_CONFIGS)
 		bits->config = (unsigned)(*text++ - '0');
-	if (*text != ':')
+	if (*text++ != ':')
 		return -EBADMSG;
-	do {
-		from = to = strtoul(++text, &end, 10);
-		if (end == text)
+	while ((ret = perfring_os_range_next(&text, &from, &to)) == 1) {
+		if (to > 63)
 			return -EBADMSG;
-		text = end;
-		if (*text == '-') {
-			to = strtoul(++text, &end, 10);
-			if (end == text)
-				return -EBADMSG;
-			text = end;
-		}
-		if (from > to || to > 63)
-			return -EBADMSG;
-		bits->mask |= (to - from == 63 ? UINT64_MAX : (UINT64_C(1) << (to - from + 1)) - 1) << from;
-	} while (*text == ',');
-	return *text ? -EBADMSG : 0;
+		bits->mask |= UINT64_MAX >> (63 - (to - from)) << from;
+	}
+	return ret || !bits->mask ? -EBADMSG : 0;
 }
 
-void perfring_pmu_cpus(const struct perfring_pmu *pmu, char *room, size_t size)
+void perfring_pmu_cpus(const struct perfring_pmu *pmu, char *buffer, size_t size)
 {
-	if (perfring_os_file_read_at(pmu->fd, "cpumask", room, size) < 0)
-		room[0] = 0;
+	if (perfring_os_file_read_at(pmu->fd, "cpumask", buffer, size) < 0)
+		buffer[0] = 0;
 }
 
 int perfring_pmu_format(const struct perfring_pmu *pmu, const char *name, size_t length, struct perfring_pmu_bits *bits)
@@ -174,37 +126,37 @@ bool perfring_pmu_is_event(const char *name, size_t length)
 }
 
 int64_t perfring_pmu_event(const struct perfring_pmu *pmu, const char *name, size_t length, const char *suffix,
-			   char *room, size_t size)
+			   char *buffer, size_t size)
 {
 	char path[NAME_MAX + 32];
 
 	if (!perfring_pmu_is_event(name, length))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "events/%.*s%s", (int)length, name, suffix);
-	return perfring_os_file_read_at(pmu->fd, path, room, size);
+	return perfring_os_file_read_at(pmu->fd, path, buffer, size);
 }
 
 static int pmu_where(const char *root, bool (*fits)(const struct perfring_pmu *pmu, const void *with), const void *with,
 		     char name[PERFRING_PMU_NAME])
 {
-	size_t count;
-	char **names;
-	int error = perfring_event_folder(AT_FDCWD, root, &names, &count), found = -ENOENT;
+	struct dirent **pmus;
+	int count = perfring_event_folder(AT_FDCWD, root, &pmus), found = -ENOENT;
 
-	if (error)
-		return error;
-	for (size_t i = 0; i < count && found; i++) {
+	if (count < 0)
+		return count;
+	for (int i = 0; i < count && found; i++) {
+		const char *one = pmus[i]->d_name;
 		struct perfring_pmu pmu;
 
-		if (strlen(names[i]) >= PERFRING_PMU_NAME || perfring_pmu_open(&pmu, root, names[i], strlen(names[i])))
+		if (strlen(one) >= PERFRING_PMU_NAME || perfring_pmu_open(&pmu, root, one, strlen(one)))
 			continue;
 		if (fits(&pmu, with)) {
-			strcpy(name, names[i]);
+			strcpy(name, one);
 			found = 0;
 		}
 		perfring_pmu_close(&pmu);
 	}
-	perfring_event_folder_free(names, count);
+	perfring_event_folder_free(pmus, count);
 	return found;
 }
 
@@ -257,9 +209,10 @@ struct term {
 	struct piece value; /* text NULL: none */
 };
 
-/* Cuts the term at *at; false behind the last. */
+/* Reads the term at *at.  Returns false after the last. */
 static bool next_term(const char *text, size_t *at, size_t to, struct term *term)
 {
+	const char *equals;
 	size_t end;
 
 	if (*at > to)
@@ -270,12 +223,11 @@ static bool next_term(const char *text, size_t *at, size_t to, struct term *term
 		;
 	term->name = (struct piece){text + *at, end - *at};
 	term->value = (struct piece){NULL, 0};
-	for (size_t i = *at; i < end; i++)
-		if (text[i] == '=') {
-			term->name.length = i - *at;
-			term->value = (struct piece){text + i + 1, end - i - 1};
-			break;
-		}
+	equals = memchr(text + *at, '=', end - *at);
+	if (equals) {
+		term->name.length = (size_t)(equals - term->name.text);
+		term->value = (struct piece){equals + 1, (size_t)(text + end - equals) - 1};
+	}
 	*at = end + 1;
 	return true;
 }
@@ -285,21 +237,20 @@ static bool named(const struct term *term, const char *name)
 	return term->name.length == strlen(name) && !memcmp(term->name.text, name, term->name.length);
 }
 
-/* Decimal, or hexadecimal behind 0x: a leading 0 is not octal, as perf has it. */
-static bool number(const struct piece *piece, uint64_t *value)
+bool perfring_event_number(const char *text, size_t length, uint64_t *value)
 {
 	unsigned base = 10;
 	size_t i = 0;
 
 	*value = 0;
-	if (piece->length > 2 && piece->text[0] == '0' && (piece->text[1] == 'x' || piece->text[1] == 'X')) {
+	if (length > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
 		base = 16;
 		i = 2;
 	}
-	if (i == piece->length)
+	if (i == length)
 		return false;
-	for (; i < piece->length; i++) {
-		char c = piece->text[i];
+	for (; i < length; i++) {
+		char c = text[i];
 		unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
 				 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
 				 : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
@@ -312,12 +263,18 @@ static bool number(const struct piece *piece, uint64_t *value)
 	return true;
 }
 
+/* Whether the term has no value, which leaves *value, or a number. */
+static bool has_number(const struct term *term, uint64_t *value)
+{
+	return !term->value.text || perfring_event_number(term->value.text, term->value.length, value);
+}
+
 static size_t place(const char *text, const char *at)
 {
 	return (size_t)(at - text);
 }
 
-/* config.., rHEX, name, period, freq: 1 when it was one of those. */
+/* Terms of every PMU: config.., name, period, freq.  Returns 1 for one of these, 0, or -EINVAL. */
 static int own_term(const char *text, const struct term *term, bool has_config, uint64_t *configs,
 		    struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault)
 {
@@ -327,14 +284,14 @@ static int own_term(const char *text, const struct term *term, bool has_config, 
 
 	if (named(term, "name")) {
 		if (!term->value.length || term->value.length >= sizeof(naming->name))
-			return perfring_event_fault(fault, at, "a name of 1 to 127 bytes is expected", -EINVAL);
+			return perfring_event_invalid(fault, at, "a name of 1 to 127 bytes is expected");
 		memcpy(naming->name, term->value.text, term->value.length);
 		naming->name[term->value.length] = 0;
 		return 1;
 	}
 	if (named(term, "period") || named(term, "freq")) {
-		if (!term->value.text || !number(&term->value, &value))
-			return perfring_event_fault(fault, at, "a number is expected", -EINVAL);
+		if (!term->value.text || !has_number(term, &value))
+			return perfring_event_invalid(fault, at, "a number is expected");
 		attr->sample_period = value;
 		attr->freq = named(term, "freq");
 		return 1;
@@ -344,43 +301,38 @@ static int own_term(const char *text, const struct term *term, bool has_config, 
 	for (unsigned i = 0; i < PERFRING_CONFIGS; i++) {
 		if (!named(term, CONFIG[i]))
 			continue;
-		if (term->value.text && !number(&term->value, &value))
-			return perfring_event_fault(fault, at, "a number is expected", -EINVAL);
+		if (!has_number(term, &value))
+			return perfring_event_invalid(fault, at, "a number is expected");
 		configs[i] = value;
 		return 1;
 	}
 	return 0;
 }
 
-/* perf's `cpu/r1a8/` */
+/* "rHEX", as perf's cpu/r1a8/ has it. */
 static bool raw_term(const struct term *term, uint64_t *config)
 {
 	char digits[20];
-	struct piece piece = {digits, term->name.length + 1};
 
 	if (term->value.text || term->name.length < 2 || term->name.length > 17 || term->name.text[0] != 'r')
 		return false;
-	digits[0] = '0';
-	digits[1] = 'x';
-	memcpy(digits + 2, term->name.text + 1, term->name.length - 1);
-	return number(&piece, config);
+	snprintf(digits, sizeof(digits), "0x%.*s", (int)term->name.length - 1, term->name.text + 1);
+	return perfring_event_number(digits, strlen(digits), config);
 }
 
 static int bits_fault(struct perfring_fault *fault, size_t at, int error)
 {
 	if (error == -ENOENT)
-		return perfring_event_fault(
-			fault, at,
-			"no such term: the PMU has those of its format/ and events/, and config, config1 .. "
-			"config4, period, freq, name",
-			-EINVAL);
+		return perfring_event_invalid(fault, at,
+					      "no such term: the PMU has those of its format/ and events/, "
+					      "and config, config1 .. config4, period, freq, name");
 	if (error == -EBADMSG)
-		return perfring_event_fault(
-			fault, at, "sysfs describes this term's bits in a way that is not known here", -EINVAL);
+		return perfring_event_invalid(fault, at,
+					      "sysfs describes this term's bits in a way that is not known here");
 	return perfring_event_fault(fault, at, "the PMU's files in sysfs cannot be read", error);
 }
 
-/* The terms that events/NAME stands for; the user gives those that it leaves open as `?`. */
+/* The terms of events/NAME; the user gives those with the value `?`. */
 static int expand(const struct perfring_pmu *pmu, const char *alias, const char *text, size_t from, size_t to,
 		  size_t at, uint64_t *configs, struct perfring_fault *fault)
 {
@@ -401,10 +353,9 @@ static int expand(const struct perfring_pmu *pmu, const char *alias, const char 
 				found = given.value.text && given.name.length == term.name.length &&
 					!memcmp(given.name.text, term.name.text, term.name.length);
 			if (!found)
-				return perfring_event_fault(fault, at,
-							    "this event needs a value for one more term: "
-							    "the one that is ? in its sysfs file",
-							    -EINVAL);
+				return perfring_event_invalid(
+					fault, at,
+					"this event needs a value for one more term: the one that is ? in its sysfs file");
 			continue;
 		}
 		error = own_term(alias, &term, true, configs, &none, &nothing, NULL);
@@ -412,15 +363,14 @@ static int expand(const struct perfring_pmu *pmu, const char *alias, const char 
 			continue;
 		if (!error)
 			error = perfring_pmu_format(pmu, term.name.text, term.name.length, &bits);
-		if (error || (term.value.text && !number(&term.value, &value)) ||
-		    !perfring_pmu_spread(&bits, value, configs))
-			return perfring_event_fault(
-				fault, at, "sysfs describes this event in a way that is not known here", -EINVAL);
+		if (error || !has_number(&term, &value) || !perfring_pmu_spread(&bits, value, configs))
+			return perfring_event_invalid(fault, at,
+						      "sysfs describes this event in a way that is not known here");
 	}
 	return 0;
 }
 
-/* A count's worth: sysfs writes a number of the C locale. */
+/* The unit and scale of a count.  sysfs writes numbers of the C locale. */
 static void read_worth(const struct perfring_pmu *pmu, const struct term *term, struct perfring_naming *naming)
 {
 	char text[64], *end;
@@ -452,21 +402,21 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 	uint64_t value;
 	int error;
 
-	/* config= first: terms are OR'ed to it, wherever it stands. */
+	/* config= first, in any place: the other terms are OR'ed to it. */
 	for (int round = 0; round < 2; round++) {
 		for (size_t at = from; from < to && next_term(text, &at, to, &term);) {
 			size_t start = place(text, term.name.text);
 
 			if (!term.name.length)
-				return perfring_event_fault(fault, start, "no term", -EINVAL);
+				return perfring_event_invalid(fault, start, "no term");
 			error = own_term(text, &term, pmu != NULL, round ? nothing : configs, attr, naming, fault);
 			if (error < 0)
 				return error;
 			if (error || !round)
 				continue;
 			if (!pmu)
-				return perfring_event_fault(
-					fault, start, "no such term: this event has period, freq and name", -EINVAL);
+				return perfring_event_invalid(fault, start,
+							      "no such term: this event has period, freq and name");
 			value = 1;
 			if (!term.value.text &&
 			    perfring_pmu_event(pmu, term.name.text, term.name.length, "", alias, sizeof(alias)) > 0) {
@@ -483,13 +433,11 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 			}
 			if (error)
 				return bits_fault(fault, start, error);
-			if (term.value.text && !number(&term.value, &value))
-				return perfring_event_fault(fault, place(text, term.value.text), "a number is expected",
-							    -EINVAL);
+			start = place(text, term.value.text ? term.value.text : term.name.text);
+			if (!has_number(&term, &value))
+				return perfring_event_invalid(fault, start, "a number is expected");
 			if (!perfring_pmu_spread(&bits, value, configs))
-				return perfring_event_fault(
-					fault, place(text, term.value.text ? term.value.text : term.name.text),
-					"a number of more bits than this term has", -EINVAL);
+				return perfring_event_invalid(fault, start, "a number of more bits than this term has");
 		}
 	}
 	return 0;

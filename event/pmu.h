@@ -1,6 +1,9 @@
-/* pmu.h - what the files that name events share: the PMUs of sysfs, modifiers, and what a text says besides an attr. */
+/* pmu.h - shared by the files that name events: PMUs of sysfs, tracepoints, modifiers, and what a text has besides an
+ * attr. */
 #ifndef EVENT_PMU_H
 #define EVENT_PMU_H
+
+#include <dirent.h>
 
 #include "event_private.h"
 
@@ -18,13 +21,13 @@ struct perfring_pmu {
 	uint32_t type;
 };
 
-/* Where a term's value goes: the set bits, from the lowest on, of config number `config`. */
+/* The bits of a term's value: those set in mask, from the lowest on, of config number `config`. */
 struct perfring_pmu_bits {
 	unsigned config;
 	uint64_t mask;
 };
 
-/* What an event's text says besides its attr. */
+/* What an event's text has besides its attr. */
 struct perfring_naming {
 	double scale;
 	char unit[32];
@@ -33,7 +36,7 @@ struct perfring_naming {
 	bool reads;                   /* S */
 };
 
-/* Letters behind an event or a group. */
+/* Letters after an event or a group. */
 struct perfring_modifiers {
 	uint32_t letters; /* 1 << position in PERFRING_MODIFIERS */
 	uint32_t precise; /* how many p */
@@ -41,7 +44,7 @@ struct perfring_modifiers {
 
 #define PERFRING_MODIFIERS "ukhGHISDeP"
 
-/* Reads those at text + at.  Returns how many bytes were, or -EINVAL.  Ends at NUL, ',', '}' and a blank. */
+/* Parses modifiers at text + at, up to NUL, ',', '}' or a blank.  Returns their number of bytes, or -EINVAL. */
 int64_t perfring_modifiers_parse(const char *text, size_t at, struct perfring_modifiers *modifiers,
 				 struct perfring_fault *fault);
 bool perfring_modifiers_has(const struct perfring_modifiers *modifiers, char letter);
@@ -55,34 +58,38 @@ void perfring_modifiers_apply(const struct perfring_modifiers *modifiers, struct
 int perfring_event_parse_under(const char *root, const char *text, const struct perfring_modifiers *group,
 			       struct perf_event_attr *attr, struct perfring_naming *naming,
 			       struct perfring_fault *fault);
-int64_t perfring_event_name_under(const char *root, const struct perf_event_attr *attr, char *room, size_t size);
+int64_t perfring_event_name_under(const char *root, const struct perf_event_attr *attr, char *buffer, size_t size);
 
-/* Writes a fault (which may be NULL) and returns `error`. */
+/* Writes a fault (which may be NULL) and returns `error`; invalid: -EINVAL. */
 int perfring_event_fault(struct perfring_fault *fault, size_t at, const char *what, int error);
+int perfring_event_invalid(struct perfring_fault *fault, size_t at, const char *what);
+
+/* The whole text as a number: decimal, also after a leading 0, or hexadecimal after 0x. */
+bool perfring_event_number(const char *text, size_t length, uint64_t *value);
 
 /* Returns 0, -ENOENT, -EINVAL (not a name), or -errno.  Closed with perfring_pmu_close. */
 int perfring_pmu_open(struct perfring_pmu *pmu, const char *root, const char *name, size_t length);
 void perfring_pmu_close(struct perfring_pmu *pmu);
 
-/* The CPUs on which it counts for all: sysfs's list, "" without one. */
-void perfring_pmu_cpus(const struct perfring_pmu *pmu, char *room, size_t size);
+/* sysfs's list of the CPUs on which it counts for all; "" without one. */
+void perfring_pmu_cpus(const struct perfring_pmu *pmu, char *buffer, size_t size);
 
-/* A term's bits: 0, -ENOENT, -EBADMSG (sysfs says what is not understood). */
+/* The bits of a term.  Returns 0, -ENOENT, or -EBADMSG for a text of sysfs that is not known here. */
 int perfring_pmu_format(const struct perfring_pmu *pmu, const char *name, size_t length,
 			struct perfring_pmu_bits *bits);
 
 /* The text of events/NAME with `suffix` ("", ".scale", ".unit").  Returns its length or -errno. */
 int64_t perfring_pmu_event(const struct perfring_pmu *pmu, const char *name, size_t length, const char *suffix,
-			   char *room, size_t size);
+			   char *buffer, size_t size);
 
-/* Whether this file of events/ is an event, not what belongs to one. */
+/* Whether this file of events/ is an event, not the unit or scale of one. */
 bool perfring_pmu_is_event(const char *name, size_t length);
 
 /* OR's value into the config; false when it needs more bits. */
 bool perfring_pmu_spread(const struct perfring_pmu_bits *bits, uint64_t value, uint64_t *configs);
 
-/* The terms text[from..to) of a PMU's event into configs; whatever else they give into *attr (period, freq) and
- * *naming. pmu NULL: only terms that every event has.  Returns 0 or -errno with a fault. */
+/* The terms text[from..to) of a PMU's event, into configs, *attr (period, freq) and *naming.  pmu NULL: only terms of
+ * every event.  Returns 0, or -errno with a fault. */
 int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t from, size_t to, uint64_t *configs,
 		       struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault);
 
@@ -90,26 +97,39 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 int perfring_pmu_of_type(const char *root, uint32_t type, char name[PERFRING_PMU_NAME]);
 int perfring_pmu_of_event(const char *root, const char *event, size_t length, char name[PERFRING_PMU_NAME]);
 
-/* The names in a directory, sorted; free() each and the list.  -errno when it cannot be read. */
-int perfring_event_folder(int at, const char *path, char ***names, size_t *count);
-void perfring_event_folder_free(char **names, size_t count);
+/* The entries of a directory, sorted by name, without hidden ones.  Returns their number; or -errno, and nothing is to
+ * be freed. */
+int perfring_event_folder(int at, const char *path, struct dirent ***entries);
+void perfring_event_folder_free(struct dirent **entries, int count);
 
-/* "PATH:SYMBOL+OFFSET" and so on: where in the file.  -ENOENT: no such file or symbol; -EINVAL, -EBADMSG: an ELF file
- * that is damaged or none; with a fault, whose place counts from text. */
+/* Calls take for each tracepoint that matches both globs, by name, until it returns another value than 0.  name:
+ * "system:event"; id: the path of its id under the directory `folder`, where a folder of ftrace's own, or a plain file,
+ * has none.  Returns what take returned last, or -errno when tracefs cannot be read. */
+int perfring_tracepoints_each(const char *system_glob, const char *event_glob,
+			      int (*take)(void *to, const char *name, int folder, const char *id), void *to);
+
+/* The number of the tracepoint "system:event".  Returns 0, or -errno with a fault. */
+int perfring_tracepoint_id(const char *text, size_t length, uint64_t *id, struct perfring_fault *fault);
+
+/* Writes "system:event"; leaves the buffer alone when tracefs has no such number. */
+void perfring_tracepoint_name(uint64_t id, char *buffer, size_t size);
+
+/* The offset in the file of "PATH:SYMBOL+OFFSET".  Returns 0; or -ENOENT (no such file or symbol), -EINVAL, -EBADMSG
+ * (no valid ELF file), with a fault. */
 int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t end, uint64_t *offset,
 			  struct perfring_fault *fault);
 
 /* The offset in the file of a symbol, and its size.  -ENOENT: it has none of that name. */
 int perfring_uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *offset, uint64_t *size);
 
-/* config..config4 of an attr, by its size: 0 behind its end; and back.  -EINVAL: one that is not 0 has no place. */
+/* config..config4 of an attr: those beyond its size are 0; and back.  -EINVAL: one of those is not 0. */
 void perfring_configs_get(const struct perf_event_attr *attr, uint64_t configs[PERFRING_CONFIGS]);
 int perfring_configs_set(struct perf_event_attr *attr, const uint64_t configs[PERFRING_CONFIGS]);
 
-/* The cache event number i of those that can be, as perf writes it; false behind the last. */
-bool perfring_cache_name(unsigned i, char *room, size_t size);
+/* The name of cache event number i, as perf writes it.  Returns false after the last. */
+bool perfring_cache_name(unsigned i, char *buffer, size_t size);
 
-/* libpfm4's names, when it is built in; else -ENOENT and no names. */
+/* libpfm4's names; where it is not built in, -ENOENT and no names. */
 int perfring_pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], struct perf_event_attr *attr);
 int perfring_pfm_each(int (*take)(void *to, const char *name, const char *text), void *to);
 

@@ -1,4 +1,4 @@
-/* rules.c - what perf_event_open refuses whoever asks, as sentences: docs/abi.md 1.1 and 1.5. */
+/* rules.c - the rules of perf_event_open that hold for any caller, as sentences: docs/abi.md 1.1 and 1.5. */
 #include <perfring/event.h>
 
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "os/file.h"
 #include "os/range.h"
 
-/* ---- asking the kernel itself, where kernels differ ---- */
+/* ---- probes: where kernels differ, the kernel is asked ---- */
 
 enum {
-	/* What is older than Linux 3.19 is not asked for. */
+	/* Bits known since Linux 3.19 are not probed. */
 	OLD_SAMPLE_TYPE = 0x7ffff,
 	OLD_READ_FORMAT = 0xf,
 	OLD_FLAGS = 0x1fffff,
@@ -56,7 +56,7 @@ uint32_t perfring_probe_size(void)
 {
 	uint32_t attr[16] = {0, 8};
 
-	/* Too short for any kernel: it stores its own size there (docs/abi.md 1.3). */
+	/* For a size that is too small the kernel stores its own (docs/abi.md 1.3). */
 	return syscall(SYS_perf_event_open, attr, 0, -1, -1, 0UL) < 0 && errno == E2BIG && attr[1] > 8 ? attr[1] : 0;
 }
 
@@ -120,19 +120,19 @@ static bool samples(const struct ask *ask, uint64_t sample_type)
 	return (ask->attr.sample_type & sample_type) == sample_type;
 }
 
-/* Of one thread, not of all that runs on a CPU. */
+/* Whether the event is of a thread, not of a CPU. */
 static bool is_of_task(const struct ask *ask)
 {
 	return ask->pid != -1 && !(ask->flags & PERFRING_FLAG_PID_CGROUP);
 }
 
-/* Of the kernel itself, whose abilities are known on every machine. */
+/* PMUs of the kernel itself, whose abilities do not depend on the machine. */
 static bool is_of_kernel(uint32_t type)
 {
 	return type == PERFRING_TYPE_SOFTWARE || type == PERFRING_TYPE_TRACEPOINT || type == PERFRING_TYPE_BREAKPOINT;
 }
 
-/* Whether such a list has cpu; *highest becomes its last number. */
+/* Whether the list in this file has the CPU; *highest: its last number. */
 static bool cpus_have(const char *path, int32_t cpu, uint32_t *highest)
 {
 	const char *at;
@@ -148,7 +148,7 @@ static bool cpus_have(const char *path, int32_t cpu, uint32_t *highest)
 	return found;
 }
 
-/* What a dummy event with these members of ask is answered. */
+/* The answer to a dummy event with these members of ask. */
 static int probe_with(const struct ask *ask, uint64_t sample_type, bool clock)
 {
 	union perfring_attr probe;
@@ -163,7 +163,7 @@ static int probe_with(const struct ask *ask, uint64_t sample_type, bool clock)
 	return perfring_probe(&probe);
 }
 
-/* inherit with READ and TID: some kernels take it, some do not. */
+/* Some kernels accept inherit with READ and TID, some do not. */
 static bool inherits_no_reads(void)
 {
 	union perfring_attr probe;
@@ -174,18 +174,21 @@ static bool inherits_no_reads(void)
 	return perfring_probe(&probe) == -EINVAL;
 }
 
-static bool is_unknown_software(const struct ask *ask)
+/* The answer to a dummy event with these bytes at an offset. */
+static int probe_at(uint32_t at, const void *bytes, size_t size)
 {
 	union perfring_attr probe;
 
-	if (ask->attr.config <= PERFRING_COUNT_SW_DUMMY)
-		return false;
 	perfring_probe_begin(&probe);
-	probe.attr.config = ask->attr.config;
-	return perfring_probe(&probe) == -ENOENT;
+	memcpy(probe.bytes + at, bytes, size);
+	return perfring_probe(&probe);
 }
 
-/* Some flag of open's, or of aux_action, that the kernel says EINVAL to. */
+static bool is_unknown_action(uint32_t action)
+{
+	return probe_at(PERFRING_ATTR_AT_aux_action, &action, sizeof(action)) == -EINVAL;
+}
+
 static bool is_unknown_open_flag(uint64_t flags)
 {
 	union perfring_attr probe;
@@ -198,17 +201,8 @@ static bool is_unknown_open_flag(uint64_t flags)
 	return fd == -EINVAL;
 }
 
-static bool is_unknown_action(uint32_t action)
-{
-	union perfring_attr probe;
-
-	perfring_probe_begin(&probe);
-	memcpy(probe.bytes + PERFRING_ATTR_AT_aux_action, &action, sizeof(action));
-	return perfring_probe(&probe) == -EINVAL;
-}
-
 #ifdef __x86_64__
-/* Where user space ends depends on the page tables' levels. */
+/* The end of user space depends on the levels of the page tables. */
 static bool is_kernel_address(const struct ask *ask)
 {
 	union perfring_attr probe;
@@ -231,11 +225,10 @@ static bool is_kernel_address(const struct ask *ask)
 		if (condition) \
 			return refuse(ask, error, PERFRING_ATTR_AT_##member, text); \
 	} while (0)
-#define ARGUMENT_RULE(error, condition, text) \
-	do { \
-		if (condition) \
-			return refuse(ask, error, -1, text); \
-	} while (0)
+#define ARGUMENT_RULE(error, condition, text) RULE(error, none, condition, text)
+enum {
+	PERFRING_ATTR_AT_none = -1,
+};
 
 static int refuse(const struct ask *ask, int error, int64_t at, const char *what)
 {
@@ -244,7 +237,7 @@ static int refuse(const struct ask *ask, int error, int64_t at, const char *what
 	return -error;
 }
 
-/* What the kernel looks at while it copies the attr. */
+/* Checked while the kernel copies the attr. */
 static int check_attr(const struct ask *ask)
 {
 	enum {
@@ -312,7 +305,8 @@ static int check_arguments(const struct ask *ask)
 		      "pid -1 with cpu -1 observes nothing: name one of the two");
 	if (ask->cpu != -1) {
 		cpus_have("/sys/devices/system/cpu/possible", ask->cpu, &last);
-		ARGUMENT_RULE(EINVAL, ask->cpu < 0 || (uint32_t)ask->cpu > last, "no such CPU is possible on this machine");
+		ARGUMENT_RULE(EINVAL, ask->cpu < 0 || (uint32_t)ask->cpu > last,
+			      "no such CPU is possible on this machine");
 	}
 	RULE(EINVAL, flags, has(ask, PERFRING_ATTR_FLAG_sigtrap) && !is_of_task(ask),
 	     "sigtrap is for events of a thread, not of a CPU or cgroup");
@@ -355,7 +349,9 @@ static int check_pmu(const struct ask *ask)
 
 	RULE(EOPNOTSUPP, sample_type, ours && samples(ask, PERFRING_SAMPLE_BRANCH_STACK),
 	     "only a processor's PMU has branch stacks");
-	RULE(ENOENT, config, attr->type == PERFRING_TYPE_SOFTWARE && is_unknown_software(ask),
+	RULE(ENOENT, config,
+	     attr->type == PERFRING_TYPE_SOFTWARE && attr->config > PERFRING_COUNT_SW_DUMMY &&
+		     probe_at(PERFRING_ATTR_AT_config, &attr->config, sizeof(attr->config)) == -ENOENT,
 	     "a software event that this kernel does not know");
 #if defined(__x86_64__) || defined(__i386__)
 	if (attr->type == PERFRING_TYPE_BREAKPOINT)
@@ -363,7 +359,7 @@ static int check_pmu(const struct ask *ask)
 	if (ret)
 		return ret;
 #endif
-	/* The masks are looked at whether samples have registers or not. */
+	/* The masks are checked even if samples have no registers. */
 	RULE(EOPNOTSUPP, sample_regs_user,
 	     ours && (attr->sample_regs_user | attr->sample_regs_intr) >> 32 &&
 		     probe_with(ask, 0, false) == -EOPNOTSUPP,
@@ -399,7 +395,7 @@ static int check_group(const struct ask *ask)
 		     "a group has one clock");
 		RULE(EINVAL, flags, attr->pinned || attr->exclusive, "pinned and exclusive are for a group's leader");
 	}
-	/* A leader of another kind may have an AUX area: the kernel must be asked. */
+	/* Another leader may have an AUX area: only the kernel knows. */
 	if (!group || is_of_kernel(group->type)) {
 		RULE(EINVAL, aux_action, ask->aux_action & 6,
 		     "aux_pause and aux_resume need a leader with an AUX area");
@@ -410,8 +406,8 @@ static int check_group(const struct ask *ask)
 	return 0;
 }
 
-/* In the kernel's own order, for the first rule that is broken gives the errno; its permissions, which come in between,
- * are not looked at. */
+/* In the kernel's order, for the first broken rule gives the errno; permissions, which the kernel checks in between,
+ * are not checked. */
 int perfring_event_check(const struct perf_event_attr *from, int32_t pid, int32_t cpu, uint64_t flags,
 			 const struct perf_event_attr *group, struct perfring_fault *fault)
 {

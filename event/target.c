@@ -1,4 +1,4 @@
-/* target.c - what is observed: threads, CPUs and cgroups. */
+/* target.c - targets: threads, CPUs and cgroups. */
 #include <perfring/target.h>
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 
 enum {
 	CPU_LIST_SIZE = 65536,
-	CPUS_MOST = 1 << 20
+	CPUS_MAX = 1 << 20
 };
 
 /* ---- sorted numbers ---- */
@@ -27,7 +27,7 @@ static uint32_t place_of(const struct perfring_numbers *numbers, int32_t number)
 {
 	uint32_t low = 0, high = numbers->count;
 
-	/* Almost always after the last. */
+	/* Most numbers are added in order. */
 	if (!high || numbers->numbers[high - 1] < number)
 		return high;
 	while (low < high) {
@@ -80,7 +80,7 @@ int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list
 	int ret;
 
 	while ((ret = perfring_os_range_next(&list, &first, &last)) == 1) {
-		if (last >= CPUS_MOST)
+		if (last >= CPUS_MAX)
 			return -EINVAL;
 		for (uint32_t cpu = first; cpu <= last; cpu++) {
 			if (among && !perfring_numbers_have(among, (int32_t)cpu))
@@ -210,7 +210,7 @@ int perfring_target_add_thread(struct perfring_target *target, int32_t tid)
 	return ret ? ret : perfring_numbers_add(&target->tids, tid);
 }
 
-/* When the process began; 0: there is no such process. */
+/* The start time of the process; 0: there is none. */
 static int read_start(int32_t pid, uint64_t *start)
 {
 	struct perfring_os_thread thread;
@@ -233,7 +233,7 @@ int perfring_numbers_add_process(struct perfring_numbers *tids, const struct per
 	tasks = opendir(path);
 	if (!tasks)
 		return errno == ENOENT ? -ESRCH : -errno;
-	/* With the directory open it is the same process, or an empty list. */
+	/* The open directory is bound to the process: if it has exited, the list is empty. */
 	ret = read_start(process->pid, &start);
 	if (!ret && start != process->start)
 		ret = -ESRCH;
@@ -265,7 +265,7 @@ int perfring_target_add_process(struct perfring_target *target, int32_t pid)
 		if (target->processes[i].pid == pid && target->processes[i].start == process.start)
 			return 0;
 	ret = perfring_os_array_grow(&target->processes, target->process_count, &target->process_capacity,
-				  sizeof(*target->processes));
+				     sizeof(*target->processes));
 	if (!ret)
 		target->processes[target->process_count++] = process;
 	return ret;

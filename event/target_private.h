@@ -1,4 +1,4 @@
-/* target_private.h - a target as opening reads it: sorted numbers of threads and CPUs, processes, cgroups. */
+/* target_private.h - the inside of a target: sorted numbers of threads and CPUs, processes, cgroups. */
 #ifndef EVENT_TARGET_PRIVATE_H
 #define EVENT_TARGET_PRIVATE_H
 
@@ -13,32 +13,32 @@ struct perfring_numbers {
 
 struct perfring_process {
 	int32_t pid;
-	uint64_t start; /* ticks since boot: it is still the same */
+	uint64_t start; /* ticks since boot: tells it from a later process with its pid */
 };
 
 struct perfring_target {
 	struct perfring_numbers cpus;
-	struct perfring_numbers tids;    /* all threads: of processes, and others */
-	struct perfring_numbers threads; /* those that were added one by one */
+	struct perfring_numbers tids;    /* all threads, those of processes too */
+	struct perfring_numbers threads; /* added one by one */
 	struct perfring_numbers cgroups; /* fds of their directories */
 	struct perfring_process *processes;
 	uint32_t process_count;
 	uint32_t process_capacity;
-	bool all_cpus; /* those that are online */
+	bool all_cpus; /* that are online */
 };
 
 int perfring_numbers_add(struct perfring_numbers *numbers, int32_t number);
 bool perfring_numbers_have(const struct perfring_numbers *numbers, int32_t number);
 
-/* Drops what is not in `kept`. */
+/* Removes numbers that are not in `kept`. */
 void perfring_numbers_keep(struct perfring_numbers *numbers, const struct perfring_numbers *kept);
 
-/* Adds a list such as "0-3,6".  Returns 0, -EINVAL, -ENODEV (one that is not in `among`, when that is not NULL). */
+/* Adds a list such as "0-3,6".  Returns 0, -EINVAL, or -ENODEV for a number that is not in `among` (or NULL). */
 int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list, const struct perfring_numbers *among);
 int perfring_numbers_add_online(struct perfring_numbers *numbers);
 bool perfring_cpu_is_offline(int32_t cpu);
 
-/* Adds its threads.  -ESRCH: it has exited, whether or not another one has its number now. */
+/* Adds its threads.  Returns 0 or -errno; -ESRCH: the process has exited, even if its pid is another's now. */
 int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process);
 
 int perfring_target_copy(struct perfring_target *copy, const struct perfring_target *target);

@@ -1,4 +1,4 @@
-/* uprobe.c - PATH:SYMBOL+OFFSET to an offset in the file, by a reader of ELF symbol tables that trusts no byte of it. */
+/* uprobe.c - PATH:SYMBOL+OFFSET to an offset in the file, by its ELF symbol tables, of which no byte is trusted. */
 #include <elf.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,13 +10,13 @@
 #include "pmu.h"
 
 enum {
-	SECTIONS = 65536,       /* looked at in one file */
-	PROGRAMS = 4096,        /* of its segments */
-	STRINGS = 64 << 20,     /* bytes of names, and of a table */
-	SYMBOLS_AT_ONCE = 1024, /* read together */
+	SECTIONS = 65536,       /* headers of sections that are read */
+	PROGRAMS = 4096,        /* headers of segments */
+	STRINGS = 64 << 20,     /* bytes of names, and of a symbol table */
+	SYMBOLS_AT_ONCE = 1024, /* by one read */
 };
 
-/* One file, and what its class makes of it.  All numbers in it are only compared, and reads end at the file's end. */
+/* A file and its ELF header.  The numbers in it are only compared; reads are bounded by the file's size. */
 struct elf {
 	int fd;
 	bool wide;
@@ -29,80 +29,59 @@ struct elf {
 	uint32_t section_size;
 };
 
-struct section {
-	uint32_t type;
-	uint32_t link;
-	uint64_t at;
-	uint64_t size;
-	uint64_t entry;
-};
-
-struct symbol {
-	uint32_t name;
-	uint16_t section;
-	uint8_t how;
-	uint64_t value;
-	uint64_t size;
-};
-
-static int read_at(const struct elf *elf, uint64_t at, void *room, size_t size)
+static int read_at(const struct elf *elf, uint64_t at, void *buffer, size_t size)
 {
 	size_t got = 0;
 
 	if (at > elf->size || size > elf->size - at)
 		return -EBADMSG;
 	while (got < size) {
-		ssize_t more = pread(elf->fd, (char *)room + got, size - got, (off_t)(at + got));
+		ssize_t more = pread(elf->fd, (char *)buffer + got, size - got, (off_t)(at + got));
 
 		if (more < 0 && errno != EINTR)
 			return -errno;
 		if (!more)
-			return -EBADMSG; /* it has become shorter */
+			return -EBADMSG; /* the file was truncated */
 		got += more > 0 ? (size_t)more : 0;
 	}
 	return 0;
 }
 
-/* Both forms of one of its structs. */
-union header {
-	Elf64_Ehdr wide;
-	Elf32_Ehdr narrow;
-};
-union program {
-	Elf64_Phdr wide;
-	Elf32_Phdr narrow;
-};
-union raw_section {
-	Elf64_Shdr wide;
-	Elf32_Shdr narrow;
-};
-union raw_symbol {
-	Elf64_Sym wide;
-	Elf32_Sym narrow;
-};
+/* A struct of the file, by its class: of 64 or 32 bits. */
+#define FORMS(name, type) \
+	union name { \
+		Elf64_##type wide; \
+		Elf32_##type narrow; \
+	}
+FORMS(header, Ehdr);
+FORMS(program, Phdr);
+FORMS(raw_section, Shdr);
+FORMS(raw_symbol, Sym);
 
 #define MEMBER(elf, raw, member) ((elf)->wide ? (uint64_t)(raw).wide.member : (uint64_t)(raw).narrow.member)
 #define FORM_SIZE(elf, raw) ((elf)->wide ? sizeof((raw).wide) : sizeof((raw).narrow))
 
-static int read_section(const struct elf *elf, uint32_t i, struct section *section)
+static int read_section(const struct elf *elf, uint32_t i, Elf64_Shdr *section)
 {
 	union raw_section raw;
 	int error = read_at(elf, elf->sections_at + (uint64_t)i * elf->section_size, &raw, FORM_SIZE(elf, raw));
 
 	if (error)
 		return error;
-	section->type = (uint32_t)MEMBER(elf, raw, sh_type);
-	section->link = (uint32_t)MEMBER(elf, raw, sh_link);
-	section->at = MEMBER(elf, raw, sh_offset);
-	section->size = MEMBER(elf, raw, sh_size);
-	section->entry = MEMBER(elf, raw, sh_entsize);
+	*section = (Elf64_Shdr){
+		.sh_type = (uint32_t)MEMBER(elf, raw, sh_type),
+		.sh_link = (uint32_t)MEMBER(elf, raw, sh_link),
+		.sh_offset = MEMBER(elf, raw, sh_offset),
+		.sh_size = MEMBER(elf, raw, sh_size),
+		.sh_entsize = MEMBER(elf, raw, sh_entsize),
+	};
 	return 0;
 }
 
 static int open_elf(struct elf *elf, int fd)
 {
 	const unsigned char order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
-	struct section first;
+	Elf64_Shdr first;
 	struct stat status;
 	union header raw;
 	int error;
@@ -135,13 +114,13 @@ static int open_elf(struct elf *elf, int fd)
 		return -EBADMSG;
 	if (elf->programs > PROGRAMS)
 		elf->programs = PROGRAMS;
-	/* More sections than 16 bits count: the first says how many. */
+	/* More than 16 bits can count: the first section has the number. */
 	if (!elf->sections && elf->sections_at && !read_section(elf, 0, &first))
-		elf->sections = first.size > SECTIONS ? SECTIONS : (uint32_t)first.size;
+		elf->sections = first.sh_size > SECTIONS ? SECTIONS : (uint32_t)first.sh_size;
 	return 0;
 }
 
-/* Where in the file an address of its is: in the segment that holds it, rather one that is run. */
+/* The offset of an address in the file: in an executable segment that holds it, else in another one. */
 static int offset_of(const struct elf *elf, uint64_t address, uint64_t *offset)
 {
 	int found = -ENOENT;
@@ -166,51 +145,51 @@ static int offset_of(const struct elf *elf, uint64_t address, uint64_t *offset)
 	return found;
 }
 
-/* A function of this name: 2 is one that other files see, 1 is a static one, 0 is none. */
-static unsigned fits(const struct symbol *symbol, const char *strings, uint64_t size, const char *name, size_t length)
+/* 2: a global function of this name, 1: a static one, 0: none. */
+static unsigned match(const Elf64_Sym *symbol, const char *strings, uint64_t size, const char *name, size_t length)
 {
-	unsigned type = symbol->how & 15;
+	unsigned type = ELF64_ST_TYPE(symbol->st_info);
 
-	if (symbol->section == SHN_UNDEF || symbol->section == SHN_ABS ||
-	    (type != STT_FUNC && type != STT_NOTYPE && type != STT_GNU_IFUNC) || symbol->name >= size ||
-	    size - symbol->name <= length || memcmp(strings + symbol->name, name, length) ||
-	    strings[symbol->name + length])
+	if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx == SHN_ABS ||
+	    (type != STT_FUNC && type != STT_NOTYPE && type != STT_GNU_IFUNC) || symbol->st_name >= size ||
+	    size - symbol->st_name <= length || memcmp(strings + symbol->st_name, name, length) ||
+	    strings[symbol->st_name + length])
 		return 0;
-	return symbol->how >> 4 == STB_LOCAL ? 1 : 2;
+	return ELF64_ST_BIND(symbol->st_info) == STB_LOCAL ? 1 : 2;
 }
 
 /* Searches a symbol table; a better one than *best takes its place. */
-static int search(const struct elf *elf, const struct section *table, const struct section *names, const char *name,
-		  size_t length, unsigned *best, struct symbol *found)
+static int search(const struct elf *elf, const Elf64_Shdr *table, const Elf64_Shdr *names, const char *name,
+		  size_t length, unsigned *best, Elf64_Sym *found)
 {
 	union raw_symbol raw;
 	size_t each = FORM_SIZE(elf, raw), piece;
-	uint64_t count = table->size / each;
+	uint64_t count = table->sh_size / each;
 	char *strings, *symbols;
 	unsigned fit;
 	int error;
 
-	if (table->entry != each || names->size > STRINGS || table->size > STRINGS || table->at > elf->size ||
-	    table->size > elf->size - table->at || names->size > elf->size)
+	if (table->sh_entsize != each || names->sh_size > STRINGS || table->sh_size > STRINGS ||
+	    table->sh_offset > elf->size || table->sh_size > elf->size - table->sh_offset || names->sh_size > elf->size)
 		return -EBADMSG;
-	strings = malloc((size_t)names->size + 1);
+	strings = malloc((size_t)names->sh_size + 1);
 	symbols = malloc(SYMBOLS_AT_ONCE * each);
-	error = strings && symbols ? read_at(elf, names->at, strings, (size_t)names->size) : -ENOMEM;
+	error = strings && symbols ? read_at(elf, names->sh_offset, strings, (size_t)names->sh_size) : -ENOMEM;
 	for (uint64_t i = 0; !error && i < count && *best < 2; i += piece) {
 		piece = count - i < SYMBOLS_AT_ONCE ? (size_t)(count - i) : SYMBOLS_AT_ONCE;
-		error = read_at(elf, table->at + i * each, symbols, piece * each);
+		error = read_at(elf, table->sh_offset + i * each, symbols, piece * each);
 		for (size_t j = 0; !error && j < piece && *best < 2; j++) {
-			struct symbol symbol;
+			Elf64_Sym symbol;
 
 			memcpy(&raw, symbols + j * each, each);
-			symbol = (struct symbol){
-				.name = (uint32_t)MEMBER(elf, raw, st_name),
-				.section = (uint16_t)MEMBER(elf, raw, st_shndx),
-				.how = (uint8_t)MEMBER(elf, raw, st_info),
-				.value = MEMBER(elf, raw, st_value),
-				.size = MEMBER(elf, raw, st_size),
+			symbol = (Elf64_Sym){
+				.st_name = (uint32_t)MEMBER(elf, raw, st_name),
+				.st_shndx = (uint16_t)MEMBER(elf, raw, st_shndx),
+				.st_info = (uint8_t)MEMBER(elf, raw, st_info),
+				.st_value = MEMBER(elf, raw, st_value),
+				.st_size = MEMBER(elf, raw, st_size),
 			};
-			fit = fits(&symbol, strings, names->size, name, length);
+			fit = match(&symbol, strings, names->sh_size, name, length);
 			if (fit > *best) {
 				*best = fit;
 				*found = symbol;
@@ -225,7 +204,7 @@ static int search(const struct elf *elf, const struct section *table, const stru
 int perfring_uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *offset, uint64_t *size)
 {
 	static const uint32_t TABLES[] = {SHT_SYMTAB, SHT_DYNSYM};
-	struct symbol found = {0};
+	Elf64_Sym found = {0};
 	unsigned best = 0;
 	struct elf elf;
 	int error = open_elf(&elf, fd);
@@ -233,20 +212,20 @@ int perfring_uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *
 	if (error)
 		return error;
 	for (unsigned t = 0; t < 2 && best < 2; t++) {
-		bool seen = false; /* there is one of each */
+		bool seen = false; /* a file has one table of each type */
 
 		for (uint32_t i = 0; i < elf.sections && !seen; i++) {
-			struct section table, names;
+			Elf64_Shdr table, names;
 
 			error = read_section(&elf, i, &table);
 			if (error)
 				return error;
-			if (table.type != TABLES[t] || !table.size)
+			if (table.sh_type != TABLES[t] || !table.sh_size)
 				continue;
 			seen = true;
-			if (table.link >= elf.sections)
+			if (table.sh_link >= elf.sections)
 				return -EBADMSG;
-			error = read_section(&elf, table.link, &names);
+			error = read_section(&elf, table.sh_link, &names);
 			if (!error)
 				error = search(&elf, &table, &names, symbol, length, &best, &found);
 			if (error)
@@ -255,29 +234,11 @@ int perfring_uprobe_symbol(int fd, const char *symbol, size_t length, uint64_t *
 	}
 	if (!best)
 		return -ENOENT;
-	*size = found.size;
-	return offset_of(&elf, found.value, offset);
+	*size = found.st_size;
+	return offset_of(&elf, found.st_value, offset);
 }
 
 /* ---- text ---- */
-
-/* A number to its end: decimal, or hexadecimal behind 0x. */
-static bool number(const char *text, size_t length, uint64_t *value)
-{
-	bool hexadecimal = length > 2 && text[0] == '0' && text[1] == 'x';
-	char digits[32], *end;
-
-	if (!length || length >= sizeof(digits))
-		return false;
-	memcpy(digits, text, length);
-	digits[length] = 0;
-	if (strspn(digits + (hexadecimal ? 2 : 0), hexadecimal ? "0123456789abcdefABCDEF" : "0123456789") !=
-	    length - (hexadecimal ? 2 : 0))
-		return false;
-	errno = 0;
-	*value = strtoull(digits, &end, hexadecimal ? 16 : 10);
-	return !errno;
-}
 
 int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t end, uint64_t *offset,
 			  struct perfring_fault *fault)
@@ -288,41 +249,38 @@ int perfring_uprobe_place(const char *text, size_t path, size_t place, size_t en
 	int fd, error;
 
 	if (!length || length >= sizeof(file))
-		return perfring_event_fault(fault, path, "no path, or one that is too long", -EINVAL);
+		return perfring_event_invalid(fault, path, "no path, or one that is too long");
 	memcpy(file, text + path, length);
 	file[length] = 0;
 	fd = perfring_os_object_open(0, file);
-	if (fd < 0) {
-		error = fd;
+	if (fd < 0)
 		return perfring_event_fault(fault, path,
-					    error == -ENOENT   ? "no such file"
-					    : error == -EACCES ? "this file may not be read"
-					    : error == -EINVAL ? "not an ELF file of this machine, or a damaged one"
-							       : "this file cannot be opened",
-					    error);
-	}
+					    fd == -ENOENT   ? "no such file"
+					    : fd == -EACCES ? "this file may not be read"
+					    : fd == -EINVAL ? "not an ELF file of this machine, or a damaged one"
+							    : "this file cannot be opened",
+					    fd);
 	while (plus < end && text[plus] != '+')
 		plus++;
 	if (plus == place) {
-		error = perfring_event_fault(fault, place, "no symbol", -EINVAL);
+		error = perfring_event_invalid(fault, place, "no symbol");
 	} else if (text[place] >= '0' && text[place] <= '9') {
-		error = text[place + 1] == 'x' && number(text + place, end - place, offset)
-				? 0
-				: perfring_event_fault(fault, place, "a symbol, or 0xOFFSET in the file, is expected",
-						       -EINVAL);
-	} else if (plus < end && !number(text + plus + 1, end - plus - 1, &more)) {
-		error = perfring_event_fault(fault, plus + 1, "a number of bytes is expected after the +", -EINVAL);
+		error = 0;
+		if (text[place + 1] != 'x' || !perfring_event_number(text + place, end - place, offset))
+			error = perfring_event_invalid(fault, place, "a symbol, or 0xOFFSET in the file, is expected");
+	} else if (plus < end && !perfring_event_number(text + plus + 1, end - plus - 1, &more)) {
+		error = perfring_event_invalid(fault, plus + 1, "a number of bytes is expected after the +");
 	} else {
 		error = perfring_uprobe_symbol(fd, text + place, plus - place, offset, &size);
 		if (error == -ENOENT)
 			perfring_event_fault(fault, place, "the file has no function with this name", error);
 		else if (error == -EBADMSG)
-			error = perfring_event_fault(fault, path, "not an ELF file of this machine, or a damaged one",
-						     -EINVAL);
+			error = perfring_event_invalid(fault, path,
+						       "not an ELF file of this machine, or a damaged one");
 		else if (error)
 			perfring_event_fault(fault, path, "this file cannot be read", error);
 		else if (more && more >= size)
-			error = perfring_event_fault(fault, plus + 1, "the offset is past the symbol's end", -EINVAL);
+			error = perfring_event_invalid(fault, plus + 1, "the offset is past the symbol's end");
 		else
 			*offset += more;
 	}
