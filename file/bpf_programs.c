@@ -1,4 +1,4 @@
-/* bpf_programs.c - programs of BPF that are loaded already, as KSYMBOL and BPF_EVENT records (docs/abi.md 10, its end). */
+/* bpf_programs.c - BPF programs that are loaded already, as KSYMBOL and BPF_EVENT records (docs/abi.md 10, its end). */
 #include <linux/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 #include "os/lines.h"
 #include "synthesis.h"
 
-/* More than machines have; a kernel that names more is believed so far. */
 enum {
 	MAX_PROGRAMS = 4096,
 	MAX_FUNCTIONS = 1024,
@@ -17,8 +16,8 @@ enum {
 struct function {
 	uint64_t addr;
 	uint32_t len;
-	uint32_t program; /* its number among the programs */
-	char name[64];    /* as the kernel's symbols have it */
+	uint32_t program; /* its index */
+	char name[64];    /* in kallsyms */
 };
 
 struct program {
@@ -26,42 +25,41 @@ struct program {
 	uint8_t tag[8];
 };
 
-static int call(int command, union bpf_attr *attr)
+static int bpf(int command, union bpf_attr *attr)
 {
 	int result = (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
 
 	return result < 0 ? -errno : result;
 }
 
-/* One program and the places of its functions, put behind the others.  One that has gone, or whose places are hidden, has
- * none.  Returns 0 or -errno. */
+/* Appends a program and its functions, unless it was unloaded or its addresses are hidden.  Returns 0 or -errno. */
 static int read_program(uint32_t id, struct perfring_byte_buffer *programs, struct perfring_byte_buffer *functions)
 {
-	uint64_t places[MAX_FUNCTIONS];
+	uint64_t addresses[MAX_FUNCTIONS];
 	uint32_t lengths[MAX_FUNCTIONS];
 	struct bpf_prog_info info = {0};
 	struct program program = {.id = id};
 	struct function function = {0};
 	union bpf_attr attr = {.prog_id = id};
-	int fd = call(BPF_PROG_GET_FD_BY_ID, &attr), error;
+	int fd = bpf(BPF_PROG_GET_FD_BY_ID, &attr), error;
 
 	if (fd < 0)
 		return perfring_os_pass_over(fd);
 	info.nr_jited_ksyms = info.nr_jited_func_lens = MAX_FUNCTIONS;
-	info.jited_ksyms = (uint64_t)(uintptr_t)places;
+	info.jited_ksyms = (uint64_t)(uintptr_t)addresses;
 	info.jited_func_lens = (uint64_t)(uintptr_t)lengths;
 	memset(&attr, 0, sizeof(attr));
 	attr.info.bpf_fd = (uint32_t)fd;
 	attr.info.info_len = sizeof(info);
 	attr.info.info = (uint64_t)(uintptr_t)&info;
-	error = call(BPF_OBJ_GET_INFO_BY_FD, &attr);
-	if (!error && info.nr_jited_ksyms == info.nr_jited_func_lens &&
-	    info.nr_jited_ksyms <= MAX_FUNCTIONS && info.jited_ksyms && info.jited_func_lens) {
+	error = bpf(BPF_OBJ_GET_INFO_BY_FD, &attr);
+	if (!error && info.nr_jited_ksyms == info.nr_jited_func_lens && info.nr_jited_ksyms <= MAX_FUNCTIONS &&
+	    info.jited_ksyms && info.jited_func_lens) {
 		memcpy(program.tag, info.tag, sizeof(program.tag));
 		function.program = (uint32_t)(programs->used / sizeof(program));
 		perfring_byte_buffer_put(programs, &program, sizeof(program));
 		for (uint32_t i = 0; i < info.nr_jited_ksyms; i++) {
-			function.addr = places[i];
+			function.addr = addresses[i];
 			function.len = lengths[i];
 			if (function.addr)
 				perfring_byte_buffer_put(functions, &function, sizeof(function));
@@ -71,7 +69,7 @@ static int read_program(uint32_t id, struct perfring_byte_buffer *programs, stru
 	return error < 0 ? perfring_os_pass_over(error) : 0;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_addresses(const void *a, const void *b)
 {
 	const struct function *one = a, *other = b;
 
@@ -84,18 +82,19 @@ static int compare_programs(const void *a, const void *b)
 
 	if (one->program != other->program)
 		return one->program < other->program ? -1 : 1;
-	return compare_places(a, b);
+	return compare_addresses(a, b);
 }
 
-/* "ADDRESS t bpf_prog_TAG_NAME	[bpf]": the kernel has put the names together already. */
-static int name_functions(struct perfring_os_lines *lines, struct function *functions, size_t count)
+/* "ADDRESS t bpf_prog_TAG_NAME	[bpf]" */
+static int name_functions(struct function *functions, size_t count)
 {
-	int error = perfring_os_lines_open(lines, "/proc/kallsyms");
+	struct perfring_os_lines lines;
+	int error = perfring_os_lines_open(&lines, "/proc/kallsyms");
 	const char *line;
 
 	if (error)
 		return perfring_os_pass_over(error);
-	while ((line = perfring_os_lines_next(lines))) {
+	while ((line = perfring_os_lines_next(&lines))) {
 		struct function key = {0}, *found;
 		const char *name = strstr(line, " bpf_prog_");
 		size_t length;
@@ -103,44 +102,41 @@ static int name_functions(struct perfring_os_lines *lines, struct function *func
 		if (!name || !strstr(name, "[bpf]"))
 			continue;
 		key.addr = strtoull(line, NULL, 16);
-		found = bsearch(&key, functions, count, sizeof(key), compare_places);
+		found = bsearch(&key, functions, count, sizeof(key), compare_addresses);
 		length = strcspn(++name, "\t ");
 		if (found && length < sizeof(found->name))
 			memcpy(found->name, name, length);
 	}
-	perfring_os_lines_close(lines);
-	return perfring_os_pass_over(lines->error);
+	perfring_os_lines_close(&lines);
+	return perfring_os_pass_over(lines.error);
 }
 
 static int put_function(struct perfring_file_writer *writer, const struct function *function)
 {
-	struct perfring_record record;
+	struct perfring_record record = {.type = PERFRING_RECORD_KSYMBOL};
 
 	if (!*function->name)
 		return 0;
-	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_KSYMBOL;
-	record.is.ksymbol.addr = function->addr;
-	record.is.ksymbol.len = function->len;
-	record.is.ksymbol.ksym_type = PERFRING_RECORD_KSYMBOL_TYPE_BPF;
-	record.is.ksymbol.name.data = function->name;
-	record.is.ksymbol.name.size = (uint32_t)strlen(function->name);
+	record.is.ksymbol = (struct perfring_record_ksymbol){
+		.addr = function->addr,
+		.len = function->len,
+		.ksym_type = PERFRING_RECORD_KSYMBOL_TYPE_BPF,
+		.name = {.data = function->name, .size = (uint32_t)strlen(function->name)},
+	};
 	return perfring_synthesize(writer, &record, 0, 0);
 }
 
 static int put_program(struct perfring_file_writer *writer, const struct program *program)
 {
-	struct perfring_record record;
+	struct perfring_record record = {.type = PERFRING_RECORD_BPF_EVENT};
 
-	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_BPF_EVENT;
-	record.is.bpf_event.type = PERFRING_BPF_EVENT_PROG_LOAD;
-	record.is.bpf_event.id = program->id;
+	record.is.bpf_event =
+		(struct perfring_record_bpf_event){.type = PERFRING_BPF_EVENT_PROG_LOAD, .id = program->id};
 	memcpy(record.is.bpf_event.tag.bytes, program->tag, sizeof(program->tag));
 	return perfring_synthesize(writer, &record, 0, 0);
 }
 
-int perfring_file_put_programs(struct perfring_file_writer *writer, struct perfring_os_lines *lines)
+int perfring_file_put_programs(struct perfring_file_writer *writer)
 {
 	bool has_symbols = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_ksymbol);
 	bool has_events = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_bpf_event);
@@ -152,8 +148,8 @@ int perfring_file_put_programs(struct perfring_file_writer *writer, struct perfr
 
 	if (!has_symbols && !has_events)
 		return 0;
-	/* who may not list them, or has none, is at the end at once */
-	for (uint32_t i = 0; !error && i < MAX_PROGRAMS && !call(BPF_PROG_GET_NEXT_ID, &attr); i++) {
+	/* without programs, or the permission to list them, the first call fails */
+	for (uint32_t i = 0; !error && i < MAX_PROGRAMS && !bpf(BPF_PROG_GET_NEXT_ID, &attr); i++) {
 		uint32_t id = attr.next_id;
 
 		error = read_program(id, &programs, &functions);
@@ -165,8 +161,8 @@ int perfring_file_put_programs(struct perfring_file_writer *writer, struct perfr
 	if (!error)
 		error = programs.error ? programs.error : functions.error;
 	if (!error && count) {
-		qsort(all, count, sizeof(*all), compare_places);
-		error = name_functions(lines, all, count);
+		qsort(all, count, sizeof(*all), compare_addresses);
+		error = name_functions(all, count);
 		qsort(all, count, sizeof(*all), compare_programs);
 	}
 	for (uint32_t i = 0; !error && i < programs.used / sizeof(struct program); i++) {

@@ -1,4 +1,4 @@
-/* build_id.c - build ids of objects and of the kernel, from their ELF notes, and the feature that lists them (docs/abi.md 11.3). */
+/* build_id.c - build ids of objects and of the kernel, from ELF notes; the feature BUILD_ID (docs/abi.md 11.3). */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,12 +9,11 @@
 #include "os/object.h"
 #include "file_writer_private.h"
 
-/* What is read of one object at most, whatever its headers say: 225 KiB of program headers, in 64 calls, and this of all its
- * notes together, of that many segments: linkers make three at most. */
+/* Bounds on hostile objects. */
 enum {
-	MAX_HEADERS = 4096,
-	MAX_NOTES = 64 << 10,
-	MAX_NOTE_SEGMENTS = 64,
+	MAX_HEADERS = 4096,     /* 225 KiB, in 64 calls */
+	MAX_NOTES = 64 << 10,   /* bytes of all segments */
+	MAX_NOTE_SEGMENTS = 64, /* linkers make at most three */
 	HEADERS_AT_ONCE = 64,
 };
 
@@ -23,52 +22,32 @@ int perfring_object_open(int32_t pid, const char *path)
 	return perfring_os_object_open(pid, path);
 }
 
-static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_foreign)
+static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_big)
 {
 	uint64_t number = 0;
-	uint32_t half;
-	uint16_t quarter;
 
-	if (size == 8) {
-		memcpy(&number, bytes, 8);
-		return is_foreign ? __builtin_bswap64(number) : number;
-	}
-	if (size == 4) {
-		memcpy(&half, bytes, 4);
-		return is_foreign ? __builtin_bswap32(half) : half;
-	}
-	memcpy(&quarter, bytes, 2);
-	return is_foreign ? __builtin_bswap16(quarter) : quarter;
+	for (unsigned i = 0; i < size; i++)
+		number = number << 8 | bytes[is_big ? i : size - 1 - i];
+	return number;
 }
 
-/* Returns 0, -EINVAL where the file has less, -errno. */
-static int read_whole(int fd, unsigned char *room, size_t size, uint64_t at)
+/* Returns 0, -EINVAL (the file is shorter), -errno. */
+static int read_whole(int fd, unsigned char *buffer, size_t size, uint64_t at)
 {
-	size_t done = 0;
+	int64_t got = perfring_os_file_pread(fd, buffer, size, at);
 
-	while (done < size) {
-		ssize_t got = pread(fd, room + done, size - done, (off_t)(at + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : -EINVAL;
-		done += (size_t)got;
-	}
-	return 0;
+	return got < 0 ? (int)got : (size_t)got == size ? 0 : -EINVAL;
 }
 
-/* One PT_NOTE segment: at most *left bytes of it, which are taken off. */
-static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long, bool is_foreign, uint64_t *left,
+/* One PT_NOTE segment: at most *left bytes of it, which is reduced. */
+static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long, bool is_big, uint64_t *left,
 			       uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
-	uint64_t offset = read_number(entry + (is_long ? 8 : 4), is_long ? 8 : 4, is_foreign);
-	uint64_t size = read_number(entry + (is_long ? 32 : 16), is_long ? 8 : 4, is_foreign);
-	uint64_t align = read_number(entry + (is_long ? 48 : 28), is_long ? 8 : 4, is_foreign);
+	uint64_t offset = read_number(entry + (is_long ? 8 : 4), is_long ? 8 : 4, is_big);
+	uint64_t size = read_number(entry + (is_long ? 32 : 16), is_long ? 8 : 4, is_big);
+	uint64_t align = read_number(entry + (is_long ? 48 : 28), is_long ? 8 : 4, is_big);
 	unsigned char *notes;
-	size_t done = 0;
-	ssize_t got = 1;
-	int64_t found = 0;
+	int64_t found;
 
 	if (size > *left)
 		size = *left;
@@ -78,16 +57,10 @@ static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long,
 	notes = malloc((size_t)size);
 	if (!notes)
 		return -ENOMEM;
-	/* the file may have less */
-	while (got && done < size && !found) {
-		got = pread(fd, notes + done, (size_t)size - done, (off_t)(offset + done));
-		if (got > 0)
-			done += (size_t)got;
-		else if (got < 0 && errno != EINTR)
-			found = -errno;
-	}
-	if (!found)
-		found = perfring_os_note_build_id(notes, done, is_foreign, align, id);
+	found = perfring_os_file_pread(fd, notes, (size_t)size, offset);
+	if (found >= 0)
+		found = perfring_os_note_build_id(notes, (size_t)found,
+						  is_big != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__), align, id);
 	free(notes);
 	return found;
 }
@@ -97,7 +70,7 @@ int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
 	unsigned char header[64], entries[HEADERS_AT_ONCE * 56];
 	uint64_t at, count, i, left = MAX_NOTES;
 	unsigned segments = 0;
-	bool is_foreign, is_long;
+	bool is_big, is_long;
 	int64_t found = 0;
 	unsigned size;
 	int error = read_whole(fd, header, sizeof(header), 0);
@@ -106,12 +79,11 @@ int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
 		return error ? error : -EINVAL;
 	is_long = header[EI_CLASS] == ELFCLASS64;
 	size = is_long ? 56 : 32;
-	is_foreign = (header[EI_DATA] == ELFDATA2MSB) != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
-	at = read_number(header + (is_long ? 32 : 28), is_long ? 8 : 4, is_foreign);
-	count = read_number(header + (is_long ? 56 : 44), 2, is_foreign);
-	/* the kernel maps none with headers of another size */
-	if (read_number(header + (is_long ? 54 : 42), 2, is_foreign) != size || count > MAX_HEADERS ||
-	    at > INT64_MAX / 2)
+	is_big = header[EI_DATA] == ELFDATA2MSB;
+	at = read_number(header + (is_long ? 32 : 28), is_long ? 8 : 4, is_big);
+	count = read_number(header + (is_long ? 56 : 44), 2, is_big);
+	/* the kernel maps no object with headers of another size */
+	if (read_number(header + (is_long ? 54 : 42), 2, is_big) != size || count > MAX_HEADERS || at > INT64_MAX / 2)
 		return -EINVAL;
 	for (i = 0; i < count && !found && segments < MAX_NOTE_SEGMENTS; i++) {
 		const unsigned char *entry = entries + i % HEADERS_AT_ONCE * size;
@@ -123,9 +95,9 @@ int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
 			if (error)
 				return error;
 		}
-		if (read_number(entry, 4, is_foreign) != PT_NOTE)
+		if (read_number(entry, 4, is_big) != PT_NOTE)
 			continue;
-		found = find_in_segment(fd, entry, is_long, is_foreign, &left, id);
+		found = find_in_segment(fd, entry, is_long, is_big, &left, id);
 		segments++;
 	}
 	return found ? found : -ENODATA;
@@ -164,7 +136,7 @@ int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_SIZE])
 }
 
 int perfring_file_writer_put_build_id(struct perfring_file_writer *writer, uint16_t misc, int32_t pid, const char *file,
-			       const uint8_t *id, uint32_t size)
+				      const uint8_t *id, uint32_t size)
 {
 	struct perfring_byte_buffer *buffer = &writer->build_ids;
 	struct perf_event_header header = {0};

@@ -1,4 +1,4 @@
-/* build_id.h - the GNU build id in a file of notes, as sysfs shows them. */
+/* build_id.h - the GNU build id in a file of notes of sysfs. */
 #ifndef PERFRING_FEATURE_BUILD_ID_H
 #define PERFRING_FEATURE_BUILD_ID_H
 
@@ -6,7 +6,7 @@
 
 #define PERFRING_KERNEL_NOTES "/sys/kernel/notes"
 
-/* Returns its length, -ENODATA (there is none), -errno.  id: room for PERFRING_BUILD_ID_SIZE bytes. */
+/* id: PERFRING_BUILD_ID_SIZE bytes.  Returns its length, -ENODATA (no build id), -errno. */
 int64_t perfring_build_id_of_notes(const char *path, uint8_t *id);
 
 #endif

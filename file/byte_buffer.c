@@ -1,4 +1,4 @@
-/* byte_buffer.c - bytes put one after the other, in memory that grows. */
+/* byte_buffer.c - bytes appended to memory that grows. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +36,12 @@ void perfring_byte_buffer_set(struct perfring_byte_buffer *buffer, size_t at, co
 		memcpy(buffer->bytes + at, bytes, size);
 }
 
-void perfring_byte_buffer_put_half(struct perfring_byte_buffer *buffer, uint32_t value)
+void perfring_byte_buffer_put_u32(struct perfring_byte_buffer *buffer, uint32_t value)
 {
 	perfring_byte_buffer_put(buffer, &value, sizeof(value));
 }
 
-void perfring_byte_buffer_put_word(struct perfring_byte_buffer *buffer, uint64_t value)
+void perfring_byte_buffer_put_u64(struct perfring_byte_buffer *buffer, uint64_t value)
 {
 	perfring_byte_buffer_put(buffer, &value, sizeof(value));
 }
@@ -55,7 +55,7 @@ void perfring_byte_buffer_put_string(struct perfring_byte_buffer *buffer, const 
 		buffer->error = -ENOMEM;
 		return;
 	}
-	perfring_byte_buffer_put_half(buffer, (uint32_t)padded);
+	perfring_byte_buffer_put_u32(buffer, (uint32_t)padded);
 	perfring_byte_buffer_put(buffer, text, length);
 	perfring_byte_buffer_put(buffer, zeros, padded - length);
 }

@@ -1,12 +1,11 @@
-/* event_name.c - names of events that have none in the file, as perf makes them up. */
+/* event_name.c - names, as perf has them, of events that have none in the file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "file_private.h"
 
-/* The bytes of a format in which its name and number stand, and of a name at most. */
 enum {
-	FORMAT_HEAD = 512,
-	MOST_NAME = 128,
+	FORMAT_HEAD = 512, /* bytes of a tracepoint's format that contain its name and id */
+	MAX_NAME = 128,
 	BREAKPOINT_R = 1, /* of attr.bp_type */
 	BREAKPOINT_W = 2,
 	BREAKPOINT_X = 4,
@@ -26,7 +25,7 @@ static const char *plain_name(uint32_t type, uint64_t config)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (type != known[i].type || config != known[i].config)
 			continue;
-		/* what perf lists as cpu-cycles and branch-instructions it shows as cycles and branches */
+		/* perf shows cpu-cycles and branch-instructions as cycles and branches */
 		return type == PERFRING_TYPE_HARDWARE && (config == PERFRING_COUNT_HW_CPU_CYCLES ||
 							  config == PERFRING_COUNT_HW_BRANCH_INSTRUCTIONS)
 			       ? known[i].alias
@@ -35,22 +34,22 @@ static const char *plain_name(uint32_t type, uint64_t config)
 	return NULL;
 }
 
-/* Of a processor's PMU that the config names: perf says "cpu" where it does not look for the machine's name of it. */
-static int name_hardware(uint64_t config, char *room, size_t size)
+/* With a PMU's number in the upper half of config; perf calls that PMU "cpu". */
+static int name_hardware(uint64_t config, char *buffer, size_t size)
 {
 	const char *name = plain_name(PERFRING_TYPE_HARDWARE, (uint32_t)config);
 
 	if (!name)
 		return 0;
-	return snprintf(room, size, config >> 32 ? "cpu/%s/" : "%s", name);
+	return snprintf(buffer, size, config >> 32 ? "cpu/%s/" : "%s", name);
 }
 
-/* cache | operation << 8 | result << 16; what is above perf does not look at. */
-static int name_cache(uint64_t config, char *room, size_t size)
+/* cache | operation << 8 | result << 16; perf ignores the other bits. */
+static int name_cache(uint64_t config, char *buffer, size_t size)
 {
 	static const struct {
 		char name[12];
-		bool can[3]; /* read, written, prefetched */
+		bool can[3]; /* read, write, prefetch */
 	} caches[] = {
 		{"L1-dcache", {true, true, true}}, {"L1-icache", {true, false, true}}, {"LLC", {true, true, true}},
 		{"dTLB", {true, true, true}},      {"iTLB", {true, false, false}},     {"branch", {true, false, false}},
@@ -62,79 +61,68 @@ static int name_cache(uint64_t config, char *room, size_t size)
 
 	if (cache >= sizeof(caches) / sizeof(caches[0]) || operation > 2 || result > 1 || !caches[cache].can[operation])
 		return 0;
-	return snprintf(room, size, "%s-%s", caches[cache].name, operations[operation][result]);
+	return snprintf(buffer, size, "%s-%s", caches[cache].name, operations[operation][result]);
 }
 
-static int name_breakpoint(const struct perf_event_attr *attr, char *room, size_t size)
+static int name_breakpoint(const struct perf_event_attr *attr, char *buffer, size_t size)
 {
-	return snprintf(room, size, "mem:0x%llx:%s%s%s", (unsigned long long)attr->bp_addr,
+	return snprintf(buffer, size, "mem:0x%llx:%s%s%s", (unsigned long long)attr->bp_addr,
 			attr->bp_type & BREAKPOINT_R ? "r" : "", attr->bp_type & BREAKPOINT_W ? "w" : "",
 			attr->bp_type & BREAKPOINT_X ? "x" : "");
 }
 
-/* What it observes, where that is not what perf observes by itself: with a level or precision all of host and guests,
- * without either the host alone. */
-static void put_modifiers(const struct perf_event_attr *attr, char *text)
+/* Modifiers, where they are not perf's defaults: with a level or precision host and guests, else the host only. */
+static void put_modifiers(const struct perf_event_attr *attr, char *text, size_t size)
 {
 	bool has_level = attr->exclude_kernel || attr->exclude_user || attr->exclude_hv;
 	bool has_more = has_level || attr->precise_ip;
 	bool has_place = attr->exclude_host || (bool)attr->exclude_guest == has_more;
-	char *at = text;
+	int length = snprintf(text, size, ":%s%s%s%.*s%s%s", has_level && !attr->exclude_kernel ? "k" : "",
+			      has_level && !attr->exclude_user ? "u" : "", has_level && !attr->exclude_hv ? "h" : "",
+			      (int)attr->precise_ip, "ppp", has_place && !attr->exclude_host ? "H" : "",
+			      has_place && !attr->exclude_guest ? "G" : "");
 
-	*at++ = ':';
-	if (has_level && !attr->exclude_kernel)
-		*at++ = 'k';
-	if (has_level && !attr->exclude_user)
-		*at++ = 'u';
-	if (has_level && !attr->exclude_hv)
-		*at++ = 'h';
-	for (uint32_t i = 0; i < attr->precise_ip; i++)
-		*at++ = 'p';
-	if (has_place && !attr->exclude_host)
-		*at++ = 'H';
-	if (has_place && !attr->exclude_guest)
-		*at++ = 'G';
-	if (at == text + 1)
-		at = text;
-	*at = 0;
+	if (length == 1)
+		*text = 0;
 }
 
-void perfring_file_make_up_name(const struct perf_event_attr *attr, char *room, size_t size)
+void perfring_file_default_name(const struct perf_event_attr *attr, char *buffer, size_t size)
 {
 	char modifiers[16];
 	int length = 0;
 
 	if (attr->type == PERFRING_TYPE_HARDWARE) {
-		length = name_hardware(attr->config, room, size);
+		length = name_hardware(attr->config, buffer, size);
 	} else if (attr->type == PERFRING_TYPE_HW_CACHE) {
-		length = name_cache(attr->config, room, size);
+		length = name_cache(attr->config, buffer, size);
 	} else if (attr->type == PERFRING_TYPE_RAW) {
-		length = snprintf(room, size, "raw 0x%llx", (unsigned long long)attr->config);
+		length = snprintf(buffer, size, "raw 0x%llx", (unsigned long long)attr->config);
 	} else if (attr->type == PERFRING_TYPE_BREAKPOINT) {
-		length = name_breakpoint(attr, room, size);
+		length = name_breakpoint(attr, buffer, size);
 	} else {
 		const char *name = plain_name(attr->type, attr->config);
 
-		length = name ? snprintf(room, size, "%s", name) : 0;
+		length = name ? snprintf(buffer, size, "%s", name) : 0;
 	}
 	if (!length) {
-		snprintf(room, size, "type=%u,config=0x%llx", attr->type, (unsigned long long)attr->config);
+		snprintf(buffer, size, "type=%u,config=0x%llx", attr->type, (unsigned long long)attr->config);
 		return;
 	}
-	put_modifiers(attr, modifiers);
-	snprintf(room + length, size - (size_t)length, "%s", modifiers);
+	put_modifiers(attr, modifiers, sizeof(modifiers));
+	snprintf(buffer + length, size - (size_t)length, "%s", modifiers);
 }
 
 /* ---- tracepoints ---- */
 
-struct wanted {
+/* An event without a name. */
+struct unnamed {
 	uint64_t id;
 	uint32_t event;
 };
 
 static int compare(const void *a, const void *b)
 {
-	const struct wanted *one = a, *other = b;
+	const struct unnamed *one = a, *other = b;
 
 	if (one->id != other->id)
 		return one->id < other->id ? -1 : 1;
@@ -142,7 +130,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* "name: NAME" and "ID: NUMBER" are a format's first lines. */
-static bool read_head(const struct perfring_layout_member *format, char name[MOST_NAME], uint64_t *id)
+static bool read_head(const struct perfring_layout_member *format, char name[MAX_NAME], uint64_t *id)
 {
 	char head[FORMAT_HEAD + 1];
 	size_t size = format->size < FORMAT_HEAD ? (size_t)format->size : FORMAT_HEAD, length;
@@ -154,7 +142,7 @@ static bool read_head(const struct perfring_layout_member *format, char name[MOS
 	if (strncmp(head, "name: ", 6) || !number)
 		return false;
 	length = strcspn(head + 6, "\n");
-	if (!length || length >= MOST_NAME)
+	if (!length || length >= MAX_NAME)
 		return false;
 	memcpy(name, head + 6, length);
 	name[length] = 0;
@@ -162,7 +150,8 @@ static bool read_head(const struct perfring_layout_member *format, char name[MOS
 	return true;
 }
 
-static void name_all_of(struct perfring_file *file, const struct wanted *wanted, uint32_t count, uint64_t id,
+/* Names the events of this id. */
+static void name_events(struct perfring_file *file, const struct unnamed *unnamed, uint32_t count, uint64_t id,
 			const char *system, const char *name)
 {
 	uint32_t first = 0, end = count;
@@ -170,22 +159,19 @@ static void name_all_of(struct perfring_file *file, const struct wanted *wanted,
 	while (first < end) {
 		uint32_t middle = first + (end - first) / 2;
 
-		if (wanted[middle].id < id)
+		if (unnamed[middle].id < id)
 			first = middle + 1;
 		else
 			end = middle;
 	}
-	/* the first of them tells of all: a file may have the same format any number of times */
-	for (; first < count && wanted[first].id == id; first++) {
-		struct perfring_file_event *event = &file->events[wanted[first].event];
+	for (; first < count && unnamed[first].id == id; first++) {
+		struct perfring_file_event *event = &file->events[unnamed[first].event];
 		char *own;
 
-		if (event->name)
+		/* then all of them have: a file may repeat a format any number of times */
+		if (event->name || asprintf(&own, "%.*s:%s", MAX_NAME, system, name) < 0)
 			return;
-		if (asprintf(&own, "%.*s:%s", MOST_NAME, system, name) < 0)
-			return;
-		event->own_name = own;
-		event->name = own;
+		event->name = event->own_name = own;
 	}
 }
 
@@ -193,32 +179,35 @@ void perfring_file_name_tracepoints(struct perfring_file *file)
 {
 	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
+	struct unnamed *unnamed = NULL;
+	uint32_t count = 0, capacity = 0;
 	uint64_t size = 0, id;
 	const void *payload;
 	const char *system = "";
-	char name[MOST_NAME];
-	struct wanted *wanted;
-	uint32_t count = 0;
+	char name[MAX_NAME];
 
-	for (uint32_t i = 0; i < file->event_count; i++)
-		count += file->events[i].attr->type == PERFRING_TYPE_TRACEPOINT && !file->events[i].name;
+	for (uint32_t i = 0; i < file->event_count; i++) {
+		const struct perfring_file_event *event = &file->events[i];
+
+		if (event->attr->type != PERFRING_TYPE_TRACEPOINT || event->name)
+			continue;
+		if (perfring_os_array_grow(&unnamed, count, &capacity, sizeof(*unnamed))) {
+			file->features->error = -ENOMEM;
+			free(unnamed);
+			return;
+		}
+		unnamed[count++] = (struct unnamed){event->attr->config, i};
+	}
 	payload = count ? perfring_file_feature(file, PERFRING_FEATURE_TRACING_DATA, &size) : NULL;
-	wanted = payload ? malloc(count * sizeof(*wanted)) : NULL;
-	if (payload && !wanted)
-		file->features->error = -ENOMEM;
-	if (!wanted)
-		return;
-	count = 0;
-	for (uint32_t i = 0; i < file->event_count; i++)
-		if (file->events[i].attr->type == PERFRING_TYPE_TRACEPOINT && !file->events[i].name)
-			wanted[count++] = (struct wanted){file->events[i].attr->config, i};
-	qsort(wanted, count, sizeof(*wanted), compare);
-	perfring_feature_open(&walk, PERFRING_FEATURE_TRACING_DATA, payload, size, 0);
-	while (perfring_layout_next(&walk, &member) == 1) {
+	if (payload) {
+		qsort(unnamed, count, sizeof(*unnamed), compare);
+		perfring_feature_open(&walk, PERFRING_FEATURE_TRACING_DATA, payload, size, 0);
+	}
+	while (payload && perfring_layout_next(&walk, &member) == 1) {
 		if (!strcmp(member.name, "system") && member.kind == PERFRING_LAYOUT_STRING)
 			system = member.bytes;
 		else if (!strcmp(member.name, "format") && *system && read_head(&member, name, &id))
-			name_all_of(file, wanted, count, id, system, name);
+			name_events(file, unnamed, count, id, system, name);
 	}
-	free(wanted);
+	free(unnamed);
 }

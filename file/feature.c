@@ -19,7 +19,8 @@ const char *perfring_feature_name(uint32_t feature)
 void perfring_feature_open(struct perfring_layout_walk *walk, uint32_t feature, const void *payload, uint64_t size,
 			   uint32_t cpus)
 {
-	perfring_layout_open(walk, perfring_feature_name(feature) ? known[feature].layout : "r:bytes", payload, 0, size);
+	perfring_layout_open(walk, perfring_feature_name(feature) ? known[feature].layout : "r:bytes", payload, 0,
+			     size);
 	walk->cpus = cpus;
 }
 

@@ -9,8 +9,8 @@ enum {
 /* The end of a zstd frame: an empty block, the last one (RFC 8878, 3.1.1.2). */
 static const unsigned char FRAME_END[] = {1, 0, 0};
 
-/* From the deflater into the buffer, a record for each 64 KiB.  The end of an older frame goes into the first one: perf stops
- * reading at a record that holds no plain bytes. */
+/* From the deflater into the buffer, one record for each 64 KiB.  The end of an older frame goes into the first of
+ * them: perf stops reading at a record without plain bytes. */
 static int deflate(struct perfring_file_compress *file, const unsigned char *bytes, size_t size, bool flush)
 {
 	struct perfring_byte_buffer *buffer = &file->buffer;
@@ -70,7 +70,7 @@ static int deflate_pieces(struct perfring_file_compress *file, const struct iove
 				file->unflushed = 0;
 		}
 	}
-	/* What was written can be read without what follows. */
+	/* all that is written can be read without what follows */
 	if (!error && file->unflushed) {
 		error = deflate(file, (const unsigned char *)"", 0, true);
 		file->unflushed = 0;
@@ -96,7 +96,7 @@ int perfring_file_compress_write(struct perfring_file_compress *file, const stru
 	if (!error) {
 		file->has_frame = file->has_frame || file->buffer.used;
 	} else {
-		/* The deflater's window has what was cut off: a new frame begins after what was written before. */
+		/* The deflater's window contains bytes that are not in the file: the next write begins a new frame. */
 		perfring_deflater_reset(file->deflater);
 		file->buffer.error = 0;
 		file->unflushed = 0;

@@ -15,10 +15,10 @@ struct perfring_file_compress {
 	struct perfring_file_sink sink;
 	struct perfring_deflater *deflater; /* NULL: records go into the sink as they are */
 	bool is_foreign;                    /* the byte order of the compressed records' headers */
-	bool has_frame;                     /* the sink has compressed bytes: a frame that has not ended */
+	bool has_frame;                     /* the sink has a frame, which has not ended */
 	bool ends_frame;                    /* the next compressed record ends it and begins another */
-	int error;                          /* of a pipe: how much of a write that failed went into it is not known */
-	uint64_t unflushed;                 /* bytes that went into the deflater since it was flushed */
+	int error;          /* of a pipe, in which a write has failed: how much it has of it is unknown */
+	uint64_t unflushed; /* bytes in the deflater since it was flushed */
 	uint64_t plain_bytes, compressed_bytes;
 	struct perfring_byte_buffer buffer; /* compressed records */
 };

@@ -1,4 +1,4 @@
-/* file_header.c - what stands around the records of a perf.data file: header, attrs, ids, features (docs/abi.md 11). */
+/* file_header.c - a perf.data file without its records: header, attrs, ids, index of features (docs/abi.md 11). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 #include "sample/attr.h"
 
 enum {
-	MOST_STREAMS = 1 << 16,
+	MAX_STREAMS = 1 << 16,
 };
 
 static_assert(sizeof(struct perfring_file_header) == 104, "header");
 
 static int unsupported(struct perfring_file *file, const char *what)
 {
-	perfring_file_wrong(file, 0, what);
+	perfring_fault_at(&file->fault, 0, what);
 	return -EOPNOTSUPP;
 }
 
@@ -24,41 +24,29 @@ static bool is_inside(const struct perfring_section *section, uint64_t size)
 	return section->offset <= size && section->size <= size - section->offset;
 }
 
-/* All of it or an error. */
-static int read_whole(struct perfring_file *file, int fd, void *room, size_t size, uint64_t at, const char *what)
+static int read_whole(struct perfring_file *file, int fd, void *buffer, size_t size, uint64_t at, const char *what)
 {
-	int64_t got = perfring_stock_read(fd, room, size, at);
+	int64_t got = perfring_os_file_pread(fd, buffer, size, at);
 
 	if (got < 0)
 		return (int)got;
-	return (size_t)got == size ? 0 : perfring_file_wrong(file, at + (uint64_t)got, what);
+	return (size_t)got == size ? 0 : perfring_fault_at(&file->fault, at + (uint64_t)got, what);
 }
 
-static void turn_words(void *bytes, size_t count)
-{
-	uint64_t word;
-
-	for (size_t i = 0; i < count; i++) {
-		memcpy(&word, (unsigned char *)bytes + i * 8, 8);
-		word = __builtin_bswap64(word);
-		memcpy((unsigned char *)bytes + i * 8, &word, 8);
-	}
-}
-
-/* A foreign bitmap of longs: of a machine with 64 bits, else of one with 32, where each word's halves stand the other way
- * round.  HOSTNAME, which every writer puts, tells (docs/abi.md 11.1). */
-static void turn_bitmap(uint64_t *words)
+/* A foreign bitmap of longs, of a machine of 64 bits; of one of 32 bits, the halves of each word are exchanged.  Every
+ * writer sets the bit HOSTNAME, which shows which of the two it is (docs/abi.md 11.1). */
+static void swap_bitmap(uint64_t *words)
 {
 	uint64_t hostname = UINT64_C(1) << PERFRING_FEATURE_HOSTNAME;
 
-	turn_words(words, 4);
+	perfring_swap_words(words, 4);
 	if (words[0] & hostname || !(words[0] >> 32 & hostname))
 		return;
 	for (int i = 0; i < 4; i++)
 		words[i] = words[i] << 32 | words[i] >> 32;
 }
 
-/* Version 1 has no byte order in its magic: the size of an attr entry tells. */
+/* The magic of version 1 is the same in both byte orders: the size of an attr entry shows which it is. */
 static bool is_plausible(uint64_t attr_size)
 {
 	return attr_size >= PERFRING_ATTR_MIN + sizeof(struct perfring_section) &&
@@ -71,43 +59,43 @@ static int check_header(struct perfring_file *file, int fd, struct perfring_file
 	int64_t got;
 
 	memset(header, 0, sizeof(*header));
-	got = perfring_stock_read(fd, header, sizeof(*header), 0);
+	got = perfring_os_file_pread(fd, header, sizeof(*header), 0);
 	if (got < 0)
 		return (int)got;
 	is_first = got >= 24 && !memcmp(header->magic, PERFRING_FILE_MAGIC_1, 8);
 	file->is_foreign = got >= 8 && (!memcmp(header->magic, PERFRING_FILE_MAGIC_FOREIGN, 8) ||
 					(is_first && !is_plausible(header->attr_size)));
 	if (got < 8 || (!is_first && !file->is_foreign && memcmp(header->magic, PERFRING_FILE_MAGIC, 8)))
-		return perfring_file_wrong(file, 0, "not a perf.data file");
+		return perfring_fault_at(&file->fault, 0, "not a perf.data file");
 	if (file->is_foreign) {
-		turn_words(&header->size, (sizeof(*header) - 8) / 8 - 4);
-		turn_bitmap(header->features);
+		perfring_swap_words(&header->size, (sizeof(*header) - 8) / 8 - 4);
+		swap_bitmap(header->features);
 	}
 	if (got >= 16 && header->size == 16) {
 		file->is_pipe = true;
 		return 0;
 	}
 	if (got < PERFRING_FILE_HEADER_OLD)
-		return perfring_file_wrong(file, (uint64_t)got, "file ends inside the header");
+		return perfring_fault_at(&file->fault, (uint64_t)got, "file ends inside the header");
 	if (header->size == PERFRING_FILE_HEADER_OLD)
 		memset(header->features, 0, sizeof(header->features));
 	else if (header->size < sizeof(*header))
-		return perfring_file_wrong(file, 8, "header size");
+		return perfring_fault_at(&file->fault, 8, "header size");
 	else if (got < (int64_t)sizeof(*header))
-		return perfring_file_wrong(file, (uint64_t)got, "file ends inside the header");
+		return perfring_fault_at(&file->fault, (uint64_t)got, "file ends inside the header");
 	if (!is_plausible(header->attr_size))
-		return perfring_file_wrong(file, 16, "size of an attr");
+		return perfring_fault_at(&file->fault, 16, "size of an attr");
 	if (!is_inside(&header->attrs, file->file_size))
-		return perfring_file_wrong(file, 24, "attrs outside the file");
-	if (header->attrs.size > PERFRING_MOST_ATTR_BYTES ||
-	    header->attrs.size / header->attr_size > PERFRING_MOST_EVENTS)
-		return perfring_file_wrong(file, 32, "too many attrs");
+		return perfring_fault_at(&file->fault, 24, "attrs outside the file");
+	if (header->attrs.size > PERFRING_MAX_ATTR_BYTES ||
+	    header->attrs.size / header->attr_size > PERFRING_MAX_EVENTS)
+		return perfring_fault_at(&file->fault, 32, "too many attrs");
 	if (header->attrs.size % header->attr_size)
-		return perfring_file_wrong(file, 32, "attrs end inside an attr");
+		return perfring_fault_at(&file->fault, 32, "attrs end inside an attr");
 	if (header->data.offset > file->file_size || header->data.offset > INT64_MAX)
-		return perfring_file_wrong(file, 40, "records outside the file");
+		return perfring_fault_at(&file->fault, 40, "records outside the file");
 	if (header->data.size > INT64_MAX - header->data.offset)
-		return perfring_file_wrong(file, 48, "size of the records");
+		return perfring_fault_at(&file->fault, 48, "size of the records");
 	return 0;
 }
 
@@ -118,17 +106,17 @@ static int read_ids(struct perfring_file *file, int fd, const struct perfring_se
 	int error;
 
 	if (ids->size % 8 || !is_inside(ids, file->file_size))
-		return perfring_file_wrong(file, entry_at, "ids outside the file");
+		return perfring_fault_at(&file->fault, entry_at, "ids outside the file");
 	file->id_bytes += ids->size;
-	if (file->id_bytes > PERFRING_MOST_ID_BYTES || file->id_bytes > file->file_size)
-		return perfring_file_wrong(file, entry_at, "too many ids");
+	if (file->id_bytes > PERFRING_MAX_ID_BYTES || file->id_bytes > file->file_size)
+		return perfring_fault_at(&file->fault, entry_at, "too many ids");
 	for (done = 0; done < ids->size; done += size) {
 		size = ids->size - done < sizeof(words) ? ids->size - done : sizeof(words);
 		error = read_whole(file, fd, words, (size_t)size, ids->offset + done, "file ends inside the ids");
 		if (error)
 			return error;
 		if (file->is_foreign)
-			turn_words(words, (size_t)size / 8);
+			perfring_swap_words(words, (size_t)size / 8);
 		error = perfring_file_put_ids(file, words, size / 8, index, ids->offset + done);
 		if (error)
 			return error;
@@ -136,7 +124,7 @@ static int read_ids(struct perfring_file *file, int fd, const struct perfring_se
 	return 0;
 }
 
-/* The section of its ids stands in an entry's last 16 bytes, whatever the attr's own size (docs/abi.md 11.1). */
+/* The last 16 bytes of an entry are the section of its ids, whatever the attr's own size (docs/abi.md 11.1). */
 static int read_attrs(struct perfring_file *file, int fd, const struct perfring_file_header *header)
 {
 	uint32_t count = (uint32_t)(header->attrs.size / header->attr_size), i;
@@ -162,38 +150,38 @@ static int read_attrs(struct perfring_file *file, int fd, const struct perfring_
 			struct perf_event_attr *foreign = (struct perf_event_attr *)(void *)(entries + i * entry);
 			uint32_t size = __builtin_bswap32(attr->size);
 
-			/* entries of odd sizes stand askew */
+			/* entries of odd sizes are not aligned */
 			memmove(entries, foreign, body);
 			foreign = (struct perf_event_attr *)(void *)entries;
 			if (size > body || perfring_attr_to_native(foreign, attr, body) < 0) {
-				error = perfring_file_wrong(file, at + 4, "attr.size");
+				error = perfring_fault_at(&file->fault, at + 4, "attr.size");
 				break;
 			}
 		}
 		if (!attr->size)
 			attr->size = PERFRING_ATTR_MIN;
 		if (attr->size >= PERFRING_ATTR_MIN && attr->size < stride)
-			/* what lies behind its own size is not the attr's */
+			/* the rest of the entry does not belong to the attr */
 			memset((unsigned char *)attr + attr->size, 0, stride - attr->size);
 		error = perfring_file_add_attr(file, attr, (uint32_t)body, at);
 		if (error < 0)
 			break;
 		memcpy(&ids, entries + (i + 1) * entry - sizeof(ids), sizeof(ids));
 		if (file->is_foreign)
-			turn_words(&ids, 2);
+			perfring_swap_words(&ids, 2);
 		error = read_ids(file, fd, &ids, i, at + body);
 	}
 	free(entries);
 	return error;
 }
 
-/* Where the features are.  One that is not whole is not there: the records are worth more. */
+/* Where the features are.  One that is not whole in the file is ignored: the records are still readable. */
 static void read_index(struct perfring_file *file, int fd, const struct perfring_file_header *header)
 {
 	uint64_t at = header->data.offset + header->data.size, all = 0;
 	uint32_t bit;
 
-	/* the records' own fault tells of that */
+	/* reading the records will report this */
 	if (at > file->file_size)
 		return;
 	for (bit = 0; bit < PERFRING_FEATURE_BITS; bit++) {
@@ -202,13 +190,13 @@ static void read_index(struct perfring_file *file, int fd, const struct perfring
 		if (!(header->features[bit / 64] >> bit % 64 & 1))
 			continue;
 		file->lost_features++;
-		if (perfring_stock_read(fd, &section, sizeof(section), at) != (int64_t)sizeof(section))
+		if (perfring_os_file_pread(fd, &section, sizeof(section), at) != (int64_t)sizeof(section))
 			continue;
 		if (file->is_foreign)
-			turn_words(&section, 2);
+			perfring_swap_words(&section, 2);
 		at += sizeof(section);
-		/* all of them together, too: sections that lie over one another would take a file's size each */
-		if (!is_inside(&section, file->file_size) || section.size > PERFRING_MOST_FEATURE_BYTES ||
+		/* and all of them together: sections that overlap would take a file's size each */
+		if (!is_inside(&section, file->file_size) || section.size > PERFRING_MAX_FEATURE_BYTES ||
 		    section.size > file->file_size - all)
 			continue;
 		all += section.size;
@@ -218,20 +206,20 @@ static void read_index(struct perfring_file *file, int fd, const struct perfring
 	}
 }
 
-static int add_stream(struct perfring_file *file, int fd, bool is_ours, int64_t at)
+static int add_stream(struct perfring_file *file, int fd, bool owns_fd)
 {
-	struct perfring_stream *streams = realloc(file->streams, (file->stream_count + (size_t)1) * sizeof(*streams));
+	struct perfring_stream *stream;
 
-	if (!streams) {
-		if (is_ours)
+	if (perfring_os_array_grow(&file->streams, file->stream_count, &file->stream_capacity, sizeof(*stream))) {
+		if (owns_fd)
 			close(fd);
 		return -ENOMEM;
 	}
-	file->streams = streams;
-	perfring_stream_open(&streams[file->stream_count], &file->stock, fd, at);
-	streams[file->stream_count].is_ours = is_ours;
-	streams[file->stream_count].is_foreign = streams[file->stream_count].is_special = file->is_foreign;
-	file->stream_count++;
+	stream = &file->streams[file->stream_count++];
+	perfring_stream_open(stream, &file->pool, fd, 0);
+	stream->owns_fd = owns_fd;
+	stream->is_foreign = stream->is_special = file->is_foreign;
+	stream->is_finished = file->is_finished;
 	return 0;
 }
 
@@ -250,8 +238,8 @@ static int open_file(struct perfring_file *file, bool in_directory)
 		return error;
 	stream->at = (int64_t)header.data.offset;
 	stream->settled = stream->at + (int64_t)header.data.size;
-	/* Features are what a writer writes last.  Behind the rounds that a killed one has settled in the header, whole
-	 * records may follow.  (Files of the oldest header have none.) */
+	/* A writer writes the features last.  If it was killed, whole records may follow those that the header counts.
+	 * (The oldest header has no features.) */
 	file->is_finished = (header.data.size || in_directory) &&
 			    (header.size == PERFRING_FILE_HEADER_OLD ||
 			     (header.features[0] | header.features[1] | header.features[2] | header.features[3]));
@@ -274,7 +262,7 @@ static int open_file(struct perfring_file *file, bool in_directory)
 	return 0;
 }
 
-/* What comes through a pipe, whose header may be one of a file that is piped: only streams can be read so. */
+/* A stream from a pipe.  A file from a pipe cannot be read. */
 static int open_pipe(struct perfring_file *file)
 {
 	struct perfring_stream *stream = file->streams;
@@ -292,14 +280,14 @@ static int open_pipe(struct perfring_file *file)
 		if (got < 0)
 			return -errno;
 		if (!got)
-			return perfring_file_wrong(file, done, "stream ends inside the header");
+			return perfring_fault_at(&file->fault, done, "stream ends inside the header");
 		done += (size_t)got;
 	}
 	file->is_foreign = !memcmp(header.magic, PERFRING_FILE_MAGIC_FOREIGN, 8);
 	if (!file->is_foreign && memcmp(header.magic, PERFRING_FILE_MAGIC, 8))
-		return perfring_file_wrong(file, 0, "not a perf.data stream");
+		return perfring_fault_at(&file->fault, 0, "not a perf.data stream");
 	if (file->is_foreign)
-		turn_words(&header.size, 1);
+		perfring_swap_words(&header.size, 1);
 	if (header.size != sizeof(header))
 		return unsupported(file, "a perf.data file cannot be read from a pipe; only streams (record -o -) can");
 	file->is_pipe = true;
@@ -308,7 +296,7 @@ static int open_pipe(struct perfring_file *file)
 	return 0;
 }
 
-/* A file of a directory: what is none, or a link to none, is not opened: a pipe would be waited for, and a device may act. */
+/* Opens a file of a directory, if it is one: to open a pipe would block, to open a device may do anything. */
 static int open_member(struct perfring_file *file, int directory, const char *name)
 {
 	struct stat status;
@@ -321,20 +309,20 @@ static int open_member(struct perfring_file *file, int directory, const char *na
 	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
-	/* another one since then */
+	/* it may have been replaced since */
 	if (!fstat(fd, &status) && S_ISREG(status.st_mode))
 		return fd;
 	close(fd);
 	return unsupported(file, "a directory whose data or data.N is not a file");
 }
 
-/* The streams data.0, data.1, ... of a directory, in that order: raw records, and nothing else in them. */
+/* The streams data.0, data.1, ... of a directory: records only. */
 static int open_others(struct perfring_file *file, int directory)
 {
 	char name[32];
 	int error = 0;
 
-	for (unsigned i = 0; !error && i < MOST_STREAMS; i++) {
+	for (unsigned i = 0; !error && i < MAX_STREAMS; i++) {
 		int fd;
 
 		snprintf(name, sizeof(name), "data.%u", i);
@@ -345,31 +333,31 @@ static int open_others(struct perfring_file *file, int directory)
 			file->current_stream = i + 1;
 			return fd;
 		}
-		error = add_stream(file, fd, true, 0);
-		if (!error)
-			file->streams[file->stream_count - 1].is_finished = file->is_finished;
+		error = add_stream(file, fd, true);
 	}
 	return error;
 }
 
 static int open_path(struct perfring_file *file, const char *path)
 {
-	bool is_ours = strcmp(path, "-") != 0;
-	int fd = is_ours ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO, directory = -1;
+	bool owns_fd = strcmp(path, "-") != 0;
+	int fd = owns_fd ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO, directory = -1;
 	struct stat status;
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	if (is_ours && !fstat(fd, &status) && S_ISDIR(status.st_mode)) {
+	if (owns_fd && !fstat(fd, &status) && S_ISDIR(status.st_mode)) {
 		directory = fd;
 		fd = open_member(file, directory, "data");
 		if (fd < 0) {
 			close(directory);
-			return fd == -ENOENT ? perfring_file_wrong(file, 0, "a directory without a file named data") : fd;
+			return fd == -ENOENT
+				       ? perfring_fault_at(&file->fault, 0, "a directory without a file named data")
+				       : fd;
 		}
 	}
-	error = add_stream(file, fd, is_ours, 0);
+	error = add_stream(file, fd, owns_fd);
 	if (!error && fstat(fd, &status))
 		error = -errno;
 	if (!error && S_ISREG(status.st_mode)) {
@@ -394,7 +382,7 @@ static int open_path(struct perfring_file *file, const char *path)
 		file->streams[0].settled = 16;
 		file->streams[0].is_finished = true;
 		file->is_finished = true;
-		error = perfring_file_lead(file);
+		error = perfring_file_read_leading(file);
 	}
 	return error;
 }
@@ -428,13 +416,13 @@ void perfring_file_close(struct perfring_file *file)
 
 	if (!file)
 		return;
-	perfring_stock_leave(&file->stock, file->current);
-	perfring_stock_leave(&file->stock, file->peeked.record);
+	perfring_pool_release(&file->pool, file->current);
+	perfring_pool_release(&file->pool, file->peeked.record);
 	while (file->leading_first < file->leading_count)
-		perfring_stock_leave(&file->stock, file->leading[file->leading_first++].record);
+		perfring_pool_release(&file->pool, file->leading[file->leading_first++].record);
 	for (i = 0; i < file->stream_count; i++)
 		perfring_stream_close(&file->streams[i]);
-	perfring_stock_close(&file->stock);
+	perfring_pool_close(&file->pool);
 	for (i = 0; file->features && i < PERFRING_FEATURE_BITS; i++)
 		free(file->features->feature[i].payload);
 	for (i = 0; i < file->event_count; i++) {

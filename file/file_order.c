@@ -1,13 +1,12 @@
-/* file_order.c - records that wait for their turn in time: runs that are in order already, merged as they are handed out.
+/* file_order.c - records in time order: runs that are ordered already, merged by a tournament.
  *
- * The records of one ring stand in the file as one run, or nearly, so there are few runs, and no record is moved but
- * into the user's hands.
+ * The records of one ring are nearly one run of the file, so there are few runs, and no record is moved.
  */
 #include <stdlib.h>
 #include "file_order.h"
 
-/* What is left moves to the front, and the runs that are used up go. */
-static void close_up(struct perfring_order *order)
+/* Moves the pending records to the front, and removes runs that are empty. */
+static void compact(struct perfring_order *order)
 {
 	size_t runs = 0, count = 0;
 
@@ -25,42 +24,41 @@ static void close_up(struct perfring_order *order)
 	order->run_count = runs;
 }
 
-int perfring_order_grow(struct perfring_order *order)
+/* array: the address of a pointer to elements. */
+static int resize(void *array, size_t capacity, size_t size)
 {
-	struct perfring_pending *pending;
-	size_t room;
+	void *elements;
 
-	close_up(order);
-	if (order->room && order->count <= order->room / 2)
-		return 0;
-	room = order->room ? order->room * 2 : 1024;
-	pending = realloc(order->pending, room * sizeof(*pending));
-	if (!pending)
+	memcpy(&elements, array, sizeof(elements));
+	elements = reallocarray(elements, capacity, size);
+	if (!elements)
 		return -ENOMEM;
-	order->pending = pending;
-	order->room = room;
+	memcpy(array, &elements, sizeof(elements));
 	return 0;
 }
 
-/* And for their tournament: making due cannot fail. */
+int perfring_order_grow(struct perfring_order *order)
+{
+	size_t capacity = order->capacity ? order->capacity * 2 : 1024;
+
+	compact(order);
+	if (order->capacity && order->count <= order->capacity / 2)
+		return 0;
+	if (resize(&order->pending, capacity, sizeof(*order->pending)))
+		return -ENOMEM;
+	order->capacity = capacity;
+	return 0;
+}
+
 int perfring_order_grow_runs(struct perfring_order *order)
 {
-	size_t room = order->run_room ? order->run_room * 2 : 16;
-	struct perfring_run *runs = realloc(order->runs, room * sizeof(*runs));
-	struct perfring_contender *contenders;
+	size_t capacity = order->run_capacity ? order->run_capacity * 2 : 16;
 
-	if (!runs)
+	if (resize(&order->runs, capacity, sizeof(*order->runs)) ||
+	    resize(&order->contenders, capacity, sizeof(*order->contenders)) ||
+	    resize(&order->winners, 2 * capacity, sizeof(*order->winners)))
 		return -ENOMEM;
-	order->runs = runs;
-	contenders = realloc(order->contenders, room * sizeof(*contenders));
-	if (!contenders)
-		return -ENOMEM;
-	order->contenders = contenders;
-	contenders = realloc(order->winners, 2 * room * sizeof(*contenders));
-	if (!contenders)
-		return -ENOMEM;
-	order->winners = contenders;
-	order->run_room = room;
+	order->run_capacity = capacity;
 	return 0;
 }
 
@@ -80,14 +78,14 @@ static void make_due(struct perfring_order *order, uint64_t time, size_t count)
 		if (order->runs[i].at < order->runs[i].end)
 			order->runs[runs++] = order->runs[i];
 	order->run_count = runs;
-	/* the end of a run is never due */
+	/* UINT64_MAX is the key of an empty run, which is never due */
 	order->due_time = time - (time == UINT64_MAX);
 	order->due_count = order->left ? count : 0;
 	if (!order->left) {
 		order->count = 0;
 		return;
 	}
-	/* a power of two, at most run_room */
+	/* a power of two, as run_capacity is */
 	while (leaves < runs)
 		leaves *= 2;
 	order->leaves = leaves;

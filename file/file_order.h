@@ -1,4 +1,4 @@
-/* file_order.h - records that wait for their turn in time. */
+/* file_order.h - records in time order. */
 #ifndef PERFRING_FEATURE_ORDER_H
 #define PERFRING_FEATURE_ORDER_H
 
@@ -12,7 +12,7 @@ struct perfring_pending {
 	const struct perfring_format *format;
 };
 
-/* Records that stood behind one another in time already: of one ring in one round, or nearly. */
+/* Consecutive records whose times do not decrease. */
 struct perfring_run {
 	size_t at; /* of the next one, in pending */
 	size_t end;
@@ -20,26 +20,26 @@ struct perfring_run {
 
 /* A run in the tournament, by the time of its next record. */
 struct perfring_contender {
-	uint64_t key; /* UINT64_MAX: it has none */
+	uint64_t key; /* UINT64_MAX: the run is empty */
 	uint32_t run;
 };
 
-/* Invariants: runs lie behind one another in `pending`, in the order of the file; the last one goes up to `count`.
- * While something is due, contenders[0] is the run whose next record is the oldest, and contenders[n] of 1 .. leaves - 1
- * who lost at node n of the tournament, whose leaves `leaves + i` are the runs. */
+/* Invariants: the runs follow one another in `pending`, in the order of the file; the last one ends at `count`.  While
+ * a record is due, contenders[0] is the run with the oldest record, contenders[n] of 1 .. leaves - 1 the loser of node
+ * n of the tournament; leaf i is node `leaves + i`. */
 struct perfring_order {
 	struct perfring_pending *pending;
-	size_t count, room;
-	size_t left; /* not handed out */
+	size_t count, capacity;
+	size_t left; /* records in the runs */
 	struct perfring_run *runs;
-	size_t run_count, run_room;
+	size_t run_count, run_capacity;
 	struct perfring_contender *contenders;
 	struct perfring_contender *winners; /* of each node, while the tournament is set up */
 	size_t leaves;
-	uint64_t due_time; /* what is no younger is due, */
-	size_t due_count;  /* as long as it is no more than that */
-	uint64_t newest;   /* of all that ever waited */
-	uint64_t boundary; /* newest, when the last round ended */
+	uint64_t due_time; /* records with time <= due_time are due */
+	size_t due_count;  /* at most this many */
+	uint64_t newest;   /* time of all that were pushed */
+	uint64_t boundary; /* `newest` when the last round ended */
 };
 
 static inline bool perfring_order_has_due(const struct perfring_order *order)
@@ -52,7 +52,7 @@ static inline size_t perfring_order_waiting(const struct perfring_order *order)
 	return order->left;
 }
 
-/* The oldest one that is due. */
+/* The oldest record that is due. */
 static inline const struct perfring_pending *perfring_order_first(const struct perfring_order *order)
 {
 	return &order->pending[order->runs[order->contenders[0].run].at];
@@ -63,7 +63,7 @@ static inline struct perfring_contender perfring_order_contender(const struct pe
 	const struct perfring_run *run = &order->runs[number];
 	uint64_t time = run->at < run->end ? order->pending[run->at].time : UINT64_MAX;
 
-	/* the end of a run is later than any time */
+	/* UINT64_MAX is the key of empty runs only */
 	return (struct perfring_contender){time - (time == UINT64_MAX && run->at < run->end), (uint32_t)number};
 }
 
@@ -73,7 +73,7 @@ static inline bool perfring_order_is_before(struct perfring_contender one, struc
 	return (one.key < other.key) | ((one.key == other.key) & (one.run < other.run));
 }
 
-/* Takes it away.  Its pointer is good until the next push. */
+/* Removes it.  Valid until the next push. */
 static inline const struct perfring_pending *perfring_order_pop(struct perfring_order *order)
 {
 	const struct perfring_pending *first = perfring_order_first(order);
@@ -94,7 +94,6 @@ static inline const struct perfring_pending *perfring_order_pop(struct perfring_
 		winner.run = is_other ? other.run : winner.run;
 	}
 	contenders[0] = winner;
-	/* The next one's bytes were last seen when it was read. */
 	if (winner.key <= order->due_time)
 		__builtin_prefetch(order->pending[order->runs[winner.run].at].record);
 	return first;
@@ -107,18 +106,18 @@ void perfring_order_close(struct perfring_order *order);
 /* Only while nothing is due. */
 static inline int perfring_order_push(struct perfring_order *order, const struct perfring_pending *pending)
 {
-	bool goes_on;
+	bool continues;
 	int error;
 
-	if (PERFRING_UNLIKELY(order->count == order->room)) {
+	if (PERFRING_UNLIKELY(order->count == order->capacity)) {
 		error = perfring_order_grow(order);
 		if (error)
 			return error;
 	}
-	goes_on = order->run_count && order->count == order->runs[order->run_count - 1].end && order->count &&
-		  order->pending[order->count - 1].time <= pending->time;
-	if (PERFRING_UNLIKELY(!goes_on)) {
-		if (order->run_count == order->run_room) {
+	continues = order->run_count && order->count == order->runs[order->run_count - 1].end && order->count &&
+		    order->pending[order->count - 1].time <= pending->time;
+	if (PERFRING_UNLIKELY(!continues)) {
+		if (order->run_count == order->run_capacity) {
 			error = perfring_order_grow_runs(order);
 			if (error)
 				return error;
@@ -134,9 +133,9 @@ static inline int perfring_order_push(struct perfring_order *order, const struct
 	return 0;
 }
 
-/* What is due from now on.  Room for it was made by push.
+/* Which records are due from now on; cannot fail, push has allocated the tournament.
  *
- * A round ended: what is no younger than the newest of the rounds before it is due. */
+ * At the end of a round: all up to the newest time of the rounds before it. */
 void perfring_order_round(struct perfring_order *order);
 /* The older half, at least one. */
 void perfring_order_half(struct perfring_order *order);

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include "file_private.h"
 
-/* What may wait in all streams when no round ends: memory stays bounded whatever the file says. */
+/* Bounds on the records that wait in all streams, if no round ends. */
 #define WINDOW_BLOCKS 24
 #define WINDOW_RECORDS (1u << 18)
-/* And of a pipe's records about itself. */
+/* Bounds on a pipe's leading records. */
 #define LEADING_BLOCKS 24
 #define LEADING_RECORDS (1u << 18)
 
@@ -24,7 +24,7 @@ uint32_t perfring_file_part(const struct perfring_file *file)
 
 void perfring_file_compression(const struct perfring_file *file, struct perfring_file_compressed *compression)
 {
-	*compression = file->stock.compression;
+	*compression = file->pool.compression;
 }
 
 uint64_t perfring_file_late(const struct perfring_file *file)
@@ -37,30 +37,24 @@ bool perfring_file_was_late(const struct perfring_file *file)
 	return file->was_late;
 }
 
-int64_t perfring_file_read_trace(struct perfring_file *file, void *room, size_t size)
+int64_t perfring_file_read_trace(struct perfring_file *file, void *buffer, size_t size)
 {
 	int64_t got;
 
 	if (!file)
 		return -EINVAL;
-	/* Other items may be handed out while these bytes still wait to be passed over. */
+	/* the trailing bytes may be those of an earlier item */
 	if (!file->current || file->current->type != PERFRING_RECORD_AUXTRACE)
 		return 0;
-	got = perfring_stream_read_behind(&file->streams[file->current_stream], room, size);
+	got = perfring_stream_read_trailing(&file->streams[file->current_stream], buffer, size);
 	if (got == -EBADMSG)
-		file->fault = file->stock.fault;
+		file->fault = file->pool.fault;
 	return got;
 }
 
-static void leave(struct perfring_file *file)
-{
-	perfring_stock_leave(&file->stock, file->current);
-	file->current = NULL;
-}
-
-/* The record is held already. */
-static void hand_out(struct perfring_file *file, uint32_t stream, struct perfring_item *item,
-		     const struct perfring_pending *pending)
+/* Makes a record that is held the next item. */
+static void deliver(struct perfring_file *file, uint32_t stream, struct perfring_item *item,
+		    const struct perfring_pending *pending)
 {
 	item->record = pending->record;
 	item->format = pending->format;
@@ -74,40 +68,32 @@ static void hand_out(struct perfring_file *file, uint32_t stream, struct perfrin
 		file->newest = pending->time;
 }
 
-/* The other byte order's record as a copy in ours.  Its format must be known first, so its words are turned before all
- * else: ids are words. */
+/* Replaces a foreign record by a native copy.  To find its format by its id, all its words are swapped first. */
 static int make_native(struct perfring_file *file, struct perfring_stream *stream,
 		       const struct perf_event_header **record)
 {
 	const struct perf_event_header *foreign = *record;
 	struct perf_event_header header = perfring_header_to_native(foreign);
 	const struct perfring_format *format = NULL;
-	unsigned char *room = perfring_stream_room(stream, header.size);
-	uint32_t at = sizeof(header);
-	uint64_t word;
+	unsigned char *copy = perfring_stream_space(stream, header.size);
 
-	if (!room)
+	if (!copy)
 		return -ENOMEM;
 	if (header.type < PERFRING_RECORD_OF_PERF && file->event_count > 1) {
-		memcpy(room, &header, sizeof(header));
-		for (; at + 8u <= header.size; at += 8) {
-			memcpy(&word, (const unsigned char *)foreign + at, 8);
-			word = __builtin_bswap64(word);
-			memcpy(room + at, &word, 8);
-		}
-		/* a damaged one's id may be looked for in here, and must not be what the room held before */
-		memcpy(room + at, (const unsigned char *)foreign + at, header.size - at);
-		perfring_format_set_of(file->formats, (const struct perf_event_header *)(void *)room, &format, NULL);
+		memcpy(copy, foreign, header.size);
+		memcpy(copy, &header, sizeof(header));
+		perfring_swap_words(copy + sizeof(header), (header.size - sizeof(header)) / 8);
+		perfring_format_set_of(file->formats, (const struct perf_event_header *)(void *)copy, &format, NULL);
 	} else if (header.type < PERFRING_RECORD_OF_PERF) {
 		format = perfring_format_set_at(file->formats, 0);
 	}
-	/* One that is damaged is handed out as far as it could be turned: whoever decodes it meets the fault. */
-	perfring_record_to_native(format, foreign, room, header.size, NULL);
-	*record = (const struct perf_event_header *)(void *)room;
+	/* A damaged record is swapped up to the damage; decoding it reports the fault. */
+	perfring_record_to_native(format, foreign, copy, header.size, NULL);
+	*record = (const struct perf_event_header *)(void *)copy;
 	return 0;
 }
 
-/* The next record of a stream as it stands there, in our byte order, held.  Returns 1, 0, -errno with the fault. */
+/* The next record of a stream, native and held.  Returns 1, 0, -errno with the fault. */
 static int take(struct perfring_file *file, struct perfring_stream *stream, struct perfring_pending *pending)
 {
 	int one;
@@ -118,12 +104,12 @@ static int take(struct perfring_file *file, struct perfring_stream *stream, stru
 		return 1;
 	}
 	if (PERFRING_LIKELY(perfring_stream_take_plain(stream, &pending->record, &pending->at))) {
-		perfring_stock_hold(pending->record);
+		perfring_pool_hold(pending->record);
 		return 1;
 	}
 	one = perfring_stream_take(stream, &pending->record, &pending->at);
 	if (PERFRING_UNLIKELY(one < 0) && (one == -EBADMSG || one == -EOPNOTSUPP))
-		file->fault = file->stock.fault;
+		file->fault = file->pool.fault;
 	if (one <= 0)
 		return one;
 	if (PERFRING_UNLIKELY(file->is_foreign)) {
@@ -131,55 +117,50 @@ static int take(struct perfring_file *file, struct perfring_stream *stream, stru
 		if (one)
 			return one;
 	}
-	perfring_stock_hold(pending->record);
+	perfring_pool_hold(pending->record);
 	return 1;
 }
 
-/* No more of a stream is taken. */
+/* Takes no more records of a stream. */
 static void stop(struct perfring_file *file, uint32_t number, int error)
 {
 	file->streams[number].stop = error;
-	if (error == 0 || file->end_error)
+	if (!error || file->end_error)
 		return;
 	file->end_error = error;
 	file->end_fault = file->fault;
 	file->end_stream = number;
 }
 
-/* A compressed record that could not be read, once all that came before it was handed out. */
-static int tell_unread(struct perfring_file *file, uint32_t number, struct perfring_item *item)
+/* A compressed record that could not be read, after all records before it. */
+static int deliver_unread(struct perfring_file *file, uint32_t number, struct perfring_item *item)
 {
 	struct perfring_stream *stream = &file->streams[number];
 
-	hand_out(file, number, item, &stream->unread);
+	deliver(file, number, item, &stream->unread);
 	stream->unread.record = NULL;
 	stream->stop = 1;
 	file->fault = stream->unread_fault;
 	return -EBADMSG;
 }
 
-static bool is_compressed(const struct perf_event_header *record)
-{
-	return record->type == PERFRING_RECORD_COMPRESSED || record->type == PERFRING_RECORD_COMPRESSED2;
-}
-
-/* Moves a stream on until a record of it is due.  Returns 1 for an item that is handed out at once, 0 when one is due or
- * the stream has ended (stop tells), -EBADMSG with an item whose id is in no attr, or which could not be read. */
+/* Reads a stream until a record of it is due.  Returns 1 for an item without a time, which is not ordered; 0 when a
+ * record is due or the stream has ended; -EBADMSG with an item whose id is in no attr, or which could not be read. */
 static int advance(struct perfring_file *file, uint32_t number, struct perfring_item *item)
 {
 	struct perfring_stream *stream = &file->streams[number];
 	struct perfring_order *order = &stream->order;
-	uint32_t most_blocks = WINDOW_BLOCKS, most_records = WINDOW_RECORDS;
+	uint32_t max_blocks = WINDOW_BLOCKS, max_records = WINDOW_RECORDS;
 	struct perfring_pending pending;
 	struct perfring_fault fault;
 	int error;
 
 	if (PERFRING_UNLIKELY(file->stream_count > 1)) {
-		/* The files of a directory are nearly in order each: perf writes no rounds into them. */
-		most_records = WINDOW_RECORDS / file->stream_count;
-		most_blocks = WINDOW_BLOCKS + 4 * file->stream_count;
-		if (most_records < 1024)
-			most_records = 1024;
+		/* Each file of a directory is nearly in order: perf writes no rounds into them. */
+		max_records = WINDOW_RECORDS / file->stream_count;
+		max_blocks = WINDOW_BLOCKS + 4 * file->stream_count;
+		if (max_records < 1024)
+			max_records = 1024;
 	}
 	for (;;) {
 		if (perfring_order_has_due(order))
@@ -189,10 +170,10 @@ static int advance(struct perfring_file *file, uint32_t number, struct perfring_
 				perfring_order_all(order);
 				continue;
 			}
-			return stream->unread.record ? tell_unread(file, number, item) : 0;
+			return stream->unread.record ? deliver_unread(file, number, item) : 0;
 		}
-		if (PERFRING_UNLIKELY(file->stock.blocks >= most_blocks ||
-				      perfring_order_waiting(order) >= most_records) &&
+		if (PERFRING_UNLIKELY(file->pool.blocks >= max_blocks ||
+				      perfring_order_waiting(order) >= max_records) &&
 		    perfring_order_waiting(order)) {
 			perfring_order_half(order);
 			continue;
@@ -209,25 +190,25 @@ static int advance(struct perfring_file *file, uint32_t number, struct perfring_
 		if (PERFRING_LIKELY(pending.time)) {
 			error = perfring_order_push(order, &pending);
 			if (PERFRING_UNLIKELY(error)) {
-				perfring_stock_leave(&file->stock, pending.record);
+				perfring_pool_release(&file->pool, pending.record);
 				stop(file, number, error);
 			}
 			continue;
 		}
 		if (error)
 			pending.format = NULL;
-		if (PERFRING_UNLIKELY(is_compressed(pending.record))) {
+		if (PERFRING_UNLIKELY(perfring_is_compressed(pending.record->type))) {
 			stream->unread = pending;
 			stream->stop = 0;
 			continue;
 		}
-		hand_out(file, number, item, &pending);
+		deliver(file, number, item, &pending);
 		if (error)
-			return perfring_file_wrong(file, (uint64_t)(pending.at + fault.at), fault.what);
+			return perfring_fault_at(&file->fault, (uint64_t)(pending.at + fault.at), fault.what);
 		if (pending.record->type == PERFRING_RECORD_FINISHED_ROUND)
 			perfring_order_round(order);
 		else if (pending.record->type >= PERFRING_RECORD_OF_PERF) {
-			error = perfring_file_learn(file, stream, pending.record, pending.at);
+			error = perfring_file_parse_metadata(file, stream, pending.record, pending.at);
 			if (error < 0)
 				stop(file, number, error);
 		}
@@ -242,29 +223,29 @@ static uint64_t time_of(const struct perfring_file *file, uint32_t stream)
 	return perfring_order_first(&file->streams[stream].order)->time;
 }
 
-/* The oldest of what is due in all streams.  Returns as advance does, and 0 when every stream has ended. */
+/* The oldest record that is due in any stream.  Returns as advance does, and 0 when all streams have ended. */
 static int merge(struct perfring_file *file, struct perfring_item *item)
 {
 	struct perfring_heap_entry *heap = file->heap;
-	bool is_first = file->asked < file->stream_count;
+	bool is_first = file->primed < file->stream_count;
 	struct perfring_order *order;
 	int one;
 
-	for (; file->asked < file->stream_count; file->asked++) {
-		one = advance(file, file->asked, item);
+	for (; file->primed < file->stream_count; file->primed++) {
+		one = advance(file, file->primed, item);
 		if (one)
 			return one;
-		if (perfring_order_has_due(&file->streams[file->asked].order))
+		if (perfring_order_has_due(&file->streams[file->primed].order))
 			heap[file->heap_count++] =
-				(struct perfring_heap_entry){time_of(file, file->asked), file->asked};
+				(struct perfring_heap_entry){time_of(file, file->primed), file->primed};
 	}
 	if (is_first)
 		perfring_heap_make(heap, file->heap_count);
-	if (file->has_left) {
+	if (file->head_delivered) {
 		one = advance(file, heap->number, item);
 		if (one)
 			return one;
-		file->has_left = false;
+		file->head_delivered = false;
 		if (perfring_order_has_due(&file->streams[heap->number].order))
 			heap->key = time_of(file, heap->number);
 		else
@@ -274,12 +255,12 @@ static int merge(struct perfring_file *file, struct perfring_item *item)
 	if (!file->heap_count)
 		return 0;
 	order = &file->streams[heap->number].order;
-	hand_out(file, heap->number, item, perfring_order_pop(order));
-	file->has_left = true;
+	deliver(file, heap->number, item, perfring_order_pop(order));
+	file->head_delivered = true;
 	return 1;
 }
 
-/* ---- all of it ---- */
+/* ---- all records ---- */
 
 static int at_end(struct perfring_file *file)
 {
@@ -299,9 +280,10 @@ int perfring_file_next(struct perfring_file *file, struct perfring_item *item)
 		return -EINVAL;
 	if (PERFRING_UNLIKELY(file->open_error))
 		return file->open_error;
-	leave(file);
+	perfring_pool_release(&file->pool, file->current);
+	file->current = NULL;
 	if (PERFRING_UNLIKELY(file->leading_first < file->leading_count)) {
-		hand_out(file, 0, item, &file->leading[file->leading_first++]);
+		deliver(file, 0, item, &file->leading[file->leading_first++]);
 		return 1;
 	}
 	if (PERFRING_UNLIKELY(file->stream_count > 1)) {
@@ -314,11 +296,11 @@ int perfring_file_next(struct perfring_file *file, struct perfring_item *item)
 		return one;
 	if (!perfring_order_has_due(order))
 		return at_end(file);
-	hand_out(file, 0, item, perfring_order_pop(order));
+	deliver(file, 0, item, perfring_order_pop(order));
 	return 1;
 }
 
-/* Whether a record tells of the stream, before its events'. */
+/* Whether a record describes the stream, and may come before those of its events. */
 static bool is_leading(const struct perf_event_header *record)
 {
 	switch (record->type) {
@@ -340,22 +322,16 @@ static bool is_leading(const struct perf_event_header *record)
 	}
 }
 
-int perfring_file_lead(struct perfring_file *file)
+int perfring_file_read_leading(struct perfring_file *file)
 {
 	struct perfring_stream *stream = file->streams;
 	struct perfring_pending pending;
 	int one;
 
-	while (file->stock.blocks < LEADING_BLOCKS && file->leading_count < LEADING_RECORDS) {
-		if (file->leading_count == file->leading_room) {
-			size_t room = file->leading_room ? file->leading_room * 2 : 64;
-			struct perfring_pending *leading = realloc(file->leading, room * sizeof(*leading));
-
-			if (!leading)
-				return -ENOMEM;
-			file->leading = leading;
-			file->leading_room = room;
-		}
+	while (file->pool.blocks < LEADING_BLOCKS && file->leading_count < LEADING_RECORDS) {
+		if (perfring_os_array_grow(&file->leading, file->leading_count, &file->leading_capacity,
+					   sizeof(*file->leading)))
+			return -ENOMEM;
 		one = take(file, stream, &pending);
 		if (one == 1 && !is_leading(pending.record)) {
 			file->peeked = pending;
@@ -365,11 +341,11 @@ int perfring_file_lead(struct perfring_file *file)
 			pending.time = 0;
 			pending.format = NULL;
 			file->leading[file->leading_count++] = pending;
-			one = perfring_file_learn(file, stream, pending.record, pending.at);
+			one = perfring_file_parse_metadata(file, stream, pending.record, pending.at);
 			if (!one)
 				continue;
 		}
-		/* told by next, in its turn */
+		/* next reports the error, after these */
 		stop(file, 0, one);
 		break;
 	}

@@ -1,8 +1,4 @@
-/* file_sink.c - bytes at the end of a file or pipe.
- *
- * The sink counts where a file ends, so that a write that failed half-way is cut off and the next one begins after the last
- * whole one.
- */
+/* file_sink.c - bytes at the end of a file or pipe.  A write to a file that fails half-way is cut off. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,7 +12,7 @@ int perfring_file_sink_open(struct perfring_file_sink *sink, int fd, bool is_pip
 
 	if (flags < 0)
 		return -errno;
-	/* pwrite would append */
+	/* pwrite would ignore its offset */
 	if (!is_pipe && flags & O_APPEND)
 		return -EINVAL;
 	if (!is_pipe && lseek(fd, 0, SEEK_CUR) < 0)
@@ -27,7 +23,7 @@ int perfring_file_sink_open(struct perfring_file_sink *sink, int fd, bool is_pip
 
 int perfring_file_sink_clear(const struct perfring_file_sink *sink)
 {
-	/* a device has nothing to cut */
+	/* EINVAL: a device */
 	return ftruncate(sink->fd, 0) && errno != EINVAL ? -errno : 0;
 }
 
@@ -76,7 +72,7 @@ int perfring_file_sink_append(struct perfring_file_sink *sink, const struct iove
 		if (sink->is_pipe)
 			sink->end = at;
 		else if (ftruncate(sink->fd, (off_t)sink->end))
-			return error; /* no file, or a disk that fails: the error of the write says more */
+			return error; /* that of the write says more than that of ftruncate */
 		return error;
 	}
 	sink->end = at;

@@ -17,13 +17,13 @@
 struct perfring_file_sink {
 	int fd;
 	bool is_pipe; /* nothing is written twice or cut off */
-	uint64_t end; /* of the last whole write; of a pipe, of all that was written */
+	uint64_t end; /* of the last whole write; of a pipe, of all bytes written */
 };
 
 /* Returns 0, -EBADF, -ESPIPE or -EINVAL (O_APPEND); neither of the last two for a pipe. */
 int perfring_file_sink_open(struct perfring_file_sink *sink, int fd, bool is_pipe);
 
-/* Cuts off what an older file left, which would read as records.  Returns 0 or -errno. */
+/* Empties the file: old bytes would be read as records.  Returns 0 or -errno. */
 int perfring_file_sink_clear(const struct perfring_file_sink *sink);
 
 /* Appends the pieces.  Returns 0 or -errno; after an error a file is truncated to the last whole write. */

@@ -1,12 +1,10 @@
-/* file_writer.c - perf.data files, written (docs/abi.md 11): the highest layer of file_sink.h.
- *
- * Of a directory, the first file is `data`, with all that is not of one ring.
- */
+/* file_writer.c - writes perf.data files (docs/abi.md 11): the highest layer of file_sink.h. */
 #include <limits.h>
 #include <stdlib.h>
 #include <perfring/feature.h>
 #include <perfring/file_writer.h>
 #include <perfring/swap.h>
+#include "os/array.h"
 #include "sample/attr.h"
 #include "file_private.h"
 #include "file_writer_private.h"
@@ -22,17 +20,15 @@ enum {
 
 static int add_file(struct perfring_file_writer *writer, int fd)
 {
-	struct perfring_file_compress *files, file = {0};
+	struct perfring_file_compress file = {0};
 	int error = perfring_file_sink_open(&file.sink, fd, writer->is_pipe);
 
-	if (error)
-		return error;
-	files = realloc(writer->files, (writer->file_count + (size_t)1) * sizeof(*files));
-	if (!files)
-		return -ENOMEM;
-	writer->files = files;
-	files[writer->file_count++] = file;
-	return 0;
+	if (!error)
+		error = perfring_os_array_grow(&writer->files, writer->file_count, &writer->file_capacity,
+					       sizeof(file));
+	if (!error)
+		writer->files[writer->file_count++] = file;
+	return error;
 }
 
 static int create(struct perfring_file_writer **writer, int fd, bool is_pipe)
@@ -128,7 +124,7 @@ void perfring_file_writer_close(struct perfring_file_writer *writer)
 	perfring_byte_buffer_close(&writer->swapped);
 	perfring_byte_buffer_close(&writer->auxtrace);
 	perfring_byte_buffer_close(&writer->build_ids);
-	perfring_file_forget_objects(writer);
+	perfring_file_free_objects(writer);
 	for (i = 0; i < writer->file_count; i++)
 		perfring_file_compress_close(&writer->files[i]);
 	free(writer->files);
@@ -141,24 +137,17 @@ int perfring_file_writer_add_event(struct perfring_file_writer *writer, const st
 {
 	uint32_t size = perfring_attr_own_size(attr);
 	struct perfring_written_event *event;
-	char usual[EVENT_NAME_MAX];
+	char generated[EVENT_NAME_MAX];
 	int index;
 
 	if (writer->is_begun || size < PERFRING_ATTR_MIN)
 		return -EINVAL;
 	if (!name) {
-		perfring_file_make_up_name(attr, usual, sizeof(usual));
-		name = usual;
+		perfring_file_default_name(attr, generated, sizeof(generated));
+		name = generated;
 	}
-	if (writer->event_count == writer->event_room) {
-		uint32_t room = writer->event_room ? writer->event_room * 2 : 4;
-
-		event = realloc(writer->events, room * sizeof(*event));
-		if (!event)
-			return -ENOMEM;
-		writer->events = event;
-		writer->event_room = room;
-	}
+	if (perfring_os_array_grow(&writer->events, writer->event_count, &writer->event_capacity, sizeof(*event)))
+		return -ENOMEM;
 	event = &writer->events[writer->event_count];
 	memset(event, 0, sizeof(*event));
 	event->name = strdup(name);
@@ -186,16 +175,9 @@ int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t in
 	if (writer->is_begun || index >= writer->event_count)
 		return -EINVAL;
 	event = &writer->events[index];
-	if (event->id_count == event->id_room) {
-		uint32_t room = event->id_room ? event->id_room * 2 : 4;
-		uint64_t *ids = realloc(event->ids, room * sizeof(*ids));
-
-		if (!ids)
-			return -ENOMEM;
-		event->ids = ids;
-		event->id_room = room;
-	}
-	error = perfring_format_set_put(writer->formats, id, index);
+	error = perfring_os_array_grow(&event->ids, event->id_count, &event->id_capacity, sizeof(id));
+	if (!error)
+		error = perfring_format_set_put(writer->formats, id, index);
 	if (!error)
 		event->ids[event->id_count++] = id;
 	return error;
@@ -230,8 +212,8 @@ int perfring_file_batch_write(struct perfring_file_writer *writer)
 }
 
 /* One record of perf's own, from 64 up, and the bytes after it, into the first file; never compressed. */
-static int put_own(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size, const void *after,
-		   size_t after_size)
+static int put_perf_record(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size,
+			   const void *after, size_t after_size)
 {
 	union {
 		struct perf_event_header header;
@@ -261,9 +243,9 @@ static int put_own(struct perfring_file_writer *writer, uint32_t type, const voi
 	return perfring_file_sink_append(&writer->files->sink, pieces, after_size ? 2 : 1);
 }
 
-static int put_own_buffer(struct perfring_file_writer *writer, uint32_t type, const struct perfring_byte_buffer *body)
+static int put_perf_buffer(struct perfring_file_writer *writer, uint32_t type, const struct perfring_byte_buffer *body)
 {
-	return body->error ? body->error : put_own(writer, type, body->bytes, body->used, NULL, 0);
+	return body->error ? body->error : put_perf_record(writer, type, body->bytes, body->used, NULL, 0);
 }
 
 static int put_bytes(struct perfring_file_writer *writer, const void *bytes, size_t size)
@@ -273,29 +255,18 @@ static int put_bytes(struct perfring_file_writer *writer, const void *bytes, siz
 	return perfring_file_sink_append(&writer->files->sink, &piece, 1);
 }
 
-static uint64_t word_of(const struct perfring_file_writer *writer, uint64_t word)
+static uint64_t file_u64(const struct perfring_file_writer *writer, uint64_t word)
 {
 	return writer->is_foreign ? __builtin_bswap64(word) : word;
 }
 
-static void swap_header(struct perfring_file_header *header)
-{
-	uint64_t words[sizeof(*header) / 8];
-
-	memcpy(words, header, sizeof(words));
-	for (size_t i = 0; i < sizeof(words) / 8; i++)
-		words[i] = __builtin_bswap64(words[i]);
-	memcpy(header, words, sizeof(words));
-}
-
-/* The header is written over itself, so a full disk has space for it; and in one piece, so a kill falls before or after
- * it. */
+/* Overwrites the header, for which a full disk has space; by one call, so that it is never half written. */
 static int put_header(struct perfring_file_writer *writer)
 {
 	struct perfring_file_header header = writer->header;
 
 	if (writer->is_foreign)
-		swap_header(&header);
+		perfring_swap_words(&header, sizeof(header) / 8);
 	return perfring_file_sink_overwrite(&writer->files->sink, &header, sizeof(header));
 }
 
@@ -303,33 +274,31 @@ static void put_attr(const struct perfring_file_writer *writer, struct perfring_
 		     bool is_foreign)
 {
 	const struct perfring_written_event *event = &writer->events[index];
-	_Alignas(8) unsigned char attr[4096], turned[4096];
+	_Alignas(8) unsigned char attr[4096], swapped[4096];
 
 	memset(attr, 0, sizeof(attr));
 	memcpy(attr, event->attr, event->own_size < writer->attr_size ? event->own_size : writer->attr_size);
 	memcpy(attr + PERFRING_ATTR_AT_size, &writer->attr_size, 4);
 	if (is_foreign)
-		perfring_attr_to_foreign((const struct perf_event_attr *)(void *)attr, turned, sizeof(turned));
-	perfring_byte_buffer_put(buffer, is_foreign ? turned : attr, writer->attr_size);
+		perfring_attr_to_foreign((const struct perf_event_attr *)(void *)attr, swapped, sizeof(swapped));
+	perfring_byte_buffer_put(buffer, is_foreign ? swapped : attr, writer->attr_size);
 }
 
 int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader,
 				   uint32_t members)
 {
-	struct perfring_written_group *groups;
+	struct perfring_written_group *group;
+	char *copy;
 
 	if (writer->is_finished || !name || members < 2 || leader >= writer->event_count ||
 	    members > writer->event_count - leader)
 		return -EINVAL;
-	groups = realloc(writer->groups, (writer->group_count + (size_t)1) * sizeof(*groups));
-	if (!groups)
+	if (perfring_os_array_grow(&writer->groups, writer->group_count, &writer->group_capacity, sizeof(*group)))
 		return -ENOMEM;
-	writer->groups = groups;
-	groups[writer->group_count].name = strdup(*name ? name : "{anon_group}");
-	if (!groups[writer->group_count].name)
+	copy = strdup(*name ? name : "{anon_group}");
+	if (!copy)
 		return -ENOMEM;
-	groups[writer->group_count].leader = leader;
-	groups[writer->group_count++].members = members;
+	writer->groups[writer->group_count++] = (struct perfring_written_group){copy, leader, members};
 	return 0;
 }
 
@@ -337,11 +306,11 @@ static int put_group_desc(struct perfring_file_writer *writer)
 {
 	struct perfring_byte_buffer buffer = {0};
 
-	perfring_byte_buffer_put_half(&buffer, writer->group_count);
+	perfring_byte_buffer_put_u32(&buffer, writer->group_count);
 	for (uint32_t i = 0; i < writer->group_count; i++) {
 		perfring_byte_buffer_put_string(&buffer, writer->groups[i].name);
-		perfring_byte_buffer_put_half(&buffer, writer->groups[i].leader);
-		perfring_byte_buffer_put_half(&buffer, writer->groups[i].members);
+		perfring_byte_buffer_put_u32(&buffer, writer->groups[i].leader);
+		perfring_byte_buffer_put_u32(&buffer, writer->groups[i].members);
 	}
 	return perfring_file_put_buffer(writer, PERFRING_FEATURE_GROUP_DESC, &buffer);
 }
@@ -351,30 +320,30 @@ static int put_event_desc(struct perfring_file_writer *writer)
 	struct perfring_byte_buffer buffer = {0};
 	uint32_t i;
 
-	perfring_byte_buffer_put_half(&buffer, writer->event_count);
-	perfring_byte_buffer_put_half(&buffer, writer->attr_size);
+	perfring_byte_buffer_put_u32(&buffer, writer->event_count);
+	perfring_byte_buffer_put_u32(&buffer, writer->attr_size);
 	for (i = 0; i < writer->event_count; i++) {
 		const struct perfring_written_event *event = &writer->events[i];
 
 		put_attr(writer, &buffer, i, false);
-		perfring_byte_buffer_put_half(&buffer, event->id_count);
+		perfring_byte_buffer_put_u32(&buffer, event->id_count);
 		perfring_byte_buffer_put_string(&buffer, event->name);
 		perfring_byte_buffer_put(&buffer, event->ids, event->id_count * sizeof(uint64_t));
 	}
 	return perfring_file_put_buffer(writer, PERFRING_FEATURE_EVENT_DESC, &buffer);
 }
 
-/* Where the AUXTRACE records are, by number. */
+/* The number of AUXTRACE records, and their sections. */
 static int put_auxtrace_index(struct perfring_file_writer *writer)
 {
 	struct perfring_byte_buffer buffer = {0};
 
-	perfring_byte_buffer_put_word(&buffer, writer->auxtrace.used / sizeof(struct perfring_section));
+	perfring_byte_buffer_put_u64(&buffer, writer->auxtrace.used / sizeof(struct perfring_section));
 	perfring_byte_buffer_put(&buffer, writer->auxtrace.bytes, writer->auxtrace.used);
 	return perfring_file_put_buffer(writer, PERFRING_FEATURE_AUXTRACE, &buffer);
 }
 
-/* NRCPUS' `available`: other features count by it. */
+/* `available` of NRCPUS: the number of entries in other features. */
 static uint32_t cpus_of(const struct perfring_file_writer *writer)
 {
 	uint32_t available = 0;
@@ -384,62 +353,69 @@ static uint32_t cpus_of(const struct perfring_file_writer *writer)
 	return available;
 }
 
-/* A feature as a record; one that no record has room for is left out (its events have names of their own), and one of no
- * bytes: perf takes such a record for the last of them, or stops. */
+/* The record of 12 bytes, then the payload: every perf reads it, and hotspot reads no other. */
+static int put_tracing_data(struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer,
+			    const unsigned char *payload, size_t size)
+{
+	uint64_t padded = (size + 7) / 8 * 8;
+	uint32_t body = (uint32_t)padded;
+
+	if (padded > UINT32_MAX)
+		return 0;
+	perfring_byte_buffer_put(buffer, payload, size);
+	perfring_byte_buffer_put(buffer, "\0\0\0\0\0\0\0", (size_t)padded - size);
+	if (buffer->error)
+		return buffer->error;
+	if (writer->is_foreign)
+		perfring_feature_swap(PERFRING_FEATURE_TRACING_DATA, buffer->bytes, size, 0, true);
+	return put_perf_record(writer, PERFRING_RECORD_HEADER_TRACING_DATA, &body, sizeof(body), buffer->bytes,
+			       (size_t)padded);
+}
+
+/* The payload is records, but for their type. */
+static int put_build_id_records(struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer,
+				const unsigned char *payload, size_t size)
+{
+	struct perf_event_header header;
+	struct iovec piece;
+
+	for (; size >= sizeof(header); payload += header.size, size -= header.size) {
+		memcpy(&header, payload, sizeof(header));
+		if (header.size < sizeof(header) || header.size > size)
+			break;
+		header.type = PERFRING_RECORD_HEADER_BUILD_ID;
+		perfring_byte_buffer_put(buffer, &header, sizeof(header));
+		perfring_byte_buffer_put(buffer, payload + sizeof(header), header.size - sizeof(header));
+	}
+	piece = (struct iovec){.iov_base = buffer->bytes, .iov_len = buffer->used};
+	return buffer->error ? buffer->error : perfring_file_writer_write(writer, &piece, 1);
+}
+
+/* A feature as a record.  Left out: one that is too large for a record (EVENT_DESC: the events have names of their
+ * own), and an empty one, which ends perf's reading of features. */
 static int put_feature_record(struct perfring_file_writer *writer, uint32_t feature)
 {
 	const unsigned char *payload = writer->feature[feature].payload;
 	size_t size = (size_t)writer->feature[feature].size;
 	struct perfring_byte_buffer buffer = {0};
-	uint64_t padded;
 	int error = 0;
 
 	if (feature == PERFRING_FEATURE_TRACING_DATA) {
-		uint32_t body;
-
-		padded = (size + 7) / 8 * 8;
-		if (padded > UINT32_MAX)
-			return 0;
-		/* The record of 12 bytes: every perf reads it, and hotspot no other. */
-		body = (uint32_t)padded;
-		perfring_byte_buffer_put(&buffer, payload, size);
-		perfring_byte_buffer_put(&buffer, "\0\0\0\0\0\0\0", (size_t)padded - size);
-		if (writer->is_foreign && !buffer.error)
-			perfring_feature_swap(feature, buffer.bytes, size, 0, true);
-		error = buffer.error ? buffer.error
-				     : put_own(writer, PERFRING_RECORD_HEADER_TRACING_DATA, &body, sizeof(body),
-					       buffer.bytes, (size_t)padded);
+		error = put_tracing_data(writer, &buffer, payload, size);
 	} else if (feature == PERFRING_FEATURE_BUILD_ID) {
-		/* records already, but for their type */
-		for (size_t at = 0; at + sizeof(struct perf_event_header) <= size && !error;) {
-			struct perf_event_header header;
-
-			memcpy(&header, payload + at, sizeof(header));
-			if (header.size < sizeof(header) || header.size > size - at)
-				break;
-			header.type = PERFRING_RECORD_HEADER_BUILD_ID;
-			buffer.used = 0;
-			perfring_byte_buffer_put(&buffer, &header, sizeof(header));
-			perfring_byte_buffer_put(&buffer, payload + at + sizeof(header), header.size - sizeof(header));
-			at += header.size;
-			if (!buffer.error) {
-				struct iovec piece = {.iov_base = buffer.bytes, .iov_len = buffer.used};
-
-				error = perfring_file_writer_write(writer, &piece, 1);
-			}
-		}
+		error = put_build_id_records(writer, &buffer, payload, size);
 	} else if (size && size <= 65535 - 16 - 8) {
-		perfring_byte_buffer_put_word(&buffer, feature);
+		perfring_byte_buffer_put_u64(&buffer, feature);
 		perfring_byte_buffer_put(&buffer, payload, size);
 		if (writer->is_foreign && !buffer.error)
 			perfring_feature_swap(feature, buffer.bytes + 8, size, cpus_of(writer), true);
-		error = put_own_buffer(writer, PERFRING_RECORD_HEADER_FEATURE, &buffer);
+		error = put_perf_buffer(writer, PERFRING_RECORD_HEADER_FEATURE, &buffer);
 	}
 	perfring_byte_buffer_close(&buffer);
 	return error;
 }
 
-/* perf takes these of its own byte order alone, and complains of others, empty ones too. */
+/* perf accepts these in its own byte order only, and reports an error for others, even empty ones. */
 static bool is_unreadable(const struct perfring_file_writer *writer, uint32_t feature)
 {
 	return writer->is_foreign && (feature == PERFRING_FEATURE_BPF_PROG_INFO || feature == PERFRING_FEATURE_BPF_BTF);
@@ -455,10 +431,8 @@ static int begin_stream(struct perfring_file_writer *writer)
 
 	memcpy(header, PERFRING_FILE_MAGIC, 8);
 	header[1] = sizeof(header);
-	if (writer->is_foreign) {
-		header[0] = __builtin_bswap64(header[0]);
-		header[1] = __builtin_bswap64(header[1]);
-	}
+	if (writer->is_foreign)
+		perfring_swap_words(header, 2);
 	error = put_bytes(writer, header, sizeof(header));
 	for (i = 0; i < writer->event_count && !error; i++) {
 		const struct perfring_written_event *event = &writer->events[i];
@@ -466,18 +440,18 @@ static int begin_stream(struct perfring_file_writer *writer)
 		buffer.used = 0;
 		put_attr(writer, &buffer, i, false);
 		perfring_byte_buffer_put(&buffer, event->ids, event->id_count * sizeof(uint64_t));
-		/* of ids no more than a record takes; the event's name goes by its first */
+		/* as many ids as the record can hold: the event's name needs the first only */
 		if (buffer.used > 65520)
 			buffer.used = 65520 - (65520 - writer->attr_size) % 8;
-		error = put_own_buffer(writer, PERFRING_RECORD_HEADER_ATTR, &buffer);
+		error = put_perf_buffer(writer, PERFRING_RECORD_HEADER_ATTR, &buffer);
 		if (error || !event->id_count)
 			continue;
 		buffer.used = 0;
-		perfring_byte_buffer_put_word(&buffer, PERFRING_EVENT_UPDATE_NAME);
-		perfring_byte_buffer_put_word(&buffer, event->ids[0]);
+		perfring_byte_buffer_put_u64(&buffer, PERFRING_EVENT_UPDATE_NAME);
+		perfring_byte_buffer_put_u64(&buffer, event->ids[0]);
 		perfring_byte_buffer_put(&buffer, event->name, strlen(event->name) + 1);
 		perfring_byte_buffer_put(&buffer, "\0\0\0\0\0\0\0", (8 - buffer.used % 8) % 8);
-		error = put_own_buffer(writer, PERFRING_RECORD_EVENT_UPDATE, &buffer);
+		error = put_perf_buffer(writer, PERFRING_RECORD_EVENT_UPDATE, &buffer);
 	}
 	perfring_byte_buffer_close(&buffer);
 	if (!error)
@@ -507,7 +481,7 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 		if (size > writer->attr_size)
 			writer->attr_size = size;
 	}
-	/* perf up to 6.1 looks for a stream's ids behind an attr of its own size, whatever the attr's (docs/abi.md 14.39). */
+	/* perf up to 6.1 expects a stream's ids after an attr of the size that it knows (docs/abi.md 14.39) */
 	if (writer->is_pipe && writer->attr_size < ATTR_SIZE_7)
 		writer->attr_size = ATTR_SIZE_7;
 	for (i = 0; i < writer->file_count; i++)
@@ -520,14 +494,14 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	perfring_byte_buffer_put(&buffer, header, sizeof(*header));
 	for (i = 0; i < writer->event_count; i++)
 		for (uint32_t id = 0; id < writer->events[i].id_count; id++)
-			perfring_byte_buffer_put_word(&buffer, word_of(writer, writer->events[i].ids[id]));
+			perfring_byte_buffer_put_u64(&buffer, file_u64(writer, writer->events[i].ids[id]));
 	header->attrs.offset = buffer.used;
 	for (i = 0; i < writer->event_count; i++) {
 		uint64_t size = writer->events[i].id_count * sizeof(uint64_t);
 
 		put_attr(writer, &buffer, i, writer->is_foreign);
-		perfring_byte_buffer_put_word(&buffer, word_of(writer, ids_at));
-		perfring_byte_buffer_put_word(&buffer, word_of(writer, size));
+		perfring_byte_buffer_put_u64(&buffer, file_u64(writer, ids_at));
+		perfring_byte_buffer_put_u64(&buffer, file_u64(writer, size));
 		ids_at += size;
 	}
 	header->attrs.size = buffer.used - header->attrs.offset;
@@ -536,11 +510,11 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 	if (!error) {
 		memcpy(buffer.bytes, header, sizeof(*header));
 		if (writer->is_foreign)
-			swap_header((struct perfring_file_header *)(void *)buffer.bytes);
+			perfring_swap_words(buffer.bytes, sizeof(*header) / 8);
 		for (i = 0; i < writer->file_count && !error; i++)
 			error = perfring_file_sink_clear(&writer->files[i].sink);
 	}
-	/* perf does not compress `data`: it opens that of a killed writer. */
+	/* As perf: `data` is not compressed, so that it can be opened after its writer was killed. */
 	if (writer->file_count > 1) {
 		perfring_deflater_close(writer->files->deflater);
 		writer->files->deflater = NULL;
@@ -551,7 +525,7 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 						       writer->file_count - 1);
 	if (!error)
 		error = put_bytes(writer, buffer.bytes, buffer.used);
-	/* perf needs it to inflate, and finds no features in the file of a writer that was killed */
+	/* perf inflates by it, and a killed writer's file has no features */
 	if (!error && writer->files->deflater)
 		error = put_feature_record(writer, PERFRING_FEATURE_COMPRESSED);
 	perfring_byte_buffer_close(&buffer);
@@ -575,7 +549,7 @@ int perfring_file_writer_write(struct perfring_file_writer *writer, const struct
 	return perfring_file_writer_write_to(writer, 0, pieces, count);
 }
 
-/* Space for one record after those of the batch, which is written first when it is full. */
+/* Makes space in the batch for one record, by writing it if it is full. */
 static int batch_space(struct perfring_file_writer *writer)
 {
 	struct perfring_byte_buffer *batch = &writer->batch;
@@ -643,7 +617,8 @@ int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const
 	error = perfring_file_batch_write(writer);
 	place.offset = writer->files->sink.end;
 	if (!error)
-		error = put_own(writer, record->type, record + 1, record->size - sizeof(*record), trace, (size_t)size);
+		error = put_perf_record(writer, record->type, record + 1, record->size - sizeof(*record), trace,
+					(size_t)size);
 	if (!error)
 		perfring_byte_buffer_put(&writer->auxtrace, &place, sizeof(place));
 	return error ? error : writer->auxtrace.error;
@@ -657,9 +632,9 @@ int perfring_file_writer_end_round(struct perfring_file_writer *writer)
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
 	error = perfring_file_batch_write(writer);
-	/* perf writes none into directories: a mark in one file would hurry the records of the others. */
+	/* As perf: no rounds in directories, where one file's would end those of the others. */
 	if (!error && writer->file_count == 1)
-		error = put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
+		error = put_perf_record(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
 	size = writer->files->sink.end - writer->header.data.offset;
 	if (error || writer->is_pipe || size == writer->header.data.size)
 		return error;
@@ -711,7 +686,7 @@ int perfring_file_writer_put_times(struct perfring_file_writer *writer, uint64_t
 	return perfring_file_writer_put_feature(writer, PERFRING_FEATURE_SAMPLE_TIME, times, sizeof(times));
 }
 
-/* The index, then the payloads, as one write: all or nothing. */
+/* The index and the payloads, by one write. */
 static int put_features(struct perfring_file_writer *writer)
 {
 	struct iovec pieces[PERFRING_FEATURE_BITS + 1];
@@ -721,7 +696,7 @@ static int put_features(struct perfring_file_writer *writer)
 	uint32_t bit;
 	int error;
 
-	/* before NRCPUS is turned, which tells how */
+	/* first: it is swapped by the native NRCPUS */
 	if (writer->is_foreign && writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload)
 		perfring_feature_swap(PERFRING_FEATURE_CPU_TOPOLOGY,
 				      writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload,
@@ -739,29 +714,17 @@ static int put_features(struct perfring_file_writer *writer)
 	}
 	at += nr * sizeof(index[0]);
 	for (i = 0; i < nr; i++) {
-		uint64_t size = index[i].size;
-
-		index[i].offset = word_of(writer, at);
-		index[i].size = word_of(writer, size);
-		at += size;
+		index[i].offset = at;
+		at += index[i].size;
 	}
+	if (writer->is_foreign)
+		perfring_swap_words(index, 2 * nr);
 	pieces[0].iov_base = index;
 	pieces[0].iov_len = nr * sizeof(index[0]);
 	error = perfring_file_sink_append(&writer->files->sink, pieces, (int)nr + 1);
 	if (!error)
 		memcpy(writer->header.features, bitmap, sizeof(bitmap));
 	return error;
-}
-
-/* The objects that were put one by one: at each of them it would be all of them again. */
-static void put_build_ids(struct perfring_file_writer *writer)
-{
-	if (!writer->build_ids.used)
-		return;
-	free(writer->feature[PERFRING_FEATURE_BUILD_ID].payload);
-	writer->feature[PERFRING_FEATURE_BUILD_ID].payload = writer->build_ids.bytes;
-	writer->feature[PERFRING_FEATURE_BUILD_ID].size = writer->build_ids.used;
-	memset(&writer->build_ids, 0, sizeof(writer->build_ids));
 }
 
 int perfring_file_writer_finish(struct perfring_file_writer *writer)
@@ -772,16 +735,18 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
 	error = perfring_file_batch_write(writer);
-	put_build_ids(writer);
+	if (!error && writer->build_ids.used)
+		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_BUILD_ID, writer->build_ids.bytes,
+							 writer->build_ids.used);
 	if (writer->is_pipe) {
 		if (!error && writer->feature[PERFRING_FEATURE_BUILD_ID].payload)
 			error = put_feature_record(writer, PERFRING_FEATURE_BUILD_ID);
 		writer->is_finished = true;
 		return error;
 	}
-	/* perf takes a data size of 0 for a killed writer's */
+	/* to perf, a data size of 0 means that the writer was killed */
 	if (!error && writer->files->sink.end == writer->header.data.offset)
-		error = put_own(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
+		error = put_perf_record(writer, PERFRING_RECORD_FINISHED_ROUND, NULL, 0, NULL, 0);
 	writer->header.data.size = writer->files->sink.end - writer->header.data.offset;
 	if (!error && writer->level)
 		error = put_ratio(writer);
@@ -794,7 +759,7 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 		error = put_event_desc(writer);
 	if (!error && writer->group_count)
 		error = put_group_desc(writer);
-	/* By this bit perf knows the word order of another machine's bitmap.  The text is what a kernel without a name has. */
+	/* From this bit perf finds the word order of another machine's bitmap.  "(none)": a host without a name. */
 	if (!error && writer->is_foreign && !writer->feature[PERFRING_FEATURE_HOSTNAME].payload)
 		error = perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "(none)");
 	if (!error)

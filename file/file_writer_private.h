@@ -1,4 +1,4 @@
-/* file_writer_private.h - a perf.data file being written. */
+/* file_writer_private.h - a perf.data file that is written. */
 #ifndef PERFRING_FEATURE_WRITER_H
 #define PERFRING_FEATURE_WRITER_H
 
@@ -14,7 +14,7 @@ struct perfring_written_event {
 	uint32_t own_size;
 	char *name;
 	uint64_t *ids;
-	uint32_t id_count, id_room;
+	uint32_t id_count, id_capacity;
 };
 
 struct perfring_written_group {
@@ -25,50 +25,49 @@ struct perfring_written_group {
 
 struct perfring_file_writer {
 	struct perfring_file_compress *files; /* the file, stream or `data`; after it data.0, data.1 ... */
-	uint32_t file_count;
+	uint32_t file_count, file_capacity;
 	bool is_pipe, is_foreign, is_begun, is_finished;
 	uint32_t attr_size; /* of every attr in the file, once begun */
 	struct perfring_format_set *formats;
 	struct perfring_written_event *events;
-	uint32_t event_count, event_room;
-	uint32_t side; /* which of them has the records of tasks and mappings: the first with `mmap`, or 0 */
+	uint32_t event_count, event_capacity;
+	uint32_t side; /* the event whose records include tasks and mappings: the first with `mmap`, or 0 */
 	struct {
 		void *payload;
 		uint64_t size;
 	} feature[PERFRING_FEATURE_BITS];
 	struct perfring_file_header header;
-	struct perfring_byte_buffer batch;   /* records that the next write writes first */
+	struct perfring_byte_buffer batch;   /* records that the next write begins with */
 	struct perfring_byte_buffer swapped; /* records in the other byte order */
 	struct perfring_written_group *groups;
-	uint32_t group_count;
+	uint32_t group_count, group_capacity;
 
-	int level;                             /* of zstd; 0: none */
-	struct perfring_byte_buffer build_ids; /* finish makes the feature of it */
-	void *objects;                         /* synthesis.c: files whose build id was looked for, a tree */
+	int level;                             /* of zstd; 0: no compression */
+	struct perfring_byte_buffer build_ids; /* the feature BUILD_ID, until finish */
+	void *objects;                         /* synthesis.c: a tree of files and their build ids */
 	uint32_t object_count;
-	bool (*is_ending)(void *of); /* whether the machine's state is to end; NULL: it does not */
+	bool (*is_ending)(void *of); /* whether to stop synthesis; NULL: no */
 	void *ending_of;
-	struct perfring_byte_buffer auxtrace; /* where AUXTRACE records are: sections */
+	struct perfring_byte_buffer auxtrace; /* sections of the AUXTRACE records */
 };
 
-/* Encodes a record after those of the batch, and writes the batch when it is full. */
+/* Encodes a record into the batch, and writes the batch if it is full. */
 int perfring_file_batch(struct perfring_file_writer *writer, uint32_t index, const struct perfring_record *record);
 int perfring_file_batch_write(struct perfring_file_writer *writer);
 
-/* Puts a feature of the buffer's bytes, and closes the buffer.  Returns 0, the buffer's error, or as put_feature. */
+/* Puts the buffer's bytes as a feature, and closes the buffer.  Returns 0, the buffer's error, or as put_feature. */
 int perfring_file_put_buffer(struct perfring_file_writer *writer, uint32_t feature,
 			     struct perfring_byte_buffer *buffer);
 
-/* topology.c: the features of this machine's processors, memory, PMUs and of the events' clock.  Return 0 or
- * -ENOMEM; *unread: the first -errno of what could not be read and is not in them, else as it was. */
+/* topology.c: features of this machine's processors, memory and PMUs; of the events' clock.  *unread, if it is 0: the
+ * first -errno of a file that could not be read, and is missing in them.  Return 0 or -ENOMEM. */
 int perfring_file_topology(struct perfring_file_writer *writer, int *unread);
 int perfring_file_clock(struct perfring_file_writer *writer);
 
-/* synthesis.c: the files whose build id was looked for. */
-void perfring_file_forget_objects(struct perfring_file_writer *writer);
+/* synthesis.c */
+void perfring_file_free_objects(struct perfring_file_writer *writer);
 
-/* The payload of TRACING_DATA for these events' tracepoints.  Returns 0 (nothing is put when there are none) or
- * -errno. */
+/* tracing_data.c: the payload of TRACING_DATA; nothing, if no event is a tracepoint.  Returns 0 or -errno. */
 int perfring_file_tracing(const struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer);
 
 #endif

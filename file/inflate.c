@@ -1,4 +1,4 @@
-/* inflate.c - zstd, when it is built in: what perf's compressed records hold (docs/abi.md 11.5). */
+/* inflate.c - zstd, the format of perf's compressed records (docs/abi.md 11.5), or its absence. */
 #include "inflate.h"
 
 #include <errno.h>
@@ -8,27 +8,26 @@
 #include <zstd_errors.h>
 
 enum {
-	WINDOW_LOG = 27,  /* 128 MiB: the most that any level makes */
-	FREE_LOG = 20,    /* 1 MiB of each window is not counted: any number of streams may have as much */
-	BLOCKS = 1 << 19, /* more than zstd has beside a window, for blocks on their way */
-	BLOCK_HEADER = 3,
+	WINDOW_LOG = 27,  /* 128 MiB: the largest window of any level */
+	FREE_LOG = 20,    /* 1 MiB of each window is not counted, so that any number of streams may have as much */
+	BLOCKS = 1 << 19, /* more than zstd allocates beside a window */
+	BLOCK_HEADER = 3, /* bytes */
 };
 
 struct perfring_inflater {
 	ZSTD_DCtx *zstd;
-	uint64_t *windows; /* bytes that count, of all inflaters of a file; */
-	uint64_t counted;  /* of them its own: in a frame's header those that it may ask for, then those that it has */
-	size_t bare;       /* bytes of a ZSTD_DCtx without a window */
+	uint64_t *windows; /* counted bytes of all inflaters of a file */
+	uint64_t counted;  /* bytes of this one: in a frame's header the largest possible window, then the window */
+	size_t base_size;  /* bytes of a ZSTD_DCtx without a window */
 	int log;           /* of the largest window that this frame may have */
-	size_t wanted;     /* zstd's next bytes: of a block and the header behind it; 0: a frame has ended */
-	bool is_full;      /* the room was, so that zstd may hold back some */
+	size_t wanted; /* bytes that zstd reads next: a block and the header of the next one; 0: a frame has ended */
+	bool is_full;  /* the output buffer was full: zstd may have more output */
 	bool is_in_header; /* of a frame */
 };
 
-/* What counts of so many bytes. */
-static uint64_t beyond(uint64_t bytes, uint64_t spared)
+static uint64_t excess(uint64_t bytes, uint64_t allowance)
 {
-	return bytes > spared ? bytes - spared : 0;
+	return bytes > allowance ? bytes - allowance : 0;
 }
 
 static void count(struct perfring_inflater *inflater, uint64_t bytes)
@@ -37,30 +36,30 @@ static void count(struct perfring_inflater *inflater, uint64_t bytes)
 	inflater->counted = bytes;
 }
 
-/* Counts what zstd has by now. */
-static void settle(struct perfring_inflater *inflater)
+/* Counts what zstd has allocated. */
+static void count_actual(struct perfring_inflater *inflater)
 {
-	uint64_t spared = inflater->bare + BLOCKS + (UINT64_C(1) << FREE_LOG);
+	uint64_t allowance = inflater->base_size + BLOCKS + (UINT64_C(1) << FREE_LOG);
 
-	count(inflater, beyond(ZSTD_sizeof_DCtx(inflater->zstd), spared));
+	count(inflater, excess(ZSTD_sizeof_DCtx(inflater->zstd), allowance));
 	inflater->is_in_header = false;
 }
 
-/* Counts the largest window that may still be had, until the header tells what the frame needs: others may begin theirs
- * meanwhile.  zstd frees the window that it has before it takes another. */
+/* Counts the largest window that is still allowed, until the frame's header says which it needs: other streams may
+ * begin frames meanwhile.  zstd frees its old window before it allocates another. */
 static int begin_frame(struct perfring_inflater *inflater)
 {
-	uint64_t left = beyond(PERFRING_MOST_WINDOWS, *inflater->windows - inflater->counted);
-	uint64_t spared = UINT64_C(1) << FREE_LOG, most;
+	uint64_t left = excess(PERFRING_MAX_WINDOWS, *inflater->windows - inflater->counted);
+	uint64_t allowance = UINT64_C(1) << FREE_LOG, largest;
 
 	inflater->log = WINDOW_LOG;
-	while (inflater->log > FREE_LOG && beyond(UINT64_C(1) << inflater->log, spared) > left)
+	while (inflater->log > FREE_LOG && excess(UINT64_C(1) << inflater->log, allowance) > left)
 		inflater->log--;
 	if (ZSTD_isError(ZSTD_DCtx_setParameter(inflater->zstd, ZSTD_d_windowLogMax, inflater->log)))
 		return -EBADMSG;
-	most = beyond(UINT64_C(1) << inflater->log, spared);
-	if (inflater->counted < most)
-		count(inflater, most);
+	largest = excess(UINT64_C(1) << inflater->log, allowance);
+	if (inflater->counted < largest)
+		count(inflater, largest);
 	inflater->is_in_header = true;
 	return 0;
 }
@@ -79,7 +78,7 @@ int perfring_inflater_open(struct perfring_inflater **inflater, uint64_t *window
 		return -ENOMEM;
 	}
 	opened->windows = windows;
-	opened->bare = ZSTD_sizeof_DCtx(opened->zstd);
+	opened->base_size = ZSTD_sizeof_DCtx(opened->zstd);
 	return 0;
 }
 
@@ -95,19 +94,19 @@ void perfring_inflater_close(struct perfring_inflater *inflater)
 void perfring_inflater_reset(struct perfring_inflater *inflater)
 {
 	ZSTD_DCtx_reset(inflater->zstd, ZSTD_reset_session_only);
-	settle(inflater);
+	count_actual(inflater);
 	inflater->wanted = 0;
 	inflater->is_full = false;
 }
 
-enum perfring_inflater_place perfring_inflater_place(const struct perfring_inflater *inflater)
+enum perfring_inflater_state perfring_inflater_state(const struct perfring_inflater *inflater)
 {
 	return !inflater->wanted                  ? PERFRING_BETWEEN_FRAMES
 	       : inflater->wanted == BLOCK_HEADER ? PERFRING_BETWEEN_BLOCKS
 						  : PERFRING_INSIDE_A_BLOCK;
 }
 
-/* What zstd takes in one step: of an error it does not tell how much came out before it in the same call. */
+/* Bytes of one call: after an error zstd does not report how much the call has put out before it. */
 static size_t step_of(const struct perfring_inflater *inflater)
 {
 	if (inflater->wanted > BLOCK_HEADER)
@@ -115,7 +114,7 @@ static size_t step_of(const struct perfring_inflater *inflater)
 	return inflater->wanted ? inflater->wanted : 1;
 }
 
-static int refusal(const struct perfring_inflater *inflater, size_t ret)
+static int error_of(const struct perfring_inflater *inflater, size_t ret)
 {
 	ZSTD_ErrorCode code = ZSTD_getErrorCode(ret);
 
@@ -124,10 +123,10 @@ static int refusal(const struct perfring_inflater *inflater, size_t ret)
 	return code == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
 }
 
-int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left, unsigned char *room,
-		     size_t size, size_t *used)
+int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left,
+		     unsigned char *buffer, size_t size, size_t *used)
 {
-	ZSTD_outBuffer out = {room, size, 0};
+	ZSTD_outBuffer out = {buffer, size, 0};
 	int error;
 
 	*used = 0;
@@ -141,23 +140,23 @@ int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **f
 				return error;
 		}
 		ret = ZSTD_decompressStream(inflater->zstd, &out, &in);
-		/* of a header zstd wants more than a block's, until it has all of it */
+		/* until zstd has the whole header, it wants more than a block's header */
 		if (inflater->is_in_header && (ZSTD_isError(ret) || ret <= BLOCK_HEADER))
-			settle(inflater);
+			count_actual(inflater);
 		if (ZSTD_isError(ret))
-			return refusal(inflater, ret);
+			return error_of(inflater, ret);
 		if (!in.pos && out.pos == *used && *left && !inflater->is_full)
 			return -EBADMSG;
 		*from += in.pos;
 		*left -= in.pos;
 		*used = out.pos;
 		inflater->wanted = ret;
-		inflater->is_full = ret && out.pos == size; /* 0: the frame has ended, and all of it is out */
+		inflater->is_full = ret && out.pos == size; /* ret 0: the whole frame is out */
 	}
 	return inflater->is_full || *left;
 }
 
-/* The window, as a power of two, that zstd takes on a level for an input whose size it does not know. */
+/* log2 of the window that zstd uses on this level for an input of unknown size. */
 static int window_of(int level)
 {
 	static const struct {
@@ -183,7 +182,7 @@ int perfring_deflater_open(struct perfring_deflater **deflater, int level, uint3
 		return -ENOMEM;
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, level);
 	while (window > FREE_LOG &&
-	       beyond(UINT64_C(1) << window, UINT64_C(1) << FREE_LOG) * streams > PERFRING_MOST_WINDOWS)
+	       excess(UINT64_C(1) << window, UINT64_C(1) << FREE_LOG) * streams > PERFRING_MAX_WINDOWS)
 		window--;
 	if (window < window_of(level))
 		ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, window);
@@ -202,10 +201,10 @@ void perfring_deflater_reset(struct perfring_deflater *deflater)
 }
 
 int perfring_deflate(struct perfring_deflater *deflater, const unsigned char **from, size_t *left, bool flush,
-		     unsigned char *room, size_t size, size_t *used)
+		     unsigned char *buffer, size_t size, size_t *used)
 {
 	ZSTD_inBuffer in = {*from, *left, 0};
-	ZSTD_outBuffer out = {room, size, 0};
+	ZSTD_outBuffer out = {buffer, size, 0};
 	size_t ret = ZSTD_compressStream2((ZSTD_CCtx *)deflater, &out, &in, flush ? ZSTD_e_flush : ZSTD_e_continue);
 
 	*from += in.pos;
@@ -216,59 +215,52 @@ int perfring_deflate(struct perfring_deflater *deflater, const unsigned char **f
 	return flush ? ret != 0 : in.pos < in.size;
 }
 
-#else
+#else /* nothing can be opened: no other function is called, except close with NULL */
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 int perfring_inflater_open(struct perfring_inflater **inflater, uint64_t *windows)
 {
-	(void)windows;
 	*inflater = NULL;
 	return -EOPNOTSUPP;
 }
 
 void perfring_inflater_close(struct perfring_inflater *inflater)
 {
-	(void)inflater;
 }
 
 void perfring_inflater_reset(struct perfring_inflater *inflater)
 {
-	(void)inflater;
 }
 
-enum perfring_inflater_place perfring_inflater_place(const struct perfring_inflater *inflater)
+enum perfring_inflater_state perfring_inflater_state(const struct perfring_inflater *inflater)
 {
-	(void)inflater;
 	return PERFRING_BETWEEN_FRAMES;
 }
 
-int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left, unsigned char *room,
-		     size_t size, size_t *used)
+int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left,
+		     unsigned char *buffer, size_t size, size_t *used)
 {
-	(void)inflater, (void)from, (void)left, (void)room, (void)size, (void)used;
 	return -EOPNOTSUPP;
 }
 
 int perfring_deflater_open(struct perfring_deflater **deflater, int level, uint32_t streams)
 {
-	(void)level, (void)streams;
 	*deflater = NULL;
 	return -EOPNOTSUPP;
 }
 
 void perfring_deflater_close(struct perfring_deflater *deflater)
 {
-	(void)deflater;
 }
 
 void perfring_deflater_reset(struct perfring_deflater *deflater)
 {
-	(void)deflater;
 }
 
 int perfring_deflate(struct perfring_deflater *deflater, const unsigned char **from, size_t *left, bool flush,
-		     unsigned char *room, size_t size, size_t *used)
+		     unsigned char *buffer, size_t size, size_t *used)
 {
-	(void)deflater, (void)from, (void)left, (void)flush, (void)room, (void)size, (void)used;
 	return -EOPNOTSUPP;
 }
 

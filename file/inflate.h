@@ -1,4 +1,4 @@
-/* inflate.h - zstd, when it is built in: what perf's compressed records hold (docs/abi.md 11.5). */
+/* inflate.h - zstd, the format of perf's compressed records (docs/abi.md 11.5), or its absence. */
 #ifndef PERFRING_FEATURE_INFLATE_H
 #define PERFRING_FEATURE_INFLATE_H
 
@@ -10,48 +10,48 @@
 struct perfring_inflater;
 struct perfring_deflater;
 
-/* Bytes of the windows of all inflaters that share `windows`, less 1 MiB each: four of the largest, and smaller ones beside
- * them as long as any are left. */
-#define PERFRING_MOST_WINDOWS (UINT64_C(512) << 20)
+/* Bytes of the windows of all inflaters that share `windows`, not counting 1 MiB of each: four of the largest, and
+ * smaller ones. */
+#define PERFRING_MAX_WINDOWS (UINT64_C(512) << 20)
 
-/* *windows is 0 at first; it outlives the inflaters.  Returns 0, -ENOMEM, -EOPNOTSUPP (built without libzstd). */
+/* *windows: 0 at first; it outlives the inflaters.  Returns 0, -ENOMEM, -EOPNOTSUPP (built without libzstd). */
 int perfring_inflater_open(struct perfring_inflater **inflater, uint64_t *windows);
 void perfring_inflater_close(struct perfring_inflater *inflater);
 
-/* Inflates until `from` is used up or the room is full; both are moved.  Returns 1 (there may be more to come for this
- * input), 0 (all of it is out), -EBADMSG (behind what is in the room), -ENOMEM; before anything of a frame came out -EFBIG (a
- * window of more than 128 MiB, which zstd makes on no level), -ENOBUFS (of more than PERFRING_MOST_WINDOWS leaves). */
-int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left, unsigned char *room,
-		     size_t size, size_t *used);
+/* Inflates until all input is read or the buffer is full; moves `from` and `left`.  Returns 1 (there may be more output
+ * for this input), 0 (there is none), -ENOMEM, -EBADMSG (damaged; the output before the damage is in the buffer); at
+ * the beginning of a frame -EFBIG (a window of more than 128 MiB, which no level of zstd makes), -ENOBUFS (a window of
+ * more than is left of PERFRING_MAX_WINDOWS). */
+int perfring_inflate(struct perfring_inflater *inflater, const unsigned char **from, size_t *left,
+		     unsigned char *buffer, size_t size, size_t *used);
 
-/* What comes next begins a frame, whatever came before it. */
+/* The next input begins a frame. */
 void perfring_inflater_reset(struct perfring_inflater *inflater);
 
-/* Where its input stands. */
-enum perfring_inflater_place {
+enum perfring_inflater_state {
 	PERFRING_BETWEEN_FRAMES,
-	PERFRING_BETWEEN_BLOCKS, /* as behind a flush: all that was written came out */
-	PERFRING_INSIDE_A_BLOCK, /* or a frame's header */
+	PERFRING_BETWEEN_BLOCKS, /* as after a flush: all output is out */
+	PERFRING_INSIDE_A_BLOCK, /* or inside a frame's header */
 };
-enum perfring_inflater_place perfring_inflater_place(const struct perfring_inflater *inflater);
+enum perfring_inflater_state perfring_inflater_state(const struct perfring_inflater *inflater);
 
-/* Whether these could be the first bytes of a frame.  Between two blocks nothing else begins so. */
+/* Whether these can be the first bytes of a frame.  No block begins with them. */
 static inline bool perfring_inflater_begins(const unsigned char *bytes, size_t size)
 {
 	return size >= 4 && !memcmp(bytes, "\x28\xb5\x2f\xfd", 4);
 }
 
-/* level: 1 to 22; streams: of the same file or directory, so that the windows of all of them can be had at once to inflate.
- * Returns 0, -ENOMEM, -EOPNOTSUPP, -EINVAL. */
+/* level: 1 to 22; streams: of one file or directory, which bounds the window of each, so that all can be inflated at
+ * once.  Returns 0, -ENOMEM, -EOPNOTSUPP, -EINVAL. */
 int perfring_deflater_open(struct perfring_deflater **deflater, int level, uint32_t streams);
 void perfring_deflater_close(struct perfring_deflater *deflater);
 
-/* What comes next begins a frame; what was not flushed is dropped. */
+/* Drops what was not flushed.  The next output begins a frame. */
 void perfring_deflater_reset(struct perfring_deflater *deflater);
 
-/* Deflates until `from` is used up, and with `flush` until all of it is out, or the room is full; both are moved.
- * Returns 1 (call again with more room), 0, -EIO. */
+/* Deflates until all input is read (with `flush`: and all output is out) or the buffer is full; moves `from` and
+ * `left`.  Returns 1 (call again with more space), 0, -EIO. */
 int perfring_deflate(struct perfring_deflater *deflater, const unsigned char **from, size_t *left, bool flush,
-		     unsigned char *room, size_t size, size_t *used);
+		     unsigned char *buffer, size_t size, size_t *used);
 
 #endif

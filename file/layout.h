@@ -1,8 +1,10 @@
-/* layout.h - the first bytes of a perf.data file (docs/abi.md 11.1). */
+/* layout.h - the header of a perf.data file (docs/abi.md 11.1). */
 #ifndef PERFRING_FEATURE_LAYOUT_H
 #define PERFRING_FEATURE_LAYOUT_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct perfring_section {
 	uint64_t offset;
@@ -12,7 +14,7 @@ struct perfring_section {
 struct perfring_file_header {
 	char magic[8];
 	uint64_t size;
-	uint64_t attr_size; /* of one attr entry: attr, then the section of its ids */
+	uint64_t attr_size; /* of one entry: an attr and the section of its ids */
 	struct perfring_section attrs;
 	struct perfring_section data;
 	struct perfring_section event_types;
@@ -22,6 +24,18 @@ struct perfring_file_header {
 #define PERFRING_FILE_MAGIC "PERFILE2"
 #define PERFRING_FILE_MAGIC_FOREIGN "2ELIFREP"
 #define PERFRING_FILE_MAGIC_1 "PERFFILE"
-#define PERFRING_FILE_HEADER_OLD 72 /* without the bits of the features */
+#define PERFRING_FILE_HEADER_OLD 72 /* without the bitmap of features */
+
+/* Words of the other byte order, at any alignment. */
+static inline void perfring_swap_words(void *bytes, size_t count)
+{
+	uint64_t word;
+
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&word, (unsigned char *)bytes + i * 8, 8);
+		word = __builtin_bswap64(word);
+		memcpy((unsigned char *)bytes + i * 8, &word, 8);
+	}
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* machine_info.c - what a file says about the machine it was made on (docs/abi.md 11.3). */
+/* machine_info.c - the features that describe this machine and the command (docs/abi.md 11.3). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
@@ -6,7 +6,7 @@
 #include "os/lines.h"
 #include "file_writer_private.h"
 
-/* The number or text of a line, if there is one: perfring_os_lines_find, with *unread the first error. */
+/* perfring_os_lines_find, with *unread the first error. */
 static bool find(const char *path, const char *name, char *rest, size_t size, int *unread)
 {
 	int found = perfring_os_lines_find(path, name, rest, size);
@@ -34,7 +34,7 @@ static int describe_machine(struct perfring_file_writer *writer, int *unread)
 	}
 	if (!error && available > 0 && online > 0)
 		error = perfring_file_writer_put_feature(writer, PERFRING_FEATURE_NRCPUS, cpus, sizeof(cpus));
-	/* perf takes what stands here for a version of its own */
+	/* perf reads this as a version of perf */
 	if (!error)
 		error = perfring_file_writer_put_string(writer, PERFRING_FEATURE_VERSION, "perfring " PERFRING_VERSION);
 	memory = find("/proc/meminfo", "MemTotal", text, sizeof(text), unread) ? strtoull(text, NULL, 10) : 0;
@@ -60,7 +60,7 @@ int perfring_file_writer_describe(struct perfring_file_writer *writer, char *con
 	if (argv) {
 		while (argv[count])
 			count++;
-		perfring_byte_buffer_put_half(&buffer, count);
+		perfring_byte_buffer_put_u32(&buffer, count);
 		for (i = 0; i < count; i++)
 			perfring_byte_buffer_put_string(&buffer, argv[i]);
 		error = perfring_file_put_buffer(writer, PERFRING_FEATURE_CMDLINE, &buffer);

@@ -1,41 +1,27 @@
-/* metadata.c - events, their names and the features, from the header or from the records of a pipe (docs/abi.md 11.4). */
+/* metadata.c - events, names and features, from the header or from the records of a pipe (docs/abi.md 11.4). */
 #include <stdlib.h>
 
 #include "file_private.h"
 #include "sample/attr.h"
 
-int perfring_file_wrong(struct perfring_file *file, uint64_t at, const char *what)
-{
-	file->fault.at = (int64_t)at;
-	file->fault.what = what;
-	return -EBADMSG;
-}
-
 /* ---- events ---- */
 
-int perfring_file_add_attr(struct perfring_file *file, const struct perf_event_attr *attr, uint32_t room, uint64_t at)
+int perfring_file_add_attr(struct perfring_file *file, const struct perf_event_attr *attr, uint32_t space, uint64_t at)
 {
 	struct perfring_file_event *event;
 	int index;
 
-	if (attr->size < PERFRING_ATTR_MIN || attr->size > room)
-		return perfring_file_wrong(file, at + PERFRING_ATTR_AT_size, "attr.size");
-	if (file->event_count == file->event_room) {
-		uint32_t grown = file->event_room ? file->event_room * 2 : 8;
-
-		event = realloc(file->events, grown * sizeof(*event));
-		if (!event)
-			return -ENOMEM;
-		file->events = event;
-		file->event_room = grown;
-	}
+	if (attr->size < PERFRING_ATTR_MIN || attr->size > space)
+		return perfring_fault_at(&file->fault, at + PERFRING_ATTR_AT_size, "attr.size");
+	if (perfring_os_array_grow(&file->events, file->event_count, &file->event_capacity, sizeof(*event)))
+		return -ENOMEM;
 	index = perfring_format_set_add(file->formats, attr);
 	if (index < 0)
 		return index;
 	event = &file->events[file->event_count++];
 	memset(event, 0, sizeof(*event));
 	event->attr = attr;
-	perfring_file_make_up_name(attr, event->made_up, sizeof(event->made_up));
+	perfring_file_default_name(attr, event->default_name, sizeof(event->default_name));
 	return index;
 }
 
@@ -45,21 +31,14 @@ int perfring_file_put_ids(struct perfring_file *file, const void *ids, uint64_t 
 	uint64_t i, id;
 	int error;
 
-	if (event->id_room - event->id_count < count) {
-		uint64_t room = event->id_count + (count > event->id_count ? count : event->id_count);
-		uint64_t *grown = realloc(event->ids, (size_t)room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		event->ids = grown;
-		event->id_room = (uint32_t)room;
-	}
 	for (i = 0; i < count; i++) {
+		if (perfring_os_array_grow(&event->ids, event->id_count, &event->id_capacity, sizeof(id)))
+			return -ENOMEM;
 		memcpy(&id, (const unsigned char *)ids + i * 8, 8);
 		error = perfring_format_set_put(file->formats, id, index);
-		/* 0 is what a kernel that knows no ids leaves: every event may have it */
+		/* old kernels leave 0: every event may have it */
 		if (error == -EEXIST && id)
-			return perfring_file_wrong(file, at + i * 8, "id of two events");
+			return perfring_fault_at(&file->fault, at + i * 8, "id of two events");
 		if (error && error != -EEXIST && id)
 			return error;
 		event->ids[event->id_count++] = id;
@@ -75,26 +54,26 @@ int perfring_file_event_id(const struct perfring_file *file, uint32_t index, uin
 	return 1;
 }
 
-static int learn_attr(struct perfring_file *file, const struct perf_event_header *record, int64_t at)
+static int parse_attr(struct perfring_file *file, const struct perf_event_header *record, int64_t at)
 {
-	uint32_t room = record->size - (uint32_t)sizeof(*record), size;
+	uint32_t space = record->size - (uint32_t)sizeof(*record), size;
 	const unsigned char *body = (const unsigned char *)(record + 1);
 	struct perf_event_attr *attr;
 	size_t bytes;
 	int index;
 
-	/* A file's header has them already. */
+	/* a file's header has them */
 	if (!file->is_pipe)
 		return 0;
-	if (room < PERFRING_ATTR_MIN)
-		return perfring_file_wrong(file, (uint64_t)at, "attr shorter than any");
+	if (space < PERFRING_ATTR_MIN)
+		return perfring_fault_at(&file->fault, (uint64_t)at, "attr shorter than 64 bytes");
 	size = perfring_attr_own_size(body);
-	if (size < PERFRING_ATTR_MIN || size > room)
-		return perfring_file_wrong(file, (uint64_t)at + 12, "attr.size");
-	file->attr_bytes += room;
-	if (file->event_count >= PERFRING_MOST_EVENTS ||
-	    file->attr_bytes > PERFRING_MOST_ATTR_BYTES + PERFRING_MOST_ID_BYTES)
-		return perfring_file_wrong(file, (uint64_t)at, "too many attrs");
+	if (size < PERFRING_ATTR_MIN || size > space)
+		return perfring_fault_at(&file->fault, (uint64_t)at + 12, "attr.size");
+	file->attr_bytes += space;
+	if (file->event_count >= PERFRING_MAX_EVENTS ||
+	    file->attr_bytes > PERFRING_MAX_ATTR_BYTES + PERFRING_MAX_ID_BYTES)
+		return perfring_fault_at(&file->fault, (uint64_t)at, "too many attrs");
 	bytes = size > sizeof(*attr) ? size : sizeof(*attr);
 	attr = calloc(1, bytes);
 	if (!attr)
@@ -107,11 +86,11 @@ static int learn_attr(struct perfring_file *file, const struct perf_event_header
 		return index;
 	}
 	file->events[index].own_attr = attr;
-	return perfring_file_put_ids(file, body + size, (room - size) / 8, (uint32_t)index,
+	return perfring_file_put_ids(file, body + size, (space - size) / 8, (uint32_t)index,
 				     (uint64_t)at + sizeof(*record) + size);
 }
 
-static int learn_name(struct perfring_file *file, const struct perf_event_header *record)
+static int parse_event_update(struct perfring_file *file, const struct perf_event_header *record)
 {
 	const unsigned char *body = (const unsigned char *)(record + 1);
 	const struct perfring_format *format;
@@ -141,7 +120,7 @@ const char *perfring_file_event_name(const struct perfring_file *file, uint32_t 
 {
 	if (index >= file->event_count)
 		return NULL;
-	return file->events[index].name ? file->events[index].name : file->events[index].made_up;
+	return file->events[index].name ? file->events[index].name : file->events[index].default_name;
 }
 
 const struct perf_event_attr *perfring_file_attr(const struct perfring_file *file, uint32_t index)
@@ -151,15 +130,20 @@ const struct perf_event_attr *perfring_file_attr(const struct perfring_file *fil
 
 /* ---- features ---- */
 
-static uint32_t cpus_of(const struct perfring_file *file)
+static void swap_feature(const struct perfring_file *file, uint32_t feature)
 {
+	const void *nrcpus = NULL;
 	uint64_t size = 0;
-	const void *payload = perfring_file_feature(file, PERFRING_FEATURE_NRCPUS, &size);
 	uint32_t available = 0;
 
-	if (payload && size >= sizeof(available))
-		memcpy(&available, payload, sizeof(available));
-	return available;
+	if (!file->is_foreign || !file->features->feature[feature].payload)
+		return;
+	if (feature == PERFRING_FEATURE_CPU_TOPOLOGY)
+		nrcpus = perfring_file_feature(file, PERFRING_FEATURE_NRCPUS, &size);
+	if (nrcpus && size >= sizeof(available))
+		memcpy(&available, nrcpus, sizeof(available));
+	perfring_feature_swap(feature, file->features->feature[feature].payload,
+			      file->features->feature[feature].section.size, available, false);
 }
 
 const void *perfring_file_feature(const struct perfring_file *file, uint32_t feature, uint64_t *size)
@@ -175,19 +159,17 @@ const void *perfring_file_feature(const struct perfring_file *file, uint32_t fea
 	payload = features->feature[feature].payload;
 	if (!payload) {
 		payload = malloc(bytes + 1);
-		got = payload ? perfring_stock_read(file->streams[0].fd, payload, bytes,
-						    features->feature[feature].section.offset)
+		got = payload ? perfring_os_file_pread(file->streams[0].fd, payload, bytes,
+						       features->feature[feature].section.offset)
 			      : -ENOMEM;
 		if (got != (int64_t)bytes) {
-			features->error = got < 0 ? (int)got : -EBADMSG; /* the file has become shorter */
+			features->error = got < 0 ? (int)got : -EBADMSG;
 			free(payload);
 			return NULL;
 		}
 		payload[bytes] = 0;
-		if (file->is_foreign)
-			perfring_feature_swap(feature, payload, bytes,
-					      feature == PERFRING_FEATURE_CPU_TOPOLOGY ? cpus_of(file) : 0, false);
 		features->feature[feature].payload = payload;
+		swap_feature(file, feature);
 	}
 	if (size)
 		*size = bytes;
@@ -208,8 +190,8 @@ const char *perfring_file_string(const struct perfring_file *file, uint32_t feat
 	return payload + sizeof(length);
 }
 
-/* EVENT_DESC tells the events again, in the same order, with their names. */
-static void take_names(struct perfring_file *file)
+/* EVENT_DESC has the events again, in the same order, with their names. */
+static void read_names(struct perfring_file *file)
 {
 	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
@@ -229,8 +211,8 @@ static void take_names(struct perfring_file *file)
 	}
 }
 
-/* Another machine's registers have its own names. */
-static void take_arch(struct perfring_file *file)
+/* The names of registers are those of the file's machine. */
+static void read_arch(struct perfring_file *file)
 {
 	const char *machine = perfring_file_string(file, PERFRING_FEATURE_ARCH);
 
@@ -240,20 +222,20 @@ static void take_arch(struct perfring_file *file)
 
 void perfring_file_features_known(struct perfring_file *file)
 {
-	take_names(file);
-	take_arch(file);
+	read_names(file);
+	read_arch(file);
 	perfring_file_name_tracepoints(file);
 }
 
-/* More of a feature that comes in pieces, or the whole of it. */
+/* Adds bytes to a feature that comes in records. */
 static int append(struct perfring_file *file, uint32_t feature, const void *bytes, size_t size)
 {
 	struct perfring_file_features *features = file->features;
 	size_t old = features->feature[feature].payload ? (size_t)features->feature[feature].section.size : 0;
 	char *payload;
 
-	file->learned_bytes += size;
-	if (file->learned_bytes > PERFRING_MOST_FEATURE_BYTES)
+	file->feature_bytes += size;
+	if (file->feature_bytes > PERFRING_MAX_FEATURE_BYTES)
 		return 0;
 	payload = realloc(features->feature[feature].payload, old + size + 1);
 	if (!payload)
@@ -266,7 +248,7 @@ static int append(struct perfring_file *file, uint32_t feature, const void *byte
 	return 0;
 }
 
-static int learn_feature(struct perfring_file *file, const struct perf_event_header *record)
+static int parse_feature(struct perfring_file *file, const struct perf_event_header *record)
 {
 	const unsigned char *body = (const unsigned char *)(record + 1);
 	uint64_t feature;
@@ -279,24 +261,22 @@ static int learn_feature(struct perfring_file *file, const struct perf_event_hea
 	size = record->size - sizeof(*record) - sizeof(feature);
 	if (!feature || feature >= PERFRING_FEATURE_BITS || file->features->feature[feature].is_there)
 		return 0;
-	/* perf ends them with an empty one, whose number is the first that it does not know itself. */
+	/* an empty one ends perf's: its number is the first that perf does not know */
 	if (!size && feature != PERFRING_FEATURE_BRANCH_STACK && feature != PERFRING_FEATURE_STAT)
 		return 0;
 	error = append(file, (uint32_t)feature, body + sizeof(feature), size);
 	if (error || !file->features->feature[feature].is_there)
 		return error;
-	if (file->is_foreign)
-		perfring_feature_swap((uint32_t)feature, file->features->feature[feature].payload, size,
-				      feature == PERFRING_FEATURE_CPU_TOPOLOGY ? cpus_of(file) : 0, false);
+	swap_feature(file, (uint32_t)feature);
 	if (feature == PERFRING_FEATURE_EVENT_DESC)
-		take_names(file);
+		read_names(file);
 	if (feature == PERFRING_FEATURE_ARCH)
-		take_arch(file);
+		read_arch(file);
 	return 0;
 }
 
-static int learn_tracing(struct perfring_file *file, struct perfring_stream *stream,
-			 const struct perf_event_header *record)
+static int parse_tracing_data(struct perfring_file *file, struct perfring_stream *stream,
+			      const struct perf_event_header *record)
 {
 	const unsigned char *body = (const unsigned char *)(record + 1);
 	unsigned char piece[16384];
@@ -304,7 +284,7 @@ static int learn_tracing(struct perfring_file *file, struct perfring_stream *str
 	int64_t got;
 	int error;
 
-	/* shorter ones are no records of the stream's */
+	/* the stream has checked the record's size */
 	memcpy(&size, body, sizeof(size));
 	if (file->features->feature[PERFRING_FEATURE_TRACING_DATA].is_there)
 		return 0;
@@ -313,35 +293,32 @@ static int learn_tracing(struct perfring_file *file, struct perfring_stream *str
 		if (error)
 			return error;
 	}
-	while ((got = perfring_stream_read_behind(stream, piece, sizeof(piece))) > 0) {
+	while ((got = perfring_stream_read_trailing(stream, piece, sizeof(piece))) > 0) {
 		error = append(file, PERFRING_FEATURE_TRACING_DATA, piece, (size_t)got);
 		if (error)
 			return error;
 	}
-	if (file->is_foreign && file->features->feature[PERFRING_FEATURE_TRACING_DATA].is_there)
-		perfring_feature_swap(PERFRING_FEATURE_TRACING_DATA,
-				      file->features->feature[PERFRING_FEATURE_TRACING_DATA].payload,
-				      file->features->feature[PERFRING_FEATURE_TRACING_DATA].section.size, 0, false);
+	swap_feature(file, PERFRING_FEATURE_TRACING_DATA);
 	perfring_file_name_tracepoints(file);
 	if (got == -EBADMSG)
-		file->fault = file->stock.fault;
+		file->fault = file->pool.fault;
 	return (int)got;
 }
 
-int perfring_file_learn(struct perfring_file *file, struct perfring_stream *stream,
-			const struct perf_event_header *record, int64_t at)
+int perfring_file_parse_metadata(struct perfring_file *file, struct perfring_stream *stream,
+				 const struct perf_event_header *record, int64_t at)
 {
 	switch (record->type) {
 	case PERFRING_RECORD_HEADER_ATTR:
-		return learn_attr(file, record, at);
+		return parse_attr(file, record, at);
 	case PERFRING_RECORD_EVENT_UPDATE:
-		return learn_name(file, record);
+		return parse_event_update(file, record);
 	case PERFRING_RECORD_HEADER_FEATURE:
-		return learn_feature(file, record);
+		return parse_feature(file, record);
 	case PERFRING_RECORD_HEADER_BUILD_ID:
 		return file->is_pipe ? append(file, PERFRING_FEATURE_BUILD_ID, record, record->size) : 0;
 	case PERFRING_RECORD_HEADER_TRACING_DATA:
-		return learn_tracing(file, stream, record);
+		return parse_tracing_data(file, stream, record);
 	default:
 		return 0;
 	}

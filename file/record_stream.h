@@ -1,10 +1,11 @@
-/* record_stream.h - the records of one file or pipe as they stand there: read block by block, inflated, straightened.
+/* record_stream.h - the records of one file or pipe in their order there: read block by block, inflated, aligned.
  *
  *     fd  --pread, read-->  block  --records-->  taken
  *                             |                    ^
  *                             +--COMPRESSED--> inflated
  *
- * Where what is compressed is damaged, the rest of its frame is lost.  The next record that begins a frame is read again.
+ * If compressed bytes are damaged, the rest of their frame is lost.  Reading continues at the next record that begins
+ * a frame.
  */
 #ifndef PERFRING_FEATURE_STREAM_H
 #define PERFRING_FEATURE_STREAM_H
@@ -17,22 +18,22 @@
 
 struct perfring_inflater;
 
-/* 1 MiB of the file, from the start of a record on, in memory aligned to its size: a record's address tells its block.  It
- * is used again once none of its records waits or is in the user's hands. */
+/* 1 MiB of the file, from the start of a record on, in memory aligned to its size: a record's address gives its block.
+ * It is used again once no record in it is held. */
 #ifndef PERFRING_BLOCK_SIZE /* smaller with the address sanitizer (CMakeLists.txt) */
 #define PERFRING_BLOCK_SIZE (1u << 20)
 #endif
 struct perfring_block {
 	struct perfring_block *next;
-	_Alignas(8) int64_t from; /* place in the file; i386 has 64 bits at 4 too */
+	_Alignas(8) int64_t from; /* offset in the file; i386 aligns 64 bits to 4 */
 	uint32_t filled;
 	uint32_t holders;
 	uint64_t padding[5];
 	unsigned char bytes[];
 };
 
-/* Blocks that no record lies in any more, to be used again; and what went wrong last. */
-struct perfring_stock {
+/* Of all streams of a file: free blocks, the last fault, and counts. */
+struct perfring_block_pool {
 	struct perfring_block *spare;
 	uint32_t blocks; /* in use */
 	struct perfring_fault fault;
@@ -41,92 +42,91 @@ struct perfring_stock {
 };
 
 struct perfring_stream {
-	struct perfring_stock *stock;
+	struct perfring_block_pool *pool;
 	int fd;
-	bool is_ours; /* the fd */
+	bool owns_fd;
 	bool is_pipe;
 	bool is_foreign;  /* the other byte order */
-	bool is_special;  /* foreign, or a compressed record was met */
-	bool is_finished; /* its writer said how much there is; else it ends where records stop making sense */
+	bool is_special;  /* foreign, or it has compressed records */
+	bool is_finished; /* the end of the records is known; else it is the first one that is not whole */
 	int64_t at;       /* of the next record */
 	int64_t settled;  /* end of the records that the header counts */
-	int64_t end;      /* of the records; INT64_MAX: nobody knows */
-	uint64_t behind;  /* bytes from `at` on that stand behind the last record and are none */
-	int stop;         /* 1, or what every take returns from now on */
+	int64_t end;      /* of the records; INT64_MAX: unknown */
+	uint64_t trailing; /* bytes at `at` that follow the last record and are not in its size */
+	int stop;          /* 1, or what every take returns from now on */
 
-	struct perfring_block *block; /* that `at` lies in */
-	struct perfring_block *loose; /* copies */
+	struct perfring_block *block;  /* that `at` lies in */
+	struct perfring_block *copies; /* of records that are not aligned, or foreign */
 
-	struct perfring_inflater *inflater; /* once a compressed record was met */
+	struct perfring_inflater *inflater; /* NULL before the first compressed record */
 	struct perfring_block *inflated;
 	uint32_t inflated_at;          /* of the next record in it */
-	struct perfring_block *packed; /* where the last compressed record lies */
+	struct perfring_block *packed; /* that the last compressed record lies in */
 	const unsigned char *packed_bytes;
-	uint32_t packed_size; /* that are not inflated */
-	int64_t packed_at;    /* that record's place */
-	int64_t frame_at;     /* of the record before which the inflater was reset */
-	bool is_inflating;    /* there may be more to come of that record, */
+	uint32_t packed_size; /* bytes of it that are not inflated yet */
+	int64_t packed_at;    /* offset of that record */
+	int64_t frame_at;     /* offset of the record at which the inflater was last reset */
+	bool is_inflating;    /* that record may give more bytes */
 	bool is_lost;         /* the rest of the frame */
-	const char *damage;   /* why no more than came is to come of it, or NULL */
+	const char *damage;   /* why the inflater gives no more bytes, or NULL */
 	struct perfring_fault unread_fault;
-	struct perfring_pending unread; /* a compressed record, until all that came before it was handed out */
+	struct perfring_pending unread; /* a compressed record that is delivered after all records before it */
 
 	struct perfring_order order;
 };
 
-/* `is_finished`, `settled` and `end` are the caller's to set. */
-void perfring_stream_open(struct perfring_stream *stream, struct perfring_stock *stock, int fd, int64_t at);
+/* The caller sets `is_finished`, `settled` and `end`. */
+void perfring_stream_open(struct perfring_stream *stream, struct perfring_block_pool *pool, int fd, int64_t at);
 void perfring_stream_close(struct perfring_stream *stream);
-void perfring_stock_close(struct perfring_stock *stock);
+void perfring_pool_close(struct perfring_block_pool *pool);
 
-/* The next record in the order of the file, at a multiple of 8, in the byte order of the file; what is compressed comes
- * inflated.  *at: its place, of an inflated one that of the compressed record it came out of.  A compressed record comes
- * itself where it could not be read, or not to its end: unread_fault says why.  Returns 1; 0 at the end; -EBADMSG with the
- * stock's fault; -EOPNOTSUPP (compressed, and built without libzstd); -errno.  Valid as long as the block is held. */
+/* The next record, at a multiple of 8, in the byte order of the file.  *at: its offset; of an inflated record, that of
+ * its compressed record.  A compressed record is returned itself only if it could not be read to its end: unread_fault
+ * says why.  Returns 1; 0 at the end; -EBADMSG with the pool's fault; -EOPNOTSUPP (compressed, and built without
+ * libzstd); -errno.  Valid while the block is held. */
 int perfring_stream_take(struct perfring_stream *stream, const struct perf_event_header **record, int64_t *at);
 
-/* Room at a multiple of 8 for a copy of at most 64 KiB; it lies in a block. */
-void *perfring_stream_room(struct perfring_stream *stream, uint32_t size);
+/* Space in a block, at a multiple of 8, for a copy of at most 64 KiB.  NULL: no memory. */
+void *perfring_stream_space(struct perfring_stream *stream, uint32_t size);
 
-/* Up to `size` of the bytes behind the last record.  Returns how many, 0 when all were read, -errno, -EBADMSG (the file
- * ends before). */
-int64_t perfring_stream_read_behind(struct perfring_stream *stream, void *room, size_t size);
+/* Reads trailing bytes of the last record.  Returns how many, 0 (no more), -EBADMSG (the file ends before), -errno. */
+int64_t perfring_stream_read_trailing(struct perfring_stream *stream, void *buffer, size_t size);
 
 static inline struct perfring_block *perfring_block_of(const void *in_block)
 {
 	return (struct perfring_block *)((uintptr_t)in_block & ~(uintptr_t)(PERFRING_BLOCK_SIZE - 1));
 }
 
-static inline void perfring_block_leave(struct perfring_stock *stock, struct perfring_block *block)
+static inline void perfring_block_release(struct perfring_block_pool *pool, struct perfring_block *block)
 {
 	if (!block || --block->holders)
 		return;
-	block->next = stock->spare;
-	stock->spare = block;
-	stock->blocks--;
+	block->next = pool->spare;
+	pool->spare = block;
+	pool->blocks--;
 }
 
-/* A record, or anything else in a block, keeps its block. */
-static inline void perfring_stock_hold(const void *in_block)
+/* Keeps the block that a record lies in. */
+static inline void perfring_pool_hold(const void *in_block)
 {
 	perfring_block_of(in_block)->holders++;
 }
 
-static inline void perfring_stock_leave(struct perfring_stock *stock, const void *in_block)
+static inline void perfring_pool_release(struct perfring_block_pool *pool, const void *in_block)
 {
 	if (in_block)
-		perfring_block_leave(stock, perfring_block_of(in_block));
+		perfring_block_release(pool, perfring_block_of(in_block));
 }
 
-/* Whether a HEADER_TRACING_DATA of this size holds its `size` bytes of data itself, after its 12 bytes, as simpleperf
- * (Android) writes it.  perf's have 12 or 16 bytes, and their data follow the record. */
+/* Whether a HEADER_TRACING_DATA record contains its `size` bytes of data, after its first 12, as simpleperf (Android)
+ * writes it. perf's have 12 or 16 bytes, and their data follow the record. */
 static inline bool perfring_tracing_is_inside(uint32_t record_size, uint32_t size)
 {
 	return record_size > 16 && size <= record_size - 12;
 }
 
-/* The next record where nothing is special about it: it lies in the block as a whole, aligned, a kernel's, in our byte
- * order and not compressed.  Returns false to take it by perfring_stream_take. */
+/* The fast path of perfring_stream_take: the next record if it is whole in the block, aligned, one of the kernel's,
+ * native and not compressed.  Returns false if it is not. */
 static inline bool perfring_stream_take_plain(struct perfring_stream *stream, const struct perf_event_header **record,
 					      int64_t *at)
 {
@@ -134,7 +134,7 @@ static inline bool perfring_stream_take_plain(struct perfring_stream *stream, co
 	const perfring_header *header;
 	uint64_t place, left;
 
-	if (!block || stream->is_special || stream->behind || stream->at < block->from)
+	if (!block || stream->is_special || stream->trailing || stream->at < block->from)
 		return false;
 	place = (uint64_t)(stream->at - block->from);
 	left = block->filled - place;
@@ -149,10 +149,17 @@ static inline bool perfring_stream_take_plain(struct perfring_stream *stream, co
 	return true;
 }
 
-/* -EBADMSG with the fault noted. */
-int perfring_stock_wrong(struct perfring_stock *stock, uint64_t at, const char *what);
+static inline bool perfring_is_compressed(uint32_t type)
+{
+	return type == PERFRING_RECORD_COMPRESSED || type == PERFRING_RECORD_COMPRESSED2;
+}
 
-/* The whole of it, or less at the end of the file.  Returns the bytes read or -errno. */
-int64_t perfring_stock_read(int fd, void *room, size_t size, uint64_t at);
+/* Stores a fault.  Returns -EBADMSG. */
+static inline int perfring_fault_at(struct perfring_fault *fault, uint64_t at, const char *what)
+{
+	fault->at = (int64_t)at;
+	fault->what = what;
+	return -EBADMSG;
+}
 
 #endif

@@ -11,11 +11,13 @@
 #include "build_id.h"
 #include "os/cgroup.h"
 #include "os/file.h"
+#include "os/lines.h"
 #include "os/map.h"
+#include "os/thread.h"
 #include "synthesis.h"
 
 enum {
-	MOST_OBJECTS = 65536, /* that are remembered: then all of them are forgotten */
+	MAX_OBJECTS = 65536, /* in the cache of build ids, which is emptied then */
 };
 
 void perfring_file_writer_end_when(struct perfring_file_writer *writer, bool (*is_ending)(void *of), void *of)
@@ -40,11 +42,17 @@ int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_rec
 	return perfring_file_batch(writer, 0, record);
 }
 
-static struct perfring_string string(const char *text, size_t most)
+static struct perfring_string string(const char *text, size_t limit)
 {
-	struct perfring_string string = {.data = text, .size = (uint32_t)strnlen(text, most)};
+	return (struct perfring_string){.data = text, .size = (uint32_t)strnlen(text, limit)};
+}
 
-	return string;
+/* After synthesis: writes the batch. */
+static int end_batch(struct perfring_file_writer *writer, int error)
+{
+	int written = perfring_file_batch_write(writer);
+
+	return error ? error : written;
 }
 
 bool perfring_synthesize_flag(const struct perfring_file_writer *writer, uint32_t flag)
@@ -54,12 +62,12 @@ bool perfring_synthesize_flag(const struct perfring_file_writer *writer, uint32_
 	return format && format->flags >> flag & 1;
 }
 
-/* A file that was looked into, as it was then. */
+/* A file and its build id. */
 struct object {
 	dev_t dev;
 	ino_t ino;
 	struct timespec changed;
-	int64_t size; /* of the id, or -errno */
+	int64_t size; /* of the build id, or -errno */
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 };
 
@@ -80,15 +88,14 @@ static int compare_objects(const void *a, const void *b)
 	return order ? order : compare_words((uint64_t)one->changed.tv_nsec, (uint64_t)other->changed.tv_nsec);
 }
 
-void perfring_file_forget_objects(struct perfring_file_writer *writer)
+void perfring_file_free_objects(struct perfring_file_writer *writer)
 {
 	tdestroy(writer->objects, free);
 	writer->objects = NULL;
 	writer->object_count = 0;
 }
 
-/* By device and inode, once: one file may have any number of mappings, in any number of processes.  Without memory to keep
- * it, it is looked into again. */
+/* Each file is read once, however many mappings it has; again only if there was no memory for the cache. */
 static int64_t build_id_in_file(struct perfring_file_writer *writer, int fd, uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
 	struct object key, *object;
@@ -101,8 +108,8 @@ static int64_t build_id_in_file(struct perfring_file_writer *writer, int fd, uin
 	at = tfind(&key, &writer->objects, compare_objects);
 	if (!at) {
 		key.size = perfring_build_id_in(fd, key.id);
-		if (writer->object_count == MOST_OBJECTS)
-			perfring_file_forget_objects(writer);
+		if (writer->object_count == MAX_OBJECTS)
+			perfring_file_free_objects(writer);
 		object = malloc(sizeof(*object));
 		if (object) {
 			*object = key;
@@ -118,7 +125,7 @@ static int64_t build_id_in_file(struct perfring_file_writer *writer, int fd, uin
 	return key.size;
 }
 
-/* The process may be in another mount namespace. */
+/* As the process sees the path: it may be in another mount namespace. */
 static int64_t build_id_of_object(struct perfring_file_writer *writer, int32_t pid, const char *name,
 				  uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
@@ -132,7 +139,7 @@ static int64_t build_id_of_object(struct perfring_file_writer *writer, int32_t p
 	return size;
 }
 
-/* In place of device and inode; notes: of the kernel or a module, NULL for a process's file. */
+/* Replaces device and inode by the build id, if any.  notes: of the kernel or a module; NULL: a process's file. */
 static void identify(struct perfring_file_writer *writer, struct perfring_record *record, const char *notes)
 {
 	struct perfring_file_id *file = &record->is.mmap2.file;
@@ -149,47 +156,40 @@ static void identify(struct perfring_file_writer *writer, struct perfring_record
 		record->misc |= PERFRING_RECORD_MISC_MMAP_BUILD_ID;
 }
 
-/* With `build_id` MMAP2, as perf does: by the id in the notes, or by nothing. */
+/* As perf: MMAP, or with the flag `build_id` MMAP2. */
 static int put_kernel_map(struct perfring_file_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
 			  const char *name, const char *notes)
 {
-	struct perfring_record record;
-	struct perfring_record_mmap2 *map = &record.is.mmap2;
+	bool has_id = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id);
+	struct perfring_record record = {.type = has_id ? PERFRING_RECORD_MMAP2 : PERFRING_RECORD_MMAP,
+					 .misc = PERFRING_RECORD_MISC_KERNEL};
 
-	memset(&record, 0, sizeof(record));
-	record.misc = PERFRING_RECORD_MISC_KERNEL;
-	if (!perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id)) {
-		record.type = PERFRING_RECORD_MMAP;
-		record.is.mmap.pid = UINT32_MAX;
-		record.is.mmap.addr = addr;
-		record.is.mmap.len = len;
-		record.is.mmap.pgoff = pgoff;
+	if (has_id) {
+		record.is.mmap2 =
+			(struct perfring_record_mmap2){.pid = UINT32_MAX, .addr = addr, .len = len, .pgoff = pgoff};
+		record.is.mmap2.filename = string(name, PATH_MAX - 1);
+		identify(writer, &record, notes);
+	} else {
+		record.is.mmap =
+			(struct perfring_record_mmap){.pid = UINT32_MAX, .addr = addr, .len = len, .pgoff = pgoff};
 		record.is.mmap.filename = string(name, PATH_MAX - 1);
-		return perfring_synthesize(writer, &record, 0, 0);
 	}
-	record.type = PERFRING_RECORD_MMAP2;
-	map->pid = UINT32_MAX;
-	map->addr = addr;
-	map->len = len;
-	map->pgoff = pgoff;
-	map->filename = string(name, PATH_MAX - 1);
-	identify(writer, &record, notes);
 	return perfring_synthesize(writer, &record, 0, 0);
 }
 
-/* From the first of _text and _stext to _etext; the name tells which symbol pgoff is the address of.  Addresses are 0
- * where kptr_restrict hides them: then there is nothing to say. */
-static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_os_lines *lines)
+/* From _text, else _stext, to _etext; pgoff is the address of the symbol in the name.  Nothing, if kptr_restrict hides
+ * the addresses, which are 0 then. */
+static int put_kernel_text(struct perfring_file_writer *writer)
 {
+	struct perfring_os_lines lines;
 	uint64_t text = 0, stext = 0, etext = 0;
 	const char *line, *name;
 	char *end;
-
-	int error = perfring_os_lines_open(lines, "/proc/kallsyms");
+	int error = perfring_os_lines_open(&lines, "/proc/kallsyms");
 
 	if (error)
 		return perfring_os_pass_over(error);
-	while ((!text || !stext || !etext) && (line = perfring_os_lines_next(lines))) {
+	while ((!text || !stext || !etext) && (line = perfring_os_lines_next(&lines))) {
 		uint64_t addr = strtoull(line, &end, 16);
 
 		if (*end != ' ' || !end[1] || end[2] != ' ')
@@ -202,18 +202,18 @@ static int put_kernel_text(struct perfring_file_writer *writer, struct perfring_
 		else if (!strcmp(name, "_etext"))
 			etext = addr;
 	}
-	perfring_os_lines_close(lines);
+	perfring_os_lines_close(&lines);
 	if (text && etext > text)
 		return put_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text",
 				      PERFRING_KERNEL_NOTES);
 	if (stext && etext > stext)
 		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
 				      PERFRING_KERNEL_NOTES);
-	return perfring_os_pass_over(lines->error);
+	return perfring_os_pass_over(lines.error);
 }
 
-/* "name size uses users state address": the symbols are in kallsyms, so perf needs no path to the file.  Read whole: of a
- * module that many use, the line is longer than others. */
+/* Lines "name size uses users state address".  The file is loaded whole because a line with many users is long.  perf
+ * needs no path of the module: its symbols are in kallsyms. */
 static int put_modules(struct perfring_file_writer *writer)
 {
 	char name[128], notes[192], *text, *rest, *line;
@@ -233,7 +233,7 @@ static int put_modules(struct perfring_file_writer *writer)
 		snprintf(notes, sizeof(notes), "/sys/module/%s/notes/.note.gnu.build-id", line);
 		size = strtoull(end + 1, NULL, 10);
 		addr = strtoull(at + 1, NULL, 16);
-		/* an address of 0 is one that this user may not see */
+		/* address 0: hidden from this user */
 		if (addr && size && size - 1 <= UINT64_MAX - addr)
 			error = put_kernel_map(writer, addr, size, 0, name, notes);
 	}
@@ -243,42 +243,24 @@ static int put_modules(struct perfring_file_writer *writer)
 
 int perfring_file_writer_put_kernel(struct perfring_file_writer *writer)
 {
-	struct perfring_os_lines lines;
-	int error, written;
+	int error;
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
-	error = put_kernel_text(writer, &lines);
+	error = put_kernel_text(writer);
 	if (!error)
 		error = put_modules(writer);
 	if (!error)
-		error = perfring_file_put_programs(writer, &lines);
-	written = perfring_file_batch_write(writer);
-	return error ? error : written;
+		error = perfring_file_put_programs(writer);
+	return end_batch(writer, error);
 }
 
-/* The name in /proc/PID/status is on one line: "\n" and "\\" stand for what they say. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (; *text; text++) {
-		if (text[0] == '\\' && text[1]) {
-			text++;
-			*to++ = *text == 'n' ? '\n' : *text;
-		} else {
-			*to++ = *text;
-		}
-	}
-	*to = 0;
-}
-
-/* The seven kinds of them in the kernel's order (PERF_NR_NAMESPACES). */
+/* In the kernel's order (PERF_NR_NAMESPACES). */
 static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uint32_t tid)
 {
 	static const char names[][8] = {"net", "uts", "ipc", "pid", "user", "mnt", "cgroup"};
 	perfring_word links[2 * sizeof(names) / sizeof(names[0])] = {0};
-	struct perfring_record record;
+	struct perfring_record record = {.type = PERFRING_RECORD_NAMESPACES};
 	struct stat one;
 	char path[128];
 	int error;
@@ -294,65 +276,41 @@ static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uin
 		links[2 * i] = one.st_dev;
 		links[2 * i + 1] = one.st_ino;
 	}
-	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_NAMESPACES;
-	record.is.namespaces.pid = pid;
-	record.is.namespaces.tid = tid;
+	record.is.namespaces = (struct perfring_record_namespaces){.pid = pid, .tid = tid};
 	record.is.namespaces.links.words = links;
 	record.is.namespaces.links.nr = sizeof(names) / sizeof(names[0]);
 	return perfring_synthesize(writer, &record, pid, tid);
 }
 
-/* FORK and COMM.  Returns 1, 0 when the task has gone, -errno. */
-static int put_task(struct perfring_file_writer *writer, struct perfring_os_lines *lines, uint32_t pid, uint32_t tid)
+/* FORK, COMM and NAMESPACES.  Returns 1, 0 if the task has ended, -errno. */
+static int put_task(struct perfring_file_writer *writer, uint32_t pid, uint32_t tid)
 {
-	struct perfring_record record;
-	char path[64], comm[16] = "", *line;
-	uint32_t parent = pid;
-	bool has_parent = false;
-	int error;
+	struct perfring_record record = {.type = PERFRING_RECORD_FORK};
+	struct perfring_os_thread thread;
+	uint32_t parent;
+	int error = perfring_os_thread_stat(pid, tid, &thread);
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
-	error = perfring_os_lines_open(lines, path);
 	if (error)
 		return perfring_os_pass_over(error);
-	while (!has_parent && (line = perfring_os_lines_next(lines))) {
-		if (!strncmp(line, "Name:\t", 6)) {
-			unescape(line + 6);
-			memcpy(comm, line + 6, strnlen(line + 6, sizeof(comm) - 1));
-		} else if (!strncmp(line, "PPid:\t", 6)) {
-			has_parent = true;
-			/* threads are taken to come from their process's first one */
-			if (pid == tid)
-				parent = (uint32_t)strtoul(line + 6, NULL, 10);
-		}
-	}
-	perfring_os_lines_close(lines);
-	if (!has_parent)
-		return perfring_os_pass_over(lines->error);
-	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_FORK;
-	record.is.fork.pid = pid;
-	record.is.fork.ppid = parent;
-	record.is.fork.tid = tid;
-	record.is.fork.ptid = parent;
+	/* as if the first thread of a process had created the others */
+	parent = pid == tid ? thread.parent : pid;
+	record.is.fork = (struct perfring_record_fork){.pid = pid, .ppid = parent, .tid = tid, .ptid = parent};
 	error = perfring_synthesize(writer, &record, pid, tid);
 	if (error)
 		return error;
-	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_COMM;
-	record.is.comm.pid = pid;
-	record.is.comm.tid = tid;
-	record.is.comm.comm = string(comm, sizeof(comm));
+	record.is.comm = (struct perfring_record_comm){.pid = pid, .tid = tid};
+	record.is.comm.comm = string(thread.comm, sizeof(thread.comm));
 	error = perfring_synthesize(writer, &record, pid, tid);
 	if (!error && perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_namespaces))
 		error = put_namespaces(writer, pid, tid);
 	return error ? error : 1;
 }
 
-static int put_maps(struct perfring_file_writer *writer, struct perfring_os_lines *lines, uint32_t pid)
+static int put_maps(struct perfring_file_writer *writer, uint32_t pid)
 {
-	struct perfring_record record;
+	struct perfring_record record = {.type = PERFRING_RECORD_MMAP2};
+	struct perfring_os_lines lines;
 	struct perfring_os_map map;
 	char path[64], *line;
 	bool is_code, wants_ids = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id),
@@ -360,18 +318,16 @@ static int put_maps(struct perfring_file_writer *writer, struct perfring_os_line
 	int error;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/maps", pid, pid);
-	error = perfring_os_lines_open(lines, path);
+	error = perfring_os_lines_open(&lines, path);
 	if (error)
 		return perfring_os_pass_over(error);
-	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_MMAP2;
-	while (!error && (line = perfring_os_lines_next(lines))) {
+	while (!error && (line = perfring_os_lines_next(&lines))) {
 		if (!perfring_os_map_parse(&map, line))
 			continue;
 		is_code = map.prot & PROT_EXEC;
 		if (!is_code && !(wants_data && map.prot & PROT_READ))
 			continue;
-		/* As perf: also a mapping without a file has the offset that the line gives, which is 0. */
+		/* As perf: a mapping without a file has the offset of its line, which is 0. */
 		record.is.mmap2 = (struct perfring_record_mmap2){
 			.pid = pid,
 			.tid = pid,
@@ -388,19 +344,19 @@ static int put_maps(struct perfring_file_writer *writer, struct perfring_os_line
 			identify(writer, &record, NULL);
 		error = perfring_synthesize(writer, &record, pid, pid);
 	}
-	perfring_os_lines_close(lines);
-	return error ? error : perfring_os_pass_over(lines->error);
+	perfring_os_lines_close(&lines);
+	return error ? error : perfring_os_pass_over(lines.error);
 }
 
-static int put_process(struct perfring_file_writer *writer, struct perfring_os_lines *lines, uint32_t pid)
+static int put_process(struct perfring_file_writer *writer, uint32_t pid)
 {
 	struct dirent *entry;
 	char path[64];
 	DIR *tasks;
 	int error;
 
-	/* the first thread first: the others are its children */
-	error = put_task(writer, lines, pid, pid);
+	/* the first thread before its children */
+	error = put_task(writer, pid, pid);
 	if (error <= 0)
 		return error;
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
@@ -411,25 +367,24 @@ static int put_process(struct perfring_file_writer *writer, struct perfring_os_l
 		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
 		if (tid && tid != pid)
-			error = put_task(writer, lines, pid, tid);
+			error = put_task(writer, pid, tid);
 	}
 	if (error >= 0)
 		error = perfring_os_pass_over(-errno);
 	closedir(tasks);
-	return error < 0 ? error : put_maps(writer, lines, pid);
+	return error < 0 ? error : put_maps(writer, pid);
 }
 
 int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_t pid)
 {
-	struct perfring_os_lines lines;
 	struct dirent *entry;
-	int error = 0, written;
+	int error = 0;
 	DIR *processes;
 
 	if (!writer->is_begun || writer->is_finished || pid < -1 || !pid)
 		return -EINVAL;
 	if (pid > 0) {
-		error = put_process(writer, &lines, (uint32_t)pid);
+		error = put_process(writer, (uint32_t)pid);
 	} else {
 		processes = opendir("/proc");
 		if (!processes)
@@ -438,24 +393,23 @@ int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_
 			uint32_t one = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
 			if (one)
-				error = put_process(writer, &lines, one);
+				error = put_process(writer, one);
 		}
 		if (!error)
 			error = -errno;
 		closedir(processes);
 	}
-	written = perfring_file_batch_write(writer);
-	return error ? error : written;
+	return end_batch(writer, error);
 }
 
 /* ---- cgroups ---- */
 
-/* The id that samples carry is what the file system's handles say. */
+/* A sample's cgroup id is the file handle of the cgroup's folder. */
 static bool cgroup_id(int fd, uint64_t *id)
 {
 	union {
 		struct file_handle handle;
-		unsigned char room[sizeof(struct file_handle) + sizeof(*id)];
+		unsigned char bytes[sizeof(struct file_handle) + sizeof(*id)];
 	} handle;
 	int mount;
 
@@ -466,17 +420,15 @@ static bool cgroup_id(int fd, uint64_t *id)
 	return true;
 }
 
-/* It and those below it; path: from the mount on, with room for a name more. */
+/* A cgroup and those below it.  path: below the mount point, with space for one more name. */
 static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, size_t used)
 {
-	struct perfring_record record;
+	struct perfring_record record = {.type = PERFRING_RECORD_CGROUP};
 	struct dirent *entry;
 	int error = 0;
 	DIR *folder;
 
-	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_CGROUP;
-	record.is.cgroup.path = string(used ? path : "/", PATH_MAX - 1);
+	record.is.cgroup = (struct perfring_record_cgroup){.path = string(used ? path : "/", PATH_MAX - 1)};
 	if (cgroup_id(fd, &record.is.cgroup.id))
 		error = perfring_synthesize(writer, &record, 0, 0);
 	folder = fdopendir(fd);
@@ -503,7 +455,7 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 		error = put_cgroup(writer, below, path, used + 1 + length);
 		path[used] = 0;
 	}
-	/* a cgroup may go meanwhile */
+	/* ENODEV: the cgroup was removed meanwhile */
 	if (!error && errno != ENODEV)
 		error = perfring_os_pass_over(-errno);
 	closedir(folder);
@@ -513,7 +465,7 @@ static int put_cgroup(struct perfring_file_writer *writer, int fd, char *path, s
 int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer)
 {
 	char path[PATH_MAX + 1];
-	int fd, error, written;
+	int fd, error;
 
 	if (!writer->is_begun || writer->is_finished)
 		return -EINVAL;
@@ -525,6 +477,5 @@ int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer)
 		return -errno;
 	*path = 0;
 	error = put_cgroup(writer, fd, path, 0);
-	written = perfring_file_batch_write(writer);
-	return error ? error : written;
+	return end_batch(writer, error);
 }

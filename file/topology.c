@@ -1,4 +1,4 @@
-/* topology.c - processors, caches, nodes and PMUs of this machine, as features list them (docs/abi.md 11.3). */
+/* topology.c - the features of the processors, memory, PMUs and the events' clock (docs/abi.md 11.3). */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,19 +37,17 @@ static struct dirent *next_entry(struct perfring_byte_buffer *buffer, DIR *folde
 	return entry;
 }
 
-/* The first line of a small file.  Returns false when there is none, or when it cannot be read: `unread` says why. */
-static bool slurp(struct perfring_byte_buffer *buffer, char *text, size_t size, const char *form, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static bool slurp(struct perfring_byte_buffer *buffer, char *text, size_t size, const char *form, ...)
+/* A small file.  Returns false if there is none, or it could not be read: `unread` has the error. */
+static __attribute__((format(printf, 4, 5))) bool read_text(struct perfring_byte_buffer *buffer, char *text,
+							    size_t size, const char *format, ...)
 {
 	char path[320];
 	va_list list;
 	int64_t got;
 	int length;
 
-	va_start(list, form);
-	length = vsnprintf(path, sizeof(path), form, list);
+	va_start(list, format);
+	length = vsnprintf(path, sizeof(path), format, list);
 	va_end(list);
 	if (length < 0 || (size_t)length >= sizeof(path))
 		return false;
@@ -58,12 +56,13 @@ static bool slurp(struct perfring_byte_buffer *buffer, char *text, size_t size, 
 	return got >= 0;
 }
 
-static uint32_t number_in(struct perfring_byte_buffer *buffer, const char *form, uint32_t cpu)
+static uint32_t number_in(struct perfring_byte_buffer *buffer, const char *path, uint32_t cpu)
 {
-	char path[320], text[64];
+	char text[64];
 
-	snprintf(path, sizeof(path), CPUS "/cpu%u/%s", cpu, form);
-	return slurp(buffer, text, sizeof(text), "%s", path) ? (uint32_t)strtoul(text, NULL, 0) : UINT32_MAX;
+	if (!read_text(buffer, text, sizeof(text), CPUS "/cpu%u/%s", cpu, path))
+		return UINT32_MAX;
+	return (uint32_t)strtoul(text, NULL, 0);
 }
 
 /* ---- processors ---- */
@@ -75,20 +74,20 @@ static uint32_t count_cpus(void)
 	return count > 0 ? (uint32_t)count : 0;
 }
 
-/* Strings, each once, in the order they are met. */
+/* The count of different strings, then the strings. */
 static void put_lists(struct perfring_byte_buffer *buffer, const char *name, const char *older, uint32_t cpus)
 {
 	size_t count_at = buffer->used, from;
 	uint32_t count = 0;
 	char text[512];
 
-	perfring_byte_buffer_put_half(buffer, 0);
+	perfring_byte_buffer_put_u32(buffer, 0);
 	from = buffer->used;
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
 		size_t begun = buffer->used, length, at;
 
-		if (!slurp(buffer, text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, name) &&
-		    !(older && slurp(buffer, text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, older)))
+		if (!read_text(buffer, text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, name) &&
+		    !(older && read_text(buffer, text, sizeof(text), CPUS "/cpu%u/topology/%s", cpu, older)))
 			continue;
 		perfring_byte_buffer_put_string(buffer, text);
 		if (buffer->error)
@@ -112,12 +111,12 @@ static bool put_cpu_topology(struct perfring_byte_buffer *buffer)
 	put_lists(buffer, "package_cpus_list", "core_siblings_list", cpus);
 	put_lists(buffer, "core_cpus_list", "thread_siblings_list", cpus);
 	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
-		perfring_byte_buffer_put_half(buffer, number_in(buffer, "topology/core_id", cpu));
-		perfring_byte_buffer_put_half(buffer, number_in(buffer, "topology/physical_package_id", cpu));
+		perfring_byte_buffer_put_u32(buffer, number_in(buffer, "topology/core_id", cpu));
+		perfring_byte_buffer_put_u32(buffer, number_in(buffer, "topology/physical_package_id", cpu));
 	}
 	put_lists(buffer, "die_cpus_list", NULL, cpus);
 	for (uint32_t cpu = 0; cpu < cpus; cpu++)
-		perfring_byte_buffer_put_half(buffer, number_in(buffer, "topology/die_id", cpu));
+		perfring_byte_buffer_put_u32(buffer, number_in(buffer, "topology/die_id", cpu));
 	return cpus;
 }
 
@@ -128,22 +127,23 @@ static bool put_caches(struct perfring_byte_buffer *buffer)
 	static const char *const texts[] = {"type", "size"};
 	uint32_t count = 0, cpus = count_cpus();
 
-	perfring_byte_buffer_put_half(buffer, 1);
-	perfring_byte_buffer_put_half(buffer, 0);
+	perfring_byte_buffer_put_u32(buffer, 1);
+	perfring_byte_buffer_put_u32(buffer, 0);
 	for (uint32_t level = 0; level < 16; level++)
 		for (uint32_t cpu = 0; cpu < cpus; cpu++) {
 			char map[512], text[64], path[64];
 
 			snprintf(path, sizeof(path), "cache/index%u", level);
-			if (!slurp(buffer, map, sizeof(map), CPUS "/cpu%u/%s/shared_cpu_list", cpu, path) ||
+			if (!read_text(buffer, map, sizeof(map), CPUS "/cpu%u/%s/shared_cpu_list", cpu, path) ||
 			    strtoul(map, NULL, 10) != cpu)
-				continue; /* listed for the first of those that share it */
+				continue; /* once: for the first of the CPUs that share it */
 			for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 				snprintf(path, sizeof(path), "cache/index%u/%s", level, numbers[i]);
-				perfring_byte_buffer_put_half(buffer, number_in(buffer, path, cpu));
+				perfring_byte_buffer_put_u32(buffer, number_in(buffer, path, cpu));
 			}
 			for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-				if (!slurp(buffer, text, sizeof(text), CPUS "/cpu%u/cache/index%u/%s", cpu, level, texts[i]))
+				if (!read_text(buffer, text, sizeof(text), CPUS "/cpu%u/cache/index%u/%s", cpu, level,
+					       texts[i]))
 					*text = 0;
 				perfring_byte_buffer_put_string(buffer, text);
 			}
@@ -172,7 +172,7 @@ static bool put_cpuid(struct perfring_byte_buffer *buffer)
 	model = (a >> 4 & 15) + (family >= 6 ? (a >> 16 & 15) << 4 : 0);
 	snprintf(text, sizeof(text), "%s,%u,%u,%u", vendor, family, model, a & 15);
 #else
-	if (!slurp(buffer, text, sizeof(text), CPUS "/cpu0/regs/identification/midr_el1"))
+	if (!read_text(buffer, text, sizeof(text), CPUS "/cpu0/regs/identification/midr_el1"))
 		return false;
 #endif
 	perfring_byte_buffer_put_string(buffer, text);
@@ -181,15 +181,14 @@ static bool put_cpuid(struct perfring_byte_buffer *buffer)
 
 /* ---- memory ---- */
 
-/* How many numbers of nodes there can be: "0-3" is 4.  Looking for each of the 1024 that the kernel could be built for would
- * be 2000 calls for each recording. */
+/* One more than the highest number of a node.  (Up to 1024 nodes: looking for each would take 2000 system calls.) */
 static unsigned count_nodes(struct perfring_byte_buffer *buffer)
 {
 	uint32_t first, last = NODES_MAX;
 	char text[512];
 	const char *at = text;
 
-	if (!slurp(buffer, text, sizeof(text), NODES "/possible"))
+	if (!read_text(buffer, text, sizeof(text), NODES "/possible"))
 		return NODES_MAX;
 	while (perfring_os_range_next(&at, &first, &last) == 1)
 		;
@@ -215,13 +214,13 @@ static bool put_nodes(struct perfring_byte_buffer *buffer)
 	uint32_t count = 0;
 	char cpus[512];
 
-	perfring_byte_buffer_put_half(buffer, 0);
+	perfring_byte_buffer_put_u32(buffer, 0);
 	for (unsigned node = 0; node < nodes; node++) {
-		if (!slurp(buffer, cpus, sizeof(cpus), NODES "/node%u/cpulist", node))
+		if (!read_text(buffer, cpus, sizeof(cpus), NODES "/node%u/cpulist", node))
 			continue;
-		perfring_byte_buffer_put_half(buffer, node);
-		perfring_byte_buffer_put_word(buffer, kilobytes_of(buffer, node, "MemTotal"));
-		perfring_byte_buffer_put_word(buffer, kilobytes_of(buffer, node, "MemFree"));
+		perfring_byte_buffer_put_u32(buffer, node);
+		perfring_byte_buffer_put_u64(buffer, kilobytes_of(buffer, node, "MemTotal"));
+		perfring_byte_buffer_put_u64(buffer, kilobytes_of(buffer, node, "MemFree"));
 		perfring_byte_buffer_put_string(buffer, cpus);
 		count++;
 	}
@@ -229,11 +228,11 @@ static bool put_nodes(struct perfring_byte_buffer *buffer)
 	return count;
 }
 
-/* The blocks of memory of one node as a bitmap.  Returns false when it has none. */
+/* A bitmap of a node's memory blocks.  Returns false if it has none. */
 static bool put_blocks(struct perfring_byte_buffer *buffer, unsigned node)
 {
 	enum {
-		MOST = 1 << 20
+		MAX_BLOCKS = 1 << 20
 	};
 	struct dirent *entry;
 	uint64_t bits = 0, *words;
@@ -246,7 +245,7 @@ static bool put_blocks(struct perfring_byte_buffer *buffer, unsigned node)
 		take_error(buffer, -errno);
 		return false;
 	}
-	words = calloc(MOST / 64, sizeof(*words));
+	words = calloc(MAX_BLOCKS / 64, sizeof(*words));
 	if (!words)
 		buffer->error = -ENOMEM;
 	while (words && (entry = next_entry(buffer, folder))) {
@@ -256,7 +255,7 @@ static bool put_blocks(struct perfring_byte_buffer *buffer, unsigned node)
 		if (strncmp(entry->d_name, "memory", 6) || entry->d_name[6] < '0' || entry->d_name[6] > '9')
 			continue;
 		block = strtoul(entry->d_name + 6, &end, 10);
-		if (*end || block >= MOST)
+		if (*end || block >= MAX_BLOCKS)
 			continue;
 		words[block / 64] |= UINT64_C(1) << block % 64;
 		if (bits <= block)
@@ -264,9 +263,9 @@ static bool put_blocks(struct perfring_byte_buffer *buffer, unsigned node)
 	}
 	closedir(folder);
 	if (bits) {
-		perfring_byte_buffer_put_word(buffer, node);
-		perfring_byte_buffer_put_word(buffer, bits);
-		perfring_byte_buffer_put_word(buffer, bits);
+		perfring_byte_buffer_put_u64(buffer, node);
+		perfring_byte_buffer_put_u64(buffer, bits);
+		perfring_byte_buffer_put_u64(buffer, bits);
 		perfring_byte_buffer_put(buffer, words, (size_t)(bits + 63) / 64 * 8);
 	}
 	free(words);
@@ -279,11 +278,11 @@ static bool put_memory(struct perfring_byte_buffer *buffer)
 	uint64_t count = 0;
 	char text[64];
 
-	if (!slurp(buffer, text, sizeof(text), MEMORY "/block_size_bytes"))
+	if (!read_text(buffer, text, sizeof(text), MEMORY "/block_size_bytes"))
 		return false;
-	perfring_byte_buffer_put_word(buffer, 1);
-	perfring_byte_buffer_put_word(buffer, strtoull(text, NULL, 16));
-	perfring_byte_buffer_put_word(buffer, 0);
+	perfring_byte_buffer_put_u64(buffer, 1);
+	perfring_byte_buffer_put_u64(buffer, strtoull(text, NULL, 16));
+	perfring_byte_buffer_put_u64(buffer, 0);
 	for (unsigned node = 0; node < nodes; node++)
 		count += put_blocks(buffer, node);
 	perfring_byte_buffer_set(buffer, 16, &count, sizeof(count));
@@ -303,11 +302,11 @@ static bool put_pmus(struct perfring_byte_buffer *buffer)
 		take_error(buffer, -errno);
 		return false;
 	}
-	perfring_byte_buffer_put_half(buffer, 0);
+	perfring_byte_buffer_put_u32(buffer, 0);
 	while ((entry = next_entry(buffer, folder))) {
-		if (entry->d_name[0] == '.' || !slurp(buffer, text, sizeof(text), PMUS "/%s/type", entry->d_name))
+		if (entry->d_name[0] == '.' || !read_text(buffer, text, sizeof(text), PMUS "/%s/type", entry->d_name))
 			continue;
-		perfring_byte_buffer_put_half(buffer, (uint32_t)strtoul(text, NULL, 10));
+		perfring_byte_buffer_put_u32(buffer, (uint32_t)strtoul(text, NULL, 10));
 		perfring_byte_buffer_put_string(buffer, entry->d_name);
 		count++;
 	}
@@ -316,7 +315,7 @@ static bool put_pmus(struct perfring_byte_buffer *buffer)
 	return count;
 }
 
-/* Each puts the payload of its feature.  Returns false when the machine shows nothing of it. */
+/* put: puts the payload of the feature; returns false if the machine has nothing of it. */
 static const struct {
 	uint32_t feature;
 	bool (*put)(struct perfring_byte_buffer *buffer);
@@ -349,7 +348,7 @@ int perfring_file_topology(struct perfring_file_writer *writer, int *unread)
 
 /* ---- clocks ---- */
 
-/* Of events with a clock of their own: how fine it is, and what time of day it was at one moment of it. */
+/* The resolution of the events' clock, and one moment of it in the time of day. */
 int perfring_file_clock(struct perfring_file_writer *writer)
 {
 	struct {

@@ -1,7 +1,4 @@
-/* tracing_data.c - TRACING_DATA: how the RAW bytes of tracepoints are to be read (docs/abi.md 11.3, version 0.6).
- *
- * Only the formats of the events in the file are written, sorted by their system as the layout wants it.
- */
+/* tracing_data.c - TRACING_DATA: the formats of the file's tracepoints, by system (docs/abi.md 11.3, version 0.6). */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,20 +30,20 @@ static bool is_used(const struct perfring_file_writer *writer, uint64_t id)
 	return false;
 }
 
-/* Returns 1, 0 (it has none) or -errno. */
+/* Returns 1, 0 (not a tracepoint) or -errno. */
 static int read_id(const char *path, uint64_t *id)
 {
 	char text[32];
 	int64_t got = perfring_os_file_read(path, text, sizeof(text));
 
-	/* "enable" and "filter" are no folders */
+	/* ENOTDIR: "enable" and "filter" */
 	if (got < 0)
 		return got == -ENOTDIR ? 0 : perfring_os_pass_over((int)got);
 	*id = strtoull(text, NULL, 10);
 	return got > 0;
 }
 
-/* The tracepoints in events/SYSTEM whose id is used, into `found`. */
+/* Appends the file's tracepoints in events/SYSTEM. */
 static int find_in(const struct perfring_file_writer *writer, const char *events, const char *system,
 		   struct perfring_byte_buffer *found)
 {
@@ -106,7 +103,7 @@ static int put_sized(struct perfring_byte_buffer *buffer, const char *folder, co
 	int error;
 
 	snprintf(whole, sizeof(whole), "%s/%s", folder, path);
-	perfring_byte_buffer_put_word(buffer, 0);
+	perfring_byte_buffer_put_u64(buffer, 0);
 	error = perfring_byte_buffer_put_file(buffer, whole);
 	if (error)
 		return error;
@@ -122,15 +119,15 @@ static int put_formats(struct perfring_byte_buffer *buffer, const char *events, 
 	size_t i, j;
 	int error = 0;
 
-	/* readdir gave each system's events in a row */
+	/* the events of a system are adjacent */
 	for (i = 0; i < count; i++)
 		systems += !i || strcmp(points[i].system, points[i - 1].system);
-	perfring_byte_buffer_put_half(buffer, systems);
+	perfring_byte_buffer_put_u32(buffer, systems);
 	for (i = 0; i < count && !error; i = j) {
 		for (j = i, nr = 0; j < count && !strcmp(points[i].system, points[j].system); j++)
 			nr++;
 		perfring_byte_buffer_put(buffer, points[i].system, strlen(points[i].system) + 1);
-		perfring_byte_buffer_put_half(buffer, nr);
+		perfring_byte_buffer_put_u32(buffer, nr);
 		for (; nr && !error; nr--) {
 			char path[300];
 
@@ -152,7 +149,7 @@ static int put_all(struct perfring_byte_buffer *buffer, const char *events, cons
 
 	perfring_byte_buffer_put(buffer, head, sizeof(head));
 	perfring_byte_buffer_put(buffer, places, sizeof(places));
-	perfring_byte_buffer_put_half(buffer, (uint32_t)sysconf(_SC_PAGESIZE));
+	perfring_byte_buffer_put_u32(buffer, (uint32_t)sysconf(_SC_PAGESIZE));
 	perfring_byte_buffer_put(buffer, "header_page", 12);
 	error = put_sized(buffer, events, "header_page");
 	if (error)
@@ -161,14 +158,14 @@ static int put_all(struct perfring_byte_buffer *buffer, const char *events, cons
 	error = put_sized(buffer, events, "header_event");
 	if (error)
 		return error;
-	perfring_byte_buffer_put_half(buffer, 0); /* ftrace's own events */
+	perfring_byte_buffer_put_u32(buffer, 0); /* ftrace's own events */
 	error = put_formats(buffer, events, (const struct tracepoint *)(const void *)found->bytes,
 			    found->used / sizeof(struct tracepoint));
 	if (error)
 		return error;
-	perfring_byte_buffer_put_half(buffer, 0); /* kallsyms */
+	perfring_byte_buffer_put_u32(buffer, 0); /* kallsyms */
 	at = buffer->used;
-	perfring_byte_buffer_put_half(buffer, 0);
+	perfring_byte_buffer_put_u32(buffer, 0);
 	snprintf(path, sizeof(path), "%s/../printk_formats", events);
 	error = buffer->error ? buffer->error : perfring_os_pass_over(perfring_byte_buffer_put_file(buffer, path));
 	if (error)

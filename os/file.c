@@ -75,6 +75,24 @@ int perfring_os_file_load(const char *path, char **text, size_t *size)
 	return 0;
 }
 
+int64_t perfring_os_file_pread(int fd, void *buffer, size_t size, uint64_t at)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t got = pread(fd, (char *)buffer + done, size - done, (off_t)(at + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			break;
+		done += (size_t)got;
+	}
+	return (int64_t)done;
+}
+
 int perfring_os_file_raise(int fd)
 {
 	struct rlimit limit;

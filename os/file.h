@@ -18,6 +18,9 @@ uint64_t perfring_os_file_number(const char *path, uint64_t otherwise);
 /* All of a file, NUL-terminated: free(*text).  Returns 0; or -errno, with *text NULL.  Context: not signal handlers. */
 int perfring_os_file_load(const char *path, char **text, size_t *size);
 
+/* Reads `size` bytes at `at`.  Returns how many, fewer at the end of the file, or -errno.  Context: also signal handlers. */
+int64_t perfring_os_file_pread(int fd, void *buffer, size_t size, uint64_t at);
+
 /* Moves fd to a number of 1000 or more, or near RLIMIT_NOFILE, so that the program's own fds keep low numbers; exec
  * closes it.  Returns fd itself where there is no such number, or when it is negative.  Context: also signal
  * handlers. */

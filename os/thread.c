@@ -1,4 +1,4 @@
-/* thread.c - start time and state of a thread. */
+/* thread.c - a thread, as /proc has it. */
 #include "thread.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static char *put_number(char *at, uint32_t number)
 
 int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_thread *thread)
 {
-	char text[512], *field;
+	char text[512], *field, *name;
 	int64_t got;
 
 	memset(thread, 0, sizeof(*thread));
@@ -35,10 +35,15 @@ int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_threa
 	got = perfring_os_file_read(text, text, sizeof(text));
 	if (got < 0)
 		return (int)got;
-	/* Fields 3 and 22.  The second is a name in parentheses, which may hold any character. */
+	/* Fields 2, 3, 4 and 22.  The second is the name in parentheses, which may hold any character. */
+	name = strchr(text, '(');
 	field = strrchr(text, ')');
-	if (field && field[1] == ' ')
+	if (name && field && field[1] == ' ' && field[2]) {
+		*field = 0;
+		memcpy(thread->comm, name + 1, strnlen(name + 1, sizeof(thread->comm) - 1));
 		thread->state = field[2];
+		thread->parent = (uint32_t)strtoul(field + 3, NULL, 10);
+	}
 	for (int i = 2; field && i < 22; i++)
 		field = strchr(field + 1, ' ');
 	thread->start = field ? strtoull(field, NULL, 10) : 0;

@@ -1,4 +1,4 @@
-/* thread.h - start time and state of a thread. */
+/* thread.h - a thread, as /proc has it. */
 #ifndef PERFRING_OS_THREAD_H
 #define PERFRING_OS_THREAD_H
 
@@ -6,8 +6,10 @@
 #include <stdint.h>
 
 struct perfring_os_thread {
-	uint64_t start; /* clock ticks since boot: differs when a number is reused */
-	char state;     /* the letter of proc(5); Z and X: it has ended, but is not yet reaped */
+	uint64_t start;  /* clock ticks since boot: differs when a number is reused */
+	uint32_t parent; /* of its process */
+	char state;      /* the letter of proc(5); Z and X: it has ended, but is not yet reaped */
+	char comm[16];   /* its name, NUL-terminated */
 };
 
 /* Reads /proc/PID/task/TID/stat.  Returns 0; or -errno (-ENOENT, -ESRCH: no such thread), with *thread all 0.

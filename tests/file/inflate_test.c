@@ -78,7 +78,7 @@ static void comes_out(size_t size, size_t room, size_t step)
 	}
 	cr_assert_eq(done, size);
 	cr_assert(!memcmp(out, plain, size));
-	cr_assert_eq(perfring_inflater_place(inflater), PERFRING_BETWEEN_FRAMES, "%zu in rooms of %zu by %zu", size, room, step);
+	cr_assert_eq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES, "%zu in rooms of %zu by %zu", size, room, step);
 	perfring_inflater_close(inflater);
 	cr_assert_eq(windows, 0);
 }
@@ -109,12 +109,12 @@ Test(inflate, a_room_that_ends_with_the_frame)
 		cr_assert_eq(perfring_inflate(inflater, &from, &left, out, sizes[i], &used), 0);
 		cr_assert_eq(used, sizes[i]);
 		cr_assert_eq(left, 0);
-		cr_assert_eq(perfring_inflater_place(inflater), PERFRING_BETWEEN_FRAMES);
+		cr_assert_eq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
 		perfring_inflater_close(inflater);
 	}
 }
 
-/* An input that ends inside a frame is asked for more, and is no fault; what is no frame is one. */
+/* An input that ends inside a frame is primed for more, and is no fault; what is no frame is one. */
 Test(inflate, what_is_cut_or_no_frame)
 {
 	struct perfring_inflater *inflater = open_one();
@@ -125,9 +125,9 @@ Test(inflate, what_is_cut_or_no_frame)
 		from = packed, left = cut;
 		cr_assert_eq(perfring_inflate(inflater, &from, &left, out, sizeof(out), &used), 0);
 		cr_assert_eq(left, 0);
-		cr_assert_neq(perfring_inflater_place(inflater), PERFRING_BETWEEN_FRAMES);
+		cr_assert_neq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
 		perfring_inflater_reset(inflater);
-		cr_assert_eq(perfring_inflater_place(inflater), PERFRING_BETWEEN_FRAMES);
+		cr_assert_eq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES);
 	}
 	from = plain, left = sizeof(plain);
 	cr_assert_eq(perfring_inflate(inflater, &from, &left, out, sizeof(out), &used), -EBADMSG);
