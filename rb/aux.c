@@ -31,7 +31,7 @@ int perfring_aux_open(struct perfring_aux_area *aux, const struct perfring_ring 
 	if (!ring->page || !(ring->flags & PERFRING_RING_OWN) || flags & ~(unsigned)PERFRING_RING_OVERWRITE ||
 	    (ring->flags & PERFRING_RING_READ_ONLY && !(flags & PERFRING_RING_OVERWRITE)))
 		return -EINVAL;
-	/* No order needed: both are written once, before the fd is handed over.  Read once: they are not ours. */
+	/* No order needed: both are written before the fd is passed on.  Read once: a peer may change them. */
 	offset = PERFRING_LOAD(&ring->page->aux_offset);
 	size = PERFRING_LOAD(&ring->page->aux_size);
 	if (!offset && !size)
@@ -70,7 +70,7 @@ int perfring_aux_wrap(struct perfring_aux_area *aux, struct perf_event_mmap_page
 	aux->size = size;
 	aux->span = size;
 	aux->flags = flags;
-	/* No order needed: aux_tail is only ever written by this end. */
+	/* No order needed: only this end stores aux_tail. */
 	if (!overwrites(aux))
 		aux->returned = perfring_page_reclaim_aux(page);
 	aux->observed = aux->returned;
@@ -91,14 +91,14 @@ void perfring_aux_close(struct perfring_aux_area *aux)
 int perfring_aux_produce(struct perfring_aux_area *aux, struct perfring_writer *writer, struct perfring_output *output,
 			 uint32_t watermark)
 {
-	/* A piece is one piece, and the records lie where aux_head does. */
+	/* The area is mapped twice in a row, so that each piece is contiguous; the writer is of the same ring. */
 	if (!aux->mapping_size || !writer || writer->page != aux->page || aux->writer)
 		return -EINVAL;
-	/* The control page is not inherited either (writer.h): a child finds out by the writer, which reads as zeros. */
+	/* as the ring (writer.h): in a child the writer reads as zeros */
 	if (madvise(aux->data, (size_t)aux->mapping_size, MADV_DONTFORK) < 0)
 		return -errno;
 	aux->output = output ? output : &writer->output;
-	aux->position = PERFRING_LOAD(&aux->page->aux_head); /* no order: what a producer before us left */
+	aux->position = PERFRING_LOAD(&aux->page->aux_head); /* no order needed: the last producer has ended */
 	if (!overwrites(aux)) {
 		aux->watermark = watermark ? watermark : aux->size / 2;
 		if (aux->watermark > UINT32_MAX)
@@ -119,14 +119,14 @@ static void wake(struct perfring_aux_area *aux)
 	perfring_wakeup_raise(aux->page, aux->writer->wake_fd);
 }
 
-/* Before the wakeup: the reader that it wakes enables the producer. */
+/* Before the wakeup: the woken reader enables the producer. */
 static void stop(struct perfring_aux_area *aux)
 {
 	PERFRING_STORE(&aux->stopped, UINT64_C(1));
 	PERFRING_POINT(aux_stopped);
 }
 
-/* Bytes below `position` are written.  Returns whether a boundary was reached: not strict, unlike the ring's. */
+/* Publishes the bytes below `position`.  Returns whether the watermark was reached: not strict, unlike the ring's. */
 static bool publish(struct perfring_aux_area *aux)
 {
 	perfring_page_publish_aux(aux->page, aux->position); /* pairs with the consumer's observe */
@@ -140,17 +140,17 @@ static bool publish(struct perfring_aux_area *aux)
 static void leave(struct perfring_aux_area *aux)
 {
 	aux->room = 0;
-	PERFRING_FENCE_LOCAL(); /* a handler that begins from here on finds everything as we leave it */
+	PERFRING_FENCE_LOCAL(); /* before: a handler that begins after it sees all other words */
 	PERFRING_STORE(&aux->begun, UINT64_C(0));
 }
 
-int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **room)
+int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **space)
 {
 	uint64_t used;
 
 	if (!can_produce(aux))
 		return -EINVAL;
-	/* One instruction: of a thread and its handler one alone begins. */
+	/* one instruction: of a thread and its handler, one begins */
 	if (!PERFRING_SWAP_LOCAL(&aux->begun, 0, 1))
 		return -EBUSY;
 	PERFRING_POINT(aux_begun);
@@ -160,8 +160,8 @@ int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **room)
 	}
 	aux->room = aux->size;
 	if (!overwrites(aux)) {
-		/* Acquire: the consumer has finished with what we write into.  One byte stays free (circ_space, docs/abi.md 7.2);
-		 * an aux_tail that cannot be right, masked for example, leaves no space. */
+		/* Acquire: the consumer has read what will be overwritten.  One byte stays free (docs/abi.md 7.2); an
+		 * invalid aux_tail, a masked one for example, leaves no space. */
 		used = aux->position - perfring_page_reclaim_aux(aux->page);
 		aux->room = used < aux->size ? aux->size - 1 - used : 0;
 	}
@@ -171,7 +171,7 @@ int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **room)
 		leave(aux);
 		return 0;
 	}
-	*room = aux->data + (aux->position & (aux->size - 1));
+	*space = aux->data + (aux->position & (aux->size - 1));
 	return (int64_t)aux->room;
 }
 
@@ -193,14 +193,14 @@ static void put_record(struct perfring_aux_area *aux, uint64_t offset, uint64_t 
 	const struct perf_event_header header = {PERF_RECORD_AUX, 0, total};
 	const uint64_t words[3] = {offset, size, flags};
 	struct perfring_claim claim;
-	unsigned char *room = perfring_writer_reserve(aux->writer, output, total, &claim);
+	unsigned char *space = perfring_writer_reserve(aux->writer, output, total, &claim);
 
-	if (!room)
+	if (!space)
 		return;
-	memcpy(room, &header, sizeof(header));
-	memcpy(room + sizeof(header), words, sizeof(words));
+	memcpy(space, &header, sizeof(header));
+	memcpy(space + sizeof(header), words, sizeof(words));
 	if (output->trailer_size)
-		output->trailer(output, room + AUX_SIZE);
+		output->trailer(output, space + AUX_SIZE);
 	perfring_writer_commit(aux->writer, &claim);
 }
 
@@ -240,14 +240,14 @@ void perfring_aux_enable(struct perfring_aux_area *aux)
 
 int64_t perfring_aux_observe(struct perfring_aux_area *aux, const unsigned char **bytes)
 {
-	uint64_t position =
-		perfring_page_observe_aux_from(aux->page, aux->returned); /* acquire: the bytes below are there */
+	/* acquire: the bytes below it are there */
+	uint64_t position = perfring_page_observe_aux_from(aux->page, aux->returned);
 	uint64_t from, row, ready = position - aux->returned;
 
 	if (ready > aux->size) {
 		if (!overwrites(aux))
 			return -EBADMSG;
-		/* Overtaken, or a position that does not run freely: all there is. */
+		/* overwritten since, or an invalid position: the whole area */
 		aux->returned = position - aux->size;
 		ready = aux->size;
 	}

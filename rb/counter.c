@@ -1,4 +1,4 @@
-/* counter.c - the processor's own counter as a clock: fitted to CLOCK_MONOTONIC, published in the control page (docs/abi.md 3.3). */
+/* counter.c - the processor's counter as a clock, fitted to CLOCK_MONOTONIC (docs/abi.md 3.3). */
 #include <perfring/ring.h>
 
 #include <time.h>
@@ -20,7 +20,7 @@ enum {
 
 #ifdef __SIZEOF_INT128__ /* what calibrate computes with */
 
-/* Whether it runs at one speed, asleep or not, on all CPUs alike. */
+/* Whether it runs at a constant rate, in every power state, on all CPUs alike. */
 static bool is_steady(void)
 {
 #if defined(__x86_64__)
@@ -34,7 +34,7 @@ static bool is_steady(void)
 #endif
 }
 
-/* Both at one instant, as nearly as eight tries allow. */
+/* Both at one instant: the closest of eight tries. */
 static void compare(uint64_t *counter, uint64_t *time)
 {
 	uint64_t best = UINT64_MAX, before, after, between;
@@ -51,13 +51,13 @@ static void compare(uint64_t *counter, uint64_t *time)
 	}
 }
 
-/* Takes the right to store the conversion: of several that find the last one dead, one takes its place.  The exchange is
- * ordered: what the one before stored is seen.  Identity and namespaces are one word, so that no thread reads those of two. */
+/* Takes the right to store the conversion; of several threads that find the last one dead, one succeeds.  The exchange
+ * is ordered: what the last one stored is seen.  Identity and namespaces are one word, so they belong to one thread. */
 static bool begin(struct perfring_ring_state *state)
 {
 	uint64_t before = PERFRING_LOAD(&state->calibrator), own = perfring_identity_global();
 
-	/* Ourselves: we are what the one that died at it has exec'd. */
+	/* its own: from before an exec */
 	if (before && before != own && !perfring_identity_global_ended(before))
 		return false;
 	return PERFRING_COMPARE_EXCHANGE(&state->calibrator, &before, own);
@@ -87,7 +87,7 @@ static int calibrate(struct perf_event_mmap_page *page, struct perfring_ring_sta
 	while (mult > UINT32_MAX && shift-- > 1);
 	if (!mult || mult > UINT32_MAX)
 		return -EOPNOTSUPP;
-	/* Odd while the members change: who reads meanwhile reads again.  Odd already: the one before died here. */
+	/* Odd while the members change: readers try again.  Odd already: the last thread died here. */
 	odd = PERFRING_LOAD(&page->lock) | 1;
 	PERFRING_STORE(&page->lock, odd);
 	PERFRING_FENCE_STORES();

@@ -1,24 +1,12 @@
 /* cpus.c - a ring for each CPU, written by the threads that run there: restartable sequences, or locked instructions.
  *
- *     claimed    end of the claimed space.  RSEQ: stored by sequences on the ring's own CPU only, so they need no lock
- *     data_head  end of the committed records, without a gap
- *     marks      one word for each 8 bytes of ring, at the start of a record that was committed before an earlier one:
- *                its end, and bit 0: wake when it is published.  A mark of an earlier lap is not above its place
- *     waiting    marks that are not published yet
- *
- * Who may store data_head, and why no record stays unpublished: docs/ring.md 7.  A is the writer of the record at data_head, B one of a
- * later record:
+ * docs/ring.md 7 has the words, who may store data_head, and why no record stays unpublished.  A is the writer of the
+ * record at data_head, B one of a later record:
  *
  *     A                                           B
  *       data_head = my end                          waiting++, mark = my end, locked
  *       (1)                                         (2)
  *       waiting?  publish what is marked            data_head at a mark?  publish what is marked
- *
- * A thread that is on the ring's CPU after its store counts as on it: if it stored elsewhere, it was moved since, and a change of
- * threads is a full barrier.  A thread that publishes over marks stores data_head and loads the next mark: it is such an A.
- *
- * Interrupts.  A handler at any line is one more writer on the CPU.  A claim that it interrupts is restarted by the kernel.  A record
- * that it interrupts is uncommitted, so the handler's becomes a mark.
  */
 #include "cpus.h"
 
@@ -32,13 +20,13 @@
 #include <perfring/wakeup.h>
 
 #include "filler.h"
-#include "lost.h"
+#include "output.h"
 #include "os/file.h"
 #include "os/membarrier.h"
 #include "os/range.h"
 
 enum {
-	/* Restarts in a row after which a claim is refused: only a debugger that steps causes so many. */
+	/* Restarts in a row after which a claim is refused: only stepping in a debugger causes more. */
 	MAX_RESTARTS = 10000,
 	MARK_WAKES = 1,
 	MAX_CPUS = 8192, /* NR_CPUS is at most this */
@@ -107,10 +95,7 @@ static uint32_t perfring_cpus_here(void)
 
 static bool sequence_swap(struct perfring_cpu *cpu, uint32_t number, uint64_t from, uint64_t to)
 {
-	(void)cpu;
-	(void)number;
-	(void)from;
-	(void)to;
+	(void)cpu, (void)number, (void)from, (void)to;
 	return false;
 }
 
@@ -133,23 +118,21 @@ static bool swap(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uin
 
 static struct perfring_claim refuse(struct perfring_cpus *cpus, uint32_t number, struct perfring_output *output)
 {
-	struct perfring_claim none = {0};
 	struct perfring_cpu *cpu;
 
 	if (!cpus->count) /* a child after fork */
-		return none;
-	/* A thread without restartable sequences in a process that has them (clone without the C library) has no CPU. */
+		return (struct perfring_claim){0};
+	/* A thread that the C library has not started has no number of a CPU. */
 	cpu = perfring_cpus_of(cpus, number < cpus->count ? number : 0);
 	PERFRING_ADD(&state_of(cpu)->lost_total, 1);
 	PERFRING_ADD(&output->lost, 1);
 	/* First the loss, then the limit, so that the next claim reports it: partner of raise_limit. */
 	PERFRING_ADD(&state_of(cpu)->lost, 1);
 	PERFRING_EXCHANGE(&cpu->limit, 0);
-	return none;
+	return (struct perfring_claim){0};
 }
 
-/* Claims up to `limit` take the fast path.  The barrier: either the loads see why the limit was set to 0 meanwhile, or that store comes
- * after this one. */
+/* Claims up to `limit` take the fast path.  Barrier: the loads see why it was set to 0, or that store is later. */
 static void raise_limit(struct perfring_cpu *cpu, uint64_t limit)
 {
 	PERFRING_STORE(&cpu->limit, limit);
@@ -158,21 +141,10 @@ static void raise_limit(struct perfring_cpu *cpu, uint64_t limit)
 		PERFRING_STORE(&cpu->limit, 0);
 }
 
-static void put_lost(struct perfring_cpu *cpu, const struct perfring_output *output, unsigned char *space)
-{
-	/* What is lost now, not at the reserve: it may be 0 (docs/abi.md 7.3, step 8). */
-	lost_put(output, PERFRING_EXCHANGE(&state_of(cpu)->lost, 0), space);
-}
-
 /* ---- reserve ---- */
 
-static uint32_t current_cpu(const struct perfring_cpus *cpus)
-{
-	return cpus->way == PERFRING_CPUS_RSEQ ? perfring_cpus_here() : (uint32_t)sched_getcpu();
-}
-
-/* When the fast path cannot claim: the ring is full as last seen, a loss is to be reported, output is paused, samples are counted, the
- * claim was restarted, or the size is invalid.  LOCKED: always. */
+/* When the fast path cannot claim: the ring is full as last seen, a loss is to be reported, output is paused, samples
+ * are counted, the claim was restarted, or the size is invalid.  LOCKED: always. */
 struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, struct perfring_output *output,
 						 uint64_t size)
 {
@@ -185,21 +157,21 @@ struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, str
 		struct perfring_cpu *cpu;
 		uint64_t from, space, extra;
 
-		number = current_cpu(cpus);
+		number = cpus->way == PERFRING_CPUS_RSEQ ? perfring_cpus_here() : (uint32_t)sched_getcpu();
 		if (number >= cpus->count || size < 8 || size & 7 || size > PERFRING_RECORD_MAX)
 			break;
 		cpu = perfring_cpus_of(cpus, number);
 		if (PERFRING_LOAD(&state_of(cpu)->paused))
 			break;
 		extra = PERFRING_LOAD(&state_of(cpu)->lost) ? lost_size(output) : 0;
-		/* Acquire: pairs with the store of the last claim, and comes with the data_tail that this claim was checked against.
-		 * With a data_tail of a lap before, a full ring would look empty. */
+		/* Acquire: pairs with the store of the last claim, and comes with the data_tail that this claim was
+		 * checked against.  With a data_tail of a lap before, a full ring would look empty. */
 		from = PERFRING_LOAD_ACQUIRE(&cpu->claimed);
 		PERFRING_POINT(cpus_looked);
 		space = (perfring_page_reclaim(cpu->page) - (from + 1)) & cpu->mask; /* docs/abi.md 7.2 */
 		claim.size = size + extra;
 		if (claim.size > space) {
-			/* Both of one moment, else the difference means nothing. */
+			/* else the two loads do not belong together */
 			if (PERFRING_LOAD(&cpu->claimed) == from)
 				break;
 			continue;
@@ -210,7 +182,8 @@ struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, str
 		PERFRING_POINT(cpus_claimed);
 		claim.room = cpu->data + (from & cpu->mask);
 		if (extra) {
-			put_lost(cpu, output, claim.room);
+			/* what is lost now: it may be 0 (docs/abi.md 7.3, step 8) */
+			lost_put(output, PERFRING_EXCHANGE(&state_of(cpu)->lost, 0), claim.room);
 			claim.room += extra; /* in one piece: the data are mapped twice */
 		}
 		claim.state = (uint64_t)number << PERFRING_CPUS_SHIFT;
@@ -242,7 +215,8 @@ static void crossed(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, 
 		perfring_wakeup_raise(cpu->page, cpus->wake_fd);
 }
 
-/* Moves data_head over all that is marked.  Ordered: the load of data_head after the own mark, and of marks after the own data_head. */
+/* Moves data_head over marked records.  Ordered: the load of data_head after this thread's mark, and of marks after its
+ * data_head: it is A, above, for each record. */
 static void publish_marked(const struct perfring_cpus *cpus, struct perfring_cpu *cpu)
 {
 	__u64 from = PERFRING_LOAD_ORDERED(&cpu->page->data_head);
@@ -264,29 +238,6 @@ static void publish_marked(const struct perfring_cpus *cpus, struct perfring_cpu
 	}
 }
 
-/* Counts a sample, if its output does.  Returns whether that is a crossing. */
-static bool count_sample(struct perfring_cpu *cpu, const struct perfring_claim *claim)
-{
-	uint64_t *events = &state_of(cpu)->events, seen = PERFRING_LOAD(events), next;
-	uint64_t every = claim->output ? claim->output->wakeup_events : 0;
-	uint32_t type;
-
-	if (!every)
-		return false;
-	memcpy(&type, claim->room, sizeof(type));
-	if (type != PERF_RECORD_SAMPLE)
-		return false;
-	do {
-		next = seen + 1 >= every ? seen + 1 - every : seen + 1;
-	} while (!PERFRING_COMPARE_EXCHANGE(events, &seen, next));
-	return seen + 1 >= every;
-}
-
-static bool is_home(const struct perfring_cpus *cpus, uint32_t number)
-{
-	return cpus->way == PERFRING_CPUS_RSEQ && perfring_cpus_here() == number;
-}
-
 static void leave_mark(const struct perfring_cpus *cpus, struct perfring_cpu *cpu, uint32_t number,
 		       const struct perfring_claim *claim, bool wake)
 {
@@ -296,7 +247,7 @@ static void leave_mark(const struct perfring_cpus *cpus, struct perfring_cpu *cp
 	PERFRING_EXCHANGE(&cpu->marks[((claim->end - claim->size) & cpu->mask) >> 3],
 			  claim->end | (wake ? MARK_WAKES : 0));
 	PERFRING_POINT(cpus_marked);
-	if (cpus->way == PERFRING_CPUS_RSEQ && !is_home(cpus, number))
+	if (cpus->way == PERFRING_CPUS_RSEQ && perfring_cpus_here() != number)
 		perfring_os_membarrier_process();
 	publish_marked(cpus, cpu);
 }
@@ -311,7 +262,7 @@ void perfring_cpus_commit_slow(struct perfring_cpus *cpus, struct perfring_claim
 	if (!cpu->page) /* a child after fork */
 		return;
 	PERFRING_POINT(cpus_encoded);
-	wake = count_sample(cpu, &claim);
+	wake = sample_is_due(claim.output ? claim.output->wakeup_events : 0, claim.room, &state_of(cpu)->events);
 	if (perfring_page_observe(cpu->page) != claim.end - claim.size) {
 		leave_mark(cpus, cpu, number, &claim, wake);
 		return;
@@ -342,8 +293,8 @@ void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_cla
 
 /* ---- open ---- */
 
-/* One more than the highest CPU that the system can have, or that this thread may run on.  (Not get_nprocs_conf, which counts: numbers
- * have gaps.) */
+/* One more than the highest CPU that the system can have, or that this thread may run on.  (get_nprocs_conf counts
+ * CPUs, and their numbers have gaps.) */
 static uint32_t count_cpus(void)
 {
 	unsigned long allowed[MAX_CPUS / (8 * sizeof(long))] = {0};

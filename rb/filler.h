@@ -2,7 +2,7 @@
 #ifndef RB_FILLER_H
 #define RB_FILLER_H
 
-#include "lost.h"
+#include "output.h"
 
 /* Fills `size` bytes, a multiple of 8, with as few fillers as possible.  Their bodies are not changed. */
 static inline void filler_put(unsigned char *space, uint64_t size)
@@ -17,8 +17,8 @@ static inline void filler_put(unsigned char *space, uint64_t size)
 	}
 }
 
-/* The same with LOST records that lost nothing (PERFRING_RING_LOST_FILLERS): 24 to 65 528 bytes.  The words of the record and
- * of any trailer (docs/abi.md 4.2: at most 48 bytes) are 0. */
+/* The same with LOST records that lost nothing (PERFRING_RING_LOST_FILLERS): 24 to 65 528 bytes.  The words of the
+ * record and of any trailer (docs/abi.md 4.2: at most 48 bytes) are 0. */
 static inline void filler_put_lost(unsigned char *space, uint64_t size)
 {
 	struct perf_event_header header = {PERF_RECORD_LOST, PERFRING_FILLER_MISC, (uint16_t)size};

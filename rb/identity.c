@@ -1,4 +1,4 @@
-/* identity.c - what /proc says of a thread: when it began, and in which boot. */
+/* identity.c - a thread's start time, namespaces and boot, from /proc. */
 #include "identity.h"
 
 #include <errno.h>
@@ -38,9 +38,9 @@ uint64_t perfring_identity_own(void)
 	return perfring_identity_of((uint32_t)syscall(SYS_gettid));
 }
 
-/* `found`: a signal can be sent to a thread of that number.  So it can to one that has ended and is not reaped: a process whose
- * parent does not wait, or a main thread that left by pthread_exit while others run.  Such a thread has left its memory
- * (the kernel's exit_mm comes before its state Z), and never writes again: it has ended, whatever its process does. */
+/* `found`: a signal can be sent to a thread of that number.  So it can to one that has ended and is not reaped: of a
+ * process whose parent does not wait, or a main thread after pthread_exit.  Such a thread never writes again: the
+ * kernel's exit_mm comes before its state Z. */
 static bool runs(bool found, uint32_t pid, uint32_t tid, uint64_t start)
 {
 	struct perfring_os_thread thread;
@@ -88,7 +88,7 @@ bool perfring_identity_global_ended(uint64_t identity)
 	int saved = errno;
 	bool ended = false;
 
-	/* /proc finds any thread by its number alone, though it lists processes only. */
+	/* /proc has every thread by its number, though it lists processes only */
 	if (namespaces && namespaces == namespaces_hash())
 		ended = !runs(!syscall(SYS_tkill, tid, 0) || errno == EPERM, tid, tid,
 			      identity >> GLOBAL_START_AT & START);

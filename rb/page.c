@@ -1,4 +1,4 @@
-/* page.c - what the control page says of its event's count and of the clock (docs/abi.md 3.2, 3.3). */
+/* page.c - an event's count, and the clock, from the control page (docs/abi.md 3.2, 3.3). */
 #include <perfring/page.h>
 
 #include <perfring/writer.h>
@@ -27,7 +27,7 @@ struct clock {
 	uint16_t shift;
 };
 
-/* Odd: who writes is at it, or died at it.  The acquire pairs with the writer's store that made it even. */
+/* Odd: a writer is changing the page, or died while it did.  The acquire pairs with the store that makes it even. */
 static inline uint32_t lock_of(const struct perf_event_mmap_page *page)
 {
 	return PERFRING_LOAD_ACQUIRE(&page->lock);
@@ -105,8 +105,7 @@ int perfring_page_to_cycles(const struct perf_event_mmap_page *page, uint64_t ti
 
 #if defined(__x86_64__) || defined(__i386__)
 
-/* The kernel gives an index only to who may: the instruction faults otherwise, so pages that others write into are not
- * for this. */
+/* The instruction faults on an index that is not from the kernel: never for pages that others write into. */
 static inline bool read_counter(uint32_t counter, uint64_t *raw)
 {
 	uint32_t low, high;
@@ -118,8 +117,7 @@ static inline bool read_counter(uint32_t counter, uint64_t *raw)
 
 #elif defined(__aarch64__)
 
-/* The number is in the instruction.  PMSELR and PMXEVCNTR would take it from a register, but nobody keeps PMSELR over a
- * signal handler that counts too. */
+/* The number is part of the instruction: PMSELR, the alternative, would be changed by a signal handler that counts. */
 static inline bool read_counter(uint32_t counter, uint64_t *raw)
 {
 	uint64_t value;
@@ -149,7 +147,7 @@ static inline bool read_counter(uint32_t counter, uint64_t *raw)
 
 /* ---- the count ---- */
 
-/* A raw counter of `width` bits is signed: the kernel starts it below 0 and keeps the rest in `offset`. */
+/* A raw counter of `width` bits is signed: the kernel starts it below 0, and has the rest in `offset`. */
 static inline uint64_t extend(uint64_t raw, uint16_t width)
 {
 	uint64_t sign = UINT64_C(1) << (width - 1);
@@ -184,7 +182,7 @@ static inline __attribute__((always_inline)) int read_by(const struct perfring_p
 		count->value = (uint64_t)PERFRING_LOAD(&page->offset);
 		width = PERFRING_LOAD(&page->pmc_width);
 		is_read = clock.capabilities & USER_RDPMC;
-		/* Between the two looks at the lock: a counter that was given away is not counted. */
+		/* between the two loads of the lock: else the counter may be another event's by now */
 		if (is_read && index && !(lock & 1))
 			is_read = width && width <= 64 && counters->count(index - 1, &raw);
 		if (is_whole(page, lock))

@@ -1,4 +1,4 @@
-/* reader.c - the parts of reading that run once a ring, or once a lap. */
+/* reader.c - the parts of a reader that run once a ring, or once a lap. */
 #include <perfring/reader.h>
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int perfring_reader_open(struct perfring_reader *reader, const struct perfring_r
 		if (!reader->joint)
 			return -ENOMEM;
 	}
-	/* No order needed: data_tail is only ever written by this end. */
+	/* No order needed: only this end stores data_tail. */
 	tail = perfring_page_reclaim(ring->page) & ~UINT64_C(7);
 	reader->position = tail;
 	reader->observed = tail;
@@ -43,14 +43,13 @@ void perfring_reader_close(struct perfring_reader *reader)
 	memset(reader, 0, sizeof(*reader));
 }
 
-void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header, void *room)
+void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header, void *buffer)
 {
-	unsigned char *bytes = room;
+	unsigned char *bytes = buffer;
 	uint64_t word;
 
 	memcpy(bytes, header, sizeof(*header));
-	/* Words, each read once: a record is some of them and none wraps.  No order: observe's acquire has made them
-	 * visible, and a writer that changes them now writes into its own record. */
+	/* Each word is read once.  No order needed: observe's acquire has made them visible. */
 	for (uint64_t at = sizeof(*header); at < header->size; at += sizeof(word)) {
 		word = PERFRING_LOAD(
 			(const perfring_ring_word *)(const void *)(reader->data +
@@ -62,7 +61,7 @@ void perfring_reader_copy(const struct perfring_reader *reader, const struct per
 const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader,
 						     const struct perf_event_header *header)
 {
-	/* The last record before the ring's end may reach beyond it here, where it lies in one piece. */
+	/* in this copy, a record may reach beyond the ring's end */
 	uint64_t at = reader->flags & PERFRING_READER_KEEP ? reader->position & reader->mask : 0;
 
 	perfring_reader_copy(reader, header, reader->joint + at);
@@ -72,10 +71,10 @@ const struct perf_event_header *perfring_reader_join(struct perfring_reader *rea
 uint64_t perfring_reader_skip(struct perfring_reader *reader)
 {
 	uint64_t observed = perfring_page_observe_from(reader->page, reader->returned) & ~UINT64_C(7);
-	uint64_t given_up = observed - reader->position;
+	uint64_t skipped = observed - reader->position;
 
 	reader->position = observed;
 	reader->observed = observed;
 	perfring_reader_return(reader);
-	return given_up <= reader->mask + 1 ? given_up : reader->mask + 1;
+	return skipped <= reader->mask + 1 ? skipped : reader->mask + 1;
 }

@@ -38,18 +38,17 @@ static uint64_t round_up(uint64_t size)
 	return (size + page_size() - 1) & ~(page_size() - 1);
 }
 
-/* ---- what lies where in the fd of a ring of ours ---- */
+/* ---- the layout of an fd ---- */
 
 struct layout {
 	uint64_t data;
 	uint64_t marks_offset, marks_size;
 	uint64_t owners_offset, owners_size;
-	uint64_t mapped; /* up to here it is one mapping with the ring */
+	uint64_t mapped; /* end of the mapping */
 	uint64_t aux_offset, aux_size;
 	uint64_t size; /* of the fd */
 };
 
-/* All of it follows from five numbers, which attach checks. */
 static struct layout lay_out(uint64_t data, uint32_t flags, uint32_t grain, uint32_t owners, uint64_t aux)
 {
 	struct layout layout = {.data = data};
@@ -86,14 +85,13 @@ static bool is_kind(uint32_t flags)
 	return !(flags & PERFRING_RING_OVERWRITE) || flags & PERFRING_RING_BACKWARD;
 }
 
-static bool is_grain(uint32_t flags, uint32_t grain, uint64_t data)
+/* Whether data or an AUX area may have this size. */
+static bool is_area(uint64_t size)
 {
-	if (flags & PERFRING_RING_STRICT)
-		return grain == 8;
-	return !(flags & PERFRING_RING_LEASED) || (is_power_of_two(grain) && grain >= 512 && grain <= data / 4);
+	return is_power_of_two(size) && size >= page_size() && size <= data_limit;
 }
 
-/* ---- mapping one of ours ---- */
+/* ---- mapping a perfring ring ---- */
 
 /* Whether the kernel makes huge pages of shared memory when asked. */
 static bool gives_huge_pages(void)
@@ -105,7 +103,7 @@ static bool gives_huge_pages(void)
 	       !strstr(text, "[deny]");
 }
 
-/* The number of handles beside the first is after the mapping, in a page that only this process has. */
+/* The number of handles beside the first: in a page after the mapping, private to this process. */
 static uint32_t *handles_of(const struct perfring_ring *ring)
 {
 	return (uint32_t *)(void *)((unsigned char *)ring->mapping + ring->mapping_size);
@@ -155,9 +153,9 @@ static int map_own(struct perfring_ring *ring, int fd, const struct layout *layo
 	return 0;
 }
 
-/* ---- making one ---- */
+/* ---- creating ---- */
 
-/* The maker's own memory, touched now, not by the first lap in a signal handler.  Returns 0 or -errno. */
+/* Allocates the memory now, not during the first lap in a signal handler.  Returns 0 or -errno. */
 static int populate(const struct perfring_ring *ring)
 {
 	const unsigned char *memory = ring->mapping;
@@ -188,14 +186,13 @@ static int open_memory(const struct perfring_ring_options *options, const struct
 		return -errno;
 	if (options->flags & PERFRING_RING_HIGH_FD)
 		fd = perfring_os_file_raise(fd);
-	/* A memfd's huge pages come by the first touch, in map_own; all else is allocated here, so that none is missing
-	 * later. */
+	/* Allocates all but a memfd's huge pages, which the first access allocates. */
 	if (options->flags & PERFRING_RING_HUGE && !options->file)
 		from = (off_t)layout->mapped;
 	error = from && ftruncate(fd, size) < 0 ? errno : 0;
 	while (!error && from < size && (error = posix_fallocate(fd, from, size - from)) == EINTR)
 		error = 0;
-	/* A peer that shrinks it would be our SIGBUS.  No F_SEAL_SEAL: who takes it may seal it further, against holes. */
+	/* A peer that shrank it would cause SIGBUS here.  No F_SEAL_SEAL: a peer may seal it against holes. */
 	if (!error && !options->file && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		error = errno;
 	if (error) {
@@ -241,19 +238,10 @@ static void fill_state(struct perfring_ring_state *state, const struct perfring_
 	state->created = perfring_os_clock_of(CLOCK_REALTIME);
 }
 
-/* Of an attr of any age: 0 stands for the oldest size. */
+/* 0 is the oldest size. */
 static uint32_t attr_size(const struct perf_event_attr *attr)
 {
 	return attr->size ? attr->size : PERF_ATTR_SIZE_VER0;
-}
-
-static void fill_attr(struct perf_event_mmap_page *page, const struct perf_event_attr *attr, uint64_t id)
-{
-	struct perfring_ring_state *state = perfring_ring_state_of(page);
-
-	state->attr_id = id;
-	state->attr_size = attr_size(attr);
-	memcpy((unsigned char *)page + PERFRING_RING_ATTR_AT, attr, attr_size(attr));
 }
 
 int perfring_ring_attr(const struct perfring_ring *ring, struct perf_event_attr *attr, uint64_t *id)
@@ -271,7 +259,7 @@ int perfring_ring_attr(const struct perfring_ring *ring, struct perf_event_attr 
 	if (size > sizeof(*attr))
 		size = sizeof(*attr);
 	memcpy(attr, (const unsigned char *)ring->page + PERFRING_RING_ATTR_AT, (size_t)size);
-	attr->size = (uint32_t)size; /* whatever stands there by now */
+	attr->size = (uint32_t)size; /* a peer may have changed it */
 	if (id)
 		*id = PERFRING_LOAD(&state->attr_id);
 	return 1;
@@ -288,10 +276,11 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 	memset(ring, 0, sizeof(*ring));
 	ring->fd = -1;
 	if (!is_power_of_two(options->pages) || (options->aux_pages && !is_power_of_two(options->aux_pages)) ||
-	    !is_kind(kind) || options->flags & ~(uint32_t)(KINDS | PERFRING_RING_HUGE | PERFRING_RING_REPLACE | PERFRING_RING_HIGH_FD))
+	    !is_kind(kind) ||
+	    options->flags & ~(uint32_t)(KINDS | PERFRING_RING_HUGE | PERFRING_RING_REPLACE | PERFRING_RING_HIGH_FD))
 		return -EINVAL;
-	if (options->attr && (attr_size(options->attr) < PERF_ATTR_SIZE_VER0 ||
-			      attr_size(options->attr) > PERFRING_RING_ATTR_SIZE))
+	if (options->attr &&
+	    (attr_size(options->attr) < PERF_ATTR_SIZE_VER0 || attr_size(options->attr) > PERFRING_RING_ATTR_SIZE))
 		return -EINVAL;
 	if (data > data_limit || aux > data_limit)
 		return -EFBIG;
@@ -300,7 +289,7 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 		grain = 8;
 		if (kind & PERFRING_RING_LEASED)
 			grain = options->chunk ? options->chunk : data / 4 < 4096 ? (uint32_t)(data / 4) : 4096;
-		if (owners > 1024 || !is_grain(kind, grain, data))
+		if (owners > PERFRING_OWNERS_MAX || !perfring_ring_is_grain(kind, grain, data))
 			return -EINVAL;
 	}
 	layout = lay_out(data, kind, grain, owners, aux);
@@ -313,7 +302,7 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 		error = populate(ring);
 	}
 	if (!error) {
-		/* What populating has left out (an emulator does nothing): nothing of it is a hole. */
+		/* an emulator may not have populated it: without holes */
 		if (options->flags & PERFRING_RING_HUGE)
 			do
 				error = -posix_fallocate(fd, 0, (off_t)layout.size);
@@ -321,11 +310,15 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 		state = perfring_ring_state_of(ring->page);
 		fill_page(ring->page, &layout);
 		fill_state(state, options, &layout, grain, owners);
-		if (options->attr)
-			fill_attr(ring->page, options->attr, options->id);
+		if (options->attr) {
+			state->attr_id = options->id;
+			state->attr_size = attr_size(options->attr);
+			memcpy((unsigned char *)ring->page + PERFRING_RING_ATTR_AT, options->attr,
+			       attr_size(options->attr));
+		}
 		if (owners && !error)
 			error = perfring_shared_prepare(ring);
-		/* Last: who finds the magic finds the rest; pairs with the program order of attach, by the fd. */
+		/* Last, after the rest; pairs with the program order of attach, by the fd. */
 		PERFRING_STORE_RELEASE(&state->magic, PERFRING_RING_MAGIC);
 	}
 	if (error) {
@@ -339,7 +332,10 @@ int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_
 	return error;
 }
 
-/* ---- attaching one ---- */
+/* ---- attaching ---- */
+
+#define AT_PAGE(member) offsetof(struct perf_event_mmap_page, member)
+#define AT_STATE(member) (PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, member))
 
 static int wrong(struct perfring_fault *fault, uint64_t at, const char *what)
 {
@@ -398,40 +394,30 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 	if (state.magic != PERFRING_RING_MAGIC)
 		return wrong(fault, PERFRING_RING_STATE_AT, "not a ring made by perfring_ring_create");
 	if (state.version != PERFRING_RING_VERSION)
-		return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, version),
-			     "a ring of another version");
+		return wrong(fault, AT_STATE(version), "a ring of another version");
 	if (page.data_offset != page_size())
-		return wrong(fault, offsetof(struct perf_event_mmap_page, data_offset),
-			     "data_offset is not this machine's page size");
-	if (!is_power_of_two(page.data_size) || page.data_size < page_size() || page.data_size > data_limit)
-		return wrong(fault, offsetof(struct perf_event_mmap_page, data_size),
-			     "data_size is not a power of two of pages up to 1 GiB");
+		return wrong(fault, AT_PAGE(data_offset), "data_offset is not this machine's page size");
+	if (!is_area(page.data_size))
+		return wrong(fault, AT_PAGE(data_size), "data_size is not a power of two of pages up to 1 GiB");
 	if (!is_kind(state.flags))
-		return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, flags),
-			     "flags that exclude one another");
+		return wrong(fault, AT_STATE(flags), "flags that exclude one another");
 	if (state.flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED)) {
-		if (!is_grain(state.flags, state.grain, page.data_size))
-			return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, grain),
-				     "grain does not fit the ring");
-		if (!state.owners || state.owners > 1024)
-			return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, owners),
-				     "owners are not 1 to 1024");
+		if (!perfring_ring_is_grain(state.flags, state.grain, page.data_size))
+			return wrong(fault, AT_STATE(grain), "grain does not fit the ring");
+		if (!state.owners || state.owners > PERFRING_OWNERS_MAX)
+			return wrong(fault, AT_STATE(owners), "owners are not 1 to 1024");
 	}
-	if (page.aux_size &&
-	    (!is_power_of_two(page.aux_size) || page.aux_size < page_size() || page.aux_size > data_limit))
-		return wrong(fault, offsetof(struct perf_event_mmap_page, aux_size),
-			     "aux_size is not a power of two of pages up to 1 GiB");
+	if (page.aux_size && !is_area(page.aux_size))
+		return wrong(fault, AT_PAGE(aux_size), "aux_size is not a power of two of pages up to 1 GiB");
 	layout = lay_out(page.data_size, state.flags, state.grain, state.owners, page.aux_size);
 	if (state.marks_offset != layout.marks_offset || state.marks_size != layout.marks_size ||
 	    state.owners_offset != layout.owners_offset)
-		return wrong(fault, PERFRING_RING_STATE_AT + offsetof(struct perfring_ring_state, marks_offset),
-			     "marks or owners are not where they belong");
+		return wrong(fault, AT_STATE(marks_offset), "marks or owners are not where they belong");
 	if (page.aux_offset != layout.aux_offset)
-		return wrong(fault, offsetof(struct perf_event_mmap_page, aux_offset),
-			     "aux_offset is not after the ring");
+		return wrong(fault, AT_PAGE(aux_offset), "aux_offset is not after the ring");
 	if (size < layout.size)
 		return wrong(fault, size, "shorter than what its control page describes");
-	/* A hole is memory of the process that touches it first: not ours. */
+	/* a hole is charged to the process that touches it first, which may be this one */
 	if (is_memory && (uint64_t)status.st_blocks * 512 < layout.size)
 		return wrong(fault, (uint64_t)status.st_blocks * 512,
 			     "a memfd with holes: its maker has not allocated all of it");
@@ -447,7 +433,7 @@ int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, str
 	return error;
 }
 
-/* ---- others' ---- */
+/* ---- rings that others made ---- */
 
 int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsigned flags)
 {
@@ -467,7 +453,7 @@ int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsign
 	ring->mapping = memory;
 	ring->mapping_size = (1 + (uint64_t)pages) * page;
 	ring->page = memory;
-	/* Kernels before 4.1 leave data_offset and data_size 0 (docs/abi.md 14.21); later ones say what we asked for. */
+	/* before 4.1, data_offset and data_size are 0 (docs/abi.md 14.21); later, they are the same */
 	ring->data = (unsigned char *)memory + page;
 	ring->size = pages * page;
 	ring->span = ring->size;
@@ -523,7 +509,7 @@ void perfring_ring_close(struct perfring_ring *ring)
 	if (!ring)
 		return;
 	is_own = ring->flags & PERFRING_RING_OWN;
-	/* A full order, here and in every other close: the last close unmaps after the others' last accesses. */
+	/* Ordered, as in every other close: the last one unmaps after the others' last accesses. */
 	if (ring->mapping && !is_own)
 		munmap(ring->mapping, (size_t)ring->mapping_size);
 	else if (ring->mapping && !PERFRING_ADD(handles_of(ring), -1u))
@@ -534,7 +520,7 @@ void perfring_ring_close(struct perfring_ring *ring)
 	ring->fd = -1;
 }
 
-int64_t perfring_ring_explain(int error, uint32_t pages, char *room, size_t size)
+int64_t perfring_ring_explain(int error, uint32_t pages, char *buffer, size_t size)
 {
 	struct rlimit limit = {0, 0};
 	uint64_t ring_kb = (1 + (uint64_t)pages) * page_size() / 1024;
@@ -545,7 +531,7 @@ int64_t perfring_ring_explain(int error, uint32_t pages, char *room, size_t size
 		budget = (int64_t)perfring_os_file_number("/proc/sys/kernel/perf_event_mlock_kb", UINT64_MAX);
 		getrlimit(RLIMIT_MEMLOCK, &limit);
 		return snprintf(
-			room, size,
+			buffer, size,
 			"mapping a ring of %llu KiB was refused (EPERM): it does not fit what this user may lock. "
 			"kernel.perf_event_mlock_kb allows %lld KiB for each CPU, for all of the user's rings "
 			"together; beyond it RLIMIT_MEMLOCK (%llu KiB now) counts. Use smaller rings, raise one of "
@@ -553,21 +539,21 @@ int64_t perfring_ring_explain(int error, uint32_t pages, char *room, size_t size
 			(unsigned long long)ring_kb, (long long)budget, (unsigned long long)limit.rlim_cur / 1024);
 	case EINVAL:
 		return snprintf(
-			room, size,
+			buffer, size,
 			"mapping a ring of %u data pages was refused (EINVAL): the number must be a power of two, "
 			"an event that is already mapped keeps its size, and an inherited event can be mapped only "
 			"when it is bound to a CPU.",
 			pages);
 	case EBUSY:
 		return snprintf(
-			room, size,
+			buffer, size,
 			"mapping the ring was refused (EBUSY): this event writes into another event's ring; map "
 			"that one.");
 	case ENOMEM:
-		return snprintf(room, size, "no memory for a ring of %llu KiB (ENOMEM): use smaller rings.",
+		return snprintf(buffer, size, "no memory for a ring of %llu KiB (ENOMEM): use smaller rings.",
 				(unsigned long long)ring_kb);
 	default:
-		return snprintf(room, size, "mapping a ring of %llu KiB failed: %s.", (unsigned long long)ring_kb,
+		return snprintf(buffer, size, "mapping a ring of %llu KiB failed: %s.", (unsigned long long)ring_kb,
 				strerror(error < 0 ? -error : error));
 	}
 }

@@ -32,8 +32,7 @@ struct member {
 };
 
 struct perfring_set {
-	pthread_key_t
-		key; /* a thread's member.  pthread_getspecific is async-signal-safe in glibc and musl: plain loads */
+	pthread_key_t key;    /* a thread's member.  pthread_getspecific is async-signal-safe in glibc and musl */
 	pthread_mutex_t lock; /* last, the links, numbers, rings, lost */
 	struct member *first;
 	struct member **last;
@@ -67,15 +66,15 @@ static void free_member(struct member *member)
 	free(member);
 }
 
-/* The key's destructor: runs in the thread that ends, when the key is empty already.  So a handler from here on finds no writer, and
- * one that had found it has ended. */
+/* The key's destructor: runs in the thread that ends, when the key is empty already.  A handler from here on finds no
+ * writer, and one that had found it has ended. */
 static void leave(void *of)
 {
 	struct member *member = of;
 	struct perfring_writer *writer = member->writer;
 
-	/* No order needed: dismiss looks for another thread's writer, which is open.  First, because another writer may be opened at
-	 * this address. */
+	/* No order needed: dismiss looks for another thread's writer, which is open.  First, because another writer may
+	 * be opened at this address. */
 	PERFRING_STORE(&member->writer, NULL);
 	perfring_writer_close(writer);
 	PERFRING_POINT(set_closed);
@@ -154,8 +153,7 @@ void perfring_set_close(struct perfring_set *set)
 
 /* ---- the lock ---- */
 
-/* With signals blocked: a handler of the lock's holder may fork, and its fork hooks may wait
- * for a thread that waits for this lock. */
+/* With signals blocked: a handler of the holder may fork, whose hooks may wait for a thread that wants the lock. */
 static void lock(struct perfring_set *set, sigset_t *signals)
 {
 	perfring_os_signals_block(signals);
@@ -171,47 +169,6 @@ static void unlock(struct perfring_set *set, const sigset_t *signals)
 }
 
 /* ---- threads ---- */
-
-static int make_member(struct perfring_set *set, uint64_t file, struct member **result)
-{
-	struct perfring_ring_options options = set->ring;
-	struct member *member = calloc(1, sizeof(*member));
-	int ret = 0;
-
-	*result = member;
-	if (!member)
-		return -ENOMEM;
-	if (set->file && asprintf(&member->file, "%s.%llu", set->file, (unsigned long long)file) < 0) {
-		member->file = NULL;
-		ret = -ENOMEM;
-	}
-	options.file = member->file;
-	if (!ret)
-		ret = perfring_ring_create(&member->member.ring, &options);
-	if (!ret)
-		ret = perfring_writer_open(&member->writer, &member->member.ring, &set->writer);
-	if (!ret)
-		ret = perfring_reader_open(&member->member.reader, &member->member.ring, 0);
-	if (ret) {
-		free_member(member);
-		return ret;
-	}
-	member->member.tid = (uint32_t)syscall(SYS_gettid);
-	member->member.cpu = -1;
-	return 0;
-}
-
-/* Links it, so that the reader finds it. */
-static void append(struct perfring_set *set, struct member *member)
-{
-	sigset_t signals;
-
-	lock(set, &signals);
-	member->member.number = set->numbers++;
-	PERFRING_STORE_RELEASE(set->last, member);
-	set->last = &member->next;
-	unlock(set, &signals);
-}
 
 /* Counts a ring against the limit, and takes a number for its file; give_ring undoes it. */
 static bool take_ring(struct perfring_set *set, uint64_t *file)
@@ -236,26 +193,68 @@ static void give_ring(struct perfring_set *set)
 	unlock(set, &signals);
 }
 
+static int make_member(struct perfring_set *set, struct member **result)
+{
+	struct perfring_ring_options options = set->ring;
+	struct member *member;
+	uint64_t file;
+	int ret = 0;
+
+	if (!take_ring(set, &file))
+		return -EUSERS;
+	*result = member = calloc(1, sizeof(*member));
+	if (!member) {
+		give_ring(set);
+		return -ENOMEM;
+	}
+	if (set->file && asprintf(&member->file, "%s.%llu", set->file, (unsigned long long)file) < 0) {
+		member->file = NULL;
+		ret = -ENOMEM;
+	}
+	options.file = member->file;
+	if (!ret)
+		ret = perfring_ring_create(&member->member.ring, &options);
+	if (!ret)
+		ret = perfring_writer_open(&member->writer, &member->member.ring, &set->writer);
+	if (!ret)
+		ret = perfring_reader_open(&member->member.reader, &member->member.ring, 0);
+	if (ret) {
+		free_member(member);
+		give_ring(set);
+		return ret;
+	}
+	member->member.tid = (uint32_t)syscall(SYS_gettid);
+	member->member.cpu = -1;
+	return 0;
+}
+
+/* Links it, so that the reader finds it. */
+static void append(struct perfring_set *set, struct member *member)
+{
+	sigset_t signals;
+
+	lock(set, &signals);
+	member->member.number = set->numbers++;
+	PERFRING_STORE_RELEASE(set->last, member);
+	set->last = &member->next;
+	unlock(set, &signals);
+}
+
 int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
 {
 	struct member *member;
-	uint64_t file;
 	int ret;
 
-	/* Also clears what a deleted key of the same number has left, which a handler in the middle of pthread_setspecific could
-	 * find. */
+	/* Also clears what a deleted key of this number has left: a handler in pthread_setspecific could find it. */
 	*writer = perfring_set_current(set);
 	if (*writer)
 		return 0;
-	if (!take_ring(set, &file))
-		return -EUSERS;
-	ret = make_member(set, file, &member);
-	if (!ret) {
-		ret = -pthread_setspecific(set->key, member);
-		if (ret)
-			free_member(member);
-	}
+	ret = make_member(set, &member);
+	if (ret)
+		return ret;
+	ret = -pthread_setspecific(set->key, member);
 	if (ret) {
+		free_member(member);
 		give_ring(set);
 		return ret;
 	}
@@ -268,17 +267,12 @@ int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
 int perfring_set_admit(struct perfring_set *set, pthread_t thread, uint32_t tid, struct perfring_writer **writer)
 {
 	struct member *member;
-	uint64_t file;
 	int ret;
 
 	*writer = NULL;
-	if (!take_ring(set, &file))
-		return -EUSERS;
-	ret = make_member(set, file, &member);
-	if (ret) {
-		give_ring(set);
+	ret = make_member(set, &member);
+	if (ret)
 		return ret;
-	}
 	perfring_writer_give(member->writer, thread, tid);
 	member->member.tid = tid;
 	append(set, member);
@@ -326,7 +320,7 @@ static uint64_t lost_of(const struct member *member)
 	return PERFRING_LOAD(&perfring_ring_state_of(member->member.ring.page)->lost_total);
 }
 
-/* Unlinks *link's member and frees it.  Only the reader walks and unlinks; the lock is for the last link, to which threads append. */
+/* Unlinks *link's member and frees it.  Only the reader does; the lock is for the last link, which threads change. */
 static void drop(struct perfring_set *set, struct member **link)
 {
 	struct member *member = *link;

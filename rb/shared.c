@@ -1,8 +1,5 @@
-/* shared.c - many threads and processes, and their signal handlers, write into one ring: shared.h has the protocol, docs/ring.md 8
- * its states, its transitions, and why it holds.
- *
- * A space is the bytes from the start of one reservation to its end.  It has a mark before another one follows it, unless it
- * is published; only its owner writes into it and sets `done`; any writer moves data_head over what is done.
+/* shared.c - many threads and processes, and their signal handlers, write into one ring: shared.h has the words,
+ * docs/ring.md 8 the states, the transitions, and why the protocol holds.
  */
 #include <perfring/shared.h>
 
@@ -16,7 +13,7 @@
 
 #include "filler.h"
 #include "identity.h"
-#include "lost.h"
+#include "output.h"
 #include "os/clock.h"
 #include "os/membarrier.h"
 #include "shared_private.h"
@@ -25,7 +22,6 @@ enum {
 	PAUSES_FIRST = 64, /* of the later of two claimers, doubled up to ... */
 	PAUSES_LAST = 512,
 	RECORD_LIMIT = 65536, /* records are smaller */
-	OWNERS_LIMIT = 1024,
 	SEALED_AT_ONCE = 32,
 	LIMIT_PENDING = 1, /* below any record's end, as 0 is */
 	ASK_NS = 10000000, /* between two such questions */
@@ -57,8 +53,7 @@ struct perfring_shared {
 	unsigned char *data;
 	uint64_t mask; /* ring size - 1 */
 	struct perfring_ring_state *state;
-	uint64_t
-		largest; /* record, in words - 1: none reaches beyond the ring, even if the slot's limit is overwritten */
+	uint64_t largest;     /* record, in words - 1: below the ring's size, even if the slot's limit is overwritten */
 	uint64_t lease;       /* LEASED: where the chunk begins */
 	perfring_u64 nowhere; /* `committed` without a chunk: written only if the slot's limit was overwritten */
 	perfring_u64 freed;   /* the reader has returned what is below, as last seen */
@@ -169,8 +164,8 @@ static uint64_t finished_in(const struct perfring_shared *shared, uint64_t start
 
 	if (!shared->leased)
 		return start;
-	/* Acquire: the records before the word; pairs with the release of the owner's commit.  Ordered: after the
-	 * exchange of data_head, it pairs with the fence of a commit that wakes. */
+	/* Acquire: the records; pairs with the release of the owner's commit.  Ordered, after the exchange of
+	 * data_head: pairs with the fence of a commit that wakes. */
 	committed = PERFRING_LOAD_ORDERED(committed_at(shared, start)) & ~UINT64_C(7);
 	/* What an earlier lap left there is at most `start`. */
 	return committed - start <= bytes ? committed : start;
@@ -178,8 +173,8 @@ static uint64_t finished_in(const struct perfring_shared *shared, uint64_t start
 
 /* ---- publishing ---- */
 
-/* docs/abi.md 7.3, step 7, after data_head has moved: the stamp grows once for each space.  The reader is woken once, before the
- * stamp moves: if this thread is killed or stopped in between, the next one wakes it again, and no wakeup is lost. */
+/* docs/abi.md 7.3, step 7, after data_head has moved: the stamp grows once for each space.  The reader is woken before
+ * the stamp moves, so that no wakeup is lost if this thread is killed or stopped in between. */
 static void wake(struct perfring_shared *shared, uint64_t position, uint64_t spaces, bool call)
 {
 	struct perfring_ring_state *state = shared->state;
@@ -222,7 +217,7 @@ static bool publish(struct perfring_shared *shared)
 			if (start + bytes - published > shared->mask + 1)
 				break; /* overwritten */
 			if (!(mark & MARK_DONE)) {
-				/* Never to its end, even if all of it is complete: data_head stays below the end of a space not done. */
+				/* Never to its end: data_head stays below the end of a space that is not done. */
 				finished = finished_in(shared, start, bytes);
 				if (finished > end && finished - start < bytes) {
 					end = finished;
@@ -254,10 +249,10 @@ static void finish(struct perfring_shared *shared, uint64_t start, uint64_t mark
 	uint64_t end = start + bytes_of(shared, mark);
 	__u64 published = PERFRING_LOAD_ORDERED(&shared->page->data_head);
 
-	/* The first unpublished space: only its owner moves data_head out of it before it is done, so it needs no mark. */
+	/* The first unpublished space needs no mark: only its owner moves data_head out of it. */
 	while (space_start(shared, published) == start) {
 		PERFRING_POINT(shared_first);
-		/* Release: pairs with the reader's observe.  It fails when another has published a part of the chunk. */
+		/* Release: pairs with the reader's observe.  Fails if another has published a part of the chunk. */
 		if (!PERFRING_COMPARE_EXCHANGE(&shared->page->data_head, &published, end))
 			continue;
 		PERFRING_POINT(shared_published);
@@ -279,8 +274,8 @@ static void finish(struct perfring_shared *shared, uint64_t start, uint64_t mark
 #error "where the lock word of a pthread_mutex_t is, is known of glibc alone"
 #endif
 
-/* By the lock word alone, which a handler may read: the thread's id while it lives, FUTEX_OWNER_DIED instead when the kernel has
- * seen it end, 0 after close.  Acquire: what the dead thread stored is seen. */
+/* By the lock word, which a handler may read: the owner's thread id, FUTEX_OWNER_DIED if the kernel has seen it end, 0
+ * after close.  Acquire: what the dead thread stored is seen. */
 static bool has_gone(const struct perfring_owner_slot *slot)
 {
 	uint32_t word = (uint32_t)PERFRING_LOAD_ACQUIRE(&slot->held.__data.__lock);
@@ -288,13 +283,8 @@ static bool has_gone(const struct perfring_owner_slot *slot)
 	return (word & FUTEX_OWNER_DIED) || !(word & FUTEX_TID_MASK);
 }
 
-/* Whether the owner has ended where the kernel could not mark its mutex.  The kernel marks what the thread can still reach, so not
- * after the thread has unmapped the ring, or when the machine went down (a ring in a file).  `word`: the mutex's lock word
- * that this holds for.
- *
- * The word and the identity belong to one owner.  A thread that takes a slot clears the identity before it locks the mutex
- * (take_slot), and stores its own later.  So if a thread of the same number has locked it since, the identity is 0 or that
- * thread's own. */
+/* Whether the owner has ended and the kernel could not mark its mutex: the ring was unmapped, or the machine went down.
+ * `word`: the lock word that this holds for.  Word and identity belong to one owner: docs/ring.md 8. */
 static bool has_vanished(const struct perfring_owner_slot *slot, uint64_t namespaces, uint64_t boot, int *word)
 {
 	uint64_t identity, its_boot;
@@ -338,8 +328,8 @@ static void count_lost(struct perfring_ring_state *state, uint64_t records)
 	PERFRING_ADD(&state->lost, records);
 }
 
-/* Gives the last space its mark, unless it is published: before another space follows it, and before it is finished for a dead
- * owner.  Returns false when another was claimed since, whose claimer did the same. */
+/* Gives the last space its mark, unless it is published: before another space follows it, and before it is completed
+ * for a dead owner.  Returns false if another was claimed since, whose claimer did the same. */
 static bool mark_claimed(struct perfring_shared *shared, uint64_t claimed)
 {
 	uint64_t bytes = (claimed >> SHARED_SIZE_AT & SHARED_SIZE) << shared->grain_shift;
@@ -349,7 +339,7 @@ static bool mark_claimed(struct perfring_shared *shared, uint64_t claimed)
 		return true;
 	place = mark_at(shared, start);
 	for (;;) {
-		/* Acquire: before the look at `claimed`.  If that is still so, what was there is not of a later lap. */
+		/* Acquire: before the look at `claimed`.  If that has not changed, the mark is not of a later lap. */
 		mark = PERFRING_LOAD_ACQUIRE(place);
 		if (PERFRING_LOAD(&shared->state->claimed) != claimed)
 			return false;
@@ -370,7 +360,7 @@ static void mark_last(struct perfring_shared *shared)
 		;
 }
 
-/* Takes a space over, if its mark is still `mark`, and completes it by fillers.  The first to do so counts the loss. */
+/* Takes over a space whose mark is `mark`, and completes it by fillers.  The first to do so counts the loss. */
 static bool take(struct perfring_shared *shared, uint64_t start, uint64_t mark, bool sealing)
 {
 	const struct perfring_owner_slot *slot = &shared->slots[owner_of(mark)];
@@ -422,7 +412,7 @@ static void recover(struct perfring_shared *shared)
 	uint64_t start, until;
 
 	mark_last(shared);
-	/* Not what is claimed later: so this ends while others write. */
+	/* not what is claimed later: so this ends while others write */
 	until = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
 	do {
 		publish(shared);
@@ -430,7 +420,7 @@ static void recover(struct perfring_shared *shared)
 		PERFRING_POINT(shared_recovering);
 		if (recover_first(shared, start, ask))
 			continue;
-		/* Published by its owner meanwhile: a dead writer's space may follow, which that owner left. */
+		/* if its owner has published it meanwhile, a dead writer's space may follow */
 		if (space_start(shared, perfring_page_observe(shared->page)) == start)
 			return;
 	} while ((int64_t)(until - start) > 0);
@@ -471,24 +461,14 @@ static void recover_slot(struct perfring_shared *shared)
 
 /* ---- sealing ---- */
 
-/* Every running thread of this process, or of all, passes a full barrier.
- *
- * For all processes not MEMBARRIER_CMD_GLOBAL_EXPEDITED: Linux (seen on 6.18) omits a CPU that ran a thread of a process before
- * this registered, has been idle since, and runs one again: it kept the memory map, so the registration did not reach it.
- * PRIVATE_EXPEDITED checks who runs; GLOBAL waits until every CPU has switched: 8 to 20 ms. */
-static bool bar(bool foreign)
-{
-	return foreign ? perfring_os_membarrier_system() : perfring_os_membarrier_process();
-}
-
-/* Whether it belongs to another process, or this one is refused its own barrier: then the slow barrier is needed. */
+/* Whether the slow barrier is needed: the slot is another process's, or this process may not use the fast one. */
 static bool is_foreign(const struct perfring_shared *shared, const struct perfring_owner_slot *slot)
 {
 	return !shared->bars_own || PERFRING_LOAD(&slot->pid) != shared->pid ||
 	       PERFRING_LOAD(&slot->namespaces) != shared->namespaces;
 }
 
-/* Completes the chunks before `until` that living writers have left half full, with no uncommitted record. */
+/* Completes the chunks before `until` of living writers that have no uncommitted record in them. */
 static bool seal(struct perfring_shared *shared, uint64_t until)
 {
 	struct {
@@ -504,7 +484,7 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 		if (mark & MARK_DONE || owner_of(mark) == shared->index || owner_of(mark) >= shared->owners)
 			continue;
 		slot = &shared->slots[owner_of(mark)];
-		/* Acquire: pairs with the release in reserve_leased_slow, so that our 0 is not overwritten by the limit. */
+		/* Acquire: pairs with the release in reserve_leased_slow, which comes after its store of the limit. */
 		if (PERFRING_LOAD_ACQUIRE(&slot->lease) != start + LEASE)
 			continue;
 		if (is_foreign(shared, slot)) {
@@ -520,9 +500,9 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 	}
 	if (!count)
 		return false;
-	/* Its partner is the compiler barrier of the owner, between its store of busy and its load of the limit. */
-	if (!bar(foreign))
-		count = 0; /* they are left as they are */
+	/* docs/ring.md 8.  Partner: the owner's compiler barrier between its store of busy and load of the limit. */
+	if (!(foreign ? perfring_os_membarrier_system() : perfring_os_membarrier_process()))
+		count = 0;
 	errno = saved;
 	PERFRING_POINT(shared_barred);
 	for (i = 0; i < count; i++) {
@@ -541,8 +521,8 @@ static bool seal(struct perfring_shared *shared, uint64_t until)
 
 /* ---- claiming a space ---- */
 
-/* Whether `bytes` more fit at `position` (docs/abi.md 7.2): a ring is never full to the last byte.  data_tail counts below
- * what is published, by its low bits alone, as in the kernel. */
+/* Whether `bytes` more fit at `position` (docs/abi.md 7.2): a ring is never full to the last byte.  As in the kernel,
+ * only the low bits of data_tail count, below what is published. */
 static bool fits(struct perfring_shared *shared, uint64_t position, uint64_t bytes)
 {
 	uint64_t published, back, freed;
@@ -552,7 +532,7 @@ static bool fits(struct perfring_shared *shared, uint64_t position, uint64_t byt
 	do {
 		published = perfring_page_observe(shared->page);
 		back = perfring_page_reclaim(shared->page);
-		/* Both of one moment: else a data_tail that has passed `published` would count as a lap less. */
+		/* both of one moment: a data_tail that has passed `published` would count as a lap less */
 	} while (perfring_page_observe(shared->page) != published);
 	freed = published - ((published - back) & shared->mask);
 	PERFRING_STORE(&shared->freed, freed); /* it may replace a handler's later value, and is too low then */
@@ -572,22 +552,21 @@ static bool claim_space(struct perfring_shared *shared, uint64_t bytes, uint64_t
 			continue;
 		position = end_of(shared, claimed);
 		if (PERFRING_UNLIKELY(!fits(shared, position, bytes))) {
-			/* Not refused by a stale position. */
+			/* not by a stale position */
 			if (PERFRING_LOAD_ACQUIRE(word) == claimed)
 				return false;
 			continue;
 		}
 		if (PERFRING_COMPARE_EXCHANGE(word, &claimed, new_claimed(shared, position + bytes, bytes)))
 			break;
-		/* Another thread claims at the same time: the two cache lines move less often when one of them pauses.  It holds
-		 * nothing meanwhile. */
+		/* Another thread claims at the same time: cache lines move less often if one of the two pauses. */
 		for (i = 0; i < pauses; i++)
 			PERFRING_RELAX();
 		if (pauses < PAUSES_LAST)
 			pauses *= 2;
 	}
 	PERFRING_POINT(shared_claimed);
-	/* A chunk is published in parts, and sealed: by its mark. */
+	/* to publish a part of a chunk, and to seal it, needs its mark */
 	if (shared->leased)
 		mark_claimed(shared, new_claimed(shared, position + bytes, bytes));
 	PERFRING_POINT(shared_moved);
@@ -595,8 +574,8 @@ static bool claim_space(struct perfring_shared *shared, uint64_t bytes, uint64_t
 	return true;
 }
 
-/* Before a record is refused: publishes what can be, so that the reader can return space.  Seals for a space once, and again only
- * if it is an idle chunk: no writer spins for an owner that is in a record. */
+/* Before a record is refused: publishes what can be, so that the reader can return space.  Seals once for a space, and
+ * again only if it is an idle chunk: no writer spins for an owner that is in a record. */
 static void relieve(struct perfring_shared *shared)
 {
 	const struct perfring_owner_slot *slot;
@@ -679,7 +658,7 @@ static void *reserve_space(struct perfring_shared *shared, struct perfring_outpu
 	uint64_t lost = lost_due(shared, output), grain = UINT64_C(1) << shared->grain_shift, start;
 	uint64_t bytes = (size + lost + grain - 1) >> shared->grain_shift << shared->grain_shift;
 
-	/* Before the claim: a handler that comes after it is not alone.  Handlers restore the value that they find. */
+	/* Before the claim: a handler after it is not alone.  Handlers restore the value that they find. */
 	PERFRING_STORE(&shared->open, PERFRING_LOAD(&shared->open) + 1);
 	PERFRING_POINT(shared_opened);
 	if (bytes > shared->mask || !obtain(shared, bytes, alone, &start)) {
@@ -700,26 +679,12 @@ static void *reserve_space(struct perfring_shared *shared, struct perfring_outpu
 	return claim->room;
 }
 
-/* docs/abi.md 7.3, step 10.  Returns whether a wakeup is due. */
+/* Returns whether a wakeup is due. */
 static bool count_sample(struct perfring_shared *shared, const struct perfring_claim *claim)
 {
-	struct perfring_ring_state *state = shared->state;
-	uint32_t every = claim->output->wakeup_events;
-	struct perf_event_header header;
-	uint64_t events, rest;
-
-	if (PERFRING_LIKELY(!every))
+	if (!sample_is_due(claim->output->wakeup_events, claim->room, &shared->state->events))
 		return false;
-	memcpy(&header, claim->room, sizeof(header));
-	if (header.type != PERF_RECORD_SAMPLE)
-		return false;
-	events = PERFRING_LOAD(&state->events);
-	do
-		rest = events + 1 >= every ? events + 1 - every : events + 1;
-	while (!PERFRING_COMPARE_EXCHANGE(&state->events, &events, rest));
-	if (events + 1 < every)
-		return false;
-	PERFRING_ADD(&state->wakeup, 1);
+	PERFRING_ADD(&shared->state->wakeup, 1);
 	return true;
 }
 
@@ -749,8 +714,8 @@ static void settle_nested(struct perfring_shared *shared)
 	PERFRING_STORE_RELEASE(&slot->settled, nested);
 }
 
-/* By the outermost: clears `busy`.  A handler before that is nested, and is seen in `nested`; one after it settles for itself and
- * for the interrupted record. */
+/* By the outermost: clears `busy`.  A handler before that is nested, and is seen in `nested`; one after it settles for
+ * itself and for the interrupted record. */
 static void leave_chunk(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot = shared->slot;
@@ -814,15 +779,15 @@ static void *reserve_leased_slow(struct perfring_shared *shared, struct perfring
 	struct perfring_owner_slot *slot = shared->slot;
 	void *space;
 
-	/* Take it back.  That fails only when a handler has reserved after it, below a limit that a sealer has since set to 0: so
-	 * this one fits as well, and the sealer will find `busy` set. */
+	/* Take it back.  That fails only if a handler has reserved after it, below a limit that a sealer has since set
+	 * to 0: then this record fits as well, and the sealer will find `busy` set. */
 	if (!PERFRING_SWAP_LOCAL(&shared->slot->position, end, end - size)) {
 		PERFRING_POINT(shared_kept);
 		return give_leased(shared, output, size, end, depth, claim);
 	}
 	PERFRING_POINT(shared_undone);
 	if (depth) {
-		/* The chunk cannot be closed while an uncommitted record is in it, but later records may not precede this one.
+		/* The chunk has an uncommitted record, so it cannot be closed, but later records may not go into it.
 		 * From here on this record is protected by its mark, not by `busy`. */
 		PERFRING_STORE(&slot->limit, 0);
 		PERFRING_FENCE_LOCAL();
@@ -851,9 +816,9 @@ static void *reserve_leased_slow(struct perfring_shared *shared, struct perfring
 		start += lost;
 		PERFRING_STORE_RELEASE(shared->committed, start);
 	}
-	/* First the position, with this record's space, then the limit: handlers come after it.  If one came since we began, and has
-	 * a space of its own after this chunk, it has set the limit to 0: later records may not precede it.  (A sealer that is
-	 * late may have done so too, which does no harm.) */
+	/* First the position, with this record's space, then the limit: handlers come after it.  A handler that has
+	 * since taken a space of its own after this chunk has set the limit to 0: later records may not go into the
+	 * chunk.  (A late sealer may have done so too, which does no harm.) */
 	PERFRING_STORE(&shared->slot->position, start + size);
 	PERFRING_FENCE_LOCAL();
 	PERFRING_POINT(shared_leased);
@@ -871,7 +836,7 @@ static void *reserve_leased(struct perfring_shared *shared, struct perfring_outp
 	uint64_t end;
 	uint8_t depth;
 
-	/* A handler between the load and the store is outermost, and has left when this continues. */
+	/* a handler between the load and the store is outermost, and has left when this continues */
 	depth = PERFRING_LOAD(&slot->busy);
 	PERFRING_STORE(&slot->busy, (uint8_t)(depth + 1));
 	PERFRING_FENCE_LOCAL(); /* busy before the load of the limit: pairs with the sealer's membarrier */
@@ -917,8 +882,8 @@ static void commit_leased(struct perfring_shared *shared, const struct perfring_
 	if (PERFRING_UNLIKELY(shared->call)) {
 		if (claim->end == shared->lease + (UINT64_C(1) << shared->grain_shift))
 			close_own(shared);
-		/* `committed` before the load of data_head: a thread that exchanges data_head later sees it.  `call` stays set until
-		 * the chunk is published whole, if other chunks hold it back. */
+		/* `committed` before the load of data_head: a thread that exchanges data_head later sees it.  `call`
+		 * stays set until the whole chunk is published. */
 		PERFRING_FENCE();
 		publish(shared);
 		perfring_wakeup_raise(shared->page, shared->wake_fd);
@@ -936,7 +901,7 @@ void *perfring_shared_reserve(struct perfring_shared *shared, struct perfring_ou
 		return NULL;
 	if (!output)
 		output = &shared->output;
-	/* One comparison: a size that is too small wraps around, and one that is not a multiple of 8 rotates to the top. */
+	/* One comparison: a size that is too small, or not a multiple of 8, becomes large. */
 	if (PERFRING_UNLIKELY(((size - 8) >> 3 | (size - 8) << 61) > shared->largest ||
 			      (shared->lost_fillers && size < LOST_SIZE) || PERFRING_LOAD(&shared->state->paused))) {
 		refuse(shared, output);
@@ -1001,7 +966,7 @@ void perfring_shared_flush(struct perfring_shared *shared)
 
 	if (!shared->page)
 		return;
-	/* Not what is claimed later: so this ends while others write. */
+	/* not what is claimed later: so this ends while others write */
 	until = end_of(shared, PERFRING_LOAD_ACQUIRE(&shared->state->claimed));
 	if (shared->leased)
 		close_own(shared);
@@ -1013,7 +978,7 @@ void perfring_shared_flush(struct perfring_shared *shared)
 		perfring_wakeup_raise(shared->page, shared->wake_fd);
 }
 
-/* ---- what the ring says ---- */
+/* ---- the ring's counts and owners ---- */
 
 static bool is_shared(const struct perfring_ring *ring)
 {
@@ -1031,7 +996,7 @@ uint64_t perfring_shared_abandoned(const struct perfring_ring *ring)
 	return is_shared(ring) ? PERFRING_LOAD(&perfring_ring_state_of(ring->page)->abandoned) : 0;
 }
 
-/* The tables.  Their sizes are read once, and checked against the mapping.  Returns the slots, or NULL. */
+/* The slots, or NULL.  The sizes of the tables are read once, and checked against the mapping. */
 static struct perfring_owner_slot *tables_of(const struct perfring_ring *ring, uint32_t *grain, uint32_t *owners)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), marks;
@@ -1042,8 +1007,7 @@ static struct perfring_owner_slot *tables_of(const struct perfring_ring *ring, u
 	state = perfring_ring_state_of(ring->page);
 	*grain = PERFRING_LOAD(&state->grain);
 	*owners = PERFRING_LOAD(&state->owners);
-	if (*grain & (*grain - 1) || !*owners || *owners > OWNERS_LIMIT ||
-	    (ring->flags & PERFRING_RING_LEASED ? *grain < 512 || *grain > ring->size / 4 : *grain != 8))
+	if (!*owners || *owners > PERFRING_OWNERS_MAX || !perfring_ring_is_grain(ring->flags, *grain, ring->size))
 		return NULL;
 	marks = ring->size / *grain * 8 * (ring->flags & PERFRING_RING_LEASED ? 2 : 1);
 	marks = (marks + page - 1) & ~(page - 1);
@@ -1113,14 +1077,14 @@ static int take_slot(struct perfring_shared *shared)
 		if (!has_gone(slot))
 			continue;
 		PERFRING_POINT(shared_found);
-		/* The word is no longer the dead owner's once it is ours: see has_vanished.  It fails if another thread was faster. */
+		/* see has_vanished; it fails if another thread was faster */
 		cleared = PERFRING_COMPARE_EXCHANGE(&slot->identity, &before, 0);
 		PERFRING_POINT(shared_cleared);
 		error = pthread_mutex_trylock(&slot->held);
 		if (error && error != EOWNERDEAD) {
-			/* Another thread has it.  If that is `before`, which has closed the slot and opened it again meanwhile, its
-			 * identity is put back: without one no thread sees it vanish.  Only while it lives: then it cannot be
-			 * taken for a vanished owner, even if the slot has another owner by now. */
+			/* Another thread has it.  It may be `before`, which has closed the slot and opened it again:
+			 * its identity is put back, without which no thread sees it vanish.  Only while it lives: then
+			 * it is not taken for a vanished owner, even if the slot has another owner by now. */
 			none = 0;
 			if (cleared && before && perfring_identity_lives(before))
 				PERFRING_COMPARE_EXCHANGE(&slot->identity, &none, before);
@@ -1129,7 +1093,7 @@ static int take_slot(struct perfring_shared *shared)
 		PERFRING_POINT(shared_locked);
 		shared->index = i;
 		shared->slot = slot;
-		/* For the others it is alive now.  If this thread ends here, it is dead again, with the spaces that are left. */
+		/* If this thread ends here, the slot is a dead owner's again, with the spaces that are left. */
 		recover_slot(shared);
 		PERFRING_STORE(&slot->limit, 0);
 		PERFRING_STORE(&slot->position, 0);
@@ -1172,7 +1136,7 @@ int perfring_shared_open(struct perfring_shared **result, struct perfring_ring *
 	if (!options)
 		options = &defaults;
 	slots = tables_of(ring, &grain, &owners);
-	/* A process of the other word size has another mutex. */
+	/* mutex_size: a process of the other word size has another mutex */
 	if (!slots || PERFRING_LOAD(&slots->mutex_size) != sizeof(slots->held) ||
 	    ring->flags & PERFRING_RING_READ_ONLY || options->policy > PERFRING_WRITER_WAIT ||
 	    !is_output(&options->output))

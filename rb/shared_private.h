@@ -10,6 +10,7 @@
 
 enum {
 	PERFRING_OWNER_SIZE = 256, /* bytes a slot */
+	PERFRING_OWNERS_MAX = 1024,
 };
 
 /* One shared writer.  The last line is for LEASED rings: the owner's thread and its handlers write it with local
@@ -60,7 +61,15 @@ static inline uint64_t shared_claimed_of(const struct perfring_ring *ring, uint6
 	return grain ? shared_claimed_end(claimed, near, (uint32_t)__builtin_ctz(grain)) : near;
 }
 
-/* Makes the slots of a new ring ready.  Returns 0 or -errno. */
+/* Whether a ring with these flags and this size, or one that is not shared, may have this grain. */
+static inline bool perfring_ring_is_grain(uint64_t flags, uint32_t grain, uint64_t size)
+{
+	if (flags & PERFRING_RING_STRICT)
+		return grain == 8;
+	return !(flags & PERFRING_RING_LEASED) || (grain >= 512 && grain <= size / 4 && !(grain & (grain - 1)));
+}
+
+/* Initializes the slots of a new ring.  Returns 0 or -errno. */
 int perfring_shared_prepare(const struct perfring_ring *ring);
 
 #endif

@@ -1,7 +1,6 @@
-/* snapshot.c - what a ring holds at one moment: a copy, and the walk over it.
+/* snapshot.c - the records of a ring at one moment (docs/ring.md 5): a copy, and the walk over it.
  *
- * Of shared memory only the positions are read, once for each use, and the data, once.  The walk reads the copy: a hostile writer can
- * make its records meaningless, and do no more.
+ * Only the copy is walked: a hostile writer can make its own records meaningless, but nothing else.
  */
 #include <perfring/snapshot.h>
 
@@ -13,7 +12,7 @@ enum {
 	TRIES = 16,
 };
 
-/* The copy races with the writer.  Only that part counts which the positions read after it show to be unchanged. */
+/* The copy races with the writer.  Only that part is used which the positions, read after it, show to be unchanged. */
 #if defined(__clang__) && __clang_major__ >= 14
 #define RACES __attribute__((noinline, disable_sanitizer_instrumentation)) /* no_sanitize leaves atomics in */
 #else
@@ -37,7 +36,6 @@ static bool is_own(const struct perfring_snapshot *snapshot)
 	return snapshot->flags & PERFRING_RING_OWN;
 }
 
-/* In any order: what the writer has claimed meanwhile is found out later, and dropped. */
 RACES static void copy(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, uint64_t begin,
 		       uint64_t end)
 {
@@ -57,8 +55,8 @@ static int corrupt(struct perfring_snapshot *snapshot, uint64_t at, const char *
 	return -EBADMSG;
 }
 
-/* The end of the claimed space; of rings that do not have it, what is published.  Acquire: with a claim comes what was published
- * before it, so a data_head that has not moved cannot be more than a lap below. */
+/* The end of the claimed space; of rings without that word, `published`.  Acquire: with a claim comes what was
+ * published before it, so a data_head that has not moved cannot be more than a lap below. */
 static uint64_t claimed_of(const struct perfring_ring *ring, uint64_t published)
 {
 	if (ring->flags & PERFRING_RING_OWN && ring->flags & PERFRING_RING_OVERWRITE)
@@ -76,28 +74,28 @@ static int try_backward(struct perfring_snapshot *snapshot, const struct perfrin
 	uint64_t size = ring->size;
 	uint64_t tail = perfring_page_reclaim(ring->page);
 	uint64_t from = perfring_page_observe(ring->page); /* pairs with the writer's publish */
-	uint64_t published = -from, unread = published + tail, being, taken, returned;
+	uint64_t published = -from, unread = published + tail, uncommitted, taken, returned;
 
 	PERFRING_POINT(snapshot_observed);
 	if (from & 7)
 		return corrupt(snapshot, from, "data_head is between words");
-	/* The kernel's data_head is negative as a signed number for longer than a machine runs; on 32 bits it wraps. */
+	/* The kernel's data_head is negative for longer than a machine runs; on 32 bits it wraps. */
 	if (sizeof(long) == 8 && !is_own(snapshot) && (int64_t)from > 0)
 		return -EINVAL;
 	/* Between the two loads the reader may have continued, and the writer with it. */
 	if (stops && unread >= size && PERFRING_LOAD(&ring->page->data_tail) != tail)
 		return -EAGAIN;
-	being = claimed_of(ring, published) - published;
-	if (being > size || being & 7)
+	uncommitted = claimed_of(ring, published) - published;
+	if (uncommitted > size || uncommitted & 7)
 		return PERFRING_LOAD(&ring->page->data_head) == from ? corrupt(snapshot, from, what) : -EAGAIN;
 
 	snapshot->from = from;
-	span->end = published < size - being ? published : size - being;
-	copy(snapshot, ring, size - being, size);
+	span->end = published < size - uncommitted ? published : size - uncommitted;
+	copy(snapshot, ring, size - uncommitted, size);
 	copy(snapshot, ring, 0, span->end);
 	PERFRING_POINT(snapshot_copied);
-	/* If the copy has a byte of a record, the load below has a claim that includes it: this barrier pairs with the one in the
-	 * writer between its claim and the record's bytes. */
+	/* If the copy has a byte of a record, the load below has a claim that includes it: pairs with the writer's
+	 * barrier between its claim and the record's bytes. */
 	PERFRING_FENCE_LOADS();
 	taken = claimed_of(ring, published) - published;
 	moved = PERFRING_LOAD(&ring->page->data_head) != from;
@@ -121,8 +119,8 @@ static int try_backward(struct perfring_snapshot *snapshot, const struct perfrin
 	}
 	span->begin = 0;
 	snapshot->published = published;
-	/* If the writer has continued, the record that it was writing is published. */
-	snapshot->claimed = published + (moved ? 0 : being);
+	/* if the writer has continued, the record that was uncommitted is published */
+	snapshot->claimed = published + (moved ? 0 : uncommitted);
 	return 0;
 }
 
@@ -148,8 +146,8 @@ static int try_forward(struct perfring_snapshot *snapshot, const struct perfring
 	span->exact = true;
 	copy(snapshot, ring, 0, span->end);
 	PERFRING_POINT(snapshot_copied);
-	/* The writer overwrites a byte of the copy only after it has loaded a data_tail above it; then the load below sees that
-	 * data_tail or a later one, on every processor that is known. */
+	/* The writer overwrites a byte of the copy only after it has loaded a data_tail above it; then the load below
+	 * sees that data_tail or a later one, on every known processor. */
 	PERFRING_FENCE_LOADS();
 	now = PERFRING_LOAD(&ring->page->data_tail);
 	claimed = claimed_of(ring, published);
@@ -190,7 +188,7 @@ static uint64_t walk(struct perfring_snapshot *snapshot, const struct span *span
 	return at;
 }
 
-static void turn(uint64_t *places, uint64_t count)
+static void reverse(uint64_t *places, uint64_t count)
 {
 	uint64_t place, i;
 
@@ -215,7 +213,7 @@ static int find(struct perfring_snapshot *snapshot, const struct span *span)
 		snapshot->oldest = snapshot->published - end;
 	} else {
 		snapshot->oldest = snapshot->from + span->begin;
-		turn(snapshot->places, snapshot->count);
+		reverse(snapshot->places, snapshot->count);
 	}
 	return 0;
 }

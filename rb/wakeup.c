@@ -1,4 +1,4 @@
-/* wakeup.c - crossings reported to readers: the pending flag, an eventfd, a futex. */
+/* wakeup.c - wakes readers: the word `pending`, an eventfd, a futex (docs/ring.md 9). */
 #include <perfring/wakeup.h>
 
 #include <limits.h>
@@ -14,7 +14,7 @@ static struct perfring_ring_state *state_of(const struct perfring_ring *ring)
 	return ring->page && ring->flags & PERFRING_RING_OWN ? perfring_ring_state_of(ring->page) : NULL;
 }
 
-/* The same, where we may store. */
+/* NULL, too, if the ring is read-only. */
 static struct perfring_ring_state *writable_state_of(const struct perfring_ring *ring)
 {
 	return ring->flags & PERFRING_RING_READ_ONLY ? NULL : state_of(ring);
@@ -28,11 +28,6 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
 		return syscall(SYS_futex_time64, word, operation, value, timeout, NULL, 0);
 #endif
 	return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
-}
-
-static bool has_records(const struct perfring_ring *ring, uint64_t position)
-{
-	return PERFRING_LOAD_ORDERED(&ring->page->data_head) != position;
 }
 
 int perfring_wakeup_poll(const struct perfring_ring *ring)
@@ -52,10 +47,10 @@ bool perfring_wakeup_arm(const struct perfring_ring *ring, uint64_t position, un
 
 	if (!state)
 		return false;
-	/* Armed, then look; its partner is perfring_wakeup_raise, which stores and looks the other way round. */
+	/* Arms, then looks; its partner is perfring_wakeup_raise, which stores `pending`, then looks at `armed`. */
 	PERFRING_OR(&state->armed, ways & (PERFRING_WAKEUP_EVENTFD | PERFRING_WAKEUP_FUTEX));
 	PERFRING_POINT(wakeup_armed);
-	return PERFRING_LOAD_ORDERED(&state->pending) || has_records(ring, position);
+	return PERFRING_LOAD_ORDERED(&state->pending) || PERFRING_LOAD_ORDERED(&ring->page->data_head) != position;
 }
 
 void perfring_wakeup_disarm(const struct perfring_ring *ring)
@@ -85,10 +80,10 @@ int perfring_wakeup_wait(const struct perfring_ring *ring, uint64_t position, in
 			break;
 		}
 		if (left > INT64_C(1000000000) * 1000000)
-			left = INT64_C(1000000000) * 1000000; /* as long as any time_t can say; then again */
+			left = INT64_C(1000000000) * 1000000; /* as much as any time_t can hold; then again */
 		timeout.tv_sec = (time_t)(left / 1000000000);
 		timeout.tv_nsec = (long)(left % 1000000000);
-		/* A crossing that comes before the kernel looks has cleared the word: then it does not sleep. */
+		/* a crossing before the kernel looks has cleared the word: then it does not sleep */
 		armed = PERFRING_LOAD(&state->armed);
 		if (!(armed & PERFRING_WAKEUP_FUTEX))
 			break;
@@ -101,7 +96,7 @@ int perfring_wakeup_wait(const struct perfring_ring *ring, uint64_t position, in
 			break;
 	}
 	perfring_wakeup_disarm(ring);
-	/* Reported, so not again: what came since is seen as records after `position`. */
+	/* Reported, so not again: later records are seen after `position`. */
 	if (result == 1)
 		PERFRING_EXCHANGE(&state->pending, 0);
 	return result;
@@ -114,8 +109,8 @@ void perfring_wakeup_raise(struct perf_event_mmap_page *page, int wake_fd)
 	int saved = errno;
 	uint32_t armed;
 
-	/* `pending`, then look at `armed`: a reader that armed itself before is woken; one that comes later sees `pending`
-	 * when it looks again, and with it what was published before. */
+	/* `pending`, then look at `armed`: a reader that has armed itself is woken; one that arms later sees `pending`,
+	 * and with it what was published before. */
 	PERFRING_EXCHANGE(&state->pending, 1);
 	PERFRING_POINT(wakeup_pending);
 	if (!PERFRING_LOAD_ORDERED(&state->armed))
@@ -124,8 +119,7 @@ void perfring_wakeup_raise(struct perf_event_mmap_page *page, int wake_fd)
 	PERFRING_POINT(wakeup_disarmed);
 	if (armed & PERFRING_WAKEUP_FUTEX)
 		futex(&state->armed, FUTEX_WAKE, INT_MAX, NULL);
-	/* EAGAIN: the counter is at its end, so the reader is awake. */
-	/* A bare system call: in a handler, a point of cancellation would end the thread in whatever it was doing. */
+	/* EAGAIN: the counter is full: the reader is awake.  A handler may not call write(2), a cancellation point. */
 	if (armed & PERFRING_WAKEUP_EVENTFD && wake_fd >= 0)
 		syscall(SYS_write, wake_fd, &one, sizeof(one));
 	errno = saved;

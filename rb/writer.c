@@ -1,7 +1,7 @@
-/* writer.c - the slow paths of a writer: the kernel's algorithm (docs/abi.md 7.2 to 7.7).
+/* writer.c - the slow paths of a writer (docs/ring.md 3): the kernel's algorithm (docs/abi.md 7.2 to 7.7).
  *
- * Any line here may be interrupted by a handler that runs the same code.  The words that they share are private to the thread, so
- * program order is enough (access.h).  Each comment says what a handler at that place finds, or leaves.
+ * A handler may interrupt any line and run the same code.  They share words that are private to the thread, so program
+ * order is enough (access.h).  Comments say what a handler at that place finds, or leaves.
  */
 #include <perfring/writer.h>
 
@@ -17,7 +17,7 @@
 
 #include "filler.h"
 #include "identity.h"
-#include "lost.h"
+#include "output.h"
 #include "os/clock.h"
 #include "os/membarrier.h"
 #include "writer_private.h"
@@ -72,8 +72,8 @@ static void wake(struct perfring_writer *writer)
 	perfring_wakeup_raise(writer->page, writer->wake_fd);
 }
 
-/* By the outermost, when its record is committed or refused: publishes up to `claimed`.  All of it is committed, since every handler
- * that claimed has ended. */
+/* By the outermost, when its record is committed or refused: publishes up to `claimed`.  Handlers that claimed have
+ * ended, so all of it is committed. */
 static void leave(struct perfring_writer *writer)
 {
 	uint64_t claimed, position, wakeup;
@@ -95,8 +95,7 @@ static void leave(struct perfring_writer *writer)
 		PERFRING_FENCE_LOCAL(); /* leave, then look: as in perfring_writer_commit */
 		PERFRING_POINT(leave_left);
 	} while (PERFRING_LOAD(&writer->again));
-	/* Once for all records of the section (docs/abi.md 7.5).  A handler here is outermost, and may wake too: then the reader
-	 * is woken twice, never not at all. */
+	/* Once for all these records (docs/abi.md 7.5).  A handler here is outermost, and may wake the reader too. */
 	wakeup = PERFRING_LOAD(&writer->wakeup);
 	if (wakeup != PERFRING_LOAD(&writer->woken) || PERFRING_LOAD(&writer->call)) {
 		PERFRING_STORE(&writer->woken, wakeup);
@@ -119,9 +118,9 @@ void perfring_writer_settle(struct perfring_writer *writer)
 
 /* ---- the limit ---- */
 
-/* Bytes that may be written at `position` into a ring that stops (docs/abi.md 7.2).  data_tail counts by its low bits alone, as in
- * the kernel, so that a wrong one harms its author only.  It counts from what is published: at `position` an uncommitted claim
- * may precede. */
+/* Bytes that may be written at `position` into a ring that stops (docs/abi.md 7.2).  As in the kernel, only the low
+ * bits of data_tail count, so a wrong one harms its author only; and from the published head, as an uncommitted claim
+ * may lie before `position`. */
 static uint64_t unread_space(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
 {
 	const struct perf_event_mmap_page *page = writer->page;
@@ -138,8 +137,8 @@ static uint64_t unread_space(const struct perfring_writer *writer, uint64_t posi
 	return used > writer->mask ? 0 : writer->mask - used;
 }
 
-/* The same, of any ring.  A ring that overwrites takes every record, but nested records may not overwrite the outermost one: it is
- * uncommitted, and would be published torn (the kernel does not check). */
+/* The same, of any ring.  A ring that overwrites takes every record, but nested records may not overwrite the outermost
+ * one, which is uncommitted (the kernel does not check). */
 static uint64_t space_at(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
 {
 	uint64_t used;
@@ -150,9 +149,9 @@ static uint64_t space_at(const struct perfring_writer *writer, uint64_t position
 	return used > writer->mask ? 0 : writer->mask - used;
 }
 
-/* Opens the fast path up to where something is due.  The limit may only be too low.  A handler between the loads and the store has
- * only moved the positions up, unless it was refused, or output was paused, or a reader armed itself.  These three are checked
- * after the store, so that the 0 that each of them stores is not lost. */
+/* Opens the fast path up to where something is due.  The limit may be too low, not too high: a handler between the
+ * loads and the store has moved the positions up.  Losses, a pause and armed readers are checked after the store, so
+ * that the 0 that each of them stores is not lost. */
 static void open_limit(struct perfring_writer *writer, uint64_t returned)
 {
 	struct perfring_ring_state *state = state_of(writer);
@@ -171,20 +170,13 @@ static void open_limit(struct perfring_writer *writer, uint64_t returned)
 
 /* ---- reserving ---- */
 
-static void refuse(struct perfring_writer *writer, struct perfring_output *output, uint64_t records)
-{
-	if (!writer->page) /* a child after fork */
-		return;
-	count_refused(writer, output ? output : &writer->output, records);
-}
-
 void perfring_writer_refuse(struct perfring_writer *writer, struct perfring_output *output, uint64_t records)
 {
-	refuse(writer, output, records);
+	if (writer->page) /* not a child after fork */
+		count_refused(writer, output ? output : &writer->output, records);
 }
 
-/* Stores the end of the reserved space for readers of a ring that overwrites (snapshot.h).  It never decreases, whether a handler or
- * the code that it interrupts stores last. */
+/* Stores the end of the claimed space for readers of a ring that overwrites (snapshot.h).  It never decreases. */
 static void report_claimed(struct perfring_writer *writer)
 {
 	struct perfring_ring_state *state = state_of(writer);
@@ -200,8 +192,8 @@ static void report_claimed(struct perfring_writer *writer)
 	PERFRING_FENCE_STORES(); /* before the record's bytes; pairs with the load barrier of perfring_snapshot_take */
 }
 
-/* docs/abi.md 7.3, step 7: strict, and once.  The outermost compares the stamp when it leaves.  A handler that has stamped for a
- * later record has stamped for this one: a stamp above what is written would suppress the next crossing. */
+/* docs/abi.md 7.3, step 7.  The outermost compares the stamp when it leaves.  Once: if a handler has stamped for a
+ * later record, another stamp would be above what is written, and suppress the next crossing. */
 static void stamp_watermark(struct perfring_writer *writer, uint64_t end)
 {
 	uint64_t wakeup;
@@ -263,21 +255,21 @@ static struct perfring_place place(unsigned char *space, uint64_t end, uint64_t 
 	return (struct perfring_place){space, end | state};
 }
 
-/* Undoes the claim of the fast path, for the slow path to claim anew.  Returns false when the claim stays, because a handler has
- * claimed after it: by the slow path, so it has found space for both, and has reported the loss. */
+/* Undoes the claim of the fast path.  Returns false if the claim stays, because a handler has claimed after it: by the
+ * slow path, so it has found space for both, and has reported the loss. */
 static bool take_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
 {
 	uint64_t position = PERFRING_LOAD(&writer->position);
 
-	/* Not above `position`: a handler between the fast path's check and its store was outermost, and wrote more than this claim.
-	 * No handler can take that for an uncommitted record. */
+	/* Not above `position`: a handler between the fast path's check and its store was outermost, and wrote more
+	 * than this claim, which no handler takes for an uncommitted record. */
 	if (end <= position || PERFRING_SWAP_LOCAL(&writer->claimed, end, position))
 		return true;
 	PERFRING_POINT(rare_kept);
 	if (end - size == position)
 		return false;
-	/* Two handlers: the first was outermost, so this claim begins within its record; the second took this claim for an
-	 * uncommitted record, and follows it.  The space between them has no owner: the record is claimed after both. */
+	/* Two handlers: the first was outermost, so this claim begins in its record; the second claimed after this
+	 * claim. The space between them becomes a filler, and the record is claimed after both. */
 	filler_put(address_of(writer, position, end), end - position);
 	return true;
 }
@@ -290,8 +282,7 @@ struct attempt {
 	uint64_t returned; /* the reader has returned what is below */
 };
 
-/* Claims space for the record and for the LOST record that is due, by compare-exchange, as the kernel does.  Returns false when
- * output is paused, or the ring is full. */
+/* Claims space for the record and a due LOST record.  Returns false if output is paused, or the ring is full. */
 static bool claim_space(struct perfring_writer *writer, const struct perfring_output *output, uint64_t size,
 			bool nested, struct attempt *attempt)
 {
@@ -307,7 +298,7 @@ static bool claim_space(struct perfring_writer *writer, const struct perfring_ou
 		attempt->start = beginning(writer, &claimed);
 		if (space_at(writer, attempt->start, &attempt->returned) < size + attempt->extra) {
 			if (beginning(writer, &claimed) != attempt->start)
-				continue; /* a handler wrote and published between the two loads: they do not belong together */
+				continue; /* a handler wrote and published between the two loads */
 			if (waited || writer->policy != PERFRING_WRITER_WAIT || nested)
 				return false;
 			leave(writer); /* publishes what handlers wrote meanwhile, for the reader */
@@ -319,8 +310,7 @@ static bool claim_space(struct perfring_writer *writer, const struct perfring_ou
 		if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, attempt->end))
 			continue; /* a handler wrote: start again, as the kernel does */
 		PERFRING_POINT(rare_swapped);
-		/* Claim, then check: perfring_writer_pause may have come between the check above and the claim, and has returned
-		 * by now; or it has not, and its barrier lets it see the claim. */
+		/* Claim, then check again: a later perfring_writer_pause sees the claim after its barrier. */
 		if (PERFRING_LIKELY(!PERFRING_LOAD(&state_of(writer)->paused)))
 			return true;
 		if (PERFRING_SWAP_LOCAL(&writer->claimed, attempt->end, claimed))
@@ -329,7 +319,7 @@ static bool claim_space(struct perfring_writer *writer, const struct perfring_ou
 	}
 }
 
-/* The claim is made: its stamp, its LOST record, a new limit.  Returns the record's space, which ends at attempt->end. */
+/* After the claim: stamp, LOST record, new limit.  Returns the record's space, which ends at attempt->end. */
 static unsigned char *begin_record(struct perfring_writer *writer, struct perfring_output *output,
 				   struct attempt *attempt)
 {
@@ -366,7 +356,7 @@ static struct perfring_place give(struct perfring_writer *writer, unsigned char 
 	return place(space, end, state);
 }
 
-/* Whether the caller interrupted a record.  It stays so: the interrupted code does not continue before the caller returns. */
+/* Whether the caller interrupted a record, which continues only after the caller has returned. */
 static bool is_nested(const struct perfring_writer *writer)
 {
 	uint64_t claimed, start = beginning(writer, &claimed);
@@ -460,8 +450,7 @@ void perfring_writer_commit_slow(struct perfring_writer *writer, const struct pe
 		leave(writer);
 }
 
-/* Frees `size` bytes that end at `end`, if nothing follows them.  Not in a ring that overwrites: there the oldest records are gone,
- * and state->claimed says how far. */
+/* Frees `size` bytes that end at `end`, if they are the last; not if the claim has overwritten the oldest records. */
 static bool give_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
 {
 	end &= ~(uint64_t)STATE;
@@ -488,7 +477,7 @@ uint64_t perfring_writer_shrink(struct perfring_writer *writer, unsigned char *s
 {
 	if (!writer->page)
 		return end & ~(uint64_t)STATE;
-	/* In a backward ring the first record is the highest: the lower end, which is given back, is the end of the position. */
+	/* In a backward ring the first record has the highest address, so the lower end is freed. */
 	if (give_back(writer, rest, end))
 		end -= rest;
 	else
@@ -508,9 +497,9 @@ void perfring_writer_pause(struct perfring_writer *writer, bool paused)
 	PERFRING_STORE(&state->paused, paused);
 	if (!paused)
 		return;
-	/* Between the barriers the writer has either seen `paused` after it opened its limit, or opened it before the store of 0
-	 * below: the partner is the order in open_limit, which has no fence of its own.  By the second barrier, a record that
-	 * passed the old limit is in `claimed`. */
+	/* Partner: open_limit, which has no fence.  Between the barriers the writer has seen `paused` after it opened
+	 * its limit, or opened it before the store of 0 below.  By the second one, a record that passed the old limit
+	 * is in `claimed`. */
 	barrier_everywhere();
 	PERFRING_POINT(pause_told);
 	PERFRING_STORE(&writer->limit, 0);
@@ -529,8 +518,8 @@ bool perfring_writer_arm(struct perfring_writer *writer)
 	PERFRING_POINT(arm_told);
 	PERFRING_STORE(&writer->limit, 0);
 	barrier_everywhere();
-	/* The partner is the order in perfring_writer_claim: claim, then check the limit.  Acquire: a position that has reached the
-	 * claim comes with what was published before. */
+	/* Partner: perfring_writer_claim, which claims, then checks the limit.  Acquire: a position that has reached
+	 * the claim comes with what was published before. */
 	claimed = PERFRING_LOAD(&writer->claimed);
 	return claimed > PERFRING_LOAD_ACQUIRE(&writer->position);
 }
@@ -581,7 +570,7 @@ static bool lives(const struct perfring_ring_state *state, uint64_t identity)
 	return perfring_identity_lives(identity);
 }
 
-/* Makes space that was claimed and will not be published a filler; counts one loss. */
+/* Makes claimed space that will not be committed a filler; counts one loss. */
 static bool abandon(struct perfring_writer *writer, uint64_t published, uint64_t claimed)
 {
 	uint64_t size = claimed - published;
@@ -655,12 +644,12 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 		writer->position = claimed;
 		perfring_page_publish(ring->page, -claimed);
 	}
-	/* A pause, or a wait for the next record, was meant for the last writer. */
+	/* these were for the last writer */
 	PERFRING_STORE(&state->paused, 0);
 	PERFRING_AND(&state->armed, ~(uint32_t)PERFRING_WAKEUP_RECORD);
 	writer->claimed = writer->position;
 	PERFRING_STORE(&state->claimed, writer->position); /* from here on it only increases */
-	/* What the last writer could not report. */
+	/* what the last writer has not reported */
 	writer->lost += PERFRING_EXCHANGE(&state->lost, 0);
 	/* The kernel's stamp increases by whole watermarks. */
 	writer->wakeup = published / writer->watermark * writer->watermark;
@@ -678,12 +667,12 @@ void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint
 	PERFRING_STORE(&state_of(writer)->writer_tid, tid);
 }
 
-/* Frees what was reserved from `position` to `claimed`, or makes it a filler.  Handlers here are nested: they move nothing but
- * `claimed`, upwards, and what they commit stays. */
+/* Frees what was reserved from `position` to `claimed`, or makes it a filler.  Handlers here are nested: they only move
+ * `claimed` upwards, and what they commit stays. */
 static void drop_reserved(struct perfring_writer *writer, uint64_t position, uint64_t claimed)
 {
 	if (writer->flags & PERFRING_RING_OVERWRITE) {
-		/* The claim may have overwritten the oldest records: report it.  A claim above the size never passed the check. */
+		/* It may have overwritten the oldest records.  A claim above the size has never passed the check. */
 		report_claimed(writer);
 		if (abandon(writer, position, claimed))
 			return;
@@ -692,8 +681,7 @@ static void drop_reserved(struct perfring_writer *writer, uint64_t position, uin
 		count_refused(writer, &writer->output, 1);
 	}
 	PERFRING_POINT(reset_counted);
-	/* Never published, so no reader has seen it.  If a handler has reserved after it, it stays, as in a discard.  It lies in
-	 * the ring then: that handler found space for both. */
+	/* As in a discard, it stays if a handler has reserved after it, for which it has checked the space. */
 	if (!PERFRING_SWAP_LOCAL(&writer->claimed, claimed, position)) {
 		PERFRING_POINT(reset_kept);
 		filler_put(address_of(writer, position, claimed), claimed - position);

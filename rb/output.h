@@ -1,6 +1,6 @@
-/* lost.h - the LOST record that begins the next record after a refusal (docs/abi.md 7.3, step 8). */
-#ifndef RB_LOST_H
-#define RB_LOST_H
+/* output.h - what every kind of writer does for an output: LOST records, and wakeups by samples (docs/abi.md 7.3). */
+#ifndef RB_OUTPUT_H
+#define RB_OUTPUT_H
 
 #include <perfring/writer.h>
 
@@ -9,7 +9,7 @@ enum {
 	TRAILER_MAX = 48, /* six words of 8: docs/abi.md 4.2 */
 };
 
-/* Bytes, of this output.  Outputs are the caller's, given with each call: a size that no trailer can have is reduced. */
+/* Bytes of a LOST record (step 8).  The caller may change an output: a size that no trailer can have is reduced. */
 static inline uint64_t lost_size(const struct perfring_output *output)
 {
 	uint64_t trailer = output->trailer ? output->trailer_size & ~7u : 0;
@@ -28,6 +28,24 @@ static inline void lost_put(const struct perfring_output *output, uint64_t lost,
 		memset(space + LOST_SIZE, 0, header.size - (size_t)LOST_SIZE);
 		output->trailer(output, space + LOST_SIZE);
 	}
+}
+
+/* Step 10, for several writers: counts a record that is a sample.  Returns whether it completes wakeup_events. */
+static inline bool sample_is_due(uint32_t wakeup_events, const void *record, uint64_t *events)
+{
+	struct perf_event_header header;
+	uint64_t counted, next;
+
+	if (PERFRING_LIKELY(!wakeup_events))
+		return false;
+	memcpy(&header, record, sizeof(header));
+	if (header.type != PERF_RECORD_SAMPLE)
+		return false;
+	counted = PERFRING_LOAD(events);
+	do
+		next = counted + 1 >= wakeup_events ? counted + 1 - wakeup_events : counted + 1;
+	while (!PERFRING_COMPARE_EXCHANGE(events, &counted, next));
+	return next <= counted;
 }
 
 /* Whether the output of an open's options is valid. */
