@@ -315,6 +315,84 @@ static bool put_pmus(struct perfring_byte_buffer *buffer)
 	return count;
 }
 
+/* What one PMU can do: u32 count, {string name, string value}.  Returns the count; of 0, nothing was put. */
+static uint32_t put_capabilities(struct perfring_byte_buffer *buffer, const char *pmu)
+{
+	size_t begin = buffer->used;
+	struct dirent *entry;
+	uint32_t count = 0;
+	char path[320], text[256];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), PMUS "/%s/caps", pmu);
+	folder = opendir(path);
+	if (!folder) {
+		take_error(buffer, -errno);
+		return 0;
+	}
+	perfring_byte_buffer_put_u32(buffer, 0);
+	while ((entry = next_entry(buffer, folder))) {
+		if (entry->d_name[0] == '.' || !read_text(buffer, text, sizeof(text), PMUS "/%s/caps/%s", pmu, entry->d_name))
+			continue;
+		perfring_byte_buffer_put_string(buffer, entry->d_name);
+		perfring_byte_buffer_put_string(buffer, text);
+		count++;
+	}
+	closedir(folder);
+	if (count)
+		perfring_byte_buffer_set(buffer, begin, &count, sizeof(count));
+	else
+		buffer->used = begin;
+	return count;
+}
+
+static bool put_cpu_capabilities(struct perfring_byte_buffer *buffer)
+{
+	return put_capabilities(buffer, "cpu");
+}
+
+/* Those of the others, each followed by its name. */
+static bool put_pmu_capabilities(struct perfring_byte_buffer *buffer)
+{
+	struct dirent *entry;
+	uint32_t count = 0;
+	DIR *folder = opendir(PMUS);
+
+	if (!folder) {
+		take_error(buffer, -errno);
+		return false;
+	}
+	perfring_byte_buffer_put_u32(buffer, 0);
+	while ((entry = next_entry(buffer, folder))) {
+		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "cpu") || !put_capabilities(buffer, entry->d_name))
+			continue;
+		perfring_byte_buffer_put_string(buffer, entry->d_name);
+		count++;
+	}
+	closedir(folder);
+	perfring_byte_buffer_set(buffer, 0, &count, sizeof(count));
+	return count;
+}
+
+/* The PMUs of unlike cores, each with its CPUs. */
+static bool put_hybrid(struct perfring_byte_buffer *buffer)
+{
+	static const char *const pmus[] = {"cpu_core", "cpu_atom", "cpu_lowpower"};
+	uint32_t count = 0;
+	char text[4096];
+
+	perfring_byte_buffer_put_u32(buffer, 0);
+	for (size_t i = 0; i < sizeof(pmus) / sizeof(pmus[0]); i++) {
+		if (!read_text(buffer, text, sizeof(text), PMUS "/%s/cpus", pmus[i]))
+			continue;
+		perfring_byte_buffer_put_string(buffer, pmus[i]);
+		perfring_byte_buffer_put_string(buffer, text);
+		count++;
+	}
+	perfring_byte_buffer_set(buffer, 0, &count, sizeof(count));
+	return count;
+}
+
 /* put: puts the payload of the feature; returns false if the machine has nothing of it. */
 static const struct {
 	uint32_t feature;
@@ -326,6 +404,9 @@ static const struct {
 	{PERFRING_FEATURE_NUMA_TOPOLOGY, put_nodes},
 	{PERFRING_FEATURE_MEM_TOPOLOGY, put_memory},
 	{PERFRING_FEATURE_PMU_MAPPINGS, put_pmus},
+	{PERFRING_FEATURE_CPU_PMU_CAPS, put_cpu_capabilities},
+	{PERFRING_FEATURE_HYBRID_TOPOLOGY, put_hybrid},
+	{PERFRING_FEATURE_PMU_CAPS, put_pmu_capabilities},
 };
 
 int perfring_file_topology(struct perfring_file_writer *writer, int *unread)

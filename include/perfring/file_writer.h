@@ -105,10 +105,10 @@ PERFRING_API int perfring_file_writer_put_feature(struct perfring_file_writer *w
 PERFRING_API int perfring_file_writer_put_string(struct perfring_file_writer *writer, uint32_t feature, const char *text);
 
 /* Puts the features of this machine: HOSTNAME, OSRELEASE, VERSION, ARCH, NRCPUS, TOTAL_MEM, CPUDESC, CPUID, CPU_TOPOLOGY, CACHE,
- * NUMA_TOPOLOGY, MEM_TOPOLOGY, PMU_MAPPINGS; for events with a clockid CLOCKID and CLOCK_DATA; CMDLINE from argv
- * (NULL-terminated); for tracepoints TRACING_DATA from tracefs.  Call it after the last add_event.  What the machine
- * lacks or hides is left out.  Returns 0, -ENOMEM, or -errno of what could not be read, of tracefs first: then all else is
- * put. */
+ * NUMA_TOPOLOGY, MEM_TOPOLOGY, PMU_MAPPINGS, CPU_PMU_CAPS, HYBRID_TOPOLOGY, PMU_CAPS; for events with a clockid CLOCKID and
+ * CLOCK_DATA; CMDLINE from argv (NULL-terminated); for tracepoints TRACING_DATA from tracefs.  Call it after the last add_event.
+ * What the machine lacks or hides is left out.  Returns 0, -ENOMEM, or -errno of what could not be read, of tracefs first: then
+ * all else is put. */
 PERFRING_API int perfring_file_writer_describe(struct perfring_file_writer *writer, char *const argv[]);
 
 /* Puts the times of the first and the last sample, for SAMPLE_TIME. */
