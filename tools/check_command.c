@@ -6,6 +6,8 @@
 
 /* Faults told one by one, and remarks; a file may hold millions. */
 #define TOLD 10
+#define TEXT(number) #number
+#define TEXT_OF(name) TEXT(name)
 
 struct check {
 	struct perfring_input input;
@@ -15,31 +17,6 @@ struct check {
 	uint64_t faults;
 	uint64_t remarks;
 };
-
-static void help(void)
-{
-	printf("usage: perfring check [[-i] FILE] [--all] [-q]\n"
-	       "\n"
-	       "Whether a kernel, or perf, could have written every record of a perf.data file.  Each fault is a line\n"
-	       "\n"
-	       "    FILE: at 0xOFFSET: KIND: what is wrong at this byte\n"
-	       "\n"
-	       "in the order of the records' times, and the last line says how many there are.  An id that is none\n"
-	       "of those that FILE gives its events is a fault.  Not faults: what a\n"
-	       "newer kernel may write (unknown kinds, flags, trailing bytes).  After a record whose size is wrong\n"
-	       "nothing can be read: the last line says where that was.  What only other writers leave, such as old\n"
-	       "bytes in the padding of strings (perf 3.x, simpleperf), is not a fault: its line has \"remark: \"\n"
-	       "after KIND.\n"
-	       "\n"
-	       "  -i, --input FILE    default perf.data; - is standard input: a file or a pipe\n"
-	       "      --all           every fault and remark, not only the first %d of each\n"
-	       "  -q, --quiet         print nothing on standard output, only set the exit status\n"
-	       "  -h, --help\n"
-	       "\n"
-	       "Exit status: 0 every record is well-formed, with remarks or without; 1 one is not, or FILE cannot be\n"
-	       "read to its end, or it is empty and its writer did not finish; 2 usage error.\n",
-	       TOLD);
-}
 
 static void tell(struct check *check, const struct perf_event_header *record, const struct perfring_finding *finding)
 {
@@ -163,25 +140,17 @@ static int run(struct check *check)
 }
 
 enum {
-	ALL = PERFRING_OPTION_LONG,
+	ALL = TOOL_OPTION_LONG,
 };
 
-static const struct perfring_option ROWS[] = {
-	{'i', "input", PERFRING_OPTION_VALUE, "a perf.data file's name, or -", 0, 0},
-	{ALL, "all", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{'q', "quiet", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-};
-
-int perfring_tool_check(int argc, char **argv)
+static int check_command(int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct tool_options options = {.command = &tool_check};
 	struct check check = {.quiet = false};
 	const char *path = NULL;
 	int found, status;
 
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'i':
 			path = options.value;
@@ -192,6 +161,8 @@ int perfring_tool_check(int argc, char **argv)
 		case 'q':
 			check.quiet = true;
 			break;
+		default:
+			return tool_options_forgotten(&options, found);
 		}
 	}
 	if (!found)
@@ -203,3 +174,40 @@ int perfring_tool_check(int argc, char **argv)
 	perfring_input_close(&check.input);
 	return status;
 }
+
+static const struct tool_option ROWS[] = {
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	 .help = "default perf.data; - is standard input: a file or a pipe"},
+	{ALL, "all", .help = "every fault and remark, not only the first " TEXT_OF(TOLD) " of each"},
+	{'q', "quiet", .help = "print nothing on standard output, only set the exit status"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"Whether a recording is whole:", "perfring check perf.data"},
+	{"In a script, with all that is wrong in a file of its own:",
+	 "perfring check -q perf.data || perfring check --all perf.data >faults.txt"},
+	{0},
+};
+
+const struct tool_command tool_check = {
+	.name = "check",
+	.summary = "check that a perf.data file is well-formed, or show where it is not",
+	.usage = "[[-i] FILE] [--all] [-q]",
+	.description =
+		"Checks whether a kernel, or perf, could have written every record of a perf.data file.  Each fault "
+		"is a line\n"
+		"    FILE: at 0xOFFSET: KIND: what is wrong at this byte\n"
+		"in the order of the records' times, and the last line says how many there are.  An id that is none "
+		"of those that FILE gives its events is a fault.  Not faults: what a newer kernel may write (unknown "
+		"kinds, flags, trailing bytes).  After a record whose size is wrong nothing can be read: the last "
+		"line says where that was.  What only other writers leave, such as old bytes in the padding of "
+		"strings (perf 3.x, simpleperf), is not a fault: its line has \"remark: \" after KIND.",
+	.options = ROWS,
+	.exit_status =
+		"0 every record is well-formed, with remarks or without; 1 one is not, or FILE cannot be read to its "
+		"end, or it is empty and its writer did not finish; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-dump perfring-record perfring-gen perfring",
+	.run = check_command,
+};

@@ -11,7 +11,7 @@
 #include "tracepoint.h"
 
 enum {
-	FOREIGN = PERFRING_OPTION_LONG, /* options without a letter */
+	FOREIGN = TOOL_OPTION_LONG, /* options without a letter */
 	STREAM,
 	TO,
 	JSON,
@@ -39,29 +39,6 @@ struct conversion {
 	uint64_t waiting;
 	unsigned char pile[PILE];
 };
-
-static void help(void)
-{
-	fputs("usage: perfring convert [OPTIONS] IN OUT\n"
-	      "\n"
-	      "Writes the contents of a perf.data file, in time order, as another perf.data file or as JSON.  - is\n"
-	      "standard input or standard output.  IN may be a file, a stream or a directory, of either byte order,\n"
-	      "compressed or not.  OUT has the byte order of IN unless an option says otherwise.\n"
-	      "\n"
-	      "  -z, --compress[=LEVEL]  compress by zstd, 1 to 22 (default: 1)\n"
-	      "      --stream            a stream, as through a pipe (always so when OUT is not a regular file)\n"
-	      "      --to=ORDER          in this byte order: little, big, or native, which is this machine's\n"
-	      "      --foreign           in the byte order that IN does not have\n"
-	      "      --json              one JSON object a line for each record, every member and field by its name;\n"
-	      "                          a sample of a group is one line for each event that counted.  Times are in\n"
-	      "                          nanoseconds, addresses \"0x...\", sets of bits \"USER|EXACT_IP\", bytes\n"
-	      "                          hexadecimal digits.  In strings, a backslash and each byte that is not UTF-8\n"
-	      "                          are written as \\xHH\n"
-	      "  -h, --help\n"
-	      "\n"
-	      "Exit status: 0 done; 1 failed, or IN is damaged (what could be read is in OUT); 2 usage error.\n",
-	      stdout);
-}
 
 static bool fail(const struct conversion *conversion, int error)
 {
@@ -113,7 +90,7 @@ static bool begin(struct conversion *conversion)
 		return fail(conversion, error);
 	for (uint32_t event = 0; perfring_file_attr(data, event) && error >= 0; event++)
 		error = perfring_file_writer_add_event(conversion->writer, perfring_file_attr(data, event),
-						perfring_file_event_name(data, event));
+						       perfring_file_event_name(data, event));
 	if (error >= 0)
 		error = copy_ids(conversion);
 	if (!error)
@@ -281,8 +258,8 @@ static bool end_early(struct conversion *conversion)
 		perfring_file_writer_end_round(conversion->writer);
 		perfring_file_writer_finish(conversion->writer);
 	}
-	perfring_tool_complain("convert: %s: is incomplete: of %s it has about %" PRIu64 " records",
-			       conversion->output, conversion->input.path, conversion->records - conversion->waiting);
+	perfring_tool_complain("convert: %s: is incomplete: of %s it has about %" PRIu64 " records", conversion->output,
+			       conversion->input.path, conversion->records - conversion->waiting);
 	return false;
 }
 
@@ -400,26 +377,16 @@ static bool close_output(struct conversion *conversion, bool done)
 	return error && done ? fail(conversion, error) : done;
 }
 
-static const struct perfring_option ROWS[] = {
-	{'z', "compress", PERFRING_OPTION_MAYBE, "a level", 1, 22},
-	{STREAM, "stream", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{FOREIGN, "foreign", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{TO, "to", PERFRING_OPTION_VALUE, "a byte order: little, big or native", 0, 0},
-	{JSON, "json", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-};
-
-int perfring_tool_convert(int argc, char **argv)
+static int convert_command(int argc, char **argv)
 {
 	static struct conversion conversion = {.out = {.fd = -1}};
 	bool is_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, has_order = false, is_other = false;
-	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct tool_options options = {.command = &tool_convert};
 	int found, status;
 	struct stat file;
 	bool done;
 
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'z':
 			conversion.level = options.value ? (int)options.number : 1;
@@ -439,11 +406,13 @@ int perfring_tool_convert(int argc, char **argv)
 			else if (!strcmp(options.value, "native"))
 				conversion.is_foreign = false;
 			else
-				return perfring_options_refuse(&options, argv[0], found, options.value);
+				return tool_options_refuse(&options, found, options.value);
 			break;
-		default:
+		case JSON:
 			conversion.json = stdout;
 			break;
+		default:
+			return tool_options_forgotten(&options, found);
 		}
 	}
 	if (!found)
@@ -480,3 +449,41 @@ int perfring_tool_convert(int argc, char **argv)
 	perfring_input_close(&conversion.input);
 	return done ? status : PERFRING_TOOL_FAILED;
 }
+
+static const struct tool_option ROWS[] = {
+	{'z', "compress", .value = "LEVEL", .is_optional = true, .takes = "a level", .min = 1, .max = 22,
+	 .help = "compress by zstd, 1 to 22 (default: 1)"},
+	{STREAM, "stream", .help = "a stream, as through a pipe (always so when OUT is not a regular file)"},
+	{TO, "to", .value = "ORDER", .takes = "a byte order: little, big or native",
+	 .help = "in this byte order: little, big, or native, which is this machine's"},
+	{FOREIGN, "foreign", .help = "in the byte order that IN does not have"},
+	{JSON, "json",
+	 .help = "one JSON object a line for each record, every member and field by its name; a sample of a group is "
+		 "one line for each event that counted.  Times are in nanoseconds, addresses \"0x...\", sets of bits "
+		 "\"USER|EXACT_IP\", bytes hexadecimal digits.  In strings, a backslash and each byte that is not "
+		 "UTF-8 are written as \\xHH"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"The records as JSON, for another program:", "perfring convert --json perf.data - | python3 mine.py"},
+	{"A smaller file:", "perfring convert -z perf.data small.data"},
+	{"One file, in this machine's byte order, of a directory that another machine wrote:",
+	 "perfring convert --to=native perf.data.dir one.data"},
+	{0},
+};
+
+const struct tool_command tool_convert = {
+	.name = "convert",
+	.summary = "write a perf.data file as a stream, compressed, in the other byte order, as JSON",
+	.usage = "[OPTIONS] IN OUT",
+	.description =
+		"Writes the contents of a perf.data file, in time order, as another perf.data file or as JSON.  - is "
+		"standard input or standard output.  IN may be a file, a stream or a directory, of either byte order, "
+		"compressed or not.  OUT has the byte order of IN unless an option says otherwise.",
+	.options = ROWS,
+	.exit_status = "0 done; 1 failed, or IN is damaged (what could be read is in OUT); 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-dump perfring-record perfring",
+	.run = convert_command,
+};

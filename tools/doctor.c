@@ -298,8 +298,7 @@ static void find_paranoid(struct doctor *doctor)
 		     "/proc/sys/kernel/perf_event_paranoid cannot be read");
 	else if (has_capability(doctor, CAP_SYS_ADMIN) || has_capability(doctor, CAP_PERFMON))
 		note(doctor, GOOD, "paranoid level", NULL,
-		     "kernel.perf_event_paranoid is %d; CAP_PERFMON or CAP_SYS_ADMIN overrides it",
-		     doctor->paranoid);
+		     "kernel.perf_event_paranoid is %d; CAP_PERFMON or CAP_SYS_ADMIN overrides it", doctor->paranoid);
 	else
 		note(doctor,
 		     level > 2   ? BAD
@@ -469,8 +468,7 @@ static void find_memory(struct doctor *doctor)
 	else
 		snprintf(size, sizeof(size), "computed: %llu KiB", (unsigned long long)(computed * kib));
 	if (pages < DEFAULT_PAGES && pages < most)
-		note(doctor, BAD, "ring",
-		     computed > pages ? "close this user's other rings" : "ulimit -l unlimited",
+		note(doctor, BAD, "ring", computed > pages ? "close this user's other rings" : "ulimit -l unlimited",
 		     "only %llu KiB for each of %u CPUs at once (tried; %s); perfring wants %llu KiB",
 		     (unsigned long long)(pages * kib), doctor->cpus, size, (unsigned long long)(DEFAULT_PAGES * kib));
 	else
@@ -744,7 +742,8 @@ static void find_own(struct doctor *doctor)
 		     "one for each CPU cannot be made: %s", strerror(-error));
 	} else {
 		if (perfring_cpus_way(cpus) == PERFRING_CPUS_RSEQ)
-			note(doctor, GOOD, "rseq", NULL, "writers of a CPU's ring reserve space by restartable sequences");
+			note(doctor, GOOD, "rseq", NULL,
+			     "writers of a CPU's ring reserve space by restartable sequences");
 		else
 			note(doctor, CARE, "rseq", NULL,
 			     "not registered by the C library (x86-64 and glibc 2.35 have it): writers of CPU rings use "
@@ -950,33 +949,13 @@ static void tell_json(const struct doctor *doctor, bool can_record)
 	printf("\n]}\n");
 }
 
-static void help(void)
-{
-	printf("usage: perfring doctor [--json]\n"
-	       "\n"
-	       "What this machine, kernel, container and user allow, tried and not guessed from a version: one\n"
-	       "finding a line, with `ok`, `no`, or `!` for what may be intended.  After -> stands what changes it.\n"
-	       "Nothing is changed.\n"
-	       "\n"
-	       "      --json    one object: can_record, and findings of group, name, mark, text, mend\n"
-	       "  -h, --help\n"
-	       "\n"
-	       "Exit status: 0 kernel events of your own programs can be recorded; 1 they cannot; 2 usage error.\n");
-}
-
 enum {
-	JSON = PERFRING_OPTION_LONG,
+	JSON = TOOL_OPTION_LONG,
 };
 
-static const struct perfring_option ROWS[] = {
-	{JSON, "json", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-};
-
-int perfring_tool_doctor(int argc, char **argv)
+static int doctor_command(int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct tool_options options = {.command = &tool_doctor};
 	struct doctor doctor = {.paranoid = NO_PARANOID};
 	bool json = false, can_record;
 	long long number;
@@ -984,19 +963,19 @@ int perfring_tool_doctor(int argc, char **argv)
 	long online;
 	int found;
 
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case JSON:
 			json = true;
 			break;
+		default:
+			return tool_options_forgotten(&options, found);
 		}
 	}
 	if (!found)
 		return options.status;
 	if (optind < argc) {
-		perfring_tool_complain(
-			"doctor: unexpected argument '%s' (perfring doctor --help)",
-			argv[optind]);
+		perfring_tool_complain("doctor: unexpected argument '%s' (perfring doctor --help)", argv[optind]);
 		return PERFRING_TOOL_MISUSED;
 	}
 	online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -1028,3 +1007,30 @@ int perfring_tool_doctor(int argc, char **argv)
 	free(doctor.found);
 	return perfring_tool_flush() && can_record ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
 }
+
+static const struct tool_option ROWS[] = {
+	{JSON, "json", .help = "one object: can_record, and findings of group, name, mark, text, mend"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"All findings:", "perfring doctor"},
+	{"In a script, what to do without the kernel:",
+	 "perfring doctor >/dev/null || echo 'recording will be by --soft'"},
+	{0},
+};
+
+const struct tool_command tool_doctor = {
+	.name = "doctor",
+	.summary = "what this machine, kernel, container and user allow",
+	.usage = "[--json]",
+	.description =
+		"Shows what this machine, kernel, container and user allow, tried and not guessed from a version: one "
+		"finding a line, with `ok`, `no`, or `!` for what may be intended.  After -> stands what changes it.  "
+		"Nothing is changed.",
+	.options = ROWS,
+	.exit_status = "0 kernel events of your own programs can be recorded; 1 they cannot; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-record perfring-list perfring",
+	.run = doctor_command,
+};

@@ -108,46 +108,22 @@ static bool is_listed(size_t i)
 	return j == i;
 }
 
-static void list_columns(char *text, size_t size)
+/* The i-th of those that are listed. */
+static const char *column_name(size_t i)
 {
-	size_t i, at = 0;
-
-	for (i = 0; i < COLUMN_COUNT && at < size; i++)
-		if (is_listed(i))
-			at += (size_t)snprintf(text + at, size - at, "%s%s", i ? " " : "", columns[i].name);
+	for (size_t j = 0; j < COLUMN_COUNT; j++)
+		if (is_listed(j) && !i--)
+			return columns[j].name;
+	return NULL;
 }
 
-static void help(void)
+static void list_columns(char *text, size_t size)
 {
-	char names[1024];
+	const char *name;
+	size_t at = 0;
 
-	list_columns(names, sizeof(names));
-	printf("usage: perfring dump [[-i] FILE] [-F FIELDS] [--raw] [--stats] [--header [-I]]\n"
-	       "\n"
-	       "Every record of a perf.data file, stream or directory, in time order, one a line: offset in the\n"
-	       "file, [size], time, the event's name (samples), then each member and field by its name, {the fields\n"
-	       "of a tracepoint}, and (late) when it came after a younger one.\n"
-	       "\n"
-	       "  -i, --input FILE    default perf.data; - is standard input: a file or a pipe, which is followed\n"
-	       "  -F, --fields LIST   samples only, these fields in this order, one blank between them.  A field that\n"
-	       "                      a sample does not have is -, blanks inside a field are \\x20.  A sample of a\n"
-	       "                      group ({a,b}:S) is one line for each event that counted since the last, with\n"
-	       "                      the count as its period.  ip, addr and callchain are hexadecimal as in perf\n"
-	       "                      script; callchain is ADDR:SYMBOL;... innermost first, iregs and uregs\n"
-	       "                      ABI:2;AX:0x1;..., raw the bytes, misc the mode: K U H G g, trace the text of a\n"
-	       "                      tracepoint, with its blanks when it comes last\n"
-	       "      --ns            times of -F with nine digits instead of six\n"
-	       "      --header        print the file's header first, as perf report --header does\n"
-	       "      --header-only   print nothing else\n"
-	       "  -I                  the header's long lists too\n"
-	       "      --raw           the bytes of each record too\n"
-	       "      --stats         only how many records there are, by kind and by event\n"
-	       "  -h, --help\n"
-	       "\n"
-	       "fields: %s\n"
-	       "\n"
-	       "Exit status: 0 done; 1 the file has faults or cannot be read; 2 usage error.\n",
-	       names);
+	for (size_t i = 0; at < size && (name = column_name(i)); i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%s", i ? " " : "", name);
 }
 
 static bool choose(struct dump *dump, char *list)
@@ -678,34 +654,21 @@ static int run(struct dump *dump)
 }
 
 enum {
-	RAW = PERFRING_OPTION_LONG,
+	RAW = TOOL_OPTION_LONG,
 	STATS,
 	NS,
 	HEADER,
 	HEADER_ONLY,
 };
 
-static const struct perfring_option ROWS[] = {
-	{'i', "input", PERFRING_OPTION_VALUE, "a perf.data file's name, or -", 0, 0},
-	{'F', "fields", PERFRING_OPTION_VALUE, "names of fields, such as comm,ip", 0, 0},
-	{RAW, "raw", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{STATS, "stats", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{NS, "ns", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{HEADER, "header", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{HEADER_ONLY, "header-only", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{'I', NULL, PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-};
-
-int perfring_tool_dump(int argc, char **argv)
+static int dump_command(int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct tool_options options = {.command = &tool_dump};
 	struct dump dump = {0};
 	const char *path = NULL;
 	int found, status;
 
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'i':
 			path = options.value;
@@ -732,6 +695,8 @@ int perfring_tool_dump(int argc, char **argv)
 		case 'I':
 			dump.lists = true;
 			break;
+		default:
+			return tool_options_forgotten(&options, found);
 		}
 	}
 	if (!found)
@@ -763,3 +728,46 @@ int perfring_tool_dump(int argc, char **argv)
 	perfring_out_close();
 	return status;
 }
+
+static const struct tool_option ROWS[] = {
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	 .help = "default perf.data; - is standard input: a file or a pipe, which is followed"},
+	{'F', "fields", .value = "LIST", .takes = "names of fields, such as comm,ip",
+	 .help = "samples only, these fields in this order, one blank between them.  A field that a sample does not "
+		 "have is -, blanks inside a field are \\x20.  A sample of a group ({a,b}:S) is one line for each "
+		 "event that counted since the last, with the count as its period.  ip, addr and callchain are "
+		 "hexadecimal as in perf script; callchain is ADDR:SYMBOL;... innermost first, iregs and uregs "
+		 "ABI:2;AX:0x1;..., raw the bytes, misc the mode: K U H G g, trace the text of a tracepoint, with its "
+		 "blanks when it comes last"},
+	{NS, "ns", .help = "times of -F with nine digits instead of six"},
+	{HEADER, "header", .help = "print the file's header first, as perf report --header does"},
+	{HEADER_ONLY, "header-only", .help = "print nothing else"},
+	{'I', NULL, .help = "the header's long lists too"},
+	{RAW, "raw", .help = "the bytes of each record too"},
+	{STATS, "stats", .help = "only how many records there are, by kind and by event"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"Where each thread was, and when:", "perfring dump -F comm,tid,time,ip,sym,dso"},
+	{"How many records there are of each kind:", "perfring dump --stats"},
+	{"On which machine, and how, a file was recorded:", "perfring dump --header-only -I"},
+	{0},
+};
+
+const struct tool_command tool_dump = {
+	.name = "dump",
+	.summary = "every record of a perf.data file as text",
+	.usage = "[[-i] FILE] [-F FIELDS] [--raw] [--stats] [--header [-I]]",
+	.description =
+		"Shows every record of a perf.data file, stream or directory, in time order, one a line: offset in "
+		"the file, [size], time, the event's name (samples), then each member and field by its name, {the "
+		"fields of a tracepoint}, and (late) when it came after a younger one.",
+	.options = ROWS,
+	.names_heading = "fields",
+	.names = column_name,
+	.exit_status = "0 done; 1 the file has faults or cannot be read; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-report perfring-convert perfring-record perfring",
+	.run = dump_command,
+};

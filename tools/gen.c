@@ -76,58 +76,16 @@ struct gen {
 	struct perfring_file_writer *writer;
 };
 
-static void help(void)
-{
-	printf("usage: perfring gen [OPTIONS] -o FILE\n"
-	       "\n"
-	       "Random records, drawn by shape: counts of 0, 1, a few, as many as fit; every variant of a member.\n"
-	       "The same options give the same bytes.\n"
-	       "\n"
-	       "  -o, --output FILE         - is standard output (not for data)\n"
-	       "      --as FORM             data: a perf.data file (default); ring: the image of a ring, control page\n"
-	       "                            and data pages; records: one record after another\n"
-	       "  -n, --records N           the number of records (100)\n"
-	       "      --seed N              the seed of the random numbers (0)\n"
-	       "  -e, --event EVENT         the attr's event (cpu-clock), as for perfring record\n"
-	       "      --attr random         a random attr instead\n"
-	       "      --sample-type LIST    fields of its samples: %s,%s,%s ..., all or list\n"
-	       "      --type LIST           kinds of records: %s,%s ..., kernel (default), perf, all or list;\n"
-	       "                            COMPRESSED and COMPRESSED2, which random bytes damage, only by name\n"
-	       "      --damage NAME[:P]     none (default), any, one of them, or list: damage P of 100 records (100)\n"
-	       "      --size BYTES          the largest record (1024; 8 to 65528)\n"
-	       "  -h, --help\n"
-	       "\n"
-	       "Exit status: 0 done; 1 failed (FILE is unchanged); 2 usage error.\n",
-	       "IP", "TID", "CALLCHAIN", kinds[0].name, "SAMPLE");
-}
-
 /* ---- options ---- */
 
 enum {
-	AS = PERFRING_OPTION_LONG,
+	AS = TOOL_OPTION_LONG,
 	SEED,
 	ATTR,
 	SAMPLE_TYPE,
 	TYPE,
 	DAMAGE,
 	SIZE,
-};
-
-static const struct perfring_option ROWS[] = {
-	{'o', "output", PERFRING_OPTION_VALUE, "a file's name, or -", 0, 0},
-	{AS, "as", PERFRING_OPTION_VALUE, "a form: data, ring or records", 0, 0},
-	{'n', "records", PERFRING_OPTION_VALUE, "a number of records", 0, UINT32_MAX},
-	{SEED, "seed", PERFRING_OPTION_VALUE, "a number", 0, UINT64_MAX},
-	{'e', "event", PERFRING_OPTION_VALUE, "an event, as perfring list shows them", 0, 0},
-	{ATTR, "attr", PERFRING_OPTION_VALUE, "the word random (-e names an event)", 0, 0},
-	{SAMPLE_TYPE, "sample-type", PERFRING_OPTION_VALUE, "fields, such as IP,TID, or all or list", 0, 0},
-	{TYPE, "type", PERFRING_OPTION_VALUE, "kinds of records, such as MMAP,SAMPLE, or kernel, perf, all or list", 0,
-	 0},
-	{DAMAGE, "damage", PERFRING_OPTION_VALUE, "a damage, such as SIZE:10, or any, none or list", 0, 0},
-	{SIZE, "size", PERFRING_OPTION_VALUE, "a number of bytes", sizeof(struct perf_event_header),
-	 PERFRING_RECORD_MAX},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
 };
 
 static bool add_type(struct gen *gen, uint32_t type, bool is_named)
@@ -175,10 +133,11 @@ static bool add_kinds(struct gen *gen, const char *word)
 	}
 	if (known)
 		return true;
-	if (perfring_options_number(word, 1, UINT32_MAX, &number))
+	if (tool_options_number(word, 1, UINT32_MAX, &number))
 		return add_type(gen, (uint32_t)number, true);
 	perfring_tool_complain(
-		"gen: --type: unknown kind of record '%s': --type list shows them; a number from 1 on is one too", word);
+		"gen: --type: unknown kind of record '%s': --type list shows them; a number from 1 on is one too",
+		word);
 	return false;
 }
 
@@ -209,8 +168,8 @@ static bool take_fields(struct gen *gen, char *list)
 		} else if (!strcasecmp(word, "all")) {
 			gen->fields |= PERFRING_SAMPLE_KNOWN & ~(uint64_t)PERFRING_SAMPLE_WEIGHT;
 		} else {
-			perfring_tool_complain(
-				"gen: --sample-type: unknown field '%s': --sample-type list shows them", word);
+			perfring_tool_complain("gen: --sample-type: unknown field '%s': --sample-type list shows them",
+					       word);
 			return false;
 		}
 	}
@@ -231,7 +190,7 @@ static bool take_damage(struct gen *gen, char *text)
 	gen->percent = 100;
 	if (colon) {
 		*colon = '\0';
-		if (!perfring_options_number(colon + 1, 0, 100, &gen->percent)) {
+		if (!tool_options_number(colon + 1, 0, 100, &gen->percent)) {
 			perfring_tool_complain("gen: --damage %s: is of a number of records in 100, not '%s'", text,
 					       colon + 1);
 			return false;
@@ -316,7 +275,7 @@ static bool make_attr(struct gen *gen)
 		ret = perfring_event_parse(gen->event ? gen->event : "cpu-clock", attr, &fault);
 	}
 	if (ret)
-		perfring_options_refuse_event("gen", gen->event, ret, &fault);
+		tool_options_refuse_event("gen", gen->event, ret, &fault);
 	if (ret)
 		return false;
 	if (gen->fields)
@@ -576,7 +535,7 @@ static int generate(struct gen *gen)
 }
 
 /* Returns -1 to go on, else the exit status. */
-static int take_option(struct gen *gen, const struct perfring_options *options, int found)
+static int take_option(struct gen *gen, const struct tool_options *options, int found)
 {
 	char *value = options->value;
 	bool is_list = !strcmp(value, "list"), is_good = true;
@@ -587,7 +546,7 @@ static int take_option(struct gen *gen, const struct perfring_options *options, 
 		break;
 	case AS:
 		if (!take_form(gen, value))
-			return perfring_options_refuse(options, "gen", found, value);
+			return tool_options_refuse(options, found, value);
 		break;
 	case 'n':
 		gen->records = options->number;
@@ -601,7 +560,7 @@ static int take_option(struct gen *gen, const struct perfring_options *options, 
 	case ATTR:
 		gen->is_random = !strcmp(value, "random");
 		if (!gen->is_random)
-			return perfring_options_refuse(options, "gen", found, value);
+			return tool_options_refuse(options, found, value);
 		break;
 	case SAMPLE_TYPE:
 		if (is_list)
@@ -618,21 +577,23 @@ static int take_option(struct gen *gen, const struct perfring_options *options, 
 			return list_damages();
 		is_good = take_damage(gen, value);
 		break;
-	default:
+	case SIZE:
 		gen->most = options->number;
 		break;
+	default:
+		return tool_options_forgotten(options, found);
 	}
 	return is_good ? -1 : PERFRING_TOOL_MISUSED;
 }
 
-int perfring_tool_gen(int argc, char **argv)
+static int gen_command(int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct tool_options options = {.command = &tool_gen};
 	struct gen gen = {.records = 100, .most = 1024, .form = FORM_DATA};
 	int found, status;
 
 	add_kinds(&gen, "kernel");
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		status = take_option(&gen, &options, found);
 		if (status >= 0)
 			return status;
@@ -640,11 +601,57 @@ int perfring_tool_gen(int argc, char **argv)
 	if (!found)
 		return options.status;
 	if (optind < argc) {
-		perfring_tool_complain("gen: unexpected argument '%s' (perfring gen --help)",
-				       argv[optind]);
+		perfring_tool_complain("gen: unexpected argument '%s' (perfring gen --help)", argv[optind]);
 		return PERFRING_TOOL_MISUSED;
 	}
 	if (gen.form == FORM_DATA)
 		drop_compressed(&gen);
 	return may_run(&gen) ? generate(&gen) : PERFRING_TOOL_MISUSED;
 }
+
+static const struct tool_option ROWS[] = {
+	{'o', "output", .value = "FILE", .takes = "a file's name, or -", .help = "- is standard output (not for data)"},
+	{AS, "as", .value = "FORM", .takes = "a form: data, ring or records",
+	 .help = "data: a perf.data file (default); ring: the image of a ring, control page and data pages; records: "
+		 "one record after another"},
+	{'n', "records", .value = "N", .takes = "a number of records", .max = UINT32_MAX,
+	 .help = "the number of records (100)"},
+	{SEED, "seed", .value = "N", .takes = "a number", .max = UINT64_MAX,
+	 .help = "the seed of the random numbers (0)"},
+	{'e', "event", .value = "EVENT", .takes = "an event, as perfring list shows them",
+	 .help = "the attr's event (cpu-clock), as for perfring record"},
+	{ATTR, "attr", .value = "random", .takes = "the word random (-e names an event)",
+	 .help = "a random attr instead"},
+	{SAMPLE_TYPE, "sample-type", .value = "LIST", .takes = "fields, such as IP,TID, or all or list",
+	 .help = "fields of its samples: IP,TID,CALLCHAIN ..., all or list"},
+	{TYPE, "type", .value = "LIST", .takes = "kinds of records, such as MMAP,SAMPLE, or kernel, perf, all or list",
+	 .help = "kinds of records: MMAP,SAMPLE ..., kernel (default), perf, all or list; COMPRESSED and COMPRESSED2, "
+		 "which random bytes damage, only by name"},
+	{DAMAGE, "damage", .value = "NAME[:P]", .takes = "a damage, such as SIZE:10, or any, none or list",
+	 .help = "none (default), any, one of them, or list: damage P of 100 records (100)"},
+	{SIZE, "size", .value = "BYTES", .takes = "a number of bytes", .min = sizeof(struct perf_event_header),
+	 .max = PERFRING_RECORD_MAX, .help = "the largest record (1024; 8 to 65528)"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"A thousand valid records of all kinds that the kernel writes:", "perfring gen -n 1000 -o random.data"},
+	{"Other ones, of which one in ten is damaged:",
+	 "perfring gen -n 1000 --seed 7 --damage any:10 -o damaged.data"},
+	{"The names of the damages:", "perfring gen --damage list"},
+	{0},
+};
+
+const struct tool_command tool_gen = {
+	.name = "gen",
+	.summary = "random records, valid or damaged, for tests and fuzzers",
+	.usage = "[OPTIONS] -o FILE",
+	.description =
+		"Writes random records, drawn by shape: counts of 0, 1, a few, as many as fit; every variant of a "
+		"member.  The same options give the same bytes.",
+	.options = ROWS,
+	.exit_status = "0 done; 1 failed (FILE is unchanged); 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-check perfring-dump perfring",
+	.run = gen_command,
+};

@@ -22,25 +22,6 @@ static const struct kind {
 };
 #define KIND_COUNT (sizeof(KINDS) / sizeof(*KINDS))
 
-static void help(void)
-{
-	fputs("usage: perfring list [--details] [hw|sw|cache|pmu|tracepoint|pfm|form|GLOB]...\n"
-	      "\n"
-	      "The events that -e takes on this machine: all of them, those of a kind, or those whose name matches.\n"
-	      "A GLOB without * ? [ stands for *GLOB*.  Hardware, software and cache events are tried: where the\n"
-	      "kernel does not open one for this user, the line says why.  Tracepoints need a readable tracefs.\n"
-	      "\n"
-	      "      --details   what sysfs or libpfm4 says about each\n"
-	      "  -h, --help\n"
-	      "\n"
-	      "Modifiers after an event: u k h (only in user space, kernel, hypervisor), p pp ppp P (precise), G H\n"
-	      "(only guests, only the host), I (not idle), S (read the group), D (pinned), e (exclusive), as in\n"
-	      "cycles:u or {cycles,cs}:S.\n"
-	      "\n"
-	      "Exit status: 0 done; 1 nothing matches, or the events cannot be listed; 2 usage error.\n",
-	      stdout);
-}
-
 static bool is_tried(enum perfring_event_kind kind)
 {
 	return kind <= PERFRING_EVENT_CACHE;
@@ -174,7 +155,7 @@ static int list_word(const char *word, bool details, bool *begun, struct refusal
 	if (kind == PERFRING_EVENT_PFM && !PERFRING_HAS_PFM)
 		perfring_tool_complain("list: no names of libpfm4: this perfring was built without libpfm4");
 	else if (kind == PERFRING_EVENT_TRACEPOINT && access("/sys/kernel/tracing/events", R_OK | X_OK) &&
-	    access("/sys/kernel/debug/tracing/events", R_OK | X_OK))
+		 access("/sys/kernel/debug/tracing/events", R_OK | X_OK))
 		perfring_tool_complain(
 			"list: no tracepoint: tracefs is not mounted or may not be read (as root: mount -t tracefs "
 			"none /sys/kernel/tracing)");
@@ -184,27 +165,23 @@ static int list_word(const char *word, bool details, bool *begun, struct refusal
 }
 
 enum {
-	DETAILS = PERFRING_OPTION_LONG,
+	DETAILS = TOOL_OPTION_LONG,
 };
 
-static const struct perfring_option ROWS[] = {
-	{DETAILS, "details", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-};
-
-int perfring_tool_list(int argc, char **argv)
+static int list_command(int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct tool_options options = {.command = &tool_list};
 	struct refusals refusals = {.count = 0};
 	bool details = false, begun = false;
 	int found, status = PERFRING_TOOL_DONE;
 
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case DETAILS:
 			details = true;
 			break;
+		default:
+			return tool_options_forgotten(&options, found);
 		}
 	}
 	if (!found)
@@ -217,3 +194,34 @@ int perfring_tool_list(int argc, char **argv)
 	explain(&refusals);
 	return perfring_tool_flush() ? status : PERFRING_TOOL_FAILED;
 }
+
+static const struct tool_option ROWS[] = {
+	{DETAILS, "details", .help = "what sysfs or libpfm4 says about each"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"What the processor counts:", "perfring list hw cache"},
+	{"The scheduler's tracepoints:", "perfring list 'sched:*'"},
+	{"All that is known of events about cache misses:", "perfring list --details cache-misses"},
+	{0},
+};
+
+const struct tool_command tool_list = {
+	.name = "list",
+	.summary = "the events that can be named on this machine",
+	.usage = "[--details] [hw|sw|cache|pmu|tracepoint|pfm|form|GLOB]...",
+	.description =
+		"Lists the events that -e takes on this machine: all of them, those of a kind, or those whose name "
+		"matches.  A GLOB without * ? [ stands for *GLOB*.  Hardware, software and cache events are tried: "
+		"where the kernel does not open one for this user, the line says why.  Tracepoints need a readable "
+		"tracefs.",
+	.options = ROWS,
+	.notes = "Modifiers after an event: u k h (only in user space, kernel, hypervisor), p pp ppp P (precise), G H "
+		 "(only guests, only the host), I (not idle), S (read the group), D (pinned), e (exclusive), as in "
+		 "cycles:u or {cycles,cs}:S.",
+	.exit_status = "0 done; 1 nothing matches, or the events cannot be listed; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-record perfring-stat perfring-doctor perfring",
+	.run = list_command,
+};

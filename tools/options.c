@@ -1,62 +1,93 @@
-/* options.c - a command's options, found by its table; every sentence about a wrong one. */
+/* options.c - the options of a command line, parsed by the command's table; every message about a wrong one. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include "options.h"
+#include "options_text.h"
 
-/* What there is to say of an option: the command's name, the option, and what the row or the command line adds. */
-static const char UNKNOWN[] = "%s: unknown option '%s' (perfring %s --help)";
-static const char AMBIGUOUS[] = "%s: option '%s' is ambiguous (perfring %s --help)";
-static const char NO_VALUE[] = "%s: option '%s' takes no value, but has one: '%s' (perfring %s --help)";
-static const char MISSING[] = "%s: option '%s' needs a value: %s (perfring %s --help)";
+/* What is wrong with an option: "record: " before, "perfring record" for whom help is. */
+static const char UNKNOWN[] = "%sunknown option '%s' (%s --help)";
+static const char AMBIGUOUS[] = "%soption '%s' is ambiguous (%s --help)";
+static const char NO_VALUE[] = "%soption '%s' takes no value, but has one: '%s' (%s --help)";
+static const char MISSING[] = "%soption '%s' needs a value: %s (%s --help)";
+static const char WRONG[] = "%soption '%s' takes %s, not '%s' (%s --help)";
+static const char FORGOTTEN[] = "%sinternal error: option '%s' is in the table and has no case";
 static const char EVENT[] = "%s: option '-e': '%s': %s (perfring list shows the events of this machine)";
 static const char EVENT_AT[] = "%s: option '-e': '%s': at '%s': %s";
 static const char EVENT_END[] = "%s: option '-e': '%s': at its end: %s";
-static const char WRONG[] = "%s: option '%s' takes %s, not '%s' (perfring %s --help)";
 
 enum {
 	NAME = 64,
 	TAKES = 256,
 };
 
-static const struct perfring_option *row_of(const struct perfring_options *options, int found)
+static bool is_last(const struct tool_option *row)
 {
-	const struct perfring_option *row = options->rows;
-
-	while (row->found && row->found != found)
-		row++;
-	return row->found ? row : NULL;
+	return !row->found && !row->heading;
 }
 
-/* As it is written: by its letter where it has one. */
-static const char *name_of(const struct perfring_option *row, char name[NAME])
+static const struct tool_option *row_of(const struct tool_options *options, int found)
 {
-	if (row->found < PERFRING_OPTION_LONG)
+	const struct tool_option *row = options->command->options;
+
+	while (!is_last(row) && row->found != found)
+		row++;
+	return is_last(row) ? NULL : row;
+}
+
+static const char *prefix_of(const struct tool_options *options, char prefix[NAME])
+{
+	const char *name = options->command->name;
+
+	snprintf(prefix, NAME, "%s%s", name ? name : "", name ? ": " : "");
+	return prefix;
+}
+
+static const char *command_of(const struct tool_options *options, char command[NAME])
+{
+	const char *name = options->command->name;
+
+	snprintf(command, NAME, "perfring%s%s", name ? " " : "", name ? name : "");
+	return command;
+}
+
+/* By its letter where it has one. */
+static const char *name_of(const struct tool_option *row, char name[NAME])
+{
+	if (row->found < TOOL_OPTION_LONG)
 		snprintf(name, NAME, "-%c", row->found);
 	else
 		snprintf(name, NAME, "--%s", row->name);
 	return name;
 }
 
-static const char *takes_of(const struct perfring_option *row, char takes[TAKES])
+static const char *takes_of(const struct tool_option *row, char takes[TAKES])
 {
-	if (row->most)
-		snprintf(takes, TAKES, "%s from %" PRIu64 " to %" PRIu64, row->takes, row->least, row->most);
+	if (row->max)
+		snprintf(takes, TAKES, "%s from %" PRIu64 " to %" PRIu64, row->takes, row->min, row->max);
 	else
 		snprintf(takes, TAKES, "%s", row->takes);
 	return takes;
 }
 
-int perfring_options_refuse(const struct perfring_options *options, const char *command, int found, const char *value)
+int tool_options_refuse(const struct tool_options *options, int found, const char *value)
 {
-	const struct perfring_option *row = row_of(options, found);
-	char name[NAME], takes[TAKES];
+	const struct tool_option *row = row_of(options, found);
+	char prefix[NAME], name[NAME], takes[TAKES], command[NAME];
 
-	perfring_tool_complain(WRONG, command, name_of(row, name), takes_of(row, takes), value ? value : "", command);
+	perfring_tool_complain(WRONG, prefix_of(options, prefix), name_of(row, name), takes_of(row, takes),
+			       value ? value : "", command_of(options, command));
 	return PERFRING_TOOL_MISUSED;
 }
 
-void perfring_options_refuse_event(const char *command, const char *list, int error, const struct perfring_fault *fault)
+int tool_options_forgotten(const struct tool_options *options, int found)
+{
+	char prefix[NAME], name[NAME];
+
+	perfring_tool_complain(FORGOTTEN, prefix_of(options, prefix), name_of(row_of(options, found), name));
+	return PERFRING_TOOL_FAILED;
+}
+
+void tool_options_refuse_event(const char *command, const char *list, int error, const struct perfring_fault *fault)
 {
 	const char *what = fault->what ? fault->what : strerror(-error);
 	size_t length = strlen(list), at = fault->at > 0 ? (size_t)fault->at : 0;
@@ -69,88 +100,73 @@ void perfring_options_refuse_event(const char *command, const char *list, int er
 		perfring_tool_complain(EVENT_AT, command, list, list + at, what);
 }
 
-/* Of getopt_long's '?' and ':'. */
-static int refuse_word(const struct perfring_options *options, int found, char **argv)
+/* Whether a long name that this word abbreviates is in the table. */
+static bool is_prefix(const struct tool_options *options, const char *word)
 {
-	const struct perfring_option *row = optopt ? row_of(options, optopt) : NULL, *other = NULL;
-	const char *command = argv[0], *word = argv[optind - 1];
-	char name[NAME], takes[TAKES], letter[] = {'-', (char)optopt, 0};
+	size_t length = strcspn(word, "=");
+
+	for (const struct tool_option *row = options->command->options; !is_last(row); row++)
+		if (row->name && length > 2 && !strncmp(row->name, word + 2, length - 2))
+			return true;
+	return false;
+}
+
+/* After getopt_long's '?' or ':'. */
+static int refuse_word(const struct tool_options *options, int found, char **argv)
+{
+	const struct tool_option *row = optopt ? row_of(options, optopt) : NULL;
+	char prefix_room[NAME], command_room[NAME], name[NAME], takes[TAKES], letter[] = {'-', (char)optopt, 0};
+	const char *prefix = prefix_of(options, prefix_room), *command = command_of(options, command_room);
+	const char *word = argv[optind - 1];
 	size_t length = strcspn(word, "=");
 
 	if (found == ':') {
-		perfring_tool_complain(MISSING, command, name_of(row, name), takes_of(row, takes), command);
+		perfring_tool_complain(MISSING, prefix, name_of(row, name), takes_of(row, takes), command);
 	} else if (strncmp(word, "--", 2) || (optopt && !row)) {
 		/* among letters it may be in the word before the next */
-		perfring_tool_complain(UNKNOWN, command, optopt ? letter : word, command);
+		perfring_tool_complain(UNKNOWN, prefix, optopt ? letter : word, command);
 	} else if (row) {
 		snprintf(name, sizeof(name), "%.*s", (int)length, word);
-		perfring_tool_complain(NO_VALUE, command, name, word[length] ? word + length + 1 : "", command);
+		perfring_tool_complain(NO_VALUE, prefix, name, word[length] ? word + length + 1 : "", command);
 	} else {
-		for (row = options->rows; row->found; row++)
-			if (row->name && length > 2 && !strncmp(row->name, word + 2, length - 2))
-				other = row;
-		perfring_tool_complain(other ? AMBIGUOUS : UNKNOWN, command, word, command);
+		perfring_tool_complain(is_prefix(options, word) ? AMBIGUOUS : UNKNOWN, prefix, word, command);
 	}
 	return PERFRING_TOOL_MISUSED;
 }
 
-/* getopt's own two tables, of ours.  letters: room for three and five characters a row. */
-static void translate(const struct perfring_options *options, char *letters, struct option *names)
+/* The two tables of getopt_long.  letters: room for three characters and three more of each row. */
+static void translate(const struct tool_command *command, char *letters, struct option *names)
 {
-	const struct perfring_option *row = options->rows;
+	const struct tool_option *row = command->options;
 
-	if (options->has_command)
+	if (command->has_command)
 		*letters++ = '+';
 	*letters++ = ':';
-	for (int i = 0; row->found && i < PERFRING_OPTION_ROWS - 1; row++, i++) {
+	for (int i = 0; !is_last(row) && i < TOOL_OPTION_ROWS - 1; row++, i++) {
+		int has_value = !row->value ? no_argument : row->is_optional ? optional_argument : required_argument;
+
 		if (row->name)
-			*names++ = (struct option){row->name,
-						   row->kind == PERFRING_OPTION_PLAIN   ? no_argument
-						   : row->kind == PERFRING_OPTION_VALUE ? required_argument
-											: optional_argument,
-						   NULL, row->found};
-		if (row->found >= PERFRING_OPTION_LONG)
+			*names++ = (struct option){row->name, has_value, NULL, row->found};
+		if (!row->found || row->found >= TOOL_OPTION_LONG)
 			continue;
 		*letters++ = (char)row->found;
-		for (int colons = (int)row->kind; colons; colons--)
+		for (int colons = has_value; colons; colons--)
 			*letters++ = ':';
 	}
 	*letters = 0;
 	*names = (struct option){NULL, 0, NULL, 0};
 }
 
-/* For the completion of shells, and for tests: each option, what it takes, a tab between them. */
-static int list(const struct perfring_options *options)
+int tool_options_next(struct tool_options *options, int argc, char **argv)
 {
-	char takes[TAKES];
-
-	for (const struct perfring_option *row = options->rows; row->found; row++) {
-		if (row->found < PERFRING_OPTION_LONG)
-			printf("-%c", row->found);
-		if (row->name)
-			printf("%s--%s", row->found < PERFRING_OPTION_LONG ? "," : "", row->name);
-		if (row->kind != PERFRING_OPTION_PLAIN)
-			printf("\t%s\t%s", row->kind == PERFRING_OPTION_MAYBE ? "maybe" : "value",
-			       takes_of(row, takes));
-		putchar('\n');
-	}
-	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-}
-
-int perfring_options_next(struct perfring_options *options, int argc, char **argv)
-{
-	struct option names[PERFRING_OPTION_ROWS];
-	char letters[3 + 3 * PERFRING_OPTION_ROWS];
-	const struct perfring_option *row;
+	struct option names[TOOL_OPTION_ROWS];
+	char letters[3 + 3 * TOOL_OPTION_ROWS];
+	const struct tool_option *row;
 	int found;
 
 	opterr = 0;
 	options->status = PERFRING_TOOL_DONE;
-	if (argc == 2 && !strcmp(argv[1], "--list-options")) {
-		options->status = list(options);
-		return 0;
-	}
-	translate(options, letters, names);
+	translate(options->command, letters, names);
 	found = getopt_long(argc, argv, letters, names, NULL);
 	if (found == -1)
 		return -1;
@@ -159,17 +175,16 @@ int perfring_options_next(struct perfring_options *options, int argc, char **arg
 		return 0;
 	}
 	if (found == 'h') {
-		options->help();
+		tool_help_print(stdout, options->command);
 		options->status = perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
 		return 0;
 	}
 	row = row_of(options, found);
 	options->value = optarg;
 	options->number = 0;
-	/* What is empty is forgotten, or a shell's variable that is. */
-	if (optarg &&
-	    (!*optarg || (row->most && !perfring_options_number(optarg, row->least, row->most, &options->number)))) {
-		options->status = perfring_options_refuse(options, argv[0], found, optarg);
+	/* An empty value was forgotten, or is a variable of the shell that is empty. */
+	if (optarg && (!*optarg || (row->max && !tool_options_number(optarg, row->min, row->max, &options->number)))) {
+		options->status = tool_options_refuse(options, found, optarg);
 		return 0;
 	}
 	return found;
@@ -177,16 +192,16 @@ int perfring_options_next(struct perfring_options *options, int argc, char **arg
 
 /* ---- values ---- */
 
-bool perfring_options_number(const char *text, uint64_t least, uint64_t most, uint64_t *number)
+bool tool_options_number(const char *text, uint64_t min, uint64_t max, uint64_t *number)
 {
 	char *end;
 
 	errno = 0;
 	*number = strtoull(text, &end, strncmp(text, "0x", 2) ? 10 : 16);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *number >= least && *number <= most;
+	return *text >= '0' && *text <= '9' && !*end && !errno && *number >= min && *number <= max;
 }
 
-bool perfring_options_ids(const char *text)
+bool tool_options_ids(const char *text)
 {
 	char *end;
 
@@ -203,7 +218,7 @@ bool perfring_options_ids(const char *text)
 	return !*end;
 }
 
-bool perfring_options_cpus(const char *text)
+bool tool_options_cpus(const char *text)
 {
 	unsigned long long first, last;
 	char *end;

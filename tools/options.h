@@ -1,78 +1,105 @@
-/* options.h - a command's options: a row for each says how it is written, what its value may be, and in which words that is
- * said.
+/* options.h - a command of perfring, described once: what it does, its options, its exit statuses.
  *
- *     struct perfring_options options = {.rows = ROWS};
- *     while ((found = perfring_options_next(&options, argc, argv)) > 0)
- *             switch (found) { ... options.value, options.number ... }
+ * The description has these views: the parser (here), and --help, the man page and the list for shells (options_text.h).
+ *
+ *     struct tool_options options = {.command = &tool_dump};
+ *     while ((found = tool_options_next(&options, argc, argv)) > 0)
+ *             switch (found) {
+ *             case 'i': ... options.value, options.number ...
+ *             default: return tool_options_forgotten(&options, found);
+ *             }
  *     if (!found)
  *             return options.status;
- *     ... argv + optind: the words that are no options ...
+ *     ... argv + optind: the arguments that are not options ...
  *
- * Of an option that is repeated the last counts, as in perf, unless the command says that they add up.
+ * When an option is repeated the last one counts, as in perf, unless the command says that they add up.
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
 #include "tools.h"
 
-enum perfring_option_kind {
-	PERFRING_OPTION_PLAIN, /* no value */
-	PERFRING_OPTION_VALUE,
-	PERFRING_OPTION_MAYBE, /* a value by `-zN` or `--name=N` alone */
-};
-
-struct perfring_option {
-	int found;        /* its letter; PERFRING_OPTION_LONG and above: it has none */
-	const char *name; /* NULL: it has a letter alone */
-	enum perfring_option_kind kind;
-	/* What the value is: "a file's name".  With `most`: a number of that, from `least` to `most`; of a number that may
-	 * also be something else, or is read otherwise, `most` is 0, and the whole is said. */
-	const char *takes;
-	uint64_t least, most;
-};
-
 enum {
-	PERFRING_OPTION_LONG = 0x100,
-	PERFRING_OPTION_ROWS = 96, /* of a command, its end included */
+	TOOL_OPTION_LONG = 0x100, /* the first `found` of options without a letter */
+	TOOL_OPTION_ROWS = 96,    /* the most rows of a command */
 };
 
-/* The last row of each table. */
-#define PERFRING_OPTION_HELP \
-	{ \
-		'h', "help", PERFRING_OPTION_PLAIN, NULL, 0, 0 \
-	}
-#define PERFRING_OPTION_END \
-	{ \
-		0, NULL, PERFRING_OPTION_PLAIN, NULL, 0, 0 \
-	}
-
-struct perfring_options {
-	const struct perfring_option *rows;
-	void (*help)(void);
-	bool has_command; /* what follows the first word belongs to that */
-	char *value;      /* of the option that was found; NULL: it has none */
-	uint64_t number;  /* the same, of a row with `most` */
-	int status;       /* after 0: the command's exit status */
+/* A row of a command's table: an option, or a heading above options.
+ *
+ * Texts of a description are filled by the views: a blank separates words, two blanks separate sentences. */
+struct tool_option {
+	int found;         /* its letter, or TOOL_OPTION_LONG and above; 0: a heading */
+	const char *name;  /* the long name; NULL: it has only a letter */
+	const char *value; /* the value as help writes it: "FILE"; NULL: it takes none */
+	bool is_optional;  /* the value: -zN or --name=N, never the next argument */
+	/* What a correct value is, in messages: "a file's name".  With `max`: a number of this, from `min` to `max`. */
+	const char *takes;
+	uint64_t min, max;
+	const char *help;
+	const char *heading;
 };
 
-/* The next option: what its row says as `found`; -1: there is none left; 0: it ends here, for help was shown or an option is
- * wrong, which has been said. */
-int perfring_options_next(struct perfring_options *options, int argc, char **argv);
+/* The last rows of each table. */
+#define TOOL_OPTIONS_END \
+	{'h', "help", .help = "print this help"}, \
+	{ \
+		0 \
+	}
 
-/* Says what the option takes instead of `value`.  Returns PERFRING_TOOL_MISUSED. */
-int perfring_options_refuse(const struct perfring_options *options, const char *command, int found, const char *value);
+struct tool_example {
+	const char *what;
+	const char *line; /* of a shell */
+};
 
-/* Says what is wrong with a list of events, and where in it.  error: negative, of the parser. */
-void perfring_options_refuse_event(const char *command, const char *list, int error,
-				   const struct perfring_fault *fault);
+/* In a text, '\n' ends a paragraph; one that begins with a blank is shown as it stands. */
+struct tool_command {
+	const char *name;    /* NULL: perfring itself */
+	const char *summary; /* one line, in the list of commands */
+	const char *usage;   /* what follows the name; '\n' separates forms */
+	const char *description;
+	const struct tool_option *options;
+	bool has_command; /* the options end at the first other argument: it begins a command line */
+	/* A list of names below the options: the i-th, or NULL after the last. */
+	const char *names_heading;
+	const char *(*names)(size_t i);
+	const char *notes; /* below the options */
+	const char *exit_status;
+	const struct tool_example *examples; /* the last is {0} */
+	const char *see_also;                /* man pages, separated by blanks */
+	const struct tool_command *const *commands;
+	int (*run)(int argc, char **argv); /* argv[0]: the name.  Returns an exit status. */
+};
+
+extern const struct tool_command tool_record, tool_stat, tool_report, tool_dump, tool_convert, tool_check, tool_ring,
+	tool_list, tool_gen, tool_doctor;
+
+struct tool_options {
+	const struct tool_command *command;
+	char *value;     /* of the option that was found; NULL: it has none */
+	uint64_t number; /* the same, of a row with `max` */
+	int status;      /* after 0: the command's exit status */
+};
+
+/* Returns `found` of the next option's row; -1: there is none left; 0: the command ends here, because help was printed or an
+ * option is wrong, which was reported. */
+int tool_options_next(struct tool_options *options, int argc, char **argv);
+
+/* Reports that the option does not take this value.  Returns PERFRING_TOOL_MISUSED. */
+int tool_options_refuse(const struct tool_options *options, int found, const char *value);
+
+/* Reports an option that has a row and no case: a fault of the command.  Returns PERFRING_TOOL_FAILED. */
+int tool_options_forgotten(const struct tool_options *options, int found);
+
+/* Reports what is wrong with a list of events, and where in it.  error: negative, of the parser. */
+void tool_options_refuse_event(const char *command, const char *list, int error, const struct perfring_fault *fault);
 
 /* Decimal digits, or 0x and hexadecimal ones, and nothing else, in bounds. */
-bool perfring_options_number(const char *text, uint64_t least, uint64_t most, uint64_t *number);
+bool tool_options_number(const char *text, uint64_t min, uint64_t max, uint64_t *number);
 
 /* "1,23": ids of processes or threads. */
-bool perfring_options_ids(const char *text);
+bool tool_options_ids(const char *text);
 
 /* "0-3,6": CPUs. */
-bool perfring_options_cpus(const char *text);
+bool tool_options_cpus(const char *text);
 
 #endif

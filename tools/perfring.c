@@ -3,36 +3,44 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
+#include "options_text.h"
 #include "out.h"
 
-static const struct command {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *what;
-} commands[] = {
-	{"record", perfring_tool_record, "record a command or the system into a perf.data file"},
-	{"stat", perfring_tool_stat, "count the events of a command or the system"},
-	{"report", perfring_tool_report, "samples of a perf.data file by command, object and symbol"},
-	{"dump", perfring_tool_dump, "every record of a perf.data file as text"},
-	{"convert", perfring_tool_convert, "write a perf.data file as a stream, compressed, in the other byte order, as JSON"},
-	{"check", perfring_tool_check, "check that a perf.data file is well-formed, or show where it is not"},
-	{"ring", perfring_tool_ring, "the contents of a ring, of a running process or a dead one"},
-	{"list", perfring_tool_list, "the events that can be named on this machine"},
-	{"gen", perfring_tool_gen, "random records, valid or damaged, for tests and fuzzers"},
-	{"doctor", perfring_tool_doctor, "what this machine, kernel, container and user allow"},
+enum {
+	VERSION = TOOL_OPTION_LONG,
 };
 
-static void help(FILE *out)
-{
-	size_t i;
+static const struct tool_option ROWS[] = {
+	{VERSION, "version", .help = "print the version"},
+	TOOL_OPTIONS_END,
+};
 
-	fputs("usage: perfring COMMAND [OPTIONS]\n\n", out);
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].what);
-	fputs("\nperfring COMMAND --help says more.  perfring --version, perfring --help.\n"
-	      "Exit status: 0 done; 1 failed; 2 usage error.\n",
-	      out);
-}
+static const struct tool_command *const COMMANDS[] = {
+	&tool_record, &tool_stat, &tool_report, &tool_dump,   &tool_convert, &tool_check,
+	&tool_ring,   &tool_list, &tool_gen,    &tool_doctor, NULL,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"What this machine and this user may record:", "perfring doctor"},
+	{"A profile of a program:", "perfring record -g ./program\nperfring report"},
+	{0},
+};
+
+static const struct tool_command PERFRING = {
+	.summary = "record, count and show performance events of Linux",
+	.usage = "COMMAND [OPTIONS]\n"
+		 "help [COMMAND]",
+	.description =
+		"Records, counts and shows performance events: of the kernel, and of programs that observe themselves.",
+	.commands = COMMANDS,
+	.options = ROWS,
+	.has_command = true,
+	.notes = "perfring COMMAND --help says more.",
+	.exit_status = "0 done; 1 failed; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-record perfring-stat perfring-report perfring-dump perfring-convert perfring-check "
+		    "perfring-ring perfring-list perfring-gen perfring-doctor perf",
+};
 
 uint64_t perfring_tool_now(void)
 {
@@ -105,38 +113,77 @@ bool perfring_tool_flush(void)
 	return false;
 }
 
-static const struct command *command_of(const char *name)
+static const struct tool_command *command_of(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (!strcmp(name, commands[i].name))
-			return &commands[i];
+	for (size_t i = 0; COMMANDS[i]; i++)
+		if (!strcmp(name, COMMANDS[i]->name))
+			return COMMANDS[i];
 	perfring_tool_complain("unknown command '%s' (perfring --help)", name);
 	return NULL;
 }
 
+static int flush(void)
+{
+	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+}
+
+/* perfring help [--man|--complete] [COMMAND] */
+static int help(int argc, char **argv)
+{
+	bool is_man = argc > 1 && !strcmp(argv[1], "--man"), is_completion = argc > 1 && !strcmp(argv[1], "--complete");
+	int next = is_man || is_completion ? 2 : 1;
+	const struct tool_command *command = argc > next ? command_of(argv[next]) : &PERFRING;
+
+	if (!command)
+		return PERFRING_TOOL_MISUSED;
+	if (is_man)
+		tool_man_print(command);
+	else if (is_completion)
+		tool_completion_print(command);
+	else
+		tool_help_print(stdout, command);
+	return flush();
+}
+
+static int print_version(void)
+{
+	printf("perfring %s\n", perfring_version());
+	return flush();
+}
+
+/* Options before a command. */
+static int read_options(int argc, char **argv)
+{
+	struct tool_options options = {.command = &PERFRING};
+	int found = tool_options_next(&options, argc, argv);
+
+	switch (found) {
+	case -1: /* "--" or "-" */
+		command_of(argv[1]);
+		return PERFRING_TOOL_MISUSED;
+	case 0:
+		return options.status;
+	case VERSION:
+		return print_version();
+	default:
+		return tool_options_forgotten(&options, found);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	static char asks[] = "--help";
-	const struct command *command;
+	const struct tool_command *command;
 
 	if (argc < 2) {
-		help(stderr);
+		tool_help_print(stderr, &PERFRING);
 		return PERFRING_TOOL_MISUSED;
 	}
-	if (argc > 2 && !strcmp(argv[1], "help")) {
-		command = command_of(argv[2]);
-		return command ? command->run(2, (char *[]){argv[2], asks, NULL}) : PERFRING_TOOL_MISUSED;
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		help(stdout);
-		return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-	}
-	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "version")) {
-		printf("perfring %s\n", perfring_version());
-		return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
-	}
+	if (*argv[1] == '-')
+		return read_options(argc, argv);
+	if (!strcmp(argv[1], "help"))
+		return help(argc - 1, argv + 1);
+	if (!strcmp(argv[1], "version"))
+		return print_version();
 	command = command_of(argv[1]);
 	return command ? command->run(argc - 1, argv + 1) : PERFRING_TOOL_MISUSED;
 }

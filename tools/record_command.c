@@ -14,7 +14,7 @@ enum {
 	/* How long records may lie in a quiet ring before they are in the file, where a kill cannot lose them. */
 	ROUND_MS = 500,
 
-	SOFT = PERFRING_OPTION_LONG, /* options without a letter */
+	SOFT = TOOL_OPTION_LONG, /* options without a letter */
 	CALL_GRAPH,
 	SNAPSHOT,
 	SWITCH_OUTPUT,
@@ -42,138 +42,7 @@ enum {
 	STACK_MOST = 65528, /* a multiple of 8 below USHRT_MAX */
 };
 
-static void help(void)
-{
-	fputs("usage: perfring record [OPTIONS] [--] [COMMAND...]\n"
-	      "\n"
-	      "Observes COMMAND and its children, processes, threads or the whole system, and writes perf.data.\n"
-	      "\n"
-	      "events\n"
-	      "  -e, --event=EVENT[,EVENT]  perf's names (perfring list), modifiers and groups {EVENT,EVENT}:S\n"
-	      "                             (default: cycles; cpu-clock where there is no hardware counter)\n"
-	      "      --filter=FILTER        for the tracepoints of the -e before it; of several, all must hold\n"
-	      "  -F, --freq=HZ              samples a second, or max (default: 4000; tracepoints and mem: every one)\n"
-	      "  -c, --count=PERIOD         one sample every PERIOD occurrences instead\n"
-	      "      --all-user             user space only\n"
-	      "      --all-kernel           the kernel only\n"
-	      "      --strict               fail instead of falling back\n"
-	      "fields of each sample\n"
-	      "  -g                         call chains, by frame pointers\n"
-	      "      --call-graph=fp        the same\n"
-	      "      --call-graph=dwarf[,SIZE]  registers and SIZE bytes of the user stack (default: 8192), for the\n"
-	      "                             program that reads the file to unwind; x86-64 and aarch64\n"
-	      "  -d, --data                 data addresses, and mappings of data\n"
-	      "      --phys-data, --data-page-size, --code-page-size   more about these addresses\n"
-	      "  -W, --weight               what the event cost, where the PMU reports it\n"
-	      "  -R, --raw-samples          raw data\n"
-	      "  -I, --intr-regs            registers at the interrupt\n"
-	      "      --user-regs            registers of user space\n"
-	      "      --sample-cpu           the CPU (always with -a, -C, -G, and for tracepoints)\n"
-	      "  -k, --clockid=CLOCK        monotonic, monotonic_raw, realtime, boottime, tai or a number\n"
-	      "side records\n"
-	      "      --switch-events, --namespaces, --all-cgroups, --buildid-mmap\n"
-	      "target\n"
-	      "  -a, --all-cpus             the whole system, until COMMAND ends or ^C\n"
-	      "  -p, --pid=PID[,PID]        these processes with all their threads\n"
-	      "  -t, --tid=TID[,TID]        these threads\n"
-	      "  -G, --cgroup=NAME          members of this cgroup, named from its mount on (/ is all); with a\n"
-	      "                             COMMAND add -a\n"
-	      "  -C, --cpu=LIST             everything on these CPUs, as in 0-3,6; with -p, -t or -G only what these\n"
-	      "                             run there\n"
-	      "  -i, --no-inherit           not the children\n"
-	      "      --per-thread           a ring for each thread instead of each CPU; not the children\n"
-	      "  -D, --delay=MS             begin MS milliseconds after the start of COMMAND\n"
-	      "      --soft                 without the kernel: a preloaded library samples each process from\n"
-	      "                             inside, by timers (task-clock, the default, or cpu-clock; -F 1000).\n"
-	      "                             Chosen automatically where perf_event_open is refused and no option needs\n"
-	      "                             the kernel (--all-kernel, -d, -W, -I, ...).  Not observed:\n"
-	      "                             programs that are statically linked, set-user-id or built with\n"
-	      "                             AddressSanitizer, or that drop LD_PRELOAD; threads made by a bare clone;\n"
-	      "                             a process after it enters seccomp's strict mode or a filter that may kill\n"
-	      "                             it for what sampling does, or after an exec under such a filter.  One\n"
-	      "                             real-time signal is used, and kept unblocked; a program that handles it\n"
-	      "                             gets it back, and a program that resets all signals by the raw system\n"
-	      "                             call is killed by it\n"
-	      "output\n"
-	      "  -o, --output=FILE          (default: perf.data); an existing FILE is renamed to FILE.old; - is a\n"
-	      "                             stream on standard output\n"
-	      "      --directory            FILE is a directory with a file for each ring, as perf record --threads\n"
-	      "                             writes it\n"
-	      "  -z, --compression-level[=N]  compress by zstd, 1 to 22 (default: 1)\n"
-	      "      --snapshot             rings overwrite: SIGUSR2 writes what they hold into FILE.TIME, the end of\n"
-	      "                             the recording into FILE.  Records of tasks and mappings are kept beside\n"
-	      "                             the rings: the last 4 to 8 MiB, and the state of the processes then\n"
-	      "                             running\n"
-	      "      --switch-output[=signal|SIZE|TIME]  write FILE.TIME; begin a new file at SIGUSR2, after SIZE\n"
-	      "                             bytes (B, K, M, G) or after TIME (s, m, h)\n"
-	      "      --max-size=SIZE        end the recording at this size\n"
-	      "  -m, --mmap-pages=PAGES     data pages of each ring, or a size with B, K, M, G, rounded up to the\n"
-	      "                             next power of two (default: 128)\n"
-	      "  -B, --no-buildid           no build ids of the objects that were hit\n"
-	      "  -q, --quiet                print errors only\n"
-	      "  -h, --help\n"
-	      "\n"
-	      "Exit status: COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that\n"
-	      "ended the recording); 1 when recording failed; 2 usage error.\n",
-	      stdout);
-}
-
 /* ---- options ---- */
-
-static const struct perfring_option ROWS[] = {
-#define PLAIN PERFRING_OPTION_PLAIN, NULL, 0, 0
-#define VALUE(takes) PERFRING_OPTION_VALUE, takes, 0, 0
-#define NUMBER(takes, least, most) PERFRING_OPTION_VALUE, takes, least, most
-	{'e', "event", VALUE("events, as perfring list shows them")},
-	{FILTER, "filter", VALUE("a comparison of fields of a tracepoint, such as count > 1")},
-	{'F', "freq", VALUE("a number of samples a second, from 1 on, or max")},
-	{'c', "count", NUMBER("a number of occurrences", 1, UINT64_MAX)},
-	{ALL_USER, "all-user", PLAIN},
-	{ALL_KERNEL, "all-kernel", PLAIN},
-	{STRICT, "strict", PLAIN},
-	{'g', NULL, PLAIN},
-	{CALL_GRAPH, "call-graph", VALUE("fp, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes")},
-	{'d', "data", PLAIN},
-	{PHYS_DATA, "phys-data", PLAIN},
-	{DATA_PAGE_SIZE, "data-page-size", PLAIN},
-	{CODE_PAGE_SIZE, "code-page-size", PLAIN},
-	{'W', "weight", PLAIN},
-	{'R', "raw-samples", PLAIN},
-	{'I', "intr-regs", PLAIN},
-	{USER_REGS, "user-regs", PLAIN},
-	{SAMPLE_CPU, "sample-cpu", PLAIN},
-	{SAMPLE_IDENTIFIER, "sample-identifier", PLAIN},
-	{'k', "clockid", VALUE("monotonic, monotonic_raw, realtime, boottime, tai, or a clock's number")},
-	{SWITCH_EVENTS, "switch-events", PLAIN},
-	{NAMESPACES, "namespaces", PLAIN},
-	{ALL_CGROUPS, "all-cgroups", PLAIN},
-	{BUILD_ID_MMAP, "buildid-mmap", PLAIN},
-	{'a', "all-cpus", PLAIN},
-	{'p', "pid", VALUE("ids of processes, such as 12,345")},
-	{'t', "tid", VALUE("ids of threads, such as 12,345")},
-	{'G', "cgroup", VALUE("a cgroup's name")},
-	{'C', "cpu", VALUE("a list of CPUs, such as 0-3,6")},
-	{'i', "no-inherit", PLAIN},
-	{PER_THREAD, "per-thread", PLAIN},
-	{'D', "delay", NUMBER("a number of ms", 0, INT32_MAX)},
-	{SOFT, "soft", PLAIN},
-	{'o', "output", VALUE("a file's name, or -")},
-	{DIRECTORY, "directory", PLAIN},
-	{'z', "compression-level", PERFRING_OPTION_MAYBE, "a level", 1, 22},
-	{SNAPSHOT, "snapshot", PLAIN},
-	{SNAPSHOT, "overwrite", PLAIN},
-	{SWITCH_OUTPUT, "switch-output", PERFRING_OPTION_MAYBE,
-	 "signal, a size such as 100M (B, K, M, G) or a time such as 30s (s, m, h)", 0, 0},
-	{MAX_SIZE, "max-size", VALUE("a size such as 100M (B, K, M, G)")},
-	{'m', "mmap-pages", VALUE("a number of pages from 1 to 1048576, or a size such as 512K (B, K, M, G)")},
-	{'B', "no-buildid", PLAIN},
-	{'q', "quiet", PLAIN},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-#undef PLAIN
-#undef VALUE
-#undef NUMBER
-};
 
 /* A number and what stands behind it. */
 static bool read_unit(const char *text, uint64_t *number, char *unit)
@@ -227,7 +96,7 @@ static bool read_call_graph(struct recording *recording, const char *how)
 	if (!strcmp(how, "fp"))
 		return true;
 	if (!perfring_record_can_unwind() || strncmp(how, "dwarf", 5) ||
-	    (how[5] && (how[5] != ',' || !perfring_options_number(how + 6, 1, STACK_MOST, &size))))
+	    (how[5] && (how[5] != ',' || !tool_options_number(how + 6, 1, STACK_MOST, &size))))
 		return false;
 	recording->stack = (uint32_t)(size + 7) & ~7u;
 	return true;
@@ -253,7 +122,7 @@ static bool read_clock(struct recording *recording, const char *name)
 			recording->clockid = known[i].clock;
 			return true;
 		}
-	if (!perfring_options_number(name, 0, INT32_MAX, &number))
+	if (!tool_options_number(name, 0, INT32_MAX, &number))
 		return false;
 	recording->clockid = (int32_t)number;
 	return true;
@@ -276,127 +145,150 @@ static bool read_switch(struct recording *recording, const char *when)
 	return unit && read_size(when, 1, &recording->switch_bytes);
 }
 
-static bool read_option(struct recording *recording, int found, char *value, uint64_t number)
+/* Returns -1 to go on, else the exit status. */
+static int read_option(struct recording *recording, const struct tool_options *options, int found)
 {
+	char *value = options->value;
+	bool good = true;
+
 	switch (found) {
+	case 'e':
+		if (!perfring_record_add_events(recording, value))
+			return PERFRING_TOOL_MISUSED;
+		break;
+	case FILTER:
+		if (!perfring_record_add_filter(recording, value))
+			return PERFRING_TOOL_MISUSED;
+		break;
 	case 'F':
 		if (!strcmp(value, "max"))
 			recording->frequency = perfring_record_max_rate();
 		else
-			return perfring_options_number(value, 1, UINT64_MAX, &recording->frequency);
-		return true;
+			good = tool_options_number(value, 1, UINT64_MAX, &recording->frequency);
+		break;
 	case 'c':
-		recording->period = number;
-		return true;
+		recording->period = options->number;
+		break;
 	case 'g':
 		recording->callchain = true;
-		return true;
+		break;
 	case CALL_GRAPH:
-		return read_call_graph(recording, value);
+		good = read_call_graph(recording, value);
+		break;
 	case 'd':
 		recording->addresses = true;
-		return true;
+		break;
 	case PHYS_DATA:
 		recording->extra |= PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_PHYS_ADDR;
-		return true;
+		break;
 	case DATA_PAGE_SIZE:
 		recording->extra |= PERFRING_SAMPLE_ADDR | PERFRING_SAMPLE_DATA_PAGE_SIZE;
-		return true;
+		break;
 	case CODE_PAGE_SIZE:
 		recording->extra |= PERFRING_SAMPLE_CODE_PAGE_SIZE;
-		return true;
+		break;
 	case 'W':
 		recording->extra |= PERFRING_SAMPLE_WEIGHT;
-		return true;
+		break;
 	case 'R':
 		recording->raw = true;
-		return true;
+		break;
 	case 'I':
 		recording->interrupt_registers = true;
-		return true;
+		break;
 	case USER_REGS:
 		recording->user_registers = true;
-		return true;
+		break;
 	case SAMPLE_CPU:
 		recording->sample_cpu = true;
-		return true;
-	case SAMPLE_IDENTIFIER: /* as ever */
-		return true;
+		break;
+	case SAMPLE_IDENTIFIER: /* samples have it anyway */
+		break;
 	case 'k':
-		return read_clock(recording, value);
+		good = read_clock(recording, value);
+		break;
 	case SWITCH_EVENTS:
 		recording->switches = true;
-		return true;
+		break;
 	case NAMESPACES:
 		recording->namespaces = true;
-		return true;
+		break;
 	case ALL_CGROUPS:
 		recording->cgroups = true;
-		return true;
+		break;
 	case BUILD_ID_MMAP:
 		recording->build_id_mmap = true;
-		return true;
+		break;
 	case ALL_USER:
 		recording->user_only = true;
-		return true;
+		break;
 	case ALL_KERNEL:
 		recording->kernel_only = true;
-		return true;
+		break;
 	case STRICT:
 		recording->strict = true;
-		return true;
+		break;
 	case 'a':
 		recording->all = true;
-		return true;
+		break;
 	case 'p':
 		recording->pids = value;
-		return perfring_options_ids(value);
+		good = tool_options_ids(value);
+		break;
 	case 't':
 		recording->tids = value;
-		return perfring_options_ids(value);
+		good = tool_options_ids(value);
+		break;
 	case 'G':
 		recording->cgroup = value;
-		return true;
+		break;
 	case 'C':
 		recording->cpus = value;
-		return perfring_options_cpus(value);
+		good = tool_options_cpus(value);
+		break;
 	case 'i':
 		recording->inherit = false;
-		return true;
+		break;
 	case PER_THREAD:
 		recording->per_thread = true;
-		return true;
+		break;
 	case 'D':
-		recording->delay_ms = number;
-		return true;
+		recording->delay_ms = options->number;
+		break;
 	case SOFT:
 		recording->soft = true;
-		return true;
+		break;
 	case 'm':
-		return read_pages(recording, value);
+		good = read_pages(recording, value);
+		break;
 	case 'o':
 		recording->output = value;
-		return true;
+		break;
 	case DIRECTORY:
 		recording->directory = true;
-		return true;
+		break;
 	case 'z':
-		recording->level = value ? (int)number : 1;
-		return true;
+		recording->level = value ? (int)options->number : 1;
+		break;
 	case SNAPSHOT:
 		recording->snapshots = true;
-		return true;
+		break;
 	case SWITCH_OUTPUT:
-		return read_switch(recording, value);
+		good = read_switch(recording, value);
+		break;
 	case MAX_SIZE:
-		return read_size(value, 1, &recording->most_bytes);
+		good = read_size(value, 1, &recording->most_bytes);
+		break;
 	case 'B':
 		recording->no_build_ids = true;
-		return true;
-	default:
+		break;
+	case 'q':
 		recording->quiet = true;
-		return true;
+		break;
+	default:
+		return tool_options_forgotten(options, found);
 	}
+	return good ? -1 : tool_options_refuse(options, found, value);
 }
 
 static bool contradict(const char *text)
@@ -425,8 +317,7 @@ static bool is_sound(const struct recording *recording)
 	bool has_threads = recording->pids || recording->tids;
 
 	if ((recording->interrupt_registers || recording->user_registers) && !perfring_record_can_unwind())
-		return contradict(
-			"--intr-regs and --user-regs are for x86-64 and aarch64 only");
+		return contradict("--intr-regs and --user-regs are for x86-64 and aarch64 only");
 	if (recording->level && !can_compress())
 		return contradict("-z: this perfring was built without libzstd");
 	if (recording->frequency && recording->period)
@@ -460,18 +351,16 @@ static bool is_sound(const struct recording *recording)
 /* Returns -1 to go on, else the exit status. */
 static int read_options(struct recording *recording, int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help, .has_command = true};
-	int found;
+	struct tool_options options = {.command = &tool_record};
+	int found, status;
 
 	recording->output = "perf.data";
 	recording->inherit = true;
 	recording->arguments = argv;
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
-		if (found == 'e' ? !perfring_record_add_events(recording, options.value)
-				 : found == FILTER && !perfring_record_add_filter(recording, options.value))
-			return PERFRING_TOOL_MISUSED;
-		if (found != 'e' && found != FILTER && !read_option(recording, found, options.value, options.number))
-			return perfring_options_refuse(&options, argv[0], found, options.value);
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
+		status = read_option(recording, &options, found);
+		if (status >= 0)
+			return status;
 	}
 	if (!found)
 		return options.status;
@@ -699,7 +588,7 @@ static void end_command(struct recording *recording)
 	}
 }
 
-int perfring_tool_record(int argc, char **argv)
+static int record_command(int argc, char **argv)
 {
 	struct recording recording = {.out = {.fd = -1}, .file = -1, .signals = -1, .child = {.fd = -1}};
 	int status = read_options(&recording, argc, argv);
@@ -760,3 +649,114 @@ out:
 	free(recording.told);
 	return status ? status : perfring_tool_status(recording.child_status, recording.ended_by);
 }
+
+static const struct tool_option ROWS[] = {
+	{.heading = "events"},
+	{'e', "event", .value = "EVENT[,EVENT]", .takes = "events, as perfring list shows them",
+	 .help = "perf's names (perfring list), modifiers and groups {EVENT,EVENT}:S (default: cycles; cpu-clock "
+		 "where there is no hardware counter)"},
+	{FILTER, "filter", .value = "FILTER", .takes = "a comparison of fields of a tracepoint, such as count > 1",
+	 .help = "for the tracepoints of the -e before it; of several, all must hold"},
+	{'F', "freq", .value = "HZ", .takes = "a number of samples a second, from 1 on, or max",
+	 .help = "samples a second, or max (default: 4000; tracepoints, mem: every one)"},
+	{'c', "count", .value = "PERIOD", .takes = "a number of occurrences", .min = 1, .max = UINT64_MAX,
+	 .help = "one sample every PERIOD occurrences instead"},
+	{ALL_USER, "all-user", .help = "user space only"},
+	{ALL_KERNEL, "all-kernel", .help = "the kernel only"},
+	{STRICT, "strict", .help = "fail instead of falling back"},
+	{.heading = "fields of each sample"},
+	{'g', NULL, .help = "call chains, by frame pointers"},
+	{CALL_GRAPH, "call-graph", .value = "fp|dwarf[,SIZE]",
+	 .takes = "fp, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes",
+	 .help = "fp: the same; dwarf: registers and SIZE bytes of the user stack (default: 8192), for the program "
+		 "that reads the file to unwind; x86-64 and aarch64"},
+	{'d', "data", .help = "data addresses, and mappings of data"},
+	{PHYS_DATA, "phys-data", .help = "physical addresses of the data"},
+	{DATA_PAGE_SIZE, "data-page-size", .help = "the size of the page that the data address is in"},
+	{CODE_PAGE_SIZE, "code-page-size", .help = "the size of the page that the instruction is in"},
+	{'W', "weight", .help = "what the event cost, where the PMU reports it"},
+	{'R', "raw-samples", .help = "raw data"},
+	{'I', "intr-regs", .help = "registers at the interrupt"},
+	{USER_REGS, "user-regs", .help = "registers of user space"},
+	{SAMPLE_CPU, "sample-cpu", .help = "the CPU (always with -a, -C, -G, and for tracepoints)"},
+	{SAMPLE_IDENTIFIER, "sample-identifier", .help = "accepted as by perf, without an effect"},
+	{'k', "clockid", .value = "CLOCK",
+	 .takes = "monotonic, monotonic_raw, realtime, boottime, tai, or a clock's number",
+	 .help = "monotonic, monotonic_raw, realtime, boottime, tai or a number"},
+	{.heading = "side records"},
+	{SWITCH_EVENTS, "switch-events", .help = "context switches"},
+	{NAMESPACES, "namespaces", .help = "namespaces of processes"},
+	{ALL_CGROUPS, "all-cgroups", .help = "cgroups, and in each sample which one it was in"},
+	{BUILD_ID_MMAP, "buildid-mmap", .help = "build ids in the records of mappings"},
+	{.heading = "target"},
+	{'a', "all-cpus", .help = "the whole system, until COMMAND ends or ^C"},
+	{'p', "pid", .value = "PID[,PID]", .takes = "ids of processes, such as 12,345",
+	 .help = "these processes with all their threads"},
+	{'t', "tid", .value = "TID[,TID]", .takes = "ids of threads, such as 12,345", .help = "these threads"},
+	{'G', "cgroup", .value = "NAME", .takes = "a cgroup's name",
+	 .help = "members of this cgroup, named from its mount on (/ is all); with a COMMAND add -a"},
+	{'C', "cpu", .value = "LIST", .takes = "a list of CPUs, such as 0-3,6",
+	 .help = "everything on these CPUs, as in 0-3,6; with -p, -t or -G only what these run there"},
+	{'i', "no-inherit", .help = "not the children"},
+	{PER_THREAD, "per-thread", .help = "a ring for each thread instead of each CPU; not the children"},
+	{'D', "delay", .value = "MS", .takes = "a number of ms", .max = INT32_MAX,
+	 .help = "begin MS milliseconds after the start of COMMAND"},
+	{SOFT, "soft",
+	 .help = "without the kernel: a preloaded library samples each process from inside, by timers (task-clock, "
+		 "the default, or cpu-clock; -F 1000).  Chosen automatically where perf_event_open is refused and no "
+		 "option needs the kernel (--all-kernel, -d, -W, -I, ...).  Not observed: programs that are "
+		 "statically linked, set-user-id or built with AddressSanitizer, or that drop LD_PRELOAD; threads "
+		 "made by a bare clone; a process after it enters seccomp's strict mode or a filter that may kill it "
+		 "for what sampling does, or after an exec under such a filter.  One real-time signal is used, and "
+		 "kept unblocked; a program that handles it gets it back, and a program that resets all signals by "
+		 "the raw system call is killed by it"},
+	{.heading = "output"},
+	{'o', "output", .value = "FILE", .takes = "a file's name, or -",
+	 .help = "(default: perf.data); an existing FILE is renamed to FILE.old; - is a stream on standard output"},
+	{DIRECTORY, "directory",
+	 .help = "FILE is a directory with a file for each ring, as perf record --threads writes it"},
+	{'z', "compression-level", .value = "N", .is_optional = true, .takes = "a level", .min = 1, .max = 22,
+	 .help = "compress by zstd, 1 to 22 (default: 1)"},
+	{SNAPSHOT, "snapshot",
+	 .help = "rings overwrite: SIGUSR2 writes what they hold into FILE.TIME, the end of the recording into FILE.  "
+		 "Records of tasks and mappings are kept beside the rings: the last 4 to 8 MiB, and the state of the "
+		 "processes then running"},
+	{SNAPSHOT, "overwrite", .help = "the same"},
+	{SWITCH_OUTPUT, "switch-output", .value = "signal|SIZE|TIME", .is_optional = true,
+	 .takes = "signal, a size such as 100M (B, K, M, G) or a time such as 30s (s, m, h)",
+	 .help = "write FILE.TIME; begin a new file at SIGUSR2, after SIZE bytes (B, K, M, G) or after TIME (s, m, h)"},
+	{MAX_SIZE, "max-size", .value = "SIZE", .takes = "a size such as 100M (B, K, M, G)",
+	 .help = "end the recording at this size"},
+	{'m', "mmap-pages", .value = "PAGES",
+	 .takes = "a number of pages from 1 to 1048576, or a size such as 512K (B, K, M, G)",
+	 .help = "data pages of each ring, or a size with B, K, M, G, rounded up to the next power of two (default: "
+		 "128)"},
+	{'B', "no-buildid", .help = "no build ids of the objects that were hit"},
+	{'q', "quiet", .help = "print errors only"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"A program with its call chains, and where its time went:", "perfring record -g ./program\nperfring report"},
+	{"The whole system for ten seconds:", "perfring record -a sleep 10"},
+	{"Each time that process 1234 stops running:", "perfring record -e sched:sched_switch -g -p 1234"},
+	{"The last moments of a service, written into a file at each kill -USR2:",
+	 "perfring record --snapshot -m 4M -p 1234"},
+	{0},
+};
+
+const struct tool_command tool_record = {
+	.name = "record",
+	.summary = "record a command or the system into a perf.data file",
+	.usage = "[OPTIONS] [--] [COMMAND...]",
+	.description =
+		"Observes COMMAND and its children, processes, threads or the whole system, and writes perf.data.",
+	.options = ROWS,
+	.has_command = true,
+	.exit_status =
+		"COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that ended the "
+		"recording); 1 when recording failed; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-report perfring-dump perfring-list perfring-stat perfring-doctor perfring",
+	.run = record_command,
+};

@@ -49,7 +49,7 @@ bool perfring_record_add_events(struct recording *recording, const char *list)
 	if (!ret)
 		ret = perfring_events_add(recording->names, list, &base, &fault);
 	if (ret) {
-		perfring_options_refuse_event("record", list, ret, &fault);
+		tool_options_refuse_event("record", list, ret, &fault);
 		return false;
 	}
 	recording->last_list = recording->event_count;

@@ -77,23 +77,6 @@ struct report {
 	struct recent recent[1 << RECENT_BITS];
 };
 
-static void help(void)
-{
-	fputs("usage: perfring report [[-i] FILE] [--sort comm,dso,sym] [--limit LINES]\n"
-	      "\n"
-	      "The samples of a perf.data file by command, object and symbol, most first, for each event.  A sample\n"
-	      "weighs its period; one of a group ({a,b}:S) is a sample of each event that counted since the last\n"
-	      "one.  [.] is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] unknown.\n"
-	      "\n"
-	      "  -i, --input FILE    default perf.data; - is standard input\n"
-	      "  -s, --sort LIST     columns of a line, from comm, dso and sym, in this order (default: all)\n"
-	      "  -n, --limit LINES   at most LINES lines for each event\n"
-	      "  -h, --help\n"
-	      "\n"
-	      "Exit status: 0 done; 1 the file has faults or cannot be read; 2 usage error.\n",
-	      stdout);
-}
-
 static uint64_t plus(uint64_t a, uint64_t b)
 {
 	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
@@ -439,34 +422,28 @@ static int run(struct report *report)
 	return perfring_input_end(&report->input);
 }
 
-static const struct perfring_option ROWS[] = {
-	{'i', "input", PERFRING_OPTION_VALUE, "a perf.data file's name, or -", 0, 0},
-	{'s', "sort", PERFRING_OPTION_VALUE, "comm, dso, sym, each at most once, such as comm,sym", 0, 0},
-	{'n', "limit", PERFRING_OPTION_VALUE, "a number of lines", 0, UINT64_MAX},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-};
-
-int perfring_tool_report(int argc, char **argv)
+static int report_command(int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct tool_options options = {.command = &tool_report};
 	static struct report report = {.limit = UINT64_MAX, .room = 256};
 	const char *path = NULL;
 	int found, status;
 
 	choose(&report, "comm,dso,sym");
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'i':
 			path = options.value;
 			break;
 		case 's':
 			if (!choose(&report, options.value))
-				return perfring_options_refuse(&options, argv[0], found, options.value);
+				return tool_options_refuse(&options, found, options.value);
 			break;
 		case 'n':
 			report.limit = options.number;
 			break;
+		default:
+			return tool_options_forgotten(&options, found);
 		}
 	}
 	if (!found)
@@ -489,3 +466,34 @@ int perfring_tool_report(int argc, char **argv)
 	perfring_input_close(&report.input);
 	return status;
 }
+
+static const struct tool_option ROWS[] = {
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	 .help = "default perf.data; - is standard input"},
+	{'s', "sort", .value = "LIST", .takes = "comm, dso, sym, each at most once, such as comm,sym",
+	 .help = "columns of a line, from comm, dso and sym, in this order (default: all)"},
+	{'n', "limit", .value = "LINES", .takes = "a number of lines", .max = UINT64_MAX,
+	 .help = "at most LINES lines for each event"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"The twenty functions with the most samples:", "perfring report --sort sym --limit 20"},
+	{"Of a recording that is not kept:", "perfring record -o - ./program | perfring report -"},
+	{0},
+};
+
+const struct tool_command tool_report = {
+	.name = "report",
+	.summary = "samples of a perf.data file by command, object and symbol",
+	.usage = "[[-i] FILE] [--sort comm,dso,sym] [--limit LINES]",
+	.description =
+		"Shows the samples of a perf.data file by command, object and symbol, most first, for each event.  A "
+		"sample weighs its period; one of a group ({a,b}:S) is a sample of each event that counted since the "
+		"last one.  [.] is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] unknown.",
+	.options = ROWS,
+	.exit_status = "0 done; 1 the file has faults or cannot be read; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-record perfring-dump perfring",
+	.run = report_command,
+};

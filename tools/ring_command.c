@@ -27,25 +27,6 @@ struct show {
 	size_t room;
 };
 
-static void help(void)
-{
-	printf("usage: perfring ring FILE [-n N] [--header] [--raw]\n"
-	       "\n"
-	       "Shows what is in a ring: the file of a flight recorder after its process died, the file of any ring,\n"
-	       "or the memory of a running process, as /proc/PID/fd/N.  Nothing is written into it, and its readers\n"
-	       "are not disturbed.  First the ring and its writers; then its records from the oldest to the newest,\n"
-	       "one a line: offset in the file, [size], then each member by its name.  A ring that overwrites shows\n"
-	       "all that it holds, any other what is unread.  Samples are shown as bytes unless the ring has the\n"
-	       "attr of their event.  Last, records that were being written.\n"
-	       "\n"
-	       "  -n, --last N    only the last N records\n"
-	       "      --header    no records\n"
-	       "      --raw       the bytes of each record too\n"
-	       "  -h, --help\n"
-	       "\n"
-	       "Exit status: 0 done; 1 not a ring, or one with a fault; 2 usage error.\n");
-}
-
 /* Where a free-running address lies in the file. */
 static uint64_t place_of(const struct show *show, uint64_t address)
 {
@@ -286,25 +267,17 @@ static int open_and_run(struct show *show)
 }
 
 enum {
-	HEADER = PERFRING_OPTION_LONG,
+	HEADER = TOOL_OPTION_LONG,
 	RAW,
 };
 
-static const struct perfring_option ROWS[] = {
-	{'n', "last", PERFRING_OPTION_VALUE, "a number of records", 0, UINT64_MAX},
-	{HEADER, "header", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	{RAW, "raw", PERFRING_OPTION_PLAIN, NULL, 0, 0},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-};
-
-int perfring_tool_ring(int argc, char **argv)
+static int ring_command(int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help};
+	struct tool_options options = {.command = &tool_ring};
 	struct show show = {.last = UINT64_MAX};
 	int found;
 
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
 		case 'n':
 			show.last = options.number;
@@ -315,16 +288,51 @@ int perfring_tool_ring(int argc, char **argv)
 		case RAW:
 			show.raw = true;
 			break;
+		default:
+			return tool_options_forgotten(&options, found);
 		}
 	}
 	if (!found)
 		return options.status;
 	if (argc - optind != 1 || !*argv[optind]) {
-		perfring_tool_complain("ring: %s (perfring ring --help)", argc == optind
-										  ? "no file to show: name the file of a ring"
-										  : "one file at a time, and its name is not empty");
+		perfring_tool_complain("ring: %s (perfring ring --help)",
+				       argc == optind ? "no file to show: name the file of a ring"
+						      : "one file at a time, and its name is not empty");
 		return PERFRING_TOOL_MISUSED;
 	}
 	show.path = argv[optind];
 	return open_and_run(&show);
 }
+
+static const struct tool_option ROWS[] = {
+	{'n', "last", .value = "N", .takes = "a number of records", .max = UINT64_MAX,
+	 .help = "only the last N records"},
+	{HEADER, "header", .help = "no records"},
+	{RAW, "raw", .help = "the bytes of each record too"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"What a flight recorder holds after a crash:", "perfring ring flight.ring"},
+	{"The last twenty records of a running process, with their bytes:",
+	 "perfring ring -n 20 --raw /proc/1234/fd/5"},
+	{0},
+};
+
+const struct tool_command tool_ring = {
+	.name = "ring",
+	.summary = "the contents of a ring, of a running process or a dead one",
+	.usage = "FILE [-n N] [--header] [--raw]",
+	.description =
+		"Shows what is in a ring: the file of a flight recorder after its process died, the file of any ring, "
+		"or the memory of a running process, as /proc/PID/fd/N.  Nothing is written into it, and its readers "
+		"are not disturbed.  First the ring and its writers; then its records from the oldest to the newest, "
+		"one a line: offset in the file, [size], then each member by its name.  A ring that overwrites shows "
+		"all that it holds, any other what is unread.  Samples are shown as bytes unless the ring has the "
+		"attr of their event.  Last, records that were being written.",
+	.options = ROWS,
+	.exit_status = "0 done; 1 not a ring, or one with a fault; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-dump perfring-record perfring",
+	.run = ring_command,
+};

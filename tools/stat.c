@@ -12,7 +12,7 @@
 #include "stat.h"
 
 enum {
-	INTERVAL_COUNT = PERFRING_OPTION_LONG, /* options without a letter */
+	INTERVAL_COUNT = TOOL_OPTION_LONG, /* options without a letter */
 	PER_THREAD,
 	APPEND,
 
@@ -24,70 +24,7 @@ enum {
 #define DEFAULT_EVENTS \
 	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
 
-static void help(void)
-{
-	fputs("usage: perfring stat [OPTIONS] [--] [COMMAND...]\n"
-	      "\n"
-	      "Counts the events of COMMAND and its children, of processes, of threads or of the whole system.\n"
-	      "\n"
-	      "  -e, --event=EVENT[,EVENT]  what to count, as for perfring record; {EVENT,EVENT} is a group, counted\n"
-	      "                             together or not at all (default: clock, switches, faults, and the\n"
-	      "                             processor's cycles, instructions and branches)\n"
-	      "  -a, --all-cpus             the whole system, until COMMAND ends or ^C\n"
-	      "  -C, --cpu=LIST             only on these CPUs, as in 0-3,6\n"
-	      "  -p, --pid=PID[,PID]        these processes with all their threads\n"
-	      "  -t, --tid=TID[,TID]        these threads\n"
-	      "  -i, --no-inherit           not the children\n"
-	      "  -D, --delay=MS             begin to count MS milliseconds after the start\n"
-	      "  -r, --repeat=N             run COMMAND N times: means and their standard errors\n"
-	      "  -I, --interval-print=MS    the counts of every MS milliseconds (at least 1)\n"
-	      "      --interval-count=N     end after N intervals\n"
-	      "  -A, --no-aggr              each CPU separately (with -a or -C)\n"
-	      "      --per-thread           each thread separately (with -p or -t)\n"
-	      "  -x, --field-separator=SEP  fields with SEP between them\n"
-	      "  -j, --json                 one JSON object a line\n"
-	      "  -o, --output=FILE          (default: standard error); - is standard output\n"
-	      "      --append               append to FILE\n"
-	      "  -v, --verbose              raw counts, the margin of estimates, and why an event is not supported\n"
-	      "  -h, --help\n"
-	      "\n"
-	      "A percentage in parentheses says that events shared counters: the count is an estimate from that\n"
-	      "part of the time.  Its margin (-v, --json) is half of a 95 % interval if events occur independently\n"
-	      "of one another.\n"
-	      "Exit status: COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that\n"
-	      "ended the counting); 1 when counting failed; 2 usage error.\n",
-	      stdout);
-}
-
 /* ---- options ---- */
-
-static const struct perfring_option ROWS[] = {
-#define PLAIN PERFRING_OPTION_PLAIN, NULL, 0, 0
-#define VALUE(takes) PERFRING_OPTION_VALUE, takes, 0, 0
-#define NUMBER(takes, least) PERFRING_OPTION_VALUE, takes, least, UINT32_MAX
-	{'e', "event", VALUE("events, as perfring list shows them")},
-	{'a', "all-cpus", PLAIN},
-	{'C', "cpu", VALUE("a list of CPUs, such as 0-3,6")},
-	{'p', "pid", VALUE("ids of processes, such as 12,345")},
-	{'t', "tid", VALUE("ids of threads, such as 12,345")},
-	{'i', "no-inherit", PLAIN},
-	{'D', "delay", NUMBER("a number of ms", 0)},
-	{'r', "repeat", NUMBER("a number of runs", 1)},
-	{'I', "interval-print", NUMBER("a number of ms", 1)},
-	{INTERVAL_COUNT, "interval-count", NUMBER("a number of intervals", 1)},
-	{'A', "no-aggr", PLAIN},
-	{PER_THREAD, "per-thread", PLAIN},
-	{'x', "field-separator", VALUE("what stands between fields, such as a comma")},
-	{'j', "json", PLAIN},
-	{'o', "output", VALUE("a file's name, or -")},
-	{APPEND, "append", PLAIN},
-	{'v', "verbose", PLAIN},
-	PERFRING_OPTION_HELP,
-	PERFRING_OPTION_END,
-#undef PLAIN
-#undef VALUE
-#undef NUMBER
-};
 
 static bool add_events(struct counting *counting, const char *text)
 {
@@ -96,7 +33,7 @@ static bool add_events(struct counting *counting, const char *text)
 	int ret = perfring_events_add(counting->events, text, &BASE, &fault);
 
 	if (ret)
-		perfring_options_refuse_event("stat", text, ret, &fault);
+		tool_options_refuse_event("stat", text, ret, &fault);
 	return !ret;
 }
 
@@ -137,12 +74,12 @@ static bool is_misused(const struct counting *counting)
 /* Returns -1 to go on, else the exit status. */
 static int read_options(struct counting *counting, int argc, char **argv)
 {
-	struct perfring_options options = {.rows = ROWS, .help = help, .has_command = true};
+	struct tool_options options = {.command = &tool_stat};
 	int found;
 
 	counting->inherit = true;
 	counting->repeat = 1;
-	while ((found = perfring_options_next(&options, argc, argv)) > 0) {
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		char *value = options.value;
 		bool good = true;
 
@@ -156,15 +93,15 @@ static int read_options(struct counting *counting, int argc, char **argv)
 			break;
 		case 'C':
 			counting->cpus = value;
-			good = perfring_options_cpus(value);
+			good = tool_options_cpus(value);
 			break;
 		case 'p':
 			counting->pids = value;
-			good = perfring_options_ids(value);
+			good = tool_options_ids(value);
 			break;
 		case 't':
 			counting->tids = value;
-			good = perfring_options_ids(value);
+			good = tool_options_ids(value);
 			break;
 		case 'i':
 			counting->inherit = false;
@@ -202,9 +139,11 @@ static int read_options(struct counting *counting, int argc, char **argv)
 		case 'v':
 			counting->verbose = true;
 			break;
+		default:
+			return tool_options_forgotten(&options, found);
 		}
 		if (!good)
-			return perfring_options_refuse(&options, argv[0], found, value);
+			return tool_options_refuse(&options, found, value);
 	}
 	if (!found)
 		return options.status;
@@ -691,7 +630,7 @@ static bool close_output(struct counting *counting)
 	return !counting->out_error;
 }
 
-int perfring_tool_stat(int argc, char **argv)
+static int stat_command(int argc, char **argv)
 {
 	struct counting counting = {.signals = -1, .file = {.fd = -1}, .child = {.fd = -1}};
 	int status = PERFRING_TOOL_FAILED;
@@ -734,3 +673,64 @@ out:
 		counting.ended_by = SIGINT;
 	return status ? status : perfring_tool_status(counting.child_status, counting.ended_by);
 }
+
+static const struct tool_option ROWS[] = {
+	{.heading = "events"},
+	{'e', "event", .value = "EVENT[,EVENT]", .takes = "events, as perfring list shows them",
+	 .help = "what to count, as for perfring record; {EVENT,EVENT} is a group, counted together or not at all "
+		 "(default: clock, switches, faults, and the processor's cycles, instructions and branches)"},
+	{.heading = "target"},
+	{'a', "all-cpus", .help = "the whole system, until COMMAND ends or ^C"},
+	{'C', "cpu", .value = "LIST", .takes = "a list of CPUs, such as 0-3,6",
+	 .help = "only on these CPUs, as in 0-3,6"},
+	{'p', "pid", .value = "PID[,PID]", .takes = "ids of processes, such as 12,345",
+	 .help = "these processes with all their threads"},
+	{'t', "tid", .value = "TID[,TID]", .takes = "ids of threads, such as 12,345", .help = "these threads"},
+	{'i', "no-inherit", .help = "not the children"},
+	{.heading = "time"},
+	{'D', "delay", .value = "MS", .takes = "a number of ms", .max = UINT32_MAX,
+	 .help = "begin to count MS milliseconds after the start"},
+	{'r', "repeat", .value = "N", .takes = "a number of runs", .min = 1, .max = UINT32_MAX,
+	 .help = "run COMMAND N times: means and their standard errors"},
+	{'I', "interval-print", .value = "MS", .takes = "a number of ms", .min = 1, .max = UINT32_MAX,
+	 .help = "the counts of every MS milliseconds (at least 1)"},
+	{INTERVAL_COUNT, "interval-count", .value = "N", .takes = "a number of intervals", .min = 1, .max = UINT32_MAX,
+	 .help = "end after N intervals"},
+	{.heading = "output"},
+	{'A', "no-aggr", .help = "each CPU separately (with -a or -C)"},
+	{PER_THREAD, "per-thread", .help = "each thread separately (with -p or -t)"},
+	{'x', "field-separator", .value = "SEP", .takes = "what stands between fields, such as a comma",
+	 .help = "fields with SEP between them"},
+	{'j', "json", .help = "one JSON object a line"},
+	{'o', "output", .value = "FILE", .takes = "a file's name, or -",
+	 .help = "(default: standard error); - is standard output"},
+	{APPEND, "append", .help = "append to FILE"},
+	{'v', "verbose", .help = "raw counts, the margin of estimates, and why an event is not supported"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"The default events of a command, as the mean of five runs:", "perfring stat -r 5 ./program"},
+	{"Two events of each CPU, every second:", "perfring stat -a -A -I 1000 -e cycles,instructions"},
+	{"A process for ten seconds, for a spreadsheet:", "perfring stat -p 1234 -x , -o counts.csv sleep 10"},
+	{0},
+};
+
+const struct tool_command tool_stat = {
+	.name = "stat",
+	.summary = "count the events of a command or the system",
+	.usage = "[OPTIONS] [--] [COMMAND...]",
+	.description =
+		"Counts the events of COMMAND and its children, of processes, of threads or of the whole system.",
+	.options = ROWS,
+	.has_command = true,
+	.notes = "A percentage in parentheses says that events shared counters: the count is an estimate from that "
+		 "part of the time.  Its margin (-v, --json) is half of a 95 % interval if events occur independently "
+		 "of one another.",
+	.exit_status =
+		"COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that ended the "
+		"counting); 1 when counting failed; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-list perfring-record perfring",
+	.run = stat_command,
+};

@@ -1,4 +1,4 @@
-/* tools.h - what the commands of `perfring` share: their entries, complaints, room, and the file being read. */
+/* tools.h - what the commands of `perfring` share: complaints, memory, and the file being read. */
 #ifndef TOOLS_H
 #define TOOLS_H
 
@@ -14,18 +14,6 @@ enum {
 	PERFRING_TOOL_FAILED = 1,
 	PERFRING_TOOL_MISUSED = 2,
 };
-
-/* argv[0] is the command's own name.  Each returns an exit status. */
-int perfring_tool_record(int argc, char **argv);
-int perfring_tool_stat(int argc, char **argv);
-int perfring_tool_dump(int argc, char **argv);
-int perfring_tool_report(int argc, char **argv);
-int perfring_tool_convert(int argc, char **argv);
-int perfring_tool_check(int argc, char **argv);
-int perfring_tool_list(int argc, char **argv);
-int perfring_tool_gen(int argc, char **argv);
-int perfring_tool_ring(int argc, char **argv);
-int perfring_tool_doctor(int argc, char **argv);
 
 /* Text of others (of files, objects, processes, peers, the environment) on its way to stdout or stderr, a byte at a time:
  * printable ASCII as it is, any other byte as \xHH, blanks too when `solid`, so that a column stays one.  A terminal obeys

@@ -1,0 +1,17 @@
+/* options_text.h - the description of a command as text: --help, the man page, the list for shell completion. */
+#ifndef OPTIONS_TEXT_H
+#define OPTIONS_TEXT_H
+
+#include "options.h"
+
+/* At most 100 columns. */
+void tool_help_print(FILE *out, const struct tool_command *command);
+
+/* For perfring-COMMAND.1, in the macros of man(7).  The date is SOURCE_DATE_EPOCH's, or today. */
+void tool_man_print(const struct tool_command *command);
+
+/* A line each: the option's spellings, separated by a comma; none, value or maybe; and of what has a value how help writes
+ * it, and what a correct one is.  Of perfring itself: its commands.  Tabs separate columns. */
+void tool_completion_print(const struct tool_command *command);
+
+#endif
