@@ -4,8 +4,8 @@
 #include "options.h"
 #include "tools.h"
 
-/* Faults told one by one, and remarks; a file may hold millions. */
-#define TOLD 10
+/* Faults shown one by one, and remarks; a file may hold millions. */
+#define SHOWN 10
 #define TEXT(number) #number
 #define TEXT_OF(name) TEXT(name)
 
@@ -24,7 +24,7 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 	bool is_remark = finding->severity == PERFRING_REMARK;
 	uint64_t count = is_remark ? ++check->remarks : ++check->faults;
 
-	if (check->quiet || (!check->all && count > TOLD))
+	if (check->quiet || (!check->all && count > SHOWN))
 		return;
 	perfring_tool_print(stdout, check->input.path, 0, false);
 	printf("%s: at 0x%" PRIx64 ": ", perfring_input_place(&check->input), (uint64_t)finding->at);
@@ -80,7 +80,7 @@ static bool is_nothing(const struct check *check)
 static void count(const char *what, uint64_t number, bool all)
 {
 	printf(", %" PRIu64 " %s%s%s", number, what, number == 1 ? "" : "s",
-	       !all && number > TOLD ? " (--all shows all)" : "");
+	       !all && number > SHOWN ? " (--all shows all)" : "");
 }
 
 /* What could not be read to the end is not said to be well-formed. */
@@ -178,7 +178,7 @@ static int check_command(int argc, char **argv)
 static const struct tool_option ROWS[] = {
 	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
 	 .help = "default perf.data; - is standard input: a file or a pipe"},
-	{ALL, "all", .help = "every fault and remark, not only the first " TEXT_OF(TOLD) " of each"},
+	{ALL, "all", .help = "every fault and remark, not only the first " TEXT_OF(SHOWN) " of each"},
 	{'q', "quiet", .help = "print nothing on standard output, only set the exit status"},
 	TOOL_OPTIONS_END,
 };

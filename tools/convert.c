@@ -32,7 +32,7 @@ struct conversion {
 	uint64_t records;
 	uint64_t unturned; /* samples of tracepoints whose format is not known */
 	uint64_t size;     /* of the input, 0 when it is not known */
-	time_t told;       /* when progress was shown */
+	time_t shown;      /* when progress was */
 	bool is_watched;   /* on a terminal */
 	bool has_begun;    /* something of IN is in OUT */
 	size_t piled;      /* bytes of records that wait to be written together, and how many they are */
@@ -67,7 +67,7 @@ static int copy_features(struct conversion *conversion)
 	return error;
 }
 
-/* Every id of each event: a file's header does not tell them one by one, so EVENT_DESC or a stream's attrs do. */
+/* All ids of each event: EVENT_DESC or a stream's attrs have them. */
 static int copy_ids(struct conversion *conversion)
 {
 	const struct perfring_file *data = conversion->input.data;
@@ -127,7 +127,7 @@ static int copy_trace(struct conversion *conversion, const struct perf_event_hea
 	return error;
 }
 
-/* What a tracepoint says is numbers, in the byte order of who wrote it. */
+/* A tracepoint's payload has numbers in the byte order of its writer. */
 static void turn_payload(struct conversion *conversion, const struct perfring_item *item, unsigned char *copy)
 {
 	const struct perfring_tracepoint *tracepoint;
@@ -149,7 +149,7 @@ static void turn_payload(struct conversion *conversion, const struct perfring_it
 	perfring_tracepoint_turn(conversion->tracepoints, tracepoint, copy + at, sample.raw.size);
 }
 
-/* A line that stays one line, on a terminal, for what takes seconds. */
+/* Shows progress on a terminal, on one line, for work that takes seconds. */
 static void tell_progress(struct conversion *conversion)
 {
 	time_t now;
@@ -157,9 +157,9 @@ static void tell_progress(struct conversion *conversion)
 	if (!conversion->is_watched || conversion->records % 16384)
 		return;
 	now = time(NULL);
-	if (now == conversion->told)
+	if (now == conversion->shown)
 		return;
-	conversion->told = now;
+	conversion->shown = now;
 	fprintf(stderr, "\rperfring: convert: %" PRIu64 " records", conversion->records);
 	if (conversion->size && !perfring_file_part(conversion->input.data))
 		fprintf(stderr, ", %.0f%%",
@@ -198,7 +198,7 @@ static int pile_up(struct conversion *conversion, const struct perfring_item *it
 		turn_payload(conversion, item, copy);
 	conversion->piled += item->record->size;
 	conversion->waiting++;
-	/* whoever reads a pipe is not to wait for what is here already */
+	/* the reader of a pipe does not wait for records that are already here */
 	return perfring_input_is_idle(&conversion->input) ? write_pile(conversion) : 0;
 }
 
@@ -220,7 +220,7 @@ static bool copy_item(struct conversion *conversion, const struct perfring_item 
 	case PERFRING_RECORD_HEADER_TRACING_DATA:
 	case PERFRING_RECORD_HEADER_BUILD_ID:
 	case PERFRING_RECORD_FINISHED_ROUND: /* ours are elsewhere */
-	case PERFRING_RECORD_COMPRESSED:     /* could not be read, as was told */
+	case PERFRING_RECORD_COMPRESSED:     /* could not be read, which was reported */
 	case PERFRING_RECORD_COMPRESSED2:
 		return true;
 	case PERFRING_RECORD_AUXTRACE:
@@ -241,7 +241,7 @@ static bool copy_item(struct conversion *conversion, const struct perfring_item 
 	return fail(conversion, error);
 }
 
-/* Of a pile that there is no room for, as many records as there is. */
+/* Writes as many of the piled records as the disk has space for. */
 static void write_some(struct conversion *conversion)
 {
 	struct iovec piece = {.iov_base = conversion->pile, .iov_len = conversion->piled};
@@ -249,7 +249,7 @@ static void write_some(struct conversion *conversion)
 	conversion->waiting -= perfring_outfile_write_some(&conversion->out, conversion->writer, 0, &piece, 1, NULL);
 }
 
-/* What could be written stays readable: a full disk has room for the end of a file no more than for its middle. */
+/* Keeps what was written readable: a full disk has no space for the end of the file either. */
 static bool end_early(struct conversion *conversion)
 {
 	if (!conversion->is_stream) {
@@ -310,7 +310,7 @@ static bool convert(struct conversion *conversion)
 	return error ? fail(conversion, error) : true;
 }
 
-/* What is read must not be written over, nor become OUT.old's end: a file, one of a directory's, or what standard input is. */
+/* IN must not be overwritten, nor be removed as OUT.old: a file, a file of a directory, or standard input. */
 static bool is_input(const struct conversion *conversion, const char *name)
 {
 	const char *path = conversion->input.path;
@@ -357,7 +357,7 @@ static bool open_output(struct conversion *conversion)
 	return conversion->json ? true : fail(conversion, -errno);
 }
 
-/* What was written, all of it or as much as could be, takes its name. */
+/* Gives the output its name, complete or cut short. */
 static bool close_output(struct conversion *conversion, bool done)
 {
 	bool is_ours = conversion->json && conversion->json != stdout;

@@ -1,4 +1,4 @@
-/* doctor.c - perfring doctor: what this machine, kernel, container and user allow, tried out, and what would mend the rest. */
+/* doctor.c - `perfring doctor`: what this machine, kernel, container and user allow, by trial, and how to change the rest. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -61,10 +61,10 @@ struct doctor {
 	struct finding *found;
 	size_t count;
 	const char *group;
-	/* what later findings rest on */
+	/* for later findings */
 	bool is_filtered; /* a seccomp filter refuses perf_event_open */
-	int refused;      /* what an event of our own said, 0: it opens */
-	bool is_mapped;   /* a ring could be had */
+	int refused;      /* errno of an event of this process, 0: it opens */
+	bool is_mapped;   /* a ring could be mapped */
 	int paranoid;
 	bool is_locking; /* locked memory has no limit */
 	uint64_t capabilities;
@@ -184,7 +184,7 @@ static const char *mend_of(const struct doctor *doctor, int error, int paranoid)
 	}
 }
 
-/* The finding is named: the event that was tried is not. */
+/* Without the name of the event: the finding has its own. */
 static const char *explain(int error, const struct perf_event_attr *attr, int32_t pid, int32_t cpu, char text[TEXT])
 {
 	const char *said;
@@ -373,7 +373,7 @@ static uint64_t effective_capabilities(void)
 
 /* ---- memory for rings ---- */
 
-/* A ring of so many pages for each CPU, all at once.  Returns 0, or what refused the first that could not be had. */
+/* Maps a ring of `pages` pages for each CPU, all at once.  Returns 0, or the errno of the first that was refused. */
 static int try_rings(const struct doctor *doctor, uint32_t pages)
 {
 	struct perf_event_attr attr = attr_of(PERFRING_COUNT_SW_DUMMY);
@@ -819,7 +819,8 @@ static const struct feature {
 #undef SAMPLE
 };
 
-/* A bit that is refused for want of permission or of a PMU is known: what is not known is EINVAL or E2BIG before that. */
+/* A bit that is refused for lack of permission or of a PMU is known to the kernel: it refuses unknown bits first, by EINVAL
+ * or E2BIG. */
 static bool is_known(const struct feature *feature)
 {
 	struct perf_event_attr attr = attr_of(PERFRING_COUNT_SW_DUMMY);
@@ -896,7 +897,7 @@ static void find_features(struct doctor *doctor)
 	find_controls(doctor);
 }
 
-/* ---- what is told ---- */
+/* ---- output ---- */
 
 static const char *const MARKS[] = {"ok", "no", "!"};
 

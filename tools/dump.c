@@ -9,7 +9,7 @@
 #include "tools.h"
 #include "tracepoint.h"
 
-/* Columns of -F that are no field of a sample, or are shown otherwise than text.h does. */
+/* Columns of -F that are not fields of a sample, or whose text differs from text.h's. */
 enum column_kind {
 	COLUMN_FIELD,
 	COLUMN_COMM,
@@ -156,7 +156,7 @@ static bool choose(struct dump *dump, char *list)
 	return dump->chosen_count;
 }
 
-/* ---- the fields of a tracepoint, behind the record's text ---- */
+/* ---- the fields of a tracepoint, after the record's text ---- */
 
 static void print_number(uint64_t number, enum perfring_tracepoint_kind kind)
 {
@@ -233,7 +233,7 @@ static void print_fields(struct dump *dump, const struct perfring_item *item, co
 
 /* ---- one line a record ---- */
 
-/* What a function like snprintf gives behind what is there; where it has too little room, once more. */
+/* Appends the output of a function like snprintf; calls it again when the space was too small. */
 #define PRINT_TEXT(length, function, ...) \
 	do { \
 		char *room_ = perfring_out_room(LINE); \
@@ -511,7 +511,7 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 
 /* ---- --stats ---- */
 
-/* A stream may tell of more events as it goes. */
+/* A stream may announce more events at any time. */
 static struct event_counts *counts_of(struct dump *dump, uint32_t index)
 {
 	if (index >= dump->event_room) {
@@ -549,7 +549,7 @@ static void print_stats(struct dump *dump)
 	const char *name;
 	char number[24];
 
-	/* Those that could not be read were items too. */
+	/* Records that could not be read count too. */
 	perfring_file_compression(dump->input.data, &compression);
 	dump->records += compression.compressed - dump->counts[PERFRING_RECORD_COMPRESSED];
 	dump->records += compression.compressed2 - dump->counts[PERFRING_RECORD_COMPRESSED2];
@@ -587,7 +587,7 @@ static void print_stats(struct dump *dump)
 
 /* ---- the walk ---- */
 
-/* For each of its events, where there are several. */
+/* Shows a sample once for each event of its group. */
 static void take_sample(struct dump *dump, const struct perfring_item *item, struct perfring_sample *sample)
 {
 	const struct perfring_format *format;

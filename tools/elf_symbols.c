@@ -2,8 +2,8 @@
  *
  *     the object's .symtab, else its debug file's, else its .dynsym and the .symtab in its .gnu_debugdata; then its PLT
  *
- * Every place and size in an object is its author's: it is held against the file's own size, then taken off the budget, then
- * read, once.  Names stay where they were read, however many symbols share one.
+ * Offsets and sizes in an object are not trusted: each is checked against the file's size, charged to the budget, then read
+ * once.  Names stay where they were read, also when symbols share one.
  */
 #include <elf.h>
 #include <errno.h>
@@ -75,7 +75,7 @@ static int exceed(struct reading *reading, const char *what)
 	return -E2BIG;
 }
 
-/* What should be there, and could not be read: the first one is told.  A file that is not there, or is no object, is none. */
+/* Keeps the first error of a file that should be readable.  A file that is missing or is no object is not an error. */
 static int fail(struct reading *reading, int error)
 {
 	bool is_usual = error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EINVAL || error == -ENODATA;
@@ -293,7 +293,7 @@ static int read_segments(const struct image *image)
 
 /* ---- symbols ---- */
 
-/* The name at that place among strings, or NULL: none, or beyond a bound. */
+/* The name at this offset of the strings, or NULL: none, or a bound is exceeded. */
 static const char *name_at(struct reading *reading, const char *strings, uint64_t size, uint64_t at, uint32_t *length)
 {
 	size_t room, found;
@@ -475,7 +475,7 @@ static void read_debugdata(const struct image *image)
 
 /* ---- debug files ---- */
 
-/* The note of a section.  Of a debug file, segments tell of what the object has. */
+/* The note of a section: the program headers of a debug file describe the object, not the file. */
 static uint32_t read_note(const struct image *image, uint8_t *id)
 {
 	const struct section *section = find_section(image, ".note.gnu.build-id");
@@ -546,7 +546,7 @@ static int sum_up(const struct image *image, uint32_t *sum)
 	return error;
 }
 
-/* What the object says of its debug file. */
+/* The debug file that the object names. */
 struct debug_link {
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t id_size;
@@ -554,7 +554,7 @@ struct debug_link {
 	uint32_t sum;
 };
 
-/* A file's name: nothing that leads elsewhere. */
+/* Whether it is the name of a file, without a directory. */
 static void read_link(const struct image *image, struct debug_link *link)
 {
 	const struct section *section = find_section(image, ".gnu_debuglink");

@@ -1,7 +1,7 @@
 /* elf_symbols.h - the symbols of an ELF object, its debug file's, or those in its .gnu_debugdata: read under the bounds
  * of limits.h.
  *
- * Nothing is asked of any server, whatever DEBUGINFOD_URLS says.
+ * No server is asked, also when DEBUGINFOD_URLS is set.
  */
 #ifndef ELF_SYMBOLS_H
 #define ELF_SYMBOLS_H
@@ -27,21 +27,21 @@ struct perfring_elf_symbol {
 	bool is_global;
 };
 
-/* What one object leaves behind. */
+/* What was read of one object. */
 struct perfring_elf {
 	struct perfring_elf_segment *segments;
 	uint32_t segment_count;
 	void *texts[8]; /* that names point into: a table's of each of five files, of .gnu_debugdata, of the PLT */
 	unsigned text_count;
 	const char *exceeded; /* which bound of limits.h, the first one; NULL: none */
-	int unread;           /* -errno of what could not be read first, of it or of its debug file; 0: all was */
+	int unread;           /* the first -errno of reading it or its debug file; 0: none */
 	char *unread_path;    /* the debug file; NULL: the object itself */
 };
 
-/* Hands out each symbol.  path: beside which its debug file is looked for.  A debug file is used when its build id
+/* Calls the function for each symbol.  path: beside which its debug file is looked for.  A debug file is used when its build id
  * is the object's, or, of an object without one, its checksum is right.  *left: what there is of
- * PERFRING_LIMIT_ALL_BYTES, less what was read.  Returns 0, with `exceeded` or `unread` when some symbols were not
- * handed out; -EINVAL: it is no ELF object, or damaged; -E2BIG: a bound is exceeded and no symbol is known; -errno
+ * PERFRING_LIMIT_ALL_BYTES, less what was read.  Returns 0, with `exceeded` or `unread` when some symbols were
+ * not read; -EINVAL: it is no ELF object, or damaged; -E2BIG: a bound is exceeded and no symbol is known; -errno
  * of what reads it. */
 int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64_t *left,
 		      void (*take)(void *to, const struct perfring_elf_symbol *symbol), void *to);

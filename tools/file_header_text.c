@@ -1,4 +1,4 @@
-/* file_header_text.c - what a file says of itself: its header and features, in perf's words where perf has any. */
+/* file_header_text.c - header and features of a file as text, in perf's words where perf has any. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -492,7 +492,7 @@ static void print_memory(struct perfring_layout_walk *walk)
 			is_first = false;
 			printf("#  %3" PRIu64 " ", member.number);
 		} else if (is(&member, "bits")) {
-			/* how many blocks there are stands before which */
+			/* the number of blocks comes before the blocks */
 			bytes = 0;
 			node = *walk;
 			while (perfring_layout_next(&node, &member) == 1 && is(&member, "word"))
@@ -846,7 +846,7 @@ bool perfring_header_print(const struct perfring_file *data, const char *path, b
 {
 	bool good = print_file(data, path);
 
-	/* a stream, or a file whose writer died, has its attrs all the same */
+	/* a stream, or a file whose writer died, has attrs too */
 	if (!perfring_file_feature(data, PERFRING_FEATURE_EVENT_DESC, NULL))
 		print_events(data);
 	for (uint32_t feature = 1; feature < PERFRING_FEATURE_BITS; feature++)

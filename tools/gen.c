@@ -104,7 +104,7 @@ static bool is_compressed(uint32_t type)
 	return type == PERFRING_RECORD_COMPRESSED || type == PERFRING_RECORD_COMPRESSED2;
 }
 
-/* Bytes drawn at random hold no records: in a file these are damage, and there when they are named. */
+/* Random bytes are not compressed records, so these are damage in a file: only when they are named. */
 static void drop_compressed(struct gen *gen)
 {
 	uint32_t left = 0;
@@ -252,7 +252,7 @@ static int list_fields(void)
 
 /* ---- the attr ---- */
 
-/* What the fields need that the event does not say. */
+/* Members of the attr that the fields need. */
 static bool make_attr(struct gen *gen)
 {
 	struct perf_event_attr *attr = &gen->any.attr;
@@ -302,7 +302,7 @@ static const char *name_of(uint32_t type, char *room)
 	return name ? name : room;
 }
 
-/* As a file needs them: of this event, one after the other.  Nothing follows a record that says how much does. */
+/* For a file: records of this event, in time order, none of which announces bytes after it. */
 static int64_t make_sample(struct gen *gen)
 {
 	struct perfring_sample sample;
@@ -364,7 +364,7 @@ static void keep(struct gen *gen, size_t size)
 	gen->used += size;
 }
 
-/* That the reader of a pipe has left is no news. */
+/* Not when the reader of a pipe has left. */
 static bool complain_output(const struct gen *gen, int error)
 {
 	if (error != EPIPE)
@@ -523,7 +523,7 @@ static int generate(struct gen *gen)
 	done = run(gen, out.fd);
 	if (gen->writer)
 		perfring_file_writer_close(gen->writer);
-	/* Half a file is none: what was there stays. */
+	/* An incomplete file does not replace an existing one. */
 	done = done && perfring_outfile_settle(&out);
 	error = perfring_outfile_close(&out);
 	if (error && done)

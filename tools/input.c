@@ -1,4 +1,4 @@
-/* input.c - the perf.data file that a command reads, and what is said of its faults. */
+/* input.c - the perf.data file that a command reads, and the reports of its faults. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include <unistd.h>
 #include "tools.h"
 
-/* Faults told one by one; a damaged file may hold millions. */
-#define TOLD 5
+/* Faults shown one by one; a damaged file may hold millions. */
+#define SHOWN 5
 
 uint64_t perfring_tool_number(const void *bytes, size_t size)
 {
@@ -45,7 +45,7 @@ static bool choose(struct perfring_input *input, const char *option, int argc, c
 
 static void complain_at(struct perfring_input *input, const char *place, int64_t at, const char *what)
 {
-	if (input->faults++ < TOLD)
+	if (input->faults++ < SHOWN)
 		perfring_tool_complain("%s%s: at 0x%" PRIx64 ": %s", input->path, place, (uint64_t)at, what);
 }
 
@@ -68,7 +68,7 @@ static void complain_error(struct perfring_input *input, int error)
 		fault = perfring_file_fault(input->data);
 	if (fault.what)
 		complain_at(input, place, fault.at, fault.what);
-	else if (input->faults++ < TOLD)
+	else if (input->faults++ < SHOWN)
 		perfring_tool_complain("%s%s: %s", input->path, place, strerror(-error));
 }
 
@@ -144,7 +144,7 @@ int perfring_input_end(struct perfring_input *input)
 {
 	struct perfring_file_compressed compression;
 
-	if (input->faults > TOLD)
+	if (input->faults > SHOWN)
 		perfring_tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
 	perfring_file_compression(input->data, &compression);
 	if (compression.lost)

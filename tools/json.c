@@ -161,7 +161,7 @@ static void put_bit(FILE *out, bool *first, const char *name)
 	*first = false;
 }
 
-/* Bits that have no name; or 0x0, so that there is something. */
+/* Bits without a name; 0x0 when no bit is set. */
 static void put_bits_left(FILE *out, bool first, uint64_t bits)
 {
 	if (bits || first)
@@ -835,7 +835,7 @@ static void put_members(FILE *out, const struct perfring_record *record, const s
 	put_trailer(out, &record->trailer);
 }
 
-/* What stands first in each line.  format: of the record's event, or of the one of its group; NULL: of none. */
+/* The beginning of each line.  format: of the record's event, or of the one of its group; NULL: of none. */
 static void put_head(FILE *out, const struct perfring_input *input, const struct perfring_item *item,
 		     const struct perfring_format *format)
 {

@@ -6,7 +6,7 @@
  * characters, U+007F and U+0080 to U+009F among them, are \u00HH.
  *
  * What values.def has a name for goes by that: a value is the name ("PROG_LOAD"), or its number when it has none; a set of
- * bits is a string of names with | between them, behind them 0x... of the bits that have none ("USER|EXACT_IP", "0x0").
+ * bits is a string of names with | between them, and 0x... of the bits without a name at the end ("USER|EXACT_IP", "0x0").
  * "data_src" is its word and its parts, {"word":"0x...","op":"LOAD","lvl":"HIT|L1"}; the "flags" of a branch are those that
  * are not 0, {"predicted":1,"cycles":5,"type":"COND"}.
  */

@@ -1,6 +1,6 @@
-/* limits.h - what the commands read of objects and formats of others at most; docs/limits.md has these and the library's.
+/* limits.h - the most that the commands read of objects and formats of others; docs/limits.md has these and the library's.
  *
- * What is beyond stays a number, or bytes, and is told in one sentence.  Bounds are several times what is known to exist.
+ * What exceeds a bound stays a number or bytes, and is reported once.  Bounds are several times what is known to exist.
  */
 #ifndef LIMITS_H
 #define LIMITS_H

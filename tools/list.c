@@ -27,7 +27,7 @@ static bool is_tried(enum perfring_event_kind kind)
 	return kind <= PERFRING_EVENT_CACHE;
 }
 
-/* In few words, and the whole of it behind the list. */
+/* In few words; the whole follows the list. */
 static const char *reason_of(int error)
 {
 	return error == -ENOENT                       ? "no such counter"
@@ -37,7 +37,7 @@ static const char *reason_of(int error)
 						      : strerror(-error);
 }
 
-/* What a list has met: each errno once, by the first event that had it. */
+/* The errnos of a list: each once, with the first event that had it. */
 struct refusals {
 	int errors[8];
 	char names[8][128];
@@ -67,7 +67,7 @@ static void explain(const struct refusals *refusals)
 		attr.size = sizeof(attr);
 		if (perfring_event_parse(refusals->names[i], &attr, NULL))
 			continue;
-		/* What a user may have at least. */
+		/* The least that a user may observe. */
 		attr.exclude_kernel = refusals->errors[i] == -EACCES || refusals->errors[i] == -EPERM;
 		perfring_event_explain(refusals->errors[i], &attr, 0, -1, text, sizeof(text));
 		printf("%sDoes not open, for example ", i ? "" : "\n");

@@ -1,4 +1,4 @@
-/* machine.c - names of threads and mappings of processes, as records tell of them.
+/* machine.c - names of threads and mappings of processes, from records.
  *
  * The mappings of a process are a treap, ordered by address, without overlaps.  FORK shares the whole tree; a node that
  * is shared is copied before it is changed.  So a record costs O(log n) whatever the file says, however often a large
@@ -24,7 +24,7 @@ struct node {
 /* A thread by its tid, and a process by its pid: `maps` is the process's. */
 struct task {
 	uint32_t id;
-	bool is_told; /* of what was there when the recording began, and has not ended since */
+	bool is_old; /* it was there when the recording began, and has not ended since */
 	const char *comm;
 	struct node *maps;
 };
@@ -84,7 +84,7 @@ static struct node *own(struct node *node)
 	return copy;
 }
 
-/* Into what begins below `at` and the rest. */
+/* Splits into the nodes that begin below `at` and the rest. */
 static void split(struct node *node, uint64_t at, struct node **low, struct node **high)
 {
 	struct node *inner;
@@ -139,7 +139,7 @@ static const struct perfring_mapping *find(const struct node *node, uint64_t add
 	return node ? &node->map : NULL;
 }
 
-/* The part of a mapping that a newer one, ending at `from`, leaves over. */
+/* The part of a mapping above a newer one that ends at `from`. */
 static struct perfring_mapping above(struct perfring_mapping map, uint64_t from)
 {
 	map.pgoff += from - map.addr;
@@ -147,10 +147,10 @@ static struct perfring_mapping above(struct perfring_mapping map, uint64_t from)
 	return map;
 }
 
-/* What lay there before is cut away, as mmap does. */
+/* Replaces what it overlaps, as mmap does. */
 static void insert(struct perfring_machine *machine, struct node **tree, struct perfring_mapping map)
 {
-	struct node *low, *mid, *high, *cut, *before = NULL, *behind = NULL;
+	struct node *low, *mid, *high, *cut, *before = NULL, *after = NULL;
 	const struct perfring_mapping *old;
 	struct perfring_mapping part;
 
@@ -158,7 +158,7 @@ static void insert(struct perfring_machine *machine, struct node **tree, struct 
 		return;
 	old = find(*tree, map.end);
 	if (old && old->addr < map.end)
-		behind = plant(machine, above(*old, map.end));
+		after = plant(machine, above(*old, map.end));
 	split(*tree, map.addr, &low, &high);
 	old = find(low, map.addr);
 	if (old) {
@@ -171,7 +171,7 @@ static void insert(struct perfring_machine *machine, struct node **tree, struct 
 	split(high, map.end, &mid, &high);
 	drop(mid);
 	low = merge(merge(low, before), plant(machine, map));
-	*tree = merge(merge(low, behind), high);
+	*tree = merge(merge(low, after), high);
 }
 
 /* ---- names and tasks ---- */
@@ -251,9 +251,9 @@ static void take_mapping(struct perfring_machine *machine, uint16_t misc, uint32
 	}
 }
 
-/* A FORK that tells of what was already there when the recording began (misc bit 13, or time 0) copies nothing: COMM
- * and MMAP of that task are in the file on their own, before or after it.  One that began while they were being written is
- * told of twice, and what was there, its exec in between, is newer than its FORK. */
+/* A FORK of a task that was there when the recording began (misc bit 13, or time 0) copies nothing: COMM and MMAP of the
+ * task are in the file too, before or after it.  A task that started while these were being written has two FORKs; its
+ * COMM and MMAP, which may follow an exec, are newer than the second. */
 static void take_fork(struct perfring_machine *machine, uint16_t misc, const struct perfring_record_fork *fork)
 {
 	struct task *child, *parent = find_task(machine, fork->ptid);
@@ -263,11 +263,11 @@ static void take_fork(struct perfring_machine *machine, uint16_t misc, const str
 	if ((misc & PERFRING_RECORD_MISC_FORK_EXEC) || !fork->time) {
 		if (!child->comm)
 			child->comm = comm;
-		child->is_told = true;
+		child->is_old = true;
 		return;
 	}
-	if (child->is_told) {
-		child->is_told = false;
+	if (child->is_old) {
+		child->is_old = false;
 		return;
 	}
 	child->comm = comm;
@@ -312,7 +312,7 @@ void perfring_machine_take(struct perfring_machine *machine, const struct perfri
 	case PERFRING_RECORD_EXIT: /* its number may be another's from now on */
 		task = find_task(machine, record->is.exit.tid);
 		if (task)
-			task->is_told = false;
+			task->is_old = false;
 		break;
 	case PERFRING_RECORD_MMAP:
 		take_mapping(machine, record->misc, mmap->pid, mmap->addr, mmap->len, mmap->pgoff, mmap->filename,

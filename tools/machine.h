@@ -19,13 +19,13 @@ struct perfring_machine;
 struct perfring_machine *perfring_machine_open(void);
 void perfring_machine_close(struct perfring_machine *machine);
 
-/* Learns from COMM, FORK, MMAP, MMAP2 and KSYMBOL.  Records are given in time order. */
+/* Updates the state by COMM, FORK, MMAP, MMAP2 and KSYMBOL records, in time order. */
 void perfring_machine_take(struct perfring_machine *machine, const struct perfring_record *record);
 
 /* ":TID" when nothing named it. */
 const char *perfring_machine_comm(struct perfring_machine *machine, uint32_t tid);
 
-/* What lies there, or NULL.  Valid until: the next take. */
+/* The mapping at this address, or NULL.  Valid until: the next take. */
 const struct perfring_mapping *perfring_machine_user(const struct perfring_machine *machine, uint32_t pid,
 						     uint64_t addr);
 const struct perfring_mapping *perfring_machine_kernel(const struct perfring_machine *machine, uint64_t addr);

@@ -1,27 +1,27 @@
-/* out.h - text by the million lines on its way to stdout: gathered here, written in large pieces. */
+/* out.h - text for stdout, millions of lines: gathered here, written in large pieces. */
 #ifndef OUT_H
 #define OUT_H
 
 #include <perfring/text.h>
 #include "tools.h"
 
-/* What waits, before all that stdio's own buffer gets from now on: whoever prints, complains or flushes otherwise flushes
- * this first. */
+/* Text that precedes what stdio's buffer gets from now on: a caller that prints, complains or flushes by other means
+ * flushes this first. */
 extern struct perfring_out {
 	char *text;
 	size_t at, room;
 } perfring_out;
 
 enum {
-	PERFRING_OUT_PIECE = 1 << 17, /* so much is written at once */
+	PERFRING_OUT_PIECE = 1 << 17, /* bytes written at once */
 	PERFRING_OUT_DIGITS = 24,     /* no number takes more */
 };
 
-/* Writes what is there, and makes room for `size` bytes. */
+/* Writes the gathered text, and makes space for `size` bytes. */
 void perfring_out_flush(size_t size);
 void perfring_out_close(void);
 
-/* Room for `size` bytes; `at` is the caller's to move.  Valid until the next call. */
+/* Space for `size` bytes; the caller advances `at`.  Valid until the next call. */
 static inline char *perfring_out_room(size_t size)
 {
 	if (PERFRING_UNLIKELY(perfring_out.room - perfring_out.at < size))
@@ -35,7 +35,7 @@ static inline void perfring_out_char(char c)
 	perfring_out.at++;
 }
 
-/* Text is a literal mostly, whose length the compiler knows. */
+/* Usually a literal, whose length the compiler knows. */
 static inline __attribute__((always_inline)) void perfring_out_text(const char *text)
 {
 	size_t size = strlen(text);
@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) void perfring_out_text(const char *
 	perfring_out.at += size;
 }
 
-/* What stands before `end`, in room for twice as much: copied by a fixed size. */
+/* The digits before `end`; the text has space after them: a copy of fixed size is faster. */
 static inline void perfring_out_digits(const char *text, const char *end)
 {
 	memcpy(perfring_out_room(PERFRING_OUT_DIGITS), text, PERFRING_OUT_DIGITS);
@@ -72,7 +72,7 @@ static inline void perfring_out_hex(uint64_t number)
 	perfring_out_digits(perfring_digits_hex(end, number), end);
 }
 
-/* Seconds, with nine digits behind the point or with six. */
+/* Seconds, with nine or six digits after the point. */
 static inline void perfring_out_time(uint64_t time, bool nanoseconds)
 {
 	char room[2 * PERFRING_OUT_DIGITS] = {0}, *end = room + PERFRING_OUT_DIGITS, *text = end;

@@ -14,7 +14,7 @@ enum {
 	READER_MS = 20,   /* how often to look for a pipe's reader */
 };
 
-/* The name of a file that is not settled, for exits that come without a close: where memory has run out. */
+/* The name of a file that is not settled, for exits without a close: when memory has run out. */
 static struct {
 	const char *name; /* NULL: none */
 	bool is_folder;
@@ -58,11 +58,11 @@ static bool complain(const struct perfring_outfile *file, const char *name, int 
 	return false;
 }
 
-static char *joined(const char *path, const char *behind)
+static char *joined(const char *path, const char *suffix)
 {
-	char *name = perfring_tool_room(NULL, strlen(path) + strlen(behind) + 1, 1);
+	char *name = perfring_tool_room(NULL, strlen(path) + strlen(suffix) + 1, 1);
 
-	strcpy(stpcpy(name, path), behind);
+	strcpy(stpcpy(name, path), suffix);
 	return name;
 }
 
@@ -75,7 +75,7 @@ static bool is_of_recording(const char *name)
 	return !strncmp(name, "data.", 5) && name[5] && !name[5 + strspn(name + 5, "0123456789")];
 }
 
-/* What a recording left in a directory: files `data` and data.N.  Returns 0, -ENOTEMPTY when there is anything else in it,
+/* Whether a directory holds only a recording: files `data` and data.N.  Returns 0, -ENOTEMPTY when there is anything else,
  * or -errno; with `empties` they are removed. */
 static int look_into(const char *path, bool empties)
 {
@@ -102,7 +102,7 @@ static int look_into(const char *path, bool empties)
 	return ret;
 }
 
-/* A directory that is not of a recording is nobody's to rename or remove. */
+/* A directory that is not a recording is neither renamed nor removed. */
 static bool may_move(const struct perfring_outfile *file, const char *path)
 {
 	int ret = look_into(path, false);
@@ -122,7 +122,7 @@ static int remove_folder(const char *path)
 	return ret ? ret : rmdir(path) ? -errno : 0;
 }
 
-/* What is there becomes NAME.old, file or directory, and what that was goes. */
+/* Renames the existing file or directory to NAME.old, and removes the old one of that name. */
 static bool make_way(const struct perfring_outfile *file)
 {
 	struct stat status, before;
@@ -131,7 +131,7 @@ static bool make_way(const struct perfring_outfile *file)
 
 	if (!(file->flags & PERFRING_OUTFILE_OLD))
 		return true;
-	if (stat(file->path, &status)) /* what cannot be looked at is not known to be nothing */
+	if (stat(file->path, &status)) /* it may exist all the same */
 		return errno == ENOENT || complain(file, file->path, errno);
 	if (S_ISREG(status.st_mode) && !status.st_size && !(file->flags & PERFRING_OUTFILE_DIRECTORY))
 		return true;
@@ -156,7 +156,7 @@ static bool make_way(const struct perfring_outfile *file)
 
 /* ---- opened ---- */
 
-/* For writing alone: who has both ends of a pipe is never told that its reader has left. */
+/* For writing only: with both ends open, a write does not fail when the reader has left. */
 static int open_pipe(const char *path)
 {
 	int fd;
@@ -198,7 +198,7 @@ static char *name_beside(const struct perfring_outfile *file, int turn)
 	return name;
 }
 
-/* Without a name there is nothing to clean up, whatever becomes of us; some file systems have no such files. */
+/* A file without a name needs no cleaning up after a kill; some file systems have no such files. */
 static int open_nameless(const struct perfring_outfile *file, mode_t mode)
 {
 	const char *last = strrchr(file->path, '/');
@@ -245,7 +245,7 @@ static bool open_beside(struct perfring_outfile *file)
 		return true;
 	}
 	forget(file);
-	/* A file that may be written where nothing may be made. */
+	/* A file that may be written, in a directory in which none may be made. */
 	if (!(file->flags & (PERFRING_OUTFILE_OLD | PERFRING_OUTFILE_DIRECTORY)) &&
 	    (error == EACCES || error == EPERM || error == EROFS))
 		file->fd = open(file->path, O_RDWR | O_TRUNC | O_CLOEXEC);
@@ -339,9 +339,9 @@ int perfring_outfile_close(struct perfring_outfile *file)
 	return ret;
 }
 
-/* ---- what finds room ---- */
+/* ---- full disks ---- */
 
-/* A place in the pieces. */
+/* A position in the pieces. */
 struct place {
 	const struct iovec *pieces;
 	int count;
@@ -349,7 +349,7 @@ struct place {
 	size_t at;
 };
 
-/* Over `size` bytes; copies them unless `to` is NULL.  False: there are fewer. */
+/* Advances by `size` bytes; copies them unless `to` is NULL.  False: there are fewer. */
 static bool pass(struct place *place, void *to, size_t size)
 {
 	while (size) {
@@ -382,7 +382,7 @@ static bool pass_record(struct place *place, bool *is_sample)
 	return pass(place, NULL, header.size - sizeof(header));
 }
 
-/* What lies between two places, two pieces at most: as many as a ring's span has. */
+/* The bytes between two positions, at most two pieces, as in a ring's span. */
 static int write_between(struct perfring_file_writer *writer, uint32_t into, const struct place *from,
 			 const struct place *to)
 {
@@ -424,7 +424,7 @@ uint64_t perfring_outfile_write_some(struct perfring_outfile *file, struct perfr
 	uint64_t most = UINT64_MAX, written = 0;
 
 	set_aside(file);
-	/* Half of what was too much, until one record is. */
+	/* Half of what did not fit, until a single record does not. */
 	while (most) {
 		struct place to = from;
 		uint64_t records = 0, sampled = 0;

@@ -1,8 +1,8 @@
-/* outfile.h - the file that a command writes: what was there by that name stays until there is something to replace it.
+/* outfile.h - the file that a command writes: an existing file stays until there is something to replace it.
  *
- *     open      a file without a name, or with one of its own, beside the one that is wanted
- *     settle    it takes the name; what had it before becomes NAME.old, or goes
- *     close     what was not settled is gone, and nothing has changed
+ *     open      makes a file without a name, or with a temporary one in the same directory
+ *     settle    gives it the name; the file that had it becomes NAME.old, or is removed
+ *     close     removes a file that was not settled: nothing has changed
  *
  * Standard output ("-"), pipes, devices, and names that lead to a descriptor (/dev/stdout) are written as they are.
  */
@@ -15,7 +15,7 @@
 
 enum perfring_outfile_flag {
 	PERFRING_OUTFILE_PRIVATE = 1,   /* for its owner alone; else as the umask says */
-	PERFRING_OUTFILE_OLD = 2,       /* what is there becomes NAME.old, as perf keeps it */
+	PERFRING_OUTFILE_OLD = 2,       /* the existing file becomes NAME.old, as in perf */
 	PERFRING_OUTFILE_DIRECTORY = 4, /* a directory, of files that the caller makes in it */
 	PERFRING_OUTFILE_TEXT = 8,      /* it may be a terminal */
 };
@@ -28,11 +28,11 @@ struct perfring_outfile {
 	int fd;         /* of a directory: for openat; -1: it is not open */
 	int spare;      /* a file without a name that holds room for the end of a file; 0: none */
 	bool is_apart;  /* not settled */
-	bool is_stream; /* not seekable, or a device: what is written cannot be written over */
+	bool is_stream; /* not seekable, or a device: nothing can be overwritten */
 };
 
-/* Opens it.  A pipe that nobody reads is waited for, until a signal that ends us (blocked ones too).  False after a
- * complaint; close is allowed then. */
+/* Opens it.  Waits for the reader of a pipe, until a signal that ends the command (a blocked one too).  Returns false after
+ * a complaint; close is allowed then. */
 bool perfring_outfile_open(struct perfring_outfile *file, const char *command, const char *path, unsigned flags);
 
 /* Gives it its name, once.  False after a complaint: the name is as it was. */
@@ -41,13 +41,13 @@ bool perfring_outfile_settle(struct perfring_outfile *file);
 /* Closes it, and drops it if it was not settled.  Standard output stays open.  Returns 0 or -errno of close. */
 int perfring_outfile_close(struct perfring_outfile *file);
 
-/* Of whole records that did not find room in one write, as many as there is room for, but for what perfring_file_writer_finish
- * needs: into file `into` of a directory, else 0.  samples: how many samples are among them, or NULL.  Returns how many were
- * written. */
+/* After a write of whole records found too little disk space: writes as many of them as fit beside what
+ * perfring_file_writer_finish needs.  into: the file of a directory, else 0.  samples: how many of the written records are
+ * samples, or NULL.  Returns the number of records written. */
 uint64_t perfring_outfile_write_some(struct perfring_outfile *file, struct perfring_file_writer *writer, uint32_t into,
 				     const struct iovec *pieces, int count, uint64_t *samples);
 
-/* Before perfring_file_writer_finish: gives that room back. */
+/* Before perfring_file_writer_finish: releases the space that was kept for it. */
 void perfring_outfile_end(struct perfring_outfile *file);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether it is a descriptor's, as /dev/stdout: a name that leads through /proc.  No other file can take it. */
+/* Whether the name is a descriptor's, as /dev/stdout: it leads through /proc.  No other file can take such a name. */
 bool perfring_path_is_descriptor(const char *path);
 
 #endif

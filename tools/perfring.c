@@ -75,7 +75,7 @@ bool perfring_tool_open_signals(int *signals, int another, sigset_t *before)
 	/* Blocked signals come even when they are ignored: nohup's must not. */
 	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
 		sigaddset(&set, SIGHUP);
-	/* Ignored by who started us, the command's end would not be told. */
+	/* When the caller of this program ignores it, the end of the command is not reported. */
 	signal(SIGCHLD, SIG_DFL);
 	sigaddset(&set, SIGCHLD);
 	if (another)

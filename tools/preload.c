@@ -23,7 +23,7 @@
  *   exit, kill      what was written lies in the rings, which are the recorder's as well; FILE is finished at exit, and
  *                   after a kill ends with its last round
  *
- * Whatever fails here, the program runs on without its events; the recorder is told why.
+ * When something fails here, the program runs on without its events; the recorder gets the reason.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@
 
 sighandler_t bsd_signal(int number, sighandler_t handler); /* hidden by glibc since POSIX gave it up */
 
-/* Those that we stand before. */
+/* The functions that are wrapped. */
 #define EACH_REAL(of) \
 	of(pthread_create) of(thrd_create) of(dlopen) of(pthread_sigmask) of(sigaction) of(sigignore) of(signal) \
 		of(bsd_signal) of(ssignal) of(sysv_signal) of(__sysv_signal) of(sigset) of(prctl) of(syscall) \
@@ -95,8 +95,8 @@ enum stage {
 static struct {
 	uint32_t stage;
 	uint32_t stale; /* something may be mapped that is not written yet */
-	bool confined;  /* what we would call may end the process: nor do children of forks take part */
-	pid_t pid;      /* a child by vfork or a bare clone is another one, and no business of ours */
+	bool confined;  /* a system call of ours may kill the process: children of forks take no part either */
+	pid_t pid;      /* a child of vfork or a bare clone has another one: nothing is done in it */
 	struct perfring_soft_event *event;
 	pthread_mutex_t lock; /* the socket and the walk over the rings */
 
@@ -138,8 +138,8 @@ static bool is_on(void)
 	return PERFRING_LOAD_ACQUIRE(&self.stage) == ON && self.pid == getpid();
 }
 
-/* What we do in the program's calls is not to be cut short: neither by a cancellation, of which what we call are points, nor by
- * a handler of the program's, which may fork, or call what we stand before, on top of us. */
+/* Work inside the program's calls is not interrupted: neither by a cancellation (it calls cancellation points) nor by a
+ * handler of the program, which may fork or call a wrapped function in the middle of it. */
 struct held {
 	int cancel;
 	sigset_t signals;
@@ -147,8 +147,8 @@ struct held {
 
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 
-/* Not those that an instruction raises, as in soft/thread.c: where a filter traps that we have not seen, the program's handler
- * of SIGSYS answers our system calls. */
+/* Without the signals that an instruction raises, as in soft/thread.c: under an unseen filter that traps, the program's
+ * handler of SIGSYS answers these system calls. */
 static void block_signals(sigset_t *before)
 {
 	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
@@ -177,7 +177,7 @@ static void give(const struct held *held)
 
 /* ---- the recorder ---- */
 
-/* Out of the way of what the program opens. */
+/* Moves it above the descriptors that the program opens. */
 static int raise_fd(int fd)
 {
 	struct rlimit limit;
@@ -205,7 +205,7 @@ static int send_message(uint32_t kind, int fd, const char *text)
 	return soft_send(self.socket, &message, sizeof(message), fd);
 }
 
-/* Whether the descriptor is still ours: programs close what they find open. */
+/* Whether the descriptor is still this socket: programs close what they find open. */
 static bool is_still(int fd, dev_t device, ino_t inode)
 {
 	struct stat status;
@@ -223,7 +223,7 @@ static bool has_file(void)
 	return is_still(self.file, self.file_device, self.file_inode);
 }
 
-/* Connects, and sends the first message.  Waits for nothing.  Returns 0 or -errno. */
+/* Connects and sends the first message.  Does not wait.  Returns 0 or -errno. */
 static int meet(void)
 {
 	struct stat status;
@@ -249,8 +249,8 @@ static void leave_recorder(void)
 	self.socket = -1;
 }
 
-/* Self.lock.  Sends the rings that are new; walking, what is drained of threads that have gone is freed.  -EAGAIN: the queue
- * is full because the recorder is held up; the next call sends the rest. */
+/* Sends the new rings; the walk also frees drained rings of threads that have ended.  -EAGAIN: the queue is full because the
+ * recorder is delayed; the next call sends the rest.  Context: self.lock is held. */
 static int send_rings(void)
 {
 	struct perfring_set *rings = perfring_soft_rings(self.event);
@@ -280,7 +280,7 @@ static int send_rings(void)
 
 /* ---- events ---- */
 
-/* Self.lock, but in the thread that drains. */
+/* Context: self.lock is held, except in the thread that drains. */
 static void stop_event(void)
 {
 	PERFRING_STORE(&self.stage, OFF);
@@ -288,7 +288,7 @@ static void stop_event(void)
 		perfring_soft_disable(self.event, false);
 }
 
-/* What perfring itself blocks stays blocked: linked with --wrap=pthread_sigmask. */
+/* For the library itself, linked with --wrap=pthread_sigmask: what it blocks stays blocked. */
 int __real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old); /* ours, below */
 
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
@@ -303,7 +303,7 @@ static void unblock_signal(struct held *held)
 	sigdelset(&held->signals, perfring_soft_signal());
 }
 
-/* Self.lock, or nobody else has the event yet. */
+/* Context: self.lock is held, or no other thread has the event yet. */
 static void put_state(void)
 {
 	PERFRING_STORE(&self.stale, 0);
@@ -398,8 +398,8 @@ static bool name_file(char *path, size_t size, bool is_child)
 	return !*from && (has_pid || !is_child);
 }
 
-/* What is there becomes FILE.old, and goes if it is an empty file: whoever made it would have it read by others.  So does a
- * link: nothing is written into what it leads to.  Pipes, devices and descriptors (/dev/stdout) are written as they are.
+/* What is there becomes FILE.old, and goes if it is an empty file: its maker may have opened it for others to read.  So does a
+ * link: nothing is written into its target.  Pipes, devices and descriptors (/dev/stdout) are written as they are.
  * Returns 0 or -errno. */
 static int make_way(const char *path, bool *is_new)
 {
@@ -454,7 +454,7 @@ static int open_file(const char *path, const struct perf_event_attr *attr)
 	return perfring_file_writer_begin(self.writer);
 }
 
-/* Self.lock.  Rings that are new come into the session, those that are drained out of it. */
+/* Adds new rings to the session and removes those that are drained.  Context: self.lock is held. */
 static void find_rings(void)
 {
 	struct perfring_set *rings = perfring_soft_rings(self.event);
@@ -476,7 +476,7 @@ static void find_rings(void)
 	}
 }
 
-/* Self.lock.  One round of all rings into the file. */
+/* Writes one round of all rings into the file.  Context: self.lock is held. */
 static int drain(bool last)
 {
 	struct perfring_span span;
@@ -517,7 +517,7 @@ static void *drain_always(void *nothing)
 		pthread_cond_timedwait(&self.over, &self.lock, &until);
 	}
 	if (!self.is_over)
-		stop_event(); /* nobody reads any more: told at the end */
+		stop_event(); /* there is no reader any more: reported at the end */
 	pthread_mutex_unlock(&self.lock);
 	return nothing;
 }
@@ -540,7 +540,7 @@ static int create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*
 	return real_pthread_create(thread, attr, start, argument);
 }
 
-/* No handler of the program's runs in it but for what its own instructions raise.  Returns 0 or -errno. */
+/* Starts the thread.  Handlers of the program run in it only for signals of its own instructions.  Returns 0 or -errno. */
 static int start_drainer(void)
 {
 	sigset_t before;
@@ -644,7 +644,7 @@ static void begin(bool is_child)
 		good = begin_with_recorder(is_child);
 	else
 		good = begin_with_file(is_child);
-	/* Behind perfring's own hooks: theirs must have run in the child before ours. */
+	/* After the library's hooks, which must run in the child before these. */
 	if (good)
 		unblock_signal(&held);
 	if (good && !hooked)
@@ -653,7 +653,7 @@ static void begin(bool is_child)
 	give(&held);
 }
 
-/* The child of a fork.  Nothing is left of the parent's events but what is to be freed. */
+/* In the child of a fork: of the parent's events only memory is left, to be freed. */
 static void begin_again(void)
 {
 	static const pthread_mutex_t UNLOCKED = PTHREAD_MUTEX_INITIALIZER;
@@ -704,8 +704,8 @@ static void take_word(const char *word)
 		asked.terms.version = 0;
 }
 
-/* In our constructor, or before the first thread, which a constructor that ran earlier makes: environ is read here alone, in
- * the first call, and before main.  The order of the exchange: a second caller finds another stage, and no environ. */
+/* Context: this object's constructor, or before the first thread if an earlier constructor makes one.  environ is read only
+ * here, in the first call, before main.  Order of the exchange: a second caller finds another stage and reads no environ. */
 static void __attribute__((constructor)) decide(void)
 {
 	uint32_t untried = UNTRIED;
@@ -731,13 +731,13 @@ static void __attribute__((constructor)) decide(void)
 		PERFRING_STORE(&self.stage, OFF);
 }
 
-/* Found now: a handler that is the first to call one of them must not meet the loader's lock. */
+/* Looked up now: a handler that calls one of them first must not wait for the loader's lock. */
 static void __attribute__((constructor)) find_real(void)
 {
 	EACH_REAL(REAL)
 }
 
-/* Rings that found the queue full are sent, if there is space for them within LAST ms. */
+/* Sends the rings that found the queue full, if there is space within LAST ms. */
 static void send_last(void)
 {
 	struct pollfd ready = {.fd = self.socket, .events = POLLOUT};
@@ -760,7 +760,7 @@ static void __attribute__((destructor)) end(void)
 	}
 }
 
-/* ---- what stands before the C library's ---- */
+/* ---- the wrappers ---- */
 
 struct task {
 	void *(*start)(void *);
@@ -869,8 +869,8 @@ WRAPS int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
 	return ret;
 }
 
-/* What the process is about to do to itself makes what we do deadly.  So we do nothing any more: timers are deleted, and what
- * was raised is given out of hand, before it. */
+/* The process is about to forbid itself what sampling does: doing it then kills.  So sampling ends first: timers are
+ * deleted, and what was raised is passed on. */
 static void confine(const char *why)
 {
 	struct held held;
@@ -902,7 +902,7 @@ static void confine(const char *why)
 	errno = saved;
 }
 
-/* Strict mode takes the processor's counter away as well as the system calls, and so the time of a sample. */
+/* Strict mode forbids the processor's time counter too, which gives a sample its time. */
 static void before_seccomp(unsigned long operation, unsigned long flags, const void *filter)
 {
 	enum perfring_filter_verdict verdict;
@@ -944,7 +944,7 @@ WRAPS int prctl(int option, ...)
 	return real_prctl(option, words[0], words[1], words[2], words[3]);
 }
 
-/* Those that are looked at; and any, before its function is found. */
+/* The system calls that are examined; and any, before its function is found. */
 long perfring_preload_syscall(long number, ...) __attribute__((used));
 
 long perfring_preload_syscall(long number, ...)
@@ -964,7 +964,7 @@ long perfring_preload_syscall(long number, ...)
 	return real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
-/* A jump where that can be written: nothing of the caller's stack is touched, to which SYS_vfork and SYS_clone come back. */
+/* A jump, where the architecture allows: the caller's stack stays untouched, to which SYS_vfork and SYS_clone return. */
 #if defined(__x86_64__)
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
@@ -991,7 +991,7 @@ long any_syscall(long number, ...) __asm__("syscall")
 	__attribute__((alias("perfring_preload_syscall"), visibility("default")));
 #endif
 
-/* Some namespaces are for processes of one thread: FILE's thread ends before, and begins again. */
+/* Some namespaces need a process of one thread: FILE's thread ends before the call, and begins again after it. */
 static bool leave_alone(struct held *held)
 {
 	enum { TURNS = 100000 };
@@ -1004,7 +1004,7 @@ static bool leave_alone(struct held *held)
 	}
 	*held = hold();
 	end_drainer();
-	/* Joined, it still is one of the process's for a moment. */
+	/* After the join the kernel still counts the thread for a moment. */
 	for (int i = 0; i < TURNS && !real_syscall(SYS_tgkill, self.pid, self.drainer_tid, 0); i++)
 		sched_yield();
 	return true;
@@ -1052,7 +1052,7 @@ WRAPS int setns(int fd, int type)
 	return ret;
 }
 
-/* Whether who calls dlopen by this name has it looked up in places of its own. */
+/* Whether the loader searches this name in places that depend on the caller of dlopen. */
 static bool depends_on_caller(const char *name, const void *caller)
 {
 	const ElfW(Dyn) * entry;
@@ -1116,7 +1116,7 @@ WRAPS int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return __wrap_pthread_sigmask(how, without_ours(how, set, &room), old);
 }
 
-/* As the C library has it: by the other.  Without --wrap the name is nobody's: -z defs makes such a link fail. */
+/* As in the C library: by pthread_sigmask.  Without --wrap the name is not defined, and -z defs makes the link fail. */
 WRAPS int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
 	int ret = __real_pthread_sigmask(how, set, old);
@@ -1126,8 +1126,8 @@ WRAPS int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 	return ret ? -1 : 0;
 }
 
-/* Whether the program may do so: 1; 0: it would end by the next tick, and is told that it is done.  Events in whose place
- * the program puts something of its own end. */
+/* Whether the program may change the handler.  False: the next tick would kill it; the call then does nothing and returns
+ * success.  Events end when the program puts its own handler in place of theirs. */
 static bool may_handle(int number, bool resets)
 {
 	struct held held;

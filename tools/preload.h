@@ -15,9 +15,9 @@ enum perfring_filter_verdict {
 	PERFRING_FILTER_ALL,    /* new ones, in children of forks */
 };
 
-/* Which of the system calls that this object makes a seccomp filter (a struct sock_fprog at `program`, of the caller's, who may
- * have meant nothing by it) lets through, whatever their arguments.  ALL also when there is none: the kernel refuses it.
- * At most as many steps as the filter has instructions for each call; makes only system calls that it asks for. */
+/* Which of this object's system calls a seccomp filter lets through with any arguments.  program: a struct sock_fprog of the
+ * caller, possibly a bad pointer.  ALL also when it is no filter: the kernel refuses it.  Runs at most the filter's number of
+ * instructions for each call, and makes no system call that it does not ask the filter about. */
 enum perfring_filter_verdict perfring_filter_judge(const void *program);
 
 /* How many seccomp filters this process has, with those of its parents.  UINT32_MAX: not known. */

@@ -1,7 +1,7 @@
-/* preload_filter.c - seccomp filters: which of our system calls they let through.
+/* preload_filter.c - seccomp filters: which system calls of this object they let through.
  *
- * A filter may kill for a system call that the program never makes and we do.  It is in our hands before it is installed:
- * so it is run here, by the rules of classic BPF, for each call that is ours.
+ * A filter may kill for a system call that this object makes and the program never does.  The wrapper sees the filter before
+ * it is installed, and runs it here, by the rules of classic BPF, for each of these calls.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +26,8 @@
 #define ARCH 0 /* not known: no filter that looks at it lets us through */
 #endif
 
-/* Found by strace, and in the code for what is rare: full queues, turns of grace periods.  All of it whatever its arguments,
- * and with what the C library makes of it. */
+/* Found by strace, and in the code for rare paths: full queues, turns of grace periods.  With any arguments, and in each form
+ * that the C library uses. */
 
 /* What threads that join and leave, ticks, dlopen, a fork's child and the end of a process call. */
 static const uint16_t OURS[] = {
@@ -95,7 +95,7 @@ static const uint16_t DRAINS[] = {
 	SYS_writev,
 };
 
-/* And who begins such a file: makes it, and tells in it of the machine; and its thread. */
+/* And to begin such a file: to make it, to write the machine's features, to start its thread. */
 static const uint16_t BEGINS[] = {
 #ifdef SYS_access
 	SYS_access,
@@ -220,7 +220,7 @@ static uint32_t jump(const struct machine *machine, const struct sock_filter *co
 	}
 }
 
-/* Jumps go forwards alone: at most `count` steps. */
+/* Jumps only go forward: at most `count` steps. */
 static bool allows(const struct sock_filter *code, uint32_t count, uint32_t number)
 {
 	struct machine machine = {0, 0, {0}};
@@ -265,7 +265,7 @@ static bool allows(const struct sock_filter *code, uint32_t count, uint32_t numb
 
 /* ---- the program's ---- */
 
-/* The caller's memory, which the kernel would refuse by EFAULT where we would be killed by a load. */
+/* Reads the caller's memory: where a load would be killed, the kernel returns EFAULT. */
 static bool copy(void *to, const void *from, size_t size)
 {
 	struct iovec here = {to, size}, there = {(void *)(uintptr_t)from, size};

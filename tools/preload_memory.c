@@ -1,10 +1,10 @@
-/* preload_memory.c - libperfring_preload.so's own memory: each piece a mapping of its own.
+/* preload_memory.c - libperfring_preload.so's own memory: each allocation is a mapping.
  *
- * The library works in the program's calls, and in the child of a fork that the program made in a handler: there the C
- * library's heap may be in the middle of a change.  So nothing of this object takes memory from it.  A mapping needs no lock
- * and no state; what perfring takes is few and large.
+ * The object runs inside the program's calls, also in the child of a fork that a handler made: the C library's heap may be
+ * half changed there.  So this object allocates nothing from it.  A mapping needs no lock and no state, and the library's
+ * allocations are few and large.
  *
- * Linked with --wrap (CMakeLists.txt).  What the C library allocated by itself and gave to us goes back to it.
+ * Linked with --wrap (CMakeLists.txt).  Memory that the C library allocated and returned is freed by the C library.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
-/* record_build_ids.c - a recording is read back when its file ends: the build ids of what was hit, and who still runs.
+/* record_build_ids.c - reads a recording back when its file ends: build ids of the objects that were hit, living processes.
  *
- * A name says little of the file: other mount namespaces have other files by it, and a process may have ended.  So what a
- * name leads to, here or where the process sees it, is taken when it is the file that the record of the mapping tells of,
- * by device, inode and generation; where files of several build ids were hit by one name, none is written. */
+ * A name does not identify a file: other mount namespaces have other files by it, and a process may have ended.  So the file
+ * that a name leads to, here or where the process sees it, is used only when its device, inode and generation are those of
+ * the record of the mapping.  When files of several build ids were hit by one name, none is written. */
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
@@ -23,14 +23,14 @@ struct named {
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t size; /* 0: not known */
 	bool is_known; /* of the first file */
-	bool is_torn;  /* another has another one, or none that is known */
+	bool is_torn;  /* another file of the name has another id, or none that is known */
 };
 
 /* A file that was hit. */
 struct hit {
 	struct named *named;
 	struct perfring_file_id file;
-	uint32_t pid; /* of those that hit it the last: the likeliest to be there */
+	uint32_t pid; /* the last process that hit it: the likeliest to be there still */
 };
 
 struct hits {
@@ -68,14 +68,14 @@ struct object {
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 };
 
-/* An object that is gone, is none, or has no id. */
+/* An object that is gone, that is not ELF, or that has no id. */
 static bool is_usual(int64_t error)
 {
 	return error >= 0 || error == -ENOENT || error == -ENOTDIR || error == -ESRCH || error == -ELOOP ||
 	       error == -EINVAL || error == -ENODATA;
 }
 
-/* Of all else the first is told. */
+/* Of all other errors the first is reported. */
 static void take_error(struct hits *hits, const char *name, int64_t error)
 {
 	if (is_usual(error) || hits->error)
@@ -228,8 +228,8 @@ static void take(struct hits *hits, const struct perfring_item *item, bool wants
 		perfring_living_take(&hits->living, &record);
 }
 
-/* Reads the file back, as perf does.  False: interrupted.  The file, and the objects that it names, are others' and may be any
- * number: signals are blocked, and one that would end us ends the search. */
+/* Reads the file back, as perf does.  Returns false when interrupted: there may be any number of objects, signals are
+ * blocked meanwhile, and a pending one that would end the command ends the search. */
 static bool find_hits(const struct recording *recording, struct hits *hits, bool wants_living)
 {
 	struct perfring_file *data;
@@ -254,7 +254,7 @@ static bool find_hits(const struct recording *recording, struct hits *hits, bool
 		goes_on = ++items % 1024 || !perfring_tool_is_cut(since);
 	}
 	perfring_file_close(data);
-	/* why a recording that is broken ended was told */
+	/* the reason why a broken recording ended was reported */
 	if (one < 0 && !recording->is_broken)
 		take_error(hits, "reading it back", one == -ENOENT || one == -EINVAL ? -EIO : one);
 	return goes_on;
@@ -262,7 +262,8 @@ static bool find_hits(const struct recording *recording, struct hits *hits, bool
 
 /* ---- which file it was ---- */
 
-/* On overlayfs, btrfs and others, records do not call a file as stat does.  So we map it, and see what is said of us. */
+/* On overlayfs, btrfs and others the device and inode of records differ from those of stat.  So this process maps the file
+ * and observes its own record. */
 static void open_own_event(struct hits *hits)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -364,7 +365,7 @@ static void identify(struct hits *hits, int fd, struct object *object)
 		object->error = hits->event_error;
 }
 
-/* By device and inode: links and spellings cost once.  NULL: *error is why. */
+/* By device and inode: several names of a file cost once.  NULL: *error is why. */
 static const struct object *look_into(struct hits *hits, int32_t pid, const char *name, int *error)
 {
 	int fd = perfring_object_open(pid, name);

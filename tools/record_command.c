@@ -11,7 +11,7 @@
 #include "record_command.h"
 
 enum {
-	/* How long records may lie in a quiet ring before they are in the file, where a kill cannot lose them. */
+	/* How long records stay in a quiet ring before they are written: a kill loses no older ones. */
 	ROUND_MS = 500,
 
 	SOFT = TOOL_OPTION_LONG, /* options without a letter */
@@ -38,13 +38,13 @@ enum {
 
 	MOST_PAGES = 1 << 20,
 
-	STACK = 8192,       /* bytes of each copy, unless said */
+	STACK = 8192,       /* bytes of each copy by default */
 	STACK_MOST = 65528, /* a multiple of 8 below USHRT_MAX */
 };
 
 /* ---- options ---- */
 
-/* A number and what stands behind it. */
+/* A number and the character after it. */
 static bool read_unit(const char *text, uint64_t *number, char *unit)
 {
 	char *end;
@@ -366,7 +366,7 @@ static int read_options(struct recording *recording, int argc, char **argv)
 		return options.status;
 	if (optind < argc)
 		recording->command = argv + optind;
-	/* As perf, and as our stat: a COMMAND then says how long, not whom. */
+	/* As in perf and in perfring stat: the COMMAND is then not the target, its end is the end of the recording. */
 	if (recording->cpus && !recording->pids && !recording->tids && !recording->cgroup)
 		recording->all = true;
 	if (!is_sound(recording))
@@ -429,14 +429,14 @@ static bool enable(struct recording *recording)
 	return !ret;
 }
 
-/* Threads that run are observed before their state is written: what they become meanwhile comes after it. */
+/* Running threads are observed before their state is written: changes meanwhile are recorded after it. */
 static bool enable_first(struct recording *recording)
 {
 	recording->is_enabled = !recording->delay_ms && (recording->pids || recording->tids);
 	return !recording->is_enabled || enable(recording);
 }
 
-/* Events that begin with the exec need no enable; those that a delay holds back get theirs in time. */
+/* Events that the exec enables need no call here, nor do those of a delay. */
 static bool start(struct recording *recording)
 {
 	int ret = 0;
@@ -452,8 +452,8 @@ static bool start(struct recording *recording)
 	return !ret;
 }
 
-/* How long to sleep: under a flood the rings are kept as empty as they can be, not half full: that is for when we are held
- * up. */
+/* How long to sleep.  Under a flood the rings are kept as empty as possible: their space is for when this process is
+ * delayed. */
 static int round_ms(const struct recording *recording)
 {
 	uint64_t most = recording->is_pressed     ? 0
@@ -508,7 +508,7 @@ static bool run(struct recording *recording)
 
 	while (good && !perfring_session_is_over(recording->session)) {
 		poll(ready, 3, round_ms(recording));
-		/* What a signal asks for is done at once: in a ring that overwrites, what is wanted does not last. */
+		/* At once: a ring that overwrites does not keep the wanted records for long. */
 		asked = take_signals(recording);
 		if (asked == END)
 			break;
@@ -523,7 +523,7 @@ static bool run(struct recording *recording)
 	perfring_session_disable(recording->session);
 	if (recording->side)
 		perfring_session_disable(recording->side);
-	/* All that has come: threads wait for nothing once they have sent their rings. */
+	/* Until the queue is empty: threads run on as soon as they have sent their rings. */
 	for (int i = 0; good && recording->soft && i < SOFT_LAST_ROUNDS && perfring_peers_serve(recording->peers); i++)
 		;
 	if (good && recording->snapshots)
@@ -542,7 +542,7 @@ static void tell(const struct recording *recording)
 
 	if (recording->quiet)
 		return;
-	/* What the rings lost, what the PMU lost, and what found no room in the file. */
+	/* Lost in rings, by the PMU, and for want of disk space. */
 	perfring_session_totals(recording->session, &totals);
 	if (recording->soft)
 		totals.lost = totals.lost_samples =
@@ -566,10 +566,10 @@ static void tell(const struct recording *recording)
 
 static bool open_signals(struct recording *recording, sigset_t *before)
 {
-	/* A full disk, a file limit or a stream that nobody reads is told by the write. */
+	/* A full disk, a file limit or a stream without a reader is reported by the write. */
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	/* As perf: sent to whatever records, it ends no recording that has no use for it. */
+	/* As perf: a recording that has no use for it is not ended by it. */
 	if (!recording->snapshots && !recording->switched)
 		signal(SIGUSR2, SIG_IGN);
 	return perfring_tool_open_signals(&recording->signals,
@@ -619,11 +619,11 @@ static int record_command(int argc, char **argv)
 			tell(&recording);
 	}
 	if (masked) {
-		/* The file is closed: a second ^C ends the wait for a command that does not mind the first. */
+		/* The file is closed: a second ^C ends the wait for a command that ignored the first. */
 		take_signals(&recording);
 		sigprocmask(SIG_SETMASK, &before, NULL);
 	}
-	/* Processes of the command that still come are refused at once; what they have mapped stays theirs. */
+	/* Further processes of the command are refused; their mappings stay valid for them. */
 	perfring_session_close(recording.session);
 	perfring_session_close(recording.side);
 	perfring_peers_close(recording.peers);
@@ -646,7 +646,7 @@ out:
 	for (uint32_t i = 0; i < recording.event_count; i++)
 		free(recording.events[i].filter);
 	free(recording.events);
-	free(recording.told);
+	free(recording.reported);
 	return status ? status : perfring_tool_status(recording.child_status, recording.ended_by);
 }
 

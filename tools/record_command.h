@@ -1,4 +1,4 @@
-/* record_command.h - what the files of `perfring record` share: what was asked for, what is observed, where it goes. */
+/* record_command.h - what the files of `perfring record` share: options, target, output. */
 #ifndef RECORD_H
 #define RECORD_H
 
@@ -15,7 +15,7 @@ enum {
 	MARK_MS = 100, /* how often what was written is settled in the file */
 };
 
-/* What becomes of tasks and mappings, in memory: their state at some time, and the side records since. */
+/* Tasks and mappings, in memory: their state at some time, and the side records since. */
 struct recorded_side {
 	struct perfring_file_writer *writer;
 	int file;
@@ -76,7 +76,7 @@ struct recording {
 	char **command;
 	char **arguments; /* our own */
 
-	/* what is observed; the last event may tell of tasks and mappings alone, and is a snapshot's session `side` */
+	/* what is observed; the last event may be for tasks and mappings only, and in a snapshot has the session `side` */
 	struct perfring_events *names;
 	struct recorded_event *events;
 	uint32_t event_count;
@@ -93,7 +93,7 @@ struct recording {
 	bool is_enabled;
 	uint64_t enable_at; /* ns: when a delay ends; 0: it has, or there is none */
 
-	/* where it goes */
+	/* output */
 	struct perfring_file_writer *writer;
 	struct perfring_outfile out;
 	int file; /* out's, or, of a directory, its `data` */
@@ -101,13 +101,13 @@ struct recording {
 	uint32_t ring_count;          /* of them; 0: no directory */
 	uint32_t ring;                /* whose records were written last */
 	char path[4096];              /* of the file that is open */
-	struct recorded_side kept[2]; /* a snapshot's, the older first; what is older still is not kept */
-	uint64_t *told;               /* of each fd: what the files so far say it lost */
-	uint32_t told_count;
+	struct recorded_side kept[2]; /* a snapshot's, the older first */
+	uint64_t *reported;           /* of each fd: samples lost, as the files so far say */
+	uint32_t reported_count;
 	uint64_t lost;         /* the sum of that */
-	bool is_pressed;       /* the rings fill so fast that nobody need wake us */
-	bool is_broken;        /* a write failed, and that was told */
-	bool is_unsettled;     /* records were written since the file's last round */
+	bool is_pressed;       /* the rings fill so fast that wakeups are not needed */
+	bool is_broken;        /* a write failed, which was reported */
+	bool is_unsettled;     /* records were written after the file's last round */
 	uint64_t settled;      /* ns: when that was */
 	uint64_t opened;       /* ns: when the file was */
 	uint64_t kept_records; /* that are in the file */
@@ -120,7 +120,7 @@ struct recording {
 bool perfring_record_add_events(struct recording *recording, const char *list);
 bool perfring_record_add_filter(struct recording *recording, const char *filter);
 bool perfring_record_is_soft(const struct recording *recording);
-/* Why a command that observes itself cannot do what the options ask for, a sentence that names one of them; NULL: it can. */
+/* The reason why the options need the kernel, a sentence that names one of them; NULL: --soft can do what they ask for. */
 const char *perfring_record_not_soft(const struct recording *recording);
 bool perfring_record_observes_command(const struct recording *recording);
 bool perfring_record_choose_target(struct recording *recording);
@@ -130,8 +130,8 @@ bool perfring_record_open_soft(struct recording *recording);
 uint64_t perfring_record_max_rate(void);
 bool perfring_record_can_unwind(void);
 
-/* record_file.c: sessions' spans into files.  False after a complaint.  The file takes its name when the recording begins:
- * what was there goes then and not before. */
+/* record_file.c: writes the sessions' spans into files.  Returns false after a complaint.  The file takes its name when the
+ * recording begins; an existing file stays until then. */
 bool perfring_record_open_file(struct recording *recording);
 bool perfring_record_settle_file(struct recording *recording);
 bool perfring_record_write_round(struct recording *recording);
@@ -140,21 +140,21 @@ bool perfring_record_snapshot(struct recording *recording, bool is_last);
 bool perfring_record_finish_file(struct recording *recording);
 void perfring_record_close_file(struct recording *recording);
 
-/* record_file.c, for record_side.c: the events with their ids; the state of what is observed: of all there is, or of those
- * that were asked for and of `pids`, which is sorted and has them all then.  Return 0 or -errno. */
+/* record_file.c, for record_side.c.  describe: the events with their ids.  put_state: tasks and mappings of the whole system,
+ * or of the processes that were asked for and of `pids`, which then has all of them, sorted.  Return 0 or -errno. */
 int perfring_record_describe(const struct recording *recording, struct perfring_file_writer *writer);
 int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
 			      struct recorded_pids *pids);
 void perfring_record_add_pid(struct recorded_pids *pids, uint32_t pid);
 
-/* record_side.c: what a snapshot's files begin with, in bounded memory.  Return 0 or -errno. */
+/* record_side.c: the beginning of a snapshot's files, in bounded memory.  Return 0 or -errno. */
 int perfring_record_open_side(struct recording *recording);
 void perfring_record_close_side(struct recording *recording);
 /* Where side records go. */
 struct perfring_file_writer *perfring_record_side(const struct recording *recording);
-/* After each round: what is too old to be wanted goes. */
+/* After each round: drops what is too old. */
 int perfring_record_bound_side(struct recording *recording);
-/* All of it into the file that is open. */
+/* Writes all of it into the open file. */
 int perfring_record_put_side(const struct recording *recording);
 
 /* record_build_ids.c: reads the file back, in time order.  Writes the feature BUILD_ID unless it is not wanted, and adds the
@@ -162,8 +162,8 @@ int perfring_record_put_side(const struct recording *recording);
  * -errno of the writer. */
 int perfring_record_read_back(const struct recording *recording, struct recorded_pids *living);
 
-/* record_living.c: threads come with FORK and COMM, and go with EXIT; records are given in time order.  *tree is NULL at
- * first.  end: adds their processes, and leaves none. */
+/* record_living.c: the threads that run, by FORK, COMM and EXIT records in time order.  *tree is NULL at first.  end: adds
+ * their processes to `pids` and frees the tree. */
 void perfring_living_take(void **tree, const struct perfring_record *record);
 void perfring_living_end(void **tree, struct recorded_pids *pids);
 

@@ -11,7 +11,7 @@ enum {
 	DEFAULT_FREQUENCY = 4000,
 };
 
-/* The user registers that perf asks for to unwind by, all but those that a sample cannot have; 0: not known here. */
+/* The user registers that perf needs to unwind, without those that a sample cannot have; 0: not known for this machine. */
 #if defined(__x86_64__) && defined(__LP64__)
 #define REGISTERS UINT64_C(0xff0fff) /* not DS, ES, FS, GS */
 #elif defined(__aarch64__)
@@ -66,8 +66,8 @@ bool perfring_record_add_events(struct recording *recording, const char *list)
 	return true;
 }
 
-/* A filter is for every event of the -e before it, as perf's: all must be tracepoints, or of a PMU, whose own affair it is;
- * and a second one for them narrows the first. */
+/* A filter is for every event of the -e before it, as in perf: all must be tracepoints, or of a PMU, which judges the filter
+ * itself.  A second filter narrows the first. */
 bool perfring_record_add_filter(struct recording *recording, const char *filter)
 {
 	if (!recording->event_count) {
@@ -103,7 +103,7 @@ bool perfring_record_is_soft(const struct recording *recording)
 	       (attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
 }
 
-/* --raw-samples is none of them: a clock has no raw data, and the kernel's samples of it have a field of no bytes, too. */
+/* --raw-samples is not among them: a clock has no raw data, and in the kernel's samples of it the field is empty too. */
 const char *perfring_record_not_soft(const struct recording *recording)
 {
 #define KERNEL(option) "--soft does not go with " option ", which needs the kernel: a process cannot know it of itself"
@@ -153,7 +153,7 @@ uint64_t perfring_record_max_rate(void)
 	return rate;
 }
 
-/* ---- whom ---- */
+/* ---- target ---- */
 
 static bool add_ids(struct recording *recording, char *list, int (*add)(struct perfring_target *, int32_t))
 {
@@ -170,13 +170,13 @@ static bool add_ids(struct recording *recording, char *list, int (*add)(struct p
 	return true;
 }
 
-/* The command alone is observed when nobody else is named. */
+/* Whether only the command is observed: no other target is named. */
 bool perfring_record_observes_command(const struct recording *recording)
 {
 	return recording->command && !recording->all && !recording->pids && !recording->tids && !recording->cgroup;
 }
 
-/* As perf, whose names begin at the mount; a path of the file system is taken where that names nothing. */
+/* As in perf, a name begins at the mount; else it is a path of the file system. */
 static int add_cgroup(struct recording *recording)
 {
 	const char *name = recording->cgroup + strspn(recording->cgroup, "/");
@@ -230,7 +230,7 @@ static bool is_every_one(const struct perf_event_attr *attr)
 	       (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT);
 }
 
-/* How often: what the event's own terms say goes first. */
+/* How often: terms of the event itself override the options. */
 static void shape_period(const struct recording *recording, struct perf_event_attr *attr)
 {
 	if (attr->sample_period)
@@ -253,7 +253,7 @@ static void shape_period(const struct recording *recording, struct perf_event_at
 	}
 }
 
-/* What each event of a session has: one clock, one way to tell whose a record is. */
+/* What all events of a session have in common: the clock, and the place of the id. */
 static void shape_common(const struct recording *recording, struct perf_event_attr *attr)
 {
 	attr->sample_type |=
@@ -270,17 +270,17 @@ static void shape_common(const struct recording *recording, struct perf_event_at
 	}
 }
 
-/* One event tells of tasks and mappings for all. */
+/* One event reports tasks and mappings for all. */
 static void shape_side(const struct recording *recording, struct perf_event_attr *attr)
 {
 	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
-	/* Unwinders read an object's tables where they are mapped, and that is not among its code. */
+	/* Unwinders read an object's tables, whose mapping is not executable. */
 	attr->mmap_data = recording->stack || recording->addresses;
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_context_switch, recording->switches);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_namespaces, recording->namespaces);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_cgroup, recording->cgroups);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, recording->build_id_mmap);
-	/* What programs of BPF are called, as perf: they run on top of any command.  No process knows them of itself. */
+	/* Names of BPF programs, as in perf: these run in any process.  A process that observes itself cannot know them. */
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_ksymbol, !recording->soft);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, !recording->soft);
 }
@@ -304,7 +304,7 @@ static void shape(const struct recording *recording, struct perf_event_attr *att
 	if (recording->stack) {
 		attr->sample_type |= PERFRING_SAMPLE_STACK_USER;
 		attr->sample_stack_user = recording->stack;
-		attr->exclude_callchain_user = 1; /* who unwinds finds it; in the kernel by frames as ever */
+		attr->exclude_callchain_user = 1; /* the unwinder finds it; the kernel's part is by frames as usual */
 	}
 	if (recording->interrupt_registers) {
 		attr->sample_type |= PERFRING_SAMPLE_REGS_INTR;
@@ -328,9 +328,9 @@ static void shape(const struct recording *recording, struct perf_event_attr *att
 		attr->exclude_user = 1;
 }
 
-/* Tasks and mappings are told of by an event of their own where the others begin later than the state of what is observed
- * is known: after a delay, or, of CPUs, after that of all processes has been written.  It is on from the exec on, or from
- * its opening.  It observes nothing that the kernel would have to be asked for. */
+/* An event of their own reports tasks and mappings where the other events begin after the state of the target is known:
+ * after a delay, or, for CPUs, after the state of all processes has been written.  It is enabled by the exec, or when it is
+ * opened.  It observes nothing that the kernel would have to be asked for. */
 static void add_side(struct recording *recording)
 {
 	struct recorded_event *side = new_event(recording);
@@ -377,7 +377,7 @@ static void shape_all(struct recording *recording)
 
 /* ---- fds ---- */
 
-/* What the kernel took, and what had to be given up for it. */
+/* What the kernel accepted, and what was dropped for that. */
 static void note_opened(const struct recording *recording, const struct perfring_session *session, uint32_t index,
 			struct recorded_event *event)
 {
@@ -392,7 +392,7 @@ static void note_opened(const struct recording *recording, const struct perfring
 		return;
 	memset(&event->attr, 0, sizeof(event->attr));
 	memcpy(&event->attr, opened, opened->size < sizeof(event->attr) ? opened->size : sizeof(event->attr));
-	/* Neither LOST, which kernels before 6.0 do not know, nor what programs of BPF are called (5.1) was asked for. */
+	/* The user asked neither for LOST (Linux 6.0) nor for names of BPF programs (5.1). */
 	asked.read_format &= opened->read_format;
 	perfring_format_from_attr(&format, &event->attr);
 	for (size_t i = 0; i < sizeof(unasked) / sizeof(unasked[0]); i++)
@@ -462,7 +462,7 @@ static int open_session(struct recording *recording, struct perfring_session **s
 	uint64_t allowed = recording->strict ? 0 : PERFRING_FALLBACK_ALL;
 	int ret = perfring_session_open(session, pages);
 
-	/* Of cycles one knows that a clock stands for them. */
+	/* Only cycles and software events may fall back to a clock. */
 	for (uint32_t i = 0; i < recording->event_count; i++)
 		if (!is_cycles(&recording->events[i].attr) && recording->events[i].attr.type != PERFRING_TYPE_SOFTWARE)
 			allowed &= ~(uint64_t)PERFRING_FALLBACK_CPU_CLOCK;
@@ -503,7 +503,7 @@ bool perfring_record_open_events(struct recording *recording)
 
 /* ---- a command that observes itself ---- */
 
-/* perf_event_open is refused: the command can do without, if it is all there is to observe, and by clocks. */
+/* perf_event_open is refused: the command can observe itself when it is the only target and the events are clocks. */
 void perfring_record_choose_soft(struct recording *recording)
 {
 	struct recorded_event *event = &recording->events[0];
@@ -526,7 +526,7 @@ void perfring_record_choose_soft(struct recording *recording)
 			       attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "task-clock" : "cpu-clock");
 }
 
-/* What was asked for and cannot be had: timers on a CPU clock are looked at in the kernel's tick alone (soft/timer.c). */
+/* Warns of a frequency that timers cannot reach: the kernel checks timers of a CPU clock only in its tick (soft/timer.c). */
 static void complain_frequency(const struct recording *recording)
 {
 	const uint64_t second = 1000 * NS_PER_MS;

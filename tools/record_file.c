@@ -1,5 +1,4 @@
-/* record_file.c - where `perfring record` writes: a file, a directory, a stream, one file after the other, or a
- * snapshot's. */
+/* record_file.c - the output of `perfring record`: a file, a directory, a stream, one file after the other, snapshots. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -58,7 +57,7 @@ int perfring_record_describe(const struct recording *recording, struct perfring_
 	return ret < 0 ? ret : 0;
 }
 
-/* Which id is whose, where: for who sorts by CPU or thread. */
+/* The CPU and thread of each id, for readers that sort by them. */
 static int write_index(const struct recording *recording)
 {
 	struct perfring_session_event opened;
@@ -127,7 +126,7 @@ static int write_maps(const struct recording *recording)
 	return ret ? ret : perfring_file_writer_put(recording->writer, 0, &record);
 }
 
-/* The process of a thread: mappings belong to that one.  0: it has gone; -errno. */
+/* The process of a thread, which owns the mappings.  0: it has ended; -errno. */
 static int32_t process_of(const char *tid)
 {
 	char path[64], line[256];
@@ -209,8 +208,8 @@ static int put_state(const struct recording *recording, struct perfring_file_wri
 	return ret;
 }
 
-/* Processes and what they map are others', and may be any number of them: signals are blocked, and one that would end us ends
- * the state; the recording ends next. */
+/* Foreign processes may have any number of mappings, and signals are blocked meanwhile: a pending one that would end the
+ * recording ends the state, and the recording next. */
 int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
 			      struct recorded_pids *pids)
 {
@@ -226,7 +225,7 @@ int perfring_record_put_state(const struct recording *recording, struct perfring
 	return 0;
 }
 
-/* FILE, or FILE.TIME as perf calls what it switches to. */
+/* FILE, or FILE.TIME, which is perf's name for a file that is switched to. */
 static void name_file(struct recording *recording, bool is_timed)
 {
 	int length = (int)strlen(recording->output);
@@ -256,7 +255,7 @@ static int create_directory(struct recording *recording)
 	char name[32];
 	int ret = 0;
 
-	/* As the session does for its own: the command has been forked, and keeps the limit that it had. */
+	/* As the session does for its descriptors.  The command has been forked, and keeps its limit. */
 	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
@@ -289,7 +288,7 @@ static int create(struct recording *recording)
 	return perfring_file_writer_open(&recording->writer, recording->file);
 }
 
-/* Without what a machine says of itself a recording is one; without their formats tracepoints are none. */
+/* A recording can do without features of the machine; tracepoints cannot do without their formats. */
 static int describe_machine(const struct recording *recording)
 {
 	int ret = perfring_file_writer_describe(recording->writer, recording->arguments);
@@ -333,7 +332,7 @@ static bool begin(struct recording *recording, bool is_timed)
 	return complain(recording, ret);
 }
 
-/* Settled at once: from here on perf opens the file, whenever we are killed. */
+/* Settled at once: from here on perf can open the file, even after a kill. */
 static bool settle_state(const struct recording *recording, struct recorded_pids *pids)
 {
 	int ret = perfring_record_put_state(recording, recording->writer, pids);
@@ -362,9 +361,9 @@ bool perfring_record_settle_file(struct recording *recording)
 
 /* ---- rounds ---- */
 
-/* Whether it is time to settle what was written.  A record takes its time before it takes its place in the ring, and an
- * interrupt, or a hypervisor that lends the CPU to another, comes in between: a round that ends at once, as under a flood, is
- * over before it is there.  Rings of processes that observe themselves are read once more before theirs ends. */
+/* Whether it is time to end the round in the file.  A record gets its timestamp before its place in the ring, and an
+ * interrupt or a hypervisor may delay it in between: with short rounds, as under a flood, it would come after the round that
+ * it belongs to.  Rings of processes that observe themselves are read once more before their round ends. */
 static bool is_settling(struct recording *recording)
 {
 	uint64_t time = perfring_tool_now();
@@ -375,7 +374,7 @@ static bool is_settling(struct recording *recording)
 	return true;
 }
 
-/* What a session's rings hold. */
+/* Writes what a session's rings hold. */
 static int write_spans(struct recording *recording, struct perfring_session *session,
 		       struct perfring_file_writer *writer, bool *any)
 {
@@ -460,8 +459,8 @@ static int put_soft_lost(struct recording *recording, uint64_t last_time)
 	return perfring_file_writer_put(recording->writer, 0, &record);
 }
 
-/* What each fd lost, LOST records that never found room included: as LOST_SAMPLES, which perf adds up too.  A file that
- * was switched tells of what was lost since the one before. */
+/* Writes the samples that each fd lost, also those without a LOST record, as LOST_SAMPLES, which perf adds up too.  A file
+ * that was switched to has what was lost since the file before. */
 static int write_lost(struct recording *recording, uint64_t last_time)
 {
 	/* of a group with all events: nr and two times; value, id and lost of each */
@@ -477,10 +476,11 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		uint64_t lost = 0;
 		int one;
 
-		if (i >= recording->told_count) {
-			recording->told = perfring_tool_room(recording->told, i + (size_t)1, sizeof(*recording->told));
-			recording->told[i] = 0;
-			recording->told_count = i + 1;
+		if (i >= recording->reported_count) {
+			recording->reported =
+				perfring_tool_room(recording->reported, i + (size_t)1, sizeof(*recording->reported));
+			recording->reported[i] = 0;
+			recording->reported_count = i + 1;
 		}
 		if (opened.fd < 0 || perfring_format_from_attr(&format, &recording->events[opened.event].attr) ||
 		    !(format.read_format & PERFRING_FORMAT_LOST))
@@ -495,13 +495,13 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		for (uint64_t j = 0; j < values.nr; j++)
 			if (!(format.read_format & PERFRING_FORMAT_GROUP) || perfring_read_id(&values, j) == opened.id)
 				lost = perfring_read_lost(&values, j);
-		if (lost <= recording->told[i])
+		if (lost <= recording->reported[i])
 			continue;
 		memset(&record, 0, sizeof(record));
 		record.type = PERFRING_RECORD_LOST_SAMPLES;
-		record.is.lost_samples.lost = lost - recording->told[i];
-		recording->lost += lost - recording->told[i];
-		recording->told[i] = lost;
+		record.is.lost_samples.lost = lost - recording->reported[i];
+		recording->lost += lost - recording->reported[i];
+		recording->reported[i] = lost;
 		record.trailer.pid = record.trailer.tid = (uint32_t)opened.tid;
 		record.trailer.time = last_time;
 		record.trailer.cpu = (uint32_t)opened.cpu;
@@ -515,7 +515,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 	return ret;
 }
 
-/* living: the processes that still run, of a file that another follows; else NULL. */
+/* living: gets the processes that still run when another file follows; else NULL. */
 static bool finish(struct recording *recording, struct recorded_pids *living)
 {
 	struct perfring_totals totals;
@@ -524,7 +524,7 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 	perfring_outfile_end(&recording->out);
 	perfring_session_totals(recording->session, &totals);
 	ret = write_lost(recording, totals.last_time);
-	/* Why the recording ended was told. */
+	/* The reason why the recording ended was reported. */
 	if (recording->is_broken)
 		ret = 0;
 	if (!ret && totals.first_time)
@@ -539,7 +539,7 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 	return !ret;
 }
 
-/* The one that is done, of several. */
+/* Closes one file of several. */
 static void show_file(const struct recording *recording)
 {
 	fputs("[ perfring record: ", stderr);
@@ -588,9 +588,9 @@ bool perfring_record_snapshot(struct recording *recording, bool is_last)
 	bool any = false, good;
 	int ret;
 
-	/* First of all, before the rings write over what is wanted: whatever else takes its time comes after. */
+	/* First, before the rings overwrite the wanted records. */
 	ret = perfring_session_snapshot(recording->session);
-	/* What the side tells up to now belongs to it. */
+	/* The side records until now belong to it. */
 	if (is_last)
 		perfring_session_flush(recording->side);
 	else
@@ -606,7 +606,7 @@ bool perfring_record_snapshot(struct recording *recording, bool is_last)
 		ret = perfring_file_writer_end_round(recording->writer);
 	good = complain(recording, ret);
 	good = perfring_record_finish_file(recording) && good;
-	/* What there was room for is a snapshot too. */
+	/* A snapshot that was cut short by a full disk is one too. */
 	good = perfring_record_settle_file(recording) && good;
 	if (!is_last) {
 		if (good && !recording->quiet)

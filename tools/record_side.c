@@ -1,4 +1,4 @@
-/* record_side.c - what becomes of tasks and mappings while a snapshot's rings overwrite, in bounded memory.
+/* record_side.c - tasks and mappings while a snapshot's rings overwrite, in bounded memory.
  *
  *     older   | state | side records          |
  *     newer   |       ^ state                 | side records since | <- the next
@@ -74,7 +74,7 @@ struct perfring_file_writer *perfring_record_side(const struct recording *record
 	return last_half(recording)->writer;
 }
 
-/* Every process that a half's records tell of, and so all that are observed. */
+/* Every process in a half's records: all that are observed. */
 static int find_pids(const struct recorded_side *half, struct recorded_pids *pids)
 {
 	uint64_t size = perfring_file_writer_size(half->writer);

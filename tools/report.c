@@ -43,7 +43,7 @@ enum {
 	RECENT_BITS = 12
 };
 
-/* Samples of one place in one thread go into one row, as long as no record tells of tasks or mappings. */
+/* Samples of one address in one thread go into one row, until a record changes tasks or mappings. */
 struct recent {
 	struct row *row; /* NULL: not known yet */
 	uint64_t change;
@@ -73,7 +73,7 @@ struct report {
 	uint64_t lost_records;
 	uint64_t throttles;
 	uint64_t unread;
-	uint64_t change; /* records that told of tasks or mappings */
+	uint64_t change; /* records of tasks or mappings */
 	struct recent recent[1 << RECENT_BITS];
 };
 
@@ -146,7 +146,7 @@ static const char *short_name(const char *path)
 	return *path == '/' && slash[1] ? slash + 1 : path;
 }
 
-/* A stream may tell of more events as it goes. */
+/* A stream may announce more events at any time. */
 static struct event *event_of(struct report *report, uint32_t index)
 {
 	if (index >= report->event_count) {
@@ -158,7 +158,7 @@ static struct event *event_of(struct report *report, uint32_t index)
 	return &report->events[index];
 }
 
-/* Where a sample like this one went since anybody's names or mappings changed.  A place in `recent`, new or known. */
+/* The entry of `recent` for this address and thread: known, or new since names or mappings changed. */
 static struct recent *find_recent(struct report *report, uint32_t event, const struct perfring_sample *sample)
 {
 	struct recent key = {
@@ -231,7 +231,7 @@ static void take_record(struct report *report, const struct perfring_item *item,
 	report->change++;
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
-		/* Its id is the next writer's, not the loser's (docs/abi.md 14.12). */
+		/* Its id is of the event that wrote next, not of the one that lost (docs/abi.md 14.12). */
 		report->lost_records = plus(report->lost_records, record->is.lost.lost);
 		break;
 	case PERFRING_RECORD_LOST_SAMPLES:
@@ -305,7 +305,7 @@ static int wider(int a, int b)
 	return a > b ? a : b;
 }
 
-/* What stands beside others for its side records has no samples to report. */
+/* An event that is there for its side records has no samples to report. */
 static bool is_silent(const struct report *report, uint32_t index)
 {
 	const struct perf_event_attr *attr = perfring_file_attr(report->input.data, index);
@@ -391,7 +391,7 @@ static void print_report(struct report *report)
 
 /* ---- the command ---- */
 
-/* False: a word that is no column, or is there twice; or none at all. */
+/* False: a word is no column or is there twice, or there is none. */
 static bool choose(struct report *report, const char *list)
 {
 	char *words = strdupa(list), *word, *rest;

@@ -1,4 +1,4 @@
-/* ring_command.c - `perfring ring`: what is in a ring, of a process that lives or one that died. */
+/* ring_command.c - `perfring ring`: the contents of a ring, of a living process or a dead one. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void print_count(const char *name, uint64_t count)
 	printf("%" PRIu64 "\n", count);
 }
 
-/* It has ended, and its parent has not waited for it. */
+/* Whether it has ended and its parent has not waited for it. */
 static bool is_zombie(uint32_t pid, uint32_t tid)
 {
 	char text[512] = "", *after;
@@ -184,7 +184,7 @@ static void print_records(struct show *show)
 	}
 }
 
-/* Rooms whose headers cannot be believed may be of any length: their first bytes are shown by no name. */
+/* Slots with an implausible header may be of any length: only their first bytes are shown, without a name. */
 static void print_unfinished(struct show *show)
 {
 	const struct perfring_snapshot *snapshot = &show->snapshot;

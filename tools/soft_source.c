@@ -1,19 +1,19 @@
-/* soft_source.c - the recorder of processes that raise their events themselves: who they are, and their rings.
+/* soft_source.c - the recorder of processes that raise their events themselves: the processes and their rings.
  *
- * No process is trusted, not even with its own rings: the command's processes all have the token, also those that have
- * another user since.  What is taken of them has bounds:
+ * No process is trusted, not even with its own rings: all of the command's processes have the token, also those that have
+ * changed their user.  What they send has bounds:
  *
- *     a ring       a memfd of exactly the size that was agreed on, sealed against shrinking, growing and (by us) holes, all of it
- *                  allocated by its maker: reading it allocates nothing here, and no store of a peer is our SIGBUS
+ *     a ring       a memfd of exactly the size that was agreed on, sealed against shrinking, growing and (here) holes, allocated by
+ *                  its maker: reading it allocates nothing, and no store of a peer raises SIGBUS here
  *     rings        SOFT_RINGS of a process, half of the machine's memory for all of them
- *     messages     one by turns, SOFT_AT_ONCE between two drains; texts and connections: soft.h
- *     numbers      a process of another pid namespace calls itself by another number than we do, and its records do: never by
- *                  one that another process has at the time
+ *     messages     one of each process in turn, SOFT_AT_ONCE between two drains; texts and connections: soft_source.h
+ *     pids         a process of another pid namespace has another pid in its records than here: never one that another
+ *                  process has at the time
  *     records      copied, then checked: the types that the object writes (may_write), well-formed, of the process's own pid;
- *                  of a ring, which is one thread's at a time, the samples' periods are no more than there was time for
+ *                  the periods of a ring's samples add up to no more than one thread's time
  *     complaints   TROUBLES, then they are counted
  *
- * A process that goes beyond what the object does is barred: nothing more is taken of it, and that is said once.
+ * A process that does what the object never does is barred: nothing more is read of it, which is reported once.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ enum {
 	TROUBLES = 8, /* complaints one by one */
 	TEXTS = 2,    /* of them, what one process sends */
 	NO_ONE = UINT32_MAX,
-	STRANGERS = 64,     /* of another user, who have not said hello yet */
+	UNKNOWN_PEERS = 64, /* of another user, without a hello yet */
 	PATIENCE_MS = 1000, /* with each of them; with a full table of descriptors */
 	RINGS_MORE = 256,   /* places at a time */
 	HELLO_MS = 10000,   /* with connections of our own user */
@@ -81,14 +81,14 @@ struct perfring_peers {
 	struct perfring_session *session;
 	struct soft_terms terms;
 	uint64_t token;
-	int32_t only; /* 0: all */
+	int32_t only; /* the pid that takes part; 0: all */
 	int listener;
 	int epoll;
 	bool deaf;  /* the listener is not in the epoll set: no descriptor was free */
 	bool freed; /* one is, since */
 	uint64_t deaf_since;
 	uint32_t queue;  /* connections that may wait */
-	uint32_t came;   /* one after the other, without an end of the queue between them */
+	uint32_t came;   /* connections since the queue was last seen empty */
 	bool overflowed; /* the queue may have been full */
 	struct peer *peers;
 	uint32_t peer_count; /* places */
@@ -101,7 +101,7 @@ struct perfring_peers {
 	uint64_t refused;      /* texts of processes that have sent no ring */
 	uint64_t unobserved;   /* rings and processes that were beyond a bound */
 	uint64_t lost;         /* in rings that were dropped */
-	uint64_t told, untold; /* complaints */
+	uint64_t reported, unreported; /* complaints */
 };
 
 static void __attribute__((format(printf, 2, 3))) trouble(struct perfring_peers *peers, const char *form, ...)
@@ -109,11 +109,11 @@ static void __attribute__((format(printf, 2, 3))) trouble(struct perfring_peers 
 	char text[256];
 	va_list list;
 
-	if (peers->told >= TROUBLES) {
-		peers->untold++;
+	if (peers->reported >= TROUBLES) {
+		peers->unreported++;
 		return;
 	}
-	peers->told++;
+	peers->reported++;
 	va_start(list, form);
 	vsnprintf(text, sizeof(text), form, list);
 	va_end(list);
@@ -128,7 +128,7 @@ static void __attribute__((format(printf, 2, 3))) trouble(struct perfring_peers 
 #define NOT_THERE "built without liburcu-bp: install it (apt-get install liburcu-dev) and build perfring again"
 #endif
 
-static bool is_there(const char *folder, const char *behind, char *path)
+static bool is_there(const char *folder, const char *suffix, char *path)
 {
 	char pattern[PATH_MAX];
 	glob_t found;
@@ -136,7 +136,7 @@ static bool is_there(const char *folder, const char *behind, char *path)
 
 	int ret;
 
-	snprintf(pattern, sizeof(pattern), "%s%s", folder, behind);
+	snprintf(pattern, sizeof(pattern), "%s%s", folder, suffix);
 	ret = glob(pattern, GLOB_NOSORT, NULL, &found);
 	if (ret == GLOB_NOSPACE)
 		errno = ENOMEM;
@@ -147,8 +147,8 @@ static bool is_there(const char *folder, const char *behind, char *path)
 	return good;
 }
 
-/* Beside the command, in the lib folders beside its own, else wherever the loader finds it.  When it is not there, errno is 0,
- * or why it could not be looked for. */
+/* Beside the command, in the lib directories next to its own, or where the loader finds it.  When it is not found, errno is 0
+ * or the reason why the search failed. */
 bool perfring_peers_find(char *path)
 {
 	static const char *const places[] = {"/" SOFT_OBJECT, "/../lib*/" SOFT_OBJECT, "/../lib*/*/" SOFT_OBJECT};
@@ -253,7 +253,7 @@ static bool listen_to(struct perfring_peers *peers)
 
 	peers->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	peers->epoll = epoll_create1(EPOLL_CLOEXEC);
-	/* An abstract name, chosen by the kernel: it goes away with us, and chroots see it. */
+	/* An abstract name, chosen by the kernel: it ends with this process, and processes in a chroot see it. */
 	if (peers->listener < 0 || peers->epoll < 0 ||
 	    bind(peers->listener, (struct sockaddr *)&address, sizeof(address.sun_family)) ||
 	    listen(peers->listener, QUEUE) || epoll_ctl(peers->epoll, EPOLL_CTL_ADD, peers->listener, &interest) ||
@@ -309,7 +309,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* The rings are in the session to the last: close that first. */
+/* The rings stay in the session: close that first. */
 void perfring_peers_close(struct perfring_peers *peers)
 {
 	if (!peers)
@@ -341,7 +341,7 @@ static uint64_t now_ms(void)
 	return perfring_tool_now() / NS_PER_MS;
 }
 
-/* A peer without rings: nothing of it stays. */
+/* Frees a peer without rings. */
 static void forget(struct perfring_peers *peers, struct peer *peer)
 {
 	close_fd(&peer->socket);
@@ -350,7 +350,7 @@ static void forget(struct perfring_peers *peers, struct peer *peer)
 	peers->freed = true;
 }
 
-/* Out of the epoll set by that.  Its process stays while it has rings, or is barred. */
+/* Closes the connection, which leaves the epoll set by that.  The process stays while it has rings, or is barred. */
 static void hang_up(struct perfring_peers *peers, struct peer *peer)
 {
 	close_fd(&peer->socket);
@@ -359,7 +359,7 @@ static void hang_up(struct perfring_peers *peers, struct peer *peer)
 		forget(peers, peer);
 }
 
-/* One complaint; then its rings are read no more, and no other connection of it is taken. */
+/* Complains once; from then on its rings are not read and its connections are refused. */
 static void bar(struct perfring_peers *peers, struct peer *peer, const char *what)
 {
 	if (peer->barred)
@@ -369,7 +369,7 @@ static void bar(struct perfring_peers *peers, struct peer *peer, const char *wha
 	hang_up(peers, peer);
 }
 
-static bool is_stranger(const struct peer *peer)
+static bool is_unknown(const struct peer *peer)
 {
 	return peer->taken && peer->strange && !peer->greeted;
 }
@@ -390,16 +390,16 @@ static void add_peer(struct perfring_peers *peers, int socket)
 	struct epoll_event interest = {.events = EPOLLIN};
 	struct ucred who = {.uid = (uid_t)-1};
 	socklen_t size = sizeof(who);
-	uint32_t at = 0, unknown_ids = 0;
+	uint32_t at = 0, unknown_peers = 0;
 	struct peer *peer;
 	bool strange;
 
-	/* As we see it: it may know itself by another number.  Every process may connect, the token comes later. */
+	/* The pid in this namespace.  Every process may connect; the token is checked later. */
 	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size);
 	strange = who.uid && who.uid != geteuid();
 	for (uint32_t i = 0; i < peers->peer_count; i++)
-		unknown_ids += is_stranger(&peers->peers[i]);
-	if (strange && unknown_ids >= STRANGERS) {
+		unknown_peers += is_unknown(&peers->peers[i]);
+	if (strange && unknown_peers >= UNKNOWN_PEERS) {
 		close(socket);
 		return;
 	}
@@ -423,7 +423,7 @@ static void add_peer(struct perfring_peers *peers, int socket)
 	peer->process = open_process(socket, who.pid);
 }
 
-/* A process whose socket is closed need not have ended: a daemon closes all that it finds open. */
+/* A process may close its socket and run on: a daemon closes all descriptors. */
 static bool has_ended(struct peer *peer)
 {
 	struct pollfd ready = {.fd = peer->process, .events = POLLIN};
@@ -433,7 +433,7 @@ static bool has_ended(struct peer *peer)
 	return peer->ended;
 }
 
-/* Whether the process calls itself by this number in its own pid namespace, the innermost of those that it is in. */
+/* Whether this is the pid of the process in its innermost pid namespace. */
 static bool is_called(struct perfring_peers *peers, uint32_t pid, uint32_t own)
 {
 	char path[64], line[256], *last = NULL;
@@ -453,7 +453,7 @@ static bool is_called(struct perfring_peers *peers, uint32_t pid, uint32_t own)
 	return last && strtoul(last + 1, NULL, 10) == own;
 }
 
-/* Another connection of the process: NULL, or one that this one goes on with. */
+/* Another connection of the process, which this one continues; NULL: none. */
 static struct peer *find_same(struct perfring_peers *peers, const struct peer *peer)
 {
 	for (uint32_t i = 0; i < peers->peer_count; i++) {
@@ -466,7 +466,7 @@ static struct peer *find_same(struct perfring_peers *peers, const struct peer *p
 	return NULL;
 }
 
-/* Whether it may take part, and whether it is counted already.  Another image means that it has exec'd since. */
+/* Whether it may take part, and whether it is counted already.  Another image: it has called exec. */
 static bool may_join(struct perfring_peers *peers, struct peer *peer)
 {
 	uint32_t images = 0;
@@ -486,8 +486,8 @@ static bool may_join(struct perfring_peers *peers, struct peer *peer)
 	return images < SOFT_IMAGES;
 }
 
-/* Whether no other process has the number that this one's records have.  Of our own pid namespace's numbers we know whose they
- * are: who has taken one in another is observed no longer. */
+/* Whether no other process has the pid of this one's records.  The owner of a pid in this namespace is known: a process of
+ * another namespace with the same number is not observed any longer. */
 static bool may_be_called(struct perfring_peers *peers, const struct peer *peer)
 {
 	char text[96];
@@ -543,8 +543,8 @@ static void greet(struct perfring_peers *peers, uint32_t at, const struct soft_m
 
 /* ---- rings ---- */
 
-/* Before anything else is asked of the fd: of a file by another process's file system (FUSE) even fstat waits for that
- * process.  Returns what is wrong, or NULL. */
+/* The first look at the fd: for a file of a FUSE file system even fstat would wait for another process.  Returns what is
+ * wrong, or NULL. */
 static const char *judge_seals(int fd)
 {
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -555,8 +555,8 @@ static const char *judge_seals(int fd)
 		       : "a ring that is not a memfd sealed against shrinking and growing";
 }
 
-/* No holes, now and later: Linux 5.1 refuses to punch them into what may not be written any more, but by the mappings
- * that there are.  Before it the bytes of all rings are the bound of what holes can cost. */
+/* No holes, now and later: since Linux 5.1 they cannot be punched into a file that is sealed against further writes.  Before
+ * that, the bytes of all rings bound what holes can cost. */
 static const char *keep_whole(const struct perfring_ring *ring, uint64_t size)
 {
 	struct stat status;
@@ -594,7 +594,7 @@ static void add_ring(struct perfring_peers *peers, uint32_t at, int fd)
 	wrong = ring.flags != PERFRING_RING_OWN || ring.size != data_size(peers)
 			? "a ring of another size or kind than was agreed on"
 			: keep_whole(&ring, ring_size(peers));
-	/* No copies of the session's, which would be as large as all rings: perfring_peers_vet has one, of a span. */
+	/* Without copies by the session, which would be as large as all rings: perfring_peers_vet copies one span. */
 	ret = wrong ? 0 : perfring_session_add_ring(peers->session, &ring, -1, 0);
 	if (wrong || ret < 0) {
 		perfring_ring_close(&ring);
@@ -626,7 +626,7 @@ static void take_text(struct perfring_peers *peers, struct peer *peer, struct so
 	if (peer->texts++ < TEXTS)
 		trouble(peers, "process %u: %s", peer->pid, message->text);
 	else
-		peers->untold++;
+		peers->unreported++;
 	if (peer->texts > SOFT_TEXTS)
 		bar(peers, peer, "it sends too many messages");
 }
@@ -703,7 +703,7 @@ bool perfring_peers_serve(struct perfring_peers *peers)
 	struct epoll_event ready[SOFT_AT_ONCE];
 	int count, served = 0;
 
-	/* One message each, by turns: so does the kernel list them. */
+	/* One message each, in turn, which is the order of epoll. */
 	while (served < SOFT_AT_ONCE && (count = epoll_wait(peers->epoll, ready, SOFT_AT_ONCE - served, 0)) > 0) {
 		bool listened = count == SOFT_AT_ONCE - served;
 
@@ -754,14 +754,14 @@ static uint64_t elapsed_since_open(const struct perfring_peers *peers)
 	return perfring_tool_now() - peers->opened;
 }
 
-/* No ring is refused more than a record a microsecond: a peer that counts more makes the others' losses unreadable. */
+/* At most one lost record per microsecond: a larger count of a peer would drown the losses of the others. */
 static uint64_t most_lost(uint64_t elapsed)
 {
 	return elapsed / 1000;
 }
 
-/* A thread is sampled by its CPU time, of which it had `elapsed` at most.  What the kernel's clocks differ by, and a tick, is
- * let go. */
+/* A thread is sampled by its CPU time, of which it had `elapsed` at most, plus a tick and the difference of the kernel's
+ * clocks. */
 static const char *judge_period(const struct perfring_peers *peers, struct peer_ring *ring, uint64_t elapsed,
 				const struct perfring_format *format, const struct perf_event_header *record)
 {
@@ -792,7 +792,7 @@ static const char *judge(const struct perfring_peers *peers, struct peer_ring *r
 		return "a type that no program writes";
 	if (perfring_record_check(format, record, (size_t)left, &fault))
 		return fault.what;
-	/* In samples a field, in others in their trailer; and first in the body of what tells of a task or a mapping. */
+	/* A field of samples, in the trailer of other records, and the first member of records of tasks and mappings. */
 	perfring_format_word_of(record, at, back, &word);
 	memcpy(&found, &word, sizeof(found));
 	if (found == pid && tells_of_process(record->type))
@@ -850,10 +850,10 @@ void perfring_peers_corrupt(struct perfring_peers *peers, uint32_t ring, const s
 	bar(peers, &peers->peers[peers->rings[ring].peer], fault->what);
 }
 
-/* ---- what has come to its end ---- */
+/* ---- rings that have ended ---- */
 
-/* Its thread writes no more, or nothing is taken of its process, and everything is read.  The state is the peer's to
- * write: what it claims there costs its own records alone. */
+/* Whether everything is read, and its thread writes no more or its process is barred.  The peer writes this state: a lie
+ * costs only its own records. */
 static bool is_done(const struct peer_ring *ring, const struct peer *peer)
 {
 	const struct perf_event_mmap_page *page = ring->ring.page;
@@ -917,12 +917,12 @@ bool perfring_peers_tell(const struct perfring_peers *peers)
 {
 	bool none = !peers->seen && peers->refused;
 
-	if (!peers->seen && !peers->told && !peers->unobserved)
+	if (!peers->seen && !peers->reported && !peers->unobserved)
 		perfring_tool_complain("record: --soft: no process took part: is the command linked statically or with "
 				       "AddressSanitizer, is it set-user-id or under a seccomp filter, or " SOFT_OBJECT
 				       " not installed?");
-	if (peers->untold)
-		perfring_tool_complain("record: --soft: %" PRIu64 " more complaints like these", peers->untold);
+	if (peers->unreported)
+		perfring_tool_complain("record: --soft: %" PRIu64 " more complaints like these", peers->unreported);
 	if (peers->unobserved)
 		perfring_tool_complain("record: --soft: %" PRIu64
 				       " threads or processes were not observed: a process may "

@@ -1,4 +1,4 @@
-/* soft_source.h - what the object that `perfring record --soft` preloads says to the recorder.
+/* soft_source.h - the protocol between the recorder and the object that `perfring record --soft` preloads.
  *
  *     the recorder                                           a process, in its constructor
  *       PERFRING_SOFT_SOCKET=NAME/TOKEN/TERMS      ---->       reads what to observe
@@ -7,9 +7,9 @@
  *                                                            each thread, as it joins
  *       attaches the ring, drains it into the file <----       new ring, with its fd
  *
- * All messages go one way, and a process waits for none of them to be taken: one that was sent while the recorder was held
- * up (SIGSTOP, a slow disk) lies in its socket, its records lie in its rings, and both are there when the recorder goes on.
- * What finds a queue full is not observed, or sent with the next message.
+ * All messages go one way, and a process does not wait for their receipt: while the recorder is stopped (SIGSTOP, a slow
+ * disk) messages stay in the socket and records in the rings, until it goes on.  What finds the queue full is not observed,
+ * or sent with the next message.
  *
  * SOCK_SEQPACKET: one message is one struct.  A ring leaves the recorder when it is drained and its writer has closed it,
  * or its process has ended; what was committed before a SIGKILL lies in it.
@@ -25,17 +25,17 @@
 
 enum {
 	SOFT_VERSION = 2,
-	SOFT_FREQUENCY = 1000, /* samples a second, unless said */
+	SOFT_FREQUENCY = 1000, /* samples a second by default */
 	SOFT_FREQUENCY_MAX = 100000,
-	SOFT_PAGES = 128,        /* of each ring, unless said */
-	SOFT_ROUND_MS = 50,      /* how often rings are drained: their writers wake nobody */
+	SOFT_PAGES = 128,        /* of each ring by default */
+	SOFT_ROUND_MS = 50,      /* how often rings are drained: their writers do not wake the recorder */
 	SOFT_MARK_MS = 500,      /* and how often what was drained is settled in the file */
 	SOFT_AT_ONCE = 64,       /* messages taken between two drains */
-	SOFT_LAST_ROUNDS = 1024, /* of so many, when the command has ended */
+	SOFT_LAST_ROUNDS = 1024, /* rounds at most, when the command has ended */
 
-	/* What the recorder takes of a process at most. */
+	/* The most that the recorder takes of a process. */
 	SOFT_RINGS = 8192, /* not drained to their end: of 4096 threads, and of those that ended before them */
-	SOFT_TEXTS = 1000, /* SOFT_TROUBLE messages; a process that sends more is not listened to any more */
+	SOFT_TEXTS = 1000, /* SOFT_TROUBLE messages; further ones are not read */
 	SOFT_IMAGES = 16,  /* connections: one for each program that it execs, until they are read */
 };
 
@@ -52,7 +52,7 @@ enum soft_kind {
 struct soft_message {
 	uint32_t kind;
 	uint32_t version;
-	uint32_t pid; /* as the process knows itself */
+	uint32_t pid; /* in its own namespace */
 	uint32_t padding;
 	uint64_t token;
 	uint64_t image; /* another one after exec, the same when a process has lost its socket and connects again */
@@ -73,13 +73,13 @@ struct soft_terms {
 /* Processes that raise events themselves and send their rings. */
 struct perfring_peers;
 
-/* Where the object is that programs preload.  path: PATH_MAX. */
+/* The path of the object that programs preload.  path: PATH_MAX. */
 bool perfring_peers_find(char *path);
 
-/* Whether the kernel refuses to observe even a command of our own in user space, and it can be done without. */
+/* Whether the kernel refuses to observe even the user space of a child, and --soft is possible. */
 bool perfring_peers_are_needed(void);
 
-/* Listens, and puts into the environment what makes commands started from now on take part.  False after a complaint. */
+/* Listens, and sets the environment so that commands started from now on take part.  Returns false after a complaint. */
 bool perfring_peers_open(struct perfring_peers **peers, struct perfring_session *session,
 			 const struct soft_terms *terms);
 void perfring_peers_close(struct perfring_peers *peers);
@@ -90,7 +90,7 @@ void perfring_peers_only(struct perfring_peers *peers, int32_t pid);
 /* Readable when there is something to serve. */
 int perfring_peers_fd(const struct perfring_peers *peers);
 
-/* Takes what has come: new processes, new rings.  True: there may be more.  Between a return and the next wait. */
+/* Accepts new processes and rings.  True: there may be more.  Context: between a return and the next wait. */
 bool perfring_peers_serve(struct perfring_peers *peers);
 
 /* A span of the session's next_span before it is written: its process may change it at any time.  Copies it, looks at each
@@ -98,13 +98,13 @@ bool perfring_peers_serve(struct perfring_peers *peers);
  * taken of that process.  Valid until the next call. */
 void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span);
 
-/* A ring that the session found corrupt: nothing more is taken of its process. */
+/* A ring that the session found corrupt: bars its process. */
 void perfring_peers_corrupt(struct perfring_peers *peers, uint32_t ring, const struct perfring_fault *fault);
 
-/* After a return: drops rings that have come to their end. */
+/* After a return: drops rings that have ended. */
 void perfring_peers_sweep(struct perfring_peers *peers);
 
-/* Complains of what was not observed, at the end.  False: processes came, and not one of them could be observed. */
+/* At the end: reports what was not observed.  False: processes connected, and none could be observed. */
 bool perfring_peers_tell(const struct perfring_peers *peers);
 
 /* Processes that have taken part. */

@@ -43,7 +43,7 @@ static bool misused(const char *what)
 	return true;
 }
 
-/* What does not go together. */
+/* Options that exclude one another. */
 static bool is_misused(const struct counting *counting)
 {
 	bool tasks = counting->pids || counting->tids;
@@ -177,7 +177,7 @@ static enum perfring_counts_scope scope_of(const struct counting *counting)
 				      : PERFRING_COUNTS_ALL;
 }
 
-/* Looks at the counters: each row then has what came since the last look. */
+/* Reads the counters: each row then has the difference to the last read. */
 static void take_counts(struct counting *counting)
 {
 	uint32_t events = perfring_events_count(counting->events);
@@ -194,7 +194,7 @@ static void take_counts(struct counting *counting)
 			if (!row->counted)
 				continue;
 			row->count = sum;
-			/* A counter that cannot be read any more takes what it counted out of the sum. */
+			/* The sum shrinks by the count of a counter that cannot be read any more. */
 			row->counted = sum.value >= row->before.value && sum.running > row->before.running;
 			if (sum.enabled >= row->before.enabled)
 				row->count.enabled -= row->before.enabled;
@@ -279,7 +279,7 @@ static bool choose_target(struct counting *counting)
 		return false;
 	if (!counting->command)
 		return true;
-	/* What opening raised is not for the command. */
+	/* Opening raised the limit: the command gets the old one. */
 	if (counting->has_files)
 		setrlimit(RLIMIT_NOFILE, &counting->files);
 	ret = perfring_command_open(&counting->child, counting->command);
@@ -300,7 +300,7 @@ static struct perf_event_attr shape_attr(const struct counting *counting, uint32
 	attr.disabled = first;
 	attr.enable_on_exec = first && perfring_stat_is_of_command(counting) && !counting->delay;
 	attr.inherit = counting->inherit && !counting->all;
-	/* Only a leader may be pinned or exclusive: modifiers behind a group are its own. */
+	/* Only a leader may be pinned or exclusive: modifiers after a group are the leader's. */
 	attr.pinned = attr.pinned && first;
 	attr.exclusive = attr.exclusive && first;
 	attr.freq = 0;
@@ -309,12 +309,12 @@ static struct perf_event_attr shape_attr(const struct counting *counting, uint32
 	return attr;
 }
 
-/* What was given up, once: of user space alone it is the same for every event. */
+/* Reports what was dropped, once: counting only user space is the same for every event. */
 static void tell_given_up(struct counting *counting)
 {
 	const uint64_t user_only = PERFRING_FALLBACK_EXCLUDE_KERNEL;
 	uint32_t count = perfring_events_count(counting->events);
-	bool told = false;
+	bool reported = false;
 	char text[1024];
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -324,18 +324,18 @@ static void tell_given_up(struct counting *counting)
 		counting->user_only[i] = given_up & user_only;
 		if (counting->run)
 			continue;
-		told |= !error && given_up & user_only;
+		reported |= !error && given_up & user_only;
 		perfring_counts_explain(counting->counts, i, text, sizeof(text));
 		if (error ? counting->verbose : given_up & ~user_only)
 			perfring_tool_complain("stat: %s", text);
 	}
-	if (told)
+	if (reported)
 		perfring_tool_complain(
 			"stat: of the events shown with u only user space is counted: counting the kernel needs "
 			"kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
 }
 
-/* Opens all of them, on what is there of them. */
+/* Opens all events, on the CPUs and threads that exist. */
 static int open_events(struct counting *counting)
 {
 	struct perfring_events *list;
@@ -425,8 +425,8 @@ static bool open_counts(struct counting *counting)
 
 /* ---- running ---- */
 
-/* ^C is the command's own affair, which has it from the terminal as well.  What was sent to us asks the command to end, the
- * second one ends it. */
+/* The command gets ^C from the terminal as well.  Any other signal ends the command by SIGTERM, the second one by
+ * SIGKILL. */
 static void interrupt(struct counting *counting, const struct signalfd_siginfo *signal)
 {
 	bool is_shared = signal->ssi_signo == SIGINT && signal->ssi_code == SI_KERNEL && !counting->interrupts;
@@ -512,7 +512,7 @@ static bool begin(struct counting *counting)
 			return false;
 		}
 	}
-	/* From here on there is something to replace FILE by. */
+	/* From here on there is output to replace FILE. */
 	if (!counting->run && !perfring_outfile_settle(&counting->file))
 		return false;
 	if (counting->delay) {
@@ -545,7 +545,7 @@ static bool run(struct counting *counting)
 		if (counting->child_ended)
 			break;
 		print_interval(counting);
-		/* Those that were missed are in the one that was late. */
+		/* An interval that was late includes those that were missed. */
 		while (counting->next <= counting->printed)
 			counting->next += step;
 	}
@@ -567,7 +567,7 @@ static bool run_once(struct counting *counting)
 	sigset_t before;
 	bool good, masked = false;
 
-	/* The child of the run before has been waited for: its number may be anybody's. */
+	/* The child of the last run has been waited for: another process may have its pid. */
 	counting->child = (struct perfring_command){.fd = -1};
 	counting->child_ended = false;
 	good = choose_target(counting);
@@ -586,7 +586,7 @@ static bool run_once(struct counting *counting)
 		while (wait4(counting->child.pid, &counting->child_status, 0, &counting->usage) < 0 && errno == EINTR)
 			;
 	}
-	/* What this run's end sent is not the next one's. */
+	/* A signal of this run's end is not for the next run. */
 	if (masked) {
 		take_signals(counting);
 		sigprocmask(SIG_SETMASK, &before, NULL);
@@ -668,7 +668,7 @@ out:
 	free(counting.user_only);
 	free(counting.rows);
 	free(counting.places);
-	/* ^C that the command died of was ours too. */
+	/* ^C that killed the command was for this process too. */
 	if (counting.interrupts && WIFSIGNALED(counting.child_status))
 		counting.ended_by = SIGINT;
 	return status ? status : perfring_tool_status(counting.child_status, counting.ended_by);

@@ -1,4 +1,4 @@
-/* stat.h - what the files of `perfring stat` share: what was asked for, what was counted. */
+/* stat.h - what the files of `perfring stat` share: options and counts. */
 #ifndef STAT_H
 #define STAT_H
 
@@ -21,7 +21,7 @@ struct spread {
 struct row {
 	bool supported;
 	bool counted;
-	struct perfring_count before; /* what the last look at the counters said, for intervals */
+	struct perfring_count before; /* at the last read of the counters, for intervals */
 	struct perfring_count count;  /* of this interval, or of the last run */
 	struct perfring_estimate estimate;
 	struct spread values;
@@ -58,13 +58,13 @@ struct counting {
 	struct perfring_target *target;
 	struct perfring_counts *counts;
 	struct perfring_command child;
-	bool *user_only;  /* events that leave out the kernel because it is not ours to see */
+	bool *user_only;  /* events that leave out the kernel because it may not be observed */
 	struct row *rows; /* event by event, at each the places */
 	struct place *places;
 	uint32_t place_count;
 	int unit_width;
 	int signals;
-	struct rlimit files; /* what the command is to have, if has_files */
+	struct rlimit files; /* the command's limit, if has_files */
 	bool has_files;
 	uint64_t run;
 	uint64_t started, next, printed; /* ns */
@@ -92,7 +92,7 @@ static inline bool perfring_stat_is_plain(const struct counting *counting)
 	return !counting->json && !counting->separator;
 }
 
-/* The command alone is observed when nobody else is named. */
+/* Whether only the command is observed: no other target is named. */
 static inline bool perfring_stat_is_of_command(const struct counting *counting)
 {
 	return counting->command && !counting->all && !counting->pids && !counting->tids;
@@ -100,7 +100,7 @@ static inline bool perfring_stat_is_of_command(const struct counting *counting)
 
 /* stat_print.c */
 const char *perfring_stat_unit(const struct perfring_events_one *one);
-/* Writes what was printed. */
+/* Writes the printed text. */
 void perfring_stat_flush(struct counting *counting);
 
 void perfring_stat_print_head(struct counting *counting);

@@ -12,7 +12,7 @@ enum {
 
 /* ---- spreads ---- */
 
-/* Newton's, from above: no libm for one root. */
+/* By Newton's method, from above: avoids libm. */
 static double root(double square)
 {
 	double guess = square > 1 ? square : 1, better;
@@ -48,7 +48,7 @@ static bool is_clock(const struct perf_event_attr *attr)
 	       (attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
 }
 
-/* Its name, with the modifier that it was given up for. */
+/* Its name, with the modifier that says what was dropped. */
 static const char *name_of(const struct counting *counting, uint32_t event, char *room, size_t size)
 {
 	const char *name = perfring_stat_event(counting, event)->name;
@@ -416,7 +416,7 @@ void perfring_stat_print_times(struct counting *counting)
 	perfring_stat_flush(counting);
 }
 
-/* What each event's fds said, all together. */
+/* The raw counts of each event, summed over its fds. */
 void perfring_stat_print_raw(const struct counting *counting)
 {
 	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {

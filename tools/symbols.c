@@ -1,8 +1,8 @@
 /* symbols.c - from an address to a name.
  *
- * Each file's symbols are read once, whatever its names are, and sorted.  What a name leads to here is taken first,
- * then what the process sees by it, if that is the build that was recorded.  Of several at one address the one is
- * taken that a person would name: sized, strong, global, without leading underscores, long.
+ * Each file's symbols are read once, under whatever names, and sorted.  The file that a name leads to here is tried first,
+ * then the one that the process sees, if it is the recorded build.  Of several symbols at one address the order of
+ * preference is: with a size, strong, global, without leading underscores, long.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ struct symbol {
 	uint64_t start;
 	uint64_t end;
 	const char *name;
-	const char *tail; /* of kernel symbols: the module in brackets; of others what is put behind the name */
+	const char *tail; /* of kernel symbols: the module in brackets; of others what follows the name */
 	uint32_t rank;
 };
 
@@ -61,7 +61,7 @@ struct apart {
 	const char *name;
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t id_size;
-	uint32_t pid; /* 0: whichever process's, once one has led to it */
+	uint32_t pid;      /* 0: any process, after one has led to it */
 	struct file *file; /* NULL: it leads to none of that build */
 };
 
@@ -272,7 +272,7 @@ static void take_symbol(void *to, const struct perfring_elf_symbol *symbol)
 					   symbol->length)});
 }
 
-/* Once: what this process may not, or has no room for, is as it is for the next one.  An object that is gone is usual. */
+/* Reported once: a lack of permission or memory repeats for each object.  A missing object is usual. */
 static void complain_unread(struct perfring_symbols *symbols, const char *name, int error)
 {
 	bool is_usual = error == ENOENT || error == ENOTDIR || error == EINVAL || error == EPERM || error == ELOOP;
@@ -331,7 +331,7 @@ static int compare_files(const void *a, const void *b)
 	return one->inode < other->inode ? -1 : one->inode > other->inode;
 }
 
-/* Into one of tsearch's trees, or to the one that is there already. */
+/* Inserts into a tree of tsearch, or returns the item that is there already. */
 static void *put(void *new, void **tree, int (*compare)(const void *, const void *))
 {
 	return *perfring_tool_insert(new, tree, compare);
@@ -365,7 +365,7 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct file **resu
 	return 0;
 }
 
-/* No more are opened: not even which build one is costs nothing. */
+/* No more files are opened: even to look at a build id costs time. */
 static bool is_full(struct perfring_symbols *symbols, const char *name)
 {
 	if (symbols->file_count < PERFRING_LIMIT_FILES)
@@ -374,7 +374,7 @@ static bool is_full(struct perfring_symbols *symbols, const char *name)
 	return true;
 }
 
-/* Each name of a file is opened and the file is read once, unless it is another build under all of them. */
+/* Opens each name of a file, and reads the file once, unless all names lead to another build. */
 static void open_file(struct perfring_symbols *symbols, struct object *object)
 {
 	int fd, error;
@@ -442,8 +442,8 @@ static int compare_aparts(const void *a, const void *b)
 	return memcmp(one->id, other->id, sizeof(one->id));
 }
 
-/* What that process sees by the name, when it is the build that was recorded: a process may have ended, and its
- * number be another's. */
+/* The file that this process sees by the name, if it is the recorded build: the process may have ended, and its pid may be
+ * another's. */
 static struct file *open_apart(struct perfring_symbols *symbols, const struct apart *key)
 {
 	int fd = is_full(symbols, key->name) ? -EMFILE : perfring_object_open((int32_t)key->pid, key->name);
@@ -470,8 +470,8 @@ static struct file *keep_apart(struct perfring_symbols *symbols, const struct ap
 	return known->file;
 }
 
-/* The file is of another mount namespace than ours: each process is asked once, until one has led to it.  Returns
- * NULL when no process that is there has that build by that name, or it is not known which build it was. */
+/* For a file of another mount namespace: tries each process once, until one leads to it.  Returns NULL when no living process
+ * has that build by that name, or the recorded build is not known. */
 static struct file *find_apart(struct perfring_symbols *symbols, const struct perfring_mapping *map, uint32_t pid)
 {
 	const struct build *build = map->file.build_id_size ? NULL : find_build(symbols, map->name);
@@ -495,7 +495,7 @@ static struct file *find_apart(struct perfring_symbols *symbols, const struct pe
 	return key.file ? keep_apart(symbols, &key) : NULL;
 }
 
-/* The kernel maps files, symbols tell of addresses: the program headers join the two. */
+/* Mappings have file offsets, symbols have addresses: the program headers relate the two. */
 static uint64_t to_address(const struct perfring_elf *elf, uint64_t offset)
 {
 	for (uint32_t i = 0; i < elf->segment_count; i++)

@@ -1,7 +1,7 @@
 /* symbols.h - from an address to a name: user objects by elf_symbols.h, the kernel by /proc/kallsyms.
  *
- * Objects are read under the bounds of limits.h, once a file (device and inode) whatever its names are.  What is beyond has no
- * name; the first such object is told on stderr. */
+ * Objects are read under the bounds of limits.h, once per file (device and inode).  What exceeds a bound has no name; the
+ * first such object is reported on stderr. */
 #ifndef SYMBOLS_H
 #define SYMBOLS_H
 

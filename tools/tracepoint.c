@@ -19,7 +19,7 @@
 enum {
 	MOST_FORMATS = 1 << 16, /* their numbers have 16 bits: common_type */
 	MOST_PAYLOAD = 1 << 16, /* a record is shorter */
-	/* offsets in a payload are 16 bits, counted from the end of a field at most; what is behind it faults */
+	/* offsets in a payload are 16 bits, counted from the end of a field at most; the page after that faults */
 	PAYLOAD_ROOM = 3 * MOST_PAYLOAD,
 	GUARD_ROOM = 1 << 20,
 	SECONDS = 2, /* for one format, and for one payload */
@@ -63,7 +63,7 @@ struct perfring_tracepoints {
 	struct format *formats; /* by their numbers; NULL: none was asked for */
 	uint64_t format_bytes;  /* that were parsed */
 	uint64_t spent;         /* ns of processor time for that, here and in children */
-	uint32_t breaks;        /* payloads whose printing was brought back */
+	uint32_t breaks;        /* payloads whose printing was broken off */
 	void *parser;           /* struct tep_handle */
 	void *printer;          /* struct printer */
 };
@@ -167,7 +167,7 @@ void perfring_tracepoint_turn(const struct perfring_tracepoints *tracepoints,
 	for (uint32_t i = 0; i < tracepoint->nr; i++) {
 		const struct perfring_tracepoint_field *field = &tracepoint->fields[i];
 
-		/* Two fields may lie over one another in what a file says: nothing but nonsense comes of that. */
+		/* In a bad file two fields may overlap: harmless, the values are nonsense. */
 		find_value(field, bytes, size, tracepoints->is_foreign, &value);
 		if (value.bytes)
 			turn(bytes + (value.bytes - bytes), field->element, value.count);
@@ -187,7 +187,7 @@ bool perfring_tracepoints_are_known(void)
 
 /* ---- bounds ---- */
 
-/* One sentence, of the first tracepoint. */
+/* Reported once, for the first tracepoint. */
 static void tell_exceeded(struct perfring_tracepoints *tracepoints, uint32_t index, const char *what)
 {
 	const char *name = perfring_file_event_name(tracepoints->data, index);
@@ -199,7 +199,7 @@ static void tell_exceeded(struct perfring_tracepoints *tracepoints, uint32_t ind
 	tracepoints->has_told = true;
 }
 
-/* The bound that this format is beyond, or NULL. */
+/* The bound that this format exceeds, or NULL. */
 static const char *find_excess(const struct perfring_tracepoints *tracepoints, const struct text *text)
 {
 	uint32_t depth = 0, percents = 0;
@@ -212,7 +212,7 @@ static const char *find_excess(const struct perfring_tracepoints *tracepoints, c
 		return "8 MiB of formats";
 	for (uint64_t i = 0; i < text->size; i++) {
 		percents += text->bytes[i] == '%';
-		/* libtraceevent recurses.  Every operator is a call deeper, too: they are few in what is true. */
+		/* libtraceevent recurses, for every operator too: true formats have few. */
 		if (text->bytes[i] == '(' || text->bytes[i] == '[')
 			depth++;
 		else if ((text->bytes[i] == ')' || text->bytes[i] == ']') && depth)
@@ -276,7 +276,7 @@ static void find_texts(struct perfring_tracepoints *tracepoints)
 	}
 }
 
-/* What is longer than a format may be is cut behind that, so that it is seen to be. */
+/* A format that is too long is read up to one byte more than the bound, which shows that it is. */
 static char *read_format(const char *path, uint64_t id)
 {
 	const size_t most = PERFRING_LIMIT_FORMAT + 1;
@@ -398,7 +398,7 @@ static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
 	return parser;
 }
 
-/* Whether libtraceevent survives what it is given: it is asked where nothing is lost. */
+/* Whether libtraceevent survives this format: tried in a child, where a crash does no harm. */
 static bool survives(struct perfring_tracepoints *tracepoints, const char *format, const char *system, uint64_t id)
 {
 	const struct rlimit seconds = {.rlim_cur = SECONDS, .rlim_max = SECONDS + 1};
@@ -415,7 +415,7 @@ static bool survives(struct perfring_tracepoints *tracepoints, const char *forma
 		return false;
 	}
 	if (!child) {
-		/* what it says of it is for nobody */
+		/* its messages are not shown */
 		if (dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO) < 0)
 			_exit(1);
 		if (setrlimit(RLIMIT_CPU, &seconds))
@@ -475,7 +475,7 @@ static bool take_field(const struct tep_format_field *from, bool is_header, stru
 	return true;
 }
 
-/* Returns how many there are by then; the bound when there are more, or more than that when one cannot be. */
+/* Returns how many fields there are by then; the bound when there are more, or more than that when one cannot be. */
 static uint32_t take_fields(const struct tep_format_field *from, bool is_header,
 			    struct perfring_tracepoint_field *fields, uint32_t nr)
 {
@@ -605,11 +605,11 @@ static void learn(struct perfring_tracepoints *tracepoints, uint32_t index)
 		tracepoints->ones[index] = tracepoints->formats[id].one;
 }
 
-/* ---- print_fmt: libtraceevent follows whatever format and payload say; where that leads nowhere, it is brought back ---- */
+/* ---- print_fmt: libtraceevent trusts format and payload; a fault or a timeout in it ends by siglongjmp ---- */
 
 struct printer {
 	unsigned char *payload;
-	uint32_t used; /* of it; behind that are zeros */
+	uint32_t used; /* of it; zeros follow */
 	struct trace_seq text;
 	unsigned char *stack;
 };
@@ -686,7 +686,7 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 		is_printing = 0;
 		tracepoints->ones[index].state = UNPRINTABLE;
 		tracepoints->breaks++;
-		/* what it was about to do with its memory is not known: a new one */
+		/* its memory may be half changed: a new one */
 		trace_seq_init(&printer->text);
 		perfring_tool_complain("warning: the format of tracepoint '%s' is damaged: its text is not shown",
 				       perfring_file_event_name(tracepoints->data, index));
@@ -772,7 +772,7 @@ void perfring_tracepoints_close(struct perfring_tracepoints *tracepoints)
 const struct perfring_tracepoint *perfring_tracepoints_of(struct perfring_tracepoints *tracepoints, uint32_t index)
 {
 	if (index >= tracepoints->count) {
-		/* a stream may tell of more events as it goes */
+		/* a stream may announce more events at any time */
 		tracepoints->ones =
 			perfring_tool_room(tracepoints->ones, (size_t)index + 16, sizeof(*tracepoints->ones));
 		memset(tracepoints->ones + tracepoints->count, 0,

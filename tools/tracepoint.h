@@ -23,7 +23,7 @@ struct perfring_tracepoint_field {
 	uint32_t element; /* bytes of one number: 1, 2, 4 or 8; else the field is bytes */
 	bool is_list;
 	bool is_dynamic;  /* what is at the offset says where the value is (u16) and its size (u16) */
-	bool is_relative; /* ... counted from behind that */
+	bool is_relative; /* ... counted from the end of that */
 	bool is_header;   /* of every tracepoint: common_type ... */
 };
 
