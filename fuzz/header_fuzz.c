@@ -84,7 +84,7 @@ static size_t print(const struct perfring_file *data)
 
 	stdout = open_memstream(&text, &size);
 	must(stdout);
-	perfring_header_print(data, MACHINE_PATH, true);
+	tool_header_print(data, MACHINE_PATH, true);
 	fclose(stdout);
 	stdout = console;
 	for (size_t i = 0; i < size; i++)

@@ -10,7 +10,7 @@
 #define TEXT_OF(name) TEXT(name)
 
 struct check {
-	struct perfring_input input;
+	struct tool_input input;
 	bool all;
 	bool quiet;
 	uint64_t records;
@@ -26,8 +26,8 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 
 	if (check->quiet || (!check->all && count > SHOWN))
 		return;
-	perfring_tool_print(stdout, check->input.path, 0, false);
-	printf("%s: at 0x%" PRIx64 ": ", perfring_input_place(&check->input), (uint64_t)finding->at);
+	tool_print(stdout, check->input.path, 0, false);
+	printf("%s: at 0x%" PRIx64 ": ", tool_input_place(&check->input), (uint64_t)finding->at);
 	if (name)
 		printf("%s: ", name);
 	else
@@ -86,7 +86,7 @@ static void count(const char *what, uint64_t number, bool all)
 /* What could not be read to the end is not said to be well-formed. */
 static void sum_up(struct check *check, bool stopped, const struct perfring_fault *fault)
 {
-	perfring_tool_print(stdout, check->input.path, 0, false);
+	tool_print(stdout, check->input.path, 0, false);
 	printf(": %" PRIu64 " record%s", check->records, check->records == 1 ? "" : "s");
 	if (check->faults || stopped)
 		count("fault", check->faults, check->all);
@@ -97,8 +97,7 @@ static void sum_up(struct check *check, bool stopped, const struct perfring_faul
 	if (stopped && fault->what)
 		printf("; stopped%s%s at 0x%" PRIx64 ": what follows was not read",
 		       perfring_file_part(check->input.data) ? " in " : "",
-		       perfring_input_place(&check->input) + !!perfring_file_part(check->input.data),
-		       (uint64_t)fault->at);
+		       tool_input_place(&check->input) + !!perfring_file_part(check->input.data), (uint64_t)fault->at);
 	else if (stopped)
 		printf("; stopped: what follows was not read");
 	putchar('\n');
@@ -120,23 +119,22 @@ static int run(struct check *check)
 		if (one == -EBADMSG && fault.what)
 			tell(check, item.record, &(struct perfring_finding){fault.at, fault.what, PERFRING_DAMAGE, 0});
 		else if (one < 0 && fault.what)
-			perfring_tool_complain("%s%s: at 0x%" PRIx64 ": %s", check->input.path,
-					       perfring_input_place(&check->input), (uint64_t)fault.at, fault.what);
+			tool_complain("%s%s: at 0x%" PRIx64 ": %s", check->input.path, tool_input_place(&check->input),
+				      (uint64_t)fault.at, fault.what);
 		else if (one < 0)
-			perfring_tool_complain("%s%s: %s", check->input.path, perfring_input_place(&check->input),
-					       strerror(-one));
+			tool_complain("%s%s: %s", check->input.path, tool_input_place(&check->input), strerror(-one));
 		if (item.record)
 			check_item(check, &item);
 		goes_on = one == 1 || (one == -EBADMSG && item.record);
 	} while (!ferror(stdout) && goes_on);
 	if (perfring_file_late(data))
-		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late to be in time order",
-				       check->input.path, perfring_file_late(data));
+		tool_complain("%s: warning: %" PRIu64 " records came too late to be in time order", check->input.path,
+			      perfring_file_late(data));
 	if (!check->quiet)
 		sum_up(check, one < 0, &fault);
-	if (!perfring_tool_flush())
-		return PERFRING_TOOL_FAILED;
-	return one || check->faults || is_nothing(check) ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
+	if (!tool_flush())
+		return TOOL_FAILED;
+	return one || check->faults || is_nothing(check) ? TOOL_FAILED : TOOL_DONE;
 }
 
 enum {
@@ -167,11 +165,11 @@ static int check_command(int argc, char **argv)
 	}
 	if (!found)
 		return options.status;
-	status = perfring_input_open(&check.input, path, argc, argv, optind);
+	status = tool_input_open(&check.input, path, argc, argv, optind);
 	if (status)
 		return status;
 	status = run(&check);
-	perfring_input_close(&check.input);
+	tool_input_close(&check.input);
 	return status;
 }
 

@@ -20,15 +20,15 @@ enum {
 };
 
 struct conversion {
-	struct perfring_input input;
+	struct tool_input input;
 	struct perfring_file_writer *writer;
 	const char *output;
-	struct perfring_outfile out;
+	struct tool_outfile out;
 	int level;       /* 0: not compressed */
 	bool is_foreign; /* than this machine's */
 	bool is_stream;
 	FILE *json;
-	struct perfring_tracepoints *tracepoints;
+	struct tool_tracepoints *tracepoints;
 	uint64_t records;
 	uint64_t unturned; /* samples of tracepoints whose format is not known */
 	uint64_t size;     /* of the input, 0 when it is not known */
@@ -42,7 +42,7 @@ struct conversion {
 
 static bool fail(const struct conversion *conversion, int error)
 {
-	perfring_tool_complain("convert: %s: %s", conversion->output, strerror(-error));
+	tool_complain("convert: %s: %s", conversion->output, strerror(-error));
 	return false;
 }
 
@@ -100,7 +100,7 @@ static bool begin(struct conversion *conversion)
 	if (!error && conversion->level) {
 		error = perfring_file_writer_compress(conversion->writer, conversion->level);
 		if (error == -EOPNOTSUPP) {
-			perfring_tool_complain("convert: -z: this perfring was built without libzstd");
+			tool_complain("convert: -z: this perfring was built without libzstd");
 			return false;
 		}
 	}
@@ -118,7 +118,7 @@ static int copy_trace(struct conversion *conversion, const struct perf_event_hea
 
 	do {
 		if (room - used < 65536)
-			trace = perfring_tool_room(trace, room = room ? room * 2 : 262144, 1);
+			trace = tool_room(trace, room = room ? room * 2 : 262144, 1);
 		got = perfring_file_read_trace(conversion->input.data, trace + used, room - used);
 		used += got > 0 ? (size_t)got : 0;
 	} while (got > 0);
@@ -130,7 +130,7 @@ static int copy_trace(struct conversion *conversion, const struct perf_event_hea
 /* A tracepoint's payload has numbers in the byte order of its writer. */
 static void turn_payload(struct conversion *conversion, const struct perfring_item *item, unsigned char *copy)
 {
-	const struct perfring_tracepoint *tracepoint;
+	const struct tool_tracepoint *tracepoint;
 	struct perfring_sample sample;
 	size_t at;
 
@@ -140,13 +140,13 @@ static void turn_payload(struct conversion *conversion, const struct perfring_it
 	if (perfring_sample_decode(item->format, item->record, &sample, NULL) || !sample.raw.size ||
 	    perfring_file_attr(conversion->input.data, item->format->index)->type != PERFRING_TYPE_TRACEPOINT)
 		return;
-	tracepoint = perfring_tracepoints_of(conversion->tracepoints, item->format->index);
+	tracepoint = tool_tracepoints_of(conversion->tracepoints, item->format->index);
 	if (!tracepoint) {
 		conversion->unturned++;
 		return;
 	}
 	at = (size_t)((const unsigned char *)sample.raw.data - (const unsigned char *)item->record);
-	perfring_tracepoint_turn(conversion->tracepoints, tracepoint, copy + at, sample.raw.size);
+	tool_tracepoint_turn(conversion->tracepoints, tracepoint, copy + at, sample.raw.size);
 }
 
 /* Shows progress on a terminal, on one line, for work that takes seconds. */
@@ -199,7 +199,7 @@ static int pile_up(struct conversion *conversion, const struct perfring_item *it
 	conversion->piled += item->record->size;
 	conversion->waiting++;
 	/* the reader of a pipe does not wait for records that are already here */
-	return perfring_input_is_idle(&conversion->input) ? write_pile(conversion) : 0;
+	return tool_input_is_idle(&conversion->input) ? write_pile(conversion) : 0;
 }
 
 static int end_round(struct conversion *conversion)
@@ -246,7 +246,7 @@ static void write_some(struct conversion *conversion)
 {
 	struct iovec piece = {.iov_base = conversion->pile, .iov_len = conversion->piled};
 
-	conversion->waiting -= perfring_outfile_write_some(&conversion->out, conversion->writer, 0, &piece, 1, NULL);
+	conversion->waiting -= tool_outfile_write_some(&conversion->out, conversion->writer, 0, &piece, 1, NULL);
 }
 
 /* Keeps what was written readable: a full disk has no space for the end of the file either. */
@@ -254,12 +254,12 @@ static bool end_early(struct conversion *conversion)
 {
 	if (!conversion->is_stream) {
 		write_some(conversion);
-		perfring_outfile_end(&conversion->out);
+		tool_outfile_end(&conversion->out);
 		perfring_file_writer_end_round(conversion->writer);
 		perfring_file_writer_finish(conversion->writer);
 	}
-	perfring_tool_complain("convert: %s: is incomplete: of %s it has about %" PRIu64 " records", conversion->output,
-			       conversion->input.path, conversion->records - conversion->waiting);
+	tool_complain("convert: %s: is incomplete: of %s it has about %" PRIu64 " records", conversion->output,
+		      conversion->input.path, conversion->records - conversion->waiting);
 	return false;
 }
 
@@ -268,14 +268,13 @@ static bool write_json(struct conversion *conversion)
 	struct perfring_fault fault;
 	struct perfring_item item;
 
-	while (!ferror(conversion->json) && perfring_input_next(&conversion->input, &item)) {
-		if (!perfring_json_record(conversion->json, &conversion->input, conversion->tracepoints, &item,
-					  &fault) &&
+	while (!ferror(conversion->json) && tool_input_next(&conversion->input, &item)) {
+		if (!tool_json_record(conversion->json, &conversion->input, conversion->tracepoints, &item, &fault) &&
 		    fault.what)
-			perfring_input_fault(&conversion->input, &fault);
+			tool_input_fault(&conversion->input, &fault);
 		conversion->records++;
 		tell_progress(conversion);
-		if (perfring_input_is_idle(&conversion->input))
+		if (tool_input_is_idle(&conversion->input))
 			fflush(conversion->json);
 	}
 	end_progress(conversion);
@@ -289,14 +288,14 @@ static bool convert(struct conversion *conversion)
 	struct perfring_item item;
 	int error;
 
-	while (perfring_input_next(&conversion->input, &item))
+	while (tool_input_next(&conversion->input, &item))
 		if (!copy_item(conversion, &item))
 			return end_early(conversion);
 	end_progress(conversion);
 	if (conversion->unturned)
-		perfring_tool_complain("convert: %s: warning: the raw bytes of %" PRIu64
-				       " tracepoint samples are not swapped: their format is not known",
-				       conversion->output, conversion->unturned);
+		tool_complain("convert: %s: warning: the raw bytes of %" PRIu64
+			      " tracepoint samples are not swapped: their format is not known",
+			      conversion->output, conversion->unturned);
 	error = conversion->records % ROUND_RECORDS ? end_round(conversion) : 0;
 	if (error) {
 		fail(conversion, error);
@@ -334,21 +333,21 @@ static bool is_input(const struct conversion *conversion, const char *name)
 
 static bool open_output(struct conversion *conversion)
 {
-	unsigned flags = PERFRING_OUTFILE_PRIVATE | PERFRING_OUTFILE_OLD;
+	unsigned flags = TOOL_OUTFILE_PRIVATE | TOOL_OUTFILE_OLD;
 	char old[4096];
 
 	snprintf(old, sizeof(old), "%s.old", conversion->output);
 	if (strcmp(conversion->output, "-") && is_input(conversion, conversion->output)) {
-		perfring_tool_complain("convert: %s: IN and OUT are the same file", conversion->output);
+		tool_complain("convert: %s: IN and OUT are the same file", conversion->output);
 		return false;
 	}
 	if (strcmp(conversion->output, "-") && !access(conversion->output, F_OK) && is_input(conversion, old)) {
-		perfring_tool_complain("convert: %s: would be renamed to %s, which is IN", conversion->output, old);
+		tool_complain("convert: %s: would be renamed to %s, which is IN", conversion->output, old);
 		return false;
 	}
 	if (conversion->json)
-		flags |= PERFRING_OUTFILE_TEXT;
-	if (!perfring_outfile_open(&conversion->out, "convert", conversion->output, flags))
+		flags |= TOOL_OUTFILE_TEXT;
+	if (!tool_outfile_open(&conversion->out, "convert", conversion->output, flags))
 		return false;
 	conversion->is_stream = conversion->is_stream || conversion->out.is_stream;
 	if (!conversion->json || conversion->out.fd == STDOUT_FILENO)
@@ -366,14 +365,14 @@ static bool close_output(struct conversion *conversion, bool done)
 	if (is_ours && fflush(conversion->json) && done)
 		done = fail(conversion, -errno);
 	if (conversion->has_begun)
-		done = perfring_outfile_settle(&conversion->out) && done;
+		done = tool_outfile_settle(&conversion->out) && done;
 	if (is_ours) {
 		error = fclose(conversion->json) ? -errno : 0;
 		conversion->out.fd = -1;
 	} else {
 		error = 0;
 	}
-	error = error ? error : perfring_outfile_close(&conversion->out);
+	error = error ? error : tool_outfile_close(&conversion->out);
 	return error && done ? fail(conversion, error) : done;
 }
 
@@ -419,35 +418,35 @@ static int convert_command(int argc, char **argv)
 		return options.status;
 	if ((has_order && is_other) ||
 	    (conversion.json && (has_order || is_other || conversion.level || conversion.is_stream))) {
-		perfring_tool_complain(conversion.json ? "convert: --json goes with no other option"
-						       : "convert: --to and --foreign exclude one another");
-		return PERFRING_TOOL_MISUSED;
+		tool_complain(conversion.json ? "convert: --json goes with no other option"
+					      : "convert: --to and --foreign exclude one another");
+		return TOOL_MISUSED;
 	}
 	if (argc - optind != 2 || !*argv[optind + 1]) {
-		perfring_tool_complain("convert: name IN and OUT (perfring convert --help)");
-		return PERFRING_TOOL_MISUSED;
+		tool_complain("convert: name IN and OUT (perfring convert --help)");
+		return TOOL_MISUSED;
 	}
 	conversion.output = argv[optind + 1];
-	status = perfring_input_open(&conversion.input, NULL, optind + 1, argv, optind);
+	status = tool_input_open(&conversion.input, NULL, optind + 1, argv, optind);
 	if (status)
 		return status;
 	if (!has_order)
 		conversion.is_foreign = perfring_file_is_foreign(conversion.input.data) != is_other;
 	conversion.is_watched = isatty(STDERR_FILENO);
 	conversion.size = !stat(conversion.input.path, &file) && S_ISREG(file.st_mode) ? (uint64_t)file.st_size : 0;
-	conversion.tracepoints = perfring_tracepoints_open(conversion.input.data, NULL);
+	conversion.tracepoints = tool_tracepoints_open(conversion.input.data, NULL);
 	done = open_output(&conversion);
 	if (done && !conversion.json)
 		done = begin(&conversion);
 	conversion.has_begun = done;
 	if (done)
 		done = conversion.json ? write_json(&conversion) : convert(&conversion);
-	status = perfring_input_end(&conversion.input);
+	status = tool_input_end(&conversion.input);
 	perfring_file_writer_close(conversion.writer);
-	perfring_tracepoints_close(conversion.tracepoints);
+	tool_tracepoints_close(conversion.tracepoints);
 	done = close_output(&conversion, done);
-	perfring_input_close(&conversion.input);
-	return done ? status : PERFRING_TOOL_FAILED;
+	tool_input_close(&conversion.input);
+	return done ? status : TOOL_FAILED;
 }
 
 static const struct tool_option ROWS[] = {

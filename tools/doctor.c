@@ -78,15 +78,15 @@ note(struct doctor *doctor, enum mark mark, const char *name, const char *mend, 
 	struct finding *one;
 	va_list list;
 
-	doctor->found = perfring_tool_room(doctor->found, doctor->count + 1, sizeof(*doctor->found));
+	doctor->found = tool_room(doctor->found, doctor->count + 1, sizeof(*doctor->found));
 	one = &doctor->found[doctor->count++];
 	*one = (struct finding){doctor->group, name, mark, NULL, NULL};
-	one->text = perfring_tool_room(NULL, 1, TEXT);
+	one->text = tool_room(NULL, 1, TEXT);
 	va_start(list, form);
 	vsnprintf(one->text, TEXT, form, list);
 	va_end(list);
 	if (mend)
-		one->mend = strcpy(perfring_tool_room(NULL, 1, strlen(mend) + 1), mend);
+		one->mend = strcpy(tool_room(NULL, 1, strlen(mend) + 1), mend);
 }
 
 /* ---- what the system says of itself ---- */
@@ -377,7 +377,7 @@ static uint64_t effective_capabilities(void)
 static int try_rings(const struct doctor *doctor, uint32_t pages)
 {
 	struct perf_event_attr attr = attr_of(PERFRING_COUNT_SW_DUMMY);
-	struct perfring_ring *rings = perfring_tool_room(NULL, doctor->cpus, sizeof(*rings));
+	struct perfring_ring *rings = tool_room(NULL, doctor->cpus, sizeof(*rings));
 	long all = sysconf(_SC_NPROCESSORS_CONF);
 	uint32_t made = 0;
 	int error = 0;
@@ -757,7 +757,7 @@ static void find_own(struct doctor *doctor)
 		note(doctor, BAD, "membarrier", "a seccomp profile that allows membarrier, Linux 4.14 or newer",
 		     "refused (%s): idle chunks of shared rings are not flushed, writers of CPU rings use locked instructions",
 		     barriers < 0 ? strerror(errno) : "no expedited one");
-	if (perfring_peers_find(path))
+	if (tool_peers_find(path))
 		note(doctor, GOOD, "record --soft", NULL, "samples programs from inside, without perf_event_open: %s",
 		     path);
 	else
@@ -917,10 +917,10 @@ static void tell(const struct doctor *doctor, bool can_record)
 		printf("  %s%-2s%s  ", is_coloured ? COLOURS[one->mark] : "", MARKS[one->mark],
 		       is_coloured ? "\033[0m" : "");
 		printf("%-*s ", WIDTH, one->name);
-		perfring_tool_print(stdout, one->text, 0, false);
+		tool_print(stdout, one->text, 0, false);
 		if (one->mend) {
 			fputs(" -> ", stdout);
-			perfring_tool_print(stdout, one->mend, 0, false);
+			tool_print(stdout, one->mend, 0, false);
 		}
 		putchar('\n');
 	}
@@ -935,14 +935,14 @@ static void tell_json(const struct doctor *doctor, bool can_record)
 		const struct finding *one = &doctor->found[i];
 
 		printf("%s\n{\"group\":", i ? "," : "");
-		perfring_json_text(stdout, one->group);
+		tool_json_text(stdout, one->group);
 		printf(",\"name\":");
-		perfring_json_text(stdout, one->name);
+		tool_json_text(stdout, one->name);
 		printf(",\"mark\":\"%s\",\"text\":", MARKS[one->mark]);
-		perfring_json_text(stdout, one->text);
+		tool_json_text(stdout, one->text);
 		printf(",\"mend\":");
 		if (one->mend)
-			perfring_json_text(stdout, one->mend);
+			tool_json_text(stdout, one->mend);
 		else
 			printf("null");
 		putchar('}');
@@ -976,8 +976,8 @@ static int doctor_command(int argc, char **argv)
 	if (!found)
 		return options.status;
 	if (optind < argc) {
-		perfring_tool_complain("doctor: unexpected argument '%s' (perfring doctor --help)", argv[optind]);
-		return PERFRING_TOOL_MISUSED;
+		tool_complain("doctor: unexpected argument '%s' (perfring doctor --help)", argv[optind]);
+		return TOOL_MISUSED;
 	}
 	online = sysconf(_SC_NPROCESSORS_ONLN);
 	doctor.cpus = online > 0 ? (uint32_t)online : 1;
@@ -1006,7 +1006,7 @@ static int doctor_command(int argc, char **argv)
 		free(doctor.found[i].mend);
 	}
 	free(doctor.found);
-	return perfring_tool_flush() && can_record ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	return tool_flush() && can_record ? TOOL_DONE : TOOL_FAILED;
 }
 
 static const struct tool_option ROWS[] = {

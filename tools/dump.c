@@ -75,10 +75,10 @@ struct event_counts {
 };
 
 struct dump {
-	struct perfring_input input;
-	struct perfring_machine *machine;
-	struct perfring_symbols *symbols;
-	struct perfring_tracepoints *tracepoints;
+	struct tool_input input;
+	struct tool_machine *machine;
+	struct tool_symbols *symbols;
+	struct tool_tracepoints *tracepoints;
 	const struct column *chosen[CHOSEN_MOST];
 	size_t chosen_count;
 	bool raw;
@@ -94,9 +94,9 @@ struct dump {
 	uint64_t records;
 	uint64_t counts[TYPES + 1];
 	uint64_t lost;
-	bool seen[PERFRING_NAMELESS_COUNT];
+	bool seen[TOOL_NAMELESS_COUNT];
 	/* of the sample being shown */
-	struct perfring_symbol symbol;
+	struct tool_symbol symbol;
 };
 
 static bool is_listed(size_t i)
@@ -136,15 +136,15 @@ static bool choose(struct dump *dump, char *list)
 			;
 		if (i == COLUMN_COUNT) {
 			list_columns(names, sizeof(names));
-			perfring_tool_complain("dump: unknown field '%s': the fields are %s", word, names);
+			tool_complain("dump: unknown field '%s': the fields are %s", word, names);
 			return false;
 		}
 		if (dump->chosen_count == CHOSEN_MOST) {
-			perfring_tool_complain("dump: more than %d fields", CHOSEN_MOST);
+			tool_complain("dump: more than %d fields", CHOSEN_MOST);
 			return false;
 		}
-		if (columns[i].kind == COLUMN_TRACE && !perfring_tracepoints_are_known()) {
-			perfring_tool_complain("dump: field 'trace': this perfring was built without libtraceevent");
+		if (columns[i].kind == COLUMN_TRACE && !tool_tracepoints_are_known()) {
+			tool_complain("dump: field 'trace': this perfring was built without libtraceevent");
 			return false;
 		}
 		dump->chosen[dump->chosen_count++] = &columns[i];
@@ -152,83 +152,83 @@ static bool choose(struct dump *dump, char *list)
 			dump->symbolises || (columns[i].kind >= COLUMN_SYM && columns[i].kind <= COLUMN_CALLCHAIN);
 	}
 	if (!dump->chosen_count)
-		perfring_tool_complain("dump: -F names no field");
+		tool_complain("dump: -F names no field");
 	return dump->chosen_count;
 }
 
 /* ---- the fields of a tracepoint, after the record's text ---- */
 
-static void print_number(uint64_t number, enum perfring_tracepoint_kind kind)
+static void print_number(uint64_t number, enum tool_tracepoint_kind kind)
 {
-	if (kind == PERFRING_TRACEPOINT_SIGNED) {
-		perfring_out_signed((int64_t)number);
-	} else if (kind == PERFRING_TRACEPOINT_HEX) {
+	if (kind == TOOL_TRACEPOINT_SIGNED) {
+		tool_out_signed((int64_t)number);
+	} else if (kind == TOOL_TRACEPOINT_HEX) {
 		if (number)
-			perfring_out_text("0x");
-		perfring_out_hex(number);
+			tool_out_text("0x");
+		tool_out_hex(number);
 	} else {
-		perfring_out_decimal(number);
+		tool_out_decimal(number);
 	}
 }
 
-static void print_value(struct dump *dump, const struct perfring_tracepoint_field *field,
-			const struct perfring_tracepoint_value *value)
+static void print_value(struct dump *dump, const struct tool_tracepoint_field *field,
+			const struct tool_tracepoint_value *value)
 {
-	int64_t length = field->kind == PERFRING_TRACEPOINT_TEXT ? perfring_tracepoint_text_size(value) : -1;
+	int64_t length = field->kind == TOOL_TRACEPOINT_TEXT ? tool_tracepoint_text_size(value) : -1;
 	static const char hex[] = "0123456789abcdef";
 
 	if (!value->bytes) {
-		perfring_out_char('?');
+		tool_out_char('?');
 		return;
 	}
-	if (length < 0 && field->kind != PERFRING_TRACEPOINT_TEXT) {
+	if (length < 0 && field->kind != TOOL_TRACEPOINT_TEXT) {
 		if (field->is_list)
-			perfring_out_char('[');
+			tool_out_char('[');
 		for (uint32_t i = 0; i < value->count; i++) {
 			if (i)
-				perfring_out_char(' ');
-			print_number(perfring_tracepoint_number(dump->tracepoints, field, value, i), field->kind);
+				tool_out_char(' ');
+			print_number(tool_tracepoint_number(dump->tracepoints, field, value, i), field->kind);
 		}
 		if (field->is_list)
-			perfring_out_char(']');
+			tool_out_char(']');
 		return;
 	}
 	for (uint32_t i = 0; i < (length < 0 ? value->size : (uint32_t)length); i++) {
 		if (length >= 0 && value->bytes[i] != '\\') {
-			perfring_out.at += perfring_tool_escape(perfring_out_room(4), value->bytes[i], false);
+			tool_out.at += tool_escape(tool_out_room(4), value->bytes[i], false);
 			continue;
 		}
 		if (length >= 0)
-			perfring_out_text("\\x");
-		perfring_out_char(hex[value->bytes[i] >> 4]);
-		perfring_out_char(hex[value->bytes[i] & 15]);
+			tool_out_text("\\x");
+		tool_out_char(hex[value->bytes[i] >> 4]);
+		tool_out_char(hex[value->bytes[i] & 15]);
 	}
 }
 
 static void print_fields(struct dump *dump, const struct perfring_item *item, const struct perfring_raw *raw)
 {
-	const struct perfring_tracepoint *tracepoint = perfring_tracepoints_of(dump->tracepoints, item->format->index);
-	struct perfring_tracepoint_value value;
+	const struct tool_tracepoint *tracepoint = tool_tracepoints_of(dump->tracepoints, item->format->index);
+	struct tool_tracepoint_value value;
 	char before = '{';
 
 	if (!tracepoint)
 		return;
-	perfring_out_char(' ');
+	tool_out_char(' ');
 	for (uint32_t i = 0; i < tracepoint->nr; i++) {
-		const struct perfring_tracepoint_field *field = &tracepoint->fields[i];
+		const struct tool_tracepoint_field *field = &tracepoint->fields[i];
 
 		if (field->is_header)
 			continue;
-		perfring_out_char(before);
-		perfring_out_print(field->name, true);
-		perfring_out_char('=');
-		perfring_tracepoint_value(dump->tracepoints, field, raw, &value);
+		tool_out_char(before);
+		tool_out_print(field->name, true);
+		tool_out_char('=');
+		tool_tracepoint_value(dump->tracepoints, field, raw, &value);
 		print_value(dump, field, &value);
 		before = ' ';
 	}
 	if (before == '{')
-		perfring_out_char('{');
-	perfring_out_char('}');
+		tool_out_char('{');
+	tool_out_char('}');
 }
 
 /* ---- one line a record ---- */
@@ -236,12 +236,12 @@ static void print_fields(struct dump *dump, const struct perfring_item *item, co
 /* Appends the output of a function like snprintf; calls it again when the space was too small. */
 #define PRINT_TEXT(length, function, ...) \
 	do { \
-		char *room_ = perfring_out_room(LINE); \
+		char *room_ = tool_out_room(LINE); \
 \
-		(length) = function(__VA_ARGS__, room_, perfring_out.room - perfring_out.at); \
-		if ((length) >= 0 && (size_t)(length) >= perfring_out.room - perfring_out.at) { \
-			room_ = perfring_out_room((size_t)(length) + 1); \
-			(length) = function(__VA_ARGS__, room_, perfring_out.room - perfring_out.at); \
+		(length) = function(__VA_ARGS__, room_, tool_out.room - tool_out.at); \
+		if ((length) >= 0 && (size_t)(length) >= tool_out.room - tool_out.at) { \
+			room_ = tool_out_room((size_t)(length) + 1); \
+			(length) = function(__VA_ARGS__, room_, tool_out.room - tool_out.at); \
 		} \
 	} while (0)
 
@@ -253,59 +253,59 @@ static void print_record(struct dump *dump, const struct perfring_item *item, co
 	int64_t length;
 
 	if (stream) {
-		perfring_out_text("data.");
-		perfring_out_decimal(stream - 1);
-		perfring_out_char(':');
+		tool_out_text("data.");
+		tool_out_decimal(stream - 1);
+		tool_out_char(':');
 	}
-	perfring_out_text("0x");
-	perfring_out_hex((uint64_t)perfring_file_position(dump->input.data));
-	perfring_out_text(" [0x");
-	perfring_out_hex(item->record->size);
-	perfring_out_text("] ");
+	tool_out_text("0x");
+	tool_out_hex((uint64_t)perfring_file_position(dump->input.data));
+	tool_out_text(" [0x");
+	tool_out_hex(item->record->size);
+	tool_out_text("] ");
 	if (item->time)
-		perfring_out_time(item->time, true);
+		tool_out_time(item->time, true);
 	else
-		perfring_out_char('-');
-	perfring_out_char(' ');
+		tool_out_char('-');
+	tool_out_char(' ');
 	if (item->record->type == PERFRING_RECORD_SAMPLE && item->format) {
 		name = perfring_file_event_name(dump->input.data, item->format->index);
-		perfring_out_print(name ? name : "?", true);
-		perfring_out_char(' ');
+		tool_out_print(name ? name : "?", true);
+		tool_out_char(' ');
 	}
 	PRINT_TEXT(length, perfring_record_text, item->format, item->record);
 	if (length < 0)
-		perfring_out_text(strerror((int)-length));
+		tool_out_text(strerror((int)-length));
 	else
-		perfring_out.at += (size_t)length;
+		tool_out.at += (size_t)length;
 	if (sample && length >= 0 && (sample->present & PERFRING_SAMPLE_RAW))
 		print_fields(dump, item, &sample->raw);
 	if (perfring_file_was_late(dump->input.data))
-		perfring_out_text(" (late)");
-	perfring_out_char('\n');
+		tool_out_text(" (late)");
+	tool_out_char('\n');
 }
 
 /* ---- -F ---- */
 
-static void print_symbol(const struct perfring_symbol *symbol)
+static void print_symbol(const struct tool_symbol *symbol)
 {
-	perfring_out_print(symbol->name ? symbol->name : "[unknown]", true);
+	tool_out_print(symbol->name ? symbol->name : "[unknown]", true);
 }
 
-static void find(struct dump *dump, unsigned cpumode, uint32_t pid, uint64_t ip, struct perfring_symbol *symbol)
+static void find(struct dump *dump, unsigned cpumode, uint32_t pid, uint64_t ip, struct tool_symbol *symbol)
 {
-	perfring_symbols_find(dump->symbols, cpumode, pid, ip, symbol);
+	tool_symbols_find(dump->symbols, cpumode, pid, ip, symbol);
 	dump->seen[symbol->nameless] = true;
 }
 
 static void print_chain(struct dump *dump, const struct perfring_sample *sample)
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
-	struct perfring_symbol symbol;
+	struct tool_symbol symbol;
 	bool first = true;
 	uint64_t i;
 
 	for (i = 0; i < sample->callchain.nr; i++) {
-		if (!perfring_symbols_frame(sample->callchain.words[i], &cpumode))
+		if (!tool_symbols_frame(sample->callchain.words[i], &cpumode))
 			continue;
 		/* Frames but the first are return addresses: the call stands before them.  Where nothing does, it is
 		 * none. */
@@ -313,14 +313,14 @@ static void print_chain(struct dump *dump, const struct perfring_sample *sample)
 		if (!symbol.name && !first)
 			find(dump, cpumode, sample->pid, sample->callchain.words[i], &symbol);
 		if (!first)
-			perfring_out_char(';');
-		perfring_out_hex(sample->callchain.words[i]);
-		perfring_out_char(':');
+			tool_out_char(';');
+		tool_out_hex(sample->callchain.words[i]);
+		tool_out_char(':');
 		print_symbol(&symbol);
 		first = false;
 	}
 	if (first)
-		perfring_out_char('-');
+		tool_out_char('-');
 }
 
 static void print_field(struct dump *dump, const struct perfring_sample *sample, uint64_t field)
@@ -330,18 +330,18 @@ static void print_field(struct dump *dump, const struct perfring_sample *sample,
 
 	PRINT_TEXT(length, perfring_field_text, sample, field);
 	if (length <= 0) {
-		perfring_out_char('-');
+		tool_out_char('-');
 		return;
 	}
 	/* One column: what has blanks in it is copied, so that they can be escaped. */
-	begun = perfring_out.at;
-	if (!memchr(perfring_out.text + begun, ' ', (size_t)length)) {
-		perfring_out.at += (size_t)length;
+	begun = tool_out.at;
+	if (!memchr(tool_out.text + begun, ' ', (size_t)length)) {
+		tool_out.at += (size_t)length;
 		return;
 	}
-	dump->field = perfring_tool_room(dump->field, (size_t)length + 1, 1);
-	memcpy(dump->field, perfring_out.text + begun, (size_t)length + 1);
-	perfring_out_print(dump->field, true);
+	dump->field = tool_room(dump->field, (size_t)length + 1, 1);
+	memcpy(dump->field, tool_out.text + begun, (size_t)length + 1);
+	tool_out_print(dump->field, true);
 }
 
 /* The mode the CPU was in, by perf's letters. */
@@ -361,11 +361,11 @@ static char mode_of(uint16_t misc)
 static void print_weight(const struct perfring_sample *sample)
 {
 	if (sample->present & PERFRING_SAMPLE_WEIGHT)
-		perfring_out_decimal(sample->weight);
+		tool_out_decimal(sample->weight);
 	else if (sample->present & PERFRING_SAMPLE_WEIGHT_STRUCT)
-		perfring_out_decimal(sample->weight_struct.var1);
+		tool_out_decimal(sample->weight_struct.var1);
 	else
-		perfring_out_char('-');
+		tool_out_char('-');
 }
 
 static void print_registers(const struct perfring_regs *regs)
@@ -374,18 +374,18 @@ static void print_registers(const struct perfring_regs *regs)
 	const char *name;
 	uint32_t i, bit;
 
-	perfring_out_text("ABI:");
-	perfring_out_decimal(regs->abi);
+	tool_out_text("ABI:");
+	tool_out_decimal(regs->abi);
 	for (i = 0; i < regs->nr; i++, mask &= mask - 1) {
 		bit = (uint32_t)__builtin_ctzll(mask);
 		name = perfring_register_name(regs->arch, bit);
-		perfring_out_char(';');
+		tool_out_char(';');
 		if (name)
-			perfring_out_text(name);
+			tool_out_text(name);
 		else
-			perfring_out_decimal(bit);
-		perfring_out_text(":0x");
-		perfring_out_hex(regs->values[i]);
+			tool_out_decimal(bit);
+		tool_out_text(":0x");
+		tool_out_hex(regs->values[i]);
 	}
 }
 
@@ -395,60 +395,60 @@ static void print_raw(const struct perfring_raw *raw)
 	uint32_t i;
 
 	for (i = 0; i < raw->size; i++) {
-		perfring_out_char("0123456789abcdef"[bytes[i] >> 4]);
-		perfring_out_char("0123456789abcdef"[bytes[i] & 15]);
+		tool_out_char("0123456789abcdef"[bytes[i] >> 4]);
+		tool_out_char("0123456789abcdef"[bytes[i] & 15]);
 	}
 	if (!raw->size)
-		perfring_out_char('-');
+		tool_out_char('-');
 }
 
 static void print_trace(struct dump *dump, const struct perfring_item *item, const struct perfring_sample *sample,
 			bool is_last)
 {
-	const char *text = perfring_tracepoints_print(dump->tracepoints, item->format->index, sample);
+	const char *text = tool_tracepoints_print(dump->tracepoints, item->format->index, sample);
 
-	perfring_out_print(text && *text ? text : "-", !is_last);
+	tool_out_print(text && *text ? text : "-", !is_last);
 }
 
 /* format: of the event that this sample is shown for, one of the item's group. */
 static void print_column(struct dump *dump, const struct perfring_item *item, const struct perfring_format *format,
 			 const struct perfring_sample *sample, const struct column *column, bool is_last)
 {
-	const struct perfring_symbol *symbol = &dump->symbol;
+	const struct tool_symbol *symbol = &dump->symbol;
 	const char *name;
 
 	if ((sample->present & column->field) != column->field) {
-		perfring_out_char('-');
+		tool_out_char('-');
 		return;
 	}
 	switch (column->kind) {
 	case COLUMN_COMM:
-		perfring_out_print(perfring_machine_comm(dump->machine, sample->tid), true);
+		tool_out_print(tool_machine_comm(dump->machine, sample->tid), true);
 		break;
 	case COLUMN_PID:
-		perfring_out_signed((int32_t)sample->pid);
+		tool_out_signed((int32_t)sample->pid);
 		break;
 	case COLUMN_TID:
-		perfring_out_signed((int32_t)sample->tid);
+		tool_out_signed((int32_t)sample->tid);
 		break;
 	case COLUMN_TIME:
-		perfring_out_time(sample->time, dump->nanoseconds);
+		tool_out_time(sample->time, dump->nanoseconds);
 		break;
 	case COLUMN_CPU:
-		perfring_out_signed((int32_t)sample->cpu);
+		tool_out_signed((int32_t)sample->cpu);
 		break;
 	case COLUMN_EVENT:
 		name = perfring_file_event_name(dump->input.data, format->index);
-		perfring_out_print(name ? name : "?", true);
+		tool_out_print(name ? name : "?", true);
 		break;
 	case COLUMN_IP:
-		perfring_out_hex(sample->ip);
+		tool_out_hex(sample->ip);
 		break;
 	case COLUMN_ADDR:
-		perfring_out_hex(sample->addr);
+		tool_out_hex(sample->addr);
 		break;
 	case COLUMN_PERIOD:
-		perfring_out_decimal(perfring_input_period(&dump->input, format, sample));
+		tool_out_decimal(tool_input_period(&dump->input, format, sample));
 		break;
 	case COLUMN_SYM:
 		print_symbol(symbol);
@@ -456,24 +456,24 @@ static void print_column(struct dump *dump, const struct perfring_item *item, co
 	case COLUMN_SYMOFF:
 		print_symbol(symbol);
 		if (symbol->name) {
-			perfring_out_text("+0x");
-			perfring_out_hex(symbol->offset);
+			tool_out_text("+0x");
+			tool_out_hex(symbol->offset);
 		}
 		break;
 	case COLUMN_DSO:
-		perfring_out_print(symbol->object ? symbol->object : "[unknown]", true);
+		tool_out_print(symbol->object ? symbol->object : "[unknown]", true);
 		break;
 	case COLUMN_CALLCHAIN:
 		print_chain(dump, sample);
 		break;
 	case COLUMN_MISC:
-		perfring_out_char(mode_of(sample->misc));
+		tool_out_char(mode_of(sample->misc));
 		break;
 	case COLUMN_WEIGHT:
 		print_weight(sample);
 		break;
 	case COLUMN_INS_LAT:
-		perfring_out_decimal(sample->weight_struct.var2);
+		tool_out_decimal(sample->weight_struct.var2);
 		break;
 	case COLUMN_IREGS:
 		print_registers(&sample->regs_intr);
@@ -503,10 +503,10 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 		     sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0, sample->ip, &dump->symbol);
 	for (i = 0; i < dump->chosen_count; i++) {
 		if (i)
-			perfring_out_char(' ');
+			tool_out_char(' ');
 		print_column(dump, item, format, sample, dump->chosen[i], i + 1 == dump->chosen_count);
 	}
-	perfring_out_char('\n');
+	tool_out_char('\n');
 }
 
 /* ---- --stats ---- */
@@ -515,7 +515,7 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 static struct event_counts *counts_of(struct dump *dump, uint32_t index)
 {
 	if (index >= dump->event_room) {
-		dump->events = perfring_tool_room(dump->events, (size_t)index + 16, sizeof(*dump->events));
+		dump->events = tool_room(dump->events, (size_t)index + 16, sizeof(*dump->events));
 		memset(dump->events + dump->event_room, 0, (index + 16 - dump->event_room) * sizeof(*dump->events));
 		dump->event_room = index + 16;
 	}
@@ -576,7 +576,7 @@ static void print_stats(struct dump *dump)
 		if (!dump->events[i].samples && !dump->events[i].lost)
 			continue;
 		name = perfring_file_event_name(dump->input.data, i);
-		perfring_tool_print(stdout, name ? name : "?", 0, false);
+		tool_print(stdout, name ? name : "?", 0, false);
 		printf(" stats:\n");
 		if (dump->events[i].samples)
 			print_count("SAMPLE", dump->events[i].samples, 0);
@@ -593,7 +593,7 @@ static void take_sample(struct dump *dump, const struct perfring_item *item, str
 	const struct perfring_format *format;
 
 	perfring_split_begin(dump->input.split, item->format, sample);
-	while (perfring_input_event(&dump->input, &format)) {
+	while (tool_input_event(&dump->input, &format)) {
 		if (dump->stats)
 			counts_of(dump, format->index)->samples++;
 		else
@@ -618,39 +618,38 @@ static void take(struct dump *dump, const struct perfring_item *item)
 	else if (!dump->chosen_count)
 		print_record(dump, item, is_sample && whole ? &sample : NULL);
 	else if (!is_sample && whole)
-		perfring_machine_take(dump->machine, &record);
+		tool_machine_take(dump->machine, &record);
 	if (is_sample && whole && (dump->stats || dump->chosen_count))
 		take_sample(dump, item, &sample);
 	else if (is_sample && item->format && dump->stats)
 		counts_of(dump, item->format->index)->samples++;
 	if (dump->raw && (!dump->chosen_count || (is_sample && whole)))
-		perfring_tool_print_bytes(item->record);
+		tool_print_bytes(item->record);
 	if (!whole && fault.what)
-		perfring_input_fault(&dump->input, &fault);
+		tool_input_fault(&dump->input, &fault);
 }
 
-static void complain_nameless(const struct dump *dump, enum perfring_nameless nameless)
+static void complain_nameless(const struct dump *dump, enum tool_nameless nameless)
 {
 	if (dump->seen[nameless])
-		perfring_tool_complain("%s: warning: %s", dump->input.path,
-				       perfring_symbols_why(dump->symbols, nameless));
+		tool_complain("%s: warning: %s", dump->input.path, tool_symbols_why(dump->symbols, nameless));
 }
 
 static int run(struct dump *dump)
 {
 	struct perfring_item item;
 
-	while (!ferror(stdout) && perfring_input_next(&dump->input, &item)) {
+	while (!ferror(stdout) && tool_input_next(&dump->input, &item)) {
 		take(dump, &item);
-		if (perfring_input_is_idle(&dump->input))
-			perfring_tool_flush();
+		if (tool_input_is_idle(&dump->input))
+			tool_flush();
 	}
 	if (dump->stats)
 		print_stats(dump);
-	if (!perfring_tool_flush())
-		return PERFRING_TOOL_FAILED;
-	complain_nameless(dump, PERFRING_NAMELESS_KERNEL);
-	return perfring_input_end(&dump->input);
+	if (!tool_flush())
+		return TOOL_FAILED;
+	complain_nameless(dump, TOOL_NAMELESS_KERNEL);
+	return tool_input_end(&dump->input);
 }
 
 enum {
@@ -675,7 +674,7 @@ static int dump_command(int argc, char **argv)
 			break;
 		case 'F':
 			if (!choose(&dump, options.value))
-				return PERFRING_TOOL_MISUSED;
+				return TOOL_MISUSED;
 			break;
 		case RAW:
 			dump.raw = true;
@@ -702,30 +701,30 @@ static int dump_command(int argc, char **argv)
 	if (!found)
 		return options.status;
 	if (dump.stats && (dump.raw || dump.chosen_count)) {
-		perfring_tool_complain("dump: --stats does not go with -F or --raw");
-		return PERFRING_TOOL_MISUSED;
+		tool_complain("dump: --stats does not go with -F or --raw");
+		return TOOL_MISUSED;
 	}
-	status = perfring_input_open(&dump.input, path, argc, argv, optind);
+	status = tool_input_open(&dump.input, path, argc, argv, optind);
 	if (status)
 		return status;
-	if (dump.header && !perfring_header_print(dump.input.data, dump.input.path, dump.lists))
+	if (dump.header && !tool_header_print(dump.input.data, dump.input.path, dump.lists))
 		dump.input.faults++;
 	if (dump.header_only) {
-		status = perfring_input_end(&dump.input);
-		perfring_input_close(&dump.input);
-		return perfring_tool_flush() ? status : PERFRING_TOOL_FAILED;
+		status = tool_input_end(&dump.input);
+		tool_input_close(&dump.input);
+		return tool_flush() ? status : TOOL_FAILED;
 	}
-	dump.machine = perfring_machine_open();
-	dump.symbols = perfring_symbols_open(dump.input.data, dump.machine);
-	dump.tracepoints = perfring_tracepoints_open(dump.input.data, dump.symbols);
+	dump.machine = tool_machine_open();
+	dump.symbols = tool_symbols_open(dump.input.data, dump.machine);
+	dump.tracepoints = tool_tracepoints_open(dump.input.data, dump.symbols);
 	status = run(&dump);
-	perfring_tracepoints_close(dump.tracepoints);
-	perfring_symbols_close(dump.symbols);
-	perfring_machine_close(dump.machine);
-	perfring_input_close(&dump.input);
+	tool_tracepoints_close(dump.tracepoints);
+	tool_symbols_close(dump.symbols);
+	tool_machine_close(dump.machine);
+	tool_input_close(&dump.input);
 	free(dump.events);
 	free(dump.field);
-	perfring_out_close();
+	tool_out_close();
 	return status;
 }
 

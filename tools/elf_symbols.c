@@ -41,12 +41,12 @@ struct section {
 
 /* What is left for one object, and where its symbols go. */
 struct reading {
-	struct perfring_elf *elf;
+	struct tool_elf *elf;
 	uint64_t *all_left;
 	uint64_t left;
 	uint64_t names_left;
 	uint32_t symbols_left;
-	void (*take)(void *to, const struct perfring_elf_symbol *symbol);
+	void (*take)(void *to, const struct tool_elf_symbol *symbol);
 	void *to;
 	const char *debug_path; /* of the debug file that is read, else NULL */
 };
@@ -84,7 +84,7 @@ static int fail(struct reading *reading, int error)
 		return error;
 	reading->elf->unread = error;
 	if (reading->debug_path) {
-		reading->elf->unread_path = perfring_tool_room(NULL, strlen(reading->debug_path) + 1, 1);
+		reading->elf->unread_path = tool_room(NULL, strlen(reading->debug_path) + 1, 1);
 		strcpy(reading->elf->unread_path, reading->debug_path);
 	}
 	return error;
@@ -153,7 +153,7 @@ static void *read_section(const struct image *image, const struct section *secti
 	*error = charge(image->reading, section->size + 1);
 	if (*error)
 		return NULL;
-	room = perfring_tool_room(NULL, (size_t)section->size + 1, 1);
+	room = tool_room(NULL, (size_t)section->size + 1, 1);
 	*error = read_at(image, room, (size_t)section->size, section->offset);
 	if (*error) {
 		free(room);
@@ -195,15 +195,15 @@ static int read_sections(struct image *image)
 		count = first.size;
 	if (names == SHN_XINDEX)
 		names = first.link;
-	if (count > PERFRING_LIMIT_SECTIONS)
+	if (count > TOOL_LIMIT_SECTIONS)
 		return exceed(image->reading, "65536 sections");
 	error = charge(image->reading, count * size);
 	if (error)
 		return error;
-	table = perfring_tool_room(NULL, (size_t)count + 1, size);
+	table = tool_room(NULL, (size_t)count + 1, size);
 	error = read_at(image, table, (size_t)count * size, at);
 	if (!error) {
-		image->sections = perfring_tool_room(NULL, (size_t)count + 1, sizeof(*image->sections));
+		image->sections = tool_room(NULL, (size_t)count + 1, sizeof(*image->sections));
 		for (uint64_t i = 0; i < count; i++)
 			parse_section(image, table + i * size, &image->sections[i]);
 		image->section_count = (uint32_t)count;
@@ -211,7 +211,7 @@ static int read_sections(struct image *image)
 	free(table);
 	if (error || names >= count)
 		return error;
-	if (image->sections[names].size > PERFRING_LIMIT_SECTION_NAMES)
+	if (image->sections[names].size > TOOL_LIMIT_SECTION_NAMES)
 		return exceed(image->reading, "16 MiB of names of sections");
 	image->names_size = image->sections[names].size;
 	image->names = read_section(image, &image->sections[names], &error);
@@ -266,7 +266,7 @@ static int read_segments(const struct image *image)
 {
 	const unsigned size = image->is_long ? 56 : 32;
 	uint64_t at = member(image, image->header, 32, 28, 0), count = member(image, image->header, 56, 44, 2);
-	struct perfring_elf *elf = image->reading->elf;
+	struct tool_elf *elf = image->reading->elf;
 	unsigned char entry[56];
 	int error;
 
@@ -274,15 +274,15 @@ static int read_segments(const struct image *image)
 		return 0;
 	if (member(image, image->header, 54, 42, 2) != size)
 		return -EINVAL;
-	if (count > PERFRING_LIMIT_SEGMENTS)
+	if (count > TOOL_LIMIT_SEGMENTS)
 		return exceed(image->reading, "4096 segments");
-	elf->segments = perfring_tool_room(NULL, (size_t)count, sizeof(*elf->segments));
+	elf->segments = tool_room(NULL, (size_t)count, sizeof(*elf->segments));
 	for (uint64_t i = 0; i < count; i++) {
 		error = at > image->size ? -EINVAL : read_at(image, entry, size, at + i * size);
 		if (error)
 			return error;
 		if (number(image, entry, 4) == PT_LOAD)
-			elf->segments[elf->segment_count++] = (struct perfring_elf_segment){
+			elf->segments[elf->segment_count++] = (struct tool_elf_segment){
 				.offset = member(image, entry, 8, 4, 0),
 				.size = member(image, entry, 32, 16, 0),
 				.vaddr = member(image, entry, 16, 8, 0),
@@ -300,14 +300,14 @@ static const char *name_at(struct reading *reading, const char *strings, uint64_
 
 	if (at >= size)
 		return NULL;
-	room = size - at < PERFRING_LIMIT_NAME + 1 ? (size_t)(size - at) : PERFRING_LIMIT_NAME + 1;
+	room = size - at < TOOL_LIMIT_NAME + 1 ? (size_t)(size - at) : TOOL_LIMIT_NAME + 1;
 	if (room > reading->names_left) {
 		exceed(reading, "1 GiB of names in one object");
 		return NULL;
 	}
 	found = strnlen(strings + at, room);
 	reading->names_left -= found;
-	if (found > PERFRING_LIMIT_NAME) {
+	if (found > TOOL_LIMIT_NAME) {
 		exceed(reading, "16 KiB in one name");
 		return NULL;
 	}
@@ -339,7 +339,7 @@ static int take_symbol(const struct image *image, const unsigned char *entry, co
 	unsigned info = (unsigned)member(image, entry, 4, 12, 1), other = (unsigned)member(image, entry, 5, 13, 1);
 	uint32_t section = (uint32_t)member(image, entry, 6, 14, 2);
 	uint64_t length = member(image, entry, 16, 8, 0);
-	struct perfring_elf_symbol symbol = {
+	struct tool_elf_symbol symbol = {
 		.start = member(image, entry, 8, 4, 0),
 		.is_sized = length,
 		.is_strong = info >> 4 != STB_WEAK,
@@ -387,7 +387,7 @@ static int read_table(const struct image *image, const struct section *table)
 	if (!strings)
 		return error;
 	keep(image->reading, strings);
-	entries = perfring_tool_room(NULL, CHUNK / size, size);
+	entries = tool_room(NULL, CHUNK / size, size);
 	count = table->size / size;
 	for (at = 0; at < count && !error; at += CHUNK / size) {
 		size_t some = count - at < CHUNK / size ? (size_t)(count - at) : CHUNK / size;
@@ -412,17 +412,17 @@ static int64_t inflate(struct reading *reading, const unsigned char *bytes, uint
 	lzma_ret ret;
 
 	*room = NULL;
-	ret = lzma_stream_decoder(&stream, PERFRING_LIMIT_DECODER, 0);
+	ret = lzma_stream_decoder(&stream, TOOL_LIMIT_DECODER, 0);
 	if (ret != LZMA_OK)
 		return ret == LZMA_MEM_ERROR ? fail(reading, -ENOMEM) : -EINVAL;
 	stream.next_in = bytes;
 	stream.avail_in = (size_t)size;
 	for (ret = LZMA_OK; ret == LZMA_OK; space *= 2) {
-		if (space > PERFRING_LIMIT_DEBUGDATA) {
+		if (space > TOOL_LIMIT_DEBUGDATA) {
 			got = exceed(reading, "64 MiB in .gnu_debugdata");
 			break;
 		}
-		*room = perfring_tool_room(*room, space, 1);
+		*room = tool_room(*room, space, 1);
 		stream.next_out = *room + stream.total_out;
 		stream.avail_out = space - (size_t)stream.total_out;
 		ret = lzma_code(&stream, LZMA_FINISH);
@@ -502,10 +502,10 @@ static uint32_t build_id_of(const struct image *image, uint8_t *id)
 	return length > 0 ? (uint32_t)length : 0;
 }
 
-int perfring_elf_build_id(int fd, uint64_t *left, uint8_t *id)
+int tool_elf_build_id(int fd, uint64_t *left, uint8_t *id)
 {
-	struct perfring_elf elf = {0};
-	struct reading reading = {.elf = &elf, .all_left = left, .left = PERFRING_LIMIT_LOOK};
+	struct tool_elf elf = {0};
+	struct reading reading = {.elf = &elf, .all_left = left, .left = TOOL_LIMIT_LOOK};
 	struct image image = {.reading = &reading, .fd = fd};
 	int length = fail(&reading, (int)perfring_build_id_in(fd, id));
 
@@ -532,7 +532,7 @@ static int sum_up(const struct image *image, uint32_t *sum)
 			word = word >> 1 ^ (word & 1 ? UINT32_C(0xedb88320) : 0);
 		table[i] = word;
 	}
-	room = perfring_tool_room(NULL, CHUNK, 1);
+	room = tool_room(NULL, CHUNK, 1);
 	*sum = UINT32_MAX;
 	for (uint64_t at = 0; at < image->size && !error; at += CHUNK) {
 		size_t some = image->size - at < CHUNK ? (size_t)(image->size - at) : CHUNK;
@@ -686,13 +686,13 @@ static uint64_t put_stub_names(const struct image *image, const struct stubs *st
 	uint64_t used = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
-		struct perfring_elf_symbol symbol = {.is_sized = true, .is_strong = true};
+		struct tool_elf_symbol symbol = {.is_sized = true, .is_strong = true};
 		const char *name = stub_name(image, stubs, i, &symbol.length);
 
 		if (!name)
 			continue;
 		symbol.length += 4;
-		if (used + symbol.length + 1 > PERFRING_LIMIT_STUB_NAMES) {
+		if (used + symbol.length + 1 > TOOL_LIMIT_STUB_NAMES) {
 			exceed(image->reading, "16 MiB of names in the PLT");
 			break;
 		}
@@ -727,7 +727,7 @@ static void read_stubs(const struct image *image)
 		count = (plt->size - head) / STUB;
 	used = put_stub_names(image, &stubs, count, plt, head, NULL);
 	if (used) {
-		room = keep(image->reading, perfring_tool_room(NULL, (size_t)used, 1));
+		room = keep(image->reading, tool_room(NULL, (size_t)used, 1));
 		put_stub_names(image, &stubs, count, plt, head, room);
 	}
 	free(stubs.relocations);
@@ -757,15 +757,15 @@ static int read_image(const struct image *image, const char *path)
 	return error;
 }
 
-int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64_t *left,
-		      void (*take)(void *to, const struct perfring_elf_symbol *symbol), void *to)
+int tool_elf_read(struct tool_elf *elf, int fd, const char *path, uint64_t *left,
+		  void (*take)(void *to, const struct tool_elf_symbol *symbol), void *to)
 {
 	struct reading reading = {
 		.elf = elf,
 		.all_left = left,
-		.left = PERFRING_LIMIT_OBJECT_BYTES,
-		.names_left = PERFRING_LIMIT_NAMES,
-		.symbols_left = PERFRING_LIMIT_SYMBOLS,
+		.left = TOOL_LIMIT_OBJECT_BYTES,
+		.names_left = TOOL_LIMIT_NAMES,
+		.symbols_left = TOOL_LIMIT_SYMBOLS,
 		.take = take,
 		.to = to,
 	};
@@ -780,7 +780,7 @@ int perfring_elf_read(struct perfring_elf *elf, int fd, const char *path, uint64
 	return error;
 }
 
-void perfring_elf_close(struct perfring_elf *elf)
+void tool_elf_close(struct tool_elf *elf)
 {
 	free(elf->segments);
 	free(elf->unread_path);

@@ -39,7 +39,7 @@ static bool is(const struct perfring_layout_member *member, const char *name)
 
 static void put(const void *text)
 {
-	perfring_tool_print(stdout, text, 0, false);
+	tool_print(stdout, text, 0, false);
 }
 
 /* ---- the file ---- */
@@ -71,7 +71,7 @@ static bool print_file(const struct perfring_file *data, const char *path)
 			done += (size_t)got;
 	}
 	if (got < 0)
-		perfring_tool_complain("%s: its header: %s", name, strerror(errno));
+		tool_complain("%s: its header: %s", name, strerror(errno));
 	if (done < sizeof(words)) /* the oldest is shorter */
 		memset(words, 0, sizeof(words));
 	if (fd >= 0 && !is_stdin)
@@ -198,7 +198,7 @@ struct members {
 
 static uint64_t member_of(const struct perf_event_attr *attr, size_t offset, size_t size)
 {
-	return attr->size < offset + size ? 0 : perfring_tool_number((const unsigned char *)attr + offset, size);
+	return attr->size < offset + size ? 0 : tool_number((const unsigned char *)attr + offset, size);
 }
 
 /* Members that are 0 are left out; those that share a word are named together. */
@@ -413,9 +413,9 @@ static void print_caches(struct perfring_layout_walk *walk)
 			size = member.bytes;
 		} else if (is(&member, "map")) {
 			printf("#  L%" PRIu64 " ", level);
-			perfring_tool_print(stdout, type, 15, false);
+			tool_print(stdout, type, 15, false);
 			putchar(' ');
-			perfring_tool_print_right(stdout, size, 8);
+			tool_print_right(stdout, size, 8);
 			printf(" [");
 			put(member.bytes);
 			printf("]\n");
@@ -842,7 +842,7 @@ static void print_feature(const struct perfring_file *data, uint32_t feature, bo
 	}
 }
 
-bool perfring_header_print(const struct perfring_file *data, const char *path, bool lists)
+bool tool_header_print(const struct perfring_file *data, const char *path, bool lists)
 {
 	bool good = print_file(data, path);
 

@@ -91,7 +91,7 @@ enum {
 static bool add_type(struct gen *gen, uint32_t type, bool is_named)
 {
 	if (gen->types_nr == sizeof(gen->types) / sizeof(gen->types[0])) {
-		perfring_tool_complain("gen: --type names too many kinds");
+		tool_complain("gen: --type names too many kinds");
 		return false;
 	}
 	gen->is_named[gen->types_nr] = is_named;
@@ -135,9 +135,8 @@ static bool add_kinds(struct gen *gen, const char *word)
 		return true;
 	if (tool_options_number(word, 1, UINT32_MAX, &number))
 		return add_type(gen, (uint32_t)number, true);
-	perfring_tool_complain(
-		"gen: --type: unknown kind of record '%s': --type list shows them; a number from 1 on is one too",
-		word);
+	tool_complain("gen: --type: unknown kind of record '%s': --type list shows them; a number from 1 on is one too",
+		      word);
 	return false;
 }
 
@@ -150,7 +149,7 @@ static bool take_types(struct gen *gen, char *list)
 		if (!add_kinds(gen, word))
 			return false;
 	if (!gen->types_nr)
-		perfring_tool_complain("gen: --type names no kind");
+		tool_complain("gen: --type names no kind");
 	return gen->types_nr;
 }
 
@@ -168,17 +167,16 @@ static bool take_fields(struct gen *gen, char *list)
 		} else if (!strcasecmp(word, "all")) {
 			gen->fields |= PERFRING_SAMPLE_KNOWN & ~(uint64_t)PERFRING_SAMPLE_WEIGHT;
 		} else {
-			perfring_tool_complain("gen: --sample-type: unknown field '%s': --sample-type list shows them",
-					       word);
+			tool_complain("gen: --sample-type: unknown field '%s': --sample-type list shows them", word);
 			return false;
 		}
 	}
 	if ((gen->fields & PERFRING_SAMPLE_WEIGHT) && (gen->fields & PERFRING_SAMPLE_WEIGHT_STRUCT)) {
-		perfring_tool_complain("gen: --sample-type: WEIGHT and WEIGHT_STRUCT exclude one another");
+		tool_complain("gen: --sample-type: WEIGHT and WEIGHT_STRUCT exclude one another");
 		return false;
 	}
 	if (!gen->fields)
-		perfring_tool_complain("gen: --sample-type names no field");
+		tool_complain("gen: --sample-type names no field");
 	return gen->fields;
 }
 
@@ -191,8 +189,7 @@ static bool take_damage(struct gen *gen, char *text)
 	if (colon) {
 		*colon = '\0';
 		if (!tool_options_number(colon + 1, 0, 100, &gen->percent)) {
-			perfring_tool_complain("gen: --damage %s: is of a number of records in 100, not '%s'", text,
-					       colon + 1);
+			tool_complain("gen: --damage %s: is of a number of records in 100, not '%s'", text, colon + 1);
 			return false;
 		}
 	}
@@ -206,7 +203,7 @@ static bool take_damage(struct gen *gen, char *text)
 		;
 	gen->damage = damage;
 	if (damage == PERFRING_DAMAGES)
-		perfring_tool_complain("gen: --damage: unknown damage '%s': --damage list shows them", text);
+		tool_complain("gen: --damage: unknown damage '%s': --damage list shows them", text);
 	return damage < PERFRING_DAMAGES;
 }
 
@@ -229,7 +226,7 @@ static int list_damages(void)
 
 	for (damage = 0; damage < PERFRING_DAMAGES; damage++)
 		printf("%-12s %s\n", perfring_damage_name(damage), perfring_damage_what(damage));
-	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	return tool_flush() ? TOOL_DONE : TOOL_FAILED;
 }
 
 static int list_kinds(void)
@@ -238,7 +235,7 @@ static int list_kinds(void)
 
 	for (i = 0; i < KINDS; i++)
 		printf("%3" PRIu32 " %s\n", kinds[i].type, kinds[i].name);
-	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	return tool_flush() ? TOOL_DONE : TOOL_FAILED;
 }
 
 static int list_fields(void)
@@ -247,7 +244,7 @@ static int list_fields(void)
 
 	for (i = 0; i < FIELDS; i++)
 		printf("%s\n", fields[i].name);
-	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	return tool_flush() ? TOOL_DONE : TOOL_FAILED;
 }
 
 /* ---- the attr ---- */
@@ -342,10 +339,9 @@ static int64_t make_record(struct gen *gen)
 	gen->time += 1 + perfring_generator_draw(&gen->generator, 1000000);
 	size = type == PERFRING_RECORD_SAMPLE ? make_sample(gen) : make_other(gen, type);
 	if (size == -ENOSPC)
-		perfring_tool_complain("gen: --size %" PRIu64 ": too small for %s records", gen->most,
-				       name_of(type, name));
+		tool_complain("gen: --size %" PRIu64 ": too small for %s records", gen->most, name_of(type, name));
 	else if (size < 0)
-		perfring_tool_complain("gen: %s records: %s", name_of(type, name), strerror((int)-size));
+		tool_complain("gen: %s records: %s", name_of(type, name), strerror((int)-size));
 	if (size > 0 && perfring_generator_draw(&gen->generator, 100) < gen->percent)
 		damaged =
 			perfring_generate_damage(&gen->generator, &gen->format, gen->damage, gen->record, RECORD_ROOM);
@@ -358,7 +354,7 @@ static void keep(struct gen *gen, size_t size)
 {
 	if (gen->used + size > gen->room) {
 		gen->room = (gen->used + size) * 2;
-		gen->bytes = perfring_tool_room(gen->bytes, gen->room, 1);
+		gen->bytes = tool_room(gen->bytes, gen->room, 1);
 	}
 	memcpy(gen->bytes + gen->used, gen->record, size);
 	gen->used += size;
@@ -368,7 +364,7 @@ static void keep(struct gen *gen, size_t size)
 static bool complain_output(const struct gen *gen, int error)
 {
 	if (error != EPIPE)
-		perfring_tool_complain("gen: %s: %s", gen->output, strerror(error));
+		tool_complain("gen: %s: %s", gen->output, strerror(error));
 	return false;
 }
 
@@ -395,7 +391,7 @@ static bool write_ring(const struct gen *gen, int fd)
 	/* A ring is never full. */
 	while (size <= gen->used)
 		size *= 2;
-	image = perfring_tool_room(NULL, page_size + size, 1);
+	image = tool_room(NULL, page_size + size, 1);
 	memset(image, 0, page_size + size);
 	page = (struct perf_event_mmap_page *)(void *)image;
 	page->data_head = gen->used;
@@ -481,22 +477,22 @@ static bool may_run(const struct gen *gen)
 	uint32_t i;
 
 	if (!gen->output || !*gen->output) {
-		perfring_tool_complain("gen: no output: -o FILE, or -o - for standard output (perfring gen --help)");
+		tool_complain("gen: no output: -o FILE, or -o - for standard output (perfring gen --help)");
 		return false;
 	}
 	if (gen->event && gen->is_random) {
-		perfring_tool_complain("gen: -e and --attr random exclude one another");
+		tool_complain("gen: -e and --attr random exclude one another");
 		return false;
 	}
 	if (gen->form == FORM_DATA && !strcmp(gen->output, "-")) {
-		perfring_tool_complain("gen: -o -: only --as records and ring go to standard output: name a file");
+		tool_complain("gen: -o -: only --as records and ring go to standard output: name a file");
 		return false;
 	}
 	for (i = 0; gen->form == FORM_RING && i < gen->types_nr; i++) {
 		if (gen->types[i] < PERFRING_RECORD_OF_PERF)
 			continue;
-		perfring_tool_complain("gen: --as ring: rings do not hold %s, which the kernel does not write",
-				       name_of(gen->types[i], name));
+		tool_complain("gen: --as ring: rings do not hold %s, which the kernel does not write",
+			      name_of(gen->types[i], name));
 		return false;
 	}
 	return true;
@@ -504,34 +500,34 @@ static bool may_run(const struct gen *gen)
 
 static int generate(struct gen *gen)
 {
-	unsigned flags = gen->form == FORM_DATA ? 0 : PERFRING_OUTFILE_TEXT;
-	struct perfring_outfile out;
+	unsigned flags = gen->form == FORM_DATA ? 0 : TOOL_OUTFILE_TEXT;
+	struct tool_outfile out;
 	bool done;
 	int error;
 
 	perfring_generator_seed(&gen->generator, gen->seed);
 	if (!make_attr(gen))
-		return PERFRING_TOOL_MISUSED;
-	if (!perfring_outfile_open(&out, "gen", gen->output, flags)) {
-		perfring_outfile_close(&out);
-		return PERFRING_TOOL_FAILED;
+		return TOOL_MISUSED;
+	if (!tool_outfile_open(&out, "gen", gen->output, flags)) {
+		tool_outfile_close(&out);
+		return TOOL_FAILED;
 	}
-	gen->drawn = perfring_tool_room(NULL, RECORD_ROOM, 1);
-	gen->record = perfring_tool_room(NULL, RECORD_ROOM, 1);
+	gen->drawn = tool_room(NULL, RECORD_ROOM, 1);
+	gen->record = tool_room(NULL, RECORD_ROOM, 1);
 	gen->room = ENOUGH + RECORD_ROOM;
-	gen->bytes = perfring_tool_room(NULL, gen->room, 1);
+	gen->bytes = tool_room(NULL, gen->room, 1);
 	done = run(gen, out.fd);
 	if (gen->writer)
 		perfring_file_writer_close(gen->writer);
 	/* An incomplete file does not replace an existing one. */
-	done = done && perfring_outfile_settle(&out);
-	error = perfring_outfile_close(&out);
+	done = done && tool_outfile_settle(&out);
+	error = tool_outfile_close(&out);
 	if (error && done)
 		done = complain_output(gen, -error);
 	free(gen->bytes);
 	free(gen->record);
 	free(gen->drawn);
-	return done ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	return done ? TOOL_DONE : TOOL_FAILED;
 }
 
 /* Returns -1 to go on, else the exit status. */
@@ -583,7 +579,7 @@ static int take_option(struct gen *gen, const struct tool_options *options, int 
 	default:
 		return tool_options_forgotten(options, found);
 	}
-	return is_good ? -1 : PERFRING_TOOL_MISUSED;
+	return is_good ? -1 : TOOL_MISUSED;
 }
 
 static int gen_command(int argc, char **argv)
@@ -601,12 +597,12 @@ static int gen_command(int argc, char **argv)
 	if (!found)
 		return options.status;
 	if (optind < argc) {
-		perfring_tool_complain("gen: unexpected argument '%s' (perfring gen --help)", argv[optind]);
-		return PERFRING_TOOL_MISUSED;
+		tool_complain("gen: unexpected argument '%s' (perfring gen --help)", argv[optind]);
+		return TOOL_MISUSED;
 	}
 	if (gen.form == FORM_DATA)
 		drop_compressed(&gen);
-	return may_run(&gen) ? generate(&gen) : PERFRING_TOOL_MISUSED;
+	return may_run(&gen) ? generate(&gen) : TOOL_MISUSED;
 }
 
 static const struct tool_option ROWS[] = {

@@ -9,7 +9,7 @@
 /* Faults shown one by one; a damaged file may hold millions. */
 #define SHOWN 5
 
-uint64_t perfring_tool_number(const void *bytes, size_t size)
+uint64_t tool_number(const void *bytes, size_t size)
 {
 	uint64_t number = 0;
 	uint32_t word;
@@ -27,29 +27,29 @@ uint64_t perfring_tool_number(const void *bytes, size_t size)
 	return number;
 }
 
-static bool choose(struct perfring_input *input, const char *option, int argc, char **argv, int next)
+static bool choose(struct tool_input *input, const char *option, int argc, char **argv, int next)
 {
 	memset(input, 0, sizeof(*input));
 	input->pipe = -1;
 	if (argc - next > 1 || (option && next < argc)) {
-		perfring_tool_complain("%s: one file at a time ('%s')", argv[0], argv[argc - 1]);
+		tool_complain("%s: one file at a time ('%s')", argv[0], argv[argc - 1]);
 		return false;
 	}
 	input->path = option ? option : next < argc ? argv[next] : "perf.data";
 	if (!*input->path) {
-		perfring_tool_complain("%s: a file name is empty", argv[0]);
+		tool_complain("%s: a file name is empty", argv[0]);
 		return false;
 	}
 	return true;
 }
 
-static void complain_at(struct perfring_input *input, const char *place, int64_t at, const char *what)
+static void complain_at(struct tool_input *input, const char *place, int64_t at, const char *what)
 {
 	if (input->faults++ < SHOWN)
-		perfring_tool_complain("%s%s: at 0x%" PRIx64 ": %s", input->path, place, (uint64_t)at, what);
+		tool_complain("%s%s: at 0x%" PRIx64 ": %s", input->path, place, (uint64_t)at, what);
 }
 
-const char *perfring_input_place(struct perfring_input *input)
+const char *tool_input_place(struct tool_input *input)
 {
 	uint32_t stream = perfring_file_part(input->data);
 
@@ -59,9 +59,9 @@ const char *perfring_input_place(struct perfring_input *input)
 	return input->place;
 }
 
-static void complain_error(struct perfring_input *input, int error)
+static void complain_error(struct tool_input *input, int error)
 {
-	const char *place = input->data ? perfring_input_place(input) : "";
+	const char *place = input->data ? tool_input_place(input) : "";
 	struct perfring_fault fault = {0, NULL};
 
 	if (input->data && (error == -EBADMSG || error == -EOPNOTSUPP))
@@ -69,47 +69,47 @@ static void complain_error(struct perfring_input *input, int error)
 	if (fault.what)
 		complain_at(input, place, fault.at, fault.what);
 	else if (input->faults++ < SHOWN)
-		perfring_tool_complain("%s%s: %s", input->path, place, strerror(-error));
+		tool_complain("%s%s: %s", input->path, place, strerror(-error));
 }
 
 static void end_without_memory(void)
 {
-	perfring_tool_complain("out of memory");
-	exit(PERFRING_TOOL_FAILED);
+	tool_complain("out of memory");
+	exit(TOOL_FAILED);
 }
 
-int perfring_input_open(struct perfring_input *input, const char *option, int argc, char **argv, int next)
+int tool_input_open(struct tool_input *input, const char *option, int argc, char **argv, int next)
 {
 	struct stat file;
 	int error;
 
 	if (!choose(input, option, argc, argv, next))
-		return PERFRING_TOOL_MISUSED;
+		return TOOL_MISUSED;
 	if (!strcmp(input->path, "-") && isatty(STDIN_FILENO)) {
-		perfring_tool_complain("standard input is a terminal: redirect it from a file or a pipe");
-		return PERFRING_TOOL_FAILED;
+		tool_complain("standard input is a terminal: redirect it from a file or a pipe");
+		return TOOL_FAILED;
 	}
 	if (!strcmp(input->path, "-") && !fstat(STDIN_FILENO, &file) && !S_ISREG(file.st_mode))
 		input->pipe = STDIN_FILENO;
 	error = perfring_file_open(&input->data, input->path);
 	if (error) {
 		complain_error(input, error);
-		perfring_input_close(input);
-		return PERFRING_TOOL_FAILED;
+		tool_input_close(input);
+		return TOOL_FAILED;
 	}
 	if (perfring_split_open(&input->split, perfring_file_formats(input->data)))
 		end_without_memory();
 	if (!perfring_file_is_finished(input->data))
-		perfring_tool_complain("%s: warning: its writer did not finish: the end may be missing", input->path);
+		tool_complain("%s: warning: its writer did not finish: the end may be missing", input->path);
 	else if (perfring_file_lost_features(input->data))
-		perfring_tool_complain("%s: warning: %" PRIu32 " of its features are cut off or damaged", input->path,
-				       perfring_file_lost_features(input->data));
+		tool_complain("%s: warning: %" PRIu32 " of its features are cut off or damaged", input->path,
+			      perfring_file_lost_features(input->data));
 	/* Lines by the million follow. */
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
-	return PERFRING_TOOL_DONE;
+	return TOOL_DONE;
 }
 
-void perfring_input_close(struct perfring_input *input)
+void tool_input_close(struct tool_input *input)
 {
 	perfring_split_close(input->split);
 	perfring_file_close(input->data);
@@ -117,7 +117,7 @@ void perfring_input_close(struct perfring_input *input)
 	input->data = NULL;
 }
 
-bool perfring_input_next(struct perfring_input *input, struct perfring_item *item)
+bool tool_input_next(struct tool_input *input, struct perfring_item *item)
 {
 	int one;
 
@@ -128,43 +128,42 @@ bool perfring_input_next(struct perfring_input *input, struct perfring_item *ite
 	return one == 1 || (one == -EBADMSG && item->record);
 }
 
-bool perfring_input_is_idle(const struct perfring_input *input)
+bool tool_input_is_idle(const struct tool_input *input)
 {
 	struct pollfd one = {.fd = input->pipe, .events = POLLIN};
 
 	return input->pipe >= 0 && !poll(&one, 1, 0);
 }
 
-void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault)
+void tool_input_fault(struct tool_input *input, const struct perfring_fault *fault)
 {
-	complain_at(input, perfring_input_place(input), perfring_file_position(input->data) + fault->at, fault->what);
+	complain_at(input, tool_input_place(input), perfring_file_position(input->data) + fault->at, fault->what);
 }
 
-int perfring_input_end(struct perfring_input *input)
+int tool_input_end(struct tool_input *input)
 {
 	struct perfring_file_compressed compression;
 
 	if (input->faults > SHOWN)
-		perfring_tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
+		tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
 	perfring_file_compression(input->data, &compression);
 	if (compression.lost)
-		perfring_tool_complain("%s: warning: %" PRIu64 " compressed records could not be read to their end",
-				       input->path, compression.lost);
+		tool_complain("%s: warning: %" PRIu64 " compressed records could not be read to their end", input->path,
+			      compression.lost);
 	if (perfring_split_unknown(input->split))
-		perfring_tool_complain("%s: warning: %" PRIu64 " counts in group samples belong to no event of this file",
-				       input->path, perfring_split_unknown(input->split));
+		tool_complain("%s: warning: %" PRIu64 " counts in group samples belong to no event of this file",
+			      input->path, perfring_split_unknown(input->split));
 	if (perfring_file_late(input->data))
-		perfring_tool_complain("%s: warning: %" PRIu64 " records came too late to be in time order",
-				       input->path, perfring_file_late(input->data));
+		tool_complain("%s: warning: %" PRIu64 " records came too late to be in time order", input->path,
+			      perfring_file_late(input->data));
 	if (perfring_file_feature_error(input->data)) {
 		input->faults++;
-		perfring_tool_complain("%s: its features: %s", input->path,
-				       strerror(-perfring_file_feature_error(input->data)));
+		tool_complain("%s: its features: %s", input->path, strerror(-perfring_file_feature_error(input->data)));
 	}
-	return input->faults ? PERFRING_TOOL_FAILED : PERFRING_TOOL_DONE;
+	return input->faults ? TOOL_FAILED : TOOL_DONE;
 }
 
-bool perfring_input_event(struct perfring_input *input, const struct perfring_format **format)
+bool tool_input_event(struct tool_input *input, const struct perfring_format **format)
 {
 	int one = perfring_split_next(input->split, format);
 
@@ -173,8 +172,8 @@ bool perfring_input_event(struct perfring_input *input, const struct perfring_fo
 	return one;
 }
 
-uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_format *format,
-			       const struct perfring_sample *sample)
+uint64_t tool_input_period(const struct tool_input *input, const struct perfring_format *format,
+			   const struct perfring_sample *sample)
 {
 	const struct perf_event_attr *attr;
 

@@ -87,7 +87,7 @@ static void put_string(FILE *out, const void *bytes, uint64_t size)
 	putc_unlocked('"', out);
 }
 
-void perfring_json_text(FILE *out, const char *text)
+void tool_json_text(FILE *out, const char *text)
 {
 	put_string(out, text, strlen(text));
 }
@@ -310,7 +310,7 @@ static void put_value(FILE *out, enum show show, uint64_t number)
 	}
 	name = name_of(show, number);
 	if (name)
-		perfring_json_text(out, name);
+		tool_json_text(out, name);
 	else
 		put_number(out, false, number);
 }
@@ -458,7 +458,7 @@ static void put_attr(FILE *out, enum show show, const struct perfring_bytes *att
 	putc_unlocked('{', out);
 #define PERFRING_ATTR(member, offset, bytes, show) \
 	if ((offset) + (bytes) <= attr->size) { \
-		number = perfring_tool_number((const unsigned char *)attr->data + (offset), (bytes)); \
+		number = tool_number((const unsigned char *)attr->data + (offset), (bytes)); \
 		put_key(out, &first, #member); \
 		put_value(out, SHOW_##show, number); \
 	}
@@ -508,7 +508,7 @@ static void put_cpu_map(FILE *out, enum show show, const struct perfring_cpu_map
 	case PERFRING_CPU_MAP_CPUS:
 		fputs(",\"cpus\":[", out);
 		for (uint32_t i = 0; i < map->nr; i++) {
-			uint64_t cpu = perfring_tool_number(bytes + i * 2, 2);
+			uint64_t cpu = tool_number(bytes + i * 2, 2);
 
 			/* only the last number stands for any CPU */
 			fputs(i ? "," : "", out);
@@ -520,7 +520,7 @@ static void put_cpu_map(FILE *out, enum show show, const struct perfring_cpu_map
 		fputs(",\"mask\":[", out);
 		for (uint32_t i = 0; i < map->nr; i++) {
 			fputs(i ? "," : "", out);
-			put_number(out, true, perfring_tool_number(bytes + i * map->long_size, map->long_size));
+			put_number(out, true, tool_number(bytes + i * map->long_size, map->long_size));
 		}
 		putc_unlocked(']', out);
 		break;
@@ -657,8 +657,8 @@ static void put_regs(FILE *out, enum show show, const struct perfring_regs *regs
 
 /* ---- what a tracepoint's payload holds ---- */
 
-static void put_field(FILE *out, const struct perfring_tracepoints *tracepoints,
-		      const struct perfring_tracepoint_field *field, const struct perfring_tracepoint_value *value)
+static void put_field(FILE *out, const struct tool_tracepoints *tracepoints, const struct tool_tracepoint_field *field,
+		      const struct tool_tracepoint_value *value)
 {
 	int64_t length;
 	bool first = true;
@@ -667,8 +667,8 @@ static void put_field(FILE *out, const struct perfring_tracepoints *tracepoints,
 		fputs("null", out);
 		return;
 	}
-	if (field->kind == PERFRING_TRACEPOINT_TEXT) {
-		length = perfring_tracepoint_text_size(value);
+	if (field->kind == TOOL_TRACEPOINT_TEXT) {
+		length = tool_tracepoint_text_size(value);
 		if (length < 0)
 			put_bytes(out, value->bytes, value->size);
 		else
@@ -678,23 +678,23 @@ static void put_field(FILE *out, const struct perfring_tracepoints *tracepoints,
 	if (field->is_list)
 		putc_unlocked('[', out);
 	for (uint32_t i = 0; i < value->count; i++) {
-		uint64_t number = perfring_tracepoint_number(tracepoints, field, value, i);
+		uint64_t number = tool_tracepoint_number(tracepoints, field, value, i);
 
 		put_between(out, &first);
-		if (field->kind == PERFRING_TRACEPOINT_SIGNED)
+		if (field->kind == TOOL_TRACEPOINT_SIGNED)
 			put_signed(out, (int64_t)number);
 		else
-			put_number(out, field->kind == PERFRING_TRACEPOINT_HEX, number);
+			put_number(out, field->kind == TOOL_TRACEPOINT_HEX, number);
 	}
 	if (field->is_list)
 		putc_unlocked(']', out);
 }
 
-static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const struct perfring_item *item,
+static void put_trace(FILE *out, struct tool_tracepoints *tracepoints, const struct perfring_item *item,
 		      const struct perfring_raw *raw, bool *first_field)
 {
-	const struct perfring_tracepoint *tracepoint = perfring_tracepoints_of(tracepoints, item->format->index);
-	struct perfring_tracepoint_value value;
+	const struct tool_tracepoint *tracepoint = tool_tracepoints_of(tracepoints, item->format->index);
+	struct tool_tracepoint_value value;
 	bool first = true;
 
 	if (!tracepoint)
@@ -702,12 +702,12 @@ static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const
 	put_key(out, first_field, "trace");
 	putc_unlocked('{', out);
 	for (uint32_t i = 0; i < tracepoint->nr; i++) {
-		const struct perfring_tracepoint_field *field = &tracepoint->fields[i];
+		const struct tool_tracepoint_field *field = &tracepoint->fields[i];
 
 		put_between(out, &first);
-		perfring_json_text(out, field->name);
+		tool_json_text(out, field->name);
 		putc_unlocked(':', out);
-		perfring_tracepoint_value(tracepoints, field, raw, &value);
+		tool_tracepoint_value(tracepoints, field, raw, &value);
 		put_field(out, tracepoints, field, &value);
 	}
 	putc_unlocked('}', out);
@@ -728,7 +728,7 @@ static void put_trace(FILE *out, struct perfring_tracepoints *tracepoints, const
 	put(out, show, &of->a);
 #define FIELD_number FIELD_own
 
-static void put_sample(FILE *out, struct perfring_tracepoints *tracepoints, const struct perfring_item *item,
+static void put_sample(FILE *out, struct tool_tracepoints *tracepoints, const struct perfring_item *item,
 		       const struct perfring_sample *of)
 {
 	bool first = true;
@@ -836,7 +836,7 @@ static void put_members(FILE *out, const struct perfring_record *record, const s
 }
 
 /* The beginning of each line.  format: of the record's event, or of the one of its group; NULL: of none. */
-static void put_head(FILE *out, const struct perfring_input *input, const struct perfring_item *item,
+static void put_head(FILE *out, const struct tool_input *input, const struct perfring_item *item,
 		     const struct perfring_format *format)
 {
 	const char *kind = perfring_record_name(item->record->type);
@@ -845,7 +845,7 @@ static void put_head(FILE *out, const struct perfring_input *input, const struct
 
 	fputs("{\"kind\":", out);
 	if (kind)
-		perfring_json_text(out, kind);
+		tool_json_text(out, kind);
 	else
 		fprintf(out, "\"RECORD_%" PRIu32 "\"", item->record->type);
 	if (stream)
@@ -859,12 +859,12 @@ static void put_head(FILE *out, const struct perfring_input *input, const struct
 		fputs(",\"late\":true", out);
 	if (event) {
 		fputs(",\"event\":", out);
-		perfring_json_text(out, event);
+		tool_json_text(out, event);
 	}
 }
 
-bool perfring_json_record(FILE *out, struct perfring_input *input, struct perfring_tracepoints *tracepoints,
-			  const struct perfring_item *item, struct perfring_fault *fault)
+bool tool_json_record(FILE *out, struct tool_input *input, struct tool_tracepoints *tracepoints,
+		      const struct perfring_item *item, struct perfring_fault *fault)
 {
 	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE;
 	const struct perfring_format *format;
@@ -879,7 +879,7 @@ bool perfring_json_record(FILE *out, struct perfring_input *input, struct perfri
 		error = item->format ? perfring_sample_decode(item->format, item->record, &sample, fault) : -EINVAL;
 	if (is_sample && !error) {
 		perfring_split_begin(input->split, item->format, &sample);
-		while (perfring_input_event(input, &format)) {
+		while (tool_input_event(input, &format)) {
 			put_head(out, input, item, format);
 			put_sample(out, tracepoints, item, &sample);
 			fputs("}\n", out);

@@ -17,12 +17,12 @@
 #include "tracepoint.h"
 
 /* A string with its quotes: of UTF-8, whatever the bytes are. */
-void perfring_json_text(FILE *out, const char *text);
+void tool_json_text(FILE *out, const char *text);
 
 /* Writes one line; for the sample of a group one for each event that counted (split.h), with that event's name, id and
  * period, perhaps none.  A record that cannot be decoded has "fault" and "fault_at" in place of its members.  Returns whether
  * it could; else *fault says why not. */
-bool perfring_json_record(FILE *out, struct perfring_input *input, struct perfring_tracepoints *tracepoints,
-			  const struct perfring_item *item, struct perfring_fault *fault);
+bool tool_json_record(FILE *out, struct tool_input *input, struct tool_tracepoints *tracepoints,
+		      const struct perfring_item *item, struct perfring_fault *fault);
 
 #endif

@@ -71,7 +71,7 @@ static void explain(const struct refusals *refusals)
 		attr.exclude_kernel = refusals->errors[i] == -EACCES || refusals->errors[i] == -EPERM;
 		perfring_event_explain(refusals->errors[i], &attr, 0, -1, text, sizeof(text));
 		printf("%sDoes not open, for example ", i ? "" : "\n");
-		perfring_tool_print(stdout, text, 0, false);
+		tool_print(stdout, text, 0, false);
 		putchar('\n');
 	}
 }
@@ -79,16 +79,16 @@ static void explain(const struct refusals *refusals)
 static void show(const struct perfring_event_listed *name, bool details)
 {
 	const char *joint = *name->alias ? " OR " : "";
-	int used = 2 + perfring_tool_print(NULL, name->name, 0, false) + (int)strlen(joint) +
-		   perfring_tool_print(NULL, name->alias, 0, false);
+	int used = 2 + tool_print(NULL, name->name, 0, false) + (int)strlen(joint) +
+		   tool_print(NULL, name->alias, 0, false);
 
 	fputs("  ", stdout);
-	perfring_tool_print(stdout, name->name, 0, false);
+	tool_print(stdout, name->name, 0, false);
 	fputs(joint, stdout);
-	perfring_tool_print(stdout, name->alias, 0, false);
+	tool_print(stdout, name->alias, 0, false);
 	printf("%*s[", used < 53 ? 53 - used : 1, "");
 	if (name->kind == PERFRING_EVENT_FORM)
-		perfring_tool_print(stdout, name->text, 0, false);
+		tool_print(stdout, name->text, 0, false);
 	else
 		fputs(KINDS[name->kind].label, stdout);
 	if (is_tried(name->kind) && !name->opens)
@@ -96,7 +96,7 @@ static void show(const struct perfring_event_listed *name, bool details)
 	puts("]");
 	if (details && *name->text && name->kind != PERFRING_EVENT_FORM) {
 		fputs("       ", stdout);
-		perfring_tool_print(stdout, name->text, 0, false);
+		tool_print(stdout, name->text, 0, false);
 		putchar('\n');
 	}
 }
@@ -141,27 +141,27 @@ static int list_word(const char *word, bool details, bool *begun, struct refusal
 	if (kind < 0) {
 		size_t size = strlen(word) + 3;
 
-		glob = perfring_tool_room(NULL, size, 1);
+		glob = tool_room(NULL, size, 1);
 		snprintf(glob, size, strpbrk(word, "*?[") ? "%s" : "*%s*", word);
 	}
 	count = list(glob, kind, details, begun, refusals);
 	free(glob);
 	if (count < 0) {
-		perfring_tool_complain("events cannot be listed: %s", strerror((int)-count));
-		return PERFRING_TOOL_FAILED;
+		tool_complain("events cannot be listed: %s", strerror((int)-count));
+		return TOOL_FAILED;
 	}
 	if (count)
-		return PERFRING_TOOL_DONE;
+		return TOOL_DONE;
 	if (kind == PERFRING_EVENT_PFM && !PERFRING_HAS_PFM)
-		perfring_tool_complain("list: no names of libpfm4: this perfring was built without libpfm4");
+		tool_complain("list: no names of libpfm4: this perfring was built without libpfm4");
 	else if (kind == PERFRING_EVENT_TRACEPOINT && access("/sys/kernel/tracing/events", R_OK | X_OK) &&
 		 access("/sys/kernel/debug/tracing/events", R_OK | X_OK))
-		perfring_tool_complain(
+		tool_complain(
 			"list: no tracepoint: tracefs is not mounted or may not be read (as root: mount -t tracefs "
 			"none /sys/kernel/tracing)");
 	else
-		perfring_tool_complain("list: nothing on this machine matches '%s'", word);
-	return PERFRING_TOOL_FAILED;
+		tool_complain("list: nothing on this machine matches '%s'", word);
+	return TOOL_FAILED;
 }
 
 enum {
@@ -173,7 +173,7 @@ static int list_command(int argc, char **argv)
 	struct tool_options options = {.command = &tool_list};
 	struct refusals refusals = {.count = 0};
 	bool details = false, begun = false;
-	int found, status = PERFRING_TOOL_DONE;
+	int found, status = TOOL_DONE;
 
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
@@ -190,9 +190,9 @@ static int list_command(int argc, char **argv)
 		status = list_word("*", details, &begun, &refusals);
 	for (; optind < argc; optind++)
 		if (list_word(argv[optind], details, &begun, &refusals))
-			status = PERFRING_TOOL_FAILED;
+			status = TOOL_FAILED;
 	explain(&refusals);
-	return perfring_tool_flush() ? status : PERFRING_TOOL_FAILED;
+	return tool_flush() ? status : TOOL_FAILED;
 }
 
 static const struct tool_option ROWS[] = {

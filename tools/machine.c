@@ -14,7 +14,7 @@
 #include "tools.h"
 
 struct node {
-	struct perfring_mapping map;
+	struct tool_mapping map;
 	struct node *low;
 	struct node *high;
 	uint32_t refs;
@@ -34,14 +34,14 @@ struct name {
 	const char *text;
 };
 
-struct perfring_machine {
+struct tool_machine {
 	void *tasks; /* tsearch trees: balanced */
 	void *names;
 	struct node *kernel;
 	uint64_t random;
 };
 
-static uint32_t draw(struct perfring_machine *machine)
+static uint32_t draw(struct tool_machine *machine)
 {
 	machine->random ^= machine->random << 13;
 	machine->random ^= machine->random >> 7;
@@ -75,7 +75,7 @@ static struct node *own(struct node *node)
 
 	if (node->refs == 1)
 		return node;
-	copy = perfring_tool_room(NULL, 1, sizeof(*copy));
+	copy = tool_room(NULL, 1, sizeof(*copy));
 	*copy = *node;
 	copy->refs = 1;
 	share(copy->low);
@@ -121,18 +121,18 @@ static struct node *merge(struct node *low, struct node *high)
 	return high;
 }
 
-static struct node *plant(struct perfring_machine *machine, struct perfring_mapping map)
+static struct node *plant(struct tool_machine *machine, struct tool_mapping map)
 {
 	struct node *node;
 
 	if (map.addr >= map.end)
 		return NULL;
-	node = perfring_tool_room(NULL, 1, sizeof(*node));
+	node = tool_room(NULL, 1, sizeof(*node));
 	*node = (struct node){.map = map, .refs = 1, .priority = draw(machine)};
 	return node;
 }
 
-static const struct perfring_mapping *find(const struct node *node, uint64_t addr)
+static const struct tool_mapping *find(const struct node *node, uint64_t addr)
 {
 	while (node && (addr < node->map.addr || addr >= node->map.end))
 		node = addr < node->map.addr ? node->low : node->high;
@@ -140,7 +140,7 @@ static const struct perfring_mapping *find(const struct node *node, uint64_t add
 }
 
 /* The part of a mapping above a newer one that ends at `from`. */
-static struct perfring_mapping above(struct perfring_mapping map, uint64_t from)
+static struct tool_mapping above(struct tool_mapping map, uint64_t from)
 {
 	map.pgoff += from - map.addr;
 	map.addr = from;
@@ -148,11 +148,11 @@ static struct perfring_mapping above(struct perfring_mapping map, uint64_t from)
 }
 
 /* Replaces what it overlaps, as mmap does. */
-static void insert(struct perfring_machine *machine, struct node **tree, struct perfring_mapping map)
+static void insert(struct tool_machine *machine, struct node **tree, struct tool_mapping map)
 {
 	struct node *low, *mid, *high, *cut, *before = NULL, *after = NULL;
-	const struct perfring_mapping *old;
-	struct perfring_mapping part;
+	const struct tool_mapping *old;
+	struct tool_mapping part;
 
 	if (map.addr >= map.end)
 		return;
@@ -192,7 +192,7 @@ static int compare_tasks(const void *a, const void *b)
 	return one->id < other->id ? -1 : one->id > other->id;
 }
 
-const char *perfring_machine_name(struct perfring_machine *machine, const char *text, size_t size)
+const char *tool_machine_name(struct tool_machine *machine, const char *text, size_t size)
 {
 	struct name key = {strnlen(text, size), text};
 	struct name *name;
@@ -201,16 +201,16 @@ const char *perfring_machine_name(struct perfring_machine *machine, const char *
 
 	if (at)
 		return (*(struct name **)at)->text;
-	name = perfring_tool_room(NULL, 1, sizeof(*name) + key.size + 1);
+	name = tool_room(NULL, 1, sizeof(*name) + key.size + 1);
 	copy = (char *)(name + 1);
 	memcpy(copy, text, key.size);
 	copy[key.size] = 0;
 	*name = (struct name){key.size, copy};
-	perfring_tool_insert(name, &machine->names, compare_names);
+	tool_insert(name, &machine->names, compare_names);
 	return copy;
 }
 
-static struct task *find_task(const struct perfring_machine *machine, uint32_t id)
+static struct task *find_task(const struct tool_machine *machine, uint32_t id)
 {
 	struct task key = {.id = id};
 	void *at = tfind(&key, &machine->tasks, compare_tasks);
@@ -218,29 +218,29 @@ static struct task *find_task(const struct perfring_machine *machine, uint32_t i
 	return at ? *(struct task **)at : NULL;
 }
 
-static struct task *get_task(struct perfring_machine *machine, uint32_t id)
+static struct task *get_task(struct tool_machine *machine, uint32_t id)
 {
 	struct task *task = find_task(machine, id);
 
 	if (task)
 		return task;
-	task = perfring_tool_room(NULL, 1, sizeof(*task));
+	task = tool_room(NULL, 1, sizeof(*task));
 	*task = (struct task){.id = id};
-	perfring_tool_insert(task, &machine->tasks, compare_tasks);
+	tool_insert(task, &machine->tasks, compare_tasks);
 	return task;
 }
 
 /* ---- records ---- */
 
-static void take_mapping(struct perfring_machine *machine, uint16_t misc, uint32_t pid, uint64_t addr, uint64_t len,
+static void take_mapping(struct tool_machine *machine, uint16_t misc, uint32_t pid, uint64_t addr, uint64_t len,
 			 uint64_t pgoff, struct perfring_string filename, const struct perfring_file_id *file)
 {
-	struct perfring_mapping map = {
+	struct tool_mapping map = {
 		.addr = addr, .end = len > UINT64_MAX - addr ? UINT64_MAX : addr + len, .pgoff = pgoff};
 
 	if (file)
 		map.file = *file;
-	map.name = perfring_machine_name(machine, filename.data, filename.size);
+	map.name = tool_machine_name(machine, filename.data, filename.size);
 	switch (misc & PERFRING_RECORD_MISC_CPUMODE_MASK) {
 	case PERFRING_RECORD_MISC_KERNEL:
 		insert(machine, &machine->kernel, map);
@@ -254,7 +254,7 @@ static void take_mapping(struct perfring_machine *machine, uint16_t misc, uint32
 /* A FORK of a task that was there when the recording began (misc bit 13, or time 0) copies nothing: COMM and MMAP of the
  * task are in the file too, before or after it.  A task that started while these were being written has two FORKs; its
  * COMM and MMAP, which may follow an exec, are newer than the second. */
-static void take_fork(struct perfring_machine *machine, uint16_t misc, const struct perfring_record_fork *fork)
+static void take_fork(struct tool_machine *machine, uint16_t misc, const struct perfring_record_fork *fork)
 {
 	struct task *child, *parent = find_task(machine, fork->ptid);
 	const char *comm = parent ? parent->comm : NULL;
@@ -279,18 +279,18 @@ static void take_fork(struct perfring_machine *machine, uint16_t misc, const str
 	child->maps = parent ? share(parent->maps) : NULL;
 }
 
-static void take_ksymbol(struct perfring_machine *machine, const struct perfring_record_ksymbol *symbol)
+static void take_ksymbol(struct tool_machine *machine, const struct perfring_record_ksymbol *symbol)
 {
-	struct perfring_mapping map = {.addr = symbol->addr};
+	struct tool_mapping map = {.addr = symbol->addr};
 
 	if (symbol->flags & PERFRING_RECORD_KSYMBOL_FLAGS_UNREGISTER)
 		return;
 	map.end = symbol->len > UINT64_MAX - symbol->addr ? UINT64_MAX : symbol->addr + symbol->len;
-	map.name = perfring_machine_name(machine, symbol->name.data, symbol->name.size);
+	map.name = tool_machine_name(machine, symbol->name.data, symbol->name.size);
 	insert(machine, &machine->kernel, map);
 }
 
-void perfring_machine_take(struct perfring_machine *machine, const struct perfring_record *record)
+void tool_machine_take(struct tool_machine *machine, const struct perfring_record *record)
 {
 	const struct perfring_record_comm *comm = &record->is.comm;
 	const struct perfring_record_mmap *mmap = &record->is.mmap;
@@ -299,7 +299,7 @@ void perfring_machine_take(struct perfring_machine *machine, const struct perfri
 
 	switch (record->type) {
 	case PERFRING_RECORD_COMM:
-		get_task(machine, comm->tid)->comm = perfring_machine_name(machine, comm->comm.data, comm->comm.size);
+		get_task(machine, comm->tid)->comm = tool_machine_name(machine, comm->comm.data, comm->comm.size);
 		if (record->misc & PERFRING_RECORD_MISC_COMM_EXEC) {
 			task = get_task(machine, comm->pid);
 			drop(task->maps);
@@ -328,7 +328,7 @@ void perfring_machine_take(struct perfring_machine *machine, const struct perfri
 	}
 }
 
-const char *perfring_machine_comm(struct perfring_machine *machine, uint32_t tid)
+const char *tool_machine_comm(struct tool_machine *machine, uint32_t tid)
 {
 	struct task *task = get_task(machine, tid);
 	char text[16];
@@ -338,25 +338,24 @@ const char *perfring_machine_comm(struct perfring_machine *machine, uint32_t tid
 	if (task->comm)
 		return task->comm;
 	snprintf(text, sizeof(text), ":%" PRId32, (int32_t)tid);
-	return perfring_machine_name(machine, text, sizeof(text));
+	return tool_machine_name(machine, text, sizeof(text));
 }
 
-const struct perfring_mapping *perfring_machine_user(const struct perfring_machine *machine, uint32_t pid,
-						     uint64_t addr)
+const struct tool_mapping *tool_machine_user(const struct tool_machine *machine, uint32_t pid, uint64_t addr)
 {
 	const struct task *task = find_task(machine, pid);
 
 	return task ? find(task->maps, addr) : NULL;
 }
 
-const struct perfring_mapping *perfring_machine_kernel(const struct perfring_machine *machine, uint64_t addr)
+const struct tool_mapping *tool_machine_kernel(const struct tool_machine *machine, uint64_t addr)
 {
 	return find(machine->kernel, addr);
 }
 
-struct perfring_machine *perfring_machine_open(void)
+struct tool_machine *tool_machine_open(void)
 {
-	struct perfring_machine *machine = perfring_tool_room(NULL, 1, sizeof(*machine));
+	struct tool_machine *machine = tool_room(NULL, 1, sizeof(*machine));
 
 	memset(machine, 0, sizeof(*machine));
 	if (getrandom(&machine->random, sizeof(machine->random), GRND_NONBLOCK) != sizeof(machine->random))
@@ -371,7 +370,7 @@ static void free_task(void *task)
 	free(task);
 }
 
-void perfring_machine_close(struct perfring_machine *machine)
+void tool_machine_close(struct tool_machine *machine)
 {
 	if (!machine)
 		return;

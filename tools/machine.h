@@ -6,7 +6,7 @@
 
 /* [addr, end) shows the file from pgoff on.  The name lives as long as the machine, and equal names are one pointer.
  * file: all 0 where the record of the mapping had none. */
-struct perfring_mapping {
+struct tool_mapping {
 	uint64_t addr;
 	uint64_t end;
 	uint64_t pgoff;
@@ -14,23 +14,22 @@ struct perfring_mapping {
 	struct perfring_file_id file;
 };
 
-struct perfring_machine;
+struct tool_machine;
 
-struct perfring_machine *perfring_machine_open(void);
-void perfring_machine_close(struct perfring_machine *machine);
+struct tool_machine *tool_machine_open(void);
+void tool_machine_close(struct tool_machine *machine);
 
 /* Updates the state by COMM, FORK, MMAP, MMAP2 and KSYMBOL records, in time order. */
-void perfring_machine_take(struct perfring_machine *machine, const struct perfring_record *record);
+void tool_machine_take(struct tool_machine *machine, const struct perfring_record *record);
 
 /* ":TID" when nothing named it. */
-const char *perfring_machine_comm(struct perfring_machine *machine, uint32_t tid);
+const char *tool_machine_comm(struct tool_machine *machine, uint32_t tid);
 
 /* The mapping at this address, or NULL.  Valid until: the next take. */
-const struct perfring_mapping *perfring_machine_user(const struct perfring_machine *machine, uint32_t pid,
-						     uint64_t addr);
-const struct perfring_mapping *perfring_machine_kernel(const struct perfring_machine *machine, uint64_t addr);
+const struct tool_mapping *tool_machine_user(const struct tool_machine *machine, uint32_t pid, uint64_t addr);
+const struct tool_mapping *tool_machine_kernel(const struct tool_machine *machine, uint64_t addr);
 
 /* The one pointer of a name. */
-const char *perfring_machine_name(struct perfring_machine *machine, const char *text, size_t size);
+const char *tool_machine_name(struct tool_machine *machine, const char *text, size_t size);
 
 #endif

@@ -74,17 +74,17 @@ int tool_options_refuse(const struct tool_options *options, int found, const cha
 	const struct tool_option *row = row_of(options, found);
 	char prefix[NAME], name[NAME], takes[TAKES], command[NAME];
 
-	perfring_tool_complain(WRONG, prefix_of(options, prefix), name_of(row, name), takes_of(row, takes),
-			       value ? value : "", command_of(options, command));
-	return PERFRING_TOOL_MISUSED;
+	tool_complain(WRONG, prefix_of(options, prefix), name_of(row, name), takes_of(row, takes), value ? value : "",
+		      command_of(options, command));
+	return TOOL_MISUSED;
 }
 
 int tool_options_forgotten(const struct tool_options *options, int found)
 {
 	char prefix[NAME], name[NAME];
 
-	perfring_tool_complain(FORGOTTEN, prefix_of(options, prefix), name_of(row_of(options, found), name));
-	return PERFRING_TOOL_FAILED;
+	tool_complain(FORGOTTEN, prefix_of(options, prefix), name_of(row_of(options, found), name));
+	return TOOL_FAILED;
 }
 
 void tool_options_refuse_event(const char *command, const char *list, int error, const struct perfring_fault *fault)
@@ -93,11 +93,11 @@ void tool_options_refuse_event(const char *command, const char *list, int error,
 	size_t length = strlen(list), at = fault->at > 0 ? (size_t)fault->at : 0;
 
 	if (!at || error == -ENOMEM)
-		perfring_tool_complain(EVENT, command, list, error == -ENOMEM ? strerror(ENOMEM) : what);
+		tool_complain(EVENT, command, list, error == -ENOMEM ? strerror(ENOMEM) : what);
 	else if (at >= length)
-		perfring_tool_complain(EVENT_END, command, list, what);
+		tool_complain(EVENT_END, command, list, what);
 	else
-		perfring_tool_complain(EVENT_AT, command, list, list + at, what);
+		tool_complain(EVENT_AT, command, list, list + at, what);
 }
 
 /* Whether a long name that this word abbreviates is in the table. */
@@ -121,17 +121,17 @@ static int refuse_word(const struct tool_options *options, int found, char **arg
 	size_t length = strcspn(word, "=");
 
 	if (found == ':') {
-		perfring_tool_complain(MISSING, prefix, name_of(row, name), takes_of(row, takes), command);
+		tool_complain(MISSING, prefix, name_of(row, name), takes_of(row, takes), command);
 	} else if (strncmp(word, "--", 2) || (optopt && !row)) {
 		/* among letters it may be in the word before the next */
-		perfring_tool_complain(UNKNOWN, prefix, optopt ? letter : word, command);
+		tool_complain(UNKNOWN, prefix, optopt ? letter : word, command);
 	} else if (row) {
 		snprintf(name, sizeof(name), "%.*s", (int)length, word);
-		perfring_tool_complain(NO_VALUE, prefix, name, word[length] ? word + length + 1 : "", command);
+		tool_complain(NO_VALUE, prefix, name, word[length] ? word + length + 1 : "", command);
 	} else {
-		perfring_tool_complain(is_prefix(options, word) ? AMBIGUOUS : UNKNOWN, prefix, word, command);
+		tool_complain(is_prefix(options, word) ? AMBIGUOUS : UNKNOWN, prefix, word, command);
 	}
-	return PERFRING_TOOL_MISUSED;
+	return TOOL_MISUSED;
 }
 
 /* The two tables of getopt_long.  letters: room for three characters and three more of each row. */
@@ -165,7 +165,7 @@ int tool_options_next(struct tool_options *options, int argc, char **argv)
 	int found;
 
 	opterr = 0;
-	options->status = PERFRING_TOOL_DONE;
+	options->status = TOOL_DONE;
 	translate(options->command, letters, names);
 	found = getopt_long(argc, argv, letters, names, NULL);
 	if (found == -1)
@@ -176,7 +176,7 @@ int tool_options_next(struct tool_options *options, int argc, char **argv)
 	}
 	if (found == 'h') {
 		tool_help_print(stdout, options->command);
-		options->status = perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+		options->status = tool_flush() ? TOOL_DONE : TOOL_FAILED;
 		return 0;
 	}
 	row = row_of(options, found);

@@ -84,10 +84,10 @@ struct tool_options {
  * option is wrong, which was reported. */
 int tool_options_next(struct tool_options *options, int argc, char **argv);
 
-/* Reports that the option does not take this value.  Returns PERFRING_TOOL_MISUSED. */
+/* Reports that the option does not take this value.  Returns TOOL_MISUSED. */
 int tool_options_refuse(const struct tool_options *options, int found, const char *value);
 
-/* Reports an option that has a row and no case: a fault of the command.  Returns PERFRING_TOOL_FAILED. */
+/* Reports an option that has a row and no case: a fault of the command.  Returns TOOL_FAILED. */
 int tool_options_forgotten(const struct tool_options *options, int found);
 
 /* Reports what is wrong with a list of events, and where in it.  error: negative, of the parser. */

@@ -33,18 +33,18 @@ static void remove_left(void)
 		unlink(unsettled.name);
 }
 
-static void leave(const struct perfring_outfile *file)
+static void leave(const struct tool_outfile *file)
 {
 	static bool is_registered;
 
 	unsettled.name = file->beside;
-	unsettled.is_folder = file->flags & PERFRING_OUTFILE_DIRECTORY;
+	unsettled.is_folder = file->flags & TOOL_OUTFILE_DIRECTORY;
 	unsettled.maker = getpid();
 	if (!is_registered)
 		is_registered = !atexit(remove_left);
 }
 
-static void forget(struct perfring_outfile *file)
+static void forget(struct tool_outfile *file)
 {
 	if (unsettled.name == file->beside)
 		unsettled.name = NULL;
@@ -52,15 +52,15 @@ static void forget(struct perfring_outfile *file)
 	file->beside = NULL;
 }
 
-static bool complain(const struct perfring_outfile *file, const char *name, int error)
+static bool complain(const struct tool_outfile *file, const char *name, int error)
 {
-	perfring_tool_complain("%s: %s: %s", file->command, name, strerror(error));
+	tool_complain("%s: %s: %s", file->command, name, strerror(error));
 	return false;
 }
 
 static char *joined(const char *path, const char *suffix)
 {
-	char *name = perfring_tool_room(NULL, strlen(path) + strlen(suffix) + 1, 1);
+	char *name = tool_room(NULL, strlen(path) + strlen(suffix) + 1, 1);
 
 	strcpy(stpcpy(name, path), suffix);
 	return name;
@@ -103,13 +103,13 @@ static int look_into(const char *path, bool empties)
 }
 
 /* A directory that is not a recording is neither renamed nor removed. */
-static bool may_move(const struct perfring_outfile *file, const char *path)
+static bool may_move(const struct tool_outfile *file, const char *path)
 {
 	int ret = look_into(path, false);
 
 	if (ret == -ENOTEMPTY)
-		perfring_tool_complain("%s: %s: is a directory that holds more than data and data.N: it is not replaced",
-				       file->command, path);
+		tool_complain("%s: %s: is a directory that holds more than data and data.N: it is not replaced",
+			      file->command, path);
 	else if (ret)
 		complain(file, path, -ret);
 	return !ret;
@@ -123,17 +123,17 @@ static int remove_folder(const char *path)
 }
 
 /* Renames the existing file or directory to NAME.old, and removes the old one of that name. */
-static bool make_way(const struct perfring_outfile *file)
+static bool make_way(const struct tool_outfile *file)
 {
 	struct stat status, before;
 	char *old;
 	bool good = true;
 
-	if (!(file->flags & PERFRING_OUTFILE_OLD))
+	if (!(file->flags & TOOL_OUTFILE_OLD))
 		return true;
 	if (stat(file->path, &status)) /* it may exist all the same */
 		return errno == ENOENT || complain(file, file->path, errno);
-	if (S_ISREG(status.st_mode) && !status.st_size && !(file->flags & PERFRING_OUTFILE_DIRECTORY))
+	if (S_ISREG(status.st_mode) && !status.st_size && !(file->flags & TOOL_OUTFILE_DIRECTORY))
 		return true;
 	old = joined(file->path, ".old");
 	if (S_ISDIR(status.st_mode))
@@ -162,7 +162,7 @@ static int open_pipe(const char *path)
 	int fd;
 
 	while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0 && errno == ENXIO) {
-		if (perfring_tool_is_ending()) {
+		if (tool_is_ending()) {
 			errno = EINTR;
 			return -1;
 		}
@@ -173,7 +173,7 @@ static int open_pipe(const char *path)
 	return fd;
 }
 
-static bool open_as_it_is(struct perfring_outfile *file, mode_t kind)
+static bool open_as_it_is(struct tool_outfile *file, mode_t kind)
 {
 	if (S_ISFIFO(kind))
 		file->fd = open_pipe(file->path);
@@ -182,24 +182,24 @@ static bool open_as_it_is(struct perfring_outfile *file, mode_t kind)
 	else
 		file->fd = open(file->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
 	if (file->fd < 0 && errno == EINTR)
-		perfring_tool_complain("%s: %s: ended before a reader opened this pipe", file->command, file->path);
+		tool_complain("%s: %s: ended before a reader opened this pipe", file->command, file->path);
 	else if (file->fd < 0)
 		complain(file, file->path, errno);
 	return file->fd >= 0;
 }
 
-static char *name_beside(const struct perfring_outfile *file, int turn)
+static char *name_beside(const struct tool_outfile *file, int turn)
 {
 	const char *last = strrchr(file->path, '/');
 	size_t folder = last ? (size_t)(last + 1 - file->path) : 0, room = strlen(file->path) + 64;
-	char *name = perfring_tool_room(NULL, room, 1);
+	char *name = tool_room(NULL, room, 1);
 
 	snprintf(name, room, "%.*s.%.200s.%d.%d", (int)folder, file->path, file->path + folder, (int)getpid(), turn);
 	return name;
 }
 
 /* A file without a name needs no cleaning up after a kill; some file systems have no such files. */
-static int open_nameless(const struct perfring_outfile *file, mode_t mode)
+static int open_nameless(const struct tool_outfile *file, mode_t mode)
 {
 	const char *last = strrchr(file->path, '/');
 	char *folder = joined(file->path, "/."), link[64];
@@ -218,10 +218,10 @@ static int open_nameless(const struct perfring_outfile *file, mode_t mode)
 	return fd;
 }
 
-static bool open_beside(struct perfring_outfile *file)
+static bool open_beside(struct tool_outfile *file)
 {
-	mode_t mode = file->flags & PERFRING_OUTFILE_PRIVATE ? 0600 : 0666;
-	bool is_folder = file->flags & PERFRING_OUTFILE_DIRECTORY;
+	mode_t mode = file->flags & TOOL_OUTFILE_PRIVATE ? 0600 : 0666;
+	bool is_folder = file->flags & TOOL_OUTFILE_DIRECTORY;
 	int error = EEXIST;
 
 	file->fd = is_folder ? -1 : open_nameless(file, mode);
@@ -246,13 +246,13 @@ static bool open_beside(struct perfring_outfile *file)
 	}
 	forget(file);
 	/* A file that may be written, in a directory in which none may be made. */
-	if (!(file->flags & (PERFRING_OUTFILE_OLD | PERFRING_OUTFILE_DIRECTORY)) &&
+	if (!(file->flags & (TOOL_OUTFILE_OLD | TOOL_OUTFILE_DIRECTORY)) &&
 	    (error == EACCES || error == EPERM || error == EROFS))
 		file->fd = open(file->path, O_RDWR | O_TRUNC | O_CLOEXEC);
 	return file->fd >= 0 ? true : complain(file, file->path, error);
 }
 
-static bool open_kind(struct perfring_outfile *file)
+static bool open_kind(struct tool_outfile *file)
 {
 	struct stat status;
 
@@ -263,28 +263,28 @@ static bool open_kind(struct perfring_outfile *file)
 	if (stat(file->path, &status))
 		return errno == ENOENT ? open_beside(file) : complain(file, file->path, errno);
 	if (S_ISDIR(status.st_mode)) {
-		if (!(file->flags & PERFRING_OUTFILE_OLD))
+		if (!(file->flags & TOOL_OUTFILE_OLD))
 			return complain(file, file->path, EISDIR);
 		return may_move(file, file->path) && open_beside(file);
 	}
-	if (S_ISREG(status.st_mode) && !perfring_path_is_descriptor(file->path))
+	if (S_ISREG(status.st_mode) && !tool_path_is_descriptor(file->path))
 		return open_beside(file);
-	if (file->flags & PERFRING_OUTFILE_DIRECTORY)
+	if (file->flags & TOOL_OUTFILE_DIRECTORY)
 		return complain(file, file->path, ENOTDIR);
 	return open_as_it_is(file, status.st_mode);
 }
 
-bool perfring_outfile_open(struct perfring_outfile *file, const char *command, const char *path, unsigned flags)
+bool tool_outfile_open(struct tool_outfile *file, const char *command, const char *path, unsigned flags)
 {
 	struct stat status;
 
-	*file = (struct perfring_outfile){.command = command, .path = path, .flags = flags, .fd = -1};
+	*file = (struct tool_outfile){.command = command, .path = path, .flags = flags, .fd = -1};
 	if (!*path)
 		return complain(file, "-o ''", ENOENT);
 	if (!open_kind(file))
 		return false;
-	if (!(flags & PERFRING_OUTFILE_TEXT) && isatty(file->fd)) {
-		perfring_tool_complain("%s: -o %s: is a terminal: redirect it into a file or a pipe", command, path);
+	if (!(flags & TOOL_OUTFILE_TEXT) && isatty(file->fd)) {
+		tool_complain("%s: -o %s: is a terminal: redirect it into a file or a pipe", command, path);
 		return false;
 	}
 	file->is_stream = !strcmp(path, "-") ||
@@ -292,7 +292,7 @@ bool perfring_outfile_open(struct perfring_outfile *file, const char *command, c
 	return true;
 }
 
-bool perfring_outfile_settle(struct perfring_outfile *file)
+bool tool_outfile_settle(struct tool_outfile *file)
 {
 	char link[64];
 	int error = 0;
@@ -322,12 +322,12 @@ bool perfring_outfile_settle(struct perfring_outfile *file)
 	return true;
 }
 
-int perfring_outfile_close(struct perfring_outfile *file)
+int tool_outfile_close(struct tool_outfile *file)
 {
 	int ret = 0;
 
-	perfring_outfile_end(file);
-	if (file->beside && file->flags & PERFRING_OUTFILE_DIRECTORY)
+	tool_outfile_end(file);
+	if (file->beside && file->flags & TOOL_OUTFILE_DIRECTORY)
 		remove_folder(file->beside);
 	else if (file->beside)
 		unlink(file->beside);
@@ -399,7 +399,7 @@ static int write_between(struct perfring_file_writer *writer, uint32_t into, con
 	return perfring_file_writer_write_to(writer, into, pieces, count);
 }
 
-static void set_aside(struct perfring_outfile *file)
+static void set_aside(struct tool_outfile *file)
 {
 	int fd = file->spare || file->is_stream ? -1 : open_nameless(file, 0600);
 
@@ -410,15 +410,15 @@ static void set_aside(struct perfring_outfile *file)
 	file->spare = fd;
 }
 
-void perfring_outfile_end(struct perfring_outfile *file)
+void tool_outfile_end(struct tool_outfile *file)
 {
 	if (file->spare > STDERR_FILENO)
 		close(file->spare);
 	file->spare = 0;
 }
 
-uint64_t perfring_outfile_write_some(struct perfring_outfile *file, struct perfring_file_writer *writer, uint32_t into,
-				     const struct iovec *pieces, int count, uint64_t *samples)
+uint64_t tool_outfile_write_some(struct tool_outfile *file, struct perfring_file_writer *writer, uint32_t into,
+				 const struct iovec *pieces, int count, uint64_t *samples)
 {
 	struct place from = {.pieces = pieces, .count = count};
 	uint64_t most = UINT64_MAX, written = 0;

@@ -13,7 +13,7 @@ enum {
 	LINKS = 40, /* of links in a row, as the kernel */
 };
 
-bool perfring_path_is_descriptor(const char *path)
+bool tool_path_is_descriptor(const char *path)
 {
 	char name[PATH_MAX], link[PATH_MAX];
 

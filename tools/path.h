@@ -5,6 +5,6 @@
 #include <stdbool.h>
 
 /* Whether the name is a descriptor's, as /dev/stdout: it leads through /proc.  No other file can take such a name. */
-bool perfring_path_is_descriptor(const char *path);
+bool tool_path_is_descriptor(const char *path);
 
 #endif

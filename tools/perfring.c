@@ -42,7 +42,7 @@ static const struct tool_command PERFRING = {
 		    "perfring-ring perfring-list perfring-gen perfring-doctor perf",
 };
 
-uint64_t perfring_tool_now(void)
+uint64_t tool_now(void)
 {
 	struct timespec now = {0, 0};
 
@@ -50,21 +50,21 @@ uint64_t perfring_tool_now(void)
 	return (uint64_t)now.tv_sec * 1000 * NS_PER_MS + (uint64_t)now.tv_nsec;
 }
 
-int perfring_tool_status(int child_status, int ended_by)
+int tool_status(int child_status, int ended_by)
 {
 	int by = WIFSIGNALED(child_status) ? WTERMSIG(child_status) : ended_by;
 
 	if (!by)
 		return WEXITSTATUS(child_status);
 	if (ended_by && (by == SIGINT || by == SIGTERM || by == SIGHUP)) {
-		perfring_tool_flush();
+		tool_flush();
 		signal(by, SIG_DFL);
 		raise(by);
 	}
 	return 128 + by;
 }
 
-bool perfring_tool_open_signals(int *signals, int another, sigset_t *before)
+bool tool_open_signals(int *signals, int another, sigset_t *before)
 {
 	struct sigaction hangup;
 	sigset_t set;
@@ -83,11 +83,11 @@ bool perfring_tool_open_signals(int *signals, int another, sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 	*signals = signalfd(*signals, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (*signals < 0)
-		perfring_tool_complain("signalfd: %s", strerror(errno));
+		tool_complain("signalfd: %s", strerror(errno));
 	return *signals >= 0;
 }
 
-bool perfring_tool_is_ending(void)
+bool tool_is_ending(void)
 {
 	sigset_t pending;
 
@@ -95,21 +95,21 @@ bool perfring_tool_is_ending(void)
 					 sigismember(&pending, SIGHUP) == 1);
 }
 
-bool perfring_tool_is_cut(uint64_t since)
+bool tool_is_cut(uint64_t since)
 {
-	return perfring_tool_is_ending() && perfring_tool_now() - since > UINT64_C(1000000000);
+	return tool_is_ending() && tool_now() - since > UINT64_C(1000000000);
 }
 
-bool perfring_tool_flush(void)
+bool tool_flush(void)
 {
 	int error;
 
-	perfring_out_flush(0);
+	tool_out_flush(0);
 	if (!fflush(stdout) && !ferror(stdout))
 		return true;
 	error = errno;
 	if (error != EPIPE)
-		perfring_tool_complain("standard output: %s", strerror(error));
+		tool_complain("standard output: %s", strerror(error));
 	return false;
 }
 
@@ -118,13 +118,13 @@ static const struct tool_command *command_of(const char *name)
 	for (size_t i = 0; COMMANDS[i]; i++)
 		if (!strcmp(name, COMMANDS[i]->name))
 			return COMMANDS[i];
-	perfring_tool_complain("unknown command '%s' (perfring --help)", name);
+	tool_complain("unknown command '%s' (perfring --help)", name);
 	return NULL;
 }
 
 static int flush(void)
 {
-	return perfring_tool_flush() ? PERFRING_TOOL_DONE : PERFRING_TOOL_FAILED;
+	return tool_flush() ? TOOL_DONE : TOOL_FAILED;
 }
 
 /* perfring help [--man|--complete] [COMMAND] */
@@ -135,7 +135,7 @@ static int help(int argc, char **argv)
 	const struct tool_command *command = argc > next ? command_of(argv[next]) : &PERFRING;
 
 	if (!command)
-		return PERFRING_TOOL_MISUSED;
+		return TOOL_MISUSED;
 	if (is_man)
 		tool_man_print(command);
 	else if (is_completion)
@@ -160,7 +160,7 @@ static int read_options(int argc, char **argv)
 	switch (found) {
 	case -1: /* "--" or "-" */
 		command_of(argv[1]);
-		return PERFRING_TOOL_MISUSED;
+		return TOOL_MISUSED;
 	case 0:
 		return options.status;
 	case VERSION:
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2) {
 		tool_help_print(stderr, &PERFRING);
-		return PERFRING_TOOL_MISUSED;
+		return TOOL_MISUSED;
 	}
 	if (*argv[1] == '-')
 		return read_options(argc, argv);
@@ -185,5 +185,5 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "version"))
 		return print_version();
 	command = command_of(argv[1]);
-	return command ? command->run(argc - 1, argv + 1) : PERFRING_TOOL_MISUSED;
+	return command ? command->run(argc - 1, argv + 1) : TOOL_MISUSED;
 }

@@ -373,7 +373,7 @@ static void complain(const char *path, int ret)
 	for (; *path; path++) {
 		char room[4];
 
-		fwrite(room, 1, perfring_tool_escape(room, (unsigned char)*path, false), stderr);
+		fwrite(room, 1, tool_escape(room, (unsigned char)*path, false), stderr);
 	}
 	fprintf(stderr, ": %s\n", strerror(-ret));
 }
@@ -412,7 +412,7 @@ static int make_way(const char *path, bool *is_new)
 	if (stat(path, &status)) {
 		if (!S_ISLNK(own.st_mode) || errno != ENOENT)
 			return -errno;
-	} else if (!S_ISREG(status.st_mode) || (S_ISLNK(own.st_mode) && perfring_path_is_descriptor(path))) {
+	} else if (!S_ISREG(status.st_mode) || (S_ISLNK(own.st_mode) && tool_path_is_descriptor(path))) {
 		*is_new = false;
 		return 0;
 	}
@@ -721,7 +721,7 @@ static void __attribute__((constructor)) decide(void)
 		strcpy(asked.file, file);
 	/* A filter that the recorder has not may kill for what we are about to do. */
 	if (asked.has_recorder && asked.terms.version) {
-		uint32_t filters = perfring_filter_count();
+		uint32_t filters = tool_filter_count();
 
 		asked.has_recorder = filters == UINT32_MAX || filters <= asked.terms.filters;
 	}
@@ -905,16 +905,16 @@ static void confine(const char *why)
 /* Strict mode forbids the processor's time counter too, which gives a sample its time. */
 static void before_seccomp(unsigned long operation, unsigned long flags, const void *filter)
 {
-	enum perfring_filter_verdict verdict;
+	enum tool_filter_verdict verdict;
 
 	if (operation == SECCOMP_SET_MODE_STRICT && !flags && !filter)
 		confine("it has entered seccomp's strict mode");
 	if (operation != SECCOMP_SET_MODE_FILTER || !is_on())
 		return;
-	verdict = perfring_filter_judge(filter);
-	if (verdict < (self.drains ? PERFRING_FILTER_DRAINS : PERFRING_FILTER_TICKS))
+	verdict = tool_filter_judge(filter);
+	if (verdict < (self.drains ? TOOL_FILTER_DRAINS : TOOL_FILTER_TICKS))
 		confine("it has installed a seccomp filter that may refuse what sampling needs");
-	else if (self.drains && verdict < PERFRING_FILTER_ALL)
+	else if (self.drains && verdict < TOOL_FILTER_ALL)
 		self.is_last = true;
 }
 
@@ -945,9 +945,9 @@ WRAPS int prctl(int option, ...)
 }
 
 /* The system calls that are examined; and any, before its function is found. */
-long perfring_preload_syscall(long number, ...) __attribute__((used));
+long tool_preload_syscall(long number, ...) __attribute__((used));
 
-long perfring_preload_syscall(long number, ...)
+long tool_preload_syscall(long number, ...)
 {
 	long words[6];
 	va_list list;
@@ -982,13 +982,13 @@ __asm__(".pushsection .text\n"
 									"	testq %rax, %rax\n"
 									"	je 1f\n"
 									"	jmp *%rax\n"
-									"1:	jmp perfring_preload_syscall\n"
+									"1:	jmp tool_preload_syscall\n"
 									".cfi_endproc\n"
 									".size syscall, . - syscall\n"
 									".popsection\n");
 #else
 long any_syscall(long number, ...) __asm__("syscall")
-	__attribute__((alias("perfring_preload_syscall"), visibility("default")));
+	__attribute__((alias("tool_preload_syscall"), visibility("default")));
 #endif
 
 /* Some namespaces need a process of one thread: FILE's thread ends before the call, and begins again after it. */

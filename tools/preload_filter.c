@@ -282,32 +282,32 @@ static bool allows_all(const struct sock_filter *code, uint32_t length, const ui
 	return i == count;
 }
 
-enum perfring_filter_verdict perfring_filter_judge(const void *program)
+enum tool_filter_verdict tool_filter_judge(const void *program)
 {
-	enum perfring_filter_verdict verdict = PERFRING_FILTER_ALL;
+	enum tool_filter_verdict verdict = TOOL_FILTER_ALL;
 	struct sock_fprog filter;
 	struct sock_filter *code;
 	size_t size;
 
 	if (!program || !copy(&filter, program, sizeof(filter)) || !filter.len || filter.len > BPF_MAXINSNS)
-		return PERFRING_FILTER_ALL;
+		return TOOL_FILTER_ALL;
 	size = filter.len * sizeof(*code);
 	code = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (code == MAP_FAILED)
-		return PERFRING_FILTER_NOTHING;
+		return TOOL_FILTER_NOTHING;
 #define ALLOWS(calls) allows_all(code, filter.len, calls, sizeof(calls) / sizeof((calls)[0]))
 	if (copy(code, filter.filter, size))
-		verdict = !ALLOWS(OURS)	    ? PERFRING_FILTER_NOTHING
-			  : !ALLOWS(DRAINS) ? PERFRING_FILTER_TICKS
-			  : !ALLOWS(BEGINS) ? PERFRING_FILTER_DRAINS
-					    : PERFRING_FILTER_ALL;
+		verdict = !ALLOWS(OURS)     ? TOOL_FILTER_NOTHING
+			  : !ALLOWS(DRAINS) ? TOOL_FILTER_TICKS
+			  : !ALLOWS(BEGINS) ? TOOL_FILTER_DRAINS
+					    : TOOL_FILTER_ALL;
 #undef ALLOWS
 	munmap(code, size);
 	return verdict;
 }
 
 /* Seccomp_filters is in it since Linux 5.9; before it Seccomp: 2, which is one at least. */
-uint32_t perfring_filter_count(void)
+uint32_t tool_filter_count(void)
 {
 	static const char name[] = "\nSeccomp_filters:\t", mode[] = "\nSeccomp:\t";
 	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC), saved = errno;

@@ -34,7 +34,7 @@ struct hit {
 };
 
 struct hits {
-	struct perfring_machine *machine;
+	struct tool_machine *machine;
 	struct hit **list; /* each once */
 	size_t count, room;
 	struct named **names;
@@ -81,7 +81,7 @@ static void take_error(struct hits *hits, const char *name, int64_t error)
 	if (is_usual(error) || hits->error)
 		return;
 	hits->error = (int)error;
-	hits->unread = perfring_tool_room(NULL, strlen(name) + 1, 1);
+	hits->unread = tool_room(NULL, strlen(name) + 1, 1);
 	strcpy(hits->unread, name);
 }
 
@@ -139,8 +139,8 @@ static void *keep(const void *key, void **tree, int (*compare)(const void *, con
 	void *at = tsearch(key, tree, compare);
 
 	if (!at) {
-		perfring_tool_complain("out of memory");
-		exit(PERFRING_TOOL_FAILED);
+		tool_complain("out of memory");
+		exit(TOOL_FAILED);
 	}
 	return *(void **)at;
 }
@@ -154,18 +154,18 @@ static struct named *get_named(struct hits *hits, const char *name)
 
 	if (at)
 		return *(struct named **)at;
-	named = perfring_tool_room(NULL, 1, sizeof(*named));
+	named = tool_room(NULL, 1, sizeof(*named));
 	*named = key;
 	keep(named, &hits->called, compare_names);
 	if (hits->name_count == hits->name_room) {
 		hits->name_room = hits->name_room ? 2 * hits->name_room : 64;
-		hits->names = perfring_tool_room(hits->names, hits->name_room, sizeof(struct named *));
+		hits->names = tool_room(hits->names, hits->name_room, sizeof(struct named *));
 	}
 	hits->names[hits->name_count++] = named;
 	return named;
 }
 
-static void hit(struct hits *hits, const struct perfring_mapping *mapping, uint32_t pid)
+static void hit(struct hits *hits, const struct tool_mapping *mapping, uint32_t pid)
 {
 	struct hit key = {.file = mapping->file, .pid = pid}, *last = hits->last;
 	void *at;
@@ -175,8 +175,8 @@ static void hit(struct hits *hits, const struct perfring_mapping *mapping, uint3
 		return;
 	}
 	/* i386 and x32 processes have different ones below 4 GiB */
-	if (!strcmp(mapping->name, PERFRING_SYMBOLS_VDSO) ? sizeof(void *) < 8 || !perfring_symbols_knows_vdso(mapping)
-							  : *mapping->name != '/')
+	if (!strcmp(mapping->name, TOOL_SYMBOLS_VDSO) ? sizeof(void *) < 8 || !tool_symbols_knows_vdso(mapping)
+						      : *mapping->name != '/')
 		return;
 	key.named = get_named(hits, mapping->name);
 	at = tfind(&key, &hits->known, compare_hits);
@@ -185,19 +185,19 @@ static void hit(struct hits *hits, const struct perfring_mapping *mapping, uint3
 		hits->last->pid = pid;
 		return;
 	}
-	last = perfring_tool_room(NULL, 1, sizeof(*last));
+	last = tool_room(NULL, 1, sizeof(*last));
 	*last = key;
 	hits->last = keep(last, &hits->known, compare_hits);
 	if (hits->count == hits->room) {
 		hits->room = hits->room ? 2 * hits->room : 64;
-		hits->list = perfring_tool_room(hits->list, hits->room, sizeof(struct hit *));
+		hits->list = tool_room(hits->list, hits->room, sizeof(struct hit *));
 	}
 	hits->list[hits->count++] = last;
 }
 
 static void hit_sample(struct hits *hits, const struct perfring_item *item)
 {
-	const struct perfring_mapping *mapping;
+	const struct tool_mapping *mapping;
 	struct perfring_sample sample;
 
 	if (perfring_sample_decode(item->format, item->record, &sample, NULL))
@@ -206,7 +206,7 @@ static void hit_sample(struct hits *hits, const struct perfring_item *item)
 		hits->kernel = true;
 		return;
 	}
-	mapping = perfring_machine_user(hits->machine, sample.pid, sample.ip);
+	mapping = tool_machine_user(hits->machine, sample.pid, sample.ip);
 	if (mapping)
 		hit(hits, mapping, sample.pid);
 }
@@ -223,9 +223,9 @@ static void take(struct hits *hits, const struct perfring_item *item, bool wants
 	if (perfring_record_decode(item->format, item->record, &record, NULL))
 		return;
 	if (hits->wants_ids)
-		perfring_machine_take(hits->machine, &record);
+		tool_machine_take(hits->machine, &record);
 	if (wants_living)
-		perfring_living_take(&hits->living, &record);
+		tool_living_take(&hits->living, &record);
 }
 
 /* Reads the file back, as perf does.  Returns false when interrupted: there may be any number of objects, signals are
@@ -235,7 +235,7 @@ static bool find_hits(const struct recording *recording, struct hits *hits, bool
 	struct perfring_file *data;
 	struct perfring_item item;
 	uint32_t items = 0;
-	uint64_t since = perfring_tool_now();
+	uint64_t since = tool_now();
 	bool goes_on = true;
 	char path[64];
 	int one;
@@ -251,7 +251,7 @@ static bool find_hits(const struct recording *recording, struct hits *hits, bool
 		one = 1;
 		if (item.format)
 			take(hits, &item, wants_living);
-		goes_on = ++items % 1024 || !perfring_tool_is_cut(since);
+		goes_on = ++items % 1024 || !tool_is_cut(since);
 	}
 	perfring_file_close(data);
 	/* the reason why a broken recording ended was reported */
@@ -378,7 +378,7 @@ static const struct object *look_into(struct hits *hits, int32_t pid, const char
 			close(fd);
 		return NULL;
 	}
-	object = perfring_tool_room(NULL, 1, sizeof(*object));
+	object = tool_room(NULL, 1, sizeof(*object));
 	*object = (struct object){.dev = file.st_dev, .ino = file.st_ino};
 	known = keep(object, &hits->objects, compare_objects);
 	if (known == object) {
@@ -403,12 +403,12 @@ static bool is_of(const struct object *object, const struct perfring_file_id *fi
 
 static uint32_t find_vdso(struct hits *hits, uint8_t *id)
 {
-	int fd = perfring_symbols_open_vdso();
+	int fd = tool_symbols_open_vdso();
 	int64_t size = fd < 0 ? fd : perfring_build_id_in(fd, id);
 
 	if (fd >= 0)
 		close(fd);
-	take_error(hits, PERFRING_SYMBOLS_VDSO, size);
+	take_error(hits, TOOL_SYMBOLS_VDSO, size);
 	return size > 0 ? (uint32_t)size : 0;
 }
 
@@ -468,7 +468,7 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 {
 	uint8_t id[PERFRING_BUILD_ID_SIZE] = {0};
 	int64_t size = hits->kernel ? perfring_build_id_of_kernel(id) : 0;
-	uint64_t since = perfring_tool_now();
+	uint64_t since = tool_now();
 	int ret = 0;
 
 	/* a kernel may hide it */
@@ -484,7 +484,7 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 		uint32_t found = *goes_on ? find_id(hits, hits->list[i], id) : 0;
 
 		take_id(hits->list[i]->named, id, found);
-		*goes_on = *goes_on && !perfring_tool_is_cut(since);
+		*goes_on = *goes_on && !tool_is_cut(since);
 	}
 	close_own_event(hits);
 	for (size_t i = 0; !ret && i < hits->name_count; i++) {
@@ -497,27 +497,26 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 	return ret;
 }
 
-int perfring_record_read_back(const struct recording *recording, struct recorded_pids *living)
+int tool_record_read_back(const struct recording *recording, struct recorded_pids *living)
 {
-	struct hits hits = {.machine = perfring_machine_open(), .wants_ids = !recording->no_build_ids, .event = -1};
+	struct hits hits = {.machine = tool_machine_open(), .wants_ids = !recording->no_build_ids, .event = -1};
 	bool goes_on = find_hits(recording, &hits, living);
 	int ret = hits.wants_ids ? write_ids(recording, &hits, &goes_on) : 0;
 
 	if (!goes_on && hits.wants_ids)
-		perfring_tool_complain("record: %s: warning: interrupted: not every build id is in it",
-				       recording->path);
+		tool_complain("record: %s: warning: interrupted: not every build id is in it", recording->path);
 	else if (hits.error)
-		perfring_tool_complain("record: %s: warning: %s: %s: not %s is known in %s", recording->path, hits.unread,
-				       strerror(-hits.error), hits.wants_ids ? "every build id" : "every process",
-				       hits.wants_ids ? "it" : "the next file");
+		tool_complain("record: %s: warning: %s: %s: not %s is known in %s", recording->path, hits.unread,
+			      strerror(-hits.error), hits.wants_ids ? "every build id" : "every process",
+			      hits.wants_ids ? "it" : "the next file");
 	if (living)
-		perfring_living_end(&hits.living, living);
+		tool_living_end(&hits.living, living);
 	tdestroy(hits.known, free);
 	tdestroy(hits.called, free);
 	tdestroy(hits.objects, free);
 	free(hits.list);
 	free(hits.names);
 	free(hits.unread);
-	perfring_machine_close(hits.machine);
+	tool_machine_close(hits.machine);
 	return ret;
 }

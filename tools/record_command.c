@@ -95,7 +95,7 @@ static bool read_call_graph(struct recording *recording, const char *how)
 	recording->stack = 0;
 	if (!strcmp(how, "fp"))
 		return true;
-	if (!perfring_record_can_unwind() || strncmp(how, "dwarf", 5) ||
+	if (!tool_record_can_unwind() || strncmp(how, "dwarf", 5) ||
 	    (how[5] && (how[5] != ',' || !tool_options_number(how + 6, 1, STACK_MOST, &size))))
 		return false;
 	recording->stack = (uint32_t)(size + 7) & ~7u;
@@ -153,16 +153,16 @@ static int read_option(struct recording *recording, const struct tool_options *o
 
 	switch (found) {
 	case 'e':
-		if (!perfring_record_add_events(recording, value))
-			return PERFRING_TOOL_MISUSED;
+		if (!tool_record_add_events(recording, value))
+			return TOOL_MISUSED;
 		break;
 	case FILTER:
-		if (!perfring_record_add_filter(recording, value))
-			return PERFRING_TOOL_MISUSED;
+		if (!tool_record_add_filter(recording, value))
+			return TOOL_MISUSED;
 		break;
 	case 'F':
 		if (!strcmp(value, "max"))
-			recording->frequency = perfring_record_max_rate();
+			recording->frequency = tool_record_max_rate();
 		else
 			good = tool_options_number(value, 1, UINT64_MAX, &recording->frequency);
 		break;
@@ -293,7 +293,7 @@ static int read_option(struct recording *recording, const struct tool_options *o
 
 static bool contradict(const char *text)
 {
-	perfring_tool_complain("record: %s", text);
+	tool_complain("record: %s", text);
 	return false;
 }
 
@@ -316,7 +316,7 @@ static bool is_sound(const struct recording *recording)
 {
 	bool has_threads = recording->pids || recording->tids;
 
-	if ((recording->interrupt_registers || recording->user_registers) && !perfring_record_can_unwind())
+	if ((recording->interrupt_registers || recording->user_registers) && !tool_record_can_unwind())
 		return contradict("--intr-regs and --user-regs are for x86-64 and aarch64 only");
 	if (recording->level && !can_compress())
 		return contradict("-z: this perfring was built without libzstd");
@@ -328,8 +328,8 @@ static bool is_sound(const struct recording *recording)
 		return contradict(
 			"nothing to observe: name a COMMAND, -a, -C LIST, -G NAME, -p PID or -t TID (perfring record "
 			"--help)");
-	if (recording->soft && perfring_record_not_soft(recording))
-		return contradict(perfring_record_not_soft(recording));
+	if (recording->soft && tool_record_not_soft(recording))
+		return contradict(tool_record_not_soft(recording));
 	if (recording->per_thread && (recording->all || recording->cpus || recording->cgroup))
 		return contradict("--per-thread and -a, -C or -G exclude one another");
 	if (recording->cgroup && (has_threads || recording->per_thread))
@@ -370,14 +370,12 @@ static int read_options(struct recording *recording, int argc, char **argv)
 	if (recording->cpus && !recording->pids && !recording->tids && !recording->cgroup)
 		recording->all = true;
 	if (!is_sound(recording))
-		return PERFRING_TOOL_MISUSED;
-	if (!recording->event_count &&
-	    !perfring_record_add_events(recording, recording->soft ? "task-clock" : "cycles"))
-		return PERFRING_TOOL_FAILED;
-	if (recording->soft && !perfring_record_is_soft(recording)) {
-		perfring_tool_complain(
-			"record: --soft: a process samples its task-clock or its cpu-clock, nothing else");
-		return PERFRING_TOOL_MISUSED;
+		return TOOL_MISUSED;
+	if (!recording->event_count && !tool_record_add_events(recording, recording->soft ? "task-clock" : "cycles"))
+		return TOOL_FAILED;
+	if (recording->soft && !tool_record_is_soft(recording)) {
+		tool_complain("record: --soft: a process samples its task-clock or its cpu-clock, nothing else");
+		return TOOL_MISUSED;
 	}
 	return -1;
 }
@@ -415,7 +413,7 @@ static enum asked take_signals(struct recording *recording)
 static bool is_full(const struct recording *recording)
 {
 	return (recording->switch_bytes && perfring_file_writer_size(recording->writer) >= recording->switch_bytes) ||
-	       (recording->switch_ms && perfring_tool_now() - recording->opened >= recording->switch_ms * NS_PER_MS);
+	       (recording->switch_ms && tool_now() - recording->opened >= recording->switch_ms * NS_PER_MS);
 }
 
 static bool enable(struct recording *recording)
@@ -425,7 +423,7 @@ static bool enable(struct recording *recording)
 	if (!ret && recording->side)
 		ret = perfring_session_enable(recording->side);
 	if (ret)
-		perfring_tool_complain("record: enabling the events: %s", strerror(-ret));
+		tool_complain("record: enabling the events: %s", strerror(-ret));
 	return !ret;
 }
 
@@ -441,14 +439,14 @@ static bool start(struct recording *recording)
 {
 	int ret = 0;
 
-	if (!perfring_record_observes_command(recording) && !recording->delay_ms && !recording->is_enabled &&
+	if (!tool_record_observes_command(recording) && !recording->delay_ms && !recording->is_enabled &&
 	    !enable(recording))
 		return false;
 	if (recording->command)
 		ret = perfring_command_release(&recording->child);
 	if (ret)
-		perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
-	recording->enable_at = recording->delay_ms ? perfring_tool_now() + recording->delay_ms * NS_PER_MS : 0;
+		tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+	recording->enable_at = recording->delay_ms ? tool_now() + recording->delay_ms * NS_PER_MS : 0;
 	return !ret;
 }
 
@@ -464,7 +462,7 @@ static int round_ms(const struct recording *recording)
 
 	if (!recording->enable_at)
 		return (int)most;
-	now = perfring_tool_now();
+	now = tool_now();
 	left = recording->enable_at > now ? (recording->enable_at - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	return (int)(left < most ? left : most);
 }
@@ -472,7 +470,7 @@ static int round_ms(const struct recording *recording)
 /* The end of a delay. */
 static bool enable_in_time(struct recording *recording)
 {
-	if (!recording->enable_at || perfring_tool_now() < recording->enable_at)
+	if (!recording->enable_at || tool_now() < recording->enable_at)
 		return true;
 	recording->enable_at = 0;
 	return enable(recording);
@@ -483,15 +481,15 @@ static bool serve(struct recording *recording, enum asked asked)
 	bool good;
 
 	if (recording->soft)
-		perfring_peers_serve(recording->peers);
+		tool_peers_serve(recording->peers);
 	perfring_session_wait(recording->snapshots ? recording->side : recording->session, 0);
-	good = perfring_record_write_round(recording);
+	good = tool_record_write_round(recording);
 	if (recording->soft)
-		perfring_peers_sweep(recording->peers);
+		tool_peers_sweep(recording->peers);
 	if (good && asked == SWITCH && recording->snapshots)
-		good = perfring_record_snapshot(recording, false);
+		good = tool_record_snapshot(recording, false);
 	else if (good && recording->switched && (asked == SWITCH || is_full(recording)))
-		good = perfring_record_switch_file(recording);
+		good = tool_record_switch_file(recording);
 	return good;
 }
 
@@ -501,7 +499,7 @@ static bool run(struct recording *recording)
 	struct pollfd ready[3] = {
 		{.fd = perfring_session_fd(session), .events = POLLIN},
 		{.fd = recording->signals, .events = POLLIN},
-		{.fd = recording->soft ? perfring_peers_fd(recording->peers) : -1, .events = POLLIN},
+		{.fd = recording->soft ? tool_peers_fd(recording->peers) : -1, .events = POLLIN},
 	};
 	enum asked asked;
 	bool good = true;
@@ -515,8 +513,8 @@ static bool run(struct recording *recording)
 		good = enable_in_time(recording) && serve(recording, asked);
 		if (recording->most_bytes && recording->writer &&
 		    perfring_file_writer_size(recording->writer) >= recording->most_bytes) {
-			perfring_tool_complain("record: %s: the recording ends here, for --max-size is reached",
-					       recording->path);
+			tool_complain("record: %s: the recording ends here, for --max-size is reached",
+				      recording->path);
 			break;
 		}
 	}
@@ -524,13 +522,13 @@ static bool run(struct recording *recording)
 	if (recording->side)
 		perfring_session_disable(recording->side);
 	/* Until the queue is empty: threads run on as soon as they have sent their rings. */
-	for (int i = 0; good && recording->soft && i < SOFT_LAST_ROUNDS && perfring_peers_serve(recording->peers); i++)
+	for (int i = 0; good && recording->soft && i < SOFT_LAST_ROUNDS && tool_peers_serve(recording->peers); i++)
 		;
 	if (good && recording->snapshots)
-		return perfring_record_snapshot(recording, true);
+		return tool_record_snapshot(recording, true);
 	if (good) {
 		perfring_session_flush(recording->session);
-		good = perfring_record_write_round(recording);
+		good = tool_record_write_round(recording);
 	}
 	return good;
 }
@@ -552,16 +550,16 @@ static void tell(const struct recording *recording)
 		lost += totals.records - recording->kept_records;
 	fprintf(stderr, "[ perfring record: %" PRIu64 " samples, %" PRIu64 " bytes in ", recording->kept_samples,
 		recording->kept_bytes);
-	perfring_tool_print(stderr, strcmp(recording->path, "-") ? recording->path : "a stream", 0, false);
+	tool_print(stderr, strcmp(recording->path, "-") ? recording->path : "a stream", 0, false);
 	fprintf(stderr, "; lost %" PRIu64 ", throttled %" PRIu64 " times", lost, totals.throttles);
 	if (recording->files > 1)
 		fprintf(stderr, "; files: %u", recording->files);
 	if (recording->soft)
-		fprintf(stderr, "; processes: %" PRIu64, perfring_peers_count(recording->peers));
+		fprintf(stderr, "; processes: %" PRIu64, tool_peers_count(recording->peers));
 	fputs(" ]\n", stderr);
 	if (totals.corrupt)
-		perfring_tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes skipped",
-				       totals.corrupt, totals.skipped);
+		tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes skipped", totals.corrupt,
+			      totals.skipped);
 }
 
 static bool open_signals(struct recording *recording, sigset_t *before)
@@ -572,8 +570,8 @@ static bool open_signals(struct recording *recording, sigset_t *before)
 	/* As perf: a recording that has no use for it is not ended by it. */
 	if (!recording->snapshots && !recording->switched)
 		signal(SIGUSR2, SIG_IGN);
-	return perfring_tool_open_signals(&recording->signals,
-					  recording->snapshots || recording->switched ? SIGUSR2 : 0, before);
+	return tool_open_signals(&recording->signals, recording->snapshots || recording->switched ? SIGUSR2 : 0,
+				 before);
 }
 
 static void end_command(struct recording *recording)
@@ -597,24 +595,24 @@ static int record_command(int argc, char **argv)
 
 	if (status >= 0)
 		goto out;
-	status = PERFRING_TOOL_FAILED;
+	status = TOOL_FAILED;
 	if (recording.rounded && !recording.quiet)
-		perfring_tool_complain("record: -m %s: rounded up to %u pages, %" PRIu64 "K: a ring has 2^N pages",
-				       recording.rounded, recording.pages,
-				       (uint64_t)recording.pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024);
-	perfring_record_choose_soft(&recording);
-	good = recording.soft ? perfring_record_open_soft(&recording) : perfring_record_choose_target(&recording);
+		tool_complain("record: -m %s: rounded up to %u pages, %" PRIu64 "K: a ring has 2^N pages",
+			      recording.rounded, recording.pages,
+			      (uint64_t)recording.pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+	tool_record_choose_soft(&recording);
+	good = recording.soft ? tool_record_open_soft(&recording) : tool_record_choose_target(&recording);
 	if (good)
 		good = masked = open_signals(&recording, &before);
-	good = good && (recording.soft || perfring_record_open_events(&recording)) && enable_first(&recording) &&
-	       perfring_record_open_file(&recording);
-	good = good && start(&recording) && perfring_record_settle_file(&recording);
+	good = good && (recording.soft || tool_record_open_events(&recording)) && enable_first(&recording) &&
+	       tool_record_open_file(&recording);
+	good = good && start(&recording) && tool_record_settle_file(&recording);
 	if (good) {
 		good = run(&recording);
 		if (!recording.snapshots && recording.writer)
-			good = perfring_record_finish_file(&recording) && good;
+			good = tool_record_finish_file(&recording) && good;
 		if (good && recording.soft)
-			good = perfring_peers_tell(recording.peers);
+			good = tool_peers_tell(recording.peers);
 		if (recording.writer)
 			tell(&recording);
 	}
@@ -626,19 +624,19 @@ static int record_command(int argc, char **argv)
 	/* Further processes of the command are refused; their mappings stay valid for them. */
 	perfring_session_close(recording.session);
 	perfring_session_close(recording.side);
-	perfring_peers_close(recording.peers);
+	tool_peers_close(recording.peers);
 	recording.session = recording.side = NULL;
 	recording.peers = NULL;
 	if (recording.child.pid)
 		end_command(&recording);
 	if (good)
-		status = PERFRING_TOOL_DONE;
+		status = TOOL_DONE;
 out:
-	perfring_record_close_file(&recording);
-	perfring_record_close_side(&recording);
+	tool_record_close_file(&recording);
+	tool_record_close_side(&recording);
 	perfring_session_close(recording.session);
 	perfring_session_close(recording.side);
-	perfring_peers_close(recording.peers);
+	tool_peers_close(recording.peers);
 	perfring_target_close(recording.target);
 	perfring_events_close(recording.names);
 	if (recording.signals >= 0)
@@ -647,7 +645,7 @@ out:
 		free(recording.events[i].filter);
 	free(recording.events);
 	free(recording.reported);
-	return status ? status : perfring_tool_status(recording.child_status, recording.ended_by);
+	return status ? status : tool_status(recording.child_status, recording.ended_by);
 }
 
 static const struct tool_option ROWS[] = {

@@ -84,7 +84,7 @@ struct recording {
 	struct perfring_target *target;
 	struct perfring_session *session;
 	struct perfring_session *side; /* of a snapshot's last event */
-	struct perfring_peers *peers;  /* when soft */
+	struct tool_peers *peers;      /* when soft */
 	struct perfring_command child;
 	bool child_ended;
 	int child_status;
@@ -95,7 +95,7 @@ struct recording {
 
 	/* output */
 	struct perfring_file_writer *writer;
-	struct perfring_outfile out;
+	struct tool_outfile out;
 	int file; /* out's, or, of a directory, its `data` */
 	int *ring_files;
 	uint32_t ring_count;          /* of them; 0: no directory */
@@ -117,54 +117,54 @@ struct recording {
 };
 
 /* record_events.c: text to events, attrs, fds.  False after a complaint. */
-bool perfring_record_add_events(struct recording *recording, const char *list);
-bool perfring_record_add_filter(struct recording *recording, const char *filter);
-bool perfring_record_is_soft(const struct recording *recording);
+bool tool_record_add_events(struct recording *recording, const char *list);
+bool tool_record_add_filter(struct recording *recording, const char *filter);
+bool tool_record_is_soft(const struct recording *recording);
 /* The reason why the options need the kernel, a sentence that names one of them; NULL: --soft can do what they ask for. */
-const char *perfring_record_not_soft(const struct recording *recording);
-bool perfring_record_observes_command(const struct recording *recording);
-bool perfring_record_choose_target(struct recording *recording);
-bool perfring_record_open_events(struct recording *recording);
-void perfring_record_choose_soft(struct recording *recording);
-bool perfring_record_open_soft(struct recording *recording);
-uint64_t perfring_record_max_rate(void);
-bool perfring_record_can_unwind(void);
+const char *tool_record_not_soft(const struct recording *recording);
+bool tool_record_observes_command(const struct recording *recording);
+bool tool_record_choose_target(struct recording *recording);
+bool tool_record_open_events(struct recording *recording);
+void tool_record_choose_soft(struct recording *recording);
+bool tool_record_open_soft(struct recording *recording);
+uint64_t tool_record_max_rate(void);
+bool tool_record_can_unwind(void);
 
 /* record_file.c: writes the sessions' spans into files.  Returns false after a complaint.  The file takes its name when the
  * recording begins; an existing file stays until then. */
-bool perfring_record_open_file(struct recording *recording);
-bool perfring_record_settle_file(struct recording *recording);
-bool perfring_record_write_round(struct recording *recording);
-bool perfring_record_switch_file(struct recording *recording);
-bool perfring_record_snapshot(struct recording *recording, bool is_last);
-bool perfring_record_finish_file(struct recording *recording);
-void perfring_record_close_file(struct recording *recording);
+bool tool_record_open_file(struct recording *recording);
+bool tool_record_settle_file(struct recording *recording);
+bool tool_record_write_round(struct recording *recording);
+bool tool_record_switch_file(struct recording *recording);
+bool tool_record_snapshot(struct recording *recording, bool is_last);
+bool tool_record_finish_file(struct recording *recording);
+void tool_record_close_file(struct recording *recording);
 
 /* record_file.c, for record_side.c.  describe: the events with their ids.  put_state: tasks and mappings of the whole system,
  * or of the processes that were asked for and of `pids`, which then has all of them, sorted.  Return 0 or -errno. */
-int perfring_record_describe(const struct recording *recording, struct perfring_file_writer *writer);
-int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
-			      struct recorded_pids *pids);
-void perfring_record_add_pid(struct recorded_pids *pids, uint32_t pid);
+int tool_record_describe(const struct recording *recording, struct perfring_file_writer *writer);
+int tool_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
+			  struct recorded_pids *pids);
+void tool_record_add_pid(struct recorded_pids *pids, uint32_t pid);
 
 /* record_side.c: the beginning of a snapshot's files, in bounded memory.  Return 0 or -errno. */
-int perfring_record_open_side(struct recording *recording);
-void perfring_record_close_side(struct recording *recording);
+int tool_record_open_side(struct recording *recording);
+void tool_record_close_side(struct recording *recording);
 /* Where side records go. */
-struct perfring_file_writer *perfring_record_side(const struct recording *recording);
+struct perfring_file_writer *tool_record_side(const struct recording *recording);
 /* After each round: drops what is too old. */
-int perfring_record_bound_side(struct recording *recording);
+int tool_record_bound_side(struct recording *recording);
 /* Writes all of it into the open file. */
-int perfring_record_put_side(const struct recording *recording);
+int tool_record_put_side(const struct recording *recording);
 
 /* record_build_ids.c: reads the file back, in time order.  Writes the feature BUILD_ID unless it is not wanted, and adds the
  * processes that still run to `living` unless it is NULL.  SIGINT, SIGTERM or SIGHUP, which are blocked, end it.  Returns 0 or
  * -errno of the writer. */
-int perfring_record_read_back(const struct recording *recording, struct recorded_pids *living);
+int tool_record_read_back(const struct recording *recording, struct recorded_pids *living);
 
 /* record_living.c: the threads that run, by FORK, COMM and EXIT records in time order.  *tree is NULL at first.  end: adds
  * their processes to `pids` and frees the tree. */
-void perfring_living_take(void **tree, const struct perfring_record *record);
-void perfring_living_end(void **tree, struct recorded_pids *pids);
+void tool_living_take(void **tree, const struct perfring_record *record);
+void tool_living_end(void **tree, struct recorded_pids *pids);
 
 #endif

@@ -20,7 +20,7 @@ enum {
 #define REGISTERS UINT64_C(0)
 #endif
 
-bool perfring_record_can_unwind(void)
+bool tool_record_can_unwind(void)
 {
 	return REGISTERS;
 }
@@ -30,7 +30,7 @@ static struct recorded_event *new_event(struct recording *recording)
 	struct recorded_event *event;
 
 	recording->events =
-		perfring_tool_room(recording->events, recording->event_count + (size_t)1, sizeof(*recording->events));
+		tool_room(recording->events, recording->event_count + (size_t)1, sizeof(*recording->events));
 	event = &recording->events[recording->event_count++];
 	memset(event, 0, sizeof(*event));
 	event->attr.size = sizeof(event->attr);
@@ -38,7 +38,7 @@ static struct recorded_event *new_event(struct recording *recording)
 	return event;
 }
 
-bool perfring_record_add_events(struct recording *recording, const char *list)
+bool tool_record_add_events(struct recording *recording, const char *list)
 {
 	struct perfring_fault fault = {0, "unknown event"};
 	struct perf_event_attr base;
@@ -68,25 +68,25 @@ bool perfring_record_add_events(struct recording *recording, const char *list)
 
 /* A filter is for every event of the -e before it, as in perf: all must be tracepoints, or of a PMU, which judges the filter
  * itself.  A second filter narrows the first. */
-bool perfring_record_add_filter(struct recording *recording, const char *filter)
+bool tool_record_add_filter(struct recording *recording, const char *filter)
 {
 	if (!recording->event_count) {
-		perfring_tool_complain("record: --filter '%s': must follow the -e that it is for", filter);
+		tool_complain("record: --filter '%s': must follow the -e that it is for", filter);
 		return false;
 	}
 	for (uint32_t i = recording->last_list; i < recording->event_count; i++) {
 		const struct recorded_event *event = &recording->events[i];
 
 		if (event->attr.type != PERFRING_TYPE_TRACEPOINT && event->attr.type <= PERFRING_TYPE_BREAKPOINT) {
-			perfring_tool_complain("record: --filter '%s': %s, of the -e before it, is not a tracepoint",
-					       filter, event->name);
+			tool_complain("record: --filter '%s': %s, of the -e before it, is not a tracepoint", filter,
+				      event->name);
 			return false;
 		}
 	}
 	for (uint32_t i = recording->last_list; i < recording->event_count; i++) {
 		char **old = &recording->events[i].filter;
 		size_t size = (*old ? strlen(*old) : 0) + strlen(filter) + sizeof("() && ()");
-		char *both = perfring_tool_room(NULL, size, 1);
+		char *both = tool_room(NULL, size, 1);
 
 		snprintf(both, size, *old ? "(%s) && (%s)" : "%s%s", *old ? *old : "", filter);
 		free(*old);
@@ -95,7 +95,7 @@ bool perfring_record_add_filter(struct recording *recording, const char *filter)
 	return true;
 }
 
-bool perfring_record_is_soft(const struct recording *recording)
+bool tool_record_is_soft(const struct recording *recording)
 {
 	const struct perf_event_attr *attr = &recording->events[0].attr;
 
@@ -104,7 +104,7 @@ bool perfring_record_is_soft(const struct recording *recording)
 }
 
 /* --raw-samples is not among them: a clock has no raw data, and in the kernel's samples of it the field is empty too. */
-const char *perfring_record_not_soft(const struct recording *recording)
+const char *tool_record_not_soft(const struct recording *recording)
 {
 #define KERNEL(option) "--soft does not go with " option ", which needs the kernel: a process cannot know it of itself"
 #define APART(option) "--soft does not go with " option
@@ -140,7 +140,7 @@ const char *perfring_record_not_soft(const struct recording *recording)
 	return NULL;
 }
 
-uint64_t perfring_record_max_rate(void)
+uint64_t tool_record_max_rate(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
 	uint64_t rate = UINT64_MAX;
@@ -163,7 +163,7 @@ static bool add_ids(struct recording *recording, char *list, int (*add)(struct p
 		int ret = add(recording->target, (int32_t)strtol(word, NULL, 10));
 
 		if (ret) {
-			perfring_tool_complain("record: %s: %s", word, strerror(-ret));
+			tool_complain("record: %s: %s", word, strerror(-ret));
 			return false;
 		}
 	}
@@ -171,7 +171,7 @@ static bool add_ids(struct recording *recording, char *list, int (*add)(struct p
 }
 
 /* Whether only the command is observed: no other target is named. */
-bool perfring_record_observes_command(const struct recording *recording)
+bool tool_record_observes_command(const struct recording *recording)
 {
 	return recording->command && !recording->all && !recording->pids && !recording->tids && !recording->cgroup;
 }
@@ -187,24 +187,24 @@ static int add_cgroup(struct recording *recording)
 	return ret;
 }
 
-bool perfring_record_choose_target(struct recording *recording)
+bool tool_record_choose_target(struct recording *recording)
 {
 	int ret = perfring_target_open(&recording->target);
 
 	if (!ret && !recording->per_thread)
 		ret = perfring_target_add_cpus(recording->target, recording->cpus);
 	if (ret) {
-		perfring_tool_complain("record: %s%s: %s", recording->cpus ? "-C " : "",
-				       recording->cpus ? recording->cpus : "the CPUs that are online",
-				       ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
-				       : ret == -ENODEV ? "not all of these CPUs are online"
-							: strerror(-ret));
+		tool_complain("record: %s%s: %s", recording->cpus ? "-C " : "",
+			      recording->cpus ? recording->cpus : "the CPUs that are online",
+			      ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
+			      : ret == -ENODEV ? "not all of these CPUs are online"
+					       : strerror(-ret));
 		return false;
 	}
 	if (recording->cgroup) {
 		ret = add_cgroup(recording);
 		if (ret) {
-			perfring_tool_complain("record: -G %s: %s", recording->cgroup, strerror(-ret));
+			tool_complain("record: -G %s: %s", recording->cgroup, strerror(-ret));
 			return false;
 		}
 	}
@@ -214,10 +214,10 @@ bool perfring_record_choose_target(struct recording *recording)
 		return false;
 	if (recording->command) {
 		ret = perfring_command_open(&recording->child, recording->command);
-		if (!ret && perfring_record_observes_command(recording))
+		if (!ret && tool_record_observes_command(recording))
 			ret = perfring_target_add_thread(recording->target, recording->child.pid);
 		if (ret)
-			perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+			tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
 	}
 	return !ret;
 }
@@ -240,14 +240,14 @@ static void shape_period(const struct recording *recording, struct perf_event_at
 	} else if (!recording->frequency && is_every_one(attr)) {
 		attr->sample_period = 1;
 	} else {
-		uint64_t rate = perfring_record_max_rate();
+		uint64_t rate = tool_record_max_rate();
 
 		attr->freq = 1;
 		attr->sample_freq = recording->frequency ? recording->frequency : DEFAULT_FREQUENCY;
 		if (attr->sample_freq > rate && !recording->strict) {
-			perfring_tool_complain("record: %" PRIu64
-					       " Hz is above kernel.perf_event_max_sample_rate: %" PRIu64 " Hz instead",
-					       (uint64_t)attr->sample_freq, rate);
+			tool_complain("record: %" PRIu64 " Hz is above kernel.perf_event_max_sample_rate: %" PRIu64
+				      " Hz instead",
+				      (uint64_t)attr->sample_freq, rate);
 			attr->sample_freq = rate;
 		}
 	}
@@ -290,7 +290,7 @@ static void shape(const struct recording *recording, struct perf_event_attr *att
 	shape_period(recording, attr);
 	shape_common(recording, attr);
 	attr->disabled = 1;
-	attr->enable_on_exec = perfring_record_observes_command(recording) && !recording->delay_ms;
+	attr->enable_on_exec = tool_record_observes_command(recording) && !recording->delay_ms;
 	/* With PERIOD a software event samples each occurrence, whatever its period (docs/abi.md 9.2). */
 	if (attr->freq || attr->sample_period == 1)
 		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
@@ -342,7 +342,7 @@ static void add_side(struct recording *recording)
 	snprintf(side->name, sizeof(side->name), "dummy");
 	shape_common(recording, &side->attr);
 	shape_side(recording, &side->attr);
-	side->attr.disabled = side->attr.enable_on_exec = perfring_record_observes_command(recording);
+	side->attr.disabled = side->attr.enable_on_exec = tool_record_observes_command(recording);
 }
 
 static bool has_side(const struct recording *recording)
@@ -405,12 +405,12 @@ static void note_opened(const struct recording *recording, const struct perfring
 	if (given_up & PERFRING_FALLBACK_CPU_CLOCK)
 		perfring_event_name(&event->attr, event->name, sizeof(event->name));
 	if (!recording->quiet && perfring_fallback_explain(given_up, &asked, &event->attr, text, sizeof(text)) > 0)
-		perfring_tool_complain("record: %s", text);
+		tool_complain("record: %s", text);
 }
 
 static bool add_events(struct recording *recording, struct perfring_session *session, uint32_t from, uint32_t to)
 {
-	const struct perf_event_attr **attrs = perfring_tool_room(NULL, to - from + (size_t)1, sizeof(*attrs));
+	const struct perf_event_attr **attrs = tool_room(NULL, to - from + (size_t)1, sizeof(*attrs));
 	uint32_t i = from;
 	int ret = 0;
 
@@ -425,7 +425,7 @@ static bool add_events(struct recording *recording, struct perfring_session *ses
 		ret = members == 1 ? perfring_session_add(session, attrs[0], recording->target)
 				   : perfring_session_add_group(session, attrs, members, recording->target);
 		if (ret < 0)
-			perfring_tool_complain("record: %s", perfring_session_refusal(session));
+			tool_complain("record: %s", perfring_session_refusal(session));
 		for (uint32_t j = 0; ret >= 0 && j < members; j++)
 			note_opened(recording, session, (uint32_t)ret + j, &recording->events[i + j]);
 		i += members;
@@ -444,8 +444,8 @@ static bool set_filters(const struct recording *recording)
 
 		if (!ret)
 			continue;
-		perfring_tool_complain("record: --filter '%s': %s does not take it: %s", event->filter, event->name,
-				       ret == -EINVAL ? "not a comparison of its fields" : strerror(-ret));
+		tool_complain("record: --filter '%s': %s does not take it: %s", event->filter, event->name,
+			      ret == -EINVAL ? "not a comparison of its fields" : strerror(-ret));
 		return false;
 	}
 	return true;
@@ -473,7 +473,7 @@ static int open_session(struct recording *recording, struct perfring_session **s
 	return ret ? ret : perfring_session_configure(*session, options, allowed);
 }
 
-bool perfring_record_open_events(struct recording *recording)
+bool tool_record_open_events(struct recording *recording)
 {
 	uint32_t options = PERFRING_SESSION_RAISE_FILES | (recording->pages ? 0u : PERFRING_SESSION_SHRINK);
 	uint32_t wanted, own;
@@ -486,7 +486,7 @@ bool perfring_record_open_events(struct recording *recording)
 	if (!ret && recording->snapshots)
 		ret = open_session(recording, &recording->side, 0, options);
 	if (ret) {
-		perfring_tool_complain("record: rings to read: %s", strerror(-ret));
+		tool_complain("record: rings to read: %s", strerror(-ret));
 		return false;
 	}
 	wanted = perfring_session_pages(recording->session);
@@ -495,35 +495,35 @@ bool perfring_record_open_events(struct recording *recording)
 	    !set_filters(recording))
 		return false;
 	if (perfring_session_pages(recording->session) < wanted && !recording->quiet)
-		perfring_tool_complain("record: rings of %u pages instead of %u: more may not be locked here "
-				       "(ulimit -l, kernel.perf_event_mlock_kb)",
-				       perfring_session_pages(recording->session), wanted);
+		tool_complain("record: rings of %u pages instead of %u: more may not be locked here "
+			      "(ulimit -l, kernel.perf_event_mlock_kb)",
+			      perfring_session_pages(recording->session), wanted);
 	return true;
 }
 
 /* ---- a command that observes itself ---- */
 
 /* perf_event_open is refused: the command can observe itself when it is the only target and the events are clocks. */
-void perfring_record_choose_soft(struct recording *recording)
+void tool_record_choose_soft(struct recording *recording)
 {
 	struct recorded_event *event = &recording->events[0];
 	struct perf_event_attr *attr = &event->attr;
 
-	if (recording->soft || recording->strict || !perfring_record_observes_command(recording) ||
-	    perfring_record_not_soft(recording))
+	if (recording->soft || recording->strict || !tool_record_observes_command(recording) ||
+	    tool_record_not_soft(recording))
 		return;
 	if (recording->event_count == 1 && is_cycles(attr) && !attr->exclude_user) {
-		if (!perfring_peers_are_needed())
+		if (!tool_peers_are_needed())
 			return;
 		attr->type = PERFRING_TYPE_SOFTWARE;
 		attr->config = PERFRING_COUNT_SW_TASK_CLOCK;
 		attr->precise_ip = 0;
-	} else if (!perfring_record_is_soft(recording) || !perfring_peers_are_needed()) {
+	} else if (!tool_record_is_soft(recording) || !tool_peers_are_needed()) {
 		return;
 	}
 	recording->soft = true;
-	perfring_tool_complain("record: perf_event_open is refused here: %s is sampled from inside the command instead (--soft)",
-			       attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "task-clock" : "cpu-clock");
+	tool_complain("record: perf_event_open is refused here: %s is sampled from inside the command instead (--soft)",
+		      attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "task-clock" : "cpu-clock");
 }
 
 /* Warns of a frequency that timers cannot reach: the kernel checks timers of a CPU clock only in its tick (soft/timer.c). */
@@ -535,14 +535,13 @@ static void complain_frequency(const struct recording *recording)
 
 	if (recording->quiet || clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || period >= (uint64_t)tick.tv_nsec)
 		return;
-	perfring_tool_complain("record: --soft: a thread is sampled at most %" PRIu64
-			       " times a second of CPU time here "
-			       "(CONFIG_HZ): there are fewer samples than asked for, with longer periods",
-			       second / (uint64_t)tick.tv_nsec);
+	tool_complain("record: --soft: a thread is sampled at most %" PRIu64 " times a second of CPU time here "
+		      "(CONFIG_HZ): there are fewer samples than asked for, with longer periods",
+		      second / (uint64_t)tick.tv_nsec);
 }
 
 /* The session, who is to come into it, and the command that waits for its release. */
-bool perfring_record_open_soft(struct recording *recording)
+bool tool_record_open_soft(struct recording *recording)
 {
 	struct soft_terms terms = {.version = SOFT_VERSION, .pages = SOFT_PAGES};
 	struct recorded_event *event = &recording->events[0];
@@ -558,8 +557,8 @@ bool perfring_record_open_soft(struct recording *recording)
 	if (!is_given)
 		recording->frequency = SOFT_FREQUENCY;
 	if (recording->frequency > SOFT_FREQUENCY_MAX) {
-		perfring_tool_complain("record: --soft: %" PRIu64 " Hz is too high: %d Hz instead",
-				       recording->frequency, SOFT_FREQUENCY_MAX);
+		tool_complain("record: --soft: %" PRIu64 " Hz is too high: %d Hz instead", recording->frequency,
+			      SOFT_FREQUENCY_MAX);
 		recording->frequency = SOFT_FREQUENCY_MAX;
 	}
 	if (is_given)
@@ -581,15 +580,15 @@ bool perfring_record_open_soft(struct recording *recording)
 		ret = ret < 0 ? ret : 0;
 	}
 	if (ret) {
-		perfring_tool_complain("record: --soft: %s", strerror(-ret));
+		tool_complain("record: --soft: %s", strerror(-ret));
 		return false;
 	}
-	if (!perfring_peers_open(&recording->peers, recording->session, &terms))
+	if (!tool_peers_open(&recording->peers, recording->session, &terms))
 		return false;
 	ret = perfring_command_open(&recording->child, recording->command);
 	if (ret)
-		perfring_tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+		tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
 	else if (!recording->inherit)
-		perfring_peers_only(recording->peers, recording->child.pid);
+		tool_peers_only(recording->peers, recording->child.pid);
 	return !ret;
 }

@@ -14,7 +14,7 @@ enum {
 static bool complain(const struct recording *recording, int ret)
 {
 	if (ret)
-		perfring_tool_complain("record: %s: %s", recording->path, strerror(-ret));
+		tool_complain("record: %s: %s", recording->path, strerror(-ret));
 	return !ret;
 }
 
@@ -37,7 +37,7 @@ static bool event_at(const struct recording *recording, uint32_t i, struct perfr
 
 /* ---- its beginning ---- */
 
-int perfring_record_describe(const struct recording *recording, struct perfring_file_writer *writer)
+int tool_record_describe(const struct recording *recording, struct perfring_file_writer *writer)
 {
 	struct perfring_session_event opened;
 	int ret = 0;
@@ -62,7 +62,7 @@ static int write_index(const struct recording *recording)
 {
 	struct perfring_session_event opened;
 	struct perfring_record record;
-	perfring_word *words = perfring_tool_room(NULL, 4 * MOST_INDEXED, sizeof(*words));
+	perfring_word *words = tool_room(NULL, 4 * MOST_INDEXED, sizeof(*words));
 	uint32_t i = 0;
 	bool more = true;
 	int ret = 0;
@@ -102,7 +102,7 @@ static int write_maps(const struct recording *recording)
 	uint16_t cpus[1024], count = 0;
 	int ret;
 
-	if (perfring_record_observes_command(recording))
+	if (tool_record_observes_command(recording))
 		one.pid = (uint64_t)recording->child.pid;
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_THREAD_MAP;
@@ -147,13 +147,13 @@ static int32_t process_of(const char *tid)
 	return pid;
 }
 
-void perfring_record_add_pid(struct recorded_pids *pids, uint32_t pid)
+void tool_record_add_pid(struct recorded_pids *pids, uint32_t pid)
 {
 	if (!pid || pid > INT32_MAX || (pids->count && pids->list[pids->count - 1] == pid))
 		return;
 	if (pids->count == pids->room) {
 		pids->room = pids->room ? 2 * pids->room : 256;
-		pids->list = perfring_tool_room(pids->list, pids->room, sizeof(*pids->list));
+		pids->list = tool_room(pids->list, pids->room, sizeof(*pids->list));
 	}
 	pids->list[pids->count++] = pid;
 }
@@ -163,16 +163,16 @@ static int add_asked(const struct recording *recording, struct recorded_pids *pi
 {
 	char *rest, *word;
 
-	if (perfring_record_observes_command(recording) && !recording->child_ended)
-		perfring_record_add_pid(pids, (uint32_t)recording->child.pid);
+	if (tool_record_observes_command(recording) && !recording->child_ended)
+		tool_record_add_pid(pids, (uint32_t)recording->child.pid);
 	for (rest = recording->pids ? strdupa(recording->pids) : NULL; (word = strsep(&rest, ","));)
-		perfring_record_add_pid(pids, (uint32_t)strtoul(word, NULL, 10));
+		tool_record_add_pid(pids, (uint32_t)strtoul(word, NULL, 10));
 	for (rest = recording->tids ? strdupa(recording->tids) : NULL; (word = strsep(&rest, ","));) {
 		int32_t pid = process_of(word);
 
 		if (pid < 0)
 			return pid;
-		perfring_record_add_pid(pids, (uint32_t)pid);
+		tool_record_add_pid(pids, (uint32_t)pid);
 	}
 	return 0;
 }
@@ -186,7 +186,7 @@ static int compare_pids(const void *a, const void *b)
 
 static bool is_cut(void *since)
 {
-	return perfring_tool_is_cut(*(uint64_t *)since);
+	return tool_is_cut(*(uint64_t *)since);
 }
 
 static int put_state(const struct recording *recording, struct perfring_file_writer *writer,
@@ -210,18 +210,18 @@ static int put_state(const struct recording *recording, struct perfring_file_wri
 
 /* Foreign processes may have any number of mappings, and signals are blocked meanwhile: a pending one that would end the
  * recording ends the state, and the recording next. */
-int perfring_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
-			      struct recorded_pids *pids)
+int tool_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
+			  struct recorded_pids *pids)
 {
-	uint64_t since = perfring_tool_now();
+	uint64_t since = tool_now();
 	int ret;
 
 	perfring_file_writer_end_when(writer, is_cut, &since);
 	ret = put_state(recording, writer, pids);
 	perfring_file_writer_end_when(writer, NULL, NULL);
-	if (ret != -EINTR || !perfring_tool_is_ending())
+	if (ret != -EINTR || !tool_is_ending())
 		return ret;
-	perfring_tool_complain("record: %s: warning: interrupted: not all that runs already is in it", recording->path);
+	tool_complain("record: %s: warning: interrupted: not all that runs already is in it", recording->path);
 	return 0;
 }
 
@@ -264,7 +264,7 @@ static int create_directory(struct recording *recording)
 	if (recording->file < 0)
 		return -errno;
 	ret = perfring_file_writer_open(&recording->writer, recording->file);
-	recording->ring_files = perfring_tool_room(NULL, count + (size_t)1, sizeof(*recording->ring_files));
+	recording->ring_files = tool_room(NULL, count + (size_t)1, sizeof(*recording->ring_files));
 	while (ret >= 0 && recording->ring_count < count) {
 		int fd;
 
@@ -298,26 +298,26 @@ static int describe_machine(const struct recording *recording)
 			return ret;
 	if (!ret || ret == -ENOMEM)
 		return ret;
-	perfring_tool_complain("record: %s: warning: %s: its header does not describe all of this machine",
-			       recording->path, strerror(-ret));
+	tool_complain("record: %s: warning: %s: its header does not describe all of this machine", recording->path,
+		      strerror(-ret));
 	return 0;
 }
 
 static bool begin(struct recording *recording, bool is_timed)
 {
-	unsigned flags = PERFRING_OUTFILE_PRIVATE | PERFRING_OUTFILE_OLD;
+	unsigned flags = TOOL_OUTFILE_PRIVATE | TOOL_OUTFILE_OLD;
 
 	int ret;
 
-	flags |= recording->directory ? (unsigned)PERFRING_OUTFILE_DIRECTORY : 0;
+	flags |= recording->directory ? (unsigned)TOOL_OUTFILE_DIRECTORY : 0;
 	name_file(recording, is_timed);
-	if (!perfring_outfile_open(&recording->out, "record", recording->path, flags))
+	if (!tool_outfile_open(&recording->out, "record", recording->path, flags))
 		return false;
 	ret = create(recording);
 	if (!ret && recording->level)
 		ret = perfring_file_writer_compress(recording->writer, recording->level);
 	if (!ret)
-		ret = perfring_record_describe(recording, recording->writer);
+		ret = tool_record_describe(recording, recording->writer);
 	if (!ret)
 		ret = describe_machine(recording);
 	if (!ret)
@@ -326,7 +326,7 @@ static bool begin(struct recording *recording, bool is_timed)
 		ret = write_index(recording);
 	if (!ret && !recording->soft)
 		ret = write_maps(recording);
-	recording->opened = perfring_tool_now();
+	recording->opened = tool_now();
 	recording->is_unsettled = false;
 	recording->files++;
 	return complain(recording, ret);
@@ -335,28 +335,28 @@ static bool begin(struct recording *recording, bool is_timed)
 /* Settled at once: from here on perf can open the file, even after a kill. */
 static bool settle_state(const struct recording *recording, struct recorded_pids *pids)
 {
-	int ret = perfring_record_put_state(recording, recording->writer, pids);
+	int ret = tool_record_put_state(recording, recording->writer, pids);
 
 	return complain(recording, ret ? ret : perfring_file_writer_end_round(recording->writer));
 }
 
-bool perfring_record_open_file(struct recording *recording)
+bool tool_record_open_file(struct recording *recording)
 {
 	struct recorded_pids pids = {0};
 	bool good;
 
 	if (recording->snapshots) {
 		snprintf(recording->path, sizeof(recording->path), "snapshot");
-		return complain(recording, perfring_record_open_side(recording));
+		return complain(recording, tool_record_open_side(recording));
 	}
 	good = begin(recording, recording->switched) && (recording->soft || settle_state(recording, &pids));
 	free(pids.list);
 	return good;
 }
 
-bool perfring_record_settle_file(struct recording *recording)
+bool tool_record_settle_file(struct recording *recording)
 {
-	return perfring_outfile_settle(&recording->out);
+	return tool_outfile_settle(&recording->out);
 }
 
 /* ---- rounds ---- */
@@ -366,7 +366,7 @@ bool perfring_record_settle_file(struct recording *recording)
  * it belongs to.  Rings of processes that observe themselves are read once more before their round ends. */
 static bool is_settling(struct recording *recording)
 {
-	uint64_t time = perfring_tool_now();
+	uint64_t time = tool_now();
 
 	if (time - recording->settled < (recording->soft ? SOFT_MARK_MS : MARK_MS) * NS_PER_MS)
 		return false;
@@ -390,22 +390,22 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 			struct perfring_fault fault = perfring_session_fault(session, &ring);
 
 			if (recording->soft)
-				perfring_peers_corrupt(recording->peers, ring, &fault);
+				tool_peers_corrupt(recording->peers, ring, &fault);
 			else
-				perfring_tool_complain("record: ring %u is corrupt at %" PRId64 ": %s", ring, fault.at,
-						       fault.what);
+				tool_complain("record: ring %u is corrupt at %" PRId64 ": %s", ring, fault.at,
+					      fault.what);
 			continue;
 		}
 		if (recording->soft)
-			perfring_peers_vet(recording->peers, &span);
+			tool_peers_vet(recording->peers, &span);
 		*any = true;
 		recording->is_pressed = recording->is_pressed || span.size >= many;
 		recording->ring = span.ring;
 		into = recording->ring_count ? span.ring + 1 : 0;
 		ret = perfring_file_writer_write_to(writer, into, span.pieces, (int)span.count);
 		if (ret) {
-			recording->kept_records += perfring_outfile_write_some(
-				&recording->out, writer, into, span.pieces, (int)span.count, &recording->kept_samples);
+			recording->kept_records += tool_outfile_write_some(&recording->out, writer, into, span.pieces,
+									   (int)span.count, &recording->kept_samples);
 			break;
 		}
 		recording->kept_records += span.records;
@@ -414,10 +414,9 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 	return ret;
 }
 
-bool perfring_record_write_round(struct recording *recording)
+bool tool_record_write_round(struct recording *recording)
 {
-	struct perfring_file_writer *writer =
-		recording->snapshots ? perfring_record_side(recording) : recording->writer;
+	struct perfring_file_writer *writer = recording->snapshots ? tool_record_side(recording) : recording->writer;
 	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
 	bool any = false;
 	char place[32];
@@ -430,7 +429,7 @@ bool perfring_record_write_round(struct recording *recording)
 	}
 	perfring_session_return(session);
 	if (!ret && any && recording->snapshots)
-		ret = perfring_record_bound_side(recording);
+		ret = tool_record_bound_side(recording);
 	recording->is_broken = recording->is_broken || ret;
 	if (!ret)
 		return true;
@@ -438,8 +437,8 @@ bool perfring_record_write_round(struct recording *recording)
 		snprintf(place, sizeof(place), "/data.%u", recording->ring);
 	else
 		snprintf(place, sizeof(place), ": at 0x%" PRIx64, perfring_file_writer_size(writer));
-	perfring_tool_complain("record: %s%s: %s: the recording ends here, what was written before is kept",
-			       recording->path, place, strerror(-ret));
+	tool_complain("record: %s%s: %s: the recording ends here, what was written before is kept", recording->path,
+		      place, strerror(-ret));
 	return false;
 }
 
@@ -449,7 +448,7 @@ bool perfring_record_write_round(struct recording *recording)
 static int put_soft_lost(struct recording *recording, uint64_t last_time)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_LOST_SAMPLES};
-	uint64_t lost = perfring_peers_lost(recording->peers);
+	uint64_t lost = tool_peers_lost(recording->peers);
 
 	recording->lost += lost;
 	if (!lost)
@@ -465,7 +464,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 {
 	/* of a group with all events: nr and two times; value, id and lost of each */
 	size_t words = 3 + 3 * (size_t)recording->event_count;
-	uint64_t *room = perfring_tool_room(NULL, words, sizeof(*room));
+	uint64_t *room = tool_room(NULL, words, sizeof(*room));
 	struct perfring_session_event opened;
 	int ret = recording->soft ? put_soft_lost(recording, last_time) : 0, unread = 0;
 
@@ -478,7 +477,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 
 		if (i >= recording->reported_count) {
 			recording->reported =
-				perfring_tool_room(recording->reported, i + (size_t)1, sizeof(*recording->reported));
+				tool_room(recording->reported, i + (size_t)1, sizeof(*recording->reported));
 			recording->reported[i] = 0;
 			recording->reported_count = i + 1;
 		}
@@ -509,8 +508,8 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 		ret = perfring_file_writer_put(recording->writer, opened.event, &record);
 	}
 	if (unread)
-		perfring_tool_complain("record: %s: warning: %s: how many samples its events lost is not known", recording->path,
-				       strerror(-unread));
+		tool_complain("record: %s: warning: %s: how many samples its events lost is not known", recording->path,
+			      strerror(-unread));
 	free(room);
 	return ret;
 }
@@ -521,7 +520,7 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 	struct perfring_totals totals;
 	int ret;
 
-	perfring_outfile_end(&recording->out);
+	tool_outfile_end(&recording->out);
 	perfring_session_totals(recording->session, &totals);
 	ret = write_lost(recording, totals.last_time);
 	/* The reason why the recording ended was reported. */
@@ -530,7 +529,7 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 	if (!ret && totals.first_time)
 		ret = perfring_file_writer_put_times(recording->writer, totals.first_time, totals.last_time);
 	if (!ret && (!recording->no_build_ids || living) && !recording->out.is_stream)
-		ret = perfring_record_read_back(recording, living);
+		ret = tool_record_read_back(recording, living);
 	if (!complain(recording, ret) || recording->is_broken)
 		perfring_file_writer_finish(recording->writer);
 	else
@@ -543,16 +542,16 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 static void show_file(const struct recording *recording)
 {
 	fputs("[ perfring record: ", stderr);
-	perfring_tool_print(stderr, recording->path, 0, false);
+	tool_print(stderr, recording->path, 0, false);
 	fputs(" ]\n", stderr);
 }
 
-bool perfring_record_finish_file(struct recording *recording)
+bool tool_record_finish_file(struct recording *recording)
 {
 	return finish(recording, NULL);
 }
 
-void perfring_record_close_file(struct recording *recording)
+void tool_record_close_file(struct recording *recording)
 {
 	perfring_file_writer_close(recording->writer);
 	recording->writer = NULL;
@@ -563,10 +562,10 @@ void perfring_record_close_file(struct recording *recording)
 		close(recording->ring_files[--recording->ring_count]);
 	free(recording->ring_files);
 	recording->ring_files = NULL;
-	perfring_outfile_close(&recording->out);
+	tool_outfile_close(&recording->out);
 }
 
-bool perfring_record_switch_file(struct recording *recording)
+bool tool_record_switch_file(struct recording *recording)
 {
 	struct recorded_pids pids = {0};
 	/* Of the whole system all processes are written. */
@@ -574,16 +573,15 @@ bool perfring_record_switch_file(struct recording *recording)
 
 	if (good && !recording->quiet)
 		show_file(recording);
-	perfring_record_close_file(recording);
-	good = good && begin(recording, true) && settle_state(recording, &pids) &&
-	       perfring_record_settle_file(recording);
+	tool_record_close_file(recording);
+	good = good && begin(recording, true) && settle_state(recording, &pids) && tool_record_settle_file(recording);
 	free(pids.list);
 	return good;
 }
 
 /* ---- snapshots ---- */
 
-bool perfring_record_snapshot(struct recording *recording, bool is_last)
+bool tool_record_snapshot(struct recording *recording, bool is_last)
 {
 	bool any = false, good;
 	int ret;
@@ -595,23 +593,23 @@ bool perfring_record_snapshot(struct recording *recording, bool is_last)
 		perfring_session_flush(recording->side);
 	else
 		perfring_session_wait(recording->side, 0);
-	if (!perfring_record_write_round(recording) || !begin(recording, !is_last))
+	if (!tool_record_write_round(recording) || !begin(recording, !is_last))
 		return false;
 	if (!ret)
-		ret = perfring_record_put_side(recording);
+		ret = tool_record_put_side(recording);
 	if (!ret)
 		ret = write_spans(recording, recording->session, recording->writer, &any);
 	perfring_session_return(recording->session);
 	if (!ret)
 		ret = perfring_file_writer_end_round(recording->writer);
 	good = complain(recording, ret);
-	good = perfring_record_finish_file(recording) && good;
+	good = tool_record_finish_file(recording) && good;
 	/* A snapshot that was cut short by a full disk is one too. */
-	good = perfring_record_settle_file(recording) && good;
+	good = tool_record_settle_file(recording) && good;
 	if (!is_last) {
 		if (good && !recording->quiet)
 			show_file(recording);
-		perfring_record_close_file(recording);
+		tool_record_close_file(recording);
 	}
 	return good;
 }

@@ -17,13 +17,13 @@ static int compare(const void *a, const void *b)
 
 static void add(void **tree, uint32_t pid, uint32_t tid)
 {
-	struct living *living = perfring_tool_room(NULL, 1, sizeof(*living)), **at;
+	struct living *living = tool_room(NULL, 1, sizeof(*living)), **at;
 
 	*living = (struct living){.tid = tid, .pid = pid};
 	at = tsearch(living, tree, compare);
 	if (!at) {
-		perfring_tool_complain("out of memory");
-		exit(PERFRING_TOOL_FAILED);
+		tool_complain("out of memory");
+		exit(TOOL_FAILED);
 	}
 	if (*at == living)
 		return;
@@ -43,7 +43,7 @@ static void drop(void **tree, uint32_t tid)
 	free(living);
 }
 
-void perfring_living_take(void **tree, const struct perfring_record *record)
+void tool_living_take(void **tree, const struct perfring_record *record)
 {
 	switch (record->type) {
 	case PERFRING_RECORD_FORK:
@@ -58,12 +58,12 @@ void perfring_living_take(void **tree, const struct perfring_record *record)
 	}
 }
 
-void perfring_living_end(void **tree, struct recorded_pids *pids)
+void tool_living_end(void **tree, struct recorded_pids *pids)
 {
 	while (*tree) {
 		struct living *living = *(struct living **)*tree;
 
-		perfring_record_add_pid(pids, living->pid);
+		tool_record_add_pid(pids, living->pid);
 		drop(tree, living->tid);
 	}
 }

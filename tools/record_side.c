@@ -29,7 +29,7 @@ static int open_half(const struct recording *recording, struct recorded_side *ha
 	if (ret)
 		close(half->file);
 	else
-		ret = perfring_record_describe(recording, half->writer);
+		ret = tool_record_describe(recording, half->writer);
 	if (!ret)
 		ret = perfring_file_writer_begin(half->writer);
 	half->state = ret ? 0 : perfring_file_writer_size(half->writer);
@@ -45,20 +45,20 @@ static void close_half(struct recorded_side *half)
 	memset(half, 0, sizeof(*half));
 }
 
-int perfring_record_open_side(struct recording *recording)
+int tool_record_open_side(struct recording *recording)
 {
 	struct recorded_side *half = &recording->kept[0];
 	struct recorded_pids pids = {0};
 	int ret = open_half(recording, half);
 
 	if (!ret)
-		ret = perfring_record_put_state(recording, half->writer, &pids);
+		ret = tool_record_put_state(recording, half->writer, &pids);
 	free(pids.list);
 	half->records = ret ? 0 : perfring_file_writer_size(half->writer);
 	return ret;
 }
 
-void perfring_record_close_side(struct recording *recording)
+void tool_record_close_side(struct recording *recording)
 {
 	close_half(&recording->kept[0]);
 	close_half(&recording->kept[1]);
@@ -69,7 +69,7 @@ static const struct recorded_side *last_half(const struct recording *recording)
 	return &recording->kept[recording->kept[1].writer ? 1 : 0];
 }
 
-struct perfring_file_writer *perfring_record_side(const struct recording *recording)
+struct perfring_file_writer *tool_record_side(const struct recording *recording)
 {
 	return last_half(recording)->writer;
 }
@@ -93,7 +93,7 @@ static int find_pids(const struct recorded_side *half, struct recorded_pids *pid
 		    header.type != PERFRING_RECORD_MMAP2)
 			continue;
 		memcpy(&pid, bytes + at + sizeof(header), sizeof(pid));
-		perfring_record_add_pid(pids, pid);
+		tool_record_add_pid(pids, pid);
 	}
 	munmap(bytes, (size_t)size);
 	return 0;
@@ -101,7 +101,7 @@ static int find_pids(const struct recorded_side *half, struct recorded_pids *pid
 
 /* ---- bounds ---- */
 
-int perfring_record_bound_side(struct recording *recording)
+int tool_record_bound_side(struct recording *recording)
 {
 	const struct recorded_side *last = last_half(recording);
 	struct recorded_side next = {.file = -1};
@@ -114,7 +114,7 @@ int perfring_record_bound_side(struct recording *recording)
 	if (!ret && !recording->all && !recording->cgroup)
 		ret = find_pids(last, &pids);
 	if (!ret)
-		ret = perfring_record_put_state(recording, next.writer, &pids);
+		ret = tool_record_put_state(recording, next.writer, &pids);
 	free(pids.list);
 	if (ret) {
 		close_half(&next);
@@ -150,7 +150,7 @@ static int put_half(const struct recording *recording, const struct recorded_sid
 	return ret;
 }
 
-int perfring_record_put_side(const struct recording *recording)
+int tool_record_put_side(const struct recording *recording)
 {
 	int ret = put_half(recording, &recording->kept[0], recording->kept[0].state);
 

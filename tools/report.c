@@ -56,9 +56,9 @@ struct recent {
 };
 
 struct report {
-	struct perfring_input input;
-	struct perfring_machine *machine;
-	struct perfring_symbols *symbols;
+	struct tool_input input;
+	struct tool_machine *machine;
+	struct tool_symbols *symbols;
 	unsigned order[KEY_COUNT]; /* into keys */
 	size_t order_count;
 	unsigned sorted; /* KEY_ bits */
@@ -69,7 +69,7 @@ struct report {
 	size_t room;
 	struct event *events;
 	uint32_t event_count;
-	uint64_t nameless[PERFRING_NAMELESS_COUNT];
+	uint64_t nameless[TOOL_NAMELESS_COUNT];
 	uint64_t lost_records;
 	uint64_t throttles;
 	uint64_t unread;
@@ -127,12 +127,12 @@ static struct row *get_row(struct report *report, const struct row *key)
 
 	if (at)
 		return *(struct row **)at;
-	row = perfring_tool_room(NULL, 1, sizeof(*row));
+	row = tool_room(NULL, 1, sizeof(*row));
 	*row = *key;
-	perfring_tool_insert(row, &report->tree, compare_keys);
+	tool_insert(row, &report->tree, compare_keys);
 	if (report->nr == report->room) {
 		report->room *= 2;
-		report->rows = perfring_tool_room(report->rows, report->room, sizeof(struct row *));
+		report->rows = tool_room(report->rows, report->room, sizeof(struct row *));
 	}
 	return report->rows[report->nr++] = row;
 }
@@ -150,7 +150,7 @@ static const char *short_name(const char *path)
 static struct event *event_of(struct report *report, uint32_t index)
 {
 	if (index >= report->event_count) {
-		report->events = perfring_tool_room(report->events, (size_t)index + 1, sizeof(*report->events));
+		report->events = tool_room(report->events, (size_t)index + 1, sizeof(*report->events));
 		memset(report->events + report->event_count, 0,
 		       (index + 1 - report->event_count) * sizeof(*report->events));
 		report->event_count = index + 1;
@@ -185,16 +185,16 @@ static struct recent *find_recent(struct report *report, uint32_t event, const s
 static struct row *find_row(struct report *report, uint32_t event, const struct perfring_sample *sample,
 			    unsigned *nameless)
 {
-	struct perfring_symbol symbol = {.nameless = PERFRING_NAMELESS_MODE};
+	struct tool_symbol symbol = {.nameless = TOOL_NAMELESS_MODE};
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	bool has_task = sample->present & PERFRING_SAMPLE_TID;
 	struct row key = {.event = event};
 
 	if (sample->present & PERFRING_SAMPLE_IP)
-		perfring_symbols_find(report->symbols, cpumode, has_task ? sample->pid : 0, sample->ip, &symbol);
+		tool_symbols_find(report->symbols, cpumode, has_task ? sample->pid : 0, sample->ip, &symbol);
 	*nameless = symbol.nameless;
 	if (report->sorted & KEY_COMM)
-		key.comm = has_task ? perfring_machine_comm(report->machine, sample->tid) : "[unknown]";
+		key.comm = has_task ? tool_machine_comm(report->machine, sample->tid) : "[unknown]";
 	if (report->sorted & KEY_DSO)
 		key.object = symbol.object ? short_name(symbol.object) : "[unknown]";
 	if (report->sorted & KEY_SYM) {
@@ -210,7 +210,7 @@ static void take_sample(struct report *report, const struct perfring_format *for
 {
 	struct event *event = event_of(report, format->index);
 	struct recent *recent = find_recent(report, format->index, sample);
-	uint64_t weight = perfring_input_period(&report->input, format, sample);
+	uint64_t weight = tool_input_period(&report->input, format, sample);
 	struct row *row;
 
 	if (!recent->row)
@@ -227,7 +227,7 @@ static void take_record(struct report *report, const struct perfring_item *item,
 {
 	struct event *event;
 
-	perfring_machine_take(report->machine, record);
+	tool_machine_take(report->machine, record);
 	report->change++;
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
@@ -260,13 +260,13 @@ static void take(struct report *report, const struct perfring_item *item)
 		report->unread++;
 	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
 		perfring_split_begin(report->input.split, item->format, &sample);
-		while (perfring_input_event(&report->input, &format))
+		while (tool_input_event(&report->input, &format))
 			take_sample(report, format, &sample);
 	} else {
 		report->unread++;
 	}
 	if (fault.what)
-		perfring_input_fault(&report->input, &fault);
+		tool_input_fault(&report->input, &fault);
 }
 
 /* ---- printing ---- */
@@ -275,7 +275,7 @@ static void print_sym(const struct row *row)
 {
 	printf("[%c] ", row->mark);
 	if (row->symbol)
-		perfring_tool_print(stdout, row->symbol, 0, false);
+		tool_print(stdout, row->symbol, 0, false);
 	else
 		printf("0x%016" PRIx64, row->address);
 }
@@ -294,8 +294,8 @@ static void print_row(const struct report *report, const struct row *row, const 
 		if (key == KEY_SYM)
 			print_sym(row);
 		else
-			perfring_tool_print(stdout, key == KEY_COMM ? row->comm : row->object,
-					    i + 1 < report->order_count ? widths[report->order[i]] : 0, false);
+			tool_print(stdout, key == KEY_COMM ? row->comm : row->object,
+				   i + 1 < report->order_count ? widths[report->order[i]] : 0, false);
 	}
 	putchar('\n');
 }
@@ -322,7 +322,7 @@ static void print_event(const struct report *report, uint32_t index, struct row 
 	size_t i;
 
 	printf("# Event '");
-	perfring_tool_print(stdout, name ? name : "?", 0, false);
+	tool_print(stdout, name ? name : "?", 0, false);
 	printf("': %" PRIu64 " samples, %" PRIu64 " lost, total period %" PRIu64 "\n", event->samples, event->lost,
 	       event->weight);
 	if (!nr) {
@@ -332,12 +332,10 @@ static void print_event(const struct report *report, uint32_t index, struct row 
 	for (i = 0; i < KEY_COUNT; i++)
 		widths[i] = (int)strlen(keys[i].title);
 	for (i = 0; i < nr; i++) {
-		widths[0] = wider(widths[0], perfring_tool_print(NULL, rows[i]->comm ? rows[i]->comm : "", 0, false));
-		widths[1] =
-			wider(widths[1], perfring_tool_print(NULL, rows[i]->object ? rows[i]->object : "", 0, false));
+		widths[0] = wider(widths[0], tool_print(NULL, rows[i]->comm ? rows[i]->comm : "", 0, false));
+		widths[1] = wider(widths[1], tool_print(NULL, rows[i]->object ? rows[i]->object : "", 0, false));
 		/* "[.] " and 0x with 16 digits */
-		widths[2] = wider(widths[2],
-				  4 + (rows[i]->symbol ? perfring_tool_print(NULL, rows[i]->symbol, 0, false) : 18));
+		widths[2] = wider(widths[2], 4 + (rows[i]->symbol ? tool_print(NULL, rows[i]->symbol, 0, false) : 18));
 	}
 	printf("#\n# Overhead     Samples");
 	for (i = 0; i < report->order_count; i++)
@@ -354,16 +352,16 @@ static void print_nameless(const struct report *report)
 	uint64_t all = 0, nameless = 0;
 	unsigned i;
 
-	for (i = 0; i < PERFRING_NAMELESS_COUNT; i++)
+	for (i = 0; i < TOOL_NAMELESS_COUNT; i++)
 		all += report->nameless[i];
-	nameless = all - report->nameless[PERFRING_NAMELESS_NONE];
+	nameless = all - report->nameless[TOOL_NAMELESS_NONE];
 	if (!nameless)
 		return;
 	printf("# %" PRIu64 " of %" PRIu64 " samples have no symbol:\n", nameless, all);
-	for (i = PERFRING_NAMELESS_NONE + 1; i < PERFRING_NAMELESS_COUNT; i++)
+	for (i = TOOL_NAMELESS_NONE + 1; i < TOOL_NAMELESS_COUNT; i++)
 		if (report->nameless[i])
 			printf("#   %10" PRIu64 "  %s\n", report->nameless[i],
-			       perfring_symbols_why(report->symbols, (enum perfring_nameless)i));
+			       tool_symbols_why(report->symbols, (enum tool_nameless)i));
 }
 
 static void print_report(struct report *report)
@@ -414,12 +412,12 @@ static int run(struct report *report)
 {
 	struct perfring_item item;
 
-	while (perfring_input_next(&report->input, &item))
+	while (tool_input_next(&report->input, &item))
 		take(report, &item);
 	print_report(report);
-	if (!perfring_tool_flush())
-		return PERFRING_TOOL_FAILED;
-	return perfring_input_end(&report->input);
+	if (!tool_flush())
+		return TOOL_FAILED;
+	return tool_input_end(&report->input);
 }
 
 static int report_command(int argc, char **argv)
@@ -448,22 +446,22 @@ static int report_command(int argc, char **argv)
 	}
 	if (!found)
 		return options.status;
-	status = perfring_input_open(&report.input, path, argc, argv, optind);
+	status = tool_input_open(&report.input, path, argc, argv, optind);
 	if (status)
 		return status;
 	report.event_count = perfring_format_set_count(perfring_file_formats(report.input.data));
-	report.events = perfring_tool_room(NULL, report.event_count + 1u, sizeof(*report.events));
+	report.events = tool_room(NULL, report.event_count + 1u, sizeof(*report.events));
 	memset(report.events, 0, (report.event_count + 1u) * sizeof(*report.events));
-	report.rows = perfring_tool_room(NULL, report.room, sizeof(struct row *));
-	report.machine = perfring_machine_open();
-	report.symbols = perfring_symbols_open(report.input.data, report.machine);
+	report.rows = tool_room(NULL, report.room, sizeof(struct row *));
+	report.machine = tool_machine_open();
+	report.symbols = tool_symbols_open(report.input.data, report.machine);
 	status = run(&report);
 	tdestroy(report.tree, free);
 	free(report.rows);
 	free(report.events);
-	perfring_symbols_close(report.symbols);
-	perfring_machine_close(report.machine);
-	perfring_input_close(&report.input);
+	tool_symbols_close(report.symbols);
+	tool_machine_close(report.machine);
+	tool_input_close(&report.input);
 	return status;
 }
 

@@ -158,12 +158,12 @@ static void print_text(struct show *show, const struct perf_event_header *record
 
 	if (length >= 0 && (size_t)length >= show->room) {
 		show->room = (size_t)length + 1;
-		show->text = perfring_tool_room(show->text, show->room, 1);
+		show->text = tool_room(show->text, show->room, 1);
 		length = perfring_record_text(format, record, show->text, show->room);
 	}
 	puts(length < 0 ? strerror((int)-length) : show->text);
 	if (show->raw || (record->type == PERFRING_RECORD_SAMPLE && !format) || !perfring_record_name(record->type))
-		perfring_tool_print_bytes(record);
+		tool_print_bytes(record);
 }
 
 static void print_records(struct show *show)
@@ -210,12 +210,11 @@ static void print_unfinished(struct show *show)
 static int complain(const struct show *show, int error, const struct perfring_fault *fault)
 {
 	if (error == -EBADMSG && fault->what)
-		perfring_tool_complain("%s: at 0x%" PRIx64 ": %s", show->path, (uint64_t)fault->at, fault->what);
+		tool_complain("%s: at 0x%" PRIx64 ": %s", show->path, (uint64_t)fault->at, fault->what);
 	else
-		perfring_tool_complain("%s: %s", show->path,
-				       error == -EAGAIN ? "its writer fills it faster than it can be copied"
-							: strerror(-error));
-	return PERFRING_TOOL_FAILED;
+		tool_complain("%s: %s", show->path,
+			      error == -EAGAIN ? "its writer fills it faster than it can be copied" : strerror(-error));
+	return TOOL_FAILED;
 }
 
 static int run(struct show *show)
@@ -234,10 +233,10 @@ static int run(struct show *show)
 		print_records(show);
 		print_unfinished(show);
 	}
-	if (!perfring_tool_flush())
-		return PERFRING_TOOL_FAILED;
+	if (!tool_flush())
+		return TOOL_FAILED;
 	if (!fault.what)
-		return PERFRING_TOOL_DONE;
+		return TOOL_DONE;
 	fault.at = (int64_t)place_of(show, (uint64_t)snapshot->fault.at);
 	return complain(show, -EBADMSG, &fault);
 }
@@ -258,7 +257,7 @@ static int open_and_run(struct show *show)
 	show->has_format = perfring_ring_attr(&show->ring, &show->attr, &show->id) &&
 			   !perfring_format_from_attr(&show->format, &show->attr);
 	show->room = 1 << 16;
-	show->text = perfring_tool_room(NULL, show->room, 1);
+	show->text = tool_room(NULL, show->room, 1);
 	status = run(show);
 	free(show->text);
 	perfring_snapshot_close(&show->snapshot);
@@ -295,10 +294,10 @@ static int ring_command(int argc, char **argv)
 	if (!found)
 		return options.status;
 	if (argc - optind != 1 || !*argv[optind]) {
-		perfring_tool_complain("ring: %s (perfring ring --help)",
-				       argc == optind ? "no file to show: name the file of a ring"
-						      : "one file at a time, and its name is not empty");
-		return PERFRING_TOOL_MISUSED;
+		tool_complain("ring: %s (perfring ring --help)",
+			      argc == optind ? "no file to show: name the file of a ring"
+					     : "one file at a time, and its name is not empty");
+		return TOOL_MISUSED;
 	}
 	show.path = argv[optind];
 	return open_and_run(&show);

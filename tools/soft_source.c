@@ -77,7 +77,7 @@ struct peer_ring {
 	bool last;        /* its process had ended before the round that is read now: all is in it */
 };
 
-struct perfring_peers {
+struct tool_peers {
 	struct perfring_session *session;
 	struct soft_terms terms;
 	uint64_t token;
@@ -104,7 +104,7 @@ struct perfring_peers {
 	uint64_t reported, unreported; /* complaints */
 };
 
-static void __attribute__((format(printf, 2, 3))) trouble(struct perfring_peers *peers, const char *form, ...)
+static void __attribute__((format(printf, 2, 3))) trouble(struct tool_peers *peers, const char *form, ...)
 {
 	char text[256];
 	va_list list;
@@ -117,7 +117,7 @@ static void __attribute__((format(printf, 2, 3))) trouble(struct perfring_peers 
 	va_start(list, form);
 	vsnprintf(text, sizeof(text), form, list);
 	va_end(list);
-	perfring_tool_complain("record: --soft: %s", text);
+	tool_complain("record: --soft: %s", text);
 }
 
 /* ---- the object to preload ---- */
@@ -149,7 +149,7 @@ static bool is_there(const char *folder, const char *suffix, char *path)
 
 /* Beside the command, in the lib directories next to its own, or where the loader finds it.  When it is not found, errno is 0
  * or the reason why the search failed. */
-bool perfring_peers_find(char *path)
+bool tool_peers_find(char *path)
 {
 	static const char *const places[] = {"/" SOFT_OBJECT, "/../lib*/" SOFT_OBJECT, "/../lib*/*/" SOFT_OBJECT};
 	char folder[PATH_MAX] = "", *end;
@@ -186,21 +186,21 @@ static void spell(char word[SOFT_WORD], const char *name, uint64_t token, const 
 		used += snprintf(word + used, SOFT_WORD - (size_t)used, "%02x", bytes[i]);
 }
 
-static bool set_environment(const struct perfring_peers *peers, const char *name)
+static bool set_environment(const struct tool_peers *peers, const char *name)
 {
 	const char *old = getenv("LD_PRELOAD");
 	char path[PATH_MAX], word[SOFT_WORD], *list;
 	bool good;
 
-	if (!perfring_peers_find(path)) {
+	if (!tool_peers_find(path)) {
 		if (errno)
-			perfring_tool_complain("record: --soft: looking for " SOFT_OBJECT ": %s", strerror(errno));
+			tool_complain("record: --soft: looking for " SOFT_OBJECT ": %s", strerror(errno));
 		else
-			perfring_tool_complain("record: --soft: " NOT_THERE);
+			tool_complain("record: --soft: " NOT_THERE);
 		return false;
 	}
 	if (strpbrk(path, " :")) {
-		perfring_tool_complain("record: --soft: %s: LD_PRELOAD takes no path with blanks or colons", path);
+		tool_complain("record: --soft: %s: LD_PRELOAD takes no path with blanks or colons", path);
 		return false;
 	}
 	spell(word, name, peers->token, &peers->terms);
@@ -208,12 +208,12 @@ static bool set_environment(const struct perfring_peers *peers, const char *name
 		list = NULL;
 	good = list && !setenv("LD_PRELOAD", list, 1) && !setenv(SOFT_VARIABLE, word, 1);
 	if (!good)
-		perfring_tool_complain("record: --soft: %s", strerror(ENOMEM));
+		tool_complain("record: --soft: %s", strerror(ENOMEM));
 	free(list);
 	return good;
 }
 
-bool perfring_peers_are_needed(void)
+bool tool_peers_are_needed(void)
 {
 	struct perf_event_attr attr = {.type = PERFRING_TYPE_SOFTWARE, .size = PERF_ATTR_SIZE_VER0};
 	char path[PATH_MAX];
@@ -226,7 +226,7 @@ bool perfring_peers_are_needed(void)
 		close((int)fd);
 		return false;
 	}
-	return (errno == EPERM || errno == EACCES || errno == ENOSYS) && perfring_peers_find(path);
+	return (errno == EPERM || errno == EACCES || errno == ENOSYS) && tool_peers_find(path);
 }
 
 /* ---- open, close ---- */
@@ -244,7 +244,7 @@ static uint32_t queue_length(void)
 	return limit < QUEUE ? limit : QUEUE;
 }
 
-static bool listen_to(struct perfring_peers *peers)
+static bool listen_to(struct tool_peers *peers)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct epoll_event interest = {.events = EPOLLIN, .data.u32 = NO_ONE};
@@ -259,7 +259,7 @@ static bool listen_to(struct perfring_peers *peers)
 	    listen(peers->listener, QUEUE) || epoll_ctl(peers->epoll, EPOLL_CTL_ADD, peers->listener, &interest) ||
 	    getsockname(peers->listener, (struct sockaddr *)&address, &size) ||
 	    getrandom(&peers->token, sizeof(peers->token), 0) != sizeof(peers->token)) {
-		perfring_tool_complain("record: --soft: a socket to listen on: %s", strerror(errno));
+		tool_complain("record: --soft: a socket to listen on: %s", strerror(errno));
 		return false;
 	}
 	size -= (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1;
@@ -268,36 +268,35 @@ static bool listen_to(struct perfring_peers *peers)
 	return set_environment(peers, name);
 }
 
-static uint64_t data_size(const struct perfring_peers *peers)
+static uint64_t data_size(const struct tool_peers *peers)
 {
 	return peers->terms.pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Control page and data. */
-static uint64_t ring_size(const struct perfring_peers *peers)
+static uint64_t ring_size(const struct tool_peers *peers)
 {
 	return data_size(peers) + (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-bool perfring_peers_open(struct perfring_peers **result, struct perfring_session *session,
-			 const struct soft_terms *terms)
+bool tool_peers_open(struct tool_peers **result, struct perfring_session *session, const struct soft_terms *terms)
 {
-	struct perfring_peers *peers = perfring_tool_room(NULL, 1, sizeof(*peers));
+	struct tool_peers *peers = tool_room(NULL, 1, sizeof(*peers));
 
 	memset(peers, 0, sizeof(*peers));
 	*result = peers;
 	peers->session = session;
 	peers->terms = *terms;
-	peers->terms.filters = perfring_filter_count();
+	peers->terms.filters = tool_filter_count();
 	peers->listener = peers->epoll = -1;
 	peers->queue = queue_length();
-	peers->opened = perfring_tool_now();
+	peers->opened = tool_now();
 	peers->most_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-	peers->copy = perfring_tool_room(NULL, (size_t)data_size(peers), 1);
+	peers->copy = tool_room(NULL, (size_t)data_size(peers), 1);
 	return listen_to(peers);
 }
 
-void perfring_peers_only(struct perfring_peers *peers, int32_t pid)
+void tool_peers_only(struct tool_peers *peers, int32_t pid)
 {
 	peers->only = pid;
 }
@@ -310,7 +309,7 @@ static void close_fd(int *fd)
 }
 
 /* The rings stay in the session: close that first. */
-void perfring_peers_close(struct perfring_peers *peers)
+void tool_peers_close(struct tool_peers *peers)
 {
 	if (!peers)
 		return;
@@ -329,7 +328,7 @@ void perfring_peers_close(struct perfring_peers *peers)
 	free(peers);
 }
 
-int perfring_peers_fd(const struct perfring_peers *peers)
+int tool_peers_fd(const struct tool_peers *peers)
 {
 	return peers->epoll;
 }
@@ -338,11 +337,11 @@ int perfring_peers_fd(const struct perfring_peers *peers)
 
 static uint64_t now_ms(void)
 {
-	return perfring_tool_now() / NS_PER_MS;
+	return tool_now() / NS_PER_MS;
 }
 
 /* Frees a peer without rings. */
-static void forget(struct perfring_peers *peers, struct peer *peer)
+static void forget(struct tool_peers *peers, struct peer *peer)
 {
 	close_fd(&peer->socket);
 	close_fd(&peer->process);
@@ -351,7 +350,7 @@ static void forget(struct perfring_peers *peers, struct peer *peer)
 }
 
 /* Closes the connection, which leaves the epoll set by that.  The process stays while it has rings, or is barred. */
-static void hang_up(struct perfring_peers *peers, struct peer *peer)
+static void hang_up(struct tool_peers *peers, struct peer *peer)
 {
 	close_fd(&peer->socket);
 	peers->freed = true;
@@ -360,7 +359,7 @@ static void hang_up(struct perfring_peers *peers, struct peer *peer)
 }
 
 /* Complains once; from then on its rings are not read and its connections are refused. */
-static void bar(struct perfring_peers *peers, struct peer *peer, const char *what)
+static void bar(struct tool_peers *peers, struct peer *peer, const char *what)
 {
 	if (peer->barred)
 		return;
@@ -385,7 +384,7 @@ static int open_process(int socket, pid_t pid)
 	return pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
-static void add_peer(struct perfring_peers *peers, int socket)
+static void add_peer(struct tool_peers *peers, int socket)
 {
 	struct epoll_event interest = {.events = EPOLLIN};
 	struct ucred who = {.uid = (uid_t)-1};
@@ -412,7 +411,7 @@ static void add_peer(struct perfring_peers *peers, int socket)
 		return;
 	}
 	if (at == peers->peer_count)
-		peers->peers = perfring_tool_room(peers->peers, ++peers->peer_count, sizeof(*peers->peers));
+		peers->peers = tool_room(peers->peers, ++peers->peer_count, sizeof(*peers->peers));
 	peer = &peers->peers[at];
 	memset(peer, 0, sizeof(*peer));
 	peer->taken = true;
@@ -434,7 +433,7 @@ static bool has_ended(struct peer *peer)
 }
 
 /* Whether this is the pid of the process in its innermost pid namespace. */
-static bool is_called(struct perfring_peers *peers, uint32_t pid, uint32_t own)
+static bool is_called(struct tool_peers *peers, uint32_t pid, uint32_t own)
 {
 	char path[64], line[256], *last = NULL;
 	FILE *file;
@@ -454,7 +453,7 @@ static bool is_called(struct perfring_peers *peers, uint32_t pid, uint32_t own)
 }
 
 /* Another connection of the process, which this one continues; NULL: none. */
-static struct peer *find_same(struct perfring_peers *peers, const struct peer *peer)
+static struct peer *find_same(struct tool_peers *peers, const struct peer *peer)
 {
 	for (uint32_t i = 0; i < peers->peer_count; i++) {
 		struct peer *other = &peers->peers[i];
@@ -467,7 +466,7 @@ static struct peer *find_same(struct perfring_peers *peers, const struct peer *p
 }
 
 /* Whether it may take part, and whether it is counted already.  Another image: it has called exec. */
-static bool may_join(struct perfring_peers *peers, struct peer *peer)
+static bool may_join(struct tool_peers *peers, struct peer *peer)
 {
 	uint32_t images = 0;
 
@@ -488,7 +487,7 @@ static bool may_join(struct perfring_peers *peers, struct peer *peer)
 
 /* Whether no other process has the pid of this one's records.  The owner of a pid in this namespace is known: a process of
  * another namespace with the same number is not observed any longer. */
-static bool may_be_called(struct perfring_peers *peers, const struct peer *peer)
+static bool may_be_called(struct tool_peers *peers, const struct peer *peer)
 {
 	char text[96];
 
@@ -512,7 +511,7 @@ static bool may_be_called(struct perfring_peers *peers, const struct peer *peer)
 	return true;
 }
 
-static void greet(struct perfring_peers *peers, uint32_t at, const struct soft_message *message)
+static void greet(struct tool_peers *peers, uint32_t at, const struct soft_message *message)
 {
 	struct peer *peer = &peers->peers[at], *same;
 	struct epoll_event interest = {.events = EPOLLIN};
@@ -568,7 +567,7 @@ static const char *keep_whole(const struct perfring_ring *ring, uint64_t size)
 	return NULL;
 }
 
-static void add_ring(struct perfring_peers *peers, uint32_t at, int fd)
+static void add_ring(struct tool_peers *peers, uint32_t at, int fd)
 {
 	struct peer *peer = &peers->peers[at];
 	struct perfring_fault fault = {0, ""};
@@ -594,7 +593,7 @@ static void add_ring(struct perfring_peers *peers, uint32_t at, int fd)
 	wrong = ring.flags != PERFRING_RING_OWN || ring.size != data_size(peers)
 			? "a ring of another size or kind than was agreed on"
 			: keep_whole(&ring, ring_size(peers));
-	/* Without copies by the session, which would be as large as all rings: perfring_peers_vet copies one span. */
+	/* Without copies by the session, which would be as large as all rings: tool_peers_vet copies one span. */
 	ret = wrong ? 0 : perfring_session_add_ring(peers->session, &ring, -1, 0);
 	if (wrong || ret < 0) {
 		perfring_ring_close(&ring);
@@ -607,8 +606,7 @@ static void add_ring(struct perfring_peers *peers, uint32_t at, int fd)
 	/* The mapping is enough: thousands of threads have a ring each. */
 	close_fd(&ring.fd);
 	while ((uint32_t)ret >= peers->ring_count) {
-		peers->rings =
-			perfring_tool_room(peers->rings, peers->ring_count + (size_t)RINGS_MORE, sizeof(*peers->rings));
+		peers->rings = tool_room(peers->rings, peers->ring_count + (size_t)RINGS_MORE, sizeof(*peers->rings));
 		memset(peers->rings + peers->ring_count, 0, RINGS_MORE * sizeof(*peers->rings));
 		peers->ring_count += RINGS_MORE;
 	}
@@ -619,7 +617,7 @@ static void add_ring(struct perfring_peers *peers, uint32_t at, int fd)
 	peer->known = true;
 }
 
-static void take_text(struct perfring_peers *peers, struct peer *peer, struct soft_message *message)
+static void take_text(struct tool_peers *peers, struct peer *peer, struct soft_message *message)
 {
 	message->text[sizeof(message->text) - 1] = 0;
 	peers->refused += !peer->known;
@@ -632,7 +630,7 @@ static void take_text(struct perfring_peers *peers, struct peer *peer, struct so
 }
 
 /* One message, if there is one. */
-static void take(struct perfring_peers *peers, uint32_t at)
+static void take(struct tool_peers *peers, uint32_t at)
 {
 	struct peer *peer = &peers->peers[at];
 	struct soft_message message;
@@ -675,7 +673,7 @@ static void take(struct perfring_peers *peers, uint32_t at)
 }
 
 /* Whether it is in the epoll set. */
-static void listen_again(struct perfring_peers *peers, bool listens)
+static void listen_again(struct tool_peers *peers, bool listens)
 {
 	struct epoll_event interest = {.events = EPOLLIN, .data.u32 = NO_ONE};
 
@@ -685,7 +683,7 @@ static void listen_again(struct perfring_peers *peers, bool listens)
 	epoll_ctl(peers->epoll, listens ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, peers->listener, &interest);
 }
 
-static void take_peer(struct perfring_peers *peers)
+static void take_peer(struct tool_peers *peers)
 {
 	int socket = accept4(peers->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -698,7 +696,7 @@ static void take_peer(struct perfring_peers *peers)
 	}
 }
 
-bool perfring_peers_serve(struct perfring_peers *peers)
+bool tool_peers_serve(struct tool_peers *peers)
 {
 	struct epoll_event ready[SOFT_AT_ONCE];
 	int count, served = 0;
@@ -749,9 +747,9 @@ static bool tells_of_process(uint32_t type)
 	       type == PERFRING_RECORD_MMAP2;
 }
 
-static uint64_t elapsed_since_open(const struct perfring_peers *peers)
+static uint64_t elapsed_since_open(const struct tool_peers *peers)
 {
-	return perfring_tool_now() - peers->opened;
+	return tool_now() - peers->opened;
 }
 
 /* At most one lost record per microsecond: a larger count of a peer would drown the losses of the others. */
@@ -762,7 +760,7 @@ static uint64_t most_lost(uint64_t elapsed)
 
 /* A thread is sampled by its CPU time, of which it had `elapsed` at most, plus a tick and the difference of the kernel's
  * clocks. */
-static const char *judge_period(const struct perfring_peers *peers, struct peer_ring *ring, uint64_t elapsed,
+static const char *judge_period(const struct tool_peers *peers, struct peer_ring *ring, uint64_t elapsed,
 				const struct perfring_format *format, const struct perf_event_header *record)
 {
 	uint64_t most = elapsed + elapsed / 64 + 100 * NS_PER_MS;
@@ -778,7 +776,7 @@ static const char *judge_period(const struct perfring_peers *peers, struct peer_
 
 /* A record of the copy, of which `left` bytes follow, `elapsed` ns after the recording began.  Returns what is wrong with it,
  * or NULL. */
-static const char *judge(const struct perfring_peers *peers, struct peer_ring *ring, uint64_t elapsed,
+static const char *judge(const struct tool_peers *peers, struct peer_ring *ring, uint64_t elapsed,
 			 const struct perfring_format *format, const struct perf_event_header *record, uint64_t left)
 {
 	uint32_t pid = peers->peers[ring->peer].own;
@@ -807,7 +805,7 @@ static const char *judge(const struct perfring_peers *peers, struct peer_ring *r
 	return word > most_lost(elapsed) ? "more lost records than it had time to write" : NULL;
 }
 
-static void bar_for_record(struct perfring_peers *peers, struct peer *peer, uint32_t type, const char *wrong)
+static void bar_for_record(struct tool_peers *peers, struct peer *peer, uint32_t type, const char *wrong)
 {
 	char text[160];
 
@@ -815,7 +813,7 @@ static void bar_for_record(struct perfring_peers *peers, struct peer *peer, uint
 	bar(peers, peer, text);
 }
 
-void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span)
+void tool_peers_vet(struct tool_peers *peers, struct perfring_span *span)
 {
 	struct peer_ring *ring = &peers->rings[span->ring];
 	struct peer *peer = &peers->peers[ring->peer];
@@ -845,7 +843,7 @@ void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span
 	span->size = at;
 }
 
-void perfring_peers_corrupt(struct perfring_peers *peers, uint32_t ring, const struct perfring_fault *fault)
+void tool_peers_corrupt(struct tool_peers *peers, uint32_t ring, const struct perfring_fault *fault)
 {
 	bar(peers, &peers->peers[peers->rings[ring].peer], fault->what);
 }
@@ -865,14 +863,14 @@ static bool is_done(const struct peer_ring *ring, const struct peer *peer)
 	       perfring_page_observe(page) == perfring_page_reclaim(page);
 }
 
-static uint64_t lost_in(const struct perfring_peers *peers, const struct peer_ring *ring)
+static uint64_t lost_in(const struct tool_peers *peers, const struct peer_ring *ring)
 {
 	uint64_t lost = PERFRING_LOAD(&perfring_ring_state_of(ring->ring.page)->lost_total), most = most_lost(elapsed_since_open(peers));
 
 	return lost < most ? lost : most;
 }
 
-static void sweep_ring(struct perfring_peers *peers, uint32_t number)
+static void sweep_ring(struct tool_peers *peers, uint32_t number)
 {
 	struct peer_ring *ring = &peers->rings[number];
 	struct peer *peer = &peers->peers[ring->peer];
@@ -889,7 +887,7 @@ static void sweep_ring(struct perfring_peers *peers, uint32_t number)
 	peer->rings--;
 }
 
-void perfring_peers_sweep(struct perfring_peers *peers)
+void tool_peers_sweep(struct tool_peers *peers)
 {
 	uint64_t now = now_ms();
 
@@ -913,37 +911,35 @@ void perfring_peers_sweep(struct perfring_peers *peers)
 		listen_again(peers, true);
 }
 
-bool perfring_peers_tell(const struct perfring_peers *peers)
+bool tool_peers_tell(const struct tool_peers *peers)
 {
 	bool none = !peers->seen && peers->refused;
 
 	if (!peers->seen && !peers->reported && !peers->unobserved)
-		perfring_tool_complain("record: --soft: no process took part: is the command linked statically or with "
-				       "AddressSanitizer, is it set-user-id or under a seccomp filter, or " SOFT_OBJECT
-				       " not installed?");
+		tool_complain("record: --soft: no process took part: is the command linked statically or with "
+			      "AddressSanitizer, is it set-user-id or under a seccomp filter, or " SOFT_OBJECT
+			      " not installed?");
 	if (peers->unreported)
-		perfring_tool_complain("record: --soft: %" PRIu64 " more complaints like these", peers->unreported);
+		tool_complain("record: --soft: %" PRIu64 " more complaints like these", peers->unreported);
 	if (peers->unobserved)
-		perfring_tool_complain("record: --soft: %" PRIu64
-				       " threads or processes were not observed: a process may "
-				       "have %d rings, all of them %" PRIu64 " MiB (-m makes them smaller)",
-				       peers->unobserved, SOFT_RINGS, peers->most_bytes >> 20);
+		tool_complain("record: --soft: %" PRIu64 " threads or processes were not observed: a process may "
+			      "have %d rings, all of them %" PRIu64 " MiB (-m makes them smaller)",
+			      peers->unobserved, SOFT_RINGS, peers->most_bytes >> 20);
 	if (peers->overflowed)
-		perfring_tool_complain("record: --soft: %" PRIu32
-				       " processes waited for this recorder, as many as may wait "
-				       "(net.core.somaxconn): others may not have been observed",
-				       peers->queue);
+		tool_complain("record: --soft: %" PRIu32 " processes waited for this recorder, as many as may wait "
+			      "(net.core.somaxconn): others may not have been observed",
+			      peers->queue);
 	if (none)
-		perfring_tool_complain("record: --soft: no process could be observed: there is nothing in this file");
+		tool_complain("record: --soft: no process could be observed: there is nothing in this file");
 	return !none;
 }
 
-uint64_t perfring_peers_count(const struct perfring_peers *peers)
+uint64_t tool_peers_count(const struct tool_peers *peers)
 {
 	return peers->seen;
 }
 
-uint64_t perfring_peers_lost(const struct perfring_peers *peers)
+uint64_t tool_peers_lost(const struct tool_peers *peers)
 {
 	uint64_t lost = peers->lost;
 

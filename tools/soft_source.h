@@ -71,47 +71,46 @@ struct soft_terms {
 /* ---- the recorder's side: soft_source.c ---- */
 
 /* Processes that raise events themselves and send their rings. */
-struct perfring_peers;
+struct tool_peers;
 
 /* The path of the object that programs preload.  path: PATH_MAX. */
-bool perfring_peers_find(char *path);
+bool tool_peers_find(char *path);
 
 /* Whether the kernel refuses to observe even the user space of a child, and --soft is possible. */
-bool perfring_peers_are_needed(void);
+bool tool_peers_are_needed(void);
 
 /* Listens, and sets the environment so that commands started from now on take part.  Returns false after a complaint. */
-bool perfring_peers_open(struct perfring_peers **peers, struct perfring_session *session,
-			 const struct soft_terms *terms);
-void perfring_peers_close(struct perfring_peers *peers);
+bool tool_peers_open(struct tool_peers **peers, struct perfring_session *session, const struct soft_terms *terms);
+void tool_peers_close(struct tool_peers *peers);
 
 /* Only this process, not its children. */
-void perfring_peers_only(struct perfring_peers *peers, int32_t pid);
+void tool_peers_only(struct tool_peers *peers, int32_t pid);
 
 /* Readable when there is something to serve. */
-int perfring_peers_fd(const struct perfring_peers *peers);
+int tool_peers_fd(const struct tool_peers *peers);
 
 /* Accepts new processes and rings.  True: there may be more.  Context: between a return and the next wait. */
-bool perfring_peers_serve(struct perfring_peers *peers);
+bool tool_peers_serve(struct tool_peers *peers);
 
 /* A span of the session's next_span before it is written: its process may change it at any time.  Copies it, looks at each
  * record of the copy, and makes the span that copy, up to a record that the process may not write, which ends what is
  * taken of that process.  Valid until the next call. */
-void perfring_peers_vet(struct perfring_peers *peers, struct perfring_span *span);
+void tool_peers_vet(struct tool_peers *peers, struct perfring_span *span);
 
 /* A ring that the session found corrupt: bars its process. */
-void perfring_peers_corrupt(struct perfring_peers *peers, uint32_t ring, const struct perfring_fault *fault);
+void tool_peers_corrupt(struct tool_peers *peers, uint32_t ring, const struct perfring_fault *fault);
 
 /* After a return: drops rings that have ended. */
-void perfring_peers_sweep(struct perfring_peers *peers);
+void tool_peers_sweep(struct tool_peers *peers);
 
 /* At the end: reports what was not observed.  False: processes connected, and none could be observed. */
-bool perfring_peers_tell(const struct perfring_peers *peers);
+bool tool_peers_tell(const struct tool_peers *peers);
 
 /* Processes that have taken part. */
-uint64_t perfring_peers_count(const struct perfring_peers *peers);
+uint64_t tool_peers_count(const struct tool_peers *peers);
 
 /* Records that found a ring full, whether a LOST record tells of them or not. */
-uint64_t perfring_peers_lost(const struct perfring_peers *peers);
+uint64_t tool_peers_lost(const struct tool_peers *peers);
 
 /* One message, with an fd or without (-1).  Returns 0 or -errno; -EAGAIN at once when the queue is full. */
 static inline int soft_send(int socket, const void *message, size_t size, int fd)

@@ -39,7 +39,7 @@ static bool add_events(struct counting *counting, const char *text)
 
 static bool misused(const char *what)
 {
-	perfring_tool_complain("stat: %s (perfring stat --help)", what);
+	tool_complain("stat: %s (perfring stat --help)", what);
 	return true;
 }
 
@@ -86,7 +86,7 @@ static int read_options(struct counting *counting, int argc, char **argv)
 		switch (found) {
 		case 'e':
 			if (!add_events(counting, value))
-				return PERFRING_TOOL_MISUSED;
+				return TOOL_MISUSED;
 			break;
 		case 'a':
 			counting->all = true;
@@ -152,9 +152,9 @@ static int read_options(struct counting *counting, int argc, char **argv)
 	if (counting->cpus && !counting->pids && !counting->tids)
 		counting->all = true;
 	if (is_misused(counting))
-		return PERFRING_TOOL_MISUSED;
+		return TOOL_MISUSED;
 	if (!perfring_events_count(counting->events) && !add_events(counting, DEFAULT_EVENTS))
-		return PERFRING_TOOL_FAILED;
+		return TOOL_FAILED;
 	return -1;
 }
 
@@ -185,7 +185,7 @@ static void take_counts(struct counting *counting)
 	perfring_counts_read(counting->counts);
 	for (uint32_t i = 0; i < events; i++)
 		for (uint32_t j = 0; j < counting->place_count; j++) {
-			struct row *row = perfring_stat_row(counting, i, j);
+			struct row *row = tool_stat_row(counting, i, j);
 			struct perfring_count sum;
 
 			row->supported = !perfring_counts_error(counting->counts, i);
@@ -229,16 +229,16 @@ static void forget(struct counting *counting, bool between)
 
 static void print_interval(struct counting *counting)
 {
-	uint64_t at = perfring_tool_now();
+	uint64_t at = tool_now();
 
 	forget(counting, true);
 	counting->elapsed = (struct spread){0, 0, 0};
 	spread_add(&counting->elapsed, (double)(at - counting->printed));
 	take_counts(counting);
 	counting->printed = at;
-	if (counting->verbose && perfring_stat_is_plain(counting))
-		perfring_stat_print_raw(counting);
-	perfring_stat_print_rows(counting, at - counting->started);
+	if (counting->verbose && tool_stat_is_plain(counting))
+		tool_stat_print_raw(counting);
+	tool_stat_print_rows(counting, at - counting->started);
 	counting->intervals++;
 }
 
@@ -252,7 +252,7 @@ static bool add_ids(struct counting *counting, char *list, int (*add)(struct per
 		int ret = add(counting->target, (int32_t)strtol(word, NULL, 10));
 
 		if (ret) {
-			perfring_tool_complain("stat: %s: %s", word, strerror(-ret));
+			tool_complain("stat: %s: %s", word, strerror(-ret));
 			return false;
 		}
 	}
@@ -266,11 +266,11 @@ static bool choose_target(struct counting *counting)
 	if (!ret && (counting->all || counting->cpus))
 		ret = perfring_target_add_cpus(counting->target, counting->cpus);
 	if (ret) {
-		perfring_tool_complain("stat: %s%s: %s", counting->cpus ? "-C " : "",
-				       counting->cpus ? counting->cpus : "the CPUs that are online",
-				       ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
-				       : ret == -ENODEV ? "not all of these CPUs are online"
-							: strerror(-ret));
+		tool_complain("stat: %s%s: %s", counting->cpus ? "-C " : "",
+			      counting->cpus ? counting->cpus : "the CPUs that are online",
+			      ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
+			      : ret == -ENODEV ? "not all of these CPUs are online"
+					       : strerror(-ret));
 		return false;
 	}
 	if (counting->pids && !add_ids(counting, strdupa(counting->pids), perfring_target_add_process))
@@ -283,22 +283,22 @@ static bool choose_target(struct counting *counting)
 	if (counting->has_files)
 		setrlimit(RLIMIT_NOFILE, &counting->files);
 	ret = perfring_command_open(&counting->child, counting->command);
-	if (!ret && perfring_stat_is_of_command(counting))
+	if (!ret && tool_stat_is_of_command(counting))
 		ret = perfring_target_add_thread(counting->target, counting->child.pid);
 	if (ret)
-		perfring_tool_complain("stat: %s: %s", counting->command[0], strerror(-ret));
+		tool_complain("stat: %s: %s", counting->command[0], strerror(-ret));
 	return !ret;
 }
 
 static struct perf_event_attr shape_attr(const struct counting *counting, uint32_t event)
 {
-	const struct perfring_events_one *one = perfring_stat_event(counting, event);
+	const struct perfring_events_one *one = tool_stat_event(counting, event);
 	struct perf_event_attr attr = *one->attr;
 	bool first = one->leader == UINT32_MAX || one->leader == event;
 
 	/* A leader that is off stops its group (docs/abi.md trap 32). */
 	attr.disabled = first;
-	attr.enable_on_exec = first && perfring_stat_is_of_command(counting) && !counting->delay;
+	attr.enable_on_exec = first && tool_stat_is_of_command(counting) && !counting->delay;
 	attr.inherit = counting->inherit && !counting->all;
 	/* Only a leader may be pinned or exclusive: modifiers after a group are the leader's. */
 	attr.pinned = attr.pinned && first;
@@ -327,12 +327,11 @@ static void tell_given_up(struct counting *counting)
 		reported |= !error && given_up & user_only;
 		perfring_counts_explain(counting->counts, i, text, sizeof(text));
 		if (error ? counting->verbose : given_up & ~user_only)
-			perfring_tool_complain("stat: %s", text);
+			tool_complain("stat: %s", text);
 	}
 	if (reported)
-		perfring_tool_complain(
-			"stat: of the events shown with u only user space is counted: counting the kernel needs "
-			"kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
+		tool_complain("stat: of the events shown with u only user space is counted: counting the kernel needs "
+			      "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
 }
 
 /* Opens all events, on the CPUs and threads that exist. */
@@ -342,19 +341,19 @@ static int open_events(struct counting *counting)
 	int ret = perfring_events_open(&list);
 
 	if (ret) {
-		perfring_tool_complain("out of memory");
+		tool_complain("out of memory");
 		return ret;
 	}
 	for (uint32_t i = 0; !ret && i < perfring_events_count(counting->events); i++) {
-		const struct perfring_events_one *one = perfring_stat_event(counting, i);
+		const struct perfring_events_one *one = tool_stat_event(counting, i);
 		struct perf_event_attr attr = shape_attr(counting, i);
 
 		ret = perfring_events_add_attr(list, &attr, one->name, one->leader != UINT32_MAX && one->leader != i);
 	}
 	if (ret)
-		perfring_tool_complain("out of memory");
+		tool_complain("out of memory");
 	else if ((ret = perfring_counts_add(counting->counts, list, counting->target)))
-		perfring_tool_complain("stat: %s", perfring_counts_refusal(counting->counts));
+		tool_complain("stat: %s", perfring_counts_refusal(counting->counts));
 	perfring_events_close(list);
 	return ret;
 }
@@ -376,7 +375,7 @@ static void find_places(struct counting *counting)
 			j++;
 		if (j < count)
 			continue;
-		counting->places = perfring_tool_room(counting->places, ++count, sizeof(*counting->places));
+		counting->places = tool_room(counting->places, ++count, sizeof(*counting->places));
 		counting->places[j] = (struct place){.which = which};
 		snprintf(path, sizeof(path), "/proc/%d/comm", which);
 		file = counting->per_thread ? fopen(path, "re") : NULL;
@@ -387,12 +386,12 @@ static void find_places(struct counting *counting)
 		fclose(file);
 	}
 	if (!count) {
-		counting->places = perfring_tool_room(NULL, 1, sizeof(*counting->places));
+		counting->places = tool_room(NULL, 1, sizeof(*counting->places));
 		counting->places[count++] = (struct place){.which = -1};
 	}
 	counting->place_count = count;
-	counting->rows = perfring_tool_room(NULL, (size_t)perfring_events_count(counting->events) * count,
-					    sizeof(*counting->rows));
+	counting->rows =
+		tool_room(NULL, (size_t)perfring_events_count(counting->events) * count, sizeof(*counting->rows));
 	memset(counting->rows, 0, (size_t)perfring_events_count(counting->events) * count * sizeof(*counting->rows));
 }
 
@@ -404,13 +403,13 @@ static bool open_counts(struct counting *counting)
 								  PERFRING_FALLBACK_MISSING);
 
 	if (ret) {
-		perfring_tool_complain("stat: %s", strerror(-ret));
+		tool_complain("stat: %s", strerror(-ret));
 		return false;
 	}
-	counting->user_only = perfring_tool_room(counting->user_only, count, sizeof(*counting->user_only));
+	counting->user_only = tool_room(counting->user_only, count, sizeof(*counting->user_only));
 	counting->unit_width = UNIT_WIDTH;
 	for (uint32_t i = 0; i < count; i++) {
-		int width = perfring_tool_print(NULL, perfring_stat_unit(perfring_stat_event(counting, i)), 0, false);
+		int width = tool_print(NULL, tool_stat_unit(tool_stat_event(counting, i)), 0, false);
 
 		if (width > counting->unit_width)
 			counting->unit_width = width;
@@ -480,7 +479,7 @@ static bool is_done(struct counting *counting)
 static void rest(const struct counting *counting, uint64_t until)
 {
 	struct pollfd ready = {.fd = counting->signals, .events = POLLIN};
-	uint64_t at = perfring_tool_now(), most = counting->command ? UINT64_MAX : at + LOOK_MS * NS_PER_MS;
+	uint64_t at = tool_now(), most = counting->command ? UINT64_MAX : at + LOOK_MS * NS_PER_MS;
 	struct timespec time;
 
 	until = until < most ? until : most;
@@ -501,32 +500,32 @@ static bool counts_intervals(const struct counting *counting)
 
 static bool begin(struct counting *counting)
 {
-	bool on_exec = perfring_stat_is_of_command(counting) && !counting->delay;
+	bool on_exec = tool_stat_is_of_command(counting) && !counting->delay;
 	int ret = on_exec || counting->delay ? 0 : perfring_counts_enable(counting->counts);
 
-	counting->started = perfring_tool_now();
+	counting->started = tool_now();
 	if (!ret && counting->command) {
 		ret = perfring_command_release(&counting->child);
 		if (ret) {
-			perfring_tool_complain("stat: %s: %s", counting->command[0], strerror(-ret));
+			tool_complain("stat: %s: %s", counting->command[0], strerror(-ret));
 			return false;
 		}
 	}
 	/* From here on there is output to replace FILE. */
-	if (!counting->run && !perfring_outfile_settle(&counting->file))
+	if (!counting->run && !tool_outfile_settle(&counting->file))
 		return false;
 	if (counting->delay) {
 		uint64_t end = counting->started + counting->delay * (NS_PER_S / 1000);
 
-		while (perfring_tool_now() < end && !is_done(counting))
+		while (tool_now() < end && !is_done(counting))
 			rest(counting, end);
-		counting->started = perfring_tool_now();
+		counting->started = tool_now();
 		if (!ret)
 			ret = perfring_counts_enable(counting->counts);
 	}
 	counting->printed = counting->started;
 	if (ret)
-		perfring_tool_complain("stat: enabling the events: %s", strerror(-ret));
+		tool_complain("stat: enabling the events: %s", strerror(-ret));
 	return !ret;
 }
 
@@ -539,7 +538,7 @@ static bool run(struct counting *counting)
 	counting->next = counting->started + step;
 	while (!is_done(counting)) {
 		rest(counting, counts_intervals(counting) ? counting->next : UINT64_MAX);
-		if (!counts_intervals(counting) || perfring_tool_now() < counting->next)
+		if (!counts_intervals(counting) || tool_now() < counting->next)
 			continue;
 		take_signals(counting);
 		if (counting->child_ended)
@@ -550,15 +549,15 @@ static bool run(struct counting *counting)
 			counting->next += step;
 	}
 	if (!counting->interval)
-		spread_add(&counting->elapsed, (double)(perfring_tool_now() - counting->started));
+		spread_add(&counting->elapsed, (double)(tool_now() - counting->started));
 	perfring_counts_disable(counting->counts);
 	if (counts_intervals(counting))
 		print_interval(counting);
 	if (counting->interval)
 		return true;
 	take_counts(counting);
-	if (counting->verbose && perfring_stat_is_plain(counting))
-		perfring_stat_print_raw(counting);
+	if (counting->verbose && tool_stat_is_plain(counting))
+		tool_stat_print_raw(counting);
 	return true;
 }
 
@@ -572,10 +571,10 @@ static bool run_once(struct counting *counting)
 	counting->child_ended = false;
 	good = choose_target(counting);
 	if (good)
-		good = masked = perfring_tool_open_signals(&counting->signals, 0, &before);
+		good = masked = tool_open_signals(&counting->signals, 0, &before);
 	good = good && open_counts(counting);
 	if (good && !counting->run)
-		perfring_stat_print_head(counting);
+		tool_stat_print_head(counting);
 	forget(counting, false);
 	good = good && run(counting);
 	/* Never released: close kills it. */
@@ -606,61 +605,61 @@ static bool open_output(struct counting *counting)
 	if (counting->append && strcmp(counting->output, "-")) {
 		counting->out = fopen(counting->output, "ae");
 	} else {
-		if (!perfring_outfile_open(&counting->file, "stat", counting->output, PERFRING_OUTFILE_TEXT))
+		if (!tool_outfile_open(&counting->file, "stat", counting->output, TOOL_OUTFILE_TEXT))
 			return false;
 		counting->out = counting->file.fd == STDOUT_FILENO ? stdout : fdopen(counting->file.fd, "w");
 	}
 	if (!counting->out)
-		perfring_tool_complain("stat: %s: %s", counting->output, strerror(errno));
+		tool_complain("stat: %s: %s", counting->output, strerror(errno));
 	return counting->out;
 }
 
 static bool close_output(struct counting *counting)
 {
-	perfring_stat_flush(counting);
+	tool_stat_flush(counting);
 	if (counting->out != stderr && counting->out != stdout) {
 		if (fclose(counting->out) && !counting->out_error)
 			counting->out_error = errno;
 		counting->file.fd = -1;
 	}
 	if (counting->out_error && counting->output)
-		perfring_tool_complain("stat: %s: not everything could be written: %s", counting->output,
-				       strerror(counting->out_error));
-	perfring_outfile_close(&counting->file);
+		tool_complain("stat: %s: not everything could be written: %s", counting->output,
+			      strerror(counting->out_error));
+	tool_outfile_close(&counting->file);
 	return !counting->out_error;
 }
 
 static int stat_command(int argc, char **argv)
 {
 	struct counting counting = {.signals = -1, .file = {.fd = -1}, .child = {.fd = -1}};
-	int status = PERFRING_TOOL_FAILED;
+	int status = TOOL_FAILED;
 	bool good = true;
 
 	counting.has_files = !getrlimit(RLIMIT_NOFILE, &counting.files);
 	if (perfring_events_open(&counting.events)) {
-		perfring_tool_complain("out of memory");
+		tool_complain("out of memory");
 		return status;
 	}
 	status = read_options(&counting, argc, argv);
 	if (status >= 0)
 		goto out;
-	status = PERFRING_TOOL_FAILED;
+	status = TOOL_FAILED;
 	if (!open_output(&counting)) {
-		perfring_outfile_close(&counting.file);
+		tool_outfile_close(&counting.file);
 		goto out;
 	}
 	for (; good && counting.run < counting.repeat && !counting.interrupts; counting.run++)
 		good = run_once(&counting);
 	if (good && !counting.interval) {
-		if (perfring_stat_is_plain(&counting))
-			perfring_stat_print_title(&counting);
-		perfring_stat_print_rows(&counting, 0);
-		if (perfring_stat_is_plain(&counting))
-			perfring_stat_print_times(&counting);
+		if (tool_stat_is_plain(&counting))
+			tool_stat_print_title(&counting);
+		tool_stat_print_rows(&counting, 0);
+		if (tool_stat_is_plain(&counting))
+			tool_stat_print_times(&counting);
 	}
 	good = close_output(&counting) && good;
 	if (good)
-		status = PERFRING_TOOL_DONE;
+		status = TOOL_DONE;
 out:
 	perfring_events_close(counting.events);
 	if (counting.signals >= 0)
@@ -671,7 +670,7 @@ out:
 	/* ^C that killed the command was for this process too. */
 	if (counting.interrupts && WIFSIGNALED(counting.child_status))
 		counting.ended_by = SIGINT;
-	return status ? status : perfring_tool_status(counting.child_status, counting.ended_by);
+	return status ? status : tool_status(counting.child_status, counting.ended_by);
 }
 
 static const struct tool_option ROWS[] = {

@@ -54,7 +54,7 @@ struct counting {
 
 	FILE *out;
 	int out_error; /* of the first flush that failed */
-	struct perfring_outfile file; /* unless it is stderr, or appended to */
+	struct tool_outfile file; /* unless it is stderr, or appended to */
 	struct perfring_target *target;
 	struct perfring_counts *counts;
 	struct perfring_command child;
@@ -77,37 +77,37 @@ struct counting {
 	int ended_by; /* the signal that ended the counting; 0: none did */
 };
 
-static inline const struct perfring_events_one *perfring_stat_event(const struct counting *counting, uint32_t event)
+static inline const struct perfring_events_one *tool_stat_event(const struct counting *counting, uint32_t event)
 {
 	return perfring_events_at(counting->events, event);
 }
 
-static inline struct row *perfring_stat_row(const struct counting *counting, uint32_t event, uint32_t place)
+static inline struct row *tool_stat_row(const struct counting *counting, uint32_t event, uint32_t place)
 {
 	return &counting->rows[(size_t)event * counting->place_count + place];
 }
 
-static inline bool perfring_stat_is_plain(const struct counting *counting)
+static inline bool tool_stat_is_plain(const struct counting *counting)
 {
 	return !counting->json && !counting->separator;
 }
 
 /* Whether only the command is observed: no other target is named. */
-static inline bool perfring_stat_is_of_command(const struct counting *counting)
+static inline bool tool_stat_is_of_command(const struct counting *counting)
 {
 	return counting->command && !counting->all && !counting->pids && !counting->tids;
 }
 
 /* stat_print.c */
-const char *perfring_stat_unit(const struct perfring_events_one *one);
+const char *tool_stat_unit(const struct perfring_events_one *one);
 /* Writes the printed text. */
-void perfring_stat_flush(struct counting *counting);
+void tool_stat_flush(struct counting *counting);
 
-void perfring_stat_print_head(struct counting *counting);
-void perfring_stat_print_title(const struct counting *counting);
+void tool_stat_print_head(struct counting *counting);
+void tool_stat_print_title(const struct counting *counting);
 /* at: ns since the start, of an interval. */
-void perfring_stat_print_rows(struct counting *counting, uint64_t at);
-void perfring_stat_print_times(struct counting *counting);
-void perfring_stat_print_raw(const struct counting *counting);
+void tool_stat_print_rows(struct counting *counting, uint64_t at);
+void tool_stat_print_times(struct counting *counting);
+void tool_stat_print_raw(const struct counting *counting);
 
 #endif

@@ -51,7 +51,7 @@ static bool is_clock(const struct perf_event_attr *attr)
 /* Its name, with the modifier that says what was dropped. */
 static const char *name_of(const struct counting *counting, uint32_t event, char *room, size_t size)
 {
-	const char *name = perfring_stat_event(counting, event)->name;
+	const char *name = tool_stat_event(counting, event)->name;
 
 	if (!counting->user_only[event])
 		return name;
@@ -59,7 +59,7 @@ static const char *name_of(const struct counting *counting, uint32_t event, char
 	return room;
 }
 
-const char *perfring_stat_unit(const struct perfring_events_one *one)
+const char *tool_stat_unit(const struct perfring_events_one *one)
 {
 	return is_clock(one->attr) ? "msec" : one->unit;
 }
@@ -82,8 +82,8 @@ struct metric {
 static bool find_mean(const struct counting *counting, uint32_t place, uint32_t type, uint64_t config, double *mean)
 {
 	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
-		const struct perf_event_attr *attr = perfring_stat_event(counting, i)->attr;
-		const struct row *row = perfring_stat_row(counting, i, place);
+		const struct perf_event_attr *attr = tool_stat_event(counting, i)->attr;
+		const struct row *row = tool_stat_row(counting, i, place);
 
 		if (attr->type != type || attr->config != config || !row->values.runs || row->values.mean <= 0)
 			continue;
@@ -148,8 +148,8 @@ static struct metric metric_of(const struct counting *counting, uint32_t event, 
 		double per_s;
 		const char *words;
 	} RATES[] = {{1e9, "G/sec"}, {1e6, "M/sec"}, {1e3, "K/sec"}, {0, "/sec"}};
-	const struct perf_event_attr *attr = perfring_stat_event(counting, event)->attr;
-	double value = perfring_stat_row(counting, event, place)->values.mean, other;
+	const struct perf_event_attr *attr = tool_stat_event(counting, event)->attr;
+	double value = tool_stat_row(counting, event, place)->values.mean, other;
 	struct metric metric = {0, 3, " ", NULL};
 	size_t i = 0;
 
@@ -203,7 +203,7 @@ static void print_place(const struct counting *counting, const struct place *pla
 			fprintf(out, "\"cpu\" : \"%d\", ", place->which);
 		if (counting->per_thread) {
 			fputs("\"thread\" : ", out);
-			perfring_json_text(out, thread);
+			tool_json_text(out, thread);
 			fputs(", ", out);
 		}
 		return;
@@ -216,27 +216,27 @@ static void print_place(const struct counting *counting, const struct place *pla
 		fprintf(out, "CPU%-8d", place->which);
 	/* a thread names itself */
 	if (counting->per_thread && separator) {
-		perfring_tool_print(out, thread, 0, false);
+		tool_print(out, thread, 0, false);
 		fputs(separator, out);
 	} else if (counting->per_thread) {
-		perfring_tool_print_right(out, place->comm, 16);
+		tool_print_right(out, place->comm, 16);
 		fprintf(out, "-%-8d ", place->which);
 	}
 }
 
 static void print_json(const struct counting *counting, uint32_t event, uint32_t place, const char *value)
 {
-	const struct perfring_events_one *one = perfring_stat_event(counting, event);
-	const struct row *row = perfring_stat_row(counting, event, place);
+	const struct perfring_events_one *one = tool_stat_event(counting, event);
+	const struct row *row = tool_stat_row(counting, event, place);
 	char name[512];
 	FILE *out = counting->out;
 
 	fputs("\"counter-value\" : ", out);
-	perfring_json_text(out, value);
+	tool_json_text(out, value);
 	fputs(", \"unit\" : ", out);
-	perfring_json_text(out, perfring_stat_unit(one));
+	tool_json_text(out, tool_stat_unit(one));
 	fputs(", \"event\" : ", out);
-	perfring_json_text(out, name_of(counting, event, name, sizeof(name)));
+	tool_json_text(out, name_of(counting, event, name, sizeof(name)));
 	if (counting->repeat > 1)
 		fprintf(out, ", \"variance\" : %.2f", spread_percent(&row->values));
 	fprintf(out, ", \"event-runtime\" : %.0f, \"pcnt-running\" : %.2f", row->running.mean, 100 * share_of(row));
@@ -253,8 +253,8 @@ static void print_json(const struct counting *counting, uint32_t event, uint32_t
 
 static void print_fields(const struct counting *counting, uint32_t event, uint32_t place, const char *value)
 {
-	const struct perfring_events_one *one = perfring_stat_event(counting, event);
-	const struct row *row = perfring_stat_row(counting, event, place);
+	const struct perfring_events_one *one = tool_stat_event(counting, event);
+	const struct row *row = tool_stat_row(counting, event, place);
 	const char *separator = counting->separator;
 	struct metric metric = {0, 0, NULL, NULL};
 	char name[512];
@@ -262,9 +262,9 @@ static void print_fields(const struct counting *counting, uint32_t event, uint32
 
 	/* the separator is as the user wants it */
 	fprintf(out, "%s%s", value, separator);
-	perfring_tool_print(out, perfring_stat_unit(one), 0, false);
+	tool_print(out, tool_stat_unit(one), 0, false);
 	fputs(separator, out);
-	perfring_tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
+	tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
 	fputs(separator, out);
 	if (counting->repeat > 1)
 		fprintf(out, "%.2f%%%s", spread_percent(&row->values), separator);
@@ -279,8 +279,8 @@ static void print_fields(const struct counting *counting, uint32_t event, uint32
 
 static void print_columns(const struct counting *counting, uint32_t event, uint32_t place, const char *value)
 {
-	const struct perfring_events_one *one = perfring_stat_event(counting, event);
-	const struct row *row = perfring_stat_row(counting, event, place);
+	const struct perfring_events_one *one = tool_stat_event(counting, event);
+	const struct row *row = tool_stat_row(counting, event, place);
 	struct metric metric = {0, 0, NULL, NULL};
 	char words[64] = "", tail[160] = "";
 	char name[512];
@@ -304,9 +304,9 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 			snprintf(tail + length, sizeof(tail) - length, "  (%.2f%%)", 100 * share_of(row));
 	}
 	fprintf(out, "%18s ", value);
-	perfring_tool_print(out, perfring_stat_unit(one), counting->unit_width, false);
+	tool_print(out, tool_stat_unit(one), counting->unit_width, false);
 	putc(' ', out);
-	used = perfring_tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
+	used = tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
 	if (*words || *tail)
 		fprintf(out, "%*s", used < NAME_WIDTH ? NAME_WIDTH - used + 1 : 1, "");
 	if (*tail)
@@ -315,18 +315,18 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 		fputs(words, out);
 }
 
-void perfring_stat_flush(struct counting *counting)
+void tool_stat_flush(struct counting *counting)
 {
 	if (fflush(counting->out) && !counting->out_error)
 		counting->out_error = errno;
 }
 
-void perfring_stat_print_rows(struct counting *counting, uint64_t at)
+void tool_stat_print_rows(struct counting *counting, uint64_t at)
 {
 	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++)
 		for (uint32_t j = 0; j < counting->place_count; j++) {
-			const struct perfring_events_one *one = perfring_stat_event(counting, i);
-			const struct row *row = perfring_stat_row(counting, i, j);
+			const struct perfring_events_one *one = tool_stat_event(counting, i);
+			const struct row *row = tool_stat_row(counting, i, j);
 			char value[64];
 
 			write_value(counting, one, row, value, sizeof(value));
@@ -341,10 +341,10 @@ void perfring_stat_print_rows(struct counting *counting, uint64_t at)
 				print_columns(counting, i, j, value);
 			fputs(counting->json ? "}\n" : "\n", counting->out);
 		}
-	perfring_stat_flush(counting);
+	tool_stat_flush(counting);
 }
 
-void perfring_stat_print_head(struct counting *counting)
+void tool_stat_print_head(struct counting *counting)
 {
 	FILE *out = counting->out;
 
@@ -355,34 +355,34 @@ void perfring_stat_print_head(struct counting *counting)
 		strftime(date, sizeof(date), "%a %b %e %H:%M:%S %Y", localtime(&clock));
 		fprintf(out, "# started on %s\n\n", date);
 	}
-	if (counting->interval && perfring_stat_is_plain(counting))
+	if (counting->interval && tool_stat_is_plain(counting))
 		fprintf(out, "#           time %s            counts unit events\n",
 			counting->apart        ? "CPU        "
 			: counting->per_thread ? "           comm-pid       "
 					       : "");
-	perfring_stat_flush(counting);
+	tool_stat_flush(counting);
 }
 
-void perfring_stat_print_title(const struct counting *counting)
+void tool_stat_print_title(const struct counting *counting)
 {
 	FILE *out = counting->out;
 
 	fputs("\n Performance counter stats for ", out);
 	if (counting->cpus && counting->all) {
 		fputs("'CPU(s) ", out);
-		perfring_tool_print(out, counting->cpus, 0, false);
+		tool_print(out, counting->cpus, 0, false);
 	} else if (counting->all) {
 		fputs("'system wide", out);
 	} else if (counting->pids) {
 		fputs("process id '", out);
-		perfring_tool_print(out, counting->pids, 0, false);
+		tool_print(out, counting->pids, 0, false);
 	} else if (counting->tids) {
 		fputs("thread id '", out);
-		perfring_tool_print(out, counting->tids, 0, false);
+		tool_print(out, counting->tids, 0, false);
 	} else {
 		for (char **word = counting->command; *word; word++) {
 			fputc(word == counting->command ? '\'' : ' ', out);
-			perfring_tool_print(out, *word, 0, false);
+			tool_print(out, *word, 0, false);
 		}
 	}
 	fputc('\'', out);
@@ -391,7 +391,7 @@ void perfring_stat_print_title(const struct counting *counting)
 	fputs(":\n\n", out);
 }
 
-void perfring_stat_print_times(struct counting *counting)
+void tool_stat_print_times(struct counting *counting)
 {
 	double error = spread_error(&counting->elapsed) / 1e9, unit = 1;
 	FILE *out = counting->out;
@@ -409,15 +409,15 @@ void perfring_stat_print_times(struct counting *counting)
 		fprintf(out, " %17.*f +- %.*f seconds time elapsed  ( +-%6.2f%% )\n\n", decimals,
 			counting->elapsed.mean / 1e9, decimals, error, spread_percent(&counting->elapsed));
 	}
-	if (counting->elapsed.runs == 1 && perfring_stat_is_of_command(counting))
+	if (counting->elapsed.runs == 1 && tool_stat_is_of_command(counting))
 		fprintf(out, " %7jd.%06ld000 seconds user\n %7jd.%06ld000 seconds sys\n\n\n",
 			(intmax_t)counting->usage.ru_utime.tv_sec, (long)counting->usage.ru_utime.tv_usec,
 			(intmax_t)counting->usage.ru_stime.tv_sec, (long)counting->usage.ru_stime.tv_usec);
-	perfring_stat_flush(counting);
+	tool_stat_flush(counting);
 }
 
 /* The raw counts of each event, summed over its fds. */
-void perfring_stat_print_raw(const struct counting *counting)
+void tool_stat_print_raw(const struct counting *counting)
 {
 	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
 		struct perfring_count sum;
@@ -425,7 +425,7 @@ void perfring_stat_print_raw(const struct counting *counting)
 
 		if (perfring_counts_sum(counting->counts, i, PERFRING_COUNTS_ALL, 0, &sum))
 			continue;
-		perfring_tool_print(stderr, name_of(counting, i, name, sizeof(name)), 0, false);
+		tool_print(stderr, name_of(counting, i, name, sizeof(name)), 0, false);
 		fprintf(stderr, ": %" PRIu64 " %" PRIu64 " %" PRIu64, sum.value, sum.enabled, sum.running);
 		if (sum.failed)
 			fprintf(stderr, " (%u of %u could not be read)", sum.failed, sum.failed + sum.fds);

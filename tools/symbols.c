@@ -21,7 +21,7 @@
 #include "symbols.h"
 #include "tools.h"
 
-#define VDSO PERFRING_SYMBOLS_VDSO
+#define VDSO TOOL_SYMBOLS_VDSO
 
 struct symbol {
 	uint64_t start;
@@ -44,15 +44,15 @@ struct file {
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t id_size;
 	bool is_read;
-	enum perfring_nameless nameless; /* when no symbol of it can be known */
+	enum tool_nameless nameless; /* when no symbol of it can be known */
 	struct table table;
-	struct perfring_elf elf;
+	struct tool_elf elf;
 };
 
 /* One of its names, by the machine's one pointer of it. */
 struct object {
 	const char *name;
-	enum perfring_nameless nameless; /* when no symbol of it is to be shown */
+	enum tool_nameless nameless; /* when no symbol of it is to be shown */
 	struct file *file;
 };
 
@@ -72,8 +72,8 @@ struct build {
 	uint8_t size;
 };
 
-struct perfring_symbols {
-	struct perfring_machine *machine;
+struct tool_symbols {
+	struct tool_machine *machine;
 	void *objects;
 	void *files;
 	void *builds;
@@ -97,7 +97,7 @@ static void table_add(struct table *table, struct symbol symbol)
 {
 	if (table->nr == table->room) {
 		table->room = table->room ? 2 * table->room : 256;
-		table->symbols = perfring_tool_room(table->symbols, table->room, sizeof(symbol));
+		table->symbols = tool_room(table->symbols, table->room, sizeof(symbol));
 	}
 	table->symbols[table->nr++] = symbol;
 }
@@ -175,7 +175,7 @@ static int compare_builds(const void *a, const void *b)
 
 #define BUILD_HEAD 36 /* header, pid, id, size and padding */
 
-static void read_builds(struct perfring_symbols *symbols, const struct perfring_file *data)
+static void read_builds(struct tool_symbols *symbols, const struct perfring_file *data)
 {
 	struct perf_event_header header;
 	const unsigned char *at;
@@ -187,12 +187,12 @@ static void read_builds(struct perfring_symbols *symbols, const struct perfring_
 		memcpy(&header, at, sizeof(header));
 		if (header.size <= BUILD_HEAD || header.size > left)
 			break;
-		build = perfring_tool_room(NULL, 1, sizeof(*build));
-		build->name = perfring_machine_name(symbols->machine, (const char *)at + BUILD_HEAD,
-						    header.size - BUILD_HEAD);
+		build = tool_room(NULL, 1, sizeof(*build));
+		build->name =
+			tool_machine_name(symbols->machine, (const char *)at + BUILD_HEAD, header.size - BUILD_HEAD);
 		memcpy(build->id, at + 12, sizeof(build->id));
 		build->size = header.misc & PERFRING_RECORD_MISC_EXT_RESERVED ? at[32] : 20;
-		known = (struct build **)perfring_tool_insert(build, &symbols->builds, compare_builds);
+		known = (struct build **)tool_insert(build, &symbols->builds, compare_builds);
 		if (*known != build)
 			free(build);
 	}
@@ -208,7 +208,7 @@ static bool is_other(const struct file *file, const uint8_t *id, uint32_t size)
 	       memcmp(id, file->id, size < file->id_size ? size : file->id_size);
 }
 
-static const struct build *find_build(const struct perfring_symbols *symbols, const char *name)
+static const struct build *find_build(const struct tool_symbols *symbols, const char *name)
 {
 	struct build key = {.name = name};
 	void *at = tfind(&key, &symbols->builds, compare_builds);
@@ -216,7 +216,7 @@ static const struct build *find_build(const struct perfring_symbols *symbols, co
 	return at ? *(struct build **)at : NULL;
 }
 
-static bool is_other_build(const struct perfring_symbols *symbols, const char *name, const struct file *file)
+static bool is_other_build(const struct tool_symbols *symbols, const char *name, const struct file *file)
 {
 	const struct build *build = find_build(symbols, name);
 
@@ -225,13 +225,13 @@ static bool is_other_build(const struct perfring_symbols *symbols, const char *n
 
 /* ---- user objects ---- */
 
-bool perfring_symbols_knows_vdso(const struct perfring_mapping *map)
+bool tool_symbols_knows_vdso(const struct tool_mapping *map)
 {
 	return (map->addr > UINT32_MAX) == (sizeof(void *) == 8);
 }
 
 /* The vdso has no file: this process's own serves, where it is the same kernel's. */
-int perfring_symbols_open_vdso(void)
+int tool_symbols_open_vdso(void)
 {
 	const unsigned char *image = (const unsigned char *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
 	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)(const void *)image;
@@ -258,14 +258,14 @@ int perfring_symbols_open_vdso(void)
 	return fd;
 }
 
-static int open_object(const struct perfring_symbols *symbols, const char *name)
+static int open_object(const struct tool_symbols *symbols, const char *name)
 {
 	if (strcmp(name, VDSO))
 		return perfring_object_open(0, name);
-	return symbols->foreign ? -ENOENT : perfring_symbols_open_vdso();
+	return symbols->foreign ? -ENOENT : tool_symbols_open_vdso();
 }
 
-static void take_symbol(void *to, const struct perfring_elf_symbol *symbol)
+static void take_symbol(void *to, const struct tool_elf_symbol *symbol)
 {
 	table_add(to, (struct symbol){symbol->start, symbol->end, symbol->name, "",
 				      rank(symbol->is_sized, symbol->is_strong, symbol->is_global, symbol->name,
@@ -273,52 +273,53 @@ static void take_symbol(void *to, const struct perfring_elf_symbol *symbol)
 }
 
 /* Reported once: a lack of permission or memory repeats for each object.  A missing object is usual. */
-static void complain_unread(struct perfring_symbols *symbols, const char *name, int error)
+static void complain_unread(struct tool_symbols *symbols, const char *name, int error)
 {
 	bool is_usual = error == ENOENT || error == ENOTDIR || error == EINVAL || error == EPERM || error == ELOOP;
 
 	if (is_usual || symbols->is_unread)
 		return;
 	symbols->is_unread = true;
-	perfring_tool_complain("%s: %s: its symbols are not known", name, strerror(error));
+	tool_complain("%s: %s: its symbols are not known", name, strerror(error));
 }
 
 /* The symbols that were read are shown: of what is missing, one sentence. */
-static void complain_partly(struct perfring_symbols *symbols, const char *name, const struct perfring_elf *elf)
+static void complain_partly(struct tool_symbols *symbols, const char *name, const struct tool_elf *elf)
 {
 	if (!elf->unread || symbols->is_partly)
 		return;
 	symbols->is_partly = true;
-	perfring_tool_complain("%s: %s: not all symbols of %s are known", elf->unread_path ? elf->unread_path : name,
-			       strerror(-elf->unread), name);
+	tool_complain("%s: %s: not all symbols of %s are known", elf->unread_path ? elf->unread_path : name,
+		      strerror(-elf->unread), name);
 }
 
 /* One sentence, of the first object. */
-static void tell_exceeded(struct perfring_symbols *symbols, const char *name, const char *what)
+static void tell_exceeded(struct tool_symbols *symbols, const char *name, const char *what)
 {
 	if (!symbols->has_told)
-		perfring_tool_complain(
-			"warning: %s: more than %s: symbols that are not read are shown as numbers (docs/limits.md)", name, what);
+		tool_complain(
+			"warning: %s: more than %s: symbols that are not read are shown as numbers (docs/limits.md)",
+			name, what);
 	symbols->has_told = true;
 }
 
-static void read_file(struct perfring_symbols *symbols, struct file *file, int fd, const char *name)
+static void read_file(struct tool_symbols *symbols, struct file *file, int fd, const char *name)
 {
 	int error;
 
 	file->is_read = true;
-	error = perfring_elf_read(&file->elf, fd, name, &symbols->bytes_left, take_symbol, &file->table);
+	error = tool_elf_read(&file->elf, fd, name, &symbols->bytes_left, take_symbol, &file->table);
 	if (file->elf.exceeded)
 		tell_exceeded(symbols, name, file->elf.exceeded);
 	if (error) {
 		if (error != -E2BIG)
 			complain_unread(symbols, name, -error);
-		file->nameless = error == -E2BIG ? PERFRING_NAMELESS_LIMIT : PERFRING_NAMELESS_OBJECT;
+		file->nameless = error == -E2BIG ? TOOL_NAMELESS_LIMIT : TOOL_NAMELESS_OBJECT;
 		file->table.nr = 0;
 		return;
 	}
 	complain_partly(symbols, name, &file->elf);
-	file->nameless = PERFRING_NAMELESS_NONE;
+	file->nameless = TOOL_NAMELESS_NONE;
 	table_sort(&file->table);
 }
 
@@ -334,11 +335,11 @@ static int compare_files(const void *a, const void *b)
 /* Inserts into a tree of tsearch, or returns the item that is there already. */
 static void *put(void *new, void **tree, int (*compare)(const void *, const void *))
 {
-	return *perfring_tool_insert(new, tree, compare);
+	return *tool_insert(new, tree, compare);
 }
 
 /* Returns 0 or -errno: then it is not known which build it is. */
-static int get_file(struct perfring_symbols *symbols, int fd, struct file **result)
+static int get_file(struct tool_symbols *symbols, int fd, struct file **result)
 {
 	struct file key = {.is_read = false}, *file;
 	struct stat place;
@@ -354,11 +355,11 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct file **resu
 		*result = *(struct file **)at;
 		return 0;
 	}
-	size = perfring_elf_build_id(fd, &symbols->bytes_left, key.id);
+	size = tool_elf_build_id(fd, &symbols->bytes_left, key.id);
 	if (size < 0)
 		return size;
 	key.id_size = (uint32_t)size;
-	file = perfring_tool_room(NULL, 1, sizeof(*file));
+	file = tool_room(NULL, 1, sizeof(*file));
 	*file = key;
 	*result = put(file, &symbols->files, compare_files);
 	symbols->file_count++;
@@ -366,31 +367,31 @@ static int get_file(struct perfring_symbols *symbols, int fd, struct file **resu
 }
 
 /* No more files are opened: even to look at a build id costs time. */
-static bool is_full(struct perfring_symbols *symbols, const char *name)
+static bool is_full(struct tool_symbols *symbols, const char *name)
 {
-	if (symbols->file_count < PERFRING_LIMIT_FILES)
+	if (symbols->file_count < TOOL_LIMIT_FILES)
 		return false;
 	tell_exceeded(symbols, name, "10000 objects");
 	return true;
 }
 
 /* Opens each name of a file, and reads the file once, unless all names lead to another build. */
-static void open_file(struct perfring_symbols *symbols, struct object *object)
+static void open_file(struct tool_symbols *symbols, struct object *object)
 {
 	int fd, error;
 
-	object->nameless = PERFRING_NAMELESS_LIMIT;
+	object->nameless = TOOL_NAMELESS_LIMIT;
 	if (is_full(symbols, object->name))
 		return;
 	fd = open_object(symbols, object->name);
 	error = fd < 0 ? fd : get_file(symbols, fd, &object->file);
-	object->nameless = PERFRING_NAMELESS_OBJECT;
+	object->nameless = TOOL_NAMELESS_OBJECT;
 	if (error)
 		complain_unread(symbols, object->name, -error);
 	if (fd < 0)
 		return;
 	if (object->file && is_other_build(symbols, object->name, object->file)) {
-		object->nameless = PERFRING_NAMELESS_CHANGED;
+		object->nameless = TOOL_NAMELESS_CHANGED;
 	} else if (object->file) {
 		if (!object->file->is_read)
 			read_file(symbols, object->file, fd, object->name);
@@ -406,7 +407,7 @@ static int compare_objects(const void *a, const void *b)
 	return one->name < other->name ? -1 : one->name > other->name;
 }
 
-static struct object *get_object(struct perfring_symbols *symbols, const char *name)
+static struct object *get_object(struct tool_symbols *symbols, const char *name)
 {
 	struct object key = {.name = name}, *object;
 	void *at;
@@ -416,12 +417,12 @@ static struct object *get_object(struct perfring_symbols *symbols, const char *n
 	at = tfind(&key, &symbols->objects, compare_objects);
 	if (at)
 		return symbols->last = *(struct object **)at;
-	object = perfring_tool_room(NULL, 1, sizeof(*object));
+	object = tool_room(NULL, 1, sizeof(*object));
 	*object = key;
 	put(object, &symbols->objects, compare_objects);
 	/* "//anon", "[heap]", "anon_inode:..." are no files (docs/abi.md 5). */
 	if (strcmp(name, VDSO) && (name[0] != '/' || name[1] == '/'))
-		object->nameless = PERFRING_NAMELESS_ANONYMOUS;
+		object->nameless = TOOL_NAMELESS_ANONYMOUS;
 	else
 		open_file(symbols, object);
 	return symbols->last = object;
@@ -444,7 +445,7 @@ static int compare_aparts(const void *a, const void *b)
 
 /* The file that this process sees by the name, if it is the recorded build: the process may have ended, and its pid may be
  * another's. */
-static struct file *open_apart(struct perfring_symbols *symbols, const struct apart *key)
+static struct file *open_apart(struct tool_symbols *symbols, const struct apart *key)
 {
 	int fd = is_full(symbols, key->name) ? -EMFILE : perfring_object_open((int32_t)key->pid, key->name);
 	struct file *file = NULL;
@@ -459,9 +460,9 @@ static struct file *open_apart(struct perfring_symbols *symbols, const struct ap
 	return file;
 }
 
-static struct file *keep_apart(struct perfring_symbols *symbols, const struct apart *key)
+static struct file *keep_apart(struct tool_symbols *symbols, const struct apart *key)
 {
-	struct apart *apart = perfring_tool_room(NULL, 1, sizeof(*apart)), *known;
+	struct apart *apart = tool_room(NULL, 1, sizeof(*apart)), *known;
 
 	*apart = *key;
 	known = put(apart, &symbols->aparts, compare_aparts);
@@ -472,7 +473,7 @@ static struct file *keep_apart(struct perfring_symbols *symbols, const struct ap
 
 /* For a file of another mount namespace: tries each process once, until one leads to it.  Returns NULL when no living process
  * has that build by that name, or the recorded build is not known. */
-static struct file *find_apart(struct perfring_symbols *symbols, const struct perfring_mapping *map, uint32_t pid)
+static struct file *find_apart(struct tool_symbols *symbols, const struct tool_mapping *map, uint32_t pid)
 {
 	const struct build *build = map->file.build_id_size ? NULL : find_build(symbols, map->name);
 	uint32_t size = build ? build->size : map->file.build_id_size;
@@ -496,7 +497,7 @@ static struct file *find_apart(struct perfring_symbols *symbols, const struct pe
 }
 
 /* Mappings have file offsets, symbols have addresses: the program headers relate the two. */
-static uint64_t to_address(const struct perfring_elf *elf, uint64_t offset)
+static uint64_t to_address(const struct tool_elf *elf, uint64_t offset)
 {
 	for (uint32_t i = 0; i < elf->segment_count; i++)
 		if (offset >= elf->segments[i].offset && offset - elf->segments[i].offset < elf->segments[i].size)
@@ -504,19 +505,19 @@ static uint64_t to_address(const struct perfring_elf *elf, uint64_t offset)
 	return offset;
 }
 
-static void find_user(struct perfring_symbols *symbols, uint32_t pid, uint64_t ip, struct perfring_symbol *found)
+static void find_user(struct tool_symbols *symbols, uint32_t pid, uint64_t ip, struct tool_symbol *found)
 {
-	const struct perfring_mapping *map = perfring_machine_user(symbols->machine, pid, ip);
+	const struct tool_mapping *map = tool_machine_user(symbols->machine, pid, ip);
 	const struct symbol *symbol;
 	struct object *object;
 	struct file *file;
 
-	found->nameless = PERFRING_NAMELESS_UNMAPPED;
+	found->nameless = TOOL_NAMELESS_UNMAPPED;
 	if (!map)
 		return;
-	if (!strcmp(map->name, VDSO) && !perfring_symbols_knows_vdso(map)) {
+	if (!strcmp(map->name, VDSO) && !tool_symbols_knows_vdso(map)) {
 		found->object = map->name;
-		found->nameless = PERFRING_NAMELESS_OBJECT;
+		found->nameless = TOOL_NAMELESS_OBJECT;
 		return;
 	}
 	object = get_object(symbols, map->name);
@@ -524,8 +525,8 @@ static void find_user(struct perfring_symbols *symbols, uint32_t pid, uint64_t i
 	found->nameless = object->nameless;
 	file = object->file;
 	if (!object->nameless && is_other(file, map->file.build_id, map->file.build_id_size))
-		found->nameless = PERFRING_NAMELESS_CHANGED;
-	if (found->nameless == PERFRING_NAMELESS_OBJECT || found->nameless == PERFRING_NAMELESS_CHANGED) {
+		found->nameless = TOOL_NAMELESS_CHANGED;
+	if (found->nameless == TOOL_NAMELESS_OBJECT || found->nameless == TOOL_NAMELESS_CHANGED) {
 		file = find_apart(symbols, map, pid);
 		found->nameless = file ? file->nameless : found->nameless;
 	}
@@ -533,7 +534,7 @@ static void find_user(struct perfring_symbols *symbols, uint32_t pid, uint64_t i
 		return;
 	found->address = to_address(&file->elf, ip - map->addr + map->pgoff);
 	symbol = table_find(&file->table, found->address);
-	found->nameless = symbol ? PERFRING_NAMELESS_NONE : PERFRING_NAMELESS_SYMBOL;
+	found->nameless = symbol ? TOOL_NAMELESS_NONE : TOOL_NAMELESS_SYMBOL;
 	if (symbol) {
 		found->name = symbol->name;
 		found->offset = found->address - symbol->start;
@@ -545,7 +546,7 @@ static void find_user(struct perfring_symbols *symbols, uint32_t pid, uint64_t i
 static char *read_all(const char *path)
 {
 	size_t size = 0, room = 1 << 22;
-	char *text = perfring_tool_room(NULL, room, 1);
+	char *text = tool_room(NULL, room, 1);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got = -1;
 
@@ -553,7 +554,7 @@ static char *read_all(const char *path)
 		size += (size_t)got;
 		if (room - size < 4096) {
 			room *= 2;
-			text = perfring_tool_room(text, room, 1);
+			text = tool_room(text, room, 1);
 		}
 	}
 	if (fd >= 0)
@@ -567,7 +568,7 @@ static char *read_all(const char *path)
 }
 
 /* "ffffffff81000000 T name [module]": the line is cut into its words where it lies. */
-static bool take_line(struct perfring_symbols *symbols, char *line)
+static bool take_line(struct tool_symbols *symbols, char *line)
 {
 	char *at, *name, *module = NULL;
 	uint64_t start = 0;
@@ -592,7 +593,7 @@ static bool take_line(struct perfring_symbols *symbols, char *line)
 	return true;
 }
 
-static void read_kernel(struct perfring_symbols *symbols)
+static void read_kernel(struct tool_symbols *symbols)
 {
 	char *line, *end;
 	bool seen = false;
@@ -619,7 +620,7 @@ static void read_kernel(struct perfring_symbols *symbols)
 
 /* The kernel's mapping is named after a symbol, "[kernel.kallsyms]_text", and has its address as pgoff.  Each boot
  * moves the kernel and its modules. */
-static bool is_same_place(const struct perfring_symbols *symbols, const struct perfring_mapping *map)
+static bool is_same_place(const struct tool_symbols *symbols, const struct tool_mapping *map)
 {
 	const char *name = map ? strchr(map->name, ']') : NULL;
 	const struct symbol *symbol;
@@ -630,16 +631,16 @@ static bool is_same_place(const struct perfring_symbols *symbols, const struct p
 	return symbol && symbol->start == map->pgoff;
 }
 
-static void find_kernel(struct perfring_symbols *symbols, uint64_t ip, struct perfring_symbol *found)
+static void find_kernel(struct tool_symbols *symbols, uint64_t ip, struct tool_symbol *found)
 {
-	const struct perfring_mapping *map = perfring_machine_kernel(symbols->machine, ip);
+	const struct tool_mapping *map = tool_machine_kernel(symbols->machine, ip);
 	const struct symbol *symbol;
 
 	if (!symbols->kernel_read)
 		read_kernel(symbols);
 	if (map)
 		found->object = !strncmp(map->name, "[kernel.kallsyms]", 17) ? "[kernel.kallsyms]" : map->name;
-	found->nameless = PERFRING_NAMELESS_KERNEL;
+	found->nameless = TOOL_NAMELESS_KERNEL;
 	if (!symbols->kernel.nr)
 		return;
 	if (!is_same_place(symbols, map)) {
@@ -648,7 +649,7 @@ static void find_kernel(struct perfring_symbols *symbols, uint64_t ip, struct pe
 		return;
 	}
 	symbol = table_find(&symbols->kernel, ip);
-	found->nameless = symbol ? PERFRING_NAMELESS_NONE : PERFRING_NAMELESS_SYMBOL;
+	found->nameless = symbol ? TOOL_NAMELESS_NONE : TOOL_NAMELESS_SYMBOL;
 	if (symbol) {
 		found->name = symbol->name;
 		found->object = symbol->tail;
@@ -658,17 +659,17 @@ static void find_kernel(struct perfring_symbols *symbols, uint64_t ip, struct pe
 
 /* ---- both ---- */
 
-void perfring_symbols_find(struct perfring_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
-			   struct perfring_symbol *found)
+void tool_symbols_find(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
+		       struct tool_symbol *found)
 {
-	*found = (struct perfring_symbol){.address = ip, .nameless = PERFRING_NAMELESS_MODE};
+	*found = (struct tool_symbol){.address = ip, .nameless = TOOL_NAMELESS_MODE};
 	if (cpumode == PERFRING_RECORD_MISC_USER)
 		find_user(symbols, pid, ip, found);
 	else if (cpumode == PERFRING_RECORD_MISC_KERNEL)
 		find_kernel(symbols, ip, found);
 }
 
-bool perfring_symbols_frame(uint64_t word, unsigned *cpumode)
+bool tool_symbols_frame(uint64_t word, unsigned *cpumode)
 {
 	bool cookie = *cpumode == (unsigned)PERFRING_CONTEXT_USER_DEFERRED;
 
@@ -694,42 +695,42 @@ bool perfring_symbols_frame(uint64_t word, unsigned *cpumode)
 	return false;
 }
 
-const char *perfring_symbols_why(const struct perfring_symbols *symbols, enum perfring_nameless nameless)
+const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_nameless nameless)
 {
 	switch (nameless) {
-	case PERFRING_NAMELESS_UNMAPPED:
+	case TOOL_NAMELESS_UNMAPPED:
 		return "nothing is known to be mapped there";
-	case PERFRING_NAMELESS_MODE:
+	case TOOL_NAMELESS_MODE:
 		return "neither user nor kernel, or without an address";
-	case PERFRING_NAMELESS_ANONYMOUS:
+	case TOOL_NAMELESS_ANONYMOUS:
 		return "in memory without a file";
-	case PERFRING_NAMELESS_OBJECT:
+	case TOOL_NAMELESS_OBJECT:
 		return "the object cannot be read";
-	case PERFRING_NAMELESS_CHANGED:
+	case TOOL_NAMELESS_CHANGED:
 		return "the object is a different build now";
-	case PERFRING_NAMELESS_SYMBOL:
+	case TOOL_NAMELESS_SYMBOL:
 		return "the object has no symbol there";
-	case PERFRING_NAMELESS_KERNEL:
+	case TOOL_NAMELESS_KERNEL:
 		return symbols->kernel_why ? symbols->kernel_why
 					   : "recorded under another kernel: its symbols are not known";
-	case PERFRING_NAMELESS_LIMIT:
+	case TOOL_NAMELESS_LIMIT:
 		return "the object exceeds the limits of what is read (docs/limits.md)";
-	case PERFRING_NAMELESS_NONE:
-	case PERFRING_NAMELESS_COUNT:
+	case TOOL_NAMELESS_NONE:
+	case TOOL_NAMELESS_COUNT:
 		break;
 	}
 	return "";
 }
 
-struct perfring_symbols *perfring_symbols_open(const struct perfring_file *data, struct perfring_machine *machine)
+struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine)
 {
-	struct perfring_symbols *symbols = perfring_tool_room(NULL, 1, sizeof(*symbols));
+	struct tool_symbols *symbols = tool_room(NULL, 1, sizeof(*symbols));
 	const char *release = perfring_file_string(data, PERFRING_FEATURE_OSRELEASE);
 	struct utsname here;
 
 	memset(symbols, 0, sizeof(*symbols));
 	symbols->machine = machine;
-	symbols->bytes_left = PERFRING_LIMIT_ALL_BYTES;
+	symbols->bytes_left = TOOL_LIMIT_ALL_BYTES;
 	symbols->foreign = release && !uname(&here) && strcmp(release, here.release);
 	read_builds(symbols, data);
 	return symbols;
@@ -740,11 +741,11 @@ static void free_file(void *at)
 	struct file *file = at;
 
 	free(file->table.symbols);
-	perfring_elf_close(&file->elf);
+	tool_elf_close(&file->elf);
 	free(file);
 }
 
-void perfring_symbols_close(struct perfring_symbols *symbols)
+void tool_symbols_close(struct tool_symbols *symbols)
 {
 	if (!symbols)
 		return;

@@ -10,17 +10,17 @@
 
 /* Exit statuses. */
 enum {
-	PERFRING_TOOL_DONE = 0,
-	PERFRING_TOOL_FAILED = 1,
-	PERFRING_TOOL_MISUSED = 2,
+	TOOL_DONE = 0,
+	TOOL_FAILED = 1,
+	TOOL_MISUSED = 2,
 };
 
 /* Escapes one byte of foreign text (of files, objects, processes, peers, the environment) for stdout or stderr: printable
  * ASCII stays, any other byte becomes \xHH; with `solid` a blank does too, so that a column stays one.  Terminals obey the
  * escaped bytes: C0, DEL, and C1, which UTF-8 writes with bytes from 0x80 on.  All foreign text that the commands print
- * passes here; strings of JSON, which have escapes of their own, pass perfring_json_text.
+ * passes here; strings of JSON, which have escapes of their own, pass tool_json_text.
  * Returns the characters used of `room`: 1 or 4. */
-static inline unsigned perfring_tool_escape(char room[4], unsigned char byte, bool solid)
+static inline unsigned tool_escape(char room[4], unsigned char byte, bool solid)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -35,53 +35,53 @@ static inline unsigned perfring_tool_escape(char room[4], unsigned char byte, bo
 }
 
 /* "perfring: ..." as one line on stderr, after what stdout holds.  All of it is escaped, so text of others may be in it. */
-void perfring_tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
+void tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
 /* realloc to nr * size bytes.  Without memory the program ends with one line. */
-void *perfring_tool_room(void *old, size_t nr, size_t size);
+void *tool_room(void *old, size_t nr, size_t size);
 
-/* tsearch of an item from perfring_tool_room.  Without memory the program ends with one line. */
-void **perfring_tool_insert(void *item, void **tree, int (*compare)(const void *, const void *));
+/* tsearch of an item from tool_room.  Without memory the program ends with one line. */
+void **tool_insert(void *item, void **tree, int (*compare)(const void *, const void *));
 
 /* Writes text escaped, and blanks up to width.  out NULL: only counts.  Returns the columns used. */
-int perfring_tool_print(FILE *out, const char *text, int width, bool solid);
+int tool_print(FILE *out, const char *text, int width, bool solid);
 
 /* The same, with the blanks before the text. */
-void perfring_tool_print_right(FILE *out, const char *text, int width);
+void tool_print_right(FILE *out, const char *text, int width);
 
 /* The bytes of a record, sixteen a line, as hexadecimal and as text. */
-void perfring_tool_print_bytes(const struct perf_event_header *record);
+void tool_print_bytes(const struct perf_event_header *record);
 
 /* A number of 2, 4 or 8 bytes, at any alignment. */
-uint64_t perfring_tool_number(const void *bytes, size_t size);
+uint64_t tool_number(const void *bytes, size_t size);
 
 #define NS_PER_MS UINT64_C(1000000)
 
 /* CLOCK_MONOTONIC, ns. */
-uint64_t perfring_tool_now(void);
+uint64_t tool_now(void);
 
 /* The exit status, as perf's: 128 + the signal that killed the child, else 128 + ended_by, else the child's.
  * child_status: of wait, 0 without a child; ended_by: the signal that ended this program, 0: none.  When ended_by is SIGINT,
  * SIGTERM or SIGHUP the program kills itself by it, so that a loop of the shell ends too.  Context: the last call. */
-int perfring_tool_status(int child_status, int ended_by);
+int tool_status(int child_status, int ended_by);
 
 /* Blocks SIGINT, SIGTERM, SIGCHLD, SIGHUP unless it is ignored, and `another` unless it is 0, and opens *signals to read
  * them; *signals: -1, or the descriptor of an earlier call.  *before: the mask until now.
  * Context: after the fork of the child, which keeps the mask of the shell.  Returns false after a complaint. */
-bool perfring_tool_open_signals(int *signals, int another, sigset_t *before);
+bool tool_open_signals(int *signals, int another, sigset_t *before);
 
 /* Whether a signal that would end the command is pending: long work looks while they are blocked. */
-bool perfring_tool_is_ending(void);
+bool tool_is_ending(void);
 
-/* The same for a search that began at `since` (perfring_tool_now): only when it has lasted a second, so that ^C leaves whole
+/* The same for a search that began at `since` (tool_now): only when it has lasted a second, so that ^C leaves whole
  * what is soon done. */
-bool perfring_tool_is_cut(uint64_t since);
+bool tool_is_cut(uint64_t since);
 
 /* Whether stdout took everything; complains unless its reader has left. */
-bool perfring_tool_flush(void);
+bool tool_flush(void);
 
 /* The file that a command reads. */
-struct perfring_input {
+struct tool_input {
 	const char *path;
 	struct perfring_file *data;
 	struct perfring_split *split;
@@ -91,34 +91,34 @@ struct perfring_input {
 };
 
 /* Opens the file of -i, or argv[next], or perf.data.  Returns an exit status, after a complaint when it is not
- * PERFRING_TOOL_DONE. */
-int perfring_input_open(struct perfring_input *input, const char *option, int argc, char **argv, int next);
-void perfring_input_close(struct perfring_input *input);
+ * TOOL_DONE. */
+int tool_input_open(struct tool_input *input, const char *option, int argc, char **argv, int next);
+void tool_input_close(struct tool_input *input);
 
 /* The next record, or false at the end.  Faults are reported and counted here.  A record whose id is in no attr has
  * format NULL.  Valid until: the next call. */
-bool perfring_input_next(struct perfring_input *input, struct perfring_item *item);
+bool tool_input_next(struct tool_input *input, struct perfring_item *item);
 
 /* Whether it is a pipe in which no more bytes wait: output that was gathered is due then. */
-bool perfring_input_is_idle(const struct perfring_input *input);
+bool tool_input_is_idle(const struct tool_input *input);
 
 /* What follows the path to say where the last record is: "", or "/data.N" in a directory. */
-const char *perfring_input_place(struct perfring_input *input);
+const char *tool_input_place(struct tool_input *input);
 
 /* Reports a fault inside the last record. */
-void perfring_input_fault(struct perfring_input *input, const struct perfring_fault *fault);
+void tool_input_fault(struct tool_input *input, const struct perfring_fault *fault);
 
 /* The next event that a sample counts for, after perfring_split_begin on the input's split: false after the last. */
-bool perfring_input_event(struct perfring_input *input, const struct perfring_format **format);
+bool tool_input_event(struct tool_input *input, const struct perfring_format **format);
 
 /* The weight of a sample of this event: its PERIOD, or the event's fixed period, as in perf. */
-uint64_t perfring_input_period(const struct perfring_input *input, const struct perfring_format *format,
-			       const struct perfring_sample *sample);
+uint64_t tool_input_period(const struct tool_input *input, const struct perfring_format *format,
+			   const struct perfring_sample *sample);
 
 /* Prints the file's header as perf's --header does; lists: the long lists too.  Returns false after a complaint. */
-bool perfring_header_print(const struct perfring_file *data, const char *path, bool lists);
+bool tool_header_print(const struct perfring_file *data, const char *path, bool lists);
 
 /* Reports what remains at the end.  Returns the exit status. */
-int perfring_input_end(struct perfring_input *input);
+int tool_input_end(struct tool_input *input);
 
 #endif

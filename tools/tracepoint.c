@@ -36,7 +36,7 @@ enum state {
 struct one {
 	enum state state;
 	uint32_t percents; /* in what it prints by */
-	struct perfring_tracepoint tracepoint;
+	struct tool_tracepoint tracepoint;
 };
 
 /* One format as it stands in the file, or in this machine's tracefs. */
@@ -52,9 +52,9 @@ struct format {
 	struct one one;   /* of all of them, when a text was found, which is parsed once */
 };
 
-struct perfring_tracepoints {
+struct tool_tracepoints {
 	const struct perfring_file *data;
-	struct perfring_symbols *symbols;
+	struct tool_symbols *symbols;
 	struct one *ones;
 	uint32_t count;
 	bool is_foreign;        /* payloads stay in the file's byte order */
@@ -98,8 +98,8 @@ static uint64_t number_at(const unsigned char *bytes, uint32_t size, bool is_for
 	}
 }
 
-static void find_value(const struct perfring_tracepoint_field *field, const unsigned char *payload, uint32_t size,
-		       bool is_foreign, struct perfring_tracepoint_value *value)
+static void find_value(const struct tool_tracepoint_field *field, const unsigned char *payload, uint32_t size,
+		       bool is_foreign, struct tool_tracepoint_value *value)
 {
 	uint32_t offset = field->offset, length = field->size, where;
 
@@ -120,24 +120,22 @@ static void find_value(const struct perfring_tracepoint_field *field, const unsi
 	value->count = length / field->element;
 }
 
-void perfring_tracepoint_value(const struct perfring_tracepoints *tracepoints,
-			       const struct perfring_tracepoint_field *field, const struct perfring_raw *raw,
-			       struct perfring_tracepoint_value *value)
+void tool_tracepoint_value(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint_field *field,
+			   const struct perfring_raw *raw, struct tool_tracepoint_value *value)
 {
 	find_value(field, raw->data, raw->size, tracepoints->is_foreign, value);
 }
 
-uint64_t perfring_tracepoint_number(const struct perfring_tracepoints *tracepoints,
-				    const struct perfring_tracepoint_field *field,
-				    const struct perfring_tracepoint_value *value, uint32_t i)
+uint64_t tool_tracepoint_number(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint_field *field,
+				const struct tool_tracepoint_value *value, uint32_t i)
 {
 	uint64_t number = number_at(value->bytes + (size_t)i * field->element, field->element, tracepoints->is_foreign);
 	unsigned unused = 64 - 8 * field->element;
 
-	return field->kind == PERFRING_TRACEPOINT_SIGNED ? (uint64_t)((int64_t)(number << unused) >> unused) : number;
+	return field->kind == TOOL_TRACEPOINT_SIGNED ? (uint64_t)((int64_t)(number << unused) >> unused) : number;
 }
 
-int64_t perfring_tracepoint_text_size(const struct perfring_tracepoint_value *value)
+int64_t tool_tracepoint_text_size(const struct tool_tracepoint_value *value)
 {
 	uint32_t i;
 
@@ -158,14 +156,14 @@ static void turn(unsigned char *bytes, uint32_t element, uint32_t count)
 		}
 }
 
-void perfring_tracepoint_turn(const struct perfring_tracepoints *tracepoints,
-			      const struct perfring_tracepoint *tracepoint, void *payload, uint32_t size)
+void tool_tracepoint_turn(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint *tracepoint,
+			  void *payload, uint32_t size)
 {
-	struct perfring_tracepoint_value value;
+	struct tool_tracepoint_value value;
 	unsigned char *bytes = payload;
 
 	for (uint32_t i = 0; i < tracepoint->nr; i++) {
-		const struct perfring_tracepoint_field *field = &tracepoint->fields[i];
+		const struct tool_tracepoint_field *field = &tracepoint->fields[i];
 
 		/* In a bad file two fields may overlap: harmless, the values are nonsense. */
 		find_value(field, bytes, size, tracepoints->is_foreign, &value);
@@ -180,7 +178,7 @@ void perfring_tracepoint_turn(const struct perfring_tracepoints *tracepoints,
 #include <traceevent/event-parse.h>
 #include <traceevent/trace-seq.h>
 
-bool perfring_tracepoints_are_known(void)
+bool tool_tracepoints_are_known(void)
 {
 	return true;
 }
@@ -188,27 +186,26 @@ bool perfring_tracepoints_are_known(void)
 /* ---- bounds ---- */
 
 /* Reported once, for the first tracepoint. */
-static void tell_exceeded(struct perfring_tracepoints *tracepoints, uint32_t index, const char *what)
+static void tell_exceeded(struct tool_tracepoints *tracepoints, uint32_t index, const char *what)
 {
 	const char *name = perfring_file_event_name(tracepoints->data, index);
 
 	if (!tracepoints->has_told)
-		perfring_tool_complain(
-			"warning: tracepoint '%s': more than %s: the rest is shown as bytes (docs/limits.md)",
-			name ? name : "?", what);
+		tool_complain("warning: tracepoint '%s': more than %s: the rest is shown as bytes (docs/limits.md)",
+			      name ? name : "?", what);
 	tracepoints->has_told = true;
 }
 
 /* The bound that this format exceeds, or NULL. */
-static const char *find_excess(const struct perfring_tracepoints *tracepoints, const struct text *text)
+static const char *find_excess(const struct tool_tracepoints *tracepoints, const struct text *text)
 {
 	uint32_t depth = 0, percents = 0;
 
-	if (tracepoints->spent >= (uint64_t)PERFRING_LIMIT_FORMAT_SECONDS * SECOND)
+	if (tracepoints->spent >= (uint64_t)TOOL_LIMIT_FORMAT_SECONDS * SECOND)
 		return "10 s of processor time for formats";
-	if (text->size + strnlen(text->system, PERFRING_LIMIT_FORMAT) > PERFRING_LIMIT_FORMAT)
+	if (text->size + strnlen(text->system, TOOL_LIMIT_FORMAT) > TOOL_LIMIT_FORMAT)
 		return "256 KiB in one format";
-	if (tracepoints->format_bytes + text->size > PERFRING_LIMIT_FORMATS)
+	if (tracepoints->format_bytes + text->size > TOOL_LIMIT_FORMATS)
 		return "8 MiB of formats";
 	for (uint64_t i = 0; i < text->size; i++) {
 		percents += text->bytes[i] == '%';
@@ -217,10 +214,10 @@ static const char *find_excess(const struct perfring_tracepoints *tracepoints, c
 			depth++;
 		else if ((text->bytes[i] == ')' || text->bytes[i] == ']') && depth)
 			depth--;
-		if (depth > PERFRING_LIMIT_FORMAT_DEPTH)
+		if (depth > TOOL_LIMIT_FORMAT_DEPTH)
 			return "256 nested brackets in one format";
 	}
-	return percents > PERFRING_LIMIT_FORMAT_PERCENTS ? "512 '%' in one format" : NULL;
+	return percents > TOOL_LIMIT_FORMAT_PERCENTS ? "512 '%' in one format" : NULL;
 }
 
 static uint64_t processor_time(void)
@@ -252,7 +249,7 @@ static bool read_id(const struct text *text, uint64_t *id)
 }
 
 /* Of the file's own tracing data, each format's first text, once there is such data: it does not change after that. */
-static void find_texts(struct perfring_tracepoints *tracepoints)
+static void find_texts(struct tool_tracepoints *tracepoints)
 {
 	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
@@ -279,7 +276,7 @@ static void find_texts(struct perfring_tracepoints *tracepoints)
 /* A format that is too long is read up to one byte more than the bound, which shows that it is. */
 static char *read_format(const char *path, uint64_t id)
 {
-	const size_t most = PERFRING_LIMIT_FORMAT + 1;
+	const size_t most = TOOL_LIMIT_FORMAT + 1;
 	int file = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t own = 0;
 	size_t used = 0;
@@ -289,14 +286,14 @@ static char *read_format(const char *path, uint64_t id)
 	if (file < 0) {
 		/* tracefs may not be there, or not be for everybody */
 		if (errno != ENOENT && errno != EACCES && errno != EPERM && errno != ENOTDIR)
-			perfring_tool_complain("warning: %s: %s", path, strerror(errno));
+			tool_complain("warning: %s: %s", path, strerror(errno));
 		return NULL;
 	}
-	format = perfring_tool_room(NULL, most + 1, 1);
+	format = tool_room(NULL, most + 1, 1);
 	while (used < most && (got = read(file, format + used, most - used)) > 0)
 		used += (size_t)got;
 	if (got < 0)
-		perfring_tool_complain("warning: %s: %s", path, strerror(errno));
+		tool_complain("warning: %s: %s", path, strerror(errno));
 	close(file);
 	format[used] = 0;
 	if (!read_id(&(struct text){.bytes = format, .size = strlen(format)}, &own) || own != id) {
@@ -340,13 +337,13 @@ static char *machine_format(const char *event, uint64_t id, char *system, size_t
 
 static char *resolve(void *of, unsigned long long *address, char **module)
 {
-	struct perfring_tracepoints *tracepoints = of;
-	struct perfring_symbol symbol;
+	struct tool_tracepoints *tracepoints = of;
+	struct tool_symbol symbol;
 
 	*module = NULL;
 	if (!tracepoints->symbols)
 		return NULL;
-	perfring_symbols_find(tracepoints->symbols, PERFRING_RECORD_MISC_KERNEL, 0, *address, &symbol);
+	tool_symbols_find(tracepoints->symbols, PERFRING_RECORD_MISC_KERNEL, 0, *address, &symbol);
 	if (!symbol.name)
 		return NULL;
 	*address -= symbol.offset;
@@ -356,7 +353,7 @@ static char *resolve(void *of, unsigned long long *address, char **module)
 	return (char *)(uintptr_t)symbol.name;
 }
 
-static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
+static struct tep_handle *open_parser(struct tool_tracepoints *tracepoints)
 {
 	const enum tep_endian ours = tep_is_bigendian() ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN;
 	const enum tep_endian other = tep_is_bigendian() ? TEP_LITTLE_ENDIAN : TEP_BIG_ENDIAN;
@@ -399,7 +396,7 @@ static struct tep_handle *open_parser(struct perfring_tracepoints *tracepoints)
 }
 
 /* Whether libtraceevent survives this format: tried in a child, where a crash does no harm. */
-static bool survives(struct perfring_tracepoints *tracepoints, const char *format, const char *system, uint64_t id)
+static bool survives(struct tool_tracepoints *tracepoints, const char *format, const char *system, uint64_t id)
 {
 	const struct rlimit seconds = {.rlim_cur = SECONDS, .rlim_max = SECONDS + 1};
 	struct tep_handle *parser;
@@ -411,7 +408,7 @@ static bool survives(struct perfring_tracepoints *tracepoints, const char *forma
 	fflush(stdout);
 	child = fork();
 	if (child < 0) {
-		perfring_tool_complain("warning: the process that tries out a tracepoint's format: %s", strerror(errno));
+		tool_complain("warning: the process that tries out a tracepoint's format: %s", strerror(errno));
 		return false;
 	}
 	if (!child) {
@@ -442,7 +439,7 @@ static bool is_word(unsigned size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-static bool take_field(const struct tep_format_field *from, bool is_header, struct perfring_tracepoint_field *field)
+static bool take_field(const struct tep_format_field *from, bool is_header, struct tool_tracepoint_field *field)
 {
 	unsigned long flags = from->flags;
 
@@ -459,40 +456,39 @@ static bool take_field(const struct tep_format_field *from, bool is_header, stru
 	field->is_list = flags & TEP_FIELD_IS_ARRAY;
 	field->element = field->is_list ? from->elementsize : field->size;
 	if (flags & TEP_FIELD_IS_STRING) {
-		field->kind = PERFRING_TRACEPOINT_TEXT;
+		field->kind = TOOL_TRACEPOINT_TEXT;
 		field->element = 1;
 	} else if (!is_word(field->element)) {
-		field->kind = PERFRING_TRACEPOINT_TEXT;
+		field->kind = TOOL_TRACEPOINT_TEXT;
 		field->element = 1;
 	} else if (flags & TEP_FIELD_IS_POINTER) {
-		field->kind = PERFRING_TRACEPOINT_HEX;
+		field->kind = TOOL_TRACEPOINT_HEX;
 	} else if (flags & TEP_FIELD_IS_SIGNED) {
-		field->kind = PERFRING_TRACEPOINT_SIGNED;
+		field->kind = TOOL_TRACEPOINT_SIGNED;
 	} else {
-		field->kind = flags & (TEP_FIELD_IS_LONG | TEP_FIELD_IS_FLAG) ? PERFRING_TRACEPOINT_HEX
-									      : PERFRING_TRACEPOINT_DECIMAL;
+		field->kind =
+			flags & (TEP_FIELD_IS_LONG | TEP_FIELD_IS_FLAG) ? TOOL_TRACEPOINT_HEX : TOOL_TRACEPOINT_DECIMAL;
 	}
 	return true;
 }
 
 /* Returns how many fields there are by then; the bound when there are more, or more than that when one cannot be. */
-static uint32_t take_fields(const struct tep_format_field *from, bool is_header,
-			    struct perfring_tracepoint_field *fields, uint32_t nr)
+static uint32_t take_fields(const struct tep_format_field *from, bool is_header, struct tool_tracepoint_field *fields,
+			    uint32_t nr)
 {
-	for (; from && nr < PERFRING_LIMIT_FORMAT_FIELDS; from = from->next)
+	for (; from && nr < TOOL_LIMIT_FORMAT_FIELDS; from = from->next)
 		if (!take_field(from, is_header, &fields[nr++]))
-			return PERFRING_LIMIT_FORMAT_FIELDS + 1;
-	return from ? PERFRING_LIMIT_FORMAT_FIELDS : nr;
+			return TOOL_LIMIT_FORMAT_FIELDS + 1;
+	return from ? TOOL_LIMIT_FORMAT_FIELDS : nr;
 }
 
 static void complain_damaged(const char *name)
 {
-	perfring_tool_complain("warning: the format of tracepoint '%s' is damaged: its fields are not shown",
-			       name ? name : "?");
+	tool_complain("warning: the format of tracepoint '%s' is damaged: its fields are not shown", name ? name : "?");
 }
 
 /* Its text, in the file or of this machine: *own is that, and to be freed.  False when there is none. */
-static bool find_text(struct perfring_tracepoints *tracepoints, uint64_t id, const char *name, struct text *text,
+static bool find_text(struct tool_tracepoints *tracepoints, uint64_t id, const char *name, struct text *text,
 		      char *system, size_t room, char **own)
 {
 	if (!tracepoints->has_texts)
@@ -508,10 +504,10 @@ static bool find_text(struct perfring_tracepoints *tracepoints, uint64_t id, con
 	return *own;
 }
 
-static struct tep_event *parse(struct perfring_tracepoints *tracepoints, const struct text *text, uint64_t id)
+static struct tep_event *parse(struct tool_tracepoints *tracepoints, const struct text *text, uint64_t id)
 {
 	struct tep_event *event = NULL;
-	char *format = perfring_tool_room(NULL, (size_t)text->size + 1, 1);
+	char *format = tool_room(NULL, (size_t)text->size + 1, 1);
 
 	memcpy(format, text->bytes, (size_t)text->size);
 	format[text->size] = 0;
@@ -535,32 +531,31 @@ static uint32_t count_percents(const char *format)
 	return count;
 }
 
-static void take_event(struct perfring_tracepoints *tracepoints, uint32_t index, const struct tep_event *event,
+static void take_event(struct tool_tracepoints *tracepoints, uint32_t index, const struct tep_event *event,
 		       struct one *one)
 {
-	struct perfring_tracepoint_field *fields =
-		perfring_tool_room(NULL, PERFRING_LIMIT_FORMAT_FIELDS, sizeof(*fields));
+	struct tool_tracepoint_field *fields = tool_room(NULL, TOOL_LIMIT_FORMAT_FIELDS, sizeof(*fields));
 	uint32_t nr;
 
 	nr = take_fields(event->format.common_fields, true, fields, 0);
-	if (nr < PERFRING_LIMIT_FORMAT_FIELDS)
+	if (nr < TOOL_LIMIT_FORMAT_FIELDS)
 		nr = take_fields(event->format.fields, false, fields, nr);
-	if (nr >= PERFRING_LIMIT_FORMAT_FIELDS) {
+	if (nr >= TOOL_LIMIT_FORMAT_FIELDS) {
 		free(fields);
-		if (nr == PERFRING_LIMIT_FORMAT_FIELDS)
+		if (nr == TOOL_LIMIT_FORMAT_FIELDS)
 			tell_exceeded(tracepoints, index, "4095 fields in one format");
 		else
 			complain_damaged(perfring_file_event_name(tracepoints->data, index));
 		return;
 	}
 	one->tracepoint.nr = nr;
-	one->tracepoint.fields = perfring_tool_room(fields, nr + 1, sizeof(*fields));
+	one->tracepoint.fields = tool_room(fields, nr + 1, sizeof(*fields));
 	one->percents = count_percents(event->print_fmt.format);
 	one->state = (unsigned)event->flags & TEP_EVENT_FL_FAILED ? UNPRINTABLE : KNOWN;
 }
 
 /* The first event that has this number, or the first for which there is a text. */
-static void learn_format(struct perfring_tracepoints *tracepoints, uint32_t index, uint64_t id)
+static void learn_format(struct tool_tracepoints *tracepoints, uint32_t index, uint64_t id)
 {
 	const char *name = perfring_file_event_name(tracepoints->data, index), *excess;
 	struct one *one = &tracepoints->formats[id].one;
@@ -585,7 +580,7 @@ static void learn_format(struct perfring_tracepoints *tracepoints, uint32_t inde
 	free(own);
 }
 
-static void learn(struct perfring_tracepoints *tracepoints, uint32_t index)
+static void learn(struct tool_tracepoints *tracepoints, uint32_t index)
 {
 	uint64_t id = perfring_file_attr(tracepoints->data, index)->config, begun;
 
@@ -593,7 +588,7 @@ static void learn(struct perfring_tracepoints *tracepoints, uint32_t index)
 	if (id >= MOST_FORMATS)
 		return;
 	if (!tracepoints->formats) {
-		tracepoints->formats = perfring_tool_room(NULL, MOST_FORMATS, sizeof(*tracepoints->formats));
+		tracepoints->formats = tool_room(NULL, MOST_FORMATS, sizeof(*tracepoints->formats));
 		memset(tracepoints->formats, 0, MOST_FORMATS * sizeof(*tracepoints->formats));
 	}
 	if (tracepoints->formats[id].one.state == UNKNOWN) {
@@ -631,7 +626,7 @@ static struct printer *open_printer(void)
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGPROF};
 	const struct itimerval each_second = {.it_interval = {.tv_sec = 1}, .it_value = {.tv_sec = 1}};
 	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART};
-	struct printer *printer = perfring_tool_room(NULL, 1, sizeof(*printer));
+	struct printer *printer = tool_room(NULL, 1, sizeof(*printer));
 	stack_t stack = {.ss_size = 1 << 16};
 
 	printer->payload = mmap(NULL, PAYLOAD_ROOM + GUARD_ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -640,7 +635,7 @@ static struct printer *open_printer(void)
 		return NULL;
 	}
 	printer->used = 0;
-	printer->stack = perfring_tool_room(NULL, 1, stack.ss_size);
+	printer->stack = tool_room(NULL, 1, stack.ss_size);
 	stack.ss_sp = printer->stack;
 	sigaltstack(&stack, NULL);
 	sigemptyset(&action.sa_mask);
@@ -651,10 +646,10 @@ static struct printer *open_printer(void)
 	return printer;
 }
 
-const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints, uint32_t index,
-				       const struct perfring_sample *sample)
+const char *tool_tracepoints_print(struct tool_tracepoints *tracepoints, uint32_t index,
+				   const struct perfring_sample *sample)
 {
-	const struct perfring_tracepoint *tracepoint = perfring_tracepoints_of(tracepoints, index);
+	const struct tool_tracepoint *tracepoint = tool_tracepoints_of(tracepoints, index);
 	const struct perfring_raw *raw = &sample->raw;
 	struct printer *printer = tracepoints->printer;
 	struct tep_record record = {.ts = sample->time};
@@ -662,11 +657,11 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 
 	if (!tracepoint || tracepoints->ones[index].state != KNOWN || raw->size > MOST_PAYLOAD || raw->size < 8)
 		return NULL;
-	if ((uint64_t)raw->size * tracepoints->ones[index].percents > PERFRING_LIMIT_TRACE_TEXT) {
+	if ((uint64_t)raw->size * tracepoints->ones[index].percents > TOOL_LIMIT_TRACE_TEXT) {
 		tell_exceeded(tracepoints, index, "4 MiB to print of one sample");
 		return NULL;
 	}
-	if (tracepoints->breaks >= PERFRING_LIMIT_TRACE_BREAKS)
+	if (tracepoints->breaks >= TOOL_LIMIT_TRACE_BREAKS)
 		return NULL;
 	if (!printer)
 		tracepoints->printer = printer = open_printer();
@@ -688,11 +683,11 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 		tracepoints->breaks++;
 		/* its memory may be half changed: a new one */
 		trace_seq_init(&printer->text);
-		perfring_tool_complain("warning: the format of tracepoint '%s' is damaged: its text is not shown",
-				       perfring_file_event_name(tracepoints->data, index));
-		if (tracepoints->breaks == PERFRING_LIMIT_TRACE_BREAKS)
-			perfring_tool_complain("warning: %u such formats: no more texts are shown (docs/limits.md)",
-					       PERFRING_LIMIT_TRACE_BREAKS);
+		tool_complain("warning: the format of tracepoint '%s' is damaged: its text is not shown",
+			      perfring_file_event_name(tracepoints->data, index));
+		if (tracepoints->breaks == TOOL_LIMIT_TRACE_BREAKS)
+			tool_complain("warning: %u such formats: no more texts are shown (docs/limits.md)",
+				      TOOL_LIMIT_TRACE_BREAKS);
 		return NULL;
 	}
 	is_printing = 1;
@@ -702,7 +697,7 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 	return printer->text.state == TRACE_SEQ__GOOD ? printer->text.buffer : NULL;
 }
 
-static void close_parser(struct perfring_tracepoints *tracepoints)
+static void close_parser(struct tool_tracepoints *tracepoints)
 {
 	static const struct itimerval never;
 	struct printer *printer = tracepoints->printer;
@@ -722,23 +717,23 @@ static void close_parser(struct perfring_tracepoints *tracepoints)
 
 #else
 
-bool perfring_tracepoints_are_known(void)
+bool tool_tracepoints_are_known(void)
 {
 	return false;
 }
 
-static void learn(struct perfring_tracepoints *tracepoints, uint32_t index)
+static void learn(struct tool_tracepoints *tracepoints, uint32_t index)
 {
 	tracepoints->ones[index].state = ABSENT;
 }
 
-static void close_parser(struct perfring_tracepoints *tracepoints)
+static void close_parser(struct tool_tracepoints *tracepoints)
 {
 	(void)tracepoints;
 }
 
-const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints, uint32_t index,
-				       const struct perfring_sample *sample)
+const char *tool_tracepoints_print(struct tool_tracepoints *tracepoints, uint32_t index,
+				   const struct perfring_sample *sample)
 {
 	(void)tracepoints;
 	(void)index;
@@ -747,10 +742,9 @@ const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints,
 }
 #endif
 
-struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_file *data,
-						       struct perfring_symbols *symbols)
+struct tool_tracepoints *tool_tracepoints_open(const struct perfring_file *data, struct tool_symbols *symbols)
 {
-	struct perfring_tracepoints *tracepoints = perfring_tool_room(NULL, 1, sizeof(*tracepoints));
+	struct tool_tracepoints *tracepoints = tool_room(NULL, 1, sizeof(*tracepoints));
 
 	memset(tracepoints, 0, sizeof(*tracepoints));
 	tracepoints->data = data;
@@ -759,7 +753,7 @@ struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_fil
 	return tracepoints;
 }
 
-void perfring_tracepoints_close(struct perfring_tracepoints *tracepoints)
+void tool_tracepoints_close(struct tool_tracepoints *tracepoints)
 {
 	for (uint32_t i = 0; tracepoints->formats && i < MOST_FORMATS; i++)
 		free((void *)(uintptr_t)tracepoints->formats[i].one.tracepoint.fields);
@@ -769,12 +763,11 @@ void perfring_tracepoints_close(struct perfring_tracepoints *tracepoints)
 	free(tracepoints);
 }
 
-const struct perfring_tracepoint *perfring_tracepoints_of(struct perfring_tracepoints *tracepoints, uint32_t index)
+const struct tool_tracepoint *tool_tracepoints_of(struct tool_tracepoints *tracepoints, uint32_t index)
 {
 	if (index >= tracepoints->count) {
 		/* a stream may announce more events at any time */
-		tracepoints->ones =
-			perfring_tool_room(tracepoints->ones, (size_t)index + 16, sizeof(*tracepoints->ones));
+		tracepoints->ones = tool_room(tracepoints->ones, (size_t)index + 16, sizeof(*tracepoints->ones));
 		memset(tracepoints->ones + tracepoints->count, 0,
 		       ((size_t)index + 16 - tracepoints->count) * sizeof(*tracepoints->ones));
 		tracepoints->count = index + 16;

@@ -8,16 +8,16 @@
 #include <perfring/file.h>
 #include "symbols.h"
 
-enum perfring_tracepoint_kind {
-	PERFRING_TRACEPOINT_DECIMAL,
-	PERFRING_TRACEPOINT_SIGNED,
-	PERFRING_TRACEPOINT_HEX,
-	PERFRING_TRACEPOINT_TEXT, /* bytes up to a NUL; those that are no text are shown as BYTES */
+enum tool_tracepoint_kind {
+	TOOL_TRACEPOINT_DECIMAL,
+	TOOL_TRACEPOINT_SIGNED,
+	TOOL_TRACEPOINT_HEX,
+	TOOL_TRACEPOINT_TEXT, /* bytes up to a NUL; those that are no text are shown as BYTES */
 };
 
-struct perfring_tracepoint_field {
+struct tool_tracepoint_field {
 	const char *name;
-	enum perfring_tracepoint_kind kind;
+	enum tool_tracepoint_kind kind;
 	uint32_t offset;
 	uint32_t size;
 	uint32_t element; /* bytes of one number: 1, 2, 4 or 8; else the field is bytes */
@@ -27,49 +27,46 @@ struct perfring_tracepoint_field {
 	bool is_header;   /* of every tracepoint: common_type ... */
 };
 
-struct perfring_tracepoint {
+struct tool_tracepoint {
 	uint32_t nr;
-	const struct perfring_tracepoint_field *fields;
+	const struct tool_tracepoint_field *fields;
 };
 
 /* Where a field's bytes are: in the payload; size 0 when the payload ends before. */
-struct perfring_tracepoint_value {
+struct tool_tracepoint_value {
 	const unsigned char *bytes;
 	uint32_t size;
 	uint32_t count; /* of elements */
 };
 
-struct perfring_tracepoints;
+struct tool_tracepoints;
 
 /* Whether this tool was built with libtraceevent. */
-bool perfring_tracepoints_are_known(void);
+bool tool_tracepoints_are_known(void);
 
 /* data and symbols must outlive it; symbols may be NULL. */
-struct perfring_tracepoints *perfring_tracepoints_open(const struct perfring_file *data,
-						       struct perfring_symbols *symbols);
-void perfring_tracepoints_close(struct perfring_tracepoints *tracepoints);
+struct tool_tracepoints *tool_tracepoints_open(const struct perfring_file *data, struct tool_symbols *symbols);
+void tool_tracepoints_close(struct tool_tracepoints *tracepoints);
 
 /* That of event `index`; NULL when it is none, or has no format.  Valid until close. */
-const struct perfring_tracepoint *perfring_tracepoints_of(struct perfring_tracepoints *tracepoints, uint32_t index);
+const struct tool_tracepoint *tool_tracepoints_of(struct tool_tracepoints *tracepoints, uint32_t index);
 
-void perfring_tracepoint_value(const struct perfring_tracepoints *tracepoints,
-			       const struct perfring_tracepoint_field *field, const struct perfring_raw *raw,
-			       struct perfring_tracepoint_value *value);
+void tool_tracepoint_value(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint_field *field,
+			   const struct perfring_raw *raw, struct tool_tracepoint_value *value);
 
 /* The i-th element of a value that is numbers. */
-uint64_t perfring_tracepoint_number(const struct perfring_tracepoints *tracepoints,
-				    const struct perfring_tracepoint_field *field,
-				    const struct perfring_tracepoint_value *value, uint32_t i);
+uint64_t tool_tracepoint_number(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint_field *field,
+				const struct tool_tracepoint_value *value, uint32_t i);
 
 /* How long the text in a value is, or -1 when it is no text. */
-int64_t perfring_tracepoint_text_size(const struct perfring_tracepoint_value *value);
+int64_t tool_tracepoint_text_size(const struct tool_tracepoint_value *value);
 
 /* Turns every number of a payload, which is this file's, into the other byte order, in its place. */
-void perfring_tracepoint_turn(const struct perfring_tracepoints *tracepoints,
-			      const struct perfring_tracepoint *tracepoint, void *payload, uint32_t size);
+void tool_tracepoint_turn(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint *tracepoint,
+			  void *payload, uint32_t size);
 
 /* A payload as its own format says (print_fmt), or NULL.  Valid until: the next call. */
-const char *perfring_tracepoints_print(struct perfring_tracepoints *tracepoints, uint32_t index,
-				       const struct perfring_sample *sample);
+const char *tool_tracepoints_print(struct tool_tracepoints *tracepoints, uint32_t index,
+				   const struct perfring_sample *sample);
 
 #endif
