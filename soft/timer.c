@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "os/signals.h"
-#include "os/thread.h"
+#include "os/task.h"
 #include "soft_private.h"
 
 #ifndef sigev_notify_thread_id
@@ -219,7 +219,7 @@ static int create(struct soft_thread *thread)
 	event.sigev_signo = signal_number;
 	event.sigev_notify_thread_id = (pid_t)thread->tid;
 	if (timer_create(thread->clock, &event, &thread->timer) < 0)
-		return perfring_os_thread_has_ended(thread->tid) ? 1 : -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
+		return perfring_os_task_has_ended(thread->tid) ? 1 : -errno; /* -EAGAIN: RLIMIT_SIGPENDING */
 	PERFRING_STORE_RELEASE(&thread->has_timer, true); /* after thread->timer: partner is on_signal */
 	return 0;
 }
@@ -228,14 +228,17 @@ int perfring_soft_timer_make(struct soft_instance *instance)
 {
 	struct soft_thread *thread = instance->thread;
 	int r = create(thread);
+	sigset_t signals;
 
 	if (r)
 		return r < 0 ? r : 0;
+	perfring_soft_switch_take(&signals); /* clock_link changes under both locks, so each reader needs only one */
 	instance->clock_link = &thread->clocks;
 	instance->next_clock = thread->clocks;
 	if (instance->next_clock)
 		instance->next_clock->clock_link = &instance->next_clock;
 	PERFRING_STORE_RELEASE(&thread->clocks, instance); /* partner: first_of */
+	perfring_soft_switch_give(&signals);
 	return 0;
 }
 
@@ -276,7 +279,7 @@ static bool unlink_clock(struct soft_instance *instance)
 
 	if (!instance || !has_timer(instance))
 		return false;
-	perfring_soft_switch_take(&signals); /* the clocks of all threads are read under it */
+	perfring_soft_switch_take(&signals);
 	perfring_soft_timer_stop(instance);
 	if (instance->next_clock)
 		instance->next_clock->clock_link = instance->clock_link;
