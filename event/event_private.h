@@ -1,6 +1,6 @@
 /* event_private.h - shared by the files of this room. */
-#ifndef EVENT_EVENT_H
-#define EVENT_EVENT_H
+#ifndef PERFRING_EVENT_EVENT_PRIVATE_H
+#define PERFRING_EVENT_EVENT_PRIVATE_H
 
 #include <perfring/event.h>
 

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "os/file.h"
+#include "os/small_file.h"
 #include "pmu.h"
 
 int perfring_event_fault(struct perfring_fault *fault, size_t at, const char *what, int error)

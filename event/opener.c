@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/lines.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* opener.h - the opener of events x threads x CPUs x groups, for sessions and counting.  It raises limits, drops what
  * may be dropped, handles threads that exit or have children meanwhile, and explains refusals. */
-#ifndef EVENT_OPENER_H
-#define EVENT_OPENER_H
+#ifndef PERFRING_EVENT_OPENER_H
+#define PERFRING_EVENT_OPENER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/range.h"
 #include "pmu.h"
 

@@ -1,7 +1,7 @@
 /* pmu.h - shared by the files that name events: PMUs of sysfs, tracepoints, modifiers, and what a text has besides an
  * attr. */
-#ifndef EVENT_PMU_H
-#define EVENT_PMU_H
+#ifndef PERFRING_EVENT_PMU_H
+#define PERFRING_EVENT_PMU_H
 
 #include <dirent.h>
 

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/lines.h"
 #include "pmu.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "event_private.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/range.h"
 
 /* ---- probes: where kernels differ, the kernel is asked ---- */

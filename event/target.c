@@ -11,9 +11,9 @@
 #include "event_private.h"
 #include "os/array.h"
 #include "os/cgroup.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/range.h"
-#include "os/thread.h"
+#include "os/task.h"
 #include "target_private.h"
 
 enum {
@@ -213,8 +213,8 @@ int perfring_target_add_thread(struct perfring_target *target, int32_t tid)
 /* The start time of the process; 0: there is none. */
 static int read_start(int32_t pid, uint64_t *start)
 {
-	struct perfring_os_thread thread;
-	int ret = perfring_os_thread_stat((uint32_t)pid, (uint32_t)pid, &thread);
+	struct perfring_os_task thread;
+	int ret = perfring_os_task_stat((uint32_t)pid, (uint32_t)pid, &thread);
 
 	*start = thread.start;
 	return ret == -ENOENT || ret == -ESRCH ? 0 : ret;

@@ -1,6 +1,6 @@
 /* target_private.h - the inside of a target: sorted numbers of threads and CPUs, processes, cgroups. */
-#ifndef EVENT_TARGET_PRIVATE_H
-#define EVENT_TARGET_PRIVATE_H
+#ifndef PERFRING_EVENT_TARGET_PRIVATE_H
+#define PERFRING_EVENT_TARGET_PRIVATE_H
 
 #include <perfring/target.h>
 

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "build_id.h"
-#include "os/file.h"
+#include "build_id_private.h"
+#include "os/small_file.h"
 #include "os/note.h"
 #include "os/object.h"
 #include "file_writer_private.h"

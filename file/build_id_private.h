@@ -1,6 +1,6 @@
-/* build_id.h - the GNU build id in a file of notes of sysfs. */
-#ifndef PERFRING_FEATURE_BUILD_ID_H
-#define PERFRING_FEATURE_BUILD_ID_H
+/* build_id_private.h - the GNU build id in a file of notes of sysfs. */
+#ifndef PERFRING_FILE_BUILD_ID_PRIVATE_H
+#define PERFRING_FILE_BUILD_ID_PRIVATE_H
 
 #include <stdint.h>
 

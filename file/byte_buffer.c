@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "os/file.h"
+#include "os/small_file.h"
 #include "byte_buffer.h"
 
 static int reserve(struct perfring_byte_buffer *buffer, size_t size)

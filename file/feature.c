@@ -1,7 +1,7 @@
 /* feature.c - features: their names, and their payloads by their layouts. */
 #include <perfring/feature.h>
 
-#include "sample/layout.h"
+#include "sample/layout_private.h"
 
 static const struct {
 	const char *name;

@@ -1,6 +1,6 @@
 /* file_compress.h - the layer over the sink: whole records in compressed records (docs/abi.md 11.5). */
-#ifndef PERFRING_FILE_COMPRESS_H
-#define PERFRING_FILE_COMPRESS_H
+#ifndef PERFRING_FILE_FILE_COMPRESS_H
+#define PERFRING_FILE_FILE_COMPRESS_H
 
 #include "byte_buffer.h"
 #include "file_sink.h"

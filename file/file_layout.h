@@ -1,6 +1,6 @@
-/* layout.h - the header of a perf.data file (docs/abi.md 11.1). */
-#ifndef PERFRING_FEATURE_LAYOUT_H
-#define PERFRING_FEATURE_LAYOUT_H
+/* file_layout.h - the header of a perf.data file (docs/abi.md 11.1). */
+#ifndef PERFRING_FILE_FILE_LAYOUT_H
+#define PERFRING_FILE_FILE_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* file_order.h - records in time order. */
-#ifndef PERFRING_FEATURE_ORDER_H
-#define PERFRING_FEATURE_ORDER_H
+#ifndef PERFRING_FILE_FILE_ORDER_H
+#define PERFRING_FILE_FILE_ORDER_H
 
 #include <perfring/base.h>
 #include <perfring/feature.h>

@@ -1,12 +1,12 @@
 /* file_private.h - a perf.data file that is read: what file_header.c, metadata.c and file_reader.c share. */
-#ifndef PERFRING_FEATURE_READER_H
-#define PERFRING_FEATURE_READER_H
+#ifndef PERFRING_FILE_FILE_PRIVATE_H
+#define PERFRING_FILE_FILE_PRIVATE_H
 
 #include <perfring/feature.h>
 #include <perfring/file.h>
-#include "layout.h"
+#include "file_layout.h"
 #include "os/array.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/heap.h"
 #include "record_stream.h"
 

@@ -6,8 +6,8 @@
  *     file_sink.c      bytes
  *
  * Each layer calls only those below it. */
-#ifndef PERFRING_FILE_SINK_H
-#define PERFRING_FILE_SINK_H
+#ifndef PERFRING_FILE_FILE_SINK_H
+#define PERFRING_FILE_FILE_SINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

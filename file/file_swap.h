@@ -1,6 +1,6 @@
 /* file_swap.h - the layer over compression: whole records in the other byte order (docs/abi.md 11.6). */
-#ifndef PERFRING_FILE_SWAP_H
-#define PERFRING_FILE_SWAP_H
+#ifndef PERFRING_FILE_FILE_SWAP_H
+#define PERFRING_FILE_FILE_SWAP_H
 
 #include <perfring/format.h>
 #include "file_compress.h"

@@ -1,13 +1,13 @@
 /* file_writer_private.h - a perf.data file that is written. */
-#ifndef PERFRING_FEATURE_WRITER_H
-#define PERFRING_FEATURE_WRITER_H
+#ifndef PERFRING_FILE_FILE_WRITER_PRIVATE_H
+#define PERFRING_FILE_FILE_WRITER_PRIVATE_H
 
 #include <perfring/feature.h>
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
 #include "byte_buffer.h"
 #include "file_swap.h"
-#include "layout.h"
+#include "file_layout.h"
 
 struct perfring_written_event {
 	struct perf_event_attr *attr; /* own_size bytes */

@@ -1,6 +1,6 @@
 /* inflate.h - zstd, the format of perf's compressed records (docs/abi.md 11.5), or its absence. */
-#ifndef PERFRING_FEATURE_INFLATE_H
-#define PERFRING_FEATURE_INFLATE_H
+#ifndef PERFRING_FILE_INFLATE_H
+#define PERFRING_FILE_INFLATE_H
 
 #include <stdbool.h>
 #include <stddef.h>

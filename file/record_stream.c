@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "inflate.h"
-#include "os/file.h"
+#include "os/small_file.h"
 
 #define BLOCK_SPACE (PERFRING_BLOCK_SIZE - (uint32_t)sizeof(struct perfring_block))
 

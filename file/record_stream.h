@@ -7,8 +7,8 @@
  * If compressed bytes are damaged, the rest of their frame is lost.  Reading continues at the next record that begins
  * a frame.
  */
-#ifndef PERFRING_FEATURE_STREAM_H
-#define PERFRING_FEATURE_STREAM_H
+#ifndef PERFRING_FILE_RECORD_STREAM_H
+#define PERFRING_FILE_RECORD_STREAM_H
 
 #include <perfring/feature.h>
 #include <perfring/file.h>

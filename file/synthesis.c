@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "build_id.h"
+#include "build_id_private.h"
 #include "os/cgroup.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/lines.h"
 #include "os/map.h"
-#include "os/thread.h"
+#include "os/task.h"
 #include "synthesis.h"
 
 enum {
@@ -286,9 +286,9 @@ static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uin
 static int put_task(struct perfring_file_writer *writer, uint32_t pid, uint32_t tid)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_FORK};
-	struct perfring_os_thread thread;
+	struct perfring_os_task thread;
 	uint32_t parent;
-	int error = perfring_os_thread_stat(pid, tid, &thread);
+	int error = perfring_os_task_stat(pid, tid, &thread);
 
 	if (error)
 		return perfring_os_pass_over(error);

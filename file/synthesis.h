@@ -1,6 +1,6 @@
 /* synthesis.h - the machine's state as records: what synthesis.c and bpf_programs.c share. */
-#ifndef PERFRING_FEATURE_SYNTHESIZE_H
-#define PERFRING_FEATURE_SYNTHESIZE_H
+#ifndef PERFRING_FILE_SYNTHESIS_H
+#define PERFRING_FILE_SYNTHESIS_H
 
 #include "file_writer_private.h"
 

@@ -10,7 +10,7 @@
 #include "os/lines.h"
 #include "os/range.h"
 #include "os/clock.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "sample/attr.h"
 #include "file_writer_private.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "os/lines.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "file_writer_private.h"
 
 struct tracepoint {

@@ -1,5 +1,5 @@
-/* file.c - small files of /proc and /sys, read at once. */
-#include "file.h"
+/* small_file.c - small files of /proc and /sys, read at once. */
+#include "small_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* file.h - small files of /proc and /sys, read at once. */
-#ifndef PERFRING_OS_FILE_H
-#define PERFRING_OS_FILE_H
+/* small_file.h - small files of /proc and /sys, read at once. */
+#ifndef PERFRING_OS_SMALL_FILE_H
+#define PERFRING_OS_SMALL_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

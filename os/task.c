@@ -1,5 +1,5 @@
-/* thread.c - a thread, as /proc has it. */
-#include "thread.h"
+/* task.c - a thread, as /proc has it. */
+#include "task.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "small_file.h"
 
 /* Appends `number` in decimal (snprintf is not for handlers).  Returns the end. */
 static char *put_number(char *at, uint32_t number)
@@ -23,7 +23,7 @@ static char *put_number(char *at, uint32_t number)
 	return at;
 }
 
-int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_thread *thread)
+int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *thread)
 {
 	char text[512], *field, *name;
 	int64_t got;
@@ -50,7 +50,7 @@ int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_threa
 	return 0;
 }
 
-bool perfring_os_thread_has_ended(uint32_t tid)
+bool perfring_os_task_has_ended(uint32_t tid)
 {
 	int saved = errno;
 	bool ended = syscall(SYS_tgkill, getpid(), tid, 0) < 0 && errno == ESRCH;

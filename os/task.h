@@ -1,11 +1,11 @@
-/* thread.h - a thread, as /proc has it. */
-#ifndef PERFRING_OS_THREAD_H
-#define PERFRING_OS_THREAD_H
+/* task.h - a thread, as /proc has it. */
+#ifndef PERFRING_OS_TASK_H
+#define PERFRING_OS_TASK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct perfring_os_thread {
+struct perfring_os_task {
 	uint64_t start;  /* clock ticks since boot: differs when a number is reused */
 	uint32_t parent; /* of its process */
 	char state;      /* the letter of proc(5); Z and X: it has ended, but is not yet reaped */
@@ -14,9 +14,9 @@ struct perfring_os_thread {
 
 /* Reads /proc/PID/task/TID/stat.  Returns 0; or -errno (-ENOENT, -ESRCH: no such thread), with *thread all 0.
  * Context: also signal handlers.  No lock, no allocation; errno may change. */
-int perfring_os_thread_stat(uint32_t pid, uint32_t tid, struct perfring_os_thread *thread);
+int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *thread);
 
 /* Whether this process has no thread of that number.  Context: also signal handlers; errno is kept. */
-bool perfring_os_thread_has_ended(uint32_t tid);
+bool perfring_os_task_has_ended(uint32_t tid);
 
 #endif

@@ -8,7 +8,7 @@
  *       (1)                                         (2)
  *       waiting?  publish what is marked            data_head at a mark?  publish what is marked
  */
-#include "cpus.h"
+#include "cpus_private.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 
 #include "filler.h"
 #include "output.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/membarrier.h"
 #include "os/range.h"
 

@@ -1,6 +1,6 @@
-/* cpus.h - what tests of the per-CPU rings need beside the public header. */
-#ifndef RB_CPUS_H
-#define RB_CPUS_H
+/* cpus_private.h - what tests of the per-CPU rings need beside the public header. */
+#ifndef PERFRING_RB_CPUS_PRIVATE_H
+#define PERFRING_RB_CPUS_PRIVATE_H
 
 #include <perfring/cpus.h>
 #include <perfring/set.h>

@@ -1,6 +1,6 @@
 /* filler.h - filler records (ring.h), for space that was claimed and is not used. */
-#ifndef RB_FILLER_H
-#define RB_FILLER_H
+#ifndef PERFRING_RB_FILLER_H
+#define PERFRING_RB_FILLER_H
 
 #include "output.h"
 

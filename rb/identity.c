@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/file.h"
-#include "os/thread.h"
+#include "os/small_file.h"
+#include "os/task.h"
 
 enum {
 	START = 0xfffff,    /* of a start time in clock ticks: what an identity holds */
@@ -20,9 +20,9 @@ enum {
 
 static uint64_t start_of(uint32_t pid, uint32_t tid)
 {
-	struct perfring_os_thread thread;
+	struct perfring_os_task thread;
 
-	perfring_os_thread_stat(pid, tid, &thread);
+	perfring_os_task_stat(pid, tid, &thread);
 	return thread.start & START;
 }
 
@@ -43,11 +43,11 @@ uint64_t perfring_identity_own(void)
  * kernel's exit_mm comes before its state Z. */
 static bool runs(bool found, uint32_t pid, uint32_t tid, uint64_t start)
 {
-	struct perfring_os_thread thread;
+	struct perfring_os_task thread;
 
 	if (!found)
 		return false;
-	perfring_os_thread_stat(pid, tid, &thread);
+	perfring_os_task_stat(pid, tid, &thread);
 	if (thread.state == 'Z' || thread.state == 'X')
 		return false;
 	return !(thread.start & START) || (thread.start & START) == start;

@@ -1,6 +1,6 @@
 /* identity.h - a number of a thread that other processes, and later boots, can compare. */
-#ifndef RB_IDENTITY_H
-#define RB_IDENTITY_H
+#ifndef PERFRING_RB_IDENTITY_H
+#define PERFRING_RB_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

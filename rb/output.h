@@ -1,6 +1,6 @@
 /* output.h - what every kind of writer does for an output: LOST records, and wakeups by samples (docs/abi.md 7.3). */
-#ifndef RB_OUTPUT_H
-#define RB_OUTPUT_H
+#ifndef PERFRING_RB_OUTPUT_H
+#define PERFRING_RB_OUTPUT_H
 
 #include <perfring/writer.h>
 

@@ -1,6 +1,6 @@
 /* page_private.h - the counters that perfring_page_read reads, which a test replaces; cycles to time. */
-#ifndef RB_PAGE_OWN_H
-#define RB_PAGE_OWN_H
+#ifndef PERFRING_RB_PAGE_PRIVATE_H
+#define PERFRING_RB_PAGE_PRIVATE_H
 
 #include <perfring/page.h>
 

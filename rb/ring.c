@@ -12,7 +12,7 @@
 #include <perfring/page.h>
 
 #include "os/clock.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "shared_private.h"
 
 enum {

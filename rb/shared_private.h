@@ -1,6 +1,6 @@
 /* shared_private.h - the owner table of a ring for shared writers: what ring.c must know of it. */
-#ifndef RB_SHARED_OWN_H
-#define RB_SHARED_OWN_H
+#ifndef PERFRING_RB_SHARED_PRIVATE_H
+#define PERFRING_RB_SHARED_PRIVATE_H
 
 #include <pthread.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* writer_private.h - what set.c needs of writers. */
-#ifndef RB_WRITER_OWN_H
-#define RB_WRITER_OWN_H
+#ifndef PERFRING_RB_WRITER_PRIVATE_H
+#define PERFRING_RB_WRITER_PRIVATE_H
 
 #include <pthread.h>
 

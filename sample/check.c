@@ -1,6 +1,6 @@
 /* check.c - whether the kernel or perf could have written a record: checks beyond those of decoding. */
 #include <perfring/check.h>
-#include "layout.h"
+#include "layout_private.h"
 #include "members.h"
 #include "shapes.h"
 #include "within.h"

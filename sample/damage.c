@@ -3,7 +3,7 @@
 #include <perfring/generate.h>
 
 #include "attr.h"
-#include "layout.h"
+#include "layout_private.h"
 #include "members.h"
 #include "shapes.h"
 

@@ -1,6 +1,6 @@
 /* format.c - formats made of attrs, and found by the ids in records. */
 #include "attr.h"
-#include "layout.h"
+#include "layout_private.h"
 #include "mirror.h"
 #include "os/array.h"
 #include "os/hash.h"

@@ -1,5 +1,5 @@
 /* layout.c - a walk over bytes, part by part, by a layout. */
-#include "layout.h"
+#include "layout_private.h"
 
 #include <perfring/swap.h>
 

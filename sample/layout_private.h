@@ -1,6 +1,6 @@
-/* layout.h - members of records by their layouts: for swapping, checks, damages and random records. */
-#ifndef PERFRING_SAMPLE_LAYOUT_H
-#define PERFRING_SAMPLE_LAYOUT_H
+/* layout_private.h - members of records by their layouts: for swapping, checks, damages and random records. */
+#ifndef PERFRING_SAMPLE_LAYOUT_PRIVATE_H
+#define PERFRING_SAMPLE_LAYOUT_PRIVATE_H
 
 #include <perfring/layout.h>
 #include <perfring/record.h>

@@ -1,6 +1,6 @@
 /* record.c - every record but SAMPLE: names, decoding, encoding, all from records.def. */
 #include "attr.h"
-#include "layout.h"
+#include "layout_private.h"
 #include "members.h"
 #include "mirror.h"
 #include "within.h"

@@ -1,6 +1,6 @@
 /* shapes.h - the shapes of samples, for the decoders of both byte orders. */
-#ifndef PERFRING_SHAPES_H
-#define PERFRING_SHAPES_H
+#ifndef PERFRING_SAMPLE_SHAPES_H
+#define PERFRING_SAMPLE_SHAPES_H
 
 #include <perfring/sample.h>
 

@@ -2,7 +2,7 @@
 #include <perfring/swap.h>
 
 #include "attr.h"
-#include "layout.h"
+#include "layout_private.h"
 #include "members.h"
 #include "mirror.h"
 #include "shapes.h"

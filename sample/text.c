@@ -2,7 +2,7 @@
 #include <perfring/text.h>
 
 #include "attr.h"
-#include "layout.h"
+#include "layout_private.h"
 #include "members.h"
 
 /* ---- a line: what does not fit is still counted; line_end puts the NUL in the last place ---- */

@@ -1,6 +1,6 @@
 /* within.h - decoders with a size that the caller has read and tested: they do not read header.size again. */
-#ifndef PERFRING_WITHIN_H
-#define PERFRING_WITHIN_H
+#ifndef PERFRING_SAMPLE_WITHIN_H
+#define PERFRING_SAMPLE_WITHIN_H
 
 #include <perfring/record.h>
 #include <perfring/sample.h>

@@ -1,6 +1,6 @@
 /* session_private.h - what the files of session/ share: events, rings and their windows. */
-#ifndef SESSION_SESSION_PRIVATE_H
-#define SESSION_SESSION_PRIVATE_H
+#ifndef PERFRING_SESSION_SESSION_PRIVATE_H
+#define PERFRING_SESSION_SESSION_PRIVATE_H
 
 #include <perfring/reader.h>
 #include <perfring/session.h>

@@ -53,7 +53,7 @@
 
 #include "os/membarrier.h"
 #include "os/signals.h"
-#include "os/thread.h"
+#include "os/task.h"
 #include "soft_private.h"
 
 enum {
@@ -116,7 +116,7 @@ static void wait_for(const struct soft_thread *thread)
 		return;
 	for (uint32_t round = 0; now % SOFT_SECTION && now / SOFT_SECTION == first / SOFT_SECTION; round++) {
 		/* It ended by the system call exit; or this is a vfork child, which has none of these threads. */
-		if (round > YIELDS && round % LOOKS == 0 && perfring_os_thread_has_ended(PERFRING_LOAD(&thread->tid)))
+		if (round > YIELDS && round % LOOKS == 0 && perfring_os_task_has_ended(PERFRING_LOAD(&thread->tid)))
 			return;
 		back_off(round);
 		now = PERFRING_LOAD_ACQUIRE(&thread->inside);

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "os/array.h"
-#include "os/file.h"
+#include "os/small_file.h"
 #include "os/map.h"
 #include "os/note.h"
 #include "soft_private.h"

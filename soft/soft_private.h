@@ -23,8 +23,8 @@
  *                          Threads and handlers (enable, disable ...).  It blocks all signals, so no handler interrupts its
  *                          holder.  Its holder neither allocates nor waits.  Order: perfring_soft_lock, the switch.
  */
-#ifndef SOFT_SOFT_PRIVATE_H
-#define SOFT_SOFT_PRIVATE_H
+#ifndef PERFRING_SOFT_SOFT_PRIVATE_H
+#define PERFRING_SOFT_SOFT_PRIVATE_H
 
 #include <pthread.h>
 #include <signal.h>

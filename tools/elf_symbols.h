@@ -3,8 +3,8 @@
  *
  * No server is asked, also when DEBUGINFOD_URLS is set.
  */
-#ifndef ELF_SYMBOLS_H
-#define ELF_SYMBOLS_H
+#ifndef PERFRING_TOOLS_ELF_SYMBOLS_H
+#define PERFRING_TOOLS_ELF_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  * "data_src" is its word and its parts, {"word":"0x...","op":"LOAD","lvl":"HIT|L1"}; the "flags" of a branch are those that
  * are not 0, {"predicted":1,"cycles":5,"type":"COND"}.
  */
-#ifndef JSON_H
-#define JSON_H
+#ifndef PERFRING_TOOLS_JSON_H
+#define PERFRING_TOOLS_JSON_H
 
 #include "tools.h"
 #include "tracepoint.h"

@@ -2,8 +2,8 @@
  *
  * What exceeds a bound stays a number or bytes, and is reported once.  Bounds are several times what is known to exist.
  */
-#ifndef LIMITS_H
-#define LIMITS_H
+#ifndef PERFRING_TOOLS_LIMITS_H
+#define PERFRING_TOOLS_LIMITS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* machine.h - the state of the recorded machine at the time of the record last taken: names and mappings. */
-#ifndef MACHINE_H
-#define MACHINE_H
+#ifndef PERFRING_TOOLS_MACHINE_H
+#define PERFRING_TOOLS_MACHINE_H
 
 #include <perfring/record.h>
 

@@ -14,8 +14,8 @@
  *
  * When an option is repeated the last one counts, as in perf, unless the command says that they add up.
  */
-#ifndef OPTIONS_H
-#define OPTIONS_H
+#ifndef PERFRING_TOOLS_OPTIONS_H
+#define PERFRING_TOOLS_OPTIONS_H
 
 #include "tools.h"
 

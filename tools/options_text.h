@@ -1,6 +1,6 @@
 /* options_text.h - the description of a command as text: --help, the man page, the list for shell completion. */
-#ifndef OPTIONS_TEXT_H
-#define OPTIONS_TEXT_H
+#ifndef PERFRING_TOOLS_OPTIONS_TEXT_H
+#define PERFRING_TOOLS_OPTIONS_TEXT_H
 
 #include "options.h"
 

@@ -1,6 +1,6 @@
 /* out.h - text for stdout, millions of lines: gathered here, written in large pieces. */
-#ifndef OUT_H
-#define OUT_H
+#ifndef PERFRING_TOOLS_OUT_H
+#define PERFRING_TOOLS_OUT_H
 
 #include <perfring/text.h>
 #include "tools.h"

@@ -6,8 +6,8 @@
  *
  * Standard output ("-"), pipes, devices, and names that lead to a descriptor (/dev/stdout) are written as they are.
  */
-#ifndef OUTFILE_H
-#define OUTFILE_H
+#ifndef PERFRING_TOOLS_OUTFILE_H
+#define PERFRING_TOOLS_OUTFILE_H
 
 #include <perfring/file.h>
 #include <perfring/file_writer.h>

@@ -1,6 +1,6 @@
 /* path.h - what the name of a file leads to. */
-#ifndef PATH_H
-#define PATH_H
+#ifndef PERFRING_TOOLS_PATH_H
+#define PERFRING_TOOLS_PATH_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* preload.h - what the files of libperfring_preload.so share. */
-#ifndef PRELOAD_H
-#define PRELOAD_H
+#ifndef PERFRING_TOOLS_PRELOAD_H
+#define PERFRING_TOOLS_PRELOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

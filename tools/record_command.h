@@ -1,6 +1,6 @@
 /* record_command.h - what the files of `perfring record` share: options, target, output. */
-#ifndef RECORD_H
-#define RECORD_H
+#ifndef PERFRING_TOOLS_RECORD_COMMAND_H
+#define PERFRING_TOOLS_RECORD_COMMAND_H
 
 #include <time.h>
 #include <perfring/command.h>

@@ -14,8 +14,8 @@
  * SOCK_SEQPACKET: one message is one struct.  A ring leaves the recorder when it is drained and its writer has closed it,
  * or its process has ended; what was committed before a SIGKILL lies in it.
  */
-#ifndef SOFT_H
-#define SOFT_H
+#ifndef PERFRING_TOOLS_SOFT_SOURCE_H
+#define PERFRING_TOOLS_SOFT_SOURCE_H
 
 #include <sys/socket.h>
 #include <perfring/session.h>

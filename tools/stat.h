@@ -1,6 +1,6 @@
 /* stat.h - what the files of `perfring stat` share: options and counts. */
-#ifndef STAT_H
-#define STAT_H
+#ifndef PERFRING_TOOLS_STAT_H
+#define PERFRING_TOOLS_STAT_H
 
 #include <sys/resource.h>
 #include <perfring/command.h>

@@ -2,8 +2,8 @@
  *
  * Objects are read under the bounds of limits.h, once per file (device and inode).  What exceeds a bound has no name; the
  * first such object is reported on stderr. */
-#ifndef SYMBOLS_H
-#define SYMBOLS_H
+#ifndef PERFRING_TOOLS_SYMBOLS_H
+#define PERFRING_TOOLS_SYMBOLS_H
 
 #include <perfring/file.h>
 #include "machine.h"

@@ -1,6 +1,6 @@
 /* tools.h - what the commands of `perfring` share: complaints, memory, and the file being read. */
-#ifndef TOOLS_H
-#define TOOLS_H
+#ifndef PERFRING_TOOLS_TOOLS_H
+#define PERFRING_TOOLS_TOOLS_H
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  *
  * Formats are a file's: libtraceevent parses each in a child first, and one that ends the child is not used.
  */
-#ifndef TRACEPOINT_H
-#define TRACEPOINT_H
+#ifndef PERFRING_TOOLS_TRACEPOINT_H
+#define PERFRING_TOOLS_TRACEPOINT_H
 
 #include <perfring/file.h>
 #include "symbols.h"

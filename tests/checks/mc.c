@@ -71,8 +71,8 @@ static void *mc_copy(void *to, const void *from, size_t size);
 #define PERFRING_POINT(name) mc_point(#name)
 #define memcpy mc_copy
 
-#include "os/file.c"
-#include "os/thread.c"
+#include "os/small_file.c"
+#include "os/task.c"
 #include "rb/identity.c"
 #include "rb/reader.c"
 #include "rb/writer.c"

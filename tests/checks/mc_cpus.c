@@ -54,7 +54,7 @@ static bool can_sequence(void);
 #undef memcpy
 #undef syscall
 
-#include "os/file.c"
+#include "os/small_file.c"
 #include "os/range.c"
 
 /* ---- one execution's memory ---- */

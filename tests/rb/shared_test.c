@@ -36,7 +36,7 @@ static long refused(void)
 #include <perfring/reader.h>
 
 #include "machine.h"
-#include "os/thread.h"
+#include "os/task.h"
 #include "test.h"
 
 TestSuite(shared, .timeout = 120);
@@ -947,10 +947,10 @@ static pid_t start_unmapped(int fd, enum death death)
 /* Until its main thread is a zombie, for at most 10 s. */
 static void await_zombie(pid_t child)
 {
-	struct perfring_os_thread thread = {0};
+	struct perfring_os_task thread = {0};
 
 	for (unsigned tries = 0; tries < 1000 && thread.state != 'Z'; tries++) {
-		cr_assert_eq(perfring_os_thread_stat((uint32_t)child, (uint32_t)child, &thread), 0);
+		cr_assert_eq(perfring_os_task_stat((uint32_t)child, (uint32_t)child, &thread), 0);
 		nanosleep(&(struct timespec){0, 10000000}, NULL);
 	}
 	cr_assert_eq(thread.state, 'Z');
