@@ -790,7 +790,7 @@ static uint64_t draw_trailing(struct draw_state *state, uint64_t seldom)
 	uint64_t size = draw(state->generator, seldom) ? 0 : 8 * count(state->generator, state->left / 8);
 
 	draw_bytes(state, state->buffer + state->used, size);
-	state->used += size;
+	state->used += (size_t)size;
 	return size;
 }
 
