@@ -291,53 +291,22 @@ static bool put_memory(struct perfring_byte_buffer *buffer)
 
 /* ---- PMUs ---- */
 
-static bool put_pmus(struct perfring_byte_buffer *buffer)
-{
-	struct dirent *entry;
-	uint32_t count = 0;
-	char text[64];
-	DIR *folder = opendir(PMUS);
-
-	if (!folder) {
-		take_error(buffer, -errno);
-		return false;
-	}
-	perfring_byte_buffer_put_u32(buffer, 0);
-	while ((entry = next_entry(buffer, folder))) {
-		if (entry->d_name[0] == '.' || !read_text(buffer, text, sizeof(text), PMUS "/%s/type", entry->d_name))
-			continue;
-		perfring_byte_buffer_put_u32(buffer, (uint32_t)strtoul(text, NULL, 10));
-		perfring_byte_buffer_put_string(buffer, entry->d_name);
-		count++;
-	}
-	closedir(folder);
-	perfring_byte_buffer_set(buffer, 0, &count, sizeof(count));
-	return count;
-}
-
-/* What one PMU can do: u32 count, {string name, string value}.  Returns the count; of 0, nothing was put. */
-static uint32_t put_capabilities(struct perfring_byte_buffer *buffer, const char *pmu)
+/* A count, then what put_one puts of each entry of a folder.  Returns the count: 0, and nothing was put. */
+static uint32_t put_folder(struct perfring_byte_buffer *buffer, const char *path,
+			   bool (*put_one)(struct perfring_byte_buffer *buffer, const char *path, const char *name))
 {
 	size_t begin = buffer->used;
 	struct dirent *entry;
 	uint32_t count = 0;
-	char path[320], text[256];
-	DIR *folder;
+	DIR *folder = opendir(path);
 
-	snprintf(path, sizeof(path), PMUS "/%s/caps", pmu);
-	folder = opendir(path);
 	if (!folder) {
 		take_error(buffer, -errno);
 		return 0;
 	}
 	perfring_byte_buffer_put_u32(buffer, 0);
-	while ((entry = next_entry(buffer, folder))) {
-		if (entry->d_name[0] == '.' || !read_text(buffer, text, sizeof(text), PMUS "/%s/caps/%s", pmu, entry->d_name))
-			continue;
-		perfring_byte_buffer_put_string(buffer, entry->d_name);
-		perfring_byte_buffer_put_string(buffer, text);
-		count++;
-	}
+	while ((entry = next_entry(buffer, folder)))
+		count += entry->d_name[0] != '.' && put_one(buffer, path, entry->d_name);
 	closedir(folder);
 	if (count)
 		perfring_byte_buffer_set(buffer, begin, &count, sizeof(count));
@@ -346,32 +315,53 @@ static uint32_t put_capabilities(struct perfring_byte_buffer *buffer, const char
 	return count;
 }
 
-static bool put_cpu_capabilities(struct perfring_byte_buffer *buffer)
+static bool put_pmu(struct perfring_byte_buffer *buffer, const char *path, const char *name)
 {
-	return put_capabilities(buffer, "cpu");
+	char text[64];
+
+	if (!read_text(buffer, text, sizeof(text), "%s/%s/type", path, name))
+		return false;
+	perfring_byte_buffer_put_u32(buffer, (uint32_t)strtoul(text, NULL, 10));
+	perfring_byte_buffer_put_string(buffer, name);
+	return true;
 }
 
-/* Those of the others, each followed by its name. */
+static bool put_pmus(struct perfring_byte_buffer *buffer)
+{
+	return put_folder(buffer, PMUS, put_pmu);
+}
+
+static bool put_capability(struct perfring_byte_buffer *buffer, const char *path, const char *name)
+{
+	char text[256];
+
+	if (!read_text(buffer, text, sizeof(text), "%s/%s", path, name))
+		return false;
+	perfring_byte_buffer_put_string(buffer, name);
+	perfring_byte_buffer_put_string(buffer, text);
+	return true;
+}
+
+static bool put_cpu_capabilities(struct perfring_byte_buffer *buffer)
+{
+	return put_folder(buffer, PMUS "/cpu/caps", put_capability);
+}
+
+/* The capabilities of a PMU that is not "cpu", then its name. */
+static bool put_pmu_with_capabilities(struct perfring_byte_buffer *buffer, const char *path, const char *name)
+{
+	char caps[320];
+
+	snprintf(caps, sizeof(caps), "%s/%s/caps", path, name);
+	if (!strcmp(name, "cpu") || !put_folder(buffer, caps, put_capability))
+		return false;
+	perfring_byte_buffer_put_string(buffer, name);
+	return true;
+}
+
 static bool put_pmu_capabilities(struct perfring_byte_buffer *buffer)
 {
-	struct dirent *entry;
-	uint32_t count = 0;
-	DIR *folder = opendir(PMUS);
-
-	if (!folder) {
-		take_error(buffer, -errno);
-		return false;
-	}
-	perfring_byte_buffer_put_u32(buffer, 0);
-	while ((entry = next_entry(buffer, folder))) {
-		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "cpu") || !put_capabilities(buffer, entry->d_name))
-			continue;
-		perfring_byte_buffer_put_string(buffer, entry->d_name);
-		count++;
-	}
-	closedir(folder);
-	perfring_byte_buffer_set(buffer, 0, &count, sizeof(count));
-	return count;
+	return put_folder(buffer, PMUS, put_pmu_with_capabilities);
 }
 
 /* The PMUs of unlike cores, each with its CPUs. */
