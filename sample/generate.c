@@ -98,31 +98,38 @@ static const struct {
 #include <perfring/values.def>
 };
 
-/* The rows of a group, which are adjacent, and all bits of their values. */
-struct group {
-	size_t first;
-	size_t nr;
-	uint64_t bits;
-};
-
-static struct group group_of(enum show show)
+/* The first row of a group: rows are in the order of the groups (values_test). */
+static size_t first_of(enum show show)
 {
-	struct group group = {0, 0, 0};
-	size_t i;
+	size_t low = 0, high = sizeof(values) / sizeof(values[0]);
 
-	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		if (values[i].group == show) {
-			group.bits |= (uint64_t)values[i].value;
-			group.first = i - group.nr++;
-		}
-	return group;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (values[middle].group < show)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 static uint64_t draw_in(struct perfring_generator *generator, enum show show)
 {
-	struct group group = group_of(show);
+	size_t first = first_of(show);
 
-	return (uint64_t)values[group.first + draw(generator, group.nr)].value;
+	return (uint64_t)values[first + draw(generator, first_of(show + 1) - first)].value;
+}
+
+/* All bits of the values of a group. */
+static uint64_t bits_in(enum show show)
+{
+	size_t end = first_of(show + 1);
+	uint64_t bits = 0;
+
+	for (size_t i = first_of(show); i < end; i++)
+		bits |= (uint64_t)values[i].value;
+	return bits;
 }
 
 /* ---- attrs ---- */
@@ -220,9 +227,8 @@ static void draw_members(struct perfring_generator *generator, struct perfring_a
 	members->size = size;
 	members->flags = draw_flags(generator);
 	members->sample_type = draw_sample_type(generator, size);
-	members->read_format = next(generator) & group_of(SHOW_read_format).bits;
-	members->branch_sample_type =
-		bits_of(generator, group_of(SHOW_branch_sample).bits) | PERFRING_SAMPLE_BRANCH_ANY;
+	members->read_format = next(generator) & bits_in(SHOW_read_format);
+	members->branch_sample_type = bits_of(generator, bits_in(SHOW_branch_sample)) | PERFRING_SAMPLE_BRANCH_ANY;
 	members->sample_regs_user = draw_mask(generator);
 	members->sample_regs_intr = draw_mask(generator);
 	members->sample_stack_user = 8 * count(generator, 65520 / 8);

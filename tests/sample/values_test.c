@@ -108,6 +108,25 @@ Test(values, names_stand_once, .timeout = 30)
 		cr_assert(find(ours[i].name) == &ours[i], "%s stands twice", ours[i].name);
 }
 
+Test(values, rows_are_in_the_order_of_their_groups, .timeout = 30)
+{
+	enum {
+#define PERFRING_VALUE_GROUP(group, prefix, is_set) GROUP_##group,
+#include <perfring/values.def>
+		GROUPS
+	};
+	static const int groups[] = {
+#define PERFRING_VALUE(group, NAME, value) GROUP_##group,
+#include <perfring/values.def>
+	};
+	size_t i;
+
+	cr_assert_eq(groups[0], 0);
+	cr_assert_eq(groups[COUNT(groups) - 1], GROUPS - 1);
+	for (i = 1; i < COUNT(groups); i++)
+		cr_assert(groups[i] == groups[i - 1] || groups[i] == groups[i - 1] + 1, "row %zu", i);
+}
+
 Test(values, flag_bits, .timeout = 30)
 {
 	static const struct {
