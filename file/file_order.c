@@ -3,6 +3,7 @@
  * The records of one ring are nearly one run of the file, so there are few runs, and no record is moved.
  */
 #include <stdlib.h>
+#include "os/array.h"
 #include "file_order.h"
 
 /* Moves the pending records to the front, and removes runs that are empty. */
@@ -24,19 +25,6 @@ static void compact(struct perfring_order *order)
 	order->run_count = runs;
 }
 
-/* array: the address of a pointer to elements. */
-static int resize(void *array, size_t capacity, size_t size)
-{
-	void *elements;
-
-	memcpy(&elements, array, sizeof(elements));
-	elements = reallocarray(elements, capacity, size);
-	if (!elements)
-		return -ENOMEM;
-	memcpy(array, &elements, sizeof(elements));
-	return 0;
-}
-
 int perfring_order_grow(struct perfring_order *order)
 {
 	size_t capacity = order->capacity ? order->capacity * 2 : 1024;
@@ -44,7 +32,7 @@ int perfring_order_grow(struct perfring_order *order)
 	compact(order);
 	if (order->capacity && order->count <= order->capacity / 2)
 		return 0;
-	if (resize(&order->pending, capacity, sizeof(*order->pending)))
+	if (perfring_os_array_resize(&order->pending, capacity, sizeof(*order->pending)))
 		return -ENOMEM;
 	order->capacity = capacity;
 	return 0;
@@ -54,9 +42,9 @@ int perfring_order_grow_runs(struct perfring_order *order)
 {
 	size_t capacity = order->run_capacity ? order->run_capacity * 2 : 16;
 
-	if (resize(&order->runs, capacity, sizeof(*order->runs)) ||
-	    resize(&order->contenders, capacity, sizeof(*order->contenders)) ||
-	    resize(&order->winners, 2 * capacity, sizeof(*order->winners)))
+	if (perfring_os_array_resize(&order->runs, capacity, sizeof(*order->runs)) ||
+	    perfring_os_array_resize(&order->contenders, capacity, sizeof(*order->contenders)) ||
+	    perfring_os_array_resize(&order->winners, 2 * capacity, sizeof(*order->winners)))
 		return -ENOMEM;
 	order->run_capacity = capacity;
 	return 0;
