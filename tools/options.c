@@ -17,21 +17,15 @@ static const char EVENT_END[] = "%s: option '-e': '%s': at its end: %s";
 
 enum {
 	NAME = 64,
-	TAKES = 256,
 };
-
-static bool is_last(const struct tool_option *row)
-{
-	return !row->found && !row->heading;
-}
 
 static const struct tool_option *row_of(const struct tool_options *options, int found)
 {
 	const struct tool_option *row = options->command->options;
 
-	while (!is_last(row) && row->found != found)
+	while (!tool_option_is_last(row) && row->found != found)
 		row++;
-	return is_last(row) ? NULL : row;
+	return tool_option_is_last(row) ? NULL : row;
 }
 
 static const char *prefix_of(const struct tool_options *options, char prefix[NAME])
@@ -60,21 +54,21 @@ static const char *name_of(const struct tool_option *row, char name[NAME])
 	return name;
 }
 
-static const char *takes_of(const struct tool_option *row, char takes[TAKES])
+const char *tool_option_takes(const struct tool_option *row, char takes[TOOL_OPTION_TAKES])
 {
 	if (row->max)
-		snprintf(takes, TAKES, "%s from %" PRIu64 " to %" PRIu64, row->takes, row->min, row->max);
+		snprintf(takes, TOOL_OPTION_TAKES, "%s from %" PRIu64 " to %" PRIu64, row->takes, row->min, row->max);
 	else
-		snprintf(takes, TAKES, "%s", row->takes);
+		snprintf(takes, TOOL_OPTION_TAKES, "%s", row->takes);
 	return takes;
 }
 
 int tool_options_refuse(const struct tool_options *options, int found, const char *value)
 {
 	const struct tool_option *row = row_of(options, found);
-	char prefix[NAME], name[NAME], takes[TAKES], command[NAME];
+	char prefix[NAME], name[NAME], takes[TOOL_OPTION_TAKES], command[NAME];
 
-	tool_complain(WRONG, prefix_of(options, prefix), name_of(row, name), takes_of(row, takes), value ? value : "",
+	tool_complain(WRONG, prefix_of(options, prefix), name_of(row, name), tool_option_takes(row, takes), value ? value : "",
 		      command_of(options, command));
 	return TOOL_MISUSED;
 }
@@ -105,7 +99,7 @@ static bool is_prefix(const struct tool_options *options, const char *word)
 {
 	size_t length = strcspn(word, "=");
 
-	for (const struct tool_option *row = options->command->options; !is_last(row); row++)
+	for (const struct tool_option *row = options->command->options; !tool_option_is_last(row); row++)
 		if (row->name && length > 2 && !strncmp(row->name, word + 2, length - 2))
 			return true;
 	return false;
@@ -115,13 +109,13 @@ static bool is_prefix(const struct tool_options *options, const char *word)
 static int refuse_word(const struct tool_options *options, int found, char **argv)
 {
 	const struct tool_option *row = optopt ? row_of(options, optopt) : NULL;
-	char prefix_room[NAME], command_room[NAME], name[NAME], takes[TAKES], letter[] = {'-', (char)optopt, 0};
+	char prefix_room[NAME], command_room[NAME], name[NAME], takes[TOOL_OPTION_TAKES], letter[] = {'-', (char)optopt, 0};
 	const char *prefix = prefix_of(options, prefix_room), *command = command_of(options, command_room);
 	const char *word = argv[optind - 1];
 	size_t length = strcspn(word, "=");
 
 	if (found == ':') {
-		tool_complain(MISSING, prefix, name_of(row, name), takes_of(row, takes), command);
+		tool_complain(MISSING, prefix, name_of(row, name), tool_option_takes(row, takes), command);
 	} else if (strncmp(word, "--", 2) || (optopt && !row)) {
 		/* among letters it may be in the word before the next */
 		tool_complain(UNKNOWN, prefix, optopt ? letter : word, command);
@@ -142,7 +136,7 @@ static void translate(const struct tool_command *command, char *letters, struct 
 	if (command->has_command)
 		*letters++ = '+';
 	*letters++ = ':';
-	for (int i = 0; !is_last(row) && i < TOOL_OPTION_ROWS - 1; row++, i++) {
+	for (int i = 0; !tool_option_is_last(row) && i < TOOL_OPTION_ROWS - 1; row++, i++) {
 		int has_value = !row->value ? no_argument : row->is_optional ? optional_argument : required_argument;
 
 		if (row->name)

@@ -39,6 +39,12 @@ struct tool_option {
 	const char *heading;
 };
 
+/* Whether this row ends the table. */
+static inline bool tool_option_is_last(const struct tool_option *row)
+{
+	return !row->found && !row->heading;
+}
+
 /* The last rows of each table. */
 #define TOOL_OPTIONS_END \
 	{'h', "help", .help = "print this help"}, \
@@ -83,6 +89,13 @@ struct tool_options {
 /* Returns `found` of the next option's row; -1: there is none left; 0: the command ends here, because help was printed or an
  * option is wrong, which was reported. */
 int tool_options_next(struct tool_options *options, int argc, char **argv);
+
+enum {
+	TOOL_OPTION_TAKES = 256,
+};
+
+/* What a correct value of this row is, with its bounds. */
+const char *tool_option_takes(const struct tool_option *row, char takes[TOOL_OPTION_TAKES]);
 
 /* Reports that the option does not take this value.  Returns TOOL_MISUSED. */
 int tool_options_refuse(const struct tool_options *options, int found, const char *value);

@@ -1,6 +1,5 @@
 /* options_text.c - the description of a command as text: --help, the man page, the list for shell completion. */
 #include <ctype.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 #include "options_text.h"
@@ -12,11 +11,6 @@ enum {
 	LABEL = 96,        /* bytes of "  -e, --event=EVENT[,EVENT]" */
 	ESCAPED = 8 << 10, /* bytes of a text in a man page */
 };
-
-static bool is_last(const struct tool_option *row)
-{
-	return !row->found && !row->heading;
-}
 
 /* ---- filling ---- */
 
@@ -117,7 +111,7 @@ static unsigned help_column(const struct tool_command *command)
 	char label[LABEL];
 	size_t column = 0;
 
-	for (const struct tool_option *row = command->options; !is_last(row); row++) {
+	for (const struct tool_option *row = command->options; !tool_option_is_last(row); row++) {
 		size_t length = row->found ? label_of(row, true, label) + 2 : 0;
 
 		column = length > column && length <= COLUMN_MAX ? length : column;
@@ -155,7 +149,7 @@ void tool_help_print(FILE *out, const struct tool_command *command)
 	}
 	if (command->commands)
 		fputc('\n', out);
-	for (const struct tool_option *row = command->options; !is_last(row); row++) {
+	for (const struct tool_option *row = command->options; !tool_option_is_last(row); row++) {
 		if (row->heading) {
 			fprintf(out, "%s\n", row->heading);
 			continue;
@@ -344,7 +338,7 @@ static void man_options(const struct tool_command *command)
 	char label[LABEL];
 
 	printf(".SH OPTIONS\n");
-	for (const struct tool_option *row = command->options; !is_last(row); row++) {
+	for (const struct tool_option *row = command->options; !tool_option_is_last(row); row++) {
 		if (row->heading) {
 			printf(".SS %c%s\n", toupper((unsigned char)*row->heading), row->heading + 1);
 			continue;
@@ -398,9 +392,11 @@ void tool_man_print(const struct tool_command *command)
 
 void tool_completion_print(const struct tool_command *command)
 {
+	char takes[TOOL_OPTION_TAKES];
+
 	for (size_t i = 0; command->commands && command->commands[i]; i++)
 		printf("%s\tnone\n", command->commands[i]->name);
-	for (const struct tool_option *row = command->options; !is_last(row); row++) {
+	for (const struct tool_option *row = command->options; !tool_option_is_last(row); row++) {
 		if (row->heading)
 			continue;
 		if (row->found < TOOL_OPTION_LONG)
@@ -410,9 +406,7 @@ void tool_completion_print(const struct tool_command *command)
 		       : row->is_optional ? "maybe"
 					  : "value");
 		if (row->value)
-			printf("\t%s\t%s", row->value, row->takes);
-		if (row->max)
-			printf(" from %" PRIu64 " to %" PRIu64, row->min, row->max);
+			printf("\t%s\t%s", row->value, tool_option_takes(row, takes));
 		putchar('\n');
 	}
 }
