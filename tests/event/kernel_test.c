@@ -1857,7 +1857,7 @@ static void *answer(void *with)
 static void is_task(uint32_t is, uint32_t wanted, uint32_t other)
 {
 	if (is != UINT32_MAX || wanted == thread_id() || wanted == other)
-		cr_assert_eq(is, wanted);
+		cr_assert_eq(is, wanted, "%u, not %u", is, wanted);
 }
 
 /* Two threads on one CPU hand a byte to and fro. */
@@ -1870,8 +1870,11 @@ Test(kernel, switches_of_a_cpu)
 	pthread_t thread;
 
 	for (turn = 0; turn < 2; turn++) {
-		/* The task that runs, the one before it, whom it was said to be; UINT32_MAX: not told yet. */
-		uint32_t next = UINT32_MAX, current = UINT32_MAX, other_tid;
+		/*
+		 * The task that runs, and the one that comes next. Who runs first is this thread. A task that is ending has no
+		 * number any more (UINT32_MAX), and is switched in and out even so.
+		 */
+		uint32_t next = thread_id(), current = UINT32_MAX, other_tid;
 		unsigned to_other = 0, to_me = 0;
 		char byte = 0;
 
@@ -1902,7 +1905,7 @@ Test(kernel, switches_of_a_cpu)
 				cr_assert_eq(i & 1, 0);
 				if (turn && current != UINT32_MAX)
 					is_task(is.trailer.tid, current, other_tid);
-				current = next == UINT32_MAX ? thread_id() : next;
+				current = next;
 				if (turn)
 					is_task(is.trailer.tid, current, other_tid);
 				next = other->next_prev_tid;
