@@ -774,6 +774,21 @@ static const char *judge_period(const struct tool_peers *peers, struct peer_ring
 	return NULL;
 }
 
+/* Records are sorted by time: one of the future would let all rounds end at once, and those of others come out of order.
+ * What has no TIME has no place to lie about.  (tools/record_events.c: the clock is CLOCK_MONOTONIC, as that of tool_now.) */
+static const char *judge_time(const struct tool_peers *peers, uint64_t elapsed, const struct perfring_format *format,
+			      const struct perf_event_header *record)
+{
+	uint64_t time;
+
+	if (!(format->sample_type & PERFRING_SAMPLE_TIME))
+		return NULL;
+	time = perfring_format_time_of(format, record);
+	if (time < peers->opened || time - peers->opened > elapsed)
+		return "a time that is not of this recording (is the process in another time namespace?)";
+	return NULL;
+}
+
 /* A record of the copy, of which `left` bytes follow, `elapsed` ns after the recording began.  Returns what is wrong with it,
  * or NULL. */
 static const char *judge(const struct tool_peers *peers, struct peer_ring *ring, uint64_t elapsed,
@@ -783,6 +798,7 @@ static const char *judge(const struct tool_peers *peers, struct peer_ring *ring,
 	uint32_t at = perfring_format_field_offset(format->sample_type, PERFRING_SAMPLE_TID);
 	uint32_t back = perfring_format_field_back(format->sample_type, PERFRING_SAMPLE_TID);
 	struct perfring_fault fault = {0, ""};
+	const char *wrong;
 	uint64_t word = 0;
 	uint32_t found;
 
@@ -797,6 +813,9 @@ static const char *judge(const struct tool_peers *peers, struct peer_ring *ring,
 		memcpy(&found, record + 1, sizeof(found));
 	if (found != pid)
 		return "the pid of another process";
+	wrong = judge_time(peers, elapsed, format, record);
+	if (wrong)
+		return wrong;
 	if (record->type == PERFRING_RECORD_SAMPLE)
 		return judge_period(peers, ring, elapsed, format, record);
 	if (record->type != PERFRING_RECORD_LOST)

@@ -181,12 +181,17 @@ static uint64_t ids_of(uint32_t pid)
 }
 
 /* What --soft asks for without options: IP, TID, TIME, PERIOD. */
-static void put_sample_of(struct ring *ring, uint32_t pid, uint64_t period)
+static void put_sample_at(struct ring *ring, uint32_t pid, uint64_t time, uint64_t period)
 {
-	uint64_t words[5] = {UINT64_C(40) << 48 | UINT64_C(2) << 32 | PERF_RECORD_SAMPLE, 0x1000, ids_of(pid), now(),
+	uint64_t words[5] = {UINT64_C(40) << 48 | UINT64_C(2) << 32 | PERF_RECORD_SAMPLE, 0x1000, ids_of(pid), time,
 			     period};
 
 	put(ring, words, sizeof(words));
+}
+
+static void put_sample_of(struct ring *ring, uint32_t pid, uint64_t period)
+{
+	put_sample_at(ring, pid, now(), period);
 }
 
 static void put_sample(struct ring *ring)
@@ -471,6 +476,25 @@ static int bad_period(int is_many)
 	put_sample(&ring);
 	for (int i = is_many ? 12000 : 1; i > 0; i--)
 		put_sample_of(&ring, (uint32_t)getpid(), is_many ? 50000000 : UINT64_C(1) << 63);
+	publish(&ring);
+	return give(socket, ring.fd) || !is_barred(socket);
+}
+
+/* A time that has not come, or that was long ago: samples of others would come out of order.  Also in a trailer. */
+static int bad_time(int i)
+{
+	const uint64_t times[] = {0, 1, now() + UINT64_C(3600000000000), UINT64_MAX, 0, UINT64_MAX};
+	uint64_t body[2] = {0};
+	struct ring ring = make();
+	int socket = hello();
+
+	put_sample(&ring);
+	if (i < 4)
+		put_sample_at(&ring, (uint32_t)getpid(), times[i], 1);
+	else {
+		put_record(&ring, PERF_RECORD_LOST, body, 2);
+		memcpy(ring.data + ring.head - 8, &times[i], 8);
+	}
 	publish(&ring);
 	return give(socket, ring.fd) || !is_barred(socket);
 }
@@ -844,6 +868,7 @@ int main(int count, char **words)
 		{"rings", bad_ring, 25},
 		{"records", bad_record, 17},
 		{"periods", bad_period, 2},
+		{"times", bad_time, 6},
 		{"names", namesakes, 2},
 		{"types", any_type, 128},
 		{"messages", bad_message, 11},
