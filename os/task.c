@@ -52,8 +52,14 @@ int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *t
 
 bool perfring_os_task_has_ended(uint32_t tid)
 {
+	struct perfring_os_task thread;
 	int saved = errno;
-	bool ended = syscall(SYS_tgkill, getpid(), tid, 0) < 0 && errno == ESRCH;
+	uint32_t pid = (uint32_t)getpid();
+	bool ended = syscall(SYS_tgkill, pid, tid, 0) < 0 && errno == ESRCH;
+
+	/* The first thread stays as a zombie, which takes signals, until the last one has ended. */
+	if (!ended && tid == pid)
+		ended = !perfring_os_task_stat(pid, tid, &thread) && thread.state == 'Z';
 
 	errno = saved;
 	return ended;

@@ -16,7 +16,8 @@ struct perfring_os_task {
  * Context: also signal handlers.  No lock, no allocation; errno may change. */
 int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *thread);
 
-/* Whether this process has no thread of that number.  Context: also signal handlers; errno is kept. */
+/* Whether this process has no thread of that number, or its first thread has ended (a zombie until the last has; without
+ * /proc it counts as running).  Context: also signal handlers; errno is kept. */
 bool perfring_os_task_has_ended(uint32_t tid);
 
 #endif

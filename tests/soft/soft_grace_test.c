@@ -411,6 +411,41 @@ Test(soft_grace, does_not_wait_for_a_thread_that_has_ended_in_a_raise)
 	perfring_soft_close(event);
 }
 
+static void *close_when_the_first_thread_has_ended(void *event)
+{
+	uint32_t pid = (uint32_t)getpid();
+	struct perfring_os_task first;
+
+	do
+		sched_yield();
+	while (!PERFRING_LOAD_ACQUIRE(&unseen) || perfring_os_task_stat(pid, pid, &first) || first.state != 'Z');
+	perfring_soft_close(event);
+	syscall(SYS_exit_group, 0);
+	return NULL;
+}
+
+/* The first thread of a process stays as a zombie, to which signals can be sent. */
+Test(soft_grace, does_not_wait_for_a_first_thread_that_has_ended_in_a_raise)
+{
+	struct perfring_soft_event *event;
+	pthread_t thread;
+	pid_t child;
+	int status;
+
+	struck_point = perfring_soft_define("zombie");
+	child = fork();
+	if (!child) {
+		alarm(30);
+		event = listen(struck_point, PERFRING_SOFT_PROCESS, 0);
+		if (pthread_create(&thread, NULL, close_when_the_first_thread_has_ended, event))
+			_exit(1);
+		raise_and_end_unseen(NULL);
+		_exit(2);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0, "%x", (unsigned)status);
+}
+
 /* A handler jumps out of a raise: to close in the same thread is no deadlock, and to leave is the way back. */
 static jmp_buf out;
 
