@@ -2,13 +2,22 @@
  *
  *     recorder FILE             notes each line of standard input, until it ends or is killed
  *     perfring ring FILE        shows what was noted last, also after kill -9
+ *     perfring dump FILE        as any file of perf's, and so do convert, check and report
  */
 #include <stdio.h>
 #include <time.h>
 #include <perfring/sample.h>
 #include <perfring/writer.h>
 
-/* A note: when, and what. */
+/* A note: when, and what.  The ring has this attr in it, for those who read it. */
+static const struct perf_event_attr attr = {
+	.type = PERF_TYPE_SOFTWARE,
+	.size = sizeof(attr),
+	.config = PERF_COUNT_SW_BPF_OUTPUT,
+	.sample_type = PERF_SAMPLE_TIME | PERF_SAMPLE_RAW,
+	.use_clockid = 1,
+	.clockid = CLOCK_MONOTONIC,
+};
 static const struct perfring_format format = {.sample_type = PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_RAW};
 
 /* In place, in the ring.  Also for signal handlers: a note that they make in the middle of another follows it. */
@@ -37,8 +46,9 @@ int main(int argc, char **argv)
 	struct perfring_ring_options options = {
 		.pages = 16,
 		.flags = PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE | PERFRING_RING_REPLACE,
+		.attr = &attr,
 	};
-	struct perfring_writer_options how = {.stamp = PERFRING_STAMP_CLOCK, .clockid = CLOCK_MONOTONIC, .wake_fd = -1};
+	struct perfring_writer_options how = {.stamp = PERFRING_STAMP_CLOCK, .clockid = attr.clockid, .wake_fd = -1};
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
 	char text[1024];

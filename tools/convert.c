@@ -479,7 +479,7 @@ const struct tool_command tool_convert = {
 	.description =
 		"Writes the contents of a perf.data file, in time order, as another perf.data file or as JSON.  - is "
 		"standard input or standard output.  IN may be a file, a stream or a directory, of either byte order, "
-		"compressed or not.  OUT has the byte order of IN unless an option says otherwise.",
+		"compressed or not, or the file of a ring that has the attr of its event (perfring ring).  OUT has the byte order of IN unless an option says otherwise.",
 	.options = ROWS,
 	.exit_status = "0 done; 1 failed, or IN is damaged (what could be read is in OUT); 2 usage error.",
 	.examples = EXAMPLES,

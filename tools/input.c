@@ -81,7 +81,7 @@ static void end_without_memory(void)
 int tool_input_open(struct tool_input *input, const char *option, int argc, char **argv, int next)
 {
 	struct stat file;
-	int error;
+	int error, ring;
 
 	if (!choose(input, option, argc, argv, next))
 		return TOOL_MISUSED;
@@ -92,7 +92,10 @@ int tool_input_open(struct tool_input *input, const char *option, int argc, char
 	if (!strcmp(input->path, "-") && !fstat(STDIN_FILENO, &file) && !S_ISREG(file.st_mode))
 		input->pipe = STDIN_FILENO;
 	error = perfring_file_open(&input->data, input->path);
-	if (error) {
+	ring = error == -EBADMSG ? tool_ring_open(input->path, &input->data) : 0;
+	if (ring < 0)
+		return TOOL_FAILED;
+	if (error && !ring) {
 		complain_error(input, error);
 		tool_input_close(input);
 		return TOOL_FAILED;

@@ -328,7 +328,8 @@ const struct tool_command tool_ring = {
 		"are not disturbed.  First the ring and its writers; then its records from the oldest to the newest, "
 		"one a line: offset in the file, [size], then each member by its name.  A ring that overwrites shows "
 		"all that it holds, any other what is unread.  Samples are shown as bytes unless the ring has the "
-		"attr of their event.  Last, records that were being written.",
+		"attr of their event; if it has, the commands that read perf.data files read the ring too.  Last, records "
+		"that were being written.",
 	.options = ROWS,
 	.exit_status = "0 done; 1 not a ring, or one with a fault; 2 usage error.",
 	.examples = EXAMPLES,

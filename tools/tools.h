@@ -95,6 +95,10 @@ struct tool_input {
 int tool_input_open(struct tool_input *input, const char *option, int argc, char **argv, int next);
 void tool_input_close(struct tool_input *input);
 
+/* Opens a ring's file, of which the attr of its event is known, as a perf.data file: a copy of what it holds now, and a LOST
+ * record for what it refused.  Returns 1; 0 (no ring); or -errno after a complaint. */
+int tool_ring_open(const char *path, struct perfring_file **file);
+
 /* The next record, or false at the end.  Faults are reported and counted here.  A record whose id is in no attr has
  * format NULL.  Valid until: the next call. */
 bool tool_input_next(struct tool_input *input, struct perfring_item *item);
