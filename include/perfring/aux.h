@@ -64,7 +64,7 @@ static_assert(sizeof(void *) != 8 || sizeof(struct perfring_aux_area) == 160, "a
  * PERFRING_RING_OVERWRITE.  Returns 0; -EINVAL (the ring has none, or is not ours, or was attached READ_ONLY, which
  * only a consumer with OVERWRITE may use); -EBADMSG (aux_offset and aux_size do not fit the data or the fd); what
  * fstat or mmap said. */
-PERFRING_API int perfring_aux_open(struct perfring_aux_area *aux, const struct perfring_ring *ring, unsigned flags);
+PERFRING_EXPERIMENTAL int perfring_aux_open(struct perfring_aux_area *aux, const struct perfring_ring *ring, unsigned flags);
 
 /* Describes an area that the caller mapped, for a consumer: `size` bytes, a power of two, such as the kernel's at the
  * perf fd's aux_offset.  flags: OVERWRITE when it is mapped read-only.  Returns 0, or -EINVAL. */
@@ -79,24 +79,24 @@ PERFRING_API void perfring_aux_close(struct perfring_aux_area *aux);
  * `output` (NULL: its own). watermark: the attr's aux_watermark; 0 for the default, half of the area; in overwrite
  * mode there is none.  The area is not inherited by fork from here on.  Returns 0; -EINVAL; what madvise said.  Context:
  * the writer's thread. */
-PERFRING_API int perfring_aux_produce(struct perfring_aux_area *aux, struct perfring_writer *writer,
+PERFRING_EXPERIMENTAL int perfring_aux_produce(struct perfring_aux_area *aux, struct perfring_writer *writer,
 				      struct perfring_output *output, uint32_t watermark);
 
 /* Begins a transaction.  Returns the number of bytes that may be written at *room, contiguous; in overwrite mode the whole
  * area; 0 if there is no space: then the producer is stopped and the reader woken; -EBUSY: a transaction is open (they do not
  * nest); -EAGAIN: stopped; -EINVAL: perfring_aux_produce was not called, or this is a child after fork. */
-PERFRING_API int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **room);
+PERFRING_EXPERIMENTAL int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **room);
 
 /* Skips n bytes for alignment: they are published without a record.  Returns the next place; NULL, without an effect, if n is
  * more than the space, or no transaction is open. */
-PERFRING_API unsigned char *perfring_aux_skip(struct perfring_aux_area *aux, uint64_t n);
+PERFRING_EXPERIMENTAL unsigned char *perfring_aux_skip(struct perfring_aux_area *aux, uint64_t n);
 
 /* Ends the transaction.  size: the number of bytes written, in overwrite mode perhaps several laps.  Writes an AUX record if
  * size is not 0, or flags has more than OVERWRITE and FORMAT: {position of the first byte, size, flags}; in overwrite mode,
  * as the kernel, {new head, size, flags | OVERWRITE}.  Other modes clear OVERWRITE.  If the ring has no space for the record,
  * it counts it as lost; the bytes are published nevertheless.  TRUNCATED wakes the reader and stops the producer.  Returns 0;
  * -EINVAL, without an effect (no transaction, more than the space). */
-PERFRING_API int perfring_aux_end(struct perfring_aux_area *aux, uint64_t size, uint64_t flags);
+PERFRING_EXPERIMENTAL int perfring_aux_end(struct perfring_aux_area *aux, uint64_t size, uint64_t flags);
 
 /* Enables a stopped producer.  A consumer calls it after each wakeup, also if there is nothing to read: the producer may have
  * stopped just before space was returned. */

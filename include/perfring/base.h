@@ -36,6 +36,9 @@
 /* An exported function: declared here, mapped in package/perfring.map. */
 #define PERFRING_API __attribute__((visibility("default")))
 
+/* The same of a function that only tests use yet: it works and is tested, but its form may still change, or it may go. */
+#define PERFRING_EXPERIMENTAL PERFRING_API
+
 /* A public inline: runs once per record.  package/inlines.c compiles one linkable copy of each, for callers that
  * are not C. */
 #ifndef PERFRING_INLINE

@@ -19,7 +19,7 @@ PERFRING_API int perfring_object_open(int32_t pid, const char *path);
 enum {
 	PERFRING_BUILD_ID_SIZE = 20
 };
-PERFRING_API int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_SIZE]);
+PERFRING_EXPERIMENTAL int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_SIZE]);
 PERFRING_API int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE]);
 PERFRING_API int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_SIZE]);
 

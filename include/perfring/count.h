@@ -65,14 +65,14 @@ PERFRING_API int64_t perfring_counts_explain(const struct perfring_counts *count
 
 PERFRING_API int perfring_counts_enable(struct perfring_counts *counts);
 PERFRING_API int perfring_counts_disable(struct perfring_counts *counts);
-PERFRING_API int perfring_counts_reset(struct perfring_counts *counts);
+PERFRING_EXPERIMENTAL int perfring_counts_reset(struct perfring_counts *counts);
 
 /* Reads every fd.  Returns 0; fds that cannot be read are counted in `failed`. */
 PERFRING_API int perfring_counts_read(struct perfring_counts *counts);
 
 /* Events in the order they were added. */
 PERFRING_API uint32_t perfring_counts_count(const struct perfring_counts *counts);
-PERFRING_API const struct perf_event_attr *perfring_counts_attr(const struct perfring_counts *counts, uint32_t event);
+PERFRING_EXPERIMENTAL const struct perf_event_attr *perfring_counts_attr(const struct perfring_counts *counts, uint32_t event);
 
 /* The name in the list of events; NULL: no such event.  Valid until close. */
 PERFRING_API const char *perfring_counts_name(const struct perfring_counts *counts, uint32_t event);

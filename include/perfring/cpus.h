@@ -235,9 +235,9 @@ PERFRING_INLINE bool perfring_cpus_write(struct perfring_cpus *cpus, struct perf
 }
 
 /* Claims are refused and counted; one that is being made at this moment may still succeed. */
-PERFRING_API void perfring_cpus_pause(struct perfring_cpus *cpus, bool paused);
+PERFRING_EXPERIMENTAL void perfring_cpus_pause(struct perfring_cpus *cpus, bool paused);
 
-PERFRING_API uint64_t perfring_cpus_lost(struct perfring_cpus *cpus);
+PERFRING_EXPERIMENTAL uint64_t perfring_cpus_lost(struct perfring_cpus *cpus);
 
 /* The ring of the i-th CPU, from 0; NULL after the last.  One reader at a time. */
 PERFRING_API struct perfring_set_ring *perfring_cpus_at(struct perfring_cpus *cpus, uint32_t i);

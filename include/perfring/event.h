@@ -71,7 +71,7 @@ PERFRING_API uint32_t perfring_events_count(const struct perfring_events *events
 
 /* The i-th event.  Valid until close, its pointers too.  perfring_events_attr gives the attr for changes. */
 PERFRING_API const struct perfring_events_one *perfring_events_at(const struct perfring_events *events, uint32_t i);
-PERFRING_API struct perf_event_attr *perfring_events_attr(struct perfring_events *events, uint32_t i);
+PERFRING_EXPERIMENTAL struct perf_event_attr *perfring_events_attr(struct perfring_events *events, uint32_t i);
 
 /* The events of this machine, by kind, sorted within each kind. */
 enum perfring_event_kind {
@@ -176,39 +176,39 @@ PERFRING_API int perfring_event_reset(int fd, bool group);
 
 /* Enables the event for n more overflows.  0 is -EINVAL: the kernel would enable it without a limit.  On Linux 6.18 a
  * breakpoint that has reached its limit once also needs perfring_event_set_period afterwards. */
-PERFRING_API int perfring_event_refresh(int fd, uint32_t n);
+PERFRING_EXPERIMENTAL int perfring_event_refresh(int fd, uint32_t n);
 
 /* Sets the period (ns for clocks), or the frequency of an event with `freq`.  Software events, tracepoints and breakpoints
  * sample once immediately, then after the old period, then after the new one. */
-PERFRING_API int perfring_event_set_period(int fd, uint64_t period);
+PERFRING_EXPERIMENTAL int perfring_event_set_period(int fd, uint64_t period);
 
 /* Sends records into the ring of fd `to`; -1: into none. */
-PERFRING_API int perfring_event_set_output(int fd, int to);
+PERFRING_EXPERIMENTAL int perfring_event_set_output(int fd, int to);
 
 /* Sets a tracepoint's filter, or an AUX event's address filter.  -EEXIST: a tracepoint's filter can neither be replaced nor
  * removed; open the event again. */
 PERFRING_API int perfring_event_set_filter(int fd, const char *filter);
 
 /* While it is paused, no record is written into fd's ring; they count as lost. */
-PERFRING_API int perfring_event_pause(int fd, bool paused);
+PERFRING_EXPERIMENTAL int perfring_event_pause(int fd, bool paused);
 
-PERFRING_API int perfring_event_set_bpf(int fd, int program);
+PERFRING_EXPERIMENTAL int perfring_event_set_bpf(int fd, int program);
 
 /* The ids of the programs on a tracepoint.  *count: in the capacity of ids, out the number of programs.  -ENOSPC: there are
  * more. */
-PERFRING_API int perfring_event_query_bpf(int fd, uint32_t *ids, uint32_t *count);
+PERFRING_EXPERIMENTAL int perfring_event_query_bpf(int fd, uint32_t *ids, uint32_t *count);
 
 /* Changes bp_*, disabled and sig_data of a breakpoint; all other members must be as it was opened. */
-PERFRING_API int perfring_event_modify(int fd, const struct perf_event_attr *attr);
+PERFRING_EXPERIMENTAL int perfring_event_modify(int fd, const struct perf_event_attr *attr);
 
 /* Sends signal `number` to thread `tid` of this process at each overflow, with si_code POLL_IN, or POLL_HUP at the last one
  * of a refresh, and si_fd; newer kernels send it for wakeups of other records too.  number 0: stops that.  The handler runs
  * in that thread, some instructions after the overflow. */
-PERFRING_API int perfring_event_set_signal(int fd, int number, int32_t tid);
+PERFRING_EXPERIMENTAL int perfring_event_set_signal(int fd, int number, int32_t tid);
 
 /* All events that the calling thread opened, by prctl(2). */
-PERFRING_API int perfring_event_enable_all(void);
-PERFRING_API int perfring_event_disable_all(void);
+PERFRING_EXPERIMENTAL int perfring_event_enable_all(void);
+PERFRING_EXPERIMENTAL int perfring_event_disable_all(void);
 
 /* ---- counting ---- */
 
@@ -239,7 +239,7 @@ struct perfring_self_count {
  * ring no other event writes.  read_format of fd: the two times, not GROUP.  By RDPMC and without user_time the times are
  * those of the kernel's last update.  Returns 0; -errno of read(2); -ENODATA for a pinned event without a counter; -EINVAL
  * for another read_format.  Context: that thread and its signal handlers. */
-PERFRING_API int perfring_event_count_self(int fd, const struct perf_event_mmap_page *page,
+PERFRING_EXPERIMENTAL int perfring_event_count_self(int fd, const struct perf_event_mmap_page *page,
 					   struct perfring_self_count *count);
 
 PERFRING_END

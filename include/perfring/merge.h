@@ -13,16 +13,16 @@ PERFRING_BEGIN
 struct perfring_merge;
 
 /* Returns 0; -EINVAL (count is 0, a session is given twice, the clocks differ, or rings overwrite); -ENOMEM; -errno of epoll. */
-PERFRING_API int perfring_merge_open(struct perfring_merge **merge, struct perfring_session *const *sessions,
+PERFRING_EXPERIMENTAL int perfring_merge_open(struct perfring_merge **merge, struct perfring_session *const *sessions,
 				     uint32_t count);
-PERFRING_API void perfring_merge_close(struct perfring_merge *merge);
-PERFRING_API int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms);
-PERFRING_API void perfring_merge_flush(struct perfring_merge *merge);
+PERFRING_EXPERIMENTAL void perfring_merge_close(struct perfring_merge *merge);
+PERFRING_EXPERIMENTAL int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms);
+PERFRING_EXPERIMENTAL void perfring_merge_flush(struct perfring_merge *merge);
 
 /* As perfring_session_next.  *session (may be NULL): the index of the item's session, or of the session with the corrupt ring. */
-PERFRING_API int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item, uint32_t *session);
-PERFRING_API void perfring_merge_return(struct perfring_merge *merge);
-PERFRING_API int perfring_merge_fd(const struct perfring_merge *merge);
+PERFRING_EXPERIMENTAL int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item, uint32_t *session);
+PERFRING_EXPERIMENTAL void perfring_merge_return(struct perfring_merge *merge);
+PERFRING_EXPERIMENTAL int perfring_merge_fd(const struct perfring_merge *merge);
 
 PERFRING_END
 

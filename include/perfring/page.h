@@ -109,7 +109,7 @@ PERFRING_API int perfring_page_read(const struct perf_event_mmap_page *page, str
  * CLOCK_MONOTONIC, by perfring_ring_calibrate), and back.  Returns 0; -EOPNOTSUPP if the page has no user_time_zero; -EAGAIN.
  * Context: any. */
 PERFRING_API int perfring_page_to_time(const struct perf_event_mmap_page *page, uint64_t cycles, uint64_t *time);
-PERFRING_API int perfring_page_to_cycles(const struct perf_event_mmap_page *page, uint64_t time, uint64_t *cycles);
+PERFRING_EXPERIMENTAL int perfring_page_to_cycles(const struct perf_event_mmap_page *page, uint64_t time, uint64_t *cycles);
 
 PERFRING_END
 

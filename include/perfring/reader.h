@@ -63,7 +63,7 @@ PERFRING_API void perfring_reader_close(struct perfring_reader *reader);
 
 /* Copies the record at the reader's position.  header: as perfring_reader_peek read it; the copy has this header, even if
  * another process changes the one in the ring.  room: header->size bytes, aligned to 8. */
-PERFRING_API void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header,
+PERFRING_EXPERIMENTAL void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header,
 				       void *room);
 
 /* The same into `joint`; for perfring_reader_take. */

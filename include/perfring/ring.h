@@ -215,7 +215,7 @@ PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *room
  * user_time and user_time_zero in the control page, under its sequence lock (docs/abi.md 3.3).  The first call takes 20 ms;
  * later calls refine the result.  Returns 0; -EBUSY (another thread, of any process, is calibrating, or was killed at it in
  * another pid or time namespace); -EOPNOTSUPP (the processor has no steady counter).  Context: threads, not signal handlers. */
-PERFRING_API int perfring_ring_calibrate(struct perfring_ring *ring);
+PERFRING_EXPERIMENTAL int perfring_ring_calibrate(struct perfring_ring *ring);
 
 PERFRING_END
 

@@ -102,7 +102,7 @@ PERFRING_API int perfring_session_add_group(struct perfring_session *session, co
  * totals stay.  The fds of a CPU that goes offline stay open and count no more; a CPU that was offline between two calls is
  * not noticed.  Call it after a return.  Returns the number of fds it opened, or -errno with a refusal; fds opened before that
  * stay open. */
-PERFRING_API int perfring_session_update(struct perfring_session *session);
+PERFRING_EXPERIMENTAL int perfring_session_update(struct perfring_session *session);
 
 /* ---- rings of other sources: of perfring's writers, of another process, mapped by the caller ---- */
 
@@ -222,12 +222,12 @@ PERFRING_API void perfring_session_totals(const struct perfring_session *session
 PERFRING_API uint32_t perfring_session_ring_count(const struct perfring_session *session);
 
 /* Totals of one ring.  Returns 0 or -EINVAL. */
-PERFRING_API int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring,
+PERFRING_EXPERIMENTAL int perfring_session_ring_totals(const struct perfring_session *session, uint32_t ring,
 					      struct perfring_totals *totals);
 
 /* Totals of the records with the ids of one event, over all rings.  `lost` is the sum of FORMAT_LOST of its fds, read here,
  * if read_format has it: LOST records do not name an event.  unknown_ids, corrupt and skipped are 0.  Returns 0 or -EINVAL. */
-PERFRING_API int perfring_session_event_totals(const struct perfring_session *session, uint32_t event,
+PERFRING_EXPERIMENTAL int perfring_session_event_totals(const struct perfring_session *session, uint32_t event,
 					       struct perfring_totals *totals);
 
 /* ---- AUX areas ---- */
@@ -236,12 +236,12 @@ PERFRING_API int perfring_session_event_totals(const struct perfring_session *se
  * snapshot: an overwriting, read-only mapping; call perfring_session_disable before perfring_session_next_aux.  Returns the
  * number of areas; -EOPNOTSUPP (no PMU of the session has AUX); -EINVAL (not a power of two, or a BACKWARD session, whose
  * control pages are read-only); -errno of mmap. */
-PERFRING_API int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
+PERFRING_EXPERIMENTAL int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
 
 /* Adds the AUX area of an added ring without PERFRING_READER_COPY.  `aux` (aux.h) is the caller's, and must stay open until
  * the ring is removed.  A producer that is to be enabled again must use this same object.  Returns 0, -EINVAL, -EEXIST,
  * -ENOMEM. */
-PERFRING_API int perfring_session_add_aux(struct perfring_session *session, uint32_t ring,
+PERFRING_EXPERIMENTAL int perfring_session_add_aux(struct perfring_session *session, uint32_t ring,
 					  struct perfring_aux_area *aux);
 
 struct perfring_aux_piece {
@@ -255,7 +255,7 @@ struct perfring_aux_piece {
 /* The next piece of AUX bytes in this round; two pieces if it wraps.  Returns 1; 0 at the end; -EBADMSG once for an area with
  * impossible positions (perfring_session_fault).  perfring_session_return enables a producer that stopped because the area
  * was full (TRUNCATED).  Valid until perfring_session_return. */
-PERFRING_API int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece);
+PERFRING_EXPERIMENTAL int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece);
 
 /* ---- BPF output ---- */
 

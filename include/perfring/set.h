@@ -61,7 +61,7 @@ PERFRING_API void perfring_set_close(struct perfring_set *set);
 PERFRING_API int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer);
 
 /* The calling thread's writer; NULL before join and after leave.  Context: threads and their handlers. */
-PERFRING_API struct perfring_writer *perfring_set_current(struct perfring_set *set);
+PERFRING_EXPERIMENTAL struct perfring_writer *perfring_set_current(struct perfring_set *set);
 
 /* Closes the calling thread's writer, as the thread's end does.  The ring stays until it is drained. */
 PERFRING_API void perfring_set_leave(struct perfring_set *set);
@@ -83,7 +83,7 @@ PERFRING_API struct perfring_set_ring *perfring_set_next(struct perfring_set *se
 
 /* The number of records that all rings have refused since the set was opened, including rings that are freed.  0 in a child
  * after fork. */
-PERFRING_API uint64_t perfring_set_lost(struct perfring_set *set);
+PERFRING_EXPERIMENTAL uint64_t perfring_set_lost(struct perfring_set *set);
 
 PERFRING_END
 

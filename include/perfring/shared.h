@@ -130,8 +130,8 @@ PERFRING_API void perfring_shared_flush(struct perfring_shared *shared);
 
 /* Of this ring, since its creation: records refused, or lost with a writer, including those of no LOST record yet; and
  * reservations of writers that died before commit.  Not in a child after fork (above). */
-PERFRING_API uint64_t perfring_shared_lost(const struct perfring_ring *ring);
-PERFRING_API uint64_t perfring_shared_abandoned(const struct perfring_ring *ring);
+PERFRING_EXPERIMENTAL uint64_t perfring_shared_lost(const struct perfring_ring *ring);
+PERFRING_EXPERIMENTAL uint64_t perfring_shared_abandoned(const struct perfring_ring *ring);
 
 /* The i-th slot, from 0.  Returns 1; 0 for a free slot; -EINVAL after the last, or for a ring without slots.  Not in a child
  * after fork (above). */

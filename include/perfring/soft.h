@@ -167,7 +167,7 @@ PERFRING_API void perfring_soft_leave(void);
 PERFRING_API void perfring_soft_confine(void);
 
 /* Does nothing: no fork can break the way perfring uses liburcu.  Kept for programs that call it. */
-PERFRING_API void perfring_soft_fork_hooks(bool wanted);
+PERFRING_EXPERIMENTAL void perfring_soft_fork_hooks(bool wanted);
 
 /* ---- events ---- */
 
@@ -205,23 +205,23 @@ PERFRING_API struct perfring_set *perfring_soft_rings(struct perfring_soft_event
 
 /* From now on writes into the rings of `other`, where ids tell the records apart (docs/abi.md 7.9); NULL: into its own, or
  * none.  Returns 0; -EINVAL (other is not mapped, or redirected itself; the event has rings; scopes or clocks differ). */
-PERFRING_API int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
+PERFRING_EXPERIMENTAL int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
 
 /* group: also all siblings, as PERF_IOC_FLAG_GROUP.  Siblings of a disabled leader do not count. */
 PERFRING_API void perfring_soft_enable(struct perfring_soft_event *event, bool group);
 PERFRING_API void perfring_soft_disable(struct perfring_soft_event *event, bool group);
-PERFRING_API void perfring_soft_reset(struct perfring_soft_event *event, bool group);
+PERFRING_EXPERIMENTAL void perfring_soft_reset(struct perfring_soft_event *event, bool group);
 
 /* Adds n to the event's limit and enables it; after that number of overflows it disables itself (docs/abi.md 9.5).  0 only
  * enables.  Returns 0; -EINVAL for an event that does not sample, and, as for an inherited event, for one of the process. */
-PERFRING_API int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n);
+PERFRING_EXPERIMENTAL int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n);
 
 /* Sets the period, or the frequency if attr.freq (docs/abi.md 9.2).  With a fixed period the next occurrence makes a sample; the
  * kernel's does not if the thread was switched in between, because each switch-in loads the period anew.  Returns 0, or
  * -EINVAL as the kernel's ioctl. */
-PERFRING_API int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period);
+PERFRING_EXPERIMENTAL int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period);
 
-PERFRING_API uint64_t perfring_soft_id(const struct perfring_soft_event *event);
+PERFRING_EXPERIMENTAL uint64_t perfring_soft_id(const struct perfring_soft_event *event);
 
 /* The bytes of read(2) for attr.read_format (docs/abi.md 2.2); decode them by perfring_read_take (sample.h).  Values are of
  * all threads, also of those that have left.  Returns the size; -ENOSPC (`size` is too small). */
@@ -229,7 +229,7 @@ PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void 
 
 /* The number of samples that found a ring full, or that threads raised before they joined (of those, for periods and weights
  * above 1, at most one for each raise). */
-PERFRING_API uint64_t perfring_soft_lost(const struct perfring_soft_event *event);
+PERFRING_EXPERIMENTAL uint64_t perfring_soft_lost(const struct perfring_soft_event *event);
 
 /* ---- the process's state, for symbolisation ---- */
 
@@ -241,7 +241,7 @@ PERFRING_API int perfring_soft_put_state(struct perfring_soft_event *event);
 /* ---- limits ---- */
 
 /* As kernel.perf_event_max_sample_rate and CONFIG_HZ; the defaults are 100000 and 250.  Returns 0, or -EINVAL for 0. */
-PERFRING_API int perfring_soft_limits(uint32_t max_sample_rate, uint32_t ticks_per_second);
+PERFRING_EXPERIMENTAL int perfring_soft_limits(uint32_t max_sample_rate, uint32_t ticks_per_second);
 
 /* The timers' signal; 0 before the first sampling clock. */
 PERFRING_API int perfring_soft_signal(void);

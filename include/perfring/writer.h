@@ -166,14 +166,14 @@ PERFRING_API void perfring_writer_reset(struct perfring_writer *writer);
 /* Pauses or resumes output; opening another writer resumes it too.  While paused, reserves are refused and counted
  * (docs/abi.md 7.3, step 2).  Records that were reserved before the return may still be committed.  Context: any thread;
  * handlers. */
-PERFRING_API void perfring_writer_pause(struct perfring_writer *writer, bool paused);
+PERFRING_EXPERIMENTAL void perfring_writer_pause(struct perfring_writer *writer, bool paused);
 
 /* For a reader that is about to sleep (wakeup.h): the next record wakes it, whatever the watermark.  Returns whether a record
  * is uncommitted now; it may be published without a wakeup, so the reader must sleep only briefly. */
 PERFRING_API bool perfring_writer_arm(struct perfring_writer *writer);
 
 /* The number of records refused since the ring was created, including those that no LOST record reports yet. */
-PERFRING_API uint64_t perfring_writer_lost(const struct perfring_writer *writer);
+PERFRING_EXPERIMENTAL uint64_t perfring_writer_lost(const struct perfring_writer *writer);
 
 /* Wakes the reader if there are records that it was not woken for, whatever the watermark. */
 PERFRING_API void perfring_writer_flush(struct perfring_writer *writer);
