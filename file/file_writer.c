@@ -9,11 +9,6 @@
 #include "file_private.h"
 #include "file_writer_private.h"
 
-enum {
-#define PERFRING_ATTR_SIZE(version, size) ATTR_SIZE_##version = (size),
-#include <perfring/values.def>
-};
-
 #define BATCH_SIZE (1u << 18)
 #define RECORD_MAX 65535
 #define EVENT_NAME_MAX 128
@@ -290,7 +285,7 @@ int perfring_file_writer_add_group(struct perfring_file_writer *writer, const ch
 	struct perfring_written_group *group;
 	char *copy;
 
-	if (writer->is_finished || !name || members < 2 || leader >= writer->event_count ||
+	if (writer->is_finished || (writer->is_begun && writer->is_pipe) || !name || members < 2 || leader >= writer->event_count ||
 	    members > writer->event_count - leader)
 		return -EINVAL;
 	if (perfring_os_array_grow(&writer->groups, writer->group_count, &writer->group_capacity, sizeof(*group)))
@@ -482,8 +477,8 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 			writer->attr_size = size;
 	}
 	/* perf up to 6.1 expects a stream's ids after an attr of the size that it knows (docs/abi.md 14.39) */
-	if (writer->is_pipe && writer->attr_size < ATTR_SIZE_7)
-		writer->attr_size = ATTR_SIZE_7;
+	if (writer->is_pipe && writer->attr_size < PERFRING_ATTR_SIZE_7)
+		writer->attr_size = PERFRING_ATTR_SIZE_7;
 	for (i = 0; i < writer->file_count; i++)
 		writer->files[i].is_foreign = writer->is_foreign;
 	if (writer->is_pipe)
@@ -645,20 +640,27 @@ int perfring_file_writer_end_round(struct perfring_file_writer *writer)
 int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32_t feature, const void *payload,
 				     uint64_t size)
 {
+	struct perfring_written_feature *kept;
 	void *copy;
 
 	if (!feature || feature >= PERFRING_FEATURE_BITS || size >= SIZE_MAX || writer->is_finished)
 		return -EINVAL;
+	kept = &writer->feature[feature];
+	if (writer->is_begun && kept->payload && kept->size == size && size && feature != PERFRING_FEATURE_BUILD_ID &&
+	    !memcmp(kept->payload, payload, (size_t)size))
+		return 0; /* a stream has it already */
 	copy = malloc((size_t)size + 1);
 	if (!copy)
 		return -ENOMEM;
 	if (size)
 		memcpy(copy, payload, (size_t)size);
-	free(writer->feature[feature].payload);
-	writer->feature[feature].payload = copy;
-	writer->feature[feature].size = size;
+	free(kept->payload);
+	kept->payload = copy;
+	kept->size = size;
 	if (feature == PERFRING_FEATURE_BUILD_ID)
 		writer->build_ids.used = 0;
+	else if (writer->is_begun && writer->is_pipe && feature != PERFRING_FEATURE_EVENT_DESC && !is_unreadable(writer, feature))
+		return put_feature_record(writer, feature);
 	return 0;
 }
 
@@ -765,7 +767,7 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 	if (!error)
 		error = put_features(writer);
 	header_error = put_header(writer);
-	writer->is_finished = !header_error;
+	writer->is_finished = true;
 	return header_error ? header_error : error;
 }
 

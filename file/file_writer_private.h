@@ -23,6 +23,11 @@ struct perfring_written_group {
 	uint32_t members;
 };
 
+struct perfring_written_feature {
+	void *payload;
+	uint64_t size;
+};
+
 struct perfring_file_writer {
 	struct perfring_file_compress *files; /* the file, stream or `data`; after it data.0, data.1 ... */
 	uint32_t file_count, file_capacity;
@@ -32,10 +37,7 @@ struct perfring_file_writer {
 	struct perfring_written_event *events;
 	uint32_t event_count, event_capacity;
 	uint32_t side; /* the event whose records include tasks and mappings: the first with `mmap`, or 0 */
-	struct {
-		void *payload;
-		uint64_t size;
-	} feature[PERFRING_FEATURE_BITS];
+	struct perfring_written_feature feature[PERFRING_FEATURE_BITS];
 	struct perfring_file_header header;
 	struct perfring_byte_buffer batch;   /* records that the next write begins with */
 	struct perfring_byte_buffer swapped; /* records in the other byte order */

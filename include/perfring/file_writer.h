@@ -61,7 +61,8 @@ PERFRING_API int perfring_file_writer_add_id(struct perfring_file_writer *writer
 PERFRING_API int perfring_file_writer_add_formats(struct perfring_file_writer *writer,
 						  const struct perfring_format_set *formats);
 
-/* Makes events leader ... leader + members - 1 a group, for GROUP_DESC.  name: "" for a group without a name. */
+/* Makes events leader ... leader + members - 1 a group, for GROUP_DESC.  name: "" for a group without a name.
+ * In a stream only before begin (-EINVAL). */
 PERFRING_API int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader,
 						uint32_t members);
 
@@ -99,7 +100,9 @@ PERFRING_API int perfring_file_writer_end_round(struct perfring_file_writer *wri
 
 /* ---- features ---- */
 
-/* Stores a copy of a feature's payload; finish writes it.  A second call for the same feature replaces the first. */
+/* Stores a copy of a feature's payload; finish writes it.  A second call for the same feature replaces the first.  EVENT_DESC is
+ * always the writer's own.  In a stream begin writes the features, this call does when it comes later, and finish writes
+ * BUILD_ID alone.  Returns 0; -EINVAL (no such feature, finished), -ENOMEM; of a stream, as write. */
 PERFRING_API int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32_t feature, const void *payload,
 						  uint64_t size);
 PERFRING_API int perfring_file_writer_put_string(struct perfring_file_writer *writer, uint32_t feature, const char *text);
@@ -149,7 +152,7 @@ PERFRING_API int perfring_file_writer_put_cgroups(struct perfring_file_writer *w
 PERFRING_API uint64_t perfring_file_writer_size(const struct perfring_file_writer *writer);
 
 /* Writes the features, EVENT_DESC among them, and the sizes in the header.  Returns 0 or -errno.  If the disk is full, the
- * features are left out and the error is returned; all records are there. */
+ * features are left out and the error is returned; all records are there.  The file is finished in any case. */
 PERFRING_API int perfring_file_writer_finish(struct perfring_file_writer *writer);
 
 PERFRING_END

@@ -2094,6 +2094,20 @@ Test(stream, raw_features)
 }
 
 /* All of them, through files and streams of either order. */
+static void put_features(struct perfring_file_writer *writer, struct pack *pack)
+{
+	size_t ends[4];
+
+	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
+		build(pack, features[i].members, false, ends);
+		/* CPU_TOPOLOGY goes by NRCPUS, and the directory's is not for one file */
+		if (features[i].feature == 7)
+			half_at(pack, 0, 2);
+		if (features[i].feature != 24)
+			cr_assert_eq(perfring_file_writer_put_feature(writer, features[i].feature, pack->bytes, pack->size), 0);
+	}
+}
+
 Test(stream, kept_features)
 {
 	static struct pack pack;
@@ -2102,27 +2116,25 @@ Test(stream, kept_features)
 	int fd, last;
 
 	make_folder();
-	for (int number = 0; number < 4; number++) {
+	/* Before begin, after it, and twice: what a stream has is not in it again. */
+	for (int number = 0; number < 12; number++) {
 		struct mode mode = {number & 1, number & 2, 0};
 		struct perfring_file_writer *writer = create(mode, &fd);
 		struct perf_event_attr attr = attr_of(TIMED);
 		struct perfring_file *data;
 		struct perfring_item item;
+		uint64_t before;
 		size_t i;
 
 		cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "one"), 0);
-		for (i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
-			build(&pack, features[i].members, false, ends);
-			/* CPU_TOPOLOGY goes by NRCPUS, and the directory's is not for one file */
-			if (features[i].feature == 7)
-				half_at(&pack, 0, 2);
-			if (features[i].feature != 24)
-				cr_assert_eq(
-					perfring_file_writer_put_feature(writer, features[i].feature, pack.bytes, pack.size),
-					0);
-		}
+		if (number / 4 != 1)
+			put_features(writer, &pack);
 		cr_assert_eq(perfring_file_writer_begin(writer), 0);
 		write_timed(writer, 1);
+		before = perfring_file_writer_size(writer);
+		if (number / 4 != 0)
+			put_features(writer, &pack);
+		cr_assert_eq(perfring_file_writer_size(writer) > before, mode.is_stream && number / 4 == 1);
 		end(writer, fd);
 		cr_assert_eq(perfring_file_open(&data, path), 0);
 		while ((last = perfring_file_next(data, &item)) == 1)
