@@ -202,7 +202,7 @@ int perfring_session_remove_ring(struct perfring_session *session, uint32_t numb
 
 	if (!ring || !ring->added)
 		return -EINVAL;
-	if (ring->ops->has_seen(ring) || ring->state != PERFRING_RING_SOUND || perfring_session_aux_is_out(ring))
+	if (ring->ops->has_seen(ring) || ring->state != PERFRING_HEALTH_SOUND || perfring_session_aux_is_out(ring))
 		return -EBUSY;
 	disarm(ring);
 	give_wake(session, ring->wake);
@@ -335,7 +335,7 @@ static bool has_unseen(const struct perfring_session *session)
 	const struct perfring_session_ring *ring;
 
 	for (uint32_t i = 0; session->added && (ring = perfring_session_ring_from(session, &i)); i++)
-		if (ring->is_polled && ring->state == PERFRING_RING_SOUND &&
+		if (ring->is_polled && ring->state == PERFRING_HEALTH_SOUND &&
 		    perfring_page_observe_from(ring->ring.page, ring->reader.observed) != ring->reader.observed)
 			return true;
 	return false;

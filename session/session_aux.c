@@ -111,10 +111,10 @@ void perfring_session_aux_look(struct perfring_session *session, struct perfring
 	struct perfring_session_aux *aux = ring->aux;
 	const unsigned char *bytes;
 
-	if (aux->health != PERFRING_RING_SOUND)
+	if (aux->health != PERFRING_HEALTH_SOUND)
 		return;
 	if (perfring_aux_observe(aux->area, &bytes) < 0) {
-		aux->health = PERFRING_RING_FOUND_CORRUPT;
+		aux->health = PERFRING_HEALTH_FOUND_CORRUPT;
 		aux->fault.at = (int64_t)perfring_page_observe_aux(aux->area->page);
 		aux->fault.what = "aux_head is not between what was read and the area's end";
 		ring->totals.corrupt++;
@@ -161,7 +161,7 @@ void perfring_session_aux_return(struct perfring_session *session, struct perfri
 
 	if (aux->taken != area->returned)
 		perfring_aux_return(area, aux->taken - area->returned);
-	if (aux->health == PERFRING_RING_REPORTED_CORRUPT) {
+	if (aux->health == PERFRING_HEALTH_REPORTED_CORRUPT) {
 		/* Continues at the producer's position. */
 		uint64_t position = perfring_page_observe_aux_from(area->page, area->returned);
 		uint64_t dropped = position - area->returned;
@@ -169,7 +169,7 @@ void perfring_session_aux_return(struct perfring_session *session, struct perfri
 		ring->totals.skipped += dropped < area->size ? dropped : area->size;
 		area->observed = area->returned = aux->taken = aux->end = position;
 		perfring_page_return_aux(area->page, position);
-		aux->health = PERFRING_RING_SOUND;
+		aux->health = PERFRING_HEALTH_SOUND;
 	}
 	/* After each return: a producer that found no space just before it wrote no record, and there may be nothing to
 	 * read.  Does not touch one that runs, or was never started. */
@@ -185,5 +185,5 @@ bool perfring_session_aux_is_out(const struct perfring_session_ring *ring)
 {
 	const struct perfring_session_aux *aux = ring->aux;
 
-	return aux && (aux->taken != aux->area->returned || aux->health != PERFRING_RING_SOUND);
+	return aux && (aux->taken != aux->area->returned || aux->health != PERFRING_HEALTH_SOUND);
 }

@@ -750,7 +750,7 @@ static void close_event(struct perfring_session *session, uint32_t number)
 /* All its records were read and returned. */
 static bool is_drained(const struct perfring_session_ring *ring)
 {
-	return !ring->aux && ring->state == PERFRING_RING_SOUND && ring->first == ring->end &&
+	return !ring->aux && ring->state == PERFRING_HEALTH_SOUND && ring->first == ring->end &&
 	       !ring->ops->has_seen(ring) &&
 	       perfring_page_observe_from(ring->ring.page, ring->reader.returned) == ring->reader.returned;
 }

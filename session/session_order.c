@@ -1,17 +1,16 @@
 /* session_order.c - many rings as one stream: the merge in time order, spans, totals.
  *
- * A round samples every ring's writer position once (look).  A ring's `old_end` is where the previous round ended.
+ * A round reads every ring's writer position once (look).  A ring's `old_end` is where the previous round ended.
  *
- *     ring 0   ... returned | window: next 64, sorted | seen, not taken yet | not seen
+ *     ring 0   ... returned | window: next 64, sorted | seen, not in it yet | not seen
  *                           ^ returned                ^ reader.position     ^ reader.observed
  *                                        ^ old_end
  *
- * A record before old_end may be returned when it is the oldest of all windows.  What a later round finds in any ring was
- * published after this round sampled that ring, so after all records before any old_end had been seen; and a time stamp is
- * taken just before its record is published.  Records after old_end are merged too, and returned while an old one comes
- * after them.  This is perf's FINISHED_ROUND rule, applied while reading.
+ * A record is old if it is before old_end, so seen in an earlier round.  The oldest record of all windows may be returned if it
+ * is old, or if an old one still comes after it: whatever a later round finds was published after all old records were seen,
+ * and time stamps are taken just before publication.  This is perf's FINISHED_ROUND rule, applied while reading.
  *
- * A session has one thread.  Concurrent writers are the reader's concern.
+ * A session has one thread.  Concurrent writers are handled by reader.h.
  */
 #include <perfring/session.h>
 
@@ -64,7 +63,7 @@ static void count_into(struct perfring_totals *totals, const struct perf_event_h
 /* The count in a LOST or LOST_SAMPLES record. */
 static uint64_t lost_in(const struct perf_event_header *record, const struct perf_event_header *header)
 {
-	/* after id; the first word */
+	/* LOST: after the id; LOST_SAMPLES: the first word */
 	uint16_t at = header->type == PERF_RECORD_LOST ? 16 : header->type == PERF_RECORD_LOST_SAMPLES ? 8 : 0;
 
 	return at && header->size >= at + 8 ? word_at(record, at) : 0;
@@ -73,12 +72,12 @@ static uint64_t lost_in(const struct perf_event_header *record, const struct per
 /* Whether each event has totals: a single event has the session's. */
 static bool counts_events(const struct perfring_session *session)
 {
-	return session->event_totals_capacity > 1;
+	return session->event_totals_count > 1;
 }
 
 static struct perfring_totals *totals_of(const struct perfring_session *session, const struct perfring_format *format)
 {
-	return format && counts_events(session) && format->index < session->event_totals_capacity
+	return format && counts_events(session) && format->index < session->event_totals_count
 		       ? &session->event_totals[format->index]
 		       : NULL;
 }
@@ -97,7 +96,7 @@ void perfring_session_count(struct perfring_session *session, struct perfring_se
 
 void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
 {
-	ring->state = PERFRING_RING_FOUND_CORRUPT;
+	ring->state = PERFRING_HEALTH_FOUND_CORRUPT;
 	ring->totals.corrupt++;
 	session->corrupt_rings++;
 }
@@ -107,11 +106,11 @@ int perfring_session_report_corrupt(struct perfring_session *session)
 	struct perfring_session_ring *ring;
 
 	for (uint32_t i = 0; session->corrupt_rings && (ring = perfring_session_ring_from(session, &i)); i++) {
-		if (ring->state == PERFRING_RING_FOUND_CORRUPT) {
-			ring->state = PERFRING_RING_REPORTED_CORRUPT;
+		if (ring->state == PERFRING_HEALTH_FOUND_CORRUPT) {
+			ring->state = PERFRING_HEALTH_REPORTED_CORRUPT;
 			session->fault = ring->reader.fault;
-		} else if (ring->aux && ring->aux->health == PERFRING_RING_FOUND_CORRUPT) {
-			ring->aux->health = PERFRING_RING_REPORTED_CORRUPT;
+		} else if (ring->aux && ring->aux->health == PERFRING_HEALTH_FOUND_CORRUPT) {
+			ring->aux->health = PERFRING_HEALTH_REPORTED_CORRUPT;
 			session->fault = ring->aux->fault;
 		} else {
 			continue;
@@ -134,6 +133,7 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_pen
 {
 	uint32_t at = ring->end;
 
+	/* Twice the window, so that it moves once in 64 inserts. */
 	if (ring->end == 2 * PERFRING_WINDOW) {
 		ring->end -= ring->first;
 		memmove(ring->window, ring->window + ring->first, ring->end * sizeof(*ring->window));
@@ -214,6 +214,7 @@ uint64_t perfring_session_first_key(struct perfring_session *session)
 {
 	if (!session->merging)
 		begin_merge(session);
+	/* UINT64_MAX says that there is none. */
 	if (!session->heap_count)
 		return UINT64_MAX;
 	return session->heap[0].key - (session->heap[0].key == UINT64_MAX);
@@ -272,17 +273,17 @@ static void cut_span(const struct perfring_session_ring *ring, uint64_t from, ui
 {
 	bool is_copied = ring->reader.flags & PERFRING_READER_COPY;
 	uint64_t at = from & ring->reader.mask;
-	uint64_t row = is_copied ? size : ring->reader.span - at;
+	uint64_t contiguous = is_copied ? size : ring->reader.span - at;
 	unsigned char *data = is_copied ? ring->reader.joint : ring->ring.data;
 
 	span->size = size;
 	span->count = 1;
 	span->pieces[0].iov_base = data + at;
-	span->pieces[0].iov_len = (size_t)(size < row ? size : row);
-	if (size > row) {
+	span->pieces[0].iov_len = (size_t)(size < contiguous ? size : contiguous);
+	if (size > contiguous) {
 		span->count = 2;
 		span->pieces[1].iov_base = data;
-		span->pieces[1].iov_len = (size_t)(size - row);
+		span->pieces[1].iov_len = (size_t)(size - contiguous);
 	}
 }
 
@@ -317,7 +318,7 @@ int perfring_session_next_span(struct perfring_session *session, struct perfring
 static void observe(struct perfring_session *session, struct perfring_session_ring *ring, bool last)
 {
 	ring->old_end = ring->reader.observed;
-	if (ring->state == PERFRING_RING_SOUND && perfring_reader_observe(&ring->reader) < 0)
+	if (ring->state == PERFRING_HEALTH_SOUND && perfring_reader_observe(&ring->reader) < 0)
 		perfring_session_found_corrupt(session, ring);
 	if (last)
 		ring->old_end = ring->reader.observed;
@@ -328,7 +329,7 @@ static void observe(struct perfring_session *session, struct perfring_session_ri
 /* The checked header of the next seen record.  Returns whether there is one. */
 static bool peek(struct perfring_session *session, struct perfring_session_ring *ring, struct perf_event_header *header)
 {
-	int size = ring->state == PERFRING_RING_SOUND ? perfring_reader_peek(&ring->reader, header) : 0;
+	int size = ring->state == PERFRING_HEALTH_SOUND ? perfring_reader_peek(&ring->reader, header) : 0;
 
 	if (size < 0)
 		perfring_session_found_corrupt(session, ring);
@@ -338,7 +339,8 @@ static bool peek(struct perfring_session *session, struct perfring_session_ring 
 	return true;
 }
 
-/* While an old record is not taken, the window has only old ones: `old` counts both. */
+/* Records enter the window in ring order.  While an old record is still in the ring, the whole window is old.  So old == 0
+ * means: no old record is left, in the window or in the ring. */
 static void fill(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	struct perf_event_header header;
@@ -351,7 +353,7 @@ static void fill(struct perfring_session *session, struct perfring_session_ring 
 	}
 }
 
-/* Reads headers, to end at a record and to count losses, but no bodies. */
+/* Reads headers, and from bodies at most a loss count, an id and a time.  With COPY the record is copied. */
 static bool take_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
 {
 	struct perfring_reader *reader = &ring->reader;
@@ -374,7 +376,7 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 				       counts_events(session) ? format_of(session, record, &header) : NULL, record,
 				       &header, time_at && header.size >= time_at + 8 ? word_at(record, time_at) : 0);
 		end = reader->position;
-		/* The next copies begin at the start again. */
+		/* The next copy starts at the beginning of `joint`. */
 		if (reader->flags & PERFRING_READER_COPY && (at & reader->mask) + header.size > reader->mask)
 			break;
 	}
@@ -396,9 +398,9 @@ static void give_back(struct perfring_session *session, struct perfring_session_
 		if (ring->window[j].position - returned < lowest - returned)
 			lowest = ring->window[j].position;
 	perfring_reader_return_to(&ring->reader, lowest);
-	if (ring->state == PERFRING_RING_REPORTED_CORRUPT && ring->first == ring->end) {
+	if (ring->state == PERFRING_HEALTH_REPORTED_CORRUPT && ring->first == ring->end) {
 		ring->totals.skipped += perfring_reader_skip(&ring->reader);
-		ring->state = PERFRING_RING_SOUND;
+		ring->state = PERFRING_HEALTH_SOUND;
 	}
 }
 
@@ -429,6 +431,7 @@ struct perfring_fault perfring_session_fault(const struct perfring_session *sess
 	return session->fault;
 }
 
+/* last_time is a maximum, first_time a minimum; the rest are sums. */
 void perfring_totals_add(struct perfring_totals *sum, const struct perfring_totals *totals)
 {
 	sum->records += totals->records;
@@ -474,20 +477,20 @@ int perfring_session_ring_totals(const struct perfring_session *session, uint32_
 
 int perfring_session_count_event(struct perfring_session *session, uint32_t event)
 {
-	uint32_t capacity = session->event_totals_capacity;
+	uint32_t count = session->event_totals_count;
 	struct perfring_totals *totals;
 
-	if (event < capacity)
+	if (event < count)
 		return 0;
 	totals = realloc(session->event_totals, (event + 1) * sizeof(*totals));
 	if (!totals)
 		return -ENOMEM;
-	memset(totals + capacity, 0, (event + 1 - capacity) * sizeof(*totals));
+	memset(totals + count, 0, (event + 1 - count) * sizeof(*totals));
 	session->event_totals = totals;
 	/* Until now all records were of the first event. */
-	if (capacity <= 1 && event)
+	if (count <= 1 && event)
 		perfring_session_totals(session, totals);
-	session->event_totals_capacity = event + 1;
+	session->event_totals_count = event + 1;
 	return 0;
 }
 

@@ -50,9 +50,9 @@ struct perfring_pending {
 
 /* A corrupt ring is reported once.  Its unread bytes are dropped when none of its records is in use. */
 enum perfring_ring_health {
-	PERFRING_RING_SOUND,
-	PERFRING_RING_FOUND_CORRUPT,
-	PERFRING_RING_REPORTED_CORRUPT,
+	PERFRING_HEALTH_SOUND,
+	PERFRING_HEALTH_FOUND_CORRUPT,
+	PERFRING_HEALTH_REPORTED_CORRUPT,
 };
 
 /* The eventfd of added rings. */
@@ -172,7 +172,7 @@ struct perfring_session {
 	uint32_t leaving;                     /* rings */
 	struct perfring_totals removed;       /* of rings that were removed */
 	struct perfring_totals *event_totals; /* by event number */
-	uint32_t event_totals_capacity;
+	uint32_t event_totals_count;
 	uint32_t pages;
 	int epoll;
 	struct perfring_heap_entry *heap; /* of rings with records in the window, by the first key */

@@ -77,8 +77,8 @@ static void drop(struct perfring_session *session, struct perfring_session_ring 
 	perfring_snapshot_close(copy);
 	ring->first = ring->end = ring->old = 0;
 	session->merging = false;
-	if (ring->state == PERFRING_RING_REPORTED_CORRUPT)
-		ring->state = PERFRING_RING_SOUND;
+	if (ring->state == PERFRING_HEALTH_REPORTED_CORRUPT)
+		ring->state = PERFRING_HEALTH_SOUND;
 }
 
 static bool has_seen(const struct perfring_session_ring *ring)
@@ -129,7 +129,7 @@ static int take_copy(struct perfring_session *session, uint32_t number, bool set
 	/* perfring's writers publish what they are about to overwrite. */
 	if (!settled && !ring->added)
 		leave_out_oldest(copy);
-	if (copy->fault.what && ring->state == PERFRING_RING_SOUND) {
+	if (copy->fault.what && ring->state == PERFRING_HEALTH_SOUND) {
 		ring->reader.fault = copy->fault;
 		perfring_session_found_corrupt(session, ring);
 	}

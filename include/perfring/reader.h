@@ -1,6 +1,6 @@
 /* reader.h - the records of one ring, of the kernel or of perfring.
  *
- *     perfring_reader_observe(&reader);                        samples the writer's position once, so that the loop ends
+ *     perfring_reader_observe(&reader);                        reads the writer's position once, so that the loop ends
  *     while (perfring_reader_next(&reader, &record) == 1)
  *             use(record);                                     valid until perfring_reader_return
  *     perfring_reader_return(&reader);                         returns the space to the writer
@@ -70,7 +70,7 @@ PERFRING_EXPERIMENTAL void perfring_reader_copy(const struct perfring_reader *re
 PERFRING_API const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader,
 								  const struct perf_event_header *header);
 
-/* Samples the writer's position.  Returns the number of bytes to read; -EBADMSG, with reader->fault, if the position is
+/* Reads the writer's position.  Returns the number of bytes to read; -EBADMSG, with reader->fault, if the position is
  * impossible (more than the ring holds, or not a multiple of 8): then nothing changes, and perfring_reader_skip continues
  * after the fault. */
 PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)

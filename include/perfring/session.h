@@ -1,25 +1,28 @@
-/* session.h - many rings of perf_event fds as one stream: items in time order, or whole spans for recording.
+/* session.h - many rings of perf_event fds as one stream: items in time order, or spans (unread bytes of one ring) for
+ * recording.
  *
  *     perfring_session_open(&session, 0);
  *     perfring_session_add(session, &attr, target);            opens, maps, redirects: one ring for each CPU
  *     perfring_session_enable(session);
- *     while (perfring_session_wait(session, 100) >= 0) {
+ *     while (!perfring_session_is_over(session) && perfring_session_wait(session, 100) >= 0) {    ends at a signal, too
  *             while (perfring_session_next(session, &item) == 1)
  *                     use(&item);                              valid until perfring_session_return
  *             perfring_session_return(session);                one return for every ring
  *     }
+ *     perfring_session_flush(session);                         the last round: next and return as above
  *
  * Order.  A round begins with each wait, which looks at all rings once.  A record is returned one round after it was first
- * seen: by then every earlier record has been seen as well, because a record is published shortly after its time stamp is
- * taken.  Records of one ring are nearly in order (an NMI can come between a time stamp and its record), so the next 64 of
- * each ring are sorted.  Items that are late nevertheless are counted and returned: a record takes its time stamp before its
- * place, and an interrupt or a hypervisor may come in between, so rounds of less than a millisecond have late ones.  Records
- * wait in the rings, not in copies, so memory is bounded.  A wait that holds records back ends after 10 ms.
+ * seen.  Normally every earlier record has been seen by then, because a record is published shortly after its time stamp is
+ * taken.  An exception: a record's time stamp is taken before its space is reserved, and an interrupt or a hypervisor may delay
+ * the writer in between; in rounds shorter than a millisecond this happens.  Such late items are counted and returned.  Records
+ * of one ring are nearly in order (an NMI can come between a time stamp and its record), so the next 64 of each ring are
+ * sorted.  Records wait in the rings, not in copies, so memory is bounded.  If records are held back, a wait ends after 10 ms.
  *
  * Other ways to read: perfring_session_snapshot (rings that overwrite), perfring_session_next_aux (AUX areas), merge.h
  * (several sessions as one stream), count.h (counts without a ring).
  *
- * Context: one thread at a time.  Starts no thread, installs no signal handler, calls nothing back.
+ * Context: one thread at a time.  Starts no thread, installs no signal handler, calls nothing back.  Not signal handlers.
+ * fork: the child must not use the session: kernel rings are not mapped there.
  */
 #ifndef PERFRING_SESSION_H
 #define PERFRING_SESSION_H
@@ -52,7 +55,7 @@ struct perfring_totals {
 	uint64_t unknown_ids;
 	uint64_t corrupt;    /* how often a ring was corrupt */
 	uint64_t skipped;    /* bytes dropped then */
-	uint64_t first_time; /* of the samples; 0: unknown, as in spans of samples with TIME at different places */
+	uint64_t first_time; /* of the samples; 0: no sample yet, or spans whose samples have TIME at different offsets */
 	uint64_t last_time;
 	uint64_t reserved[3];
 };
@@ -63,15 +66,15 @@ PERFRING_API int perfring_session_open(struct perfring_session **session, uint32
 
 /* Options, set before the first add. */
 enum perfring_session_option {
-	PERFRING_SESSION_SHRINK = 1,      /* use smaller rings, down to one page, if the mlock budget is too small; all rings
-					     have one size: existing ones are mapped again */
+	PERFRING_SESSION_SHRINK = 1,      /* use smaller rings, down to one page, if the mlock budget is too small; all rings of a
+					     session have one size, so rings that exist are mapped again, smaller */
 	PERFRING_SESSION_RAISE_FILES = 2, /* raise the soft RLIMIT_NOFILE up to the hard limit */
 	PERFRING_SESSION_BACKWARD = 4,    /* set write_backward on every event: rings overwrite, and are read by
 					     perfring_session_snapshot only */
 };
 
 /* options: bits of perfring_session_option.  allowed: bits of perfring_fallback, features of an attr that may be dropped so
- * that the event opens; formats are those of the opened attr.  Returns 0, or -EBUSY after the first add. */
+ * that the event opens; records then have the format of the attr that was opened.  Returns 0, or -EBUSY after the first add. */
 PERFRING_API int perfring_session_configure(struct perfring_session *session, uint32_t options, uint64_t allowed);
 
 /* The features that were dropped of event `event` (bits of perfring_fallback), and the attr that was opened. */
@@ -86,9 +89,10 @@ PERFRING_API uint32_t perfring_session_pages(const struct perfring_session *sess
 PERFRING_API void perfring_session_close(struct perfring_session *session);
 
 /* Opens the event for each thread and CPU of the target.  The first event on a CPU (without CPUs: on a thread) maps the ring;
- * the others write into it by SET_OUTPUT.  All events of a session need TIME in sample_type, with several events IDENTIFIER
- * as well, sample_id_all, one clock, and no write_backward; else -EINVAL.  Threads that exit meanwhile are skipped.  Returns
- * the event's number, from 0; or -errno: nothing of this event stays open, and perfring_session_refusal explains it. */
+ * the others write into it by SET_OUTPUT.  An event needs TIME in sample_type, and sample_id_all.  With several events, each
+ * also needs IDENTIFIER.  All use one clock.  write_backward must be 0.  Else -EINVAL.  Threads that exit meanwhile are
+ * skipped.  Returns the event's number, from 0; or -errno: nothing of this event stays open, and perfring_session_refusal
+ * explains it. */
 PERFRING_API int perfring_session_add(struct perfring_session *session, const struct perf_event_attr *attr,
 				      const struct perfring_target *target);
 
@@ -97,11 +101,11 @@ PERFRING_API int perfring_session_add(struct perfring_session *session, const st
 PERFRING_API int perfring_session_add_group(struct perfring_session *session, const struct perf_event_attr *const *attrs,
 					    uint32_t count, const struct perfring_target *target);
 
-/* Opens every event on new threads of observed processes (added as processes, without inherit), and, if the target was all
- * CPUs, on CPUs that came online.  Closes the fds of threads that are gone, and their rings once these are read; ids and
- * totals stay.  The fds of a CPU that goes offline stay open and count no more; a CPU that was offline between two calls is
- * not noticed.  Call it after a return.  Returns the number of fds it opened, or -errno with a refusal; fds opened before that
- * stay open. */
+/* Opens every event on new threads of processes added by perfring_target_add_process, if the event does not inherit, and, if
+ * the target was all CPUs, on CPUs that came online.  Closes the fds of threads that are gone, and their rings once these are
+ * read; ids and totals stay.  The fds of a CPU that goes offline stay open and count no more; a CPU that was offline between
+ * two calls is not noticed.  Call it after perfring_session_return.  Returns the number of fds it opened, or -errno with a
+ * refusal; fds opened before that stay open. */
 PERFRING_EXPERIMENTAL int perfring_session_update(struct perfring_session *session);
 
 /* ---- rings of other sources: of perfring's writers, of another process, mapped by the caller ---- */
@@ -127,35 +131,36 @@ PERFRING_API int perfring_session_describe_ring(struct perfring_session *session
  *            PERFRING_READER_COPY: trusts no writer.  Each record is copied before it is checked; items and spans are in the
  *            copy.  Takes the ring's data size and 64 KiB of memory.  Excludes an AUX area.
  * wake_fd    The eventfd (EFD_NONBLOCK) of the ring's writer, which rings may share; a crossing (wakeup.h) ends a wait.  -1,
- *            or an fd that has hung up: the ring is polled every 10 ms of a wait.
+ *            or an fd that has hung up: a wait looks at the ring every 10 ms.
  *
- * A writer that is delayed between its time stamp and its commit makes late records.  Not to be called between the first next
- * and the return of a round.  Returns the ring's number, which may be that of a removed ring; -EINVAL (no data area,
- * read-only, backward unlike the session, unknown flag), -ENOMEM, -errno of epoll_ctl. */
+ * A writer that is delayed between its time stamp and its commit makes late records.  Call it after perfring_session_return.
+ * Returns the ring's number, which may be that of a removed ring; -EINVAL (no data area, read-only, backward unlike the
+ * session, unknown flag), -ENOMEM, -errno of epoll_ctl. */
 PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
 					   int wake_fd, uint32_t flags);
 
-/* Removes a ring that was added; the session's totals keep its share.  Call it after a return.  Returns 0; -EINVAL (not such
- * a ring); -EBUSY (records were seen and not yet returned to the ring: go on reading). */
+/* Removes a ring that was added; the session's totals keep its share.  Call it after perfring_session_return.  Returns 0;
+ * -EINVAL (not such a ring); -EBUSY (records were seen and not yet returned to the ring: go on reading). */
 PERFRING_API int perfring_session_remove_ring(struct perfring_session *session, uint32_t ring);
 
 /* Adds the rings of a set (set.h; perfring_soft_rings), now and later.  Each wait and flush adds those of threads that have
  * joined since, describes their event if they say it and it is not known, and removes those that are drained.  The session is
- * the set's only reader, and uses its members' `data`.  The set must stay open until perfring_session_remove_set or
- * perfring_session_close. wake_fd, flags: as above, for each ring.  A ring that cannot be added makes wait return that error;
+ * the set's only reader, and uses perfring_set_ring.data.  The set must stay open until perfring_session_remove_set or
+ * perfring_session_close.  wake_fd, flags: as above, for each ring.  A ring that cannot be added makes wait return that error;
  * the next wait tries again.  Returns 0; -EINVAL (no set, unknown flag, a BACKWARD session); -EEXIST; -ENOMEM. */
 PERFRING_API int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd,
 					  uint32_t flags);
 
-/* Removes a set and its rings.  Records that no round has seen are not returned any more: flush first.  Call it after a
- * return.  Returns 0 or -EINVAL. */
+/* Removes a set and its rings.  Records that no round has seen are not returned any more: flush first.  Call it after
+ * perfring_session_return.  Returns 0 or -EINVAL. */
 PERFRING_API int perfring_session_remove_set(struct perfring_session *session, struct perfring_set *set);
 
 /* The time now, by the clock of the items' times, for comparison with them.  Returns 0; -EINVAL (no event yet); -EOPNOTSUPP:
- * events without a clockid have the kernel's own clock, which this machine does not show (user_time_zero); -EAGAIN. */
+ * events without a clockid have the kernel's own clock, which user space cannot read here (no user_time_zero); -EAGAIN: the
+ * kernel kept changing the clock's parameters: call again. */
 PERFRING_API int perfring_session_now(const struct perfring_session *session, uint64_t *time);
 
-/* Why the last add failed, and what to change; "" if it did not fail.  Valid until the next add. */
+/* Why the last add, describe or update failed, and what to change; "" if it did not fail.  Valid until the next of them. */
 PERFRING_API const char *perfring_session_refusal(const struct perfring_session *session);
 
 /* Starts and stops every event.  Events opened with disabled = 0 or enable_on_exec need no enable. */
@@ -193,19 +198,20 @@ struct perfring_span {
 	uint64_t samples; /* of the records */
 };
 
-/* The span of the next ring in this round.  Each ring is returned once; a ring of perfring's again after each filler record.
- * Losses are counted, and no record is held back.  A session is read by next or by next_span, not by both.  Returns 1; 0 at
- * the end of the round; -EBADMSG as perfring_session_next.  Valid until perfring_session_return. */
+/* The span of the next ring in this round.  Each ring is returned once; but a ring of perfring's again after each filler
+ * record, and with PERFRING_READER_COPY after a record that reaches the ring's end.  Losses are counted, and no record is held
+ * back.  A session is read by next or by next_span, not by both.  Returns 1; 0 at the end of the round; -EBADMSG as
+ * perfring_session_next.  Valid until perfring_session_return. */
 PERFRING_API int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span);
 
 /* Copies all rings of a BACKWARD session and begins a round of the copies: next returns their records in time order,
  * next_span newest first, as the kernel wrote them.
  *
- * Kernel rings are paused for some milliseconds, until a membarrier has shown that no record is being written; records lost
- * meanwhile are counted by their events.  If the system refuses membarrier, the oldest 64 KiB, or half of a smaller ring, are
- * left out.  Rings of perfring's are not paused.  Two snapshots may return one record; totals count it once.  Returns 0;
- * -EINVAL (no ring overwrites); or -errno of the first ring that failed (-EBADMSG with perfring_session_fault): copies of the
- * others can be read, and all rings are written again. */
+ * Pauses kernel rings until a membarrier (some milliseconds) shows that no record is being written; their events count the
+ * records lost meanwhile.  If the system refuses membarrier, the oldest 64 KiB, or half of a smaller ring, are left out.  Rings
+ * of perfring's are not paused.  Two snapshots may return one record; totals count it once.  Returns 0; -EINVAL (no ring
+ * overwrites); or -errno of the first ring that failed (-EBADMSG with perfring_session_fault): copies of the others can be
+ * read, and all rings are written again. */
 PERFRING_API int perfring_session_snapshot(struct perfring_session *session);
 
 /* Returns the space of all items and spans to the rings; they are no longer valid. */
@@ -239,8 +245,8 @@ PERFRING_EXPERIMENTAL int perfring_session_event_totals(const struct perfring_se
 PERFRING_EXPERIMENTAL int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
 
 /* Adds the AUX area of an added ring without PERFRING_READER_COPY.  `aux` (aux.h) is the caller's, and must stay open until
- * the ring is removed.  A producer that is to be enabled again must use this same object.  Returns 0, -EINVAL, -EEXIST,
- * -ENOMEM. */
+ * the ring is removed.  Only a producer on this same object is enabled again by perfring_session_return.  Returns 0, -EINVAL,
+ * -EEXIST, -ENOMEM. */
 PERFRING_EXPERIMENTAL int perfring_session_add_aux(struct perfring_session *session, uint32_t ring,
 					  struct perfring_aux_area *aux);
 
