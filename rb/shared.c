@@ -1031,7 +1031,7 @@ int perfring_shared_owner_at(const struct perfring_ring *ring, uint32_t i, struc
 		return 0;
 	owner->pid = PERFRING_LOAD(&slot->pid);
 	owner->tid = PERFRING_LOAD(&slot->tid);
-	owner->lives =
+	owner->is_alive =
 		!has_gone(slot) && !has_vanished(slot, perfring_identity_namespaces(), perfring_identity_boot(), &word);
 	return 1;
 }

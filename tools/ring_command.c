@@ -115,7 +115,7 @@ static void print_owners(const struct perfring_ring *ring)
 		if (one == 1) {
 			line("writer");
 			printf("%" PRIu32 ": pid %" PRIu32 " tid %" PRIu32 ", %s\n", i, owner.pid, owner.tid,
-			       owner.lives ? "lives" : "dead");
+			       owner.is_alive ? "lives" : "dead");
 		}
 }
 

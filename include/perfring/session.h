@@ -55,7 +55,7 @@ struct perfring_totals {
 	uint64_t unknown_ids;
 	uint64_t corrupt;    /* how often a ring was corrupt */
 	uint64_t skipped;    /* bytes dropped then */
-	uint64_t first_time; /* of the samples; 0: no sample yet, or spans whose samples have TIME at different offsets */
+	uint64_t first_time; /* of the samples; 0: none yet, or spans of samples with TIME at different offsets */
 	uint64_t last_time;
 	uint64_t reserved[3];
 };
@@ -66,8 +66,8 @@ PERFRING_API int perfring_session_open(struct perfring_session **session, uint32
 
 /* Options, set before the first add. */
 enum perfring_session_option {
-	PERFRING_SESSION_SHRINK = 1,      /* use smaller rings, down to one page, if the mlock budget is too small; all rings of a
-					     session have one size, so rings that exist are mapped again, smaller */
+	PERFRING_SESSION_SHRINK = 1,      /* use smaller rings, down to one page, if the mlock budget is too small; all
+					     rings of a session have one size, so rings that exist are mapped again, smaller */
 	PERFRING_SESSION_RAISE_FILES = 2, /* raise the soft RLIMIT_NOFILE up to the hard limit */
 	PERFRING_SESSION_BACKWARD = 4,    /* set write_backward on every event: rings overwrite, and are read by
 					     perfring_session_snapshot only */

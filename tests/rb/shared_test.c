@@ -752,7 +752,7 @@ Test(shared, opens_what_is_its_own)
 	cr_assert_eq(perfring_shared_open(&more[3], &ring, NULL), -EUSERS);
 	cr_assert_eq(perfring_shared_owner_at(&ring, 2, &owner), 1);
 	cr_assert_eq(owner.pid, (uint32_t)getpid());
-	cr_assert(owner.lives);
+	cr_assert(owner.is_alive);
 	cr_assert_eq(perfring_shared_owner_at(&ring, 3, &owner), -EINVAL);
 	perfring_shared_close(more[1]);
 	cr_assert_eq(perfring_shared_owner_at(&ring, 1, &owner), 0);
@@ -791,7 +791,7 @@ Test(shared, a_thread_that_ends_is_dead)
 		pthread_join(thread, (void **)&ended);
 		cr_assert_not_null(ended);
 		cr_assert_eq(perfring_shared_owner_at(&ring, 1, &owner), 1);
-		cr_assert_not(owner.lives);
+		cr_assert_not(owner.is_alive);
 		cr_assert(write_plain(shared, NULL, 1, 24));
 		/* In a strict ring the dead one holds it back. */
 		cr_assert_eq(ring.page->data_head, 0);
@@ -978,7 +978,7 @@ Test(shared, a_writer_that_dies_with_the_ring_unmapped_is_dead)
 			await_zombie(child);
 		}
 		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
-		cr_assert_not(owner.lives);
+		cr_assert_not(owner.is_alive);
 		/* In a full ring, without an open or a flush. */
 		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
 		write_until_recovered(shared, &ring);
@@ -1105,7 +1105,7 @@ Test(shared, who_marks_a_vanished_owner_late_takes_no_slot_of_the_living)
 		striker.action = NO_ACTION;
 		cr_assert_gt(peer.pid, 0, "shared_vanished is never passed");
 		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
-		cr_assert(owner.lives);
+		cr_assert(owner.is_alive);
 		cr_assert_eq(owner.pid, (uint32_t)peer.pid);
 		cr_assert_eq(perfring_shared_abandoned(&ring), 1);
 		tell_peer('w');
@@ -1183,7 +1183,7 @@ static void strike_locked(const char *name)
 		return;
 	peer.struck++;
 	perfring_shared_owner_at(peer.ring, 0, &owner);
-	peer.died |= !owner.lives;
+	peer.died |= !owner.is_alive;
 }
 
 /* The dead owner's thread had the number that this thread has now.  Concurrent: has_vanished in any process, between this
@@ -1255,11 +1255,11 @@ Test(shared, an_owner_that_reopens_keeps_its_identity)
 		striker.action = NO_ACTION;
 		cr_assert_eq(peer.struck, 2);
 		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
-		cr_assert(owner.lives);
+		cr_assert(owner.is_alive);
 		tell_peer('u');
 		end_peer(0);
 		cr_assert_eq(perfring_shared_owner_at(&ring, 0, &owner), 1);
-		cr_assert_not(owner.lives);
+		cr_assert_not(owner.is_alive);
 		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
 		cr_assert_eq(perfring_shared_abandoned(&ring), 1);
 		perfring_shared_close(shared);
@@ -1295,7 +1295,7 @@ Test(shared, a_writer_of_another_boot_is_dead)
 		cr_assert_eq(perfring_ring_attach(&copy, fd, 0, NULL), 0);
 		/* The copy's owner is the thread that has the original: it lives, and what it has reserved is waited for. */
 		cr_assert_eq(perfring_shared_owner_at(&copy, 0, &owner), 1);
-		cr_assert(owner.lives);
+		cr_assert(owner.is_alive);
 		cr_assert_eq(perfring_shared_open(&shared, &copy, NULL), 0);
 		cr_assert(write_plain(shared, NULL, 1, 64));
 		perfring_shared_flush(shared);
@@ -1303,7 +1303,7 @@ Test(shared, a_writer_of_another_boot_is_dead)
 
 		tables_of(&copy, &grain, &owners)->boot++;
 		cr_assert_eq(perfring_shared_owner_at(&copy, 0, &owner), 1);
-		cr_assert_not(owner.lives);
+		cr_assert_not(owner.is_alive);
 		write_until_recovered(shared, &copy);
 		perfring_shared_close(shared);
 		perfring_ring_close(&copy);
