@@ -1,17 +1,20 @@
 /* period.c - an occurrence: what it counts, what overflows, what is sampled (docs/abi.md 9.2, 9.5, 9.6; frequency is our own).
  *
- * All of it runs in the instance's own thread, and in handlers that interrupt it at any instruction and run to their end.
- * So each step is one local read-modify-write, or a local compare-exchange, and between two steps the instance is valid:
+ * perfring_soft_period_start, _set and _resume run in any thread.  All else runs in the instance's own thread, and in handlers
+ * that interrupt it at any instruction and run to their end (or leave by a jump).  So each step is one local read-modify-write,
+ * or a local compare-exchange, and between two steps the instance is valid:
  *
- *     count      only grows (RESET is soft_event.c's)
- *     left       V < 0: -V occurrences are left.  V >= 0: the interrupted code has added to V and not yet taken its periods.
- *                The first compare-exchange takes both, and the other finds V < 0.  A sample has the period by which it was
- *                taken, so samples * period + progress is always the sum of all nr
+ *     count      only grows (RESET moves `base`)
+ *     left       V, in the letters of docs/abi.md 9.2.  V < 0: -V occurrences are left.  V >= 0: the interrupted code has
+ *                added to V and not yet taken its periods.  The first compare-exchange takes the handler's and the
+ *                interrupted code's periods, and the other finds V < 0.  A sample has the period by which it was taken, so
+ *                samples * period + progress is always the sum of all weights
+ *     zero_kept  V is 0 by a request, not by an interrupted occurrence
  *     throttle   tick and overflows in one word, which a handler sees together
  *     throttled  0, or the tick in which the group was throttled, + 1
  *
- * Other threads store period, freq and orders.  The thread itself moves V by an order: a plain store from another CPU could
- * be undone by a local read-modify-write, which has no lock prefix.
+ * Other threads store period, freq, resumed and requests, and of a clock `left`.  The thread itself moves V by a request: a
+ * plain store from another CPU could be undone by a local read-modify-write, which has no lock prefix.
  */
 #include "os/clock.h"
 #include "soft_private.h"
@@ -39,7 +42,7 @@ PERFRING_FOLDED uint64_t tick_of(struct soft_instance *group, uint64_t now)
 	return PERFRING_LOAD(&group->tick); /* a handler's, which is later */
 }
 
-/* The leader's instance in this thread; alone, the event's own. */
+/* The leader's instance in this thread; without a group, the instance itself. */
 PERFRING_FOLDED struct soft_instance *group_of(struct soft_instance *instance)
 {
 	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&instance->event->leader);
@@ -52,15 +55,15 @@ PERFRING_FOLDED struct soft_instance *group_of(struct soft_instance *instance)
 
 /* ---- frequency ---- */
 
-/* The kernel's loop (docs/abi.md 9.3) moves a period an eighth of the way in each tick, and relies on schedule-ins to bring
- * it back near 1; without them it takes seconds after each change of the rate.  Here a phase counts:
+/* The kernel's loop (docs/abi.md 9.3) changes the period by an eighth of the difference in each tick, and relies on
+ * schedule-ins to bring it back near 1; without them it takes seconds after each change of the rate.  Here a phase counts:
  *
  *     occurrence of weight w   phase += w * share, modulo 2^64; a sample is due each time it wraps
  *     share                    2^64 * freq / rate; 0 if the rate is below freq: each occurrence is a sample
  *     rate                     measured between two occurrences that are a window apart: a tick, or half a sample's time if
  *                              that is longer.  Earlier once twice as many came as expected: at the second occurrence, the
- *                              third, fifth ..., and after a step of the rate
- *     due by time              a sample's time has passed since the tick of the last sample: after a step down of the
+ *                              fourth, eighth ..., and after a step of the rate
+ *     due by time              a sample's time has passed since the end of the last sample's tick: after a step down of the
  *                              rate, and for rare occurrences
  *     period of a sample       the count since the last sample, so the sum of periods is the count
  *
@@ -71,6 +74,7 @@ static uint64_t share_of(uint64_t nsec, uint64_t count, uint64_t freq)
 {
 	uint64_t above, below, share = 0;
 
+	/* nsec < 2^31, count < 2^33 and freq < 2^32 keep both products below 2^63, so that `above` can be doubled. */
 	for (; nsec >> 31 || count >> 33; nsec /= 2)
 		count /= 2;
 	above = nsec * freq; /* freq <= max_sample_rate */
@@ -98,7 +102,7 @@ static uint64_t product(uint64_t a, uint64_t b, uint64_t *low)
 	return a1 * b1 + (middle >> 32) + (upper >> 32);
 }
 
-/* count: with this occurrence.  Returns whether a sample is due by time.  A handler may measure in between: then the
+/* count: including this occurrence.  Returns whether a sample is due by time.  A handler may measure in between: then the
  * compare-exchange fails, and the stores of both are valid. */
 static __attribute__((noinline)) bool measure(struct soft_instance *instance, uint64_t count, uint64_t freq)
 {
@@ -130,7 +134,7 @@ static __attribute__((noinline)) bool measure(struct soft_instance *instance, ui
 	return due;
 }
 
-/* count: with these nr occurrences.  Returns how many samples are due with them. */
+/* count: including these nr occurrences.  Returns how many samples are due with them. */
 PERFRING_FOLDED uint64_t advance(struct soft_instance *instance, struct soft_instance *group, uint64_t nr,
 				 uint64_t count, uint64_t freq)
 {
@@ -148,7 +152,7 @@ PERFRING_FOLDED uint64_t advance(struct soft_instance *instance, struct soft_ins
 	if (PERFRING_LIKELY(share)) {
 		low = share;
 		n = PERFRING_LIKELY(nr == 1) ? 0 : product(nr, share, &low);
-		n += PERFRING_ADD_LOCAL(&instance->freq_phase, low) + low < low;
+		n += PERFRING_ADD_LOCAL(&instance->freq_phase, low) + low < low; /* carry: the phase wrapped */
 	}
 	if (PERFRING_UNLIKELY(due && !n)) {
 		PERFRING_STORE(&instance->freq_phase, 0);
@@ -172,15 +176,15 @@ PERFRING_FOLDED uint64_t take_count(struct soft_instance *instance)
 	return count - taken;
 }
 
-/* ---- orders from outside ---- */
+/* ---- requests from outside ---- */
 
 enum {
-	ORDER_LAST = 1, /* L := resumed; V is loaded if it is 0 or more */
-	ORDER_ZERO = 2, /* V := 0 */
-	ORDER_FULL = 4, /* V := -L */
+	REQUEST_LAST = 1, /* L := resumed; V is set to -L if it is 0 or more */
+	REQUEST_ZERO = 2, /* V := 0 */
+	REQUEST_FULL = 4, /* V := -L */
 };
 
-static void move_left(struct soft_instance *instance, uint32_t orders)
+static void move_left(struct soft_instance *instance, uint32_t requests)
 {
 	uint64_t left, next;
 	bool kept;
@@ -189,30 +193,31 @@ static void move_left(struct soft_instance *instance, uint32_t orders)
 		left = PERFRING_LOAD(&instance->left);
 		kept = !left && PERFRING_LOAD(&instance->zero_kept);
 		/* Another V >= 0 belongs to the occurrence that this handler has interrupted, which will take it. */
-		if ((int64_t)left < 0 ? !(orders & (ORDER_ZERO | ORDER_FULL)) : !kept)
+		if ((int64_t)left < 0 ? !(requests & (REQUEST_ZERO | REQUEST_FULL)) : !kept)
 			return;
-		next = orders & ORDER_ZERO ? 0 : -PERFRING_LOAD(&instance->last_period);
-		PERFRING_POINT(orders_looked);
+		next = requests & REQUEST_ZERO ? 0 : -PERFRING_LOAD(&instance->last_period);
+		PERFRING_POINT(requests_looked);
 	} while (!PERFRING_SWAP_LOCAL(&instance->left, left, next));
-	PERFRING_POINT(orders_moved);
-	/* After V: a handler in between that adds to V leaves it below 0, and the next occurrence clears this. */
+	PERFRING_POINT(requests_moved);
+	/* After V: a handler that adds to V before this store leaves V < 0 and this flag wrong; the next occurrence clears
+	 * it. */
 	PERFRING_STORE(&instance->zero_kept, !next);
 }
 
 /* Returns whether there were any. */
-static __attribute__((noinline)) bool take_orders(struct soft_instance *instance)
+static __attribute__((noinline)) bool take_requests(struct soft_instance *instance)
 {
-	uint32_t orders;
+	uint32_t requests;
 
-	PERFRING_POINT(orders_seen);
-	orders = PERFRING_EXCHANGE(&instance->orders, 0); /* partner: period_set, period_resume */
-	PERFRING_POINT(orders_taken);
-	if (!orders) /* a handler has taken them */
+	PERFRING_POINT(requests_seen);
+	requests = PERFRING_EXCHANGE(&instance->requests, 0); /* partner: period_set, period_resume */
+	PERFRING_POINT(requests_taken);
+	if (!requests) /* a handler has taken them */
 		return false;
-	if (orders & ORDER_LAST)
+	if (requests & REQUEST_LAST)
 		PERFRING_STORE(&instance->last_period, PERFRING_LOAD(&instance->resumed));
 	if (!instance->event->is_clock)
-		move_left(instance, orders);
+		move_left(instance, requests);
 	return true;
 }
 
@@ -226,7 +231,8 @@ void perfring_soft_period_start(struct soft_instance *instance)
 	PERFRING_STORE(&instance->period, period);
 	PERFRING_STORE(&instance->last_period, period);
 	PERFRING_STORE(&instance->resumed, period);
-	PERFRING_STORE(&instance->left, event->is_clock ? 0 : -period); /* as set_period does with V = P: 2, and -P */
+	/* As the first set_period does: V = P gives 2 overflows, then V = -P. */
+	PERFRING_STORE(&instance->left, event->is_clock ? 0 : -period);
 	PERFRING_STORE(&instance->freq_share, 1); /* the first sample is due by time, not by weight */
 	/* The coarse clock costs an eighth of the other, and is good enough if its step is no longer than a tick. */
 	instance->clock = step && step <= PERFRING_LOAD(&perfring_soft_tick) ? CLOCK_MONOTONIC_COARSE : CLOCK_MONOTONIC;
@@ -234,7 +240,7 @@ void perfring_soft_period_start(struct soft_instance *instance)
 
 void perfring_soft_period_set(struct soft_instance *instance, uint64_t value)
 {
-	uint32_t orders = PERFRING_LOAD(&instance->orders);
+	uint32_t requests = PERFRING_LOAD(&instance->requests);
 
 	if (PERFRING_LOAD(&instance->freq))
 		PERFRING_STORE(&instance->freq, value);
@@ -242,20 +248,21 @@ void perfring_soft_period_set(struct soft_instance *instance, uint64_t value)
 		PERFRING_STORE(&instance->period, value);
 	if (instance->event->is_clock)
 		PERFRING_STORE(&instance->left, 0); /* no occurrence adds to it */
-	/* After the value: partner is take_orders' exchange. */
-	while (!PERFRING_COMPARE_EXCHANGE(&instance->orders, &orders, (orders & ORDER_LAST) | ORDER_ZERO))
+	/* After the value: partner is take_requests' exchange. */
+	while (!PERFRING_COMPARE_EXCHANGE(&instance->requests, &requests, (requests & REQUEST_LAST) | REQUEST_ZERO))
 		;
 }
 
 void perfring_soft_period_resume(struct soft_instance *instance)
 {
-	uint32_t orders = PERFRING_LOAD(&instance->orders);
+	uint32_t requests = PERFRING_LOAD(&instance->requests);
 
-	/* Today's P: set_period may come before the next occurrence.  Before the order: partner is take_orders. */
+	/* The current P: set_period may come before the next occurrence.  Before the request: partner is take_requests. */
 	PERFRING_STORE(&instance->resumed, PERFRING_LOAD(&instance->period));
-	/* A V of 0 to which no occurrence has added is loaded now; one below 0 stays. */
-	while (!PERFRING_COMPARE_EXCHANGE(&instance->orders, &orders,
-					  orders & (ORDER_ZERO | ORDER_FULL) ? ORDER_LAST | ORDER_FULL : ORDER_LAST))
+	/* A pending REQUEST_ZERO becomes REQUEST_FULL: a V of 0 is set to -L; a V below 0 stays. */
+	while (!PERFRING_COMPARE_EXCHANGE(&instance->requests, &requests,
+					  requests & (REQUEST_ZERO | REQUEST_FULL) ? REQUEST_LAST | REQUEST_FULL
+										   : REQUEST_LAST))
 		;
 }
 
@@ -264,7 +271,7 @@ void perfring_soft_period_resume(struct soft_instance *instance)
 enum verdict {
 	PASSED,
 	REACHED,   /* this sample is written, the next is not */
-	THROTTLED, /* before this one */
+	THROTTLED, /* already throttled; this sample is not written */
 };
 
 /* Counts one overflow.  now: as for tick_of.  Returns the overflows of this tick. */
@@ -275,7 +282,7 @@ PERFRING_FOLDED uint32_t account(struct soft_instance *instance, struct soft_ins
 	do {
 		old = PERFRING_LOAD(&instance->throttle);
 		PERFRING_POINT(account_looked);
-		tick = tick_of(group, now); /* after the load: not earlier than the tick in `old` */
+		tick = tick_of(group, now); /* after the load: a tick before that in `old` would reset its count */
 		new = old >> 32 == (uint32_t)tick ? old + ((uint32_t)old < UINT32_MAX) : tick << 32 | 1;
 		PERFRING_POINT(account_swaps);
 	} while (!PERFRING_SWAP_LOCAL(&instance->throttle, old, new));
@@ -301,18 +308,20 @@ static enum verdict check_throttling(struct soft_instance *instance, struct soft
 	uint64_t hz = PERFRING_LOAD(&perfring_soft_hz);
 	struct soft_instance *other;
 
+	/* M of docs/abi.md 9.6 */
 	if (account(instance, group, 0) < (PERFRING_LOAD(&perfring_soft_max_rate) + hz - 1) / hz)
 		return PASSED;
 	while ((other = next_of(group, &member))) {
-		if (PERFRING_LOAD(&other->orders)) /* older than this overflow: they do not end the throttling */
-			(void)take_orders(other);
+		if (PERFRING_LOAD(&other->requests)) /* older than this overflow: they do not end the throttling */
+			(void)take_requests(other);
 	}
 	/* Fails: a handler has throttled it. */
 	return PERFRING_SWAP_LOCAL(&group->throttled, 0, PERFRING_LOAD(&group->tick) + 1) ? REACHED : THROTTLED;
 }
 
-/* In a later tick, or at once.  First marks it as throttled in this tick: until UNTHROTTLE is written, no handler
- * writes a sample or another UNTHROTTLE.  If a handler's longjmp skips the rest, the next tick repeats it. */
+/* Ends the throttling: in a later tick, or at once after a request.  First marks it as throttled in this tick: until UNTHROTTLE
+ * is written, no handler writes a sample or another UNTHROTTLE.  If a handler's longjmp skips the rest, the next tick repeats
+ * it. */
 static __attribute__((noinline)) void unthrottle(struct soft_instance *group, uint64_t old, bool at_once)
 {
 	const struct perfring_soft_event *member = group->event;
@@ -327,14 +336,15 @@ static __attribute__((noinline)) void unthrottle(struct soft_instance *group, ui
 	PERFRING_POINT(unthrottle_claimed);
 	perfring_soft_put_throttle(group, true);
 	PERFRING_POINT(unthrottle_written);
-	/* Forgets the overflows of this tick.  Fails the swap of an interrupted account. */
+	/* Forgets the overflows of this tick, and makes the swap of an interrupted account fail. */
 	while (at_once && (instance = next_of(group, &member)))
 		PERFRING_STORE(&instance->throttle, 0);
 	/* Fails: a handler in a later tick has throttled it again. */
 	(void)PERFRING_SWAP_LOCAL(&group->throttled, tick + 1, 0);
 }
 
-/* After the mark.  If a later tick's handler has cleared it, its UNTHROTTLE is before this THROTTLE: writes another. */
+/* Called after the mark is set.  If a handler in a later tick has cleared the mark, its UNTHROTTLE precedes this THROTTLE, so
+ * another is written. */
 static __attribute__((noinline)) void put_throttle(struct soft_instance *group)
 {
 	PERFRING_POINT(throttle_due);
@@ -345,7 +355,8 @@ static __attribute__((noinline)) void put_throttle(struct soft_instance *group)
 
 /* ---- event_limit ---- */
 
-/* Takes one overflow of the limit, if there is one.  What was counted before a disable is sampled. */
+/* Returns whether the overflow may be sampled; takes it from the limit, if there is one.  Overflows counted before a disable
+ * still are. */
 PERFRING_FOLDED bool take_limit(struct perfring_soft_event *event, bool *last)
 {
 	uint32_t limit;
@@ -365,7 +376,7 @@ PERFRING_FOLDED bool take_limit(struct perfring_soft_event *event, bool *last)
 
 /* ---- overflows ---- */
 
-/* Returns whether more may follow. */
+/* Returns whether more samples of this occurrence may follow. */
 PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
 			    const void *frame, const void *caller, uint64_t *time)
 {
@@ -383,9 +394,10 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 	return !last;
 }
 
-/* Both return whether more may follow.  Throttled overflows are taken out of V and counted, but not sampled. */
+/* Both return whether more samples of this occurrence may follow.  Throttled overflows are taken out of V and counted, but not
+ * sampled. */
 
-/* The first of an occurrence, which throttling does not test.  Counted after its sample, which has read the clock. */
+/* The first of an occurrence, which is not tested against the limit.  Counted after its sample, which has read the clock. */
 PERFRING_FOLDED bool first_overflow(struct soft_instance *instance, struct soft_instance *group, uint64_t period,
 				    const struct perfring_soft_site *site, const void *frame, const void *caller)
 {
@@ -418,7 +430,7 @@ static bool next_overflow(struct soft_instance *instance, struct soft_instance *
 	return sample(instance, period, site, frame, caller, &time) && verdict == PASSED;
 }
 
-/* set_period of docs/abi.md 9.2: the number of periods in V, and their length. */
+/* set_period of docs/abi.md 9.2: takes all whole periods out of V.  Returns their number, and their length in *period. */
 static uint64_t take_overflows(struct soft_instance *instance, uint64_t *period)
 {
 	uint64_t left, n;
@@ -440,15 +452,15 @@ static uint64_t take_overflows(struct soft_instance *instance, uint64_t *period)
 
 /* ---- occurrences ---- */
 
-/* Before each occurrence: orders, and the end of throttling. */
+/* Before each occurrence: requests, and the end of throttling. */
 PERFRING_FOLDED void begin(struct soft_instance *instance, struct soft_instance *group)
 {
 	bool at_once = false;
 	uint64_t throttled;
 
-	/* No order: an order may be seen late; the exchange orders it. */
-	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->orders)))
-		at_once = take_orders(instance);
+	/* Relaxed: a request may be seen late; the exchange in take_requests synchronises. */
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->requests)))
+		at_once = take_requests(instance);
 	throttled = PERFRING_LOAD(&group->throttled);
 	if (PERFRING_UNLIKELY(throttled))
 		unthrottle(group, throttled, at_once);
@@ -486,14 +498,15 @@ void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const stru
 		}
 		return;
 	}
-	if (event->attr.sample_type & PERFRING_SAMPLE_PERIOD) { /* docs/abi.md 9.2a; never tested by throttling */
+	if (event->attr.sample_type & PERFRING_SAMPLE_PERIOD) { /* docs/abi.md 9.2, case a; never throttled */
 		if (!PERFRING_LOAD(&group->throttled))
 			(void)sample(instance, nr, site, frame, caller, &time);
 		return;
 	}
 	period = PERFRING_LOAD(&instance->last_period);
 	if (nr != 1 || PERFRING_LOAD(&instance->period) != 1) {
-		PERFRING_STORE(&instance->zero_kept, 0); /* before V changes: a handler that finds 0 takes it */
+		/* Before V changes: a handler that then finds V == 0 leaves it to this code. */
+		PERFRING_STORE(&instance->zero_kept, 0);
 		if ((int64_t)(PERFRING_ADD_LOCAL(&instance->left, nr) + nr) < 0)
 			return;
 		PERFRING_POINT(occur_added);

@@ -88,8 +88,8 @@ struct soft_instance {
 	perfring_u64 left;     /* V, as two's complement; for a clock timer.c's, under the switch or in its handler */
 	perfring_u64 throttle; /* tick << 32 | overflows in that tick */
 	perfring_u64 resumed;  /* from outside: P at the last schedule-in */
-	uint32_t zero_kept;    /* an order set V to 0, and no occurrence has added to it: P = 1 leaves it so */
-	uint32_t orders;       /* from outside: period.c's, taken by the next occurrence; exchange, compare-exchange */
+	uint32_t zero_kept;    /* a request set V to 0, and no occurrence has added to it: P = 1 leaves it so */
+	uint32_t requests;     /* from outside: period.c's, taken by the next occurrence; exchange, compare-exchange */
 	int32_t clock;         /* for the tick, if no other time is known */
 	/* Of the group: those of the leader's instance in this thread count (docs/abi.md 9.6) */
 	perfring_u64 tick;      /* last seen */
@@ -282,7 +282,7 @@ extern uint32_t perfring_soft_max_rate;
 extern uint32_t perfring_soft_hz;
 extern uint64_t perfring_soft_tick; /* ns: SECOND / hz.  Ticks count from CLOCK_MONOTONIC's 0 */
 
-/* ---- period.c: in the instance's thread, and handlers ---- */
+/* ---- period.c: start, set, resume in any thread; the others in the instance's thread, and handlers ---- */
 
 /* P, L and V after open and the first schedule-in.  Any thread, before the (zeroed) instance is published. */
 void perfring_soft_period_start(struct soft_instance *instance);

@@ -11,34 +11,32 @@
  * It needs no perf_event_open and no privilege.  Records are byte for byte as the kernel writes them.
  *
  * Events.  Type SOFTWARE with the clocks (config CPU_CLOCK, TASK_CLOCK) and DUMMY, and type PERFRING_SOFT_TYPE with a point's
- * config.  Members of attr mean what they mean to the kernel, under the same rules (docs/abi.md 1.5).  A process does not
- * know everything: sample_type may have IP TID TIME ADDR READ CALLCHAIN ID CPU PERIOD STREAM_ID RAW REGS_USER STACK_USER
- * IDENTIFIER, else -EOPNOTSUPP.  With exclude_user nothing is counted; exclude_kernel changes nothing.
+ * config.  Members of attr mean what they mean to the kernel, under the same rules (docs/abi.md 1.5; exceptions below).  A
+ * process cannot supply every field: sample_type may have IP TID TIME ADDR READ CALLCHAIN ID CPU PERIOD STREAM_ID RAW REGS_USER
+ * STACK_USER IDENTIFIER, else -EOPNOTSUPP.  With exclude_user nothing is counted; exclude_kernel changes nothing.
  *
  * Threads.  perfring_soft_join allocates what a thread and its handlers need.  The thread's end, or perfring_soft_leave,
- * frees it.  The thread that opens an event joins by that.  What a thread raises before it joins is counted; a sample that it
- * would have made is counted as lost.  A thread that ends by the system call exit keeps its place among the 4096; of the time
- * that it ran while an event was enabled, only what was read of it is kept.
+ * frees it.  The thread that opens an event joins.  What a thread raises before it joins is counted; a sample that it would
+ * have made is counted as lost.  A thread that ends by the raw system call exit, not pthread_exit, keeps its place (at most
+ * 4096 threads); of the time that it ran while an event was enabled, only what was read of it is kept.
  *
  *              open close map set_output | enable disable reset refresh set_period | read lost id rings | raise | join leave
  *   threads              yes             |               yes                       |        yes         |  yes  |    yes
  *   handlers             no              |               yes                       |   id, rings        |  yes  |    no
  *
- * All calls may run at the same time, but for calls with an event that is being closed.  Raising may: points are never freed,
- * and close waits until no raise uses the event.  A raise takes no lock and does not change the thread's signal mask.  It
- * works before the thread joins, in destructors at the thread's end, and in a handler that interrupted any library.  perfring
- * starts no thread, and installs no handler but that of the timers (below).  It does not use the program's liburcu, nor wait
- * for its read-side critical sections.
+ * All calls may run at the same time, except on an event that is being closed.  A raise may run meanwhile: points are never
+ * freed, and close waits until no raise uses the event.  A raise takes no lock and does not change the thread's signal mask.
+ * It works before the thread joins, in destructors at the thread's end, and in a handler that interrupted any library.
+ * perfring starts no thread, and installs no handler but that of the timers (below).  It uses no code of liburcu at run time.
  *
  * Nesting.  A handler that raises while it interrupts a raise, of the same event too, loses nothing: period arithmetic uses
  * compare-exchange, as the kernel's does, and uncommitted records of the thread are finished by the code that reserved them
  * (writer.h).  If a handler that interrupted a raise leaves by a jump, that raise never ends, and every close in another
  * thread waits for it, until the thread calls perfring_soft_leave.
  *
- * Frequency.  With attr.freq a point's event samples at the frequency asked for, within 20 %, in each thread, from the second
- * tick (CONFIG_HZ) after each change of the rate, or the second half of one sample's time if that is longer, if there are
- * that many occurrences.  The period of each sample is the count since the last one.  (The kernel takes longer: it relies on
- * being reloaded at each context switch.)
+ * Frequency.  With attr.freq, from the second tick (CONFIG_HZ) after a change of the rate (or, if longer, half a sample's
+ * time), each thread samples within 20 % of attr.sample_freq, if it has that many occurrences.  The period of each sample is
+ * the count since the last one.  (The kernel takes longer: it relies on being reloaded at each context switch.)
  *
  * Clocks.  CPU_CLOCK and TASK_CLOCK are the same here: the thread's CPU time, as the kernel counts both for a task.  A thread
  * with sampling clock events has one timer, which sends it PERFRING_SOFT_SIGNAL (perfring_soft_signal: a real-time signal
@@ -46,9 +44,9 @@
  * sleep and no system call.  (Before Linux 5.11, and without CONFIG_POSIX_CPU_TIMERS_TASK_WORK, it can interrupt a system
  * call that is entered during the tick.)
  *
- *     how often           at the kernel's ticks (CONFIG_HZ), whatever the period; no period is shorter than 10 us
+ *     how often           at most once in each kernel tick (CONFIG_HZ); no period is shorter than 10 us
  *     missed intervals    are in the next sample's period: the sum of all periods is the CPU time
- *     signal blocked      the thread is sampled late, or not.  No signal is pending after it leaves
+ *     signal blocked      the thread is sampled late, or not.  No signal is pending after the thread has left
  *
  * The handler runs on an alternate stack of 64 KiB and a guard page, which join gives the thread unless it has one, and leave
  * removes.  So the thread's own stack may have any size, as a coroutine's, and is not written.  Handlers of the program with
@@ -60,9 +58,9 @@
  * Fillers.  Its rings may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a consumer use a
  * shared ring, STRICT with PERFRING_RING_LOST_FILLERS.
  *
- * fork: the child has no events and has not joined.  Its raises do nothing; it may only close what it inherited. vfork,
- * posix_spawn: the child may raise; the records are the parent thread's. exec: ends all events.  dlclose of the code that
- * raises: its points stay. */
+ * fork: the child has no events and has not joined.  Its raises do nothing; it may only close what it inherited; it may join
+ * and open events of its own.  vfork, posix_spawn: the child may raise; the records are the parent thread's.  exec: ends all
+ * events.  dlclose of the code that raises: its points stay. */
 #ifndef PERFRING_SOFT_H
 #define PERFRING_SOFT_H
 
@@ -97,13 +95,13 @@ struct perfring_soft_point {
 	uint64_t reserved[2];
 };
 
-static_assert(sizeof(void *) != 8 || sizeof(struct perfring_soft_point) == 48, "a point");
+static_assert(sizeof(void *) != 8 || sizeof(struct perfring_soft_point) == 48, "size of struct perfring_soft_point");
 
 /* The point of that name, created if there is none; never freed.  Returns NULL without memory, and for a name that is empty
  * or longer than 255 bytes.  Context: threads, not handlers. */
 PERFRING_API struct perfring_soft_point *perfring_soft_define(const char *name);
 
-/* The point of an attr's type and config, or NULL. */
+/* The point of an attr's type and config, or NULL.  Context: threads, not handlers. */
 PERFRING_API struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t config);
 
 /* Where an event occurred.  context: the ucontext_t of a handler, for the place that it interrupted; NULL: the caller. */
@@ -166,7 +164,7 @@ PERFRING_API void perfring_soft_leave(void);
  * handlers. */
 PERFRING_API void perfring_soft_confine(void);
 
-/* Does nothing: no fork can break the way perfring uses liburcu.  Kept for programs that call it. */
+/* Does nothing; kept for old callers. */
 PERFRING_EXPERIMENTAL void perfring_soft_fork_hooks(bool wanted);
 
 /* ---- events ---- */
@@ -186,8 +184,8 @@ enum perfring_soft_scope {
 PERFRING_API int perfring_soft_open(struct perfring_soft_event **event, const struct perf_event_attr *attr,
 				    unsigned scope, struct perfring_soft_event *leader);
 
-/* Siblings of a leader become events of their own.  Events that write into its rings have no ring any more.  Frees its rings
- * and their unread records.  Waits for raises that use it. */
+/* Siblings of a leader become events of their own.  Events that write into its rings lose their ring.  Frees its rings and
+ * their unread records.  Waits for raises that use it. */
 PERFRING_API void perfring_soft_close(struct perfring_soft_event *event);
 
 /* One ring for each thread, with the attr's wakeup_watermark or wakeup_events.  pages: as perfring_ring_create.  wake_fd: as
@@ -195,7 +193,7 @@ PERFRING_API void perfring_soft_close(struct perfring_soft_event *event);
 PERFRING_API int perfring_soft_map(struct perfring_soft_event *event, uint32_t pages, int32_t wake_fd);
 
 /* The same with rings in files, FILE.0, FILE.1 ... (set.h), which outlive the process, for `perfring ring` and
- * perfring_ring_attach.  Files of these names are replaced. */
+ * perfring_ring_attach.  Files of these names are replaced.  Context: threads, not handlers. */
 PERFRING_API int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, const char *file,
 					 int32_t wake_fd);
 
@@ -213,7 +211,7 @@ PERFRING_API void perfring_soft_disable(struct perfring_soft_event *event, bool 
 PERFRING_EXPERIMENTAL void perfring_soft_reset(struct perfring_soft_event *event, bool group);
 
 /* Adds n to the event's limit and enables it; after that number of overflows it disables itself (docs/abi.md 9.5).  0 only
- * enables.  Returns 0; -EINVAL for an event that does not sample, and, as for an inherited event, for one of the process. */
+ * enables.  Returns 0; -EINVAL: the event does not sample, or has scope PROCESS, or n is 2^31 or more. */
 PERFRING_EXPERIMENTAL int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n);
 
 /* Sets the period, or the frequency if attr.freq (docs/abi.md 9.2).  With a fixed period the next occurrence makes a sample; the
@@ -227,8 +225,8 @@ PERFRING_EXPERIMENTAL uint64_t perfring_soft_id(const struct perfring_soft_event
  * all threads, also of those that have left.  Returns the size; -ENOSPC (`size` is too small). */
 PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void *room, size_t size);
 
-/* The number of samples that found a ring full, or that threads raised before they joined (of those, for periods and weights
- * above 1, at most one for each raise). */
+/* The number of samples that found a ring full, or that threads raised before they joined.  A raise before joining counts at
+ * most one lost sample if its period or weight is above 1. */
 PERFRING_EXPERIMENTAL uint64_t perfring_soft_lost(const struct perfring_soft_event *event);
 
 /* ---- the process's state, for symbolisation ---- */
@@ -240,10 +238,11 @@ PERFRING_API int perfring_soft_put_state(struct perfring_soft_event *event);
 
 /* ---- limits ---- */
 
-/* As kernel.perf_event_max_sample_rate and CONFIG_HZ; the defaults are 100000 and 250.  Returns 0, or -EINVAL for 0. */
+/* As kernel.perf_event_max_sample_rate and CONFIG_HZ; the defaults are 100000 and 250.  Returns 0; -EINVAL if an argument is 0,
+ * or ticks_per_second above 10^9.  Context: any thread. */
 PERFRING_EXPERIMENTAL int perfring_soft_limits(uint32_t max_sample_rate, uint32_t ticks_per_second);
 
-/* The timers' signal; 0 before the first sampling clock. */
+/* The timers' signal; 0 before the first sampling clock.  Context: any thread; handlers. */
 PERFRING_API int perfring_soft_signal(void);
 
 PERFRING_END

@@ -1325,8 +1325,8 @@ Test(soft_period, struck_order_throttle)
 		run_order_throttle();
 		strike = NULL;
 		cr_assert_eq(instance.count, raised);
-		if (strikes && strcmp(struck_at, "orders_taken") != 0 && strcmp(struck_at, "orders_looked") != 0 &&
-		    strcmp(struck_at, "orders_moved") != 0)
+		if (strikes && strcmp(struck_at, "requests_taken") != 0 && strcmp(struck_at, "requests_looked") != 0 &&
+		    strcmp(struck_at, "requests_moved") != 0)
 			check_order_throttle();
 	}
 	strike_at[0] = 0;
@@ -1450,9 +1450,9 @@ Test(soft_period, struck_at_all_places)
 		"frequency_looked",   "frequency_taking", "measure_timed",   "measure_claimed", "measure_done",
 		"account_looked",     "account_swaps",    "account_swapped", "unthrottle_due",  "unthrottle_claimed",
 		"unthrottle_written", "limit_looked",     "limit_spent",     "limit_stopped",   "overflow_next",
-		"take_begun",         "take_looked",      "take_taken",      "orders_seen",     "orders_taken",
-		"orders_looked",      "occur_counts",     "occur_counted",   "occur_added",     "sampling",
-		"tick_found",         "throttling",       "stopping",        "throttle_due",    "orders_moved",
+		"take_begun",         "take_looked",      "take_taken",      "requests_seen",   "requests_taken",
+		"requests_looked",    "occur_counts",     "occur_counted",   "occur_added",     "sampling",
+		"tick_found",         "throttling",       "stopping",        "throttle_due",    "requests_moved",
 	};
 	unsigned i, j;
 
