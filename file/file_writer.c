@@ -1,4 +1,4 @@
-/* file_writer.c - writes perf.data files (docs/abi.md 11): the highest layer of file_sink.h. */
+/* file_writer.c - writes perf.data files (docs/abi.md 11): the top of the layers listed in file_sink.h. */
 #include <limits.h>
 #include <stdlib.h>
 #include <perfring/feature.h>
@@ -10,7 +10,7 @@
 #include "file_writer_private.h"
 
 #define BATCH_SIZE (1u << 18)
-#define RECORD_MAX 65535
+#define RECORD_MAX 65535 /* a record of perf's own; PERFRING_RECORD_MAX is that of the others */
 #define EVENT_NAME_MAX 128
 
 static int add_file(struct perfring_file_writer *writer, int fd)
@@ -71,7 +71,7 @@ int perfring_file_writer_make_foreign(struct perfring_file_writer *writer)
 	return 0;
 }
 
-/* The feature COMPRESSED, with the ratio so far. */
+/* Puts the feature COMPRESSED: version 0, type 1 (zstd), level, ratio so far, size of mmap. */
 static int put_ratio(struct perfring_file_writer *writer)
 {
 	uint64_t plain = 0, compressed = 0;
@@ -198,6 +198,7 @@ static int write_whole(struct perfring_file_writer *writer, uint32_t file, const
 				  : perfring_file_compress_write(&writer->files[file], pieces, count);
 }
 
+/* A failed write drops the batch. */
 int perfring_file_batch_write(struct perfring_file_writer *writer)
 {
 	struct iovec piece = {.iov_base = writer->batch.bytes, .iov_len = writer->batch.used};
@@ -206,7 +207,7 @@ int perfring_file_batch_write(struct perfring_file_writer *writer)
 	return piece.iov_len ? write_whole(writer, 0, &piece, 1) : 0;
 }
 
-/* One record of perf's own, from 64 up, and the bytes after it, into the first file; never compressed. */
+/* Writes one record of a type from 64 up, and the bytes after it, into the first file; never compressed. */
 static int put_perf_record(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size,
 			   const void *after, size_t after_size)
 {
@@ -255,7 +256,7 @@ static uint64_t file_u64(const struct perfring_file_writer *writer, uint64_t wor
 	return writer->is_foreign ? __builtin_bswap64(word) : word;
 }
 
-/* Overwrites the header, for which a full disk has space; by one call, so that it is never half written. */
+/* Overwriting needs no new disk space; one call, so that the header is never half written. */
 static int put_header(struct perfring_file_writer *writer)
 {
 	struct perfring_file_header header = writer->header;
@@ -328,7 +329,7 @@ static int put_event_desc(struct perfring_file_writer *writer)
 	return perfring_file_put_buffer(writer, PERFRING_FEATURE_EVENT_DESC, &buffer);
 }
 
-/* The number of AUXTRACE records, and their sections. */
+/* Puts the feature AUXTRACE: the number of its records, and their sections. */
 static int put_auxtrace_index(struct perfring_file_writer *writer)
 {
 	struct perfring_byte_buffer buffer = {0};
@@ -338,7 +339,7 @@ static int put_auxtrace_index(struct perfring_file_writer *writer)
 	return perfring_file_put_buffer(writer, PERFRING_FEATURE_AUXTRACE, &buffer);
 }
 
-/* `available` of NRCPUS: the number of entries in other features. */
+/* Returns `available` of NRCPUS: the number of entries in other features. */
 static uint32_t cpus_of(const struct perfring_file_writer *writer)
 {
 	uint32_t available = 0;
@@ -348,7 +349,8 @@ static uint32_t cpus_of(const struct perfring_file_writer *writer)
 	return available;
 }
 
-/* The record of 12 bytes, then the payload: every perf reads it, and hotspot reads no other. */
+/* Writes the record of 12 bytes, then the payload: every perf reads it, and hotspot reads no other.  A payload that is too
+ * large is left out. */
 static int put_tracing_data(struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer,
 			    const unsigned char *payload, size_t size)
 {
@@ -367,7 +369,7 @@ static int put_tracing_data(struct perfring_file_writer *writer, struct perfring
 			       (size_t)padded);
 }
 
-/* The payload is records, but for their type. */
+/* The payload is records whose type is 0. */
 static int put_build_id_records(struct perfring_file_writer *writer, struct perfring_byte_buffer *buffer,
 				const unsigned char *payload, size_t size)
 {
@@ -386,8 +388,8 @@ static int put_build_id_records(struct perfring_file_writer *writer, struct perf
 	return buffer->error ? buffer->error : perfring_file_writer_write(writer, &piece, 1);
 }
 
-/* A feature as a record.  Left out: one that is too large for a record (EVENT_DESC: the events have names of their
- * own), and an empty one, which ends perf's reading of features. */
+/* Writes a feature as a record.  Left out: one that is too large for a record (EVENT_DESC: the events have names of their own),
+ * and an empty one, which ends perf's reading of features. */
 static int put_feature_record(struct perfring_file_writer *writer, uint32_t feature)
 {
 	const unsigned char *payload = writer->feature[feature].payload;
@@ -453,7 +455,7 @@ static int begin_stream(struct perfring_file_writer *writer)
 		error = put_event_desc(writer);
 	if (!error && writer->group_count)
 		error = put_group_desc(writer);
-	for (i = 1; i < PERFRING_FEATURE_BITS && !error; i++)
+	for (i = 1; i < PERFRING_FEATURE_BITS && !error; i++) /* 0 is no feature */
 		if (writer->feature[i].payload && i != PERFRING_FEATURE_BUILD_ID && !is_unreadable(writer, i))
 			error = put_feature_record(writer, i);
 	writer->is_begun = !error;
@@ -476,7 +478,7 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 		if (size > writer->attr_size)
 			writer->attr_size = size;
 	}
-	/* perf up to 6.1 expects a stream's ids after an attr of the size that it knows (docs/abi.md 14.39) */
+	/* perf up to 6.1 expects a stream's ids after an attr of the size that it knows (docs/abi.md 11.4) */
 	if (writer->is_pipe && writer->attr_size < PERFRING_ATTR_SIZE_7)
 		writer->attr_size = PERFRING_ATTR_SIZE_7;
 	for (i = 0; i < writer->file_count; i++)
@@ -520,7 +522,7 @@ int perfring_file_writer_begin(struct perfring_file_writer *writer)
 						       writer->file_count - 1);
 	if (!error)
 		error = put_bytes(writer, buffer.bytes, buffer.used);
-	/* perf inflates by it, and a killed writer's file has no features */
+	/* perf needs this feature to decompress, and a killed writer's file has no other */
 	if (!error && writer->files->deflater)
 		error = put_feature_record(writer, PERFRING_FEATURE_COMPRESSED);
 	perfring_byte_buffer_close(&buffer);
@@ -544,7 +546,7 @@ int perfring_file_writer_write(struct perfring_file_writer *writer, const struct
 	return perfring_file_writer_write_to(writer, 0, pieces, count);
 }
 
-/* Makes space in the batch for one record, by writing it if it is full. */
+/* Makes space in the batch for one record of any size: writes the batch first if the record may not fit. */
 static int batch_space(struct perfring_file_writer *writer)
 {
 	struct perfring_byte_buffer *batch = &writer->batch;
@@ -609,7 +611,7 @@ int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const
 	memcpy(&own, record + 1, sizeof(own));
 	if (own != size || size > SIZE_MAX / 2)
 		return -EINVAL;
-	error = perfring_file_batch_write(writer);
+	error = perfring_file_batch_write(writer); /* first, so that sink.end is the record's offset */
 	place.offset = writer->files->sink.end;
 	if (!error)
 		error = put_perf_record(writer, record->type, record + 1, record->size - sizeof(*record), trace,
@@ -698,7 +700,7 @@ static int put_features(struct perfring_file_writer *writer)
 	uint32_t bit;
 	int error;
 
-	/* first: it is swapped by the native NRCPUS */
+	/* CPU_TOPOLOGY first: its swap needs NRCPUS, which is still native here. */
 	if (writer->is_foreign && writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload)
 		perfring_feature_swap(PERFRING_FEATURE_CPU_TOPOLOGY,
 				      writer->feature[PERFRING_FEATURE_CPU_TOPOLOGY].payload,
@@ -761,7 +763,7 @@ int perfring_file_writer_finish(struct perfring_file_writer *writer)
 		error = put_event_desc(writer);
 	if (!error && writer->group_count)
 		error = put_group_desc(writer);
-	/* From this bit perf finds the word order of another machine's bitmap.  "(none)": a host without a name. */
+	/* By HOSTNAME perf finds the word order of another machine's bitmap.  "(none)": a host without a name. */
 	if (!error && writer->is_foreign && !writer->feature[PERFRING_FEATURE_HOSTNAME].payload)
 		error = perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "(none)");
 	if (!error)

@@ -58,9 +58,9 @@
  * Fillers.  Its rings may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a consumer use a
  * shared ring, STRICT with PERFRING_RING_LOST_FILLERS.
  *
- * fork: the child has no events and has not joined.  Its raises do nothing; it may only close what it inherited; it may join
- * and open events of its own.  vfork, posix_spawn: the child may raise; the records are the parent thread's.  exec: ends all
- * events.  dlclose of the code that raises: its points stay. */
+ * fork: the child has no events and has not joined.  Its raises do nothing; of what it inherited it may only close.  It may
+ * join, and open events of its own.  vfork, posix_spawn: the child may raise; the records are the parent thread's.  exec: ends
+ * all events.  dlclose of the code that raises: its points stay. */
 #ifndef PERFRING_SOFT_H
 #define PERFRING_SOFT_H
 
