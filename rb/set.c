@@ -273,7 +273,7 @@ int perfring_set_admit(struct perfring_set *set, pthread_t thread, uint32_t tid,
 	ret = make_member(set, &member);
 	if (ret)
 		return ret;
-	perfring_writer_give(member->writer, thread, tid);
+	perfring_writer_hand_over(member->writer, thread, tid);
 	member->member.tid = tid;
 	append(set, member);
 	*writer = member->writer;

@@ -23,7 +23,7 @@
 #include "writer_private.h"
 
 enum {
-	STATE = 7, /* enum perfring_claim_state, below an end */
+	STATE = 7, /* enum perfring_claim_state, the low three bits of `end` */
 };
 
 static struct perfring_ring_state *state_of(const struct perfring_writer *writer)
@@ -36,11 +36,12 @@ static bool is_backward(const struct perfring_writer *writer)
 	return writer->flags & PERFRING_RING_BACKWARD;
 }
 
-/* Every running thread of this process passes a full barrier. */
+/* Every running thread of this process passes a full barrier.  If membarrier is refused: no barrier; a record may pass the old
+ * limit. */
 static void barrier_everywhere(void)
 {
 	if (!perfring_os_membarrier_process())
-		perfring_os_membarrier_system(); /* before 4.14: slow */
+		perfring_os_membarrier_system(); /* slow; for kernels before 4.14 */
 }
 
 /* ---- counting what is refused ---- */
@@ -52,7 +53,7 @@ static void count_refused(struct perfring_writer *writer, struct perfring_output
 	PERFRING_ADD(&output->lost, records);
 	/* For readers that do not have the writer. */
 	PERFRING_ADD(&state_of(writer)->lost_total, records);
-	PERFRING_STORE(&writer->limit, 0); /* the next record that fits begins with LOST */
+	PERFRING_STORE(&writer->limit, 0); /* LOST precedes the next record that fits */
 }
 
 static uint64_t take_lost(struct perfring_writer *writer)
@@ -111,6 +112,7 @@ static void leave_if_outermost(struct perfring_writer *writer, uint64_t state)
 		leave(writer);
 }
 
+/* After a commit that found `again`. */
 void perfring_writer_settle(struct perfring_writer *writer)
 {
 	leave(writer);
@@ -119,8 +121,8 @@ void perfring_writer_settle(struct perfring_writer *writer)
 /* ---- the limit ---- */
 
 /* Bytes that may be written at `position` into a ring that stops (docs/abi.md 7.2).  As in the kernel, only the low
- * bits of data_tail count, so a wrong one harms its author only; and from the published head, as an uncommitted claim
- * may lie before `position`. */
+ * bits of data_tail count, so a wrong one harms its author only.  The tail is measured from data_head, because an uncommitted
+ * claim may lie between data_head and `position`. */
 static uint64_t unread_space(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
 {
 	const struct perf_event_mmap_page *page = writer->page;
@@ -182,8 +184,9 @@ static void report_claimed(struct perfring_writer *writer)
 	struct perfring_ring_state *state = state_of(writer);
 	uint64_t claimed, reported;
 
-	PERFRING_FENCE_STORES(); /* what was published before this claim; pairs with the acquire of claimed_of (snapshot.c) */
-	do {
+	/* Orders what was published before this claim before state->claimed; pairs with the acquire of claimed_of (snapshot.c). */
+	PERFRING_FENCE_STORES();
+	do { /* only this thread and its handlers store it */
 		reported = PERFRING_LOAD(&state->claimed);
 		claimed = PERFRING_LOAD(&writer->claimed);
 		PERFRING_POINT(claimed_looked);
@@ -192,8 +195,8 @@ static void report_claimed(struct perfring_writer *writer)
 	PERFRING_FENCE_STORES(); /* before the record's bytes; pairs with the load barrier of perfring_snapshot_take */
 }
 
-/* docs/abi.md 7.3, step 7.  The outermost compares the stamp when it leaves.  Once: if a handler has stamped for a
- * later record, another stamp would be above what is written, and suppress the next crossing. */
+/* docs/abi.md 7.3, step 7.  The outermost compares the stamp when it leaves.  At most once for a record: if a handler has
+ * stamped for a later record, the test is repeated, because a second stamp would suppress the next crossing. */
 static void stamp_watermark(struct perfring_writer *writer, uint64_t end)
 {
 	uint64_t wakeup;
@@ -223,7 +226,8 @@ static unsigned char *address_of(const struct perfring_writer *writer, uint64_t 
 	return writer->data + ((is_backward(writer) ? -end : start) & writer->mask);
 }
 
-/* Waits for the reader to return `size` bytes.  Returns whether to try again.  Handlers meanwhile are outermost. */
+/* Waits for the reader to return `size` bytes.  Returns whether to try again.  A handler that runs meanwhile finds no
+ * uncommitted record. */
 static bool wait_for(struct perfring_writer *writer, uint64_t size, int64_t *until)
 {
 	struct timespec nap = {0, 20000};
@@ -255,14 +259,14 @@ static struct perfring_place place(unsigned char *space, uint64_t end, uint64_t 
 	return (struct perfring_place){space, end | state};
 }
 
-/* Undoes the claim of the fast path.  Returns false if the claim stays, because a handler has claimed after it: by the
- * slow path, so it has found space for both, and has reported the loss. */
+/* Undoes the claim of the fast path.  Returns false if the claim stays, because a handler has claimed after it: by the slow
+ * path, so it has found space for both, and has written any due LOST record. */
 static bool take_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
 {
 	uint64_t position = PERFRING_LOAD(&writer->position);
 
-	/* Not above `position`: a handler between the fast path's check and its store was outermost, and wrote more
-	 * than this claim, which no handler takes for an uncommitted record. */
+	/* The claim does not stand if end <= position: between the test `claimed == position` and the store a handler was
+	 * outermost and wrote beyond it. */
 	if (end <= position || PERFRING_SWAP_LOCAL(&writer->claimed, end, position))
 		return true;
 	PERFRING_POINT(rare_kept);
@@ -286,7 +290,7 @@ struct attempt {
 static bool claim_space(struct perfring_writer *writer, const struct perfring_output *output, uint64_t size,
 			bool nested, struct attempt *attempt)
 {
-	bool waited = false;
+	bool timed_out = false;
 	uint64_t claimed;
 	int64_t until = 0;
 
@@ -298,11 +302,11 @@ static bool claim_space(struct perfring_writer *writer, const struct perfring_ou
 		attempt->start = beginning(writer, &claimed);
 		if (space_at(writer, attempt->start, &attempt->returned) < size + attempt->extra) {
 			if (beginning(writer, &claimed) != attempt->start)
-				continue; /* a handler wrote and published between the two loads */
-			if (waited || writer->policy != PERFRING_WRITER_WAIT || nested)
+				continue; /* a handler wrote and published between the loads of position and data_head */
+			if (timed_out || writer->policy != PERFRING_WRITER_WAIT || nested)
 				return false;
 			leave(writer); /* publishes what handlers wrote meanwhile, for the reader */
-			waited = !wait_for(writer, size + attempt->extra, &until);
+			timed_out = !wait_for(writer, size + attempt->extra, &until);
 			continue;
 		}
 		attempt->end = attempt->start + size + attempt->extra;
@@ -343,8 +347,8 @@ static unsigned char *begin_record(struct perfring_writer *writer, struct perfri
 }
 
 /* The last step of a reserve: a reader that waits for the next record is woken by its commit. */
-static struct perfring_place give(struct perfring_writer *writer, unsigned char *space, uint64_t size, uint64_t end,
-				  uint64_t state)
+static struct perfring_place finish_reserve(struct perfring_writer *writer, unsigned char *space, uint64_t size,
+					    uint64_t end, uint64_t state)
 {
 	if (PERFRING_LOAD(&state_of(writer)->armed) & PERFRING_WAKEUP_RECORD) {
 		PERFRING_STORE(&writer->call, (uint8_t)1);
@@ -359,9 +363,10 @@ static struct perfring_place give(struct perfring_writer *writer, unsigned char 
 /* Whether the caller interrupted a record, which continues only after the caller has returned. */
 static bool is_nested(const struct perfring_writer *writer)
 {
-	uint64_t claimed, start = beginning(writer, &claimed);
+	uint64_t claimed = PERFRING_LOAD(&writer->claimed);
 
-	return claimed == start && claimed > PERFRING_LOAD(&writer->position);
+	PERFRING_FENCE_LOCAL(); /* the order is that of perfring_writer_claim */
+	return claimed > PERFRING_LOAD(&writer->position);
 }
 
 struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *writer, struct perfring_output *output,
@@ -387,7 +392,7 @@ struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *write
 		stamp_watermark(writer, end);
 		if (writer->flags & PERFRING_RING_OVERWRITE)
 			report_claimed(writer);
-		return give(writer, address_of(writer, end - size, end), size, end, state);
+		return finish_reserve(writer, address_of(writer, end - size, end), size, end, state);
 	}
 	PERFRING_POINT(rare_undone);
 	if (!claim_space(writer, output, size, state & PERFRING_CLAIM_NESTED, &attempt)) {
@@ -398,7 +403,7 @@ struct perfring_place perfring_writer_reserve_slow(struct perfring_writer *write
 		return place(NULL, 0, 0);
 	}
 	space = begin_record(writer, output, &attempt);
-	return give(writer, space, size, attempt.end, state);
+	return finish_reserve(writer, space, size, attempt.end, state);
 }
 
 /* ---- committing, discarding ---- */
@@ -440,7 +445,7 @@ void perfring_writer_commit_slow(struct perfring_writer *writer, const struct pe
 		return;
 	if (!output)
 		output = &writer->output;
-	PERFRING_FENCE_LOCAL(); /* the record before the word that it is there */
+	PERFRING_FENCE_LOCAL(); /* the record's bytes before the store of `again` */
 	if (output->wakeup_events)
 		count_samples(writer, output->wakeup_events, space, size);
 	PERFRING_POINT(commit_counted);
@@ -450,7 +455,7 @@ void perfring_writer_commit_slow(struct perfring_writer *writer, const struct pe
 		leave(writer);
 }
 
-/* Frees `size` bytes that end at `end`, if they are the last; not if the claim has overwritten the oldest records. */
+/* Frees `size` bytes that end at `end`, if they are the last; never in a ring that overwrites. */
 static bool give_back(struct perfring_writer *writer, uint64_t size, uint64_t end)
 {
 	end &= ~(uint64_t)STATE;
@@ -468,7 +473,8 @@ void perfring_writer_discard_slow(struct perfring_writer *writer, unsigned char 
 	PERFRING_POINT(discarded);
 	PERFRING_FENCE_LOCAL();
 	if (end & PERFRING_CLAIM_NESTED)
-		PERFRING_STORE(&writer->again, (uint8_t)1); /* the filler, or the LOST record before it */
+		/* The outermost must publish the filler, or the LOST record before it. */
+		PERFRING_STORE(&writer->again, (uint8_t)1);
 	else
 		leave(writer);
 }
@@ -529,6 +535,8 @@ uint64_t perfring_writer_lost(const struct perfring_writer *writer)
 	return writer->page ? PERFRING_LOAD(&state_of(writer)->lost_total) : 0;
 }
 
+/* ---- wakeup and stamps ---- */
+
 void perfring_writer_flush(struct perfring_writer *writer)
 {
 	const struct perf_event_mmap_page *page = writer->page;
@@ -565,12 +573,13 @@ static bool lives(const struct perfring_ring_state *state, uint64_t identity)
 {
 	if (!identity)
 		return false;
-	if (identity == perfring_identity_own()) /* it is open twice, or this program was exec'd by the writer */
+	/* Same image: it is open twice.  Another image: the old writer exec'd this program. */
+	if (identity == perfring_identity_own())
 		return PERFRING_LOAD(&state->writer_image) == own_image();
 	return perfring_identity_lives(identity);
 }
 
-/* Makes claimed space that will not be committed a filler; counts one loss. */
+/* Makes claimed space that will not be committed a filler; counts one loss.  Returns false if there is no such space. */
 static bool abandon(struct perfring_writer *writer, uint64_t published, uint64_t claimed)
 {
 	uint64_t size = claimed - published;
@@ -588,7 +597,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 {
 	static const struct perfring_writer_options defaults = {.wake_fd = -1};
 	struct perfring_ring_state *state;
-	uint64_t published, claimed, name;
+	uint64_t published, claimed, identity;
 	struct perfring_writer *writer;
 
 	*result = NULL;
@@ -612,8 +621,8 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	if (writer == MAP_FAILED)
 		return -ENOMEM;
 	/* Of several that find the last writer dead, one takes its place. */
-	name = PERFRING_LOAD(&state->writer);
-	if (lives(state, name) || !PERFRING_COMPARE_EXCHANGE(&state->writer, &name, perfring_identity_own())) {
+	identity = PERFRING_LOAD(&state->writer);
+	if (lives(state, identity) || !PERFRING_COMPARE_EXCHANGE(&state->writer, &identity, perfring_identity_own())) {
 		munmap(writer, sizeof(*writer));
 		return -EBUSY;
 	}
@@ -634,7 +643,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	writer->flags = (uint32_t)ring->flags;
 	writer->watermark = PERFRING_LOAD(&state->watermark);
 	if (!writer->watermark || writer->watermark > ring->size)
-		writer->watermark = ring->size / 2; /* overwritten: the kernel's default */
+		writer->watermark = ring->size / 2; /* the shared word was damaged; use the kernel's default */
 	writer->output = options->output;
 	writer->output.lost = 0;
 	writer->ring = *ring;
@@ -660,7 +669,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	return 0;
 }
 
-void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
+void perfring_writer_hand_over(struct perfring_writer *writer, pthread_t thread, uint32_t tid)
 {
 	writer->thread = (const void *)thread;
 	PERFRING_STORE(&state_of(writer)->writer, perfring_identity_of(tid));
@@ -672,7 +681,8 @@ void perfring_writer_give(struct perfring_writer *writer, pthread_t thread, uint
 static void drop_reserved(struct perfring_writer *writer, uint64_t position, uint64_t claimed)
 {
 	if (writer->flags & PERFRING_RING_OVERWRITE) {
-		/* It may have overwritten the oldest records.  A claim above the size has never passed the check. */
+		/* It may have overwritten the oldest records.  A claim larger than the ring never passed the space check, so
+		 * nothing was written. */
 		report_claimed(writer);
 		if (abandon(writer, position, claimed))
 			return;
@@ -715,8 +725,8 @@ void perfring_writer_close(struct perfring_writer *writer)
 		PERFRING_ADD(&state->lost, PERFRING_LOAD(&writer->lost)); /* the next writer's LOST record reports it */
 		PERFRING_STORE(&state->writer_pid, 0);
 		PERFRING_STORE(&state->writer_tid, 0);
-		PERFRING_STORE_RELEASE(&state->writer,
-				       0); /* the next open's compare-exchange sees what this writer stored */
+		/* The next open's compare-exchange sees what this writer stored. */
+		PERFRING_STORE_RELEASE(&state->writer, 0);
 		madvise(writer->ring.mapping, (size_t)writer->ring.mapping_size, MADV_DOFORK);
 	}
 	munmap(writer, sizeof(*writer));

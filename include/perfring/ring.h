@@ -95,7 +95,7 @@ struct perfring_ring_state {
 	perfring_u64 claimed
 		__attribute__((__aligned__(128))); /* end of the claimed space (OVERWRITE; shared.h) */
 	perfring_u64 lost;       /* records refused since the last LOST record (shared writers; a closed writer) */
-	perfring_u64 lost_total; /* records refused since creation, including those of no LOST record yet */
+	perfring_u64 lost_total; /* records refused since creation, including those that no LOST record reports yet */
 	perfring_u64 wakeup;     /* the stamp of docs/abi.md 7.3, step 7 (shared writers) */
 	perfring_u64 events;     /* samples towards wakeup_events (shared writers) */
 	perfring_u64 abandoned;  /* reservations of writers that died, which became fillers */

@@ -36,10 +36,10 @@
  * The writer belongs to the thread that opened it, and its handlers.  All functions but open, close and reset are
  * async-signal-safe, take no lock, do not allocate, and keep errno.
  *
- *              reserve commit discard begin take write | pause arm lost | reset close
- *   thread            yes                              |      yes       |    yes
- *   handler           yes                              |      yes       |    no
- *   other threads     no                               |      yes       |    no
+ *              reserve commit discard begin take write | pause arm lost flush | reset close
+ *   thread            yes                              |         yes          |    yes
+ *   handler           yes                              |         yes          |    no
+ *   other threads     no                               |         yes          |    no
  *
  * Fillers.  A ring may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a consumer use a
  * shared ring, STRICT with PERFRING_RING_LOST_FILLERS.
@@ -59,8 +59,9 @@
 PERFRING_BEGIN
 
 /* An event's part of the ring that it writes into, as the kernel's output.  Several outputs may share a writer: each has its
- * own id, trailer, wakeup_events and count of refused records; the ring's counters are common (docs/abi.md 7.9).  An output
- * is used only from reserve to commit. */
+ * own id, trailer, wakeup_events and count of refused records; the ring's counters are common (docs/abi.md 7.9).  Several
+ * writers may share an output too, if its trailer may run in several threads.  An output is used only from reserve to
+ * commit. */
 struct perfring_output {
 	uint64_t id;            /* of a LOST record that this output writes */
 	perfring_u64 lost;      /* its refused records, as PERF_FORMAT_LOST; never reset */
@@ -113,7 +114,7 @@ struct perfring_writer {
 	const void *thread; /* of the owner, for PERFRING_DEBUG */
 
 	/* the slow path (positions as above) */
-	perfring_u64 lost;   /* refused records of no LOST record yet */
+	perfring_u64 lost;   /* refused records that no LOST record reports yet */
 	perfring_u64 wakeup; /* the kernel's stamp: grows by the watermark, and by one for wakeup_events */
 	perfring_u64 woken;  /* the stamp at the last wakeup */
 	perfring_u64 events; /* samples towards wakeup_events */
@@ -164,18 +165,19 @@ PERFRING_API void perfring_writer_close(struct perfring_writer *writer);
 PERFRING_API void perfring_writer_reset(struct perfring_writer *writer);
 
 /* Pauses or resumes output; opening another writer resumes it too.  While paused, reserves are refused and counted
- * (docs/abi.md 7.3, step 2).  Records that were reserved before the return may still be committed.  Context: any thread;
- * handlers. */
+ * (docs/abi.md 7.3, step 2).  Records that were reserved before the return may still be committed; if membarrier(2) is refused
+ * (seccomp), records may also be reserved after it, up to the old limit.  Context: any thread; handlers. */
 PERFRING_EXPERIMENTAL void perfring_writer_pause(struct perfring_writer *writer, bool paused);
 
 /* For a reader that is about to sleep (wakeup.h): the next record wakes it, whatever the watermark.  Returns whether a record
- * is uncommitted now; it may be published without a wakeup, so the reader must sleep only briefly. */
+ * is uncommitted now; it may be published without a wakeup, so the reader must sleep only briefly.  The same holds for the next
+ * record if membarrier(2) is refused (seccomp). */
 PERFRING_API bool perfring_writer_arm(struct perfring_writer *writer);
 
 /* The number of records refused since the ring was created, including those that no LOST record reports yet. */
 PERFRING_EXPERIMENTAL uint64_t perfring_writer_lost(const struct perfring_writer *writer);
 
-/* Wakes the reader if there are records that it was not woken for, whatever the watermark. */
+/* Wakes the reader if the ring has unread records, whatever the watermark. */
 PERFRING_API void perfring_writer_flush(struct perfring_writer *writer);
 
 /* ---- the slow paths, for the inlines below only.  A claim is passed by its members, so that its address is not taken and
@@ -286,7 +288,7 @@ PERFRING_INLINE void perfring_writer_commit(struct perfring_writer *writer, cons
 		if (PERFRING_UNLIKELY(PERFRING_LOAD(&writer->again)))
 			perfring_writer_settle(writer);
 	} else if (claim->state == PERFRING_CLAIM_NESTED) {
-		PERFRING_FENCE_LOCAL(); /* the record before the word that says it is there */
+		PERFRING_FENCE_LOCAL(); /* the record's bytes before the store of `again` */
 		PERFRING_STORE(&writer->again, (uint8_t)1);
 	} else {
 		perfring_writer_commit_slow(writer, claim->output, claim->room, claim->size, claim->end | claim->state);
