@@ -31,7 +31,7 @@ int perfring_feature_swap(uint32_t feature, void *payload, uint64_t size, uint32
 	int one;
 
 	perfring_feature_open(&walk, feature, payload, size, cpus);
-	walk.order = to_foreign ? LAYOUT_TO_OTHER : LAYOUT_FROM_OTHER;
+	walk.order = to_foreign ? LAYOUT_TO_FOREIGN : LAYOUT_FROM_FOREIGN;
 	while ((one = perfring_layout_next(&walk, &member)) == 1)
 		;
 	return one;

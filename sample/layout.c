@@ -411,10 +411,10 @@ static int take_number(struct perfring_layout_walk *walk, uint32_t size, struct 
 	fill(walk, member);
 	if (walk->fill && walk->bytes)
 		perfring_number_put(bytes, size, member->number);
-	if (walk->order == LAYOUT_FROM_OTHER)
+	if (walk->order == LAYOUT_FROM_FOREIGN)
 		swap_bytes(bytes, size);
 	kept = member->number = walk->bytes ? perfring_number_get(bytes, size) : member->number;
-	if (walk->order == LAYOUT_TO_OTHER)
+	if (walk->order == LAYOUT_TO_FOREIGN)
 		swap_bytes(bytes, size);
 	if (is_order && walk->order != LAYOUT_NATIVE)
 		*bytes ^= 1;
@@ -446,7 +446,7 @@ static int take_attr(struct perfring_layout_walk *walk, struct perfring_layout_m
 	if (walk->order == LAYOUT_NATIVE && !is_own)
 		return 1;
 	memcpy(&own, bytes + PERFRING_ATTR_AT_size, sizeof(own));
-	if (walk->order == LAYOUT_FROM_OTHER)
+	if (walk->order == LAYOUT_FROM_FOREIGN)
 		own = __builtin_bswap32(own);
 	if (!own)
 		own = PERFRING_ATTR_MIN;
@@ -456,9 +456,9 @@ static int take_attr(struct perfring_layout_walk *walk, struct perfring_layout_m
 			swap_bytes(bytes + PERFRING_ATTR_AT_size, 4);
 		return wrong(walk, own < PERFRING_ATTR_MIN ? "attr shorter than any" : "attr longer than its bytes");
 	}
-	if (walk->order == LAYOUT_FROM_OTHER)
+	if (walk->order == LAYOUT_FROM_FOREIGN)
 		perfring_attr_to_native((const void *)bytes, bytes, own);
-	else if (walk->order == LAYOUT_TO_OTHER)
+	else if (walk->order == LAYOUT_TO_FOREIGN)
 		perfring_attr_to_foreign((const void *)bytes, bytes, own);
 	if (is_own)
 		member->size = own;

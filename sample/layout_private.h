@@ -8,8 +8,8 @@
 /* walk.order: the order of the bytes that are read, and of those left in their place. */
 enum {
 	LAYOUT_NATIVE,
-	LAYOUT_FROM_OTHER, /* foreign bytes, left native */
-	LAYOUT_TO_OTHER,   /* native bytes, left foreign */
+	LAYOUT_FROM_FOREIGN, /* foreign bytes, left native */
+	LAYOUT_TO_FOREIGN,   /* native bytes, left foreign */
 };
 
 /* Begins a walk over a member of a record, from record[at] up to record[end - 1], the trailer's beginning. */

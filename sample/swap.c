@@ -11,12 +11,12 @@
 #include <immintrin.h>
 #endif
 
-/* One function a kind does all three: it swaps a whole record into the buffer, from the foreign order or to it, or
- * decodes a foreign sample, for which it swaps only words there.  A field has the same offset in the buffer and in the
- * record.
+/* One function for each kind of field (fields.def) does all three modes: TO_NATIVE and TO_FOREIGN swap a whole record into the
+ * buffer; DECODE decodes a foreign sample, and swaps only lists of words into the buffer.  A field has the same offset in the
+ * buffer and in the record.
  *
- * Lengths are compared by their native value, after they are swapped.  So both directions see the same lengths and stop
- * at the same place: they undo each other on damaged records too. */
+ * Lengths are compared by their native value in both directions.  So both see the same lengths and stop at the same place: they
+ * undo each other on damaged records too. */
 enum mode {
 	TO_NATIVE,
 	TO_FOREIGN,
@@ -33,7 +33,7 @@ struct byteswap {
 
 static const char ends_early[] = "record ends inside this field";
 
-/* ---- numbers: *value is in native order ---- */
+/* ---- numbers of 16, 32 and 64 bits: short, half, word.  *value is in native order ---- */
 
 #define SWAP_NUMBER(name, type, bits) \
 	FOLDED bool swap_##name(struct byteswap *swap, type *value) \
@@ -68,8 +68,8 @@ AVX2 FOLDED void swap_8(perfring_word *to, const perfring_word *from)
 	_mm256_storeu_si256((void *)(to + 4), _mm256_shuffle_epi8(_mm256_loadu_si256((const void *)(from + 4)), order));
 }
 
-/* At least 8 words.  For a number that is no multiple of 8, some of the last 8 are swapped twice: a loop over the
- * remainder takes longer.  A foreign callchain sample costs 1.35 native ones with this. */
+/* At least 8 words.  For a number that is no multiple of 8, some words are computed and stored twice, from `from`; correct only
+ * because `to` and `from` do not overlap (swap.h).  A loop over the remainder takes longer. */
 AVX2 __attribute__((noinline)) static int swap_many(perfring_word *to, const perfring_word *from, uint64_t nr)
 {
 	uint64_t i;
@@ -86,7 +86,7 @@ AVX2 __attribute__((noinline)) static int swap_many(perfring_word *to, const per
 #define HAS_SWAP_MANY false
 #endif
 
-/* Returns 0, so that its callers can end with it. */
+/* Returns 0, so that a caller can return its result. */
 FOLDED int put_swapped(perfring_word *to, const perfring_word *from, uint64_t nr)
 {
 	uint64_t i;
@@ -119,7 +119,7 @@ static void swap_attr_member(enum mode mode, unsigned char *attr, uint32_t offse
 	if (offset == PERFRING_ATTR_AT_flags)
 		number = SWAP_BITS(mode == TO_FOREIGN, mirror_attr_flags, number);
 	else if (offset == PERFRING_ATTR_AT_aux_action)
-		/* one-bit fields: mirrored and swapped, each byte has its bits mirrored */
+		/* Bit-reversing the word and swapping its bytes leaves each byte in place with its bits reversed. */
 		number = mirror_bits(__builtin_bswap64(number));
 	else
 		number = __builtin_bswap64(number) >> (64 - 8 * size);
@@ -137,6 +137,7 @@ static uint32_t attr_own_size(enum mode mode, const unsigned char *from)
 	return size ? size : PERFRING_ATTR_MIN;
 }
 
+/* A member that the end of the attr cuts stays as it is: half a number has no value. */
 static int64_t attr_swap(enum mode mode, const struct perf_event_attr *attr, void *buffer, size_t size)
 {
 	const unsigned char *from = (const unsigned char *)(const void *)attr;
@@ -148,7 +149,6 @@ static int64_t attr_swap(enum mode mode, const struct perf_event_attr *attr, voi
 		return -ENOSPC;
 	if (buffer != from)
 		memcpy(buffer, from, own);
-		/* A member that the end of the attr cuts stays as it is: half a number has no value. */
 #define PERFRING_ATTR(member, offset, size, show) \
 	if ((offset) + (size) <= own) \
 		swap_attr_member(mode, buffer, offset, size);
@@ -182,7 +182,7 @@ FOLDED const char *swap_pair(struct byteswap *swap, uint32_t *first, uint32_t *s
 	return NULL;
 }
 
-/* One number, whose halves are exchanged on the other machine (docs/abi.md 6). */
+/* One number; the struct's members are in reverse order on big endian (docs/abi.md 6). */
 FOLDED const char *swap_weight(struct byteswap *swap, struct perfring_weight *weight)
 {
 	uint64_t word = 0;
@@ -311,7 +311,7 @@ FOLDED const char *swap_aux(struct byteswap *swap, struct perfring_aux *aux)
 	return perfring_take_bytes(&swap->cursor, &aux->data, aux->size) ? NULL : "aux data longer than the record";
 }
 
-/* Fields of newer kernels are words.  Bytes after the last word are copied. */
+/* Fields that this version does not know are taken as u64 words.  Bytes after the last word are copied. */
 FOLDED void swap_trailing(struct byteswap *swap)
 {
 	uint32_t left = perfring_cursor_left(&swap->cursor);
@@ -321,7 +321,7 @@ FOLDED void swap_trailing(struct byteswap *swap)
 	memcpy(swap->buffer + swap->cursor.position, swap->cursor.base + swap->cursor.position, left % 8);
 }
 
-/* The record is not empty, and fits the buffer.  `swap` is at the first field. */
+/* The record has at least its header, and fits the buffer.  `swap` is at the first field. */
 FOLDED int swap_fields(struct byteswap swap, struct perfring_sample *sample, struct perfring_fault *fault,
 		       unsigned shape)
 {
@@ -329,9 +329,11 @@ FOLDED int swap_fields(struct byteswap swap, struct perfring_sample *sample, str
 	uint64_t left = PERFRING_SAMPLE_KNOWN; /* this row's and the following fields: known to the compiler */
 	uint64_t type = format->sample_type;
 
+	/* An earlier try of another shape has swapped bytes here. */
 	if (swap.mode != DECODE)
 		memcpy(swap.buffer + swap.cursor.position, swap.cursor.base + swap.cursor.position,
 		       perfring_cursor_left(&swap.cursor));
+/* Before a field that is not one word: done if sample_type has none of the fields left. */
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (!PERFRING_FIELD_KIND_##kind(PERFRING_BY_WORD, sample, a, b) && !(type & left)) \
 		goto done; \
@@ -401,14 +403,15 @@ static __attribute__((noinline)) int decode_slow(const struct perfring_format *f
 	return swap_fields(swap_of(DECODE, format, foreign, header, buffer), sample, fault, 0);
 }
 
+/* A swapped word has its halves exchanged: on a little-endian machine the first is the upper one. */
+#define FIRST_SHIFT (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 32 : 0)
+
 /* Swaps those fields of `some` that the format has.  Returns the address of the next field. */
 FOLDED const perfring_word *swap_front(const perfring_word *from, uint64_t type, uint64_t some,
 				       struct perfring_sample *sample)
 {
 	uint64_t word;
 
-/* A swapped word has its halves exchanged: on a little-endian machine the first is the upper one. */
-#define FIRST_SHIFT (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 32 : 0)
 #define FRONT_number(a, b) sample->a = word;
 #define FRONT_numbers(a, b) \
 	sample->a = (uint32_t)(word >> FIRST_SHIFT); \
@@ -423,8 +426,8 @@ FOLDED const perfring_word *swap_front(const perfring_word *from, uint64_t type,
 	return from;
 }
 
-/* The fast path: words, then a callchain up to the record's end, whose place is in the plan.  Any other sample takes
- * the slow path. All tests come first: the rest needs no more registers than a call may clobber. */
+/* The fast path: words, then a callchain up to the record's end, whose place is in the plan.  Any other sample takes the slow
+ * path.  All tests come first, so that the compiler saves no registers on the fast path. */
 int perfring_sample_decode_foreign(const struct perfring_format *format, const struct perf_event_header *foreign,
 				   struct perfring_sample *sample, void *buffer, size_t size,
 				   struct perfring_fault *fault)
@@ -440,6 +443,7 @@ int perfring_sample_decode_foreign(const struct perfring_format *format, const s
 	const perfring_word *front = (const perfring_word *)(const void *)(bytes + sizeof(*foreign));
 	perfring_word *to = (perfring_word *)(void *)((unsigned char *)buffer + least);
 
+	/* The plan is not trusted: swap_front reads at most FRONT_SIZE bytes, of fields that the type has. */
 	if (PERFRING_UNLIKELY(own < sizeof(*foreign) + FRONT_SIZE || own > size || least > own || left % 8 ||
 			      (type & ~(uint64_t)FRONT) != PERFRING_SAMPLE_CALLCHAIN ||
 			      least < sizeof(*foreign) + sizeof(*words) || __builtin_bswap64(words[-1]) != left / 8))
@@ -459,21 +463,21 @@ int perfring_sample_decode_foreign(const struct perfring_format *format, const s
 
 /* ---- the members of the other records ---- */
 
-/* In the buffer, which already has the record, by the kind's layout. */
+/* Swaps the member in the buffer, which holds a copy of the record, by its layout. */
 static const char *swap_laid(struct byteswap *swap, enum perfring_kind kind)
 {
 	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
 
 	perfring_layout_open_member(&walk, kind, swap->misc, swap->buffer, swap->cursor.position, swap->cursor.length);
-	walk.order = swap->mode == TO_FOREIGN ? LAYOUT_TO_OTHER : LAYOUT_FROM_OTHER;
+	walk.order = swap->mode == TO_FOREIGN ? LAYOUT_TO_FOREIGN : LAYOUT_FROM_FOREIGN;
 	while (perfring_layout_next(&walk, &member) == 1)
 		;
 	swap->cursor.position = (uint32_t)walk.at;
 	return walk.fault.what;
 }
 
-/* Numbers, on which later members may depend, and kinds that need no walk; the others by their layouts. */
+/* Swaps numbers here, because later members may depend on them, and kinds that need no walk; other kinds by their layouts. */
 static const char *swap_member(struct byteswap *swap, enum perfring_kind kind, void *member)
 {
 	switch (kind) {
@@ -562,12 +566,12 @@ static int swap_record(struct byteswap *swap, uint32_t type, struct perfring_fau
 static int64_t record_swap(enum mode mode, const struct perfring_format *format, const struct perf_event_header *record,
 			   void *buffer, size_t size, struct perfring_fault *fault)
 {
+	/* Reads the header once.  The same function converts native to foreign. */
 	struct perf_event_header swapped = perfring_header_to_native(record);
 	struct perf_event_header native = swapped;
 	struct byteswap swap;
 	int error;
 
-	/* The header is read once. */
 	if (mode == TO_FOREIGN)
 		native = perfring_header_to_native(&swapped);
 	if (size < sizeof(swapped) || size < native.size)

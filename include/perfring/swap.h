@@ -4,7 +4,8 @@
  * or branch entry has the same flags afterwards, not the same bits mirrored.  What is bytes stays bytes: strings, RAW,
  * user stacks, AUX data, build ids, payloads of perf's features.
  *
- * The input is never modified; the room must not overlap it.  Context: any thread, also signal handlers.
+ * The input is never modified; the buffer must not overlap it, except that an attr may be converted in place (the buffer is the
+ * attr).  Context: any thread, also signal handlers.
  */
 #ifndef PERFRING_SWAP_H
 #define PERFRING_SWAP_H
