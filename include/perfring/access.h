@@ -8,9 +8,8 @@
  *   shared: another CPU looks.  Orders are C11's, and each use names its partner.
  *   local:  only signal handlers of the same thread look.  A handler runs to its end between two instructions of the
  *           thread, so one instruction is atomic and program order is order enough: only the compiler must be held,
- *           and a read-modify-write needs no lock prefix, which is what makes a writer cost as little as it does
- *          .  Under a sanitizer, which cannot see through assembly, and on other processors, the same
- *           by C11 atomics.
+ *           and a read-modify-write needs no lock prefix, which makes a writer cheap.  Under a sanitizer, which cannot
+ *           see through assembly, and on other processors: the same by C11 atomics.
  */
 #ifndef PERFRING_ACCESS_H
 #define PERFRING_ACCESS_H

@@ -2,7 +2,8 @@
  *
  * Errors, everywhere: an int is 0 or -errno; an iterator gives 1 for one, 0 for none, -errno; a size is an
  * int64_t, negative for -errno.  Four meanings are fixed: -EBADMSG the bytes are wrong, -ENOSPC the room is too
- * small, -EOPNOTSUPP this kernel cannot, -EINVAL called wrongly.  errno itself is neither read nor meant.
+ * small, -EOPNOTSUPP not supported by this kernel, build or input, -EINVAL called wrongly.  errno itself is neither read nor
+ * meant.
  *
  * What could not be opened.  An open that fails leaves NULL, or an object of the caller's that is closed (for
  * perfring_file_open see there); each close takes both, and does nothing.  A reader's next, asked of NULL, is -EINVAL.  To

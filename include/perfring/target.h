@@ -8,23 +8,26 @@
 
 PERFRING_BEGIN
 
-/* Threads x CPUs.  Without threads: everything that runs on the CPUs.  Without CPUs: the threads on any CPU, each with its own
- * ring. */
+/* Each event is opened for every pair of a thread and a CPU.  Without threads: for everything that runs on the CPUs.  Without
+ * CPUs: for the threads on any CPU, each with its own ring; an event that inherits cannot be mapped then (docs/abi.md 7.10).
+ * With neither, the add of an event refuses (-EINVAL). */
 struct perfring_target;
 
 PERFRING_API int perfring_target_open(struct perfring_target **target);
 PERFRING_API void perfring_target_close(struct perfring_target *target);
 
-/* Adds CPUs.  list: as in "0-3,6"; NULL: all that are online now.  Returns 0, -EINVAL (no such list), -ENODEV (a CPU is not
- * online), -ENOMEM. */
+/* Adds CPUs.  list: as in "0-3,6"; NULL: all that are online now.  Returns 0, -EINVAL (not a list of CPUs), -ENODEV (a CPU is
+ * not online), -ENOMEM. */
 PERFRING_API int perfring_target_add_cpus(struct perfring_target *target, const char *list);
 
-/* Adds all threads that the process has now, or one thread.  Returns 0, -ESRCH (no such process or thread), -ENOMEM. */
+/* Adds all threads that the process has now (perfring_session_update opens events on later ones), or one thread.  Returns 0,
+ * -ESRCH (no such process), -EINVAL (a negative number, or the target has cgroups), -ENOMEM. */
 PERFRING_API int perfring_target_add_process(struct perfring_target *target, int32_t pid);
 PERFRING_API int perfring_target_add_thread(struct perfring_target *target, int32_t tid);
 
 /* Adds the members of a cgroup, on each CPU of the target (all online CPUs if none was added).  path: the cgroup's directory,
- * absolute or below the cgroup2 mount.  Returns 0, -EINVAL (the target has threads), -errno of opening the directory. */
+ * absolute or below the cgroup2 mount.  Returns 0, -EINVAL (an empty or too long path, or the target has threads), -ENOMEM,
+ * -errno of opening the directory. */
 PERFRING_API int perfring_target_add_cgroup(struct perfring_target *target, const char *path);
 
 PERFRING_END
