@@ -2,6 +2,7 @@
  *
  * Each stream orders its own; of several streams, whose records are due, the oldest comes first.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include "file_private.h"
 
@@ -251,6 +252,7 @@ static int merge(struct perfring_file *file, struct perfring_item *item)
 		else
 			*heap = heap[--file->heap_count];
 		perfring_heap_down(heap, file->heap_count, 0);
+		assert(perfring_heap_is_valid(file->heap, file->heap_count));
 	}
 	if (!file->heap_count)
 		return 0;

@@ -33,6 +33,14 @@ static inline void perfring_heap_down(struct perfring_heap_entry *heap, uint32_t
 	}
 }
 
+static inline bool perfring_heap_is_valid(const struct perfring_heap_entry *heap, uint32_t count)
+{
+	for (uint32_t at = 1; at < count; at++)
+		if (perfring_heap_is_before(heap[at], heap[(at - 1) / 2]))
+			return false;
+	return true;
+}
+
 /* Makes a heap of entries in any order. */
 static inline void perfring_heap_make(struct perfring_heap_entry *heap, uint32_t count)
 {

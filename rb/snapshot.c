@@ -4,6 +4,7 @@
  */
 #include <perfring/snapshot.h>
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "shared_private.h"
@@ -218,6 +219,19 @@ static int find(struct perfring_snapshot *snapshot, const struct span *span)
 	return 0;
 }
 
+/* Whether the invariant holds: asserted after each snapshot, in builds without NDEBUG. */
+static __attribute__((unused)) bool is_valid(const struct perfring_snapshot *snapshot)
+{
+	uint64_t published = snapshot->published - snapshot->oldest, claimed = snapshot->claimed - snapshot->oldest;
+
+	if (published > claimed || claimed > snapshot->size)
+		return false;
+	for (uint64_t i = 0; i < snapshot->count; i++)
+		if (snapshot->places[i] + sizeof(struct perf_event_header) > snapshot->size)
+			return false;
+	return true;
+}
+
 int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, unsigned tries)
 {
 	struct perfring_fault fault;
@@ -248,6 +262,7 @@ int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perf
 		perfring_snapshot_close(snapshot);
 		snapshot->fault = fault;
 	}
+	assert(ret || is_valid(snapshot));
 	return ret;
 }
 

@@ -6,6 +6,7 @@
 #include <perfring/merge.h>
 #include <perfring/session.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -173,6 +174,7 @@ int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item
 	merge->old_rings += session->old_rings;
 	look_at(merge, 0);
 	perfring_heap_down(merge->heap, merge->count, 0);
+	assert(perfring_heap_is_valid(merge->heap, merge->count));
 	return 1;
 }
 

@@ -14,6 +14,7 @@
  */
 #include <perfring/session.h>
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include <perfring/access.h>
@@ -129,6 +130,26 @@ static bool is_old(const struct perfring_session_ring *ring, uint64_t position)
 	return (int64_t)(position - ring->old_end) < 0;
 }
 
+/* Whether the invariants of session_private.h hold: asserted after each step, in builds without NDEBUG. */
+static __attribute__((unused)) bool ring_is_valid(const struct perfring_session_ring *ring)
+{
+	bool is_forward = ring->ops == &perfring_session_forward;
+	uint32_t old = 0;
+
+	if (ring->first > ring->end || ring->end > 2 * PERFRING_WINDOW)
+		return false;
+	for (uint32_t i = ring->first; i < ring->end; i++) {
+		const struct perfring_pending *waiting = &ring->window[i];
+
+		if (i > ring->first && waiting->key < waiting[-1].key)
+			return false;
+		if (is_forward && waiting->position - ring->reader.returned >= ring->reader.position - ring->reader.returned)
+			return false;
+		old += is_old(ring, waiting->position);
+	}
+	return !is_forward || (old == ring->old && perfring_reader_is_valid(&ring->reader));
+}
+
 static void insert(struct perfring_session_ring *ring, const struct perfring_pending *waiting)
 {
 	uint32_t at = ring->end;
@@ -208,6 +229,7 @@ static void begin_merge(struct perfring_session *session)
 				(struct perfring_heap_entry){ring->window[ring->first].key, i};
 	}
 	perfring_heap_make(session->heap, session->heap_count);
+	assert(perfring_heap_is_valid(session->heap, session->heap_count));
 }
 
 uint64_t perfring_session_first_key(struct perfring_session *session)
@@ -237,6 +259,7 @@ void perfring_session_take(struct perfring_session *session, struct perfring_ite
 		session->heap[0].key = ring->window[ring->first].key;
 	}
 	perfring_heap_down(session->heap, session->heap_count, 0);
+	assert(perfring_heap_is_valid(session->heap, session->heap_count) && ring_is_valid(ring));
 
 	item->record = waiting.record;
 	item->format = waiting.format;
@@ -351,6 +374,7 @@ static void fill(struct perfring_session *session, struct perfring_session_ring 
 		waiting.record = perfring_reader_take(&ring->reader, &header);
 		perfring_session_put(session, ring, &waiting, &header, false);
 	}
+	assert(ring_is_valid(ring));
 }
 
 /* Reads headers, and from bodies at most a loss count, an id and a time.  With COPY the record is copied. */
@@ -398,6 +422,7 @@ static void give_back(struct perfring_session *session, struct perfring_session_
 		if (ring->window[j].position - returned < lowest - returned)
 			lowest = ring->window[j].position;
 	perfring_reader_return_to(&ring->reader, lowest);
+	assert(ring_is_valid(ring));
 	if (ring->state == PERFRING_HEALTH_REPORTED_CORRUPT && ring->first == ring->end) {
 		ring->totals.skipped += perfring_reader_skip(&ring->reader);
 		ring->state = PERFRING_HEALTH_SOUND;

@@ -37,6 +37,14 @@ struct perfring_reader {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_reader) == 120, "reader");
 
+/* Whether the invariant holds. */
+PERFRING_INNER bool perfring_reader_is_valid(const struct perfring_reader *reader)
+{
+	uint64_t position = reader->position - reader->returned, observed = reader->observed - reader->returned;
+
+	return position <= observed && observed <= reader->mask + 1;
+}
+
 /* An aligned word of a ring, which may alias any type. */
 typedef uint64_t perfring_ring_word __attribute__((__may_alias__));
 

@@ -27,7 +27,7 @@
 PERFRING_BEGIN
 
 /* Private memory of the caller; nothing is shared.
- * Invariant: oldest <= published <= claimed <= oldest + size. */
+ * Invariant: oldest <= published <= claimed <= oldest + size, as distances (a hostile writer's positions wrap around). */
 struct perfring_snapshot {
 	unsigned char *data; /* the copy; records are returned from it */
 	uint64_t size;       /* of the ring */
