@@ -1,4 +1,4 @@
-/* event_private.h - shared by the files of this room. */
+/* event_private.h - shared by the files of this directory. */
 #ifndef PERFRING_EVENT_EVENT_PRIVATE_H
 #define PERFRING_EVENT_EVENT_PRIVATE_H
 

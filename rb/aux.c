@@ -139,7 +139,7 @@ static bool publish(struct perfring_aux_area *aux)
 
 static void leave(struct perfring_aux_area *aux)
 {
-	aux->room = 0;
+	aux->space = 0;
 	PERFRING_FENCE_LOCAL(); /* before: a handler that begins after it sees all other words */
 	PERFRING_STORE(&aux->begun, UINT64_C(0));
 }
@@ -158,28 +158,28 @@ int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **space)
 		leave(aux);
 		return -EAGAIN;
 	}
-	aux->room = aux->size;
+	aux->space = aux->size;
 	if (!overwrites(aux)) {
 		/* Acquire: the consumer has read what will be overwritten.  One byte stays free (docs/abi.md 7.2); an
 		 * invalid aux_tail, a masked one for example, leaves no space. */
 		used = aux->position - perfring_page_reclaim_aux(aux->page);
-		aux->room = used < aux->size ? aux->size - 1 - used : 0;
+		aux->space = used < aux->size ? aux->size - 1 - used : 0;
 	}
-	if (!aux->room) {
+	if (!aux->space) {
 		stop(aux);
 		wake(aux);
 		leave(aux);
 		return 0;
 	}
 	*space = aux->data + (aux->position & (aux->size - 1));
-	return (int64_t)aux->room;
+	return (int64_t)aux->space;
 }
 
 unsigned char *perfring_aux_skip(struct perfring_aux_area *aux, uint64_t n)
 {
-	if (!can_produce(aux) || !PERFRING_LOAD(&aux->begun) || n > aux->room)
+	if (!can_produce(aux) || !PERFRING_LOAD(&aux->begun) || n > aux->space)
 		return NULL;
-	aux->room -= n;
+	aux->space -= n;
 	aux->position += n;
 	if (publish(aux))
 		wake(aux);
@@ -209,7 +209,7 @@ int perfring_aux_end(struct perfring_aux_area *aux, uint64_t size, uint64_t flag
 	uint64_t offset;
 	bool wanted;
 
-	if (!can_produce(aux) || !PERFRING_LOAD(&aux->begun) || (!overwrites(aux) && size > aux->room))
+	if (!can_produce(aux) || !PERFRING_LOAD(&aux->begun) || (!overwrites(aux) && size > aux->space))
 		return -EINVAL;
 	offset = aux->position;
 	aux->position += size;

@@ -180,11 +180,11 @@ struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cpus *cpus, str
 		if (!swap(cpus, cpu, number, from, claim.end))
 			continue;
 		PERFRING_POINT(cpus_claimed);
-		claim.room = cpu->data + (from & cpu->mask);
+		claim.space = cpu->data + (from & cpu->mask);
 		if (extra) {
 			/* what is lost now: it may be 0 (docs/abi.md 7.3, step 8) */
-			lost_put(output, PERFRING_EXCHANGE(&state_of(cpu)->lost, 0), claim.room);
-			claim.room += extra; /* in one piece: the data are mapped twice */
+			lost_put(output, PERFRING_EXCHANGE(&state_of(cpu)->lost, 0), claim.space);
+			claim.space += extra; /* in one piece: the data are mapped twice */
 		}
 		claim.state = (uint64_t)number << PERFRING_CPUS_SHIFT;
 		if (cpus->way == PERFRING_CPUS_RSEQ)
@@ -262,7 +262,7 @@ void perfring_cpus_commit_slow(struct perfring_cpus *cpus, struct perfring_claim
 	if (!cpu->page) /* a child after fork */
 		return;
 	PERFRING_POINT(cpus_encoded);
-	wake = sample_is_due(claim.output ? claim.output->wakeup_events : 0, claim.room, &state_of(cpu)->events);
+	wake = sample_is_due(claim.output ? claim.output->wakeup_events : 0, claim.space, &state_of(cpu)->events);
 	if (perfring_page_observe(cpu->page) != claim.end - claim.size) {
 		leave_mark(cpus, cpu, number, &claim, wake);
 		return;
@@ -287,7 +287,7 @@ void perfring_cpus_settle(struct perfring_cpus *cpus, struct perfring_claim clai
 void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_claim *claim)
 {
 	if (cpus->count)
-		filler_put(claim->room, claim->taken);
+		filler_put(claim->space, claim->taken);
 	perfring_cpus_commit(cpus, claim);
 }
 

@@ -674,15 +674,15 @@ static void *reserve_space(struct perfring_shared *shared, struct perfring_outpu
 	claim->end = start + bytes;
 	claim->size = size;
 	claim->output = output;
-	claim->room = shared->data + ((start + lost) & shared->mask);
+	claim->space = shared->data + ((start + lost) & shared->mask);
 	PERFRING_POINT(shared_given);
-	return claim->room;
+	return claim->space;
 }
 
 /* Returns whether a wakeup is due. */
 static bool count_sample(struct perfring_shared *shared, const struct perfring_claim *claim)
 {
-	if (!sample_is_due(claim->output->wakeup_events, claim->room, &shared->state->events))
+	if (!sample_is_due(claim->output->wakeup_events, claim->space, &shared->state->events))
 		return false;
 	PERFRING_ADD(&shared->state->wakeup, 1);
 	return true;
@@ -767,8 +767,8 @@ static inline void *give_leased(struct perfring_shared *shared, struct perfring_
 	claim->end = end;
 	claim->size = size;
 	claim->output = output;
-	claim->room = shared->data + ((end - size) & shared->mask);
-	return claim->room;
+	claim->space = shared->data + ((end - size) & shared->mask);
+	return claim->space;
 }
 
 /* A record that ends at `end` did not fit into the chunk. */
@@ -938,7 +938,7 @@ void perfring_shared_discard(struct perfring_shared *shared, const struct perfri
 			leave_chunk(shared);
 		return;
 	}
-	fill(shared, (uint64_t)((unsigned char *)claim->room - shared->data), claim->size);
+	fill(shared, (uint64_t)((unsigned char *)claim->space - shared->data), claim->size);
 	if (claim->state & CLAIM_SPACE)
 		commit_space(shared, claim, false);
 	else if (depth) /* the record that follows covers both */

@@ -1,4 +1,4 @@
-/* attr.h - an attr by its own size: the places and values of its members.  Other rooms include "sample/attr.h". */
+/* attr.h - an attr by its own size: the places and values of its members.  Other directories include "sample/attr.h". */
 #ifndef PERFRING_SAMPLE_ATTR_H
 #define PERFRING_SAMPLE_ATTR_H
 

@@ -94,7 +94,7 @@ static void keep_part(enum perfring_kind kind, const struct perfring_layout_memb
 	} else {
 		memcpy((unsigned char *)to + binding->offset, &part->bytes, sizeof(part->bytes));
 		keep_number(kind, "size", to, part->size);
-		keep_number(kind, "room", to, part->space);
+		keep_number(kind, "space", to, part->space);
 		if (part->kind == PERFRING_LAYOUT_PARTS)
 			keep_number(kind, "nr", to, part->number);
 	}
@@ -164,7 +164,7 @@ static const char *take_string(struct scan *scan, struct perfring_string *string
 	nul = memchr(bytes, 0, space);
 	string->data = bytes;
 	string->size = nul ? (uint32_t)((const char *)nul - string->data) : space;
-	string->room = space;
+	string->space = space;
 	return NULL;
 }
 
@@ -396,9 +396,9 @@ FOLDED bool put_id128(struct scan *scan, const struct perfring_file_id *file)
 /* Whether decoding returns its size: no NUL inside, and one after it unless it fills its space. */
 static bool is_whole(const struct perfring_string *string)
 {
-	if (string->size > PERFRING_RECORD_MAX || (string->room && string->size > string->room))
+	if (string->size > PERFRING_RECORD_MAX || (string->space && string->size > string->space))
 		return false;
-	if (string->size < string->room && string->data[string->size])
+	if (string->size < string->space && string->data[string->size])
 		return false;
 	return !string->size || !memchr(string->data, 0, string->size);
 }
@@ -406,14 +406,14 @@ static bool is_whole(const struct perfring_string *string)
 /* most: the size of a text, 0 for a string.  A text may be shorter at the end of the record. */
 FOLDED bool put_string(struct scan *scan, const struct perfring_string *string, uint32_t most)
 {
-	uint32_t size = string->room ? string->room : string->size;
+	uint32_t size = string->space ? string->space : string->size;
 
 	if (!scan->cursor.base && (!is_whole(string) || (most && size > most)))
 		return false;
-	scan->is_cut = most && string->room && string->room < most;
+	scan->is_cut = most && string->space && string->space < most;
 	if (!put_bytes(scan, string->data, size))
 		return false;
-	if (string->room)
+	if (string->space)
 		return true;
 	return most ? put_bytes(scan, NULL, most - size) : put_bytes(scan, NULL, 1) && put_padding(scan);
 }

@@ -126,7 +126,7 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 		*word++ = PERFRING_FIELD_BY(WORD_, PERFRING_FIELD_KIND_##kind)(a, b);
 #include <perfring/fields.def>
 	if (type & PERFRING_SAMPLE_RAW) {
-		memset(claim.room + size - 8, 0, 8); /* the padding is in it */
+		memset(claim.space + size - 8, 0, 8); /* the padding is in it */
 		half = sample.raw.size + sample.raw.padding;
 		memcpy(word, &half, sizeof(half));
 		if (sample.raw.size)

@@ -46,11 +46,11 @@ struct perfring_aux_area {
 	struct perfring_writer *writer;
 	struct perfring_output *output;
 	uint64_t position;    /* aux_head, our own copy */
-	uint64_t room;        /* bytes that the open transaction may write */
+	uint64_t space;       /* bytes that the open transaction may write */
 	perfring_u64 begun;   /* a transaction is open */
 	uint64_t woken;       /* the last boundary */
 	uint64_t watermark;   /* effective; 0: none */
-	perfring_u64 stopped; /* after TRUNCATED or no room: until perfring_aux_enable */
+	perfring_u64 stopped; /* after TRUNCATED or no space: until perfring_aux_enable */
 
 	/* the consumer's */
 	uint64_t observed;
@@ -82,10 +82,10 @@ PERFRING_API void perfring_aux_close(struct perfring_aux_area *aux);
 PERFRING_EXPERIMENTAL int perfring_aux_produce(struct perfring_aux_area *aux, struct perfring_writer *writer,
 				      struct perfring_output *output, uint32_t watermark);
 
-/* Begins a transaction.  Returns the number of bytes that may be written at *room, contiguous; in overwrite mode the whole
+/* Begins a transaction.  Returns the number of bytes that may be written at *space, contiguous; in overwrite mode the whole
  * area; 0 if there is no space: then the producer is stopped and the reader woken; -EBUSY: a transaction is open (they do not
  * nest); -EAGAIN: stopped; -EINVAL: perfring_aux_produce was not called, or this is a child after fork. */
-PERFRING_EXPERIMENTAL int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **room);
+PERFRING_EXPERIMENTAL int64_t perfring_aux_begin(struct perfring_aux_area *aux, unsigned char **space);
 
 /* Skips n bytes for alignment: they are published without a record.  Returns the next place; NULL, without an effect, if n is
  * more than the space, or no transaction is open. */

@@ -1,7 +1,7 @@
 /* base.h - what every perfring header stands on: marks, version, fault, item.
  *
  * Errors, everywhere: an int is 0 or -errno; an iterator gives 1 for one, 0 for none, -errno; a size is an
- * int64_t, negative for -errno.  Four meanings are fixed: -EBADMSG the bytes are wrong, -ENOSPC the room is too
+ * int64_t, negative for -errno.  Four meanings are fixed: -EBADMSG the bytes are wrong, -ENOSPC the buffer is too
  * small, -EOPNOTSUPP not supported by this kernel, build or input, -EINVAL called wrongly.  errno itself is neither read nor
  * meant.
  *

@@ -26,9 +26,9 @@ PERFRING_BEGIN
  *   14.3     a stack of size 0 for which the kernel wrote 8 bytes more than it had reserved, so that every field after it
  *            is shifted: recognised if the next word is 0, the rest would end 8 bytes after the record, and
  *            either the format has registers and sample_stack_user 0, or DATA_SRC shows it by being 8 bytes off
- *   members  a string that fills its room without a NUL (not in lists, nor in an event's that ends at a multiple of 8:
- *            perf cuts those); a build id longer than 20; padding that is not 0 after build ids, in TEXT_POKE,
- *            COMPRESSED2, CPU maps and TIME_CONV
+ *   members  a string that fills its space without a NUL (not in lists, nor in an event's that ends at a multiple of 8: perf
+ *            cuts those); a build id longer than 20; padding that is not 0 after build ids, in TEXT_POKE, COMPRESSED2, CPU maps
+ *            and TIME_CONV
  *
  * Returns 0, or -EBADMSG with *fault (may be NULL): `at` is the first byte of what is wrong, or where decode says. */
 PERFRING_API int perfring_record_check(const struct perfring_format *format, const struct perf_event_header *record,

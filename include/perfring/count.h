@@ -60,7 +60,7 @@ PERFRING_API uint64_t perfring_counts_given_up(const struct perfring_counts *cou
 
 /* Sentences for the user: why an event is not counted, or which features were dropped; "" if it is counted as asked.  Like
  * snprintf. */
-PERFRING_API int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t event, char *room,
+PERFRING_API int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t event, char *buffer,
 					     size_t size);
 
 PERFRING_API int perfring_counts_enable(struct perfring_counts *counts);

@@ -184,13 +184,13 @@ PERFRING_INLINE void *perfring_cpus_reserve(struct perfring_cpus *cpus, struct p
 			claim->taken = size;
 			claim->output = output;
 			claim->state = (uint64_t)number << PERFRING_CPUS_SHIFT;
-			claim->room = cpu->data + ((end - size) & cpu->mask);
-			return claim->room;
+			claim->space = cpu->data + ((end - size) & cpu->mask);
+			return claim->space;
 		}
 	}
 #endif
 	*claim = perfring_cpus_reserve_slow(cpus, output, size);
-	return claim->room;
+	return claim->space;
 }
 
 PERFRING_INLINE void perfring_cpus_commit(struct perfring_cpus *cpus, const struct perfring_claim *claim)
@@ -225,11 +225,11 @@ PERFRING_INLINE bool perfring_cpus_write(struct perfring_cpus *cpus, struct perf
 					 uint64_t size)
 {
 	struct perfring_claim claim;
-	void *room = perfring_cpus_reserve(cpus, output, size, &claim);
+	void *space = perfring_cpus_reserve(cpus, output, size, &claim);
 
-	if (PERFRING_UNLIKELY(!room))
+	if (PERFRING_UNLIKELY(!space))
 		return false;
-	memcpy(room, record, (size_t)size);
+	memcpy(space, record, (size_t)size);
 	perfring_cpus_commit(cpus, &claim);
 	return true;
 }

@@ -3,8 +3,8 @@
  * A cursor is three integers, not two pointers: with a constant format and one test of the least size, every later
  * test has a known answer and the compiler drops it.  Invariant: position <= length.
  *
- * Each function returns true when it moved the cursor, and false, leaving it where it was, when there is too little
- * room.  Context: any, also signal handlers; a cursor belongs to one thread.
+ * Each function returns true when it moved the cursor, and false, leaving it where it was, when too few bytes are left.
+ * Context: any, also signal handlers; a cursor belongs to one thread.
  */
 #ifndef PERFRING_CURSOR_H
 #define PERFRING_CURSOR_H

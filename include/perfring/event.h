@@ -140,20 +140,20 @@ PERFRING_API int perfring_event_open_fallback(struct perf_event_attr *attr, int3
 
 /* One sentence for the user for each bit of `taken`: what differs, and why.  "" for 0.  Like snprintf. */
 PERFRING_API int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *asked,
-					       const struct perf_event_attr *opened, char *room, size_t size);
+					       const struct perf_event_attr *opened, char *buffer, size_t size);
 
 /* The id that records carry for this fd.  Returns 0 or -errno. */
 PERFRING_API int perfring_event_id(int fd, uint64_t *id);
 
-/* read(2) into `room`, decoded by the event's read_format (sample.h).  Returns 0; -ENOSPC (`size` is too small); -EBADMSG;
- * -ENODATA (end of file: the event is in error state); or -errno.  Valid while `room` is. */
+/* read(2) into `buffer`, decoded by the event's read_format (sample.h).  Returns 0; -ENOSPC (`size` is too small); -EBADMSG;
+ * -ENODATA (end of file: the event is in error state); or -errno.  Valid while `buffer` is. */
 PERFRING_API int perfring_event_read(int fd, const struct perfring_format *format, struct perfring_read *read,
-				     void *room, size_t size);
+				     void *buffer, size_t size);
 
 /* Why perfring_event_open returned `error` for these arguments, and what to change: sentences that name the event, the sysctl
  * and its value, the limit, the capability or the attr's bit.  Like snprintf: returns the length of the whole text. */
 PERFRING_API int64_t perfring_event_explain(int error, const struct perf_event_attr *attr, int32_t pid, int32_t cpu,
-					    char *room, size_t size);
+					    char *buffer, size_t size);
 
 /* Whether a seccomp filter refuses every perf_event_open, which no permission changes.  Makes two calls that open nothing.
  * Returns the filter's -errno, or 0. */
@@ -161,7 +161,7 @@ PERFRING_API int perfring_event_filtered(void);
 
 /* The event's name in the syntax of perfring_event_parse ("cpu-clock:u", "sched:sched_switch", "mem:0x10/4:w");
  * "type=N,config=N" if it has none.  Like snprintf. */
-PERFRING_API int64_t perfring_event_name(const struct perf_event_attr *attr, char *room, size_t size);
+PERFRING_API int64_t perfring_event_name(const struct perf_event_attr *attr, char *buffer, size_t size);
 
 /* ---- controls: ioctl(2) without its traps (docs/abi.md 2.1) ----
  *

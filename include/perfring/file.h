@@ -63,7 +63,7 @@ PERFRING_API uint32_t perfring_file_part(const struct perfring_file *file);
 
 /* Reads up to `size` bytes of the trace that follows the last item, an AUXTRACE record.  (The bytes after a HEADER_TRACING_DATA
  * are the feature TRACING_DATA.)  Returns the number of bytes, 0 after the last; -EBADMSG (the file ends before), -errno. */
-PERFRING_API int64_t perfring_file_read_trace(struct perfring_file *file, void *room, size_t size);
+PERFRING_API int64_t perfring_file_read_trace(struct perfring_file *file, void *buffer, size_t size);
 
 /* The place and text of the last -EBADMSG or -EOPNOTSUPP.  `at`: an offset in the file of perfring_file_part; for compressed
  * bytes the offset of the COMPRESSED record. */

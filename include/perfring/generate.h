@@ -34,23 +34,23 @@ PERFRING_API uint64_t perfring_generator_draw(struct perfring_generator *generat
 PERFRING_API int perfring_generate_attr(struct perfring_generator *generator, struct perf_event_attr *attr,
 					size_t size);
 
-/* Generates a sample of this format (not NULL); what its members point to is in `room`.  most: the maximal size of its
- * record, at most 65528.  Returns the number of bytes used in `room`, at most the record's size; -ENOSPC if the shortest
+/* Generates a sample of this format (not NULL); what its members point to is in `buffer`.  most: the maximal size of its
+ * record, at most 65528.  Returns the number of bytes used in `buffer`, at most the record's size; -ENOSPC if the shortest
  * sample of this format needs more than `most`, or `size` is less than `most`. */
 PERFRING_API int64_t perfring_generate_sample(struct perfring_generator *generator,
 					      const struct perfring_format *format, struct perfring_sample *sample,
-					      void *room, size_t size, uint32_t most);
+					      void *buffer, size_t size, uint32_t most);
 
 /* The same for all other types, with the trailer.  A type that is not in records.def has no members, only trailing words.
  * -EINVAL for SAMPLE. */
 PERFRING_API int64_t perfring_generate_members(struct perfring_generator *generator,
 					       const struct perfring_format *format, uint32_t type,
-					       struct perfring_record *record, void *room, size_t size, uint32_t most);
+					       struct perfring_record *record, void *buffer, size_t size, uint32_t most);
 
 /* One whole valid record, encoded.  type: 0 for any of the kernel's, or as above.  Returns its size, at most `size`;
  * -ENOSPC when the shortest does not fit, -EINVAL for a SAMPLE without a format. */
 PERFRING_API int64_t perfring_generate_record(struct perfring_generator *generator,
-					      const struct perfring_format *format, uint32_t type, void *room,
+					      const struct perfring_format *format, uint32_t type, void *buffer,
 					      size_t size);
 
 /* PERFRING_DAMAGE_LENGTH ...: the ways of values.def in which a record can be damaged. */

@@ -70,9 +70,9 @@ PERFRING_API int perfring_reader_open(struct perfring_reader *reader, const stru
 PERFRING_API void perfring_reader_close(struct perfring_reader *reader);
 
 /* Copies the record at the reader's position.  header: as perfring_reader_peek read it; the copy has this header, even if
- * another process changes the one in the ring.  room: header->size bytes, aligned to 8. */
+ * another process changes the one in the ring.  buffer: header->size bytes, aligned to 8. */
 PERFRING_EXPERIMENTAL void perfring_reader_copy(const struct perfring_reader *reader, const struct perf_event_header *header,
-				       void *room);
+				       void *buffer);
 
 /* The same into `joint`; for perfring_reader_take. */
 PERFRING_API const struct perf_event_header *perfring_reader_join(struct perfring_reader *reader,

@@ -23,16 +23,15 @@ enum perfring_record_type {
 #include <perfring/records.def>
 };
 
-/* Decoded: size bytes up to the NUL, and room, the bytes that are the string's in its record, NUL and padding included.
- * data[size] is 0 in records of the kernel's; where size is room, there is no NUL.
+/* Decoded: `size` bytes up to the NUL; `space` bytes are the string's in its record, NUL and padding included.  data[size] is 0
+ * in records of the kernel's; if size == space, there is no NUL.
  *
- * To encode: with room 0, size bytes, a NUL and padding, up to a multiple of 8 from the record's start or, for text64
- * and text512, to all of their bytes; else the room bytes at data as they are, which must be those of a string of that
- * size. */
+ * To encode: with space 0, `size` bytes, a NUL and padding, up to a multiple of 8 from the record's start or, for text64 and
+ * text512, to all of their bytes; else the `space` bytes at data as they are, which must be those of a string of that size. */
 struct perfring_string {
 	const char *data;
 	uint32_t size;
-	uint32_t room;
+	uint32_t space;
 };
 
 struct perfring_bytes {
@@ -187,16 +186,16 @@ PERFRING_API const char *perfring_record_name(uint32_t type);
 PERFRING_API int perfring_record_decode(const struct perfring_format *format, const struct perf_event_header *record,
 					struct perfring_record *decoded, struct perfring_fault *fault);
 
-/* The inverse: writes the record, trailer included, into room of `size` bytes.  Takes record->type, misc (its bit for build
+/* The inverse: writes the record, trailer included, into a buffer of `size` bytes.  Takes record->type, misc (its bit for build
  * ids from the file_id or the build_id), `is`, the trailing bytes if trailing_size is not 0 and, where the format has a
- * trailer, the trailer's members.  Returns the record's size, a multiple of 8 for types below 64, whose end is padded;
- * -ENOSPC when the room is too small, -EINVAL for SAMPLE, for more than 65528 bytes (65535 from type 64 on) and for members
- * that would decode differently: a string with a NUL inside or longer than its space, a text64 or text512 shorter than its
- * bytes that is not the last member, an attr with another size, a mask of words of an invalid size. */
+ * trailer, the trailer's members.  Returns the record's size, a multiple of 8 for types below 64, whose end is padded; -ENOSPC
+ * when the buffer is too small, -EINVAL for SAMPLE, for more than 65528 bytes (65535 from type 64 on) and for members that
+ * would decode differently: a string with a NUL inside or longer than its space, a text64 or text512 shorter than its bytes
+ * that is not the last member, an attr with another size, a mask of words of an invalid size. */
 PERFRING_API int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record,
-					    void *room, size_t size);
+					    void *buffer, size_t size);
 
-/* What perfring_record_encode would return, given room. */
+/* What perfring_record_encode would return with a large buffer. */
 PERFRING_API int64_t perfring_record_size(const struct perfring_format *format, const struct perfring_record *record);
 
 /* Begins a walk (layout.h) over the parts of a member of a record of type 64 or above: `member` is in *decoded, which was

@@ -207,7 +207,7 @@ PERFRING_API void perfring_ring_close(struct perfring_ring *ring);
 
 /* Explains an error of perfring_ring_map, and what to change: sysctl, limit, capability.  Like snprintf: returns the length
  * of the whole text. */
-PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *room, size_t size);
+PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *buffer, size_t size);
 
 /* ---- time stamps by the processor's own counter ---- */
 

@@ -496,7 +496,7 @@ PERFRING_INNER uint64_t perfring_size_aux(const struct perfring_aux *aux)
 	return 8 + perfring_size_many(aux->size, 1);
 }
 
-/* The room was tested: a put cannot fail. */
+/* The buffer's size was tested: a put cannot fail. */
 
 PERFRING_INNER void perfring_put_u64(struct perfring_cursor *cursor, uint64_t value)
 {
@@ -598,7 +598,7 @@ PERFRING_FOLDED int64_t perfring_sample_size_shape(const struct perfring_format 
 }
 
 PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_format *format,
-						     const struct perfring_sample *sample, void *room, size_t size,
+						     const struct perfring_sample *sample, void *buffer, size_t size,
 						     uint32_t trailing_size)
 {
 	int64_t needed = perfring_sample_size_shape(format, sample, trailing_size);
@@ -608,7 +608,7 @@ PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_forma
 		return needed;
 	if (PERFRING_UNLIKELY(size < (uint64_t)needed))
 		return -ENOSPC;
-	cursor = perfring_cursor_init(room, 0, (uint32_t)needed);
+	cursor = perfring_cursor_init(buffer, 0, (uint32_t)needed);
 	perfring_put_word(&cursor, perfring_format_header_word(PERF_RECORD_SAMPLE, sample->misc, (uint16_t)needed));
 #define PERFRING_FIELD(NAME, bit, kind, a, b, ...) \
 	if (format->sample_type & PERFRING_SAMPLE_##NAME) \
@@ -623,24 +623,23 @@ PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_forma
 PERFRING_API int64_t perfring_sample_size_any(const struct perfring_format *format,
 					      const struct perfring_sample *sample);
 PERFRING_API int64_t perfring_sample_encode_any(const struct perfring_format *format,
-						const struct perfring_sample *sample, void *room, size_t size);
+						const struct perfring_sample *sample, void *buffer, size_t size);
 
-/* The inverse of decode: writes a record of type SAMPLE into room of `size` bytes.  Takes misc, the members of every
- * field that the format has (`present` is not looked at) and the trailing bytes if trailing_size is not 0.  Pointers
- * must not point into the room.  Whatever ends at no multiple of 8 is padded there with zeros.  Returns the record's
- * size; -ENOSPC when the room is too small; -EINVAL for more than 65528 bytes, for registers whose nr is not that of
- * the format's mask, for a dyn_size larger than its stack, and for a read block without GROUP whose nr is not 1.  A
- * stack of size 0 in a format with registers and sample_stack_user 0 may look to check as if the kernel had shifted it
- * (docs/abi.md 14.3). */
+/* The inverse of decode: writes a record of type SAMPLE into a buffer of `size` bytes.  Takes misc, the members of every field
+ * that the format has (`present` is not looked at) and the trailing bytes if trailing_size is not 0.  Pointers must not point
+ * into the buffer.  Whatever ends at no multiple of 8 is padded there with zeros.  Returns the record's size; -ENOSPC when the
+ * buffer is too small; -EINVAL for more than 65528 bytes, for registers whose nr is not that of the format's mask, for a
+ * dyn_size larger than its stack, and for a read block without GROUP whose nr is not 1.  A stack of size 0 in a format with
+ * registers and sample_stack_user 0 may look to check as if the kernel had shifted it (docs/abi.md 14.3). */
 PERFRING_FOLDED int64_t perfring_sample_encode(const struct perfring_format *format,
-					       const struct perfring_sample *sample, void *room, size_t size)
+					       const struct perfring_sample *sample, void *buffer, size_t size)
 {
 	if (__builtin_constant_p(format->sample_type) && PERFRING_LIKELY(!sample->trailing_size))
-		return perfring_sample_encode_shape(format, sample, room, size, 0);
-	return perfring_sample_encode_any(format, sample, room, size);
+		return perfring_sample_encode_shape(format, sample, buffer, size, 0);
+	return perfring_sample_encode_any(format, sample, buffer, size);
 }
 
-/* What perfring_sample_encode would return, given room: what to reserve. */
+/* What perfring_sample_encode would return with a large buffer: what to reserve. */
 PERFRING_FOLDED int64_t perfring_sample_size(const struct perfring_format *format, const struct perfring_sample *sample)
 {
 	if (__builtin_constant_p(format->sample_type) && PERFRING_LIKELY(!sample->trailing_size))
@@ -650,8 +649,8 @@ PERFRING_FOLDED int64_t perfring_sample_size(const struct perfring_format *forma
 
 /* ---- columns ---- */
 
-/* Where the members of many samples go: row i of each column that is not NULL, which has room for `rows` of them.
- * Every field of one word has a column, but WEIGHT_STRUCT. */
+/* Where the members of many samples go: row i of each column that is not NULL, which has space for `rows` of them.  Every field
+ * of one word has a column, but WEIGHT_STRUCT. */
 struct perfring_columns {
 #define PERFRING_COLUMN_number(type, a, b) type *a;
 #define PERFRING_COLUMN_numbers(type, a, b) type *a, *b;

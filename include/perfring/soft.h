@@ -223,7 +223,7 @@ PERFRING_EXPERIMENTAL uint64_t perfring_soft_id(const struct perfring_soft_event
 
 /* The bytes of read(2) for attr.read_format (docs/abi.md 2.2); decode them by perfring_read_take (sample.h).  Values are of
  * all threads, also of those that have left.  Returns the size; -ENOSPC (`size` is too small). */
-PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void *room, size_t size);
+PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void *buffer, size_t size);
 
 /* The number of samples that found a ring full, or that threads raised before they joined.  A raise before joining counts at
  * most one lost sample if its period or weight is above 1. */

@@ -39,23 +39,23 @@ PERFRING_INLINE struct perf_event_header perfring_header_to_native(const struct 
  * Returns the record's size; -ENOSPC if `size` is less than that, or than 8; -EBADMSG with *fault (may be NULL) if the record
  * is damaged: numbers before the fault, and a length that is too long, are swapped, the rest is copied. */
 PERFRING_API int64_t perfring_record_to_native(const struct perfring_format *format,
-					       const struct perf_event_header *foreign, void *room, size_t size,
+					       const struct perf_event_header *foreign, void *buffer, size_t size,
 					       struct perfring_fault *fault);
 PERFRING_API int64_t perfring_record_to_foreign(const struct perfring_format *format,
-						const struct perf_event_header *record, void *room, size_t size,
+						const struct perf_event_header *record, void *buffer, size_t size,
 						struct perfring_fault *fault);
 
 /* Decodes a foreign SAMPLE in one step, as perfring_sample_decode, but lists of words, trailing ones too, are swapped into
- * `room`; bytes point into the record.  Returns 0; -ENOSPC if `size` is less than the record's; -EBADMSG as
- * perfring_sample_decode.  Valid while the record and `room` are. */
+ * `buffer`; bytes point into the record.  Returns 0; -ENOSPC if `size` is less than the record's; -EBADMSG as
+ * perfring_sample_decode.  Valid while the record and `buffer` are. */
 PERFRING_API int perfring_sample_decode_foreign(const struct perfring_format *format,
 						const struct perf_event_header *foreign, struct perfring_sample *sample,
-						void *room, size_t size, struct perfring_fault *fault);
+						void *buffer, size_t size, struct perfring_fault *fault);
 
 /* Converts an attr of its own size (0 counts as 64).  Bytes after the known members, and a member that its size cuts, are
  * copied.  Returns its size; -EINVAL for a size below 64 or above 4096; -ENOSPC. */
-PERFRING_API int64_t perfring_attr_to_native(const struct perf_event_attr *foreign, void *room, size_t size);
-PERFRING_API int64_t perfring_attr_to_foreign(const struct perf_event_attr *attr, void *room, size_t size);
+PERFRING_API int64_t perfring_attr_to_native(const struct perf_event_attr *foreign, void *buffer, size_t size);
+PERFRING_API int64_t perfring_attr_to_foreign(const struct perf_event_attr *attr, void *buffer, size_t size);
 
 PERFRING_END
 

@@ -67,8 +67,8 @@ struct perfring_output {
 	perfring_u64 lost;      /* its refused records, as PERF_FORMAT_LOST; never reset */
 	uint32_t wakeup_events; /* wake after this number of samples; 0: only by the ring's watermark */
 	uint32_t trailer_size;  /* bytes of the sample_id trailer of its LOST records: 0 to 48, a multiple of 8 */
-	/* Writes the trailer into `room`.  Async-signal-safe; must not write records into the ring. */
-	void (*trailer)(const struct perfring_output *output, void *room);
+	/* Writes the trailer into `buffer`.  Async-signal-safe; must not write records into the ring. */
+	void (*trailer)(const struct perfring_output *output, void *buffer);
 	void *data; /* the caller's */
 	uint64_t reserved[2];
 };
@@ -136,7 +136,7 @@ struct perfring_claim {
 	uint64_t taken; /* of a transaction: bytes taken */
 	uint64_t time;  /* PERFRING_STAMP_TRANSACTION; 0: not taken yet */
 	struct perfring_output *output;
-	unsigned char *room;
+	unsigned char *space;
 	uint64_t state; /* 0: outermost; else enum perfring_claim_state */
 };
 
@@ -184,7 +184,7 @@ PERFRING_API void perfring_writer_flush(struct perfring_writer *writer);
  * compilers keep it in registers; the low bits of `end` are enum perfring_claim_state ---- */
 
 struct perfring_place {
-	unsigned char *room; /* NULL: refused */
+	unsigned char *space; /* NULL: refused */
 	uint64_t end;
 };
 
@@ -195,12 +195,12 @@ PERFRING_API struct perfring_place perfring_writer_reserve_slow(struct perfring_
 PERFRING_API void perfring_writer_refuse(struct perfring_writer *writer, struct perfring_output *output,
 					 uint64_t records);
 PERFRING_API void perfring_writer_commit_slow(struct perfring_writer *writer, const struct perfring_output *output,
-					      const unsigned char *room, uint64_t size, uint64_t end);
+					      const unsigned char *space, uint64_t size, uint64_t end);
 PERFRING_API void perfring_writer_settle(struct perfring_writer *writer);
-PERFRING_API void perfring_writer_discard_slow(struct perfring_writer *writer, unsigned char *room, uint64_t size,
+PERFRING_API void perfring_writer_discard_slow(struct perfring_writer *writer, unsigned char *space, uint64_t size,
 					       uint64_t end);
-/* Frees the last `rest` bytes of a claim, at `room`, or makes them a filler.  Returns the end. */
-PERFRING_API uint64_t perfring_writer_shrink(struct perfring_writer *writer, unsigned char *room, uint64_t rest,
+/* Frees the last `rest` bytes of a claim, at `space`, or makes them a filler.  Returns the end. */
+PERFRING_API uint64_t perfring_writer_shrink(struct perfring_writer *writer, unsigned char *space, uint64_t rest,
 					     uint64_t end);
 PERFRING_API uint64_t perfring_writer_clock(const struct perfring_writer *writer);
 /* The calling thread as in writer->thread, for PERFRING_DEBUG. */
@@ -238,10 +238,10 @@ PERFRING_INLINE unsigned char *perfring_writer_claim(struct perfring_writer *wri
 				    !(output && output->wakeup_events))) {
 			claim->end = end;
 			claim->state = 0;
-			claim->room = writer->data + (start & writer->mask);
-			if (!claim->room)
+			claim->space = writer->data + (start & writer->mask);
+			if (!claim->space)
 				__builtin_unreachable(); /* spares the caller's test for NULL */
-			return claim->room;
+			return claim->space;
 		}
 	} else {
 		end = 0; /* nested; or a handler ran between the two loads */
@@ -249,8 +249,8 @@ PERFRING_INLINE unsigned char *perfring_writer_claim(struct perfring_writer *wri
 	place = perfring_writer_reserve_slow(writer, output, size, end);
 	claim->end = place.end & ~UINT64_C(7);
 	claim->state = place.end & 7;
-	claim->room = place.room;
-	return place.room;
+	claim->space = place.space;
+	return place.space;
 }
 
 /* Reserves contiguous space of `size` bytes, aligned to 8, for one record.  The caller writes the record with its header,
@@ -291,16 +291,16 @@ PERFRING_INLINE void perfring_writer_commit(struct perfring_writer *writer, cons
 		PERFRING_FENCE_LOCAL(); /* the record's bytes before the store of `again` */
 		PERFRING_STORE(&writer->again, (uint8_t)1);
 	} else {
-		perfring_writer_commit_slow(writer, claim->output, claim->room, claim->size, claim->end | claim->state);
+		perfring_writer_commit_slow(writer, claim->output, claim->space, claim->size, claim->end | claim->state);
 	}
 }
 
-/* The record is not wanted.  Where nothing nested follows it, its room is free again without a trace; else, and always in
+/* The record is not wanted.  Where nothing nested follows it, its space is free again without a trace; else, and always in
  * a ring that overwrites (the oldest records are gone by then), it becomes a filler, which our readers pass over.  Nothing
  * is counted as lost. */
 PERFRING_INLINE void perfring_writer_discard(struct perfring_writer *writer, const struct perfring_claim *claim)
 {
-	perfring_writer_discard_slow(writer, claim->room, claim->size, claim->end | claim->state);
+	perfring_writer_discard_slow(writer, claim->space, claim->size, claim->end | claim->state);
 }
 
 /* Copies a whole record into the ring.  Returns whether it was accepted; refused records are counted. */
@@ -308,14 +308,14 @@ PERFRING_INLINE bool perfring_writer_write(struct perfring_writer *writer, struc
 					   const void *record, uint64_t size)
 {
 	struct perfring_claim claim;
-	void *room = perfring_writer_reserve(writer, output, size, &claim);
+	void *space = perfring_writer_reserve(writer, output, size, &claim);
 
-	if (PERFRING_UNLIKELY(!room))
+	if (PERFRING_UNLIKELY(!space))
 		return false;
 	/* A compiler that knows the size of a large copy spells it out, and the C library's own is twice as fast. */
 	if (__builtin_constant_p(size) && size >= 256)
 		__asm__("" : "+r"(size));
-	memcpy(room, record, (size_t)size);
+	memcpy(space, record, (size_t)size);
 	perfring_writer_commit(writer, &claim);
 	return true;
 }
@@ -348,7 +348,7 @@ PERFRING_INLINE void *perfring_writer_take(struct perfring_claim *claim, uint64_
 		return NULL;
 	claim->taken += size;
 	/* In a backward ring the first record is the oldest, at the highest address. */
-	return claim->room +
+	return claim->space +
 	       (claim->state & PERFRING_CLAIM_BACKWARD ? claim->size - claim->taken : claim->taken - size);
 }
 
@@ -356,7 +356,7 @@ PERFRING_INLINE void *perfring_writer_take(struct perfring_claim *claim, uint64_
 PERFRING_INLINE void perfring_writer_end(struct perfring_writer *writer, struct perfring_claim *claim)
 {
 	uint64_t rest = claim->size - claim->taken;
-	unsigned char *room = claim->room;
+	unsigned char *space = claim->space;
 
 	if (PERFRING_UNLIKELY(!claim->taken)) {
 		perfring_writer_discard(writer, claim);
@@ -364,11 +364,11 @@ PERFRING_INLINE void perfring_writer_end(struct perfring_writer *writer, struct 
 	}
 	if (PERFRING_UNLIKELY(rest)) {
 		if (claim->state & PERFRING_CLAIM_BACKWARD)
-			claim->room += rest;
+			claim->space += rest;
 		else
-			room += claim->taken;
+			space += claim->taken;
 		claim->size = claim->taken;
-		claim->end = perfring_writer_shrink(writer, room, rest, claim->end | claim->state);
+		claim->end = perfring_writer_shrink(writer, space, rest, claim->end | claim->state);
 	}
 	perfring_writer_commit(writer, claim);
 }

@@ -1115,8 +1115,8 @@ static void use(struct perfring_ring *ring, uint64_t *state)
 		for (unsigned i = 0; i < 100; i++) {
 			size = 8 + 8 * (draw(state) % (draw(state) % 8 ? 60 : 2000));
 			if (perfring_writer_reserve(writer, NULL, size, &claim)) {
-				memset(claim.room, 0x5a, (size_t)size);
-				memcpy(claim.room, &(struct perf_event_header){SWITCH, 0, (uint16_t)size}, 8);
+				memset(claim.space, 0x5a, (size_t)size);
+				memcpy(claim.space, &(struct perf_event_header){SWITCH, 0, (uint16_t)size}, 8);
 				if (draw(state) % 4)
 					perfring_writer_commit(writer, &claim);
 				else

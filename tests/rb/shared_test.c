@@ -634,8 +634,8 @@ Test(shared, refuses_sizes)
 		cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
 		cr_assert_null(perfring_shared_reserve(shared, NULL, 65536, &claim));
 		cr_assert_not_null(perfring_shared_reserve(shared, NULL, 65528, &claim));
-		memset(claim.room, 0, 65528);
-		memcpy(claim.room, &(struct perf_event_header){1, 0, 65528}, 8);
+		memset(claim.space, 0, 65528);
+		memcpy(claim.space, &(struct perf_event_header){1, 0, 65528}, 8);
 		perfring_shared_commit(shared, &claim);
 		cr_assert_geq(ring.page->data_head, 65528 + 24);
 		perfring_shared_close(shared);
@@ -861,7 +861,7 @@ Test(shared, fillers_may_be_lost_records)
 		memset(ring.data + (ring.page->data_head & (ring.size - 1)), 0xa5, sizes[i]);
 		cr_assert_not_null(perfring_shared_reserve(shared, NULL, sizes[i], &outer));
 		cr_assert_not_null(perfring_shared_reserve(shared, NULL, 24, &inner));
-		encode(inner.room, 1, 2, 24);
+		encode(inner.space, 1, 2, 24);
 		perfring_shared_commit(shared, &inner);
 		perfring_shared_discard(shared, &outer);
 	}
@@ -2249,7 +2249,7 @@ Test(shared, waits_when_asked_and_alone)
 			while (write_plain(shared, NULL, 1, 120))
 				;
 			cr_assert_lt(perfring_os_clock_now() - begun, UINT64_C(1000000000));
-			memcpy(claim.room, &(struct perf_event_header){1, 0, 24}, 8);
+			memcpy(claim.space, &(struct perf_event_header){1, 0, 24}, 8);
 			perfring_shared_commit(shared, &claim);
 			cr_assert_eq(perfring_shared_lost(&ring), 1);
 		} else {

@@ -109,7 +109,7 @@ static bool same_tag(const struct perfring_tag *a, const struct perfring_tag *b)
 
 static bool same_string(const struct perfring_string *a, const struct perfring_string *b)
 {
-	return a->size == b->size && a->room == b->room && same_bytes(a->data, b->data, a->size);
+	return a->size == b->size && a->space == b->space && same_bytes(a->data, b->data, a->size);
 }
 
 static bool same_text64(const struct perfring_string *a, const struct perfring_string *b)
@@ -621,7 +621,7 @@ Test(generate, record_variants)
 		cr_assert_leq(made.is.auxtrace_error.fmt, 2);
 		fmt[made.is.auxtrace_error.fmt]++;
 		if (made.is.auxtrace_error.fmt < 2)
-			cut[made.is.auxtrace_error.msg.room < 64]++;
+			cut[made.is.auxtrace_error.msg.space < 64]++;
 		draw_kind(&generator, &format, 73, &made);
 		count_nr(&threads, made.is.thread_map.threads.nr);
 		draw_kind(&generator, &format, 74, &made);

@@ -799,11 +799,11 @@ Test(record, header_event_type, .timeout = 30)
 	text_in(&pack, "cycles", 64);
 	record = of_perf(&pack, 0, "HEADER_EVENT_TYPE event_id=3 name=cycles");
 	assert_string(&decoded.is.header_event_type.name, "cycles");
-	decoded.is.header_event_type.name.room = 0;
+	decoded.is.header_event_type.name.space = 0;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 80, "all of it when nothing else is said");
-	decoded.is.header_event_type.name.room = 65;
+	decoded.is.header_event_type.name.space = 65;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
-	decoded.is.header_event_type.name.room = 5;
+	decoded.is.header_event_type.name.space = 5;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "six letters");
 	drop(record, 5);
 	/* as perf writes it: cut behind the name */
@@ -815,7 +815,7 @@ Test(record, header_event_type, .timeout = 30)
 	decoded.trailing = "x";
 	decoded.trailing_size = 1;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "what trails would be of the name");
-	decoded.is.header_event_type.name.room = 0;
+	decoded.is.header_event_type.name.space = 0;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 81);
 	decoded.is.header_event_type.name.data = "cycl\0s";
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "read as four letters");
@@ -853,7 +853,7 @@ Test(record, header_build_id, .timeout = 30)
 	assert_string(&decoded.is.header_build_id.filename, "[kernel]");
 	/* The member says which kind it is, not misc. */
 	decoded.is.header_build_id.build_id.has_size = false;
-	decoded.is.header_build_id.filename.room = 0;
+	decoded.is.header_build_id.filename.space = 0;
 	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), 48, "36, 8 letters, a NUL, padding");
 	cr_assert_eq(((const perfring_header *)(const void *)room)->misc, 1);
 	cr_assert_eq(room[32], 0);
@@ -983,7 +983,7 @@ Test(record, auxtrace_error, .timeout = 30)
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 56);
 	decoded.is.auxtrace_error.fmt = 2;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL, "machine_pid would be of the message");
-	decoded.is.auxtrace_error.msg.room = 0;
+	decoded.is.auxtrace_error.msg.space = 0;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 120);
 	drop(record, 5);
 }
@@ -1261,31 +1261,31 @@ Test(record, strings_keep_their_room, .timeout = 30)
 	half(&pack, 2);
 	bytes(&pack, "sixteen letters!", 16);
 	drop(all_ways(&pack, &decoded), 5);
-	cr_assert_eq(decoded.is.comm.comm.room, 16);
+	cr_assert_eq(decoded.is.comm.comm.space, 16);
 	start(&pack, 19, 0);
 	word(&pack, 1);
 	text_in(&pack, "/", 64);
 	record = all_ways(&pack, &decoded);
-	cr_assert_eq(decoded.is.cgroup.path.room, 64);
+	cr_assert_eq(decoded.is.cgroup.path.space, 64);
 	cr_assert_eq(decoded.is.cgroup.path.size, 1);
-	decoded.is.cgroup.path.room = 0;
+	decoded.is.cgroup.path.space = 0;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
 	/* What would be read as another: a NUL inside, none behind. */
 	decoded.is.cgroup.path.size = 8;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
-	decoded.is.cgroup.path.room = 8;
+	decoded.is.cgroup.path.space = 8;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
 	decoded.is.cgroup.path.data = "/8bytes_";
-	decoded.is.cgroup.path.room = 9;
+	decoded.is.cgroup.path.space = 9;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 25 + 7);
 	decoded.is.cgroup.path.size = 7;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
 	decoded.is.cgroup.path.size = 8;
-	decoded.is.cgroup.path.room = 8;
+	decoded.is.cgroup.path.space = 8;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), 24);
-	decoded.is.cgroup.path.room = 7;
+	decoded.is.cgroup.path.space = 7;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
-	decoded.is.cgroup.path.room = UINT32_MAX;
+	decoded.is.cgroup.path.space = UINT32_MAX;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
 	drop(record, 5);
 }
@@ -1364,7 +1364,7 @@ Test(record, within_what_was_tested, .timeout = 30)
 	record->size = 65528;
 	cr_assert_eq(perfring_record_decode_within(NULL, record, tested, &decoded, NULL), 0);
 	cr_assert_eq(decoded.size, 24);
-	cr_assert_eq(decoded.is.comm.comm.room, 8);
+	cr_assert_eq(decoded.is.comm.comm.space, 8);
 	free(record);
 }
 
