@@ -401,7 +401,7 @@ static int put_feature_record(struct perfring_file_writer *writer, uint32_t feat
 		error = put_tracing_data(writer, &buffer, payload, size);
 	} else if (feature == PERFRING_FEATURE_BUILD_ID) {
 		error = put_build_id_records(writer, &buffer, payload, size);
-	} else if (size && size <= 65535 - 16 - 8) {
+	} else if (size && size <= 65535 - 16 - 8) { /* 16: header and feature number; 8 are spare */
 		perfring_byte_buffer_put_u64(&buffer, feature);
 		perfring_byte_buffer_put(&buffer, payload, size);
 		if (writer->is_foreign && !buffer.error)

@@ -651,6 +651,7 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	writer->position = published;
 	if (abandon(writer, published, claimed)) {
 		writer->position = claimed;
+		/* Negative, because only a ring that overwrites comes here, and each of these is backward. */
 		perfring_page_publish(ring->page, -claimed);
 	}
 	/* these were for the last writer */
