@@ -918,16 +918,16 @@ enum {
 static uint32_t alive = ALIVE;
 static uint64_t asked_of_child;
 static long slow = 1; /* how much longer each thread lives, where the machine takes longer to open its events */
-static int crowded;
+static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER; /* the storm holds it until it has all its threads */
 
 static void *live_shortly(void *argument)
 {
 	unsigned seed = (unsigned)(uintptr_t)argument;
-	struct timespec a_while = {0, 1000000 + rand_r(&seed) % 300000000}, a_moment = {0, 1000000};
+	struct timespec a_while = {0, 1000000 + rand_r(&seed) % 300000000};
 
-	/* The first ones wait until there are all of them. */
-	while (!__atomic_load_n(&crowded, __ATOMIC_ACQUIRE))
-		nanosleep(&a_moment, NULL);
+	/* The first ones wait until there are all of them; asleep, for 500 that look now and then take all the time there is. */
+	pthread_rwlock_rdlock(&gate);
+	pthread_rwlock_unlock(&gate);
 	for (long i = 0; i < slow; i++)
 		nanosleep(&a_while, NULL);
 	touch_pages(1);
@@ -945,6 +945,7 @@ static void __attribute__((noreturn)) storm(int tell)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 64 * 1024);
+	pthread_rwlock_wrlock(&gate);
 	for (uint32_t i = 0;; i = (i + 1) % alive) {
 		if (born >= alive)
 			pthread_join(threads[i], NULL);
@@ -952,7 +953,7 @@ static void __attribute__((noreturn)) storm(int tell)
 			_exit(1);
 		if (born == alive) {
 			(void)!write(tell, "x", 1);
-			__atomic_store_n(&crowded, 1, __ATOMIC_RELEASE);
+			pthread_rwlock_unlock(&gate);
 		}
 	}
 }
