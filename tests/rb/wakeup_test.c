@@ -835,8 +835,10 @@ Test(wakeup, across_processes)
  * k-th step after the writer's at[k]-th.  What is between two points is one step. */
 
 struct actor {
-	pthread_t thread;
+	pthread_t thread; /* one for all schedules: to make one is dear under the sanitizers */
+	sem_t again;      /* for the next schedule; run is NULL: there is none */
 	sem_t go;
+	sem_t over;
 	void (*run)(struct actor *actor);
 	struct sleeper *sleeper;
 	const char *point;
@@ -848,6 +850,12 @@ struct actor {
 static __thread struct actor *self;
 static sem_t handed_over;
 
+static void await(sem_t *semaphore)
+{
+	while (sem_wait(semaphore) < 0)
+		;
+}
+
 static void strike(const char *name)
 {
 	struct actor *actor = self;
@@ -856,22 +864,25 @@ static void strike(const char *name)
 		return;
 	actor->point = name;
 	sem_post(&handed_over);
-	while (sem_wait(&actor->go) < 0)
-		;
+	await(&actor->go);
 }
 
 static void *act(void *data)
 {
 	struct actor *actor = data;
 
-	while (sem_wait(&actor->go) < 0)
-		;
-	self = actor;
-	actor->run(actor);
-	self = NULL;
-	PERFRING_STORE(&actor->done, true);
-	sem_post(&handed_over);
-	return NULL;
+	for (;;) {
+		await(&actor->again);
+		if (!actor->run)
+			return NULL;
+		await(&actor->go);
+		self = actor;
+		actor->run(actor);
+		self = NULL;
+		PERFRING_STORE(&actor->done, true);
+		sem_post(&handed_over);
+		sem_post(&actor->over);
+	}
 }
 
 /* Whether it came to its next point, or to its end, within the time. */
@@ -895,11 +906,31 @@ static bool step(struct actor *actor, int64_t microseconds)
 	return true;
 }
 
+static void open_actor(struct actor *actor)
+{
+	sem_init(&actor->again, 0, 0);
+	sem_init(&actor->go, 0, 0);
+	sem_init(&actor->over, 0, 0);
+	cr_assert_eq(pthread_create(&actor->thread, NULL, act, actor), 0);
+}
+
 static void start(struct actor *actor, struct sleeper *sleeper, void (*run)(struct actor *))
 {
-	*actor = (struct actor){.run = run, .sleeper = sleeper};
-	sem_init(&actor->go, 0, 0);
-	cr_assert_eq(pthread_create(&actor->thread, NULL, act, actor), 0);
+	actor->run = run;
+	actor->sleeper = sleeper;
+	actor->point = NULL;
+	actor->done = actor->free = false;
+	actor->result = 0;
+	while (sem_trywait(&actor->go) == 0) /* what the schedule before did not need */
+		;
+	sem_post(&actor->again);
+}
+
+static void close_actor(struct actor *actor)
+{
+	actor->run = NULL;
+	sem_post(&actor->again);
+	pthread_join(actor->thread, NULL);
 }
 
 /* Writers.  Each ends with a crossing, or with a flush. */
@@ -966,6 +997,8 @@ static void sleep_for_record(struct actor *actor)
 		actor->result = 2;
 }
 
+static struct actor writer, reader;
+
 struct race {
 	uint32_t watermark, wakeup_events;
 	unsigned before; /* records, read already */
@@ -977,7 +1010,6 @@ struct race {
 static unsigned race_once(const struct race *race, const unsigned at[4], unsigned *slept)
 {
 	struct sleeper sleeper = make_sleeper(race->watermark, race->wakeup_events);
-	struct actor writer, reader;
 	unsigned steps = 0;
 	bool finished = true;
 	int64_t began;
@@ -1005,8 +1037,8 @@ static unsigned race_once(const struct race *race, const unsigned at[4], unsigne
 		cr_assert(step(&writer, 5000000), "the writer hangs behind %s", writer.point);
 		steps++;
 	}
-	pthread_join(writer.thread, NULL);
-	pthread_join(reader.thread, NULL);
+	await(&writer.over);
+	await(&reader.over);
 	while (sem_trywait(&handed_over) == 0)
 		;
 	/* at its end it looks again, and says 1 though nobody woke it: so the time counts, too */
@@ -1028,6 +1060,8 @@ static void race_everywhere(const struct race *race)
 	unsigned at[4];
 
 	sem_init(&handed_over, 0, 0);
+	open_actor(&writer);
+	open_actor(&reader);
 	points = race_once(race, never, &slept);
 	cr_assert_gt(points, 5);
 	cr_assert_eq(slept, 0);
@@ -1039,6 +1073,8 @@ static void race_everywhere(const struct race *race)
 					if (steps > points) /* once armed for, a record goes another way */
 						points = steps;
 				}
+	close_actor(&writer);
+	close_actor(&reader);
 	cr_assert_gt(slept, 5, "of %u schedules %u slept", runs, slept);
 }
 
