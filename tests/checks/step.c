@@ -216,15 +216,16 @@ int main(int argc, char **argv)
 		/* Every pair in a chain where there are 40 boundaries, one in some where there are hundreds. */
 		thin = full ? 1 : hurry * (nest_boundaries / 100 + 1);
 		/* To begin a chain takes a trap for each boundary: a sample is rather many pairs of few chains. */
-		of = hurry > 8 && !full ? 8 : 1;
+		of = hurry > 8 && !full ? 16 : 1;
 		nest_every(0, 2, 0, of, thin / of);
 		nest_every(0, 2, 1, full ? 1 : 4 * of, thin / of);
-		nest_roots = full ? 1 : hurry * nest_boundaries / 20 + 1;
+		nest_roots = full ? 1 : hurry * nest_boundaries / (hurry > 8 ? 10 : 20) + 1;
 		for (rests = 0; rests < 4; rests++)
 			nest_every(0, 3, rests, (rests ? 80 : 20), full ? 2 : nest_boundaries / 8 + 1);
 		hurried += hurry > 1;
 		nest_looks = true;
-		nest_every(0, 1, 0, 1, hurry > 8 ? 16 : hurry > 1 ? 4 : 1);
+		/* Each is a trap for every boundary too. */
+		nest_every(0, 1, 0, 1, hurry > 8 ? 64 : hurry > 1 ? 4 : 1);
 		nest_every(0, 2, 0, 1 + hurry * nest_boundaries / 4, 20);
 		if (nest_failures) {
 			failed = 1;
