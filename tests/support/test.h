@@ -3,7 +3,7 @@
  * One style: Test(suite, name, .timeout = 30), the classic cr_assert*, cr_skip_test.  No asserts in .fini; a forked
  * child leaves by _exit(code) and the parent asserts on its status.
  *
- * With TEST_RUNNER (thread sanitizer, other architectures) the same words mean tests/support/runner.c: it forks each test, and
+ * With TEST_RUNNER (sanitizers, other architectures) the same words mean tests/support/runner.c: it forks each test, and
  * a test passes only by coming to its end, or by the .signal or .exit_code that it names.
  */
 #ifndef TEST_H
@@ -22,7 +22,7 @@
 
 struct test_options {
 	int line;
-	double timeout; /* seconds; 0: the suite's, else 60 */
+	double timeout; /* seconds; 0: the suite's, else 120 */
 	int signal;
 	int exit_code;
 	int disabled;
