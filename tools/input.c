@@ -80,8 +80,9 @@ static void end_without_memory(void)
 
 int tool_input_open(struct tool_input *input, const char *option, int argc, char **argv, int next)
 {
+	struct perfring_file *ring = NULL;
 	struct stat file;
-	int error, ring;
+	int error, is_ring;
 
 	if (!choose(input, option, argc, argv, next))
 		return TOOL_MISUSED;
@@ -92,10 +93,17 @@ int tool_input_open(struct tool_input *input, const char *option, int argc, char
 	if (!strcmp(input->path, "-") && !fstat(STDIN_FILENO, &file) && !S_ISREG(file.st_mode))
 		input->pipe = STDIN_FILENO;
 	error = perfring_file_open(&input->data, input->path);
-	ring = error == -EBADMSG ? tool_ring_open(input->path, &input->data) : 0;
-	if (ring < 0)
+	is_ring = error == -EBADMSG ? tool_ring_open(input->path, &ring) : 0;
+	if (is_ring) {
+		perfring_file_close(input->data);
+		input->data = ring;
+		error = 0;
+	}
+	if (is_ring < 0) {
+		tool_input_close(input);
 		return TOOL_FAILED;
-	if (error && !ring) {
+	}
+	if (error) {
 		complain_error(input, error);
 		tool_input_close(input);
 		return TOOL_FAILED;
