@@ -15,7 +15,7 @@ enum {
 	STREAM,
 	TO,
 	JSON,
-	PILE = 1 << 18,
+	BATCH_SIZE = 1 << 18,
 	ROUND_RECORDS = 65536, /* in time order, so that readers need not hold more */
 };
 
@@ -35,9 +35,9 @@ struct conversion {
 	time_t shown;      /* when progress was */
 	bool is_watched;   /* on a terminal */
 	bool has_begun;    /* something of IN is in OUT */
-	size_t piled;      /* bytes of records that wait to be written together, and how many they are */
+	size_t batched;      /* bytes of records that wait to be written together, and how many they are */
 	uint64_t waiting;
-	unsigned char pile[PILE];
+	unsigned char batch[BATCH_SIZE];
 };
 
 static bool fail(const struct conversion *conversion, int error)
@@ -173,38 +173,38 @@ static void end_progress(const struct conversion *conversion)
 		fputs("\r\033[K", stderr);
 }
 
-static int write_pile(struct conversion *conversion)
+static int write_batch(struct conversion *conversion)
 {
-	struct iovec piece = {.iov_base = conversion->pile, .iov_len = conversion->piled};
-	int error = conversion->piled ? perfring_file_writer_write(conversion->writer, &piece, 1) : 0;
+	struct iovec piece = {.iov_base = conversion->batch, .iov_len = conversion->batched};
+	int error = conversion->batched ? perfring_file_writer_write(conversion->writer, &piece, 1) : 0;
 
 	if (error)
 		return error;
-	conversion->piled = 0;
+	conversion->batched = 0;
 	conversion->waiting = 0;
 	return 0;
 }
 
-static int pile_up(struct conversion *conversion, const struct perfring_item *item)
+static int batch_up(struct conversion *conversion, const struct perfring_item *item)
 {
 	unsigned char *copy;
-	int error = PILE - conversion->piled < item->record->size ? write_pile(conversion) : 0;
+	int error = BATCH_SIZE - conversion->batched < item->record->size ? write_batch(conversion) : 0;
 
 	if (error)
 		return error;
-	copy = conversion->pile + conversion->piled;
+	copy = conversion->batch + conversion->batched;
 	memcpy(copy, item->record, item->record->size);
 	if (conversion->is_foreign != perfring_file_is_foreign(conversion->input.data))
 		turn_payload(conversion, item, copy);
-	conversion->piled += item->record->size;
+	conversion->batched += item->record->size;
 	conversion->waiting++;
 	/* the reader of a pipe does not wait for records that are already here */
-	return tool_input_is_idle(&conversion->input) ? write_pile(conversion) : 0;
+	return tool_input_is_idle(&conversion->input) ? write_batch(conversion) : 0;
 }
 
 static int end_round(struct conversion *conversion)
 {
-	int error = write_pile(conversion);
+	int error = write_batch(conversion);
 
 	return error ? error : perfring_file_writer_end_round(conversion->writer);
 }
@@ -224,12 +224,12 @@ static bool copy_item(struct conversion *conversion, const struct perfring_item 
 	case PERFRING_RECORD_COMPRESSED2:
 		return true;
 	case PERFRING_RECORD_AUXTRACE:
-		error = write_pile(conversion);
+		error = write_batch(conversion);
 		if (!error)
 			error = copy_trace(conversion, item->record);
 		break;
 	default:
-		error = pile_up(conversion, item);
+		error = batch_up(conversion, item);
 		break;
 	}
 	if (!error && ++conversion->records % ROUND_RECORDS == 0)
@@ -241,10 +241,10 @@ static bool copy_item(struct conversion *conversion, const struct perfring_item 
 	return fail(conversion, error);
 }
 
-/* Writes as many of the piled records as the disk has space for. */
+/* Writes as many of the batched records as the disk has space for. */
 static void write_some(struct conversion *conversion)
 {
-	struct iovec piece = {.iov_base = conversion->pile, .iov_len = conversion->piled};
+	struct iovec piece = {.iov_base = conversion->batch, .iov_len = conversion->batched};
 
 	conversion->waiting -= tool_outfile_write_some(&conversion->out, conversion->writer, 0, &piece, 1, NULL);
 }

@@ -356,7 +356,7 @@ static bool begin_with_recorder(bool is_child)
 	if (ret) {
 		snprintf(text, sizeof(text), "is not observed: %s", strerror(-ret));
 		if (has_socket())
-			send_message(SOFT_TROUBLE, -1, text);
+			send_message(SOFT_COMPLAINT, -1, text);
 		close_event();
 		leave_recorder();
 		return false;
@@ -785,7 +785,7 @@ static void join(struct held *held)
 		find_rings();
 	if (!ret && joined && !self.drains) {
 		snprintf(text, sizeof(text), "one of its threads is not observed: %s", strerror(-joined));
-		send_message(SOFT_TROUBLE, -1, text);
+		send_message(SOFT_COMPLAINT, -1, text);
 	}
 	if (ret == -EPIPE || ret == -ECONNRESET || ret == -ECONNREFUSED)
 		stop_event(); /* the recorder has gone, or does not listen */
@@ -892,7 +892,7 @@ static void confine(const char *why)
 	self.confined = true;
 	if (self.socket >= 0 && !send_rings()) {
 		snprintf(text, sizeof(text), "is no longer observed: %s", why);
-		send_message(SOFT_TROUBLE, -1, text);
+		send_message(SOFT_COMPLAINT, -1, text);
 	}
 	close_event();
 	perfring_soft_confine();
@@ -1140,7 +1140,7 @@ static bool may_handle(int number, bool resets)
 	pthread_mutex_lock(&self.lock);
 	stop_event();
 	if (!self.drains && has_socket())
-		send_message(SOFT_TROUBLE, -1, "is no longer observed: it has taken the signal of its timers");
+		send_message(SOFT_COMPLAINT, -1, "is no longer observed: it has taken the signal of its timers");
 	pthread_mutex_unlock(&self.lock);
 	give(&held);
 	return true;

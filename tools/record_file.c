@@ -7,7 +7,7 @@
 #include "record_command.h"
 
 enum {
-	MOST_INDEXED = 2000, /* ids in one ID_INDEX record */
+	MAX_INDEXED = 2000, /* ids in one ID_INDEX record */
 	MANY = 16,           /* a ring filled by this part since it was read last: more is coming */
 };
 
@@ -62,7 +62,7 @@ static int write_index(const struct recording *recording)
 {
 	struct perfring_session_event opened;
 	struct perfring_record record;
-	perfring_word *words = tool_room(NULL, 4 * MOST_INDEXED, sizeof(*words));
+	perfring_word *words = tool_room(NULL, 4 * MAX_INDEXED, sizeof(*words));
 	uint32_t i = 0;
 	bool more = true;
 	int ret = 0;
@@ -70,7 +70,7 @@ static int write_index(const struct recording *recording)
 	while (more && !ret) {
 		uint64_t count = 0;
 
-		while (count < MOST_INDEXED && (more = event_at(recording, i, &opened))) {
+		while (count < MAX_INDEXED && (more = event_at(recording, i, &opened))) {
 			words[4 * count] = opened.id;
 			words[4 * count + 1] = opened.ring;
 			words[4 * count + 2] = (perfring_word)(int64_t)opened.cpu;

@@ -11,7 +11,7 @@
  *                  process has at the time
  *     records      copied, then checked: the types that the object writes (may_write), well-formed, of the process's own pid;
  *                  the periods of a ring's samples add up to no more than one thread's time
- *     complaints   TROUBLES, then they are counted
+ *     complaints   COMPLAINTS, then they are counted
  *
  * A process that does what the object never does is barred: nothing more is read of it, which is reported once.
  */
@@ -38,7 +38,7 @@
 #include "tools.h"
 
 enum {
-	TROUBLES = 8, /* complaints one by one */
+	COMPLAINTS = 8, /* complaints one by one */
 	TEXTS = 2,    /* of them, what one process sends */
 	NO_ONE = UINT32_MAX,
 	UNKNOWN_PEERS = 64, /* of another user, without a hello yet */
@@ -104,12 +104,12 @@ struct tool_peers {
 	uint64_t reported, unreported; /* complaints */
 };
 
-static void __attribute__((format(printf, 2, 3))) trouble(struct tool_peers *peers, const char *form, ...)
+static void __attribute__((format(printf, 2, 3))) complain(struct tool_peers *peers, const char *form, ...)
 {
 	char text[256];
 	va_list list;
 
-	if (peers->reported >= TROUBLES) {
+	if (peers->reported >= COMPLAINTS) {
 		peers->unreported++;
 		return;
 	}
@@ -364,7 +364,7 @@ static void bar(struct tool_peers *peers, struct peer *peer, const char *what)
 	if (peer->barred)
 		return;
 	peer->barred = true;
-	trouble(peers, "process %u is no longer observed: %s", peer->pid, what);
+	complain(peers, "process %u is no longer observed: %s", peer->pid, what);
 	hang_up(peers, peer);
 }
 
@@ -406,7 +406,7 @@ static void add_peer(struct tool_peers *peers, int socket)
 		at++;
 	interest.data.u32 = at;
 	if (epoll_ctl(peers->epoll, EPOLL_CTL_ADD, socket, &interest)) {
-		trouble(peers, "a process could not be taken: %s", strerror(errno));
+		complain(peers, "a process could not be taken: %s", strerror(errno));
 		close(socket);
 		return;
 	}
@@ -443,7 +443,7 @@ static bool is_called(struct tool_peers *peers, uint32_t pid, uint32_t own)
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
 	file = fopen(path, "re");
 	if (!file && errno != ENOENT && errno != ESRCH)
-		trouble(peers, "process %u could not be taken: %s: %s", pid, path, strerror(errno));
+		complain(peers, "process %u could not be taken: %s: %s", pid, path, strerror(errno));
 	while (file && !last && fgets(line, sizeof(line), file))
 		if (!strncmp(line, "NSpid:", 6))
 			last = strrchr(line, '\t');
@@ -498,7 +498,7 @@ static bool may_be_called(struct tool_peers *peers, const struct peer *peer)
 		    other->barred || has_ended(other))
 			continue;
 		if (peer->own != peer->pid) {
-			trouble(peers,
+			complain(peers,
 				"process %u is not observed: in its pid namespace it is %u, and another process has "
 				"that number",
 				peer->pid, peer->own);
@@ -587,7 +587,7 @@ static void add_ring(struct tool_peers *peers, uint32_t at, int fd)
 		if (wrong)
 			bar(peers, peer, wrong);
 		else
-			trouble(peers, "a ring of process %u: %s", peer->pid, strerror(-ret));
+			complain(peers, "a ring of process %u: %s", peer->pid, strerror(-ret));
 		return;
 	}
 	wrong = ring.flags != PERFRING_RING_OWN || ring.size != data_size(peers)
@@ -600,7 +600,7 @@ static void add_ring(struct tool_peers *peers, uint32_t at, int fd)
 		if (wrong)
 			bar(peers, peer, wrong);
 		else
-			trouble(peers, "a ring of process %u: %s", peer->pid, strerror(-ret));
+			complain(peers, "a ring of process %u: %s", peer->pid, strerror(-ret));
 		return;
 	}
 	/* The mapping is enough: thousands of threads have a ring each. */
@@ -622,7 +622,7 @@ static void take_text(struct tool_peers *peers, struct peer *peer, struct soft_m
 	message->text[sizeof(message->text) - 1] = 0;
 	peers->refused += !peer->known;
 	if (peer->texts++ < TEXTS)
-		trouble(peers, "process %u: %s", peer->pid, message->text);
+		complain(peers, "process %u: %s", peer->pid, message->text);
 	else
 		peers->unreported++;
 	if (peer->texts > SOFT_TEXTS)
@@ -652,7 +652,7 @@ static void take(struct tool_peers *peers, uint32_t at)
 	if (got < 0 && errno == EAGAIN)
 		return;
 	if (got < 0 && errno != ECONNRESET)
-		trouble(peers, "process %u: a message could not be taken: %s", peer->pid, strerror(errno));
+		complain(peers, "process %u: a message could not be taken: %s", peer->pid, strerror(errno));
 	first = got > 0 ? CMSG_FIRSTHDR(&header) : NULL;
 	if (first && first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_RIGHTS &&
 	    first->cmsg_len >= CMSG_LEN(sizeof(fd)))
@@ -665,7 +665,7 @@ static void take(struct tool_peers *peers, uint32_t at)
 		greet(peers, at, &message);
 	else if (message.kind == SOFT_RING && fd >= 0)
 		add_ring(peers, at, fd);
-	else if (message.kind == SOFT_TROUBLE)
+	else if (message.kind == SOFT_COMPLAINT)
 		take_text(peers, peer, &message);
 	else
 		bar(peers, peer, "a message of no known kind, or a ring without its descriptor");
@@ -691,7 +691,7 @@ static void take_peer(struct tool_peers *peers)
 		peers->overflowed = peers->overflowed || ++peers->came > peers->queue;
 		add_peer(peers, socket);
 	} else if (errno == EMFILE || errno == ENFILE) {
-		trouble(peers, "a process could not be taken: %s", strerror(errno));
+		complain(peers, "a process could not be taken: %s", strerror(errno));
 		listen_again(peers, false); /* it waits until there is room */
 	}
 }

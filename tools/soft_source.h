@@ -35,7 +35,7 @@ enum {
 
 	/* The most that the recorder takes of a process. */
 	SOFT_RINGS = 8192, /* not drained to their end: of 4096 threads, and of those that ended before them */
-	SOFT_TEXTS = 1000, /* SOFT_TROUBLE messages; further ones are not read */
+	SOFT_TEXTS = 1000, /* SOFT_COMPLAINT messages; further ones are not read */
 	SOFT_IMAGES = 16,  /* connections: one for each program that it execs, until they are read */
 };
 
@@ -46,7 +46,7 @@ enum {
 enum soft_kind {
 	SOFT_HELLO,
 	SOFT_RING,    /* an fd comes with it */
-	SOFT_TROUBLE, /* text */
+	SOFT_COMPLAINT, /* text */
 };
 
 struct soft_message {

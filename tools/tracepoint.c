@@ -17,10 +17,10 @@
 #include "tracepoint.h"
 
 enum {
-	MOST_FORMATS = 1 << 16, /* their numbers have 16 bits: common_type */
-	MOST_PAYLOAD = 1 << 16, /* a record is shorter */
+	MAX_FORMATS = 1 << 16, /* their numbers have 16 bits: common_type */
+	MAX_PAYLOAD = 1 << 16, /* a record is shorter */
 	/* offsets in a payload are 16 bits, counted from the end of a field at most; the page after that faults */
-	PAYLOAD_ROOM = 3 * MOST_PAYLOAD,
+	PAYLOAD_SPACE = 3 * MAX_PAYLOAD,
 	GUARD_ROOM = 1 << 20,
 	SECONDS = 2, /* for one format, and for one payload */
 	SECOND = 1000000000,
@@ -268,7 +268,7 @@ static void find_texts(struct tool_tracepoints *tracepoints)
 			continue;
 		text.bytes = member.bytes;
 		text.size = strnlen(text.bytes, (size_t)member.size);
-		if (read_id(&text, &id) && id < MOST_FORMATS && !tracepoints->formats[id].text.bytes)
+		if (read_id(&text, &id) && id < MAX_FORMATS && !tracepoints->formats[id].text.bytes)
 			tracepoints->formats[id].text = text;
 	}
 }
@@ -444,8 +444,8 @@ static bool take_field(const struct tep_format_field *from, bool is_header, stru
 	unsigned long flags = from->flags;
 
 	/* libtraceevent reads where a format says: not outside of what a payload can be */
-	if (from->offset < 0 || from->size < 0 || from->offset > MOST_PAYLOAD ||
-	    from->size > MOST_PAYLOAD - from->offset)
+	if (from->offset < 0 || from->size < 0 || from->offset > MAX_PAYLOAD ||
+	    from->size > MAX_PAYLOAD - from->offset)
 		return false;
 	field->name = from->name;
 	field->offset = (uint32_t)from->offset;
@@ -585,11 +585,11 @@ static void learn(struct tool_tracepoints *tracepoints, uint32_t index)
 	uint64_t id = perfring_file_attr(tracepoints->data, index)->config, begun;
 
 	tracepoints->ones[index].state = ABSENT;
-	if (id >= MOST_FORMATS)
+	if (id >= MAX_FORMATS)
 		return;
 	if (!tracepoints->formats) {
-		tracepoints->formats = tool_room(NULL, MOST_FORMATS, sizeof(*tracepoints->formats));
-		memset(tracepoints->formats, 0, MOST_FORMATS * sizeof(*tracepoints->formats));
+		tracepoints->formats = tool_room(NULL, MAX_FORMATS, sizeof(*tracepoints->formats));
+		memset(tracepoints->formats, 0, MAX_FORMATS * sizeof(*tracepoints->formats));
 	}
 	if (tracepoints->formats[id].one.state == UNKNOWN) {
 		begun = processor_time();
@@ -629,8 +629,8 @@ static struct printer *open_printer(void)
 	struct printer *printer = tool_room(NULL, 1, sizeof(*printer));
 	stack_t stack = {.ss_size = 1 << 16};
 
-	printer->payload = mmap(NULL, PAYLOAD_ROOM + GUARD_ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (printer->payload == MAP_FAILED || mprotect(printer->payload, PAYLOAD_ROOM, PROT_READ | PROT_WRITE)) {
+	printer->payload = mmap(NULL, PAYLOAD_SPACE + GUARD_ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (printer->payload == MAP_FAILED || mprotect(printer->payload, PAYLOAD_SPACE, PROT_READ | PROT_WRITE)) {
 		free(printer);
 		return NULL;
 	}
@@ -655,7 +655,7 @@ const char *tool_tracepoints_print(struct tool_tracepoints *tracepoints, uint32_
 	struct tep_record record = {.ts = sample->time};
 	uint32_t size;
 
-	if (!tracepoint || tracepoints->ones[index].state != KNOWN || raw->size > MOST_PAYLOAD || raw->size < 8)
+	if (!tracepoint || tracepoints->ones[index].state != KNOWN || raw->size > MAX_PAYLOAD || raw->size < 8)
 		return NULL;
 	if ((uint64_t)raw->size * tracepoints->ones[index].percents > TOOL_LIMIT_TRACE_TEXT) {
 		tell_exceeded(tracepoints, index, "4 MiB to print of one sample");
@@ -707,7 +707,7 @@ static void close_parser(struct tool_tracepoints *tracepoints)
 		setitimer(ITIMER_PROF, &never, NULL);
 		sigaltstack(&none, NULL);
 		trace_seq_destroy(&printer->text);
-		munmap(printer->payload, PAYLOAD_ROOM + GUARD_ROOM);
+		munmap(printer->payload, PAYLOAD_SPACE + GUARD_ROOM);
 		free(printer->stack);
 		free(printer);
 	}
@@ -755,7 +755,7 @@ struct tool_tracepoints *tool_tracepoints_open(const struct perfring_file *data,
 
 void tool_tracepoints_close(struct tool_tracepoints *tracepoints)
 {
-	for (uint32_t i = 0; tracepoints->formats && i < MOST_FORMATS; i++)
+	for (uint32_t i = 0; tracepoints->formats && i < MAX_FORMATS; i++)
 		free((void *)(uintptr_t)tracepoints->formats[i].one.tracepoint.fields);
 	close_parser(tracepoints);
 	free(tracepoints->ones);

@@ -690,7 +690,7 @@ static int bad_message(int i)
 		shutdown(socket, SHUT_WR);
 		return 0;
 	case 8: /* what a terminal obeys, too often */
-		message.kind = SOFT_TROUBLE;
+		message.kind = SOFT_COMPLAINT;
 		memcpy(message.text, "\033]0;owned\a\b\x9b\x33\x31m", 15);
 		memset(message.text + 15, 0xc2, sizeof(message.text) - 15);
 		for (int k = 0; k < 10000 && !send_all(socket, &message, -1); k++)
