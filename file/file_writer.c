@@ -642,15 +642,17 @@ int perfring_file_writer_end_round(struct perfring_file_writer *writer)
 int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32_t feature, const void *payload,
 				     uint64_t size)
 {
+	/* Of a begun stream the record is due now; BUILD_ID is written by finish, and EVENT_DESC is the writer's own. */
+	bool is_due = writer->is_begun && writer->is_pipe && feature != PERFRING_FEATURE_BUILD_ID &&
+		      feature != PERFRING_FEATURE_EVENT_DESC && !is_unreadable(writer, feature);
 	struct perfring_written_feature *kept;
 	void *copy;
 
 	if (!feature || feature >= PERFRING_FEATURE_BITS || size >= SIZE_MAX || writer->is_finished)
 		return -EINVAL;
 	kept = &writer->feature[feature];
-	if (writer->is_begun && kept->payload && kept->size == size && size && feature != PERFRING_FEATURE_BUILD_ID &&
-	    !memcmp(kept->payload, payload, (size_t)size))
-		return 0; /* a stream has it already */
+	if (is_due && kept->payload && kept->size == size && size && !memcmp(kept->payload, payload, (size_t)size))
+		return 0; /* the stream has it already */
 	copy = malloc((size_t)size + 1);
 	if (!copy)
 		return -ENOMEM;
@@ -661,9 +663,7 @@ int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32
 	kept->size = size;
 	if (feature == PERFRING_FEATURE_BUILD_ID)
 		writer->build_ids.used = 0;
-	else if (writer->is_begun && writer->is_pipe && feature != PERFRING_FEATURE_EVENT_DESC && !is_unreadable(writer, feature))
-		return put_feature_record(writer, feature);
-	return 0;
+	return is_due ? put_feature_record(writer, feature) : 0;
 }
 
 int perfring_file_put_buffer(struct perfring_file_writer *writer, uint32_t feature, struct perfring_byte_buffer *buffer)
