@@ -212,8 +212,7 @@ static int complain(const struct show *show, int error, const struct perfring_fa
 	if (error == -EBADMSG && fault->what)
 		tool_complain("%s: at 0x%" PRIx64 ": %s", show->path, (uint64_t)fault->at, fault->what);
 	else
-		tool_complain("%s: %s", show->path,
-			      error == -EAGAIN ? "its writer fills it faster than it can be copied" : strerror(-error));
+		tool_complain("%s: %s", show->path, tool_ring_reason(error));
 	return TOOL_FAILED;
 }
 

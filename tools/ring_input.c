@@ -9,8 +9,12 @@
 #include <perfring/snapshot.h>
 #include "tools.h"
 
+const char *tool_ring_reason(int error)
+{
+	return error == -EAGAIN ? "its writer fills it faster than it can be copied" : strerror(-error);
+}
+
 struct copy {
-	const char *path;
 	const struct perfring_ring *ring;
 	struct perfring_snapshot snapshot;
 	struct perf_event_attr attr;
@@ -108,7 +112,7 @@ static int attach(struct perfring_ring *ring, const char *path)
 int tool_ring_open(const char *path, struct perfring_file **file)
 {
 	struct perfring_ring ring;
-	struct copy copy = {.path = path, .ring = &ring};
+	struct copy copy = {.ring = &ring};
 	int error;
 
 	if (attach(&ring, path))
@@ -127,7 +131,6 @@ int tool_ring_open(const char *path, struct perfring_file **file)
 	perfring_ring_close(&ring);
 	if (!error)
 		return 1;
-	tool_complain("%s: a ring: %s", path,
-		      error == -EAGAIN ? "its writer fills it faster than it can be copied" : strerror(-error));
+	tool_complain("%s: a ring: %s", path, tool_ring_reason(error));
 	return error;
 }

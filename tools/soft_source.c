@@ -39,7 +39,7 @@
 
 enum {
 	COMPLAINTS = 8, /* complaints one by one */
-	TEXTS = 2,    /* of them, what one process sends */
+	TEXTS = 2,      /* of them, what one process sends */
 	NO_ONE = UINT32_MAX,
 	UNKNOWN_PEERS = 64, /* of another user, without a hello yet */
 	PATIENCE_MS = 1000, /* with each of them; with a full table of descriptors */

@@ -45,7 +45,7 @@ enum {
 
 enum soft_kind {
 	SOFT_HELLO,
-	SOFT_RING,    /* an fd comes with it */
+	SOFT_RING,      /* an fd comes with it */
 	SOFT_COMPLAINT, /* text */
 };
 

@@ -99,6 +99,9 @@ void tool_input_close(struct tool_input *input);
  * record for what it refused.  Returns 1; 0 (no ring); or -errno after a complaint. */
 int tool_ring_open(const char *path, struct perfring_file **file);
 
+/* Why a ring could not be read: in words, for an -errno of attaching or of a snapshot. */
+const char *tool_ring_reason(int error);
+
 /* The next record, or false at the end.  Faults are reported and counted here.  A record whose id is in no attr has
  * format NULL.  Valid until: the next call. */
 bool tool_input_next(struct tool_input *input, struct perfring_item *item);
