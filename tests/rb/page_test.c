@@ -860,8 +860,11 @@ Test(page, of_events_without_a_counter)
 		struct perfring_page_count count;
 		struct perfring_self_count self;
 		uint64_t before[3], after[3];
-		int fd = open_on(&attrs[i], -1);
+		int fd;
 
+		/* A switch to another thread would put the clock's count into `offset`. */
+		attrs[i].disabled = 1;
+		fd = open_on(&attrs[i], -1);
 		page = map(fd, 3, BOTH);
 		cr_assert_eq(page->version, 0);
 		cr_assert_eq(page->compat_version, 0);
@@ -882,6 +885,7 @@ Test(page, of_events_without_a_counter)
 		     byte++)
 			cr_assert_eq(*byte, 0);
 		cr_assert_eq(perfring_page_read(page, &count), -EOPNOTSUPP);
+		cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
 		hit(&watched, 3);
 		value_of(fd, before);
 		cr_assert_eq(perfring_event_count_self(fd, page, &self), 0);
