@@ -88,7 +88,7 @@ void perfring_file_name_tracepoints(struct perfring_file *file);
 int perfring_file_add_attr(struct perfring_file *file, const struct perf_event_attr *attr, uint32_t space, uint64_t at);
 int perfring_file_put_ids(struct perfring_file *file, const void *ids, uint64_t count, uint32_t index, uint64_t at);
 void perfring_file_features_known(struct perfring_file *file);
-/* The same from a record of perf's own (from 64 up), in native byte order. */
+/* The same from a record of perf's own (from 64 up), in native byte order.  Returns 0 or -errno. */
 int perfring_file_parse_metadata(struct perfring_file *file, struct perfring_stream *stream,
 				 const struct perf_event_header *record, int64_t at);
 

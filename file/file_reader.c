@@ -1,6 +1,6 @@
 /* file_reader.c - the records of a perf.data file, pipe or directory in time order.
  *
- * Each stream orders its own; of several streams, whose records are due, the oldest comes first.
+ * Each stream orders its own records; of those that are due in all streams, the oldest comes first.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -69,7 +69,8 @@ static void deliver(struct perfring_file *file, uint32_t stream, struct perfring
 		file->newest = pending->time;
 }
 
-/* Replaces a foreign record by a native copy.  To find its format by its id, all its words are swapped first. */
+/* Replaces a foreign record by a native copy.  First all words of the copy are swapped, only to find the format by the id;
+ * then the whole copy is written again, from `foreign`. */
 static int make_native(struct perfring_file *file, struct perfring_stream *stream,
 		       const struct perf_event_header **record)
 {

@@ -27,7 +27,7 @@ struct clock {
 	uint16_t shift;
 };
 
-/* Odd: a writer is changing the page, or died while it did.  The acquire pairs with the store that makes it even. */
+/* Odd: the kernel or perfring_ring_calibrate is changing the page, or whose process called the latter has died meanwhile.  The acquire pairs with the store that makes it even. */
 static inline uint32_t lock_of(const struct perf_event_mmap_page *page)
 {
 	return PERFRING_LOAD_ACQUIRE(&page->lock);
@@ -105,7 +105,7 @@ int perfring_page_to_cycles(const struct perf_event_mmap_page *page, uint64_t ti
 
 #if defined(__x86_64__) || defined(__i386__)
 
-/* The instruction faults on an index that is not from the kernel: never for pages that others write into. */
+/* The instruction faults on an invalid number.  So this is never called for a page that others than the kernel can write. */
 static inline bool read_counter(uint32_t counter, uint64_t *raw)
 {
 	uint32_t low, high;
@@ -182,7 +182,8 @@ static inline __attribute__((always_inline)) int read_by(const struct perfring_p
 		count->value = (uint64_t)PERFRING_LOAD(&page->offset);
 		width = PERFRING_LOAD(&page->pmc_width);
 		is_read = clock.capabilities & USER_RDPMC;
-		/* between the two loads of the lock: else the counter may be another event's by now */
+		/* Between the two loads of the lock: else the counter may be another event's by now.  Not under an odd
+		 * lock: that try is dropped, and its index is of no use. */
 		if (is_read && index && !(lock & 1))
 			is_read = width && width <= 64 && counters->count(index - 1, &raw);
 		if (is_whole(page, lock))

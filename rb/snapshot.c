@@ -67,7 +67,8 @@ static uint64_t claimed_of(const struct perfring_ring *ring, uint64_t published)
 	return published;
 }
 
-/* One try at a backward ring.  -EAGAIN: the writer has lapped the copy. */
+/* One try at a backward ring.  -EAGAIN: the writer has lapped the copy.  Without OVERWRITE the writer
+ * stops at data_tail. */
 static int try_backward(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, struct span *span)
 {
 	static const char what[] = "more is said to be claimed than the ring holds";
@@ -75,7 +76,7 @@ static int try_backward(struct perfring_snapshot *snapshot, const struct perfrin
 	uint64_t size = ring->size;
 	uint64_t tail = perfring_page_reclaim(ring->page);
 	uint64_t from = perfring_page_observe(ring->page); /* pairs with the writer's publish */
-	uint64_t published = -from, unread = published + tail, uncommitted, taken, returned;
+	uint64_t published = -from, unread = published + tail /* which is -(what was returned) */, uncommitted, taken, returned;
 
 	PERFRING_POINT(snapshot_observed);
 	if (from & 7)
@@ -92,10 +93,11 @@ static int try_backward(struct perfring_snapshot *snapshot, const struct perfrin
 
 	snapshot->from = from;
 	span->end = published < size - uncommitted ? published : size - uncommitted;
+	/* Uncommitted bytes lie below data_head: at the copy's end, where perfring_snapshot_unfinished finds them. */
 	copy(snapshot, ring, size - uncommitted, size);
 	copy(snapshot, ring, 0, span->end);
 	PERFRING_POINT(snapshot_copied);
-	/* If the copy has a byte of a record, the load below has a claim that includes it: pairs with the writer's
+	/* If the copy has a byte of a later record, the load below has a claim that includes it: pairs with the writer's
 	 * barrier between its claim and the record's bytes. */
 	PERFRING_FENCE_LOADS();
 	taken = claimed_of(ring, published) - published;

@@ -314,7 +314,7 @@ void perfring_soft_output_init(struct soft_instance *instance);
 /* ns of attr's clock. */
 uint64_t perfring_soft_now(const struct perfring_soft_event *event);
 
-/* ---- unwind.c ---- */
+/* ---- unwind.c: in the thread itself; handlers ---- */
 
 /* context: a ucontext_t; NULL: the registers of the function that called the one with this frame. */
 void perfring_soft_registers(struct soft_registers *registers, const void *context, const void *frame,

@@ -7,11 +7,13 @@
  * A frame pointer may have any value, because code without frame pointers uses the register for other things.  So memory is
  * read in two ways only:
  *   - in the thread's own stack, upwards from an address in use (sp, or a frame that the kernel could read).  What is above
- *     it is mapped as long as the thread is here.  In the usual case this needs no system call;
+ *     it is mapped while the thread is in this code.  In the usual case this needs no system call;
  *   - elsewhere (alternate stacks, coroutines) by process_vm_readv of our own process, which returns EFAULT.
  *
- * The chain of a handler continues after the signal frame, as the kernel's does: the word after the handler is the C library's
- * restorer, the next one the caller of the interrupted function.
+ * The chain of a raise in a handler continues after the signal frame, as the kernel's does: the word after the handler is the
+ * restorer (x86-64: of the C library; aarch64: of the vDSO), the next one the caller of the interrupted function.
+ *
+ * Context: the thread whose stack it is, and its handlers: the stack stays mapped meanwhile.
  */
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -37,7 +39,8 @@ static bool is_in(uint64_t address, const struct soft_thread *thread)
 	return address >= thread->stack_low && address < thread->stack_high;
 }
 
-/* Copies memory of our own process.  Returns the number of readable bytes. */
+/* Copies memory of our own process.  Returns the number of readable bytes: the kernel copies up to the first page that is
+ * not readable. */
 static uint64_t copy_far(void *to, uint64_t from, uint64_t size, const struct soft_thread *thread)
 {
 	struct iovec local = {to, (size_t)size}, remote = {(void *)(uintptr_t)from, (size_t)size};
@@ -225,7 +228,7 @@ static __attribute__((noinline)) uint64_t climb_far(perfring_word *words, uint32
 		}
 		at = frame.next;
 	}
-	/* From a frame that the kernel could read upwards, the stack is mapped. */
+	/* If the kernel can read this frame, the thread's stack is mapped from there upwards. */
 	if (!is_in(at, thread) || copy_far(&frame, at, sizeof(frame), thread) < sizeof(frame))
 		return 0;
 	return at;
@@ -246,7 +249,7 @@ uint32_t perfring_soft_unwind(perfring_word *words, uint32_t max, const struct s
 		return count;
 	if (!is_in(lowest, thread))
 		lowest = at = climb_far(words, &count, max, at, thread);
-	/* Only upwards, so it ends. */
+	/* Only upwards: a cycle would fill the chain up to `max`. */
 	while (count < max && at && at >= lowest && !(at & 7) && at < thread->stack_high &&
 	       thread->stack_high - at >= sizeof(frame)) {
 		frame = frame_at(at);

@@ -29,8 +29,8 @@ struct perfring_count {
 	uint32_t failed;  /* fds that were not (error state, PMU gone); they are in none of the above */
 };
 
-/* allowed: bits of perfring_fallback, features that may be dropped so that an event opens.  With MISSING an event that this
- * machine lacks (perfring_counts_error) is no error of its list.  CPU_CLOCK has no effect.  Returns 0 or -ENOMEM. */
+/* allowed: bits of perfring_fallback, features that may be dropped so that an event opens.  With MISSING, add does not
+ * fail because the machine lacks an event; perfring_counts_error tells.  CPU_CLOCK has no effect.  Returns 0 or -ENOMEM. */
 PERFRING_API int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed);
 PERFRING_API void perfring_counts_close(struct perfring_counts *counts);
 
@@ -40,8 +40,8 @@ PERFRING_API void perfring_counts_close(struct perfring_counts *counts);
 PERFRING_API int perfring_counts_open_self(struct perfring_counts **counts, const char *events);
 
 /* Opens each event of the list for each thread and CPU of the target, siblings in their leader's group.  Sets read_format:
- * the two times, ID, LOST if the kernel knows it, GROUP for a leader.  Siblings are neither disabled nor enable_on_exec: they
- * start and stop with their leader.  Raises the soft limit of open files up to the hard limit.  Skips threads that exit
+ * the two times, ID, LOST if the kernel knows it, GROUP for a leader.  Clears `disabled` and `enable_on_exec` in siblings: they
+ * start and stop with their leader, whose attr says whether it counts at once.  Keeps no pointer to `events` or `target`.  Raises the soft limit of open files up to the hard limit.  Skips threads that exit
  * meanwhile.  Returns 0 (with MISSING also if no event of the list can be counted); or -errno, explained by
  * perfring_counts_refusal: then nothing of the list stays open. */
 PERFRING_API int perfring_counts_add(struct perfring_counts *counts, const struct perfring_events *events,
@@ -51,7 +51,8 @@ PERFRING_API int perfring_counts_add(struct perfring_counts *counts, const struc
 PERFRING_API const char *perfring_counts_refusal(const struct perfring_counts *counts);
 
 /* With PERFRING_FALLBACK_MISSING: why an event is not counted.  Returns 0 if it is counted; -ENOENT, -ENODEV, -ENXIO,
- * -EOPNOTSUPP or -EINVAL, as each place or its group's leader was refused; -EINVAL also for an unknown event.  The sums of
+ * -EOPNOTSUPP or -EINVAL, with which the kernel refused it, or its group's leader, for every thread and CPU; -EINVAL also
+ * for an unknown event.  The sums of
  * such an event are -ENOENT. */
 PERFRING_API int perfring_counts_error(const struct perfring_counts *counts, uint32_t event);
 
@@ -63,6 +64,7 @@ PERFRING_API uint64_t perfring_counts_given_up(const struct perfring_counts *cou
 PERFRING_API int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t event, char *buffer,
 					     size_t size);
 
+/* Start, stop and zero every event, by its leader where it has one.  All are tried.  Return 0 or the first -errno. */
 PERFRING_API int perfring_counts_enable(struct perfring_counts *counts);
 PERFRING_API int perfring_counts_disable(struct perfring_counts *counts);
 PERFRING_EXPERIMENTAL int perfring_counts_reset(struct perfring_counts *counts);
@@ -96,7 +98,7 @@ enum perfring_counts_scope {
 	PERFRING_COUNTS_THREAD, /* of thread `which` */
 };
 
-/* Sums the last read.  Returns 0; -EINVAL (unknown event); -ENOENT (no fd in that scope). */
+/* Sums the last read; before the first, all numbers are 0.  Returns 0; -EINVAL (unknown event); -ENOENT (no fd in that scope). */
 PERFRING_API int perfring_counts_sum(const struct perfring_counts *counts, uint32_t event,
 				     enum perfring_counts_scope scope, int32_t which, struct perfring_count *sum);
 

@@ -6,7 +6,7 @@
  *
  * Nothing is allocated, but perfring_generate_mutate takes 70 KB of stack, the others less than 4 KB.  A format may be
  * NULL: there is no trailer then, and no SAMPLE.
- * Context: any thread; a generator belongs to one.
+ * Context: any thread, not signal handlers; a generator belongs to one thread.
  */
 #ifndef PERFRING_GENERATE_H
 #define PERFRING_GENERATE_H
@@ -47,7 +47,7 @@ PERFRING_API int64_t perfring_generate_members(struct perfring_generator *genera
 					       const struct perfring_format *format, uint32_t type,
 					       struct perfring_record *record, void *buffer, size_t size, uint32_t most);
 
-/* One whole valid record, encoded.  type: 0 for any of the kernel's, or as above.  Returns its size, at most `size`;
+/* One whole valid record, encoded.  type: 0 for any of the kernel's; else any, SAMPLE too.  Returns its size, at most `size`;
  * -ENOSPC when the shortest does not fit, -EINVAL for a SAMPLE without a format. */
 PERFRING_API int64_t perfring_generate_record(struct perfring_generator *generator,
 					      const struct perfring_format *format, uint32_t type, void *buffer,
@@ -64,9 +64,11 @@ enum perfring_damage {
 PERFRING_API const char *perfring_damage_name(uint32_t damage);
 PERFRING_API const char *perfring_damage_what(uint32_t damage);
 
-/* Damages a valid record of this format in place.  size: bytes at `record`.  damage: PERFRING_DAMAGE_, or PERFRING_DAMAGES
- * for any that this record can have.  Returns the number of bytes that the record has now, whatever its header says; 0,
- * without a change, if this record cannot have this damage. */
+/* Damages a valid record of this format in place.  size: bytes at `record`, at least its header.size; none is written
+ * beyond them.  damage: PERFRING_DAMAGE_, or PERFRING_DAMAGES for any that this record can have.  perfring_record_check
+ * refuses the result, but may accept it after ID, TYPE and BYTES.  Returns the number of bytes to pass to a decoder from
+ * now on, which after SIZE_ damages is not header.size; 0, without a change, if this record cannot have this damage or is
+ * not valid. */
 PERFRING_API int64_t perfring_generate_damage(struct perfring_generator *generator,
 					      const struct perfring_format *format, uint32_t damage, void *record,
 					      size_t size);

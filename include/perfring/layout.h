@@ -1,9 +1,10 @@
 /* layout.h - bytes walked part by part, as a layout says: payloads of features (feature.def), members of records (kinds.def).
  *
- * A layout is a text, read from left to right; a blank follows each part.  Parts:
+ * A layout is a text, read from left to right.  Blanks are between its parts.  A part's :name may be left out; it is "" then.
+ * Parts:
  *
  *   y h w d :name    a number of 1, 2, 4, 8 bytes; W D: a signed one
- *   o :name          a byte: 1 when the numbers around it are big-endian
+ *   o :name          a byte: 1 if the numbers of this payload are big-endian; swapping changes it
  *   s :name          u32 length and that number of bytes, with a NUL
  *   z :name          bytes up to a NUL
  *   cN :name         a string in N bytes, without a NUL if it fills them; c*: in all bytes that are left; CN: in N bytes, or in
@@ -11,20 +12,25 @@
  *   bX :name         as many bytes as register X holds, or as the digits say
  *   aX :name         the same, an attr (struct perf_event_attr); a*: one as long as its own size
  *   r :name          all bytes that are left
- *   0N p             N bytes of padding; padding up to a multiple of 8
+ *   0N               N bytes of padding
+ *   p                padding up to a multiple of 8 from bytes[0], or up to the end
  *   {X ... }         the parts between, as often as register X holds; {*: until the end; {+: as often as whole ones fit; {C: once
  *                    for each CPU
- *   ?                the following may be missing
+ *   ?                if no bytes are left, the layout ends here
  *   ~{X ... }        a list that is there if all of it fits
- *   (XN ... )        the parts between if register X holds N; (X>N: if more; (N: if N bytes are left
+ *   (XN ... )        the parts between if register X holds N; (X>N: if more; (N: if N or more bytes are left
  *
  * A list and a condition may have a :name as well, after the register or the number.
  *
- * After the letter of a number: x shows it in hexadecimal; =X keeps it in register X, =X-36 less 36, =X/64 the number of words for that number of bits;
- * |4|8: it is 4 or 8; <20: it is at most 20; ^X: it is at most what register X
- * holds, or the bytes are wrong.  The names of registers are lower-case letters.
+ * After the letter of a number, in this order:
  *
- * Context: any thread, signal handlers too; nothing is allocated.
+ *   x                it is shown in hexadecimal
+ *   =X               register X keeps it.  =X-36: less 36; =X/64: divided by 64, rounded up.  Names of registers: a to z
+ *   |4|8             it is 4 or 8, or the bytes are wrong
+ *   <20              it is at most 20 where it is generated
+ *   ^X               it is at most what register X holds, or the bytes are wrong
+ *
+ * Context: any thread, signal handlers too, one at a time for each walk; nothing is allocated.
  */
 #ifndef PERFRING_LAYOUT_H
 #define PERFRING_LAYOUT_H
@@ -52,7 +58,7 @@ enum perfring_layout_use {
 
 /* One part. */
 struct perfring_layout_member {
-	char name[24]; /* as in the layout; "rest" for bytes beyond it */
+	char name[24]; /* as in the layout; "rest" for bytes beyond its last part */
 	enum perfring_layout_kind kind;
 	uint32_t depth;    /* number of lists around it */
 	uint64_t number;   /* NUMBER */
@@ -81,7 +87,7 @@ struct perfring_layout_walk {
 		uint64_t left;
 	} lists[4];
 	uint32_t depth;
-	uint32_t cpus;     /* for {C; 0: unknown, and the rest is returned as bytes */
+	uint32_t cpus;     /* for {C; 0: unknown, and the rest is returned as bytes.  May be set before the first next */
 	uint32_t order;    /* internal */
 	uint32_t has_rest; /* internal */
 	void (*fill)(struct perfring_layout_walk *walk, struct perfring_layout_member *member); /* internal */
@@ -96,8 +102,8 @@ struct perfring_layout_walk {
 PERFRING_API void perfring_layout_open(struct perfring_layout_walk *walk, const char *layout, const void *bytes,
 				       uint64_t at, uint64_t size);
 
-/* The next part.  Returns 1; 0 at the end; -EBADMSG with walk->fault; -EINVAL for a walk that was never begun.  Valid as long
- * as the bytes. */
+/* The next part.  Returns 1; 0 at the end; -EBADMSG with walk->fault; -EINVAL for a walk that is all zeros.  The member
+ * is valid as long as the bytes. */
 PERFRING_API int perfring_layout_next(struct perfring_layout_walk *walk, struct perfring_layout_member *member);
 
 PERFRING_END

@@ -102,7 +102,7 @@ struct perfring_page_count {
 /* page: of a kernel event of the calling thread, into whose ring no other event writes (each stores its own count there).
  * Not of a perfring ring: an invalid counter number ends the process.  Counts of live children (inherit) are not included.
  * Returns 0; -EOPNOTSUPP if user space cannot read the counter (no user_rdpmc, or this architecture): use read(2); -EAGAIN
- * if the lock stayed odd.  Context: the thread that the event counts, and its signal handlers. */
+ * if the lock was odd or changed at each of 1000 tries.  Context: the thread that the event counts, and its signal handlers. */
 PERFRING_API int perfring_page_read(const struct perf_event_mmap_page *page, struct perfring_page_count *count);
 
 /* Converts cycles of the processor's counter to the clock of time stamps without use_clockid (of a perfring ring:

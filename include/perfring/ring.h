@@ -42,7 +42,7 @@ enum perfring_ring_flag {
 
 	/* of perfring's rings, fixed at creation */
 	PERFRING_RING_BACKWARD =
-		2, /* data_head decreases; upwards from it are the newest to the oldest records; needs OVERWRITE */
+		2, /* data_head decreases; upwards from it are the newest to the oldest records; OVERWRITE needs it */
 	PERFRING_RING_STRICT = 4, /* for shared writers: each record is visible when it is committed (shared.h) */
 	PERFRING_RING_LEASED = 8, /* for shared writers: each writer fills chunks of its own (shared.h) */
 	/* With STRICT: fillers (below) are LOST records, for consumers that refuse unknown types, such as libbpf's

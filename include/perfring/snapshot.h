@@ -11,7 +11,7 @@
  *
  *     writer                                          snapshot
  *       store barrier                                   published := data_head (acquire)
- *       claimed := position, never back                 claimed (acquire); less than a lap ahead of data_head
+ *       claimed := position, never back                 claimed (acquire); at most a lap ahead of data_head
  *       store barrier                                   copy the data
  *       write the record                                load barrier
  *       data_head := -position (release)                claimed; records above -claimed + size are dropped

@@ -11,8 +11,9 @@
  *     while ((one = perfring_split_next(split, &format)) == 1)
  *             use(format->index, &sample);                        sample.period, sample.id: the event's
  *
- * Every other sample comes once, unchanged; so does a sample whose read_format has no ID.  Put samples in time order:
- * differences are to the last value.
+ * A sample with READ but without a group is one such event.  A sample without READ, or whose read_format has no ID, comes
+ * once, unchanged.  Put the samples of each id (with inherit: of each id and thread) in time order, because differences are
+ * to the last value.
  *
  * Context: one thread at a time for each split; not signal handlers. */
 #ifndef PERFRING_SPLIT_H
@@ -29,19 +30,22 @@ enum {
 
 struct perfring_split;
 
-/* formats: the set whose ids the samples hold; it must outlive the split.  Memory: 48 bytes for each value that is
- * remembered: one an id, and of events that threads inherit (attr.inherit, with TID) one an id and thread.  At most
- * PERFRING_SPLIT_MAX since which any was used, and as many older ones: 50 MB; beyond that those used longest ago are
- * forgotten, as if their events had begun anew.  Returns 0 or -ENOMEM. */
+/* formats: the set whose ids the samples hold; it must outlive the split.  One value is
+ * remembered for each id, and for each id and thread of an event that threads inherit (attr.inherit, with TID): 48 bytes.
+ * They are in two tables of at most PERFRING_SPLIT_MAX values, 50 MB in all: those used lately, and older ones.  When the
+ * first is full, it becomes the older one, and what that held is forgotten, as if those events had begun anew.  Returns 0
+ * or -ENOMEM. */
 PERFRING_API int perfring_split_open(struct perfring_split **split, const struct perfring_format_set *formats);
 PERFRING_API void perfring_split_close(struct perfring_split *split);
 
-/* Begins with a sample that was decoded by this format, which is the set's.  The sample must stay until the last
- * next, which writes into it. */
+/* Begins with a sample that was decoded by this format, which is the set's.  The sample, which next writes into, and the
+ * record that it was decoded from must stay until the last next.  What an earlier sample still had is dropped: the next
+ * difference of those events then covers both. */
 PERFRING_API void perfring_split_begin(struct perfring_split *split, const struct perfring_format *format,
 				       struct perfring_sample *sample);
 
-/* The next event that counted: its format, and its identifier, id and period (with their bit PERIOD) in the sample.  A value
+/* The next event that counted: its format, and its identifier, id and period in the sample, and PERFRING_SAMPLE_PERIOD
+ * in its `present`.  A value
  * smaller than the last one is that of a counter that began anew (a reset, or another thread of the same number): all of it
  * counts.  Returns 1; 0 after the last, which may be at once; -ENOMEM. */
 PERFRING_API int perfring_split_next(struct perfring_split *split, const struct perfring_format **format);

@@ -1,7 +1,7 @@
 /* text.h - any record, field or attr as one line of text; each value by its name.
  *
  * Like snprintf: at most `size` bytes are written, NUL included, and the length of the whole text is returned, whatever `size`
- * is.  Nothing is allocated; bytes that are not printable come out as \xHH, so a line stays a line.  Context: any thread, also
+ * is.  Nothing is allocated; bytes outside 0x20 to 0x7e, and a backslash, come out as \xHH, so a line stays a line.  Context: any thread, also
  * signal handlers.
  */
 #ifndef PERFRING_TEXT_H
@@ -62,7 +62,7 @@ PERFRING_INLINE char *perfring_digits_hex(char *end, uint64_t number)
 	return end;
 }
 
-/* The last `digits` of a number, an even count of them, zeros among them. */
+/* The lowest `digits` digits of a number, with leading zeros; an even number of them. */
 PERFRING_INLINE char *perfring_digits_padded(char *end, uint32_t number, unsigned digits)
 {
 	for (; digits; digits -= 2, number /= 100)
