@@ -315,7 +315,7 @@ Test(soft_period, set_period_vectors)
 	}
 }
 
-/* ---- orders from outside ---- */
+/* ---- requests from outside ---- */
 
 Test(soft_period, ioctl_period)
 {
@@ -1211,7 +1211,7 @@ Test(soft_period, struck_limit)
 		strike_everywhere(run_limited, check_limited);
 }
 
-static void run_orders(void)
+static void run_requests(void)
 {
 	open_event(100, false, 0);
 	raise_one(50);
@@ -1221,7 +1221,7 @@ static void run_orders(void)
 	raise_one(7);
 }
 
-static void check_orders(void)
+static void check_requests(void)
 {
 	uint64_t used = 100 + instance.left; /* of V, behind what was sampled */
 
@@ -1233,11 +1233,11 @@ static void check_orders(void)
 	cr_assert_eq(instance.last_period, 10);
 }
 
-Test(soft_period, struck_orders)
+Test(soft_period, struck_requests)
 {
 	perfring_soft_max_rate = UINT32_MAX;
 	for (strike_nr = 0; strike_nr < 200; strike_nr += 13)
-		strike_everywhere(run_orders, check_orders);
+		strike_everywhere(run_requests, check_requests);
 }
 
 static void run_kept(void)
@@ -1264,7 +1264,7 @@ static void check_kept(void)
 	cr_assert_eq(instance.last_period, 10);
 }
 
-/* A 0 that an order left in V is never taken for an occurrence's, nor an occurrence's for an order's. */
+/* A 0 that a request left in V is never taken for an occurrence's, nor an occurrence's for a request's. */
 Test(soft_period, struck_kept)
 {
 	perfring_soft_max_rate = UINT32_MAX;
@@ -1272,14 +1272,14 @@ Test(soft_period, struck_kept)
 		strike_everywhere(run_kept, check_kept);
 }
 
-static void run_order_below(void)
+static void run_request_below(void)
 {
 	open_event(10, false, 0);
 	raise_one(100);
 }
 
 /* A new period that a handler finds while V of the occurrence below it waits to be taken: that is not thrown away. */
-static void check_order_below(void)
+static void check_request_below(void)
 {
 	uint64_t used = 10 + instance.left;
 
@@ -1288,16 +1288,16 @@ static void check_order_below(void)
 	cr_assert_leq(sampled + used, raised + 10 * strikes, "%s", struck_at);
 }
 
-Test(soft_period, struck_order_below)
+Test(soft_period, struck_request_below)
 {
 	perfring_soft_max_rate = UINT32_MAX;
 	strike_period = 10;
 	for (strike_nr = 0; strike_nr < 30; strike_nr++)
-		strike_everywhere(run_order_below, check_order_below);
+		strike_everywhere(run_request_below, check_request_below);
 	strike_period = 0;
 }
 
-static void run_order_throttle(void)
+static void run_request_throttle(void)
 {
 	now = 1000 * (uint64_t)TICK;
 	open_event(2, false, 0);
@@ -1305,29 +1305,29 @@ static void run_order_throttle(void)
 	raise_one(1);
 }
 
-/* One order: whoever throttles behind it stays so in this tick. */
-static void check_order_throttle(void)
+/* One request: what is throttled after it stays so in this tick. */
+static void check_request_throttle(void)
 {
 	cr_assert_eq(instance.count, raised);
 	cr_assert_null(strchr(log_text, 'U'), "%s: %s", struck_at, log_text);
 }
 
-Test(soft_period, struck_order_throttle)
+Test(soft_period, struck_request_throttle)
 {
 	perfring_soft_max_rate = 1000;
 	strike_nr = 100;
 	strike_at[0] = 0;
-	/* Behind the taking of orders, an unthrottling at once is their due. */
+	/* After requests are taken, an unthrottling at once is due to them. */
 	for (strike_at[0] = 1; strike_at[0] < 30; strike_at[0]++) {
 		visits = strikes = 0;
 		raised = 0;
 		strike = raise_again;
-		run_order_throttle();
+		run_request_throttle();
 		strike = NULL;
 		cr_assert_eq(instance.count, raised);
 		if (strikes && strcmp(struck_at, "requests_taken") != 0 && strcmp(struck_at, "requests_looked") != 0 &&
 		    strcmp(struck_at, "requests_moved") != 0)
-			check_order_throttle();
+			check_request_throttle();
 	}
 	strike_at[0] = 0;
 }
@@ -1458,7 +1458,7 @@ Test(soft_period, struck_at_all_places)
 
 	strike_nr = 5;
 	perfring_soft_max_rate = UINT32_MAX;
-	strike_everywhere(run_orders, check_orders);
+	strike_everywhere(run_requests, check_requests);
 	strike_everywhere(run_limited, check_limited);
 	strike_everywhere(run_frequency, check_frequency);
 	perfring_soft_max_rate = 1000;
@@ -1589,7 +1589,7 @@ Test(soft_period, threads_share_the_limit)
 	pthread_barrier_destroy(&barrier);
 }
 
-static uint64_t done, orders_given;
+static uint64_t done, requests_given;
 
 static void *change_periods(void *argument)
 {
@@ -1602,20 +1602,20 @@ static void *change_periods(void *argument)
 			perfring_soft_period_resume(&instance);
 		if (i % 7 == 0)
 			PERFRING_STORE(&instance.left, 0); /* not the way, but no harm */
-		PERFRING_STORE_RELEASE(&orders_given, i + 1);
+		PERFRING_STORE_RELEASE(&requests_given, i + 1);
 	}
 	return NULL;
 }
 
 Test(soft_period, periods_change_under_way)
 {
-	uint64_t sum = 0, all = trials(10000000), i, orders;
+	uint64_t sum = 0, all = trials(10000000), i, requests;
 	pthread_t thread;
 
 	perfring_soft_max_rate = UINT32_MAX;
 	open_event(100, false, 0);
 	cr_assert_eq(pthread_create(&thread, NULL, change_periods, NULL), 0);
-	for (i = 0; i < all || !PERFRING_LOAD_ACQUIRE(&orders_given); i++) {
+	for (i = 0; i < all || !PERFRING_LOAD_ACQUIRE(&requests_given); i++) {
 		occur(i % 5);
 		sum += i % 5;
 		if (i % 1000 == 0)
@@ -1623,11 +1623,11 @@ Test(soft_period, periods_change_under_way)
 	}
 	PERFRING_STORE_RELEASE(&done, 1);
 	pthread_join(thread, NULL);
-	orders = orders_given * 2;
+	requests = requests_given * 2;
 	cr_assert_eq(instance.count, sum, "no count is lost");
-	/* Each order gives or takes at most the period that was under way. */
-	cr_assert_geq(sampled + orders * 100 + 100, sum);
-	cr_assert_leq(sampled, sum + orders * 100 + 100);
+	/* Each request gives or takes at most the period that was under way. */
+	cr_assert_geq(sampled + requests * 100 + 100, sum);
+	cr_assert_leq(sampled, sum + requests * 100 + 100);
 	/* And afterwards all is as ever. */
 	occur(0);
 	occur_often(1, 200);
