@@ -475,9 +475,9 @@ static void run_constant_decode(struct bench *bench)
 		     bench_use(sample.pid); bench_use(sample.tid); bench_use(sample.time); bench_use(sample.period););
 }
 
-static unsigned char room[SIZE / sizeof(struct few) * sizeof(struct few)] __attribute__((aligned(64)));
+static unsigned char buffer[SIZE / sizeof(struct few) * sizeof(struct few)] __attribute__((aligned(64)));
 
-/* Fills the room.  The samples differ, and the compiler does not know them. */
+/* Fills the buffer.  The samples differ, and the compiler does not know them. */
 static struct perfring_sample *some_samples(struct bench *bench)
 {
 	static struct perfring_sample samples[16];
@@ -492,7 +492,7 @@ static struct perfring_sample *some_samples(struct bench *bench)
 		samples[i].time = 1000000 * i;
 		samples[i].period = 10000;
 	}
-	bench_items(bench, sizeof(room) / sizeof(struct few));
+	bench_items(bench, sizeof(buffer) / sizeof(struct few));
 	bench_use((uintptr_t)samples);
 	return samples;
 }
@@ -503,8 +503,8 @@ static void run_stores(struct bench *bench)
 	size_t at, i = 0;
 
 	while (bench_keep(bench, 1)) {
-		for (at = 0; at + sizeof(struct few) <= sizeof(room); at += sizeof(struct few)) {
-			struct few *few = (struct few *)(void *)(room + at);
+		for (at = 0; at + sizeof(struct few) <= sizeof(buffer); at += sizeof(struct few)) {
+			struct few *few = (struct few *)(void *)(buffer + at);
 
 			sample = &samples[i++ % 16];
 			few->header.type = PERF_RECORD_SAMPLE;
@@ -527,12 +527,12 @@ static void run_encode(struct bench *bench)
 	size_t at, i = 0;
 
 	while (bench_keep(bench, 1)) {
-		for (at = 0; at < sizeof(room); at += (size_t)size) {
+		for (at = 0; at < sizeof(buffer); at += (size_t)size) {
 			sample = &samples[i++ % 16];
-			size = perfring_sample_encode(&constant, sample, room + at, sizeof(room) - at);
+			size = perfring_sample_encode(&constant, sample, buffer + at, sizeof(buffer) - at);
 			if (size < 0)
 				break;
-			bench_use((uintptr_t)(room + at));
+			bench_use((uintptr_t)(buffer + at));
 		}
 	}
 }

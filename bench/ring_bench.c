@@ -142,19 +142,19 @@ static int64_t write_stamped(void *peer, int producer, int64_t records)
 	struct perfring_writer *writer = ours->writer;
 	struct perf_event_header header = {SAMPLE, 0, RING_RECORD};
 	struct perfring_claim claim;
-	unsigned char *room;
+	unsigned char *space;
 	uint64_t time;
 	int64_t done;
 
 	(void)producer;
 	for (done = 0; done < records; done++) {
-		room = perfring_writer_reserve(writer, NULL, RING_RECORD, &claim);
-		if (!room)
+		space = perfring_writer_reserve(writer, NULL, RING_RECORD, &claim);
+		if (!space)
 			break;
-		memcpy(room, &header, sizeof(header));
+		memcpy(space, &header, sizeof(header));
 		time = perfring_writer_stamp(writer, &claim);
-		memcpy(room + 8, &time, sizeof(time));
-		memcpy(room + 16, ring_source + 16, RING_RECORD - 16); /* six words */
+		memcpy(space + 8, &time, sizeof(time));
+		memcpy(space + 16, ring_source + 16, RING_RECORD - 16); /* six words */
 		perfring_writer_commit(writer, &claim);
 	}
 	return done;
@@ -174,10 +174,10 @@ static int64_t write_fours(void *peer, int producer, int64_t records)
 		if (!perfring_writer_begin(writer, NULL, 4 * RING_RECORD, 4, &claim))
 			break;
 		for (i = 0; i < 4; i++) {
-			void *room = perfring_writer_take(&claim, RING_RECORD);
+			void *space = perfring_writer_take(&claim, RING_RECORD);
 
-			if (room)
-				memcpy(room, ring_source, RING_RECORD);
+			if (space)
+				memcpy(space, ring_source, RING_RECORD);
 		}
 		perfring_writer_end(writer, &claim);
 	}
@@ -210,7 +210,7 @@ static int64_t read_copied(void *peer)
 	return drain(&ours->reader);
 }
 
-/* As one would write it who knows of no handlers: is there room, copy, move on. */
+/* As one would write it who knows of no handlers: is there space, copy, move on. */
 static int64_t write_plain(void *peer, int producer, int64_t records)
 {
 	struct ours *ours = peer;
@@ -827,16 +827,16 @@ static int64_t write_late(void *peer, int producer, int64_t records)
 	struct shared *shared = peer;
 	struct perfring_claim claim;
 	int64_t done, behind;
-	void *room;
+	void *space;
 
 	for (done = 0; done < records; done++) {
-		room = perfring_shared_reserve(shared->writers[producer], NULL, RING_RECORD, &claim);
-		if (!room)
+		space = perfring_shared_reserve(shared->writers[producer], NULL, RING_RECORD, &claim);
+		if (!space)
 			break;
-		memcpy(room, ring_source, RING_RECORD);
+		memcpy(space, ring_source, RING_RECORD);
 		perfring_shared_commit(shared->writers[producer], &claim);
 		/* The place in the ring is enough: nothing is later than a whole ring. */
-		behind = (int64_t)(((uint64_t)((unsigned char *)room - shared->ring.data) + RING_RECORD -
+		behind = (int64_t)(((uint64_t)((unsigned char *)space - shared->ring.data) + RING_RECORD -
 				    perfring_page_observe(shared->ring.page)) &
 				   (RING_SIZE - 1));
 		if (producer == 0)
@@ -1108,7 +1108,7 @@ static void run_woken(struct bench *bench, enum wakes wakes)
 	end_sleeper(&sleeper);
 }
 
-/* What a reader costs that has nothing to do with these records: their room is given back between the laps. */
+/* What a reader costs that has nothing to do with these records: their space is given back between the laps. */
 static void run_beside(struct bench *bench, enum wakes wakes)
 {
 	int64_t records = LAP / RING_RECORD, i;

@@ -69,12 +69,12 @@ static int64_t write_bulk(void *peer, int producer, int64_t records)
 static int64_t read_concurrent(void *peer)
 {
 	concurrent *from = static_cast<concurrent *>(peer);
-	ring_record room[BULK];
+	ring_record space[BULK];
 	int64_t done = 0;
 
-	while (size_t count = from->queue.try_dequeue_bulk(from->consumer, room, BULK)) {
+	while (size_t count = from->queue.try_dequeue_bulk(from->consumer, space, BULK)) {
 		for (size_t i = 0; i < count; i++)
-			bench_use(room[i].words[0]);
+			bench_use(space[i].words[0]);
 		done += static_cast<int64_t>(count);
 	}
 	return done;

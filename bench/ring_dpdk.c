@@ -36,14 +36,14 @@ static int64_t write_dpdk(void *peer, int producer, int64_t records)
 
 static int64_t read_dpdk(void *peer)
 {
-	struct ring_record room[BURST];
+	struct ring_record space[BURST];
 	struct rte_ring *ring = peer;
 	int64_t done = 0;
 	unsigned count, i;
 
-	while ((count = rte_ring_sc_dequeue_burst_elem(ring, room, RING_RECORD, BURST, NULL)) > 0) {
+	while ((count = rte_ring_sc_dequeue_burst_elem(ring, space, RING_RECORD, BURST, NULL)) > 0) {
 		for (i = 0; i < count; i++)
-			bench_use(room[i].words[0]);
+			bench_use(space[i].words[0]);
 		done += count;
 	}
 	return done;

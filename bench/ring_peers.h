@@ -35,7 +35,7 @@ struct ring_peer {
 	/* Up to so many records; stops when it is full.  Returns how many. */
 	int64_t (*write)(void *peer, int producer, int64_t records);
 	void (*finish)(void *peer, int producer); /* what was written is to be seen now; NULL where it is at once */
-	/* Reads what there is, one word of each record at the least, and gives the room back.  Returns how many.  NULL
+	/* Reads what there is, one word of each record at the least, and gives the space back.  Returns how many.  NULL
 	 * where old records are overwritten. */
 	int64_t (*read)(void *peer);
 	void (*leave)(void *peer, int producer); /* as join */

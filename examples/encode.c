@@ -11,8 +11,8 @@ int main(void)
 			PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CALLCHAIN,
 	};
 	static const perfring_word chain[] = {(uint64_t)PERFRING_CONTEXT_USER, 0x401136, 0x401180};
-	uint64_t room[32];
-	const struct perf_event_header *record = (const struct perf_event_header *)room;
+	uint64_t buffer[32];
+	const struct perf_event_header *record = (const struct perf_event_header *)buffer;
 	struct perfring_sample sample, again;
 	struct perfring_fault fault;
 	char text[256];
@@ -25,9 +25,9 @@ int main(void)
 	sample.callchain.words = chain;
 	sample.callchain.nr = 3;
 	sample.trailing_size = 0;
-	if (perfring_sample_encode(&format, &sample, room, sizeof(room)) < 0)
+	if (perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)) < 0)
 		return 1;
-	if (perfring_record_check(&format, record, sizeof(room), &fault)) {
+	if (perfring_record_check(&format, record, sizeof(buffer), &fault)) {
 		printf("at %lld: %s\n", (long long)fault.at, fault.what);
 		return 1;
 	}

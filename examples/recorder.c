@@ -26,17 +26,17 @@ static bool take_note(struct perfring_writer *writer, const char *text, uint32_t
 	struct perfring_sample sample;
 	struct perfring_claim claim;
 	int64_t size;
-	void *room;
+	void *buffer;
 
 	sample.misc = PERFRING_RECORD_MISC_USER;
 	sample.time = 0;
 	sample.raw = perfring_raw_of(text, length);
 	sample.trailing_size = 0;
 	size = perfring_sample_size(&format, &sample);
-	if (size < 0 || !(room = perfring_writer_reserve(writer, NULL, (uint64_t)size, &claim)))
+	if (size < 0 || !(buffer = perfring_writer_reserve(writer, NULL, (uint64_t)size, &claim)))
 		return false;
 	sample.time = perfring_writer_stamp(writer, &claim);
-	perfring_sample_encode(&format, &sample, room, (size_t)size);
+	perfring_sample_encode(&format, &sample, buffer, (size_t)size);
 	perfring_writer_commit(writer, &claim);
 	return true;
 }
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 	}
 	while (fgets(text, sizeof(text), stdin))
 		if (!take_note(writer, text, (uint32_t)strcspn(text, "\n")))
-			fprintf(stderr, "recorder: no room\n");
+			fprintf(stderr, "recorder: no space\n");
 	perfring_writer_close(writer);
 	perfring_ring_close(&ring);
 	return 0;

@@ -92,7 +92,7 @@ static bool try_any(const struct perfring_format *format, const struct perf_even
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	unsigned char room[ROOM + 16];
+	unsigned char buffer[ROOM + 16];
 	struct perfring_generator generator;
 	struct perf_event_header *record;
 	struct perfring_format format;
@@ -112,29 +112,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	perfring_format_plan(&format);
 	perfring_generator_seed(&generator, input.seed);
 	most = input.most % (ROOM + 1);
-	memset(room + most, 0xa5, 16);
-	made = perfring_generate_record(&generator, &format, input.type, room, most);
+	memset(buffer + most, 0xa5, 16);
+	made = perfring_generate_record(&generator, &format, input.type, buffer, most);
 	if (made == -ENOSPC)
 		return 0;
 	must(made >= 8 && made <= most);
-	record = exact(room, made);
+	record = exact(buffer, made);
 	try_valid(&format, record, made);
 	free(record);
-	now = perfring_generate_damage(&generator, &format, input.damage, room, most);
+	now = perfring_generate_damage(&generator, &format, input.damage, buffer, most);
 	must(now >= 0 && now <= most);
 	if (now) {
-		record = exact(room, now);
+		record = exact(buffer, now);
 		is_good = try_any(&format, record, now, input.seed % 8 == 0);
 		must(!is_good || input.damage >= PERFRING_DAMAGES || input.damage == PERFRING_DAMAGE_ID ||
 		     input.damage == PERFRING_DAMAGE_TYPE || input.damage == PERFRING_DAMAGE_BYTES);
 		free(record);
 	}
-	made = (int64_t)perfring_generate_mutate(&format, room, (size_t)(now ? now : made), most, input.seed);
+	made = (int64_t)perfring_generate_mutate(&format, buffer, (size_t)(now ? now : made), most, input.seed);
 	must(made <= most);
-	record = exact(room, made);
+	record = exact(buffer, made);
 	try_any(&format, record, made, input.seed % 8 == 1);
 	free(record);
 	for (int i = 0; i < 16; i++)
-		must(room[most + (uint32_t)i] == 0xa5);
+		must(buffer[most + (uint32_t)i] == 0xa5);
 	return 0;
 }

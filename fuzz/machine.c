@@ -46,10 +46,10 @@ int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
 int __real_fstat(int fd, struct stat *file);
 int __wrap_fstat(int fd, struct stat *file);
-ssize_t __real_read(int fd, void *room, size_t size);
-ssize_t __wrap_read(int fd, void *room, size_t size);
-ssize_t __real_pread(int fd, void *room, size_t size, off_t at);
-ssize_t __wrap_pread(int fd, void *room, size_t size, off_t at);
+ssize_t __real_read(int fd, void *buffer, size_t size);
+ssize_t __wrap_read(int fd, void *buffer, size_t size);
+ssize_t __real_pread(int fd, void *buffer, size_t size, off_t at);
+ssize_t __wrap_pread(int fd, void *buffer, size_t size, off_t at);
 int __real_close(int fd);
 int __wrap_close(int fd);
 
@@ -79,7 +79,7 @@ void machine_set(const void *bytes, size_t size, bool is_pipe, enum machine_mood
 	file.with = with;
 }
 
-static ssize_t take(void *room, size_t size, uint64_t at)
+static ssize_t take(void *buffer, size_t size, uint64_t at)
 {
 	unsigned number = file.reads++;
 	size_t left = at < file.size ? file.size - (size_t)at : 0;
@@ -99,7 +99,7 @@ static ssize_t take(void *room, size_t size, uint64_t at)
 	if (size > left)
 		size = left;
 	if (size)
-		memcpy(room, file.bytes + at, size);
+		memcpy(buffer, file.bytes + at, size);
 	return (ssize_t)size;
 }
 
@@ -128,28 +128,28 @@ int __wrap_fstat(int fd, struct stat *status)
 	return 0;
 }
 
-ssize_t __wrap_read(int fd, void *room, size_t size)
+ssize_t __wrap_read(int fd, void *buffer, size_t size)
 {
 	ssize_t got;
 
 	if (fd != FD)
-		return __real_read(fd, room, size);
+		return __real_read(fd, buffer, size);
 	if (!file.is_pipe) /* whose place nobody knows */
 		abort();
-	got = take(room, size, file.at);
+	got = take(buffer, size, file.at);
 	file.at += got > 0 ? (size_t)got : 0;
 	return got;
 }
 
-ssize_t __wrap_pread(int fd, void *room, size_t size, off_t at)
+ssize_t __wrap_pread(int fd, void *buffer, size_t size, off_t at)
 {
 	if (fd != FD)
-		return __real_pread(fd, room, size, at);
+		return __real_pread(fd, buffer, size, at);
 	if (file.is_pipe || at < 0) {
 		errno = file.is_pipe ? ESPIPE : EINVAL;
 		return -1;
 	}
-	return take(room, size, (uint64_t)at);
+	return take(buffer, size, (uint64_t)at);
 }
 
 int __wrap_close(int fd)

@@ -13,21 +13,21 @@ static void must(bool held)
 		abort();
 }
 
-/* In just the room that it asks for.  NULL: what was decoded needs more than a record can have. */
+/* In just the buffer that it asks for.  NULL: what was decoded needs more than a record can have. */
 static struct perf_event_header *encode(const struct perfring_format *format, const struct perfring_record *decoded)
 {
 	int64_t length = perfring_record_size(format, decoded);
-	struct perf_event_header *room;
+	struct perf_event_header *buffer;
 
 	must(length == -EINVAL ||
-	     (length >= (int64_t)sizeof(*room) && length <= 65535 && (decoded->type >= 64 || length % 8 == 0)));
+	     (length >= (int64_t)sizeof(*buffer) && length <= 65535 && (decoded->type >= 64 || length % 8 == 0)));
 	if (length < 0)
 		return NULL;
-	room = malloc((size_t)length);
-	must(room && perfring_record_encode(format, decoded, room, (size_t)length - 1) == -ENOSPC);
-	must(perfring_record_encode(format, decoded, room, (size_t)length) == length);
-	must(room->type == decoded->type && room->misc == decoded->misc && room->size == length);
-	return room;
+	buffer = malloc((size_t)length);
+	must(buffer && perfring_record_encode(format, decoded, buffer, (size_t)length - 1) == -ENOSPC);
+	must(perfring_record_encode(format, decoded, buffer, (size_t)length) == length);
+	must(buffer->type == decoded->type && buffer->misc == decoded->misc && buffer->size == length);
+	return buffer;
 }
 
 static void try(const struct perfring_format *format, const struct perf_event_header *record)

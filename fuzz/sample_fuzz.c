@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static void try_encode(const struct perfring_format *format, const struct perfring_sample *sample,
 		       const struct perf_event_header *record)
 {
-	static unsigned char room[UINT16_MAX + 1];
+	static unsigned char buffer[UINT16_MAX + 1];
 	struct perf_event_header header = *record;
 	int64_t size = perfring_sample_size(format, sample);
 
@@ -20,13 +20,13 @@ static void try_encode(const struct perfring_format *format, const struct perfri
 		return;
 	}
 	header.size = (uint16_t)size;
-	if (perfring_sample_encode(format, sample, room, (size_t)size - 1) != -ENOSPC ||
-	    perfring_sample_encode(format, sample, room, (size_t)size) != size ||
-	    memcmp(room, &header, sizeof(header)) ||
-	    memcmp(room + sizeof(header), record + 1, record->size - sizeof(header)))
+	if (perfring_sample_encode(format, sample, buffer, (size_t)size - 1) != -ENOSPC ||
+	    perfring_sample_encode(format, sample, buffer, (size_t)size) != size ||
+	    memcmp(buffer, &header, sizeof(header)) ||
+	    memcmp(buffer + sizeof(header), record + 1, record->size - sizeof(header)))
 		abort();
 	for (size_t at = record->size; at < (size_t)size; at++)
-		if (room[at])
+		if (buffer[at])
 			abort();
 }
 

@@ -38,8 +38,8 @@ static void try_sample(const struct perfring_format *format, const struct perf_e
 {
 	struct perfring_fault fault = {-1, NULL}, native_fault = {-1, NULL};
 	struct perfring_sample sample, native_sample;
-	void *room = words + MOST - size;
-	int error = perfring_sample_decode_foreign(format, from, &sample, room, size, &fault);
+	void *buffer = words + MOST - size;
+	int error = perfring_sample_decode_foreign(format, from, &sample, buffer, size, &fault);
 	int64_t needed;
 
 	must(error == perfring_sample_decode(format, swapped, &native_sample, &native_fault));

@@ -1,4 +1,4 @@
-/* text_fuzz.c - any bytes as any record, under any format, as text: whole, in too little room, and field by field.  The
+/* text_fuzz.c - any bytes as any record, under any format, as text: whole, in too short a buffer, and field by field.  The
  * first 48 bytes are the attr's members that shape records, the rest is one record. */
 #include <stdlib.h>
 #include <perfring/text.h>
@@ -22,7 +22,7 @@ static void show(const struct perfring_format *format, const struct perf_event_h
 	must(strlen(text) == (size_t)length);
 	for (char *c = text; *c; c++)
 		must(*c >= 0x20 && *c < 0x7f);
-	/* with less room: the beginning of it, and the same length */
+	/* with a shorter buffer: the beginning of it, and the same length */
 	must(perfring_record_text(format, record, part, sizeof(part)) == length);
 	must(strlen(part) < sizeof(part) && !strncmp(part, text, strlen(part)));
 	free(text);

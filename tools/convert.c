@@ -112,14 +112,14 @@ static bool begin(struct conversion *conversion)
 static int copy_trace(struct conversion *conversion, const struct perf_event_header *record)
 {
 	unsigned char *trace = NULL;
-	size_t used = 0, room = 0;
+	size_t used = 0, capacity = 0;
 	int64_t got;
 	int error;
 
 	do {
-		if (room - used < 65536)
-			trace = tool_room(trace, room = room ? room * 2 : 262144, 1);
-		got = perfring_file_read_trace(conversion->input.data, trace + used, room - used);
+		if (capacity - used < 65536)
+			trace = tool_allocate(trace, capacity = capacity ? capacity * 2 : 262144, 1);
+		got = perfring_file_read_trace(conversion->input.data, trace + used, capacity - used);
 		used += got > 0 ? (size_t)got : 0;
 	} while (got > 0);
 	error = got < 0 ? (int)got : perfring_file_writer_put_auxtrace(conversion->writer, record, trace, used);

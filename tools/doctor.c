@@ -78,15 +78,15 @@ note(struct doctor *doctor, enum mark mark, const char *name, const char *mend, 
 	struct finding *one;
 	va_list list;
 
-	doctor->found = tool_room(doctor->found, doctor->count + 1, sizeof(*doctor->found));
+	doctor->found = tool_allocate(doctor->found, doctor->count + 1, sizeof(*doctor->found));
 	one = &doctor->found[doctor->count++];
 	*one = (struct finding){doctor->group, name, mark, NULL, NULL};
-	one->text = tool_room(NULL, 1, TEXT);
+	one->text = tool_allocate(NULL, 1, TEXT);
 	va_start(list, form);
 	vsnprintf(one->text, TEXT, form, list);
 	va_end(list);
 	if (mend)
-		one->mend = strcpy(tool_room(NULL, 1, strlen(mend) + 1), mend);
+		one->mend = strcpy(tool_allocate(NULL, 1, strlen(mend) + 1), mend);
 }
 
 /* ---- what the system says of itself ---- */
@@ -377,7 +377,7 @@ static uint64_t effective_capabilities(void)
 static int try_rings(const struct doctor *doctor, uint32_t pages)
 {
 	struct perf_event_attr attr = attr_of(PERFRING_COUNT_SW_DUMMY);
-	struct perfring_ring *rings = tool_room(NULL, doctor->cpus, sizeof(*rings));
+	struct perfring_ring *rings = tool_allocate(NULL, doctor->cpus, sizeof(*rings));
 	long all = sysconf(_SC_NPROCESSORS_CONF);
 	uint32_t made = 0;
 	int error = 0;

@@ -90,7 +90,7 @@ struct dump {
 	bool symbolises;
 	char *field; /* a copy of one */
 	struct event_counts *events;
-	uint32_t event_room;
+	uint32_t event_capacity;
 	uint64_t records;
 	uint64_t counts[TYPES + 1];
 	uint64_t lost;
@@ -195,7 +195,7 @@ static void print_value(struct dump *dump, const struct tool_tracepoint_field *f
 	}
 	for (uint32_t i = 0; i < (length < 0 ? value->size : (uint32_t)length); i++) {
 		if (length >= 0 && value->bytes[i] != '\\') {
-			tool_out.at += tool_escape(tool_out_room(4), value->bytes[i], false);
+			tool_out.at += tool_escape(tool_out_space(4), value->bytes[i], false);
 			continue;
 		}
 		if (length >= 0)
@@ -236,12 +236,12 @@ static void print_fields(struct dump *dump, const struct perfring_item *item, co
 /* Appends the output of a function like snprintf; calls it again when the space was too small. */
 #define PRINT_TEXT(length, function, ...) \
 	do { \
-		char *room_ = tool_out_room(LINE); \
+		char *buffer_ = tool_out_space(LINE); \
 \
-		(length) = function(__VA_ARGS__, room_, tool_out.room - tool_out.at); \
-		if ((length) >= 0 && (size_t)(length) >= tool_out.room - tool_out.at) { \
-			room_ = tool_out_room((size_t)(length) + 1); \
-			(length) = function(__VA_ARGS__, room_, tool_out.room - tool_out.at); \
+		(length) = function(__VA_ARGS__, buffer_, tool_out.capacity - tool_out.at); \
+		if ((length) >= 0 && (size_t)(length) >= tool_out.capacity - tool_out.at) { \
+			buffer_ = tool_out_space((size_t)(length) + 1); \
+			(length) = function(__VA_ARGS__, buffer_, tool_out.capacity - tool_out.at); \
 		} \
 	} while (0)
 
@@ -339,7 +339,7 @@ static void print_field(struct dump *dump, const struct perfring_sample *sample,
 		tool_out.at += (size_t)length;
 		return;
 	}
-	dump->field = tool_room(dump->field, (size_t)length + 1, 1);
+	dump->field = tool_allocate(dump->field, (size_t)length + 1, 1);
 	memcpy(dump->field, tool_out.text + begun, (size_t)length + 1);
 	tool_out_print(dump->field, true);
 }
@@ -514,10 +514,10 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 /* A stream may announce more events at any time. */
 static struct event_counts *counts_of(struct dump *dump, uint32_t index)
 {
-	if (index >= dump->event_room) {
-		dump->events = tool_room(dump->events, (size_t)index + 16, sizeof(*dump->events));
-		memset(dump->events + dump->event_room, 0, (index + 16 - dump->event_room) * sizeof(*dump->events));
-		dump->event_room = index + 16;
+	if (index >= dump->event_capacity) {
+		dump->events = tool_allocate(dump->events, (size_t)index + 16, sizeof(*dump->events));
+		memset(dump->events + dump->event_capacity, 0, (index + 16 - dump->event_capacity) * sizeof(*dump->events));
+		dump->event_capacity = index + 16;
 	}
 	return &dump->events[index];
 }
@@ -572,7 +572,7 @@ static void print_stats(struct dump *dump)
 		printf("%16s records: %9" PRIu64 "\n", "lost", dump->lost);
 	/* As perf: an event that nothing happened to is not shown, and LOST_SAMPLES is what was lost, not how many
 	 * records say so. */
-	for (i = 0; i < events && i < dump->event_room; i++) {
+	for (i = 0; i < events && i < dump->event_capacity; i++) {
 		if (!dump->events[i].samples && !dump->events[i].lost)
 			continue;
 		name = perfring_file_event_name(dump->input.data, i);

@@ -84,7 +84,7 @@ static int fail(struct reading *reading, int error)
 		return error;
 	reading->elf->unread = error;
 	if (reading->debug_path) {
-		reading->elf->unread_path = tool_room(NULL, strlen(reading->debug_path) + 1, 1);
+		reading->elf->unread_path = tool_allocate(NULL, strlen(reading->debug_path) + 1, 1);
 		strcpy(reading->elf->unread_path, reading->debug_path);
 	}
 	return error;
@@ -117,18 +117,18 @@ static uint64_t member(const struct image *image, const unsigned char *entry, un
 	return number(image, entry + (image->is_long ? at : at_short), size ? size : image->is_long ? 8 : 4);
 }
 
-static int read_at(const struct image *image, void *room, size_t size, uint64_t at)
+static int read_at(const struct image *image, void *buffer, size_t size, uint64_t at)
 {
 	size_t done = 0;
 
 	if (at > image->size || size > image->size - at)
 		return -EINVAL;
 	if (image->fd < 0) {
-		memcpy(room, image->bytes + at, size);
+		memcpy(buffer, image->bytes + at, size);
 		return 0;
 	}
 	while (done < size) {
-		ssize_t got = pread(image->fd, (char *)room + done, size - done, (off_t)(at + done));
+		ssize_t got = pread(image->fd, (char *)buffer + done, size - done, (off_t)(at + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -144,7 +144,7 @@ static int read_at(const struct image *image, void *room, size_t size, uint64_t 
 /* All of a section and a NUL, or NULL with *error. */
 static void *read_section(const struct image *image, const struct section *section, int *error)
 {
-	char *room;
+	char *buffer;
 
 	*error = -EINVAL;
 	if (section->type == SHT_NOBITS || section->offset > image->size ||
@@ -153,14 +153,14 @@ static void *read_section(const struct image *image, const struct section *secti
 	*error = charge(image->reading, section->size + 1);
 	if (*error)
 		return NULL;
-	room = tool_room(NULL, (size_t)section->size + 1, 1);
-	*error = read_at(image, room, (size_t)section->size, section->offset);
+	buffer = tool_allocate(NULL, (size_t)section->size + 1, 1);
+	*error = read_at(image, buffer, (size_t)section->size, section->offset);
 	if (*error) {
-		free(room);
+		free(buffer);
 		return NULL;
 	}
-	room[section->size] = 0;
-	return room;
+	buffer[section->size] = 0;
+	return buffer;
 }
 
 static void parse_section(const struct image *image, const unsigned char *entry, struct section *section)
@@ -200,10 +200,10 @@ static int read_sections(struct image *image)
 	error = charge(image->reading, count * size);
 	if (error)
 		return error;
-	table = tool_room(NULL, (size_t)count + 1, size);
+	table = tool_allocate(NULL, (size_t)count + 1, size);
 	error = read_at(image, table, (size_t)count * size, at);
 	if (!error) {
-		image->sections = tool_room(NULL, (size_t)count + 1, sizeof(*image->sections));
+		image->sections = tool_allocate(NULL, (size_t)count + 1, sizeof(*image->sections));
 		for (uint64_t i = 0; i < count; i++)
 			parse_section(image, table + i * size, &image->sections[i]);
 		image->section_count = (uint32_t)count;
@@ -276,7 +276,7 @@ static int read_segments(const struct image *image)
 		return -EINVAL;
 	if (count > TOOL_LIMIT_SEGMENTS)
 		return exceed(image->reading, "4096 segments");
-	elf->segments = tool_room(NULL, (size_t)count, sizeof(*elf->segments));
+	elf->segments = tool_allocate(NULL, (size_t)count, sizeof(*elf->segments));
 	for (uint64_t i = 0; i < count; i++) {
 		error = at > image->size ? -EINVAL : read_at(image, entry, size, at + i * size);
 		if (error)
@@ -296,16 +296,16 @@ static int read_segments(const struct image *image)
 /* The name at this offset of the strings, or NULL: none, or a bound is exceeded. */
 static const char *name_at(struct reading *reading, const char *strings, uint64_t size, uint64_t at, uint32_t *length)
 {
-	size_t room, found;
+	size_t buffer, found;
 
 	if (at >= size)
 		return NULL;
-	room = size - at < TOOL_LIMIT_NAME + 1 ? (size_t)(size - at) : TOOL_LIMIT_NAME + 1;
-	if (room > reading->names_left) {
+	buffer = size - at < TOOL_LIMIT_NAME + 1 ? (size_t)(size - at) : TOOL_LIMIT_NAME + 1;
+	if (buffer > reading->names_left) {
 		exceed(reading, "1 GiB of names in one object");
 		return NULL;
 	}
-	found = strnlen(strings + at, room);
+	found = strnlen(strings + at, buffer);
 	reading->names_left -= found;
 	if (found > TOOL_LIMIT_NAME) {
 		exceed(reading, "16 KiB in one name");
@@ -326,7 +326,7 @@ static bool is_code(unsigned info, unsigned other, uint32_t section)
 }
 
 /* A symbol without a size (_init) ends with its section at the latest: what follows is the PLT. */
-static uint64_t room_after(const struct image *image, uint32_t section, uint64_t value)
+static uint64_t space_after(const struct image *image, uint32_t section, uint64_t value)
 {
 	const struct section *of = section < image->section_count ? &image->sections[section] : NULL;
 
@@ -354,7 +354,7 @@ static int take_symbol(const struct image *image, const unsigned char *entry, co
 	if (!symbol.name || !symbol.length)
 		return 0;
 	if (!length)
-		length = room_after(image, section, symbol.start);
+		length = space_after(image, section, symbol.start);
 	symbol.end = length > UINT64_MAX - symbol.start ? UINT64_MAX : symbol.start + length;
 	reading->symbols_left--;
 	reading->take(reading->to, &symbol);
@@ -387,7 +387,7 @@ static int read_table(const struct image *image, const struct section *table)
 	if (!strings)
 		return error;
 	keep(image->reading, strings);
-	entries = tool_room(NULL, CHUNK / size, size);
+	entries = tool_allocate(NULL, CHUNK / size, size);
 	count = table->size / size;
 	for (at = 0; at < count && !error; at += CHUNK / size) {
 		size_t some = count - at < CHUNK / size ? (size_t)(count - at) : CHUNK / size;
@@ -403,15 +403,15 @@ static int read_table(const struct image *image, const struct section *table)
 /* ---- .gnu_debugdata ---- */
 
 #ifdef HAVE_LZMA
-/* Inflates into *room, which grows as it fills.  Returns how much came out, or -errno. */
-static int64_t inflate(struct reading *reading, const unsigned char *bytes, uint64_t size, unsigned char **room)
+/* Inflates into *buffer, which grows as it fills.  Returns how much came out, or -errno. */
+static int64_t inflate(struct reading *reading, const unsigned char *bytes, uint64_t size, unsigned char **buffer)
 {
 	lzma_stream stream = LZMA_STREAM_INIT;
 	size_t space = 1 << 20;
 	int64_t got = -EINVAL;
 	lzma_ret ret;
 
-	*room = NULL;
+	*buffer = NULL;
 	ret = lzma_stream_decoder(&stream, TOOL_LIMIT_DECODER, 0);
 	if (ret != LZMA_OK)
 		return ret == LZMA_MEM_ERROR ? fail(reading, -ENOMEM) : -EINVAL;
@@ -422,8 +422,8 @@ static int64_t inflate(struct reading *reading, const unsigned char *bytes, uint
 			got = exceed(reading, "64 MiB in .gnu_debugdata");
 			break;
 		}
-		*room = tool_room(*room, space, 1);
-		stream.next_out = *room + stream.total_out;
+		*buffer = tool_allocate(*buffer, space, 1);
+		stream.next_out = *buffer + stream.total_out;
 		stream.avail_out = space - (size_t)stream.total_out;
 		ret = lzma_code(&stream, LZMA_FINISH);
 	}
@@ -439,8 +439,8 @@ static int64_t inflate(struct reading *reading, const unsigned char *bytes, uint
 		return got;
 	}
 	lzma_end(&stream);
-	free(*room);
-	*room = NULL;
+	free(*buffer);
+	*buffer = NULL;
 	return got < 0 ? got : -E2BIG;
 }
 
@@ -448,23 +448,23 @@ static void read_debugdata(const struct image *image)
 {
 	const struct section *section = find_section(image, ".gnu_debugdata"), *table;
 	struct image inner = {.reading = image->reading, .fd = -1};
-	unsigned char *packed, *room;
+	unsigned char *packed, *buffer;
 	int64_t size;
 	int error;
 
 	packed = section ? read_section(image, section, &error) : NULL;
 	if (!packed)
 		return;
-	size = inflate(image->reading, packed, section->size, &room);
+	size = inflate(image->reading, packed, section->size, &buffer);
 	free(packed);
 	if (size < 0)
 		return;
-	inner.bytes = room;
+	inner.bytes = buffer;
 	inner.size = (uint64_t)size;
 	if (!open_image(&inner) && (table = find_type(&inner, SHT_SYMTAB)))
 		read_table(&inner, table);
 	close_image(&inner);
-	free(room);
+	free(buffer);
 }
 #else
 static void read_debugdata(const struct image *image)
@@ -520,7 +520,7 @@ int tool_elf_build_id(int fd, uint64_t *left, uint8_t *id)
 static int sum_up(const struct image *image, uint32_t *sum)
 {
 	static uint32_t table[256];
-	unsigned char *room;
+	unsigned char *buffer;
 	int error = charge(image->reading, image->size);
 
 	if (error)
@@ -532,17 +532,17 @@ static int sum_up(const struct image *image, uint32_t *sum)
 			word = word >> 1 ^ (word & 1 ? UINT32_C(0xedb88320) : 0);
 		table[i] = word;
 	}
-	room = tool_room(NULL, CHUNK, 1);
+	buffer = tool_allocate(NULL, CHUNK, 1);
 	*sum = UINT32_MAX;
 	for (uint64_t at = 0; at < image->size && !error; at += CHUNK) {
 		size_t some = image->size - at < CHUNK ? (size_t)(image->size - at) : CHUNK;
 
-		error = read_at(image, room, some, at);
+		error = read_at(image, buffer, some, at);
 		for (size_t i = 0; i < some; i++)
-			*sum = table[(*sum ^ room[i]) & 0xff] ^ *sum >> 8;
+			*sum = table[(*sum ^ buffer[i]) & 0xff] ^ *sum >> 8;
 	}
 	*sum = ~*sum;
-	free(room);
+	free(buffer);
 	return error;
 }
 
@@ -681,7 +681,7 @@ static const char *stub_name(const struct image *image, const struct stubs *stub
 
 /* Of each entry's name, "NAME@plt": written twice, the first time to count them. */
 static uint64_t put_stub_names(const struct image *image, const struct stubs *stubs, uint64_t count,
-			       const struct section *plt, uint64_t head, char *room)
+			       const struct section *plt, uint64_t head, char *buffer)
 {
 	uint64_t used = 0;
 
@@ -696,10 +696,10 @@ static uint64_t put_stub_names(const struct image *image, const struct stubs *st
 			exceed(image->reading, "16 MiB of names in the PLT");
 			break;
 		}
-		if (room) {
-			memcpy(room + used, name, symbol.length - 4);
-			memcpy(room + used + symbol.length - 4, "@plt", 5);
-			symbol.name = room + used;
+		if (buffer) {
+			memcpy(buffer + used, name, symbol.length - 4);
+			memcpy(buffer + used + symbol.length - 4, "@plt", 5);
+			symbol.name = buffer + used;
 			symbol.start = plt->addr + head + i * STUB;
 			symbol.end = symbol.start + STUB;
 			image->reading->take(image->reading->to, &symbol);
@@ -714,7 +714,7 @@ static void read_stubs(const struct image *image)
 	const struct section *plt = find_section(image, ".plt.sec");
 	struct stubs stubs;
 	uint64_t head = 0, count, used;
-	char *room;
+	char *buffer;
 
 	if (!plt) {
 		plt = find_section(image, ".plt");
@@ -727,8 +727,8 @@ static void read_stubs(const struct image *image)
 		count = (plt->size - head) / STUB;
 	used = put_stub_names(image, &stubs, count, plt, head, NULL);
 	if (used) {
-		room = keep(image->reading, tool_room(NULL, (size_t)used, 1));
-		put_stub_names(image, &stubs, count, plt, head, room);
+		buffer = keep(image->reading, tool_allocate(NULL, (size_t)used, 1));
+		put_stub_names(image, &stubs, count, plt, head, buffer);
 	}
 	free(stubs.relocations);
 	free(stubs.symbols);

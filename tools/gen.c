@@ -12,7 +12,7 @@
 
 enum {
 	ATTR_SIZE = 136, /* what perf of this time reads; the newest member is left out */
-	RECORD_ROOM = 1 << 16,
+	RECORD_SIZE = 1 << 16,
 	FIRST_TIME = 1000000000,
 };
 
@@ -72,7 +72,7 @@ struct gen {
 	/* what is not written yet */
 	unsigned char *bytes;
 	size_t used;
-	size_t room;
+	size_t capacity;
 	struct perfring_file_writer *writer;
 };
 
@@ -286,37 +286,37 @@ static bool make_attr(struct gen *gen)
 /* ---- records ---- */
 
 enum {
-	NAME_ROOM = 16,
+	NAME_SIZE = 16,
 };
 
-/* "READ", or "type 90" in the room. */
-static const char *name_of(uint32_t type, char *room)
+/* "READ", or "type 90" in the buffer. */
+static const char *name_of(uint32_t type, char *buffer)
 {
 	const char *name = perfring_record_name(type);
 
 	if (!name)
-		snprintf(room, NAME_ROOM, "type %" PRIu32, type);
-	return name ? name : room;
+		snprintf(buffer, NAME_SIZE, "type %" PRIu32, type);
+	return name ? name : buffer;
 }
 
 /* For a file: records of this event, in time order, none of which announces bytes after it. */
 static int64_t make_sample(struct gen *gen)
 {
 	struct perfring_sample sample;
-	int64_t used = perfring_generate_sample(&gen->generator, &gen->format, &sample, gen->drawn, RECORD_ROOM,
+	int64_t used = perfring_generate_sample(&gen->generator, &gen->format, &sample, gen->drawn, RECORD_SIZE,
 						(uint32_t)gen->most);
 
 	if (used < 0)
 		return used;
 	sample.identifier = sample.id = gen->id;
 	sample.time = gen->time;
-	return perfring_sample_encode(&gen->format, &sample, gen->record, RECORD_ROOM);
+	return perfring_sample_encode(&gen->format, &sample, gen->record, RECORD_SIZE);
 }
 
 static int64_t make_other(struct gen *gen, uint32_t type)
 {
 	struct perfring_record record;
-	int64_t used = perfring_generate_members(&gen->generator, &gen->format, type, &record, gen->drawn, RECORD_ROOM,
+	int64_t used = perfring_generate_members(&gen->generator, &gen->format, type, &record, gen->drawn, RECORD_SIZE,
 						 (uint32_t)gen->most);
 
 	if (used < 0)
@@ -327,14 +327,14 @@ static int64_t make_other(struct gen *gen, uint32_t type)
 		record.is.auxtrace.size = 0;
 	if (type == PERFRING_RECORD_HEADER_TRACING_DATA)
 		record.is.header_tracing_data.size = 0;
-	return perfring_record_encode(&gen->format, &record, gen->record, RECORD_ROOM);
+	return perfring_record_encode(&gen->format, &record, gen->record, RECORD_SIZE);
 }
 
 static int64_t make_record(struct gen *gen)
 {
 	uint32_t type = gen->types[perfring_generator_draw(&gen->generator, gen->types_nr)];
 	int64_t size, damaged = 0;
-	char name[NAME_ROOM];
+	char name[NAME_SIZE];
 
 	gen->time += 1 + perfring_generator_draw(&gen->generator, 1000000);
 	size = type == PERFRING_RECORD_SAMPLE ? make_sample(gen) : make_other(gen, type);
@@ -344,7 +344,7 @@ static int64_t make_record(struct gen *gen)
 		tool_complain("gen: %s records: %s", name_of(type, name), strerror((int)-size));
 	if (size > 0 && perfring_generator_draw(&gen->generator, 100) < gen->percent)
 		damaged =
-			perfring_generate_damage(&gen->generator, &gen->format, gen->damage, gen->record, RECORD_ROOM);
+			perfring_generate_damage(&gen->generator, &gen->format, gen->damage, gen->record, RECORD_SIZE);
 	return damaged ? damaged : size;
 }
 
@@ -352,9 +352,9 @@ static int64_t make_record(struct gen *gen)
 
 static void keep(struct gen *gen, size_t size)
 {
-	if (gen->used + size > gen->room) {
-		gen->room = (gen->used + size) * 2;
-		gen->bytes = tool_room(gen->bytes, gen->room, 1);
+	if (gen->used + size > gen->capacity) {
+		gen->capacity = (gen->used + size) * 2;
+		gen->bytes = tool_allocate(gen->bytes, gen->capacity, 1);
 	}
 	memcpy(gen->bytes + gen->used, gen->record, size);
 	gen->used += size;
@@ -391,7 +391,7 @@ static bool write_ring(const struct gen *gen, int fd)
 	/* A ring is never full. */
 	while (size <= gen->used)
 		size *= 2;
-	image = tool_room(NULL, page_size + size, 1);
+	image = tool_allocate(NULL, page_size + size, 1);
 	memset(image, 0, page_size + size);
 	page = (struct perf_event_mmap_page *)(void *)image;
 	page->data_head = gen->used;
@@ -473,7 +473,7 @@ static bool run(struct gen *gen, int fd)
 
 static bool may_run(const struct gen *gen)
 {
-	char name[NAME_ROOM];
+	char name[NAME_SIZE];
 	uint32_t i;
 
 	if (!gen->output || !*gen->output) {
@@ -512,10 +512,10 @@ static int generate(struct gen *gen)
 		tool_outfile_close(&out);
 		return TOOL_FAILED;
 	}
-	gen->drawn = tool_room(NULL, RECORD_ROOM, 1);
-	gen->record = tool_room(NULL, RECORD_ROOM, 1);
-	gen->room = ENOUGH + RECORD_ROOM;
-	gen->bytes = tool_room(NULL, gen->room, 1);
+	gen->drawn = tool_allocate(NULL, RECORD_SIZE, 1);
+	gen->record = tool_allocate(NULL, RECORD_SIZE, 1);
+	gen->capacity = ENOUGH + RECORD_SIZE;
+	gen->bytes = tool_allocate(NULL, gen->capacity, 1);
 	done = run(gen, out.fd);
 	if (gen->writer)
 		perfring_file_writer_close(gen->writer);

@@ -141,7 +141,7 @@ static int list_word(const char *word, bool details, bool *begun, struct refusal
 	if (kind < 0) {
 		size_t size = strlen(word) + 3;
 
-		glob = tool_room(NULL, size, 1);
+		glob = tool_allocate(NULL, size, 1);
 		snprintf(glob, size, strpbrk(word, "*?[") ? "%s" : "*%s*", word);
 	}
 	count = list(glob, kind, details, begun, refusals);

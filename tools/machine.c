@@ -75,7 +75,7 @@ static struct node *own(struct node *node)
 
 	if (node->refs == 1)
 		return node;
-	copy = tool_room(NULL, 1, sizeof(*copy));
+	copy = tool_allocate(NULL, 1, sizeof(*copy));
 	*copy = *node;
 	copy->refs = 1;
 	share(copy->low);
@@ -127,7 +127,7 @@ static struct node *plant(struct tool_machine *machine, struct tool_mapping map)
 
 	if (map.addr >= map.end)
 		return NULL;
-	node = tool_room(NULL, 1, sizeof(*node));
+	node = tool_allocate(NULL, 1, sizeof(*node));
 	*node = (struct node){.map = map, .refs = 1, .priority = draw(machine)};
 	return node;
 }
@@ -201,7 +201,7 @@ const char *tool_machine_name(struct tool_machine *machine, const char *text, si
 
 	if (at)
 		return (*(struct name **)at)->text;
-	name = tool_room(NULL, 1, sizeof(*name) + key.size + 1);
+	name = tool_allocate(NULL, 1, sizeof(*name) + key.size + 1);
 	copy = (char *)(name + 1);
 	memcpy(copy, text, key.size);
 	copy[key.size] = 0;
@@ -224,7 +224,7 @@ static struct task *get_task(struct tool_machine *machine, uint32_t id)
 
 	if (task)
 		return task;
-	task = tool_room(NULL, 1, sizeof(*task));
+	task = tool_allocate(NULL, 1, sizeof(*task));
 	*task = (struct task){.id = id};
 	tool_insert(task, &machine->tasks, compare_tasks);
 	return task;
@@ -355,7 +355,7 @@ const struct tool_mapping *tool_machine_kernel(const struct tool_machine *machin
 
 struct tool_machine *tool_machine_open(void)
 {
-	struct tool_machine *machine = tool_room(NULL, 1, sizeof(*machine));
+	struct tool_machine *machine = tool_allocate(NULL, 1, sizeof(*machine));
 
 	memset(machine, 0, sizeof(*machine));
 	if (getrandom(&machine->random, sizeof(machine->random), GRND_NONBLOCK) != sizeof(machine->random))

@@ -109,8 +109,8 @@ static bool is_prefix(const struct tool_options *options, const char *word)
 static int refuse_word(const struct tool_options *options, int found, char **argv)
 {
 	const struct tool_option *row = optopt ? row_of(options, optopt) : NULL;
-	char prefix_room[NAME], command_room[NAME], name[NAME], takes[TOOL_OPTION_TAKES], letter[] = {'-', (char)optopt, 0};
-	const char *prefix = prefix_of(options, prefix_room), *command = command_of(options, command_room);
+	char prefix_buffer[NAME], command_buffer[NAME], name[NAME], takes[TOOL_OPTION_TAKES], letter[] = {'-', (char)optopt, 0};
+	const char *prefix = prefix_of(options, prefix_buffer), *command = command_of(options, command_buffer);
 	const char *word = argv[optind - 1];
 	size_t length = strcspn(word, "=");
 
@@ -128,7 +128,7 @@ static int refuse_word(const struct tool_options *options, int found, char **arg
 	return TOOL_MISUSED;
 }
 
-/* The two tables of getopt_long.  letters: room for three characters and three more of each row. */
+/* The two tables of getopt_long.  letters: space for three characters and three more of each row. */
 static void translate(const struct tool_command *command, char *letters, struct option *names)
 {
 	const struct tool_option *row = command->options;

@@ -11,34 +11,34 @@ void tool_out_flush(size_t size)
 	if (tool_out.at)
 		fwrite(tool_out.text, 1, tool_out.at, stdout);
 	tool_out.at = 0;
-	if (tool_out.room >= size)
+	if (tool_out.capacity >= size)
 		return;
-	tool_out.room = size < TOOL_OUT_PIECE ? TOOL_OUT_PIECE : size;
-	tool_out.text = tool_room(tool_out.text, tool_out.room, 1);
+	tool_out.capacity = size < TOOL_OUT_PIECE ? TOOL_OUT_PIECE : size;
+	tool_out.text = tool_allocate(tool_out.text, tool_out.capacity, 1);
 }
 
 void tool_out_close(void)
 {
 	free(tool_out.text);
 	tool_out.text = NULL;
-	tool_out.at = tool_out.room = 0;
+	tool_out.at = tool_out.capacity = 0;
 }
 
 void tool_out_print(const char *text, bool solid)
 {
 	for (; *text; text++)
-		tool_out.at += tool_escape(tool_out_room(4), (unsigned char)*text, solid);
+		tool_out.at += tool_escape(tool_out_space(4), (unsigned char)*text, solid);
 }
 
-void *tool_room(void *old, size_t nr, size_t size)
+void *tool_allocate(void *old, size_t nr, size_t size)
 {
-	void *room = reallocarray(old, nr, size);
+	void *buffer = reallocarray(old, nr, size);
 
-	if (!room) {
+	if (!buffer) {
 		tool_complain("out of memory");
 		exit(TOOL_FAILED);
 	}
-	return room;
+	return buffer;
 }
 
 void **tool_insert(void *item, void **tree, int (*compare)(const void *, const void *))
@@ -55,15 +55,15 @@ void **tool_insert(void *item, void **tree, int (*compare)(const void *, const v
 
 int tool_print(FILE *out, const char *text, int width, bool solid)
 {
-	char room[4];
+	char buffer[4];
 	int used = 0;
 
 	for (; *text; text++) {
-		unsigned size = tool_escape(room, (unsigned char)*text, solid);
+		unsigned size = tool_escape(buffer, (unsigned char)*text, solid);
 
 		used += (int)size;
 		for (unsigned i = 0; out && i < size; i++)
-			putc_unlocked(room[i], out);
+			putc_unlocked(buffer[i], out);
 	}
 	if (out && used < width)
 		fprintf(out, "%*s", width - used, "");

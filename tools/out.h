@@ -9,7 +9,7 @@
  * flushes this first. */
 extern struct tool_out {
 	char *text;
-	size_t at, room;
+	size_t at, capacity;
 } tool_out;
 
 enum {
@@ -22,16 +22,16 @@ void tool_out_flush(size_t size);
 void tool_out_close(void);
 
 /* Space for `size` bytes; the caller advances `at`.  Valid until the next call. */
-static inline char *tool_out_room(size_t size)
+static inline char *tool_out_space(size_t size)
 {
-	if (PERFRING_UNLIKELY(tool_out.room - tool_out.at < size))
+	if (PERFRING_UNLIKELY(tool_out.capacity - tool_out.at < size))
 		tool_out_flush(size);
 	return tool_out.text + tool_out.at;
 }
 
 static inline void tool_out_char(char c)
 {
-	*tool_out_room(1) = c;
+	*tool_out_space(1) = c;
 	tool_out.at++;
 }
 
@@ -40,20 +40,20 @@ static inline __attribute__((always_inline)) void tool_out_text(const char *text
 {
 	size_t size = strlen(text);
 
-	memcpy(tool_out_room(size), text, size);
+	memcpy(tool_out_space(size), text, size);
 	tool_out.at += size;
 }
 
 /* The digits before `end`; the text has space after them: a copy of fixed size is faster. */
 static inline void tool_out_digits(const char *text, const char *end)
 {
-	memcpy(tool_out_room(TOOL_OUT_DIGITS), text, TOOL_OUT_DIGITS);
+	memcpy(tool_out_space(TOOL_OUT_DIGITS), text, TOOL_OUT_DIGITS);
 	tool_out.at += (size_t)(end - text);
 }
 
 static inline void tool_out_decimal(uint64_t number)
 {
-	char room[2 * TOOL_OUT_DIGITS] = {0}, *end = room + TOOL_OUT_DIGITS;
+	char buffer[2 * TOOL_OUT_DIGITS] = {0}, *end = buffer + TOOL_OUT_DIGITS;
 
 	tool_out_digits(perfring_digits_decimal(end, number), end);
 }
@@ -67,7 +67,7 @@ static inline void tool_out_signed(int64_t number)
 
 static inline void tool_out_hex(uint64_t number)
 {
-	char room[2 * TOOL_OUT_DIGITS] = {0}, *end = room + TOOL_OUT_DIGITS;
+	char buffer[2 * TOOL_OUT_DIGITS] = {0}, *end = buffer + TOOL_OUT_DIGITS;
 
 	tool_out_digits(perfring_digits_hex(end, number), end);
 }
@@ -75,7 +75,7 @@ static inline void tool_out_hex(uint64_t number)
 /* Seconds, with nine or six digits after the point. */
 static inline void tool_out_time(uint64_t time, bool nanoseconds)
 {
-	char room[2 * TOOL_OUT_DIGITS] = {0}, *end = room + TOOL_OUT_DIGITS, *text = end;
+	char buffer[2 * TOOL_OUT_DIGITS] = {0}, *end = buffer + TOOL_OUT_DIGITS, *text = end;
 	uint32_t fraction = (uint32_t)(time % 1000000000);
 
 	if (nanoseconds) {

@@ -60,7 +60,7 @@ static bool complain(const struct tool_outfile *file, const char *name, int erro
 
 static char *joined(const char *path, const char *suffix)
 {
-	char *name = tool_room(NULL, strlen(path) + strlen(suffix) + 1, 1);
+	char *name = tool_allocate(NULL, strlen(path) + strlen(suffix) + 1, 1);
 
 	strcpy(stpcpy(name, path), suffix);
 	return name;
@@ -191,10 +191,10 @@ static bool open_as_it_is(struct tool_outfile *file, mode_t kind)
 static char *name_beside(const struct tool_outfile *file, int turn)
 {
 	const char *last = strrchr(file->path, '/');
-	size_t folder = last ? (size_t)(last + 1 - file->path) : 0, room = strlen(file->path) + 64;
-	char *name = tool_room(NULL, room, 1);
+	size_t folder = last ? (size_t)(last + 1 - file->path) : 0, capacity = strlen(file->path) + 64;
+	char *name = tool_allocate(NULL, capacity, 1);
 
-	snprintf(name, room, "%.*s.%.200s.%d.%d", (int)folder, file->path, file->path + folder, (int)getpid(), turn);
+	snprintf(name, capacity, "%.*s.%.200s.%d.%d", (int)folder, file->path, file->path + folder, (int)getpid(), turn);
 	return name;
 }
 

@@ -26,7 +26,7 @@ struct tool_outfile {
 	char *beside;        /* its own name until it is settled; NULL: it has none */
 	unsigned flags;
 	int fd;         /* of a directory: for openat; -1: it is not open */
-	int spare;      /* a file without a name that holds room for the end of a file; 0: none */
+	int spare;      /* a file without a name that holds space for the end of a file; 0: none */
 	bool is_apart;  /* not settled */
 	bool is_stream; /* not seekable, or a device: nothing can be overwritten */
 };

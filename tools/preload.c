@@ -371,9 +371,9 @@ static void complain(const char *path, int ret)
 {
 	fputs("perfring: PERFRING_PROFILE: ", stderr);
 	for (; *path; path++) {
-		char room[4];
+		char buffer[4];
 
-		fwrite(room, 1, tool_escape(room, (unsigned char)*path, false), stderr);
+		fwrite(buffer, 1, tool_escape(buffer, (unsigned char)*path, false), stderr);
 	}
 	fprintf(stderr, ": %s\n", strerror(-ret));
 }
@@ -1097,23 +1097,23 @@ WRAPS void *dlopen(const char *name, int mode)
 	return loaded;
 }
 
-/* The set without our signal, in room, when it would be blocked by it. */
-static const sigset_t *without_ours(int how, const sigset_t *set, sigset_t *room)
+/* The set without our signal, in buffer, when it would be blocked by it. */
+static const sigset_t *without_ours(int how, const sigset_t *set, sigset_t *buffer)
 {
 	int ours = perfring_soft_signal();
 
 	if (!set || how == SIG_UNBLOCK || ours <= 0 || sigismember(set, ours) != 1)
 		return set;
-	*room = *set;
-	sigdelset(room, ours);
-	return room;
+	*buffer = *set;
+	sigdelset(buffer, ours);
+	return buffer;
 }
 
 WRAPS int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-	sigset_t room;
+	sigset_t buffer;
 
-	return __wrap_pthread_sigmask(how, without_ours(how, set, &room), old);
+	return __wrap_pthread_sigmask(how, without_ours(how, set, &buffer), old);
 }
 
 /* As in the C library: by pthread_sigmask.  Without --wrap the name is not defined, and -z defs makes the link fail. */

@@ -36,9 +36,9 @@ struct hit {
 struct hits {
 	struct tool_machine *machine;
 	struct hit **list; /* each once */
-	size_t count, room;
+	size_t count, capacity;
 	struct named **names;
-	size_t name_count, name_room;
+	size_t name_count, name_buffer;
 	struct hit *last;
 	void *known;   /* the hits, a tree */
 	void *called;  /* the names, a tree */
@@ -81,7 +81,7 @@ static void take_error(struct hits *hits, const char *name, int64_t error)
 	if (is_usual(error) || hits->error)
 		return;
 	hits->error = (int)error;
-	hits->unread = tool_room(NULL, strlen(name) + 1, 1);
+	hits->unread = tool_allocate(NULL, strlen(name) + 1, 1);
 	strcpy(hits->unread, name);
 }
 
@@ -154,12 +154,12 @@ static struct named *get_named(struct hits *hits, const char *name)
 
 	if (at)
 		return *(struct named **)at;
-	named = tool_room(NULL, 1, sizeof(*named));
+	named = tool_allocate(NULL, 1, sizeof(*named));
 	*named = key;
 	keep(named, &hits->called, compare_names);
-	if (hits->name_count == hits->name_room) {
-		hits->name_room = hits->name_room ? 2 * hits->name_room : 64;
-		hits->names = tool_room(hits->names, hits->name_room, sizeof(struct named *));
+	if (hits->name_count == hits->name_buffer) {
+		hits->name_buffer = hits->name_buffer ? 2 * hits->name_buffer : 64;
+		hits->names = tool_allocate(hits->names, hits->name_buffer, sizeof(struct named *));
 	}
 	hits->names[hits->name_count++] = named;
 	return named;
@@ -185,12 +185,12 @@ static void hit(struct hits *hits, const struct tool_mapping *mapping, uint32_t 
 		hits->last->pid = pid;
 		return;
 	}
-	last = tool_room(NULL, 1, sizeof(*last));
+	last = tool_allocate(NULL, 1, sizeof(*last));
 	*last = key;
 	hits->last = keep(last, &hits->known, compare_hits);
-	if (hits->count == hits->room) {
-		hits->room = hits->room ? 2 * hits->room : 64;
-		hits->list = tool_room(hits->list, hits->room, sizeof(struct hit *));
+	if (hits->count == hits->capacity) {
+		hits->capacity = hits->capacity ? 2 * hits->capacity : 64;
+		hits->list = tool_allocate(hits->list, hits->capacity, sizeof(struct hit *));
 	}
 	hits->list[hits->count++] = last;
 }
@@ -323,14 +323,14 @@ static int find_listed(uintptr_t addr, struct perfring_file_id *file)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char *line = NULL, *end;
-	size_t room = 0;
+	size_t capacity = 0;
 	int error = 0;
 
 	if (!maps)
 		return -errno;
 	while (!file->ino && !error) {
 		errno = 0;
-		if (getline(&line, &room, maps) <= 0) {
+		if (getline(&line, &capacity, maps) <= 0) {
 			error = errno ? -errno : -EIO;
 			break;
 		}
@@ -351,7 +351,7 @@ static void identify(struct hits *hits, int fd, struct object *object)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *map;
 
-	/* what was mapped since takes no room */
+	/* what was mapped since takes no space */
 	find_recorded(hits, 0, &object->recorded);
 	map = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED) {
@@ -378,7 +378,7 @@ static const struct object *look_into(struct hits *hits, int32_t pid, const char
 			close(fd);
 		return NULL;
 	}
-	object = tool_room(NULL, 1, sizeof(*object));
+	object = tool_allocate(NULL, 1, sizeof(*object));
 	*object = (struct object){.dev = file.st_dev, .ino = file.st_ino};
 	known = keep(object, &hits->objects, compare_objects);
 	if (known == object) {

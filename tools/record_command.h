@@ -25,7 +25,7 @@ struct recorded_side {
 
 struct recorded_pids {
 	uint32_t *list;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 struct recorded_event {

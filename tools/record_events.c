@@ -30,7 +30,7 @@ static struct recorded_event *new_event(struct recording *recording)
 	struct recorded_event *event;
 
 	recording->events =
-		tool_room(recording->events, recording->event_count + (size_t)1, sizeof(*recording->events));
+		tool_allocate(recording->events, recording->event_count + (size_t)1, sizeof(*recording->events));
 	event = &recording->events[recording->event_count++];
 	memset(event, 0, sizeof(*event));
 	event->attr.size = sizeof(event->attr);
@@ -86,7 +86,7 @@ bool tool_record_add_filter(struct recording *recording, const char *filter)
 	for (uint32_t i = recording->last_list; i < recording->event_count; i++) {
 		char **old = &recording->events[i].filter;
 		size_t size = (*old ? strlen(*old) : 0) + strlen(filter) + sizeof("() && ()");
-		char *both = tool_room(NULL, size, 1);
+		char *both = tool_allocate(NULL, size, 1);
 
 		snprintf(both, size, *old ? "(%s) && (%s)" : "%s%s", *old ? *old : "", filter);
 		free(*old);
@@ -410,7 +410,7 @@ static void note_opened(const struct recording *recording, const struct perfring
 
 static bool add_events(struct recording *recording, struct perfring_session *session, uint32_t from, uint32_t to)
 {
-	const struct perf_event_attr **attrs = tool_room(NULL, to - from + (size_t)1, sizeof(*attrs));
+	const struct perf_event_attr **attrs = tool_allocate(NULL, to - from + (size_t)1, sizeof(*attrs));
 	uint32_t i = from;
 	int ret = 0;
 

@@ -62,7 +62,7 @@ static int write_index(const struct recording *recording)
 {
 	struct perfring_session_event opened;
 	struct perfring_record record;
-	perfring_word *words = tool_room(NULL, 4 * MAX_INDEXED, sizeof(*words));
+	perfring_word *words = tool_allocate(NULL, 4 * MAX_INDEXED, sizeof(*words));
 	uint32_t i = 0;
 	bool more = true;
 	int ret = 0;
@@ -151,9 +151,9 @@ void tool_record_add_pid(struct recorded_pids *pids, uint32_t pid)
 {
 	if (!pid || pid > INT32_MAX || (pids->count && pids->list[pids->count - 1] == pid))
 		return;
-	if (pids->count == pids->room) {
-		pids->room = pids->room ? 2 * pids->room : 256;
-		pids->list = tool_room(pids->list, pids->room, sizeof(*pids->list));
+	if (pids->count == pids->capacity) {
+		pids->capacity = pids->capacity ? 2 * pids->capacity : 256;
+		pids->list = tool_allocate(pids->list, pids->capacity, sizeof(*pids->list));
 	}
 	pids->list[pids->count++] = pid;
 }
@@ -264,7 +264,7 @@ static int create_directory(struct recording *recording)
 	if (recording->file < 0)
 		return -errno;
 	ret = perfring_file_writer_open(&recording->writer, recording->file);
-	recording->ring_files = tool_room(NULL, count + (size_t)1, sizeof(*recording->ring_files));
+	recording->ring_files = tool_allocate(NULL, count + (size_t)1, sizeof(*recording->ring_files));
 	while (ret >= 0 && recording->ring_count < count) {
 		int fd;
 
@@ -464,7 +464,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 {
 	/* of a group with all events: nr and two times; value, id and lost of each */
 	size_t words = 3 + 3 * (size_t)recording->event_count;
-	uint64_t *room = tool_room(NULL, words, sizeof(*room));
+	uint64_t *buffer = tool_allocate(NULL, words, sizeof(*buffer));
 	struct perfring_session_event opened;
 	int ret = recording->soft ? put_soft_lost(recording, last_time) : 0, unread = 0;
 
@@ -477,14 +477,14 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 
 		if (i >= recording->reported_count) {
 			recording->reported =
-				tool_room(recording->reported, i + (size_t)1, sizeof(*recording->reported));
+				tool_allocate(recording->reported, i + (size_t)1, sizeof(*recording->reported));
 			recording->reported[i] = 0;
 			recording->reported_count = i + 1;
 		}
 		if (opened.fd < 0 || perfring_format_from_attr(&format, &recording->events[opened.event].attr) ||
 		    !(format.read_format & PERFRING_FORMAT_LOST))
 			continue;
-		one = perfring_event_read(opened.fd, &format, &values, room, words * sizeof(*room));
+		one = perfring_event_read(opened.fd, &format, &values, buffer, words * sizeof(*buffer));
 		if (one) {
 			/* one that the PMU gave up has nothing to read */
 			unread = one == -ENODATA ? unread : one;
@@ -510,7 +510,7 @@ static int write_lost(struct recording *recording, uint64_t last_time)
 	if (unread)
 		tool_complain("record: %s: warning: %s: how many samples its events lost is not known", recording->path,
 			      strerror(-unread));
-	free(room);
+	free(buffer);
 	return ret;
 }
 

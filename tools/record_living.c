@@ -17,7 +17,7 @@ static int compare(const void *a, const void *b)
 
 static void add(void **tree, uint32_t pid, uint32_t tid)
 {
-	struct living *living = tool_room(NULL, 1, sizeof(*living)), **at;
+	struct living *living = tool_allocate(NULL, 1, sizeof(*living)), **at;
 
 	*living = (struct living){.tid = tid, .pid = pid};
 	at = tsearch(living, tree, compare);

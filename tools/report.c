@@ -66,7 +66,7 @@ struct report {
 	void *tree;
 	struct row **rows;
 	size_t nr;
-	size_t room;
+	size_t capacity;
 	struct event *events;
 	uint32_t event_count;
 	uint64_t nameless[TOOL_NAMELESS_COUNT];
@@ -127,12 +127,12 @@ static struct row *get_row(struct report *report, const struct row *key)
 
 	if (at)
 		return *(struct row **)at;
-	row = tool_room(NULL, 1, sizeof(*row));
+	row = tool_allocate(NULL, 1, sizeof(*row));
 	*row = *key;
 	tool_insert(row, &report->tree, compare_keys);
-	if (report->nr == report->room) {
-		report->room *= 2;
-		report->rows = tool_room(report->rows, report->room, sizeof(struct row *));
+	if (report->nr == report->capacity) {
+		report->capacity *= 2;
+		report->rows = tool_allocate(report->rows, report->capacity, sizeof(struct row *));
 	}
 	return report->rows[report->nr++] = row;
 }
@@ -150,7 +150,7 @@ static const char *short_name(const char *path)
 static struct event *event_of(struct report *report, uint32_t index)
 {
 	if (index >= report->event_count) {
-		report->events = tool_room(report->events, (size_t)index + 1, sizeof(*report->events));
+		report->events = tool_allocate(report->events, (size_t)index + 1, sizeof(*report->events));
 		memset(report->events + report->event_count, 0,
 		       (index + 1 - report->event_count) * sizeof(*report->events));
 		report->event_count = index + 1;
@@ -423,7 +423,7 @@ static int run(struct report *report)
 static int report_command(int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_report};
-	static struct report report = {.limit = UINT64_MAX, .room = 256};
+	static struct report report = {.limit = UINT64_MAX, .capacity = 256};
 	const char *path = NULL;
 	int found, status;
 
@@ -450,9 +450,9 @@ static int report_command(int argc, char **argv)
 	if (status)
 		return status;
 	report.event_count = perfring_format_set_count(perfring_file_formats(report.input.data));
-	report.events = tool_room(NULL, report.event_count + 1u, sizeof(*report.events));
+	report.events = tool_allocate(NULL, report.event_count + 1u, sizeof(*report.events));
 	memset(report.events, 0, (report.event_count + 1u) * sizeof(*report.events));
-	report.rows = tool_room(NULL, report.room, sizeof(struct row *));
+	report.rows = tool_allocate(NULL, report.capacity, sizeof(struct row *));
 	report.machine = tool_machine_open();
 	report.symbols = tool_symbols_open(report.input.data, report.machine);
 	status = run(&report);

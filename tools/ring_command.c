@@ -24,7 +24,7 @@ struct show {
 	bool header_only;
 	bool raw;
 	char *text;
-	size_t room;
+	size_t capacity;
 };
 
 /* Where a free-running address lies in the file. */
@@ -154,12 +154,12 @@ static void print_header(const struct show *show)
 static void print_text(struct show *show, const struct perf_event_header *record)
 {
 	const struct perfring_format *format = show->has_format ? &show->format : NULL;
-	int64_t length = perfring_record_text(format, record, show->text, show->room);
+	int64_t length = perfring_record_text(format, record, show->text, show->capacity);
 
-	if (length >= 0 && (size_t)length >= show->room) {
-		show->room = (size_t)length + 1;
-		show->text = tool_room(show->text, show->room, 1);
-		length = perfring_record_text(format, record, show->text, show->room);
+	if (length >= 0 && (size_t)length >= show->capacity) {
+		show->capacity = (size_t)length + 1;
+		show->text = tool_allocate(show->text, show->capacity, 1);
+		length = perfring_record_text(format, record, show->text, show->capacity);
 	}
 	puts(length < 0 ? strerror((int)-length) : show->text);
 	if (show->raw || (record->type == PERFRING_RECORD_SAMPLE && !format) || !perfring_record_name(record->type))
@@ -255,8 +255,8 @@ static int open_and_run(struct show *show)
 		return complain(show, error, &fault);
 	show->has_format = perfring_ring_attr(&show->ring, &show->attr, &show->id) &&
 			   !perfring_format_from_attr(&show->format, &show->attr);
-	show->room = 1 << 16;
-	show->text = tool_room(NULL, show->room, 1);
+	show->capacity = 1 << 16;
+	show->text = tool_allocate(NULL, show->capacity, 1);
 	status = run(show);
 	free(show->text);
 	perfring_snapshot_close(&show->snapshot);

@@ -281,7 +281,7 @@ static uint64_t ring_size(const struct tool_peers *peers)
 
 bool tool_peers_open(struct tool_peers **result, struct perfring_session *session, const struct soft_terms *terms)
 {
-	struct tool_peers *peers = tool_room(NULL, 1, sizeof(*peers));
+	struct tool_peers *peers = tool_allocate(NULL, 1, sizeof(*peers));
 
 	memset(peers, 0, sizeof(*peers));
 	*result = peers;
@@ -292,7 +292,7 @@ bool tool_peers_open(struct tool_peers **result, struct perfring_session *sessio
 	peers->queue = queue_length();
 	peers->opened = tool_now();
 	peers->most_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-	peers->copy = tool_room(NULL, (size_t)data_size(peers), 1);
+	peers->copy = tool_allocate(NULL, (size_t)data_size(peers), 1);
 	return listen_to(peers);
 }
 
@@ -411,7 +411,7 @@ static void add_peer(struct tool_peers *peers, int socket)
 		return;
 	}
 	if (at == peers->peer_count)
-		peers->peers = tool_room(peers->peers, ++peers->peer_count, sizeof(*peers->peers));
+		peers->peers = tool_allocate(peers->peers, ++peers->peer_count, sizeof(*peers->peers));
 	peer = &peers->peers[at];
 	memset(peer, 0, sizeof(*peer));
 	peer->taken = true;
@@ -606,7 +606,7 @@ static void add_ring(struct tool_peers *peers, uint32_t at, int fd)
 	/* The mapping is enough: thousands of threads have a ring each. */
 	close_fd(&ring.fd);
 	while ((uint32_t)ret >= peers->ring_count) {
-		peers->rings = tool_room(peers->rings, peers->ring_count + (size_t)RINGS_MORE, sizeof(*peers->rings));
+		peers->rings = tool_allocate(peers->rings, peers->ring_count + (size_t)RINGS_MORE, sizeof(*peers->rings));
 		memset(peers->rings + peers->ring_count, 0, RINGS_MORE * sizeof(*peers->rings));
 		peers->ring_count += RINGS_MORE;
 	}
@@ -636,7 +636,7 @@ static void take(struct tool_peers *peers, uint32_t at)
 	struct soft_message message;
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
+		char buffer[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec piece = {&message, sizeof(message)};
 	/* LEN, not SPACE, into which another fd fits: what does not fit is closed by the kernel. */
@@ -692,7 +692,7 @@ static void take_peer(struct tool_peers *peers)
 		add_peer(peers, socket);
 	} else if (errno == EMFILE || errno == ENFILE) {
 		complain(peers, "a process could not be taken: %s", strerror(errno));
-		listen_again(peers, false); /* it waits until there is room */
+		listen_again(peers, false); /* it waits until there is space */
 	}
 }
 

@@ -117,7 +117,7 @@ static inline int soft_send(int socket, const void *message, size_t size, int fd
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
+		char buffer[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec piece = {(void *)(uintptr_t)message, size};
 	struct msghdr header = {.msg_iov = &piece, .msg_iovlen = 1};
@@ -130,7 +130,7 @@ static inline int soft_send(int socket, const void *message, size_t size, int fd
 		control.header.cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
 		header.msg_control = &control;
-		header.msg_controllen = sizeof(control.room);
+		header.msg_controllen = sizeof(control.buffer);
 	}
 	do
 		sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);

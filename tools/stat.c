@@ -375,7 +375,7 @@ static void find_places(struct counting *counting)
 			j++;
 		if (j < count)
 			continue;
-		counting->places = tool_room(counting->places, ++count, sizeof(*counting->places));
+		counting->places = tool_allocate(counting->places, ++count, sizeof(*counting->places));
 		counting->places[j] = (struct place){.which = which};
 		snprintf(path, sizeof(path), "/proc/%d/comm", which);
 		file = counting->per_thread ? fopen(path, "re") : NULL;
@@ -386,12 +386,12 @@ static void find_places(struct counting *counting)
 		fclose(file);
 	}
 	if (!count) {
-		counting->places = tool_room(NULL, 1, sizeof(*counting->places));
+		counting->places = tool_allocate(NULL, 1, sizeof(*counting->places));
 		counting->places[count++] = (struct place){.which = -1};
 	}
 	counting->place_count = count;
 	counting->rows =
-		tool_room(NULL, (size_t)perfring_events_count(counting->events) * count, sizeof(*counting->rows));
+		tool_allocate(NULL, (size_t)perfring_events_count(counting->events) * count, sizeof(*counting->rows));
 	memset(counting->rows, 0, (size_t)perfring_events_count(counting->events) * count * sizeof(*counting->rows));
 }
 
@@ -406,7 +406,7 @@ static bool open_counts(struct counting *counting)
 		tool_complain("stat: %s", strerror(-ret));
 		return false;
 	}
-	counting->user_only = tool_room(counting->user_only, count, sizeof(*counting->user_only));
+	counting->user_only = tool_allocate(counting->user_only, count, sizeof(*counting->user_only));
 	counting->unit_width = UNIT_WIDTH;
 	for (uint32_t i = 0; i < count; i++) {
 		int width = tool_print(NULL, tool_stat_unit(tool_stat_event(counting, i)), 0, false);

@@ -49,14 +49,14 @@ static bool is_clock(const struct perf_event_attr *attr)
 }
 
 /* Its name, with the modifier that says what was dropped. */
-static const char *name_of(const struct counting *counting, uint32_t event, char *room, size_t size)
+static const char *name_of(const struct counting *counting, uint32_t event, char *buffer, size_t size)
 {
 	const char *name = tool_stat_event(counting, event)->name;
 
 	if (!counting->user_only[event])
 		return name;
-	snprintf(room, size, "%s%su", name, strchr(name, ':') ? "" : ":");
-	return room;
+	snprintf(buffer, size, "%s%su", name, strchr(name, ':') ? "" : ":");
+	return buffer;
 }
 
 const char *tool_stat_unit(const struct perfring_events_one *one)
@@ -169,19 +169,19 @@ static struct metric metric_of(const struct counting *counting, uint32_t event, 
 
 /* The count as text: a lone, complete one to the last digit. */
 static void write_value(const struct counting *counting, const struct perfring_events_one *one, const struct row *row,
-			char *room, size_t size)
+			char *buffer, size_t size)
 {
 	double scale = scale_of(one);
 	bool whole = scale == 1.0;
 
 	if (!row->supported)
-		snprintf(room, size, "<not supported>");
+		snprintf(buffer, size, "<not supported>");
 	else if (!row->values.runs)
-		snprintf(room, size, "<not counted>");
+		snprintf(buffer, size, "<not counted>");
 	else if (whole && row->values.runs == 1 && row->count.running == row->count.enabled)
-		snprintf(room, size, "%" PRIu64, row->count.value);
+		snprintf(buffer, size, "%" PRIu64, row->count.value);
 	else
-		snprintf(room, size, "%.*f", whole ? 0 : counting->json ? 6 : 2, row->values.mean * scale);
+		snprintf(buffer, size, "%.*f", whole ? 0 : counting->json ? 6 : 2, row->values.mean * scale);
 }
 
 static double share_of(const struct row *row)

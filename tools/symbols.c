@@ -34,7 +34,7 @@ struct symbol {
 struct table {
 	struct symbol *symbols;
 	size_t nr;
-	size_t room;
+	size_t capacity;
 };
 
 /* A file that was mapped, whatever its names are. */
@@ -95,9 +95,9 @@ struct tool_symbols {
 
 static void table_add(struct table *table, struct symbol symbol)
 {
-	if (table->nr == table->room) {
-		table->room = table->room ? 2 * table->room : 256;
-		table->symbols = tool_room(table->symbols, table->room, sizeof(symbol));
+	if (table->nr == table->capacity) {
+		table->capacity = table->capacity ? 2 * table->capacity : 256;
+		table->symbols = tool_allocate(table->symbols, table->capacity, sizeof(symbol));
 	}
 	table->symbols[table->nr++] = symbol;
 }
@@ -187,7 +187,7 @@ static void read_builds(struct tool_symbols *symbols, const struct perfring_file
 		memcpy(&header, at, sizeof(header));
 		if (header.size <= BUILD_HEAD || header.size > left)
 			break;
-		build = tool_room(NULL, 1, sizeof(*build));
+		build = tool_allocate(NULL, 1, sizeof(*build));
 		build->name =
 			tool_machine_name(symbols->machine, (const char *)at + BUILD_HEAD, header.size - BUILD_HEAD);
 		memcpy(build->id, at + 12, sizeof(build->id));
@@ -359,7 +359,7 @@ static int get_file(struct tool_symbols *symbols, int fd, struct file **result)
 	if (size < 0)
 		return size;
 	key.id_size = (uint32_t)size;
-	file = tool_room(NULL, 1, sizeof(*file));
+	file = tool_allocate(NULL, 1, sizeof(*file));
 	*file = key;
 	*result = put(file, &symbols->files, compare_files);
 	symbols->file_count++;
@@ -417,7 +417,7 @@ static struct object *get_object(struct tool_symbols *symbols, const char *name)
 	at = tfind(&key, &symbols->objects, compare_objects);
 	if (at)
 		return symbols->last = *(struct object **)at;
-	object = tool_room(NULL, 1, sizeof(*object));
+	object = tool_allocate(NULL, 1, sizeof(*object));
 	*object = key;
 	put(object, &symbols->objects, compare_objects);
 	/* "//anon", "[heap]", "anon_inode:..." are no files (docs/abi.md 5). */
@@ -462,7 +462,7 @@ static struct file *open_apart(struct tool_symbols *symbols, const struct apart 
 
 static struct file *keep_apart(struct tool_symbols *symbols, const struct apart *key)
 {
-	struct apart *apart = tool_room(NULL, 1, sizeof(*apart)), *known;
+	struct apart *apart = tool_allocate(NULL, 1, sizeof(*apart)), *known;
 
 	*apart = *key;
 	known = put(apart, &symbols->aparts, compare_aparts);
@@ -545,16 +545,16 @@ static void find_user(struct tool_symbols *symbols, uint32_t pid, uint64_t ip, s
 
 static char *read_all(const char *path)
 {
-	size_t size = 0, room = 1 << 22;
-	char *text = tool_room(NULL, room, 1);
+	size_t size = 0, capacity = 1 << 22;
+	char *text = tool_allocate(NULL, capacity, 1);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got = -1;
 
-	while (fd >= 0 && (got = read(fd, text + size, room - size - 1)) > 0) {
+	while (fd >= 0 && (got = read(fd, text + size, capacity - size - 1)) > 0) {
 		size += (size_t)got;
-		if (room - size < 4096) {
-			room *= 2;
-			text = tool_room(text, room, 1);
+		if (capacity - size < 4096) {
+			capacity *= 2;
+			text = tool_allocate(text, capacity, 1);
 		}
 	}
 	if (fd >= 0)
@@ -724,7 +724,7 @@ const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_namel
 
 struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine)
 {
-	struct tool_symbols *symbols = tool_room(NULL, 1, sizeof(*symbols));
+	struct tool_symbols *symbols = tool_allocate(NULL, 1, sizeof(*symbols));
 	const char *release = perfring_file_string(data, PERFRING_FEATURE_OSRELEASE);
 	struct utsname here;
 

@@ -19,18 +19,18 @@ enum {
  * ASCII stays, any other byte becomes \xHH; with `solid` a blank does too, so that a column stays one.  Terminals obey the
  * escaped bytes: C0, DEL, and C1, which UTF-8 writes with bytes from 0x80 on.  All foreign text that the commands print
  * passes here; strings of JSON, which have escapes of their own, pass tool_json_text.
- * Returns the characters used of `room`: 1 or 4. */
-static inline unsigned tool_escape(char room[4], unsigned char byte, bool solid)
+ * Returns the characters used of `buffer`: 1 or 4. */
+static inline unsigned tool_escape(char buffer[4], unsigned char byte, bool solid)
 {
 	static const char digits[] = "0123456789abcdef";
 
-	room[0] = (char)byte;
+	buffer[0] = (char)byte;
 	if (PERFRING_LIKELY(byte >= (solid ? 0x21 : 0x20) && byte < 0x7f))
 		return 1;
-	room[0] = '\\';
-	room[1] = 'x';
-	room[2] = digits[byte >> 4];
-	room[3] = digits[byte & 15];
+	buffer[0] = '\\';
+	buffer[1] = 'x';
+	buffer[2] = digits[byte >> 4];
+	buffer[3] = digits[byte & 15];
 	return 4;
 }
 
@@ -38,9 +38,9 @@ static inline unsigned tool_escape(char room[4], unsigned char byte, bool solid)
 void tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
 /* realloc to nr * size bytes.  Without memory the program ends with one line. */
-void *tool_room(void *old, size_t nr, size_t size);
+void *tool_allocate(void *old, size_t nr, size_t size);
 
-/* tsearch of an item from tool_room.  Without memory the program ends with one line. */
+/* tsearch of an item from tool_allocate.  Without memory the program ends with one line. */
 void **tool_insert(void *item, void **tree, int (*compare)(const void *, const void *));
 
 /* Writes text escaped, and blanks up to width.  out NULL: only counts.  Returns the columns used. */

@@ -289,7 +289,7 @@ static char *read_format(const char *path, uint64_t id)
 			tool_complain("warning: %s: %s", path, strerror(errno));
 		return NULL;
 	}
-	format = tool_room(NULL, most + 1, 1);
+	format = tool_allocate(NULL, most + 1, 1);
 	while (used < most && (got = read(file, format + used, most - used)) > 0)
 		used += (size_t)got;
 	if (got < 0)
@@ -313,14 +313,14 @@ static bool is_this_kernel(const struct perfring_file *data)
 }
 
 /* Of this machine: "system:event" whose id is the attr's. */
-static char *machine_format(const char *event, uint64_t id, char *system, size_t room)
+static char *machine_format(const char *event, uint64_t id, char *system, size_t capacity)
 {
 	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 	const char *name = event ? strchr(event, ':') : NULL;
 	char *format = NULL;
 	char path[512];
 
-	if (!name || (size_t)(name - event) >= room || strchr(event, '/') || strstr(event, ".."))
+	if (!name || (size_t)(name - event) >= capacity || strchr(event, '/') || strstr(event, ".."))
 		return NULL;
 	memcpy(system, event, (size_t)(name - event));
 	system[name - event] = 0;
@@ -489,7 +489,7 @@ static void complain_damaged(const char *name)
 
 /* Its text, in the file or of this machine: *own is that, and to be freed.  False when there is none. */
 static bool find_text(struct tool_tracepoints *tracepoints, uint64_t id, const char *name, struct text *text,
-		      char *system, size_t room, char **own)
+		      char *system, size_t capacity, char **own)
 {
 	if (!tracepoints->has_texts)
 		find_texts(tracepoints);
@@ -498,7 +498,7 @@ static bool find_text(struct tool_tracepoints *tracepoints, uint64_t id, const c
 	if (text->bytes)
 		return true;
 	if (is_this_kernel(tracepoints->data))
-		*own = machine_format(name, id, system, room);
+		*own = machine_format(name, id, system, capacity);
 	if (*own)
 		*text = (struct text){system, *own, strlen(*own)};
 	return *own;
@@ -507,7 +507,7 @@ static bool find_text(struct tool_tracepoints *tracepoints, uint64_t id, const c
 static struct tep_event *parse(struct tool_tracepoints *tracepoints, const struct text *text, uint64_t id)
 {
 	struct tep_event *event = NULL;
-	char *format = tool_room(NULL, (size_t)text->size + 1, 1);
+	char *format = tool_allocate(NULL, (size_t)text->size + 1, 1);
 
 	memcpy(format, text->bytes, (size_t)text->size);
 	format[text->size] = 0;
@@ -534,7 +534,7 @@ static uint32_t count_percents(const char *format)
 static void take_event(struct tool_tracepoints *tracepoints, uint32_t index, const struct tep_event *event,
 		       struct one *one)
 {
-	struct tool_tracepoint_field *fields = tool_room(NULL, TOOL_LIMIT_FORMAT_FIELDS, sizeof(*fields));
+	struct tool_tracepoint_field *fields = tool_allocate(NULL, TOOL_LIMIT_FORMAT_FIELDS, sizeof(*fields));
 	uint32_t nr;
 
 	nr = take_fields(event->format.common_fields, true, fields, 0);
@@ -549,7 +549,7 @@ static void take_event(struct tool_tracepoints *tracepoints, uint32_t index, con
 		return;
 	}
 	one->tracepoint.nr = nr;
-	one->tracepoint.fields = tool_room(fields, nr + 1, sizeof(*fields));
+	one->tracepoint.fields = tool_allocate(fields, nr + 1, sizeof(*fields));
 	one->percents = count_percents(event->print_fmt.format);
 	one->state = (unsigned)event->flags & TEP_EVENT_FL_FAILED ? UNPRINTABLE : KNOWN;
 }
@@ -588,7 +588,7 @@ static void learn(struct tool_tracepoints *tracepoints, uint32_t index)
 	if (id >= MAX_FORMATS)
 		return;
 	if (!tracepoints->formats) {
-		tracepoints->formats = tool_room(NULL, MAX_FORMATS, sizeof(*tracepoints->formats));
+		tracepoints->formats = tool_allocate(NULL, MAX_FORMATS, sizeof(*tracepoints->formats));
 		memset(tracepoints->formats, 0, MAX_FORMATS * sizeof(*tracepoints->formats));
 	}
 	if (tracepoints->formats[id].one.state == UNKNOWN) {
@@ -626,7 +626,7 @@ static struct printer *open_printer(void)
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGPROF};
 	const struct itimerval each_second = {.it_interval = {.tv_sec = 1}, .it_value = {.tv_sec = 1}};
 	struct sigaction action = {.sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART};
-	struct printer *printer = tool_room(NULL, 1, sizeof(*printer));
+	struct printer *printer = tool_allocate(NULL, 1, sizeof(*printer));
 	stack_t stack = {.ss_size = 1 << 16};
 
 	printer->payload = mmap(NULL, PAYLOAD_SPACE + GUARD_ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -635,7 +635,7 @@ static struct printer *open_printer(void)
 		return NULL;
 	}
 	printer->used = 0;
-	printer->stack = tool_room(NULL, 1, stack.ss_size);
+	printer->stack = tool_allocate(NULL, 1, stack.ss_size);
 	stack.ss_sp = printer->stack;
 	sigaltstack(&stack, NULL);
 	sigemptyset(&action.sa_mask);
@@ -744,7 +744,7 @@ const char *tool_tracepoints_print(struct tool_tracepoints *tracepoints, uint32_
 
 struct tool_tracepoints *tool_tracepoints_open(const struct perfring_file *data, struct tool_symbols *symbols)
 {
-	struct tool_tracepoints *tracepoints = tool_room(NULL, 1, sizeof(*tracepoints));
+	struct tool_tracepoints *tracepoints = tool_allocate(NULL, 1, sizeof(*tracepoints));
 
 	memset(tracepoints, 0, sizeof(*tracepoints));
 	tracepoints->data = data;
@@ -767,7 +767,7 @@ const struct tool_tracepoint *tool_tracepoints_of(struct tool_tracepoints *trace
 {
 	if (index >= tracepoints->count) {
 		/* a stream may announce more events at any time */
-		tracepoints->ones = tool_room(tracepoints->ones, (size_t)index + 16, sizeof(*tracepoints->ones));
+		tracepoints->ones = tool_allocate(tracepoints->ones, (size_t)index + 16, sizeof(*tracepoints->ones));
 		memset(tracepoints->ones + tracepoints->count, 0,
 		       ((size_t)index + 16 - tracepoints->count) * sizeof(*tracepoints->ones));
 		tracepoints->count = index + 16;

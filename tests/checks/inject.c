@@ -360,7 +360,7 @@ static int64_t write_half(const struct seccomp_notif *asks)
 	unsigned nr = 1;
 	size_t size = 0, half = 0;
 	int64_t done = -EIO;
-	char *room;
+	char *space;
 	int fd;
 
 	if (is_vector) {
@@ -374,18 +374,18 @@ static int64_t write_half(const struct seccomp_notif *asks)
 		size += pieces[i].iov_len;
 	if (size > 64 << 20)
 		return -EIO;
-	room = malloc(size + 1);
-	local = (struct iovec){room, size};
+	space = malloc(size + 1);
+	local = (struct iovec){space, size};
 	half = size > 1 ? size / 2 : size;
 	fd = fd_from((pid_t)asks->pid, (int)words[0]);
 	if (fd >= 0 && process_vm_readv((pid_t)asks->pid, &local, 1, pieces, nr, 0) == (ssize_t)size) {
-		done = has_place ? pwrite(fd, room, half, (off_t)words[3]) : write(fd, room, half);
+		done = has_place ? pwrite(fd, space, half, (off_t)words[3]) : write(fd, space, half);
 		if (done < 0)
 			done = -errno;
 	}
 	if (fd >= 0)
 		close(fd);
-	free(room);
+	free(space);
 	return done;
 }
 
@@ -397,7 +397,7 @@ static int64_t read_half(const struct seccomp_notif *asks)
 	bool is_pipe = mode_of(asks) == S_IFIFO;
 	int64_t got = -EIO, half;
 	int fd = fd_from((pid_t)asks->pid, (int)words[0]), there = 0;
-	char *room = malloc(size + 1);
+	char *space = malloc(size + 1);
 
 	if (is_pipe && (ioctl(fd, FIONREAD, &there) < 0 || there < 2)) {
 		got = INT64_MIN;
@@ -409,7 +409,7 @@ static int64_t read_half(const struct seccomp_notif *asks)
 		size /= 2;
 	if (fd < 0)
 		goto out;
-	got = asks->data.nr == SYS_pread64 ? pread(fd, room, size, (off_t)words[3]) : read(fd, room, size);
+	got = asks->data.nr == SYS_pread64 ? pread(fd, space, size, (off_t)words[3]) : read(fd, space, size);
 	if (got < 0)
 		got = -errno;
 	if (got > 1 && !is_pipe) {
@@ -419,7 +419,7 @@ static int64_t read_half(const struct seccomp_notif *asks)
 		got = half;
 	}
 	if (got > 0) {
-		local = (struct iovec){room, (size_t)got};
+		local = (struct iovec){space, (size_t)got};
 		remote.iov_len = (size_t)got;
 		if (process_vm_writev((pid_t)asks->pid, &local, 1, &remote, 1, 0) != got)
 			got = -EFAULT;
@@ -427,7 +427,7 @@ static int64_t read_half(const struct seccomp_notif *asks)
 out:
 	if (fd >= 0)
 		close(fd);
-	free(room);
+	free(space);
 	return got;
 }
 
@@ -506,12 +506,12 @@ static bool hear(int socket)
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct inject_message message;
 	struct iovec piece = {&message, sizeof(message)};
 	struct msghdr header = {
-		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.room)};
+		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.space)};
 
 	if (recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(message))
 		return false;

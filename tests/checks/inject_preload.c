@@ -99,7 +99,7 @@ static bool is_failed(const void *caller)
 /* ---- the allocator, and what is behind it ---- */
 
 /* dlsym may allocate, before it can say where from.  It keeps that: free is not ours. */
-static _Alignas(16) char first_room[4096];
+static _Alignas(16) char first_space[4096];
 static size_t first_used;
 
 static void *first_alloc(size_t size)
@@ -107,9 +107,9 @@ static void *first_alloc(size_t size)
 	size_t at = first_used;
 
 	first_used += (size + 15) & ~(size_t)15;
-	if (first_used > sizeof(first_room))
+	if (first_used > sizeof(first_space))
 		abort();
-	return first_room + at;
+	return first_space + at;
 }
 
 static __thread int asks __attribute__((tls_model("initial-exec")));
@@ -260,12 +260,12 @@ static void send_listener(int listener)
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(sizeof(int))];
+		char buffer[CMSG_SPACE(sizeof(int))];
 	} control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
 	struct inject_message message = {INJECT_LISTENER, 0, 0, ""};
 	struct iovec piece = {&message, sizeof(message)};
 	struct msghdr header = {
-		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.room)};
+		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.buffer)};
 
 	memcpy(CMSG_DATA(&control.header), &listener, sizeof(listener));
 	if (send_header(&header) != 1)

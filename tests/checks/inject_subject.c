@@ -224,14 +224,14 @@ static int snapshot_take(void)
 	struct perfring_writer *writer = NULL;
 	struct perfring_claim claim;
 	struct perfring_ring ring;
-	void *room;
+	void *buffer;
 	int ret;
 
 	NEED(make_ring(&ring, PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE, false, 0));
 	NEED(perfring_writer_open(&writer, &ring, NULL));
 	for (int i = 0; i < 10; i++) {
-		room = perfring_writer_reserve(writer, NULL, 64, &claim);
-		memcpy(room, &record, sizeof(record));
+		buffer = perfring_writer_reserve(writer, NULL, 64, &claim);
+		memcpy(buffer, &record, sizeof(record));
 		perfring_writer_commit(writer, &claim);
 	}
 	ret = TRY(perfring_snapshot_take(&snapshot, &ring, 0));

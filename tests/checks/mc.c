@@ -483,15 +483,15 @@ static struct {
 static unsigned attempts, refused;
 static uint64_t told_lost, read_records;
 
-static void encode(unsigned char *room, unsigned id)
+static void encode(unsigned char *space, unsigned id)
 {
 	struct perf_event_header header = {9, (uint16_t)level, (uint16_t)(8 * bound.words)};
 	uint64_t word = id;
 	unsigned i;
 
-	mc_copy(room, &header, 8);
+	mc_copy(space, &header, 8);
 	for (i = 1; i < bound.words; i++)
-		mc_copy(room + (size_t)8 * i, &word, 8);
+		mc_copy(space + (size_t)8 * i, &word, 8);
 }
 
 static struct perfring_output event = {.id = 2, .wakeup_events = 1};
@@ -501,26 +501,26 @@ static void write_one(char how)
 	uint64_t size = 8 * (uint64_t)bound.words;
 	struct perfring_claim claim;
 	unsigned id = attempts++;
-	void *room;
+	void *space;
 
 	if (attempts > MAX_RECORDS)
 		beyond("too many records: MAX_RECORDS");
 	if (how == 't') {
 		if (!perfring_writer_begin(&writer, NULL, 2 * size, 1, &claim))
-			room = NULL;
+			space = NULL;
 		else
-			room = perfring_writer_take(&claim, size);
+			space = perfring_writer_take(&claim, size);
 	} else {
-		room = perfring_writer_reserve(&writer, how == 'e' ? &event : NULL, size, &claim);
+		space = perfring_writer_reserve(&writer, how == 'e' ? &event : NULL, size, &claim);
 	}
-	if (!room) {
+	if (!space) {
 		tell("refused", "", id);
 		refused++;
 		return;
 	}
-	tell("room for", "record", id);
+	tell("space for", "record", id);
 	records[id].size = (unsigned)size;
-	encode(room, id);
+	encode(space, id);
 	if (how == 'd') {
 		perfring_writer_discard(&writer, &claim);
 		return;

@@ -250,23 +250,23 @@ static void write_one(uint64_t size)
 	struct perf_event_header header = {9, 0, (uint16_t)size};
 	uint64_t word = attempts++, woken;
 	struct perfring_claim claim;
-	unsigned char *room;
+	unsigned char *space;
 
 	if (attempts > MAX_RECORDS)
 		beyond("too many records: MAX_RECORDS");
-	room = perfring_writer_reserve(&writer, NULL, size, &claim);
-	if (!room) {
+	space = perfring_writer_reserve(&writer, NULL, size, &claim);
+	if (!space) {
 		tell("refused", "", word);
 		refused++;
 		return;
 	}
-	tell("room for", "record", word);
+	tell("space for", "record", word);
 	granted = claim.end;
 	if (paused && granted > paused_at)
 		wrong("record %llu was taken after the pause", (unsigned long long)word);
-	calls_copy(room, &header, 8);
+	calls_copy(space, &header, 8);
 	for (uint64_t at = 8; at < size; at += 8)
-		calls_copy(room + at, &word, 8);
+		calls_copy(space + at, &word, 8);
 	woken = writer.woken;
 	perfring_writer_commit(&writer, &claim);
 	if (writer.woken != woken) /* a crossing */

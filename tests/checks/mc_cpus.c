@@ -90,7 +90,7 @@ static struct {
 } records[MAX_RECORDS];
 static unsigned attempts, refused;
 static uint64_t told_lost, read_records;
-static bool always_room[MAX_THREADS]; /* since the thread has last looked at a
+static bool always_space[MAX_THREADS]; /* since the thread has last looked at a
                                          ring's `claimed` */
 static uint32_t looked_at[MAX_THREADS];
 static bool lost_seen[MAX_THREADS][CPUS];
@@ -145,7 +145,7 @@ static const char *name_of(const void *word)
 
 /* Whether one more record fits, as the words are now, by the oldest data_tail
  * that the thread may still see. */
-static bool has_room(int thread)
+static bool has_space(int thread)
 {
 	const struct perfring_cpu *cpu = cpu_at(looked_at[thread]);
 	const struct word *tail = word_of(&cpu->page->data_tail, 8);
@@ -161,9 +161,9 @@ static void after_load(const void *word)
 	for (uint32_t k = 0; k < CPUS && me < (int)bound.writers; k++)
 		if (word == &state_of(cpu_at(k))->lost) { /* a try begins */
 			looked_at[me] = k;
-			always_room[me] = has_room(me);
+			always_space[me] = has_space(me);
 		} else if (word == &cpu_at(k)->claimed) {
-			always_room[me] = always_room[me] && has_room(me);
+			always_space[me] = always_space[me] && has_space(me);
 		}
 }
 
@@ -172,7 +172,7 @@ static void after_store(void)
 	for (unsigned i = 0; i < bound.writers; i++) {
 		for (uint32_t k = 0; k < CPUS; k++)
 			lost_seen[i][k] |= state_of(cpu_at(k))->lost != 0;
-		always_room[i] = always_room[i] && has_room((int)i);
+		always_space[i] = always_space[i] && has_space((int)i);
 	}
 	for (uint32_t k = 0; k < CPUS; k++)
 		if ((int64_t)cpu_at(k)->waiting < 0)
@@ -346,25 +346,25 @@ static void write_one(char how)
 	struct perfring_claim claim;
 	unsigned id = attempts++;
 	uint64_t word = id;
-	unsigned char *room;
+	unsigned char *space;
 	int me = now_runs;
 
 	if (attempts > MAX_RECORDS)
 		beyond("too many records: MAX_RECORDS");
 	for (uint32_t k = 0; k < CPUS; k++)
 		lost_seen[me][k] = may_see(me, &state_of(cpu_at(k))->lost);
-	room = perfring_cpus_reserve(cpus_of(), how == 'e' ? &event : NULL, 8 * WORDS, &claim);
-	if (!room) {
+	space = perfring_cpus_reserve(cpus_of(), how == 'e' ? &event : NULL, 8 * WORDS, &claim);
+	if (!space) {
 		tell("refused", "", id);
-		if (always_room[me] && !bound.pauses)
-			wrong("record %u was refused though there was room all the time", id);
+		if (always_space[me] && !bound.pauses)
+			wrong("record %u was refused though there was space all the time", id);
 		refused++;
 		return;
 	}
-	tell("room for", "record", id);
-	mc_copy(room, &header, 8);
+	tell("space for", "record", id);
+	mc_copy(space, &header, 8);
 	for (unsigned i = 1; i < WORDS; i++)
-		mc_copy(room + (size_t)8 * i, &word, 8);
+		mc_copy(space + (size_t)8 * i, &word, 8);
 	if (how == 'd') {
 		perfring_cpus_discard(cpus_of(), &claim);
 	} else {

@@ -109,7 +109,7 @@ static struct {
 	const char *schedule;
 } bound;
 
-/* ---- records, and when there was room ---- */
+/* ---- records, and when there was space ---- */
 
 static struct {
 	uint8_t writer;
@@ -117,8 +117,8 @@ static struct {
 } records[MAX_RECORDS];
 static unsigned attempts, refused;
 static uint64_t told_lost, read_records;
-static bool always_room[MAX_THREADS]; /* since the thread has last looked at `claimed` */
-static bool lost_seen[MAX_THREADS];   /* since its reserve began: it may ask for the room of a LOST record */
+static bool always_space[MAX_THREADS]; /* since the thread has last looked at `claimed` */
+static bool lost_seen[MAX_THREADS];   /* since its reserve began: it may ask for the space of a LOST record */
 
 static struct perf_event_mmap_page *page_of(void)
 {
@@ -172,7 +172,7 @@ static const char *name_of(const void *word)
 }
 
 /* Whether one more record fits, as the words are now, by the oldest data_tail that the thread may still see. */
-static bool has_room(unsigned thread)
+static bool has_space(unsigned thread)
 {
 	struct perf_event_mmap_page *page = page_of();
 	const struct perfring_ring_state *state = perfring_ring_state_of(page);
@@ -190,7 +190,7 @@ static void after_store(void)
 {
 	for (unsigned i = 0; i < bound.writers; i++) {
 		lost_seen[i] |= perfring_ring_state_of(page_of())->lost != 0;
-		always_room[i] = always_room[i] && has_room(i);
+		always_space[i] = always_space[i] && has_space(i);
 	}
 }
 
@@ -325,7 +325,7 @@ static enum order weakened_load(const void *word, enum order order, const char *
 static void after_load(const void *word)
 {
 	if (word == &perfring_ring_state_of(page_of())->claimed && now_runs < (int)bound.writers)
-		always_room[now_runs] = has_room((unsigned)now_runs);
+		always_space[now_runs] = has_space((unsigned)now_runs);
 }
 
 static uint64_t mc_load(const void *word, size_t size, enum order order, const char *function)
@@ -410,25 +410,25 @@ static void write_one(struct perfring_shared *shared, char how)
 	struct perfring_claim claim;
 	unsigned id = attempts++;
 	uint64_t word = id;
-	unsigned char *room;
+	unsigned char *space;
 
 	if (attempts > MAX_RECORDS)
 		beyond("too many records: MAX_RECORDS");
 	records[id].writer = (uint8_t)now_runs;
 	lost_seen[now_runs] = may_see(now_runs, &perfring_ring_state_of(page_of())->lost);
-	room = perfring_shared_reserve(shared, how == 'e' ? &event : NULL, 8 * WORDS, &claim);
-	if (!room) {
+	space = perfring_shared_reserve(shared, how == 'e' ? &event : NULL, 8 * WORDS, &claim);
+	if (!space) {
 		tell("refused", "", id);
-		if (always_room[now_runs])
-			wrong("record %u was refused though there was room all the time", id);
+		if (always_space[now_runs])
+			wrong("record %u was refused though there was space all the time", id);
 		refused++;
 		return;
 	}
-	tell("room for", "record", id);
+	tell("space for", "record", id);
 	records[id].given = true;
-	mc_copy(room, &header, 8);
+	mc_copy(space, &header, 8);
 	for (unsigned i = 1; i < WORDS; i++)
-		mc_copy(room + (size_t)8 * i, &word, 8);
+		mc_copy(space + (size_t)8 * i, &word, 8);
 	if (how == 'd') {
 		perfring_shared_discard(shared, &claim);
 	} else {

@@ -855,7 +855,7 @@ Test(counts, in_error_state)
 	perfring_counts_close(counts);
 }
 
-/* More pinned hardware events than the processor has counters: those that find no room are in error state. */
+/* More pinned hardware events than the processor has counters: those that find no space are in error state. */
 Test(counts, pinned_without_room)
 {
 	struct perfring_events *events = list_of("cycles:uD", false);
@@ -912,7 +912,7 @@ Test(counts, lost_records)
 	cr_assert_eq(perfring_counts_at(counts, 0, &fd), 1);
 	ring = mmap(NULL, 2 * (size_t)page, PROT_READ | PROT_WRITE, MAP_SHARED, fd.fd, 0);
 	if (ring == MAP_FAILED)
-		cr_skip_test("SKIP-ENV: mmap: %s: room in kernel.perf_event_mlock_kb", strerror(errno));
+		cr_skip_test("SKIP-ENV: mmap: %s: buffer in kernel.perf_event_mlock_kb", strerror(errno));
 	touch(1);
 	perfring_counts_enable(counts);
 	touch(300);

@@ -39,7 +39,7 @@ Test(event, read_in_every_format)
 		struct perf_event_attr attr = fault_attr();
 		struct perfring_format format;
 		struct perfring_read values;
-		uint64_t room[32], id, before, after;
+		uint64_t buffer[32], id, before, after;
 		volatile char *memory;
 		int fd, error;
 
@@ -51,7 +51,7 @@ Test(event, read_in_every_format)
 			cr_skip_test("SKIP-ENV: perf_event_open: %s", strerror(-fd));
 		cr_assert_eq(perfring_event_id(fd, &id), 0);
 		cr_assert_eq(perfring_format_from_attr(&format, &attr), 0);
-		error = perfring_event_read(fd, &format, &values, room, sizeof(room));
+		error = perfring_event_read(fd, &format, &values, buffer, sizeof(buffer));
 		cr_assert_eq(error, 0);
 		cr_assert_eq(values.nr, 1);
 		before = perfring_read_value(&values, 0);
@@ -59,7 +59,7 @@ Test(event, read_in_every_format)
 		madvise((void *)memory, 10 * 4096, MADV_NOHUGEPAGE);
 		for (int i = 0; i < 10; i++)
 			memory[i * 4096] = 1;
-		cr_assert_eq(perfring_event_read(fd, &format, &values, room, sizeof(room)), 0);
+		cr_assert_eq(perfring_event_read(fd, &format, &values, buffer, sizeof(buffer)), 0);
 		after = perfring_read_value(&values, 0);
 		cr_assert_geq(after, before + 10);
 		cr_assert_lt(after, before + 1000);
@@ -67,7 +67,7 @@ Test(event, read_in_every_format)
 		cr_assert_eq(perfring_read_lost(&values, 0), 0);
 		cr_assert_eq(values.enabled != 0, (read_format & 1) != 0);
 		cr_assert_eq(values.running != 0, (read_format & 2) != 0);
-		cr_assert_eq(perfring_event_read(fd, &format, &values, room, 0), -ENOSPC);
+		cr_assert_eq(perfring_event_read(fd, &format, &values, buffer, 0), -ENOSPC);
 		munmap((void *)memory, 10 * 4096);
 		close(fd);
 	}

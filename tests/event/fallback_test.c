@@ -149,11 +149,11 @@ static const char *tell(uint64_t taken, const struct perf_event_attr *asked, con
 
 	cr_assert_eq((int64_t)strlen(told), length);
 	for (size_t size = 0; size < 20; size++) {
-		char room[32];
+		char buffer[32];
 
-		memset(room, 'z', sizeof(room));
-		cr_assert_eq(perfring_fallback_explain(taken, asked, opened, room, size), length);
-		cr_assert_eq(room[size], 'z');
+		memset(buffer, 'z', sizeof(buffer));
+		cr_assert_eq(perfring_fallback_explain(taken, asked, opened, buffer, size), length);
+		cr_assert_eq(buffer[size], 'z');
 	}
 	cr_assert(taken == 0 || told[length - 1] == '.');
 	return told;

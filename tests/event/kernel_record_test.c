@@ -554,7 +554,7 @@ Test(kernel_record, namespaces)
  * behind what is ours, and nobody has written them: without them the record is what it is where nobody observes. */
 static bool next_of_program(struct run *run, const char *name, struct perfring_record *is)
 {
-	static uint64_t room[512];
+	static uint64_t buffer[512];
 	const struct perf_event_header *record = next_of(run);
 	struct perf_event_header header;
 	uint32_t ours;
@@ -566,9 +566,9 @@ static bool next_of_program(struct run *run, const char *name, struct perfring_r
 	if (header.size > ours) {
 		cr_assert_eq((header.size - ours) % 8, 0, "%u bytes, not %u", header.size, ours);
 		header.size = (uint16_t)ours;
-		memcpy(room, record, ours);
-		memcpy(room, &header, sizeof(header));
-		record = (const struct perf_event_header *)(const void *)room;
+		memcpy(buffer, record, ours);
+		memcpy(buffer, &header, sizeof(header));
+		record = (const struct perf_event_header *)(const void *)buffer;
 	}
 	decode_record(run, record, is);
 	return true;
@@ -740,7 +740,7 @@ Test(kernel_record, lost)
 		cr_assert_eq(run.ring.page->data_head, size * fit);
 		for (i = 0; i < 3; i++)
 			cr_assert_not_null(next_of(&run));
-		/* There is room by now, but not for a LOST too. */
+		/* There is space by now, but not for a LOST too. */
 		run.reader.position = size;
 		perfring_reader_return(&run.reader);
 		cr_assert_eq(prctl(PR_SET_NAME, "a"), 0);

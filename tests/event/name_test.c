@@ -142,15 +142,15 @@ Test(name, modifiers)
 Test(name, a_name_fits_any_room)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr)};
-	char room[32];
+	char buffer[32];
 
 	cr_assert_eq(perfring_event_parse("page-faults:u", &attr, NULL), 0);
 	for (size_t size = 0; size <= 20; size++) {
-		memset(room, 'z', sizeof(room));
-		cr_assert_eq(perfring_event_name(&attr, room, size), 13);
-		cr_assert_eq(room[size], 'z');
+		memset(buffer, 'z', sizeof(buffer));
+		cr_assert_eq(perfring_event_name(&attr, buffer, size), 13);
+		cr_assert_eq(buffer[size], 'z');
 		if (size)
-			cr_assert_eq(strncmp(room, "page-faults:u", size - 1), 0);
+			cr_assert_eq(strncmp(buffer, "page-faults:u", size - 1), 0);
 	}
 }
 
@@ -1025,7 +1025,7 @@ static const struct {
 
 /* Runs perf on a text and reads the attrs that it opens, in their order; one that it tries again only once.  Returns how
  * many, or -1 when it does not know the text. */
-static int perf_prints(const char *text, struct perf_event_attr *attrs, int room)
+static int perf_prints(const char *text, struct perf_event_attr *attrs, int buffer)
 {
 	char command[8192], line[1024];
 	int count = 0;
@@ -1044,7 +1044,7 @@ static int perf_prints(const char *text, struct perf_event_attr *attrs, int room
 			unknown = true;
 		if (!strncmp(line, "perf_event_attr:", 16)) {
 			inside = true;
-			cr_assert_lt(count, room);
+			cr_assert_lt(count, buffer);
 			memset(&attrs[count++], 0, sizeof(*attrs));
 			attrs[count - 1].size = sizeof(*attrs);
 		} else if (inside && !strncmp(line, "-----", 5)) {
@@ -1411,11 +1411,11 @@ static const char *const LISTS[] = {"{cs:u,cycles}:k,faults", "cs,{mem:0x10/4:w,
 				    "uprobe:/proc/self/exe:main+1:u,cs", "{uretprobe:/proc/self/exe:main}:S",
 				    "{cs,cpu-clock}:upS,sched:sched_w*:u"};
 
-static void mutate(char *text, size_t room, const char *const *seeds, size_t count, uint64_t *state)
+static void mutate(char *text, size_t buffer, const char *const *seeds, size_t count, uint64_t *state)
 {
 	static const char LETTERS[] = "ukhpPGHISDe:/,={}0123456789xrwabcdf-+*? ._";
 
-	snprintf(text, room, "%s", seeds[draw(state) % count]);
+	snprintf(text, buffer, "%s", seeds[draw(state) % count]);
 	for (uint64_t n = draw(state) % 4; n; n--) {
 		size_t length = strlen(text), at = draw(state) % (length + 1);
 		const char *other = seeds[draw(state) % count];
@@ -1430,7 +1430,7 @@ static void mutate(char *text, size_t room, const char *const *seeds, size_t cou
 				memmove(text + at, text + at + 1, length - at);
 			break;
 		case 2: /* put in */
-			if (length + 2 < room) {
+			if (length + 2 < buffer) {
 				memmove(text + at + 1, text + at, length - at + 1);
 				text[at] = LETTERS[draw(state) % (sizeof(LETTERS) - 1)];
 			}
@@ -1440,7 +1440,7 @@ static void mutate(char *text, size_t room, const char *const *seeds, size_t cou
 			break;
 		default: /* gone on with as another */
 			other += draw(state) % strlen(other);
-			snprintf(text + at, room - at, "%s", other);
+			snprintf(text + at, buffer - at, "%s", other);
 			break;
 		}
 	}

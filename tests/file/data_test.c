@@ -38,16 +38,16 @@ static void remove_folder(void)
 /* What a command prints, NUL-terminated; the caller frees it. */
 static char *output_of(const char *command, int *status)
 {
-	size_t used = 0, room = 1 << 16, got;
-	char *text = malloc(room);
+	size_t used = 0, buffer = 1 << 16, got;
+	char *text = malloc(buffer);
 	FILE *pipe = popen(command, "r");
 
 	cr_assert_not_null(pipe);
 	cr_assert_not_null(text);
-	while ((got = fread(text + used, 1, room - used - 1, pipe)) > 0) {
+	while ((got = fread(text + used, 1, buffer - used - 1, pipe)) > 0) {
 		used += got;
-		if (used == room - 1)
-			text = realloc(text, room *= 2);
+		if (used == buffer - 1)
+			text = realloc(text, buffer *= 2);
 		cr_assert_not_null(text);
 	}
 	text[used] = 0;
@@ -625,19 +625,19 @@ static void set_file(const void *bytes, size_t size)
 	close(fd);
 }
 
-static size_t get_file(unsigned char *bytes, size_t room)
+static size_t get_file(unsigned char *bytes, size_t buffer)
 {
 	int fd = open(path, O_RDONLY);
-	ssize_t got = read(fd, bytes, room);
+	ssize_t got = read(fd, bytes, buffer);
 
 	close(fd);
 	cr_assert_gt(got, 0);
-	cr_assert_lt((size_t)got, room);
+	cr_assert_lt((size_t)got, buffer);
 	return (size_t)got;
 }
 
 /* A small finished file; ends[] tells where each of its records ends. */
-static size_t small_file(unsigned char *bytes, size_t room, size_t *ends, size_t *records)
+static size_t small_file(unsigned char *bytes, size_t buffer, size_t *ends, size_t *records)
 {
 	struct perfring_file_writer *writer;
 	int fd, i;
@@ -654,7 +654,7 @@ static size_t small_file(unsigned char *bytes, size_t room, size_t *ends, size_t
 	}
 	cr_assert_eq(perfring_file_writer_put_string(writer, PERFRING_FEATURE_HOSTNAME, "host"), 0);
 	end(writer, fd);
-	return get_file(bytes, room);
+	return get_file(bytes, buffer);
 }
 
 /* Reads the file to its end: how many items, and how it ended. */
@@ -1012,7 +1012,7 @@ Test(data, killed)
 	remove_folder();
 }
 
-/* Writes until there is no room, and a little more. */
+/* Writes until there is no space, and a little more. */
 static void fill_up(int error)
 {
 	static const unsigned char large[100000];

@@ -221,7 +221,7 @@ static void build(struct pack *pack, const char *members, bool is_foreign, size_
 }
 
 /* What the walk tells, up to its end, which it returns. */
-static int tell(uint32_t feature, const void *payload, size_t size, char *text, size_t room)
+static int tell(uint32_t feature, const void *payload, size_t size, char *text, size_t buffer)
 {
 	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
@@ -233,16 +233,16 @@ static int tell(uint32_t feature, const void *payload, size_t size, char *text, 
 		const char *begin = member.bytes;
 		int more;
 
-		cr_assert_lt(used, room);
+		cr_assert_lt(used, buffer);
 		cr_assert(!member.size ||
 			  (begin >= (const char *)payload && begin + member.size <= (const char *)payload + size));
 		if (member.kind == PERFRING_LAYOUT_STRING)
-			more = snprintf(text + used, room - used, "%s=\"%s\" ", member.name, begin);
+			more = snprintf(text + used, buffer - used, "%s=\"%s\" ", member.name, begin);
 		else if (member.kind == PERFRING_LAYOUT_NUMBER)
-			more = snprintf(text + used, room - used, "%s=%llu ", member.name,
+			more = snprintf(text + used, buffer - used, "%s=%llu ", member.name,
 					(unsigned long long)member.number);
 		else
-			more = snprintf(text + used, room - used, "%s[%llu] ", member.name,
+			more = snprintf(text + used, buffer - used, "%s[%llu] ", member.name,
 					(unsigned long long)member.size);
 		used += (size_t)more;
 	}

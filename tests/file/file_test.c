@@ -683,7 +683,7 @@ Test(file, one_over_another)
 
 /* ---- memory ---- */
 
-/* A file in time order, with holes in its large records: it takes little room and is as long as it says.  Some records are
+/* A file in time order, with holes in its large records: it takes little space and is as long as it says.  Some records are
  * small, as most are; `rounds` bytes apart are the ends of rounds, when there are any. */
 static void make_long(int fd, uint64_t length, uint64_t rounds, bool is_backward)
 {

@@ -1,4 +1,4 @@
-/* inflate_test.c - zstd's frames come out whole, wherever the room, the input or the frame ends (file/inflate.h). */
+/* inflate_test.c - zstd's frames come out whole, wherever the buffer, the input or the frame ends (file/inflate.h). */
 #include "test.h"
 
 #include <errno.h>
@@ -56,8 +56,8 @@ static struct perfring_inflater *open_one(void)
 	return inflater;
 }
 
-/* Rooms of `room` bytes, inputs of `step`: all comes out, and the frame has ended. */
-static void comes_out(size_t size, size_t room, size_t step)
+/* Buffers of `buffer` bytes, inputs of `step`: all comes out, and the frame has ended. */
+static void comes_out(size_t size, size_t buffer, size_t step)
 {
 	struct perfring_inflater *inflater = open_one();
 	const unsigned char *from = packed;
@@ -70,15 +70,15 @@ static void comes_out(size_t size, size_t room, size_t step)
 			left = end - given < step ? end - given : step;
 			given += left;
 		}
-		more = perfring_inflate(inflater, &from, &left, out + done, done + room <= size ? room : size - done + 1, &used);
-		cr_assert_geq(more, 0, "%zu in rooms of %zu by %zu: %d", size, room, step, more);
+		more = perfring_inflate(inflater, &from, &left, out + done, done + buffer <= size ? buffer : size - done + 1, &used);
+		cr_assert_geq(more, 0, "%zu in buffers of %zu by %zu: %d", size, buffer, step, more);
 		done += used;
 		cr_assert_leq(done, size);
 		cr_assert_lt(++calls, 4 * (size + end) + 4);
 	}
 	cr_assert_eq(done, size);
 	cr_assert(!memcmp(out, plain, size));
-	cr_assert_eq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES, "%zu in rooms of %zu by %zu", size, room, step);
+	cr_assert_eq(perfring_inflater_state(inflater), PERFRING_BETWEEN_FRAMES, "%zu in buffers of %zu by %zu", size, buffer, step);
 	perfring_inflater_close(inflater);
 	cr_assert_eq(windows, 0);
 }
@@ -86,17 +86,17 @@ static void comes_out(size_t size, size_t room, size_t step)
 Test(inflate, whatever_the_room)
 {
 	static const size_t sizes[] = {0, 1, 100, 65535, 65536, 65537, PLAIN};
-	static const size_t rooms[] = {1, 7, 100, 4096, 65536, PLAIN};
+	static const size_t buffers[] = {1, 7, 100, 4096, 65536, PLAIN};
 	static const size_t steps[] = {1, 3, 1000, PACKED};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		for (size_t j = 0; j < sizeof(rooms) / sizeof(rooms[0]); j++)
+		for (size_t j = 0; j < sizeof(buffers) / sizeof(buffers[0]); j++)
 			for (size_t k = 0; k < sizeof(steps) / sizeof(steps[0]); k++)
-				if (sizes[i] <= 100 || (rooms[j] >= 100 && steps[k] >= 1000))
-					comes_out(sizes[i], rooms[j], steps[k]);
+				if (sizes[i] <= 100 || (buffers[j] >= 100 && steps[k] >= 1000))
+					comes_out(sizes[i], buffers[j], steps[k]);
 }
 
-/* The room is as large as the frame: nothing is held back, and what comes next begins another. */
+/* The buffer is as large as the frame: nothing is held back, and what comes next begins another. */
 Test(inflate, a_room_that_ends_with_the_frame)
 {
 	static const size_t sizes[] = {1, 100, 65536, PLAIN};

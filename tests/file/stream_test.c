@@ -90,7 +90,7 @@ static struct many *make_many(uint32_t events, uint64_t seed, size_t count)
 		const struct perfring_format *format = perfring_format_set_at(many->formats, event);
 		struct written *written = &many->records[many->count];
 		uint64_t kind = perfring_generator_draw(&generator, 200);
-		unsigned char *room = many->bytes + many->used;
+		unsigned char *buffer = many->bytes + many->used;
 		int64_t size;
 
 		if (kind == 0) {
@@ -100,13 +100,13 @@ static struct many *make_many(uint32_t events, uint64_t seed, size_t count)
 			for (size_t at = 0; at < 65528; at += 8) {
 				uint64_t word = perfring_generator_draw(&generator, 0);
 
-				memcpy(room + at, &word, 8);
+				memcpy(buffer + at, &word, 8);
 			}
-			memcpy(room, &header, sizeof(header));
+			memcpy(buffer, &header, sizeof(header));
 			size = 65528;
 			written->time = 0;
 		} else {
-			size = perfring_generate_record(&generator, format, kind < 120 ? PERF_RECORD_SAMPLE : 0, room,
+			size = perfring_generate_record(&generator, format, kind < 120 ? PERF_RECORD_SAMPLE : 0, buffer,
 							kind < 10   ? 65528
 							: kind < 40 ? 4096
 								    : 512);
@@ -114,7 +114,7 @@ static struct many *make_many(uint32_t events, uint64_t seed, size_t count)
 				continue;
 			cr_assert_gt(size, 0);
 			written->time = kind % 16 == 15 ? 0 : round * 1000 + perfring_generator_draw(&generator, 900);
-			stamp(format, room, written->time, id_of(event, perfring_generator_draw(&generator, IDS)));
+			stamp(format, buffer, written->time, id_of(event, perfring_generator_draw(&generator, IDS)));
 		}
 		written->at = many->used;
 		written->size = (uint32_t)size;
@@ -886,9 +886,9 @@ static void read_trace(struct perfring_file *data, uint64_t size, uint64_t most)
 	int64_t got;
 
 	while (at < most) {
-		size_t room = most - at < sizeof(piece) ? (size_t)(most - at) : sizeof(piece);
+		size_t buffer = most - at < sizeof(piece) ? (size_t)(most - at) : sizeof(piece);
 
-		got = perfring_file_read_trace(data, piece, room);
+		got = perfring_file_read_trace(data, piece, buffer);
 		cr_assert_geq(got, 0);
 		if (!got)
 			break;
@@ -1077,7 +1077,7 @@ Test(stream, short_trace)
 	static struct pack pack;
 	struct perfring_file *data;
 	struct perfring_item item;
-	unsigned char room[64];
+	unsigned char buffer[64];
 	size_t at;
 
 	make_folder();
@@ -1093,12 +1093,12 @@ Test(stream, short_trace)
 		set_file(path, pack.bytes, pack.size);
 		cr_assert_eq(perfring_file_open(&data, path), 0);
 		cr_assert_eq(perfring_file_next(data, &item), 1);
-		cr_assert_eq(perfring_file_read_trace(data, room, sizeof(room)), 0);
+		cr_assert_eq(perfring_file_read_trace(data, buffer, sizeof(buffer)), 0);
 		cr_assert_eq(perfring_file_next(data, &item), 1);
 		cr_assert_eq(item.record->type, PERFRING_RECORD_AUXTRACE);
 		if (is_read) {
-			cr_assert_eq(perfring_file_read_trace(data, room, sizeof(room)), 8);
-			cr_assert_eq(perfring_file_read_trace(data, room, sizeof(room)), -EBADMSG);
+			cr_assert_eq(perfring_file_read_trace(data, buffer, sizeof(buffer)), 8);
+			cr_assert_eq(perfring_file_read_trace(data, buffer, sizeof(buffer)), -EBADMSG);
 			cr_assert_eq(perfring_file_fault(data).at, (int64_t)pack.size);
 		}
 		cr_assert_eq(perfring_file_next(data, &item), -EBADMSG);

@@ -96,10 +96,10 @@ static unsigned char byte_of(uint64_t position)
 	return (unsigned char)(position * 31 + (position >> 8) * 7 + 5);
 }
 
-static void fill(unsigned char *room, uint64_t position, uint64_t size)
+static void fill(unsigned char *buffer, uint64_t position, uint64_t size)
 {
 	for (uint64_t i = 0; i < size; i++)
-		room[i] = byte_of(position + i);
+		buffer[i] = byte_of(position + i);
 }
 
 /* The first place that is wrong, or `size`. */
@@ -113,7 +113,7 @@ static uint64_t right(const unsigned char *bytes, uint64_t position, uint64_t si
 }
 
 /* Takes the next record out of the data, by plain positions. */
-static uint16_t record(struct rig *rig, unsigned char *room)
+static uint16_t record(struct rig *rig, unsigned char *buffer)
 {
 	struct perf_event_mmap_page *page = rig->ring.page;
 	uint64_t from = page->data_tail;
@@ -123,7 +123,7 @@ static uint16_t record(struct rig *rig, unsigned char *room)
 		return 0;
 	memcpy(&header, rig->ring.data + from % rig->ring.size, sizeof(header));
 	for (uint16_t i = 0; i < header.size; i++)
-		room[i] = rig->ring.data[(from + i) % rig->ring.size];
+		buffer[i] = rig->ring.data[(from + i) % rig->ring.size];
 	__atomic_store_n(&page->data_tail, from + header.size, __ATOMIC_RELEASE);
 	return header.size;
 }
@@ -131,11 +131,11 @@ static uint16_t record(struct rig *rig, unsigned char *room)
 /* The next record is AUX with these words, and 32 bytes long. */
 static void told(struct rig *rig, uint64_t offset, uint64_t size, uint64_t flags)
 {
-	unsigned char room[65536];
+	unsigned char buffer[65536];
 	uint64_t words[4];
 
-	cr_assert_eq(record(rig, room), 32, "an AUX record of 32 bytes");
-	memcpy(words, room, 32);
+	cr_assert_eq(record(rig, buffer), 32, "an AUX record of 32 bytes");
+	memcpy(words, buffer, 32);
 	cr_assert_eq(words[0], header_word(11, 32));
 	cr_assert_eq(words[1], offset, "aux_offset %llu, not %llu", (unsigned long long)words[1],
 		     (unsigned long long)offset);
@@ -159,11 +159,11 @@ static void none_told(struct rig *rig)
 /* A transaction of `size` bytes. */
 static void write_aux(struct rig *rig, uint64_t size, uint64_t flags)
 {
-	unsigned char *room;
-	int64_t n = perfring_aux_begin(&rig->aux, &room);
+	unsigned char *buffer;
+	int64_t n = perfring_aux_begin(&rig->aux, &buffer);
 
 	cr_assert_geq(n, (int64_t)size);
-	fill(room, rig->aux.position, size);
+	fill(buffer, rig->aux.position, size);
 	cr_assert_eq(perfring_aux_end(&rig->aux, size, flags), 0);
 }
 
@@ -202,47 +202,47 @@ Test(aux, first_lap)
 	struct perf_event_mmap_page *page = rig.ring.page;
 	uint64_t size = page_size();
 	const unsigned char *bytes;
-	unsigned char *room;
+	unsigned char *buffer;
 
 	cr_assert_eq(perfring_aux_observe(&rig.consumer, &bytes), 0);
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), (int64_t)size - 1, "one byte stays free");
-	cr_assert(room == rig.aux.data);
-	fill(room, 0, size - 96);
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), (int64_t)size - 1, "one byte stays free");
+	cr_assert(buffer == rig.aux.data);
+	fill(buffer, 0, size - 96);
 	cr_assert_eq(page->aux_head, 0, "nothing is there before the end");
 	cr_assert_eq(perfring_aux_end(&rig.aux, size - 96, 0), 0);
 	cr_assert_eq(page->aux_head, size - 96);
 	told(&rig, 0, size - 96, 0);
 	cr_assert(woke(&rig), "more than half");
 
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), 95);
-	cr_assert(room == rig.aux.data + size - 96);
-	cr_assert_eq(perfring_aux_end(&rig.aux, 96, 0), -EINVAL, "more than the room");
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), 95);
+	cr_assert(buffer == rig.aux.data + size - 96);
+	cr_assert_eq(perfring_aux_end(&rig.aux, 96, 0), -EINVAL, "more than the buffer");
 	cr_assert_eq(page->aux_head, size - 96, "and nothing happened");
-	fill(room, size - 96, 95);
+	fill(buffer, size - 96, 95);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 95, 0), 0);
 	told(&rig, size - 96, 95, 0);
 	cr_assert_eq(page->aux_head, size - 1, "exactly full");
 	cr_assert(!woke(&rig), "no second boundary yet");
 
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), 0, "full");
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), 0, "full");
 	cr_assert(woke(&rig), "and the reader is told");
 	cr_assert(!woke(&rig));
 	none_told(&rig);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 0, 0), -EINVAL, "none is open");
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), -EAGAIN, "stopped");
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), -EAGAIN, "stopped");
 	cr_assert(!woke(&rig));
 	perfring_aux_enable(&rig.aux);
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), 0, "still full");
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), 0, "still full");
 	cr_assert(woke(&rig));
 
 	cr_assert_eq(perfring_aux_observe(&rig.consumer, &bytes), (int64_t)size - 1);
 	cr_assert_eq(right(bytes, 0, size - 1), size - 1);
 	perfring_aux_return(&rig.consumer, 1);
 	cr_assert_eq(page->aux_tail, 1);
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), -EAGAIN, "room alone does not start it");
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), -EAGAIN, "buffer alone does not start it");
 	perfring_aux_enable(&rig.aux);
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), 1);
-	room[0] = byte_of(size - 1);
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), 1);
+	buffer[0] = byte_of(size - 1);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 1, 0), 0);
 	told(&rig, size - 1, 1, 0);
 	cr_assert(woke(&rig), "the boundary at the end of the area");
@@ -250,8 +250,8 @@ Test(aux, first_lap)
 	/* over the end, in one piece */
 	perfring_aux_return(&rig.consumer, size - 2);
 	cr_assert_eq(page->aux_tail, size - 1);
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), (int64_t)size - 2);
-	cr_assert(room == rig.aux.data, "position %llu", (unsigned long long)rig.aux.position);
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), (int64_t)size - 2);
+	cr_assert(buffer == rig.aux.data, "position %llu", (unsigned long long)rig.aux.position);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 0, 0), 0);
 	none_told(&rig);
 	write_aux(&rig, 100, 0);
@@ -317,7 +317,7 @@ Test(aux, flags)
 	for (unsigned mode = 0; mode < 2; mode++)
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			struct rig rig = make(1, 0, mode ? PERFRING_RING_OVERWRITE : 0, NULL);
-			unsigned char *room;
+			unsigned char *buffer;
 
 			write_aux(&rig, rows[i].size, rows[i].flags);
 			if (rows[i].record)
@@ -326,10 +326,10 @@ Test(aux, flags)
 			cr_assert_eq(rig.ring.page->aux_head, rows[i].size);
 			cr_assert_eq(woke(&rig), rows[i].wakes);
 			if (rows[i].wakes) {
-				cr_assert_eq(perfring_aux_begin(&rig.aux, &room), -EAGAIN, "stopped");
+				cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), -EAGAIN, "stopped");
 				perfring_aux_enable(&rig.aux);
 			}
-			cr_assert_gt(perfring_aux_begin(&rig.aux, &room), 0);
+			cr_assert_gt(perfring_aux_begin(&rig.aux, &buffer), 0);
 			drop(&rig);
 		}
 }
@@ -338,30 +338,30 @@ Test(aux, skip)
 {
 	struct rig rig = make(1, 0, 0, NULL);
 	uint64_t size = page_size();
-	unsigned char *room, *next;
+	unsigned char *buffer, *next;
 	const unsigned char *bytes;
 
 	cr_assert_null(perfring_aux_skip(&rig.aux, 0), "none is open");
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), (int64_t)size - 1);
-	cr_assert_null(perfring_aux_skip(&rig.aux, size), "more than the room");
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), (int64_t)size - 1);
+	cr_assert_null(perfring_aux_skip(&rig.aux, size), "more than the buffer");
 	cr_assert_eq(rig.ring.page->aux_head, 0);
 	next = perfring_aux_skip(&rig.aux, 64);
-	cr_assert(next == room + 64);
+	cr_assert(next == buffer + 64);
 	cr_assert_eq(rig.ring.page->aux_head, 64, "published at once");
 	cr_assert(!woke(&rig));
 	next = perfring_aux_skip(&rig.aux, size / 2 - 64);
-	cr_assert(next == room + size / 2);
+	cr_assert(next == buffer + size / 2);
 	cr_assert(woke(&rig), "the same test as at the end");
 	none_told(&rig);
-	cr_assert_eq(perfring_aux_end(&rig.aux, size / 2, 0), -EINVAL, "what was passed over is gone from the room");
+	cr_assert_eq(perfring_aux_end(&rig.aux, size / 2, 0), -EINVAL, "what was passed over is gone from the buffer");
 	fill(next, size / 2, 10);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 10, 0), 0);
 	told(&rig, size / 2, 10, 0);
 	cr_assert_eq(perfring_aux_observe(&rig.consumer, &bytes), (int64_t)size / 2 + 10);
 	cr_assert_eq(right(bytes + size / 2, size / 2, 10), 10);
 	cr_assert_null(perfring_aux_skip(&rig.aux, 0), "closed");
-	/* all of the room, and not a byte more */
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), (int64_t)size / 2 - 11);
+	/* all of the buffer, and not a byte more */
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), (int64_t)size / 2 - 11);
 	cr_assert_null(perfring_aux_skip(&rig.aux, size / 2 - 10));
 	cr_assert_not_null(perfring_aux_skip(&rig.aux, size / 2 - 11));
 	cr_assert_eq(rig.ring.page->aux_head, size - 1);
@@ -375,7 +375,7 @@ Test(aux, overwrite)
 	struct rig rig = make(1, 100, PERFRING_RING_OVERWRITE, NULL);
 	uint64_t size = page_size();
 	const unsigned char *bytes;
-	unsigned char *room;
+	unsigned char *buffer;
 
 	write_aux(&rig, 1000, 0);
 	told(&rig, 1000, 1000, 2);
@@ -391,8 +391,8 @@ Test(aux, overwrite)
 	cr_assert_eq(rig.ring.page->aux_tail, 0, "nothing is given back");
 	cr_assert_eq(perfring_aux_observe(&rig.consumer, &bytes), 0);
 	/* several laps in one transaction, by a driver that goes round by itself */
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), (int64_t)size, "the consumer is in nobody's way");
-	cr_assert(room == rig.aux.data + 1000);
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), (int64_t)size, "the consumer is in nobody's way");
+	cr_assert(buffer == rig.aux.data + 1000);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 5 * size + 3, 0), 0);
 	told(&rig, 6 * size + 1003, 5 * size + 3, 2);
 	cr_assert_eq(rig.ring.page->aux_head, 6 * size + 1003);
@@ -404,11 +404,11 @@ Test(aux, overwrite)
 
 /* ---- the record, and what stands around it ---- */
 
-static void trailer(const struct perfring_output *output, void *room)
+static void trailer(const struct perfring_output *output, void *buffer)
 {
 	uint64_t words[2] = {0x1111111111111111, output->id};
 
-	memcpy(room, words, 16);
+	memcpy(buffer, words, 16);
 }
 
 Test(aux, trailer)
@@ -417,11 +417,11 @@ Test(aux, trailer)
 	struct perfring_output other = {.id = 78, .trailer_size = 8, .trailer = NULL};
 	struct rig rig = make(1, 0, 0, &own);
 	const uint64_t expected[6] = {header_word(11, 48), 0, 100, 0, 0x1111111111111111, 77};
-	unsigned char room[65536];
+	unsigned char buffer[65536];
 
 	write_aux(&rig, 100, 0);
-	cr_assert_eq(record(&rig, room), 48);
-	cr_assert(memcmp(room, expected, 48) == 0, "the words, then the writer's own trailer");
+	cr_assert_eq(record(&rig, buffer), 48);
+	cr_assert(memcmp(buffer, expected, 48) == 0, "the words, then the writer's own trailer");
 	/* another output of the same writer */
 	perfring_aux_close(&rig.aux);
 	cr_assert_eq(perfring_aux_open(&rig.aux, &rig.ring, 0), 0);
@@ -429,8 +429,8 @@ Test(aux, trailer)
 	other.trailer = trailer;
 	cr_assert_eq(perfring_aux_produce(&rig.aux, rig.writer, &other, 0), 0);
 	write_aux(&rig, 50, PERFRING_AUX_PARTIAL);
-	cr_assert_eq(record(&rig, room), 48);
-	cr_assert(memcmp(room + 8, (uint64_t[5]){100, 50, 4, 0x1111111111111111, 78}, 40) == 0,
+	cr_assert_eq(record(&rig, buffer), 48);
+	cr_assert(memcmp(buffer + 8, (uint64_t[5]){100, 50, 4, 0x1111111111111111, 78}, 40) == 0,
 		  "where the other ended");
 	drop(&rig);
 }
@@ -463,12 +463,12 @@ Test(aux, record_first)
 	drop(&rig);
 }
 
-/* A ring without room for the record: counted there, and the bytes go on. */
+/* A ring without space for the record: counted there, and the bytes go on. */
 Test(aux, record_refused)
 {
 	struct rig rig = make(1, 0, 0, NULL);
 	uint64_t filling[3] = {header_word(1, 24), 1, 2};
-	unsigned char room[65536];
+	unsigned char buffer[65536];
 	unsigned written = 0;
 
 	while (perfring_writer_write(rig.writer, NULL, filling, 24))
@@ -478,11 +478,11 @@ Test(aux, record_refused)
 	write_aux(&rig, 200, 0);
 	cr_assert_eq(perfring_writer_lost(rig.writer), 2);
 	cr_assert_eq(rig.ring.page->aux_head, 200);
-	while (record(&rig, room))
+	while (record(&rig, buffer))
 		;
 	write_aux(&rig, 10, 0);
-	cr_assert_eq(record(&rig, room), 24, "LOST");
-	cr_assert(memcmp(room, (uint64_t[3]){header_word(2, 24), 0, 2}, 24) == 0, "both of them");
+	cr_assert_eq(record(&rig, buffer), 24, "LOST");
+	cr_assert(memcmp(buffer, (uint64_t[3]){header_word(2, 24), 0, 2}, 24) == 0, "both of them");
 	told(&rig, 200, 10, 0);
 	drop(&rig);
 }
@@ -494,24 +494,24 @@ static int64_t handler_said;
 
 static void begin_in_handler(int signal)
 {
-	unsigned char *room;
+	unsigned char *buffer;
 
 	(void)signal;
-	handler_said = perfring_aux_begin(&handled->aux, &room);
+	handler_said = perfring_aux_begin(&handled->aux, &buffer);
 }
 
 Test(aux, nesting_refused)
 {
 	struct rig rig = make(1, 0, 0, NULL);
-	unsigned char *room;
+	unsigned char *buffer;
 
 	handled = &rig;
 	signal(SIGUSR1, begin_in_handler);
-	cr_assert_gt(perfring_aux_begin(&rig.aux, &room), 0);
+	cr_assert_gt(perfring_aux_begin(&rig.aux, &buffer), 0);
 	raise(SIGUSR1);
 	cr_assert_eq(handler_said, -EBUSY);
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), -EBUSY);
-	fill(room, 0, 10);
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), -EBUSY);
+	fill(buffer, 0, 10);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 10, 0), 0, "the open one is unharmed");
 	told(&rig, 0, 10, 0);
 	/* begun in a handler, ended by the thread */
@@ -561,7 +561,7 @@ static void strike_write(struct rig *rig)
 Test(aux, record_interrupted)
 {
 	unsigned points = 0, before = 0;
-	unsigned char room[65536];
+	unsigned char buffer[65536];
 	bool first;
 
 	do {
@@ -575,8 +575,8 @@ Test(aux, record_interrupted)
 		if (!first)
 			told(&rig, 0, 30, 0);
 		if (strikes) {
-			cr_assert_eq(record(&rig, room), 16, "at point %u", points);
-			cr_assert(memcmp(room, (uint64_t[2]){header_word(3, 16), 4711}, 16) == 0);
+			cr_assert_eq(record(&rig, buffer), 16, "at point %u", points);
+			cr_assert(memcmp(buffer, (uint64_t[2]){header_word(3, 16), 4711}, 16) == 0);
 		}
 		if (first)
 			told(&rig, 0, 30, 0);
@@ -648,13 +648,13 @@ Test(aux, masked_tail)
 		struct rig rig = make(1, 0, 0, NULL);
 		uint64_t size = page_size(), written = 0;
 		const unsigned char *bytes;
-		unsigned char *room;
+		unsigned char *buffer;
 		unsigned char rest[65536];
 		int64_t n = 0;
 
-		for (unsigned i = 0; i < 100 && (n = perfring_aux_begin(&rig.aux, &room)) > 0; i++) {
+		for (unsigned i = 0; i < 100 && (n = perfring_aux_begin(&rig.aux, &buffer)) > 0; i++) {
 			n = n < 1000 ? n : 1000;
-			fill(room, written, (uint64_t)n);
+			fill(buffer, written, (uint64_t)n);
 			cr_assert_eq(perfring_aux_end(&rig.aux, (uint64_t)n, 0), 0);
 			cr_assert_eq(perfring_aux_observe(&rig.consumer, &bytes), n);
 			cr_assert_eq(right(bytes, written, (uint64_t)n), (uint64_t)n);
@@ -666,9 +666,9 @@ Test(aux, masked_tail)
 				;
 		}
 		if (masked) {
-			cr_assert_eq(n, 0, "no room was seen");
+			cr_assert_eq(n, 0, "no space was seen");
 			cr_assert_lt(written, 2 * size, "after the first lap");
-			cr_assert_eq(perfring_aux_begin(&rig.aux, &room), -EAGAIN);
+			cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), -EAGAIN);
 		} else {
 			cr_assert_eq(written, 100 * 1000);
 			cr_assert_eq(rig.ring.page->aux_tail, 100 * 1000);
@@ -683,18 +683,18 @@ Test(aux, hostile_positions)
 	static const uint64_t heads[] = {4097, 1 << 20, UINT64_MAX, UINT64_C(1) << 63};
 	struct rig rig = make(1, 0, 0, NULL);
 	const unsigned char *bytes;
-	unsigned char *room;
+	unsigned char *buffer;
 
-	/* ahead of the producer: no room that is not ours */
+	/* ahead of the producer: no space that is not ours */
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
 		rig.ring.page->aux_tail = tails[i] == -UINT64_C(4096) ? -page_size() : tails[i];
 		perfring_aux_enable(&rig.aux);
-		cr_assert_eq(perfring_aux_begin(&rig.aux, &room), 0, "aux_tail %llx", (unsigned long long)tails[i]);
+		cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), 0, "aux_tail %llx", (unsigned long long)tails[i]);
 	}
 	/* behind it, but by less than the area: the kernel takes it, and it is the consumer's own loss */
 	rig.ring.page->aux_tail = UINT64_MAX;
 	perfring_aux_enable(&rig.aux);
-	cr_assert_eq(perfring_aux_begin(&rig.aux, &room), (int64_t)page_size() - 2);
+	cr_assert_eq(perfring_aux_begin(&rig.aux, &buffer), (int64_t)page_size() - 2);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 0, 0), 0);
 	rig.ring.page->aux_tail = 0;
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
@@ -815,9 +815,9 @@ Test(aux, bad_pages)
 Test(aux, wrong_calls)
 {
 	struct rig rig = make(1, 0, 0, NULL), other = make(1, 0, 0, NULL);
-	unsigned char *room;
+	unsigned char *buffer;
 
-	cr_assert_eq(perfring_aux_begin(&rig.consumer, &room), -EINVAL, "no producer");
+	cr_assert_eq(perfring_aux_begin(&rig.consumer, &buffer), -EINVAL, "no producer");
 	cr_assert_null(perfring_aux_skip(&rig.consumer, 0));
 	cr_assert_eq(perfring_aux_end(&rig.consumer, 0, 0), -EINVAL);
 	cr_assert_eq(perfring_aux_produce(&rig.consumer, other.writer, NULL, 0), -EINVAL, "another ring's writer");
@@ -932,7 +932,7 @@ Test(aux, other_process)
 {
 	struct rig rig = make(1, 0, 0, NULL);
 	uint64_t written = 0, size, random = 1;
-	unsigned char *room;
+	unsigned char *buffer;
 	unsigned char rest[65536];
 	int status;
 	int64_t n;
@@ -942,7 +942,7 @@ Test(aux, other_process)
 		_exit(consume(rig.ring.fd));
 	cr_assert_gt(child, 0);
 	while (written < TRACE) {
-		n = perfring_aux_begin(&rig.aux, &room);
+		n = perfring_aux_begin(&rig.aux, &buffer);
 		if (n <= 0) {
 			cr_assert(n == 0 || n == -EAGAIN);
 			cr_assert_eq(waitpid(child, &status, WNOHANG), 0, "the consumer left: %d", status);
@@ -954,7 +954,7 @@ Test(aux, other_process)
 		size = 1 + (random >> 33) % (uint64_t)n;
 		if (size > TRACE - written)
 			size = TRACE - written;
-		fill(room, written, size);
+		fill(buffer, written, size);
 		cr_assert_eq(perfring_aux_end(&rig.aux, size, 0), 0);
 		written += size;
 		while (record(&rig, rest))
@@ -971,7 +971,7 @@ Test(aux, other_process)
 Test(aux, forked)
 {
 	struct rig rig = make(1, 0, 0, NULL);
-	unsigned char *room;
+	unsigned char *buffer;
 	int status;
 	pid_t child;
 
@@ -979,12 +979,12 @@ Test(aux, forked)
 		cr_skip_test(NO_WIPEONFORK);
 	if (!is_kept_from_child(MADV_DONTFORK))
 		cr_skip_test(NO_DONTFORK);
-	cr_assert_gt(perfring_aux_begin(&rig.aux, &room), 0);
+	cr_assert_gt(perfring_aux_begin(&rig.aux, &buffer), 0);
 	child = fork();
 	if (child == 0)
 		_exit(perfring_aux_end(&rig.aux, 10, 0) != -EINVAL     ? 1
 		      : perfring_aux_skip(&rig.aux, 1) != NULL         ? 2
-		      : perfring_aux_begin(&rig.aux, &room) != -EINVAL ? 3
+		      : perfring_aux_begin(&rig.aux, &buffer) != -EINVAL ? 3
 								       : 0);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFEXITED(status));
@@ -992,12 +992,12 @@ Test(aux, forked)
 	child = fork();
 	if (child == 0) {
 		signal(SIGSEGV, SIG_DFL);
-		*(volatile unsigned char *)room = 1;
+		*(volatile unsigned char *)buffer = 1;
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "it cannot touch the parent's area");
-	fill(room, 0, 10);
+	fill(buffer, 0, 10);
 	cr_assert_eq(perfring_aux_end(&rig.aux, 10, 0), 0);
 	told(&rig, 0, 10, 0);
 	drop(&rig);
@@ -1032,7 +1032,7 @@ Test(aux, reopened)
 /* ---- the model: docs/abi.md 8, line by line ---- */
 
 struct model {
-	uint64_t size, head, tail, room, last, watermark;
+	uint64_t size, head, tail, buffer, last, watermark;
 	bool overwrite, open, stopped, wake;
 };
 
@@ -1069,7 +1069,7 @@ static void schedule(uint64_t seed)
 		.size = rig.aux.size, .watermark = watermark ? watermark : rig.aux.size / 2, .overwrite = overwrite};
 	uint64_t n, flags, data_head = 0, data_wakeup = 0, expected;
 	const unsigned char *bytes;
-	unsigned char *room = NULL, *place;
+	unsigned char *buffer = NULL, *place;
 	int64_t said;
 
 	for (unsigned i = 0; i < 400; i++) {
@@ -1091,48 +1091,48 @@ static void schedule(uint64_t seed)
 				cr_assert_eq(said, -EAGAIN);
 				break;
 			}
-			model.room = model.size;
+			model.buffer = model.size;
 			if (!overwrite)
-				model.room = model.head - model.tail < model.size
+				model.buffer = model.head - model.tail < model.size
 						     ? model_space(model.head, model.tail, model.size)
 						     : 0;
-			cr_assert_eq(said, (int64_t)model.room);
-			if (model.room == 0) {
+			cr_assert_eq(said, (int64_t)model.buffer);
+			if (model.buffer == 0) {
 				model.stopped = true;
 				model.wake = true;
 				break;
 			}
 			model.open = true;
-			room = place;
-			cr_assert(room == rig.aux.data + model.head % model.size);
+			buffer = place;
+			cr_assert(buffer == rig.aux.data + model.head % model.size);
 			break;
 		case 2: /* skip */
 			n = next_random(&random) % (model.size / 4);
 			place = perfring_aux_skip(&rig.aux, n);
-			if (!model.open || n > model.room) {
+			if (!model.open || n > model.buffer) {
 				cr_assert_null(place);
 				break;
 			}
-			fill(room, model.head, n); /* so that the consumer need not know */
+			fill(buffer, model.head, n); /* so that the consumer need not know */
 			model.head += n;
-			model.room -= n;
+			model.buffer -= n;
 			model_test_wakeup(&model);
 			cr_assert(place == rig.aux.data + model.head % model.size);
-			room = place;
+			buffer = place;
 			break;
 		case 3:
 		case 4: /* end */
 			if (next_random(&random) % 4 == 0)
 				flags = next_random(&random) & 15;
-			n = next_random(&random) % 8 == 0 ? 0 : next_random(&random) % (model.room + 1);
+			n = next_random(&random) % 8 == 0 ? 0 : next_random(&random) % (model.buffer + 1);
 			if (next_random(&random) % 16 == 0 && !overwrite)
-				n = model.room + 1;
+				n = model.buffer + 1;
 			if (next_random(&random) % 8 == 0)
-				n = model.room;
-			if (model.open && n <= model.room)
-				fill(room, model.head, n);
+				n = model.buffer;
+			if (model.open && n <= model.buffer)
+				fill(buffer, model.head, n);
 			said = perfring_aux_end(&rig.aux, n, flags);
-			if (!model.open || n > model.room) {
+			if (!model.open || n > model.buffer) {
 				cr_assert_eq(said, -EINVAL);
 				break;
 			}
@@ -1147,7 +1147,7 @@ static void schedule(uint64_t seed)
 				model.stopped = true;
 			}
 			model.open = false;
-			model.room = 0;
+			model.buffer = 0;
 			break;
 		case 5: /* the reader's answer */
 			perfring_aux_enable(&rig.aux);

@@ -377,17 +377,17 @@ static uint64_t word_of(unsigned writer, uint64_t number, uint32_t i)
 	return (((uint64_t)writer << 32 | number) + 1) * UINT64_C(0x9e3779b97f4a7c15) + i;
 }
 
-static void encode(unsigned char *room, unsigned writer, uint64_t number, uint32_t size)
+static void encode(unsigned char *space, unsigned writer, uint64_t number, uint32_t size)
 {
 	struct perf_event_header header = {RECORD_TYPE, (uint16_t)writer, (uint16_t)size};
 	uint64_t word;
 	uint32_t i;
 
-	memcpy(room, &header, sizeof(header));
-	memcpy(room + 8, &number, 8);
+	memcpy(space, &header, sizeof(header));
+	memcpy(space + 8, &number, 8);
 	for (i = 2; i < size / 8; i++) {
 		word = word_of(writer, number, i);
-		memcpy(room + (size_t)8 * i, &word, 8);
+		memcpy(space + (size_t)8 * i, &word, 8);
 		if (i % 32 == 0)
 			preempt(NULL, __func__, __LINE__);
 	}
@@ -398,7 +398,7 @@ static void write_one(struct fiber *fiber)
 	uint32_t size = 16 + draw(trial.largest / 8 - 1) * 8;
 	struct perfring_claim claim;
 	struct story *story;
-	void *room;
+	void *space;
 
 	if (fiber->begun == RECORDS)
 		return;
@@ -410,12 +410,12 @@ static void write_one(struct fiber *fiber)
 	story->depth = fiber->depth++;
 	story->handlers = fiber->handlers;
 	story->outcome = BEGUN;
-	room = perfring_shared_reserve(fiber->shared, NULL, size, &claim);
-	if (!room) {
+	space = perfring_shared_reserve(fiber->shared, NULL, size, &claim);
+	if (!space) {
 		story->outcome = REFUSED;
 	} else {
 		story->outcome = RESERVED;
-		encode(room, runs, (uint64_t)(story - fiber->story), size);
+		encode(space, runs, (uint64_t)(story - fiber->story), size);
 		if (draw(10) == 0) {
 			story->outcome = DISCARDING;
 			perfring_shared_discard(fiber->shared, &claim);
@@ -428,8 +428,8 @@ static void write_one(struct fiber *fiber)
 	fiber->depth--;
 }
 
-/* STRICT: a flush takes a dead writer's room over if that is the first when it looks at a mark for the last time: it has
- * to see that the room before was published meanwhile. */
+/* STRICT: a flush takes a dead writer's space over if that is the first when it looks at a mark for the last time: it has
+ * to see that the space before was published meanwhile. */
 static void flush(struct fiber *fiber)
 {
 	struct perfring_shared *shared = fiber->shared;
@@ -446,7 +446,7 @@ static void flush(struct fiber *fiber)
 	mark = shared->marks[(first & shared->mask) >> shared->grain_shift];
 	if (is_of(shared, mark, first) && !(mark & MARK_DONE) &&
 	    shared->slots[owner_of(mark)].held.__data.__lock & FUTEX_OWNER_DIED)
-		wrong("flushed, and a dead writer's room holds back what follows: %llu", (unsigned long long)first);
+		wrong("flushed, and a dead writer's space holds back what follows: %llu", (unsigned long long)first);
 }
 
 static void run_writer(struct fiber *fiber)
@@ -728,9 +728,9 @@ static void check_counts(bool leased)
 		wrong("%llu lost: %llu were refused, %llu (%llu by the last) or %llu more died with a writer",
 		      (unsigned long long)lost, (unsigned long long)refused, (unsigned long long)sure,
 		      (unsigned long long)sure_last, (unsigned long long)(sure + unsure));
-	/* STRICT: a room for each record. */
+	/* STRICT: a space for each record. */
 	if (abandoned < (leased ? sure_last > 0 : sure_last) || abandoned > sure + unsure + twice)
-		wrong("%llu rooms abandoned: %llu or %llu records died with a writer", (unsigned long long)abandoned,
+		wrong("%llu spaces abandoned: %llu or %llu records died with a writer", (unsigned long long)abandoned,
 		      (unsigned long long)sure, (unsigned long long)(sure + unsure));
 	/* LOST records tell of each once; one killed as it tells takes that along. */
 	if (trial.told + state->lost > lost || (!trial.kills && trial.told + state->lost != lost))

@@ -918,7 +918,7 @@ static bool kill_recoverer(uint32_t mode, enum recoverer how, const char *point,
 	check_writer(3, &refused);
 	check_nothing_wrong(point, pass);
 	cr_assert_eq(ring.page->data_head, shared_claimed_of(&ring, ring.page->data_head), "%s %u", point, pass);
-	/* One that dies between taking a room and counting it does not count it; of a lease it may be two. */
+	/* One that dies between taking a space and counting it does not count it; of a lease it may be two. */
 	may = strcmp(point, "shared_taken") == 0 && killed ? (mode == PERFRING_RING_LEASED ? 2 : 1) : 0;
 	cr_assert_leq(perfring_shared_lost(&ring), must + refused);
 	cr_assert_geq(perfring_shared_lost(&ring) + may, must + refused, "%s %u: %llu", point, pass,
@@ -1012,7 +1012,7 @@ Test(killed, sealers_killed)
 	}
 }
 
-/* A flush looks at the first room as its owner publishes it, and behind it lies a dead writer's. */
+/* A flush looks at the first space as its owner publishes it, and behind it lies a dead writer's. */
 Test(killed, a_dead_writers_room_behind_one_just_published)
 {
 	struct author first = {.writer = 2}, third = {.writer = 3};

@@ -285,13 +285,13 @@ static void soak_write(unsigned level)
 	uint64_t number = soak_taken[level], id = (uint64_t)level << 56 | number;
 	struct perfring_claim claim;
 	uint16_t size = (uint16_t)(24 + number % 8 * 8);
-	void *room = perfring_writer_reserve(soak_writer, NULL, size, &claim);
+	void *space = perfring_writer_reserve(soak_writer, NULL, size, &claim);
 
-	if (!room) {
+	if (!space) {
 		soak_refused[level]++;
 		return;
 	}
-	nest_encode(room, size, id);
+	nest_encode(space, size, id);
 	if (number % 16 == 7 && claim.size) /* now and then one that is not wanted: it leaves nothing to read */
 		perfring_writer_discard(soak_writer, &claim);
 	else
@@ -542,7 +542,7 @@ static void soak_run(bool idle)
 	signal(SIGRTMIN + 1, SIG_IGN);
 	signal(SIGRTMIN + 2, SIG_IGN);
 	__atomic_store_n(&soak_ends, 1, __ATOMIC_RELEASE);
-	/* What is pending is told, when there is room: which takes its own time, however long others lagged. */
+	/* What is pending is told, when there is space: which takes its own time, however long others lagged. */
 	until = seconds_now();
 	while ((soak_writer->lost || PERFRING_LOAD(&perfring_ring_state_of(soak_ring.page)->paused)) &&
 	       !soak_got->bad && seconds_now() < until + 20)

@@ -415,9 +415,9 @@ Test(reader, a_head_at_the_edge)
 	cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG);
 	for (int i = 0; i < 4; i++)
 		cr_assert_eq(perfring_reader_next(&reader, &record), 1);
-	cr_assert_eq(ring.page->data_tail, 0, "only a return gives room back");
+	cr_assert_eq(ring.page->data_tail, 0, "only a return gives space back");
 	perfring_page_publish(ring.page, PAGE + 8);
-	cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG, "no room was given back for that");
+	cr_assert_eq(perfring_reader_observe(&reader), -EBADMSG, "no space was given back for that");
 	perfring_page_publish(ring.page, 4 * 64);
 	cr_assert_eq(perfring_reader_observe(&reader), 0);
 	perfring_page_publish(ring.page, 4 * 64 - 8);
@@ -578,7 +578,7 @@ Test(reader, against_a_writing_thread)
 	close_both(&reader, &ring);
 }
 
-/* The kernel's ring: each touched page is one sample, none is lost while there is room. */
+/* The kernel's ring: each touched page is one sample, none is lost while there is space. */
 Test(reader, a_kernel_ring_of_page_faults)
 {
 	enum {

@@ -258,7 +258,7 @@ Test(ring, huge_pages)
 
 /* ---- options that make no ring ---- */
 
-/* What the program opens next has the number that it would have had; and where there is no room above, any number will do. */
+/* What the program opens next has the number that it would have had; and where there is no space above, any number will do. */
 Test(ring, a_high_descriptor)
 {
 	int next = dup(STDERR_FILENO);
@@ -457,7 +457,7 @@ static int send_fd(int over, int fd)
 	char byte = 0;
 	struct iovec part = {&byte, 1};
 	union {
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct msghdr message = {
@@ -478,7 +478,7 @@ static int receive_fd(int over)
 	char byte;
 	struct iovec part = {&byte, 1};
 	union {
-		char room[CMSG_SPACE(sizeof(int))];
+		char space[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct msghdr message = {
@@ -1041,7 +1041,7 @@ Test(ring, owners_of_a_shared_ring)
 	perfring_ring_state_of(ring.page)->owners = 1025;
 	refused(ring.fd, at, "too many owners");
 	perfring_ring_state_of(ring.page)->owners = 1024;
-	refused(ring.fd, -1, "more owners than there is room for");
+	refused(ring.fd, -1, "more owners than there is space for");
 	perfring_ring_close(&ring);
 }
 

@@ -301,7 +301,7 @@ static void *live(void *of)
 	struct life life = {of, 0, 0};
 	struct perfring_writer *writer;
 	struct perfring_claim claim;
-	void *room;
+	void *space;
 
 	this_life = &life;
 	life.who = PERFRING_ADD(&life.births->next, 1);
@@ -311,14 +311,14 @@ static void *live(void *of)
 	for (uint64_t i = 0; i < RECORDS; i++) {
 		struct told record = told(life.who, 0, i, size_of(i));
 
-		room = perfring_writer_reserve(writer, NULL, record.header.size, &claim);
-		if (!room) {
+		space = perfring_writer_reserve(writer, NULL, record.header.size, &claim);
+		if (!space) {
 			PERFRING_ADD(&life.births->failed, 1);
 			continue;
 		}
 		if (i % (RECORDS / SIGNALS) == 0)
 			raise(SIGUSR1); /* in mid record */
-		memcpy(room, &record, record.header.size);
+		memcpy(space, &record, record.header.size);
 		perfring_writer_commit(writer, &claim);
 	}
 	if (life.who % 2)
@@ -462,10 +462,10 @@ static void publishes_in_the_order_of_claims(int way)
 			start = perfring_page_observe(member->ring.page);
 			for (uint64_t i = 0; i < 4; i++) {
 				struct told one = told(0, 0, i, (uint16_t)(24 + 8 * i));
-				void *room = perfring_cpus_reserve(cpus, NULL, one.header.size, &claims[i]);
+				void *space = perfring_cpus_reserve(cpus, NULL, one.header.size, &claims[i]);
 
-				cr_assert_not_null(room);
-				memcpy(room, &one, one.header.size);
+				cr_assert_not_null(space);
+				memcpy(space, &one, one.header.size);
 				cr_assert_eq(perfring_page_observe(member->ring.page), start);
 			}
 			cr_assert(pin(away));
@@ -506,9 +506,9 @@ Test(set, cpus_publish_in_the_order_of_claims_rseq)
 	publishes_in_the_order_of_claims(PERFRING_CPUS_RSEQ);
 }
 
-static void trailer(const struct perfring_output *output, void *room)
+static void trailer(const struct perfring_output *output, void *space)
 {
-	memcpy(room, &output->data, 8);
+	memcpy(space, &output->data, 8);
 }
 
 /* Two records that follow one another, committed by two threads at the same time, again and again: whoever is later must
@@ -565,10 +565,10 @@ static void commit_together(int way, int first)
 
 		for (int i = 0; i < 2; i++) {
 			struct told one = told((uint32_t)i, 0, turn, 24);
-			void *room = perfring_cpus_reserve(duel.cpus, NULL, 24, &duel.claims[i]);
+			void *space = perfring_cpus_reserve(duel.cpus, NULL, 24, &duel.claims[i]);
 
-			cr_assert_not_null(room);
-			memcpy(room, &one, 24);
+			cr_assert_not_null(space);
+			memcpy(space, &one, 24);
 		}
 		end = duel.claims[1].end;
 		PERFRING_STORE(&duel.delay[rival.who], turn * 7 % 64);
@@ -662,7 +662,7 @@ static void tells_losses(int way)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		cr_assert_null(perfring_cpus_reserve(cpus, NULL, bad[i], &claim), "%llu", (unsigned long long)bad[i]);
 	cr_assert_eq(perfring_cpus_lost(cpus), 31 + 8);
-	/* A loss in a ring with room is told at once. */
+	/* A loss in a ring with space is told at once. */
 	cr_assert(perfring_cpus_write(cpus, NULL, &one, 24));
 	cr_assert_eq(perfring_reader_observe(&member->reader), 48 + 32 + 24);
 	perfring_reader_next(&member->reader, &record);
@@ -948,22 +948,22 @@ static void write_one(struct mover *mover, uint32_t nested, int move_to)
 	uint64_t number = mover->numbers[nested]++;
 	struct told record;
 	struct perfring_claim claim;
-	void *room;
+	void *space;
 
 	if (number >= MOST)
 		return;
 	record = told(mover->who, nested, number, size_of(number));
 	PERFRING_ADD(&mover->moving->attempts, 1);
-	room = perfring_cpus_reserve(mover->moving->cpus, NULL, record.header.size, &claim);
-	if (!room) {
+	space = perfring_cpus_reserve(mover->moving->cpus, NULL, record.header.size, &claim);
+	if (!space) {
 		PERFRING_ADD(&mover->moving->refused, 1);
 		mover->numbers[nested]--;
 		return;
 	}
-	memcpy(room, &record, 24);
+	memcpy(space, &record, 24);
 	if (move_to >= 0)
 		pin(move_to);
-	memcpy((unsigned char *)room + 24, record.more, record.header.size - 24u);
+	memcpy((unsigned char *)space + 24, record.more, record.header.size - 24u);
 	mover->moving->written[mover->who][nested][number] = 1;
 	perfring_cpus_commit(mover->moving->cpus, &claim);
 }

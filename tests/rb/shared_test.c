@@ -44,9 +44,9 @@ Test(shared, fills_as_the_kernel)
 	}
 }
 
-static void put_trailer(const struct perfring_output *output, void *room)
+static void put_trailer(const struct perfring_output *output, void *space)
 {
-	memset(room, 0xab, output->trailer_size);
+	memset(space, 0xab, output->trailer_size);
 }
 
 Test(shared, tells_losses_as_the_kernel)
@@ -67,7 +67,7 @@ Test(shared, tells_losses_as_the_kernel)
 			write_plain(shared, &output, 1, 24);
 		cr_assert_eq(ring.page->data_head, 4080);
 		cr_assert_eq(output.lost, 30);
-		/* One record's room is not enough: the LOST record needs its own. */
+		/* One record's space is not enough: the LOST record needs its own. */
 		perfring_page_return(ring.page, 24);
 		cr_assert_not(write_plain(shared, &output, 1, 24));
 		perfring_page_return(ring.page, 72 + trailer);
@@ -256,7 +256,7 @@ Test(shared, bears_a_wild_limit)
 	struct perfring_shared *shared;
 	struct perfring_claim claim;
 	struct perfring_ring ring;
-	unsigned char *room;
+	unsigned char *space;
 	unsigned i, size;
 
 	for (i = 0; i < 6; i++)
@@ -265,12 +265,12 @@ Test(shared, bears_a_wild_limit)
 			cr_assert_eq(perfring_shared_open(&shared, &ring, NULL), 0);
 			PERFRING_STORE(&shared->slot->position, positions[i]);
 			PERFRING_STORE(&shared->slot->limit, UINT64_MAX);
-			room = perfring_shared_reserve(shared, NULL, size, &claim);
-			cr_assert_eq(room == NULL, size > 4088, "%u at %u", size, i);
-			if (room) {
-				cr_assert_geq(room, ring.data);
-				cr_assert_leq(room + size, ring.data + 8192);
-				memset(room, 1, size);
+			space = perfring_shared_reserve(shared, NULL, size, &claim);
+			cr_assert_eq(space == NULL, size > 4088, "%u at %u", size, i);
+			if (space) {
+				cr_assert_geq(space, ring.data);
+				cr_assert_leq(space + size, ring.data + 8192);
+				memset(space, 1, size);
 				perfring_shared_commit(shared, &claim);
 			}
 			perfring_shared_close(shared);
@@ -555,7 +555,7 @@ Test(shared, a_ring_held_back_goes_on_when_the_record_is_closed)
 		;
 	cr_assert_not(put(&second, 64));
 	end(&first, &piece, true);
-	/* The next that is refused seals it; what was read then makes room. */
+	/* The next that is refused seals it; what was read then makes space. */
 	put(&second, 64);
 	drain(&reader);
 	for (i = 0; i < 100; i++) {
@@ -798,14 +798,14 @@ Test(shared, waits_when_asked_and_alone)
 			perfring_shared_commit(shared, &claim);
 			cr_assert_eq(perfring_shared_lost(&ring), 1);
 		} else {
-			cr_assert_fail("there was room");
+			cr_assert_fail("there was space");
 		}
 		perfring_shared_close(shared);
 		perfring_ring_close(&ring);
 	}
 }
 
-/* Its thread's room, claimed and not published: nobody else can give back what it waits for. */
+/* Its thread's space, claimed and not published: nobody else can give back what it waits for. */
 Test(shared, a_handler_waits_for_no_room_of_its_own_thread)
 {
 	static const char *const points[] = {"shared_moved", "shared_encoded", "shared_first"};

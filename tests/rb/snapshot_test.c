@@ -51,16 +51,16 @@ static uint64_t word_of(uint64_t end, uint64_t sequence, uint64_t i)
 
 static uint64_t sequences[LEVELS];
 
-static void encode(uint64_t *room, uint64_t size, uint64_t end, unsigned level, uint64_t sequence)
+static void encode(uint64_t *space, uint64_t size, uint64_t end, unsigned level, uint64_t sequence)
 {
 	struct perf_event_header header = {FIRST_TYPE + level, 0, (uint16_t)size};
 	uint64_t i;
 
-	memcpy(room, &header, sizeof(header));
-	room[1] = end;
-	room[2] = sequence;
+	memcpy(space, &header, sizeof(header));
+	space[1] = end;
+	space[2] = sequence;
 	for (i = 3; i < size / 8; i++)
-		room[i] = word_of(end, sequence, i);
+		space[i] = word_of(end, sequence, i);
 }
 
 static bool is_intact(const struct perf_event_header *record)
@@ -80,11 +80,11 @@ static bool is_intact(const struct perf_event_header *record)
 static bool write_one(struct perfring_writer *writer, unsigned level, uint64_t size)
 {
 	struct perfring_claim claim = {.end = 0};
-	void *room = perfring_writer_reserve(writer, NULL, size, &claim);
+	void *space = perfring_writer_reserve(writer, NULL, size, &claim);
 
-	if (!room)
+	if (!space)
 		return false;
-	encode(room, size, claim.end, level, ++sequences[level]);
+	encode(space, size, claim.end, level, ++sequences[level]);
 	strike("encoded");
 	perfring_writer_commit(writer, &claim);
 	return true;
@@ -192,11 +192,11 @@ static void write_plain(struct perfring_writer *writer, uint32_t nr, uint64_t si
 {
 	struct perf_event_header header = {FIRST_TYPE + nr, 0, (uint16_t)size};
 	struct perfring_claim claim = {.end = 0};
-	unsigned char *room = perfring_writer_reserve(writer, NULL, size, &claim);
+	unsigned char *space = perfring_writer_reserve(writer, NULL, size, &claim);
 
-	cr_assert_not_null(room);
-	memcpy(room, &header, sizeof(header));
-	memset(room + 8, (int)(nr % 251), size - 8);
+	cr_assert_not_null(space);
+	memcpy(space, &header, sizeof(header));
+	memset(space + 8, (int)(nr % 251), size - 8);
 	perfring_writer_commit(writer, &claim);
 }
 
@@ -311,7 +311,7 @@ Test(snapshot, fillers_are_not_handed_out)
 	writer = open_writer(&ring);
 	write_plain(writer, 1, 24);
 	cr_assert_not_null(perfring_writer_reserve(writer, NULL, 40, &claim));
-	write_plain(writer, 2, 24); /* nested: the room below cannot be given back */
+	write_plain(writer, 2, 24); /* nested: the space below cannot be given back */
 	perfring_writer_discard(writer, &claim);
 	write_plain(writer, 3, 24);
 	take(&snapshot, &ring);
@@ -452,7 +452,7 @@ Test(snapshot, vectors_on_a_ring_of_the_kernel)
 		cr_skip_test("SKIP-ENV: perf_event_open: %s: kernel.perf_event_paranoid <= 2", strerror(-backward.fd));
 	ret = perfring_ring_map(&backward.ring, backward.fd, 1, PERFRING_RING_OVERWRITE);
 	if (ret)
-		cr_skip_test("SKIP-ENV: mmap: %s: room in kernel.perf_event_mlock_kb", strerror(-ret));
+		cr_skip_test("SKIP-ENV: mmap: %s: space in kernel.perf_event_mlock_kb", strerror(-ret));
 	fresh = mmap(NULL, 1024 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(fresh, MAP_FAILED);
 	madvise(fresh, 1024 * 4096, MADV_NOHUGEPAGE);
@@ -685,7 +685,7 @@ Test(snapshot, finished_meanwhile)
 	struck_writer = open_writer(&ring);
 	for (i = 0; i < 100; i++)
 		write_one(struck_writer, 0, 64);
-	/* The room was given out before and is finished behind the copy: history, not what was being written. */
+	/* The space was given out before and is finished behind the copy: history, not what was being written. */
 	cr_assert_not_null(perfring_writer_reserve(struck_writer, NULL, 72, &struck_claim));
 	striker = finish;
 	take(&snapshot, &ring);
@@ -756,17 +756,17 @@ static void interrupt_first(const char *name)
 static uint64_t interrupted(uint64_t at, uint64_t inside)
 {
 	struct perfring_claim claim = {.end = 0};
-	void *room;
+	void *space;
 
 	nested_at = at;
 	second_inside = inside;
 	second_at = inside;
 	visited = 0;
 	striker = interrupt_first;
-	room = perfring_writer_reserve(struck_writer, NULL, 72, &claim);
-	cr_assert_not_null(room);
+	space = perfring_writer_reserve(struck_writer, NULL, 72, &claim);
+	cr_assert_not_null(space);
 	strike("given");
-	encode(room, 72, claim.end, 0, ++sequences[0]);
+	encode(space, 72, claim.end, 0, ++sequences[0]);
 	strike("encoded");
 	perfring_writer_commit(struck_writer, &claim);
 	striker = NULL;
@@ -812,7 +812,7 @@ Test(snapshot, unfinished)
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
 	uint64_t position, size;
-	void *room;
+	void *space;
 	unsigned i;
 
 	make(&ring, 1, OVERWRITES, NULL);
@@ -827,9 +827,9 @@ Test(snapshot, unfinished)
 	/* Room was given out, no more; in it a handler that has finished; and one that has encoded its header. */
 	cr_assert_not_null(perfring_writer_reserve(writer, NULL, 72, &outer));
 	write_one(writer, 1, 48);
-	room = perfring_writer_reserve(writer, NULL, 104, &inner);
-	cr_assert_not_null(room);
-	memcpy(room, &header, sizeof(header));
+	space = perfring_writer_reserve(writer, NULL, 104, &inner);
+	cr_assert_not_null(space);
+	memcpy(space, &header, sizeof(header));
 	take(&snapshot, &ring);
 	cr_assert_eq(snapshot.published, 6400);
 	cr_assert_eq(snapshot.claimed, 6400 + 72 + 48 + 104);
@@ -850,7 +850,7 @@ Test(snapshot, unfinished)
 	perfring_snapshot_close(&snapshot);
 	/* A header that cannot be. */
 	header.size = 4000;
-	memcpy(room, &header, sizeof(header));
+	memcpy(space, &header, sizeof(header));
 	take(&snapshot, &ring);
 	position = snapshot.claimed;
 	cr_assert_eq(perfring_snapshot_unfinished(&snapshot, &position, &record, &size), 1);
@@ -1112,7 +1112,7 @@ static void fly(const char *path, struct told *told, uint64_t seed)
 	struct perfring_claim claim = {.end = 0};
 	timer_t timers[2];
 	uint64_t size, i;
-	void *room;
+	void *space;
 
 	if (perfring_ring_create(&ring, &options) || perfring_writer_open(&live_writer, &ring, NULL))
 		leave_child(1);
@@ -1122,10 +1122,10 @@ static void fly(const char *path, struct told *told, uint64_t seed)
 		if (i % 64 == 0)
 			unblock();
 		size = random_size(&live_states[0]);
-		room = perfring_writer_reserve(live_writer, NULL, size, &claim);
-		if (!room)
+		space = perfring_writer_reserve(live_writer, NULL, size, &claim);
+		if (!space)
 			leave_child(2);
-		encode(room, size, claim.end, 0, ++sequences[0]);
+		encode(space, size, claim.end, 0, ++sequences[0]);
 		perfring_writer_commit(live_writer, &claim);
 		__atomic_store_n(&told->committed, claim.end, __ATOMIC_RELEASE);
 	}
@@ -1182,7 +1182,7 @@ static void fly_to_place(const char *path, struct told *told, uint64_t place)
 	struct perfring_ring_options options = {.pages = 1, .flags = OVERWRITES | PERFRING_RING_REPLACE, .file = path};
 	struct perfring_claim outer = {.end = 0}, inner = {.end = 0};
 	struct perfring_ring ring;
-	void *room, *second;
+	void *space, *second;
 	unsigned i;
 
 	if (perfring_ring_create(&ring, &options) || perfring_writer_open(&live_writer, &ring, NULL))
@@ -1194,7 +1194,7 @@ static void fly_to_place(const char *path, struct told *told, uint64_t place)
 	striker = die;
 	write_one(live_writer, 0, 56);
 	told->committed += 56;
-	room = perfring_writer_reserve(live_writer, NULL, 72, &outer);
+	space = perfring_writer_reserve(live_writer, NULL, 72, &outer);
 	strike("given");
 	write_one(live_writer, 1, 104);
 	second = perfring_writer_reserve(live_writer, NULL, 40, &inner);
@@ -1204,7 +1204,7 @@ static void fly_to_place(const char *path, struct told *told, uint64_t place)
 	strike("encoded");
 	perfring_writer_commit(live_writer, &inner);
 	strike("committed");
-	encode(room, 72, outer.end, 0, ++sequences[0]);
+	encode(space, 72, outer.end, 0, ++sequences[0]);
 	perfring_writer_commit(live_writer, &outer);
 	told->committed += 72 + 104 + 40 + 136;
 	perfring_writer_reserve(live_writer, NULL, 88, &outer);
@@ -1214,10 +1214,10 @@ static void fly_to_place(const char *path, struct told *told, uint64_t place)
 	if (!perfring_writer_begin(live_writer, NULL, 200, 3, &outer))
 		leave_child(2);
 	for (i = 0; i < 3; i++) {
-		room = perfring_writer_take(&outer, 48);
+		space = perfring_writer_take(&outer, 48);
 		strike("taken");
 		/* The first is the oldest: its end is the lowest. */
-		encode(room, 48, outer.end - 200 + (i + 1) * 48, 0, ++sequences[0]);
+		encode(space, 48, outer.end - 200 + (i + 1) * 48, 0, ++sequences[0]);
 	}
 	perfring_writer_end(live_writer, &outer);
 	told->committed += 200;

@@ -551,16 +551,16 @@ Test(wakeup, nested_once)
 	struct sleeper sleeper = make_sleeper(1, 0);
 	const uint64_t record[3] = {header_word(9, 24), 1, 2};
 	struct perfring_claim claim;
-	void *room;
+	void *space;
 
 	cr_assert(!arm(&sleeper, PERFRING_WAKEUP_EVENTFD));
-	room = perfring_writer_reserve(sleeper.writer, NULL, 24, &claim);
-	cr_assert_not_null(room);
+	space = perfring_writer_reserve(sleeper.writer, NULL, 24, &claim);
+	cr_assert_not_null(space);
 	for (unsigned i = 0; i < 5; i++)
 		cr_assert(perfring_writer_write(sleeper.writer, NULL, record, 24));
 	cr_assert_eq(calls, 0, "nothing is published");
 	cr_assert_eq(perfring_wakeup_poll(&sleeper.ring), 0);
-	memcpy(room, record, 24);
+	memcpy(space, record, 24);
 	perfring_writer_commit(sleeper.writer, &claim);
 	cr_assert_eq(calls, 1);
 	cr_assert_eq(told(&sleeper), 1);
@@ -688,13 +688,13 @@ Test(wakeup, next_record_busy)
 {
 	struct sleeper sleeper = make_sleeper(2048, 0);
 	struct perfring_claim claim;
-	void *room;
+	void *space;
 
 	put(sleeper.writer, NULL, PERF_RECORD_SAMPLE);
-	room = perfring_writer_reserve(sleeper.writer, NULL, 24, &claim);
-	cr_assert_not_null(room);
+	space = perfring_writer_reserve(sleeper.writer, NULL, 24, &claim);
+	cr_assert_not_null(space);
 	cr_assert(perfring_writer_arm(sleeper.writer));
-	memcpy(room, (uint64_t[3]){header_word(9, 24), 1, 2}, 24);
+	memcpy(space, (uint64_t[3]){header_word(9, 24), 1, 2}, 24);
 	perfring_writer_commit(sleeper.writer, &claim);
 	put(sleeper.writer, NULL, PERF_RECORD_SAMPLE);
 	cr_assert_eq(perfring_wakeup_poll(&sleeper.ring), IN, "the one after it, at the latest");
@@ -945,12 +945,12 @@ static void write_nested(struct actor *actor)
 {
 	struct perfring_writer *writer = actor->sleeper->writer;
 	struct perfring_claim claim;
-	void *room;
+	void *space;
 
 	writer->thread = perfring_writer_thread();
-	room = perfring_writer_reserve(writer, NULL, 24, &claim);
+	space = perfring_writer_reserve(writer, NULL, 24, &claim);
 	put(writer, NULL, PERF_RECORD_SAMPLE);
-	memcpy(room, (uint64_t[3]){header_word(9, 24), 1, 2}, 24);
+	memcpy(space, (uint64_t[3]){header_word(9, 24), 1, 2}, 24);
 	perfring_writer_commit(writer, &claim);
 }
 

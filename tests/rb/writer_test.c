@@ -340,23 +340,23 @@ static struct perfring_writer *open_writer(struct perfring_ring *ring)
 }
 
 /* A record of `size` bytes whose words all say `word`. */
-static void encode(void *room, uint64_t size, uint64_t word)
+static void encode(void *space, uint64_t size, uint64_t word)
 {
 	struct perf_event_header header = {SWITCH, 0, (uint16_t)size};
 
-	memcpy(room, &header, sizeof(header));
+	memcpy(space, &header, sizeof(header));
 	for (uint64_t i = 8; i < size; i += 8)
-		memcpy((unsigned char *)room + i, &word, 8);
+		memcpy((unsigned char *)space + i, &word, 8);
 }
 
 static bool put(struct perfring_writer *writer, uint64_t size, uint64_t word)
 {
 	struct perfring_claim claim;
-	void *room = perfring_writer_reserve(writer, NULL, size, &claim);
+	void *space = perfring_writer_reserve(writer, NULL, size, &claim);
 
-	if (!room)
+	if (!space)
 		return false;
-	encode(room, size, word);
+	encode(space, size, word);
 	perfring_writer_commit(writer, &claim);
 	return true;
 }
@@ -438,7 +438,7 @@ Test(writer, sizes_that_no_record_has)
 	struct perfring_output output = {.id = 5};
 	struct perfring_claim claim;
 	struct perfring_writer *writer, *other;
-	struct perfring_ring ring, roomy;
+	struct perfring_ring ring, large;
 	unsigned char before[PAGE];
 	uint64_t words[4];
 
@@ -454,15 +454,15 @@ Test(writer, sizes_that_no_record_has)
 		cr_assert_eq(perfring_writer_lost(writer), i + 1);
 	}
 	/* Nor in a ring that could hold it. */
-	make(&roomy, 64, 0);
-	other = open_writer(&roomy);
+	make(&large, 64, 0);
+	other = open_writer(&large);
 	for (unsigned i = 0; i < nr; i++)
 		cr_assert_null(perfring_writer_reserve(other, NULL, sizes[i], &claim), "%llu",
 			       (unsigned long long)sizes[i]);
 	cr_assert_eq(perfring_writer_lost(other), nr);
 	cr_assert(put(other, 65528, 1));
 	perfring_writer_close(other);
-	perfring_ring_close(&roomy);
+	perfring_ring_close(&large);
 	/* Records, but larger than this ring can hold: it never is quite full. */
 	cr_assert_null(perfring_writer_reserve(writer, &output, 4096, &claim));
 	cr_assert_null(perfring_writer_reserve(writer, &output, 4104, &claim));
@@ -488,22 +488,22 @@ Test(writer, records_that_lie)
 	struct perfring_writer *writer;
 	struct perfring_claim claim;
 	struct perfring_ring ring;
-	unsigned char *room;
+	unsigned char *space;
 
 	make(&ring, 1, 0);
 	writer = open_writer(&ring);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		room = perfring_writer_reserve(writer, &output, 40, &claim);
-		cr_assert_not_null(room);
+		space = perfring_writer_reserve(writer, &output, 40, &claim);
+		cr_assert_not_null(space);
 		header.size = sizes[i];
-		memcpy(room, &header, sizeof(header));
+		memcpy(space, &header, sizeof(header));
 		perfring_writer_commit(writer, &claim);
 		cr_assert_eq(published(&ring), 40 * (i + 1));
 		cr_assert_eq(perfring_wakeup_poll(&ring), 0, "%u", sizes[i]);
 	}
-	room = perfring_writer_reserve(writer, &output, 40, &claim);
+	space = perfring_writer_reserve(writer, &output, 40, &claim);
 	header.size = 40;
-	memcpy(room, &header, sizeof(header));
+	memcpy(space, &header, sizeof(header));
 	perfring_writer_commit(writer, &claim);
 	cr_assert_eq(perfring_wakeup_poll(&ring), POLLIN | POLLRDNORM);
 	perfring_writer_close(writer);
@@ -582,20 +582,20 @@ Test(writer, outermost_publishes)
 	struct perfring_claim outer, inner;
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
-	void *room, *within;
+	void *space, *within;
 	uint64_t words[3];
 
 	make(&ring, 1, 0);
 	writer = open_writer(&ring);
-	room = perfring_writer_reserve(writer, NULL, 32, &outer);
+	space = perfring_writer_reserve(writer, NULL, 32, &outer);
 	within = perfring_writer_reserve(writer, NULL, 24, &inner);
-	cr_assert_eq((unsigned char *)within - (unsigned char *)room, 32);
+	cr_assert_eq((unsigned char *)within - (unsigned char *)space, 32);
 	encode(within, 24, 2);
 	perfring_writer_commit(writer, &inner);
 	cr_assert_eq(published(&ring), 0);
 	cr_assert(put(writer, 40, 3));
 	cr_assert_eq(published(&ring), 0);
-	encode(room, 32, 1);
+	encode(space, 32, 1);
 	perfring_writer_commit(writer, &outer);
 	cr_assert_eq(published(&ring), 96);
 	cr_assert_eq(drain(&ring, words, 3), 3);
@@ -605,20 +605,20 @@ Test(writer, outermost_publishes)
 	perfring_ring_close(&ring);
 }
 
-/* The inner one finds no room; its loss is told behind the outer one. */
+/* The inner one finds no space; its loss is told behind the outer one. */
 Test(writer, nested_and_refused)
 {
 	struct perfring_claim outer;
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
 	uint64_t words[3];
-	void *room;
+	void *space;
 
 	make(&ring, 1, 0);
 	writer = open_writer(&ring);
-	room = perfring_writer_reserve(writer, NULL, 4080, &outer);
+	space = perfring_writer_reserve(writer, NULL, 4080, &outer);
 	cr_assert_not(put(writer, 16, 9));
-	encode(room, 4080, 1);
+	encode(space, 4080, 1);
 	cr_assert_eq(published(&ring), 0);
 	perfring_writer_commit(writer, &outer);
 	cr_assert_eq(published(&ring), 4080);
@@ -639,18 +639,18 @@ Test(writer, discard_without_a_trace)
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
 	uint64_t words[2];
-	void *room, *again;
+	void *space, *again;
 
 	make(&ring, 1, 0);
 	writer = open_writer(&ring);
 	cr_assert(put(writer, 24, 1));
-	room = perfring_writer_reserve(writer, NULL, 4000, &claim);
-	cr_assert_not_null(room);
+	space = perfring_writer_reserve(writer, NULL, 4000, &claim);
+	cr_assert_not_null(space);
 	perfring_writer_discard(writer, &claim);
 	cr_assert_eq(published(&ring), 24);
-	/* The room is free again, and nothing is counted. */
+	/* The space is free again, and nothing is counted. */
 	again = perfring_writer_reserve(writer, NULL, 4000, &claim);
-	cr_assert_eq(again, room);
+	cr_assert_eq(again, space);
 	/* An inner one behind it, discarded, leaves none either. */
 	cr_assert_not_null(perfring_writer_reserve(writer, NULL, 16, &inner));
 	perfring_writer_discard(writer, &inner);
@@ -691,7 +691,7 @@ Test(writer, discard_under_a_nested_one)
 	perfring_ring_close(&ring);
 }
 
-/* A ring that overwrites: the room stays, a filler; a snapshot does not hand it out. */
+/* A ring that overwrites: the space stays, a filler; a snapshot does not hand it out. */
 Test(writer, discard_in_a_ring_that_overwrites)
 {
 	const struct perf_event_header *record;
@@ -735,7 +735,7 @@ Test(writer, discard_behind_lost)
 		perfring_page_return(ring.page, published(&ring));
 		cr_assert_not_null(perfring_writer_reserve(writer, NULL, 40, &claim));
 		perfring_writer_discard(writer, &claim);
-		/* In a ring that falls LOST lies in front of the room, which becomes a filler. */
+		/* In a ring that falls LOST lies in front of the space, which becomes a filler. */
 		cr_assert_eq(published(&ring), kind ? -UINT64_C(4144) : 4104);
 		memcpy(&header, ring.data + (kind ? published(&ring) % PAGE : 4080), 8);
 		cr_assert_eq(header.type, PERF_RECORD_LOST);
@@ -757,18 +757,18 @@ Test(writer, nested_may_not_lap)
 	struct perfring_writer *writer;
 	struct perfring_claim outer;
 	struct perfring_ring ring;
-	unsigned char *room;
+	unsigned char *space;
 
 	make(&ring, 1, PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE);
 	writer = open_writer(&ring);
 	for (uint64_t i = 0; i < 10; i++)
 		cr_assert(put(writer, 1000, i));
-	room = perfring_writer_reserve(writer, NULL, 2000, &outer);
-	cr_assert_not_null(room);
-	encode(room, 2000, 10);
+	space = perfring_writer_reserve(writer, NULL, 2000, &outer);
+	cr_assert_not_null(space);
+	encode(space, 2000, 10);
 	cr_assert(put(writer, 2000, 11));
 	cr_assert_not(put(writer, 104, 12));
-	cr_assert(is_put((const void *)room, 2000, 10));
+	cr_assert(is_put((const void *)space, 2000, 10));
 	perfring_writer_commit(writer, &outer);
 	cr_assert_eq(published(&ring), -UINT64_C(14000));
 	cr_assert_eq(perfring_writer_lost(writer), 1);
@@ -784,13 +784,13 @@ Test(writer, transaction)
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
 	uint64_t words[8];
-	void *room;
+	void *space;
 
 	make(&ring, 1, 0);
 	writer = open_writer(&ring);
 	cr_assert(perfring_writer_begin(writer, NULL, 96, 3, &claim));
-	room = perfring_writer_take(&claim, 24);
-	encode(room, 24, 1);
+	space = perfring_writer_take(&claim, 24);
+	encode(space, 24, 1);
 	/* No record's sizes, and more than is left: the claim stays as it is. */
 	cr_assert_null(perfring_writer_take(&claim, 0));
 	cr_assert_null(perfring_writer_take(&claim, 12));
@@ -1118,7 +1118,7 @@ Test(writer, fork_in_mid_record)
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
 	uint64_t words[2];
-	unsigned char *room;
+	unsigned char *space;
 	pid_t child;
 	int status;
 
@@ -1126,8 +1126,8 @@ Test(writer, fork_in_mid_record)
 		cr_skip_test(NO_WIPEONFORK);
 	make(&ring, 1, 0);
 	writer = open_writer(&ring);
-	room = perfring_writer_reserve(writer, NULL, 64, &claim);
-	encode(room, 64, 1);
+	space = perfring_writer_reserve(writer, NULL, 64, &claim);
+	encode(space, 64, 1);
 	/* The child's calls change nothing. */
 	child = fork();
 	if (child == 0) {
@@ -1150,7 +1150,7 @@ Test(writer, fork_in_mid_record)
 	child = fork();
 	if (child == 0) {
 		signal(SIGSEGV, SIG_DFL);
-		room[8] = 0xff;
+		space[8] = 0xff;
 		_exit(1);
 	}
 	status = status_of(child);
@@ -1274,7 +1274,7 @@ Test(writer, killed_in_mid_record)
 		cr_assert_eq(published(&ring), kind ? -UINT64_C(24) : 24);
 		writer = open_writer(&ring);
 		if (kind < 2) {
-			/* What was claimed was known to the dead alone: no room is lost, and the others go on. */
+			/* What was claimed was known to the dead alone: no space is lost, and the others go on. */
 			cr_assert(put(writer, 24, 2));
 			cr_assert_eq(published(&ring), kind ? -UINT64_C(48) : 48);
 		} else {
@@ -1282,7 +1282,7 @@ Test(writer, killed_in_mid_record)
 			cr_assert_eq(perfring_writer_lost(writer), 1);
 			cr_assert(put(writer, 24, 2));
 			at = published(&ring);
-			/* the record, LOST, the room of the dead, the first */
+			/* the record, LOST, the space of the dead, the first */
 			cr_assert_eq(at, -(UINT64_C(24) + 104 + 24 + 24 + 24));
 			memcpy(&header, ring.data + at % PAGE, 8);
 			cr_assert_eq(header.type, PERF_RECORD_LOST);

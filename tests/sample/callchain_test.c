@@ -469,7 +469,7 @@ Test(callchain, squeezed_and_flushed)
 	cr_assert_eq(perfring_deferral_put(deferral, &item), 0);
 	sample(&wanted, &formats[0], 8, 4, whole, 4);
 	expect(deferral, &wanted, &formats[0], 4);
-	/* Two are left, and there is room for one more. */
+	/* Two are left, and there is space for one more. */
 	chain[3] = 5 + 5;
 	item = sample(&one, &formats[0], 8, 5, chain, 4);
 	cr_assert_eq(perfring_deferral_put(deferral, &item), 0);
@@ -524,7 +524,7 @@ Test(callchain, too_long_with_its_rest)
 		chain[nr - 2] = 1000 + nr - 2;
 		chain[nr - 1] = 1000 + nr - 1;
 	}
-	/* Two parts that do not even fit the room for the words. */
+	/* Two parts that do not even fit the space for the words. */
 	chain[8180] = DEFER;
 	chain[8181] = 5;
 	item = sample(&one, &formats[0], 8, 1, chain, 8182);

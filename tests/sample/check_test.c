@@ -564,7 +564,7 @@ Test(check, padding, .timeout = 30)
 	passes(NULL, &pack, "a list of CPUs");
 	pack.bytes[18] = 1;
 	faulty(NULL, &pack, 18, "padding that is not 0");
-	/* texts that fill their room */
+	/* texts that fill their buffer */
 	valid(&pack, PERFRING_RECORD_HEADER_EVENT_TYPE);
 	memset(pack.bytes + 16, 'x', 64);
 	faulty(NULL, &pack, 16, "without its NUL");

@@ -42,13 +42,13 @@ Test(cursor, refuses_what_is_not_there, .timeout = 30)
 	const perfring_word *words = NULL;
 	const void *bytes = NULL;
 	struct perfring_cursor cursor;
-	uint64_t *room = malloc(16);
+	uint64_t *buffer = malloc(16);
 	size_t i;
 
-	cr_assert_not_null(room);
-	room[0] = 7;
-	room[1] = 8;
-	cursor = perfring_cursor_init(room, 0, 16);
+	cr_assert_not_null(buffer);
+	buffer[0] = 7;
+	buffer[1] = 8;
+	cursor = perfring_cursor_init(buffer, 0, 16);
 	for (i = 0; i < sizeof(many) / sizeof(many[0]); i++) {
 		cr_assert_not(perfring_take_words(&cursor, &words, many[i]));
 		cr_assert_not(perfring_take_bytes(&cursor, &bytes, many[i] < 17 ? 17 : many[i]));
@@ -59,7 +59,7 @@ Test(cursor, refuses_what_is_not_there, .timeout = 30)
 	cr_assert_eq(perfring_cursor_left(&cursor), 0);
 	cr_assert(perfring_take_words(&cursor, &words, 0));
 	cr_assert_not(perfring_take_words(&cursor, &words, 1));
-	free(room);
+	free(buffer);
 }
 
 /* Near the end of the largest length, sums must not wrap. */
@@ -80,10 +80,10 @@ Test(cursor, puts_and_stops, .timeout = 30)
 		uint64_t word;
 		char rest[5];
 	} expected = {0x1234, 0x12345678, UINT64_C(0x0102030405060708), {'a', 'b'}};
-	unsigned char *room = calloc(1, sizeof(expected));
-	struct perfring_cursor cursor = perfring_cursor_init(room, 0, sizeof(expected));
+	unsigned char *buffer = calloc(1, sizeof(expected));
+	struct perfring_cursor cursor = perfring_cursor_init(buffer, 0, sizeof(expected));
 
-	cr_assert_not_null(room);
+	cr_assert_not_null(buffer);
 	cr_assert(perfring_put_short(&cursor, 0x1234));
 	cr_assert(perfring_put_half(&cursor, 0x12345678));
 	cr_assert(perfring_put_word(&cursor, UINT64_C(0x0102030405060708)));
@@ -94,6 +94,6 @@ Test(cursor, puts_and_stops, .timeout = 30)
 	cr_assert_not(perfring_put_bytes(&cursor, &expected, UINT64_C(1) << 32));
 	cr_assert(perfring_put_zeros(&cursor, 3));
 	cr_assert_not(perfring_put_zeros(&cursor, 1));
-	cr_assert_eq(memcmp(room, &expected, sizeof(expected)), 0);
-	free(room);
+	cr_assert_eq(memcmp(buffer, &expected, sizeof(expected)), 0);
+	free(buffer);
 }

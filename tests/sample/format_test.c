@@ -224,7 +224,7 @@ Test(format, time_and_id_of_records, .timeout = 30)
 	cr_assert_eq(perfring_format_time_of(&planned, (const void *)words), 105);
 	cr_assert_eq(perfring_format_id_of(&constant, (const void *)words), 106);
 	cr_assert_eq(perfring_format_id_of(&planned, (const void *)words), 106);
-	/* perf's own records have neither, short ones have no room. */
+	/* perf's own records have neither, short ones have no space. */
 	record(words, 68, 8);
 	cr_assert_eq(perfring_format_time_of(&planned, (const void *)words), 0);
 	cr_assert_eq(perfring_format_id_of(&planned, (const void *)words), 0);

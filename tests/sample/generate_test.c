@@ -353,7 +353,7 @@ static void draw_format(struct perfring_generator *generator, struct perfring_fo
 {
 	union {
 		struct perf_event_attr attr;
-		unsigned char room[4096];
+		unsigned char buffer[4096];
 	} any;
 	size_t size = 64 + 8 * perfring_generator_draw(generator, 11);
 
@@ -663,9 +663,9 @@ Test(generate, every_kind)
 	perfring_generator_seed(&generator, 4);
 	for (i = 0; i < 1000 * kernels; i++) {
 		const struct perf_event_header *header = (const void *)record;
-		size_t room = i % 32 ? 1024 : 65528;
+		size_t buffer = i % 32 ? 1024 : 65528;
 
-		cr_assert_gt(perfring_generate_record(&generator, &format, 0, record, room), 0);
+		cr_assert_gt(perfring_generate_record(&generator, &format, 0, record, buffer), 0);
 		cr_assert_lt(header->type, 256);
 		seen[header->type]++;
 		if (header->size > largest[header->type])
@@ -676,7 +676,7 @@ Test(generate, every_kind)
 			cr_assert(seen[i] > 800 && seen[i] < 1200, "type %u: %u", i, seen[i]);
 		else
 			cr_assert_eq(seen[i], 0, "type %u", i);
-	/* those that can be long are so when there is room */
+	/* those that can be long are so if they fit */
 	cr_assert_gt(largest[1], 60000);
 	cr_assert_gt(largest[9], 60000);
 	cr_assert_gt(largest[16], 60000);
@@ -822,34 +822,34 @@ Test(generate, same_seed_same_bytes)
 		cr_assert_eq(sum_of_seed(1), UINT64_C(0x578b7fce13e97eaa), "%#llx", (unsigned long long)sum_of_seed(1));
 }
 
-/* ---- too little room ---- */
+/* ---- too short a buffer ---- */
 
-/* In `most` bytes of room, with a byte in front and behind that nobody may touch. */
-static void try_room(struct perfring_generator *generator, const struct perfring_format *format, uint32_t type,
+/* In `most` bytes, with a byte in front and behind that nobody may touch. */
+static void try_buffer(struct perfring_generator *generator, const struct perfring_format *format, uint32_t type,
 		     uint32_t most)
 {
-	unsigned char *room = drawn + 64;
+	unsigned char *buffer = drawn + 64;
 	struct perfring_sample sample;
 	struct perfring_record other;
 	int64_t used, size;
 
 	memset(drawn, 0xa5, 64);
-	memset(room + most, 0xa5, 64);
-	size = perfring_generate_record(generator, format, type, room, most);
+	memset(buffer + most, 0xa5, 64);
+	size = perfring_generate_record(generator, format, type, buffer, most);
 	cr_assert(size == -ENOSPC || (size >= 8 && size <= most));
 	if (type == PERFRING_RECORD_SAMPLE)
-		used = perfring_generate_sample(generator, format, &sample, room, most, most);
+		used = perfring_generate_sample(generator, format, &sample, buffer, most, most);
 	else
-		used = perfring_generate_members(generator, format, type, &other, room, most, most);
+		used = perfring_generate_members(generator, format, type, &other, buffer, most, most);
 	cr_assert(used == -ENOSPC || (used >= 0 && used <= most));
 	cr_assert_eq(used == -ENOSPC, size == -ENOSPC, "type %u in %u", type, most);
 	for (uint32_t i = 0; i < 64; i++)
-		cr_assert(drawn[i] == 0xa5 && room[most + i] == 0xa5, "type %u in %u", type, most);
-	/* room for less than the record may take */
+		cr_assert(drawn[i] == 0xa5 && buffer[most + i] == 0xa5, "type %u in %u", type, most);
+	/* space for less than the record may take */
 	if (type == PERFRING_RECORD_SAMPLE)
-		used = perfring_generate_sample(generator, format, &sample, room, most, (most + 8) & ~7u);
+		used = perfring_generate_sample(generator, format, &sample, buffer, most, (most + 8) & ~7u);
 	else
-		used = perfring_generate_members(generator, format, type, &other, room, most, (most + 8) & ~7u);
+		used = perfring_generate_members(generator, format, type, &other, buffer, most, (most + 8) & ~7u);
 	cr_assert_eq(used, -ENOSPC);
 }
 
@@ -865,7 +865,7 @@ Test(generate, room_too_small)
 		draw_format(&generator, &format);
 		for (j = 0; j < sizeof(types); j++)
 			for (most = 0; most < 640; most += 1 + (uint32_t)perfring_generator_draw(&generator, 40))
-				try_room(&generator, &format, types[j], most);
+				try_buffer(&generator, &format, types[j], most);
 	}
 	/* The shortest of each fits in just what it needs: 8 for the header, then docs/abi.md 5, 6 and 10. */
 	format = all_fields();
@@ -947,14 +947,14 @@ static bool is_refused(const struct perfring_format *format, size_t size)
 static bool damage_once(struct perfring_generator *generator, const struct perfring_format *format, size_t row,
 			size_t size)
 {
-	size_t room = size + 8 * perfring_generator_draw(generator, 3), i;
+	size_t buffer = size + 8 * perfring_generator_draw(generator, 3), i;
 	int64_t now;
 
 	memset(record + size, 0xa5, 64);
 	memcpy(again, record, size + 64);
-	now = perfring_generate_damage(generator, format, befalls[row].damage, record, room);
-	cr_assert(now >= 0 && now <= (int64_t)room);
-	for (i = room; i < size + 64; i++)
+	now = perfring_generate_damage(generator, format, befalls[row].damage, record, buffer);
+	cr_assert(now >= 0 && now <= (int64_t)buffer);
+	for (i = buffer; i < size + 64; i++)
 		cr_assert_eq(record[i], 0xa5);
 	if (!now) {
 		cr_assert_eq(memcmp(record, again, size), 0);

@@ -62,21 +62,21 @@ static const struct perf_event_header *round_trip(const struct perfring_format *
 {
 	struct perfring_fault fault = {-1, NULL};
 	const struct perf_event_header *record = finish(pack, pack->size, 5);
-	unsigned char *room = malloc(pack->size);
+	unsigned char *buffer = malloc(pack->size);
 	size_t i;
 
-	cr_assert_not_null(room);
+	cr_assert_not_null(buffer);
 	cr_assert_eq(perfring_record_decode(format, record, decoded, &fault), 0, "%s at %lld",
 		     fault.what ? fault.what : "?", (long long)fault.at);
 	cr_assert_eq(decoded->size, pack->size);
 	cr_assert_eq(perfring_record_size(format, decoded), (int64_t)pack->size);
-	memset(room, 0x77, pack->size);
-	cr_assert_eq(perfring_record_encode(format, decoded, room, pack->size - 1), -ENOSPC);
+	memset(buffer, 0x77, pack->size);
+	cr_assert_eq(perfring_record_encode(format, decoded, buffer, pack->size - 1), -ENOSPC);
 	for (i = 0; i < pack->size; i++)
-		cr_assert_eq(room[i], 0x77);
-	cr_assert_eq(perfring_record_encode(format, decoded, room, pack->size), (int64_t)pack->size);
-	cr_assert_eq(memcmp(room, record, pack->size), 0, "type %u", decoded->type);
-	free(room);
+		cr_assert_eq(buffer[i], 0x77);
+	cr_assert_eq(perfring_record_encode(format, decoded, buffer, pack->size), (int64_t)pack->size);
+	cr_assert_eq(memcmp(buffer, record, pack->size), 0, "type %u", decoded->type);
+	free(buffer);
 	return record;
 }
 
@@ -629,7 +629,7 @@ static void survives(const struct perf_event_header *record)
 {
 	struct perfring_fault fault = {-1, NULL};
 	struct perfring_record broken;
-	unsigned char *room;
+	unsigned char *buffer;
 	int64_t size;
 
 	cr_assert_gt(perfring_record_text(NULL, record, NULL, 0), 0);
@@ -644,10 +644,10 @@ static void survives(const struct perf_event_header *record)
 	size = perfring_record_size(NULL, &broken);
 	if (size < 0)
 		return;
-	room = malloc((size_t)size);
-	cr_assert_not_null(room);
-	cr_assert_eq(perfring_record_encode(NULL, &broken, room, (size_t)size), size);
-	free(room);
+	buffer = malloc((size_t)size);
+	cr_assert_not_null(buffer);
+	cr_assert_eq(perfring_record_encode(NULL, &broken, buffer, (size_t)size), size);
+	free(buffer);
 }
 
 /* A record of perf's own: decoded, encoded to the same bytes, shown; cut and damaged at every byte.  What it returns is
@@ -835,7 +835,7 @@ Test(record, header_build_id, .timeout = 30)
 {
 	static const char id[] = "\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14";
 	const struct perf_event_header *record;
-	unsigned char room[128];
+	unsigned char buffer[128];
 
 	/* The length of the id, and a name in a multiple of 64 bytes: 100 in all. */
 	start(&pack, 67, 0x8001);
@@ -854,9 +854,9 @@ Test(record, header_build_id, .timeout = 30)
 	/* The member says which kind it is, not misc. */
 	decoded.is.header_build_id.build_id.has_size = false;
 	decoded.is.header_build_id.filename.space = 0;
-	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), 48, "36, 8 letters, a NUL, padding");
-	cr_assert_eq(((const perfring_header *)(const void *)room)->misc, 1);
-	cr_assert_eq(room[32], 0);
+	cr_assert_eq(perfring_record_encode(NULL, &decoded, buffer, sizeof(buffer)), 48, "36, 8 letters, a NUL, padding");
+	cr_assert_eq(((const perfring_header *)(const void *)buffer)->misc, 1);
+	cr_assert_eq(buffer[32], 0);
 	drop(record, 5);
 	pack.bytes[32] = 200;
 	record = finish(&pack, pack.size, 0);
@@ -1251,7 +1251,7 @@ Test(record, bpf_metadata, .timeout = 30)
 	drop(of_perf(&pack, 48, "BPF_METADATA prog_name=prog metadata=[key=value other=] trailing=48"), 5);
 }
 
-/* The room of a string is kept: a name padded to 64 bytes, one without NUL, and one that says too little. */
+/* The buffer of a string is kept: a name padded to 64 bytes, one without NUL, and one that says too little. */
 Test(record, strings_keep_their_room, .timeout = 30)
 {
 	const struct perf_event_header *record;
@@ -1295,13 +1295,13 @@ Test(record, refused, .timeout = 30)
 	struct perf_event_header header = {9, 0, 8};
 	struct perfring_fault fault = {-1, NULL};
 	static uint64_t words[9000];
-	unsigned char room[64];
+	unsigned char buffer[64];
 	uint16_t size;
 
 	cr_assert_eq(perfring_record_decode(NULL, &header, &decoded, NULL), -EINVAL);
 	decoded.type = 9;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
-	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_record_encode(NULL, &decoded, buffer, sizeof(buffer)), -EINVAL);
 	header.type = 2;
 	for (size = 0; size < 8; size++) {
 		header.size = size;
@@ -1309,11 +1309,11 @@ Test(record, refused, .timeout = 30)
 		cr_assert_eq(fault.at, 6);
 	}
 	/* Too short for its own members. */
-	memset(room, 0, sizeof(room));
+	memset(buffer, 0, sizeof(buffer));
 	for (size = 8; size < 24; size++) {
 		header.size = size;
-		memcpy(room, &header, sizeof(header));
-		cr_assert_eq(perfring_record_decode(NULL, (const void *)room, &decoded, &fault), -EBADMSG);
+		memcpy(buffer, &header, sizeof(header));
+		cr_assert_eq(perfring_record_decode(NULL, (const void *)buffer, &decoded, &fault), -EBADMSG);
 		cr_assert_eq(fault.at, size < 16 ? 8 : 16);
 	}
 
@@ -1326,19 +1326,19 @@ Test(record, refused, .timeout = 30)
 	decoded.is.callchain_deferred.ips.nr++;
 	cr_assert_eq(perfring_record_size(NULL, &decoded), -EINVAL);
 	decoded.is.callchain_deferred.ips.nr = UINT64_C(1) << 61;
-	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_record_encode(NULL, &decoded, buffer, sizeof(buffer)), -EINVAL);
 	memset(&decoded, 0, sizeof(decoded));
 	decoded.type = 16;
 	decoded.is.namespaces.links.nr = UINT64_C(1) << 60;
-	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_record_encode(NULL, &decoded, buffer, sizeof(buffer)), -EINVAL);
 	memset(&decoded, 0, sizeof(decoded));
 	decoded.type = 3;
 	decoded.is.comm.comm.size = UINT32_MAX;
-	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_record_encode(NULL, &decoded, buffer, sizeof(buffer)), -EINVAL);
 	memset(&decoded, 0, sizeof(decoded));
 	decoded.type = 81;
 	decoded.is.compressed.payload.size = UINT64_MAX - 7;
-	cr_assert_eq(perfring_record_encode(NULL, &decoded, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_record_encode(NULL, &decoded, buffer, sizeof(buffer)), -EINVAL);
 	memset(&decoded, 0, sizeof(decoded));
 	decoded.type = 8;
 	cr_assert_eq(perfring_record_size(&whole_trailer, &decoded), -EINVAL, "a lone value is one");
@@ -1373,7 +1373,7 @@ Test(record, made_from_nothing, .timeout = 30)
 {
 	struct perfring_format format = {.sample_type = 1 | 2 | 4, .flags = UINT64_C(1) << 18};
 	const struct perf_event_header *expected;
-	unsigned char room[40];
+	unsigned char buffer[40];
 
 	start(&pack, 3, 0x2000); /* COMM, COMM_EXEC */
 	half(&pack, 7);
@@ -1382,7 +1382,7 @@ Test(record, made_from_nothing, .timeout = 30)
 	half(&pack, 7);
 	half(&pack, 8);
 	word(&pack, 9);
-	cr_assert_eq(pack.size, sizeof(room));
+	cr_assert_eq(pack.size, sizeof(buffer));
 	expected = finish(&pack, pack.size, 0);
 	memset(&decoded, 0, sizeof(decoded));
 	decoded.type = PERFRING_RECORD_COMM;
@@ -1394,8 +1394,8 @@ Test(record, made_from_nothing, .timeout = 30)
 	decoded.trailer.pid = 7;
 	decoded.trailer.tid = 8;
 	decoded.trailer.time = 9;
-	cr_assert_eq(perfring_record_encode(&format, &decoded, room, sizeof(room)), (int64_t)sizeof(room));
-	cr_assert_eq(memcmp(room, expected, sizeof(room)), 0);
+	cr_assert_eq(perfring_record_encode(&format, &decoded, buffer, sizeof(buffer)), (int64_t)sizeof(buffer));
+	cr_assert_eq(memcmp(buffer, expected, sizeof(buffer)), 0);
 	drop(expected, 0);
-	cr_assert_eq(perfring_record_cpumode((const void *)room), 0);
+	cr_assert_eq(perfring_record_cpumode((const void *)buffer), 0);
 }

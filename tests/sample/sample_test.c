@@ -34,11 +34,11 @@ static void drop(const struct perf_event_header *record, size_t odd)
 }
 
 /* Encodes what was decoded from `record`: the same bytes, padded with zeros to a multiple of 8, and no others; where one
- * byte of room is missing, none. */
+ * byte is missing, none. */
 static void encodes_back(const struct perfring_format *format, const struct perf_event_header *record,
 			 const struct perfring_sample *sample)
 {
-	static unsigned char room[65536], untouched[65536];
+	static unsigned char buffer[65536], untouched[65536];
 	struct perf_event_header header, given;
 	size_t size, padded, i;
 
@@ -46,24 +46,24 @@ static void encodes_back(const struct perfring_format *format, const struct perf
 	size = given.size;
 	padded = (size + 7) / 8 * 8;
 	memset(untouched, 0xa5, sizeof(untouched));
-	memset(room, 0xa5, sizeof(room));
+	memset(buffer, 0xa5, sizeof(buffer));
 	cr_assert_eq(perfring_sample_size_any(format, sample), (int64_t)padded);
-	cr_assert_eq(perfring_sample_encode_any(format, sample, room, padded - 1), -ENOSPC);
-	cr_assert_eq(perfring_sample_encode_any(format, sample, room, 0), -ENOSPC);
-	cr_assert(!memcmp(room, untouched, sizeof(room)), "refused, but written");
-	cr_assert_eq(perfring_sample_encode_any(format, sample, room, padded), (int64_t)padded);
-	memcpy(&header, room, sizeof(header));
+	cr_assert_eq(perfring_sample_encode_any(format, sample, buffer, padded - 1), -ENOSPC);
+	cr_assert_eq(perfring_sample_encode_any(format, sample, buffer, 0), -ENOSPC);
+	cr_assert(!memcmp(buffer, untouched, sizeof(buffer)), "refused, but written");
+	cr_assert_eq(perfring_sample_encode_any(format, sample, buffer, padded), (int64_t)padded);
+	memcpy(&header, buffer, sizeof(header));
 	cr_assert_eq(header.type, 9);
 	cr_assert_eq(header.misc, given.misc);
 	cr_assert_eq(header.size, padded);
 	for (i = 8; i < size; i++)
-		cr_assert_eq(room[i], ((const unsigned char *)record)[i], "byte %zu of %zu", i, size);
+		cr_assert_eq(buffer[i], ((const unsigned char *)record)[i], "byte %zu of %zu", i, size);
 	for (i = size; i < padded; i++)
-		cr_assert_eq(room[i], 0);
-	cr_assert(!memcmp(room + padded, untouched, sizeof(room) - padded), "written behind the record");
-	/* More room changes nothing. */
-	cr_assert_eq(perfring_sample_encode(format, sample, room, sizeof(room)), (int64_t)padded);
-	cr_assert(!memcmp(room + padded, untouched, sizeof(room) - padded));
+		cr_assert_eq(buffer[i], 0);
+	cr_assert(!memcmp(buffer + padded, untouched, sizeof(buffer) - padded), "written behind the record");
+	/* A longer one changes nothing. */
+	cr_assert_eq(perfring_sample_encode(format, sample, buffer, sizeof(buffer)), (int64_t)padded);
+	cr_assert(!memcmp(buffer + padded, untouched, sizeof(buffer) - padded));
 }
 
 /* Decodes, and checks what must hold for any record of one fixed length: every shorter one is refused, at a place
@@ -715,15 +715,15 @@ static bool same_fault(const struct perfring_fault *a, const struct perfring_fau
 			cr_assert(first == 0 || same_fault(&one, &two)); \
 			cr_assert(first != 0 || !memcmp(&(samples)[0], &(samples)[1], sizeof((samples)[0]))); \
 			if (first == 0) { \
-				size_t room = size - 8 + (size_t)rand() % 16; /* about as much as is needed */ \
-				static unsigned char rooms[2][65536]; \
+				size_t buffer = size - 8 + (size_t)rand() % 16; /* about as much as is needed */ \
+				static unsigned char buffers[2][65536]; \
 \
-				memset(rooms, 0x5a, sizeof(rooms)); \
+				memset(buffers, 0x5a, sizeof(buffers)); \
 				cr_assert_eq(perfring_sample_size(&(constant), &(samples)[0]), \
 					     perfring_sample_size_any(&(constant), &(samples)[0])); \
-				cr_assert_eq(perfring_sample_encode(&(constant), &(samples)[0], rooms[0], room), \
-					     perfring_sample_encode_any(&(constant), &(samples)[0], rooms[1], room)); \
-				cr_assert(!memcmp(rooms[0], rooms[1], sizeof(rooms[0]))); \
+				cr_assert_eq(perfring_sample_encode(&(constant), &(samples)[0], buffers[0], buffer), \
+					     perfring_sample_encode_any(&(constant), &(samples)[0], buffers[1], buffer)); \
+				cr_assert(!memcmp(buffers[0], buffers[1], sizeof(buffers[0]))); \
 				encodes_back(&(constant), record, &(samples)[0]); \
 			} \
 			drop(record, 0); \
@@ -838,7 +838,7 @@ Test(sample, raw_is_padded_as_the_kernel_does, .timeout = 30)
 		uint32_t size, padding;
 	} rows[] = {{0, 4}, {1, 3}, {3, 1}, {4, 0}, {5, 7}, {8, 4}, {11, 1}, {12, 0}, {13, 7}, {64, 4}, {65504, 4}};
 	static const struct perfring_format format = {.sample_type = 1 << 10 | 1 << 15};
-	static unsigned char data[65536], room[65536];
+	static unsigned char data[65536], buffer[65536];
 	static struct pack pack;
 	struct perfring_sample sample;
 	size_t i;
@@ -855,11 +855,11 @@ Test(sample, raw_is_padded_as_the_kernel_does, .timeout = 30)
 		fill(&pack, 0, rows[i].padding);
 		word(&pack, sample.data_src);
 		((struct perf_event_header *)(void *)pack.bytes)->size = (uint16_t)pack.size;
-		memset(room, 0xa5, sizeof(room));
-		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), (int64_t)pack.size);
-		cr_assert(!memcmp(room, pack.bytes, pack.size), "raw of %u bytes", rows[i].size);
-		cr_assert_eq(perfring_sample_encode_any(&format, &sample, room, sizeof(room)), (int64_t)pack.size);
-		cr_assert(!memcmp(room, pack.bytes, pack.size));
+		memset(buffer, 0xa5, sizeof(buffer));
+		cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), (int64_t)pack.size);
+		cr_assert(!memcmp(buffer, pack.bytes, pack.size), "raw of %u bytes", rows[i].size);
+		cr_assert_eq(perfring_sample_encode_any(&format, &sample, buffer, sizeof(buffer)), (int64_t)pack.size);
+		cr_assert(!memcmp(buffer, pack.bytes, pack.size));
 	}
 }
 
@@ -872,7 +872,7 @@ Test(sample, odd_sizes_are_padded_at_the_end, .timeout = 30)
 		uint64_t ip, size;
 		char aux[3], trailing[13];
 	} expected = {{9, 0, 40}, 0x10, 3, "abc", "xyz!?."};
-	unsigned char room[48];
+	unsigned char buffer[48];
 	struct perfring_sample sample;
 
 	sample.misc = 0;
@@ -881,20 +881,20 @@ Test(sample, odd_sizes_are_padded_at_the_end, .timeout = 30)
 	sample.aux.size = 3;
 	sample.trailing = "xyz!?.";
 	sample.trailing_size = 6;
-	memset(room, 0xa5, sizeof(room));
+	memset(buffer, 0xa5, sizeof(buffer));
 	cr_assert_eq(perfring_sample_size(&format, &sample), 40);
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, 40), 40);
-	cr_assert(!memcmp(room, &expected, sizeof(expected)));
-	cr_assert_eq(room[40], 0xa5);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, 40), 40);
+	cr_assert(!memcmp(buffer, &expected, sizeof(expected)));
+	cr_assert_eq(buffer[40], 0xa5);
 	/* The same without them: they are not looked at. */
 	sample.trailing = NULL;
 	sample.trailing_size = 0;
 	cr_assert_eq(perfring_sample_size(&format, &sample), 32);
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, 32), 32);
-	cr_assert(!memcmp(room + 8, (const unsigned char *)&expected + 8, 19));
-	cr_assert_eq(room[26], 'c');
-	cr_assert_eq(room[27] | room[28] | room[29] | room[30] | room[31], 0);
-	cr_assert_eq(room[32], '.', "of the first time");
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, 32), 32);
+	cr_assert(!memcmp(buffer + 8, (const unsigned char *)&expected + 8, 19));
+	cr_assert_eq(buffer[26], 'c');
+	cr_assert_eq(buffer[27] | buffer[28] | buffer[29] | buffer[30] | buffer[31], 0);
+	cr_assert_eq(buffer[32], '.', "of the first time");
 }
 
 /* A READ block is written in the format's shape, wherever it came from. */
@@ -903,7 +903,7 @@ Test(sample, read_blocks_change_their_shape, .timeout = 30)
 	static const uint64_t group[] = {3, 1001, 1002, 51, 61, 52, 62, 53, 63}; /* nr, times, (value, id) */
 	struct perfring_format format = {.sample_type = 1 << 4, .read_format = 8 | 16 | 1};
 	struct perfring_sample sample;
-	uint64_t room[16];
+	uint64_t buffer[16];
 
 	sample.misc = 0;
 	sample.trailing_size = 0;
@@ -913,21 +913,21 @@ Test(sample, read_blocks_change_their_shape, .timeout = 30)
 	sample.read.running = group[2];
 	sample.read.entries = (const perfring_word *)&group[3];
 	/* nr, enabled, (value, lost) */
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 8 + 8 * 8);
-	cr_assert_eq(room[1], 3);
-	cr_assert_eq(room[2], 1001);
-	cr_assert_eq(room[3], 51);
-	cr_assert_eq(room[4], 0);
-	cr_assert_eq(room[5], 52);
-	cr_assert_eq(room[7], 53);
-	cr_assert_eq(room[8], 0);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), 8 + 8 * 8);
+	cr_assert_eq(buffer[1], 3);
+	cr_assert_eq(buffer[2], 1001);
+	cr_assert_eq(buffer[3], 51);
+	cr_assert_eq(buffer[4], 0);
+	cr_assert_eq(buffer[5], 52);
+	cr_assert_eq(buffer[7], 53);
+	cr_assert_eq(buffer[8], 0);
 	/* value, running, id */
 	format.read_format = 2 | 4;
 	sample.read.nr = 1;
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 8 + 3 * 8);
-	cr_assert_eq(room[1], 51);
-	cr_assert_eq(room[2], 1002);
-	cr_assert_eq(room[3], 61);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), 8 + 3 * 8);
+	cr_assert_eq(buffer[1], 51);
+	cr_assert_eq(buffer[2], 1002);
+	cr_assert_eq(buffer[3], 61);
 }
 
 Test(sample, what_cannot_be_encoded, .timeout = 30)
@@ -943,12 +943,12 @@ Test(sample, what_cannot_be_encoded, .timeout = 30)
 					  UINT64_MAX - 7,
 					  UINT64_MAX};
 	static const uint64_t words[8192];
-	static unsigned char room[65536], untouched[65536];
+	static unsigned char buffer[65536], untouched[65536];
 	struct perfring_sample sample;
 	struct perfring_format format;
 	size_t i, kind;
 
-	memset(room, 0xa5, sizeof(room));
+	memset(buffer, 0xa5, sizeof(buffer));
 	memset(untouched, 0xa5, sizeof(untouched));
 	for (kind = 0; kind < 6; kind++) {
 		static const uint64_t types[] = {1 << 4, 1 << 5, 1 << 10, 1 << 11, 1 << 13, 1 << 20};
@@ -969,24 +969,24 @@ Test(sample, what_cannot_be_encoded, .timeout = 30)
 			sample.raw.padding = (uint32_t)(count > UINT32_MAX ? UINT32_MAX : 0);
 			cr_assert_eq(perfring_sample_size(&format, &sample), -EINVAL, "kind %zu nr %llx", kind,
 				     (unsigned long long)count);
-			cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), -EINVAL);
-			cr_assert_eq(perfring_sample_encode(&format, &sample, room, 0), -EINVAL);
+			cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), -EINVAL);
+			cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, 0), -EINVAL);
 		}
 	}
-	cr_assert(!memcmp(room, untouched, sizeof(room)));
+	cr_assert(!memcmp(buffer, untouched, sizeof(buffer)));
 
 	/* The longest there is, and what takes it one word too far. */
 	format.sample_type = 1 << 5;
 	sample.callchain.words = (const perfring_word *)words;
 	sample.callchain.nr = 8189;
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 65528);
-	cr_assert_eq(((const struct perf_event_header *)(const void *)room)->size, 65528);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), 65528);
+	cr_assert_eq(((const struct perf_event_header *)(const void *)buffer)->size, 65528);
 	sample.trailing = words;
 	sample.trailing_size = 1;
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), -EINVAL);
 	sample.trailing_size = UINT32_MAX;
 	sample.callchain.nr = 0;
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), -EINVAL);
 	sample.trailing_size = 0;
 
 	/* A lone event's block has one value. */
@@ -995,7 +995,7 @@ Test(sample, what_cannot_be_encoded, .timeout = 30)
 	sample.read.entries = (const perfring_word *)words;
 	for (i = 0; i < 3; i++) {
 		sample.read.nr = i;
-		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), i == 1 ? 24 : -EINVAL);
+		cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), i == 1 ? 24 : -EINVAL);
 	}
 	/* As many registers as the mask has, or none. */
 	format.sample_type = 1 << 12;
@@ -1004,9 +1004,9 @@ Test(sample, what_cannot_be_encoded, .timeout = 30)
 	for (i = 0; i < 5; i++) {
 		sample.regs_user.abi = 2;
 		sample.regs_user.nr = (uint32_t)i;
-		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), i == 3 ? 40 : -EINVAL);
+		cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), i == 3 ? 40 : -EINVAL);
 		sample.regs_user.abi = 0;
-		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 16);
+		cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), 16);
 	}
 	/* No more of a stack than there is. */
 	format.sample_type = 1 << 13;
@@ -1014,12 +1014,12 @@ Test(sample, what_cannot_be_encoded, .timeout = 30)
 	sample.stack_user.size = 16;
 	for (i = 15; i < 19; i++) {
 		sample.stack_user.dyn_size = i;
-		cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), i < 17 ? 40 : -EINVAL);
+		cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), i < 17 ? 40 : -EINVAL);
 	}
 	sample.stack_user.size = 0;
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), -EINVAL);
 	sample.stack_user.dyn_size = 0;
-	cr_assert_eq(perfring_sample_encode(&format, &sample, room, sizeof(room)), 16);
+	cr_assert_eq(perfring_sample_encode(&format, &sample, buffer, sizeof(buffer)), 16);
 }
 
 /* ---- bytes that the caller has other types for.  The compiler may believe that a u64 and a struct of others are never in
@@ -1037,53 +1037,53 @@ static uint64_t first_word(uint64_t misc)
 #endif
 }
 
-__attribute__((noinline)) static uint64_t encode_between(uint64_t *room, const struct perfring_sample *sample)
+__attribute__((noinline)) static uint64_t encode_between(uint64_t *buffer, const struct perfring_sample *sample)
 {
-	room[0] = UINT64_C(0x1111111111111111);
-	if (perfring_sample_encode(&ip_tid, sample, room, 24) != 24)
+	buffer[0] = UINT64_C(0x1111111111111111);
+	if (perfring_sample_encode(&ip_tid, sample, buffer, 24) != 24)
 		return 1;
-	return room[0];
+	return buffer[0];
 }
 
-__attribute__((noinline)) static uint64_t decode_twice(uint64_t *room)
+__attribute__((noinline)) static uint64_t decode_twice(uint64_t *buffer)
 {
 	struct perfring_sample first, second;
 
-	room[0] = first_word(1);
-	if (perfring_sample_decode(&ip_tid, (const void *)room, &first, NULL))
+	buffer[0] = first_word(1);
+	if (perfring_sample_decode(&ip_tid, (const void *)buffer, &first, NULL))
 		return 1;
-	room[0] = first_word(2);
-	if (perfring_sample_decode(&ip_tid, (const void *)room, &second, NULL))
+	buffer[0] = first_word(2);
+	if (perfring_sample_decode(&ip_tid, (const void *)buffer, &second, NULL))
 		return 2;
-	room[0] = 0;
+	buffer[0] = 0;
 	return (uint64_t)first.misc << 16 | second.misc;
 }
 
-__attribute__((noinline)) static uint64_t mode_twice(uint64_t *room)
+__attribute__((noinline)) static uint64_t mode_twice(uint64_t *buffer)
 {
 	uint64_t mode;
 
-	room[0] = first_word(1);
-	mode = perfring_record_cpumode((const void *)room);
-	room[0] = first_word(2);
-	return mode << 16 | perfring_record_cpumode((const void *)room);
+	buffer[0] = first_word(1);
+	mode = perfring_record_cpumode((const void *)buffer);
+	buffer[0] = first_word(2);
+	return mode << 16 | perfring_record_cpumode((const void *)buffer);
 }
 
 Test(sample, words_of_the_caller, .timeout = 30)
 {
-	uint64_t *room = malloc(24);
+	uint64_t *buffer = malloc(24);
 	struct perfring_sample sample;
 
-	cr_assert_not_null(room);
+	cr_assert_not_null(buffer);
 	memset(&sample, 0, sizeof(sample));
-	memset(room, 0xff, 24);
+	memset(buffer, 0xff, 24);
 	sample.misc = 0x4002;
-	cr_assert_eq(encode_between(room, &sample), first_word(0x4002));
-	memset(room, 0xff, 24);
-	cr_assert_eq(decode_twice(room), 0x10002);
-	memset(room, 0xff, 24);
-	cr_assert_eq(mode_twice(room), 0x10002);
-	free(room);
+	cr_assert_eq(encode_between(buffer, &sample), first_word(0x4002));
+	memset(buffer, 0xff, 24);
+	cr_assert_eq(decode_twice(buffer), 0x10002);
+	memset(buffer, 0xff, 24);
+	cr_assert_eq(mode_twice(buffer), 0x10002);
+	free(buffer);
 }
 
 /* The size that was tested is the one that counts, whatever the header says by now: the plain way, and each shape of a
@@ -1390,7 +1390,7 @@ Test(sample, from_this_kernel, .timeout = 30)
 {
 	/* All 25 but BRANCH_STACK (11), WEIGHT (14, beside 24) and AUX (20). */
 	const uint64_t bits = ((1 << 25) - 1) & ~(1 << 11) & ~(1 << 14) & ~(1 << 20);
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 64 * page;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), buffer = 64 * page;
 	static unsigned char joined[65536], encoded[65536];
 	struct perf_event_mmap_page *control;
 	struct perfring_format format;
@@ -1420,7 +1420,7 @@ Test(sample, from_this_kernel, .timeout = 30)
 	if (fd < 0)
 		cr_skip_test("SKIP-ENV: perf_event_open with all sample bits: %s: needs CAP_PERFMON, Linux 6.0",
 			     strerror(errno));
-	mapping = mmap(NULL, page + room, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	mapping = mmap(NULL, page + buffer, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
 	if (mapping == MAP_FAILED)
 		cr_skip_test("SKIP-ENV: mmap of 64 pages: %s: needs RLIMIT_MEMLOCK", strerror(errno));
 	touched = mmap(NULL, 100 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -1435,9 +1435,9 @@ Test(sample, from_this_kernel, .timeout = 30)
 	cr_assert_eq(perfring_format_from_attr(&format, &attr), 0);
 	cr_assert_eq(format.sample_type, bits);
 	head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
-	cr_assert_leq(head, room);
+	cr_assert_leq(head, buffer);
 	for (position = 0; position < head;) {
-		const struct perf_event_header *record = (const void *)(mapping + page + position % room);
+		const struct perf_event_header *record = (const void *)(mapping + page + position % buffer);
 
 		cr_assert_geq(record->size, 8);
 		memcpy(joined, record, record->size);
@@ -1474,7 +1474,7 @@ Test(sample, from_this_kernel, .timeout = 30)
 	}
 	/* One fault for each page that was touched; others may have come in between. */
 	cr_assert_eq(samples, 100);
-	munmap(mapping, page + room);
+	munmap(mapping, page + buffer);
 	munmap((void *)(uintptr_t)touched, 100 * page);
 	close((int)fd);
 }

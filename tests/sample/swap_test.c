@@ -313,10 +313,10 @@ static void words_of(unsigned nr)
 /* nr bytes of text, NUL and more behind it */
 static void text_of(const char *text, size_t nr)
 {
-	char room[512] = {0};
+	char buffer[512] = {0};
 
-	memcpy(room, text, strlen(text));
-	same(&t, room, nr);
+	memcpy(buffer, text, strlen(text));
+	same(&t, buffer, nr);
 }
 
 static void each_kernel_record(visitor *visit)
@@ -667,12 +667,12 @@ static void expect_sample(const struct twin *twin, const void *native, const voi
 {
 	struct perfring_fault fault = {-1, NULL}, native_fault = {-1, NULL};
 	struct perfring_sample sample, native_sample;
-	unsigned char *room = malloc(size), *encoded = malloc(size + 8), *native_encoded = malloc(size + 8);
+	unsigned char *buffer = malloc(size), *encoded = malloc(size + 8), *native_encoded = malloc(size + 8);
 	int error = perfring_sample_decode(&twin->format, native, &native_sample, &native_fault);
 	char text[2048], native_text[2048];
 
-	cr_assert(room && encoded && native_encoded);
-	cr_assert_eq(perfring_sample_decode_foreign(&twin->format, foreign, &sample, room, size, &fault), error, "%s",
+	cr_assert(buffer && encoded && native_encoded);
+	cr_assert_eq(perfring_sample_decode_foreign(&twin->format, foreign, &sample, buffer, size, &fault), error, "%s",
 		     twin->name);
 	if (error) {
 		cr_assert_eq(error, -EBADMSG);
@@ -698,9 +698,9 @@ static void expect_sample(const struct twin *twin, const void *native, const voi
 		cr_assert_eq(memcmp(encoded + 8, native_encoded + 8, size - 8), 0, "%s", twin->name);
 	}
 	if (!error)
-		cr_assert_eq(perfring_sample_decode_foreign(&twin->format, foreign, &sample, room, size - 1, NULL),
+		cr_assert_eq(perfring_sample_decode_foreign(&twin->format, foreign, &sample, buffer, size - 1, NULL),
 			     -ENOSPC);
-	free(room);
+	free(buffer);
 	free(encoded);
 	free(native_encoded);
 }
@@ -717,24 +717,24 @@ static void expect_twin(const struct twin *twin)
 	const struct perfring_format *format = format_of(twin);
 	struct perfring_fault fault = {-1, NULL};
 	size_t size = twin->native.size;
-	unsigned char *room = malloc(size);
+	unsigned char *buffer = malloc(size);
 	bool is_damaged = strstr(twin->name, "too large");
 	int64_t result = is_damaged ? -EBADMSG : (int64_t)size;
 	const void *record = fenced(twin->foreign.bytes, size);
 
-	cr_assert_not_null(room);
-	cr_assert_eq(perfring_record_to_native(format, record, room, size, &fault), result, "%s: %s at %ld", twin->name,
+	cr_assert_not_null(buffer);
+	cr_assert_eq(perfring_record_to_native(format, record, buffer, size, &fault), result, "%s: %s at %ld", twin->name,
 		     fault.what, (long)fault.at);
-	expect_equal(twin, room, &twin->native, "to native");
+	expect_equal(twin, buffer, &twin->native, "to native");
 	cr_assert_eq(memcmp(record, twin->foreign.bytes, size), 0);
-	cr_assert_eq(perfring_record_to_native(format, record, room, size - 1, &fault), -ENOSPC);
+	cr_assert_eq(perfring_record_to_native(format, record, buffer, size - 1, &fault), -ENOSPC);
 	if (twin->foreign.bytes[LITTLE ? 3 : 0] == 9)
 		expect_sample(twin, twin->native.bytes, record, size);
 	record = fenced(twin->native.bytes, size);
-	cr_assert_eq(perfring_record_to_foreign(format, record, room, size, &fault), result, "%s", twin->name);
-	expect_equal(twin, room, &twin->foreign, "to foreign");
-	cr_assert_eq(perfring_record_to_foreign(format, record, room, size - 1, &fault), -ENOSPC);
-	free(room);
+	cr_assert_eq(perfring_record_to_foreign(format, record, buffer, size, &fault), result, "%s", twin->name);
+	expect_equal(twin, buffer, &twin->foreign, "to foreign");
+	cr_assert_eq(perfring_record_to_foreign(format, record, buffer, size - 1, &fault), -ENOSPC);
+	free(buffer);
 }
 
 Test(swap, fields)
@@ -862,7 +862,7 @@ Test(swap, shorter_than_its_header)
 	struct perfring_sample sample;
 	struct perfring_format format = {.sample_type = PERFRING_SAMPLE_IP};
 	struct perfring_fault fault = {-1, NULL};
-	unsigned char room[9] = {[8] = 0xee};
+	unsigned char buffer[9] = {[8] = 0xee};
 	const void *foreign;
 
 	foreign = fenced(LITTLE ? big : little, 8);
@@ -871,13 +871,13 @@ Test(swap, shorter_than_its_header)
 	cr_assert_eq(header.misc, 2);
 	cr_assert_eq(header.size, 7);
 	perfring_format_plan(&format);
-	cr_assert_eq(perfring_record_to_native(&format, foreign, room, 8, &fault), -EBADMSG);
+	cr_assert_eq(perfring_record_to_native(&format, foreign, buffer, 8, &fault), -EBADMSG);
 	cr_assert_eq(fault.at, 6);
-	cr_assert_eq(memcmp(room, LITTLE ? little : big, 8), 0);
-	cr_assert_eq(room[8], 0xee);
-	cr_assert_eq(perfring_record_to_native(&format, foreign, room, 7, &fault), -ENOSPC);
-	cr_assert_eq(perfring_sample_decode_foreign(&format, foreign, &sample, room, 8, &fault), -EBADMSG);
-	cr_assert_eq(perfring_sample_decode_foreign(&format, foreign, &sample, room, 8, NULL), -EBADMSG);
+	cr_assert_eq(memcmp(buffer, LITTLE ? little : big, 8), 0);
+	cr_assert_eq(buffer[8], 0xee);
+	cr_assert_eq(perfring_record_to_native(&format, foreign, buffer, 7, &fault), -ENOSPC);
+	cr_assert_eq(perfring_sample_decode_foreign(&format, foreign, &sample, buffer, 8, &fault), -EBADMSG);
+	cr_assert_eq(perfring_sample_decode_foreign(&format, foreign, &sample, buffer, 8, NULL), -EBADMSG);
 }
 
 /* A SAMPLE of no event: words. */
@@ -890,11 +890,11 @@ Test(swap, sample_without_format)
 	set_size(&t.native, false, (uint16_t)t.native.size);
 	set_size(&t.foreign, true, (uint16_t)t.foreign.size);
 	t.foreign.bytes[LITTLE ? 3 : 0] = 9;
-	unsigned char room[34];
-	cr_assert_eq(perfring_record_to_native(NULL, fenced(t.foreign.bytes, 34), room, 34, NULL), 34);
-	expect_equal(&t, room, &t.native, "to native");
-	cr_assert_eq(perfring_record_to_foreign(NULL, fenced(t.native.bytes, 34), room, 34, NULL), 34);
-	expect_equal(&t, room, &t.foreign, "to foreign");
+	unsigned char buffer[34];
+	cr_assert_eq(perfring_record_to_native(NULL, fenced(t.foreign.bytes, 34), buffer, 34, NULL), 34);
+	expect_equal(&t, buffer, &t.native, "to native");
+	cr_assert_eq(perfring_record_to_foreign(NULL, fenced(t.native.bytes, 34), buffer, 34, NULL), 34);
+	expect_equal(&t, buffer, &t.foreign, "to foreign");
 }
 
 /* Without a plan too. */
@@ -904,21 +904,21 @@ Test(swap, format_without_plan)
 					 .sample_regs_user = 0x0f};
 	struct perfring_sample sample;
 	struct perfring_fault fault;
-	uint64_t room[16];
+	uint64_t buffer[16];
 
 	begin(&t, "registers", 9, 2, 0);
 	words(&t, 0x401000);
 	words(&t, 2);
 	words_of(4);
 	set_size(&t.foreign, true, (uint16_t)t.foreign.size);
-	cr_assert_eq(perfring_sample_decode_foreign(&format, fenced(t.foreign.bytes, t.foreign.size), &sample, room,
-						    sizeof(room), &fault),
+	cr_assert_eq(perfring_sample_decode_foreign(&format, fenced(t.foreign.bytes, t.foreign.size), &sample, buffer,
+						    sizeof(buffer), &fault),
 		     0);
 	cr_assert_eq(sample.ip, 0x401000);
 	cr_assert_eq(sample.regs_user.nr, 4);
 	cr_assert_eq(sample.regs_user.values[3], UINT64_C(0x010203040506070b));
 	set_size(&t.foreign, true, 16);
-	cr_assert_eq(perfring_sample_decode_foreign(&format, fenced(t.foreign.bytes, 16), &sample, room, sizeof(room),
+	cr_assert_eq(perfring_sample_decode_foreign(&format, fenced(t.foreign.bytes, 16), &sample, buffer, sizeof(buffer),
 						    &fault),
 		     -EBADMSG);
 	cr_assert_eq(fault.at, 16);
@@ -967,7 +967,7 @@ Test(swap, branch_flags)
 
 static void expect_flags(uint64_t little, uint64_t big)
 {
-	unsigned char room[64];
+	unsigned char buffer[64];
 
 	begin(&t, "flags", 1, 0, 0);
 	t.native.size = t.foreign.size = 0;
@@ -978,10 +978,10 @@ static void expect_flags(uint64_t little, uint64_t big)
 	halves_of(2);
 	words_of(1);
 	cr_assert_eq(t.native.size, 64);
-	cr_assert_eq(perfring_attr_to_native(fenced(t.foreign.bytes, 64), room, 64), 64);
-	expect_equal(&t, room, &t.native, "to native");
-	cr_assert_eq(perfring_attr_to_foreign(fenced(t.native.bytes, 64), room, 64), 64);
-	expect_equal(&t, room, &t.foreign, "to foreign");
+	cr_assert_eq(perfring_attr_to_native(fenced(t.foreign.bytes, 64), buffer, 64), 64);
+	expect_equal(&t, buffer, &t.native, "to native");
+	cr_assert_eq(perfring_attr_to_foreign(fenced(t.native.bytes, 64), buffer, 64), 64);
+	expect_equal(&t, buffer, &t.foreign, "to foreign");
 }
 
 Test(swap, attr_flags)

@@ -1,4 +1,4 @@
-/* text_test.c - records, fields and attrs as lines of text, and never a byte beyond the room. */
+/* text_test.c - records, fields and attrs as lines of text, and never a byte beyond the buffer. */
 #include "test.h"
 #include "pack.h"
 
@@ -15,7 +15,7 @@ static const struct perf_event_header *finish(struct pack *pack)
 	return (const void *)pack->bytes;
 }
 
-/* The line, and the same cut to every shorter room: allocated exactly, always ended, the length always the whole. */
+/* The line, and the same cut to every shorter buffer: allocated exactly, always ended, the length always the whole. */
 static void assert_line(const struct perfring_format *format, struct pack *pack, const char *expected)
 {
 	const struct perf_event_header *record = finish(pack);
@@ -23,23 +23,23 @@ static void assert_line(const struct perfring_format *format, struct pack *pack,
 	size_t size;
 
 	for (size = 0; size <= (size_t)whole + 2; size++) {
-		char *room = malloc(size ? size : 1);
+		char *buffer = malloc(size ? size : 1);
 		size_t kept = size > (size_t)whole ? (size_t)whole : size ? size - 1 : 0;
 		int64_t length;
 
-		cr_assert_not_null(room);
-		room[0] = '#';
-		length = perfring_record_text(format, record, size ? room : NULL, size);
+		cr_assert_not_null(buffer);
+		buffer[0] = '#';
+		length = perfring_record_text(format, record, size ? buffer : NULL, size);
 		if (size > (size_t)whole)
-			cr_assert_str_eq(room, expected);
+			cr_assert_str_eq(buffer, expected);
 		cr_assert_eq(length, whole);
 		if (size) {
-			cr_assert_eq(room[kept], 0);
-			cr_assert_eq(memcmp(room, expected, kept), 0);
+			cr_assert_eq(buffer[kept], 0);
+			cr_assert_eq(memcmp(buffer, expected, kept), 0);
 		} else {
-			cr_assert_eq(room[0], '#');
+			cr_assert_eq(buffer[0], '#');
 		}
-		free(room);
+		free(buffer);
 	}
 }
 
@@ -436,7 +436,7 @@ Test(text, doubles, .timeout = 60)
 
 Test(text, digits, .timeout = 30)
 {
-	char room[32], *end = room + sizeof(room) - 1, expected[32];
+	char buffer[32], *end = buffer + sizeof(buffer) - 1, expected[32];
 
 	*end = 0;
 	for (uint32_t i = 0; i < 20000; i++) {
@@ -463,7 +463,7 @@ Test(text, fields, .timeout = 30)
 {
 	static const struct perfring_format format = {.sample_type = 1 | 2 | 1 << 7};
 	struct perfring_sample sample;
-	char room[16];
+	char buffer[16];
 
 	start(&pack, 9, 0);
 	word(&pack, 0xabc);
@@ -472,19 +472,19 @@ Test(text, fields, .timeout = 30)
 	half(&pack, 1);
 	half(&pack, 0);
 	cr_assert_eq(perfring_sample_decode_any(&format, finish(&pack), &sample, NULL), 0);
-	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_IP, room, sizeof(room)), 5);
-	cr_assert_str_eq(room, "0xabc");
-	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_TID, room, sizeof(room)), 3);
-	cr_assert_str_eq(room, "5/6");
-	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_CPU, room, sizeof(room)), 1);
-	cr_assert_str_eq(room, "1");
-	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_IP, room, 3), 5);
-	cr_assert_str_eq(room, "0x");
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_IP, buffer, sizeof(buffer)), 5);
+	cr_assert_str_eq(buffer, "0xabc");
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_TID, buffer, sizeof(buffer)), 3);
+	cr_assert_str_eq(buffer, "5/6");
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_CPU, buffer, sizeof(buffer)), 1);
+	cr_assert_str_eq(buffer, "1");
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_IP, buffer, 3), 5);
+	cr_assert_str_eq(buffer, "0x");
 	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_IP, NULL, 0), 5);
-	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_TIME, room, sizeof(room)), -EINVAL);
-	cr_assert_eq(perfring_field_text(&sample, 3, room, sizeof(room)), -EINVAL, "two fields are not one");
-	cr_assert_eq(perfring_field_text(&sample, 0, room, sizeof(room)), -EINVAL);
-	cr_assert_eq(perfring_field_text(&sample, UINT64_C(1) << 63, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_field_text(&sample, PERFRING_SAMPLE_TIME, buffer, sizeof(buffer)), -EINVAL);
+	cr_assert_eq(perfring_field_text(&sample, 3, buffer, sizeof(buffer)), -EINVAL, "two fields are not one");
+	cr_assert_eq(perfring_field_text(&sample, 0, buffer, sizeof(buffer)), -EINVAL);
+	cr_assert_eq(perfring_field_text(&sample, UINT64_C(1) << 63, buffer, sizeof(buffer)), -EINVAL);
 }
 
 Test(text, attrs, .timeout = 30)
@@ -494,13 +494,13 @@ Test(text, attrs, .timeout = 30)
 		unsigned char bytes[144];
 		uint64_t words[18];
 	} is;
-	char room[512];
+	char buffer[512];
 	int64_t length;
 	size_t size;
 
 	is.attr.size = 64;
-	cr_assert_eq(perfring_attr_text(&is.attr, room, sizeof(room)), 30);
-	cr_assert_str_eq(room, "type=HARDWARE size=64 config=0");
+	cr_assert_eq(perfring_attr_text(&is.attr, buffer, sizeof(buffer)), 30);
+	cr_assert_str_eq(buffer, "type=HARDWARE size=64 config=0");
 	is.attr.type = 1;
 	is.attr.size = 144;
 	is.attr.config = 2;
@@ -513,12 +513,12 @@ Test(text, attrs, .timeout = 30)
 	is.attr.wakeup_events = 1;
 	is.attr.branch_sample_type = 1 | 8;
 	is.words[17] = 0x44;
-	length = perfring_attr_text(&is.attr, room, sizeof(room));
-	cr_assert_str_eq(room, "type=SOFTWARE size=144 config=0x2 sample_period=1000 "
+	length = perfring_attr_text(&is.attr, buffer, sizeof(buffer));
+	cr_assert_str_eq(buffer, "type=SOFTWARE size=144 config=0x2 sample_period=1000 "
 			       "sample_type=IDENTIFIER|IP|TID|0x10000000000 read_format=ID|LOST "
 			       "flags=disabled|inherit|precise_ip=2 wakeup_events=1 branch_sample_type=USER|ANY "
 			       "config4=0x44");
-	cr_assert_eq(length, (int64_t)strlen(room));
+	cr_assert_eq(length, (int64_t)strlen(buffer));
 	for (size = 0; size <= (size_t)length + 1; size++) {
 		char *exact = malloc(size ? size : 1);
 
@@ -526,22 +526,22 @@ Test(text, attrs, .timeout = 30)
 		cr_assert_eq(perfring_attr_text(&is.attr, exact, size), length);
 		if (size) {
 			cr_assert_eq(strlen(exact), size - 1);
-			cr_assert_eq(memcmp(exact, room, size - 1), 0);
+			cr_assert_eq(memcmp(exact, buffer, size - 1), 0);
 		}
 		free(exact);
 	}
 	is.attr.type = 77;
 	is.attr.size = 64;
-	perfring_attr_text(&is.attr, room, sizeof(room));
-	cr_assert_eq(strncmp(room, "type=77 size=64 ", 16), 0);
+	perfring_attr_text(&is.attr, buffer, sizeof(buffer));
+	cr_assert_eq(strncmp(buffer, "type=77 size=64 ", 16), 0);
 	is.attr.size = 63;
-	cr_assert_eq(perfring_attr_text(&is.attr, room, sizeof(room)), -EINVAL);
+	cr_assert_eq(perfring_attr_text(&is.attr, buffer, sizeof(buffer)), -EINVAL);
 }
 
 /* Any bytes with any format: an answer, nothing outside, one printable line, and what decodes also encodes. */
 Test(text, any_bytes, .timeout = 120)
 {
-	static char room[4096];
+	static char buffer[4096];
 	static unsigned char again[65536];
 	unsigned long i, decoded_ones = 0, samples = 0;
 
@@ -573,11 +573,11 @@ Test(text, any_bytes, .timeout = 120)
 		format.flags = next();
 		if (next() & 1)
 			perfring_format_plan(&format);
-		length = perfring_record_text(next() % 8 ? &format : NULL, record, room, sizeof(room));
+		length = perfring_record_text(next() % 8 ? &format : NULL, record, buffer, sizeof(buffer));
 		cr_assert_gt(length, 0);
-		for (at = 0; at < (size_t)length && at < sizeof(room) - 1; at++)
-			cr_assert(room[at] >= ' ' && room[at] <= '~');
-		cr_assert_eq(room[at], 0);
+		for (at = 0; at < (size_t)length && at < sizeof(buffer) - 1; at++)
+			cr_assert(buffer[at] >= ' ' && buffer[at] <= '~');
+		cr_assert_eq(buffer[at], 0);
 		if (header.type == 9) {
 			int first = perfring_sample_decode(&format, record, &sample, &fault);
 

@@ -3,7 +3,7 @@
  * Those that nothing in the tree can show, wholly or in part:
  *
  *   14  positions that wrap at 2^32: needs a 32-bit kernel (those of 64 bits are shown)
- *   15  the writer's side: no writer yet (that the kernel leaves room free is shown)
+ *   15  the writer's side: no writer yet (that the kernel leaves space free is shown)
  *   36  COMPRESSED: not read yet (HEADER_FEATURE is shown)
  *   44  that two readers at once conflict: nothing here could notice (that they share data_tail is shown)
  */
@@ -249,9 +249,9 @@ static volatile char *touch(size_t pages)
 	return memory;
 }
 
-static void read_values(const struct live *live, struct perfring_read *values, uint64_t *room, size_t size)
+static void read_values(const struct live *live, struct perfring_read *values, uint64_t *buffer, size_t size)
 {
-	cr_assert_eq(perfring_event_read(live->fd, &live->format, values, room, size), 0);
+	cr_assert_eq(perfring_event_read(live->fd, &live->format, values, buffer, size), 0);
 }
 
 /* A session of this thread, wherever it runs. */
@@ -432,7 +432,7 @@ Test(trap, t05_raw_size_and_what_follows)
 	static const uint32_t payloads[][2] = {{1, 4}, {4, 4}, {5, 12}, {12, 12}, {13, 20}, {16, 20}};
 	const struct perfring_format format = {.sample_type = PERFRING_SAMPLE_RAW | PERFRING_SAMPLE_WEIGHT};
 	struct perfring_sample sample;
-	uint64_t room[16];
+	uint64_t buffer[16];
 
 	for (uint32_t size = 4; size <= 20; size += 8) {
 		start(&pack, 9, 2);
@@ -448,11 +448,11 @@ Test(trap, t05_raw_size_and_what_follows)
 		uint32_t size;
 
 		sample = (struct perfring_sample){.weight = 88, .raw = perfring_raw_of(pack.bytes, payloads[i][0])};
-		cr_assert_eq(perfring_sample_encode_any(&format, &sample, room, sizeof(room)),
+		cr_assert_eq(perfring_sample_encode_any(&format, &sample, buffer, sizeof(buffer)),
 			     8 + 4 + payloads[i][1] + 8);
-		memcpy(&size, &room[1], 4);
+		memcpy(&size, &buffer[1], 4);
 		cr_assert_eq(size, payloads[i][1]);
-		cr_assert_eq(room[(12 + size) / 8], 88);
+		cr_assert_eq(buffer[(12 + size) / 8], 88);
 	}
 }
 
@@ -594,7 +594,7 @@ Test(trap, t10_pairs_are_not_words)
 	const struct perfring_format format = {.sample_type = PERFRING_SAMPLE_TID | PERFRING_SAMPLE_CPU};
 	static unsigned char foreign[24] = {0, 0, 0, 9, 0, 2, 0, 24, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4};
 	struct perfring_sample sample;
-	uint64_t room[3];
+	uint64_t buffer[3];
 
 	if (*(const unsigned char *)&(const uint16_t){1} == 0) {
 		static const unsigned char little[24] = {9, 0, 0, 0, 2, 0, 24, 0, 1, 0, 0, 0,
@@ -602,8 +602,8 @@ Test(trap, t10_pairs_are_not_words)
 
 		memcpy(foreign, little, 24);
 	}
-	cr_assert_eq(perfring_record_to_native(&format, (const void *)foreign, room, sizeof(room), NULL), 24);
-	cr_assert_eq(perfring_sample_decode_any(&format, (const void *)room, &sample, NULL), 0);
+	cr_assert_eq(perfring_record_to_native(&format, (const void *)foreign, buffer, sizeof(buffer), NULL), 24);
+	cr_assert_eq(perfring_sample_decode_any(&format, (const void *)buffer, &sample, NULL), 0);
 	cr_assert_eq(sample.pid, 1);
 	cr_assert_eq(sample.tid, 2);
 	cr_assert_eq(sample.cpu, 3);
@@ -651,7 +651,7 @@ Test(trap, t12_lost_names_the_next_writer)
 	struct perfring_read values;
 	struct perfring_record record;
 	struct live live, next;
-	uint64_t room[8], id;
+	uint64_t buffer[8], id;
 
 	attr.read_format = other.read_format = PERF_FORMAT_ID | 16;
 	live_open(&live, &attr, 1);
@@ -670,16 +670,16 @@ Test(trap, t12_lost_names_the_next_writer)
 	cr_assert_eq(record.type, PERF_RECORD_LOST);
 	cr_assert_eq(record.is.lost.lost, 30);
 	cr_assert_eq(record.is.lost.id, id);
-	read_values(&live, &values, room, sizeof(room));
+	read_values(&live, &values, buffer, sizeof(buffer));
 	cr_assert_eq(perfring_read_lost(&values, 0), 30);
 	cr_assert_neq(perfring_read_id(&values, 0), id);
-	read_values(&next, &values, room, sizeof(room));
+	read_values(&next, &values, buffer, sizeof(buffer));
 	cr_assert_eq(perfring_read_lost(&values, 0), 0);
 	close(next.fd);
 	live_close(&live);
 }
 
-/* LOST needs room of its own: a reader that gives back one record at a time frees nothing. */
+/* LOST needs space of its own: a reader that gives back one record at a time frees nothing. */
 Test(trap, t13_lost_needs_room_too)
 {
 	struct perf_event_attr attr = watch(&watched, WATCHED);
@@ -692,7 +692,7 @@ Test(trap, t13_lost_needs_room_too)
 	live_next(&live);
 	perfring_reader_return(&live.reader);
 	hit(&watched, 1);
-	cr_assert_eq(perfring_reader_observe(&live.reader), 4080 - 24, "no room for LOST and a record");
+	cr_assert_eq(perfring_reader_observe(&live.reader), 4080 - 24, "no space for LOST and a record");
 	live_next(&live);
 	live_next(&live);
 	perfring_reader_return(&live.reader);
@@ -761,7 +761,7 @@ Test(trap, t16_records_that_nobody_is_woken_for)
 			items++;
 		perfring_session_return(session);
 	}
-	cr_assert_eq(items, 127, "all but those the ring has no room for");
+	cr_assert_eq(items, 127, "all but those the ring has no space for");
 	perfring_session_close(session);
 }
 
@@ -1030,14 +1030,14 @@ Test(trap, t28_what_never_comes)
 	const struct perf_event_header *record;
 	struct perfring_read values;
 	struct live live;
-	uint64_t room[8];
+	uint64_t buffer[8];
 	int samples = 0;
 
 	attr.sample_period = 0;
 	live_open(&live, &attr, 1);
 	hit(&watched, 10);
 	cr_assert_eq(perfring_reader_observe(&live.reader), 0);
-	read_values(&live, &values, room, sizeof(room));
+	read_values(&live, &values, buffer, sizeof(buffer));
 	cr_assert_eq(perfring_read_value(&values, 0), 10);
 	live_close(&live);
 	attr = faults(PERF_SAMPLE_IP);
@@ -1058,16 +1058,16 @@ Test(trap, t29_reset_is_not_for_all)
 	struct perf_event_attr attr = watch(&watched, WATCHED);
 	struct perfring_read values;
 	struct live live;
-	uint64_t room[8], enabled;
+	uint64_t buffer[8], enabled;
 
 	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | 16;
 	live_open(&live, &attr, 1);
 	hit(&watched, 200);
-	read_values(&live, &values, room, sizeof(room));
+	read_values(&live, &values, buffer, sizeof(buffer));
 	cr_assert_eq(perfring_read_value(&values, 0), 200);
 	enabled = values.enabled;
 	cr_assert_eq(ioctl(live.fd, PERF_EVENT_IOC_RESET, 0), 0);
-	read_values(&live, &values, room, sizeof(room));
+	read_values(&live, &values, buffer, sizeof(buffer));
 	cr_assert_eq(perfring_read_value(&values, 0), 0);
 	cr_assert_eq(perfring_read_lost(&values, 0), 30);
 	cr_assert_gt(values.enabled, enabled);
@@ -1158,7 +1158,7 @@ Test(trap, t32_groups)
 	struct perf_event_attr attr = watch(&watched, 0), sibling = watch(&watched_too, 0);
 	struct live leader, member;
 	struct perfring_read values;
-	uint64_t room[16], ids[2];
+	uint64_t buffer[16], ids[2];
 
 	attr.read_format = PERF_FORMAT_GROUP;
 	sibling.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID;
@@ -1170,7 +1170,7 @@ Test(trap, t32_groups)
 	cr_assert_eq(perfring_event_id(leader.fd, &ids[0]), 0);
 	cr_assert_eq(perfring_event_id(member.fd, &ids[1]), 0);
 	hit(&watched_too, 5);
-	read_values(&member, &values, room, sizeof(room));
+	read_values(&member, &values, buffer, sizeof(buffer));
 	cr_assert_eq(values.nr, 2);
 	cr_assert_eq(perfring_read_value(&values, 1), 0, "its leader is not enabled");
 	cr_assert_eq(perfring_read_id(&values, 0), ids[0]);
@@ -1178,11 +1178,11 @@ Test(trap, t32_groups)
 	cr_assert_eq(ioctl(member.fd, PERF_EVENT_IOC_DISABLE, 0), 0);
 	cr_assert_eq(ioctl(leader.fd, PERF_EVENT_IOC_ENABLE, 0), 0);
 	hit(&watched_too, 5);
-	read_values(&leader, &values, room, sizeof(room));
+	read_values(&leader, &values, buffer, sizeof(buffer));
 	cr_assert_eq(perfring_read_value(&values, 1), 0, "nor is it, yet");
 	cr_assert_eq(ioctl(leader.fd, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP), 0);
 	hit(&watched_too, 5);
-	read_values(&leader, &values, room, sizeof(room));
+	read_values(&leader, &values, buffer, sizeof(buffer));
 	cr_assert_eq(perfring_read_value(&values, 1), 5);
 	cr_assert_eq(perfring_read_id(&values, 1), 0);
 	close(member.fd);
@@ -1501,7 +1501,7 @@ Test(trap, t40_nowhere_and_nobody)
 	cr_assert_str_eq(line, "LOST_SAMPLES lost=3 trailer={tid=-1/-1 cpu=-1}", "%s", line);
 }
 
-/* A name may fill its room to the last byte. */
+/* A name may fill its buffer to the last byte. */
 Test(trap, t41_names_without_an_end)
 {
 	const struct perfring_format format = {.sample_type = PERFRING_SAMPLE_TIME, .flags = SAMPLE_ID_ALL};
@@ -1554,7 +1554,7 @@ Test(trap, t43_sharing_a_ring_makes_no_group)
 	struct perfring_session_event opened;
 	struct perfring_format format;
 	struct perfring_read values;
-	uint64_t room[8];
+	uint64_t buffer[8];
 
 	for (int i = 0; i < 2; i++) {
 		attrs[i].sample_id_all = 1;
@@ -1565,7 +1565,7 @@ Test(trap, t43_sharing_a_ring_makes_no_group)
 	for (uint32_t i = 0; i < 2; i++) {
 		cr_assert_eq(perfring_session_event_at(session, i, &opened), 1);
 		cr_assert_eq(perfring_format_from_attr(&format, &attrs[i]), 0);
-		cr_assert_eq(perfring_event_read(opened.fd, &format, &values, room, sizeof(room)), 0);
+		cr_assert_eq(perfring_event_read(opened.fd, &format, &values, buffer, sizeof(buffer)), 0);
 		cr_assert_eq(values.nr, 1);
 		cr_assert_eq(perfring_read_id(&values, 0), opened.id);
 	}

@@ -86,7 +86,7 @@ static uint64_t word_of(uint64_t n, uint32_t i)
 	return i == RECORD / 8 - 2 ? n + 1 : i == RECORD / 8 - 1 ? FIRST_ID + n % 2 : n * 8 + i;
 }
 
-/* Whether there was room. */
+/* Whether there was space. */
 static bool hostile_write(struct hostile *hostile)
 {
 	uint64_t n = hostile->written;

@@ -159,7 +159,7 @@ static void close_rig(struct rig *rig)
 	}
 }
 
-/* Samples of two events, as long as there is room, from where the ring stands. */
+/* Samples of two events, as long as there is space, from where the ring stands. */
 static void fill(struct rig *rig)
 {
 	uint64_t most = below(2) ? rig->ring.size : below(rig->ring.size);
@@ -595,12 +595,12 @@ static void run_snapshot(bool changes)
 		cr_assert_eq(perfring_writer_open(&writer, &rig.ring, NULL), 0);
 		for (uint64_t i = below(400); i > 0; i--) {
 			struct perf_event_header header = {PERF_RECORD_SAMPLE, 0, (uint16_t)(16 + 8 * below(20))};
-			void *room = perfring_writer_reserve(writer, NULL, header.size, &claim);
+			void *buffer = perfring_writer_reserve(writer, NULL, header.size, &claim);
 
-			if (!room)
+			if (!buffer)
 				continue;
-			memset(room, 0x55, header.size);
-			memcpy(room, &header, sizeof(header));
+			memset(buffer, 0x55, header.size);
+			memcpy(buffer, &header, sizeof(header));
 			perfring_writer_commit(writer, &claim);
 		}
 		perfring_writer_close(writer);
@@ -644,17 +644,17 @@ static void write_shared(struct perfring_shared *shared)
 	struct perfring_claim claim;
 
 	for (unsigned i = 0; i < 60; i++) {
-		unsigned char *room;
+		unsigned char *buffer;
 
 		header.size = (uint16_t)(16 + 8 * below(20));
-		room = perfring_shared_reserve(shared, NULL, header.size, &claim);
-		if (!room) {
+		buffer = perfring_shared_reserve(shared, NULL, header.size, &claim);
+		if (!buffer) {
 			counts.told++;
 			continue;
 		}
 		counts.handed_out++;
-		memset(room, 0x55, header.size);
-		memcpy(room, &header, sizeof(header));
+		memset(buffer, 0x55, header.size);
+		memcpy(buffer, &header, sizeof(header));
 		if (below(8))
 			perfring_shared_commit(shared, &claim);
 		else

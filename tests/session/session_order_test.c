@@ -93,13 +93,13 @@ static void hand_sample(struct hand *hand, uint32_t ring, uint64_t id, uint64_t 
 }
 
 /* Hands out what the round gives; returns how many, checks that times never fall unless `late` says so. */
-static uint64_t hand_take(struct hand *hand, uint64_t *times, uint64_t room)
+static uint64_t hand_take(struct hand *hand, uint64_t *times, uint64_t buffer)
 {
 	struct perfring_item item;
 	uint64_t count = 0;
 
 	while (perfring_session_next(hand->session, &item) == 1) {
-		cr_assert_lt(count, room);
+		cr_assert_lt(count, buffer);
 		times[count++] = item.time;
 	}
 	return count;

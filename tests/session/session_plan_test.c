@@ -1045,7 +1045,7 @@ static void run_for(struct perfring_session *session, uint64_t ms)
 }
 
 /* One session: 64 events on all CPUs; and `many` of them on each thread of the process on each CPU, which is what the
- * hard limit has room for, twice: for the threads that are, and those that have gone since the last look. */
+ * hard limit has space for, twice: for the threads that are, and those that have gone since the last look. */
 static void through_the_storm(struct told *told)
 {
 	uint64_t files, maps, rings, many = asked_of_child;

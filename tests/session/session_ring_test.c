@@ -48,15 +48,15 @@ static bool write_sample(struct perfring_writer *writer, uint64_t number)
 	struct perfring_sample sample = {.identifier = OUR_ID, .pid = (uint32_t)getpid(), .addr = number};
 	struct perfring_claim claim;
 	int64_t size;
-	void *room;
+	void *buffer;
 
 	sample.tid = (uint32_t)syscall(SYS_gettid);
 	size = perfring_sample_size(&our_format, &sample);
-	room = perfring_writer_reserve(writer, NULL, (uint64_t)size, &claim);
-	if (!room)
+	buffer = perfring_writer_reserve(writer, NULL, (uint64_t)size, &claim);
+	if (!buffer)
 		return false;
 	sample.time = perfring_writer_stamp(writer, &claim);
-	perfring_sample_encode(&our_format, &sample, room, (size_t)size);
+	perfring_sample_encode(&our_format, &sample, buffer, (size_t)size);
 	perfring_writer_commit(writer, &claim);
 	return true;
 }

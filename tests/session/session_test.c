@@ -294,7 +294,7 @@ Test(session, what_finds_the_ring_full_is_counted)
 	cr_assert_eq(perfring_session_enable(session), 0);
 	touch_pages(5000);
 	cr_assert_eq(perfring_session_disable(session), 0);
-	/* What was dropped is told by the next record that finds room, here after the drain. */
+	/* What was dropped is told by the next record that finds space, here after the drain. */
 	perfring_session_flush(session);
 	while (perfring_session_next_span(session, &span) == 1)
 		;
@@ -311,12 +311,12 @@ Test(session, what_finds_the_ring_full_is_counted)
 	perfring_session_return(session);
 	perfring_session_totals(session, &totals);
 	for (uint32_t i = 0; perfring_session_event_at(session, i, &opened); i++) {
-		uint64_t room[4];
+		uint64_t buffer[4];
 		struct perfring_read values;
 
 		cr_assert_eq(perfring_event_read(opened.fd,
 						 perfring_format_set_at(perfring_session_formats(session), 0), &values,
-						 room, sizeof(room)),
+						 buffer, sizeof(buffer)),
 			     0);
 		cr_assert_eq(perfring_read_id(&values, 0), opened.id);
 		lost += perfring_read_lost(&values, 0);

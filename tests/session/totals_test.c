@@ -15,15 +15,15 @@ static void write_record(struct stream *stream, uint32_t type, const uint64_t *w
 {
 	struct perf_event_header header = {.type = type, .size = (uint16_t)(8 + 8 * count + 16)};
 	struct perfring_claim claim;
-	unsigned char *room;
+	unsigned char *buffer;
 
 	stream_begin(stream);
-	room = perfring_writer_reserve(stream->writer, NULL, header.size, &claim);
-	cr_assert_not_null(room);
-	memcpy(room, &header, 8);
-	memcpy(room + 8, words, 8u * count);
-	memcpy(room + 8 + 8 * count, &time, 8);
-	memcpy(room + 16 + 8 * count, &id, 8);
+	buffer = perfring_writer_reserve(stream->writer, NULL, header.size, &claim);
+	cr_assert_not_null(buffer);
+	memcpy(buffer, &header, 8);
+	memcpy(buffer + 8, words, 8u * count);
+	memcpy(buffer + 8 + 8 * count, &time, 8);
+	memcpy(buffer + 16 + 8 * count, &id, 8);
 	perfring_writer_commit(stream->writer, &claim);
 }
 

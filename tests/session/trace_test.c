@@ -63,14 +63,14 @@ static void rig_close(struct rig *rig)
 /* A transaction; returns what begin said. */
 static int64_t produce(struct perfring_aux_area *aux, uint64_t size, uint64_t flags)
 {
-	unsigned char *room;
-	int64_t n = perfring_aux_begin(aux, &room);
+	unsigned char *buffer;
+	int64_t n = perfring_aux_begin(aux, &buffer);
 
 	if (n <= 0)
 		return n;
 	if ((int64_t)size > n && !(aux->flags & PERFRING_RING_OVERWRITE))
 		size = (uint64_t)n;
-	cr_assert(room == aux->data + (aux->position & (aux->size - 1)));
+	cr_assert(buffer == aux->data + (aux->position & (aux->size - 1)));
 	for (uint64_t i = 0; i < size; i++)
 		aux->data[(aux->position + i) & (aux->size - 1)] = byte_of(aux->position + i);
 	cr_assert_eq(perfring_aux_end(aux, size, flags), 0);
@@ -132,7 +132,7 @@ Test(trace, a_stopped_producer_goes_on_after_a_return)
 	struct rig rig;
 
 	rig_open(&rig, 0);
-	/* TRUNCATED: there is room, and yet it is stopped. */
+	/* TRUNCATED: there is space, and yet it is stopped. */
 	cr_assert_gt(produce(&rig.aux, 100, PERFRING_AUX_TRUNCATED), 0);
 	cr_assert_eq(produce(&rig.aux, 100, 0), -EAGAIN);
 	perfring_session_flush(rig.session);
@@ -142,7 +142,7 @@ Test(trace, a_stopped_producer_goes_on_after_a_return)
 	cr_assert_eq(produce(&rig.aux, 100, 0), -EAGAIN);
 	perfring_session_return(rig.session);
 	cr_assert_gt(produce(&rig.aux, 100, 0), 0);
-	/* No room: no record tells of it. */
+	/* No space: no record tells of it. */
 	cr_assert_gt(produce(&rig.aux, 2 * PAGE, 0), 0);
 	cr_assert_eq(produce(&rig.aux, 1, 0), 0);
 	cr_assert_eq(produce(&rig.aux, 1, 0), -EAGAIN);
@@ -151,7 +151,7 @@ Test(trace, a_stopped_producer_goes_on_after_a_return)
 	cr_assert_eq(piece.size, 2 * PAGE - 1, "one byte stays free");
 	perfring_session_return(rig.session);
 	cr_assert_gt(produce(&rig.aux, 10, 0), 0);
-	/* It stopped just before the room came back: there is nothing left to read. */
+	/* It stopped just before the space came back: there is nothing left to read. */
 	perfring_session_flush(rig.session);
 	cr_assert_eq(perfring_session_next_aux(rig.session, &piece), 1);
 	perfring_session_return(rig.session);

@@ -536,7 +536,7 @@ Test(soft_sample, trailer_by_type)
 {
 	static const uint64_t fields[] = {FIELD(TID),       FIELD(TIME), FIELD(ID),
 					  FIELD(STREAM_ID), FIELD(CPU),  FIELD(IDENTIFIER)};
-	uint64_t expected[6] = {0, 99, ID, STREAM, 0, ID}, room[6];
+	uint64_t expected[6] = {0, 99, ID, STREAM, 0, ID}, buffer[6];
 	uint32_t halves[12];
 	struct perf_event_attr attr;
 	struct made made;
@@ -553,16 +553,16 @@ Test(soft_sample, trailer_by_type)
 			}
 		make(&made, &attr, 1);
 		memcpy(&expected[0], (uint32_t[]){made.thread.pid, made.thread.tid}, 8);
-		cr_assert_eq(perfring_soft_put_trailer(made.instance, (unsigned char *)room, 99), size);
+		cr_assert_eq(perfring_soft_put_trailer(made.instance, (unsigned char *)buffer, 99), size);
 		cr_assert_eq(made.instance->output.trailer_size, size);
 		cr_assert_eq(made.instance->output.id, ID);
-		memcpy(halves, room, size);
+		memcpy(halves, buffer, size);
 		for (i = 0; i < 6; i++)
 			if (set & 1u << i) {
 				if (i == 4)
 					cr_assert_lt(halves[2 * at], 4096u); /* the CPU, and a word of 0 */
 				else
-					cr_assert_eq(room[at], expected[i]);
+					cr_assert_eq(buffer[at], expected[i]);
 				at++;
 			}
 		unmake(&made);
@@ -1566,7 +1566,7 @@ Test(soft_sample, nested)
 static unsigned calls;
 
 extern void *__libc_malloc(size_t size);
-extern void __libc_free(void *room);
+extern void __libc_free(void *buffer);
 
 void *malloc(size_t size)
 {
@@ -1574,10 +1574,10 @@ void *malloc(size_t size)
 	return __libc_malloc(size);
 }
 
-void free(void *room)
+void free(void *buffer)
 {
 	calls++;
-	__libc_free(room);
+	__libc_free(buffer);
 }
 
 int pthread_mutex_trylock(pthread_mutex_t *mutex)

@@ -621,7 +621,7 @@ Test(soft_thread, no_more_than_4096_threads)
 		pthread_join(threads[i], NULL);
 	pthread_attr_destroy(&small);
 	if (made < 4100)
-		cr_skip_test("SKIP-ENV: pthread_create: %s: room for 4100 threads", strerror(ret));
+		cr_skip_test("SKIP-ENV: pthread_create: %s: space for 4100 threads", strerror(ret));
 	cr_assert_eq(value(event), 4100);
 	perfring_soft_close(event);
 	event = open_event(&attr, PERFRING_SOFT_PROCESS, NULL); /* their places are free */

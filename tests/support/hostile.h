@@ -48,16 +48,16 @@ static inline const char *hostile_name(void)
 struct hostile_bytes {
 	unsigned char *bytes;
 	size_t size;
-	size_t room;
+	size_t buffer;
 };
 
 static inline void *hostile_put(struct hostile_bytes *to, const void *from, size_t size)
 {
 	void *at;
 
-	if (to->size + size > to->room) {
-		to->room = 2 * (to->size + size);
-		to->bytes = realloc(to->bytes, to->room);
+	if (to->size + size > to->buffer) {
+		to->buffer = 2 * (to->size + size);
+		to->bytes = realloc(to->bytes, to->buffer);
 		if (!to->bytes)
 			abort();
 	}
@@ -351,8 +351,8 @@ static inline void hostile_write_recording(const char *path, char *const names[]
 	struct perfring_file_writer *writer;
 	struct perfring_record record;
 	struct perfring_format format;
-	unsigned char room[512];
-	struct iovec piece = {.iov_base = room};
+	unsigned char buffer[512];
+	struct iovec piece = {.iov_base = buffer};
 
 	if (perfring_format_from_attr(&format, &attr) || perfring_file_writer_open(&writer, fd) ||
 	    perfring_file_writer_add_event(writer, &attr, "clock") || perfring_file_writer_add_id(writer, 0, 7) ||
@@ -376,7 +376,7 @@ static inline void hostile_write_recording(const char *path, char *const names[]
 		record.is.mmap2.filename.size = (uint32_t)strlen(names[i]);
 		sample.ip = record.is.mmap2.addr + at;
 		sample.time = i + 1;
-		piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, room, sizeof(room));
+		piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, buffer, sizeof(buffer));
 		if (perfring_file_writer_put(writer, 0, &record) || perfring_file_writer_write(writer, &piece, 1) ||
 		    (id && !is_in_records &&
 		     perfring_file_writer_put_build_id(writer, PERFRING_RECORD_MISC_USER, -1, names[i], id, 20)))

@@ -349,32 +349,32 @@ static inline void is_sound(const struct run *run, const struct perf_event_heade
 }
 
 /* Says where two records differ. */
-static inline void is_same(const struct perf_event_header *record, const unsigned char *room, int64_t size)
+static inline void is_same(const struct perf_event_header *record, const unsigned char *buffer, int64_t size)
 {
 	const unsigned char *bytes = (const void *)record;
 	size_t i;
 
 	cr_assert_eq(size, record->size, "type %u: %lld of %u bytes", record->type, (long long)size, record->size);
 	for (i = 0; i < record->size; i++)
-		cr_assert_eq(bytes[i], room[i], "type %u of %u bytes: byte %zu is %02x, was %02x", record->type,
-			     record->size, i, room[i], bytes[i]);
+		cr_assert_eq(bytes[i], buffer[i], "type %u of %u bytes: byte %zu is %02x, was %02x", record->type,
+			     record->size, i, buffer[i], bytes[i]);
 }
 
 /* Decodes any record but SAMPLE, and writes it again. */
 static inline void decode_record(struct run *run, const struct perf_event_header *record, struct perfring_record *is)
 {
-	static unsigned char room[65536];
+	static unsigned char buffer[65536];
 	struct perfring_fault fault = {-1, "?"};
 
 	memset(is, 0xa5, sizeof(*is));
-	memset(room, 0x5a, record->size);
+	memset(buffer, 0x5a, record->size);
 	cr_assert_eq(perfring_record_decode(&run->format, record, is, &fault), 0, "type %u: %s at %lld", record->type,
 		     fault.what, (long long)fault.at);
 	cr_assert_eq(is->type, record->type);
 	cr_assert_eq(is->misc, record->misc);
 	cr_assert_eq(is->trailing_size, 0, "type %u: %u bytes behind its members", record->type, is->trailing_size);
 	cr_assert_eq(perfring_record_size(&run->format, is), record->size);
-	is_same(record, room, perfring_record_encode(&run->format, is, room, record->size));
+	is_same(record, buffer, perfring_record_encode(&run->format, is, buffer, record->size));
 	is_sound(run, record);
 	run->records++;
 }
@@ -382,18 +382,18 @@ static inline void decode_record(struct run *run, const struct perf_event_header
 static inline void decode_sample(struct run *run, const struct perf_event_header *record,
 				 struct perfring_sample *sample)
 {
-	static unsigned char room[65536];
+	static unsigned char buffer[65536];
 	struct perfring_fault fault = {-1, "?"};
 
 	memset(sample, 0xa5, sizeof(*sample));
-	memset(room, 0x5a, record->size);
+	memset(buffer, 0x5a, record->size);
 	cr_assert_eq(perfring_sample_decode(&run->format, record, sample, &fault), 0, "%s at %lld", fault.what,
 		     (long long)fault.at);
 	cr_assert_eq(sample->present, run->attr.sample_type);
 	cr_assert_eq(sample->misc, record->misc);
 	cr_assert_eq(sample->trailing_size, 0, "%u bytes behind the last field", sample->trailing_size);
 	cr_assert_eq(perfring_sample_size(&run->format, sample), record->size);
-	is_same(record, room, perfring_sample_encode(&run->format, sample, room, record->size));
+	is_same(record, buffer, perfring_sample_encode(&run->format, sample, buffer, record->size));
 	is_sound(run, record);
 	run->samples++;
 }

@@ -57,10 +57,10 @@ NEST_INLINE uint64_t nest_word(uint64_t id, uint64_t index)
 	return (id + 1) * UINT64_C(0x9e3779b97f4a7c15) + index;
 }
 
-NEST_INLINE void nest_encode(void *room, uint16_t size, uint64_t id)
+NEST_INLINE void nest_encode(void *space, uint16_t size, uint64_t id)
 {
 	struct perf_event_header header = {PERF_RECORD_SAMPLE, 0, size};
-	uint64_t *words = room;
+	uint64_t *words = space;
 	unsigned i;
 
 	memcpy(words, &header, sizeof(header));
@@ -73,11 +73,11 @@ NEST_INLINE void nest_encode(void *room, uint16_t size, uint64_t id)
 NEST_INLINE uint64_t nest_write(struct perfring_writer *writer, uint64_t id, uint16_t size)
 {
 	struct perfring_claim claim;
-	void *room = perfring_writer_reserve(writer, NULL, size, &claim);
+	void *space = perfring_writer_reserve(writer, NULL, size, &claim);
 
-	if (!room)
+	if (!space)
 		return 0;
-	nest_encode(room, size, id);
+	nest_encode(space, size, id);
 	perfring_writer_commit(writer, &claim);
 	return 1;
 }
@@ -85,11 +85,11 @@ NEST_INLINE uint64_t nest_write(struct perfring_writer *writer, uint64_t id, uin
 NEST_INLINE uint64_t nest_discard(struct perfring_writer *writer, uint64_t id)
 {
 	struct perfring_claim claim;
-	void *room = perfring_writer_reserve(writer, NULL, 24, &claim);
+	void *space = perfring_writer_reserve(writer, NULL, 24, &claim);
 
-	if (!room)
+	if (!space)
 		return 0;
-	nest_encode(room, 24, id);
+	nest_encode(space, 24, id);
 	perfring_writer_discard(writer, &claim);
 	return 1;
 }
@@ -132,24 +132,24 @@ struct nest_mode {
 
 /* LOST with its trailer: 40 bytes. */
 static const struct nest_mode nest_modes[] = {
-	{"roomy", 0, 2048, -1, 0, 0, 0, 0, 0, 4, {0}},
+	{"large", 0, 2048, -1, 0, 0, 0, 0, 0, 4, {0}},
 	{"mixed sizes", 0, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_LONG, NEST_WRITE, NEST_LONG}},
 	{"mixed sizes, longer inside", 0, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_WRITE, NEST_LONG, NEST_WRITE, NEST_LONG}},
 	{"full", 0, 2048, 7, 0, 0, 0, 0, 0, 0, {0}},
-	{"room for 1", 0, 2048, 31, 0, 0, 0, 0, 0, 1, {0}},
-	{"room for 2", 0, 2048, 55, 0, 0, 0, 0, 0, 2, {0}},
-	{"room for 3", 0, 2048, 79, 0, 0, 0, 0, 0, 3, {0}},
-	{"room for 2, mixed", 0, 2048, 71, 0, 0, 0, 0, 0, -1, {NEST_LONG, NEST_WRITE, NEST_LONG}},
+	{"space for 1", 0, 2048, 31, 0, 0, 0, 0, 0, 1, {0}},
+	{"space for 2", 0, 2048, 55, 0, 0, 0, 0, 0, 2, {0}},
+	{"space for 3", 0, 2048, 79, 0, 0, 0, 0, 0, 3, {0}},
+	{"space for 2, mixed", 0, 2048, 71, 0, 0, 0, 0, 0, -1, {NEST_LONG, NEST_WRITE, NEST_LONG}},
 	{"full, drained meanwhile", 0, 2048, 7, 0, 0, 0, 0, 0, -1, {NEST_WRITE, NEST_DRAIN, NEST_WRITE, NEST_DRAIN}},
-	{"room for 1, drained meanwhile", 0, 2048, 31, 0, 0, 0, 0, 0, -1, {NEST_WRITE, NEST_WRITE, NEST_DRAIN}},
+	{"space for 1, drained meanwhile", 0, 2048, 31, 0, 0, 0, 0, 0, -1, {NEST_WRITE, NEST_WRITE, NEST_DRAIN}},
 	{"wrapping", 0, 16, -1, 0, 0, 0, 0, 0, 4, {0}},
 	{"wrapping, transactions", 0, 32, -1, 0, 0, 0, 0, 0, 4, {NEST_THREE, NEST_THREE, NEST_WRITE, NEST_THREE}},
 	{"loss pending", 0, 2048, -1, 5, 0, 0, 0, 0, 4, {0}},
 	{"loss pending, wrapping", 0, 32, -1, 5, 0, 0, 0, 0, 4, {0}},
-	{"loss pending, room for the record alone", 0, 2048, 63, 5, 0, 0, 0, 0, 0, {0}},
-	{"loss pending, room for both", 0, 2048, 71, 5, 0, 0, 0, 0, -1, {0}},
-	{"loss pending, room for one more", 0, 2048, 95, 5, 0, 0, 0, 0, -1, {0}},
-	{"loss pending, room for a short one more", 0, 2048, 95, 5, 0, 0, 0, 0, -1, {NEST_WRITE, NEST_LONG, NEST_LONG}},
+	{"loss pending, space for the record alone", 0, 2048, 63, 5, 0, 0, 0, 0, 0, {0}},
+	{"loss pending, space for both", 0, 2048, 71, 5, 0, 0, 0, 0, -1, {0}},
+	{"loss pending, space for one more", 0, 2048, 95, 5, 0, 0, 0, 0, -1, {0}},
+	{"loss pending, space for a short one more", 0, 2048, 95, 5, 0, 0, 0, 0, -1, {NEST_WRITE, NEST_LONG, NEST_LONG}},
 	{"loss pending, paused meanwhile", 0, 2048, -1, 5, 0, 0, 0, 0, -1, {NEST_WRITE, NEST_PAUSE, NEST_WRITE}},
 	{"loss pending, before the watermark", 0, 2048, -1, 5, 64, 0, 0, 0, 4, {0}},
 	{"loss pending, called", 0, 2048, -1, 5, 0, 0, 0, 0, 4, {NEST_WRITE, NEST_CALL, NEST_WRITE}},
@@ -168,13 +168,13 @@ static const struct nest_mode nest_modes[] = {
 	{"resumed meanwhile", 0, 2048, -1, 0, 0, 0, 0, 1, -1, {NEST_WRITE, NEST_RESUME, NEST_WRITE}},
 	{"discarded", 0, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_DISCARD, NEST_WRITE, NEST_WRITE}},
 	{"discards nested", 0, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_WRITE, NEST_DISCARD, NEST_DISCARD}},
-	{"discarded, room for 1", 0, 2048, 31, 0, 0, 0, 0, 0, -1, {NEST_DISCARD, NEST_WRITE, NEST_DISCARD}},
+	{"discarded, space for 1", 0, 2048, 31, 0, 0, 0, 0, 0, -1, {NEST_DISCARD, NEST_WRITE, NEST_DISCARD}},
 	{"transaction", 0, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_THREE, NEST_WRITE, NEST_THREE}},
 	{"transaction, partly taken", 0, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_TWO, NEST_WRITE, NEST_TWO}},
-	{"transaction, room for 2", 0, 2048, 55, 0, 0, 0, 0, 0, -1, {NEST_THREE, NEST_WRITE, NEST_TWO}},
+	{"transaction, space for 2", 0, 2048, 55, 0, 0, 0, 0, 0, -1, {NEST_THREE, NEST_WRITE, NEST_TWO}},
 	{"backward", NEST_BACKWARD, 2048, -1, 0, 0, 0, 0, 0, 4, {0}},
-	{"backward, room for 1", NEST_BACKWARD, 2048, 31, 0, 0, 0, 0, 0, 1, {0}},
-	{"backward, room for 2", NEST_BACKWARD, 2048, 55, 0, 0, 0, 0, 0, 2, {0}},
+	{"backward, space for 1", NEST_BACKWARD, 2048, 31, 0, 0, 0, 0, 0, 1, {0}},
+	{"backward, space for 2", NEST_BACKWARD, 2048, 55, 0, 0, 0, 0, 0, 2, {0}},
 	{"backward, loss pending, wrapping", NEST_BACKWARD, 16, -1, 5, 0, 0, 0, 0, 4, {NEST_LONG, NEST_WRITE}},
 	{"backward, loss pending, discards",
 	 NEST_BACKWARD,
@@ -240,7 +240,7 @@ static uint64_t nest_position;
 static uint64_t nest_lost_start;
 static uint64_t nest_seen; /* data_head, as last looked at */
 
-static volatile uint64_t nest_paused_at; /* how far room was given out when pause returned */
+static volatile uint64_t nest_paused_at; /* how far space was given out when pause returned */
 
 static unsigned nest_failures;
 static char nest_first[512];
@@ -270,11 +270,11 @@ static struct perfring_ring_state *nest_state(void)
 	return perfring_ring_state_of(nest_ring.page);
 }
 
-static void nest_trailer(const struct perfring_output *output, void *room)
+static void nest_trailer(const struct perfring_output *output, void *space)
 {
 	uint64_t words[2] = {output->id * 3, output->id * 5};
 
-	memcpy(room, words, sizeof(words));
+	memcpy(space, words, sizeof(words));
 }
 
 static bool nest_falls(void)
@@ -745,24 +745,24 @@ static void nest_put(uint64_t bytes, bool drain)
 	static uint64_t old = NEST_OLD;
 	struct perfring_claim claim;
 	uint64_t size;
-	void *room;
+	void *space;
 
 	while (bytes) {
 		size = nest_overwrites() ? bytes >= 48 || bytes == 24 ? 24 : bytes : bytes > 256 ? 128 : bytes;
-		room = perfring_writer_reserve(nest_writer, NULL, size, &claim);
-		if (!room) {
-			nest_fail("before the mode: no room for", size, bytes);
+		space = perfring_writer_reserve(nest_writer, NULL, size, &claim);
+		if (!space) {
+			nest_fail("before the mode: no space for", size, bytes);
 			return;
 		}
-		memset(room, 0, size);
+		memset(space, 0, size);
 		if (size >= 24)
-			nest_encode(room, (uint16_t)size, old++);
+			nest_encode(space, (uint16_t)size, old++);
 		else
-			memcpy(room,
+			memcpy(space,
 			       &(struct perf_event_header){PERFRING_FILLER_TYPE, PERFRING_FILLER_MISC, (uint16_t)size},
 			       8);
 		if (!nest_overwrites())
-			((struct perf_event_header *)room)->type = PERF_RECORD_THROTTLE; /* counts towards nothing */
+			((struct perf_event_header *)space)->type = PERF_RECORD_THROTTLE; /* counts towards nothing */
 		perfring_writer_commit(nest_writer, &claim);
 		if (drain && !nest_overwrites())
 			nest_ring.page->data_tail = nest_ring.page->data_head;
@@ -774,7 +774,7 @@ static void nest_open(const struct nest_mode *mode)
 {
 	struct perfring_ring_options options = {.pages = 1, .flags = mode->flags};
 	struct perfring_writer_options writer = {.wake_fd = -1};
-	/* Several laps, then so that `at` bytes are left; where room is short the unread ones end there. */
+	/* Several laps, then so that `at` bytes are left; where space is short the unread ones end there. */
 	uint64_t goal = 3 * NEST_SIZE - mode->at, used = 0, i;
 	int error;
 

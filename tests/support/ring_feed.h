@@ -203,12 +203,12 @@ static inline unsigned feed_bits(uint64_t type)
 }
 
 /* The sample_id trailer (docs/abi.md 4.2): TID, CPU, IDENTIFIER. */
-static inline void feed_trailer(const struct perfring_output *output, void *room)
+static inline void feed_trailer(const struct perfring_output *output, void *buffer)
 {
 	const struct feed *feed = output->data;
 	uint32_t ids[2] = {(uint32_t)getpid(), (uint32_t)syscall(SYS_gettid)};
 	uint32_t cpu[2] = {(uint32_t)sched_getcpu(), 0};
-	unsigned char *at = room;
+	unsigned char *at = buffer;
 
 	if (feed->options.sample_type & PERF_SAMPLE_TID)
 		memcpy(at, ids, 8), at += 8;
@@ -320,16 +320,16 @@ static inline void feed_take_ids(struct feed *feed, const struct feed *from)
 static inline bool feed_write(struct feed *feed, unsigned i, const void *raw, uint64_t size)
 {
 	struct perfring_claim claim;
-	unsigned char *room;
+	unsigned char *buffer;
 
 	if (!feed->attached[i])
 		return false;
 	if (feed->options.live)
 		return feed_kernel_output(i, raw, size - feed_overhead(feed));
-	room = perfring_writer_reserve(feed->writer, &feed->outputs[i], size, &claim);
-	if (!room)
+	buffer = perfring_writer_reserve(feed->writer, &feed->outputs[i], size, &claim);
+	if (!buffer)
 		return false;
-	feed_compose(feed, i, raw, size, room);
+	feed_compose(feed, i, raw, size, buffer);
 	perfring_writer_commit(feed->writer, &claim);
 	return true;
 }

@@ -120,18 +120,18 @@ static inline uint64_t word_of(unsigned writer, uint32_t number, uint32_t i)
 	return (((uint64_t)writer << 32 | number) + 1) * UINT64_C(0x9e3779b97f4a7c15) + i;
 }
 
-static inline void encode(void *room, unsigned writer, uint32_t number, uint32_t size)
+static inline void encode(void *space, unsigned writer, uint32_t number, uint32_t size)
 {
 	struct perf_event_header header = {RECORD_TYPE, (uint16_t)writer, (uint16_t)size};
 	uint64_t word = number;
 	uint32_t i;
 
-	memcpy(room, &header, sizeof(header));
+	memcpy(space, &header, sizeof(header));
 	if (size >= 16)
-		memcpy((char *)room + 8, &word, 8);
+		memcpy((char *)space + 8, &word, 8);
 	for (i = 2; i < size / 8; i++) {
 		word = word_of(writer, number, i);
-		memcpy((char *)room + 8 * i, &word, 8);
+		memcpy((char *)space + 8 * i, &word, 8);
 	}
 }
 
@@ -144,7 +144,7 @@ struct piece {
 static inline bool begin(struct author *author, uint32_t size, struct piece *piece)
 {
 	struct story *story;
-	void *room;
+	void *space;
 
 	/* A handler in here is within this record: it finds a number that is at most its own. */
 	author->open[author->depth] = __atomic_load_n(&board->begun[author->writer], __ATOMIC_RELAXED);
@@ -158,14 +158,14 @@ static inline bool begin(struct author *author, uint32_t size, struct piece *pie
 	story->depth = (uint8_t)(author->depth - 1);
 	story->base = author->open[0];
 	__atomic_store_n(&story->outcome, BEGUN, __ATOMIC_RELAXED);
-	room = perfring_shared_reserve(author->shared, NULL, size, &piece->claim);
-	piece->open = room != NULL;
-	__atomic_store_n(&story->outcome, room ? RESERVED : REFUSED, __ATOMIC_RELAXED);
-	if (room)
-		encode(room, author->writer, piece->number, size);
+	space = perfring_shared_reserve(author->shared, NULL, size, &piece->claim);
+	piece->open = space != NULL;
+	__atomic_store_n(&story->outcome, space ? RESERVED : REFUSED, __ATOMIC_RELAXED);
+	if (space)
+		encode(space, author->writer, piece->number, size);
 	else
 		author->depth--;
-	return room != NULL;
+	return space != NULL;
 }
 
 static inline void end(struct author *author, struct piece *piece, bool wanted)
@@ -403,7 +403,7 @@ static const char *const leased_points[] = {
 	"shared_first",     "shared_helped",
 };
 
-/* Writes all kinds of records, to the end of the ring and beyond; `reader`: gives room back in between. */
+/* Writes all kinds of records, to the end of the ring and beyond; `reader`: gives space back in between. */
 static inline void play(struct author *author, struct perfring_reader *reader, unsigned rounds)
 {
 	struct piece outer, middle, inner;

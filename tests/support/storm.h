@@ -28,7 +28,7 @@ struct storm {
 	int program;
 	char reason[200];
 	uint64_t number;  /* the next */
-	uint64_t refused; /* by the kernel: there was no room, or output was paused */
+	uint64_t refused; /* by the kernel: there was no space, or output was paused */
 	/* a thread that goes on and on */
 	pthread_t thread;
 	int cpu;

@@ -71,12 +71,12 @@ static inline void stream_open(struct stream *stream, struct perfring_session *s
 	stream->number = (uint32_t)number;
 }
 
-static inline void stream_trailer(const struct perfring_output *output, void *room)
+static inline void stream_trailer(const struct perfring_output *output, void *buffer)
 {
 	const struct stream *stream = output->data;
 
-	memcpy(room, &stream->time, 8);
-	memcpy((unsigned char *)room + 8, &stream->id, 8);
+	memcpy(buffer, &stream->time, 8);
+	memcpy((unsigned char *)buffer + 8, &stream->id, 8);
 }
 
 static inline void stream_begin(struct stream *stream)
@@ -105,20 +105,20 @@ static inline void stream_close(struct stream *stream)
 	perfring_ring_close(&stream->ring);
 }
 
-/* Whether there was room. */
+/* Whether there was space. */
 static inline bool stream_write(struct stream *stream, uint64_t id, uint64_t time, uint64_t number)
 {
 	struct stream_sample sample = {{.type = PERF_RECORD_SAMPLE, .size = sizeof(sample)}, id, time, number};
 	struct perfring_claim claim;
-	void *room;
+	void *buffer;
 
 	stream->id = id;
 	stream->time = time;
 	stream_begin(stream);
-	room = perfring_writer_reserve(stream->writer, NULL, sizeof(sample), &claim);
-	if (!room)
+	buffer = perfring_writer_reserve(stream->writer, NULL, sizeof(sample), &claim);
+	if (!buffer)
 		return false;
-	memcpy(room, &sample, sizeof(sample));
+	memcpy(buffer, &sample, sizeof(sample));
 	perfring_writer_commit(stream->writer, &claim);
 	return true;
 }

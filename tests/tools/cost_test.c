@@ -461,12 +461,12 @@ static char *print_often(size_t count)
 /* A recording of tracepoints 1 to `count`, with these formats, which it frees, and a sample of each, of `size` bytes. */
 static void write_tracepoints(const char *path, char **formats, size_t count, uint32_t size)
 {
-	static unsigned char payload[LARGE], room[1 << 16];
+	static unsigned char payload[LARGE], buffer[1 << 16];
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERFRING_TYPE_TRACEPOINT, .sample_period = 1};
 	struct perfring_sample sample = {0};
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	struct perfring_file_writer *writer;
-	struct iovec piece = {.iov_base = room};
+	struct iovec piece = {.iov_base = buffer};
 	struct perfring_format format;
 	struct hostile_bytes to = {0};
 	char name[32];
@@ -504,8 +504,8 @@ static void write_tracepoints(const char *path, char **formats, size_t count, ui
 		sample.time = i + 1;
 		memcpy(payload, &(const uint16_t){(uint16_t)(i + 1)}, sizeof(uint16_t));
 		sample.raw = perfring_raw_of(payload, size);
-		piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, room, sizeof(room));
-		cr_assert_leq(piece.iov_len, sizeof(room));
+		piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, buffer, sizeof(buffer));
+		cr_assert_leq(piece.iov_len, sizeof(buffer));
 		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 	}
 	cr_assert_eq(perfring_file_writer_finish(writer), 0);
@@ -640,11 +640,11 @@ enum {
 /* A directory with one compressed stream, which says that its window has so many bytes.  False: built without libzstd. */
 static bool write_stream(const char *path, unsigned char window)
 {
-	static unsigned char payload[LARGE], room[1 << 16], front[1024];
+	static unsigned char payload[LARGE], buffer[1 << 16], front[1024];
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERFRING_TYPE_SOFTWARE, .sample_period = 1};
 	struct perfring_file_writer *writer;
 	struct perfring_sample sample = {0};
-	struct iovec piece = {.iov_base = room};
+	struct iovec piece = {.iov_base = buffer};
 	struct perfring_format format;
 	unsigned char *frame;
 	int fds[2], error;
@@ -667,8 +667,8 @@ static bool write_stream(const char *path, unsigned char window)
 		sample.raw = perfring_raw_of(payload, sizeof(payload));
 		for (unsigned i = 0; i < FILLERS; i++) {
 			sample.time = i + 1;
-			piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, room, sizeof(room));
-			cr_assert_leq(piece.iov_len, sizeof(room));
+			piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, buffer, sizeof(buffer));
+			cr_assert_leq(piece.iov_len, sizeof(buffer));
 			cr_assert_eq(perfring_file_writer_write_to(writer, 1, &piece, 1), 0);
 		}
 		cr_assert_eq(perfring_file_writer_finish(writer), 0);
@@ -740,13 +740,13 @@ Test(cost, windows_that_are_written)
 	struct perfring_sample sample = {.time = 1};
 	struct perfring_file_writer *writer = NULL;
 	struct perfring_format format;
-	unsigned char room[64], front[64];
-	struct iovec piece = {.iov_base = room};
+	unsigned char buffer[64], front[64];
+	struct iovec piece = {.iov_base = buffer};
 	int fds[701], error;
 
 	attr.sample_type = PERFRING_SAMPLE_TIME;
 	cr_assert_eq(perfring_format_from_attr(&format, &attr), 0);
-	piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, room, sizeof(room));
+	piece.iov_len = (size_t)perfring_sample_encode(&format, &sample, buffer, sizeof(buffer));
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const unsigned char *frame;
 		ssize_t size;

@@ -185,7 +185,7 @@ Test(header, perfs_lines)
 	char command[256], *line = NULL;
 	unsigned lines = 0;
 	struct hostile_run ran;
-	size_t room = 0;
+	size_t buffer = 0;
 	FILE *perf;
 	int fd;
 
@@ -198,7 +198,7 @@ Test(header, perfs_lines)
 	snprintf(command, sizeof(command), "perf report --header-only -I -f -i %s 2>/dev/null", path);
 	perf = popen(command, "r");
 	cr_assert_not_null(perf);
-	while (getline(&line, &room, perf) > 0) {
+	while (getline(&line, &buffer, perf) > 0) {
 		lines++;
 		cr_assert_not_null(strstr((char *)ran.out, line), "perf: %s%s", line, (char *)ran.out);
 	}

@@ -721,12 +721,12 @@ static int flood_fds(int nothing)
 {
 	union {
 		struct cmsghdr header;
-		char room[CMSG_SPACE(MANY_FDS * sizeof(int))];
+		char buffer[CMSG_SPACE(MANY_FDS * sizeof(int))];
 	} control = {.header = {CMSG_LEN(MANY_FDS * sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
 	struct soft_message message = message_of(SOFT_RING);
 	struct iovec piece = {&message, sizeof(message)};
 	struct msghdr header = {
-		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.room)};
+		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control.buffer)};
 	int socket = hello(), before = fds_of_recorder(), zero = open("/dev/zero", O_RDONLY);
 
 	(void)nothing;

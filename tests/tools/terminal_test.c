@@ -109,7 +109,7 @@ static struct perfring_string string_of(const char *text)
 static struct perfring_string every_byte;
 
 #define IS_string(place) ((place) = every_byte, is_text = true)
-/* no more has room there */
+/* no more fits there */
 #define IS_text64(place) ((place) = every_byte, (place).size = 60, is_text = true)
 #define IS_text512(place) IS_string(place)
 #define IS_u16(place) (void)0
@@ -165,8 +165,8 @@ static void put_comms(struct perfring_file_writer *writer, const struct perfring
 	const char *name = hostile_name();
 	struct perfring_record record;
 	struct perfring_sample sample = {.ip = 0x7f0000002010, .pid = 100, .time = 1000};
-	unsigned char room[512];
-	struct iovec piece = {.iov_base = room};
+	unsigned char buffer[512];
+	struct iovec piece = {.iov_base = buffer};
 
 	memset(&record, 0, sizeof(record));
 	record.type = PERFRING_RECORD_MMAP2;
@@ -190,17 +190,17 @@ static void put_comms(struct perfring_file_writer *writer, const struct perfring
 		sample.tid = 100 + i;
 		sample.id = sample.identifier = 7;
 		sample.misc = PERFRING_RECORD_MISC_USER;
-		piece.iov_len = (size_t)perfring_sample_encode(format, &sample, room, sizeof(room));
-		cr_assert_leq(piece.iov_len, sizeof(room));
+		piece.iov_len = (size_t)perfring_sample_encode(format, &sample, buffer, sizeof(buffer));
+		cr_assert_leq(piece.iov_len, sizeof(buffer));
 		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 	}
 }
 
 static void put_tracepoints(struct perfring_file_writer *writer, const struct perfring_format *format)
 {
-	unsigned char payload[8 + 252] = {0}, room[1024];
+	unsigned char payload[8 + 252] = {0}, buffer[1024];
 	struct perfring_sample sample = {.ip = 0xffffffff81000000, .pid = 100, .tid = 100, .time = 2000};
-	struct iovec piece = {.iov_base = room};
+	struct iovec piece = {.iov_base = buffer};
 
 	memcpy(payload, &(uint16_t){4242}, 2);
 	memcpy(payload + 8, hostile_name(), 251);
@@ -209,8 +209,8 @@ static void put_tracepoints(struct perfring_file_writer *writer, const struct pe
 	sample.raw.size = sizeof(payload);
 	for (uint64_t id = 8; id < 10; id++) {
 		sample.id = sample.identifier = id;
-		piece.iov_len = (size_t)perfring_sample_encode(format, &sample, room, sizeof(room));
-		cr_assert_leq(piece.iov_len, sizeof(room));
+		piece.iov_len = (size_t)perfring_sample_encode(format, &sample, buffer, sizeof(buffer));
+		cr_assert_leq(piece.iov_len, sizeof(buffer));
 		cr_assert_eq(perfring_file_writer_write(writer, &piece, 1), 0);
 	}
 }
