@@ -13,7 +13,9 @@
  * Events.  Type SOFTWARE with the clocks (config CPU_CLOCK, TASK_CLOCK) and DUMMY, and type PERFRING_SOFT_TYPE with a point's
  * config.  Members of attr mean what they mean to the kernel, under the same rules (docs/abi.md 1.5; exceptions below).  A
  * process cannot supply every field: sample_type may have IP TID TIME ADDR READ CALLCHAIN ID CPU PERIOD STREAM_ID RAW REGS_USER
- * STACK_USER IDENTIFIER, else -EOPNOTSUPP.  With exclude_user nothing is counted; exclude_kernel changes nothing.
+ * STACK_USER IDENTIFIER, else -EOPNOTSUPP.  The same errno have inherit with scope THREAD, inherit_stat, enable_on_exec,
+ * context_switch, write_backward, aux_action, and the flags for records that only the kernel writes (namespaces, cgroup,
+ * ksymbol, bpf_event, text_poke, sigtrap ...).  With exclude_user nothing is counted; exclude_kernel changes nothing.
  *
  * Threads.  perfring_soft_join allocates what a thread and its handlers need.  The thread's end, or perfring_soft_leave,
  * frees it.  The thread that opens an event joins.  What a thread raises before it joins is counted; a sample that it would

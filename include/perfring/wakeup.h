@@ -9,6 +9,7 @@
  *       exchange pending := 1 (a full barrier)            look again: pending, or records to read?  do not sleep
  *       armed? exchange := 0, write or futex              sleep on its eventfd, or in perfring_wakeup_wait
  *
+ * A perfring ring sends no SIGIO (fcntl F_SETOWN of a perf fd): an eventfd with a thread of its own, or with epoll, does it.
  * One of the two sees the other, so no crossing is missed.  One reader at a time may sleep on a ring, for its records or for its
  * AUX area.
  */
