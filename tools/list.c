@@ -154,11 +154,11 @@ static int list_word(const char *word, bool details, bool *begun, struct refusal
 		return TOOL_DONE;
 	if (kind == PERFRING_EVENT_PFM && !PERFRING_HAS_PFM)
 		tool_complain("list: no names of libpfm4: this perfring was built without libpfm4");
-	else if (kind == PERFRING_EVENT_TRACEPOINT && access("/sys/kernel/tracing/events", R_OK | X_OK) &&
+	else if ((kind == PERFRING_EVENT_TRACEPOINT || kind < 0) && access("/sys/kernel/tracing/events", R_OK | X_OK) &&
 		 access("/sys/kernel/debug/tracing/events", R_OK | X_OK))
-		tool_complain(
-			"list: no tracepoint: tracefs is not mounted or may not be read (as root: mount -t tracefs "
-			"none /sys/kernel/tracing)");
+		tool_complain("list: nothing on this machine matches '%s', and tracepoints cannot be seen: tracefs is not mounted "
+			      "or may not be read (as root: mount -t tracefs none /sys/kernel/tracing)",
+			      word);
 	else
 		tool_complain("list: nothing on this machine matches '%s'", word);
 	return TOOL_FAILED;
