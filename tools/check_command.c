@@ -20,7 +20,7 @@ struct check {
 
 static void tell(struct check *check, const struct perf_event_header *record, const struct perfring_finding *finding)
 {
-	const char *name = record ? perfring_record_name(record->type) : "file";
+	const char *name = record ? perfring_record_name(record->type) : NULL;
 	bool is_remark = finding->severity == PERFRING_REMARK;
 	uint64_t count = is_remark ? ++check->remarks : ++check->faults;
 
@@ -30,7 +30,7 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 	printf("%s: at 0x%" PRIx64 ": ", tool_input_place(&check->input), (uint64_t)finding->at);
 	if (name)
 		printf("%s: ", name);
-	else
+	else if (record)
 		printf("RECORD_%" PRIu32 ": ", record->type);
 	printf("%s%s\n", is_remark ? "remark: " : "", finding->what);
 }
