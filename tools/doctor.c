@@ -904,8 +904,8 @@ static const char *const MARKS[] = {"ok", "no", "!"};
 static void tell(const struct doctor *doctor, bool can_record)
 {
 	static const char *const COLOURS[] = {"\033[32m", "\033[31m", "\033[33m"};
-	const char *off = getenv("NO_COLOR");
-	bool is_coloured = isatty(STDOUT_FILENO) && !(off && *off);
+	const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
+	bool is_coloured = isatty(STDOUT_FILENO) && !(off && *off) && terminal && strcmp(terminal, "dumb");
 	const char *group = NULL;
 
 	for (size_t i = 0; i < doctor->count; i++) {
