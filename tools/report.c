@@ -314,7 +314,21 @@ static bool is_silent(const struct report *report, uint32_t index)
 	       attr->config == PERFRING_COUNT_SW_DUMMY && !report->events[index].samples && !report->events[index].lost;
 }
 
-static void print_event(const struct report *report, uint32_t index, struct row *const *rows, size_t nr)
+/* The lines beyond the limit, so that none is left out in silence. */
+static void print_more(const struct event *event, struct row *const *rows, size_t nr)
+{
+	uint64_t weight = 0, samples = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		weight += rows[i]->weight;
+		samples += rows[i]->samples;
+	}
+	printf("# %zu more lines: %.2f%%, %" PRIu64 " samples\n", nr,
+	       event->weight ? 100.0 * (double)weight / (double)event->weight : 0.0, samples);
+}
+
+/* The first `nr` of `all` rows. */
+static void print_event(const struct report *report, uint32_t index, struct row *const *rows, size_t nr, size_t all)
 {
 	const struct event *event = &report->events[index];
 	const char *name = perfring_file_event_name(report->input.data, index);
@@ -325,7 +339,7 @@ static void print_event(const struct report *report, uint32_t index, struct row 
 	tool_print(stdout, name ? name : "?", 0, false);
 	printf("': %" PRIu64 " samples, %" PRIu64 " lost, total period %" PRIu64 "\n", event->samples, event->lost,
 	       event->weight);
-	if (!nr) {
+	if (!all) {
 		putchar('\n');
 		return;
 	}
@@ -344,6 +358,8 @@ static void print_event(const struct report *report, uint32_t index, struct row 
 	printf("\n#\n");
 	for (i = 0; i < nr; i++)
 		print_row(report, rows[i], widths);
+	if (nr < all)
+		print_more(event, rows + nr, all - nr);
 	putchar('\n');
 }
 
@@ -375,7 +391,8 @@ static void print_report(struct report *report)
 			continue;
 		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
 			;
-		print_event(report, i, report->rows + at, end - at < report->limit ? end - at : (size_t)report->limit);
+		print_event(report, i, report->rows + at, end - at < report->limit ? end - at : (size_t)report->limit,
+			    end - at);
 		at = end;
 	}
 	print_nameless(report);
