@@ -638,6 +638,8 @@ Test(counts, missing_for_nobody)
 		if (perfring_counts_given_up(counts, 0) != PERFRING_FALLBACK_EXCLUDE_KERNEL ||
 		    perfring_counts_given_up(counts, 1) != PERFRING_FALLBACK_EXCLUDE_KERNEL)
 			_exit(3);
+		if (*perfring_counts_refusal(counts)) /* add did not fail */
+			_exit(7);
 		perfring_counts_explain(counts, 0, text, sizeof(text));
 		if (!strstr(text, "no PMU"))
 			_exit(4);

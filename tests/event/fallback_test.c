@@ -333,8 +333,10 @@ Test(fallback, all_at_once)
 	cr_assert_eq(attr.sample_type, PERF_SAMPLE_IP | PERF_SAMPLE_TID);
 	tell(taken, &asked, &attr);
 	for (int i = 0; i < 5; i++) {
-		static const char *const WORDS[] = {"FORMAT_LOST", "clock 1", "branch stacks", "user space only",
-						    "cpu-clock instead, a sample each ms"};
+		static const char *const WORDS[] = {
+			"FORMAT_LOST", "clock 1", "branch stacks",
+			"user space only (the kernel needs CAP_PERFMON or perf_event_paranoid <= 1)",
+			"no such hardware counter here: cpu-clock instead, a sample each ms"};
 
 		cr_assert_not_null(strstr(told, WORDS[i]), "%s: %s", WORDS[i], told);
 	}
@@ -871,6 +873,8 @@ Test(fallback, no_rule_for_another_errno)
 	expect_words(text, (const char *const[]){"cgroup", "group_fd", NULL});
 	perfring_event_explain(-ESRCH, &attr, 12345, -1, text, sizeof(text));
 	expect_words(text, (const char *const[]){"no thread 12345", NULL});
+	perfring_event_explain(-EBUSY, &attr, 0, -1, text, sizeof(text));
+	expect_words(text, (const char *const[]){"holds the PMU exclusively", NULL});
 	perfring_event_explain(-ENFILE, &attr, 0, -1, text, sizeof(text));
 	expect_words(text, (const char *const[]){"fs.file-max", NULL});
 }

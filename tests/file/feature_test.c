@@ -92,6 +92,44 @@ Test(feature, names_of_tracepoints)
 	remove_folder();
 }
 
+/* A stream's record of TRACING_DATA is as perf writes it: 12 bytes, whose last word counts what follows, padding included. */
+Test(feature, tracing_data_of_a_stream)
+{
+	static struct pack pack;
+	struct perfring_file_writer *writer;
+	struct {
+		struct perf_event_header header;
+		uint32_t size;
+	} record;
+	unsigned records = 0;
+	int64_t at = 16, got; /* after the header of a stream */
+	int fd;
+
+	make_folder();
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_eq(perfring_file_writer_open_stream(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &(struct perf_event_attr){.size = 64, .sample_type = TIMED}, "one"), 0);
+	put_tracing(&pack);
+	cr_assert_eq(perfring_file_writer_put_feature(writer, PERFRING_FEATURE_TRACING_DATA, pack.bytes, pack.size), 0);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
+	while ((got = pread(fd, &record, sizeof(record), at)) >= (int64_t)sizeof(record.header)) {
+		cr_assert_geq(record.header.size, sizeof(record.header));
+		at += record.header.size;
+		if (record.header.type != PERFRING_RECORD_HEADER_TRACING_DATA)
+			continue;
+		records++;
+		cr_assert_eq(record.header.size, 12);
+		cr_assert_eq(record.size, (pack.size + 7) / 8 * 8);
+		at += record.size;
+	}
+	cr_assert_eq(got, 0);
+	cr_assert_eq(records, 1);
+	close(fd);
+	remove_folder();
+}
+
 /* A stream has no record of a feature of no bytes: perf stops there. */
 Test(feature, empty_features)
 {
