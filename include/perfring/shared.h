@@ -60,7 +60,8 @@
  * once; this takes 8 to 20 ms for another process's chunk, 6 to 14 us for one of this process.  If all writers are dead,
  * someone must open to recover.
  *
- * Losses by a kill.  What is lost is counted, and is in the next LOST record:
+ * Losses by a kill.  What is lost is counted, and is in the next LOST record, which precedes the next record; if none follows,
+ * perfring_shared_lost alone has it:
  *
  *   STRICT  The uncommitted records.
  *   LEASED  The same, and records that handlers had committed within an uncommitted one, or within a flush or a change of
@@ -142,7 +143,7 @@ PERFRING_API void perfring_shared_flush(struct perfring_shared *shared);
 
 /* Of this ring, since its creation: records refused, or lost with a writer, including those that no LOST record reports yet;
  * and reservations of writers that died before commit.  Context: any thread; handlers; not a child after fork (above). */
-PERFRING_EXPERIMENTAL uint64_t perfring_shared_lost(const struct perfring_ring *ring);
+PERFRING_API uint64_t perfring_shared_lost(const struct perfring_ring *ring);
 PERFRING_EXPERIMENTAL uint64_t perfring_shared_abandoned(const struct perfring_ring *ring);
 
 /* The i-th slot, from 0.  Returns 1; 0 for a free slot; -EINVAL after the last, or for a ring without slots.  Context: any
