@@ -643,17 +643,22 @@ static unsigned char *fence; /* the first byte that cannot be read */
 
 static const void *fenced(const void *from, size_t size)
 {
-	static unsigned char *base;
+	static unsigned char *base, *writable; /* the same memory twice */
 	const size_t most = 65536;
 
 	if (!base) {
+		int fd = memfd_create("fenced", MFD_CLOEXEC);
+
+		cr_assert_eq(ftruncate(fd, (off_t)most), 0);
 		base = mmap(NULL, most + (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		cr_assert(base != MAP_FAILED);
+		cr_assert_eq(mmap(base, most, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0), base);
+		writable = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		cr_assert(writable != MAP_FAILED);
+		close(fd);
 		fence = base + most;
 	}
-	mprotect(base, most, PROT_READ | PROT_WRITE);
-	memcpy(fence - size, from, size);
-	mprotect(base, most, PROT_READ);
+	memcpy(writable + most - size, from, size);
 	return fence - size;
 }
 
