@@ -280,13 +280,17 @@ static void print_sym(const struct row *row)
 		printf("0x%016" PRIx64, row->address);
 }
 
+static double percent_of(const struct event *event, uint64_t weight)
+{
+	return event->weight ? 100.0 * (double)weight / (double)event->weight : 0.0;
+}
+
 static void print_row(const struct report *report, const struct row *row, const int *widths)
 {
 	const struct event *event = &report->events[row->event];
 	size_t i;
 
-	printf("%8.2f%%  %10" PRIu64, event->weight ? 100.0 * (double)row->weight / (double)event->weight : 0.0,
-	       row->samples);
+	printf("%8.2f%%  %10" PRIu64, percent_of(event, row->weight), row->samples);
 	for (i = 0; i < report->order_count; i++) {
 		unsigned key = keys[report->order[i]].key;
 
@@ -320,16 +324,15 @@ static void print_more(const struct event *event, struct row *const *rows, size_
 	uint64_t weight = 0, samples = 0;
 
 	for (size_t i = 0; i < nr; i++) {
-		weight += rows[i]->weight;
+		weight = plus(weight, rows[i]->weight);
 		samples += rows[i]->samples;
 	}
-	printf("# %zu more lines: %.2f%%, %" PRIu64 " samples\n", nr,
-	       event->weight ? 100.0 * (double)weight / (double)event->weight : 0.0, samples);
+	printf("# %zu more lines: %.2f%%, %" PRIu64 " samples\n", nr, percent_of(event, weight), samples);
 }
 
-/* The first `nr` of `all` rows. */
-static void print_event(const struct report *report, uint32_t index, struct row *const *rows, size_t nr, size_t all)
+static void print_event(const struct report *report, uint32_t index, struct row *const *rows, size_t all)
 {
+	size_t nr = all < report->limit ? all : (size_t)report->limit;
 	const struct event *event = &report->events[index];
 	const char *name = perfring_file_event_name(report->input.data, index);
 	int widths[KEY_COUNT];
@@ -391,8 +394,7 @@ static void print_report(struct report *report)
 			continue;
 		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
 			;
-		print_event(report, i, report->rows + at, end - at < report->limit ? end - at : (size_t)report->limit,
-			    end - at);
+		print_event(report, i, report->rows + at, end - at);
 		at = end;
 	}
 	print_nameless(report);
