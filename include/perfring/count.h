@@ -41,7 +41,8 @@ PERFRING_API int perfring_counts_open_self(struct perfring_counts **counts, cons
 
 /* Opens each event of the list for each thread and CPU of the target, siblings in their leader's group.  Sets read_format:
  * the two times, ID, LOST if the kernel knows it, GROUP for a leader.  Clears `disabled` and `enable_on_exec` in siblings: they
- * start and stop with their leader, whose attr says whether it counts at once.  Keeps no pointer to `events` or `target`.  Raises the soft limit of open files up to the hard limit.  Skips threads that exit
+ * start and stop with their leader, whose attr says whether it counts at once.  Keeps no pointer to `events` or `target`.
+ * Raises the soft limit of open files up to the hard limit.  Skips threads that exit
  * meanwhile.  Returns 0 (with MISSING also if no event of the list can be counted); or -errno, explained by
  * perfring_counts_refusal: then nothing of the list stays open. */
 PERFRING_API int perfring_counts_add(struct perfring_counts *counts, const struct perfring_events *events,
