@@ -81,8 +81,8 @@ void perfring_stream_close(struct perfring_stream *stream);
 void perfring_pool_close(struct perfring_block_pool *pool);
 
 /* The next record, of at least 8 bytes, at a multiple of 8, in the byte order of the file.  *at: its offset; of an inflated
- * record, that of its compressed record.  A compressed record is returned itself only if it could not be read to its end: unread_fault
- * says why.  Returns 1; 0 at the end; -EBADMSG with the pool's fault; -EOPNOTSUPP (compressed, and built without
+ * record, that of its compressed record.  A compressed record is returned itself only if it could not be read to its
+ * end: unread_fault says why.  Returns 1; 0 at the end; -EBADMSG with the pool's fault; -EOPNOTSUPP (compressed, and built without
  * libzstd); -errno.  Valid while the block is held. */
 int perfring_stream_take(struct perfring_stream *stream, const struct perf_event_header **record, int64_t *at);
 

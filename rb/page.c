@@ -27,7 +27,7 @@ struct clock {
 	uint16_t shift;
 };
 
-/* Odd: the kernel or perfring_ring_calibrate is changing the page, or whose process called the latter has died meanwhile.  The acquire pairs with the store that makes it even. */
+/* Odd: the kernel or perfring_ring_calibrate is changing the page, or a process died in the latter.  The acquire pairs with the store that makes it even. */
 static inline uint32_t lock_of(const struct perf_event_mmap_page *page)
 {
 	return PERFRING_LOAD_ACQUIRE(&page->lock);

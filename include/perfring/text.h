@@ -1,8 +1,8 @@
 /* text.h - any record, field or attr as one line of text; each value by its name.
  *
  * Like snprintf: at most `size` bytes are written, NUL included, and the length of the whole text is returned, whatever `size`
- * is.  Nothing is allocated; bytes outside 0x20 to 0x7e, and a backslash, come out as \xHH, so a line stays a line.  Context: any thread, also
- * signal handlers.
+ * is.  Nothing is allocated; bytes outside 0x20 to 0x7e, and a backslash, come out as \xHH, so a line stays a line.
+ * Context: any thread, also signal handlers.
  */
 #ifndef PERFRING_TEXT_H
 #define PERFRING_TEXT_H
