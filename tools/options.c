@@ -68,8 +68,8 @@ int tool_options_refuse(const struct tool_options *options, int found, const cha
 	const struct tool_option *row = row_of(options, found);
 	char prefix[NAME], name[NAME], takes[TOOL_OPTION_TAKES], command[NAME];
 
-	tool_complain(WRONG, prefix_of(options, prefix), name_of(row, name), tool_option_takes(row, takes), value ? value : "",
-		      command_of(options, command));
+	tool_complain(WRONG, prefix_of(options, prefix), name_of(row, name), tool_option_takes(row, takes),
+		      value ? value : "", command_of(options, command));
 	return TOOL_MISUSED;
 }
 
@@ -109,7 +109,8 @@ static bool is_prefix(const struct tool_options *options, const char *word)
 static int refuse_word(const struct tool_options *options, int found, char **argv)
 {
 	const struct tool_option *row = optopt ? row_of(options, optopt) : NULL;
-	char prefix_buffer[NAME], command_buffer[NAME], name[NAME], takes[TOOL_OPTION_TAKES], letter[] = {'-', (char)optopt, 0};
+	char prefix_buffer[NAME], command_buffer[NAME], name[NAME], takes[TOOL_OPTION_TAKES],
+		letter[] = {'-', (char)optopt, 0};
 	const char *prefix = prefix_of(options, prefix_buffer), *command = command_of(options, command_buffer);
 	const char *word = argv[optind - 1];
 	size_t length = strcspn(word, "=");
@@ -151,17 +152,35 @@ static void translate(const struct tool_command *command, char *letters, struct 
 	*names = (struct option){NULL, 0, NULL, 0};
 }
 
+/* Whether the option is one that the command does not take, which is reported.  name: NULL if it was found by its letter. */
+static bool is_refused(struct tool_options *options, int found, const char *name)
+{
+	const struct tool_option *row = options->command->options;
+	char prefix[NAME];
+
+	while (!tool_option_is_last(row) && (name ? !row->name || strcmp(row->name, name) : row->found != found))
+		row++;
+	if (!row->refused)
+		return false;
+	if (name)
+		tool_complain("%s--%s: %s", prefix_of(options, prefix), name, row->refused);
+	else
+		tool_complain("%s-%c: %s", prefix_of(options, prefix), found, row->refused);
+	options->status = TOOL_MISUSED;
+	return true;
+}
+
 int tool_options_next(struct tool_options *options, int argc, char **argv)
 {
 	struct option names[TOOL_OPTION_ROWS];
 	char letters[3 + 3 * TOOL_OPTION_ROWS];
 	const struct tool_option *row;
-	int found;
+	int found, index = -1;
 
 	opterr = 0;
 	options->status = TOOL_DONE;
 	translate(options->command, letters, names);
-	found = getopt_long(argc, argv, letters, names, NULL);
+	found = getopt_long(argc, argv, letters, names, &index);
 	if (found == -1)
 		return -1;
 	if (found == '?' || found == ':') {
@@ -174,6 +193,10 @@ int tool_options_next(struct tool_options *options, int argc, char **argv)
 		return 0;
 	}
 	row = row_of(options, found);
+	if (is_refused(options, found, index < 0 ? NULL : names[index].name))
+		return 0;
+	if (index < 0 && row->is_optional && optarg && *optarg == '=' && optarg[1])
+		optarg++;
 	options->value = optarg;
 	options->number = 0;
 	/* An empty value was forgotten, or is a variable of the shell that is empty. */

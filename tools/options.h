@@ -21,7 +21,7 @@
 
 enum {
 	TOOL_OPTION_LONG = 0x100, /* the first `found` of options without a letter */
-	TOOL_OPTION_ROWS = 96,    /* the most rows of a command */
+	TOOL_OPTION_ROWS = 160,   /* the most rows of a command */
 };
 
 /* A row of a command's table: an option, or a heading above options.
@@ -31,12 +31,13 @@ struct tool_option {
 	int found;         /* its letter, or TOOL_OPTION_LONG and above; 0: a heading */
 	const char *name;  /* the long name; NULL: it has only a letter */
 	const char *value; /* the value as help writes it: "FILE"; NULL: it takes none */
-	bool is_optional;  /* the value: -zN or --name=N, never the next argument */
+	bool is_optional;  /* the value: -zN, -z=N or --name=N, never the next argument */
 	/* What a correct value is, in messages: "a file's name".  With `max`: a number of this, from `min` to `max`. */
 	const char *takes;
 	uint64_t min, max;
 	const char *help;
 	const char *heading;
+	const char *refused; /* perf has this option: why the command does not, and what to use; the views leave it out */
 };
 
 /* Whether this row ends the table. */

@@ -112,7 +112,7 @@ static unsigned help_column(const struct tool_command *command)
 	size_t column = 0;
 
 	for (const struct tool_option *row = command->options; !tool_option_is_last(row); row++) {
-		size_t length = row->found ? label_of(row, true, label) + 2 : 0;
+		size_t length = row->found && !row->refused ? label_of(row, true, label) + 2 : 0;
 
 		column = length > column && length <= COLUMN_MAX ? length : column;
 	}
@@ -154,6 +154,8 @@ void tool_help_print(FILE *out, const struct tool_command *command)
 			fprintf(out, "%s\n", row->heading);
 			continue;
 		}
+		if (row->refused)
+			continue;
 		label_of(row, true, label);
 		help_row(out, label, row->help, column);
 	}
@@ -343,6 +345,8 @@ static void man_options(const struct tool_command *command)
 			printf(".SS %c%s\n", toupper((unsigned char)*row->heading), row->heading + 1);
 			continue;
 		}
+		if (row->refused)
+			continue;
 		printf(".TP\n");
 		man_styled(label, label_of(row, false, label));
 		man_words(row->help);
@@ -397,7 +401,7 @@ void tool_completion_print(const struct tool_command *command)
 	for (size_t i = 0; command->commands && command->commands[i]; i++)
 		printf("%s\tnone\n", command->commands[i]->name);
 	for (const struct tool_option *row = command->options; !tool_option_is_last(row); row++) {
-		if (row->heading)
+		if (row->heading || row->refused)
 			continue;
 		if (row->found < TOOL_OPTION_LONG)
 			printf("-%c%s", row->found, row->name ? "," : "");

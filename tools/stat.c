@@ -1,5 +1,8 @@
 /* stat.c - `perfring stat`: counts the events of a command, of threads or of the system. */
+#include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,151 +15,10 @@
 #include "stat.h"
 
 enum {
-	INTERVAL_COUNT = TOOL_OPTION_LONG, /* options without a letter */
-	PER_THREAD,
-	APPEND,
-
 	LOOK_MS = 100, /* how often to look whether observed processes are still there */
 
 	UNIT_WIDTH = 4, /* perf's column */
 };
-
-#define DEFAULT_EVENTS \
-	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
-
-/* ---- options ---- */
-
-static bool add_events(struct counting *counting, const char *text)
-{
-	static const struct perf_event_attr BASE = {.size = sizeof(BASE)};
-	struct perfring_fault fault = {0, "unknown event"};
-	int ret = perfring_events_add(counting->events, text, &BASE, &fault);
-
-	if (ret)
-		tool_options_refuse_event("stat", text, ret, &fault);
-	return !ret;
-}
-
-static bool misused(const char *what)
-{
-	tool_complain("stat: %s (perfring stat --help)", what);
-	return true;
-}
-
-/* Options that exclude one another. */
-static bool is_misused(const struct counting *counting)
-{
-	bool tasks = counting->pids || counting->tids;
-
-	if (counting->all && tasks)
-		return misused("-a and -p or -t exclude one another");
-	if (!counting->all && !tasks && !counting->command)
-		return misused("nothing to count: name a COMMAND, -a, -C LIST, -p PID or -t TID");
-	if (counting->repeat > 1 && !counting->command)
-		return misused("-r repeats a COMMAND");
-	if (counting->repeat > 1 && counting->interval)
-		return misused("-I and -r exclude one another");
-	if (counting->interval_count && !counting->interval)
-		return misused("--interval-count counts the intervals of -I");
-	if (counting->separator && counting->json)
-		return misused("-x and --json exclude one another");
-	if (counting->apart && counting->per_thread)
-		return misused("--no-aggr and --per-thread exclude one another");
-	if (counting->apart && !counting->all && !counting->cpus)
-		return misused("--no-aggr goes with -a or -C");
-	if (counting->per_thread && !tasks)
-		return misused("--per-thread goes with -p or -t");
-	if (counting->append && !counting->output)
-		return misused("--append goes with -o");
-	return false;
-}
-
-/* Returns -1 to go on, else the exit status. */
-static int read_options(struct counting *counting, int argc, char **argv)
-{
-	struct tool_options options = {.command = &tool_stat};
-	int found;
-
-	counting->inherit = true;
-	counting->repeat = 1;
-	while ((found = tool_options_next(&options, argc, argv)) > 0) {
-		char *value = options.value;
-		bool good = true;
-
-		switch (found) {
-		case 'e':
-			if (!add_events(counting, value))
-				return TOOL_MISUSED;
-			break;
-		case 'a':
-			counting->all = true;
-			break;
-		case 'C':
-			counting->cpus = value;
-			good = tool_options_cpus(value);
-			break;
-		case 'p':
-			counting->pids = value;
-			good = tool_options_ids(value);
-			break;
-		case 't':
-			counting->tids = value;
-			good = tool_options_ids(value);
-			break;
-		case 'i':
-			counting->inherit = false;
-			break;
-		case 'D':
-			counting->delay = options.number;
-			break;
-		case 'r':
-			counting->repeat = options.number;
-			break;
-		case 'I':
-			counting->interval = options.number;
-			break;
-		case INTERVAL_COUNT:
-			counting->interval_count = options.number;
-			break;
-		case 'A':
-			counting->apart = true;
-			break;
-		case PER_THREAD:
-			counting->per_thread = true;
-			break;
-		case 'x':
-			counting->separator = strcmp(value, "\\t") ? value : "\t";
-			break;
-		case 'j':
-			counting->json = true;
-			break;
-		case 'o':
-			counting->output = value;
-			break;
-		case APPEND:
-			counting->append = true;
-			break;
-		case 'v':
-			counting->verbose = true;
-			break;
-		default:
-			return tool_options_forgotten(&options, found);
-		}
-		if (!good)
-			return tool_options_refuse(&options, found, value);
-	}
-	if (!found)
-		return options.status;
-	if (optind < argc)
-		counting->command = argv + optind;
-	if (counting->cpus && !counting->pids && !counting->tids)
-		counting->all = true;
-	if (is_misused(counting))
-		return TOOL_MISUSED;
-	if (!perfring_events_count(counting->events) && !add_events(counting, DEFAULT_EVENTS))
-		return TOOL_FAILED;
-	return -1;
-}
 
 /* ---- arithmetic ---- */
 
@@ -170,13 +32,6 @@ static void spread_add(struct spread *spread, double value)
 
 /* ---- what was counted ---- */
 
-static enum perfring_counts_scope scope_of(const struct counting *counting)
-{
-	return counting->apart        ? PERFRING_COUNTS_CPU
-	       : counting->per_thread ? PERFRING_COUNTS_THREAD
-				      : PERFRING_COUNTS_ALL;
-}
-
 /* Reads the counters: each row then has the difference to the last read. */
 static void take_counts(struct counting *counting)
 {
@@ -189,8 +44,7 @@ static void take_counts(struct counting *counting)
 			struct perfring_count sum;
 
 			row->supported = !perfring_counts_error(counting->counts, i);
-			row->counted = row->supported && !perfring_counts_sum(counting->counts, i, scope_of(counting),
-									      counting->places[j].which, &sum);
+			row->counted = row->supported && tool_stat_sum(counting, i, j, &sum);
 			if (!row->counted)
 				continue;
 			row->count = sum;
@@ -205,6 +59,8 @@ static void take_counts(struct counting *counting)
 			row->before = sum;
 			row->estimate =
 				perfring_event_estimate(row->count.value, row->count.enabled, row->count.running);
+			if (counting->unscaled)
+				row->estimate.value = (double)row->count.value;
 			if (!row->counted)
 				continue;
 			spread_add(&row->values, row->estimate.value);
@@ -231,6 +87,8 @@ static void print_interval(struct counting *counting)
 {
 	uint64_t at = tool_now();
 
+	if (counting->clear && isatty(fileno(counting->out)))
+		fputs("\033[H\033[J", counting->out);
 	forget(counting, true);
 	counting->elapsed = (struct spread){0, 0, 0};
 	spread_add(&counting->elapsed, (double)(at - counting->printed));
@@ -240,6 +98,28 @@ static void print_interval(struct counting *counting)
 		tool_stat_print_raw(counting);
 	tool_stat_print_rows(counting, at - counting->started);
 	counting->intervals++;
+}
+
+/* What the counters have counted since the start, for --summary. */
+static void sum_up(struct counting *counting)
+{
+	uint32_t count = perfring_events_count(counting->events) * counting->place_count;
+
+	forget(counting, true);
+	for (uint32_t i = 0; i < count; i++) {
+		struct row *row = &counting->rows[i];
+
+		row->count = row->before;
+		if (!row->supported || !row->count.running)
+			continue;
+		row->estimate = perfring_event_estimate(row->count.value, row->count.enabled, row->count.running);
+		spread_add(&row->values, counting->unscaled ? (double)row->count.value : row->estimate.value);
+		spread_add(&row->enabled, (double)row->count.enabled);
+		spread_add(&row->running, (double)row->count.running);
+	}
+	counting->elapsed = (struct spread){0, 0, 0};
+	spread_add(&counting->elapsed, (double)(tool_now() - counting->started));
+	counting->in_summary = true;
 }
 
 /* ---- opening ---- */
@@ -259,11 +139,38 @@ static bool add_ids(struct counting *counting, char *list, int (*add)(struct per
 	return true;
 }
 
+/* Every thread of the system.  A process that ends meanwhile is none. */
+static int add_everything(struct perfring_target *target)
+{
+	DIR *processes = opendir("/proc");
+	const struct dirent *entry;
+	int ret = processes ? 0 : -errno;
+
+	while (!ret && (entry = readdir(processes))) {
+		uint64_t pid;
+
+		if (!tool_options_number(entry->d_name, 1, INT32_MAX, &pid))
+			continue;
+		ret = perfring_target_add_process(target, (int32_t)pid);
+		if (ret == -ESRCH || ret == -ENOENT)
+			ret = 0;
+	}
+	if (processes)
+		closedir(processes);
+	return ret;
+}
+
 static bool choose_target(struct counting *counting)
 {
 	int ret = perfring_target_open(&counting->target);
 
-	if (!ret && (counting->all || counting->cpus))
+	if (!ret && counting->all && counting->apart == APART_THREAD) {
+		ret = add_everything(counting->target);
+		if (ret) {
+			tool_complain("stat: the threads of the system: %s", strerror(-ret));
+			return false;
+		}
+	} else if (!ret && (counting->all || counting->cpus))
 		ret = perfring_target_add_cpus(counting->target, counting->cpus);
 	if (ret) {
 		tool_complain("stat: %s%s: %s", counting->cpus ? "-C " : "",
@@ -292,9 +199,8 @@ static bool choose_target(struct counting *counting)
 
 static struct perf_event_attr shape_attr(const struct counting *counting, uint32_t event)
 {
-	const struct perfring_events_one *one = tool_stat_event(counting, event);
-	struct perf_event_attr attr = *one->attr;
-	bool first = one->leader == UINT32_MAX || one->leader == event;
+	struct perf_event_attr attr = *tool_stat_event(counting, event)->attr;
+	bool first = !tool_stat_is_sibling(counting, event);
 
 	/* A leader that is off stops its group (docs/abi.md trap 32). */
 	attr.disabled = first;
@@ -303,6 +209,8 @@ static struct perf_event_attr shape_attr(const struct counting *counting, uint32
 	/* Only a leader may be pinned or exclusive: modifiers after a group are the leader's. */
 	attr.pinned = attr.pinned && first;
 	attr.exclusive = attr.exclusive && first;
+	attr.exclude_kernel |= counting->user_part;
+	attr.exclude_user |= counting->kernel_part;
 	attr.freq = 0;
 	attr.sample_period = 0;
 	attr.sample_type = 0;
@@ -348,7 +256,7 @@ static int open_events(struct counting *counting)
 		const struct perfring_events_one *one = tool_stat_event(counting, i);
 		struct perf_event_attr attr = shape_attr(counting, i);
 
-		ret = perfring_events_add_attr(list, &attr, one->name, one->leader != UINT32_MAX && one->leader != i);
+		ret = perfring_events_add_attr(list, &attr, one->name, tool_stat_is_sibling(counting, i));
 	}
 	if (ret)
 		tool_complain("out of memory");
@@ -358,41 +266,25 @@ static int open_events(struct counting *counting)
 	return ret;
 }
 
-/* The CPUs or threads that have fds, once each. */
-static void find_places(struct counting *counting)
+/* Each fd of the events that a filter is for. */
+static bool set_filters(const struct counting *counting)
 {
 	struct perfring_counts_fd fd;
-	uint32_t count = 0;
 
-	for (uint32_t i = 0; scope_of(counting) != PERFRING_COUNTS_ALL && perfring_counts_at(counting->counts, i, &fd);
-	     i++) {
-		int32_t which = counting->apart ? fd.cpu : fd.tid;
-		char path[64];
-		FILE *file;
-		uint32_t j = 0;
+	for (uint32_t k = 0; k < counting->filter_count; k++)
+		for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++) {
+			const struct stat_filter *filter = &counting->filters[k];
+			int ret = fd.event < filter->from || fd.event >= filter->to
+					  ? 0
+					  : perfring_event_set_filter(fd.fd, filter->text);
 
-		while (j < count && counting->places[j].which != which)
-			j++;
-		if (j < count)
-			continue;
-		counting->places = tool_allocate(counting->places, ++count, sizeof(*counting->places));
-		counting->places[j] = (struct place){.which = which};
-		snprintf(path, sizeof(path), "/proc/%d/comm", which);
-		file = counting->per_thread ? fopen(path, "re") : NULL;
-		if (!file)
-			continue;
-		if (fgets(counting->places[j].comm, sizeof(counting->places[j].comm), file))
-			counting->places[j].comm[strcspn(counting->places[j].comm, "\n")] = 0;
-		fclose(file);
-	}
-	if (!count) {
-		counting->places = tool_allocate(NULL, 1, sizeof(*counting->places));
-		counting->places[count++] = (struct place){.which = -1};
-	}
-	counting->place_count = count;
-	counting->rows =
-		tool_allocate(NULL, (size_t)perfring_events_count(counting->events) * count, sizeof(*counting->rows));
-	memset(counting->rows, 0, (size_t)perfring_events_count(counting->events) * count * sizeof(*counting->rows));
+			if (!ret)
+				continue;
+			tool_complain("stat: --filter '%s': %s does not take it: %s", filter->text,
+				      tool_stat_event(counting, fd.event)->name, strerror(-ret));
+			return false;
+		}
+	return true;
 }
 
 static bool open_counts(struct counting *counting)
@@ -406,7 +298,7 @@ static bool open_counts(struct counting *counting)
 		tool_complain("stat: %s", strerror(-ret));
 		return false;
 	}
-	counting->user_only = tool_allocate(counting->user_only, count, sizeof(*counting->user_only));
+	counting->user_only = tool_allocate(counting->user_only, count + 1u, sizeof(*counting->user_only));
 	counting->unit_width = UNIT_WIDTH;
 	for (uint32_t i = 0; i < count; i++) {
 		int width = tool_print(NULL, tool_stat_unit(tool_stat_event(counting, i)), 0, false);
@@ -414,11 +306,13 @@ static bool open_counts(struct counting *counting)
 		if (width > counting->unit_width)
 			counting->unit_width = width;
 	}
-	if (open_events(counting))
+	if (count && open_events(counting))
+		return false;
+	if (!set_filters(counting))
 		return false;
 	tell_given_up(counting);
 	if (!counting->rows)
-		find_places(counting);
+		tool_stat_find_places(counting);
 	return true;
 }
 
@@ -466,9 +360,22 @@ static bool are_gone(const struct counting *counting)
 	return true;
 }
 
+/* --timeout: the command gets SIGTERM, and counting ends. */
+static bool has_timed_out(struct counting *counting)
+{
+	if (!counting->timeout || tool_now() < counting->started + counting->timeout * NS_PER_MS)
+		return false;
+	if (!counting->has_timed_out && counting->command && !counting->child_ended)
+		kill(counting->child.pid, SIGTERM);
+	counting->has_timed_out = true;
+	return true;
+}
+
 static bool is_done(struct counting *counting)
 {
 	take_signals(counting);
+	if (has_timed_out(counting) && !counting->command)
+		return true;
 	if (counting->command)
 		return counting->child_ended;
 	return counting->interrupts || (counting->interval_count && counting->intervals >= counting->interval_count) ||
@@ -491,6 +398,14 @@ static void rest(const struct counting *counting, uint64_t until)
 		return;
 	time = (struct timespec){(time_t)((until - at) / NS_PER_S), (long)((until - at) % NS_PER_S)};
 	ppoll(&ready, 1, &time, NULL);
+}
+
+/* When to look again: at the next interval, or at the timeout. */
+static uint64_t next_look(const struct counting *counting)
+{
+	if (counting->timeout && !counting->has_timed_out)
+		return counting->started + counting->timeout * NS_PER_MS;
+	return UINT64_MAX;
 }
 
 static bool counts_intervals(const struct counting *counting)
@@ -529,6 +444,15 @@ static bool begin(struct counting *counting)
 	return !ret;
 }
 
+static void time_run(struct counting *counting, double ns)
+{
+	spread_add(&counting->elapsed, ns);
+	if (!counting->table)
+		return;
+	counting->times = tool_allocate(counting->times, counting->elapsed.runs, sizeof(*counting->times));
+	counting->times[counting->elapsed.runs - 1] = ns;
+}
+
 static bool run(struct counting *counting)
 {
 	const uint64_t step = counting->interval * (NS_PER_S / 1000);
@@ -537,7 +461,7 @@ static bool run(struct counting *counting)
 		return false;
 	counting->next = counting->started + step;
 	while (!is_done(counting)) {
-		rest(counting, counts_intervals(counting) ? counting->next : UINT64_MAX);
+		rest(counting, counts_intervals(counting) ? counting->next : next_look(counting));
 		if (!counts_intervals(counting) || tool_now() < counting->next)
 			continue;
 		take_signals(counting);
@@ -549,22 +473,45 @@ static bool run(struct counting *counting)
 			counting->next += step;
 	}
 	if (!counting->interval)
-		spread_add(&counting->elapsed, (double)(tool_now() - counting->started));
+		time_run(counting, (double)(tool_now() - counting->started));
 	perfring_counts_disable(counting->counts);
 	if (counts_intervals(counting))
 		print_interval(counting);
-	if (counting->interval)
+	if (counting->interval) {
+		if (counting->summary)
+			sum_up(counting);
 		return true;
+	}
 	take_counts(counting);
 	if (counting->verbose && tool_stat_is_plain(counting))
 		tool_stat_print_raw(counting);
 	return true;
 }
 
+/* --pre and --post. */
+static bool run_line(const char *option, const char *line)
+{
+	int status = line ? system(line) : 0;
+
+	if (!status)
+		return true;
+	if (status < 0)
+		tool_complain("stat: %s '%s': %s", option, line, strerror(errno));
+	else
+		tool_complain("stat: %s '%s': exit status %d", option, line, tool_status(status, 0));
+	return false;
+}
+
 static bool run_once(struct counting *counting)
 {
 	sigset_t before;
 	bool good, masked = false;
+
+	if (!run_line("--pre", counting->before))
+		return false;
+	if (counting->sync)
+		sync();
+	counting->has_timed_out = false;
 
 	/* The child of the last run has been waited for: another process may have its pid. */
 	counting->child = (struct perfring_command){.fd = -1};
@@ -594,14 +541,25 @@ static bool run_once(struct counting *counting)
 	perfring_target_close(counting->target);
 	counting->counts = NULL;
 	counting->target = NULL;
-	return good;
+	return good && run_line("--post", counting->after);
 }
 
 static bool open_output(struct counting *counting)
 {
 	counting->out = stderr;
-	if (!counting->output)
+	if (counting->quiet) {
+		counting->out = fopen("/dev/null", "we");
+	} else if (counting->log_fd >= 0) {
+		int fd = fcntl(counting->log_fd, F_DUPFD_CLOEXEC, 3);
+
+		counting->out = fd < 0 ? NULL : fdopen(fd, "w");
+	} else if (!counting->output) {
 		return true;
+	}
+	if (!counting->out)
+		tool_complain(counting->quiet ? "stat: /dev/null: %s" : "stat: --log-fd: %s", strerror(errno));
+	if (counting->quiet || counting->log_fd >= 0)
+		return counting->out;
 	if (counting->append && strcmp(counting->output, "-")) {
 		counting->out = fopen(counting->output, "ae");
 	} else {
@@ -629,7 +587,45 @@ static bool close_output(struct counting *counting)
 	return !counting->out_error;
 }
 
-static int stat_command(int argc, char **argv)
+static void print_all(struct counting *counting)
+{
+	if (tool_stat_is_plain(counting))
+		tool_stat_print_title(counting);
+	tool_stat_print_rows(counting, 0);
+	if (!tool_stat_is_plain(counting))
+		return;
+	tool_stat_print_table(counting);
+	tool_stat_print_times(counting);
+}
+
+/* -r 0: until a signal, each run for itself. */
+static bool run_on(struct counting *counting)
+{
+	while (!counting->interrupts) {
+		forget(counting, true);
+		counting->elapsed = (struct spread){0, 0, 0};
+		if (!run_once(counting))
+			return false;
+		print_all(counting);
+		counting->run++;
+	}
+	return true;
+}
+
+static bool run_all(struct counting *counting)
+{
+	bool good = true;
+
+	if (!counting->repeat)
+		return run_on(counting);
+	for (; good && counting->run < counting->repeat && !counting->interrupts; counting->run++)
+		good = run_once(counting);
+	if (good && (!counting->interval || counting->in_summary))
+		print_all(counting);
+	return good;
+}
+
+int tool_stat_run(int argc, char **argv)
 {
 	struct counting counting = {.signals = -1, .file = {.fd = -1}, .child = {.fd = -1}};
 	int status = TOOL_FAILED;
@@ -640,7 +636,7 @@ static int stat_command(int argc, char **argv)
 		tool_complain("out of memory");
 		return status;
 	}
-	status = read_options(&counting, argc, argv);
+	status = tool_stat_read_options(&counting, argc, argv);
 	if (status >= 0)
 		goto out;
 	status = TOOL_FAILED;
@@ -648,15 +644,9 @@ static int stat_command(int argc, char **argv)
 		tool_outfile_close(&counting.file);
 		goto out;
 	}
-	for (; good && counting.run < counting.repeat && !counting.interrupts; counting.run++)
-		good = run_once(&counting);
-	if (good && !counting.interval) {
-		if (tool_stat_is_plain(&counting))
-			tool_stat_print_title(&counting);
-		tool_stat_print_rows(&counting, 0);
-		if (tool_stat_is_plain(&counting))
-			tool_stat_print_times(&counting);
-	}
+	if (tool_stat_is_plain(&counting) && !counting.small_numbers)
+		setlocale(LC_NUMERIC, ""); /* its digits' groups and its decimal point, as perf */
+	good = run_all(&counting);
 	good = close_output(&counting) && good;
 	if (good)
 		status = TOOL_DONE;
@@ -667,69 +657,14 @@ out:
 	free(counting.user_only);
 	free(counting.rows);
 	free(counting.places);
+	free(counting.place_of);
+	free(counting.filters);
+	free(counting.times);
 	/* ^C that killed the command was for this process too. */
 	if (counting.interrupts && WIFSIGNALED(counting.child_status))
 		counting.ended_by = SIGINT;
+	/* SIGTERM was the timeout's. */
+	if (counting.has_timed_out && WIFSIGNALED(counting.child_status) && !counting.ended_by)
+		return status;
 	return status ? status : tool_status(counting.child_status, counting.ended_by);
 }
-
-static const struct tool_option ROWS[] = {
-	{.heading = "events"},
-	{'e', "event", .value = "EVENT[,EVENT]", .takes = "events, as perfring list shows them",
-	 .help = "what to count, as for perfring record; {EVENT,EVENT} is a group, counted together or not at all "
-		 "(default: clock, switches, faults, and the processor's cycles, instructions and branches)"},
-	{.heading = "target"},
-	{'a', "all-cpus", .help = "the whole system, until COMMAND ends or ^C"},
-	{'C', "cpu", .value = "LIST", .takes = "a list of CPUs, such as 0-3,6",
-	 .help = "only on these CPUs, as in 0-3,6"},
-	{'p', "pid", .value = "PID[,PID]", .takes = "ids of processes, such as 12,345",
-	 .help = "these processes with all their threads"},
-	{'t', "tid", .value = "TID[,TID]", .takes = "ids of threads, such as 12,345", .help = "these threads"},
-	{'i', "no-inherit", .help = "not the children"},
-	{.heading = "time"},
-	{'D', "delay", .value = "MS", .takes = "a number of ms", .max = UINT32_MAX,
-	 .help = "begin to count MS milliseconds after the start"},
-	{'r', "repeat", .value = "N", .takes = "a number of runs", .min = 1, .max = UINT32_MAX,
-	 .help = "run COMMAND N times: means and their standard errors"},
-	{'I', "interval-print", .value = "MS", .takes = "a number of ms", .min = 1, .max = UINT32_MAX,
-	 .help = "the counts of every MS milliseconds (at least 1)"},
-	{INTERVAL_COUNT, "interval-count", .value = "N", .takes = "a number of intervals", .min = 1, .max = UINT32_MAX,
-	 .help = "end after N intervals"},
-	{.heading = "output"},
-	{'A', "no-aggr", .help = "each CPU separately (with -a or -C)"},
-	{PER_THREAD, "per-thread", .help = "each thread separately (with -p or -t)"},
-	{'x', "field-separator", .value = "SEP", .takes = "what stands between fields, such as a comma",
-	 .help = "fields with SEP between them"},
-	{'j', "json", .help = "one JSON object a line"},
-	{'o', "output", .value = "FILE", .takes = "a file's name, or -",
-	 .help = "(default: standard error); - is standard output"},
-	{APPEND, "append", .help = "append to FILE"},
-	{'v', "verbose", .help = "raw counts, the margin of estimates, and why an event is not supported"},
-	TOOL_OPTIONS_END,
-};
-
-static const struct tool_example EXAMPLES[] = {
-	{"The default events of a command, as the mean of five runs:", "perfring stat -r 5 ./program"},
-	{"Two events of each CPU, every second:", "perfring stat -a -A -I 1000 -e cycles,instructions"},
-	{"A process for ten seconds, for a spreadsheet:", "perfring stat -p 1234 -x , -o counts.csv sleep 10"},
-	{0},
-};
-
-const struct tool_command tool_stat = {
-	.name = "stat",
-	.summary = "count the events of a command or the system",
-	.usage = "[OPTIONS] [--] [COMMAND...]",
-	.description =
-		"Counts the events of COMMAND and its children, of processes, of threads or of the whole system.",
-	.options = ROWS,
-	.has_command = true,
-	.notes = "A percentage in parentheses says that events shared counters: the count is an estimate from that "
-		 "part of the time.  Its margin (-v, --json) is half of a 95 % interval if events occur independently "
-		 "of one another.",
-	.exit_status =
-		"COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that ended the "
-		"counting); 1 when counting failed; 2 usage error.",
-	.examples = EXAMPLES,
-	.see_also = "perfring-list perfring-record perfring",
-	.run = stat_command,
-};

@@ -1,4 +1,10 @@
-/* stat.h - what the files of `perfring stat` share: options and counts. */
+/* stat.h - what the files of `perfring stat` share: options, counts and their places.
+ *
+ *     stat_options.c   the command line
+ *     stat.c           opens, runs, reads
+ *     stat_places.c    what is summed: all, or each CPU, thread, core, die, socket, node
+ *     stat_print.c     columns, fields, JSON
+ */
 #ifndef PERFRING_TOOLS_STAT_H
 #define PERFRING_TOOLS_STAT_H
 
@@ -29,9 +35,28 @@ struct row {
 	struct spread running;
 };
 
+/* What is counted separately. */
+enum apart {
+	APART_NOT,
+	APART_CPU,
+	APART_THREAD,
+	APART_CORE,
+	APART_DIE,
+	APART_SOCKET,
+	APART_NODE,
+};
+
 struct place {
 	int32_t which; /* CPU or thread */
 	char comm[32];
+	int32_t node, socket, die, core; /* -1: the place has several */
+	uint32_t cpus;
+};
+
+/* --filter: for the events of one -e. */
+struct stat_filter {
+	uint32_t from, to; /* events */
+	const char *text;
 };
 
 struct counting {
@@ -41,27 +66,48 @@ struct counting {
 	char *pids, *tids, *cpus;
 	uint64_t interval; /* ms; 0: at the end alone */
 	uint64_t interval_count;
-	uint64_t repeat;
-	uint64_t delay; /* ms */
+	uint64_t repeat;  /* 0: until a signal */
+	uint64_t delay;   /* ms */
+	uint64_t timeout; /* ms; 0: none */
+	enum apart apart;
+	unsigned details;           /* how often -d */
+	const char *before, *after; /* of each run: lines for the shell */
+	int log_fd;                 /* -1: none */
+	struct stat_filter *filters;
+	uint32_t filter_count;
 	bool all;
 	bool inherit;
-	bool apart; /* each CPU by itself */
-	bool per_thread;
+	bool null;
+	bool grouped;
+	bool user_part, kernel_part; /* --all-user, --all-kernel */
+	bool sync;
+	bool table;
+	bool quiet;
+	bool summary;
+	bool no_summary_mark;
+	bool clear;
+	bool unscaled;
+	bool small_numbers; /* without thousands' separators */
+	bool metric_only;
 	bool json;
 	bool append;
 	bool verbose;
 	char **command;
 
 	FILE *out;
-	int out_error; /* of the first flush that failed */
+	int out_error;            /* of the first flush that failed */
 	struct tool_outfile file; /* unless it is stderr, or appended to */
 	struct perfring_target *target;
 	struct perfring_counts *counts;
 	struct perfring_command child;
+	double *times; /* of each run, ns, for the table */
+	bool has_timed_out;
 	bool *user_only;  /* events that leave out the kernel because it may not be observed */
 	struct row *rows; /* event by event, at each the places */
 	struct place *places;
 	uint32_t place_count;
+	uint32_t *place_of; /* by CPU, if places are sets of CPUs */
+	uint32_t cpu_count; /* of place_of */
 	int unit_width;
 	int signals;
 	struct rlimit files; /* the command's limit, if has_files */
@@ -69,6 +115,7 @@ struct counting {
 	uint64_t run;
 	uint64_t started, next, printed; /* ns */
 	uint64_t intervals;
+	bool in_summary;       /* after the intervals */
 	struct spread elapsed; /* ns */
 	struct rusage usage;
 	bool child_ended;
@@ -92,11 +139,37 @@ static inline bool tool_stat_is_plain(const struct counting *counting)
 	return !counting->json && !counting->separator;
 }
 
+/* Whether a place is a set of CPUs. */
+static inline bool tool_stat_is_of_sets(const struct counting *counting)
+{
+	return counting->apart >= APART_CORE;
+}
+
+static inline bool tool_stat_is_sibling(const struct counting *counting, uint32_t event)
+{
+	uint32_t leader = tool_stat_event(counting, event)->leader;
+
+	return counting->grouped ? event > 0 : leader != UINT32_MAX && leader != event;
+}
+
 /* Whether only the command is observed: no other target is named. */
 static inline bool tool_stat_is_of_command(const struct counting *counting)
 {
 	return counting->command && !counting->all && !counting->pids && !counting->tids;
 }
+
+/* stat.c */
+int tool_stat_run(int argc, char **argv);
+
+/* stat_options.c: returns -1 to go on, else the exit status. */
+int tool_stat_read_options(struct counting *counting, int argc, char **argv);
+
+/* stat_places.c: the places of the opened fds, with a row for each event. */
+void tool_stat_find_places(struct counting *counting);
+/* The last read's sum.  False: no fd of the event is there. */
+bool tool_stat_sum(const struct counting *counting, uint32_t event, uint32_t place, struct perfring_count *sum);
+/* Such as S0-D0-C1. */
+void tool_stat_name_place(const struct counting *counting, const struct place *place, char *buffer, size_t size);
 
 /* stat_print.c */
 const char *tool_stat_unit(const struct perfring_events_one *one);
@@ -108,6 +181,8 @@ void tool_stat_print_title(const struct counting *counting);
 /* at: ns since the start, of an interval. */
 void tool_stat_print_rows(struct counting *counting, uint64_t at);
 void tool_stat_print_times(struct counting *counting);
+/* With --table, before the times. */
+void tool_stat_print_table(const struct counting *counting);
 void tool_stat_print_raw(const struct counting *counting);
 
 #endif

@@ -1,6 +1,7 @@
 /* stat_print.c - what `perfring stat` counted, as columns, as fields, as JSON. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <time.h>
 #include "json.h"
 #include "stat.h"
@@ -8,6 +9,7 @@
 enum {
 	NAME_WIDTH = 32, /* perf's columns */
 	METRIC_WIDTH = 23,
+	METRIC_ONLY_WIDTH = 20,
 };
 
 /* ---- spreads ---- */
@@ -178,10 +180,14 @@ static void write_value(const struct counting *counting, const struct perfring_e
 		snprintf(buffer, size, "<not supported>");
 	else if (!row->values.runs)
 		snprintf(buffer, size, "<not counted>");
-	else if (whole && row->values.runs == 1 && row->count.running == row->count.enabled)
-		snprintf(buffer, size, "%" PRIu64, row->count.value);
+	else if (whole && row->values.runs == 1 && (counting->unscaled || row->count.running == row->count.enabled))
+		snprintf(buffer, size, tool_stat_is_plain(counting) ? "%'" PRIu64 : "%" PRIu64, row->count.value);
 	else
-		snprintf(buffer, size, "%.*f", whole ? 0 : counting->json ? 6 : 2, row->values.mean * scale);
+		snprintf(buffer, size, tool_stat_is_plain(counting) ? "%'.*f" : "%.*f",
+			 whole            ? 0
+			 : counting->json ? 6
+					  : 2,
+			 row->values.mean * scale);
 }
 
 static double share_of(const struct row *row)
@@ -189,38 +195,83 @@ static double share_of(const struct row *row)
 	return row->enabled.mean > 0 ? row->running.mean / row->enabled.mean : 1;
 }
 
-static void print_place(const struct counting *counting, const struct place *place, uint64_t at)
+/* What each kind of place is in JSON; NULL: nothing. */
+static const char *key_of(enum apart apart)
+{
+	static const char *const KEYS[] = {NULL, "cpu", "thread", "core", "die", "socket", "node"};
+
+	return KEYS[apart];
+}
+
+static void print_place_in_json(const struct counting *counting, const struct place *place, const char *name,
+				uint64_t at)
+{
+	FILE *out = counting->out;
+
+	if (counting->interval && !counting->in_summary)
+		fprintf(out, "\"interval\" : %" PRIu64 ".%09" PRIu64 ", ", at / NS_PER_S, at % NS_PER_S);
+	if (!counting->apart)
+		return;
+	fprintf(out, "\"%s\" : ", key_of(counting->apart));
+	tool_json_text(out, counting->apart == APART_CPU ? name + strlen("CPU") : name);
+	fputs(", ", out);
+	if (tool_stat_is_of_sets(counting))
+		fprintf(out, "\"aggregate-number\" : %u, ", place->cpus);
+}
+
+static void print_place_in_fields(const struct counting *counting, const struct place *place, const char *name,
+				  uint64_t at)
 {
 	const char *separator = counting->separator;
 	FILE *out = counting->out;
-	char thread[64];
 
-	snprintf(thread, sizeof(thread), "%s-%d", place->comm, place->which);
+	if (counting->in_summary && !counting->no_summary_mark)
+		fprintf(out, "%16s%s", "summary", separator);
+	else if (counting->interval && !counting->in_summary)
+		fprintf(out, "%6" PRIu64 ".%09" PRIu64 "%s", at / NS_PER_S, at % NS_PER_S, separator);
+	if (!counting->apart)
+		return;
+	tool_print(out, name, 0, false); /* a thread names itself */
+	fputs(separator, out);
+	if (tool_stat_is_of_sets(counting))
+		fprintf(out, "%u%s", place->cpus, separator);
+}
+
+/* The widths are perf's. */
+static void print_place(const struct counting *counting, const struct place *place, uint64_t at)
+{
+	FILE *out = counting->out;
+	char name[64];
+
+	tool_stat_name_place(counting, place, name, sizeof(name));
 	if (counting->json) {
-		if (counting->interval)
-			fprintf(out, "\"interval\" : %" PRIu64 ".%09" PRIu64 ", ", at / NS_PER_S, at % NS_PER_S);
-		if (counting->apart)
-			fprintf(out, "\"cpu\" : \"%d\", ", place->which);
-		if (counting->per_thread) {
-			fputs("\"thread\" : ", out);
-			tool_json_text(out, thread);
-			fputs(", ", out);
-		}
+		print_place_in_json(counting, place, name, at);
 		return;
 	}
-	if (counting->interval)
-		fprintf(out, "%6" PRIu64 ".%09" PRIu64 "%s", at / NS_PER_S, at % NS_PER_S, separator ? separator : " ");
-	if (counting->apart && separator)
-		fprintf(out, "CPU%d%s", place->which, separator);
-	else if (counting->apart)
-		fprintf(out, "CPU%-8d", place->which);
-	/* a thread names itself */
-	if (counting->per_thread && separator) {
-		tool_print(out, thread, 0, false);
-		fputs(separator, out);
-	} else if (counting->per_thread) {
+	if (counting->separator) {
+		print_place_in_fields(counting, place, name, at);
+		return;
+	}
+	if (counting->interval && !counting->in_summary)
+		fprintf(out, "%6" PRIu64 ".%09" PRIu64 " ", at / NS_PER_S, at % NS_PER_S);
+	switch (counting->apart) {
+	case APART_NOT:
+		break;
+	case APART_THREAD: /* it names itself */
 		tool_print_right(out, place->comm, 16);
 		fprintf(out, "-%-8d ", place->which);
+		break;
+	case APART_CPU:
+		fprintf(out, "CPU%-8d", place->which);
+		break;
+	case APART_CORE:
+		fprintf(out, "S%d-D%d-C%-8d%5u ", place->socket, place->die, place->core, place->cpus);
+		break;
+	case APART_DIE:
+		fprintf(out, "S%d-D%-8d%5u ", place->socket, place->die, place->cpus);
+		break;
+	default:
+		fprintf(out, "%-6s%5u ", name, place->cpus);
 	}
 }
 
@@ -321,31 +372,128 @@ void tool_stat_flush(struct counting *counting)
 		counting->out_error = errno;
 }
 
+static void print_row(const struct counting *counting, uint32_t event, uint32_t place, uint64_t at)
+{
+	char value[64];
+
+	write_value(counting, tool_stat_event(counting, event), tool_stat_row(counting, event, place), value,
+		    sizeof(value));
+	if (counting->json)
+		fputc('{', counting->out);
+	print_place(counting, &counting->places[place], at);
+	if (counting->json)
+		print_json(counting, event, place, value);
+	else if (counting->separator)
+		print_fields(counting, event, place, value);
+	else
+		print_columns(counting, event, place, value);
+	fputs(counting->json ? "}\n" : "\n", counting->out);
+}
+
+static int compare_values(const void *a, const void *b, void *with)
+{
+	const struct row *rows = with;
+	double one = rows[*(const uint32_t *)a].values.mean, other = rows[*(const uint32_t *)b].values.mean;
+
+	return one > other ? -1 : one < other;
+}
+
+/* The threads of an event with the most first, as perf; of all the system's, those that counted something. */
+static void print_threads(const struct counting *counting, uint32_t event, uint64_t at)
+{
+	uint32_t *order = tool_allocate(NULL, counting->place_count, sizeof(*order));
+
+	for (uint32_t i = 0; i < counting->place_count; i++)
+		order[i] = i;
+	qsort_r(order, counting->place_count, sizeof(*order), compare_values, tool_stat_row(counting, event, 0));
+	for (uint32_t i = 0; i < counting->place_count; i++)
+		if (!counting->all || tool_stat_row(counting, event, order[i])->values.mean > 0)
+			print_row(counting, event, order[i], at);
+	free(order);
+}
+
+/* One of what is related to another event: not what is only a rate. */
+static struct metric relation_of(const struct counting *counting, uint32_t event, uint32_t place)
+{
+	static const struct metric NONE = {0, 0, NULL, NULL};
+	const struct perf_event_attr *attr = tool_stat_event(counting, event)->attr;
+	const struct row *row = tool_stat_row(counting, event, place);
+
+	if (attr->type != PERFRING_TYPE_HARDWARE || !row->values.runs)
+		return NONE;
+	return relate(counting, attr, row->values.mean, place);
+}
+
+/* --metric-only: a line for each place. */
+static void print_metrics(const struct counting *counting, uint64_t at)
+{
+	const char *separator = counting->separator;
+	FILE *out = counting->out;
+	bool is_first = true;
+
+	if (tool_stat_is_plain(counting) && (!counting->interval || !counting->intervals)) {
+		for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
+			struct metric metric = relation_of(counting, i, 0);
+
+			if (metric.words)
+				fprintf(out, "%*s ", METRIC_ONLY_WIDTH, metric.words);
+		}
+		fputc('\n', out);
+	}
+	for (uint32_t j = 0; j < counting->place_count; j++, is_first = true) {
+		if (counting->json)
+			fputc('{', out);
+		print_place(counting, &counting->places[j], at);
+		for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
+			struct metric metric = relation_of(counting, i, j);
+
+			if (!metric.words)
+				continue;
+			if (counting->json)
+				fprintf(out, "%s\"%s\" : \"%.*f\"", is_first ? "" : ", ", metric.words, metric.decimals,
+					metric.value);
+			else if (separator)
+				fprintf(out, "%.*f%s", metric.decimals, metric.value, separator);
+			else
+				fprintf(out, "%*.*f ", METRIC_ONLY_WIDTH, metric.decimals, metric.value);
+			is_first = false;
+		}
+		fputs(counting->json ? "}\n" : "\n", out);
+	}
+}
+
 void tool_stat_print_rows(struct counting *counting, uint64_t at)
 {
-	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++)
-		for (uint32_t j = 0; j < counting->place_count; j++) {
-			const struct perfring_events_one *one = tool_stat_event(counting, i);
-			const struct row *row = tool_stat_row(counting, i, j);
-			char value[64];
+	uint32_t events = perfring_events_count(counting->events);
 
-			write_value(counting, one, row, value, sizeof(value));
-			if (counting->json)
-				fputc('{', counting->out);
-			print_place(counting, &counting->places[j], at);
-			if (counting->json)
-				print_json(counting, i, j, value);
-			else if (counting->separator)
-				print_fields(counting, i, j, value);
+	if (counting->metric_only)
+		print_metrics(counting, at);
+	else if (tool_stat_is_of_sets(counting)) /* as perf: set by set, in it each event */
+		for (uint32_t j = 0; j < counting->place_count; j++)
+			for (uint32_t i = 0; i < events; i++)
+				print_row(counting, i, j, at);
+	else
+		for (uint32_t i = 0; i < events; i++) {
+			if (counting->apart == APART_THREAD)
+				print_threads(counting, i, at);
 			else
-				print_columns(counting, i, j, value);
-			fputs(counting->json ? "}\n" : "\n", counting->out);
+				for (uint32_t j = 0; j < counting->place_count; j++)
+					print_row(counting, i, j, at);
 		}
 	tool_stat_flush(counting);
 }
 
 void tool_stat_print_head(struct counting *counting)
 {
+	static const char *const HEADS[] = {
+		"",
+		"CPU        ",
+		"           comm-pid       ",
+		"core            cpus ",
+		"die          cpus ",
+		"socket cpus ",
+		"node   cpus ",
+	};
 	FILE *out = counting->out;
 
 	if (counting->output && !counting->json) {
@@ -356,10 +504,10 @@ void tool_stat_print_head(struct counting *counting)
 		fprintf(out, "# started on %s\n\n", date);
 	}
 	if (counting->interval && tool_stat_is_plain(counting))
-		fprintf(out, "#           time %s            counts unit events\n",
-			counting->apart        ? "CPU        "
-			: counting->per_thread ? "           comm-pid       "
-					       : "");
+		fprintf(out,
+			counting->metric_only ? "#           time \n"
+					      : "#           time %s            counts unit events\n",
+			HEADS[counting->apart]);
 	tool_stat_flush(counting);
 }
 
@@ -391,13 +539,35 @@ void tool_stat_print_title(const struct counting *counting)
 	fputs(":\n\n", out);
 }
 
+/* Each run's time, how far it is from the mean, and a #, with one more for each 5 % of its time that it is. */
+void tool_stat_print_table(const struct counting *counting)
+{
+	double mean = counting->elapsed.mean / 1e9;
+	FILE *out = counting->out;
+
+	if (!counting->table || counting->elapsed.runs < 2)
+		return;
+	fprintf(out, "\n%12s# Table of individual measurements:\n", "");
+	for (uint64_t i = 0; i < counting->elapsed.runs; i++) {
+		double time = counting->times[i] / 1e9, away = time - mean;
+		int marks = 1 + abs((int)(time > 0 ? 100 * away / time : 0) / 5);
+
+		fprintf(out, "%12s%.4f (%+.4f) ", "", time, away);
+		while (marks--)
+			fputc('#', out);
+		fputc('\n', out);
+	}
+	fprintf(out, "\n%12s# Final result:", "");
+}
+
 void tool_stat_print_times(struct counting *counting)
 {
 	double error = spread_error(&counting->elapsed) / 1e9, unit = 1;
 	FILE *out = counting->out;
 	int decimals = 2;
 
-	fputc('\n', out);
+	if (perfring_events_count(counting->events))
+		fputc('\n', out);
 	if (counting->elapsed.runs < 2) {
 		fprintf(out, " %17.9f seconds time elapsed\n\n", counting->elapsed.mean / 1e9);
 	} else {

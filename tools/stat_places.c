@@ -1,0 +1,221 @@
+/* stat_places.c - what `perfring stat` sums up: all fds of an event, those of a CPU, of a thread, or of a set of CPUs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "stat.h"
+
+enum {
+	CPUS_MAX = 1 << 16,
+};
+
+/* A number in a file of sysfs; 0 if there is none, as perf. */
+static int32_t topology_of(int32_t cpu, const char *name)
+{
+	char path[128];
+	int32_t number = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, name);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%d", &number) != 1 || number < 0)
+		number = 0;
+	fclose(file);
+	return number;
+}
+
+/* Each CPU's directory has a link to its node. */
+static int32_t node_of(int32_t cpu)
+{
+	char path[128];
+
+	for (int32_t node = 0; node < 1024; node++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/node%d", cpu, node);
+		if (!access(path, F_OK))
+			return node;
+	}
+	return 0;
+}
+
+static struct place set_of(enum apart apart, int32_t cpu)
+{
+	struct place place = {.which = cpu, .node = -1, .socket = -1, .die = -1, .core = -1};
+
+	if (apart == APART_NODE) {
+		place.node = node_of(cpu);
+		return place;
+	}
+	place.socket = topology_of(cpu, "physical_package_id");
+	if (apart <= APART_DIE)
+		place.die = topology_of(cpu, "die_id");
+	if (apart == APART_CORE)
+		place.core = topology_of(cpu, "core_id");
+	return place;
+}
+
+static int compare_sets(const struct place *one, const struct place *other)
+{
+	if (one->node != other->node)
+		return one->node < other->node ? -1 : 1;
+	if (one->socket != other->socket)
+		return one->socket < other->socket ? -1 : 1;
+	if (one->die != other->die)
+		return one->die < other->die ? -1 : 1;
+	return one->core < other->core ? -1 : one->core > other->core;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	return compare_sets(a, b);
+}
+
+static void read_comm(struct place *place)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", place->which);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	if (fgets(place->comm, sizeof(place->comm), file))
+		place->comm[strcspn(place->comm, "\n")] = 0;
+	fclose(file);
+}
+
+static void add_place(struct counting *counting, const struct place *place)
+{
+	counting->places = tool_allocate(counting->places, counting->place_count + 1u, sizeof(*counting->places));
+	counting->places[counting->place_count++] = *place;
+}
+
+/* The CPUs or threads that have fds, once each. */
+static void find_singles(struct counting *counting)
+{
+	struct perfring_counts_fd fd;
+
+	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++) {
+		struct place place = {.which = counting->apart == APART_CPU ? fd.cpu : fd.tid};
+		uint32_t j = 0;
+
+		while (j < counting->place_count && counting->places[j].which != place.which)
+			j++;
+		if (j < counting->place_count)
+			continue;
+		if (counting->apart == APART_THREAD)
+			read_comm(&place);
+		add_place(counting, &place);
+	}
+}
+
+/* The sets of the CPUs that have fds, in the order of their numbers. */
+static void find_sets(struct counting *counting)
+{
+	struct place *sets = NULL;
+	struct perfring_counts_fd fd;
+	uint32_t cpus = 0;
+
+	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++)
+		if (fd.cpu >= 0 && fd.cpu < CPUS_MAX && (uint32_t)fd.cpu >= cpus)
+			cpus = (uint32_t)fd.cpu + 1;
+	counting->cpu_count = cpus;
+	counting->place_of = tool_allocate(NULL, cpus + 1u, sizeof(*counting->place_of));
+	memset(counting->place_of, 0xff, (cpus + 1u) * sizeof(*counting->place_of));
+	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++)
+		if (fd.cpu >= 0 && (uint32_t)fd.cpu < cpus)
+			counting->place_of[fd.cpu] = 0; /* it has fds */
+	sets = tool_allocate(NULL, cpus + 1u, sizeof(*sets));
+	for (uint32_t cpu = 0; cpu < cpus; cpu++) {
+		uint32_t j = 0;
+
+		if (counting->place_of[cpu] == UINT32_MAX)
+			continue;
+		sets[cpu] = set_of(counting->apart, (int32_t)cpu);
+		while (j < counting->place_count && compare_sets(&counting->places[j], &sets[cpu]))
+			j++;
+		if (j == counting->place_count)
+			add_place(counting, &sets[cpu]);
+		counting->places[j].cpus++;
+	}
+	if (counting->place_count)
+		qsort(counting->places, counting->place_count, sizeof(*counting->places), compare_places);
+	for (uint32_t cpu = 0; cpu < cpus; cpu++)
+		for (uint32_t j = 0; counting->place_of[cpu] != UINT32_MAX && j < counting->place_count; j++)
+			if (!compare_sets(&counting->places[j], &sets[cpu]))
+				counting->place_of[cpu] = j;
+	free(sets);
+}
+
+void tool_stat_find_places(struct counting *counting)
+{
+	static const struct place ALL = {.which = -1};
+	size_t rows;
+
+	if (tool_stat_is_of_sets(counting))
+		find_sets(counting);
+	else if (counting->apart)
+		find_singles(counting);
+	if (!counting->place_count)
+		add_place(counting, &ALL);
+	rows = (size_t)perfring_events_count(counting->events) * counting->place_count;
+	counting->rows = tool_allocate(NULL, rows + 1, sizeof(*counting->rows));
+	memset(counting->rows, 0, (rows + 1) * sizeof(*counting->rows));
+}
+
+/* Over the CPUs of a set. */
+static bool sum_set(const struct counting *counting, uint32_t event, uint32_t place, struct perfring_count *sum)
+{
+	bool is_there = false;
+
+	memset(sum, 0, sizeof(*sum));
+	for (uint32_t cpu = 0; cpu < counting->cpu_count; cpu++) {
+		struct perfring_count one;
+
+		if (counting->place_of[cpu] != place ||
+		    perfring_counts_sum(counting->counts, event, PERFRING_COUNTS_CPU, (int32_t)cpu, &one))
+			continue;
+		is_there = true;
+		sum->value += one.value;
+		sum->enabled += one.enabled;
+		sum->running += one.running;
+		sum->lost += one.lost;
+		sum->fds += one.fds;
+		sum->failed += one.failed;
+	}
+	return is_there;
+}
+
+bool tool_stat_sum(const struct counting *counting, uint32_t event, uint32_t place, struct perfring_count *sum)
+{
+	enum perfring_counts_scope scope = counting->apart == APART_CPU      ? PERFRING_COUNTS_CPU
+					   : counting->apart == APART_THREAD ? PERFRING_COUNTS_THREAD
+									     : PERFRING_COUNTS_ALL;
+
+	if (tool_stat_is_of_sets(counting) && counting->cpu_count)
+		return sum_set(counting, event, place, sum);
+	return !perfring_counts_sum(counting->counts, event, scope, counting->places[place].which, sum);
+}
+
+void tool_stat_name_place(const struct counting *counting, const struct place *place, char *buffer, size_t size)
+{
+	switch (counting->apart) {
+	case APART_CORE:
+		snprintf(buffer, size, "S%d-D%d-C%d", place->socket, place->die, place->core);
+		break;
+	case APART_DIE:
+		snprintf(buffer, size, "S%d-D%d", place->socket, place->die);
+		break;
+	case APART_SOCKET:
+		snprintf(buffer, size, "S%d", place->socket);
+		break;
+	case APART_NODE:
+		snprintf(buffer, size, "N%d", place->node);
+		break;
+	case APART_THREAD:
+		snprintf(buffer, size, "%s-%d", place->comm, place->which);
+		break;
+	default:
+		snprintf(buffer, size, "CPU%d", place->which);
+	}
+}
