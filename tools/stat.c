@@ -32,6 +32,19 @@ static void spread_add(struct spread *spread, double value)
 
 /* ---- what was counted ---- */
 
+/* What follows from the row's count. */
+static void take_row(const struct counting *counting, struct row *row, bool counts)
+{
+	row->estimate = perfring_event_estimate(row->count.value, row->count.enabled, row->count.running);
+	if (counting->unscaled)
+		row->estimate.value = (double)row->count.value;
+	if (!counts)
+		return;
+	spread_add(&row->values, row->estimate.value);
+	spread_add(&row->enabled, (double)row->count.enabled);
+	spread_add(&row->running, (double)row->count.running);
+}
+
 /* Reads the counters: each row then has the difference to the last read. */
 static void take_counts(struct counting *counting)
 {
@@ -57,30 +70,30 @@ static void take_counts(struct counting *counting)
 			if (sum.value >= row->before.value)
 				row->count.value -= row->before.value;
 			row->before = sum;
-			row->estimate =
-				perfring_event_estimate(row->count.value, row->count.enabled, row->count.running);
-			if (counting->unscaled)
-				row->estimate.value = (double)row->count.value;
-			if (!row->counted)
-				continue;
-			spread_add(&row->values, row->estimate.value);
-			spread_add(&row->enabled, (double)row->count.enabled);
-			spread_add(&row->running, (double)row->count.running);
+			take_row(counting, row, row->counted);
 		}
 }
 
-/* Before a run or an interval.  between: of one run. */
-static void forget(struct counting *counting, bool between)
+static uint32_t row_count(const struct counting *counting)
 {
-	uint32_t count = perfring_events_count(counting->events) * counting->place_count;
+	return perfring_events_count(counting->events) * counting->place_count;
+}
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (between)
-			counting->rows[i].values = counting->rows[i].enabled = counting->rows[i].running =
-				(struct spread){0, 0, 0};
-		else
-			memset(&counting->rows[i].before, 0, sizeof(counting->rows[i].before));
-	}
+/* Before counters are opened. */
+static void forget_reads(struct counting *counting)
+{
+	for (uint32_t i = 0; i < row_count(counting); i++)
+		memset(&counting->rows[i].before, 0, sizeof(counting->rows[i].before));
+}
+
+/* Before what is printed for itself: an interval, a summary, a run of -r 0. */
+static void forget_values(struct counting *counting)
+{
+	static const struct spread NONE = {0, 0, 0};
+
+	for (uint32_t i = 0; i < row_count(counting); i++)
+		counting->rows[i].values = counting->rows[i].enabled = counting->rows[i].running = NONE;
+	counting->elapsed = NONE;
 }
 
 static void print_interval(struct counting *counting)
@@ -89,8 +102,7 @@ static void print_interval(struct counting *counting)
 
 	if (counting->clear && isatty(fileno(counting->out)))
 		fputs("\033[H\033[J", counting->out);
-	forget(counting, true);
-	counting->elapsed = (struct spread){0, 0, 0};
+	forget_values(counting);
 	spread_add(&counting->elapsed, (double)(at - counting->printed));
 	take_counts(counting);
 	counting->printed = at;
@@ -103,21 +115,14 @@ static void print_interval(struct counting *counting)
 /* What the counters have counted since the start, for --summary. */
 static void sum_up(struct counting *counting)
 {
-	uint32_t count = perfring_events_count(counting->events) * counting->place_count;
-
-	forget(counting, true);
-	for (uint32_t i = 0; i < count; i++) {
+	forget_values(counting);
+	for (uint32_t i = 0; i < row_count(counting); i++) {
 		struct row *row = &counting->rows[i];
 
 		row->count = row->before;
-		if (!row->supported || !row->count.running)
-			continue;
-		row->estimate = perfring_event_estimate(row->count.value, row->count.enabled, row->count.running);
-		spread_add(&row->values, counting->unscaled ? (double)row->count.value : row->estimate.value);
-		spread_add(&row->enabled, (double)row->count.enabled);
-		spread_add(&row->running, (double)row->count.running);
+		if (row->supported && row->count.running)
+			take_row(counting, row, true);
 	}
-	counting->elapsed = (struct spread){0, 0, 0};
 	spread_add(&counting->elapsed, (double)(tool_now() - counting->started));
 	counting->in_summary = true;
 }
@@ -170,8 +175,9 @@ static bool choose_target(struct counting *counting)
 			tool_complain("stat: the threads of the system: %s", strerror(-ret));
 			return false;
 		}
-	} else if (!ret && (counting->all || counting->cpus))
+	} else if (!ret && (counting->all || counting->cpus)) {
 		ret = perfring_target_add_cpus(counting->target, counting->cpus);
+	}
 	if (ret) {
 		tool_complain("stat: %s%s: %s", counting->cpus ? "-C " : "",
 			      counting->cpus ? counting->cpus : "the CPUs that are online",
@@ -522,7 +528,7 @@ static bool run_once(struct counting *counting)
 	good = good && open_counts(counting);
 	if (good && !counting->run)
 		tool_stat_print_head(counting);
-	forget(counting, false);
+	forget_reads(counting);
 	good = good && run(counting);
 	/* Never released: close kills it. */
 	if (counting->child.fd >= 0) {
@@ -602,8 +608,7 @@ static void print_all(struct counting *counting)
 static bool run_on(struct counting *counting)
 {
 	while (!counting->interrupts) {
-		forget(counting, true);
-		counting->elapsed = (struct spread){0, 0, 0};
+		forget_values(counting);
 		if (!run_once(counting))
 			return false;
 		print_all(counting);

@@ -195,12 +195,25 @@ static double share_of(const struct row *row)
 	return row->enabled.mean > 0 ? row->running.mean / row->enabled.mean : 1;
 }
 
-/* What each kind of place is in JSON; NULL: nothing. */
-static const char *key_of(enum apart apart)
-{
-	static const char *const KEYS[] = {NULL, "cpu", "thread", "core", "die", "socket", "node"};
+/* How each kind of place is called: in JSON, and above its column. */
+static const struct {
+	const char *key, *head;
+} APARTS[] = {
+	[APART_NOT] = {NULL, ""},
+	[APART_CPU] = {"cpu", "CPU        "},
+	[APART_THREAD] = {"thread", "           comm-pid       "},
+	[APART_CORE] = {"core", "core            cpus "},
+	[APART_DIE] = {"die", "die          cpus "},
+	[APART_SOCKET] = {"socket", "socket cpus "},
+	[APART_NODE] = {"node", "node   cpus "},
+};
 
-	return KEYS[apart];
+/* When the interval ended; nothing of a summary. */
+static void print_stamp(const struct counting *counting, uint64_t at, const char *before, int width, const char *after)
+{
+	if (counting->interval && !counting->in_summary)
+		fprintf(counting->out, "%s%*" PRIu64 ".%09" PRIu64 "%s", before, width, at / NS_PER_S, at % NS_PER_S,
+			after);
 }
 
 static void print_place_in_json(const struct counting *counting, const struct place *place, const char *name,
@@ -208,11 +221,10 @@ static void print_place_in_json(const struct counting *counting, const struct pl
 {
 	FILE *out = counting->out;
 
-	if (counting->interval && !counting->in_summary)
-		fprintf(out, "\"interval\" : %" PRIu64 ".%09" PRIu64 ", ", at / NS_PER_S, at % NS_PER_S);
+	print_stamp(counting, at, "\"interval\" : ", 0, ", ");
 	if (!counting->apart)
 		return;
-	fprintf(out, "\"%s\" : ", key_of(counting->apart));
+	fprintf(out, "\"%s\" : ", APARTS[counting->apart].key);
 	tool_json_text(out, counting->apart == APART_CPU ? name + strlen("CPU") : name);
 	fputs(", ", out);
 	if (tool_stat_is_of_sets(counting))
@@ -227,8 +239,7 @@ static void print_place_in_fields(const struct counting *counting, const struct 
 
 	if (counting->in_summary && !counting->no_summary_mark)
 		fprintf(out, "%16s%s", "summary", separator);
-	else if (counting->interval && !counting->in_summary)
-		fprintf(out, "%6" PRIu64 ".%09" PRIu64 "%s", at / NS_PER_S, at % NS_PER_S, separator);
+	print_stamp(counting, at, "", 6, separator);
 	if (!counting->apart)
 		return;
 	tool_print(out, name, 0, false); /* a thread names itself */
@@ -252,8 +263,7 @@ static void print_place(const struct counting *counting, const struct place *pla
 		print_place_in_fields(counting, place, name, at);
 		return;
 	}
-	if (counting->interval && !counting->in_summary)
-		fprintf(out, "%6" PRIu64 ".%09" PRIu64 " ", at / NS_PER_S, at % NS_PER_S);
+	print_stamp(counting, at, "", 6, " ");
 	switch (counting->apart) {
 	case APART_NOT:
 		break;
@@ -485,15 +495,6 @@ void tool_stat_print_rows(struct counting *counting, uint64_t at)
 
 void tool_stat_print_head(struct counting *counting)
 {
-	static const char *const HEADS[] = {
-		"",
-		"CPU        ",
-		"           comm-pid       ",
-		"core            cpus ",
-		"die          cpus ",
-		"socket cpus ",
-		"node   cpus ",
-	};
 	FILE *out = counting->out;
 
 	if (counting->output && !counting->json) {
@@ -507,7 +508,7 @@ void tool_stat_print_head(struct counting *counting)
 		fprintf(out,
 			counting->metric_only ? "#           time \n"
 					      : "#           time %s            counts unit events\n",
-			HEADS[counting->apart]);
+			APARTS[counting->apart].head);
 	tool_stat_flush(counting);
 }
 
