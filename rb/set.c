@@ -193,6 +193,16 @@ static void give_ring(struct perfring_set *set)
 	unlock(set, &signals);
 }
 
+/* Undoes make_member: nothing can be in its file. */
+static int unmake_member(struct perfring_set *set, struct member *member, int ret)
+{
+	if (member->file && member->member.ring.page)
+		unlink(member->file);
+	free_member(member);
+	give_ring(set);
+	return ret;
+}
+
 static int make_member(struct perfring_set *set, struct member **result)
 {
 	struct perfring_ring_options options = set->ring;
@@ -218,11 +228,8 @@ static int make_member(struct perfring_set *set, struct member **result)
 		ret = perfring_writer_open(&member->writer, &member->member.ring, &set->writer);
 	if (!ret)
 		ret = perfring_reader_open(&member->member.reader, &member->member.ring, 0);
-	if (ret) {
-		free_member(member);
-		give_ring(set);
-		return ret;
-	}
+	if (ret)
+		return unmake_member(set, member, ret);
 	member->member.tid = (uint32_t)syscall(SYS_gettid);
 	member->member.cpu = -1;
 	return 0;
@@ -253,11 +260,8 @@ int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer)
 	if (ret)
 		return ret;
 	ret = -pthread_setspecific(set->key, member);
-	if (ret) {
-		free_member(member);
-		give_ring(set);
-		return ret;
-	}
+	if (ret)
+		return unmake_member(set, member, ret);
 	PERFRING_POINT(set_joined);
 	append(set, member);
 	*writer = member->writer;

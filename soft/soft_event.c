@@ -534,7 +534,14 @@ static int make_rings(struct perfring_soft_event *event, struct perfring_set *se
 		ret = perfring_set_admit(set, instance->thread->pthread, instance->thread->tid, &writers[i]);
 	for (uint32_t i = 0; !ret && (instance = instance_from(event, &i)); i++) /* all, or none */
 		PERFRING_STORE_RELEASE(&instance->writer, writers[i]);           /* partner: emit.c */
+	for (uint32_t i = 0; ret && i < event->threads; i++)
+		if (writers[i])
+			perfring_set_dismiss(set, writers[i]);
 	free(writers);
+	if (ret) /* the first walk finds them drained, the next removes them and their files */
+		for (unsigned walk = 0; walk < 2; walk++)
+			for (struct perfring_set_ring *ring = NULL; (ring = perfring_set_next(set, ring));)
+				;
 	return ret;
 }
 

@@ -954,19 +954,39 @@ static int soft_open_clock(void)
 	return open_soft(true);
 }
 
+static pthread_barrier_t at_map[2];
+
+static void *joins(void *unused)
+{
+	(void)unused;
+	NEED(perfring_soft_join());
+	pthread_barrier_wait(&at_map[0]);
+	pthread_barrier_wait(&at_map[1]);
+	perfring_soft_leave();
+	return NULL;
+}
+
+/* A ring and a file for each of two threads: all, or none. */
 static int soft_map_files(void)
 {
 	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_DUMMY);
 	struct perfring_soft_event *event = NULL;
+	pthread_t thread;
 	int ret;
 
 	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	for (unsigned i = 0; i < 2; i++)
+		pthread_barrier_init(&at_map[i], NULL, 2);
 	NEED(perfring_soft_join());
+	NEED(-pthread_create(&thread, NULL, joins, NULL));
+	pthread_barrier_wait(&at_map[0]);
 	NEED(perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL));
 	ret = TRY(perfring_soft_map_files(event, 4, "x.data", -1));
-	if (!ret && unlink("x.data.0"))
+	if (!ret && (unlink("x.data.0") || unlink("x.data.1")))
 		printf("LEFT: no file\n");
 	perfring_soft_close(event);
+	pthread_barrier_wait(&at_map[1]);
+	pthread_join(thread, NULL);
 	perfring_soft_leave();
 	return ret;
 }
