@@ -6,6 +6,7 @@
 #include <perfring/event.h>
 #include <perfring/file_writer.h>
 #include <perfring/generate.h>
+#include "corpus.h"
 #include "options.h"
 #include "outfile.h"
 #include "tools.h"
@@ -65,6 +66,8 @@ struct gen {
 	uint64_t percent;
 	enum form form;
 	const char *output;
+	const char *corpus;
+	bool has_others; /* options beside --corpus */
 	uint64_t id;
 	uint64_t time;
 	unsigned char *drawn;
@@ -86,6 +89,7 @@ enum {
 	TYPE,
 	DAMAGE,
 	SIZE,
+	CORPUS,
 };
 
 static bool add_type(struct gen *gen, uint32_t type, bool is_named)
@@ -530,12 +534,34 @@ static int generate(struct gen *gen)
 	return done ? TOOL_DONE : TOOL_FAILED;
 }
 
+/* ---- the corpus ---- */
+
+static int write_corpus(const struct gen *gen)
+{
+	uint32_t count;
+	char *path = NULL;
+	int ret;
+
+	if (gen->has_others) {
+		tool_complain("gen: --corpus goes with no other option");
+		return TOOL_MISUSED;
+	}
+	ret = tool_corpus_write(gen->corpus, &path, &count);
+	if (ret)
+		tool_complain("gen: %s: %s", path ? path : gen->corpus, strerror(-ret));
+	else
+		printf("%" PRIu32 " vectors in %s, version %d\n", count, gen->corpus, TOOL_CORPUS_VERSION);
+	free(path);
+	return ret || !tool_flush() ? TOOL_FAILED : TOOL_DONE;
+}
+
 /* Returns -1 to go on, else the exit status. */
 static int take_option(struct gen *gen, const struct tool_options *options, int found)
 {
 	char *value = options->value;
 	bool is_list = !strcmp(value, "list"), is_good = true;
 
+	gen->has_others = gen->has_others || found != CORPUS;
 	switch (found) {
 	case 'o':
 		gen->output = value;
@@ -576,6 +602,9 @@ static int take_option(struct gen *gen, const struct tool_options *options, int 
 	case SIZE:
 		gen->most = options->number;
 		break;
+	case CORPUS:
+		gen->corpus = value;
+		break;
 	default:
 		return tool_options_forgotten(options, found);
 	}
@@ -600,12 +629,17 @@ static int gen_command(int argc, char **argv)
 		tool_complain("gen: unexpected argument '%s' (perfring gen --help)", argv[optind]);
 		return TOOL_MISUSED;
 	}
+	if (gen.corpus)
+		return write_corpus(&gen);
 	if (gen.form == FORM_DATA)
 		drop_compressed(&gen);
 	return may_run(&gen) ? generate(&gen) : TOOL_MISUSED;
 }
 
 static const struct tool_option ROWS[] = {
+	{CORPUS, "corpus", .value = "FOLDER", .takes = "a new folder's name",
+	 .help = "write the conformance suite into a new folder: perf.data files, what a right decoder says of each as "
+		 "JSON, and a MANIFEST (conformance.md); no other option goes with it"},
 	{'o', "output", .value = "FILE", .takes = "a file's name, or -", .help = "- is standard output (not for data)"},
 	{AS, "as", .value = "FORM", .takes = "a form: data, ring or records",
 	 .help = "data: a perf.data file (default); ring: the image of a ring, control page and data pages; records: "
@@ -634,6 +668,7 @@ static const struct tool_example EXAMPLES[] = {
 	{"A thousand valid records of all kinds that the kernel writes:", "perfring gen -n 1000 -o random.data"},
 	{"Other ones, of which one in ten is damaged:",
 	 "perfring gen -n 1000 --seed 7 --damage any:10 -o damaged.data"},
+	{"The conformance suite, for a decoder of one's own:", "perfring gen --corpus vectors"},
 	{"The names of the damages:", "perfring gen --damage list"},
 	{0},
 };
@@ -641,12 +676,13 @@ static const struct tool_example EXAMPLES[] = {
 const struct tool_command tool_gen = {
 	.name = "gen",
 	.summary = "random records, valid or damaged, for tests and fuzzers",
-	.usage = "[OPTIONS] -o FILE",
+	.usage = "[OPTIONS] -o FILE\n--corpus FOLDER",
 	.description =
 		"Writes random records, drawn by shape: counts of 0, 1, a few, as many as fit; every variant of a "
-		"member.  The same options give the same bytes.",
+		"member.  The same options give the same bytes.  --corpus writes the vectors of the conformance suite, "
+		"which are the same on every machine.",
 	.options = ROWS,
-	.exit_status = "0 done; 1 failed (FILE is unchanged); 2 usage error.",
+	.exit_status = "0 done; 1 failed (FILE is unchanged; FOLDER is incomplete); 2 usage error.",
 	.examples = EXAMPLES,
 	.see_also = "perfring-check perfring-dump perfring",
 	.run = gen_command,
