@@ -61,7 +61,7 @@ def tell(vector, why):
     if why is None:
         print("right", vector.name)
     else:
-        print(f"wrong {vector.name}: {why[:400]}")
+        print(f"wrong {vector.name}: {' '.join(why.split())[:400]}")
 
 
 def run(judge, arguments):
