@@ -116,14 +116,29 @@ struct recording {
 	uint32_t files;
 };
 
+/* record_command.c */
+int tool_record_run(int argc, char **argv);
+
+/* record_options.c: returns -1 to go on, else the exit status. */
+int tool_record_read_options(struct recording *recording, int argc, char **argv);
+
+/* record_values.c: the values of options.  False: not one.  size: `without` is what a number without a unit counts. */
+bool tool_record_read_size(const char *text, uint64_t without, uint64_t *bytes);
+bool tool_record_read_pages(struct recording *recording, const char *text);
+bool tool_record_read_call_graph(struct recording *recording, const char *how);
+bool tool_record_read_clock(struct recording *recording, const char *name);
+bool tool_record_read_switch(struct recording *recording, const char *when);
+
+/* record_target.c: false after a complaint. */
+bool tool_record_observes_command(const struct recording *recording);
+bool tool_record_choose_target(struct recording *recording);
+
 /* record_events.c: text to events, attrs, fds.  False after a complaint. */
 bool tool_record_add_events(struct recording *recording, const char *list);
 bool tool_record_add_filter(struct recording *recording, const char *filter);
 bool tool_record_is_soft(const struct recording *recording);
 /* The reason why the options need the kernel, a sentence that names one of them; NULL: --soft can do what they ask for. */
 const char *tool_record_not_soft(const struct recording *recording);
-bool tool_record_observes_command(const struct recording *recording);
-bool tool_record_choose_target(struct recording *recording);
 bool tool_record_open_events(struct recording *recording);
 void tool_record_choose_soft(struct recording *recording);
 bool tool_record_open_soft(struct recording *recording);
