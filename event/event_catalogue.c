@@ -184,7 +184,7 @@ static int add_forms(struct perfring_event_names *names)
 	static const char *const FORMS[][2] = {
 		{"rNNN", "a raw event of the CPU's PMU, hexadecimal"},
 		{"PMU/TERM[=VALUE],.../[MODIFIERS]",
-		 "terms of its format/ and events/, or config, config1 .., period, freq, name"},
+		 "terms of its format/ and events/, or config, config1 .., and those of every event"},
 		{"mem:ADDR[/LEN][:rwx]", "a breakpoint"},
 		{"uprobe:PATH:SYMBOL[+OFFSET]", "user code that is run; PATH:0xOFFSET by its place in the file"},
 		{"uretprobe:PATH:SYMBOL", "a function of user code that returns"},

@@ -83,7 +83,7 @@ static struct entry *append(struct perfring_events *events, const struct perf_ev
 		return NULL; /* the caller drops the entry */
 	memcpy(entry->attr, base, bytes);
 	entry->one = (struct perfring_events_one){entry->attr, entry->name, UINT32_MAX, false,
-						  1.0,         entry->unit, entry->cpus};
+						  1.0,         entry->unit, entry->cpus,   0};
 	return entry;
 }
 
@@ -153,13 +153,14 @@ static int add_text(struct adding *adding, const char *text, size_t at)
 	memcpy(entry->cpus, naming.cpus, sizeof(entry->cpus));
 	entry->one.scale = naming.scale;
 	entry->one.reads = naming.reads;
+	entry->one.terms = naming.terms;
 	return 0;
 }
 
 /* The state of a glob. */
 struct matching {
 	struct adding *adding;
-	const char *rest; /* ":MODIFIERS" or "" */
+	const char *rest; /* ":MODIFIERS", "/TERMS/MODIFIERS" or "" */
 	size_t at;
 	bool has_matched;
 	int error;
@@ -181,10 +182,10 @@ static int add_match(void *to, const char *name, int folder, const char *id)
 	return matching->error;
 }
 
-/* "SUBSYS:GLOB[:MODIFIERS]": every tracepoint that matches. */
+/* "SUBSYS:GLOB[/TERMS/][:MODIFIERS]": every tracepoint that matches. */
 static int add_glob(struct adding *adding, const char *text, size_t at)
 {
-	const char *colon = strchr(text, ':'), *rest = strchr(colon + 1, ':');
+	const char *colon = strchr(text, ':'), *rest = strpbrk(colon + 1, ":/");
 	struct matching matching = {adding, rest ? rest : text + strlen(text), at, false, 0};
 	struct perfring_modifiers modifiers;
 	struct perfring_fault fault = {0, NULL};
@@ -194,7 +195,7 @@ static int add_glob(struct adding *adding, const char *text, size_t at)
 	if (snprintf(subsystem, sizeof(subsystem), "%.*s", (int)(colon - text), text) >= (int)sizeof(subsystem) ||
 	    snprintf(glob, sizeof(glob), "%.*s", (int)(matching.rest - colon - 1), colon + 1) >= (int)sizeof(glob))
 		return fault_at(adding, at, "not a tracepoint's name");
-	if (rest) {
+	if (rest && *rest == ':') {
 		size_t from = (size_t)(rest - text) + 1;
 		int64_t used = perfring_modifiers_parse(text, from, &modifiers, &fault);
 
@@ -294,7 +295,7 @@ static int add_one(struct adding *adding, size_t from, size_t to)
 	colon = strchr(text, ':');
 	if (!strncmp(text, "uprobe:", 7) || !strncmp(text, "uretprobe:", 10))
 		error = add_probe(adding, text, from, text[1] == 'r');
-	else if (colon && !strchr(text, '/') && strpbrk(text, "*?["))
+	else if (colon && colon < text + strcspn(text, "/") && strcspn(text, "*?[") < strcspn(text, "/"))
 		error = add_glob(adding, text, from);
 	else
 		error = add_text(adding, text, from);

@@ -450,13 +450,40 @@ static int parse_text(struct parse *parse)
 		error = parse_pfm(parse);
 		return error ? perfring_event_invalid(parse->fault, 0, "unknown event") : 0;
 	}
-	second = strchr(colon + 1, ':');
+	second = strpbrk(colon + 1, ":/");
 	parse->type = PERFRING_TYPE_TRACEPOINT;
 	error = perfring_tracepoint_id(text, second ? (size_t)(second - text) : strlen(text), &parse->configs[0],
 				       parse->fault);
-	if (!error && second)
-		return parse_modifiers(parse, (size_t)(second - text) + 1);
+	if (!error && second) {
+		error = parse_rest(parse, (size_t)(second - text));
+		if (error)
+			return error;
+	}
+	/* As perf: its name has no terms. */
+	if (!error && second && *second == '/' && !parse->naming.name[0] &&
+	    (size_t)(second - text) < sizeof(parse->naming.name))
+		memcpy(parse->naming.name, text, (size_t)(second - text));
 	return error && !parse_pfm(parse) ? 0 : error;
+}
+
+/* Members that terms set, of attrs that are long enough. */
+static const struct term_member {
+	uint8_t at, size;
+} TERM_MEMBERS[] = {
+#define TERM_MEMBER(member) \
+	{ \
+		PERFRING_ATTR_AT_##member, PERFRING_ATTR_LAST_##member - PERFRING_ATTR_AT_##member + 1 \
+	}
+	TERM_MEMBER(branch_sample_type), TERM_MEMBER(sample_regs_user), TERM_MEMBER(sample_stack_user),
+	TERM_MEMBER(sample_max_stack),   TERM_MEMBER(aux_sample_size),
+#undef TERM_MEMBER
+};
+
+static bool is_set(const struct perf_event_attr *attr, const struct term_member *member)
+{
+	static const unsigned char ZEROS[8];
+
+	return memcmp((const unsigned char *)attr + member->at, ZEROS, member->size);
 }
 
 int perfring_event_parse_under(const char *root, const char *text, const struct perfring_modifiers *group,
@@ -476,6 +503,9 @@ int perfring_event_parse_under(const char *root, const char *text, const struct 
 			return perfring_event_invalid(
 				fault, 0,
 				"attr->size ends before config2 (bp_len), config3 or config4, which this needs");
+	for (size_t i = 0; i < sizeof(TERM_MEMBERS) / sizeof(*TERM_MEMBERS); i++)
+		if (TERM_MEMBERS[i].at + TERM_MEMBERS[i].size > bytes && is_set(&parse.attr, &TERM_MEMBERS[i]))
+			return perfring_event_invalid(fault, 0, "attr->size ends before a member that a term needs");
 	if (group && perfring_modifiers_join(&parse.modifiers, group))
 		return perfring_event_invalid(fault, 0, "with the group's, more than three p");
 	perfring_modifiers_apply(&parse.modifiers, &parse.attr);
@@ -486,8 +516,13 @@ int perfring_event_parse_under(const char *root, const char *text, const struct 
 	/* The first 64 bytes, which every attr has, and the configs. */
 	attr->type = parse.type;
 	attr->sample_period = parse.attr.sample_period;
+	attr->sample_type = parse.attr.sample_type;
 	attr->bp_type = parse.bp_type;
 	memcpy((unsigned char *)attr + 40, (const unsigned char *)&parse.attr + 40, 8);
+	for (size_t i = 0; i < sizeof(TERM_MEMBERS) / sizeof(*TERM_MEMBERS); i++)
+		if (TERM_MEMBERS[i].at + TERM_MEMBERS[i].size <= bytes)
+			memcpy((unsigned char *)attr + TERM_MEMBERS[i].at,
+			       (const unsigned char *)&parse.attr + TERM_MEMBERS[i].at, TERM_MEMBERS[i].size);
 	return perfring_configs_set(attr, parse.configs);
 }
 

@@ -170,14 +170,9 @@ int perfring_pmu_of_type(const char *root, uint32_t type, char name[PERFRING_PMU
 	return pmu_where(root, has_type, &type, name);
 }
 
-struct piece {
-	const char *text;
-	size_t length;
-};
-
 static bool has_event(const struct perfring_pmu *pmu, const void *with)
 {
-	const struct piece *event = with;
+	const struct perfring_piece *event = with;
 	char text[PERFRING_PMU_TEXT];
 
 	return perfring_pmu_event(pmu, event->text, event->length, "", text, sizeof(text)) > 0;
@@ -185,7 +180,7 @@ static bool has_event(const struct perfring_pmu *pmu, const void *with)
 
 int perfring_pmu_of_event(const char *root, const char *event, size_t length, char name[PERFRING_PMU_NAME])
 {
-	return pmu_where(root, has_event, &(struct piece){event, length}, name);
+	return pmu_where(root, has_event, &(struct perfring_piece){event, length}, name);
 }
 
 /* ---- terms ---- */
@@ -203,14 +198,8 @@ bool perfring_pmu_spread(const struct perfring_pmu_bits *bits, uint64_t value, u
 	return true;
 }
 
-/* One TERM[=VALUE] of a list. */
-struct term {
-	struct piece name;
-	struct piece value; /* text NULL: none */
-};
-
 /* Reads the term at *at.  Returns false after the last. */
-static bool next_term(const char *text, size_t *at, size_t to, struct term *term)
+static bool next_term(const char *text, size_t *at, size_t to, struct perfring_term *term)
 {
 	const char *equals;
 	size_t end;
@@ -221,20 +210,15 @@ static bool next_term(const char *text, size_t *at, size_t to, struct term *term
 		++*at;
 	for (end = *at; end < to && text[end] != ','; end++)
 		;
-	term->name = (struct piece){text + *at, end - *at};
-	term->value = (struct piece){NULL, 0};
+	term->name = (struct perfring_piece){text + *at, end - *at};
+	term->value = (struct perfring_piece){NULL, 0};
 	equals = memchr(text + *at, '=', end - *at);
 	if (equals) {
 		term->name.length = (size_t)(equals - term->name.text);
-		term->value = (struct piece){equals + 1, (size_t)(text + end - equals) - 1};
+		term->value = (struct perfring_piece){equals + 1, (size_t)(text + end - equals) - 1};
 	}
 	*at = end + 1;
 	return true;
-}
-
-static bool named(const struct term *term, const char *name)
-{
-	return term->name.length == strlen(name) && !memcmp(term->name.text, name, term->name.length);
 }
 
 bool perfring_event_number(const char *text, size_t length, uint64_t *value)
@@ -263,54 +247,13 @@ bool perfring_event_number(const char *text, size_t length, uint64_t *value)
 	return true;
 }
 
-/* Whether the term has no value, which leaves *value, or a number. */
-static bool has_number(const struct term *term, uint64_t *value)
-{
-	return !term->value.text || perfring_event_number(term->value.text, term->value.length, value);
-}
-
 static size_t place(const char *text, const char *at)
 {
 	return (size_t)(at - text);
 }
 
-/* Terms of every PMU: config.., name, period, freq.  Returns 1 for one of these, 0, or -EINVAL. */
-static int own_term(const char *text, const struct term *term, bool has_config, uint64_t *configs,
-		    struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault)
-{
-	static const char *const CONFIG[PERFRING_CONFIGS] = {"config", "config1", "config2", "config3", "config4"};
-	size_t at = place(text, term->value.text ? term->value.text : term->name.text);
-	uint64_t value = 1;
-
-	if (named(term, "name")) {
-		if (!term->value.length || term->value.length >= sizeof(naming->name))
-			return perfring_event_invalid(fault, at, "a name of 1 to 127 bytes is expected");
-		memcpy(naming->name, term->value.text, term->value.length);
-		naming->name[term->value.length] = 0;
-		return 1;
-	}
-	if (named(term, "period") || named(term, "freq")) {
-		if (!term->value.text || !has_number(term, &value))
-			return perfring_event_invalid(fault, at, "a number is expected");
-		attr->sample_period = value;
-		attr->freq = named(term, "freq");
-		return 1;
-	}
-	if (!has_config)
-		return 0;
-	for (unsigned i = 0; i < PERFRING_CONFIGS; i++) {
-		if (!named(term, CONFIG[i]))
-			continue;
-		if (!has_number(term, &value))
-			return perfring_event_invalid(fault, at, "a number is expected");
-		configs[i] = value;
-		return 1;
-	}
-	return 0;
-}
-
 /* "rHEX", as perf's cpu/r1a8/ has it. */
-static bool raw_term(const struct term *term, uint64_t *config)
+static bool raw_term(const struct perfring_term *term, uint64_t *config)
 {
 	char digits[20];
 
@@ -325,7 +268,7 @@ static int bits_fault(struct perfring_fault *fault, size_t at, int error)
 	if (error == -ENOENT)
 		return perfring_event_invalid(fault, at,
 					      "no such term: the PMU has those of its format/ and events/, "
-					      "and config, config1 .. config4, period, freq, name");
+					      "and config, config1 .. config4, " PERFRING_TERMS);
 	if (error == -EBADMSG)
 		return perfring_event_invalid(fault, at,
 					      "sysfs describes this term's bits in a way that is not known here");
@@ -336,12 +279,12 @@ static int bits_fault(struct perfring_fault *fault, size_t at, int error)
 static int expand(const struct perfring_pmu *pmu, const char *alias, const char *text, size_t from, size_t to,
 		  size_t at, uint64_t *configs, struct perfring_fault *fault)
 {
-	struct term term, given;
+	struct perfring_term term, given;
 	size_t i = 0, length = strlen(alias);
 
 	while (next_term(alias, &i, length, &term)) {
 		struct perf_event_attr none = {0};
-		struct perfring_naming nothing;
+		struct perfring_naming nothing = {0};
 		struct perfring_pmu_bits bits;
 		uint64_t value = 1;
 		int error;
@@ -358,12 +301,12 @@ static int expand(const struct perfring_pmu *pmu, const char *alias, const char 
 					"this event needs a value for one more term: the one that is ? in its sysfs file");
 			continue;
 		}
-		error = own_term(alias, &term, true, configs, &none, &nothing, NULL);
+		error = perfring_term_own(alias, &term, true, configs, &none, &nothing, NULL);
 		if (error > 0)
 			continue;
 		if (!error)
 			error = perfring_pmu_format(pmu, term.name.text, term.name.length, &bits);
-		if (error || !has_number(&term, &value) || !perfring_pmu_spread(&bits, value, configs))
+		if (error || !perfring_term_number(&term, &value) || !perfring_pmu_spread(&bits, value, configs))
 			return perfring_event_invalid(fault, at,
 						      "sysfs describes this event in a way that is not known here");
 	}
@@ -371,7 +314,7 @@ static int expand(const struct perfring_pmu *pmu, const char *alias, const char 
 }
 
 /* The unit and scale of a count.  sysfs writes numbers of the C locale. */
-static void read_worth(const struct perfring_pmu *pmu, const struct term *term, struct perfring_naming *naming)
+static void read_worth(const struct perfring_pmu *pmu, const struct perfring_term *term, struct perfring_naming *naming)
 {
 	char text[64], *end;
 	locale_t c, before;
@@ -398,7 +341,7 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 	char alias[PERFRING_PMU_TEXT];
 	uint64_t nothing[PERFRING_CONFIGS];
 	struct perfring_pmu_bits bits;
-	struct term term;
+	struct perfring_term term;
 	uint64_t value;
 	int error;
 
@@ -409,14 +352,14 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 
 			if (!term.name.length)
 				return perfring_event_invalid(fault, start, "no term");
-			error = own_term(text, &term, pmu != NULL, round ? nothing : configs, attr, naming, fault);
+			error = perfring_term_own(text, &term, pmu != NULL, round ? nothing : configs, attr, naming, fault);
 			if (error < 0)
 				return error;
 			if (error || !round)
 				continue;
 			if (!pmu)
 				return perfring_event_invalid(fault, start,
-							      "no such term: this event has period, freq and name");
+							      "no such term: this event has " PERFRING_TERMS);
 			value = 1;
 			if (!term.value.text &&
 			    perfring_pmu_event(pmu, term.name.text, term.name.length, "", alias, sizeof(alias)) > 0) {
@@ -434,7 +377,7 @@ int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t 
 			if (error)
 				return bits_fault(fault, start, error);
 			start = place(text, term.value.text ? term.value.text : term.name.text);
-			if (!has_number(&term, &value))
+			if (!perfring_term_number(&term, &value))
 				return perfring_event_invalid(fault, start, "a number is expected");
 			if (!perfring_pmu_spread(&bits, value, configs))
 				return perfring_event_invalid(fault, start, "a number of more bits than this term has");

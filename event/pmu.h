@@ -34,7 +34,24 @@ struct perfring_naming {
 	char cpus[128];               /* its PMU's cpumask */
 	char name[PERFRING_PMU_NAME]; /* of its `name=`, or "" */
 	bool reads;                   /* S */
+	uint32_t terms;               /* PERFRING_TERM_ bits */
 };
+
+struct perfring_piece {
+	const char *text;
+	size_t length;
+};
+
+/* One TERM[=VALUE] of a list. */
+struct perfring_term {
+	struct perfring_piece name;
+	struct perfring_piece value; /* text NULL: none */
+};
+
+/* The terms of every event, in messages. */
+#define PERFRING_TERMS \
+	"period, freq, name, call-graph, stack-size, max-stack, inherit, no-inherit, time, overwrite, no-overwrite, " \
+	"branch_type, aux-output, aux-sample-size, percore"
 
 /* Letters after an event or a group. */
 struct perfring_modifiers {
@@ -88,10 +105,20 @@ bool perfring_pmu_is_event(const char *name, size_t length);
 /* OR's value into the config; false when it needs more bits. */
 bool perfring_pmu_spread(const struct perfring_pmu_bits *bits, uint64_t value, uint64_t *configs);
 
-/* The terms text[from..to) of a PMU's event, into configs, *attr (period, freq) and *naming.  pmu NULL: only terms of
- * every event.  Returns 0, or -errno with a fault. */
+/* The terms text[from..to) of a PMU's event, into configs, *attr (how it samples) and *naming.  pmu NULL: only
+ * terms of every event.  Returns 0, or -errno with a fault. */
 int perfring_pmu_terms(const struct perfring_pmu *pmu, const char *text, size_t from, size_t to, uint64_t *configs,
 		       struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault);
+
+bool perfring_term_is(const struct perfring_piece *piece, const char *word);
+
+/* Whether the term has no value, which leaves *value, or a number. */
+bool perfring_term_number(const struct perfring_term *term, uint64_t *value);
+
+/* A term of every event, or (has_config) of every PMU: config, config1 ..  text: whose part the term is.  Returns 1 for one of
+ * these, 0, or -EINVAL with a fault. */
+int perfring_term_own(const char *text, const struct perfring_term *term, bool has_config, uint64_t *configs,
+		      struct perf_event_attr *attr, struct perfring_naming *naming, struct perfring_fault *fault);
 
 /* The first PMU, by name, with this type, or (name given) with an event of this name.  Returns 0 or -ENOENT. */
 int perfring_pmu_of_type(const char *root, uint32_t type, char name[PERFRING_PMU_NAME]);

@@ -33,6 +33,7 @@ struct recorded_event {
 	char name[256];
 	uint32_t leader; /* of its group; UINT32_MAX: in none */
 	bool reads;      /* its group is read by the leader's samples */
+	uint32_t terms;  /* PERFRING_TERM_ bits that its text has */
 	char *filter;    /* NULL: every occurrence */
 };
 
@@ -48,9 +49,10 @@ struct recording {
 	bool soft; /* the command's processes raise the events themselves */
 	bool strict;
 	bool quiet;
-	bool addresses; /* -d */
-	uint64_t extra; /* more PERFRING_SAMPLE_ bits */
-	bool raw;       /* -R */
+	bool addresses;    /* -d */
+	uint64_t extra;    /* more PERFRING_SAMPLE_ bits */
+	uint64_t branches; /* -b, -j: branch_sample_type */
+	bool raw;          /* -R */
 	bool sample_cpu;
 	bool user_registers, interrupt_registers;
 	bool switches;
@@ -127,6 +129,7 @@ bool tool_record_read_size(const char *text, uint64_t without, uint64_t *bytes);
 bool tool_record_read_pages(struct recording *recording, const char *text);
 bool tool_record_read_call_graph(struct recording *recording, const char *how);
 bool tool_record_read_clock(struct recording *recording, const char *name);
+bool tool_record_read_branches(struct recording *recording, const char *kinds);
 bool tool_record_read_switch(struct recording *recording, const char *when);
 
 /* record_target.c: false after a complaint. */
@@ -135,6 +138,8 @@ bool tool_record_choose_target(struct recording *recording);
 
 /* record_events.c: text to events, attrs, fds.  False after a complaint. */
 bool tool_record_add_events(struct recording *recording, const char *list);
+/* The terms overwrite and no-overwrite: all rings of a recording are of one kind. */
+bool tool_record_take_overwrite(struct recording *recording);
 bool tool_record_add_filter(struct recording *recording, const char *filter);
 bool tool_record_is_soft(const struct recording *recording);
 /* The reason why the options need the kernel, a sentence that names one of them; NULL: --soft can do what they ask for. */

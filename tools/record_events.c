@@ -11,18 +11,9 @@ enum {
 	DEFAULT_FREQUENCY = 4000,
 };
 
-/* The user registers that perf needs to unwind, without those that a sample cannot have; 0: not known for this machine. */
-#if defined(__x86_64__) && defined(__LP64__)
-#define REGISTERS UINT64_C(0xff0fff) /* not DS, ES, FS, GS */
-#elif defined(__aarch64__)
-#define REGISTERS UINT64_C(0x1ffffffff)
-#else
-#define REGISTERS UINT64_C(0)
-#endif
-
 bool tool_record_can_unwind(void)
 {
-	return REGISTERS;
+	return perfring_event_unwind_registers();
 }
 
 static struct recorded_event *new_event(struct recording *recording)
@@ -36,6 +27,22 @@ static struct recorded_event *new_event(struct recording *recording)
 	event->attr.size = sizeof(event->attr);
 	event->leader = UINT32_MAX;
 	return event;
+}
+
+/* Terms that a recording cannot follow. */
+static bool are_taken(const struct recorded_event *event)
+{
+	const char *what = NULL;
+
+	if (event->terms & PERFRING_TERM_TIME && !(event->attr.sample_type & PERFRING_SAMPLE_TIME))
+		what = "time=0: a file's records are put in order by their times: leave it out";
+	else if (event->attr.sample_stack_user && !(event->attr.sample_type & PERFRING_SAMPLE_STACK_USER))
+		what = "stack-size= needs call-graph=dwarf before it or after it";
+	else if (event->attr.sample_type & PERFRING_SAMPLE_AUX || event->attr.aux_sample_size)
+		what = "aux-sample-size=: pieces of AUX areas in samples are not recorded";
+	if (what)
+		tool_complain("record: -e %s: %s", event->name, what);
+	return !what;
 }
 
 bool tool_record_add_events(struct recording *recording, const char *list)
@@ -62,6 +69,39 @@ bool tool_record_add_events(struct recording *recording, const char *list)
 		snprintf(event->name, sizeof(event->name), "%s", one->name);
 		event->leader = one->leader;
 		event->reads = one->reads;
+		event->terms = one->terms;
+		if (!are_taken(event))
+			return false;
+	}
+	return true;
+}
+
+bool tool_record_take_overwrite(struct recording *recording)
+{
+	uint32_t with = 0, without = 0;
+
+	for (uint32_t i = 0; i < recording->event_count; i++) {
+		struct recorded_event *event = &recording->events[i];
+		struct perfring_format format;
+
+		if (!(event->terms & PERFRING_TERM_OVERWRITE))
+			continue;
+		perfring_format_from_attr(&format, &event->attr);
+		if (format.flags >> PERFRING_ATTR_FLAG_write_backward & 1)
+			with++;
+		else
+			without++;
+		/* The session sets it. */
+		perfring_attr_set_flag(&event->attr, PERFRING_ATTR_FLAG_write_backward, false);
+	}
+	if (recording->event_count && with == recording->event_count)
+		recording->snapshots = true;
+	else if (recording->event_count && without == recording->event_count)
+		recording->snapshots = false;
+	else if (recording->snapshots ? without : with) {
+		tool_complain(
+			"record: overwrite is for every event or for none: say --overwrite, or make two recordings");
+		return false;
 	}
 	return true;
 }
@@ -126,6 +166,7 @@ const char *tool_record_not_soft(const struct recording *recording)
 		{recording->extra & PERFRING_SAMPLE_DATA_PAGE_SIZE, KERNEL("--data-page-size")},
 		{recording->extra & PERFRING_SAMPLE_CODE_PAGE_SIZE, KERNEL("--code-page-size")},
 		{recording->extra & PERFRING_SAMPLE_WEIGHT, KERNEL("-W")},
+		{recording->branches, KERNEL("-b and -j")},
 		{recording->interrupt_registers, KERNEL("-I")},
 		{recording->switches, KERNEL("--switch-events")},
 		{recording->namespaces, KERNEL("--namespaces")},
@@ -185,7 +226,7 @@ static void shape_period(const struct recording *recording, struct perf_event_at
 }
 
 /* What all events of a session have in common: the clock, and the place of the id. */
-static void shape_common(const struct recording *recording, struct perf_event_attr *attr)
+static void shape_common(const struct recording *recording, struct perf_event_attr *attr, uint32_t terms)
 {
 	attr->sample_type |=
 		PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME;
@@ -194,11 +235,23 @@ static void shape_common(const struct recording *recording, struct perf_event_at
 		attr->sample_type |= PERFRING_SAMPLE_CPU;
 	attr->read_format |= PERFRING_FORMAT_ID | PERFRING_FORMAT_LOST;
 	attr->sample_id_all = 1;
-	attr->inherit = recording->inherit && !recording->all && !recording->per_thread && !recording->cgroup;
+	if (!(terms & PERFRING_TERM_INHERIT))
+		attr->inherit = recording->inherit;
+	if (recording->all || recording->per_thread || recording->cgroup)
+		attr->inherit = 0;
 	if (recording->has_clockid) {
 		attr->use_clockid = 1;
 		attr->clockid = recording->clockid;
 	}
+}
+
+/* Whether a term asks for the user's stack. */
+static bool unwinds(const struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->event_count; i++)
+		if (recording->events[i].attr.sample_type & PERFRING_SAMPLE_STACK_USER)
+			return true;
+	return false;
 }
 
 /* One event reports tasks and mappings for all. */
@@ -206,7 +259,7 @@ static void shape_side(const struct recording *recording, struct perf_event_attr
 {
 	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
 	/* Unwinders read an object's tables, whose mapping is not executable. */
-	attr->mmap_data = recording->stack || recording->addresses;
+	attr->mmap_data = recording->stack || recording->addresses || unwinds(recording);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_context_switch, recording->switches);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_namespaces, recording->namespaces);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_cgroup, recording->cgroups);
@@ -216,30 +269,44 @@ static void shape_side(const struct recording *recording, struct perf_event_attr
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, !recording->soft);
 }
 
-static void shape(const struct recording *recording, struct perf_event_attr *attr)
+static void shape_callchain(const struct recording *recording, struct perf_event_attr *attr)
 {
+	if (recording->callchain)
+		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
+	if (!recording->stack)
+		return;
+	attr->sample_type |= PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
+	attr->sample_regs_user = perfring_event_unwind_registers();
+	attr->sample_stack_user = recording->stack;
+	attr->exclude_callchain_user = 1; /* the unwinder finds it; the kernel's part is by frames as usual */
+}
+
+static void shape(const struct recording *recording, struct recorded_event *event)
+{
+	struct perf_event_attr *attr = &event->attr;
+	uint32_t terms = event->terms;
+
 	shape_period(recording, attr);
-	shape_common(recording, attr);
+	shape_common(recording, attr, terms);
 	attr->disabled = 1;
 	attr->enable_on_exec = tool_record_observes_command(recording) && !recording->delay_ms;
 	/* With PERIOD a software event samples each occurrence, whatever its period (docs/abi.md 9.2). */
 	if (attr->freq || attr->sample_period == 1)
 		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
 	attr->sample_type |= recording->extra;
-	if (recording->callchain)
-		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
-	if (recording->stack || recording->user_registers) {
+	if (!(terms & PERFRING_TERM_CALLCHAIN))
+		shape_callchain(recording, attr);
+	if (recording->user_registers) {
 		attr->sample_type |= PERFRING_SAMPLE_REGS_USER;
-		attr->sample_regs_user = REGISTERS;
+		attr->sample_regs_user |= perfring_event_unwind_registers();
 	}
-	if (recording->stack) {
-		attr->sample_type |= PERFRING_SAMPLE_STACK_USER;
-		attr->sample_stack_user = recording->stack;
-		attr->exclude_callchain_user = 1; /* the unwinder finds it; the kernel's part is by frames as usual */
+	if (recording->branches && !(terms & PERFRING_TERM_BRANCHES)) {
+		attr->sample_type |= PERFRING_SAMPLE_BRANCH_STACK;
+		attr->branch_sample_type |= recording->branches;
 	}
 	if (recording->interrupt_registers) {
 		attr->sample_type |= PERFRING_SAMPLE_REGS_INTR;
-		attr->sample_regs_intr = REGISTERS;
+		attr->sample_regs_intr = perfring_event_unwind_registers();
 	}
 	if (recording->cgroups)
 		attr->sample_type |= PERFRING_SAMPLE_CGROUP;
@@ -271,7 +338,7 @@ static void add_side(struct recording *recording)
 	side->attr.sample_period = 1;
 	side->attr.exclude_kernel = side->attr.exclude_hv = 1;
 	snprintf(side->name, sizeof(side->name), "dummy");
-	shape_common(recording, &side->attr);
+	shape_common(recording, &side->attr, 0);
 	shape_side(recording, &side->attr);
 	side->attr.disabled = side->attr.enable_on_exec = tool_record_observes_command(recording);
 }
@@ -287,7 +354,7 @@ static void shape_all(struct recording *recording)
 		struct recorded_event *event = &recording->events[i];
 		struct perf_event_attr *attr = &event->attr;
 
-		shape(recording, attr);
+		shape(recording, event);
 		if (i == 0 && !has_side(recording))
 			shape_side(recording, attr);
 		if (!event->reads)
@@ -494,7 +561,7 @@ bool tool_record_open_soft(struct recording *recording)
 	}
 	if (is_given)
 		complain_frequency(recording);
-	shape(recording, attr);
+	shape(recording, event);
 	shape_side(recording, attr);
 	attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_IDENTIFIER;
 	attr->read_format = 0;

@@ -59,6 +59,12 @@ static int read_option(struct recording *recording, const struct tool_options *o
 	case CALL_GRAPH:
 		good = tool_record_read_call_graph(recording, value);
 		break;
+	case 'b':
+		good = tool_record_read_branches(recording, "any");
+		break;
+	case 'j':
+		good = tool_record_read_branches(recording, value);
+		break;
 	case 'd':
 		recording->addresses = true;
 		break;
@@ -253,7 +259,7 @@ int tool_record_read_options(struct recording *recording, int argc, char **argv)
 	/* As in perf and in perfring stat: the COMMAND is then not the target, its end is the end of the recording. */
 	if (recording->cpus && !recording->pids && !recording->tids && !recording->cgroup)
 		recording->all = true;
-	if (!is_sound(recording))
+	if (!tool_record_take_overwrite(recording) || !is_sound(recording))
 		return TOOL_MISUSED;
 	if (!recording->event_count && !tool_record_add_events(recording, recording->soft ? "task-clock" : "cycles"))
 		return TOOL_FAILED;
@@ -283,6 +289,10 @@ static const struct tool_option ROWS[] = {
 	 .takes = "fp, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes",
 	 .help = "fp: the same; dwarf: registers and SIZE bytes of the user stack (default: 8192), for the program "
 		 "that reads the file to unwind; x86-64 and aarch64"},
+	{'b', "branch-any", .help = "the last branches taken, where the PMU keeps them"},
+	{'j', "branch-filter", .value = "KIND[,KIND]", .takes = "kinds of branches, such as any_call,u",
+	 .help = "the last branches of these kinds: any any_call any_ret ind_call ind_jmp call cond in_tx no_tx abort_tx "
+		 "stack, u k hv for where, and save_type, priv, counter"},
 	{'d', "data", .help = "data addresses, and mappings of data"},
 	{PHYS_DATA, "phys-data", .help = "physical addresses of the data"},
 	{DATA_PAGE_SIZE, "data-page-size", .help = "the size of the page that the data address is in"},

@@ -95,6 +95,11 @@ bool tool_record_read_clock(struct recording *recording, const char *name)
 	return true;
 }
 
+bool tool_record_read_branches(struct recording *recording, const char *kinds)
+{
+	return !perfring_event_branches(kinds, strlen(kinds), &recording->branches);
+}
+
 bool tool_record_read_switch(struct recording *recording, const char *when)
 {
 	char unit;

@@ -17,8 +17,11 @@ PERFRING_BEGIN
  *     cycles, page-faults, L1-dcache-loads    hardware, software and cache events
  *     rHEX                                    a raw event
  *     PMU/TERM[=VALUE],.../                   terms and events that sysfs describes for the PMU; also config, config1 to 4,
- *                                             period, freq, name
- *     EVENT/period=N,freq=N,name=TEXT/        these terms for any other event
+ *                                             those of any event
+ *     EVENT/TERM[=VALUE],.../                 terms of any event, and of tracepoints:
+ *                                             period=N, freq=N, name=TEXT, call-graph=no|fp|dwarf|lbr, stack-size=BYTES,
+ *                                             max-stack=N (frames), inherit, no-inherit, time=0|1, overwrite, no-overwrite,
+ *                                             branch_type=KIND|KIND, aux-output, aux-sample-size=BYTES, percore
  *     NAME                                    an event that sysfs names, of the first PMU that has it
  *     SUBSYS:NAME                             a tracepoint (through tracefs)
  *     mem:ADDR[/LEN][:rwx]                    a breakpoint
@@ -28,11 +31,29 @@ PERFRING_BEGIN
  * (precise_ip; P is 3, which PERFRING_FALLBACK_PRECISE may lower), G H (guest, host), I (not idle), S (read the group; in
  * perfring_events_one, not in the attr), D (pinned), e (exclusive).
  *
- * Sets type, config to config4, bp_*, the exclude_ flags, precise_ip, and the period or freq of a term; keeps all other
- * members; changes nothing on failure.  attr->size must be set: a member that the event needs beyond it (config2 and bp_len:
+ * Sets type, config to config4, bp_*, the exclude_ flags, precise_ip, and of terms what they say: the period or freq, flags,
+ * bits of sample_type and their members (branch_sample_type, sample_regs_user, sample_stack_user, sample_max_stack,
+ * aux_sample_size); keeps all other members; changes nothing on failure.  attr->size must be set: a member that the event needs beyond it (config2 and bp_len:
  * 72, config3: 136, config4: 144) is a fault unless it is 0.  uprobes need perfring_events_add, which keeps their path.
  * Returns 0; -EINVAL with the place in *fault (may be NULL); -ENOENT, -EACCES of tracefs or sysfs, with *fault. */
 PERFRING_API int perfring_event_parse(const char *text, struct perf_event_attr *attr, struct perfring_fault *fault);
+
+/* Terms that a caller who adds its own settings afterwards must not override; PERCORE is the caller's alone: to sum by core. */
+enum perfring_event_term {
+	PERFRING_TERM_CALLCHAIN = 1, /* call-graph, max-stack */
+	PERFRING_TERM_INHERIT = 2,
+	PERFRING_TERM_TIME = 4,
+	PERFRING_TERM_OVERWRITE = 8,
+	PERFRING_TERM_BRANCHES = 16,
+	PERFRING_TERM_PERCORE = 32,
+};
+
+/* Kinds of branches, separated by , or |, as bits of branch_sample_type: u k hv any any_call any_ret ind_call ind_jmp call cond
+ * abort_tx in_tx no_tx save_type stack priv counter; u, k and hv alone are of any kind.  Returns 0 or -EINVAL. */
+PERFRING_API int perfring_event_branches(const char *text, size_t length, uint64_t *types);
+
+/* The sample_regs_user that call-graph=dwarf asks for; 0: not known for this machine. */
+PERFRING_API uint64_t perfring_event_unwind_registers(void);
 
 /* A list of events and groups, as on a command line. */
 struct perfring_events;
@@ -46,6 +67,7 @@ struct perfring_events_one {
 	double scale;        /* of a PMU's event: the factor from the count to `unit`; else 1.0 */
 	const char *unit;    /* or "" */
 	const char *cpus;    /* the PMU's cpumask, such as "0,64", on which it counts for all CPUs; "": it counts on each CPU */
+	uint32_t terms;      /* PERFRING_TERM_ bits of its terms, whose values are in attr */
 };
 
 PERFRING_API int perfring_events_open(struct perfring_events **events);

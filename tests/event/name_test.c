@@ -139,6 +139,91 @@ Test(name, modifiers)
 	cr_assert_eq(attr.pinned, 1);
 }
 
+/* Terms of every event, as perf evlist -v shows what they do. */
+Test(name, terms_of_every_event)
+{
+	static const struct {
+		const char *text;
+		uint64_t sample_type, branches;
+		uint32_t stack, max_stack, terms, aux;
+		int inherit, backward, user_chain_not;
+	} GOOD[] = {
+		{"cs/call-graph=fp/", PERFRING_SAMPLE_CALLCHAIN, .terms = PERFRING_TERM_CALLCHAIN},
+		{"cs/call-graph=no/", 0, .terms = PERFRING_TERM_CALLCHAIN},
+		{"cs/max-stack=5/", PERFRING_SAMPLE_CALLCHAIN, .max_stack = 5, .terms = PERFRING_TERM_CALLCHAIN},
+		{"cs/max-stack=5,call-graph=no/", 0, .max_stack = 5, .terms = PERFRING_TERM_CALLCHAIN},
+		{"cs/call-graph=no,max-stack=5/", 0, .max_stack = 5, .terms = PERFRING_TERM_CALLCHAIN},
+		{"cs/inherit/", 0, .inherit = 1, .terms = PERFRING_TERM_INHERIT},
+		{"cs/no-inherit=0/", 0, .inherit = 1, .terms = PERFRING_TERM_INHERIT},
+		{"cs/no-inherit/u", 0, .terms = PERFRING_TERM_INHERIT},
+		{"cs/time=1/", PERFRING_SAMPLE_TIME, .terms = PERFRING_TERM_TIME},
+		{"cs/time=0/", 0, .terms = PERFRING_TERM_TIME},
+		{"cs/overwrite/", 0, .backward = 1, .terms = PERFRING_TERM_OVERWRITE},
+		{"cs/no-overwrite/", 0, .terms = PERFRING_TERM_OVERWRITE},
+		{"cs/percore/", 0, .terms = PERFRING_TERM_PERCORE},
+		{"cs/aux-sample-size=0x100/", PERFRING_SAMPLE_AUX, .aux = 0x100},
+		{"cs/branch_type=any_call|k/", PERFRING_SAMPLE_BRANCH_STACK, .branches = 0x12,
+		 .terms = PERFRING_TERM_BRANCHES},
+		{"cs/branch_type=u/", PERFRING_SAMPLE_BRANCH_STACK, .branches = 9, .terms = PERFRING_TERM_BRANCHES},
+		{"cs/call-graph=lbr/", PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_BRANCH_STACK,
+		 .branches = 0x2c801, .terms = PERFRING_TERM_CALLCHAIN},
+#ifdef __x86_64__
+		{"cs/stack-size=1000,call-graph=dwarf/",
+		 PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_STACK_USER | PERFRING_SAMPLE_REGS_USER, .stack = 1000,
+		 .user_chain_not = 1, .terms = PERFRING_TERM_CALLCHAIN},
+		{"cs/call-graph=dwarf,stack-size=1001/",
+		 PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_STACK_USER | PERFRING_SAMPLE_REGS_USER, .stack = 1008,
+		 .user_chain_not = 1, .terms = PERFRING_TERM_CALLCHAIN},
+#endif
+	};
+	static const struct {
+		const char *text;
+		int64_t at;
+	} BAD[] = {
+		{"cs/call-graph/", 3},       {"cs/call-graph=lbx/", 14},   {"cs/max-stack/", 3},
+		{"cs/max-stack=65536/", 13}, {"cs/stack-size=65529/", 14}, {"cs/time=2/", 8},
+		{"cs/inherit=x/", 11},       {"cs/branch_type=/", 15},     {"cs/branch_type=any|/", 15},
+		{"cs/nr=1/", 3},             {"cs/aux-output=2/", 14},
+	};
+	struct perf_event_attr shortest = {.size = 64};
+
+	for (size_t i = 0; i < sizeof(GOOD) / sizeof(*GOOD); i++) {
+		struct perf_event_attr base = {.size = sizeof(base), .read_format = 5};
+		const struct perfring_events_one *one;
+		struct perfring_events *events;
+		struct perfring_format format;
+
+		cr_assert_eq(perfring_events_open(&events), 0);
+		cr_assert_eq(perfring_events_add(events, GOOD[i].text, &base, NULL), 0, "%s", GOOD[i].text);
+		one = perfring_events_at(events, 0);
+		cr_assert_eq(one->terms, GOOD[i].terms, "%s", GOOD[i].text);
+		cr_assert_eq(one->attr->sample_type, GOOD[i].sample_type, "%s", GOOD[i].text);
+		cr_assert_eq(one->attr->branch_sample_type, GOOD[i].branches, "%s: %#llx", GOOD[i].text,
+			     (unsigned long long)one->attr->branch_sample_type);
+		cr_assert_eq(one->attr->sample_stack_user, GOOD[i].stack, "%s", GOOD[i].text);
+		cr_assert_eq(one->attr->sample_max_stack, GOOD[i].max_stack, "%s", GOOD[i].text);
+		cr_assert_eq(one->attr->aux_sample_size, GOOD[i].aux, "%s", GOOD[i].text);
+		cr_assert_eq(one->attr->inherit, GOOD[i].inherit, "%s", GOOD[i].text);
+		cr_assert_eq(one->attr->exclude_callchain_user, GOOD[i].user_chain_not, "%s", GOOD[i].text);
+		cr_assert_eq(one->attr->read_format, 5, "the rest stays");
+		cr_assert_eq(perfring_format_from_attr(&format, one->attr), 0);
+		cr_assert_eq(format.flags >> PERFRING_ATTR_FLAG_write_backward & 1, GOOD[i].backward, "%s",
+			     GOOD[i].text);
+		perfring_events_close(events);
+	}
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+		struct perf_event_attr attr = {.size = sizeof(attr)};
+		struct perfring_fault fault = {-1, NULL};
+
+		cr_assert_eq(perfring_event_parse(BAD[i].text, &attr, &fault), -EINVAL, "%s", BAD[i].text);
+		cr_assert_eq(fault.at, BAD[i].at, "%s: at %ld", BAD[i].text, fault.at);
+	}
+	/* an attr that ends before the member */
+	cr_assert_eq(perfring_event_parse("cs/max-stack=5/", &shortest, NULL), -EINVAL);
+	cr_assert_eq(perfring_event_parse("cs/call-graph=fp/", &shortest, NULL), 0);
+	cr_assert_eq(shortest.sample_type, PERFRING_SAMPLE_CALLCHAIN);
+}
+
 Test(name, a_name_fits_any_room)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr)};
