@@ -257,7 +257,7 @@ static void take_mapping(struct tool_machine *machine, uint16_t misc, uint32_t p
 static void take_fork(struct tool_machine *machine, uint16_t misc, const struct perfring_record_fork *fork)
 {
 	struct task *child, *parent = find_task(machine, fork->ptid);
-	const char *comm = parent ? parent->comm : NULL;
+	const char *comm = !fork->ptid ? tool_machine_comm(machine, 0) : parent ? parent->comm : NULL;
 
 	child = get_task(machine, fork->tid);
 	if ((misc & PERFRING_RECORD_MISC_FORK_EXEC) || !fork->time) {

@@ -2,6 +2,7 @@
 #ifndef PERFRING_TOOLS_MACHINE_H
 #define PERFRING_TOOLS_MACHINE_H
 
+#include <string.h>
 #include <perfring/record.h>
 
 /* [addr, end) shows the file from pgoff on.  The name lives as long as the machine, and equal names are one pointer.
@@ -13,6 +14,17 @@ struct tool_mapping {
 	const char *name;
 	struct perfring_file_id file;
 };
+
+/* Whether a file or the vdso is mapped there: addresses in other memory are their own. */
+static inline bool tool_mapping_has_file(const struct tool_mapping *map)
+{
+	static const char *const memory[] = {"//anon", "/dev/zero", "/anon_hugepage", "[stack", "/SYSV", "[heap]"};
+
+	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
+		if (!strncmp(map->name, memory[i], strlen(memory[i])))
+			return false;
+	return true;
+}
 
 struct tool_machine;
 

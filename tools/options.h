@@ -77,8 +77,8 @@ struct tool_command {
 	int (*run)(int argc, char **argv); /* argv[0]: the name.  Returns an exit status. */
 };
 
-extern const struct tool_command tool_record, tool_stat, tool_report, tool_dump, tool_convert, tool_check, tool_ring,
-	tool_list, tool_gen, tool_doctor;
+extern const struct tool_command tool_record, tool_stat, tool_report, tool_script, tool_dump, tool_convert, tool_check,
+	tool_ring, tool_list, tool_gen, tool_doctor;
 
 struct tool_options {
 	const struct tool_command *command;

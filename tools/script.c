@@ -1,0 +1,789 @@
+/* script.c - `perfring script`: each sample as perf script shows it, and the records that are asked for. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include "filter.h"
+#include "machine.h"
+#include "options.h"
+#include "out.h"
+#include "script_fields.h"
+#include "symbols.h"
+#include "tools.h"
+#include "tracepoint.h"
+
+enum {
+	NUMBER = 96, /* bytes of a number or two with what stands around them */
+};
+
+/* Records beside the samples, by the options that show them. */
+enum {
+	SHOW_MMAPS = 1 << 0,
+	SHOW_TASKS = 1 << 1,
+	SHOW_SWITCHES = 1 << 2,
+	SHOW_LOSSES = 1 << 3,
+	SHOW_NAMESPACES = 1 << 4,
+	SHOW_CGROUPS = 1 << 5,
+	SHOW_BPF = 1 << 6,
+	SHOW_POKES = 1 << 7,
+};
+
+/* What is known of an event when its first record comes. */
+struct event {
+	bool is_known;
+	bool has_chain;
+	bool has_data_symbols; /* its addresses are places in memory that a symbol may name */
+	unsigned shown;        /* fields */
+	char *name;
+};
+
+struct script {
+	struct tool_input input;
+	struct tool_machine *machine;
+	struct tool_symbols *symbols;
+	struct tool_tracepoints *tracepoints;
+	struct tool_filter filter;
+	struct tool_script_fields fields;
+	unsigned records; /* SHOW_ bits */
+	uint64_t max_stack;
+	const char *stop_at; /* a list of symbols; NULL: none */
+	bool no_chain;
+	bool nanoseconds;
+	bool relative, delta;
+	bool header, header_only, lists;
+	struct event *events;
+	uint32_t event_count;
+	int name_width;
+	bool failed;
+	bool has_first;
+	uint64_t first; /* time of --reltime and --deltatime */
+	bool saw_kernel;
+};
+
+/* ---- events ---- */
+
+/* A stream may announce more events at any time; the width of their names is that of those known then. */
+static void learn_events(struct script *script)
+{
+	uint32_t count = perfring_format_set_count(perfring_file_formats(script->input.data));
+
+	if (count <= script->event_count)
+		return;
+	script->events = tool_allocate(script->events, count, sizeof(*script->events));
+	for (; script->event_count < count; script->event_count++) {
+		struct event *event = &script->events[script->event_count];
+		const struct perf_event_attr *attr = perfring_file_attr(script->input.data, script->event_count);
+		const char *name = perfring_file_event_name(script->input.data, script->event_count), *missing = NULL;
+		int width = tool_print(NULL, name ? name : "?", 0, false);
+
+		*event = (struct event){.is_known = attr};
+		if (width > script->name_width)
+			script->name_width = width;
+		if (!attr)
+			continue;
+		event->has_chain = !script->no_chain && (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN);
+		event->has_data_symbols =
+			attr->type == PERFRING_TYPE_SOFTWARE && (attr->config == PERFRING_COUNT_SW_PAGE_FAULTS ||
+								 attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MIN ||
+								 attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MAJ);
+		event->shown = tool_script_fields_of(&script->fields, attr, &missing);
+		if (event->has_chain && attr->type == PERFRING_TYPE_TRACEPOINT &&
+		    !script->fields.wanted[TOOL_SCRIPT_TRACEPOINT])
+			event->shown |= TOOL_SCRIPT_IP | TOOL_SCRIPT_SYM | TOOL_SCRIPT_SYMOFF | TOOL_SCRIPT_DSO;
+		if (missing && !(attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_DUMMY)) {
+			tool_complain("script: field '%s': the samples of event '%s' do not have it", missing,
+				      name ? name : "?");
+			script->failed = true;
+		}
+	}
+}
+
+static const struct event *event_of(struct script *script, const struct perfring_format *format)
+{
+	static const struct event none = {false};
+	uint32_t index = format ? format->index : 0;
+
+	if (index >= script->event_count)
+		learn_events(script);
+	return index < script->event_count ? &script->events[index] : &none;
+}
+
+/* ---- text ---- */
+
+static void put(const char *form, ...) __attribute__((format(printf, 1, 2)));
+
+/* Numbers, of NUMBER bytes at most. */
+static void put(const char *form, ...)
+{
+	va_list list;
+	int length;
+
+	va_start(list, form);
+	length = vsnprintf(tool_out_space(NUMBER), NUMBER, form, list);
+	va_end(list);
+	tool_out.at += length > 0 && length < NUMBER ? (size_t)length : 0;
+}
+
+/* Foreign text, with blanks before it. */
+static void put_right(const char *text, int width)
+{
+	for (int used = tool_print(NULL, text, 0, false); used < width; used++)
+		tool_out_char(' ');
+	tool_out_print(text, false);
+}
+
+static void put_place(struct script *script, const struct event *event, const struct tool_symbol *symbol)
+{
+	script->saw_kernel = script->saw_kernel || symbol->nameless == TOOL_NAMELESS_KERNEL;
+	if (event->shown & TOOL_SCRIPT_SYM) {
+		tool_out_char(' ');
+		tool_out_print(symbol->name ? symbol->name : "[unknown]", false);
+		if (symbol->name && (event->shown & TOOL_SCRIPT_SYMOFF))
+			put("+0x%" PRIx64, symbol->offset);
+	}
+	if (event->shown & TOOL_SCRIPT_DSO) {
+		tool_out_text(" (");
+		tool_out_print(symbol->object ? symbol->object : "[unknown]", false);
+		tool_out_char(')');
+	}
+}
+
+static uint32_t pid_of(const struct perfring_sample *sample)
+{
+	return sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
+}
+
+/* Frames have the address in their object, as perf shows them; what has no object keeps its own. */
+static uint64_t address_in_object(const struct script *script, unsigned cpumode, uint32_t pid, uint64_t ip)
+{
+	const struct tool_mapping *map =
+		cpumode == PERFRING_RECORD_MISC_USER ? tool_machine_user(script->machine, pid, ip) : NULL;
+
+	return map && tool_mapping_has_file(map) ? ip - map->addr + map->pgoff : ip;
+}
+
+static bool ends_chain(const struct script *script, const struct tool_symbol *symbol)
+{
+	return script->stop_at && symbol->name && tool_filter_has_word(script->stop_at, symbol->name);
+}
+
+static void put_chain(struct script *script, const struct event *event, const struct perfring_sample *sample)
+{
+	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	struct tool_symbol symbol;
+	uint64_t frames = 0;
+
+	tool_out_char('\n');
+	for (uint64_t i = 0; i < sample->callchain.nr && frames < script->max_stack; i++) {
+		uint64_t ip = sample->callchain.words[i];
+
+		if (!tool_symbols_frame(ip, &cpumode))
+			continue;
+		frames++;
+		tool_symbols_find(script->symbols, cpumode, pid_of(sample), ip, &symbol);
+		put("\t%16" PRIx64, address_in_object(script, cpumode, pid_of(sample), ip));
+		put_place(script, event, &symbol);
+		tool_out_char('\n');
+		if (ends_chain(script, &symbol))
+			break;
+	}
+}
+
+static void put_registers(const struct perfring_regs *regs)
+{
+	uint64_t mask = regs->mask;
+	const char *name;
+
+	put(" ABI:%" PRIu64 " ", regs->abi);
+	for (uint32_t i = 0; i < regs->nr; i++, mask &= mask - 1) {
+		name = perfring_register_name(regs->arch, (uint32_t)__builtin_ctzll(mask));
+		put("%5s:0x%" PRIx64 " ", name ? name : "unknown", (uint64_t)regs->values[i]);
+	}
+}
+
+static void put_page_size(uint64_t size)
+{
+	static const char units[] = " KMGTPE";
+	int unit = 0;
+
+	for (; size >= 1024 && units[unit + 1]; size /= 1024)
+		unit++;
+	if (!size)
+		tool_out_text(" N/A");
+	else
+		put(" %" PRIu64 "%.*s", size, unit != 0, units + unit);
+}
+
+/* ---- the columns that samples and other records have ---- */
+
+static uint64_t time_of(struct script *script, uint64_t time)
+{
+	uint64_t since;
+
+	if (!script->relative && !script->delta)
+		return time;
+	if (!script->has_first) {
+		script->has_first = true;
+		script->first = time;
+	}
+	since = time - script->first;
+	if (script->delta)
+		script->first = time;
+	return since;
+}
+
+/* has: what is known, of the fields' needs. */
+static void put_start(struct script *script, const struct event *event, uint64_t has,
+		      const struct perfring_sample *sample, const char *comm)
+{
+	static const char modes[] = "-KUHGg";
+	unsigned shown = event->shown, cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+
+	if (shown & TOOL_SCRIPT_COMM) {
+		put_right(comm, event->has_chain && (shown & TOOL_SCRIPT_IP) ? 0 : 16);
+		tool_out_char(' ');
+	}
+	if ((shown & TOOL_SCRIPT_PID) && (shown & TOOL_SCRIPT_TID))
+		put("%5d/%-5d ", (int)sample->pid, (int)sample->tid);
+	else if (shown & (TOOL_SCRIPT_PID | TOOL_SCRIPT_TID))
+		put("%5d ", (int)(shown & TOOL_SCRIPT_PID ? sample->pid : sample->tid));
+	if (shown & TOOL_SCRIPT_CPU)
+		put("[%03d] ", (int)sample->cpu);
+	if (shown & TOOL_SCRIPT_MISC)
+		put("%c     ", cpumode < sizeof(modes) - 1 ? modes[cpumode] : '-');
+	if (shown & TOOL_SCRIPT_TIME) {
+		uint64_t time = time_of(script, has & PERFRING_SAMPLE_TIME ? sample->time : 0);
+
+		put("%5" PRIu64 ".%0*" PRIu64 ": ", time / 1000000000, script->nanoseconds ? 9 : 6,
+		    time % 1000000000 / (script->nanoseconds ? 1 : 1000));
+	}
+}
+
+/* ---- samples ---- */
+
+static bool is_shown(struct script *script, const struct perfring_sample *sample, const char *comm,
+		     struct tool_symbol *symbol)
+{
+	if (!tool_filter_counts(&script->filter, sample))
+		return false;
+	*symbol = (struct tool_symbol){.nameless = TOOL_NAMELESS_MODE};
+	if (sample->present & PERFRING_SAMPLE_IP)
+		tool_symbols_find(script->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK, pid_of(sample),
+				  sample->ip, symbol);
+	return tool_filter_shows(&script->filter, sample, comm, symbol->object, symbol->name);
+}
+
+static void put_data_address(struct script *script, const struct event *event, const struct perfring_sample *sample)
+{
+	struct tool_symbol symbol;
+
+	put("%16" PRIx64, sample->addr);
+	if (!event->has_data_symbols || !(event->shown & TOOL_SCRIPT_SYM))
+		return;
+	tool_symbols_find(script->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK, pid_of(sample),
+			  sample->addr, &symbol);
+	put_place(script, event, &symbol);
+}
+
+static uint64_t weight_of(const struct perfring_sample *sample)
+{
+	return sample->present & PERFRING_SAMPLE_WEIGHT ? sample->weight : sample->weight_struct.var1;
+}
+
+/* format: of the event that this sample is shown for, one of the item's group. */
+static void put_sample(struct script *script, const struct perfring_format *format,
+		       const struct perfring_sample *sample, const char *comm, const struct tool_symbol *symbol)
+{
+	const struct event *event = event_of(script, format);
+	unsigned shown = event->shown;
+	const char *text;
+
+	if (!shown)
+		return;
+	put_start(script, event, sample->present, sample, comm);
+	if (shown & TOOL_SCRIPT_PERIOD)
+		put("%10" PRIu64 " ", tool_input_period(&script->input, format, sample));
+	if (shown & TOOL_SCRIPT_EVENT) {
+		text = perfring_file_event_name(script->input.data, format->index);
+		put_right(text ? text : "?", script->name_width);
+		tool_out_text(": ");
+	}
+	if ((shown & TOOL_SCRIPT_TRACE) && (sample->present & PERFRING_SAMPLE_RAW)) {
+		text = tool_tracepoints_print(script->tracepoints, format->index, sample);
+		tool_out_print(text ? text : "", false);
+	}
+	if (shown & TOOL_SCRIPT_ADDR)
+		put_data_address(script, event, sample);
+	if (shown & TOOL_SCRIPT_WEIGHT)
+		put("%16" PRIu64, weight_of(sample));
+	if ((shown & TOOL_SCRIPT_IP) && event->has_chain && (sample->present & PERFRING_SAMPLE_CALLCHAIN)) {
+		put_chain(script, event, sample);
+	} else if (shown & TOOL_SCRIPT_IP) {
+		put(" %16" PRIx64, sample->ip);
+		put_place(script, event, symbol);
+	}
+	if (shown & TOOL_SCRIPT_IREGS)
+		put_registers(&sample->regs_intr);
+	if (shown & TOOL_SCRIPT_UREGS)
+		put_registers(&sample->regs_user);
+	if (shown & TOOL_SCRIPT_PHYS_ADDR)
+		put("%16" PRIx64, sample->phys_addr);
+	if (shown & TOOL_SCRIPT_DATA_PAGE_SIZE)
+		put_page_size(sample->data_page_size);
+	if (shown & TOOL_SCRIPT_CODE_PAGE_SIZE)
+		put_page_size(sample->code_page_size);
+	tool_out_char('\n');
+}
+
+static void take_sample(struct script *script, const struct perfring_item *item, struct perfring_sample *sample)
+{
+	const char *comm =
+		sample->present & PERFRING_SAMPLE_TID ? tool_machine_comm(script->machine, sample->tid) : "[unknown]";
+	const struct perfring_format *format;
+	struct tool_symbol symbol;
+	bool shown = is_shown(script, sample, comm, &symbol);
+
+	perfring_split_begin(script->input.split, item->format, sample);
+	while (tool_input_event(&script->input, &format))
+		if (shown)
+			put_sample(script, format, sample, comm, &symbol);
+}
+
+/* ---- other records ---- */
+
+static unsigned option_of(uint32_t type)
+{
+	switch (type) {
+	case PERFRING_RECORD_MMAP:
+	case PERFRING_RECORD_MMAP2:
+		return SHOW_MMAPS;
+	case PERFRING_RECORD_COMM:
+	case PERFRING_RECORD_FORK:
+	case PERFRING_RECORD_EXIT:
+		return SHOW_TASKS;
+	case PERFRING_RECORD_SWITCH:
+	case PERFRING_RECORD_SWITCH_CPU_WIDE:
+		return SHOW_SWITCHES;
+	case PERFRING_RECORD_LOST:
+		return SHOW_LOSSES;
+	case PERFRING_RECORD_NAMESPACES:
+		return SHOW_NAMESPACES;
+	case PERFRING_RECORD_CGROUP:
+		return SHOW_CGROUPS;
+	case PERFRING_RECORD_BPF_EVENT:
+	case PERFRING_RECORD_KSYMBOL:
+		return SHOW_BPF;
+	case PERFRING_RECORD_TEXT_POKE:
+		return SHOW_POKES;
+	default:
+		return 0;
+	}
+}
+
+/* The thread whose name stands before the record. */
+static uint32_t thread_of(const struct perfring_record *record)
+{
+	switch (record->type) {
+	case PERFRING_RECORD_MMAP:
+		return record->is.mmap.tid;
+	case PERFRING_RECORD_MMAP2:
+		return record->is.mmap2.tid;
+	case PERFRING_RECORD_COMM:
+		return record->is.comm.tid;
+	case PERFRING_RECORD_FORK:
+		return record->is.fork.tid;
+	case PERFRING_RECORD_EXIT:
+		return record->is.exit.tid;
+	default:
+		return record->trailer.present & PERFRING_SAMPLE_TID ? record->trailer.tid : 0;
+	}
+}
+
+static void put_string(const struct perfring_string *string)
+{
+	for (uint32_t i = 0; i < string->size; i++)
+		tool_out.at += tool_escape(tool_out_space(4), (unsigned char)string->data[i], false);
+}
+
+static void put_mmap(uint64_t addr, uint64_t len, uint64_t pgoff, const char *after, const char *rights,
+		     const struct perfring_string *name)
+{
+	put("[0x%" PRIx64 "(0x%" PRIx64 ") @ %#" PRIx64, addr, len, pgoff);
+	put("%s]: %s ", after, rights);
+	put_string(name);
+}
+
+static void put_mmap2(const struct perfring_record_mmap2 *mmap)
+{
+	char after[NUMBER - 16] = "", rights[] = {mmap->prot & 1 ? 'r' : '-', mmap->prot & 2 ? 'w' : '-',
+						  mmap->prot & 4 ? 'x' : '-', mmap->flags & 1 ? 's' : 'p', 0};
+	const struct perfring_file_id *file = &mmap->file;
+
+	if (!file->has_build_id) {
+		snprintf(after, sizeof(after), " %02x:%02x %" PRIu64 " %" PRIu64, file->maj, file->min, file->ino,
+			 file->ino_generation);
+	} else {
+		size_t at = (size_t)snprintf(after, sizeof(after), " <");
+
+		for (unsigned i = 0; i < file->build_id_size; i++)
+			at += (size_t)snprintf(after + at, sizeof(after) - at, "%02x", file->build_id[i]);
+		snprintf(after + at, sizeof(after) - at, ">");
+	}
+	put_mmap(mmap->addr, mmap->len, mmap->pgoff, after, rights, &mmap->filename);
+}
+
+static void put_task(const char *name, uint32_t pid, uint32_t tid, uint32_t ppid, uint32_t ptid)
+{
+	put("%s(%d:%d):(%d:%d)", name, (int)pid, (int)tid, (int)ppid, (int)ptid);
+}
+
+static void put_switch(const struct perfring_record *record)
+{
+	const struct perfring_record_switch_cpu_wide *other = &record->is.switch_cpu_wide;
+	bool out = record->misc & PERFRING_RECORD_MISC_SWITCH_OUT;
+
+	put("%s%s", out ? "OUT" : "IN ",
+	    !out                                                     ? "        "
+	    : record->misc & PERFRING_RECORD_MISC_SWITCH_OUT_PREEMPT ? " preempt"
+								     : "        ");
+	if (record->type == PERFRING_RECORD_SWITCH_CPU_WIDE)
+		put("  %s pid/tid: %5d/%-5d", out ? "next" : "prev", (int)other->next_prev_pid,
+		    (int)other->next_prev_tid);
+}
+
+/* perf's words for what its readers look for; the members of others by their names. */
+static void put_record(const struct perfring_item *item, const struct perfring_record *record)
+{
+	int64_t length;
+	char *space;
+
+	switch (record->type) {
+	case PERFRING_RECORD_MMAP:
+		put("MMAP %d/%d: ", (int)record->is.mmap.pid, (int)record->is.mmap.tid);
+		put_mmap(record->is.mmap.addr, record->is.mmap.len, record->is.mmap.pgoff, "",
+			 record->misc & PERFRING_RECORD_MISC_MMAP_DATA ? "r" : "x", &record->is.mmap.filename);
+		break;
+	case PERFRING_RECORD_MMAP2:
+		put("MMAP2 %d/%d: ", (int)record->is.mmap2.pid, (int)record->is.mmap2.tid);
+		put_mmap2(&record->is.mmap2);
+		break;
+	case PERFRING_RECORD_COMM:
+		tool_out_text(record->misc & PERFRING_RECORD_MISC_COMM_EXEC ? "COMM exec: " : "COMM: ");
+		put_string(&record->is.comm.comm);
+		put(":%d/%d", (int)record->is.comm.pid, (int)record->is.comm.tid);
+		break;
+	case PERFRING_RECORD_FORK:
+		put_task("FORK", record->is.fork.pid, record->is.fork.tid, record->is.fork.ppid, record->is.fork.ptid);
+		break;
+	case PERFRING_RECORD_EXIT:
+		put_task("EXIT", record->is.exit.pid, record->is.exit.tid, record->is.exit.ppid, record->is.exit.ptid);
+		break;
+	case PERFRING_RECORD_SWITCH:
+	case PERFRING_RECORD_SWITCH_CPU_WIDE:
+		tool_out_text(record->type == PERFRING_RECORD_SWITCH ? "SWITCH " : "SWITCH_CPU_WIDE ");
+		put_switch(record);
+		break;
+	case PERFRING_RECORD_LOST:
+		put("LOST lost %" PRIu64, record->is.lost.lost);
+		break;
+	default:
+		space = tool_out_space(UINT16_MAX * 4 + 1);
+		length = perfring_record_text(item->format, item->record, space, tool_out.capacity - tool_out.at);
+		if (length > 0 && (size_t)length < tool_out.capacity - tool_out.at)
+			tool_out.at += (size_t)length;
+		break;
+	}
+	tool_out_char('\n');
+}
+
+static void take_record(struct script *script, const struct perfring_item *item, const struct perfring_record *record)
+{
+	const struct perfring_trailer *trailer = &record->trailer;
+	struct perfring_sample sample = {.present = trailer->present, .misc = record->misc};
+	const struct event *event;
+
+	tool_machine_take(script->machine, record);
+	if (!(script->records & option_of(record->type)))
+		return;
+	event = event_of(script, item->format);
+	sample.pid = trailer->pid;
+	sample.tid = trailer->tid;
+	sample.time = trailer->time;
+	sample.cpu = trailer->cpu;
+	if (!tool_filter_counts(
+		    &(struct tool_filter){.time = script->filter.time, .span_count = script->filter.span_count},
+		    &sample))
+		return;
+	put_start(script, event, trailer->present, &sample, tool_machine_comm(script->machine, thread_of(record)));
+	tool_out_text("PERF_RECORD_");
+	put_record(item, record);
+}
+
+/* ---- the walk ---- */
+
+static void take(struct script *script, const struct perfring_item *item)
+{
+	struct perfring_fault fault = {0, NULL};
+	struct perfring_record record;
+	struct perfring_sample sample;
+
+	if (item->record->type != PERFRING_RECORD_SAMPLE) {
+		if (!perfring_record_decode(item->format, item->record, &record, &fault))
+			take_record(script, item, &record);
+	} else if (item->format && !perfring_sample_decode(item->format, item->record, &sample, &fault)) {
+		take_sample(script, item, &sample);
+	}
+	if (fault.what)
+		tool_input_fault(&script->input, &fault);
+}
+
+static int run(struct script *script)
+{
+	struct perfring_item item;
+
+	learn_events(script);
+	while (!script->failed && !ferror(stdout) && tool_input_next(&script->input, &item)) {
+		take(script, &item);
+		if (tool_input_is_idle(&script->input))
+			tool_flush();
+	}
+	if (!tool_flush() || script->failed)
+		return TOOL_FAILED;
+	if (script->saw_kernel)
+		tool_complain("%s: warning: %s", script->input.path,
+			      tool_symbols_why(script->symbols, TOOL_NAMELESS_KERNEL));
+	return tool_input_end(&script->input);
+}
+
+static int read_file(struct script *script, const char *path, int argc, char **argv)
+{
+	int status = tool_input_open(&script->input, path, argc, argv, optind);
+
+	if (status)
+		return status;
+	if (script->header && !tool_header_print(script->input.data, script->input.path, script->lists))
+		script->input.faults++;
+	if (script->header_only)
+		return tool_flush() ? tool_input_end(&script->input) : TOOL_FAILED;
+	if (!tool_filter_open(&script->filter, "script", script->input.data))
+		return TOOL_FAILED;
+	script->machine = tool_machine_open();
+	script->symbols = tool_symbols_open(script->input.data, script->machine);
+	script->tracepoints = tool_tracepoints_open(script->input.data, script->symbols);
+	status = run(script);
+	tool_tracepoints_close(script->tracepoints);
+	tool_symbols_close(script->symbols);
+	tool_machine_close(script->machine);
+	return status;
+}
+
+enum {
+	NS = TOOL_OPTION_LONG,
+	HEADER,
+	HEADER_ONLY,
+	MAX_STACK,
+	STOP_BT,
+	RELTIME,
+	DELTATIME,
+	SHOW_MMAP_EVENTS,
+	SHOW_TASK_EVENTS,
+	SHOW_SWITCH_EVENTS,
+	SHOW_LOST_EVENTS,
+	SHOW_NAMESPACE_EVENTS,
+	SHOW_CGROUP_EVENTS,
+	SHOW_BPF_EVENTS,
+	SHOW_POKE_EVENTS,
+	LOOKS,     /* taken, and nothing else */
+	PERF_ONLY, /* rows that are refused */
+};
+
+static int script_command(int argc, char **argv)
+{
+	struct tool_options options = {.command = &tool_script};
+	static struct script script = {.max_stack = UINT64_MAX};
+	const char *path = NULL;
+	int found, status;
+
+	tool_script_fields_default(&script.fields);
+	while ((found = tool_options_next(&options, argc, argv)) > 0) {
+		int taken = tool_filter_take(&script.filter, &options, found);
+
+		if (taken < 0)
+			return TOOL_MISUSED;
+		if (taken)
+			continue;
+		switch (found) {
+		case 'i':
+			path = options.value;
+			break;
+		case 'F':
+			if (!tool_script_fields_take(&script.fields, options.value))
+				return TOOL_MISUSED;
+			break;
+		case 'G':
+			script.no_chain = true;
+			break;
+		case MAX_STACK:
+			script.max_stack = options.number;
+			break;
+		case STOP_BT:
+			script.stop_at = options.value;
+			break;
+		case NS:
+			script.nanoseconds = true;
+			break;
+		case RELTIME:
+			script.relative = true;
+			break;
+		case DELTATIME:
+			script.delta = true;
+			break;
+		case HEADER_ONLY:
+			script.header_only = true;
+			/* fallthrough */
+		case HEADER:
+			script.header = true;
+			break;
+		case 'I':
+			script.lists = true;
+			break;
+		case SHOW_MMAP_EVENTS:
+		case SHOW_TASK_EVENTS:
+		case SHOW_SWITCH_EVENTS:
+		case SHOW_LOST_EVENTS:
+		case SHOW_NAMESPACE_EVENTS:
+		case SHOW_CGROUP_EVENTS:
+		case SHOW_BPF_EVENTS:
+		case SHOW_POKE_EVENTS:
+			script.records |= 1u << (found - SHOW_MMAP_EVENTS);
+			break;
+		case 'a':
+		case 'f':
+		case LOOKS:
+			break;
+		default:
+			return tool_options_forgotten(&options, found);
+		}
+	}
+	if (!found)
+		return options.status;
+	if (script.relative && script.delta) {
+		tool_complain("script: --reltime and --deltatime exclude one another (perfring script --help)");
+		return TOOL_MISUSED;
+	}
+	status = read_file(&script, path, argc, argv);
+	tool_input_close(&script.input);
+	free(script.events);
+	tool_out_close();
+	return status;
+}
+
+#define AUX_REFUSED "decodes AUX areas, which perfring carries and does not decode: use perf script"
+
+static const struct tool_option ROWS[] = {
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	 .help = "default perf.data; - is standard input: a file or a pipe, which is followed"},
+	{'F', "fields", .value = "[TYPE:]LIST", .takes = "names of fields, such as comm,ip or +pid,-time",
+	 .help = "these fields, of events of TYPE (hw, sw, trace, raw) or of all; +FIELD and -FIELD change what is "
+		 "shown.  The order stays"},
+	{'G', "hide-call-graph", .help = "no callchains: the sample's own address"},
+	{MAX_STACK, "max-stack", .value = "N", .takes = "a number of frames", .max = UINT32_MAX,
+	 .help = "at most N frames of a callchain"},
+	{STOP_BT, "stop-bt", .value = "SYMBOL[,SYMBOL]", .takes = "names of functions",
+	 .help = "callchains end at these functions"},
+	{NS, "ns", .help = "times with nine digits instead of six"},
+	{RELTIME, "reltime", .help = "times since the first line"},
+	{DELTATIME, "deltatime", .help = "times since the line before"},
+	{HEADER, "header", .help = "print the file's header first"},
+	{HEADER_ONLY, "header-only", .help = "print nothing else"},
+	{'I', "show-info", .help = "the header's long lists too"},
+	{.heading = "samples"},
+	TOOL_FILTER_ROWS,
+	TOOL_FILTER_DSOS_ROW(TOOL_FILTER_DSOS),
+	{.heading = "other records"},
+	{SHOW_MMAP_EVENTS, "show-mmap-events", .help = "mappings"},
+	{SHOW_TASK_EVENTS, "show-task-events", .help = "names, forks and exits of tasks"},
+	{SHOW_SWITCH_EVENTS, "show-switch-events", .help = "context switches"},
+	{SHOW_LOST_EVENTS, "show-lost-events", .help = "losses"},
+	{SHOW_NAMESPACE_EVENTS, "show-namespace-events", .help = "namespaces, as dump shows them"},
+	{SHOW_CGROUP_EVENTS, "show-cgroup-events", .help = "cgroups, as dump shows them"},
+	{SHOW_BPF_EVENTS, "show-bpf-events", .help = "BPF programs and kernel symbols, as dump shows them"},
+	{SHOW_POKE_EVENTS, "show-text-poke-events", .help = "changes of the kernel's code, as dump shows them"},
+	{.heading = "as perf spells them"},
+	{'a', "all-cpus", .help = "taken: a file is always read whole"},
+	{'f', "force", .help = "taken: any file that can be read is read"},
+	{LOOKS, "show-kernel-path", .help = "taken: the kernel is always [kernel.kallsyms]"},
+	{LOOKS, "show-round-events", .help = "taken: they have nothing to show"},
+	{'D', "dump-raw-trace", .refused = "prints perf's own layout of all records; use perfring dump --raw"},
+	{PERF_ONLY, "dump-unsorted-raw-trace", .refused = "use perfring dump --raw, which is in time order"},
+	{'s', "script", .value = "NAME", .takes = "a name",
+	 .refused = "perfring runs no scripts: pipe its lines, or perfring convert --json, into yours"},
+	{'g', "gen-script", .value = "LANG", .takes = "a language",
+	 .refused = "perfring runs no scripts: pipe its lines, or perfring convert --json, into yours"},
+	{'l', "list", .refused = "perfring has no scripts"},
+	{'d', "debug-mode", .refused = "use perfring check, which says what is wrong with a file, and where"},
+	{'L', "Latency", .refused = "is of ftrace's flags, which events do not have"},
+	{'v', "verbose", .refused = "perfring says by itself what it cannot read"},
+	{'k', "vmlinux", .value = "FILE", .takes = "a file's name",
+	 .refused = "the kernel's symbols are those of /proc/kallsyms"},
+	{PERF_ONLY, "kallsyms", .value = "FILE", .takes = "a file's name",
+	 .refused = "the kernel's symbols are those of /proc/kallsyms"},
+	{PERF_ONLY, "symfs", .value = "DIR", .takes = "a folder's name",
+	 .refused = "objects are found by their names and build ids; use chroot"},
+	{PERF_ONLY, "per-event-dump", .refused = "use one perfring script with -F event, and split its lines"},
+	{PERF_ONLY, "inline", .refused = "inlined functions are not known: perf script has them"},
+	{PERF_ONLY, "full-source-path", .refused = "lines of sources are not known: perf script has them"},
+	{PERF_ONLY, "demangle", .refused = "names of symbols are shown as they are; pipe them through c++filt"},
+	{PERF_ONLY, "demangle-kernel", .refused = "names of symbols are shown as they are"},
+	{PERF_ONLY, "addr-range", .value = "N", .takes = "a number of bytes",
+	 .refused = "-S takes names of functions alone"},
+	{PERF_ONLY, "switch-on", .value = "EVENT", .takes = "an event", .refused = "use --time FROM,TO"},
+	{PERF_ONLY, "switch-off", .value = "EVENT", .takes = "an event", .refused = "use --time FROM,TO"},
+	{PERF_ONLY, "show-on-off-events", .refused = "goes with --switch-on, which is not here"},
+	{PERF_ONLY, "dlfilter", .value = "FILE", .takes = "a file's name", .refused = "perfring loads no filters"},
+	{PERF_ONLY, "dlarg", .value = "WORD", .takes = "a word", .refused = "perfring loads no filters"},
+	{PERF_ONLY, "list-dlfilters", .refused = "perfring loads no filters"},
+	{PERF_ONLY, "itrace", .value = "OPTS", .is_optional = true, .takes = "options", .refused = AUX_REFUSED},
+	{PERF_ONLY, "call-trace", .value = "OPTS", .is_optional = true, .takes = "options", .refused = AUX_REFUSED},
+	{PERF_ONLY, "call-ret-trace", .value = "OPTS", .is_optional = true, .takes = "options", .refused = AUX_REFUSED},
+	{PERF_ONLY, "insn-trace", .value = "OPTS", .is_optional = true, .takes = "options", .refused = AUX_REFUSED},
+	{PERF_ONLY, "xed", .value = "OPTS", .is_optional = true, .takes = "options", .refused = AUX_REFUSED},
+	{PERF_ONLY, "graph-function", .value = "LIST", .takes = "names of functions", .refused = AUX_REFUSED},
+	{PERF_ONLY, "max-blocks", .value = "N", .takes = "a number", .refused = AUX_REFUSED},
+	{PERF_ONLY, "stitch-lbr", .refused = "stacks of branches are shown as recorded, by perfring dump"},
+	{PERF_ONLY, "guestmount", .value = "DIR", .takes = "a folder's name",
+	 .refused = "guests' symbols are not read"},
+	{PERF_ONLY, "guestkallsyms", .value = "FILE", .takes = "a file's name",
+	 .refused = "guests' symbols are not read"},
+	{PERF_ONLY, "guestmodules", .value = "FILE", .takes = "a file's name",
+	 .refused = "guests' symbols are not read"},
+	{PERF_ONLY, "guestvmlinux", .value = "FILE", .takes = "a file's name",
+	 .refused = "guests' symbols are not read"},
+	{PERF_ONLY, "guest-code", .refused = "guests' symbols are not read"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"Each sample with its callchain:", "perfring script"},
+	{"What one program did in the middle of a recording:", "perfring script --comms make --time 40%-60%"},
+	{"Samples between the mappings and the tasks they belong to:",
+	 "perfring script --show-mmap-events --show-task-events -G"},
+	{0},
+};
+
+const struct tool_command tool_script = {
+	.name = "script",
+	.summary = "every sample of a perf.data file as perf script shows it",
+	.usage = "[[-i] FILE] [-F [TYPE:]FIELDS] [OPTIONS]",
+	.description =
+		"Shows every sample of a perf.data file, in time order, in the columns of perf script, so that what "
+		"reads those reads these: command, thread, [CPU], time, period, event, and the address with its symbol "
+		"and object or, of a sample with a callchain, one frame a line.  A sample of a group ({a,b}:S) is shown "
+		"for each event that counted since the last one.  perfring dump shows every record with all its members.",
+	.options = ROWS,
+	.names_heading = "fields",
+	.names = tool_script_field_name,
+	.exit_status = "0 done; 1 the file has faults or cannot be read; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-dump perfring-report perfring-record perfring",
+	.run = script_command,
+};
