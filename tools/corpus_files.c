@@ -767,7 +767,11 @@ static void put_feature(struct tool_vector *v, const char *row)
 		word(d, "leader", 0);
 		word(d, "members", 2);
 	} else if (ROW("auxtrace", 18)) {
-		U64(NULL, 0);
+		U64(NULL, 2);
+		for (unsigned k = 0; k < 2; k++) {
+			wide(d, "offset", 0x1000 + k * 0x100);
+			wide(d, "size", 0x30);
+		}
 	} else if (ROW("stat", 19)) {
 		;
 	} else if (ROW("cache", 20)) {
