@@ -13,12 +13,6 @@ enum {
 	ROUND_MS = 500,
 };
 
-enum asked {
-	GO_ON,
-	SWITCH,
-	END
-};
-
 /* SIGCHLD of the command ends the recording, as does ^C. */
 static enum asked take_signals(struct recording *recording)
 {
@@ -61,23 +55,23 @@ static bool enable(struct recording *recording)
 /* Running threads are observed before their state is written: changes meanwhile are recorded after it. */
 static bool enable_first(struct recording *recording)
 {
-	recording->is_enabled = !recording->delay_ms && (recording->pids || recording->tids);
+	recording->is_enabled = !recording->is_delayed && (recording->pids || recording->tids);
 	return !recording->is_enabled || enable(recording);
 }
 
-/* Events that the exec enables need no call here, nor do those of a delay. */
+/* Events that the exec enables need no call here, nor do those that ranges or commands enable. */
 static bool start(struct recording *recording)
 {
 	int ret = 0;
 
-	if (!tool_record_observes_command(recording) && !recording->delay_ms && !recording->is_enabled &&
+	if (!tool_record_observes_command(recording) && !recording->is_delayed && !recording->is_enabled &&
 	    !enable(recording))
 		return false;
 	if (recording->command)
 		ret = perfring_command_release(&recording->child);
 	if (ret)
 		tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
-	recording->enable_at = recording->delay_ms ? tool_now() + recording->delay_ms * NS_PER_MS : 0;
+	tool_record_start_ranges(recording);
 	return !ret;
 }
 
@@ -89,22 +83,9 @@ static int round_ms(const struct recording *recording)
 			: recording->soft         ? SOFT_ROUND_MS
 			: recording->is_unsettled ? MARK_MS
 						  : ROUND_MS,
-		 now, left;
+		 left = tool_record_next_edge_ms(recording);
 
-	if (!recording->enable_at)
-		return (int)most;
-	now = tool_now();
-	left = recording->enable_at > now ? (recording->enable_at - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 	return (int)(left < most ? left : most);
-}
-
-/* The end of a delay. */
-static bool enable_in_time(struct recording *recording)
-{
-	if (!recording->enable_at || tool_now() < recording->enable_at)
-		return true;
-	recording->enable_at = 0;
-	return enable(recording);
 }
 
 static bool serve(struct recording *recording, enum asked asked)
@@ -127,21 +108,25 @@ static bool serve(struct recording *recording, enum asked asked)
 static bool run(struct recording *recording)
 {
 	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
-	struct pollfd ready[3] = {
+	struct pollfd ready[4] = {
 		{.fd = perfring_session_fd(session), .events = POLLIN},
 		{.fd = recording->signals, .events = POLLIN},
 		{.fd = recording->soft ? tool_peers_fd(recording->peers) : -1, .events = POLLIN},
+		{.fd = recording->control.fd, .events = POLLIN},
 	};
 	enum asked asked;
 	bool good = true;
 
 	while (good && !perfring_session_is_over(recording->session)) {
-		poll(ready, 3, round_ms(recording));
+		ready[3].fd = recording->control.fd;
+		poll(ready, 4, round_ms(recording));
 		/* At once: a ring that overwrites does not keep the wanted records for long. */
 		asked = take_signals(recording);
+		asked = asked == GO_ON ? tool_record_take_commands(recording) : asked;
 		if (asked == END)
 			break;
-		good = enable_in_time(recording) && serve(recording, asked);
+		good = tool_record_keep_ranges(recording) && serve(recording, asked);
+		tool_record_answer(recording);
 		if (recording->most_bytes && recording->writer &&
 		    perfring_file_writer_size(recording->writer) >= recording->most_bytes) {
 			tool_complain("record: %s: the recording ends here, for --max-size is reached",
@@ -152,6 +137,7 @@ static bool run(struct recording *recording)
 	perfring_session_disable(recording->session);
 	if (recording->side)
 		perfring_session_disable(recording->side);
+	tool_record_answer(recording);
 	/* Until the queue is empty: threads run on as soon as they have sent their rings. */
 	for (int i = 0; good && recording->soft && i < SOFT_LAST_ROUNDS && tool_peers_serve(recording->peers); i++)
 		;
@@ -219,7 +205,8 @@ static void end_command(struct recording *recording)
 
 int tool_record_run(int argc, char **argv)
 {
-	struct recording recording = {.out = {.fd = -1}, .file = -1, .signals = -1, .child = {.fd = -1}};
+	struct recording recording = {
+		.out = {.fd = -1}, .file = -1, .signals = -1, .child = {.fd = -1}, .control = {.fd = -1, .ack = -1}};
 	int status = tool_record_read_options(&recording, argc, argv);
 	sigset_t before;
 	bool good, masked = false;
@@ -231,6 +218,8 @@ int tool_record_run(int argc, char **argv)
 		tool_complain("record: -m %s: rounded up to %u pages, %" PRIu64 "K: a ring has 2^N pages",
 			      recording.rounded, recording.pages,
 			      (uint64_t)recording.pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+	if (recording.control_text && !tool_record_open_control(&recording))
+		goto out;
 	tool_record_choose_soft(&recording);
 	good = recording.soft ? tool_record_open_soft(&recording) : tool_record_choose_target(&recording);
 	if (good)
@@ -270,6 +259,7 @@ out:
 	tool_peers_close(recording.peers);
 	perfring_target_close(recording.target);
 	perfring_events_close(recording.names);
+	tool_record_close_control(&recording);
 	if (recording.signals >= 0)
 		close(recording.signals);
 	for (uint32_t i = 0; i < recording.event_count; i++)

@@ -35,6 +35,27 @@ struct recorded_event {
 	bool reads;      /* its group is read by the leader's samples */
 	uint32_t terms;  /* PERFRING_TERM_ bits that its text has */
 	char *filter;    /* NULL: every occurrence */
+	bool is_side;    /* it is for tasks and mappings alone */
+};
+
+/* What a signal or a command of --control asks of the recording. */
+enum asked {
+	GO_ON,
+	SWITCH,
+	END
+};
+
+/* ms from the start: when events are enabled, and when not any more. */
+struct recorded_range {
+	uint64_t from, to; /* UINT64_MAX: the end of the recording */
+};
+
+/* --control: where commands come from, and what of a line has come. */
+struct recorded_control {
+	int fd, ack; /* -1: none */
+	char line[256];
+	size_t length; /* also of what did not fit */
+	uint32_t unanswered;
 };
 
 struct recording {
@@ -67,8 +88,11 @@ struct recording {
 	bool directory; /* with a file for each ring */
 	uint64_t switch_bytes, switch_ms;
 	uint64_t most_bytes;
-	uint64_t delay_ms; /* until events are enabled */
-	int level;         /* of zstd; 0: none */
+	bool is_delayed;               /* -D: events are not enabled at the start */
+	struct recorded_range *ranges; /* but then */
+	uint32_t range_count;
+	const char *control_text; /* --control; NULL: none */
+	int level;                /* of zstd; 0: none */
 	int32_t clockid;
 	bool has_clockid;
 	char *pids, *tids, *cpus;
@@ -93,7 +117,10 @@ struct recording {
 	int signals;
 	int ended_by; /* the signal that ended the recording; 0: none did */
 	bool is_enabled;
-	uint64_t enable_at; /* ns: when a delay ends; 0: it has, or there is none */
+	uint32_t range; /* the one that is open, or comes next */
+	bool is_in_range;
+	uint64_t ranges_at; /* ns: the start that ranges are counted from */
+	struct recorded_control control;
 
 	/* output */
 	struct perfring_file_writer *writer;
@@ -131,6 +158,21 @@ bool tool_record_read_call_graph(struct recording *recording, const char *how);
 bool tool_record_read_clock(struct recording *recording, const char *name);
 bool tool_record_read_branches(struct recording *recording, const char *kinds);
 bool tool_record_read_switch(struct recording *recording, const char *when);
+
+/* record_control.c */
+bool tool_record_read_delay(struct recording *recording, const char *text);
+bool tool_record_is_control(const char *text);
+bool tool_record_open_control(struct recording *recording);
+void tool_record_close_control(struct recording *recording);
+void tool_record_start_ranges(struct recording *recording);
+/* Until a range begins or ends; UINT64_MAX: none will. */
+uint64_t tool_record_next_edge_ms(const struct recording *recording);
+/* Enables and disables events when it is time. */
+bool tool_record_keep_ranges(struct recording *recording);
+/* The commands that wait, up to one that asks for more than a word. */
+enum asked tool_record_take_commands(struct recording *recording);
+/* After what the last commands asked for. */
+void tool_record_answer(struct recording *recording);
 
 /* record_target.c: false after a complaint. */
 bool tool_record_observes_command(const struct recording *recording);

@@ -159,7 +159,8 @@ const char *tool_record_not_soft(const struct recording *recording)
 		{recording->switched, APART("--switch-output")},
 		{recording->directory, APART("--directory")},
 		{recording->has_clockid, APART("-k")},
-		{recording->delay_ms, APART("-D")},
+		{recording->is_delayed, APART("-D")},
+		{recording->control_text, APART("--control")},
 		{recording->kernel_only, APART("--all-kernel: a process samples itself in user space alone")},
 		{recording->addresses, KERNEL("-d")},
 		{recording->extra & PERFRING_SAMPLE_PHYS_ADDR, KERNEL("--phys-data")},
@@ -289,7 +290,7 @@ static void shape(const struct recording *recording, struct recorded_event *even
 	shape_period(recording, attr);
 	shape_common(recording, attr, terms);
 	attr->disabled = 1;
-	attr->enable_on_exec = tool_record_observes_command(recording) && !recording->delay_ms;
+	attr->enable_on_exec = tool_record_observes_command(recording) && !recording->is_delayed;
 	/* With PERIOD a software event samples each occurrence, whatever its period (docs/abi.md 9.2). */
 	if (attr->freq || attr->sample_period == 1)
 		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
@@ -327,12 +328,13 @@ static void shape(const struct recording *recording, struct recorded_event *even
 }
 
 /* An event of their own reports tasks and mappings where the other events begin after the state of the target is known:
- * after a delay, or, for CPUs, after the state of all processes has been written.  It is enabled by the exec, or when it is
+ * after a delay, or between commands of --control, or, for CPUs, after the state of all processes has been written.  It is enabled by the exec, or when it is
  * opened.  It observes nothing that the kernel would have to be asked for. */
 static void add_side(struct recording *recording)
 {
 	struct recorded_event *side = new_event(recording);
 
+	side->is_side = true;
 	side->attr.type = PERFRING_TYPE_SOFTWARE;
 	side->attr.config = PERFRING_COUNT_SW_DUMMY;
 	side->attr.sample_period = 1;
@@ -345,7 +347,8 @@ static void add_side(struct recording *recording)
 
 static bool has_side(const struct recording *recording)
 {
-	return recording->snapshots || recording->delay_ms || recording->all || recording->cgroup;
+	return recording->snapshots || recording->is_delayed || recording->control_text || recording->all ||
+	       recording->cgroup;
 }
 
 static void shape_all(struct recording *recording)

@@ -27,6 +27,7 @@ enum {
 	ALL_USER,
 	ALL_KERNEL,
 	PER_THREAD,
+	CONTROL,
 };
 
 /* Returns -1 to go on, else the exit status. */
@@ -143,7 +144,11 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->per_thread = true;
 		break;
 	case 'D':
-		recording->delay_ms = options->number;
+		good = tool_record_read_delay(recording, value);
+		break;
+	case CONTROL:
+		recording->control_text = value;
+		good = tool_record_is_control(value);
 		break;
 	case SOFT:
 		recording->soft = true;
@@ -322,8 +327,12 @@ static const struct tool_option ROWS[] = {
 	 .help = "everything on these CPUs, as in 0-3,6; with -p, -t or -G only what these run there"},
 	{'i', "no-inherit", .help = "not the children"},
 	{PER_THREAD, "per-thread", .help = "a ring for each thread instead of each CPU; not the children"},
-	{'D', "delay", .value = "MS", .takes = "a number of ms", .max = INT32_MAX,
-	 .help = "begin MS milliseconds after the start of COMMAND"},
+	{'D', "delay", .value = "MS|RANGES", .takes = "a number of ms, -1, or ranges of ms such as 10-20,30-40",
+	 .help = "begin MS milliseconds after the start of COMMAND; -1: when --control says so; A-B,C-D: only in these "
+		 "milliseconds"},
+	{CONTROL, "control", .value = "fd:N[,N]|fifo:PATH[,PATH]", .takes = "fd:N, fd:N,N, fifo:PATH or fifo:PATH,PATH",
+	 .help = "take commands, one a line, from the first descriptor or FIFO: enable [EVENT], disable [EVENT], "
+		 "snapshot, evlist [-v|-g|-F], ping, stop; each is answered on the second by 'ack'"},
 	{SOFT, "soft",
 	 .help = "without the kernel: a preloaded library samples each process from inside, by timers (task-clock, "
 		 "the default, or cpu-clock; -F 1000).  Chosen automatically where perf_event_open is refused and no "
