@@ -5,6 +5,7 @@
 #include "options.h"
 #include "machine.h"
 #include "out.h"
+#include "record_counts.h"
 #include "symbols.h"
 #include "tools.h"
 #include "tracepoint.h"
@@ -67,12 +68,6 @@ static const struct column {
 #define COLUMN_COUNT (sizeof(columns) / sizeof(columns[0]))
 #define CHOSEN_MOST 64
 #define LINE 4096 /* bytes of most of them */
-#define TYPES 128 /* kinds counted one by one: more than there are */
-
-struct event_counts {
-	uint64_t samples;
-	uint64_t lost;
-};
 
 struct dump {
 	struct tool_input input;
@@ -89,11 +84,7 @@ struct dump {
 	bool lists; /* of the header */
 	bool symbolises;
 	char *field; /* a copy of one */
-	struct event_counts *events;
-	uint32_t event_capacity;
-	uint64_t records;
-	uint64_t counts[TYPES + 1];
-	uint64_t lost;
+	struct tool_counts counts;
 	bool seen[TOOL_NAMELESS_COUNT];
 	/* of the sample being shown */
 	struct tool_symbol symbol;
@@ -509,82 +500,6 @@ static void print_sample(struct dump *dump, const struct perfring_item *item, co
 	tool_out_char('\n');
 }
 
-/* ---- --stats ---- */
-
-/* A stream may announce more events at any time. */
-static struct event_counts *counts_of(struct dump *dump, uint32_t index)
-{
-	if (index >= dump->event_capacity) {
-		dump->events = tool_allocate(dump->events, (size_t)index + 16, sizeof(*dump->events));
-		memset(dump->events + dump->event_capacity, 0, (index + 16 - dump->event_capacity) * sizeof(*dump->events));
-		dump->event_capacity = index + 16;
-	}
-	return &dump->events[index];
-}
-
-static void count(struct dump *dump, const struct perfring_item *item, const struct perfring_record *record)
-{
-	uint32_t type = item->record->type;
-
-	dump->records++;
-	dump->counts[type < TYPES ? type : TYPES]++;
-	if (record && type == PERFRING_RECORD_LOST)
-		dump->lost += record->is.lost.lost;
-	if (record && type == PERFRING_RECORD_LOST_SAMPLES && item->format)
-		counts_of(dump, item->format->index)->lost += record->is.lost_samples.lost;
-}
-
-static void print_count(const char *name, uint64_t nr, uint64_t of)
-{
-	printf("%16s events: %10" PRIu64, name, nr);
-	if (of)
-		printf("  (%4.1f%%)", 100.0 * (double)nr / (double)of);
-	putchar('\n');
-}
-
-static void print_stats(struct dump *dump)
-{
-	struct perfring_file_compressed compression;
-	uint32_t events = perfring_format_set_count(perfring_file_formats(dump->input.data)), i;
-	const char *name;
-	char number[24];
-
-	/* Records that could not be read count too. */
-	perfring_file_compression(dump->input.data, &compression);
-	dump->records += compression.compressed - dump->counts[PERFRING_RECORD_COMPRESSED];
-	dump->records += compression.compressed2 - dump->counts[PERFRING_RECORD_COMPRESSED2];
-	dump->counts[PERFRING_RECORD_COMPRESSED] = compression.compressed;
-	dump->counts[PERFRING_RECORD_COMPRESSED2] = compression.compressed2;
-	printf("\nAggregated stats:\n");
-	print_count("TOTAL", dump->records, 0);
-	for (i = 0; i < TYPES; i++) {
-		name = perfring_record_name(i);
-		/* as perf calls them here */
-		if (name && !strncmp(name, "HEADER_", 7))
-			name += 7;
-		snprintf(number, sizeof(number), "RECORD_%" PRIu32, i);
-		if (dump->counts[i])
-			print_count(name ? name : number, dump->counts[i], dump->records);
-	}
-	if (dump->counts[TYPES])
-		print_count("UNKNOWN", dump->counts[TYPES], dump->records);
-	if (dump->lost)
-		printf("%16s records: %9" PRIu64 "\n", "lost", dump->lost);
-	/* As perf: an event that nothing happened to is not shown, and LOST_SAMPLES is what was lost, not how many
-	 * records say so. */
-	for (i = 0; i < events && i < dump->event_capacity; i++) {
-		if (!dump->events[i].samples && !dump->events[i].lost)
-			continue;
-		name = perfring_file_event_name(dump->input.data, i);
-		tool_print(stdout, name ? name : "?", 0, false);
-		printf(" stats:\n");
-		if (dump->events[i].samples)
-			print_count("SAMPLE", dump->events[i].samples, 0);
-		if (dump->events[i].lost)
-			print_count("LOST_SAMPLES", dump->events[i].lost, 0);
-	}
-}
-
 /* ---- the walk ---- */
 
 /* Shows a sample once for each event of its group. */
@@ -593,12 +508,8 @@ static void take_sample(struct dump *dump, const struct perfring_item *item, str
 	const struct perfring_format *format;
 
 	perfring_split_begin(dump->input.split, item->format, sample);
-	while (tool_input_event(&dump->input, &format)) {
-		if (dump->stats)
-			counts_of(dump, format->index)->samples++;
-		else
-			print_sample(dump, item, format, sample);
-	}
+	while (tool_input_event(&dump->input, &format))
+		print_sample(dump, item, format, sample);
 }
 
 static void take(struct dump *dump, const struct perfring_item *item)
@@ -613,16 +524,12 @@ static void take(struct dump *dump, const struct perfring_item *item)
 		whole = !perfring_record_decode(item->format, item->record, &record, &fault);
 	else if (item->format)
 		whole = !perfring_sample_decode(item->format, item->record, &sample, &fault);
-	if (dump->stats)
-		count(dump, item, whole && !is_sample ? &record : NULL);
-	else if (!dump->chosen_count)
+	if (!dump->chosen_count)
 		print_record(dump, item, is_sample && whole ? &sample : NULL);
 	else if (!is_sample && whole)
 		tool_machine_take(dump->machine, &record);
-	if (is_sample && whole && (dump->stats || dump->chosen_count))
+	if (is_sample && whole && dump->chosen_count)
 		take_sample(dump, item, &sample);
-	else if (is_sample && item->format && dump->stats)
-		counts_of(dump, item->format->index)->samples++;
 	if (dump->raw && (!dump->chosen_count || (is_sample && whole)))
 		tool_print_bytes(item->record);
 	if (!whole && fault.what)
@@ -640,12 +547,15 @@ static int run(struct dump *dump)
 	struct perfring_item item;
 
 	while (!ferror(stdout) && tool_input_next(&dump->input, &item)) {
-		take(dump, &item);
+		if (dump->stats)
+			tool_counts_take(&dump->counts, &dump->input, &item);
+		else
+			take(dump, &item);
 		if (tool_input_is_idle(&dump->input))
 			tool_flush();
 	}
 	if (dump->stats)
-		print_stats(dump);
+		tool_counts_print(&dump->counts, dump->input.data);
 	if (!tool_flush())
 		return TOOL_FAILED;
 	complain_nameless(dump, TOOL_NAMELESS_KERNEL);
@@ -722,7 +632,7 @@ static int dump_command(int argc, char **argv)
 	tool_symbols_close(dump.symbols);
 	tool_machine_close(dump.machine);
 	tool_input_close(&dump.input);
-	free(dump.events);
+	free(dump.counts.events);
 	free(dump.field);
 	tool_out_close();
 	return status;

@@ -1,501 +1,377 @@
 /* report.c - `perfring report`: samples by command, object and symbol, for each event. */
-#include <inttypes.h>
-#include <search.h>
 #include <stdlib.h>
-#include "machine.h"
-#include "symbols.h"
 #include "options.h"
-#include "tools.h"
-
-enum key {
-	KEY_COMM = 1 << 0,
-	KEY_DSO = 1 << 1,
-	KEY_SYM = 1 << 2,
-};
-
-static const struct {
-	const char *name;
-	unsigned key;
-	const char *title;
-} keys[] = {{"comm", KEY_COMM, "Command"}, {"dso", KEY_DSO, "Shared Object"}, {"sym", KEY_SYM, "Symbol"}};
-
-#define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
-
-/* One line of the report.  What is not sorted by is NULL or 0 in every row. */
-struct row {
-	uint32_t event;
-	char mark;
-	const char *comm;
-	const char *object;
-	const char *symbol;
-	uint64_t address; /* of a symbol without a name */
-	uint64_t samples;
-	uint64_t weight;
-};
-
-struct event {
-	uint64_t samples;
-	uint64_t weight;
-	uint64_t lost;
-};
+#include "out.h"
+#include "record_counts.h"
+#include "report.h"
 
 enum {
-	RECENT_BITS = 12
+	LIMIT = TOOL_OPTION_LONG,
+	HEADER,
+	HEADER_ONLY,
+	STATS,
+	PERCENT_LIMIT,
+	PERCENTAGE,
+	SHOW_TOTAL_PERIOD,
+	SHOW_CPU_UTILIZATION,
+	SYMBOL_FILTER,
+	GROUP,
+	NO_GROUP,
+	SKIP_EMPTY,
+	NO_SKIP_EMPTY,
+	NS,
+	TIME_QUANTUM,
+	MAX_STACK,
+	STDIO_COLOR,
+	LOOKS,     /* taken, and nothing else */
+	PERF_ONLY, /* rows that are refused */
 };
 
-/* Samples of one address in one thread go into one row, until a record changes tasks or mappings. */
-struct recent {
-	struct row *row; /* NULL: not known yet */
-	uint64_t change;
-	uint64_t ip;
-	uint64_t present;
-	uint32_t pid, tid;
-	uint32_t event;
-	unsigned cpumode;
-	unsigned nameless;
+/* What only the command line says. */
+struct request {
+	const char *path;
+	bool header, header_only, lists;
+	bool stats;
 };
 
-struct report {
-	struct tool_input input;
-	struct tool_machine *machine;
-	struct tool_symbols *symbols;
-	unsigned order[KEY_COUNT]; /* into keys */
-	size_t order_count;
-	unsigned sorted; /* KEY_ bits */
-	uint64_t limit;
-	void *tree;
-	struct row **rows;
-	size_t nr;
-	size_t capacity;
-	struct event *events;
-	uint32_t event_count;
-	uint64_t nameless[TOOL_NAMELESS_COUNT];
-	uint64_t lost_records;
-	uint64_t throttles;
-	uint64_t unread;
-	uint64_t change; /* records of tasks or mappings */
-	struct recent recent[1 << RECENT_BITS];
-};
-
-static uint64_t plus(uint64_t a, uint64_t b)
+/* "5,0,20": columns; 0 as wide as it must be. */
+static bool read_widths(struct tool_report *report, const char *text)
 {
-	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
-}
+	char *end;
 
-static int compare_text(const char *a, const char *b)
-{
-	if (a == b)
-		return 0;
-	return strcmp(a ? a : "", b ? b : "");
-}
+	for (report->width_count = 0; report->width_count < TOOL_REPORT_COLUMN_COUNT; text = end + 1) {
+		unsigned long width = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : UINT32_MAX;
 
-static int compare_keys(const void *a, const void *b)
-{
-	const struct row *one = a, *other = b;
-	int order;
-
-	if (one->event != other->event)
-		return one->event < other->event ? -1 : 1;
-	if (one->mark != other->mark)
-		return one->mark < other->mark ? -1 : 1;
-	if (one->address != other->address)
-		return one->address < other->address ? -1 : 1;
-	order = compare_text(one->symbol, other->symbol);
-	if (!order)
-		order = compare_text(one->object, other->object);
-	return order ? order : compare_text(one->comm, other->comm);
-}
-
-/* By event, then the heaviest first. */
-static int compare_rows(const void *a, const void *b)
-{
-	const struct row *one = *(struct row *const *)a, *other = *(struct row *const *)b;
-
-	if (one->event != other->event)
-		return one->event < other->event ? -1 : 1;
-	if (one->weight != other->weight)
-		return one->weight > other->weight ? -1 : 1;
-	if (one->samples != other->samples)
-		return one->samples > other->samples ? -1 : 1;
-	return compare_keys(one, other);
-}
-
-static struct row *get_row(struct report *report, const struct row *key)
-{
-	struct row *row;
-	void *at = tfind(key, &report->tree, compare_keys);
-
-	if (at)
-		return *(struct row **)at;
-	row = tool_allocate(NULL, 1, sizeof(*row));
-	*row = *key;
-	tool_insert(row, &report->tree, compare_keys);
-	if (report->nr == report->capacity) {
-		report->capacity *= 2;
-		report->rows = tool_allocate(report->rows, report->capacity, sizeof(struct row *));
-	}
-	return report->rows[report->nr++] = row;
-}
-
-/* ---- taking ---- */
-
-static const char *short_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return *path == '/' && slash[1] ? slash + 1 : path;
-}
-
-/* A stream may announce more events at any time. */
-static struct event *event_of(struct report *report, uint32_t index)
-{
-	if (index >= report->event_count) {
-		report->events = tool_allocate(report->events, (size_t)index + 1, sizeof(*report->events));
-		memset(report->events + report->event_count, 0,
-		       (index + 1 - report->event_count) * sizeof(*report->events));
-		report->event_count = index + 1;
-	}
-	return &report->events[index];
-}
-
-/* The entry of `recent` for this address and thread: known, or new since names or mappings changed. */
-static struct recent *find_recent(struct report *report, uint32_t event, const struct perfring_sample *sample)
-{
-	struct recent key = {
-		.change = report->change,
-		.ip = sample->ip,
-		.pid = sample->pid,
-		.tid = sample->tid,
-		.event = event,
-		.cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK,
-		.present = sample->present & (PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID),
-	};
-	uint64_t hash = (key.ip ^ (uint64_t)key.tid << 32 ^ key.event ^ (uint64_t)key.cpumode << 29) *
-			UINT64_C(0x9e3779b97f4a7c15);
-	struct recent *recent = &report->recent[hash >> (64 - RECENT_BITS)];
-
-	if (recent->row && recent->change == key.change && recent->ip == key.ip && recent->pid == key.pid &&
-	    recent->tid == key.tid && recent->event == key.event && recent->cpumode == key.cpumode &&
-	    recent->present == key.present)
-		return recent;
-	*recent = key;
-	return recent;
-}
-
-static struct row *find_row(struct report *report, uint32_t event, const struct perfring_sample *sample,
-			    unsigned *nameless)
-{
-	struct tool_symbol symbol = {.nameless = TOOL_NAMELESS_MODE};
-	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
-	bool has_task = sample->present & PERFRING_SAMPLE_TID;
-	struct row key = {.event = event};
-
-	if (sample->present & PERFRING_SAMPLE_IP)
-		tool_symbols_find(report->symbols, cpumode, has_task ? sample->pid : 0, sample->ip, &symbol);
-	*nameless = symbol.nameless;
-	if (report->sorted & KEY_COMM)
-		key.comm = has_task ? tool_machine_comm(report->machine, sample->tid) : "[unknown]";
-	if (report->sorted & KEY_DSO)
-		key.object = symbol.object ? short_name(symbol.object) : "[unknown]";
-	if (report->sorted & KEY_SYM) {
-		key.mark = cpumode < 6 ? "!k.Hgu"[cpumode] : '!';
-		key.symbol = symbol.name;
-		key.address = symbol.name ? 0 : symbol.address;
-	}
-	return get_row(report, &key);
-}
-
-static void take_sample(struct report *report, const struct perfring_format *format,
-			const struct perfring_sample *sample)
-{
-	struct event *event = event_of(report, format->index);
-	struct recent *recent = find_recent(report, format->index, sample);
-	uint64_t weight = tool_input_period(&report->input, format, sample);
-	struct row *row;
-
-	if (!recent->row)
-		recent->row = find_row(report, format->index, sample, &recent->nameless);
-	row = recent->row;
-	report->nameless[recent->nameless]++;
-	row->samples++;
-	row->weight = plus(row->weight, weight);
-	event->samples++;
-	event->weight = plus(event->weight, weight);
-}
-
-static void take_record(struct report *report, const struct perfring_item *item, const struct perfring_record *record)
-{
-	struct event *event;
-
-	tool_machine_take(report->machine, record);
-	report->change++;
-	switch (record->type) {
-	case PERFRING_RECORD_LOST:
-		/* Its id is of the event that wrote next, not of the one that lost (docs/abi.md 14.12). */
-		report->lost_records = plus(report->lost_records, record->is.lost.lost);
-		break;
-	case PERFRING_RECORD_LOST_SAMPLES:
-		if (item->format) {
-			event = event_of(report, item->format->index);
-			event->lost = plus(event->lost, record->is.lost_samples.lost);
-		}
-		break;
-	case PERFRING_RECORD_THROTTLE:
-		report->throttles++;
-		break;
-	}
-}
-
-static void take(struct report *report, const struct perfring_item *item)
-{
-	struct perfring_fault fault = {0, NULL};
-	const struct perfring_format *format;
-	struct perfring_record record;
-	struct perfring_sample sample;
-
-	if (item->record->type != PERFRING_RECORD_SAMPLE) {
-		if (!perfring_record_decode(item->format, item->record, &record, &fault))
-			take_record(report, item, &record);
-	} else if (!item->format) {
-		report->unread++;
-	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
-		perfring_split_begin(report->input.split, item->format, &sample);
-		while (tool_input_event(&report->input, &format))
-			take_sample(report, format, &sample);
-	} else {
-		report->unread++;
-	}
-	if (fault.what)
-		tool_input_fault(&report->input, &fault);
-}
-
-/* ---- printing ---- */
-
-static void print_sym(const struct row *row)
-{
-	printf("[%c] ", row->mark);
-	if (row->symbol)
-		tool_print(stdout, row->symbol, 0, false);
-	else
-		printf("0x%016" PRIx64, row->address);
-}
-
-static double percent_of(const struct event *event, uint64_t weight)
-{
-	return event->weight ? 100.0 * (double)weight / (double)event->weight : 0.0;
-}
-
-static void print_row(const struct report *report, const struct row *row, const int *widths)
-{
-	const struct event *event = &report->events[row->event];
-	size_t i;
-
-	printf("%8.2f%%  %10" PRIu64, percent_of(event, row->weight), row->samples);
-	for (i = 0; i < report->order_count; i++) {
-		unsigned key = keys[report->order[i]].key;
-
-		fputs("  ", stdout);
-		if (key == KEY_SYM)
-			print_sym(row);
-		else
-			tool_print(stdout, key == KEY_COMM ? row->comm : row->object,
-				   i + 1 < report->order_count ? widths[report->order[i]] : 0, false);
-	}
-	putchar('\n');
-}
-
-static int wider(int a, int b)
-{
-	return a > b ? a : b;
-}
-
-/* An event that is there for its side records has no samples to report. */
-static bool is_silent(const struct report *report, uint32_t index)
-{
-	const struct perf_event_attr *attr = perfring_file_attr(report->input.data, index);
-
-	return report->event_count > 1 && attr && attr->type == PERFRING_TYPE_SOFTWARE &&
-	       attr->config == PERFRING_COUNT_SW_DUMMY && !report->events[index].samples && !report->events[index].lost;
-}
-
-/* The lines beyond the limit, so that none is left out in silence. */
-static void print_more(const struct event *event, struct row *const *rows, size_t nr)
-{
-	uint64_t weight = 0, samples = 0;
-
-	for (size_t i = 0; i < nr; i++) {
-		weight = plus(weight, rows[i]->weight);
-		samples += rows[i]->samples;
-	}
-	printf("# %zu more lines: %.2f%%, %" PRIu64 " samples\n", nr, percent_of(event, weight), samples);
-}
-
-static void print_event(const struct report *report, uint32_t index, struct row *const *rows, size_t all)
-{
-	size_t nr = all < report->limit ? all : (size_t)report->limit;
-	const struct event *event = &report->events[index];
-	const char *name = perfring_file_event_name(report->input.data, index);
-	int widths[KEY_COUNT];
-	size_t i;
-
-	printf("# Event '");
-	tool_print(stdout, name ? name : "?", 0, false);
-	printf("': %" PRIu64 " samples, %" PRIu64 " lost, total period %" PRIu64 "\n", event->samples, event->lost,
-	       event->weight);
-	if (!all) {
-		putchar('\n');
-		return;
-	}
-	for (i = 0; i < KEY_COUNT; i++)
-		widths[i] = (int)strlen(keys[i].title);
-	for (i = 0; i < nr; i++) {
-		widths[0] = wider(widths[0], tool_print(NULL, rows[i]->comm ? rows[i]->comm : "", 0, false));
-		widths[1] = wider(widths[1], tool_print(NULL, rows[i]->object ? rows[i]->object : "", 0, false));
-		/* "[.] " and 0x with 16 digits */
-		widths[2] = wider(widths[2], 4 + (rows[i]->symbol ? tool_print(NULL, rows[i]->symbol, 0, false) : 18));
-	}
-	printf("#\n# Overhead     Samples");
-	for (i = 0; i < report->order_count; i++)
-		printf("  %-*s", i + 1 < report->order_count ? widths[report->order[i]] : 0,
-		       keys[report->order[i]].title);
-	printf("\n#\n");
-	for (i = 0; i < nr; i++)
-		print_row(report, rows[i], widths);
-	if (nr < all)
-		print_more(event, rows + nr, all - nr);
-	putchar('\n');
-}
-
-static void print_nameless(const struct report *report)
-{
-	uint64_t all = 0, nameless = 0;
-	unsigned i;
-
-	for (i = 0; i < TOOL_NAMELESS_COUNT; i++)
-		all += report->nameless[i];
-	nameless = all - report->nameless[TOOL_NAMELESS_NONE];
-	if (!nameless)
-		return;
-	printf("# %" PRIu64 " of %" PRIu64 " samples have no symbol:\n", nameless, all);
-	for (i = TOOL_NAMELESS_NONE + 1; i < TOOL_NAMELESS_COUNT; i++)
-		if (report->nameless[i])
-			printf("#   %10" PRIu64 "  %s\n", report->nameless[i],
-			       tool_symbols_why(report->symbols, (enum tool_nameless)i));
-}
-
-static void print_report(struct report *report)
-{
-	size_t at = 0, end;
-	uint32_t i;
-
-	qsort(report->rows, report->nr, sizeof(struct row *), compare_rows);
-	for (i = 0; i < report->event_count; i++) {
-		if (is_silent(report, i))
-			continue;
-		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
-			;
-		print_event(report, i, report->rows + at, end - at);
-		at = end;
-	}
-	print_nameless(report);
-	if (report->lost_records)
-		printf("# %" PRIu64 " records were lost\n", report->lost_records);
-	if (report->throttles)
-		printf("# throttled %" PRIu64 " times\n", report->throttles);
-	if (report->unread)
-		printf("# %" PRIu64 " samples could not be read\n", report->unread);
-}
-
-/* ---- the command ---- */
-
-/* False: a word is no column or is there twice, or there is none. */
-static bool choose(struct report *report, const char *list)
-{
-	char *words = strdupa(list), *word, *rest;
-	unsigned i;
-
-	report->order_count = 0;
-	report->sorted = 0;
-	for (word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
-		for (i = 0; i < KEY_COUNT && strcmp(word, keys[i].name); i++)
-			;
-		if (i == KEY_COUNT || (report->sorted & keys[i].key))
+		if (width > UINT16_MAX)
 			return false;
-		report->sorted |= keys[i].key;
-		report->order[report->order_count++] = i;
+		report->widths[report->width_count++] = (uint32_t)width;
+		if (*end != ',')
+			return !*end;
 	}
-	return report->order_count;
+	return false;
 }
 
-static int run(struct report *report)
+static bool read_percent(const char *text, double *percent)
 {
-	struct perfring_item item;
+	char *end;
 
-	while (tool_input_next(&report->input, &item))
-		take(report, &item);
-	print_report(report);
-	if (!tool_flush())
-		return TOOL_FAILED;
-	return tool_input_end(&report->input);
+	if (*text < '0' || *text > '9')
+		return false;
+	*percent = strtod(text, &end);
+	return (!*end || !strcmp(end, "%")) && *percent <= 100;
 }
 
-static int report_command(int argc, char **argv)
+/* "100ms": ns. */
+static bool read_quantum(const char *text, uint64_t *quantum)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+	char *end;
+	unsigned long long number = *text >= '1' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+
+	for (size_t i = 0; number && number <= UINT32_MAX && i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(end, units[i].name)) {
+			*quantum = number * units[i].ns;
+			return true;
+		}
+	return false;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int read_options(struct tool_report *report, struct request *request, int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_report};
-	static struct report report = {.limit = UINT64_MAX, .capacity = 256};
-	const char *path = NULL;
-	int found, status;
+	int found;
 
-	choose(&report, "comm,dso,sym");
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
+		char *value = options.value;
+		bool good = true;
+		int taken = tool_filter_take(&report->filter, &options, found);
+
+		if (taken < 0)
+			return TOOL_MISUSED;
+		if (taken)
+			continue;
 		switch (found) {
 		case 'i':
-			path = options.value;
+			request->path = value;
 			break;
 		case 's':
-			if (!choose(&report, options.value))
-				return tool_options_refuse(&options, found, options.value);
+			if (!tool_report_is_list("-s", value))
+				return TOOL_MISUSED;
+			report->sort_words = value;
+			break;
+		case 'F':
+			if (!tool_report_is_list("-F", value))
+				return TOOL_MISUSED;
+			report->field_words = value;
+			break;
+		case LIMIT:
+			report->limit = options.number;
 			break;
 		case 'n':
-			report.limit = options.number;
+			report->shows_samples = true;
+			break;
+		case SHOW_TOTAL_PERIOD:
+			report->shows_period = true;
+			break;
+		case SHOW_CPU_UTILIZATION:
+			report->shows_modes = true;
+			break;
+		case PERCENT_LIMIT:
+			good = read_percent(value, &report->percent_limit);
+			break;
+		case PERCENTAGE:
+			report->is_relative = !strcmp(value, "relative");
+			good = report->is_relative || !strcmp(value, "absolute");
+			break;
+		case SYMBOL_FILTER:
+			report->symbol_part = value;
+			break;
+		case 'U':
+			report->hides_unresolved = true;
+			break;
+		case 't':
+			report->separator = strcmp(value, "\\t") ? value : "\t";
+			good = strcmp(value, ".") != 0;
+			break;
+		case 'w':
+			good = read_widths(report, value);
+			break;
+		case 'q':
+			report->is_quiet = true;
+			break;
+		case GROUP:
+			report->groups = TOOL_REPORT_ONE_GROUP;
+			break;
+		case NO_GROUP:
+			report->groups = TOOL_REPORT_NO_GROUPS;
+			break;
+		case SKIP_EMPTY:
+		case NO_SKIP_EMPTY:
+			report->keeps_empty = found == NO_SKIP_EMPTY;
+			break;
+		case NS:
+			report->nanoseconds = true;
+			break;
+		case TIME_QUANTUM:
+			good = read_quantum(value, &report->quantum);
+			break;
+		case HEADER_ONLY:
+			request->header_only = true;
+			/* fallthrough */
+		case HEADER:
+			request->header = true;
+			break;
+		case 'I':
+			request->lists = true;
+			break;
+		case STATS:
+			request->stats = true;
+			break;
+		case 'g':
+			good = !strcmp(value, "none");
+			break;
+		case STDIO_COLOR:
+			good = !strcmp(value, "always") || !strcmp(value, "never") || !strcmp(value, "auto");
+			break;
+		case MAX_STACK:
+		case 'f':
+		case LOOKS:
 			break;
 		default:
 			return tool_options_forgotten(&options, found);
 		}
+		if (!good)
+			return tool_options_refuse(&options, found, value);
 	}
-	if (!found)
-		return options.status;
-	status = tool_input_open(&report.input, path, argc, argv, optind);
-	if (status)
-		return status;
-	report.event_count = perfring_format_set_count(perfring_file_formats(report.input.data));
-	report.events = tool_allocate(NULL, report.event_count + 1u, sizeof(*report.events));
-	memset(report.events, 0, (report.event_count + 1u) * sizeof(*report.events));
-	report.rows = tool_allocate(NULL, report.capacity, sizeof(struct row *));
-	report.machine = tool_machine_open();
-	report.symbols = tool_symbols_open(report.input.data, report.machine);
-	status = run(&report);
-	tdestroy(report.tree, free);
-	free(report.rows);
-	free(report.events);
-	tool_symbols_close(report.symbols);
-	tool_machine_close(report.machine);
-	tool_input_close(&report.input);
+	return found ? -1 : options.status;
+}
+
+static int count(struct tool_report *report)
+{
+	struct tool_counts counts = {0};
+	struct perfring_item item;
+
+	while (tool_input_next(&report->input, &item))
+		tool_counts_take(&counts, &report->input, &item);
+	tool_counts_print(&counts, report->input.data);
+	free(counts.events);
+	return tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
+}
+
+static int run(struct tool_report *report)
+{
+	struct perfring_item item;
+	int status;
+
+	report->machine = tool_machine_open();
+	report->symbols = tool_symbols_open(report->input.data, report->machine);
+	report->tracepoints = tool_tracepoints_open(report->input.data, report->symbols);
+	tool_report_begin(report);
+	while (tool_input_next(&report->input, &item))
+		tool_report_take(report, &item);
+	tool_report_print(report);
+	status = tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
+	tool_report_end(report);
+	tool_tracepoints_close(report->tracepoints);
+	tool_symbols_close(report->symbols);
+	tool_machine_close(report->machine);
 	return status;
 }
+
+static int read_file(struct tool_report *report, const struct request *request)
+{
+	if (request->header && !tool_header_print(report->input.data, report->input.path, request->lists))
+		report->input.faults++;
+	if (request->header_only)
+		return tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
+	if (request->stats)
+		return count(report);
+	if (!tool_filter_open(&report->filter, "report", report->input.data))
+		return TOOL_FAILED;
+	if (!tool_report_choose(report))
+		return TOOL_MISUSED;
+	return run(report);
+}
+
+static int report_command(int argc, char **argv)
+{
+	static struct tool_report report = {.limit = UINT64_MAX, .capacity = 256, .quantum = 100 * NS_PER_MS};
+	struct request request = {NULL, false, false, false, false};
+	int status = read_options(&report, &request, argc, argv);
+
+	if (status >= 0)
+		return status;
+	status = tool_input_open(&report.input, request.path, argc, argv, optind);
+	if (status)
+		return status;
+	report.has_header = request.header;
+	status = read_file(&report, &request);
+	tool_input_close(&report.input);
+	tool_out_close();
+	return status;
+}
+
+#define LINES "lines of sources are not known: perf report and perf annotate have them"
+#define TREES "call trees are not shown: perfring script has the callchain of each sample"
+#define BRANCHES "stacks of branches are not shown: perfring dump -F brstack has them"
+#define SYMBOLS "objects are found by their names and build ids, the kernel's symbols in /proc/kallsyms"
 
 static const struct tool_option ROWS[] = {
 	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
 	 .help = "default perf.data; - is standard input"},
-	{'s', "sort", .value = "LIST", .takes = "comm, dso, sym, each at most once, such as comm,sym",
-	 .help = "columns of a line, from comm, dso and sym, in this order (default: all)"},
-	{'n', "limit", .value = "LINES", .takes = "a number of lines", .max = UINT64_MAX,
+	{.heading = "columns"},
+	{'s', "sort", .value = "LIST", .takes = "names of columns, such as comm,sym",
+	 .help = "what tells rows apart, and in which order they are (default: comm,dso,symbol, of tracepoints alone "
+		 "trace); +LIST: beside the default"},
+	{'F', "fields", .value = "LIST", .takes = "names of columns, such as overhead,sample,sym",
+	 .help = "these columns, in this order; +LIST: more of them"},
+	{'n', "show-nr-samples", .help = "numbers of samples"},
+	{SHOW_TOTAL_PERIOD, "show-total-period", .help = "sums of periods"},
+	{SHOW_CPU_UTILIZATION, "show-cpu-utilization", .help = "shares of the kernel and of user space"},
+	{TIME_QUANTUM, "time-quantum", .value = "TIME", .takes = "a time, such as 10ms (ns, us, ms, s)",
+	 .help = "the column time in steps of TIME (default 100ms)"},
+	{NS, "ns", .help = "the column time with nine digits instead of six"},
+	{'w', "column-widths", .value = "N[,N]", .takes = "numbers of characters, such as 0,10,20",
+	 .help = "columns of these widths; 0: as wide as their texts"},
+	{'t', "field-separator", .value = "SEP", .takes = "what stands between columns, such as a comma, and no dot",
+	 .help = "SEP between columns; in them it becomes a dot"},
+	{.heading = "samples"},
+	TOOL_FILTER_ROWS,
+	TOOL_FILTER_DSOS_ROW('d'),
+	{SYMBOL_FILTER, "symbol-filter", .value = "TEXT", .takes = "a part of a function's name",
+	 .help = "samples in functions in whose names TEXT is"},
+	{PERCENTAGE, "percentage", .value = "OF", .takes = "relative or absolute",
+	 .help = "relative: shares are of the samples shown; absolute: of all (default)"},
+	{'U', "hide-unresolved", .help = "only what has a symbol"},
+	{.heading = "rows"},
+	{LIMIT, "limit", .value = "LINES", .takes = "a number of lines", .max = UINT64_MAX,
 	 .help = "at most LINES lines for each event"},
+	{PERCENT_LIMIT, "percent-limit", .value = "PERCENT", .takes = "a percentage, up to 100",
+	 .help = "no rows below PERCENT"},
+	{GROUP, "group", .help = "all events in one table"},
+	{NO_GROUP, "no-group", .help = "events of a group in tables of their own"},
+	{SKIP_EMPTY, "skip-empty", .help = "no tables of events without samples (default)"},
+	{NO_SKIP_EMPTY, "no-skip-empty", .help = "those too"},
+	{.heading = "other views"},
+	{HEADER, "header", .help = "print the file's header first"},
+	{HEADER_ONLY, "header-only", .help = "print nothing else"},
+	{'I', "show-info", .help = "the header's long lists too"},
+	{STATS, "stats", .help = "only how many records there are, by kind and by event"},
+	{'q', "quiet", .help = "rows alone"},
+	{.heading = "as perf spells them"},
+	{'g', "call-graph", .value = "none", .takes = "none: " TREES, .help = "none, which is what is shown"},
+	{LOOKS, "no-children", .help = "taken: it is what is shown"},
+	{LOOKS, "stdio", .help = "taken: it is what is printed"},
+	{STDIO_COLOR, "stdio-color", .value = "WHEN", .takes = "always, never or auto",
+	 .help = "taken: there are no colors"},
+	{MAX_STACK, "max-stack", .value = "N", .takes = "a number of frames", .max = UINT32_MAX,
+	 .help = "taken: callchains are not shown"},
+	{LOOKS, "no-demangle", .help = "taken: names are shown as they are"},
+	{LOOKS, "no-inline", .help = "taken: inlined functions are not shown"},
+	{'f', "force", .help = "taken: any file that can be read is read"},
+	{PERF_ONLY, "children", .refused = "callers' shares are not summed up: --no-children is what is shown"},
+	{'G', "inverted", .refused = TREES},
+	{PERF_ONLY, "hierarchy", .refused = "one table with --sort has the same rows"},
+	{PERF_ONLY, "show-ref-call-graph", .refused = TREES},
+	{PERF_ONLY, "ignore-callees", .value = "REGEX", .takes = "a pattern", .refused = TREES},
+	{'p', "parent", .value = "REGEX", .takes = "a pattern", .refused = TREES},
+	{'x', "exclude-other", .refused = TREES},
+	{'D', "dump-raw-trace", .refused = "prints perf's own layout of all records; use perfring dump --raw"},
+	{PERF_ONLY, "disable-order", .refused = "goes with -D; perfring dump shows records in time order"},
+	{PERF_ONLY, "tasks", .refused = "use perfring script --show-task-events"},
+	{PERF_ONLY, "mmaps", .refused = "use perfring script --show-mmap-events"},
+	{'T', "threads", .refused = "counts of threads are perfring stat --per-thread's"},
+	{PERF_ONLY, "pretty", .value = "KEY", .takes = "normal or raw", .refused = "goes with -T, which is not here"},
+	{PERF_ONLY, "tui", .refused = "there is no window: the table is printed"},
+	{PERF_ONLY, "gtk", .refused = "there is no window: the table is printed"},
+	{PERF_ONLY, "samples", .value = "N", .takes = "a number", .refused = "there is no window to browse samples in"},
+	{'v', "verbose", .refused = "perfring says by itself what it cannot read"},
+	{PERF_ONLY, "group-sort-idx", .value = "N", .takes = "a number",
+	 .refused = "a group is sorted by its events in their order; use --no-group"},
+	{PERF_ONLY, "percent-type", .value = "TYPE", .takes = "a type", .refused = LINES},
+	{PERF_ONLY, "socket-filter", .value = "N", .takes = "a number", .refused = "use -C with the socket's CPUs"},
+	{'b', "branch-stack", .refused = BRANCHES},
+	{PERF_ONLY, "branch-history", .refused = BRANCHES},
+	{PERF_ONLY, "total-cycles", .refused = BRANCHES},
+	{PERF_ONLY, "stitch-lbr", .refused = BRANCHES},
+	{PERF_ONLY, "mem-mode", .refused = "perfring dump -F addr,data_src,weight has what memory samples say"},
+	{PERF_ONLY, "raw-trace", .refused = "perfring dump has the fields of tracepoints"},
+	{PERF_ONLY, "itrace", .value = "OPTS", .is_optional = true, .takes = "options",
+	 .refused = "AUX areas are carried and not decoded: use perf report"},
+	{'k', "vmlinux", .value = "FILE", .takes = "a file's name", .refused = SYMBOLS},
+	{'m', "modules", .refused = SYMBOLS},
+	{PERF_ONLY, "kallsyms", .value = "FILE", .takes = "a file's name", .refused = SYMBOLS},
+	{PERF_ONLY, "ignore-vmlinux", .refused = SYMBOLS},
+	{PERF_ONLY, "symfs", .value = "DIR", .takes = "a folder's name", .refused = SYMBOLS "; use chroot"},
+	{PERF_ONLY, "demangle", .refused = "names of symbols are shown as they are; pipe them through c++filt"},
+	{PERF_ONLY, "demangle-kernel", .refused = "names of symbols are shown as they are"},
+	{PERF_ONLY, "inline", .refused = LINES},
+	{PERF_ONLY, "full-source-path", .refused = LINES},
+	{PERF_ONLY, "source", .refused = LINES},
+	{PERF_ONLY, "asm-raw", .refused = LINES},
+	{'M', "disassembler-style", .value = "STYLE", .takes = "a style", .refused = LINES},
+	{PERF_ONLY, "objdump", .value = "FILE", .takes = "a file's name", .refused = LINES},
+	{PERF_ONLY, "prefix", .value = "DIR", .takes = "a folder's name", .refused = LINES},
+	{PERF_ONLY, "prefix-strip", .value = "N", .takes = "a number", .refused = LINES},
+	{PERF_ONLY, "switch-on", .value = "EVENT", .takes = "an event", .refused = "use --time FROM,TO"},
+	{PERF_ONLY, "switch-off", .value = "EVENT", .takes = "an event", .refused = "use --time FROM,TO"},
+	{PERF_ONLY, "show-on-off-events", .refused = "goes with --switch-on, which is not here"},
 	TOOL_OPTIONS_END,
 };
 
+static const char *column_name(size_t i)
+{
+	return i < TOOL_REPORT_COLUMN_COUNT ? tool_report_column_name((enum tool_report_column)i) : NULL;
+}
+
 static const struct tool_example EXAMPLES[] = {
 	{"The twenty functions with the most samples:", "perfring report --sort sym --limit 20"},
+	{"What one command did in the kernel, with numbers of samples:",
+	 "perfring report --comms make --dsos '[kernel.kallsyms]' -n"},
 	{"Of a recording that is not kept:", "perfring record -o - ./program | perfring report -"},
 	{0},
 };
@@ -503,14 +379,17 @@ static const struct tool_example EXAMPLES[] = {
 const struct tool_command tool_report = {
 	.name = "report",
 	.summary = "samples of a perf.data file by command, object and symbol",
-	.usage = "[[-i] FILE] [--sort comm,dso,sym] [--limit LINES]",
+	.usage = "[[-i] FILE] [--sort LIST] [OPTIONS]",
 	.description =
-		"Shows the samples of a perf.data file by command, object and symbol, most first, for each event.  A "
-		"sample weighs its period; one of a group ({a,b}:S) is a sample of each event that counted since the "
-		"last one.  [.] is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] unknown.",
+		"Shows the samples of a perf.data file by command, object and symbol, most first, for each event, in the "
+		"columns of perf report --stdio.  A sample weighs its period; one of a group ({a,b}:S) is a sample of "
+		"each event that counted since the last one, and a group is one table with a column for each event.  [.] "
+		"is user, [k] kernel, [g] guest kernel, [u] guest user, [H] hypervisor, [!] unknown.",
 	.options = ROWS,
+	.names_heading = "columns",
+	.names = column_name,
 	.exit_status = "0 done; 1 the file has faults or cannot be read; 2 usage error.",
 	.examples = EXAMPLES,
-	.see_also = "perfring-record perfring-dump perfring",
+	.see_also = "perfring-record perfring-script perfring-dump perfring",
 	.run = report_command,
 };

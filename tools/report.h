@@ -1,0 +1,174 @@
+/* report.h - what the files of `perfring report` share: its columns, its rows, and where samples go. */
+#ifndef PERFRING_TOOLS_REPORT_H
+#define PERFRING_TOOLS_REPORT_H
+
+#include "filter.h"
+#include "machine.h"
+#include "symbols.h"
+#include "tools.h"
+#include "tracepoint.h"
+
+/* The columns.  NAME, perf's name, the title, width at least.  First what is summed up, then what tells rows apart. */
+#define TOOL_REPORT_COLUMNS(COLUMN) \
+	COLUMN(OVERHEAD, "overhead", "Overhead", 8) \
+	COLUMN(SYS, "overhead_sys", "sys", 8) \
+	COLUMN(US, "overhead_us", "usr", 8) \
+	COLUMN(GUEST_SYS, "overhead_guest_sys", "guest sys", 9) \
+	COLUMN(GUEST_US, "overhead_guest_us", "guest usr", 9) \
+	COLUMN(SAMPLES, "sample", "Samples", 12) \
+	COLUMN(PERIOD, "period", "Period", 12) \
+	COLUMN(PID, "pid", "    Pid:Command", 15) \
+	COLUMN(TID, "tid", "    Pid:Command", 15) \
+	COLUMN(COMM, "comm", "Command", 7) \
+	COLUMN(DSO, "dso", "Shared Object", 13) \
+	COLUMN(SYM, "symbol", "Symbol", 6) \
+	COLUMN(CPU, "cpu", "CPU", 3) \
+	COLUMN(TRACE, "trace", "Trace output", 12) \
+	COLUMN(TIME, "time", "Time", 12) \
+	COLUMN(ADDR, "addr", "Address", 18)
+
+enum tool_report_column {
+#define COLUMN(NAME, name, title, width) TOOL_REPORT_##NAME,
+	TOOL_REPORT_COLUMNS(COLUMN)
+#undef COLUMN
+	TOOL_REPORT_COLUMN_COUNT,
+	TOOL_REPORT_FIRST_KEY = TOOL_REPORT_PID,
+};
+
+/* A list of columns, each at most once. */
+struct tool_report_list {
+	size_t nr;
+	enum tool_report_column columns[TOOL_REPORT_COLUMN_COUNT];
+};
+
+/* Sums of one event of a row. */
+struct tool_report_cell {
+	uint64_t samples;
+	uint64_t weight;
+	uint64_t mode[4]; /* of them, what was of the kernel, of user space, of a guest's kernel, of its user space */
+};
+
+/* A row of one event, or of a group of them that is shown as one.  What no column shows is NULL or 0 in every row. */
+struct tool_report_row {
+	uint32_t event; /* the first of its group */
+	uint32_t tid;
+	uint32_t cpu;
+	char mark;
+	bool has_no_symbol; /* of its first sample */
+	const char *comm;
+	const char *object; /* short; NULL: unknown */
+	const char *symbol;
+	const char *trace;
+	uint64_t address; /* of the symbol, or of the sample if it has no symbol */
+	uint64_t time;
+	uint64_t ip;
+	struct tool_report_cell cells[]; /* one for each event of the group */
+};
+
+struct tool_report_event {
+	uint32_t leader, members; /* of its group; members: 1 of those that follow the leader */
+	bool leads_group;         /* in the file: perf speaks of its "events" though it is shown alone */
+	const char *group_name;   /* of a leader: NULL or "" without one */
+	uint64_t samples;         /* of what the percentages are */
+	uint64_t weight;
+	uint64_t lost;
+};
+
+enum {
+	TOOL_REPORT_RECENT_BITS = 12,
+	TOOL_REPORT_MEMBERS = 64, /* events of a group that is shown as one: each row has a cell for each */
+};
+
+/* Samples of one address in one thread go into one row, until a record changes tasks or mappings. */
+struct tool_report_recent {
+	bool is_known;
+	struct tool_report_row *row; /* NULL: not shown */
+	uint64_t change;
+	uint64_t ip;
+	uint64_t present;
+	uint32_t pid, tid;
+	uint32_t event;
+	unsigned cpumode;
+	unsigned nameless;
+};
+
+enum tool_report_groups {
+	TOOL_REPORT_GROUPS,    /* as the file has them */
+	TOOL_REPORT_NO_GROUPS, /* each event for itself */
+	TOOL_REPORT_ONE_GROUP, /* all events in one */
+};
+
+struct tool_report {
+	struct tool_input input;
+	struct tool_machine *machine;
+	struct tool_symbols *symbols;
+	struct tool_tracepoints *tracepoints;
+	struct tool_filter filter;
+	const char *symbol_part; /* of --symbol-filter */
+	bool hides_unresolved;
+	bool is_relative; /* percentages are of what is shown */
+	enum tool_report_groups groups;
+	uint64_t quantum; /* ns of the time column */
+
+	/* columns */
+	const char *sort_words, *field_words; /* of the command line */
+	bool shows_samples, shows_period, shows_modes;
+	struct tool_report_list shown, sorted;
+	bool has[TOOL_REPORT_COLUMN_COUNT]; /* whether it tells rows apart or is shown */
+
+	/* looks */
+	uint64_t limit;
+	double percent_limit;
+	const char *separator; /* NULL: columns of one width */
+	uint32_t widths[TOOL_REPORT_COLUMN_COUNT];
+	size_t width_count;
+	bool nanoseconds;
+	bool is_quiet;
+	bool keeps_empty;
+	bool has_header;
+
+	/* rows */
+	void *tree;
+	struct tool_report_row **rows;
+	size_t nr;
+	size_t capacity;
+	struct tool_report_event *events;
+	uint32_t event_count;
+	uint64_t nameless[TOOL_NAMELESS_COUNT];
+	uint64_t lost_records;
+	uint64_t throttles;
+	uint64_t unread;
+	uint64_t change; /* records of tasks or mappings */
+	struct tool_report_recent recent[1 << TOOL_REPORT_RECENT_BITS];
+};
+
+/* ---- report_columns.c ---- */
+
+const char *tool_report_column_name(enum tool_report_column column);
+const char *tool_report_column_title(enum tool_report_column column);
+int tool_report_column_width(enum tool_report_column column);
+
+/* Chooses the columns of --sort and --fields and of the options that add one.  Returns false after a complaint. */
+bool tool_report_choose(struct tool_report *report);
+
+/* Whether --sort's or --fields' value is one, before the file is open: complains if it is not. */
+bool tool_report_is_list(const char *option, const char *words);
+
+/* ---- report_rows.c ---- */
+
+/* Reads the groups of the file. */
+void tool_report_begin(struct tool_report *report);
+void tool_report_take(struct tool_report *report, const struct perfring_item *item);
+
+/* The event of this index; a stream may announce more at any time.  Valid until the next call. */
+struct tool_report_event *tool_report_event_of(struct tool_report *report, uint32_t index);
+
+/* Sorts the rows as they are shown. */
+void tool_report_sort(struct tool_report *report);
+void tool_report_end(struct tool_report *report);
+
+/* ---- report_print.c ---- */
+
+void tool_report_print(struct tool_report *report);
+
+#endif

@@ -1,0 +1,403 @@
+/* report_print.c - a report as text, in perf's layout. */
+#include <inttypes.h>
+#include "report.h"
+
+enum {
+	CELL = 64, /* bytes of the text of a number */
+};
+
+/* Of one event or group: its rows, and how wide the columns are. */
+struct table {
+	const struct tool_report *report;
+	const struct tool_report_event *events; /* the leader and its members */
+	uint32_t members;
+	struct tool_report_row *const *rows;
+	size_t nr;
+	int widths[TOOL_REPORT_COLUMN_COUNT];
+};
+
+static bool is_sum(enum tool_report_column column)
+{
+	return column < TOOL_REPORT_FIRST_KEY;
+}
+
+static double percent_of(const struct tool_report_event *event, uint64_t weight)
+{
+	return event->weight ? 100.0 * (double)weight / (double)event->weight : 0.0;
+}
+
+/* ---- columns ---- */
+
+/* A thread is shown by its last name. */
+static const char *thread_name(const struct tool_report *report, const struct tool_report_row *row)
+{
+	return tool_machine_comm(report->machine, row->tid);
+}
+
+static int width_of(const struct tool_report *report, const struct tool_report_row *row, enum tool_report_column column)
+{
+	int used;
+
+	switch (column) {
+	case TOOL_REPORT_PID:
+	case TOOL_REPORT_TID:
+		return 8 + tool_print(NULL, thread_name(report, row), 0, false);
+	case TOOL_REPORT_COMM:
+		return tool_print(NULL, row->comm, 0, false);
+	case TOOL_REPORT_DSO:
+		used = tool_print(NULL, row->object, 0, false);
+		/* as perf: space for an address, where no symbol is known */
+		return row->has_no_symbol && !report->separator && !report->filter.objects && used < 16 ? 16 : used;
+	case TOOL_REPORT_SYM:
+		/* "[.] " and 0x with 16 digits */
+		return 4 + (row->symbol ? tool_print(NULL, row->symbol, 0, false) : 18);
+	case TOOL_REPORT_TRACE:
+		return tool_print(NULL, row->trace, 0, false);
+	case TOOL_REPORT_TIME:
+		return report->nanoseconds ? 16 : 12;
+	default:
+		return 0;
+	}
+}
+
+/* As wide as the widest value and the title, or as -w says: then a title that is longer widens what is summed up alone. */
+static void measure(struct table *table)
+{
+	const struct tool_report *report = table->report;
+
+	for (size_t i = 0; i < report->shown.nr; i++) {
+		enum tool_report_column column = report->shown.columns[i];
+		int *width = &table->widths[i], least = tool_report_column_width(column), wanted = 0;
+
+		*width = least;
+		if (i < report->width_count)
+			wanted = (int)report->widths[i];
+		if (is_sum(column)) {
+			*width = (wanted ? wanted : least) * (int)table->members;
+			continue;
+		}
+		for (size_t j = 0; j < table->nr; j++) {
+			int its = width_of(report, table->rows[j], column);
+
+			*width = its > *width ? its : *width;
+		}
+		/* perf measures the text of a tracepoint when it compares two of them */
+		if (column == TOOL_REPORT_TRACE && table->events->samples < 2)
+			*width = least;
+		if (wanted)
+			*width = wanted;
+	}
+}
+
+static int padded_width(const struct table *table, size_t i)
+{
+	enum tool_report_column column = table->report->shown.columns[i];
+	int title = (int)strlen(tool_report_column_title(column));
+
+	return is_sum(column) && table->widths[i] < title ? title : table->widths[i];
+}
+
+/* At most `width` columns of a text; the separator inside becomes a dot.  Returns the columns used. */
+static int put_cut(const struct tool_report *report, const char *text, int width)
+{
+	char buffer[4];
+	int used = 0;
+
+	for (; *text && used < width; text++) {
+		char c = report->separator && *text == *report->separator ? '.' : *text;
+		int size = (int)tool_escape(buffer, (unsigned char)c, false);
+
+		used += size;
+		printf("%.*s", size, buffer);
+	}
+	return used;
+}
+
+static void put_blanks(int nr)
+{
+	if (nr > 0)
+		printf("%*s", nr, "");
+}
+
+static int put_sum(const struct table *table, const struct tool_report_cell *cell,
+		   const struct tool_report_event *event, enum tool_report_column column, int width)
+{
+	bool is_number = column == TOOL_REPORT_SAMPLES || column == TOOL_REPORT_PERIOD;
+	uint64_t number = column == TOOL_REPORT_SAMPLES                 ? cell->samples
+			  : is_number || column == TOOL_REPORT_OVERHEAD ? cell->weight
+									: cell->mode[column - TOOL_REPORT_SYS];
+
+	if (table->report->separator)
+		width = 0;
+	if (is_number)
+		return printf(" %*" PRIu64, width > 1 ? width - 1 : 0, number);
+	return printf(" %*.2f%%", width > 2 ? width - 2 : 0, percent_of(event, number));
+}
+
+static int put_symbol(const struct tool_report *report, const struct tool_report_row *row, int width)
+{
+	char address[CELL];
+
+	printf("[%c] ", row->mark);
+	snprintf(address, sizeof(address), "%#.16" PRIx64, row->address);
+	return 4 + put_cut(report, row->symbol ? row->symbol : address, width > 4 ? width - 4 : 0);
+}
+
+/* Returns the columns used. */
+static int put_key(const struct tool_report *report, const struct tool_report_row *row, enum tool_report_column column,
+		   int width)
+{
+	char text[CELL];
+
+	switch (column) {
+	case TOOL_REPORT_PID:
+	case TOOL_REPORT_TID:
+		snprintf(text, sizeof(text), "%7d:", (int)row->tid);
+		return put_cut(report, text, width) +
+		       put_cut(report, thread_name(report, row), width > 8 ? width - 8 : 0);
+	case TOOL_REPORT_COMM:
+		return put_cut(report, row->comm, width);
+	case TOOL_REPORT_DSO:
+		return put_cut(report, row->object, width);
+	case TOOL_REPORT_SYM:
+		return put_symbol(report, row, width);
+	case TOOL_REPORT_TRACE:
+		return put_cut(report, row->trace, width);
+	case TOOL_REPORT_CPU:
+		return printf("%.3d", (int)row->cpu);
+	case TOOL_REPORT_TIME:
+		return printf("%" PRIu64 ".%0*" PRIu64, row->time / 1000000000, report->nanoseconds ? 9 : 6,
+			      row->time % 1000000000 / (report->nanoseconds ? 1 : 1000));
+	default:
+		snprintf(text, sizeof(text), "%#" PRIx64, row->ip);
+		return put_cut(report, text, width);
+	}
+}
+
+static void put_row(const struct table *table, const struct tool_report_row *row)
+{
+	const struct tool_report *report = table->report;
+
+	if (!report->separator)
+		printf("  ");
+	for (size_t i = 0; i < report->shown.nr; i++) {
+		enum tool_report_column column = report->shown.columns[i];
+		bool is_last = i + 1 == report->shown.nr;
+		int used = 0, width = table->widths[i];
+
+		if (i)
+			fputs(report->separator ? report->separator : "  ", stdout);
+		for (uint32_t j = 0; is_sum(column) && j < table->members; j++)
+			used += put_sum(table, &row->cells[j], &table->events[j], column, width / (int)table->members);
+		if (!is_sum(column))
+			used = put_key(report, row, column, width);
+		/* names are as wide as their column in the last one too */
+		if (!is_last || (column >= TOOL_REPORT_PID && column <= TOOL_REPORT_DSO) || column == TOOL_REPORT_ADDR)
+			put_blanks(padded_width(table, i) - used);
+	}
+	putchar('\n');
+}
+
+static void put_titles(const struct table *table)
+{
+	const struct tool_report *report = table->report;
+
+	printf("#\n# ");
+	for (size_t i = 0; i < report->shown.nr; i++) {
+		enum tool_report_column column = report->shown.columns[i];
+		const char *title = tool_report_column_title(column);
+		int width = padded_width(table, i);
+
+		if (i)
+			fputs(report->separator ? report->separator : "  ", stdout);
+		if (is_sum(column))
+			printf("%*s", width, title);
+		else
+			printf("%-*.*s", width, width, title);
+	}
+	putchar('\n');
+	if (report->separator)
+		return;
+	printf("# ");
+	for (size_t i = 0; i < report->shown.nr; i++) {
+		if (i)
+			fputs("  ", stdout);
+		for (int at = padded_width(table, i); at; at--)
+			putchar('.');
+	}
+	printf("\n#\n");
+}
+
+/* ---- events ---- */
+
+static const char *name_of(const struct tool_report *report, uint32_t index)
+{
+	const char *name = perfring_file_event_name(report->input.data, index);
+
+	return name ? name : "?";
+}
+
+/* 'cpu-clock', 'anon group { a, b }', 'a, b'. */
+static void put_name(const struct tool_report *report, uint32_t leader)
+{
+	const struct tool_report_event *event = &report->events[leader];
+	bool is_named = event->members > 1 && event->group_name;
+
+	putchar('\'');
+	if (is_named) {
+		bool is_anonymous = !*event->group_name || !strcmp(event->group_name, "{anon_group}");
+
+		tool_print(stdout, is_anonymous ? "anon group" : event->group_name, 0, false);
+		printf(" { ");
+	}
+	for (uint32_t i = 0; i < event->members; i++) {
+		if (i)
+			printf(", ");
+		tool_print(stdout, name_of(report, leader + i), 0, false);
+	}
+	printf("%s'", is_named ? " }" : "");
+}
+
+/* The sums of a group; numbers of samples as perf has them: 12K. */
+static void put_event(const struct tool_report *report, uint32_t leader)
+{
+	const struct tool_report_event *events = &report->events[leader];
+	uint64_t samples = 0, weight = 0;
+	const char *unit = " KMG";
+
+	for (uint32_t i = 0; i < events->members; i++) {
+		samples += events[i].samples;
+		weight = weight + events[i].weight < weight ? UINT64_MAX : weight + events[i].weight;
+	}
+	for (; samples > 1000 && unit[1]; unit++)
+		samples /= 1000;
+	printf("# Samples: %" PRIu64 "%c of event%s ", samples, *unit, events->leads_group ? "s" : "");
+	put_name(report, leader);
+	if (report->filter.time) {
+		printf(" (time slices: ");
+		tool_print(stdout, report->filter.time, 0, false);
+		putchar(')');
+	}
+	printf("\n# Event count (approx.): %" PRIu64 "\n", weight);
+}
+
+/* The lines beyond the limits, so that none is left out in silence.  perf says nothing of those of --percent-limit. */
+static void put_more(const struct table *table, size_t from)
+{
+	uint64_t weight = 0, samples = 0;
+
+	for (size_t i = from; i < table->nr; i++) {
+		weight += table->rows[i]->cells[0].weight;
+		samples += table->rows[i]->cells[0].samples;
+	}
+	printf("# %zu more lines: %.2f%%, %" PRIu64 " samples\n", table->nr - from, percent_of(table->events, weight),
+	       samples);
+}
+
+static void put_table(const struct tool_report *report, uint32_t leader, struct tool_report_row *const *rows, size_t nr)
+{
+	struct table table = {report, &report->events[leader], report->events[leader].members, rows, nr, {0}};
+	size_t i, shown = 0;
+
+	measure(&table);
+	if (!report->is_quiet) {
+		put_event(report, leader);
+		put_titles(&table);
+	}
+	for (i = 0; i < nr && shown < report->limit; i++) {
+		if (percent_of(table.events, rows[i]->cells[0].weight) < report->percent_limit)
+			continue;
+		put_row(&table, rows[i]);
+		shown++;
+	}
+	if (i < nr && !report->is_quiet)
+		put_more(&table, i);
+	printf("\n\n");
+}
+
+/* An event without samples, of several. */
+static bool is_empty(const struct tool_report *report, uint32_t leader)
+{
+	const struct tool_report_event *events = &report->events[leader];
+
+	for (uint32_t i = 0; i < events->members; i++)
+		if (events[i].samples || events[i].lost)
+			return false;
+	return report->event_count > 1;
+}
+
+/* ---- all of it ---- */
+
+static void put_filter(const char *what, const char *list)
+{
+	if (!tool_filter_only(list))
+		return;
+	printf("# %s: ", what);
+	tool_print(stdout, list, 0, false);
+	putchar('\n');
+}
+
+static void put_head(const struct tool_report *report)
+{
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < report->event_count; i++)
+		lost += report->events[i].lost;
+	if (!report->has_header)
+		printf("# How it was recorded: --header\n#\n");
+	if (report->has[TOOL_REPORT_COMM])
+		put_filter("comm", report->filter.comms);
+	if (report->has[TOOL_REPORT_DSO])
+		put_filter("dso", report->filter.objects);
+	if (report->has[TOOL_REPORT_SYM])
+		put_filter("symbol", report->filter.symbols);
+	printf("#\n# Total Lost Samples: %" PRIu64 "\n#\n", lost);
+}
+
+static void put_nameless(const struct tool_report *report)
+{
+	uint64_t all = 0, nameless = 0;
+	unsigned i;
+
+	for (i = 0; i < TOOL_NAMELESS_COUNT; i++)
+		all += report->nameless[i];
+	nameless = all - report->nameless[TOOL_NAMELESS_NONE];
+	if (!nameless || report->hides_unresolved)
+		return;
+	printf("# %" PRIu64 " of %" PRIu64 " samples have no symbol:\n", nameless, all);
+	for (i = TOOL_NAMELESS_NONE + 1; i < TOOL_NAMELESS_COUNT; i++)
+		if (report->nameless[i])
+			printf("#   %10" PRIu64 "  %s\n", report->nameless[i],
+			       tool_symbols_why(report->symbols, (enum tool_nameless)i));
+}
+
+static void put_foot(const struct tool_report *report)
+{
+	put_nameless(report);
+	if (report->lost_records)
+		printf("# %" PRIu64 " records were lost\n", report->lost_records);
+	if (report->throttles)
+		printf("# throttled %" PRIu64 " times\n", report->throttles);
+	if (report->unread)
+		printf("# %" PRIu64 " samples could not be read\n", report->unread);
+}
+
+void tool_report_print(struct tool_report *report)
+{
+	size_t at = 0, end;
+
+	tool_report_sort(report);
+	if (!report->is_quiet)
+		put_head(report);
+	for (uint32_t i = 0; i < report->event_count; i++) {
+		if (report->events[i].leader != i)
+			continue;
+		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
+			;
+		if (report->keeps_empty || !is_empty(report, i))
+			put_table(report, i, report->rows + at, end - at);
+		at = end;
+	}
+	if (!report->is_quiet)
+		put_foot(report);
+}
