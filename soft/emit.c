@@ -393,6 +393,25 @@ bool perfring_soft_put_record(struct soft_instance *instance, struct perfring_re
 	return true;
 }
 
+void perfring_soft_put_read(struct soft_instance *instance)
+{
+	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* partner: soft_event.c */
+	uint32_t body = perfring_soft_read_at_exit(instance, NULL, 0);
+	uint32_t size = 16 + body + perfring_format_trailer(&instance->event->format);
+	uint32_t ids[2] = {instance->thread->pid, instance->thread->tid};
+	struct perfring_claim claim;
+	unsigned char *space;
+
+	space = writer ? perfring_writer_reserve(writer, &instance->output, size, &claim) : NULL;
+	if (!space)
+		return;
+	*(perfring_header *)(void *)space = (perfring_header){PERF_RECORD_READ, 0, (uint16_t)size};
+	memcpy(space + 8, ids, sizeof(ids));
+	perfring_soft_read_at_exit(instance, space + 16, body);
+	perfring_soft_put_trailer(instance, space + 16 + body, perfring_soft_now(instance->event));
+	perfring_writer_commit(writer, &claim);
+}
+
 void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle)
 {
 	struct perfring_record record = {.type = unthrottle ? PERF_RECORD_UNTHROTTLE : PERF_RECORD_THROTTLE};

@@ -4,10 +4,11 @@
  *   FORK, EXIT     a thread that joins,    task, comm, mmap, mmap2 or mmap_data, if they are on (docs/abi.md 5)
  *                  leaves
  *   COMM           a thread that joins     comm, if they are on
+ *   READ           a thread that leaves    inherit_stat, on or off, if the thread is not the event's own (docs/abi.md 9.7)
  *   COMM, MMAP(2)  put_state               comm; mmap or mmap2 (executable mappings), mmap_data (the others)
  *
- * The first thread has no FORK, because no thread of the process created it.  Who created the others is unknown: their FORK
- * names the first thread.
+ * The first thread has no FORK, because no thread of the process created it.  Who created the others is known of
+ * perfring_soft_thread_create's: their FORK names that thread, the FORK of others the first one.
  *
  * put_state remembers a hash of each thing that is in the ring.  Each call replaces the hashes by those of what exists now,
  * so what was unmapped and is mapped again at the same address is new.  What found the ring full is tried again.
@@ -60,7 +61,7 @@ static struct soft_instance *task_instance(const struct perfring_soft_event *eve
 	return has_tasks && PERFRING_LOAD(&event->on) ? event->instances[thread->index] : NULL;
 }
 
-void perfring_soft_put_fork(struct soft_thread *thread)
+void perfring_soft_put_fork(struct soft_thread *thread, const struct soft_thread *creator)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_FORK};
 	struct perfring_soft_event *event;
@@ -68,7 +69,8 @@ void perfring_soft_put_fork(struct soft_thread *thread)
 	char comm[COMM_SIZE] = "";
 
 	prctl(PR_GET_NAME, comm);
-	record.is.fork.pid = record.is.fork.ppid = record.is.fork.ptid = thread->pid;
+	record.is.fork.pid = record.is.fork.ppid = thread->pid;
+	record.is.fork.ptid = creator ? creator->tid : thread->pid;
 	record.is.fork.tid = thread->tid;
 	for (event = perfring_soft_events; event; event = event->all) {
 		instance = task_instance(event, thread);
@@ -94,6 +96,11 @@ void perfring_soft_put_exit(struct soft_thread *thread)
 		/* Only here: without such events a thread makes no system call. */
 		record.is.exit.ppid = record.is.exit.ptid = (uint32_t)getppid();
 		perfring_soft_put_record(instance, &record);
+	}
+	for (event = perfring_soft_events; event; event = event->all) { /* from the last to the first: read_at_exit */
+		instance = event->attr.inherit_stat && event->has_heirs ? event->instances[thread->index] : NULL;
+		if (instance && event->opener != thread)
+			perfring_soft_put_read(instance);
 	}
 }
 

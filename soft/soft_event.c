@@ -36,7 +36,7 @@ enum {
 
 /* Records of the kernel; exec, which ends the event; backward rings. */
 #define FLAGS_NOT_HERE \
-	(FLAG(inherit_stat) | FLAG(enable_on_exec) | FLAG(context_switch) | FLAG(write_backward) | FLAG(namespaces) | \
+	(FLAG(enable_on_exec) | FLAG(context_switch) | FLAG(write_backward) | FLAG(namespaces) | \
 	 FLAG(ksymbol) | FLAG(bpf_event) | FLAG(aux_output) | FLAG(cgroup) | FLAG(text_poke) | FLAG(sigtrap) | \
 	 FLAG(defer_callchain) | FLAG(defer_output))
 
@@ -123,6 +123,7 @@ static int judge(struct perfring_soft_event *event, const struct perf_event_attr
 		return -EINVAL;
 	if (scope == PERFRING_SOFT_PROCESS)
 		flags |= FLAG(inherit);
+	event->has_heirs = flags & FLAG(inherit);
 	/* Only TID says whose values these are. */
 	if (flags & FLAG(inherit) && attr->sample_type & PERF_SAMPLE_READ && !(attr->sample_type & PERF_SAMPLE_TID))
 		return -EINVAL;
@@ -132,7 +133,6 @@ static int judge(struct perfring_soft_event *event, const struct perf_event_attr
 	if (!event->point)
 		return -ENOENT;
 	if (attr->sample_type & ~SAMPLE_BITS || flags & FLAGS_NOT_HERE || aux_action ||
-	    (flags & FLAG(inherit) && scope == PERFRING_SOFT_THREAD) ||
 	    (attr->sample_type & PERF_SAMPLE_REGS_USER && attr->sample_regs_user & REGS_ELSEWHERE))
 		return -EOPNOTSUPP;
 	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && attr->sample_max_stack > SOFT_CHAIN_MAX)
@@ -172,7 +172,8 @@ static int judge_group(const struct perfring_soft_event *event, const struct per
 	uint32_t members = 1;
 
 	if (leader) {
-		if (leader->leader != leader || !is_akin(event, leader) || event->attr.pinned || event->attr.exclusive)
+		if (leader->leader != leader || !is_akin(event, leader) || leader->has_heirs != event->has_heirs ||
+		    event->attr.pinned || event->attr.exclusive)
 			return -EINVAL;
 		for (member = leader; member; member = member->next)
 			members++;
@@ -277,7 +278,7 @@ static void settle(struct perfring_soft_event *event)
 	} while (event->leader == event && member);
 }
 
-/* Only THREAD events have a limit, so only this thread's instances count.  A clock's handler stops its timer itself. */
+/* Only events without heirs have a limit, so only this thread's instances count.  A clock's handler stops its timer itself. */
 void perfring_soft_event_stop(struct perfring_soft_event *event)
 {
 	const struct soft_thread *self = perfring_soft_self;
@@ -400,8 +401,19 @@ static int make_instances(struct perfring_soft_event *event)
 	return ret;
 }
 
-int perfring_soft_open(struct perfring_soft_event **result, const struct perf_event_attr *attr, unsigned scope,
-		       struct perfring_soft_event *leader)
+/* perfring_soft_lock.  The joined thread with that tid, or NULL. */
+static struct soft_thread *thread_of(uint32_t tid)
+{
+	struct soft_thread *thread = perfring_soft_threads;
+
+	while (thread && thread->tid != tid)
+		thread = thread->next;
+	return thread;
+}
+
+/* tid: of the event's thread; 0: the caller. */
+static int open_event_on(struct perfring_soft_event **result, const struct perf_event_attr *attr, unsigned scope,
+			 uint32_t tid, struct perfring_soft_event *leader)
 {
 	struct perfring_soft_event *event;
 	struct soft_list *old = NULL;
@@ -423,11 +435,11 @@ int perfring_soft_open(struct perfring_soft_event **result, const struct perf_ev
 		return ret;
 	}
 	event->id = perfring_soft_next_id();
-	event->opener = perfring_soft_self;
 	event->on = !event->attr.disabled;
 
-	perfring_soft_lock_take();
-	ret = judge_group(event, leader);
+	perfring_soft_lock_take(); /* from here to instance_make the thread cannot leave */
+	event->opener = tid ? thread_of(tid) : perfring_soft_self;
+	ret = event->opener ? judge_group(event, leader) : -ESRCH;
 	event->leader = leader ? leader : event;
 	if (!ret)
 		ret = make_instances(event);
@@ -453,6 +465,18 @@ int perfring_soft_open(struct perfring_soft_event **result, const struct perf_ev
 	}
 	*result = event;
 	return 0;
+}
+
+int perfring_soft_open(struct perfring_soft_event **event, const struct perf_event_attr *attr, unsigned scope,
+		       struct perfring_soft_event *leader)
+{
+	return open_event_on(event, attr, scope, 0, leader);
+}
+
+int perfring_soft_open_on(struct perfring_soft_event **event, const struct perf_event_attr *attr, uint32_t tid,
+			  struct perfring_soft_event *leader)
+{
+	return open_event_on(event, attr, PERFRING_SOFT_THREAD, tid, leader);
 }
 
 /* Both locks. */
@@ -674,7 +698,7 @@ int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n)
 	sigset_t signals;
 
 	if (!event->samples || n >= SOFT_LIMIT_SPENT ||
-	    event->scope == PERFRING_SOFT_PROCESS) /* docs/abi.md 2.1: as an event with inherit */
+	    event->has_heirs) /* docs/abi.md 2.1 */
 		return -EINVAL;
 	if (!n) {
 		perfring_soft_enable(event, false);
@@ -770,8 +794,10 @@ static void put_ids(uint64_t *word, uint64_t format, uint64_t id, uint64_t lost)
 		*word++ = lost;
 }
 
-/* Returns the size; 0: more than `max`. Meanwhile the group may change; each entry is valid. */
-static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t index, unsigned char *to, size_t max)
+/* last: of the group's members, NULL: of all.  Returns the size; 0: more than `max`. Meanwhile the group may change; each
+ * entry is valid. */
+static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t index,
+			    const struct perfring_soft_event *last, unsigned char *to, size_t max)
 {
 	uint64_t format = event->attr.read_format, words[8], *word, nr = 0;
 	bool group = format & PERF_FORMAT_GROUP;
@@ -789,8 +815,10 @@ static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t in
 		word = group ? words + 1 : put_times(words + 1, format, reading.enabled);
 		put_ids(word, format, member->id, reading.lost);
 		memcpy(to + size, words, entry);
+		if (member == last)
+			group = false;
 	}
-	if (!group)
+	if (!head)
 		return size;
 	/* read(2) has the leader's times, a sample those of its own event. */
 	reading = reading_of(index == UINT32_MAX ? leader : event, index);
@@ -802,7 +830,19 @@ static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t in
 
 uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max)
 {
-	return put_reading(instance->event, instance->thread->index, to, max);
+	return put_reading(instance->event, instance->thread->index, NULL, to, max);
+}
+
+/* The kernel ends a task's events from the last to the first: of a group those that are left. */
+uint32_t perfring_soft_read_at_exit(const struct soft_instance *instance, void *to, uint32_t max)
+{
+	const struct perfring_soft_event *event = instance->event, *member = event->leader;
+	uint32_t members = 1, size;
+
+	for (; member != event; member = member->next)
+		members++;
+	size = read_size(event, members);
+	return to ? put_reading(event, instance->thread->index, event, to, max) : size;
 }
 
 uint32_t perfring_soft_read_size(const struct soft_instance *instance)
@@ -821,7 +861,7 @@ int64_t perfring_soft_read(struct perfring_soft_event *event, void *buffer, size
 	uint32_t put;
 
 	perfring_soft_switch_take(&signals);
-	put = put_reading(event, UINT32_MAX, buffer, size);
+	put = put_reading(event, UINT32_MAX, NULL, buffer, size);
 	perfring_soft_switch_give(&signals);
 	return put ? (int64_t)put : -ENOSPC;
 }

@@ -140,7 +140,8 @@ struct perfring_soft_event {
 	uint32_t threads;           /* places of `instances` that were used */
 	uint32_t is_counted;        /* in point->active.  By PERFRING_EXCHANGE */
 	bool is_inherited;          /* by a fork's child */
-	struct soft_thread *opener; /* THREAD: its only thread; NULL: it has left */
+	bool has_heirs;             /* PROCESS; THREAD with attr.inherit: threads that its threads create have instances too */
+	struct soft_thread *opener; /* THREAD: its first thread; NULL: it has left */
 
 	/* perfring_soft_lock */
 	struct perfring_soft_event *leader; /* of its group; itself if it leads or has none */
@@ -262,6 +263,8 @@ void perfring_soft_event_stop(struct perfring_soft_event *event);
 uint64_t perfring_soft_time_enabled(struct soft_instance *instance);
 /* Encodes READ (docs/abi.md 2.2) with the values in this thread.  Returns its size; 0: more than `max`. Handlers. */
 uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max);
+/* perfring_soft_lock.  The same for the READ of a leaving thread.  to NULL: only its size. */
+uint32_t perfring_soft_read_at_exit(const struct soft_instance *instance, void *to, uint32_t max);
 /* Its size now.  Another thread may change the group at any time. */
 uint32_t perfring_soft_read_size(const struct soft_instance *instance);
 
@@ -304,6 +307,8 @@ bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, c
 			      const void *frame, const void *caller, uint64_t *time);
 /* group: the leader's instance. */
 void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle);
+/* perfring_soft_lock.  READ of the leaving thread (docs/abi.md 9.7). */
+void perfring_soft_put_read(struct soft_instance *instance);
 /* Encodes the trailer of a record other than SAMPLE.  Returns its size. */
 uint32_t perfring_soft_put_trailer(const struct soft_instance *instance, unsigned char *to, uint64_t time);
 /* A record other than SAMPLE, with the time of FORK, EXIT, THROTTLE and UNTHROTTLE.  Returns false if it was refused,
@@ -355,8 +360,9 @@ bool perfring_soft_stack_fits(const struct soft_thread *thread, const stack_t *a
 
 /* ---- process_state.c ---- */
 
-/* perfring_soft_lock.  By the thread that has its instances: FORK and COMM as it joins; EXIT as it leaves. */
-void perfring_soft_put_fork(struct soft_thread *thread);
+/* perfring_soft_lock.  By the thread that has its instances: FORK and COMM as it joins; EXIT and READ as it leaves.
+ * creator: the thread that created it, or NULL. */
+void perfring_soft_put_fork(struct soft_thread *thread, const struct soft_thread *creator);
 void perfring_soft_put_exit(struct soft_thread *thread);
 
 #endif

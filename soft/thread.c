@@ -19,6 +19,7 @@
  * occurrence, which goes on in the child.  Such a handler must not fork while another thread closes an event, because close
  * holds locks while it waits for that occurrence.  vfork and posix_spawn run no hooks and are allowed.
  */
+#include <semaphore.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -300,14 +301,21 @@ static void describe(struct soft_thread *thread)
 	pthread_getcpuclockid(thread->pthread, &thread->clock);
 }
 
-static int make_instances(struct soft_thread *thread)
+/* Whether a thread that `creator` (NULL: unknown) has created gets an instance. */
+static bool is_inherited(const struct perfring_soft_event *event, const struct soft_thread *creator)
 {
+	return event->scope == PERFRING_SOFT_PROCESS ||
+	       (event->has_heirs && creator && event->instances[creator->index]);
+}
+
+static int make_instances(struct soft_thread *thread, const struct soft_thread *creator)
+{
+	struct soft_instance *instance, *owner;
 	struct perfring_soft_event *event;
-	struct soft_instance *instance;
 	int ret;
 
 	for (event = perfring_soft_events; event; event = event->all) {
-		if (event->scope != PERFRING_SOFT_PROCESS)
+		if (!is_inherited(event, creator))
 			continue;
 		ret = perfring_soft_instance_make(event, thread);
 		if (ret)
@@ -316,13 +324,14 @@ static int make_instances(struct soft_thread *thread)
 	/* The owner of the rings may have got its instance after this one. */
 	for (event = perfring_soft_events; event; event = event->all) {
 		instance = event->instances[thread->index];
-		if (instance && event->output)
-			PERFRING_STORE_RELEASE(&instance->writer, event->output->instances[thread->index]->writer);
+		owner = instance && event->output ? event->output->instances[thread->index] : NULL;
+		if (owner)
+			PERFRING_STORE_RELEASE(&instance->writer, owner->writer);
 	}
 	return 0;
 }
 
-int perfring_soft_join(void)
+static int join(const struct soft_thread *creator)
 {
 	struct soft_thread *thread;
 	int ret;
@@ -339,7 +348,7 @@ int perfring_soft_join(void)
 		return ret;
 	}
 	describe(thread);
-	ret = make_instances(thread);
+	ret = make_instances(thread, creator);
 	if (!ret)
 		ret = -pthread_setspecific(key, thread);
 	if (ret) {
@@ -357,7 +366,64 @@ int perfring_soft_join(void)
 		thread->next->link = &thread->next;
 	perfring_soft_threads = thread;
 	perfring_soft_self = thread;
-	perfring_soft_put_fork(thread); /* before what handlers raise, which begins with lock_give */
+	perfring_soft_put_fork(thread, creator); /* before what handlers raise, which begins with lock_give */
 	perfring_soft_lock_give();
 	return 0;
+}
+
+int perfring_soft_join(void)
+{
+	return join(NULL);
+}
+
+/* ---- threads that are created ---- */
+
+/* On the creator's stack, until `joined` is posted. */
+struct creation {
+	void *(*run)(void *);
+	void *argument;
+	const struct soft_thread *creator; /* it waits, so it cannot leave; NULL: it has not joined */
+	sigset_t signals;
+	int ret;
+	sem_t joined;
+};
+
+/* No handler runs before the thread has joined: it would raise as a visitor.  Nor is the thread cancelled. */
+static void *begin(void *of)
+{
+	struct creation *creation = of, mine = *creation;
+	int state, ret;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	creation->ret = ret = join(mine.creator);
+	sem_post(&creation->joined); /* the last access */
+	if (ret)
+		return NULL;
+	perfring_soft_signals_restore(&mine.signals);
+	pthread_setcancelstate(state, NULL);
+	return mine.run(mine.argument);
+}
+
+int perfring_soft_thread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
+{
+	struct creation creation = {.run = run, .argument = argument, .creator = perfring_soft_self};
+	int detached = PTHREAD_CREATE_JOINABLE, state, ret;
+
+	if (attr)
+		pthread_attr_getdetachstate(attr, &detached);
+	sem_init(&creation.joined, 0, 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	perfring_os_signals_block(&creation.signals);
+	ret = -pthread_create(thread, attr, begin, &creation);
+	if (!ret) {
+		while (sem_wait(&creation.joined))
+			;
+		ret = creation.ret;
+		if (ret && detached == PTHREAD_CREATE_JOINABLE)
+			pthread_join(*thread, NULL);
+	}
+	perfring_soft_signals_restore(&creation.signals);
+	pthread_setcancelstate(state, NULL);
+	sem_destroy(&creation.joined);
+	return ret;
 }

@@ -13,7 +13,7 @@
  * Events.  Type SOFTWARE with the clocks (config CPU_CLOCK, TASK_CLOCK) and DUMMY, and type PERFRING_SOFT_TYPE with a point's
  * config.  Members of attr mean what they mean to the kernel, under the same rules (docs/abi.md 1.5; exceptions below).  A
  * process cannot supply every field: sample_type may have IP TID TIME ADDR READ CALLCHAIN ID CPU PERIOD STREAM_ID RAW REGS_USER
- * STACK_USER IDENTIFIER, else -EOPNOTSUPP.  The same errno have inherit with scope THREAD, inherit_stat, enable_on_exec,
+ * STACK_USER IDENTIFIER, else -EOPNOTSUPP.  The same errno have enable_on_exec,
  * context_switch, write_backward, aux_action, and the flags for records that only the kernel writes (namespaces, cgroup,
  * ksymbol, bpf_event, text_poke, sigtrap ...).  With exclude_user nothing is counted; exclude_kernel changes nothing.
  *
@@ -30,6 +30,11 @@
  * freed, and close waits until no raise uses the event.  A raise takes no lock and does not change the thread's signal mask.
  * It works before the thread joins, in destructors at the thread's end, and in a handler that interrupted any library.
  * perfring starts no thread, and installs no handler but that of the timers (below).  It uses no code of liburcu at run time.
+ *
+ * Inheritance.  A thread that perfring_soft_thread_create creates has joined before it runs, and inherits the events of scope
+ * THREAD with attr.inherit that its creator has.  What pthread_create or fork creates inherits none of them: nothing says whose
+ * child it is.  Unlike the kernel's, such an event may have rings, one for each thread.  With attr.inherit_stat a thread that
+ * leaves writes READ with its values, unless it is the event's first (of scope PROCESS: the opener).
  *
  * Nesting.  A handler that raises while it interrupts a raise, of the same event too, loses nothing: period arithmetic uses
  * compare-exchange, as the kernel's does, and uncommitted records of the thread are finished by the code that reserved them
@@ -75,6 +80,7 @@
 #error "this perfring was built without liburcu, so it has no soft.h: install liburcu (liburcu-dev) and build perfring again"
 #endif
 
+#include <pthread.h>
 #include <perfring/format.h>
 #include <perfring/sample.h>
 #include <perfring/set.h>
@@ -161,6 +167,11 @@ PERFRING_API int perfring_soft_join(void);
  * write EXIT.  Context: as join. */
 PERFRING_API void perfring_soft_leave(void);
 
+/* As pthread_create, for a thread that joins first; returns when it has.  Returns 0 or -errno, of pthread_create or of join; then
+ * no thread is left.  Context: threads, not handlers. */
+PERFRING_EXPERIMENTAL int perfring_soft_thread_create(pthread_t *thread, const pthread_attr_t *attr,
+						      void *(*run)(void *argument), void *argument);
+
 /* From now on leaving makes no system call: the disarmed timer stays until the thread ends, the alternate stack until the
  * process ends.  For a program that has closed all events and is about to install a seccomp filter.  Context: threads, not
  * handlers. */
@@ -174,7 +185,7 @@ PERFRING_EXPERIMENTAL void perfring_soft_fork_hooks(bool wanted);
 struct perfring_soft_event;
 
 enum perfring_soft_scope {
-	PERFRING_SOFT_THREAD, /* the calling thread */
+	PERFRING_SOFT_THREAD, /* the calling thread; of perfring_soft_open_on: that thread */
 	PERFRING_SOFT_PROCESS, /* all threads that have joined or will join: as an inherited event and its children */
 };
 
@@ -185,6 +196,11 @@ enum perfring_soft_scope {
  * thread's timer counts). */
 PERFRING_API int perfring_soft_open(struct perfring_soft_event **event, const struct perf_event_attr *attr,
 				    unsigned scope, struct perfring_soft_event *leader);
+
+/* The same for another thread of the process, with scope THREAD.  tid: gettid() of a thread that has joined; 0: the caller.
+ * leader: of the same thread, or NULL.  Also returns -ESRCH: no thread with that tid has joined. */
+PERFRING_EXPERIMENTAL int perfring_soft_open_on(struct perfring_soft_event **event, const struct perf_event_attr *attr,
+						uint32_t tid, struct perfring_soft_event *leader);
 
 /* Siblings of a leader become events of their own.  Events that write into its rings lose their ring.  Frees its rings and
  * their unread records.  Waits for raises that use it. */

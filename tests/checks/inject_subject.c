@@ -954,6 +954,36 @@ static int soft_open_clock(void)
 	return open_soft(true);
 }
 
+static void *live(void *of)
+{
+	return of;
+}
+
+/* What the calling thread has on itself, and a thread that inherits it. */
+static int soft_open_on(void)
+{
+	struct perf_event_attr attr = attr_of(PERF_COUNT_SW_DUMMY);
+	struct perfring_soft_event *event = NULL;
+	pthread_t thread;
+	int ret;
+
+	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	attr.inherit = 1;
+	NEED(perfring_soft_join());
+	ret = TRY(perfring_soft_open_on(&event, &attr, (uint32_t)gettid(), NULL));
+	if (!ret)
+		ret = TRY(perfring_soft_map(event, 4, -1));
+	if (!ret)
+		ret = TRY(perfring_soft_thread_create(&thread, NULL, live, NULL));
+	if (ret == -EAGAIN) /* pthread_create says that for memory too */
+		ret = -errno;
+	if (!ret)
+		pthread_join(thread, NULL);
+	perfring_soft_close(event);
+	perfring_soft_leave();
+	return ret;
+}
+
 static pthread_barrier_t at_map[2];
 
 static void *joins(void *unused)
@@ -1046,6 +1076,7 @@ static const struct {
 #ifdef PERFRING_HAS_SOFT
 	SUBJECT(soft_open),
 	SUBJECT(soft_open_clock),
+	SUBJECT(soft_open_on),
 	SUBJECT(soft_map_files),
 #endif
 };

@@ -627,8 +627,6 @@ Test(soft, refuses_as_the_kernel_does)
 		{"cgroup id", EOPNOTSUPP, {.sample_type = PERF_SAMPLE_CGROUP}},
 		{"weight", EOPNOTSUPP, {.sample_type = PERF_SAMPLE_WEIGHT}},
 		{"regs_intr", EOPNOTSUPP, {.sample_type = PERF_SAMPLE_REGS_INTR, .sample_regs_intr = 1}},
-		{"inherit in a thread", EOPNOTSUPP, {.inherit = 1}},
-		{"inherit_stat", EOPNOTSUPP, {.inherit_stat = 1}},
 		{"enable_on_exec", EOPNOTSUPP, {.enable_on_exec = 1}},
 		{"context_switch", EOPNOTSUPP, {.context_switch = 1}},
 		{"write_backward", EOPNOTSUPP, {.write_backward = 1}},
