@@ -56,8 +56,9 @@ static void take_counts(struct counting *counting)
 			struct row *row = tool_stat_row(counting, i, j);
 			struct perfring_count sum;
 
-			row->supported = !perfring_counts_error(counting->counts, i);
-			row->counted = row->supported && tool_stat_sum(counting, i, j, &sum);
+			row->supported = counting->soft || !perfring_counts_error(counting->counts, i);
+			row->counted = row->supported && (counting->soft ? tool_stat_soft_sum(counting, i, &sum)
+									 : tool_stat_sum(counting, i, j, &sum));
 			if (!row->counted)
 				continue;
 			row->count = sum;
@@ -190,7 +191,7 @@ static bool choose_target(struct counting *counting)
 		return false;
 	if (counting->tids && !add_ids(counting, strdupa(counting->tids), perfring_target_add_thread))
 		return false;
-	if (!counting->command)
+	if (!counting->command || counting->soft)
 		return true;
 	/* Opening raised the limit: the command gets the old one. */
 	if (counting->has_files)
@@ -312,8 +313,17 @@ static bool open_counts(struct counting *counting)
 		if (width > counting->unit_width)
 			counting->unit_width = width;
 	}
-	if (count && open_events(counting))
+	if (counting->soft) {
+		memset(counting->user_only, 0, (count + 1u) * sizeof(*counting->user_only));
+		if (!counting->rows)
+			tool_stat_find_places(counting);
+		return true;
+	}
+	if (count && open_events(counting)) {
+		if (tool_stat_is_of_command(counting))
+			tool_complain("stat: --soft counts clocks, switches and faults without perf_event_open");
 		return false;
+	}
 	if (!set_filters(counting))
 		return false;
 	tell_given_up(counting);
@@ -345,6 +355,8 @@ static void take_signals(struct counting *counting)
 	while (read(counting->signals, &signal, sizeof(signal)) == (ssize_t)sizeof(signal)) {
 		if (signal.ssi_signo != SIGCHLD) {
 			interrupt(counting, &signal);
+		} else if (counting->soft) {
+			tool_stat_soft_reap(counting);
 		} else if (counting->command && !counting->child_ended &&
 			   wait4(counting->child.pid, &counting->child_status, WNOHANG, &counting->usage) ==
 				   counting->child.pid) {
@@ -426,7 +438,7 @@ static bool begin(struct counting *counting)
 
 	counting->started = tool_now();
 	if (!ret && counting->command) {
-		ret = perfring_command_release(&counting->child);
+		ret = counting->soft ? tool_stat_soft_start(counting) : perfring_command_release(&counting->child);
 		if (ret) {
 			tool_complain("stat: %s: %s", counting->command[0], strerror(-ret));
 			return false;
@@ -510,7 +522,6 @@ static bool run_line(const char *option, const char *line)
 
 static bool run_once(struct counting *counting)
 {
-	sigset_t before;
 	bool good, masked = false;
 
 	if (!run_line("--pre", counting->before))
@@ -524,7 +535,7 @@ static bool run_once(struct counting *counting)
 	counting->child_ended = false;
 	good = choose_target(counting);
 	if (good)
-		good = masked = tool_open_signals(&counting->signals, 0, &before);
+		good = masked = tool_open_signals(&counting->signals, 0, &counting->mask);
 	good = good && open_counts(counting);
 	if (good && !counting->run)
 		tool_stat_print_head(counting);
@@ -541,7 +552,7 @@ static bool run_once(struct counting *counting)
 	/* A signal of this run's end is not for the next run. */
 	if (masked) {
 		take_signals(counting);
-		sigprocmask(SIG_SETMASK, &before, NULL);
+		sigprocmask(SIG_SETMASK, &counting->mask, NULL);
 	}
 	perfring_counts_close(counting->counts);
 	perfring_target_close(counting->target);

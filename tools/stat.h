@@ -4,10 +4,12 @@
  *     stat.c           opens, runs, reads
  *     stat_places.c    what is summed: all, or each CPU, thread, core, die, socket, node
  *     stat_print.c     columns, fields, JSON
+ *     stat_soft.c      --soft: counts without perf_event_open
  */
 #ifndef PERFRING_TOOLS_STAT_H
 #define PERFRING_TOOLS_STAT_H
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <perfring/command.h>
 #include <perfring/count.h>
@@ -76,6 +78,7 @@ struct counting {
 	struct stat_filter *filters;
 	uint32_t filter_count;
 	bool all;
+	bool soft;
 	bool inherit;
 	bool null;
 	bool grouped;
@@ -117,7 +120,9 @@ struct counting {
 	uint64_t intervals;
 	bool in_summary;       /* after the intervals */
 	struct spread elapsed; /* ns */
-	struct rusage usage;
+	struct rusage usage;  /* the command's */
+	struct rusage family; /* --soft: of all that were waited for */
+	sigset_t mask;        /* before signals were blocked */
 	bool child_ended;
 	int child_status;
 	int interrupts;
@@ -170,6 +175,16 @@ void tool_stat_find_places(struct counting *counting);
 bool tool_stat_sum(const struct counting *counting, uint32_t event, uint32_t place, struct perfring_count *sum);
 /* Such as S0-D0-C1. */
 void tool_stat_name_place(const struct counting *counting, const struct place *place, char *buffer, size_t size);
+
+/* stat_soft.c */
+/* Whether --soft counts it. */
+bool tool_stat_soft_knows(const struct perf_event_attr *attr);
+/* Of all that were waited for.  Returns false for an event that is not known. */
+bool tool_stat_soft_sum(const struct counting *counting, uint32_t event, struct perfring_count *sum);
+/* Runs the command.  Returns 0 or -errno. */
+int tool_stat_soft_start(struct counting *counting);
+/* Waits for every process that has ended, the command too. */
+void tool_stat_soft_reap(struct counting *counting);
 
 /* stat_print.c */
 const char *tool_stat_unit(const struct perfring_events_one *one);

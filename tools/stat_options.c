@@ -28,11 +28,14 @@ enum {
 	NO_BIG_NUM,
 	NO_MERGE,
 	NO_CSV_SUMMARY,
+	SOFT,
 	PERF_ONLY, /* rows that are refused */
 };
 
 #define DEFAULT_EVENTS \
 	"task-clock,context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
+
+#define SOFT_EVENTS "task-clock,context-switches,page-faults"
 
 /* What each -d adds. */
 static const char *const DETAILS[] = {
@@ -114,6 +117,33 @@ static bool is_misused(const struct counting *counting)
 		return misused("-o and --log-fd exclude one another");
 	if (counting->user_part && counting->kernel_part)
 		return misused("--all-user and --all-kernel exclude one another");
+	return false;
+}
+
+/* What an account of the kernel does not have. */
+static bool is_misused_soft(const struct counting *counting)
+{
+	if (counting->pids || counting->tids || counting->all)
+		return misused("--soft counts a COMMAND that it starts: without perf_event_open nothing counts what runs already "
+			       "(-p, -t) or the system (-a, -C)");
+	if (counting->interval || counting->delay)
+		return misused("--soft counts COMMAND as a whole, when it has ended: not with -I or -D");
+	if (!counting->inherit)
+		return misused("--soft counts COMMAND and its children as one: not with -i");
+	if (counting->user_part || counting->kernel_part)
+		return misused("--soft counts the user's and the kernel's part as one: not with --all-user or --all-kernel");
+	if (counting->details)
+		return misused("-d adds the processor's events, which --soft does not have");
+	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
+		const struct perfring_events_one *one = tool_stat_event(counting, i);
+
+		if (tool_stat_soft_knows(one->attr))
+			continue;
+		tool_complain("stat: --soft does not count %s, only task-clock, cpu-clock, page-faults, minor-faults, "
+			      "major-faults and context-switches, without modifiers (perfring stat --help)",
+			      one->name);
+		return true;
+	}
 	return false;
 }
 
@@ -256,6 +286,9 @@ static int read_all(struct counting *counting, int argc, char **argv)
 			break;
 		case NO_MERGE: /* events of one name are never merged */
 			break;
+		case SOFT:
+			counting->soft = true;
+			break;
 		case 'v':
 			counting->verbose = true;
 			break;
@@ -283,11 +316,12 @@ int tool_stat_read_options(struct counting *counting, int argc, char **argv)
 	/* As perf: without a target the whole system. */
 	if (!counting->pids && !counting->tids && (counting->cpus || !counting->command))
 		counting->all = true;
-	if (is_misused(counting))
+	if (is_misused(counting) || (counting->soft && is_misused_soft(counting)))
 		return TOOL_MISUSED;
 	if (counting->null)
 		return -1;
-	if (!perfring_events_count(counting->events) && !add_events(counting, DEFAULT_EVENTS))
+	if (!perfring_events_count(counting->events) &&
+	    !add_events(counting, counting->soft ? SOFT_EVENTS : DEFAULT_EVENTS))
 		return TOOL_FAILED;
 	for (unsigned i = 0; i < counting->details && i < sizeof(DETAILS) / sizeof(DETAILS[0]); i++)
 		if (!add_events(counting, DETAILS[i]))
@@ -318,6 +352,10 @@ static const struct tool_option ROWS[] = {
 	 .help = "these processes with all their threads"},
 	{'t', "tid", .value = "TID[,TID]", .takes = "ids of threads, such as 12,345", .help = "these threads"},
 	{'i', "no-inherit", .help = "not the children"},
+	{SOFT, "soft",
+	 .help = "COMMAND's clock, page faults and context switches without perf_event_open, from the accounts of processes "
+		 "that the kernel keeps for wait4; not of what still runs when COMMAND has ended, nor of children of "
+		 "processes that ignore SIGCHLD"},
 	{.heading = "time"},
 	{TIMEOUT, "timeout", .value = "MS", .takes = "a number of ms", .min = 10, .max = UINT32_MAX,
 	 .help = "end after MS milliseconds (at least 10); COMMAND gets SIGTERM"},
