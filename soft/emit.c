@@ -3,7 +3,11 @@
  * A record takes its time after its space is reserved.  So it is not older than a LOST record that the writer puts before it,
  * and of two records of one thread the later one has the later time, unless a handler's record is between them.
  */
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <perfring/cpus.h>
 #include <perfring/record.h>
@@ -298,14 +302,60 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 	return false;
 }
 
+/* An event with a handler has no ring. */
+static __attribute__((noinline)) void call_handler(const struct soft_instance *instance, uint64_t period,
+						   const struct perfring_soft_site *site, const void *frame,
+						   const void *caller)
+{
+	struct perfring_soft_event *event = instance->event;
+	void (*handler)(const struct perfring_soft_overflow *, void *) =
+		PERFRING_LOAD_ACQUIRE(&event->handler); /* partner: perfring_soft_set_handler */
+	struct perfring_soft_overflow overflow = {
+		.event = event, .stream_id = instance->id, .period = period, .site = site};
+	struct soft_registers registers;
+	int saved = errno;
+
+	if (!handler)
+		return;
+	perfring_soft_registers(&registers, site->context, frame, caller);
+	overflow.ip = registers.ip;
+	handler(&overflow, PERFRING_LOAD(&event->handler_data));
+	errno = saved;
+}
+
+void perfring_soft_send(const struct perfring_soft_event *event, bool last)
+{
+	uint64_t word = PERFRING_LOAD(&event->signal);
+	pid_t pid, self, tid = (pid_t)(word >> 8 & 0xffffff);
+	siginfo_t what;
+	int saved = errno;
+
+	if (!word)
+		return;
+	pid = getpid();
+	self = (pid_t)syscall(SYS_gettid);
+	tid = tid ? tid : self;
+	memset(&what, 0, sizeof(what));
+	what.si_signo = (int)(word & 0xff);
+	/* A code of the kernel's is taken from the thread itself alone. */
+	what.si_code = tid != self ? SI_SIGIO : last ? POLL_HUP : POLL_IN;
+	what.si_band = last ? POLLHUP | POLLERR : POLLIN | POLLRDNORM;
+	what.si_fd = (int)(word >> 32);
+	if (syscall(SYS_rt_tgsigqueueinfo, pid, tid, what.si_signo, &what) && errno == EAGAIN)
+		syscall(SYS_tgkill, pid, tid, SIGIO);
+	errno = saved;
+}
+
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
 			      const void *frame, const void *caller, uint64_t *time)
 {
 	struct perfring_writer *writer = PERFRING_LOAD_ACQUIRE(&instance->writer); /* partner: soft_event.c */
 	uint64_t type = instance->event->format.sample_type;
 
-	if (PERFRING_UNLIKELY(!writer))
+	if (PERFRING_UNLIKELY(!writer)) {
+		call_handler(instance, period, site, frame, caller);
 		return true;
+	}
 	if (site->context || type & ~(uint64_t)SHORT)
 		return put_long(instance, writer, period, site, frame, caller, time);
 	return put_short(instance, writer, period, site, caller, time);

@@ -391,6 +391,8 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 		PERFRING_POINT(limit_stopped);
 	}
 	(void)perfring_soft_put_sample(instance, period, site, frame, caller, time); /* refusals are counted there */
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&event->signal)))
+		perfring_soft_send(event, last);
 	return !last;
 }
 

@@ -592,7 +592,7 @@ int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, c
 	if (event->attr.watermark)
 		ring.wakeup = event->attr.wakeup_watermark;
 	perfring_soft_lock_take();
-	ret = event->set || event->output ? -EINVAL : perfring_set_open(&set, &ring, &writer, SOFT_THREADS);
+	ret = event->set || event->output || event->handler ? -EINVAL : perfring_set_open(&set, &ring, &writer, SOFT_THREADS);
 	if (!ret) {
 		ret = make_rings(event, set);
 		if (ret)
@@ -615,12 +615,46 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 	int ret = 0;
 
 	perfring_soft_lock_take();
-	if (event->set || (other && (other == event || !other->set || !is_akin(event, other))))
+	if (event->set || event->handler || (other && (other == event || !other->set || !is_akin(event, other))))
 		ret = -EINVAL;
 	else
 		redirect(event, other);
 	perfring_soft_lock_give();
 	return ret;
+}
+
+/* ---- without a ring ---- */
+
+/* data first: an overflow that finds the handler finds it. */
+int perfring_soft_set_handler(struct perfring_soft_event *event,
+			      void (*handler)(const struct perfring_soft_overflow *overflow, void *data), void *data)
+{
+	int ret = 0;
+
+	perfring_soft_lock_take();
+	if (event->set || event->output)
+		ret = -EINVAL;
+	else if (handler && event->handler)
+		ret = -EBUSY;
+	if (!ret) {
+		if (handler)
+			PERFRING_STORE(&event->handler_data, data);
+		PERFRING_STORE_RELEASE(&event->handler, handler); /* partner: call_handler */
+	}
+	perfring_soft_lock_give();
+	/* A later handler's data must not meet a call of this one. */
+	if (!ret && !handler)
+		perfring_soft_grace();
+	return ret;
+}
+
+int perfring_soft_set_signal(struct perfring_soft_event *event, int signal, uint32_t tid, int32_t fd)
+{
+	if (signal < 0 || signal > SIGRTMAX || tid >> 24)
+		return -EINVAL;
+	/* No order: a word on its own. */
+	PERFRING_STORE(&event->signal, signal ? (uint64_t)(uint32_t)fd << 32 | (uint64_t)tid << 8 | (unsigned)signal : 0);
+	return 0;
 }
 
 /* ---- on and off: handlers too ---- */

@@ -137,6 +137,10 @@ struct perfring_soft_event {
 	uint32_t on;       /* by PERFRING_EXCHANGE: event_limit disables it in occurrences */
 	/* event_limit: overflows left, 0: no limit.  By compare-exchange or PERFRING_AND.  SOFT_LIMIT_SPENT */
 	uint32_t limit;
+	perfring_u64 signal;        /* fd << 32 | tid << 8 | signal: one word, so that all three are one caller's; 0: none */
+	/* Release, after handler_data; RCU. */
+	void (*handler)(const struct perfring_soft_overflow *overflow, void *data);
+	void *handler_data;
 	uint32_t threads;           /* places of `instances` that were used */
 	uint32_t is_counted;        /* in point->active.  By PERFRING_EXCHANGE */
 	bool is_inherited;          /* by a fork's child */
@@ -305,6 +309,8 @@ void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t interv
 /* Returns false if the sample was refused, which is counted.  *time: of the sample, if it was written and has one. */
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
 			      const void *frame, const void *caller, uint64_t *time);
+/* last: the event's limit is spent. */
+void perfring_soft_send(const struct perfring_soft_event *event, bool last);
 /* group: the leader's instance. */
 void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle);
 /* perfring_soft_lock.  READ of the leaving thread (docs/abi.md 9.7). */

@@ -22,9 +22,12 @@
  * have made is counted as lost.  A thread that ends by the raw system call exit, not pthread_exit, keeps its place (at most
  * 4096 threads); of the time that it ran while an event was enabled, only what was read of it is kept.
  *
- *              open close map set_output | enable disable reset refresh set_period | read lost id rings | raise | join leave
- *   threads              yes             |               yes                       |        yes         |  yes  |    yes
- *   handlers             no              |               yes                       |   id, rings        |  yes  |    no
+ *                                                           threads   handlers
+ *   open close map set_output set_handler                    yes       no
+ *   enable disable reset refresh set_period set_signal       yes       yes
+ *   read lost                                                yes       no
+ *   id rings, raise                                          yes       yes
+ *   join leave thread_create                                 yes       no
  *
  * All calls may run at the same time, except on an event that is being closed.  A raise may run meanwhile: points are never
  * freed, and close waits until no raise uses the event.  A raise takes no lock and does not change the thread's signal mask.
@@ -222,6 +225,33 @@ PERFRING_API struct perfring_set *perfring_soft_rings(struct perfring_soft_event
 /* From now on writes into the rings of `other`, where ids tell the records apart (docs/abi.md 7.9); NULL: into its own, or
  * none.  Returns 0; -EINVAL (other is not mapped, or redirected itself; the event has rings; scopes or clocks differ). */
 PERFRING_EXPERIMENTAL int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
+
+/* An overflow that would have been a sample. */
+struct perfring_soft_overflow {
+	struct perfring_soft_event *event;
+	uint64_t stream_id;
+	uint64_t period;
+	uint64_t ip;
+	const struct perfring_soft_site *site;
+	uint64_t reserved[3];
+};
+
+/* Instead of a ring: from now on each overflow calls `handler` in the thread that raises, with `data`; NULL: no more, and none is
+ * running in another thread when this returns.  It is called in the middle of a raise, also of one in a signal handler: it may call
+ * what signal handlers may.  If it raises a point of its own event, it is called again in itself.  Returns 0; -EINVAL (the event has
+ * rings, or writes into another event's); -EBUSY (it has a handler). */
+PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *event,
+						    void (*handler)(const struct perfring_soft_overflow *overflow,
+								    void *data),
+						    void *data);
+
+/* As O_ASYNC, F_SETSIG and F_SETOWN_EX of a perf event's fd: from now on each overflow, with or without a ring, sends `signal` to
+ * the thread `tid` (0: the thread that raises).  0: none.  siginfo has si_fd = fd, si_band, and si_code POLL_IN, or POLL_HUP when
+ * the event's limit is spent (refresh); for another thread than the one that raises si_code is SI_SIGIO, and si_band POLLHUP tells.
+ * If the signal cannot be queued (RLIMIT_SIGPENDING), SIGIO is sent, as the kernel does.  Returns 0; -EINVAL: no such signal, or a
+ * tid above 2^24 - 1. */
+PERFRING_EXPERIMENTAL int perfring_soft_set_signal(struct perfring_soft_event *event, int signal, uint32_t tid,
+						   int32_t fd);
 
 /* group: also all siblings, as PERF_IOC_FLAG_GROUP.  Siblings of a disabled leader do not count. */
 PERFRING_API void perfring_soft_enable(struct perfring_soft_event *event, bool group);
