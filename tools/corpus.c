@@ -298,10 +298,22 @@ enum {
 	RECORD_HEADER_FEATURE = 80,
 };
 
-/* A frame's header: no checksum, no content size, a window of 2 MiB; a block's: whether it is the last, stored, its size. */
+/* A frame's header: no checksum, no content size, a window of 2 MiB (RFC 8878). */
+static const unsigned char zstd_frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58};
+
+enum {
+	ZSTD_STORED = 0,
+	ZSTD_RUN = 1,
+	ZSTD_COMPRESSED = 2,
+};
+
+static void put_block(struct tool_draft *draft, bool is_last, unsigned kind, size_t size)
+{
+	put_number(&draft->bytes, is_last | kind << 1 | size << 3, 3, false);
+}
+
 void tool_draft_compress(struct tool_draft *draft, size_t most, uint32_t type, bool is_ended)
 {
-	static const unsigned char frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58};
 	struct tool_blob plain = draft->bytes;
 	size_t at, size, begin;
 
@@ -311,15 +323,58 @@ void tool_draft_compress(struct tool_draft *draft, size_t most, uint32_t type, b
 		size = plain.size - at < most ? plain.size - at : most;
 		begin = tool_record_begin(draft, type, 0);
 		if (type == RECORD_COMPRESSED2)
-			tool_put_u64(draft, NULL, size + 3 + (at ? 0 : sizeof(frame)));
+			tool_put_u64(draft, NULL, size + 3 + (at ? 0 : sizeof(zstd_frame)));
 		if (!at)
-			tool_put_bytes(draft, NULL, frame, sizeof(frame));
-		put_number(&draft->bytes, (is_ended && at + size == plain.size) | size << 3, 3, false);
+			tool_put_bytes(draft, NULL, zstd_frame, sizeof(zstd_frame));
+		put_block(draft, is_ended && at + size == plain.size, ZSTD_STORED, size);
 		tool_put_bytes(draft, NULL, plain.bytes + at, size);
 		if (type == RECORD_COMPRESSED2)
 			tool_put_padding(draft, begin);
 		tool_record_end(draft, begin);
 	}
+	draft->is_mute = false;
+	free(plain.bytes);
+}
+
+/* Literals as they are, of a size of 12 bits; one sequence, whose three codes are the only ones of their tables: so its bits are
+ * the codes' extra ones alone.  They are read from the last byte's highest bit that is set: of the offset (59 is 32 + 27 in 5
+ * bits, and stands for 56), of the match's length (56 is 51 + 5 in 3), of the literals' (56 is 48 + 8 in 4). */
+static void put_match(struct tool_draft *draft, const struct tool_blob *plain)
+{
+	static const unsigned char sequence[] = {1, 0x54, 24, 5, 38};
+
+	put_block(draft, true, ZSTD_COMPRESSED, 2 + plain->size + sizeof(sequence) + 2);
+	put_number(&draft->bytes, 1 << 2 | plain->size << 4, 2, false);
+	tool_put_bytes(draft, NULL, plain->bytes, plain->size);
+	tool_put_bytes(draft, NULL, sequence, sizeof(sequence));
+	put_number(&draft->bytes, 1 << 12 | 27 << 7 | 5 << 4 | 8, 2, false);
+}
+
+void tool_draft_compress_block(struct tool_draft *draft, enum tool_block block)
+{
+	struct tool_blob plain = draft->bytes;
+	size_t run = 1, begin, said = draft->json.size;
+
+	if (block == TOOL_BLOCK_MATCH) { /* what a decoder says of it, twice */
+		grow_text(&draft->json, ",");
+		for (size_t i = 0; i < said; i++)
+			grow(&draft->json, (const char[]){(char)draft->json.bytes[i]}, 1);
+	}
+	while (run < plain.size && plain.bytes[plain.size - 1 - run] == plain.bytes[plain.size - 1])
+		run++;
+	draft->bytes = (struct tool_blob){0};
+	draft->is_mute = true;
+	begin = tool_record_begin(draft, RECORD_COMPRESSED, 0);
+	tool_put_bytes(draft, NULL, zstd_frame, sizeof(zstd_frame));
+	if (block == TOOL_BLOCK_MATCH) {
+		put_match(draft, &plain);
+	} else {
+		put_block(draft, false, ZSTD_STORED, plain.size - run);
+		tool_put_bytes(draft, NULL, plain.bytes, plain.size - run);
+		put_block(draft, true, ZSTD_RUN, run);
+		tool_put_bytes(draft, NULL, plain.bytes + plain.size - 1, 1);
+	}
+	tool_record_end(draft, begin);
 	draft->is_mute = false;
 	free(plain.bytes);
 }

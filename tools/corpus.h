@@ -142,6 +142,15 @@ void tool_blob_put(struct tool_draft *draft, size_t at, uint64_t number, unsigne
  * of records in each.  type: 81 or 83. */
 void tool_draft_compress(struct tool_draft *draft, size_t most, uint32_t type, bool is_ended);
 
+/* The same of one COMPRESSED record with blocks of the other kinds.  MATCH: the draft, a record of 56 bytes, comes out twice: as
+ * literals, and as one match of them.  RUN: the equal bytes at the draft's end are a block of one byte and its count. */
+enum tool_block {
+	TOOL_BLOCK_MATCH,
+	TOOL_BLOCK_RUN,
+};
+
+void tool_draft_compress_block(struct tool_draft *draft, enum tool_block block);
+
 /* ---- families of vectors ---- */
 
 /* make: the i-th of the family into a zeroed vector; false: there is none.  count: how many; 0: as many as make takes. */

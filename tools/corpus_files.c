@@ -15,6 +15,7 @@
 #define CLOSE(bracket) tool_put_close(d, bracket)
 
 enum {
+	EVENT_TYPE = 65,
 	FINISHED_ROUND = 68,
 	COMPRESSED = 81,
 	COMPRESSED2 = 83,
@@ -990,7 +991,7 @@ static bool container(struct tool_vector *v, uint32_t i)
 		break;
 	case 9:
 		snprintf(v->what, sizeof(v->what), "records after one whose size is no multiple of 8");
-		begin = tool_record_begin(&v->data, 65, 0);
+		begin = tool_record_begin(&v->data, EVENT_TYPE, 0);
 		tool_put_u64(&v->data, "event_id", 7);
 		tool_put_text(&v->data, "name", "abc", 5);
 		tool_record_end(&v->data, begin);
@@ -1040,6 +1041,29 @@ static bool compressed(struct tool_vector *v, uint32_t i)
 	for (unsigned k = 0; k < 12; k++)
 		sample(v);
 	tool_draft_compress(&v->data, rows[i].most, rows[i].type, rows[i].is_ended);
+	return true;
+}
+
+static bool compressed_block(struct tool_vector *v, uint32_t i)
+{
+	bool is_stream = i % 2;
+	enum tool_block block = i / 2 ? TOOL_BLOCK_RUN : TOOL_BLOCK_MATCH;
+	size_t begin;
+
+	tool_vector_name(v, "a compressed record whose blocks are not stored", "zstd-%s%s",
+			 block == TOOL_BLOCK_RUN ? "run" : "match", is_stream ? "-stream" : "");
+	v->form = is_stream ? TOOL_VECTOR_STREAM : TOOL_VECTOR_FILE;
+	tool_vector_add_event(v, USUAL);
+	put_feature(v, "compressed");
+	put_machine(v);
+	sample(v);
+	if (block == TOOL_BLOCK_RUN) {
+		begin = tool_record_begin(&v->data, EVENT_TYPE, 0);
+		tool_put_u64(&v->data, "event_id", 7);
+		tool_put_text(&v->data, "name", "x", 64);
+		tool_record_end(&v->data, begin);
+	}
+	tool_draft_compress_block(&v->data, block);
 	return true;
 }
 
@@ -1146,7 +1170,7 @@ static bool unknown_id(struct tool_vector *v, uint32_t i)
 }
 
 const struct tool_vector_family tool_file_families[] = {
-	{perf_record, 0},    {attr_size, 0}, {attr_flag, 42}, {attr_member, 0}, {feature, 0},
-	{several_events, 6}, {rounds, 2},    {container, 0},  {compressed, 0},  {directory, 6},
-	{damaged_file, 0},   {truncated, 0}, {unknown_id, 2}, {NULL, 0},
+	{perf_record, 0},    {attr_size, 0},    {attr_flag, 42}, {attr_member, 0}, {feature, 0},
+	{several_events, 6}, {rounds, 2},       {container, 0},  {compressed, 0},  {compressed_block, 4},
+	{directory, 6},      {damaged_file, 0}, {truncated, 0},  {unknown_id, 2},  {NULL, 0},
 };
