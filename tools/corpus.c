@@ -107,29 +107,17 @@ static void put_number(struct tool_blob *blob, uint64_t number, unsigned size, b
 	grow(blob, bytes, size);
 }
 
-void tool_put_u8(struct tool_draft *draft, const char *key, uint8_t number)
-{
-	put_number(&draft->bytes, number, 1, draft->is_big);
-	tool_say_number(draft, key, number);
-}
-
-void tool_put_u16(struct tool_draft *draft, const char *key, uint16_t number)
-{
-	put_number(&draft->bytes, number, 2, draft->is_big);
-	tool_say_number(draft, key, number);
-}
-
-void tool_put_u32(struct tool_draft *draft, const char *key, uint32_t number)
-{
-	put_number(&draft->bytes, number, 4, draft->is_big);
-	tool_say_number(draft, key, number);
-}
-
-void tool_put_u64(struct tool_draft *draft, const char *key, uint64_t number)
-{
-	put_number(&draft->bytes, number, 8, draft->is_big);
-	tool_say_u64(draft, key, number);
-}
+#define PUT(bits, say) \
+	void tool_put_u##bits(struct tool_draft *draft, const char *key, uint##bits##_t number) \
+	{ \
+		put_number(&draft->bytes, number, (bits) / 8, draft->is_big); \
+		say(draft, key, number); \
+	}
+PUT(8, tool_say_number)
+PUT(16, tool_say_number)
+PUT(32, tool_say_number)
+PUT(64, tool_say_u64)
+#undef PUT
 
 void tool_put_bytes(struct tool_draft *draft, const char *key, const void *bytes, size_t size)
 {
@@ -259,7 +247,7 @@ void tool_put_attr(struct tool_draft *draft, const char *key, const struct tool_
 
 /* ---- records ---- */
 
-void tool_blob_put(struct tool_draft *draft, size_t at, uint64_t number, unsigned size)
+void tool_draft_set(struct tool_draft *draft, size_t at, uint64_t number, unsigned size)
 {
 	for (unsigned i = 0; i < size; i++)
 		draft->bytes.bytes[at + (draft->is_big ? size - 1 - i : i)] = (unsigned char)(number >> 8 * i);
@@ -279,7 +267,7 @@ size_t tool_record_begin(struct tool_draft *draft, uint32_t type, uint16_t misc)
 
 void tool_record_end(struct tool_draft *draft, size_t begin)
 {
-	tool_blob_put(draft, begin + 6, draft->bytes.size - begin, 2);
+	tool_draft_set(draft, begin + 6, draft->bytes.size - begin, 2);
 	tool_put_close(draft, '}');
 	if (draft->event)
 		tool_say_number(draft, "event", draft->event - 1);

@@ -136,7 +136,7 @@ size_t tool_record_begin(struct tool_draft *draft, uint32_t type, uint16_t misc)
 void tool_record_end(struct tool_draft *draft, size_t begin);
 
 /* Another number of `size` bytes in the place of one that was put. */
-void tool_blob_put(struct tool_draft *draft, size_t at, uint64_t number, unsigned size);
+void tool_draft_set(struct tool_draft *draft, size_t at, uint64_t number, unsigned size);
 
 /* The records of the draft so far become COMPRESSED ones: a zstd frame of blocks that are stored as they are, `most` bytes
  * of records in each.  type: 81 or 83. */

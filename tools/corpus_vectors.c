@@ -356,7 +356,7 @@ static void put_field(struct tool_draft *d, const struct sample *s, const struct
 	case STACK_USER:
 		tool_put_open(d, key, '{');
 		tool_put_u64(d, NULL, s->stack_size);
-		tool_put_bytes(d, "bytes", s->bytes, s->stack_size < BYTES ? s->stack_size : 8);
+		tool_put_bytes(d, "bytes", s->bytes, s->stack_size < BYTES ? (size_t)s->stack_size : 8);
 		if (s->stack_size)
 			tool_put_u64(d, "dyn_size", s->dyn_size);
 		tool_put_close(d, '}');
@@ -395,7 +395,7 @@ static void put_field(struct tool_draft *d, const struct sample *s, const struct
 		break;
 	case AUX:
 		tool_put_u64(d, NULL, s->aux_size);
-		tool_put_bytes(d, key, s->bytes, s->aux_size < BYTES ? s->aux_size : 8);
+		tool_put_bytes(d, key, s->bytes, s->aux_size < BYTES ? (size_t)s->aux_size : 8);
 		break;
 	default:
 		break;
@@ -919,8 +919,8 @@ static void put_members(struct tool_vector *v, struct tool_draft *d, const struc
 		if (record->misc & 1 << 14) {
 			tool_put_u8(d, NULL, (uint8_t)record->numbers[0]);
 			tool_put_zeros(d, 3);
-			tool_put_bytes(d, "build_id", s->bytes, record->numbers[0]);
-			tool_put_zeros(d, 20 - record->numbers[0]);
+			tool_put_bytes(d, "build_id", s->bytes, (size_t)record->numbers[0]);
+			tool_put_zeros(d, 20 - (size_t)record->numbers[0]);
 		} else {
 			U32("maj", draw(v, 256));
 			U32("min", draw(v, 256));
@@ -984,8 +984,8 @@ static void put_members(struct tool_vector *v, struct tool_draft *d, const struc
 		U16(NULL, record->numbers[0]);
 		U16(NULL, record->numbers[1]);
 		tool_put_open(d, "poke", '{');
-		tool_put_bytes(d, "old", s->bytes, record->numbers[0]);
-		tool_put_bytes(d, "new", s->bytes + 32, record->numbers[1]);
+		tool_put_bytes(d, "old", s->bytes, (size_t)record->numbers[0]);
+		tool_put_bytes(d, "new", s->bytes + 32, (size_t)record->numbers[1]);
 		tool_put_close(d, '}');
 		tool_put_padding(d, begin);
 		break;
@@ -1163,7 +1163,7 @@ static bool damaged_sample(struct tool_vector *v, uint32_t i)
 		s->chain_nr = s->branch_nr = nr;
 		put_damaged_sample(v, s);
 		at = begin + 8 + 48;
-		tool_blob_put(&v->data, at, rows[i].number, 8);
+		tool_draft_set(&v->data, at, rows[i].number, 8);
 	} else {
 		put_damaged_sample(v, s);
 	}
