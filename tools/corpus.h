@@ -165,7 +165,7 @@ extern const struct tool_vector_family tool_file_families[];
 /* IDENTIFIER, IP, TID, TIME, CPU, PERIOD. */
 #define TOOL_VECTOR_USUAL UINT64_C(0x10187)
 
-/* Names a vector; its random numbers come from the name, which ends with the byte order. */
+/* Names a vector.  Its random numbers come from this name, to which the byte order is added: they are the same in both. */
 void tool_vector_name(struct tool_vector *vector, const char *what, const char *form, ...)
 	__attribute__((format(printf, 3, 4)));
 
