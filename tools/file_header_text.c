@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "event_groups.h"
 #include "tools.h"
 
 /* The features that the perf of these words (6.1) knows. */
@@ -136,13 +137,24 @@ static const struct bit_name read_bits[] = {
 };
 #undef BIT
 
-static void print_bits(const char *name, uint64_t value, const struct bit_name *bits, size_t nr)
+/* What stands before and after the name of a member of an attr. */
+struct style {
+	const char *before, *equals;
+};
+
+static void print_name(struct style *style, const char *name)
+{
+	printf("%s%s%s", style->before, name, style->equals);
+	style->before = ", ";
+}
+
+static void print_bits(struct style *style, const char *name, uint64_t value, const struct bit_name *bits, size_t nr)
 {
 	bool first = true;
 
 	if (!value)
 		return;
-	printf(", %s = ", name);
+	print_name(style, name);
 	for (size_t i = 0; i < nr; i++) {
 		if (!(value & bits[i].bit))
 			continue;
@@ -173,21 +185,26 @@ static const struct bit_name branch_bits[] = {
 	{PERFRING_SAMPLE_BRANCH_PRIV_SAVE, "PRIV_SAVE"},
 };
 
-static void print_decimal(const char *name, uint64_t value)
+static void print_decimal(struct style *style, const char *name, uint64_t value)
 {
-	if (value)
-		printf(", %s = %" PRIu64, name, value);
+	if (!value)
+		return;
+	print_name(style, name);
+	printf("%" PRIu64, value);
 }
 
-static void print_hex(const char *name, uint64_t value)
+static void print_hex(struct style *style, const char *name, uint64_t value)
 {
-	if (value)
-		printf(", %s = 0x%" PRIx64, name, value);
+	if (!value)
+		return;
+	print_name(style, name);
+	printf("0x%" PRIx64, value);
 }
 
-static void print_flags(uint64_t flags)
+static void print_flags(struct style *style, uint64_t flags)
 {
-#define PERFRING_ATTR_FLAG(flag, bit, width) print_decimal(#flag, flags >> (bit) & ((UINT64_C(1) << (width)) - 1));
+#define PERFRING_ATTR_FLAG(flag, bit, width) \
+	print_decimal(style, #flag, flags >> (bit) & ((UINT64_C(1) << (width)) - 1));
 #include <perfring/values.def>
 }
 
@@ -202,36 +219,40 @@ static uint64_t member_of(const struct perf_event_attr *attr, size_t offset, siz
 }
 
 /* Members that are 0 are left out; those that share a word are named together. */
-static void print_attr(const struct perf_event_attr *attr)
+void tool_attr_print(const struct perf_event_attr *attr, const char *before, const char *equals)
 {
+	struct style style = {before, equals};
 	struct members members;
 
 #define PERFRING_ATTR(member, offset, size, show) members.member = member_of(attr, offset, size);
 #include <perfring/values.def>
-	print_decimal("type", members.type);
-	print_decimal("size", members.size);
-	print_hex("config", members.config);
-	print_decimal("{ sample_period, sample_freq }", members.sample_period);
-	print_bits("sample_type", members.sample_type, sample_bits, sizeof(sample_bits) / sizeof(sample_bits[0]));
-	print_bits("read_format", members.read_format, read_bits, sizeof(read_bits) / sizeof(read_bits[0]));
-	print_flags(members.flags);
-	print_decimal("{ wakeup_events, wakeup_watermark }", members.wakeup_events);
-	print_decimal("bp_type", members.bp_type);
-	print_hex("{ bp_addr, config1 }", members.config1);
-	print_hex("{ bp_len, config2 }", members.config2);
-	print_bits("branch_sample_type", members.branch_sample_type, branch_bits,
+	print_decimal(&style, "type", members.type);
+	print_decimal(&style, "size", members.size);
+	print_hex(&style, "config", members.config);
+	print_decimal(&style, "{ sample_period, sample_freq }", members.sample_period);
+	print_bits(&style, "sample_type", members.sample_type, sample_bits,
+		   sizeof(sample_bits) / sizeof(sample_bits[0]));
+	print_bits(&style, "read_format", members.read_format, read_bits, sizeof(read_bits) / sizeof(read_bits[0]));
+	print_flags(&style, members.flags);
+	print_decimal(&style, "{ wakeup_events, wakeup_watermark }", members.wakeup_events);
+	print_decimal(&style, "bp_type", members.bp_type);
+	print_hex(&style, "{ bp_addr, config1 }", members.config1);
+	print_hex(&style, "{ bp_len, config2 }", members.config2);
+	print_bits(&style, "branch_sample_type", members.branch_sample_type, branch_bits,
 		   sizeof(branch_bits) / sizeof(branch_bits[0]));
-	print_hex("sample_regs_user", members.sample_regs_user);
-	print_decimal("sample_stack_user", members.sample_stack_user);
-	if (members.clockid)
-		printf(", clockid = %" PRId32, (int32_t)members.clockid);
-	print_hex("sample_regs_intr", members.sample_regs_intr);
-	print_decimal("aux_watermark", members.aux_watermark);
-	print_decimal("sample_max_stack", members.sample_max_stack);
-	print_decimal("aux_sample_size", members.aux_sample_size);
-	print_decimal("sig_data", members.sig_data);
-	print_hex("config3", members.config3);
-	print_hex("config4", members.config4);
+	print_hex(&style, "sample_regs_user", members.sample_regs_user);
+	print_decimal(&style, "sample_stack_user", members.sample_stack_user);
+	if (members.clockid) {
+		print_name(&style, "clockid");
+		printf("%" PRId32, (int32_t)members.clockid);
+	}
+	print_hex(&style, "sample_regs_intr", members.sample_regs_intr);
+	print_decimal(&style, "aux_watermark", members.aux_watermark);
+	print_decimal(&style, "sample_max_stack", members.sample_max_stack);
+	print_decimal(&style, "aux_sample_size", members.aux_sample_size);
+	print_decimal(&style, "sig_data", members.sig_data);
+	print_hex(&style, "config3", members.config3);
+	print_hex(&style, "config4", members.config4);
 }
 
 static void print_event(const struct perfring_file *data, uint32_t event, const struct perf_event_attr *attr)
@@ -247,7 +268,7 @@ static void print_event(const struct perfring_file *data, uint32_t event, const 
 		printf("%s%" PRIu64, between, id);
 	if (*between == ',' && between[1] == ' ' && !between[2])
 		printf(" }");
-	print_attr(attr);
+	tool_attr_print(attr, ", ", " = ");
 	putchar('\n');
 }
 
@@ -368,30 +389,19 @@ static void print_pmus(struct perfring_layout_walk *walk)
 	printf("%s", first ? "# pmu mappings: not available\n" : "\n");
 }
 
-/* Groups do not overlap, and come in the order of their leaders: an event is named once, however often a file says so. */
-static void print_groups(const struct perfring_file *data, struct perfring_layout_walk *walk)
+static void print_groups(const struct perfring_file *data)
 {
-	struct perfring_layout_member member;
-	const char *name = "", *event;
-	uint64_t leader = 0, next = 0;
+	struct tool_groups groups;
+	struct tool_group group;
+	const char *event;
 
-	while (perfring_layout_next(walk, &member) == 1) {
-		if (is(&member, "name"))
-			name = member.bytes;
-		else if (is(&member, "leader"))
-			leader = member.number;
-		if (!is(&member, "members") || leader < next)
-			continue;
+	for (tool_groups_open(&groups, data); tool_groups_next(&groups, &group);) {
 		printf("# group: ");
-		if (strcmp(name, "{anon_group}"))
-			put(name);
-		putchar('{');
-		for (next = leader; next - leader < member.number && next < UINT32_MAX; next++) {
-			event = perfring_file_event_name(data, (uint32_t)next);
-			if (!event)
-				break;
-			printf("%s", next == leader ? "" : ",");
-			put(event);
+		put(group.name);
+		for (uint32_t i = 0; i < group.members; i++) {
+			event = perfring_file_event_name(data, group.leader + i);
+			putchar(i ? ',' : '{');
+			put(event ? event : "?");
 		}
 		printf("}\n");
 	}
@@ -792,7 +802,7 @@ static void print_feature(const struct perfring_file *data, uint32_t feature, bo
 		print_pmus(&walk);
 		break;
 	case PERFRING_FEATURE_GROUP_DESC:
-		print_groups(data, &walk);
+		print_groups(data);
 		break;
 	case PERFRING_FEATURE_STAT:
 		printf("# contains stat data\n");

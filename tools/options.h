@@ -37,7 +37,8 @@ struct tool_option {
 	uint64_t min, max;
 	const char *help;
 	const char *heading;
-	const char *refused; /* perf has this option: why the command does not, and what to use; the views leave it out */
+	const char
+		*refused; /* perf has this option: why the command does not, and what to use; the views leave it out */
 };
 
 /* Whether this row ends the table. */
@@ -78,7 +79,7 @@ struct tool_command {
 };
 
 extern const struct tool_command tool_record, tool_stat, tool_report, tool_script, tool_dump, tool_convert, tool_check,
-	tool_ring, tool_list, tool_gen, tool_doctor;
+	tool_ring, tool_list, tool_evlist, tool_buildid_list, tool_gen, tool_doctor;
 
 struct tool_options {
 	const struct tool_command *command;

@@ -16,8 +16,8 @@ static const struct tool_option ROWS[] = {
 };
 
 static const struct tool_command *const COMMANDS[] = {
-	&tool_record, &tool_stat, &tool_report, &tool_script, &tool_dump,   &tool_convert,
-	&tool_check,  &tool_ring, &tool_list,   &tool_gen,    &tool_doctor, NULL,
+	&tool_record, &tool_stat, &tool_report, &tool_script,       &tool_dump, &tool_convert, &tool_check,
+	&tool_ring,   &tool_list, &tool_evlist, &tool_buildid_list, &tool_gen,  &tool_doctor,  NULL,
 };
 
 static const struct tool_example EXAMPLES[] = {
@@ -38,8 +38,9 @@ static const struct tool_command PERFRING = {
 	.notes = "perfring COMMAND --help says more.",
 	.exit_status = "0 done; 1 failed; 2 usage error.",
 	.examples = EXAMPLES,
-	.see_also = "perfring-record perfring-stat perfring-report perfring-script perfring-dump perfring-convert "
-		    "perfring-check perfring-ring perfring-list perfring-gen perfring-doctor perf",
+	.see_also =
+		"perfring-record perfring-stat perfring-report perfring-script perfring-dump perfring-convert "
+		"perfring-check perfring-ring perfring-list perfring-evlist perfring-buildid-list perfring-gen perfring-doctor perf",
 };
 
 uint64_t tool_now(void)

@@ -245,9 +245,7 @@ static void put_name(const struct tool_report *report, uint32_t leader)
 
 	putchar('\'');
 	if (is_named) {
-		bool is_anonymous = !*event->group_name || !strcmp(event->group_name, "{anon_group}");
-
-		tool_print(stdout, is_anonymous ? "anon group" : event->group_name, 0, false);
+		tool_print(stdout, *event->group_name ? event->group_name : "anon group", 0, false);
 		printf(" { ");
 	}
 	for (uint32_t i = 0; i < event->members; i++) {

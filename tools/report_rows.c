@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
+#include "event_groups.h"
 #include "report.h"
 
 static uint64_t plus(uint64_t a, uint64_t b)
@@ -21,49 +22,37 @@ struct tool_report_event *tool_report_event_of(struct tool_report *report, uint3
 	return &report->events[index];
 }
 
-static void make_group(struct tool_report *report, uint64_t leader, uint64_t members, const char *name)
+/* members: at least 1, all of them known events that are in no group yet. */
+static void make_group(struct tool_report *report, const struct tool_group *group)
 {
-	if (leader >= report->event_count || members > report->event_count - leader || members < 2 ||
-	    members > TOOL_REPORT_MEMBERS)
+	struct tool_report_event *events = &report->events[group->leader];
+
+	if (group->members < 2 || group->members > TOOL_REPORT_MEMBERS)
 		return;
-	for (uint32_t i = 0; i < members; i++)
-		if (report->events[leader + i].leader != leader + i || report->events[leader + i].members != 1)
-			return; /* groups do not overlap */
-	report->events[leader].leads_group = true;
+	events->leads_group = true;
 	if (report->groups == TOOL_REPORT_NO_GROUPS)
 		return;
-	for (uint32_t i = 0; i < members; i++)
-		report->events[leader + i].leader = (uint32_t)leader;
-	report->events[leader].members = (uint32_t)members;
-	report->events[leader].group_name = name;
+	for (uint32_t i = 0; i < group->members; i++)
+		events[i].leader = group->leader;
+	events->members = group->members;
+	events->group_name = group->name;
 }
 
 void tool_report_begin(struct tool_report *report)
 {
 	uint32_t count = perfring_format_set_count(perfring_file_formats(report->input.data));
-	struct perfring_layout_member member;
-	struct perfring_layout_walk walk;
-	const void *payload;
-	const char *name = "";
-	uint64_t size = 0, leader = 0;
+	struct tool_groups groups;
+	struct tool_group group;
+	bool has_groups = false;
 
 	report->rows = tool_allocate(NULL, report->capacity, sizeof(*report->rows));
 	if (!count)
 		return;
 	tool_report_event_of(report, count - 1);
-	payload = perfring_file_feature(report->input.data, PERFRING_FEATURE_GROUP_DESC, &size);
-	if (payload)
-		perfring_feature_open(&walk, PERFRING_FEATURE_GROUP_DESC, payload, size, 0);
-	while (payload && perfring_layout_next(&walk, &member) == 1) {
-		if (!strcmp(member.name, "name"))
-			name = member.bytes;
-		else if (!strcmp(member.name, "leader"))
-			leader = member.number;
-		else if (!strcmp(member.name, "members"))
-			make_group(report, leader, member.number, name);
-	}
-	if (report->groups == TOOL_REPORT_ONE_GROUP)
-		make_group(report, 0, report->event_count, NULL);
+	for (tool_groups_open(&groups, report->input.data); tool_groups_next(&groups, &group); has_groups = true)
+		make_group(report, &group);
+	if (report->groups == TOOL_REPORT_ONE_GROUP && !has_groups)
+		make_group(report, &(struct tool_group){NULL, 0, count});
 }
 
 /* ---- rows ---- */

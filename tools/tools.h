@@ -125,6 +125,10 @@ uint64_t tool_input_period(const struct tool_input *input, const struct perfring
 /* Prints the file's header as perf's --header does; lists: the long lists too.  Returns false after a complaint. */
 bool tool_header_print(const struct perfring_file *data, const char *path, bool lists);
 
+/* Prints the members of an attr that are not 0: `before` before the first, commas before the others, `equals` after the names.
+ * Those that share a word are named together. */
+void tool_attr_print(const struct perf_event_attr *attr, const char *before, const char *equals);
+
 /* Reports what remains at the end.  Returns the exit status. */
 int tool_input_end(struct tool_input *input);
 
