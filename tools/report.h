@@ -69,6 +69,7 @@ struct tool_report_event {
 	uint32_t leader, members; /* of its group; members: 1 of those that follow the leader */
 	bool leads_group;         /* in the file: perf speaks of its "events" though it is shown alone */
 	const char *group_name;   /* of a leader: NULL where the file has no group, "" without a name */
+	uint64_t seen;            /* samples, whether they are shown or not */
 	uint64_t samples;         /* of what the percentages are */
 	uint64_t weight;
 	uint64_t lost;

@@ -319,7 +319,7 @@ static bool is_empty(const struct tool_report *report, uint32_t leader)
 	const struct tool_report_event *events = &report->events[leader];
 
 	for (uint32_t i = 0; i < events->members; i++)
-		if (events[i].samples || events[i].lost)
+		if (events[i].seen || events[i].lost)
 			return false;
 	return report->event_count > 1;
 }

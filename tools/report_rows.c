@@ -242,6 +242,7 @@ static void take_sample(struct tool_report *report, const struct perfring_format
 		learn(report, format->index, sample, recent);
 	if (report->hides_unresolved && recent->nameless)
 		return;
+	event->seen++;
 	if (recent->row || !report->is_relative) {
 		report->nameless[recent->nameless]++;
 		event->samples++;

@@ -277,7 +277,7 @@ static void put_data_address(struct script *script, const struct event *event, c
 	struct tool_symbol symbol;
 
 	put("%16" PRIx64, sample->addr);
-	if (!event->has_data_symbols || !(event->shown & TOOL_SCRIPT_SYM))
+	if (!event->has_data_symbols || !(event->shown & (TOOL_SCRIPT_SYM | TOOL_SCRIPT_DSO)))
 		return;
 	tool_symbols_find(script->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK, pid_of(sample),
 			  sample->addr, &symbol);
