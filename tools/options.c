@@ -2,17 +2,19 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <perfring/event.h>
+#include "nearest.h"
 #include "options_text.h"
 
 /* What is wrong with an option: "record: " before, "perfring record" for whom help is. */
-static const char UNKNOWN[] = "%sunknown option '%s' (%s --help)";
-static const char AMBIGUOUS[] = "%soption '%s' is ambiguous (%s --help)";
+static const char UNKNOWN[] = "%sunknown option '%s'%s (%s --help)";
+static const char AMBIGUOUS[] = "%soption '%s' is ambiguous%s (%s --help)";
 static const char NO_VALUE[] = "%soption '%s' takes no value, but has one: '%s' (%s --help)";
 static const char MISSING[] = "%soption '%s' needs a value: %s (%s --help)";
 static const char WRONG[] = "%soption '%s' takes %s, not '%s' (%s --help)";
 static const char FORGOTTEN[] = "%sinternal error: option '%s' is in the table and has no case";
-static const char EVENT[] = "%s: option '-e': '%s': %s (perfring list shows the events of this machine)";
-static const char EVENT_AT[] = "%s: option '-e': '%s': at '%s': %s";
+static const char EVENT[] = "%s: option '-e': '%s': %s%s (perfring list shows the events of this machine)";
+static const char EVENT_AT[] = "%s: option '-e': '%s': at '%s': %s%s";
 static const char EVENT_END[] = "%s: option '-e': '%s': at its end: %s";
 
 enum {
@@ -81,17 +83,41 @@ int tool_options_forgotten(const struct tool_options *options, int found)
 	return TOOL_FAILED;
 }
 
+/* Of an event that is not known, the one of this machine that it may be.  text: begins with its name. */
+static const char *nearest_event(struct tool_nearest *nearest, char *text)
+{
+	struct perfring_event_names *names;
+	struct perfring_event_listed name;
+	char plain[TOOL_NEAREST_MAX + 1];
+
+	text[strcspn(text, ",{}/ ")] = 0;
+	snprintf(plain, sizeof(plain), "%.*s", (int)strcspn(text, ":"), text);
+	if (perfring_event_names_open(&names, NULL, false))
+		return "";
+	while (perfring_event_names_next(names, &name) == 1) {
+		/* a tracepoint's name has a colon; after that of another event stand modifiers */
+		tool_nearest_offer(nearest, strchr(name.name, ':') ? text : plain, name.name);
+		tool_nearest_offer(nearest, plain, name.alias);
+	}
+	perfring_event_names_close(names);
+	return tool_nearest_hint(nearest);
+}
+
 void tool_options_refuse_event(const char *command, const char *list, int error, const struct perfring_fault *fault)
 {
 	const char *what = fault->what ? fault->what : strerror(-error);
 	size_t length = strlen(list), at = fault->at > 0 ? (size_t)fault->at : 0;
+	struct tool_nearest nearest = {.distance = 0};
+	const char *hint = "";
 
+	if (at < length && (!strcmp(what, "unknown event") || !strcmp(what, "no such tracepoint, or event")))
+		hint = nearest_event(&nearest, strdupa(list + at));
 	if (!at || error == -ENOMEM)
-		tool_complain(EVENT, command, list, error == -ENOMEM ? strerror(ENOMEM) : what);
+		tool_complain(EVENT, command, list, error == -ENOMEM ? strerror(ENOMEM) : what, hint);
 	else if (at >= length)
 		tool_complain(EVENT_END, command, list, what);
 	else
-		tool_complain(EVENT_AT, command, list, list + at, what);
+		tool_complain(EVENT_AT, command, list, list + at, what, hint);
 }
 
 /* Whether a long name that this word abbreviates is in the table. */
@@ -105,6 +131,18 @@ static bool is_prefix(const struct tool_options *options, const char *word)
 	return false;
 }
 
+/* Of a long name that no row has, the one that it may be. */
+static const char *nearest_option(const struct tool_options *options, const char *word, struct tool_nearest *nearest)
+{
+	const char *name = strndupa(word + 2, strcspn(word + 2, "="));
+
+	nearest->before = "--";
+	for (const struct tool_option *row = options->command->options; !tool_option_is_last(row); row++)
+		if (row->name && !row->refused)
+			tool_nearest_offer(nearest, name, row->name);
+	return tool_nearest_hint(nearest);
+}
+
 /* After getopt_long's '?' or ':'. */
 static int refuse_word(const struct tool_options *options, int found, char **argv)
 {
@@ -114,17 +152,21 @@ static int refuse_word(const struct tool_options *options, int found, char **arg
 	const char *prefix = prefix_of(options, prefix_buffer), *command = command_of(options, command_buffer);
 	const char *word = argv[optind - 1];
 	size_t length = strcspn(word, "=");
+	struct tool_nearest nearest = {.distance = 0};
+	bool is_part;
 
 	if (found == ':') {
 		tool_complain(MISSING, prefix, name_of(row, name), tool_option_takes(row, takes), command);
 	} else if (strncmp(word, "--", 2) || (optopt && !row)) {
 		/* among letters it may be in the word before the next */
-		tool_complain(UNKNOWN, prefix, optopt ? letter : word, command);
+		tool_complain(UNKNOWN, prefix, optopt ? letter : word, "", command);
 	} else if (row) {
 		snprintf(name, sizeof(name), "%.*s", (int)length, word);
 		tool_complain(NO_VALUE, prefix, name, word[length] ? word + length + 1 : "", command);
 	} else {
-		tool_complain(is_prefix(options, word) ? AMBIGUOUS : UNKNOWN, prefix, word, command);
+		is_part = is_prefix(options, word);
+		tool_complain(is_part ? AMBIGUOUS : UNKNOWN, prefix, word,
+			      is_part ? "" : nearest_option(options, word, &nearest), command);
 	}
 	return TOOL_MISUSED;
 }

@@ -3,6 +3,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
+#include "nearest.h"
 #include "options_text.h"
 #include "out.h"
 
@@ -116,10 +117,14 @@ bool tool_flush(void)
 
 static const struct tool_command *command_of(const char *name)
 {
+	struct tool_nearest nearest = {.distance = 0};
+
 	for (size_t i = 0; COMMANDS[i]; i++)
 		if (!strcmp(name, COMMANDS[i]->name))
 			return COMMANDS[i];
-	tool_complain("unknown command '%s' (perfring --help)", name);
+	for (size_t i = 0; COMMANDS[i]; i++)
+		tool_nearest_offer(&nearest, name, COMMANDS[i]->name);
+	tool_complain("unknown command '%s'%s (perfring --help)", name, tool_nearest_hint(&nearest));
 	return NULL;
 }
 

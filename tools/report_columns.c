@@ -1,5 +1,6 @@
 /* report_columns.c - the columns of `perfring report`: perf's --sort and --fields. */
 #include <strings.h>
+#include "nearest.h"
 #include "options.h"
 #include "report.h"
 
@@ -67,6 +68,7 @@ static void add(struct tool_report_list *list, enum tool_report_column column)
 static bool add_words(struct tool_report_list *list, const char *option, const char *words)
 {
 	char *word, *rest, *copy = strdupa(words + (*words == '+')), spaced[40];
+	struct tool_nearest nearest = {.distance = 0};
 	int column;
 
 	for (word = strtok_r(copy, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
@@ -75,9 +77,12 @@ static bool add_words(struct tool_report_list *list, const char *option, const c
 			add(list, (enum tool_report_column)column);
 			continue;
 		}
+		for (int i = 0; i < TOOL_REPORT_COLUMN_COUNT; i++)
+			tool_nearest_offer(&nearest, word, COLUMNS[i].name);
 		snprintf(spaced, sizeof(spaced), " %.36s ", word);
-		tool_complain("report: option '%s': %s column '%s' (perfring report --help)", option,
-			      strstr(PERFS, spaced) ? "there is only in perf report the" : "unknown", word);
+		tool_complain("report: option '%s': %s column '%s'%s (perfring report --help)", option,
+			      strstr(PERFS, spaced) ? "there is only in perf report the" : "unknown", word,
+			      tool_nearest_hint(&nearest));
 		return false;
 	}
 	if (!list->nr)

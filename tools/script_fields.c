@@ -1,4 +1,5 @@
 /* script_fields.c - which fields `perfring script` shows of the events of each type: perf's -F. */
+#include "nearest.h"
 #include "script_fields.h"
 #include "tracepoint.h"
 
@@ -47,6 +48,7 @@ static bool complain(const char *list, const char *what)
 /* The bit of a field's name; 0 after a complaint. */
 static unsigned bit_of(const char *list, const char *word)
 {
+	struct tool_nearest nearest = {.distance = 0};
 	char spaced[32];
 
 	for (unsigned i = 0; i < TOOL_SCRIPT_FIELD_COUNT; i++)
@@ -55,12 +57,15 @@ static unsigned bit_of(const char *list, const char *word)
 				return complain(list, "field 'trace': this perfring was built without libtraceevent");
 			return 1u << i;
 		}
+	for (unsigned i = 0; i < TOOL_SCRIPT_FIELD_COUNT; i++)
+		tool_nearest_offer(&nearest, word, FIELDS[i].name);
 	snprintf(spaced, sizeof(spaced), " %.28s ", word);
 	if (strstr(PERFS, spaced))
 		tool_complain("script: option '-F': field '%s' is not here; perfring dump -F has the sample's own",
 			      word);
 	else
-		tool_complain("script: option '-F': unknown field '%s' (perfring script --help)", word);
+		tool_complain("script: option '-F': unknown field '%s'%s (perfring script --help)", word,
+			      tool_nearest_hint(&nearest));
 	return 0;
 }
 
