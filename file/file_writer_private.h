@@ -49,6 +49,8 @@ struct perfring_file_writer {
 	void *objects;                         /* synthesis.c: a tree of files and their build ids */
 	uint32_t object_count;
 	bool (*is_ending)(void *of); /* whether to stop synthesis; NULL: no */
+	uint32_t maps_ms;            /* for the mappings of one process; 0: no limit */
+	uint32_t *maps_cut;
 	void *ending_of;
 	struct perfring_byte_buffer auxtrace; /* sections of the AUXTRACE records */
 };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "build_id_private.h"
 #include "os/cgroup.h"
+#include "os/clock.h"
 #include "os/small_file.h"
 #include "os/lines.h"
 #include "os/map.h"
@@ -307,13 +308,20 @@ static int put_task(struct perfring_file_writer *writer, uint32_t pid, uint32_t 
 	return error ? error : 1;
 }
 
+void perfring_file_writer_limit_maps(struct perfring_file_writer *writer, uint32_t ms, uint32_t *cut)
+{
+	writer->maps_ms = ms;
+	writer->maps_cut = cut;
+}
+
 static int put_maps(struct perfring_file_writer *writer, uint32_t pid)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_MMAP2};
 	struct perfring_os_lines lines;
 	struct perfring_os_map map;
 	char path[64], *line;
-	bool is_code, wants_ids = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id),
+	uint64_t end = writer->maps_ms ? perfring_os_clock_now() + writer->maps_ms * UINT64_C(1000000) : UINT64_MAX;
+	bool is_code, is_last = false, wants_ids = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id),
 		      wants_data = writer->event_count && writer->events[writer->side].attr->mmap_data;
 	int error;
 
@@ -321,7 +329,7 @@ static int put_maps(struct perfring_file_writer *writer, uint32_t pid)
 	error = perfring_os_lines_open(&lines, path);
 	if (error)
 		return perfring_os_pass_over(error);
-	while (!error && (line = perfring_os_lines_next(&lines))) {
+	while (!error && !is_last && (line = perfring_os_lines_next(&lines))) {
 		if (!perfring_os_map_parse(&map, line))
 			continue;
 		is_code = map.prot & PROT_EXEC;
@@ -340,6 +348,11 @@ static int put_maps(struct perfring_file_writer *writer, uint32_t pid)
 			.filename = string(*map.name ? map.name : "//anon", PATH_MAX - 1),
 		};
 		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
+		is_last = writer->maps_ms && perfring_os_clock_now() > end;
+		if (is_last) {
+			record.misc |= PERFRING_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT;
+			++*writer->maps_cut;
+		}
 		if (wants_ids)
 			identify(writer, &record, NULL);
 		error = perfring_synthesize(writer, &record, pid, pid);

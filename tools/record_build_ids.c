@@ -44,6 +44,7 @@ struct hits {
 	void *called;  /* the names, a tree */
 	void *objects; /* struct object, a tree */
 	bool wants_ids;
+	bool wants_all; /* of what was not hit, too */
 	bool kernel;
 	void *living; /* threads, a tree */
 	int error;    /* of what could not be read first; 0: all was */
@@ -211,6 +212,21 @@ static void hit_sample(struct hits *hits, const struct perfring_item *item)
 		hit(hits, mapping, sample.pid);
 }
 
+/* --buildid-all: as if each mapping had been hit when it was made. */
+static void hit_mapped(struct hits *hits, const struct perfring_record *record)
+{
+	const struct perfring_record_mmap2 *map = &record->is.mmap2;
+	const struct tool_mapping *mapping;
+
+	if ((record->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) == PERFRING_RECORD_MISC_KERNEL) {
+		hits->kernel = true;
+		return;
+	}
+	mapping = tool_machine_user(hits->machine, map->pid, map->addr);
+	if (mapping)
+		hit(hits, mapping, map->pid);
+}
+
 static void take(struct hits *hits, const struct perfring_item *item, bool wants_living)
 {
 	struct perfring_record record;
@@ -224,6 +240,8 @@ static void take(struct hits *hits, const struct perfring_item *item, bool wants
 		return;
 	if (hits->wants_ids)
 		tool_machine_take(hits->machine, &record);
+	if (hits->wants_ids && hits->wants_all && record.type == PERFRING_RECORD_MMAP2)
+		hit_mapped(hits, &record);
 	if (wants_living)
 		tool_living_take(&hits->living, &record);
 }
@@ -499,7 +517,7 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 
 int tool_record_read_back(const struct recording *recording, struct recorded_pids *living)
 {
-	struct hits hits = {.machine = tool_machine_open(), .wants_ids = !recording->no_build_ids, .event = -1};
+	struct hits hits = {.machine = tool_machine_open(), .wants_ids = !recording->no_build_ids, .wants_all = recording->all_build_ids, .event = -1};
 	bool goes_on = find_hits(recording, &hits, living);
 	int ret = hits.wants_ids ? write_ids(recording, &hits, &goes_on) : 0;
 

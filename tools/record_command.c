@@ -1,6 +1,7 @@
 /* record_command.c - `perfring record`: observes a command, threads or the system into a perf.data file. */
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
@@ -62,8 +63,14 @@ static bool enable_first(struct recording *recording)
 /* Events that the exec enables need no call here, nor do those that ranges or commands enable. */
 static bool start(struct recording *recording)
 {
+	const struct sched_param priority = {.sched_priority = recording->real_time};
 	int ret = 0;
 
+	/* The command has been forked, and keeps its own. */
+	if (recording->real_time && sched_setscheduler(0, SCHED_FIFO, &priority)) {
+		tool_complain("record: -r %d: %s", recording->real_time, strerror(errno));
+		return false;
+	}
 	if (!tool_record_observes_command(recording) && !recording->is_delayed && !recording->is_enabled &&
 	    !enable(recording))
 		return false;
@@ -155,6 +162,10 @@ static void tell(const struct recording *recording)
 	struct perfring_totals totals;
 	uint64_t lost;
 
+	if (recording->maps_cut)
+		tool_complain("record: %s: warning: --proc-map-timeout: processes with more mappings than are in it: "
+			      "%u",
+			      recording->path, recording->maps_cut);
 	if (recording->quiet)
 		return;
 	/* Lost in rings, by the PMU, and for want of disk space. */
@@ -214,6 +225,10 @@ int tool_record_run(int argc, char **argv)
 	if (status >= 0)
 		goto out;
 	status = TOOL_FAILED;
+	if (recording.dry) {
+		status = TOOL_DONE;
+		goto out;
+	}
 	if (recording.rounded && !recording.quiet)
 		tool_complain("record: -m %s: rounded up to %u pages, %" PRIu64 "K: a ring has 2^N pages",
 			      recording.rounded, recording.pages,
@@ -257,7 +272,7 @@ out:
 	perfring_session_close(recording.session);
 	perfring_session_close(recording.side);
 	tool_peers_close(recording.peers);
-	perfring_target_close(recording.target);
+	tool_record_close_target(&recording);
 	perfring_events_close(recording.names);
 	tool_record_close_control(&recording);
 	if (recording.signals >= 0)
@@ -266,5 +281,8 @@ out:
 		free(recording.events[i].filter);
 	free(recording.events);
 	free(recording.reported);
+	while (recording.switched_count)
+		free(recording.switched_paths[--recording.switched_count]);
+	free(recording.switched_paths);
 	return status ? status : tool_status(recording.child_status, recording.ended_by);
 }

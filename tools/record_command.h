@@ -31,11 +31,14 @@ struct recorded_pids {
 struct recorded_event {
 	struct perf_event_attr attr;
 	char name[256];
-	uint32_t leader; /* of its group; UINT32_MAX: in none */
-	bool reads;      /* its group is read by the leader's samples */
-	uint32_t terms;  /* PERFRING_TERM_ bits that its text has */
-	char *filter;    /* NULL: every occurrence */
-	bool is_side;    /* it is for tasks and mappings alone */
+	uint32_t leader;                /* of its group; UINT32_MAX: in none */
+	bool reads;                     /* its group is read by the leader's samples */
+	uint32_t terms;                 /* PERFRING_TERM_ bits that its text has */
+	char *filter;                   /* NULL: every occurrence */
+	char *cgroup;                   /* whose members it observes; NULL: no cgroup's */
+	struct perfring_target *target; /* of that; NULL: the recording's */
+	bool owns_target;
+	bool is_side; /* it is for tasks and mappings alone */
 };
 
 /* What a signal or a command of --control asks of the recording. */
@@ -81,6 +84,26 @@ struct recording {
 	bool cgroups;
 	bool build_id_mmap;
 	bool no_build_ids;
+	bool all_build_ids; /* of objects that were not hit, too */
+	bool verbose;
+	bool no_samples;
+	bool periods;      /* -P */
+	bool thread_stats; /* -s */
+	bool running_times;
+	bool grouped;
+	bool kernel_chains, user_chains; /* of call chains only this part */
+	bool no_bpf;
+	bool unsynthesized;    /* the state of what runs already is not written */
+	bool tail;             /* or at the end */
+	uint32_t maps_ms;      /* for the mappings of one process; 0: no limit */
+	uint32_t maps_cut;     /* how many had more */
+	int real_time;         /* priority; 0: not */
+	bool stamped;          /* the output's name has a time */
+	uint32_t most_files;   /* of --switch-output; 0: all */
+	char **switched_paths; /* those that are done and kept, the oldest first */
+	uint32_t switched_count;
+	bool dry;
+	bool strict_rate;
 	bool user_only, kernel_only;
 	bool per_thread;
 	bool snapshots; /* rings overwrite; SIGUSR2 and the end write what is in them */
@@ -96,7 +119,9 @@ struct recording {
 	int32_t clockid;
 	bool has_clockid;
 	char *pids, *tids, *cpus;
-	const char *cgroup;
+	char *cgroup;     /* -G, all of them */
+	const char *user; /* -u */
+	char *user_pids;  /* its processes */
 	uint32_t pages;
 	const char *rounded; /* the size that `pages` is larger than; NULL: none */
 	char **command;
@@ -157,6 +182,7 @@ bool tool_record_read_pages(struct recording *recording, const char *text);
 bool tool_record_read_call_graph(struct recording *recording, const char *how);
 bool tool_record_read_clock(struct recording *recording, const char *name);
 bool tool_record_read_branches(struct recording *recording, const char *kinds);
+bool tool_record_is_threads(const char *spec);
 bool tool_record_read_switch(struct recording *recording, const char *when);
 
 /* record_control.c */
@@ -177,12 +203,19 @@ void tool_record_answer(struct recording *recording);
 /* record_target.c: false after a complaint. */
 bool tool_record_observes_command(const struct recording *recording);
 bool tool_record_choose_target(struct recording *recording);
+const struct perfring_target *tool_record_target_of(const struct recording *recording,
+						    const struct recorded_event *event);
+void tool_record_close_target(struct recording *recording);
 
 /* record_events.c: text to events, attrs, fds.  False after a complaint. */
 bool tool_record_add_events(struct recording *recording, const char *list);
 /* The terms overwrite and no-overwrite: all rings of a recording are of one kind. */
 bool tool_record_take_overwrite(struct recording *recording);
 bool tool_record_add_filter(struct recording *recording, const char *filter);
+/* --exclude-perf: of the tracepoints of the last -e what this process does is left out. */
+bool tool_record_exclude_own(struct recording *recording);
+/* --group */
+void tool_record_group(struct recording *recording);
 bool tool_record_is_soft(const struct recording *recording);
 /* The reason why the options need the kernel, a sentence that names one of them; NULL: --soft can do what they ask for. */
 const char *tool_record_not_soft(const struct recording *recording);

@@ -1,8 +1,10 @@
 /* record_events.c - what `perfring record` observes: events by name, their attrs, their fds. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <perfring/command.h>
 #include <perfring/event.h>
+#include <perfring/text.h>
 #include <perfring/target.h>
 #include "options.h"
 #include "record_command.h"
@@ -135,6 +137,31 @@ bool tool_record_add_filter(struct recording *recording, const char *filter)
 	return true;
 }
 
+bool tool_record_exclude_own(struct recording *recording)
+{
+	char filter[48];
+
+	for (uint32_t i = recording->last_list; i < recording->event_count; i++)
+		if (recording->events[i].attr.type != PERFRING_TYPE_TRACEPOINT)
+			recording->last_list = recording->event_count;
+	if (recording->last_list == recording->event_count) {
+		tool_complain("record: --exclude-perf must follow the -e of a tracepoint; other events do not observe "
+			      "perfring with a COMMAND, -p or -t");
+		return false;
+	}
+	snprintf(filter, sizeof(filter), "common_pid != %d", (int)getpid());
+	return tool_record_add_filter(recording, filter);
+}
+
+void tool_record_group(struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->event_count; i++)
+		if (recording->events[i].leader != UINT32_MAX)
+			return;
+	for (uint32_t i = 0; recording->event_count > 1 && i < recording->event_count; i++)
+		recording->events[i].leader = 0;
+}
+
 bool tool_record_is_soft(const struct recording *recording)
 {
 	const struct perf_event_attr *attr = &recording->events[0].attr;
@@ -152,8 +179,9 @@ const char *tool_record_not_soft(const struct recording *recording)
 		bool is_given;
 		const char *sentence;
 	} rows[] = {
-		{recording->all || recording->pids || recording->tids || recording->cpus || recording->cgroup,
-		 "--soft observes a COMMAND, and no -a, -p, -t, -G or -C"},
+		{recording->all || recording->pids || recording->tids || recording->cpus || recording->cgroup ||
+			 recording->user,
+		 "--soft observes a COMMAND, and no -a, -p, -t, -u, -G or -C"},
 		{recording->per_thread, APART("--per-thread")},
 		{recording->snapshots, APART("--snapshot")},
 		{recording->switched, APART("--switch-output")},
@@ -166,7 +194,7 @@ const char *tool_record_not_soft(const struct recording *recording)
 		{recording->extra & PERFRING_SAMPLE_PHYS_ADDR, KERNEL("--phys-data")},
 		{recording->extra & PERFRING_SAMPLE_DATA_PAGE_SIZE, KERNEL("--data-page-size")},
 		{recording->extra & PERFRING_SAMPLE_CODE_PAGE_SIZE, KERNEL("--code-page-size")},
-		{recording->extra & PERFRING_SAMPLE_WEIGHT, KERNEL("-W")},
+		{recording->extra & (PERFRING_SAMPLE_WEIGHT | PERFRING_SAMPLE_WEIGHT_STRUCT), KERNEL("-W")},
 		{recording->branches, KERNEL("-b and -j")},
 		{recording->interrupt_registers, KERNEL("-I")},
 		{recording->switches, KERNEL("--switch-events")},
@@ -208,7 +236,9 @@ static void shape_period(const struct recording *recording, struct perf_event_at
 {
 	if (attr->sample_period)
 		return;
-	if (recording->period) {
+	if (recording->no_samples) {
+		return;
+	} else if (recording->period) {
 		attr->sample_period = recording->period;
 	} else if (!recording->frequency && is_every_one(attr)) {
 		attr->sample_period = 1;
@@ -231,10 +261,12 @@ static void shape_common(const struct recording *recording, struct perf_event_at
 {
 	attr->sample_type |=
 		PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME;
-	if (recording->all || recording->cpus || recording->cgroup || recording->sample_cpu ||
+	if (recording->all || recording->cpus || recording->cgroup || recording->sample_cpu || recording->raw ||
 	    attr->type == PERFRING_TYPE_TRACEPOINT)
 		attr->sample_type |= PERFRING_SAMPLE_CPU;
 	attr->read_format |= PERFRING_FORMAT_ID | PERFRING_FORMAT_LOST;
+	if (recording->thread_stats || recording->running_times)
+		attr->read_format |= PERFRING_FORMAT_TOTAL_TIME_ENABLED | PERFRING_FORMAT_TOTAL_TIME_RUNNING;
 	attr->sample_id_all = 1;
 	if (!(terms & PERFRING_TERM_INHERIT))
 		attr->inherit = recording->inherit;
@@ -267,13 +299,15 @@ static void shape_side(const struct recording *recording, struct perf_event_attr
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, recording->build_id_mmap);
 	/* Names of BPF programs, as in perf: these run in any process.  A process that observes itself cannot know them. */
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_ksymbol, !recording->soft);
-	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, !recording->soft);
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, !recording->soft && !recording->no_bpf);
 }
 
 static void shape_callchain(const struct recording *recording, struct perf_event_attr *attr)
 {
 	if (recording->callchain)
 		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
+	attr->exclude_callchain_user = recording->kernel_chains && recording->callchain;
+	attr->exclude_callchain_kernel = recording->user_chains && recording->callchain;
 	if (!recording->stack)
 		return;
 	attr->sample_type |= PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
@@ -292,8 +326,10 @@ static void shape(const struct recording *recording, struct recorded_event *even
 	attr->disabled = 1;
 	attr->enable_on_exec = tool_record_observes_command(recording) && !recording->is_delayed;
 	/* With PERIOD a software event samples each occurrence, whatever its period (docs/abi.md 9.2). */
-	if (attr->freq || attr->sample_period == 1)
+	if (attr->freq || attr->sample_period == 1 || recording->periods ||
+	    (recording->no_samples && !recording->period))
 		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
+	attr->inherit_stat = recording->thread_stats && attr->inherit;
 	attr->sample_type |= recording->extra;
 	if (!(terms & PERFRING_TERM_CALLCHAIN))
 		shape_callchain(recording, attr);
@@ -387,10 +423,12 @@ static void note_opened(const struct recording *recording, const struct perfring
 	static const uint32_t unasked[] = {PERFRING_ATTR_FLAG_ksymbol, PERFRING_ATTR_FLAG_bpf_event};
 	uint64_t given_up = perfring_session_given_up(session, index);
 	struct perfring_format format;
-	char text[1024];
+	char text[4096];
 
 	if (!opened)
 		return;
+	if (recording->verbose && perfring_attr_text(opened, text, sizeof(text)) > 0)
+		tool_complain("record: %s: %s", event->name, text);
 	memset(&event->attr, 0, sizeof(event->attr));
 	memcpy(&event->attr, opened, opened->size < sizeof(event->attr) ? opened->size : sizeof(event->attr));
 	/* The user asked neither for LOST (Linux 6.0) nor for names of BPF programs (5.1). */
@@ -417,14 +455,15 @@ static bool add_events(struct recording *recording, struct perfring_session *ses
 
 	while (ret >= 0 && i < to) {
 		const struct recorded_event *event = &recording->events[i];
+		const struct perfring_target *target = tool_record_target_of(recording, event);
 		uint32_t members = 1;
 
 		while (event->leader == i && i + members < to && recording->events[i + members].leader == i)
 			members++;
 		for (uint32_t j = 0; j < members; j++)
 			attrs[j] = &recording->events[i + j].attr;
-		ret = members == 1 ? perfring_session_add(session, attrs[0], recording->target)
-				   : perfring_session_add_group(session, attrs, members, recording->target);
+		ret = members == 1 ? perfring_session_add(session, attrs[0], target)
+				   : perfring_session_add_group(session, attrs, members, target);
 		if (ret < 0)
 			tool_complain("record: %s", perfring_session_refusal(session));
 		for (uint32_t j = 0; ret >= 0 && j < members; j++)

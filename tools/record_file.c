@@ -8,7 +8,7 @@
 
 enum {
 	MAX_INDEXED = 2000, /* ids in one ID_INDEX record */
-	MANY = 16,           /* a ring filled by this part since it was read last: more is coming */
+	MANY = 16,          /* a ring filled by this part since it was read last: more is coming */
 };
 
 static bool complain(const struct recording *recording, int ret)
@@ -189,8 +189,7 @@ static bool is_cut(void *since)
 	return tool_is_cut(*(uint64_t *)since);
 }
 
-static int put_state(const struct recording *recording, struct perfring_file_writer *writer,
-		     struct recorded_pids *pids)
+static int put_state(const struct recording *recording, struct perfring_file_writer *writer, struct recorded_pids *pids)
 {
 	int ret = perfring_file_writer_put_kernel(writer);
 
@@ -216,6 +215,8 @@ int tool_record_put_state(const struct recording *recording, struct perfring_fil
 	uint64_t since = tool_now();
 	int ret;
 
+	if (recording->unsynthesized)
+		return 0;
 	perfring_file_writer_end_when(writer, is_cut, &since);
 	ret = put_state(recording, writer, pids);
 	perfring_file_writer_end_when(writer, NULL, NULL);
@@ -322,6 +323,8 @@ static bool begin(struct recording *recording, bool is_timed)
 		ret = describe_machine(recording);
 	if (!ret)
 		ret = perfring_file_writer_begin(recording->writer);
+	if (!ret)
+		perfring_file_writer_limit_maps(recording->writer, recording->maps_ms, &recording->maps_cut);
 	if (!ret && !recording->soft)
 		ret = write_index(recording);
 	if (!ret && !recording->soft)
@@ -332,10 +335,10 @@ static bool begin(struct recording *recording, bool is_timed)
 	return complain(recording, ret);
 }
 
-/* Settled at once: from here on perf can open the file, even after a kill. */
+/* Settled at once, and without the state if that comes last: from here on perf can open the file, even after a kill. */
 static bool settle_state(const struct recording *recording, struct recorded_pids *pids)
 {
-	int ret = tool_record_put_state(recording, recording->writer, pids);
+	int ret = recording->tail ? 0 : tool_record_put_state(recording, recording->writer, pids);
 
 	return complain(recording, ret ? ret : perfring_file_writer_end_round(recording->writer));
 }
@@ -349,7 +352,8 @@ bool tool_record_open_file(struct recording *recording)
 		snprintf(recording->path, sizeof(recording->path), "snapshot");
 		return complain(recording, tool_record_open_side(recording));
 	}
-	good = begin(recording, recording->switched) && (recording->soft || settle_state(recording, &pids));
+	good = begin(recording, recording->switched || recording->stamped) &&
+	       (recording->soft || settle_state(recording, &pids));
 	free(pids.list);
 	return good;
 }
@@ -528,6 +532,12 @@ static bool finish(struct recording *recording, struct recorded_pids *living)
 		ret = 0;
 	if (!ret && totals.first_time)
 		ret = perfring_file_writer_put_times(recording->writer, totals.first_time, totals.last_time);
+	if (!ret && recording->tail && !recording->snapshots) {
+		struct recorded_pids pids = {0};
+
+		ret = tool_record_put_state(recording, recording->writer, &pids);
+		free(pids.list);
+	}
 	if (!ret && (!recording->no_build_ids || living) && !recording->out.is_stream)
 		ret = tool_record_read_back(recording, living);
 	if (!complain(recording, ret) || recording->is_broken)
@@ -565,6 +575,33 @@ void tool_record_close_file(struct recording *recording)
 	tool_outfile_close(&recording->out);
 }
 
+/* --switch-max-files: of those that are done, and the one that is to come. */
+static bool keep_few(struct recording *recording)
+{
+	uint32_t count = recording->switched_count;
+
+	if (!recording->most_files)
+		return true;
+	recording->switched_paths =
+		tool_allocate(recording->switched_paths, count + (size_t)1, sizeof(*recording->switched_paths));
+	recording->switched_paths[count] = strdup(recording->path);
+	recording->switched_count = ++count;
+	while (count >= recording->most_files) {
+		char *oldest = recording->switched_paths[0];
+		bool good = oldest && !unlink(oldest);
+
+		if (!good)
+			tool_complain("record: %s: %s", oldest ? oldest : "", strerror(errno));
+		free(oldest);
+		recording->switched_count = --count;
+		memmove(recording->switched_paths, recording->switched_paths + 1,
+			count * sizeof(*recording->switched_paths));
+		if (!good)
+			return false;
+	}
+	return true;
+}
+
 bool tool_record_switch_file(struct recording *recording)
 {
 	struct recorded_pids pids = {0};
@@ -574,7 +611,8 @@ bool tool_record_switch_file(struct recording *recording)
 	if (good && !recording->quiet)
 		show_file(recording);
 	tool_record_close_file(recording);
-	good = good && begin(recording, true) && settle_state(recording, &pids) && tool_record_settle_file(recording);
+	good = good && keep_few(recording) && begin(recording, true) && settle_state(recording, &pids) &&
+	       tool_record_settle_file(recording);
 	free(pids.list);
 	return good;
 }
@@ -593,7 +631,7 @@ bool tool_record_snapshot(struct recording *recording, bool is_last)
 		perfring_session_flush(recording->side);
 	else
 		perfring_session_wait(recording->side, 0);
-	if (!tool_record_write_round(recording) || !begin(recording, !is_last))
+	if (!tool_record_write_round(recording) || !begin(recording, !is_last || recording->stamped))
 		return false;
 	if (!ret)
 		ret = tool_record_put_side(recording);

@@ -2,33 +2,16 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "options.h"
 #include "record_command.h"
+#include "record_rows.h"
+#include "observed.h"
 
-enum {
-	SOFT = TOOL_OPTION_LONG, /* options without a letter */
-	CALL_GRAPH,
-	SNAPSHOT,
-	SWITCH_OUTPUT,
-	MAX_SIZE,
-	DIRECTORY,
-	STRICT,
-	FILTER,
-	USER_REGS,
-	SAMPLE_CPU,
-	SAMPLE_IDENTIFIER,
-	PHYS_DATA,
-	DATA_PAGE_SIZE,
-	CODE_PAGE_SIZE,
-	SWITCH_EVENTS,
-	NAMESPACES,
-	ALL_CGROUPS,
-	BUILD_ID_MMAP,
-	ALL_USER,
-	ALL_KERNEL,
-	PER_THREAD,
-	CONTROL,
-};
+/* As perf: these PMUs report more than one weight. */
+#if defined(__x86_64__) || defined(__i386__) || defined(__powerpc__)
+#define WEIGHT PERFRING_SAMPLE_WEIGHT_STRUCT
+#else
+#define WEIGHT PERFRING_SAMPLE_WEIGHT
+#endif
 
 /* Returns -1 to go on, else the exit status. */
 static int read_option(struct recording *recording, const struct tool_options *options, int found)
@@ -79,7 +62,82 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->extra |= PERFRING_SAMPLE_CODE_PAGE_SIZE;
 		break;
 	case 'W':
-		recording->extra |= PERFRING_SAMPLE_WEIGHT;
+		recording->extra |= WEIGHT;
+		break;
+	case TRANSACTION:
+		recording->extra |= PERFRING_SAMPLE_TRANSACTION;
+		break;
+	case 'P':
+		recording->periods = true;
+		break;
+	case 's':
+		recording->thread_stats = true;
+		break;
+	case RUNNING_TIME:
+		recording->running_times = true;
+		break;
+	case 'n':
+		recording->no_samples = true;
+		break;
+	case KERNEL_CHAINS:
+		recording->kernel_chains = true;
+		break;
+	case USER_CHAINS:
+		recording->user_chains = true;
+		break;
+	case NO_BPF_EVENT:
+		recording->no_bpf = true;
+		break;
+	case GROUP:
+		recording->grouped = true;
+		break;
+	case EXCLUDE_PERF:
+		if (!tool_record_exclude_own(recording))
+			return TOOL_MISUSED;
+		break;
+	case STRICT_FREQ:
+		recording->strict_rate = true;
+		break;
+	case BUILDID_ALL:
+		recording->all_build_ids = true;
+		break;
+	case PROC_MAP_TIMEOUT:
+		recording->maps_ms = (uint32_t)options->number;
+		break;
+	case SYNTH:
+		recording->unsynthesized = !strcmp(value, "no");
+		good = recording->unsynthesized || !strcmp(value, "all");
+		break;
+	case TAIL_SYNTHESIZE:
+		recording->tail = true;
+		break;
+	case TIMESTAMP_FILENAME:
+		recording->stamped = true;
+		break;
+	case SWITCH_MAX_FILES:
+		recording->most_files = (uint32_t)options->number;
+		break;
+	case THREADS:
+		recording->directory = true;
+		good = !value || tool_record_is_threads(value);
+		break;
+	case DRY_RUN:
+		recording->dry = true;
+		break;
+	case 'r':
+		recording->real_time = (int)options->number;
+		break;
+	case 'u':
+		recording->user = value;
+		break;
+	case 'v':
+		recording->verbose = true;
+		break;
+	/* what is so anyway */
+	case 'T':
+	case 'N':
+	case TIMESTAMP_BOUNDARY:
+	case NUM_THREAD_SYNTHESIZE:
 		break;
 	case 'R':
 		recording->raw = true;
@@ -131,7 +189,7 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		good = tool_options_ids(value);
 		break;
 	case 'G':
-		recording->cgroup = value;
+		recording->cgroup = tool_target_cgroups_join(recording->cgroup, value);
 		break;
 	case 'C':
 		recording->cpus = value;
@@ -209,7 +267,7 @@ static bool can_compress(void)
 
 static bool is_sound(const struct recording *recording)
 {
-	bool has_threads = recording->pids || recording->tids;
+	bool has_threads = recording->pids || recording->tids || recording->user;
 
 	if ((recording->interrupt_registers || recording->user_registers) && !tool_record_can_unwind())
 		return contradict("--intr-regs and --user-regs are for x86-64 and aarch64 only");
@@ -218,17 +276,27 @@ static bool is_sound(const struct recording *recording)
 	if (recording->frequency && recording->period)
 		return contradict("-F and -c exclude one another");
 	if (recording->all && has_threads)
-		return contradict("-a and -p or -t exclude one another");
-	if (!recording->all && !has_threads && !recording->command && !recording->cgroup)
-		return contradict(
-			"nothing to observe: name a COMMAND, -a, -C LIST, -G NAME, -p PID or -t TID (perfring record "
-			"--help)");
+		return contradict("-a and -p, -t or -u exclude one another");
+	if (recording->pids && recording->user)
+		return contradict("-p and -u exclude one another");
+	if (recording->kernel_chains && recording->user_chains)
+		return contradict("--kernel-callchains and --user-callchains exclude one another");
+	if (recording->strict_rate && recording->frequency > tool_record_max_rate())
+		return contradict("--strict-freq: -F is above kernel.perf_event_max_sample_rate");
+	if (recording->most_files && (!recording->switched || recording->directory))
+		return contradict("--switch-max-files goes with --switch-output, and not with --directory");
+	if (recording->stamped && !strcmp(recording->output, "-"))
+		return contradict("--timestamp-filename does not go with -o -");
+	if (recording->cgroup && tool_target_cgroup_count(recording->cgroup) > recording->event_count)
+		return contradict("-G has more cgroups than there are events: one for each event, or one for all");
+	if (recording->soft && !recording->command)
+		return contradict("--soft observes a COMMAND: name it");
 	if (recording->soft && tool_record_not_soft(recording))
 		return contradict(tool_record_not_soft(recording));
 	if (recording->per_thread && (recording->all || recording->cpus || recording->cgroup))
 		return contradict("--per-thread and -a, -C or -G exclude one another");
 	if (recording->cgroup && (has_threads || recording->per_thread))
-		return contradict("-G and -p or -t exclude one another");
+		return contradict("-G and -p, -t or -u exclude one another");
 	if (recording->cgroup && recording->command && !recording->all && !recording->cpus)
 		return contradict("-G observes the members of a cgroup, not COMMAND: add -a to record them until "
 				  "COMMAND ends");
@@ -261,134 +329,20 @@ int tool_record_read_options(struct recording *recording, int argc, char **argv)
 		return options.status;
 	if (optind < argc)
 		recording->command = argv + optind;
-	/* As in perf and in perfring stat: the COMMAND is then not the target, its end is the end of the recording. */
-	if (recording->cpus && !recording->pids && !recording->tids && !recording->cgroup)
+	/* As in perf and in perfring stat: without a target the whole system; with CPUs the COMMAND is not the target, its end is
+	 * the end of the recording. */
+	if ((recording->cpus || !recording->command) && !recording->pids && !recording->tids && !recording->user &&
+	    !recording->cgroup && !recording->soft)
 		recording->all = true;
-	if (!tool_record_take_overwrite(recording) || !is_sound(recording))
-		return TOOL_MISUSED;
 	if (!recording->event_count && !tool_record_add_events(recording, recording->soft ? "task-clock" : "cycles"))
 		return TOOL_FAILED;
+	if (!tool_record_take_overwrite(recording) || !is_sound(recording))
+		return TOOL_MISUSED;
+	if (recording->grouped)
+		tool_record_group(recording);
 	if (recording->soft && !tool_record_is_soft(recording)) {
 		tool_complain("record: --soft: a process samples its task-clock or its cpu-clock, nothing else");
 		return TOOL_MISUSED;
 	}
 	return -1;
 }
-static const struct tool_option ROWS[] = {
-	{.heading = "events"},
-	{'e', "event", .value = "EVENT[,EVENT]", .takes = "events, as perfring list shows them",
-	 .help = "perf's names (perfring list), modifiers and groups {EVENT,EVENT}:S (default: cycles; cpu-clock "
-		 "where there is no hardware counter)"},
-	{FILTER, "filter", .value = "FILTER", .takes = "a comparison of fields of a tracepoint, such as count > 1",
-	 .help = "for the tracepoints of the -e before it; of several, all must hold"},
-	{'F', "freq", .value = "HZ", .takes = "a number of samples a second, from 1 on, or max",
-	 .help = "samples a second, or max (default: 4000; tracepoints, mem: every one)"},
-	{'c', "count", .value = "PERIOD", .takes = "a number of occurrences", .min = 1, .max = UINT64_MAX,
-	 .help = "one sample every PERIOD occurrences instead"},
-	{ALL_USER, "all-user", .help = "user space only"},
-	{ALL_KERNEL, "all-kernel", .help = "the kernel only"},
-	{STRICT, "strict", .help = "fail instead of falling back"},
-	{.heading = "fields of each sample"},
-	{'g', NULL, .help = "call chains, by frame pointers"},
-	{CALL_GRAPH, "call-graph", .value = "fp|dwarf[,SIZE]",
-	 .takes = "fp, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes",
-	 .help = "fp: the same; dwarf: registers and SIZE bytes of the user stack (default: 8192), for the program "
-		 "that reads the file to unwind; x86-64 and aarch64"},
-	{'b', "branch-any", .help = "the last branches taken, where the PMU keeps them"},
-	{'j', "branch-filter", .value = "KIND[,KIND]", .takes = "kinds of branches, such as any_call,u",
-	 .help = "the last branches of these kinds: any any_call any_ret ind_call ind_jmp call cond in_tx no_tx abort_tx "
-		 "stack, u k hv for where, and save_type, priv, counter"},
-	{'d', "data", .help = "data addresses, and mappings of data"},
-	{PHYS_DATA, "phys-data", .help = "physical addresses of the data"},
-	{DATA_PAGE_SIZE, "data-page-size", .help = "the size of the page that the data address is in"},
-	{CODE_PAGE_SIZE, "code-page-size", .help = "the size of the page that the instruction is in"},
-	{'W', "weight", .help = "what the event cost, where the PMU reports it"},
-	{'R', "raw-samples", .help = "raw data"},
-	{'I', "intr-regs", .help = "registers at the interrupt"},
-	{USER_REGS, "user-regs", .help = "registers of user space"},
-	{SAMPLE_CPU, "sample-cpu", .help = "the CPU (always with -a, -C, -G, and for tracepoints)"},
-	{SAMPLE_IDENTIFIER, "sample-identifier", .help = "accepted as by perf, without an effect"},
-	{'k', "clockid", .value = "CLOCK",
-	 .takes = "monotonic, monotonic_raw, realtime, boottime, tai, or a clock's number",
-	 .help = "monotonic, monotonic_raw, realtime, boottime, tai or a number"},
-	{.heading = "side records"},
-	{SWITCH_EVENTS, "switch-events", .help = "context switches"},
-	{NAMESPACES, "namespaces", .help = "namespaces of processes"},
-	{ALL_CGROUPS, "all-cgroups", .help = "cgroups, and in each sample which one it was in"},
-	{BUILD_ID_MMAP, "buildid-mmap", .help = "build ids in the records of mappings"},
-	{.heading = "target"},
-	{'a', "all-cpus", .help = "the whole system, until COMMAND ends or ^C"},
-	{'p', "pid", .value = "PID[,PID]", .takes = "ids of processes, such as 12,345",
-	 .help = "these processes with all their threads"},
-	{'t', "tid", .value = "TID[,TID]", .takes = "ids of threads, such as 12,345", .help = "these threads"},
-	{'G', "cgroup", .value = "NAME", .takes = "a cgroup's name",
-	 .help = "members of this cgroup, named from its mount on (/ is all); with a COMMAND add -a"},
-	{'C', "cpu", .value = "LIST", .takes = "a list of CPUs, such as 0-3,6",
-	 .help = "everything on these CPUs, as in 0-3,6; with -p, -t or -G only what these run there"},
-	{'i', "no-inherit", .help = "not the children"},
-	{PER_THREAD, "per-thread", .help = "a ring for each thread instead of each CPU; not the children"},
-	{'D', "delay", .value = "MS|RANGES", .takes = "a number of ms, -1, or ranges of ms such as 10-20,30-40",
-	 .help = "begin MS milliseconds after the start of COMMAND; -1: when --control says so; A-B,C-D: only in these "
-		 "milliseconds"},
-	{CONTROL, "control", .value = "fd:N[,N]|fifo:PATH[,PATH]", .takes = "fd:N, fd:N,N, fifo:PATH or fifo:PATH,PATH",
-	 .help = "take commands, one a line, from the first descriptor or FIFO: enable [EVENT], disable [EVENT], "
-		 "snapshot, evlist [-v|-g|-F], ping, stop; each is answered on the second by 'ack'"},
-	{SOFT, "soft",
-	 .help = "without the kernel: a preloaded library samples each process from inside, by timers (task-clock, "
-		 "the default, or cpu-clock; -F 1000).  Chosen automatically where perf_event_open is refused and no "
-		 "option needs the kernel (--all-kernel, -d, -W, -I, ...).  Not observed: programs that are "
-		 "statically linked, set-user-id or built with AddressSanitizer, or that drop LD_PRELOAD; threads "
-		 "made by a bare clone; a process after it enters seccomp's strict mode or a filter that may kill it "
-		 "for what sampling does, or after an exec under such a filter.  One real-time signal is used, and "
-		 "kept unblocked; a program that handles it gets it back, and a program that resets all signals by "
-		 "the raw system call is killed by it"},
-	{.heading = "output"},
-	{'o', "output", .value = "FILE", .takes = "a file's name, or -",
-	 .help = "(default: perf.data); an existing FILE is renamed to FILE.old; - is a stream on standard output"},
-	{DIRECTORY, "directory",
-	 .help = "FILE is a directory with a file for each ring, as perf record --threads writes it"},
-	{'z', "compression-level", .value = "N", .is_optional = true, .takes = "a level", .min = 1, .max = 22,
-	 .help = "compress by zstd, 1 to 22 (default: 1)"},
-	{SNAPSHOT, "snapshot",
-	 .help = "rings overwrite: SIGUSR2 writes what they hold into FILE.TIME, the end of the recording into FILE.  "
-		 "Records of tasks and mappings are kept beside the rings: the last 4 to 8 MiB, and the state of the "
-		 "processes then running"},
-	{SNAPSHOT, "overwrite", .help = "the same"},
-	{SWITCH_OUTPUT, "switch-output", .value = "signal|SIZE|TIME", .is_optional = true,
-	 .takes = "signal, a size such as 100M (B, K, M, G) or a time such as 30s (s, m, h)",
-	 .help = "write FILE.TIME; begin a new file at SIGUSR2, after SIZE bytes (B, K, M, G) or after TIME (s, m, h)"},
-	{MAX_SIZE, "max-size", .value = "SIZE", .takes = "a size such as 100M (B, K, M, G)",
-	 .help = "end the recording at this size"},
-	{'m', "mmap-pages", .value = "PAGES",
-	 .takes = "a number of pages from 1 to 1048576, or a size such as 512K (B, K, M, G)",
-	 .help = "data pages of each ring, or a size with B, K, M, G, rounded up to the next power of two (default: "
-		 "128)"},
-	{'B', "no-buildid", .help = "no build ids of the objects that were hit"},
-	{'q', "quiet", .help = "print errors only"},
-	TOOL_OPTIONS_END,
-};
-
-static const struct tool_example EXAMPLES[] = {
-	{"A program with its call chains, and where its time went:", "perfring record -g ./program\nperfring report"},
-	{"The whole system for ten seconds:", "perfring record -a sleep 10"},
-	{"Each time that process 1234 stops running:", "perfring record -e sched:sched_switch -g -p 1234"},
-	{"The last moments of a service, written into a file at each kill -USR2:",
-	 "perfring record --snapshot -m 4M -p 1234"},
-	{0},
-};
-
-const struct tool_command tool_record = {
-	.name = "record",
-	.summary = "record a command or the system into a perf.data file",
-	.usage = "[OPTIONS] [--] [COMMAND...]",
-	.description =
-		"Observes COMMAND and its children, processes, threads or the whole system, and writes perf.data.",
-	.options = ROWS,
-	.has_command = true,
-	.exit_status =
-		"COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that ended the "
-		"recording); 1 when recording failed; 2 usage error.",
-	.examples = EXAMPLES,
-	.see_also = "perfring-report perfring-dump perfring-list perfring-stat perfring-doctor perfring",
-	.run = tool_record_run,
-};

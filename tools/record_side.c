@@ -18,7 +18,7 @@ enum {
 	HALF = 4 << 20,
 };
 
-static int open_half(const struct recording *recording, struct recorded_side *half)
+static int open_half(struct recording *recording, struct recorded_side *half)
 {
 	int ret;
 
@@ -32,6 +32,8 @@ static int open_half(const struct recording *recording, struct recorded_side *ha
 		ret = tool_record_describe(recording, half->writer);
 	if (!ret)
 		ret = perfring_file_writer_begin(half->writer);
+	if (!ret)
+		perfring_file_writer_limit_maps(half->writer, recording->maps_ms, &recording->maps_cut);
 	half->state = ret ? 0 : perfring_file_writer_size(half->writer);
 	return ret;
 }

@@ -1,65 +1,99 @@
-/* record_target.c - whom `perfring record` observes: CPUs, processes, threads, a cgroup, a command. */
+/* record_target.c - whom `perfring record` observes: CPUs, processes, threads, a user's, cgroups, a command. */
 #include <stdlib.h>
 #include <perfring/command.h>
-#include <perfring/target.h>
 #include "record_command.h"
+#include "observed.h"
 
-static bool add_ids(struct recording *recording, char *list, int (*add)(struct perfring_target *, int32_t))
+/* Whether only the command is observed: no other target is named. */
+bool tool_record_observes_command(const struct recording *recording)
 {
-	char *rest = list, *word;
+	return recording->command && !recording->all && !recording->pids && !recording->tids && !recording->cgroup &&
+	       !recording->user;
+}
 
-	while ((word = strsep(&rest, ","))) {
-		int ret = add(recording->target, (int32_t)strtol(word, NULL, 10));
+/* A target of its own for each name: the events of one are those of a target.  Bound: as many as events. */
+static bool choose_cgroups(struct recording *recording)
+{
+	char *name = strdupa(recording->cgroup);
 
-		if (ret) {
-			tool_complain("record: %s: %s", word, strerror(-ret));
+	for (uint32_t i = 0; i < recording->event_count; i++) {
+		struct recorded_event *event = &recording->events[i];
+		const char *cgroup = tool_target_cgroup_of(recording->cgroup, i, name);
+		uint32_t like = i;
+
+		for (uint32_t j = 0; cgroup && j < i && like == i; j++)
+			if (recording->events[j].cgroup && !strcmp(recording->events[j].cgroup, cgroup))
+				like = j;
+		event->cgroup = cgroup ? strdup(cgroup) : NULL;
+		event->target = NULL;
+		if (!cgroup)
+			continue;
+		if (like != i) {
+			event->target = recording->events[like].target;
+			continue;
+		}
+		event->owns_target = true;
+		if (perfring_target_open(&event->target)) {
+			tool_complain("out of memory");
+			return false;
+		}
+		if (!tool_target_add_cpus("record", event->target, recording->cpus) ||
+		    !tool_target_add_cgroup("record", event->target, cgroup))
+			return false;
+	}
+	for (uint32_t i = 0; i < recording->event_count; i++) {
+		const struct recorded_event *event = &recording->events[i];
+
+		if (event->leader != UINT32_MAX && recording->events[event->leader].target != event->target) {
+			tool_complain("record: -G: the events of a group are of one cgroup");
 			return false;
 		}
 	}
 	return true;
 }
 
-/* Whether only the command is observed: no other target is named. */
-bool tool_record_observes_command(const struct recording *recording)
+const struct perfring_target *tool_record_target_of(const struct recording *recording,
+						    const struct recorded_event *event)
 {
-	return recording->command && !recording->all && !recording->pids && !recording->tids && !recording->cgroup;
+	/* tasks and mappings: of the cgroup if all events are of it */
+	if (event->is_side && recording->cgroup && tool_target_cgroup_count(recording->cgroup) == 1)
+		event = &recording->events[0];
+	return event->target ? event->target : recording->target;
 }
 
-/* As in perf, a name begins at the mount; else it is a path of the file system. */
-static int add_cgroup(struct recording *recording)
+void tool_record_close_target(struct recording *recording)
 {
-	const char *name = recording->cgroup + strspn(recording->cgroup, "/");
-	int ret = perfring_target_add_cgroup(recording->target, *name || !*recording->cgroup ? name : ".");
-
-	if (ret == -ENOENT && *recording->cgroup == '/')
-		ret = perfring_target_add_cgroup(recording->target, recording->cgroup);
-	return ret;
+	for (uint32_t i = 0; i < recording->event_count; i++) {
+		if (recording->events[i].owns_target)
+			perfring_target_close(recording->events[i].target);
+		free(recording->events[i].cgroup);
+	}
+	perfring_target_close(recording->target);
+	free(recording->cgroup);
+	free(recording->user_pids);
 }
 
 bool tool_record_choose_target(struct recording *recording)
 {
 	int ret = perfring_target_open(&recording->target);
 
-	if (!ret && !recording->per_thread)
-		ret = perfring_target_add_cpus(recording->target, recording->cpus);
 	if (ret) {
-		tool_complain("record: %s%s: %s", recording->cpus ? "-C " : "",
-			      recording->cpus ? recording->cpus : "the CPUs that are online",
-			      ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
-			      : ret == -ENODEV ? "not all of these CPUs are online"
-					       : strerror(-ret));
+		tool_complain("out of memory");
 		return false;
 	}
-	if (recording->cgroup) {
-		ret = add_cgroup(recording);
-		if (ret) {
-			tool_complain("record: -G %s: %s", recording->cgroup, strerror(-ret));
+	if (!recording->per_thread && !tool_target_add_cpus("record", recording->target, recording->cpus))
+		return false;
+	if (recording->cgroup && !choose_cgroups(recording))
+		return false;
+	if (recording->user) {
+		recording->pids = recording->user_pids = tool_target_processes("record", recording->user);
+		if (!recording->pids)
 			return false;
-		}
 	}
-	if (recording->pids && !add_ids(recording, strdupa(recording->pids), perfring_target_add_process))
+	if (recording->pids &&
+	    !tool_target_add_processes("record", recording->target, recording->pids, recording->user))
 		return false;
-	if (recording->tids && !add_ids(recording, strdupa(recording->tids), perfring_target_add_thread))
+	if (recording->tids && !tool_target_add_threads("record", recording->target, recording->tids))
 		return false;
 	if (recording->command) {
 		ret = perfring_command_open(&recording->child, recording->command);

@@ -116,3 +116,13 @@ bool tool_record_read_switch(struct recording *recording, const char *when)
 	recording->switch_ms = 0;
 	return unit && tool_record_read_size(when, 1, &recording->switch_bytes);
 }
+
+bool tool_record_is_threads(const char *spec)
+{
+	static const char *const NAMES[] = {"cpu", "core", "package", "numa"};
+
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++)
+		if (!strcmp(spec, NAMES[i]))
+			return true;
+	return strchr(spec, '/') && !spec[strspn(spec, "0123456789,-/:")];
+}

@@ -1,5 +1,4 @@
 /* stat.c - `perfring stat`: counts the events of a command, of threads or of the system. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 #include "options.h"
 #include "stat.h"
+#include "observed.h"
 
 enum {
 	LOOK_MS = 100, /* how often to look whether observed processes are still there */
@@ -130,66 +130,28 @@ static void sum_up(struct counting *counting)
 
 /* ---- opening ---- */
 
-static bool add_ids(struct counting *counting, char *list, int (*add)(struct perfring_target *, int32_t))
-{
-	char *rest = list, *word;
-
-	while ((word = strsep(&rest, ","))) {
-		int ret = add(counting->target, (int32_t)strtol(word, NULL, 10));
-
-		if (ret) {
-			tool_complain("stat: %s: %s", word, strerror(-ret));
-			return false;
-		}
-	}
-	return true;
-}
-
-/* Every thread of the system.  A process that ends meanwhile is none. */
-static int add_everything(struct perfring_target *target)
-{
-	DIR *processes = opendir("/proc");
-	const struct dirent *entry;
-	int ret = processes ? 0 : -errno;
-
-	while (!ret && (entry = readdir(processes))) {
-		uint64_t pid;
-
-		if (!tool_options_number(entry->d_name, 1, INT32_MAX, &pid))
-			continue;
-		ret = perfring_target_add_process(target, (int32_t)pid);
-		if (ret == -ESRCH || ret == -ENOENT)
-			ret = 0;
-	}
-	if (processes)
-		closedir(processes);
-	return ret;
-}
-
 static bool choose_target(struct counting *counting)
 {
 	int ret = perfring_target_open(&counting->target);
 
-	if (!ret && counting->all && counting->apart == APART_THREAD) {
-		ret = add_everything(counting->target);
-		if (ret) {
-			tool_complain("stat: the threads of the system: %s", strerror(-ret));
-			return false;
-		}
-	} else if (!ret && (counting->all || counting->cpus)) {
-		ret = perfring_target_add_cpus(counting->target, counting->cpus);
-	}
 	if (ret) {
-		tool_complain("stat: %s%s: %s", counting->cpus ? "-C " : "",
-			      counting->cpus ? counting->cpus : "the CPUs that are online",
-			      ret == -EINVAL   ? "not a list of CPUs such as 0-3,6"
-			      : ret == -ENODEV ? "not all of these CPUs are online"
-					       : strerror(-ret));
+		tool_complain("out of memory");
 		return false;
 	}
-	if (counting->pids && !add_ids(counting, strdupa(counting->pids), perfring_target_add_process))
+	if ((counting->all && counting->apart == APART_THREAD) || counting->user) {
+		char *list = tool_target_processes("stat", counting->user);
+		bool good = list && tool_target_add_processes("stat", counting->target, list, true);
+
+		free(list);
+		if (!good)
+			return false;
+	}
+	if (((counting->all && counting->apart != APART_THREAD) || counting->cpus) &&
+	    !tool_target_add_cpus("stat", counting->target, counting->cpus))
 		return false;
-	if (counting->tids && !add_ids(counting, strdupa(counting->tids), perfring_target_add_thread))
+	if (counting->pids && !tool_target_add_processes("stat", counting->target, counting->pids, false))
+		return false;
+	if (counting->tids && !tool_target_add_threads("stat", counting->target, counting->tids))
 		return false;
 	if (!counting->command || counting->soft)
 		return true;

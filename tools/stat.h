@@ -66,6 +66,7 @@ struct counting {
 	const char *separator; /* NULL: columns */
 	const char *output;
 	char *pids, *tids, *cpus;
+	const char *user; /* -u */
 	uint64_t interval; /* ms; 0: at the end alone */
 	uint64_t interval_count;
 	uint64_t repeat;  /* 0: until a signal */
@@ -160,7 +161,7 @@ static inline bool tool_stat_is_sibling(const struct counting *counting, uint32_
 /* Whether only the command is observed: no other target is named. */
 static inline bool tool_stat_is_of_command(const struct counting *counting)
 {
-	return counting->command && !counting->all && !counting->pids && !counting->tids;
+	return counting->command && !counting->all && !counting->pids && !counting->tids && !counting->user;
 }
 
 /* stat.c */

@@ -87,10 +87,10 @@ static bool add_filter(struct counting *counting, uint32_t from, const char *tex
 /* Options that exclude one another. */
 static bool is_misused(const struct counting *counting)
 {
-	bool tasks = counting->pids || counting->tids;
+	bool tasks = counting->pids || counting->tids || counting->user;
 
 	if (counting->all && tasks)
-		return misused("-a and -p or -t exclude one another");
+		return misused("-a and -p, -t or -u exclude one another");
 	if (counting->repeat != 1 && !counting->command)
 		return misused("-r repeats a COMMAND");
 	if (counting->repeat != 1 && counting->interval)
@@ -110,7 +110,7 @@ static bool is_misused(const struct counting *counting)
 	if (tool_stat_is_of_sets(counting) && !counting->all && !counting->cpus)
 		return misused("--per-core, --per-die, --per-socket and --per-node go with -a or -C");
 	if (counting->apart == APART_THREAD && ((!counting->all && !tasks) || counting->cpus))
-		return misused("--per-thread goes with -p, -t or -a");
+		return misused("--per-thread goes with -p, -t, -u or -a");
 	if (counting->append && !counting->output)
 		return misused("--append goes with -o");
 	if (counting->log_fd >= 0 && counting->output)
@@ -197,6 +197,9 @@ static int read_all(struct counting *counting, int argc, char **argv)
 		case 't':
 			counting->tids = value;
 			good = tool_options_ids(value);
+			break;
+		case 'u':
+			counting->user = value;
 			break;
 		case 'i':
 			counting->inherit = false;
@@ -314,7 +317,7 @@ int tool_stat_read_options(struct counting *counting, int argc, char **argv)
 	if (optind < argc)
 		counting->command = argv + optind;
 	/* As perf: without a target the whole system. */
-	if (!counting->pids && !counting->tids && (counting->cpus || !counting->command))
+	if (!counting->pids && !counting->tids && !counting->user && (counting->cpus || !counting->command))
 		counting->all = true;
 	if (is_misused(counting) || (counting->soft && is_misused_soft(counting)))
 		return TOOL_MISUSED;
@@ -351,6 +354,8 @@ static const struct tool_option ROWS[] = {
 	{'p', "pid", .value = "PID[,PID]", .takes = "ids of processes, such as 12,345",
 	 .help = "these processes with all their threads"},
 	{'t', "tid", .value = "TID[,TID]", .takes = "ids of threads, such as 12,345", .help = "these threads"},
+	{'u', "uid", .value = "USER", .takes = "a user's name or number",
+	 .help = "the processes that USER runs when counting begins"},
 	{'i', "no-inherit", .help = "not the children"},
 	{SOFT, "soft",
 	 .help = "COMMAND's clock, page faults and context switches without perf_event_open, from the accounts of processes "

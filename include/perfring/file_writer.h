@@ -136,6 +136,10 @@ PERFRING_API int perfring_file_writer_put_build_id(struct perfring_file_writer *
  * made it so.  Once it says true they return -EINTR; what was written by then is valid.  is_ending: NULL for none. */
 PERFRING_API void perfring_file_writer_end_when(struct perfring_file_writer *writer, bool (*is_ending)(void *of), void *of);
 
+/* Ends the list of a process's mappings after `ms`, 0: not: a process may have any number of them.  The last record of such a list
+ * has PERFRING_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT, as perf's, and ++*cut counts it.  cut: valid until the writer is closed. */
+PERFRING_API void perfring_file_writer_limit_maps(struct perfring_file_writer *writer, uint32_t ms, uint32_t *cut);
+
 /* The mappings of the kernel and its modules, and BPF programs.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_kernel(struct perfring_file_writer *writer);
 
