@@ -194,22 +194,26 @@ static void translate(const struct tool_command *command, char *letters, struct 
 	*names = (struct option){NULL, 0, NULL, 0};
 }
 
-/* Whether the option is one that the command does not take, which is reported.  name: NULL if it was found by its letter. */
-static bool is_refused(struct tool_options *options, int found, const char *name)
+/* The row of what getopt_long found; name: NULL if it was found by its letter. */
+static const struct tool_option *found_row(const struct tool_options *options, int found, const char *name)
 {
 	const struct tool_option *row = options->command->options;
-	char prefix[NAME];
 
 	while (!tool_option_is_last(row) && (name ? !row->name || strcmp(row->name, name) : row->found != found))
 		row++;
-	if (!row->refused)
-		return false;
+	return row;
+}
+
+/* Reports an option that the command does not take. */
+static void refuse_option(struct tool_options *options, const struct tool_option *row, int found, const char *name)
+{
+	char prefix[NAME];
+
 	if (name)
 		tool_complain("%s--%s: %s", prefix_of(options, prefix), name, row->refused);
 	else
 		tool_complain("%s-%c: %s", prefix_of(options, prefix), found, row->refused);
 	options->status = TOOL_MISUSED;
-	return true;
 }
 
 int tool_options_next(struct tool_options *options, int argc, char **argv)
@@ -234,9 +238,11 @@ int tool_options_next(struct tool_options *options, int argc, char **argv)
 		options->status = tool_flush() ? TOOL_DONE : TOOL_FAILED;
 		return 0;
 	}
-	row = row_of(options, found);
-	if (is_refused(options, found, index < 0 ? NULL : names[index].name))
+	row = found_row(options, found, index < 0 ? NULL : names[index].name);
+	if (row->refused) {
+		refuse_option(options, row, found, index < 0 ? NULL : names[index].name);
 		return 0;
+	}
 	if (index < 0 && row->is_optional && optarg && *optarg == '=' && optarg[1])
 		optarg++;
 	options->value = optarg;

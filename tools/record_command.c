@@ -277,8 +277,7 @@ out:
 	tool_record_close_control(&recording);
 	if (recording.signals >= 0)
 		close(recording.signals);
-	for (uint32_t i = 0; i < recording.event_count; i++)
-		free(recording.events[i].filter);
+	tool_filters_close(&recording.filters);
 	free(recording.events);
 	free(recording.reported);
 	while (recording.switched_count)

@@ -7,6 +7,7 @@
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
 #include <perfring/session.h>
+#include "event_filter.h"
 #include "outfile.h"
 #include "soft_source.h"
 #include "tools.h"
@@ -34,7 +35,6 @@ struct recorded_event {
 	uint32_t leader;                /* of its group; UINT32_MAX: in none */
 	bool reads;                     /* its group is read by the leader's samples */
 	uint32_t terms;                 /* PERFRING_TERM_ bits that its text has */
-	char *filter;                   /* NULL: every occurrence */
 	char *cgroup;                   /* whose members it observes; NULL: no cgroup's */
 	struct perfring_target *target; /* of that; NULL: the recording's */
 	bool owns_target;
@@ -132,6 +132,7 @@ struct recording {
 	struct recorded_event *events;
 	uint32_t event_count;
 	uint32_t last_list; /* the first event of the last -e */
+	struct tool_filters filters;
 	struct perfring_target *target;
 	struct perfring_session *session;
 	struct perfring_session *side; /* of a snapshot's last event */

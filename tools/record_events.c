@@ -108,33 +108,9 @@ bool tool_record_take_overwrite(struct recording *recording)
 	return true;
 }
 
-/* A filter is for every event of the -e before it, as in perf: all must be tracepoints, or of a PMU, which judges the filter
- * itself.  A second filter narrows the first. */
 bool tool_record_add_filter(struct recording *recording, const char *filter)
 {
-	if (!recording->event_count) {
-		tool_complain("record: --filter '%s': must follow the -e that it is for", filter);
-		return false;
-	}
-	for (uint32_t i = recording->last_list; i < recording->event_count; i++) {
-		const struct recorded_event *event = &recording->events[i];
-
-		if (event->attr.type != PERFRING_TYPE_TRACEPOINT && event->attr.type <= PERFRING_TYPE_BREAKPOINT) {
-			tool_complain("record: --filter '%s': %s, of the -e before it, is not a tracepoint", filter,
-				      event->name);
-			return false;
-		}
-	}
-	for (uint32_t i = recording->last_list; i < recording->event_count; i++) {
-		char **old = &recording->events[i].filter;
-		size_t size = (*old ? strlen(*old) : 0) + strlen(filter) + sizeof("() && ()");
-		char *both = tool_allocate(NULL, size, 1);
-
-		snprintf(both, size, *old ? "(%s) && (%s)" : "%s%s", *old ? *old : "", filter);
-		free(*old);
-		*old = both;
-	}
-	return true;
+	return tool_filters_add("record", &recording->filters, recording->names, recording->last_list, filter);
 }
 
 bool tool_record_exclude_own(struct recording *recording)
@@ -478,16 +454,9 @@ static bool set_filters(const struct recording *recording)
 {
 	struct perfring_session_event opened;
 
-	for (uint32_t i = 0; perfring_session_event_at(recording->session, i, &opened); i++) {
-		const struct recorded_event *event = &recording->events[opened.event];
-		int ret = event->filter ? perfring_event_set_filter(opened.fd, event->filter) : 0;
-
-		if (!ret)
-			continue;
-		tool_complain("record: --filter '%s': %s does not take it: %s", event->filter, event->name,
-			      ret == -EINVAL ? "not a comparison of its fields" : strerror(-ret));
-		return false;
-	}
+	for (uint32_t i = 0; perfring_session_event_at(recording->session, i, &opened); i++)
+		if (!tool_filters_set("record", &recording->filters, recording->names, opened.event, opened.fd))
+			return false;
 	return true;
 }
 

@@ -50,15 +50,18 @@ static void take_counts(struct counting *counting)
 {
 	uint32_t events = perfring_events_count(counting->events);
 
-	perfring_counts_read(counting->counts);
+	if (!counting->soft) {
+		perfring_counts_read(counting->counts);
+		tool_stat_sum(counting);
+	}
 	for (uint32_t i = 0; i < events; i++)
 		for (uint32_t j = 0; j < counting->place_count; j++) {
 			struct row *row = tool_stat_row(counting, i, j);
-			struct perfring_count sum;
+			struct perfring_count sum = row->sum;
 
 			row->supported = counting->soft || !perfring_counts_error(counting->counts, i);
 			row->counted = row->supported && (counting->soft ? tool_stat_soft_sum(counting, i, &sum)
-									 : tool_stat_sum(counting, i, j, &sum));
+									 : sum.fds || sum.failed);
 			if (!row->counted)
 				continue;
 			row->count = sum;
@@ -235,24 +238,13 @@ static int open_events(struct counting *counting)
 	return ret;
 }
 
-/* Each fd of the events that a filter is for. */
 static bool set_filters(const struct counting *counting)
 {
 	struct perfring_counts_fd fd;
 
-	for (uint32_t k = 0; k < counting->filter_count; k++)
-		for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++) {
-			const struct stat_filter *filter = &counting->filters[k];
-			int ret = fd.event < filter->from || fd.event >= filter->to
-					  ? 0
-					  : perfring_event_set_filter(fd.fd, filter->text);
-
-			if (!ret)
-				continue;
-			tool_complain("stat: --filter '%s': %s does not take it: %s", filter->text,
-				      tool_stat_event(counting, fd.event)->name, strerror(-ret));
+	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++)
+		if (!tool_filters_set("stat", &counting->filters, counting->events, fd.event, fd.fd))
 			return false;
-		}
 	return true;
 }
 
@@ -636,7 +628,8 @@ out:
 	free(counting.rows);
 	free(counting.places);
 	free(counting.place_of);
-	free(counting.filters);
+	tool_filters_close(&counting.filters);
+	free(counting.singles);
 	free(counting.times);
 	/* ^C that killed the command was for this process too. */
 	if (counting.interrupts && WIFSIGNALED(counting.child_status))

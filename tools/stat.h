@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <perfring/command.h>
 #include <perfring/count.h>
+#include "event_filter.h"
 #include "outfile.h"
 #include "tools.h"
 
@@ -29,7 +30,8 @@ struct spread {
 struct row {
 	bool supported;
 	bool counted;
-	struct perfring_count before; /* at the last read of the counters, for intervals */
+	struct perfring_count sum;    /* at this read of the counters */
+	struct perfring_count before; /* at the last, for intervals */
 	struct perfring_count count;  /* of this interval, or of the last run */
 	struct perfring_estimate estimate;
 	struct spread values;
@@ -55,10 +57,10 @@ struct place {
 	uint32_t cpus;
 };
 
-/* --filter: for the events of one -e. */
-struct stat_filter {
-	uint32_t from, to; /* events */
-	const char *text;
+/* Which place a CPU or thread is. */
+struct single {
+	int32_t which;
+	uint32_t place;
 };
 
 struct counting {
@@ -66,7 +68,7 @@ struct counting {
 	const char *separator; /* NULL: columns */
 	const char *output;
 	char *pids, *tids, *cpus;
-	const char *user; /* -u */
+	const char *user;  /* -u */
 	uint64_t interval; /* ms; 0: at the end alone */
 	uint64_t interval_count;
 	uint64_t repeat;  /* 0: until a signal */
@@ -76,8 +78,7 @@ struct counting {
 	unsigned details;           /* how often -d */
 	const char *before, *after; /* of each run: lines for the shell */
 	int log_fd;                 /* -1: none */
-	struct stat_filter *filters;
-	uint32_t filter_count;
+	struct tool_filters filters;
 	bool all;
 	bool soft;
 	bool inherit;
@@ -110,8 +111,9 @@ struct counting {
 	struct row *rows; /* event by event, at each the places */
 	struct place *places;
 	uint32_t place_count;
-	uint32_t *place_of; /* by CPU, if places are sets of CPUs */
-	uint32_t cpu_count; /* of place_of */
+	struct single *singles; /* by CPU or thread, if places are such */
+	uint32_t *place_of;     /* by CPU, if places are sets of CPUs */
+	uint32_t cpu_count;     /* of place_of */
 	int unit_width;
 	int signals;
 	struct rlimit files; /* the command's limit, if has_files */
@@ -172,8 +174,8 @@ int tool_stat_read_options(struct counting *counting, int argc, char **argv);
 
 /* stat_places.c: the places of the opened fds, with a row for each event. */
 void tool_stat_find_places(struct counting *counting);
-/* The last read's sum.  False: no fd of the event is there. */
-bool tool_stat_sum(const struct counting *counting, uint32_t event, uint32_t place, struct perfring_count *sum);
+/* The last read's sum of each row; its `fds` and `failed` are 0 where no fd of the event is. */
+void tool_stat_sum(struct counting *counting);
 /* Such as S0-D0-C1. */
 void tool_stat_name_place(const struct counting *counting, const struct place *place, char *buffer, size_t size);
 

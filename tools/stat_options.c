@@ -61,29 +61,6 @@ static bool misused(const char *what)
 	return true;
 }
 
-/* A filter is for every event of the -e before it, as in perf: all must be tracepoints, or of a PMU, which judges the filter
- * itself. */
-static bool add_filter(struct counting *counting, uint32_t from, const char *text)
-{
-	uint32_t count = perfring_events_count(counting->events);
-
-	if (from == count) {
-		tool_complain("stat: --filter '%s': must follow the -e that it is for", text);
-		return false;
-	}
-	for (uint32_t i = from; i < count; i++) {
-		const struct perfring_events_one *one = tool_stat_event(counting, i);
-
-		if (one->attr->type == PERFRING_TYPE_TRACEPOINT || one->attr->type > PERFRING_TYPE_BREAKPOINT)
-			continue;
-		tool_complain("stat: --filter '%s': %s, of the -e before it, is not a tracepoint", text, one->name);
-		return false;
-	}
-	counting->filters = tool_allocate(counting->filters, counting->filter_count + 1u, sizeof(*counting->filters));
-	counting->filters[counting->filter_count++] = (struct stat_filter){from, count, text};
-	return true;
-}
-
 /* Options that exclude one another. */
 static bool is_misused(const struct counting *counting)
 {
@@ -165,7 +142,7 @@ static int read_all(struct counting *counting, int argc, char **argv)
 				return TOOL_MISUSED;
 			break;
 		case FILTER:
-			if (!add_filter(counting, from, value))
+			if (!tool_filters_add("stat", &counting->filters, counting->events, from, value))
 				return TOOL_MISUSED;
 			break;
 		case 'd':

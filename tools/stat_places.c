@@ -147,6 +147,21 @@ static void find_sets(struct counting *counting)
 	free(sets);
 }
 
+static int compare_singles(const void *a, const void *b)
+{
+	const struct single *one = a, *other = b;
+
+	return one->which < other->which ? -1 : one->which > other->which;
+}
+
+static void sort_singles(struct counting *counting)
+{
+	counting->singles = tool_allocate(NULL, counting->place_count + 1u, sizeof(*counting->singles));
+	for (uint32_t i = 0; i < counting->place_count; i++)
+		counting->singles[i] = (struct single){counting->places[i].which, i};
+	qsort(counting->singles, counting->place_count, sizeof(*counting->singles), compare_singles);
+}
+
 void tool_stat_find_places(struct counting *counting)
 {
 	static const struct place ALL = {.which = -1};
@@ -156,6 +171,8 @@ void tool_stat_find_places(struct counting *counting)
 		find_sets(counting);
 	else if (counting->apart)
 		find_singles(counting);
+	if (counting->place_count && !tool_stat_is_of_sets(counting))
+		sort_singles(counting);
 	if (!counting->place_count)
 		add_place(counting, &ALL);
 	rows = (size_t)perfring_events_count(counting->events) * counting->place_count;
@@ -163,38 +180,42 @@ void tool_stat_find_places(struct counting *counting)
 	memset(counting->rows, 0, (rows + 1) * sizeof(*counting->rows));
 }
 
-/* Over the CPUs of a set. */
-static bool sum_set(const struct counting *counting, uint32_t event, uint32_t place, struct perfring_count *sum)
+/* The place of an fd; UINT32_MAX: none. */
+static uint32_t place_of(const struct counting *counting, const struct perfring_counts_fd *fd)
 {
-	bool is_there = false;
-
-	memset(sum, 0, sizeof(*sum));
-	for (uint32_t cpu = 0; cpu < counting->cpu_count; cpu++) {
-		struct perfring_count one;
-
-		if (counting->place_of[cpu] != place ||
-		    perfring_counts_sum(counting->counts, event, PERFRING_COUNTS_CPU, (int32_t)cpu, &one))
-			continue;
-		is_there = true;
-		sum->value += one.value;
-		sum->enabled += one.enabled;
-		sum->running += one.running;
-		sum->lost += one.lost;
-		sum->fds += one.fds;
-		sum->failed += one.failed;
-	}
-	return is_there;
-}
-
-bool tool_stat_sum(const struct counting *counting, uint32_t event, uint32_t place, struct perfring_count *sum)
-{
-	enum perfring_counts_scope scope = counting->apart == APART_CPU      ? PERFRING_COUNTS_CPU
-					   : counting->apart == APART_THREAD ? PERFRING_COUNTS_THREAD
-									     : PERFRING_COUNTS_ALL;
+	struct single key = {.which = counting->apart == APART_CPU ? fd->cpu : fd->tid};
+	const struct single *single;
 
 	if (tool_stat_is_of_sets(counting) && counting->cpu_count)
-		return sum_set(counting, event, place, sum);
-	return !perfring_counts_sum(counting->counts, event, scope, counting->places[place].which, sum);
+		return fd->cpu >= 0 && (uint32_t)fd->cpu < counting->cpu_count ? counting->place_of[fd->cpu]
+									       : UINT32_MAX;
+	if (!counting->singles)
+		return 0;
+	single = bsearch(&key, counting->singles, counting->place_count, sizeof(*single), compare_singles);
+	return single ? single->place : UINT32_MAX;
+}
+
+void tool_stat_sum(struct counting *counting)
+{
+	uint32_t events = perfring_events_count(counting->events);
+	struct perfring_counts_fd fd;
+
+	for (size_t i = 0; i < (size_t)events * counting->place_count; i++)
+		memset(&counting->rows[i].sum, 0, sizeof(counting->rows[i].sum));
+	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++) {
+		uint32_t place = place_of(counting, &fd);
+		struct perfring_count *sum;
+
+		if (place >= counting->place_count || fd.event >= events)
+			continue;
+		sum = &tool_stat_row(counting, fd.event, place)->sum;
+		sum->value += fd.count.value;
+		sum->enabled += fd.count.enabled;
+		sum->running += fd.count.running;
+		sum->lost += fd.count.lost;
+		sum->fds += fd.count.fds;
+		sum->failed += fd.count.failed;
+	}
 }
 
 void tool_stat_name_place(const struct counting *counting, const struct place *place, char *buffer, size_t size)
