@@ -214,27 +214,42 @@ static void tell_given_up(struct counting *counting)
 			      "kernel.perf_event_paranoid <= 1 or CAP_PERFMON");
 }
 
-/* Opens all events, on the CPUs and threads that exist. */
-static int open_events(struct counting *counting)
+/* Opens events from ... to - 1, which are of one cgroup or of none.  Returns 0 or -errno after a complaint. */
+static int open_some(struct counting *counting, uint32_t from, uint32_t to)
 {
-	struct perfring_events *list;
-	int ret = perfring_events_open(&list);
+	const char *cgroup = tool_stat_cgroup(counting, from);
+	struct perfring_target *target = cgroup ? tool_stat_open_cgroup(counting, cgroup) : counting->target;
+	struct perfring_events *list = NULL;
+	int ret = target ? perfring_events_open(&list) : -EINVAL;
 
-	if (ret) {
-		tool_complain("out of memory");
-		return ret;
-	}
-	for (uint32_t i = 0; !ret && i < perfring_events_count(counting->events); i++) {
+	for (uint32_t i = from; !ret && i < to; i++) {
 		const struct perfring_events_one *one = tool_stat_event(counting, i);
 		struct perf_event_attr attr = shape_attr(counting, i);
 
 		ret = perfring_events_add_attr(list, &attr, one->name, tool_stat_is_sibling(counting, i));
 	}
-	if (ret)
+	if (ret && target)
 		tool_complain("out of memory");
-	else if ((ret = perfring_counts_add(counting->counts, list, counting->target)))
+	else if (!ret && (ret = perfring_counts_add(counting->counts, list, target)))
 		tool_complain("stat: %s", perfring_counts_refusal(counting->counts));
 	perfring_events_close(list);
+	if (cgroup)
+		perfring_target_close(target);
+	return ret;
+}
+
+/* Opens all events, on the CPUs and threads that exist. */
+static int open_events(struct counting *counting)
+{
+	uint32_t count = perfring_events_count(counting->events), to;
+	int ret = 0;
+
+	for (uint32_t from = 0; !ret && from < count; from = to) {
+		for (to = from + 1; to < count && tool_stat_cgroup(counting, to) == tool_stat_cgroup(counting, from);
+		     to++)
+			;
+		ret = open_some(counting, from, to);
+	}
 	return ret;
 }
 
@@ -243,7 +258,8 @@ static bool set_filters(const struct counting *counting)
 	struct perfring_counts_fd fd;
 
 	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++)
-		if (!tool_filters_set("stat", &counting->filters, counting->events, fd.event, fd.fd))
+		if (!tool_filters_set("stat", &counting->filters, counting->events,
+				      counting->each ? fd.event % counting->event_count : fd.event, fd.fd))
 			return false;
 	return true;
 }
@@ -629,6 +645,10 @@ out:
 	free(counting.places);
 	free(counting.place_of);
 	tool_filters_close(&counting.filters);
+	free(counting.cgroup);
+	free(counting.cgroups);
+	free(counting.cgroup_names);
+	free(counting.texts);
 	free(counting.singles);
 	free(counting.times);
 	/* ^C that killed the command was for this process too. */

@@ -2,6 +2,7 @@
  *
  *     stat_options.c   the command line
  *     stat.c           opens, runs, reads
+ *     stat_cgroups.c   the cgroup of each event
  *     stat_places.c    what is summed: all, or each CPU, thread, core, die, socket, node
  *     stat_print.c     columns, fields, JSON
  *     stat_soft.c      --soft: counts without perf_event_open
@@ -68,8 +69,15 @@ struct counting {
 	const char *separator; /* NULL: columns */
 	const char *output;
 	char *pids, *tids, *cpus;
-	const char *user;  /* -u */
-	uint64_t interval; /* ms; 0: at the end alone */
+	const char *user;     /* -u */
+	char *cgroup;         /* -G, all of them */
+	const char *each;     /* --for-each-cgroup */
+	const char **cgroups; /* of each event, NULL: none; the same pointer for the same name; NULL: no cgroups */
+	char *cgroup_names;   /* which those point into */
+	const char **texts;   /* of events */
+	uint32_t text_count;
+	uint32_t event_count; /* of the first cgroup of --for-each-cgroup */
+	uint64_t interval;    /* ms; 0: at the end alone */
 	uint64_t interval_count;
 	uint64_t repeat;  /* 0: until a signal */
 	uint64_t delay;   /* ms */
@@ -137,6 +145,12 @@ static inline const struct perfring_events_one *tool_stat_event(const struct cou
 	return perfring_events_at(counting->events, event);
 }
 
+/* NULL: none. */
+static inline const char *tool_stat_cgroup(const struct counting *counting, uint32_t event)
+{
+	return counting->cgroups ? counting->cgroups[event] : NULL;
+}
+
 static inline struct row *tool_stat_row(const struct counting *counting, uint32_t event, uint32_t place)
 {
 	return &counting->rows[(size_t)event * counting->place_count + place];
@@ -171,6 +185,11 @@ int tool_stat_run(int argc, char **argv);
 
 /* stat_options.c: returns -1 to go on, else the exit status. */
 int tool_stat_read_options(struct counting *counting, int argc, char **argv);
+
+/* stat_cgroups.c: gives each event its cgroup; add: adds events of a text.  False after a complaint. */
+bool tool_stat_name_cgroups(struct counting *counting, bool (*add)(struct counting *, const char *));
+/* The CPUs of a cgroup's events.  NULL after a complaint. */
+struct perfring_target *tool_stat_open_cgroup(const struct counting *counting, const char *cgroup);
 
 /* stat_places.c: the places of the opened fds, with a row for each event. */
 void tool_stat_find_places(struct counting *counting);

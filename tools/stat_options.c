@@ -1,5 +1,6 @@
 /* stat_options.c - the command line of `perfring stat`. */
 #include <stdlib.h>
+#include "observed.h"
 #include "options.h"
 #include "stat.h"
 
@@ -29,6 +30,7 @@ enum {
 	NO_MERGE,
 	NO_CSV_SUMMARY,
 	SOFT,
+	FOR_EACH_CGROUP,
 	PERF_ONLY, /* rows that are refused */
 };
 
@@ -50,9 +52,13 @@ static bool add_events(struct counting *counting, const char *text)
 	struct perfring_fault fault = {0, "unknown event"};
 	int ret = perfring_events_add(counting->events, text, &BASE, &fault);
 
-	if (ret)
+	if (ret) {
 		tool_options_refuse_event("stat", text, ret, &fault);
-	return !ret;
+		return false;
+	}
+	counting->texts = tool_allocate(counting->texts, counting->text_count + (size_t)1, sizeof(*counting->texts));
+	counting->texts[counting->text_count++] = text;
+	return true;
 }
 
 static bool misused(const char *what)
@@ -92,6 +98,12 @@ static bool is_misused(const struct counting *counting)
 		return misused("--append goes with -o");
 	if (counting->log_fd >= 0 && counting->output)
 		return misused("-o and --log-fd exclude one another");
+	if (counting->cgroup && counting->each)
+		return misused("-G and --for-each-cgroup exclude one another");
+	if ((counting->cgroup || counting->each) && (!counting->all || counting->apart == APART_THREAD))
+		return misused("-G and --for-each-cgroup go with -a or -C, and not with --per-thread");
+	if ((counting->cgroup || counting->each) && (counting->null || counting->grouped))
+		return misused("-G and --for-each-cgroup do not go with -n or -g");
 	if (counting->user_part && counting->kernel_part)
 		return misused("--all-user and --all-kernel exclude one another");
 	return false;
@@ -174,6 +186,12 @@ static int read_all(struct counting *counting, int argc, char **argv)
 		case 't':
 			counting->tids = value;
 			good = tool_options_ids(value);
+			break;
+		case 'G':
+			counting->cgroup = tool_target_cgroups_join(counting->cgroup, value);
+			break;
+		case FOR_EACH_CGROUP:
+			counting->each = value;
 			break;
 		case 'u':
 			counting->user = value;
@@ -306,7 +324,7 @@ int tool_stat_read_options(struct counting *counting, int argc, char **argv)
 	for (unsigned i = 0; i < counting->details && i < sizeof(DETAILS) / sizeof(DETAILS[0]); i++)
 		if (!add_events(counting, DETAILS[i]))
 			return TOOL_FAILED;
-	return -1;
+	return tool_stat_name_cgroups(counting, add_events) ? -1 : TOOL_MISUSED;
 }
 
 static const struct tool_option ROWS[] = {
@@ -333,6 +351,11 @@ static const struct tool_option ROWS[] = {
 	{'t', "tid", .value = "TID[,TID]", .takes = "ids of threads, such as 12,345", .help = "these threads"},
 	{'u', "uid", .value = "USER", .takes = "a user's name or number",
 	 .help = "the processes that USER runs when counting begins"},
+	{'G', "cgroup", .value = "NAME[,NAME]", .takes = "names of cgroups",
+	 .help = "members of this cgroup, named from its mount on (/ is all), with -a; of several names one for each "
+		 "event, nothing between commas for the whole system"},
+	{FOR_EACH_CGROUP, "for-each-cgroup", .value = "NAME[,NAME]", .takes = "names of cgroups",
+	 .help = "all events for each of these cgroups, with -a"},
 	{'i', "no-inherit", .help = "not the children"},
 	{SOFT, "soft",
 	 .help = "COMMAND's clock, page faults and context switches without perf_event_open, from the accounts of processes "

@@ -80,14 +80,16 @@ struct metric {
 	const char *words; /* NULL: there is none */
 };
 
-/* The mean of the first row at this place that `is` the event; false: none was counted. */
-static bool find_mean(const struct counting *counting, uint32_t place, uint32_t type, uint64_t config, double *mean)
+/* The mean of the first row of this event at this place, and of the cgroup of event `like`; false: none was counted. */
+static bool find_mean(const struct counting *counting, uint32_t like, uint32_t place, uint32_t type, uint64_t config,
+		      double *mean)
 {
 	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
 		const struct perf_event_attr *attr = tool_stat_event(counting, i)->attr;
 		const struct row *row = tool_stat_row(counting, i, place);
 
-		if (attr->type != type || attr->config != config || !row->values.runs || row->values.mean <= 0)
+		if (attr->type != type || attr->config != config || !row->values.runs || row->values.mean <= 0 ||
+		    tool_stat_cgroup(counting, i) != tool_stat_cgroup(counting, like))
 			continue;
 		*mean = row->values.mean;
 		return true;
@@ -95,47 +97,47 @@ static bool find_mean(const struct counting *counting, uint32_t place, uint32_t 
 	return false;
 }
 
-static bool find_hardware(const struct counting *counting, uint32_t place, uint64_t config, double *mean)
+static bool find_hardware(const struct counting *counting, uint32_t like, uint32_t place, uint64_t config, double *mean)
 {
-	return find_mean(counting, place, PERFRING_TYPE_HARDWARE, config, mean);
+	return find_mean(counting, like, place, PERFRING_TYPE_HARDWARE, config, mean);
 }
 
-static bool find_clock(const struct counting *counting, uint32_t place, double *ns)
+static bool find_clock(const struct counting *counting, uint32_t like, uint32_t place, double *ns)
 {
-	return find_mean(counting, place, PERFRING_TYPE_SOFTWARE, PERFRING_COUNT_SW_TASK_CLOCK, ns) ||
-	       find_mean(counting, place, PERFRING_TYPE_SOFTWARE, PERFRING_COUNT_SW_CPU_CLOCK, ns);
+	return find_mean(counting, like, place, PERFRING_TYPE_SOFTWARE, PERFRING_COUNT_SW_TASK_CLOCK, ns) ||
+	       find_mean(counting, like, place, PERFRING_TYPE_SOFTWARE, PERFRING_COUNT_SW_CPU_CLOCK, ns);
 }
 
 /* A hardware event that has a meaning beside another one. */
-static struct metric relate(const struct counting *counting, const struct perf_event_attr *attr, double value,
-			    uint32_t place)
+static struct metric relate(const struct counting *counting, uint32_t like, const struct perf_event_attr *attr,
+			    double value, uint32_t place)
 {
 	static const struct metric NONE = {0, 0, NULL, NULL};
 	double other;
 
 	switch (attr->config) {
 	case PERFRING_COUNT_HW_CPU_CYCLES:
-		if (find_clock(counting, place, &other))
+		if (find_clock(counting, like, place, &other))
 			return (struct metric){value / other, 3, " ", "GHz"};
 		break;
 	case PERFRING_COUNT_HW_INSTRUCTIONS:
-		if (find_hardware(counting, place, PERFRING_COUNT_HW_CPU_CYCLES, &other))
+		if (find_hardware(counting, like, place, PERFRING_COUNT_HW_CPU_CYCLES, &other))
 			return (struct metric){value / other, 2, "  ", "insn per cycle"};
 		break;
 	case PERFRING_COUNT_HW_BRANCH_MISSES:
-		if (find_hardware(counting, place, PERFRING_COUNT_HW_BRANCH_INSTRUCTIONS, &other))
+		if (find_hardware(counting, like, place, PERFRING_COUNT_HW_BRANCH_INSTRUCTIONS, &other))
 			return (struct metric){100 * value / other, 2, "% ", "of all branches"};
 		break;
 	case PERFRING_COUNT_HW_CACHE_MISSES:
-		if (find_hardware(counting, place, PERFRING_COUNT_HW_CACHE_REFERENCES, &other))
+		if (find_hardware(counting, like, place, PERFRING_COUNT_HW_CACHE_REFERENCES, &other))
 			return (struct metric){100 * value / other, 2, "% ", "of all cache refs"};
 		break;
 	case PERFRING_COUNT_HW_STALLED_CYCLES_FRONTEND:
-		if (find_hardware(counting, place, PERFRING_COUNT_HW_CPU_CYCLES, &other))
+		if (find_hardware(counting, like, place, PERFRING_COUNT_HW_CPU_CYCLES, &other))
 			return (struct metric){100 * value / other, 2, "% ", "frontend cycles idle"};
 		break;
 	case PERFRING_COUNT_HW_STALLED_CYCLES_BACKEND:
-		if (find_hardware(counting, place, PERFRING_COUNT_HW_CPU_CYCLES, &other))
+		if (find_hardware(counting, like, place, PERFRING_COUNT_HW_CPU_CYCLES, &other))
 			return (struct metric){100 * value / other, 2, "% ", "backend cycles idle"};
 		break;
 	default:
@@ -158,8 +160,8 @@ static struct metric metric_of(const struct counting *counting, uint32_t event, 
 	if (is_clock(attr) && counting->elapsed.mean > 0)
 		return (struct metric){value / counting->elapsed.mean, 3, " ", "CPUs utilized"};
 	if (attr->type == PERFRING_TYPE_HARDWARE)
-		metric = relate(counting, attr, value, place);
-	if (metric.words || is_clock(attr) || !find_clock(counting, place, &other))
+		metric = relate(counting, event, attr, value, place);
+	if (metric.words || is_clock(attr) || !find_clock(counting, event, place, &other))
 		return metric;
 	value = value / other * 1e9;
 	while (value < RATES[i].per_s)
@@ -298,6 +300,10 @@ static void print_json(const struct counting *counting, uint32_t event, uint32_t
 	tool_json_text(out, tool_stat_unit(one));
 	fputs(", \"event\" : ", out);
 	tool_json_text(out, name_of(counting, event, name, sizeof(name)));
+	if (counting->cgroups) {
+		fputs(", \"cgroup\" : ", out);
+		tool_json_text(out, tool_stat_cgroup(counting, event) ? tool_stat_cgroup(counting, event) : "");
+	}
 	if (counting->repeat > 1)
 		fprintf(out, ", \"variance\" : %.2f", spread_percent(&row->values));
 	fprintf(out, ", \"event-runtime\" : %.0f, \"pcnt-running\" : %.2f", row->running.mean, 100 * share_of(row));
@@ -327,6 +333,11 @@ static void print_fields(const struct counting *counting, uint32_t event, uint32
 	fputs(separator, out);
 	tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
 	fputs(separator, out);
+	if (counting->cgroups) {
+		if (tool_stat_cgroup(counting, event))
+			tool_print(out, tool_stat_cgroup(counting, event), 0, false);
+		fputs(separator, out);
+	}
 	if (counting->repeat > 1)
 		fprintf(out, "%.2f%%%s", spread_percent(&row->values), separator);
 	fprintf(out, "%.0f%s%.2f%s", row->running.mean, separator, 100 * share_of(row), separator);
@@ -367,7 +378,11 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 	fprintf(out, "%18s ", value);
 	tool_print(out, tool_stat_unit(one), counting->unit_width, false);
 	putc(' ', out);
-	used = tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
+	used = tool_print(out, name_of(counting, event, name, sizeof(name)), counting->cgroups ? NAME_WIDTH : 0, false);
+	if (tool_stat_cgroup(counting, event)) {
+		fputc(' ', out);
+		used += 1 + tool_print(out, tool_stat_cgroup(counting, event), 0, false);
+	}
 	if (*words || *tail)
 		fprintf(out, "%*s", used < NAME_WIDTH ? NAME_WIDTH - used + 1 : 1, "");
 	if (*tail)
@@ -431,7 +446,7 @@ static struct metric relation_of(const struct counting *counting, uint32_t event
 
 	if (attr->type != PERFRING_TYPE_HARDWARE || !row->values.runs)
 		return NONE;
-	return relate(counting, attr, row->values.mean, place);
+	return relate(counting, event, attr, row->values.mean, place);
 }
 
 /* --metric-only: a line for each place. */
