@@ -113,6 +113,8 @@ static void print_interval(struct counting *counting)
 	if (counting->verbose && tool_stat_is_plain(counting))
 		tool_stat_print_raw(counting);
 	tool_stat_print_rows(counting, at - counting->started);
+	if (counting->data && !tool_stat_put_round(counting, at - counting->started, false))
+		counting->is_broken = true;
 	counting->intervals++;
 }
 
@@ -169,7 +171,7 @@ static bool choose_target(struct counting *counting)
 	return !ret;
 }
 
-static struct perf_event_attr shape_attr(const struct counting *counting, uint32_t event)
+struct perf_event_attr tool_stat_shape(const struct counting *counting, uint32_t event)
 {
 	struct perf_event_attr attr = *tool_stat_event(counting, event)->attr;
 	bool first = !tool_stat_is_sibling(counting, event);
@@ -224,7 +226,7 @@ static int open_some(struct counting *counting, uint32_t from, uint32_t to)
 
 	for (uint32_t i = from; !ret && i < to; i++) {
 		const struct perfring_events_one *one = tool_stat_event(counting, i);
-		struct perf_event_attr attr = shape_attr(counting, i);
+		struct perf_event_attr attr = tool_stat_shape(counting, i);
 
 		ret = perfring_events_add_attr(list, &attr, one->name, tool_stat_is_sibling(counting, i));
 	}
@@ -471,6 +473,8 @@ static bool run(struct counting *counting)
 		return true;
 	}
 	take_counts(counting);
+	if (counting->data && !tool_stat_put_round(counting, tool_now() - counting->started, true))
+		return false;
 	if (counting->verbose && tool_stat_is_plain(counting))
 		tool_stat_print_raw(counting);
 	return true;
@@ -506,7 +510,7 @@ static bool run_once(struct counting *counting)
 	good = choose_target(counting);
 	if (good)
 		good = masked = tool_open_signals(&counting->signals, 0, &counting->mask);
-	good = good && open_counts(counting);
+	good = good && open_counts(counting) && (!counting->data || tool_stat_open_data(counting));
 	if (good && !counting->run)
 		tool_stat_print_head(counting);
 	forget_reads(counting);
@@ -524,6 +528,8 @@ static bool run_once(struct counting *counting)
 		take_signals(counting);
 		sigprocmask(SIG_SETMASK, &counting->mask, NULL);
 	}
+	if (counting->data)
+		good = tool_stat_close_data(counting) && good && !counting->is_broken;
 	perfring_counts_close(counting->counts);
 	perfring_target_close(counting->target);
 	counting->counts = NULL;
@@ -613,7 +619,7 @@ static bool run_all(struct counting *counting)
 
 int tool_stat_run(int argc, char **argv)
 {
-	struct counting counting = {.signals = -1, .file = {.fd = -1}, .child = {.fd = -1}};
+	struct counting counting = {.signals = -1, .file = {.fd = -1}, .data_file = {.fd = -1}, .child = {.fd = -1}};
 	int status = TOOL_FAILED;
 	bool good = true;
 

@@ -4,6 +4,7 @@
  *     stat.c           opens, runs, reads
  *     stat_cgroups.c   the cgroup of each event
  *     stat_places.c    what is summed: all, or each CPU, thread, core, die, socket, node
+ *     stat_record.c    stat record
  *     stat_print.c     columns, fields, JSON
  *     stat_soft.c      --soft: counts without perf_event_open
  */
@@ -106,6 +107,10 @@ struct counting {
 	bool append;
 	bool verbose;
 	char **command;
+	const char *data; /* stat record: the perf.data file; NULL: none */
+	char **arguments; /* our own */
+	struct tool_outfile data_file;
+	struct perfring_file_writer *writer;
 
 	FILE *out;
 	int out_error;            /* of the first flush that failed */
@@ -137,7 +142,8 @@ struct counting {
 	bool child_ended;
 	int child_status;
 	int interrupts;
-	int ended_by; /* the signal that ended the counting; 0: none did */
+	bool is_broken; /* a write into the perf.data file failed, which was reported */
+	int ended_by;   /* the signal that ended the counting; 0: none did */
 };
 
 static inline const struct perfring_events_one *tool_stat_event(const struct counting *counting, uint32_t event)
@@ -182,6 +188,13 @@ static inline bool tool_stat_is_of_command(const struct counting *counting)
 
 /* stat.c */
 int tool_stat_run(int argc, char **argv);
+/* The event's attr as it is opened. */
+struct perf_event_attr tool_stat_shape(const struct counting *counting, uint32_t event);
+
+/* stat_record.c: stat record.  put_round: the last read, `ns` after the start.  False after a complaint. */
+bool tool_stat_open_data(struct counting *counting);
+bool tool_stat_put_round(struct counting *counting, uint64_t ns, bool is_final);
+bool tool_stat_close_data(struct counting *counting);
 
 /* stat_options.c: returns -1 to go on, else the exit status. */
 int tool_stat_read_options(struct counting *counting, int argc, char **argv);
@@ -210,6 +223,7 @@ void tool_stat_soft_reap(struct counting *counting);
 
 /* stat_print.c */
 const char *tool_stat_unit(const struct perfring_events_one *one);
+double tool_stat_scale(const struct perfring_events_one *one);
 /* Writes the printed text. */
 void tool_stat_flush(struct counting *counting);
 

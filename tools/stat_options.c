@@ -78,6 +78,8 @@ static bool is_misused(const struct counting *counting)
 		return misused("-r repeats a COMMAND");
 	if (counting->repeat != 1 && counting->interval)
 		return misused("-I and -r exclude one another");
+	if (counting->data && (counting->repeat != 1 || counting->null || counting->append))
+		return misused("stat record does not go with -r, -n or --append");
 	if (counting->timeout && counting->interval)
 		return misused("-I and --timeout exclude one another");
 	if (counting->interval_count && !counting->interval)
@@ -306,11 +308,25 @@ int tool_stat_read_options(struct counting *counting, int argc, char **argv)
 	counting->inherit = true;
 	counting->repeat = 1;
 	counting->log_fd = -1;
+	counting->arguments = argv;
+	/* `stat record`: its options are those of stat, but for -o */
+	if (argc > 1 && !strcmp(argv[1], "record")) {
+		counting->data = "perf.data";
+		argv++;
+		argc--;
+	} else if (argc > 1 && !strcmp(argv[1], "report")) {
+		tool_complain("stat: report: perfring does not print such files; perf stat report does");
+		return TOOL_MISUSED;
+	}
 	status = read_all(counting, argc, argv);
 	if (status >= 0)
 		return status;
 	if (optind < argc)
 		counting->command = argv + optind;
+	if (counting->data && counting->output) {
+		counting->data = counting->output;
+		counting->output = NULL;
+	}
 	/* As perf: without a target the whole system. */
 	if (!counting->pids && !counting->tids && !counting->user && (counting->cpus || !counting->command))
 		counting->all = true;
@@ -393,7 +409,7 @@ static const struct tool_option ROWS[] = {
 	 .help = "fields with SEP between them"},
 	{'j', "json", .help = "one JSON object a line"},
 	{'o', "output", .value = "FILE", .takes = "a file's name, or -",
-	 .help = "(default: standard error); - is standard output"},
+	 .help = "(default: standard error); - is standard output; of stat record the perf.data file"},
 	{APPEND, "append", .help = "append to FILE"},
 	{LOG_FD, "log-fd", .value = "FD", .takes = "a file descriptor", .max = INT32_MAX, .help = "write to FD"},
 	{QUIET, "quiet", .help = "print nothing"},
@@ -431,9 +447,10 @@ static const struct tool_example EXAMPLES[] = {
 const struct tool_command tool_stat = {
 	.name = "stat",
 	.summary = "count the events of a command or the system",
-	.usage = "[OPTIONS] [--] [COMMAND...]",
+	.usage = "[OPTIONS] [--] [COMMAND...]\nrecord [OPTIONS] [--] [COMMAND...]",
 	.description =
-		"Counts the events of COMMAND and its children, of processes, of threads or of the whole system.",
+		"Counts the events of COMMAND and its children, of processes, of threads or of the whole system.  With "
+		"record also into a perf.data file, which perf stat report prints.",
 	.options = ROWS,
 	.has_command = true,
 	.notes = "A percentage in parentheses says that events shared counters: the count is an estimate from that "

@@ -66,7 +66,7 @@ const char *tool_stat_unit(const struct perfring_events_one *one)
 	return is_clock(one->attr) ? "msec" : one->unit;
 }
 
-static double scale_of(const struct perfring_events_one *one)
+double tool_stat_scale(const struct perfring_events_one *one)
 {
 	return is_clock(one->attr) ? 1e-6 : one->scale;
 }
@@ -175,7 +175,7 @@ static struct metric metric_of(const struct counting *counting, uint32_t event, 
 static void write_value(const struct counting *counting, const struct perfring_events_one *one, const struct row *row,
 			char *buffer, size_t size)
 {
-	double scale = scale_of(one);
+	double scale = tool_stat_scale(one);
 	bool whole = scale == 1.0;
 
 	if (!row->supported)
@@ -310,7 +310,7 @@ static void print_json(const struct counting *counting, uint32_t event, uint32_t
 	if (row->values.runs) {
 		struct metric metric = metric_of(counting, event, place);
 
-		fprintf(out, ", \"margin\" : %.6g", row->estimate.margin * scale_of(one));
+		fprintf(out, ", \"margin\" : %.6g", row->estimate.margin * tool_stat_scale(one));
 		if (row->count.failed)
 			fprintf(out, ", \"failed\" : %u", row->count.failed);
 		if (metric.words)
@@ -371,7 +371,7 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 
 		if (counting->verbose)
 			snprintf(tail + length, sizeof(tail) - length, "  (%.2f%%, +- %.*f)", 100 * share_of(row),
-				 scale_of(one) == 1.0 ? 0 : 2, row->estimate.margin * scale_of(one));
+				 tool_stat_scale(one) == 1.0 ? 0 : 2, row->estimate.margin * tool_stat_scale(one));
 		else
 			snprintf(tail + length, sizeof(tail) - length, "  (%.2f%%)", 100 * share_of(row));
 	}
