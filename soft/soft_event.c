@@ -21,24 +21,11 @@ enum {
 	STACK_MAX = 65535,
 };
 
-/* What a process knows of itself. */
-#define SAMPLE_BITS \
-	((uint64_t)(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_READ | \
-		    PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
-		    PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_RAW | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | \
-		    PERF_SAMPLE_IDENTIFIER))
-
 #define FLAG(name) (UINT64_C(1) << PERFRING_ATTR_FLAG_##name)
 
 /* The bits that are implemented.  A later bit may mean more. */
 #define READ_BITS (2 * (uint64_t)PERFRING_FORMAT_LOST - 1)
 #define FLAGS (2 * FLAG(defer_output) - 1)
-
-/* Records of the kernel; exec, which ends the event; backward rings. */
-#define FLAGS_NOT_HERE \
-	(FLAG(enable_on_exec) | FLAG(context_switch) | FLAG(write_backward) | FLAG(namespaces) | \
-	 FLAG(ksymbol) | FLAG(bpf_event) | FLAG(aux_output) | FLAG(cgroup) | FLAG(text_poke) | FLAG(sigtrap) | \
-	 FLAG(defer_callchain) | FLAG(defer_output))
 
 /* Registers of user mode by perf's numbers: reserved ones, and those that only some PMUs have. */
 #if defined(__x86_64__)
@@ -132,7 +119,7 @@ static int judge(struct perfring_soft_event *event, const struct perf_event_attr
 	event->point = perfring_soft_point_of(attr->type, attr->config);
 	if (!event->point)
 		return -ENOENT;
-	if (attr->sample_type & ~SAMPLE_BITS || flags & FLAGS_NOT_HERE || aux_action ||
+	if (perfring_soft_refused(flags, attr->sample_type) || aux_action ||
 	    (attr->sample_type & PERF_SAMPLE_REGS_USER && attr->sample_regs_user & REGS_ELSEWHERE))
 		return -EOPNOTSUPP;
 	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && attr->sample_max_stack > SOFT_CHAIN_MAX)

@@ -9,7 +9,8 @@
  *     unwind.c          call chains by frame pointers; registers; the stack's bytes
  *     timer.c           the clocks' timers and their signal
  *     stack.c           the stack that the clocks' handler runs on
- *     process_state.c   COMM, FORK, EXIT, MMAP2
+ *     process_state.c   COMM, FORK, EXIT, MMAP2, READ
+ *     soft_refusal.c    what a process cannot know, each with its sentence
  *
  * Writers.  An instance is one event in one thread.  Only that thread and its handlers change it, by the local accesses of
  * access.h.  Other threads read it, and store the members marked "from outside".  An occurrence finds instances by RCU: a
@@ -271,6 +272,11 @@ uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void
 uint32_t perfring_soft_read_at_exit(const struct soft_instance *instance, void *to, uint32_t max);
 /* Its size now.  Another thread may change the group at any time. */
 uint32_t perfring_soft_read_size(const struct soft_instance *instance);
+
+/* ---- soft_refusal.c ---- */
+
+/* The sentence for the first of them that a process cannot know of itself; NULL: all can be had. */
+const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type);
 
 /* ---- thread.c ---- */
 

@@ -13,7 +13,7 @@
  * Events.  Type SOFTWARE with the clocks (config CPU_CLOCK, TASK_CLOCK) and DUMMY, and type PERFRING_SOFT_TYPE with a point's
  * config.  Members of attr mean what they mean to the kernel, under the same rules (docs/abi.md 1.5; exceptions below).  A
  * process cannot supply every field: sample_type may have IP TID TIME ADDR READ CALLCHAIN ID CPU PERIOD STREAM_ID RAW REGS_USER
- * STACK_USER IDENTIFIER, else -EOPNOTSUPP.  The same errno have enable_on_exec,
+ * STACK_USER IDENTIFIER, else -EOPNOTSUPP, which perfring_soft_explain explains.  The same errno have enable_on_exec,
  * context_switch, write_backward, aux_action, and the flags for records that only the kernel writes (namespaces, cgroup,
  * ksymbol, bpf_event, text_poke, sigtrap ...).  With exclude_user nothing is counted; exclude_kernel changes nothing.
  *
@@ -38,6 +38,10 @@
  * THREAD with attr.inherit that its creator has.  What pthread_create or fork creates inherits none of them: nothing says whose
  * child it is.  Unlike the kernel's, such an event may have rings, one for each thread.  With attr.inherit_stat a thread that
  * leaves writes READ with its values, unless it is the event's first (of scope PROCESS: the opener).
+ *
+ * What cannot be known, and is refused: when a thread is switched (context_switch); anything after an exec, which ends all events
+ * (enable_on_exec); what other processes or the kernel do.  pinned and exclusive hold by themselves: a group of software events
+ * always fits, so none is ever in error state, as in the kernel.
  *
  * Nesting.  A handler that raises while it interrupts a raise, of the same event too, loses nothing: period arithmetic uses
  * compare-exchange, as the kernel's does, and uncommitted records of the thread are finished by the code that reserved them
@@ -204,6 +208,10 @@ PERFRING_API int perfring_soft_open(struct perfring_soft_event **event, const st
  * leader: of the same thread, or NULL.  Also returns -ESRCH: no thread with that tid has joined. */
 PERFRING_EXPERIMENTAL int perfring_soft_open_on(struct perfring_soft_event **event, const struct perf_event_attr *attr,
 						uint32_t tid, struct perfring_soft_event *leader);
+
+/* Why open returned -EOPNOTSUPP: one sentence that names the attr's bit, and what to use instead where there is something; "" if
+ * no bit of it is refused.  Like snprintf: returns the length of the whole text. */
+PERFRING_EXPERIMENTAL int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, size_t size);
 
 /* Siblings of a leader become events of their own.  Events that write into its rings lose their ring.  Frees its rings and
  * their unread records.  Waits for raises that use it. */

@@ -642,6 +642,7 @@ Test(soft, refuses_as_the_kernel_does)
 	struct perfring_soft_event *event;
 	struct perf_event_attr attr;
 	unsigned char large[4097] = {0};
+	char text[256];
 	uint64_t flags;
 
 	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
@@ -656,10 +657,19 @@ Test(soft, refuses_as_the_kernel_does)
 		cr_assert_eq(perfring_soft_open(&event, &attr, PERFRING_SOFT_THREAD, NULL), -refusals[i].error, "%s",
 			     refusals[i].what);
 		cr_assert_null(event);
+		cr_assert_eq(perfring_soft_explain(&attr, text, sizeof(text)), (int64_t)strlen(text));
+		if (refusals[i].error == EOPNOTSUPP)
+			cr_assert(strchr(text, ':'), "%s: %s", refusals[i].what, text);
 	}
+	attr = attr_of(point);
+	attr.enable_on_exec = 1;
+	cr_assert_eq(perfring_soft_explain(&attr, text, 4), 80);
+	cr_assert_str_eq(text, "ena", "like snprintf");
 
 	attr = attr_of(point);
 	cr_assert_eq(perfring_soft_open(&event, &attr, 2, NULL), -EINVAL, "scope");
+	cr_assert_eq(perfring_soft_explain(&attr, text, sizeof(text)), 0);
+	cr_assert_str_eq(text, "");
 
 	/* Flags that this header has no names for: bits 38, 39 belong to newer kernels, 40 to none. */
 	for (int bit = 38; bit <= 40; bit++) {

@@ -1,0 +1,78 @@
+/* soft_refusal.c - what a process cannot know of itself: each with its sentence. */
+#include <stdio.h>
+
+#include "sample/attr.h"
+#include "soft_private.h"
+
+struct refusal {
+	uint64_t bit;
+	const char *text;
+};
+
+#define FLAG(name) (UINT64_C(1) << PERFRING_ATTR_FLAG_##name)
+
+/* What a process knows of itself. */
+#define SAMPLE_BITS \
+	((uint64_t)(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_READ | \
+		    PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
+		    PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_RAW | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | \
+		    PERF_SAMPLE_IDENTIFIER))
+
+static const struct refusal FLAGS[] = {
+	{FLAG(enable_on_exec), "enable_on_exec: exec ends the process's own events; open them in the new program"},
+	{FLAG(context_switch),
+	 "context_switch: a thread does not notice that it is switched; only the kernel knows when"},
+	{FLAG(write_backward),
+	 "write_backward: each thread's ring is read while it is written; to keep the newest records, copy them "
+	 "from a ring that is read to a backward ring of your own (writer.h)"},
+	{FLAG(namespaces), "namespaces: only the kernel writes such records"},
+	{FLAG(ksymbol), "ksymbol: only the kernel writes such records"},
+	{FLAG(bpf_event), "bpf_event: only the kernel writes such records"},
+	{FLAG(cgroup), "cgroup: only the kernel writes such records"},
+	{FLAG(text_poke), "text_poke: only the kernel writes such records"},
+	{FLAG(aux_output), "aux_output: software events have no AUX area"},
+	{FLAG(sigtrap), "sigtrap: a signal of one's own, or a handler, takes its place (soft.h)"},
+	{FLAG(defer_callchain), "defer_callchain: the call chain is taken at once"},
+	{FLAG(defer_output), "defer_output: the call chain is taken at once"},
+};
+
+static const struct refusal FIELDS[] = {
+	{PERFRING_SAMPLE_BRANCH_STACK, "BRANCH_STACK: the processor's last branches are the kernel's to read"},
+	{PERFRING_SAMPLE_WEIGHT, "WEIGHT: only a processor's event has it"},
+	{PERFRING_SAMPLE_WEIGHT_STRUCT, "WEIGHT_STRUCT: only a processor's event has it"},
+	{PERFRING_SAMPLE_DATA_SRC, "DATA_SRC: only a processor's event has it"},
+	{PERFRING_SAMPLE_TRANSACTION, "TRANSACTION: only a processor's event has it"},
+	{PERFRING_SAMPLE_REGS_INTR, "REGS_INTR: use REGS_USER, which has the same registers here"},
+	{PERFRING_SAMPLE_PHYS_ADDR, "PHYS_ADDR: a process does not know its physical addresses"},
+	{PERFRING_SAMPLE_AUX, "AUX: software events have no AUX area"},
+	{PERFRING_SAMPLE_CGROUP, "CGROUP: the kernel's number of a cgroup is not known"},
+	{PERFRING_SAMPLE_DATA_PAGE_SIZE, "DATA_PAGE_SIZE: a process does not know the size of its pages"},
+	{PERFRING_SAMPLE_CODE_PAGE_SIZE, "CODE_PAGE_SIZE: a process does not know the size of its pages"},
+};
+
+const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type)
+{
+	for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); i++)
+		if (flags & FLAGS[i].bit)
+			return FLAGS[i].text;
+	for (size_t i = 0; i < sizeof(FIELDS) / sizeof(FIELDS[0]); i++)
+		if (sample_type & FIELDS[i].bit)
+			return FIELDS[i].text;
+	return sample_type & ~SAMPLE_BITS ? "a field that only the kernel knows" : NULL;
+}
+
+int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, size_t size)
+{
+	struct perf_event_attr whole = perfring_attr_whole(attr);
+	struct perfring_attr_members members;
+	struct perfring_format format;
+	const char *text = NULL;
+
+	if (perfring_attr_read(&members, attr) || perfring_format_from_attr(&format, &whole))
+		text = "the attr is not valid";
+	else if (members.aux_action)
+		text = "aux_action: software events have no AUX area";
+	else
+		text = perfring_soft_refused(format.flags, whole.sample_type);
+	return snprintf(buffer, size, "%s", text ? text : "");
+}
