@@ -324,6 +324,11 @@ Test(terminal, names_in_a_file)
 	SAYS(ESCAPED, NULL, false, "dump", "-F", "trace", plain);
 	SAYS(ESCAPED, NULL, false, "report", plain);
 	SAYS(ESCAPED, NULL, false, "report", "--sort", "dso", plain);
+	SAYS(NULL, NULL, false, "report", "--sort", "pid,trace", "-w", "0,9,9", plain);
+	SAYS(ESCAPED, "tracepoint '\\x01", false, "script", "--show-mmap-events", "--show-task-events", plain);
+	SAYS(NULL, NULL, false, "script", "--show-namespace-events", "--show-bpf-events", "--show-cgroup-events", plain);
+	SAYS(ESCAPED, NULL, false, "evlist", plain);
+	SAYS(ESCAPED, NULL, false, "buildid-list", plain);
 	SAYS(NULL, NULL, false, "check", "--all", plain);
 	remove_folder();
 }
@@ -348,6 +353,8 @@ Test(terminal, the_files_own_name)
 	snprintf(out, sizeof(out), "%s/out.data", folder);
 	SAYS(NULL, ESCAPED, false, "dump", absent);
 	SAYS(NULL, ESCAPED, false, "report", absent);
+	SAYS(NULL, ESCAPED, false, "script", absent);
+	SAYS(NULL, ESCAPED, false, "buildid-list", absent);
 	SAYS(NULL, ESCAPED, false, "check", absent);
 	SAYS(NULL, ESCAPED, false, "convert", absent, out);
 	SAYS(NULL, ESCAPED, false, "ring", absent);
