@@ -123,6 +123,8 @@ static bool is_misused_soft(const struct counting *counting)
 		return misused("--soft counts COMMAND and its children as one: not with -i");
 	if (counting->user_part || counting->kernel_part)
 		return misused("--soft counts the user's and the kernel's part as one: not with --all-user or --all-kernel");
+	if (counting->data)
+		return misused("stat record keeps the counts of perf_event_open: not with --soft");
 	if (counting->details)
 		return misused("-d adds the processor's events, which --soft does not have");
 	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
