@@ -50,16 +50,16 @@ static void take_counts(struct counting *counting)
 {
 	uint32_t events = perfring_events_count(counting->events);
 
-	if (!counting->soft) {
+	if (!counting->soft && !counting->is_read)
 		perfring_counts_read(counting->counts);
+	if (!counting->soft)
 		tool_stat_sum(counting);
-	}
 	for (uint32_t i = 0; i < events; i++)
 		for (uint32_t j = 0; j < counting->place_count; j++) {
 			struct row *row = tool_stat_row(counting, i, j);
 			struct perfring_count sum = row->sum;
 
-			row->supported = counting->soft || !perfring_counts_error(counting->counts, i);
+			row->supported = counting->soft || counting->is_read || !perfring_counts_error(counting->counts, i);
 			row->counted = row->supported && (counting->soft ? tool_stat_soft_sum(counting, i, &sum)
 									 : sum.fds || sum.failed);
 			if (!row->counted)
@@ -100,15 +100,20 @@ static void forget_values(struct counting *counting)
 	counting->elapsed = NONE;
 }
 
+void tool_stat_take(struct counting *counting, uint64_t ns)
+{
+	forget_values(counting);
+	spread_add(&counting->elapsed, (double)ns);
+	take_counts(counting);
+}
+
 static void print_interval(struct counting *counting)
 {
 	uint64_t at = tool_now();
 
 	if (counting->clear && isatty(fileno(counting->out)))
 		fputs("\033[H\033[J", counting->out);
-	forget_values(counting);
-	spread_add(&counting->elapsed, (double)(at - counting->printed));
-	take_counts(counting);
+	tool_stat_take(counting, at - counting->printed);
 	counting->printed = at;
 	if (counting->verbose && tool_stat_is_plain(counting))
 		tool_stat_print_raw(counting);
@@ -266,6 +271,17 @@ static bool set_filters(const struct counting *counting)
 	return true;
 }
 
+void tool_stat_measure(struct counting *counting)
+{
+	counting->unit_width = UNIT_WIDTH;
+	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
+		int width = tool_print(NULL, tool_stat_unit(tool_stat_event(counting, i)), 0, false);
+
+		if (width > counting->unit_width)
+			counting->unit_width = width;
+	}
+}
+
 static bool open_counts(struct counting *counting)
 {
 	uint32_t count = perfring_events_count(counting->events);
@@ -278,13 +294,7 @@ static bool open_counts(struct counting *counting)
 		return false;
 	}
 	counting->user_only = tool_allocate(counting->user_only, count + 1u, sizeof(*counting->user_only));
-	counting->unit_width = UNIT_WIDTH;
-	for (uint32_t i = 0; i < count; i++) {
-		int width = tool_print(NULL, tool_stat_unit(tool_stat_event(counting, i)), 0, false);
-
-		if (width > counting->unit_width)
-			counting->unit_width = width;
-	}
+	tool_stat_measure(counting);
 	if (counting->soft) {
 		memset(counting->user_only, 0, (count + 1u) * sizeof(*counting->user_only));
 		if (!counting->rows)
@@ -628,6 +638,11 @@ int tool_stat_run(int argc, char **argv)
 		tool_complain("out of memory");
 		return status;
 	}
+	if (argc > 1 && !strcmp(argv[1], "report")) {
+		setlocale(LC_NUMERIC, "");
+		status = tool_stat_report(&counting, argc - 1, argv + 1);
+		goto out;
+	}
 	status = tool_stat_read_options(&counting, argc, argv);
 	if (status >= 0)
 		goto out;
@@ -655,6 +670,11 @@ out:
 	free(counting.cgroups);
 	free(counting.cgroup_names);
 	free(counting.texts);
+	free(counting.read);
+	free(counting.threads);
+	for (char **word = counting.words; word && *word; word++)
+		free(*word);
+	free(counting.words);
 	free(counting.singles);
 	free(counting.times);
 	/* ^C that killed the command was for this process too. */

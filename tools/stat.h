@@ -5,6 +5,7 @@
  *     stat_cgroups.c   the cgroup of each event
  *     stat_places.c    what is summed: all, or each CPU, thread, core, die, socket, node
  *     stat_record.c    stat record
+ *     stat_report.c    stat report
  *     stat_print.c     columns, fields, JSON
  *     stat_soft.c      --soft: counts without perf_event_open
  */
@@ -111,6 +112,12 @@ struct counting {
 	char **arguments; /* our own */
 	struct tool_outfile data_file;
 	struct perfring_file_writer *writer;
+	bool is_read;                    /* stat report: the counts are those of a file */
+	struct perfring_counts_fd *read; /* each once */
+	uint32_t read_count, read_next;
+	int32_t *threads; /* by their numbers in the file */
+	uint32_t thread_count;
+	char **words; /* of the file's command */
 
 	FILE *out;
 	int out_error;            /* of the first flush that failed */
@@ -190,6 +197,17 @@ static inline bool tool_stat_is_of_command(const struct counting *counting)
 int tool_stat_run(int argc, char **argv);
 /* The event's attr as it is opened. */
 struct perf_event_attr tool_stat_shape(const struct counting *counting, uint32_t event);
+
+/* The width of the column of units. */
+void tool_stat_measure(struct counting *counting);
+
+/* A read of the counters: what follows from the counts since the last, `ns` ago. */
+void tool_stat_take(struct counting *counting, uint64_t ns);
+
+/* stat_report.c: stat report.  Returns the exit status. */
+int tool_stat_report(struct counting *counting, int argc, char **argv);
+/* The i-th fd, with its last read; of stat report those of the file.  Returns 1, or 0 after the last. */
+int tool_stat_fd_at(const struct counting *counting, uint32_t i, struct perfring_counts_fd *fd);
 
 /* stat_record.c: stat record.  put_round: the last read, `ns` after the start.  False after a complaint. */
 bool tool_stat_open_data(struct counting *counting);

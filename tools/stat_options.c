@@ -316,9 +316,6 @@ int tool_stat_read_options(struct counting *counting, int argc, char **argv)
 		counting->data = "perf.data";
 		argv++;
 		argc--;
-	} else if (argc > 1 && !strcmp(argv[1], "report")) {
-		tool_complain("stat: report: perfring does not print such files; perf stat report does");
-		return TOOL_MISUSED;
 	}
 	status = read_all(counting, argc, argv);
 	if (status >= 0)
@@ -449,10 +446,10 @@ static const struct tool_example EXAMPLES[] = {
 const struct tool_command tool_stat = {
 	.name = "stat",
 	.summary = "count the events of a command or the system",
-	.usage = "[OPTIONS] [--] [COMMAND...]\nrecord [OPTIONS] [--] [COMMAND...]",
+	.usage = "[OPTIONS] [--] [COMMAND...]\nrecord [OPTIONS] [--] [COMMAND...]\nreport [-i FILE] [-x SEP] [-j]",
 	.description =
 		"Counts the events of COMMAND and its children, of processes, of threads or of the whole system.  With "
-		"record also into a perf.data file, which perf stat report prints.",
+		"record also into a perf.data file, which report prints, and perf stat report too.",
 	.options = ROWS,
 	.has_command = true,
 	.notes = "A percentage in parentheses says that events shared counters: the count is an estimate from that "

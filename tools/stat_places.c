@@ -95,7 +95,7 @@ static void find_singles(struct counting *counting)
 {
 	struct perfring_counts_fd fd;
 
-	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++) {
+	for (uint32_t i = 0; tool_stat_fd_at(counting, i, &fd); i++) {
 		struct place place = {.which = counting->apart == APART_CPU ? fd.cpu : fd.tid};
 		uint32_t j = 0;
 
@@ -116,13 +116,13 @@ static void find_sets(struct counting *counting)
 	struct perfring_counts_fd fd;
 	uint32_t cpus = 0;
 
-	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++)
+	for (uint32_t i = 0; tool_stat_fd_at(counting, i, &fd); i++)
 		if (fd.cpu >= 0 && fd.cpu < CPUS_MAX && (uint32_t)fd.cpu >= cpus)
 			cpus = (uint32_t)fd.cpu + 1;
 	counting->cpu_count = cpus;
 	counting->place_of = tool_allocate(NULL, cpus + 1u, sizeof(*counting->place_of));
 	memset(counting->place_of, 0xff, (cpus + 1u) * sizeof(*counting->place_of));
-	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++)
+	for (uint32_t i = 0; tool_stat_fd_at(counting, i, &fd); i++)
 		if (fd.cpu >= 0 && (uint32_t)fd.cpu < cpus)
 			counting->place_of[fd.cpu] = 0; /* it has fds */
 	sets = tool_allocate(NULL, cpus + 1u, sizeof(*sets));
@@ -202,7 +202,7 @@ void tool_stat_sum(struct counting *counting)
 
 	for (size_t i = 0; i < (size_t)events * counting->place_count; i++)
 		memset(&counting->rows[i].sum, 0, sizeof(counting->rows[i].sum));
-	for (uint32_t i = 0; perfring_counts_at(counting->counts, i, &fd); i++) {
+	for (uint32_t i = 0; tool_stat_fd_at(counting, i, &fd); i++) {
 		uint32_t place = place_of(counting, &fd);
 		struct perfring_count *sum;
 

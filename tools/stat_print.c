@@ -543,6 +543,9 @@ void tool_stat_print_title(const struct counting *counting)
 	} else if (counting->tids) {
 		fputs("thread id '", out);
 		tool_print(out, counting->tids, 0, false);
+	} else if (counting->user) {
+		fputs("user '", out);
+		tool_print(out, counting->user, 0, false);
 	} else {
 		for (char **word = counting->command; *word; word++) {
 			fputc(word == counting->command ? '\'' : ' ', out);
@@ -595,7 +598,7 @@ void tool_stat_print_times(struct counting *counting)
 		fprintf(out, " %17.*f +- %.*f seconds time elapsed  ( +-%6.2f%% )\n\n", decimals,
 			counting->elapsed.mean / 1e9, decimals, error, spread_percent(&counting->elapsed));
 	}
-	if (counting->elapsed.runs == 1 && tool_stat_is_of_command(counting))
+	if (counting->elapsed.runs == 1 && tool_stat_is_of_command(counting) && !counting->is_read)
 		fprintf(out, " %7jd.%06ld000 seconds user\n %7jd.%06ld000 seconds sys\n\n\n",
 			(intmax_t)counting->usage.ru_utime.tv_sec, (long)counting->usage.ru_utime.tv_usec,
 			(intmax_t)counting->usage.ru_stime.tv_sec, (long)counting->usage.ru_stime.tv_usec);

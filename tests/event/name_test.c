@@ -207,7 +207,7 @@ Test(name, terms_of_every_event)
 		cr_assert_eq(one->attr->exclude_callchain_user, GOOD[i].user_chain_not, "%s", GOOD[i].text);
 		cr_assert_eq(one->attr->read_format, 5, "the rest stays");
 		cr_assert_eq(perfring_format_from_attr(&format, one->attr), 0);
-		cr_assert_eq(format.flags >> PERFRING_ATTR_FLAG_write_backward & 1, GOOD[i].backward, "%s",
+		cr_assert_eq((int)(format.flags >> PERFRING_ATTR_FLAG_write_backward & 1), GOOD[i].backward, "%s",
 			     GOOD[i].text);
 		perfring_events_close(events);
 	}

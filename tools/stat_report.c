@@ -1,0 +1,275 @@
+/* stat_report.c - `perfring stat report`: the counts in a perf.data file of stat record, ours or perf's, printed as stat prints
+ * them.  Counts beyond MAX_READ in one round are left out. */
+#include <stdlib.h>
+#include <perfring/feature.h>
+#include "options.h"
+#include "stat.h"
+
+enum {
+	MAX_WORDS = 4096,   /* of the command line that is shown */
+	MAX_READ = 1 << 16, /* counts of a round; a search looks at each of them */
+	THREAD_BYTES = 24,  /* of an entry of THREAD_MAP */
+
+	/* perf's numbers of what is summed, in STAT_CONFIG: those of stat_record.c */
+	AGGR_NONE = 0,
+	AGGR_SOCKET = 2,
+	AGGR_DIE,
+	AGGR_CORE,
+	AGGR_THREAD,
+	AGGR_NODE = 7,
+};
+
+int tool_stat_fd_at(const struct counting *counting, uint32_t i, struct perfring_counts_fd *fd)
+{
+	if (counting->counts)
+		return perfring_counts_at(counting->counts, i, fd);
+	if (i >= counting->read_count)
+		return 0;
+	*fd = counting->read[i];
+	return 1;
+}
+
+/* ---- what is in the file ---- */
+
+static bool add_events(struct counting *counting, const struct tool_input *input)
+{
+	const struct perfring_format_set *formats = perfring_file_formats(input->data);
+	uint32_t count = perfring_format_set_count(formats);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct perf_event_attr *attr = perfring_file_attr(input->data, i);
+		const char *name = perfring_file_event_name(input->data, i);
+		char own[256];
+
+		if (!name || !*name) {
+			perfring_event_name(attr, own, sizeof(own));
+			name = own;
+		}
+		if (perfring_events_add_attr(counting->events, attr, name, false)) {
+			tool_complain("stat report: %s: an event that cannot be named", input->path);
+			return false;
+		}
+	}
+	counting->user_only = tool_allocate(NULL, count + 1u, sizeof(*counting->user_only));
+	memset(counting->user_only, 0, (count + 1u) * sizeof(*counting->user_only));
+	return true;
+}
+
+static void take_config(struct counting *counting, const struct perfring_record *record)
+{
+	const struct perfring_links *config = &record->is.stat_config.config;
+
+	for (uint64_t i = 0; i < config->nr; i++) {
+		uint64_t tag = config->words[2 * i], value = config->words[2 * i + 1];
+
+		if (tag == PERFRING_STAT_CONFIG_INTERVAL)
+			counting->interval = value;
+		if (tag == PERFRING_STAT_CONFIG_SCALE)
+			counting->unscaled = !value;
+		if (tag == PERFRING_STAT_CONFIG_AGGR_MODE)
+			counting->apart = value == AGGR_NONE     ? APART_CPU
+					  : value == AGGR_SOCKET ? APART_SOCKET
+					  : value == AGGR_DIE    ? APART_DIE
+					  : value == AGGR_CORE   ? APART_CORE
+					  : value == AGGR_THREAD ? APART_THREAD
+					  : value == AGGR_NODE   ? APART_NODE
+								 : APART_NOT;
+	}
+}
+
+/* The words of the file's command line, for the title. */
+static void take_command(struct counting *counting, const struct tool_input *input)
+{
+	uint64_t size;
+	const unsigned char *at = perfring_file_feature(input->data, PERFRING_FEATURE_CMDLINE, &size);
+	const unsigned char *end = at ? at + size : NULL;
+	uint32_t count = 0, words = 0, length;
+
+	if (at && size >= sizeof(count)) {
+		memcpy(&count, at, sizeof(count));
+		at += sizeof(count);
+	}
+	count = count < MAX_WORDS ? count : MAX_WORDS;
+	counting->command = counting->words = tool_allocate(NULL, count + (size_t)2, sizeof(*counting->words));
+	while (at && words < count && (size_t)(end - at) >= sizeof(length)) {
+		memcpy(&length, at, sizeof(length));
+		at += sizeof(length);
+		if (length > (size_t)(end - at))
+			break;
+		counting->words[words++] = strndup((const char *)at, length);
+		at += length;
+		if (!counting->words[words - 1])
+			break;
+	}
+	if (!words)
+		counting->words[words++] = strdup(input->path);
+	counting->words[words] = NULL;
+}
+
+/* The thread of each number in THREAD_MAP. */
+static void take_threads(struct counting *counting, const struct perfring_record *record)
+{
+	const struct perfring_threads *threads = &record->is.thread_map.threads;
+
+	counting->thread_count = 0;
+	counting->threads = tool_allocate(counting->threads, threads->nr + (size_t)1, sizeof(*counting->threads));
+	for (uint64_t i = 0; i < threads->nr; i++) {
+		uint64_t pid;
+
+		memcpy(&pid, (const unsigned char *)threads->data + i * THREAD_BYTES, sizeof(pid));
+		counting->threads[counting->thread_count++] = (int32_t)pid;
+	}
+}
+
+/* An fd's count.  Each round has them in one order: the search begins after the last. */
+static void take_stat(struct counting *counting, const struct tool_input *input, const struct perfring_record *record)
+{
+	const struct perfring_record_stat *stat = &record->is.stat;
+	const struct perfring_format *format = perfring_format_set_find(perfring_file_formats(input->data), stat->id);
+	int32_t tid = stat->thread < counting->thread_count ? counting->threads[stat->thread] : -1;
+	struct perfring_counts_fd *fd = NULL;
+
+	if (!format)
+		return;
+	for (uint32_t i = 0; !fd && i < counting->read_count; i++) {
+		struct perfring_counts_fd *one = &counting->read[(counting->read_next + i) % counting->read_count];
+
+		if (one->id == stat->id && one->cpu == (int32_t)stat->cpu && one->tid == tid)
+			fd = one;
+	}
+	if (!fd && counting->read_count == MAX_READ)
+		return;
+	if (!fd) {
+		counting->read =
+			tool_allocate(counting->read, counting->read_count + (size_t)1, sizeof(*counting->read));
+		fd = &counting->read[counting->read_count++];
+		*fd = (struct perfring_counts_fd){.fd = -1, .tid = tid, .cpu = (int32_t)stat->cpu, .id = stat->id};
+		fd->event = format->index;
+	}
+	counting->read_next = (uint32_t)(fd - counting->read) + 1;
+	fd->count = (struct perfring_count){.value = stat->val, .enabled = stat->ena, .running = stat->run, .fds = 1};
+}
+
+/* ---- rounds ---- */
+
+static void take_round(struct counting *counting, const struct perfring_record *record)
+{
+	uint64_t at = record->is.stat_round.time;
+	bool is_final = record->is.stat_round.type == PERFRING_STAT_ROUND_FINAL;
+
+	if (!counting->rows) {
+		tool_stat_find_places(counting);
+		tool_stat_print_head(counting);
+	}
+	tool_stat_take(counting, at > counting->printed ? at - counting->printed : 0);
+	counting->printed = at;
+	if (!is_final || counting->interval) {
+		tool_stat_print_rows(counting, at);
+		return;
+	}
+	if (tool_stat_is_plain(counting))
+		tool_stat_print_title(counting);
+	tool_stat_print_rows(counting, 0);
+	if (tool_stat_is_plain(counting))
+		tool_stat_print_times(counting);
+}
+
+static void take_item(struct counting *counting, const struct tool_input *input, const struct perfring_item *item)
+{
+	const struct perfring_format *format =
+		item->format ? item->format : perfring_format_set_at(perfring_file_formats(input->data), 0);
+	struct perfring_record record;
+
+	if (!format || item->record->type < PERFRING_RECORD_THREAD_MAP ||
+	    item->record->type > PERFRING_RECORD_STAT_ROUND ||
+	    perfring_record_decode(format, item->record, &record, NULL))
+		return;
+	switch (record.type) {
+	case PERFRING_RECORD_THREAD_MAP:
+		take_threads(counting, &record);
+		break;
+	case PERFRING_RECORD_STAT_CONFIG:
+		take_config(counting, &record);
+		break;
+	case PERFRING_RECORD_STAT:
+		take_stat(counting, input, &record);
+		break;
+	case PERFRING_RECORD_STAT_ROUND:
+		take_round(counting, &record);
+		break;
+	}
+}
+
+/* ---- the command ---- */
+
+static const struct tool_option ROWS[] = {
+	{.heading = "options"},
+	{'i', "input", .value = "FILE", .takes = "a file's name, or -", .help = "(default: perf.data)"},
+	{'x', "field-separator", .value = "SEP", .takes = "what stands between fields, such as a comma",
+	 .help = "fields with SEP between them"},
+	{'j', "json", .help = "one JSON object a line"},
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"A command's counts, kept and printed again:", "perfring stat record ./program\nperfring stat report"},
+	{0},
+};
+
+static const struct tool_command REPORT = {
+	.name = "stat report",
+	.summary = "print the counts of a perf.data file of stat record",
+	.usage = "[OPTIONS] [FILE]",
+	.description =
+		"Prints the counts in FILE as stat prints them.  CPUs belong to cores and sockets as on this machine.",
+	.options = ROWS,
+	.exit_status = "1 when FILE cannot be read or has no counts; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-stat perfring",
+};
+
+int tool_stat_report(struct counting *counting, int argc, char **argv)
+{
+	struct tool_options options = {.command = &REPORT};
+	struct tool_input input = {0};
+	struct perfring_item item;
+	const char *path = NULL;
+	int found, status;
+
+	while ((found = tool_options_next(&options, argc, argv)) > 0)
+		switch (found) {
+		case 'i':
+			path = options.value;
+			break;
+		case 'x':
+			counting->separator = strcmp(options.value, "\\t") ? options.value : "\t";
+			break;
+		case 'j':
+			counting->json = true;
+			break;
+		default:
+			return tool_options_forgotten(&options, found);
+		}
+	if (!found)
+		return options.status;
+	status = tool_input_open(&input, path, argc, argv, optind);
+	if (status != TOOL_DONE)
+		return status;
+	counting->out = stdout;
+	counting->repeat = 1;
+	counting->is_read = true;
+	if (add_events(counting, &input)) {
+		take_command(counting, &input);
+		tool_stat_measure(counting);
+		while (tool_input_next(&input, &item))
+			take_item(counting, &input, &item);
+		if (!counting->rows)
+			tool_complain("stat report: %s: has no counts: stat record writes such files", input.path);
+		status = tool_input_end(&input);
+		status = counting->rows ? status : TOOL_FAILED;
+	} else {
+		status = TOOL_FAILED;
+	}
+	tool_input_close(&input);
+	return tool_flush() ? status : TOOL_FAILED;
+}
