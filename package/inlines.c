@@ -35,6 +35,7 @@
 #include <perfring/swap.h>
 #include <perfring/target.h>
 #include <perfring/text.h>
+#include <perfring/unwind.h>
 #include <perfring/wakeup.h>
 #include <perfring/writer.h>
 

@@ -34,6 +34,7 @@
 #include <perfring/shared.h>
 #include <perfring/snapshot.h>
 #include <perfring/split.h>
+#include <perfring/unwind.h>
 #ifdef PERFRING_HAS_SOFT
 #include <perfring/soft.h>
 #endif
@@ -333,6 +334,36 @@ static int format_set_open(void)
 	held(0);
 	perfring_split_close(split);
 	perfring_format_set_close(set);
+	return ret;
+}
+
+/* ---- unwind/ ---- */
+
+/* A CIE, and a function of 64 bytes at 0x1000: def_cfa rsp+8, ra at cfa-8. */
+static const uint8_t frame_section[] = {
+	20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 3, 0x0c, 7, 8, 0x90, 1, 0, 0, /* the CIE */
+	16, 0, 0, 0, 28, 0, 0, 0, 0, 0x10, 0, 0, 64, 0, 0, 0, 0, 0x41, 0x0e, 16,		/* the function */
+};
+
+static int unwind_open(void)
+{
+	const struct perfring_unwind_sections sections = {.machine = PERFRING_UNWIND_X86_64,
+							  .eh_frame = {frame_section, sizeof(frame_section), 0}};
+	struct perfring_unwind_cache *cache = NULL;
+	struct perfring_unwind *unwind = NULL;
+	int ret;
+
+	if (perfring_unwind_open(&unwind, frame_section, sizeof(frame_section)) != -EINVAL)
+		return -EINVAL;
+	fails();
+	ret = perfring_unwind_open_sections(&unwind, &sections);
+	if (!ret)
+		ret = perfring_unwind_make(unwind, 0x1000);
+	if (ret >= 0)
+		ret = perfring_unwind_cache_open(&cache, 64);
+	held(0);
+	perfring_unwind_cache_close(cache);
+	perfring_unwind_close(unwind);
 	return ret;
 }
 
@@ -1049,6 +1080,7 @@ static const struct {
 	SUBJECT(cpus_open),
 	SUBJECT(deferral_open),
 	SUBJECT(format_set_open),
+	SUBJECT(unwind_open),
 	SUBJECT(event_open),
 	SUBJECT(event_open_fallback),
 	SUBJECT(events_open),

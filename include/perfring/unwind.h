@@ -1,0 +1,305 @@
+/* unwind.h - the callers of a thread, from its registers, a copy of its stack, and the unwind tables of its objects
+ * (docs/unwind.md).
+ *
+ *     object's bytes --open--> functions --make--> rows: offset -> rule --step--> the caller's registers
+ *
+ *     perfring_unwind_open(&unwind, bytes, size);                     an ELF image; the bytes must stay
+ *     maps[0] = (struct perfring_unwind_map){start, end, bias, unwind};
+ *     stack = perfring_unwind_stack_init(sample.stack..., sp, size);
+ *     nr = perfring_unwind_walk(&space, cache, &registers, &stack, ips, 128, &end);
+ *
+ * x86-64 and aarch64, little endian.  Three registers are followed: ip, sp and fp.  All bytes, of objects and of stacks, may
+ * be anything: each loop has a bound, and nothing is read outside.
+ *
+ * Context: open, close and make allocate: not in signal handlers.  All others allocate nothing, take no lock, and may run in
+ * signal handlers.  One thread at a time opens, makes in or closes an object; rules of it may be looked up meanwhile by any
+ * thread and handler, except during close. */
+#ifndef PERFRING_UNWIND_H
+#define PERFRING_UNWIND_H
+
+#include <perfring/base.h>
+
+PERFRING_BEGIN
+
+/* The machine of an object, as ELF numbers it. */
+enum {
+	PERFRING_UNWIND_X86_64 = 62,
+	PERFRING_UNWIND_AARCH64 = 183
+};
+
+enum {
+	PERFRING_UNWIND_RULES_MAX = 65535, /* different rules of one object */
+	PERFRING_UNWIND_STEPS_MAX = 65536, /* instructions that describe one function */
+	PERFRING_UNWIND_MEMORY_MAX = 16 /* bytes of memory for each byte of an object's unwind sections, and 64 KiB */
+};
+
+/* How the canonical frame address (CFA: the sp of the caller) is computed, with the rule's cfa_offset. */
+enum perfring_unwind_cfa {
+	PERFRING_UNWIND_CFA_NONE,     /* there is no rule */
+	PERFRING_UNWIND_CFA_SP,       /* sp + offset */
+	PERFRING_UNWIND_CFA_FP,       /* fp + offset */
+	PERFRING_UNWIND_CFA_DEREF_SP, /* the word at sp + offset, plus 8 * number: signal return on x86-64 */
+	PERFRING_UNWIND_CFA_DEREF_FP, /* the word at fp + offset, plus 8 * number: functions that realign their stack */
+	PERFRING_UNWIND_CFA_PLT       /* sp + offset, and 8 more from byte `number` of each 16 bytes of code on */
+};
+
+/* Where the caller's ip or fp is. */
+enum perfring_unwind_at {
+	PERFRING_UNWIND_AT_SAME,     /* not saved: fp is unchanged; the return address is in lr (aarch64) */
+	PERFRING_UNWIND_AT_CFA,      /* in memory, at CFA + offset */
+	PERFRING_UNWIND_AT_SP,       /* in memory, at sp + offset */
+	PERFRING_UNWIND_AT_FP,       /* in memory, at fp + offset */
+	PERFRING_UNWIND_AT_UNDEFINED /* nowhere: of ip: there is no caller; of fp: it is lost */
+};
+
+enum {
+	PERFRING_UNWIND_SIGNAL =
+		1, /* the frame of a signal's return: the caller was interrupted, it has called nothing */
+	PERFRING_UNWIND_SIGNED = 2, /* the return address has a pointer authentication code (aarch64) */
+	PERFRING_UNWIND_MORE = 4    /* the bits from here on are a number: see enum perfring_unwind_cfa */
+};
+
+struct perfring_unwind_rule {
+	uint8_t cfa;   /* enum perfring_unwind_cfa */
+	uint8_t ra;    /* enum perfring_unwind_at, of ip */
+	uint8_t fp;    /* enum perfring_unwind_at */
+	uint8_t flags; /* and a number */
+	int32_t cfa_offset;
+	int32_t ra_offset;
+	int32_t fp_offset;
+};
+
+static_assert(sizeof(struct perfring_unwind_rule) == 16, "unwind rule");
+
+/* ---- objects ---- */
+
+struct perfring_unwind;
+
+/* Bytes of a section, and the address that the object's headers give it. */
+struct perfring_unwind_section {
+	const void *bytes;
+	uint64_t size;
+	uint64_t address;
+};
+
+struct perfring_unwind_sections {
+	uint32_t machine; /* PERFRING_UNWIND_X86_64 or PERFRING_UNWIND_AARCH64 */
+	struct perfring_unwind_section eh_frame;
+	struct perfring_unwind_section eh_frame_hdr; /* may be empty, unsorted or wrong: eh_frame is searched instead */
+	struct perfring_unwind_section debug_frame;
+};
+
+/* Opens an ELF file's bytes, or sections of one.  The bytes must stay until close.  No function's rows are made yet.
+ * Returns 0; -EINVAL (no ELF image, or one of another machine), -ENODATA (it has no unwind sections), -EOPNOTSUPP (a section of
+ * 4 GiB or more), -ENOMEM. */
+PERFRING_API int perfring_unwind_open(struct perfring_unwind **unwind, const void *image, size_t size);
+PERFRING_API int perfring_unwind_open_sections(struct perfring_unwind **unwind,
+					       const struct perfring_unwind_sections *sections);
+PERFRING_API void perfring_unwind_close(struct perfring_unwind *unwind);
+
+/* Makes the rows of the function at an address of the object (not of memory), once.  Returns 1 (they are made, now or
+ * before), 0 (no function), -EBADMSG (its description is damaged), -ENOSPC (beyond PERFRING_UNWIND_MEMORY_MAX or
+ * PERFRING_UNWIND_RULES_MAX: its rules are found without rows), -ENOMEM. */
+PERFRING_API int perfring_unwind_make(struct perfring_unwind *unwind, uint64_t address);
+
+/* The rule at an address of the object, from its rows; without rows from its description, which takes longer.  `end`, or NULL:
+ * where the row ends (for no function: the address after this one).  Returns 1, or 0: no rule, and rule->cfa is
+ * PERFRING_UNWIND_CFA_NONE. */
+PERFRING_API int perfring_unwind_rule_at(const struct perfring_unwind *unwind, uint64_t address,
+					 struct perfring_unwind_rule *rule, uint64_t *end);
+
+struct perfring_unwind_totals {
+	uint64_t functions; /* that the object describes */
+	uint64_t made;      /* of them have rows */
+	uint64_t rows;
+	uint64_t rules;        /* different ones */
+	uint64_t row_bytes;    /* memory of the rows */
+	uint64_t described;    /* bytes of the descriptions of the functions that have rows */
+	uint64_t memory;       /* all memory of the object, in bytes */
+	bool has_sorted_index; /* .eh_frame_hdr is used */
+};
+
+PERFRING_API void perfring_unwind_count(const struct perfring_unwind *unwind, struct perfring_unwind_totals *totals);
+
+/* The i-th function: its addresses, from start up to end.  Returns 1; 0: there is none, or its description is damaged (they are
+ * those below totals.functions). */
+PERFRING_API int perfring_unwind_function(const struct perfring_unwind *unwind, uint64_t i, uint64_t *start,
+					  uint64_t *end);
+
+/* ---- one step ---- */
+
+struct perfring_unwind_registers {
+	uint64_t ip;
+	uint64_t sp;
+	uint64_t fp;       /* rbp, x29 */
+	uint64_t lr;       /* x30; of the innermost frame alone */
+	uint64_t pac_mask; /* bits of a signed return address that are no address */
+	bool is_return;    /* ip is a return address: the call is before it */
+	bool has_no_fp;    /* fp is lost */
+};
+
+/* A copy of a stack, at the addresses from start on.  `other`: a further stack, as that which an alternate signal stack was
+ * entered from. */
+struct perfring_unwind_stack {
+	const unsigned char *bytes;
+	uint64_t start;
+	uint64_t limit; /* offsets below it begin a word that is inside */
+	const struct perfring_unwind_stack *other;
+};
+
+PERFRING_INLINE struct perfring_unwind_stack perfring_unwind_stack_init(const void *bytes, uint64_t start,
+									uint64_t size)
+{
+	struct perfring_unwind_stack stack;
+
+	stack.bytes = (const unsigned char *)bytes;
+	stack.start = start;
+	stack.limit = size < 8 ? 0 : size - 7;
+	stack.other = NULL;
+	return stack;
+}
+
+enum perfring_unwind_end {
+	PERFRING_UNWIND_STEPPED,   /* not an end: the registers are the caller's */
+	PERFRING_UNWIND_WHOLE,     /* the thread's first function has been reached */
+	PERFRING_UNWIND_TRUNCATED, /* the next frame is outside the copy */
+	PERFRING_UNWIND_NO_RULE,   /* no object at ip, or it has no rule there that could be followed */
+	PERFRING_UNWIND_BAD,       /* the stack is not what the rules say: no progress, or a read below it */
+	PERFRING_UNWIND_FULL       /* the caller's array is full */
+};
+
+/* A word of the stack.  Returns PERFRING_UNWIND_STEPPED, _TRUNCATED, or _BAD: the word is below a stack whose sp is inside.
+ * At most 4 stacks are looked at. */
+PERFRING_API enum perfring_unwind_end perfring_unwind_read_slow(const struct perfring_unwind_stack *stack, uint64_t sp,
+								uint64_t at, uint64_t *word);
+
+PERFRING_INLINE enum perfring_unwind_end perfring_unwind_read(const struct perfring_unwind_stack *stack, uint64_t sp,
+							      uint64_t at, uint64_t *word)
+{
+	if (PERFRING_UNLIKELY(at - stack->start >= stack->limit))
+		return perfring_unwind_read_slow(stack, sp, at, word);
+	memcpy(word, stack->bytes + (at - stack->start), 8);
+	return PERFRING_UNWIND_STEPPED;
+}
+
+/* Steps to the caller by a rule.  An end leaves the registers as they are. */
+PERFRING_INLINE enum perfring_unwind_end perfring_unwind_step(const struct perfring_unwind_rule *rule,
+							      const struct perfring_unwind_stack *stack,
+							      struct perfring_unwind_registers *registers)
+{
+	enum perfring_unwind_end end = PERFRING_UNWIND_STEPPED;
+	uint64_t sp = registers->sp, fp = registers->fp, cfa, ra = 0, base;
+	bool has_no_fp = registers->has_no_fp;
+
+	cfa = (uint64_t)(int64_t)rule->cfa_offset;
+	switch (rule->cfa) {
+	case PERFRING_UNWIND_CFA_SP:
+		cfa += sp;
+		break;
+	case PERFRING_UNWIND_CFA_FP:
+		if (PERFRING_UNLIKELY(has_no_fp))
+			return PERFRING_UNWIND_NO_RULE;
+		cfa += fp;
+		break;
+	case PERFRING_UNWIND_CFA_DEREF_SP:
+		end = perfring_unwind_read(stack, sp, sp + cfa, &cfa);
+		break;
+	case PERFRING_UNWIND_CFA_DEREF_FP:
+		if (has_no_fp)
+			return PERFRING_UNWIND_NO_RULE;
+		end = perfring_unwind_read(stack, sp, fp + cfa, &cfa);
+		break;
+	case PERFRING_UNWIND_CFA_PLT:
+		cfa += sp + ((registers->ip & 15) >= (uint64_t)(rule->flags >> PERFRING_UNWIND_MORE) ? 8 : 0);
+		break;
+	default:
+		return PERFRING_UNWIND_NO_RULE;
+	}
+	if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
+		return end;
+	if (PERFRING_UNLIKELY(rule->cfa == PERFRING_UNWIND_CFA_DEREF_SP || rule->cfa == PERFRING_UNWIND_CFA_DEREF_FP))
+		cfa += 8 * (uint64_t)(rule->flags >> PERFRING_UNWIND_MORE);
+
+	if (PERFRING_LIKELY(rule->ra == PERFRING_UNWIND_AT_CFA)) {
+		base = cfa;
+	} else if (rule->ra == PERFRING_UNWIND_AT_SP) {
+		base = sp;
+	} else if (rule->ra == PERFRING_UNWIND_AT_UNDEFINED) {
+		return PERFRING_UNWIND_WHOLE;
+	} else if (rule->ra == PERFRING_UNWIND_AT_FP) {
+		if (has_no_fp)
+			return PERFRING_UNWIND_NO_RULE;
+		base = fp;
+	} else { /* a function that has called another has lost lr */
+		if (registers->is_return)
+			return PERFRING_UNWIND_BAD;
+		base = 0;
+		ra = registers->lr;
+	}
+	if (PERFRING_LIKELY(rule->ra != PERFRING_UNWIND_AT_SAME))
+		end = perfring_unwind_read(stack, sp, base + (uint64_t)(int64_t)rule->ra_offset, &ra);
+	if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
+		return end;
+
+	if (rule->fp != PERFRING_UNWIND_AT_SAME) {
+		base = rule->fp == PERFRING_UNWIND_AT_CFA ? cfa : rule->fp == PERFRING_UNWIND_AT_SP ? sp : fp;
+		has_no_fp =
+			rule->fp == PERFRING_UNWIND_AT_UNDEFINED || (rule->fp == PERFRING_UNWIND_AT_FP && has_no_fp);
+		if (PERFRING_LIKELY(!has_no_fp))
+			end = perfring_unwind_read(stack, sp, base + (uint64_t)(int64_t)rule->fp_offset, &fp);
+		if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
+			return end;
+	}
+	/* Upwards, but for a signal's frame, which may lead to another stack, and a leaf function of aarch64. */
+	if (PERFRING_UNLIKELY(cfa <= sp) && !(rule->flags & PERFRING_UNWIND_SIGNAL) &&
+	    (cfa < sp || registers->is_return))
+		return PERFRING_UNWIND_BAD;
+	if (PERFRING_UNLIKELY(rule->flags & PERFRING_UNWIND_SIGNED))
+		ra &= ~registers->pac_mask;
+	if (PERFRING_UNLIKELY(ra == 0))
+		return PERFRING_UNWIND_WHOLE;
+	registers->ip = ra;
+	registers->sp = cfa;
+	registers->fp = fp;
+	registers->lr = ra;
+	registers->is_return = !(rule->flags & PERFRING_UNWIND_SIGNAL);
+	registers->has_no_fp = has_no_fp;
+	return PERFRING_UNWIND_STEPPED;
+}
+
+/* ---- whole stacks ---- */
+
+/* An object in an address space: memory address - bias is the object's address. */
+struct perfring_unwind_map {
+	uint64_t start;
+	uint64_t end;
+	uint64_t bias;
+	struct perfring_unwind *unwind;
+};
+
+struct perfring_unwind_space {
+	const struct perfring_unwind_map *maps; /* sorted by start, without overlaps */
+	uint32_t nr;
+	uint32_t id; /* not 0; another one for each address space, and when its maps change */
+	bool makes;  /* rows are made where they are missing: this allocates */
+};
+
+/* The rules that were used last, by address space and ip.  Of one thread, and not of a handler that interrupts its walk. */
+struct perfring_unwind_cache;
+
+/* entries: rounded up to a power of two, from 64 to 1 << 20; 32 bytes each.  Returns 0, -ENOMEM. */
+PERFRING_API int perfring_unwind_cache_open(struct perfring_unwind_cache **cache, uint32_t entries);
+PERFRING_API void perfring_unwind_cache_close(struct perfring_unwind_cache *cache);
+
+/* Walks from the innermost frame, whose registers these are, outwards.  Writes the ip of each frame, the innermost first, and
+ * returns how many; at most `most`.  The registers are then those of the last frame, `end` is why it is the last.  A return
+ * address is looked up one byte before it, where the call is. */
+PERFRING_API uint32_t perfring_unwind_walk(const struct perfring_unwind_space *space,
+					   struct perfring_unwind_cache *cache,
+					   struct perfring_unwind_registers *registers,
+					   const struct perfring_unwind_stack *stack, uint64_t *ips, uint32_t most,
+					   enum perfring_unwind_end *end);
+
+PERFRING_END
+
+#endif

@@ -1,0 +1,1022 @@
+/* unwind_test.c - rules as written out by hand, as libdw has them at every row of the machine's objects, and as a live thread's
+ * stack has them; truncated stacks; damaged and random bytes. */
+#include "test.h"
+
+#include <dirent.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <perfring/unwind.h>
+#include "machine.h"
+
+#ifdef HAVE_LIBDW
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#endif
+
+/* ---- sections made by hand ---- */
+
+enum {
+	MOST = 1 << 12
+};
+
+struct section {
+	uint8_t bytes[MOST];
+	uint32_t size;
+	uint64_t address;
+};
+
+static void put(struct section *section, const void *bytes, size_t size)
+{
+	cr_assert(section->size + size <= MOST);
+	memcpy(section->bytes + section->size, bytes, size);
+	section->size += (uint32_t)size;
+}
+
+static void put_number(struct section *section, uint64_t number, unsigned size)
+{
+	for (; size; size--, number >>= 8)
+		put(section, (uint8_t[]){(uint8_t)number}, 1);
+}
+
+/* Begins an entry; `end_entry` pads it and writes its length. */
+static uint32_t begin_entry(struct section *section, bool is_long)
+{
+	uint32_t at = section->size;
+
+	if (is_long) {
+		put_number(section, UINT32_MAX, 4);
+		put_number(section, 0, 8);
+	} else {
+		put_number(section, 0, 4);
+	}
+	return at;
+}
+
+static void end_entry(struct section *section, uint32_t at, bool is_long)
+{
+	uint32_t head = is_long ? 12 : 4, i, size;
+
+	while ((section->size - at) % 8)
+		put_number(section, 0, 1);
+	size = section->size - at - head;
+	for (i = 0; i < 4; i++)
+		section->bytes[at + head - (is_long ? 8 : 4) + i] = (uint8_t)(size >> (8 * i));
+}
+
+/* What the entries of one section have in common. */
+struct shape {
+	uint32_t machine;
+	uint8_t version;
+	uint8_t encoding; /* of the pointers */
+	bool is_debug;
+	bool is_long;
+	bool is_signal;
+	bool has_length; /* augmentation z */
+};
+
+static const uint8_t x86_initial[] = {0x0c, 7, 8, 0x80 | 16, 1}; /* def_cfa rsp+8; offset ra at cfa-8 */
+
+static uint32_t put_shared(struct section *section, const struct shape *shape, const uint8_t *program, size_t size)
+{
+	bool is_x86 = shape->machine == PERFRING_UNWIND_X86_64;
+	uint32_t at = begin_entry(section, shape->is_long);
+
+	put_number(section, shape->is_debug ? UINT64_MAX : 0, shape->is_debug && shape->is_long ? 8 : 4);
+	put_number(section, shape->version, 1);
+	if (shape->has_length)
+		put(section, shape->is_signal ? "zRS" : "zR", shape->is_signal ? 4 : 3);
+	else
+		put_number(section, 0, 1);
+	if (shape->version == 4)
+		put(section, (uint8_t[]){8, 0}, 2);
+	put(section, (uint8_t[]){is_x86 ? 1 : 4, 0x78, is_x86 ? 16 : 30}, 3); /* factors 1 or 4, -8; ra */
+	if (shape->has_length)
+		put(section, (uint8_t[]){1, shape->encoding}, 2);
+	put(section, program, size);
+	end_entry(section, at, shape->is_long);
+	return at;
+}
+
+static void put_function(struct section *section, const struct shape *shape, uint32_t shared, uint64_t start,
+			 uint64_t length, const uint8_t *program, size_t size)
+{
+	uint32_t at = begin_entry(section, shape->is_long);
+	static const unsigned sizes[16] = {[0] = 8, [2] = 2, [3] = 4, [4] = 8, [10] = 2, [11] = 4, [12] = 8};
+	unsigned width = sizes[shape->encoding & 15];
+
+	if (shape->is_debug)
+		put_number(section, shared, shape->is_long ? 8 : 4);
+	else
+		put_number(section, section->size - shared, 4);
+	if (width) {
+		put_number(section, (shape->encoding & 0x70) == 0x10 ? start - section->address - section->size : start,
+			   width);
+		put_number(section, length, width);
+	} else { /* uleb: of three bytes, of addresses below 2 MiB */
+		put(section, (uint8_t[]){(uint8_t)(start | 0x80), (uint8_t)(start >> 7 | 0x80), (uint8_t)(start >> 14)},
+		    3);
+		put(section, (uint8_t[]){(uint8_t)(length | 0x80), (uint8_t)(length >> 7 | 0x80), 0}, 3);
+	}
+	if (shape->has_length)
+		put_number(section, 0, 1);
+	put(section, program, size);
+	end_entry(section, at, shape->is_long);
+}
+
+static struct perfring_unwind *open_section(const struct section *section, const struct shape *shape)
+{
+	struct perfring_unwind_section one = {section->bytes, section->size, section->address};
+	struct perfring_unwind_sections sections = {.machine = shape->machine};
+	struct perfring_unwind *unwind = NULL;
+
+	if (shape->is_debug)
+		sections.debug_frame = one;
+	else
+		sections.eh_frame = one;
+	cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), 0);
+	return unwind;
+}
+
+/* One rule of text, for the eye: "sp+16 c-8 c-16 S": CFA, ra, fp, flags. */
+static const char *text_of(const struct perfring_unwind_rule *rule, char text[64])
+{
+	static const char *const cfas[] = {"none", "sp", "fp", "*sp", "*fp", "plt"};
+	static const char *const places[] = {"same", "c", "s", "f", "undefined"};
+	bool has_ra = rule->ra >= PERFRING_UNWIND_AT_CFA && rule->ra <= PERFRING_UNWIND_AT_FP;
+	bool has_fp = rule->fp >= PERFRING_UNWIND_AT_CFA && rule->fp <= PERFRING_UNWIND_AT_FP;
+	int at;
+
+	if (rule->cfa == PERFRING_UNWIND_CFA_NONE)
+		return "none";
+	if (rule->ra == PERFRING_UNWIND_AT_UNDEFINED)
+		return "end";
+	at = snprintf(text, 64, "%s%+d %s", cfas[rule->cfa], rule->cfa_offset, places[rule->ra]);
+	if (has_ra)
+		at += snprintf(text + at, 64 - (size_t)at, "%+d", rule->ra_offset);
+	at += snprintf(text + at, 64 - (size_t)at, " %s", places[rule->fp]);
+	if (has_fp)
+		at += snprintf(text + at, 64 - (size_t)at, "%+d", rule->fp_offset);
+	if (rule->flags & PERFRING_UNWIND_SIGNAL)
+		at += snprintf(text + at, 64 - (size_t)at, " signal");
+	if (rule->flags & PERFRING_UNWIND_SIGNED)
+		at += snprintf(text + at, 64 - (size_t)at, " signed");
+	if (rule->flags >> PERFRING_UNWIND_MORE)
+		snprintf(text + at, 64 - (size_t)at, " from %d", rule->flags >> PERFRING_UNWIND_MORE);
+	return text;
+}
+
+/* The rows of what is at `start`, as "0:rule 4:rule ... 64:", first by the description, then by rows: they are the same. */
+static void rows_are(struct perfring_unwind *unwind, uint64_t start, uint64_t length, const char *expected)
+{
+	char said[2][1024], text[64];
+	struct perfring_unwind_rule rule;
+	uint64_t at, end;
+	int way, size;
+
+	for (way = 0; way < 2; way++) {
+		for (at = start, size = 0; at < start + length; at = end) {
+			perfring_unwind_rule_at(unwind, at, &rule, &end);
+			cr_assert_gt(end, at);
+			size += snprintf(said[way] + size, sizeof(said[way]) - (size_t)size, "%s%u:%s",
+					 size ? ", " : "", (unsigned)(at - start), text_of(&rule, text));
+		}
+		cr_assert_str_eq(said[way], expected);
+		cr_assert_eq(perfring_unwind_make(unwind, start), 1);
+	}
+}
+
+struct program {
+	const char *expected;
+	uint8_t bytes[40];
+	uint32_t size;
+	uint32_t machine;
+	bool is_signal;
+};
+
+#define PROGRAM(...) .bytes = {__VA_ARGS__}, .size = sizeof((uint8_t[]){__VA_ARGS__})
+
+static const struct program programs[] = {
+	{"0:sp+8 c-8 same", PROGRAM(0)},
+	/* push rbp; mov rbp, rsp; ...; leave */
+	{"0:sp+8 c-8 same, 1:sp+16 c-8 c-16, 4:fp+16 c-8 c-16, 60:sp+8 c-8 c-16",
+	 PROGRAM(0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 2, 56, 0x0c, 7, 8)},
+	/* restore puts the CIE's place back */
+	{"0:sp+8 c-8 c-16, 16:sp+8 c-8 same", PROGRAM(0x86, 2, 3, 16, 0, 0xc6)},
+	{"0:sp+8 c-8 c-16, 16:sp+8 c-8 same", PROGRAM(0x05, 6, 2, 4, 16, 0, 0, 0, 0x06, 6)},
+	/* remember within remember; both have the CFA too */
+	{"0:sp+16 c-8 same, 1:sp+24 c-8 same, 2:sp+32 c-8 same, 3:sp+24 c-8 same, 4:sp+16 c-8 same",
+	 PROGRAM(0x0e, 16, 0x0a, 0x41, 0x0e, 24, 0x0a, 0x41, 0x0e, 32, 0x41, 0x0b, 0x41, 0x0b)},
+	{"0:none", PROGRAM(0x0b)},                                                 /* nothing is remembered */
+	{"0:sp+8 c-8 same, 2:none", PROGRAM(0x42, 0x3f)},                          /* an unknown instruction */
+	{"0:sp+8 c-8 same, 2:none", PROGRAM(0x42, 0x0f, 0x70)},                    /* a block longer than the program */
+	{"0:sp+8 c-8 same, 8:none", PROGRAM(0x48, 0x0c, 3, 16)},                   /* the CFA from rbx */
+	{"0:*fp-8 c-8 f+0", PROGRAM(0x0f, 3, 0x76, 0x78, 6, 0x10, 6, 2, 0x76, 0)}, /* a stack that was realigned */
+	{"0:plt+8 c-8 same from 11", PROGRAM(0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22)},
+	{"0:none", PROGRAM(0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2b, 0x33, 0x24, 0x22)}, /* gt for ge */
+	{"0:*sp+64 c-8 same from 1", PROGRAM(0x0f, 6, 0x77, 0xc0, 0, 6, 0x23, 8)}, /* a word, and more */
+	{"0:none", PROGRAM(0x0f, 6, 0x77, 0xc0, 0, 6, 0x23, 7)},
+	{"0:none", PROGRAM(0x0f, 2, 0x70, 0)}, /* rax */
+	{"0:*sp+160 s+168 s+120 signal",
+	 PROGRAM(0x0f, 4, 0x77, 0xa0, 1, 6, 0x10, 6, 3, 0x77, 0xf8, 0, 0x10, 16, 3, 0x77, 0xa8, 1), .is_signal = true},
+	{"0:end", PROGRAM(0x07, 16)},
+	{"0:sp+8 c-8 undefined", PROGRAM(0x09, 6, 3)}, /* fp is in another register */
+	{"0:sp+8 c-8 undefined", PROGRAM(0x14, 6, 3)},
+	{"0:sp+8 c-8 same, 4:sp+40 c-8 same",
+	 PROGRAM(0x44, 0x2e, 16, 0x13, 0x7b)}, /* args_size; offset_sf: -5 times -8 */
+	{"0:sp+8 c+8 c+16", PROGRAM(0x11, 16, 0x7f, 0x2f, 6, 2)},
+	{"0:sp+8 c-8 same", PROGRAM(0x83, 2, 0x8c, 3, 0xc3)}, /* registers that are not followed */
+	{"0:sp+8 c-8 same, 8:sp+16 c-8 same",
+	 PROGRAM(0x48, 0x0e, 16, 3, 0xff, 0xff, 0x0e, 24)}, /* beyond the function */
+	{"0:sp+0 same same, 4:sp+16 c-16 c-8, 60:sp+0 same same",
+	 PROGRAM(0x41, 0x0e, 16, 0x9d, 1, 0x9e, 2, 0x4e, 0xdd, 0xde, 0x0e, 0), .machine = PERFRING_UNWIND_AARCH64},
+	{"0:sp+0 same same, 4:sp+0 same same signed, 8:fp+16 c-8 c-16 signed, 12:sp+0 same same",
+	 PROGRAM(0x41, 0x2d, 0x41, 0x0c, 29, 16, 0x9d, 2, 0x9e, 1, 0x41, 0x0c, 31, 0, 0xdd, 0xde, 0x2d),
+	 .machine = PERFRING_UNWIND_AARCH64},
+};
+
+Test(unwind, programs, .timeout = 60)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		const struct program *program = &programs[i];
+		struct shape shape = {.machine = program->machine ? program->machine : PERFRING_UNWIND_X86_64,
+				      .version = 1,
+				      .encoding = 0x1b,
+				      .has_length = true,
+				      .is_signal = program->is_signal};
+		bool is_x86 = shape.machine == PERFRING_UNWIND_X86_64;
+		struct section section = {.address = 0x10000};
+		struct perfring_unwind *unwind;
+		uint32_t shared =
+			put_shared(&section, &shape, is_x86 ? x86_initial : (uint8_t[]){0x0c, 31, 0}, is_x86 ? 5 : 3);
+
+		put_function(&section, &shape, shared, 0x4000, 64, program->bytes, program->size);
+		unwind = open_section(&section, &shape);
+		rows_are(unwind, 0x4000, 64, program->expected);
+		perfring_unwind_close(unwind);
+	}
+}
+
+/* Each form of section, length, version and pointer, and functions out of order: the same rows. */
+Test(unwind, forms, .timeout = 60)
+{
+	static const uint8_t encodings[] = {0x00, 0x01, 0x02, 0x03, 0x04, 0x09, 0x0b, 0x0c, 0x1b, 0x1c, 0x13};
+	static const uint8_t versions[] = {1, 3, 4};
+	static const uint8_t program[] = {0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6};
+	static const uint64_t starts[] = {0x3000, 0x1000, 0x2000};
+	struct perfring_unwind_rule rule;
+	unsigned e, v, bits, i, forms = 0;
+
+	for (e = 0; e < sizeof(encodings); e++)
+		for (v = 0; v < sizeof(versions); v++)
+			for (bits = 0; bits < 4; bits++) {
+				struct shape shape = {.machine = PERFRING_UNWIND_X86_64,
+						      .version = versions[v],
+						      .encoding = encodings[e],
+						      .is_debug = bits & 1,
+						      .is_long = bits & 2,
+						      .has_length = encodings[e] != 0};
+				struct section section = {.address = shape.is_debug ? 0 : 0x100};
+				struct perfring_unwind *unwind;
+				uint32_t shared = put_shared(&section, &shape, x86_initial, 5);
+
+				for (i = 0; i < 3; i++)
+					put_function(&section, &shape, shared, starts[i], 64, program, sizeof(program));
+				unwind = open_section(&section, &shape);
+				for (i = 0; i < 3; i++)
+					rows_are(unwind, starts[i], 64,
+						 "0:sp+8 c-8 same, 1:sp+16 c-8 c-16, 4:fp+16 c-8 c-16");
+				cr_assert_not(perfring_unwind_rule_at(unwind, 0x0fff, &rule, NULL));
+				cr_assert_not(perfring_unwind_rule_at(unwind, 0x1040, &rule, NULL));
+				cr_assert_eq(rule.cfa, PERFRING_UNWIND_CFA_NONE);
+				cr_assert_eq(perfring_unwind_make(unwind, 0x1040), 0);
+				perfring_unwind_close(unwind);
+				forms++;
+			}
+	cr_assert_eq(forms, 132);
+}
+
+/* .eh_frame_hdr is used where it is right; unsorted, cut or wrong, the section itself is searched. */
+Test(unwind, sorted_index, .timeout = 60)
+{
+	static const uint8_t program[] = {0x41, 0x0e, 16};
+	struct shape shape = {.machine = PERFRING_UNWIND_X86_64, .version = 1, .encoding = 0x1b, .has_length = true};
+	struct section section = {.address = 0x10000}, header;
+	struct perfring_unwind_totals totals;
+	struct perfring_unwind *unwind;
+	uint32_t shared = put_shared(&section, &shape, x86_initial, 5), places[8];
+	unsigned way, i;
+
+	for (i = 0; i < 8; i++) {
+		places[i] = section.size;
+		put_function(&section, &shape, shared, 0x1000 + 64 * i, 64, program, sizeof(program));
+	}
+	for (way = 0; way < 6; way++) {
+		struct perfring_unwind_sections sections = {.machine = shape.machine,
+							    .eh_frame = {section.bytes, section.size, section.address}};
+
+		memset(&header, 0, sizeof(header));
+		header.address = 0x8000;
+		put(&header, (uint8_t[]){1, 0x1b, 0x03, way == 1 ? 0x1b : 0x3b}, 4);
+		put_number(&header, section.address - header.address - 4, 4);
+		put_number(&header, way == 2 ? 9 : 8, 4);
+		for (i = 0; i < 8; i++) {
+			unsigned k = way == 3 ? 7 - i : i;
+
+			put_number(&header, 0x1000 + 64 * k - header.address, 4);
+			put_number(&header, section.address + places[way == 4 ? k ^ 1 : k] - header.address, 4);
+		}
+		if (way == 5)
+			header.size = 11;
+		sections.eh_frame_hdr = (struct perfring_unwind_section){header.bytes, header.size, header.address};
+		cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), 0);
+		for (i = 0; i < 8; i++)
+			rows_are(unwind, 0x1000 + 64 * i, 64, "0:sp+8 c-8 same, 1:sp+16 c-8 same");
+		perfring_unwind_count(unwind, &totals);
+		cr_assert_eq(totals.has_sorted_index, way == 0);
+		cr_assert_eq(totals.functions, 8);
+		cr_assert_eq(totals.made, 8);
+		cr_assert_eq(totals.rules, 2);
+		perfring_unwind_close(unwind);
+	}
+}
+
+Test(unwind, refusals, .timeout = 60)
+{
+	struct perfring_unwind_sections sections = {.machine = 3, .eh_frame = {"", 1, 0}};
+	struct perfring_unwind *unwind = (void *)&sections;
+
+	cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), -EINVAL);
+	cr_assert_null(unwind);
+	sections.machine = PERFRING_UNWIND_X86_64;
+	cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), -ENODATA);
+	sections.eh_frame.size = 0;
+	cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), -ENODATA);
+	cr_assert_eq(perfring_unwind_open(&unwind, "\177ELF", 4), -EINVAL);
+	perfring_unwind_close(NULL);
+	perfring_unwind_cache_close(NULL);
+}
+
+/* ---- one step ---- */
+
+Test(unwind, ends_of_a_step, .timeout = 60)
+{
+	uint64_t words[8] = {0, 0x1111, 0x2222, 0x3333, 0, 0x5555, 0x6666, 0x7777};
+	struct perfring_unwind_stack stack = perfring_unwind_stack_init(words, 0x7000, sizeof(words));
+	struct perfring_unwind_rule rule = {.cfa = PERFRING_UNWIND_CFA_SP,
+					    .ra = PERFRING_UNWIND_AT_CFA,
+					    .fp = PERFRING_UNWIND_AT_CFA,
+					    .cfa_offset = 32,
+					    .ra_offset = -8,
+					    .fp_offset = -16};
+	const struct perfring_unwind_registers from = {.ip = 0x400000, .sp = 0x7000, .fp = 0x7020};
+	struct perfring_unwind_registers now = from;
+
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_STEPPED);
+	cr_assert(now.ip == 0x3333 && now.sp == 0x7020 && now.fp == 0x2222 && now.is_return && !now.has_no_fp);
+	/* The last word that is inside, and the first that is not whole. */
+	rule.cfa_offset = 64;
+	now = from;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_STEPPED);
+	cr_assert_eq(now.ip, 0x7777);
+	rule.cfa_offset = 65;
+	now = from;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_TRUNCATED);
+	cr_assert_eq(memcmp(&now, &from, sizeof(now)), 0);
+	rule.cfa_offset = 0; /* the ra would be below the stack */
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_BAD);
+	rule.cfa_offset = 40; /* a return address of 0 */
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_WHOLE);
+	rule.ra = PERFRING_UNWIND_AT_UNDEFINED;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_WHOLE);
+	rule.cfa = PERFRING_UNWIND_CFA_NONE;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_NO_RULE);
+	/* No progress. */
+	rule = (struct perfring_unwind_rule){
+		.cfa = PERFRING_UNWIND_CFA_FP, .ra = PERFRING_UNWIND_AT_SP, .ra_offset = 8};
+	now.fp = now.sp;
+	now.is_return = true;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_BAD);
+	now.has_no_fp = true;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_NO_RULE);
+	/* A leaf of aarch64, its address signed; and lr is not known of a function that has called. */
+	rule = (struct perfring_unwind_rule){.cfa = PERFRING_UNWIND_CFA_SP, .flags = PERFRING_UNWIND_SIGNED};
+	now = from;
+	now.lr = 0x00d5000000401234;
+	now.pac_mask = 0xffff000000000000;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_STEPPED);
+	cr_assert(now.ip == 0x401234 && now.sp == 0x7000 && now.fp == 0x7020);
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_BAD);
+	/* A PLT's entry, before and after its push. */
+	rule = (struct perfring_unwind_rule){.cfa = PERFRING_UNWIND_CFA_PLT,
+					     .ra = PERFRING_UNWIND_AT_CFA,
+					     .flags = 11 << PERFRING_UNWIND_MORE,
+					     .cfa_offset = 8,
+					     .ra_offset = -8};
+	for (unsigned i = 0; i < 2; i++) {
+		now = from;
+		now.sp += 8;
+		now.ip = 0x40100a + i;
+		cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_STEPPED);
+		cr_assert_eq(now.ip, i ? 0x2222 : 0x1111);
+	}
+	/* A signal's frame: to another stack, which is there or not. */
+	rule = (struct perfring_unwind_rule){.cfa = PERFRING_UNWIND_CFA_DEREF_SP,
+					     .ra = PERFRING_UNWIND_AT_SP,
+					     .flags = PERFRING_UNWIND_SIGNAL,
+					     .cfa_offset = 8,
+					     .ra_offset = 16};
+	now = from;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_STEPPED);
+	cr_assert(now.ip == 0x2222 && now.sp == 0x1111 && !now.is_return);
+	rule = (struct perfring_unwind_rule){
+		.cfa = PERFRING_UNWIND_CFA_SP, .ra = PERFRING_UNWIND_AT_CFA, .cfa_offset = 8, .ra_offset = -8};
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_TRUNCATED);
+	struct perfring_unwind_stack other = perfring_unwind_stack_init(words + 2, 0x1111, 16);
+	stack.other = &other;
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &now), PERFRING_UNWIND_STEPPED);
+	cr_assert(now.ip == 0x2222 && now.sp == 0x1119 && now.is_return);
+}
+
+/* ---- the same rows as libdw ---- */
+
+struct image {
+	uint8_t *bytes;
+	size_t size;
+};
+
+static struct image map_file(const char *path)
+{
+	struct image image = {NULL, 0};
+	struct stat stat;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return image;
+	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0) {
+		image.bytes = mmap(NULL, (size_t)stat.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+		image.size = (size_t)stat.st_size;
+	}
+	close(fd);
+	if (image.bytes == MAP_FAILED)
+		image = (struct image){NULL, 0};
+	return image;
+}
+
+/* The vdso: as many bytes as its mapping has. */
+static struct image map_vdso(void)
+{
+	struct image image = {(uint8_t *)getauxval(AT_SYSINFO_EHDR), 0};
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start, end;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && start == (unsigned long)image.bytes)
+			image.size = end - start;
+	if (maps)
+		fclose(maps);
+	if (!image.size)
+		image.bytes = NULL;
+	return image;
+}
+
+#ifdef HAVE_LIBDW
+
+/* A thread's registers and memory, made up: what either side computes of them must be equal. */
+enum {
+	SP_VALUE = 0x7ff00000,
+	FP_VALUE = 0x7ff00800,
+};
+
+static uint64_t memory_at(uint64_t at)
+{
+	return (at * 0x9e3779b97f4a7c15) ^ (at >> 7);
+}
+
+enum outcome {
+	VALUE,
+	SAME,
+	UNDEFINED,
+	UNKNOWN, /* needs what this evaluator, or the rules, do not have */
+};
+
+struct value {
+	enum outcome outcome;
+	uint64_t number;
+};
+
+static bool is_equal(struct value one, struct value other)
+{
+	return one.outcome == other.outcome && (one.outcome != VALUE || one.number == other.number);
+}
+
+struct columns {
+	uint32_t machine;
+	int sp;
+	int fp;
+	int ra;
+	uint64_t ip;
+};
+
+static bool column_value(const struct columns *columns, uint64_t column, uint64_t *value)
+{
+	*value = column == (uint64_t)columns->sp ? SP_VALUE : column == (uint64_t)columns->fp ? FP_VALUE : columns->ip;
+	return column == (uint64_t)columns->sp || column == (uint64_t)columns->fp ||
+	       (columns->machine == PERFRING_UNWIND_X86_64 && column == 16);
+}
+
+/* libdw's operators; `place`: their value is where it is, not what. */
+static struct value evaluate(const struct columns *columns, const Dwarf_Op *ops, size_t count, uint64_t cfa,
+			     bool is_place)
+{
+	uint64_t stack[8] = {0}, base;
+	size_t depth = 0, i;
+
+	for (i = 0; i < count; i++) {
+		unsigned atom = ops[i].atom;
+
+		if (depth == 8 ||
+		    (depth < 2 && (atom == DW_OP_plus || atom == DW_OP_and || atom == DW_OP_ge || atom == DW_OP_shl)) ||
+		    (depth < 1 && (atom == DW_OP_plus_uconst || atom == DW_OP_deref)))
+			return (struct value){UNKNOWN, 0};
+		if (atom == DW_OP_call_frame_cfa) {
+			stack[depth++] = cfa;
+		} else if ((atom >= DW_OP_breg0 && atom <= DW_OP_breg31) || atom == DW_OP_bregx) {
+			bool is_x = atom == DW_OP_bregx;
+
+			if (!column_value(columns, is_x ? ops[i].number : atom - DW_OP_breg0, &base))
+				return (struct value){UNKNOWN, 0};
+			stack[depth++] = base + (is_x ? ops[i].number2 : ops[i].number);
+		} else if (atom >= DW_OP_lit0 && atom <= DW_OP_lit31) {
+			stack[depth++] = atom - DW_OP_lit0;
+		} else if (atom == DW_OP_plus_uconst) {
+			stack[depth - 1] += ops[i].number;
+		} else if (atom == DW_OP_deref) {
+			stack[depth - 1] = memory_at(stack[depth - 1]);
+		} else if (atom == DW_OP_plus || atom == DW_OP_and || atom == DW_OP_ge || atom == DW_OP_shl) {
+			uint64_t b = stack[--depth], a = stack[depth - 1];
+
+			stack[depth - 1] = atom == DW_OP_plus  ? a + b
+					   : atom == DW_OP_and ? a & b
+					   : atom == DW_OP_ge  ? (int64_t)a >= (int64_t)b
+							       : a << (b & 63);
+		} else {
+			return (struct value){UNKNOWN, 0};
+		}
+	}
+	if (depth == 0)
+		return (struct value){UNKNOWN, 0};
+	return (struct value){VALUE, is_place ? memory_at(stack[depth - 1]) : stack[depth - 1]};
+}
+
+/* What libdw says of a column. */
+static struct value libdw_column(Dwarf_Frame *frame, const struct columns *columns, int column, uint64_t cfa)
+{
+	Dwarf_Op memory[3], *ops;
+	size_t count;
+
+	if (dwarf_frame_register(frame, column, memory, &ops, &count))
+		return (struct value){UNKNOWN, 0};
+	if (count == 0)
+		return (struct value){ops == memory ? UNDEFINED : SAME, 0};
+	return evaluate(columns, ops, count, cfa, true);
+}
+
+static struct value rule_column(uint8_t kind, int32_t offset, uint64_t cfa)
+{
+	uint64_t base = kind == PERFRING_UNWIND_AT_CFA ? cfa : kind == PERFRING_UNWIND_AT_SP ? SP_VALUE : FP_VALUE;
+
+	if (kind == PERFRING_UNWIND_AT_SAME)
+		return (struct value){SAME, 0};
+	if (kind == PERFRING_UNWIND_AT_UNDEFINED)
+		return (struct value){UNDEFINED, 0};
+	return (struct value){VALUE, memory_at(base + (uint64_t)(int64_t)offset)};
+}
+
+static uint64_t rule_cfa(const struct perfring_unwind_rule *rule, uint64_t ip)
+{
+	uint64_t offset = (uint64_t)(int64_t)rule->cfa_offset, number = rule->flags >> PERFRING_UNWIND_MORE;
+
+	switch (rule->cfa) {
+	case PERFRING_UNWIND_CFA_SP:
+		return SP_VALUE + offset;
+	case PERFRING_UNWIND_CFA_FP:
+		return FP_VALUE + offset;
+	case PERFRING_UNWIND_CFA_DEREF_SP:
+		return memory_at(SP_VALUE + offset) + 8 * number;
+	case PERFRING_UNWIND_CFA_DEREF_FP:
+		return memory_at(FP_VALUE + offset) + 8 * number;
+	default:
+		return SP_VALUE + offset + ((ip & 15) >= number ? 8 : 0);
+	}
+}
+
+struct shares {
+	uint64_t rows;
+	uint64_t equal;
+	uint64_t missing; /* libdw has a rule, and there is none here */
+	uint64_t neither;
+	uint64_t wrong;
+};
+
+/* One row: equal, missing, or wrong. */
+static void compare_row(struct shares *shares, Dwarf_Frame *frame, const struct columns *columns,
+			const struct perfring_unwind_rule *rule, bool is_signal)
+{
+	Dwarf_Op *ops;
+	size_t count;
+	struct value cfa, ra, fp;
+	uint64_t ours;
+	bool has_cfa = !dwarf_frame_cfa(frame, &ops, &count) && count > 0;
+
+	cfa = has_cfa ? evaluate(columns, ops, count, 0, false) : (struct value){UNKNOWN, 0};
+	ra = libdw_column(frame, columns, columns->ra, cfa.number);
+	fp = libdw_column(frame, columns, columns->fp, cfa.number);
+	shares->rows++;
+	if (rule->cfa == PERFRING_UNWIND_CFA_NONE) {
+		shares->missing++;
+		return;
+	}
+	if (rule->ra == PERFRING_UNWIND_AT_UNDEFINED) {
+		shares->equal += ra.outcome == UNDEFINED;
+		shares->wrong += ra.outcome != UNDEFINED;
+		return;
+	}
+	ours = rule_cfa(rule, columns->ip);
+	/* What libdw has in a register, or as a value, is undefined here. */
+	if (fp.outcome == UNKNOWN)
+		fp.outcome = UNDEFINED;
+	if (cfa.outcome == VALUE && cfa.number == ours && is_equal(ra, rule_column(rule->ra, rule->ra_offset, ours)) &&
+	    is_equal(fp, rule_column(rule->fp, rule->fp_offset, ours)) &&
+	    is_signal == !!(rule->flags & PERFRING_UNWIND_SIGNAL))
+		shares->equal++;
+	else
+		shares->wrong++;
+}
+
+/* Every `step`th function; by rows, which are made, or by the descriptions. */
+static void compare_object(struct shares *shares, struct perfring_unwind *unwind, Dwarf_CFI *cfi,
+			   struct columns columns, uint64_t step, bool makes)
+{
+	struct perfring_unwind_totals totals;
+	struct perfring_unwind_rule rule;
+	uint64_t i, at, start, end, our_end;
+	Dwarf_Addr row_start, row_end;
+	Dwarf_Frame *frame;
+	bool is_signal;
+
+	perfring_unwind_count(unwind, &totals);
+	for (i = 0; i < totals.functions; i += step) {
+		if (!perfring_unwind_function(unwind, i, &start, &end))
+			continue;
+		if (makes)
+			cr_assert_eq(perfring_unwind_make(unwind, start), 1);
+		for (at = start; at < end;) {
+			bool found = perfring_unwind_rule_at(unwind, at, &rule, &our_end);
+
+			if (dwarf_cfi_addrframe(cfi, at, &frame)) {
+				shares->rows++;
+				shares->neither += !found;
+				shares->wrong += found;
+				at = our_end;
+				continue;
+			}
+			dwarf_frame_info(frame, &row_start, &row_end, &is_signal);
+			columns.ip = at;
+			compare_row(shares, frame, &columns, &rule, is_signal);
+			free(frame);
+			cr_assert(our_end > at && row_end > at);
+			at = row_end < our_end ? row_end : our_end;
+		}
+	}
+}
+
+/* Prints a line, and asserts what holds of every object.  Returns whether the object is there. */
+static bool compare_image(const char *name, struct image image)
+{
+	struct shares shares = {0};
+	struct perfring_unwind_totals totals;
+	struct perfring_unwind *unwind = NULL;
+	struct columns columns;
+	Dwarf_CFI *cfi;
+	Elf *elf;
+	int ret;
+
+	if (!image.bytes)
+		return false;
+	elf_version(EV_CURRENT);
+	elf = elf_memory((char *)image.bytes, image.size);
+	cfi = elf ? dwarf_getcfi_elf(elf) : NULL;
+	ret = perfring_unwind_open(&unwind, image.bytes, image.size);
+	if (!cfi || ret) {
+		printf("unwind: %s: no unwind sections (%s, %s)\n", name, cfi ? "libdw: some" : "libdw: none",
+		       strerror(-ret));
+		cr_assert(!cfi && ret);
+		elf_end(elf);
+		return false;
+	}
+	columns.machine = image.bytes[18];
+	columns.sp = columns.machine == PERFRING_UNWIND_X86_64 ? 7 : 31;
+	columns.fp = columns.machine == PERFRING_UNWIND_X86_64 ? 6 : 29;
+	columns.ra = columns.machine == PERFRING_UNWIND_X86_64 ? 16 : 30;
+	compare_object(&shares, unwind, cfi, columns, 8, false);
+	compare_object(&shares, unwind, cfi, columns, 1, true);
+	perfring_unwind_count(unwind, &totals);
+	printf("unwind: %s: %llu rows compared, %llu equal, %llu without a rule here (%.4f %%), %llu without one on either side, "
+	       "%llu differ; %llu functions, %llu rules, %.2f bytes of rows a byte of description, %.2f of memory\n",
+	       name, (unsigned long long)shares.rows, (unsigned long long)shares.equal,
+	       (unsigned long long)shares.missing,
+	       100.0 * (double)shares.missing / (double)(shares.rows ? shares.rows : 1),
+	       (unsigned long long)shares.neither, (unsigned long long)shares.wrong,
+	       (unsigned long long)totals.functions, (unsigned long long)totals.rules,
+	       (double)totals.row_bytes / (double)(totals.described ? totals.described : 1),
+	       (double)totals.memory / (double)(totals.described ? totals.described : 1));
+	fflush(stdout);
+	cr_assert_gt(shares.rows, 0);
+	cr_assert_eq(shares.wrong, 0, "%s", name);
+	/* CFAs from other registers than sp and fp.  OpenSSL's assembly has them, which node has too; compilers hardly have. */
+	cr_assert_leq(shares.missing * 1000,
+		      shares.rows * (strstr(name, "/libcrypto") ? 12
+				     : strstr(name, "/node")    ? 3
+								: 1) +
+			      16000,
+		      "%s: %llu", name, (unsigned long long)shares.missing);
+	cr_assert_leq(totals.row_bytes, 2 * totals.described + 256, "%s", name);
+	cr_assert_leq(totals.rules, PERFRING_UNWIND_RULES_MAX);
+	perfring_unwind_close(unwind);
+	dwarf_cfi_end(cfi);
+	elf_end(elf);
+	return true;
+}
+
+static bool compare_file(const char *path)
+{
+	struct image image = map_file(path);
+	bool is_there = compare_image(path, image);
+
+	if (image.bytes)
+		munmap(image.bytes, image.size);
+	return is_there;
+}
+
+struct loaded {
+	const char *name;
+	char path[512];
+};
+
+static int find_loaded(struct dl_phdr_info *object, size_t size, void *data)
+{
+	struct loaded *loaded = data;
+
+	(void)size;
+	if (!loaded->path[0] && strstr(object->dlpi_name, loaded->name))
+		snprintf(loaded->path, sizeof(loaded->path), "%s", object->dlpi_name);
+	return 0;
+}
+
+Test(unwind, rows_are_libdws, .timeout = 600)
+{
+	static const char *const names[] = {"/libc.so", "/ld-linux"};
+	const char *const more[] = {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+				    "/usr/bin/python3",
+				    "/usr/bin/node",
+				    "/usr/lib/x86_64-linux-gnu/libnode.so.108",
+				    "/usr/bin/perf_6.1",
+				    "/usr/bin/perf",
+				    "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
+				    "/usr/lib/x86_64-linux-gnu/libclang-cpp.so.14",
+				    "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+				    "/usr/bin/git",
+				    "/usr/bin/gdb",
+				    "/usr/bin/rustc",
+				    "/usr/bin/go",
+				    "/usr/bin/bash",
+				    "/proc/self/exe",
+				    "/usr/aarch64-linux-gnu/lib/libstdc++.so.6",
+				    "/usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1"};
+	struct loaded loaded;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		loaded = (struct loaded){.name = names[i]};
+		dl_iterate_phdr(find_loaded, &loaded);
+		cr_assert(loaded.path[0] && compare_file(loaded.path), "%s", names[i]);
+	}
+	compare_image("vdso", map_vdso());
+	compare_file("/usr/aarch64-linux-gnu/lib/libc.so.6");
+	for (i = 0; getenv("PERFRING_PROVE") && i < sizeof(more) / sizeof(more[0]); i++)
+		compare_file(more[i]);
+}
+
+#else
+
+Test(unwind, rows_are_libdws, .timeout = 60)
+{
+	cr_skip_test("SKIP-ENV: libdw: not found when this was built: install libdw-dev");
+}
+
+#endif
+
+/* ---- damaged and random bytes ---- */
+
+static uint64_t random_state = 88172645463325252;
+
+static uint64_t random_number(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/* A copy that ends where its memory ends, so that a sanitizer sees what is read after it. */
+static struct perfring_unwind_section copy_of(const void *bytes, size_t size, uint64_t address)
+{
+	void *copy = malloc(size ? size : 1);
+
+	cr_assert_not_null(copy);
+	memcpy(copy, bytes, size);
+	return (struct perfring_unwind_section){copy, size, address};
+}
+
+/* The rules are the same with rows and without; memory stays within its bound.  At most `most` functions are looked at. */
+static void must_agree(struct perfring_unwind *unwind, uint64_t size, uint64_t most)
+{
+	struct perfring_unwind_totals totals;
+	struct perfring_unwind_rule before[16], after;
+	uint64_t i, k, start, end, at[16];
+
+	perfring_unwind_count(unwind, &totals);
+	for (i = 0; i < totals.functions && i < most; i++) {
+		if (!perfring_unwind_function(unwind, i, &start, &end))
+			continue;
+		for (k = 0; k < 16; k++) {
+			at[k] = start + (end > start ? random_number() % (k < 8 ? (end - start) : 64) : 0);
+			perfring_unwind_rule_at(unwind, at[k], &before[k], NULL);
+		}
+		perfring_unwind_make(unwind, start);
+		for (k = 0; k < 16; k++) {
+			perfring_unwind_rule_at(unwind, at[k], &after, NULL);
+			cr_assert_eq(memcmp(&before[k], &after, sizeof(after)), 0);
+		}
+	}
+	perfring_unwind_count(unwind, &totals);
+	cr_assert_leq(totals.memory, PERFRING_UNWIND_MEMORY_MAX * size + (1 << 16));
+	cr_assert_leq(totals.rules, PERFRING_UNWIND_RULES_MAX);
+}
+
+/* The vdso, or this program: each byte of its headers and unwind sections, one at a time, in three ways. */
+Test(unwind, damaged_bytes, .timeout = 300)
+{
+	static const uint8_t changes[] = {0x01, 0x80, 0xff};
+	struct image image = map_vdso(), file = {NULL, 0};
+	unsigned long opened = 0, tries = 0;
+	struct perfring_unwind *unwind;
+	size_t at, change;
+
+	if (!image.bytes) {
+		file = map_file("/proc/self/exe");
+		image = file;
+		image.size = image.size < 16384 ? image.size : 16384;
+	}
+	cr_assert_not_null(image.bytes);
+	for (at = 0; at < image.size; at++)
+		for (change = 0; change < sizeof(changes); change++) {
+			struct perfring_unwind_section copy;
+
+			if (at > 4096 && at % 7) /* most of it is code */
+				continue;
+			copy = copy_of(image.bytes, image.size, 0);
+			((uint8_t *)(uintptr_t)copy.bytes)[at] ^= changes[change];
+			tries++;
+			if (!perfring_unwind_open(&unwind, copy.bytes, (size_t)copy.size)) {
+				opened++;
+				must_agree(unwind, copy.size, 16);
+				perfring_unwind_close(unwind);
+			}
+			free((void *)(uintptr_t)copy.bytes);
+		}
+	printf("unwind: %lu damaged images, %lu opened\n", tries, opened);
+	cr_assert_gt(tries, 1000);
+	if (file.bytes)
+		munmap(file.bytes, file.size);
+}
+
+/* Programs of random bytes, of which most are instructions of one operand. */
+static uint32_t random_program(uint8_t *bytes, uint32_t most)
+{
+	static const uint8_t common[] = {0x0e, 0x0c, 0x0d, 0x86, 0x90, 0xc6, 0x41, 0x44,
+					 0x0a, 0x0b, 0x0f, 0x10, 0x07, 0x08, 0x2e, 0x13};
+	uint32_t size = (uint32_t)(random_number() % most), i;
+
+	for (i = 0; i < size; i++) {
+		uint64_t number = random_number();
+
+		bytes[i] = number & 3          ? common[(number >> 8) % sizeof(common)]
+			   : number & 4        ? (uint8_t)(number >> 16)
+			   : (number >> 8) & 1 ? 16
+					       : 6;
+	}
+	return size;
+}
+
+Test(unwind, random_programs, .timeout = 300)
+{
+	static const uint8_t encodings[] = {0x00, 0x02, 0x03, 0x0b, 0x1b, 0x1b, 0x1b};
+	const unsigned rounds = getenv("PERFRING_PROVE") ? 200000 : 4000;
+	unsigned long whole = 0, round;
+	uint8_t program[256];
+
+	for (round = 0; round < rounds; round++) {
+		uint64_t number = random_number();
+		struct shape shape = {.machine = number & 1 ? PERFRING_UNWIND_X86_64 : PERFRING_UNWIND_AARCH64,
+				      .version = (uint8_t[]){1, 3, 4}[(number >> 1) % 3],
+				      .encoding = encodings[(number >> 3) % sizeof(encodings)],
+				      .is_debug = (number >> 8) & 1,
+				      .is_long = (number >> 9) & 1,
+				      .is_signal = (number >> 10) & 1,
+				      .has_length = true};
+		struct section section = {.address = 0x10000};
+		struct perfring_unwind_section copy;
+		struct perfring_unwind_sections sections = {.machine = shape.machine};
+		struct perfring_unwind *unwind;
+		uint32_t shared = put_shared(&section, &shape, program, random_program(program, 24)), i;
+		bool is_damaged = (number >> 11) & 1;
+
+		for (i = 0; i < 4; i++)
+			put_function(&section, &shape, shared, 0x1000 + 256 * i, 1 + random_number() % 300, program,
+				     random_program(program, sizeof(program)));
+		for (i = 0; is_damaged && i < 1 + number % 4; i++)
+			section.bytes[random_number() % section.size] = (uint8_t)random_number();
+		copy = copy_of(section.bytes, section.size - (is_damaged ? random_number() % 8 : 0), section.address);
+		*(shape.is_debug ? &sections.debug_frame : &sections.eh_frame) = copy;
+		if (!perfring_unwind_open_sections(&unwind, &sections)) {
+			must_agree(unwind, copy.size, 64);
+			whole++;
+			perfring_unwind_close(unwind);
+		}
+		free((void *)(uintptr_t)copy.bytes);
+	}
+	printf("unwind: %u random sections, %lu opened\n", rounds, whole);
+	cr_assert_gt(whole, rounds / 2);
+}
+
+/* A program without an end that is no end: 70 000 instructions; and rows beyond the bound of memory, by an index that names one
+ * large function many times. */
+Test(unwind, bounds, .timeout = 120)
+{
+	enum {
+		SIZE = 100000,
+		NAMED = 2000
+	};
+	struct shape shape = {.machine = PERFRING_UNWIND_X86_64, .version = 1, .encoding = 0x03, .has_length = true};
+	struct section head = {.address = 0};
+	uint32_t shared = put_shared(&head, &shape, x86_initial, 5), length = SIZE - 4 - head.size, i;
+	uint8_t *bytes = calloc(1, SIZE), *header = calloc(1, 12 + 8 * NAMED);
+	struct perfring_unwind_sections sections = {.machine = shape.machine, .eh_frame = {bytes, SIZE, 0}};
+	struct perfring_unwind_rule rule;
+	struct perfring_unwind *unwind;
+	struct section function = {.address = 0};
+
+	put_number(&function, length, 4);
+	put_number(&function, head.size + 4 - shared, 4);
+	put_number(&function, 0x1000, 4);
+	put_number(&function, 0x40000000, 4);
+	put_number(&function, 0, 1);
+	memcpy(bytes, head.bytes, head.size);
+	memcpy(bytes + head.size, function.bytes, function.size);
+	for (i = head.size + function.size; i + 3 <= SIZE; i += 3) { /* advance 1; def_cfa_offset, one of 100 */
+		bytes[i] = 0x41;
+		bytes[i + 1] = 0x0e;
+		bytes[i + 2] = (uint8_t)(8 + (i / 3) % 100);
+	}
+	cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), 0);
+	cr_assert_eq(perfring_unwind_rule_at(unwind, 0x1000 + 32000, &rule, NULL), 1);
+	cr_assert_eq(perfring_unwind_rule_at(unwind, 0x1000 + 33000, &rule, NULL), 0);
+	must_agree(unwind, SIZE, 4);
+	perfring_unwind_close(unwind);
+
+	/* version 1; absptr is 8 bytes: eh_frame's address 0 as udata4, absolute; count; pairs relative to the header at 0 */
+	memcpy(header, (uint8_t[]){1, 0x03, 0x03, 0x3b, 0, 0, 0, 0, NAMED & 0xff, NAMED >> 8, 0, 0}, 12);
+	for (i = 0; i < NAMED; i++) {
+		uint32_t pair[2] = {0x1000, head.size};
+
+		memcpy(header + 12 + 8 * i, pair, 8);
+	}
+	sections.eh_frame_hdr = (struct perfring_unwind_section){header, 12 + 8 * NAMED, 0};
+	cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), 0);
+	must_agree(unwind, SIZE + 12 + 8 * NAMED, 4);
+	perfring_unwind_close(unwind);
+	free(bytes);
+	free(header);
+}

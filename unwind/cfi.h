@@ -1,0 +1,85 @@
+/* cfi.h - call frame information: descriptions of functions, and the rows that their programs make (docs/unwind.md). */
+#ifndef PERFRING_UNWIND_CFI_H
+#define PERFRING_UNWIND_CFI_H
+
+#include <perfring/unwind.h>
+
+#include "bytes.h"
+
+/* .eh_frame or .debug_frame: below 4 GiB. */
+struct perfring_cfi_section {
+	const uint8_t *bytes;
+	uint32_t size;
+	uint64_t address;
+	uint32_t machine;
+	bool is_debug;
+};
+
+/* A function's description (FDE) with what it shares with others (CIE). */
+struct perfring_cfi_function {
+	uint64_t start;
+	uint64_t length;
+	const uint8_t *program; /* of the CIE, then its own */
+	const uint8_t *program_end;
+	const uint8_t *own;
+	const uint8_t *own_end;
+	const struct perfring_cfi_section *section;
+	uint64_t code_factor;
+	int64_t data_factor;
+	uint64_t ra_column;
+	uint8_t encoding;
+	bool is_signal;
+};
+
+/* An encoded pointer at `bytes`, which lie in the section.  Returns false: short, indirect, relative to what a section does not
+ * have, or omitted. */
+bool perfring_cfi_pointer(const struct perfring_cfi_section *section, struct bytes *bytes, uint8_t encoding,
+			  uint64_t *value);
+
+/* Reads the entry at an offset, and where the next one is.  Returns 1 (a function), 0 (no function: a CIE, or the end, and *next
+ * is then the section's size), or -EBADMSG (damaged; *next is after it, if its length is inside, else the section's size).
+ * *next is always larger than the offset. */
+int perfring_cfi_parse(const struct perfring_cfi_section *section, uint32_t offset,
+		       struct perfring_cfi_function *function, uint32_t *next);
+
+enum {
+	PERFRING_CFI_DEPTH = 16, /* states remembered within one another */
+};
+
+struct perfring_cfi_place {
+	uint8_t kind; /* enum perfring_unwind_at */
+	int64_t offset;
+};
+
+struct perfring_cfi_state {
+	uint8_t cfa;    /* CFA_SP here: cfa_column + offset */
+	uint8_t number; /* of the rule */
+	bool is_signed;
+	uint32_t cfa_column;
+	int64_t cfa_offset;
+	struct perfring_cfi_place ra;
+	struct perfring_cfi_place fp;
+};
+
+/* A walk over a function's rows.  1.2 KB: it may stand on a signal handler's stack. */
+struct perfring_cfi_walk {
+	const struct perfring_cfi_function *function;
+	struct bytes program;
+	uint64_t location; /* from the function's start */
+	uint32_t steps;
+	uint32_t depth;
+	bool is_own;
+	bool is_done;
+	struct perfring_cfi_state state;
+	struct perfring_cfi_state initial;
+	struct perfring_cfi_state remembered[PERFRING_CFI_DEPTH];
+};
+
+void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfring_cfi_function *function);
+
+/* The next row: where it starts, and where the next does (the last one ends with the function).  Starts do not fall; a row of a
+ * damaged program has no rule, and is the last.  Returns 1, or 0 after the last. */
+int perfring_cfi_next(struct perfring_cfi_walk *walk, uint64_t *start, uint64_t *end,
+		      struct perfring_unwind_rule *rule);
+
+#endif
