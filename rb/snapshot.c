@@ -131,7 +131,8 @@ static int try_backward(struct perfring_snapshot *snapshot, const struct perfrin
 static int try_forward(struct perfring_snapshot *snapshot, const struct perfring_ring *ring, struct span *span)
 {
 	uint64_t returned = perfring_page_reclaim(ring->page);
-	uint64_t published = perfring_page_observe(ring->page);
+	uint64_t published = is_own(snapshot) ? perfring_page_observe(ring->page)
+					      : perfring_page_observe_from(ring->page, returned);
 	uint64_t now, claimed;
 
 	if ((returned | published) & 7)

@@ -1334,6 +1334,36 @@ Test(snapshot, positions_that_cannot_be)
 	perfring_ring_close(&ring);
 }
 
+/* On 32 bits a kernel's data_head is the low half of the position; a reader's data_tail has all of it. */
+Test(snapshot, positions_of_a_32_bit_kernel_wrap)
+{
+	const uint64_t page_size = (uint64_t)sysconf(_SC_PAGESIZE), beyond = (UINT64_C(1) << 32) - 10 * 64;
+	const struct perf_event_header *record;
+	struct perf_event_mmap_page *page = NULL;
+	struct perfring_snapshot snapshot;
+	struct perfring_ring ring;
+	uint64_t at = beyond;
+
+	cr_assert_eq(posix_memalign((void **)&page, page_size, 2 * page_size), 0);
+	memset(page, 0, 2 * page_size);
+	cr_assert_eq(perfring_ring_wrap(&ring, page, 2 * page_size), 0);
+	page->data_tail = beyond;
+	for (unsigned i = 0; i < 20; i++, at += 64)
+		encode((uint64_t *)(void *)((char *)page + page_size + (at & (page_size - 1))), 64, at + 64, 0, i);
+	page->data_head = (unsigned long)at;
+	take(&snapshot, &ring);
+	cr_assert_null(snapshot.fault.what);
+	cr_assert_eq(snapshot.count, 20);
+	for (unsigned i = 0; i < 20; i++) {
+		cr_assert_eq(perfring_snapshot_next(&snapshot, &record), 1);
+		cr_assert(is_intact(record));
+		cr_assert_eq(((const uint64_t *)(const void *)record)[1], beyond + (i + 1) * 64);
+	}
+	perfring_snapshot_close(&snapshot);
+	perfring_ring_close(&ring);
+	free(page);
+}
+
 Test(snapshot, scribbled_over)
 {
 	struct perfring_ring_state *state;
