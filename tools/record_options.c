@@ -212,6 +212,10 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->soft = true;
 		break;
 	case 'm':
+		if (strchr(value, ',')) {
+			tool_complain("record: -m %s: AUX areas are not recorded: one size, of rings", value);
+			return TOOL_MISUSED;
+		}
 		good = tool_record_read_pages(recording, value);
 		break;
 	case 'o':

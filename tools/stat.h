@@ -53,6 +53,17 @@ enum apart {
 	APART_NODE,
 };
 
+/* perf's numbers of that, in STAT_CONFIG. */
+enum {
+	TOOL_STAT_AGGR_NONE,
+	TOOL_STAT_AGGR_GLOBAL,
+	TOOL_STAT_AGGR_SOCKET,
+	TOOL_STAT_AGGR_DIE,
+	TOOL_STAT_AGGR_CORE,
+	TOOL_STAT_AGGR_THREAD,
+	TOOL_STAT_AGGR_NODE = 7,
+};
+
 struct place {
 	int32_t which; /* CPU or thread */
 	char comm[32];

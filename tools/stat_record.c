@@ -11,15 +11,6 @@
 
 enum {
 	MAX_CPUS = 4096, /* in the CPU_MAP */
-
-	/* perf's numbers of what is summed, in STAT_CONFIG */
-	AGGR_NONE = 0,
-	AGGR_GLOBAL,
-	AGGR_SOCKET,
-	AGGR_DIE,
-	AGGR_CORE,
-	AGGR_THREAD,
-	AGGR_NODE = 7,
 };
 
 static bool complain(const struct counting *counting, int ret)
@@ -84,9 +75,10 @@ static int put_maps(const struct counting *counting)
 static int put_config(const struct counting *counting)
 {
 	static const uint8_t MODES[] = {
-		[APART_NOT] = AGGR_GLOBAL, [APART_CPU] = AGGR_NONE, [APART_THREAD] = AGGR_THREAD,
-		[APART_CORE] = AGGR_CORE,  [APART_DIE] = AGGR_DIE,  [APART_SOCKET] = AGGR_SOCKET,
-		[APART_NODE] = AGGR_NODE,
+		[APART_NOT] = TOOL_STAT_AGGR_GLOBAL,    [APART_CPU] = TOOL_STAT_AGGR_NONE,
+		[APART_THREAD] = TOOL_STAT_AGGR_THREAD, [APART_CORE] = TOOL_STAT_AGGR_CORE,
+		[APART_DIE] = TOOL_STAT_AGGR_DIE,       [APART_SOCKET] = TOOL_STAT_AGGR_SOCKET,
+		[APART_NODE] = TOOL_STAT_AGGR_NODE,
 	};
 	const perfring_word words[] = {
 		PERFRING_STAT_CONFIG_AGGR_MODE, MODES[counting->apart],

@@ -9,14 +9,6 @@ enum {
 	MAX_WORDS = 4096,   /* of the command line that is shown */
 	MAX_READ = 1 << 16, /* counts of a round; a search looks at each of them */
 	THREAD_BYTES = 24,  /* of an entry of THREAD_MAP */
-
-	/* perf's numbers of what is summed, in STAT_CONFIG: those of stat_record.c */
-	AGGR_NONE = 0,
-	AGGR_SOCKET = 2,
-	AGGR_DIE,
-	AGGR_CORE,
-	AGGR_THREAD,
-	AGGR_NODE = 7,
 };
 
 int tool_stat_fd_at(const struct counting *counting, uint32_t i, struct perfring_counts_fd *fd)
@@ -67,13 +59,13 @@ static void take_config(struct counting *counting, const struct perfring_record 
 		if (tag == PERFRING_STAT_CONFIG_SCALE)
 			counting->unscaled = !value;
 		if (tag == PERFRING_STAT_CONFIG_AGGR_MODE)
-			counting->apart = value == AGGR_NONE     ? APART_CPU
-					  : value == AGGR_SOCKET ? APART_SOCKET
-					  : value == AGGR_DIE    ? APART_DIE
-					  : value == AGGR_CORE   ? APART_CORE
-					  : value == AGGR_THREAD ? APART_THREAD
-					  : value == AGGR_NODE   ? APART_NODE
-								 : APART_NOT;
+			counting->apart = value == TOOL_STAT_AGGR_NONE     ? APART_CPU
+					  : value == TOOL_STAT_AGGR_SOCKET ? APART_SOCKET
+					  : value == TOOL_STAT_AGGR_DIE    ? APART_DIE
+					  : value == TOOL_STAT_AGGR_CORE   ? APART_CORE
+					  : value == TOOL_STAT_AGGR_THREAD ? APART_THREAD
+					  : value == TOOL_STAT_AGGR_NODE   ? APART_NODE
+									   : APART_NOT;
 	}
 }
 
