@@ -446,6 +446,9 @@ static void make_rule(const struct perfring_cfi_walk *walk, struct perfring_unwi
 	rule->flags = (uint8_t)((function->is_signal ? PERFRING_UNWIND_SIGNAL : 0) |
 				(state->is_signed ? PERFRING_UNWIND_SIGNED : 0) |
 				(cfa >= PERFRING_UNWIND_CFA_DEREF_SP ? state->number << PERFRING_UNWIND_MORE : 0));
+	if (!rule->flags && cfa <= PERFRING_UNWIND_CFA_FP && rule->ra == PERFRING_UNWIND_AT_CFA &&
+	    (rule->fp == PERFRING_UNWIND_AT_CFA || rule->fp == PERFRING_UNWIND_AT_SAME))
+		rule->flags = PERFRING_UNWIND_PLAIN;
 }
 
 /* The place of a column, or NULL: it is not followed. */

@@ -68,53 +68,165 @@ static const struct perfring_unwind_map *find_map(const struct perfring_unwind_s
 	return low < space->nr && space->maps[low].start <= at ? &space->maps[low] : NULL;
 }
 
-/* The entry of an address, filled. */
-static __attribute__((noinline)) struct entry *find_entry(const struct perfring_unwind_space *space,
-							  struct perfring_unwind_cache *cache, uint64_t at)
+/* Fills the entry of an address. */
+static __attribute__((noinline)) void fill_entry(const struct perfring_unwind_space *space, struct entry *entry,
+						 uint64_t at)
 {
-	uint64_t hash = (at ^ space->id) * 0x9e3779b97f4a7c15;
-	struct entry *entry = &cache->entries[(hash >> 32) & cache->mask];
 	const struct perfring_unwind_map *map;
 
-	if (entry->at == at && entry->space == space->id)
-		return entry;
 	entry->at = at;
 	entry->space = space->id;
 	memset(&entry->rule, 0, sizeof(entry->rule));
 	map = find_map(space, at);
 	if (!map || !map->unwind)
-		return entry;
+		return;
 	if (space->makes) /* what cannot be made is found without rows */
 		perfring_unwind_make(map->unwind, at - map->bias);
 	perfring_unwind_rule_at(map->unwind, at - map->bias, &entry->rule, NULL);
+}
+
+static struct entry *find_entry(const struct perfring_unwind_space *space, struct perfring_unwind_cache *cache,
+				uint64_t at)
+{
+	uint64_t hash = (at ^ space->id) * 0x9e3779b97f4a7c15;
+	struct entry *entry = &cache->entries[(hash >> 32) & cache->mask];
+
+	if (PERFRING_UNLIKELY(entry->at != at || entry->space != space->id))
+		fill_entry(space, entry, at);
 	return entry;
+}
+
+enum perfring_unwind_end perfring_unwind_step_slow(const struct perfring_unwind_rule *rule,
+						   const struct perfring_unwind_stack *stack,
+						   struct perfring_unwind_registers *registers)
+{
+	enum perfring_unwind_end end = PERFRING_UNWIND_STEPPED;
+	uint64_t sp = registers->sp, fp = registers->fp, cfa, ra = 0, base;
+	bool has_no_fp = registers->has_no_fp;
+
+	cfa = (uint64_t)(int64_t)rule->cfa_offset;
+	switch (rule->cfa) {
+	case PERFRING_UNWIND_CFA_SP:
+		cfa += sp;
+		break;
+	case PERFRING_UNWIND_CFA_FP:
+		if (PERFRING_UNLIKELY(has_no_fp))
+			return PERFRING_UNWIND_NO_RULE;
+		cfa += fp;
+		break;
+	case PERFRING_UNWIND_CFA_DEREF_SP:
+		end = perfring_unwind_read(stack, sp, sp + cfa, &cfa);
+		break;
+	case PERFRING_UNWIND_CFA_DEREF_FP:
+		if (has_no_fp)
+			return PERFRING_UNWIND_NO_RULE;
+		end = perfring_unwind_read(stack, sp, fp + cfa, &cfa);
+		break;
+	case PERFRING_UNWIND_CFA_PLT:
+		cfa += sp + ((registers->ip & 15) >= (uint64_t)(rule->flags >> PERFRING_UNWIND_MORE) ? 8 : 0);
+		break;
+	default:
+		return PERFRING_UNWIND_NO_RULE;
+	}
+	if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
+		return end;
+	if (PERFRING_UNLIKELY(rule->cfa == PERFRING_UNWIND_CFA_DEREF_SP || rule->cfa == PERFRING_UNWIND_CFA_DEREF_FP))
+		cfa += 8 * (uint64_t)(rule->flags >> PERFRING_UNWIND_MORE);
+
+	if (PERFRING_LIKELY(rule->ra == PERFRING_UNWIND_AT_CFA)) {
+		base = cfa;
+	} else if (rule->ra == PERFRING_UNWIND_AT_SP) {
+		base = sp;
+	} else if (rule->ra == PERFRING_UNWIND_AT_UNDEFINED) {
+		return PERFRING_UNWIND_WHOLE;
+	} else if (rule->ra == PERFRING_UNWIND_AT_FP) {
+		if (has_no_fp)
+			return PERFRING_UNWIND_NO_RULE;
+		base = fp;
+	} else { /* a function that has called another has lost lr */
+		if (registers->is_return)
+			return PERFRING_UNWIND_BAD;
+		if (!registers->lr)
+			return PERFRING_UNWIND_NO_RULE;
+		base = 0;
+		ra = registers->lr;
+	}
+	if (PERFRING_LIKELY(rule->ra != PERFRING_UNWIND_AT_SAME))
+		end = perfring_unwind_read(stack, sp, base + (uint64_t)(int64_t)rule->ra_offset, &ra);
+	if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
+		return end;
+
+	if (rule->fp != PERFRING_UNWIND_AT_SAME) {
+		base = rule->fp == PERFRING_UNWIND_AT_CFA ? cfa : rule->fp == PERFRING_UNWIND_AT_SP ? sp : fp;
+		has_no_fp =
+			rule->fp == PERFRING_UNWIND_AT_UNDEFINED || (rule->fp == PERFRING_UNWIND_AT_FP && has_no_fp);
+		if (PERFRING_LIKELY(!has_no_fp))
+			end = perfring_unwind_read(stack, sp, base + (uint64_t)(int64_t)rule->fp_offset, &fp);
+		if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
+			return end;
+	}
+	/* Upwards, but for a signal's frame, which may lead to another stack, and a leaf function of aarch64. */
+	if (PERFRING_UNLIKELY(cfa <= sp) && !(rule->flags & PERFRING_UNWIND_SIGNAL) &&
+	    (cfa < sp || registers->is_return))
+		return PERFRING_UNWIND_BAD;
+	if (PERFRING_UNLIKELY(rule->flags & PERFRING_UNWIND_SIGNED))
+		ra &= ~registers->pac_mask;
+	if (PERFRING_UNLIKELY(ra == 0))
+		return PERFRING_UNWIND_WHOLE;
+	registers->ip = ra;
+	registers->sp = cfa;
+	registers->fp = fp;
+	registers->lr = rule->flags & PERFRING_UNWIND_SIGNAL ? 0 : ra;
+	registers->is_return = !(rule->flags & PERFRING_UNWIND_SIGNAL);
+	registers->has_no_fp = has_no_fp;
+	return PERFRING_UNWIND_STEPPED;
 }
 
 uint32_t perfring_unwind_walk(const struct perfring_unwind_space *space, struct perfring_unwind_cache *cache,
 			      struct perfring_unwind_registers *registers, const struct perfring_unwind_stack *stack,
 			      uint64_t *ips, uint32_t most, enum perfring_unwind_end *end)
 {
-	struct perfring_unwind_registers now = *registers;
-	uint32_t nr = 0, *guess = &cache->first;
+	/* In registers of the machine: `registers` has what they were before a step that is not plain. */
+	uint64_t ip = registers->ip, sp = registers->sp, fp = registers->fp, before = registers->is_return;
+	struct entry *entries = cache->entries, *entry;
+	uint64_t *next = ips, *last = ips + most;
+	uint32_t *guess = &cache->first, id = space->id;
 
 	*end = PERFRING_UNWIND_FULL;
-	while (nr < most) {
-		struct entry *entry = &cache->entries[*guess & cache->mask];
-		uint64_t at = now.ip - now.is_return;
+	while (next < last) {
+		uint64_t at = ip - before;
 
-		ips[nr++] = now.ip;
-		if (PERFRING_UNLIKELY(entry->at != at || entry->space != space->id)) {
+		entry = (struct entry *)(void *)((char *)entries + *guess);
+		*next++ = ip;
+		if (PERFRING_UNLIKELY(entry->at != at || entry->space != id)) {
 			entry = find_entry(space, cache, at);
-			*guess = (uint32_t)(entry - cache->entries);
+			*guess = (uint32_t)((char *)entry - (char *)entries);
 		}
 		guess = &entry->next;
-		*end = perfring_unwind_step(&entry->rule, stack, &now);
-		if (PERFRING_UNLIKELY(*end != PERFRING_UNWIND_STEPPED))
-			break;
+		before = 1;
+		if (PERFRING_LIKELY(!registers->has_no_fp &&
+				    perfring_unwind_step_plain(&entry->rule, stack, &ip, &sp, &fp)))
+			continue;
+		registers->lr = next == ips + 1 ? registers->lr : at != ip ? ip : 0;
+		registers->ip = ip;
+		registers->sp = sp;
+		registers->fp = fp;
+		registers->is_return = at != ip;
+		*end = perfring_unwind_step_slow(&entry->rule, stack, registers);
+		if (*end != PERFRING_UNWIND_STEPPED)
+			return (uint32_t)(next - ips);
 		*end = PERFRING_UNWIND_FULL;
+		ip = registers->ip;
+		sp = registers->sp;
+		fp = registers->fp;
+		before = registers->is_return;
 	}
-	*registers = now;
-	return nr;
+	registers->ip = ip;
+	registers->sp = sp;
+	registers->fp = fp;
+	registers->lr = most ? ip : registers->lr;
+	registers->is_return = before;
+	return (uint32_t)(next - ips);
 }
 
 enum perfring_unwind_end perfring_unwind_read_slow(const struct perfring_unwind_stack *stack, uint64_t sp, uint64_t at,

@@ -53,10 +53,14 @@ enum perfring_unwind_at {
 };
 
 enum {
-	PERFRING_UNWIND_SIGNAL =
-		1, /* the frame of a signal's return: the caller was interrupted, it has called nothing */
-	PERFRING_UNWIND_SIGNED = 2, /* the return address has a pointer authentication code (aarch64) */
-	PERFRING_UNWIND_MORE = 4    /* the bits from here on are a number: see enum perfring_unwind_cfa */
+	/* The frame of a signal's return: the caller was interrupted, it has called nothing. */
+	PERFRING_UNWIND_SIGNAL = 1,
+	/* The return address has a pointer authentication code (aarch64). */
+	PERFRING_UNWIND_SIGNED = 2,
+	/* The CFA is at sp or fp, ip is in memory at the CFA, fp too or unchanged, and no other flag is set.  A rule may lack it. */
+	PERFRING_UNWIND_PLAIN = 4,
+	/* The bits from here on are a number: see enum perfring_unwind_cfa. */
+	PERFRING_UNWIND_MORE = 4
 };
 
 struct perfring_unwind_rule {
@@ -183,87 +187,46 @@ PERFRING_INLINE enum perfring_unwind_end perfring_unwind_read(const struct perfr
 }
 
 /* Steps to the caller by a rule.  An end leaves the registers as they are. */
+PERFRING_API enum perfring_unwind_end perfring_unwind_step_slow(const struct perfring_unwind_rule *rule,
+								const struct perfring_unwind_stack *stack,
+								struct perfring_unwind_registers *registers);
+
+/* The same of a plain rule alone, without a call: true if it has stepped, else nothing is changed. */
+PERFRING_INNER bool perfring_unwind_step_plain(const struct perfring_unwind_rule *rule,
+					       const struct perfring_unwind_stack *stack, uint64_t *ip, uint64_t *sp,
+					       uint64_t *fp)
+{
+	uint64_t cfa = (uint64_t)(int64_t)rule->cfa_offset, ra_at, fp_at, ra;
+
+	if (PERFRING_UNLIKELY(rule->flags != PERFRING_UNWIND_PLAIN))
+		return false;
+	cfa += rule->cfa == PERFRING_UNWIND_CFA_FP ? *fp : *sp;
+	ra_at = cfa + (uint64_t)(int64_t)rule->ra_offset - stack->start;
+	fp_at = cfa + (uint64_t)(int64_t)rule->fp_offset - stack->start;
+	if (PERFRING_UNLIKELY(ra_at >= stack->limit || cfa <= *sp))
+		return false;
+	memcpy(&ra, stack->bytes + ra_at, 8);
+	if (PERFRING_UNLIKELY(ra == 0))
+		return false;
+	if (rule->fp == PERFRING_UNWIND_AT_CFA) {
+		if (PERFRING_UNLIKELY(fp_at >= stack->limit))
+			return false;
+		memcpy(fp, stack->bytes + fp_at, 8);
+	}
+	*ip = ra;
+	*sp = cfa;
+	return true;
+}
+
 PERFRING_INLINE enum perfring_unwind_end perfring_unwind_step(const struct perfring_unwind_rule *rule,
 							      const struct perfring_unwind_stack *stack,
 							      struct perfring_unwind_registers *registers)
 {
-	enum perfring_unwind_end end = PERFRING_UNWIND_STEPPED;
-	uint64_t sp = registers->sp, fp = registers->fp, cfa, ra = 0, base;
-	bool has_no_fp = registers->has_no_fp;
-
-	cfa = (uint64_t)(int64_t)rule->cfa_offset;
-	switch (rule->cfa) {
-	case PERFRING_UNWIND_CFA_SP:
-		cfa += sp;
-		break;
-	case PERFRING_UNWIND_CFA_FP:
-		if (PERFRING_UNLIKELY(has_no_fp))
-			return PERFRING_UNWIND_NO_RULE;
-		cfa += fp;
-		break;
-	case PERFRING_UNWIND_CFA_DEREF_SP:
-		end = perfring_unwind_read(stack, sp, sp + cfa, &cfa);
-		break;
-	case PERFRING_UNWIND_CFA_DEREF_FP:
-		if (has_no_fp)
-			return PERFRING_UNWIND_NO_RULE;
-		end = perfring_unwind_read(stack, sp, fp + cfa, &cfa);
-		break;
-	case PERFRING_UNWIND_CFA_PLT:
-		cfa += sp + ((registers->ip & 15) >= (uint64_t)(rule->flags >> PERFRING_UNWIND_MORE) ? 8 : 0);
-		break;
-	default:
-		return PERFRING_UNWIND_NO_RULE;
-	}
-	if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
-		return end;
-	if (PERFRING_UNLIKELY(rule->cfa == PERFRING_UNWIND_CFA_DEREF_SP || rule->cfa == PERFRING_UNWIND_CFA_DEREF_FP))
-		cfa += 8 * (uint64_t)(rule->flags >> PERFRING_UNWIND_MORE);
-
-	if (PERFRING_LIKELY(rule->ra == PERFRING_UNWIND_AT_CFA)) {
-		base = cfa;
-	} else if (rule->ra == PERFRING_UNWIND_AT_SP) {
-		base = sp;
-	} else if (rule->ra == PERFRING_UNWIND_AT_UNDEFINED) {
-		return PERFRING_UNWIND_WHOLE;
-	} else if (rule->ra == PERFRING_UNWIND_AT_FP) {
-		if (has_no_fp)
-			return PERFRING_UNWIND_NO_RULE;
-		base = fp;
-	} else { /* a function that has called another has lost lr */
-		if (registers->is_return)
-			return PERFRING_UNWIND_BAD;
-		base = 0;
-		ra = registers->lr;
-	}
-	if (PERFRING_LIKELY(rule->ra != PERFRING_UNWIND_AT_SAME))
-		end = perfring_unwind_read(stack, sp, base + (uint64_t)(int64_t)rule->ra_offset, &ra);
-	if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
-		return end;
-
-	if (rule->fp != PERFRING_UNWIND_AT_SAME) {
-		base = rule->fp == PERFRING_UNWIND_AT_CFA ? cfa : rule->fp == PERFRING_UNWIND_AT_SP ? sp : fp;
-		has_no_fp =
-			rule->fp == PERFRING_UNWIND_AT_UNDEFINED || (rule->fp == PERFRING_UNWIND_AT_FP && has_no_fp);
-		if (PERFRING_LIKELY(!has_no_fp))
-			end = perfring_unwind_read(stack, sp, base + (uint64_t)(int64_t)rule->fp_offset, &fp);
-		if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
-			return end;
-	}
-	/* Upwards, but for a signal's frame, which may lead to another stack, and a leaf function of aarch64. */
-	if (PERFRING_UNLIKELY(cfa <= sp) && !(rule->flags & PERFRING_UNWIND_SIGNAL) &&
-	    (cfa < sp || registers->is_return))
-		return PERFRING_UNWIND_BAD;
-	if (PERFRING_UNLIKELY(rule->flags & PERFRING_UNWIND_SIGNED))
-		ra &= ~registers->pac_mask;
-	if (PERFRING_UNLIKELY(ra == 0))
-		return PERFRING_UNWIND_WHOLE;
-	registers->ip = ra;
-	registers->sp = cfa;
-	registers->fp = fp;
-	registers->lr = ra;
-	registers->is_return = !(rule->flags & PERFRING_UNWIND_SIGNAL);
-	registers->has_no_fp = has_no_fp;
+	if (PERFRING_UNLIKELY(registers->has_no_fp) ||
+	    !perfring_unwind_step_plain(rule, stack, &registers->ip, &registers->sp, &registers->fp))
+		return perfring_unwind_step_slow(rule, stack, registers);
+	registers->lr = registers->ip;
+	registers->is_return = true;
 	return PERFRING_UNWIND_STEPPED;
 }
 
