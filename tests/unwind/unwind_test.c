@@ -1020,3 +1020,293 @@ Test(unwind, bounds, .timeout = 120)
 	free(bytes);
 	free(header);
 }
+
+/* ---- a live thread ---- */
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+enum {
+	FRAMES_MOST = 256,
+	MAPS_MOST = 64,
+	DEPTH = 40
+};
+
+static struct perfring_unwind_map maps[MAPS_MOST];
+static struct perfring_unwind_space space = {maps, 0, 1, true};
+static struct perfring_unwind_cache *cache;
+
+static int add_object(struct dl_phdr_info *object, size_t size, void *data)
+{
+	const char *path = object->dlpi_name[0] ? object->dlpi_name : "/proc/self/exe";
+	struct image image = map_file(path), vdso = map_vdso();
+	struct perfring_unwind *unwind;
+	uint64_t start = UINT64_MAX, end = 0, i;
+
+	(void)size;
+	(void)data;
+	for (i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &object->dlpi_phdr[i];
+
+		if (header->p_type == PT_LOAD && object->dlpi_addr + header->p_vaddr < start)
+			start = object->dlpi_addr + header->p_vaddr;
+		if (header->p_type == PT_LOAD && object->dlpi_addr + header->p_vaddr + header->p_memsz > end)
+			end = object->dlpi_addr + header->p_vaddr + header->p_memsz;
+	}
+	if (!image.bytes && start == (uintptr_t)vdso.bytes)
+		image = vdso;
+	if (space.nr < MAPS_MOST && image.bytes && !perfring_unwind_open(&unwind, image.bytes, image.size))
+		maps[space.nr++] = (struct perfring_unwind_map){start, end, object->dlpi_addr, unwind};
+	return 0;
+}
+
+static int compare_maps(const void *one, const void *other)
+{
+	const struct perfring_unwind_map *a = one, *b = other;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static void learn_objects(void)
+{
+	void *first[1];
+
+	backtrace(first, 1); /* loads what it needs, before the objects are listed */
+	dl_iterate_phdr(add_object, NULL);
+	qsort(maps, space.nr, sizeof(maps[0]), compare_maps);
+	cr_assert_gt(space.nr, 2);
+	cr_assert_eq(perfring_unwind_cache_open(&cache, 1024), 0);
+}
+
+static struct perfring_unwind_registers registers_of(const ucontext_t *context)
+{
+#ifdef __x86_64__
+	const greg_t *words = context->uc_mcontext.gregs;
+
+	return (struct perfring_unwind_registers){
+		.ip = (uint64_t)words[REG_RIP], .sp = (uint64_t)words[REG_RSP], .fp = (uint64_t)words[REG_RBP]};
+#else
+	return (struct perfring_unwind_registers){.ip = context->uc_mcontext.pc,
+						  .sp = context->uc_mcontext.sp,
+						  .fp = context->uc_mcontext.regs[29],
+						  .lr = context->uc_mcontext.regs[30],
+						  .pac_mask = 0xffff000000000000};
+#endif
+}
+
+/* What was captured inside the deepest function: its registers, copies of its stack and of the one below, glibc's frames. */
+static struct {
+	struct perfring_unwind_registers registers;
+	struct perfring_unwind_stack stack;
+	struct perfring_unwind_stack below;
+	void *expected[FRAMES_MOST];
+	int nr;
+} captured;
+
+/* Without a sanitizer: it would see the spaces between other frames' variables.  Asserts are left to the test: this runs in threads
+ * and handlers. */
+static __attribute__((noinline, no_sanitize("address"))) struct perfring_unwind_stack copy_stack(uint64_t from,
+												 uint64_t to)
+{
+	unsigned char *copy = malloc(to - from);
+
+	for (uint64_t i = 0; copy && i < to - from; i += 8)
+		*(volatile uint64_t *)(copy + i) = *(const volatile uint64_t *)(uintptr_t)(from + i);
+	return perfring_unwind_stack_init(copy, from, copy ? to - from : 0);
+}
+
+/* Where the stack that an address is in ends. */
+static uint64_t stack_end(uint64_t at)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned long start, end, found = 0;
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2 && start <= at && at < end)
+			found = end;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static uint64_t alternate, alternate_end, interrupted_sp;
+
+static __attribute__((noinline, no_sanitize("address"))) void capture(void)
+{
+	ucontext_t context;
+
+	getcontext(&context);
+	captured.registers = registers_of(&context);
+	captured.nr = backtrace(captured.expected, FRAMES_MOST);
+	if (captured.registers.sp >= alternate && captured.registers.sp < alternate_end) {
+		captured.stack = copy_stack(captured.registers.sp & ~7ULL, alternate_end);
+		captured.below = copy_stack(interrupted_sp & ~7ULL, stack_end(interrupted_sp));
+	} else {
+		captured.stack = copy_stack(captured.registers.sp & ~7ULL, stack_end(captured.registers.sp));
+	}
+}
+
+/* Frames of different sizes, without frame pointers where the compiler follows the attribute. */
+#if defined(__clang__)
+#define NO_POINTER
+#else
+#define NO_POINTER __attribute__((optimize("omit-frame-pointer")))
+#endif
+
+static volatile int sink;
+
+static NO_POINTER __attribute__((noinline)) void descend(int depth, void (*last)(void));
+
+static NO_POINTER __attribute__((noinline)) void descend_by_array(int depth, void (*last)(void))
+{
+	volatile char *array = __builtin_alloca((size_t)depth * 8 + 16);
+
+	array[0] = (char)depth;
+	descend(depth, last);
+	sink += array[0];
+}
+
+static NO_POINTER __attribute__((noinline)) void descend(int depth, void (*last)(void))
+{
+	volatile int words[16];
+
+	words[depth % 16] = depth;
+	if (depth == 0)
+		last();
+	else if (depth % 3 == 0)
+		descend_by_array(depth - 1, last);
+	else
+		descend(depth - 1, last);
+	sink += words[depth % 16];
+}
+
+static int compare_in_qsort(const void *one, const void *other)
+{
+	(void)one;
+	(void)other;
+	if (!captured.nr)
+		descend(5, capture);
+	return 0;
+}
+
+static void by_qsort(void)
+{
+	int pair[2] = {2, 1};
+
+	qsort(pair, 2, sizeof(pair[0]), compare_in_qsort);
+}
+
+static void on_signal(int signal, siginfo_t *siginfo, void *context)
+{
+	(void)signal;
+	(void)siginfo;
+	interrupted_sp = registers_of(context).sp;
+	descend(7, capture);
+}
+
+static void by_signal(void)
+{
+	raise(SIGUSR1);
+}
+
+/* The captured stack, of `size` bytes. */
+static uint32_t walk(uint64_t size, const struct perfring_unwind_stack *below, uint64_t *ips,
+		     enum perfring_unwind_end *end)
+{
+	struct perfring_unwind_stack stack =
+		perfring_unwind_stack_init(captured.stack.bytes, captured.stack.start, size);
+	struct perfring_unwind_registers registers = captured.registers;
+
+	stack.other = below;
+	return perfring_unwind_walk(&space, cache, &registers, &stack, ips, FRAMES_MOST, end);
+}
+
+/* glibc's frames are ours from capture's caller on, whatever a sanitizer puts before them; ours end with the thread's first. */
+static void must_be_glibcs(void)
+{
+	const struct perfring_unwind_stack *below = captured.below.bytes ? &captured.below : NULL;
+	uint64_t whole = captured.stack.limit + 7, size, ips[FRAMES_MOST], part[FRAMES_MOST];
+	enum perfring_unwind_end end;
+	uint32_t nr = walk(whole, below, ips, &end), cut, i;
+	int first = 0, again;
+
+	cr_assert_gt(nr, 8);
+	while (first < captured.nr && (uintptr_t)captured.expected[first] != ips[1])
+		first++;
+	cr_assert_lt(first, captured.nr);
+	for (i = 1; i < nr && first + (int)i - 1 < captured.nr; i++)
+		cr_assert_eq(ips[i], (uintptr_t)captured.expected[first + (int)i - 1], "frame %u of %u", i, nr);
+	cr_assert_eq(end, PERFRING_UNWIND_WHOLE, "%d after %u of %d frames", end, nr, captured.nr);
+	/* glibc may have a last frame of address 0 or of the thread's start. */
+	cr_assert(first + (int)nr - 1 <= captured.nr && first + (int)nr >= captured.nr, "%u frames, %d", nr,
+		  captured.nr - first);
+	for (again = 0; again < 2; again++) { /* from the cache */
+		cr_assert_eq(walk(whole, below, part, &end), nr);
+		cr_assert_eq(memcmp(ips, part, nr * sizeof(ips[0])), 0);
+	}
+	/* Cut anywhere: the same frames as far as they go, and it is said that they are cut. */
+	for (size = 0; size < whole && size < 8192; size += 8) {
+		cut = walk(size, below, part, &end);
+		cr_assert(cut <= nr && !memcmp(ips, part, cut * sizeof(ips[0])));
+		cr_assert(end == PERFRING_UNWIND_TRUNCATED || (cut == nr && end == PERFRING_UNWIND_WHOLE), "%d at %d",
+			  end, (int)size);
+	}
+	if (below) {
+		cut = walk(whole, NULL, part, &end);
+		cr_assert(cut < nr && end == PERFRING_UNWIND_TRUNCATED);
+	}
+	cr_assert_eq(walk(whole, below, part, &end), nr);
+	printf("unwind: %u frames as backtrace has them (%d)\n", nr, captured.nr - first);
+}
+
+Test(unwind, own_stack, .timeout = 60)
+{
+	learn_objects();
+	descend(DEPTH, capture);
+	must_be_glibcs();
+}
+
+Test(unwind, through_the_c_library, .timeout = 60)
+{
+	learn_objects();
+	descend(DEPTH, by_qsort);
+	must_be_glibcs();
+}
+
+static void on_other_stack(void)
+{
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	stack_t stack = {.ss_size = 1 << 17};
+
+	stack.ss_sp = mmap(NULL, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	alternate = (uintptr_t)stack.ss_sp;
+	alternate_end = alternate + stack.ss_size;
+	sigaltstack(&stack, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	descend(DEPTH, by_signal);
+}
+
+Test(unwind, alternate_stack, .timeout = 60)
+{
+	learn_objects();
+	on_other_stack();
+	must_be_glibcs();
+}
+
+static void *in_thread(void *nothing)
+{
+	on_other_stack();
+	return nothing;
+}
+
+Test(unwind, threads, .timeout = 60)
+{
+	pthread_t thread;
+
+	learn_objects();
+	cr_assert_eq(pthread_create(&thread, NULL, in_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	must_be_glibcs();
+}
+
+#endif
