@@ -224,7 +224,7 @@ uint32_t perfring_unwind_walk(const struct perfring_unwind_space *space, struct 
 	registers->ip = ip;
 	registers->sp = sp;
 	registers->fp = fp;
-	registers->lr = most ? ip : registers->lr;
+	registers->lr = !most ? registers->lr : before ? ip : 0;
 	registers->is_return = before;
 	return (uint32_t)(next - ips);
 }

@@ -255,8 +255,9 @@ PERFRING_API int perfring_unwind_cache_open(struct perfring_unwind_cache **cache
 PERFRING_API void perfring_unwind_cache_close(struct perfring_unwind_cache *cache);
 
 /* Walks from the innermost frame, whose registers these are, outwards.  Writes the ip of each frame, the innermost first, and
- * returns how many; at most `most`.  The registers are then those of the last frame, `end` is why it is the last.  A return
- * address is looked up one byte before it, where the call is. */
+ * returns how many; at most `most`.  `end` is why there are no more, and the registers are those of the last frame; after
+ * PERFRING_UNWIND_FULL those of the next one, from which another walk goes on.  A return address is looked up one byte before
+ * it, where the call is. */
 PERFRING_API uint32_t perfring_unwind_walk(const struct perfring_unwind_space *space,
 					   struct perfring_unwind_cache *cache,
 					   struct perfring_unwind_registers *registers,

@@ -1251,6 +1251,17 @@ static void must_be_glibcs(void)
 		cr_assert(end == PERFRING_UNWIND_TRUNCATED || (cut == nr && end == PERFRING_UNWIND_WHOLE), "%d at %d",
 			  end, (int)size);
 	}
+	/* In pieces of 3 frames, without anything left in the cache. */
+	struct perfring_unwind_registers registers = captured.registers;
+	struct perfring_unwind_stack stack = captured.stack;
+
+	stack.other = below;
+	space.id++;
+	for (cut = 0, end = PERFRING_UNWIND_FULL; end == PERFRING_UNWIND_FULL; cut += i) {
+		i = perfring_unwind_walk(&space, cache, &registers, &stack, part + cut, 3, &end);
+		cr_assert(i > 0 && cut + i <= nr);
+	}
+	cr_assert(cut == nr && end == PERFRING_UNWIND_WHOLE && !memcmp(ips, part, nr * sizeof(ips[0])));
 	if (below) {
 		cut = walk(whole, NULL, part, &end);
 		cr_assert(cut < nr && end == PERFRING_UNWIND_TRUNCATED);
