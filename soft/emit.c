@@ -323,14 +323,15 @@ static __attribute__((noinline)) void call_handler(const struct soft_instance *i
 	errno = saved;
 }
 
-void perfring_soft_send(const struct perfring_soft_event *event, bool last)
+void perfring_soft_send(struct soft_instance *instance)
 {
-	uint64_t word = PERFRING_LOAD(&event->signal);
+	uint32_t code = PERFRING_EXCHANGE(&instance->pending, 0); /* 0: a handler has sent it */
+	uint64_t word = PERFRING_LOAD(&instance->event->signal);
 	pid_t pid, self, tid = (pid_t)(word >> 8 & 0xffffff);
 	siginfo_t what;
 	int saved = errno;
 
-	if (!word)
+	if (!word || !code)
 		return;
 	pid = getpid();
 	self = (pid_t)syscall(SYS_gettid);
@@ -338,8 +339,8 @@ void perfring_soft_send(const struct perfring_soft_event *event, bool last)
 	memset(&what, 0, sizeof(what));
 	what.si_signo = (int)(word & 0xff);
 	/* A code of the kernel's is taken from the thread itself alone. */
-	what.si_code = tid != self ? SI_SIGIO : last ? POLL_HUP : POLL_IN;
-	what.si_band = last ? POLLHUP | POLLERR : POLLIN | POLLRDNORM;
+	what.si_code = tid != self ? SI_SIGIO : (int)code;
+	what.si_band = code == POLL_HUP ? POLLHUP | POLLERR : POLLIN | POLLRDNORM;
 	what.si_fd = (int)(word >> 32);
 	if (syscall(SYS_rt_tgsigqueueinfo, pid, tid, what.si_signo, &what) && errno == EAGAIN)
 		syscall(SYS_tgkill, pid, tid, SIGIO);

@@ -16,6 +16,8 @@
  * Other threads store period, freq, resumed and requests, and of a clock `left`.  The thread itself moves V by a request: a
  * plain store from another CPU could be undone by a local read-modify-write, which has no lock prefix.
  */
+#include <signal.h>
+
 #include "os/clock.h"
 #include "soft_private.h"
 
@@ -392,7 +394,7 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 	}
 	(void)perfring_soft_put_sample(instance, period, site, frame, caller, time); /* refusals are counted there */
 	if (PERFRING_UNLIKELY(PERFRING_LOAD(&event->signal)))
-		perfring_soft_send(event, last);
+		PERFRING_STORE(&instance->pending, last ? POLL_HUP : POLL_IN);
 	return !last;
 }
 
@@ -468,8 +470,8 @@ PERFRING_FOLDED void begin(struct soft_instance *instance, struct soft_instance 
 		unthrottle(group, throttled, at_once);
 }
 
-void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
-			 const void *frame, const void *caller)
+PERFRING_FOLDED void count_and_sample(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
+			   const void *frame, const void *caller)
 {
 	const struct perfring_soft_event *event = instance->event;
 	struct soft_instance *group;
@@ -519,6 +521,15 @@ void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const stru
 		more = next_overflow(instance, group, period, site, frame, caller);
 }
 
+/* However many samples an occurrence makes, it sends one signal, as in the kernel.  A handler that has sent it leaves none. */
+void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
+			 const void *frame, const void *caller)
+{
+	count_and_sample(instance, nr, site, frame, caller);
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->pending)))
+		perfring_soft_send(instance);
+}
+
 void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
 				 const struct perfring_soft_site *site)
 {
@@ -531,4 +542,6 @@ void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t interv
 	period = PERFRING_LOAD(&instance->period);
 	PERFRING_STORE(&instance->last_period, period);
 	(void)next_overflow(instance, group, intervals * period, site, NULL, NULL);
+	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->pending)))
+		perfring_soft_send(instance);
 }

@@ -1,5 +1,7 @@
 /* point.c - points and their events: what a raise walks.
  *
+ * Of the events of one occurrence the last opened comes first, as in the kernel: what a leader reads of its siblings has it.
+ *
  * A raise finds a point's list without a lock, in a section (grace.c).  A thread that has not joined has no instances: its
  * raises are counted in the events, and the samples that they would have made are counted as lost.
  */
@@ -117,26 +119,29 @@ void perfring_soft_point_update(struct perfring_soft_event *event)
 int perfring_soft_point_add(struct perfring_soft_event *event, struct soft_list **old)
 {
 	struct perfring_soft_point *point = event->point;
-	struct soft_list *list = (struct soft_list *)(uintptr_t)point->events, *larger;
-	uint32_t i, count = list ? list->count : 0;
+	struct soft_list *list = (struct soft_list *)(uintptr_t)point->events, *another;
+	uint32_t end = list ? list->count : 0, live = 0, place = 0;
 
 	*old = NULL;
 	if (!listens(event))
 		return 0;
-	for (i = 0; i < count && list->events[i]; i++)
-		;
-	if (i < count) {
-		PERFRING_STORE_RELEASE(&list->events[i], event); /* partner: raise_active, and count_visit */
+	while (end && !list->events[end - 1])
+		end--;
+	if (list && end < list->count) { /* after all others: raise_active goes from the last to the first */
+		PERFRING_STORE_RELEASE(&list->events[end], event); /* partner: raise_active, and count_visit */
 		return 0;
 	}
-	larger = calloc(1, sizeof(*larger) + (2 * (size_t)count + 1) * sizeof(larger->events[0]));
-	if (!larger)
+	for (uint32_t i = 0; i < end; i++)
+		live += !!list->events[i];
+	another = calloc(1, sizeof(*another) + (2 * (size_t)live + 1) * sizeof(another->events[0]));
+	if (!another)
 		return -ENOMEM;
-	larger->count = 2 * count + 1;
-	if (count)
-		memcpy(larger->events, list->events, count * sizeof(larger->events[0]));
-	larger->events[count] = event;
-	PERFRING_STORE_RELEASE(&point->events, (const void *)larger); /* partner: list_of */
+	another->count = 2 * live + 1;
+	for (uint32_t i = 0; i < end; i++)
+		if (list->events[i])
+			another->events[place++] = list->events[i];
+	another->events[place] = event;
+	PERFRING_STORE_RELEASE(&point->events, (const void *)another); /* partner: list_of */
 	*old = list;
 	return 0;
 }
@@ -215,7 +220,7 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 	}
 	before = perfring_soft_enter(self);
 	list = list_of(point);
-	for (uint32_t i = 0; list && i < list->count; i++) {
+	for (uint32_t i = list ? list->count : 0; i--;) {
 		event = PERFRING_LOAD_ACQUIRE(&list->events[i]);
 		if (!event)
 			continue;

@@ -91,6 +91,7 @@ struct soft_instance {
 	perfring_u64 resumed;  /* from outside: P at the last schedule-in */
 	uint32_t zero_kept;    /* a request set V to 0, and no occurrence has added to it: P = 1 leaves it so */
 	uint32_t requests;     /* from outside: period.c's, taken by the next occurrence; exchange, compare-exchange */
+	uint32_t pending; /* a signal of this occurrence, for however many overflows: POLL_IN, POLL_HUP, or 0 */
 	int32_t clock;         /* for the tick, if no other time is known */
 	/* Of the group: those of the leader's instance in this thread count (docs/abi.md 9.6) */
 	perfring_u64 tick;      /* last seen */
@@ -165,7 +166,8 @@ struct perfring_soft_event {
 	struct soft_instance *instances[SOFT_THREADS];
 };
 
-/* The events of a point, with free places.  A list that is too small is replaced, and freed after a grace period. */
+/* The events of a point in the order in which they were opened, with free places.  A list without a place at its end is replaced,
+ * and freed after a grace period. */
 struct soft_list {
 	uint32_t count;
 	struct perfring_soft_event *events[];
@@ -315,8 +317,8 @@ void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t interv
 /* Returns false if the sample was refused, which is counted.  *time: of the sample, if it was written and has one. */
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
 			      const void *frame, const void *caller, uint64_t *time);
-/* last: the event's limit is spent. */
-void perfring_soft_send(const struct perfring_soft_event *event, bool last);
+/* After an occurrence: the signal that is pending. */
+void perfring_soft_send(struct soft_instance *instance);
 /* group: the leader's instance. */
 void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle);
 /* perfring_soft_lock.  READ of the leaving thread (docs/abi.md 9.7). */

@@ -39,6 +39,8 @@
  * child it is.  Unlike the kernel's, such an event may have rings, one for each thread.  With attr.inherit_stat a thread that
  * leaves writes READ with its values, unless it is the event's first (of scope PROCESS: the opener).
  *
+ * In a group, to the kernel an enable of one member is a schedule-in of the others (set_period below); here it is none.
+ *
  * What cannot be known, and is refused: when a thread is switched (context_switch); anything after an exec, which ends all events
  * (enable_on_exec); what other processes or the kernel do.  pinned and exclusive hold by themselves: a group of software events
  * always fits, so none is ever in error state, as in the kernel.
@@ -253,8 +255,8 @@ PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *
 								    void *data),
 						    void *data);
 
-/* As O_ASYNC, F_SETSIG and F_SETOWN_EX of a perf event's fd: from now on each overflow, with or without a ring, sends `signal` to
- * the thread `tid` (0: the thread that raises).  0: none.  siginfo has si_fd = fd, si_band, and si_code POLL_IN, or POLL_HUP when
+/* As O_ASYNC, F_SETSIG and F_SETOWN_EX of a perf event's fd: from now on each occurrence that overflows, with or without a ring,
+ * sends `signal` to the thread `tid` (0: the thread that raises), once.  0: none.  siginfo has si_fd = fd, si_band, and si_code POLL_IN, or POLL_HUP when
  * the event's limit is spent (refresh); for another thread than the one that raises si_code is SI_SIGIO, and si_band POLLHUP tells.
  * If the signal cannot be queued (RLIMIT_SIGPENDING), SIGIO is sent, as the kernel does.  Returns 0; -EINVAL: no such signal, or a
  * tid above 2^24 - 1. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <perfring/soft.h>
 #include "machine.h"
+#include "sanitizers.h"
 #include "test.h"
 
 TestSuite(soft_handler, .timeout = 60);
@@ -271,6 +272,8 @@ Test(soft_handler, signals_are_the_kernels)
 	uint32_t n;
 	int fd, number = take_signal();
 
+	if (IS_THREAD_SANITIZED)
+		cr_skip_test("SKIP-ENV: the thread sanitizer holds the kernel's signals back, and merges them");
 	attr.config = PERF_COUNT_SW_PAGE_FAULTS;
 	attr.exclude_user = 1;
 	attr.sample_period = 3;
