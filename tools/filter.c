@@ -283,8 +283,3 @@ bool tool_filter_shows(const struct tool_filter *filter, const struct perfring_s
 		return false;
 	return !filter->symbols || (symbol && tool_filter_has_word(filter->symbols, symbol));
 }
-
-bool tool_filter_is_choosy(const struct tool_filter *filter)
-{
-	return filter->comms || filter->objects || filter->symbols || filter->pids || filter->tids;
-}

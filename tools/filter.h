@@ -75,9 +75,6 @@ bool tool_filter_counts(const struct tool_filter *filter, const struct perfring_
 bool tool_filter_shows(const struct tool_filter *filter, const struct perfring_sample *sample, const char *comm,
 		       const char *object, const char *symbol);
 
-/* Whether tool_filter_shows can refuse a sample. */
-bool tool_filter_is_choosy(const struct tool_filter *filter);
-
 /* Whether a word is in a list with commas. */
 bool tool_filter_has_word(const char *list, const char *word);
 

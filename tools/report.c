@@ -172,7 +172,7 @@ static int read_options(struct tool_report *report, struct request *request, int
 			request->stats = true;
 			break;
 		case 'g':
-			good = !strcmp(value, "none");
+			good = report->no_chains = !strcmp(value, "none");
 			break;
 		case STDIO_COLOR:
 			good = !strcmp(value, "always") || !strcmp(value, "never") || !strcmp(value, "auto");

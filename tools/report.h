@@ -127,6 +127,7 @@ struct tool_report {
 	bool is_quiet;
 	bool keeps_empty;
 	bool has_header;
+	bool no_chains; /* -g none: that they are not shown is known */
 
 	/* rows */
 	void *tree;

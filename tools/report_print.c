@@ -324,6 +324,15 @@ static bool is_empty(const struct tool_report *report, uint32_t leader)
 	return report->event_count > 1;
 }
 
+/* Whether no sample was read, or none of the CPUs and times that were asked for, and none was lost. */
+static bool has_nothing(const struct tool_report *report)
+{
+	for (uint32_t i = 0; i < report->event_count; i++)
+		if (report->events[i].seen || report->events[i].lost)
+			return false;
+	return true;
+}
+
 /* ---- all of it ---- */
 
 static void put_filter(const char *what, const char *list)
@@ -369,8 +378,20 @@ static void put_nameless(const struct tool_report *report)
 			       tool_symbols_why(report->symbols, (enum tool_nameless)i));
 }
 
+static bool has_chains(const struct tool_report *report)
+{
+	const struct perf_event_attr *attr;
+
+	for (uint32_t i = 0; (attr = perfring_file_attr(report->input.data, i)); i++)
+		if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN)
+			return true;
+	return false;
+}
+
 static void put_foot(const struct tool_report *report)
 {
+	if (!report->no_chains && has_chains(report))
+		printf("# callchains are not shown here: perfring script has them\n");
 	put_nameless(report);
 	if (report->lost_records)
 		printf("# %" PRIu64 " records were lost\n", report->lost_records);
@@ -385,6 +406,11 @@ void tool_report_print(struct tool_report *report)
 	size_t at = 0, end;
 
 	tool_report_sort(report);
+	if (has_nothing(report) && !report->keeps_empty) {
+		printf("# no samples\n");
+		put_foot(report);
+		return;
+	}
 	if (!report->is_quiet)
 		put_head(report);
 	for (uint32_t i = 0; i < report->event_count; i++) {

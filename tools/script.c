@@ -29,11 +29,9 @@ enum {
 
 /* What is known of an event when its first record comes. */
 struct event {
-	bool is_known;
 	bool has_chain;
 	bool has_data_symbols; /* its addresses are places in memory that a symbol may name */
 	unsigned shown;        /* fields */
-	char *name;
 };
 
 struct script {
@@ -75,7 +73,7 @@ static void learn_events(struct script *script)
 		const char *name = perfring_file_event_name(script->input.data, script->event_count), *missing = NULL;
 		int width = tool_print(NULL, name ? name : "?", 0, false);
 
-		*event = (struct event){.is_known = attr};
+		*event = (struct event){0};
 		if (width > script->name_width)
 			script->name_width = width;
 		if (!attr)
@@ -99,7 +97,7 @@ static void learn_events(struct script *script)
 
 static const struct event *event_of(struct script *script, const struct perfring_format *format)
 {
-	static const struct event none = {false};
+	static const struct event none = {0};
 	uint32_t index = format ? format->index : 0;
 
 	if (index >= script->event_count)
