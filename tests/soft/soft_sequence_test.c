@@ -488,7 +488,8 @@ static void make(struct sequence *sequence, unsigned seed)
 	sequence->seed = seed;
 	sequence->members = 1 + (unsigned)rand_r(&random) % MEMBERS;
 	sequence->inherits = rand_r(&random) % 4 == 0;
-	sequence->signals = rand_r(&random) % 3 == 0 && !sequence->inherits; /* READ signals too, in the kernel */
+	/* READ signals too, in the kernel; and the thread sanitizer merges signals. */
+	sequence->signals = rand_r(&random) % 3 == 0 && !sequence->inherits && !IS_THREAD_SANITIZED;
 	sequence->disabled = rand_r(&random) % 2;
 	sequence->wakeup_events = (uint32_t)rand_r(&random) % 5;
 	sequence->sample_type = PERF_SAMPLE_TID;
