@@ -978,51 +978,70 @@ Test(unwind, random_programs, .timeout = 300)
 	cr_assert_gt(whole, rounds / 2);
 }
 
-/* A program without an end that is no end: 70 000 instructions; and rows beyond the bound of memory, by an index that names one
- * large function many times. */
+/* A section that is filled by `count` functions, each of which has the others after it in its program, in a block that is skipped;
+ * what follows them is the program of all: advance 1, def_cfa_offset.  They start at 0x1000, 0x1040 ... */
+static void fill_with(uint8_t *bytes, uint32_t size, uint32_t count)
+{
+	enum {
+		ENTRY = 22 /* bytes before the next one */
+	};
+	struct shape shape = {.machine = PERFRING_UNWIND_X86_64, .version = 1, .encoding = 0x03, .has_length = true};
+	struct section head = {.address = 0};
+	uint32_t shared = put_shared(&head, &shape, x86_initial, 5), i, at, rest;
+
+	for (i = 0; i < count; i++) {
+		at = head.size;
+		rest = ENTRY * (count - 1 - i);
+		put_number(&head, size - at - 4, 4);
+		put_number(&head, at + 4 - shared, 4);
+		put_number(&head, 0x1000 + 64 * i, 4);
+		put_number(&head, 0x40000000, 4);
+		put_number(&head, 0, 1);
+		put(&head, (uint8_t[]){0x10, 3, (uint8_t)(rest | 0x80), (uint8_t)(rest >> 7 | 0x80), 0}, 5);
+	}
+	memset(bytes, 0, size);
+	memcpy(bytes, head.bytes, head.size);
+	for (at = head.size; at + 3 <= size; at += 3)
+		memcpy(bytes + at, (uint8_t[]){0x41, 0x0e, (uint8_t)(8 + (at / 3) % 100)}, 3);
+}
+
+/* A program of 66 000 instructions: no rules beyond the bound.  Many that share their bytes: no rows beyond the bound of memory,
+ * and the same rules without. */
 Test(unwind, bounds, .timeout = 120)
 {
 	enum {
 		SIZE = 100000,
-		NAMED = 2000
+		COUNT = 16,
+		HEAD = 24,
+		HEADER = 12 + 8 * COUNT
 	};
-	struct shape shape = {.machine = PERFRING_UNWIND_X86_64, .version = 1, .encoding = 0x03, .has_length = true};
-	struct section head = {.address = 0};
-	uint32_t shared = put_shared(&head, &shape, x86_initial, 5), length = SIZE - 4 - head.size, i;
-	uint8_t *bytes = calloc(1, SIZE), *header = calloc(1, 12 + 8 * NAMED);
-	struct perfring_unwind_sections sections = {.machine = shape.machine, .eh_frame = {bytes, SIZE, 0}};
+	uint8_t *bytes = malloc(SIZE), *header = calloc(1, HEADER);
+	struct perfring_unwind_sections sections = {.machine = PERFRING_UNWIND_X86_64, .eh_frame = {bytes, SIZE, 0}};
+	struct perfring_unwind_totals totals;
 	struct perfring_unwind_rule rule;
 	struct perfring_unwind *unwind;
-	struct section function = {.address = 0};
+	uint32_t i;
 
-	put_number(&function, length, 4);
-	put_number(&function, head.size + 4 - shared, 4);
-	put_number(&function, 0x1000, 4);
-	put_number(&function, 0x40000000, 4);
-	put_number(&function, 0, 1);
-	memcpy(bytes, head.bytes, head.size);
-	memcpy(bytes + head.size, function.bytes, function.size);
-	for (i = head.size + function.size; i + 3 <= SIZE; i += 3) { /* advance 1; def_cfa_offset, one of 100 */
-		bytes[i] = 0x41;
-		bytes[i + 1] = 0x0e;
-		bytes[i + 2] = (uint8_t)(8 + (i / 3) % 100);
-	}
+	cr_assert(bytes && header);
+	fill_with(bytes, SIZE, 1);
 	cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), 0);
 	cr_assert_eq(perfring_unwind_rule_at(unwind, 0x1000 + 32000, &rule, NULL), 1);
 	cr_assert_eq(perfring_unwind_rule_at(unwind, 0x1000 + 33000, &rule, NULL), 0);
 	must_agree(unwind, SIZE, 4);
 	perfring_unwind_close(unwind);
 
-	/* version 1; absptr is 8 bytes: eh_frame's address 0 as udata4, absolute; count; pairs relative to the header at 0 */
-	memcpy(header, (uint8_t[]){1, 0x03, 0x03, 0x3b, 0, 0, 0, 0, NAMED & 0xff, NAMED >> 8, 0, 0}, 12);
-	for (i = 0; i < NAMED; i++) {
-		uint32_t pair[2] = {0x1000, head.size};
-
-		memcpy(header + 12 + 8 * i, pair, 8);
-	}
-	sections.eh_frame_hdr = (struct perfring_unwind_section){header, 12 + 8 * NAMED, 0};
+	/* An index that names them, since a search goes from the end of one to the next. */
+	fill_with(bytes, SIZE, COUNT);
+	memcpy(header, (uint8_t[]){1, 0x03, 0x03, 0x3b, 0, 0, 0, 0, COUNT, 0, 0, 0}, 12);
+	for (i = 0; i < COUNT; i++)
+		memcpy(header + 12 + 8 * i, (uint32_t[]){0x1000 + 64 * i, HEAD + 22 * i}, 8);
+	sections.eh_frame_hdr = (struct perfring_unwind_section){header, HEADER, 0};
 	cr_assert_eq(perfring_unwind_open_sections(&unwind, &sections), 0);
-	must_agree(unwind, SIZE + 12 + 8 * NAMED, 4);
+	must_agree(unwind, SIZE + HEADER, COUNT);
+	perfring_unwind_count(unwind, &totals);
+	cr_assert(totals.has_sorted_index && totals.made > 4 && totals.made < COUNT, "%d", (int)totals.made);
+	cr_assert_eq(perfring_unwind_make(unwind, 0x1000 + 64 * (COUNT - 1)), -ENOSPC);
+	cr_assert_eq(perfring_unwind_rule_at(unwind, 0x1000 + 64 * COUNT + 30000, &rule, NULL), 1);
 	perfring_unwind_close(unwind);
 	free(bytes);
 	free(header);
