@@ -36,7 +36,8 @@ static bool has_name(const struct image *image, uint64_t at, uint64_t end, const
 	return at < end && length <= end - at && !memcmp(image->bytes + at, name, length);
 }
 
-static void read_sections(const struct image *image, struct perfring_unwind_sections *sections)
+/* Returns false: there are no headers of sections. */
+static bool read_sections(const struct image *image, struct perfring_unwind_sections *sections)
 {
 	static const char *const names[] = {".eh_frame", ".eh_frame_hdr", ".debug_frame"};
 	struct perfring_unwind_section *const wanted[] = {&sections->eh_frame, &sections->eh_frame_hdr,
@@ -47,12 +48,12 @@ static void read_sections(const struct image *image, struct perfring_unwind_sect
 
 	if (TAKE(image, 0, Elf64_Ehdr, e_shentsize) != sizeof(Elf64_Shdr) || of_names >= count ||
 	    !holds(image, headers, count * sizeof(Elf64_Shdr)))
-		return;
+		return false;
 	at = headers + of_names * sizeof(Elf64_Shdr);
 	texts = TAKE(image, at, Elf64_Shdr, sh_offset);
 	size = TAKE(image, at, Elf64_Shdr, sh_size);
 	if (!holds(image, texts, size))
-		return;
+		return false;
 	texts_end = texts + size;
 	for (i = 0, at = headers; i < count; i++, at += sizeof(Elf64_Shdr)) {
 		offset = TAKE(image, at, Elf64_Shdr, sh_offset);
@@ -67,6 +68,7 @@ static void read_sections(const struct image *image, struct perfring_unwind_sect
 				*wanted[k] = (struct perfring_unwind_section){image->bytes + offset, size,
 									      TAKE(image, at, Elf64_Shdr, sh_addr)};
 	}
+	return true;
 }
 
 /* The bytes from an address to the end of its segment in the image. */
@@ -125,8 +127,8 @@ int perfring_unwind_image(const uint8_t *bytes, size_t size, struct perfring_unw
 	if (machine != PERFRING_UNWIND_X86_64 && machine != PERFRING_UNWIND_AARCH64)
 		return -EINVAL;
 	sections->machine = machine;
-	read_sections(&image, sections);
-	if (!sections->eh_frame.size)
+	/* Of a file of debug information the segments are elsewhere: where there are headers of sections, they are believed. */
+	if (!read_sections(&image, sections))
 		read_segments(&image, sections);
 	return 0;
 }

@@ -367,6 +367,16 @@ Test(unwind, refusals, .timeout = 60)
 	perfring_unwind_cache_close(NULL);
 }
 
+static uint64_t random_state = 88172645463325252;
+
+static uint64_t random_number(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
 /* ---- one step ---- */
 
 Test(unwind, ends_of_a_step, .timeout = 60)
@@ -448,6 +458,101 @@ Test(unwind, ends_of_a_step, .timeout = 60)
 	cr_assert(now.ip == 0x2222 && now.sp == 0x1119 && now.is_return);
 }
 
+/* A plain rule is followed as the others are: by random registers and rules. */
+Test(unwind, plain_is_slow, .timeout = 60)
+{
+	uint64_t words[32] = {0};
+	struct perfring_unwind_stack stack = perfring_unwind_stack_init(words, 0x7000, sizeof(words));
+	unsigned long plain = 0, stepped = 0, round;
+
+	for (round = 0; round < 200000; round++) {
+		struct perfring_unwind_registers now = {.ip = 0x400000,
+							.sp = 0x7000 + 8 * (random_number() % 34),
+							.fp = 0x7000 + 8 * (random_number() % 34),
+							.lr = 5,
+							.is_return = random_number() & 1,
+							.has_no_fp = random_number() % 8 == 0},
+						 other = now;
+		struct perfring_unwind_rule rule = {.cfa = 1 + (uint8_t)(random_number() % 2),
+						    .ra = PERFRING_UNWIND_AT_CFA,
+						    .fp = (uint8_t)(random_number() % 2),
+						    .flags = PERFRING_UNWIND_PLAIN,
+						    .cfa_offset = 8 * (int32_t)(random_number() % 20) - 16,
+						    .ra_offset = 8 * (int32_t)(random_number() % 4) - 16,
+						    .fp_offset = 8 * (int32_t)(random_number() % 4) - 24};
+		struct perfring_unwind_rule same = rule;
+		enum perfring_unwind_end end;
+
+		words[round % 32] = random_number() % 4 ? random_number() : 0;
+		same.flags = 0;
+		end = perfring_unwind_step(&rule, &stack, &now);
+		cr_assert_eq(end, perfring_unwind_step_slow(&same, &stack, &other));
+		cr_assert(now.ip == other.ip && now.sp == other.sp && now.fp == other.fp &&
+			  now.is_return == other.is_return && now.has_no_fp == other.has_no_fp);
+		plain += !other.has_no_fp;
+		stepped += end == PERFRING_UNWIND_STEPPED;
+	}
+	cr_assert(plain > 100000 && stepped > 20000, "%lu %lu", plain, stepped);
+}
+
+/* A call that is the last instruction of its function: the return address is the next function's.  Below a signal's frame the
+ * address is the interrupted instruction's.  One cache serves two address spaces. */
+Test(unwind, addresses, .timeout = 60)
+{
+	static const uint8_t of_16[] = {0x0e, 16}, of_24[] = {0x0e, 24};
+	static const uint8_t of_signal[] = {0x0f, 3, 0x77, 16, 6, 0x10, 16, 2, 0x77, 24};
+	struct shape shape = {.machine = PERFRING_UNWIND_X86_64, .version = 1, .encoding = 0x03, .has_length = true};
+	struct section section = {.address = 0x10000};
+	uint64_t words[16] = {0}, ips[16];
+	struct perfring_unwind_stack stack = perfring_unwind_stack_init(words, 0x7000, sizeof(words));
+	struct perfring_unwind_registers registers = {.ip = 0x1000, .sp = 0x7000};
+	struct perfring_unwind_cache *rules;
+	struct perfring_unwind *unwind;
+	enum perfring_unwind_end end;
+	uint32_t shared = put_shared(&section, &shape, x86_initial, 5);
+
+	put_function(&section, &shape, shared, 0x1000, 0x40, of_16, sizeof(of_16));
+	put_function(&section, &shape, shared, 0x1040, 0x40, of_24, sizeof(of_24));
+	shape.is_signal = true;
+	shared = put_shared(&section, &shape, x86_initial, 5);
+	put_function(&section, &shape, shared, 0x1080, 0x40, of_signal, sizeof(of_signal));
+	unwind = open_section(&section, &shape);
+	cr_assert_eq(perfring_unwind_cache_open(&rules, 64), 0);
+
+	const struct perfring_unwind_map one = {0x1000, 0x2000, 0, unwind},
+					 moved = {0x1000, 0x2000, (uint64_t)-0x40, unwind};
+	const struct perfring_unwind_space spaces[] = {{&one, 1, 1, true}, {&moved, 1, 2, true}};
+
+	words[1] = 0x1040; /* of the frame of 16 bytes: called at 0x103f, whose frame has 16 too */
+	words[3] = 0x1088; /* a signal's return: its CFA is the word at sp + 16, its ip at sp + 24 */
+	words[4 + 2] = 0x7040;
+	words[4 + 3] = 0x1040; /* interrupted at the first instruction of the frame of 24 */
+	words[8 + 2] = 0x1010;
+	for (unsigned again = 0; again < 2; again++) {
+		registers = (struct perfring_unwind_registers){.ip = 0x1000, .sp = 0x7000};
+		cr_assert_eq(perfring_unwind_walk(&spaces[0], rules, &registers, &stack, ips, 16, &end), 5);
+		cr_assert(ips[0] == 0x1000 && ips[1] == 0x1040 && ips[2] == 0x1088 && ips[3] == 0x1040 &&
+			  ips[4] == 0x1010);
+		cr_assert_eq(end, PERFRING_UNWIND_WHOLE); /* a return address of 0 */
+		/* Where the object lies 64 bytes lower, 0x1000 has the frame of 24. */
+		registers = (struct perfring_unwind_registers){.ip = 0x1000, .sp = 0x7008};
+		cr_assert_eq(perfring_unwind_walk(&spaces[1], rules, &registers, &stack, ips, 2, &end), 2);
+		cr_assert_eq(ips[1], 0x1088);
+	}
+	/* lr is known of the innermost frame alone. */
+	struct perfring_unwind_rule rule = {.cfa = PERFRING_UNWIND_CFA_SP,
+					    .ra = PERFRING_UNWIND_AT_CFA,
+					    .flags = PERFRING_UNWIND_SIGNAL,
+					    .cfa_offset = 16,
+					    .ra_offset = -8};
+	registers = (struct perfring_unwind_registers){.ip = 0x1000, .sp = 0x7000, .lr = 0x1234};
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &registers), PERFRING_UNWIND_STEPPED);
+	rule = (struct perfring_unwind_rule){.cfa = PERFRING_UNWIND_CFA_SP};
+	cr_assert_eq(perfring_unwind_step(&rule, &stack, &registers), PERFRING_UNWIND_NO_RULE);
+	perfring_unwind_cache_close(rules);
+	perfring_unwind_close(unwind);
+}
+
 /* ---- the same rows as libdw ---- */
 
 struct image {
@@ -489,6 +594,51 @@ static struct image map_vdso(void)
 	if (!image.size)
 		image.bytes = NULL;
 	return image;
+}
+
+/* An image without headers of sections has the rules that it has with them; a file of debug information has none. */
+Test(unwind, images, .timeout = 60)
+{
+	struct image image = map_file("/proc/self/exe");
+	ElfW(Ehdr) *header = (void *)image.bytes;
+	struct perfring_unwind *with = NULL, *without = NULL, *none;
+	struct perfring_unwind_rule rules[2];
+	struct perfring_unwind_totals totals;
+	uint64_t start, end, ends[2], i, at;
+	ElfW(Ehdr) saved;
+	ElfW(Shdr) * sections;
+
+	cr_assert_not_null(image.bytes);
+#if !defined(__x86_64__) && !defined(__aarch64__)
+	cr_assert_eq(perfring_unwind_open(&with, image.bytes, image.size), -EINVAL);
+	return;
+#endif
+	cr_assert_eq(perfring_unwind_open(&with, image.bytes, image.size), 0);
+	saved = *header;
+	header->e_shoff = 0;
+	header->e_shnum = 0;
+	cr_assert_eq(perfring_unwind_open(&without, image.bytes, image.size), 0);
+	perfring_unwind_count(with, &totals);
+	cr_assert(totals.functions > 20 && totals.has_sorted_index);
+	for (i = 0; i < totals.functions; i++) {
+		cr_assert_eq(perfring_unwind_function(with, i, &start, &end), 1);
+		for (at = start; at < end; at = ends[0]) {
+			cr_assert_eq(perfring_unwind_rule_at(with, at, &rules[0], &ends[0]),
+				     perfring_unwind_rule_at(without, at, &rules[1], &ends[1]));
+			cr_assert(ends[0] == ends[1] && !memcmp(&rules[0], &rules[1], sizeof(rules[0])));
+		}
+	}
+	perfring_unwind_close(with);
+	perfring_unwind_close(without);
+	*header = saved;
+	sections = (void *)(image.bytes + saved.e_shoff);
+	for (i = 0; i < saved.e_shnum; i++)
+		if (sections[i].sh_flags & SHF_ALLOC)
+			sections[i].sh_type = SHT_NOBITS;
+		else if (sections[i].sh_type == SHT_PROGBITS)
+			sections[i].sh_size = 0; /* .debug_frame, if there is one */
+	cr_assert_eq(perfring_unwind_open(&none, image.bytes, image.size), -ENODATA);
+	munmap(image.bytes, image.size);
 }
 
 #ifdef HAVE_LIBDW
@@ -835,16 +985,6 @@ Test(unwind, rows_are_libdws, .timeout = 60)
 #endif
 
 /* ---- damaged and random bytes ---- */
-
-static uint64_t random_state = 88172645463325252;
-
-static uint64_t random_number(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
 
 /* A copy that ends where its memory ends, so that a sanitizer sees what is read after it. */
 static struct perfring_unwind_section copy_of(const void *bytes, size_t size, uint64_t address)
