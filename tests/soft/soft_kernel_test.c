@@ -388,7 +388,8 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t within)
 }
 
 /* The kernel's cpu-clock and ours on one thread: the same count within 2 % and 2 ms.  The sum of our samples' periods is our
- * count within 15 ms, a tick of CONFIG_HZ=100 and a bit; the kernel's skips what its timer misses, and is no larger. */
+ * count within 30 ms: three ticks of CONFIG_HZ=100, which the machine's host may delay; the kernel's skips what its timer
+ * misses, and is no larger. */
 Test(soft_kernel, cpu_clock)
 {
 	struct perf_event_attr attr = attr_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 1000000);
@@ -421,7 +422,7 @@ Test(soft_kernel, cpu_clock)
 	/* The kernel's counts what others took from the thread unseen: interrupts, and the machine's host. */
 	cr_assert(kernel_count + soft_count / 50 + 2000000 >= soft_count && kernel_count <= ended - begun + 2000000, "%lu %lu",
 		  kernel_count, soft_count);
-	cr_assert(soft_sum <= soft_count && is_near(soft_sum, soft_count, 15000000), "%lu %lu", soft_sum, soft_count);
+	cr_assert(soft_sum <= soft_count && is_near(soft_sum, soft_count, 30000000), "%lu %lu", soft_sum, soft_count);
 	cr_assert(kernel_sum <= kernel_count + 2000000 && kernel_sum >= kernel_count / 2, "%lu %lu", kernel_sum,
 		  kernel_count);
 	perfring_soft_close(ours);
