@@ -506,6 +506,15 @@ static bool soak_others_lag(bool idle)
 				__atomic_load_n(&soak_sleeps, __ATOMIC_RELAXED) <= 3);
 }
 
+/* Whether a level of handlers has hardly been there: the thread had no processor when its timers expired. */
+static bool soak_signals_lag(void)
+{
+	for (unsigned level = 1; level < SOAK_LEVELS; level++)
+		if (__atomic_load_n(&soak_signals[level], __ATOMIC_RELAXED) < 10)
+			return true;
+	return false;
+}
+
 /* Writes as fast as it goes, and is interrupted; `idle`: seldom enough that the reader sleeps. */
 static void soak_run(bool idle)
 {
@@ -536,7 +545,7 @@ static void soak_run(bool idle)
 		nanosleep(&(struct timespec){0, 1}, NULL); /* where it lets signals in */
 #endif
 	} while (!__atomic_load_n(&soak_got->bad, __ATOMIC_ACQUIRE) &&
-		 (seconds_now() < until || (soak_others_lag(idle) && seconds_now() < until + 20)));
+		 (seconds_now() < until || ((soak_others_lag(idle) || soak_signals_lag()) && seconds_now() < until + 20)));
 	timer_delete(soak_timers[0]);
 	timer_delete(soak_timers[1]);
 	signal(SIGRTMIN + 1, SIG_IGN);
