@@ -657,12 +657,13 @@ static void set_on(struct perfring_soft_event *event)
 
 static void switch_event(struct perfring_soft_event *event, bool group, bool on)
 {
-	struct perfring_soft_event *first = group ? event->leader : event, *member;
+	struct perfring_soft_event *first, *member;
 	sigset_t signals;
 
 	if (event->is_inherited)
 		return;
 	perfring_soft_switch_take(&signals);
+	first = group ? event->leader : event; /* the leader changes under the switch, then is freed */
 	for (member = first; member; member = group ? member->next : NULL) {
 		if (!on) {
 			PERFRING_EXCHANGE(&member->on, 0);
@@ -689,12 +690,13 @@ void perfring_soft_disable(struct perfring_soft_event *event, bool group)
  * losses. */
 void perfring_soft_reset(struct perfring_soft_event *event, bool group)
 {
-	struct perfring_soft_event *member = group ? event->leader : event;
+	struct perfring_soft_event *member;
 	struct soft_instance *instance;
 	sigset_t signals;
 
 	perfring_soft_switch_take(&signals);
-	for (; member; member = group ? member->next : NULL) {
+	/* The leader: as in switch_event. */
+	for (member = group ? event->leader : event; member; member = group ? member->next : NULL) {
 		for (uint32_t i = 0; (instance = instance_from(member, &i)); i++)
 			PERFRING_STORE(&instance->base, counted(instance) + instance->base);
 		member->own_count = 0;
