@@ -114,9 +114,9 @@ static bool is_misused(const struct counting *counting)
 /* What an account of the kernel does not have. */
 static bool is_misused_soft(const struct counting *counting)
 {
-	if (counting->pids || counting->tids || counting->all)
+	if (counting->pids || counting->tids || counting->user || counting->all)
 		return misused("--soft counts a COMMAND that it starts: without perf_event_open nothing counts what runs already "
-			       "(-p, -t) or the system (-a, -C)");
+			       "(-p, -t, -u) or the system (-a, -C)");
 	if (counting->interval || counting->delay)
 		return misused("--soft counts COMMAND as a whole, when it has ended: not with -I or -D");
 	if (!counting->inherit)
