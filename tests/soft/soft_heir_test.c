@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <perfring/soft.h>
@@ -183,19 +184,21 @@ Test(soft_heir, a_handler_in_a_new_thread_raises_as_that_thread)
 	struct perfring_soft_event *event;
 	struct timespec pause = {0, 1000000};
 	pthread_t thread;
+	pid_t child, self = getpid();
 	int status;
-	pid_t child;
 
 	struck_point = perfring_soft_define("struck");
 	attr.inherit = 1;
 	event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
 	cr_assert_eq(sigaction(SIGUSR1, &action, NULL), 0);
 	child = (pid_t)syscall(SYS_fork);
-	if (!child) {
-		for (;;) {
-			kill(getppid(), SIGUSR1);
+	if (!child) { /* not longer than the test, however that ends */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (getppid() == self) {
+			kill(self, SIGUSR1);
 			syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
 		}
+		_exit(0);
 	}
 	for (int i = 0; i < 300; i++) {
 		cr_assert_eq(perfring_soft_thread_create(&thread, NULL, be_struck, NULL), 0);
