@@ -331,7 +331,7 @@ void perfring_soft_send(struct soft_instance *instance)
 	siginfo_t what;
 	int saved = errno;
 
-	if (!word || !code)
+	if (!word || !code || instance->event->is_inherited) /* the signal is the parent's */
 		return;
 	pid = getpid();
 	self = (pid_t)syscall(SYS_gettid);

@@ -385,7 +385,7 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 	struct perfring_soft_event *event = instance->event;
 	bool last;
 
-	if (!take_limit(event, &last))
+	if (PERFRING_UNLIKELY(event->is_inherited) || !take_limit(event, &last)) /* a handler has forked */
 		return false;
 	if (PERFRING_UNLIKELY(last)) {
 		PERFRING_POINT(limit_spent);
@@ -393,6 +393,8 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 		PERFRING_POINT(limit_stopped);
 	}
 	(void)perfring_soft_put_sample(instance, period, site, frame, caller, time); /* refusals are counted there */
+	if (PERFRING_UNLIKELY(event->is_inherited))
+		return false;
 	if (PERFRING_UNLIKELY(PERFRING_LOAD(&event->signal)))
 		PERFRING_STORE(&instance->pending, last ? POLL_HUP : POLL_IN);
 	return !last;

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <perfring/soft.h>
 #include "machine.h"
@@ -133,6 +134,58 @@ Test(soft_handler, it_is_taken_away_from_under_raises)
 		pthread_join(threads[i], NULL);
 	cr_assert_eq(value(event), 60000 + 2000);
 	cr_assert_leq(sum, 62000);
+	perfring_soft_close(event);
+}
+
+struct forks {
+	pid_t child;
+	uint32_t calls;
+};
+
+static void fork_at_first(const struct perfring_soft_overflow *overflow, void *of)
+{
+	struct forks *forks = of;
+
+	(void)overflow;
+	if (!forks->calls++)
+		forks->child = fork();
+}
+
+static pid_t test_process;
+
+static void leave_child(int number)
+{
+	(void)number;
+	if (getpid() != test_process)
+		_exit(99);
+}
+
+/* The child of a handler returns from the raise; the overflows left, and the signal, are the parent's. */
+Test(soft_handler, a_handler_forks)
+{
+	struct perfring_soft_point *point = perfring_soft_define("forks");
+	struct perf_event_attr attr = attr_of(point);
+	struct sigaction action = {.sa_handler = leave_child};
+	struct forks forks = {0};
+	struct perfring_soft_event *event;
+	int status;
+
+	test_process = getpid();
+	attr.sample_period = 1;
+	event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_set_handler(event, fork_at_first, &forks), 0);
+	cr_assert_eq(sigaction(SIGUSR2, &action, NULL), 0);
+	cr_assert_eq(perfring_soft_set_signal(event, SIGUSR2, 0, 0), 0);
+	perfring_soft_raise(point, 8, 0, NULL, 0);
+	if (!forks.child) {
+		perfring_soft_raise(point, 8, 0, NULL, 0);
+		_exit((int)forks.calls);
+	}
+	cr_assert_gt(forks.child, 0);
+	cr_assert_eq(waitpid(forks.child, &status, 0), forks.child);
+	cr_assert(WIFEXITED(status), "status %x", (unsigned)status);
+	cr_assert_eq(WEXITSTATUS(status), 1, "%d calls in the child", WEXITSTATUS(status) - 1);
+	cr_assert_eq(forks.calls, 8);
 	perfring_soft_close(event);
 }
 
