@@ -612,7 +612,8 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 
 /* ---- without a ring ---- */
 
-/* data first: an overflow that finds the handler finds it. */
+/* data first: an overflow that finds the handler finds it.  While a handler goes, no other comes: an occurrence that found the one
+ * would call it with the data of the other.  The lock is not held over the grace period, because a handler that forks takes it. */
 int perfring_soft_set_handler(struct perfring_soft_event *event,
 			      void (*handler)(const struct perfring_soft_overflow *overflow, void *data), void *data)
 {
@@ -621,18 +622,23 @@ int perfring_soft_set_handler(struct perfring_soft_event *event,
 	perfring_soft_lock_take();
 	if (event->set || event->output)
 		ret = -EINVAL;
-	else if (handler && event->handler)
+	else if (handler && (event->handler || event->handlers_going))
 		ret = -EBUSY;
 	if (!ret) {
 		if (handler)
 			PERFRING_STORE(&event->handler_data, data);
+		else
+			event->handlers_going++;
 		PERFRING_STORE_RELEASE(&event->handler, handler); /* partner: call_handler */
 	}
 	perfring_soft_lock_give();
-	/* A later handler's data must not meet a call of this one. */
-	if (!ret && !handler)
-		perfring_soft_grace();
-	return ret;
+	if (ret || handler)
+		return ret;
+	perfring_soft_grace();
+	perfring_soft_lock_take();
+	event->handlers_going--;
+	perfring_soft_lock_give();
+	return 0;
 }
 
 int perfring_soft_set_signal(struct perfring_soft_event *event, int signal, uint32_t tid, int32_t fd)

@@ -143,6 +143,7 @@ struct perfring_soft_event {
 	/* Release, after handler_data; RCU. */
 	void (*handler)(const struct perfring_soft_overflow *overflow, void *data);
 	void *handler_data;
+	uint32_t handlers_going;    /* perfring_soft_lock: calls of set_handler that wait until no call of the old one is left */
 	uint32_t threads;           /* places of `instances` that were used */
 	uint32_t is_counted;        /* in point->active.  By PERFRING_EXCHANGE */
 	bool is_inherited;          /* by a fork's child */

@@ -250,7 +250,7 @@ struct perfring_soft_overflow {
  * running in another thread when this returns.  It is called in the middle of a raise, also of one in a signal handler: it may call
  * what signal handlers may.  If it raises a point of its own event, it is called again in itself.  If it forks, the overflows left of
  * that occurrence call it in the parent only; it must not fork while another thread closes an event.  Returns 0; -EINVAL (the event
- * has rings, or writes into another event's); -EBUSY (it has a handler). */
+ * has rings, or writes into another event's); -EBUSY (it has a handler, or another thread is about to return from taking it away). */
 PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *event,
 						    void (*handler)(const struct perfring_soft_overflow *overflow,
 								    void *data),

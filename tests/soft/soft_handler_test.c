@@ -137,6 +137,68 @@ Test(soft_handler, it_is_taken_away_from_under_raises)
 	perfring_soft_close(event);
 }
 
+struct stay {
+	struct perfring_soft_point *point;
+	struct perfring_soft_event *event;
+	uint32_t inside, released;
+};
+
+static void stay_inside(const struct perfring_soft_overflow *overflow, void *of)
+{
+	struct stay *stay = of;
+
+	(void)overflow;
+	PERFRING_STORE_RELEASE(&stay->inside, 1);
+	while (!PERFRING_LOAD_ACQUIRE(&stay->released))
+		usleep(100);
+}
+
+static void *raise_and_stay(void *of)
+{
+	struct stay *stay = of;
+
+	perfring_soft_join();
+	perfring_soft_raise(stay->point, 1, 0, NULL, 0);
+	return NULL;
+}
+
+static void *take_away(void *of)
+{
+	struct stay *stay = of;
+
+	cr_assert_eq(perfring_soft_set_handler(stay->event, NULL, NULL), 0);
+	cr_assert(PERFRING_LOAD(&stay->released), "a call was running");
+	return NULL;
+}
+
+/* Else a raise that has found the one would call it with the data of the other. */
+Test(soft_handler, no_other_comes_while_one_goes)
+{
+	struct stay stay = {.point = perfring_soft_define("stays")};
+	struct perf_event_attr attr = attr_of(stay.point);
+	pthread_t raises, takes;
+	struct calls calls = {0};
+
+	attr.sample_period = 1;
+	stay.event = calls.event = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	cr_assert_eq(perfring_soft_set_handler(stay.event, stay_inside, &stay), 0);
+	cr_assert_eq(pthread_create(&raises, NULL, raise_and_stay, &stay), 0);
+	while (!PERFRING_LOAD_ACQUIRE(&stay.inside))
+		usleep(100);
+	cr_assert_eq(pthread_create(&takes, NULL, take_away, &stay), 0);
+	for (int i = 0; i < 100; i++) { /* before the other thread has begun, and after */
+		cr_assert_eq(perfring_soft_set_handler(stay.event, note, &calls), -EBUSY);
+		usleep(1000);
+	}
+	PERFRING_STORE_RELEASE(&stay.released, 1);
+	pthread_join(takes, NULL);
+	pthread_join(raises, NULL);
+	cr_assert_eq(perfring_soft_set_handler(stay.event, note, &calls), 0);
+	raise_times(stay.point, 2);
+	cr_assert_eq(calls.n, 2);
+	perfring_soft_close(stay.event);
+}
+
 struct forks {
 	pid_t child;
 	uint32_t calls;
