@@ -671,6 +671,7 @@ out:
 	perfring_events_close(counting.events);
 	if (counting.signals >= 0)
 		close(counting.signals);
+	free(counting.earlier);
 	free(counting.user_only);
 	free(counting.rows);
 	free(counting.places);

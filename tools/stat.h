@@ -156,6 +156,8 @@ struct counting {
 	struct spread elapsed; /* ns */
 	struct rusage usage;  /* the command's */
 	struct rusage family; /* --soft: of all that were waited for */
+	int32_t *earlier;   /* --soft: children that are not of this run */
+	uint32_t earlier_count;
 	sigset_t mask;        /* before signals were blocked */
 	bool child_ended;
 	int child_status;

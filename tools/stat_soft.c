@@ -5,10 +5,16 @@
  * ended.  Not counted is what still runs when the command has ended, and a child of a process that ignores SIGCHLD, whose
  * account the kernel drops.
  *
+ * Earlier children, which this process had before the command, are noted before each run, and not counted: those of --pre and
+ * --post, of an earlier run, of the program that has become this one by exec.  Their descendants look like the command's: one
+ * that this process gets during the run is counted.
+ *
  * The command is started by vfork: before its exec it uses next to nothing, and nothing observes it, so its privileges
  * (set-user-ID, file capabilities) are its own. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +22,7 @@
 
 enum {
 	NS_PER_US = 1000,
+	LOOKS = 16, /* at the list of children: it may lack some if others end meanwhile */
 };
 
 static uint64_t ns_of(const struct timeval *time)
@@ -67,6 +74,72 @@ bool tool_stat_soft_sum(const struct counting *counting, uint32_t event, struct 
 	return read_usage(&counting->family, attr->config, &sum->value);
 }
 
+/* ---- earlier children ---- */
+
+/* Returns 0 or -errno. */
+static int list_earlier(struct counting *counting)
+{
+	FILE *file = fopen("/proc/thread-self/children", "re");
+	char *line = NULL, *rest, *end;
+	size_t capacity = 0;
+	ssize_t length;
+
+	counting->earlier_count = 0;
+	if (!file)
+		return -errno;
+	length = getline(&line, &capacity, file);
+	fclose(file);
+	free(counting->earlier);
+	/* A child takes two characters or more. */
+	counting->earlier = calloc(length > 0 ? (size_t)length : 1, sizeof(*counting->earlier));
+	for (rest = line; counting->earlier && length > 0; rest = end) {
+		long pid = strtol(rest, &end, 10);
+
+		if (end == rest)
+			break;
+		counting->earlier[counting->earlier_count++] = (int32_t)pid;
+	}
+	free(line);
+	return counting->earlier ? 0 : -ENOMEM;
+}
+
+/* Waits for the earlier children that have ended, and notes the others. */
+static void note_earlier(struct counting *counting)
+{
+	int ret = 0;
+
+	for (unsigned look = 0; look < LOOKS && !ret; look++) {
+		bool have_ended = false;
+		pid_t pid;
+
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			have_ended = true;
+		if (pid < 0) { /* no children */
+			counting->earlier_count = 0;
+			return;
+		}
+		if (look && !have_ended)
+			return;
+		ret = list_earlier(counting);
+	}
+	if (ret && !counting->run)
+		tool_complain("stat: --soft: /proc/thread-self/children: %s: children that this process had before the command are "
+			      "counted too",
+			      strerror(-ret));
+}
+
+/* Also forgets it: another process may get its pid. */
+static bool was_earlier(struct counting *counting, pid_t pid)
+{
+	for (uint32_t i = 0; i < counting->earlier_count; i++) {
+		if (counting->earlier[i] != pid)
+			continue;
+		counting->earlier[i] = counting->earlier[--counting->earlier_count];
+		return true;
+	}
+	return false;
+}
+
 /* ---- the command ---- */
 
 int tool_stat_soft_start(struct counting *counting)
@@ -78,6 +151,7 @@ int tool_stat_soft_start(struct counting *counting)
 	memset(&counting->family, 0, sizeof(counting->family));
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return -errno;
+	note_earlier(counting);
 	/* The child must run no handler: it has this stack. */
 	sigprocmask(SIG_SETMASK, NULL, &ours);
 	pid = vfork();
@@ -112,6 +186,8 @@ void tool_stat_soft_reap(struct counting *counting)
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+		if (was_earlier(counting, pid))
+			continue;
 		add_time(&family->ru_utime, &usage.ru_utime);
 		add_time(&family->ru_stime, &usage.ru_stime);
 		family->ru_minflt += usage.ru_minflt;
