@@ -302,8 +302,9 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 	return false;
 }
 
-/* An event with a handler has no ring. */
-static __attribute__((noinline)) void call_handler(const struct soft_instance *instance, uint64_t period,
+/* An event with a handler has no ring.  Nor has a heir's instance, if the event writes into the rings of another
+ * that has none for that heir: its samples are lost. */
+static __attribute__((noinline)) void call_handler(struct soft_instance *instance, uint64_t period,
 						   const struct perfring_soft_site *site, const void *frame,
 						   const void *caller)
 {
@@ -315,8 +316,11 @@ static __attribute__((noinline)) void call_handler(const struct soft_instance *i
 	struct soft_registers registers;
 	int saved = errno;
 
-	if (!handler)
+	if (!handler) {
+		if (PERFRING_LOAD(&event->output))
+			PERFRING_ADD(&instance->output.lost, 1);
 		return;
+	}
 	perfring_soft_registers(&registers, site->context, frame, caller);
 	overflow.ip = registers.ip;
 	handler(&overflow, PERFRING_LOAD(&event->handler_data));

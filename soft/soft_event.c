@@ -148,7 +148,7 @@ static uint32_t read_size(const struct perfring_soft_event *event, uint32_t memb
 static bool is_akin(const struct perfring_soft_event *event, const struct perfring_soft_event *other)
 {
 	return other->scope == event->scope &&
-	       (event->scope == PERFRING_SOFT_PROCESS || other->opener == event->opener) &&
+	       (event->scope == PERFRING_SOFT_PROCESS || (event->opener && other->opener == event->opener)) &&
 	       other->attr.use_clockid == event->attr.use_clockid && other->attr.clockid == event->attr.clockid;
 }
 
@@ -492,11 +492,13 @@ static void redirect(struct perfring_soft_event *event, struct perfring_soft_eve
 	const struct soft_instance *owner;
 	struct soft_instance *instance;
 
+	if (!to) /* first: from here on what has no ring is not lost */
+		PERFRING_STORE(&event->output, NULL);
 	for (uint32_t i = 0; (instance = instance_from(event, &i)); i++) {
 		owner = to ? to->instances[i] : NULL;
 		PERFRING_STORE_RELEASE(&instance->writer, owner ? owner->writer : NULL); /* partner: emit.c */
 	}
-	event->output = to;
+	PERFRING_STORE(&event->output, to); /* no order: emit.c only counts by it */
 }
 
 void perfring_soft_close(struct perfring_soft_event *event)
@@ -602,7 +604,8 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 	int ret = 0;
 
 	perfring_soft_lock_take();
-	if (event->set || event->handler || (other && (other == event || !other->set || !is_akin(event, other))))
+	if (event->set || event->handler || (other && (other == event || !other->set || !is_akin(event, other) ||
+						       event->has_heirs > other->has_heirs)))
 		ret = -EINVAL;
 	else
 		redirect(event, other);

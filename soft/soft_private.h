@@ -154,7 +154,7 @@ struct perfring_soft_event {
 	struct perfring_soft_event *leader; /* of its group; itself if it leads or has none */
 	struct perfring_soft_event *next;   /* the next sibling; of a leader: the first */
 	struct perfring_soft_event *all;    /* the next of all events */
-	struct perfring_soft_event *output; /* it writes into that event's rings; NULL: into its own, or none */
+	struct perfring_soft_event *output; /* it writes into that event's rings; NULL: into its own, or none.  Occurrences look */
 	struct perfring_set *set;           /* its own rings */
 	uint64_t exited_count, exited_enabled, exited_lost; /* of threads that have left; the switch */
 	uint64_t own_count;                                 /* of the opener, if it has left: reset clears it */

@@ -233,7 +233,8 @@ PERFRING_API int perfring_soft_map_files(struct perfring_soft_event *event, uint
 PERFRING_API struct perfring_set *perfring_soft_rings(struct perfring_soft_event *event);
 
 /* From now on writes into the rings of `other`, where ids tell the records apart (docs/abi.md 7.9); NULL: into its own, or
- * none.  Returns 0; -EINVAL (other is not mapped, or redirected itself; the event has rings; scopes or clocks differ). */
+ * none.  Samples of an heir that is older than `other` are lost, and counted.  Returns 0; -EINVAL (other is not mapped, or redirected
+ * itself; the event has rings; scopes or clocks differ; the event has heirs, and other has not; of scope THREAD: its thread has left). */
 PERFRING_EXPERIMENTAL int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
 
 /* An overflow that would have been a sample. */

@@ -160,6 +160,67 @@ Test(soft_heir, threads_inherit_of_their_creator)
 	perfring_soft_close(alone);
 }
 
+struct waiting {
+	struct perfring_soft_point *point;
+	uint32_t goes;
+};
+
+static void *raise_later(void *of)
+{
+	struct waiting *waiting = of;
+
+	while (!PERFRING_LOAD_ACQUIRE(&waiting->goes))
+		usleep(100);
+	raise_times(waiting->point, 3);
+	return NULL;
+}
+
+/* Rings of another event: there is none for an heir that is older than that event. */
+Test(soft_heir, what_has_no_ring_is_lost)
+{
+	struct waiting waiting = {.point = perfring_soft_define("older")};
+	struct perf_event_attr attr = attr_sampling(waiting.point);
+	struct perfring_soft_event *event, *other, *alone;
+	struct worker worker;
+	pthread_t thread;
+
+	alone = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_map(alone, 4, -1), 0);
+	attr.inherit = 1;
+	event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_thread_create(&thread, NULL, raise_later, &waiting), 0);
+	other = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_map(other, 4, -1), 0);
+	cr_assert_eq(perfring_soft_set_output(event, alone), -EINVAL, "it has no rings for heirs");
+	cr_assert_eq(perfring_soft_set_output(event, other), 0);
+	PERFRING_STORE_RELEASE(&waiting.goes, 1);
+	pthread_join(thread, NULL);
+	cr_assert_eq(perfring_soft_lost(event), 3);
+	raise_times(waiting.point, 2);
+	cr_assert_eq(drain_ids(other, perfring_soft_id(event), NULL), 2);
+	cr_assert_eq(perfring_soft_lost(event), 3);
+	perfring_soft_close(other);
+	raise_times(waiting.point, 2);
+	cr_assert_eq(perfring_soft_lost(event), 3, "it has no ring");
+	perfring_soft_close(event);
+	perfring_soft_close(alone);
+
+	/* Two events whose threads have left are not of one thread. */
+	attr.inherit = 0;
+	begin(&worker, waiting.point);
+	cr_assert_eq(tell(&worker, JOIN, 0), 0);
+	cr_assert_eq(perfring_soft_open_on(&event, &attr, worker.tid, NULL), 0);
+	end(&worker);
+	begin(&worker, waiting.point);
+	cr_assert_eq(tell(&worker, JOIN, 0), 0);
+	cr_assert_eq(perfring_soft_open_on(&other, &attr, worker.tid, NULL), 0);
+	cr_assert_eq(perfring_soft_map(other, 4, -1), 0);
+	end(&worker);
+	cr_assert_eq(perfring_soft_set_output(event, other), -EINVAL);
+	perfring_soft_close(other);
+	perfring_soft_close(event);
+}
+
 static uint64_t seen_by_handler;
 static struct perfring_soft_point *struck_point;
 
