@@ -27,16 +27,13 @@ enum {
 #define READ_BITS (2 * (uint64_t)PERFRING_FORMAT_LOST - 1)
 #define FLAGS (2 * FLAG(defer_output) - 1)
 
-/* Registers of user mode by perf's numbers: reserved ones, and those that only some PMUs have. */
+/* Reserved registers of user mode by perf's numbers. */
 #if defined(__x86_64__)
 #define REGS_RESERVED (UINT64_C(0xf000) | UINT64_C(0xff000000)) /* DS ES FS GS, and none */
-#define REGS_ELSEWHERE (UINT64_C(0xffffffff) << 32)             /* XMM */
 #elif defined(__aarch64__)
 #define REGS_RESERVED (~((UINT64_C(1) << 33) - 1))
-#define REGS_ELSEWHERE UINT64_C(0)
 #else
 #define REGS_RESERVED UINT64_C(0)
-#define REGS_ELSEWHERE UINT64_MAX
 #endif
 
 /* ---- attr: docs/abi.md 1.3, 1.5 ---- */
@@ -119,8 +116,7 @@ static int judge(struct perfring_soft_event *event, const struct perf_event_attr
 	event->point = perfring_soft_point_of(attr->type, attr->config);
 	if (!event->point)
 		return -ENOENT;
-	if (perfring_soft_refused(flags, attr->sample_type) || aux_action ||
-	    (attr->sample_type & PERF_SAMPLE_REGS_USER && attr->sample_regs_user & REGS_ELSEWHERE))
+	if (perfring_soft_refused(flags, attr->sample_type, attr->sample_regs_user) || aux_action)
 		return -EOPNOTSUPP;
 	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && attr->sample_max_stack > SOFT_CHAIN_MAX)
 		return -EOVERFLOW;

@@ -278,8 +278,8 @@ uint32_t perfring_soft_read_size(const struct soft_instance *instance);
 
 /* ---- soft_refusal.c ---- */
 
-/* The sentence for the first of them that a process cannot know of itself; NULL: all can be had. */
-const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type);
+/* The sentence for the first of them that a process cannot know of itself; NULL: all can be had.  regs_user: of REGS_USER. */
+const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type, uint64_t regs_user);
 
 /* ---- thread.c ---- */
 

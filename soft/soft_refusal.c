@@ -18,6 +18,15 @@ struct refusal {
 		    PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_RAW | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | \
 		    PERF_SAMPLE_IDENTIFIER))
 
+/* Registers of user mode by perf's numbers that only some PMUs have. */
+#if defined(__x86_64__)
+#define REGS_ELSEWHERE (UINT64_C(0xffffffff) << 32) /* XMM */
+#elif defined(__aarch64__)
+#define REGS_ELSEWHERE UINT64_C(0)
+#else
+#define REGS_ELSEWHERE UINT64_MAX
+#endif
+
 static const struct refusal FLAGS[] = {
 	{FLAG(enable_on_exec), "enable_on_exec: exec ends the process's own events; open them in the new program"},
 	{FLAG(context_switch),
@@ -50,7 +59,7 @@ static const struct refusal FIELDS[] = {
 	{PERFRING_SAMPLE_CODE_PAGE_SIZE, "CODE_PAGE_SIZE: a process does not know the size of its pages"},
 };
 
-const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type)
+const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type, uint64_t regs_user)
 {
 	for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); i++)
 		if (flags & FLAGS[i].bit)
@@ -58,6 +67,8 @@ const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type)
 	for (size_t i = 0; i < sizeof(FIELDS) / sizeof(FIELDS[0]); i++)
 		if (sample_type & FIELDS[i].bit)
 			return FIELDS[i].text;
+	if (sample_type & PERF_SAMPLE_REGS_USER && regs_user & REGS_ELSEWHERE)
+		return "REGS_USER: a process has the general registers only; leave the others out of sample_regs_user";
 	return sample_type & ~SAMPLE_BITS ? "a field that only the kernel knows" : NULL;
 }
 
@@ -73,6 +84,6 @@ int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, 
 	else if (members.aux_action)
 		text = "aux_action: software events have no AUX area";
 	else
-		text = perfring_soft_refused(format.flags, whole.sample_type);
+		text = perfring_soft_refused(format.flags, whole.sample_type, whole.sample_regs_user);
 	return snprintf(buffer, size, "%s", text ? text : "");
 }

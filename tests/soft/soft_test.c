@@ -627,6 +627,10 @@ Test(soft, refuses_as_the_kernel_does)
 		{"cgroup id", EOPNOTSUPP, {.sample_type = PERF_SAMPLE_CGROUP}},
 		{"weight", EOPNOTSUPP, {.sample_type = PERF_SAMPLE_WEIGHT}},
 		{"regs_intr", EOPNOTSUPP, {.sample_type = PERF_SAMPLE_REGS_INTR, .sample_regs_intr = 1}},
+#if defined(__x86_64__)
+		{"xmm registers", EOPNOTSUPP,
+		 {.sample_type = PERF_SAMPLE_REGS_USER, .sample_regs_user = UINT64_C(3) << 32}},
+#endif
 		{"enable_on_exec", EOPNOTSUPP, {.enable_on_exec = 1}},
 		{"context_switch", EOPNOTSUPP, {.context_switch = 1}},
 		{"write_backward", EOPNOTSUPP, {.write_backward = 1}},
