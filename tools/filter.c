@@ -267,6 +267,12 @@ bool tool_filter_counts(const struct tool_filter *filter, const struct perfring_
 	return inside;
 }
 
+bool tool_filter_takes_record(const struct tool_filter *filter, const struct perfring_trailer *trailer)
+{
+	return !filter->cpus || !(trailer->present & PERFRING_SAMPLE_CPU) || trailer->cpu == UINT32_MAX ||
+	       has_cpu(filter->cpus, trailer->cpu);
+}
+
 bool tool_filter_shows(const struct tool_filter *filter, const struct perfring_sample *sample, const char *comm,
 		       const char *object, const char *symbol)
 {

@@ -71,6 +71,9 @@ bool tool_filter_open(struct tool_filter *filter, const char *command, const str
  * one without a time is of each. */
 bool tool_filter_counts(const struct tool_filter *filter, const struct perfring_sample *sample);
 
+/* Whether a record that is no sample is of a CPU that was asked for: one without a CPU is of each.  Times do not matter, as in perf. */
+bool tool_filter_takes_record(const struct tool_filter *filter, const struct perfring_trailer *trailer);
+
 /* Whether it is of a task and a place that were asked for.  object, symbol: NULL where nothing is known. */
 bool tool_filter_shows(const struct tool_filter *filter, const struct perfring_sample *sample, const char *comm,
 		       const char *object, const char *symbol);

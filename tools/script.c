@@ -507,9 +507,7 @@ static void take_record(struct script *script, const struct perfring_item *item,
 	sample.tid = trailer->tid;
 	sample.time = trailer->time;
 	sample.cpu = trailer->cpu;
-	if (!tool_filter_counts(
-		    &(struct tool_filter){.time = script->filter.time, .span_count = script->filter.span_count},
-		    &sample))
+	if (!tool_filter_takes_record(&script->filter, trailer))
 		return;
 	put_start(script, event, trailer->present, &sample, tool_machine_comm(script->machine, thread_of(record)));
 	tool_out_text("PERF_RECORD_");
