@@ -185,6 +185,10 @@ bool tool_record_keep_ranges(struct recording *recording)
 
 /* ---- commands ---- */
 
+enum {
+	CONTROL_BYTES = 256, /* read in one turn of the recorder: poll() tells it of the rest */
+};
+
 /* "EVENT" after enable or disable. */
 static bool switch_named(const struct recording *recording, const char *name, bool on)
 {
@@ -288,8 +292,10 @@ enum asked tool_record_take_commands(struct recording *recording)
 	enum asked asked = GO_ON;
 	char byte;
 
-	/* One byte at a time: what another process is to read from the descriptor later stays in it. */
-	while (asked == GO_ON && control->fd >= 0 && poll(&ready, 1, 0) == 1) {
+	/* One byte at a time: what another process is to read from the descriptor later stays in it.  So many and no more: who
+	 * writes without end does not keep the recorder from its rings, and there are never more answers to give than bytes read. */
+	for (int turn = 0; turn < CONTROL_BYTES && asked == GO_ON && control->fd >= 0 && poll(&ready, 1, 0) == 1;
+	     turn++) {
 		ssize_t got = read(control->fd, &byte, 1);
 
 		if (got < 0 && (errno == EINTR || errno == EAGAIN))
