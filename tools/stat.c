@@ -275,7 +275,7 @@ void tool_stat_measure(struct counting *counting)
 {
 	counting->unit_width = UNIT_WIDTH;
 	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
-		int width = tool_print(NULL, tool_stat_unit(tool_stat_event(counting, i)), 0, false);
+		int width = tool_print(NULL, tool_stat_unit(counting, i), 0, false);
 
 		if (width > counting->unit_width)
 			counting->unit_width = width;
@@ -668,6 +668,8 @@ int tool_stat_run(int argc, char **argv)
 	if (good)
 		status = TOOL_DONE;
 out:
+	for (uint32_t i = 0; counting.read_events && i < perfring_events_count(counting.events); i++)
+		free(counting.read_events[i].unit);
 	perfring_events_close(counting.events);
 	if (counting.signals >= 0)
 		close(counting.signals);
@@ -683,6 +685,7 @@ out:
 	free(counting.texts);
 	free(counting.read);
 	free(counting.threads);
+	free(counting.read_events);
 	for (char **word = counting.words; word && *word; word++)
 		free(*word);
 	free(counting.words);

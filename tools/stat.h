@@ -77,6 +77,19 @@ struct single {
 	uint32_t place;
 };
 
+/* What a file says of an event beside its attr. */
+struct read_event {
+	char *unit; /* NULL: nothing */
+	double scale;
+	bool has_scale;
+};
+
+/* A thread of a file, with its name when it was counted; as THREAD_MAP has it. */
+struct thread_entry {
+	uint64_t tid;
+	char comm[16]; /* may be without a NUL */
+};
+
 struct counting {
 	struct perfring_events *events;
 	const char *separator; /* NULL: columns */
@@ -126,7 +139,8 @@ struct counting {
 	bool is_read;                    /* stat report: the counts are those of a file */
 	struct perfring_counts_fd *read; /* each once */
 	uint32_t read_count, read_next;
-	int32_t *threads; /* by their numbers in the file */
+	struct read_event *read_events;
+	struct thread_entry *threads; /* by their numbers in the file */
 	uint32_t thread_count;
 	char **words; /* of the file's command */
 
@@ -239,6 +253,8 @@ struct perfring_target *tool_stat_open_cgroup(const struct counting *counting, c
 void tool_stat_find_places(struct counting *counting);
 /* The last read's sum of each row; its `fds` and `failed` are 0 where no fd of the event is. */
 void tool_stat_sum(struct counting *counting);
+/* The name of a thread that runs; "" if there is none. */
+void tool_stat_read_comm(int32_t tid, char *comm, size_t size);
 /* Such as S0-D0-C1. */
 void tool_stat_name_place(const struct counting *counting, const struct place *place, char *buffer, size_t size);
 
@@ -253,8 +269,9 @@ int tool_stat_soft_start(struct counting *counting);
 void tool_stat_soft_reap(struct counting *counting);
 
 /* stat_print.c */
-const char *tool_stat_unit(const struct perfring_events_one *one);
-double tool_stat_scale(const struct perfring_events_one *one);
+/* stat report: what the file says of them goes before the event's own. */
+const char *tool_stat_unit(const struct counting *counting, uint32_t event);
+double tool_stat_scale(const struct counting *counting, uint32_t event);
 /* Writes the printed text. */
 void tool_stat_flush(struct counting *counting);
 

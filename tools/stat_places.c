@@ -70,17 +70,20 @@ static int compare_places(const void *a, const void *b)
 	return compare_sets(a, b);
 }
 
-static void read_comm(struct place *place)
+void tool_stat_read_comm(int32_t tid, char *comm, size_t size)
 {
 	char path[64];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", place->which);
+	*comm = 0;
+	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
 	file = fopen(path, "re");
 	if (!file)
 		return;
-	if (fgets(place->comm, sizeof(place->comm), file))
-		place->comm[strcspn(place->comm, "\n")] = 0;
+	if (fgets(comm, (int)size, file))
+		comm[strcspn(comm, "\n")] = 0;
+	else
+		*comm = 0;
 	fclose(file);
 }
 
@@ -90,23 +93,85 @@ static void add_place(struct counting *counting, const struct place *place)
 	counting->places[counting->place_count++] = *place;
 }
 
-/* The CPUs or threads that have fds, once each. */
+static int compare_singles(const void *a, const void *b)
+{
+	const struct single *one = a, *other = b;
+
+	if (one->which != other->which)
+		return one->which < other->which ? -1 : 1;
+	return one->place < other->place ? -1 : one->place > other->place;
+}
+
+static int compare_turns(const void *a, const void *b)
+{
+	const struct single *one = a, *other = b;
+
+	return one->place < other->place ? -1 : one->place > other->place;
+}
+
+static int compare_which(const void *a, const void *b)
+{
+	const struct single *one = a, *other = b;
+
+	return one->which < other->which ? -1 : one->which > other->which;
+}
+
+static const struct single *find_single(const struct counting *counting, int32_t which)
+{
+	struct single key = {.which = which};
+
+	return bsearch(&key, counting->singles, counting->place_count, sizeof(key), compare_which);
+}
+
+static void sort_singles(struct counting *counting)
+{
+	counting->singles = tool_allocate(NULL, counting->place_count + 1u, sizeof(*counting->singles));
+	for (uint32_t i = 0; i < counting->place_count; i++)
+		counting->singles[i] = (struct single){counting->places[i].which, i};
+	qsort(counting->singles, counting->place_count, sizeof(*counting->singles), compare_singles);
+}
+
+/* Threads by the names that they have, or had when a file was written. */
+static void name_threads(struct counting *counting)
+{
+	for (uint32_t i = 0; !counting->is_read && i < counting->place_count; i++)
+		tool_stat_read_comm(counting->places[i].which, counting->places[i].comm,
+				    sizeof(counting->places[i].comm));
+	for (uint32_t i = 0; i < counting->thread_count; i++) {
+		const struct thread_entry *thread = &counting->threads[i];
+		const struct single *single = find_single(counting, (int32_t)thread->tid);
+
+		if (single)
+			snprintf(counting->places[single->place].comm, sizeof(thread->comm) + 1, "%.*s",
+				 (int)sizeof(thread->comm), thread->comm);
+	}
+}
+
+/* The CPUs or threads that have fds, once each, in the order of their first fds. */
 static void find_singles(struct counting *counting)
 {
 	struct perfring_counts_fd fd;
+	struct single *all;
+	uint32_t count = 0, kept = 0;
 
-	for (uint32_t i = 0; tool_stat_fd_at(counting, i, &fd); i++) {
-		struct place place = {.which = counting->apart == APART_CPU ? fd.cpu : fd.tid};
-		uint32_t j = 0;
-
-		while (j < counting->place_count && counting->places[j].which != place.which)
-			j++;
-		if (j < counting->place_count)
-			continue;
-		if (counting->apart == APART_THREAD)
-			read_comm(&place);
-		add_place(counting, &place);
-	}
+	while (tool_stat_fd_at(counting, count, &fd))
+		count++;
+	all = tool_allocate(NULL, count + (size_t)1, sizeof(*all));
+	for (uint32_t i = 0; i < count && tool_stat_fd_at(counting, i, &fd); i++)
+		all[i] = (struct single){counting->apart == APART_CPU ? fd.cpu : fd.tid, i};
+	qsort(all, count, sizeof(*all), compare_singles);
+	for (uint32_t i = 0; i < count; i++)
+		if (!i || all[i].which != all[kept - 1].which)
+			all[kept++] = all[i];
+	qsort(all, kept, sizeof(*all), compare_turns);
+	for (uint32_t i = 0; i < kept; i++)
+		add_place(counting, &(struct place){.which = all[i].which});
+	free(all);
+	if (!kept)
+		return;
+	sort_singles(counting);
+	if (counting->apart == APART_THREAD)
+		name_threads(counting);
 }
 
 /* The sets of the CPUs that have fds, in the order of their numbers. */
@@ -147,21 +212,6 @@ static void find_sets(struct counting *counting)
 	free(sets);
 }
 
-static int compare_singles(const void *a, const void *b)
-{
-	const struct single *one = a, *other = b;
-
-	return one->which < other->which ? -1 : one->which > other->which;
-}
-
-static void sort_singles(struct counting *counting)
-{
-	counting->singles = tool_allocate(NULL, counting->place_count + 1u, sizeof(*counting->singles));
-	for (uint32_t i = 0; i < counting->place_count; i++)
-		counting->singles[i] = (struct single){counting->places[i].which, i};
-	qsort(counting->singles, counting->place_count, sizeof(*counting->singles), compare_singles);
-}
-
 void tool_stat_find_places(struct counting *counting)
 {
 	static const struct place ALL = {.which = -1};
@@ -171,8 +221,6 @@ void tool_stat_find_places(struct counting *counting)
 		find_sets(counting);
 	else if (counting->apart)
 		find_singles(counting);
-	if (counting->place_count && !tool_stat_is_of_sets(counting))
-		sort_singles(counting);
 	if (!counting->place_count)
 		add_place(counting, &ALL);
 	rows = (size_t)perfring_events_count(counting->events) * counting->place_count;
@@ -183,7 +231,6 @@ void tool_stat_find_places(struct counting *counting)
 /* The place of an fd; UINT32_MAX: none. */
 static uint32_t place_of(const struct counting *counting, const struct perfring_counts_fd *fd)
 {
-	struct single key = {.which = counting->apart == APART_CPU ? fd->cpu : fd->tid};
 	const struct single *single;
 
 	if (tool_stat_is_of_sets(counting) && counting->cpu_count)
@@ -191,7 +238,7 @@ static uint32_t place_of(const struct counting *counting, const struct perfring_
 									       : UINT32_MAX;
 	if (!counting->singles)
 		return 0;
-	single = bsearch(&key, counting->singles, counting->place_count, sizeof(*single), compare_singles);
+	single = find_single(counting, counting->apart == APART_CPU ? fd->cpu : fd->tid);
 	return single ? single->place : UINT32_MAX;
 }
 

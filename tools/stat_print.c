@@ -61,13 +61,21 @@ static const char *name_of(const struct counting *counting, uint32_t event, char
 	return buffer;
 }
 
-const char *tool_stat_unit(const struct perfring_events_one *one)
+const char *tool_stat_unit(const struct counting *counting, uint32_t event)
 {
+	const struct perfring_events_one *one = tool_stat_event(counting, event);
+
+	if (counting->is_read && counting->read_events[event].unit)
+		return counting->read_events[event].unit;
 	return is_clock(one->attr) ? "msec" : one->unit;
 }
 
-double tool_stat_scale(const struct perfring_events_one *one)
+double tool_stat_scale(const struct counting *counting, uint32_t event)
 {
+	const struct perfring_events_one *one = tool_stat_event(counting, event);
+
+	if (counting->is_read && counting->read_events[event].has_scale)
+		return counting->read_events[event].scale;
 	return is_clock(one->attr) ? 1e-6 : one->scale;
 }
 
@@ -172,10 +180,10 @@ static struct metric metric_of(const struct counting *counting, uint32_t event, 
 /* ---- printing ---- */
 
 /* The count as text: a lone, complete one to the last digit. */
-static void write_value(const struct counting *counting, const struct perfring_events_one *one, const struct row *row,
+static void write_value(const struct counting *counting, uint32_t event, const struct row *row,
 			char *buffer, size_t size)
 {
-	double scale = tool_stat_scale(one);
+	double scale = tool_stat_scale(counting, event);
 	bool whole = scale == 1.0;
 
 	if (!row->supported)
@@ -289,7 +297,6 @@ static void print_place(const struct counting *counting, const struct place *pla
 
 static void print_json(const struct counting *counting, uint32_t event, uint32_t place, const char *value)
 {
-	const struct perfring_events_one *one = tool_stat_event(counting, event);
 	const struct row *row = tool_stat_row(counting, event, place);
 	char name[512];
 	FILE *out = counting->out;
@@ -297,7 +304,7 @@ static void print_json(const struct counting *counting, uint32_t event, uint32_t
 	fputs("\"counter-value\" : ", out);
 	tool_json_text(out, value);
 	fputs(", \"unit\" : ", out);
-	tool_json_text(out, tool_stat_unit(one));
+	tool_json_text(out, tool_stat_unit(counting, event));
 	fputs(", \"event\" : ", out);
 	tool_json_text(out, name_of(counting, event, name, sizeof(name)));
 	if (counting->cgroups) {
@@ -310,7 +317,7 @@ static void print_json(const struct counting *counting, uint32_t event, uint32_t
 	if (row->values.runs) {
 		struct metric metric = metric_of(counting, event, place);
 
-		fprintf(out, ", \"margin\" : %.6g", row->estimate.margin * tool_stat_scale(one));
+		fprintf(out, ", \"margin\" : %.6g", row->estimate.margin * tool_stat_scale(counting, event));
 		if (row->count.failed)
 			fprintf(out, ", \"failed\" : %u", row->count.failed);
 		if (metric.words)
@@ -320,7 +327,6 @@ static void print_json(const struct counting *counting, uint32_t event, uint32_t
 
 static void print_fields(const struct counting *counting, uint32_t event, uint32_t place, const char *value)
 {
-	const struct perfring_events_one *one = tool_stat_event(counting, event);
 	const struct row *row = tool_stat_row(counting, event, place);
 	const char *separator = counting->separator;
 	struct metric metric = {0, 0, NULL, NULL};
@@ -329,7 +335,7 @@ static void print_fields(const struct counting *counting, uint32_t event, uint32
 
 	/* the separator is as the user wants it */
 	fprintf(out, "%s%s", value, separator);
-	tool_print(out, tool_stat_unit(one), 0, false);
+	tool_print(out, tool_stat_unit(counting, event), 0, false);
 	fputs(separator, out);
 	tool_print(out, name_of(counting, event, name, sizeof(name)), 0, false);
 	fputs(separator, out);
@@ -351,7 +357,6 @@ static void print_fields(const struct counting *counting, uint32_t event, uint32
 
 static void print_columns(const struct counting *counting, uint32_t event, uint32_t place, const char *value)
 {
-	const struct perfring_events_one *one = tool_stat_event(counting, event);
 	const struct row *row = tool_stat_row(counting, event, place);
 	struct metric metric = {0, 0, NULL, NULL};
 	char words[64] = "", tail[160] = "";
@@ -371,12 +376,12 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 
 		if (counting->verbose)
 			snprintf(tail + length, sizeof(tail) - length, "  (%.2f%%, +- %.*f)", 100 * share_of(row),
-				 tool_stat_scale(one) == 1.0 ? 0 : 2, row->estimate.margin * tool_stat_scale(one));
+				 tool_stat_scale(counting, event) == 1.0 ? 0 : 2, row->estimate.margin * tool_stat_scale(counting, event));
 		else
 			snprintf(tail + length, sizeof(tail) - length, "  (%.2f%%)", 100 * share_of(row));
 	}
 	fprintf(out, "%18s ", value);
-	tool_print(out, tool_stat_unit(one), counting->unit_width, false);
+	tool_print(out, tool_stat_unit(counting, event), counting->unit_width, false);
 	putc(' ', out);
 	used = tool_print(out, name_of(counting, event, name, sizeof(name)), counting->cgroups ? NAME_WIDTH : 0, false);
 	if (tool_stat_cgroup(counting, event)) {
@@ -401,7 +406,7 @@ static void print_row(const struct counting *counting, uint32_t event, uint32_t 
 {
 	char value[64];
 
-	write_value(counting, tool_stat_event(counting, event), tool_stat_row(counting, event, place), value,
+	write_value(counting, event, tool_stat_row(counting, event, place), value,
 		    sizeof(value));
 	if (counting->json)
 		fputc('{', counting->out);

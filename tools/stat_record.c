@@ -22,20 +22,17 @@ static bool complain(const struct counting *counting, int ret)
 
 /* The number of each thread in THREAD_MAP: that of its first fd among the distinct ones.  Bound: fds times threads. */
 struct threads {
-	struct thread_entry {
-		uint64_t pid;
-		char comm[16];
-	} * list;
+	struct thread_entry *list;
 	uint32_t count;
 };
 
 static uint32_t number_of(struct threads *threads, int32_t tid)
 {
 	for (uint32_t i = threads->count; i > 0; i--)
-		if (threads->list[i - 1].pid == (uint64_t)(int64_t)tid)
+		if (threads->list[i - 1].tid == (uint64_t)(int64_t)tid)
 			return i - 1;
 	threads->list = tool_allocate(threads->list, threads->count + (size_t)1, sizeof(*threads->list));
-	threads->list[threads->count] = (struct thread_entry){.pid = (uint64_t)(int64_t)tid};
+	threads->list[threads->count] = (struct thread_entry){.tid = (uint64_t)(int64_t)tid};
 	return threads->count++;
 }
 
@@ -56,6 +53,10 @@ static int put_maps(const struct counting *counting)
 		if (j == count && count < MAX_CPUS)
 			cpus[count++] = (uint16_t)fd.cpu;
 	}
+	for (uint32_t i = 0; i < threads.count; i++)
+		if ((int32_t)threads.list[i].tid > 0)
+			tool_stat_read_comm((int32_t)threads.list[i].tid, threads.list[i].comm,
+					    sizeof(threads.list[i].comm));
 	record.is.thread_map.threads.data = threads.list;
 	record.is.thread_map.threads.nr = threads.count;
 	ret = perfring_file_writer_put(counting->writer, 0, &record);
@@ -95,9 +96,8 @@ static int put_config(const struct counting *counting)
 /* Units and scales, of which an attr says nothing. */
 static int put_update(const struct counting *counting, uint32_t event, uint64_t id)
 {
-	const struct perfring_events_one *one = tool_stat_event(counting, event);
-	const char *unit = tool_stat_unit(one);
-	double scale = tool_stat_scale(one);
+	const char *unit = tool_stat_unit(counting, event);
+	double scale = tool_stat_scale(counting, event);
 	struct perfring_record record = {.type = PERFRING_RECORD_EVENT_UPDATE};
 	int ret = 0;
 

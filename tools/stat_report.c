@@ -1,5 +1,6 @@
 /* stat_report.c - `perfring stat report`: the counts in a perf.data file of stat record, ours or perf's, printed as stat prints
  * them.  Counts beyond MAX_READ in one round are left out. */
+#include <math.h>
 #include <stdlib.h>
 #include <perfring/feature.h>
 #include "options.h"
@@ -8,7 +9,6 @@
 enum {
 	MAX_WORDS = 4096,   /* of the command line that is shown */
 	MAX_READ = 1 << 16, /* counts of a round; a search looks at each of them */
-	THREAD_BYTES = 24,  /* of an entry of THREAD_MAP */
 };
 
 int tool_stat_fd_at(const struct counting *counting, uint32_t i, struct perfring_counts_fd *fd)
@@ -42,6 +42,8 @@ static bool add_events(struct counting *counting, const struct tool_input *input
 			return false;
 		}
 	}
+	counting->read_events = tool_allocate(NULL, count + 1u, sizeof(*counting->read_events));
+	memset(counting->read_events, 0, (count + 1u) * sizeof(*counting->read_events));
 	counting->user_only = tool_allocate(NULL, count + 1u, sizeof(*counting->user_only));
 	memset(counting->user_only, 0, (count + 1u) * sizeof(*counting->user_only));
 	return true;
@@ -103,13 +105,28 @@ static void take_threads(struct counting *counting, const struct perfring_record
 {
 	const struct perfring_threads *threads = &record->is.thread_map.threads;
 
-	counting->thread_count = 0;
 	counting->threads = tool_allocate(counting->threads, threads->nr + (size_t)1, sizeof(*counting->threads));
-	for (uint64_t i = 0; i < threads->nr; i++) {
-		uint64_t pid;
+	counting->thread_count = (uint32_t)threads->nr;
+	memcpy(counting->threads, threads->data, threads->nr * sizeof(*counting->threads));
+}
 
-		memcpy(&pid, (const unsigned char *)threads->data + i * THREAD_BYTES, sizeof(pid));
-		counting->threads[counting->thread_count++] = (int32_t)pid;
+/* Of an event's unit or scale the last that the file says. */
+static void take_update(struct counting *counting, const struct tool_input *input, const struct perfring_record *record)
+{
+	const struct perfring_record_event_update *update = &record->is.event_update;
+	const struct perfring_format *format = perfring_format_set_find(perfring_file_formats(input->data), update->id);
+	struct read_event *event = format ? &counting->read_events[format->index] : NULL;
+	double scale;
+
+	if (event && update->type == PERFRING_EVENT_UPDATE_UNIT) {
+		free(event->unit);
+		event->unit = strndup(update->text.data, update->text.size);
+	} else if (event && update->type == PERFRING_EVENT_UPDATE_SCALE) {
+		memcpy(&scale, &update->scale, sizeof(scale));
+		if (!isfinite(scale))
+			return;
+		event->scale = scale;
+		event->has_scale = true;
 	}
 }
 
@@ -118,7 +135,7 @@ static void take_stat(struct counting *counting, const struct tool_input *input,
 {
 	const struct perfring_record_stat *stat = &record->is.stat;
 	const struct perfring_format *format = perfring_format_set_find(perfring_file_formats(input->data), stat->id);
-	int32_t tid = stat->thread < counting->thread_count ? counting->threads[stat->thread] : -1;
+	int32_t tid = stat->thread < counting->thread_count ? (int32_t)counting->threads[stat->thread].tid : -1;
 	struct perfring_counts_fd *fd = NULL;
 
 	if (!format)
@@ -150,6 +167,7 @@ static void take_round(struct counting *counting, const struct perfring_record *
 	bool is_final = record->is.stat_round.type == PERFRING_STAT_ROUND_FINAL;
 
 	if (!counting->rows) {
+		tool_stat_measure(counting);
 		tool_stat_find_places(counting);
 		tool_stat_print_head(counting);
 	}
@@ -173,10 +191,13 @@ static void take_item(struct counting *counting, const struct tool_input *input,
 	struct perfring_record record;
 
 	if (!format || item->record->type < PERFRING_RECORD_THREAD_MAP ||
-	    item->record->type > PERFRING_RECORD_STAT_ROUND ||
+	    item->record->type > PERFRING_RECORD_EVENT_UPDATE ||
 	    perfring_record_decode(format, item->record, &record, NULL))
 		return;
 	switch (record.type) {
+	case PERFRING_RECORD_EVENT_UPDATE:
+		take_update(counting, input, &record);
+		break;
 	case PERFRING_RECORD_THREAD_MAP:
 		take_threads(counting, &record);
 		break;
@@ -252,7 +273,6 @@ int tool_stat_report(struct counting *counting, int argc, char **argv)
 	counting->is_read = true;
 	if (add_events(counting, &input)) {
 		take_command(counting, &input);
-		tool_stat_measure(counting);
 		while (tool_input_next(&input, &item))
 			take_item(counting, &input, &item);
 		if (!counting->rows)
