@@ -684,6 +684,7 @@ out:
 	free(counting.cgroup_names);
 	free(counting.texts);
 	free(counting.read);
+	free(counting.read_fresh);
 	free(counting.threads);
 	free(counting.read_events);
 	for (char **word = counting.words; word && *word; word++)

@@ -33,6 +33,7 @@ struct spread {
 struct row {
 	bool supported;
 	bool counted;
+	bool is_stale; /* stat report: the file had no count of it since the last round, and it is not printed again */
 	struct perfring_count sum;    /* at this read of the counters */
 	struct perfring_count before; /* at the last, for intervals */
 	struct perfring_count count;  /* of this interval, or of the last run */
@@ -138,7 +139,11 @@ struct counting {
 	struct perfring_file_writer *writer;
 	bool is_read;                    /* stat report: the counts are those of a file */
 	struct perfring_counts_fd *read; /* each once */
+	bool *read_fresh;                /* of each: since the last round */
+	void *read_tree;                 /* of struct read_key */
 	uint32_t read_count, read_next;
+	uint64_t looks;    /* at counts and rows, of all rounds */
+	uint64_t left_out; /* counts */
 	struct read_event *read_events;
 	struct thread_entry *threads; /* by their numbers in the file */
 	uint32_t thread_count;
@@ -157,6 +162,7 @@ struct counting {
 	struct place *places;
 	uint32_t place_count;
 	struct single *singles; /* by CPU or thread, if places are such */
+	uint32_t single_count;
 	uint32_t *place_of;     /* by CPU, if places are sets of CPUs */
 	uint32_t cpu_count;     /* of place_of */
 	int unit_width;
@@ -251,6 +257,8 @@ struct perfring_target *tool_stat_open_cgroup(const struct counting *counting, c
 
 /* stat_places.c: the places of the opened fds, with a row for each event. */
 void tool_stat_find_places(struct counting *counting);
+/* stat report: which rows the counts since the last round are of; counts of none are left out. */
+void tool_stat_mark_fresh(struct counting *counting);
 /* The last read's sum of each row; its `fds` and `failed` are 0 where no fd of the event is. */
 void tool_stat_sum(struct counting *counting);
 /* The name of a thread that runs; "" if there is none. */

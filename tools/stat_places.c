@@ -1,4 +1,5 @@
 /* stat_places.c - what `perfring stat` sums up: all fds of an event, those of a CPU, of a thread, or of a set of CPUs. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 
 enum {
 	CPUS_MAX = 1 << 16,
+	MAX_ROWS = 1 << 18, /* of stat report: a file says how many events and places there are, of which most may have no count */
 };
 
 /* A number in a file of sysfs; 0 if there is none, as perf. */
@@ -38,19 +40,24 @@ static int32_t node_of(int32_t cpu)
 	return 0;
 }
 
+/* Of a CPU that this machine does not have, which a file may name, each number is 0, and nothing is looked for. */
 static struct place set_of(enum apart apart, int32_t cpu)
 {
 	struct place place = {.which = cpu, .node = -1, .socket = -1, .die = -1, .core = -1};
+	char path[64];
+	bool is_here;
 
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d", cpu);
+	is_here = !access(path, F_OK);
 	if (apart == APART_NODE) {
-		place.node = node_of(cpu);
+		place.node = is_here ? node_of(cpu) : 0;
 		return place;
 	}
-	place.socket = topology_of(cpu, "physical_package_id");
+	place.socket = is_here ? topology_of(cpu, "physical_package_id") : 0;
 	if (apart <= APART_DIE)
-		place.die = topology_of(cpu, "die_id");
+		place.die = is_here ? topology_of(cpu, "die_id") : 0;
 	if (apart == APART_CORE)
-		place.core = topology_of(cpu, "core_id");
+		place.core = is_here ? topology_of(cpu, "core_id") : 0;
 	return place;
 }
 
@@ -120,7 +127,7 @@ static const struct single *find_single(const struct counting *counting, int32_t
 {
 	struct single key = {.which = which};
 
-	return bsearch(&key, counting->singles, counting->place_count, sizeof(key), compare_which);
+	return bsearch(&key, counting->singles, counting->single_count, sizeof(key), compare_which);
 }
 
 static void sort_singles(struct counting *counting)
@@ -129,6 +136,7 @@ static void sort_singles(struct counting *counting)
 	for (uint32_t i = 0; i < counting->place_count; i++)
 		counting->singles[i] = (struct single){counting->places[i].which, i};
 	qsort(counting->singles, counting->place_count, sizeof(*counting->singles), compare_singles);
+	counting->single_count = counting->place_count;
 }
 
 /* Threads by the names that they have, or had when a file was written. */
@@ -224,6 +232,12 @@ void tool_stat_find_places(struct counting *counting)
 	if (!counting->place_count)
 		add_place(counting, &ALL);
 	rows = (size_t)perfring_events_count(counting->events) * counting->place_count;
+	if (counting->is_read && rows > MAX_ROWS) {
+		counting->place_count = MAX_ROWS / perfring_events_count(counting->events);
+		rows = (size_t)perfring_events_count(counting->events) * counting->place_count;
+		tool_complain("stat report: more than %d rows: the first %" PRIu32 " CPUs, threads or sets alone",
+			      MAX_ROWS, counting->place_count);
+	}
 	counting->rows = tool_allocate(NULL, rows + 1, sizeof(*counting->rows));
 	memset(counting->rows, 0, (rows + 1) * sizeof(*counting->rows));
 }
@@ -240,6 +254,24 @@ static uint32_t place_of(const struct counting *counting, const struct perfring_
 		return 0;
 	single = find_single(counting, counting->apart == APART_CPU ? fd->cpu : fd->tid);
 	return single ? single->place : UINT32_MAX;
+}
+
+void tool_stat_mark_fresh(struct counting *counting)
+{
+	uint32_t events = perfring_events_count(counting->events);
+
+	for (size_t i = 0; i < (size_t)events * counting->place_count; i++)
+		counting->rows[i].is_stale = counting->looks; /* the first round shows all */
+	for (uint32_t i = 0; i < counting->read_count; i++) {
+		const struct perfring_counts_fd *fd = &counting->read[i];
+		uint32_t place = counting->read_fresh[i] ? place_of(counting, fd) : 0;
+
+		if (counting->read_fresh[i] && place < counting->place_count && fd->event < events)
+			tool_stat_row(counting, fd->event, place)->is_stale = false;
+		else if (counting->read_fresh[i])
+			counting->left_out++;
+		counting->read_fresh[i] = false;
+	}
 }
 
 void tool_stat_sum(struct counting *counting)

@@ -180,8 +180,8 @@ static struct metric metric_of(const struct counting *counting, uint32_t event, 
 /* ---- printing ---- */
 
 /* The count as text: a lone, complete one to the last digit. */
-static void write_value(const struct counting *counting, uint32_t event, const struct row *row,
-			char *buffer, size_t size)
+static void write_value(const struct counting *counting, uint32_t event, const struct row *row, char *buffer,
+			size_t size)
 {
 	double scale = tool_stat_scale(counting, event);
 	bool whole = scale == 1.0;
@@ -406,8 +406,9 @@ static void print_row(const struct counting *counting, uint32_t event, uint32_t 
 {
 	char value[64];
 
-	write_value(counting, event, tool_stat_row(counting, event, place), value,
-		    sizeof(value));
+	if (tool_stat_row(counting, event, place)->is_stale)
+		return;
+	write_value(counting, event, tool_stat_row(counting, event, place), value, sizeof(value));
 	if (counting->json)
 		fputc('{', counting->out);
 	print_place(counting, &counting->places[place], at);

@@ -3,6 +3,7 @@
  *     THREAD_MAP CPU_MAP STAT_CONFIG  what is counted
  *     STAT ... STAT_ROUND             each fd's count since the start, after each interval and at the end
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
 #include <perfring/feature.h>
@@ -11,6 +12,8 @@
 
 enum {
 	MAX_CPUS = 4096, /* in the CPU_MAP */
+	/* A record has at most 65 528 bytes: a header, a number and the threads. */
+	MAX_THREADS = (65528 - 2 * 8) / sizeof(struct thread_entry),
 };
 
 static bool complain(const struct counting *counting, int ret)
@@ -36,6 +39,7 @@ static uint32_t number_of(struct threads *threads, int32_t tid)
 	return threads->count++;
 }
 
+/* Returns 0, -errno, or 1 after a complaint. */
 static int put_maps(const struct counting *counting)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_THREAD_MAP};
@@ -52,6 +56,13 @@ static int put_maps(const struct counting *counting)
 			j++;
 		if (j == count && count < MAX_CPUS)
 			cpus[count++] = (uint16_t)fd.cpu;
+	}
+	if (threads.count > MAX_THREADS) {
+		tool_complain("stat record: %s: %" PRIu32 " threads: a file has at most %d", counting->data,
+			      threads.count, (int)MAX_THREADS);
+		free(cpus);
+		free(threads.list);
+		return 1;
 	}
 	for (uint32_t i = 0; i < threads.count; i++)
 		if ((int32_t)threads.list[i].tid > 0)
@@ -172,7 +183,7 @@ bool tool_stat_open_data(struct counting *counting)
 		ret = put_maps(counting);
 	if (!ret)
 		ret = put_config(counting);
-	return complain(counting, ret) && tool_outfile_settle(&counting->data_file);
+	return complain(counting, ret) && !ret && tool_outfile_settle(&counting->data_file);
 }
 
 bool tool_stat_put_round(struct counting *counting, uint64_t ns, bool is_final)

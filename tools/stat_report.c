@@ -1,6 +1,8 @@
 /* stat_report.c - `perfring stat report`: the counts in a perf.data file of stat record, ours or perf's, printed as stat prints
  * them.  Counts beyond MAX_READ in one round are left out. */
+#include <inttypes.h>
 #include <math.h>
+#include <search.h>
 #include <stdlib.h>
 #include <perfring/feature.h>
 #include "options.h"
@@ -8,8 +10,10 @@
 
 enum {
 	MAX_WORDS = 4096,   /* of the command line that is shown */
-	MAX_READ = 1 << 16, /* counts of a round; a search looks at each of them */
+	MAX_READ = 1 << 16, /* counts of a round */
 };
+
+#define MAX_LOOKS (UINT64_C(1) << 31) /* at counts and rows, of all rounds */
 
 int tool_stat_fd_at(const struct counting *counting, uint32_t i, struct perfring_counts_fd *fd)
 {
@@ -130,32 +134,65 @@ static void take_update(struct counting *counting, const struct tool_input *inpu
 	}
 }
 
-/* An fd's count.  Each round has them in one order: the search begins after the last. */
+/* Where a count is among those that were read. */
+struct read_key {
+	uint64_t id;
+	int32_t cpu, tid;
+	uint32_t index;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct read_key *one = a, *other = b;
+
+	if (one->id != other->id)
+		return one->id < other->id ? -1 : 1;
+	if (one->cpu != other->cpu)
+		return one->cpu < other->cpu ? -1 : 1;
+	return one->tid < other->tid ? -1 : one->tid > other->tid;
+}
+
+/* An fd's count.  Each round has them in one order: the one after the last is the likely one. */
 static void take_stat(struct counting *counting, const struct tool_input *input, const struct perfring_record *record)
 {
 	const struct perfring_record_stat *stat = &record->is.stat;
 	const struct perfring_format *format = perfring_format_set_find(perfring_file_formats(input->data), stat->id);
 	int32_t tid = stat->thread < counting->thread_count ? (int32_t)counting->threads[stat->thread].tid : -1;
+	struct read_key key = {.id = stat->id, .cpu = (int32_t)stat->cpu, .tid = tid};
 	struct perfring_counts_fd *fd = NULL;
 
 	if (!format)
 		return;
-	for (uint32_t i = 0; !fd && i < counting->read_count; i++) {
-		struct perfring_counts_fd *one = &counting->read[(counting->read_next + i) % counting->read_count];
+	if (counting->read_next < counting->read_count) {
+		struct perfring_counts_fd *next = &counting->read[counting->read_next];
 
-		if (one->id == stat->id && one->cpu == (int32_t)stat->cpu && one->tid == tid)
-			fd = one;
+		if (next->id == key.id && next->cpu == key.cpu && next->tid == key.tid)
+			fd = next;
 	}
-	if (!fd && counting->read_count == MAX_READ)
-		return;
 	if (!fd) {
+		struct read_key **known = tfind(&key, &counting->read_tree, compare_keys);
+
+		fd = known ? &counting->read[(*known)->index] : NULL;
+	}
+	if (!fd && counting->read_count == MAX_READ) {
+		counting->left_out++;
+		return;
+	}
+	if (!fd) {
+		struct read_key *added = tool_allocate(NULL, 1, sizeof(*added));
+
+		key.index = counting->read_count;
+		*added = key;
+		tool_insert(added, &counting->read_tree, compare_keys);
 		counting->read =
 			tool_allocate(counting->read, counting->read_count + (size_t)1, sizeof(*counting->read));
+		counting->read_fresh = tool_allocate(counting->read_fresh, counting->read_count + (size_t)1, 1);
 		fd = &counting->read[counting->read_count++];
 		*fd = (struct perfring_counts_fd){.fd = -1, .tid = tid, .cpu = (int32_t)stat->cpu, .id = stat->id};
 		fd->event = format->index;
 	}
-	counting->read_next = (uint32_t)(fd - counting->read) + 1;
+	counting->read_fresh[fd - counting->read] = true;
+	counting->read_next = (uint32_t)(fd - counting->read + 1) % counting->read_count;
 	fd->count = (struct perfring_count){.value = stat->val, .enabled = stat->ena, .running = stat->run, .fds = 1};
 }
 
@@ -163,7 +200,7 @@ static void take_stat(struct counting *counting, const struct tool_input *input,
 
 static void take_round(struct counting *counting, const struct perfring_record *record)
 {
-	uint64_t at = record->is.stat_round.time;
+	uint64_t at = record->is.stat_round.time, looks;
 	bool is_final = record->is.stat_round.type == PERFRING_STAT_ROUND_FINAL;
 
 	if (!counting->rows) {
@@ -171,6 +208,18 @@ static void take_round(struct counting *counting, const struct perfring_record *
 		tool_stat_find_places(counting);
 		tool_stat_print_head(counting);
 	}
+	/* Each round looks at all counts and rows, and prints the rows of which the file has new counts: what is printed grows with
+	 * the file. */
+	looks = counting->read_count + (uint64_t)perfring_events_count(counting->events) * counting->place_count + 1;
+	if (counting->looks + looks > MAX_LOOKS) {
+		if (counting->looks < MAX_LOOKS)
+			tool_complain("stat report: the rounds after %.3f s are left out: there are too many",
+				      (double)counting->printed / 1e9);
+		counting->looks = MAX_LOOKS;
+		return;
+	}
+	tool_stat_mark_fresh(counting);
+	counting->looks += looks;
 	tool_stat_take(counting, at > counting->printed ? at - counting->printed : 0);
 	counting->printed = at;
 	if (!is_final || counting->interval) {
@@ -277,6 +326,11 @@ int tool_stat_report(struct counting *counting, int argc, char **argv)
 			take_item(counting, &input, &item);
 		if (!counting->rows)
 			tool_complain("stat report: %s: has no counts: stat record writes such files", input.path);
+		if (counting->left_out)
+			tool_complain("stat report: %s: %" PRIu64 " counts are left out: of CPUs or threads that the first "
+				      "round does not have, or beyond %d in a round",
+				      input.path, counting->left_out, MAX_READ);
+		tdestroy(counting->read_tree, free);
 		status = tool_input_end(&input);
 		status = counting->rows ? status : TOOL_FAILED;
 	} else {
