@@ -327,15 +327,14 @@ static __attribute__((noinline)) void call_handler(struct soft_instance *instanc
 	errno = saved;
 }
 
-void perfring_soft_send(struct soft_instance *instance)
+static void send(const struct soft_instance *instance, bool is_hup)
 {
-	uint32_t code = PERFRING_EXCHANGE(&instance->pending, 0); /* 0: a handler has sent it */
 	uint64_t word = PERFRING_LOAD(&instance->event->signal);
 	pid_t pid, self, tid = (pid_t)(word >> 8 & 0xffffff);
 	siginfo_t what;
 	int saved = errno;
 
-	if (!word || !code || instance->event->is_inherited) /* the signal is the parent's */
+	if (!word)
 		return;
 	pid = getpid();
 	self = (pid_t)syscall(SYS_gettid);
@@ -343,12 +342,27 @@ void perfring_soft_send(struct soft_instance *instance)
 	memset(&what, 0, sizeof(what));
 	what.si_signo = (int)(word & 0xff);
 	/* A code of the kernel's is taken from the thread itself alone. */
-	what.si_code = tid != self ? SI_SIGIO : (int)code;
-	what.si_band = code == POLL_HUP ? POLLHUP | POLLERR : POLLIN | POLLRDNORM;
+	what.si_code = tid != self ? SI_SIGIO : is_hup ? POLL_HUP : POLL_IN;
+	what.si_band = is_hup ? POLLHUP | POLLERR : POLLIN | POLLRDNORM;
 	what.si_fd = (int)(word >> 32);
 	if (syscall(SYS_rt_tgsigqueueinfo, pid, tid, what.si_signo, &what) && errno == EAGAIN)
 		syscall(SYS_tgkill, pid, tid, SIGIO);
 	errno = saved;
+}
+
+/* Each is taken before it is sent: its handler may raise, and sends those that are left; or it forks, and the child sends none. */
+void perfring_soft_send(struct soft_instance *instance)
+{
+	uint64_t pending, left;
+
+	for (;;) {
+		pending = PERFRING_LOAD(&instance->pending);
+		if (!pending || instance->event->is_inherited)
+			return;
+		left = pending < 2 * SOFT_SIGNAL ? 0 : pending - SOFT_SIGNAL; /* HUP is the last one's */
+		if (PERFRING_SWAP_LOCAL(&instance->pending, pending, left))
+			send(instance, !left && pending & SOFT_SIGNAL_HUP);
+	}
 }
 
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,

@@ -378,9 +378,15 @@ PERFRING_FOLDED bool take_limit(struct perfring_soft_event *event, bool *last)
 
 /* ---- overflows ---- */
 
-/* Returns whether more samples of this occurrence may follow. */
+/* The signal of an occurrence that has overflowed, however many samples it makes. */
+enum {
+	SIGNAL_IN = 1,
+	SIGNAL_HUP = 2, /* the limit is spent */
+};
+
+/* Returns whether more samples of this occurrence may follow.  *signal: set if this one was made. */
 PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
-			    const void *frame, const void *caller, uint64_t *time)
+			    const void *frame, const void *caller, uint64_t *time, uint32_t *signal)
 {
 	struct perfring_soft_event *event = instance->event;
 	bool last;
@@ -395,8 +401,7 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 	(void)perfring_soft_put_sample(instance, period, site, frame, caller, time); /* refusals are counted there */
 	if (PERFRING_UNLIKELY(event->is_inherited))
 		return false;
-	if (PERFRING_UNLIKELY(PERFRING_LOAD(&event->signal)))
-		PERFRING_STORE(&instance->pending, last ? POLL_HUP : POLL_IN);
+	*signal = last ? SIGNAL_HUP : SIGNAL_IN;
 	return !last;
 }
 
@@ -405,7 +410,8 @@ PERFRING_FOLDED bool sample(struct soft_instance *instance, uint64_t period, con
 
 /* The first of an occurrence, which is not tested against the limit.  Counted after its sample, which has read the clock. */
 PERFRING_FOLDED bool first_overflow(struct soft_instance *instance, struct soft_instance *group, uint64_t period,
-				    const struct perfring_soft_site *site, const void *frame, const void *caller)
+				    const struct perfring_soft_site *site, const void *frame, const void *caller,
+				    uint32_t *signal)
 {
 	uint64_t time = 0;
 	bool more;
@@ -413,14 +419,14 @@ PERFRING_FOLDED bool first_overflow(struct soft_instance *instance, struct soft_
 	if (PERFRING_UNLIKELY(PERFRING_LOAD(&group->throttled))) /* an earlier tick's ends with the next occurrence */
 		return false;
 	PERFRING_POINT(overflow_next);
-	more = sample(instance, period, site, frame, caller, &time);
+	more = sample(instance, period, site, frame, caller, &time, signal);
 	(void)account(instance, group, instance->event->is_monotonic ? time : 0);
 	return more;
 }
 
 /* The later ones of an occurrence, and a clock's. */
 static bool next_overflow(struct soft_instance *instance, struct soft_instance *group, uint64_t period,
-			  const struct perfring_soft_site *site, const void *frame, const void *caller)
+			  const struct perfring_soft_site *site, const void *frame, const void *caller, uint32_t *signal)
 {
 	enum verdict verdict;
 	uint64_t time;
@@ -433,7 +439,7 @@ static bool next_overflow(struct soft_instance *instance, struct soft_instance *
 	if (verdict == REACHED) /* before the sample that reached the limit, as the kernel does */
 		put_throttle(group);
 	PERFRING_POINT(overflow_next);
-	return sample(instance, period, site, frame, caller, &time) && verdict == PASSED;
+	return sample(instance, period, site, frame, caller, &time, signal) && verdict == PASSED;
 }
 
 /* set_period of docs/abi.md 9.2: takes all whole periods out of V.  Returns their number, and their length in *period. */
@@ -472,19 +478,21 @@ PERFRING_FOLDED void begin(struct soft_instance *instance, struct soft_instance 
 		unthrottle(group, throttled, at_once);
 }
 
-PERFRING_FOLDED void count_and_sample(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
-			   const void *frame, const void *caller)
+/* Returns the signal, or 0. */
+PERFRING_FOLDED uint32_t count_and_sample(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
+					  const void *frame, const void *caller)
 {
 	const struct perfring_soft_event *event = instance->event;
 	struct soft_instance *group;
 	uint64_t freq, period, count, n = 1, time;
+	uint32_t signal = 0;
 	bool more;
 
 	if (!perfring_soft_is_active(event))
-		return;
+		return signal;
 	if (!event->samples) {
 		PERFRING_ADD_LOCAL(&instance->count, nr);
-		return;
+		return signal;
 	}
 	group = group_of(instance);
 	begin(instance, group);
@@ -497,45 +505,59 @@ PERFRING_FOLDED void count_and_sample(struct soft_instance *instance, uint64_t n
 		n = nr ? advance(instance, group, nr, count, freq) : 0;
 		count = n ? take_count(instance) : 0;
 		n = n < count ? n : count;
-		more = n && first_overflow(instance, group, count / n, site, frame, caller);
+		more = n && first_overflow(instance, group, count / n, site, frame, caller, &signal);
 		while (more && --n) {
 			count -= count / (n + 1);
-			more = next_overflow(instance, group, count / n, site, frame, caller);
+			more = next_overflow(instance, group, count / n, site, frame, caller, &signal);
 		}
-		return;
+		return signal;
 	}
 	if (event->attr.sample_type & PERFRING_SAMPLE_PERIOD) { /* docs/abi.md 9.2, case a; never throttled */
 		if (!PERFRING_LOAD(&group->throttled))
-			(void)sample(instance, nr, site, frame, caller, &time);
-		return;
+			(void)sample(instance, nr, site, frame, caller, &time, &signal);
+		return signal;
 	}
 	period = PERFRING_LOAD(&instance->last_period);
 	if (nr != 1 || PERFRING_LOAD(&instance->period) != 1) {
 		/* Before V changes: a handler that then finds V == 0 leaves it to this code. */
 		PERFRING_STORE(&instance->zero_kept, 0);
 		if ((int64_t)(PERFRING_ADD_LOCAL(&instance->left, nr) + nr) < 0)
-			return;
+			return signal;
 		PERFRING_POINT(occur_added);
 		n = take_overflows(instance, &period);
 	}
-	more = n && first_overflow(instance, group, period, site, frame, caller);
+	more = n && first_overflow(instance, group, period, site, frame, caller, &signal);
 	while (PERFRING_UNLIKELY(more && --n))
-		more = next_overflow(instance, group, period, site, frame, caller);
+		more = next_overflow(instance, group, period, site, frame, caller, &signal);
+	return signal;
 }
 
-/* However many samples an occurrence makes, it sends one signal, as in the kernel.  A handler that has sent it leaves none. */
-void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
+/* For perfring_soft_send.  Handlers that raise in between add theirs, or send this one too. */
+static __attribute__((noinline)) bool note_signal(struct soft_instance *instance, uint32_t signal)
+{
+	uint64_t pending;
+
+	do {
+		pending = PERFRING_LOAD(&instance->pending);
+	} while (!PERFRING_SWAP_LOCAL(&instance->pending, pending,
+				      (pending + SOFT_SIGNAL) | (signal == SIGNAL_HUP ? SOFT_SIGNAL_HUP : 0)));
+	return true;
+}
+
+bool perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
 			 const void *frame, const void *caller)
 {
-	count_and_sample(instance, nr, site, frame, caller);
-	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->pending)))
-		perfring_soft_send(instance);
+	uint32_t signal = count_and_sample(instance, nr, site, frame, caller);
+
+	return PERFRING_UNLIKELY(signal && PERFRING_LOAD(&instance->event->signal)) && note_signal(instance, signal);
 }
 
+/* Sends at once: all signals are blocked until the handler of the timer returns. */
 void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
 				 const struct perfring_soft_site *site)
 {
 	struct soft_instance *group = group_of(instance);
+	uint32_t signal = 0;
 	uint64_t period;
 
 	if (!perfring_soft_is_active(instance->event))
@@ -543,7 +565,7 @@ void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t interv
 	begin(instance, group);
 	period = PERFRING_LOAD(&instance->period);
 	PERFRING_STORE(&instance->last_period, period);
-	(void)next_overflow(instance, group, intervals * period, site, NULL, NULL);
-	if (PERFRING_UNLIKELY(PERFRING_LOAD(&instance->pending)))
+	(void)next_overflow(instance, group, intervals * period, site, NULL, NULL, &signal);
+	if (PERFRING_UNLIKELY(signal && PERFRING_LOAD(&instance->event->signal)) && note_signal(instance, signal))
 		perfring_soft_send(instance);
 }

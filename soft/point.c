@@ -205,6 +205,20 @@ static __attribute__((noinline)) void count_visit(const struct perfring_soft_poi
 	perfring_soft_visit_end(&visit);
 }
 
+/* As in the kernel, a signal comes when all events have counted. */
+static __attribute__((noinline)) void send_all(const struct soft_list *list, uint32_t index)
+{
+	struct perfring_soft_event *event;
+	struct soft_instance *instance;
+
+	for (uint32_t i = list->count; i--;) {
+		event = PERFRING_LOAD_ACQUIRE(&list->events[i]);
+		instance = event ? PERFRING_LOAD_ACQUIRE(&event->instances[index]) : NULL; /* partners: as in raise_active */
+		if (instance)
+			perfring_soft_send(instance);
+	}
+}
+
 __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_point *point, uint64_t nr,
 							  const struct perfring_soft_site *site)
 {
@@ -212,6 +226,7 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 	struct perfring_soft_event *event;
 	struct soft_instance *instance;
 	const struct soft_list *list;
+	bool signals = false;
 	uint64_t before;
 
 	if (PERFRING_UNLIKELY(!self)) {
@@ -227,8 +242,10 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 		instance = PERFRING_LOAD_ACQUIRE(&event->instances[self->index]); /* partner: instance_make */
 		PERFRING_POINT(raise_found);
 		if (instance)
-			perfring_soft_occur(instance, nr, site, __builtin_frame_address(0),
-					    __builtin_return_address(0));
+			signals |= perfring_soft_occur(instance, nr, site, __builtin_frame_address(0),
+						       __builtin_return_address(0));
 	}
+	if (PERFRING_UNLIKELY(signals))
+		send_all(list, self->index);
 	perfring_soft_exit(self, before);
 }

@@ -51,6 +51,10 @@ enum {
 
 #define SOFT_TIME_RUNS (UINT64_C(1) << 63)
 
+/* In instance->pending: one signal; the last of them is POLL_HUP. */
+#define SOFT_SIGNAL UINT64_C(2)
+#define SOFT_SIGNAL_HUP UINT64_C(1)
+
 struct soft_instance;
 
 /* A thread that has joined.  Its memory is never freed, only reused: grace periods read it without a lock. */
@@ -91,8 +95,8 @@ struct soft_instance {
 	perfring_u64 resumed;  /* from outside: P at the last schedule-in */
 	uint32_t zero_kept;    /* a request set V to 0, and no occurrence has added to it: P = 1 leaves it so */
 	uint32_t requests;     /* from outside: period.c's, taken by the next occurrence; exchange, compare-exchange */
-	uint32_t pending; /* a signal of this occurrence, for however many overflows: POLL_IN, POLL_HUP, or 0 */
 	int32_t clock;         /* for the tick, if no other time is known */
+	perfring_u64 pending;  /* SOFT_SIGNAL for each occurrence that is to send one; SOFT_SIGNAL_HUP.  SWAP_LOCAL */
 	/* Of the group: those of the leader's instance in this thread count (docs/abi.md 9.6) */
 	perfring_u64 tick;      /* last seen */
 	perfring_u64 throttled; /* the tick in which it was throttled, + 1; 0: it is not */
@@ -307,8 +311,8 @@ void perfring_soft_period_start(struct soft_instance *instance);
 void perfring_soft_period_set(struct soft_instance *instance, uint64_t value);
 /* Likewise after an enable: a schedule-in, which keeps a negative V (docs/abi.md 9.2). */
 void perfring_soft_period_resume(struct soft_instance *instance);
-/* Counts an occurrence of weight nr, and samples its overflows. */
-void perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
+/* Counts an occurrence of weight nr, and samples its overflows.  Returns whether perfring_soft_send has to send a signal. */
+bool perfring_soft_occur(struct soft_instance *instance, uint64_t nr, const struct perfring_soft_site *site,
 			 const void *frame, const void *caller);
 /* A clock's timer has expired, after that number of intervals. */
 void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t intervals,
@@ -318,7 +322,7 @@ void perfring_soft_tick_of_clock(struct soft_instance *instance, uint64_t interv
 /* Returns false if the sample was refused, which is counted.  *time: of the sample, if it was written and has one. */
 bool perfring_soft_put_sample(struct soft_instance *instance, uint64_t period, const struct perfring_soft_site *site,
 			      const void *frame, const void *caller, uint64_t *time);
-/* After an occurrence: the signal that is pending. */
+/* After an occurrence, when all events of the point have counted: the signals that are pending. */
 void perfring_soft_send(struct soft_instance *instance);
 /* group: the leader's instance. */
 void perfring_soft_put_throttle(struct soft_instance *group, bool unthrottle);

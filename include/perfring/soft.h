@@ -258,7 +258,9 @@ PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *
 						    void *data);
 
 /* As O_ASYNC, F_SETSIG and F_SETOWN_EX of a perf event's fd: from now on each occurrence that overflows, with or without a ring,
- * sends `signal` to the thread `tid` (0: the thread that raises), once.  0: none.  siginfo has si_fd = fd, si_band, and si_code POLL_IN, or POLL_HUP when
+ * sends `signal` to the thread `tid` (0: the thread that raises), once, when all events of the point have counted.  0: none.  Its
+ * handler in the thread that raises interrupts that raise: if it leaves by a jump, the raise never ends (Nesting); if it forks, the
+ * child sends no more signals, and it must not fork while another thread closes an event.  siginfo has si_fd = fd, si_band, and si_code POLL_IN, or POLL_HUP when
  * the event's limit is spent (refresh); for another thread than the one that raises si_code is SI_SIGIO, and si_band POLLHUP tells.
  * If the signal cannot be queued (RLIMIT_SIGPENDING), SIGIO is sent, as the kernel does.  Returns 0; -EINVAL: no such signal, or a
  * tid above 2^24 - 1. */

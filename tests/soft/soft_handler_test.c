@@ -347,6 +347,78 @@ Test(soft_handler, overflows_signal)
 	perfring_soft_close(event);
 }
 
+static struct perfring_soft_event *looked_at;
+static uint64_t values[8];
+static uint32_t looks;
+
+static void look(int number)
+{
+	(void)number;
+	values[looks++ % 8] = value(looked_at);
+}
+
+/* Of the events of a point the last opened counts first. */
+Test(soft_handler, a_signal_comes_when_all_events_have_counted)
+{
+	struct perfring_soft_point *point = perfring_soft_define("all");
+	struct perf_event_attr attr = attr_of(point);
+	struct sigaction action = {.sa_handler = look};
+	struct perfring_soft_event *event;
+
+	if (IS_THREAD_SANITIZED)
+		cr_skip_test("SKIP-ENV: the thread sanitizer holds signals back, and merges them");
+	attr.sample_period = 1;
+	cr_assert_eq(sigaction(SIGUSR2, &action, NULL), 0);
+	looked_at = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_set_signal(event, SIGUSR2, 0, 0), 0);
+	raise_times(point, 3);
+	cr_assert_eq(looks, 3);
+	for (uint32_t i = 0; i < looks; i++)
+		cr_assert_eq(values[i], i + 1);
+	perfring_soft_close(event);
+	perfring_soft_close(looked_at);
+}
+
+struct nest {
+	struct perfring_soft_point *point;
+	uint32_t calls, at;
+};
+
+static void raise_at_one_call(const struct perfring_soft_overflow *overflow, void *of)
+{
+	struct nest *nest = of;
+
+	(void)overflow;
+	if (++nest->calls == nest->at)
+		perfring_soft_raise(nest->point, 2, 0, NULL, 0);
+}
+
+/* An occurrence in the middle of another, after its first overflow, between two, and after its last. */
+Test(soft_handler, each_occurrence_signals_once)
+{
+	struct nest nest = {.point = perfring_soft_define("nested")};
+	struct perf_event_attr attr = attr_of(nest.point);
+	struct perfring_soft_event *event;
+	int number = take_signal();
+
+	if (IS_THREAD_SANITIZED)
+		cr_skip_test("SKIP-ENV: the thread sanitizer holds signals back, and merges them");
+	attr.sample_period = 1;
+	event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_set_handler(event, raise_at_one_call, &nest), 0);
+	cr_assert_eq(perfring_soft_set_signal(event, number, 0, 0), 0);
+	for (uint32_t at = 1; at <= 10; at++) {
+		nest.calls = 0;
+		nest.at = at;
+		arrived = 0;
+		perfring_soft_raise(nest.point, 10, 0, NULL, 0);
+		cr_assert_eq(nest.calls, 12);
+		cr_assert_eq(arrived, 2, "raised at overflow %u: %u signals", at, arrived);
+	}
+	perfring_soft_close(event);
+}
+
 static uint32_t ios;
 
 static void count_io(int number)
