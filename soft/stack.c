@@ -25,8 +25,8 @@
 #define SS_AUTODISARM (1U << 31)
 #endif
 
-/* Bytes for a tick below its signal frame.  A group read, a chain, registers and the stack take 1.3 KB; several times
- * as much without optimisation or with a sanitizer. */
+/* Bytes for a tick below its signal frame, with 1 KiB for a handler (set_handler).  A group read, a chain, registers and the
+ * stack take 1.3 KB; several times as much without optimisation or with a sanitizer. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TICK_STACK 3072u
 #else

@@ -36,7 +36,9 @@
  *
  * Inheritance.  A thread that perfring_soft_thread_create creates has joined before it runs, and inherits the events of scope
  * THREAD with attr.inherit that its creator has.  What pthread_create or fork creates inherits none of them: nothing says whose
- * child it is.  Unlike the kernel's, such an event may have rings, one for each thread.  With attr.inherit_stat a thread that
+ * child it is.  Unlike the kernel's, such an event may have rings, one for each thread.  Also unlike the
+ * kernel's: an event with attr.task but without inherit writes no FORK of threads that its thread creates; in a group's READ an
+ * heir has an entry, of 0, for a sibling that is younger than the heir.  With attr.inherit_stat a thread that
  * leaves writes READ with its values, unless it is the event's first (of scope PROCESS: the opener).
  *
  * In a group, to the kernel an enable of one member is a schedule-in of the others (set_period below); here it is none.
@@ -131,8 +133,8 @@ struct perfring_soft_site {
 	uint64_t reserved[2];
 };
 
-/* The maximal number of bytes that a raise takes of the caller's stack in an optimised build, whatever the samples hold: for
- * handlers on small alternate stacks, and for coroutines. */
+/* The maximal number of bytes that a raise takes of the caller's stack in an optimised build, whatever the samples hold, without
+ * what a handler (set_handler) or a signal (set_signal) takes: for handlers on small alternate stacks, and for coroutines. */
 enum {
 	PERFRING_SOFT_STACK = 2048
 };
@@ -176,7 +178,8 @@ PERFRING_API int perfring_soft_join(void);
  * write EXIT.  Context: as join. */
 PERFRING_API void perfring_soft_leave(void);
 
-/* As pthread_create, for a thread that joins first; returns when it has.  Returns 0 or -errno, of pthread_create or of join; then
+/* As pthread_create, for a thread that joins first; returns when it has.  No handler runs in it before; with a mask of
+ * pthread_attr_setsigmask_np, those of the signals that it leaves open may.  Returns 0 or -errno, of pthread_create or of join; then
  * no thread is left.  Context: threads, not handlers. */
 PERFRING_EXPERIMENTAL int perfring_soft_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 						      void *(*run)(void *argument), void *argument);
@@ -249,9 +252,11 @@ struct perfring_soft_overflow {
 
 /* Instead of a ring: from now on each overflow calls `handler` in the thread that raises, with `data`; NULL: no more, and none is
  * running in another thread when this returns.  It is called in the middle of a raise, also of one in a signal handler: it may call
- * what signal handlers may.  If it raises a point of its own event, it is called again in itself.  If it forks, the overflows left of
- * that occurrence call it in the parent only; it must not fork while another thread closes an event.  Returns 0; -EINVAL (the event
- * has rings, or writes into another event's); -EBUSY (it has a handler, or another thread is about to return from taking it away). */
+ * what signal handlers may.  For a clock it is called in the timer's handler, with all signals blocked; on an alternate stack of the
+ * program (Clocks) it may assume 1 KiB, on perfring's own 32 KiB.  If it raises a point of its own event, it is called again in
+ * itself.  If it forks, the overflows left of that occurrence call it in the parent only; it must not fork while another thread closes
+ * an event.  Returns 0; -EINVAL (the event has rings, or writes into another event's); -EBUSY (it has a handler, or another thread is
+ * about to return from taking it away). */
 PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *event,
 						    void (*handler)(const struct perfring_soft_overflow *overflow,
 								    void *data),
