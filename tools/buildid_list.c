@@ -227,6 +227,10 @@ static int buildid_list_command(int argc, char **argv)
 		return show_one("the kernel", perfring_build_id_of_kernel(id), id);
 	file = path ? path : optind < argc ? argv[optind] : NULL;
 	size = file ? read_object(file, id) : -EINVAL;
+	if (size > 0 && argc - optind > (path ? 0 : 1)) {
+		tool_complain("buildid-list: one file at a time ('%s')", argv[argc - 1]);
+		return TOOL_MISUSED;
+	}
 	if (size > 0)
 		return show_one(file, size, id);
 	status = tool_input_open(&ids.input, path, argc, argv, optind);
