@@ -232,14 +232,15 @@ bool tool_filter_open(struct tool_filter *filter, const char *command, const str
 	const struct perf_event_attr *attr;
 	uint64_t times[2], size = 0;
 	const void *payload;
-	uint32_t i;
 
-	for (i = 0; filter->cpus && (attr = perfring_file_attr(data, i)); i++)
-		if (attr->sample_type & PERFRING_SAMPLE_CPU)
-			break;
-	if (filter->cpus && i && !attr) {
-		tool_complain("%s: -C: no event of this file says on which CPU it was: record with --sample-cpu",
-			      command);
+	for (uint32_t i = 0; filter->cpus && (attr = perfring_file_attr(data, i)); i++) {
+		bool is_dummy = attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_DUMMY;
+		const char *name = perfring_file_event_name(data, i);
+
+		if ((attr->sample_type & PERFRING_SAMPLE_CPU) || is_dummy || !attr->sample_period)
+			continue;
+		tool_complain("%s: -C: event '%s' does not say on which CPU it was: record with --sample-cpu", command,
+			      name ? name : "?");
 		return false;
 	}
 	if (!filter->time || !strchr(filter->time, '%'))

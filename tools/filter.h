@@ -63,7 +63,7 @@ struct tool_filter {
 /* Takes an option of these rows.  Returns 1; 0: it is none of them; -1: its value is wrong, which was reported. */
 int tool_filter_take(struct tool_filter *filter, const struct tool_options *options, int found);
 
-/* Prepares for this file.  Returns false after a complaint: its events have no CPU (-C), or parts of its time were asked for and
+/* Prepares for this file.  Returns false after a complaint: an event that has samples has no CPU (-C), or parts of its time were asked for and
  * the file does not say when it begins and ends. */
 bool tool_filter_open(struct tool_filter *filter, const char *command, const struct perfring_file *data);
 
