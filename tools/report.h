@@ -109,6 +109,7 @@ struct tool_report {
 	bool hides_unresolved;
 	bool is_relative; /* percentages are of what is shown */
 	enum tool_report_groups groups;
+	bool has_long_group; /* which was reported */
 	uint64_t quantum; /* ns of the time column */
 
 	/* columns */

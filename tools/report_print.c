@@ -136,11 +136,11 @@ static int put_sum(const struct table *table, const struct tool_report_cell *cel
 
 static int put_symbol(const struct tool_report *report, const struct tool_report_row *row, int width)
 {
-	char address[CELL];
-
 	printf("[%c] ", row->mark);
-	snprintf(address, sizeof(address), "%#.16" PRIx64, row->address);
-	return 4 + put_cut(report, row->symbol ? row->symbol : address, width > 4 ? width - 4 : 0);
+	/* An address is not cut: it would be another one. */
+	if (!row->symbol)
+		return 4 + printf("%#.16" PRIx64, row->address);
+	return 4 + put_cut(report, row->symbol, width > 4 ? width - 4 : 0);
 }
 
 /* Returns the columns used. */
@@ -169,8 +169,7 @@ static int put_key(const struct tool_report *report, const struct tool_report_ro
 		return printf("%" PRIu64 ".%0*" PRIu64, row->time / 1000000000, report->nanoseconds ? 9 : 6,
 			      row->time % 1000000000 / (report->nanoseconds ? 1 : 1000));
 	default:
-		snprintf(text, sizeof(text), "%#" PRIx64, row->ip);
-		return put_cut(report, text, width);
+		return printf("%#" PRIx64, row->ip);
 	}
 }
 

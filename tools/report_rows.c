@@ -27,6 +27,11 @@ static void make_group(struct tool_report *report, const struct tool_group *grou
 {
 	struct tool_report_event *events = &report->events[group->leader];
 
+	if (group->members > TOOL_REPORT_MEMBERS && report->groups != TOOL_REPORT_NO_GROUPS && !report->has_long_group) {
+		tool_complain("report: a group of %" PRIu32 " events, which is more than %d, has a table for each",
+			      group->members, TOOL_REPORT_MEMBERS);
+		report->has_long_group = true; /* one line is enough */
+	}
 	if (group->members < 2 || group->members > TOOL_REPORT_MEMBERS)
 		return;
 	events->leads_group = true;
@@ -342,8 +347,8 @@ static int compare_column(const struct tool_report *report, const struct tool_re
 		return compare_text(one->trace, other->trace);
 	case TOOL_REPORT_TIME:
 		return compare_numbers(one->time, other->time);
-	case TOOL_REPORT_ADDR:
-		return compare_numbers(one->ip, other->ip);
+	case TOOL_REPORT_ADDR: /* as signed numbers, as perf: the kernel's are below those of user space */
+		return (int64_t)one->ip < (int64_t)other->ip ? -1 : (int64_t)one->ip > (int64_t)other->ip;
 	default:
 		return compare_cells(report, one, other, column);
 	}
