@@ -272,13 +272,16 @@ static bool is_shown(struct script *script, const struct perfring_sample *sample
 
 static void put_data_address(struct script *script, const struct event *event, const struct perfring_sample *sample)
 {
+	unsigned mode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	struct tool_symbol symbol;
 
 	put("%16" PRIx64, sample->addr);
 	if (!event->has_data_symbols || !(event->shown & (TOOL_SCRIPT_SYM | TOOL_SCRIPT_DSO)))
 		return;
-	tool_symbols_find(script->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK, pid_of(sample),
-			  sample->addr, &symbol);
+	tool_symbols_find(script->symbols, mode, pid_of(sample), sample->addr, &symbol);
+	/* The kernel touches data of user space. */
+	if (!symbol.object && mode == PERFRING_RECORD_MISC_KERNEL)
+		tool_symbols_find(script->symbols, PERFRING_RECORD_MISC_USER, pid_of(sample), sample->addr, &symbol);
 	put_place(script, event, &symbol);
 }
 
