@@ -264,12 +264,24 @@ static void take_item(struct counting *counting, const struct tool_input *input,
 
 /* ---- the command ---- */
 
+enum {
+	PERF_ONLY = TOOL_OPTION_LONG, /* rows that are refused */
+};
+
+#define APART "a file is printed as it was counted: use it with perfring stat record"
+
 static const struct tool_option ROWS[] = {
 	{.heading = "options"},
 	{'i', "input", .value = "FILE", .takes = "a file's name, or -", .help = "(default: perf.data)"},
 	{'x', "field-separator", .value = "SEP", .takes = "what stands between fields, such as a comma",
 	 .help = "fields with SEP between them"},
 	{'j', "json", .help = "one JSON object a line"},
+	{'A', "no-aggr", .refused = APART},
+	{PERF_ONLY, "per-socket", .refused = APART},
+	{PERF_ONLY, "per-die", .refused = APART},
+	{PERF_ONLY, "per-core", .refused = APART},
+	{PERF_ONLY, "per-node", .refused = APART},
+	{'v', "verbose", .refused = "the counts are printed as stat prints them"},
 	TOOL_OPTIONS_END,
 };
 
