@@ -1023,16 +1023,12 @@ static int soft_open_on(void)
 	return ret;
 }
 
-static pthread_barrier_t at_map[2];
-
-static void *joins(void *unused)
+static void *joins(void *nothing)
 {
-	(void)unused;
 	NEED(perfring_soft_join());
-	pthread_barrier_wait(&at_map[0]);
-	pthread_barrier_wait(&at_map[1]);
+	wait_for_end(nothing);
 	perfring_soft_leave();
-	return NULL;
+	return nothing;
 }
 
 /* A ring and a file for each of two threads: all, or none. */
@@ -1044,17 +1040,16 @@ static int soft_map_files(void)
 	int ret;
 
 	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
-	for (unsigned i = 0; i < 2; i++)
-		pthread_barrier_init(&at_map[i], NULL, 2);
+	pthread_barrier_init(&at_end, NULL, 2);
 	NEED(perfring_soft_join());
 	NEED(-pthread_create(&thread, NULL, joins, NULL));
-	pthread_barrier_wait(&at_map[0]);
+	pthread_barrier_wait(&at_end);
 	NEED(perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL));
 	ret = TRY(perfring_soft_map_files(event, 4, "x.data", -1));
 	if (!ret && (unlink("x.data.0") || unlink("x.data.1")))
 		printf("LEFT: no file\n");
 	perfring_soft_close(event);
-	pthread_barrier_wait(&at_map[1]);
+	pthread_barrier_wait(&at_end);
 	pthread_join(thread, NULL);
 	perfring_soft_leave();
 	return ret;
