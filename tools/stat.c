@@ -282,16 +282,6 @@ void tool_stat_measure(struct counting *counting)
 	}
 }
 
-/* Whether --soft could count what perf_event_open refused. */
-static bool knows_all(const struct counting *counting)
-{
-	uint32_t count = perfring_events_count(counting->events), i;
-
-	for (i = 0; i < count && tool_stat_soft_knows(tool_stat_event(counting, i)->attr); i++)
-		;
-	return count && i == count;
-}
-
 static bool open_counts(struct counting *counting)
 {
 	uint32_t count = perfring_events_count(counting->events);
@@ -312,7 +302,7 @@ static bool open_counts(struct counting *counting)
 		return true;
 	}
 	if (count && open_events(counting)) {
-		if (tool_stat_is_of_command(counting) && knows_all(counting))
+		if (tool_stat_is_of_command(counting) && !tool_stat_soft_unknown(counting))
 			tool_complain("stat: --soft counts clocks, switches and faults without perf_event_open");
 		return false;
 	}

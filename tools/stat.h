@@ -267,8 +267,8 @@ void tool_stat_read_comm(int32_t tid, char *comm, size_t size);
 void tool_stat_name_place(const struct counting *counting, const struct place *place, char *buffer, size_t size);
 
 /* stat_soft.c */
-/* Whether --soft counts it. */
-bool tool_stat_soft_knows(const struct perf_event_attr *attr);
+/* The first event that --soft does not count; NULL: it counts all. */
+const struct perfring_events_one *tool_stat_soft_unknown(const struct counting *counting);
 /* Of all that were waited for.  Returns false for an event that is not known. */
 bool tool_stat_soft_sum(const struct counting *counting, uint32_t event, struct perfring_count *sum);
 /* Runs the command.  Returns 0 or -errno. */

@@ -114,6 +114,8 @@ static bool is_misused(const struct counting *counting)
 /* What an account of the kernel does not have. */
 static bool is_misused_soft(const struct counting *counting)
 {
+	const struct perfring_events_one *unknown;
+
 	if (counting->pids || counting->tids || counting->user || counting->all)
 		return misused("--soft counts a COMMAND that it starts: without perf_event_open nothing counts what runs already "
 			       "(-p, -t, -u) or the system (-a, -C)");
@@ -127,17 +129,12 @@ static bool is_misused_soft(const struct counting *counting)
 		return misused("stat record keeps the counts of perf_event_open: not with --soft");
 	if (counting->details)
 		return misused("-d adds the processor's events, which --soft does not have");
-	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
-		const struct perfring_events_one *one = tool_stat_event(counting, i);
-
-		if (tool_stat_soft_knows(one->attr))
-			continue;
+	unknown = tool_stat_soft_unknown(counting);
+	if (unknown)
 		tool_complain("stat: --soft does not count %s, only task-clock, cpu-clock, page-faults, minor-faults, "
 			      "major-faults and context-switches, without modifiers (perfring stat --help)",
-			      one->name);
-		return true;
-	}
-	return false;
+			      unknown->name);
+	return unknown;
 }
 
 /* Returns -1 to go on, else the exit status. */

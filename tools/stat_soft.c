@@ -55,13 +55,24 @@ static bool read_usage(const struct rusage *usage, uint64_t config, uint64_t *va
 	}
 }
 
-bool tool_stat_soft_knows(const struct perf_event_attr *attr)
+static bool knows(const struct perf_event_attr *attr)
 {
 	static const struct rusage NONE;
 	uint64_t value;
 
 	return attr->type == PERFRING_TYPE_SOFTWARE && !attr->exclude_user && !attr->exclude_kernel &&
 	       read_usage(&NONE, attr->config, &value);
+}
+
+const struct perfring_events_one *tool_stat_soft_unknown(const struct counting *counting)
+{
+	for (uint32_t i = 0; i < perfring_events_count(counting->events); i++) {
+		const struct perfring_events_one *one = tool_stat_event(counting, i);
+
+		if (!knows(one->attr))
+			return one;
+	}
+	return NULL;
 }
 
 bool tool_stat_soft_sum(const struct counting *counting, uint32_t event, struct perfring_count *sum)
