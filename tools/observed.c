@@ -151,3 +151,14 @@ char *tool_target_cgroups_join(char *old, const char *more)
 	free(old);
 	return both;
 }
+
+int tool_target_put_cpus(struct perfring_file_writer *writer, const uint16_t *cpus, uint16_t count)
+{
+	struct perfring_record record = {.type = PERFRING_RECORD_CPU_MAP};
+
+	record.is.cpu_map.cpus.type = PERFRING_CPU_MAP_CPUS;
+	record.is.cpu_map.cpus.nr = count;
+	record.is.cpu_map.cpus.data = cpus;
+	record.is.cpu_map.cpus.size = count * (uint32_t)sizeof(cpus[0]);
+	return perfring_file_writer_put(writer, 0, &record);
+}

@@ -2,6 +2,7 @@
 #ifndef PERFRING_TOOLS_OBSERVED_H
 #define PERFRING_TOOLS_OBSERVED_H
 
+#include <perfring/file_writer.h>
 #include <perfring/target.h>
 #include "tools.h"
 
@@ -29,5 +30,8 @@ uint32_t tool_target_cgroup_count(const char *list);
 
 /* "a" and "b" of two -G: "a,b".  old: NULL or from this function; the caller frees the result. */
 char *tool_target_cgroups_join(char *old, const char *more);
+
+/* Writes CPU_MAP: the CPUs that are observed.  Returns as perfring_file_writer_put. */
+int tool_target_put_cpus(struct perfring_file_writer *writer, const uint16_t *cpus, uint16_t count);
 
 #endif

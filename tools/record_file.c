@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "observed.h"
 #include "record_command.h"
 
 enum {
@@ -117,13 +118,7 @@ static int write_maps(const struct recording *recording)
 		if (j == count)
 			cpus[count++] = (uint16_t)opened.cpu;
 	}
-	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_CPU_MAP;
-	record.is.cpu_map.cpus.type = PERFRING_CPU_MAP_CPUS;
-	record.is.cpu_map.cpus.nr = count;
-	record.is.cpu_map.cpus.data = cpus;
-	record.is.cpu_map.cpus.size = count * (uint32_t)sizeof(cpus[0]);
-	return ret ? ret : perfring_file_writer_put(recording->writer, 0, &record);
+	return ret ? ret : tool_target_put_cpus(recording->writer, cpus, count);
 }
 
 /* The process of a thread, which owns the mappings.  0: it has ended; -errno. */

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <perfring/feature.h>
 #include <perfring/file_writer.h>
+#include "observed.h"
 #include "stat.h"
 
 enum {
@@ -71,14 +72,8 @@ static int put_maps(const struct counting *counting)
 	record.is.thread_map.threads.data = threads.list;
 	record.is.thread_map.threads.nr = threads.count;
 	ret = perfring_file_writer_put(counting->writer, 0, &record);
-	memset(&record, 0, sizeof(record));
-	record.type = PERFRING_RECORD_CPU_MAP;
-	record.is.cpu_map.cpus.type = PERFRING_CPU_MAP_CPUS;
-	record.is.cpu_map.cpus.nr = count;
-	record.is.cpu_map.cpus.data = cpus;
-	record.is.cpu_map.cpus.size = count * (uint32_t)sizeof(cpus[0]);
 	if (!ret)
-		ret = perfring_file_writer_put(counting->writer, 0, &record);
+		ret = tool_target_put_cpus(counting->writer, cpus, count);
 	free(cpus);
 	free(threads.list);
 	return ret;
