@@ -21,7 +21,8 @@ struct bench_row {
 	const char *task;
 	const char *contender;
 	void (*run)(struct bench *bench);
-	double bound; /* of the ratio to its base; 0: no claim */
+	double bound;      /* of the ratio to its base; 0: no claim */
+	double near_bound; /* where both threads ran on one core, BENCH_NEAR; 0: the same */
 };
 
 /* One table a program; a row without a task ends it. */
@@ -40,7 +41,9 @@ void bench_lap(struct bench *bench, double ns);
 /* Under which of several circumstances the row's own measure says that this repetition has run, from 1 up: rows are
  * compared under the same one, which of those that most rows of the task have seen is the highest.  MIXED: not to count. */
 enum {
-	BENCH_MIXED = -1
+	BENCH_MIXED = -1,
+	BENCH_NEAR = 1, /* two threads on two CPUs of one core */
+	BENCH_FAR = 2,  /* on two cores */
 };
 void bench_place(struct bench *bench, int place);
 

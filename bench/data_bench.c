@@ -199,11 +199,11 @@ static void run_raw_decode(struct bench *bench)
 }
 
 const struct bench_row bench_rows[] = {
-	{"callchains", "headers", run_chain_headers, 0},
-	{"callchains", "in_time_order", run_chain_items, 2.5},
-	{"callchains", "in_time_order_decoded", run_chain_decode, 0},
-	{"tracepoints", "headers", run_raw_headers, 0},
-	{"tracepoints", "in_time_order", run_raw_items, 2.5},
-	{"tracepoints", "in_time_order_decoded", run_raw_decode, 0},
-	{NULL, NULL, NULL, 0},
+	{"callchains", "headers", run_chain_headers, 0, 0},
+	{"callchains", "in_time_order", run_chain_items, 2.5, 0},
+	{"callchains", "in_time_order_decoded", run_chain_decode, 0, 0},
+	{"tracepoints", "headers", run_raw_headers, 0, 0},
+	{"tracepoints", "in_time_order", run_raw_items, 2.5, 0},
+	{"tracepoints", "in_time_order_decoded", run_raw_decode, 0, 0},
+	{NULL, NULL, NULL, 0, 0},
 };

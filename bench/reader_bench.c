@@ -114,9 +114,9 @@ static void run_decode(struct bench *bench)
 }
 
 const struct bench_row bench_rows[] = {
-	{"record", "memcpy", run_memcpy, 0},
-	{"record", "headers", run_headers, 0},
-	{"record", "drain", run_drain, 0},
-	{"record", "drain_and_decode", run_decode, 0},
-	{NULL, NULL, NULL, 0},
+	{"record", "memcpy", run_memcpy, 0, 0},
+	{"record", "headers", run_headers, 0, 0},
+	{"record", "drain", run_drain, 0, 0},
+	{"record", "drain_and_decode", run_decode, 0, 0},
+	{NULL, NULL, NULL, 0, 0},
 };

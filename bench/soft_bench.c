@@ -2,6 +2,8 @@
  *
  * A sample holds id, pid and tid, time (CLOCK_MONOTONIC), CPU and 32 bytes of raw data: 80 bytes, in a ring of 1 MiB.  A
  * lap raises half a ring of them; then, untimed, the same thread drains it by a plain perf reader.
+ *
+ * A chain holds the last 32 callers besides, of functions with frame pointers: both ways find the same ones.
  */
 #include <string.h>
 #include <time.h>
@@ -15,6 +17,8 @@ enum {
 	SAMPLE_SIZE = 80,
 	LAP = PAGES * 4096 / 2 / SAMPLE_SIZE,
 	IDLE_LAP = 1 << 16,
+	FRAMES = 32,
+	CHAIN_LAP = PAGES * 4096 / 2 / (SAMPLE_SIZE + 8 + 8 * (FRAMES + 1)),
 };
 
 unsigned char soft_payload[SOFT_PAYLOAD] = {1, 2, 3};
@@ -197,6 +201,90 @@ static void run_counts(struct bench *bench)
 	run_listened(bench, 0, false);
 }
 
+/* ---- an event with call chains ---- */
+
+/* At the depth of FRAMES.  What comes after the call keeps it from being a jump. */
+__attribute__((noinline)) static uint64_t raise_deep(struct perfring_soft_point *point, int depth)
+{
+	uint64_t sum;
+
+	if (depth) {
+		sum = raise_deep(point, depth - 1) + (uint64_t)depth;
+		bench_use(sum);
+		return sum;
+	}
+	raise_quiet(point, CHAIN_LAP);
+	return 1;
+}
+
+/* Whether the next sample's chain is whole. */
+static bool is_deep(struct perfring_soft_event *event)
+{
+	const struct perf_event_header *record;
+	struct perfring_set_ring *member = NULL;
+	uint32_t word = 0;
+
+	while ((member = perfring_set_next(perfring_soft_rings(event), member)))
+		if (perfring_reader_observe(&member->reader) >= 0 &&
+		    perfring_reader_next(&member->reader, &record) == 1 && record->size > 8 * FRAMES) {
+			memcpy(&word, (const char *)record + 8 + 4 * 8, sizeof(word)); /* after id, tid, time and CPU */
+			perfring_reader_return(&member->reader);
+		}
+	return word == FRAMES + 1;
+}
+
+static void run_chains(struct bench *bench, bool by_tables)
+{
+	struct perfring_soft_point *point = perfring_soft_define("bench:chains");
+	struct perf_event_attr attr = {
+		.type = PERFRING_SOFT_TYPE,
+		.size = sizeof(attr),
+		.sample_period = 1,
+		.sample_max_stack = FRAMES,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+			       PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	struct perfring_soft_event *event = NULL;
+	int64_t samples = 0, laps = 0;
+	double start;
+
+	attr.config = point ? point->config : 0;
+	if (!point || perfring_soft_open(&event, &attr, PERFRING_SOFT_PROCESS, NULL) ||
+	    perfring_soft_map(event, PAGES, -1) || (by_tables && perfring_soft_set_unwind(event, true))) {
+		perfring_soft_close(event);
+		bench_skip(bench, "no point, event, ring or tables");
+		return;
+	}
+	raise_deep(point, FRAMES);
+	if (!is_deep(event))
+		bench_skip(bench, "a chain is too short");
+	drain(event);
+	bench_items(bench, CHAIN_LAP);
+	while (bench_keep(bench, 1)) {
+		start = now();
+		raise_deep(point, FRAMES);
+		bench_lap(bench, now() - start);
+		laps++;
+		samples += drain(event);
+	}
+	if (samples != laps * CHAIN_LAP)
+		bench_skip(bench, "a sample was not read");
+	perfring_soft_close(event);
+}
+
+static void run_pointers(struct bench *bench)
+{
+	run_chains(bench, false);
+}
+
+static void run_tables(struct bench *bench)
+{
+	run_chains(bench, true);
+}
+
 /* Of a sample's cost, what is the clock's own. */
 static void run_clock(struct bench *bench)
 {
@@ -243,17 +331,19 @@ static void run_lttng_whole(struct bench *bench)
 }
 
 const struct bench_row bench_rows[] = {
-	{"disabled", "branch", run_branch, 0},
-	{"disabled", "perfring", run_quiet, 1.2},
-	{"disabled", "perfring_global", run_global, 0},
-	{"disabled", "lttng_ust", run_lttng_off, 0},
-	{"sample", "lttng_ust_context", run_lttng_context, 0},
-	{"sample", "perfring", run_samples, 0.5},
-	{"sample", "lttng_ust", run_lttng_whole, 0},
-	{"sample", "perfring", run_samples, 0.5},
-	{"sample", "clock_gettime", run_clock, 0},
-	{"no_sample", "counting", run_counts, 0},
-	{"no_sample", "period_1000", run_seldom, 0},
-	{"no_sample", "frequency_1000", run_frequency, 0},
-	{NULL, NULL, NULL, 0},
+	{"disabled", "branch", run_branch, 0, 0},
+	{"disabled", "perfring", run_quiet, 1.2, 0},
+	{"disabled", "perfring_global", run_global, 0, 0},
+	{"disabled", "lttng_ust", run_lttng_off, 0, 0},
+	{"sample", "lttng_ust_context", run_lttng_context, 0, 0},
+	{"sample", "perfring", run_samples, 0.5, 0},
+	{"sample", "lttng_ust", run_lttng_whole, 0, 0},
+	{"sample", "perfring", run_samples, 0.5, 0},
+	{"sample", "clock_gettime", run_clock, 0, 0},
+	{"chain", "frame_pointers", run_pointers, 0, 0},
+	{"chain", "unwind_tables", run_tables, 2, 0},
+	{"no_sample", "counting", run_counts, 0, 0},
+	{"no_sample", "period_1000", run_seldom, 0, 0},
+	{"no_sample", "frequency_1000", run_frequency, 0, 0},
+	{NULL, NULL, NULL, 0, 0},
 };

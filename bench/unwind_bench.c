@@ -116,7 +116,7 @@ static struct made *make(void)
 		return NULL;
 	}
 	made->map = (struct perfring_unwind_map){CODE_AT, CODE_AT + FUNCTIONS * LENGTH, 0, made->unwind};
-	made->space = (struct perfring_unwind_space){&made->map, 1, 1, true};
+	made->space = (struct perfring_unwind_space){&made->map, 1, 1, true, false};
 	return made;
 }
 
@@ -207,8 +207,8 @@ static void run_lookup(struct bench *bench)
 }
 
 const struct bench_row bench_rows[] = {
-	{"frame", "pointers", run_pointers, 0},
-	{"frame", "tables", run_tables, 3},
-	{"frame", "lookup", run_lookup, 0},
-	{NULL, NULL, NULL, 0},
+	{"frame", "pointers", run_pointers, 0, 0},
+	{"frame", "tables", run_tables, 3, 0},
+	{"frame", "lookup", run_lookup, 0, 0},
+	{NULL, NULL, NULL, 0, 0},
 };

@@ -248,7 +248,7 @@ int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t n
 		return perfring_fallback_explain(event->open.dropped, &event->asked, &event->attr, buffer, size);
 	if (!is_member(counts, number) || !counts->events[event->open.leader]->open.error)
 		return perfring_event_explain(event->open.error, &event->open.tried, 0, event->open.cpu, buffer, size);
-	perfring_event_name(&event->asked, name, sizeof(name));
+	perfring_event_plain_name(&event->asked, name, sizeof(name));
 	perfring_say(&text, "%s: not counted, because the leader of its group is not.", name);
 	return (int64_t)text.length;
 }

@@ -258,6 +258,7 @@ static int add_probe(struct adding *adding, const char *text, size_t at, bool re
 	entry->attr->bp_type = 0;
 	if (perfring_configs_set(entry->attr, configs))
 		return fault_at(adding, at, "attr->size ends before config2, which this needs");
+	entry->one.terms = perfring_modifiers_guests(&modifiers, adding->group, entry->attr);
 	if (adding->group && perfring_modifiers_join(&modifiers, adding->group))
 		return fault_at(adding, at, "with the group's, more than three p");
 	perfring_modifiers_apply(&modifiers, entry->attr);

@@ -46,6 +46,9 @@ static inline struct perfring_words perfring_words_in(char *buffer, size_t size)
 
 int64_t perfring_say(struct perfring_words *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* perfring_event_name, for sentences: without an H, which events have that leave guests out by default. */
+void perfring_event_plain_name(const struct perf_event_attr *attr, char *buffer, size_t size);
+
 /* Opens a file under tracefs, at either of its mount points.  Returns an fd; or -errno, of the two rather one that is
  * not ENOENT. */
 int perfring_event_tracefs(const char *path);

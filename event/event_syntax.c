@@ -118,6 +118,20 @@ void perfring_modifiers_apply(const struct perfring_modifiers *modifiers, struct
 		attr->precise_ip = 3;
 }
 
+uint32_t perfring_modifiers_guests(const struct perfring_modifiers *own, const struct perfring_modifiers *group,
+				   struct perf_event_attr *attr)
+{
+	struct perfring_modifiers all = *own;
+
+	if (group)
+		perfring_modifiers_join(&all, group);
+	if (perfring_modifiers_has(&all, 'G') || perfring_modifiers_has(&all, 'H'))
+		return PERFRING_TERM_GUESTS;
+	if (own->letters && !all.precise && !perfring_modifiers_has(&all, 'u') && !perfring_modifiers_has(&all, 'P'))
+		attr->exclude_guest = 0;
+	return 0;
+}
+
 /* ---- one text ---- */
 
 /* What is parsed so far.  The caller's attr is written when all of the text is valid. */
@@ -506,6 +520,7 @@ int perfring_event_parse_under(const char *root, const char *text, const struct 
 	for (size_t i = 0; i < sizeof(TERM_MEMBERS) / sizeof(*TERM_MEMBERS); i++)
 		if (TERM_MEMBERS[i].at + TERM_MEMBERS[i].size > bytes && is_set(&parse.attr, &TERM_MEMBERS[i]))
 			return perfring_event_invalid(fault, 0, "attr->size ends before a member that a term needs");
+	parse.naming.terms |= perfring_modifiers_guests(&parse.modifiers, group, &parse.attr);
 	if (group && perfring_modifiers_join(&parse.modifiers, group))
 		return perfring_event_invalid(fault, 0, "with the group's, more than three p");
 	perfring_modifiers_apply(&parse.modifiers, &parse.attr);
@@ -662,4 +677,13 @@ int64_t perfring_event_name_under(const char *root, const struct perf_event_attr
 int64_t perfring_event_name(const struct perf_event_attr *from, char *buffer, size_t size)
 {
 	return perfring_event_name_under(PERFRING_PMU_ROOT, from, buffer, size);
+}
+
+void perfring_event_plain_name(const struct perf_event_attr *from, char *buffer, size_t size)
+{
+	struct perf_event_attr plain = perfring_attr_whole(from);
+
+	plain.size = sizeof(plain);
+	plain.exclude_guest = plain.exclude_guest && plain.exclude_host;
+	perfring_event_name(&plain, buffer, size);
 }

@@ -83,19 +83,19 @@ int perfring_event_branches(const char *text, size_t length, uint64_t *types)
 
 /* ---- call chains ---- */
 
-/* "no", "fp", "dwarf" or "lbr". */
-static int set_callchain(const struct perfring_piece *how, struct perf_event_attr *attr)
+int perfring_event_callchain(const char *how, size_t length, struct perf_event_attr *attr)
 {
 	const uint64_t all = PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_STACK_USER;
+	const struct perfring_piece piece = {how, length};
 
 	attr->sample_type &= ~all;
 	attr->exclude_callchain_user = 0;
-	if (perfring_term_is(how, "no"))
+	if (perfring_term_is(&piece, "no"))
 		return 0;
 	attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
-	if (perfring_term_is(how, "fp"))
+	if (perfring_term_is(&piece, "fp"))
 		return 0;
-	if (perfring_term_is(how, "dwarf") && UNWIND_REGISTERS) {
+	if (perfring_term_is(&piece, "dwarf") && UNWIND_REGISTERS) {
 		attr->sample_type |= PERFRING_SAMPLE_STACK_USER | PERFRING_SAMPLE_REGS_USER;
 		attr->sample_regs_user |= UNWIND_REGISTERS;
 		if (!attr->sample_stack_user)
@@ -103,7 +103,7 @@ static int set_callchain(const struct perfring_piece *how, struct perf_event_att
 		attr->exclude_callchain_user = 1;
 		return 0;
 	}
-	if (!perfring_term_is(how, "lbr"))
+	if (!perfring_term_is(&piece, "lbr"))
 		return -EINVAL;
 	attr->sample_type |= PERFRING_SAMPLE_BRANCH_STACK;
 	attr->branch_sample_type = PERFRING_SAMPLE_BRANCH_USER | PERFRING_SAMPLE_BRANCH_CALL_STACK |
@@ -221,7 +221,7 @@ static int set_own(const struct own *own, const struct perfring_term *term, size
 	uint64_t value = 1;
 
 	if (own->kind == CALL_GRAPH) {
-		if (!term->value.text || set_callchain(&term->value, attr))
+		if (!term->value.text || perfring_event_callchain(term->value.text, term->value.length, attr))
 			return perfring_event_invalid(fault, at,
 						      UNWIND_REGISTERS ? "one of no, fp, dwarf, lbr is expected"
 								       : "one of no, fp, lbr is expected");

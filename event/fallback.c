@@ -46,6 +46,15 @@ static bool drop_clockid(struct perf_event_attr *attr)
 	return had;
 }
 
+/* An event of hosts alone, which H asks for, then counts guests too; one of guests alone would become another event. */
+static bool drop_guests(struct perf_event_attr *attr)
+{
+	if (!attr->exclude_guest || attr->exclude_host)
+		return false;
+	attr->exclude_guest = 0;
+	return true;
+}
+
 static bool drop_branch_stack(struct perf_event_attr *attr)
 {
 	bool had = attr->sample_type & PERFRING_SAMPLE_BRANCH_STACK;
@@ -100,6 +109,7 @@ static const struct step {
 	{PERFRING_FALLBACK_NEWER, {E2BIG, EINVAL, 0}, drop_newer},
 	{PERFRING_FALLBACK_PRECISE, {EOPNOTSUPP, EINVAL, 0}, drop_precise},
 	{PERFRING_FALLBACK_CLOCKID, {EINVAL, 0, 0}, drop_clockid},
+	{PERFRING_FALLBACK_GUESTS, {EINVAL, 0, 0}, drop_guests},
 	{PERFRING_FALLBACK_BRANCH_STACK, {EOPNOTSUPP, 0, 0}, drop_branch_stack},
 	{PERFRING_FALLBACK_EXCLUDE_KERNEL, {EACCES, EPERM, 0}, drop_kernel},
 	{PERFRING_FALLBACK_CPU_CLOCK, {ENOENT, ENODEV, EOPNOTSUPP}, drop_counter},
@@ -233,7 +243,7 @@ int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *
 	char name[256];
 
 	asked.size = sizeof(asked);
-	perfring_event_name(&asked, name, sizeof(name));
+	perfring_event_plain_name(&asked, name, sizeof(name));
 	for (int i = 0; i < STEP_COUNT; i++) {
 		if (!(taken & STEPS[i].bit))
 			continue;
@@ -250,6 +260,9 @@ int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *
 			break;
 		case PERFRING_FALLBACK_CLOCKID:
 			perfring_say(&text, "clock %d cannot be used: times are of perf's own clock", asked.clockid);
+			break;
+		case PERFRING_FALLBACK_GUESTS:
+			perfring_say(&text, "its PMU cannot leave guests out: what they do is counted too");
 			break;
 		case PERFRING_FALLBACK_BRANCH_STACK:
 			perfring_say(&text, "its PMU has no branch stacks: samples have none");

@@ -41,6 +41,15 @@ int perfring_pfm_parse(const char *text, uint64_t configs[PERFRING_CONFIGS], str
 	return 0;
 }
 
+/* Leaves out what this machine cannot open: libpfm4 knows the processor's uncore, whose PMU the kernel may not have. */
+static int take_name(const char *name, const char *text, int (*take)(void *to, const char *, const char *), void *to)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+	uint64_t configs[PERFRING_CONFIGS] = {0};
+
+	return perfring_pfm_parse(name, configs, &attr) ? 0 : take(to, name, text ? text : "");
+}
+
 static int take_masks(pfm_pmu_info_t *pmu, pfm_event_info_t *event, int (*take)(void *to, const char *, const char *),
 		      void *to)
 {
@@ -56,10 +65,10 @@ static int take_masks(pfm_pmu_info_t *pmu, pfm_event_info_t *event, int (*take)(
 			continue;
 		has_masks = true;
 		if (snprintf(name, sizeof(name), "%s::%s:%s", pmu->name, event->name, attr.name) < (int)sizeof(name))
-			error = take(to, name, attr.desc ? attr.desc : "");
+			error = take_name(name, attr.desc, take, to);
 	}
 	if (!has_masks && !error && snprintf(name, sizeof(name), "%s::%s", pmu->name, event->name) < (int)sizeof(name))
-		error = take(to, name, event->desc ? event->desc : "");
+		error = take_name(name, event->desc, take, to);
 	return error;
 }
 

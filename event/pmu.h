@@ -70,6 +70,11 @@ bool perfring_modifiers_has(const struct perfring_modifiers *modifiers, char let
 int perfring_modifiers_join(struct perfring_modifiers *modifiers, const struct perfring_modifiers *more);
 void perfring_modifiers_apply(const struct perfring_modifiers *modifiers, struct perf_event_attr *attr);
 
+/* As perf: of an event with modifiers of its own, and without G and H, guests are left out when u or p is among them or the group's
+ * (NULL: none).  Returns PERFRING_TERM_GUESTS if G or H is among them, or 0. */
+uint32_t perfring_modifiers_guests(const struct perfring_modifiers *own, const struct perfring_modifiers *group,
+				   struct perf_event_attr *attr);
+
 /* perfring_event_parse with sysfs's directory of PMUs at `root`, the group's modifiers (or NULL), and more results (or
  * NULL). */
 int perfring_event_parse_under(const char *root, const char *text, const struct perfring_modifiers *group,

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/event_holders.h"
 #include "os/small_file.h"
 #include "os/lines.h"
 #include "pmu.h"
@@ -119,7 +120,7 @@ static void explain_access(struct perfring_words *text, int error, const struct 
 			     "observing the kernel needs kernel.perf_event_paranoid <= 1 (it is %s) or CAP_PERFMON",
 			     number);
 		user_only.exclude_kernel = user_only.exclude_hv = 1;
-		perfring_event_name(&user_only, user, sizeof(user));
+		perfring_event_plain_name(&user_only, user, sizeof(user));
 		if (attr->exclude_user)
 			perfring_say(text, ", and this event leaves out user space, which needs neither.");
 		else
@@ -237,6 +238,25 @@ static const char *member_at(int64_t at)
 	return name;
 }
 
+/* A PMU that the kernel calls exclusive: an event of it, or what events of it share, is taken. */
+static int64_t explain_busy(struct perfring_words *text, const struct perf_event_attr *attr)
+{
+	struct perfring_os_holder holders[PERFRING_OS_HOLDERS];
+	uint32_t count = perfring_os_event_holders(holders);
+	char pmu[PERFRING_PMU_NAME] = "";
+
+	if (attr->type <= PERFRING_TYPE_BREAKPOINT || perfring_pmu_of_type(PERFRING_PMU_ROOT, attr->type, pmu))
+		*pmu = 0;
+	perfring_say(text, "its PMU%s%s serves one user at a time, threads or whole CPUs, and is in use",
+		     *pmu ? " " : "", pmu);
+	if (!count)
+		return perfring_say(text, ", by this process or by one that it may not look into: end that.");
+	for (uint32_t i = 0; i < count; i++)
+		perfring_say(text, "%s %s (%u)", i ? "," : ": perf events are open in", holders[i].comm,
+			     holders[i].pid);
+	return perfring_say(text, "%s: end what uses it.", count == PERFRING_OS_HOLDERS ? " and perhaps more" : "");
+}
+
 int64_t perfring_event_explain(int error, const struct perf_event_attr *from, int32_t pid, int32_t cpu, char *buffer,
 			       size_t size)
 {
@@ -247,7 +267,7 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 	const char *rule;
 
 	attr.size = sizeof(attr);
-	perfring_event_name(&attr, name, sizeof(name));
+	perfring_event_plain_name(&attr, name, sizeof(name));
 	error = error < 0 ? -error : error;
 	perfring_say(&text, "%s: ", name);
 	if (perfring_event_filtered() == -error)
@@ -297,9 +317,7 @@ int64_t perfring_event_explain(int error, const struct perf_event_attr *from, in
 			&text, "group_fd is not an event's, or, for a cgroup, pid %d is not the fd of its directory.",
 			pid);
 	case EBUSY:
-		return perfring_say(&text,
-				    "another user holds the PMU exclusively, or what it shares with others, such as "
-				    "its AUX area.");
+		return explain_busy(&text, &attr);
 	case ENOSYS:
 		if (!has_perf_events())
 			return perfring_say(&text, "this kernel was built without CONFIG_PERF_EVENTS.");

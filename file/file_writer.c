@@ -12,6 +12,7 @@
 #define BATCH_SIZE (1u << 18)
 #define RECORD_MAX 65535 /* a record of perf's own; PERFRING_RECORD_MAX is that of the others */
 #define EVENT_NAME_MAX 128
+#define PIECES_MAX 4 /* after a record */
 
 static int add_file(struct perfring_file_writer *writer, int fd)
 {
@@ -208,14 +209,14 @@ int perfring_file_batch_write(struct perfring_file_writer *writer)
 }
 
 /* Writes one record of a type from 64 up, and the bytes after it, into the first file; never compressed. */
-static int put_perf_record(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size,
-			   const void *after, size_t after_size)
+static int put_perf_pieces(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size,
+			   const struct iovec *after, int count)
 {
 	union {
 		struct perf_event_header header;
 		unsigned char bytes[65536];
 	} record, swapped;
-	struct iovec pieces[2];
+	struct iovec pieces[1 + PIECES_MAX];
 	int error;
 
 	if (size > sizeof(record) - sizeof(record.header) - 1)
@@ -230,13 +231,21 @@ static int put_perf_record(struct perfring_file_writer *writer, uint32_t type, c
 		memcpy(record.bytes + sizeof(record.header), body, size);
 	pieces[0].iov_base = record.bytes;
 	pieces[0].iov_len = record.header.size;
-	pieces[1].iov_base = (void *)(uintptr_t)after;
-	pieces[1].iov_len = after_size;
+	if (count)
+		memcpy(pieces + 1, after, (size_t)count * sizeof(*after));
 	if (writer->is_foreign) {
 		perfring_record_to_foreign(NULL, &record.header, swapped.bytes, sizeof(swapped), NULL);
 		pieces[0].iov_base = swapped.bytes;
 	}
-	return perfring_file_sink_append(&writer->files->sink, pieces, after_size ? 2 : 1);
+	return perfring_file_sink_append(&writer->files->sink, pieces, 1 + count);
+}
+
+static int put_perf_record(struct perfring_file_writer *writer, uint32_t type, const void *body, size_t size,
+			   const void *after, size_t after_size)
+{
+	struct iovec piece = {.iov_base = (void *)(uintptr_t)after, .iov_len = after_size};
+
+	return put_perf_pieces(writer, type, body, size, &piece, after_size ? 1 : 0);
 }
 
 static int put_perf_buffer(struct perfring_file_writer *writer, uint32_t type, const struct perfring_byte_buffer *body)
@@ -599,23 +608,25 @@ int perfring_file_writer_put_item(struct perfring_file_writer *writer, const str
 }
 
 int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const struct perf_event_header *record,
-				      const void *trace, uint64_t size)
+				      const struct iovec *pieces, int count)
 {
 	struct perfring_section place = {.size = record->size};
-	uint64_t own;
+	uint64_t own, size = 0;
 	int error;
 
 	if (!writer->is_begun || writer->is_finished || record->type != PERFRING_RECORD_AUXTRACE ||
-	    record->size < sizeof(*record) + sizeof(own))
+	    record->size < sizeof(*record) + sizeof(own) || count < 0 || count > PIECES_MAX)
 		return -EINVAL;
 	memcpy(&own, record + 1, sizeof(own));
+	for (int i = 0; i < count; i++)
+		size += pieces[i].iov_len;
 	if (own != size || size > SIZE_MAX / 2)
 		return -EINVAL;
 	error = perfring_file_batch_write(writer); /* first, so that sink.end is the record's offset */
 	place.offset = writer->files->sink.end;
 	if (!error)
-		error = put_perf_record(writer, record->type, record + 1, record->size - sizeof(*record), trace,
-					(size_t)size);
+		error = put_perf_pieces(writer, record->type, record + 1, record->size - sizeof(*record), pieces,
+					count);
 	if (!error)
 		perfring_byte_buffer_put(&writer->auxtrace, &place, sizeof(place));
 	return error ? error : writer->auxtrace.error;

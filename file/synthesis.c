@@ -158,8 +158,8 @@ static void identify(struct perfring_file_writer *writer, struct perfring_record
 }
 
 /* As perf: MMAP, or with the flag `build_id` MMAP2. */
-static int put_kernel_map(struct perfring_file_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
-			  const char *name, const char *notes)
+int perfring_synthesize_kernel_map(struct perfring_file_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
+				   const char *name, const char *notes)
 {
 	bool has_id = perfring_synthesize_flag(writer, PERFRING_ATTR_FLAG_build_id);
 	struct perfring_record record = {.type = has_id ? PERFRING_RECORD_MMAP2 : PERFRING_RECORD_MMAP,
@@ -205,41 +205,12 @@ static int put_kernel_text(struct perfring_file_writer *writer)
 	}
 	perfring_os_lines_close(&lines);
 	if (text && etext > text)
-		return put_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text",
-				      PERFRING_KERNEL_NOTES);
+		return perfring_synthesize_kernel_map(writer, text, etext - text, text, "[kernel.kallsyms]_text",
+						      PERFRING_KERNEL_NOTES);
 	if (stext && etext > stext)
-		return put_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
-				      PERFRING_KERNEL_NOTES);
+		return perfring_synthesize_kernel_map(writer, stext, etext - stext, stext, "[kernel.kallsyms]_stext",
+						      PERFRING_KERNEL_NOTES);
 	return perfring_os_pass_over(lines.error);
-}
-
-/* Lines "name size uses users state address".  The file is loaded whole because a line with many users is long.  perf
- * needs no path of the module: its symbols are in kallsyms. */
-static int put_modules(struct perfring_file_writer *writer)
-{
-	char name[128], notes[192], *text, *rest, *line;
-	size_t whole;
-	/* a kernel without modules has no such file */
-	int error = perfring_os_pass_over(perfring_os_file_load("/proc/modules", &text, &whole));
-
-	rest = text;
-	while (!error && (line = strsep(&rest, "\n"))) {
-		char *end = strchr(line, ' '), *at = strstr(line, " 0x");
-		uint64_t size, addr;
-
-		if (!end || !at || end == line || (size_t)(end - line) > sizeof(name) - 3)
-			continue;
-		*end = 0;
-		snprintf(name, sizeof(name), "[%s]", line);
-		snprintf(notes, sizeof(notes), "/sys/module/%s/notes/.note.gnu.build-id", line);
-		size = strtoull(end + 1, NULL, 10);
-		addr = strtoull(at + 1, NULL, 16);
-		/* address 0: hidden from this user */
-		if (addr && size && size - 1 <= UINT64_MAX - addr)
-			error = put_kernel_map(writer, addr, size, 0, name, notes);
-	}
-	free(text);
-	return error;
 }
 
 int perfring_file_writer_put_kernel(struct perfring_file_writer *writer)
@@ -250,7 +221,7 @@ int perfring_file_writer_put_kernel(struct perfring_file_writer *writer)
 		return -EINVAL;
 	error = put_kernel_text(writer);
 	if (!error)
-		error = put_modules(writer);
+		error = perfring_file_put_modules(writer);
 	if (!error)
 		error = perfring_file_put_programs(writer);
 	return end_batch(writer, error);
@@ -361,7 +332,7 @@ static int put_maps(struct perfring_file_writer *writer, uint32_t pid)
 	return error ? error : perfring_os_pass_over(lines.error);
 }
 
-static int put_process(struct perfring_file_writer *writer, uint32_t pid)
+static int put_process(struct perfring_file_writer *writer, uint32_t pid, bool has_maps)
 {
 	struct dirent *entry;
 	char path[64];
@@ -385,10 +356,10 @@ static int put_process(struct perfring_file_writer *writer, uint32_t pid)
 	if (error >= 0)
 		error = perfring_os_pass_over(-errno);
 	closedir(tasks);
-	return error < 0 ? error : put_maps(writer, pid);
+	return error < 0 || !has_maps ? error : put_maps(writer, pid);
 }
 
-int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_t pid)
+static int put_processes(struct perfring_file_writer *writer, int32_t pid, bool has_maps)
 {
 	struct dirent *entry;
 	int error = 0;
@@ -397,7 +368,7 @@ int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_
 	if (!writer->is_begun || writer->is_finished || pid < -1 || !pid)
 		return -EINVAL;
 	if (pid > 0) {
-		error = put_process(writer, (uint32_t)pid);
+		error = put_process(writer, (uint32_t)pid, has_maps);
 	} else {
 		processes = opendir("/proc");
 		if (!processes)
@@ -406,13 +377,23 @@ int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_
 			uint32_t one = (uint32_t)strtoul(entry->d_name, NULL, 10);
 
 			if (one)
-				error = put_process(writer, one);
+				error = put_process(writer, one, has_maps);
 		}
 		if (!error)
 			error = -errno;
 		closedir(processes);
 	}
 	return end_batch(writer, error);
+}
+
+int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_t pid)
+{
+	return put_processes(writer, pid, true);
+}
+
+int perfring_file_writer_put_tasks(struct perfring_file_writer *writer, int32_t pid)
+{
+	return put_processes(writer, pid, false);
 }
 
 /* ---- cgroups ---- */

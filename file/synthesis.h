@@ -11,6 +11,13 @@ int perfring_synthesize(struct perfring_file_writer *writer, struct perfring_rec
 /* A flag of the attr of the first event with `mmap`, or of event 0. */
 bool perfring_synthesize_flag(const struct perfring_file_writer *writer, uint32_t flag);
 
+/* A mapping of the kernel or of a module.  notes: the file that has its build id. */
+int perfring_synthesize_kernel_map(struct perfring_file_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
+				   const char *name, const char *notes);
+
+/* kernel_modules.c: the mappings of the kernel's modules. */
+int perfring_file_put_modules(struct perfring_file_writer *writer);
+
 /* bpf_programs.c: KSYMBOL and BPF_EVENT records of the loaded BPF programs, if the event has `ksymbol` and `bpf_event`;
  * nothing without permission to list them. */
 int perfring_file_put_programs(struct perfring_file_writer *writer);

@@ -43,12 +43,20 @@ static int open_as(struct perfring_unwind **unwind, const uint8_t *bytes, size_t
 			header = size;
 		sections.eh_frame_hdr = (struct perfring_unwind_section){from, header, 0x8000};
 		sections.eh_frame = (struct perfring_unwind_section){from + header, size - header, SECTION_AT};
+		sections.plt = (struct perfring_unwind_section){from, header, 0x4000};
 		break;
 	default:
 		sections.debug_frame = (struct perfring_unwind_section){from, size, 0};
 		break;
 	}
 	return perfring_unwind_open_sections(unwind, &sections);
+}
+
+/* Registers that are not followed lead into the stack. */
+static bool get_other(const void *of, uint32_t number, uint64_t *value)
+{
+	*value = STACK_AT + 24 * (uint64_t)number;
+	return of && number < 12;
 }
 
 /* A walk over the bytes: with rows or without, the same. */
@@ -61,7 +69,7 @@ static void walk(struct perfring_unwind *unwind, const uint8_t *bytes, size_t si
 	uint32_t nr[2], i;
 
 	for (i = 0; i < 2; i++) {
-		struct perfring_unwind_space space = {&map, 1, 1, i > 0};
+		struct perfring_unwind_space space = {&map, 1, 1, i > 0, false};
 		struct perfring_unwind_registers registers;
 		struct perfring_unwind_cache *cache;
 
@@ -70,6 +78,8 @@ static void walk(struct perfring_unwind *unwind, const uint8_t *bytes, size_t si
 		registers.sp = STACK_AT;
 		registers.fp = STACK_AT + size / 2;
 		registers.pac_mask = 0xffff000000000000;
+		registers.other = get_other;
+		registers.of = bytes;
 		must(!perfring_unwind_cache_open(&cache, 64));
 		nr[i] = perfring_unwind_walk(&space, cache, &registers, &stack, ips[i], FRAMES, &end[i]);
 		must(nr[i] >= 1 && nr[i] <= FRAMES && end[i] != PERFRING_UNWIND_STEPPED);

@@ -9,15 +9,12 @@
 #include <unistd.h>
 #include "object.h"
 
-/* Finds the path as process `pid` sees it; links stay within the process's root.  Returns an fd or -errno. */
-static int find_place(int32_t pid, const char *path)
+/* Finds the path below that root; links stay within it.  Returns an fd or -errno. */
+static int find_place(const char *name, const char *path)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
-	char name[32];
-	int root, place;
+	int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC), place;
 
-	snprintf(name, sizeof(name), "/proc/%d/root", pid);
-	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
 	place = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
@@ -34,19 +31,15 @@ static bool is_shortage(int error)
 }
 
 /* O_PATH finds a device or a pipe without opening it, for opening a device may act.  Only a regular file is then
- * opened, by its fd, whatever its name refers to by now. */
-int perfring_os_object_open(int32_t pid, const char *path)
+ * opened, by its fd, whatever its name refers to by now.  place: closed; or -errno, which is returned. */
+static int open_place(int place)
 {
-	int place = pid > 0 ? find_place(pid, path) : -ENOENT, fd;
 	char name[32];
 	struct stat file;
+	int fd;
 
-	if (is_shortage(place))
+	if (place < 0)
 		return place;
-	if (place < 0)
-		place = open(path, O_PATH | O_CLOEXEC);
-	if (place < 0)
-		return -errno;
 	if (fstat(place, &file)) {
 		fd = -errno;
 	} else if (!S_ISREG(file.st_mode)) {
@@ -60,4 +53,34 @@ int perfring_os_object_open(int32_t pid, const char *path)
 	}
 	close(place);
 	return fd;
+}
+
+static int find_as(int32_t pid, const char *path)
+{
+	char root[32];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	return find_place(root, path);
+}
+
+int perfring_os_object_open(int32_t pid, const char *path)
+{
+	int place = pid > 0 ? find_as(pid, path) : -ENOENT;
+
+	if (place < 0 && !is_shortage(place)) {
+		place = open(path, O_PATH | O_CLOEXEC);
+		if (place < 0)
+			place = -errno;
+	}
+	return open_place(place);
+}
+
+int perfring_os_object_open_in(const char *root, const char *path)
+{
+	return open_place(find_place(root, path));
+}
+
+int perfring_os_object_open_as(int32_t pid, const char *path)
+{
+	return pid > 0 ? open_place(find_as(pid, path)) : -EINVAL;
 }

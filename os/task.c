@@ -23,19 +23,24 @@ static char *put_number(char *at, uint32_t number)
 	return at;
 }
 
+void perfring_os_task_path(char *path, uint32_t pid, uint32_t tid, const char *name)
+{
+	char *at = put_number(stpcpy(path, "/proc/"), pid);
+
+	strcpy(put_number(stpcpy(at, "/task/"), tid), name);
+}
+
 int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *thread)
 {
 	char text[512], *field, *name;
 	int64_t got;
 
 	memset(thread, 0, sizeof(*thread));
-	field = put_number(stpcpy(text, "/proc/"), pid);
-	field = put_number(stpcpy(field, "/task/"), tid);
-	strcpy(field, "/stat");
+	perfring_os_task_path(text, pid, tid, "/stat");
 	got = perfring_os_file_read(text, text, sizeof(text));
 	if (got < 0)
 		return (int)got;
-	/* Fields 2, 3, 4 and 22.  The second is the name in parentheses, which may hold any character. */
+	/* Fields 2, 3, 4, 10, 12 and 22.  The second is the name in parentheses, which may hold any character. */
 	name = strchr(text, '(');
 	field = strrchr(text, ')');
 	if (name && field && field[1] == ' ' && field[2]) {
@@ -44,8 +49,13 @@ int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *t
 		thread->state = field[2];
 		thread->parent = (uint32_t)strtoul(field + 3, NULL, 10);
 	}
-	for (int i = 2; field && i < 22; i++)
+	for (int i = 2; field && i < 22; i++) {
+		if (i == 10)
+			thread->minor_faults = strtoull(field, NULL, 10);
+		if (i == 12)
+			thread->major_faults = strtoull(field, NULL, 10);
 		field = strchr(field + 1, ' ');
+	}
 	thread->start = field ? strtoull(field, NULL, 10) : 0;
 	return 0;
 }

@@ -80,9 +80,7 @@ static bool is_kind(uint32_t flags)
 		return false;
 	if (flags & PERFRING_RING_STRICT)
 		flags &= ~(uint32_t)PERFRING_RING_LOST_FILLERS;
-	if (shared || flags & PERFRING_RING_LOST_FILLERS)
-		return flags == shared;
-	return !(flags & PERFRING_RING_OVERWRITE) || flags & PERFRING_RING_BACKWARD;
+	return shared ? flags == shared : !(flags & PERFRING_RING_LOST_FILLERS);
 }
 
 /* Whether data or an AUX area may have this size. */

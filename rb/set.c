@@ -88,8 +88,9 @@ int perfring_set_open(struct perfring_set **result, const struct perfring_ring_o
 	int ret;
 
 	*result = NULL;
-	if (ring->aux_pages || ring->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD | PERFRING_RING_STRICT |
-					      PERFRING_RING_LEASED))
+	/* A reader of rings that overwrite copies them (snapshot.h); a backward ring that stops would have none. */
+	if (ring->aux_pages || ring->flags & (PERFRING_RING_STRICT | PERFRING_RING_LEASED) ||
+	    !(ring->flags & PERFRING_RING_BACKWARD) != !(ring->flags & PERFRING_RING_OVERWRITE))
 		return -EINVAL;
 	if (ring->attr && ring->attr->size > PERFRING_RING_ATTR_SIZE)
 		return -EINVAL;
@@ -226,7 +227,7 @@ static int make_member(struct perfring_set *set, struct member **result)
 		ret = perfring_ring_create(&member->member.ring, &options);
 	if (!ret)
 		ret = perfring_writer_open(&member->writer, &member->member.ring, &set->writer);
-	if (!ret)
+	if (!ret && !(set->ring.flags & PERFRING_RING_OVERWRITE))
 		ret = perfring_reader_open(&member->member.reader, &member->member.ring, 0);
 	if (ret)
 		return unmake_member(set, member, ret);
@@ -360,7 +361,7 @@ struct perfring_set_ring *perfring_set_next(struct perfring_set *set, struct per
 		const struct perf_event_mmap_page *page = member->member.ring.page;
 
 		member->member.left = true;
-		/* data_tail is the reader's, whichever reader it used. */
+		/* data_tail is the reader's, whichever reader it used.  Of a ring that overwrites it stays 0. */
 		member->member.drained = perfring_page_observe(page) == perfring_page_reclaim(page);
 	}
 	return member ? &member->member : NULL;

@@ -143,11 +143,12 @@ static uint64_t unread_space(const struct perfring_writer *writer, uint64_t posi
  * one, which is uncommitted (the kernel does not check). */
 static uint64_t space_at(const struct perfring_writer *writer, uint64_t position, uint64_t *returned)
 {
-	uint64_t used;
+	uint64_t published, used;
 
 	if (!(writer->flags & PERFRING_RING_OVERWRITE))
 		return unread_space(writer, position, returned);
-	used = position + PERFRING_LOAD(&writer->page->data_head); /* data_head is -published */
+	published = PERFRING_LOAD(&writer->page->data_head);
+	used = position - (is_backward(writer) ? -published : published);
 	return used > writer->mask ? 0 : writer->mask - used;
 }
 
@@ -178,12 +179,54 @@ void perfring_writer_refuse(struct perfring_writer *writer, struct perfring_outp
 		count_refused(writer, output ? output : &writer->output, records);
 }
 
+/* Of a forward ring that overwrites: the header of its oldest record says where the next begins.  A peer that damages it, or
+ * data_head, makes fewer records whole. */
+static uint64_t after_oldest(const struct perfring_writer *writer, uint64_t oldest, uint64_t claimed)
+{
+	uint64_t published = PERFRING_LOAD(&writer->page->data_head), left = published - oldest;
+	struct perf_event_header header;
+	uint64_t word;
+
+	if (claimed - published > writer->mask)
+		return claimed;
+	word = PERFRING_LOAD((const uint64_t
+			      __attribute__((__may_alias__)) *)(const void *)(writer->data + (oldest & writer->mask)));
+	memcpy(&header, &word, sizeof(header));
+	return header.size < sizeof(header) || header.size & 7 || header.size > left ? published : oldest + header.size;
+}
+
+/* Of a forward ring that overwrites: leaves out the records that the claims overwrite, and reports where the oldest of the
+ * others begins.  What lies in the way is published: a claim passes space_at only if it spares all that is not. */
+static void leave_out_oldest(struct perfring_writer *writer)
+{
+	struct perfring_ring_state *state = state_of(writer);
+	uint64_t claimed, oldest, next, reported;
+
+	for (;;) {
+		oldest = PERFRING_LOAD(&writer->oldest);
+		claimed = PERFRING_LOAD(&writer->claimed);
+		if (claimed - oldest <= writer->mask + 1)
+			break;
+		next = after_oldest(writer, oldest, claimed);
+		PERFRING_POINT(oldest_looked);
+		/* If a handler has overwritten the header, it has moved the word. */
+		PERFRING_SWAP_LOCAL(&writer->oldest, oldest, next);
+	}
+	PERFRING_FENCE_STORES(); /* what was published before the claim comes before it; pairs with the acquire of try_forward */
+	do {                     /* as below */
+		reported = PERFRING_LOAD(&state->oldest);
+		oldest = PERFRING_LOAD(&writer->oldest);
+	} while (oldest > reported && !PERFRING_SWAP_LOCAL(&state->oldest, reported, oldest));
+}
+
 /* Stores the end of the claimed space for readers of a ring that overwrites (snapshot.h).  It never decreases. */
 static void report_claimed(struct perfring_writer *writer)
 {
 	struct perfring_ring_state *state = state_of(writer);
 	uint64_t claimed, reported;
 
+	if (!is_backward(writer))
+		leave_out_oldest(writer);
 	/* Orders what was published before this claim before state->claimed; pairs with the acquire of claimed_of (snapshot.c). */
 	PERFRING_FENCE_STORES();
 	do { /* only this thread and its handlers store it */
@@ -592,6 +635,15 @@ static bool abandon(struct perfring_writer *writer, uint64_t published, uint64_t
 	return true;
 }
 
+/* Of a forward ring that overwrites, as its last writer reported it, which it did before its claim.  A word that cannot be:
+ * nothing is whole. */
+static uint64_t oldest_of(const struct perfring_writer *writer, uint64_t published)
+{
+	uint64_t oldest = PERFRING_LOAD(&state_of(writer)->oldest);
+
+	return oldest & 7 || published - oldest > writer->mask + 1 ? published : oldest;
+}
+
 int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *ring,
 			 const struct perfring_writer_options *options)
 {
@@ -649,10 +701,13 @@ int perfring_writer_open(struct perfring_writer **result, struct perfring_ring *
 	writer->ring = *ring;
 
 	writer->position = published;
+	writer->oldest = oldest_of(writer, published);
+	if (writer->flags & PERFRING_RING_OVERWRITE && !is_backward(writer))
+		PERFRING_STORE(&state->oldest, writer->oldest);
 	if (abandon(writer, published, claimed)) {
 		writer->position = claimed;
-		/* Negative, because only a ring that overwrites comes here, and each of these is backward. */
-		perfring_page_publish(ring->page, -claimed);
+		/* only a ring that overwrites comes here */
+		perfring_page_publish(ring->page, is_backward(writer) ? -claimed : claimed);
 	}
 	/* these were for the last writer */
 	PERFRING_STORE(&state->paused, 0);
@@ -681,9 +736,9 @@ void perfring_writer_hand_over(struct perfring_writer *writer, pthread_t thread,
  * `claimed` upwards, and what they commit stays. */
 static void drop_reserved(struct perfring_writer *writer, uint64_t position, uint64_t claimed)
 {
-	if (writer->flags & PERFRING_RING_OVERWRITE) {
-		/* It may have overwritten the oldest records.  A claim larger than the ring never passed the space check, so
-		 * nothing was written. */
+	/* A claim larger than the ring never passed the space check, so nothing was written. */
+	if (writer->flags & PERFRING_RING_OVERWRITE && claimed - position <= writer->mask) {
+		/* It may have overwritten the oldest records. */
 		report_claimed(writer);
 		if (abandon(writer, position, claimed))
 			return;

@@ -163,12 +163,12 @@ static void give_wake(struct perfring_session *session, uint32_t place)
 int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *memory, int wake_fd,
 			      uint32_t flags)
 {
-	bool is_backward = memory->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD);
+	bool is_copied = memory->flags & (PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD);
 	struct perfring_session_ring *ring;
 	uint32_t place = 0;
 	int ret;
 
-	if (is_backward != perfring_session_is_backward(session) || memory->flags & PERFRING_RING_READ_ONLY ||
+	if (is_copied != perfring_session_is_backward(session) || memory->flags & PERFRING_RING_READ_ONLY ||
 	    !memory->page || !memory->data || flags & ~(uint32_t)PERFRING_READER_COPY)
 		return -EINVAL;
 	ret = perfring_session_make_space(session);
@@ -180,9 +180,9 @@ int perfring_session_add_ring(struct perfring_session *session, const struct per
 	perfring_ring_share(&ring->ring, memory);
 	ring->added = true;
 	ret = perfring_session_open_ring(ring, flags);
-	if (!ret && !is_backward)
+	if (!ret && !is_copied)
 		ret = take_wake(session, wake_fd, &ring->wake);
-	ring->is_polled = !is_backward && ring->wake == PERFRING_NO_WAKE;
+	ring->is_polled = !is_copied && ring->wake == PERFRING_NO_WAKE;
 	if (ret) {
 		perfring_session_close_ring(ring);
 		return ret;

@@ -8,6 +8,10 @@
 
 #include "session_private.h"
 
+enum {
+	LAP_LOOK = 512, /* bytes */
+};
+
 /* ---- mapping ---- */
 
 static struct perfring_session_aux *new_aux(struct perfring_session_ring *ring, struct perfring_aux_area *area)
@@ -106,12 +110,28 @@ void perfring_session_aux_close(struct perfring_session_ring *ring)
 
 /* ---- reading ---- */
 
+/* PMUs of the kernel report positions in an overwriting area that are reduced by its size (Intel PT, SPE), so that laps are
+ * not counted.  Whether there was one, the end of the area shows, which is 0 until then. */
+static bool has_lapped(const struct perfring_aux_area *area, uint64_t position)
+{
+	uint64_t free = area->size - position, look = free < LAP_LOOK ? free : LAP_LOOK;
+
+	if (position >= area->size)
+		return false;
+	for (uint64_t i = area->size - look; i < area->size; i++)
+		if (area->data[i])
+			return true;
+	return false;
+}
+
 void perfring_session_aux_look(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	struct perfring_session_aux *aux = ring->aux;
+	bool is_kernels = aux->fd >= 0 && aux->area->flags & PERFRING_RING_OVERWRITE;
 	const unsigned char *bytes;
 
-	if (aux->health != PERFRING_HEALTH_SOUND)
+	/* A snapshot in use stays as it is. */
+	if (aux->health != PERFRING_HEALTH_SOUND || (is_kernels && aux->taken != aux->area->returned))
 		return;
 	if (perfring_aux_observe(aux->area, &bytes) < 0) {
 		aux->health = PERFRING_HEALTH_FOUND_CORRUPT;
@@ -120,6 +140,11 @@ void perfring_session_aux_look(struct perfring_session *session, struct perfring
 		ring->totals.corrupt++;
 		session->corrupt_rings++;
 		return;
+	}
+	if (is_kernels && has_lapped(aux->area, aux->area->observed)) {
+		/* all of it, as if it were the second lap */
+		aux->taken = aux->area->returned = aux->area->observed;
+		aux->area->observed += aux->area->size;
 	}
 	/* An overwriting producer may have passed what was not taken, or not returned. */
 	if (aux->taken - aux->area->returned > aux->area->size)

@@ -29,7 +29,8 @@ static uint64_t word_at(const struct perf_event_header *record, uint64_t at)
 	return PERFRING_LOAD((const perfring_ring_word *)(const void *)((const unsigned char *)record + at));
 }
 
-static void count_into(struct perfring_totals *totals, const struct perf_event_header *header, uint64_t lost,
+/* word: the one that matters of the record's body. */
+static void count_into(struct perfring_totals *totals, const struct perf_event_header *header, uint64_t word,
 		       uint64_t sample_time)
 {
 	totals->records++;
@@ -45,10 +46,10 @@ static void count_into(struct perfring_totals *totals, const struct perf_event_h
 			totals->last_time = sample_time;
 		break;
 	case PERF_RECORD_LOST:
-		totals->lost += lost;
+		totals->lost += word;
 		break;
 	case PERF_RECORD_LOST_SAMPLES:
-		totals->lost_samples += lost;
+		totals->lost_samples += word;
 		break;
 	case PERF_RECORD_THROTTLE:
 		totals->throttles++;
@@ -56,16 +57,25 @@ static void count_into(struct perfring_totals *totals, const struct perf_event_h
 	case PERF_RECORD_UNTHROTTLE:
 		totals->unthrottles++;
 		break;
+	case PERF_RECORD_AUX:
+		totals->aux++;
+		totals->aux_truncated += word & PERFRING_AUX_TRUNCATED;
+		totals->aux_partial += !!(word & PERFRING_AUX_PARTIAL);
+		totals->aux_collisions += !!(word & PERFRING_AUX_COLLISION);
+		break;
 	default:
 		break;
 	}
 }
 
-/* The count in a LOST or LOST_SAMPLES record. */
-static uint64_t lost_in(const struct perf_event_header *record, const struct perf_event_header *header)
+/* The count in a LOST or LOST_SAMPLES record, the flags of an AUX record. */
+static uint64_t word_with(const struct perf_event_header *record, const struct perf_event_header *header)
 {
-	/* LOST: after the id; LOST_SAMPLES: the first word */
-	uint16_t at = header->type == PERF_RECORD_LOST ? 16 : header->type == PERF_RECORD_LOST_SAMPLES ? 8 : 0;
+	/* LOST: after the id; LOST_SAMPLES: the first word; AUX: the third */
+	uint16_t at = header->type == PERF_RECORD_LOST           ? 16
+		      : header->type == PERF_RECORD_LOST_SAMPLES ? 8
+		      : header->type == PERF_RECORD_AUX          ? 24
+								 : 0;
 
 	return at && header->size >= at + 8 ? word_at(record, at) : 0;
 }
@@ -88,11 +98,11 @@ void perfring_session_count(struct perfring_session *session, struct perfring_se
 			    const struct perf_event_header *header, uint64_t time)
 {
 	struct perfring_totals *totals = totals_of(session, format);
-	uint64_t lost = lost_in(record, header);
+	uint64_t word = word_with(record, header);
 
-	count_into(&ring->totals, header, lost, time);
+	count_into(&ring->totals, header, word, time);
 	if (totals)
-		count_into(totals, header, lost, time);
+		count_into(totals, header, word, time);
 }
 
 void perfring_session_found_corrupt(struct perfring_session *session, struct perfring_session_ring *ring)
@@ -470,6 +480,10 @@ void perfring_totals_add(struct perfring_totals *sum, const struct perfring_tota
 	sum->unknown_ids += totals->unknown_ids;
 	sum->corrupt += totals->corrupt;
 	sum->skipped += totals->skipped;
+	sum->aux += totals->aux;
+	sum->aux_truncated += totals->aux_truncated;
+	sum->aux_partial += totals->aux_partial;
+	sum->aux_collisions += totals->aux_collisions;
 	if (totals->first_time && (!sum->first_time || totals->first_time < sum->first_time))
 		sum->first_time = totals->first_time;
 	if (totals->last_time > sum->last_time)

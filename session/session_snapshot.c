@@ -1,4 +1,4 @@
-/* session_snapshot.c - backward rings: paused and copied together, then read in time order or as spans. */
+/* session_snapshot.c - rings that overwrite: paused and copied together, then read in time order or as spans. */
 #include <perfring/session.h>
 
 #include <sys/ioctl.h>
@@ -11,13 +11,22 @@ enum {
 	IN_FLIGHT = 65536, /* the maximal size of a record */
 };
 
-/* ---- backward rings ---- */
+/* ---- copies ---- */
 
-static bool was_counted(const struct perfring_session_snapshot *snapshot, const struct perf_event_header *record)
+static bool is_backward(const struct perfring_snapshot *copy)
 {
-	uint64_t place = (uint64_t)((const unsigned char *)record - snapshot->copy.data);
+	return copy->flags & PERFRING_RING_BACKWARD;
+}
 
-	return (int64_t)(snapshot->copy.published - place - snapshot->counted) <= 0;
+/* size: of the record.  The position after it is compared. */
+static bool was_counted(const struct perfring_session_snapshot *snapshot, const struct perf_event_header *record,
+			uint64_t size)
+{
+	const struct perfring_snapshot *copy = &snapshot->copy;
+	uint64_t place = (uint64_t)((const unsigned char *)record - copy->data);
+	uint64_t end = is_backward(copy) ? copy->published - place : copy->from + place + size;
+
+	return (int64_t)(end - snapshot->counted) <= 0;
 }
 
 static void fill(struct perfring_session *session, struct perfring_session_ring *ring)
@@ -29,11 +38,20 @@ static void fill(struct perfring_session *session, struct perfring_session_ring 
 	while (ring->end - ring->first < PERFRING_WINDOW && perfring_snapshot_next(copy, &waiting.record) == 1) {
 		memcpy(&header, waiting.record, sizeof(header));
 		waiting.position = copy->oldest_first - 1;
-		perfring_session_put(session, ring, &waiting, &header, was_counted(&ring->snapshot, waiting.record));
+		perfring_session_put(session, ring, &waiting, &header,
+				     was_counted(&ring->snapshot, waiting.record, header.size));
 	}
 }
 
-/* Newest first. */
+/* The offset of the next record of a span: as the writer wrote them, upwards. */
+static uint64_t next_place(const struct perfring_snapshot *copy)
+{
+	if (is_backward(copy))
+		return copy->newest_first < copy->count ? copy->places[copy->newest_first] : UINT64_MAX;
+	return copy->oldest_first < copy->count ? copy->places[copy->count - 1 - copy->oldest_first] : UINT64_MAX;
+}
+
+/* Of a backward ring newest first. */
 static bool take_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
 {
 	struct perfring_snapshot *copy = &ring->snapshot.copy;
@@ -41,20 +59,23 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 	struct perf_event_header header;
 	uint64_t from, end;
 
-	if (copy->newest_first == copy->count)
+	from = end = next_place(copy);
+	if (from == UINT64_MAX)
 		return false;
-	from = end = copy->places[copy->newest_first];
 	span->records = 0;
 	span->samples = 0;
 	/* A filler ends the span. */
-	while (copy->newest_first < copy->count && copy->places[copy->newest_first] == end) {
+	while (next_place(copy) == end) {
 		const struct perfring_format *format = NULL;
 
-		perfring_snapshot_previous(copy, &record);
+		if (is_backward(copy))
+			perfring_snapshot_previous(copy, &record);
+		else
+			perfring_snapshot_next(copy, &record);
 		memcpy(&header, record, sizeof(header));
 		span->records++;
 		span->samples += header.type == PERF_RECORD_SAMPLE;
-		if (!was_counted(&ring->snapshot, record)) {
+		if (!was_counted(&ring->snapshot, record, header.size)) {
 			perfring_format_set_of(session->formats, record, &format, NULL);
 			perfring_session_count(session, ring, format, record, &header,
 					       format ? perfring_format_time_of(format, record) : 0);

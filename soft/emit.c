@@ -145,20 +145,35 @@ static bool put_short(struct soft_instance *instance, struct perfring_writer *wr
 /* put_fields measures first, then encodes into the ring, so no field needs stack.  Both are repeated if other threads
  * have changed the group, or a stack that is not the thread's own, in between. */
 
-/* The number of words, and the words. */
-static uint64_t put_chain(perfring_word *to, uint64_t space, const struct soft_instance *instance,
-			  const struct soft_registers *registers)
+static uint32_t chain_max(const struct perf_event_attr *attr)
 {
-	const struct perf_event_attr *attr = &instance->event->attr;
 	uint32_t max = attr->sample_max_stack && attr->sample_max_stack < SOFT_CHAIN_MAX ? attr->sample_max_stack
 											 : SOFT_CHAIN_MAX;
-	uint32_t nr = 0;
 
-	max++; /* PERF_CONTEXT_USER */
+	return max + 1; /* PERF_CONTEXT_USER */
+}
+
+/* The number of words, and the words. */
+static uint64_t put_chain(perfring_word *to, uint64_t space, const struct soft_instance *instance,
+			  const struct soft_registers *registers, const struct soft_chain *chain)
+{
+	const struct perf_event_attr *attr = &instance->event->attr;
+	uint32_t max = chain_max(attr), nr = 0;
+
 	if (max > space / 8 - 1)
 		max = (uint32_t)(space / 8 - 1);
-	if (!attr->exclude_callchain_user)
+	if (attr->exclude_callchain_user) {
+		/* nothing */
+	} else if (chain->frames) {
+		nr = chain->frames->nr < max ? chain->frames->nr : max;
+		if (to)
+			memcpy(to + 1, chain->frames->words, 8 * (size_t)nr);
+	} else if (chain->tables) {
+		nr = perfring_soft_unwind_by_tables(to ? to + 1 : NULL, NULL, max, registers, instance->thread,
+						    chain->tables);
+	} else {
 		nr = perfring_soft_unwind(to ? to + 1 : NULL, max, registers, instance->thread);
+	}
 	if (to)
 		*to = nr;
 	return 8 + 8 * (uint64_t)nr;
@@ -203,13 +218,13 @@ static uint64_t put_read(perfring_word *to, uint64_t space, const struct soft_in
  * larger than `space` was not written. */
 PERFRING_FOLDED uint64_t put_field(perfring_word *to, uint64_t space, uint64_t field, uint64_t word,
 				   const struct perfring_raw *raw, const struct soft_instance *instance,
-				   const struct soft_registers *registers)
+				   const struct soft_registers *registers, const struct soft_chain *chain)
 {
 	switch (field) {
 	case PERFRING_SAMPLE_READ:
 		return put_read(to, space, instance);
 	case PERFRING_SAMPLE_CALLCHAIN:
-		return put_chain(to, space, instance, registers);
+		return put_chain(to, space, instance, registers, chain);
 	case PERFRING_SAMPLE_RAW:
 		return put_raw(to, space, raw);
 	case PERFRING_SAMPLE_REGS_USER:
@@ -223,7 +238,8 @@ PERFRING_FOLDED uint64_t put_field(perfring_word *to, uint64_t space, uint64_t f
 
 /* All fields but the stack, after space for the header.  Returns their size with the header; 0: more than `space`. */
 static uint64_t put_fields(perfring_word *to, uint64_t space, const struct soft_instance *instance, uint64_t period,
-			   const struct perfring_soft_site *site, const struct soft_registers *registers, uint64_t time)
+			   const struct perfring_soft_site *site, const struct soft_registers *registers,
+			   const struct soft_chain *chain, uint64_t time)
 {
 	uint64_t type = instance->event->format.sample_type, at = 8, size;
 	struct perfring_sample sample;
@@ -235,7 +251,7 @@ static uint64_t put_fields(perfring_word *to, uint64_t space, const struct soft_
 		size = space - at < 8 ? UINT64_MAX \
 				      : put_field(to ? to + at / 8 : NULL, space - at, PERFRING_SAMPLE_##NAME, \
 						  PERFRING_FIELD_BY(WORD_, PERFRING_FIELD_KIND_##kind)(a, b), \
-						  &sample.raw, instance, registers); \
+						  &sample.raw, instance, registers, chain); \
 		if (size > space - at) \
 			return 0; \
 		at += size; \
@@ -265,19 +281,17 @@ static uint64_t stack_space(const struct perfring_soft_event *event, uint64_t si
 	return stack < max ? stack : max;
 }
 
-static __attribute__((noinline)) bool put_long(struct soft_instance *instance, struct perfring_writer *writer,
-					       uint64_t period, const struct perfring_soft_site *site,
-					       const void *frame, const void *caller, uint64_t *time)
+static bool put_with_chain(struct soft_instance *instance, struct perfring_writer *writer, uint64_t period,
+			   const struct perfring_soft_site *site, const struct soft_registers *registers,
+			   const struct soft_chain *chain, uint64_t *time)
 {
 	const struct perfring_soft_event *event = instance->event;
 	uint64_t type = event->format.sample_type, fields, stack, size, now;
-	struct soft_registers registers;
 	struct perfring_claim claim;
 	unsigned char *space;
 
-	perfring_soft_registers(&registers, site->context, frame, caller);
 	for (unsigned i = 0; i < TRIES; i++) {
-		fields = put_fields(NULL, PERFRING_RECORD_MAX, instance, period, site, &registers, 0);
+		fields = put_fields(NULL, PERFRING_RECORD_MAX, instance, period, site, registers, chain, 0);
 		stack = type & PERFRING_SAMPLE_STACK_USER ? stack_space(event, fields) : 0;
 		size = fields + (type & PERFRING_SAMPLE_STACK_USER ? 8 : 0) + (stack ? stack + 8 : 0);
 		/* The writer refuses and counts a size that is too large. */
@@ -286,11 +300,11 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 			return false;
 		now = type & PERFRING_SAMPLE_TIME ? perfring_soft_now(event) : 0;
 		if (PERFRING_LIKELY(put_fields((perfring_word *)(void *)space, fields, instance, period, site,
-					       &registers, now) == fields)) {
+					       registers, chain, now) == fields)) {
 			*(perfring_header *)(void *)space =
 				(perfring_header){PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, (uint16_t)size};
 			if (type & PERFRING_SAMPLE_STACK_USER)
-				put_stack(space + fields, stack, registers.sp, instance->thread);
+				put_stack(space + fields, stack, registers->sp, instance->thread);
 			perfring_writer_commit(writer, &claim);
 			if (now)
 				*time = now;
@@ -300,6 +314,23 @@ static __attribute__((noinline)) bool put_long(struct soft_instance *instance, s
 	}
 	perfring_writer_refuse(writer, &instance->output, 1);
 	return false;
+}
+
+static __attribute__((noinline)) bool put_long(struct soft_instance *instance, struct perfring_writer *writer,
+					       uint64_t period, const struct perfring_soft_site *site,
+					       const void *frame, const void *caller, uint64_t *time)
+{
+	const struct perf_event_attr *attr = &instance->event->attr;
+	struct soft_registers registers;
+	struct soft_chain chain = {NULL, NULL};
+	bool is_put;
+
+	perfring_soft_registers(&registers, site->context, frame, caller);
+	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && !attr->exclude_callchain_user)
+		perfring_soft_chain_begin(&chain, instance, chain_max(attr), &registers);
+	is_put = put_with_chain(instance, writer, period, site, &registers, &chain, time);
+	perfring_soft_chain_end(&chain);
+	return is_put;
 }
 
 /* An event with a handler has no ring.  Nor has a heir's instance, if the event writes into the rings of another

@@ -29,8 +29,9 @@
  *   not joined, joining        perfring_soft_self is NULL: a visitor (below)
  *   joined, in destructors     a section.  It takes no lock, so it may interrupt any library, even with a lock held
  *   leaving                    a section until perfring_soft_self is NULL, then a visitor.  Instances are freed after that
- *   child of fork              perfring_soft_self is NULL, each `inside` is 0.  If the forking handler interrupted a raise,
- *                              that raise goes on; its 5 stores depth 0, not less
+ *   child of fork              perfring_soft_self is NULL, each `inside` is 0, but of the thread that forked: if its handler
+ *                              interrupted a raise, that raise goes on to its 5.  It uses inherited events only, which no
+ *                              grace period frees (thread.c)
  *   child of vfork             the parent thread's section: the parent stands still
  *   ended in a section         pthread_exit in a handler: leave clears the depth.  The system call exit: d sees no such thread
  *   jumped out of a section    the depth stays until leave clears it.  The thread's own grace periods ignore it
@@ -112,7 +113,7 @@ static void wait_for(const struct soft_thread *thread)
 {
 	uint64_t first = PERFRING_LOAD_ACQUIRE(&thread->inside), now = first; /* partner: exit's release */
 
-	if (thread == perfring_soft_self)
+	if (thread == perfring_soft_self || PERFRING_LOAD(&thread->raises_on))
 		return;
 	for (uint32_t round = 0; now % SOFT_SECTION && now / SOFT_SECTION == first / SOFT_SECTION; round++) {
 		/* It ended by the system call exit; or this is a vfork child, which has none of these threads. */
@@ -183,13 +184,6 @@ void perfring_soft_visit_end(const struct soft_visit *visit)
 
 void perfring_soft_grace_forget(void)
 {
-	struct soft_thread *block;
-
 	pthread_mutex_init(&graces, NULL);
 	visitors[0] = visitors[1] = 0;
-	for (uint32_t i = 0; i < SOFT_BLOCKS; i++) {
-		block = perfring_soft_blocks[i];
-		for (uint32_t k = 0; block && k < SOFT_BLOCK; k++)
-			block[k].inside = 0;
-	}
 }

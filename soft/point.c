@@ -92,12 +92,23 @@ struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t confi
 	return point;
 }
 
+static int find_point(const struct perf_event_attr *attr, struct perfring_soft_point **point)
+{
+	if (attr->type == PERF_TYPE_SOFTWARE && attr->config != PERF_COUNT_SW_DUMMY)
+		return -ENOENT;
+	*point = perfring_soft_point_of(attr->type, attr->config);
+	return *point ? 0 : -ENOENT;
+}
+
+const struct perfring_soft_pmu perfring_soft_points = {.type = PERFRING_SOFT_TYPE, .init = find_point};
+const struct perfring_soft_pmu perfring_soft_dummy = {.type = PERF_TYPE_SOFTWARE, .init = find_point};
+
 /* ---- a point's events ---- */
 
-/* Clocks count by themselves.  exclude_user excludes every occurrence. */
+/* exclude_user excludes every occurrence. */
 static bool listens(const struct perfring_soft_event *event)
 {
-	return !event->is_clock && !event->attr.exclude_user;
+	return event->point && !event->attr.exclude_user;
 }
 
 /* Each looks again after its change, so the last change, of this or of a handler, is by one that has seen the last
@@ -119,12 +130,14 @@ void perfring_soft_point_update(struct perfring_soft_event *event)
 int perfring_soft_point_add(struct perfring_soft_event *event, struct soft_list **old)
 {
 	struct perfring_soft_point *point = event->point;
-	struct soft_list *list = (struct soft_list *)(uintptr_t)point->events, *another;
-	uint32_t end = list ? list->count : 0, live = 0, place = 0;
+	struct soft_list *list, *another;
+	uint32_t end, live = 0, place = 0;
 
 	*old = NULL;
 	if (!listens(event))
 		return 0;
+	list = (struct soft_list *)(uintptr_t)point->events;
+	end = list ? list->count : 0;
 	while (end && !list->events[end - 1])
 		end--;
 	if (list && end < list->count) { /* after all others: raise_active goes from the last to the first */
@@ -148,7 +161,7 @@ int perfring_soft_point_add(struct perfring_soft_event *event, struct soft_list 
 
 void perfring_soft_point_remove(struct perfring_soft_event *event)
 {
-	struct soft_list *list = (struct soft_list *)(uintptr_t)event->point->events;
+	struct soft_list *list = event->point ? (struct soft_list *)(uintptr_t)event->point->events : NULL;
 
 	for (uint32_t i = 0; list && i < list->count; i++)
 		if (list->events[i] == event)

@@ -11,7 +11,8 @@
  * perfring_soft_thread_create's: their FORK names that thread, the FORK of others the first one.
  *
  * put_state remembers a hash of each thing that is in the ring.  Each call replaces the hashes by those of what exists now,
- * so what was unmapped and is mapped again at the same address is new.  What found the ring full is tried again.
+ * so what was unmapped and is mapped again at the same address is new.  What found the ring full is tried again.  Into a ring
+ * that overwrites each call writes all.
  */
 #include <errno.h>
 #include <limits.h>
@@ -302,6 +303,8 @@ static int put_all(struct perfring_soft_event *event, char *maps, const struct s
 
 	if (!pass.instance || !pass.instance->writer)
 		return -EINVAL;
+	if (event->attr.write_backward) /* the ring overwrites, so what was written may be gone */
+		event->state.count = 0;
 	if (event->attr.comm)
 		ret = put_comms(&pass);
 	if (!ret)

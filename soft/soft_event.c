@@ -1,4 +1,4 @@
-/* soft_event.c - events: opened by the kernel's rules, in groups, with a ring for each thread; on and off; read.
+/* soft_event.c - events: opened by the kernel's rules, in groups, with a ring for each thread; on and off.
  *
  * An event counts while it and its group's leader are on.  Any thread or handler may change either word, and then settles
  * what depends on it: the times of instances, point->active, timers.  Settling brings each to the event's state, then looks
@@ -9,136 +9,25 @@
  *     close                              an occurrence
  *       off; unlink from the point         enters a section
  *       grace                              list, event, instance, writer: each by an acquire
- *       free rings, instances, event       exits
+ *       unlink from all events; pmu->del   exits
+ *       grace, of clocks: timers' handlers
+ *       free rings, instances, event
+ *
+ * Until it is unlinked from all events, a thread that leaves folds its instance.  No lock is held over a grace period: a handler
+ * that forks takes the lock, and its raise is what the grace period waits for.
  */
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "os/signals.h"
 #include "soft_private.h"
-#include "sample/attr.h"
 
 enum {
 	READ_MAX = 16384,
-	STACK_MAX = 65535,
 };
 
-#define FLAG(name) (UINT64_C(1) << PERFRING_ATTR_FLAG_##name)
-
-/* The bits that are implemented.  A later bit may mean more. */
-#define READ_BITS (2 * (uint64_t)PERFRING_FORMAT_LOST - 1)
-#define FLAGS (2 * FLAG(defer_output) - 1)
-
-/* Reserved registers of user mode by perf's numbers. */
-#if defined(__x86_64__)
-#define REGS_RESERVED (UINT64_C(0xf000) | UINT64_C(0xff000000)) /* DS ES FS GS, and none */
-#elif defined(__aarch64__)
-#define REGS_RESERVED (~((UINT64_C(1) << 33) - 1))
-#else
-#define REGS_RESERVED UINT64_C(0)
-#endif
-
-/* ---- attr: docs/abi.md 1.3, 1.5 ---- */
-
-/* As many bytes as its own size says. */
-static int copy_attr(struct perf_event_attr *copy, const struct perf_event_attr *attr, uint32_t *aux_action)
-{
-	const unsigned char *bytes = (const unsigned char *)attr;
-	uint32_t size = perfring_attr_own_size(attr);
-	struct perfring_attr_members members;
-
-	if (perfring_attr_read(&members, attr))
-		return -E2BIG;
-	for (uint32_t i = PERFRING_ATTR_KNOWN; i < size; i++)
-		if (bytes[i])
-			return -E2BIG;
-	*aux_action = (uint32_t)members.aux_action;
-	*copy = perfring_attr_whole(attr);
-	copy->size = size < sizeof(*copy) ? size : (uint32_t)sizeof(*copy);
-	return 0;
-}
-
-/* The rules of every kernel. */
-static int judge_shape(const struct perf_event_attr *attr, uint64_t flags, uint32_t aux_action)
-{
-	uint64_t type = attr->sample_type;
-
-	if (type & ~(uint64_t)PERFRING_SAMPLE_KNOWN || attr->read_format & ~READ_BITS || flags & ~FLAGS ||
-	    attr->__reserved_2 || aux_action & ~7u)
-		return -EINVAL;
-	if (type & PERF_SAMPLE_REGS_USER && (!attr->sample_regs_user || attr->sample_regs_user & REGS_RESERVED))
-		return -EINVAL;
-	if (type & PERF_SAMPLE_STACK_USER && (attr->sample_stack_user >= STACK_MAX || attr->sample_stack_user & 7))
-		return -EINVAL;
-	if (type & PERFRING_SAMPLE_WEIGHT && type & PERFRING_SAMPLE_WEIGHT_STRUCT)
-		return -EINVAL;
-	if ((flags & FLAG(inherit_thread) && !(flags & FLAG(inherit))) ||
-	    (flags & FLAG(remove_on_exec) && flags & FLAG(enable_on_exec)) ||
-	    (flags & FLAG(sigtrap) && !(flags & FLAG(remove_on_exec))))
-		return -EINVAL;
-	if (aux_action & 6) /* aux_pause, aux_resume: no leader here has an AUX area */
-		return -EINVAL;
-	return 0;
-}
-
-static bool clock_is_valid(const struct perf_event_attr *attr)
-{
-	return !attr->use_clockid || attr->clockid == CLOCK_MONOTONIC || attr->clockid == CLOCK_MONOTONIC_RAW ||
-	       attr->clockid == CLOCK_REALTIME || attr->clockid == CLOCK_BOOTTIME || attr->clockid == CLOCK_TAI;
-}
-
-/* Sets the members of the event that attr gives. */
-static int judge(struct perfring_soft_event *event, const struct perf_event_attr *from, unsigned scope)
-{
-	struct perf_event_attr *attr = &event->attr;
-	uint32_t aux_action;
-	uint64_t flags;
-	int ret;
-
-	ret = copy_attr(attr, from, &aux_action);
-	if (ret)
-		return ret;
-	ret = perfring_format_from_attr(&event->format, attr);
-	if (ret)
-		return ret;
-	flags = event->format.flags;
-	ret = judge_shape(attr, flags, aux_action);
-	if (ret)
-		return ret;
-	if (attr->freq ? attr->sample_freq > PERFRING_LOAD(&perfring_soft_max_rate) : attr->sample_period >> 63)
-		return -EINVAL;
-	if (scope == PERFRING_SOFT_PROCESS)
-		flags |= FLAG(inherit);
-	event->has_heirs = flags & FLAG(inherit);
-	/* Only TID says whose values these are. */
-	if (flags & FLAG(inherit) && attr->sample_type & PERF_SAMPLE_READ && !(attr->sample_type & PERF_SAMPLE_TID))
-		return -EINVAL;
-	if (!clock_is_valid(attr))
-		return -EINVAL;
-	event->point = perfring_soft_point_of(attr->type, attr->config);
-	if (!event->point)
-		return -ENOENT;
-	if (perfring_soft_refused(flags, attr->sample_type, attr->sample_regs_user) || aux_action)
-		return -EOPNOTSUPP;
-	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN && attr->sample_max_stack > SOFT_CHAIN_MAX)
-		return -EOVERFLOW;
-	event->is_clock = attr->type == PERF_TYPE_SOFTWARE && attr->config != PERF_COUNT_SW_DUMMY;
-	event->samples = attr->sample_period != 0;
-	event->is_monotonic = !attr->use_clockid || attr->clockid == CLOCK_MONOTONIC;
-	if (event->is_clock && attr->freq) { /* docs/abi.md 9.3: converted once */
-		attr->sample_period = attr->sample_freq ? SECOND / attr->sample_freq : 0;
-		attr->freq = 0;
-	}
-	return 0;
-}
-
 /* ---- groups ---- */
-
-static uint32_t read_size(const struct perfring_soft_event *event, uint32_t members)
-{
-	uint64_t format = event->attr.read_format;
-	uint32_t entries = format & PERF_FORMAT_GROUP ? members : 1;
-
-	return perfring_format_read_head(format) + entries * perfring_format_read_entry(format);
-}
 
 /* Whether the event may join the other's group, or write into its rings. */
 static bool is_akin(const struct perfring_soft_event *event, const struct perfring_soft_event *other)
@@ -161,10 +50,10 @@ static int judge_group(const struct perfring_soft_event *event, const struct per
 		for (member = leader; member; member = member->next)
 			members++;
 		for (member = leader; member; member = member->next)
-			if (read_size(member, members) > READ_MAX)
+			if (perfring_soft_read_size_of(member, members) > READ_MAX)
 				return -E2BIG;
 	}
-	return read_size(event, members) > READ_MAX ? -E2BIG : 0;
+	return perfring_soft_read_size_of(event, members) > READ_MAX ? -E2BIG : 0;
 }
 
 /* Both locks.  A concurrent occurrence sees the group with the new member, without it, or only its beginning. */
@@ -179,72 +68,116 @@ static void join_group(struct perfring_soft_event *event, struct perfring_soft_e
 
 /* ---- what depends on `on` ---- */
 
-/* The event's next instance from thread index *i on, or NULL.  The switch, or perfring_soft_lock. */
-static struct soft_instance *instance_from(const struct perfring_soft_event *event, uint32_t *i)
+/* What a meter measures, now.  0: the thread has ended. */
+typedef uint64_t gauge(struct soft_instance *instance);
+
+static uint64_t time_of(struct soft_instance *instance)
 {
-	while (*i < event->threads && !event->instances[*i])
-		++*i;
-	return *i < event->threads ? event->instances[*i] : NULL;
+	return perfring_soft_thread_time(instance->thread);
 }
 
-/* Of a running time.  The clock of a thread that has exited is 0. */
-static uint64_t since(uint64_t time, uint64_t now)
+/* While a thread joins or leaves it is no thread of ours. */
+static bool is_here(const struct soft_instance *instance)
 {
-	uint64_t begun = time & ~SOFT_TIME_RUNS;
+	if (perfring_soft_self)
+		return instance->thread == perfring_soft_self;
+	return instance->thread->tid == (uint32_t)syscall(SYS_gettid);
+}
+
+/* What a PMU calls may be cancellation points; the switch may be held, or a record be in the ring. */
+static uint64_t value_of(struct soft_instance *instance)
+{
+	uint64_t value;
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	value = instance->event->pmu->read(&instance->counter, is_here(instance));
+	pthread_setcancelstate(state, NULL);
+	return value;
+}
+
+static uint64_t since(uint64_t word, uint64_t now)
+{
+	uint64_t begun = word & ~SOFT_RUNS;
 
 	return now > begun ? now - begun : 0;
 }
 
-/* Never less than was returned before: settle_time reads the clock before it stores the sum, and the clock of a thread
- * that has exited is 0. */
-uint64_t perfring_soft_time_enabled(struct soft_instance *instance)
+/* Never less than was returned before: settle_meter reads the gauge before it stores the sum, and that of a thread that has
+ * exited is 0. */
+static uint64_t read_meter(struct soft_meter *meter, struct soft_instance *instance, gauge *now)
 {
-	uint64_t reported = PERFRING_LOAD(&instance->reported), time = PERFRING_LOAD(&instance->time);
+	uint64_t reported = PERFRING_LOAD(&meter->reported), sum = PERFRING_LOAD(&meter->word);
 
-	if (time & SOFT_TIME_RUNS)
-		time = since(time, perfring_soft_thread_time(instance->thread));
-	while (reported < time)
-		if (PERFRING_COMPARE_EXCHANGE(&instance->reported, &reported, time))
-			return time;
+	if (sum & SOFT_RUNS)
+		sum = since(sum, now(instance));
+	while (reported < sum)
+		if (PERFRING_COMPARE_EXCHANGE(&meter->reported, &reported, sum))
+			return sum;
 	return reported;
 }
 
-/* Returns 1 if it began to count, -1 if it stopped, else 0. */
-static int settle_time(struct soft_instance *instance)
+uint64_t perfring_soft_time_enabled(struct soft_instance *instance)
 {
-	uint64_t time, now, to;
+	return read_meter(&instance->time, instance, time_of);
+}
+
+/* Returns 1 if it began to count, -1 if it stopped, else 0. */
+static int settle_meter(struct soft_meter *meter, struct soft_instance *instance, gauge *read)
+{
+	uint64_t word, now, to;
 	int change = 0;
 	bool active;
 
 	for (;;) {
 		active = perfring_soft_is_active(instance->event);
 		PERFRING_POINT(time_looked);
-		time = PERFRING_LOAD_ORDERED(&instance->time);
-		if (active == !!(time & SOFT_TIME_RUNS))
+		word = PERFRING_LOAD_ORDERED(&meter->word);
+		if (active == !!(word & SOFT_RUNS))
 			return change;
-		now = perfring_soft_thread_time(instance->thread);
-		to = active ? (now - time) | SOFT_TIME_RUNS : since(time, now);
+		now = read(instance);
+		/* An account that is not known has no base to count from: the next one to settle asks again. */
+		if (active && !now && read == value_of && instance->event->pmu == &perfring_soft_accounts)
+			return change;
+		to = active ? (now - word) | SOFT_RUNS : now ? since(word, now) : PERFRING_LOAD(&meter->reported);
 		PERFRING_POINT(time_taken);
-		if (PERFRING_COMPARE_EXCHANGE(&instance->time, &time, to))
+		if (PERFRING_COMPARE_EXCHANGE(&meter->word, &word, to))
 			change = active ? 1 : -1;
 	}
 }
 
+static int settle_meters(struct soft_instance *instance)
+{
+	if (instance->event->pmu->read)
+		settle_meter(&instance->value, instance, value_of);
+	return settle_meter(&instance->time, instance, time_of);
+}
+
+static bool runs(const struct soft_instance *instance)
+{
+	return PERFRING_LOAD_ORDERED(&instance->time.word) & SOFT_RUNS;
+}
+
 /* The switch. */
+static void start_or_stop(struct soft_instance *instance, bool starts)
+{
+	const struct perfring_soft_pmu *pmu = instance->event->pmu;
+	void (*call)(struct perfring_soft_counter *) = starts ? pmu->start : pmu->stop;
+	int state;
+
+	if (!call)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state); /* as in value_of */
+	call(&instance->counter);
+	pthread_setcancelstate(state, NULL);
+}
+
+/* The switch.  Also if nothing has changed: event_stop calls no PMU. */
 static void settle_instance(struct soft_instance *instance)
 {
-	switch (settle_time(instance)) {
-	case 1:
+	if (settle_meters(instance) > 0)
 		perfring_soft_period_resume(instance);
-		perfring_soft_timer_start(instance);
-		break;
-	case -1:
-		perfring_soft_timer_stop(instance);
-		break;
-	default: /* event_stop may have switched it off for a moment, and the handler stopped its timer */
-		if (PERFRING_LOAD_ORDERED(&instance->time) & SOFT_TIME_RUNS)
-			perfring_soft_timer_resume(instance);
-	}
+	start_or_stop(instance, runs(instance));
 }
 
 /* The switch.  The event, with its group if it leads one. */
@@ -254,7 +187,7 @@ static void settle(struct perfring_soft_event *event)
 	struct soft_instance *instance;
 
 	do {
-		for (uint32_t i = 0; (instance = instance_from(member, &i)); i++)
+		for (uint32_t i = 0; (instance = perfring_soft_instance_from(member, &i)); i++)
 			settle_instance(instance);
 		perfring_soft_point_update(member);
 		member = member->next;
@@ -267,6 +200,7 @@ void perfring_soft_event_stop(struct perfring_soft_event *event)
 	const struct soft_thread *self = perfring_soft_self;
 	struct perfring_soft_event *member = event;
 	struct soft_instance *instance;
+	sigset_t signals;
 
 	if (!self) /* a child of a handler that interrupted us: there it is off */
 		return;
@@ -275,8 +209,11 @@ void perfring_soft_event_stop(struct perfring_soft_event *event)
 	do {
 		instance = PERFRING_LOAD_ACQUIRE(&member->instances[self->index]);
 		if (instance)
-			settle_time(instance);
+			settle_meters(instance);
+		/* A handler that forks between its two words would leave the child a point that counts always, or never. */
+		perfring_os_signals_block(&signals);
 		perfring_soft_point_update(member);
+		perfring_soft_signals_restore(&signals);
 		member = PERFRING_LOAD_ACQUIRE(&member->next);
 	} while (PERFRING_LOAD_ACQUIRE(&event->leader) == event && member);
 }
@@ -285,10 +222,17 @@ void perfring_soft_event_stop(struct perfring_soft_event *event)
 
 static void free_instance(struct soft_instance *instance)
 {
-	perfring_soft_timer_delete(instance);
 	if (instance->event->set && instance->writer)
 		perfring_set_dismiss(instance->event->set, instance->writer);
+	perfring_soft_frames_free(instance);
 	free(instance);
+}
+
+/* perfring_soft_lock. */
+static void delete_counter(struct soft_instance *instance)
+{
+	if (instance->event->pmu->del)
+		instance->event->pmu->del(&instance->counter);
 }
 
 int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_thread *thread)
@@ -302,6 +246,7 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 	instance->event = event;
 	instance->thread = thread;
 	instance->id = event->opener == thread ? event->id : perfring_soft_next_id();
+	instance->counter = (struct perfring_soft_counter){.event = event, .attr = &event->attr, .tid = thread->tid};
 	perfring_soft_output_init(instance);
 	if (event->set) {
 		ret = perfring_set_admit(event->set, thread->pthread, thread->tid, &instance->writer);
@@ -309,9 +254,10 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 		owner = event->output->instances[thread->index];
 		instance->writer = owner ? owner->writer : NULL;
 	}
-	/* exclude_user excludes all samples here, but not the count (docs/abi.md 9.4). */
-	if (!ret && event->is_clock && event->samples && !event->attr.exclude_user)
-		ret = perfring_soft_timer_make(instance);
+	if (!ret && PERFRING_LOAD(&event->by_tables))
+		ret = perfring_soft_frames_make(instance);
+	if (!ret && event->pmu->add)
+		ret = event->pmu->add(&instance->counter);
 	if (ret) {
 		free_instance(instance);
 		return ret;
@@ -326,11 +272,12 @@ int perfring_soft_instance_make(struct perfring_soft_event *event, struct soft_t
 	return 0;
 }
 
-static uint64_t counted(struct soft_instance *instance)
+uint64_t perfring_soft_counted(struct soft_instance *instance)
 {
 	/* Both clocks count the thread's time while it was on (docs/abi.md 9.4). */
-	uint64_t count =
-		instance->event->is_clock ? perfring_soft_time_enabled(instance) : PERFRING_LOAD(&instance->count);
+	uint64_t count = instance->event->is_clock    ? perfring_soft_time_enabled(instance)
+			 : instance->event->pmu->read ? read_meter(&instance->value, instance, value_of)
+						      : PERFRING_LOAD(&instance->count);
 	uint64_t base = PERFRING_LOAD(&instance->base);
 
 	return count > base ? count - base : 0; /* less: a reset since then */
@@ -346,15 +293,17 @@ void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_
 		return;
 	perfring_soft_switch_take(&signals);
 	if (event->opener == thread) {
-		event->own_count += counted(instance);
+		event->own_count += perfring_soft_counted(instance);
 		event->opener = NULL;
 	} else {
-		event->exited_count += counted(instance);
+		event->exited_count += perfring_soft_counted(instance);
 	}
 	event->exited_enabled += perfring_soft_time_enabled(instance);
 	event->exited_lost += PERFRING_LOAD(&instance->output.lost);
 	PERFRING_STORE(&event->instances[thread->index], NULL);
+	start_or_stop(instance, false);
 	perfring_soft_switch_give(&signals);
+	delete_counter(instance);
 	free_instance(instance);
 }
 
@@ -362,11 +311,23 @@ void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_
 
 static void free_event(struct perfring_soft_event *event)
 {
-	for (uint32_t i = 0; i < event->threads; i++)
+	for (uint32_t i = 0; i < event->threads; i++) {
+		if (event->instances[i])
+			perfring_soft_frames_free(event->instances[i]);
 		free(event->instances[i]);
+	}
 	perfring_set_close(event->set);
 	free(event->state.array);
 	free(event);
+}
+
+/* perfring_soft_lock.  Before free_event; of clocks a grace period before. */
+static void delete_counters(struct perfring_soft_event *event)
+{
+	struct soft_instance *instance;
+
+	for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++)
+		delete_counter(instance);
 }
 
 /* perfring_soft_lock.  The event is not published yet; free_event frees what an error leaves. */
@@ -410,7 +371,7 @@ static int open_event_on(struct perfring_soft_event **result, const struct perf_
 	if (!event)
 		return -ENOMEM;
 	event->scope = scope;
-	ret = judge(event, attr, scope);
+	ret = perfring_soft_judge(event, attr, scope);
 	if (!ret)
 		ret = perfring_soft_join();
 	if (ret) {
@@ -429,8 +390,13 @@ static int open_event_on(struct perfring_soft_event **result, const struct perf_
 	if (!ret)
 		ret = perfring_soft_point_add(event, &old);
 	if (ret) {
-		perfring_soft_timers_delete(event);
+		perfring_soft_switch_take(&signals);
+		PERFRING_EXCHANGE(&event->on, 0);
+		settle(event);
+		perfring_soft_switch_give(&signals);
+		delete_counters(event);
 		perfring_soft_lock_give();
+		perfring_soft_grace();
 		free_event(event);
 		return ret;
 	}
@@ -470,7 +436,8 @@ static void leave_group(struct perfring_soft_event *event)
 	if (event->leader != event) {
 		for (link = &event->leader->next; *link != event; link = &(*link)->next)
 			;
-		PERFRING_STORE(link, event->next); /* no order: event->next was published before */
+		PERFRING_STORE(link, event->next);     /* no order: event->next was published before */
+		PERFRING_STORE(&event->leader, event); /* until it is freed: the leader may be closed meanwhile */
 		return;
 	}
 	for (member = event->next; member; member = next) {
@@ -490,11 +457,28 @@ static void redirect(struct perfring_soft_event *event, struct perfring_soft_eve
 
 	if (!to) /* first: from here on what has no ring is not lost */
 		PERFRING_STORE(&event->output, NULL);
-	for (uint32_t i = 0; (instance = instance_from(event, &i)); i++) {
+	for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++) {
 		owner = to ? to->instances[i] : NULL;
 		PERFRING_STORE_RELEASE(&instance->writer, owner ? owner->writer : NULL); /* partner: emit.c */
 	}
 	PERFRING_STORE(&event->output, to); /* no order: emit.c only counts by it */
+}
+
+/* perfring_soft_lock.  Of a fork's child: it is linked nowhere, and has no threads and timers here.  A raise that the forking
+ * handler has interrupted goes on in the child, and uses it until its end: then a later close frees it. */
+static void close_inherited(struct perfring_soft_event *event)
+{
+	static struct perfring_soft_event *closed; /* perfring_soft_lock */
+	struct perfring_soft_event *next;
+	bool frees;
+
+	event->all = closed;
+	closed = event;
+	for (frees = !perfring_soft_raise_is_inherited(); frees && closed; closed = next) {
+		next = closed->all;
+		delete_counters(closed);
+		free_event(closed);
+	}
 }
 
 void perfring_soft_close(struct perfring_soft_event *event)
@@ -504,27 +488,37 @@ void perfring_soft_close(struct perfring_soft_event *event)
 
 	if (!event)
 		return;
-	if (event->is_inherited) { /* it is linked nowhere, and has no threads and timers here */
-		free_event(event);
+	perfring_soft_lock_take();
+	if (event->is_inherited) {
+		close_inherited(event);
+		perfring_soft_lock_give();
 		return;
 	}
-	perfring_soft_lock_take();
 	perfring_soft_switch_take(&signals);
+	PERFRING_EXCHANGE(&event->on, 0); /* first: it becomes its own leader */
 	leave_group(event);
-	PERFRING_EXCHANGE(&event->on, 0);
 	settle(event);
 	perfring_soft_switch_give(&signals);
 	perfring_soft_point_remove(event);
-	for (link = &perfring_soft_events; *link != event; link = &(*link)->all)
-		;
-	*link = event->all;
 	for (other = perfring_soft_events; other; other = other->all)
 		if (other->output == event)
 			redirect(other, NULL);
-	perfring_soft_timers_delete(event);
 	perfring_soft_lock_give();
 	PERFRING_POINT(event_unlinked);
 	perfring_soft_grace();
+	perfring_soft_lock_take();
+	if (event->is_inherited) { /* a handler has forked since, and this is the child */
+		close_inherited(event);
+		perfring_soft_lock_give();
+		return;
+	}
+	for (link = &perfring_soft_events; *link != event; link = &(*link)->all)
+		;
+	*link = event->all;
+	delete_counters(event);
+	perfring_soft_lock_give();
+	if (event->is_clock && event->samples) /* for their timers' handlers */
+		perfring_soft_grace();
 	free_event(event);
 }
 
@@ -539,10 +533,10 @@ static int make_rings(struct perfring_soft_event *event, struct perfring_set *se
 	writers = calloc(event->threads + 1, sizeof(*writers));
 	if (!writers)
 		return -ENOMEM;
-	for (uint32_t i = 0; !ret && (instance = instance_from(event, &i)); i++)
+	for (uint32_t i = 0; !ret && (instance = perfring_soft_instance_from(event, &i)); i++)
 		ret = perfring_set_admit(set, instance->thread->pthread, instance->thread->tid, &writers[i]);
-	for (uint32_t i = 0; !ret && (instance = instance_from(event, &i)); i++) /* all, or none */
-		PERFRING_STORE_RELEASE(&instance->writer, writers[i]);           /* partner: emit.c */
+	for (uint32_t i = 0; !ret && (instance = perfring_soft_instance_from(event, &i)); i++) /* all, or none */
+		PERFRING_STORE_RELEASE(&instance->writer, writers[i]);                         /* partner: emit.c */
 	for (uint32_t i = 0; ret && i < event->threads; i++)
 		if (writers[i])
 			perfring_set_dismiss(set, writers[i]);
@@ -574,10 +568,13 @@ int perfring_soft_map_files(struct perfring_soft_event *event, uint32_t pages, c
 	struct perfring_set *set;
 	int ret;
 
+	if (event->attr.write_backward) /* as a read-only mapping of a kernel's event */
+		ring.flags |= PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE;
 	if (event->attr.watermark)
 		ring.wakeup = event->attr.wakeup_watermark;
 	perfring_soft_lock_take();
-	ret = event->set || event->output || event->handler ? -EINVAL : perfring_set_open(&set, &ring, &writer, SOFT_THREADS);
+	ret = event->set || event->output || event->handler ? -EINVAL
+							    : perfring_set_open(&set, &ring, &writer, SOFT_THREADS);
 	if (!ret) {
 		ret = make_rings(event, set);
 		if (ret)
@@ -600,8 +597,9 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 	int ret = 0;
 
 	perfring_soft_lock_take();
-	if (event->set || event->handler || (other && (other == event || !other->set || !is_akin(event, other) ||
-						       event->has_heirs > other->has_heirs)))
+	if (event->set || event->handler ||
+	    (other && (other == event || !other->set || !is_akin(event, other) || event->has_heirs > other->has_heirs ||
+		       event->attr.write_backward != other->attr.write_backward)))
 		ret = -EINVAL;
 	else
 		redirect(event, other);
@@ -645,7 +643,8 @@ int perfring_soft_set_signal(struct perfring_soft_event *event, int signal, uint
 	if (signal < 0 || signal > SIGRTMAX || tid >> 24)
 		return -EINVAL;
 	/* No order: a word on its own. */
-	PERFRING_STORE(&event->signal, signal ? (uint64_t)(uint32_t)fd << 32 | (uint64_t)tid << 8 | (unsigned)signal : 0);
+	PERFRING_STORE(&event->signal,
+		       signal ? (uint64_t)(uint32_t)fd << 32 | (uint64_t)tid << 8 | (unsigned)signal : 0);
 	return 0;
 }
 
@@ -665,9 +664,11 @@ static void switch_event(struct perfring_soft_event *event, bool group, bool on)
 	struct perfring_soft_event *first, *member;
 	sigset_t signals;
 
-	if (event->is_inherited)
-		return;
 	perfring_soft_switch_take(&signals);
+	if (event->is_inherited) {
+		perfring_soft_switch_give(&signals);
+		return;
+	}
 	first = group ? event->leader : event; /* the leader changes under the switch, then is freed */
 	for (member = first; member; member = group ? member->next : NULL) {
 		if (!on) {
@@ -702,8 +703,8 @@ void perfring_soft_reset(struct perfring_soft_event *event, bool group)
 	perfring_soft_switch_take(&signals);
 	/* The leader: as in switch_event. */
 	for (member = group ? event->leader : event; member; member = group ? member->next : NULL) {
-		for (uint32_t i = 0; (instance = instance_from(member, &i)); i++)
-			PERFRING_STORE(&instance->base, counted(instance) + instance->base);
+		for (uint32_t i = 0; (instance = perfring_soft_instance_from(member, &i)); i++)
+			PERFRING_STORE(&instance->base, perfring_soft_counted(instance) + instance->base);
 		member->own_count = 0;
 		PERFRING_EXCHANGE(&member->unjoined_count, 0);
 	}
@@ -725,19 +726,18 @@ int perfring_soft_refresh(struct perfring_soft_event *event, uint32_t n)
 {
 	sigset_t signals;
 
-	if (!event->samples || n >= SOFT_LIMIT_SPENT ||
-	    event->has_heirs) /* docs/abi.md 2.1 */
+	if (!event->samples || n >= SOFT_LIMIT_SPENT || event->has_heirs) /* docs/abi.md 2.1 */
 		return -EINVAL;
 	if (!n) {
 		perfring_soft_enable(event, false);
 		return 0;
 	}
-	if (event->is_inherited)
-		return 0;
 	perfring_soft_switch_take(&signals);
-	add_limit(event, n);
-	set_on(event);
-	settle(event);
+	if (!event->is_inherited) {
+		add_limit(event, n);
+		set_on(event);
+		settle(event);
+	}
 	perfring_soft_switch_give(&signals);
 	return 0;
 }
@@ -746,7 +746,6 @@ int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period)
 {
 	struct soft_instance *instance;
 	sigset_t signals;
-	bool runs;
 
 	if (!event->samples || !period ||
 	    (event->attr.freq ? period > PERFRING_LOAD(&perfring_soft_max_rate) : period >> 63))
@@ -754,153 +753,12 @@ int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period)
 	perfring_soft_switch_take(&signals);
 	PERFRING_STORE(&event->attr.sample_period,
 		       period); /* or sample_freq, the same word: for threads that join later */
-	for (uint32_t i = 0; (instance = instance_from(event, &i)); i++) {
-		runs = PERFRING_LOAD(&instance->time) & SOFT_TIME_RUNS;
-		perfring_soft_timer_stop(instance);
+	for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++) {
+		start_or_stop(instance, false);
 		perfring_soft_period_set(instance, period);
-		if (runs)
-			perfring_soft_timer_start(instance);
+		if (runs(instance))
+			start_or_stop(instance, true);
 	}
 	perfring_soft_switch_give(&signals);
 	return 0;
-}
-
-/* ---- read ---- */
-
-uint64_t perfring_soft_id(const struct perfring_soft_event *event)
-{
-	return event->id;
-}
-
-struct reading {
-	uint64_t value, enabled, lost;
-};
-
-static void add(struct reading *reading, struct soft_instance *instance)
-{
-	reading->value += counted(instance);
-	reading->enabled += perfring_soft_time_enabled(instance);
-	reading->lost += PERFRING_LOAD(&instance->output.lost); /* no order: a count */
-}
-
-/* Of the thread with that index; UINT32_MAX: of all threads (the switch). */
-static struct reading reading_of(const struct perfring_soft_event *event, uint32_t index)
-{
-	struct soft_instance *instance;
-	struct reading reading = {0, 0, 0};
-
-	if (index != UINT32_MAX) {
-		instance = PERFRING_LOAD_ACQUIRE(&event->instances[index]); /* partner: instance_make */
-		if (instance)
-			add(&reading, instance);
-		return reading;
-	}
-	reading.value = event->own_count + event->exited_count + PERFRING_LOAD(&event->unjoined_count);
-	reading.enabled = event->exited_enabled;
-	reading.lost = event->exited_lost + PERFRING_LOAD(&event->unjoined_lost);
-	for (uint32_t i = 0; (instance = instance_from(event, &i)); i++)
-		add(&reading, instance);
-	return reading;
-}
-
-/* docs/abi.md 2.2: nr and times before the entries; without a group, the times are inside the only entry.  A software
- * event runs while it is enabled. */
-static uint64_t *put_times(uint64_t *word, uint64_t format, uint64_t enabled)
-{
-	if (format & PERF_FORMAT_TOTAL_TIME_ENABLED)
-		*word++ = enabled;
-	if (format & PERF_FORMAT_TOTAL_TIME_RUNNING)
-		*word++ = enabled;
-	return word;
-}
-
-static void put_ids(uint64_t *word, uint64_t format, uint64_t id, uint64_t lost)
-{
-	if (format & PERF_FORMAT_ID)
-		*word++ = id;
-	if (format & PERFRING_FORMAT_LOST)
-		*word++ = lost;
-}
-
-/* last: of the group's members, NULL: of all.  Returns the size; 0: more than `max`. Meanwhile the group may change; each
- * entry is valid. */
-static uint32_t put_reading(const struct perfring_soft_event *event, uint32_t index,
-			    const struct perfring_soft_event *last, unsigned char *to, size_t max)
-{
-	uint64_t format = event->attr.read_format, words[8], *word, nr = 0;
-	bool group = format & PERF_FORMAT_GROUP;
-	uint32_t head = group ? perfring_format_read_head(format) : 0, size = head;
-	uint32_t entry = group ? perfring_format_read_entry(format) : read_size(event, 1);
-	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&event->leader);
-	const struct perfring_soft_event *member = group ? leader : event;
-	struct reading reading;
-
-	for (; member; member = group ? PERFRING_LOAD_ACQUIRE(&member->next) : NULL, nr++, size += entry) {
-		if (size + entry > max)
-			return 0;
-		reading = reading_of(member, index);
-		words[0] = reading.value;
-		word = group ? words + 1 : put_times(words + 1, format, reading.enabled);
-		put_ids(word, format, member->id, reading.lost);
-		memcpy(to + size, words, entry);
-		if (member == last)
-			group = false;
-	}
-	if (!head)
-		return size;
-	/* read(2) has the leader's times, a sample those of its own event. */
-	reading = reading_of(index == UINT32_MAX ? leader : event, index);
-	words[0] = nr;
-	put_times(words + 1, format, reading.enabled);
-	memcpy(to, words, head);
-	return size;
-}
-
-uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max)
-{
-	return put_reading(instance->event, instance->thread->index, NULL, to, max);
-}
-
-/* The kernel ends a task's events from the last to the first: of a group those that are left. */
-uint32_t perfring_soft_read_at_exit(const struct soft_instance *instance, void *to, uint32_t max)
-{
-	const struct perfring_soft_event *event = instance->event, *member = event->leader;
-	uint32_t members = 1, size;
-
-	for (; member != event; member = member->next)
-		members++;
-	size = read_size(event, members);
-	return to ? put_reading(event, instance->thread->index, event, to, max) : size;
-}
-
-uint32_t perfring_soft_read_size(const struct soft_instance *instance)
-{
-	const struct perfring_soft_event *member = PERFRING_LOAD_ACQUIRE(&instance->event->leader);
-	uint32_t members = 0;
-
-	for (; member; member = PERFRING_LOAD_ACQUIRE(&member->next))
-		members++;
-	return read_size(instance->event, members);
-}
-
-int64_t perfring_soft_read(struct perfring_soft_event *event, void *buffer, size_t size)
-{
-	sigset_t signals;
-	uint32_t put;
-
-	perfring_soft_switch_take(&signals);
-	put = put_reading(event, UINT32_MAX, NULL, buffer, size);
-	perfring_soft_switch_give(&signals);
-	return put ? (int64_t)put : -ENOSPC;
-}
-
-uint64_t perfring_soft_lost(const struct perfring_soft_event *event)
-{
-	sigset_t signals;
-	uint64_t lost;
-
-	perfring_soft_switch_take(&signals);
-	lost = reading_of(event, UINT32_MAX).lost;
-	perfring_soft_switch_give(&signals);
-	return lost;
 }

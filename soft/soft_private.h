@@ -1,13 +1,18 @@
 /* soft_private.h - what the files of soft/ share.
  *
+ *     soft_pmu.c        sources of counts: which events there are
  *     point.c           points by (type, config) and by name, their events; raise
  *     grace.c           sections around raises, and grace periods that wait for them (RCU)
- *     soft_event.c      events: open, close, enable, read, groups, rings, redirection
+ *     soft_event.c      events: open, close, enable, groups, rings, redirection
+ *     soft_attr.c       the rules of attrs
+ *     soft_read.c       what read(2) gives
  *     thread.c          threads that join and leave; locks; fork
  *     period.c          an occurrence: docs/abi.md 9.2, 9.5, 9.6; frequency
  *     emit.c            samples and other records, encoded into the ring
- *     unwind.c          call chains by frame pointers; registers; the stack's bytes
+ *     unwind.c          call chains, by frame pointers or unwind tables; registers; the stack's bytes
+ *     tables.c          unwind tables of what is loaded, made outside handlers
  *     timer.c           the clocks' timers and their signal
+ *     account.c         what the kernel accounts to each thread
  *     stack.c           the stack that the clocks' handler runs on
  *     process_state.c   COMM, FORK, EXIT, MMAP2, READ
  *     soft_refusal.c    what a process cannot know, each with its sentence
@@ -18,8 +23,8 @@
  * are freed after a grace period; an instance also by its own thread.
  *
  * Locks, of which an occurrence takes neither:
- *     perfring_soft_lock   lists of events, threads and rings, groups.  Threads only.  Its holder may allocate and wait for a
- *                          grace period.  It blocks all signals, because a handler that forks takes it too.
+ *     perfring_soft_lock   lists of events, threads and rings, groups.  Threads only.  Its holder may allocate.  It waits for
+ *                          no grace period, and blocks all signals, because a handler that forks takes it too.
  *     the switch           what is enabled, times, timers, bases of counts.  The lists change only with both locks held.
  *                          Threads and handlers (enable, disable ...).  It blocks all signals, so no handler interrupts its
  *                          holder.  Its holder neither allocates nor waits.  Order: perfring_soft_lock, the switch.
@@ -29,11 +34,13 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <time.h>
 
 #include <perfring/access.h>
 #include <perfring/record.h>
 #include <perfring/soft.h>
+#include <perfring/unwind.h>
 
 enum {
 	SOFT_THREADS = 4096, /* joined at one time */
@@ -49,13 +56,40 @@ enum {
 /* In event->limit: the last overflow was used.  The event stays off until it is enabled. */
 #define SOFT_LIMIT_SPENT 0x80000000u
 
-#define SOFT_TIME_RUNS (UINT64_C(1) << 63)
+#define SOFT_RUNS (UINT64_C(1) << 63)
 
 /* In instance->pending: one signal; the last of them is POLL_HUP. */
 #define SOFT_SIGNAL UINT64_C(2)
 #define SOFT_SIGNAL_HUP UINT64_C(1)
 
+/* Architectures of which unwind tables are followed. */
+#if defined(__LP64__) && (defined(__x86_64__) || defined(__aarch64__))
+#define SOFT_HAS_TABLES true
+#else
+#define SOFT_HAS_TABLES false
+#endif
+
 struct soft_instance;
+
+/* Of what is loaded: tables.c.  It never changes. */
+struct soft_tables {
+	struct perfring_unwind_space space;
+	struct perfring_unwind_map maps[];
+};
+
+/* What walks by tables need, of an event in a thread.  Only that thread and its handlers use it. */
+struct soft_frames {
+	struct perfring_unwind_cache *cache;
+	bool is_used; /* by the thread, or a handler that it is in: a further one does without */
+	uint32_t nr;
+	uint64_t words[SOFT_CHAIN_MAX + 1];
+};
+
+/* The call chain of one sample.  Both NULL: by frame pointers. */
+struct soft_chain {
+	const struct soft_tables *tables;
+	struct soft_frames *frames; /* NULL: walked each time that it is asked for */
+};
 
 /* A thread that has joined.  Its memory is never freed, only reused: grace periods read it without a lock. */
 struct soft_thread {
@@ -72,11 +106,19 @@ struct soft_thread {
 	timer_t timer;
 	uint32_t changes; /* of the next expiry */
 	bool has_timer;
+	bool raises_on;       /* in a fork's child: of the parent's thread that forked in a raise, which goes on here */
 	unsigned char *stack; /* stack.c's: the lowest byte of the alternate stack that perfring made, or NULL */
 };
 
 /* The calling thread, or NULL.  Initial-exec: its first use in a handler allocates nothing. */
 extern __thread struct soft_thread *perfring_soft_self __attribute__((tls_model("initial-exec")));
+
+/* By how much something that only grows has grown while the event counted in a thread. */
+struct soft_meter {
+	perfring_u64
+		word; /* Stopped: the sum.  Running: (value at the start - sum) | SOFT_RUNS.  By compare-exchange */
+	perfring_u64 reported; /* the largest sum that was returned.  From outside: compare-exchange */
+};
 
 /* One event in one thread. */
 struct soft_instance {
@@ -111,10 +153,9 @@ struct soft_instance {
 	perfring_u64 freq_next;    /* count at which to measure again, in any tick */
 	perfring_u64 freq_sampled; /* tick of the last sample */
 
-	/* Time enabled, in ns of the thread's CPU clock: as a task's context it runs while its thread does (docs/abi.md
-	 * 9.7).  Stopped: the sum.  Running: (start time - sum) | SOFT_TIME_RUNS.  By PERFRING_COMPARE_EXCHANGE. */
-	perfring_u64 time;
-	perfring_u64 reported; /* the largest time that was returned.  From outside: compare-exchange */
+	/* Enabled, in ns of the thread's CPU clock: as a task's context it runs while its thread does (docs/abi.md 9.7). */
+	struct soft_meter time;
+	struct soft_meter value; /* of a PMU that has `read` */
 
 	/* From outside (release, RCU): the ring that it writes into, or NULL. */
 	struct perfring_writer *writer;
@@ -124,6 +165,10 @@ struct soft_instance {
 	struct soft_instance *next_clock;  /* read by the thread's handlers, and under the switch */
 	struct soft_instance **clock_link; /* NULL: not a sampling clock */
 	perfring_u64 due; /* ns of the CPU clock, the interval's end; 0: stopped.  By compare-exchange and exchange */
+
+	struct soft_frames *frames; /* from outside (release, RCU): NULL without unwind tables */
+
+	struct perfring_soft_counter counter; /* what the PMU sees */
 };
 
 struct soft_hashes {
@@ -134,32 +179,36 @@ struct soft_hashes {
 struct perfring_soft_event {
 	struct perf_event_attr attr;
 	struct perfring_format format;
-	struct perfring_soft_point *point;
+	const struct perfring_soft_pmu *pmu;
+	struct perfring_soft_point *point; /* NULL: it has no occurrences */
 	uint64_t id;
 	unsigned scope;
-	bool is_clock;     /* CPU_CLOCK, TASK_CLOCK */
+	bool is_clock;     /* CPU_CLOCK, TASK_CLOCK: it counts the time that it is enabled, and samples by timers */
 	bool samples;      /* sample_period is not 0 */
 	bool is_monotonic; /* its samples' times are of CLOCK_MONOTONIC */
 	uint32_t on;       /* by PERFRING_EXCHANGE: event_limit disables it in occurrences */
 	/* event_limit: overflows left, 0: no limit.  By compare-exchange or PERFRING_AND.  SOFT_LIMIT_SPENT */
 	uint32_t limit;
-	perfring_u64 signal;        /* fd << 32 | tid << 8 | signal: one word, so that all three are one caller's; 0: none */
+	perfring_u64 signal; /* fd << 32 | tid << 8 | signal: one word, so that all three are one caller's; 0: none */
 	/* Release, after handler_data; RCU. */
 	void (*handler)(const struct perfring_soft_overflow *overflow, void *data);
 	void *handler_data;
-	uint32_t handlers_going;    /* perfring_soft_lock: calls of set_handler that wait until no call of the old one is left */
-	uint32_t threads;           /* places of `instances` that were used */
-	uint32_t is_counted;        /* in point->active.  By PERFRING_EXCHANGE */
-	bool is_inherited;          /* by a fork's child */
-	bool has_heirs;             /* PROCESS; THREAD with attr.inherit: threads that its threads create have instances too */
+	uint32_t
+		handlers_going; /* perfring_soft_lock: calls of set_handler that wait until no call of the old one is left */
+	uint32_t threads;       /* places of `instances` that were used */
+	uint32_t is_counted; /* in point->active.  By PERFRING_EXCHANGE */
+	bool is_inherited;   /* by a fork's child */
+	bool by_tables;      /* from outside: call chains */
+	bool has_heirs;      /* PROCESS; THREAD with attr.inherit: threads that its threads create have instances too */
 	struct soft_thread *opener; /* THREAD: its first thread; NULL: it has left */
 
 	/* perfring_soft_lock */
 	struct perfring_soft_event *leader; /* of its group; itself if it leads or has none */
 	struct perfring_soft_event *next;   /* the next sibling; of a leader: the first */
 	struct perfring_soft_event *all;    /* the next of all events */
-	struct perfring_soft_event *output; /* it writes into that event's rings; NULL: into its own, or none.  Occurrences look */
-	struct perfring_set *set;           /* its own rings */
+	struct perfring_soft_event
+		*output; /* it writes into that event's rings; NULL: into its own, or none.  Occurrences look */
+	struct perfring_set *set;                           /* its own rings */
 	uint64_t exited_count, exited_enabled, exited_lost; /* of threads that have left; the switch */
 	uint64_t own_count;                                 /* of the opener, if it has left: reset clears it */
 	struct soft_hashes state;                           /* process_state.c's: what put_state has written */
@@ -193,6 +242,7 @@ struct soft_registers {
 	uint64_t ip, sp, bp;
 	const void *context; /* has the other registers; NULL: they are unknown */
 	uint32_t abi;        /* PERF_SAMPLE_REGS_ABI_; NONE: this architecture's registers are unknown */
+	bool has_sp;         /* it is exactly that of the place */
 };
 
 /* Whether it counts: it and its leader are on.  Handlers. */
@@ -200,7 +250,7 @@ PERFRING_INLINE bool perfring_soft_is_active(const struct perfring_soft_event *e
 {
 	const struct perfring_soft_event *leader = PERFRING_LOAD_ACQUIRE(&event->leader);
 
-	/* Ordered: point_update and settle_time look here after their own change. */
+	/* Ordered: point_update and settle_meter look here after their own change. */
 	return PERFRING_LOAD_ORDERED(&event->on) && (leader == event || PERFRING_LOAD_ORDERED(&leader->on));
 }
 
@@ -214,7 +264,20 @@ PERFRING_INLINE uint64_t perfring_soft_hash(const char *text, uint64_t seed)
 	return hash;
 }
 
+/* ---- soft_pmu.c ---- */
+
+/* The event's PMU and its point.  Returns 0 or -errno. */
+int perfring_soft_pmu_find(const struct perf_event_attr *attr, const struct perfring_soft_pmu **pmu,
+			   struct perfring_soft_point **point);
+
+PERFRING_INLINE struct soft_instance *perfring_soft_instance_of(struct perfring_soft_counter *counter)
+{
+	return (void *)((unsigned char *)counter - offsetof(struct soft_instance, counter));
+}
+
 /* ---- point.c ---- */
+
+extern const struct perfring_soft_pmu perfring_soft_points, perfring_soft_dummy;
 
 /* perfring_soft_lock.  *old: a list to free after a grace period, or NULL.  Returns 0 or -ENOMEM. */
 int perfring_soft_point_add(struct perfring_soft_event *event, struct soft_list **old);
@@ -260,7 +323,7 @@ void perfring_soft_visit_end(const struct soft_visit *visit);
 void perfring_soft_grace(void);
 /* Before the first section. */
 void perfring_soft_grace_prepare(void);
-/* In a fork's child: ends all sections. */
+/* In a fork's child: no grace period goes on, and there are no visitors. */
 void perfring_soft_grace_forget(void);
 
 /* ---- soft_event.c ---- */
@@ -273,6 +336,25 @@ void perfring_soft_instance_fold(struct perfring_soft_event *event, struct soft_
 void perfring_soft_event_stop(struct perfring_soft_event *event);
 /* Until now.  Any thread that keeps the instance from being freed. */
 uint64_t perfring_soft_time_enabled(struct soft_instance *instance);
+/* What it has counted in its thread since the last reset. */
+uint64_t perfring_soft_counted(struct soft_instance *instance);
+/* The event's next instance from thread index *i on, or NULL.  The switch, or perfring_soft_lock. */
+PERFRING_INLINE struct soft_instance *perfring_soft_instance_from(const struct perfring_soft_event *event, uint32_t *i)
+{
+	while (*i < event->threads && !event->instances[*i])
+		++*i;
+	return *i < event->threads ? event->instances[*i] : NULL;
+}
+
+/* ---- soft_attr.c ---- */
+
+/* Sets the members of the event that attr gives.  Returns 0 or -errno. */
+int perfring_soft_judge(struct perfring_soft_event *event, const struct perf_event_attr *from, unsigned scope);
+
+/* ---- soft_read.c ---- */
+
+/* Of READ, if the group has that number of members. */
+uint32_t perfring_soft_read_size_of(const struct perfring_soft_event *event, uint32_t members);
 /* Encodes READ (docs/abi.md 2.2) with the values in this thread.  Returns its size; 0: more than `max`. Handlers. */
 uint32_t perfring_soft_read_in_thread(const struct soft_instance *instance, void *to, uint32_t max);
 /* perfring_soft_lock.  The same for the READ of a leaving thread.  to NULL: only its size. */
@@ -282,8 +364,9 @@ uint32_t perfring_soft_read_size(const struct soft_instance *instance);
 
 /* ---- soft_refusal.c ---- */
 
-/* The sentence for the first of them that a process cannot know of itself; NULL: all can be had.  regs_user: of REGS_USER. */
-const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type, uint64_t regs_user);
+/* The sentence for the first thing of the attr that a process cannot know of itself; NULL: all can be had. */
+const char *perfring_soft_refused(const struct perf_event_attr *attr, uint64_t flags,
+				  const struct perfring_soft_pmu *pmu, const struct perfring_soft_point *point);
 
 /* ---- thread.c ---- */
 
@@ -295,6 +378,8 @@ void perfring_soft_signals_restore(const sigset_t *before);
 void perfring_soft_switch_take(sigset_t *signals);
 void perfring_soft_switch_give(const sigset_t *signals);
 
+/* perfring_soft_lock.  Whether a raise goes on that was begun before a fork: its events are inherited. */
+bool perfring_soft_raise_is_inherited(void);
 uint64_t perfring_soft_next_id(void);
 /* CPU time in ns.  Any thread of the process; handlers. */
 uint64_t perfring_soft_thread_time(const struct soft_thread *thread);
@@ -349,23 +434,39 @@ uint64_t perfring_soft_register(const struct soft_registers *registers, unsigned
  * Returns their number.  Never faults. */
 uint32_t perfring_soft_unwind(perfring_word *words, uint32_t max, const struct soft_registers *registers,
 			      const struct soft_thread *thread);
+/* The same by unwind tables, where registers->has_sp; else by frame pointers.  frames: whose words are written instead, by their
+ * cache; or NULL. */
+uint32_t perfring_soft_unwind_by_tables(perfring_word *words, struct soft_frames *frames, uint32_t max,
+					const struct soft_registers *registers, const struct soft_thread *thread,
+					const struct soft_tables *tables);
 /* Copies at most `max` bytes from sp on, up to the end of that stack.  Returns their number.  Never faults. */
 uint64_t perfring_soft_stack_copy(void *to, uint64_t sp, uint64_t max, const struct soft_thread *thread);
 
+/* ---- tables.c ---- */
+
+/* perfring_soft_lock.  Returns 0, also if it has them; -ENOMEM. */
+int perfring_soft_frames_make(struct soft_instance *instance);
+/* Before the instance is freed. */
+void perfring_soft_frames_free(struct soft_instance *instance);
+/* In a fork's child: no load goes on. */
+void perfring_soft_tables_forget(void);
+/* How this sample's chain is found, in a section; if by tables, at most `max` words of it are found now.  Handlers. */
+void perfring_soft_chain_begin(struct soft_chain *chain, const struct soft_instance *instance, uint32_t max,
+			       const struct soft_registers *registers);
+void perfring_soft_chain_end(struct soft_chain *chain);
+
 /* ---- timer.c ---- */
 
-/* A sampling clock in a thread; made stopped. make, delete: perfring_soft_lock; delete returns when no handler uses it.
- * start, stop: the switch, or the instance's own thread; handlers. */
-int perfring_soft_timer_make(struct soft_instance *instance);
-void perfring_soft_timer_start(struct soft_instance *instance);
-void perfring_soft_timer_stop(struct soft_instance *instance);
-/* The switch.  Starts it if its handler has stopped it. */
-void perfring_soft_timer_resume(struct soft_instance *instance);
-void perfring_soft_timer_delete(struct soft_instance *instance);
-/* Of all threads, with one grace period. */
-void perfring_soft_timers_delete(struct perfring_soft_event *event);
-/* By the leaving thread, without clocks: deletes its timer and takes its pending signal. */
+/* A handler of the timer that has begun may use the instance until a grace period after `del`. */
+extern const struct perfring_soft_pmu perfring_soft_clocks;
+/* By the leaving thread: deletes its timer and takes its pending signal.  Its clocks start no more. */
 void perfring_soft_timer_end(struct soft_thread *thread);
+
+/* ---- account.c ---- */
+
+extern const struct perfring_soft_pmu perfring_soft_accounts;
+/* Of its events, why the attr cannot be had; NULL: it can. */
+const char *perfring_soft_account_refused(const struct perf_event_attr *attr);
 
 /* ---- stack.c ---- */
 

@@ -31,9 +31,6 @@ static const struct refusal FLAGS[] = {
 	{FLAG(enable_on_exec), "enable_on_exec: exec ends the process's own events; open them in the new program"},
 	{FLAG(context_switch),
 	 "context_switch: a thread does not notice that it is switched; only the kernel knows when"},
-	{FLAG(write_backward),
-	 "write_backward: each thread's ring is read while it is written; to keep the newest records, copy them "
-	 "from a ring that is read to a backward ring of your own (writer.h)"},
 	{FLAG(namespaces), "namespaces: only the kernel writes such records"},
 	{FLAG(ksymbol), "ksymbol: only the kernel writes such records"},
 	{FLAG(bpf_event), "bpf_event: only the kernel writes such records"},
@@ -59,23 +56,34 @@ static const struct refusal FIELDS[] = {
 	{PERFRING_SAMPLE_CODE_PAGE_SIZE, "CODE_PAGE_SIZE: a process does not know the size of its pages"},
 };
 
-const char *perfring_soft_refused(uint64_t flags, uint64_t sample_type, uint64_t regs_user)
+const char *perfring_soft_refused(const struct perf_event_attr *attr, uint64_t flags,
+				  const struct perfring_soft_pmu *pmu, const struct perfring_soft_point *point)
 {
+	uint64_t type = attr->sample_type;
+
 	for (size_t i = 0; i < sizeof(FLAGS) / sizeof(FLAGS[0]); i++)
 		if (flags & FLAGS[i].bit)
 			return FLAGS[i].text;
 	for (size_t i = 0; i < sizeof(FIELDS) / sizeof(FIELDS[0]); i++)
-		if (sample_type & FIELDS[i].bit)
+		if (type & FIELDS[i].bit)
 			return FIELDS[i].text;
-	if (sample_type & PERF_SAMPLE_REGS_USER && regs_user & REGS_ELSEWHERE)
+	if (type & PERF_SAMPLE_REGS_USER && attr->sample_regs_user & REGS_ELSEWHERE)
 		return "REGS_USER: a process has the general registers only; leave the others out of sample_regs_user";
-	return sample_type & ~SAMPLE_BITS ? "a field that only the kernel knows" : NULL;
+	if (type & ~SAMPLE_BITS)
+		return "a field that only the kernel knows";
+	if (pmu == &perfring_soft_accounts && perfring_soft_account_refused(attr))
+		return perfring_soft_account_refused(attr);
+	if (attr->sample_period && !point && pmu != &perfring_soft_clocks)
+		return "sample_period: the PMU of this event reads a counter, and does not see it overflow; count it with a period of 0";
+	return NULL;
 }
 
 int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, size_t size)
 {
 	struct perf_event_attr whole = perfring_attr_whole(attr);
+	const struct perfring_soft_pmu *pmu;
 	struct perfring_attr_members members;
+	struct perfring_soft_point *point;
 	struct perfring_format format;
 	const char *text = NULL;
 
@@ -83,7 +91,10 @@ int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, 
 		text = "the attr is not valid";
 	else if (members.aux_action)
 		text = "aux_action: software events have no AUX area";
+	else if (perfring_soft_pmu_find(&whole, &pmu, &point))
+		text = "type, config: no PMU of this process has such an event; the processor's are the kernel's, or a PMU of "
+		       "your own reads them (soft.h)";
 	else
-		text = perfring_soft_refused(format.flags, whole.sample_type, whole.sample_regs_user);
+		text = perfring_soft_refused(&whole, format.flags, pmu, point);
 	return snprintf(buffer, size, "%s", text ? text : "");
 }

@@ -15,9 +15,9 @@
  * of 4 rounds.
  *
  * fork.  The child has one thread, which has not joined.  All ways to the parent's rings and timers are cut: points have no
- * events, and events are marked as inherited.  Their memory stays, because the forking handler may have interrupted an
- * occurrence, which goes on in the child.  Such a handler must not fork while another thread closes an event, because close
- * holds locks while it waits for that occurrence.  vfork and posix_spawn run no hooks and are allowed.
+ * events, and events are marked as inherited.  If the forking handler has interrupted an occurrence, that goes on in the child,
+ * in the place that its thread had in the parent: the place stays taken (`raises_on`), its depth stays, and until it is 0 no
+ * inherited event is freed.  vfork and posix_spawn run no hooks and are allowed.
  */
 #include <semaphore.h>
 #include <stdlib.h>
@@ -140,10 +140,7 @@ static void leave(void *value)
 	perfring_soft_lock_take();
 	for (event = perfring_soft_events; event; event = event->all) {
 		instance = event->instances[thread->index];
-		if (!instance)
-			continue;
-		perfring_soft_timer_delete(instance);
-		if (event->set)
+		if (instance && event->set)
 			perfring_writer_reset(instance->writer); /* drops its uncommitted records, before EXIT */
 	}
 	if (!PERFRING_LOAD(&confined))
@@ -224,12 +221,21 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
+	struct soft_thread *self = perfring_soft_self, *thread;
 	struct perfring_soft_event *event;
 
 	pthread_mutex_unlock(&the_switch); /* by its owner: the thread that forked */
 	pthread_setspecific(key, NULL);
 	perfring_soft_self = NULL;
 	perfring_soft_grace_forget();
+	perfring_soft_tables_forget();
+	for (thread = perfring_soft_threads; thread; thread = thread->next) {
+		thread->raises_on = thread == self && thread->inside % SOFT_SECTION;
+		if (thread->raises_on)
+			continue;
+		thread->inside = 0;
+		give_place(thread);
+	}
 	perfring_soft_points_forget();
 	for (event = perfring_soft_events; event; event = event->all) {
 		event->is_inherited = true;
@@ -238,9 +244,31 @@ static void after_fork_in_child(void)
 	perfring_soft_events = NULL;
 	perfring_soft_stacks_forget();
 	perfring_soft_threads = NULL;
-	memset(taken, 0, sizeof(taken));
 	ids_begin();
 	perfring_soft_lock_give(); /* likewise */
+}
+
+/* Also gives the places of those that have ended. */
+bool perfring_soft_raise_is_inherited(void)
+{
+	struct soft_thread *block, *place;
+	bool is = false;
+
+	for (uint32_t i = 0; i < SOFT_BLOCKS; i++) {
+		block = perfring_soft_blocks[i];
+		for (uint32_t k = 0; block && k < SOFT_BLOCK; k++) {
+			place = &block[k];
+			if (!place->raises_on)
+				continue;
+			if (PERFRING_LOAD_ACQUIRE(&place->inside) % SOFT_SECTION) { /* partner: perfring_soft_exit */
+				is = true;
+				continue;
+			}
+			PERFRING_STORE(&place->raises_on, false); /* no order: wait_for finds depth 0 */
+			give_place(place);
+		}
+	}
+	return is;
 }
 
 void perfring_soft_fork_hooks(bool wanted)
@@ -383,23 +411,39 @@ struct creation {
 	void *(*run)(void *);
 	void *argument;
 	const struct soft_thread *creator; /* it waits, so it cannot leave; NULL: it has not joined */
-	sigset_t signals;
+	sigset_t signals;                  /* the creator's */
+	bool has_mask;                     /* the attr's, which the thread has from its beginning on */
 	int ret;
 	sem_t joined;
 };
 
-/* No handler runs before the thread has joined: it would raise as a visitor.  Nor is the thread cancelled. */
+static bool has_mask(const pthread_attr_t *attr)
+{
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 32)
+	sigset_t mask;
+
+	return attr && !pthread_attr_getsigmask_np(attr, &mask);
+#else
+	(void)attr;
+	return false;
+#endif
+}
+
+/* No handler runs before the thread has joined, for it would raise as a visitor (of signals that a mask of the attr's lets through,
+ * one may run first).  Nor is the thread cancelled. */
 static void *begin(void *of)
 {
 	struct creation *creation = of, mine = *creation;
+	sigset_t own;
 	int state, ret;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	perfring_os_signals_block(&own);
 	creation->ret = ret = join(mine.creator);
 	sem_post(&creation->joined); /* the last access */
 	if (ret)
 		return NULL;
-	perfring_soft_signals_restore(&mine.signals);
+	perfring_soft_signals_restore(mine.has_mask ? &own : &mine.signals);
 	pthread_setcancelstate(state, NULL);
 	return mine.run(mine.argument);
 }
@@ -411,6 +455,7 @@ int perfring_soft_thread_create(pthread_t *thread, const pthread_attr_t *attr, v
 
 	if (attr)
 		pthread_attr_getdetachstate(attr, &detached);
+	creation.has_mask = has_mask(attr);
 	sem_init(&creation.joined, 0, 0);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	perfring_os_signals_block(&creation.signals);

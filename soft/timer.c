@@ -53,7 +53,7 @@ static uint64_t interval_of(const struct soft_instance *instance)
 	return period < INTERVAL_MIN ? INTERVAL_MIN : period;
 }
 
-/* Acquire: partner is timer_make. */
+/* Acquire: partner is add_clock. */
 static struct soft_instance *first_of(const struct soft_thread *thread)
 {
 	return PERFRING_LOAD_ACQUIRE(&thread->clocks);
@@ -130,7 +130,7 @@ static void expire(struct soft_instance *instance, uint64_t now, const void *con
 	PERFRING_POINT(timer_ticked);
 	if (perfring_soft_is_active(instance->event))
 		return;
-	/* event_limit has ended it, without a lock to stop timers.  Looks again: partner is timer_resume, after an
+	/* event_limit has ended it, without a lock to stop timers.  Looks again: partner is start_clock, after an
 	 * enable. */
 	if (PERFRING_COMPARE_EXCHANGE(&instance->due, &next, 0) && perfring_soft_is_active(instance->event))
 		start(instance);
@@ -143,12 +143,14 @@ static __attribute__((noinline)) void expire_all(struct soft_thread *thread, con
 	int saved = errno;
 	uint64_t before, now;
 
-	before = perfring_soft_enter(thread); /* timer_delete waits for it */
+	before = perfring_soft_enter(thread); /* who frees a clock waits for it */
 	PERFRING_POINT(timer_found);
 	now = perfring_soft_thread_time(thread);
 	for (clock = first_of(thread); clock; clock = PERFRING_LOAD_ACQUIRE(&clock->next_clock))
 		expire(clock, now, context);
-	program(thread);
+	if (PERFRING_LIKELY(perfring_soft_self ==
+			    thread)) /* a child that a handler has forked has no timer, or another's */
+		program(thread);
 	perfring_soft_exit(thread, before);
 	errno = saved;
 }
@@ -224,12 +226,23 @@ static int create(struct soft_thread *thread)
 	return 0;
 }
 
-int perfring_soft_timer_make(struct soft_instance *instance)
+static int find_clock(const struct perf_event_attr *attr, struct perfring_soft_point **point)
 {
-	struct soft_thread *thread = instance->thread;
-	int r = create(thread);
-	sigset_t signals;
+	(void)point;
+	return attr->config == PERF_COUNT_SW_CPU_CLOCK || attr->config == PERF_COUNT_SW_TASK_CLOCK ? 0 : -ENOENT;
+}
 
+/* exclude_user excludes all samples here, but not the count (docs/abi.md 9.4). */
+static int add_clock(struct perfring_soft_counter *counter)
+{
+	struct soft_instance *instance = perfring_soft_instance_of(counter);
+	struct soft_thread *thread = instance->thread;
+	sigset_t signals;
+	int r;
+
+	if (!instance->event->samples || instance->event->attr.exclude_user)
+		return 0;
+	r = create(thread);
 	if (r)
 		return r < 0 ? r : 0;
 	perfring_soft_switch_take(&signals); /* clock_link changes under both locks, so each reader needs only one */
@@ -242,27 +255,31 @@ int perfring_soft_timer_make(struct soft_instance *instance)
 	return 0;
 }
 
-/* A sampling clock whose timer the kernel has.  After fork it has no such timer, or another one with that id. */
-static bool has_timer(const struct soft_instance *instance)
+/* A sampling clock.  After fork its thread has no such timer, or another one with that id. */
+static bool is_linked(const struct soft_instance *instance)
 {
 	return instance->clock_link && !instance->event->is_inherited && instance->thread->pid == (uint32_t)getpid();
 }
 
-void perfring_soft_timer_start(struct soft_instance *instance)
+/* The switch, or the instance's own thread. */
+static bool has_timer(const struct soft_instance *instance)
 {
-	if (has_timer(instance))
+	return is_linked(instance) && PERFRING_LOAD(&instance->thread->has_timer);
+}
+
+/* Not if it is started: its handler stops it by itself, and event_stop may have switched it off for a moment. */
+static void start_clock(struct perfring_soft_counter *counter)
+{
+	struct soft_instance *instance = perfring_soft_instance_of(counter);
+
+	if (has_timer(instance) && !PERFRING_LOAD_ORDERED(&instance->due)) /* partner: expire */
 		start(instance);
 }
 
-void perfring_soft_timer_resume(struct soft_instance *instance)
-{
-	if (instance->clock_link && !PERFRING_LOAD_ORDERED(&instance->due)) /* partner: expire */
-		perfring_soft_timer_start(instance);
-}
-
 /* Keeps the rest of the interval; below 0 if it has ended and was not sampled yet. */
-void perfring_soft_timer_stop(struct soft_instance *instance)
+static void stop_clock(struct perfring_soft_counter *counter)
 {
+	struct soft_instance *instance = perfring_soft_instance_of(counter);
 	uint64_t due = has_timer(instance) ? PERFRING_EXCHANGE(&instance->due, 0) : 0;
 
 	if (!due)
@@ -271,51 +288,43 @@ void perfring_soft_timer_stop(struct soft_instance *instance)
 	PERFRING_STORE(&instance->left, due - perfring_soft_thread_time(instance->thread));
 }
 
-/* Unlinks the instance's clock, so that no new handler finds it.  Returns whether one may still use it: not in the calling
- * thread, which has signals blocked. */
-static bool unlink_clock(struct soft_instance *instance)
+static void del_clock(struct perfring_soft_counter *counter)
 {
+	struct soft_instance *instance = perfring_soft_instance_of(counter);
 	sigset_t signals;
 
-	if (!instance || !has_timer(instance))
-		return false;
+	if (!is_linked(instance))
+		return;
 	perfring_soft_switch_take(&signals);
-	perfring_soft_timer_stop(instance);
 	if (instance->next_clock)
 		instance->next_clock->clock_link = instance->clock_link;
 	PERFRING_STORE(instance->clock_link, instance->next_clock); /* no order: next_clock was published before */
 	instance->clock_link = NULL;
 	perfring_soft_switch_give(&signals);
 	PERFRING_POINT(timer_unlinked);
-	return instance->thread != perfring_soft_self;
 }
 
-void perfring_soft_timer_delete(struct soft_instance *instance)
-{
-	if (unlink_clock(instance))
-		perfring_soft_grace();
-}
-
-void perfring_soft_timers_delete(struct perfring_soft_event *event)
-{
-	bool is_used = false;
-
-	for (uint32_t i = 0; i < event->threads; i++)
-		is_used |= unlink_clock(event->instances[i]);
-	if (is_used)
-		perfring_soft_grace();
-}
+const struct perfring_soft_pmu perfring_soft_clocks = {
+	.type = PERF_TYPE_SOFTWARE,
+	.init = find_clock,
+	.add = add_clock,
+	.del = del_clock,
+	.start = start_clock,
+	.stop = stop_clock,
+};
 
 void perfring_soft_timer_end(struct soft_thread *thread)
 {
 	const struct timespec none = {0, 0};
+	sigset_t pending, signals;
 	struct sigaction now;
-	sigset_t pending;
 	int saved = errno;
 
 	if (!thread->has_timer)
 		return;
-	thread->has_timer = false;
+	perfring_soft_switch_take(&signals);
+	PERFRING_STORE(&thread->has_timer, false); /* from here on no other thread programs it */
+	perfring_soft_switch_give(&signals);
 	timer_delete(thread->timer);
 	/* A queued signal stays while the thread blocks it.  Not if the handler was replaced: it may be the
 	 * program's. */

@@ -1,4 +1,4 @@
-/* unwind.c - registers, call chain by frame pointers, bytes of the stack.
+/* unwind.c - registers, call chains by frame pointers or unwind tables, bytes of the stack.
  *
  *     a frame, x86-64 and aarch64          upwards
  *       [bp]      the caller's bp          caller's frame: above this one
@@ -12,6 +12,9 @@
  *
  * The chain of a raise in a handler continues after the signal frame, as the kernel's does: the word after the handler is the
  * restorer (x86-64: of the C library; aarch64: of the vDSO), the next one the caller of the interrupted function.
+ *
+ * By tables (tables.c) the same two ways of reading hold.  Code that is in no object, as a JIT's, has frame pointers or ends the
+ * chain.
  *
  * Context: the thread whose stack it is, and its handlers: the stack stays mapped meanwhile.
  */
@@ -56,6 +59,8 @@ static uint64_t copy_far(void *to, uint64_t from, uint64_t size, const struct so
 
 #if defined(__x86_64__)
 
+#define EXACT_SP true /* a frame ends where its caller's begins */
+
 enum {
 	BP = 6,
 	SP,
@@ -86,6 +91,8 @@ static uint64_t word_of(const ucontext_t *context, unsigned number)
 
 #elif defined(__aarch64__)
 
+#define EXACT_SP false
+
 enum {
 	BP = 29, /* FP */
 	LR,
@@ -105,6 +112,8 @@ static uint64_t word_of(const ucontext_t *context, unsigned number)
 }
 
 #else
+
+#define EXACT_SP false
 
 enum {
 	BP,
@@ -130,6 +139,7 @@ void perfring_soft_registers(struct soft_registers *registers, const void *conte
 
 	registers->abi = ABI;
 	registers->context = context;
+	registers->has_sp = context || EXACT_SP;
 	if (context) {
 		registers->ip = word_of(context, IP);
 		registers->sp = word_of(context, SP);
@@ -169,15 +179,15 @@ struct window {
 	unsigned char bytes[256];
 };
 
-static bool frame_far(struct window *window, uint64_t at, struct frame *frame, const struct soft_thread *thread)
+static bool read_far(struct window *window, uint64_t at, void *to, uint64_t size, const struct soft_thread *thread)
 {
-	if (at < window->at || at - window->at > window->size || window->size - (at - window->at) < sizeof(*frame)) {
+	if (at < window->at || at - window->at > window->size || window->size - (at - window->at) < size) {
 		window->at = at;
 		window->size = copy_far(window->bytes, at, sizeof(window->bytes), thread);
-		if (window->size < sizeof(*frame))
+		if (window->size < size)
 			return false;
 	}
-	memcpy(frame, window->bytes + (at - window->at), sizeof(*frame));
+	memcpy(to, window->bytes + (at - window->at), (size_t)size);
 	return true;
 }
 
@@ -218,7 +228,7 @@ static __attribute__((noinline)) uint64_t climb_far(perfring_word *words, uint32
 
 	window.at = window.size = 0;
 	while (*count < max && !(at & 7) && at && !is_in(at, thread)) {
-		if (!frame_far(&window, at, &frame, thread) || !may_be_code(plain(frame.from)))
+		if (!read_far(&window, at, &frame, sizeof(frame), thread) || !may_be_code(plain(frame.from)))
 			return 0;
 		put_word(words, count, plain(frame.from));
 		if (frame.next <= at && !is_in(frame.next, thread)) {
@@ -258,6 +268,144 @@ uint32_t perfring_soft_unwind(perfring_word *words, uint32_t max, const struct s
 		put_word(words, &count, plain(frame.from));
 		lowest = at + sizeof(frame);
 		at = frame.next;
+	}
+	return count;
+}
+
+/* ---- the call chain by unwind tables ---- */
+
+/* A sanitizer's red zones are read like other words, word by word. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED true
+#else
+#define IS_SANITIZED false
+#endif
+
+enum {
+	PIECE = 8,         /* frames of a walk at a time, on a handler's stack */
+	BELOW_MAX = 65536, /* bytes below sp that are the same stack's */
+};
+
+/* What a walk sees of stacks: `stack` the thread's own, from a word in use on; its `read` the others. */
+struct view {
+	struct perfring_unwind_stack stack;
+	const struct soft_thread *thread;
+	uint64_t low; /* from here up to stack_high the thread's own is mapped */
+	struct window window;
+};
+
+static void see_own(struct view *view, uint64_t low)
+{
+	view->low = low;
+	if (!IS_SANITIZED && view->thread->stack_high - low >= sizeof(uint64_t)) {
+		view->stack.bytes = (const unsigned char *)(uintptr_t)low;
+		view->stack.start = low;
+		view->stack.limit = view->thread->stack_high - low - 7;
+	}
+}
+
+static UNTOUCHED uint64_t word_at(uint64_t at)
+{
+	return *(const volatile perfring_word *)(uintptr_t)at;
+}
+
+/* The first read of the thread's own stack, from an alternate one, shows that it is mapped from there upwards. */
+static enum perfring_unwind_end read_word(const struct perfring_unwind_stack *stack, uint64_t sp, uint64_t at,
+					  uint64_t *word)
+{
+	struct view *view = (struct view *)(uintptr_t)stack;
+
+	if (at < sp && sp - at <= BELOW_MAX) /* what has been left */
+		return PERFRING_UNWIND_BAD;
+	if (!is_in(at, view->thread) || view->thread->stack_high - at < sizeof(*word))
+		return read_far(&view->window, at, word, sizeof(*word), view->thread) ? PERFRING_UNWIND_STEPPED
+										      : PERFRING_UNWIND_TRUNCATED;
+	if (at < view->low) {
+		if (copy_far(word, at, sizeof(*word), view->thread) < sizeof(*word))
+			return PERFRING_UNWIND_TRUNCATED;
+		see_own(view, at);
+	}
+	*word = word_at(at);
+	return PERFRING_UNWIND_STEPPED;
+}
+
+/* Out of code without tables: upwards, as by frame pointers.  Returns false: the chain ends here. */
+static bool step_by_pointer(const struct perfring_unwind_space *space, const struct view *view,
+			    struct perfring_unwind_registers *registers)
+{
+	uint64_t at = registers->fp, next, from;
+
+	if (perfring_unwind_map_at(space, registers->ip - registers->is_return) || registers->has_no_fp || at & 7 ||
+	    at < registers->sp ||
+	    perfring_unwind_read(&view->stack, registers->sp, at, &next) != PERFRING_UNWIND_STEPPED ||
+	    perfring_unwind_read(&view->stack, registers->sp, at + 8, &from) != PERFRING_UNWIND_STEPPED ||
+	    !may_be_code(plain(from)))
+		return false;
+	registers->ip = plain(from);
+	registers->sp = at + sizeof(struct frame);
+	registers->fp = next;
+	registers->lr = 0;
+	registers->is_return = true;
+	return true;
+}
+
+/* Of a context. */
+static bool get_other(const void *context, uint32_t number, uint64_t *value)
+{
+#ifdef __x86_64__
+	number = perfring_unwind_register_bit(PERFRING_UNWIND_X86_64, number);
+#endif
+	*value = word_of(context, number);
+	return true;
+}
+
+/* At most `max` steps, each of which puts a word; with frames in one walk, which the cache follows best. */
+uint32_t perfring_soft_unwind_by_tables(perfring_word *words, struct soft_frames *frames, uint32_t max,
+					const struct soft_registers *from, const struct soft_thread *thread,
+					const struct soft_tables *tables)
+{
+	struct perfring_unwind_registers registers = {
+		.ip = from->ip, .sp = from->sp, .fp = from->bp, .is_return = !from->context};
+	enum perfring_unwind_end end = PERFRING_UNWIND_FULL;
+	struct perfring_unwind_cache *cache = frames ? frames->cache : NULL;
+	uint32_t count = 0, most = frames ? max : PIECE, nr;
+	uint64_t piece[PIECE], *ips = piece;
+	struct view view;
+
+	if (frames)
+		words = frames->words;
+	if (!from->has_sp)
+		return perfring_soft_unwind(words, max, from, thread);
+#ifdef __aarch64__
+	registers.lr = from->context ? word_of(from->context, LR) : 0;
+	registers.pac_mask = ~((UINT64_C(1) << 52) - 1);
+#endif
+	registers.other = from->context ? get_other : NULL;
+	registers.of = from->context;
+	view.stack = perfring_unwind_stack_init(NULL, 0, 0);
+	view.stack.read = read_word;
+	view.thread = thread;
+	view.low = UINT64_MAX;
+	view.window.at = view.window.size = 0;
+	if (is_in(registers.sp, thread))
+		see_own(&view, registers.sp);
+	if (count < max)
+		put_word(words, &count, (uint64_t)(int64_t)PERFRING_CONTEXT_USER);
+	while (count < max && (end == PERFRING_UNWIND_FULL || (end == PERFRING_UNWIND_NO_RULE &&
+							       step_by_pointer(&tables->space, &view, &registers)))) {
+		if (frames)
+			ips = frames->words + count;
+		nr = perfring_unwind_walk(&tables->space, cache, &registers, &view.stack, ips,
+					  max - count < most ? max - count : most, &end);
+		/* a wrong row may lead to any word, and some are markers of chains; the first one is the registers' */
+		for (uint32_t i = count == 1; i < nr; i++)
+			if (!may_be_code(ips[i])) {
+				nr = i;
+				end = PERFRING_UNWIND_BAD;
+			}
+		if (words && !frames)
+			memcpy(words + count, piece, nr * sizeof(piece[0]));
+		count += nr;
 	}
 	return count;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <perfring/build_id.h>
+#include "build_ids.h"
 #include "machine.h"
 #include "options.h"
 
@@ -74,24 +75,15 @@ static void learn(struct buildids *ids, const char *name, size_t name_size, cons
 /* Those of the file's header.  Returns whether it has any. */
 static bool read_header(struct buildids *ids)
 {
-	struct perfring_layout_member member;
 	struct perfring_layout_walk walk;
-	uint64_t size = 0, id_size = 0;
+	struct tool_build_id one;
+	uint64_t size = 0;
 	const void *payload = perfring_file_feature(ids->input.data, PERFRING_FEATURE_BUILD_ID, &size);
-	const void *id = NULL;
 
 	if (payload)
 		perfring_feature_open(&walk, PERFRING_FEATURE_BUILD_ID, payload, size, 0);
-	while (payload && perfring_layout_next(&walk, &member) == 1) {
-		if (!strcmp(member.name, "build_id")) {
-			id = member.bytes;
-			id_size = member.size;
-		} else if (!strcmp(member.name, "length") && member.number && member.number < id_size) {
-			id_size = member.number;
-		} else if (!strcmp(member.name, "file") && id) {
-			learn(ids, member.bytes, strnlen(member.bytes, member.size), id, id_size);
-		}
-	}
+	while (payload && tool_build_ids_next(&walk, &one))
+		learn(ids, one.name, one.name_size, one.id, one.id_size);
 	return payload;
 }
 
@@ -119,7 +111,7 @@ static void take_record(struct buildids *ids, const struct perfring_record *reco
 static void take_sample(struct buildids *ids, const struct perfring_sample *sample)
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
-	const struct tool_mapping *map = NULL;
+	const struct perfring_mapping *map = NULL;
 
 	if (!(sample->present & PERFRING_SAMPLE_IP))
 		return;
@@ -128,7 +120,7 @@ static void take_sample(struct buildids *ids, const struct perfring_sample *samp
 	else if (cpumode == PERFRING_RECORD_MISC_KERNEL)
 		map = tool_machine_kernel(ids->machine, sample->ip);
 	if (map)
-		object_of(ids, map->name, strlen(map->name))->is_hit = true;
+		object_of(ids, map->object->name, strlen(map->object->name))->is_hit = true;
 }
 
 static void read_records(struct buildids *ids)
@@ -199,16 +191,13 @@ static int buildid_list_command(int argc, char **argv)
 	struct tool_options options = {.command = &tool_buildid_list};
 	struct buildids ids = {.hits = false};
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
-	const char *path = NULL, *file;
+	const char *file;
 	bool kernel = false;
 	int64_t size;
 	int found, status;
 
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
-		case 'i':
-			path = options.value;
-			break;
 		case 'H':
 			ids.hits = true;
 			break;
@@ -225,15 +214,15 @@ static int buildid_list_command(int argc, char **argv)
 		return options.status;
 	if (kernel)
 		return show_one("the kernel", perfring_build_id_of_kernel(id), id);
-	file = path ? path : optind < argc ? argv[optind] : NULL;
+	file = options.input ? options.input : optind < argc ? argv[optind] : NULL;
 	size = file ? read_object(file, id) : -EINVAL;
-	if (size > 0 && argc - optind > (path ? 0 : 1)) {
+	if (size > 0 && argc - optind > !options.input) {
 		tool_complain("buildid-list: one file at a time ('%s')", argv[argc - 1]);
 		return TOOL_MISUSED;
 	}
 	if (size > 0)
 		return show_one(file, size, id);
-	status = tool_input_open(&ids.input, path, argc, argv, optind);
+	status = tool_input_open(&ids.input, &options, argc, argv);
 	if (status)
 		return status;
 	status = show(&ids);
@@ -242,7 +231,7 @@ static int buildid_list_command(int argc, char **argv)
 }
 
 static const struct tool_option ROWS[] = {
-	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -", .is_input = true,
 	 .help = "default perf.data; - is standard input; of an object its own build id"},
 	{'H', "with-hits", .help = "only objects that samples are in"},
 	{'k', "kernel", .help = "the build id of the kernel that runs"},

@@ -145,14 +145,10 @@ static int check_command(int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_check};
 	struct check check = {.quiet = false};
-	const char *path = NULL;
 	int found, status;
 
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
-		case 'i':
-			path = options.value;
-			break;
 		case ALL:
 			check.all = true;
 			break;
@@ -165,7 +161,7 @@ static int check_command(int argc, char **argv)
 	}
 	if (!found)
 		return options.status;
-	status = tool_input_open(&check.input, path, argc, argv, optind);
+	status = tool_input_open(&check.input, &options, argc, argv);
 	if (status)
 		return status;
 	status = run(&check);
@@ -174,7 +170,7 @@ static int check_command(int argc, char **argv)
 }
 
 static const struct tool_option ROWS[] = {
-	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -", .is_input = true,
 	 .help = "default perf.data; - is standard input: a file or a pipe"},
 	{ALL, "all", .help = "every fault and remark, not only the first " TEXT_OF(SHOWN) " of each"},
 	{'q', "quiet", .help = "print nothing on standard output, only set the exit status"},

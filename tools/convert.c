@@ -113,6 +113,7 @@ static int copy_trace(struct conversion *conversion, const struct perf_event_hea
 {
 	unsigned char *trace = NULL;
 	size_t used = 0, capacity = 0;
+	struct iovec piece;
 	int64_t got;
 	int error;
 
@@ -122,7 +123,8 @@ static int copy_trace(struct conversion *conversion, const struct perf_event_hea
 		got = perfring_file_read_trace(conversion->input.data, trace + used, capacity - used);
 		used += got > 0 ? (size_t)got : 0;
 	} while (got > 0);
-	error = got < 0 ? (int)got : perfring_file_writer_put_auxtrace(conversion->writer, record, trace, used);
+	piece = (struct iovec){.iov_base = trace, .iov_len = used};
+	error = got < 0 ? (int)got : perfring_file_writer_put_auxtrace(conversion->writer, record, &piece, 1);
 	free(trace);
 	return error;
 }
@@ -422,12 +424,12 @@ static int convert_command(int argc, char **argv)
 					      : "convert: --to and --foreign exclude one another");
 		return TOOL_MISUSED;
 	}
-	if (argc - optind != 2 || !*argv[optind + 1]) {
+	if (argc - optind != 2 || !*argv[optind] || !*argv[optind + 1]) {
 		tool_complain("convert: name IN and OUT (perfring convert --help)");
 		return TOOL_MISUSED;
 	}
 	conversion.output = argv[optind + 1];
-	status = tool_input_open(&conversion.input, NULL, optind + 1, argv, optind);
+	status = tool_input_open_path(&conversion.input, argv[optind]);
 	if (status)
 		return status;
 	if (!has_order)

@@ -291,21 +291,24 @@ static void find(struct dump *dump, unsigned cpumode, uint32_t pid, uint64_t ip,
 static void print_chain(struct dump *dump, const struct perfring_sample *sample)
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	struct perfring_list chain;
 	struct tool_symbol symbol;
-	bool first = true;
-	uint64_t i;
+	bool first = true, calls = tool_symbols_chain(dump->symbols, sample, UINT64_MAX, &chain);
 
-	for (i = 0; i < sample->callchain.nr; i++) {
-		if (!tool_symbols_frame(sample->callchain.words[i], &cpumode))
+	for (uint64_t i = 0; i < chain.nr; i++) {
+		uint64_t ip = chain.words[i];
+		bool is_return = !first && !(calls && cpumode == PERFRING_RECORD_MISC_USER);
+
+		if (!tool_symbols_frame(ip, &cpumode))
 			continue;
 		/* Frames but the first are return addresses: the call stands before them.  Where nothing does, it is
 		 * none. */
-		find(dump, cpumode, sample->pid, sample->callchain.words[i] - !first, &symbol);
-		if (!symbol.name && !first)
-			find(dump, cpumode, sample->pid, sample->callchain.words[i], &symbol);
+		find(dump, cpumode, sample->pid, ip - is_return, &symbol);
+		if (!symbol.name && is_return)
+			find(dump, cpumode, sample->pid, ip, &symbol);
 		if (!first)
 			tool_out_char(';');
-		tool_out_hex(sample->callchain.words[i]);
+		tool_out_hex(ip);
 		tool_out_char(':');
 		print_symbol(&symbol);
 		first = false;
@@ -507,9 +510,16 @@ static void take_sample(struct dump *dump, const struct perfring_item *item, str
 {
 	const struct perfring_format *format;
 
+	tool_symbols_advance(dump->symbols, item->time);
 	perfring_split_begin(dump->input.split, item->format, sample);
 	while (tool_input_event(&dump->input, &format))
 		print_sample(dump, item, format, sample);
+}
+
+static void take_record(struct dump *dump, const struct perfring_record *record)
+{
+	tool_machine_take(dump->machine, record);
+	tool_symbols_learn(dump->symbols, record);
 }
 
 static void take(struct dump *dump, const struct perfring_item *item)
@@ -527,7 +537,7 @@ static void take(struct dump *dump, const struct perfring_item *item)
 	if (!dump->chosen_count)
 		print_record(dump, item, is_sample && whole ? &sample : NULL);
 	else if (!is_sample && whole)
-		tool_machine_take(dump->machine, &record);
+		take_record(dump, &record);
 	if (is_sample && whole && dump->chosen_count)
 		take_sample(dump, item, &sample);
 	if (dump->raw && (!dump->chosen_count || (is_sample && whole)))
@@ -546,6 +556,7 @@ static int run(struct dump *dump)
 {
 	struct perfring_item item;
 
+	tool_symbols_recorded(dump->symbols, dump->input.path);
 	while (!ferror(stdout) && tool_input_next(&dump->input, &item)) {
 		if (dump->stats)
 			tool_counts_take(&dump->counts, &dump->input, &item);
@@ -573,15 +584,18 @@ enum {
 static int dump_command(int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_dump};
+	struct tool_symbols_options symbols = {0};
 	struct dump dump = {0};
-	const char *path = NULL;
 	int found, status;
 
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
+		int taken = tool_symbols_take(&symbols, &options, found);
+
+		if (taken < 0)
+			return TOOL_MISUSED;
+		if (taken)
+			continue;
 		switch (found) {
-		case 'i':
-			path = options.value;
-			break;
 		case 'F':
 			if (!choose(&dump, options.value))
 				return TOOL_MISUSED;
@@ -614,7 +628,7 @@ static int dump_command(int argc, char **argv)
 		tool_complain("dump: --stats does not go with -F or --raw");
 		return TOOL_MISUSED;
 	}
-	status = tool_input_open(&dump.input, path, argc, argv, optind);
+	status = tool_input_open(&dump.input, &options, argc, argv);
 	if (status)
 		return status;
 	if (dump.header && !tool_header_print(dump.input.data, dump.input.path, dump.lists))
@@ -625,7 +639,7 @@ static int dump_command(int argc, char **argv)
 		return tool_flush() ? status : TOOL_FAILED;
 	}
 	dump.machine = tool_machine_open();
-	dump.symbols = tool_symbols_open(dump.input.data, dump.machine);
+	dump.symbols = tool_symbols_open(dump.input.data, dump.machine, &symbols);
 	dump.tracepoints = tool_tracepoints_open(dump.input.data, dump.symbols);
 	status = run(&dump);
 	tool_tracepoints_close(dump.tracepoints);
@@ -639,7 +653,7 @@ static int dump_command(int argc, char **argv)
 }
 
 static const struct tool_option ROWS[] = {
-	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -", .is_input = true,
 	 .help = "default perf.data; - is standard input: a file or a pipe, which is followed"},
 	{'F', "fields", .value = "LIST", .takes = "names of fields, such as comm,ip",
 	 .help = "samples only, these fields in this order, one blank between them.  A field that a sample does not "
@@ -654,6 +668,8 @@ static const struct tool_option ROWS[] = {
 	{'I', NULL, .help = "the header's long lists too"},
 	{RAW, "raw", .help = "the bytes of each record too"},
 	{STATS, "stats", .help = "only how many records there are, by kind and by event"},
+	{.heading = "symbols"},
+	TOOL_SYMBOLS_ROWS,
 	TOOL_OPTIONS_END,
 };
 

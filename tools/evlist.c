@@ -110,14 +110,10 @@ static int evlist_command(int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_evlist};
 	struct evlist evlist = {.attrs = false};
-	const char *path = NULL;
 	int found, status;
 
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		switch (found) {
-		case 'i':
-			path = options.value;
-			break;
 		case 'v':
 			evlist.attrs = true;
 			break;
@@ -143,7 +139,7 @@ static int evlist_command(int argc, char **argv)
 			"evlist: -g shows names alone: not with -v, -F or --trace-fields (perfring evlist --help)");
 		return TOOL_MISUSED;
 	}
-	status = tool_input_open(&evlist.input, path, argc, argv, optind);
+	status = tool_input_open(&evlist.input, &options, argc, argv);
 	if (status)
 		return status;
 	status = show(&evlist);
@@ -152,7 +148,7 @@ static int evlist_command(int argc, char **argv)
 }
 
 static const struct tool_option ROWS[] = {
-	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -", .is_input = true,
 	 .help = "default perf.data; - is standard input"},
 	{'v', "verbose", .help = "all members of the attrs that are not 0"},
 	{'F', "freq", .help = "frequencies or periods"},

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "build_ids.h"
 #include "event_groups.h"
 #include "tools.h"
 
@@ -685,25 +686,16 @@ static void print_members(uint32_t feature, struct perfring_layout_walk *walk)
 
 static void print_build_ids(struct perfring_layout_walk *walk)
 {
-	struct perfring_layout_member member;
-	const unsigned char *id = NULL;
-	uint64_t size = 0;
+	struct tool_build_id one;
 
-	while (perfring_layout_next(walk, &member) == 1) {
-		if (is(&member, "build_id")) {
-			id = member.bytes;
-			size = member.size;
-		} else if (is(&member, "length") && member.number && member.number < size) {
-			size = member.number;
-		} else if (is(&member, "file") && id) {
-			printf("# BUILD_ID: build_id=");
-			for (uint64_t i = 0; i < size; i++)
-				printf("%02x", id[i]);
-			printf(" file=");
-			for (uint64_t i = 0; i < member.size && ((const char *)member.bytes)[i]; i++)
-				put((char[]){((const char *)member.bytes)[i], 0});
-			putchar('\n');
-		}
+	while (tool_build_ids_next(walk, &one)) {
+		printf("# BUILD_ID: build_id=");
+		for (size_t i = 0; i < one.id_size; i++)
+			printf("%02x", one.id[i]);
+		printf(" file=");
+		for (size_t i = 0; i < one.name_size; i++)
+			put((char[]){one.name[i], 0});
+		putchar('\n');
 	}
 }
 

@@ -78,8 +78,15 @@ const char *tool_filter_only(const char *list)
 
 const char *tool_filter_short_name(const char *path)
 {
+	static char made[32];
 	const char *slash = strrchr(path, '/');
+	int pid, end = 0;
 
+	if (!strncmp(path, "/tmp/perf-", 10) && sscanf(path, "/tmp/perf-%d.map%n", &pid, &end) == 1 && end &&
+	    !path[end]) {
+		snprintf(made, sizeof(made), "[JIT] tid %d", pid);
+		return made;
+	}
 	return *path == '/' && slash[1] ? slash + 1 : path;
 }
 

@@ -84,7 +84,8 @@ bool tool_filter_has_word(const char *list, const char *word);
 /* The list's only word, or NULL. */
 const char *tool_filter_only(const char *list);
 
-/* The last part of a path; what is no path is itself. */
+/* The last part of a path; what is no path is itself; of /tmp/perf-PID.map, as perf has it, "[JIT] tid PID", which is valid
+ * until the next call. */
 const char *tool_filter_short_name(const char *path);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <perfring/aux.h>
+#include "options.h"
 #include "tools.h"
 
 /* Faults shown one by one; a damaged file may hold millions. */
@@ -25,22 +27,6 @@ uint64_t tool_number(const void *bytes, size_t size)
 	}
 	memcpy(&number, bytes, sizeof(number));
 	return number;
-}
-
-static bool choose(struct tool_input *input, const char *option, int argc, char **argv, int next)
-{
-	memset(input, 0, sizeof(*input));
-	input->pipe = -1;
-	if (argc - next > 1 || (option && next < argc)) {
-		tool_complain("%s: one file at a time ('%s')", argv[0], argv[argc - 1]);
-		return false;
-	}
-	input->path = option ? option : next < argc ? argv[next] : "perf.data";
-	if (!*input->path) {
-		tool_complain("%s: a file name is empty", argv[0]);
-		return false;
-	}
-	return true;
 }
 
 static void complain_at(struct tool_input *input, const char *place, int64_t at, const char *what)
@@ -78,14 +64,28 @@ static void end_without_memory(void)
 	exit(TOOL_FAILED);
 }
 
-int tool_input_open(struct tool_input *input, const char *option, int argc, char **argv, int next)
+int tool_input_open(struct tool_input *input, const struct tool_options *options, int argc, char **argv)
+{
+	const char *path = options->input ? options->input : optind < argc ? argv[optind] : "perf.data";
+
+	if (argc - optind > !options->input) {
+		tool_complain("%s: one file at a time ('%s')", argv[0], argv[argc - 1]);
+		return TOOL_MISUSED;
+	}
+	if (!*path) {
+		tool_complain("%s: a file name is empty", argv[0]);
+		return TOOL_MISUSED;
+	}
+	return tool_input_open_path(input, path);
+}
+
+int tool_input_open_path(struct tool_input *input, const char *path)
 {
 	struct perfring_file *ring = NULL;
 	struct stat file;
 	int error, is_ring;
 
-	if (!choose(input, option, argc, argv, next))
-		return TOOL_MISUSED;
+	*input = (struct tool_input){.path = path, .pipe = -1};
 	if (!strcmp(input->path, "-") && isatty(STDIN_FILENO)) {
 		tool_complain("standard input is a terminal: redirect it from a file or a pipe");
 		return TOOL_FAILED;
@@ -128,6 +128,32 @@ void tool_input_close(struct tool_input *input)
 	input->data = NULL;
 }
 
+static void count_aux(struct tool_input *input, const struct perf_event_header *record)
+{
+	uint64_t flags;
+
+	if (record->type != PERFRING_RECORD_AUX || record->size < 32)
+		return;
+	memcpy(&flags, (const unsigned char *)record + 24, sizeof(flags));
+	input->aux++;
+	input->aux_truncated += flags & PERFRING_AUX_TRUNCATED;
+	input->aux_partial += !!(flags & PERFRING_AUX_PARTIAL);
+	input->aux_collisions += !!(flags & PERFRING_AUX_COLLISION);
+}
+
+void tool_tell_aux(const char *path, uint64_t records, uint64_t truncated, uint64_t partial, uint64_t collisions)
+{
+	const struct {
+		const char *what;
+		uint64_t count;
+	} rows[] = {{"lost", truncated}, {"had gaps in it", partial}, {"detected collision", collisions}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (rows[i].count)
+			tool_complain("%s: warning: AUX data %s %" PRIu64 " times out of %" PRIu64 "!", path,
+				      rows[i].what, rows[i].count, records);
+}
+
 bool tool_input_next(struct tool_input *input, struct perfring_item *item)
 {
 	int one;
@@ -136,6 +162,8 @@ bool tool_input_next(struct tool_input *input, struct perfring_item *item)
 	one = perfring_file_next(input->data, item);
 	if (one < 0)
 		complain_error(input, one);
+	if (item->record)
+		count_aux(input, item->record);
 	return one == 1 || (one == -EBADMSG && item->record);
 }
 
@@ -164,6 +192,8 @@ int tool_input_end(struct tool_input *input)
 	if (perfring_split_unknown(input->split))
 		tool_complain("%s: warning: %" PRIu64 " counts in group samples belong to no event of this file",
 			      input->path, perfring_split_unknown(input->split));
+	if (input->tells_aux)
+		tool_tell_aux(input->path, input->aux, input->aux_truncated, input->aux_partial, input->aux_collisions);
 	if (perfring_file_late(input->data))
 		tool_complain("%s: warning: %" PRIu64 " records came too late to be in time order", input->path,
 			      perfring_file_late(input->data));

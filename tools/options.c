@@ -216,7 +216,8 @@ static void refuse_option(struct tool_options *options, const struct tool_option
 	options->status = TOOL_MISUSED;
 }
 
-int tool_options_next(struct tool_options *options, int argc, char **argv)
+/* As tool_options_next; *row: of what was found. */
+static int next_option(struct tool_options *options, int argc, char **argv, const struct tool_option **row_found)
 {
 	struct option names[TOOL_OPTION_ROWS];
 	char letters[3 + 3 * TOOL_OPTION_ROWS];
@@ -252,6 +253,17 @@ int tool_options_next(struct tool_options *options, int argc, char **argv)
 		options->status = tool_options_refuse(options, found, optarg);
 		return 0;
 	}
+	*row_found = row;
+	return found;
+}
+
+int tool_options_next(struct tool_options *options, int argc, char **argv)
+{
+	const struct tool_option *row;
+	int found;
+
+	while ((found = next_option(options, argc, argv, &row)) > 0 && row->is_input)
+		options->input = options->value;
 	return found;
 }
 

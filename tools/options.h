@@ -5,7 +5,7 @@
  *     struct tool_options options = {.command = &tool_dump};
  *     while ((found = tool_options_next(&options, argc, argv)) > 0)
  *             switch (found) {
- *             case 'i': ... options.value, options.number ...
+ *             case 'n': ... options.value, options.number ...
  *             default: return tool_options_forgotten(&options, found);
  *             }
  *     if (!found)
@@ -35,6 +35,7 @@ struct tool_option {
 	/* What a correct value is, in messages: "a file's name".  With `max`: a number of this, from `min` to `max`. */
 	const char *takes;
 	uint64_t min, max;
+	bool is_input; /* it names the file that the command reads: tool_options_next keeps it, and tool_input_open opens it */
 	const char *help;
 	const char *heading;
 	const char
@@ -79,12 +80,13 @@ struct tool_command {
 };
 
 extern const struct tool_command tool_record, tool_stat, tool_report, tool_script, tool_dump, tool_convert, tool_check,
-	tool_ring, tool_list, tool_evlist, tool_buildid_list, tool_gen, tool_doctor;
+	tool_ring, tool_list, tool_evlist, tool_buildid_list, tool_gen, tool_doctor, tool_export, tool_top, tool_flame;
 
 struct tool_options {
 	const struct tool_command *command;
 	char *value;     /* of the option that was found; NULL: it has none */
 	uint64_t number; /* the same, of a row with `max` */
+	const char *input; /* the last value of the row with is_input; NULL: none */
 	int status;      /* after 0: the command's exit status */
 };
 

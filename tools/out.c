@@ -30,14 +30,18 @@ void tool_out_print(const char *text, bool solid)
 		tool_out.at += tool_escape(tool_out_space(4), (unsigned char)*text, solid);
 }
 
+void tool_out_of_memory(void)
+{
+	tool_complain("out of memory");
+	exit(TOOL_FAILED);
+}
+
 void *tool_allocate(void *old, size_t nr, size_t size)
 {
 	void *buffer = reallocarray(old, nr, size);
 
-	if (!buffer) {
-		tool_complain("out of memory");
-		exit(TOOL_FAILED);
-	}
+	if (!buffer)
+		tool_out_of_memory();
 	return buffer;
 }
 
@@ -47,8 +51,7 @@ void **tool_insert(void *item, void **tree, int (*compare)(const void *, const v
 
 	if (!at) {
 		free(item); /* nothing else has it */
-		tool_complain("out of memory");
-		exit(TOOL_FAILED);
+		tool_out_of_memory();
 	}
 	return at;
 }
@@ -77,6 +80,17 @@ void tool_print_right(FILE *out, const char *text, int width)
 	if (used < width)
 		fprintf(out, "%*s", width - used, "");
 	tool_print(out, text, 0, false);
+}
+
+void tool_out_form(const char *form, ...)
+{
+	va_list list;
+	int length;
+
+	va_start(list, form);
+	length = vsnprintf(tool_out_space(TOOL_OUT_FORM), TOOL_OUT_FORM, form, list);
+	va_end(list);
+	tool_out.at += length > 0 && length < TOOL_OUT_FORM ? (size_t)length : 0;
 }
 
 void tool_print_bytes(const struct perf_event_header *record)

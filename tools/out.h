@@ -15,6 +15,7 @@ extern struct tool_out {
 enum {
 	TOOL_OUT_PIECE = 1 << 17, /* bytes written at once */
 	TOOL_OUT_DIGITS = 24,     /* no number takes more */
+	TOOL_OUT_FORM = 96,       /* bytes of a number or two with what stands around them */
 };
 
 /* Writes the gathered text, and makes space for `size` bytes. */
@@ -87,6 +88,9 @@ static inline void tool_out_time(uint64_t time, bool nanoseconds)
 	*--text = '.';
 	tool_out_digits(perfring_digits_decimal(text, time / 1000000000), end);
 }
+
+/* As printf, of numbers: TOOL_OUT_FORM bytes at most. */
+void tool_out_form(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
 /* As tool_print; `solid` makes blanks \x20, so that a column stays one. */
 void tool_out_print(const char *text, bool solid);

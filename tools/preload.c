@@ -6,7 +6,7 @@
  * What it does to the program:
  *
  *   threads         pthread_create and thrd_create: the new thread joins before its start routine runs
- *   dlopen          what is mapped by it is written before it returns
+ *   dlopen          what is mapped by it is written before it returns, and its unwind tables are read
  *   signals         the events' signal stays unblocked (pthread_sigmask, sigprocmask) and handled: to reset it does
  *                   nothing, a handler of the program's own for it ends our events
  *   descriptors     one socket, above those that programs count on; one that closes it finds it opened again (FILE's is
@@ -95,6 +95,7 @@ enum stage {
 static struct {
 	uint32_t stage;
 	uint32_t stale; /* something may be mapped that is not written yet */
+	bool by_tables; /* of the event's call chains: tables are read again after a dlopen */
 	bool confined;  /* a system call of ours may kill the process: children of forks take no part either */
 	pid_t pid;      /* a child of vfork or a bare clone has another one: nothing is done in it */
 	struct perfring_soft_event *event;
@@ -307,6 +308,10 @@ static void unblock_signal(struct held *held)
 static void put_state(void)
 {
 	PERFRING_STORE(&self.stale, 0);
+	/* Not in begin, which has just done it, nor in a fork's child, where another thread may have had the loader's lock.  Without
+	 * memory the new object has no tables. */
+	if (self.by_tables && PERFRING_LOAD(&self.stage) == ON)
+		perfring_soft_unwind_load();
 	if (self.event && perfring_soft_put_state(self.event) < 0)
 		PERFRING_STORE(&self.stale, 1); /* this thread takes no part: the next one may */
 }
@@ -316,6 +321,10 @@ static int open_event(const struct soft_terms *terms)
 {
 	int ret = perfring_soft_open(&self.event, &terms->attr, PERFRING_SOFT_PROCESS, NULL);
 
+	self.by_tables = terms->by_tables;
+	/* In a fork's child the parent's tables are there: it does not wait for the loader. */
+	if (!ret && self.by_tables)
+		ret = perfring_soft_set_unwind(self.event, true);
 	return ret ? ret : perfring_soft_map(self.event, terms->pages, -1);
 }
 
@@ -994,7 +1003,9 @@ long any_syscall(long number, ...) __asm__("syscall")
 /* Some namespaces need a process of one thread: FILE's thread ends before the call, and begins again after it. */
 static bool leave_alone(struct held *held)
 {
-	enum { TURNS = 100000 };
+	enum {
+		TURNS = 100000
+	};
 
 	if (!self.has_drainer || !is_on())
 		return false;

@@ -13,6 +13,7 @@
 #include <perfring/event.h>
 #include <perfring/file_writer.h>
 #include <perfring/reader.h>
+#include <perfring/symbol.h>
 #include "machine.h"
 #include "record_command.h"
 #include "symbols.h"
@@ -23,6 +24,7 @@ struct named {
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t size; /* 0: not known */
 	bool is_known; /* of the first file */
+	bool is_module; /* or one of its files is: one of the kernel's, whose id is looked for apart */
 	bool is_torn;  /* another file of the name has another id, or none that is known */
 };
 
@@ -166,20 +168,20 @@ static struct named *get_named(struct hits *hits, const char *name)
 	return named;
 }
 
-static void hit(struct hits *hits, const struct tool_mapping *mapping, uint32_t pid)
+static void hit(struct hits *hits, const struct perfring_mapping *mapping, uint32_t pid)
 {
-	struct hit key = {.file = mapping->file, .pid = pid}, *last = hits->last;
+	struct hit key = {.file = mapping->object->file, .pid = pid}, *last = hits->last;
 	void *at;
 
-	if (last && last->named->name == mapping->name && is_one_file(&last->file, &mapping->file)) {
+	if (last && last->named->name == mapping->object->name && is_one_file(&last->file, &mapping->object->file)) {
 		last->pid = pid;
 		return;
 	}
 	/* i386 and x32 processes have different ones below 4 GiB */
-	if (!strcmp(mapping->name, TOOL_SYMBOLS_VDSO) ? sizeof(void *) < 8 || !tool_symbols_knows_vdso(mapping)
-						      : *mapping->name != '/')
+	if (!strcmp(mapping->object->name, TOOL_SYMBOLS_VDSO) ? sizeof(void *) < 8 || !tool_symbols_knows_vdso(mapping)
+						      : *mapping->object->name != '/')
 		return;
-	key.named = get_named(hits, mapping->name);
+	key.named = get_named(hits, mapping->object->name);
 	at = tfind(&key, &hits->known, compare_hits);
 	if (at) {
 		hits->last = *(struct hit **)at;
@@ -196,15 +198,26 @@ static void hit(struct hits *hits, const struct tool_mapping *mapping, uint32_t 
 	hits->list[hits->count++] = last;
 }
 
+/* The kernel, or one of its modules. */
+static void hit_kernel(struct hits *hits, uint64_t addr)
+{
+	const struct perfring_mapping *mapping = tool_machine_kernel(hits->machine, addr);
+
+	if (mapping && tool_machine_is_module(mapping->object->name))
+		get_named(hits, mapping->object->name)->is_module = true;
+	else
+		hits->kernel = true;
+}
+
 static void hit_sample(struct hits *hits, const struct perfring_item *item)
 {
-	const struct tool_mapping *mapping;
+	const struct perfring_mapping *mapping;
 	struct perfring_sample sample;
 
 	if (perfring_sample_decode(item->format, item->record, &sample, NULL))
 		return;
 	if (perfring_record_cpumode(item->record) == PERFRING_RECORD_MISC_KERNEL) {
-		hits->kernel = true;
+		hit_kernel(hits, sample.ip);
 		return;
 	}
 	mapping = tool_machine_user(hits->machine, sample.pid, sample.ip);
@@ -216,12 +229,14 @@ static void hit_sample(struct hits *hits, const struct perfring_item *item)
 static void hit_mapped(struct hits *hits, const struct perfring_record *record)
 {
 	const struct perfring_record_mmap2 *map = &record->is.mmap2;
-	const struct tool_mapping *mapping;
+	const struct perfring_mapping *mapping;
 
 	if ((record->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) == PERFRING_RECORD_MISC_KERNEL) {
-		hits->kernel = true;
+		hit_kernel(hits, record->type == PERFRING_RECORD_MMAP2 ? map->addr : record->is.mmap.addr);
 		return;
 	}
+	if (record->type != PERFRING_RECORD_MMAP2)
+		return;
 	mapping = tool_machine_user(hits->machine, map->pid, map->addr);
 	if (mapping)
 		hit(hits, mapping, map->pid);
@@ -240,7 +255,8 @@ static void take(struct hits *hits, const struct perfring_item *item, bool wants
 		return;
 	if (hits->wants_ids)
 		tool_machine_take(hits->machine, &record);
-	if (hits->wants_ids && hits->wants_all && record.type == PERFRING_RECORD_MMAP2)
+	if (hits->wants_ids && hits->wants_all &&
+	    (record.type == PERFRING_RECORD_MMAP2 || record.type == PERFRING_RECORD_MMAP))
 		hit_mapped(hits, &record);
 	if (wants_living)
 		tool_living_take(&hits->living, &record);
@@ -421,7 +437,7 @@ static bool is_of(const struct object *object, const struct perfring_file_id *fi
 
 static uint32_t find_vdso(struct hits *hits, uint8_t *id)
 {
-	int fd = tool_symbols_open_vdso();
+	int fd = perfring_vdso_open();
 	int64_t size = fd < 0 ? fd : perfring_build_id_in(fd, id);
 
 	if (fd >= 0)
@@ -508,7 +524,10 @@ static int write_ids(const struct recording *recording, struct hits *hits, bool 
 	for (size_t i = 0; !ret && i < hits->name_count; i++) {
 		const struct named *named = hits->names[i];
 
-		if (named->size && !named->is_torn)
+		if (named->is_module && (size = perfring_build_id_of_module(named->name, id)) > 0)
+			ret = perfring_file_writer_put_build_id(recording->writer, PERFRING_RECORD_MISC_KERNEL, -1,
+								named->name, id, (uint32_t)size);
+		if (!ret && named->size && !named->is_torn)
 			ret = perfring_file_writer_put_build_id(recording->writer, PERFRING_RECORD_MISC_USER, -1, named->name,
 							 named->id, named->size);
 	}

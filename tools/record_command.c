@@ -105,6 +105,8 @@ static bool serve(struct recording *recording, enum asked asked)
 	good = tool_record_write_round(recording);
 	if (recording->soft)
 		tool_peers_sweep(recording->peers);
+	if (good && asked == SWITCH && recording->aux_snapshots)
+		good = tool_record_aux_snapshot(recording, false);
 	if (good && asked == SWITCH && recording->snapshots)
 		good = tool_record_snapshot(recording, false);
 	else if (good && recording->switched && (asked == SWITCH || is_full(recording)))
@@ -150,6 +152,8 @@ static bool run(struct recording *recording)
 		;
 	if (good && recording->snapshots)
 		return tool_record_snapshot(recording, true);
+	if (good && recording->aux_at_end && recording->aux_snapshots)
+		return tool_record_aux_snapshot(recording, true);
 	if (good) {
 		perfring_session_flush(recording->session);
 		good = tool_record_write_round(recording);
@@ -170,9 +174,9 @@ static void tell(const struct recording *recording)
 		return;
 	/* Lost in rings, by the PMU, and for want of disk space. */
 	perfring_session_totals(recording->session, &totals);
+	/* As processes say, that are not trusted: recording->lost has bounds, and no program writes AUX records. */
 	if (recording->soft)
-		totals.lost = totals.lost_samples =
-			0; /* as processes say, that are not trusted: recording->lost has bounds */
+		totals.lost = totals.lost_samples = totals.aux_truncated = totals.aux_partial = totals.aux_collisions = 0;
 	lost = (totals.lost > recording->lost ? totals.lost : recording->lost) + totals.lost_samples;
 	if (!recording->snapshots)
 		lost += totals.records - recording->kept_records;
@@ -180,11 +184,15 @@ static void tell(const struct recording *recording)
 		recording->kept_bytes);
 	tool_print(stderr, strcmp(recording->path, "-") ? recording->path : "a stream", 0, false);
 	fprintf(stderr, "; lost %" PRIu64 ", throttled %" PRIu64 " times", lost, totals.throttles);
+	if (recording->has_aux)
+		fprintf(stderr, "; bytes of AUX areas: %" PRIu64, recording->aux_bytes);
 	if (recording->files > 1)
 		fprintf(stderr, "; files: %u", recording->files);
 	if (recording->soft)
 		fprintf(stderr, "; processes: %" PRIu64, tool_peers_count(recording->peers));
 	fputs(" ]\n", stderr);
+	tool_unwinding_tell(recording);
+	tool_tell_aux(recording->path, totals.aux, totals.aux_truncated, totals.aux_partial, totals.aux_collisions);
 	if (totals.corrupt)
 		tool_complain("record: rings were corrupt %" PRIu64 " times: %" PRIu64 " bytes skipped", totals.corrupt,
 			      totals.skipped);
@@ -192,14 +200,15 @@ static void tell(const struct recording *recording)
 
 static bool open_signals(struct recording *recording, sigset_t *before)
 {
+	bool asked = recording->snapshots || recording->aux_snapshots || recording->switched;
+
 	/* A full disk, a file limit or a stream without a reader is reported by the write. */
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	/* As perf: a recording that has no use for it is not ended by it. */
-	if (!recording->snapshots && !recording->switched)
+	if (!asked)
 		signal(SIGUSR2, SIG_IGN);
-	return tool_open_signals(&recording->signals, recording->snapshots || recording->switched ? SIGUSR2 : 0,
-				 before);
+	return tool_open_signals(&recording->signals, asked ? SIGUSR2 : 0, before);
 }
 
 static void end_command(struct recording *recording)
@@ -233,13 +242,17 @@ int tool_record_run(int argc, char **argv)
 		tool_complain("record: -m %s: rounded up to %u pages, %" PRIu64 "K: a ring has 2^N pages",
 			      recording.rounded, recording.pages,
 			      (uint64_t)recording.pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+	if (recording.is_aux_rounded && !recording.quiet)
+		tool_complain("record: -m: AUX areas are rounded up to %u pages: they have 2^N pages",
+			      recording.aux_pages);
 	if (recording.control_text && !tool_record_open_control(&recording))
 		goto out;
 	tool_record_choose_soft(&recording);
 	good = recording.soft ? tool_record_open_soft(&recording) : tool_record_choose_target(&recording);
 	if (good)
 		good = masked = open_signals(&recording, &before);
-	good = good && (recording.soft || tool_record_open_events(&recording)) && enable_first(&recording) &&
+	good = good && (recording.soft || tool_record_open_events(&recording)) && tool_unwinding_open(&recording) &&
+	       enable_first(&recording) &&
 	       tool_record_open_file(&recording);
 	good = good && start(&recording) && tool_record_settle_file(&recording);
 	if (good) {
@@ -268,6 +281,7 @@ int tool_record_run(int argc, char **argv)
 		status = TOOL_DONE;
 out:
 	tool_record_close_file(&recording);
+	tool_unwinding_close(&recording);
 	tool_record_close_side(&recording);
 	perfring_session_close(recording.session);
 	perfring_session_close(recording.side);

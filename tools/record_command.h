@@ -7,6 +7,7 @@
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
 #include <perfring/session.h>
+#include "auxtrace.h"
 #include "event_filter.h"
 #include "outfile.h"
 #include "soft_source.h"
@@ -14,6 +15,14 @@
 
 enum {
 	MARK_MS = 100, /* how often what was written is settled in the file */
+};
+
+/* What is written of what runs already, beside where the kernel is. */
+enum {
+	SYNTHESIZE_TASKS = 1,
+	SYNTHESIZE_MAPS = 2,
+	SYNTHESIZE_CGROUPS = 4,
+	SYNTHESIZE_ALL = 7,
 };
 
 /* Tasks and mappings, in memory: their state at some time, and the side records since. */
@@ -39,6 +48,8 @@ struct recorded_event {
 	struct perfring_target *target; /* of that; NULL: the recording's */
 	bool owns_target;
 	bool is_side; /* it is for tasks and mappings alone */
+	bool has_aux; /* its PMU has an AUX area */
+	bool is_off;  /* -D, a range or --control has disabled it */
 };
 
 /* What a signal or a command of --control asks of the recording. */
@@ -64,10 +75,10 @@ struct recorded_control {
 struct recording {
 	/* as asked for */
 	const char *output;
-	uint64_t frequency; /* 0: not asked for */
-	uint64_t period;    /* 0: not asked for */
-	bool callchain;
-	uint32_t stack; /* bytes of the user's stack in each sample; 0: none */
+	uint64_t frequency;    /* 0: not asked for */
+	uint64_t period;       /* 0: not asked for */
+	const char *callchain; /* how: fp, dwarf or lbr; NULL: no call chains */
+	uint32_t stack;        /* bytes of the user's stack in each sample of dwarf; 0: as many as by default */
 	bool all;
 	bool inherit;
 	bool soft; /* the command's processes raise the events themselves */
@@ -78,8 +89,9 @@ struct recording {
 	uint64_t branches; /* -b, -j: branch_sample_type */
 	bool raw;          /* -R */
 	bool sample_cpu;
-	bool user_registers, interrupt_registers;
+	uint64_t user_registers, interrupt_registers; /* which; 0: none */
 	bool switches;
+	bool off_cpu;
 	bool namespaces;
 	bool cgroups;
 	bool build_id_mmap;
@@ -89,11 +101,12 @@ struct recording {
 	bool no_samples;
 	bool periods;      /* -P */
 	bool thread_stats; /* -s */
+	bool unwinds;      /* --unwind */
 	bool running_times;
 	bool grouped;
 	bool kernel_chains, user_chains; /* of call chains only this part */
 	bool no_bpf;
-	bool unsynthesized;    /* the state of what runs already is not written */
+	uint32_t synthesis;    /* SYNTHESIZE_ bits */
 	bool tail;             /* or at the end */
 	uint32_t maps_ms;      /* for the mappings of one process; 0: no limit */
 	uint32_t maps_cut;     /* how many had more */
@@ -106,9 +119,15 @@ struct recording {
 	bool strict_rate;
 	bool user_only, kernel_only;
 	bool per_thread;
-	bool snapshots; /* rings overwrite; SIGUSR2 and the end write what is in them */
-	bool switched;  /* --switch-output */
-	bool directory; /* with a file for each ring */
+	bool snapshots;             /* rings overwrite; SIGUSR2 and the end write what is in them */
+	bool any_snapshots;         /* --snapshot: of AUX areas, or, without one, that */
+	bool aux_snapshots;         /* AUX areas overwrite; SIGUSR2 writes them into the file */
+	bool aux_at_end;            /* and so does the end */
+	uint64_t aux_snapshot_size; /* the newest bytes of each; 0: not asked for */
+	uint32_t aux_pages;         /* 0: not asked for */
+	bool is_aux_rounded;        /* it is more than was asked for */
+	bool switched;              /* --switch-output */
+	bool directory;             /* with a file for each ring */
 	uint64_t switch_bytes, switch_ms;
 	uint64_t most_bytes;
 	bool is_delayed;               /* -D: events are not enabled at the start */
@@ -167,8 +186,12 @@ struct recording {
 	uint64_t opened;       /* ns: when the file was */
 	uint64_t kept_records; /* that are in the file */
 	uint64_t kept_samples;
-	uint64_t kept_bytes; /* in files that are done */
+	uint64_t kept_bytes;           /* in files that are done */
+	bool has_aux;                  /* an event */
+	struct tool_auxtrace auxtrace; /* of the first that has one */
+	uint64_t aux_bytes;            /* of AUX areas, in the files */
 	uint32_t files;
+	struct recorded_unwinding *unwinding; /* NULL: stack copies are written */
 };
 
 /* record_command.c */
@@ -179,8 +202,15 @@ int tool_record_read_options(struct recording *recording, int argc, char **argv)
 
 /* record_values.c: the values of options.  False: not one.  size: `without` is what a number without a unit counts. */
 bool tool_record_read_size(const char *text, uint64_t without, uint64_t *bytes);
-bool tool_record_read_pages(struct recording *recording, const char *text);
+bool tool_record_read_pages(struct recording *recording, const char *text); /* -m PAGES[,AUX] */
 bool tool_record_read_call_graph(struct recording *recording, const char *how);
+/* A list of names, or NULL for all that every machine of this kind has; the register of one of these, 0: none.  can_sample: false after
+ * a complaint about XMM registers. */
+bool tool_record_read_registers(const char *list, uint64_t *registers);
+uint64_t tool_record_register(const char *name, size_t length);
+void tool_record_list_registers(bool at_interrupt);
+bool tool_record_can_sample(uint64_t registers, bool at_interrupt);
+bool tool_record_read_synthesis(const char *list, uint32_t *what);
 bool tool_record_read_clock(struct recording *recording, const char *name);
 bool tool_record_read_branches(struct recording *recording, const char *kinds);
 bool tool_record_is_threads(const char *spec);
@@ -212,6 +242,8 @@ void tool_record_close_target(struct recording *recording);
 bool tool_record_add_events(struct recording *recording, const char *list);
 /* The terms overwrite and no-overwrite: all rings of a recording are of one kind. */
 bool tool_record_take_overwrite(struct recording *recording);
+/* The event of --off-cpu, if it is not there. */
+bool tool_record_add_off_cpu(struct recording *recording);
 bool tool_record_add_filter(struct recording *recording, const char *filter);
 /* --exclude-perf: of the tracepoints of the last -e what this process does is left out. */
 bool tool_record_exclude_own(struct recording *recording);
@@ -225,6 +257,18 @@ void tool_record_choose_soft(struct recording *recording);
 bool tool_record_open_soft(struct recording *recording);
 uint64_t tool_record_max_rate(void);
 bool tool_record_can_unwind(void);
+/* Whether samples have copies of stacks: by --call-graph, or by a term. */
+bool tool_record_copies_stacks(const struct recording *recording);
+
+/* record_aux.c: AUX areas.  read_aux_snapshot: the value of -S, or NULL.  find_aux: the events whose PMU has one, before they are
+ * opened.  map_aux: after that.  False after a complaint.  write_aux: what is unread, but in snapshots; *any becomes true if it was
+ * anything.  put_aux_info: at the beginning of a file.  They return 0 or -errno. */
+bool tool_record_read_aux_snapshot(struct recording *recording, const char *text);
+bool tool_record_find_aux(struct recording *recording);
+bool tool_record_map_aux(struct recording *recording);
+int tool_record_write_aux(struct recording *recording, bool *any);
+int tool_record_put_aux_info(struct recording *recording);
+bool tool_record_aux_snapshot(struct recording *recording, bool is_last);
 
 /* record_file.c: writes the sessions' spans into files.  Returns false after a complaint.  The file takes its name when the
  * recording begins; an existing file stays until then. */
@@ -242,6 +286,25 @@ int tool_record_describe(const struct recording *recording, struct perfring_file
 int tool_record_put_state(const struct recording *recording, struct perfring_file_writer *writer,
 			  struct recorded_pids *pids);
 void tool_record_add_pid(struct recorded_pids *pids, uint32_t pid);
+
+/* record_file.c, for record_unwind.c: whole records into a file, counted as kept.  Returns 0 or -errno. */
+int tool_record_write_pieces(struct recording *recording, struct perfring_file_writer *writer, uint32_t into,
+			     const struct iovec *pieces, int count, uint64_t records, uint64_t samples);
+
+/* record_unwind.c: --unwind.  A round takes the spans of one look, then of a second one, and writes; is_last: all of them, of which the
+ * others leave what came between the looks.  put_state: what runs already, into the file and for stacks.  write, put_state: return
+ * 0 or -errno.  Spans are valid until write. */
+bool tool_unwinding_open(struct recording *recording);
+void tool_unwinding_close(struct recording *recording);
+int tool_unwinding_put_state(struct recording *recording, struct recorded_pids *pids);
+void tool_unwinding_take(struct recording *recording, const struct perfring_span *span, uint32_t into);
+void tool_unwinding_look_again(struct recording *recording);
+int tool_unwinding_write(struct recording *recording, bool is_last);
+void tool_unwinding_tell(const struct recording *recording);
+
+/* record_side.c: a writer of a file in memory, which has begun.  Return 0 or -errno; close it in any case. */
+int tool_record_open_memory(struct recording *recording, struct recorded_side *side);
+void tool_record_close_memory(struct recorded_side *side);
 
 /* record_side.c: the beginning of a snapshot's files, in bounded memory.  Return 0 or -errno. */
 int tool_record_open_side(struct recording *recording);

@@ -118,13 +118,13 @@ void tool_record_close_control(struct recording *recording)
 /* ---- events on and off ---- */
 
 /* The fds of one event, or (UINT32_MAX) of all.  Tasks and mappings are recorded all the time.  Siblings follow their leader. */
-static bool switch_events(const struct recording *recording, uint32_t which, bool on)
+static bool switch_events(struct recording *recording, uint32_t which, bool on)
 {
 	struct perfring_session_event opened;
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && perfring_session_event_at(recording->session, i, &opened); i++) {
-		const struct recorded_event *event = &recording->events[opened.event];
+		struct recorded_event *event = &recording->events[opened.event];
 		bool is_wanted = which == UINT32_MAX ? !event->is_side && (event->leader == UINT32_MAX ||
 									   event->leader == opened.event)
 						     : which == opened.event;
@@ -132,6 +132,7 @@ static bool switch_events(const struct recording *recording, uint32_t which, boo
 		if (opened.fd < 0 || !is_wanted)
 			continue;
 		ret = on ? perfring_event_enable(opened.fd, false) : perfring_event_disable(opened.fd, false);
+		event->is_off = ret ? event->is_off : !on;
 	}
 	if (ret)
 		tool_complain("record: %s the events: %s", on ? "enabling" : "disabling", strerror(-ret));
@@ -190,7 +191,7 @@ enum {
 };
 
 /* "EVENT" after enable or disable. */
-static bool switch_named(const struct recording *recording, const char *name, bool on)
+static bool switch_named(struct recording *recording, const char *name, bool on)
 {
 	for (uint32_t i = 0; i < recording->event_count; i++)
 		if (!strcmp(recording->events[i].name, name))
@@ -255,7 +256,7 @@ static enum asked obey(struct recording *recording, char *line)
 	} else if (is_word(line, "evlist", &argument)) {
 		list(recording, argument);
 	} else if (is_word(line, "snapshot", &argument)) {
-		if (recording->snapshots || recording->switched)
+		if (recording->snapshots || recording->aux_snapshots || recording->switched)
 			asked = SWITCH;
 		else
 			tool_complain("record: --control: snapshot needs --snapshot or --switch-output");

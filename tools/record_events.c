@@ -18,6 +18,19 @@ bool tool_record_can_unwind(void)
 	return perfring_event_unwind_registers();
 }
 
+static bool is_chain(const struct recording *recording, const char *how)
+{
+	return recording->callchain && !strcmp(recording->callchain, how);
+}
+
+bool tool_record_copies_stacks(const struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->event_count; i++)
+		if (recording->events[i].attr.sample_type & PERFRING_SAMPLE_STACK_USER)
+			return true;
+	return is_chain(recording, "dwarf");
+}
+
 static struct recorded_event *new_event(struct recording *recording)
 {
 	struct recorded_event *event;
@@ -55,6 +68,7 @@ bool tool_record_add_events(struct recording *recording, const char *list)
 
 	memset(&base, 0, sizeof(base));
 	base.size = sizeof(base);
+	base.exclude_guest = 1; /* as perf, unless modifiers say otherwise */
 	if (!ret)
 		ret = perfring_events_add(recording->names, list, &base, &fault);
 	if (ret) {
@@ -76,6 +90,19 @@ bool tool_record_add_events(struct recording *recording, const char *list)
 			return false;
 	}
 	return true;
+}
+
+static bool is_switch(const struct perf_event_attr *attr)
+{
+	return attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_CONTEXT_SWITCHES;
+}
+
+bool tool_record_add_off_cpu(struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->event_count; i++)
+		if (is_switch(&recording->events[i].attr))
+			return true;
+	return tool_record_add_events(recording, "context-switches");
 }
 
 bool tool_record_take_overwrite(struct recording *recording)
@@ -160,6 +187,7 @@ const char *tool_record_not_soft(const struct recording *recording)
 		 "--soft observes a COMMAND, and no -a, -p, -t, -u, -G or -C"},
 		{recording->per_thread, APART("--per-thread")},
 		{recording->snapshots, APART("--snapshot")},
+		{recording->aux_snapshots, APART("-S")},
 		{recording->switched, APART("--switch-output")},
 		{recording->directory, APART("--directory")},
 		{recording->has_clockid, APART("-k")},
@@ -172,7 +200,9 @@ const char *tool_record_not_soft(const struct recording *recording)
 		{recording->extra & PERFRING_SAMPLE_CODE_PAGE_SIZE, KERNEL("--code-page-size")},
 		{recording->extra & (PERFRING_SAMPLE_WEIGHT | PERFRING_SAMPLE_WEIGHT_STRUCT), KERNEL("-W")},
 		{recording->branches, KERNEL("-b and -j")},
+		{is_chain(recording, "lbr"), KERNEL("--call-graph lbr")},
 		{recording->interrupt_registers, KERNEL("-I")},
+		{recording->off_cpu, KERNEL("--off-cpu")},
 		{recording->switches, KERNEL("--switch-events")},
 		{recording->namespaces, KERNEL("--namespaces")},
 		{recording->cgroups, KERNEL("--all-cgroups")},
@@ -254,42 +284,80 @@ static void shape_common(const struct recording *recording, struct perf_event_at
 	}
 }
 
-/* Whether a term asks for the user's stack. */
-static bool unwinds(const struct recording *recording)
+/* A process that observes itself unwinds its own stack, and copies it only where a size is given. */
+static bool unwinds_itself(const struct recording *recording)
 {
-	for (uint32_t i = 0; i < recording->event_count; i++)
-		if (recording->events[i].attr.sample_type & PERFRING_SAMPLE_STACK_USER)
-			return true;
-	return false;
+	return recording->soft && is_chain(recording, "dwarf") && !recording->stack;
+}
+
+/* Of -d, and, as perf, of what copies the user's stack into the file.  A process that observes itself knows none. */
+static bool has_addresses(const struct recording *recording, const struct perf_event_attr *attr)
+{
+	return recording->addresses ||
+	       (!recording->soft && !recording->unwinds &&
+		(is_chain(recording, "dwarf") || attr->sample_type & PERFRING_SAMPLE_STACK_USER));
+}
+
+/* Of all processes only where it was asked for: the kernel marks the records of everyone else's events, too (docs/abi.md 14.24). */
+static bool unwinds_by_ids(const struct recording *recording)
+{
+	return recording->unwinds && !recording->all && !recording->cpus && !recording->cgroup;
 }
 
 /* One event reports tasks and mappings for all. */
 static void shape_side(const struct recording *recording, struct perf_event_attr *attr)
 {
 	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
-	/* Unwinders read an object's tables, whose mapping is not executable. */
-	attr->mmap_data = recording->stack || recording->addresses || unwinds(recording);
+	/* Those who unwind what is in the file read an object's tables, whose mapping is not executable. */
+	attr->mmap_data = recording->addresses ||
+			  (tool_record_copies_stacks(recording) && !recording->unwinds && !unwinds_itself(recording));
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_context_switch, recording->switches);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_namespaces, recording->namespaces);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_cgroup, recording->cgroups);
-	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, recording->build_id_mmap);
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id,
+			       recording->build_id_mmap || unwinds_by_ids(recording));
 	/* Names of BPF programs, as in perf: these run in any process.  A process that observes itself cannot know them. */
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_ksymbol, !recording->soft);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, !recording->soft && !recording->no_bpf);
 }
 
+/* As perf: frame pointers where the branches are not of user space, or are asked for themselves. */
+static const char *how_chain(const struct recording *recording, const struct perf_event_attr *attr)
+{
+	if (unwinds_itself(recording))
+		return "fp"; /* the shape of the samples */
+	if (!is_chain(recording, "lbr") || (!attr->exclude_user && !recording->branches))
+		return recording->callchain;
+	if (!recording->quiet)
+		tool_complain(recording->branches
+				      ? "record: --call-graph lbr does not go with -b or -j: call chains are by "
+					"frame pointers"
+				      : "record: --call-graph lbr is of user space, which an event leaves out: its "
+					"call chains are by frame pointers");
+	return "fp";
+}
+
 static void shape_callchain(const struct recording *recording, struct perf_event_attr *attr)
 {
-	if (recording->callchain)
-		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
-	attr->exclude_callchain_user = recording->kernel_chains && recording->callchain;
-	attr->exclude_callchain_kernel = recording->user_chains && recording->callchain;
-	if (!recording->stack)
+	const char *how = how_chain(recording, attr);
+
+	if (!how)
 		return;
-	attr->sample_type |= PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
-	attr->sample_regs_user = perfring_event_unwind_registers();
 	attr->sample_stack_user = recording->stack;
-	attr->exclude_callchain_user = 1; /* the unwinder finds it; the kernel's part is by frames as usual */
+	perfring_event_callchain(how, strlen(how), attr);
+	if (recording->kernel_chains)
+		attr->exclude_callchain_user = 1;
+	attr->exclude_callchain_kernel = recording->user_chains;
+	/* As perf: with a list of registers no more than it needs at least. */
+	if (!strcmp(how, "dwarf") && recording->user_registers)
+		attr->sample_regs_user =
+			tool_record_register("SP", 2) | tool_record_register("IP", 2) | tool_record_register("PC", 2);
+}
+
+/* Each switch, with the stack that waits: of the user's own event, too. */
+static bool is_off_cpu(const struct recording *recording, const struct perf_event_attr *attr)
+{
+	return recording->off_cpu && is_switch(attr);
 }
 
 static void shape(const struct recording *recording, struct recorded_event *event)
@@ -297,10 +365,16 @@ static void shape(const struct recording *recording, struct recorded_event *even
 	struct perf_event_attr *attr = &event->attr;
 	uint32_t terms = event->terms;
 
+	if (is_off_cpu(recording, attr)) {
+		attr->freq = 0;
+		attr->sample_period = 1;
+	}
 	shape_period(recording, attr);
 	shape_common(recording, attr, terms);
 	attr->disabled = 1;
 	attr->enable_on_exec = tool_record_observes_command(recording) && !recording->is_delayed;
+	event->is_off =
+		recording->is_delayed && (event->leader == UINT32_MAX || &recording->events[event->leader] == event);
 	/* With PERIOD a software event samples each occurrence, whatever its period (docs/abi.md 9.2). */
 	if (attr->freq || attr->sample_period == 1 || recording->periods ||
 	    (recording->no_samples && !recording->period))
@@ -309,9 +383,14 @@ static void shape(const struct recording *recording, struct recorded_event *even
 	attr->sample_type |= recording->extra;
 	if (!(terms & PERFRING_TERM_CALLCHAIN))
 		shape_callchain(recording, attr);
+	if (is_off_cpu(recording, attr))
+		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
+	/* Where tables lead no further, frame pointers may. */
+	if (recording->unwinds && attr->sample_type & PERFRING_SAMPLE_STACK_USER)
+		attr->exclude_callchain_user = 0;
 	if (recording->user_registers) {
 		attr->sample_type |= PERFRING_SAMPLE_REGS_USER;
-		attr->sample_regs_user |= perfring_event_unwind_registers();
+		attr->sample_regs_user |= recording->user_registers;
 	}
 	if (recording->branches && !(terms & PERFRING_TERM_BRANCHES)) {
 		attr->sample_type |= PERFRING_SAMPLE_BRANCH_STACK;
@@ -319,19 +398,19 @@ static void shape(const struct recording *recording, struct recorded_event *even
 	}
 	if (recording->interrupt_registers) {
 		attr->sample_type |= PERFRING_SAMPLE_REGS_INTR;
-		attr->sample_regs_intr = perfring_event_unwind_registers();
+		attr->sample_regs_intr = recording->interrupt_registers;
 	}
 	if (recording->cgroups)
 		attr->sample_type |= PERFRING_SAMPLE_CGROUP;
 	if (attr->type == PERFRING_TYPE_TRACEPOINT || recording->raw ||
 	    (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT))
 		attr->sample_type |= PERFRING_SAMPLE_RAW;
-	if (attr->type == PERFRING_TYPE_BREAKPOINT || recording->addresses ||
+	if (attr->type == PERFRING_TYPE_BREAKPOINT || has_addresses(recording, attr) ||
 	    (attr->type == PERFRING_TYPE_SOFTWARE &&
 	     (attr->config == PERFRING_COUNT_SW_PAGE_FAULTS || attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MIN ||
 	      attr->config == PERFRING_COUNT_SW_PAGE_FAULTS_MAJ)))
 		attr->sample_type |= PERFRING_SAMPLE_ADDR;
-	if (recording->addresses)
+	if (has_addresses(recording, attr))
 		attr->sample_type |= PERFRING_SAMPLE_DATA_SRC;
 	if (recording->user_only)
 		attr->exclude_kernel = attr->exclude_hv = 1;
@@ -390,6 +469,16 @@ static void shape_all(struct recording *recording)
 
 /* ---- fds ---- */
 
+/* Without the H of what leaves out guests by default. */
+static void name_event(struct recorded_event *event)
+{
+	struct perf_event_attr attr = event->attr;
+
+	if (!(event->terms & PERFRING_TERM_GUESTS))
+		attr.exclude_guest = 0;
+	perfring_event_name(&attr, event->name, sizeof(event->name));
+}
+
 /* What the kernel accepted, and what was dropped for that. */
 static void note_opened(const struct recording *recording, const struct perfring_session *session, uint32_t index,
 			struct recorded_event *event)
@@ -413,12 +502,20 @@ static void note_opened(const struct recording *recording, const struct perfring
 	for (size_t i = 0; i < sizeof(unasked) / sizeof(unasked[0]); i++)
 		if (!(format.flags >> unasked[i] & 1))
 			perfring_attr_set_flag(&asked, unasked[i], false);
+	if (unwinds_by_ids(recording) && !recording->build_id_mmap &&
+	    !(format.flags >> PERFRING_ATTR_FLAG_build_id & 1))
+		perfring_attr_set_flag(&asked, PERFRING_ATTR_FLAG_build_id, false);
+	/* Nor to leave out guests, without the modifier H. */
+	if (!(event->terms & PERFRING_TERM_GUESTS)) {
+		given_up &= ~(uint64_t)PERFRING_FALLBACK_GUESTS;
+		asked.exclude_guest = event->attr.exclude_guest;
+	}
 	if (given_up == PERFRING_FALLBACK_NEWER && !memcmp(&asked, &event->attr, sizeof(asked)))
 		given_up = 0;
 	if (!given_up)
 		return;
 	if (given_up & PERFRING_FALLBACK_CPU_CLOCK)
-		perfring_event_name(&event->attr, event->name, sizeof(event->name));
+		name_event(event);
 	if (!recording->quiet && perfring_fallback_explain(given_up, &asked, &event->attr, text, sizeof(text)) > 0)
 		tool_complain("record: %s", text);
 }
@@ -488,6 +585,8 @@ bool tool_record_open_events(struct recording *recording)
 	uint32_t wanted, own;
 	int ret;
 
+	if (!tool_record_find_aux(recording))
+		return false;
 	shape_all(recording);
 	own = recording->event_count - recording->snapshots;
 	ret = open_session(recording, &recording->session, recording->pages,
@@ -507,7 +606,7 @@ bool tool_record_open_events(struct recording *recording)
 		tool_complain("record: rings of %u pages instead of %u: more may not be locked here "
 			      "(ulimit -l, kernel.perf_event_mlock_kb)",
 			      perfring_session_pages(recording->session), wanted);
-	return true;
+	return tool_record_map_aux(recording);
 }
 
 /* ---- a command that observes itself ---- */
@@ -578,11 +677,13 @@ bool tool_record_open_soft(struct recording *recording)
 	attr->read_format = 0;
 	attr->inherit = attr->enable_on_exec = attr->comm_exec = 0;
 	attr->exclude_kernel = attr->exclude_hv = 1; /* as it is */
+	attr->exclude_guest = 0;                     /* a process knows of none */
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, true);
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
-	perfring_event_name(attr, event->name, sizeof(event->name));
+	name_event(event);
 	terms.attr = *attr;
+	terms.by_tables = unwinds_itself(recording) && attr->sample_type & PERFRING_SAMPLE_CALLCHAIN;
 	ret = perfring_session_open(&recording->session, 0);
 	if (!ret) {
 		ret = perfring_session_describe(recording->session, attr, NULL, 0);

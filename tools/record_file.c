@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <perfring/stacks.h>
 #include "observed.h"
 #include "record_command.h"
 
@@ -43,8 +44,13 @@ int tool_record_describe(const struct recording *recording, struct perfring_file
 	struct perfring_session_event opened;
 	int ret = 0;
 
-	for (uint32_t i = 0; ret >= 0 && i < recording->event_count; i++)
-		ret = perfring_file_writer_add_event(writer, &recording->events[i].attr, recording->events[i].name);
+	for (uint32_t i = 0; ret >= 0 && i < recording->event_count; i++) {
+		struct perf_event_attr attr = recording->events[i].attr;
+
+		if (recording->unwinds)
+			perfring_stacks_attr(&attr);
+		ret = perfring_file_writer_add_event(writer, &attr, recording->events[i].name);
+	}
 	for (uint32_t i = 0; ret >= 0 && event_at(recording, i, &opened); i++)
 		ret = perfring_file_writer_add_id(writer, opened.event, opened.id);
 	for (uint32_t i = 0, members; ret >= 0 && i < recording->event_count; i += members) {
@@ -184,21 +190,28 @@ static bool is_cut(void *since)
 	return tool_is_cut(*(uint64_t *)since);
 }
 
+static int put_process(const struct recording *recording, struct perfring_file_writer *writer, int32_t pid)
+{
+	if (recording->synthesis & SYNTHESIZE_MAPS)
+		return perfring_file_writer_put_process(writer, pid);
+	return recording->synthesis & SYNTHESIZE_TASKS ? perfring_file_writer_put_tasks(writer, pid) : 0;
+}
+
 static int put_state(const struct recording *recording, struct perfring_file_writer *writer, struct recorded_pids *pids)
 {
 	int ret = perfring_file_writer_put_kernel(writer);
 
-	if (!ret && recording->cgroups)
+	if (!ret && recording->cgroups && recording->synthesis & SYNTHESIZE_CGROUPS)
 		ret = perfring_file_writer_put_cgroups(writer);
 	if (!ret && (recording->all || recording->cgroup))
-		return perfring_file_writer_put_process(writer, -1);
+		return put_process(recording, writer, -1);
 	if (!ret)
 		ret = add_asked(recording, pids);
 	if (pids->count)
 		qsort(pids->list, pids->count, sizeof(*pids->list), compare_pids);
 	for (size_t i = 0; !ret && i < pids->count; i++)
 		if (!i || pids->list[i] != pids->list[i - 1])
-			ret = perfring_file_writer_put_process(writer, (int32_t)pids->list[i]);
+			ret = put_process(recording, writer, (int32_t)pids->list[i]);
 	return ret;
 }
 
@@ -210,8 +223,6 @@ int tool_record_put_state(const struct recording *recording, struct perfring_fil
 	uint64_t since = tool_now();
 	int ret;
 
-	if (recording->unsynthesized)
-		return 0;
 	perfring_file_writer_end_when(writer, is_cut, &since);
 	ret = put_state(recording, writer, pids);
 	perfring_file_writer_end_when(writer, NULL, NULL);
@@ -322,6 +333,8 @@ static bool begin(struct recording *recording, bool is_timed)
 		perfring_file_writer_limit_maps(recording->writer, recording->maps_ms, &recording->maps_cut);
 	if (!ret && !recording->soft)
 		ret = write_index(recording);
+	if (!ret)
+		ret = tool_record_put_aux_info(recording);
 	if (!ret && !recording->soft)
 		ret = write_maps(recording);
 	recording->opened = tool_now();
@@ -331,10 +344,14 @@ static bool begin(struct recording *recording, bool is_timed)
 }
 
 /* Settled at once, and without the state if that comes last: from here on perf can open the file, even after a kill. */
-static bool settle_state(const struct recording *recording, struct recorded_pids *pids)
+static bool settle_state(struct recording *recording, struct recorded_pids *pids)
 {
-	int ret = recording->tail ? 0 : tool_record_put_state(recording, recording->writer, pids);
+	int ret = 0;
 
+	if (recording->unwinding)
+		ret = tool_unwinding_put_state(recording, pids);
+	else if (!recording->tail)
+		ret = tool_record_put_state(recording, recording->writer, pids);
 	return complain(recording, ret ? ret : perfring_file_writer_end_round(recording->writer));
 }
 
@@ -373,7 +390,22 @@ static bool is_settling(struct recording *recording)
 	return true;
 }
 
-/* Writes what a session's rings hold. */
+int tool_record_write_pieces(struct recording *recording, struct perfring_file_writer *writer, uint32_t into,
+			     const struct iovec *pieces, int count, uint64_t records, uint64_t samples)
+{
+	int ret = perfring_file_writer_write_to(writer, into, pieces, count);
+
+	if (ret) {
+		recording->kept_records += tool_outfile_write_some(&recording->out, writer, into, pieces, count,
+								   &recording->kept_samples);
+		return ret;
+	}
+	recording->kept_records += records;
+	recording->kept_samples += samples;
+	return 0;
+}
+
+/* Writes what a session's rings hold, or gathers it to be unwound. */
 static int write_spans(struct recording *recording, struct perfring_session *session,
 		       struct perfring_file_writer *writer, bool *any)
 {
@@ -382,7 +414,6 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 	uint32_t into;
 	int ret = 0, one;
 
-	recording->is_pressed = false;
 	while (!ret && (one = perfring_session_next_span(session, &span))) {
 		if (one < 0) {
 			uint32_t ring;
@@ -401,16 +432,23 @@ static int write_spans(struct recording *recording, struct perfring_session *ses
 		recording->is_pressed = recording->is_pressed || span.size >= many;
 		recording->ring = span.ring;
 		into = recording->ring_count ? span.ring + 1 : 0;
-		ret = perfring_file_writer_write_to(writer, into, span.pieces, (int)span.count);
-		if (ret) {
-			recording->kept_records += tool_outfile_write_some(&recording->out, writer, into, span.pieces,
-									   (int)span.count, &recording->kept_samples);
-			break;
-		}
-		recording->kept_records += span.records;
-		recording->kept_samples += span.samples;
+		if (recording->unwinding)
+			tool_unwinding_take(recording, &span, into);
+		else
+			ret = tool_record_write_pieces(recording, writer, into, span.pieces, (int)span.count,
+						       span.records, span.samples);
 	}
 	return ret;
+}
+
+static int write_unwound(struct recording *recording, struct perfring_session *session, bool *any)
+{
+	int ret;
+
+	tool_unwinding_look_again(recording);
+	perfring_session_wait(session, 0);
+	ret = write_spans(recording, session, recording->writer, any);
+	return ret ? ret : tool_unwinding_write(recording, false);
 }
 
 bool tool_record_write_round(struct recording *recording)
@@ -419,8 +457,14 @@ bool tool_record_write_round(struct recording *recording)
 	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
 	bool any = false;
 	char place[32];
-	int ret = write_spans(recording, session, writer, &any);
+	int ret;
 
+	recording->is_pressed = false;
+	ret = write_spans(recording, session, writer, &any);
+	if (!ret && recording->unwinding)
+		ret = write_unwound(recording, session, &any);
+	if (!ret)
+		ret = tool_record_write_aux(recording, &any);
 	recording->is_unsettled = !recording->snapshots && (recording->is_unsettled || any);
 	if (!ret && recording->is_unsettled && is_settling(recording)) {
 		ret = perfring_file_writer_end_round(writer);
@@ -553,7 +597,11 @@ static void show_file(const struct recording *recording)
 
 bool tool_record_finish_file(struct recording *recording)
 {
-	return finish(recording, NULL);
+	int ret = recording->unwinding && !recording->is_broken ? tool_unwinding_write(recording, true) : 0;
+
+	recording->is_broken = recording->is_broken || ret;
+	/* in any case */
+	return finish(recording, NULL) && complain(recording, ret);
 }
 
 void tool_record_close_file(struct recording *recording)
@@ -600,8 +648,11 @@ static bool keep_few(struct recording *recording)
 bool tool_record_switch_file(struct recording *recording)
 {
 	struct recorded_pids pids = {0};
+	/* What waits for the next round is of this file, and of its mappings. */
+	bool good = complain(recording, recording->unwinding ? tool_unwinding_write(recording, true) : 0);
+
 	/* Of the whole system all processes are written. */
-	bool good = finish(recording, recording->all || recording->cgroup ? NULL : &pids);
+	good = good && finish(recording, recording->all || recording->cgroup ? NULL : &pids);
 
 	if (good && !recording->quiet)
 		show_file(recording);

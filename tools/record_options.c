@@ -17,6 +17,7 @@
 static int read_option(struct recording *recording, const struct tool_options *options, int found)
 {
 	char *value = options->value;
+	uint64_t *registers;
 	bool good = true;
 
 	switch (found) {
@@ -38,10 +39,13 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->period = options->number;
 		break;
 	case 'g':
-		recording->callchain = true;
+		recording->callchain = recording->callchain ? recording->callchain : "fp";
 		break;
 	case CALL_GRAPH:
 		good = tool_record_read_call_graph(recording, value);
+		break;
+	case UNWIND:
+		recording->unwinds = true;
 		break;
 	case 'b':
 		good = tool_record_read_branches(recording, "any");
@@ -105,8 +109,7 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->maps_ms = (uint32_t)options->number;
 		break;
 	case SYNTH:
-		recording->unsynthesized = !strcmp(value, "no");
-		good = recording->unsynthesized || !strcmp(value, "all");
+		good = tool_record_read_synthesis(value, &recording->synthesis);
 		break;
 	case TAIL_SYNTHESIZE:
 		recording->tail = true;
@@ -143,10 +146,15 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->raw = true;
 		break;
 	case 'I':
-		recording->interrupt_registers = true;
-		break;
 	case USER_REGS:
-		recording->user_registers = true;
+		if (value && !strcmp(value, "?")) {
+			tool_record_list_registers(found == 'I');
+			return tool_flush() ? TOOL_DONE : TOOL_FAILED;
+		}
+		registers = found == 'I' ? &recording->interrupt_registers : &recording->user_registers;
+		good = tool_record_read_registers(value, registers);
+		if (good && !tool_record_can_sample(*registers, found == 'I'))
+			return TOOL_MISUSED;
 		break;
 	case SAMPLE_CPU:
 		recording->sample_cpu = true;
@@ -158,6 +166,9 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		break;
 	case SWITCH_EVENTS:
 		recording->switches = true;
+		break;
+	case OFF_CPU:
+		recording->switches = recording->off_cpu = true;
 		break;
 	case NAMESPACES:
 		recording->namespaces = true;
@@ -212,10 +223,6 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->soft = true;
 		break;
 	case 'm':
-		if (strchr(value, ',')) {
-			tool_complain("record: -m %s: AUX areas are not recorded: one size, of rings", value);
-			return TOOL_MISUSED;
-		}
 		good = tool_record_read_pages(recording, value);
 		break;
 	case 'o':
@@ -228,7 +235,14 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->level = value ? (int)options->number : 1;
 		break;
 	case SNAPSHOT:
+		recording->snapshots = recording->any_snapshots = true;
+		good = !value || tool_record_read_aux_snapshot(recording, value);
+		break;
+	case OVERWRITE:
 		recording->snapshots = true;
+		break;
+	case 'S':
+		good = tool_record_read_aux_snapshot(recording, value);
 		break;
 	case SWITCH_OUTPUT:
 		good = tool_record_read_switch(recording, value);
@@ -273,8 +287,6 @@ static bool is_sound(const struct recording *recording)
 {
 	bool has_threads = recording->pids || recording->tids || recording->user;
 
-	if ((recording->interrupt_registers || recording->user_registers) && !tool_record_can_unwind())
-		return contradict("--intr-regs and --user-regs are for x86-64 and aarch64 only");
 	if (recording->level && !can_compress())
 		return contradict("-z: this perfring was built without libzstd");
 	if (recording->frequency && recording->period)
@@ -285,6 +297,15 @@ static bool is_sound(const struct recording *recording)
 		return contradict("-p and -u exclude one another");
 	if (recording->kernel_chains && recording->user_chains)
 		return contradict("--kernel-callchains and --user-callchains exclude one another");
+	if (recording->unwinds && !tool_record_copies_stacks(recording))
+		return contradict("--unwind is for --call-graph dwarf: the others copy no stack that could be unwound");
+	if (recording->unwinds && recording->kernel_chains)
+		return contradict("--unwind and --kernel-callchains exclude one another");
+	if (recording->unwinds && recording->user_registers)
+		return contradict("--unwind and --user-regs exclude one another: it keeps no registers");
+	if (recording->unwinds && recording->snapshots)
+		return contradict(
+			"--unwind does not go with --snapshot or --overwrite: most of what rings hold is never written");
 	if (recording->strict_rate && recording->frequency > tool_record_max_rate())
 		return contradict("--strict-freq: -F is above kernel.perf_event_max_sample_rate");
 	if (recording->most_files && (!recording->switched || recording->directory))
@@ -323,6 +344,7 @@ int tool_record_read_options(struct recording *recording, int argc, char **argv)
 
 	recording->output = "perf.data";
 	recording->inherit = true;
+	recording->synthesis = SYNTHESIZE_ALL;
 	recording->arguments = argv;
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		status = read_option(recording, &options, found);
@@ -339,6 +361,8 @@ int tool_record_read_options(struct recording *recording, int argc, char **argv)
 	    !recording->cgroup && !recording->soft)
 		recording->all = true;
 	if (!recording->event_count && !tool_record_add_events(recording, recording->soft ? "task-clock" : "cycles"))
+		return TOOL_FAILED;
+	if (recording->off_cpu && !recording->soft && !tool_record_add_off_cpu(recording))
 		return TOOL_FAILED;
 	if (!tool_record_take_overwrite(recording) || !is_sound(recording))
 		return TOOL_MISUSED;

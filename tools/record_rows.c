@@ -22,10 +22,15 @@ static const struct tool_option ROWS[] = {
 	{STRICT, "strict", .help = "fail instead of falling back"},
 	{.heading = "fields of each sample"},
 	{'g', NULL, .help = "call chains, by frame pointers"},
-	{CALL_GRAPH, "call-graph", .value = "fp|dwarf[,SIZE]",
-	 .takes = "fp, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes",
+	{CALL_GRAPH, "call-graph", .value = "fp|dwarf[,SIZE]|lbr",
+	 .takes = "fp, lbr, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes",
 	 .help = "fp: the same; dwarf: registers and SIZE bytes of the user stack (default: 8192), for the program "
-		 "that reads the file to unwind; x86-64 and aarch64"},
+		 "that reads the file to unwind, and what -d adds; x86-64 and aarch64; with --soft and no SIZE nothing is copied: "
+		 "the process unwinds its own stack; lbr: the user's part from the processor's record of "
+		 "branches, where it keeps one"},
+	{UNWIND, "unwind",
+	 .help = "unwind the stacks of dwarf while recording: samples have call chains in place of registers and copies of the "
+		 "stack, so that files are small with SIZE up to 65528; records of mappings have build ids, but of all processes"},
 	{KERNEL_CHAINS, "kernel-callchains", .help = "of call chains the kernel's part alone"},
 	{USER_CHAINS, "user-callchains", .help = "of call chains the user's part alone"},
 	{'b', "branch-any", .help = "the last branches taken, where the PMU keeps them"},
@@ -42,8 +47,13 @@ static const struct tool_option ROWS[] = {
 	{'T', "timestamp", .help = "accepted as by perf: samples always have the time"},
 	{RUNNING_TIME, "running-time", .help = "how long the events were enabled and counting, in what :S reads"},
 	{'R', "raw-samples", .help = "raw data"},
-	{'I', "intr-regs", .help = "registers at the interrupt"},
-	{USER_REGS, "user-regs", .help = "registers of user space"},
+	{'I', "intr-regs", .value = "REG[,REG]", .is_optional = true,
+	 .takes = "names of registers, or ? for their list",
+	 .help = "registers at the interrupt, or these of them; ? lists their names; x86-64 and aarch64; XMM0 to XMM15 by name "
+		 "alone, of a precise event (cycles:p) where the PMU has them"},
+	{USER_REGS, "user-regs", .value = "REG[,REG]", .is_optional = true,
+	 .takes = "names of registers, or ? for their list",
+	 .help = "registers of user space, or these of them; x86-64 and aarch64"},
 	{SAMPLE_CPU, "sample-cpu", .help = "the CPU (always with -a, -C, -G, and for tracepoints)"},
 	{SAMPLE_IDENTIFIER, "sample-identifier", .help = "accepted as by perf, without an effect"},
 	{'k', "clockid", .value = "CLOCK",
@@ -51,12 +61,16 @@ static const struct tool_option ROWS[] = {
 	 .help = "monotonic, monotonic_raw, realtime, boottime, tai or a number"},
 	{.heading = "side records"},
 	{SWITCH_EVENTS, "switch-events", .help = "context switches"},
+	{OFF_CPU, "off-cpu",
+	 .help = "where threads wait, too: each context switch with its call chain, from which export and flame make the event offcpu-time "
+		 "(ns), and runqueue-time where a thread was ready"},
 	{NAMESPACES, "namespaces", .help = "namespaces of processes"},
 	{ALL_CGROUPS, "all-cgroups", .help = "cgroups, and in each sample which one it was in"},
 	{'s', "stat", .help = "the counts of each thread when it ends"},
 	{NO_BPF_EVENT, "no-bpf-event", .help = "no names of BPF programs that are loaded meanwhile"},
-	{SYNTH, "synth", .value = "no|all", .takes = "no or all",
-	 .help = "no: not what runs already, nor where the kernel is (default: all)"},
+	{SYNTH, "synth", .value = "no|all|task|mmap|cgroup[,...]", .takes = "no, all, or some of task, mmap and cgroup",
+	 .help = "what is written of what runs already: the tasks, the tasks and their mappings, the cgroups (of "
+		 "--all-cgroups), nothing, or all (default)"},
 	{TAIL_SYNTHESIZE, "tail-synthesize", .help = "what runs already at the end of the file, as it is then"},
 	{PROC_MAP_TIMEOUT, "proc-map-timeout", .value = "MS", .takes = "a number of ms", .min = 1, .max = UINT32_MAX,
 	 .help = "at most MS milliseconds for the mappings of each process that runs already; the last record of a list "
@@ -103,11 +117,17 @@ static const struct tool_option ROWS[] = {
 	 .help = "the same: one thread reads all rings, however SPEC would have perf's threads share them"},
 	{'z', "compression-level", .value = "N", .is_optional = true, .takes = "a level", .min = 1, .max = 22,
 	 .help = "compress by zstd, 1 to 22 (default: 1)"},
-	{SNAPSHOT, "snapshot",
+	{SNAPSHOT, "snapshot", .value = "[e][SIZE]", .is_optional = true,
+	 .takes = "e, a size such as 1M (B, K, M, G), or both",
+	 .help = "with an event whose PMU has an AUX area -S; else --overwrite"},
+	{OVERWRITE, "overwrite",
 	 .help = "rings overwrite: SIGUSR2 writes what they hold into FILE.TIME, the end of the recording into FILE.  "
 		 "Records of tasks and mappings are kept beside the rings: the last 4 to 8 MiB, and the state of the "
 		 "processes then running"},
-	{SNAPSHOT, "overwrite", .help = "the same"},
+	{'S', "aux-snapshot", .value = "[e][SIZE]", .is_optional = true,
+	 .takes = "e, a size such as 1M (B, K, M, G), or both",
+	 .help = "AUX areas overwrite: SIGUSR2 writes the newest SIZE bytes of each into FILE (default: all), with e the end "
+		 "of the recording, too"},
 	{SWITCH_OUTPUT, "switch-output", .value = "signal|SIZE|TIME", .is_optional = true,
 	 .takes = "signal, a size such as 100M (B, K, M, G) or a time such as 30s (s, m, h)",
 	 .help = "write FILE.TIME; begin a new file at SIGUSR2, after SIZE bytes (B, K, M, G) or after TIME (s, m, h)"},
@@ -115,10 +135,12 @@ static const struct tool_option ROWS[] = {
 	 .help = "keep the last N of the files of --switch-output"},
 	{MAX_SIZE, "max-size", .value = "SIZE", .takes = "a size such as 100M (B, K, M, G)",
 	 .help = "end the recording at this size"},
-	{'m', "mmap-pages", .value = "PAGES",
-	 .takes = "a number of pages from 1 to 1048576, or a size such as 512K (B, K, M, G)",
+	{'m', "mmap-pages", .value = "[PAGES][,AUX]",
+	 .takes =
+		 "a number of pages from 1 to 1048576, or a size such as 512K (B, K, M, G); of AUX areas another after a comma",
 	 .help = "data pages of each ring, or a size with B, K, M, G, rounded up to the next power of two (default: "
-		 "128)"},
+		 "128); AUX: of each AUX area, for events whose PMU has one (default: 4M, or 128K where no more may be "
+		 "locked)"},
 	{'B', "no-buildid", .help = "no build ids of the objects that were hit"},
 	{BUILDID_ALL, "buildid-all", .help = "build ids of all objects that were mapped, hit or not"},
 	{'N', "no-buildid-cache", .help = "accepted as by perf: there is no cache"},
@@ -128,8 +150,6 @@ static const struct tool_option ROWS[] = {
 	{DRY_RUN, "dry-run", .help = "look at the options and end"},
 	{'v', "verbose", .help = "print the attr of each event as it was opened"},
 	{'q', "quiet", .help = "print errors only"},
-	{'S', NULL, .value = "OPTIONS", .is_optional = true, .takes = "perf's options",
-	 .refused = "snapshots of AUX areas are not recorded; --snapshot takes those of rings"},
 	{PERF_ONLY, "aux-sample", .value = "OPTIONS", .is_optional = true, .takes = "perf's options",
 	 .refused = "pieces of AUX areas in samples are not recorded"},
 	{PERF_ONLY, "aio", .value = "N", .is_optional = true, .takes = "a number",
@@ -142,8 +162,6 @@ static const struct tool_option ROWS[] = {
 	{PERF_ONLY, "switch-output-event", .value = "EVENT", .takes = "an event",
 	 .refused = "send SIGUSR2, or the command snapshot of --control, when it happens"},
 	{PERF_ONLY, "kcore", .refused = "the kernel's code is not copied; report names it by /proc/kallsyms"},
-	{PERF_ONLY, "off-cpu",
-	 .refused = "record -e sched:sched_switch -g, which has the stack of each thread that stops"},
 	{PERF_ONLY, "debuginfod", .value = "URLS", .is_optional = true, .takes = "URLs",
 	 .refused = "a recording asks no server; debuginfod-find fetches what build ids name"},
 	{PERF_ONLY, "clang-path", .value = "FILE", .takes = "a file's name",
@@ -156,6 +174,8 @@ static const struct tool_option ROWS[] = {
 
 static const struct tool_example EXAMPLES[] = {
 	{"A program with its call chains, and where its time went:", "perfring record -g ./program\nperfring report"},
+	{"The same of a program without frame pointers, into a small file:",
+	 "perfring record --call-graph dwarf,65528 --unwind ./program"},
 	{"The whole system for ten seconds:", "perfring record -a sleep 10"},
 	{"Each time that process 1234 stops running:", "perfring record -e sched:sched_switch -g -p 1234"},
 	{"The last moments of a service, written into a file at each kill -USR2:",

@@ -18,7 +18,7 @@ enum {
 	HALF = 4 << 20,
 };
 
-static int open_half(struct recording *recording, struct recorded_side *half)
+int tool_record_open_memory(struct recording *recording, struct recorded_side *half)
 {
 	int ret;
 
@@ -38,7 +38,7 @@ static int open_half(struct recording *recording, struct recorded_side *half)
 	return ret;
 }
 
-static void close_half(struct recorded_side *half)
+void tool_record_close_memory(struct recorded_side *half)
 {
 	if (!half->writer)
 		return;
@@ -51,7 +51,7 @@ int tool_record_open_side(struct recording *recording)
 {
 	struct recorded_side *half = &recording->kept[0];
 	struct recorded_pids pids = {0};
-	int ret = open_half(recording, half);
+	int ret = tool_record_open_memory(recording, half);
 
 	if (!ret)
 		ret = tool_record_put_state(recording, half->writer, &pids);
@@ -62,8 +62,8 @@ int tool_record_open_side(struct recording *recording)
 
 void tool_record_close_side(struct recording *recording)
 {
-	close_half(&recording->kept[0]);
-	close_half(&recording->kept[1]);
+	tool_record_close_memory(&recording->kept[0]);
+	tool_record_close_memory(&recording->kept[1]);
 }
 
 static const struct recorded_side *last_half(const struct recording *recording)
@@ -112,19 +112,19 @@ int tool_record_bound_side(struct recording *recording)
 
 	if (perfring_file_writer_size(last->writer) - last->records < HALF + 2 * (last->records - last->state))
 		return 0;
-	ret = open_half(recording, &next);
+	ret = tool_record_open_memory(recording, &next);
 	if (!ret && !recording->all && !recording->cgroup)
 		ret = find_pids(last, &pids);
 	if (!ret)
 		ret = tool_record_put_state(recording, next.writer, &pids);
 	free(pids.list);
 	if (ret) {
-		close_half(&next);
+		tool_record_close_memory(&next);
 		return ret;
 	}
 	next.records = perfring_file_writer_size(next.writer);
 	if (recording->kept[1].writer) {
-		close_half(&recording->kept[0]);
+		tool_record_close_memory(&recording->kept[0]);
 		recording->kept[0] = recording->kept[1];
 	}
 	recording->kept[1] = next;

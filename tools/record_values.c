@@ -1,13 +1,13 @@
 /* record_values.c - the values of the options of `perfring record`: sizes, times, clocks, ways of call chains. */
 #include <stdlib.h>
 #include <unistd.h>
+#include <perfring/event.h>
 #include "options.h"
 #include "record_command.h"
 
 enum {
 	MOST_PAGES = 1 << 20,
 
-	STACK = 8192,       /* bytes of each copy by default */
 	STACK_MOST = 65528, /* a multiple of 8 below USHRT_MAX */
 };
 
@@ -41,31 +41,172 @@ bool tool_record_read_size(const char *text, uint64_t without, uint64_t *bytes)
 }
 
 /* Up to the next power of two, as perf. */
-bool tool_record_read_pages(struct recording *recording, const char *text)
+static bool read_pages(const char *text, uint32_t *pages, bool *is_rounded)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
 
 	if (!tool_record_read_size(text, page, &bytes))
 		return false;
-	recording->pages = 1;
-	while (recording->pages * page < bytes && recording->pages < MOST_PAGES)
-		recording->pages *= 2;
-	recording->rounded = recording->pages * page == bytes ? NULL : text;
-	return recording->pages * page >= bytes;
+	*pages = 1;
+	while (*pages * page < bytes && *pages < MOST_PAGES)
+		*pages *= 2;
+	*is_rounded = *pages * page != bytes;
+	return *pages * page >= bytes;
+}
+
+/* Of rings, of AUX areas; as in perf the first may be missing. */
+bool tool_record_read_pages(struct recording *recording, const char *text)
+{
+	const char *comma = strchr(text, ',');
+	char *rings = strndupa(text, comma ? (size_t)(comma - text) : strlen(text));
+	bool is_rounded = false;
+
+	recording->rounded = NULL;
+	if (comma)
+		recording->aux_pages = 1; /* as perf, where nothing follows the comma */
+	if (comma && comma[1] && !read_pages(comma + 1, &recording->aux_pages, &recording->is_aux_rounded))
+		return false;
+	if (comma && !*rings)
+		return true;
+	if (!read_pages(rings, &recording->pages, &is_rounded))
+		return false;
+	recording->rounded = is_rounded ? text : NULL;
+	return true;
 }
 
 bool tool_record_read_call_graph(struct recording *recording, const char *how)
 {
-	uint64_t size = STACK;
+	uint64_t size = 0;
 
-	recording->callchain = true;
+	recording->callchain = how;
 	recording->stack = 0;
-	if (!strcmp(how, "fp"))
+	if (!strcmp(how, "fp") || !strcmp(how, "lbr"))
 		return true;
 	if (!tool_record_can_unwind() || strncmp(how, "dwarf", 5) ||
 	    (how[5] && (how[5] != ',' || !tool_options_number(how + 6, 1, STACK_MOST, &size))))
 		return false;
+	recording->callchain = "dwarf";
 	recording->stack = (uint32_t)(size + 7) & ~7u;
+	return true;
+}
+
+/* Of x86 alone: two words each. */
+static uint64_t xmm_registers(void)
+{
+	const char *first = perfring_register_name(0, 32);
+
+	return first && !strcmp(first, "XMM0") ? UINT64_MAX << 32 : 0;
+}
+
+/* PMUs that have them do so in precise samples. */
+static bool samples_xmm(void)
+{
+	struct perf_event_attr attr = {.type = PERFRING_TYPE_HARDWARE,
+				       .config = PERFRING_COUNT_HW_CPU_CYCLES,
+				       .sample_period = 1 << 20,
+				       .sample_type = PERFRING_SAMPLE_REGS_INTR,
+				       .sample_regs_intr = xmm_registers(),
+				       .precise_ip = 1};
+	int fd;
+
+	attr.size = sizeof(attr);
+	attr.disabled = attr.exclude_kernel = 1;
+	fd = attr.sample_regs_intr ? perfring_event_open(&attr, 0, -1, -1, 0) : -1;
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* The bits of a name among `all`: of an XMM register, as perf, both. */
+static uint64_t find_register(uint64_t all, const char *name, size_t length)
+{
+	uint64_t found = 0;
+
+	for (; all; all &= all - 1) {
+		const char *one = perfring_register_name(0, (uint32_t)__builtin_ctzll(all));
+
+		if (one && !strncasecmp(one, name, length) && (!one[length] || !strcmp(one + length, "_HIGH")))
+			found |= all & -all;
+	}
+	return found;
+}
+
+uint64_t tool_record_register(const char *name, size_t length)
+{
+	return find_register(perfring_event_unwind_registers(), name, length);
+}
+
+void tool_record_list_registers(bool at_interrupt)
+{
+	uint64_t rest = perfring_event_unwind_registers();
+
+	if (at_interrupt && samples_xmm())
+		rest |= xmm_registers();
+	printf("available registers:");
+	for (; rest; rest &= rest - 1) {
+		const char *one = perfring_register_name(0, (uint32_t)__builtin_ctzll(rest));
+
+		if (one && !strstr(one, "_HIGH"))
+			printf(" %s", one);
+	}
+	putchar('\n');
+}
+
+bool tool_record_read_registers(const char *list, uint64_t *registers)
+{
+	uint64_t all = perfring_event_unwind_registers();
+
+	*registers = list ? 0 : all;
+	for (size_t length; list; list = list[length] ? list + length + 1 : NULL) {
+		uint64_t mask;
+
+		length = strcspn(list, ",");
+		mask = length ? find_register(all | xmm_registers(), list, length) : 0;
+		if (!mask)
+			return false;
+		*registers |= mask;
+	}
+	return *registers;
+}
+
+bool tool_record_can_sample(uint64_t registers, bool at_interrupt)
+{
+	if (!(registers & xmm_registers()))
+		return true;
+	if (at_interrupt && samples_xmm())
+		return true;
+	tool_complain(at_interrupt ? "record: -I: the PMU of this machine has no XMM registers in its samples: leave "
+				     "them out (perfring record -I? lists those that there are)"
+				   : "record: --user-regs: samples have XMM registers at the interrupt alone: use -I");
+	return false;
+}
+
+/* As perf: no and all end the list, whatever follows. */
+bool tool_record_read_synthesis(const char *list, uint32_t *what)
+{
+	static const struct {
+		const char *name;
+		uint32_t what;
+	} words[] = {
+		{"task", SYNTHESIZE_TASKS},
+		{"mmap", SYNTHESIZE_TASKS | SYNTHESIZE_MAPS},
+		{"cgroup", SYNTHESIZE_CGROUPS},
+	};
+	char *word, *rest = strdupa(list);
+	size_t i;
+
+	*what = 0;
+	while ((word = strsep(&rest, ","))) {
+		if (!strcasecmp(word, "no") || !strcasecmp(word, "none") || !strcasecmp(word, "all")) {
+			*what = strcasecmp(word, "all") ? 0 : SYNTHESIZE_ALL;
+			return true;
+		}
+		for (i = 0; i < sizeof(words) / sizeof(words[0]) && strcasecmp(word, words[i].name); i++)
+			;
+		if (i == sizeof(words) / sizeof(words[0]))
+			return false;
+		*what |= words[i].what;
+	}
 	return true;
 }
 

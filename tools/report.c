@@ -1,7 +1,9 @@
 /* report.c - `perfring report`: samples by command, object and symbol, for each event. */
 #include <stdlib.h>
+#include "event_groups.h"
 #include "options.h"
 #include "out.h"
+#include "raw_dump.h"
 #include "record_counts.h"
 #include "report.h"
 
@@ -17,21 +19,23 @@ enum {
 	SYMBOL_FILTER,
 	GROUP,
 	NO_GROUP,
+	GROUP_SORT_IDX,
 	SKIP_EMPTY,
 	NO_SKIP_EMPTY,
 	NS,
 	TIME_QUANTUM,
 	MAX_STACK,
 	STDIO_COLOR,
+	FULL_SOURCE_PATH,
 	LOOKS,     /* taken, and nothing else */
 	PERF_ONLY, /* rows that are refused */
 };
 
 /* What only the command line says. */
 struct request {
-	const char *path;
 	bool header, header_only, lists;
 	bool stats;
+	bool raw; /* -D */
 };
 
 /* "5,0,20": columns; 0 as wide as it must be. */
@@ -80,24 +84,23 @@ static bool read_quantum(const char *text, uint64_t *quantum)
 }
 
 /* Returns -1 to go on, else the exit status. */
-static int read_options(struct tool_report *report, struct request *request, int argc, char **argv)
+static int read_options(struct tool_report *report, struct request *request, struct tool_options *options, int argc,
+			char **argv)
 {
-	struct tool_options options = {.command = &tool_report};
 	int found;
 
-	while ((found = tool_options_next(&options, argc, argv)) > 0) {
-		char *value = options.value;
+	while ((found = tool_options_next(options, argc, argv)) > 0) {
+		char *value = options->value;
 		bool good = true;
-		int taken = tool_filter_take(&report->filter, &options, found);
+		int taken = tool_filter_take(&report->filter, options, found);
 
+		if (!taken)
+			taken = tool_symbols_take(&report->symbols_options, options, found);
 		if (taken < 0)
 			return TOOL_MISUSED;
 		if (taken)
 			continue;
 		switch (found) {
-		case 'i':
-			request->path = value;
-			break;
 		case 's':
 			if (!tool_report_is_list("-s", value))
 				return TOOL_MISUSED;
@@ -109,7 +112,7 @@ static int read_options(struct tool_report *report, struct request *request, int
 			report->field_words = value;
 			break;
 		case LIMIT:
-			report->limit = options.number;
+			report->limit = options->number;
 			break;
 		case 'n':
 			report->shows_samples = true;
@@ -149,6 +152,9 @@ static int read_options(struct tool_report *report, struct request *request, int
 		case NO_GROUP:
 			report->groups = TOOL_REPORT_NO_GROUPS;
 			break;
+		case GROUP_SORT_IDX:
+			report->group_index = (uint32_t)options->number;
+			break;
 		case SKIP_EMPTY:
 		case NO_SKIP_EMPTY:
 			report->keeps_empty = found == NO_SKIP_EMPTY;
@@ -158,6 +164,9 @@ static int read_options(struct tool_report *report, struct request *request, int
 			break;
 		case TIME_QUANTUM:
 			good = read_quantum(value, &report->quantum);
+			break;
+		case FULL_SOURCE_PATH:
+			report->whole_paths = true;
 			break;
 		case HEADER_ONLY:
 			request->header_only = true;
@@ -171,34 +180,85 @@ static int read_options(struct tool_report *report, struct request *request, int
 		case STATS:
 			request->stats = true;
 			break;
+		case 'D':
+			request->raw = true;
+			break;
 		case 'g':
 			good = report->no_chains = !strcmp(value, "none");
+			break;
+		case 'p':
+			if (report->parent_pattern)
+				regfree(&report->parents);
+			report->parent_pattern = value;
+			good = !regcomp(&report->parents, value, REG_EXTENDED | REG_NOSUB);
+			break;
+		case 'x':
+			report->hides_parentless = true;
+			break;
+		case MAX_STACK:
+			report->max_stack = options->number;
 			break;
 		case STDIO_COLOR:
 			good = !strcmp(value, "always") || !strcmp(value, "never") || !strcmp(value, "auto");
 			break;
-		case MAX_STACK:
 		case 'f':
+			report->symbols_options.is_forced = true;
+			break;
 		case LOOKS:
 			break;
 		default:
-			return tool_options_forgotten(&options, found);
+			return tool_options_forgotten(options, found);
 		}
 		if (!good)
-			return tool_options_refuse(&options, found, value);
+			return tool_options_refuse(options, found, value);
 	}
-	return found ? -1 : options.status;
+	return found ? -1 : options->status;
 }
 
-static int count(struct tool_report *report)
+/* A record in perf's dump.  What is wrong with it is reported when it is counted. */
+static void dump(struct tool_raw_dump *raw, const struct perfring_item *item)
 {
+	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE;
+	struct perfring_record record;
+	struct perfring_sample sample;
+
+	if (is_sample) {
+		bool is_whole = item->format && !perfring_sample_decode(item->format, item->record, &sample, NULL);
+
+		tool_raw_dump(raw, item, is_whole ? &sample : NULL, NULL);
+		return;
+	}
+	if (perfring_record_decode(item->format, item->record, &record, NULL)) {
+		tool_raw_dump(raw, item, NULL, NULL);
+		return;
+	}
+	tool_raw_dump(raw, item, NULL, &record);
+	tool_machine_take(raw->machine, &record);
+}
+
+/* --stats, and -D, which has them at its end. */
+static int count(struct tool_report *report, bool is_raw)
+{
+	struct tool_raw_dump raw = {.input = &report->input};
 	struct tool_counts counts = {0};
 	struct perfring_item item;
 
-	while (tool_input_next(&report->input, &item))
+	if (is_raw) {
+		raw.machine = tool_machine_open();
+		raw.symbols = tool_symbols_open(report->input.data, raw.machine, &report->symbols_options);
+	}
+	while (tool_input_next(&report->input, &item)) {
+		if (is_raw)
+			dump(&raw, &item);
 		tool_counts_take(&counts, &report->input, &item);
+	}
+	tool_out_flush(0);
 	tool_counts_print(&counts, report->input.data);
 	free(counts.events);
+	if (is_raw) {
+		tool_symbols_close(raw.symbols);
+		tool_machine_close(raw.machine);
+	}
 	return tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
 }
 
@@ -208,7 +268,7 @@ static int run(struct tool_report *report)
 	int status;
 
 	report->machine = tool_machine_open();
-	report->symbols = tool_symbols_open(report->input.data, report->machine);
+	report->symbols = tool_symbols_open(report->input.data, report->machine, &report->symbols_options);
 	report->tracepoints = tool_tracepoints_open(report->input.data, report->symbols);
 	tool_report_begin(report);
 	while (tool_input_next(&report->input, &item))
@@ -224,44 +284,60 @@ static int run(struct tool_report *report)
 
 static int read_file(struct tool_report *report, const struct request *request)
 {
+	struct tool_groups groups;
+	struct tool_group group;
+
 	if (request->header && !tool_header_print(report->input.data, report->input.path, request->lists))
 		report->input.faults++;
 	if (request->header_only)
 		return tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
-	if (request->stats)
-		return count(report);
+	if (request->stats || request->raw)
+		return count(report, request->raw);
+	tool_groups_open(&groups, report->input.data);
+	if (report->group_index && report->groups == TOOL_REPORT_GROUPS && !tool_groups_next(&groups, &group)) {
+		tool_complain("report: --group-sort-idx: the events of %s are in no group: add --group",
+			      report->input.path);
+		return TOOL_MISUSED;
+	}
 	if (!tool_filter_open(&report->filter, "report", report->input.data))
 		return TOOL_FAILED;
 	if (!tool_report_choose(report))
 		return TOOL_MISUSED;
+	if (!report->parent_pattern && (report->has[TOOL_REPORT_PARENT] || report->hides_parentless) &&
+	    regcomp(&report->parents, TOOL_REPORT_PARENTS, REG_EXTENDED | REG_NOSUB))
+		tool_out_of_memory();
 	return run(report);
 }
 
 static int report_command(int argc, char **argv)
 {
-	static struct tool_report report = {.limit = UINT64_MAX, .capacity = 256, .quantum = 100 * NS_PER_MS};
-	struct request request = {NULL, false, false, false, false};
-	int status = read_options(&report, &request, argc, argv);
+	static struct tool_report report = {
+		.limit = UINT64_MAX, .capacity = 256, .quantum = 100 * NS_PER_MS, .max_stack = UINT64_MAX};
+	struct tool_options options = {.command = &tool_report};
+	struct request request = {.header = false};
+	int status = read_options(&report, &request, &options, argc, argv);
 
 	if (status >= 0)
 		return status;
-	status = tool_input_open(&report.input, request.path, argc, argv, optind);
+	status = tool_input_open(&report.input, &options, argc, argv);
 	if (status)
 		return status;
+	report.input.tells_aux = true;
 	report.has_header = request.header;
 	status = read_file(&report, &request);
+	regfree(&report.parents);
 	tool_input_close(&report.input);
 	tool_out_close();
 	return status;
 }
 
-#define LINES "lines of sources are not known: perf report and perf annotate have them"
+#define LINES "the text of sources is not shown: perf annotate has it"
 #define TREES "call trees are not shown: perfring script has the callchain of each sample"
 #define BRANCHES "stacks of branches are not shown: perfring dump -F brstack has them"
-#define SYMBOLS "objects are found by their names and build ids, the kernel's symbols in /proc/kallsyms"
+#define SYMBOLS "modules' symbols are those of the kernel's list"
 
 static const struct tool_option ROWS[] = {
-	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -", .is_input = true,
 	 .help = "default perf.data; - is standard input"},
 	{.heading = "columns"},
 	{'s', "sort", .value = "LIST", .takes = "names of columns, such as comm,sym",
@@ -287,6 +363,13 @@ static const struct tool_option ROWS[] = {
 	{PERCENTAGE, "percentage", .value = "OF", .takes = "relative or absolute",
 	 .help = "relative: shares are of the samples shown; absolute: of all (default)"},
 	{'U', "hide-unresolved", .help = "only what has a symbol"},
+	{'p', "parent", .value = "REGEX", .takes = "an extended regular expression",
+	 .help = "the column parent has the first function of the callchain, from the sample on, whose name matches "
+		 "(default: " TOOL_REPORT_PARENTS ", system calls and page faults of old kernels)"},
+	{'x', "exclude-other", .help = "only samples that have a parent"},
+	{.heading = "symbols"},
+	TOOL_SYMBOLS_ROWS,
+	{FULL_SOURCE_PATH, "full-source-path", .help = "files of the columns srcline and srcfile with their folders"},
 	{.heading = "rows"},
 	{LIMIT, "limit", .value = "LINES", .takes = "a number of lines", .max = UINT64_MAX,
 	 .help = "at most LINES lines for each event"},
@@ -294,6 +377,8 @@ static const struct tool_option ROWS[] = {
 	 .help = "no rows below PERCENT"},
 	{GROUP, "group", .help = "all events in one table"},
 	{NO_GROUP, "no-group", .help = "events of a group in tables of their own"},
+	{GROUP_SORT_IDX, "group-sort-idx", .value = "N", .takes = "the number of an event, from 0 on",
+	 .max = UINT32_MAX, .help = "a group's rows by event N of the group (default: by its events in their order)"},
 	{SKIP_EMPTY, "skip-empty", .help = "no tables of events without samples (default)"},
 	{NO_SKIP_EMPTY, "no-skip-empty", .help = "those too"},
 	{.heading = "other views"},
@@ -301,6 +386,7 @@ static const struct tool_option ROWS[] = {
 	{HEADER_ONLY, "header-only", .help = "print nothing else"},
 	{'I', "show-info", .help = "the header's long lists too"},
 	{STATS, "stats", .help = "only how many records there are, by kind and by event"},
+	{'D', "dump-raw-trace", .help = "only every record, as bytes and in perf's dump, and how many there are"},
 	{'q', "quiet", .help = "rows alone"},
 	{.heading = "as perf spells them"},
 	{'g', "call-graph", .value = "none", .takes = "none: " TREES, .help = "none, which is what is shown"},
@@ -309,18 +395,14 @@ static const struct tool_option ROWS[] = {
 	{STDIO_COLOR, "stdio-color", .value = "WHEN", .takes = "always, never or auto",
 	 .help = "taken: there are no colors"},
 	{MAX_STACK, "max-stack", .value = "N", .takes = "a number of frames", .max = UINT32_MAX,
-	 .help = "taken: callchains are not shown"},
-	{LOOKS, "no-demangle", .help = "taken: names are shown as they are"},
-	{LOOKS, "no-inline", .help = "taken: inlined functions are not shown"},
-	{'f', "force", .help = "taken: any file that can be read is read"},
+	 .help = "the column parent looks at N frames of each callchain (default: all)"},
+	{LOOKS, "no-inline", .help = "taken: callchains are not shown"},
+	{'f', "force", .help = "maps and dumps of code that belong to other users are read too"},
 	{PERF_ONLY, "children", .refused = "callers' shares are not summed up: --no-children is what is shown"},
 	{'G', "inverted", .refused = TREES},
 	{PERF_ONLY, "hierarchy", .refused = "one table with --sort has the same rows"},
 	{PERF_ONLY, "show-ref-call-graph", .refused = TREES},
 	{PERF_ONLY, "ignore-callees", .value = "REGEX", .takes = "a pattern", .refused = TREES},
-	{'p', "parent", .value = "REGEX", .takes = "a pattern", .refused = TREES},
-	{'x', "exclude-other", .refused = TREES},
-	{'D', "dump-raw-trace", .refused = "prints perf's own layout of all records; use perfring dump --raw"},
 	{PERF_ONLY, "disable-order", .refused = "goes with -D; perfring dump shows records in time order"},
 	{PERF_ONLY, "tasks", .refused = "use perfring script --show-task-events"},
 	{PERF_ONLY, "mmaps", .refused = "use perfring script --show-mmap-events"},
@@ -329,9 +411,6 @@ static const struct tool_option ROWS[] = {
 	{PERF_ONLY, "tui", .refused = "there is no window: the table is printed"},
 	{PERF_ONLY, "gtk", .refused = "there is no window: the table is printed"},
 	{PERF_ONLY, "samples", .value = "N", .takes = "a number", .refused = "there is no window to browse samples in"},
-	{'v', "verbose", .refused = "perfring says by itself what it cannot read"},
-	{PERF_ONLY, "group-sort-idx", .value = "N", .takes = "a number",
-	 .refused = "a group is sorted by its events in their order; use --no-group"},
 	{PERF_ONLY, "percent-type", .value = "TYPE", .takes = "a type", .refused = LINES},
 	{PERF_ONLY, "socket-filter", .value = "N", .takes = "a number", .refused = "use -C with the socket's CPUs"},
 	{'b', "branch-stack", .refused = BRANCHES},
@@ -342,15 +421,10 @@ static const struct tool_option ROWS[] = {
 	{PERF_ONLY, "raw-trace", .refused = "perfring dump has the fields of tracepoints"},
 	{PERF_ONLY, "itrace", .value = "OPTS", .is_optional = true, .takes = "options",
 	 .refused = "AUX areas are carried and not decoded: use perf report"},
-	{'k', "vmlinux", .value = "FILE", .takes = "a file's name", .refused = SYMBOLS},
 	{'m', "modules", .refused = SYMBOLS},
-	{PERF_ONLY, "kallsyms", .value = "FILE", .takes = "a file's name", .refused = SYMBOLS},
-	{PERF_ONLY, "ignore-vmlinux", .refused = SYMBOLS},
-	{PERF_ONLY, "symfs", .value = "DIR", .takes = "a folder's name", .refused = SYMBOLS "; use chroot"},
-	{PERF_ONLY, "demangle", .refused = "names of symbols are shown as they are; pipe them through c++filt"},
-	{PERF_ONLY, "demangle-kernel", .refused = "names of symbols are shown as they are"},
-	{PERF_ONLY, "inline", .refused = LINES},
-	{PERF_ONLY, "full-source-path", .refused = LINES},
+	{LOOKS, "ignore-vmlinux", .help = "taken: an image is used only when -k names it"},
+	{PERF_ONLY, "demangle-kernel", .refused = "names of the kernel's symbols are shown as they are"},
+	{PERF_ONLY, "inline", .refused = TREES ", and with --inline the functions that were inlined"},
 	{PERF_ONLY, "source", .refused = LINES},
 	{PERF_ONLY, "asm-raw", .refused = LINES},
 	{'M', "disassembler-style", .value = "STYLE", .takes = "a style", .refused = LINES},

@@ -2,6 +2,8 @@
 #ifndef PERFRING_TOOLS_REPORT_H
 #define PERFRING_TOOLS_REPORT_H
 
+#include <regex.h>
+#include "file_topology.h"
 #include "filter.h"
 #include "machine.h"
 #include "symbols.h"
@@ -22,10 +24,24 @@
 	COLUMN(COMM, "comm", "Command", 7) \
 	COLUMN(DSO, "dso", "Shared Object", 13) \
 	COLUMN(SYM, "symbol", "Symbol", 6) \
+	COLUMN(PARENT, "parent", "Parent symbol", 13) \
 	COLUMN(CPU, "cpu", "CPU", 3) \
+	COLUMN(TRANSACTION, "transaction", "Transaction                ", 27) \
 	COLUMN(TRACE, "trace", "Trace output", 12) \
+	COLUMN(SYMBOL_SIZE, "symbol_size", "Symbol size", 11) \
+	COLUMN(DSO_SIZE, "dso_size", "DSO size", 8) \
 	COLUMN(TIME, "time", "Time", 12) \
-	COLUMN(ADDR, "addr", "Address", 18)
+	COLUMN(ADDR, "addr", "Address", 18) \
+	COLUMN(SOCKET, "socket", "Socket", 6) \
+	COLUMN(LOCAL_WEIGHT, "local_weight", "Local Weight", 12) \
+	COLUMN(WEIGHT, "weight", "Weight", 12) \
+	COLUMN(CGROUP, "cgroup", "Cgroup", 6) \
+	COLUMN(CGROUP_ID, "cgroup_id", "cgroup id (dev/inode)", 21) \
+	COLUMN(CODE_PAGE_SIZE, "code_page_size", "Code Page Size", 14) \
+	COLUMN(LOCAL_INS_LAT, "local_ins_lat", "Local INSTR Latency", 19) \
+	COLUMN(INS_LAT, "ins_lat", "INSTR Latency", 13) \
+	COLUMN(SRCLINE, "srcline", "Source:Line", 11) \
+	COLUMN(SRCFILE, "srcfile", "Source File", 11)
 
 enum tool_report_column {
 #define COLUMN(NAME, name, title, width) TOOL_REPORT_##NAME,
@@ -34,6 +50,16 @@ enum tool_report_column {
 	TOOL_REPORT_COLUMN_COUNT,
 	TOOL_REPORT_FIRST_KEY = TOOL_REPORT_PID,
 };
+
+/* Names of parents without -p, as perf's. */
+#define TOOL_REPORT_PARENTS "^sys_|^do_page_fault"
+
+/* Whether samples of one address in one thread may differ in it. */
+static inline bool tool_report_is_single(enum tool_report_column column)
+{
+	return column >= TOOL_REPORT_PARENT && column != TOOL_REPORT_ADDR && column != TOOL_REPORT_CGROUP_ID &&
+	       column != TOOL_REPORT_SYMBOL_SIZE && column != TOOL_REPORT_DSO_SIZE;
+}
 
 /* A list of columns, each at most once. */
 struct tool_report_list {
@@ -48,6 +74,11 @@ struct tool_report_cell {
 	uint64_t mode[4]; /* of them, what was of the kernel, of user space, of a guest's kernel, of its user space */
 };
 
+/* A cgroup namespace. */
+struct tool_report_place {
+	uint64_t dev, ino;
+};
+
 /* A row of one event, or of a group of them that is shown as one.  What no column shows is NULL or 0 in every row. */
 struct tool_report_row {
 	uint32_t event; /* the first of its group */
@@ -56,12 +87,23 @@ struct tool_report_row {
 	char mark;
 	bool has_no_symbol; /* of its first sample */
 	const char *comm;
-	const char *object; /* short; NULL: unknown */
+	const char *last_comm; /* of its thread, at the last sample; NULL: no sample has a thread */
+	const char *object;    /* short; NULL: unknown */
 	const char *symbol;
 	const char *trace;
+	const char *line; /* of the source, or its file */
+	const char *source;
 	uint64_t address; /* of the symbol, or of the sample if it has no symbol */
 	uint64_t time;
 	uint64_t ip;
+	int32_t socket;
+	uint64_t weight, latency; /* of each of its samples */
+	uint64_t cgroup;
+	uint64_t page_size;
+	uint64_t transaction;
+	int64_t symbol_size, object_size; /* -1: unknown */
+	const char *parent;               /* NULL: no name in the callchain matches */
+	struct tool_report_place place;
 	struct tool_report_cell cells[]; /* one for each event of the group */
 };
 
@@ -77,7 +119,10 @@ struct tool_report_event {
 
 enum {
 	TOOL_REPORT_RECENT_BITS = 12,
-	TOOL_REPORT_MEMBERS = 64, /* events of a group that is shown as one: each row has a cell for each */
+	TOOL_REPORT_PAYLOAD_BITS = 10,
+	TOOL_REPORT_MATCH_BITS = 10,
+	TOOL_REPORT_PAYLOAD = 128, /* bytes; longer ones seldom come again */
+	TOOL_REPORT_MEMBERS = 64,  /* events of a group that is shown as one: each row has a cell for each */
 };
 
 /* Samples of one address in one thread go into one row, until a record changes tasks or mappings. */
@@ -93,6 +138,21 @@ struct tool_report_recent {
 	unsigned nameless;
 };
 
+/* Payloads of the same bytes have one text, which is printed once as long as they come again soon. */
+struct tool_report_payload {
+	const char *text; /* NULL: the place is free */
+	uint64_t change;
+	uint32_t event;
+	uint32_t size;
+	unsigned char bytes[TOOL_REPORT_PAYLOAD];
+};
+
+/* Whether a name matches the pattern of parents. */
+struct tool_report_match {
+	const char *name; /* NULL: the place is free */
+	bool matches;
+};
+
 enum tool_report_groups {
 	TOOL_REPORT_GROUPS,    /* as the file has them */
 	TOOL_REPORT_NO_GROUPS, /* each event for itself */
@@ -103,20 +163,28 @@ struct tool_report {
 	struct tool_input input;
 	struct tool_machine *machine;
 	struct tool_symbols *symbols;
+	struct tool_symbols_options symbols_options;
 	struct tool_tracepoints *tracepoints;
 	struct tool_filter filter;
 	const char *symbol_part; /* of --symbol-filter */
 	bool hides_unresolved;
-	bool is_relative; /* percentages are of what is shown */
+	const char *parent_pattern; /* -p; NULL: perf's default */
+	regex_t parents;
+	bool hides_parentless; /* -x */
+	uint64_t max_stack;    /* frames of a callchain that are looked at */
+	bool whole_paths;      /* of sources */
+	bool is_relative;      /* percentages are of what is shown */
 	enum tool_report_groups groups;
-	bool has_long_group; /* which was reported */
-	uint64_t quantum; /* ns of the time column */
+	uint32_t group_index; /* of the event that a group is sorted by */
+	bool has_long_group;  /* which was reported */
+	uint64_t quantum;     /* ns of the time column */
 
 	/* columns */
 	const char *sort_words, *field_words; /* of the command line */
 	bool shows_samples, shows_period, shows_modes;
 	struct tool_report_list shown, sorted;
 	bool has[TOOL_REPORT_COLUMN_COUNT]; /* whether it tells rows apart or is shown */
+	bool has_singles;                   /* a column in which samples of one address in one thread may differ */
 
 	/* looks */
 	uint64_t limit;
@@ -129,6 +197,11 @@ struct tool_report {
 	bool keeps_empty;
 	bool has_header;
 	bool no_chains; /* -g none: that they are not shown is known */
+
+	/* what records say that are no samples */
+	struct tool_topology topology;
+	void *cgroups; /* tsearch trees: names by id, */
+	void *places;  /* namespaces by thread */
 
 	/* rows */
 	void *tree;
@@ -143,6 +216,8 @@ struct tool_report {
 	uint64_t unread;
 	uint64_t change; /* records of tasks or mappings */
 	struct tool_report_recent recent[1 << TOOL_REPORT_RECENT_BITS];
+	struct tool_report_payload payloads[1 << TOOL_REPORT_PAYLOAD_BITS];
+	struct tool_report_match matches[1 << TOOL_REPORT_MATCH_BITS];
 };
 
 /* ---- report_columns.c ---- */
@@ -169,6 +244,18 @@ struct tool_report_event *tool_report_event_of(struct tool_report *report, uint3
 /* Sorts the rows as they are shown. */
 void tool_report_sort(struct tool_report *report);
 void tool_report_end(struct tool_report *report);
+
+/* ---- report_places.c ---- */
+
+/* Keeps what CGROUP and NAMESPACES records say. */
+void tool_report_take_place(struct tool_report *report, const struct perfring_record *record);
+
+/* A cgroup's name; as perf: N/A for none, unknown for one that no record names. */
+const char *tool_report_cgroup(const struct tool_report *report, uint64_t id);
+
+/* The cgroup namespace of a thread; 0, 0: not known. */
+struct tool_report_place tool_report_place(const struct tool_report *report, uint32_t tid);
+void tool_report_forget_places(struct tool_report *report);
 
 /* ---- report_print.c ---- */
 

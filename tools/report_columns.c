@@ -15,11 +15,19 @@ static const struct {
 };
 
 /* Columns that perf has, and we do not. */
-static const char PERFS[] =
-	" overhead_children parent socket srcline srcfile local_weight weight transaction symbol_size dso_size "
-	"cgroup cgroup_id ipc_null code_page_size local_ins_lat ins_lat local_p_stage_cyc p_stage_cyc dso_from dso_to "
-	"symbol_from symbol_to mispredict abort in_tx cycles srcline_from srcline_to ipc_lbr addr_from addr_to "
-	"symbol_daddr dso_daddr locked tlb mem snoop dcacheline symbol_iaddr phys_daddr data_page_size blocked ";
+static const struct {
+	const char *names; /* with a blank before and after each */
+	const char *instead;
+} PERFS[] = {
+	{" overhead_children ", "callers' shares are not summed up: perfring script has the callchain of each sample"},
+	{" p_stage_cyc local_p_stage_cyc ",
+	 "POWER alone has stages of its pipeline: perfring dump -F weight has all weights"},
+	{" dso_from dso_to symbol_from symbol_to mispredict abort in_tx cycles srcline_from srcline_to addr_from addr_to "
+	 "ipc_lbr ipc_null ",
+	 "stacks of branches are not shown: perfring dump -F brstack has them"},
+	{" symbol_daddr dso_daddr symbol_iaddr locked tlb mem snoop dcacheline phys_daddr data_page_size blocked ",
+	 "memory accesses are not shown: perfring dump -F addr,data_src,phys_addr,data_page_size has them"},
+};
 
 const char *tool_report_column_name(enum tool_report_column column)
 {
@@ -64,10 +72,22 @@ static void add(struct tool_report_list *list, enum tool_report_column column)
 		list->columns[list->nr++] = column;
 }
 
+/* What to use in place of a column of perf's; NULL: it has none of this name. */
+static const char *perfs_column(const char *word)
+{
+	char spaced[40];
+
+	snprintf(spaced, sizeof(spaced), " %.36s ", word);
+	for (size_t i = 0; i < sizeof(PERFS) / sizeof(PERFS[0]); i++)
+		if (strstr(PERFS[i].names, spaced))
+			return PERFS[i].instead;
+	return NULL;
+}
+
 /* Adds the words of a list.  option: NULL if they are known to be right.  Returns false after a complaint. */
 static bool add_words(struct tool_report_list *list, const char *option, const char *words)
 {
-	char *word, *rest, *copy = strdupa(words + (*words == '+')), spaced[40];
+	char *word, *rest, *copy = strdupa(words + (*words == '+'));
 	struct tool_nearest nearest = {.distance = 0};
 	int column;
 
@@ -77,11 +97,13 @@ static bool add_words(struct tool_report_list *list, const char *option, const c
 			add(list, (enum tool_report_column)column);
 			continue;
 		}
+		if (perfs_column(word)) {
+			tool_complain("report: option '%s': column '%s': %s", option, word, perfs_column(word));
+			return false;
+		}
 		for (int i = 0; i < TOOL_REPORT_COLUMN_COUNT; i++)
 			tool_nearest_offer(&nearest, word, COLUMNS[i].name);
-		snprintf(spaced, sizeof(spaced), " %.36s ", word);
-		tool_complain("report: option '%s': %s column '%s'%s (perfring report --help)", option,
-			      strstr(PERFS, spaced) ? "there is only in perf report the" : "unknown", word,
+		tool_complain("report: option '%s': unknown column '%s'%s (perfring report --help)", option, word,
 			      tool_nearest_hint(&nearest));
 		return false;
 	}
@@ -107,6 +129,18 @@ static const char *default_keys(const struct tool_report *report)
 		if (attr->type != PERFRING_TYPE_TRACEPOINT)
 			break;
 	return i && !attr && tool_tracepoints_are_known() ? "trace" : "comm,dso,symbol";
+}
+
+/* Whether the samples of an event have callchains.  The events of a stream are not known yet. */
+static bool has_chains(const struct tool_report *report)
+{
+	const struct perf_event_attr *attr;
+	uint32_t i;
+
+	for (i = 0; (attr = perfring_file_attr(report->input.data, i)); i++)
+		if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN)
+			return true;
+	return !i;
 }
 
 /* A column of which the filter leaves one value is not shown, but for the last one. */
@@ -148,6 +182,8 @@ bool tool_report_choose(struct tool_report *report)
 		add_words(&keys, NULL, default_keys(report));
 	if (sort && !add_words(&keys, "-s", sort))
 		return false;
+	if (report->parent_pattern)
+		add(&keys, TOOL_REPORT_PARENT);
 	if (replaces && !add_words(shown, "-F", fields))
 		return false;
 	if (!replaces) {
@@ -177,6 +213,11 @@ bool tool_report_choose(struct tool_report *report)
 	}
 	for (size_t i = 0; i < shown->nr; i++)
 		report->has[shown->columns[i]] = true;
+	if ((report->has[TOOL_REPORT_PARENT] || report->hides_parentless) && !has_chains(report)) {
+		tool_complain("report: %s: %s has no callchains: record them with -g",
+			      report->has[TOOL_REPORT_PARENT] ? "column 'parent'" : "-x", report->input.path);
+		return false;
+	}
 	if (report->has[TOOL_REPORT_TRACE] && !tool_tracepoints_are_known()) {
 		tool_complain("report: column 'trace': this perfring was built without libtraceevent");
 		return false;

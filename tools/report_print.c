@@ -3,7 +3,8 @@
 #include "report.h"
 
 enum {
-	CELL = 64, /* bytes of the text of a number */
+	CELL = 64,        /* bytes of the text of a number */
+	TRANSACTION = 32, /* columns, as perf, where a sample has flags */
 };
 
 /* Of one event or group: its rows, and how wide the columns are. */
@@ -31,6 +32,8 @@ static double percent_of(const struct tool_report_event *event, uint64_t weight)
 /* A thread is shown by its last name. */
 static const char *thread_name(const struct tool_report *report, const struct tool_report_row *row)
 {
+	if (row->last_comm && !tool_machine_knows(report->machine, row->tid))
+		return row->last_comm;
 	return tool_machine_comm(report->machine, row->tid);
 }
 
@@ -47,14 +50,27 @@ static int width_of(const struct tool_report *report, const struct tool_report_r
 	case TOOL_REPORT_DSO:
 		used = tool_print(NULL, row->object, 0, false);
 		/* as perf: space for an address, where no symbol is known */
-		return row->has_no_symbol && !report->separator && !report->filter.objects && used < 16 ? 16 : used;
+		if (row->has_no_symbol && !report->separator && !report->filter.objects && !report->width_count &&
+		    used < 16)
+			return 16;
+		return used;
 	case TOOL_REPORT_SYM:
 		/* "[.] " and 0x with 16 digits */
 		return 4 + (row->symbol ? tool_print(NULL, row->symbol, 0, false) : 18);
+	case TOOL_REPORT_PARENT:
+		return row->parent ? tool_print(NULL, row->parent, 0, false) : 0;
+	case TOOL_REPORT_TRANSACTION:
+		return row->transaction ? TRANSACTION : 0;
 	case TOOL_REPORT_TRACE:
 		return tool_print(NULL, row->trace, 0, false);
+	case TOOL_REPORT_SRCLINE:
+		return tool_print(NULL, row->line, 0, false);
+	case TOOL_REPORT_SRCFILE:
+		return tool_print(NULL, row->source, 0, false);
 	case TOOL_REPORT_TIME:
 		return report->nanoseconds ? 16 : 12;
+	case TOOL_REPORT_CGROUP:
+		return row->cgroup ? tool_print(NULL, tool_report_cgroup(report, row->cgroup), 0, false) : 0;
 	default:
 		return 0;
 	}
@@ -143,6 +159,40 @@ static int put_symbol(const struct tool_report *report, const struct tool_report
 	return 4 + put_cut(report, row->symbol, width > 4 ? width - 4 : 0);
 }
 
+static int put_page_size(uint64_t size, int width)
+{
+	static const char units[] = " KMGTPE";
+	char text[CELL] = "N/A";
+	int unit = 0;
+
+	for (; size >= 1024 && units[unit + 1]; size /= 1024)
+		unit++;
+	if (size)
+		snprintf(text, sizeof(text), "%" PRIu64 "%.*s", size, unit != 0, units + unit);
+	return printf("%-*s", width, text);
+}
+
+static int put_size(int64_t size, int width)
+{
+	return size < 0 ? printf("%*s", width, "unknown") : printf("%*" PRId64, width, size);
+}
+
+/* The flags, and the code with which it was aborted. */
+static int put_transaction(uint64_t transaction)
+{
+	static const char *const names[] = {"EL", "TX", "SYNC", "ASYNC", "RETRY", "CON", "CAP-WRITE", "CAP-READ"};
+	const uint64_t kinds = 1 << 2 | 1 << 3; /* of which a sample has one */
+	uint64_t code = transaction >> 32;
+	int used = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (transaction >> i & 1)
+			used += printf("%s ", names[i]);
+	if (transaction && !(transaction & kinds))
+		used += printf("NEITHER ");
+	return code ? used + printf(":%" PRIx64, code) : used;
+}
+
 /* Returns the columns used. */
 static int put_key(const struct tool_report *report, const struct tool_report_row *row, enum tool_report_column column,
 		   int width)
@@ -161,16 +211,51 @@ static int put_key(const struct tool_report *report, const struct tool_report_ro
 		return put_cut(report, row->object, width);
 	case TOOL_REPORT_SYM:
 		return put_symbol(report, row, width);
+	case TOOL_REPORT_PARENT:
+		return put_cut(report, row->parent ? row->parent : "[other]", width);
+	case TOOL_REPORT_TRANSACTION:
+		return put_transaction(row->transaction);
+	case TOOL_REPORT_SYMBOL_SIZE:
+		return put_size(row->symbol_size, width);
+	case TOOL_REPORT_DSO_SIZE:
+		return put_size(row->object_size, width);
 	case TOOL_REPORT_TRACE:
 		return put_cut(report, row->trace, width);
+	case TOOL_REPORT_SRCLINE:
+		return put_cut(report, row->line, width);
+	case TOOL_REPORT_SRCFILE:
+		return put_cut(report, row->source, width);
 	case TOOL_REPORT_CPU:
 		return printf("%.3d", (int)row->cpu);
 	case TOOL_REPORT_TIME:
 		return printf("%" PRIu64 ".%0*" PRIu64, row->time / 1000000000, report->nanoseconds ? 9 : 6,
 			      row->time % 1000000000 / (report->nanoseconds ? 1 : 1000));
+	case TOOL_REPORT_SOCKET:
+		return printf("%*.*d", width, width > 3 ? width - 3 : 0, row->socket);
+	case TOOL_REPORT_LOCAL_WEIGHT:
+		return printf("%" PRIu64, row->weight);
+	case TOOL_REPORT_WEIGHT:
+		return printf("%" PRIu64, row->weight * row->cells[0].samples);
+	case TOOL_REPORT_LOCAL_INS_LAT:
+		return printf("%" PRIu64, row->latency);
+	case TOOL_REPORT_INS_LAT:
+		return printf("%" PRIu64, row->latency * row->cells[0].samples);
+	case TOOL_REPORT_CGROUP:
+		return put_cut(report, tool_report_cgroup(report, row->cgroup), INT32_MAX);
+	case TOOL_REPORT_CGROUP_ID:
+		return printf("%" PRIu64 "/0x%" PRIx64, row->place.dev, row->place.ino);
+	case TOOL_REPORT_CODE_PAGE_SIZE:
+		return put_page_size(row->page_size, width);
 	default:
 		return printf("%#" PRIx64, row->ip);
 	}
+}
+
+/* What perf pads in the last column too. */
+static bool is_padded(enum tool_report_column column)
+{
+	return column == TOOL_REPORT_WEIGHT || column == TOOL_REPORT_LOCAL_WEIGHT || column == TOOL_REPORT_INS_LAT ||
+	       column == TOOL_REPORT_LOCAL_INS_LAT || column == TOOL_REPORT_PARENT || column == TOOL_REPORT_TRANSACTION;
 }
 
 static void put_row(const struct table *table, const struct tool_report_row *row)
@@ -191,7 +276,8 @@ static void put_row(const struct table *table, const struct tool_report_row *row
 		if (!is_sum(column))
 			used = put_key(report, row, column, width);
 		/* names are as wide as their column in the last one too */
-		if (!is_last || (column >= TOOL_REPORT_PID && column <= TOOL_REPORT_DSO) || column == TOOL_REPORT_ADDR)
+		if (!is_last || (column >= TOOL_REPORT_PID && column <= TOOL_REPORT_DSO) ||
+		    column == TOOL_REPORT_ADDR || is_padded(column))
 			put_blanks(padded_width(table, i) - used);
 	}
 	putchar('\n');

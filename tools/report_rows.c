@@ -27,7 +27,8 @@ static void make_group(struct tool_report *report, const struct tool_group *grou
 {
 	struct tool_report_event *events = &report->events[group->leader];
 
-	if (group->members > TOOL_REPORT_MEMBERS && report->groups != TOOL_REPORT_NO_GROUPS && !report->has_long_group) {
+	if (group->members > TOOL_REPORT_MEMBERS && report->groups != TOOL_REPORT_NO_GROUPS &&
+	    !report->has_long_group) {
 		tool_complain("report: a group of %" PRIu32 " events, which is more than %d, has a table for each",
 			      group->members, TOOL_REPORT_MEMBERS);
 		report->has_long_group = true; /* one line is enough */
@@ -50,7 +51,14 @@ void tool_report_begin(struct tool_report *report)
 	struct tool_group group;
 	bool has_groups = false;
 
+	tool_symbols_recorded(report->symbols, report->input.path);
 	report->rows = tool_allocate(NULL, report->capacity, sizeof(*report->rows));
+	if (report->has[TOOL_REPORT_SOCKET])
+		tool_topology_read(&report->topology, report->input.data);
+	for (int i = 0; i < TOOL_REPORT_COLUMN_COUNT; i++)
+		report->has_singles =
+			report->has_singles || (report->has[i] && tool_report_is_single((enum tool_report_column)i));
+	report->has_singles = report->has_singles || report->hides_parentless;
 	if (!count)
 		return;
 	tool_report_event_of(report, count - 1);
@@ -74,6 +82,18 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
+static int compare_signed(int64_t a, int64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int compare_places(const struct tool_report_place *a, const struct tool_report_place *b)
+{
+	int order = compare_numbers(a->dev, b->dev);
+
+	return order ? order : compare_numbers(a->ino, b->ino);
+}
+
 /* What tells rows apart. */
 static int compare_keys(const void *a, const void *b)
 {
@@ -89,7 +109,19 @@ static int compare_keys(const void *a, const void *b)
 	order = order ? order : compare_text(one->symbol, other->symbol);
 	order = order ? order : compare_text(one->object, other->object);
 	order = order ? order : compare_text(one->comm, other->comm);
-	return order ? order : compare_text(one->trace, other->trace);
+	order = order ? order : compare_text(one->trace, other->trace);
+	order = order ? order : compare_numbers(one->weight, other->weight);
+	order = order ? order : compare_numbers(one->latency, other->latency);
+	order = order ? order : compare_numbers(one->cgroup, other->cgroup);
+	order = order ? order : compare_numbers(one->page_size, other->page_size);
+	order = order ? order : compare_numbers(one->transaction, other->transaction);
+	order = order ? order : compare_signed(one->symbol_size, other->symbol_size);
+	order = order ? order : compare_signed(one->object_size, other->object_size);
+	order = order ? order : compare_text(one->parent, other->parent);
+	order = order ? order : compare_numbers((uint32_t)one->socket, (uint32_t)other->socket);
+	order = order ? order : compare_places(&one->place, &other->place);
+	order = order ? order : compare_text(one->line, other->line);
+	return order ? order : compare_text(one->source, other->source);
 }
 
 static struct tool_report_row *get_row(struct tool_report *report, const struct tool_report_row *key)
@@ -130,9 +162,7 @@ static struct tool_report_recent *find_recent(struct tool_report *report, uint32
 			UINT64_C(0x9e3779b97f4a7c15);
 	struct tool_report_recent *recent = &report->recent[hash >> (64 - TOOL_REPORT_RECENT_BITS)];
 
-	/* Others of one address may differ in what these columns show. */
-	if (recent->is_known && !report->has[TOOL_REPORT_CPU] && !report->has[TOOL_REPORT_TIME] &&
-	    !report->has[TOOL_REPORT_TRACE] && recent->change == key.change && recent->ip == key.ip &&
+	if (recent->is_known && !report->has_singles && recent->change == key.change && recent->ip == key.ip &&
 	    recent->pid == key.pid && recent->tid == key.tid && recent->event == key.event &&
 	    recent->cpumode == key.cpumode && recent->present == key.present)
 		return recent;
@@ -140,16 +170,74 @@ static struct tool_report_recent *find_recent(struct tool_report *report, uint32
 	return recent;
 }
 
+/* The place of a payload's text; NULL: it is longer than what is kept. */
+static struct tool_report_payload *find_payload(struct tool_report *report, uint32_t event,
+						const struct perfring_raw *raw)
+{
+	struct tool_report_payload *payload;
+	uint64_t hash = event;
+
+	if (raw->size > TOOL_REPORT_PAYLOAD)
+		return NULL;
+	for (uint32_t i = 0; i < raw->size; i += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, raw->data + i, raw->size - i < 8 ? raw->size - i : 8);
+		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 32;
+	}
+	payload = &report->payloads[hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TOOL_REPORT_PAYLOAD_BITS)];
+	if (payload->text && payload->change == report->change && payload->event == event &&
+	    payload->size == raw->size && !memcmp(payload->bytes, raw->data, raw->size))
+		return payload;
+	payload->text = NULL;
+	payload->change = report->change;
+	payload->event = event;
+	payload->size = raw->size;
+	memcpy(payload->bytes, raw->data, raw->size);
+	return payload;
+}
+
 /* The text of a tracepoint, of which the machine keeps one copy. */
 static const char *trace_of(struct tool_report *report, uint32_t event, const struct perfring_sample *sample)
 {
 	const struct perf_event_attr *attr = perfring_file_attr(report->input.data, event);
+	struct tool_report_payload *payload;
 	const char *text;
 
 	if (!attr || attr->type != PERFRING_TYPE_TRACEPOINT || !(sample->present & PERFRING_SAMPLE_RAW))
 		return "N/A";
+	payload = find_payload(report, event, &sample->raw);
+	if (payload && payload->text)
+		return payload->text;
 	text = tool_tracepoints_print(report->tracepoints, event, sample);
-	return text ? tool_machine_name(report->machine, text, strlen(text)) : "";
+	text = text ? tool_machine_name(report->machine, text, strlen(text)) : "";
+	if (payload)
+		payload->text = text;
+	return text;
+}
+
+/* The line of the sample, and its file; perf's words where they are not known. */
+static void fill_line(struct tool_report *report, struct tool_report_row *key, const struct perfring_sample *sample,
+		      const struct tool_symbol *symbol)
+{
+	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	struct perfring_symbol_frame frame = {.name = NULL};
+	char text[TOOL_SYMBOLS_LINE], *colon;
+
+	tool_symbols_frames(report->symbols, cpumode, sample->pid, sample->ip, &frame, 1);
+	if (!*tool_symbols_line(&frame, report->whole_paths, text)) {
+		if (cpumode == PERFRING_RECORD_MISC_KERNEL && symbol->name)
+			snprintf(text, sizeof(text), "%.4000s+%" PRIu64, symbol->name, symbol->offset);
+		else
+			snprintf(text, sizeof(text), "??:0");
+		frame.file = NULL;
+	}
+	if (report->has[TOOL_REPORT_SRCLINE])
+		key->line = tool_machine_name(report->machine, text, strlen(text));
+	colon = frame.file ? strrchr(text, ':') : text;
+	if (report->has[TOOL_REPORT_SRCFILE])
+		key->source = tool_machine_name(report->machine, text, colon ? (size_t)(colon - text) : 0);
 }
 
 static bool is_shown(const struct tool_report *report, const struct perfring_sample *sample, const char *comm,
@@ -160,14 +248,100 @@ static bool is_shown(const struct tool_report *report, const struct perfring_sam
 	return !report->symbol_part || (symbol->name && strstr(symbol->name, report->symbol_part));
 }
 
+/* Of the mapping that the address is in, in bytes. */
+static int64_t object_size(const struct tool_report *report, unsigned cpumode, const struct perfring_sample *sample)
+{
+	const struct perfring_mapping *map = NULL;
+
+	if (sample->present & PERFRING_SAMPLE_IP && cpumode == PERFRING_RECORD_MISC_KERNEL)
+		map = tool_machine_kernel(report->machine, sample->ip);
+	else if (sample->present & PERFRING_SAMPLE_IP && cpumode == PERFRING_RECORD_MISC_USER)
+		map = tool_machine_user(report->machine, sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0,
+					sample->ip);
+	return map ? (int64_t)(map->end - map->addr) : -1;
+}
+
 /* Where an address without a symbol is: in its object's file, where that is known. */
 static uint64_t address_of(const struct tool_report *report, unsigned cpumode, const struct perfring_sample *sample)
 {
-	const struct tool_mapping *map = cpumode == PERFRING_RECORD_MISC_USER && (sample->present & PERFRING_SAMPLE_TID)
-						 ? tool_machine_user(report->machine, sample->pid, sample->ip)
-						 : NULL;
+	const struct perfring_mapping *map =
+		cpumode == PERFRING_RECORD_MISC_USER && (sample->present & PERFRING_SAMPLE_TID)
+			? tool_machine_user(report->machine, sample->pid, sample->ip)
+			: NULL;
 
-	return map && tool_mapping_has_file(map) ? sample->ip - map->addr + map->pgoff : sample->ip;
+	return map ? perfring_mapping_offset(map, sample->ip) : sample->ip;
+}
+
+/* ---- callers ---- */
+
+static bool is_parent(struct tool_report *report, const char *name)
+{
+	uint64_t hash = (uintptr_t)name * UINT64_C(0x9e3779b97f4a7c15);
+	struct tool_report_match *match = &report->matches[hash >> (64 - TOOL_REPORT_MATCH_BITS)];
+
+	if (match->name != name) /* equal names of one object are one pointer */
+		*match = (struct tool_report_match){name, !regexec(&report->parents, name, 0, NULL, 0)};
+	return match->matches;
+}
+
+/* The first function of the callchain, from the sample on, whose name matches; NULL: none does. */
+static const char *parent_of(struct tool_report *report, const struct perfring_sample *sample)
+{
+	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	uint32_t pid = sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
+	struct perfring_list chain;
+	struct tool_symbol symbol;
+	uint64_t frames = 0;
+
+	tool_symbols_chain(report->symbols, sample, report->max_stack, &chain);
+	for (uint64_t i = 0; i < chain.nr && frames < report->max_stack; i++) {
+		uint64_t ip = chain.words[i];
+
+		if (!tool_symbols_frame(ip, &cpumode))
+			continue;
+		frames++;
+		tool_symbols_find(report->symbols, cpumode, pid, ip, &symbol);
+		if (symbol.name && is_parent(report, symbol.name))
+			return symbol.name;
+	}
+	return NULL;
+}
+
+/* ---- rows ---- */
+
+/* What each sample may have of its own. */
+static void take_singles(const struct tool_report *report, const struct perfring_sample *sample,
+			 struct tool_report_row *key)
+{
+	const bool *has = report->has;
+	uint64_t present = sample->present;
+
+	if (has[TOOL_REPORT_SOCKET])
+		key->socket = !(present & PERFRING_SAMPLE_CPU)       ? -1
+			      : sample->cpu < report->topology.count ? report->topology.cpus[sample->cpu].socket
+								     : -1;
+	if ((has[TOOL_REPORT_WEIGHT] || has[TOOL_REPORT_LOCAL_WEIGHT]) && present & PERFRING_SAMPLE_WEIGHT)
+		key->weight = sample->weight;
+	else if ((has[TOOL_REPORT_WEIGHT] || has[TOOL_REPORT_LOCAL_WEIGHT]) && present & PERFRING_SAMPLE_WEIGHT_STRUCT)
+		key->weight = sample->weight_struct.var1;
+	if ((has[TOOL_REPORT_INS_LAT] || has[TOOL_REPORT_LOCAL_INS_LAT]) && present & PERFRING_SAMPLE_WEIGHT_STRUCT)
+		key->latency = sample->weight_struct.var2;
+	if (has[TOOL_REPORT_CGROUP] && present & PERFRING_SAMPLE_CGROUP)
+		key->cgroup = sample->cgroup;
+	if (has[TOOL_REPORT_TRANSACTION] && present & PERFRING_SAMPLE_TRANSACTION)
+		key->transaction = sample->transaction;
+	if (has[TOOL_REPORT_CODE_PAGE_SIZE] && present & PERFRING_SAMPLE_CODE_PAGE_SIZE)
+		key->page_size = sample->code_page_size;
+	if (has[TOOL_REPORT_CGROUP_ID] && present & PERFRING_SAMPLE_TID)
+		key->place = tool_report_place(report, sample->tid);
+}
+
+/* Of code that its process made the text is made up. */
+static const char *short_name(struct tool_report *report, const char *object)
+{
+	const char *name = tool_filter_short_name(object);
+
+	return strncmp(object, "/tmp/", 5) ? name : tool_machine_name(report->machine, name, strlen(name));
 }
 
 /* The row of a sample; NULL: it is not shown.  Which samples have no symbol is counted of all. */
@@ -181,12 +355,16 @@ static struct tool_report_row *find_row(struct tool_report *report, uint32_t eve
 
 	if (!is_shown(report, sample, comm, symbol))
 		return NULL;
+	if (has[TOOL_REPORT_PARENT] || report->hides_parentless)
+		key.parent = parent_of(report, sample);
+	if (report->hides_parentless && !key.parent)
+		return NULL;
 	if (has[TOOL_REPORT_COMM])
 		key.comm = comm;
 	if (has[TOOL_REPORT_PID] || has[TOOL_REPORT_TID])
 		key.tid = sample->present & PERFRING_SAMPLE_TID ? sample->tid : UINT32_MAX;
 	if (has[TOOL_REPORT_DSO] || has[TOOL_REPORT_SYM])
-		key.object = symbol->object ? tool_filter_short_name(symbol->object) : "[unknown]";
+		key.object = symbol->object ? short_name(report, symbol->object) : "[unknown]";
 	if (has[TOOL_REPORT_SYM]) {
 		key.mark = cpumode < 6 ? "!k.Hgu"[cpumode] : '!';
 		key.symbol = symbol->name;
@@ -200,13 +378,20 @@ static struct tool_report_row *find_row(struct tool_report *report, uint32_t eve
 		key.trace = trace_of(report, event, sample);
 	if (has[TOOL_REPORT_ADDR])
 		key.ip = sample->ip;
+	if (has[TOOL_REPORT_SYMBOL_SIZE])
+		key.symbol_size = symbol->size;
+	if (has[TOOL_REPORT_DSO_SIZE])
+		key.object_size = object_size(report, cpumode, sample);
+	take_singles(report, sample, &key);
+	if (has[TOOL_REPORT_SRCLINE] || has[TOOL_REPORT_SRCFILE])
+		fill_line(report, &key, sample, symbol);
 	return get_row(report, &key);
 }
 
 static void learn(struct tool_report *report, uint32_t event, const struct perfring_sample *sample,
 		  struct tool_report_recent *recent)
 {
-	struct tool_symbol symbol = {.nameless = TOOL_NAMELESS_MODE};
+	struct tool_symbol symbol = {.size = -1, .nameless = TOOL_NAMELESS_MODE};
 	bool has_task = sample->present & PERFRING_SAMPLE_TID;
 	const char *comm = has_task ? tool_machine_comm(report->machine, sample->tid) : "[unknown]";
 
@@ -217,6 +402,8 @@ static void learn(struct tool_report *report, uint32_t event, const struct perfr
 	recent->nameless = symbol.nameless;
 	recent->row =
 		report->hides_unresolved && symbol.nameless ? NULL : find_row(report, event, sample, comm, &symbol);
+	if (recent->row && has_task)
+		recent->row->last_comm = comm;
 }
 
 static void add_to_cell(struct tool_report_cell *cell, const struct perfring_sample *sample, uint64_t weight)
@@ -263,6 +450,8 @@ static void take_record(struct tool_report *report, const struct perfring_item *
 	struct tool_report_event *event;
 
 	tool_machine_take(report->machine, record);
+	tool_report_take_place(report, record);
+	tool_symbols_learn(report->symbols, record);
 	report->change++;
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
@@ -296,6 +485,7 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
 		bool counts = tool_filter_counts(&report->filter, &sample);
 
+		report->change += tool_symbols_advance(report->symbols, item->time);
 		perfring_split_begin(report->input.split, item->format, &sample);
 		while (tool_input_event(&report->input, &format))
 			if (counts)
@@ -309,23 +499,31 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 
 /* ---- order ---- */
 
+static int compare_cell(const struct tool_report_cell *a, const struct tool_report_cell *b,
+			enum tool_report_column column)
+{
+	if (column == TOOL_REPORT_SAMPLES)
+		return compare_numbers(b->samples, a->samples);
+	if (column == TOOL_REPORT_OVERHEAD || column == TOOL_REPORT_PERIOD)
+		return compare_numbers(b->weight, a->weight);
+	return compare_numbers(b->mode[column - TOOL_REPORT_SYS], a->mode[column - TOOL_REPORT_SYS]);
+}
+
+/* By the events in their order; as perf with --group-sort-idx N: by event N, then by the others but the first, or, if there is no
+ * event N, by the first alone. */
 static int compare_cells(const struct tool_report *report, const struct tool_report_row *one,
 			 const struct tool_report_row *other, enum tool_report_column column)
 {
-	for (uint32_t i = 0; i < report->events[one->event].members; i++) {
-		const struct tool_report_cell *a = &one->cells[i], *b = &other->cells[i];
-		int order;
+	uint32_t members = report->events[one->event].members, first = report->group_index;
+	int order;
 
-		if (column == TOOL_REPORT_SAMPLES)
-			order = compare_numbers(b->samples, a->samples);
-		else if (column == TOOL_REPORT_OVERHEAD || column == TOOL_REPORT_PERIOD)
-			order = compare_numbers(b->weight, a->weight);
-		else
-			order = compare_numbers(b->mode[column - TOOL_REPORT_SYS], a->mode[column - TOOL_REPORT_SYS]);
-		if (order)
-			return order;
-	}
-	return 0;
+	first = first < members ? first : 0;
+	order = compare_cell(&one->cells[first], &other->cells[first], column);
+	if (report->group_index && !first)
+		return order;
+	for (uint32_t i = 1; !order && i < members; i++)
+		order = compare_cell(&one->cells[i], &other->cells[i], column);
+	return order;
 }
 
 static int compare_column(const struct tool_report *report, const struct tool_report_row *one,
@@ -345,10 +543,36 @@ static int compare_column(const struct tool_report *report, const struct tool_re
 		return compare_numbers(one->cpu, other->cpu);
 	case TOOL_REPORT_TRACE:
 		return compare_text(one->trace, other->trace);
+	case TOOL_REPORT_SRCLINE:
+		return compare_text(one->line, other->line);
+	case TOOL_REPORT_SRCFILE:
+		return compare_text(one->source, other->source);
 	case TOOL_REPORT_TIME:
 		return compare_numbers(one->time, other->time);
+	case TOOL_REPORT_SOCKET:
+		return compare_signed(one->socket, other->socket);
+	case TOOL_REPORT_PARENT:
+		return compare_text(one->parent, other->parent);
+	case TOOL_REPORT_TRANSACTION:
+		return compare_numbers(other->transaction, one->transaction);
+	case TOOL_REPORT_SYMBOL_SIZE:
+		return compare_signed(one->symbol_size, other->symbol_size);
+	case TOOL_REPORT_DSO_SIZE:
+		return compare_signed(one->object_size, other->object_size);
+	case TOOL_REPORT_WEIGHT:
+	case TOOL_REPORT_LOCAL_WEIGHT:
+		return compare_numbers(other->weight, one->weight);
+	case TOOL_REPORT_INS_LAT:
+	case TOOL_REPORT_LOCAL_INS_LAT:
+		return compare_numbers(other->latency, one->latency);
+	case TOOL_REPORT_CGROUP:
+		return compare_numbers(one->cgroup, other->cgroup);
+	case TOOL_REPORT_CGROUP_ID: /* as perf: the largest first */
+		return compare_places(&other->place, &one->place);
+	case TOOL_REPORT_CODE_PAGE_SIZE:
+		return compare_numbers(one->page_size, other->page_size);
 	case TOOL_REPORT_ADDR: /* as signed numbers, as perf: the kernel's are below those of user space */
-		return (int64_t)one->ip < (int64_t)other->ip ? -1 : (int64_t)one->ip > (int64_t)other->ip;
+		return compare_signed((int64_t)one->ip, (int64_t)other->ip);
 	default:
 		return compare_cells(report, one, other, column);
 	}
@@ -374,6 +598,8 @@ void tool_report_sort(struct tool_report *report)
 
 void tool_report_end(struct tool_report *report)
 {
+	tool_report_forget_places(report);
+	tool_topology_free(&report->topology);
 	tdestroy(report->tree, free);
 	free(report->rows);
 	free(report->events);

@@ -1,19 +1,16 @@
 /* script.c - `perfring script`: each sample as perf script shows it, and the records that are asked for. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include "filter.h"
 #include "machine.h"
 #include "options.h"
 #include "out.h"
+#include "raw_dump.h"
+#include "record_words.h"
 #include "script_fields.h"
 #include "symbols.h"
 #include "tools.h"
 #include "tracepoint.h"
-
-enum {
-	NUMBER = 96, /* bytes of a number or two with what stands around them */
-};
 
 /* Records beside the samples, by the options that show them. */
 enum {
@@ -38,6 +35,7 @@ struct script {
 	struct tool_input input;
 	struct tool_machine *machine;
 	struct tool_symbols *symbols;
+	struct tool_symbols_options symbols_options;
 	struct tool_tracepoints *tracepoints;
 	struct tool_filter filter;
 	struct tool_script_fields fields;
@@ -45,9 +43,12 @@ struct script {
 	uint64_t max_stack;
 	const char *stop_at; /* a list of symbols; NULL: none */
 	bool no_chain;
+	bool shows_inlines, whole_paths;
 	bool nanoseconds;
 	bool relative, delta;
 	bool header, header_only, lists;
+	bool is_raw; /* -D */
+	struct tool_raw_dump raw;
 	struct event *events;
 	uint32_t event_count;
 	int name_width;
@@ -107,25 +108,22 @@ static const struct event *event_of(struct script *script, const struct perfring
 
 /* ---- text ---- */
 
-static void put(const char *form, ...) __attribute__((format(printf, 1, 2)));
-
-/* Numbers, of NUMBER bytes at most. */
-static void put(const char *form, ...)
-{
-	va_list list;
-	int length;
-
-	va_start(list, form);
-	length = vsnprintf(tool_out_space(NUMBER), NUMBER, form, list);
-	va_end(list);
-	tool_out.at += length > 0 && length < NUMBER ? (size_t)length : 0;
-}
-
 /* Foreign text, with blanks before it. */
 static void put_right(const char *text, int width)
 {
 	for (int used = tool_print(NULL, text, 0, false); used < width; used++)
 		tool_out_char(' ');
+	tool_out_print(text, false);
+}
+
+/* The line of a frame, on one of its own. */
+static void put_line(struct script *script, const struct event *event, const struct perfring_symbol_frame *frame)
+{
+	char text[TOOL_SYMBOLS_LINE];
+
+	if (!(event->shown & TOOL_SCRIPT_SRCLINE) || !*tool_symbols_line(frame, script->whole_paths, text))
+		return;
+	tool_out_text("\n  ");
 	tool_out_print(text, false);
 }
 
@@ -136,7 +134,7 @@ static void put_place(struct script *script, const struct event *event, const st
 		tool_out_char(' ');
 		tool_out_print(symbol->name ? symbol->name : "[unknown]", false);
 		if (symbol->name && (event->shown & TOOL_SCRIPT_SYMOFF))
-			put("+0x%" PRIx64, symbol->offset);
+			tool_out_form("+0x%" PRIx64, symbol->offset);
 	}
 	if (event->shown & TOOL_SCRIPT_DSO) {
 		tool_out_text(" (");
@@ -153,10 +151,10 @@ static uint32_t pid_of(const struct perfring_sample *sample)
 /* Frames have the address in their object, as perf shows them; what has no object keeps its own. */
 static uint64_t address_in_object(const struct script *script, unsigned cpumode, uint32_t pid, uint64_t ip)
 {
-	const struct tool_mapping *map =
+	const struct perfring_mapping *map =
 		cpumode == PERFRING_RECORD_MISC_USER ? tool_machine_user(script->machine, pid, ip) : NULL;
 
-	return map && tool_mapping_has_file(map) ? ip - map->addr + map->pgoff : ip;
+	return map ? perfring_mapping_offset(map, ip) : ip;
 }
 
 static bool ends_chain(const struct script *script, const struct tool_symbol *symbol)
@@ -164,23 +162,50 @@ static bool ends_chain(const struct script *script, const struct tool_symbol *sy
 	return script->stop_at && symbol->name && tool_filter_has_word(script->stop_at, symbol->name);
 }
 
+/* What stands for one address of a chain, after perf's spelling: a line for each function that was inlined there, and one. */
+static void put_frames(struct script *script, const struct event *event, unsigned cpumode, uint32_t pid, uint64_t ip,
+		       const struct tool_symbol *symbol)
+{
+	uint64_t address = address_in_object(script, cpumode, pid, ip);
+	struct perfring_symbol_frame frames[TOOL_SYMBOLS_FRAMES];
+	unsigned count = 0;
+
+	if (script->shows_inlines || (event->shown & TOOL_SCRIPT_SRCLINE))
+		count = tool_symbols_frames(script->symbols, cpumode, pid, ip, frames, TOOL_SYMBOLS_FRAMES);
+	for (unsigned i = 0; script->shows_inlines && i + 1 < count; i++) {
+		struct event inner = {.shown = event->shown & ~(unsigned)TOOL_SCRIPT_DSO};
+		struct tool_symbol inlined = *symbol;
+
+		inlined.name = frames[i].name;
+		tool_out_form("\t%16" PRIx64, address);
+		put_place(script, &inner, &inlined);
+		put_line(script, event, &frames[i]);
+		tool_out_text(" (inlined)\n");
+	}
+	tool_out_form("\t%16" PRIx64, address);
+	put_place(script, event, symbol);
+	if (count)
+		put_line(script, event, &frames[script->shows_inlines ? count - 1 : 0]);
+	tool_out_char('\n');
+}
+
 static void put_chain(struct script *script, const struct event *event, const struct perfring_sample *sample)
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	struct perfring_list chain;
 	struct tool_symbol symbol;
 	uint64_t frames = 0;
 
 	tool_out_char('\n');
-	for (uint64_t i = 0; i < sample->callchain.nr && frames < script->max_stack; i++) {
-		uint64_t ip = sample->callchain.words[i];
+	tool_symbols_chain(script->symbols, sample, script->max_stack, &chain);
+	for (uint64_t i = 0; i < chain.nr && frames < script->max_stack; i++) {
+		uint64_t ip = chain.words[i];
 
 		if (!tool_symbols_frame(ip, &cpumode))
 			continue;
 		frames++;
 		tool_symbols_find(script->symbols, cpumode, pid_of(sample), ip, &symbol);
-		put("\t%16" PRIx64, address_in_object(script, cpumode, pid_of(sample), ip));
-		put_place(script, event, &symbol);
-		tool_out_char('\n');
+		put_frames(script, event, cpumode, pid_of(sample), ip, &symbol);
 		if (ends_chain(script, &symbol))
 			break;
 	}
@@ -191,10 +216,10 @@ static void put_registers(const struct perfring_regs *regs)
 	uint64_t mask = regs->mask;
 	const char *name;
 
-	put(" ABI:%" PRIu64 " ", regs->abi);
+	tool_out_form(" ABI:%" PRIu64 " ", regs->abi);
 	for (uint32_t i = 0; i < regs->nr; i++, mask &= mask - 1) {
 		name = perfring_register_name(regs->arch, (uint32_t)__builtin_ctzll(mask));
-		put("%5s:0x%" PRIx64 " ", name ? name : "unknown", (uint64_t)regs->values[i]);
+		tool_out_form("%5s:0x%" PRIx64 " ", name ? name : "unknown", (uint64_t)regs->values[i]);
 	}
 }
 
@@ -208,7 +233,7 @@ static void put_page_size(uint64_t size)
 	if (!size)
 		tool_out_text(" N/A");
 	else
-		put(" %" PRIu64 "%.*s", size, unit != 0, units + unit);
+		tool_out_form(" %" PRIu64 "%.*s", size, unit != 0, units + unit);
 }
 
 /* ---- the columns that samples and other records have ---- */
@@ -241,18 +266,18 @@ static void put_start(struct script *script, const struct event *event, uint64_t
 		tool_out_char(' ');
 	}
 	if ((shown & TOOL_SCRIPT_PID) && (shown & TOOL_SCRIPT_TID))
-		put("%5d/%-5d ", (int)sample->pid, (int)sample->tid);
+		tool_out_form("%5d/%-5d ", (int)sample->pid, (int)sample->tid);
 	else if (shown & (TOOL_SCRIPT_PID | TOOL_SCRIPT_TID))
-		put("%5d ", (int)(shown & TOOL_SCRIPT_PID ? sample->pid : sample->tid));
+		tool_out_form("%5d ", (int)(shown & TOOL_SCRIPT_PID ? sample->pid : sample->tid));
 	if (shown & TOOL_SCRIPT_CPU)
-		put("[%03d] ", (int)sample->cpu);
+		tool_out_form("[%03d] ", (int)sample->cpu);
 	if (shown & TOOL_SCRIPT_MISC)
-		put("%c     ", cpumode < sizeof(modes) - 1 ? modes[cpumode] : '-');
+		tool_out_form("%c     ", cpumode < sizeof(modes) - 1 ? modes[cpumode] : '-');
 	if (shown & TOOL_SCRIPT_TIME) {
 		uint64_t time = time_of(script, has & PERFRING_SAMPLE_TIME ? sample->time : 0);
 
-		put("%5" PRIu64 ".%0*" PRIu64 ": ", time / 1000000000, script->nanoseconds ? 9 : 6,
-		    time % 1000000000 / (script->nanoseconds ? 1 : 1000));
+		tool_out_form("%5" PRIu64 ".%0*" PRIu64 ": ", time / 1000000000, script->nanoseconds ? 9 : 6,
+			      time % 1000000000 / (script->nanoseconds ? 1 : 1000));
 	}
 }
 
@@ -275,7 +300,7 @@ static void put_data_address(struct script *script, const struct event *event, c
 	unsigned mode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	struct tool_symbol symbol;
 
-	put("%16" PRIx64, sample->addr);
+	tool_out_form("%16" PRIx64, sample->addr);
 	if (!event->has_data_symbols || !(event->shown & (TOOL_SCRIPT_SYM | TOOL_SCRIPT_DSO)))
 		return;
 	tool_symbols_find(script->symbols, mode, pid_of(sample), sample->addr, &symbol);
@@ -283,6 +308,16 @@ static void put_data_address(struct script *script, const struct event *event, c
 	if (!symbol.object && mode == PERFRING_RECORD_MISC_KERNEL)
 		tool_symbols_find(script->symbols, PERFRING_RECORD_MISC_USER, pid_of(sample), sample->addr, &symbol);
 	put_place(script, event, &symbol);
+}
+
+static void put_own_line(struct script *script, const struct event *event, const struct perfring_sample *sample)
+{
+	struct perfring_symbol_frame frame;
+
+	if ((event->shown & TOOL_SCRIPT_SRCLINE) &&
+	    tool_symbols_frames(script->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK, pid_of(sample),
+				sample->ip, &frame, 1))
+		put_line(script, event, &frame);
 }
 
 static uint64_t weight_of(const struct perfring_sample *sample)
@@ -302,7 +337,7 @@ static void put_sample(struct script *script, const struct perfring_format *form
 		return;
 	put_start(script, event, sample->present, sample, comm);
 	if (shown & TOOL_SCRIPT_PERIOD)
-		put("%10" PRIu64 " ", tool_input_period(&script->input, format, sample));
+		tool_out_form("%10" PRIu64 " ", tool_input_period(&script->input, format, sample));
 	if (shown & TOOL_SCRIPT_EVENT) {
 		text = perfring_file_event_name(script->input.data, format->index);
 		put_right(text ? text : "?", script->name_width);
@@ -315,19 +350,20 @@ static void put_sample(struct script *script, const struct perfring_format *form
 	if (shown & TOOL_SCRIPT_ADDR)
 		put_data_address(script, event, sample);
 	if (shown & TOOL_SCRIPT_WEIGHT)
-		put("%16" PRIu64, weight_of(sample));
+		tool_out_form("%16" PRIu64, weight_of(sample));
 	if ((shown & TOOL_SCRIPT_IP) && event->has_chain && (sample->present & PERFRING_SAMPLE_CALLCHAIN)) {
 		put_chain(script, event, sample);
 	} else if (shown & TOOL_SCRIPT_IP) {
-		put(" %16" PRIx64, sample->ip);
+		tool_out_form(" %16" PRIx64, sample->ip);
 		put_place(script, event, symbol);
+		put_own_line(script, event, sample);
 	}
 	if (shown & TOOL_SCRIPT_IREGS)
 		put_registers(&sample->regs_intr);
 	if (shown & TOOL_SCRIPT_UREGS)
 		put_registers(&sample->regs_user);
 	if (shown & TOOL_SCRIPT_PHYS_ADDR)
-		put("%16" PRIx64, sample->phys_addr);
+		tool_out_form("%16" PRIx64, sample->phys_addr);
 	if (shown & TOOL_SCRIPT_DATA_PAGE_SIZE)
 		put_page_size(sample->data_page_size);
 	if (shown & TOOL_SCRIPT_CODE_PAGE_SIZE)
@@ -341,8 +377,10 @@ static void take_sample(struct script *script, const struct perfring_item *item,
 		sample->present & PERFRING_SAMPLE_TID ? tool_machine_comm(script->machine, sample->tid) : "[unknown]";
 	const struct perfring_format *format;
 	struct tool_symbol symbol;
-	bool shown = is_shown(script, sample, comm, &symbol);
+	bool shown;
 
+	tool_symbols_advance(script->symbols, item->time);
+	shown = is_shown(script, sample, comm, &symbol);
 	perfring_split_begin(script->input.split, item->format, sample);
 	while (tool_input_event(&script->input, &format))
 		if (shown)
@@ -394,106 +432,11 @@ static uint32_t thread_of(const struct perfring_record *record)
 		return record->is.fork.tid;
 	case PERFRING_RECORD_EXIT:
 		return record->is.exit.tid;
+	case PERFRING_RECORD_NAMESPACES:
+		return record->is.namespaces.tid;
 	default:
 		return record->trailer.present & PERFRING_SAMPLE_TID ? record->trailer.tid : 0;
 	}
-}
-
-static void put_string(const struct perfring_string *string)
-{
-	for (uint32_t i = 0; i < string->size; i++)
-		tool_out.at += tool_escape(tool_out_space(4), (unsigned char)string->data[i], false);
-}
-
-static void put_mmap(uint64_t addr, uint64_t len, uint64_t pgoff, const char *after, const char *rights,
-		     const struct perfring_string *name)
-{
-	put("[0x%" PRIx64 "(0x%" PRIx64 ") @ %#" PRIx64, addr, len, pgoff);
-	put("%s]: %s ", after, rights);
-	put_string(name);
-}
-
-static void put_mmap2(const struct perfring_record_mmap2 *mmap)
-{
-	char after[NUMBER - 16] = "", rights[] = {mmap->prot & 1 ? 'r' : '-', mmap->prot & 2 ? 'w' : '-',
-						  mmap->prot & 4 ? 'x' : '-', mmap->flags & 1 ? 's' : 'p', 0};
-	const struct perfring_file_id *file = &mmap->file;
-
-	if (!file->has_build_id) {
-		snprintf(after, sizeof(after), " %02x:%02x %" PRIu64 " %" PRIu64, file->maj, file->min, file->ino,
-			 file->ino_generation);
-	} else {
-		size_t at = (size_t)snprintf(after, sizeof(after), " <");
-
-		for (unsigned i = 0; i < file->build_id_size; i++)
-			at += (size_t)snprintf(after + at, sizeof(after) - at, "%02x", file->build_id[i]);
-		snprintf(after + at, sizeof(after) - at, ">");
-	}
-	put_mmap(mmap->addr, mmap->len, mmap->pgoff, after, rights, &mmap->filename);
-}
-
-static void put_task(const char *name, uint32_t pid, uint32_t tid, uint32_t ppid, uint32_t ptid)
-{
-	put("%s(%d:%d):(%d:%d)", name, (int)pid, (int)tid, (int)ppid, (int)ptid);
-}
-
-static void put_switch(const struct perfring_record *record)
-{
-	const struct perfring_record_switch_cpu_wide *other = &record->is.switch_cpu_wide;
-	bool out = record->misc & PERFRING_RECORD_MISC_SWITCH_OUT;
-
-	put("%s%s", out ? "OUT" : "IN ",
-	    !out                                                     ? "        "
-	    : record->misc & PERFRING_RECORD_MISC_SWITCH_OUT_PREEMPT ? " preempt"
-								     : "        ");
-	if (record->type == PERFRING_RECORD_SWITCH_CPU_WIDE)
-		put("  %s pid/tid: %5d/%-5d", out ? "next" : "prev", (int)other->next_prev_pid,
-		    (int)other->next_prev_tid);
-}
-
-/* perf's words for what its readers look for; the members of others by their names. */
-static void put_record(const struct perfring_item *item, const struct perfring_record *record)
-{
-	int64_t length;
-	char *space;
-
-	switch (record->type) {
-	case PERFRING_RECORD_MMAP:
-		put("MMAP %d/%d: ", (int)record->is.mmap.pid, (int)record->is.mmap.tid);
-		put_mmap(record->is.mmap.addr, record->is.mmap.len, record->is.mmap.pgoff, "",
-			 record->misc & PERFRING_RECORD_MISC_MMAP_DATA ? "r" : "x", &record->is.mmap.filename);
-		break;
-	case PERFRING_RECORD_MMAP2:
-		put("MMAP2 %d/%d: ", (int)record->is.mmap2.pid, (int)record->is.mmap2.tid);
-		put_mmap2(&record->is.mmap2);
-		break;
-	case PERFRING_RECORD_COMM:
-		tool_out_text(record->misc & PERFRING_RECORD_MISC_COMM_EXEC ? "COMM exec: " : "COMM: ");
-		put_string(&record->is.comm.comm);
-		put(":%d/%d", (int)record->is.comm.pid, (int)record->is.comm.tid);
-		break;
-	case PERFRING_RECORD_FORK:
-		put_task("FORK", record->is.fork.pid, record->is.fork.tid, record->is.fork.ppid, record->is.fork.ptid);
-		break;
-	case PERFRING_RECORD_EXIT:
-		put_task("EXIT", record->is.exit.pid, record->is.exit.tid, record->is.exit.ppid, record->is.exit.ptid);
-		break;
-	case PERFRING_RECORD_SWITCH:
-	case PERFRING_RECORD_SWITCH_CPU_WIDE:
-		tool_out_text(record->type == PERFRING_RECORD_SWITCH ? "SWITCH " : "SWITCH_CPU_WIDE ");
-		put_switch(record);
-		break;
-	case PERFRING_RECORD_LOST:
-		put("LOST lost %" PRIu64, record->is.lost.lost);
-		break;
-	default:
-		space = tool_out_space(UINT16_MAX * 4 + 1);
-		length = perfring_record_text(item->format, item->record, space, tool_out.capacity - tool_out.at);
-		if (length > 0 && (size_t)length < tool_out.capacity - tool_out.at)
-			tool_out.at += (size_t)length;
-		break;
-	}
-	tool_out_char('\n');
 }
 
 static void take_record(struct script *script, const struct perfring_item *item, const struct perfring_record *record)
@@ -503,6 +446,7 @@ static void take_record(struct script *script, const struct perfring_item *item,
 	const struct event *event;
 
 	tool_machine_take(script->machine, record);
+	tool_symbols_learn(script->symbols, record);
 	if (!(script->records & option_of(record->type)))
 		return;
 	event = event_of(script, item->format);
@@ -514,7 +458,8 @@ static void take_record(struct script *script, const struct perfring_item *item,
 		return;
 	put_start(script, event, trailer->present, &sample, tool_machine_comm(script->machine, thread_of(record)));
 	tool_out_text("PERF_RECORD_");
-	put_record(item, record);
+	tool_record_words(item, record, TOOL_WORDS_SCRIPT);
+	tool_out_char('\n');
 }
 
 /* ---- the walk ---- */
@@ -525,12 +470,19 @@ static void take(struct script *script, const struct perfring_item *item)
 	struct perfring_record record;
 	struct perfring_sample sample;
 
-	if (item->record->type != PERFRING_RECORD_SAMPLE) {
-		if (!perfring_record_decode(item->format, item->record, &record, &fault))
-			take_record(script, item, &record);
-	} else if (item->format && !perfring_sample_decode(item->format, item->record, &sample, &fault)) {
+	bool is_sample = item->record->type == PERFRING_RECORD_SAMPLE, is_whole;
+
+	if (is_sample)
+		is_whole = item->format && !perfring_sample_decode(item->format, item->record, &sample, &fault);
+	else
+		is_whole = !perfring_record_decode(item->format, item->record, &record, &fault);
+	if (script->is_raw)
+		tool_raw_dump(&script->raw, item, is_sample && is_whole ? &sample : NULL,
+			      !is_sample && is_whole ? &record : NULL);
+	if (is_whole && is_sample)
 		take_sample(script, item, &sample);
-	}
+	else if (is_whole)
+		take_record(script, item, &record);
 	if (fault.what)
 		tool_input_fault(&script->input, &fault);
 }
@@ -540,6 +492,7 @@ static int run(struct script *script)
 	struct perfring_item item;
 
 	learn_events(script);
+	tool_symbols_recorded(script->symbols, script->input.path);
 	while (!script->failed && !ferror(stdout) && tool_input_next(&script->input, &item)) {
 		take(script, &item);
 		if (tool_input_is_idle(&script->input))
@@ -553,12 +506,13 @@ static int run(struct script *script)
 	return tool_input_end(&script->input);
 }
 
-static int read_file(struct script *script, const char *path, int argc, char **argv)
+static int read_file(struct script *script, const struct tool_options *options, int argc, char **argv)
 {
-	int status = tool_input_open(&script->input, path, argc, argv, optind);
+	int status = tool_input_open(&script->input, options, argc, argv);
 
 	if (status)
 		return status;
+	script->input.tells_aux = true;
 	if (script->header && !tool_header_print(script->input.data, script->input.path, script->lists))
 		script->input.faults++;
 	if (script->header_only)
@@ -566,8 +520,10 @@ static int read_file(struct script *script, const char *path, int argc, char **a
 	if (!tool_filter_open(&script->filter, "script", script->input.data))
 		return TOOL_FAILED;
 	script->machine = tool_machine_open();
-	script->symbols = tool_symbols_open(script->input.data, script->machine);
+	script->symbols = tool_symbols_open(script->input.data, script->machine, &script->symbols_options);
 	script->tracepoints = tool_tracepoints_open(script->input.data, script->symbols);
+	script->raw =
+		(struct tool_raw_dump){.input = &script->input, .machine = script->machine, .symbols = script->symbols};
 	status = run(script);
 	tool_tracepoints_close(script->tracepoints);
 	tool_symbols_close(script->symbols);
@@ -591,6 +547,9 @@ enum {
 	SHOW_CGROUP_EVENTS,
 	SHOW_BPF_EVENTS,
 	SHOW_POKE_EVENTS,
+	INLINE,
+	NO_INLINE,
+	FULL_SOURCE_PATH,
 	LOOKS,     /* taken, and nothing else */
 	PERF_ONLY, /* rows that are refused */
 };
@@ -599,21 +558,19 @@ static int script_command(int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_script};
 	static struct script script = {.max_stack = UINT64_MAX};
-	const char *path = NULL;
 	int found, status;
 
 	tool_script_fields_default(&script.fields);
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		int taken = tool_filter_take(&script.filter, &options, found);
 
+		if (!taken)
+			taken = tool_symbols_take(&script.symbols_options, &options, found);
 		if (taken < 0)
 			return TOOL_MISUSED;
 		if (taken)
 			continue;
 		switch (found) {
-		case 'i':
-			path = options.value;
-			break;
 		case 'F':
 			if (!tool_script_fields_take(&script.fields, options.value))
 				return TOOL_MISUSED;
@@ -629,6 +586,13 @@ static int script_command(int argc, char **argv)
 			break;
 		case NS:
 			script.nanoseconds = true;
+			break;
+		case INLINE:
+		case NO_INLINE:
+			script.shows_inlines = found == INLINE;
+			break;
+		case FULL_SOURCE_PATH:
+			script.whole_paths = true;
 			break;
 		case RELTIME:
 			script.relative = true;
@@ -655,8 +619,13 @@ static int script_command(int argc, char **argv)
 		case SHOW_POKE_EVENTS:
 			script.records |= 1u << (found - SHOW_MMAP_EVENTS);
 			break;
-		case 'a':
+		case 'D':
+			script.is_raw = true;
+			break;
 		case 'f':
+			script.symbols_options.is_forced = true;
+			break;
+		case 'a':
 		case LOOKS:
 			break;
 		default:
@@ -669,7 +638,7 @@ static int script_command(int argc, char **argv)
 		tool_complain("script: --reltime and --deltatime exclude one another (perfring script --help)");
 		return TOOL_MISUSED;
 	}
-	status = read_file(&script, path, argc, argv);
+	status = read_file(&script, &options, argc, argv);
 	tool_input_close(&script.input);
 	free(script.events);
 	tool_out_close();
@@ -679,7 +648,7 @@ static int script_command(int argc, char **argv)
 #define AUX_REFUSED "decodes AUX areas, which perfring carries and does not decode: use perf script"
 
 static const struct tool_option ROWS[] = {
-	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -",
+	{'i', "input", .value = "FILE", .takes = "a perf.data file's name, or -", .is_input = true,
 	 .help = "default perf.data; - is standard input: a file or a pipe, which is followed"},
 	{'F', "fields", .value = "[TYPE:]LIST", .takes = "names of fields, such as comm,ip or +pid,-time",
 	 .help = "these fields, of events of TYPE (hw, sw, trace, raw) or of all; +FIELD and -FIELD change what is "
@@ -698,21 +667,26 @@ static const struct tool_option ROWS[] = {
 	{.heading = "samples"},
 	TOOL_FILTER_ROWS,
 	TOOL_FILTER_DSOS_ROW(TOOL_FILTER_DSOS),
+	{.heading = "symbols"},
+	TOOL_SYMBOLS_ROWS,
+	{INLINE, "inline", .help = "functions that were inlined, in callchains, as far as debug files say"},
+	{NO_INLINE, "no-inline", .help = "none (default)"},
+	{FULL_SOURCE_PATH, "full-source-path", .help = "files of -F srcline with their folders"},
 	{.heading = "other records"},
 	{SHOW_MMAP_EVENTS, "show-mmap-events", .help = "mappings"},
 	{SHOW_TASK_EVENTS, "show-task-events", .help = "names, forks and exits of tasks"},
 	{SHOW_SWITCH_EVENTS, "show-switch-events", .help = "context switches"},
 	{SHOW_LOST_EVENTS, "show-lost-events", .help = "losses"},
-	{SHOW_NAMESPACE_EVENTS, "show-namespace-events", .help = "namespaces, as dump shows them"},
-	{SHOW_CGROUP_EVENTS, "show-cgroup-events", .help = "cgroups, as dump shows them"},
-	{SHOW_BPF_EVENTS, "show-bpf-events", .help = "BPF programs and kernel symbols, as dump shows them"},
+	{SHOW_NAMESPACE_EVENTS, "show-namespace-events", .help = "namespaces"},
+	{SHOW_CGROUP_EVENTS, "show-cgroup-events", .help = "cgroups"},
+	{SHOW_BPF_EVENTS, "show-bpf-events", .help = "BPF programs and kernel symbols"},
 	{SHOW_POKE_EVENTS, "show-text-poke-events", .help = "changes of the kernel's code, as dump shows them"},
+	{'D', "dump-raw-trace", .help = "all of them and the samples, each first as bytes and in perf's dump"},
 	{.heading = "as perf spells them"},
 	{'a', "all-cpus", .help = "taken: a file is always read whole"},
-	{'f', "force", .help = "taken: any file that can be read is read"},
+	{'f', "force", .help = "maps and dumps of code that belong to other users are read too"},
 	{LOOKS, "show-kernel-path", .help = "taken: the kernel is always [kernel.kallsyms]"},
 	{LOOKS, "show-round-events", .help = "taken: they have nothing to show"},
-	{'D', "dump-raw-trace", .refused = "prints perf's own layout of all records; use perfring dump --raw"},
 	{PERF_ONLY, "dump-unsorted-raw-trace", .refused = "use perfring dump --raw, which is in time order"},
 	{'s', "script", .value = "NAME", .takes = "a name",
 	 .refused = "perfring runs no scripts: pipe its lines, or perfring convert --json, into yours"},
@@ -721,18 +695,8 @@ static const struct tool_option ROWS[] = {
 	{'l', "list", .refused = "perfring has no scripts"},
 	{'d', "debug-mode", .refused = "use perfring check, which says what is wrong with a file, and where"},
 	{'L', "Latency", .refused = "is of ftrace's flags, which events do not have"},
-	{'v', "verbose", .refused = "perfring says by itself what it cannot read"},
-	{'k', "vmlinux", .value = "FILE", .takes = "a file's name",
-	 .refused = "the kernel's symbols are those of /proc/kallsyms"},
-	{PERF_ONLY, "kallsyms", .value = "FILE", .takes = "a file's name",
-	 .refused = "the kernel's symbols are those of /proc/kallsyms"},
-	{PERF_ONLY, "symfs", .value = "DIR", .takes = "a folder's name",
-	 .refused = "objects are found by their names and build ids; use chroot"},
 	{PERF_ONLY, "per-event-dump", .refused = "use one perfring script with -F event, and split its lines"},
-	{PERF_ONLY, "inline", .refused = "inlined functions are not known: perf script has them"},
-	{PERF_ONLY, "full-source-path", .refused = "lines of sources are not known: perf script has them"},
-	{PERF_ONLY, "demangle", .refused = "names of symbols are shown as they are; pipe them through c++filt"},
-	{PERF_ONLY, "demangle-kernel", .refused = "names of symbols are shown as they are"},
+	{PERF_ONLY, "demangle-kernel", .refused = "names of the kernel's symbols are shown as they are"},
 	{PERF_ONLY, "addr-range", .value = "N", .takes = "a number of bytes",
 	 .refused = "-S takes names of functions alone"},
 	{PERF_ONLY, "switch-on", .value = "EVENT", .takes = "an event", .refused = "use --time FROM,TO"},

@@ -1,6 +1,7 @@
 /* script_fields.c - which fields `perfring script` shows of the events of each type: perf's -F. */
 #include "nearest.h"
 #include "script_fields.h"
+#include "symbols.h"
 #include "tracepoint.h"
 
 static const struct {
@@ -16,7 +17,7 @@ static const char *const TYPES[TOOL_SCRIPT_TYPE_COUNT] = {"hw", "sw", "trace", "
 
 /* Fields that perf has, and we do not. */
 static const char PERFS[] =
-	" srcline flags bpf-output brstack brstacksym brstackoff data_src brstackinsn brstackinsnlen "
+	" flags bpf-output brstack brstacksym brstackoff data_src brstackinsn brstackinsnlen "
 	"callindent insn insnlen synth metric srccode ipc tod machine_pid vcpu cgroup retire_lat "
 	"ins_lat ";
 
@@ -135,6 +136,9 @@ bool tool_script_fields_take(struct tool_script_fields *fields, const char *list
 	for (int i = 0; i < TOOL_SCRIPT_TYPE_COUNT; i++)
 		if ((fields->shown[i] & (TOOL_SCRIPT_SYMOFF | TOOL_SCRIPT_SYM)) == TOOL_SCRIPT_SYMOFF)
 			return complain(list, "symoff goes with sym");
+		else if (i != TOOL_SCRIPT_TRACEPOINT &&
+			 (fields->shown[i] & (TOOL_SCRIPT_SRCLINE | TOOL_SCRIPT_IP)) == TOOL_SCRIPT_SRCLINE)
+			return complain(list, "srcline goes with ip");
 	return true;
 }
 

@@ -24,7 +24,7 @@
 #define SOFT_OBJECT "libperfring_preload.so"
 
 enum {
-	SOFT_VERSION = 2,
+	SOFT_VERSION = 3,
 	SOFT_FREQUENCY = 1000, /* samples a second by default */
 	SOFT_FREQUENCY_MAX = 100000,
 	SOFT_PAGES = 128,        /* of each ring by default */
@@ -62,9 +62,11 @@ struct soft_message {
 /* In the environment as the hexadecimal digits of its bytes: both sides are of one build. */
 struct soft_terms {
 	uint32_t version;
-	uint32_t pages;              /* of each ring */
-	uint32_t parent;             /* 0: every process takes part; else the children of this one alone */
-	uint32_t filters;            /* seccomp's that the recorder has: a process that has more takes no part */
+	uint32_t pages;     /* of each ring */
+	uint32_t parent;    /* 0: every process takes part; else the children of this one alone */
+	uint32_t filters;   /* seccomp's that the recorder has: a process that has more takes no part */
+	uint32_t by_tables; /* call chains by unwind tables */
+	uint32_t padding;
 	struct perf_event_attr attr; /* one, so its records need no id, which no two processes have the same */
 };
 

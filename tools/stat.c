@@ -36,8 +36,11 @@ static void spread_add(struct spread *spread, double value)
 static void take_row(const struct counting *counting, struct row *row, bool counts)
 {
 	row->estimate = perfring_event_estimate(row->count.value, row->count.enabled, row->count.running);
+	/* As perf: whole occurrences. */
 	if (counting->unscaled)
 		row->estimate.value = (double)row->count.value;
+	else if (row->estimate.value < 1e18)
+		row->estimate.value = (double)(uint64_t)row->estimate.value;
 	if (!counts)
 		return;
 	spread_add(&row->values, row->estimate.value);
@@ -213,6 +216,9 @@ static void tell_given_up(struct counting *counting)
 			continue;
 		reported |= !error && given_up & user_only;
 		perfring_counts_explain(counting->counts, i, text, sizeof(text));
+		/* Guests are left out by default, where the PMU can. */
+		if (!(tool_stat_event(counting, i)->terms & PERFRING_TERM_GUESTS))
+			given_up &= ~(uint64_t)PERFRING_FALLBACK_GUESTS;
 		if (error ? counting->verbose : given_up & ~user_only)
 			tool_complain("stat: %s", text);
 	}
@@ -287,7 +293,7 @@ static bool open_counts(struct counting *counting)
 	uint32_t count = perfring_events_count(counting->events);
 	int ret = perfring_counts_open(&counting->counts, PERFRING_FALLBACK_NEWER | PERFRING_FALLBACK_PRECISE |
 								  PERFRING_FALLBACK_EXCLUDE_KERNEL |
-								  PERFRING_FALLBACK_MISSING);
+								  PERFRING_FALLBACK_GUESTS | PERFRING_FALLBACK_MISSING);
 
 	if (ret) {
 		tool_complain("stat: %s", strerror(-ret));
@@ -677,6 +683,7 @@ out:
 	free(counting.read_fresh);
 	free(counting.threads);
 	free(counting.read_events);
+	tool_topology_free(&counting.topology);
 	for (char **word = counting.words; word && *word; word++)
 		free(*word);
 	free(counting.words);

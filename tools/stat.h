@@ -17,6 +17,7 @@
 #include <perfring/command.h>
 #include <perfring/count.h>
 #include "event_filter.h"
+#include "file_topology.h"
 #include "outfile.h"
 #include "tools.h"
 
@@ -138,6 +139,9 @@ struct counting {
 	struct tool_outfile data_file;
 	struct perfring_file_writer *writer;
 	bool is_read;                    /* stat report: the counts are those of a file */
+	bool has_view;                   /* which is to be printed as `view` says, not as it was counted */
+	enum apart view;
+	struct tool_topology topology; /* of the file's machine */
 	struct perfring_counts_fd *read; /* each once */
 	bool *read_fresh;                /* of each: since the last round */
 	void *read_tree;                 /* of struct read_key */

@@ -48,7 +48,8 @@ static const char *const DETAILS[] = {
 
 static bool add_events(struct counting *counting, const char *text)
 {
-	static const struct perf_event_attr BASE = {.size = sizeof(BASE)};
+	/* As perf: without guests, unless modifiers say otherwise. */
+	static const struct perf_event_attr BASE = {.size = sizeof(BASE), .exclude_guest = 1};
 	struct perfring_fault fault = {0, "unknown event"};
 	int ret = perfring_events_add(counting->events, text, &BASE, &fault);
 
@@ -443,7 +444,8 @@ static const struct tool_example EXAMPLES[] = {
 const struct tool_command tool_stat = {
 	.name = "stat",
 	.summary = "count the events of a command or the system",
-	.usage = "[OPTIONS] [--] [COMMAND...]\nrecord [OPTIONS] [--] [COMMAND...]\nreport [-i FILE] [-x SEP] [-j]",
+	.usage =
+		"[OPTIONS] [--] [COMMAND...]\nrecord [OPTIONS] [--] [COMMAND...]\nreport [-i FILE] [-A|--per-core|...] [-x SEP] [-j]",
 	.description =
 		"Counts the events of COMMAND and its children, of processes, of threads or of the whole system.  With "
 		"record also into a perf.data file, which report prints, and perf stat report too.",

@@ -41,23 +41,45 @@ static int32_t node_of(int32_t cpu)
 }
 
 /* Of a CPU that this machine does not have, which a file may name, each number is 0, and nothing is looked for. */
-static struct place set_of(enum apart apart, int32_t cpu)
+static struct tool_topology_cpu look_at(enum apart apart, int32_t cpu)
 {
-	struct place place = {.which = cpu, .node = -1, .socket = -1, .die = -1, .core = -1};
+	struct tool_topology_cpu at = {0};
 	char path[64];
-	bool is_here;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d", cpu);
-	is_here = !access(path, F_OK);
+	if (access(path, F_OK))
+		return at;
 	if (apart == APART_NODE) {
-		place.node = is_here ? node_of(cpu) : 0;
+		at.node = node_of(cpu);
+		return at;
+	}
+	at.socket = topology_of(cpu, "physical_package_id");
+	if (apart <= APART_DIE)
+		at.die = topology_of(cpu, "die_id");
+	if (apart == APART_CORE)
+		at.core = topology_of(cpu, "core_id");
+	return at;
+}
+
+/* A file says where the CPUs of its machine are; one that does not is taken to be of this machine. */
+static struct place set_of(const struct counting *counting, int32_t cpu)
+{
+	struct place place = {.which = cpu, .node = -1, .socket = -1, .die = -1, .core = -1};
+	struct tool_topology_cpu at = {0};
+
+	if (!counting->topology.count)
+		at = look_at(counting->apart, cpu);
+	else if ((uint32_t)cpu < counting->topology.count)
+		at = counting->topology.cpus[cpu];
+	if (counting->apart == APART_NODE) {
+		place.node = at.node;
 		return place;
 	}
-	place.socket = is_here ? topology_of(cpu, "physical_package_id") : 0;
-	if (apart <= APART_DIE)
-		place.die = is_here ? topology_of(cpu, "die_id") : 0;
-	if (apart == APART_CORE)
-		place.core = is_here ? topology_of(cpu, "core_id") : 0;
+	place.socket = at.socket;
+	if (counting->apart <= APART_DIE)
+		place.die = at.die;
+	if (counting->apart == APART_CORE)
+		place.core = at.core;
 	return place;
 }
 
@@ -204,7 +226,7 @@ static void find_sets(struct counting *counting)
 
 		if (counting->place_of[cpu] == UINT32_MAX)
 			continue;
-		sets[cpu] = set_of(counting->apart, (int32_t)cpu);
+		sets[cpu] = set_of(counting, (int32_t)cpu);
 		while (j < counting->place_count && compare_sets(&counting->places[j], &sets[cpu]))
 			j++;
 		if (j == counting->place_count)

@@ -371,6 +371,8 @@ static void print_columns(const struct counting *counting, uint32_t event, uint3
 			 metric.join, metric.words);
 	if (row->values.runs && counting->repeat > 1)
 		snprintf(tail, sizeof(tail), "  ( +-%6.2f%% )", spread_percent(&row->values));
+	if (!row->values.runs && row->supported && row->count.enabled && !row->count.running)
+		snprintf(tail, sizeof(tail), "  (0.00%%)"); /* it never had a counter */
 	if (row->values.runs && share_of(row) < 1) {
 		size_t length = strlen(tail);
 

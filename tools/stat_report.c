@@ -13,7 +13,7 @@ enum {
 	MAX_READ = 1 << 16, /* counts of a round */
 };
 
-#define MAX_LOOKS (UINT64_C(1) << 31) /* at counts and rows, of all rounds */
+#define MAX_LOOKS (UINT64_C(1) << 28) /* at counts and rows, of all rounds */
 
 int tool_stat_fd_at(const struct counting *counting, uint32_t i, struct perfring_counts_fd *fd)
 {
@@ -198,12 +198,32 @@ static void take_stat(struct counting *counting, const struct tool_input *input,
 
 /* ---- rounds ---- */
 
-static void take_round(struct counting *counting, const struct perfring_record *record)
+/* Another view than that in which it was counted, if the file has what is to be shown apart. */
+static void choose_view(struct counting *counting, const struct tool_input *input)
+{
+	bool has_cpus = false, has_threads = false;
+
+	for (uint32_t i = 0; i < counting->read_count; i++) {
+		has_cpus = has_cpus || counting->read[i].cpu >= 0;
+		has_threads = has_threads || counting->read[i].tid > 0;
+	}
+	if (counting->view == APART_THREAD ? has_threads : has_cpus)
+		counting->apart = counting->view;
+	else
+		tool_complain("stat report: %s: warning: its counts are not of single %s: they are shown as they were "
+			      "counted",
+			      input->path, counting->view == APART_THREAD ? "threads" : "CPUs");
+}
+
+static void take_round(struct counting *counting, const struct tool_input *input, const struct perfring_record *record)
 {
 	uint64_t at = record->is.stat_round.time, looks;
 	bool is_final = record->is.stat_round.type == PERFRING_STAT_ROUND_FINAL;
 
 	if (!counting->rows) {
+		tool_topology_read(&counting->topology, input->data);
+		if (counting->has_view)
+			choose_view(counting, input);
 		tool_stat_measure(counting);
 		tool_stat_find_places(counting);
 		tool_stat_print_head(counting);
@@ -257,30 +277,35 @@ static void take_item(struct counting *counting, const struct tool_input *input,
 		take_stat(counting, input, &record);
 		break;
 	case PERFRING_RECORD_STAT_ROUND:
-		take_round(counting, &record);
+		take_round(counting, input, &record);
 		break;
 	}
 }
 
 /* ---- the command ---- */
 
+/* In the order of the views. */
 enum {
-	PERF_ONLY = TOOL_OPTION_LONG, /* rows that are refused */
+	PER_THREAD = TOOL_OPTION_LONG,
+	PER_CORE,
+	PER_DIE,
+	PER_SOCKET,
+	PER_NODE,
 };
-
-#define APART "a file is printed as it was counted: use it with perfring stat record"
 
 static const struct tool_option ROWS[] = {
 	{.heading = "options"},
-	{'i', "input", .value = "FILE", .takes = "a file's name, or -", .help = "(default: perf.data)"},
+	{'i', "input", .value = "FILE", .takes = "a file's name, or -", .is_input = true,
+	 .help = "(default: perf.data)"},
 	{'x', "field-separator", .value = "SEP", .takes = "what stands between fields, such as a comma",
 	 .help = "fields with SEP between them"},
 	{'j', "json", .help = "one JSON object a line"},
-	{'A', "no-aggr", .refused = APART},
-	{PERF_ONLY, "per-socket", .refused = APART},
-	{PERF_ONLY, "per-die", .refused = APART},
-	{PERF_ONLY, "per-core", .refused = APART},
-	{PERF_ONLY, "per-node", .refused = APART},
+	{'A', "no-aggr", .help = "each CPU separately, of counts with -a or -C"},
+	{PER_CORE, "per-core", .help = "each core separately, likewise"},
+	{PER_DIE, "per-die", .help = "each die separately"},
+	{PER_SOCKET, "per-socket", .help = "each socket separately"},
+	{PER_NODE, "per-node", .help = "each NUMA node separately"},
+	{PER_THREAD, "per-thread", .help = "each thread separately, of counts of threads"},
 	{'v', "verbose", .refused = "the counts are printed as stat prints them"},
 	TOOL_OPTIONS_END,
 };
@@ -295,7 +320,8 @@ static const struct tool_command REPORT = {
 	.summary = "print the counts of a perf.data file of stat record",
 	.usage = "[OPTIONS] [FILE]",
 	.description =
-		"Prints the counts in FILE as stat prints them.  CPUs belong to cores and sockets as on this machine.",
+		"Prints the counts in FILE as stat prints them.  CPUs belong to cores and sockets as FILE says, or, if it "
+		"does not, as on this machine.",
 	.options = ROWS,
 	.exit_status = "1 when FILE cannot be read or has no counts; 2 usage error.",
 	.examples = EXAMPLES,
@@ -307,26 +333,34 @@ int tool_stat_report(struct counting *counting, int argc, char **argv)
 	struct tool_options options = {.command = &REPORT};
 	struct tool_input input = {0};
 	struct perfring_item item;
-	const char *path = NULL;
 	int found, status;
 
 	while ((found = tool_options_next(&options, argc, argv)) > 0)
 		switch (found) {
-		case 'i':
-			path = options.value;
-			break;
 		case 'x':
 			counting->separator = strcmp(options.value, "\\t") ? options.value : "\t";
 			break;
 		case 'j':
 			counting->json = true;
 			break;
+		case 'A':
+			counting->view = APART_CPU;
+			counting->has_view = true;
+			break;
+		case PER_THREAD:
+		case PER_CORE:
+		case PER_DIE:
+		case PER_SOCKET:
+		case PER_NODE:
+			counting->view = (enum apart)(APART_THREAD + (found - PER_THREAD));
+			counting->has_view = true;
+			break;
 		default:
 			return tool_options_forgotten(&options, found);
 		}
 	if (!found)
 		return options.status;
-	status = tool_input_open(&input, path, argc, argv, optind);
+	status = tool_input_open(&input, &options, argc, argv);
 	if (status != TOOL_DONE)
 		return status;
 	counting->out = stdout;

@@ -1,5 +1,8 @@
 /* stat_soft.c - `perfring stat --soft`: what the kernel counts of every process, without perf_event_open.
  *
+ * Why not by soft.h, which counts the same of the threads of one process: the command is another program, in which nothing of ours
+ * runs, and its account has every thread and child of it.
+ *
  * The kernel adds what a process has used to its parent's account when the parent waits for it (getrusage(2)).  The command's
  * account has itself and its descendants.  This process is their subreaper (prctl(2)): it also waits for those whose parents have
  * ended.  Not counted is what still runs when the command has ended, and a child of a process that ignores SIGCHLD, whose

@@ -1,275 +1,113 @@
-/* symbols.c - from an address to a name.
+/* symbols.c - from an address to a name: which object is mapped there, and which build of it the file saw.
  *
- * Each file's symbols are read once, under whatever names, and sorted.  The file that a name leads to here is tried first,
- * then the one that the process sees, if it is the recorded build.  Of several symbols at one address the order of
- * preference is: with a size, strong, global, without leading underscores, long.
+ * symbol.h reads the objects.
  */
-#include <ctype.h>
-#include <fcntl.h>
-#include <link.h>
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <perfring/build_id.h>
-#include "elf_symbols.h"
-#include "limits.h"
+#include <perfring/config.h>
+#include <perfring/stacks.h>
+#include <perfring/symbol.h>
+#include "build_ids.h"
+#include "jits.h"
+#include "package.h"
 #include "symbols.h"
 #include "tools.h"
 
 #define VDSO TOOL_SYMBOLS_VDSO
+#define KERNEL "[kernel.kallsyms]"
 
-struct symbol {
-	uint64_t start;
-	uint64_t end;
-	const char *name;
-	const char *tail; /* of kernel symbols: the module in brackets; of others what follows the name */
-	uint32_t rank;
-};
-
-struct table {
-	struct symbol *symbols;
-	size_t nr;
-	size_t capacity;
-};
-
-/* A file that was mapped, whatever its names are. */
-struct file {
-	dev_t device;
-	ino_t inode;
-	uint8_t id[PERFRING_BUILD_ID_SIZE];
-	uint32_t id_size;
-	bool is_read;
-	enum tool_nameless nameless; /* when no symbol of it can be known */
-	struct table table;
-	struct tool_elf elf;
-};
-
-/* One of its names, by the machine's one pointer of it. */
-struct object {
-	const char *name;
-	enum tool_nameless nameless; /* when no symbol of it is to be shown */
-	struct file *file;
-};
-
-/* A name as a process sees it, where the file that was recorded has a build id. */
-struct apart {
-	const char *name;
-	uint8_t id[PERFRING_BUILD_ID_SIZE];
-	uint32_t id_size;
-	uint32_t pid;      /* 0: any process, after one has led to it */
-	struct file *file; /* NULL: it leads to none of that build */
-};
-
-/* What the file says about the build of an object. */
-struct build {
-	const char *name;
-	uint8_t id[20];
-	uint8_t size;
-};
+enum {
+	MAX_FRAMES = 127
+}; /* of a stack, as perf's: the kernel's count too */
 
 struct tool_symbols {
 	struct tool_machine *machine;
-	void *objects;
-	void *files;
-	void *builds;
-	void *aparts;
-	struct object *last;
-	unsigned file_count;
-	uint64_t bytes_left;
+	struct tool_jits *jits;
+	struct perfring_symbols *cache;
+	struct perfring_stacks *stacks;
+	/* the object of this mapping in this process, the last one that was found */
+	const char *name;
+	struct perfring_file_id file;
+	uint32_t pid;
+	struct perfring_symbol_object *object;
 	bool has_told; /* of a bound that was exceeded */
-	struct table kernel;
-	char *kallsyms;
-	const char *kernel_why;
-	bool kernel_read;
+	bool is_truncated; /* the last chain */
+	struct perfring_symbol_object *kernel;
+	uint8_t kernel_id[PERFRING_BUILD_ID_SIZE];
+	uint32_t kernel_id_size; /* 0: not known */
+	const char *release;     /* of the recorded kernel */
+	const char *kallsyms, *vmlinux;
+	bool is_placed; /* it was opened with a place of a symbol of it */
+	bool is_kernel_told;
 	bool is_unread; /* an object that could not be read was complained of */
 	bool is_partly; /* so was one of which something could not, or its debug file */
-	bool foreign;   /* recorded under another kernel release */
+	bool is_packed; /* so was one whose debug file is packed by what this build does not have */
+	bool is_verbose;
+	bool is_mangled, saw_mangled;
+	const char *asked; /* of servers, the last path */
+	bool has_progress; /* a line of it stands on the terminal */
+	bool foreign;      /* recorded under another kernel release */
 };
-
-/* ---- tables ---- */
-
-static void table_add(struct table *table, struct symbol symbol)
-{
-	if (table->nr == table->capacity) {
-		table->capacity = table->capacity ? 2 * table->capacity : 256;
-		table->symbols = tool_allocate(table->symbols, table->capacity, sizeof(symbol));
-	}
-	table->symbols[table->nr++] = symbol;
-}
-
-static uint32_t rank(bool sized, bool strong, bool global, const char *name, size_t length)
-{
-	size_t underscores = strspn(name, "_");
-
-	return (uint32_t)sized << 31 | (uint32_t)strong << 30 | (uint32_t)global << 29 |
-	       (uint32_t)(15 - (underscores > 15 ? 15 : underscores)) << 20 |
-	       (uint32_t)(length > 0xfffff ? 0xfffff : length);
-}
-
-static int compare_symbols(const void *a, const void *b)
-{
-	const struct symbol *one = a, *other = b;
-
-	return one->start < other->start ? -1 : one->start > other->start;
-}
-
-/* Of two with one address. */
-static bool is_better(const struct symbol *one, const struct symbol *other)
-{
-	return one->rank != other->rank ? one->rank > other->rank : strcmp(one->name, other->name) < 0;
-}
-
-/* One symbol an address; one without a size ends where the next begins. */
-static void table_sort(struct table *table)
-{
-	struct symbol *symbols = table->symbols;
-	size_t i, nr = 0;
-
-	if (!table->nr)
-		return;
-	/* kallsyms is in order already */
-	for (i = 1; i < table->nr && symbols[i - 1].start <= symbols[i].start; i++)
-		;
-	if (i < table->nr)
-		qsort(symbols, table->nr, sizeof(*symbols), compare_symbols);
-	for (i = 0; i < table->nr; i++) {
-		if (!nr || symbols[nr - 1].start != symbols[i].start)
-			symbols[nr++] = symbols[i];
-		else if (is_better(&symbols[i], &symbols[nr - 1]))
-			symbols[nr - 1] = symbols[i];
-	}
-	table->nr = nr;
-	for (i = 0; i < nr; i++)
-		if (symbols[i].end == symbols[i].start)
-			symbols[i].end = i + 1 < nr ? symbols[i + 1].start : UINT64_MAX;
-}
-
-static const struct symbol *table_find(const struct table *table, uint64_t address)
-{
-	size_t low = 0, high = table->nr;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (table->symbols[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && address < table->symbols[low - 1].end ? &table->symbols[low - 1] : NULL;
-}
 
 /* ---- what the file knows of builds: the BUILD_ID feature (docs/abi.md 11.3) ---- */
 
-static int compare_builds(const void *a, const void *b)
-{
-	const struct build *one = a, *other = b;
-
-	return one->name < other->name ? -1 : one->name > other->name;
-}
-
-#define BUILD_HEAD 36 /* header, pid, id, size and padding */
-
 static void read_builds(struct tool_symbols *symbols, const struct perfring_file *data)
 {
-	struct perf_event_header header;
-	const unsigned char *at;
-	struct build *build, **known;
-	uint64_t left;
+	uint64_t space = 0;
+	const void *payload = perfring_file_feature(data, PERFRING_FEATURE_BUILD_ID, &space);
+	struct perfring_layout_walk walk;
+	struct tool_build_id one;
+	const char *name;
 
-	at = perfring_file_feature(data, PERFRING_FEATURE_BUILD_ID, &left);
-	for (; at && left > BUILD_HEAD; at += header.size, left -= header.size) {
-		memcpy(&header, at, sizeof(header));
-		if (header.size <= BUILD_HEAD || header.size > left)
-			break;
-		build = tool_allocate(NULL, 1, sizeof(*build));
-		build->name =
-			tool_machine_name(symbols->machine, (const char *)at + BUILD_HEAD, header.size - BUILD_HEAD);
-		memcpy(build->id, at + 12, sizeof(build->id));
-		build->size = header.misc & PERFRING_RECORD_MISC_EXT_RESERVED ? at[32] : 20;
-		known = (struct build **)tool_insert(build, &symbols->builds, compare_builds);
-		if (*known != build)
-			free(build);
+	if (payload)
+		perfring_feature_open(&walk, PERFRING_FEATURE_BUILD_ID, payload, space, 0);
+	while (payload && tool_build_ids_next(&walk, &one)) {
+		uint32_t size = one.id_size < PERFRING_BUILD_ID_SIZE ? (uint32_t)one.id_size : PERFRING_BUILD_ID_SIZE;
+
+		name = tool_machine_name(symbols->machine, one.name, one.name_size);
+		if (perfring_symbols_expect(symbols->cache, name, one.id, size) == -ENOMEM)
+			tool_out_of_memory();
+		if (!symbols->kernel_id_size && !strcmp(name, KERNEL)) {
+			memcpy(symbols->kernel_id, one.id, size);
+			symbols->kernel_id_size = size;
+		}
 	}
-}
-
-/* Whether the file is another one than was recorded with that build id, of `size` bytes, 0: none is known.  One that
- * had a build id and has none any more is. */
-static bool is_other(const struct file *file, const uint8_t *id, uint32_t size)
-{
-	if (!size)
-		return false;
-	return !file->id_size || size > sizeof(file->id) ||
-	       memcmp(id, file->id, size < file->id_size ? size : file->id_size);
-}
-
-static const struct build *find_build(const struct tool_symbols *symbols, const char *name)
-{
-	struct build key = {.name = name};
-	void *at = tfind(&key, &symbols->builds, compare_builds);
-
-	return at ? *(struct build **)at : NULL;
-}
-
-static bool is_other_build(const struct tool_symbols *symbols, const char *name, const struct file *file)
-{
-	const struct build *build = find_build(symbols, name);
-
-	return build && is_other(file, build->id, build->size);
 }
 
 /* ---- user objects ---- */
 
-bool tool_symbols_knows_vdso(const struct tool_mapping *map)
+bool tool_symbols_knows_vdso(const struct perfring_mapping *map)
 {
 	return (map->addr > UINT32_MAX) == (sizeof(void *) == 8);
 }
 
-/* The vdso has no file: this process's own serves, where it is the same kernel's. */
-int tool_symbols_open_vdso(void)
+static void end_progress(struct tool_symbols *symbols)
 {
-	const unsigned char *image = (const unsigned char *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
-	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)(const void *)image;
-	size_t size, done = 0;
-	int fd;
-
-	if (!image)
-		return -ENOENT;
-	size = header->e_shoff + (size_t)header->e_shentsize * header->e_shnum;
-	fd = memfd_create("vdso", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (done < size) {
-		ssize_t one = write(fd, image + done, size - done);
-
-		if (one <= 0) {
-			int error = one ? -errno : -EIO;
-
-			close(fd);
-			return error;
-		}
-		done += (size_t)one;
-	}
-	return fd;
+	if (symbols->has_progress)
+		fprintf(stderr, "\r\033[K");
+	symbols->has_progress = false;
 }
 
-static int open_object(const struct tool_symbols *symbols, const char *name)
+static enum tool_nameless nameless_of(enum perfring_symbol_why why)
 {
-	if (strcmp(name, VDSO))
-		return perfring_object_open(0, name);
-	return symbols->foreign ? -ENOENT : tool_symbols_open_vdso();
-}
+	static const enum tool_nameless of[] = {
+		[PERFRING_SYMBOL_KNOWN] = TOOL_NAMELESS_NONE,
+		[PERFRING_SYMBOL_NONE] = TOOL_NAMELESS_SYMBOL,
+		[PERFRING_SYMBOL_ANONYMOUS] = TOOL_NAMELESS_ANONYMOUS,
+		[PERFRING_SYMBOL_UNREADABLE] = TOOL_NAMELESS_OBJECT,
+		[PERFRING_SYMBOL_OTHER_BUILD] = TOOL_NAMELESS_CHANGED,
+		[PERFRING_SYMBOL_LIMIT] = TOOL_NAMELESS_LIMIT,
+		[PERFRING_SYMBOL_HIDDEN] = TOOL_NAMELESS_KERNEL,
+		[PERFRING_SYMBOL_OTHER_BOOT] = TOOL_NAMELESS_KERNEL,
+	};
 
-static void take_symbol(void *to, const struct tool_elf_symbol *symbol)
-{
-	table_add(to, (struct symbol){symbol->start, symbol->end, symbol->name, "",
-				      rank(symbol->is_sized, symbol->is_strong, symbol->is_global, symbol->name,
-					   symbol->length)});
+	static_assert(sizeof(of) / sizeof(of[0]) == PERFRING_SYMBOL_WHY_COUNT, "a word for each");
+	return of[why];
 }
 
 /* Reported once: a lack of permission or memory repeats for each object.  A missing object is usual. */
@@ -284,13 +122,13 @@ static void complain_unread(struct tool_symbols *symbols, const char *name, int 
 }
 
 /* The symbols that were read are shown: of what is missing, one sentence. */
-static void complain_partly(struct tool_symbols *symbols, const char *name, const struct tool_elf *elf)
+static void complain_partly(struct tool_symbols *symbols, const char *name, const struct perfring_symbol_state *state)
 {
-	if (!elf->unread || symbols->is_partly)
+	if (symbols->is_partly)
 		return;
 	symbols->is_partly = true;
-	tool_complain("%s: %s: not all symbols of %s are known", elf->unread_path ? elf->unread_path : name,
-		      strerror(-elf->unread), name);
+	tool_complain("%s: %s: not all symbols of %s are known", state->error_path ? state->error_path : name,
+		      strerror(-state->error), name);
 }
 
 /* One sentence, of the first object. */
@@ -303,366 +141,266 @@ static void tell_exceeded(struct tool_symbols *symbols, const char *name, const 
 	symbols->has_told = true;
 }
 
-static void read_file(struct tool_symbols *symbols, struct file *file, int fd, const char *name)
+static const char *kernel_why(enum perfring_symbol_why why)
 {
-	int error;
-
-	file->is_read = true;
-	error = tool_elf_read(&file->elf, fd, name, &symbols->bytes_left, take_symbol, &file->table);
-	if (file->elf.exceeded)
-		tell_exceeded(symbols, name, file->elf.exceeded);
-	if (error) {
-		if (error != -E2BIG)
-			complain_unread(symbols, name, -error);
-		file->nameless = error == -E2BIG ? TOOL_NAMELESS_LIMIT : TOOL_NAMELESS_OBJECT;
-		file->table.nr = 0;
-		return;
+	switch (why) {
+	case PERFRING_SYMBOL_UNREADABLE:
+		return "/proc/kallsyms cannot be read: kernel symbols are not resolved";
+	case PERFRING_SYMBOL_HIDDEN:
+		return "/proc/kallsyms hides its addresses (kernel.kptr_restrict): kernel symbols are not resolved";
+	case PERFRING_SYMBOL_OTHER_BOOT:
+		return "the machine was rebooted since: kernel symbols are not resolved";
+	default:
+		return "recorded under another kernel: its symbols are not known";
 	}
-	complain_partly(symbols, name, &file->elf);
-	file->nameless = TOOL_NAMELESS_NONE;
-	table_sort(&file->table);
 }
 
-static int compare_files(const void *a, const void *b)
+/* -v: which file the names are of. */
+static void say_place(struct tool_symbols *symbols, const char *name, const struct perfring_symbol_state *state)
 {
-	const struct file *one = a, *other = b;
+	char package[256];
 
-	if (one->device != other->device)
-		return one->device < other->device ? -1 : 1;
-	return one->inode < other->inode ? -1 : one->inode > other->inode;
-}
-
-/* Inserts into a tree of tsearch, or returns the item that is there already. */
-static void *put(void *new, void **tree, int (*compare)(const void *, const void *))
-{
-	return *tool_insert(new, tree, compare);
-}
-
-/* Returns 0 or -errno: then it is not known which build it is. */
-static int get_file(struct tool_symbols *symbols, int fd, struct file **result)
-{
-	struct file key = {.is_read = false}, *file;
-	struct stat place;
-	void *at;
-	int size;
-
-	if (fstat(fd, &place))
-		return -errno;
-	key.device = place.st_dev;
-	key.inode = place.st_ino;
-	at = tfind(&key, &symbols->files, compare_files);
-	if (at) {
-		*result = *(struct file **)at;
-		return 0;
-	}
-	size = tool_elf_build_id(fd, &symbols->bytes_left, key.id);
-	if (size < 0)
-		return size;
-	key.id_size = (uint32_t)size;
-	file = tool_allocate(NULL, 1, sizeof(*file));
-	*file = key;
-	*result = put(file, &symbols->files, compare_files);
-	symbols->file_count++;
-	return 0;
-}
-
-/* No more files are opened: even to look at a build id costs time. */
-static bool is_full(struct tool_symbols *symbols, const char *name)
-{
-	if (symbols->file_count < TOOL_LIMIT_FILES)
-		return false;
-	tell_exceeded(symbols, name, "10000 objects");
-	return true;
-}
-
-/* Opens each name of a file, and reads the file once, unless all names lead to another build. */
-static void open_file(struct tool_symbols *symbols, struct object *object)
-{
-	int fd, error;
-
-	object->nameless = TOOL_NAMELESS_LIMIT;
-	if (is_full(symbols, object->name))
-		return;
-	fd = open_object(symbols, object->name);
-	error = fd < 0 ? fd : get_file(symbols, fd, &object->file);
-	object->nameless = TOOL_NAMELESS_OBJECT;
-	if (error)
-		complain_unread(symbols, object->name, -error);
-	if (fd < 0)
-		return;
-	if (object->file && is_other_build(symbols, object->name, object->file)) {
-		object->nameless = TOOL_NAMELESS_CHANGED;
-	} else if (object->file) {
-		if (!object->file->is_read)
-			read_file(symbols, object->file, fd, object->name);
-		object->nameless = object->file->nameless;
-	}
-	close(fd);
-}
-
-static int compare_objects(const void *a, const void *b)
-{
-	const struct object *one = a, *other = b;
-
-	return one->name < other->name ? -1 : one->name > other->name;
-}
-
-static struct object *get_object(struct tool_symbols *symbols, const char *name)
-{
-	struct object key = {.name = name}, *object;
-	void *at;
-
-	if (symbols->last && symbols->last->name == name)
-		return symbols->last;
-	at = tfind(&key, &symbols->objects, compare_objects);
-	if (at)
-		return symbols->last = *(struct object **)at;
-	object = tool_allocate(NULL, 1, sizeof(*object));
-	*object = key;
-	put(object, &symbols->objects, compare_objects);
-	/* "//anon", "[heap]", "anon_inode:..." are no files (docs/abi.md 5). */
-	if (strcmp(name, VDSO) && (name[0] != '/' || name[1] == '/'))
-		object->nameless = TOOL_NAMELESS_ANONYMOUS;
+	if (state->why != PERFRING_SYMBOL_KNOWN)
+		tool_complain("%s: no symbols: %s", name, tool_symbols_why(symbols, nameless_of(state->why)));
+	else if (state->debug_path || strcmp(state->path, name))
+		tool_complain("%s: symbols of %s", name, state->debug_path ? state->debug_path : state->path);
+	else if (!state->has_exports_only)
+		tool_complain("%s: its own symbols", name);
+	else if (tool_package_of(name, package, sizeof(package)))
+		tool_complain("%s: what it exports alone: %s may have the rest", name, package);
 	else
-		open_file(symbols, object);
-	return symbols->last = object;
+		tool_complain("%s: what it exports alone: its debug file is not here", name);
 }
 
-/* ---- objects that other processes see by their names ---- */
-
-static int compare_aparts(const void *a, const void *b)
+/* What was met when the object was read. */
+static void complain(struct tool_symbols *symbols, const char *name, const struct perfring_symbol_object *object)
 {
-	const struct apart *one = a, *other = b;
+	struct perfring_symbol_state state;
 
-	if (one->name != other->name)
-		return one->name < other->name ? -1 : 1;
-	if (one->pid != other->pid)
-		return one->pid < other->pid ? -1 : 1;
-	if (one->id_size != other->id_size)
-		return one->id_size < other->id_size ? -1 : 1;
-	return memcmp(one->id, other->id, sizeof(one->id));
+	perfring_symbol_state_of(object, &state);
+	end_progress(symbols);
+	if (symbols->is_verbose)
+		say_place(symbols, name, &state);
+	if (state.exceeded)
+		tell_exceeded(symbols, name, state.exceeded);
+	if (state.error && state.why == PERFRING_SYMBOL_KNOWN)
+		complain_partly(symbols, name, &state);
+	else if (state.error)
+		complain_unread(symbols, name, -state.error);
 }
 
-/* The file that this process sees by the name, if it is the recorded build: the process may have ended, and its pid may be
- * another's. */
-static struct file *open_apart(struct tool_symbols *symbols, const struct apart *key)
+/* The object of a mapping, or NULL: what was recorded of its build is wrong. */
+static struct perfring_symbol_object *get_object(struct tool_symbols *symbols, const struct perfring_mapping *map,
+						 uint32_t pid)
 {
-	int fd = is_full(symbols, key->name) ? -EMFILE : perfring_object_open((int32_t)key->pid, key->name);
-	struct file *file = NULL;
+	struct perfring_symbol_file file = {.path = map->object->name,
+					    .build_id = map->object->file.build_id,
+					    .build_id_size = map->object->file.build_id_size,
+					    .pid = (int32_t)pid};
+	int ret;
 
-	if (fd < 0)
-		return NULL;
-	if (get_file(symbols, fd, &file) || is_other(file, key->id, key->id_size))
-		file = NULL;
-	if (file && !file->is_read)
-		read_file(symbols, file, fd, key->name);
-	close(fd);
-	return file;
+	if (symbols->object && symbols->name == map->object->name && symbols->pid == pid &&
+	    !memcmp(&symbols->file, &map->object->file, sizeof(map->object->file)))
+		return symbols->object;
+	ret = perfring_symbols_get(symbols->cache, &file, &symbols->object);
+	if (ret == -ENOMEM)
+		tool_out_of_memory();
+	if (ret < 0)
+		return symbols->object = NULL;
+	symbols->name = map->object->name;
+	symbols->file = map->object->file;
+	symbols->pid = pid;
+	if (ret)
+		complain(symbols, map->object->name, symbols->object);
+	return symbols->object;
 }
 
-static struct file *keep_apart(struct tool_symbols *symbols, const struct apart *key)
+/* Code that the process made.  map: NULL: nothing is known to be mapped there. */
+static void find_made(struct tool_symbols *symbols, uint32_t pid, const struct perfring_mapping *map, uint64_t ip,
+		      struct tool_symbol *found)
 {
-	struct apart *apart = tool_allocate(NULL, 1, sizeof(*apart)), *known;
+	struct perfring_jit_symbol code;
 
-	*apart = *key;
-	known = put(apart, &symbols->aparts, compare_aparts);
-	if (known != apart)
-		free(apart);
-	return known->file;
+	found->nameless = map ? TOOL_NAMELESS_MADE : TOOL_NAMELESS_UNMAPPED;
+	if (!tool_jits_find(symbols->jits, pid, map, ip, &code, &found->object))
+		return;
+	found->name = code.name;
+	found->offset = ip - code.start;
+	found->nameless = TOOL_NAMELESS_NONE;
 }
 
-/* For a file of another mount namespace: tries each process once, until one leads to it.  Returns NULL when no living process
- * has that build by that name, or the recorded build is not known. */
-static struct file *find_apart(struct tool_symbols *symbols, const struct tool_mapping *map, uint32_t pid)
+unsigned tool_symbols_frames(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
+			     struct perfring_symbol_frame *frames, uint32_t most)
 {
-	const struct build *build = map->file.build_id_size ? NULL : find_build(symbols, map->name);
-	uint32_t size = build ? build->size : map->file.build_id_size;
-	struct apart key = {.name = map->name, .id_size = size};
-	void *at;
+	const struct perfring_mapping *map =
+		cpumode == PERFRING_RECORD_MISC_USER ? tool_machine_user(symbols->machine, pid, ip) : NULL;
+	struct perfring_symbol_object *object = NULL;
+	int count;
 
-	if (*map->name != '/' || !size || size > sizeof(key.id) || !pid || pid > INT32_MAX)
-		return NULL;
-	memcpy(key.id, build ? build->id : map->file.build_id, size);
-	at = tfind(&key, &symbols->aparts, compare_aparts);
-	if (at)
-		return (*(struct apart **)at)->file;
-	key.pid = pid;
-	at = tfind(&key, &symbols->aparts, compare_aparts);
-	if (at)
-		return (*(struct apart **)at)->file;
-	key.file = open_apart(symbols, &key);
-	keep_apart(symbols, &key);
-	key.pid = 0;
-	return key.file ? keep_apart(symbols, &key) : NULL;
+	if (map && strcmp(map->object->name, VDSO))
+		object = get_object(symbols, map, pid);
+	count = object ? perfring_symbol_frames(object, ip - map->addr + map->pgoff, frames, most) : 0;
+	end_progress(symbols);
+	if (count == -ENOMEM)
+		tool_out_of_memory();
+	if (count == -EOPNOTSUPP && !symbols->is_packed) {
+		symbols->is_packed = true;
+		tool_complain(
+			"%s: its debug file is packed, and this perfring was built without %s: no lines, no inlined functions",
+			map->object->name, PERFRING_HAS_ZLIB ? "libzstd" : "zlib");
+	}
+	return count > 0 ? (unsigned)count : 0;
 }
 
-/* Mappings have file offsets, symbols have addresses: the program headers relate the two. */
-static uint64_t to_address(const struct tool_elf *elf, uint64_t offset)
+const char *tool_symbols_line(const struct perfring_symbol_frame *frame, bool whole, char text[TOOL_SYMBOLS_LINE])
 {
-	for (uint32_t i = 0; i < elf->segment_count; i++)
-		if (offset >= elf->segments[i].offset && offset - elf->segments[i].offset < elf->segments[i].size)
-			return offset - elf->segments[i].offset + elf->segments[i].vaddr;
-	return offset;
+	const char *slash = frame->file && !whole ? strrchr(frame->file, '/') : NULL;
+
+	text[0] = 0;
+	if (frame->file && frame->line)
+		snprintf(text, TOOL_SYMBOLS_LINE, "%.4095s:%" PRIu32, slash ? slash + 1 : frame->file, frame->line);
+	return text;
 }
 
 static void find_user(struct tool_symbols *symbols, uint32_t pid, uint64_t ip, struct tool_symbol *found)
 {
-	const struct tool_mapping *map = tool_machine_user(symbols->machine, pid, ip);
-	const struct symbol *symbol;
-	struct object *object;
-	struct file *file;
+	const struct perfring_mapping *map = tool_machine_user(symbols->machine, pid, ip);
+	struct perfring_symbol_object *object;
+	struct perfring_symbol symbol;
 
-	found->nameless = TOOL_NAMELESS_UNMAPPED;
-	if (!map)
+	/* a dump may also have code of an object: that was copied, or is its process's own */
+	find_made(symbols, pid, map && tool_jits_may_be_in(map) ? map : NULL, ip, found);
+	if (found->name || !map || tool_jits_may_be_in(map))
 		return;
-	if (!strcmp(map->name, VDSO) && !tool_symbols_knows_vdso(map)) {
-		found->object = map->name;
-		found->nameless = TOOL_NAMELESS_OBJECT;
+	found->object = map->object->name;
+	found->nameless = TOOL_NAMELESS_OBJECT;
+	if (!strcmp(map->object->name, VDSO) && (symbols->foreign || !tool_symbols_knows_vdso(map)))
 		return;
-	}
-	object = get_object(symbols, map->name);
-	found->object = map->name;
-	found->nameless = object->nameless;
-	file = object->file;
-	if (!object->nameless && is_other(file, map->file.build_id, map->file.build_id_size))
-		found->nameless = TOOL_NAMELESS_CHANGED;
-	if (found->nameless == TOOL_NAMELESS_OBJECT || found->nameless == TOOL_NAMELESS_CHANGED) {
-		file = find_apart(symbols, map, pid);
-		found->nameless = file ? file->nameless : found->nameless;
-	}
-	if (found->nameless)
+	object = get_object(symbols, map, pid);
+	found->nameless = TOOL_NAMELESS_CHANGED;
+	if (!object)
 		return;
-	found->address = to_address(&file->elf, ip - map->addr + map->pgoff);
-	symbol = table_find(&file->table, found->address);
-	found->nameless = symbol ? TOOL_NAMELESS_NONE : TOOL_NAMELESS_SYMBOL;
-	if (symbol) {
-		found->name = symbol->name;
-		found->offset = found->address - symbol->start;
+	if (perfring_symbol_find(object, ip - map->addr + map->pgoff, &symbol)) {
+		found->name = symbol.name;
+		found->offset = symbol.address - symbol.start;
+		found->size = (int64_t)(symbol.end - symbol.start);
+		if (!PERFRING_HAS_IBERTY && symbol.name[0] == '_' && (symbol.name[1] == 'Z' || symbol.name[1] == 'R'))
+			symbols->saw_mangled = true;
 	}
+	found->nameless = nameless_of(symbol.why);
+	if (symbol.why == PERFRING_SYMBOL_KNOWN || symbol.why == PERFRING_SYMBOL_NONE)
+		found->address = symbol.address;
 }
 
 /* ---- the kernel ---- */
 
-static char *read_all(const char *path)
+/* Where a symbol of the kernel was: its mapping is named after one, "[kernel.kallsyms]_text", and has its address as pgoff. */
+static const char *reference_of(const struct perfring_mapping *map)
 {
-	size_t size = 0, capacity = 1 << 22;
-	char *text = tool_allocate(NULL, capacity, 1);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = -1;
+	const char *name = map ? map->object->name : "";
 
-	while (fd >= 0 && (got = read(fd, text + size, capacity - size - 1)) > 0) {
-		size += (size_t)got;
-		if (capacity - size < 4096) {
-			capacity *= 2;
-			text = tool_allocate(text, capacity, 1);
-		}
-	}
-	if (fd >= 0)
-		close(fd);
-	if (got < 0) {
-		free(text);
+	if (strncmp(name, KERNEL, strlen(KERNEL)))
 		return NULL;
-	}
-	text[size] = 0;
-	return text;
+	name += strlen(KERNEL);
+	return *name ? name : NULL;
 }
 
-/* "ffffffff81000000 T name [module]": the line is cut into its words where it lies. */
-static bool take_line(struct tool_symbols *symbols, char *line)
+static void open_kernel(struct tool_symbols *symbols, const struct perfring_mapping *map)
 {
-	char *at, *name, *module = NULL;
-	uint64_t start = 0;
-	char type;
+	struct perfring_symbol_kernel kernel = {.kallsyms = symbols->kallsyms,
+						.vmlinux = symbols->vmlinux,
+						.release = symbols->release,
+						.build_id = symbols->kernel_id,
+						.build_id_size = symbols->kernel_id_size,
+						.reference = reference_of(map)};
+	struct perfring_symbol_state state;
+	const char *named = symbols->kallsyms ? symbols->kallsyms : symbols->vmlinux;
+	int error;
 
-	for (at = line; isxdigit((unsigned char)*at); at++)
-		start = start << 4 | (uint64_t)(*at <= '9' ? *at - '0' : (*at | 0x20) - 'a' + 10);
-	if (at == line || *at != ' ' || !at[1] || at[2] != ' ')
-		return false;
-	type = at[1];
-	name = at + 3;
-	at = name + strcspn(name, "\t ");
-	if (*at) {
-		*at = 0;
-		module = strchr(at + 1, '[');
-	}
-	if (!start || !strchr("tTwW", type))
-		return start != 0;
-	table_add(&symbols->kernel,
-		  (struct symbol){start, start, name, module ? module : "[kernel.kallsyms]",
-				  rank(true, type == 't' || type == 'T', type == 'T', name, strlen(name))});
-	return true;
-}
-
-static void read_kernel(struct tool_symbols *symbols)
-{
-	char *line, *end;
-	bool seen = false;
-
-	symbols->kernel_read = true;
-	if (symbols->foreign)
+	if (kernel.reference)
+		kernel.address = map->pgoff;
+	symbols->is_placed = kernel.reference;
+	error = perfring_symbols_get_kernel(symbols->cache, &kernel, &symbols->kernel);
+	if (error == -ENOMEM)
+		tool_out_of_memory();
+	if (error)
 		return;
-	symbols->kallsyms = read_all("/proc/kallsyms");
-	if (!symbols->kallsyms) {
-		symbols->kernel_why = "/proc/kallsyms cannot be read: kernel symbols are not resolved";
-		return;
-	}
-	for (line = symbols->kallsyms; *line; line = end) {
-		end = strchrnul(line, '\n');
-		if (*end)
-			*end++ = 0;
-		seen = take_line(symbols, line) || seen;
-	}
-	table_sort(&symbols->kernel);
-	if (!seen)
-		symbols->kernel_why =
-			"/proc/kallsyms hides its addresses (kernel.kptr_restrict): kernel symbols are not resolved";
-}
-
-/* The kernel's mapping is named after a symbol, "[kernel.kallsyms]_text", and has its address as pgoff.  Each boot
- * moves the kernel and its modules. */
-static bool is_same_place(const struct tool_symbols *symbols, const struct tool_mapping *map)
-{
-	const char *name = map ? strchr(map->name, ']') : NULL;
-	const struct symbol *symbol;
-
-	if (!name || !name[1] || strncmp(map->name, "[kernel.kallsyms]", 17))
-		return true;
-	symbol = table_find(&symbols->kernel, map->pgoff);
-	return symbol && symbol->start == map->pgoff;
+	perfring_symbol_state_of(symbols->kernel, &state);
+	if (named && state.why != PERFRING_SYMBOL_KNOWN && !symbols->is_kernel_told)
+		tool_complain("%s: %s", named,
+			      state.error ? strerror(-state.error)
+			      : state.why == PERFRING_SYMBOL_OTHER_BUILD
+				      ? "another kernel's: it is not used"
+				      : "it hides its addresses, or has too many symbols");
+	symbols->is_kernel_told = true;
 }
 
 static void find_kernel(struct tool_symbols *symbols, uint64_t ip, struct tool_symbol *found)
 {
-	const struct tool_mapping *map = tool_machine_kernel(symbols->machine, ip);
-	const struct symbol *symbol;
+	const struct perfring_mapping *map = tool_machine_kernel(symbols->machine, ip);
+	struct perfring_symbol symbol;
 
-	if (!symbols->kernel_read)
-		read_kernel(symbols);
-	if (map)
-		found->object = !strncmp(map->name, "[kernel.kallsyms]", 17) ? "[kernel.kallsyms]" : map->name;
-	found->nameless = TOOL_NAMELESS_KERNEL;
-	if (!symbols->kernel.nr)
-		return;
-	if (!is_same_place(symbols, map)) {
-		symbols->kernel_why = "the machine was rebooted since: kernel symbols are not resolved";
-		symbols->kernel.nr = 0;
+	/* BPF programs come and go: what the recording says of them holds, whatever is there now */
+	if (map && map->object->kind == PERFRING_MAPS_KSYMBOL) {
+		found->object = found->name = map->object->name;
+		found->offset = perfring_mapping_offset(map, ip);
+		found->size = (int64_t)(map->end - map->addr);
+		found->nameless = TOOL_NAMELESS_NONE;
 		return;
 	}
-	symbol = table_find(&symbols->kernel, ip);
-	found->nameless = symbol ? TOOL_NAMELESS_NONE : TOOL_NAMELESS_SYMBOL;
-	if (symbol) {
-		found->name = symbol->name;
-		found->object = symbol->tail;
-		found->offset = ip - symbol->start;
+	/* again, when its place is known */
+	if (!symbols->kernel || (!symbols->is_placed && reference_of(map)))
+		open_kernel(symbols, map);
+	if (map)
+		found->object = !strncmp(map->object->name, KERNEL, strlen(KERNEL))
+					? KERNEL
+					: tool_machine_short_module(symbols->machine, map->object->name);
+	found->nameless = TOOL_NAMELESS_KERNEL;
+	if (!symbols->kernel)
+		return;
+	/* neither the kernel nor a module was there: what is after the last symbol is not its */
+	if (!map && symbols->is_placed) {
+		found->nameless = TOOL_NAMELESS_UNMAPPED;
+		return;
+	}
+	if (perfring_symbol_find(symbols->kernel, ip, &symbol)) {
+		const char *object = symbol.module ? symbol.module : KERNEL;
+
+		found->nameless = TOOL_NAMELESS_SYMBOL;
+		/* Another module, or the kernel, was there. */
+		if (map && tool_machine_is_module(map->object->name) && strcmp(object, found->object))
+			return;
+		found->name = symbol.name;
+		found->object = object;
+		found->offset = ip - symbol.start;
+		found->size = (int64_t)(symbol.end - symbol.start);
+		found->nameless = TOOL_NAMELESS_NONE;
+	} else if (symbol.why == PERFRING_SYMBOL_NONE) {
+		found->nameless = TOOL_NAMELESS_SYMBOL;
 	}
 }
 
 /* ---- both ---- */
 
+void tool_symbols_recorded(struct tool_symbols *symbols, const char *path)
+{
+	tool_jits_recorded(symbols->jits, path);
+}
+
+void tool_symbols_learn(struct tool_symbols *symbols, const struct perfring_record *record)
+{
+	tool_jits_take(symbols->jits, record);
+}
+
+bool tool_symbols_advance(struct tool_symbols *symbols, uint64_t time)
+{
+	return tool_jits_advance(symbols->jits, time);
+}
+
 void tool_symbols_find(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
 		       struct tool_symbol *found)
 {
-	*found = (struct tool_symbol){.address = ip, .nameless = TOOL_NAMELESS_MODE};
+	*found = (struct tool_symbol){.address = ip, .size = -1, .nameless = TOOL_NAMELESS_MODE};
 	if (cpumode == PERFRING_RECORD_MISC_USER)
 		find_user(symbols, pid, ip, found);
 	else if (cpumode == PERFRING_RECORD_MISC_KERNEL)
@@ -695,6 +433,42 @@ bool tool_symbols_frame(uint64_t word, unsigned *cpumode)
 	return false;
 }
 
+static enum perfring_symbol_why why_of(const struct perfring_symbol_object *object)
+{
+	struct perfring_symbol_state state;
+
+	perfring_symbol_state_of(object, &state);
+	return state.why;
+}
+
+uint32_t tool_symbols_user_frames(const struct perfring_sample *sample, uint64_t frames)
+{
+	uint32_t left = frames < MAX_FRAMES ? (uint32_t)frames : MAX_FRAMES;
+	uint64_t nr = sample->present & PERFRING_SAMPLE_CALLCHAIN ? sample->callchain.nr : 0;
+
+	for (uint64_t i = 0; i < nr && left && sample->callchain.words[i] != (uint64_t)(int64_t)PERFRING_CONTEXT_USER;
+	     i++)
+		left -= !perfring_list_is_marker(sample->callchain.words[i]);
+	return left;
+}
+
+bool tool_symbols_chain(struct tool_symbols *symbols, const struct perfring_sample *sample, uint64_t frames,
+			struct perfring_list *chain)
+{
+	enum perfring_unwind_end end = PERFRING_UNWIND_WHOLE;
+	int ret = perfring_stacks_chain(symbols->stacks, sample, tool_symbols_user_frames(sample, frames), chain, &end);
+
+	if (ret < 0)
+		tool_out_of_memory();
+	symbols->is_truncated = ret && end != PERFRING_UNWIND_WHOLE;
+	return ret;
+}
+
+bool tool_symbols_is_truncated(const struct tool_symbols *symbols)
+{
+	return symbols->is_truncated;
+}
+
 const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_nameless nameless)
 {
 	switch (nameless) {
@@ -711,8 +485,9 @@ const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_namel
 	case TOOL_NAMELESS_SYMBOL:
 		return "the object has no symbol there";
 	case TOOL_NAMELESS_KERNEL:
-		return symbols->kernel_why ? symbols->kernel_why
-					   : "recorded under another kernel: its symbols are not known";
+		return kernel_why(symbols->kernel ? why_of(symbols->kernel) : PERFRING_SYMBOL_OTHER_BUILD);
+	case TOOL_NAMELESS_MADE:
+		return "code that its process made: no /tmp/perf-PID.map and no jitdump file names it";
 	case TOOL_NAMELESS_LIMIT:
 		return "the object exceeds the limits of what is read (docs/limits.md)";
 	case TOOL_NAMELESS_NONE:
@@ -722,7 +497,106 @@ const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_namel
 	return "";
 }
 
-struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine)
+/* ---- options ---- */
+
+static bool is_folder(const char *path)
+{
+	struct stat status;
+
+	return !stat(path, &status) && S_ISDIR(status.st_mode);
+}
+
+/* Words that are separated by blanks. */
+static bool are_servers(const char *text)
+{
+	return !strncmp(text, "http://", 7) || !strncmp(text, "https://", 8) || !strncmp(text, "file://", 7);
+}
+
+int tool_symbols_take(struct tool_symbols_options *symbols, const struct tool_options *options, int found)
+{
+	bool good = true;
+
+	switch (found) {
+	case TOOL_SYMBOLS_DEMANGLE:
+	case TOOL_SYMBOLS_NO_DEMANGLE:
+		symbols->is_mangled = found == TOOL_SYMBOLS_NO_DEMANGLE;
+		break;
+	case TOOL_SYMBOLS_SYMFS:
+		symbols->symfs = options->value;
+		good = is_folder(symbols->symfs);
+		break;
+	case TOOL_SYMBOLS_DEBUGINFOD:
+		symbols->asks_servers = true;
+		symbols->servers = options->value;
+		good = !symbols->servers || are_servers(symbols->servers);
+		break;
+	case TOOL_SYMBOLS_KALLSYMS:
+		symbols->kallsyms = options->value;
+		break;
+	case 'k':
+		symbols->vmlinux = options->value;
+		break;
+	case 'v':
+		symbols->is_verbose = true;
+		break;
+	default:
+		return 0;
+	}
+	if (good)
+		return 1;
+	tool_options_refuse(options, found, options->value);
+	return -1;
+}
+
+/* On a terminal one line that changes, else one for each file that is asked for. */
+static bool show_progress(void *to, const char *path, int64_t done, int64_t all)
+{
+	struct tool_symbols *symbols = to;
+
+	if (isatty(STDERR_FILENO)) {
+		fprintf(stderr, "\r\033[Kperfring: ");
+		tool_print(stderr, path, 0, false);
+		fprintf(stderr, ": %" PRId64 " of %" PRId64 " KiB from servers", done >> 10, all >> 10);
+		symbols->has_progress = true;
+	} else if (symbols->asked != path) {
+		tool_complain("%s: asking servers", path);
+	}
+	symbols->asked = path;
+	return true;
+}
+
+static void open_cache(struct tool_symbols *symbols, const struct tool_symbols_options *options)
+{
+	struct perfring_symbols_options cache = {.symfs = options->symfs, .progress = show_progress, .to = symbols};
+	int error;
+
+	if (options->is_mangled)
+		cache.flags |= PERFRING_SYMBOLS_MANGLED;
+	if (symbols->foreign)
+		cache.flags |= PERFRING_SYMBOLS_FOREIGN;
+	if (options->asks_servers) {
+		const char *servers = getenv("DEBUGINFOD_URLS");
+
+		if (options->servers)
+			setenv("DEBUGINFOD_URLS", options->servers, 1);
+		else if (!servers || !*servers) {
+			tool_complain("--debuginfod: no server is named: --debuginfod=URL, or DEBUGINFOD_URLS");
+			exit(TOOL_MISUSED);
+		}
+		cache.flags |= PERFRING_SYMBOLS_SERVERS;
+	}
+	error = perfring_symbols_open(&symbols->cache, &cache);
+	if (error == -EOPNOTSUPP) {
+		tool_complain(
+			"--debuginfod: libdebuginfod.so.1 cannot be loaded: install it (apt-get install libdebuginfod1)");
+		exit(TOOL_FAILED);
+	}
+	if (error)
+		tool_out_of_memory();
+}
+
+struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine,
+				       const struct tool_symbols_options *options)
 {
 	struct tool_symbols *symbols = tool_allocate(NULL, 1, sizeof(*symbols));
 	const char *release = perfring_file_string(data, PERFRING_FEATURE_OSRELEASE);
@@ -730,30 +604,49 @@ struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct 
 
 	memset(symbols, 0, sizeof(*symbols));
 	symbols->machine = machine;
-	symbols->bytes_left = TOOL_LIMIT_ALL_BYTES;
+	symbols->is_mangled = options->is_mangled;
+	symbols->is_verbose = options->is_verbose;
+	symbols->jits = tool_jits_open(data, options->is_forced, options->is_verbose);
+	symbols->kallsyms = options->kallsyms;
+	symbols->vmlinux = options->vmlinux;
+	symbols->release = release;
 	symbols->foreign = release && !uname(&here) && strcmp(release, here.release);
+	open_cache(symbols, options);
 	read_builds(symbols, data);
+	if (perfring_stacks_open(&symbols->stacks, tool_machine_maps(machine), symbols->cache))
+		tool_out_of_memory();
 	return symbols;
 }
 
-static void free_file(void *at)
+/* Of stacks that were copied and do not reach the thread's start. */
+void tool_symbols_complain_of_stacks(const struct perfring_stacks *stacks)
 {
-	struct file *file = at;
+	struct perfring_stacks_counts counts;
+	uint64_t truncated, stuck, all = 0;
 
-	free(file->table.symbols);
-	tool_elf_close(&file->elf);
-	free(file);
+	perfring_stacks_count(stacks, &counts);
+	for (size_t i = 0; i < sizeof(counts.ends) / sizeof(counts.ends[0]); i++)
+		all += counts.ends[i];
+	truncated = counts.ends[PERFRING_UNWIND_TRUNCATED];
+	stuck = counts.ends[PERFRING_UNWIND_NO_RULE] + counts.ends[PERFRING_UNWIND_BAD];
+	if (truncated)
+		tool_complain("%" PRIu64 " of %" PRIu64
+			      " stacks are longer than their copies: record --call-graph dwarf,65528 copies more",
+			      truncated, all);
+	if (stuck)
+		tool_complain("%" PRIu64 " of %" PRIu64 " stacks end where no unwind table says who called", stuck,
+			      all);
 }
 
 void tool_symbols_close(struct tool_symbols *symbols)
 {
 	if (!symbols)
 		return;
-	tdestroy(symbols->objects, free);
-	tdestroy(symbols->files, free_file);
-	tdestroy(symbols->builds, free);
-	tdestroy(symbols->aparts, free);
-	free(symbols->kernel.symbols);
-	free(symbols->kallsyms);
+	if (symbols->saw_mangled && !symbols->is_mangled)
+		tool_complain("names of C++ and Rust are shown as they are: this perfring was built without libiberty");
+	tool_symbols_complain_of_stacks(symbols->stacks);
+	perfring_stacks_close(symbols->stacks);
+	perfring_symbols_close(symbols->cache);
+	tool_jits_close(symbols->jits);
 	free(symbols);
 }

@@ -1,12 +1,13 @@
-/* symbols.h - from an address to a name: user objects by elf_symbols.h, the kernel by /proc/kallsyms.
+/* symbols.h - from an address to a name: of user objects and of the kernel, by symbol.h.
  *
- * Objects are read under the bounds of limits.h, once per file (device and inode).  What exceeds a bound has no name; the
- * first such object is reported on stderr. */
+ * What exceeds a bound has no name; the first such object is reported on stderr. */
 #ifndef PERFRING_TOOLS_SYMBOLS_H
 #define PERFRING_TOOLS_SYMBOLS_H
 
 #include <perfring/file.h>
+#include <perfring/symbol.h>
 #include "machine.h"
+#include "options.h"
 
 /* Why an address has no name. */
 enum tool_nameless {
@@ -19,6 +20,7 @@ enum tool_nameless {
 	TOOL_NAMELESS_SYMBOL,
 	TOOL_NAMELESS_KERNEL,
 	TOOL_NAMELESS_LIMIT,
+	TOOL_NAMELESS_MADE,
 	TOOL_NAMELESS_COUNT,
 };
 
@@ -29,28 +31,113 @@ struct tool_symbol {
 	const char *object;
 	uint64_t offset;
 	uint64_t address;
+	int64_t size; /* of the function, in bytes; -1: unknown */
 	enum tool_nameless nameless;
 };
 
 struct tool_symbols;
 
-/* The file says which kernel and which builds of the objects it saw: others are not used. */
-struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine);
+enum {
+	TOOL_SYMBOLS_FRAMES = 64, /* at one address */
+	TOOL_SYMBOLS_LINE = 4096 + 16,
+};
+
+/* What all commands that show symbols have options for. */
+struct tool_symbols_options {
+	bool is_mangled;
+	bool is_forced; /* files of code that belong to other users are read */
+	bool is_verbose;
+	bool asks_servers;
+	const char *servers; /* NULL: those of DEBUGINFOD_URLS */
+	const char *symfs;
+	const char *kallsyms, *vmlinux;
+};
+
+enum {
+	/* `found` of the rows, above those of any command and of filter.h. */
+	TOOL_SYMBOLS_DEMANGLE = TOOL_OPTION_LONG + 0x200,
+	TOOL_SYMBOLS_NO_DEMANGLE,
+	TOOL_SYMBOLS_SYMFS,
+	TOOL_SYMBOLS_DEBUGINFOD,
+	TOOL_SYMBOLS_KALLSYMS,
+};
+
+#define TOOL_SYMBOLS_ROWS \
+	{TOOL_SYMBOLS_DEMANGLE, "demangle", \
+	 .help = "names of C++ and Rust as programmers write them, without parameters (default)"}, \
+		{TOOL_SYMBOLS_NO_DEMANGLE, "no-demangle", .help = "names as they are in the objects"}, \
+		{TOOL_SYMBOLS_SYMFS, "symfs", .value = "DIR", .takes = "a folder's name", \
+		 .help = "objects and their debug files are looked for below DIR"}, \
+		{TOOL_SYMBOLS_DEBUGINFOD, \
+		 "debuginfod", \
+		 .value = "URLS", \
+		 .is_optional = true, \
+		 .takes = "names of servers, such as https://debuginfod.debian.net", \
+		 .help = "asks servers for objects and debug files that are not here (default: those of DEBUGINFOD_URLS); " \
+			 "without this none is asked"}, \
+		{TOOL_SYMBOLS_KALLSYMS, "kallsyms", .value = "FILE", .takes = "a file's name", \
+		 .help = "the kernel's symbols are those of FILE, which is like /proc/kallsyms"}, \
+		{'k', "vmlinux", .value = "FILE", .takes = "a file's name", \
+		 .help = "they are those of FILE, an ELF image"}, \
+	{ \
+		'v', "verbose", \
+			.help = "on stderr, where the symbols of each object are from, and which package may have those that are missing" \
+	}
+
+/* Takes an option of these rows.  Returns 1; 0: it is none of them; -1: its value is wrong, which was reported. */
+int tool_symbols_take(struct tool_symbols_options *symbols, const struct tool_options *options, int found);
+
+/* The file says which kernel and which builds of the objects it saw: others are not used.  Ends the program after a
+ * complaint when servers are to be asked and cannot be. */
+struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine,
+				       const struct tool_symbols_options *options);
 void tool_symbols_close(struct tool_symbols *symbols);
+
+/* The recording's path, before the first address. */
+void tool_symbols_recorded(struct tool_symbols *symbols, const char *path);
+
+/* A record, which the machine has taken too. */
+void tool_symbols_learn(struct tool_symbols *symbols, const struct perfring_record *record);
+
+/* Names are those of this time from now on.  Returns whether those of known addresses may have changed without a record. */
+bool tool_symbols_advance(struct tool_symbols *symbols, uint64_t time);
 
 /* The address as the machine is now.  cpumode as in a record's misc. */
 void tool_symbols_find(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
 		       struct tool_symbol *found);
 
+/* The functions at the address, as perfring_symbol_frames has them: none of the kernel's.  Returns how many.  Valid until the
+ * next call. */
+unsigned tool_symbols_frames(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
+			     struct perfring_symbol_frame *frames, uint32_t most);
+
+/* "file.c:12" of a frame, whose file is without its folders unless `whole`; "" where it is not known. */
+const char *tool_symbols_line(const struct perfring_symbol_frame *frame, bool whole, char text[TOOL_SYMBOLS_LINE]);
+
+/* The sample's callchain: of a sample with a copy of its stack, the frames of user space by unwind tables, at most `frames`
+ * (stacks.h).  Returns whether it is that: then each address is in its call.  Valid until: the next call. */
+bool tool_symbols_chain(struct tool_symbols *symbols, const struct perfring_sample *sample, uint64_t frames,
+			struct perfring_list *chain);
+
+/* Whether the last of tool_symbols_chain is of a copy, and does not reach its thread's start. */
+bool tool_symbols_is_truncated(const struct tool_symbols *symbols);
+
+/* How many frames of user space a callchain of `frames` has space for, beside the sample's frames of the kernel; at most perf's
+ * 127 in all. */
+uint32_t tool_symbols_user_frames(const struct perfring_sample *sample, uint64_t frames);
+
+/* Reports how many stacks do not reach their thread's start. */
+struct perfring_stacks;
+void tool_symbols_complain_of_stacks(const struct perfring_stacks *stacks);
+
 /* The next frame of a callchain.  *cpumode is the sample's at first.  Returns false when the word is a marker, or the
  * cookie of a deferred chain, and no frame. */
 bool tool_symbols_frame(uint64_t word, unsigned *cpumode);
 
-/* The vdso has no file.  open: a copy of this process's own, or -errno.  knows: whether the one that is mapped there is the
- * same, if the kernel is: a 64-bit kernel has another one for 32-bit processes, whose addresses end at 4 GiB. */
+/* Whether the vdso that is mapped there is this process's own (perfring_vdso_open), if the kernel is: a 64-bit kernel has
+ * another one for 32-bit processes, whose addresses end at 4 GiB. */
 #define TOOL_SYMBOLS_VDSO "[vdso]"
-int tool_symbols_open_vdso(void);
-bool tool_symbols_knows_vdso(const struct tool_mapping *map);
+bool tool_symbols_knows_vdso(const struct perfring_mapping *map);
 
 /* "not mapped" ... */
 const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_nameless nameless);

@@ -40,6 +40,9 @@ void tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
 /* realloc to nr * size bytes.  Without memory the program ends with one line. */
 void *tool_allocate(void *old, size_t nr, size_t size);
 
+/* Ends the program with that line. */
+void tool_out_of_memory(void) __attribute__((noreturn));
+
 /* tsearch of an item from tool_allocate.  Without memory the program ends with one line. */
 void **tool_insert(void *item, void **tree, int (*compare)(const void *, const void *));
 
@@ -86,13 +89,20 @@ struct tool_input {
 	struct perfring_file *data;
 	struct perfring_split *split;
 	uint64_t faults;
+	uint64_t aux, aux_truncated, aux_partial, aux_collisions; /* AUX records, and with which flags */
+	bool tells_aux; /* at the end; set after the open */
 	char place[24];
 	int pipe; /* standard input when it is a pipe, else -1 */
 };
 
-/* Opens the file of -i, or argv[next], or perf.data.  Returns an exit status, after a complaint when it is not
- * TOOL_DONE. */
-int tool_input_open(struct tool_input *input, const char *option, int argc, char **argv, int next);
+struct tool_options;
+
+/* Opens the file of the input option, or the one argument after the options, or perf.data.  Returns an exit status, after a
+ * complaint when it is not TOOL_DONE. */
+int tool_input_open(struct tool_input *input, const struct tool_options *options, int argc, char **argv);
+
+/* The same of a file that is not chosen so. */
+int tool_input_open_path(struct tool_input *input, const char *path);
 void tool_input_close(struct tool_input *input);
 
 /* Opens a ring's file, of which the attr of its event is known, as a perf.data file: a copy of what it holds now, and a LOST
@@ -121,6 +131,9 @@ bool tool_input_event(struct tool_input *input, const struct perfring_format **f
 /* The weight of a sample of this event: its PERIOD, or the event's fixed period, as in perf. */
 uint64_t tool_input_period(const struct tool_input *input, const struct perfring_format *format,
 			   const struct perfring_sample *sample);
+
+/* As perf, what its AUX records say of bytes that are missing: nothing, if none are. */
+void tool_tell_aux(const char *path, uint64_t records, uint64_t truncated, uint64_t partial, uint64_t collisions);
 
 /* Prints the file's header as perf's --header does; lists: the long lists too.  Returns false after a complaint. */
 bool tool_header_print(const struct perfring_file *data, const char *path, bool lists);

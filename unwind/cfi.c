@@ -1,7 +1,7 @@
 /* cfi.c - reads .eh_frame and .debug_frame (docs/unwind.md): the DWARF standard, section 6.4, and the Linux Standard Base's
  * chapters on exception frames.
  *
- * Only three columns are followed: sp as the CFA, fp, and the return address.  Nothing here allocates. */
+ * Only three columns are followed: sp as the CFA, fp or another one in its place, and the return address.  Nothing here allocates. */
 #include "cfi.h"
 
 /* Encodings of pointers: the lower four bits say how, the next three to what they are relative. */
@@ -68,6 +68,7 @@ enum {
 enum {
 	AUGMENTATION_MAX = 16, /* letters */
 	ENTRY_MIN = 4,         /* bytes of the shortest entry, which ends the section */
+	OTHER_MAX = 15,        /* a rule's number has 4 bits */
 };
 
 static uint32_t column_of_sp(uint32_t machine)
@@ -388,6 +389,7 @@ void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfrin
 	walk->location = 0;
 	walk->steps = 0;
 	walk->depth = 0;
+	walk->followed = column_of_fp(function->section->machine);
 	walk->is_own = false;
 	walk->is_done = false;
 	memset(&walk->state, 0, sizeof(walk->state));
@@ -395,6 +397,11 @@ void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfrin
 	walk->state.ra.kind = is_x86 ? PERFRING_UNWIND_AT_UNDEFINED : PERFRING_UNWIND_AT_SAME;
 	walk->state.fp.kind = PERFRING_UNWIND_AT_SAME;
 	walk->initial = walk->state;
+}
+
+void perfring_cfi_walk_follow(struct perfring_cfi_walk *walk, uint32_t column)
+{
+	walk->followed = column;
 }
 
 static bool fits(int64_t value)
@@ -417,14 +424,15 @@ static void make_rule(const struct perfring_cfi_walk *walk, struct perfring_unwi
 {
 	const struct perfring_cfi_function *function = walk->function;
 	const struct perfring_cfi_state *state = &walk->state;
-	uint32_t machine = function->section->machine;
+	uint32_t machine = function->section->machine, number;
 	uint8_t cfa = state->cfa;
 
 	memset(rule, 0, sizeof(*rule));
 	if (cfa == PERFRING_UNWIND_CFA_SP && state->cfa_column == column_of_fp(machine))
 		cfa = PERFRING_UNWIND_CFA_FP;
 	else if (cfa == PERFRING_UNWIND_CFA_SP && state->cfa_column != column_of_sp(machine))
-		cfa = PERFRING_UNWIND_CFA_NONE;
+		cfa = state->cfa_column <= OTHER_MAX ? PERFRING_UNWIND_CFA_OTHER : PERFRING_UNWIND_CFA_NONE;
+	number = cfa == PERFRING_UNWIND_CFA_OTHER ? state->cfa_column : state->number;
 	if (!fits(state->cfa_offset) || function->ra_column != column_of_ra(machine))
 		cfa = PERFRING_UNWIND_CFA_NONE;
 	/* Of a function without a caller nothing else matters, and _start's CFA is often no rule. */
@@ -445,7 +453,7 @@ static void make_rule(const struct perfring_cfi_walk *walk, struct perfring_unwi
 	}
 	rule->flags = (uint8_t)((function->is_signal ? PERFRING_UNWIND_SIGNAL : 0) |
 				(state->is_signed ? PERFRING_UNWIND_SIGNED : 0) |
-				(cfa >= PERFRING_UNWIND_CFA_DEREF_SP ? state->number << PERFRING_UNWIND_MORE : 0));
+				(cfa >= PERFRING_UNWIND_CFA_DEREF_SP ? number << PERFRING_UNWIND_MORE : 0));
 	if (!rule->flags && cfa <= PERFRING_UNWIND_CFA_FP && rule->ra == PERFRING_UNWIND_AT_CFA &&
 	    (rule->fp == PERFRING_UNWIND_AT_CFA || rule->fp == PERFRING_UNWIND_AT_SAME))
 		rule->flags = PERFRING_UNWIND_PLAIN;
@@ -457,7 +465,7 @@ static struct perfring_cfi_place *place_of(const struct perfring_cfi_walk *walk,
 {
 	uint32_t machine = walk->function->section->machine;
 
-	return column == column_of_ra(machine) ? &state->ra : column == column_of_fp(machine) ? &state->fp : NULL;
+	return column == column_of_ra(machine) ? &state->ra : column == walk->followed ? &state->fp : NULL;
 }
 
 /* Offsets multiplied wrap: what does not fit is no rule (make_rule), or a wrong one of wrong bytes. */

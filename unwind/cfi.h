@@ -68,6 +68,7 @@ struct perfring_cfi_walk {
 	uint64_t location; /* from the function's start */
 	uint32_t steps;
 	uint32_t depth;
+	uint32_t followed; /* the column whose place is `fp` */
 	bool is_own;
 	bool is_done;
 	struct perfring_cfi_state state;
@@ -77,9 +78,17 @@ struct perfring_cfi_walk {
 
 void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfring_cfi_function *function);
 
+/* Another register than fp, by DWARF's number, is `fp` in the rules.  Before the first row. */
+void perfring_cfi_walk_follow(struct perfring_cfi_walk *walk, uint32_t column);
+
 /* The next row: where it starts, and where the next does (the last one ends with the function).  Starts do not fall; a row of a
  * damaged program has no rule, and is the last.  Returns 1, or 0 after the last. */
 int perfring_cfi_next(struct perfring_cfi_walk *walk, uint64_t *start, uint64_t *end,
 		      struct perfring_unwind_rule *rule);
+
+/* The rule at an address, in which `fp` is another register: from its description, as rows do not have it.  Returns 1, or 0: no rule,
+ * or perfring_unwind_make_all was called.  Takes 3 KB of stack. */
+int perfring_unwind_register_at(const struct perfring_unwind *unwind, uint64_t address, uint32_t column,
+				struct perfring_unwind_rule *rule);
 
 #endif

@@ -46,13 +46,22 @@ enum {
 	NO_RULE = 0xffff,
 };
 
+#define FP UINT32_MAX
+
 struct block {
 	struct block *next;
 	uint64_t used;
 };
 
+/* Entries of 16 bytes, each of which pushes at most its number and jumps; the first one pushes once more. */
+struct plt {
+	uint64_t address, size; /* 0: there is none */
+	uint8_t pushed;         /* the byte of an entry from which its number is on the stack */
+};
+
 struct perfring_unwind {
 	struct table tables[TABLES];
+	struct plt plt;
 	struct perfring_unwind_rule *rules;
 	uint16_t *slots; /* numbers of rules and 1, by their hashes; 0: free */
 	uint32_t rule_count;
@@ -65,6 +74,7 @@ struct perfring_unwind {
 	uint64_t rows;
 	uint64_t row_bytes;
 	uint64_t described;
+	bool is_complete; /* make_all: no description is read any more, and no section is there */
 };
 
 /* ---- the index ---- */
@@ -253,6 +263,11 @@ static const struct rows *rows_of(const struct table *table, uint32_t i)
 	return __atomic_load_n(&table->made[i], __ATOMIC_ACQUIRE); /* pairs with publish_rows */
 }
 
+static uint32_t length_of(const struct rows *rows)
+{
+	return rows->offsets[rows->count - 1];
+}
+
 static void publish_rows(struct table *table, uint32_t i, struct rows *rows)
 {
 	__atomic_store_n(&table->made[i], rows, __ATOMIC_RELEASE); /* pairs with rows_of */
@@ -268,7 +283,7 @@ static void *take_memory(struct perfring_unwind *unwind, uint64_t size, int *ret
 	if (!block || block->used + size > BLOCK_SIZE) {
 		whole = size + BLOCK_HEAD > BLOCK_SIZE ? size + BLOCK_HEAD : BLOCK_SIZE;
 		*ret = -ENOSPC;
-		if (whole > unwind->memory_most - unwind->memory)
+		if (unwind->memory > unwind->memory_most || whole > unwind->memory_most - unwind->memory)
 			return NULL;
 		*ret = -ENOMEM;
 		block = malloc((size_t)whole);
@@ -360,19 +375,94 @@ static bool look_up(const struct perfring_unwind *unwind, const struct rows *row
 	return true;
 }
 
-/* The same without rows: by the description. */
-static bool look_through(const struct perfring_cfi_function *function, uint64_t offset,
+/* The same without rows: by the description.  column: of the register that is `fp` in the rule; FP: fp itself. */
+static bool look_through(const struct perfring_cfi_function *function, uint64_t offset, uint32_t column,
 			 struct perfring_unwind_rule *rule, uint64_t *end)
 {
 	struct perfring_cfi_walk walk;
 	uint64_t start;
 
 	perfring_cfi_walk_init(&walk, function);
+	if (column != FP)
+		perfring_cfi_walk_follow(&walk, column);
 	while (perfring_cfi_next(&walk, &start, end, rule))
 		if (offset < *end)
 			return rule->cfa != PERFRING_UNWIND_CFA_NONE;
 	*end = offset + 1;
 	return false;
+}
+
+/* The same of the i-th function of a table.  Returns false: the offset is beyond it.  Its own function: a walk takes 3 KB of
+ * stack. */
+static __attribute__((noinline)) bool look_into(const struct table *table, uint32_t i, uint64_t offset, uint32_t column,
+						struct perfring_unwind_rule *rule, uint64_t *end, bool *found)
+{
+	struct perfring_cfi_function function;
+
+	if (!read_function(table, i, &function) || offset >= function.length)
+		return false;
+	*found = look_through(&function, offset, column, rule, end);
+	return true;
+}
+
+/* ---- x86-64's PLT ---- */
+
+enum {
+	PLT_ENTRY = 16,
+};
+
+static struct plt take_plt(const struct perfring_unwind_sections *sections)
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+	const struct perfring_unwind_section *plt = &sections->plt;
+	const uint8_t *entries = plt->bytes;
+
+	if (sections->machine != PERFRING_UNWIND_X86_64 || plt->size < 2 * PLT_ENTRY)
+		return (struct plt){0, 0, 0};
+	/* jmp of 6 bytes, push of 5; with endbr64: that, and the push */
+	return (struct plt){plt->address, plt->size, memcmp(entries + PLT_ENTRY, endbr64, sizeof(endbr64)) ? 11 : 9};
+}
+
+static bool find_plt(const struct plt *plt, uint64_t address, struct perfring_unwind_rule *rule)
+{
+	uint64_t offset = address - plt->address;
+
+	if (offset >= plt->size)
+		return false;
+	*rule = (struct perfring_unwind_rule){.cfa = PERFRING_UNWIND_CFA_PLT,
+					      .ra = PERFRING_UNWIND_AT_CFA,
+					      .flags = (uint8_t)(plt->pushed << PERFRING_UNWIND_MORE),
+					      .cfa_offset = 8,
+					      .ra_offset = -8};
+	if (offset < PLT_ENTRY) { /* an entry's number is there; the push has 6 bytes */
+		rule->cfa = PERFRING_UNWIND_CFA_SP;
+		rule->flags = PERFRING_UNWIND_PLAIN;
+		rule->cfa_offset = offset < 6 ? 16 : 24;
+	}
+	return true;
+}
+
+/* Copies what .eh_frame_hdr has of functions' starts. */
+static int keep_starts(struct perfring_unwind *unwind, struct table *table)
+{
+	struct place *places;
+	uint64_t offset;
+	uint32_t i;
+
+	if (!table->sorted)
+		return 0;
+	places = calloc(table->count, sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	unwind->memory += table->count * sizeof(*places);
+	for (i = 0; i < table->count; i++) {
+		offset = offset_of(table, i);
+		places[i].start = start_of(table, i);
+		places[i].offset = offset < table->section.size ? (uint32_t)offset : table->section.size;
+	}
+	table->places = places;
+	table->sorted = NULL;
+	return 0;
 }
 
 /* ---- what is public ---- */
@@ -398,6 +488,7 @@ int perfring_unwind_open_sections(struct perfring_unwind **unwind, const struct 
 		ret = open_table(opened, DEBUG_FRAME, debug, sections->machine, NULL);
 	if (!ret && !opened->tables[EH_FRAME].count && !opened->tables[DEBUG_FRAME].count)
 		ret = -ENODATA;
+	opened->plt = take_plt(sections);
 	opened->rule_capacity = PERFRING_UNWIND_RULES_MAX - 1;
 	if (opened->rule_capacity > 16 + (eh->size + debug->size) / 8)
 		opened->rule_capacity = (uint32_t)(16 + (eh->size + debug->size) / 8);
@@ -464,7 +555,9 @@ int perfring_unwind_make(struct perfring_unwind *unwind, uint64_t address)
 		if (!find(table, address, &i))
 			continue;
 		if (rows_of(table, i))
-			ret = address - start_of(table, i) < rows_of(table, i)->offsets[rows_of(table, i)->count - 1];
+			ret = address - start_of(table, i) < length_of(rows_of(table, i));
+		else if (unwind->is_complete)
+			continue;
 		else if (!read_function(table, i, &function))
 			ret = -EBADMSG;
 		else if (address - function.start < function.length)
@@ -473,10 +566,36 @@ int perfring_unwind_make(struct perfring_unwind *unwind, uint64_t address)
 	return ret;
 }
 
+int perfring_unwind_make_all(struct perfring_unwind *unwind)
+{
+	struct perfring_cfi_function function;
+	uint32_t i;
+	int which, ret = 0;
+
+	for (which = 0; which < TABLES; which++) {
+		struct table *table = &unwind->tables[which];
+
+		for (i = 0; i < table->count; i++) {
+			if (!rows_of(table, i) && read_function(table, i, &function))
+				ret = make_rows(unwind, table, i);
+			if (ret == -ENOMEM)
+				return ret;
+		}
+	}
+	for (which = 0; which < TABLES; which++) {
+		ret = keep_starts(unwind, &unwind->tables[which]);
+		if (ret)
+			return ret;
+	}
+	for (which = 0; which < TABLES; which++)
+		unwind->tables[which].section = (struct perfring_cfi_section){.bytes = NULL};
+	unwind->is_complete = true;
+	return 0;
+}
+
 int perfring_unwind_rule_at(const struct perfring_unwind *unwind, uint64_t address, struct perfring_unwind_rule *rule,
 			    uint64_t *end)
 {
-	struct perfring_cfi_function function;
 	const struct rows *rows;
 	uint64_t row_end = 0;
 	bool found = false;
@@ -495,15 +614,31 @@ int perfring_unwind_rule_at(const struct perfring_unwind *unwind, uint64_t addre
 		rows = rows_of(table, i);
 		if (rows)
 			found = look_up(unwind, rows, offset, rule, &row_end);
-		else if (read_function(table, i, &function) && offset < function.length)
-			found = look_through(&function, offset, rule, &row_end);
-		else
+		else if (unwind->is_complete || !look_into(table, i, offset, FP, rule, &row_end, &found))
 			continue;
 		if (end)
 			*end = start_of(table, i) + row_end;
 	}
 	if (!found)
+		found = find_plt(&unwind->plt, address, rule);
+	if (!found)
 		memset(rule, 0, sizeof(*rule));
+	return found;
+}
+
+int perfring_unwind_register_at(const struct perfring_unwind *unwind, uint64_t address, uint32_t column,
+				struct perfring_unwind_rule *rule)
+{
+	bool found = false;
+	uint64_t end;
+	uint32_t i;
+
+	for (int which = 0; which < TABLES && !found && !unwind->is_complete; which++) {
+		const struct table *table = &unwind->tables[which];
+
+		if (find(table, address, &i))
+			look_into(table, i, address - start_of(table, i), column, rule, &end, &found);
+	}
 	return found;
 }
 
@@ -516,7 +651,7 @@ void perfring_unwind_count(const struct perfring_unwind *unwind, struct perfring
 	totals->row_bytes = unwind->row_bytes;
 	totals->described = unwind->described;
 	totals->memory = unwind->memory;
-	totals->has_sorted_index = unwind->tables[EH_FRAME].sorted != NULL;
+	totals->has_sorted_index = unwind->tables[EH_FRAME].sorted != NULL; /* not after make_all, which copies it */
 }
 
 int perfring_unwind_function(const struct perfring_unwind *unwind, uint64_t i, uint64_t *start, uint64_t *end)
@@ -528,7 +663,14 @@ int perfring_unwind_function(const struct perfring_unwind *unwind, uint64_t i, u
 		i -= table->count;
 		table = &unwind->tables[DEBUG_FRAME];
 	}
-	if (i >= table->count || !read_function(table, (uint32_t)i, &function))
+	if (i >= table->count)
+		return 0;
+	if (unwind->is_complete) {
+		*start = start_of(table, (uint32_t)i);
+		*end = *start + (rows_of(table, (uint32_t)i) ? length_of(rows_of(table, (uint32_t)i)) : 0);
+		return *end > *start;
+	}
+	if (!read_function(table, (uint32_t)i, &function))
 		return 0;
 	*start = function.start;
 	*end = function.start + function.length;

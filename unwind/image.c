@@ -39,9 +39,9 @@ static bool has_name(const struct image *image, uint64_t at, uint64_t end, const
 /* Returns false: there are no headers of sections. */
 static bool read_sections(const struct image *image, struct perfring_unwind_sections *sections)
 {
-	static const char *const names[] = {".eh_frame", ".eh_frame_hdr", ".debug_frame"};
+	static const char *const names[] = {".eh_frame", ".eh_frame_hdr", ".debug_frame", ".plt"};
 	struct perfring_unwind_section *const wanted[] = {&sections->eh_frame, &sections->eh_frame_hdr,
-							  &sections->debug_frame};
+							  &sections->debug_frame, &sections->plt};
 	uint64_t headers = TAKE(image, 0, Elf64_Ehdr, e_shoff), count = TAKE(image, 0, Elf64_Ehdr, e_shnum);
 	uint64_t of_names = TAKE(image, 0, Elf64_Ehdr, e_shstrndx), texts, texts_end, i, at, offset, size;
 	size_t k;

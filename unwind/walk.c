@@ -1,11 +1,13 @@
 /* walk.c - whole stacks, and the cache of rules in front of them (docs/unwind.md). */
 #include <stdlib.h>
-#include <perfring/unwind.h>
+
+#include "cfi.h"
 
 enum {
 	ENTRIES_MIN = 64,
 	ENTRIES_MAX = 1 << 20,
 	STACKS_MAX = 4,
+	RECOVERED_MAX = 4, /* frames of a walk whose CFA is at a register that is searched for */
 };
 
 /* `next` is the entry that was used after this one.  A stack is mostly left the way it was left the last time, so that entry is
@@ -54,18 +56,11 @@ void perfring_unwind_cache_close(struct perfring_unwind_cache *cache)
 	free(cache);
 }
 
-static const struct perfring_unwind_map *find_map(const struct perfring_unwind_space *space, uint64_t at)
+static void find_rule(const struct perfring_unwind_map *map, uint64_t at, struct perfring_unwind_rule *rule)
 {
-	uint32_t low = 0, high = space->nr, middle;
-
-	while (low < high) { /* 32 turns at most */
-		middle = low + (high - low) / 2;
-		if (space->maps[middle].end <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < space->nr && space->maps[low].start <= at ? &space->maps[low] : NULL;
+	memset(rule, 0, sizeof(*rule));
+	if (map && map->unwind)
+		perfring_unwind_rule_at(map->unwind, at - map->bias, rule, NULL);
 }
 
 /* Fills the entry of an address. */
@@ -76,13 +71,10 @@ static __attribute__((noinline)) void fill_entry(const struct perfring_unwind_sp
 
 	entry->at = at;
 	entry->space = space->id;
-	memset(&entry->rule, 0, sizeof(entry->rule));
-	map = find_map(space, at);
-	if (!map || !map->unwind)
-		return;
-	if (space->makes) /* what cannot be made is found without rows */
+	map = perfring_unwind_map_at(space, at);
+	if (space->makes && map && map->unwind) /* what cannot be made is found without rows */
 		perfring_unwind_make(map->unwind, at - map->bias);
-	perfring_unwind_rule_at(map->unwind, at - map->bias, &entry->rule, NULL);
+	find_rule(map, at, &entry->rule);
 }
 
 static struct entry *find_entry(const struct perfring_unwind_space *space, struct perfring_unwind_cache *cache,
@@ -96,13 +88,13 @@ static struct entry *find_entry(const struct perfring_unwind_space *space, struc
 	return entry;
 }
 
-enum perfring_unwind_end perfring_unwind_step_slow(const struct perfring_unwind_rule *rule,
-						   const struct perfring_unwind_stack *stack,
-						   struct perfring_unwind_registers *registers)
+/* other: the register that the rule's CFA is at; NULL: what the registers know of it. */
+static enum perfring_unwind_end step(const struct perfring_unwind_rule *rule, const struct perfring_unwind_stack *stack,
+				     struct perfring_unwind_registers *registers, const uint64_t *other)
 {
 	enum perfring_unwind_end end = PERFRING_UNWIND_STEPPED;
 	uint64_t sp = registers->sp, fp = registers->fp, cfa, ra = 0, base;
-	bool has_no_fp = registers->has_no_fp;
+	bool has_no_fp = registers->has_no_fp, lost;
 
 	cfa = (uint64_t)(int64_t)rule->cfa_offset;
 	switch (rule->cfa) {
@@ -124,6 +116,12 @@ enum perfring_unwind_end perfring_unwind_step_slow(const struct perfring_unwind_
 		break;
 	case PERFRING_UNWIND_CFA_PLT:
 		cfa += sp + ((registers->ip & 15) >= (uint64_t)(rule->flags >> PERFRING_UNWIND_MORE) ? 8 : 0);
+		break;
+	case PERFRING_UNWIND_CFA_OTHER:
+		if (!other && (registers->is_return || !registers->other ||
+			       !registers->other(registers->of, rule->flags >> PERFRING_UNWIND_MORE, &base)))
+			return PERFRING_UNWIND_NO_RULE;
+		cfa += other ? *other : base;
 		break;
 	default:
 		return PERFRING_UNWIND_NO_RULE;
@@ -158,12 +156,19 @@ enum perfring_unwind_end perfring_unwind_step_slow(const struct perfring_unwind_
 
 	if (rule->fp != PERFRING_UNWIND_AT_SAME) {
 		base = rule->fp == PERFRING_UNWIND_AT_CFA ? cfa : rule->fp == PERFRING_UNWIND_AT_SP ? sp : fp;
-		has_no_fp =
-			rule->fp == PERFRING_UNWIND_AT_UNDEFINED || (rule->fp == PERFRING_UNWIND_AT_FP && has_no_fp);
-		if (PERFRING_LIKELY(!has_no_fp))
-			end = perfring_unwind_read(stack, sp, base + (uint64_t)(int64_t)rule->fp_offset, &fp);
+		base += (uint64_t)(int64_t)rule->fp_offset;
+		lost = rule->fp == PERFRING_UNWIND_AT_UNDEFINED || (rule->fp == PERFRING_UNWIND_AT_FP && has_no_fp);
+		if (PERFRING_LIKELY(!lost))
+			end = perfring_unwind_read(stack, sp, base, &fp);
+		/* Where a function has popped fp before it returns, its rule may name the place still, which is below sp: the
+		 * register has it again. */
+		if (end == PERFRING_UNWIND_BAD && !registers->is_return && base < sp) {
+			end = PERFRING_UNWIND_STEPPED;
+			lost = has_no_fp;
+		}
 		if (PERFRING_UNLIKELY(end != PERFRING_UNWIND_STEPPED))
 			return end;
+		has_no_fp = lost;
 	}
 	/* Upwards, but for a signal's frame, which may lead to another stack, and a leaf function of aarch64. */
 	if (PERFRING_UNLIKELY(cfa <= sp) && !(rule->flags & PERFRING_UNWIND_SIGNAL) &&
@@ -179,7 +184,115 @@ enum perfring_unwind_end perfring_unwind_step_slow(const struct perfring_unwind_
 	registers->lr = rule->flags & PERFRING_UNWIND_SIGNAL ? 0 : ra;
 	registers->is_return = !(rule->flags & PERFRING_UNWIND_SIGNAL);
 	registers->has_no_fp = has_no_fp;
+	if (rule->flags & PERFRING_UNWIND_SIGNAL)
+		registers->other = NULL;
 	return PERFRING_UNWIND_STEPPED;
+}
+
+enum perfring_unwind_end perfring_unwind_step_slow(const struct perfring_unwind_rule *rule,
+						   const struct perfring_unwind_stack *stack,
+						   struct perfring_unwind_registers *registers)
+{
+	return step(rule, stack, registers, NULL);
+}
+
+/* ---- a CFA at another register of a caller ---- */
+
+struct known {
+	uint32_t number; /* of the register */
+	bool is_known;
+	uint64_t value;
+};
+
+/* What a frame's caller had in the register, after the step to it.  rule: of the frame, with the register's place as fp. */
+static void follow(struct known *known, const struct perfring_unwind_rule *rule,
+		   const struct perfring_unwind_stack *stack, const struct perfring_unwind_registers *frame,
+		   uint64_t cfa)
+{
+	uint64_t base = rule->fp == PERFRING_UNWIND_AT_CFA  ? cfa
+			: rule->fp == PERFRING_UNWIND_AT_SP ? frame->sp
+							    : frame->fp;
+
+	if (rule->fp == PERFRING_UNWIND_AT_SAME)
+		return;
+	known->is_known =
+		rule->fp != PERFRING_UNWIND_AT_UNDEFINED && !(rule->fp == PERFRING_UNWIND_AT_FP && frame->has_no_fp) &&
+		perfring_unwind_read(stack, frame->sp, base + (uint64_t)(int64_t)rule->fp_offset, &known->value) ==
+			PERFRING_UNWIND_STEPPED;
+}
+
+/* Searches for register `number` of a frame that has called others: these may have saved it.  They are walked again, from the innermost
+ * one on, by their descriptions: at most `nr` frames, and each of few is walked so (RECOVERED_MAX).  A frame on the way whose own CFA is
+ * at the same register has it by then. */
+static __attribute__((noinline)) bool recover(const struct perfring_unwind_space *space,
+					      const struct perfring_unwind_registers *innermost,
+					      const struct perfring_unwind_stack *stack, uint32_t nr, uint32_t number,
+					      uint64_t *value)
+{
+	struct perfring_unwind_registers registers = *innermost, before;
+	struct known known = {.number = number};
+	struct perfring_unwind_rule rule, place;
+
+	known.is_known = !registers.is_return && registers.other && registers.other(registers.of, number, &known.value);
+	while (nr--) {
+		uint64_t at = registers.ip - registers.is_return;
+		const struct perfring_unwind_map *map = perfring_unwind_map_at(space, at);
+		bool is_there;
+
+		find_rule(map, at, &rule);
+		if (!map || !map->unwind || !perfring_unwind_register_at(map->unwind, at - map->bias, number, &place))
+			return false;
+		is_there = rule.cfa == PERFRING_UNWIND_CFA_OTHER &&
+			   (uint32_t)(rule.flags >> PERFRING_UNWIND_MORE) == number && known.is_known;
+		before = registers;
+		if (step(&rule, stack, &registers, is_there ? &known.value : NULL) != PERFRING_UNWIND_STEPPED)
+			return false;
+		follow(&known, &place, stack, &before, registers.sp);
+	}
+	*value = known.value;
+	return known.is_known;
+}
+
+/* The same as perfring_unwind_step_slow, of the frame after `nr` others.  left: how many frames may be recovered. */
+static enum perfring_unwind_end step_or_recover(const struct perfring_unwind_space *space,
+						const struct perfring_unwind_rule *rule,
+						const struct perfring_unwind_stack *stack,
+						struct perfring_unwind_registers *registers,
+						const struct perfring_unwind_registers *innermost, uint32_t nr,
+						uint32_t *left)
+{
+	uint64_t value;
+
+	if (PERFRING_LIKELY(rule->cfa != PERFRING_UNWIND_CFA_OTHER || !registers->is_return) || !*left)
+		return step(rule, stack, registers, NULL);
+	--*left;
+	return recover(space, innermost, stack, nr, rule->flags >> PERFRING_UNWIND_MORE, &value)
+		       ? step(rule, stack, registers, &value)
+		       : PERFRING_UNWIND_NO_RULE;
+}
+
+/* ---- whole stacks ---- */
+
+static __attribute__((noinline)) uint32_t walk_without_cache(const struct perfring_unwind_space *space,
+							     struct perfring_unwind_registers *registers,
+							     const struct perfring_unwind_stack *stack, uint64_t *ips,
+							     uint32_t most, enum perfring_unwind_end *end)
+{
+	const struct perfring_unwind_registers innermost = *registers;
+	struct perfring_unwind_rule rule;
+	uint32_t nr = 0, left = RECOVERED_MAX;
+
+	while (nr < most) {
+		uint64_t before = registers->is_return, at = registers->ip - before;
+
+		ips[nr++] = registers->ip - (before & (uint64_t)space->calls);
+		find_rule(perfring_unwind_map_at(space, at), at, &rule);
+		*end = step_or_recover(space, &rule, stack, registers, &innermost, nr - 1, &left);
+		if (*end != PERFRING_UNWIND_STEPPED)
+			return nr;
+	}
+	*end = PERFRING_UNWIND_FULL;
+	return nr;
 }
 
 uint32_t perfring_unwind_walk(const struct perfring_unwind_space *space, struct perfring_unwind_cache *cache,
@@ -188,16 +301,22 @@ uint32_t perfring_unwind_walk(const struct perfring_unwind_space *space, struct 
 {
 	/* In registers of the machine: `registers` has what they were before a step that is not plain. */
 	uint64_t ip = registers->ip, sp = registers->sp, fp = registers->fp, before = registers->is_return;
-	struct entry *entries = cache->entries, *entry;
 	uint64_t *next = ips, *last = ips + most;
-	uint32_t *guess = &cache->first, id = space->id;
+	uint64_t less = space->calls; /* of a return address */
+	const struct perfring_unwind_registers innermost = *registers;
+	uint32_t *guess, id = space->id, left = RECOVERED_MAX;
+	struct entry *entries, *entry;
 
+	if (PERFRING_UNLIKELY(!cache))
+		return walk_without_cache(space, registers, stack, ips, most, end);
+	entries = cache->entries;
+	guess = &cache->first;
 	*end = PERFRING_UNWIND_FULL;
 	while (next < last) {
 		uint64_t at = ip - before;
 
 		entry = (struct entry *)(void *)((char *)entries + *guess);
-		*next++ = ip;
+		*next++ = ip - (before & less);
 		if (PERFRING_UNLIKELY(entry->at != at || entry->space != id)) {
 			entry = find_entry(space, cache, at);
 			*guess = (uint32_t)((char *)entry - (char *)entries);
@@ -212,7 +331,8 @@ uint32_t perfring_unwind_walk(const struct perfring_unwind_space *space, struct 
 		registers->sp = sp;
 		registers->fp = fp;
 		registers->is_return = at != ip;
-		*end = perfring_unwind_step_slow(&entry->rule, stack, registers);
+		*end = step_or_recover(space, &entry->rule, stack, registers, &innermost, (uint32_t)(next - ips) - 1,
+				       &left);
 		if (*end != PERFRING_UNWIND_STEPPED)
 			return (uint32_t)(next - ips);
 		*end = PERFRING_UNWIND_FULL;
@@ -244,5 +364,5 @@ enum perfring_unwind_end perfring_unwind_read_slow(const struct perfring_unwind_
 		if (at < one->start && sp - one->start < one->limit)
 			return PERFRING_UNWIND_BAD;
 	}
-	return PERFRING_UNWIND_TRUNCATED;
+	return stack->read ? stack->read(stack, sp, at, word) : PERFRING_UNWIND_TRUNCATED;
 }

@@ -1,4 +1,4 @@
-/* build_id.h - build ids of ELF files and of the kernel.
+/* build_id.h - build ids of ELF files, of the kernel and of its modules.
  *
  * Context: any thread; not signal handlers. */
 #ifndef PERFRING_BUILD_ID_H
@@ -22,6 +22,10 @@ enum {
 PERFRING_EXPERIMENTAL int64_t perfring_build_id_of(const char *path, uint8_t id[PERFRING_BUILD_ID_SIZE]);
 PERFRING_API int64_t perfring_build_id_in(int fd, uint8_t id[PERFRING_BUILD_ID_SIZE]);
 PERFRING_API int64_t perfring_build_id_of_kernel(uint8_t id[PERFRING_BUILD_ID_SIZE]);
+
+/* That of a module which is loaded, by the name that its mapping has: "[zram]", or the path of its file.  Returns as above; -EINVAL:
+ * not the name of a module. */
+PERFRING_API int64_t perfring_build_id_of_module(const char *mapping, uint8_t id[PERFRING_BUILD_ID_SIZE]);
 
 PERFRING_END
 

@@ -29,7 +29,8 @@ PERFRING_BEGIN
  *
  * Modifiers follow a last colon (after a slash the colon is optional): u k h (user, kernel, hypervisor only), p pp ppp P
  * (precise_ip; P is 3, which PERFRING_FALLBACK_PRECISE may lower), G H (guest, host), I (not idle), S (read the group; in
- * perfring_events_one, not in the attr), D (pinned), e (exclusive).
+ * perfring_events_one, not in the attr), D (pinned), e (exclusive).  An exclude_guest that the attr has before stays without a
+ * modifier, and as in perf with u or p; other modifiers alone clear it.
  *
  * Sets type, config to config4, bp_*, the exclude_ flags, precise_ip, and of terms what they say: the period or freq, flags,
  * bits of sample_type and their members (branch_sample_type, sample_regs_user, sample_stack_user, sample_max_stack,
@@ -46,11 +47,17 @@ enum perfring_event_term {
 	PERFRING_TERM_OVERWRITE = 8,
 	PERFRING_TERM_BRANCHES = 16,
 	PERFRING_TERM_PERCORE = 32,
+	PERFRING_TERM_GUESTS = 64, /* the modifiers G and H */
 };
 
 /* Kinds of branches, separated by , or |, as bits of branch_sample_type: u k hv any any_call any_ret ind_call ind_jmp call cond
  * abort_tx in_tx no_tx save_type stack priv counter; u, k and hv alone are of any kind.  Returns 0 or -EINVAL. */
 PERFRING_API int perfring_event_branches(const char *text, size_t length, uint64_t *types);
+
+/* Sets what the term call-graph=HOW sets: no, fp, dwarf (with sample_stack_user bytes, 8192 if that is 0) or lbr.  attr: a whole
+ * struct of the installed header, whatever its size says.  Returns 0; or -EINVAL: HOW is none of them, or dwarf, for which this
+ * machine's registers are not known. */
+PERFRING_API int perfring_event_callchain(const char *how, size_t length, struct perf_event_attr *attr);
 
 /* The sample_regs_user that call-graph=dwarf asks for; 0: not known for this machine. */
 PERFRING_API uint64_t perfring_event_unwind_registers(void);
@@ -151,7 +158,8 @@ enum perfring_fallback {
 						  period becomes 1 ms; not for an event of guests or a hypervisor only */
 	PERFRING_FALLBACK_MISSING = 64,        /* count.h only: an event that this machine lacks is not counted, the others of its
 						  list are */
-	PERFRING_FALLBACK_ALL = 127,
+	PERFRING_FALLBACK_GUESTS = 128,        /* exclude_guest, if the PMU cannot leave guests out; tried after CLOCKID */
+	PERFRING_FALLBACK_ALL = 255,
 };
 
 /* perfring_event_open that drops features of *attr, one by one, until the kernel accepts it.  allowed: which may be dropped.

@@ -88,10 +88,11 @@ PERFRING_API int perfring_file_writer_put(struct perfring_file_writer *writer, u
  * first.  Returns 0, -EINVAL (a size below 8), -ENOMEM, or as write. */
 PERFRING_API int perfring_file_writer_put_item(struct perfring_file_writer *writer, const struct perfring_item *item);
 
-/* Writes an AUXTRACE record and the trace after it, both uncompressed; the feature AUXTRACE lists them.  size: that of the
- * record's member `size`.  Returns 0; -EINVAL (no AUXTRACE, or another size), or as write. */
+/* Writes an AUXTRACE record and the trace after it, in at most 4 pieces, all uncompressed; the feature AUXTRACE lists them.  The
+ * pieces have as many bytes as the record's member `size` says.  Returns 0; -EINVAL (no AUXTRACE, another size, more pieces), or as
+ * write. */
 PERFRING_API int perfring_file_writer_put_auxtrace(struct perfring_file_writer *writer, const struct perf_event_header *record,
-						   const void *trace, uint64_t size);
+						   const struct iovec *pieces, int count);
 
 /* Ends a round: no later record is older than the records of the round before this one.  Writes FINISHED_ROUND and stores the
  * size of the records in the header.  In a directory, where perf has no such record, only the size of `data` is stored: perf
@@ -146,6 +147,9 @@ PERFRING_API int perfring_file_writer_put_kernel(struct perfring_file_writer *wr
 /* FORK, COMM and MMAP2 of a process with all its threads; pid -1: of all processes.  Processes that exit meanwhile are
  * skipped.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_t pid);
+
+/* The same without mappings. */
+PERFRING_API int perfring_file_writer_put_tasks(struct perfring_file_writer *writer, int32_t pid);
 
 /* CGROUP records of all cgroups below the cgroup2 mount, for samples with CGROUP.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer);

@@ -41,8 +41,7 @@ enum perfring_ring_flag {
 		1, /* a full ring overwrites its oldest records; of kernel rings: mapped read-only (docs/abi.md 7.8) */
 
 	/* of perfring's rings, fixed at creation */
-	PERFRING_RING_BACKWARD =
-		2, /* data_head decreases; upwards from it are the newest to the oldest records; OVERWRITE needs it */
+	PERFRING_RING_BACKWARD = 2, /* data_head decreases; upwards from it are the newest to the oldest records */
 	PERFRING_RING_STRICT = 4, /* for shared writers: each record is visible when it is committed (shared.h) */
 	PERFRING_RING_LEASED = 8, /* for shared writers: each writer fills chunks of its own (shared.h) */
 	/* With STRICT: fillers (below) are LOST records, for consumers that refuse unknown types, such as libbpf's
@@ -70,7 +69,8 @@ enum {
 #define PERFRING_RING_MAGIC UINT64_C(0x676e697266726570) /* "perfring" in little-endian memory; shows the byte order too */
 
 /* Positions are free-running; in a backward ring they are -data_head.
- * Invariant: published <= claimed <= published + size (of a ring for shared writers: the end that its `claimed` encodes). */
+ * Invariant: published <= claimed <= published + size (of a ring for shared writers: the end that its `claimed` encodes); of a
+ * forward ring that overwrites: claimed - size <= oldest <= published. */
 struct perfring_ring_state {
 	perfring_u64 magic;
 	uint32_t version;
@@ -104,7 +104,8 @@ struct perfring_ring_state {
 	uint32_t writer_tid;
 	perfring_u64 writer; /* pid << 42 | tid << 20 | start time; changed by compare-exchange */
 	perfring_u64 writer_image; /* identifies its program: exec starts another one with the same pid */
-	uint64_t reserved3[7];
+	perfring_u64 oldest; /* of a forward ring that overwrites: where its oldest whole record begins; never decreases */
+	uint64_t reserved3[6];
 
 	/* wakeup.h.  The kernel's poll flag: a crossing that was not polled yet. */
 	uint32_t pending __attribute__((__aligned__(128)));
@@ -158,8 +159,7 @@ struct perfring_ring_options {
 /* Creates a ring and maps it, with the data twice in a row.  The control page is as the kernel's (version, size,
  * capabilities, data_offset, data_size; with AUX aux_offset and aux_size).  A file is allocated on disk at once, so that a
  * full disk is an error here and no SIGBUS later.  Returns 0; -EINVAL (no power of two, or flags that exclude one another:
- * OVERWRITE without BACKWARD, STRICT or LEASED with these or with one another, LOST_FILLERS without STRICT; an attr with a
- * wrong size); -EFBIG (above 1 GiB); -EEXIST (the file exists, without REPLACE); -errno of memfd_create, open, fallocate,
+ * STRICT or LEASED with OVERWRITE, BACKWARD or one another, LOST_FILLERS without STRICT; an attr with a wrong size); -EFBIG (above 1 GiB); -EEXIST (the file exists, without REPLACE); -errno of memfd_create, open, fallocate,
  * mmap.  Context: any thread. */
 PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options);
 

@@ -57,7 +57,10 @@ struct perfring_totals {
 	uint64_t skipped;    /* bytes dropped then */
 	uint64_t first_time; /* of the samples; 0: none yet, or spans of samples with TIME at different offsets */
 	uint64_t last_time;
-	uint64_t reserved[3];
+	uint64_t aux;            /* AUX records */
+	uint64_t aux_truncated;  /* of them: bytes were lost, for the area was full */
+	uint32_t aux_partial;    /* there are gaps */
+	uint32_t aux_collisions; /* samples overlapped */
 };
 
 /* pages: data pages of each ring, a power of two; 0 for 128, perf's default.  Returns 0, -EINVAL, -ENOMEM, -errno of
@@ -70,7 +73,7 @@ enum perfring_session_option {
 					     rings of a session have one size, so rings that exist are mapped again, smaller */
 	PERFRING_SESSION_RAISE_FILES = 2, /* raise the soft RLIMIT_NOFILE up to the hard limit */
 	PERFRING_SESSION_BACKWARD = 4,    /* set write_backward on every event: rings overwrite, and are read by
-					     perfring_session_snapshot only */
+					     perfring_session_snapshot only; forward rings that overwrite may be added */
 };
 
 /* options: bits of perfring_session_option.  allowed: bits of perfring_fallback, features of an attr that may be dropped so
@@ -134,8 +137,8 @@ PERFRING_API int perfring_session_describe_ring(struct perfring_session *session
  *            or an fd that has hung up: a wait looks at the ring every 10 ms.
  *
  * A writer that is delayed between its time stamp and its commit makes late records.  Call it after perfring_session_return.
- * Returns the ring's number, which may be that of a removed ring; -EINVAL (no data area, read-only, backward unlike the
- * session, unknown flag), -ENOMEM, -errno of epoll_ctl. */
+ * Returns the ring's number, which may be that of a removed ring; -EINVAL (no data area, read-only; backward or overwriting,
+ * and the session not BACKWARD, or the reverse; unknown flag), -ENOMEM, -errno of epoll_ctl. */
 PERFRING_API int perfring_session_add_ring(struct perfring_session *session, const struct perfring_ring *ring,
 					   int wake_fd, uint32_t flags);
 
@@ -145,7 +148,7 @@ PERFRING_API int perfring_session_remove_ring(struct perfring_session *session, 
 
 /* Adds the rings of a set (set.h; perfring_soft_rings), now and later.  Each wait and flush adds those of threads that have
  * joined since, describes their event if they say it and it is not known, and removes those that are drained.  The session is
- * the set's only reader, and uses perfring_set_ring.data.  The set must stay open until perfring_session_remove_set or
+ * the set's only reader, and uses perfring_set_ring.data.  Rings that overwrite cannot be added.  The set must stay open until perfring_session_remove_set or
  * perfring_session_close.  wake_fd, flags: as above, for each ring.  A ring that cannot be added makes wait return that error;
  * the next wait tries again.  Returns 0; -EINVAL (no set, unknown flag, a BACKWARD session); -EEXIST; -ENOMEM. */
 PERFRING_API int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd,
@@ -205,7 +208,7 @@ struct perfring_span {
 PERFRING_API int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span);
 
 /* Copies all rings of a BACKWARD session and begins a round of the copies: next returns their records in time order,
- * next_span newest first, as the kernel wrote them.
+ * next_span newest first, as the kernel wrote them; of forward rings oldest first.
  *
  * Pauses kernel rings until a membarrier (some milliseconds) shows that no record is being written; their events count the
  * records lost meanwhile.  If the system refuses membarrier, the oldest 64 KiB, or half of a smaller ring, are left out.  Rings
@@ -239,10 +242,10 @@ PERFRING_EXPERIMENTAL int perfring_session_event_totals(const struct perfring_se
 /* ---- AUX areas ---- */
 
 /* Maps an AUX area of `pages` pages (a power of two) at each ring whose event has one (Intel PT, SPE, CoreSight ...).
- * snapshot: an overwriting, read-only mapping; call perfring_session_disable before perfring_session_next_aux.  Returns the
- * number of areas; -EOPNOTSUPP (no PMU of the session has AUX); -EINVAL (not a power of two, or a BACKWARD session, whose
+ * snapshot: an overwriting, read-only mapping; call perfring_session_disable before perfring_session_next_aux.  Of a PMU whose
+ * positions do not count laps it returns all of an area that has been filled, each time.  Returns the number of areas; -EOPNOTSUPP (no PMU of the session has AUX); -EINVAL (not a power of two, or a BACKWARD session, whose
  * control pages are read-only); -errno of mmap. */
-PERFRING_EXPERIMENTAL int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
+PERFRING_API int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
 
 /* Adds the AUX area of an added ring without PERFRING_READER_COPY.  `aux` (aux.h) is the caller's, and must stay open until
  * the ring is removed.  Only a producer on this same object is enabled again by perfring_session_return.  Returns 0, -EINVAL,
@@ -261,7 +264,7 @@ struct perfring_aux_piece {
 /* The next piece of AUX bytes in this round; two pieces if it wraps.  Returns 1; 0 at the end; -EBADMSG once for an area with
  * impossible positions (perfring_session_fault).  perfring_session_return enables a producer that stopped because the area
  * was full (TRUNCATED).  Valid until perfring_session_return. */
-PERFRING_EXPERIMENTAL int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece);
+PERFRING_API int perfring_session_next_aux(struct perfring_session *session, struct perfring_aux_piece *piece);
 
 /* ---- BPF output ---- */
 

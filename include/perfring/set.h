@@ -8,6 +8,8 @@
  *           handlers, find it.  perfring_set_leave or the thread's end leaves it.
  *   drain   A reader visits each ring by perfring_set_next.  A ring whose thread has left, and that is empty, is returned
  *           once more with `drained` set, and freed when a later walk reaches it.
+ *   overwrite  Rings that overwrite have no reader: perfring_snapshot_take copies them.  Such a ring, when its thread has left,
+ *           stays until the reader that has its last copy sets `drained`; an empty one is drained as any.
  *
  *              join leave lost | current | next | close
  *   threads         yes        |   yes   |  no  |  no     admit, dismiss: as join, leave
@@ -33,19 +35,19 @@ struct perfring_set;
 
 /* One ring of a set, as a reader sees it. */
 struct perfring_set_ring {
-	struct perfring_reader reader;
+	struct perfring_reader reader; /* of a ring that overwrites all 0 */
 	struct perfring_ring ring;
 	uint64_t number; /* unique in the set, ascending, never used again */
 	uint32_t tid;    /* its thread; of a ring for each CPU 0 */
 	int32_t cpu;     /* its CPU; of a ring for each thread -1 */
 	bool left;       /* its thread has left: no record will be added */
-	bool drained;    /* left and empty: returned for the last time */
+	bool drained;    /* left and empty: returned for the last time.  Of a ring that overwrites the reader sets it */
 	uint8_t padding[6];
 	void *data; /* for the reader's use; initially NULL */
 	uint64_t reserved[2];
 };
 
-/* ring: the options of each ring: pages, HUGE, wakeup, attr and id; file: the rings are files FILE.0, FILE.1 ..., which stay
+/* ring: the options of each ring: pages, HUGE, OVERWRITE with BACKWARD, wakeup, attr and id; file: the rings are files FILE.0, FILE.1 ..., which stay
  * if the process dies, until another one with REPLACE takes their names; that of a drained ring is removed.  Others give
  * -EINVAL. writer: the options of each writer; NULL for the defaults.  limit: the maximal number of rings, including those
  * left and not yet freed; 0 for 1024.  Each ring has an fd. */

@@ -1,7 +1,7 @@
 /* snapshot.h - a copy of a ring's records at one moment, which does not disturb the writer.
  *
- * For rings that overwrite, of the kernel (write_backward) and of perfring: live, paused, or after the writer's death.  Of other
- * rings it copies the unread records.
+ * For rings that overwrite, of the kernel and of perfring: live, paused, or after the writer's death.  Of other rings it copies
+ * the unread records.  Backward rings (write_backward) should be preferred:
  *
  *     address     -claimed      -published = data_head                        -claimed + size
  *                 | being       | newest record | ... | oldest whole record |  being overwritten
@@ -17,6 +17,11 @@
  *       data_head := -position (release)                claimed; records above -claimed + size are dropped
  *
  * A kernel ring has no `claimed`: pause its output first (PERF_EVENT_IOC_PAUSE_OUTPUT; docs/abi.md 7.8).
+ *
+ * A forward ring that overwrites ends with its newest record.  Where the oldest begins, a writer of perfring's reports
+ * (perfring_ring_state.oldest).  The kernel does not: after its first lap the snapshot takes the longest chain of headers that ends
+ * at data_head (docs/ring.md 5).  Bytes of the record that is partly overwritten may look like records before it: `certain` says
+ * from where on none can be such.
  */
 #ifndef PERFRING_SNAPSHOT_H
 #define PERFRING_SNAPSHOT_H
@@ -41,17 +46,20 @@ struct perfring_snapshot {
 	uint64_t newest_first;
 	struct perfring_fault
 		fault;  /* the first damaged record, an address like `from`; `what` NULL: no damage */
-	uint64_t flags; /* of the ring */
-	uint64_t reserved[4];
+	uint64_t flags; /* of the ring; BACKWARD as found */
+	uint64_t certain; /* records from this position on are certainly records; oldest, but in a kernel's forward ring that
+			   * overwrites, after its first lap: 64 KiB later or more */
+	uint64_t reserved[3];
 };
 
 /* Copies the ring and finds its whole records.  Records that the writer overwrites meanwhile are left out; if it laps the copy,
  * the copy is made again, up to `tries` times (0: 16).  Of a ring that does not overwrite the unread records are copied, except
  * those that its reader returns meanwhile.
  *
- * Returns 0; -EINVAL (no ring, or a forward ring that overwrites); -ENOMEM; -EAGAIN (lapped each time: pause the output);
+ * Returns 0; -EINVAL (no ring; a kernel ring called BACKWARD that is not); -ENOMEM; -EAGAIN (lapped each time: pause the output);
  * -EBADMSG with `fault` (impossible positions in the control page).  A damaged record is no error: the walk ends there, with
- * `fault`, and records nearer to data_head (of a forward ring: to data_tail) are returned.  Context: any thread. */
+ * `fault`, and records nearer to data_head (of a forward ring: to data_tail or `oldest`) are returned; of a kernel's forward ring that
+ * overwrites those after it, and none is certain.  Context: any thread. */
 PERFRING_API int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perfring_ring *ring,
 					unsigned tries);
 PERFRING_API void perfring_snapshot_close(struct perfring_snapshot *snapshot);

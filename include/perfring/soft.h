@@ -10,12 +10,14 @@
  *
  * It needs no perf_event_open and no privilege.  Records are byte for byte as the kernel writes them.
  *
- * Events.  Type SOFTWARE with the clocks (config CPU_CLOCK, TASK_CLOCK) and DUMMY, and type PERFRING_SOFT_TYPE with a point's
- * config.  Members of attr mean what they mean to the kernel, under the same rules (docs/abi.md 1.5; exceptions below).  A
- * process cannot supply every field: sample_type may have IP TID TIME ADDR READ CALLCHAIN ID CPU PERIOD STREAM_ID RAW REGS_USER
- * STACK_USER IDENTIFIER, else -EOPNOTSUPP, which perfring_soft_explain explains.  The same errno have enable_on_exec,
- * context_switch, write_backward, aux_action, and the flags for records that only the kernel writes (namespaces, cgroup,
- * ksymbol, bpf_event, text_poke, sigtrap ...).  With exclude_user nothing is counted; exclude_kernel changes nothing.
+ * Events.  Type SOFTWARE with the clocks (config CPU_CLOCK, TASK_CLOCK), DUMMY, and what the kernel accounts to each thread
+ * (PAGE_FAULTS, PAGE_FAULTS_MIN, PAGE_FAULTS_MAJ, CONTEXT_SWITCHES, CPU_MIGRATIONS: below), type PERFRING_SOFT_TYPE with a point's
+ * config, and those of PMUs of the program (perfring_soft_pmu_register).  Members of attr mean what they mean to the kernel, under
+ * the same rules (docs/abi.md 1.5; exceptions below).  A process cannot supply every field: sample_type may have IP TID TIME ADDR
+ * READ CALLCHAIN ID CPU PERIOD STREAM_ID RAW REGS_USER STACK_USER IDENTIFIER, else -EOPNOTSUPP, which perfring_soft_explain
+ * explains.  The same errno have enable_on_exec, context_switch, aux_action, and the flags for records that only the kernel writes
+ * (namespaces, cgroup, ksymbol, bpf_event, text_poke, sigtrap ...).  With exclude_user no occurrence of a point is counted;
+ * exclude_kernel changes nothing there.
  *
  * Threads.  perfring_soft_join allocates what a thread and its handlers need.  The thread's end, or perfring_soft_leave,
  * frees it.  The thread that opens an event joins.  What a thread raises before it joins is counted; a sample that it would
@@ -24,6 +26,7 @@
  *
  *                                                           threads   handlers
  *   open close map set_output set_handler                    yes       no
+ *   set_unwind, unwind_load                                  yes       no
  *   enable disable reset refresh set_period set_signal       yes       yes
  *   read lost                                                yes       no
  *   id rings, raise                                          yes       yes
@@ -43,7 +46,7 @@
  *
  * In a group, to the kernel an enable of one member is a schedule-in of the others (set_period below); here it is none.
  *
- * What cannot be known, and is refused: when a thread is switched (context_switch); anything after an exec, which ends all events
+ * What cannot be known, and is refused: when a thread is switched (context_switch), faults or moves; anything after an exec, which ends all events
  * (enable_on_exec); what other processes or the kernel do.  pinned and exclusive hold by themselves: a group of software events
  * always fits, so none is ever in error state, as in the kernel.
  *
@@ -73,11 +76,23 @@
  * kernel ends the process, as with any signal on it.  A thread without an alternate stack (a handler left it by a jump) is
  * sampled on its own stack only.
  *
+ * Accounts.  Page faults, context switches and migrations are counted from the kernel's account of each thread, and not sampled:
+ * a process does not see one occur.  exclude_user and exclude_kernel are refused.  Unlike the kernel's event, page faults include the
+ * pages that a system call fills before the thread touches them (MAP_POPULATE, mlock).  A read costs a system call in the thread
+ * itself, and reading a file of /proc for each other one, and for migrations; those need a kernel with /proc/PID/sched.  What a thread
+ * that ends by the system call exit has had since the last read is not known.
+ *
+ * write_backward.  The event's rings are backward and overwrite their oldest records, as a kernel's event that is mapped
+ * read-only: nothing is lost, and a reader copies them (perfring_soft_rings, perfring_snapshot_take).  set.h says how long the ring
+ * of a thread that has left stays.
+ *
  * Fillers.  Its rings may hold filler records of type 0 (ring.h).  libbpf's perf_buffer fails at them: for such a consumer use a
  * shared ring, STRICT with PERFRING_RING_LOST_FILLERS.
  *
  * fork: the child has no events and has not joined.  Its raises do nothing; of what it inherited it may only close.  It may
- * join, and open events of its own.  vfork, posix_spawn: the child may raise; the records are the parent thread's.  exec: ends
+ * join, and open events of its own.  If a handler has forked in the middle of a raise, that raise goes on in the child, and what the
+ * child closes meanwhile is freed by its next close after the raise; if it was writing a record into a ring, the child ends by
+ * SIGSEGV (writer.h).  vfork, posix_spawn: the child may raise; the records are the parent thread's.  exec: ends
  * all events.  dlclose of the code that raises: its points stay. */
 #ifndef PERFRING_SOFT_H
 #define PERFRING_SOFT_H
@@ -121,7 +136,7 @@ static_assert(sizeof(void *) != 8 || sizeof(struct perfring_soft_point) == 48, "
 PERFRING_API struct perfring_soft_point *perfring_soft_define(const char *name);
 
 /* The point of an attr's type and config, or NULL.  Context: threads, not handlers. */
-PERFRING_API struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t config);
+PERFRING_EXPERIMENTAL struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t config);
 
 /* Where an event occurred.  context: the ucontext_t of a handler, for the place that it interrupted; NULL: the caller. */
 struct perfring_soft_site {
@@ -203,7 +218,7 @@ enum perfring_soft_scope {
 
 /* As perf_event_open; enabled unless attr.disabled.  leader: of a group of the same scope and thread, or NULL.  Samples are
  * dropped until the event has a ring.  Returns 0; -EINVAL, -EOPNOTSUPP, -EOVERFLOW, -E2BIG as the kernel does for attr
- * (docs/abi.md 1.5; sample_freq above the limit is -EINVAL); -ENOENT (no such point); -ENOMEM, -EUSERS; for a sampling clock
+ * (docs/abi.md 1.5; sample_freq above the limit is -EINVAL); -ENOENT (no such event); -errno of a PMU of the program; -ENOMEM, -EUSERS; for a sampling clock
  * -EBUSY (no real-time signal is free, or the program now handles perfring_soft_signal) and -EAGAIN (RLIMIT_SIGPENDING: each
  * thread's timer counts). */
 PERFRING_API int perfring_soft_open(struct perfring_soft_event **event, const struct perf_event_attr *attr,
@@ -214,8 +229,8 @@ PERFRING_API int perfring_soft_open(struct perfring_soft_event **event, const st
 PERFRING_EXPERIMENTAL int perfring_soft_open_on(struct perfring_soft_event **event, const struct perf_event_attr *attr,
 						uint32_t tid, struct perfring_soft_event *leader);
 
-/* Why open returned -EOPNOTSUPP: one sentence that names the attr's bit, and what to use instead where there is something; "" if
- * no bit of it is refused.  Like snprintf: returns the length of the whole text. */
+/* Why open returned -EOPNOTSUPP or -ENOENT: one sentence that names the attr's bit, and what to use instead where there is something;
+ * "" if nothing of it is refused.  Like snprintf: returns the length of the whole text. */
 PERFRING_EXPERIMENTAL int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, size_t size);
 
 /* Siblings of a leader become events of their own.  Events that write into its rings lose their ring.  Frees its rings and
@@ -232,12 +247,12 @@ PERFRING_API int perfring_soft_map_files(struct perfring_soft_event *event, uint
 					 int32_t wake_fd);
 
 /* The event's rings, each with the event's attr and id (perfring_ring_attr), for perfring_session_add_set: one reader at a
- * time (set.h).  NULL: not mapped. */
+ * time (set.h).  With write_backward: for perfring_snapshot_take, not for a session.  NULL: not mapped. */
 PERFRING_API struct perfring_set *perfring_soft_rings(struct perfring_soft_event *event);
 
 /* From now on writes into the rings of `other`, where ids tell the records apart (docs/abi.md 7.9); NULL: into its own, or
  * none.  Samples of an heir that is older than `other` are lost, and counted.  Returns 0; -EINVAL (other is not mapped, or redirected
- * itself; the event has rings; scopes or clocks differ; the event has heirs, and other has not; of scope THREAD: its thread has left). */
+ * itself; the event has rings; scopes, clocks or write_backward differ; the event has heirs, and other has not; of scope THREAD: its thread has left). */
 PERFRING_EXPERIMENTAL int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
 
 /* An overflow that would have been a sample. */
@@ -254,8 +269,7 @@ struct perfring_soft_overflow {
  * running in another thread when this returns.  It is called in the middle of a raise, also of one in a signal handler: it may call
  * what signal handlers may.  For a clock it is called in the timer's handler, with all signals blocked; on an alternate stack of the
  * program (Clocks) it may assume 1 KiB, on perfring's own 32 KiB.  If it raises a point of its own event, it is called again in
- * itself.  If it forks, the overflows left of that occurrence call it in the parent only; it must not fork while another thread closes
- * an event.  Returns 0; -EINVAL (the event has rings, or writes into another event's); -EBUSY (it has a handler, or another thread is
+ * itself.  If it forks, the overflows left of that occurrence call it in the parent only.  Returns 0; -EINVAL (the event has rings, or writes into another event's); -EBUSY (it has a handler, or another thread is
  * about to return from taking it away). */
 PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *event,
 						    void (*handler)(const struct perfring_soft_overflow *overflow,
@@ -265,7 +279,7 @@ PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *
 /* As O_ASYNC, F_SETSIG and F_SETOWN_EX of a perf event's fd: from now on each occurrence that overflows, with or without a ring,
  * sends `signal` to the thread `tid` (0: the thread that raises), once, when all events of the point have counted.  0: none.  Its
  * handler in the thread that raises interrupts that raise: if it leaves by a jump, the raise never ends (Nesting); if it forks, the
- * child sends no more signals, and it must not fork while another thread closes an event.  siginfo has si_fd = fd, si_band, and si_code POLL_IN, or POLL_HUP when
+ * child sends no more signals.  siginfo has si_fd = fd, si_band, and si_code POLL_IN, or POLL_HUP when
  * the event's limit is spent (refresh); for another thread than the one that raises si_code is SI_SIGIO, and si_band POLLHUP tells.
  * If the signal cannot be queued (RLIMIT_SIGPENDING), SIGIO is sent, as the kernel does.  Returns 0; -EINVAL: no such signal, or a
  * tid above 2^24 - 1. */
@@ -288,6 +302,34 @@ PERFRING_EXPERIMENTAL int perfring_soft_set_period(struct perfring_soft_event *e
 
 PERFRING_EXPERIMENTAL uint64_t perfring_soft_id(const struct perfring_soft_event *event);
 
+/* ---- callchains by unwind tables ----
+ *
+ * A callchain is found by frame pointers, which most programs are built without.  By unwind tables it is found in them too:
+ *
+ *     perfring_soft_set_unwind(event, true);
+ *     ...
+ *     dlopen(...), perfring_soft_unwind_load();
+ *
+ * Samples keep their shape: PERF_SAMPLE_CALLCHAIN, without a copy of the stack.  The tables (.eh_frame) of all that is loaded are
+ * read, and the rows of their functions made (unwind.h), by load, in a thread; a raise looks them up.  Rows are memory of the
+ * process until another load: at most 17 bytes for each byte of .eh_frame and .eh_frame_hdr, and 64 KiB for each object; 18 KB more
+ * for each thread of the event.  A chain on the thread's own stack makes no system call.  Other stacks (alternate ones,
+ * coroutines') are read by process_vm_readv; the chain ends where the kernel refuses that.  It ends in code for which an object's
+ * tables have no rule; through code of no object that has tables, as a JIT's, it goes by frame pointers.  Code that was
+ * loaded since the last load counts as such.  After a dlclose a chain through code that has taken the place of the old one may have
+ * wrong frames until the next load.
+ *
+ * On aarch64 the chain of a raise without a context is by frame pointers, that of a tick or a raise with one by tables. */
+
+/* Reads the tables of what is loaded now; what has been read before stays.  Takes the loader's lock (dl_iterate_phdr) while it
+ * copies the new objects' .eh_frame.  Returns 0; -EOPNOTSUPP (neither x86-64 nor aarch64 of 64 bits); -ENOMEM (what was read before
+ * stays).  Context: threads, not handlers, nor a callback of dl_iterate_phdr. */
+PERFRING_API int perfring_soft_unwind_load(void);
+
+/* From now on the event's callchains are by unwind tables (true), or by frame pointers.  If no tables have been read in this process,
+ * it reads them.  Returns 0; -EINVAL (its samples have no CALLCHAIN); as perfring_soft_unwind_load.  Context: as that. */
+PERFRING_API int perfring_soft_set_unwind(struct perfring_soft_event *event, bool by_tables);
+
 /* The bytes of read(2) for attr.read_format (docs/abi.md 2.2); decode them by perfring_read_take (sample.h).  Values are of
  * all threads, also of those that have left.  Returns the size; -ENOSPC (`size` is too small). */
 PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void *buffer, size_t size);
@@ -296,10 +338,58 @@ PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void 
  * most one lost sample if its period or weight is above 1. */
 PERFRING_EXPERIMENTAL uint64_t perfring_soft_lost(const struct perfring_soft_event *event);
 
+/* ---- PMUs ---- */
+
+/* An event in one thread, as its PMU sees it. */
+struct perfring_soft_counter {
+	struct perfring_soft_event *event;
+	const struct perf_event_attr *attr; /* the event's */
+	uint32_t tid;                       /* the thread's */
+	uint32_t padding;
+	void *data; /* the PMU's own; initially NULL */
+	uint64_t reserved[2];
+};
+
+/* A source of counts, as the kernel's struct pmu; the points and the clocks are such PMUs.  Its events are opened by their
+ * attr.type.  All functions but init may be NULL.
+ *
+ *   init    Whether attr is an event of this PMU: 0; -ENOENT: the next PMU of the type is asked; other errors are open's.  *point
+ *           is set to a point of which each occurrence counts, and is sampled (raise); or left NULL, for an event that counts what
+ *           `read` says, and does not sample.
+ *   add     The event comes to a thread, which may be another than the calling one.  Returns 0 or -errno, of open or join.
+ *   start   The event counts in that thread from now on.  stop: not any more.  Each may be called twice in a row.  If a limit
+ *           (refresh) ends a group, its siblings are not stopped before the next call that enables or disables one of them.
+ *   read    The counter's value, which never falls, and is below 2^63.  The event counts by how much it grows while the event is
+ *           on.  0: it is not known any more; what was read last stays.  here: the calling thread is the counter's.
+ *   del     The event leaves the thread: the last call for this counter.  Also in a child after fork, for what it closes.
+ *
+ *                 called by                                      signals   may
+ *   init          open                                                     allocate, lock, define points
+ *   add del       open close join leave, one at a time           blocked   allocate, lock; call nothing of soft.h
+ *   start stop    those, enable, disable ..., one at a time      blocked   what handlers may; call nothing of soft.h, nor raise
+ *   read          raise and read too, several at a time                    the same */
+struct perfring_soft_pmu {
+	uint32_t type; /* of its events */
+	uint32_t padding;
+	int (*init)(const struct perf_event_attr *attr, struct perfring_soft_point **point);
+	int (*add)(struct perfring_soft_counter *counter);
+	void (*del)(struct perfring_soft_counter *counter);
+	void (*start)(struct perfring_soft_counter *counter);
+	void (*stop)(struct perfring_soft_counter *counter);
+	uint64_t (*read)(struct perfring_soft_counter *counter, bool here);
+	const void *reserved[2];
+};
+
+/* For the life of the process: *pmu must stay.  type: PERFRING_SOFT_TYPE is replaced by a number of its own, above it; else a
+ * number such as PERF_TYPE_HARDWARE, whose PMUs are asked in the order in which they were registered, perfring's own first.  Returns
+ * 0; -EINVAL (no init; a number that another PMU may be given); -EUSERS (with perfring's there are 64); -ENOMEM, -EAGAIN.  Context: threads, not
+ * handlers. */
+PERFRING_API int perfring_soft_pmu_register(struct perfring_soft_pmu *pmu);
+
 /* ---- the process's state, for symbolisation ---- */
 
 /* Writes COMM and an MMAP2 for each loaded object (with build ids if attr.build_id) into this thread's ring of the event: for
- * events opened after the program started.  Call it again after dlopen: only new objects are written.  Returns the number of
+ * events opened after the program started.  Call it again after dlopen: only new objects are written (with write_backward all).  Returns the number of
  * records, or -errno.  Context: threads that have joined, not handlers. */
 PERFRING_API int perfring_soft_put_state(struct perfring_soft_event *event);
 

@@ -8,10 +8,10 @@
  *     stack = perfring_unwind_stack_init(sample.stack..., sp, size);
  *     nr = perfring_unwind_walk(&space, cache, &registers, &stack, ips, 128, &end);
  *
- * x86-64 and aarch64, little endian.  Three registers are followed: ip, sp and fp.  All bytes, of objects and of stacks, may
- * be anything: each loop has a bound, and nothing is read outside.
+ * x86-64 and aarch64, little endian.  Three registers are followed: ip, sp and fp; another one is known of the innermost frame, and
+ * searched for where a caller's CFA is at it.  All bytes, of objects and of stacks, may be anything: each loop has a bound, and nothing is read outside.
  *
- * Context: open, close and make allocate: not in signal handlers.  All others allocate nothing, take no lock, and may run in
+ * Context: open, close, make and make_all allocate: not in signal handlers.  All others allocate nothing, take no lock, and may run in
  * signal handlers.  One thread at a time opens, makes in or closes an object; rules of it may be looked up meanwhile by any
  * thread and handler, except during close. */
 #ifndef PERFRING_UNWIND_H
@@ -40,7 +40,8 @@ enum perfring_unwind_cfa {
 	PERFRING_UNWIND_CFA_FP,       /* fp + offset */
 	PERFRING_UNWIND_CFA_DEREF_SP, /* the word at sp + offset, plus 8 * number: signal return on x86-64 */
 	PERFRING_UNWIND_CFA_DEREF_FP, /* the word at fp + offset, plus 8 * number: functions that realign their stack */
-	PERFRING_UNWIND_CFA_PLT       /* sp + offset, and 8 more from byte `number` of each 16 bytes of code on */
+	PERFRING_UNWIND_CFA_PLT,      /* sp + offset, and 8 more from byte `number` of each 16 bytes of code on */
+	PERFRING_UNWIND_CFA_OTHER /* register `number`, by DWARF's numbers, + offset: a walk finds it where it was saved */
 };
 
 /* Where the caller's ip or fp is. */
@@ -91,6 +92,7 @@ struct perfring_unwind_sections {
 	struct perfring_unwind_section eh_frame;
 	struct perfring_unwind_section eh_frame_hdr; /* may be empty, unsorted or wrong: eh_frame is searched instead */
 	struct perfring_unwind_section debug_frame;
+	struct perfring_unwind_section plt; /* ".plt" of x86-64, which lld does not describe; may be empty */
 };
 
 /* Opens an ELF file's bytes, or sections of one.  The bytes must stay until close.  No function's rows are made yet.
@@ -105,6 +107,12 @@ PERFRING_API void perfring_unwind_close(struct perfring_unwind *unwind);
  * before), 0 (no function), -EBADMSG (its description is damaged), -ENOSPC (beyond PERFRING_UNWIND_MEMORY_MAX or
  * PERFRING_UNWIND_RULES_MAX: its rules are found without rows), -ENOMEM. */
 PERFRING_API int perfring_unwind_make(struct perfring_unwind *unwind, uint64_t address);
+
+/* Makes the rows of all functions.  From then on rules are found by rows alone, in 512 bytes of stack, and the object's bytes need
+ * not stay: a function whose description is damaged, or for whose rows there was no space, has no rule.  Beyond
+ * PERFRING_UNWIND_MEMORY_MAX it takes 16 bytes for each function of .eh_frame_hdr, instead of that section.  Returns 0; -ENOMEM (no
+ * function has lost its rule; the bytes must stay).  Context: threads; no rule of the object is looked up meanwhile. */
+PERFRING_API int perfring_unwind_make_all(struct perfring_unwind *unwind);
 
 /* The rule at an address of the object, from its rows; without rows from its description, which takes longer.  `end`, or NULL:
  * where the row ends (for no function: the address after this one).  Returns 1, or 0: no rule, and rule->cfa is
@@ -140,15 +148,30 @@ struct perfring_unwind_registers {
 	uint64_t pac_mask; /* bits of a signed return address that are no address */
 	bool is_return;    /* ip is a return address: the call is before it */
 	bool has_no_fp;    /* fp is lost */
+	/* Of the innermost frame alone, or NULL: gives register `number` (DWARF's, up to 15), and returns whether it is known. */
+	bool (*other)(const void *of, uint32_t number, uint64_t *value);
+	const void *of; /* its argument */
+};
+
+enum perfring_unwind_end {
+	PERFRING_UNWIND_STEPPED,   /* not an end: the registers are the caller's */
+	PERFRING_UNWIND_WHOLE,     /* the thread's first function has been reached */
+	PERFRING_UNWIND_TRUNCATED, /* the next frame is outside the copy */
+	PERFRING_UNWIND_NO_RULE,   /* no object at ip, or it has no rule there that could be followed */
+	PERFRING_UNWIND_BAD,       /* the stack is not what the rules say: no progress, or a read below it */
+	PERFRING_UNWIND_FULL       /* the caller's array is full */
 };
 
 /* A copy of a stack, at the addresses from start on.  `other`: a further stack, as that which an alternate signal stack was
- * entered from. */
+ * entered from.  `read`, or NULL: reads a word that is in none of them, for a frame whose stack pointer is sp; it returns
+ * PERFRING_UNWIND_STEPPED, _TRUNCATED or _BAD, as perfring_unwind_read_slow. */
 struct perfring_unwind_stack {
 	const unsigned char *bytes;
 	uint64_t start;
 	uint64_t limit; /* offsets below it begin a word that is inside */
 	const struct perfring_unwind_stack *other;
+	enum perfring_unwind_end (*read)(const struct perfring_unwind_stack *stack, uint64_t sp, uint64_t at,
+					 uint64_t *word);
 };
 
 PERFRING_INLINE struct perfring_unwind_stack perfring_unwind_stack_init(const void *bytes, uint64_t start,
@@ -160,20 +183,12 @@ PERFRING_INLINE struct perfring_unwind_stack perfring_unwind_stack_init(const vo
 	stack.start = start;
 	stack.limit = size < 8 ? 0 : size - 7;
 	stack.other = NULL;
+	stack.read = NULL;
 	return stack;
 }
 
-enum perfring_unwind_end {
-	PERFRING_UNWIND_STEPPED,   /* not an end: the registers are the caller's */
-	PERFRING_UNWIND_WHOLE,     /* the thread's first function has been reached */
-	PERFRING_UNWIND_TRUNCATED, /* the next frame is outside the copy */
-	PERFRING_UNWIND_NO_RULE,   /* no object at ip, or it has no rule there that could be followed */
-	PERFRING_UNWIND_BAD,       /* the stack is not what the rules say: no progress, or a read below it */
-	PERFRING_UNWIND_FULL       /* the caller's array is full */
-};
-
 /* A word of the stack.  Returns PERFRING_UNWIND_STEPPED, _TRUNCATED, or _BAD: the word is below a stack whose sp is inside.
- * At most 4 stacks are looked at. */
+ * At most 4 stacks are looked at, then `read` of the first. */
 PERFRING_API enum perfring_unwind_end perfring_unwind_read_slow(const struct perfring_unwind_stack *stack, uint64_t sp,
 								uint64_t at, uint64_t *word);
 
@@ -230,6 +245,16 @@ PERFRING_INLINE enum perfring_unwind_end perfring_unwind_step(const struct perfr
 	return PERFRING_UNWIND_STEPPED;
 }
 
+/* Where samples have the register of DWARF's number (PERFRING_SAMPLE_REGS_USER); UINT32_MAX: nowhere. */
+PERFRING_INNER uint32_t perfring_unwind_register_bit(uint32_t machine, uint32_t number)
+{
+	static const uint8_t x86_64[] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23};
+
+	if (machine != PERFRING_UNWIND_X86_64)
+		return number;
+	return number < sizeof(x86_64) ? x86_64[number] : UINT32_MAX;
+}
+
 /* ---- whole stacks ---- */
 
 /* An object in an address space: memory address - bias is the object's address. */
@@ -245,7 +270,24 @@ struct perfring_unwind_space {
 	uint32_t nr;
 	uint32_t id; /* not 0; another one for each address space, and when its maps change */
 	bool makes;  /* rows are made where they are missing: this allocates */
+	bool calls;  /* a walk writes return addresses less 1, which is in the call */
 };
+
+/* The map of an address; NULL: none.  At most 32 turns. */
+PERFRING_INNER const struct perfring_unwind_map *perfring_unwind_map_at(const struct perfring_unwind_space *space,
+									uint64_t at)
+{
+	uint32_t low = 0, high = space->nr, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (space->maps[middle].end <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < space->nr && space->maps[low].start <= at ? &space->maps[low] : NULL;
+}
 
 /* The rules that were used last, by address space and ip.  Of one thread, and not of a handler that interrupts its walk. */
 struct perfring_unwind_cache;
@@ -257,7 +299,7 @@ PERFRING_API void perfring_unwind_cache_close(struct perfring_unwind_cache *cach
 /* Walks from the innermost frame, whose registers these are, outwards.  Writes the ip of each frame, the innermost first, and
  * returns how many; at most `most`.  `end` is why there are no more, and the registers are those of the last frame; after
  * PERFRING_UNWIND_FULL those of the next one, from which another walk goes on.  A return address is looked up one byte before
- * it, where the call is. */
+ * it, where the call is.  cache: NULL for a walk without one, which makes no rows. */
 PERFRING_API uint32_t perfring_unwind_walk(const struct perfring_unwind_space *space,
 					   struct perfring_unwind_cache *cache,
 					   struct perfring_unwind_registers *registers,

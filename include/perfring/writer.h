@@ -126,7 +126,8 @@ struct perfring_writer {
 	uint32_t padding;
 	struct perfring_output output;
 	struct perfring_ring ring; /* the mapping, which fork inherits again after close */
-	uint64_t reserved[4];
+	perfring_u64 oldest; /* of a forward ring that overwrites: where its oldest whole record begins */
+	uint64_t reserved[3];
 };
 
 /* A reserved, uncommitted record. */

@@ -11,6 +11,9 @@
 #include <perfring/feature.h>
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
+#include <perfring/jit.h>
+#include <perfring/maps.h>
+#include <perfring/stacks.h>
 #include <perfring/merge.h>
 #include <perfring/reader.h>
 #include <perfring/session.h>
@@ -32,6 +35,9 @@ Test(absent, close_takes_null)
 	perfring_event_names_close(NULL);
 	perfring_events_close(NULL);
 	perfring_format_set_close(NULL);
+	perfring_jit_close(NULL);
+	perfring_stacks_close(NULL);
+	perfring_maps_close(NULL);
 	perfring_merge_close(NULL);
 	perfring_reader_close(NULL);
 	perfring_ring_close(NULL);

@@ -27,6 +27,8 @@
 #include <perfring/feature.h>
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
+#include <perfring/jit.h>
+#include <perfring/maps.h>
 #include <perfring/merge.h>
 #include <perfring/reader.h>
 #include <perfring/session.h>
@@ -34,8 +36,11 @@
 #include <perfring/shared.h>
 #include <perfring/snapshot.h>
 #include <perfring/split.h>
+#include <perfring/stacks.h>
+#include <perfring/symbol.h>
 #include <perfring/unwind.h>
 #ifdef PERFRING_HAS_SOFT
+#include <perfring/profile.h>
 #include <perfring/soft.h>
 #endif
 
@@ -359,6 +364,8 @@ static int unwind_open(void)
 	ret = perfring_unwind_open_sections(&unwind, &sections);
 	if (!ret)
 		ret = perfring_unwind_make(unwind, 0x1000);
+	if (ret >= 0)
+		ret = perfring_unwind_make_all(unwind);
 	if (ret >= 0)
 		ret = perfring_unwind_cache_open(&cache, 64);
 	held(0);
@@ -904,7 +911,7 @@ static int data_create_directory(void)
 	if (ret >= 0)
 		ret = perfring_file_writer_put_item(writer, &item);
 	if (ret >= 0)
-		ret = perfring_file_writer_put_auxtrace(writer, &trace.header, "8 bytes", 8);
+		ret = perfring_file_writer_put_auxtrace(writer, &trace.header, &(struct iovec){(char[8]){"8 bytes"}, 8}, 1);
 	if (ret >= 0)
 		ret = perfring_file_writer_put_cgroups(writer);
 	if (ret >= 0)
@@ -942,6 +949,182 @@ static int object_open(void)
 	return size < 0 ? (int)size : 0;
 }
 
+/* ---- symbol/ ---- */
+
+/* A map of one piece of code, and a dump without any. */
+static int jit_open(void)
+{
+	static const char text[] = "1000 10 code\n";
+	const uint32_t header[10] = {0x4A695444, 1, 40, 62, 0, 7, 0, 0, 0, 0};
+	struct perfring_jit_symbol symbol;
+	struct perfring_jit_dump about;
+	struct perfring_jit *map = NULL, *dump = NULL;
+	int fds[2] = {memfd_create("map", MFD_CLOEXEC), memfd_create("dump", MFD_CLOEXEC)}, ret;
+
+	if (fds[0] < 0 || fds[1] < 0 || write(fds[0], text, sizeof(text) - 1) != sizeof(text) - 1 ||
+	    write(fds[1], header, sizeof(header)) != sizeof(header))
+		return -errno;
+	fails();
+	ret = perfring_jit_open_map(&map, fds[0]);
+	if (!ret)
+		ret = perfring_jit_open_dump(&dump, fds[1], &about);
+	held(0);
+	if (!ret && !perfring_jit_find(map, 0x1008, &symbol))
+		ret = -ENOENT;
+	close(fds[0]);
+	if (!dump)
+		close(fds[1]);
+	perfring_jit_close(map);
+	perfring_jit_close(dump);
+	return ret;
+}
+
+static int jit_file_open(void)
+{
+	int fd = TRY(perfring_jit_file_open(getpid(), "/etc/passwd", 0, 0));
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+static int maps_take(void)
+{
+	struct perfring_record mapping = {.type = PERFRING_RECORD_MMAP2, .misc = PERFRING_RECORD_MISC_USER},
+			       child = {.type = PERFRING_RECORD_FORK};
+	struct {
+		struct perf_event_header header;
+		uint64_t words[3];
+	} fork;
+	struct perfring_maps *maps = NULL;
+	int ret;
+
+	mapping.is.mmap2 = (struct perfring_record_mmap2){.pid = 1, .addr = 0x1000, .len = 0x1000};
+	mapping.is.mmap2.filename = (struct perfring_string){.data = "/a", .size = 2};
+	child.is.fork = (struct perfring_record_fork){.pid = 2, .tid = 2, .ppid = 1, .ptid = 1, .time = 1};
+	if (perfring_record_encode(NULL, &child, &fork, sizeof(fork)) != sizeof(fork))
+		return -EINVAL;
+	fails();
+	ret = perfring_maps_open(&maps);
+	if (!ret)
+		ret = perfring_maps_take_record(maps, &mapping);
+	if (!ret)
+		ret = perfring_maps_take(maps, &(struct perfring_item){.record = &fork.header});
+	held(0);
+	if (!ret && !perfring_maps_find(maps, PERFRING_RECORD_MISC_USER, 2, 0x1000))
+		ret = -ENOENT;
+	perfring_maps_close(maps);
+	return ret;
+}
+
+static int symbols_open(void)
+{
+	const struct perfring_symbol_file file = {.path = "/proc/self/exe"};
+	struct perfring_symbols *symbols = NULL;
+	struct perfring_symbol_object *object = NULL;
+	struct perfring_symbol_state state = {.why = PERFRING_SYMBOL_KNOWN};
+	struct perfring_symbol symbol;
+	int ret;
+
+	fails();
+	ret = perfring_symbols_open(&symbols, NULL);
+	if (!ret)
+		ret = perfring_symbols_get(symbols, &file, &object);
+	held(0);
+	if (ret >= 0) {
+		perfring_symbol_find(object, 0, &symbol);
+		perfring_symbol_state_of(object, &state);
+	}
+	perfring_symbols_close(symbols);
+	return ret < 0 ? ret : state.error;
+}
+
+extern char __executable_start;
+
+/* A sample in this function, of whose stack nothing is known but its ip and sp. */
+static int stacks_open(void)
+{
+	uint64_t here = (uint64_t)(uintptr_t)stacks_open;
+	uint64_t values[] = {0x7000, here}, bytes[16] = {0};
+	struct perfring_record mapping = {.type = PERFRING_RECORD_MMAP2, .misc = PERFRING_RECORD_MISC_USER};
+	struct perfring_sample sample = {
+		.present = PERFRING_SAMPLE_TID | PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER,
+		.pid = 1,
+		.tid = 1,
+		.regs_user = {.values = (const perfring_word *)values, .abi = 2, .mask = 1 << 7 | 1 << 8, .nr = 2, .arch = PERFRING_ARCH_X86},
+		.stack_user = {.data = bytes, .size = sizeof(bytes), .dyn_size = sizeof(bytes)},
+	};
+	struct perfring_maps *maps = NULL;
+	struct perfring_symbols *symbols = NULL;
+	struct perfring_stacks *stacks = NULL;
+	enum perfring_unwind_end end = PERFRING_UNWIND_STEPPED;
+	struct perfring_list chain;
+	int ret;
+
+	mapping.is.mmap2.pid = mapping.is.mmap2.tid = 1;
+	mapping.is.mmap2.addr = here & ~UINT64_C(0xfff);
+	mapping.is.mmap2.len = 0x1000;
+	mapping.is.mmap2.pgoff = mapping.is.mmap2.addr - (uint64_t)(uintptr_t)&__executable_start;
+	mapping.is.mmap2.prot = 5;
+	mapping.is.mmap2.filename = (struct perfring_string){"/proc/self/exe", 15};
+	fails();
+	ret = perfring_maps_open(&maps);
+	if (!ret)
+		ret = perfring_maps_take_record(maps, &mapping);
+	if (!ret)
+		ret = perfring_symbols_open(&symbols, NULL);
+	if (!ret)
+		ret = perfring_stacks_open(&stacks, maps, symbols);
+	if (!ret)
+		ret = perfring_stacks_chain(stacks, &sample, 16, &chain, &end);
+	held(0);
+	perfring_stacks_close(stacks);
+	perfring_symbols_close(symbols);
+	perfring_maps_close(maps);
+	if (ret < 0)
+		return ret;
+	/* what failed last is why there are no tables */
+	return end == PERFRING_UNWIND_WHOLE ? 0 : -errno;
+}
+
+/* ---- profile/ ---- */
+
+static int profile_open(void)
+{
+	struct perfring_profile_sample sample = {.weight = 1, .cpu = PERFRING_PROFILE_NONE};
+	struct perfring_profile_loss loss = {.count = 1, .thread = PERFRING_PROFILE_NONE, .event = PERFRING_PROFILE_NONE};
+	struct perfring_profile_options options = {.flags = PERFRING_PROFILE_SAMPLES, .command = "x"};
+	struct perfring_profile *profile = NULL;
+	int64_t ret;
+
+	fails();
+	ret = perfring_profile_open(&profile, &options);
+	if (!ret)
+		ret = perfring_profile_add_event(profile, &(struct perfring_profile_event){.name = "e"});
+	if (!ret)
+		ret = perfring_profile_add_thread(profile, &(struct perfring_profile_thread){.comm = "x"});
+	if (!ret)
+		ret = perfring_profile_add_frame(profile, &(struct perfring_profile_frame){.name = "f"});
+	if (!ret)
+		ret = perfring_profile_add_stack(profile, PERFRING_PROFILE_NONE, 0);
+	if (!ret)
+		ret = perfring_profile_add_sample(profile, &sample);
+	if (!ret)
+		ret = perfring_profile_add_loss(profile, &loss);
+	held(0);
+	perfring_profile_close(profile);
+	return (int)ret;
+}
+
+static int vdso_open(void)
+{
+	int fd = TRY(perfring_vdso_open());
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ENOENT ? 0 : fd;
+}
+
 /* ---- soft/ ---- */
 
 #ifdef PERFRING_HAS_SOFT
@@ -952,7 +1135,7 @@ static int open_soft(bool is_clock)
 	struct perfring_soft_point *point;
 	int ret = 0;
 
-	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
+	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN;
 	attr.type = PERF_TYPE_SOFTWARE;
 	attr.config = PERF_COUNT_SW_TASK_CLOCK;
 	attr.exclude_kernel = 1;
@@ -971,6 +1154,10 @@ static int open_soft(bool is_clock)
 		ret = perfring_soft_map(event, 4, -1);
 	if (ret >= 0)
 		ret = perfring_soft_join();
+	if (ret >= 0 && is_clock)
+		ret = perfring_soft_set_unwind(event, true);
+	if (ret == -EOPNOTSUPP) /* of this machine's stacks */
+		ret = 0;
 	held(0);
 	if (event)
 		perfring_soft_close(event);
@@ -1108,6 +1295,13 @@ static const struct {
 	SUBJECT(data_create_stream),
 	SUBJECT(data_create_directory),
 	SUBJECT(object_open),
+	SUBJECT(jit_open),
+	SUBJECT(profile_open),
+	SUBJECT(jit_file_open),
+	SUBJECT(maps_take),
+	SUBJECT(symbols_open),
+	SUBJECT(stacks_open),
+	SUBJECT(vdso_open),
 #ifdef PERFRING_HAS_SOFT
 	SUBJECT(soft_open),
 	SUBJECT(soft_open_clock),

@@ -8,7 +8,7 @@
  *     mc_calls KIND RING WATERMARK PREEMPTIONS WRITES CALLER...          every choice
  *     mc_calls -r COUNT KIND RING ...                                    COUNT executions of random choices
  *
- * KIND: stops or overwrites.  RING: bytes of data.  WRITES: the words of each record, a digit each, from 2.  CALLER: what a
+ * KIND: stops, overwrites (backward) or forward (overwrites).  RING: bytes of data.  WRITES: the words of each record, a digit each, from 2.  CALLER: what a
  * thread does, a letter each: p pause, u resume, w sleep until a crossing, r arm for the next record and sleep until it comes, R
  * the same, and drain in between, d drain, s snapshot.  Exit status: 0 and a line of figures; 1 and the trace of what went wrong; 2 usage.
  *
@@ -64,7 +64,7 @@ static struct perfring_ring ring;
 static unsigned char joint[65536];
 
 static struct {
-	bool overwrites;
+	bool overwrites, forward;
 	uint64_t ring, watermark;
 	unsigned preemptions, callers;
 	char **programs; /* of the writer, then of callers */
@@ -101,6 +101,7 @@ static const char *name_of(const void *word)
 	       : word == &writer.position ? "position"
 	       : word == &writer.limit    ? "limit"
 	       : word == &state->claimed  ? "state's claimed"
+	       : word == &state->oldest   ? "oldest"
 	       : word == &state->pending  ? "pending"
 	       : word == &state->armed    ? "armed"
 	       : word == &state->paused   ? "paused"
@@ -379,7 +380,8 @@ static void begin(void)
 	ring.size = bound.ring;
 	ring.span = 2 * bound.ring;
 	ring.fd = -1;
-	ring.flags = PERFRING_RING_OWN | (bound.overwrites ? PERFRING_RING_OVERWRITE | PERFRING_RING_BACKWARD : 0);
+	ring.flags = PERFRING_RING_OWN | (bound.overwrites ? PERFRING_RING_OVERWRITE : 0u) |
+		     (bound.overwrites && !bound.forward ? PERFRING_RING_BACKWARD : 0u);
 	writer.page = page_of();
 	writer.data = memory.data;
 	writer.mask = bound.ring - 1;
@@ -417,12 +419,13 @@ int main(int argc, char **argv)
 		argc -= 2;
 		argv += 2;
 	}
-	if (argc < 7 || argc > 5 + MAX_THREADS || (strcmp(argv[1], "stops") && strcmp(argv[1], "overwrites"))) {
+	bound.forward = argc > 1 && !strcmp(argv[1], "forward");
+	bound.overwrites = bound.forward || (argc > 1 && !strcmp(argv[1], "overwrites"));
+	if (argc < 7 || argc > 5 + MAX_THREADS || (strcmp(argv[1], "stops") && !bound.overwrites)) {
 		fprintf(stderr,
-			"usage: mc_calls [-r COUNT] stops|overwrites RING WATERMARK PREEMPTIONS WRITES CALLER...\n");
+			"usage: mc_calls [-r COUNT] stops|overwrites|forward RING WATERMARK PREEMPTIONS WRITES CALLER...\n");
 		return 2;
 	}
-	bound.overwrites = !strcmp(argv[1], "overwrites");
 	bound.ring = strtoull(argv[2], NULL, 0);
 	bound.watermark = strtoull(argv[3], NULL, 0);
 	bound.preemptions = (unsigned)atoi(argv[4]);

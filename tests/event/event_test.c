@@ -401,8 +401,12 @@ Test(event, every_errno_has_a_sentence)
 		cr_assert_eq((int64_t)strlen(text), length);
 		cr_assert_eq(text[length - 1], '.');
 		for (size_t size = 0; size < 40; size++) {
+			int64_t again;
+
 			memset(text, 'z', sizeof(text));
-			cr_assert_eq(perfring_event_explain(-error, &attr, 1, 0, text, size), length);
+			again = perfring_event_explain(-error, &attr, 1, 0, text, size);
+			/* of EBUSY: who has events open by then */
+			cr_assert(error == EBUSY ? again > 20 : again == length);
 			cr_assert_eq(text[size], 'z');
 		}
 	}

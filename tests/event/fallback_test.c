@@ -35,6 +35,7 @@ static struct kernel {
 	bool no_pmu;
 	bool no_branches;
 	bool no_clocks;
+	bool no_exclusion; /* its PMU counts all */
 	bool not_the_kernel; /* what it permits */
 	int error;           /* says this to all */
 	int calls;
@@ -87,6 +88,9 @@ static int answer(void *sent)
 	if (attr->type != 1 && attr->precise_ip > kernel.precise)
 		return EOPNOTSUPP;
 	if (attr->use_clockid && kernel.no_clocks)
+		return EINVAL;
+	if (kernel.no_exclusion && (attr->exclude_user || attr->exclude_kernel || attr->exclude_hv ||
+				    attr->exclude_idle || attr->exclude_host || attr->exclude_guest))
 		return EINVAL;
 	return 0;
 }
@@ -391,6 +395,34 @@ Test(fallback, only_of_the_kernel)
 		attr.branch_sample_type = PERF_SAMPLE_BRANCH_ANY | PERF_SAMPLE_BRANCH_KERNEL;
 		cr_assert_eq(try_it(&attr, PERFRING_FALLBACK_ALL, &taken), -EACCES);
 		cr_assert_eq(taken, 0);
+	}
+}
+
+/* As PMUs without exclusion: an event that leaves out guests counts them too, one of guests alone is refused. */
+Test(fallback, guests_that_cannot_be_left_out)
+{
+	for (int i = 0; i < 8; i++) {
+		struct perf_event_attr attr = cycles(), asked;
+		char text[256];
+		uint64_t taken = 99;
+		int fd;
+
+		begin();
+		kernel.no_exclusion = true;
+		attr.exclude_guest = (unsigned)i & 1;
+		attr.exclude_host = (unsigned)i >> 1 & 1;
+		attr.exclude_user = (unsigned)i >> 2 & 1;
+		asked = attr;
+		fd = try_it(&attr, PERFRING_FALLBACK_ALL, &taken);
+		cr_assert(i > 1 ? fd == -EINVAL : fd >= 0, "%d: %d", i, fd);
+		if (i > 1)
+			continue;
+		close(fd);
+		cr_assert_eq(taken, i ? PERFRING_FALLBACK_GUESTS : 0);
+		cr_assert_eq(attr.exclude_guest, 0);
+		perfring_fallback_explain(taken, &asked, &attr, text, sizeof(text));
+		cr_assert_str_eq(text, i ? "cycles: its PMU cannot leave guests out: what they do is counted too." : "");
+		cr_assert_eq(try_it(&asked, PERFRING_FALLBACK_ALL & ~PERFRING_FALLBACK_GUESTS, &taken) < 0, i > 0);
 	}
 }
 
@@ -874,9 +906,46 @@ Test(fallback, no_rule_for_another_errno)
 	perfring_event_explain(-ESRCH, &attr, 12345, -1, text, sizeof(text));
 	expect_words(text, (const char *const[]){"no thread 12345", NULL});
 	perfring_event_explain(-EBUSY, &attr, 0, -1, text, sizeof(text));
-	expect_words(text, (const char *const[]){"holds the PMU exclusively", NULL});
+	expect_words(text, (const char *const[]){"serves one user at a time", NULL});
 	perfring_event_explain(-ENFILE, &attr, 0, -1, text, sizeof(text));
 	expect_words(text, (const char *const[]){"fs.file-max", NULL});
+}
+
+/* Who has events open is named, unless enough others are. */
+Test(fallback, who_holds_a_pmu)
+{
+	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_DUMMY};
+	char text[1024], who[64];
+	int ready[2], over[2];
+	char byte;
+	pid_t child;
+
+	attr.exclude_kernel = attr.exclude_hv = 1;
+	cr_assert_eq(pipe(ready) | pipe(over), 0);
+	child = fork();
+	if (!child) {
+		int fd;
+
+		prctl(PR_SET_NAME, "hol\033der");
+		fd = perfring_event_open(&attr, 0, -1, -1, 0);
+		close(over[1]);
+		if (write(ready[1], fd < 0 ? "n" : "y", 1) == 1 && read(over[0], &byte, 1) == 0)
+			_exit(0);
+		_exit(1);
+	}
+	close(over[0]);
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	if (byte == 'y')
+		perfring_event_explain(-EBUSY, &attr, 0, -1, text, sizeof(text));
+	close(over[1]);
+	waitpid(child, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+	if (byte != 'y')
+		cr_skip_test("SKIP-ENV: perf_event_open: refused: a dummy event");
+	snprintf(who, sizeof(who), "hol?der (%d)", (int)child);
+	cr_assert(strstr(text, who) || strstr(text, "perhaps more"), "%s", text);
+	cr_assert_not_null(strstr(text, "end what uses it"), "%s", text);
 }
 
 /* What locked memory is for is rings, not events. */

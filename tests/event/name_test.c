@@ -1164,14 +1164,10 @@ static int perf_prints(const char *text, struct perf_event_attr *attrs, int buff
 	return unknown ? -1 : count;
 }
 
-static void expect_perfs(const char *text, const struct perf_event_attr *ours, const struct perf_event_attr *perfs,
-			 bool guest)
+static void expect_perfs(const char *text, const struct perf_event_attr *ours, const struct perf_event_attr *perfs)
 {
 	struct perf_event_attr theirs = *perfs;
 
-	/* perf leaves guests in as soon as a modifier other than u, p and G is there; we change nothing then. */
-	if (!guest)
-		theirs.exclude_guest = ours->exclude_guest;
 	cr_assert_eq(ours->type, theirs.type, "%s: type %u, perf's %u", text, ours->type, theirs.type);
 	cr_assert_eq(ours->config, theirs.config, "%s: config 0x%llx, perf's 0x%llx", text, ours->config,
 		     theirs.config);
@@ -1194,7 +1190,6 @@ static void need_perf(void)
 
 Test(name, as_perf_has_it, .timeout = 120)
 {
-	/* ~ in front: whether guests are in is perf's own doing */
 	static const char *const TEXTS[] = {
 		"cycles",
 		"cpu-cycles",
@@ -1224,31 +1219,31 @@ Test(name, as_perf_has_it, .timeout = 120)
 		"bpf-output",
 		"cgroup-switches",
 		"cycles:u",
-		"~cycles:k",
-		"~cycles:h",
+		"cycles:k",
+		"cycles:h",
 		"cycles:uk",
 		"cycles:uh",
-		"~cycles:kh",
+		"cycles:kh",
 		"cycles:p",
 		"cycles:pp",
 		"cycles:ppp",
 		"cycles:upp",
-		"~cycles:G",
+		"cycles:G",
 		"cycles:H",
 		"cycles:GH",
-		"~cycles:I",
-		"~cycles:D",
-		"~cycles:e",
-		"~cycles:S",
+		"cycles:I",
+		"cycles:D",
+		"cycles:e",
+		"cycles:S",
 		"cycles:uD",
-		"~cycles:kID",
+		"cycles:kID",
 		"cs:u",
-		"~cs:k",
+		"cs:k",
 		"page-faults:up",
 		"cpu-clock:uH",
 		"cycles/period=1000/",
 		"cycles/name=x/u",
-		"~cs/period=3/k",
+		"cs/period=3/k",
 		"r1a8",
 		"r1a8:u",
 		"r00ff",
@@ -1267,7 +1262,7 @@ Test(name, as_perf_has_it, .timeout = 120)
 		"sched:sched_switch",
 		"sched:sched_switch:u",
 		"raw_syscalls:sys_enter",
-		"~raw_syscalls:sys_exit:k",
+		"raw_syscalls:sys_exit:k",
 		"software/config=1/",
 		"software/config=3/u",
 		"software/config=2,config1=5/",
@@ -1284,7 +1279,7 @@ Test(name, as_perf_has_it, .timeout = 120)
 		"cpu/event=0x3c/",
 		"cpu/event=0x3c,umask=1/",
 		"cpu/event=60,umask=0x1/u",
-		"~cpu/event=0x3c/k",
+		"cpu/event=0x3c/k",
 		"cpu/event=0x3c/pp",
 		"cpu/cpu-cycles/",
 		"cpu/cache-misses/",
@@ -1305,7 +1300,7 @@ Test(name, as_perf_has_it, .timeout = 120)
 
 	need_perf();
 	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(*TEXTS); i++) {
-		const char *text = TEXTS[i] + (TEXTS[i][0] == '~');
+		const char *text = TEXTS[i];
 		struct perf_event_attr ours = {.size = sizeof(ours), .exclude_guest = 1};
 		struct perfring_fault fault = {-1, "none"};
 		int count = perf_prints(text, perfs, 32), error;
@@ -1315,7 +1310,7 @@ Test(name, as_perf_has_it, .timeout = 120)
 		error = perfring_event_parse(text, &ours, &fault);
 		cr_assert_eq(error, 0, "%s: %s", text, fault.what);
 		ours.sample_period = ours.freq = 0;
-		expect_perfs(text, &ours, &perfs[0], text == TEXTS[i]);
+		expect_perfs(text, &ours, &perfs[0]);
 		compared++;
 	}
 	cr_assert_geq(compared, 60, "%d compared", compared);
@@ -1327,17 +1322,16 @@ Test(name, groups_as_perf_has_them)
 	static const struct {
 		const char *text;
 		int count;
-		bool guest;
 	} TEXTS[] = {
-		{"{cs,page-faults}", 2, true},
-		{"{cs,page-faults}:u", 2, true},
-		{"{cs:u,page-faults}:k", 2, false},
-		{"{cs, page-faults:u},cpu-clock", 3, true},
-		{"cs ,{page-faults},task-clock:u", 3, true},
-		{"{cs:p,page-faults}:p", 2, true},
-		{"{cs,page-faults:u,minor-faults}:S", 3, false},
-		{"{sched:sched_switch,cs}:u,{cpu-clock,dummy}:k", 4, false},
-		{"software/config=3/u,cs:u", 1, true}, /* alike: seen as one */
+		{"{cs,page-faults}", 2},
+		{"{cs,page-faults}:u", 2},
+		{"{cs:u,page-faults}:k", 2},
+		{"{cs, page-faults:u},cpu-clock", 3},
+		{"cs ,{page-faults},task-clock:u", 3},
+		{"{cs:p,page-faults}:p", 2},
+		{"{cs,page-faults:u,minor-faults}:S", 3},
+		{"{sched:sched_switch,cs}:u,{cpu-clock,dummy}:k", 4},
+		{"software/config=3/u,cs:u", 1}, /* alike: seen as one */
 	};
 	struct perf_event_attr perfs[32];
 	int compared = 0;
@@ -1354,12 +1348,37 @@ Test(name, groups_as_perf_has_them)
 		cr_assert_eq(perfring_events_open(&events), 0);
 		cr_assert_eq(perfring_events_add(events, TEXTS[i].text, &base, NULL), 0);
 		for (int j = 0; j < count; j++)
-			expect_perfs(TEXTS[i].text, perfring_events_at(events, (uint32_t)j)->attr, &perfs[j],
-				     TEXTS[i].guest);
+			expect_perfs(TEXTS[i].text, perfring_events_at(events, (uint32_t)j)->attr, &perfs[j]);
 		perfring_events_close(events);
 		compared++;
 	}
 	cr_assert_geq(compared, 8);
+}
+
+/* perfring_event_callchain sets what the term does, whatever was set before. */
+Test(name, call_chains)
+{
+	static const char *const WAYS[] = {"no", "fp", "dwarf", "lbr"};
+
+	for (size_t i = 0; i < sizeof(WAYS) / sizeof(*WAYS); i++) {
+		struct perf_event_attr term = {.size = sizeof(term)}, attr = {.size = PERF_ATTR_SIZE_VER0};
+		char text[64];
+		int error;
+
+		snprintf(text, sizeof(text), "cs/call-graph=%s/", WAYS[i]);
+		error = perfring_event_parse(text, &term, NULL);
+		cr_assert(!error || (i == 2 && !perfring_event_unwind_registers()), "%s", text);
+		cr_assert_eq(perfring_event_callchain(WAYS[i], strlen(WAYS[i]), &attr), error);
+		if (error)
+			continue;
+		attr.size = term.size;
+		attr.type = term.type;
+		attr.config = term.config;
+		cr_assert_eq(memcmp(&attr, &term, sizeof(attr)), 0, "%s", text);
+	}
+	for (size_t length = 0; length < 4; length++)
+		cr_assert_eq(perfring_event_callchain("lbrr", length == 3 ? 4 : length, &(struct perf_event_attr){0}),
+			     -EINVAL);
 }
 
 /* The ways to write a cache event: each name with each operation and with a result, and each result. */
@@ -1404,7 +1423,7 @@ Test(name, caches_as_perf_has_them, .timeout = 120)
 					continue;
 				}
 				cr_assert_eq(perfring_event_parse(text, &ours, NULL), 0, "%s", text);
-				expect_perfs(text, &ours, &perfs[0], true);
+				expect_perfs(text, &ours, &perfs[0]);
 				compared++;
 			}
 	printf("compared %d texts with perf, which does not know %d\n", compared, unknown);

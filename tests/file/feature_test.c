@@ -704,7 +704,7 @@ static void lie(bool is_foreign, bool is_stream)
 	}
 	cr_assert_eq(perfring_file_writer_begin(writer), 0);
 	cr_assert_eq(perfring_file_writer_end_round(writer), 0);
-	cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, "8 bytes ", 8), 0);
+	cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, &(struct iovec){(char[8]){"8 bytes"}, 8}, 1), 0);
 	end(writer, fd);
 	file = get_file(&size);
 	remove_folder();

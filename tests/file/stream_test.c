@@ -957,10 +957,13 @@ Test(stream, traces)
 				uint64_t size, offset, reference;
 				uint32_t index, tid, cpu, reserved;
 			} record = {{PERFRING_RECORD_AUXTRACE, 0, 48}, sizes[i] + 1, 0, 0, 0, 0, 0, 0};
+			const size_t first = sizes[i] / 3;
+			const struct iovec pieces[5] = {{trace, first}, {trace + first, sizes[i] - first}};
 
-			cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, trace, sizes[i]), -EINVAL);
+			cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, pieces, 2), -EINVAL);
 			record.size = sizes[i];
-			cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, trace, sizes[i]), 0);
+			cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, pieces, 5), -EINVAL);
+			cr_assert_eq(perfring_file_writer_put_auxtrace(writer, &record.header, pieces, 2), 0);
 			write_timed(writer, i + 1);
 		}
 		end(writer, fd);

@@ -527,6 +527,7 @@ static void soak_run(bool idle)
 	action.sa_handler = soak_level_2;
 	sigaddset(&action.sa_mask, SIGRTMIN + 1);
 	cr_assert_eq(sigaction(SIGRTMIN + 2, &action, NULL), 0);
+	sigaddset(&action.sa_mask, SIGRTMIN + 2);
 	soak_timers[0] = soak_timer(SIGRTMIN + 1);
 	soak_timers[1] = soak_timer(SIGRTMIN + 2);
 	until = soak_until = seconds_now() + soak_seconds() / 4;
@@ -543,6 +544,8 @@ static void soak_run(bool idle)
 		}
 #ifdef NESTED_ONE_DEEP
 		nanosleep(&(struct timespec){0, 1}, NULL); /* where it lets signals in */
+		/* Where it runs a handler that it had put off, within another one that it had, it leaves all signals blocked. */
+		pthread_sigmask(SIG_UNBLOCK, &action.sa_mask, NULL);
 #endif
 	} while (!__atomic_load_n(&soak_got->bad, __ATOMIC_ACQUIRE) &&
 		 (seconds_now() < until || ((soak_others_lag(idle) || soak_signals_lag()) && seconds_now() < until + 20)));

@@ -288,7 +288,6 @@ Test(ring, a_high_descriptor)
 Test(ring, options_that_exclude_one_another)
 {
 	static const uint32_t bad[] = {
-		PERFRING_RING_OVERWRITE,
 		PERFRING_RING_STRICT | PERFRING_RING_LEASED,
 		PERFRING_RING_LOST_FILLERS,
 		PERFRING_RING_LEASED | PERFRING_RING_LOST_FILLERS,
@@ -966,7 +965,7 @@ Test(ring, one_thing_wrong)
 		{"version", MEMBER(version), 2056, 2, 4},
 		{"version", MEMBER(version), 2056, 0, 4},
 		{"flags", MEMBER(flags), 2060, 0xffffffff, 4},
-		{"OVERWRITE alone", MEMBER(flags), 2060, 1, 4},
+		{"OVERWRITE and STRICT", MEMBER(flags), 2060, 5, 4},
 		{"STRICT and LEASED", MEMBER(flags), 2060, 12, 4},
 		{"data_offset", 1040, 1040, 0, 8},
 		{"data_offset", 1040, 1040, 8192, 8},

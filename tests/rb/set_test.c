@@ -129,6 +129,8 @@ Test(set, keeps_what_cannot_be_a_thread_ring)
 	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), -EINVAL);
 	cr_assert_eq(perfring_cpus_open(&cpus, &ring, NULL), -EINVAL);
 	ring.flags = PERFRING_RING_BACKWARD;
+	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), -EINVAL, "nobody could read it");
+	ring.flags = PERFRING_RING_OVERWRITE;
 	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), -EINVAL);
 	ring.flags = 0;
 	ring.file = "/tmp/perfring_set_test";

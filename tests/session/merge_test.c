@@ -460,6 +460,7 @@ Test(merge, kernel_events_and_a_ring_of_ours)
 	struct stream ours;
 	uint64_t by[3] = {0}, last = 0, fell = 0, changes = 0, late = 0, written = 0, alone = 0;
 	uint32_t before = 9;
+	bool is_first_over = false;
 	int gates[2][2];
 	pid_t children[2];
 
@@ -474,6 +475,9 @@ Test(merge, kernel_events_and_a_ring_of_ours)
 				for (uint64_t n = 0; n < (i ? LONG : SHORT); n += 50) {
 					touch_pages(50);
 					usleep(500);
+					/* half of them when the other's end has been seen */
+					if (n == LONG / 2 && read(gates[i][0], &gate, 1) != 1)
+						break;
 				}
 			syscall(SYS_exit_group, 0);
 		}
@@ -490,6 +494,10 @@ Test(merge, kernel_events_and_a_ring_of_ours)
 		uint32_t from;
 
 		cr_assert_geq(perfring_merge_wait(merge, 5), 0);
+		if (!is_first_over && perfring_session_is_over(sessions[0])) {
+			is_first_over = true;
+			cr_assert_eq(write(gates[1][1], "x", 1), 1);
+		}
 		if (written < 500) {
 			clock_gettime(CLOCK_MONOTONIC, &now);
 			cr_assert(stream_write(&ours, 500, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,

@@ -1,4 +1,4 @@
-/* moment_test.c - snapshots of backward rings: the newest records, whole, in order; what the pause costs is counted. */
+/* moment_test.c - snapshots of rings that overwrite: the newest records, whole, in order; what the pause costs is counted. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -28,11 +28,17 @@ struct rig {
 	struct stream streams[2];
 };
 
-static void rig_open(struct rig *rig)
+/* second: the flags of the second ring. */
+static void rig_open_as(struct rig *rig, uint32_t second)
 {
 	rig->session = stream_session(100, 2, PERFRING_SESSION_BACKWARD);
-	for (int i = 0; i < 2; i++)
-		stream_open(&rig->streams[i], rig->session, 1, FALLS, 0, -1);
+	stream_open(&rig->streams[0], rig->session, 1, FALLS, 0, -1);
+	stream_open(&rig->streams[1], rig->session, 1, second, 0, -1);
+}
+
+static void rig_open(struct rig *rig)
+{
+	rig_open_as(rig, FALLS);
 }
 
 static void rig_close(struct rig *rig)
@@ -47,13 +53,13 @@ static uint64_t number_of(const struct perfring_item *item)
 	return ((const struct stream_sample *)(const void *)item->record)->number;
 }
 
-Test(moment, in_time_order_and_each_counted_once)
+static void count_once(uint32_t second)
 {
 	struct perfring_totals totals;
 	struct perfring_item item;
 	struct rig rig;
 
-	rig_open(&rig);
+	rig_open_as(&rig, second);
 	/* The ring holds 128 of 32 bytes. */
 	for (uint64_t i = 0; i < 300; i++)
 		cr_assert(stream_write(&rig.streams[i % 2], 100 + i % 2, 1000 + i, i));
@@ -97,6 +103,12 @@ Test(moment, in_time_order_and_each_counted_once)
 	rig_close(&rig);
 }
 
+Test(moment, in_time_order_and_each_counted_once)
+{
+	count_once(FALLS);
+	count_once(PERFRING_RING_OVERWRITE);
+}
+
 Test(moment, sorts_what_is_nearly_sorted)
 {
 	struct perfring_totals totals;
@@ -118,6 +130,50 @@ Test(moment, sorts_what_is_nearly_sorted)
 	rig_close(&rig);
 }
 
+/* A snapshot whose only span is the second ring's, with a page of samples. */
+static void take_page(struct rig *rig, struct perfring_span *span)
+{
+	cr_assert_eq(perfring_session_snapshot(rig->session), 0);
+	cr_assert_eq(perfring_session_next_span(rig->session, span), 1);
+	cr_assert_eq(span->ring, 1);
+	cr_assert_eq(span->count, 1);
+	cr_assert_eq(span->size, PAGE);
+	cr_assert_eq(span->records, 128);
+	cr_assert_eq(span->samples, 128);
+}
+
+/* As the writer wrote them. */
+Test(moment, spans_of_forward_rings_are_oldest_first)
+{
+	struct perfring_totals totals;
+	struct perfring_span span;
+	struct rig rig;
+
+	rig_open_as(&rig, PERFRING_RING_OVERWRITE);
+	for (uint64_t i = 0; i < 200; i++)
+		stream_write(&rig.streams[1], 101, 1000 + i, i);
+	for (int again = 0; again < 2; again++) {
+		take_page(&rig, &span);
+		for (uint64_t i = 0; i < 128; i++)
+			cr_assert_eq(((const struct stream_sample *)span.pieces[0].iov_base)[i].number, 72 + i);
+		cr_assert_eq(perfring_session_next_span(rig.session, &span), 0);
+		perfring_session_return(rig.session);
+		perfring_session_totals(rig.session, &totals);
+		cr_assert_eq(totals.samples, 128);
+		cr_assert_eq(totals.bytes, PAGE);
+		cr_assert_eq(totals.first_time, 1072);
+	}
+	/* Two more: counted once, they alone. */
+	stream_write(&rig.streams[1], 101, 1200, 200);
+	stream_write(&rig.streams[1], 101, 1201, 201);
+	cr_assert_eq(perfring_session_snapshot(rig.session), 0);
+	cr_assert_eq(perfring_session_next_span(rig.session, &span), 1);
+	perfring_session_return(rig.session);
+	perfring_session_totals(rig.session, &totals);
+	cr_assert_eq(totals.samples, 130);
+	rig_close(&rig);
+}
+
 Test(moment, spans_are_newest_first)
 {
 	struct perfring_totals totals;
@@ -128,13 +184,7 @@ Test(moment, spans_are_newest_first)
 	for (uint64_t i = 0; i < 200; i++)
 		stream_write(&rig.streams[1], 101, 1000 + i, i);
 	for (int again = 0; again < 2; again++) {
-		cr_assert_eq(perfring_session_snapshot(rig.session), 0);
-		cr_assert_eq(perfring_session_next_span(rig.session, &span), 1);
-		cr_assert_eq(span.ring, 1);
-		cr_assert_eq(span.count, 1);
-		cr_assert_eq(span.size, PAGE);
-		cr_assert_eq(span.records, 128);
-		cr_assert_eq(span.samples, 128);
+		take_page(&rig, &span);
 		for (uint64_t i = 0; i < 128; i++)
 			cr_assert_eq(((const struct stream_sample *)span.pieces[0].iov_base)[i].number, 199 - i);
 		cr_assert_eq(perfring_session_next_span(rig.session, &span), 0);

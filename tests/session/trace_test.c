@@ -308,6 +308,42 @@ static void flat_write(struct flat *flat, uint64_t size)
 	perfring_page_publish_aux(flat->ring.page, head + size);
 }
 
+/* As Intel PT's, in snapshots: the position is reduced by the size. */
+Test(trace, laps_that_are_not_counted)
+{
+	struct perfring_aux_piece piece;
+	struct flat flat;
+
+	flat_open(&flat, 0, PERFRING_RING_OVERWRITE);
+	flat.session->rings[0]->aux->fd = INT32_MAX; /* as if the session had mapped it */
+	flat_write(&flat, 3000);
+	perfring_session_flush(flat.session);
+	cr_assert_eq(perfring_session_next_aux(flat.session, &piece), 1);
+	cr_assert_eq(piece.position, 0);
+	cr_assert_eq(piece.size, 3000, "the rest was never written");
+	perfring_session_return(flat.session);
+	for (uint64_t round = 0; round < 3; round++) {
+		uint64_t head = 2 * PAGE + 1000 + round * 500;
+
+		for (uint64_t i = head - 2 * PAGE; i < head; i++)
+			flat.bytes[i % (2 * PAGE)] = byte_of(i);
+		flat.ring.page->aux_head = head - 2 * PAGE;
+		perfring_session_flush(flat.session);
+		cr_assert_eq(perfring_session_next_aux(flat.session, &piece), 1);
+		cr_assert_eq(piece.position, head - 2 * PAGE);
+		cr_assert_eq(piece.size, 2 * PAGE - piece.position);
+		cr_assert(is_right(&piece));
+		perfring_session_flush(flat.session); /* in the middle: nothing is lost or twice */
+		cr_assert_eq(perfring_session_next_aux(flat.session, &piece), 1);
+		cr_assert_eq(piece.position, 2 * PAGE);
+		cr_assert_eq(piece.size, head - 2 * PAGE);
+		cr_assert(is_right(&piece));
+		cr_assert_eq(perfring_session_next_aux(flat.session, &piece), 0);
+		perfring_session_return(flat.session);
+	}
+	flat_close(&flat);
+}
+
 Test(trace, what_runs_over_the_end_comes_in_two)
 {
 	struct perfring_aux_piece piece;

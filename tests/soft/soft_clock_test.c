@@ -14,6 +14,7 @@ static void strike(const char *name);
 #include <sys/wait.h>
 #include <ucontext.h>
 #include "machine.h"
+#include "signal_frame.h"
 #include "soft/timer.c"
 
 TestSuite(soft_clock, .timeout = 60);
@@ -582,7 +583,7 @@ Test(soft_clock, the_programs_alternate_stack_stays)
 /* The kernel's frame fits, a tick does not: it is missed, and nothing below is written. */
 Test(soft_clock, a_tick_without_space_is_missed)
 {
-	size_t size = (size_t)sysconf(_SC_MINSIGSTKSZ) + 2048;
+	size_t size = signal_frame_size() + 2048;
 	struct perfring_soft_event *event;
 
 	NEEDS_SIGNALS_AT_ONCE();
@@ -1095,7 +1096,7 @@ static void *burn_and_stay(void *said)
 	return NULL;
 }
 
-Test(soft_clock, a_delete_waits_for_the_handler)
+Test(soft_clock, a_close_waits_for_the_handler)
 {
 	struct perfring_soft_event *event = open_clock(PERF_COUNT_SW_CPU_CLOCK, MS, PERFRING_SOFT_PROCESS);
 	pthread_t thread;
@@ -1104,14 +1105,9 @@ Test(soft_clock, a_delete_waits_for_the_handler)
 	cr_assert_eq(pthread_create(&thread, NULL, burn_and_stay, NULL), 0);
 	while (!PERFRING_LOAD(&entered))
 		doze(MS);
-	pthread_mutex_lock(&perfring_soft_lock);
-	for (uint32_t i = 0; i < event->threads; i++)
-		if (event->instances[i]->thread != perfring_soft_self)
-			perfring_soft_timer_delete(event->instances[i]);
-	cr_assert_eq(PERFRING_LOAD(&left), 1);
-	pthread_mutex_unlock(&perfring_soft_lock);
-	pthread_join(thread, NULL);
 	perfring_soft_close(event);
+	cr_assert_eq(PERFRING_LOAD(&left), 1);
+	pthread_join(thread, NULL);
 }
 
 /* ---- who programs ---- */
@@ -1131,7 +1127,7 @@ static void enable_behind(const char *name)
 		return;
 	struck = NULL;
 	PERFRING_STORE(&stricken->on, 0);
-	perfring_soft_timer_start(instance_of(stricken));
+	start(instance_of(stricken));
 }
 
 Test(soft_clock, a_handler_stops_no_timer_that_was_started_since)
@@ -1156,9 +1152,9 @@ static void overtake(const char *name)
 		return;
 	struck = NULL;
 	if (instance_of(stricken)->due)
-		perfring_soft_timer_stop(instance_of(stricken));
+		stop_clock(&instance_of(stricken)->counter);
 	else
-		perfring_soft_timer_start(instance_of(stricken));
+		start_clock(&instance_of(stricken)->counter);
 }
 
 Test(soft_clock, the_last_change_wins)
@@ -1166,16 +1162,16 @@ Test(soft_clock, the_last_change_wins)
 	stricken = open_clock(PERF_COUNT_SW_CPU_CLOCK, 100000 * (uint64_t)MS, PERFRING_SOFT_THREAD);
 	cr_assert_not(is_armed(stricken));
 	struck = overtake;
-	perfring_soft_timer_start(instance_of(stricken));
+	start_clock(&instance_of(stricken)->counter);
 	cr_assert_null(struck);
 	cr_assert_not(is_armed(stricken));
-	perfring_soft_timer_start(instance_of(stricken));
+	start_clock(&instance_of(stricken)->counter);
 	cr_assert(is_armed(stricken));
 	struck = overtake;
-	perfring_soft_timer_stop(instance_of(stricken));
+	stop_clock(&instance_of(stricken)->counter);
 	cr_assert_null(struck);
 	cr_assert(is_armed(stricken));
-	perfring_soft_timer_stop(instance_of(stricken));
+	stop_clock(&instance_of(stricken)->counter);
 	cr_assert_not(is_armed(stricken));
 	perfring_soft_close(stricken);
 }

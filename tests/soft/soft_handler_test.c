@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -252,6 +253,127 @@ Test(soft_handler, a_handler_forks)
 }
 
 /* A clock's tick, in the timer's handler. */
+/* In the child, in the middle of the raise: what it closes is in use until the raise returns. */
+struct closes {
+	struct perfring_soft_event *events[3];
+	pid_t child;
+	bool again; /* joins, raises, forks and closes in that child too */
+};
+
+static void fork_and_close(const struct perfring_soft_overflow *overflow, void *of)
+{
+	struct closes *closes = of;
+	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY};
+	struct perfring_soft_event *own;
+
+	(void)overflow;
+	if (closes->child)
+		return;
+	closes->child = fork();
+	if (closes->child)
+		return;
+	alarm(30);
+	for (unsigned i = 0; i < 2; i++)
+		perfring_soft_close(closes->events[i]);
+	if (!closes->again)
+		return;
+	/* Its own events end at once: no grace period waits for the parent's raise. */
+	if (perfring_soft_open(&own, &attr, PERFRING_SOFT_PROCESS, NULL))
+		_exit(2);
+	perfring_soft_close(own);
+}
+
+Test(soft_handler, a_child_closes_what_the_raise_uses)
+{
+	struct perfring_soft_point *point = perfring_soft_define("closes");
+	struct perf_event_attr attr = attr_of(point);
+	struct closes closes;
+	int status;
+
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN;
+	for (unsigned turn = 0; turn < 2; turn++) {
+		closes = (struct closes){.again = turn};
+		/* The last opened comes first: the others are still to count when it forks. */
+		for (unsigned i = 0; i < 3; i++)
+			closes.events[i] = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+		cr_assert_eq(perfring_soft_map(closes.events[0], 1, -1), 0);
+		cr_assert_eq(perfring_soft_set_handler(closes.events[1], fork_and_close, &closes), 0);
+		perfring_soft_raise(point, 3, 0, NULL, 0);
+		if (!closes.child) {
+			perfring_soft_close(closes.events[2]); /* frees all */
+			for (uint32_t i = 0; i < SOFT_BLOCK; i++)
+				if (perfring_soft_blocks[0][i].raises_on ||
+				    perfring_soft_blocks[0][i].inside % SOFT_SECTION)
+					_exit(3);
+			_exit(0);
+		}
+		cr_assert_gt(closes.child, 0);
+		cr_assert_eq(waitpid(closes.child, &status, 0), closes.child);
+		cr_assert_eq(status, 0, "%x", (unsigned)status);
+		for (unsigned i = 0; i < 3; i++) {
+			cr_assert_eq(value(closes.events[i]), 3);
+			perfring_soft_close(closes.events[i]);
+		}
+	}
+}
+
+static uint32_t is_called; /* in the timer's handler; 2: its event is being closed */
+
+static void fork_under_close(const struct perfring_soft_overflow *overflow, void *of)
+{
+	pid_t child;
+	int status;
+
+	(void)overflow;
+	if (PERFRING_LOAD(&is_called))
+		return;
+	PERFRING_STORE(&is_called, 1);
+	while (PERFRING_LOAD(&is_called) != 2)
+		;
+	child = fork();
+	if (!child)
+		_exit(0);
+	if (child > 0 && waitpid(child, &status, 0) == child && !status)
+		PERFRING_STORE((uint32_t *)of, 1);
+}
+
+static void told_of_close(const char *name)
+{
+	if (!strcmp(name, "event_unlinked"))
+		PERFRING_STORE(&is_called, 2);
+}
+
+static void *close_meanwhile(void *event)
+{
+	while (!PERFRING_LOAD(&is_called))
+		sched_yield();
+	struck = told_of_close;
+	perfring_soft_close(event);
+	return NULL;
+}
+
+/* Of a clock, whose timers end before it is freed. */
+Test(soft_handler, a_handler_forks_while_its_event_is_closed)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK};
+	struct perfring_soft_event *event;
+	uint32_t forked = 0;
+	pthread_t closer;
+
+	attr.sample_period = 1000000;
+	attr.disabled = 1;
+	event = open_event(&attr, PERFRING_SOFT_THREAD, NULL);
+	cr_assert_eq(perfring_soft_set_handler(event, fork_under_close, &forked), 0);
+	cr_assert_eq(pthread_create(&closer, NULL, close_meanwhile, event), 0);
+	perfring_soft_enable(event, false);
+	while (!PERFRING_LOAD(&is_called))
+		;
+	pthread_join(closer, NULL);
+	cr_assert_eq(PERFRING_LOAD(&forked), 1);
+}
+
 Test(soft_handler, a_clock_calls_it)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .sample_period = 1000000};

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <perfring/snapshot.h>
 #include <perfring/soft.h>
 #include <perfring/wakeup.h>
 #include "machine.h"
@@ -361,6 +362,86 @@ static void drain_throttles(struct perfring_soft_event *leader)
 		cr_assert_eq(words[3], perfring_soft_id(leader));
 	}
 	perfring_reader_return(&member->reader);
+}
+
+/* What a ring holds now, from old to new: samples of addr only. */
+static unsigned copy_addrs(const struct perfring_ring *ring, uint64_t *addrs, unsigned max)
+{
+	const struct perf_event_header *record;
+	struct perfring_snapshot snapshot;
+	unsigned n = 0;
+
+	cr_assert_eq(perfring_snapshot_take(&snapshot, ring, 0), 0);
+	for (; perfring_snapshot_next(&snapshot, &record) == 1; n++)
+		if (n < max)
+			memcpy(&addrs[n], record + 1, sizeof(addrs[n]));
+	perfring_snapshot_close(&snapshot);
+	return n;
+}
+
+Test(soft_ring, write_backward_keeps_the_newest)
+{
+	struct perfring_soft_point *point = perfring_soft_define("backward");
+	struct perf_event_attr attr = attr_sampling(point);
+	struct perfring_soft_event *event, *forward, *state;
+	struct perfring_set_ring *ring;
+	static uint64_t addrs[1024];
+	struct worker worker;
+	unsigned n, comms;
+
+	attr.sample_type = PERF_SAMPLE_ADDR;
+	attr.write_backward = 1;
+	event = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	cr_assert_eq(perfring_soft_map(event, 1, -1), 0);
+	for (uint64_t i = 0; i < 1000; i++)
+		perfring_soft_raise(point, 1, i, NULL, 0);
+	ring = perfring_set_next(perfring_soft_rings(event), NULL);
+	n = copy_addrs(&ring->ring, addrs, 1024);
+	cr_assert_eq(n, 4096 / 16);
+	for (unsigned i = 0; i < n; i++)
+		cr_assert_eq(addrs[i], 1000 - n + i);
+	cr_assert_eq(perfring_soft_lost(event), 0);
+	cr_assert_eq(value(event), 1000);
+
+	attr.write_backward = 0;
+	forward = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	cr_assert_eq(perfring_soft_set_output(forward, event), -EINVAL, "the kernel mixes them neither");
+	perfring_soft_close(forward);
+	attr.write_backward = 1;
+	forward = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	cr_assert_eq(perfring_soft_set_output(forward, event), 0);
+	perfring_soft_close(forward);
+
+	/* A thread's ring stays when it has left, until the reader is done with it. */
+	begin(&worker, point);
+	tell(&worker, JOIN, 0);
+	tell(&worker, RAISE, 3);
+	end(&worker);
+	ring = perfring_set_next(perfring_soft_rings(event), ring);
+	for (unsigned walk = 0; walk < 3; walk++) {
+		cr_assert(ring->left && !ring->drained);
+		cr_assert_eq(copy_addrs(&ring->ring, addrs, 3), 3);
+		cr_assert_eq(perfring_set_next(perfring_soft_rings(event), NULL)->number, 0);
+		ring = perfring_set_next(perfring_soft_rings(event),
+					 perfring_set_next(perfring_soft_rings(event), NULL));
+	}
+	ring->drained = true;
+	ring = perfring_set_next(perfring_soft_rings(event), NULL);
+	cr_assert_null(perfring_set_next(perfring_soft_rings(event), ring));
+	perfring_soft_close(event);
+
+	/* What was written may be gone, so all of it comes again. */
+	attr = (struct perf_event_attr){
+		.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY};
+	attr.comm = attr.write_backward = 1;
+	state = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	cr_assert_eq(perfring_soft_map(state, 1, -1), 0);
+	comms = (unsigned)perfring_soft_put_state(state);
+	cr_assert_geq(comms, 1);
+	cr_assert_eq(perfring_soft_put_state(state), (int)comms);
+	ring = perfring_set_next(perfring_soft_rings(state), NULL);
+	cr_assert_eq(copy_addrs(&ring->ring, addrs, 1024), 2 * comms);
+	perfring_soft_close(state);
 }
 
 Test(soft_ring, a_group_is_throttled_as_one)

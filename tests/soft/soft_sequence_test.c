@@ -6,7 +6,8 @@
  * one or two members, each with a ring of its own.  In a sequence with threads, events are inherited, and the kernel's are of one
  * CPU, on which the test stays: only so does the kernel give a ring to inherited events.  A context switch is a schedule-in of the
  * kernel's event and nothing for ours (soft.h): with threads and processes no period is changed, and a sequence that differs and in
- * which the thread was switched is run again. */
+ * which the thread was switched is run again.  With write_backward the kernel's rings are mapped read-only, and all rings are copied
+ * at the end. */
 #include "test.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@
 
 #include <perfring/reader.h>
 #include <perfring/ring.h>
+#include <perfring/snapshot.h>
 #include <perfring/soft.h>
 #include <perfring/wakeup.h>
 
@@ -85,7 +87,7 @@ struct step {
 
 struct sequence {
 	unsigned seed, members;
-	bool inherits, signals, disabled;
+	bool inherits, signals, disabled, backward;
 	uint64_t period[MEMBERS], sample_type, read_format;
 	uint32_t wakeup_events;
 	struct step steps[STEPS];
@@ -174,6 +176,30 @@ static void drain(const struct sequence *sequence)
 					note(&soft.logs[m], record);
 			perfring_reader_return(&ring->reader);
 		}
+	}
+}
+
+static void copy(struct log *log, const struct perfring_ring *ring)
+{
+	const struct perf_event_header *record;
+	struct perfring_snapshot snapshot;
+
+	cr_assert_eq(perfring_snapshot_take(&snapshot, ring, 0), 0);
+	cr_assert_null(snapshot.fault.what);
+	while (perfring_snapshot_next(&snapshot, &record) == 1)
+		note(log, record);
+	perfring_snapshot_close(&snapshot);
+}
+
+static void copy_all(const struct sequence *sequence)
+{
+	struct perfring_set_ring *ring;
+
+	for (unsigned m = 0; m < sequence->members; m++) {
+		cr_assert_eq(ioctl(twins[m].fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1), 0);
+		copy(&kernel.logs[m], &twins[m].ring);
+		for (ring = NULL; (ring = perfring_set_next(perfring_soft_rings(twins[m].event), ring));)
+			copy(&soft.logs[m], &ring->ring);
 	}
 }
 
@@ -314,13 +340,16 @@ static void make_attrs(const struct sequence *sequence, unsigned m, struct perf_
 	attr->read_format = sequence->read_format;
 	attr->disabled = !m && sequence->disabled;
 	attr->wakeup_events = sequence->wakeup_events;
+	attr->write_backward = sequence->backward;
 	attr->inherit = attr->inherit_thread = attr->inherit_stat = sequence->inherits;
 }
 
 static bool open_twins(const struct sequence *sequence)
 {
 	struct f_owner_ex owner = {F_OWNER_TID, (pid_t)main_tid};
-	uint32_t pages = sequence->inherits ? 16 : 1;
+	uint32_t pages = !sequence->inherits  ? 1
+			 : sequence->backward ? 64
+					      : 16; /* of several rings for one all must be kept */
 	struct perf_event_attr attr;
 	struct twin *twin;
 
@@ -335,8 +364,11 @@ static bool open_twins(const struct sequence *sequence)
 		if (twin->fd < 0)
 			return false;
 		cr_assert_eq(ioctl(twin->fd, PERF_EVENT_IOC_ID, &twin->id), 0);
-		cr_assert_eq(perfring_ring_map(&twin->ring, twin->fd, pages, 0), 0);
-		cr_assert_eq(perfring_reader_open(&twin->reader, &twin->ring, 0), 0);
+		cr_assert_eq(perfring_ring_map(&twin->ring, twin->fd, pages,
+					       sequence->backward ? PERFRING_RING_OVERWRITE : 0),
+			     0);
+		if (!sequence->backward)
+			cr_assert_eq(perfring_reader_open(&twin->reader, &twin->ring, 0), 0);
 		attr.exclude_user = 0;
 		attr.type = point->type;
 		attr.config = point->config;
@@ -412,11 +444,14 @@ static bool run_once(const struct sequence *sequence)
 		return false;
 	for (unsigned i = 0; i < STEPS; i++) {
 		do_step(&sequence->steps[i]);
-		if (sequence->steps[i].call == DRAIN || sequence->inherits)
+		if (!sequence->backward && (sequence->steps[i].call == DRAIN || sequence->inherits))
 			drain(sequence);
 		look_at_wakeups(sequence, i);
 	}
-	drain(sequence);
+	if (sequence->backward)
+		copy_all(sequence);
+	else
+		drain(sequence);
 	take_counts(sequence);
 	kernel.signals = PERFRING_LOAD(&kernel_signals);
 	soft.signals = PERFRING_LOAD(&soft_signals);
@@ -452,11 +487,12 @@ static void print_log(const char *whose, const struct log *log, uint32_t from)
 
 static void print(const struct sequence *sequence)
 {
-	fprintf(stderr, "sequence %u: %u members, periods %lu %lu, type %lx, format %lx, wakeup %u%s%s%s\n ",
+	fprintf(stderr, "sequence %u: %u members, periods %lu %lu, type %lx, format %lx, wakeup %u%s%s%s%s\n ",
 		sequence->seed, sequence->members, (unsigned long)sequence->period[0],
 		(unsigned long)sequence->period[1], (unsigned long)sequence->sample_type,
 		(unsigned long)sequence->read_format, sequence->wakeup_events, sequence->inherits ? ", inherits" : "",
-		sequence->signals ? ", signals" : "", sequence->disabled ? ", disabled" : "");
+		sequence->signals ? ", signals" : "", sequence->disabled ? ", disabled" : "",
+		sequence->backward ? ", backward" : "");
 	for (unsigned i = 0; i < STEPS; i++) {
 		const struct step *step = &sequence->steps[i];
 
@@ -512,6 +548,7 @@ static void make(struct sequence *sequence, unsigned seed)
 		step->group = (uint8_t)((unsigned)rand_r(&random) % 2);
 		step->number = (uint8_t)(1 + (unsigned)rand_r(&random) % 7);
 	}
+	sequence->backward = rand_r(&random) % 4 == 0;
 }
 
 static uint64_t switches(void)

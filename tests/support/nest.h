@@ -129,6 +129,7 @@ struct nest_mode {
 
 #define NEST_BACKWARD PERFRING_RING_BACKWARD
 #define NEST_OVERWRITE (PERFRING_RING_BACKWARD | PERFRING_RING_OVERWRITE)
+#define NEST_FORWARD PERFRING_RING_OVERWRITE
 
 /* LOST with its trailer: 40 bytes. */
 static const struct nest_mode nest_modes[] = {
@@ -195,6 +196,11 @@ static const struct nest_mode nest_modes[] = {
 	{"overwriting, at the watermark", NEST_OVERWRITE, 2048, -1, 0, 8, 0, 1, 0, 4, {0}},
 	{"overwriting, discards", NEST_OVERWRITE, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_DISCARD, NEST_WRITE, NEST_DISCARD}},
 	{"overwriting, transactions", NEST_OVERWRITE, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_TWO, NEST_THREE, NEST_WRITE}},
+	{"overwriting forward", NEST_FORWARD, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_WRITE, NEST_LONG, NEST_WRITE}},
+	{"overwriting forward, wrapping", NEST_FORWARD, 16, -1, 0, 0, 0, 0, 0, 4, {NEST_LONG, NEST_WRITE, NEST_LONG}},
+	{"overwriting forward, at the watermark", NEST_FORWARD, 2048, -1, 0, 8, 0, 1, 0, 4, {0}},
+	{"overwriting forward, discards", NEST_FORWARD, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_DISCARD, NEST_WRITE, NEST_DISCARD}},
+	{"overwriting forward, transactions", NEST_FORWARD, 2048, -1, 0, 0, 0, 0, 0, 4, {NEST_TWO, NEST_THREE, NEST_WRITE}},
 };
 
 enum {
@@ -405,7 +411,15 @@ static void nest_look(void)
 		nest_fail("data_head went back", head, nest_seen);
 		return;
 	}
-	if (nest_overwrites()) {
+	if (nest_overwrites() && !nest_falls()) {
+		/* snapshot.h: from the oldest that the writer spares */
+		if (nest_state()->claimed - head > 512)
+			nest_fail("claimed", nest_state()->claimed, head);
+		if (head - nest_state()->oldest > NEST_SIZE || head - nest_state()->oldest < NEST_SIZE / 2)
+			nest_fail("oldest", nest_state()->oldest, head);
+		else
+			nest_walk(nest_state()->oldest, head, &found);
+	} else if (nest_overwrites()) {
 		/* snapshot.h: from the newest to what may be overwritten by now, which may cut one in two */
 		end = -nest_state()->claimed + NEST_SIZE;
 		if (nest_state()->claimed + head > 512)
@@ -591,7 +605,7 @@ static void nest_judge(void)
 		nest_expect("what fits", fits, fit < nest_count ? fit : nest_count);
 	if (found.fillers && !discards && !mixed)
 		nest_fail("a filler", found.fillers, 0);
-	if (found.fillers && !nest_falls() && found.last == PERFRING_FILLER_TYPE)
+	if (found.fillers && !nest_falls() && !nest_overwrites() && found.last == PERFRING_FILLER_TYPE)
 		nest_fail("a filler that nothing follows", found.fillers, 0);
 	/* records of one transaction in their order */
 	for (i = 1; i < found.count; i++)

@@ -1,0 +1,59 @@
+/* folded.c - the stacks of a perf.data file with names, folded for flame graphs: "COMM;main;function 1" for each sample. */
+#include <stdio.h>
+#include <perfring/callchain.h>
+#include <perfring/file.h>
+#include <perfring/maps.h>
+#include <perfring/symbol.h>
+
+static struct perfring_maps *maps;
+static struct perfring_symbols *symbols;
+
+static const char *name_of(unsigned cpumode, uint32_t pid, uint64_t ip)
+{
+	const struct perfring_mapping *map = perfring_maps_find(maps, cpumode, pid, ip);
+	struct perfring_symbol_object *object;
+	struct perfring_symbol_file file;
+	struct perfring_symbol symbol;
+
+	if (!map)
+		return "[unknown]";
+	file = (struct perfring_symbol_file){map->object->name, map->object->file.build_id,
+					     map->object->file.build_id_size, (int32_t)pid};
+	if (cpumode == PERFRING_RECORD_MISC_USER && perfring_symbols_get(symbols, &file, &object) >= 0 &&
+	    perfring_symbol_find(object, perfring_mapping_offset(map, ip), &symbol))
+		return symbol.name;
+	return map->object->name; /* of the kernel, and where there are no symbols */
+}
+
+static void fold(const struct perfring_sample *sample)
+{
+	struct perfring_callchain chain = perfring_callchain_init(&sample->callchain);
+	const char *names[512] = {name_of(sample->misc & 7, sample->pid, sample->ip)};
+	const char *comm = perfring_maps_comm(maps, sample->tid);
+	struct perfring_frame frame;
+	size_t depth = 0;
+
+	while (depth < 512 && perfring_callchain_next(&chain, &frame) == 1)
+		names[depth++] =
+			name_of(frame.context == (uint64_t)PERFRING_CONTEXT_KERNEL ? 1 : 2, sample->pid, frame.ip);
+	for (fputs(comm ? comm : "[unknown]", stdout), depth += !depth; depth; depth--)
+		printf(";%s", names[depth - 1]);
+	puts(" 1");
+}
+
+int main(int argc, char **argv)
+{
+	struct perfring_file *data;
+	struct perfring_item item;
+	struct perfring_sample sample;
+
+	if (argc != 2 || perfring_file_open(&data, argv[1]) || perfring_maps_open(&maps) ||
+	    perfring_symbols_open(&symbols, NULL))
+		return 1;
+	while (perfring_file_next(data, &item) == 1)
+		if (item.record->type != PERFRING_RECORD_SAMPLE)
+			perfring_maps_take(maps, &item);
+		else if (item.format && !perfring_sample_decode(item.format, item.record, &sample, NULL))
+			fold(&sample);
+	return 0;
+}

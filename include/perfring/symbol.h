@@ -1,0 +1,178 @@
+/* symbol.h - names of functions: from an object and an offset in it to its symbol.  In libperfring-profile.
+ *
+ *     perfring_symbols_open(&symbols, NULL);
+ *     perfring_symbols_get(symbols, &(struct perfring_symbol_file){.path = "/usr/bin/x"}, &object);
+ *     if (perfring_symbol_find(object, offset, &symbol))
+ *             puts(symbol.name);
+ *     perfring_symbols_close(symbols);
+ *
+ * One cache serves all processes and all files: an object is read once, when it is first asked for, whatever its names are.
+ * Its symbols are the first of these that there are:
+ *
+ *     its .symtab
+ *     its debug file's: /usr/lib/debug/.build-id, the one that .gnu_debuglink names
+ *     what it exports and the .symtab in its .gnu_debugdata
+ *     its debug file's: perf's cache (~/.debug), debuginfod's cache, servers
+ *
+ * An object that the path does not lead to is looked for by its build id in those caches, and on servers.  Servers are asked only
+ * with PERFRING_SYMBOLS_SERVERS.
+ * Entries of its PLT are named too, but not the header before them, through which a function is called until it is bound: perf shows
+ * it by the last symbol before it (_init+0x26).  Names of C++ and Rust are demangled, without parameters, if the library has libiberty
+ * (PERFRING_HAS_IBERTY).  A file of another build than was recorded is never used.  What is read is bounded
+ * (docs/limits.md), whatever the bytes say.
+ *
+ * Context: one thread at a time for each cache; not signal handlers. */
+#ifndef PERFRING_SYMBOL_H
+#define PERFRING_SYMBOL_H
+
+#include <perfring/base.h>
+
+PERFRING_BEGIN
+
+/* Why an address has no name. */
+enum perfring_symbol_why {
+	PERFRING_SYMBOL_KNOWN,       /* it has one; of an object: its symbols were read */
+	PERFRING_SYMBOL_NONE,        /* the object has no symbol there */
+	PERFRING_SYMBOL_ANONYMOUS,   /* the path is no file's: "//anon", "[heap]", "anon_inode:..." */
+	PERFRING_SYMBOL_UNREADABLE,  /* the object cannot be read, or is no ELF object */
+	PERFRING_SYMBOL_OTHER_BUILD, /* the path leads to a different build than was recorded */
+	PERFRING_SYMBOL_LIMIT,       /* it exceeds a bound */
+	PERFRING_SYMBOL_HIDDEN,      /* of the kernel: its addresses are hidden (kernel.kptr_restrict) */
+	PERFRING_SYMBOL_OTHER_BOOT,  /* of the kernel: it was at another address */
+	PERFRING_SYMBOL_WHY_COUNT
+};
+
+/* Which object, as a mapping describes it. */
+struct perfring_symbol_file {
+	const char *path;        /* "[vdso]": this process's own vdso */
+	const uint8_t *build_id; /* of what was recorded, at most PERFRING_BUILD_ID_SIZE bytes */
+	uint32_t build_id_size;  /* 0: not known; any file of that path serves */
+	int32_t pid; /* where the path leads to no such build here: as this process sees it; 0: nowhere else */
+};
+
+/* name: NULL if there is none.  Valid until perfring_symbols_close. */
+struct perfring_symbol {
+	const char *name;
+	const char *module; /* of the kernel: "[name]" of the module that it is in; NULL: the kernel itself */
+	uint64_t start;     /* of the function, an address of the object's tables */
+	uint64_t end;       /* after its last byte */
+	uint64_t address;   /* of the offset, likewise; the offset itself where the tables are not known */
+	enum perfring_symbol_why why;
+	uint32_t reserved;
+};
+
+/* What is known of an object.  Texts are valid until the next perfring_symbols_get of it. */
+struct perfring_symbol_state {
+	enum perfring_symbol_why why;
+	int error;              /* why not all of it, or of its debug file, was read: -errno; 0: all was */
+	const char *error_path; /* which file; NULL: the object */
+	const char *exceeded;   /* the first bound that was exceeded, "512 MiB to read from one object"; NULL: none */
+	const char *path;       /* the file that was read; NULL: none */
+	const char *debug_path; /* the debug file that the symbols are of; NULL: the object's own */
+	bool has_exports_only;  /* of its functions those alone that it exports: a debug file would have the others */
+	uint64_t reserved[3];
+};
+
+struct perfring_symbols;
+struct perfring_symbol_object;
+
+enum {
+	/* Names of C++ and Rust stay as they are in the object. */
+	PERFRING_SYMBOLS_MANGLED = 1,
+	/* No file of this user's caches. */
+	PERFRING_SYMBOLS_NO_CACHES = 2,
+	/* Servers are asked (debuginfod): those of DEBUGINFOD_URLS. */
+	PERFRING_SYMBOLS_SERVERS = 4,
+	/* Recorded on another machine, or under another kernel: this process's vdso is not the recorded one. */
+	PERFRING_SYMBOLS_FOREIGN = 8,
+	/* No symbols are read: for unwinding alone (stacks.h).  No address has a name. */
+	PERFRING_SYMBOLS_NAMELESS = 16
+};
+
+struct perfring_symbols_options {
+	uint32_t flags; /* PERFRING_SYMBOLS_ */
+	uint32_t reserved_word;
+	/* A folder that stands for the root of the machine that was recorded; NULL: none.  Copied. */
+	const char *symfs;
+	/* Called with `to` while a server is asked for what belongs to `path`; all 0: not known yet.  Returns false to ask no more.
+	 * NULL: never. */
+	bool (*progress)(void *to, const char *path, int64_t done, int64_t all);
+	void *to;
+	uint64_t reserved[12];
+};
+
+/* options: NULL is all 0.  Returns 0; -EINVAL (a flag that is not known), -EOPNOTSUPP (servers: libdebuginfod.so.1 cannot be
+ * loaded), -ENOMEM. */
+PERFRING_API int perfring_symbols_open(struct perfring_symbols **symbols,
+				       const struct perfring_symbols_options *options);
+PERFRING_API void perfring_symbols_close(struct perfring_symbols *symbols);
+
+/* The object, which is read if it was not.  Returns 1 when something about it is new, 0 when all was known; -EINVAL (a build id
+ * that is too long), -ENOMEM.  Valid until: perfring_symbols_close. */
+PERFRING_API int perfring_symbols_get(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
+				      struct perfring_symbol_object **object);
+
+/* Says of which build a path was when it was recorded, as a file's BUILD_ID feature does: perfring_symbols_get uses no other where
+ * its caller does not know the build.  The first of a path stays.  Returns 0; -EINVAL (no build id, or one that is too long),
+ * -ENOMEM. */
+PERFRING_API int perfring_symbols_expect(struct perfring_symbols *symbols, const char *path, const uint8_t *build_id,
+					 uint32_t build_id_size);
+
+PERFRING_API void perfring_symbol_state_of(const struct perfring_symbol_object *object,
+					   struct perfring_symbol_state *state);
+
+/* The symbol at an offset in the object's file.  Returns whether it has one. */
+PERFRING_API bool perfring_symbol_find(struct perfring_symbol_object *object, uint64_t offset,
+				       struct perfring_symbol *symbol);
+
+/* One of the functions at an offset. */
+struct perfring_symbol_frame {
+	const char *name; /* NULL: unknown */
+	const char *file; /* of its source, as the compiler was called; NULL: unknown */
+	uint32_t line;    /* 0: unknown */
+	bool is_inlined;  /* into the next one */
+};
+
+/* The functions at an offset, innermost first, from the DWARF of the object or its debug file: those that were inlined there,
+ * and the one that they are in, each with the line that is executed in it.  Returns how many there are, at most `most`; 0: it
+ * has no DWARF, or nothing about the offset; -EOPNOTSUPP, once for a file: its DWARF is packed, and the library has no zlib
+ * (PERFRING_HAS_ZLIB) or libzstd; -ENOMEM.  Texts are valid until the next call for any object of the cache. */
+PERFRING_API int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offset,
+					struct perfring_symbol_frame *frames, uint32_t most);
+
+/* Which kernel. */
+struct perfring_symbol_kernel {
+	/* Files that the user names: like /proc/kallsyms; an ELF image.  NULL: not named. */
+	const char *kallsyms;
+	const char *vmlinux;
+	const char *release; /* of what was recorded: uname -r; NULL: not known */
+	const uint8_t *build_id;
+	uint32_t build_id_size; /* 0: not known */
+	uint32_t reserved_word;
+	const char
+		*reference; /* a symbol, and where it was: of the mapping "[kernel.kallsyms]_text"; NULL: not known */
+	uint64_t address;
+	uint64_t reserved[4];
+};
+
+/* The recorded kernel, an object whose offsets are addresses.  Its symbols are the first of these that there are:
+ *
+ *     those of the file that the user names
+ *     /proc/kallsyms, if the build id (else, where it is not known, the release) is that of the running kernel
+ *     the kallsyms of that build id in perf's cache
+ *
+ * Where `reference` is another address in them than was recorded, they are of another boot: the kernel's own symbols are moved by the
+ * difference if the build is known to be the same, or the user named the file; those of modules and BPF programs are left out.
+ * Call it once for each kernel.  Returns 0, with the object's `why`, or -EINVAL (a build id that is too long), -ENOMEM.
+ * Valid until: perfring_symbols_close. */
+PERFRING_API int perfring_symbols_get_kernel(struct perfring_symbols *symbols,
+					     const struct perfring_symbol_kernel *kernel,
+					     struct perfring_symbol_object **object);
+
+/* A copy of this process's vdso, which has no file.  Returns a file descriptor, to be closed; -ENOENT (there is none),
+ * -errno. */
+PERFRING_API int perfring_vdso_open(void);
+
+PERFRING_END
+
+#endif

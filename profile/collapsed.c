@@ -1,0 +1,138 @@
+/* collapsed.c - stacks as lines of text: docs/formats.md.
+ *
+ *     COMM;FUNCTION;FUNCTION WEIGHT
+ *
+ * Lines of equal text are one, in the order of the text: threads of one name are one.  What was lost is a line of its own, at the mean
+ * weight of the samples that are there.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "views.h"
+
+/* Lines one after another, and where each begins. */
+struct lines {
+	char *text;
+	size_t size, capacity;
+	struct line {
+		size_t at, length;
+		uint64_t number;
+	} * list;
+	size_t count, space;
+	bool failed;
+};
+
+static void put(struct lines *lines, const char *text, bool is_first)
+{
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+
+		if (lines->size == lines->capacity) {
+			size_t capacity = lines->capacity ? 2 * lines->capacity : 65536;
+			char *more = realloc(lines->text, capacity);
+
+			if (!more) {
+				lines->failed = true;
+				return;
+			}
+			lines->text = more;
+			lines->capacity = capacity;
+		}
+		/* what ends a frame or a line; a command has no blanks, as others write it */
+		lines->text[lines->size++] = byte == ';'                  ? ':'
+					     : byte < ' ' || byte == 0x7f ? '_'
+					     : is_first && byte == ' '    ? '_'
+									  : (char)byte;
+	}
+}
+
+static void put_char(struct lines *lines, char c)
+{
+	char text[2] = {c, 0};
+
+	put(lines, text, false);
+	/* put turns what separates frames into what does not */
+	if (!lines->failed)
+		lines->text[lines->size - 1] = c;
+}
+
+static void put_stack(struct lines *lines, const struct perfring_profile_tables *tables, uint32_t stack, uint32_t *path)
+{
+	uint32_t depth = 0;
+	char label[512];
+
+	for (; stack != PERFRING_PROFILE_NONE; stack = tables->stacks[stack].caller)
+		path[depth++] = tables->frames[tables->stacks[stack].frame].function;
+	while (depth--) {
+		put_char(lines, ';');
+		put(lines, perfring_view_label(&tables->functions[path[depth]], label, sizeof(label)), false);
+	}
+}
+
+static void add(struct lines *lines, size_t at, uint64_t number)
+{
+	if (lines->count == lines->space) {
+		size_t space = lines->space ? 2 * lines->space : 1024;
+		struct line *list = reallocarray(lines->list, space, sizeof(*list));
+
+		if (!list) {
+			lines->failed = true;
+			return;
+		}
+		lines->list = list;
+		lines->space = space;
+	}
+	lines->list[lines->count++] = (struct line){at, lines->size - at, number};
+}
+
+static int compare(const void *a, const void *b, void *text)
+{
+	const struct line *one = a, *other = b;
+	size_t least = one->length < other->length ? one->length : other->length;
+	int order = memcmp((char *)text + one->at, (char *)text + other->at, least);
+
+	return order ? order : one->length < other->length ? -1 : one->length > other->length;
+}
+
+int perfring_write_collapsed(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			     FILE *out)
+{
+	struct lines lines = {.text = NULL};
+	uint32_t *path = perfring_view_path(tables);
+
+	lines.failed = !path;
+	for (uint32_t i = 0; !lines.failed && i < tables->weight_count; i++) {
+		const struct perfring_profile_weight *weight = &tables->weights[i];
+		const struct perfring_profile_thread *thread = &tables->threads[weight->thread];
+		size_t at = lines.size;
+
+		if (!perfring_view_has(view, weight))
+			continue;
+		put(&lines, thread->comm ? thread->comm : "[unknown]", true);
+		put_stack(&lines, tables, weight->stack, path);
+		add(&lines, at, perfring_view_number(view, weight));
+	}
+	if (!lines.failed && lines.count)
+		qsort_r(lines.list, lines.count, sizeof(*lines.list), compare, lines.text);
+	for (size_t i = 0; !lines.failed && i < lines.count; i++) {
+		const struct line *line = &lines.list[i];
+		uint64_t number = line->number;
+
+		while (i + 1 < lines.count && !compare(line, &lines.list[i + 1], lines.text))
+			number += lines.list[++i].number;
+		fwrite(lines.text + line->at, 1, line->length, out);
+		fprintf(out, " %" PRIu64 "\n", number);
+	}
+	for (unsigned kind = PERFRING_PROFILE_LOST_RECORDS; !lines.failed && kind <= PERFRING_PROFILE_LOST_SAMPLES;
+	     kind++)
+		if (tables->lost[kind])
+			fprintf(out, "[lost %" PRIu64 " %s] %" PRIu64 "\n", tables->lost[kind],
+				kind == PERFRING_PROFILE_LOST_RECORDS ? "records" : "samples",
+				perfring_view_lost(tables, view, kind));
+	free(path);
+	free(lines.list);
+	free(lines.text);
+	return lines.failed ? -ENOMEM : 0;
+}

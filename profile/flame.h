@@ -1,0 +1,8 @@
+/* flame.h - the page of flame graphs, which CMake makes of profile/flame/: its bytes before and after the data. */
+#ifndef PERFRING_PROFILE_FLAME_H
+#define PERFRING_PROFILE_FLAME_H
+
+extern const unsigned char perfring_flame_begin[], perfring_flame_end[];
+extern const unsigned long perfring_flame_begin_size, perfring_flame_end_size;
+
+#endif

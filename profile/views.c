@@ -1,0 +1,165 @@
+/* views.c - the formats of a profile. */
+#include "views.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "json_out.h"
+
+const char *perfring_view_loss_name(uint32_t kind)
+{
+	static const char *const names[] = {
+		[PERFRING_PROFILE_LOST_RECORDS] = "lost records",
+		[PERFRING_PROFILE_LOST_SAMPLES] = "lost samples",
+		[PERFRING_PROFILE_THROTTLED] = "throttled",
+		[PERFRING_PROFILE_UNREAD] = "unread records",
+	};
+
+	return names[kind];
+}
+
+uint64_t perfring_view_lost(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			    unsigned kind)
+{
+	double weight = 0, samples = 0, lost = (double)tables->lost[kind];
+
+	for (uint32_t i = 0; i < tables->event_count && !view->by_samples; i++) {
+		if (view->event != PERFRING_PROFILE_NONE && view->event != i)
+			continue;
+		weight += (double)tables->events[i].weight;
+		samples += (double)tables->events[i].samples;
+	}
+	lost *= samples > 0 ? weight / samples : 1;
+	return lost < 1 ? 1 : lost < 0x1p63 ? (uint64_t)lost : UINT64_C(1) << 63;
+}
+
+const char *perfring_view_short_name(const char *path)
+{
+	const char *slash = path && *path != '[' ? strrchr(path, '/') : NULL;
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+const char *perfring_view_label(const struct perfring_profile_function *function, char *buffer, size_t size)
+{
+	const char *object;
+
+	if (function->name)
+		return function->name;
+	object = perfring_view_short_name(function->object);
+	if (!object)
+		return "[unknown]";
+	if (*object == '[')
+		return object;
+	snprintf(buffer, size, "[%s]", object);
+	return buffer;
+}
+
+/* ---- what formats share ---- */
+
+uint32_t *perfring_view_path(const struct perfring_profile_tables *tables)
+{
+	uint32_t most = 0, *depths = calloc((size_t)tables->stack_count + 1, sizeof(*depths)), *path;
+
+	if (!depths)
+		return NULL;
+	for (uint32_t i = 0; i < tables->stack_count; i++) {
+		uint32_t caller = tables->stacks[i].caller;
+
+		depths[i] = caller == PERFRING_PROFILE_NONE ? 1 : depths[caller] + 1;
+		most = depths[i] > most ? depths[i] : most;
+	}
+	free(depths);
+	path = calloc((size_t)most + 1, sizeof(*path));
+	return path;
+}
+
+static int compare_weights(const void *a, const void *b, void *of)
+{
+	const struct perfring_profile_weight *weights = of;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	const struct perfring_profile_weight *one = &weights[i], *other = &weights[j];
+
+	if (one->thread != other->thread)
+		return one->thread < other->thread ? -1 : 1;
+	if (one->event != other->event)
+		return one->event < other->event ? -1 : 1;
+	return i < j ? -1 : i > j;
+}
+
+uint32_t *perfring_view_order(const struct perfring_profile_tables *tables)
+{
+	uint32_t *order = calloc((size_t)tables->weight_count + 1, sizeof(*order));
+
+	for (uint32_t i = 0; order && i < tables->weight_count; i++)
+		order[i] = i;
+	if (order)
+		qsort_r(order, tables->weight_count, sizeof(*order), compare_weights,
+			(void *)(uintptr_t)tables->weights);
+	return order;
+}
+
+void perfring_view_put_title(FILE *out, const struct perfring_profile_tables *tables)
+{
+	char text[512];
+	size_t used = (size_t)snprintf(text, sizeof(text), "%.200s", tables->command ? tables->command : "perfring");
+
+	for (unsigned kind = 0; kind < PERFRING_PROFILE_LOSS_COUNT; kind++)
+		if (tables->lost[kind])
+			used += (size_t)snprintf(text + used, sizeof(text) - used, ", %s: %" PRIu64,
+						 perfring_view_loss_name(kind), tables->lost[kind]);
+	perfring_json_text(out, text);
+}
+
+void perfring_view_put_thread(FILE *out, const struct perfring_profile_tables *tables, uint32_t thread,
+			      const char *what)
+{
+	const struct perfring_profile_thread *one = &tables->threads[thread];
+	char text[512];
+
+	snprintf(text, sizeof(text), "%.100s %" PRId32 "/%" PRId32 "%s%.200s", one->comm ? one->comm : "[unknown]",
+		 (int32_t)one->pid, (int32_t)one->tid, what ? ": " : "", what ? what : "");
+	perfring_json_text(out, text);
+}
+
+static void put_without(FILE *out, const char *text, unsigned char last)
+{
+	for (; *text; text++)
+		putc_unlocked((unsigned char)*text <= last || *text == 0x7f ? '_' : *text, out);
+}
+
+void perfring_view_put_line(FILE *out, const char *text)
+{
+	put_without(out, text, ' ' - 1);
+}
+
+void perfring_view_put_word(FILE *out, const char *text)
+{
+	put_without(out, text, ' ');
+}
+
+int perfring_profile_write(const struct perfring_profile *profile, enum perfring_profile_format format,
+			   const struct perfring_profile_view *given, FILE *out)
+{
+	static const struct perfring_profile_view all = {.event = PERFRING_PROFILE_NONE};
+	static int (*const formats[])(const struct perfring_profile_tables *, const struct perfring_profile_view *,
+				      FILE *) = {
+		[PERFRING_PROFILE_COLLAPSED] = perfring_write_collapsed,
+		[PERFRING_PROFILE_JSON_LINES] = perfring_write_json_lines,
+		[PERFRING_PROFILE_SPEEDSCOPE] = perfring_write_speedscope,
+		[PERFRING_PROFILE_CALLGRIND] = perfring_write_callgrind,
+		[PERFRING_PROFILE_PPROF] = perfring_write_pprof,
+	};
+	const struct perfring_profile_view *view = given ? given : &all;
+	struct perfring_profile_tables tables;
+	int error;
+
+	perfring_profile_read(profile, &tables);
+	if ((unsigned)format >= PERFRING_PROFILE_FORMAT_COUNT ||
+	    (view->event != PERFRING_PROFILE_NONE && view->event >= tables.event_count))
+		return -EINVAL;
+	error = formats[format](&tables, view, out);
+	if (!error && (fflush(out) || ferror(out)))
+		error = errno ? -errno : -EIO;
+	return error;
+}

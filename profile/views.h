@@ -1,0 +1,65 @@
+/* views.h - what the formats share: each writes the tables of a profile. */
+#ifndef PERFRING_PROFILE_VIEWS_H
+#define PERFRING_PROFILE_VIEWS_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <perfring/profile.h>
+
+/* Each returns 0, -ENOMEM, or -errno of writing. */
+int perfring_write_collapsed(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			     FILE *out);
+
+int perfring_write_json_lines(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			      FILE *out);
+
+int perfring_write_speedscope(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			      FILE *out);
+int perfring_write_pprof(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			 FILE *out);
+int perfring_write_callgrind(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			     FILE *out);
+
+/* Space for the functions of the deepest stack, to be freed.  NULL without memory. */
+uint32_t *perfring_view_path(const struct perfring_profile_tables *tables);
+
+/* The weights by thread and event, to be freed.  NULL without memory. */
+uint32_t *perfring_view_order(const struct perfring_profile_tables *tables);
+
+/* As a text of JSON: what was recorded, and what was lost; a thread, and what is looked at of it. */
+void perfring_view_put_title(FILE *out, const struct perfring_profile_tables *tables);
+void perfring_view_put_thread(FILE *out, const struct perfring_profile_tables *tables, uint32_t thread,
+			      const char *what);
+
+/* The text without what ends a line; and without blanks either. */
+void perfring_view_put_line(FILE *out, const char *text);
+void perfring_view_put_word(FILE *out, const char *text);
+
+/* "lost records", "lost samples", "throttled", "unread records" */
+const char *perfring_view_loss_name(uint32_t kind);
+
+/* What a weight counts in this view. */
+static inline uint64_t perfring_view_number(const struct perfring_profile_view *view,
+					    const struct perfring_profile_weight *weight)
+{
+	return view->by_samples ? weight->samples : weight->weight;
+}
+
+static inline bool perfring_view_has(const struct perfring_profile_view *view,
+				     const struct perfring_profile_weight *weight)
+{
+	return view->event == PERFRING_PROFILE_NONE || weight->event == view->event;
+}
+
+/* The weight of lost samples or records: as many samples of the mean weight of those that are there; at least 1. */
+uint64_t perfring_view_lost(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			    unsigned kind);
+
+/* The last part of a path; what is no path is itself. */
+const char *perfring_view_short_name(const char *path);
+
+/* A function as people read it: its name; without one the object in brackets, "[libc.so.6]"; without that "[unknown]".  Returns the
+ * text, of the tables or in `buffer`. */
+const char *perfring_view_label(const struct perfring_profile_function *function, char *buffer, size_t size);
+
+#endif

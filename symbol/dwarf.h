@@ -1,0 +1,268 @@
+/* dwarf.h - DWARF 2 to 5 of an ELF file: its units, entries, names, ranges of addresses and rows of lines.
+ *
+ * Sections are read once, and inflated: what happens to the file after that is not seen.  Their bytes are not trusted: each offset
+ * is checked where it is followed, and each chain of references has a bound.  Split DWARF and type units are not read; of files
+ * that are not linked, no relocations are applied.
+ */
+#ifndef PERFRING_SYMBOL_DWARF_H
+#define PERFRING_SYMBOL_DWARF_H
+
+#include "dwarf_bytes.h"
+#include "places.h"
+
+enum perfring_dwarf_section_name {
+	PERFRING_DWARF_INFO,
+	PERFRING_DWARF_ABBREV,
+	PERFRING_DWARF_LINE,
+	PERFRING_DWARF_STR,
+	PERFRING_DWARF_LINE_STR,
+	PERFRING_DWARF_RANGES,
+	PERFRING_DWARF_RNGLISTS,
+	PERFRING_DWARF_ADDR,
+	PERFRING_DWARF_STR_OFFSETS,
+	PERFRING_DWARF_SECTIONS
+};
+
+/* A NUL follows the bytes. */
+struct perfring_dwarf_section {
+	unsigned char *bytes;
+	uint64_t size;
+};
+
+/* What is made of the sections. */
+struct perfring_dwarf_memory {
+	uint64_t bytes;
+	bool is_short; /* an allocation failed */
+};
+
+struct perfring_dwarf_value {
+	uint64_t number;
+	uint8_t form;
+};
+
+struct perfring_dwarf_unit {
+	struct perfring_dwarf_file *file;
+	struct perfring_dwarf_table *table; /* of abbreviations; NULL: not made yet */
+	uint64_t at, first, end;            /* in .debug_info: its header, its first entry */
+	uint64_t abbreviations, lines;      /* in their sections */
+	uint64_t strings, addresses, lists; /* where those of this unit begin in their sections */
+	uint64_t base;                      /* of addresses in lists of ranges */
+	struct perfring_dwarf_value folder; /* of the compiler */
+	uint8_t version, address_size, offset_size;
+	bool has_lines;
+};
+
+enum {
+	PERFRING_DWARF_TABLE_PLACES = 1024,
+	PERFRING_DWARF_NAMED = 4096,
+};
+
+/* The name of what calls are of. */
+struct perfring_dwarf_named {
+	uint64_t at; /* 0: none */
+	const char *name;
+};
+
+struct perfring_dwarf_file {
+	struct perfring_dwarf_section sections[PERFRING_DWARF_SECTIONS];
+	bool is_big;
+	struct perfring_dwarf_memory *memory;
+	struct perfring_dwarf_file *shared; /* with which it shares entries and texts (dwz); NULL: none */
+	struct perfring_dwarf_unit *units;  /* in the order of their places */
+	uint32_t count, capacity;
+	uint64_t next;                        /* the unit that is read next */
+	struct perfring_dwarf_table *scratch; /* for first entries */
+	uint64_t rows_left;                   /* bytes of tables of lines that may still be run */
+	uint64_t looks;                       /* left, at abbreviations of first entries */
+	struct perfring_dwarf_table *tables[PERFRING_DWARF_TABLE_PLACES]; /* by their places */
+	struct perfring_dwarf_named named[PERFRING_DWARF_NAMED];          /* likewise */
+};
+
+/* An object's, and the file with which it shares entries. */
+struct perfring_dwarf {
+	struct perfring_dwarf_file own, shared;
+	struct perfring_dwarf_memory memory;
+};
+
+/* ---- dwarf_sections.c ---- */
+
+/* As perfring_lines_open, into what is all zeros.  Close it in any case. */
+int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name);
+void perfring_dwarf_close(struct perfring_dwarf *dwarf);
+
+bool perfring_dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size);
+
+/* Makes space for one element more than `count`, in what is counted.  Returns false: without memory, or beyond its bound. */
+static inline bool perfring_dwarf_grow(struct perfring_dwarf_memory *memory, void *array, uint32_t count,
+				       uint32_t *capacity, size_t size)
+{
+	return count < *capacity || perfring_dwarf_grow_slow(memory, array, capacity, size);
+}
+
+/* A section's bytes from an offset on, in the file's byte order; `is_short` when it has none there. */
+struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
+						    enum perfring_dwarf_section_name name, uint64_t at);
+
+/* ---- dwarf_entries.c ---- */
+
+enum {
+	PERFRING_DWARF_CLASS = 0x02,
+	PERFRING_DWARF_ENUMERATION = 0x04,
+	PERFRING_DWARF_LEXICAL_BLOCK = 0x0b,
+	PERFRING_DWARF_COMPILE_UNIT = 0x11,
+	PERFRING_DWARF_STRUCTURE = 0x13,
+	PERFRING_DWARF_UNION = 0x17,
+	PERFRING_DWARF_INLINED = 0x1d,
+	PERFRING_DWARF_MODULE = 0x1e,
+	PERFRING_DWARF_CATCH_BLOCK = 0x25,
+	PERFRING_DWARF_SUBPROGRAM = 0x2e,
+	PERFRING_DWARF_TRY_BLOCK = 0x32,
+	PERFRING_DWARF_NAMESPACE = 0x39,
+};
+
+/* Attributes that are read. */
+enum perfring_dwarf_slot {
+	PERFRING_DWARF_IGNORED,
+	PERFRING_DWARF_SIBLING,
+	PERFRING_DWARF_NAME,
+	PERFRING_DWARF_LINKAGE_NAME,
+	PERFRING_DWARF_LOW,
+	PERFRING_DWARF_HIGH,
+	PERFRING_DWARF_LIST, /* of ranges */
+	PERFRING_DWARF_ORIGIN,
+	PERFRING_DWARF_SPECIFICATION,
+	PERFRING_DWARF_CALL_FILE,
+	PERFRING_DWARF_CALL_LINE,
+	/* of a unit's first entry */
+	PERFRING_DWARF_LINES,
+	PERFRING_DWARF_FOLDER,
+	PERFRING_DWARF_ENTRY,
+	PERFRING_DWARF_STRINGS_BASE,
+	PERFRING_DWARF_ADDRESSES_BASE,
+	PERFRING_DWARF_LISTS_BASE,
+	PERFRING_DWARF_SLOTS
+};
+
+struct perfring_dwarf_entry {
+	uint64_t at;
+	uint16_t tag;
+	bool has_children;
+	uint32_t seen; /* a bit for each slot that has a value */
+	struct perfring_dwarf_value values[PERFRING_DWARF_SLOTS];
+};
+
+static inline bool perfring_dwarf_has(const struct perfring_dwarf_entry *entry, enum perfring_dwarf_slot slot)
+{
+	return entry->seen >> slot & 1;
+}
+
+/* Reads the file's next unit into its array, with its first entry.  Returns false at the end.  Units do not move any more when all
+ * are read. */
+bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_dwarf_entry *first);
+void perfring_dwarf_free_units(struct perfring_dwarf_file *file);
+
+/* Reads one value of a form, in a unit or a table of lines.  *form becomes the one that an indirect one leads to. */
+uint64_t perfring_dwarf_take_value(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
+				   uint8_t *form, uint64_t constant);
+
+/* The number of a form in the table of all that are known, where GNU's have the numbers of others; 0: not known. */
+uint8_t perfring_dwarf_form_of(uint64_t number, unsigned offset_size);
+
+/* Reads an entry of the unit.  Returns false: there is none. */
+bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct perfring_dwarf_entry *entry);
+
+/* A walk over the entries below one: all that have children, and functions and inlined calls, with their ranges, origins and calls. */
+struct perfring_dwarf_walk {
+	struct perfring_dwarf_unit *unit;
+	uint64_t *steps;        /* left, of one or more walks */
+	uint64_t at;            /* what is read next */
+	uint32_t depth;         /* ... its own; 1: a child of the first */
+	uint32_t sibling_depth; /* of the entry that was returned last */
+	uint32_t hidden;        /* entries below this depth are left out */
+};
+
+bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring_dwarf_unit *unit, uint64_t at,
+			       uint64_t *steps);
+bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry);
+
+/* Leaves out what is below the entry that was returned last. */
+void perfring_dwarf_walk_pass(struct perfring_dwarf_walk *walk, const struct perfring_dwarf_entry *entry);
+
+/* The entry's name as the linker has it, else as the source does, its own or that of what it is made from; NULL: it has none. */
+const char *perfring_dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at);
+
+/* Which entry of the unit has the name of an inlined call, as a walk returns it: that which it is made from, or itself. */
+uint64_t perfring_dwarf_named_by(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry);
+
+/* NULL: it is no text. */
+const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value);
+
+/* ---- dwarf_ranges.c ---- */
+
+/* Ranges of addresses of an entry: its own, or those of a list. */
+struct perfring_dwarf_ranges {
+	const struct perfring_dwarf_unit *unit;
+	struct perfring_dwarf_bytes bytes;
+	uint64_t base;
+	uint64_t start, end; /* the range that was returned last */
+	enum {
+		PERFRING_DWARF_NO_RANGES,
+		PERFRING_DWARF_ONE_RANGE,
+		PERFRING_DWARF_LIST_4,
+		PERFRING_DWARF_LIST_5
+	} kind;
+};
+
+void perfring_dwarf_ranges_begin(struct perfring_dwarf_ranges *ranges, const struct perfring_dwarf_unit *unit,
+				 const struct perfring_dwarf_entry *entry);
+
+/* Reads one entry of the list.  Returns whether there was one: which may be no range, then start is not below end. */
+bool perfring_dwarf_ranges_next(struct perfring_dwarf_ranges *ranges);
+
+/* Where it begins, of an attribute that is an address. */
+bool perfring_dwarf_address(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
+			    uint64_t *address);
+
+/* ---- dwarf_rows.c ---- */
+
+/* From its address on, up to the next row or the end of its sequence, code is of that line. */
+struct perfring_dwarf_row {
+	uint64_t address;
+	uint32_t file;
+	uint32_t line;
+};
+
+/* Rows of a run of code, by their addresses. */
+struct perfring_dwarf_sequence {
+	uint64_t start, end;
+	uint32_t first, count;
+};
+
+struct perfring_dwarf_source {
+	const char *name;
+	char *path; /* NULL: not asked for yet */
+	uint32_t folder;
+};
+
+/* A unit's table of lines. */
+struct perfring_dwarf_rows {
+	struct perfring_dwarf_memory *memory;
+	struct perfring_dwarf_row *rows;
+	struct perfring_dwarf_sequence *sequences; /* by their addresses */
+	struct perfring_dwarf_source *files;
+	const char **folders;
+	uint32_t row_count, row_capacity, sequence_count, sequence_capacity;
+	uint32_t file_count, file_capacity, folder_count, folder_capacity;
+};
+
+/* Returns 0, -ENODATA, or -E2BIG (PERFRING_LIMIT_TABLE).  Close it in any case. */
+int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
+void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows);
+
+/* The row of an address, or NULL. */
+const struct perfring_dwarf_row *perfring_dwarf_rows_find(const struct perfring_dwarf_rows *rows, uint64_t address);
+
+/* A file's name with its folder, or NULL. */
+const char *perfring_dwarf_rows_file(struct perfring_dwarf_rows *rows, uint64_t number);
+
+#endif

@@ -1,0 +1,821 @@
+/* dwarf_entries.c - units and entries of DWARF: abbreviations, values of attributes, references, texts and names.
+ *
+ * A unit's abbreviations are made into a table when an entry of it is first read; of its first entry alone when units are read.
+ */
+#include <stdlib.h>
+#include "dwarf.h"
+#include "limits.h"
+
+/* Forms by their numbers (DWARF 5, 7.5.6). */
+enum {
+	FORM_STRING = 0x08,
+	FORM_STRP = 0x0e,
+	FORM_REF_ADDR = 0x10,
+	FORM_REF1 = 0x11,
+	FORM_REF_UDATA = 0x15,
+	FORM_INDIRECT = 0x16,
+	FORM_STRX = 0x1a,
+	FORM_ADDRX = 0x1b,
+	FORM_REF_SUP4 = 0x1c,
+	FORM_STRP_SUP = 0x1d,
+	FORM_LINE_STRP = 0x1f,
+	FORM_IMPLICIT_CONST = 0x21,
+	FORM_REF_SUP8 = 0x24,
+	FORM_STRX1 = 0x25,
+	FORM_STRX4 = 0x28,
+	FORMS = 0x2d,
+};
+
+/* How a value is written. */
+enum way {
+	UNKNOWN,
+	NUMBER, /* of `size` bytes */
+	SKIPPED,
+	ADDRESS,
+	OFFSET,
+	REFERENCE, /* of DWARF 2 like an address, else like an offset */
+	LEB,
+	SIGNED_LEB,
+	TEXT,
+	BLOCK, /* after a number of `size` bytes, 0: a LEB */
+	INDIRECT,
+	CONSTANT, /* in the abbreviation */
+};
+
+static const struct {
+	uint8_t way, size;
+} forms[FORMS] = {
+	[0x01] = {ADDRESS, 0},
+	[0x03] = {BLOCK, 2},
+	[0x04] = {BLOCK, 4},
+	[0x05] = {NUMBER, 2},
+	[0x06] = {NUMBER, 4},
+	[0x07] = {NUMBER, 8},
+	[FORM_STRING] = {TEXT, 0},
+	[0x09] = {BLOCK, 0},
+	[0x0a] = {BLOCK, 1},
+	[0x0b] = {NUMBER, 1},
+	[0x0c] = {NUMBER, 1},
+	[0x0d] = {SIGNED_LEB, 0},
+	[FORM_STRP] = {OFFSET, 0},
+	[0x0f] = {LEB, 0},
+	[FORM_REF_ADDR] = {REFERENCE, 0},
+	[FORM_REF1] = {NUMBER, 1},
+	[0x12] = {NUMBER, 2},
+	[0x13] = {NUMBER, 4},
+	[0x14] = {NUMBER, 8},
+	[FORM_REF_UDATA] = {LEB, 0},
+	[FORM_INDIRECT] = {INDIRECT, 0},
+	[0x17] = {OFFSET, 0},
+	[0x18] = {BLOCK, 0},
+	[0x19] = {SKIPPED, 0},
+	[FORM_STRX] = {LEB, 0},
+	[FORM_ADDRX] = {LEB, 0},
+	[FORM_REF_SUP4] = {NUMBER, 4},
+	[FORM_STRP_SUP] = {OFFSET, 0},
+	[0x1e] = {SKIPPED, 16},
+	[FORM_LINE_STRP] = {OFFSET, 0},
+	[0x20] = {SKIPPED, 8},
+	[FORM_IMPLICIT_CONST] = {CONSTANT, 0},
+	[0x22] = {LEB, 0},
+	[0x23] = {LEB, 0},
+	[FORM_REF_SUP8] = {NUMBER, 8},
+	[FORM_STRX1] = {NUMBER, 1},
+	[0x26] = {NUMBER, 2},
+	[0x27] = {NUMBER, 3},
+	[FORM_STRX4] = {NUMBER, 4},
+	[0x29] = {NUMBER, 1},
+	[0x2a] = {NUMBER, 2},
+	[0x2b] = {NUMBER, 3},
+	[0x2c] = {NUMBER, 4},
+};
+
+enum {
+	VARIABLE = 0xff,
+	ENTRY_VARIABLE = 0xffff,
+	WALKED = 1 << PERFRING_DWARF_SIBLING | 1 << PERFRING_DWARF_LOW | 1 << PERFRING_DWARF_HIGH |
+		 1 << PERFRING_DWARF_LIST | 1 << PERFRING_DWARF_ORIGIN | 1 << PERFRING_DWARF_CALL_FILE |
+		 1 << PERFRING_DWARF_CALL_LINE,
+	ATTRIBUTES_MAX = 256, /* of one abbreviation */
+	STEP_ATTRIBUTES = 16, /* that one step of a walk may read: constants and flags take no bytes */
+	LINKS_MAX = 16,       /* of an entry to what it is made from */
+	CHAIN_LOOKS = 64,     /* at tables of one place in the hash table: then a table is made again */
+};
+
+/* constant: where it stands in .debug_abbrev. */
+struct attribute {
+	uint8_t form, slot;
+	uint8_t size; /* of the value, or VARIABLE */
+	uint32_t constant;
+};
+
+/* Where all values have sizes, walks read those that they need alone: the constant of such an attribute is where its value stands after
+ * the code, or its value, when it stands in the abbreviation. */
+struct abbreviation {
+	uint32_t code;
+	uint32_t first, count;           /* of its attributes */
+	uint32_t walk_first, walk_count; /* of those for walks */
+	uint16_t size;                   /* of all values, or ENTRY_VARIABLE */
+	uint16_t tag;
+	bool has_children;
+	bool is_returned; /* by walks */
+};
+
+struct perfring_dwarf_table {
+	struct perfring_dwarf_table *next;
+	uint64_t at;
+	uint8_t version, address_size, offset_size;
+	struct abbreviation *list; /* by their codes */
+	struct attribute *attributes;
+	uint32_t count, capacity, attribute_count, attribute_capacity;
+};
+
+/* ---- values ---- */
+
+uint8_t perfring_dwarf_form_of(uint64_t number, unsigned offset_size)
+{
+	switch (number) {
+	case 0x1f01:
+		return FORM_ADDRX;
+	case 0x1f02:
+		return FORM_STRX;
+	case 0x1f20:
+		return offset_size == 8 ? FORM_REF_SUP8 : FORM_REF_SUP4;
+	case 0x1f21:
+		return FORM_STRP_SUP;
+	default:
+		return number < FORMS && forms[number].way != UNKNOWN ? (uint8_t)number : 0;
+	}
+}
+
+/* Of a value in the bytes; VARIABLE: it says so itself. */
+static uint8_t size_of(const struct perfring_dwarf_unit *unit, uint8_t form)
+{
+	switch (forms[form].way) {
+	case NUMBER:
+		return forms[form].size;
+	case SKIPPED: /* no number is as long as the longest */
+		return forms[form].size <= 8 ? forms[form].size : VARIABLE;
+	case ADDRESS:
+		return unit->address_size;
+	case OFFSET:
+		return unit->offset_size;
+	case REFERENCE:
+		return unit->version == 2 ? unit->address_size : unit->offset_size;
+	case CONSTANT:
+		return 0;
+	default:
+		return VARIABLE;
+	}
+}
+
+uint64_t perfring_dwarf_take_value(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
+				   uint8_t *form, uint64_t constant)
+{
+	struct perfring_dwarf_bytes abbreviations;
+
+	if (forms[*form].way == INDIRECT) {
+		*form = perfring_dwarf_form_of(perfring_dwarf_leb(bytes), unit->offset_size);
+		if (*form == FORM_IMPLICIT_CONST || *form == FORM_INDIRECT)
+			*form = 0;
+	}
+	switch (forms[*form].way) {
+	case NUMBER:
+	case ADDRESS:
+	case OFFSET:
+	case REFERENCE:
+		return perfring_dwarf_take(bytes, size_of(unit, *form));
+	case SKIPPED:
+		perfring_dwarf_skip(bytes, forms[*form].size);
+		return 0;
+	case LEB:
+		return perfring_dwarf_leb(bytes);
+	case SIGNED_LEB:
+		return (uint64_t)perfring_dwarf_leb_signed(bytes);
+	case TEXT:
+		return (uintptr_t)perfring_dwarf_text(bytes);
+	case BLOCK:
+		perfring_dwarf_skip(bytes, forms[*form].size ? perfring_dwarf_take(bytes, forms[*form].size)
+							     : perfring_dwarf_leb(bytes));
+		return 0;
+	case CONSTANT:
+		abbreviations = perfring_dwarf_bytes_at(unit->file, PERFRING_DWARF_ABBREV, constant);
+		return (uint64_t)perfring_dwarf_leb_signed(&abbreviations);
+	default:
+		perfring_dwarf_skip(bytes, UINT64_MAX);
+		return 0;
+	}
+}
+
+static const char *text_at(const struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at)
+{
+	return file && at < file->sections[name].size ? (const char *)file->sections[name].bytes + at : NULL;
+}
+
+const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value)
+{
+	const struct perfring_dwarf_file *file = unit->file;
+	struct perfring_dwarf_bytes bytes;
+	uint64_t at = value->number;
+
+	switch (value->form) {
+	case FORM_STRING:
+		return (const char *)(uintptr_t)at;
+	case FORM_STRP:
+		return text_at(file, PERFRING_DWARF_STR, at);
+	case FORM_LINE_STRP:
+		return text_at(file, PERFRING_DWARF_LINE_STR, at);
+	case FORM_STRP_SUP:
+		return text_at(file->shared, PERFRING_DWARF_STR, at);
+	default:
+		if (value->form != FORM_STRX && (value->form < FORM_STRX1 || value->form > FORM_STRX4))
+			return NULL;
+		if (at > file->sections[PERFRING_DWARF_STR_OFFSETS].size)
+			return NULL;
+		bytes = perfring_dwarf_bytes_at(file, PERFRING_DWARF_STR_OFFSETS,
+						unit->strings + at * unit->offset_size);
+		at = perfring_dwarf_take(&bytes, unit->offset_size);
+		return bytes.is_short ? NULL : text_at(file, PERFRING_DWARF_STR, at);
+	}
+}
+
+/* ---- abbreviations ---- */
+
+static uint8_t slot_of(uint64_t name)
+{
+	switch (name) {
+	case 0x01:
+		return PERFRING_DWARF_SIBLING;
+	case 0x03:
+		return PERFRING_DWARF_NAME;
+	case 0x10:
+		return PERFRING_DWARF_LINES;
+	case 0x11:
+		return PERFRING_DWARF_LOW;
+	case 0x12:
+		return PERFRING_DWARF_HIGH;
+	case 0x1b:
+		return PERFRING_DWARF_FOLDER;
+	case 0x31:
+		return PERFRING_DWARF_ORIGIN;
+	case 0x47:
+		return PERFRING_DWARF_SPECIFICATION;
+	case 0x52:
+		return PERFRING_DWARF_ENTRY;
+	case 0x55:
+		return PERFRING_DWARF_LIST;
+	case 0x58:
+		return PERFRING_DWARF_CALL_FILE;
+	case 0x59:
+		return PERFRING_DWARF_CALL_LINE;
+	case 0x6e:
+	case 0x2007: /* MIPS_linkage_name */
+		return PERFRING_DWARF_LINKAGE_NAME;
+	case 0x72:
+		return PERFRING_DWARF_STRINGS_BASE;
+	case 0x73:
+	case 0x2133: /* GNU_addr_base */
+		return PERFRING_DWARF_ADDRESSES_BASE;
+	case 0x74:
+		return PERFRING_DWARF_LISTS_BASE;
+	default:
+		return PERFRING_DWARF_IGNORED;
+	}
+}
+
+static bool add_attribute(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_table *table,
+			  struct attribute attribute)
+{
+	if (!perfring_dwarf_grow(unit->file->memory, &table->attributes, table->attribute_count,
+				 &table->attribute_capacity, sizeof(*table->attributes)))
+		return false;
+	table->attributes[table->attribute_count++] = attribute;
+	return true;
+}
+
+/* Adds the attributes for walks. */
+static bool add_walk(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_table *table,
+		     struct abbreviation *abbreviation)
+{
+	uint32_t at = 0;
+
+	abbreviation->walk_first = table->attribute_count;
+	for (uint32_t i = 0; i < abbreviation->count && abbreviation->size != ENTRY_VARIABLE; i++) {
+		struct attribute attribute = table->attributes[abbreviation->first + i];
+
+		if (WALKED >> attribute.slot & 1) {
+			uint8_t form = attribute.form;
+
+			attribute.constant =
+				form == FORM_IMPLICIT_CONST
+					? (uint32_t)perfring_dwarf_take_value(unit, NULL, &form, attribute.constant)
+					: at;
+			if (!add_attribute(unit, table, attribute))
+				return false;
+		}
+		at += attribute.size;
+	}
+	abbreviation->walk_count = table->attribute_count - abbreviation->walk_first;
+	return true;
+}
+
+/* Adds the attributes of an abbreviation.  Returns false when they cannot be read: none after it can. */
+static bool add_attributes(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
+			   struct perfring_dwarf_table *table, struct abbreviation *abbreviation)
+{
+	const unsigned char *section = unit->file->sections[PERFRING_DWARF_ABBREV].bytes;
+	uint64_t size = 0;
+
+	for (;;) {
+		uint64_t name = perfring_dwarf_leb(bytes), number = perfring_dwarf_leb(bytes);
+		struct attribute attribute = {.form = perfring_dwarf_form_of(number, unit->offset_size),
+					      .slot = slot_of(name)};
+
+		if (bytes->is_short || (number && !attribute.form) ||
+		    table->attribute_count - abbreviation->first >= ATTRIBUTES_MAX)
+			return false;
+		if (!number)
+			break;
+		attribute.size = size_of(unit, attribute.form);
+		attribute.constant = (uint32_t)(bytes->at - section);
+		if (attribute.form == FORM_IMPLICIT_CONST)
+			perfring_dwarf_leb_signed(bytes);
+		if (!add_attribute(unit, table, attribute))
+			return false;
+		size = attribute.size == VARIABLE ? ENTRY_VARIABLE : size + attribute.size;
+		size = size < ENTRY_VARIABLE ? size : ENTRY_VARIABLE;
+	}
+	abbreviation->count = table->attribute_count - abbreviation->first;
+	abbreviation->size = (uint16_t)size;
+	return add_walk(unit, table, abbreviation);
+}
+
+/* Adds the next abbreviation.  Returns false at the end. */
+static bool add_abbreviation(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
+			     struct perfring_dwarf_table *table)
+{
+	uint64_t code = perfring_dwarf_leb(bytes), tag = perfring_dwarf_leb(bytes);
+	struct abbreviation abbreviation = {.code = (uint32_t)code,
+					    .first = table->attribute_count,
+					    .tag = tag > UINT16_MAX ? 0 : (uint16_t)tag,
+					    .has_children = perfring_dwarf_take(bytes, 1)};
+
+	if (!code || code > UINT32_MAX || !add_attributes(unit, bytes, table, &abbreviation) ||
+	    !perfring_dwarf_grow(unit->file->memory, &table->list, table->count, &table->capacity,
+				 sizeof(*table->list)))
+		return false;
+	abbreviation.is_returned =
+		abbreviation.has_children || tag == PERFRING_DWARF_SUBPROGRAM || tag == PERFRING_DWARF_INLINED;
+	table->list[table->count++] = abbreviation;
+	return true;
+}
+
+static int compare_codes(const void *a, const void *b)
+{
+	const struct abbreviation *one = a, *other = b;
+
+	return one->code < other->code ? -1 : one->code > other->code;
+}
+
+static const struct abbreviation *find_slow(const struct perfring_dwarf_table *table, uint64_t code)
+{
+	const struct abbreviation wanted = {.code = (uint32_t)code};
+
+	if (code > UINT32_MAX || !table->count)
+		return NULL;
+	return bsearch(&wanted, table->list, table->count, sizeof(wanted), compare_codes);
+}
+
+/* Codes are numbers from 1 on, as compilers write them. */
+static inline const struct abbreviation *find(const struct perfring_dwarf_table *table, uint64_t code)
+{
+	if (code - 1 < table->count && table->list[code - 1].code == code)
+		return &table->list[code - 1];
+	return find_slow(table, code);
+}
+
+static bool is_for(const struct perfring_dwarf_table *table, const struct perfring_dwarf_unit *unit)
+{
+	return table->at == unit->abbreviations && table->version == unit->version &&
+	       table->address_size == unit->address_size && table->offset_size == unit->offset_size;
+}
+
+static struct perfring_dwarf_table *open_table(const struct perfring_dwarf_unit *unit)
+{
+	struct perfring_dwarf_table *table = calloc(1, sizeof(*table));
+
+	if (!table) {
+		unit->file->memory->is_short = true;
+		return NULL;
+	}
+	unit->file->memory->bytes += sizeof(*table);
+	table->at = unit->abbreviations;
+	table->version = unit->version;
+	table->address_size = unit->address_size;
+	table->offset_size = unit->offset_size;
+	return table;
+}
+
+/* Of units that have the same abbreviations it is the same. */
+static struct perfring_dwarf_table *table_of(struct perfring_dwarf_unit *unit)
+{
+	uint64_t hash = unit->abbreviations * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	struct perfring_dwarf_table **place = &unit->file->tables[hash % PERFRING_DWARF_TABLE_PLACES], *table = *place;
+	struct perfring_dwarf_bytes bytes;
+	bool is_sorted = true;
+
+	if (unit->table)
+		return unit->table;
+	for (int i = 0; table && i < CHAIN_LOOKS && !is_for(table, unit); i++)
+		table = table->next;
+	if (!table || !is_for(table, unit)) {
+		table = open_table(unit);
+		if (!table)
+			return NULL;
+		table->next = *place;
+		*place = table;
+		bytes = perfring_dwarf_bytes_at(unit->file, PERFRING_DWARF_ABBREV, unit->abbreviations);
+		while (add_abbreviation(unit, &bytes, table))
+			is_sorted = is_sorted && (table->count < 2 || table->list[table->count - 2].code <
+									      table->list[table->count - 1].code);
+		if (!is_sorted)
+			qsort(table->list, table->count, sizeof(*table->list), compare_codes);
+	}
+	unit->table = table;
+	return table;
+}
+
+static void free_table(struct perfring_dwarf_table *table)
+{
+	if (table) {
+		free(table->list);
+		free(table->attributes);
+	}
+	free(table);
+}
+
+/* ---- entries ---- */
+
+static struct perfring_dwarf_bytes bytes_in(const struct perfring_dwarf_unit *unit, uint64_t at)
+{
+	const unsigned char *section = unit->file->sections[PERFRING_DWARF_INFO].bytes;
+
+	return (struct perfring_dwarf_bytes){section + at, section + unit->end, unit->file->is_big, false};
+}
+
+/* The values of attributes. */
+static bool take_values(const struct perfring_dwarf_unit *unit, const struct attribute *attributes, uint32_t count,
+			struct perfring_dwarf_bytes *bytes, struct perfring_dwarf_entry *entry)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct attribute *attribute = &attributes[i];
+		struct perfring_dwarf_value value;
+
+		if (attribute->size != VARIABLE && !attribute->slot) {
+			perfring_dwarf_skip(bytes, attribute->size);
+			continue;
+		}
+		value.form = attribute->form;
+		value.number = attribute->size != VARIABLE && attribute->form != FORM_IMPLICIT_CONST
+				       ? perfring_dwarf_take(bytes, attribute->size)
+				       : perfring_dwarf_take_value(unit, bytes, &value.form, attribute->constant);
+		if (attribute->slot) {
+			entry->values[attribute->slot] = value;
+			entry->seen |= UINT32_C(1) << attribute->slot;
+		}
+	}
+	return !bytes->is_short;
+}
+
+static bool take_entry(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_table *table,
+		       const struct abbreviation *abbreviation, struct perfring_dwarf_bytes *bytes,
+		       struct perfring_dwarf_entry *entry)
+{
+	entry->tag = abbreviation->tag;
+	entry->has_children = abbreviation->has_children;
+	entry->seen = 0;
+	return !abbreviation->count ||
+	       take_values(unit, &table->attributes[abbreviation->first], abbreviation->count, bytes, entry);
+}
+
+/* The values that walks need. */
+static inline bool take_walked(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_table *table,
+			       const struct abbreviation *abbreviation, struct perfring_dwarf_bytes *bytes,
+			       struct perfring_dwarf_entry *entry)
+{
+	const unsigned char *from = bytes->at;
+
+	if (abbreviation->size == ENTRY_VARIABLE)
+		return take_entry(unit, table, abbreviation, bytes, entry);
+	perfring_dwarf_skip(bytes, abbreviation->size);
+	if (bytes->is_short)
+		return false;
+	entry->tag = abbreviation->tag;
+	entry->has_children = abbreviation->has_children;
+	entry->seen = 0;
+	for (uint32_t i = 0; i < abbreviation->walk_count; i++) {
+		const struct attribute *attribute = &table->attributes[abbreviation->walk_first + i];
+
+		entry->values[attribute->slot] = (struct perfring_dwarf_value){
+			attribute->form == FORM_IMPLICIT_CONST
+				? attribute->constant
+				: perfring_dwarf_number(from + attribute->constant, attribute->size, bytes->is_big),
+			attribute->form};
+		entry->seen |= UINT32_C(1) << attribute->slot;
+	}
+	return true;
+}
+
+bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct perfring_dwarf_entry *entry)
+{
+	const struct perfring_dwarf_table *table = table_of(unit);
+	const struct abbreviation *abbreviation;
+	struct perfring_dwarf_bytes bytes;
+
+	if (!table || at < unit->first || at >= unit->end)
+		return false;
+	bytes = bytes_in(unit, at);
+	abbreviation = find(table, perfring_dwarf_leb(&bytes));
+	entry->at = at;
+	return abbreviation && take_entry(unit, table, abbreviation, &bytes, entry);
+}
+
+/* ---- walks ---- */
+
+bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring_dwarf_unit *unit, uint64_t at,
+			       uint64_t *steps)
+{
+	const struct perfring_dwarf_table *table = table_of(unit);
+	const struct abbreviation *abbreviation;
+	struct perfring_dwarf_entry entry;
+	struct perfring_dwarf_bytes bytes;
+
+	if (!table || at < unit->first || at >= unit->end)
+		return false;
+	bytes = bytes_in(unit, at);
+	abbreviation = find(table, perfring_dwarf_leb(&bytes));
+	if (!abbreviation || !abbreviation->has_children || !take_walked(unit, table, abbreviation, &bytes, &entry))
+		return false;
+	*walk = (struct perfring_dwarf_walk){.unit = unit, .steps = steps, .depth = 1, .hidden = UINT32_MAX};
+	walk->at = (uint64_t)(bytes.at - unit->file->sections[PERFRING_DWARF_INFO].bytes);
+	return true;
+}
+
+/* Takes the next one, or skips it.  Returns its abbreviation; NULL at the end. */
+static inline const struct abbreviation *step(const struct perfring_dwarf_unit *unit, bool is_hidden,
+					      struct perfring_dwarf_bytes *bytes, struct perfring_dwarf_entry *entry)
+{
+	const struct perfring_dwarf_table *table = unit->table;
+	const struct abbreviation *abbreviation = find(table, perfring_dwarf_leb(bytes));
+
+	if (!abbreviation || bytes->is_short)
+		return NULL;
+	if ((abbreviation->is_returned && !is_hidden) || abbreviation->size == ENTRY_VARIABLE)
+		return take_walked(unit, table, abbreviation, bytes, entry) ? abbreviation : NULL;
+	perfring_dwarf_skip(bytes, abbreviation->size);
+	return bytes->is_short ? NULL : abbreviation;
+}
+
+bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry)
+{
+	const unsigned char *section = walk->unit->file->sections[PERFRING_DWARF_INFO].bytes, *at = section;
+	struct perfring_dwarf_bytes bytes = bytes_in(walk->unit, walk->at);
+	const struct abbreviation *abbreviation = NULL;
+	uint32_t depth = walk->depth, hidden = walk->hidden;
+	uint64_t steps = *walk->steps;
+
+	while (depth && bytes.at < bytes.end && steps) {
+		bool is_hidden = depth > hidden;
+
+		steps--;
+		if (!*bytes.at) { /* the end of children */
+			bytes.at++;
+			depth--;
+			hidden = depth <= hidden ? UINT32_MAX : hidden;
+			continue;
+		}
+		at = bytes.at;
+		abbreviation = step(walk->unit, is_hidden, &bytes, entry);
+		if (!abbreviation)
+			break;
+		steps -= steps < abbreviation->count / STEP_ATTRIBUTES ? steps : abbreviation->count / STEP_ATTRIBUTES;
+		if (abbreviation->is_returned && !is_hidden)
+			break;
+		depth += abbreviation->has_children;
+		abbreviation = NULL;
+	}
+	*walk->steps = steps;
+	walk->hidden = hidden;
+	walk->sibling_depth = depth;
+	walk->depth = abbreviation ? depth + abbreviation->has_children : 0;
+	walk->at = (uint64_t)(bytes.at - section);
+	entry->at = (uint64_t)(at - section);
+	return abbreviation;
+}
+
+void perfring_dwarf_walk_pass(struct perfring_dwarf_walk *walk, const struct perfring_dwarf_entry *entry)
+{
+	uint64_t sibling = walk->unit->at + entry->values[PERFRING_DWARF_SIBLING].number;
+
+	if (!entry->has_children)
+		return;
+	if (perfring_dwarf_has(entry, PERFRING_DWARF_SIBLING) && sibling > walk->at && sibling < walk->unit->end) {
+		walk->at = sibling;
+		walk->depth = walk->sibling_depth;
+	} else {
+		walk->hidden = walk->sibling_depth;
+	}
+}
+
+/* ---- references and names ---- */
+
+/* The unit in which an entry is. */
+static struct perfring_dwarf_unit *unit_of(struct perfring_dwarf_file *file, uint64_t at)
+{
+	uint32_t low = 0, high = file ? file->count : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (file->units[middle].at <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? &file->units[low - 1] : NULL;
+}
+
+/* Follows a reference.  Returns the unit of what it leads to, which may be none of its entries; or NULL. */
+static struct perfring_dwarf_unit *follow(struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
+					  uint64_t *at)
+{
+	*at = value->number;
+	if (value->form == FORM_REF_ADDR)
+		return unit_of(unit->file, *at);
+	if (value->form == FORM_REF_SUP4 || value->form == FORM_REF_SUP8)
+		return unit_of(unit->file->shared, *at);
+	if (value->form < FORM_REF1 || value->form > FORM_REF_UDATA)
+		return NULL;
+	*at += unit->at;
+	return unit;
+}
+
+/* Its own: *linked, as the linker has it, or *name. */
+static void take_names(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry,
+		       const char **linked, const char **name)
+{
+	if (perfring_dwarf_has(entry, PERFRING_DWARF_LINKAGE_NAME))
+		*linked = perfring_dwarf_string(unit, &entry->values[PERFRING_DWARF_LINKAGE_NAME]);
+	if (!*name && perfring_dwarf_has(entry, PERFRING_DWARF_NAME))
+		*name = perfring_dwarf_string(unit, &entry->values[PERFRING_DWARF_NAME]);
+}
+
+/* What the entry is made from.  Returns its unit, or NULL. */
+static struct perfring_dwarf_unit *origin_of(struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry,
+					     uint64_t *at)
+{
+	enum perfring_dwarf_slot slot =
+		perfring_dwarf_has(entry, PERFRING_DWARF_ORIGIN) ? PERFRING_DWARF_ORIGIN : PERFRING_DWARF_SPECIFICATION;
+
+	return perfring_dwarf_has(entry, slot) ? follow(unit, &entry->values[slot], at) : NULL;
+}
+
+const char *perfring_dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at)
+{
+	struct perfring_dwarf_named *named =
+		&unit->file->named[at * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PERFRING_DWARF_NAMED - 1)];
+	const char *linked = NULL, *name = NULL;
+	struct perfring_dwarf_entry entry;
+
+	if (named->at == at)
+		return named->name;
+	named->at = at;
+	for (int i = 0; i < LINKS_MAX && unit && !linked && perfring_dwarf_read(unit, at, &entry); i++) {
+		take_names(unit, &entry, &linked, &name);
+		unit = origin_of(unit, &entry, &at);
+	}
+	named->name = linked ? linked : name;
+	return named->name;
+}
+
+uint64_t perfring_dwarf_named_by(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry)
+{
+	const struct perfring_dwarf_value *origin = &entry->values[PERFRING_DWARF_ORIGIN];
+	bool is_near = perfring_dwarf_has(entry, PERFRING_DWARF_ORIGIN) && origin->form >= FORM_REF1 &&
+		       origin->form <= FORM_REF_UDATA && origin->number < unit->end - unit->at;
+
+	return is_near ? unit->at + origin->number : entry->at;
+}
+
+/* ---- units ---- */
+
+enum {
+	UNIT_COMPILE = 1,
+	UNIT_PARTIAL = 3,
+	UNIT_SKELETON = 4,
+};
+
+/* Returns whether it is a unit that is read; *bytes begins at its first entry then, and ends with it. */
+static bool take_header(struct perfring_dwarf_bytes *bytes, struct perfring_dwarf_unit *unit)
+{
+	uint64_t type = UNIT_COMPILE;
+
+	unit->version = (uint8_t)perfring_dwarf_take(bytes, 2);
+	if (unit->version == 5) {
+		type = perfring_dwarf_take(bytes, 1);
+		unit->address_size = (uint8_t)perfring_dwarf_take(bytes, 1);
+	}
+	unit->abbreviations = perfring_dwarf_take(bytes, unit->offset_size);
+	if (unit->version < 5)
+		unit->address_size = (uint8_t)perfring_dwarf_take(bytes, 1);
+	if (type == UNIT_SKELETON)
+		perfring_dwarf_skip(bytes, 8);
+	return !bytes->is_short && unit->version >= 2 && unit->version <= 5 &&
+	       (unit->address_size == 4 || unit->address_size == 8) &&
+	       (type == UNIT_COMPILE || type == UNIT_PARTIAL || type == UNIT_SKELETON);
+}
+
+/* Its first entry, for which as many abbreviations are looked at as come before its own. */
+static bool take_first(struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
+		       struct perfring_dwarf_entry *first)
+{
+	struct perfring_dwarf_file *file = unit->file;
+	struct perfring_dwarf_bytes abbreviations =
+		perfring_dwarf_bytes_at(file, PERFRING_DWARF_ABBREV, unit->abbreviations);
+	struct perfring_dwarf_table *table = file->scratch ? file->scratch : (file->scratch = open_table(unit));
+	uint64_t code = perfring_dwarf_leb(bytes);
+
+	if (!table)
+		return false;
+	table->count = table->attribute_count = 0;
+	while (file->looks && file->looks-- && add_abbreviation(unit, &abbreviations, table)) {
+		const struct abbreviation *abbreviation = &table->list[table->count - 1];
+
+		file->looks -= file->looks < abbreviation->count ? file->looks : abbreviation->count;
+		if (abbreviation->code == code)
+			return take_entry(unit, table, abbreviation, bytes, first);
+	}
+	return false;
+}
+
+static uint64_t number_of(const struct perfring_dwarf_entry *entry, enum perfring_dwarf_slot slot)
+{
+	return perfring_dwarf_has(entry, slot) ? entry->values[slot].number : 0;
+}
+
+static void set_bases(struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *first)
+{
+	unit->has_lines = perfring_dwarf_has(first, PERFRING_DWARF_LINES);
+	unit->lines = number_of(first, PERFRING_DWARF_LINES);
+	unit->strings = number_of(first, PERFRING_DWARF_STRINGS_BASE);
+	unit->addresses = number_of(first, PERFRING_DWARF_ADDRESSES_BASE);
+	unit->lists = number_of(first, PERFRING_DWARF_LISTS_BASE);
+	if (perfring_dwarf_has(first, PERFRING_DWARF_FOLDER))
+		unit->folder = first->values[PERFRING_DWARF_FOLDER];
+	if ((!perfring_dwarf_has(first, PERFRING_DWARF_LOW) ||
+	     !perfring_dwarf_address(unit, &first->values[PERFRING_DWARF_LOW], &unit->base)) &&
+	    perfring_dwarf_has(first, PERFRING_DWARF_ENTRY))
+		perfring_dwarf_address(unit, &first->values[PERFRING_DWARF_ENTRY], &unit->base);
+}
+
+bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_dwarf_entry *first)
+{
+	const struct perfring_dwarf_section *section = &file->sections[PERFRING_DWARF_INFO];
+
+	/* each takes 4 bytes at least */
+	while (file->next < section->size) {
+		struct perfring_dwarf_bytes bytes = perfring_dwarf_bytes_at(file, PERFRING_DWARF_INFO, file->next);
+		struct perfring_dwarf_unit unit = {.file = file, .at = file->next};
+
+		unit.offset_size = (uint8_t)perfring_dwarf_take_length(&bytes);
+		if (!unit.offset_size)
+			break;
+		file->next = unit.end = (uint64_t)(bytes.end - section->bytes);
+		if (!take_header(&bytes, &unit))
+			continue;
+		unit.first = (uint64_t)(bytes.at - section->bytes);
+		first->at = unit.first;
+		if (!take_first(&unit, &bytes, first))
+			continue;
+		set_bases(&unit, first);
+		if (!perfring_dwarf_grow(file->memory, &file->units, file->count, &file->capacity, sizeof(unit)))
+			break;
+		file->units[file->count++] = unit;
+		return true;
+	}
+	free_table(file->scratch);
+	file->scratch = NULL;
+	file->next = section->size;
+	return false;
+}
+
+void perfring_dwarf_free_units(struct perfring_dwarf_file *file)
+{
+	for (int i = 0; i < PERFRING_DWARF_TABLE_PLACES; i++)
+		for (struct perfring_dwarf_table *table = file->tables[i], *next; table; table = next) {
+			next = table->next;
+			free_table(table);
+		}
+	free_table(file->scratch);
+	free(file->units);
+}

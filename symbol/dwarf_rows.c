@@ -1,0 +1,457 @@
+/* dwarf_rows.c - a unit's table of lines: its program is run once, into rows by their addresses.
+ *
+ * A row that covers nothing, or is of the same line as the one before it, is left out.  A sequence whose addresses do not ascend ends
+ * there, and another begins.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "dwarf.h"
+#include "limits.h"
+
+enum {
+	COLUMNS_MAX = 16, /* what is known of a file */
+};
+
+/* What the program is written by, and its registers. */
+struct program {
+	struct perfring_dwarf_unit unit; /* with the sizes of the table's own header */
+	struct perfring_dwarf_bytes bytes;
+	const unsigned char *lengths; /* numbers that standard opcodes take */
+	uint8_t least, most, range, opcodes;
+	int8_t base;
+	uint64_t address;
+	uint64_t part; /* of an instruction of several */
+	uint64_t file, line;
+	bool is_open; /* a sequence */
+};
+
+/* ---- the header ---- */
+
+static bool add_folder(struct perfring_dwarf_rows *rows, const char *name)
+{
+	if (!perfring_dwarf_grow(rows->memory, &rows->folders, rows->folder_count, &rows->folder_capacity,
+				 sizeof(*rows->folders)))
+		return false;
+	rows->folders[rows->folder_count++] = name;
+	return true;
+}
+
+static bool add_file(struct perfring_dwarf_rows *rows, const char *name, uint64_t folder)
+{
+	if (!perfring_dwarf_grow(rows->memory, &rows->files, rows->file_count, &rows->file_capacity,
+				 sizeof(*rows->files)))
+		return false;
+	rows->files[rows->file_count++] =
+		(struct perfring_dwarf_source){name, NULL, folder > UINT32_MAX ? UINT32_MAX : (uint32_t)folder};
+	return true;
+}
+
+/* A file of DWARF 2 to 4: its name, folder, time and size.  Returns false at the end. */
+static bool take_file(struct perfring_dwarf_rows *rows, struct perfring_dwarf_bytes *bytes)
+{
+	const char *name = perfring_dwarf_text(bytes);
+	uint64_t folder;
+
+	if (!name || !*name)
+		return false;
+	folder = perfring_dwarf_leb(bytes);
+	perfring_dwarf_leb(bytes);
+	perfring_dwarf_leb(bytes);
+	return !bytes->is_short && add_file(rows, name, folder);
+}
+
+/* Folders and files of DWARF 2 to 4, whose numbers begin at 1. */
+static void take_lists(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit,
+		       struct perfring_dwarf_bytes *bytes)
+{
+	const char *name;
+
+	if (!add_folder(rows, perfring_dwarf_string(unit, &unit->folder)) || !add_file(rows, NULL, 0))
+		return;
+	while ((name = perfring_dwarf_text(bytes)) && *name)
+		if (!add_folder(rows, name))
+			return;
+	while (take_file(rows, bytes))
+		;
+}
+
+/* Folders, or files, of DWARF 5: they say of themselves what is known of each. */
+static void take_list(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit,
+		      struct perfring_dwarf_bytes *bytes, bool are_files)
+{
+	struct perfring_dwarf_bytes formats, all = *bytes;
+	unsigned columns = (unsigned)perfring_dwarf_take(bytes, 1);
+	uint64_t count;
+
+	all = *bytes;
+	for (unsigned i = 0; i < 2 * columns; i++)
+		perfring_dwarf_leb(bytes);
+	count = perfring_dwarf_leb(bytes);
+	/* each takes a byte at least */
+	if (columns > COLUMNS_MAX || count > perfring_dwarf_left(bytes))
+		bytes->is_short = true;
+	for (uint64_t i = 0; i < count && !bytes->is_short; i++) {
+		struct perfring_dwarf_value name = {0, 0};
+		const unsigned char *from = bytes->at;
+		uint64_t folder = 0;
+
+		formats = all;
+		for (unsigned j = 0; j < columns; j++) {
+			uint64_t what = perfring_dwarf_leb(&formats);
+			uint8_t form = perfring_dwarf_form_of(perfring_dwarf_leb(&formats), unit->offset_size);
+			uint64_t number = perfring_dwarf_take_value(unit, bytes, &form, UINT64_MAX);
+
+			if (what == 1)
+				name = (struct perfring_dwarf_value){number, form};
+			if (what == 2)
+				folder = number;
+		}
+		if (bytes->is_short || bytes->at == from ||
+		    !(are_files ? add_file(rows, perfring_dwarf_string(unit, &name), folder)
+				: add_folder(rows, perfring_dwarf_string(unit, &name))))
+			return;
+	}
+}
+
+/* Returns 0, -ENODATA or -E2BIG. */
+static int take_header(struct perfring_dwarf_rows *rows, struct program *program)
+{
+	struct perfring_dwarf_unit *unit = &program->unit;
+	struct perfring_dwarf_bytes *bytes = &program->bytes, header;
+	uint64_t length;
+
+	*bytes = perfring_dwarf_bytes_at(unit->file, PERFRING_DWARF_LINE, unit->lines);
+	unit->offset_size = (uint8_t)perfring_dwarf_take_length(bytes);
+	if (!unit->offset_size)
+		return -ENODATA;
+	if (perfring_dwarf_left(bytes) > PERFRING_LIMIT_TABLE)
+		return -E2BIG;
+	/* units may share a table, but not without end: each runs it */
+	if (perfring_dwarf_left(bytes) > unit->file->rows_left)
+		return -ENODATA;
+	unit->file->rows_left -= perfring_dwarf_left(bytes);
+	unit->version = (uint8_t)perfring_dwarf_take(bytes, 2);
+	if (unit->version < 2 || unit->version > 5)
+		return -ENODATA;
+	if (unit->version == 5) {
+		unit->address_size = (uint8_t)perfring_dwarf_take(bytes, 1);
+		perfring_dwarf_skip(bytes, 1); /* of selectors of segments */
+	}
+	length = perfring_dwarf_take(bytes, unit->offset_size);
+	if (bytes->is_short || length > perfring_dwarf_left(bytes))
+		return -ENODATA;
+	header = *bytes;
+	header.end = bytes->at += length;
+	program->least = (uint8_t)perfring_dwarf_take(&header, 1);
+	program->most = unit->version < 4 ? 1 : (uint8_t)perfring_dwarf_take(&header, 1);
+	perfring_dwarf_skip(&header, 1); /* whether rows are of statements */
+	program->base = (int8_t)perfring_dwarf_take(&header, 1);
+	program->range = (uint8_t)perfring_dwarf_take(&header, 1);
+	program->opcodes = (uint8_t)perfring_dwarf_take(&header, 1);
+	program->lengths = header.at;
+	perfring_dwarf_skip(&header, program->opcodes ? program->opcodes - 1u : 0);
+	if (header.is_short || !program->range || !program->most || !program->opcodes)
+		return -ENODATA;
+	if (unit->version < 5) {
+		take_lists(rows, unit, &header);
+	} else {
+		take_list(rows, unit, &header, false);
+		take_list(rows, unit, &header, true);
+	}
+	return 0;
+}
+
+/* ---- rows ---- */
+
+/* A sequence ends: what covers nothing is no sequence. */
+static void end_sequence(struct perfring_dwarf_rows *rows, struct program *program, uint64_t end)
+{
+	struct perfring_dwarf_sequence *sequence;
+
+	if (!program->is_open)
+		return;
+	program->is_open = false;
+	sequence = &rows->sequences[rows->sequence_count];
+	sequence->end = end;
+	sequence->count = rows->row_count - sequence->first;
+	if (sequence->end > sequence->start)
+		rows->sequence_count++;
+	else
+		rows->row_count = sequence->first;
+}
+
+/* Returns false without memory. */
+static bool begin_sequence(struct perfring_dwarf_rows *rows, struct program *program)
+{
+	if (!perfring_dwarf_grow(rows->memory, &rows->sequences, rows->sequence_count, &rows->sequence_capacity,
+				 sizeof(*rows->sequences)))
+		return false;
+	rows->sequences[rows->sequence_count] =
+		(struct perfring_dwarf_sequence){.start = program->address, .first = rows->row_count};
+	program->is_open = true;
+	return true;
+}
+
+static bool add_row_slow(struct perfring_dwarf_rows *rows, struct program *program)
+{
+	struct perfring_dwarf_row row = {program->address,
+					 program->file < UINT32_MAX ? (uint32_t)program->file : UINT32_MAX,
+					 (uint32_t)program->line};
+	struct perfring_dwarf_row *last = program->is_open ? &rows->rows[rows->row_count - 1] : NULL;
+
+	if (last && last->address > row.address) {
+		end_sequence(rows, program, last->address);
+		last = NULL;
+	}
+	if (last && last->address == row.address) {
+		*last = row;
+		return true;
+	}
+	if (last && last->file == row.file && last->line == row.line)
+		return true; /* of a line beyond 32 bits */
+	if ((!last && !begin_sequence(rows, program)) ||
+	    !perfring_dwarf_grow(rows->memory, &rows->rows, rows->row_count, &rows->row_capacity, sizeof(row)))
+		return false;
+	rows->rows[rows->row_count++] = row;
+	return true;
+}
+
+/* Most rows are of the line of the last one, for the sake of columns and views. */
+static inline bool add_row(struct perfring_dwarf_rows *rows, struct program *program)
+{
+	const struct perfring_dwarf_row *last = program->is_open ? &rows->rows[rows->row_count - 1] : NULL;
+
+	if (last && last->address <= program->address && last->line == program->line && last->file == program->file)
+		return true;
+	return add_row_slow(rows, program);
+}
+
+/* ---- the program ---- */
+
+static void advance(struct program *program, uint64_t by)
+{
+	uint64_t parts = program->part + by;
+
+	if (program->most == 1) {
+		program->address += program->least * by;
+		return;
+	}
+	program->address += program->least * (parts / program->most);
+	program->part = parts % program->most;
+}
+
+static void reset(struct program *program)
+{
+	program->address = program->part = 0;
+	program->file = program->line = 1;
+}
+
+enum {
+	COPY = 1,
+	ADVANCE_PC,
+	ADVANCE_LINE,
+	SET_FILE,
+	CONST_ADD_PC = 8,
+	FIXED_ADVANCE_PC,
+};
+
+enum {
+	END_SEQUENCE = 1,
+	SET_ADDRESS,
+	DEFINE_FILE,
+};
+
+static bool run_extended(struct perfring_dwarf_rows *rows, struct program *program)
+{
+	struct perfring_dwarf_bytes own = program->bytes;
+	uint64_t length = perfring_dwarf_leb(&own);
+
+	if (own.is_short || length > perfring_dwarf_left(&own))
+		return false;
+	own.end = program->bytes.at = own.at + length;
+	switch (perfring_dwarf_take(&own, 1)) {
+	case END_SEQUENCE:
+		/* a row that was added last may be below the registers, which only ascend in it */
+		end_sequence(rows, program, program->address);
+		reset(program);
+		return true;
+	case SET_ADDRESS:
+		program->address = perfring_dwarf_take(&own, length > 8 ? 8 : (unsigned)length - 1);
+		program->part = 0;
+		return true;
+	case DEFINE_FILE:
+		take_file(rows, &own);
+		return true;
+	default:
+		return true;
+	}
+}
+
+static bool run_standard(struct perfring_dwarf_rows *rows, struct program *program, unsigned opcode)
+{
+	struct perfring_dwarf_bytes *bytes = &program->bytes;
+
+	switch (opcode) {
+	case 0:
+		return run_extended(rows, program);
+	case COPY:
+		return add_row(rows, program);
+	case ADVANCE_PC:
+		advance(program, perfring_dwarf_leb(bytes));
+		return true;
+	case ADVANCE_LINE:
+		program->line += (uint64_t)perfring_dwarf_leb_signed(bytes);
+		return true;
+	case SET_FILE:
+		program->file = perfring_dwarf_leb(bytes);
+		return true;
+	case CONST_ADD_PC:
+		advance(program, (255u - program->opcodes) / program->range);
+		return true;
+	case FIXED_ADVANCE_PC:
+		program->address += perfring_dwarf_take(bytes, 2);
+		program->part = 0;
+		return true;
+	default:
+		for (unsigned i = 0; i < program->lengths[opcode - 1]; i++)
+			perfring_dwarf_leb(bytes);
+		return true;
+	}
+}
+
+static void run(struct perfring_dwarf_rows *rows, struct program *program)
+{
+	struct perfring_dwarf_bytes *bytes = &program->bytes;
+	bool is_running = true;
+
+	reset(program);
+	while (is_running && !bytes->is_short && bytes->at < bytes->end) {
+		unsigned opcode = *bytes->at++, step;
+
+		if (opcode < program->opcodes) {
+			is_running = run_standard(rows, program, opcode);
+			continue;
+		}
+		opcode -= program->opcodes;
+		/* gcc's and clang's is divided by faster as a constant */
+		step = program->range == 14 ? opcode / 14 : opcode / program->range;
+		advance(program, step);
+		program->line += (uint64_t)(program->base + (int)(opcode - step * program->range));
+		is_running = add_row(rows, program);
+	}
+	if (program->is_open && rows->row_count > rows->sequences[rows->sequence_count].first)
+		end_sequence(rows, program, rows->rows[rows->row_count - 1].address);
+}
+
+static int compare_sequences(const void *a, const void *b)
+{
+	const struct perfring_dwarf_sequence *one = a, *other = b;
+
+	if (one->start != other->start)
+		return one->start < other->start ? -1 : 1;
+	return one->first < other->first ? -1 : one->first > other->first;
+}
+
+int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
+{
+	struct program program = {.unit = *unit};
+	int error;
+
+	memset(rows, 0, sizeof(*rows));
+	rows->memory = unit->file->memory;
+	if (!unit->has_lines)
+		return -ENODATA;
+	error = take_header(rows, &program);
+	if (error)
+		return error;
+	run(rows, &program);
+	if (rows->sequence_count)
+		qsort(rows->sequences, rows->sequence_count, sizeof(*rows->sequences), compare_sequences);
+	return 0;
+}
+
+void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows)
+{
+	for (uint32_t i = 0; i < rows->file_count; i++)
+		free(rows->files[i].path);
+	free(rows->files);
+	free(rows->folders);
+	free(rows->rows);
+	free(rows->sequences);
+}
+
+/* ---- what is asked of them ---- */
+
+/* Rows lie about evenly: by ever longer steps from where the address would be then.  Returns a row at or below it; *high: after it. */
+static uint32_t guess(const struct perfring_dwarf_row *rows, const struct perfring_dwarf_sequence *sequence,
+		      uint64_t address, uint32_t *high)
+{
+	double share = (double)(address - sequence->start) / (double)(sequence->end - sequence->start);
+	uint32_t at = (uint32_t)(share * sequence->count), step = 4;
+
+	at = sequence->first + (at < sequence->count ? at : sequence->count - 1);
+	*high = sequence->first + sequence->count;
+	if (rows[at].address <= address) {
+		for (; *high - at > step && rows[at + step].address <= address; step *= 2)
+			at += step;
+		*high = *high - at > step ? at + step : *high;
+		return at;
+	}
+	for (*high = at; at - sequence->first > step && rows[at - step].address > address; step *= 2)
+		*high = at -= step;
+	return at - sequence->first > step ? at - step : sequence->first;
+}
+
+const struct perfring_dwarf_row *perfring_dwarf_rows_find(const struct perfring_dwarf_rows *rows, uint64_t address)
+{
+	const struct perfring_dwarf_sequence *sequence;
+	uint32_t low = 0, high = rows->sequence_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (rows->sequences[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address >= rows->sequences[low - 1].end)
+		return NULL;
+	sequence = &rows->sequences[low - 1];
+	low = guess(rows->rows, sequence, address, &high);
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (rows->rows[middle].address <= address)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &rows->rows[low];
+}
+
+const char *perfring_dwarf_rows_file(struct perfring_dwarf_rows *rows, uint64_t number)
+{
+	struct perfring_dwarf_source *file = number < rows->file_count ? &rows->files[number] : NULL;
+	const char *folder = file && file->folder < rows->folder_count ? rows->folders[file->folder] : NULL;
+	size_t folder_size, size;
+
+	if (!file || !file->name || !folder || *file->name == '/')
+		return file ? file->name : NULL;
+	if (file->path)
+		return file->path;
+	folder_size = strnlen(folder, PERFRING_LIMIT_NAME);
+	size = strnlen(file->name, PERFRING_LIMIT_NAME);
+	if (folder_size + size + 2 > PERFRING_LIMIT_NAME)
+		return file->name;
+	file->path = malloc(folder_size + size + 2);
+	if (!file->path) {
+		rows->memory->is_short = true;
+		return NULL;
+	}
+	rows->memory->bytes += folder_size + size + 2;
+	memcpy(file->path, folder, folder_size);
+	file->path[folder_size] = '/';
+	memcpy(file->path + folder_size + 1, file->name, size + 1);
+	return file->path;
+}

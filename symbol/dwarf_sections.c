@@ -1,0 +1,206 @@
+/* dwarf_sections.c - reads the sections of DWARF of a file, and finds the file with which it shares entries. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <perfring/build_id.h>
+#include "dwarf.h"
+#include "elf_image.h"
+#include "limits.h"
+#include "os/array.h"
+#include "packed.h"
+
+enum {
+	COMPRESSED = 0x800, /* sh_flags */
+	TABLE_RUNS = 16,    /* how often all tables of lines may be run: once, but for units that share them */
+	GNU_HEADER = 12,    /* of .zdebug: "ZLIB", and the size, the first byte the highest */
+};
+
+static const char *const names[PERFRING_DWARF_SECTIONS] = {"info",   "abbrev",   "line", "str",        "line_str",
+							   "ranges", "rnglists", "addr", "str_offsets"};
+
+bool perfring_dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size)
+{
+	uint32_t before = *capacity;
+
+	if (memory->bytes > PERFRING_LIMIT_LINES || perfring_os_array_grow(array, before, capacity, size)) {
+		memory->is_short = memory->is_short || memory->bytes <= PERFRING_LIMIT_LINES;
+		return false;
+	}
+	memory->bytes += (uint64_t)(*capacity - before) * size;
+	return true;
+}
+
+struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
+						    enum perfring_dwarf_section_name name, uint64_t at)
+{
+	const struct perfring_dwarf_section *section = &file->sections[name];
+	struct perfring_dwarf_bytes bytes = {.is_big = file->is_big};
+
+	bytes.is_short = at >= section->size;
+	if (!bytes.is_short) {
+		bytes.at = section->bytes + at;
+		bytes.end = section->bytes + section->size;
+	}
+	return bytes;
+}
+
+/* Replaces packed bytes, which follow a header, by what they inflate to. */
+static int inflate(struct perfring_elf_budget *budget, struct perfring_dwarf_section *section, uint64_t by,
+		   unsigned header, uint64_t size)
+{
+	unsigned char *inflated;
+	int error = perfring_packed_check(by, section->size - header, size);
+
+	if (!error)
+		error = perfring_elf_charge(budget, size);
+	if (error)
+		return error;
+	inflated = malloc((size_t)size + 1);
+	if (!inflated)
+		return -ENOMEM;
+	error = perfring_packed_inflate(by, section->bytes + header, section->size - header, inflated, size);
+	inflated[error ? 0 : size] = 0;
+	free(section->bytes);
+	section->bytes = inflated;
+	section->size = error ? 0 : size;
+	return error;
+}
+
+/* Returns 0, also without such a section. */
+static int read_section(const struct perfring_elf_image *image, const char *name,
+			struct perfring_dwarf_section *section)
+{
+	const struct perfring_elf_section *header;
+	const unsigned packed_header = image->is_long ? 24 : 12;
+	char text[32];
+	uint64_t size = 0;
+	int error;
+
+	snprintf(text, sizeof(text), ".zdebug_%s", name);
+	header = perfring_elf_section_find(image, text);
+	if (!header) {
+		snprintf(text, sizeof(text), ".debug_%s", name);
+		header = perfring_elf_section_find(image, text);
+	}
+	section->bytes = header ? perfring_elf_section_read(image, header, &error) : NULL;
+	if (!section->bytes)
+		return !header || error == -EINVAL ? 0 : error;
+	section->size = header->size;
+	if (header->flags & COMPRESSED)
+		return section->size < packed_header
+			       ? -EINVAL
+			       : inflate(image->budget, section, perfring_elf_number(image, section->bytes, 4),
+					 packed_header, perfring_elf_member(image, section->bytes, 8, 4, 0));
+	if (text[1] != 'z' || section->size < GNU_HEADER || memcmp(section->bytes, "ZLIB", 4))
+		return 0;
+	for (int i = 4; i < GNU_HEADER; i++)
+		size = size << 8 | section->bytes[i];
+	return inflate(image->budget, section, PERFRING_PACKED_ZLIB, GNU_HEADER, size);
+}
+
+/* The build id of the file with which this one shares entries, after that file's name.  Returns its size, 0: it shares none; -errno. */
+static int link_of(const struct perfring_elf_image *image, uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	const struct perfring_elf_section *section = perfring_elf_section_find(image, ".gnu_debugaltlink");
+	int error, result = -ENODATA;
+	size_t length;
+	char *text;
+
+	if (!section)
+		return 0;
+	text = perfring_elf_section_read(image, section, &error);
+	if (!text)
+		return error == -EINVAL ? -ENODATA : error;
+	length = strlen(text) + 1;
+	if (length < section->size && section->size - length <= PERFRING_BUILD_ID_SIZE) {
+		result = (int)(section->size - length);
+		memcpy(id, text + length, (size_t)result);
+	}
+	free(text);
+	return result;
+}
+
+/* own_id, link: and their sizes, or -errno. */
+struct ids {
+	uint8_t own_id[PERFRING_BUILD_ID_SIZE], link[PERFRING_BUILD_ID_SIZE];
+	int own_size, link_size;
+};
+
+static int read_file(struct perfring_dwarf_file *file, int fd, struct ids *ids)
+{
+	uint64_t left = PERFRING_LIMIT_INFLATED;
+	struct perfring_elf_budget budget = {.all_left = &left, .left = PERFRING_LIMIT_INFLATED};
+	struct perfring_elf_image image = {.budget = &budget, .fd = fd};
+	int error = perfring_elf_image_open(&image);
+
+	file->is_big = image.header[5] == 2;
+	for (int i = 0; !error && i < PERFRING_DWARF_SECTIONS; i++)
+		error = read_section(&image, names[i], &file->sections[i]);
+	if (!error) {
+		ids->own_size = (int)perfring_elf_build_id_of(&image, ids->own_id);
+		ids->link_size = link_of(&image, ids->link);
+		error = ids->link_size < 0 ? ids->link_size : 0;
+	}
+	perfring_elf_image_close(&image);
+	file->rows_left = TABLE_RUNS * file->sections[PERFRING_DWARF_LINE].size;
+	if (!error && !file->sections[PERFRING_DWARF_INFO].size)
+		error = -ENODATA;
+	return error == -EINVAL ? -ENODATA : error;
+}
+
+static void close_file(struct perfring_dwarf_file *file)
+{
+	perfring_dwarf_free_units(file);
+	for (int i = 0; i < PERFRING_DWARF_SECTIONS; i++)
+		free(file->sections[i].bytes);
+	memset(file, 0, sizeof(*file));
+}
+
+/* It is looked for by its build id: the object's name for it may be any. */
+static int open_shared(struct perfring_dwarf *dwarf, const struct ids *ids, const struct perfring_places *places,
+		       const char *name)
+{
+	struct perfring_dwarf_entry first;
+	char path[PATH_MAX];
+	struct ids found;
+	int error = -ENODATA;
+
+	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && error; place++) {
+		int fd = perfring_places_open_build(places, PERFRING_PLACE_DEBUG_FILE, ids->link,
+						    (uint32_t)ids->link_size, place, name, path);
+
+		if (fd < 0)
+			continue;
+		dwarf->shared.memory = &dwarf->memory;
+		dwarf->shared.looks = dwarf->own.looks;
+		error = read_file(&dwarf->shared, fd, &found);
+		close(fd);
+		if (!error &&
+		    (found.own_size != ids->link_size || memcmp(found.own_id, ids->link, (size_t)ids->link_size)))
+			error = -ENODATA;
+		if (error)
+			close_file(&dwarf->shared);
+	}
+	while (!error && perfring_dwarf_next_unit(&dwarf->shared, &first))
+		;
+	dwarf->own.shared = error ? NULL : &dwarf->shared;
+	return error;
+}
+
+int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name)
+{
+	struct ids ids;
+	int error;
+
+	dwarf->own.memory = &dwarf->memory;
+	dwarf->own.looks = PERFRING_LIMIT_RANGES;
+	error = read_file(&dwarf->own, fd, &ids);
+	return error || !ids.link_size ? error : open_shared(dwarf, &ids, places, name);
+}
+
+void perfring_dwarf_close(struct perfring_dwarf *dwarf)
+{
+	close_file(&dwarf->own);
+	close_file(&dwarf->shared);
+}

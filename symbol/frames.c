@@ -1,0 +1,212 @@
+/* frames.c - the functions at an address: those that were inlined there, and their lines.
+ *
+ * The DWARF of a file is opened when it is first asked for, and let go when it has become large, or all that is open has.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "demangle.h"
+#include "limits.h"
+#include "source_lines.h"
+#include "os/object.h"
+#include "symbols.h"
+
+enum {
+	FRAMES_MAX = 64,
+};
+
+void perfring_shown_names_close(struct perfring_shown_name **names)
+{
+	for (struct perfring_shown_name *name = *names, *next; name; name = next) {
+		next = name->next;
+		free(name);
+	}
+	*names = NULL;
+}
+
+void perfring_symbols_close_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file)
+{
+	if (!file->lines)
+		return;
+	symbols->lines_bytes -= perfring_lines_size(file->lines);
+	perfring_lines_close(file->lines);
+	file->lines = NULL;
+	perfring_shown_names_close(&file->frame_names);
+	free(file->name_table);
+	file->name_table = NULL;
+	file->name_count = file->name_places = 0;
+	file->name_bytes = 0;
+}
+
+/* Counts how often each was let go: large files that are asked in turn are not read without end. */
+static void let_go(struct perfring_symbols *symbols, struct perfring_symbols_file *file)
+{
+	if (!file->lines)
+		return;
+	perfring_symbols_close_lines(symbols, file);
+	file->has_no_lines = ++file->lines_large > PERFRING_LIMIT_REOPENED;
+}
+
+static void let_go_all(struct perfring_symbols *symbols)
+{
+	for (size_t i = 0; i < PERFRING_FILE_PLACES; i++)
+		for (struct perfring_symbols_file *file = symbols->files[i]; file; file = file->next)
+			let_go(symbols, file);
+}
+
+/* Whether it is the file itself, its debug file, or one of its build id. */
+static bool is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd)
+{
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+	struct stat status;
+
+	if (!fstat(fd, &status) &&
+	    (perfring_elf_is_same(&file->identity, &status) ||
+	     (file->symbols.debug_path && perfring_elf_is_same(&file->symbols.debug_file, &status))))
+		return true;
+	return file->id_size && perfring_elf_build_id(fd, &symbols->bytes_left, id) == (int)file->id_size &&
+	       !memcmp(id, file->id, file->id_size);
+}
+
+/* Opens the DWARF of a descriptor's file, if it is the object's, else closes it.  Returns 0 or -errno. */
+static int take_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file, int fd)
+{
+	int error;
+
+	if (fd < 0)
+		return fd;
+	error = is_its(symbols, file, fd) ? perfring_lines_open(&file->lines, fd, &symbols->places, file->path)
+					  : -ENODATA;
+	close(fd);
+	if (!error)
+		symbols->lines_bytes += perfring_lines_size(file->lines);
+	return error;
+}
+
+/* Whether another file may have what this one has not. */
+static bool is_open_to_others(int error)
+{
+	return error && error != -ENOMEM && error != -EOPNOTSUPP;
+}
+
+static int open_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file)
+{
+	struct perfring_places places = symbols->places;
+	char path[PATH_MAX];
+	int error = -ENODATA;
+
+	places.pid = file->pid;
+	if (symbols->lines_bytes > PERFRING_LIMIT_OPEN)
+		let_go_all(symbols);
+	if (file->symbols.debug_path) {
+		error = take_lines(symbols, file, perfring_places_open_path(&places, file->symbols.debug_path));
+		if (is_open_to_others(error))
+			error = take_lines(symbols, file, perfring_os_object_open(0, file->symbols.debug_path));
+	}
+	if (is_open_to_others(error))
+		error = take_lines(symbols, file, perfring_symbols_open_again(symbols, file));
+	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && is_open_to_others(error); place++)
+		error = take_lines(symbols, file,
+				   perfring_places_open_build(&symbols->places, PERFRING_PLACE_DEBUG_FILE, file->id,
+							      file->id_size, place, file->path, path));
+	file->has_no_lines = error && error != -ENOMEM;
+	return error;
+}
+
+/* The place of a name of the DWARF in a table that is not full. */
+static struct perfring_shown_name **place_of(const struct perfring_symbols *symbols, struct perfring_shown_name **table,
+					     uint32_t places, const char *name)
+{
+	uint64_t hash = (uintptr_t)name * symbols->factor;
+
+	for (uint32_t i = (uint32_t)(hash >> 32);; i++)
+		if (!table[i & (places - 1)] || table[i & (places - 1)]->of == name)
+			return &table[i & (places - 1)];
+}
+
+/* Keeps a quarter of the places free.  Returns false without memory. */
+static bool grow(const struct perfring_symbols *symbols, struct perfring_symbols_file *file)
+{
+	uint32_t places = file->name_places ? 2 * file->name_places : 256;
+	struct perfring_shown_name **table;
+
+	if (file->name_count < file->name_places / 4 * 3)
+		return true;
+	table = calloc(places, sizeof(*table));
+	if (!table)
+		return false;
+	for (struct perfring_shown_name *name = file->frame_names; name; name = name->next)
+		*place_of(symbols, table, places, name->of) = name;
+	free(file->name_table);
+	file->name_table = table;
+	file->name_places = places;
+	return true;
+}
+
+/* The name as it is shown: each is demangled once.  It lives as long as the file's DWARF is open. */
+static const char *show(const struct perfring_symbols *symbols, struct perfring_symbols_file *file, const char *name)
+{
+	struct perfring_shown_name *shown, **place;
+	char text[PERFRING_LIMIT_SHOWN_NAME];
+	size_t length;
+
+	if (symbols->flags & PERFRING_SYMBOLS_MANGLED || !grow(symbols, file))
+		return name;
+	place = place_of(symbols, file->name_table, file->name_places, name);
+	if (*place)
+		return (*place)->text;
+	length = perfring_demangle(name, text, sizeof(text));
+	if (!length)
+		length = (size_t)snprintf(text, sizeof(text), "%s", name);
+	if (length >= sizeof(text) || !(shown = malloc(sizeof(*shown) + length + 1)))
+		return name;
+	memcpy(shown->text, text, length + 1);
+	shown->of = name;
+	shown->next = file->frame_names;
+	file->frame_names = *place = shown;
+	file->name_count++;
+	file->name_bytes += sizeof(*shown) + sizeof(shown) + length;
+	return shown->text;
+}
+
+int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offset, struct perfring_symbol_frame *frames,
+			   uint32_t most)
+{
+	struct perfring_symbols *symbols = object->symbols;
+	struct perfring_symbols_file *file = object->file;
+	struct perfring_line_frame found[FRAMES_MAX];
+	struct perfring_symbol symbol;
+	int count = 0;
+
+	if (object->why != PERFRING_SYMBOL_KNOWN || file->has_no_lines)
+		return 0;
+	if (file->lines && perfring_lines_memory(file->lines) + file->name_bytes > PERFRING_LIMIT_LINES) {
+		let_go(symbols, file);
+		if (file->has_no_lines)
+			return 0;
+	}
+	if (!file->lines)
+		count = open_lines(symbols, file);
+	if (!count)
+		count = perfring_lines_find(file->lines, perfring_elf_symbols_address(&file->symbols, offset), found,
+					    most < FRAMES_MAX ? most : FRAMES_MAX);
+	if (count < 0)
+		return count == -ENOMEM || count == -EOPNOTSUPP ? count : 0;
+	if (!file->symbols.exceeded && perfring_lines_exceeded(file->lines)) {
+		file->symbols.exceeded = perfring_lines_exceeded(file->lines);
+		object->is_news = true;
+	}
+	for (int i = 0; i < count; i++) {
+		frames[i] = (struct perfring_symbol_frame){
+			.file = found[i].file, .line = found[i].line, .is_inlined = i + 1 < count};
+		/* Of a copy that the compiler made of a function, the DWARF has no name of its own. */
+		if (!frames[i].is_inlined && perfring_symbol_find(object, offset, &symbol))
+			frames[i].name = symbol.name;
+		else if (found[i].function)
+			frames[i].name = show(symbols, file, found[i].function);
+	}
+	return count;
+}

@@ -1,0 +1,54 @@
+/* intervals.h - mappings by address, without overlaps, in trees that share nodes.
+ *
+ * A tree is a treap: ordered by address, and a heap by random priorities, so that what is mapped cannot choose its shape.
+ * Nodes count their references.  A second tree of the same contents is one more reference to the root; a node that is
+ * shared is copied before it is changed, with those above it:
+ *
+ *     one ---> B <--- other            other unmaps D:      one ---> B     B' <--- other
+ *            /   \                                                 /   \ /   \
+ *           A     D                                               A     D     (nothing)
+ *                                                                 ^___________'
+ *
+ * A change costs O(log n) steps and nodes, whatever is shared.  It takes all nodes that it may need beforehand: without
+ * memory it changes nothing. */
+#ifndef PERFRING_SYMBOL_INTERVALS_H
+#define PERFRING_SYMBOL_INTERVALS_H
+
+#include <perfring/maps.h>
+
+struct perfring_interval {
+	struct perfring_mapping mapping;
+	struct perfring_interval *low;
+	struct perfring_interval *high;
+	uint32_t refs;
+	uint32_t priority;
+};
+
+/* The memory of several trees.  Each tree is a pointer to its root, NULL when it is empty. */
+struct perfring_intervals {
+	struct perfring_interval *spare; /* by `low` */
+	uint32_t spare_count;
+	uint64_t count; /* of nodes in trees */
+	uint64_t random;
+};
+
+void perfring_intervals_open(struct perfring_intervals *intervals);
+
+/* Once all trees are dropped. */
+void perfring_intervals_close(struct perfring_intervals *intervals);
+
+/* Maps, in place of what is there.  An empty one changes nothing.  Returns 0 or -ENOMEM. */
+int perfring_intervals_put(struct perfring_intervals *intervals, struct perfring_interval **tree,
+			   const struct perfring_mapping *mapping);
+
+/* Unmaps [addr, end), and of what reaches beyond only that.  Returns 0 or -ENOMEM. */
+int perfring_intervals_remove(struct perfring_intervals *intervals, struct perfring_interval **tree, uint64_t addr,
+			      uint64_t end);
+
+/* Another reference to the same tree, of which there may be 2^32 - 1; the end of one. */
+struct perfring_interval *perfring_intervals_share(struct perfring_interval *tree);
+void perfring_intervals_drop(struct perfring_intervals *intervals, struct perfring_interval *tree);
+
+const struct perfring_mapping *perfring_intervals_find(const struct perfring_interval *tree, uint64_t addr);
+
+#endif

@@ -1,0 +1,92 @@
+/* places.c - files by path, and by build id in the caches of perf and debuginfod. */
+#include "places.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <perfring/build_id.h>
+#include "os/object.h"
+
+/* Where separate debug files are. */
+#define DEBUG_FOLDER "/usr/lib/debug"
+
+static int join(char **path, const char *folder, const char *rest)
+{
+	*path = NULL;
+	if (!folder || folder[0] != '/')
+		return 0;
+	return asprintf(path, "%s%s", folder, rest) < 0 ? -ENOMEM : 0;
+}
+
+int perfring_places_open(struct perfring_places *places)
+{
+	const char *home = secure_getenv("HOME"), *perf = secure_getenv("PERF_BUILDID_DIR");
+	const char *debuginfod = secure_getenv("DEBUGINFOD_CACHE_PATH"), *cache = secure_getenv("XDG_CACHE_HOME");
+	int error = perf ? join(&places->perf_cache, perf, "") : join(&places->perf_cache, home, "/.debug");
+
+	if (error)
+		return error;
+	if (debuginfod)
+		return join(&places->debuginfod_cache, debuginfod, "");
+	if (cache)
+		return join(&places->debuginfod_cache, cache, "/debuginfod_client");
+	return join(&places->debuginfod_cache, home, "/.cache/debuginfod_client");
+}
+
+void perfring_places_close(struct perfring_places *places)
+{
+	free(places->perf_cache);
+	free(places->debuginfod_cache);
+	perfring_debuginfod_close(places->servers);
+	memset(places, 0, sizeof(*places));
+}
+
+int perfring_places_open_path(const struct perfring_places *places, const char *path)
+{
+	return places->symfs ? perfring_os_object_open_in(places->symfs, path)
+			     : perfring_os_object_open(places->pid, path);
+}
+
+int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of of, const uint8_t *id,
+			       uint32_t size, unsigned i, const char *name, char path[PATH_MAX])
+{
+	/* of perf's cache, of debuginfod's */
+	static const char *const names[][2] = {
+		[PERFRING_PLACE_OBJECT] = {"elf", "executable"},
+		[PERFRING_PLACE_DEBUG_FILE] = {"debug", "debuginfo"},
+		[PERFRING_PLACE_VDSO] = {"vdso", NULL},
+		[PERFRING_PLACE_KALLSYMS] = {"kallsyms", NULL},
+	};
+	char text[2 * PERFRING_BUILD_ID_SIZE + 1] = "";
+	int fd;
+
+	if (size < 2 || size > PERFRING_BUILD_ID_SIZE)
+		return -ENODATA;
+	for (uint32_t byte = 0; byte < size; byte++)
+		snprintf(text + (size_t)2 * byte, 3, "%02x", id[byte]);
+	switch (i) {
+	case PERFRING_PLACES_TREE:
+		if (of != PERFRING_PLACE_DEBUG_FILE)
+			return -ENOENT;
+		snprintf(path, PATH_MAX, DEBUG_FOLDER "/.build-id/%.2s/%s.debug", text, text + 2);
+		fd = perfring_places_open_path(places, path);
+		return fd < 0 && places->symfs ? perfring_os_object_open(0, path) : fd;
+	case PERFRING_PLACES_PERF:
+		if (!places->perf_cache)
+			return -ENOENT;
+		snprintf(path, PATH_MAX, "%.3900s/.build-id/%.2s/%s/%s", places->perf_cache, text, text + 2,
+			 names[of][0]);
+		return perfring_os_object_open(0, path);
+	case PERFRING_PLACES_DEBUGINFOD:
+		if (!places->debuginfod_cache || !names[of][1])
+			return -ENOENT;
+		snprintf(path, PATH_MAX, "%.3900s/%s/%s", places->debuginfod_cache, text, names[of][1]);
+		return perfring_os_object_open(0, path);
+	case PERFRING_PLACES_SERVERS:
+		if (!places->servers || !names[of][1])
+			return -ENOENT;
+		return perfring_debuginfod_find(places->servers, of, id, size, name, path);
+	}
+	return -ENODATA;
+}

@@ -1,0 +1,59 @@
+/* places.h - where objects and debug files are looked for: folders, caches by build id, servers. */
+#ifndef PERFRING_SYMBOL_PLACES_H
+#define PERFRING_SYMBOL_PLACES_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct perfring_debuginfod;
+
+/* Texts are the owner's. */
+struct perfring_places {
+	const char *symfs;                   /* a folder that stands for the root; NULL: none */
+	int32_t pid;                         /* whose root it is; 0: this process's */
+	char *perf_cache;                    /* "~/.debug"; NULL: none */
+	char *debuginfod_cache;              /* NULL: none */
+	struct perfring_debuginfod *servers; /* NULL: none */
+};
+
+enum perfring_place_of {
+	PERFRING_PLACE_OBJECT,
+	PERFRING_PLACE_DEBUG_FILE,
+	PERFRING_PLACE_VDSO,
+	PERFRING_PLACE_KALLSYMS,
+};
+
+/* The caches of this user.  Returns 0 or -ENOMEM. */
+int perfring_places_open(struct perfring_places *places);
+void perfring_places_close(struct perfring_places *places);
+
+/* Opens what a path leads to.  Returns a descriptor, or -errno. */
+int perfring_places_open_path(const struct perfring_places *places, const char *path);
+
+/* Where files of a build id are, in the order in which they are tried. */
+enum {
+	PERFRING_PLACES_TREE, /* /usr/lib/debug/.build-id: debug files */
+	PERFRING_PLACES_PERF,
+	PERFRING_PLACES_DEBUGINFOD,
+	PERFRING_PLACES_SERVERS,
+	PERFRING_PLACES_COUNT
+};
+
+/* Opens the file of this build id in the i-th place.  name: the object's, in words.  Returns a descriptor, with its path; or
+ * -errno.  Which build it is has to be looked at. */
+int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of of, const uint8_t *id,
+			       uint32_t size, unsigned i, const char *name, char path[PATH_MAX]);
+
+/* ---- debuginfod.c ---- */
+
+/* Loads libdebuginfod.  progress: returns false to stop.  Returns 0; -EOPNOTSUPP (it cannot be loaded), -ENOMEM. */
+int perfring_debuginfod_open(struct perfring_debuginfod **servers,
+			     bool (*progress)(void *to, const char *path, int64_t done, int64_t all), void *to);
+void perfring_debuginfod_close(struct perfring_debuginfod *servers);
+
+/* Asks the servers.  name: what is looked for, in words.  Returns a descriptor, with its path; or -errno. */
+int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of of, const uint8_t *id,
+			     uint32_t size, const char *name, char path[PATH_MAX]);
+
+#endif

@@ -1,0 +1,117 @@
+/* symbols.h - the cache of objects, as the files of it see it. */
+#ifndef PERFRING_SYMBOL_SYMBOLS_H
+#define PERFRING_SYMBOL_SYMBOLS_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+#include <perfring/build_id.h>
+#include <perfring/symbol.h>
+#include "builds.h"
+#include "elf_symbols.h"
+#include "elf_unwind.h"
+#include "places.h"
+
+struct perfring_lines;
+
+/* A name as it is shown. */
+struct perfring_shown_name {
+	struct perfring_shown_name *next;
+	const char *of; /* what it was; NULL: not kept */
+	char text[];
+};
+
+/* A file that was looked at, whatever its names are. */
+struct perfring_symbols_file {
+	struct perfring_symbols_file *next; /* of its place in the table */
+	struct perfring_elf_identity identity;
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+	uint32_t id_size;
+	bool is_read;
+	enum perfring_symbol_why why; /* of all of it, once it is read */
+	int error;
+	char *path;
+	int32_t pid; /* the process that sees it by the path; 0: it is here */
+	struct perfring_elf_symbols symbols;
+	bool has_unwind; /* it was looked for */
+	struct perfring_elf_unwind unwind;
+	/* its DWARF */
+	bool has_no_lines; /* there is none, or it cannot be read, or takes too much memory */
+	uint32_t lines_large; /* how often it took too much */
+	struct perfring_lines *lines;
+	struct perfring_shown_name *frame_names; /* of its DWARF, by the places of those there */
+	struct perfring_shown_name **name_table;
+	uint32_t name_count, name_places; /* a power of two */
+	uint64_t name_bytes;
+};
+
+struct perfring_symbol_object {
+	struct perfring_symbol_object *next;
+	struct perfring_symbols *symbols;
+	struct perfring_symbols_file *file; /* NULL: none, or none of the recorded build */
+	enum perfring_symbol_why why;
+	int error;
+	const char *exceeded;
+	bool was_sought; /* by its build id */
+	bool is_news;    /* what perfring_symbols_get has not returned yet */
+	int32_t *pids;   /* in whose namespaces the path was tried */
+	uint32_t pid_count;
+	uint32_t pid_capacity;
+	uint64_t hash;
+	uint32_t id_size;
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+	char path[];
+};
+
+enum {
+	PERFRING_FILE_PLACES = 4096,
+};
+
+struct perfring_symbols {
+	uint32_t flags;
+	char *symfs;
+	struct perfring_places places;
+	struct perfring_builds builds;
+	struct perfring_shown_name *shown;
+	uint64_t shown_left;
+	uint64_t lines_bytes; /* of sections of DWARF that is open */
+	uint64_t factor;
+	uint64_t bytes_left;
+	unsigned file_count;
+	struct perfring_symbols_file *files[PERFRING_FILE_PLACES];
+	struct perfring_symbol_object **objects;
+	size_t object_places; /* a power of two */
+	size_t object_count;
+	struct perfring_symbol_object *beyond; /* each object beyond the bound */
+	struct perfring_symbol_object *kernels;
+};
+
+/* Whether the file is another one than was recorded with that build id, of `size` bytes, 0: none is known.  One that
+ * had a build id and has none any more is. */
+bool perfring_symbols_is_other(const struct perfring_symbols_file *file, const uint8_t *id, uint32_t size);
+
+/* The unwind tables of an object, which are read when they are first asked for; NULL: it has none, or cannot be read.  Returns 0 or
+ * -ENOMEM: then they are read again the next time.  Valid until: perfring_symbols_close. */
+int perfring_symbols_unwind(struct perfring_symbols *symbols, const struct perfring_symbol_object *object,
+			    struct perfring_unwind **unwind);
+
+/* What an address of the process in [start, end), which has code of the object's file from pgoff on, is above that of the object's
+ * tables.  Mappings begin at pages: the bytes before the segment of code may be another segment's. */
+uint64_t perfring_symbols_bias(const struct perfring_symbol_object *object, uint64_t start, uint64_t end, uint64_t pgoff);
+
+/* As perfring_symbols_get, which still returns 1 the next time it is asked: it is news to its caller. */
+int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
+			     struct perfring_symbol_object **object);
+
+/* A file that was read, unless its path leads to another one by now.  Returns a descriptor or -errno. */
+int perfring_symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file);
+
+void perfring_symbols_close_kernel(struct perfring_symbol_object *object);
+
+/* Closes the DWARF of a file. */
+void perfring_symbols_close_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file);
+
+/* Frees a list of names. */
+void perfring_shown_names_close(struct perfring_shown_name **names);
+
+#endif

@@ -1,0 +1,67 @@
+/* tasks.h - threads and processes by their numbers, of which those go first that matter least. */
+#ifndef PERFRING_SYMBOL_TASKS_H
+#define PERFRING_SYMBOL_TASKS_H
+
+#include <perfring/maps.h>
+
+#include "intervals.h"
+
+/* A thread by its tid, and a process by its pid: maps, guest and threads are the process's. */
+struct perfring_task {
+	uint32_t id;
+	uint32_t process; /* the pid of a thread that is counted there; 0: it is not */
+	uint32_t threads; /* other than the first, that have not ended */
+	bool is_old;      /* it was there when the recording began, and has not ended since */
+	bool has_ended;
+	bool is_listed_as_ended; /* and so has each of its threads */
+	const char *comm;
+	const perfring_word *namespaces; /* pairs of device and inode */
+	uint64_t namespace_count;
+	struct perfring_interval *maps;
+	uint64_t version;                /* of maps: equal ones are equal mappings; 0: none */
+	struct perfring_interval *guest; /* of its kernel */
+	struct perfring_task *older, *newer;
+};
+
+/* By the time of the last record. */
+struct perfring_task_list {
+	struct perfring_task *oldest, *newest;
+	uint64_t count;
+};
+
+struct perfring_tasks {
+	struct perfring_task **slots; /* by id: open addressing, at most half full */
+	uint64_t slot_count;          /* a power of two */
+	uint64_t factor;
+	struct perfring_task_list living, ended;
+	struct perfring_intervals intervals; /* the memory of their mappings */
+	uint64_t forgotten;                  /* other than ended ones */
+};
+
+/* Returns 0 or -ENOMEM. */
+int perfring_tasks_open(struct perfring_tasks *tasks);
+void perfring_tasks_close(struct perfring_tasks *tasks);
+
+struct perfring_task *perfring_tasks_find(const struct perfring_tasks *tasks, uint32_t id);
+
+/* The task of a record, which it makes the newest.  Others may be forgotten: their pointers are not valid any more.  Returns
+ * NULL without memory. */
+struct perfring_task *perfring_tasks_get(struct perfring_tasks *tasks, uint32_t id);
+
+/* Forgets the task that matters least: that ended first, else that no record has named for longest.  Returns false when there
+ * is none. */
+bool perfring_tasks_forget(struct perfring_tasks *tasks);
+
+/* The process has no mappings any more. */
+void perfring_tasks_clear_maps(struct perfring_tasks *tasks, struct perfring_task *task);
+
+/* The number is that of another thread or process from now on: it has neither mappings nor threads. */
+void perfring_tasks_renew(struct perfring_tasks *tasks, struct perfring_task *task);
+
+/* Counts the thread in its process.  Returns 0 or -ENOMEM. */
+int perfring_tasks_join(struct perfring_tasks *tasks, uint32_t tid, uint32_t pid);
+
+/* The thread has ended, and its process too if it was the last. */
+void perfring_tasks_end(struct perfring_tasks *tasks, uint32_t tid);
+
+#endif

@@ -1,0 +1,298 @@
+/* profile_test.c - the tables of a profile, what happens above its bound, and the texts that it writes. */
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <perfring/profile.h>
+
+static const struct perfring_profile_options listed = {.flags = PERFRING_PROFILE_SAMPLES};
+
+static struct perfring_profile *open_profile(const struct perfring_profile_options *options)
+{
+	struct perfring_profile *profile = NULL;
+
+	cr_assert_eq(perfring_profile_open(&profile, options), 0);
+	return profile;
+}
+
+static uint32_t add_frame(struct perfring_profile *profile, const char *name, const char *object, uint64_t address)
+{
+	struct perfring_profile_frame frame = {
+		.name = name, .object = object, .kind = PERFRING_PROFILE_USER, .address = address};
+	int64_t index = perfring_profile_add_frame(profile, &frame);
+
+	cr_assert_geq(index, 0);
+	return (uint32_t)index;
+}
+
+static uint32_t add_stack(struct perfring_profile *profile, uint32_t caller, const char *name, const char *object)
+{
+	int64_t index = perfring_profile_add_stack(profile, caller, add_frame(profile, name, object, 0));
+
+	cr_assert_geq(index, 0);
+	return (uint32_t)index;
+}
+
+static void add_sample(struct perfring_profile *profile, uint32_t stack, const char *comm, uint64_t weight,
+		       uint64_t time)
+{
+	int64_t event = perfring_profile_add_event(profile,
+						   &(struct perfring_profile_event){.name = "cpu-clock", .unit = "ns"});
+	int64_t thread = perfring_profile_add_thread(
+		profile, &(struct perfring_profile_thread){.pid = 7, .tid = 8, .comm = comm});
+	struct perfring_profile_sample sample = {.time = time,
+						 .weight = weight,
+						 .stack = stack,
+						 .thread = (uint32_t)thread,
+						 .event = (uint32_t)event,
+						 .cpu = 1};
+
+	cr_assert(event >= 0 && thread >= 0);
+	cr_assert_eq(perfring_profile_add_sample(profile, &sample), 0);
+}
+
+static char *written(const struct perfring_profile *profile, enum perfring_profile_format format,
+		     const struct perfring_profile_view *view)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	cr_assert_eq(perfring_profile_write(profile, format, view, out), 0);
+	fclose(out);
+	return text;
+}
+
+Test(profile, equal_things_are_one)
+{
+	struct perfring_profile *profile = open_profile(NULL);
+	struct perfring_profile_tables tables;
+	uint32_t one = add_frame(profile, "f", "/o", 0),
+		 main_stack = add_stack(profile, PERFRING_PROFILE_NONE, "main", "/o");
+
+	cr_assert_eq(add_frame(profile, "f", "/o", 0), one);
+	cr_assert_neq(add_frame(profile, "f", "/o", 1), one);
+	cr_assert_neq(add_frame(profile, "f", "/p", 0), one);
+	cr_assert_neq(add_frame(profile, NULL, "/o", 0), one);
+	for (unsigned i = 0; i < 1000; i++)
+		add_sample(profile, add_stack(profile, main_stack, "f", "/o"), "x", 5, 100 + i);
+	add_sample(profile, PERFRING_PROFILE_NONE, "x", 1, 0);
+	perfring_profile_read(profile, &tables);
+	cr_assert_eq(tables.stack_count, 2);
+	cr_assert_eq(tables.stacks[1].caller, main_stack);
+	cr_assert_eq(tables.weight_count, 2);
+	cr_assert(tables.weights[0].samples == 1000 && tables.weights[0].weight == 5000);
+	cr_assert(tables.events[0].samples == 1001 && tables.events[0].weight == 5001);
+	cr_assert(tables.threads[0].first == 100 && tables.threads[0].last == 1099);
+	cr_assert(tables.first == 100 && tables.last == 1099);
+	cr_assert_eq(tables.nameless, 1);
+	cr_assert_eq(tables.sample_count, 0); /* not asked for */
+	perfring_profile_close(profile);
+}
+
+Test(profile, refuses_what_is_no_index)
+{
+	struct perfring_profile *profile = open_profile(NULL);
+	struct perfring_profile_sample sample = {.stack = PERFRING_PROFILE_NONE};
+	struct perfring_profile_loss loss = {.kind = PERFRING_PROFILE_LOSS_COUNT};
+	const struct perfring_profile_options unknown = {.flags = 1u << 31};
+	struct perfring_profile *other;
+
+	cr_assert_eq(perfring_profile_open(&other, &unknown), -EINVAL);
+	cr_assert_eq(perfring_profile_add_stack(profile, PERFRING_PROFILE_NONE, 0), -EINVAL);
+	cr_assert_eq(perfring_profile_add_sample(profile, &sample), -EINVAL);
+	cr_assert_eq(perfring_profile_add_loss(profile, &loss), -EINVAL);
+	cr_assert_eq(perfring_profile_add_frame(profile, &(struct perfring_profile_frame){.kind = 99}), -EINVAL);
+	cr_assert_eq(perfring_profile_write(profile, PERFRING_PROFILE_FORMAT_COUNT, NULL, stdout), -EINVAL);
+	perfring_profile_close(profile);
+	perfring_profile_close(NULL);
+}
+
+/* Hostile files have a new stack, thread and name in each sample: all samples are in the weights. */
+Test(profile, above_its_bound_nothing_is_left_out)
+{
+	const struct perfring_profile_options small = {.flags = PERFRING_PROFILE_SAMPLES, .bytes_max = 1 << 20};
+	struct perfring_profile *profile = open_profile(&small);
+	struct perfring_profile_tables tables;
+	uint64_t samples = 0, weight = 0;
+	char *text;
+
+	for (unsigned i = 0; i < 100000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "f%u", i);
+		add_sample(profile, add_stack(profile, PERFRING_PROFILE_NONE, name, "/o"), name, 3, 1 + i);
+	}
+	perfring_profile_read(profile, &tables);
+	for (uint32_t i = 0; i < tables.weight_count; i++) {
+		samples += tables.weights[i].samples;
+		weight += tables.weights[i].weight;
+	}
+	cr_assert(samples == 100000 && weight == 300000);
+	cr_assert_gt(tables.crowded, 90000u);
+	cr_assert_eq(tables.sample_count + tables.unlisted, 100000);
+	cr_assert_gt(tables.unlisted, 0u);
+	cr_assert_lt(tables.stack_count, 20000u);
+	text = written(profile, PERFRING_PROFILE_COLLAPSED, NULL);
+	cr_assert(strstr(text, "[too many threads] ") || strstr(text, "[too_many_threads]"), "%.3000s", text);
+	free(text);
+	perfring_profile_close(profile);
+}
+
+Test(profile, collapsed)
+{
+	const struct perfring_profile_view counted = {.event = PERFRING_PROFILE_NONE, .by_samples = true};
+	struct perfring_profile *profile = open_profile(NULL);
+	struct perfring_profile_loss loss = {.kind = PERFRING_PROFILE_LOST_SAMPLES,
+					     .count = 2,
+					     .thread = PERFRING_PROFILE_NONE,
+					     .event = PERFRING_PROFILE_NONE,
+					     .cpu = PERFRING_PROFILE_NONE};
+	uint32_t start = add_stack(profile, PERFRING_PROFILE_NONE, "start", "/o");
+	uint32_t deep = add_stack(profile, add_stack(profile, start, "a;b <c d>", "/o"), NULL, "/usr/lib/libx.so");
+	char *text;
+
+	add_sample(profile, deep, "my prog\n", 40, 1);
+	add_sample(profile, deep, "my prog\n", 60, 2);
+	add_sample(profile, start, "my prog\n", 20, 3);
+	add_sample(profile, add_stack(profile, PERFRING_PROFILE_NONE, NULL, NULL), "b", 80, 4);
+	cr_assert_eq(perfring_profile_add_loss(profile, &loss), 0);
+	text = written(profile, PERFRING_PROFILE_COLLAPSED, NULL);
+	cr_assert_str_eq(
+		text,
+		"b;[unknown] 80\nmy_prog_;start 20\nmy_prog_;start;a:b <c d>;[libx.so] 100\n[lost 2 samples] 100\n");
+	free(text);
+	text = written(profile, PERFRING_PROFILE_COLLAPSED, &counted);
+	cr_assert_str_eq(text,
+			 "b;[unknown] 1\nmy_prog_;start 1\nmy_prog_;start;a:b <c d>;[libx.so] 2\n[lost 2 samples] 2\n");
+	free(text);
+	perfring_profile_close(profile);
+}
+
+static char *written_page(const struct perfring_profile *profile, const struct perfring_profile_flame *flame)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	cr_assert_eq(perfring_profile_write_flame(profile, flame, out), 0);
+	fclose(out);
+	cr_assert_eq(strlen(text), size);
+	return text;
+}
+
+Test(profile, flame)
+{
+	struct perfring_profile *profile = open_profile(NULL), *empty = open_profile(NULL);
+	struct perfring_profile_flame flame = {.title = "</script>\"", .share = 0.25, .width = 900, .by_samples = true};
+	struct perfring_profile_loss loss = {.kind = PERFRING_PROFILE_LOST_SAMPLES,
+					     .count = 2,
+					     .thread = PERFRING_PROFILE_NONE,
+					     .cpu = PERFRING_PROFILE_NONE};
+	uint32_t start = add_stack(profile, PERFRING_PROFILE_NONE, "<b>\xff", "/o");
+	char *text;
+
+	add_sample(profile, add_stack(profile, start, NULL, NULL), "x", 40, 1);
+	add_sample(profile, PERFRING_PROFILE_NONE, "x", 2, 2);
+	cr_assert_eq(perfring_profile_add_loss(profile, &loss), 0);
+	flame.colours = PERFRING_PROFILE_BY_KIND;
+	flame.old = empty;
+	text = written_page(profile, &flame);
+	cr_assert(strstr(
+		text,
+		"<script type=\"application/json\" id=\"data\">{\"title\":\"\\u003c/script>\\\"\",\"settings\":{\"event\":0,\"weigh\":"
+		"\"samples\",\"colours\":\"kind\",\"width\":900,\"share\":250000000e-9},\n\"profile\":{\"title\":null,\"command\":null,"
+		"\"host\":null,\"lost\":[0,2,0,0],\"nameless\":2,\"truncated\":0,\"crowded\":0,\n\"events\":[{\"name\":\"cpu-clock\","
+		"\"unit\":\"ns\",\"samples\":2,\"weight\":42,\"lost\":2}],\n\"threads\":[[7,8,\"x\"]],\n\"texts\":["));
+	cr_assert(strstr(text, "\"\\u003cb>\\ufffd\""));
+	cr_assert(strstr(text,
+			 "\"stacks\":[0,0,0,1,0,1],\n\"weights\":[1,0,0,1,40,-1,0,0,1,2]},\n\"old\":{\"title\":null,"));
+	cr_assert(strstr(text, "\"stacks\":[],\n\"weights\":[]}}</script>"));
+	free(text);
+	text = written_page(empty, NULL);
+	cr_assert(strstr(text, "{\"title\":\"profile\","));
+	cr_assert(strstr(text, ",\n\"old\":null}</script>"));
+	free(text);
+	flame.share = 1.5;
+	cr_assert_eq(perfring_profile_write_flame(profile, &flame, stdout), -EINVAL);
+	flame.share = 0;
+	flame.event = 1;
+	cr_assert_eq(perfring_profile_write_flame(profile, &flame, stdout), -EINVAL);
+	flame.event = 0;
+	flame.colours = PERFRING_PROFILE_BY_COUNT;
+	cr_assert_eq(perfring_profile_write_flame(profile, &flame, stdout), -EINVAL);
+	perfring_profile_close(empty);
+	perfring_profile_close(profile);
+}
+
+Test(profile, json_lines)
+{
+	struct perfring_profile *profile = open_profile(&listed);
+	struct perfring_profile_frame frame = {.name = "q\"\\\x01\xc3\xa9\xff",
+					       .object = "/o",
+					       .file = "x.c",
+					       .line = 3,
+					       .kind = PERFRING_PROFILE_KERNEL,
+					       .address = 0xffffffff81000000};
+	struct perfring_profile_loss loss = {.kind = PERFRING_PROFILE_LOST_RECORDS,
+					     .count = 9,
+					     .time = 5,
+					     .thread = PERFRING_PROFILE_NONE,
+					     .event = PERFRING_PROFILE_NONE,
+					     .cpu = 3};
+	int64_t stack = perfring_profile_add_stack(profile, PERFRING_PROFILE_NONE,
+						   (uint32_t)perfring_profile_add_frame(profile, &frame));
+	char *text;
+
+	add_sample(profile, (uint32_t)stack, "x", 40, 1);
+	cr_assert_eq(perfring_profile_add_loss(profile, &loss), 0);
+	text = written(profile, PERFRING_PROFILE_JSON_LINES, NULL);
+	cr_assert_str_eq(
+		text,
+		"{\"event\":\"cpu-clock\",\"time\":\"1\",\"pid\":7,\"tid\":8,\"comm\":\"x\",\"cpu\":1,\"weight\":\"40\",\"stack\":["
+		"{\"function\":\"q\\\"\\\\\\u0001\xc3\xa9\\ufffd\",\"object\":\"/o\",\"kind\":\"kernel\",\"address\":"
+		"\"0xffffffff81000000\",\"file\":\"x.c\",\"line\":3}]}\n"
+		"{\"lost records\":\"9\",\"time\":\"5\",\"cpu\":3}\n");
+	free(text);
+	perfring_profile_close(profile);
+}
+
+/* Names that end lines, close quotes, are no UTF-8, or are long: a text stays a text. */
+Test(profile, hostile_names_in_each_format)
+{
+	static char longest[20000];
+	static const char *const names[] = {"\n\r\t\x1b[31m", "\"},{\"",      "</script>",
+					    "\xff\xfe\x80",   "a b;c d 1\n2", longest};
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	for (int format = 0; format < PERFRING_PROFILE_FORMAT_COUNT; format++) {
+		struct perfring_profile *profile = open_profile(&listed);
+		uint32_t stack = PERFRING_PROFILE_NONE;
+		char *text;
+
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			stack = add_stack(profile, stack, names[i], names[i]);
+			add_sample(profile, stack, names[i], 1, 1 + i);
+		}
+		add_sample(profile, PERFRING_PROFILE_NONE, "none", 1, 9);
+		text = written(profile, (enum perfring_profile_format)format, NULL);
+		cr_assert_neq(*text, 0);
+		for (const char *at = text; format != PERFRING_PROFILE_PPROF && *at; at++)
+			cr_assert((unsigned char)*at >= ' ' || *at == '\n', "%d: 0x%x", format, *at);
+		free(text);
+		perfring_profile_close(profile);
+	}
+}
+
+/* Nothing in it: each format is a file that can be read. */
+Test(profile, an_empty_profile)
+{
+	for (int format = 0; format < PERFRING_PROFILE_FORMAT_COUNT; format++) {
+		struct perfring_profile *profile = open_profile(&listed);
+
+		free(written(profile, (enum perfring_profile_format)format, NULL));
+		perfring_profile_close(profile);
+	}
+}

@@ -1,0 +1,37 @@
+/* jits.h - names of code that the recorded processes made while they ran: of their maps and dumps, by jit.h. */
+#ifndef PERFRING_TOOLS_JITS_H
+#define PERFRING_TOOLS_JITS_H
+
+#include <perfring/file.h>
+#include <perfring/jit.h>
+#include <perfring/maps.h>
+
+struct tool_jits;
+
+/* The file says by which clock it was recorded.  is_forced: other users' files are read too.  is_verbose: each
+ * file that is read, or is missing, is reported. */
+struct tool_jits *tool_jits_open(const struct perfring_file *data, bool is_forced, bool is_verbose);
+void tool_jits_close(struct tool_jits *jits);
+
+/* The recording's path: its time is when the processes were seen last.  Before the first find. */
+void tool_jits_recorded(struct tool_jits *jits, const char *path);
+
+/* A record: a process that maps a file jit-N.dump has a dump. */
+void tool_jits_take(struct tool_jits *jits, const struct perfring_record *record);
+
+/* The dumps are those of this time from now on.  Returns whether names may have changed. */
+bool tool_jits_advance(struct tool_jits *jits, uint64_t time);
+
+/* Whether the process runs code in memory without a file there. */
+static inline bool tool_jits_may_be_in(const struct perfring_mapping *map)
+{
+	return map->object->kind == PERFRING_MAPS_MEMORY && (map->prot & 4);
+}
+
+/* The code at an address.  map: what is mapped there, where tool_jits_may_be_in; or NULL: only dumps are looked at.  *object: the
+ * file that the name is of; of memory without a name "/tmp/perf-PID.map", as perf has it; else NULL.  Valid until:
+ * tool_jits_close.  Returns false without a name. */
+bool tool_jits_find(struct tool_jits *jits, uint32_t pid, const struct perfring_mapping *map, uint64_t ip,
+		    struct perfring_jit_symbol *symbol, const char **object);
+
+#endif

@@ -1,0 +1,728 @@
+/* profile_input.c - the samples of a perf.data file as a profile.
+ *
+ * Most samples have a callchain that was seen a moment ago, and most frames were:
+ *
+ *     callchain --recent chains--> stack
+ *         |
+ *       each address --recent places--> frames of the functions there --> stack
+ *
+ * What is recent holds as long as no record has changed mappings or names that it depends on.
+ */
+#include <inttypes.h>
+#include <search.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <perfring/record.h>
+#include "machine.h"
+#include "options.h"
+#include "profile_input.h"
+
+enum {
+	CHAIN_BITS = 14,
+	CHAIN_WORDS = 128, /* longer chains are not kept */
+	PLACE_BITS = 16,
+	PLACE_FRAMES = 8,      /* at an address that is kept */
+	KEEP = 16384,          /* records between looks at the clock */
+	WAITING_MAX = 1 << 20, /* threads that are off their CPUs; switches of more stay events of their own */
+};
+
+/* What a stack depends on but its callchain. */
+struct context {
+	uint64_t version; /* of the process's mappings */
+	uint64_t change;  /* of the kernel's, and of code that processes make */
+	uint32_t pid;
+	uint32_t cpumode;
+};
+
+struct chain {
+	struct context context;
+	uint32_t nr; /* words; 0: the place is free */
+	uint32_t stack;
+	bool is_called; /* all addresses are of calls */
+	uint64_t *words;
+};
+
+struct place {
+	struct context context;
+	uint64_t ip;
+	uint32_t count; /* frames, the outermost first; 0: the place is free */
+	uint32_t frames[PLACE_FRAMES];
+};
+
+/* A thread that left its CPU: since when, and where it waits. */
+struct waiting {
+	uint32_t tid;
+	uint32_t cpu;
+	uint32_t stack, thread;
+	uint64_t time;
+	bool is_ready; /* the kernel put another one in its place */
+};
+
+struct reader {
+	struct tool_profile_input *to;
+	struct tool_profile_options *options;
+	struct tool_machine *machine;
+	struct tool_symbols *symbols;
+	struct chain *chains;
+	struct place *places;
+	uint64_t change;
+	uint32_t *events; /* of the profile, by the file's index; PERFRING_PROFILE_NONE: not yet */
+	uint32_t event_count;
+	void *waiting; /* a tree by tid: struct waiting */
+	uint32_t waiting_count;
+	uint64_t last;      /* time of the last sample or switch */
+	uint32_t looked_at; /* events of the file */
+	bool has_switches;
+	uint64_t records;
+	time_t shown;
+	bool is_watched;
+	uint64_t size; /* of the file; 0: unknown */
+};
+
+static uint32_t must(int64_t index)
+{
+	if (index < 0)
+		tool_out_of_memory();
+	return (uint32_t)index;
+}
+
+/* ---- options ---- */
+
+int tool_profile_take(struct tool_profile_options *profile, const struct tool_options *options, int found)
+{
+	int taken = tool_filter_take(&profile->filter, options, found);
+
+	if (!taken)
+		taken = tool_symbols_take(&profile->symbols, options, found);
+	if (taken)
+		return taken;
+	switch (found) {
+	case TOOL_PROFILE_EVENTS:
+		profile->events = options->value;
+		return 1;
+	case TOOL_PROFILE_KERNEL:
+		profile->kernel_only = true;
+		return 1;
+	case TOOL_PROFILE_USER:
+		profile->user_only = true;
+		return 1;
+	case TOOL_PROFILE_NO_INLINE:
+		profile->no_inline = true;
+		return 1;
+	case TOOL_PROFILE_MAX_STACK:
+		profile->max_stack = options->number;
+		return 1;
+	case TOOL_PROFILE_FORCE:
+		profile->symbols.is_forced = true;
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* ---- frames ---- */
+
+static uint32_t kind_of(unsigned cpumode, const struct tool_symbol *symbol)
+{
+	switch (cpumode) {
+	case PERFRING_RECORD_MISC_KERNEL:
+		return PERFRING_PROFILE_KERNEL;
+	case PERFRING_RECORD_MISC_USER:
+		return symbol->nameless == TOOL_NAMELESS_MADE ||
+				       (symbol->object && strstr(symbol->object, "/perf-") && symbol->name)
+			       ? PERFRING_PROFILE_MADE
+			       : PERFRING_PROFILE_USER;
+	case PERFRING_RECORD_MISC_GUEST_KERNEL:
+	case PERFRING_RECORD_MISC_GUEST_USER:
+		return PERFRING_PROFILE_GUEST;
+	default:
+		return PERFRING_PROFILE_UNKNOWN;
+	}
+}
+
+/* Adds the frames at an address, the outermost first.  Returns how many. */
+static uint32_t add_frames(struct reader *reader, const struct context *context, uint64_t ip, bool is_return,
+			   uint32_t *frames)
+{
+	struct perfring_symbol_frame functions[TOOL_SYMBOLS_FRAMES];
+	const struct tool_profile_options *options = reader->options;
+	struct perfring_profile_frame frame = {.kind = PERFRING_PROFILE_UNKNOWN};
+	struct tool_symbol symbol;
+	unsigned count = 0;
+
+	tool_symbols_find(reader->symbols, context->cpumode, context->pid, ip - is_return, &symbol);
+	if (!symbol.name && is_return) /* where no call is, it is none */
+		tool_symbols_find(reader->symbols, context->cpumode, context->pid, ip, &symbol);
+	if (symbol.name && (!options->no_inline || options->has_lines))
+		count = tool_symbols_frames(reader->symbols, context->cpumode, context->pid, ip - is_return, functions,
+					    TOOL_SYMBOLS_FRAMES);
+	frame.name = symbol.name;
+	frame.object = symbol.object;
+	frame.kind = kind_of(context->cpumode, &symbol);
+	if (options->has_addresses)
+		frame.address = symbol.address;
+	if (options->no_inline && count > 1) {
+		functions[0] = functions[count - 1];
+		count = 1;
+	}
+	if (count && options->has_lines) {
+		frame.file = functions[count - 1].file;
+		frame.line = functions[count - 1].line;
+	}
+	frames[0] = must(perfring_profile_add_frame(reader->to->profile, &frame));
+	for (unsigned i = 1; i < count; i++) {
+		const struct perfring_symbol_frame *function = &functions[count - 1 - i];
+
+		frame.name = function->name;
+		frame.kind = PERFRING_PROFILE_INLINED;
+		frame.file = options->has_lines ? function->file : NULL;
+		frame.line = options->has_lines ? function->line : 0;
+		frames[i] = must(perfring_profile_add_frame(reader->to->profile, &frame));
+	}
+	return count ? count : 1;
+}
+
+static bool is_same(const struct context *one, const struct context *other)
+{
+	return one->version == other->version && one->change == other->change && one->pid == other->pid &&
+	       one->cpumode == other->cpumode;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
+/* The stack of a caller's stack and what is at an address. */
+static uint32_t push(struct reader *reader, uint32_t stack, const struct context *context, uint64_t ip, bool is_return)
+{
+	uint32_t found[TOOL_SYMBOLS_FRAMES];
+	uint64_t hash = mix(mix(context->pid, context->cpumode), ip - is_return);
+	struct place *place = &reader->places[hash >> (64 - PLACE_BITS)];
+	const uint32_t *frames = place->frames;
+	uint32_t count = place->count;
+
+	if (!count || place->ip != ip - is_return || !is_same(&place->context, context)) {
+		count = add_frames(reader, context, ip, is_return, found);
+		frames = found;
+		if (count <= PLACE_FRAMES) {
+			*place = (struct place){.context = *context, .ip = ip - is_return, .count = count};
+			memcpy(place->frames, found, count * sizeof(*found));
+		}
+	}
+	for (uint32_t i = 0; i < count; i++)
+		stack = must(perfring_profile_add_stack(reader->to->profile, stack, frames[i]));
+	return stack;
+}
+
+/* ---- stacks ---- */
+
+static bool is_wanted(const struct tool_profile_options *options, unsigned cpumode)
+{
+	if (options->kernel_only)
+		return cpumode == PERFRING_RECORD_MISC_KERNEL || cpumode == PERFRING_RECORD_MISC_GUEST_KERNEL;
+	return !options->user_only || cpumode == PERFRING_RECORD_MISC_USER ||
+	       cpumode == PERFRING_RECORD_MISC_GUEST_USER;
+}
+
+/* One address of a chain. */
+struct step {
+	uint64_t ip;
+	unsigned cpumode;
+	bool is_return;
+};
+
+/* The stack of a chain, from its outermost frame on: its words are the innermost first. */
+static uint32_t stack_of(struct reader *reader, struct context *context, const struct perfring_list *chain,
+			 bool is_called)
+{
+	const struct tool_profile_options *options = reader->options;
+	uint64_t most = options->max_stack ? options->max_stack : UINT64_MAX;
+	uint32_t stack = PERFRING_PROFILE_NONE;
+	unsigned cpumode = context->cpumode;
+	bool is_first = true; /* of the kernel, or of user space: what was interrupted */
+	struct step *steps = tool_allocate(NULL, (size_t)chain->nr + 1, sizeof(*steps));
+	size_t nr = 0;
+
+	for (uint64_t i = 0; i < chain->nr && nr < most; i++) {
+		if (!tool_symbols_frame(chain->words[i], &cpumode)) {
+			is_first = true;
+			continue;
+		}
+		if (is_wanted(options, cpumode))
+			steps[nr++] = (struct step){chain->words[i], cpumode,
+						    !is_first && !(is_called && cpumode == PERFRING_RECORD_MISC_USER)};
+		is_first = false;
+	}
+	while (nr--) {
+		context->cpumode = steps[nr].cpumode;
+		stack = push(reader, stack, context, steps[nr].ip, steps[nr].is_return);
+	}
+	free(steps);
+	return stack;
+}
+
+/* The sample's stack: of its callchain, else of its address alone. */
+static uint32_t find_stack(struct reader *reader, const struct perfring_sample *sample)
+{
+	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	uint32_t pid = sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
+	struct context context = {perfring_maps_version(tool_machine_maps(reader->machine), pid), reader->change, pid,
+				  cpumode};
+	struct perfring_list list;
+	bool is_called = tool_symbols_chain(reader->symbols, sample, UINT64_MAX, &list);
+	uint64_t hash = mix(mix(pid, cpumode), list.nr);
+	struct chain *chain;
+	uint64_t frames = 0;
+
+	for (uint64_t i = 0; i < list.nr; i++) {
+		hash = mix(hash, list.words[i]);
+		frames += !perfring_list_is_marker(list.words[i]);
+	}
+	if (!frames)
+		return sample->present & PERFRING_SAMPLE_IP && is_wanted(reader->options, cpumode)
+			       ? push(reader, PERFRING_PROFILE_NONE, &context, sample->ip, false)
+			       : PERFRING_PROFILE_NONE;
+	if (list.nr > CHAIN_WORDS)
+		return stack_of(reader, &context, &list, is_called);
+	chain = &reader->chains[hash >> (64 - CHAIN_BITS)];
+	if (chain->nr != list.nr || chain->is_called != is_called || !is_same(&chain->context, &context) ||
+	    memcmp(chain->words, list.words, (size_t)list.nr * sizeof(*list.words)) != 0) {
+		uint64_t *words = chain->words ? chain->words : tool_allocate(NULL, CHAIN_WORDS, sizeof(*chain->words));
+
+		*chain = (struct chain){context, (uint32_t)list.nr, 0, is_called, words};
+		memcpy(words, list.words, (size_t)list.nr * sizeof(*words));
+		chain->stack = stack_of(reader, &context, &list, is_called);
+	}
+	return chain->stack;
+}
+
+/* ---- samples ---- */
+
+static const char *unit_of(const struct perf_event_attr *attr)
+{
+	bool is_clock = attr && attr->type == PERFRING_TYPE_SOFTWARE &&
+			(attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
+
+	return is_clock ? "ns" : NULL;
+}
+
+/* The profile's event of a format. */
+static uint32_t event_of(struct reader *reader, uint32_t index)
+{
+	const struct perfring_file *data = reader->to->input.data;
+	const char *name;
+
+	if (index >= reader->event_count) {
+		uint32_t count = index + 16;
+
+		reader->events = tool_allocate(reader->events, count, sizeof(*reader->events));
+		while (reader->event_count < count)
+			reader->events[reader->event_count++] = PERFRING_PROFILE_NONE;
+	}
+	if (reader->events[index] == PERFRING_PROFILE_NONE) {
+		name = perfring_file_event_name(data, index);
+		reader->events[index] = must(perfring_profile_add_event(
+			reader->to->profile, &(struct perfring_profile_event){
+						     .name = name ? name : "?",
+						     .unit = unit_of(perfring_file_attr(data, index)),
+					     }));
+	}
+	return reader->events[index];
+}
+
+static bool is_event_wanted(struct reader *reader, uint32_t index)
+{
+	const char *name = perfring_file_event_name(reader->to->input.data, index);
+
+	return !reader->options->events || (name && tool_filter_has_word(reader->options->events, name));
+}
+
+static uint32_t thread_of(struct reader *reader, const struct perfring_sample *sample, const char *comm)
+{
+	bool has = sample->present & PERFRING_SAMPLE_TID;
+
+	return must(perfring_profile_add_thread(
+		reader->to->profile,
+		&(struct perfring_profile_thread){
+			.pid = has ? sample->pid : PERFRING_PROFILE_NONE,
+			.tid = has ? sample->tid : PERFRING_PROFILE_NONE,
+			.comm = comm,
+			.process_comm = has ? tool_machine_comm(reader->machine, sample->pid) : NULL,
+		}));
+}
+
+/* ---- time off the CPU: from a context switch's sample to the record of the thread's return ---- */
+
+static int compare_tids(const void *a, const void *b)
+{
+	const struct waiting *one = a, *other = b;
+
+	return one->tid < other->tid ? -1 : one->tid > other->tid;
+}
+
+static struct waiting *find_waiting(struct reader *reader, uint32_t tid)
+{
+	const struct waiting key = {.tid = tid};
+	void *found = tfind(&key, &reader->waiting, compare_tids);
+
+	return found ? *(struct waiting **)found : NULL;
+}
+
+static bool is_switch(const struct perf_event_attr *attr)
+{
+	return attr && attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_CONTEXT_SWITCHES &&
+	       !attr->freq && attr->sample_period == 1;
+}
+
+/* The sample of a switch: its thread waits from now on.  Returns false if too many do. */
+static bool begin_waiting(struct reader *reader, const struct perfring_sample *sample,
+			  const struct perfring_profile_sample *one)
+{
+	struct waiting *waiting = find_waiting(reader, sample->tid);
+
+	if (!waiting && reader->waiting_count == WAITING_MAX)
+		return false;
+	if (!waiting) {
+		waiting = tool_allocate(NULL, 1, sizeof(*waiting));
+		waiting->tid = sample->tid;
+		tool_insert(waiting, &reader->waiting, compare_tids);
+		reader->waiting_count++;
+	}
+	*waiting = (struct waiting){sample->tid, one->cpu, one->stack, one->thread, one->time, false};
+	return true;
+}
+
+static void end_waiting(struct reader *reader, struct waiting *waiting, uint64_t time)
+{
+	struct perfring_profile_event event = {.name = waiting->is_ready ? "runqueue-time" : "offcpu-time",
+					       .unit = "ns"};
+	struct perfring_profile_sample one = {.time = waiting->time,
+					      .weight = time > waiting->time ? time - waiting->time : 0,
+					      .stack = waiting->stack,
+					      .thread = waiting->thread,
+					      .cpu = waiting->cpu};
+
+	if (waiting->time && one.weight &&
+	    (!reader->options->events || tool_filter_has_word(reader->options->events, event.name))) {
+		one.event = must(perfring_profile_add_event(reader->to->profile, &event));
+		if (perfring_profile_add_sample(reader->to->profile, &one))
+			tool_out_of_memory();
+	}
+	waiting->time = 0; /* it runs */
+}
+
+static void take_switch(struct reader *reader, const struct perfring_record *record, uint64_t time)
+{
+	struct waiting *waiting =
+		record->trailer.present & PERFRING_SAMPLE_TID ? find_waiting(reader, record->trailer.tid) : NULL;
+
+	reader->last = time > reader->last ? time : reader->last;
+	if (!waiting)
+		return;
+	if (!(record->misc & PERFRING_RECORD_MISC_SWITCH_OUT))
+		end_waiting(reader, waiting, time);
+	else if (record->misc & PERFRING_RECORD_MISC_SWITCH_OUT_PREEMPT)
+		waiting->is_ready = true;
+}
+
+/* Who waits at the end has waited until then. */
+static struct reader *ending;
+
+static void end_one(const void *node, VISIT visit, int depth)
+{
+	(void)depth;
+	if (visit == postorder || visit == leaf)
+		end_waiting(ending, *(struct waiting *const *)node, ending->last);
+}
+
+static void end_all_waiting(struct reader *reader)
+{
+	ending = reader;
+	twalk(reader->waiting, end_one);
+}
+
+/* ---- samples, again ---- */
+
+/* Whether the filters show it: by its innermost function. */
+static bool is_shown(struct reader *reader, const struct perfring_sample *sample, const char *comm)
+{
+	const struct tool_filter *filter = &reader->options->filter;
+	struct tool_symbol symbol = {.name = NULL};
+
+	if ((filter->objects || filter->symbols) && sample->present & PERFRING_SAMPLE_IP)
+		tool_symbols_find(reader->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK,
+				  sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0, sample->ip, &symbol);
+	return tool_filter_shows(filter, sample, comm, symbol.object, symbol.name);
+}
+
+/* Whether an event reports switches: without those returns are not known. */
+static bool has_switches(struct reader *reader)
+{
+	const struct perf_event_attr *attr;
+	struct perfring_format format;
+
+	for (; !reader->has_switches && (attr = perfring_file_attr(reader->to->input.data, reader->looked_at));
+	     reader->looked_at++)
+		if (!perfring_format_from_attr(&format, attr))
+			reader->has_switches = format.flags >> PERFRING_ATTR_FLAG_context_switch & 1;
+	return reader->has_switches;
+}
+
+static void take_sample(struct reader *reader, const struct perfring_format *format,
+			const struct perfring_sample *sample)
+{
+	const char *comm =
+		sample->present & PERFRING_SAMPLE_TID ? tool_machine_comm(reader->machine, sample->tid) : "[unknown]";
+	struct perfring_profile_sample one = {.time = sample->present & PERFRING_SAMPLE_TIME ? sample->time : 0};
+	bool is_weighed;
+
+	bool begins = has_switches(reader) && is_switch(perfring_file_attr(reader->to->input.data, format->index)) &&
+		      one.time && sample->present & PERFRING_SAMPLE_TID;
+
+	if (one.time > reader->last)
+		reader->last = one.time;
+	if ((!begins && !is_event_wanted(reader, format->index)) || !is_shown(reader, sample, comm))
+		return;
+	one.stack = find_stack(reader, sample);
+	is_weighed =
+		one.stack != PERFRING_PROFILE_NONE || !(reader->options->kernel_only || reader->options->user_only);
+	if (!is_weighed)
+		return;
+	one.thread = thread_of(reader, sample, comm);
+	one.cpu = sample->present & PERFRING_SAMPLE_CPU ? sample->cpu : PERFRING_PROFILE_NONE;
+	if (begins && begin_waiting(reader, sample, &one)) /* it is shown as what follows it */
+		return;
+	one.event = event_of(reader, format->index);
+	one.weight = tool_input_period(&reader->to->input, format, sample);
+	if (perfring_profile_add_sample(reader->to->profile, &one))
+		tool_out_of_memory();
+	if (tool_symbols_is_truncated(reader->symbols))
+		perfring_profile_count_truncated(reader->to->profile);
+	reader->to->shown++;
+}
+
+/* ---- other records ---- */
+
+static void add_loss(struct reader *reader, const struct perfring_item *item, const struct perfring_trailer *trailer,
+		     enum perfring_profile_loss_kind kind, uint64_t count)
+{
+	struct perfring_profile_loss loss = {.time = item->time,
+					     .count = count,
+					     .kind = kind,
+					     .thread = PERFRING_PROFILE_NONE,
+					     .event = PERFRING_PROFILE_NONE,
+					     .cpu = PERFRING_PROFILE_NONE};
+
+	if (item->format && kind != PERFRING_PROFILE_LOST_RECORDS)
+		loss.event = event_of(reader, item->format->index);
+	if (trailer && trailer->present & PERFRING_SAMPLE_CPU)
+		loss.cpu = trailer->cpu;
+	if (perfring_profile_add_loss(reader->to->profile, &loss))
+		tool_out_of_memory();
+}
+
+static void take_record(struct reader *reader, const struct perfring_item *item, const struct perfring_record *record)
+{
+	tool_machine_take(reader->machine, record);
+	tool_symbols_learn(reader->symbols, record);
+	switch (record->type) {
+	case PERFRING_RECORD_LOST:
+		add_loss(reader, item, &record->trailer, PERFRING_PROFILE_LOST_RECORDS, record->is.lost.lost);
+		break;
+	case PERFRING_RECORD_LOST_SAMPLES:
+		add_loss(reader, item, &record->trailer, PERFRING_PROFILE_LOST_SAMPLES, record->is.lost_samples.lost);
+		break;
+	case PERFRING_RECORD_THROTTLE:
+		add_loss(reader, item, &record->trailer, PERFRING_PROFILE_THROTTLED, 1);
+		break;
+	case PERFRING_RECORD_SWITCH:
+	case PERFRING_RECORD_SWITCH_CPU_WIDE:
+		take_switch(reader, record, item->time);
+		break;
+	case PERFRING_RECORD_KSYMBOL:
+		reader->change++;
+		break;
+	case PERFRING_RECORD_MMAP:
+	case PERFRING_RECORD_MMAP2:
+		/* of the kernel, or a file jit-PID.dump: processes' own mappings have versions */
+		reader->change += record->type == PERFRING_RECORD_MMAP ||
+				  (record->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) != PERFRING_RECORD_MISC_USER;
+		break;
+	}
+}
+
+static void take(struct reader *reader, const struct perfring_item *item)
+{
+	struct perfring_fault fault = {0, NULL};
+	const struct perfring_format *format;
+	struct perfring_record record;
+	struct perfring_sample sample;
+
+	if (item->record->type != PERFRING_RECORD_SAMPLE) {
+		if (!perfring_record_decode(item->format, item->record, &record, &fault))
+			take_record(reader, item, &record);
+	} else if (item->format && !perfring_sample_decode(item->format, item->record, &sample, &fault)) {
+		reader->change += tool_symbols_advance(reader->symbols, item->time);
+		reader->to->all++;
+		if (tool_filter_counts(&reader->options->filter, &sample)) {
+			perfring_split_begin(reader->to->input.split, item->format, &sample);
+			while (tool_input_event(&reader->to->input, &format))
+				take_sample(reader, format, &sample);
+		}
+	} else {
+		reader->to->all++;
+		add_loss(reader, &(struct perfring_item){.time = item->time}, NULL, PERFRING_PROFILE_UNREAD, 1);
+	}
+	if (fault.what)
+		tool_input_fault(&reader->to->input, &fault);
+}
+
+/* ---- all of it ---- */
+
+/* On a terminal, on one line, for work that takes seconds. */
+static void show_progress(struct reader *reader, const char *command)
+{
+	time_t now;
+
+	if (++reader->records % KEEP || !reader->is_watched)
+		return;
+	now = time(NULL);
+	if (now == reader->shown)
+		return;
+	reader->shown = now;
+	fprintf(stderr, "\rperfring: %s: %" PRIu64 " records", command, reader->records);
+	if (reader->size && !perfring_file_part(reader->to->input.data))
+		fprintf(stderr, ", %.0f%%",
+			100.0 * (double)perfring_file_position(reader->to->input.data) / (double)reader->size);
+	fputs("\033[K", stderr);
+}
+
+static void open_profile(struct tool_profile_input *input)
+{
+	const struct perfring_file *data = input->input.data;
+	struct perfring_profile_options options = {
+		.flags = input->options.lists ? PERFRING_PROFILE_SAMPLES : 0,
+		.host = perfring_file_string(data, PERFRING_FEATURE_HOSTNAME),
+	};
+
+	if (perfring_profile_open(&input->profile, &options))
+		tool_out_of_memory();
+}
+
+/* Opens what is read from an open file. */
+static void open_reader(struct tool_profile_input *input)
+{
+	struct reader *reader = tool_allocate(NULL, 1, sizeof(*reader));
+	struct stat file;
+
+	*reader = (struct reader){.to = input, .options = &input->options, .is_watched = isatty(STDERR_FILENO)};
+	input->reader = reader;
+	if (!stat(input->input.path, &file) && S_ISREG(file.st_mode))
+		reader->size = (uint64_t)file.st_size;
+	open_profile(input);
+	reader->machine = tool_machine_open();
+	reader->symbols = tool_symbols_open(input->input.data, reader->machine, &input->options.symbols);
+	tool_symbols_recorded(reader->symbols, input->input.path);
+	reader->chains = tool_allocate(NULL, (size_t)1 << CHAIN_BITS, sizeof(*reader->chains));
+	memset(reader->chains, 0, sizeof(*reader->chains) << CHAIN_BITS);
+	reader->places = tool_allocate(NULL, (size_t)1 << PLACE_BITS, sizeof(*reader->places));
+	memset(reader->places, 0, sizeof(*reader->places) << PLACE_BITS);
+}
+
+static void close_reader(struct tool_profile_input *input)
+{
+	struct reader *reader = input->reader;
+
+	if (!reader)
+		return;
+	for (size_t i = 0; i < (size_t)1 << CHAIN_BITS; i++)
+		free(reader->chains[i].words);
+	free(reader->chains);
+	free(reader->places);
+	free(reader->events);
+	tdestroy(reader->waiting, free);
+	tool_symbols_close(reader->symbols);
+	tool_machine_close(reader->machine);
+	free(reader);
+	input->reader = NULL;
+}
+
+int tool_profile_open(struct tool_profile_input *input, const char *command, const struct tool_options *options,
+		      int argc, char **argv)
+{
+	int status = tool_input_open(&input->input, options, argc, argv);
+
+	if (status)
+		return status;
+	if (!tool_filter_open(&input->options.filter, command, input->input.data)) {
+		tool_input_close(&input->input);
+		return TOOL_FAILED;
+	}
+	open_reader(input);
+	return TOOL_DONE;
+}
+
+void tool_profile_take_item(struct tool_profile_input *input, const struct perfring_item *item)
+{
+	take(input->reader, item);
+}
+
+bool tool_profile_next(struct tool_profile_input *input)
+{
+	struct perfring_item item;
+
+	if (!tool_input_next(&input->input, &item))
+		return false;
+	take(input->reader, &item);
+	return true;
+}
+
+void tool_profile_renew(struct tool_profile_input *input)
+{
+	struct reader *reader = input->reader;
+
+	perfring_profile_close(input->profile);
+	open_profile(input);
+	input->shown = input->all = 0;
+	/* indexes of the old tables */
+	for (size_t i = 0; i < (size_t)1 << CHAIN_BITS; i++)
+		reader->chains[i].nr = 0;
+	for (size_t i = 0; i < (size_t)1 << PLACE_BITS; i++)
+		reader->places[i].count = 0;
+	for (uint32_t i = 0; i < reader->event_count; i++)
+		reader->events[i] = PERFRING_PROFILE_NONE;
+	tdestroy(reader->waiting, free);
+	reader->waiting = NULL;
+	reader->waiting_count = 0;
+}
+
+int tool_profile_read(struct tool_profile_input *input, const char *command, const struct tool_options *options,
+		      int argc, char **argv)
+{
+	int status = tool_profile_open(input, command, options, argc, argv);
+	struct reader *reader = input->reader;
+
+	if (status)
+		return status;
+	while (tool_profile_next(input))
+		show_progress(reader, command);
+	end_all_waiting(reader);
+	if (reader->is_watched && reader->records >= KEEP)
+		fputs("\r\033[K", stderr);
+	close_reader(input);
+	return TOOL_DONE;
+}
+
+int tool_profile_close(struct tool_profile_input *input)
+{
+	int status = tool_input_end(&input->input);
+
+	close_reader(input);
+	perfring_profile_close(input->profile);
+	tool_input_close(&input->input);
+	return status;
+}

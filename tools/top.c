@@ -1,0 +1,722 @@
+/* top.c - `perfring top`: which functions run now.
+ *
+ *     perfring record -o -  --pipe-->  reader (a thread)  --profile-->  screen (this thread, each interval)
+ *
+ * Each screen is of the samples since the last one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+#include <perfring/event.h>
+#include "json.h"
+#include "options.h"
+#include "profile_input.h"
+
+enum {
+	DELAY = 'd',
+	COUNT = 'n',
+	JSON = TOOL_OPTION_LONG,
+	LIMIT,
+	CHILDREN,
+	CALL_GRAPH,
+	SOFT,
+	WORDS_MAX = 48, /* of the recorder's command line, before the COMMAND */
+	FIRST = 700,    /* ms: until the first screen */
+	CPUS_MAX = 1024,
+};
+
+struct top {
+	struct tool_profile_input input;
+	pthread_mutex_t lock; /* of the profile: the reader adds to it, the screen takes it */
+	bool has_ended;       /* likewise: there are no more records */
+	int endings[2];       /* a pipe: closed when the reader ends */
+	pid_t recorder;
+	char *words[WORDS_MAX];
+	int word_count;
+	char **command;
+	uint64_t delay; /* ms */
+	uint64_t count; /* screens; 0: until it is ended */
+	uint64_t limit;
+	bool json, is_terminal, has_target;
+	bool by_total; /* sorts by what callees have too */
+	bool is_frozen;
+	char part[64]; /* of names that are shown; "": all */
+	bool is_typing;
+	int keys; /* -1: there are none */
+	struct termios before;
+};
+
+/* A function of a screen. */
+struct row {
+	uint32_t function;
+	uint64_t self, total;
+};
+
+struct screen {
+	struct row *rows;
+	size_t row_count;
+	uint64_t weight, samples;
+	uint64_t lost; /* records and samples */
+	uint64_t by_cpu[CPUS_MAX];
+	uint32_t cpu_count;
+	double seconds;
+};
+
+static volatile sig_atomic_t ended;
+
+static void on_end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+/* ---- the recorder ---- */
+
+static void add_word(struct top *top, const char *word)
+{
+	if (top->word_count + 1 < WORDS_MAX)
+		top->words[top->word_count++] = (char *)(uintptr_t)word;
+}
+
+static bool start_recorder(struct top *top)
+{
+	size_t count = 0;
+	char **line;
+	int pipes[2];
+
+	while (top->command && top->command[count])
+		count++;
+	line = tool_allocate(NULL, (size_t)top->word_count + count + 2, sizeof(*line));
+	memcpy(line, top->words, (size_t)top->word_count * sizeof(*line));
+	if (count) {
+		line[top->word_count] = (char *)(uintptr_t) "--";
+		memcpy(line + top->word_count + 1, top->command, count * sizeof(*line));
+		line[(size_t)top->word_count + 1 + count] = NULL;
+	} else {
+		line[top->word_count] = NULL;
+	}
+	if (pipe2(pipes, O_CLOEXEC)) {
+		tool_complain("top: pipe: %s", strerror(errno));
+		free(line);
+		return false;
+	}
+	top->recorder = fork();
+	if (!top->recorder) {
+		prctl(PR_SET_PDEATHSIG, SIGINT);
+		/* ^C of the terminal ends this program, which ends the recorder */
+		setpgid(0, 0);
+		dup2(pipes[1], STDOUT_FILENO);
+		execv("/proc/self/exe", line);
+		_exit(127);
+	}
+	free(line);
+	close(pipes[1]);
+	if (top->recorder < 0 || dup2(pipes[0], STDIN_FILENO) < 0) {
+		tool_complain("top: the recorder: %s", strerror(errno));
+		return false;
+	}
+	close(pipes[0]);
+	return true;
+}
+
+/* Returns the recorder's exit status; 0 where this program has ended it. */
+static int stop_recorder(struct top *top, bool was_running)
+{
+	int status = 0;
+
+	if (was_running)
+		kill(top->recorder, SIGINT);
+	while (waitpid(top->recorder, &status, 0) < 0 && errno == EINTR)
+		;
+	return was_running ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_FAILED;
+}
+
+/* Whether the recorder writes. */
+static bool has_begun(void)
+{
+	struct pollfd pipe = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	while (poll(&pipe, 1, -1) < 0 && errno == EINTR && !ended)
+		;
+	return pipe.revents & POLLIN;
+}
+
+static void *read_all(void *of)
+{
+	struct top *top = of;
+	struct perfring_item item;
+
+	/* The screen's thread holds the lock between two records alone. */
+	while (tool_input_next(&top->input.input, &item)) {
+		pthread_mutex_lock(&top->lock);
+		tool_profile_take_item(&top->input, &item);
+		pthread_mutex_unlock(&top->lock);
+	}
+	pthread_mutex_lock(&top->lock);
+	top->has_ended = true;
+	pthread_mutex_unlock(&top->lock);
+	close(top->endings[1]);
+	return NULL;
+}
+
+/* ---- a screen ---- */
+
+static int compare_self(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+
+	return one->self != other->self ? (one->self < other->self ? 1 : -1)
+					: (one->function > other->function) - (one->function < other->function);
+}
+
+static int compare_total(const void *a, const void *b)
+{
+	const struct row *one = a, *other = b;
+
+	return one->total != other->total ? (one->total < other->total ? 1 : -1) : compare_self(a, b);
+}
+
+/* Each function of a stack counts once. */
+static void add_stack(struct row *rows, uint32_t *seen, uint32_t number, const struct perfring_profile_tables *tables,
+		      const struct perfring_profile_weight *weight)
+{
+	bool is_innermost = true;
+
+	for (uint32_t stack = weight->stack; stack != PERFRING_PROFILE_NONE; stack = tables->stacks[stack].caller) {
+		uint32_t function = tables->frames[tables->stacks[stack].frame].function;
+
+		if (is_innermost)
+			rows[function].self += weight->weight;
+		if (seen[function] != number)
+			rows[function].total += weight->weight;
+		seen[function] = number;
+		is_innermost = false;
+	}
+}
+
+static void make_screen(struct top *top, struct screen *screen, const struct perfring_profile_tables *tables)
+{
+	uint32_t *seen = tool_allocate(NULL, (size_t)tables->function_count + 1, sizeof(*seen));
+
+	screen->rows = tool_allocate(NULL, (size_t)tables->function_count + 1, sizeof(*screen->rows));
+	memset(seen, 0, ((size_t)tables->function_count + 1) * sizeof(*seen));
+	for (uint32_t i = 0; i < tables->function_count; i++)
+		screen->rows[i] = (struct row){i, 0, 0};
+	screen->row_count = tables->function_count;
+	for (uint32_t i = 0; i < tables->weight_count; i++) {
+		add_stack(screen->rows, seen, i + 1, tables, &tables->weights[i]);
+		screen->weight += tables->weights[i].weight;
+		screen->samples += tables->weights[i].samples;
+	}
+	free(seen);
+	for (uint64_t i = 0; i < tables->sample_count; i++) {
+		uint32_t cpu = tables->samples[i].cpu;
+
+		if (cpu >= CPUS_MAX)
+			continue;
+		screen->by_cpu[cpu]++;
+		screen->cpu_count = cpu >= screen->cpu_count ? cpu + 1 : screen->cpu_count;
+	}
+	screen->lost = tables->lost[PERFRING_PROFILE_LOST_RECORDS] + tables->lost[PERFRING_PROFILE_LOST_SAMPLES];
+	qsort(screen->rows, screen->row_count, sizeof(*screen->rows), top->by_total ? compare_total : compare_self);
+}
+
+static const char *name_of(const struct perfring_profile_function *function)
+{
+	return function->name ? function->name : "[unknown]";
+}
+
+static bool is_shown(const struct top *top, const struct perfring_profile_function *function)
+{
+	return !top->part[0] || strstr(name_of(function), top->part) ||
+	       (function->object && strstr(function->object, top->part));
+}
+
+static char mark_of(uint32_t kind)
+{
+	return kind == PERFRING_PROFILE_KERNEL ? 'k' : kind == PERFRING_PROFILE_UNKNOWN ? '!' : '.';
+}
+
+static double share(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+/* A line of at most `width` columns, 0: any. */
+static void put_line(const char *text, int width)
+{
+	int length = (int)strlen(text);
+
+	fwrite(text, 1, (size_t)(width && length > width ? width : length), stdout);
+	putchar('\n');
+}
+
+/* Names of others are escaped as they are added. */
+static void add_text(char *line, size_t size, const char *text)
+{
+	size_t used = strlen(line);
+	char buffer[4];
+
+	for (; *text; text++) {
+		unsigned length = tool_escape(buffer, (unsigned char)*text, false);
+
+		if (used + length >= size)
+			break;
+		memcpy(line + used, buffer, length);
+		used += length;
+	}
+	line[used] = 0;
+}
+
+static void print_cpus(const struct screen *screen, int width)
+{
+	char line[256] = "CPUs: ";
+	uint64_t most = 1;
+
+	for (uint32_t i = 0; i < screen->cpu_count; i++)
+		most = screen->by_cpu[i] > most ? screen->by_cpu[i] : most;
+	for (uint32_t i = 0; i < screen->cpu_count && strlen(line) + 16 < sizeof(line); i++) {
+		char bar[32];
+
+		snprintf(bar, sizeof(bar), "%u[%-5.*s] ", i, (int)(5 * screen->by_cpu[i] / most), "|||||");
+		add_text(line, sizeof(line), bar);
+	}
+	put_line(line, width);
+}
+
+static void print_text(const struct top *top, const struct screen *screen, const struct perfring_profile_tables *tables)
+{
+	struct winsize window = {.ws_row = 0};
+	char line[1024];
+	uint64_t left = top->limit;
+	int width = 0;
+
+	if (top->is_terminal && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) && window.ws_row > 6) {
+		width = window.ws_col;
+		left = (uint64_t)window.ws_row - 5;
+	}
+	if (top->is_terminal)
+		fputs("\033[H\033[J", stdout);
+	snprintf(line, sizeof(line), "perfring top: %.0f samples/s, lost %.0f/s",
+		 (double)screen->samples / screen->seconds, (double)screen->lost / screen->seconds);
+	for (uint32_t i = 0; i < tables->event_count; i++) {
+		add_text(line, sizeof(line), i ? ", " : ", event ");
+		add_text(line, sizeof(line), tables->events[i].name);
+	}
+	if (top->part[0]) {
+		add_text(line, sizeof(line), ", names with ");
+		add_text(line, sizeof(line), top->part);
+	}
+	put_line(line, width);
+	print_cpus(screen, width);
+	put_line("    Self    Total  Symbol", width);
+	for (size_t i = 0; i < screen->row_count && left; i++) {
+		const struct row *row = &screen->rows[i];
+		const struct perfring_profile_function *function = &tables->functions[row->function];
+
+		if (!(top->by_total ? row->total : row->self) || !is_shown(top, function))
+			continue;
+		left--;
+		snprintf(line, sizeof(line), "%7.2f%% %7.2f%%  [%c] ", share(row->self, screen->weight),
+			 share(row->total, screen->weight), mark_of(function->kind));
+		add_text(line, sizeof(line), name_of(function));
+		if (function->object) {
+			add_text(line, sizeof(line), "  ");
+			add_text(line, sizeof(line), tool_filter_short_name(function->object));
+		}
+		put_line(line, width);
+	}
+	if (top->is_terminal)
+		put_line(top->is_typing ? "name: type, then Enter" : "q quit  f freeze  s self/total  / names", width);
+	else
+		putchar('\n');
+}
+
+static void print_json(const struct top *top, const struct screen *screen, const struct perfring_profile_tables *tables)
+{
+	uint64_t left = top->limit;
+	const char *before = "";
+
+	printf("{\"seconds\":%.3f,\"samples\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"functions\":[", screen->seconds,
+	       screen->samples, screen->lost);
+	for (size_t i = 0; i < screen->row_count && left; i++) {
+		const struct row *row = &screen->rows[i];
+		const struct perfring_profile_function *function = &tables->functions[row->function];
+
+		if (!(top->by_total ? row->total : row->self) || !is_shown(top, function))
+			continue;
+		left--;
+		printf("%s{\"function\":", before);
+		tool_json_text(stdout, name_of(function));
+		if (function->object) {
+			fputs(",\"object\":", stdout);
+			tool_json_text(stdout, function->object);
+		}
+		printf(",\"self\":%.2f,\"total\":%.2f}", share(row->self, screen->weight),
+		       share(row->total, screen->weight));
+		before = ",";
+	}
+	fputs("]}\n", stdout);
+}
+
+/* Takes the profile of the interval, and begins the next one. */
+static void show(struct top *top, double seconds)
+{
+	struct screen screen = {.seconds = seconds > 0.001 ? seconds : 0.001};
+	struct perfring_profile_tables tables;
+
+	pthread_mutex_lock(&top->lock);
+	perfring_profile_read(top->input.profile, &tables);
+	make_screen(top, &screen, &tables);
+	if (!top->is_frozen) {
+		if (top->json)
+			print_json(top, &screen, &tables);
+		else
+			print_text(top, &screen, &tables);
+	}
+	tool_profile_renew(&top->input);
+	pthread_mutex_unlock(&top->lock);
+	free(screen.rows);
+	fflush(stdout);
+}
+
+/* ---- keys ---- */
+
+static void open_keys(struct top *top)
+{
+	struct termios raw;
+
+	top->keys = top->is_terminal && !top->json ? open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC) : -1;
+	if (top->keys < 0 || tcgetattr(top->keys, &top->before)) {
+		top->keys = -1;
+		return;
+	}
+	raw = top->before;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(top->keys, TCSANOW, &raw);
+	fputs("\033[?1049h", stdout); /* a screen of its own */
+}
+
+static void close_keys(struct top *top)
+{
+	if (top->keys < 0)
+		return;
+	tcsetattr(top->keys, TCSANOW, &top->before);
+	fputs("\033[?1049l", stdout);
+	fflush(stdout);
+	close(top->keys);
+}
+
+static void type(struct top *top, char key)
+{
+	size_t length = strlen(top->part);
+
+	if (key == '\n')
+		top->is_typing = false;
+	else if ((key == 0x7f || key == 8) && length)
+		top->part[length - 1] = 0;
+	else if (key >= ' ' && key < 0x7f && length + 1 < sizeof(top->part)) {
+		top->part[length] = key;
+		top->part[length + 1] = 0;
+	}
+}
+
+static void take_key(struct top *top)
+{
+	char key;
+
+	if (read(top->keys, &key, 1) != 1) {
+		ended = 1; /* the terminal has gone */
+		return;
+	}
+	if (top->is_typing) {
+		type(top, key);
+		return;
+	}
+	switch (key) {
+	case 'q':
+	case 3:
+		ended = 1;
+		break;
+	case 'f':
+	case 'p':
+		top->is_frozen = !top->is_frozen;
+		break;
+	case 's':
+		top->by_total = !top->by_total;
+		break;
+	case '/':
+		top->is_typing = true;
+		top->part[0] = 0;
+		break;
+	}
+}
+
+/* ---- all of it ---- */
+
+static bool has_samples(struct top *top)
+{
+	bool has;
+
+	pthread_mutex_lock(&top->lock);
+	has = top->input.shown > 0;
+	pthread_mutex_unlock(&top->lock);
+	return has;
+}
+
+static void run(struct top *top)
+{
+	uint64_t shown = tool_now(), due = shown + FIRST * NS_PER_MS, screens = 0;
+	bool has_ended = false;
+
+	while (!ended && !has_ended && (!top->count || screens < top->count)) {
+		uint64_t now = tool_now();
+		struct pollfd fds[2] = {{.fd = top->endings[0], .events = POLLIN}, {.fd = top->keys, .events = POLLIN}};
+		int left = now < due ? (int)((due - now) / NS_PER_MS) + 1 : 0;
+
+		if (poll(fds, 2, left) > 0) {
+			has_ended = fds[0].revents;
+			if (fds[1].revents)
+				take_key(top);
+		}
+		now = tool_now();
+		if (now < due && !has_ended)
+			continue;
+		if (!screens && !has_ended && now < shown + top->delay * NS_PER_MS && !has_samples(top)) {
+			due = now + 100 * NS_PER_MS; /* the recorder has only begun */
+			continue;
+		}
+		show(top, (double)(now - shown) / 1e9);
+		shown = now;
+		due = now + top->delay * NS_PER_MS;
+		screens++;
+		if (ferror(stdout))
+			break;
+	}
+}
+
+/* What record would refuse too, after the screen is there. */
+static bool is_event(const char *list)
+{
+	struct perf_event_attr base = {.size = sizeof(base)};
+	struct perfring_fault fault = {0, "unknown event"};
+	struct perfring_events *names = NULL;
+	int error = perfring_events_open(&names);
+
+	if (!error)
+		error = perfring_events_add(names, list, &base, &fault);
+	if (error)
+		tool_options_refuse_event("top", list, error, &fault);
+	perfring_events_close(names);
+	return !error;
+}
+
+static bool is_good(const struct tool_options *options, int found)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+	const char *value = options->value;
+	uint64_t number;
+	double seconds;
+	char *end;
+
+	switch (found) {
+	case DELAY:
+		seconds = strtod(value, &end);
+		return end != value && !*end && seconds >= 0.1 && seconds <= 3600;
+	case 'F':
+		return !strcmp(value, "max") || tool_options_number(value, 1, UINT64_MAX, &number);
+	case 'C':
+		return tool_options_cpus(value);
+	case 'p':
+	case 't':
+		return tool_options_ids(value);
+	case CALL_GRAPH:
+		return !perfring_event_callchain(value, strlen(value), &attr);
+	default:
+		return true;
+	}
+}
+
+/* Options that are record's, too. */
+static bool pass_on(struct top *top, int found, char *value)
+{
+	static const struct {
+		int found;
+		const char *word;
+		bool is_target;
+	} rows[] = {{'e', "-e", false}, {'F', "-F", false},    {'g', "-g", false}, {CALL_GRAPH, "--call-graph", false},
+		    {'a', "-a", true},  {'C', "-C", true},     {'p', "-p", true},  {'t', "-t", true},
+		    {'u', "-u", true},  {SOFT, "--soft", true}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].found != found)
+			continue;
+		add_word(top, rows[i].word);
+		if (value)
+			add_word(top, value);
+		top->has_target = top->has_target || rows[i].is_target;
+		return true;
+	}
+	return false;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int read_options(struct top *top, struct tool_options *options, int argc, char **argv)
+{
+	static const char *const begin[] = {"perfring", "record", "-q", "-B", "-o", "-"};
+	int found, taken;
+
+	for (size_t i = 0; i < sizeof(begin) / sizeof(begin[0]); i++)
+		add_word(top, begin[i]);
+	while ((found = tool_options_next(options, argc, argv)) > 0) {
+		if (!is_good(options, found))
+			return tool_options_refuse(options, found, options->value);
+		if (found == 'e' && !is_event(options->value))
+			return TOOL_MISUSED;
+		if (pass_on(top, found, options->value))
+			continue;
+		switch (found) {
+		case DELAY:
+			top->delay = (uint64_t)(strtod(options->value, NULL) * 1000);
+			break;
+		case COUNT:
+			top->count = options->number;
+			break;
+		case JSON:
+			top->json = true;
+			break;
+		case LIMIT:
+			top->limit = options->number;
+			break;
+		case CHILDREN:
+			top->by_total = true;
+			break;
+		default:
+			taken = tool_symbols_take(&top->input.options.symbols, options, found);
+			if (taken < 0)
+				return TOOL_MISUSED;
+			if (!taken)
+				return tool_options_forgotten(options, found);
+		}
+	}
+	if (!found)
+		return options->status;
+	if (optind < argc)
+		top->command = argv + optind;
+	else if (!top->has_target)
+		add_word(top, "-a");
+	if (!top->command)
+		add_word(top, "--sample-cpu");
+	return -1;
+}
+
+static int top_command(int argc, char **argv)
+{
+	struct tool_options options = {.command = &tool_top};
+	struct top top = {.lock = PTHREAD_MUTEX_INITIALIZER, .delay = 2000, .limit = 20, .keys = -1};
+	struct sigaction end = {.sa_handler = on_end};
+	char *none[] = {argv[0], (char *)(uintptr_t) "-", NULL};
+	pthread_t reader;
+	int status = read_options(&top, &options, argc, argv), error;
+	bool was_running;
+
+	if (status >= 0)
+		return status;
+	top.is_terminal = isatty(STDOUT_FILENO);
+	top.input.options.lists = true;
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (pipe2(top.endings, O_CLOEXEC) || !start_recorder(&top))
+		return TOOL_FAILED;
+	if (!has_begun()) /* it has said why */
+		return stop_recorder(&top, false);
+	optind = 1;
+	options.input = NULL;
+	status = tool_profile_open(&top.input, "top", &options, 2, none);
+	if (status) {
+		int recorded = stop_recorder(&top, false);
+
+		return recorded ? recorded : status;
+	}
+	error = pthread_create(&reader, NULL, read_all, &top);
+	if (error) {
+		tool_complain("top: a thread: %s", strerror(error));
+		stop_recorder(&top, true);
+		return TOOL_FAILED;
+	}
+	open_keys(&top);
+	run(&top);
+	close_keys(&top);
+	pthread_mutex_lock(&top.lock);
+	was_running = !top.has_ended;
+	pthread_mutex_unlock(&top.lock);
+	if (was_running)
+		kill(top.recorder, SIGINT);
+	pthread_join(reader, NULL); /* the recorder ends its stream */
+	status = stop_recorder(&top, was_running);
+	close(top.endings[0]);
+	error = tool_profile_close(&top.input);
+	return !tool_flush() ? TOOL_FAILED : status ? status : error;
+}
+
+static const struct tool_option ROWS[] = {
+	{.heading = "what runs"},
+	{'e', "event", .value = "LIST", .takes = "a list of events",
+	 .help = "events, as record's (default: cycles, or cpu-clock)"},
+	{'F', "freq", .value = "HZ", .takes = "a number of samples a second, or max",
+	 .help = "samples a second (default: 4000)"},
+	{'a', "all-cpus", .help = "all CPUs (default without another target)"},
+	{'C', "cpu", .value = "LIST", .takes = "a list of CPUs, such as 0-3,6", .help = "these CPUs"},
+	{'p', "pid", .value = "PID[,PID]", .takes = "ids of processes, such as 12,345", .help = "these processes"},
+	{'t', "tid", .value = "TID[,TID]", .takes = "ids of threads, such as 12,345", .help = "these threads"},
+	{'u', "uid", .value = "USER", .takes = "a user", .help = "the processes of this user"},
+	{SOFT, "soft", .help = "COMMAND samples itself, where perf_event_open is refused"},
+	{'g', NULL, .help = "call chains by frame pointers, from which totals are"},
+	{CALL_GRAPH, "call-graph", .value = "HOW", .takes = "fp, lbr, or dwarf with or without ,SIZE",
+	 .help = "call chains, as record's"},
+	{.heading = "screens"},
+	{DELAY, "delay", .value = "SECONDS", .takes = "seconds, from 0.1 to 3600",
+	 .help = "between screens (default: 2)"},
+	{COUNT, "count", .value = "N", .takes = "a number of screens", .min = 1, .max = UINT32_MAX,
+	 .help = "ends after N screens"},
+	{CHILDREN, "children", .help = "sorts by totals: what the callees of a function have, too"},
+	{LIMIT, "limit", .value = "N", .takes = "a number of rows", .min = 1, .max = UINT32_MAX,
+	 .help = "rows of a screen that is no terminal's (default: 20)"},
+	{JSON, "json", .help = "one JSON object a line for each screen"},
+	{.heading = "names"},
+	TOOL_SYMBOLS_ROWS,
+	TOOL_OPTIONS_END,
+};
+
+static const struct tool_example EXAMPLES[] = {
+	{"What the whole machine does:", "perfring top"},
+	{"One process, with call chains, by totals:", "perfring top -g --children -p 1234"},
+	{"Ten seconds of it in a file:", "perfring top -d 1 -n 10 >top.txt"},
+	{0},
+};
+
+const struct tool_command tool_top = {
+	.name = "top",
+	.summary = "which functions run now",
+	.usage = "[OPTIONS] [-- COMMAND]",
+	.description =
+		"Samples all CPUs, or what the options say, and shows each few seconds the functions with most of them since "
+		"the last screen, samples and losses a second, and the CPUs.  Keys: q quit, f freeze, s sort by self or total, / "
+		"only names with a text.  Where standard output is no terminal, screens follow one another.",
+	.options = ROWS,
+	.has_command = true,
+	.exit_status = "0 done; 1 it could not be recorded; 2 usage error.",
+	.examples = EXAMPLES,
+	.see_also = "perfring-record perfring-report perfring",
+	.run = top_command,
+};
