@@ -101,6 +101,7 @@ static bool serve(struct recording *recording, enum asked asked)
 
 	if (recording->soft)
 		tool_peers_serve(recording->peers);
+	recording->looked = tool_now();
 	perfring_session_wait(recording->snapshots ? recording->side : recording->session, 0);
 	good = tool_record_write_round(recording);
 	if (recording->soft)

@@ -183,6 +183,7 @@ struct recording {
 	bool is_broken;        /* a write failed, which was reported */
 	bool is_unsettled;     /* records were written after the file's last round */
 	uint64_t settled;      /* ns: when that was */
+	uint64_t looked;       /* ns: before the rings were looked at last */
 	uint64_t opened;       /* ns: when the file was */
 	uint64_t kept_records; /* that are in the file */
 	uint64_t kept_samples;

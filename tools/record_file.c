@@ -379,14 +379,13 @@ bool tool_record_settle_file(struct recording *recording)
 
 /* Whether it is time to end the round in the file.  A record gets its timestamp before its place in the ring, and an
  * interrupt or a hypervisor may delay it in between: with short rounds, as under a flood, it would come after the round that
- * it belongs to.  Rings of processes that observe themselves are read once more before their round ends. */
+ * it belongs to.  What counts is the time between two looks at the rings: what is written between them may take long.  Rings of
+ * processes that observe themselves are read once more before their round ends. */
 static bool is_settling(struct recording *recording)
 {
-	uint64_t time = tool_now();
-
-	if (time - recording->settled < (recording->soft ? SOFT_MARK_MS : MARK_MS) * NS_PER_MS)
+	if (recording->looked < recording->settled + (recording->soft ? SOFT_MARK_MS : MARK_MS) * NS_PER_MS)
 		return false;
-	recording->settled = time;
+	recording->settled = tool_now();
 	return true;
 }
 
