@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include "file_private.h"
 
-/* Bounds on the records that wait in all streams, if no round ends. */
-#define WINDOW_BLOCKS 24
-#define WINDOW_RECORDS (1u << 18)
+/* Bounds on the records that wait for their turn: two rounds of the rings of a large machine.  The files of a directory have no
+ * rounds, so they always wait up to theirs. */
+#define WINDOW_BLOCKS ((128u << 20) / PERFRING_BLOCK_SIZE)
+#define WINDOW_RECORDS (1u << 20)
+#define FOLDER_BLOCKS 24
+#define FOLDER_RECORDS (1u << 18)
 /* Bounds on a pipe's leading records. */
 #define LEADING_BLOCKS 24
 #define LEADING_RECORDS (1u << 18)
@@ -159,8 +162,8 @@ static int advance(struct perfring_file *file, uint32_t number, struct perfring_
 
 	if (PERFRING_UNLIKELY(file->stream_count > 1)) {
 		/* Each file of a directory is nearly in order: perf writes no rounds into them. */
-		max_records = WINDOW_RECORDS / file->stream_count;
-		max_blocks = WINDOW_BLOCKS + 4 * file->stream_count;
+		max_records = FOLDER_RECORDS / file->stream_count;
+		max_blocks = FOLDER_BLOCKS + 4 * file->stream_count;
 		if (max_records < 1024)
 			max_records = 1024;
 	}
