@@ -10,6 +10,7 @@
 #include <urcu/hlist.h>
 
 #include "os/array.h"
+#include "os/clock.h"
 #include "soft_private.h"
 
 enum {
@@ -261,4 +262,9 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 	if (PERFRING_UNLIKELY(signals))
 		send_all(list, self->index);
 	perfring_soft_exit(self, before);
+}
+
+uint64_t perfring_soft_span_now(void)
+{
+	return perfring_os_clock_of(CLOCK_MONOTONIC);
 }

@@ -302,12 +302,18 @@ static uint32_t find_stack(struct reader *reader, const struct perfring_sample *
 
 /* ---- samples ---- */
 
-static const char *unit_of(const struct perf_event_attr *attr)
+/* perfring_soft_span_end */
+static bool is_span(const char *name)
+{
+	return name && !strncmp(name, "span:", 5);
+}
+
+static const char *unit_of(const struct perf_event_attr *attr, const char *name)
 {
 	bool is_clock = attr && attr->type == PERFRING_TYPE_SOFTWARE &&
 			(attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
 
-	return is_clock ? "ns" : NULL;
+	return is_clock || is_span(name) ? "ns" : NULL;
 }
 
 /* The profile's event of a format. */
@@ -328,7 +334,7 @@ static uint32_t event_of(struct reader *reader, uint32_t index)
 		reader->events[index] = must(perfring_profile_add_event(
 			reader->to->profile, &(struct perfring_profile_event){
 						     .name = name ? name : "?",
-						     .unit = unit_of(perfring_file_attr(data, index)),
+						     .unit = unit_of(perfring_file_attr(data, index), name),
 					     }));
 	}
 	return reader->events[index];
@@ -498,6 +504,8 @@ static void take_sample(struct reader *reader, const struct perfring_format *for
 		return;
 	one.event = event_of(reader, format->index);
 	one.weight = tool_input_period(&reader->to->input, format, sample);
+	if (one.time > one.weight && is_span(perfring_file_event_name(reader->to->input.data, format->index)))
+		one.time -= one.weight; /* as of all intervals: their beginning */
 	if (perfring_profile_add_sample(reader->to->profile, &one))
 		tool_out_of_memory();
 	if (tool_symbols_is_truncated(reader->symbols))

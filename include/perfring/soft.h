@@ -29,7 +29,7 @@
  *   set_unwind, unwind_load                                  yes       no
  *   enable disable reset refresh set_period set_signal       yes       yes
  *   read lost                                                yes       no
- *   id rings, raise                                          yes       yes
+ *   id rings, raise, span_begin span_end                     yes       yes
  *   join leave thread_create                                 yes       no
  *
  * All calls may run at the same time, except on an event that is being closed.  A raise may run meanwhile: points are never
@@ -182,6 +182,39 @@ PERFRING_INLINE void perfring_soft_raise(struct perfring_soft_point *point, uint
 	}
 }
 
+/* ---- spans: what lasts from a begin to an end ----
+ *
+ *     query = perfring_soft_define("span:query");
+ *     begin = perfring_soft_span_begin(query);
+ *     ...
+ *     perfring_soft_span_end(query, begin, sql, size);
+ *
+ * The end raises the point with as many occurrences as the span had ns, and with its begin as ADDR (CLOCK_MONOTONIC).  So the point's
+ * count is the sum of all spans, and an event with sample_period 1 and PERF_SAMPLE_PERIOD makes one sample of each, whose period is
+ * how long it lasted before the sample's TIME.  In a perf.data file, an event whose name begins with "span:" is shown as intervals
+ * (docs/formats.md).  Spans may nest, overlap, and end in another thread, whose they are then. */
+
+/* ns of CLOCK_MONOTONIC.  Context: any thread; handlers. */
+PERFRING_API uint64_t perfring_soft_span_now(void);
+
+/* Returns what end takes; 0 without an enabled event: then the span is not raised, even if one is enabled before its end. */
+PERFRING_INLINE uint64_t perfring_soft_span_begin(const struct perfring_soft_point *point)
+{
+	return PERFRING_UNLIKELY(PERFRING_LOAD(&point->active)) ? perfring_soft_span_now() : 0; /* as perfring_soft_raise_at */
+}
+
+/* raw: copied into the sample's RAW. */
+PERFRING_INLINE void perfring_soft_span_end(struct perfring_soft_point *point, uint64_t begin, const void *raw,
+					    uint32_t raw_size)
+{
+	uint64_t now;
+
+	if (PERFRING_UNLIKELY(begin != 0)) {
+		now = perfring_soft_span_now();
+		perfring_soft_raise(point, now > begin ? now - begin : 1, begin, raw, raw_size);
+	}
+}
+
 /* ---- threads ---- */
 
 /* Joins the calling thread.  Events with attr.task and attr.comm write its FORK and COMM.  Returns 0 (also if it has joined);
@@ -300,7 +333,7 @@ PERFRING_EXPERIMENTAL int perfring_soft_refresh(struct perfring_soft_event *even
  * -EINVAL as the kernel's ioctl. */
 PERFRING_EXPERIMENTAL int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period);
 
-PERFRING_EXPERIMENTAL uint64_t perfring_soft_id(const struct perfring_soft_event *event);
+PERFRING_API uint64_t perfring_soft_id(const struct perfring_soft_event *event);
 
 /* ---- callchains by unwind tables ----
  *
