@@ -90,8 +90,9 @@ static int round_ms(const struct recording *recording)
 			: recording->soft         ? SOFT_ROUND_MS
 			: recording->is_unsettled ? MARK_MS
 						  : ROUND_MS,
-		 left = tool_record_next_edge_ms(recording);
+		 left = tool_record_next_edge_ms(recording), reading = tool_record_next_reading_ms(recording);
 
+	left = reading < left ? reading : left;
 	return (int)(left < most ? left : most);
 }
 
@@ -118,23 +119,26 @@ static bool serve(struct recording *recording, enum asked asked)
 static bool run(struct recording *recording)
 {
 	struct perfring_session *session = recording->snapshots ? recording->side : recording->session;
-	struct pollfd ready[4] = {
+	struct pollfd ready[4 + TRIGGERS_MAX] = {
 		{.fd = perfring_session_fd(session), .events = POLLIN},
 		{.fd = recording->signals, .events = POLLIN},
 		{.fd = recording->soft ? tool_peers_fd(recording->peers) : -1, .events = POLLIN},
 		{.fd = recording->control.fd, .events = POLLIN},
 	};
+	nfds_t count = 4 + tool_record_poll_triggers(recording, ready + 4);
 	enum asked asked;
 	bool good = true;
 
 	while (good && !perfring_session_is_over(recording->session)) {
 		ready[3].fd = recording->control.fd;
-		poll(ready, 4, round_ms(recording));
+		poll(ready, count, round_ms(recording));
 		/* At once: a ring that overwrites does not keep the wanted records for long. */
 		asked = take_signals(recording);
 		asked = asked == GO_ON ? tool_record_take_commands(recording) : asked;
 		if (asked == END)
 			break;
+		if (tool_record_is_triggered(recording, ready + 4))
+			asked = SWITCH;
 		good = tool_record_keep_ranges(recording) && serve(recording, asked);
 		tool_record_answer(recording);
 		if (recording->most_bytes && recording->writer &&
@@ -254,7 +258,7 @@ int tool_record_run(int argc, char **argv)
 		good = masked = open_signals(&recording, &before);
 	good = good && (recording.soft || tool_record_open_events(&recording)) && tool_unwinding_open(&recording) &&
 	       enable_first(&recording) &&
-	       tool_record_open_file(&recording);
+	       tool_record_open_file(&recording) && tool_record_open_triggers(&recording);
 	good = good && start(&recording) && tool_record_settle_file(&recording);
 	if (good) {
 		good = run(&recording);
@@ -264,6 +268,7 @@ int tool_record_run(int argc, char **argv)
 			good = tool_peers_tell(recording.peers);
 		if (recording.writer)
 			tell(&recording);
+		tool_record_tell_triggers(&recording);
 	}
 	if (masked) {
 		/* The file is closed: a second ^C ends the wait for a command that ignored the first. */
@@ -281,6 +286,7 @@ int tool_record_run(int argc, char **argv)
 	if (good)
 		status = TOOL_DONE;
 out:
+	tool_record_close_triggers(&recording);
 	tool_record_close_file(&recording);
 	tool_unwinding_close(&recording);
 	tool_record_close_side(&recording);

@@ -2,6 +2,7 @@
 #ifndef PERFRING_TOOLS_RECORD_COMMAND_H
 #define PERFRING_TOOLS_RECORD_COMMAND_H
 
+#include <poll.h>
 #include <time.h>
 #include <perfring/command.h>
 #include <perfring/file.h>
@@ -15,6 +16,7 @@
 
 enum {
 	MARK_MS = 100, /* how often what was written is settled in the file */
+	TRIGGERS_MAX = 16,
 };
 
 /* What is written of what runs already, beside where the kernel is. */
@@ -71,6 +73,8 @@ struct recorded_control {
 	size_t length; /* also of what did not fit */
 	uint32_t unanswered;
 };
+
+struct recorded_trigger; /* record_trigger.c */
 
 struct recording {
 	/* as asked for */
@@ -166,6 +170,12 @@ struct recording {
 	bool is_in_range;
 	uint64_t ranges_at; /* ns: the start that ranges are counted from */
 	struct recorded_control control;
+	struct recorded_trigger *triggers;
+	uint32_t trigger_count;
+	bool has_trigger_pause;
+	uint64_t trigger_pause;   /* ns */
+	uint64_t triggered;       /* ns: when one saved the last snapshot; 0: none did */
+	uint64_t trigger_skipped; /* how often it was too soon */
 
 	/* output */
 	struct perfring_file_writer *writer;
@@ -231,6 +241,19 @@ bool tool_record_keep_ranges(struct recording *recording);
 enum asked tool_record_take_commands(struct recording *recording);
 /* After what the last commands asked for. */
 void tool_record_answer(struct recording *recording);
+
+/* record_trigger.c: --trigger.  add, read_pause: whether the text is one.  open: of the target that was chosen; false after a complaint. */
+bool tool_record_add_trigger(struct recording *recording, const char *text);
+bool tool_record_read_pause(struct recording *recording, const char *text);
+bool tool_record_open_triggers(struct recording *recording);
+void tool_record_close_triggers(struct recording *recording);
+/* ready: TRIGGERS_MAX.  Returns how many are set. */
+uint32_t tool_record_poll_triggers(const struct recording *recording, struct pollfd *ready);
+/* Until a count is read; UINT64_MAX: none will. */
+uint64_t tool_record_next_reading_ms(const struct recording *recording);
+/* Whether a snapshot is to be saved now.  ready: as the last poll left it. */
+bool tool_record_is_triggered(struct recording *recording, struct pollfd *ready);
+void tool_record_tell_triggers(const struct recording *recording);
 
 /* record_target.c: false after a complaint. */
 bool tool_record_observes_command(const struct recording *recording);

@@ -247,6 +247,12 @@ static int read_option(struct recording *recording, const struct tool_options *o
 	case SWITCH_OUTPUT:
 		good = tool_record_read_switch(recording, value);
 		break;
+	case TRIGGER:
+		good = tool_record_add_trigger(recording, value);
+		break;
+	case TRIGGER_PAUSE:
+		good = tool_record_read_pause(recording, value);
+		break;
 	case MAX_SIZE:
 		good = tool_record_read_size(value, 1, &recording->most_bytes);
 		break;
@@ -331,6 +337,10 @@ static bool is_sound(const struct recording *recording)
 		return contradict("--snapshot and --switch-output exclude one another");
 	if ((recording->snapshots || recording->switched) && !strcmp(recording->output, "-"))
 		return contradict("--snapshot and --switch-output do not write to standard output");
+	if (recording->trigger_count && !recording->snapshots && !recording->aux_snapshots && !recording->switched)
+		return contradict("--trigger goes with --snapshot, --overwrite, -S or --switch-output");
+	if (recording->has_trigger_pause && !recording->trigger_count)
+		return contradict("--trigger-pause goes with --trigger");
 	if (recording->directory && (recording->snapshots || !strcmp(recording->output, "-")))
 		return contradict("--directory does not go with --snapshot or -o -");
 	return true;
@@ -345,6 +355,7 @@ int tool_record_read_options(struct recording *recording, int argc, char **argv)
 	recording->output = "perf.data";
 	recording->inherit = true;
 	recording->synthesis = SYNTHESIZE_ALL;
+	recording->trigger_pause = 1000 * NS_PER_MS;
 	recording->arguments = argv;
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
 		status = read_option(recording, &options, found);

@@ -48,6 +48,8 @@ enum {
 	SWITCH_MAX_FILES,
 	THREADS,
 	DRY_RUN,
+	TRIGGER,
+	TRIGGER_PAUSE,
 	PERF_ONLY, /* rows that are refused */
 };
 
