@@ -1,13 +1,4 @@
-/* profile_input.c - the samples of a perf.data file as a profile.
- *
- * Most samples have a callchain that was seen a moment ago, and most frames were:
- *
- *     callchain --recent chains--> stack
- *         |
- *       each address --recent places--> frames of the functions there --> stack
- *
- * What is recent holds as long as no record has changed mappings or names that it depends on.
- */
+/* profile_input.c - the samples of a perf.data file as a profile. */
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
@@ -15,40 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 #include <perfring/record.h>
+#include "chains.h"
 #include "machine.h"
 #include "options.h"
 #include "profile_input.h"
 
 enum {
-	CHAIN_BITS = 14,
-	CHAIN_WORDS = 128, /* longer chains are not kept */
-	PLACE_BITS = 16,
-	PLACE_FRAMES = 8,      /* at an address that is kept */
 	KEEP = 16384,          /* records between looks at the clock */
 	WAITING_MAX = 1 << 20, /* threads that are off their CPUs; switches of more stay events of their own */
-};
-
-/* What a stack depends on but its callchain. */
-struct context {
-	uint64_t version; /* of the process's mappings */
-	uint64_t change;  /* of the kernel's, and of code that processes make */
-	uint32_t pid;
-	uint32_t cpumode;
-};
-
-struct chain {
-	struct context context;
-	uint32_t nr; /* words; 0: the place is free */
-	uint32_t stack;
-	bool is_called; /* all addresses are of calls */
-	uint64_t *words;
-};
-
-struct place {
-	struct context context;
-	uint64_t ip;
-	uint32_t count; /* frames, the outermost first; 0: the place is free */
-	uint32_t frames[PLACE_FRAMES];
 };
 
 /* A thread that left its CPU: since when, and where it waits. */
@@ -65,9 +30,8 @@ struct reader {
 	struct tool_profile_options *options;
 	struct tool_machine *machine;
 	struct tool_symbols *symbols;
-	struct chain *chains;
-	struct place *places;
-	uint64_t change;
+	struct tool_chains *chains;
+	struct tool_chains_options chain_options;
 	uint32_t *events; /* of the profile, by the file's index; PERFRING_PROFILE_NONE: not yet */
 	uint32_t event_count;
 	void *waiting; /* a tree by tid: struct waiting */
@@ -120,184 +84,6 @@ int tool_profile_take(struct tool_profile_options *profile, const struct tool_op
 	default:
 		return 0;
 	}
-}
-
-/* ---- frames ---- */
-
-static uint32_t kind_of(unsigned cpumode, const struct tool_symbol *symbol)
-{
-	switch (cpumode) {
-	case PERFRING_RECORD_MISC_KERNEL:
-		return PERFRING_PROFILE_KERNEL;
-	case PERFRING_RECORD_MISC_USER:
-		return symbol->nameless == TOOL_NAMELESS_MADE ||
-				       (symbol->object && strstr(symbol->object, "/perf-") && symbol->name)
-			       ? PERFRING_PROFILE_MADE
-			       : PERFRING_PROFILE_USER;
-	case PERFRING_RECORD_MISC_GUEST_KERNEL:
-	case PERFRING_RECORD_MISC_GUEST_USER:
-		return PERFRING_PROFILE_GUEST;
-	default:
-		return PERFRING_PROFILE_UNKNOWN;
-	}
-}
-
-/* Adds the frames at an address, the outermost first.  Returns how many. */
-static uint32_t add_frames(struct reader *reader, const struct context *context, uint64_t ip, bool is_return,
-			   uint32_t *frames)
-{
-	struct perfring_symbol_frame functions[TOOL_SYMBOLS_FRAMES];
-	const struct tool_profile_options *options = reader->options;
-	struct perfring_profile_frame frame = {.kind = PERFRING_PROFILE_UNKNOWN};
-	struct tool_symbol symbol;
-	unsigned count = 0;
-
-	tool_symbols_find(reader->symbols, context->cpumode, context->pid, ip - is_return, &symbol);
-	if (!symbol.name && is_return) /* where no call is, it is none */
-		tool_symbols_find(reader->symbols, context->cpumode, context->pid, ip, &symbol);
-	if (symbol.name && (!options->no_inline || options->has_lines))
-		count = tool_symbols_frames(reader->symbols, context->cpumode, context->pid, ip - is_return, functions,
-					    TOOL_SYMBOLS_FRAMES);
-	frame.name = symbol.name;
-	frame.object = symbol.object;
-	frame.kind = kind_of(context->cpumode, &symbol);
-	if (options->has_addresses)
-		frame.address = symbol.address;
-	if (options->no_inline && count > 1) {
-		functions[0] = functions[count - 1];
-		count = 1;
-	}
-	if (count && options->has_lines) {
-		frame.file = functions[count - 1].file;
-		frame.line = functions[count - 1].line;
-	}
-	frames[0] = must(perfring_profile_add_frame(reader->to->profile, &frame));
-	for (unsigned i = 1; i < count; i++) {
-		const struct perfring_symbol_frame *function = &functions[count - 1 - i];
-
-		frame.name = function->name;
-		frame.kind = PERFRING_PROFILE_INLINED;
-		frame.file = options->has_lines ? function->file : NULL;
-		frame.line = options->has_lines ? function->line : 0;
-		frames[i] = must(perfring_profile_add_frame(reader->to->profile, &frame));
-	}
-	return count ? count : 1;
-}
-
-static bool is_same(const struct context *one, const struct context *other)
-{
-	return one->version == other->version && one->change == other->change && one->pid == other->pid &&
-	       one->cpumode == other->cpumode;
-}
-
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-	return hash ^ hash >> 29;
-}
-
-/* The stack of a caller's stack and what is at an address. */
-static uint32_t push(struct reader *reader, uint32_t stack, const struct context *context, uint64_t ip, bool is_return)
-{
-	uint32_t found[TOOL_SYMBOLS_FRAMES];
-	uint64_t hash = mix(mix(context->pid, context->cpumode), ip - is_return);
-	struct place *place = &reader->places[hash >> (64 - PLACE_BITS)];
-	const uint32_t *frames = place->frames;
-	uint32_t count = place->count;
-
-	if (!count || place->ip != ip - is_return || !is_same(&place->context, context)) {
-		count = add_frames(reader, context, ip, is_return, found);
-		frames = found;
-		if (count <= PLACE_FRAMES) {
-			*place = (struct place){.context = *context, .ip = ip - is_return, .count = count};
-			memcpy(place->frames, found, count * sizeof(*found));
-		}
-	}
-	for (uint32_t i = 0; i < count; i++)
-		stack = must(perfring_profile_add_stack(reader->to->profile, stack, frames[i]));
-	return stack;
-}
-
-/* ---- stacks ---- */
-
-static bool is_wanted(const struct tool_profile_options *options, unsigned cpumode)
-{
-	if (options->kernel_only)
-		return cpumode == PERFRING_RECORD_MISC_KERNEL || cpumode == PERFRING_RECORD_MISC_GUEST_KERNEL;
-	return !options->user_only || cpumode == PERFRING_RECORD_MISC_USER ||
-	       cpumode == PERFRING_RECORD_MISC_GUEST_USER;
-}
-
-/* One address of a chain. */
-struct step {
-	uint64_t ip;
-	unsigned cpumode;
-	bool is_return;
-};
-
-/* The stack of a chain, from its outermost frame on: its words are the innermost first. */
-static uint32_t stack_of(struct reader *reader, struct context *context, const struct perfring_list *chain,
-			 bool is_called)
-{
-	const struct tool_profile_options *options = reader->options;
-	uint64_t most = options->max_stack ? options->max_stack : UINT64_MAX;
-	uint32_t stack = PERFRING_PROFILE_NONE;
-	unsigned cpumode = context->cpumode;
-	bool is_first = true; /* of the kernel, or of user space: what was interrupted */
-	struct step *steps = tool_allocate(NULL, (size_t)chain->nr + 1, sizeof(*steps));
-	size_t nr = 0;
-
-	for (uint64_t i = 0; i < chain->nr && nr < most; i++) {
-		if (!tool_symbols_frame(chain->words[i], &cpumode)) {
-			is_first = true;
-			continue;
-		}
-		if (is_wanted(options, cpumode))
-			steps[nr++] = (struct step){chain->words[i], cpumode,
-						    !is_first && !(is_called && cpumode == PERFRING_RECORD_MISC_USER)};
-		is_first = false;
-	}
-	while (nr--) {
-		context->cpumode = steps[nr].cpumode;
-		stack = push(reader, stack, context, steps[nr].ip, steps[nr].is_return);
-	}
-	free(steps);
-	return stack;
-}
-
-/* The sample's stack: of its callchain, else of its address alone. */
-static uint32_t find_stack(struct reader *reader, const struct perfring_sample *sample)
-{
-	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
-	uint32_t pid = sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
-	struct context context = {perfring_maps_version(tool_machine_maps(reader->machine), pid), reader->change, pid,
-				  cpumode};
-	struct perfring_list list;
-	bool is_called = tool_symbols_chain(reader->symbols, sample, UINT64_MAX, &list);
-	uint64_t hash = mix(mix(pid, cpumode), list.nr);
-	struct chain *chain;
-	uint64_t frames = 0;
-
-	for (uint64_t i = 0; i < list.nr; i++) {
-		hash = mix(hash, list.words[i]);
-		frames += !perfring_list_is_marker(list.words[i]);
-	}
-	if (!frames)
-		return sample->present & PERFRING_SAMPLE_IP && is_wanted(reader->options, cpumode)
-			       ? push(reader, PERFRING_PROFILE_NONE, &context, sample->ip, false)
-			       : PERFRING_PROFILE_NONE;
-	if (list.nr > CHAIN_WORDS)
-		return stack_of(reader, &context, &list, is_called);
-	chain = &reader->chains[hash >> (64 - CHAIN_BITS)];
-	if (chain->nr != list.nr || chain->is_called != is_called || !is_same(&chain->context, &context) ||
-	    memcmp(chain->words, list.words, (size_t)list.nr * sizeof(*list.words)) != 0) {
-		uint64_t *words = chain->words ? chain->words : tool_allocate(NULL, CHAIN_WORDS, sizeof(*chain->words));
-
-		*chain = (struct chain){context, (uint32_t)list.nr, 0, is_called, words};
-		memcpy(words, list.words, (size_t)list.nr * sizeof(*words));
-		chain->stack = stack_of(reader, &context, &list, is_called);
-	}
-	return chain->stack;
 }
 
 /* ---- samples ---- */
@@ -493,7 +279,7 @@ static void take_sample(struct reader *reader, const struct perfring_format *for
 		reader->last = one.time;
 	if ((!begins && !is_event_wanted(reader, format->index)) || !is_shown(reader, sample, comm))
 		return;
-	one.stack = find_stack(reader, sample);
+	one.stack = tool_chains_find(reader->chains, reader->to->profile, sample);
 	is_weighed =
 		one.stack != PERFRING_PROFILE_NONE || !(reader->options->kernel_only || reader->options->user_only);
 	if (!is_weighed)
@@ -537,6 +323,7 @@ static void take_record(struct reader *reader, const struct perfring_item *item,
 {
 	tool_machine_take(reader->machine, record);
 	tool_symbols_learn(reader->symbols, record);
+	tool_chains_take(reader->chains, record);
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
 		add_loss(reader, item, &record->trailer, PERFRING_PROFILE_LOST_RECORDS, record->is.lost.lost);
@@ -550,15 +337,6 @@ static void take_record(struct reader *reader, const struct perfring_item *item,
 	case PERFRING_RECORD_SWITCH:
 	case PERFRING_RECORD_SWITCH_CPU_WIDE:
 		take_switch(reader, record, item->time);
-		break;
-	case PERFRING_RECORD_KSYMBOL:
-		reader->change++;
-		break;
-	case PERFRING_RECORD_MMAP:
-	case PERFRING_RECORD_MMAP2:
-		/* of the kernel, or a file jit-PID.dump: processes' own mappings have versions */
-		reader->change += record->type == PERFRING_RECORD_MMAP ||
-				  (record->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) != PERFRING_RECORD_MISC_USER;
 		break;
 	}
 }
@@ -574,7 +352,8 @@ static void take(struct reader *reader, const struct perfring_item *item)
 		if (!perfring_record_decode(item->format, item->record, &record, &fault))
 			take_record(reader, item, &record);
 	} else if (item->format && !perfring_sample_decode(item->format, item->record, &sample, &fault)) {
-		reader->change += tool_symbols_advance(reader->symbols, item->time);
+		if (tool_symbols_advance(reader->symbols, item->time))
+			tool_chains_change(reader->chains);
 		reader->to->all++;
 		if (tool_filter_counts(&reader->options->filter, &sample)) {
 			perfring_split_begin(reader->to->input.split, item->format, &sample);
@@ -635,10 +414,15 @@ static void open_reader(struct tool_profile_input *input)
 	reader->machine = tool_machine_open();
 	reader->symbols = tool_symbols_open(input->input.data, reader->machine, &input->options.symbols);
 	tool_symbols_recorded(reader->symbols, input->input.path);
-	reader->chains = tool_allocate(NULL, (size_t)1 << CHAIN_BITS, sizeof(*reader->chains));
-	memset(reader->chains, 0, sizeof(*reader->chains) << CHAIN_BITS);
-	reader->places = tool_allocate(NULL, (size_t)1 << PLACE_BITS, sizeof(*reader->places));
-	memset(reader->places, 0, sizeof(*reader->places) << PLACE_BITS);
+	reader->chain_options = (struct tool_chains_options){
+		.addresses = input->options.has_addresses ? TOOL_CHAINS_ADDRESSES : TOOL_CHAINS_NO_ADDRESSES,
+		.max_stack = input->options.max_stack,
+		.kernel_only = input->options.kernel_only,
+		.user_only = input->options.user_only,
+		.no_inline = input->options.no_inline,
+		.has_lines = input->options.has_lines,
+	};
+	reader->chains = tool_chains_open(reader->machine, reader->symbols, &reader->chain_options);
 }
 
 static void close_reader(struct tool_profile_input *input)
@@ -647,10 +431,7 @@ static void close_reader(struct tool_profile_input *input)
 
 	if (!reader)
 		return;
-	for (size_t i = 0; i < (size_t)1 << CHAIN_BITS; i++)
-		free(reader->chains[i].words);
-	free(reader->chains);
-	free(reader->places);
+	tool_chains_close(reader->chains);
 	free(reader->events);
 	tdestroy(reader->waiting, free);
 	tool_symbols_close(reader->symbols);
@@ -696,11 +477,7 @@ void tool_profile_renew(struct tool_profile_input *input)
 	perfring_profile_close(input->profile);
 	open_profile(input);
 	input->shown = input->all = 0;
-	/* indexes of the old tables */
-	for (size_t i = 0; i < (size_t)1 << CHAIN_BITS; i++)
-		reader->chains[i].nr = 0;
-	for (size_t i = 0; i < (size_t)1 << PLACE_BITS; i++)
-		reader->places[i].count = 0;
+	tool_chains_renew(reader->chains);
 	for (uint32_t i = 0; i < reader->event_count; i++)
 		reader->events[i] = PERFRING_PROFILE_NONE;
 	tdestroy(reader->waiting, free);

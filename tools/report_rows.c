@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
+#include "chains.h"
 #include "event_groups.h"
 #include "report.h"
 
@@ -261,17 +262,6 @@ static int64_t object_size(const struct tool_report *report, unsigned cpumode, c
 	return map ? (int64_t)(map->end - map->addr) : -1;
 }
 
-/* Where an address without a symbol is: in its object's file, where that is known. */
-static uint64_t address_of(const struct tool_report *report, unsigned cpumode, const struct perfring_sample *sample)
-{
-	const struct perfring_mapping *map =
-		cpumode == PERFRING_RECORD_MISC_USER && (sample->present & PERFRING_SAMPLE_TID)
-			? tool_machine_user(report->machine, sample->pid, sample->ip)
-			: NULL;
-
-	return map ? perfring_mapping_offset(map, sample->ip) : sample->ip;
-}
-
 /* ---- callers ---- */
 
 static bool is_parent(struct tool_report *report, const char *name)
@@ -368,7 +358,10 @@ static struct tool_report_row *find_row(struct tool_report *report, uint32_t eve
 	if (has[TOOL_REPORT_SYM]) {
 		key.mark = cpumode < 6 ? "!k.Hgu"[cpumode] : '!';
 		key.symbol = symbol->name;
-		key.address = symbol->name ? symbol->address - symbol->offset : address_of(report, cpumode, sample);
+		key.address = symbol->name ? symbol->address - symbol->offset
+					   : tool_chains_place(report->machine, cpumode,
+							       sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0,
+							       sample->ip);
 	}
 	if (has[TOOL_REPORT_CPU])
 		key.cpu = sample->present & PERFRING_SAMPLE_CPU ? sample->cpu : UINT32_MAX;
