@@ -13,6 +13,7 @@
 
 enum {
 	KEEP = 16384,          /* records between looks at the clock */
+	THREADS = 256,         /* remembered, by the end of their tid */
 	WAITING_MAX = 1 << 20, /* threads that are off their CPUs; switches of more stay events of their own */
 };
 
@@ -25,6 +26,13 @@ struct waiting {
 	bool is_ready; /* the kernel put another one in its place */
 };
 
+/* A thread as the profile has it. */
+struct known_thread {
+	uint32_t pid, tid;
+	uint32_t index;
+	uint32_t names; /* the reader's number, at that time */
+};
+
 struct reader {
 	struct tool_profile_input *to;
 	struct tool_profile_options *options;
@@ -34,6 +42,8 @@ struct reader {
 	struct tool_chains_options chain_options;
 	uint32_t *events; /* of the profile, by the file's index; PERFRING_PROFILE_NONE: not yet */
 	uint32_t event_count;
+	struct known_thread threads[THREADS];
+	uint32_t names; /* changes with the names of threads, and is not 0 */
 	void *waiting; /* a tree by tid: struct waiting */
 	uint32_t waiting_count;
 	uint64_t last;      /* time of the last sample or switch */
@@ -133,18 +143,41 @@ static bool is_event_wanted(struct reader *reader, uint32_t index)
 	return !reader->options->events || (name && tool_filter_has_word(reader->options->events, name));
 }
 
-static uint32_t thread_of(struct reader *reader, const struct perfring_sample *sample, const char *comm)
+static const char *comm_of(struct reader *reader, const struct perfring_sample *sample)
+{
+	return sample->present & PERFRING_SAMPLE_TID ? tool_machine_comm(reader->machine, sample->tid) : "[unknown]";
+}
+
+static uint32_t thread_of(struct reader *reader, const struct perfring_sample *sample)
 {
 	bool has = sample->present & PERFRING_SAMPLE_TID;
+	struct known_thread *known = &reader->threads[has ? sample->tid % THREADS : 0];
+	uint32_t pid = has ? sample->pid : PERFRING_PROFILE_NONE, tid = has ? sample->tid : PERFRING_PROFILE_NONE;
 
-	return must(perfring_profile_add_thread(
-		reader->to->profile,
-		&(struct perfring_profile_thread){
-			.pid = has ? sample->pid : PERFRING_PROFILE_NONE,
-			.tid = has ? sample->tid : PERFRING_PROFILE_NONE,
-			.comm = comm,
-			.process_comm = has ? tool_machine_comm(reader->machine, sample->pid) : NULL,
-		}));
+	if (known->names != reader->names || known->pid != pid || known->tid != tid)
+		*known = (struct known_thread){
+			.pid = pid,
+			.tid = tid,
+			.names = reader->names,
+			.index = must(perfring_profile_add_thread(
+				reader->to->profile,
+				&(struct perfring_profile_thread){
+					.pid = pid,
+					.tid = tid,
+					.comm = comm_of(reader, sample),
+					.process_comm = has ? tool_machine_comm(reader->machine, pid) : NULL,
+				})),
+		};
+	return known->index;
+}
+
+/* Forgets them: their names or the profile are others. */
+static void forget_threads(struct reader *reader)
+{
+	if (!++reader->names) {
+		memset(reader->threads, 0, sizeof(reader->threads));
+		reader->names = 1;
+	}
 }
 
 /* ---- time off the CPU: from a context switch's sample to the record of the thread's return ---- */
@@ -240,7 +273,7 @@ static void end_all_waiting(struct reader *reader)
 /* ---- samples, again ---- */
 
 /* Whether the filters show it: by its innermost function. */
-static bool is_shown(struct reader *reader, const struct perfring_sample *sample, const char *comm)
+static bool is_shown(struct reader *reader, const struct perfring_sample *sample)
 {
 	const struct tool_filter *filter = &reader->options->filter;
 	struct tool_symbol symbol = {.name = NULL};
@@ -248,7 +281,8 @@ static bool is_shown(struct reader *reader, const struct perfring_sample *sample
 	if ((filter->objects || filter->symbols) && sample->present & PERFRING_SAMPLE_IP)
 		tool_symbols_find(reader->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK,
 				  sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0, sample->ip, &symbol);
-	return tool_filter_shows(filter, sample, comm, symbol.object, symbol.name);
+	return tool_filter_shows(filter, sample, filter->comms ? comm_of(reader, sample) : NULL, symbol.object,
+				 symbol.name);
 }
 
 /* Whether an event reports switches: without those returns are not known. */
@@ -267,8 +301,6 @@ static bool has_switches(struct reader *reader)
 static void take_sample(struct reader *reader, const struct perfring_format *format,
 			const struct perfring_sample *sample)
 {
-	const char *comm =
-		sample->present & PERFRING_SAMPLE_TID ? tool_machine_comm(reader->machine, sample->tid) : "[unknown]";
 	struct perfring_profile_sample one = {.time = sample->present & PERFRING_SAMPLE_TIME ? sample->time : 0};
 	bool is_weighed;
 
@@ -277,14 +309,14 @@ static void take_sample(struct reader *reader, const struct perfring_format *for
 
 	if (one.time > reader->last)
 		reader->last = one.time;
-	if ((!begins && !is_event_wanted(reader, format->index)) || !is_shown(reader, sample, comm))
+	if ((!begins && !is_event_wanted(reader, format->index)) || !is_shown(reader, sample))
 		return;
 	one.stack = tool_chains_find(reader->chains, reader->to->profile, sample);
 	is_weighed =
 		one.stack != PERFRING_PROFILE_NONE || !(reader->options->kernel_only || reader->options->user_only);
 	if (!is_weighed)
 		return;
-	one.thread = thread_of(reader, sample, comm);
+	one.thread = thread_of(reader, sample);
 	one.cpu = sample->present & PERFRING_SAMPLE_CPU ? sample->cpu : PERFRING_PROFILE_NONE;
 	if (begins && begin_waiting(reader, sample, &one)) /* it is shown as what follows it */
 		return;
@@ -324,6 +356,9 @@ static void take_record(struct reader *reader, const struct perfring_item *item,
 	tool_machine_take(reader->machine, record);
 	tool_symbols_learn(reader->symbols, record);
 	tool_chains_take(reader->chains, record);
+	if (record->type == PERFRING_RECORD_COMM || record->type == PERFRING_RECORD_FORK ||
+	    record->type == PERFRING_RECORD_EXIT)
+		forget_threads(reader);
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
 		add_loss(reader, item, &record->trailer, PERFRING_PROFILE_LOST_RECORDS, record->is.lost.lost);
@@ -406,7 +441,7 @@ static void open_reader(struct tool_profile_input *input)
 	struct reader *reader = tool_allocate(NULL, 1, sizeof(*reader));
 	struct stat file;
 
-	*reader = (struct reader){.to = input, .options = &input->options, .is_watched = isatty(STDERR_FILENO)};
+	*reader = (struct reader){.to = input, .options = &input->options, .names = 1, .is_watched = isatty(STDERR_FILENO)};
 	input->reader = reader;
 	if (!stat(input->input.path, &file) && S_ISREG(file.st_mode))
 		reader->size = (uint64_t)file.st_size;
@@ -478,6 +513,7 @@ void tool_profile_renew(struct tool_profile_input *input)
 	open_profile(input);
 	input->shown = input->all = 0;
 	tool_chains_renew(reader->chains);
+	forget_threads(reader);
 	for (uint32_t i = 0; i < reader->event_count; i++)
 		reader->events[i] = PERFRING_PROFILE_NONE;
 	tdestroy(reader->waiting, free);
