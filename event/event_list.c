@@ -1,4 +1,6 @@
-/* event_list.c - a list of events, as on a command line: groups, their modifiers, globs of tracepoints, probes. */
+/* event_list.c - a list of events, as on a command line: groups, their modifiers, globs of tracepoints, probes.
+ *
+ * event_syntax.c parses each event.  Context: as event.h: threads, one at a time for each list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -75,7 +77,7 @@ static struct entry *append(struct perfring_events *events, const struct perf_ev
 		free(entry);
 		return NULL;
 	}
-	/* As large as the installed header's struct, which callers may copy. */
+	/* Callers may copy a whole struct of the installed header, whatever attr.size says. */
 	entry->attr = calloc(1, bytes > sizeof(*base) ? bytes : sizeof(*base));
 	entry->name = strndup(name, length);
 	events->entries[events->count++] = entry;
@@ -176,7 +178,7 @@ static int add_match(void *to, const char *name, int folder, const char *id)
 		return 0;
 	matching->has_matched = true;
 	matching->error = add_text(matching->adding, whole, matching->at);
-	/* The fault's place is the glob's. */
+	/* `whole` is not the caller's text: there the fault is at the glob. */
 	if (matching->error && matching->adding->fault)
 		matching->adding->fault->at = (int64_t)matching->at;
 	return matching->error;
@@ -214,7 +216,7 @@ static int add_glob(struct adding *adding, const char *text, size_t at)
 	return error;
 }
 
-/* "uprobe:PATH:PLACE[:MODIFIERS]".  A last part of modifier letters is the place when there is no other part. */
+/* Adds "uprobe:PATH:PLACE[:MODIFIERS]".  With one part after PATH, this is the place, even if it reads as modifiers. */
 static int add_probe(struct adding *adding, const char *text, size_t at, bool returns)
 {
 	size_t path = returns ? strlen("uretprobe:") : strlen("uprobe:"), end = strlen(text);
@@ -266,7 +268,7 @@ static int add_probe(struct adding *adding, const char *text, size_t at, bool re
 	return 0;
 }
 
-/* The end of the event at `at`.  Commas between a PMU's slashes belong to it; slashes of paths and addresses enclose
+/* Returns where the event at `at` ends.  In PMU/.../ a comma belongs to the event; the slash of a path or of mem:ADDR/LEN begins
  * nothing. */
 static size_t end_of(const char *text, size_t at)
 {
@@ -330,7 +332,7 @@ static int add_group(struct adding *adding, size_t *at)
 	int64_t used;
 	int error;
 
-	/* Parses the modifiers first, for they apply to every event. */
+	/* First looks for the group's end: the modifiers after it apply to every event in it. */
 	for (;;) {
 		end = end_of(text, blanks(text, end));
 		if (text[end] != ',')

@@ -1,6 +1,9 @@
 /* file_reader.c - the records of a perf.data file, pipe or directory in time order.
  *
- * Each stream orders its own records; of those that are due in all streams, the oldest comes first.
+ * A stream is the file, the pipe, or one file of a directory.  It puts its records in order (file_order.c); they are due when no
+ * older one can follow.  The next item is the oldest record that is due in any stream.
+ *
+ * Context: as file.h: one thread at a time for each file.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -47,7 +50,7 @@ int64_t perfring_file_read_trace(struct perfring_file *file, void *buffer, size_
 
 	if (!file)
 		return -EINVAL;
-	/* the trailing bytes may be those of an earlier item */
+	/* The stream may still be at the trace of an earlier item. */
 	if (!file->current || file->current->type != PERFRING_RECORD_AUXTRACE)
 		return 0;
 	got = perfring_stream_read_trailing(&file->streams[file->current_stream], buffer, size);
@@ -56,7 +59,7 @@ int64_t perfring_file_read_trace(struct perfring_file *file, void *buffer, size_
 	return got;
 }
 
-/* Makes a record that is held the next item. */
+/* Makes a pending record, which its stream holds in memory, the current item. */
 static void deliver(struct perfring_file *file, uint32_t stream, struct perfring_item *item,
 		    const struct perfring_pending *pending)
 {
@@ -137,7 +140,7 @@ static void stop(struct perfring_file *file, uint32_t number, int error)
 	file->end_stream = number;
 }
 
-/* A compressed record that could not be read, after all records before it. */
+/* Delivers a compressed record that could not be inflated, when all records before it have been delivered. */
 static int deliver_unread(struct perfring_file *file, uint32_t number, struct perfring_item *item)
 {
 	struct perfring_stream *stream = &file->streams[number];
@@ -351,7 +354,7 @@ int perfring_file_read_leading(struct perfring_file *file)
 			if (!one)
 				continue;
 		}
-		/* next reports the error, after these */
+		/* perfring_file_next reports the error, after the leading records. */
 		stop(file, 0, one);
 		break;
 	}

@@ -1,4 +1,6 @@
-/* views.h - what the formats share: each writes the tables of a profile. */
+/* views.h - the writers of a profile's formats, and what they share.
+ *
+ * perfring_profile_write calls one of them.  Context: threads; the tables and `out` are of the calling thread meanwhile. */
 #ifndef PERFRING_PROFILE_VIEWS_H
 #define PERFRING_PROFILE_VIEWS_H
 
@@ -6,7 +8,7 @@
 #include <stdlib.h>
 #include <perfring/profile.h>
 
-/* Each returns 0, -ENOMEM, or -errno of writing. */
+/* Each returns 0 or -ENOMEM.  perfring_profile_write, which calls them, finds errors of writing in `out`. */
 int perfring_write_collapsed(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
 			     FILE *out);
 

@@ -244,7 +244,11 @@ static int begin_list(struct perfring_layout_walk *walk, struct perfring_layout_
 	uint64_t count = times == 'C' ? walk->cpus : times >= 'a' ? *register_of(walk, times) : 0;
 
 	*member = (struct perfring_layout_member){.kind = PERFRING_LAYOUT_PARTS, .entry = entry};
+	if (walk->depth == sizeof(walk->lists) / sizeof(walk->lists[0]))
+		return wrong(walk, "lists are nested too deep");
 	if (times == '+') {
+		if (!entry)
+			return wrong(walk, "entries of no size");
 		member->use = PERFRING_LAYOUT_COUNT;
 		member->is_open = true;
 		fill(walk, member);

@@ -1,10 +1,13 @@
-/* perfmap.c - /tmp/perf-PID.map: "START SIZE NAME" in lines. */
+/* perfmap.c - reads /tmp/perf-PID.map, in which a JIT names its code: lines "START SIZE NAME".
+ *
+ * jit.c calls it, in the thread that uses the perfring_jit. */
 #include <stdlib.h>
 
 #include "jit_private.h"
 #include "os/small_file.h"
 
-/* Hexadecimal digits, after 0x or not, and one blank.  Returns what follows, or NULL. */
+/* Reads a hexadecimal number, with or without 0x, of at most 16 digits, and the blank after it.  Returns where the text goes on, or
+ * NULL. */
 static const char *read_number(const char *text, const char *end, uint64_t *number)
 {
 	const char *at;
@@ -42,8 +45,8 @@ static int take_line(struct perfring_jit *jit, const char *line, const char *end
 	return perfring_jit_put(jit, start, size, at, (size_t)(end - at), 0);
 }
 
-/* Takes the whole lines of the text, and what follows the last newline if it is the file's end.  Returns how much, or
- * -ENOMEM. */
+/* Takes the lines of the text that have a newline.  is_last: the text ends with the file, so its last line needs none.  Returns the
+ * number of bytes taken, or -ENOMEM. */
 static int64_t take_lines(struct perfring_jit *jit, const char *text, size_t size, bool is_last)
 {
 	const char *at = text, *end = text + size, *line_end;
@@ -65,7 +68,7 @@ enum {
 	BLOCK = 1 << 16, /* more than a line with the longest name */
 };
 
-/* Drops the rest of a line that filled the block, which is longer than any name may be.  Returns how much. */
+/* Drops bytes of a line that is longer than the block, up to its newline if the block has it.  Returns their number. */
 static size_t skip_line(const char *block, size_t size, bool *is_skipping)
 {
 	const char *end = memchr(block, '\n', size);

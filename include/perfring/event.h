@@ -62,7 +62,7 @@ PERFRING_API int perfring_event_callchain(const char *how, size_t length, struct
 /* The sample_regs_user that call-graph=dwarf asks for; 0: not known for this machine. */
 PERFRING_API uint64_t perfring_event_unwind_registers(void);
 
-/* A list of events and groups, as on a command line. */
+/* A list of events and groups, as on a command line.  Context: one thread at a time for each list. */
 struct perfring_events;
 
 struct perfring_events_one {
@@ -77,6 +77,7 @@ struct perfring_events_one {
 	uint32_t terms;      /* PERFRING_TERM_ bits of its terms, whose values are in attr */
 };
 
+/* open: an empty list.  Returns 0 or -ENOMEM.  close frees it; NULL is allowed. */
 PERFRING_API int perfring_events_open(struct perfring_events **events);
 PERFRING_API void perfring_events_close(struct perfring_events *events);
 
@@ -92,7 +93,7 @@ PERFRING_API void perfring_events_close(struct perfring_events *events);
 PERFRING_API int perfring_events_add(struct perfring_events *events, const char *text,
 				     const struct perf_event_attr *base, struct perfring_fault *fault);
 
-/* Appends an attr.  joins: to the group of the event before. */
+/* Appends an attr, which is copied.  joins: to the group of the event before.  Returns 0, -EINVAL, -ENOMEM. */
 PERFRING_API int perfring_events_add_attr(struct perfring_events *events, const struct perf_event_attr *attr,
 					  const char *name, bool joins);
 

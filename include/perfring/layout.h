@@ -1,10 +1,11 @@
-/* layout.h - bytes walked part by part, as a layout says: payloads of features (feature.def), members of records (kinds.def).
+/* layout.h - walks bytes part by part, as a layout says: payloads of features (feature.def), members of records (kinds.def).
  *
- * A layout is a text, read from left to right.  Blanks are between its parts.  A part's :name may be left out; it is "" then.
- * Parts:
+ * A layout is a text, which is read from left to right, in parts between blanks.  The bytes may be hostile, the layout not: it is
+ * part of the program, and is not checked.  Lists are nested at most 4 deep, and an entry of a {+ list has bytes; else next
+ * returns -EBADMSG.  A part may have a :name, else its name is "".  Parts:
  *
  *   y h w d :name    a number of 1, 2, 4, 8 bytes; W D: a signed one
- *   o :name          a byte: 1 if the numbers of this payload are big-endian; swapping changes it
+ *   o :name          a byte: 1 if the numbers of these bytes are big-endian; swapping changes it
  *   s :name          u32 length and that number of bytes, with a NUL
  *   z :name          bytes up to a NUL
  *   cN :name         a string in N bytes, without a NUL if it fills them; c*: in all bytes that are left; CN: in N bytes, or in
@@ -14,8 +15,8 @@
  *   r :name          all bytes that are left
  *   0N               N bytes of padding
  *   p                padding up to a multiple of 8 from bytes[0], or up to the end
- *   {X ... }         the parts between, as often as register X holds; {*: until the end; {+: as often as whole ones fit; {C: once
- *                    for each CPU
+ *   {X ... }         a list: the parts between, as often as register X says; {*: until the end; {+: as often as all of them
+ *                    fit; {C: once for each CPU
  *   ?                if no bytes are left, the layout ends here
  *   ~{X ... }        a list that is there if all of it fits
  *   (XN ... )        the parts between if register X holds N; (X>N: if more; (N: if N or more bytes are left
@@ -30,7 +31,7 @@
  *   <20              it is at most 20 where it is generated
  *   ^X               it is at most what register X holds, or the bytes are wrong
  *
- * Context: any thread, signal handlers too, one at a time for each walk; nothing is allocated.
+ * Context: any thread, also signal handlers; a walk is of one thread at a time.  Nothing is allocated.
  */
 #ifndef PERFRING_LAYOUT_H
 #define PERFRING_LAYOUT_H
@@ -45,10 +46,10 @@ enum perfring_layout_kind {
 	PERFRING_LAYOUT_BYTES,
 	PERFRING_LAYOUT_ATTR,
 	PERFRING_LAYOUT_PADDING,
-	PERFRING_LAYOUT_PARTS, /* internal: a list or a condition, for who fills */
+	PERFRING_LAYOUT_PARTS, /* internal: a list or a condition as one part */
 };
 
-/* What hangs on a number. */
+/* What a number decides about the parts after it. */
 enum perfring_layout_use {
 	PERFRING_LAYOUT_VALUE,
 	PERFRING_LAYOUT_COUNT,  /* of the entries of a list */

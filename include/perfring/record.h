@@ -23,11 +23,14 @@ enum perfring_record_type {
 #include <perfring/records.def>
 };
 
-/* Decoded: `size` bytes up to the NUL; `space` bytes are the string's in its record, NUL and padding included.  data[size] is 0
- * in records of the kernel's; if size == space, there is no NUL.
+/* A string in a record.
  *
- * To encode: with space 0, `size` bytes, a NUL and padding, up to a multiple of 8 from the record's start or, for text64 and
- * text512, to all of their bytes; else the `space` bytes at data as they are, which must be those of a string of that size. */
+ * Decoded: data has `size` bytes before the NUL.  `space` is what the string takes in its record, with the NUL and padding.
+ * If size == space, there is no NUL; the kernel's strings have one.
+ *
+ * To encode, set space to 0: then the NUL and padding are written after the `size` bytes, up to a multiple of 8 from the
+ * record's start; members of the kinds text64 and text512 are filled.  With another space, the `space` bytes at data are written
+ * as they are; the first NUL among them must be at `size`. */
 struct perfring_string {
 	const char *data;
 	uint32_t size;
@@ -67,7 +70,7 @@ struct perfring_poke {
 	uint16_t new_len;
 };
 
-/* Entries of four words (id, idx, cpu, tid), and of two (machine_pid, vcpu) or NULL. */
+/* nr entries of four words: id, idx, cpu, tid.  machines: nr entries of two words: machine_pid, vcpu; NULL: none. */
 struct perfring_index {
 	const perfring_word *entries;
 	const perfring_word *machines;
@@ -80,8 +83,8 @@ struct perfring_threads {
 	uint64_t nr;
 };
 
-/* CPUS: nr u16 in data.  MASK: nr words of long_size (4 or 8) bytes in data.  RANGE_CPUS: first to last, and any_cpu.
- * A type of no name: size bytes in data. */
+/* By type: CPUS has nr u16 in data; MASK has nr words of long_size (4 or 8) bytes in data; RANGE_CPUS has first, last and
+ * any_cpu; another type has `size` bytes in data. */
 struct perfring_cpu_map {
 	const void *data;
 	uint32_t size; /* bytes in data; for encoding, nr and long_size define it if the type has a name */
@@ -124,7 +127,7 @@ struct perfring_metadata {
 	;
 #include <perfring/records.def>
 
-/* The sample_id trailer.  A member means something when its bit stands in `present`. */
+/* The sample_id trailer.  A member is valid if its PERFRING_SAMPLE_ bit is set in `present`. */
 enum {
 #define PERFRING_FIELD(...)
 #define PERFRING_FIELD_ADDED(NAME, bit, kind, a, b, trailer, ...) +!!PERFRING_TRAILER_##trailer
@@ -181,17 +184,18 @@ PERFRING_INLINE uint16_t perfring_record_cpumode(const struct perf_event_header 
 /* "MMAP2", or NULL for a type that is not in records.def. */
 PERFRING_API const char *perfring_record_name(uint32_t type);
 
-/* Decodes any record but SAMPLE (-EINVAL).  format may be NULL: then there is no trailer, and read blocks are left in
- * `trailing`.  Returns 0, or -EBADMSG with *fault (may be NULL) telling where in the record and what. */
+/* Decodes any record but SAMPLE.  format: NULL if there is no trailer; then a read block is left in `trailing`.  Returns 0;
+ * -EINVAL for SAMPLE; -EBADMSG: *fault (may be NULL) says where in the record, and what. */
 PERFRING_API int perfring_record_decode(const struct perfring_format *format, const struct perf_event_header *record,
 					struct perfring_record *decoded, struct perfring_fault *fault);
 
-/* The inverse: writes the record, trailer included, into a buffer of `size` bytes.  Takes record->type, misc (its bit for build
- * ids from the file_id or the build_id), `is`, the trailing bytes if trailing_size is not 0 and, where the format has a
- * trailer, the trailer's members.  Returns the record's size, a multiple of 8 for types below 64, whose end is padded; -ENOSPC
- * when the buffer is too small, -EINVAL for SAMPLE, for more than 65528 bytes (65535 from type 64 on) and for members that
- * would decode differently: a string with a NUL inside or longer than its space, a text64 or text512 shorter than its bytes
- * that is not the last member, an attr with another size, a mask of words of an invalid size. */
+/* The inverse: writes the record, with its trailer, into a buffer of `size` bytes.  It takes type, misc, `is` and the trailing bytes
+ * of *record, and the trailer's members that the format has.  misc's bit for build ids is set by the file_id or build_id.  Types
+ * below 64 are padded to a multiple of 8.  Returns the record's size; -ENOSPC (the buffer is too small); -EINVAL:
+ *
+ *   SAMPLE; a record of more than 65528 bytes, or 65535 from type 64 on
+ *   members that would decode differently: a string with a NUL inside or longer than its space; a text64 or text512 that does not
+ *   fill its bytes and is not the last member; an attr with another size; a mask of words of an invalid size */
 PERFRING_API int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record,
 					    void *buffer, size_t size);
 

@@ -49,12 +49,12 @@ enum perfring_ring_flag {
 	PERFRING_RING_LOST_FILLERS = 256,
 
 	/* of this mapping */
-	PERFRING_RING_HUGE = 16,      /* ask for transparent huge pages; cleared if the kernel refuses */
-	PERFRING_RING_READ_ONLY = 32, /* attached for snapshots: no reader and no writer can be opened */
+	PERFRING_RING_HUGE = 16,      /* transparent huge pages are asked for; cleared if the kernel refuses */
+	PERFRING_RING_READ_ONLY = 32, /* attached for snapshots: no reader and no writer can be opened on it */
 	PERFRING_RING_OWN = 64,       /* a perfring ring: its control page has a perfring_ring_state */
 	PERFRING_RING_REPLACE = 128,  /* create: replace a file of that name */
-	PERFRING_RING_HIGH_FD = 512,  /* create: fd is 1000 or more, or near RLIMIT_NOFILE, while it is allocated already: the
-				       * program's own descriptors keep their numbers */
+	PERFRING_RING_HIGH_FD = 512,  /* create: fd is 1000 or more, or near RLIMIT_NOFILE, so that the numbers of the program's
+				       * own descriptors do not change */
 };
 
 /* ---- a ring's own words, in its control page ---- */
@@ -68,7 +68,7 @@ enum {
 
 #define PERFRING_RING_MAGIC UINT64_C(0x676e697266726570) /* "perfring" in little-endian memory; shows the byte order too */
 
-/* Positions are free-running; in a backward ring they are -data_head.
+/* A position counts all bytes since the ring's creation, modulo 2^64; in a backward ring it is -data_head.
  * Invariant: published <= claimed <= published + size (of a ring for shared writers: the end that its `claimed` encodes); of a
  * forward ring that overwrites: claimed - size <= oldest <= published. */
 struct perfring_ring_state {
@@ -159,8 +159,8 @@ struct perfring_ring_options {
 /* Creates a ring and maps it, with the data twice in a row.  The control page is as the kernel's (version, size,
  * capabilities, data_offset, data_size; with AUX aux_offset and aux_size).  A file is allocated on disk at once, so that a
  * full disk is an error here and no SIGBUS later.  Returns 0; -EINVAL (no power of two, or flags that exclude one another:
- * STRICT or LEASED with OVERWRITE, BACKWARD or one another, LOST_FILLERS without STRICT; an attr with a wrong size); -EFBIG (above 1 GiB); -EEXIST (the file exists, without REPLACE); -errno of memfd_create, open, fallocate,
- * mmap.  Context: any thread. */
+ * STRICT or LEASED with OVERWRITE, BACKWARD or one another, LOST_FILLERS without STRICT; an attr with a wrong size); -EFBIG (above
+ * 1 GiB); -EEXIST (the file exists, without REPLACE); -errno of memfd_create, open, fallocate, mmap.  Context: threads. */
 PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options);
 
 /* Maps the ring of an fd from perfring_ring_create, of this or another process (over a socket, by /proc/PID/fd/N, by the
@@ -174,12 +174,12 @@ PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct p
  *   a memfd with holes, which would become this process's memory; attaching touches no page of the ring
  *
  * A holder of the fd can punch holes later; then reading allocates at most the ring's size.  F_SEAL_FUTURE_WRITE, added after
- * attaching, prevents it.  Context: any thread. */
+ * attaching, prevents it.  Context: threads. */
 PERFRING_API int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault);
 
-/* The attr and the id that the ring was created with: what its creator says, to be checked like any attr.  attr: members that
- * the ring's attr lacks are 0, those that this struct lacks are left out.  id: may be NULL.  Returns 1; 0 if the ring has
- * none (a kernel ring has none).  Context: any. */
+/* The attr and the id that the ring was created with.  Its creator may have written anything: check them as any attr.  attr: members
+ * that the ring's attr lacks are 0, those that this struct lacks are left out.  id: may be NULL.  Returns 1; 0 if the ring has
+ * none (a kernel ring has none).  Context: any thread, handlers. */
 PERFRING_API int perfring_ring_attr(const struct perfring_ring *ring, struct perf_event_attr *attr, uint64_t *id);
 
 /* ---- other rings ---- */
@@ -190,23 +190,25 @@ PERFRING_API int perfring_ring_attr(const struct perfring_ring *ring, struct per
 PERFRING_API int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsigned flags);
 
 /* Makes a ring of the caller's memory, laid out as the kernel's mapping: a control page of sysconf(_SC_PAGESIZE) bytes, then
- * the data.  data_offset and data_size of the page are used if they are not 0, and must be within `size`.  Returns 0, or
- * -EINVAL (no ring). */
+ * the data.  memory: aligned to 8; it must stay until the last use of the ring.  data_offset and data_size of the page are used if they
+ * are not 0.  Returns 0; -EINVAL: the data are not within `size`, or their size is no power of two, or below 8 bytes; memory is
+ * not aligned.  Context: any thread. */
 PERFRING_API int perfring_ring_wrap(struct perfring_ring *ring, void *memory, size_t size);
 
 /* Makes *handle another handle of the ring's mapping.  A mapping of perfring_ring_create or attach stays until all handles of
  * this process are closed, in any order.  A handle has no fd (-1).  Of a kernel ring, and of memory of the caller, the handle
- * is a copy that keeps nothing alive.  Returns 0, or -EINVAL (the ring is closed).  Context: any thread, not while the last
+ * is a copy that keeps nothing alive.  Returns 0, or -EINVAL (the ring is closed).  Context: threads, not while the last
  * handle is being closed. */
 PERFRING_API int perfring_ring_share(struct perfring_ring *handle, const struct perfring_ring *ring);
 
 /* Closes the ring's fd, and unmaps the ring with its last handle.  The last unmapping of a kernel ring detaches all events
  * that write into it; records of a perfring ring stay for other holders of its fd or file.  After fork, the child must not
- * close a ring that has had a writer: the mapping was not inherited, and its address may be in use again. */
+ * close a ring that has had a writer: the mapping was not inherited, and its address may be in use again.  Context: threads, when
+ * no other thread uses this ring. */
 PERFRING_API void perfring_ring_close(struct perfring_ring *ring);
 
-/* Explains an error of perfring_ring_map, and what to change: sysctl, limit, capability.  Like snprintf: returns the length
- * of the whole text. */
+/* Explains an error of perfring_ring_map, and what to change: sysctl, limit, capability.  error: what it returned.  Like snprintf:
+ * returns the length of the whole text.  Context: threads. */
 PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *buffer, size_t size);
 
 /* ---- time stamps by the processor's own counter ---- */

@@ -49,6 +49,30 @@ static void put_tracing(struct pack *pack)
 }
 
 /* Tracepoints without names have those of the file's own formats, several of one too; other events what perf makes up. */
+/* A layout is trusted, but what its rules forbid is an error all the same. */
+Test(feature, layouts_against_the_rules)
+{
+	static const struct {
+		const char *layout, *what;
+	} tries[] = {
+		{"{*:a y:b {*:c y:d {*:e y:f {*:g y:h {*:i y:j } } } } }", "lists are nested too deep"},
+		{"{+:a s:b }", "entries of no size"},
+	};
+	static const unsigned char bytes[64];
+
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		struct perfring_layout_member member;
+		struct perfring_layout_walk walk;
+		int ret, parts = 0;
+
+		perfring_layout_open(&walk, tries[i].layout, bytes, 0, sizeof(bytes));
+		while ((ret = perfring_layout_next(&walk, &member)) == 1)
+			cr_assert_lt(++parts, 100);
+		cr_assert_eq(ret, -EBADMSG, "%s: %d after %d parts", tries[i].layout, ret, parts);
+		cr_assert_str_eq(walk.fault.what, tries[i].what);
+	}
+}
+
 Test(feature, names_of_tracepoints)
 {
 	static const struct {
