@@ -57,7 +57,7 @@ int perfring_write_json_lines(const struct perfring_profile_tables *tables, cons
 			      FILE *out)
 {
 	for (uint64_t i = 0; i < tables->sample_count && !ferror(out); i++)
-		if (view->event == PERFRING_PROFILE_NONE || view->event == tables->samples[i].event)
+		if (perfring_view_has_event(view, tables->samples[i].event))
 			put_sample(tables, &tables->samples[i], out);
 	for (uint32_t i = 0; i < tables->loss_count; i++) {
 		const struct perfring_profile_loss *loss = &tables->losses[i];

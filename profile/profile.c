@@ -137,7 +137,10 @@ int64_t perfring_profile_add_event(struct perfring_profile *profile, const struc
 	uint32_t id;
 	int error;
 
+	if (event->lasts > 1)
+		return -EINVAL;
 	memset(&key, 0, sizeof(key));
+	key.lasts = event->lasts;
 	error = add_text(profile, event->name, true, &key.name, &id);
 	if (!error)
 		error = add_text(profile, event->unit, true, &key.unit, &id);

@@ -84,7 +84,7 @@ int perfring_write_speedscope(const struct perfring_profile_tables *tables, cons
 	putc_unlocked(',', out);
 	put_frames(tables, out);
 	fputs(",\"profiles\":[", out);
-	for (uint32_t i = 0; i < tables->weight_count; i += count) {
+	for (uint32_t i = 0; i < tables->weight_count && !ferror(out); i += count) {
 		const struct perfring_profile_weight *weight = &tables->weights[order[i]];
 
 		count = 1;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "json_out.h"
 
@@ -138,17 +139,93 @@ void perfring_view_put_word(FILE *out, const char *text)
 	put_without(out, text, ' ');
 }
 
+/* ---- times ---- */
+
+uint64_t perfring_view_origin(const struct perfring_profile_tables *tables)
+{
+	uint64_t origin = tables->first;
+
+	for (uint32_t i = 0; i < tables->loss_count; i++) {
+		uint64_t time = tables->losses[i].time;
+
+		if (time && (!origin || time < origin))
+			origin = time;
+	}
+	return origin;
+}
+
+void perfring_view_put_time(FILE *out, uint64_t ns, uint64_t unit)
+{
+	uint64_t rest = ns % unit;
+
+	fprintf(out, "%" PRIu64, ns / unit);
+	if (rest)
+		putc_unlocked('.', out);
+	while (rest) {
+		unit /= 10;
+		putc_unlocked((int)('0' + rest / unit), out);
+		rest %= unit;
+	}
+}
+
+/* ---- output with a bound ---- */
+
+/* A stream that passes bytes on. */
+struct bounded {
+	FILE *out;
+	uint64_t left; /* bytes */
+	int error;
+};
+
+static ssize_t pass_on(void *to, const char *bytes, size_t size)
+{
+	struct bounded *bounded = to;
+
+	if (size > bounded->left || bounded->error) {
+		bounded->error = bounded->error ? bounded->error : -EFBIG;
+		return 0;
+	}
+	if (fwrite(bytes, 1, size, bounded->out) != size) {
+		bounded->error = errno ? -errno : -EIO;
+		return 0;
+	}
+	bounded->left -= size;
+	return (ssize_t)size;
+}
+
+typedef int write_format(const struct perfring_profile_tables *, const struct perfring_profile_view *, FILE *);
+
+static int write_bounded(write_format *format, const struct perfring_profile_tables *tables,
+			 const struct perfring_profile_view *view, FILE *out)
+{
+	struct bounded bounded = {out, view->bytes_max ? view->bytes_max : PERFRING_PROFILE_JSON_MAX, 0};
+	FILE *stream = fopencookie(&bounded, "w", (cookie_io_functions_t){.write = pass_on});
+	int error;
+
+	if (!stream)
+		return -ENOMEM;
+	setvbuf(stream, NULL, _IOFBF, 1 << 16);
+	error = format(tables, view, stream);
+	if (fclose(stream) && !bounded.error)
+		bounded.error = -EIO;
+	return error ? error : bounded.error;
+}
+
 int perfring_profile_write(const struct perfring_profile *profile, enum perfring_profile_format format,
 			   const struct perfring_profile_view *given, FILE *out)
 {
 	static const struct perfring_profile_view all = {.event = PERFRING_PROFILE_NONE};
-	static int (*const formats[])(const struct perfring_profile_tables *, const struct perfring_profile_view *,
-				      FILE *) = {
-		[PERFRING_PROFILE_COLLAPSED] = perfring_write_collapsed,
-		[PERFRING_PROFILE_JSON_LINES] = perfring_write_json_lines,
-		[PERFRING_PROFILE_SPEEDSCOPE] = perfring_write_speedscope,
-		[PERFRING_PROFILE_CALLGRIND] = perfring_write_callgrind,
-		[PERFRING_PROFILE_PPROF] = perfring_write_pprof,
+	static const struct {
+		write_format *write;
+		bool is_bounded; /* a browser reads it as one text */
+	} formats[] = {
+		[PERFRING_PROFILE_COLLAPSED] = {perfring_write_collapsed, false},
+		[PERFRING_PROFILE_JSON_LINES] = {perfring_write_json_lines, false},
+		[PERFRING_PROFILE_SPEEDSCOPE] = {perfring_write_speedscope, true},
+		[PERFRING_PROFILE_CALLGRIND] = {perfring_write_callgrind, false},
+		[PERFRING_PROFILE_PPROF] = {perfring_write_pprof, false},
+		[PERFRING_PROFILE_FIREFOX] = {perfring_write_firefox, true},
+		[PERFRING_PROFILE_CHROME] = {perfring_write_chrome, true},
 	};
 	const struct perfring_profile_view *view = given ? given : &all;
 	struct perfring_profile_tables tables;
@@ -158,7 +235,10 @@ int perfring_profile_write(const struct perfring_profile *profile, enum perfring
 	if ((unsigned)format >= PERFRING_PROFILE_FORMAT_COUNT ||
 	    (view->event != PERFRING_PROFILE_NONE && view->event >= tables.event_count))
 		return -EINVAL;
-	error = formats[format](&tables, view, out);
+	if (formats[format].is_bounded)
+		error = write_bounded(formats[format].write, &tables, view, out);
+	else
+		error = formats[format].write(&tables, view, out);
 	if (!error && (fflush(out) || ferror(out)))
 		error = errno ? -errno : -EIO;
 	return error;

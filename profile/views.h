@@ -21,6 +21,10 @@ int perfring_write_pprof(const struct perfring_profile_tables *tables, const str
 			 FILE *out);
 int perfring_write_callgrind(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
 			     FILE *out);
+int perfring_write_firefox(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			   FILE *out);
+int perfring_write_chrome(const struct perfring_profile_tables *tables, const struct perfring_profile_view *view,
+			  FILE *out);
 
 /* Space for the functions of the deepest stack, to be freed.  NULL without memory. */
 uint32_t *perfring_view_path(const struct perfring_profile_tables *tables);
@@ -40,6 +44,17 @@ void perfring_view_put_word(FILE *out, const char *text);
 /* "lost records", "lost samples", "throttled", "unread records" */
 const char *perfring_view_loss_name(uint32_t kind);
 
+/* A time that no other of the profile, of samples and losses, is before; of what has no time, its time. */
+uint64_t perfring_view_origin(const struct perfring_profile_tables *tables);
+
+static inline uint64_t perfring_view_since(uint64_t origin, uint64_t time)
+{
+	return time > origin ? time - origin : 0;
+}
+
+/* ns / unit as a number of JSON, exactly.  unit: a power of ten. */
+void perfring_view_put_time(FILE *out, uint64_t ns, uint64_t unit);
+
 /* What a weight counts in this view. */
 static inline uint64_t perfring_view_number(const struct perfring_profile_view *view,
 					    const struct perfring_profile_weight *weight)
@@ -47,10 +62,15 @@ static inline uint64_t perfring_view_number(const struct perfring_profile_view *
 	return view->by_samples ? weight->samples : weight->weight;
 }
 
+static inline bool perfring_view_has_event(const struct perfring_profile_view *view, uint32_t event)
+{
+	return view->event == PERFRING_PROFILE_NONE || event == view->event;
+}
+
 static inline bool perfring_view_has(const struct perfring_profile_view *view,
 				     const struct perfring_profile_weight *weight)
 {
-	return view->event == PERFRING_PROFILE_NONE || weight->event == view->event;
+	return perfring_view_has_event(view, weight->event);
 }
 
 /* The weight of lost samples or records: as many samples of the mean weight of those that are there; at least 1. */

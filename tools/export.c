@@ -11,7 +11,9 @@
 	FORMAT(SPEEDSCOPE, "speedscope", ".speedscope.json", false, false, false, "for https://www.speedscope.app") \
 	FORMAT(CALLGRIND, "callgrind", ".callgrind", false, false, false, \
 	       "for callgrind_annotate and KCachegrind: of the first event, or that of --events") \
-	FORMAT(PPROF, "pprof", ".pb", false, true, true, "for go tool pprof")
+	FORMAT(PPROF, "pprof", ".pb", false, true, true, "for go tool pprof") \
+	FORMAT(FIREFOX, "firefox", ".firefox.json", true, true, true, "for https://profiler.firefox.com") \
+	FORMAT(CHROME, "chrome", ".trace.json", true, false, false, "for chrome://tracing and https://ui.perfetto.dev")
 
 enum {
 	OUTPUT = 'o',

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <perfring/feature.h>
 #include <perfring/record.h>
 #include "chains.h"
 #include "machine.h"
@@ -131,6 +132,7 @@ static uint32_t event_of(struct reader *reader, uint32_t index)
 			reader->to->profile, &(struct perfring_profile_event){
 						     .name = name ? name : "?",
 						     .unit = unit_of(perfring_file_attr(data, index), name),
+						     .lasts = is_span(name),
 					     }));
 	}
 	return reader->events[index];
@@ -223,8 +225,8 @@ static bool begin_waiting(struct reader *reader, const struct perfring_sample *s
 
 static void end_waiting(struct reader *reader, struct waiting *waiting, uint64_t time)
 {
-	struct perfring_profile_event event = {.name = waiting->is_ready ? "runqueue-time" : "offcpu-time",
-					       .unit = "ns"};
+	struct perfring_profile_event event = {
+		.name = waiting->is_ready ? "runqueue-time" : "offcpu-time", .unit = "ns", .lasts = true};
 	struct perfring_profile_sample one = {.time = waiting->time,
 					      .weight = time > waiting->time ? time - waiting->time : 0,
 					      .stack = waiting->stack,
@@ -423,12 +425,33 @@ static void show_progress(struct reader *reader, const char *command)
 	fputs("\033[K", stderr);
 }
 
+/* The time of day at time 0 of the events' clock, in ns since 1970; 0: the file does not say. */
+static uint64_t find_epoch(const struct perfring_file *data)
+{
+	struct perfring_layout_walk walk;
+	struct perfring_layout_member member;
+	uint64_t size = 0, wall = 0, clock = 0;
+	const void *payload = perfring_file_feature(data, PERFRING_FEATURE_CLOCK_DATA, &size);
+
+	if (!payload)
+		return 0;
+	perfring_feature_open(&walk, PERFRING_FEATURE_CLOCK_DATA, payload, size, 0);
+	while (perfring_layout_next(&walk, &member) == 1) {
+		if (!strcmp(member.name, "wall_clock"))
+			wall = member.number;
+		else if (!strcmp(member.name, "clock"))
+			clock = member.number;
+	}
+	return wall > clock ? wall - clock : 0;
+}
+
 static void open_profile(struct tool_profile_input *input)
 {
 	const struct perfring_file *data = input->input.data;
 	struct perfring_profile_options options = {
 		.flags = input->options.lists ? PERFRING_PROFILE_SAMPLES : 0,
 		.host = perfring_file_string(data, PERFRING_FEATURE_HOSTNAME),
+		.epoch = find_epoch(data),
 	};
 
 	if (perfring_profile_open(&input->profile, &options))

@@ -39,7 +39,11 @@ bool tool_profile_output(const struct tool_profile_input *input, const char *com
 		error = out ? write(input->profile, request, out) : -errno;
 		if (out && fclose(out) && !error)
 			error = -errno;
-		if (error && error != -EPIPE)
+		if (error == -EFBIG)
+			tool_complain("%s: %s: more than %" PRIu64
+				      " MiB, which no browser opens: --time, --comms or --tid choose fewer samples",
+				      command, path, PERFRING_PROFILE_JSON_MAX >> 20);
+		else if (error && error != -EPIPE)
 			tool_complain("%s: %s: %s", command, path, strerror(-error));
 		good = !error && tool_outfile_settle(&file);
 	}

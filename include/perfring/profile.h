@@ -63,6 +63,7 @@ struct perfring_profile_frame {
 struct perfring_profile_event {
 	const char *name;
 	const char *unit; /* of weights: "ns"; NULL: they count occurrences */
+	uint64_t lasts;   /* 1: a sample is an interval, its time the beginning, its weight the length in ns; else 0 */
 	uint64_t samples; /* written by the profile, as what follows */
 	uint64_t weight;
 	uint64_t lost_samples;
@@ -184,7 +185,8 @@ PERFRING_API int perfring_profile_open(struct perfring_profile **profile,
 				       const struct perfring_profile_options *options);
 PERFRING_API void perfring_profile_close(struct perfring_profile *profile);
 
-/* Each returns the index of what is equal, which is added if there is none; -EINVAL (an index that is not one), -ENOMEM. */
+/* Each returns the index of what is equal, which is added if there is none; -EINVAL (an index that is not one; `lasts` above 1),
+ * -ENOMEM. */
 PERFRING_API int64_t perfring_profile_add_event(struct perfring_profile *profile,
 						const struct perfring_profile_event *event);
 PERFRING_API int64_t perfring_profile_add_thread(struct perfring_profile *profile,
@@ -216,17 +218,25 @@ enum perfring_profile_format {
 	PERFRING_PROFILE_CALLGRIND,
 	/* pprof's profile.proto, not packed: all events */
 	PERFRING_PROFILE_PPROF,
+	/* the Firefox Profiler's processed profile, version 66; needs PERFRING_PROFILE_SAMPLES */
+	PERFRING_PROFILE_FIREFOX,
+	/* trace events, for chrome://tracing and ui.perfetto.dev; needs PERFRING_PROFILE_SAMPLES */
+	PERFRING_PROFILE_CHROME,
 	PERFRING_PROFILE_FORMAT_COUNT
 };
 
 struct perfring_profile_view {
-	uint32_t event;  /* index, for formats of one event; PERFRING_PROFILE_NONE: all, each with its name */
-	bool by_samples; /* a sample counts 1; else its weight */
-	uint64_t reserved[8];
+	uint32_t event;     /* index, for formats of one event; PERFRING_PROFILE_NONE: all, each with its name */
+	bool by_samples;    /* a sample counts 1; else its weight */
+	uint64_t bytes_max; /* of a format in JSON for a browser; 0: PERFRING_PROFILE_JSON_MAX */
+	uint64_t reserved[7];
 };
 
-/* Writes a view.  view: NULL is all events, by weight.  Returns 0; -EINVAL (a format or an event that is not known), -ENOMEM, -errno of
- * writing. */
+/* Bytes of the longest text that a browser makes of a file: SPEEDSCOPE, FIREFOX and CHROME are not longer. */
+#define PERFRING_PROFILE_JSON_MAX UINT64_C(0x1fffffe8)
+
+/* Writes a view.  view: NULL is all events, by weight.  Returns 0; -EINVAL (a format or an event that is not known), -ENOMEM, -EFBIG
+ * (it would be longer than bytes_max: what was written is the beginning of it), -errno of writing. */
 PERFRING_API int perfring_profile_write(const struct perfring_profile *profile, enum perfring_profile_format format,
 					const struct perfring_profile_view *view, FILE *out);
 

@@ -106,6 +106,8 @@ Test(profile, refuses_what_is_no_index)
 	cr_assert_eq(perfring_profile_add_loss(profile, &loss), -EINVAL);
 	cr_assert_eq(perfring_profile_add_frame(profile, &(struct perfring_profile_frame){.kind = 99}), -EINVAL);
 	cr_assert_eq(perfring_profile_write(profile, PERFRING_PROFILE_FORMAT_COUNT, NULL, stdout), -EINVAL);
+	cr_assert_eq(perfring_profile_add_event(profile, &(struct perfring_profile_event){.name = "e", .lasts = 2}),
+		     -EINVAL);
 	perfring_profile_close(profile);
 	perfring_profile_close(NULL);
 }
@@ -255,6 +257,179 @@ Test(profile, json_lines)
 		"{\"function\":\"q\\\"\\\\\\u0001\xc3\xa9\\ufffd\",\"object\":\"/o\",\"kind\":\"kernel\",\"address\":"
 		"\"0xffffffff81000000\",\"file\":\"x.c\",\"line\":3}]}\n"
 		"{\"lost records\":\"9\",\"time\":\"5\",\"cpu\":3}\n");
+	free(text);
+	perfring_profile_close(profile);
+}
+
+/* A thread with samples of a clock, an inlined function among them, and an interval; another with an interval alone; a loss. */
+static struct perfring_profile *open_timed(void)
+{
+	const struct perfring_profile_options options = {
+		.flags = PERFRING_PROFILE_SAMPLES, .command = "x -a", .host = "h", .epoch = 1000000000000000000};
+	struct perfring_profile *profile = open_profile(&options);
+	const struct perfring_profile_frame inlined = {.name = "g",
+						       .object = "/b/o",
+						       .file = "g.c",
+						       .line = 3,
+						       .kind = PERFRING_PROFILE_INLINED,
+						       .address = 0x1139};
+	struct perfring_profile_sample sleep = {.time = 1500, .weight = 2000000, .cpu = PERFRING_PROFILE_NONE};
+	const struct perfring_profile_loss loss = {.kind = PERFRING_PROFILE_LOST_SAMPLES,
+						   .count = 9,
+						   .time = 500,
+						   .thread = PERFRING_PROFILE_NONE,
+						   .event = 0,
+						   .cpu = 3};
+	uint32_t outer = (uint32_t)perfring_profile_add_stack(profile, PERFRING_PROFILE_NONE,
+							      add_frame(profile, "f", "/b/o", 0x1139));
+	uint32_t inner = (uint32_t)perfring_profile_add_stack(profile, outer,
+							      (uint32_t)perfring_profile_add_frame(profile, &inlined));
+
+	add_sample(profile, inner, "x", 250000, 251000);
+	add_sample(profile, add_stack(profile, PERFRING_PROFILE_NONE, NULL, "/b/p"), "x", 250000, 1000);
+	sleep.event = (uint32_t)perfring_profile_add_event(
+		profile, &(struct perfring_profile_event){.name = "offcpu-time", .unit = "ns", .lasts = 1});
+	sleep.stack = outer;
+	cr_assert_eq(perfring_profile_add_sample(profile, &sleep), 0);
+	sleep.stack = PERFRING_PROFILE_NONE;
+	sleep.thread = (uint32_t)perfring_profile_add_thread(
+		profile, &(struct perfring_profile_thread){.pid = 7, .tid = 7, .comm = "y", .process_comm = "y"});
+	cr_assert_eq(perfring_profile_add_sample(profile, &sleep), 0);
+	cr_assert_eq(perfring_profile_add_loss(profile, &loss), 0);
+	return profile;
+}
+
+Test(profile, firefox)
+{
+	static const char head[] = "{\"meta\":{\"version\":24,\"preprocessedProfileVersion\":66,\"product\":\"x -a\","
+				   "\"importedFrom\":\"perfring\",\"startTime\":1000000000000.0005,\"interval\":0.25,";
+	static const char expected[] =
+		"\n"
+		"\"libs\":[{\"name\":\"o\",\"path\":\"/b/o\",\"debugName\":\"o\",\"debugPath\":\"/b/o\","
+		"\"breakpadId\":\"\",\"codeId\":null,\"arch\":\"\"},\n"
+		"{\"name\":\"p\",\"path\":\"/b/p\",\"debugName\":\"p\",\"debugPath\":\"/b/p\",\"breakpadId\":\"\","
+		"\"codeId\":null,\"arch\":\"\"}],\n"
+		"\"pages\":[],\n"
+		"\"shared\":{\"stringArray\":[\"x -a\",\"h\",\"f\",\"/b/o\",\"g\",\"g.c\",\"cpu-clock\",\"ns\",\"x\","
+		"\"/b/p\",\"offcpu-time\",\"y\",\"[p]\",\"cpu-clock\",\"offcpu-time\",\"lost records\","
+		"\"lost samples\",\"throttled\",\"unread records\"],\n"
+		"\"funcTable\":{\"length\":3,\"name\":[2,4,12],\"isJS\":[false,false,false],\"relevantForJS\":[false,"
+		"false,false],\"resource\":[0,0,1],\"source\":[null,0,null],\"lineNumber\":[null,null,null],"
+		"\"columnNumber\":[null,null,null],\"originalLocation\":[null,null,null]},\n"
+		"\"frameTable\":{\"length\":3,\"address\":[4409,4409,-1],\"inlineDepth\":[0,1,0],\"category\":[1,2,"
+		"1],\"subcategory\":[0,0,0],\"func\":[0,1,2],\"nativeSymbol\":[null,null,null],\"innerWindowID\":[0,"
+		"0,0],\"line\":[null,3,null],\"column\":[null,null,null],\"originalLocation\":[null,null,null]},\n"
+		"\"stackTable\":{\"length\":3,\"frame\":[0,1,2],\"prefixOffset\":[0,1,0]},\n"
+		"\"resourceTable\":{\"length\":2,\"lib\":[0,1],\"name\":[3,9],\"host\":[null,null],\"type\":[1,1]},\n"
+		"\"nativeSymbols\":{\"length\":0,\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[]},\n"
+		"\"sources\":{\"length\":1,\"id\":[null],\"filename\":[5],\"startLine\":[1],\"startColumn\":[1],"
+		"\"sourceMapURL\":[null],\"content\":[null]},\n"
+		"\"sourceLocationTable\":{\"length\":0,\"source\":[],\"line\":[],\"column\":[]}},\n"
+		"\"threads\":[\n"
+		"{\"name\":\"x\",\"isMainThread\":false,\"pid\":\"7\",\"tid\":\"8\",\"processName\":\"x\","
+		"\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,"
+		"\"registerTime\":0.0005,\"unregisterTime\":null,\"pausedRanges\":[],\"showMarkersInTimeline\":true,"
+		"\n"
+		"\"samples\":{\"length\":2,\"stack\":[2,1],\"time\":[0.0005,0.2505],\"weight\":[0.25,0.25],"
+		"\"weightType\":\"tracing-ms\",\"threadCPUDelta\":[250000,250000]},\n"
+		"\"markers\":{\"length\":1,\"name\":[14],\"startTime\":[0.001],\"endTime\":[2.001],\"phase\":[1],"
+		"\"category\":[0],\"data\":[{\"type\":\"interval\",\"cause\":{\"time\":0.001,\"stack\":0}}]}},\n"
+		"{\"name\":\"y\",\"isMainThread\":true,\"pid\":\"7\",\"tid\":\"7\",\"processName\":\"y\","
+		"\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,"
+		"\"registerTime\":0.001,\"unregisterTime\":null,\"pausedRanges\":[],\"showMarkersInTimeline\":true,\n"
+		"\"samples\":{\"length\":1,\"stack\":[null],\"time\":[0.001],\"weight\":[0],"
+		"\"weightType\":\"samples\"},\n"
+		"\"markers\":{\"length\":1,\"name\":[14],\"startTime\":[0.001],\"endTime\":[2.001],\"phase\":[1],"
+		"\"category\":[0],\"data\":[{\"type\":\"interval\"}]}},\n"
+		"{\"name\":\"[recording]\",\"isMainThread\":true,\"pid\":\"0\",\"tid\":\"0\","
+		"\"processName\":\"[recording]\",\"processType\":\"default\",\"processStartupTime\":0,"
+		"\"processShutdownTime\":null,\"registerTime\":0,\"unregisterTime\":null,\"pausedRanges\":[],"
+		"\"showMarkersInTimeline\":true,\n"
+		"\"samples\":{\"length\":1,\"stack\":[null],\"time\":[0],\"weight\":[0],\"weightType\":\"samples\"},"
+		"\n"
+		"\"markers\":{\"length\":1,\"name\":[16],\"startTime\":[0],\"endTime\":[null],\"phase\":[0],"
+		"\"category\":[0],\"data\":[{\"type\":\"loss\",\"count\":9,\"cpu\":3,\"event\":\"cpu-clock\"}]}}]}\n";
+	struct perfring_profile *profile = open_timed();
+	char *text = written(profile, PERFRING_PROFILE_FIREFOX, NULL), *rest = strstr(text, "\n\"libs\"");
+
+	cr_assert_eq(strncmp(text, head, strlen(head)), 0, "%s", text);
+	cr_assert(rest);
+	cr_assert_str_eq(rest, expected);
+	cr_assert(strstr(text, "\"label\":\"lost samples\",\"format\":\"integer\",\"value\":9}"));
+	free(text);
+	perfring_profile_close(profile);
+}
+
+Test(profile, chrome)
+{
+	static const char expected[] =
+		"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"perfring\",\"title\":\"x -a,"
+		" lost samples: 9\",\"host\":\"h\",\"start\":\"500\",\"since 1970\":\"1000000000000000500\"},\n"
+		"\"stackFrames\":{\n"
+		"\"0\":{\"name\":\"f\",\"category\":\"o\"},\n"
+		"\"1\":{\"name\":\"g\",\"category\":\"o\",\"parent\":0},\n"
+		"\"2\":{\"name\":\"[p]\",\"category\":\"p\"}},\n"
+		"\"traceEvents\":[\n"
+		"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":0,\"args\":{\"name\":\"recording\"}},\n"
+		"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":7,\"tid\":8,\"args\":{\"name\":\"x\"}},\n"
+		"{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":7,\"tid\":7,\"args\":{\"name\":\"y\"}},\n"
+		"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":7,\"tid\":7,\"args\":{\"name\":\"y\"}},\n"
+		"{\"ph\":\"P\",\"name\":\"cpu-clock\",\"cat\":\"sample\",\"pid\":7,\"tid\":8,\"ts\":250.5,\"sf\":1,"
+		"\"args\":{\"weight\":250000,\"cpu\":1}},\n"
+		"{\"ph\":\"P\",\"name\":\"cpu-clock\",\"cat\":\"sample\",\"pid\":7,\"tid\":8,\"ts\":0.5,\"sf\":2,"
+		"\"args\":{\"weight\":250000,\"cpu\":1}},\n"
+		"{\"ph\":\"X\",\"name\":\"offcpu-time\",\"cat\":\"interval\",\"pid\":7,\"tid\":8,\"ts\":1,"
+		"\"dur\":2000,\"sf\":0,\"args\":{}},\n"
+		"{\"ph\":\"X\",\"name\":\"offcpu-time\",\"cat\":\"interval\",\"pid\":7,\"tid\":7,\"ts\":1,"
+		"\"dur\":2000,\"args\":{}},\n"
+		"{\"ph\":\"i\",\"s\":\"g\",\"name\":\"lost samples\",\"cat\":\"loss\",\"pid\":0,\"tid\":0,\"ts\":0,"
+		"\"args\":{\"count\":9,\"cpu\":3,\"event\":\"cpu-clock\"}}\n"
+		"]}\n";
+	struct perfring_profile *profile = open_timed();
+	char *text = written(profile, PERFRING_PROFILE_CHROME, NULL);
+
+	cr_assert_str_eq(text, expected);
+	free(text);
+	perfring_profile_close(profile);
+}
+
+/* What a browser could not open ends with an error, and not with less of it than there is. */
+Test(profile, a_text_that_is_too_long)
+{
+	static const enum perfring_profile_format formats[] = {PERFRING_PROFILE_SPEEDSCOPE, PERFRING_PROFILE_FIREFOX,
+							       PERFRING_PROFILE_CHROME};
+	struct perfring_profile *profile = open_timed();
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		struct perfring_profile_view view = {.event = PERFRING_PROFILE_NONE};
+		char *text = written(profile, formats[i], NULL), *again;
+		FILE *out = fopen("/dev/null", "w");
+
+		view.bytes_max = strlen(text);
+		again = written(profile, formats[i], &view);
+		cr_assert_str_eq(again, text);
+		view.bytes_max--;
+		cr_assert_eq(perfring_profile_write(profile, formats[i], &view, out), -EFBIG);
+		fclose(out);
+		free(again);
+		free(text);
+	}
+	perfring_profile_close(profile);
+}
+
+/* Of one event, and by samples. */
+Test(profile, firefox_of_one_event)
+{
+	const struct perfring_profile_view counted = {.event = 0, .by_samples = true}, intervals = {.event = 1};
+	struct perfring_profile *profile = open_timed();
+	char *text = written(profile, PERFRING_PROFILE_FIREFOX, &counted);
+
+	cr_assert(strstr(text, "\"weight\":null,\"weightType\":\"samples\",\"threadCPUDelta\":[250000,250000]}"));
+	cr_assert(!strstr(text, "\"type\":\"interval\""));
+	free(text);
+	text = written(profile, PERFRING_PROFILE_FIREFOX, &intervals);
+	cr_assert(!strstr(text, "threadCPUDelta\":["));
+	cr_assert(strstr(text, "\"type\":\"interval\""));
 	free(text);
 	perfring_profile_close(profile);
 }
