@@ -22,19 +22,12 @@ static const struct {
 	[PERFRING_PROFILE_KERNEL] = {"Kernel", "orange"}, [PERFRING_PROFILE_GUEST] = {"Guest", "purple"},
 };
 
-/* Texts that stand once in a table of the file. */
-struct once {
-	uint32_t *place; /* by text: in the table; PERFRING_PROFILE_NONE: not in it */
-	uint32_t *first; /* of the table: the first function that has it */
-	uint32_t count;
-};
-
 struct writer {
 	const struct perfring_profile_tables *tables;
 	const struct perfring_profile_view *view;
 	FILE *out;
 	uint64_t origin;
-	struct once objects, files;
+	struct perfring_view_groups objects, files;
 	uint32_t *labels; /* by function: the text of what has no name; PERFRING_PROFILE_NONE: it has one */
 	uint32_t label_count;
 	uint8_t *depths;   /* by frame: of inlined functions, in the frame that was called */
@@ -44,35 +37,6 @@ struct writer {
 };
 
 /* ---- what is counted first ---- */
-
-static uint32_t object_of(const struct perfring_profile_function *function)
-{
-	return function->object_id;
-}
-
-static uint32_t file_of(const struct perfring_profile_function *function)
-{
-	return function->file_id;
-}
-
-static bool find_once(struct once *once, const struct perfring_profile_tables *tables,
-		      uint32_t (*text_of)(const struct perfring_profile_function *function))
-{
-	once->place = malloc(((size_t)tables->text_count + 1) * sizeof(*once->place));
-	once->first = malloc(((size_t)tables->function_count + 1) * sizeof(*once->first));
-	if (!once->place || !once->first)
-		return false;
-	memset(once->place, 0xff, ((size_t)tables->text_count + 1) * sizeof(*once->place));
-	for (uint32_t i = 0; i < tables->function_count; i++) {
-		uint32_t text = text_of(&tables->functions[i]);
-
-		if (text == PERFRING_PROFILE_NONE || once->place[text] != PERFRING_PROFILE_NONE)
-			continue;
-		once->first[once->count] = i;
-		once->place[text] = once->count++;
-	}
-	return true;
-}
 
 static bool find_labels(struct writer *writer)
 {
@@ -193,12 +157,12 @@ static void put_number(struct writer *writer, uint64_t number)
 	fprintf(writer->out, "%" PRIu64, number);
 }
 
-static void put_place(struct writer *writer, const struct once *once, uint32_t text, const char *none)
+static void put_group(struct writer *writer, uint32_t group, const char *none)
 {
-	if (text == PERFRING_PROFILE_NONE)
+	if (group == PERFRING_PROFILE_NONE)
 		fputs(none, writer->out);
 	else
-		put_number(writer, once->place[text]);
+		put_number(writer, group);
 }
 
 static void put_ms(struct writer *writer, uint64_t time)
@@ -313,12 +277,12 @@ static void put_function_name(struct writer *writer, uint64_t i)
 
 static void put_function_resource(struct writer *writer, uint64_t i)
 {
-	put_place(writer, &writer->objects, writer->tables->functions[i].object_id, "-1");
+	put_group(writer, writer->objects.of[i], "-1");
 }
 
 static void put_function_source(struct writer *writer, uint64_t i)
 {
-	put_place(writer, &writer->files, writer->tables->functions[i].file_id, "null");
+	put_group(writer, writer->files.of[i], "null");
 }
 
 static void put_functions(struct writer *writer)
@@ -408,25 +372,49 @@ static void put_shared(struct writer *writer)
 
 /* ---- what is known of the recording ---- */
 
+/* Of the first 16 bytes of a build id, two digits each, as a GUID is written: the first three numbers turned.  Then comes an age, 0. */
+static void put_guid(FILE *out, const char *build_id)
+{
+	static const unsigned char order[] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+	const size_t count = sizeof(order);
+
+	if (strlen(build_id) < 2 * count || strspn(build_id, "0123456789abcdef") < 2 * count)
+		return;
+	for (size_t i = 0; i < 2 * count; i++) {
+		char digit = build_id[2 * order[i / 2] + i % 2];
+
+		putc_unlocked(digit < 'a' ? digit : digit - 'a' + 'A', out);
+	}
+	putc_unlocked('0', out);
+}
+
+static void put_library(FILE *out, const struct perfring_profile_function *function)
+{
+	const char *name = perfring_view_short_name(function->object);
+
+	fputs("{\"name\":", out);
+	perfring_json_text(out, name);
+	fputs(",\"path\":", out);
+	perfring_json_text(out, function->object);
+	fputs(",\"debugName\":", out);
+	perfring_json_text(out, name);
+	fputs(",\"debugPath\":", out);
+	perfring_json_text(out, function->object);
+	fputs(",\"breakpadId\":\"", out);
+	put_guid(out, function->build_id ? function->build_id : "");
+	fputs("\",\"codeId\":", out);
+	perfring_json_text(out, function->build_id);
+	fputs(",\"arch\":\"\"}", out);
+}
+
 static void put_libraries(struct writer *writer)
 {
-	FILE *out = writer->out;
-
-	fputs(",\n\"libs\":[", out);
+	fputs(",\n\"libs\":[", writer->out);
 	for (uint32_t i = 0; i < writer->objects.count; i++) {
-		const char *path = writer->tables->functions[writer->objects.first[i]].object;
-
-		fputs(i ? ",\n{\"name\":" : "{\"name\":", out);
-		perfring_json_text(out, perfring_view_short_name(path));
-		fputs(",\"path\":", out);
-		perfring_json_text(out, path);
-		fputs(",\"debugName\":", out);
-		perfring_json_text(out, perfring_view_short_name(path));
-		fputs(",\"debugPath\":", out);
-		perfring_json_text(out, path);
-		fputs(",\"breakpadId\":\"\",\"codeId\":null,\"arch\":\"\"}", out);
+		fputs(i ? ",\n" : "", writer->out);
+		put_library(writer->out, &writer->tables->functions[writer->objects.first[i]]);
 	}
-	putc_unlocked(']', out);
+	putc_unlocked(']', writer->out);
 }
 
 /* The mean time between samples of the first clock, in ns; 1 ms without one. */
@@ -737,8 +725,9 @@ int perfring_write_firefox(const struct perfring_profile_tables *tables, const s
 {
 	struct writer writer = {
 		.tables = tables, .view = view, .out = out, .origin = perfring_view_origin(tables), .comma = ""};
-	bool has_all = find_once(&writer.objects, tables, object_of) && find_once(&writer.files, tables, file_of) &&
-		       find_labels(&writer) && find_depths(&writer) && order_samples(&writer);
+	bool has_all = !perfring_view_group(&writer.objects, tables, perfring_view_object_key) &&
+		       !perfring_view_group(&writer.files, tables, perfring_view_file_key) && find_labels(&writer) &&
+		       find_depths(&writer) && order_samples(&writer);
 
 	if (has_all) {
 		put_meta(&writer);
@@ -748,10 +737,8 @@ int perfring_write_firefox(const struct perfring_profile_tables *tables, const s
 		put_threads(&writer);
 		fputs("}\n", out);
 	}
-	free(writer.objects.place);
-	free(writer.objects.first);
-	free(writer.files.place);
-	free(writer.files.first);
+	perfring_view_ungroup(&writer.objects);
+	perfring_view_ungroup(&writer.files);
 	free(writer.labels);
 	free(writer.depths);
 	free(writer.order);

@@ -1,11 +1,24 @@
-/* pprof.c - a profile.proto of pprof, as it is without gzip: docs/formats.md.
+/* pprof.c - a profile.proto of pprof: docs/formats.md.
  *
  * Messages are built inside out: each knows its size when it is put into the next.
+ *
+ * A location is an address: a frame, and what was inlined there.
+ *
+ *     stack       main <- f <- g inlined <- h inlined
+ *     locations   1        4 = f, 3 = f + g, 4 = f + g + h
+ *
+ * Each beginning of what is inlined at an address is a location of its own; those that no sample has are not written.
  */
 #include <inttypes.h>
 #include <string.h>
 
+#include "gzip.h"
+#include "os/hash.h"
+#include "table.h"
 #include "views.h"
+
+#define INLINED_MAX 128 /* frames of one location; more are another location */
+#define COMM_MAX 15     /* bytes of a thread's name */
 
 /* A growing message. */
 struct message {
@@ -72,6 +85,17 @@ struct writer {
 	struct message out, one, inner;
 	struct message more; /* texts */
 	uint32_t more_count;
+	struct perfring_view_groups objects;
+	struct perfring_table locations;
+	uint32_t *location_of; /* by stack */
+};
+
+/* One element of the table of locations. */
+struct location {
+	uint32_t outer; /* the location without its innermost frame; PERFRING_PROFILE_NONE: that is its only one */
+	uint32_t frame;
+	uint32_t inlined; /* frames but the outermost */
+	bool is_used;     /* a sample has it */
 };
 
 enum {
@@ -132,6 +156,66 @@ static void put_label(struct writer *writer, uint64_t key, unsigned field, uint6
 	put_message(&writer->one, 3, &writer->inner);
 }
 
+static struct location *location_at(const struct writer *writer, uint32_t i)
+{
+	return perfring_table_at(&writer->locations, i);
+}
+
+static bool is_inlined(const struct perfring_profile_tables *tables, uint32_t frame)
+{
+	return tables->functions[tables->frames[frame].function].kind == PERFRING_PROFILE_INLINED;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int find_locations(struct writer *writer)
+{
+	const struct perfring_profile_tables *tables = writer->tables;
+	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring_os_hash_factor(writer)};
+
+	writer->locations = (struct perfring_table){.size = sizeof(struct location),
+						    .key_size = offsetof(struct location, inlined)};
+	writer->location_of = calloc((size_t)tables->stack_count + 1, sizeof(*writer->location_of));
+	if (!writer->location_of)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < tables->stack_count; i++) {
+		const struct perfring_profile_stack *stack = &tables->stacks[i];
+		struct location key = {.outer = PERFRING_PROFILE_NONE, .frame = stack->frame};
+		int64_t location;
+
+		if (stack->caller != PERFRING_PROFILE_NONE && is_inlined(tables, stack->frame)) {
+			key.outer = writer->location_of[stack->caller];
+			key.inlined = location_at(writer, key.outer)->inlined + 1;
+		}
+		if (key.inlined == INLINED_MAX) {
+			key.outer = PERFRING_PROFILE_NONE;
+			key.inlined = 0;
+		}
+		location = perfring_table_add(&writer->locations, &budget, &key, true);
+		if (location < 0)
+			return -ENOMEM;
+		writer->location_of[i] = (uint32_t)location;
+		location_at(writer, (uint32_t)location)->inlined = key.inlined;
+	}
+	return 0;
+}
+
+/* The locations of a stack, the innermost first. */
+static void put_stack(struct writer *writer, uint32_t stack)
+{
+	const struct perfring_profile_stack *stacks = writer->tables->stacks;
+
+	while (stack != PERFRING_PROFILE_NONE) {
+		uint32_t index = writer->location_of[stack];
+		struct location *location = location_at(writer, index);
+
+		put_varint(&writer->inner, (uint64_t)index + 1);
+		location->is_used = true;
+		for (uint32_t i = 0; i <= location->inlined; i++)
+			stack = stacks[stack].caller;
+	}
+	put_message(&writer->one, 1, &writer->inner);
+}
+
 static void put_samples(struct writer *writer, const uint64_t *comms)
 {
 	const struct perfring_profile_tables *tables = writer->tables;
@@ -142,10 +226,7 @@ static void put_samples(struct writer *writer, const uint64_t *comms)
 		const struct perfring_profile_weight *weight = &tables->weights[i];
 		const struct perfring_profile_thread *thread = &tables->threads[weight->thread];
 
-		for (uint32_t stack = weight->stack; stack != PERFRING_PROFILE_NONE;
-		     stack = tables->stacks[stack].caller)
-			put_varint(&writer->inner, (uint64_t)tables->stacks[stack].frame + 1);
-		put_message(&writer->one, 1, &writer->inner);
+		put_stack(writer, weight->stack);
 		put_varint(&writer->inner, weight->samples);
 		for (uint32_t event = 0; event < tables->event_count; event++)
 			put_varint(&writer->inner, event == weight->event ? weight->weight : 0);
@@ -159,13 +240,11 @@ static void put_samples(struct writer *writer, const uint64_t *comms)
 	}
 }
 
-static void put_places(struct writer *writer)
+static void put_functions(struct writer *writer)
 {
 	const struct perfring_profile_tables *tables = writer->tables;
-	bool *is_object = calloc((size_t)tables->text_count + 1, sizeof(*is_object));
 
-	writer->out.failed = writer->out.failed || !is_object;
-	for (uint32_t i = 0; is_object && i < tables->function_count; i++) {
+	for (uint32_t i = 0; i < tables->function_count; i++) {
 		const struct perfring_profile_function *function = &tables->functions[i];
 		uint32_t name = function->name_id == PERFRING_PROFILE_NONE ? function->object_id : function->name_id;
 
@@ -174,26 +253,81 @@ static void put_places(struct writer *writer)
 		put_number(&writer->one, 3, text_of(writer, name));
 		put_number(&writer->one, 4, text_of(writer, function->file_id));
 		put_message(&writer->out, 5, &writer->one);
-		if (function->object_id == PERFRING_PROFILE_NONE || is_object[function->object_id])
-			continue;
-		is_object[function->object_id] = true;
-		put_number(&writer->one, 1, (uint64_t)function->object_id + 1);
-		put_number(&writer->one, 5, text_of(writer, function->object_id));
-		put_number(&writer->one, 7, 1); /* its functions have names here */
-		put_message(&writer->out, 3, &writer->one);
 	}
-	free(is_object);
-	for (uint32_t i = 0; i < tables->frame_count; i++) {
-		const struct perfring_profile_place *frame = &tables->frames[i];
-		const struct perfring_profile_function *function = &tables->functions[frame->function];
+}
 
+/* The object of the first process's program, which the kernel has named the process after; else as many as there are. */
+static uint32_t find_main(const struct writer *writer)
+{
+	const struct perfring_profile_tables *tables = writer->tables;
+	const struct perfring_profile_thread *first = tables->thread_count ? tables->threads : NULL;
+	const char *comm = !first ? NULL : first->process_comm ? first->process_comm : first->comm;
+	uint32_t i = 0;
+
+	while (i < writer->objects.count &&
+	       !(comm && !strncmp(perfring_view_short_name(tables->functions[writer->objects.first[i]].object), comm,
+				  COMM_MAX)))
+		i++;
+	return i;
+}
+
+/* What pprof does not look for itself: names, and where there are lines, files, lines and inlined functions. */
+static void put_object(struct writer *writer, uint32_t i, bool has_lines)
+{
+	const struct perfring_profile_function *function = &writer->tables->functions[writer->objects.first[i]];
+
+	put_number(&writer->one, 1, (uint64_t)i + 1);
+	put_number(&writer->one, 5, text_of(writer, function->object_id));
+	put_number(&writer->one, 6, text_of(writer, function->build_id_id));
+	put_number(&writer->one, 7, 1);
+	for (unsigned field = 8; field <= 10 && has_lines; field++)
+		put_number(&writer->one, field, 1);
+	put_message(&writer->out, 3, &writer->one);
+}
+
+/* pprof takes the first for the program. */
+static void put_objects(struct writer *writer)
+{
+	const struct perfring_profile_tables *tables = writer->tables;
+	bool *has_lines = calloc((size_t)writer->objects.count + 1, sizeof(*has_lines));
+	uint32_t main = find_main(writer);
+
+	writer->out.failed = writer->out.failed || !has_lines;
+	for (uint32_t i = 0; has_lines && i < tables->function_count; i++)
+		if (tables->functions[i].file && writer->objects.of[i] != PERFRING_PROFILE_NONE)
+			has_lines[writer->objects.of[i]] = true;
+	if (has_lines && main < writer->objects.count)
+		put_object(writer, main, has_lines[main]);
+	for (uint32_t i = 0; has_lines && i < writer->objects.count; i++)
+		if (i != main)
+			put_object(writer, i, has_lines[i]);
+	free(has_lines);
+}
+
+static void put_locations(struct writer *writer)
+{
+	const struct perfring_profile_tables *tables = writer->tables;
+
+	for (uint32_t i = 0; i < writer->locations.count; i++) {
+		const struct location *location = location_at(writer, i);
+		uint32_t object = writer->objects.of[tables->frames[location->frame].function];
+
+		if (!location->is_used)
+			continue;
 		put_number(&writer->one, 1, (uint64_t)i + 1);
-		if (function->object_id != PERFRING_PROFILE_NONE)
-			put_number(&writer->one, 2, (uint64_t)function->object_id + 1);
-		put_number(&writer->one, 3, frame->address);
-		put_number(&writer->inner, 1, (uint64_t)frame->function + 1);
-		put_number(&writer->inner, 2, frame->line);
-		put_message(&writer->one, 4, &writer->inner);
+		if (object != PERFRING_PROFILE_NONE)
+			put_number(&writer->one, 2, (uint64_t)object + 1);
+		put_number(&writer->one, 3, tables->frames[location->frame].address);
+		for (;;) {
+			const struct perfring_profile_place *frame = &tables->frames[location->frame];
+
+			put_number(&writer->inner, 1, (uint64_t)frame->function + 1);
+			put_number(&writer->inner, 2, frame->line);
+			put_message(&writer->one, 4, &writer->inner);
+			if (location->outer == PERFRING_PROFILE_NONE)
+				break;
+			location = location_at(writer, location->outer);
+		}
 		put_message(&writer->out, 4, &writer->one);
 	}
 }
@@ -219,26 +353,36 @@ int perfring_write_pprof(const struct perfring_profile_tables *tables, const str
 {
 	struct writer writer = {.tables = tables};
 	uint64_t *comms;
+	int error;
 
 	(void)view; /* all events, samples and weights, are in one file */
+	error = perfring_view_group(&writer.objects, tables, perfring_view_object_key);
+	if (!error)
+		error = find_locations(&writer);
+	writer.out.failed = error;
 	add_text(&writer, "");
 	put_types(&writer);
 	put_comments(&writer);
 	comms = add_comms(&writer);
 	writer.out.failed = writer.out.failed || !comms;
-	if (comms)
+	if (comms && !error) {
 		put_samples(&writer, comms);
-	put_places(&writer);
+		put_functions(&writer);
+		put_objects(&writer);
+		put_locations(&writer);
+	}
 	put_bytes(&writer.out, writer.more.bytes, writer.more.size);
 	for (uint32_t i = 0; i < tables->text_count; i++)
 		put_field(&writer.out, 6, tables->texts[i], strlen(tables->texts[i]));
 	writer.out.failed = writer.out.failed || writer.more.failed;
-	if (!writer.out.failed)
-		fwrite(writer.out.bytes, 1, writer.out.size, out);
+	error = writer.out.failed ? -ENOMEM : perfring_gzip_write(out, writer.out.bytes, writer.out.size);
 	free(comms);
+	free(writer.location_of);
+	perfring_table_close(&writer.locations);
+	perfring_view_ungroup(&writer.objects);
 	free(writer.one.bytes);
 	free(writer.inner.bytes);
 	free(writer.more.bytes);
 	free(writer.out.bytes);
-	return writer.out.failed ? -ENOMEM : 0;
+	return error;
 }

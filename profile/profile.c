@@ -73,6 +73,8 @@ static int64_t add_frame(struct perfring_profile *profile, const struct perfring
 		error = add_text(profile, frame->object, must, &function.object, &function.object_id);
 	if (!error)
 		error = add_text(profile, frame->file, must, &function.file, &function.file_id);
+	if (!error)
+		error = add_text(profile, frame->build_id, must, &function.build_id, &function.build_id_id);
 	if (error)
 		return error;
 	index = perfring_table_add(&profile->functions, &profile->budget, &function, must);

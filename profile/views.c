@@ -6,6 +6,8 @@
 #include <sys/types.h>
 
 #include "json_out.h"
+#include "os/hash.h"
+#include "table.h"
 
 const char *perfring_view_loss_name(uint32_t kind)
 {
@@ -137,6 +139,53 @@ void perfring_view_put_line(FILE *out, const char *text)
 void perfring_view_put_word(FILE *out, const char *text)
 {
 	put_without(out, text, ' ');
+}
+
+/* ---- functions by what they share ---- */
+
+uint64_t perfring_view_object_key(const struct perfring_profile_function *function)
+{
+	return function->object_id == PERFRING_PROFILE_NONE
+		       ? UINT64_MAX
+		       : (uint64_t)function->object_id << 32 | function->build_id_id;
+}
+
+uint64_t perfring_view_file_key(const struct perfring_profile_function *function)
+{
+	return function->file_id == PERFRING_PROFILE_NONE ? UINT64_MAX : function->file_id;
+}
+
+int perfring_view_group(struct perfring_view_groups *groups, const struct perfring_profile_tables *tables,
+			perfring_view_key *key_of)
+{
+	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring_os_hash_factor(groups)};
+	struct perfring_table keys = {.size = sizeof(uint64_t), .key_size = sizeof(uint64_t)};
+	int64_t group = 0;
+
+	groups->of = calloc((size_t)tables->function_count + 1, sizeof(*groups->of));
+	groups->first = calloc((size_t)tables->function_count + 1, sizeof(*groups->first));
+	if (!groups->of || !groups->first)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < tables->function_count && group >= 0; i++) {
+		uint64_t key = key_of(&tables->functions[i]);
+
+		groups->of[i] = PERFRING_PROFILE_NONE;
+		if (key == UINT64_MAX)
+			continue;
+		group = perfring_table_add(&keys, &budget, &key, true);
+		if (group == groups->count)
+			groups->first[groups->count++] = i;
+		if (group >= 0)
+			groups->of[i] = (uint32_t)group;
+	}
+	perfring_table_close(&keys);
+	return group < 0 ? -ENOMEM : 0;
+}
+
+void perfring_view_ungroup(struct perfring_view_groups *groups)
+{
+	free(groups->of);
+	free(groups->first);
 }
 
 /* ---- times ---- */

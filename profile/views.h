@@ -44,6 +44,24 @@ void perfring_view_put_word(FILE *out, const char *text);
 /* "lost records", "lost samples", "throttled", "unread records" */
 const char *perfring_view_loss_name(uint32_t kind);
 
+/* Functions by what they share.  All 0 is empty. */
+struct perfring_view_groups {
+	uint32_t *of;    /* by function: its group; PERFRING_PROFILE_NONE: it is in none */
+	uint32_t *first; /* by group: its first function */
+	uint32_t count;
+};
+
+/* What functions of one group have in common; UINT64_MAX: such a function is in no group. */
+typedef uint64_t perfring_view_key(const struct perfring_profile_function *function);
+
+/* The object and its build; the source file. */
+perfring_view_key perfring_view_object_key, perfring_view_file_key;
+
+/* Returns 0 or -ENOMEM; to be closed in both cases. */
+int perfring_view_group(struct perfring_view_groups *groups, const struct perfring_profile_tables *tables,
+			perfring_view_key *key);
+void perfring_view_ungroup(struct perfring_view_groups *groups);
+
 /* A time that no other of the profile, of samples and losses, is before; of what has no time, its time. */
 uint64_t perfring_view_origin(const struct perfring_profile_tables *tables);
 

@@ -80,6 +80,22 @@ uint64_t tool_chains_place(const struct tool_machine *machine, unsigned cpumode,
 	return map ? perfring_mapping_offset(map, ip) : ip;
 }
 
+enum {
+	BUILD_TEXT = 2 * PERFRING_BUILD_ID_SIZE + 1,
+};
+
+/* Of the object at an address, in hexadecimal digits; NULL: not known. */
+static const char *build_of(const struct tool_chains *chains, const struct context *context, uint64_t ip,
+			    const char *object, char text[BUILD_TEXT])
+{
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+	uint32_t size = tool_symbols_build_id(chains->symbols, context->cpumode, context->pid, ip, object, id);
+
+	for (uint32_t i = 0; i < size; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	return size ? text : NULL;
+}
+
 /* Adds the frames at an address, the outermost first.  Returns how many. */
 static uint32_t add_frames(struct tool_chains *chains, const struct context *context, uint64_t ip, bool is_return,
 			   uint32_t *frames)
@@ -88,6 +104,7 @@ static uint32_t add_frames(struct tool_chains *chains, const struct context *con
 	const struct tool_chains_options *options = chains->options;
 	struct perfring_profile_frame frame = {.kind = PERFRING_PROFILE_UNKNOWN};
 	struct tool_symbol symbol;
+	char build[BUILD_TEXT];
 	unsigned count = 0;
 
 	tool_symbols_find(chains->symbols, context->cpumode, context->pid, ip - is_return, &symbol);
@@ -105,6 +122,8 @@ static uint32_t add_frames(struct tool_chains *chains, const struct context *con
 		frame.address = symbol.name ? symbol.address - symbol.offset
 					    : tool_chains_place(chains->machine, context->cpumode, context->pid,
 								ip - is_return);
+	if (options->has_builds)
+		frame.build_id = build_of(chains, context, ip - is_return, symbol.object, build);
 	if (options->no_inline && count > 1) {
 		functions[0] = functions[count - 1];
 		count = 1;

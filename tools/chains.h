@@ -32,6 +32,7 @@ struct tool_chains_options {
 	bool kernel_only, user_only;
 	bool no_inline;
 	bool has_lines; /* frames have the lines of their sources */
+	bool has_builds; /* frames have the build ids of their objects */
 };
 
 struct tool_chains;

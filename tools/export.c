@@ -1,19 +1,31 @@
 /* export.c - `perfring export`: the stacks of a perf.data file in the formats of others' viewers. */
+#include <perfring/config.h>
 #include "options.h"
 #include "profile_output.h"
 
-/* The formats.  NAME, name, what its file is called after the recording's name, whether it needs each sample, addresses, lines; help */
+#if PERFRING_HAS_ZLIB
+#define PPROF_SUFFIX ".pb.gz"
+#define PPROF_HELP "for go tool pprof"
+#else
+#define PPROF_SUFFIX ".pb"
+#define PPROF_HELP "for go tool pprof; not packed: this perfring was built without zlib"
+#endif
+
+/* The formats.  NAME, name, what its file is called after the recording's name, whether it needs each sample, addresses, lines, build
+ * ids; help */
 #define FORMATS(FORMAT) \
-	FORMAT(COLLAPSED, "collapsed", ".collapsed", false, false, false, \
+	FORMAT(COLLAPSED, "collapsed", ".collapsed", false, false, false, false, \
 	       "a line for each stack, COMM;FUNCTION;FUNCTION WEIGHT: for flame graphs") \
-	FORMAT(JSON_LINES, "json-lines", ".jsonl", true, true, true, \
+	FORMAT(JSON_LINES, "json-lines", ".jsonl", true, true, true, false, \
 	       "a JSON object a line for each sample, with names") \
-	FORMAT(SPEEDSCOPE, "speedscope", ".speedscope.json", false, false, false, "for https://www.speedscope.app") \
-	FORMAT(CALLGRIND, "callgrind", ".callgrind", false, false, false, \
+	FORMAT(SPEEDSCOPE, "speedscope", ".speedscope.json", false, false, false, false, \
+	       "for https://www.speedscope.app") \
+	FORMAT(CALLGRIND, "callgrind", ".callgrind", false, false, false, false, \
 	       "for callgrind_annotate and KCachegrind: of the first event, or that of --events") \
-	FORMAT(PPROF, "pprof", ".pb", false, true, true, "for go tool pprof") \
-	FORMAT(FIREFOX, "firefox", ".firefox.json", true, true, true, "for https://profiler.firefox.com") \
-	FORMAT(CHROME, "chrome", ".trace.json", true, false, false, "for chrome://tracing and https://ui.perfetto.dev")
+	FORMAT(PPROF, "pprof", PPROF_SUFFIX, false, true, true, true, PPROF_HELP) \
+	FORMAT(FIREFOX, "firefox", ".firefox.json", true, true, true, true, "for https://profiler.firefox.com") \
+	FORMAT(CHROME, "chrome", ".trace.json", true, false, false, false, \
+	       "for chrome://tracing and https://ui.perfetto.dev")
 
 enum {
 	OUTPUT = 'o',
@@ -24,10 +36,10 @@ enum {
 
 static const struct format {
 	const char *name, *suffix;
-	bool lists, has_addresses, has_lines;
+	bool lists, has_addresses, has_lines, has_builds;
 } formats[] = {
-#define FORMAT(NAME, name, suffix, lists, addresses, lines, help) \
-	[PERFRING_PROFILE_##NAME] = {name, suffix, lists, addresses, lines},
+#define FORMAT(NAME, name, suffix, lists, addresses, lines, builds, help) \
+	[PERFRING_PROFILE_##NAME] = {name, suffix, lists, addresses, lines, builds},
 	FORMATS(FORMAT)
 #undef FORMAT
 };
@@ -97,6 +109,9 @@ static int export_command(int argc, char **argv)
 	input.options.lists = formats[request.format].lists;
 	input.options.has_addresses = formats[request.format].has_addresses;
 	input.options.has_lines = formats[request.format].has_lines;
+	input.options.has_builds = formats[request.format].has_builds;
+	if (request.format == PERFRING_PROFILE_PPROF && !PERFRING_HAS_ZLIB)
+		tool_complain("export: built without zlib: the profile is not packed by gzip");
 	status = tool_profile_read(&input, "export", &options, argc, argv);
 	if (status)
 		return status;
@@ -109,7 +124,7 @@ static int export_command(int argc, char **argv)
 
 static const struct tool_option ROWS[] = {
 	{.heading = "formats"},
-#define FORMAT(NAME, name, suffix, lists, addresses, lines, text) \
+#define FORMAT(NAME, name, suffix, lists, addresses, lines, builds, text) \
 	{FIRST_FORMAT + PERFRING_PROFILE_##NAME, name, .help = text},
 	FORMATS(FORMAT)
 #undef FORMAT

@@ -473,6 +473,7 @@ static void open_reader(struct tool_profile_input *input)
 	reader->symbols = tool_symbols_open(input->input.data, reader->machine, &input->options.symbols);
 	tool_symbols_recorded(reader->symbols, input->input.path);
 	reader->chain_options = (struct tool_chains_options){
+		.has_builds = input->options.has_builds,
 		.addresses = input->options.has_addresses ? TOOL_CHAINS_ADDRESSES : TOOL_CHAINS_NO_ADDRESSES,
 		.max_stack = input->options.max_stack,
 		.kernel_only = input->options.kernel_only,

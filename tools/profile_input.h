@@ -62,6 +62,7 @@ struct tool_profile_options {
 	bool lists;         /* each sample is kept */
 	bool has_addresses; /* frames that differ in their address alone are two */
 	bool has_lines;     /* frames have the lines of their sources */
+	bool has_builds;    /* frames have the build ids of their objects */
 };
 
 struct tool_profile_input {

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include <perfring/build_id.h>
 #include <perfring/config.h>
 #include <perfring/stacks.h>
 #include <perfring/symbol.h>
@@ -35,7 +34,7 @@ struct tool_symbols {
 	struct perfring_file_id file;
 	uint32_t pid;
 	struct perfring_symbol_object *object;
-	bool has_told; /* of a bound that was exceeded */
+	bool has_told;     /* of a bound that was exceeded */
 	bool is_truncated; /* the last chain */
 	struct perfring_symbol_object *kernel;
 	uint8_t kernel_id[PERFRING_BUILD_ID_SIZE];
@@ -52,9 +51,37 @@ struct tool_symbols {
 	const char *asked; /* of servers, the last path */
 	bool has_progress; /* a line of it stands on the terminal */
 	bool foreign;      /* recorded under another kernel release */
+	void *builds;      /* a tree by name: struct build */
 };
 
+/* A build that the file's feature names. */
+struct build {
+	const char *name;
+	uint32_t size;
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+};
+
+static int compare_builds(const void *a, const void *b)
+{
+	const struct build *one = a, *other = b;
+
+	return strcmp(one->name, other->name);
+}
+
 /* ---- what the file knows of builds: the BUILD_ID feature (docs/abi.md 11.3) ---- */
+
+/* The first of a name stays.  There are not more than the feature's bytes have. */
+static void add_build(struct tool_symbols *symbols, const char *name, const unsigned char *id, uint32_t size)
+{
+	struct build key = {.name = name, .size = size}, *build;
+
+	if (!size || tfind(&key, &symbols->builds, compare_builds))
+		return;
+	memcpy(key.id, id, size);
+	build = tool_allocate(NULL, 1, sizeof(*build));
+	*build = key;
+	tool_insert(build, &symbols->builds, compare_builds);
+}
 
 static void read_builds(struct tool_symbols *symbols, const struct perfring_file *data)
 {
@@ -72,6 +99,7 @@ static void read_builds(struct tool_symbols *symbols, const struct perfring_file
 		name = tool_machine_name(symbols->machine, one.name, one.name_size);
 		if (perfring_symbols_expect(symbols->cache, name, one.id, size) == -ENOMEM)
 			tool_out_of_memory();
+		add_build(symbols, name, one.id, size);
 		if (!symbols->kernel_id_size && !strcmp(name, KERNEL)) {
 			memcpy(symbols->kernel_id, one.id, size);
 			symbols->kernel_id_size = size;
@@ -407,6 +435,29 @@ void tool_symbols_find(struct tool_symbols *symbols, unsigned cpumode, uint32_t 
 		find_kernel(symbols, ip, found);
 }
 
+uint32_t tool_symbols_build_id(const struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
+			       const char *object, uint8_t id[PERFRING_BUILD_ID_SIZE])
+{
+	bool is_kernel = cpumode == PERFRING_RECORD_MISC_KERNEL;
+	const struct perfring_mapping *map = is_kernel ? tool_machine_kernel(symbols->machine, ip)
+					     : cpumode == PERFRING_RECORD_MISC_USER
+						     ? tool_machine_user(symbols->machine, pid, ip)
+						     : NULL;
+	const struct build key = {.name = is_kernel || !map ? object : map->object->name};
+	struct build *const *found = NULL;
+
+	if (!object || (!is_kernel && (!map || strcmp(map->object->name, object))))
+		return 0; /* code that was made there */
+	if (!is_kernel && map->object->file.build_id_size) {
+		memcpy(id, map->object->file.build_id, map->object->file.build_id_size);
+		return map->object->file.build_id_size;
+	}
+	found = tfind(&key, &symbols->builds, compare_builds);
+	if (found)
+		memcpy(id, (*found)->id, (*found)->size);
+	return found ? (*found)->size : 0;
+}
+
 bool tool_symbols_frame(uint64_t word, unsigned *cpumode)
 {
 	bool cookie = *cpumode == (unsigned)PERFRING_CONTEXT_USER_DEFERRED;
@@ -648,5 +699,6 @@ void tool_symbols_close(struct tool_symbols *symbols)
 	perfring_stacks_close(symbols->stacks);
 	perfring_symbols_close(symbols->cache);
 	tool_jits_close(symbols->jits);
+	tdestroy(symbols->builds, free);
 	free(symbols);
 }

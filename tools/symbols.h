@@ -4,6 +4,7 @@
 #ifndef PERFRING_TOOLS_SYMBOLS_H
 #define PERFRING_TOOLS_SYMBOLS_H
 
+#include <perfring/build_id.h>
 #include <perfring/file.h>
 #include <perfring/symbol.h>
 #include "machine.h"
@@ -105,6 +106,10 @@ bool tool_symbols_advance(struct tool_symbols *symbols, uint64_t time);
 /* The address as the machine is now.  cpumode as in a record's misc. */
 void tool_symbols_find(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
 		       struct tool_symbol *found);
+
+/* The build id of the object that was found at the address, as the recording has it.  Returns its bytes; 0: not known. */
+uint32_t tool_symbols_build_id(const struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
+			       const char *object, uint8_t id[PERFRING_BUILD_ID_SIZE]);
 
 /* The functions at the address, as perfring_symbol_frames has them: none of the kernel's.  Returns how many.  Valid until the
  * next call. */

@@ -58,6 +58,7 @@ struct perfring_profile_frame {
 	uint32_t line;      /* that is executed; 0: unknown */
 	uint32_t kind;
 	uint64_t address; /* in the object's tables, of a caller in its call; frames that differ in it alone are two */
+	const char *build_id; /* of the object, in hexadecimal digits; NULL: unknown */
 };
 
 struct perfring_profile_event {
@@ -110,6 +111,9 @@ struct perfring_profile_function {
 	const char *name, *object, *file; /* NULL: unknown */
 	uint32_t kind;
 	uint32_t name_id, object_id, file_id; /* of the texts; PERFRING_PROFILE_NONE: unknown */
+	const char *build_id;
+	uint32_t build_id_id;
+	uint32_t reserved;
 };
 
 struct perfring_profile_place {
@@ -216,7 +220,7 @@ enum perfring_profile_format {
 	PERFRING_PROFILE_SPEEDSCOPE,
 	/* callgrind_annotate's and KCachegrind's, of one event */
 	PERFRING_PROFILE_CALLGRIND,
-	/* pprof's profile.proto, not packed: all events */
+	/* pprof's profile.proto: all events; packed by gzip, if the library has zlib (config.h: PERFRING_HAS_ZLIB) */
 	PERFRING_PROFILE_PPROF,
 	/* the Firefox Profiler's processed profile, version 66; needs PERFRING_PROFILE_SAMPLES */
 	PERFRING_PROFILE_FIREFOX,

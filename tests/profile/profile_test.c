@@ -272,7 +272,9 @@ static struct perfring_profile *open_timed(void)
 						       .file = "g.c",
 						       .line = 3,
 						       .kind = PERFRING_PROFILE_INLINED,
-						       .address = 0x1139};
+						       .address = 0x1139,
+						       .build_id = "0123456789abcdef0123456789abcdef01234567"};
+	struct perfring_profile_frame f = inlined;
 	struct perfring_profile_sample sleep = {.time = 1500, .weight = 2000000, .cpu = PERFRING_PROFILE_NONE};
 	const struct perfring_profile_loss loss = {.kind = PERFRING_PROFILE_LOST_SAMPLES,
 						   .count = 9,
@@ -280,10 +282,16 @@ static struct perfring_profile *open_timed(void)
 						   .thread = PERFRING_PROFILE_NONE,
 						   .event = 0,
 						   .cpu = 3};
-	uint32_t outer = (uint32_t)perfring_profile_add_stack(profile, PERFRING_PROFILE_NONE,
-							      add_frame(profile, "f", "/b/o", 0x1139));
-	uint32_t inner = (uint32_t)perfring_profile_add_stack(profile, outer,
-							      (uint32_t)perfring_profile_add_frame(profile, &inlined));
+	uint32_t outer, inner;
+
+	f.name = "f";
+	f.kind = PERFRING_PROFILE_USER;
+	f.file = NULL;
+	f.line = 0;
+	outer = (uint32_t)perfring_profile_add_stack(profile, PERFRING_PROFILE_NONE,
+						     (uint32_t)perfring_profile_add_frame(profile, &f));
+	inner = (uint32_t)perfring_profile_add_stack(profile, outer,
+						     (uint32_t)perfring_profile_add_frame(profile, &inlined));
 
 	add_sample(profile, inner, "x", 250000, 251000);
 	add_sample(profile, add_stack(profile, PERFRING_PROFILE_NONE, NULL, "/b/p"), "x", 250000, 1000);
@@ -306,23 +314,26 @@ Test(profile, firefox)
 	static const char expected[] =
 		"\n"
 		"\"libs\":[{\"name\":\"o\",\"path\":\"/b/o\",\"debugName\":\"o\",\"debugPath\":\"/b/o\","
-		"\"breakpadId\":\"\",\"codeId\":null,\"arch\":\"\"},\n"
+		"\"breakpadId\":\"67452301AB89EFCD0123456789ABCDEF0\","
+		"\"codeId\":\"0123456789abcdef0123456789abcdef01234567\",\"arch\":\"\"},\n"
 		"{\"name\":\"p\",\"path\":\"/b/p\",\"debugName\":\"p\",\"debugPath\":\"/b/p\",\"breakpadId\":\"\","
 		"\"codeId\":null,\"arch\":\"\"}],\n"
 		"\"pages\":[],\n"
-		"\"shared\":{\"stringArray\":[\"x -a\",\"h\",\"f\",\"/b/o\",\"g\",\"g.c\",\"cpu-clock\",\"ns\",\"x\","
-		"\"/b/p\",\"offcpu-time\",\"y\",\"[p]\",\"cpu-clock\",\"offcpu-time\",\"lost records\","
-		"\"lost samples\",\"throttled\",\"unread records\"],\n"
-		"\"funcTable\":{\"length\":3,\"name\":[2,4,12],\"isJS\":[false,false,false],\"relevantForJS\":[false,"
+		"\"shared\":{\"stringArray\":[\"x -a\",\"h\",\"f\",\"/b/o\","
+		"\"0123456789abcdef0123456789abcdef01234567\",\"g\",\"g.c\",\"cpu-clock\",\"ns\",\"x\",\"/b/p\","
+		"\"offcpu-time\",\"y\",\"[p]\",\"cpu-clock\",\"offcpu-time\",\"lost records\",\"lost samples\","
+		"\"throttled\",\"unread records\"],\n"
+		"\"funcTable\":{\"length\":3,\"name\":[2,5,13],\"isJS\":[false,false,false],\"relevantForJS\":[false,"
 		"false,false],\"resource\":[0,0,1],\"source\":[null,0,null],\"lineNumber\":[null,null,null],"
 		"\"columnNumber\":[null,null,null],\"originalLocation\":[null,null,null]},\n"
 		"\"frameTable\":{\"length\":3,\"address\":[4409,4409,-1],\"inlineDepth\":[0,1,0],\"category\":[1,2,"
 		"1],\"subcategory\":[0,0,0],\"func\":[0,1,2],\"nativeSymbol\":[null,null,null],\"innerWindowID\":[0,"
 		"0,0],\"line\":[null,3,null],\"column\":[null,null,null],\"originalLocation\":[null,null,null]},\n"
 		"\"stackTable\":{\"length\":3,\"frame\":[0,1,2],\"prefixOffset\":[0,1,0]},\n"
-		"\"resourceTable\":{\"length\":2,\"lib\":[0,1],\"name\":[3,9],\"host\":[null,null],\"type\":[1,1]},\n"
+		"\"resourceTable\":{\"length\":2,\"lib\":[0,1],\"name\":[3,10],\"host\":[null,null],\"type\":[1,1]},"
+		"\n"
 		"\"nativeSymbols\":{\"length\":0,\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[]},\n"
-		"\"sources\":{\"length\":1,\"id\":[null],\"filename\":[5],\"startLine\":[1],\"startColumn\":[1],"
+		"\"sources\":{\"length\":1,\"id\":[null],\"filename\":[6],\"startLine\":[1],\"startColumn\":[1],"
 		"\"sourceMapURL\":[null],\"content\":[null]},\n"
 		"\"sourceLocationTable\":{\"length\":0,\"source\":[],\"line\":[],\"column\":[]}},\n"
 		"\"threads\":[\n"
@@ -332,14 +343,14 @@ Test(profile, firefox)
 		"\n"
 		"\"samples\":{\"length\":2,\"stack\":[2,1],\"time\":[0.0005,0.2505],\"weight\":[0.25,0.25],"
 		"\"weightType\":\"tracing-ms\",\"threadCPUDelta\":[250000,250000]},\n"
-		"\"markers\":{\"length\":1,\"name\":[14],\"startTime\":[0.001],\"endTime\":[2.001],\"phase\":[1],"
+		"\"markers\":{\"length\":1,\"name\":[15],\"startTime\":[0.001],\"endTime\":[2.001],\"phase\":[1],"
 		"\"category\":[0],\"data\":[{\"type\":\"interval\",\"cause\":{\"time\":0.001,\"stack\":0}}]}},\n"
 		"{\"name\":\"y\",\"isMainThread\":true,\"pid\":\"7\",\"tid\":\"7\",\"processName\":\"y\","
 		"\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,"
 		"\"registerTime\":0.001,\"unregisterTime\":null,\"pausedRanges\":[],\"showMarkersInTimeline\":true,\n"
 		"\"samples\":{\"length\":1,\"stack\":[null],\"time\":[0.001],\"weight\":[0],"
 		"\"weightType\":\"samples\"},\n"
-		"\"markers\":{\"length\":1,\"name\":[14],\"startTime\":[0.001],\"endTime\":[2.001],\"phase\":[1],"
+		"\"markers\":{\"length\":1,\"name\":[15],\"startTime\":[0.001],\"endTime\":[2.001],\"phase\":[1],"
 		"\"category\":[0],\"data\":[{\"type\":\"interval\"}]}},\n"
 		"{\"name\":\"[recording]\",\"isMainThread\":true,\"pid\":\"0\",\"tid\":\"0\","
 		"\"processName\":\"[recording]\",\"processType\":\"default\",\"processStartupTime\":0,"
@@ -347,7 +358,7 @@ Test(profile, firefox)
 		"\"showMarkersInTimeline\":true,\n"
 		"\"samples\":{\"length\":1,\"stack\":[null],\"time\":[0],\"weight\":[0],\"weightType\":\"samples\"},"
 		"\n"
-		"\"markers\":{\"length\":1,\"name\":[16],\"startTime\":[0],\"endTime\":[null],\"phase\":[0],"
+		"\"markers\":{\"length\":1,\"name\":[17],\"startTime\":[0],\"endTime\":[null],\"phase\":[0],"
 		"\"category\":[0],\"data\":[{\"type\":\"loss\",\"count\":9,\"cpu\":3,\"event\":\"cpu-clock\"}]}}]}\n";
 	struct perfring_profile *profile = open_timed();
 	char *text = written(profile, PERFRING_PROFILE_FIREFOX, NULL), *rest = strstr(text, "\n\"libs\"");

@@ -1,0 +1,12 @@
+/* gzip.h - bytes that are written packed. */
+#ifndef PERFRING_PROFILE_GZIP_H
+#define PERFRING_PROFILE_GZIP_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Writes the bytes as one member of gzip (RFC 1952), equal ones for equal bytes; without zlib as they are.  Returns 0 or -ENOMEM; the
+ * stream has errors of writing. */
+int perfring_gzip_write(FILE *out, const void *bytes, size_t size);
+
+#endif
