@@ -140,8 +140,8 @@ PERFRING_API int perfring_event_open(const struct perf_event_attr *attr, int32_t
 				     uint64_t flags);
 
 /* Checks the arguments by the rules of docs/abi.md 1.1 and 1.5, without a system call.  group: the leader's attr, or NULL.
- * Returns 0, or the -errno that the kernel would return, with the rule in *fault (may be NULL); fault->at is the offset of
- * the attr's member, or -1 for an argument. */
+ * Returns 0, or the -errno of the first rule that is broken, with the rule in *fault (may be NULL); fault->at is the offset
+ * of the attr's member, or -1 for an argument.  It is the kernel's errno, unless what it does not know comes first (1.5). */
 PERFRING_API int perfring_event_check(const struct perf_event_attr *attr, int32_t pid, int32_t cpu, uint64_t flags,
 				      const struct perf_event_attr *group, struct perfring_fault *fault);
 

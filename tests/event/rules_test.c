@@ -765,6 +765,46 @@ Test(rules, who_and_where)
 	cr_assert_eq(verdict(perfring_event_open(&wide.attr, 1, -1, -1, 0)), 0, "another process' thread, as root");
 }
 
+/* Whether the thread is there, and a PMU of this type, the kernel alone knows: it says so before it comes to the clock or to
+ * what the PMU refuses, and after the rules of the attr alone. */
+Test(rules, who_is_gone_comes_first)
+{
+	static const struct {
+		const char *what;
+		uint32_t type;
+		uint64_t config, sample_type;
+		int32_t clockid; /* 0: none */
+		bool is_gone;
+		int check, kernel;
+	} CASES[] = {
+		{"a thread that is gone", SOFTWARE, DUMMY, 0, 0, true, 0, ESRCH},
+		{"... and no such clock", SOFTWARE, DUMMY, 0, 99, true, EINVAL, ESRCH},
+		{"... and no such event", SOFTWARE, 99, 0, 0, true, ENOENT, ESRCH},
+		{"... and no such field", SOFTWARE, DUMMY, UINT64_C(1) << 40, 0, true, EINVAL, EINVAL},
+		{"no such PMU, and no such clock", 0x7ffffffe, 0, 0, 99, false, EINVAL, ENOENT},
+	};
+	union wide wide;
+	pid_t gone;
+
+	need_kernel();
+	gone = fork();
+	if (!gone)
+		_exit(0);
+	cr_assert_eq(waitpid(gone, NULL, 0), gone);
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		int32_t pid = CASES[i].is_gone ? gone : 0;
+
+		plain(&wide, CASES[i].type, CASES[i].config);
+		wide.attr.size = sizeof(wide.attr);
+		wide.attr.sample_type = CASES[i].sample_type;
+		wide.attr.use_clockid = !!CASES[i].clockid;
+		wide.attr.clockid = CASES[i].clockid;
+		cr_assert_eq(perfring_event_check(&wide.attr, pid, -1, 0, NULL, NULL), -CASES[i].check, "%s",
+			     CASES[i].what);
+		cr_assert_eq(verdict(raw_open(&wide, pid, -1, -1, 0)), -CASES[i].kernel, "%s", CASES[i].what);
+	}
+}
+
 Test(rules, cgroups)
 {
 	int fd = open_cgroup(), other = open("/sys/fs/cgroup/pids", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
