@@ -105,12 +105,7 @@ static void put_loss(const struct perfring_profile_tables *tables, const struct 
 	fputs(",\"ts\":", out);
 	perfring_view_put_time(out, perfring_view_since(origin, loss->time), MICROSECOND);
 	fprintf(out, ",\"args\":{\"count\":%" PRIu64, loss->count);
-	if (loss->cpu != PERFRING_PROFILE_NONE)
-		fprintf(out, ",\"cpu\":%" PRIu32, loss->cpu);
-	if (loss->event != PERFRING_PROFILE_NONE) {
-		fputs(",\"event\":", out);
-		perfring_json_text(out, tables->events[loss->event].name);
-	}
+	perfring_view_put_loss(out, tables, loss);
 	fputs("}}", out);
 }
 

@@ -1,7 +1,8 @@
 /* firefox.c - a processed profile of the Firefox Profiler, version 66: docs/formats.md.
  *
  *     shared     texts, functions, frames and stacks, at their own indices; objects and source files at those of their first function
- *     threads    each thread's samples of each event; in the first of a thread, its intervals as markers; one for all losses
+ *     threads    each thread's samples of each event; in the first of a thread, its intervals as markers; one for all losses, as long as
+ *                the recording
  *
  * A table is columns of one length:  {"length":2,"frame":[0,1],"prefixOffset":[0,1]}
  */
@@ -561,22 +562,22 @@ static void put_loss_data(struct writer *writer, uint64_t i)
 	const struct perfring_profile_loss *loss = &writer->tables->losses[i];
 
 	fprintf(writer->out, "{\"type\":\"loss\",\"count\":%" PRIu64, loss->count);
-	if (loss->cpu != PERFRING_PROFILE_NONE)
-		fprintf(writer->out, ",\"cpu\":%" PRIu32, loss->cpu);
-	if (loss->event != PERFRING_PROFILE_NONE) {
-		fputs(",\"event\":", writer->out);
-		perfring_json_text(writer->out, writer->tables->events[loss->event].name);
-	}
+	perfring_view_put_loss(writer->out, writer->tables, loss);
 	putc_unlocked('}', writer->out);
 }
 
-/* A thread without a sample is not shown: it has one that weighs nothing. */
-static void put_no_samples(struct writer *writer, uint64_t time)
+/* Samples that weigh nothing: a thread without any is not shown. */
+static void put_empty_samples(struct writer *writer, const uint64_t *times, uint64_t count)
 {
-	begin_table(writer, "samples", 1);
-	fputs(",\"stack\":[null],\"time\":[", writer->out);
-	put_ms(writer, time);
-	fputs("],\"weight\":[0],\"weightType\":\"samples\"", writer->out);
+	begin_table(writer, "samples", count);
+	put_same(writer, "stack", count, "null");
+	put_same(writer, "weight", count, "0");
+	fputs(",\"weightType\":\"samples\",\"time\":[", writer->out);
+	for (uint64_t i = 0; i < count; i++) {
+		fputs(i ? "," : "", writer->out);
+		put_ms(writer, times[i]);
+	}
+	putc_unlocked(']', writer->out);
 	end_table(writer);
 }
 
@@ -695,7 +696,7 @@ static uint64_t put_thread(struct writer *writer, uint64_t from)
 		if (range.from < range.to)
 			put_samples(writer, range);
 		else
-			put_no_samples(writer, thread->first);
+			put_empty_samples(writer, &thread->first, 1);
 		put_intervals(writer, is_first ? intervals : (struct range){0, 0});
 		putc_unlocked('}', writer->out);
 		i = range.to;
@@ -704,19 +705,42 @@ static uint64_t put_thread(struct writer *writer, uint64_t from)
 	return intervals.to;
 }
 
-static void put_threads(struct writer *writer)
+/* The time that nothing of the profile is after. */
+static uint64_t find_end(const struct writer *writer)
+{
+	const struct perfring_profile_tables *tables = writer->tables;
+	uint64_t end = tables->last > writer->origin ? tables->last : writer->origin;
+
+	for (uint64_t i = 0; i < writer->ordered; i++) {
+		const struct perfring_profile_sample *sample = sample_at(writer, i);
+		uint64_t left = UINT64_MAX - sample->time;
+
+		if (is_interval(writer, i) && sample->time + (sample->weight < left ? sample->weight : left) > end)
+			end = sample->time + (sample->weight < left ? sample->weight : left);
+	}
+	for (uint32_t i = 0; i < tables->loss_count; i++)
+		end = tables->losses[i].time > end ? tables->losses[i].time : end;
+	return end;
+}
+
+/* What is before the first sample of all threads, or after the last one, is not shown: this one has both. */
+static void put_recording(struct writer *writer)
 {
 	const struct perfring_profile_thread recording = {.comm = "[recording]", .first = writer->origin};
+	const uint64_t times[] = {writer->origin, find_end(writer)};
 
+	begin_thread(writer, &recording, NULL);
+	put_empty_samples(writer, times, 2);
+	put_losses(writer);
+	putc_unlocked('}', writer->out);
+}
+
+static void put_threads(struct writer *writer)
+{
 	fputs(",\n\"threads\":[", writer->out);
 	for (uint64_t i = 0; i < writer->ordered && !ferror(writer->out);)
 		i = put_thread(writer, i);
-	if (writer->tables->loss_count || !writer->ordered) {
-		begin_thread(writer, &recording, NULL);
-		put_no_samples(writer, writer->origin);
-		put_losses(writer);
-		putc_unlocked('}', writer->out);
-	}
+	put_recording(writer);
 	putc_unlocked(']', writer->out);
 }
 

@@ -65,12 +65,7 @@ int perfring_write_json_lines(const struct perfring_profile_tables *tables, cons
 		fprintf(out, "{\"%s\":\"%" PRIu64 "\"", perfring_view_loss_name(loss->kind), loss->count);
 		if (loss->time)
 			fprintf(out, ",\"time\":\"%" PRIu64 "\"", loss->time);
-		if (loss->cpu != PERFRING_PROFILE_NONE)
-			fprintf(out, ",\"cpu\":%" PRIu32, loss->cpu);
-		if (loss->event != PERFRING_PROFILE_NONE) {
-			fputs(",\"event\":", out);
-			perfring_json_text(out, tables->events[loss->event].name);
-		}
+		perfring_view_put_loss(out, tables, loss);
 		fputs("}\n", out);
 	}
 	return 0;

@@ -125,6 +125,17 @@ void perfring_view_put_thread(FILE *out, const struct perfring_profile_tables *t
 	perfring_json_text(out, text);
 }
 
+void perfring_view_put_loss(FILE *out, const struct perfring_profile_tables *tables,
+			    const struct perfring_profile_loss *loss)
+{
+	if (loss->cpu != PERFRING_PROFILE_NONE)
+		fprintf(out, ",\"cpu\":%" PRIu32, loss->cpu);
+	if (loss->event == PERFRING_PROFILE_NONE)
+		return;
+	fputs(",\"event\":", out);
+	perfring_json_text(out, tables->events[loss->event].name);
+}
+
 static void put_without(FILE *out, const char *text, unsigned char last)
 {
 	for (; *text; text++)

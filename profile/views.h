@@ -37,6 +37,10 @@ void perfring_view_put_title(FILE *out, const struct perfring_profile_tables *ta
 void perfring_view_put_thread(FILE *out, const struct perfring_profile_tables *tables, uint32_t thread,
 			      const char *what);
 
+/* As members of a JSON object that has some: a loss's CPU and event, where they are known. */
+void perfring_view_put_loss(FILE *out, const struct perfring_profile_tables *tables,
+			    const struct perfring_profile_loss *loss);
+
 /* The text without what ends a line; and without blanks either. */
 void perfring_view_put_line(FILE *out, const char *text);
 void perfring_view_put_word(FILE *out, const char *text);
