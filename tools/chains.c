@@ -120,8 +120,7 @@ static uint32_t add_frames(struct tool_chains *chains, const struct context *con
 		frame.address = symbol.address;
 	if (options->addresses == TOOL_CHAINS_FUNCTIONS)
 		frame.address = symbol.name ? symbol.address - symbol.offset
-					    : tool_chains_place(chains->machine, context->cpumode, context->pid,
-								ip - is_return);
+					    : tool_chains_place(chains->machine, context->cpumode, context->pid, ip);
 	if (options->has_builds)
 		frame.build_id = build_of(chains, context, ip - is_return, symbol.object, build);
 	if (options->no_inline && count > 1) {

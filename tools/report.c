@@ -25,6 +25,9 @@ enum {
 	NS,
 	TIME_QUANTUM,
 	MAX_STACK,
+	CHILDREN,
+	NO_CHILDREN,
+	NO_INLINE,
 	STDIO_COLOR,
 	FULL_SOURCE_PATH,
 	LOOKS,     /* taken, and nothing else */
@@ -81,6 +84,17 @@ static bool read_quantum(const char *text, uint64_t *quantum)
 			return true;
 		}
 	return false;
+}
+
+/* As perf: -g alone, or with what it is followed by as the next word too. */
+static bool take_graph(struct tool_report *report, struct tool_options *options, int argc, char **argv)
+{
+	if (options->value)
+		return tool_report_take_graph(&report->graph, options->value);
+	if (optind < argc && tool_report_take_graph(&report->graph, argv[optind]))
+		optind++;
+	report->graph.is_asked = true;
+	return true;
 }
 
 /* Returns -1 to go on, else the exit status. */
@@ -184,7 +198,17 @@ static int read_options(struct tool_report *report, struct request *request, str
 			request->raw = true;
 			break;
 		case 'g':
-			good = report->no_chains = !strcmp(value, "none");
+			good = take_graph(report, options, argc, argv);
+			break;
+		case 'G':
+			report->graph.order = TOOL_REPORT_CALLER;
+			break;
+		case CHILDREN:
+		case NO_CHILDREN:
+			report->wants_children = found == CHILDREN;
+			break;
+		case NO_INLINE:
+			report->no_inline = true;
 			break;
 		case 'p':
 			if (report->parent_pattern)
@@ -311,8 +335,12 @@ static int read_file(struct tool_report *report, const struct request *request)
 
 static int report_command(int argc, char **argv)
 {
-	static struct tool_report report = {
-		.limit = UINT64_MAX, .capacity = 256, .quantum = 100 * NS_PER_MS, .max_stack = UINT64_MAX};
+	static struct tool_report report = {.limit = UINT64_MAX,
+					    .capacity = 256,
+					    .quantum = 100 * NS_PER_MS,
+					    .max_stack = UINT64_MAX,
+					    .wants_children = true,
+					    .graph.threshold = TOOL_REPORT_THRESHOLD};
 	struct tool_options options = {.command = &tool_report};
 	struct request request = {.header = false};
 	int status = read_options(&report, &request, &options, argc, argv);
@@ -332,7 +360,8 @@ static int report_command(int argc, char **argv)
 }
 
 #define LINES "the text of sources is not shown: perf annotate has it"
-#define TREES "call trees are not shown: perfring script has the callchain of each sample"
+#define GRAPH \
+	"graph, fractal, folded or none; a percentage, and a number of branches; caller or callee; percent, period or count"
 #define BRANCHES "stacks of branches are not shown: perfring dump -F brstack has them"
 #define SYMBOLS "modules' symbols are those of the kernel's list"
 
@@ -370,6 +399,19 @@ static const struct tool_option ROWS[] = {
 	{.heading = "symbols"},
 	TOOL_SYMBOLS_ROWS,
 	{FULL_SOURCE_PATH, "full-source-path", .help = "files of the columns srcline and srcfile with their folders"},
+	{.heading = "callers"},
+	{CHILDREN, "children",
+	 .help = "a column with what a function has together with what it calls, by which rows are sorted, and rows of callers "
+		 "(default, if samples have callchains)"},
+	{NO_CHILDREN, "no-children", .help = "only what functions have themselves"},
+	{'g', "call-graph", .value = "HOW", .is_optional = true, .takes = "a list of " GRAPH,
+	 .help = "call trees of rows (default: graph,0.5,caller,percent; with --no-children callee): graph: shares are of all "
+		 "samples; fractal: of what they are a branch of; folded: a line for each path; none.  Branches below 0.5%, "
+		 "or beyond a number of them at one place, are only counted"},
+	{'G', "inverted", .help = "as -g caller"},
+	{NO_INLINE, "no-inline", .help = "functions that were inlined are not frames of their own"},
+	{MAX_STACK, "max-stack", .value = "N", .takes = "a number of frames", .min = 1, .max = UINT32_MAX,
+	 .help = "the innermost N frames of each stack (default: all)"},
 	{.heading = "rows"},
 	{LIMIT, "limit", .value = "LINES", .takes = "a number of lines", .max = UINT64_MAX,
 	 .help = "at most LINES lines for each event"},
@@ -389,20 +431,15 @@ static const struct tool_option ROWS[] = {
 	{'D', "dump-raw-trace", .help = "only every record, as bytes and in perf's dump, and how many there are"},
 	{'q', "quiet", .help = "rows alone"},
 	{.heading = "as perf spells them"},
-	{'g', "call-graph", .value = "none", .takes = "none: " TREES, .help = "none, which is what is shown"},
-	{LOOKS, "no-children", .help = "taken: it is what is shown"},
 	{LOOKS, "stdio", .help = "taken: it is what is printed"},
 	{STDIO_COLOR, "stdio-color", .value = "WHEN", .takes = "always, never or auto",
 	 .help = "taken: there are no colors"},
-	{MAX_STACK, "max-stack", .value = "N", .takes = "a number of frames", .max = UINT32_MAX,
-	 .help = "the column parent looks at N frames of each callchain (default: all)"},
-	{LOOKS, "no-inline", .help = "taken: callchains are not shown"},
+	{LOOKS, "inline", .help = "taken: it is what is shown"},
 	{'f', "force", .help = "maps and dumps of code that belong to other users are read too"},
-	{PERF_ONLY, "children", .refused = "callers' shares are not summed up: --no-children is what is shown"},
-	{'G', "inverted", .refused = TREES},
 	{PERF_ONLY, "hierarchy", .refused = "one table with --sort has the same rows"},
-	{PERF_ONLY, "show-ref-call-graph", .refused = TREES},
-	{PERF_ONLY, "ignore-callees", .value = "REGEX", .takes = "a pattern", .refused = TREES},
+	{PERF_ONLY, "show-ref-call-graph", .refused = "the trees of an event are of its own samples"},
+	{PERF_ONLY, "ignore-callees", .value = "REGEX", .takes = "a pattern",
+	 .refused = "perfring export --collapsed has stacks to be cut"},
 	{PERF_ONLY, "disable-order", .refused = "goes with -D; perfring dump shows records in time order"},
 	{PERF_ONLY, "tasks", .refused = "use perfring script --show-task-events"},
 	{PERF_ONLY, "mmaps", .refused = "use perfring script --show-mmap-events"},
@@ -424,7 +461,6 @@ static const struct tool_option ROWS[] = {
 	{'m', "modules", .refused = SYMBOLS},
 	{LOOKS, "ignore-vmlinux", .help = "taken: an image is used only when -k names it"},
 	{PERF_ONLY, "demangle-kernel", .refused = "names of the kernel's symbols are shown as they are"},
-	{PERF_ONLY, "inline", .refused = TREES ", and with --inline the functions that were inlined"},
 	{PERF_ONLY, "source", .refused = LINES},
 	{PERF_ONLY, "asm-raw", .refused = LINES},
 	{'M', "disassembler-style", .value = "STYLE", .takes = "a style", .refused = LINES},
@@ -452,7 +488,7 @@ static const struct tool_example EXAMPLES[] = {
 
 const struct tool_command tool_report = {
 	.name = "report",
-	.summary = "samples of a perf.data file by command, object and symbol",
+	.summary = "samples of a perf.data file by command, object and symbol, with their callers",
 	.usage = "[[-i] FILE] [--sort LIST] [OPTIONS]",
 	.description =
 		"Shows the samples of a perf.data file by command, object and symbol, most first, for each event, in the "

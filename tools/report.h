@@ -3,6 +3,7 @@
 #define PERFRING_TOOLS_REPORT_H
 
 #include <regex.h>
+#include "call_tree.h"
 #include "file_topology.h"
 #include "filter.h"
 #include "machine.h"
@@ -12,6 +13,7 @@
 
 /* The columns.  NAME, perf's name, the title, width at least.  First what is summed up, then what tells rows apart. */
 #define TOOL_REPORT_COLUMNS(COLUMN) \
+	COLUMN(CHILDREN, "overhead_children", "Children", 8) \
 	COLUMN(OVERHEAD, "overhead", "Overhead", 8) \
 	COLUMN(SYS, "overhead_sys", "sys", 8) \
 	COLUMN(US, "overhead_us", "usr", 8) \
@@ -52,6 +54,7 @@ enum tool_report_column {
 };
 
 /* Names of parents without -p, as perf's. */
+#define TOOL_REPORT_THRESHOLD 0.5 /* percent: branches of trees that have less are not drawn */
 #define TOOL_REPORT_PARENTS "^sys_|^do_page_fault"
 
 /* Whether samples of one address in one thread may differ in it. */
@@ -71,7 +74,8 @@ struct tool_report_list {
 struct tool_report_cell {
 	uint64_t samples;
 	uint64_t weight;
-	uint64_t mode[4]; /* of them, what was of the kernel, of user space, of a guest's kernel, of its user space */
+	uint64_t children; /* the weight of samples in whose stack it is */
+	uint64_t mode[4];  /* of them, what was of the kernel, of user space, of a guest's kernel, of its user space */
 };
 
 /* A cgroup namespace. */
@@ -104,7 +108,12 @@ struct tool_report_row {
 	int64_t symbol_size, object_size; /* -1: unknown */
 	const char *parent;               /* NULL: no name in the callchain matches */
 	struct tool_report_place place;
-	struct tool_report_cell cells[]; /* one for each event of the group */
+	/* of report_callers.c */
+	const struct tool_report_row *context; /* what tells it apart but its place; NULL: not looked for yet */
+	uint32_t seen;                         /* the last path that it was in, + 1 */
+	uint32_t links;                        /* the last of its paths, + 1 */
+	uint32_t depth;                        /* frames of the longest stack from it on, to the innermost */
+	struct tool_report_cell cells[];       /* one for each event of the group */
 };
 
 struct tool_report_event {
@@ -122,7 +131,12 @@ enum {
 	TOOL_REPORT_PAYLOAD_BITS = 10,
 	TOOL_REPORT_MATCH_BITS = 10,
 	TOOL_REPORT_PAYLOAD = 128, /* bytes; longer ones seldom come again */
-	TOOL_REPORT_MEMBERS = 64,  /* events of a group that is shown as one: each row has a cell for each */
+	TOOL_REPORT_PATHS_MAX =
+		1 << 22, /* stacks of rows; those beyond are in no tree, and in their callers' sums neither */
+	TOOL_REPORT_LINKS_MAX = 1 << 24, /* rows in paths; those beyond are in no tree */
+	TOOL_REPORT_WORK_MAX = 1 << 28,  /* frames that all trees of a report are made of */
+	TOOL_REPORT_LINES_MAX = 10000,   /* of one tree */
+	TOOL_REPORT_MEMBERS = 64,        /* events of a group that is shown as one: each row has a cell for each */
 };
 
 /* Samples of one address in one thread go into one row, until a record changes tasks or mappings. */
@@ -158,6 +172,37 @@ enum tool_report_groups {
 	TOOL_REPORT_NO_GROUPS, /* each event for itself */
 	TOOL_REPORT_ONE_GROUP, /* all events in one */
 };
+
+enum tool_report_print {
+	TOOL_REPORT_GRAPH,   /* shares are of all samples */
+	TOOL_REPORT_FRACTAL, /* of the caller's, or callee's */
+	TOOL_REPORT_FOLDED,  /* each path on one line */
+	TOOL_REPORT_NO_TREES,
+};
+
+enum tool_report_order {
+	TOOL_REPORT_DEFAULT_ORDER, /* caller with --children, else callee: as perf */
+	TOOL_REPORT_CALLER,
+	TOOL_REPORT_CALLEE,
+};
+
+enum tool_report_value {
+	TOOL_REPORT_PERCENT,
+	TOOL_REPORT_PERIODS,
+	TOOL_REPORT_COUNTS,
+};
+
+/* The call trees, of -g. */
+struct tool_report_graph {
+	bool is_asked; /* -g: without callchains that is an error */
+	enum tool_report_print print;
+	enum tool_report_order order;
+	enum tool_report_value value;
+	double threshold; /* percent */
+	uint64_t limit;   /* of branches at each place; 0: all */
+};
+
+struct tool_report_callers;
 
 struct tool_report {
 	struct tool_input input;
@@ -196,7 +241,16 @@ struct tool_report {
 	bool is_quiet;
 	bool keeps_empty;
 	bool has_header;
-	bool no_chains; /* -g none: that they are not shown is known */
+
+	/* callers */
+	struct tool_report_graph graph;
+	bool wants_children; /* not --no-children */
+	bool cumulates;      /* a row has what its callees have */
+	bool is_self;        /* the column overhead is called Self */
+	bool no_inline;
+	struct tool_report_callers *callers; /* NULL: no stacks are looked at */
+	bool has_stack;                      /* of the sample */
+	uint32_t stack;
 
 	/* what records say that are no samples */
 	struct tool_topology topology;
@@ -223,11 +277,18 @@ struct tool_report {
 /* ---- report_columns.c ---- */
 
 const char *tool_report_column_name(enum tool_report_column column);
-const char *tool_report_column_title(enum tool_report_column column);
+const char *tool_report_column_title(const struct tool_report *report, enum tool_report_column column);
 int tool_report_column_width(enum tool_report_column column);
 
 /* Chooses the columns of --sort and --fields and of the options that add one.  Returns false after a complaint. */
 bool tool_report_choose(struct tool_report *report);
+
+/* Whether samples of an event have callchains, or copies of stacks.  The events of a stream are not known before its first record:
+ * then it may. */
+bool tool_report_has_chains(const struct tool_report *report);
+
+/* Takes what -g is followed by: "graph,0.5,caller".  Returns false if it is nothing of this. */
+bool tool_report_take_graph(struct tool_report_graph *graph, const char *text);
 
 /* Whether --sort's or --fields' value is one, before the file is open: complains if it is not. */
 bool tool_report_is_list(const char *option, const char *words);
@@ -240,6 +301,15 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 
 /* The event of this index; a stream may announce more at any time.  Valid until the next call. */
 struct tool_report_event *tool_report_event_of(struct tool_report *report, uint32_t index);
+
+/* The row of a key, which is added if there is none. */
+struct tool_report_row *tool_report_row_of(struct tool_report *report, const struct tool_report_row *key);
+
+/* What tells rows apart. */
+int tool_report_compare_keys(const void *a, const void *b);
+
+/* An object's name as rows have it. */
+const char *tool_report_short_name(struct tool_report *report, const char *object);
 
 /* Sorts the rows as they are shown. */
 void tool_report_sort(struct tool_report *report);
@@ -256,6 +326,50 @@ const char *tool_report_cgroup(const struct tool_report *report, uint64_t id);
 /* The cgroup namespace of a thread; 0, 0: not known. */
 struct tool_report_place tool_report_place(const struct tool_report *report, uint32_t tid);
 void tool_report_forget_places(struct tool_report *report);
+
+/* ---- report_callers.c ---- */
+
+void tool_report_callers_open(struct tool_report *report);
+void tool_report_callers_close(struct tool_report *report);
+
+/* A record that is no sample, after the machine and the symbols have taken it; names of known addresses may have changed. */
+void tool_report_callers_record(struct tool_report *report, const struct perfring_record *record);
+void tool_report_callers_change(struct tool_report *report);
+
+/* The sample's stack; it counts for this cell of this row. */
+uint32_t tool_report_callers_stack(struct tool_report *report, const struct perfring_sample *sample);
+void tool_report_callers_add(struct tool_report *report, struct tool_report_row *row, uint32_t cell, uint32_t stack,
+			     uint64_t weight);
+
+/* After the last sample: sums up `children`, and makes the rows of callers. */
+void tool_report_callers_sum(struct tool_report *report);
+
+/* The tree of a row, of the samples of its first cell.  Returns false when too much was asked for: there is none. */
+bool tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row, struct tool_tree *tree);
+
+struct tool_report_frame {
+	const char *name;   /* NULL: unknown */
+	const char *object; /* likewise */
+	uint64_t address;   /* of the function, or without a name its own */
+	bool is_inlined;
+};
+
+/* What a number of a tree is. */
+void tool_report_callers_frame(const struct tool_report *report, uint32_t index, struct tool_report_frame *frame);
+
+/* What exceeded a bound. */
+struct tool_report_missing {
+	uint64_t pathless; /* samples of which callers are not known */
+	uint64_t linkless; /* places of stacks that no tree has */
+	bool is_too_much;  /* some trees were not made */
+};
+
+void tool_report_callers_missing(const struct tool_report *report, struct tool_report_missing *missing);
+
+/* ---- report_tree.c ---- */
+
+/* Prints the tree of a row. */
+void tool_report_tree_print(struct tool_report *report, const struct tool_report_row *row);
 
 /* ---- report_print.c ---- */
 

@@ -1,4 +1,5 @@
 /* report_columns.c - the columns of `perfring report`: perf's --sort and --fields. */
+#include <stdlib.h>
 #include <strings.h>
 #include "nearest.h"
 #include "options.h"
@@ -19,7 +20,6 @@ static const struct {
 	const char *names; /* with a blank before and after each */
 	const char *instead;
 } PERFS[] = {
-	{" overhead_children ", "callers' shares are not summed up: perfring script has the callchain of each sample"},
 	{" p_stage_cyc local_p_stage_cyc ",
 	 "POWER alone has stages of its pipeline: perfring dump -F weight has all weights"},
 	{" dso_from dso_to symbol_from symbol_to mispredict abort in_tx cycles srcline_from srcline_to addr_from addr_to "
@@ -34,9 +34,9 @@ const char *tool_report_column_name(enum tool_report_column column)
 	return COLUMNS[column].name;
 }
 
-const char *tool_report_column_title(enum tool_report_column column)
+const char *tool_report_column_title(const struct tool_report *report, enum tool_report_column column)
 {
-	return COLUMNS[column].title;
+	return column == TOOL_REPORT_OVERHEAD && report->is_self ? "Self" : COLUMNS[column].title;
 }
 
 int tool_report_column_width(enum tool_report_column column)
@@ -131,17 +131,71 @@ static const char *default_keys(const struct tool_report *report)
 	return i && !attr && tool_tracepoints_are_known() ? "trace" : "comm,dso,symbol";
 }
 
-/* Whether the samples of an event have callchains.  The events of a stream are not known yet. */
-static bool has_chains(const struct tool_report *report)
+bool tool_report_has_chains(const struct tool_report *report)
 {
+	const uint64_t copies = PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
 	const struct perf_event_attr *attr;
 	uint32_t i;
 
 	for (i = 0; (attr = perfring_file_attr(report->input.data, i)); i++)
-		if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN)
+		if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN || (attr->sample_type & copies) == copies)
 			return true;
 	return !i;
 }
+
+/* ---- call trees ---- */
+
+/* A word of -g.  numbers: how many came before it. */
+static bool take_word(struct tool_report_graph *graph, const char *word, unsigned *numbers)
+{
+	static const char *const prints[] = {"graph", "fractal", "folded", "none"};
+	static const char *const orders[] = {"caller", "callee"};
+	static const char *const values[] = {"percent", "period", "count"};
+	uint64_t limit;
+	char *end;
+
+	for (unsigned i = 0; i < sizeof(prints) / sizeof(*prints); i++)
+		if (!strcmp(word, prints[i])) {
+			graph->print = (enum tool_report_print)i;
+			return true;
+		}
+	for (unsigned i = 0; i < sizeof(orders) / sizeof(*orders); i++)
+		if (!strcmp(word, orders[i])) {
+			graph->order = (enum tool_report_order)(TOOL_REPORT_CALLER + i);
+			return true;
+		}
+	for (unsigned i = 0; i < sizeof(values) / sizeof(*values); i++)
+		if (!strcmp(word, values[i])) {
+			graph->value = (enum tool_report_value)i;
+			return true;
+		}
+	if (!strcmp(word, "function")) /* functions are what trees are of */
+		return true;
+	if (++*numbers == 2 && tool_options_number(word, 0, UINT32_MAX, &limit)) {
+		graph->limit = limit;
+		return true;
+	}
+	if (*numbers != 1 || *word < '0' || *word > '9')
+		return false;
+	graph->threshold = strtod(word, &end);
+	return (!*end || !strcmp(end, "%")) && graph->threshold <= 100;
+}
+
+bool tool_report_take_graph(struct tool_report_graph *graph, const char *text)
+{
+	struct tool_report_graph taken = {.is_asked = true, .threshold = TOOL_REPORT_THRESHOLD};
+	char *word, *rest, *copy = strdupa(text);
+	unsigned numbers = 0, words = 0;
+
+	for (word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest), words++)
+		if (!take_word(&taken, word, &numbers))
+			return false;
+	if (words)
+		*graph = taken;
+	return words;
+}
+
+/* ---- all of them ---- */
 
 /* A column of which the filter leaves one value is not shown, but for the last one. */
 static void leave_out(struct tool_report *report)
@@ -177,7 +231,15 @@ bool tool_report_choose(struct tool_report *report)
 	const char *sort = report->sort_words, *fields = report->field_words;
 	struct tool_report_list keys = {0}, *shown = &report->shown;
 	bool replaces = fields && *fields != '+';
+	bool has_chains = tool_report_has_chains(report);
 
+	report->cumulates = report->is_self = report->wants_children && has_chains && !replaces;
+	if (report->graph.is_asked && report->graph.print != TOOL_REPORT_NO_TREES && !has_chains) {
+		tool_complain("report: -g: %s has no callchains: record them with -g", report->input.path);
+		return false;
+	}
+	if (!has_chains)
+		report->graph.print = TOOL_REPORT_NO_TREES;
 	if (!sort || *sort == '+')
 		add_words(&keys, NULL, default_keys(report));
 	if (sort && !add_words(&keys, "-s", sort))
@@ -187,6 +249,8 @@ bool tool_report_choose(struct tool_report *report)
 	if (replaces && !add_words(shown, "-F", fields))
 		return false;
 	if (!replaces) {
+		if (report->cumulates)
+			add(shown, TOOL_REPORT_CHILDREN);
 		add(shown, TOOL_REPORT_OVERHEAD);
 		if (report->shows_modes) {
 			add(shown, TOOL_REPORT_SYS);
@@ -202,6 +266,8 @@ bool tool_report_choose(struct tool_report *report)
 	if (replaces && !sort) {
 		report->sorted = *shown;
 	} else {
+		if (report->cumulates && !has(&keys, TOOL_REPORT_CHILDREN))
+			add(&report->sorted, TOOL_REPORT_CHILDREN);
 		if (!replaces && !has(&keys, TOOL_REPORT_OVERHEAD))
 			add(&report->sorted, TOOL_REPORT_OVERHEAD);
 		for (size_t i = 0; i < keys.nr; i++) {
@@ -213,7 +279,10 @@ bool tool_report_choose(struct tool_report *report)
 	}
 	for (size_t i = 0; i < shown->nr; i++)
 		report->has[shown->columns[i]] = true;
-	if ((report->has[TOOL_REPORT_PARENT] || report->hides_parentless) && !has_chains(report)) {
+	report->cumulates = report->cumulates || report->has[TOOL_REPORT_CHILDREN];
+	if (report->graph.order == TOOL_REPORT_DEFAULT_ORDER)
+		report->graph.order = report->cumulates ? TOOL_REPORT_CALLER : TOOL_REPORT_CALLEE;
+	if ((report->has[TOOL_REPORT_PARENT] || report->hides_parentless) && !has_chains) {
 		tool_complain("report: %s: %s has no callchains: record them with -g",
 			      report->has[TOOL_REPORT_PARENT] ? "column 'parent'" : "-x", report->input.path);
 		return false;

@@ -108,7 +108,7 @@ static void measure(struct table *table)
 static int padded_width(const struct table *table, size_t i)
 {
 	enum tool_report_column column = table->report->shown.columns[i];
-	int title = (int)strlen(tool_report_column_title(column));
+	int title = (int)strlen(tool_report_column_title(table->report, column));
 
 	return is_sum(column) && table->widths[i] < title ? title : table->widths[i];
 }
@@ -140,6 +140,7 @@ static int put_sum(const struct table *table, const struct tool_report_cell *cel
 {
 	bool is_number = column == TOOL_REPORT_SAMPLES || column == TOOL_REPORT_PERIOD;
 	uint64_t number = column == TOOL_REPORT_SAMPLES                 ? cell->samples
+			  : column == TOOL_REPORT_CHILDREN              ? cell->children
 			  : is_number || column == TOOL_REPORT_OVERHEAD ? cell->weight
 									: cell->mode[column - TOOL_REPORT_SYS];
 
@@ -290,7 +291,7 @@ static void put_titles(const struct table *table)
 	printf("#\n# ");
 	for (size_t i = 0; i < report->shown.nr; i++) {
 		enum tool_report_column column = report->shown.columns[i];
-		const char *title = tool_report_column_title(column);
+		const char *title = tool_report_column_title(report, column);
 		int width = padded_width(table, i);
 
 		if (i)
@@ -377,7 +378,7 @@ static void put_more(const struct table *table, size_t from)
 	       samples);
 }
 
-static void put_table(const struct tool_report *report, uint32_t leader, struct tool_report_row *const *rows, size_t nr)
+static void put_table(struct tool_report *report, uint32_t leader, struct tool_report_row *const *rows, size_t nr)
 {
 	struct table table = {report, &report->events[leader], report->events[leader].members, rows, nr, {0}};
 	size_t i, shown = 0;
@@ -388,9 +389,13 @@ static void put_table(const struct tool_report *report, uint32_t leader, struct 
 		put_titles(&table);
 	}
 	for (i = 0; i < nr && shown < report->limit; i++) {
-		if (percent_of(table.events, rows[i]->cells[0].weight) < report->percent_limit)
+		const struct tool_report_cell *cell = &rows[i]->cells[0];
+
+		if (percent_of(table.events, report->cumulates ? cell->children : cell->weight) < report->percent_limit)
 			continue;
 		put_row(&table, rows[i]);
+		if (report->graph.print != TOOL_REPORT_NO_TREES)
+			tool_report_tree_print(report, rows[i]);
 		shown++;
 	}
 	if (i < nr && !report->is_quiet)
@@ -463,20 +468,26 @@ static void put_nameless(const struct tool_report *report)
 			       tool_symbols_why(report->symbols, (enum tool_nameless)i));
 }
 
-static bool has_chains(const struct tool_report *report)
+/* What exceeded a bound of the callers. */
+static void put_missing(const struct tool_report *report)
 {
-	const struct perf_event_attr *attr;
+	struct tool_report_missing missing;
 
-	for (uint32_t i = 0; (attr = perfring_file_attr(report->input.data, i)); i++)
-		if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN)
-			return true;
-	return false;
+	tool_report_callers_missing(report, &missing);
+	if (missing.pathless)
+		printf("# %" PRIu64 " samples have too many different stacks: their callers are not in this\n",
+		       missing.pathless);
+	if (missing.linkless)
+		printf("# %" PRIu64 " frames are in too many different stacks: they are in no tree\n",
+		       missing.linkless);
+	if (missing.is_too_much)
+		printf("# the last trees are not drawn: all stacks have too many frames (docs/limits.md)\n");
 }
 
 static void put_foot(const struct tool_report *report)
 {
-	if (!report->no_chains && has_chains(report))
-		printf("# callchains are not shown here: perfring script has them\n");
+	if (report->callers)
+		put_missing(report);
 	put_nameless(report);
 	if (report->lost_records)
 		printf("# %" PRIu64 " records were lost\n", report->lost_records);
@@ -486,10 +497,31 @@ static void put_foot(const struct tool_report *report)
 		printf("# %" PRIu64 " samples could not be read\n", report->unread);
 }
 
+/* Of a stream whose samples turned out to have no callchains. */
+static void leave_children(struct tool_report *report)
+{
+	struct tool_report_list *lists[] = {&report->shown, &report->sorted};
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		struct tool_report_list kept = {0};
+
+		for (size_t j = 0; j < lists[i]->nr; j++)
+			if (lists[i]->columns[j] != TOOL_REPORT_CHILDREN)
+				kept.columns[kept.nr++] = lists[i]->columns[j];
+		*lists[i] = kept;
+	}
+	report->cumulates = report->is_self = false;
+	report->graph.print = TOOL_REPORT_NO_TREES;
+}
+
 void tool_report_print(struct tool_report *report)
 {
 	size_t at = 0, end;
 
+	if (report->callers)
+		tool_report_callers_sum(report);
+	if (report->is_self && !tool_report_has_chains(report))
+		leave_children(report);
 	tool_report_sort(report);
 	if (has_nothing(report) && !report->keeps_empty) {
 		printf("# no samples\n");

@@ -60,6 +60,8 @@ void tool_report_begin(struct tool_report *report)
 		report->has_singles =
 			report->has_singles || (report->has[i] && tool_report_is_single((enum tool_report_column)i));
 	report->has_singles = report->has_singles || report->hides_parentless;
+	if (report->cumulates || report->graph.print != TOOL_REPORT_NO_TREES)
+		tool_report_callers_open(report);
 	if (!count)
 		return;
 	tool_report_event_of(report, count - 1);
@@ -95,8 +97,7 @@ static int compare_places(const struct tool_report_place *a, const struct tool_r
 	return order ? order : compare_numbers(a->ino, b->ino);
 }
 
-/* What tells rows apart. */
-static int compare_keys(const void *a, const void *b)
+int tool_report_compare_keys(const void *a, const void *b)
 {
 	const struct tool_report_row *one = a, *other = b;
 	int order = compare_numbers(one->event, other->event);
@@ -125,18 +126,18 @@ static int compare_keys(const void *a, const void *b)
 	return order ? order : compare_text(one->source, other->source);
 }
 
-static struct tool_report_row *get_row(struct tool_report *report, const struct tool_report_row *key)
+struct tool_report_row *tool_report_row_of(struct tool_report *report, const struct tool_report_row *key)
 {
 	size_t cells = report->events[key->event].members * sizeof(struct tool_report_cell);
 	struct tool_report_row *row;
-	void *at = tfind(key, &report->tree, compare_keys);
+	void *at = tfind(key, &report->tree, tool_report_compare_keys);
 
 	if (at)
 		return *(struct tool_report_row **)at;
 	row = tool_allocate(NULL, 1, sizeof(*row) + cells);
 	*row = *key;
 	memset(row->cells, 0, cells);
-	tool_insert(row, &report->tree, compare_keys);
+	tool_insert(row, &report->tree, tool_report_compare_keys);
 	if (report->nr == report->capacity) {
 		report->capacity *= 2;
 		report->rows = tool_allocate(report->rows, report->capacity, sizeof(*report->rows));
@@ -327,7 +328,7 @@ static void take_singles(const struct tool_report *report, const struct perfring
 }
 
 /* Of code that its process made the text is made up. */
-static const char *short_name(struct tool_report *report, const char *object)
+const char *tool_report_short_name(struct tool_report *report, const char *object)
 {
 	const char *name = tool_filter_short_name(object);
 
@@ -354,7 +355,7 @@ static struct tool_report_row *find_row(struct tool_report *report, uint32_t eve
 	if (has[TOOL_REPORT_PID] || has[TOOL_REPORT_TID])
 		key.tid = sample->present & PERFRING_SAMPLE_TID ? sample->tid : UINT32_MAX;
 	if (has[TOOL_REPORT_DSO] || has[TOOL_REPORT_SYM])
-		key.object = symbol->object ? short_name(report, symbol->object) : "[unknown]";
+		key.object = symbol->object ? tool_report_short_name(report, symbol->object) : "[unknown]";
 	if (has[TOOL_REPORT_SYM]) {
 		key.mark = cpumode < 6 ? "!k.Hgu"[cpumode] : '!';
 		key.symbol = symbol->name;
@@ -378,7 +379,7 @@ static struct tool_report_row *find_row(struct tool_report *report, uint32_t eve
 	take_singles(report, sample, &key);
 	if (has[TOOL_REPORT_SRCLINE] || has[TOOL_REPORT_SRCFILE])
 		fill_line(report, &key, sample, symbol);
-	return get_row(report, &key);
+	return tool_report_row_of(report, &key);
 }
 
 static void learn(struct tool_report *report, uint32_t event, const struct perfring_sample *sample,
@@ -433,8 +434,15 @@ static void take_sample(struct tool_report *report, const struct perfring_format
 		event->samples++;
 		event->weight = plus(event->weight, weight);
 	}
-	if (recent->row)
-		add_to_cell(&recent->row->cells[format->index - event->leader], sample, weight);
+	if (!recent->row)
+		return;
+	add_to_cell(&recent->row->cells[format->index - event->leader], sample, weight);
+	if (!report->callers)
+		return;
+	if (!report->has_stack)
+		report->stack = tool_report_callers_stack(report, sample);
+	report->has_stack = true;
+	tool_report_callers_add(report, recent->row, format->index - event->leader, report->stack, weight);
 }
 
 static void take_record(struct tool_report *report, const struct perfring_item *item,
@@ -445,6 +453,8 @@ static void take_record(struct tool_report *report, const struct perfring_item *
 	tool_machine_take(report->machine, record);
 	tool_report_take_place(report, record);
 	tool_symbols_learn(report->symbols, record);
+	if (report->callers)
+		tool_report_callers_record(report, record);
 	report->change++;
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
@@ -478,7 +488,12 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
 		bool counts = tool_filter_counts(&report->filter, &sample);
 
-		report->change += tool_symbols_advance(report->symbols, item->time);
+		if (tool_symbols_advance(report->symbols, item->time)) {
+			report->change++;
+			if (report->callers)
+				tool_report_callers_change(report);
+		}
+		report->has_stack = false;
 		perfring_split_begin(report->input.split, item->format, &sample);
 		while (tool_input_event(&report->input, &format))
 			if (counts)
@@ -497,6 +512,8 @@ static int compare_cell(const struct tool_report_cell *a, const struct tool_repo
 {
 	if (column == TOOL_REPORT_SAMPLES)
 		return compare_numbers(b->samples, a->samples);
+	if (column == TOOL_REPORT_CHILDREN)
+		return compare_numbers(b->children, a->children);
 	if (column == TOOL_REPORT_OVERHEAD || column == TOOL_REPORT_PERIOD)
 		return compare_numbers(b->weight, a->weight);
 	return compare_numbers(b->mode[column - TOOL_REPORT_SYS], a->mode[column - TOOL_REPORT_SYS]);
@@ -522,6 +539,8 @@ static int compare_cells(const struct tool_report *report, const struct tool_rep
 static int compare_column(const struct tool_report *report, const struct tool_report_row *one,
 			  const struct tool_report_row *other, enum tool_report_column column)
 {
+	int order;
+
 	switch (column) {
 	case TOOL_REPORT_PID:
 	case TOOL_REPORT_TID:
@@ -566,6 +585,9 @@ static int compare_column(const struct tool_report *report, const struct tool_re
 		return compare_numbers(one->page_size, other->page_size);
 	case TOOL_REPORT_ADDR: /* as signed numbers, as perf: the kernel's are below those of user space */
 		return compare_signed((int64_t)one->ip, (int64_t)other->ip);
+	case TOOL_REPORT_CHILDREN: /* as perf: of equal ones, where trees are drawn, a caller is before what it calls */
+		order = compare_cells(report, one, other, column);
+		return order || report->graph.print == TOOL_REPORT_NO_TREES ? order : compare_numbers(other->depth, one->depth);
 	default:
 		return compare_cells(report, one, other, column);
 	}
@@ -581,7 +603,7 @@ static int compare_rows(const void *a, const void *b, void *of)
 
 	for (size_t i = 0; !order && i < report->sorted.nr; i++)
 		order = compare_column(report, one, other, report->sorted.columns[i]);
-	return order ? order : compare_keys(one, other);
+	return order ? order : tool_report_compare_keys(one, other);
 }
 
 void tool_report_sort(struct tool_report *report)
@@ -591,6 +613,7 @@ void tool_report_sort(struct tool_report *report)
 
 void tool_report_end(struct tool_report *report)
 {
+	tool_report_callers_close(report);
 	tool_report_forget_places(report);
 	tool_topology_free(&report->topology);
 	tdestroy(report->tree, free);

@@ -1,0 +1,407 @@
+/* report_callers.c - callers in a report: what each function's callees add to it, and the call trees of rows.
+ *
+ * Samples of one row, stack and event are one path.  When all samples are known, each path is walked once:
+ *
+ *     path: row, stack, event     frames of the stack, the outermost first:   main   run   sum
+ *                                                                              |     |     |
+ *     the row of each, beside what else tells the path's row apart:           row   row   row
+ *
+ * A row's `children` is the sum of the paths that it is in.  Each counts once, however often a function calls itself. */
+#include <search.h>
+#include <stdlib.h>
+#include "chains.h"
+#include "report.h"
+
+enum {
+	KNOWN_BITS = 14,
+	NAME = 16384 + 16, /* bytes of an inlined function's */
+};
+
+/* Samples of one row, stack and event. */
+struct path {
+	struct tool_report_row *row;
+	uint32_t stack;
+	uint32_t cell; /* of the row's */
+	uint64_t samples, weight;
+};
+
+/* That a row is in a path, from this frame on. */
+struct link {
+	uint32_t path;
+	uint32_t from; /* 0: the outermost */
+	uint32_t next; /* the row's next link + 1; 0: none */
+};
+
+/* The row of a frame beside other rows. */
+struct known {
+	const struct tool_report_row *context;
+	struct tool_report_row *row; /* NULL: the place is free */
+	uint32_t frame;
+};
+
+struct tool_report_callers {
+	struct tool_chains *chains;
+	struct tool_chains_options options;
+	struct perfring_profile *profile; /* of which stacks and frames are used */
+	struct perfring_profile_tables tables;
+	struct path *paths;
+	uint32_t *slots; /* paths + 1; 0: free */
+	uint32_t path_count, path_capacity, slot_count;
+	struct link *links;
+	uint32_t link_count, link_capacity;
+	uint64_t pathless, linkless; /* samples, of which there were too many */
+	uint64_t work;
+	uint32_t *frames; /* of the last walk, the outermost first */
+	uint32_t capacity;
+	struct known *known;
+	void *contexts; /* a tree */
+};
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
+/* Space for one more of `count`. */
+static void *grow(void *of, uint32_t count, uint32_t *capacity, size_t size)
+{
+	if (count < *capacity)
+		return of;
+	*capacity = *capacity ? 2 * *capacity : 1024;
+	return tool_allocate(of, *capacity, size);
+}
+
+/* ---- samples ---- */
+
+void tool_report_callers_open(struct tool_report *report)
+{
+	struct tool_report_callers *callers = tool_allocate(NULL, 1, sizeof(*callers));
+
+	*callers = (struct tool_report_callers){
+		.options = {.addresses = TOOL_CHAINS_FUNCTIONS,
+			    .max_stack = report->max_stack,
+			    .no_inline = report->no_inline,
+			    .has_lines = report->has[TOOL_REPORT_SRCLINE] || report->has[TOOL_REPORT_SRCFILE]}};
+	report->callers = callers;
+	callers->chains = tool_chains_open(report->machine, report->symbols, &callers->options);
+	if (perfring_profile_open(&callers->profile, NULL))
+		tool_out_of_memory();
+}
+
+void tool_report_callers_record(struct tool_report *report, const struct perfring_record *record)
+{
+	tool_chains_take(report->callers->chains, record);
+}
+
+void tool_report_callers_change(struct tool_report *report)
+{
+	tool_chains_change(report->callers->chains);
+}
+
+uint32_t tool_report_callers_stack(struct tool_report *report, const struct perfring_sample *sample)
+{
+	return tool_chains_find(report->callers->chains, report->callers->profile, sample);
+}
+
+static uint32_t *find_slot(const struct tool_report_callers *callers, const struct path *key)
+{
+	uint64_t hash = (uint64_t)(uintptr_t)key->row ^ (uint64_t)key->stack << 32 ^ key->cell;
+	uint32_t mask = callers->slot_count - 1, at;
+
+	hash *= UINT64_C(0x9e3779b97f4a7c15);
+	for (at = (uint32_t)(hash >> 32) & mask; callers->slots[at]; at = (at + 1) & mask) {
+		const struct path *path = &callers->paths[callers->slots[at] - 1];
+
+		if (path->row == key->row && path->stack == key->stack && path->cell == key->cell)
+			break;
+	}
+	return &callers->slots[at];
+}
+
+/* At most half of the slots are taken. */
+static void grow_slots(struct tool_report_callers *callers)
+{
+	if (callers->slot_count / 2 > callers->path_count)
+		return;
+	callers->slot_count = callers->slot_count ? 2 * callers->slot_count : 4096;
+	callers->slots = tool_allocate(callers->slots, callers->slot_count, sizeof(*callers->slots));
+	memset(callers->slots, 0, callers->slot_count * sizeof(*callers->slots));
+	for (uint32_t i = 0; i < callers->path_count; i++)
+		*find_slot(callers, &callers->paths[i]) = i + 1;
+}
+
+void tool_report_callers_add(struct tool_report *report, struct tool_report_row *row, uint32_t cell, uint32_t stack,
+			     uint64_t weight)
+{
+	struct tool_report_callers *callers = report->callers;
+	struct path key = {.row = row, .stack = stack, .cell = cell}, *path;
+	uint32_t *slot;
+
+	grow_slots(callers);
+	slot = find_slot(callers, &key);
+	if (!*slot && callers->path_count == TOOL_REPORT_PATHS_MAX) {
+		callers->pathless++;
+		row->cells[cell].children = plus(row->cells[cell].children, weight);
+		return;
+	}
+	if (!*slot) {
+		callers->paths =
+			grow(callers->paths, callers->path_count, &callers->path_capacity, sizeof(*callers->paths));
+		callers->paths[callers->path_count] = key;
+		*slot = ++callers->path_count;
+	}
+	path = &callers->paths[*slot - 1];
+	path->samples++;
+	path->weight = plus(path->weight, weight);
+}
+
+/* ---- sums ---- */
+
+/* The frames of a path's stack.  Returns how many. */
+static uint32_t walk(struct tool_report *report, const struct path *path)
+{
+	struct tool_report_callers *callers = report->callers;
+	const struct perfring_profile_tables *tables = &callers->tables;
+	uint32_t count = 0;
+
+	for (uint32_t at = path->stack; at != PERFRING_PROFILE_NONE; at = tables->stacks[at].caller) {
+		uint32_t frame = tables->stacks[at].frame;
+
+		if (report->hides_unresolved && !tables->functions[tables->frames[frame].function].name)
+			continue;
+		callers->frames = grow(callers->frames, count, &callers->capacity, sizeof(*callers->frames));
+		callers->frames[count++] = frame;
+	}
+	for (uint32_t i = 0; i < count / 2; i++) {
+		uint32_t frame = callers->frames[i];
+
+		callers->frames[i] = callers->frames[count - 1 - i];
+		callers->frames[count - 1 - i] = frame;
+	}
+	return count;
+}
+
+/* A row without its place: all rows that differ in that alone have one. */
+static const struct tool_report_row *context_of(struct tool_report *report, struct tool_report_row *row)
+{
+	struct tool_report_row key = *row, *context;
+	void *at;
+
+	if (row->context)
+		return row->context;
+	key.mark = 0;
+	key.symbol = key.object = key.line = key.source = NULL;
+	key.address = 0;
+	key.symbol_size = key.object_size = -1;
+	key.links = key.seen = key.depth = 0;
+	at = tfind(&key, &report->callers->contexts, tool_report_compare_keys);
+	if (!at) {
+		context = tool_allocate(NULL, 1, sizeof(*context));
+		*context = key;
+		at = tool_insert(context, &report->callers->contexts, tool_report_compare_keys);
+	}
+	return row->context = *(struct tool_report_row **)at;
+}
+
+static const char *name_of(struct tool_report *report, const struct perfring_profile_function *function)
+{
+	char name[NAME];
+	int size;
+
+	if (!function->name || function->kind != PERFRING_PROFILE_INLINED)
+		return function->name;
+	size = snprintf(name, sizeof(name), "%s (inlined)", function->name);
+	return tool_machine_name(report->machine, name, size < (int)sizeof(name) ? (size_t)size : sizeof(name) - 1);
+}
+
+static void fill_line(struct tool_report *report, struct tool_report_row *key,
+		      const struct perfring_profile_function *function, uint32_t line)
+{
+	const struct perfring_symbol_frame frame = {.file = function->file, .line = line};
+	char text[TOOL_SYMBOLS_LINE];
+
+	if (!*tool_symbols_line(&frame, report->whole_paths, text))
+		snprintf(text, sizeof(text), "??:0");
+	if (report->has[TOOL_REPORT_SRCLINE])
+		key->line = tool_machine_name(report->machine, text, strlen(text));
+	if (report->has[TOOL_REPORT_SRCFILE])
+		key->source = tool_machine_name(report->machine, text, (size_t)(strrchr(text, ':') - text));
+}
+
+static char mark_of(const struct tool_report_row *self, uint32_t kind)
+{
+	switch (kind) {
+	case PERFRING_PROFILE_KERNEL:
+		return 'k';
+	case PERFRING_PROFILE_USER:
+	case PERFRING_PROFILE_INLINED:
+	case PERFRING_PROFILE_MADE:
+		return '.';
+	default:
+		return kind == PERFRING_PROFILE_GUEST ? self->mark : '!';
+	}
+}
+
+/* The row of a frame in a path of `self`. */
+static struct tool_report_row *row_of(struct tool_report *report, struct tool_report_row *self, uint32_t index)
+{
+	struct tool_report_callers *callers = report->callers;
+	const struct tool_report_row *context = context_of(report, self);
+	uint64_t hash = ((uint64_t)(uintptr_t)context ^ (uint64_t)index << 32) * UINT64_C(0x9e3779b97f4a7c15);
+	struct known *known = &callers->known[hash >> (64 - KNOWN_BITS)];
+	const struct perfring_profile_place *frame = &callers->tables.frames[index];
+	const struct perfring_profile_function *function = &callers->tables.functions[frame->function];
+	struct tool_report_row key = *context;
+
+	if (known->row && known->context == context && known->frame == index)
+		return known->row;
+	key.has_no_symbol = !function->name;
+	key.context = context;
+	if (report->has[TOOL_REPORT_DSO] || report->has[TOOL_REPORT_SYM])
+		key.object = function->object ? tool_report_short_name(report, function->object) : "[unknown]";
+	if (report->has[TOOL_REPORT_SYM]) {
+		key.mark = mark_of(self, function->kind);
+		key.symbol = name_of(report, function);
+		key.address = frame->address;
+	}
+	if (report->has[TOOL_REPORT_SRCLINE] || report->has[TOOL_REPORT_SRCFILE])
+		fill_line(report, &key, function, frame->line);
+	if (!report->has[TOOL_REPORT_SYMBOL_SIZE])
+		key.symbol_size = 0;
+	if (!report->has[TOOL_REPORT_DSO_SIZE])
+		key.object_size = 0;
+	*known = (struct known){context, tool_report_row_of(report, &key), index};
+	return known->row;
+}
+
+/* A row is in a path: counted, and known to its tree. */
+static void join(struct tool_report *report, struct tool_report_row *row, uint32_t index, uint32_t from)
+{
+	struct tool_report_callers *callers = report->callers;
+	const struct path *path = &callers->paths[index];
+	struct tool_report_cell *cell = &row->cells[path->cell];
+
+	cell->children = plus(cell->children, path->weight);
+	if (path->cell || report->graph.print == TOOL_REPORT_NO_TREES)
+		return;
+	if (callers->link_count == TOOL_REPORT_LINKS_MAX) {
+		callers->linkless++;
+		return;
+	}
+	callers->links = grow(callers->links, callers->link_count, &callers->link_capacity, sizeof(*callers->links));
+	callers->links[callers->link_count] = (struct link){index, from, row->links};
+	row->links = ++callers->link_count;
+}
+
+/* The path's row has all of it, a caller what it called (or, from the innermost function on, what called it). */
+static void join_all(struct tool_report *report, uint32_t index)
+{
+	struct tool_report_callers *callers = report->callers;
+	const struct path path = callers->paths[index];
+	bool by_caller = report->graph.order == TOOL_REPORT_CALLER;
+	uint32_t count = walk(report, &path);
+
+	join(report, path.row, index, by_caller || !count ? 0 : count - 1);
+	path.row->seen = index + 1;
+	if (!path.row->depth)
+		path.row->depth = by_caller ? 1 : count;
+	for (uint32_t i = 0; i < count && report->cumulates; i++) {
+		uint32_t from = by_caller ? i : count - 1 - i;
+		struct tool_report_row *row = row_of(report, path.row, callers->frames[from]);
+
+		if (row->seen == index + 1)
+			continue;
+		row->seen = index + 1;
+		if (!row->last_comm)
+			row->last_comm = path.row->last_comm;
+		if (count - i > row->depth)
+			row->depth = count - i;
+		join(report, row, index, from);
+	}
+}
+
+void tool_report_callers_sum(struct tool_report *report)
+{
+	struct tool_report_callers *callers = report->callers;
+
+	perfring_profile_read(callers->profile, &callers->tables);
+	callers->known = tool_allocate(NULL, (size_t)1 << KNOWN_BITS, sizeof(*callers->known));
+	memset(callers->known, 0, sizeof(*callers->known) << KNOWN_BITS);
+	for (uint32_t i = 0; i < callers->path_count; i++)
+		join_all(report, i);
+}
+
+/* ---- trees ---- */
+
+bool tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row, struct tool_tree *tree)
+{
+	struct tool_report_callers *callers = report->callers;
+	bool by_caller = report->graph.order == TOOL_REPORT_CALLER;
+
+	tool_tree_clear(tree);
+	for (uint32_t at = row->links; at; at = callers->links[at - 1].next) {
+		const struct link *link = &callers->links[at - 1];
+		const struct path *path = &callers->paths[link->path];
+		uint32_t count = walk(report, path), from = link->from, *frames = callers->frames;
+
+		callers->work += count;
+		if (callers->work > TOOL_REPORT_WORK_MAX)
+			return false;
+		if (by_caller) {
+			frames += from;
+			count -= from;
+		} else {
+			for (uint32_t i = 0; i < (from + 1) / 2 && count; i++) {
+				uint32_t frame = frames[i];
+
+				frames[i] = frames[from - i];
+				frames[from - i] = frame;
+			}
+			count = count ? from + 1 : 0;
+		}
+		tool_tree_add(tree, frames, count, path->weight, path->samples);
+	}
+	tool_tree_sort(tree);
+	return true;
+}
+
+void tool_report_callers_frame(const struct tool_report *report, uint32_t index, struct tool_report_frame *frame)
+{
+	const struct perfring_profile_tables *tables = &report->callers->tables;
+	const struct perfring_profile_place *place = &tables->frames[index];
+	const struct perfring_profile_function *function = &tables->functions[place->function];
+
+	*frame = (struct tool_report_frame){
+		.name = function->name,
+		.object = function->object,
+		.address = place->address,
+		.is_inlined = function->kind == PERFRING_PROFILE_INLINED,
+	};
+}
+
+void tool_report_callers_missing(const struct tool_report *report, struct tool_report_missing *missing)
+{
+	*missing = (struct tool_report_missing){
+		.pathless = report->callers->pathless,
+		.linkless = report->callers->linkless,
+		.is_too_much = report->callers->work > TOOL_REPORT_WORK_MAX,
+	};
+}
+
+void tool_report_callers_close(struct tool_report *report)
+{
+	struct tool_report_callers *callers = report->callers;
+
+	if (!callers)
+		return;
+	tool_chains_close(callers->chains);
+	perfring_profile_close(callers->profile);
+	tdestroy(callers->contexts, free);
+	free(callers->paths);
+	free(callers->slots);
+	free(callers->links);
+	free(callers->frames);
+	free(callers->known);
+	free(callers);
+	report->callers = NULL;
+}
