@@ -1,7 +1,7 @@
 /* flame.c - a profile as one HTML page with a flame graph: docs/flame.md.
  *
- * The page is profile/flame/; here are its data, tables as JSON: {"title","settings","profile":{...},"old":{...} or null}.  Of a
- * profile:
+ * The page is profile/flame/; here are its data, tables as JSON: {"title","settings","profile":{...},"old":{...} or null,"time":{...}
+ * or null (timeline.c)}.  Of a profile:
  *
  *     texts      [text, ...]
  *     functions  [name, object, file, kind, ...]: indices of texts, -1: unknown
@@ -13,6 +13,7 @@
 
 #include "flame.h"
 #include "json_out.h"
+#include "timeline.h"
 #include "views.h"
 
 static const char *const colours[] = {
@@ -47,6 +48,7 @@ static void put_heads(const struct perfring_profile_tables *tables, FILE *out)
 
 		put_member(out, i ? ",{" : "{", "name", event->name ? event->name : "");
 		put_member(out, ",", "unit", event->unit);
+		fprintf(out, ",\"lasts\":%d", event->lasts != 0);
 		fprintf(out, ",\"samples\":%" PRIu64 ",\"weight\":%" PRIu64 ",\"lost\":%" PRIu64 "}", event->samples,
 			event->weight, event->lost_samples);
 	}
@@ -104,12 +106,13 @@ static void put_profile(const struct perfring_profile_tables *tables, const char
 	fputs("]}", out);
 }
 
-/* The first event that has samples. */
+/* The first event that has samples; one of intervals, as of waiting, only if there is no other. */
 static uint32_t first_event(const struct perfring_profile_tables *tables)
 {
-	for (uint32_t i = 0; i < tables->event_count; i++)
-		if (tables->events[i].samples)
-			return i;
+	for (uint64_t lasts = 0; lasts < 2; lasts++)
+		for (uint32_t i = 0; i < tables->event_count; i++)
+			if (tables->events[i].samples && tables->events[i].lasts == lasts)
+				return i;
 	return 0;
 }
 
@@ -120,8 +123,11 @@ int perfring_profile_write_flame(const struct perfring_profile *profile, const s
 	const struct perfring_profile_flame *flame = given ? given : &plain;
 	struct perfring_profile_tables tables, old;
 	const char *title = flame->title;
+	int error = 0;
 
 	perfring_profile_read(profile, &tables);
+	if (flame->over_time && tables.weight_count && !tables.samples)
+		return -EINVAL;
 	if ((flame->event != PERFRING_PROFILE_NONE && flame->event >= tables.event_count) ||
 	    flame->colours >= PERFRING_PROFILE_BY_COUNT || !(flame->share >= 0 && flame->share <= 1))
 		return -EINVAL;
@@ -143,7 +149,14 @@ int perfring_profile_write_flame(const struct perfring_profile *profile, const s
 	} else {
 		fputs("null", out);
 	}
+	fputs(",\n\"time\":", out);
+	if (flame->over_time)
+		error = perfring_timeline_write(&tables, out);
+	else
+		fputs("null", out);
 	putc_unlocked('}', out);
+	if (error)
+		return error;
 	fwrite(perfring_flame_end, 1, perfring_flame_end_size, out);
 	return fflush(out) || ferror(out) ? (errno ? -errno : -EIO) : 0;
 }

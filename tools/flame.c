@@ -1,4 +1,4 @@
-/* flame.c - `perfring flame`: a page with the flame graph of a perf.data file. */
+/* flame.c - `perfring flame` and `perfring html`: a page with the flame graph of a perf.data file, and one with its samples over time, too. */
 #include <stdlib.h>
 #include "options.h"
 #include "profile_output.h"
@@ -86,30 +86,31 @@ static int read_options(struct tool_profile_options *profile, struct request *re
 	return found ? -1 : options->status;
 }
 
-static int flame_command(int argc, char **argv)
+static int run(const struct tool_command *command, bool over_time, int argc, char **argv)
 {
 	struct tool_profile_input input = {.shown = 0}, old = {.shown = 0};
-	struct tool_options options = {.command = &tool_flame}, old_options = options;
-	struct request request = {.flame.event = PERFRING_PROFILE_NONE};
+	struct tool_options options = {.command = command}, old_options = options;
+	struct request request = {.flame = {.event = PERFRING_PROFILE_NONE, .over_time = over_time}};
 	int status = read_options(&input.options, &request, &options, argc, argv), end;
 
 	if (status >= 0)
 		return status;
 	input.options.has_lines = true;
+	input.options.lists = over_time;
 	if (request.old) {
 		old.options = input.options; /* the filters too: they are opened with the file */
 		old_options.input = request.old;
-		status = tool_profile_read(&old, "flame", &old_options, optind, argv);
+		status = tool_profile_read(&old, command->name, &old_options, optind, argv);
 		if (status)
 			return status;
 		request.flame.old = old.profile;
 		request.flame.old_title = request.old;
 	}
-	status = tool_profile_read(&input, "flame", &options, argc, argv);
+	status = tool_profile_read(&input, command->name, &options, argc, argv);
 	if (!status) {
 		if (!request.flame.title)
 			request.flame.title = input.input.path;
-		if (!tool_profile_output(&input, "flame", request.output, ".html", write_flame, &request))
+		if (!tool_profile_output(&input, command->name, request.output, ".html", write_flame, &request))
 			status = TOOL_FAILED;
 		end = tool_profile_close(&input);
 		status = status ? status : end;
@@ -118,22 +119,46 @@ static int flame_command(int argc, char **argv)
 	return status ? status : end;
 }
 
+static int flame_command(int argc, char **argv)
+{
+	return run(&tool_flame, false, argc, argv);
+}
+
+static int html_command(int argc, char **argv)
+{
+	return run(&tool_html, true, argc, argv);
+}
+
+/* Of both commands. */
+#define OUTPUT_ROW \
+	{OUTPUT, "output", .value = "FILE", .takes = "a file's name", \
+	 .help = "written there (default: the recording's name with the ending .html, here); -: standard output"}
+#define PICTURE_ROWS \
+	{TITLE, "title", .value = "TEXT", .takes = "a text", \
+	 .help = "above the picture (default: the recording's name)"}, \
+	{WEIGHT, "weight", .value = "WHAT", .takes = "period or samples", \
+	 .help = "shown first: a sample counts its period (default), or 1"}, \
+	{COLOURS, "colours", .value = "WHAT", .takes = "function, object or kind", \
+	 .help = "shown first: colours are made of the function's name (default), its object's, or whose code it is"}, \
+	{WIDTH, "width", .value = "PIXELS", .takes = "a number of pixels", .min = 100, .max = 100000, \
+	 .help = "of the picture (default: the window's)"}, \
+	{PERCENT_LIMIT, "percent-limit", .value = "PERCENT", .takes = "a percentage, up to 100", \
+	 .help = "frames below PERCENT are not drawn, as those below a pixel"}
+
+static const struct tool_option HTML_ROWS[] = {
+	OUTPUT_ROW,
+	{.heading = "the picture"},
+	PICTURE_ROWS,
+	TOOL_PROFILE_ROWS,
+	TOOL_OPTIONS_END,
+};
+
 static const struct tool_option ROWS[] = {
-	{OUTPUT, "output", .value = "FILE", .takes = "a file's name",
-	 .help = "written there (default: the recording's name with the ending .html, here); -: standard output"},
+	OUTPUT_ROW,
 	{.heading = "the picture"},
 	{DIFF, "diff", .value = "OLD", .takes = "a perf.data file's name",
 	 .help = "colours are of the change since the recording OLD: red frames have a larger share of all than in it, blue ones a smaller one"},
-	{TITLE, "title", .value = "TEXT", .takes = "a text",
-	 .help = "above the picture (default: the recording's name)"},
-	{WEIGHT, "weight", .value = "WHAT", .takes = "period or samples",
-	 .help = "shown first: a sample counts its period (default), or 1"},
-	{COLOURS, "colours", .value = "WHAT", .takes = "function, object or kind",
-	 .help = "shown first: colours are made of the function's name (default), its object's, or whose code it is"},
-	{WIDTH, "width", .value = "PIXELS", .takes = "a number of pixels", .min = 100, .max = 100000,
-	 .help = "of the picture (default: the window's)"},
-	{PERCENT_LIMIT, "percent-limit", .value = "PERCENT", .takes = "a percentage, up to 100",
-	 .help = "frames below PERCENT are not drawn, as those below a pixel"},
+	PICTURE_ROWS,
 	TOOL_PROFILE_ROWS,
 	TOOL_OPTIONS_END,
 };
@@ -156,4 +181,24 @@ const struct tool_command tool_flame = {
 	.examples = EXAMPLES,
 	.see_also = "perfring-record perfring-report perfring-export perfring",
 	.run = flame_command,
+};
+
+static const struct tool_example HTML_EXAMPLES[] = {
+	{"Of a program, with the time that it waited:", "perfring record -g --off-cpu ./program\nperfring html"},
+	{"Of the system, an hour of it:", "perfring record -a -g -F 99 -o hour.data sleep 3600\nperfring html hour.data"},
+	{0},
+};
+
+const struct tool_command tool_html = {
+	.name = "html",
+	.summary = "a page with the samples of a perf.data file over time, by CPU and thread",
+	.usage = "[-o FILE.html] [[-i] FILE] [OPTIONS]",
+	.description =
+		"Writes one HTML file, which needs nothing else, to be opened in a browser.  A heat map shows when samples were, lanes on which CPUs and in which threads, and where something was lost.\n"
+		"What is selected there is what the flame graph, the table of functions, and the callers and callees of a function show.",
+	.options = HTML_ROWS,
+	.exit_status = "0 done; 1 a file has faults or cannot be read, or the page cannot be written; 2 usage error.",
+	.examples = HTML_EXAMPLES,
+	.see_also = "perfring-record perfring-flame perfring-export perfring",
+	.run = html_command,
 };

@@ -80,7 +80,7 @@ struct tool_command {
 };
 
 extern const struct tool_command tool_record, tool_stat, tool_report, tool_script, tool_dump, tool_convert, tool_check,
-	tool_ring, tool_list, tool_evlist, tool_buildid_list, tool_gen, tool_doctor, tool_export, tool_top, tool_flame;
+	tool_ring, tool_list, tool_evlist, tool_buildid_list, tool_gen, tool_doctor, tool_export, tool_top, tool_flame, tool_html;
 
 struct tool_options {
 	const struct tool_command *command;

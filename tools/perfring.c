@@ -19,7 +19,7 @@ static const struct tool_option ROWS[] = {
 static const struct tool_command *const COMMANDS[] = {
 	&tool_record, &tool_stat,         &tool_report, &tool_script, &tool_dump, &tool_convert,
 	&tool_export, &tool_flame,        &tool_top,    &tool_check,  &tool_ring, &tool_list,
-	&tool_evlist, &tool_buildid_list, &tool_gen,    &tool_doctor, NULL,
+	&tool_evlist, &tool_buildid_list, &tool_gen,    &tool_doctor, &tool_html, NULL,
 };
 
 static const struct tool_example EXAMPLES[] = {

@@ -261,11 +261,13 @@ struct perfring_profile_flame {
 	uint32_t width;   /* px; 0: the window's */
 	uint32_t colours; /* enum perfring_profile_colours */
 	bool by_samples;  /* shown first: a sample counts 1; else its weight */
+	bool over_time;   /* also when each sample was, by CPU and thread: of a part of the time, too; needs PERFRING_PROFILE_SAMPLES */
 	uint64_t reserved[8];
 };
 
 /* Writes an HTML page with a flame graph of all events and threads: docs/flame.md.  It refers to nothing outside of it.  flame: NULL
- * is all 0, of the first event.  Returns 0; -EINVAL (a value that is none of these), -errno of writing. */
+ * is all 0, of the first event.  Returns 0; -EINVAL (a value that is none of these; over_time without the samples); -ENOMEM, -E2BIG
+ * (2^32 samples over time); -errno of writing. */
 PERFRING_API int perfring_profile_write_flame(const struct perfring_profile *profile,
 					      const struct perfring_profile_flame *flame, FILE *out);
 

@@ -1,15 +1,15 @@
 # embed.cmake - the page of flame graphs as bytes of C, before and after the data: cmake -DFROM=FOLDER -DTO=FILE.c -P embed.cmake
-foreach(part page.html page.css page.js)
+foreach(part page.html page.css page.js time.css time.js)
 	file(READ ${FROM}/${part} text)
 	set(${part} "${text}")
 endforeach()
 string(REGEX REPLACE "^<!--[^\n]*\n" "" page "${page.html}")
-string(REPLACE "@STYLE@" "${page.css}" page "${page}")
+string(REPLACE "@STYLE@" "${page.css}${time.css}" page "${page}")
 string(FIND "${page}" "@DATA@" at)
 string(SUBSTRING "${page}" 0 ${at} begin)
 math(EXPR at "${at} + 6")
 string(SUBSTRING "${page}" ${at} -1 end)
-string(REPLACE "@SCRIPT@" "${page.js}" end "${end}")
+string(REPLACE "@SCRIPT@" "${page.js}${time.js}" end "${end}")
 
 set(code "/* Made of profile/flame/ by embed.cmake. */\n#include \"profile/flame.h\"\n")
 foreach(part begin end)

@@ -68,6 +68,8 @@ function readState() {
 	state.zoom = (given.get("zoom") || "").split(".").filter(Boolean).map((id) => Number.parseInt(id, 36));
 }
 
+let addState = () => {}; // of time.js
+
 function writeState(isNew) {
 	const to = new URLSearchParams();
 	if (state.event !== String(settings.event))
@@ -85,6 +87,7 @@ function writeState(isNew) {
 		to.set("search", state.search);
 	if (state.zoom.length)
 		to.set("zoom", state.zoom.map((id) => id.toString(36)).join("."));
+	addState(to);
 	try {
 		history[isNew ? "pushState" : "replaceState"](null, "", "#" + to);
 	} catch {

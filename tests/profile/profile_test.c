@@ -207,15 +207,15 @@ Test(profile, flame)
 		"<script type=\"application/json\" id=\"data\">{\"title\":\"\\u003c/script>\\\"\",\"settings\":{\"event\":0,\"weigh\":"
 		"\"samples\",\"colours\":\"kind\",\"width\":900,\"share\":250000000e-9},\n\"profile\":{\"title\":null,\"command\":null,"
 		"\"host\":null,\"lost\":[0,2,0,0],\"nameless\":2,\"truncated\":0,\"crowded\":0,\n\"events\":[{\"name\":\"cpu-clock\","
-		"\"unit\":\"ns\",\"samples\":2,\"weight\":42,\"lost\":2}],\n\"threads\":[[7,8,\"x\"]],\n\"texts\":["));
+		"\"unit\":\"ns\",\"lasts\":0,\"samples\":2,\"weight\":42,\"lost\":2}],\n\"threads\":[[7,8,\"x\"]],\n\"texts\":["));
 	cr_assert(strstr(text, "\"\\u003cb>\\ufffd\""));
 	cr_assert(strstr(text,
 			 "\"stacks\":[0,0,0,1,0,1],\n\"weights\":[1,0,0,1,40,-1,0,0,1,2]},\n\"old\":{\"title\":null,"));
-	cr_assert(strstr(text, "\"stacks\":[],\n\"weights\":[]}}</script>"));
+	cr_assert(strstr(text, "\"stacks\":[],\n\"weights\":[]},\n\"time\":null}</script>"));
 	free(text);
 	text = written_page(empty, NULL);
 	cr_assert(strstr(text, "{\"title\":\"profile\","));
-	cr_assert(strstr(text, ",\n\"old\":null}</script>"));
+	cr_assert(strstr(text, ",\n\"old\":null,\n\"time\":null}</script>"));
 	free(text);
 	flame.share = 1.5;
 	cr_assert_eq(perfring_profile_write_flame(profile, &flame, stdout), -EINVAL);
@@ -226,6 +226,33 @@ Test(profile, flame)
 	flame.colours = PERFRING_PROFILE_BY_COUNT;
 	cr_assert_eq(perfring_profile_write_flame(profile, &flame, stdout), -EINVAL);
 	perfring_profile_close(empty);
+	perfring_profile_close(profile);
+}
+
+/* 0, and 250 us after it: 2 units of 0.1 ms; the bytes 0 0 2 1. */
+Test(profile, flame_over_time)
+{
+	struct perfring_profile *profile = open_profile(&listed), *unlisted = open_profile(NULL);
+	struct perfring_profile_flame flame = {.over_time = true};
+	struct perfring_profile_loss loss = {.time = 151000,
+					     .kind = PERFRING_PROFILE_LOST_RECORDS,
+					     .count = 9,
+					     .thread = PERFRING_PROFILE_NONE,
+					     .event = PERFRING_PROFILE_NONE,
+					     .cpu = 3};
+	uint32_t start = add_stack(profile, PERFRING_PROFILE_NONE, "main", "/o");
+	char *text;
+
+	add_sample(profile, start, "x", 40, 1000);
+	add_sample(profile, PERFRING_PROFILE_NONE, "x", 2, 251000);
+	cr_assert_eq(perfring_profile_add_loss(profile, &loss), 0);
+	text = written_page(profile, &flame);
+	cr_assert(strstr(text, "\"time\":{\"from\":\"1000\",\"unit\":100000,\"last\":2,\"untimed\":0,\n\"ranks\":[0,1],\n\"streams\":[{\"cpu\":"));
+	cr_assert(strstr(text, ",\"event\":0,\"count\":2,\"data\":\"AAACAQ==\"}],\n\"losses\":[1,0,3,-1,9]}}</script>"));
+	free(text);
+	add_sample(unlisted, PERFRING_PROFILE_NONE, "x", 1, 1);
+	cr_assert_eq(perfring_profile_write_flame(unlisted, &flame, stdout), -EINVAL);
+	perfring_profile_close(unlisted);
 	perfring_profile_close(profile);
 }
 
