@@ -28,6 +28,7 @@ enum {
 	CHILDREN,
 	NO_CHILDREN,
 	NO_INLINE,
+	JSON,
 	STDIO_COLOR,
 	FULL_SOURCE_PATH,
 	LOOKS,     /* taken, and nothing else */
@@ -207,6 +208,9 @@ static int read_options(struct tool_report *report, struct request *request, str
 		case NO_CHILDREN:
 			report->wants_children = found == CHILDREN;
 			break;
+		case JSON:
+			report->is_json = true;
+			break;
 		case NO_INLINE:
 			report->no_inline = true;
 			break;
@@ -311,6 +315,10 @@ static int read_file(struct tool_report *report, const struct request *request)
 	struct tool_groups groups;
 	struct tool_group group;
 
+	if (report->is_json && (request->header || request->stats || request->raw)) {
+		tool_complain("report: --json is of rows: not with --header, --stats or -D");
+		return TOOL_MISUSED;
+	}
 	if (request->header && !tool_header_print(report->input.data, report->input.path, request->lists))
 		report->input.faults++;
 	if (request->header_only)
@@ -351,6 +359,8 @@ static int report_command(int argc, char **argv)
 	if (status)
 		return status;
 	report.input.tells_aux = true;
+	if (report.is_json && !report.graph.is_asked)
+		report.graph.print = TOOL_REPORT_NO_TREES;
 	report.has_header = request.header;
 	status = read_file(&report, &request);
 	regfree(&report.parents);
@@ -430,6 +440,7 @@ static const struct tool_option ROWS[] = {
 	{STATS, "stats", .help = "only how many records there are, by kind and by event"},
 	{'D', "dump-raw-trace", .help = "only every record, as bytes and in perf's dump, and how many there are"},
 	{'q', "quiet", .help = "rows alone"},
+	{JSON, "json", .help = "a JSON object (docs/formats.md); call trees are in it with -g"},
 	{.heading = "as perf spells them"},
 	{LOOKS, "stdio", .help = "taken: it is what is printed"},
 	{STDIO_COLOR, "stdio-color", .value = "WHEN", .takes = "always, never or auto",
@@ -482,6 +493,8 @@ static const struct tool_example EXAMPLES[] = {
 	{"The twenty functions with the most samples:", "perfring report --sort sym --limit 20"},
 	{"What one command did in the kernel, with numbers of samples:",
 	 "perfring report --comms make --dsos '[kernel.kallsyms]' -n"},
+	{"For a program: the ten functions in which, with what they call, most time was spent, and their call trees:",
+	 "perfring report --json -g --sort sym --limit 10"},
 	{"Of a recording that is not kept:", "perfring record -o - ./program | perfring report -"},
 	{0},
 };

@@ -126,6 +126,11 @@ struct tool_report_event {
 	uint64_t lost;
 };
 
+static inline double tool_report_percent(const struct tool_report_event *event, uint64_t weight)
+{
+	return event->weight ? 100.0 * (double)weight / (double)event->weight : 0.0;
+}
+
 enum {
 	TOOL_REPORT_RECENT_BITS = 12,
 	TOOL_REPORT_PAYLOAD_BITS = 10,
@@ -241,6 +246,8 @@ struct tool_report {
 	bool is_quiet;
 	bool keeps_empty;
 	bool has_header;
+	bool is_json;
+	uint64_t tables; /* written as JSON */
 
 	/* callers */
 	struct tool_report_graph graph;
@@ -268,7 +275,9 @@ struct tool_report {
 	uint64_t lost_records;
 	uint64_t throttles;
 	uint64_t unread;
-	uint64_t change; /* records of tasks or mappings */
+	uint64_t first, last;       /* ns: times of samples */
+	uint64_t stacks, truncated; /* of samples; those that do not reach their thread's start */
+	uint64_t change;            /* records of tasks or mappings */
 	struct tool_report_recent recent[1 << TOOL_REPORT_RECENT_BITS];
 	struct tool_report_payload payloads[1 << TOOL_REPORT_PAYLOAD_BITS];
 	struct tool_report_match matches[1 << TOOL_REPORT_MATCH_BITS];
@@ -368,10 +377,43 @@ void tool_report_callers_missing(const struct tool_report *report, struct tool_r
 
 /* ---- report_tree.c ---- */
 
-/* Prints the tree of a row. */
+/* Prints the tree of a row; as objects of JSON, one for each branch, callers before what they call. */
+void tool_report_tree_json(struct tool_report *report, const struct tool_report_row *row);
 void tool_report_tree_print(struct tool_report *report, const struct tool_report_row *row);
 
+/* ---- report_facts.c ---- */
+
+enum {
+	TOOL_REPORT_COMMAND = 512, /* bytes of a command line, and its end */
+};
+
+/* What is known of the recording as a whole. */
+struct tool_report_facts {
+	char command[TOOL_REPORT_COMMAND]; /* "" if it is not known */
+	const char *host;                  /* NULL likewise */
+	double seconds;                    /* from the first sample to the last */
+	uint64_t samples, lost;
+	uint64_t named, nameless; /* samples whose address was looked up; those without a name */
+	uint32_t events;          /* that have samples */
+};
+
+void tool_report_facts_read(const struct tool_report *report, struct tool_report_facts *facts);
+
+/* As three lines. */
+void tool_report_facts_print(const struct tool_report *report);
+
+/* ---- report_json.c ---- */
+
+/* Writes the object: its beginning, each table, its end. */
+void tool_report_json_begin(const struct tool_report *report);
+void tool_report_json_table(struct tool_report *report, uint32_t leader, struct tool_report_row *const *rows,
+			    size_t nr);
+void tool_report_json_end(const struct tool_report *report);
+
 /* ---- report_print.c ---- */
+
+/* Whether a row is not below --percent-limit. */
+bool tool_report_is_above(const struct tool_report *report, const struct tool_report_row *row);
 
 void tool_report_print(struct tool_report *report);
 

@@ -22,11 +22,6 @@ static bool is_sum(enum tool_report_column column)
 	return column < TOOL_REPORT_FIRST_KEY;
 }
 
-static double percent_of(const struct tool_report_event *event, uint64_t weight)
-{
-	return event->weight ? 100.0 * (double)weight / (double)event->weight : 0.0;
-}
-
 /* ---- columns ---- */
 
 /* A thread is shown by its last name. */
@@ -148,7 +143,7 @@ static int put_sum(const struct table *table, const struct tool_report_cell *cel
 		width = 0;
 	if (is_number)
 		return printf(" %*" PRIu64, width > 1 ? width - 1 : 0, number);
-	return printf(" %*.2f%%", width > 2 ? width - 2 : 0, percent_of(event, number));
+	return printf(" %*.2f%%", width > 2 ? width - 2 : 0, tool_report_percent(event, number));
 }
 
 static int put_symbol(const struct tool_report *report, const struct tool_report_row *row, int width)
@@ -374,8 +369,16 @@ static void put_more(const struct table *table, size_t from)
 		weight += table->rows[i]->cells[0].weight;
 		samples += table->rows[i]->cells[0].samples;
 	}
-	printf("# %zu more lines: %.2f%%, %" PRIu64 " samples\n", table->nr - from, percent_of(table->events, weight),
-	       samples);
+	printf("# %zu more lines: %.2f%%, %" PRIu64 " samples\n", table->nr - from,
+	       tool_report_percent(table->events, weight), samples);
+}
+
+bool tool_report_is_above(const struct tool_report *report, const struct tool_report_row *row)
+{
+	const struct tool_report_cell *cell = &row->cells[0];
+
+	return tool_report_percent(&report->events[row->event], report->cumulates ? cell->children : cell->weight) >=
+	       report->percent_limit;
 }
 
 static void put_table(struct tool_report *report, uint32_t leader, struct tool_report_row *const *rows, size_t nr)
@@ -389,9 +392,7 @@ static void put_table(struct tool_report *report, uint32_t leader, struct tool_r
 		put_titles(&table);
 	}
 	for (i = 0; i < nr && shown < report->limit; i++) {
-		const struct tool_report_cell *cell = &rows[i]->cells[0];
-
-		if (percent_of(table.events, report->cumulates ? cell->children : cell->weight) < report->percent_limit)
+		if (!tool_report_is_above(report, rows[i]))
 			continue;
 		put_row(&table, rows[i]);
 		if (report->graph.print != TOOL_REPORT_NO_TREES)
@@ -440,8 +441,6 @@ static void put_head(const struct tool_report *report)
 
 	for (uint32_t i = 0; i < report->event_count; i++)
 		lost += report->events[i].lost;
-	if (!report->has_header)
-		printf("# How it was recorded: --header\n#\n");
 	if (report->has[TOOL_REPORT_COMM])
 		put_filter("comm", report->filter.comms);
 	if (report->has[TOOL_REPORT_DSO])
@@ -514,15 +513,38 @@ static void leave_children(struct tool_report *report)
 	report->graph.print = TOOL_REPORT_NO_TREES;
 }
 
-void tool_report_print(struct tool_report *report)
+static void put_tables(struct tool_report *report)
 {
 	size_t at = 0, end;
 
+	for (uint32_t i = 0; i < report->event_count; i++) {
+		if (report->events[i].leader != i)
+			continue;
+		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
+			;
+		if (report->is_json)
+			tool_report_json_table(report, i, report->rows + at, end - at);
+		else if (report->keeps_empty || !is_empty(report, i))
+			put_table(report, i, report->rows + at, end - at);
+		at = end;
+	}
+}
+
+void tool_report_print(struct tool_report *report)
+{
 	if (report->callers)
 		tool_report_callers_sum(report);
 	if (report->is_self && !tool_report_has_chains(report))
 		leave_children(report);
 	tool_report_sort(report);
+	if (report->is_json) {
+		tool_report_json_begin(report);
+		put_tables(report);
+		tool_report_json_end(report);
+		return;
+	}
+	if (!report->is_quiet)
+		tool_report_facts_print(report);
 	if (has_nothing(report) && !report->keeps_empty) {
 		printf("# no samples\n");
 		put_foot(report);
@@ -530,15 +552,7 @@ void tool_report_print(struct tool_report *report)
 	}
 	if (!report->is_quiet)
 		put_head(report);
-	for (uint32_t i = 0; i < report->event_count; i++) {
-		if (report->events[i].leader != i)
-			continue;
-		for (end = at; end < report->nr && report->rows[end]->event == i; end++)
-			;
-		if (report->keeps_empty || !is_empty(report, i))
-			put_table(report, i, report->rows + at, end - at);
-		at = end;
-	}
+	put_tables(report);
 	if (!report->is_quiet)
 		put_foot(report);
 }

@@ -417,6 +417,24 @@ static void add_to_cell(struct tool_report_cell *cell, const struct perfring_sam
 		cell->mode[place - 1] = plus(cell->mode[place - 1], weight);
 }
 
+static void take_stack(struct tool_report *report, const struct perfring_sample *sample)
+{
+	report->stack = tool_report_callers_stack(report, sample);
+	report->has_stack = true;
+	report->stacks++;
+	report->truncated += tool_symbols_is_truncated(report->symbols);
+}
+
+static void take_time(struct tool_report *report, uint64_t time)
+{
+	if (!time)
+		return;
+	if (!report->last || time < report->first)
+		report->first = time;
+	if (time > report->last)
+		report->last = time;
+}
+
 static void take_sample(struct tool_report *report, const struct perfring_format *format,
 			const struct perfring_sample *sample)
 {
@@ -440,8 +458,7 @@ static void take_sample(struct tool_report *report, const struct perfring_format
 	if (!report->callers)
 		return;
 	if (!report->has_stack)
-		report->stack = tool_report_callers_stack(report, sample);
-	report->has_stack = true;
+		take_stack(report, sample);
 	tool_report_callers_add(report, recent->row, format->index - event->leader, report->stack, weight);
 }
 
@@ -494,6 +511,8 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 				tool_report_callers_change(report);
 		}
 		report->has_stack = false;
+		if (counts && sample.present & PERFRING_SAMPLE_TIME)
+			take_time(report, sample.time);
 		perfring_split_begin(report->input.split, item->format, &sample);
 		while (tool_input_event(&report->input, &format))
 			if (counts)
@@ -587,7 +606,8 @@ static int compare_column(const struct tool_report *report, const struct tool_re
 		return compare_signed((int64_t)one->ip, (int64_t)other->ip);
 	case TOOL_REPORT_CHILDREN: /* as perf: of equal ones, where trees are drawn, a caller is before what it calls */
 		order = compare_cells(report, one, other, column);
-		return order || report->graph.print == TOOL_REPORT_NO_TREES ? order : compare_numbers(other->depth, one->depth);
+		return order || report->graph.print == TOOL_REPORT_NO_TREES ? order
+									    : compare_numbers(other->depth, one->depth);
 	default:
 		return compare_cells(report, one, other, column);
 	}

@@ -9,6 +9,7 @@
  * Branches below the threshold are not drawn; how many there are is said. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "json.h"
 #include "report.h"
 
 enum {
@@ -81,6 +82,14 @@ static const struct tool_tree_node *only_branch(const struct drawing *drawing, c
 	const struct tool_tree_node *first = &drawing->tree->nodes[node->first];
 
 	return node->first && first->weight == node->weight ? first : NULL;
+}
+
+static void put_json_text(const char *text)
+{
+	if (text)
+		tool_json_text(stdout, text);
+	else
+		fputs("null", stdout);
 }
 
 static bool has_space(struct drawing *drawing)
@@ -182,18 +191,61 @@ static void put_rest(const struct drawing *drawing)
 		       TOOL_TREE_DEPTH_MAX);
 }
 
-void tool_report_tree_print(struct tool_report *report, const struct tool_report_row *row)
+/* Makes the tree of a row that is not below the threshold. */
+static bool begin(struct drawing *drawing, struct tool_report *report, const struct tool_report_row *row,
+		  struct tool_tree *tree)
 {
-	struct drawing drawing = {.report = report, .total = (double)report->events[row->event].weight};
-	bool is_folded = report->graph.print == TOOL_REPORT_FOLDED;
-	struct tool_tree tree = {.nodes = NULL};
 	uint64_t weight = report->cumulates ? row->cells[0].children : row->cells[0].weight;
 
-	if (!row->links || 100.0 * (double)weight < report->graph.threshold * drawing.total)
-		return;
-	if (tool_report_callers_tree(report, row, &tree)) {
-		drawing.tree = &tree;
-		memset(drawing.prefix, ' ', INDENT);
+	*drawing = (struct drawing){.report = report, .tree = tree, .total = (double)report->events[row->event].weight};
+	memset(drawing->prefix, ' ', INDENT);
+	return row->links && 100.0 * (double)weight >= report->graph.threshold * drawing->total &&
+	       tool_report_callers_tree(report, row, tree);
+}
+
+/* Recursion: at most TOOL_TREE_DEPTH_MAX calls. */
+static void list(struct drawing *drawing, const struct tool_tree_node *node)
+{
+	const struct tool_tree_node *nodes = drawing->tree->nodes;
+	uint64_t limit = drawing->report->graph.limit, shown = 0;
+	struct tool_report_frame frame;
+
+	for (uint32_t at = node->first; at; at = nodes[at].next) {
+		if (!is_drawn(drawing, &nodes[at]) || (limit && shown == limit) ||
+		    drawing->lines == TOOL_REPORT_LINES_MAX)
+			break;
+		shown++;
+		tool_report_callers_frame(drawing->report, nodes[at].frame, &frame);
+		printf("%s{\"depth\":%" PRIu32 ",\"share\":%.6f,\"samples\":%" PRIu64 ",\"weight\":\"%" PRIu64
+		       "\",\"self\":\"%" PRIu64 "\",\"address\":\"%#" PRIx64 "\",\"inlined\":%s,\"function\":",
+		       drawing->lines++ ? "," : "", nodes[at].depth - 1,
+		       share_of(drawing, &nodes[at], nodes[at].weight), nodes[at].samples, nodes[at].weight,
+		       nodes[at].self, frame.address, frame.is_inlined ? "true" : "false");
+		put_json_text(frame.name);
+		printf(",\"object\":");
+		put_json_text(frame.object);
+		putchar('}');
+		list(drawing, &nodes[at]);
+	}
+}
+
+void tool_report_tree_json(struct tool_report *report, const struct tool_report_row *row)
+{
+	struct tool_tree tree = {.nodes = NULL};
+	struct drawing drawing;
+
+	if (begin(&drawing, report, row, &tree))
+		list(&drawing, &tree.nodes[TOOL_TREE_ROOT]);
+	tool_tree_close(&tree);
+}
+
+void tool_report_tree_print(struct tool_report *report, const struct tool_report_row *row)
+{
+	bool is_folded = report->graph.print == TOOL_REPORT_FOLDED;
+	struct tool_tree tree = {.nodes = NULL};
+	struct drawing drawing;
+
+	if (begin(&drawing, report, row, &tree)) {
 		if (is_folded)
 			fold(&drawing);
 		else
