@@ -29,6 +29,7 @@ enum {
 	NO_CHILDREN,
 	NO_INLINE,
 	JSON,
+	DIFF,
 	STDIO_COLOR,
 	FULL_SOURCE_PATH,
 	LOOKS,     /* taken, and nothing else */
@@ -39,7 +40,8 @@ enum {
 struct request {
 	bool header, header_only, lists;
 	bool stats;
-	bool raw; /* -D */
+	bool raw;        /* -D */
+	const char *old; /* --diff; NULL: no other recording */
 };
 
 /* "5,0,20": columns; 0 as wide as it must be. */
@@ -208,6 +210,10 @@ static int read_options(struct tool_report *report, struct request *request, str
 		case NO_CHILDREN:
 			report->wants_children = found == CHILDREN;
 			break;
+		case DIFF:
+			request->old = value;
+			good = *value;
+			break;
 		case JSON:
 			report->is_json = true;
 			break;
@@ -290,10 +296,10 @@ static int count(struct tool_report *report, bool is_raw)
 	return tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
 }
 
-static int run(struct tool_report *report)
+/* Reads all samples. */
+static void take_all(struct tool_report *report)
 {
 	struct perfring_item item;
-	int status;
 
 	report->machine = tool_machine_open();
 	report->symbols = tool_symbols_open(report->input.data, report->machine, &report->symbols_options);
@@ -301,19 +307,40 @@ static int run(struct tool_report *report)
 	tool_report_begin(report);
 	while (tool_input_next(&report->input, &item))
 		tool_report_take(report, &item);
-	tool_report_print(report);
-	status = tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
+}
+
+static void close_all(struct tool_report *report)
+{
 	tool_report_end(report);
 	tool_tracepoints_close(report->tracepoints);
 	tool_symbols_close(report->symbols);
 	tool_machine_close(report->machine);
+}
+
+static int run(struct tool_report *report)
+{
+	int status;
+
+	take_all(report);
+	tool_report_print(report);
+	status = tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
+	close_all(report);
 	return status;
+}
+
+/* Prepares for the samples of the open file.  Returns an exit status, after a complaint when it is not TOOL_DONE. */
+static int prepare(struct tool_report *report)
+{
+	if (!tool_filter_open(&report->filter, "report", report->input.data))
+		return TOOL_FAILED;
+	return tool_report_choose(report) ? TOOL_DONE : TOOL_MISUSED;
 }
 
 static int read_file(struct tool_report *report, const struct request *request)
 {
 	struct tool_groups groups;
 	struct tool_group group;
+	int status;
 
 	if (report->is_json && (request->header || request->stats || request->raw)) {
 		tool_complain("report: --json is of rows: not with --header, --stats or -D");
@@ -331,42 +358,80 @@ static int read_file(struct tool_report *report, const struct request *request)
 			      report->input.path);
 		return TOOL_MISUSED;
 	}
-	if (!tool_filter_open(&report->filter, "report", report->input.data))
-		return TOOL_FAILED;
-	if (!tool_report_choose(report))
+	status = prepare(report);
+	return status ? status : run(report);
+}
+
+/* Reads the recording that is compared with.  Returns an exit status, after a complaint when it is not TOOL_DONE: then there is none. */
+static int open_old(struct tool_report *report, struct tool_report *old, const char *path)
+{
+	int status;
+
+	if (report->graph.is_asked && report->graph.print != TOOL_REPORT_NO_TREES) {
+		tool_complain("report: --diff has no call trees: perfring flame --diff shows callers");
 		return TOOL_MISUSED;
-	if (!report->parent_pattern && (report->has[TOOL_REPORT_PARENT] || report->hides_parentless) &&
-	    regcomp(&report->parents, TOOL_REPORT_PARENTS, REG_EXTENDED | REG_NOSUB))
-		tool_out_of_memory();
-	return run(report);
+	}
+	report->groups = TOOL_REPORT_NO_GROUPS;
+	report->wants_children = false;
+	report->graph.print = TOOL_REPORT_NO_TREES;
+	report->old = old;
+	*old = *report;
+	status = tool_input_open_path(&old->input, path);
+	if (status)
+		return status;
+	old->input.tells_aux = true;
+	status = prepare(old);
+	if (status)
+		tool_input_close(&old->input);
+	else
+		take_all(old);
+	return status;
+}
+
+static int close_old(struct tool_report *old)
+{
+	int status = tool_input_end(&old->input);
+
+	close_all(old);
+	tool_input_close(&old->input);
+	return status;
 }
 
 static int report_command(int argc, char **argv)
 {
-	static struct tool_report report = {.limit = UINT64_MAX,
-					    .capacity = 256,
-					    .quantum = 100 * NS_PER_MS,
-					    .max_stack = UINT64_MAX,
-					    .wants_children = true,
-					    .graph.threshold = TOOL_REPORT_THRESHOLD};
+	static struct tool_report old, report = {.limit = UINT64_MAX,
+						 .capacity = 256,
+						 .quantum = 100 * NS_PER_MS,
+						 .max_stack = UINT64_MAX,
+						 .wants_children = true,
+						 .graph.threshold = TOOL_REPORT_THRESHOLD};
 	struct tool_options options = {.command = &tool_report};
 	struct request request = {.header = false};
-	int status = read_options(&report, &request, &options, argc, argv);
+	int status = read_options(&report, &request, &options, argc, argv), end = TOOL_DONE;
 
 	if (status >= 0)
 		return status;
-	status = tool_input_open(&report.input, &options, argc, argv);
-	if (status)
+	if (!report.parent_pattern && regcomp(&report.parents, TOOL_REPORT_PARENTS, REG_EXTENDED | REG_NOSUB))
+		tool_out_of_memory();
+	status = request.old ? open_old(&report, &old, request.old) : TOOL_DONE;
+	if (status) {
+		regfree(&report.parents);
 		return status;
-	report.input.tells_aux = true;
-	if (report.is_json && !report.graph.is_asked)
-		report.graph.print = TOOL_REPORT_NO_TREES;
-	report.has_header = request.header;
-	status = read_file(&report, &request);
+	}
+	status = tool_input_open(&report.input, &options, argc, argv);
+	if (!status) {
+		report.input.tells_aux = true;
+		if (report.is_json && !report.graph.is_asked)
+			report.graph.print = TOOL_REPORT_NO_TREES;
+		report.has_header = request.header;
+		status = read_file(&report, &request);
+		tool_input_close(&report.input);
+	}
+	if (request.old)
+		end = close_old(&old);
 	regfree(&report.parents);
-	tool_input_close(&report.input);
 	tool_out_close();
-	return status;
+	return status ? status : end;
 }
 
 #define LINES "the text of sources is not shown: perf annotate has it"
@@ -440,6 +505,9 @@ static const struct tool_option ROWS[] = {
 	{STATS, "stats", .help = "only how many records there are, by kind and by event"},
 	{'D', "dump-raw-trace", .help = "only every record, as bytes and in perf's dump, and how many there are"},
 	{'q', "quiet", .help = "rows alone"},
+	{DIFF, "diff", .value = "OLD", .takes = "a perf.data file's name",
+	 .help = "what functions have themselves, beside their shares in the recording OLD; the largest change first, new and vanished "
+		 "ones are named so (rows: --sort, default dso,symbol)"},
 	{JSON, "json", .help = "a JSON object (docs/formats.md); call trees are in it with -g"},
 	{.heading = "as perf spells them"},
 	{LOOKS, "stdio", .help = "taken: it is what is printed"},

@@ -21,6 +21,8 @@
 	COLUMN(GUEST_US, "overhead_guest_us", "guest usr", 9) \
 	COLUMN(SAMPLES, "sample", "Samples", 12) \
 	COLUMN(PERIOD, "period", "Period", 12) \
+	COLUMN(OLD, "old", "Old", 8) \
+	COLUMN(CHANGE, "change", "Change", 8) \
 	COLUMN(PID, "pid", "    Pid:Command", 15) \
 	COLUMN(TID, "tid", "    Pid:Command", 15) \
 	COLUMN(COMM, "comm", "Command", 7) \
@@ -75,6 +77,7 @@ struct tool_report_cell {
 	uint64_t samples;
 	uint64_t weight;
 	uint64_t children; /* the weight of samples in whose stack it is */
+	uint64_t old;      /* the weight in the recording that this one is compared with */
 	uint64_t mode[4];  /* of them, what was of the kernel, of user space, of a guest's kernel, of its user space */
 };
 
@@ -124,6 +127,7 @@ struct tool_report_event {
 	uint64_t samples;         /* of what the percentages are */
 	uint64_t weight;
 	uint64_t lost;
+	uint64_t old_weight; /* of the recording that this one is compared with */
 };
 
 static inline double tool_report_percent(const struct tool_report_event *event, uint64_t weight)
@@ -256,6 +260,7 @@ struct tool_report {
 	bool is_self;        /* the column overhead is called Self */
 	bool no_inline;
 	struct tool_report_callers *callers; /* NULL: no stacks are looked at */
+	struct tool_report *old;             /* compared with; NULL: nothing */
 	bool has_stack;                      /* of the sample */
 	uint32_t stack;
 
@@ -380,6 +385,27 @@ void tool_report_callers_missing(const struct tool_report *report, struct tool_r
 /* Prints the tree of a row; as objects of JSON, one for each branch, callers before what they call. */
 void tool_report_tree_json(struct tool_report *report, const struct tool_report_row *row);
 void tool_report_tree_print(struct tool_report *report, const struct tool_report_row *row);
+
+/* ---- report_diff.c ---- */
+
+static inline double tool_report_old_percent(const struct tool_report_event *event, const struct tool_report_cell *cell)
+{
+	return event->old_weight ? 100.0 * (double)cell->old / (double)event->old_weight : 0.0;
+}
+
+/* Puts what the old report has beside the rows, and rows for what it has alone. */
+void tool_report_diff(struct tool_report *report);
+
+/* Percentage points, since the old report. */
+double tool_report_change(const struct tool_report_event *event, const struct tool_report_cell *cell);
+
+enum tool_report_state {
+	TOOL_REPORT_BOTH,
+	TOOL_REPORT_NEW,
+	TOOL_REPORT_VANISHED,
+};
+
+enum tool_report_state tool_report_state(const struct tool_report_cell *cell);
 
 /* ---- report_facts.c ---- */
 

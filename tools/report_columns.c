@@ -36,7 +36,10 @@ const char *tool_report_column_name(enum tool_report_column column)
 
 const char *tool_report_column_title(const struct tool_report *report, enum tool_report_column column)
 {
-	return column == TOOL_REPORT_OVERHEAD && report->is_self ? "Self" : COLUMNS[column].title;
+	return column != TOOL_REPORT_OVERHEAD ? COLUMNS[column].title
+	       : report->old                  ? "New"
+	       : report->is_self              ? "Self"
+					      : COLUMNS[column].title;
 }
 
 int tool_report_column_width(enum tool_report_column column)
@@ -128,7 +131,7 @@ static const char *default_keys(const struct tool_report *report)
 	for (i = 0; (attr = perfring_file_attr(report->input.data, i)); i++)
 		if (attr->type != PERFRING_TYPE_TRACEPOINT)
 			break;
-	return i && !attr && tool_tracepoints_are_known() ? "trace" : "comm,dso,symbol";
+	return i && !attr && tool_tracepoints_are_known() ? "trace" : report->old ? "dso,symbol" : "comm,dso,symbol";
 }
 
 bool tool_report_has_chains(const struct tool_report *report)
@@ -251,7 +254,11 @@ bool tool_report_choose(struct tool_report *report)
 	if (!replaces) {
 		if (report->cumulates)
 			add(shown, TOOL_REPORT_CHILDREN);
+		if (report->old)
+			add(shown, TOOL_REPORT_OLD);
 		add(shown, TOOL_REPORT_OVERHEAD);
+		if (report->old)
+			add(shown, TOOL_REPORT_CHANGE);
 		if (report->shows_modes) {
 			add(shown, TOOL_REPORT_SYS);
 			add(shown, TOOL_REPORT_US);
@@ -266,6 +273,8 @@ bool tool_report_choose(struct tool_report *report)
 	if (replaces && !sort) {
 		report->sorted = *shown;
 	} else {
+		if (report->old && !has(&keys, TOOL_REPORT_CHANGE))
+			add(&report->sorted, TOOL_REPORT_CHANGE);
 		if (report->cumulates && !has(&keys, TOOL_REPORT_CHILDREN))
 			add(&report->sorted, TOOL_REPORT_CHILDREN);
 		if (!replaces && !has(&keys, TOOL_REPORT_OVERHEAD))
@@ -279,6 +288,10 @@ bool tool_report_choose(struct tool_report *report)
 	}
 	for (size_t i = 0; i < shown->nr; i++)
 		report->has[shown->columns[i]] = true;
+	if (!report->old && (report->has[TOOL_REPORT_OLD] || report->has[TOOL_REPORT_CHANGE])) {
+		tool_complain("report: columns 'old' and 'change' are of --diff OLD");
+		return false;
+	}
 	report->cumulates = report->cumulates || report->has[TOOL_REPORT_CHILDREN];
 	if (report->graph.order == TOOL_REPORT_DEFAULT_ORDER)
 		report->graph.order = report->cumulates ? TOOL_REPORT_CALLER : TOOL_REPORT_CALLEE;

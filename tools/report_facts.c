@@ -66,5 +66,13 @@ void tool_report_facts_print(const struct tool_report *report)
 	if (report->stacks)
 		printf("; %.2f%% of the stacks do not reach their thread's start",
 		       percent(report->truncated, report->stacks));
-	printf("\n#\n");
+	putchar('\n');
+	if (report->old) {
+		tool_report_facts_read(report->old, &facts);
+		printf("# Compared with: ");
+		tool_print(stdout, report->old->input.path, 0, false);
+		printf("; %.3f s; %" PRIu64 " samples; lost: %" PRIu64 " samples, %" PRIu64 " records\n", facts.seconds,
+		       facts.samples, facts.lost, report->old->lost_records);
+	}
+	printf("#\n");
 }

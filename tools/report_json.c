@@ -17,8 +17,13 @@ static void put_text(const char *name, const char *text)
 static void put_cell(const struct tool_report *report, const struct tool_report_event *event,
 		     const struct tool_report_cell *cell)
 {
+	static const char *const states[] = {"both", "new", "vanished"};
+
 	if (report->cumulates)
 		printf("\"children\":%.6f,", tool_report_percent(event, cell->children));
+	if (report->old)
+		printf("\"old\":%.6f,\"change\":%.6f,\"state\":\"%s\",", tool_report_old_percent(event, cell),
+		       tool_report_change(event, cell), states[tool_report_state(cell)]);
 	printf("\"self\":%.6f,\"samples\":%" PRIu64 ",\"weight\":\"%" PRIu64 "\"",
 	       tool_report_percent(event, cell->weight), cell->samples, cell->weight);
 }
@@ -167,6 +172,10 @@ void tool_report_json_begin(const struct tool_report *report)
 	put_text("file", report->input.path);
 	put_text("command", *facts.command ? facts.command : NULL);
 	put_text("host", facts.host);
+	if (report->old) {
+		printf("},\n\"old\":{\"lost_records\":%" PRIu64, report->old->lost_records);
+		put_text("file", report->old->input.path);
+	}
 	printf("},\n\"counts\":{\"samples\":%" PRIu64 ",\"events\":%" PRIu32 ",\"lost_samples\":%" PRIu64
 	       ",\"lost_records\":%" PRIu64 ",\"throttled\":%" PRIu64 ",\"unread\":%" PRIu64 ",\"nameless\":%" PRIu64
 	       ",\"stacks\":%" PRIu64 ",\"truncated\":%" PRIu64 "},\n\"nameless\":[",

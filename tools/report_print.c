@@ -130,8 +130,23 @@ static void put_blanks(int nr)
 		printf("%*s", nr, "");
 }
 
-static int put_sum(const struct table *table, const struct tool_report_cell *cell,
-		   const struct tool_report_event *event, enum tool_report_column column, int width)
+/* What is compared: a share that is not there has a word in its place.  Returns the columns used; 0: it is another sum. */
+static int put_compared(const struct tool_report_event *event, const struct tool_report_cell *cell,
+			enum tool_report_column column, int width)
+{
+	enum tool_report_state state = tool_report_state(cell);
+
+	if (column == TOOL_REPORT_CHANGE)
+		return printf(" %+*.2f%%", width > 2 ? width - 2 : 0, tool_report_change(event, cell));
+	if (column == TOOL_REPORT_OLD && state == TOOL_REPORT_NEW)
+		return printf("%*s", width, "new");
+	if (column == TOOL_REPORT_OLD)
+		return printf(" %*.2f%%", width > 2 ? width - 2 : 0, tool_report_old_percent(event, cell));
+	return column == TOOL_REPORT_OVERHEAD && state == TOOL_REPORT_VANISHED ? printf("%*s", width, "vanished") : 0;
+}
+
+static int put_plain_sum(const struct table *table, const struct tool_report_cell *cell,
+			 const struct tool_report_event *event, enum tool_report_column column, int width)
 {
 	bool is_number = column == TOOL_REPORT_SAMPLES || column == TOOL_REPORT_PERIOD;
 	uint64_t number = column == TOOL_REPORT_SAMPLES                 ? cell->samples
@@ -144,6 +159,16 @@ static int put_sum(const struct table *table, const struct tool_report_cell *cel
 	if (is_number)
 		return printf(" %*" PRIu64, width > 1 ? width - 1 : 0, number);
 	return printf(" %*.2f%%", width > 2 ? width - 2 : 0, tool_report_percent(event, number));
+}
+
+static int put_sum(const struct table *table, const struct tool_report_cell *cell,
+		   const struct tool_report_event *event, enum tool_report_column column, int width)
+{
+	int used = 0;
+
+	if (table->report->old)
+		used = put_compared(event, cell, column, table->report->separator ? 0 : width);
+	return used ? used : put_plain_sum(table, cell, event, column, width);
 }
 
 static int put_symbol(const struct tool_report *report, const struct tool_report_row *row, int width)
@@ -358,6 +383,8 @@ static void put_event(const struct tool_report *report, uint32_t leader)
 		putchar(')');
 	}
 	printf("\n# Event count (approx.): %" PRIu64 "\n", weight);
+	if (report->old && !events->old_weight)
+		printf("# The old recording has no samples of it: all is new\n");
 }
 
 /* The lines beyond the limits, so that none is left out in silence.  perf says nothing of those of --percent-limit. */
@@ -376,9 +403,11 @@ static void put_more(const struct table *table, size_t from)
 bool tool_report_is_above(const struct tool_report *report, const struct tool_report_row *row)
 {
 	const struct tool_report_cell *cell = &row->cells[0];
+	const struct tool_report_event *event = &report->events[row->event];
 
-	return tool_report_percent(&report->events[row->event], report->cumulates ? cell->children : cell->weight) >=
-	       report->percent_limit;
+	if (report->old && tool_report_old_percent(event, cell) >= report->percent_limit)
+		return true;
+	return tool_report_percent(event, report->cumulates ? cell->children : cell->weight) >= report->percent_limit;
 }
 
 static void put_table(struct tool_report *report, uint32_t leader, struct tool_report_row *const *rows, size_t nr)
@@ -536,6 +565,8 @@ void tool_report_print(struct tool_report *report)
 		tool_report_callers_sum(report);
 	if (report->is_self && !tool_report_has_chains(report))
 		leave_children(report);
+	if (report->old)
+		tool_report_diff(report);
 	tool_report_sort(report);
 	if (report->is_json) {
 		tool_report_json_begin(report);

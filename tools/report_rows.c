@@ -533,6 +533,8 @@ static int compare_cell(const struct tool_report_cell *a, const struct tool_repo
 		return compare_numbers(b->samples, a->samples);
 	if (column == TOOL_REPORT_CHILDREN)
 		return compare_numbers(b->children, a->children);
+	if (column == TOOL_REPORT_OLD)
+		return compare_numbers(b->old, a->old);
 	if (column == TOOL_REPORT_OVERHEAD || column == TOOL_REPORT_PERIOD)
 		return compare_numbers(b->weight, a->weight);
 	return compare_numbers(b->mode[column - TOOL_REPORT_SYS], a->mode[column - TOOL_REPORT_SYS]);
@@ -553,6 +555,17 @@ static int compare_cells(const struct tool_report *report, const struct tool_rep
 	for (uint32_t i = 1; !order && i < members; i++)
 		order = compare_cell(&one->cells[i], &other->cells[i], column);
 	return order;
+}
+
+/* The largest first, in either direction. */
+static int compare_changes(const struct tool_report_event *event, const struct tool_report_cell *one,
+			   const struct tool_report_cell *other)
+{
+	double its = tool_report_change(event, one), others = tool_report_change(event, other);
+
+	its = its < 0 ? -its : its;
+	others = others < 0 ? -others : others;
+	return its < others ? 1 : its > others ? -1 : 0;
 }
 
 static int compare_column(const struct tool_report *report, const struct tool_report_row *one,
@@ -604,6 +617,8 @@ static int compare_column(const struct tool_report *report, const struct tool_re
 		return compare_numbers(one->page_size, other->page_size);
 	case TOOL_REPORT_ADDR: /* as signed numbers, as perf: the kernel's are below those of user space */
 		return compare_signed((int64_t)one->ip, (int64_t)other->ip);
+	case TOOL_REPORT_CHANGE:
+		return compare_changes(&report->events[one->event], &one->cells[0], &other->cells[0]);
 	case TOOL_REPORT_CHILDREN: /* as perf: of equal ones, where trees are drawn, a caller is before what it calls */
 		order = compare_cells(report, one, other, column);
 		return order || report->graph.print == TOOL_REPORT_NO_TREES ? order
