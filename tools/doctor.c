@@ -24,6 +24,7 @@
 #include "json.h"
 #include "options.h"
 #include "soft_source.h"
+#include "terminal.h"
 #include "tools.h"
 
 enum {
@@ -903,9 +904,8 @@ static const char *const MARKS[] = {"ok", "no", "!"};
 
 static void tell(const struct doctor *doctor, bool can_record)
 {
-	static const char *const COLOURS[] = {"\033[32m", "\033[31m", "\033[33m"};
-	const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
-	bool is_coloured = isatty(STDOUT_FILENO) && !(off && *off) && terminal && strcmp(terminal, "dumb");
+	static const char *const COLOURS[] = {TOOL_TERMINAL_GREEN, TOOL_TERMINAL_RED, TOOL_TERMINAL_YELLOW};
+	bool is_coloured = tool_terminal_has_colours();
 	const char *group = NULL;
 
 	for (size_t i = 0; i < doctor->count; i++) {
@@ -915,7 +915,7 @@ static void tell(const struct doctor *doctor, bool can_record)
 			printf("%s%s\n", i ? "\n" : "", one->group);
 		group = one->group;
 		printf("  %s%-2s%s  ", is_coloured ? COLOURS[one->mark] : "", MARKS[one->mark],
-		       is_coloured ? "\033[0m" : "");
+		       is_coloured ? TOOL_TERMINAL_PLAIN : "");
 		printf("%-*s ", WIDTH, one->name);
 		tool_print(stdout, one->text, 0, false);
 		if (one->mend) {

@@ -2,18 +2,15 @@
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 #include <perfring/feature.h>
 #include <perfring/record.h>
 #include "chains.h"
 #include "machine.h"
 #include "options.h"
 #include "profile_input.h"
+#include "progress.h"
 
 enum {
-	KEEP = 16384,          /* records between looks at the clock */
 	THREADS = 256,         /* remembered, by the end of their tid */
 	WAITING_MAX = 1 << 20, /* threads that are off their CPUs; switches of more stay events of their own */
 };
@@ -50,10 +47,6 @@ struct reader {
 	uint64_t last;      /* time of the last sample or switch */
 	uint32_t looked_at; /* events of the file */
 	bool has_switches;
-	uint64_t records;
-	time_t shown;
-	bool is_watched;
-	uint64_t size; /* of the file; 0: unknown */
 };
 
 static uint32_t must(int64_t index)
@@ -407,24 +400,6 @@ static void take(struct reader *reader, const struct perfring_item *item)
 
 /* ---- all of it ---- */
 
-/* On a terminal, on one line, for work that takes seconds. */
-static void show_progress(struct reader *reader, const char *command)
-{
-	time_t now;
-
-	if (++reader->records % KEEP || !reader->is_watched)
-		return;
-	now = time(NULL);
-	if (now == reader->shown)
-		return;
-	reader->shown = now;
-	fprintf(stderr, "\rperfring: %s: %" PRIu64 " records", command, reader->records);
-	if (reader->size && !perfring_file_part(reader->to->input.data))
-		fprintf(stderr, ", %.0f%%",
-			100.0 * (double)perfring_file_position(reader->to->input.data) / (double)reader->size);
-	fputs("\033[K", stderr);
-}
-
 /* The time of day at time 0 of the events' clock, in ns since 1970; 0: the file does not say. */
 static uint64_t find_epoch(const struct perfring_file *data)
 {
@@ -462,12 +437,9 @@ static void open_profile(struct tool_profile_input *input)
 static void open_reader(struct tool_profile_input *input)
 {
 	struct reader *reader = tool_allocate(NULL, 1, sizeof(*reader));
-	struct stat file;
 
-	*reader = (struct reader){.to = input, .options = &input->options, .names = 1, .is_watched = isatty(STDERR_FILENO)};
+	*reader = (struct reader){.to = input, .options = &input->options, .names = 1};
 	input->reader = reader;
-	if (!stat(input->input.path, &file) && S_ISREG(file.st_mode))
-		reader->size = (uint64_t)file.st_size;
 	open_profile(input);
 	reader->machine = tool_machine_open();
 	reader->symbols = tool_symbols_open(input->input.data, reader->machine, &input->options.symbols);
@@ -550,14 +522,15 @@ int tool_profile_read(struct tool_profile_input *input, const char *command, con
 {
 	int status = tool_profile_open(input, command, options, argc, argv);
 	struct reader *reader = input->reader;
+	struct tool_progress progress;
 
 	if (status)
 		return status;
+	tool_progress_begin(&progress, command, &input->input, 0);
 	while (tool_profile_next(input))
-		show_progress(reader, command);
+		tool_progress_show(&progress, &input->input);
 	end_all_waiting(reader);
-	if (reader->is_watched && reader->records >= KEEP)
-		fputs("\r\033[K", stderr);
+	tool_progress_end(&progress);
 	close_reader(input);
 	return TOOL_DONE;
 }

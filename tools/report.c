@@ -3,9 +3,14 @@
 #include "event_groups.h"
 #include "options.h"
 #include "out.h"
+#include "progress.h"
 #include "raw_dump.h"
 #include "record_counts.h"
 #include "report.h"
+
+enum {
+	WATCHED = 64 << 20, /* bytes of a file whose progress is shown */
+};
 
 enum {
 	LIMIT = TOOL_OPTION_LONG,
@@ -30,6 +35,7 @@ enum {
 	NO_INLINE,
 	JSON,
 	DIFF,
+	NO_PAGER,
 	STDIO_COLOR,
 	FULL_SOURCE_PATH,
 	LOOKS,     /* taken, and nothing else */
@@ -210,6 +216,9 @@ static int read_options(struct tool_report *report, struct request *request, str
 		case NO_CHILDREN:
 			report->wants_children = found == CHILDREN;
 			break;
+		case NO_PAGER:
+			report->no_pager = true;
+			break;
 		case DIFF:
 			request->old = value;
 			good = *value;
@@ -233,7 +242,9 @@ static int read_options(struct tool_report *report, struct request *request, str
 			report->max_stack = options->number;
 			break;
 		case STDIO_COLOR:
-			good = !strcmp(value, "always") || !strcmp(value, "never") || !strcmp(value, "auto");
+			report->has_colours =
+				!strcmp(value, "always") || (!strcmp(value, "auto") && tool_terminal_has_colours());
+			good = report->has_colours || !strcmp(value, "never") || !strcmp(value, "auto");
 			break;
 		case 'f':
 			report->symbols_options.is_forced = true;
@@ -299,14 +310,19 @@ static int count(struct tool_report *report, bool is_raw)
 /* Reads all samples. */
 static void take_all(struct tool_report *report)
 {
+	struct tool_progress progress;
 	struct perfring_item item;
 
 	report->machine = tool_machine_open();
 	report->symbols = tool_symbols_open(report->input.data, report->machine, &report->symbols_options);
 	report->tracepoints = tool_tracepoints_open(report->input.data, report->symbols);
 	tool_report_begin(report);
-	while (tool_input_next(&report->input, &item))
+	tool_progress_begin(&progress, "report", &report->input, WATCHED);
+	while (tool_input_next(&report->input, &item)) {
 		tool_report_take(report, &item);
+		tool_progress_show(&progress, &report->input);
+	}
+	tool_progress_end(&progress);
 }
 
 static void close_all(struct tool_report *report)
@@ -317,13 +333,21 @@ static void close_all(struct tool_report *report)
 	tool_machine_close(report->machine);
 }
 
+static void open_pager(struct tool_report *report)
+{
+	if (!report->no_pager)
+		tool_pager_open(&report->pager);
+}
+
 static int run(struct tool_report *report)
 {
 	int status;
 
 	take_all(report);
+	open_pager(report);
 	tool_report_print(report);
-	status = tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
+	/* who leaves a pager early has seen enough */
+	status = tool_flush() || report->pager.pid ? tool_input_end(&report->input) : TOOL_FAILED;
 	close_all(report);
 	return status;
 }
@@ -346,10 +370,12 @@ static int read_file(struct tool_report *report, const struct request *request)
 		tool_complain("report: --json is of rows: not with --header, --stats or -D");
 		return TOOL_MISUSED;
 	}
+	if (request->header)
+		open_pager(report);
 	if (request->header && !tool_header_print(report->input.data, report->input.path, request->lists))
 		report->input.faults++;
 	if (request->header_only)
-		return tool_flush() ? tool_input_end(&report->input) : TOOL_FAILED;
+		return tool_flush() || report->pager.pid ? tool_input_end(&report->input) : TOOL_FAILED;
 	if (request->stats || request->raw)
 		return count(report, request->raw);
 	tool_groups_open(&groups, report->input.data);
@@ -407,8 +433,10 @@ static int report_command(int argc, char **argv)
 						 .graph.threshold = TOOL_REPORT_THRESHOLD};
 	struct tool_options options = {.command = &tool_report};
 	struct request request = {.header = false};
-	int status = read_options(&report, &request, &options, argc, argv), end = TOOL_DONE;
+	int status, end = TOOL_DONE;
 
+	report.has_colours = tool_terminal_has_colours();
+	status = read_options(&report, &request, &options, argc, argv);
 	if (status >= 0)
 		return status;
 	if (!report.parent_pattern && regcomp(&report.parents, TOOL_REPORT_PARENTS, REG_EXTENDED | REG_NOSUB))
@@ -425,6 +453,7 @@ static int report_command(int argc, char **argv)
 			report.graph.print = TOOL_REPORT_NO_TREES;
 		report.has_header = request.header;
 		status = read_file(&report, &request);
+		tool_pager_close(&report.pager);
 		tool_input_close(&report.input);
 	}
 	if (request.old)
@@ -499,6 +528,10 @@ static const struct tool_option ROWS[] = {
 	{SKIP_EMPTY, "skip-empty", .help = "no tables of events without samples (default)"},
 	{NO_SKIP_EMPTY, "no-skip-empty", .help = "those too"},
 	{.heading = "other views"},
+	{STDIO_COLOR, "stdio-color", .value = "WHEN", .takes = "always, never or auto",
+	 .help = "shares in colours; auto (default): on a terminal, unless NO_COLOR is set"},
+	{NO_PAGER, "no-pager",
+	 .help = "on a terminal too, not through a pager: that of PERFRING_PAGER, else of PAGER, else less -R"},
 	{HEADER, "header", .help = "print the file's header first"},
 	{HEADER_ONLY, "header-only", .help = "print nothing else"},
 	{'I', "show-info", .help = "the header's long lists too"},
@@ -511,8 +544,6 @@ static const struct tool_option ROWS[] = {
 	{JSON, "json", .help = "a JSON object (docs/formats.md); call trees are in it with -g"},
 	{.heading = "as perf spells them"},
 	{LOOKS, "stdio", .help = "taken: it is what is printed"},
-	{STDIO_COLOR, "stdio-color", .value = "WHEN", .takes = "always, never or auto",
-	 .help = "taken: there are no colors"},
 	{LOOKS, "inline", .help = "taken: it is what is shown"},
 	{'f', "force", .help = "maps and dumps of code that belong to other users are read too"},
 	{PERF_ONLY, "hierarchy", .refused = "one table with --sort has the same rows"},

@@ -8,6 +8,7 @@
 #include "filter.h"
 #include "machine.h"
 #include "symbols.h"
+#include "terminal.h"
 #include "tools.h"
 #include "tracepoint.h"
 
@@ -251,6 +252,9 @@ struct tool_report {
 	bool keeps_empty;
 	bool has_header;
 	bool is_json;
+	bool has_colours;
+	struct tool_pager pager;
+	bool no_pager;
 	uint64_t tables; /* written as JSON */
 
 	/* callers */
@@ -437,6 +441,10 @@ void tool_report_json_table(struct tool_report *report, uint32_t leader, struct 
 void tool_report_json_end(const struct tool_report *report);
 
 /* ---- report_print.c ---- */
+
+/* The colour of a share, if there are colours: of 5 % and more, as perf; of 0.5 % and more; "" of less.  After it: PLAIN, or "". */
+const char *tool_report_colour(const struct tool_report *report, double percent);
+const char *tool_report_no_colour(const struct tool_report *report, double percent);
 
 /* Whether a row is not below --percent-limit. */
 bool tool_report_is_above(const struct tool_report *report, const struct tool_report_row *row);

@@ -130,18 +130,41 @@ static void put_blanks(int nr)
 		printf("%*s", nr, "");
 }
 
+const char *tool_report_colour(const struct tool_report *report, double percent)
+{
+	if (!report->has_colours || (percent < 0.5 && percent > -0.5))
+		return "";
+	return percent >= 5 || percent <= -5 ? TOOL_TERMINAL_RED : TOOL_TERMINAL_GREEN;
+}
+
+const char *tool_report_no_colour(const struct tool_report *report, double percent)
+{
+	return *tool_report_colour(report, percent) ? TOOL_TERMINAL_PLAIN : "";
+}
+
+/* Returns the columns used. */
+static int put_percent(const struct tool_report *report, double percent, int width, bool has_sign)
+{
+	int used;
+
+	fputs(tool_report_colour(report, percent), stdout);
+	used = printf(has_sign ? " %+*.2f%%" : " %*.2f%%", width > 2 ? width - 2 : 0, percent);
+	fputs(tool_report_no_colour(report, percent), stdout);
+	return used;
+}
+
 /* What is compared: a share that is not there has a word in its place.  Returns the columns used; 0: it is another sum. */
-static int put_compared(const struct tool_report_event *event, const struct tool_report_cell *cell,
-			enum tool_report_column column, int width)
+static int put_compared(const struct tool_report *report, const struct tool_report_event *event,
+			const struct tool_report_cell *cell, enum tool_report_column column, int width)
 {
 	enum tool_report_state state = tool_report_state(cell);
 
 	if (column == TOOL_REPORT_CHANGE)
-		return printf(" %+*.2f%%", width > 2 ? width - 2 : 0, tool_report_change(event, cell));
+		return put_percent(report, tool_report_change(event, cell), width, true);
 	if (column == TOOL_REPORT_OLD && state == TOOL_REPORT_NEW)
 		return printf("%*s", width, "new");
 	if (column == TOOL_REPORT_OLD)
-		return printf(" %*.2f%%", width > 2 ? width - 2 : 0, tool_report_old_percent(event, cell));
+		return put_percent(report, tool_report_old_percent(event, cell), width, false);
 	return column == TOOL_REPORT_OVERHEAD && state == TOOL_REPORT_VANISHED ? printf("%*s", width, "vanished") : 0;
 }
 
@@ -158,7 +181,7 @@ static int put_plain_sum(const struct table *table, const struct tool_report_cel
 		width = 0;
 	if (is_number)
 		return printf(" %*" PRIu64, width > 1 ? width - 1 : 0, number);
-	return printf(" %*.2f%%", width > 2 ? width - 2 : 0, tool_report_percent(event, number));
+	return put_percent(table->report, tool_report_percent(event, number), width, false);
 }
 
 static int put_sum(const struct table *table, const struct tool_report_cell *cell,
@@ -167,7 +190,7 @@ static int put_sum(const struct table *table, const struct tool_report_cell *cel
 	int used = 0;
 
 	if (table->report->old)
-		used = put_compared(event, cell, column, table->report->separator ? 0 : width);
+		used = put_compared(table->report, event, cell, column, table->report->separator ? 0 : width);
 	return used ? used : put_plain_sum(table, cell, event, column, width);
 }
 

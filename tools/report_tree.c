@@ -47,6 +47,8 @@ static bool is_drawn(const struct drawing *drawing, const struct tool_tree_node 
 static void put_value(const struct drawing *drawing, const struct tool_tree_node *node, uint64_t weight,
 		      uint64_t samples)
 {
+	double share;
+
 	switch (drawing->report->graph.value) {
 	case TOOL_REPORT_PERIODS:
 		printf("%" PRIu64 " ", weight);
@@ -55,7 +57,9 @@ static void put_value(const struct drawing *drawing, const struct tool_tree_node
 		printf("%" PRIu64 " ", samples);
 		break;
 	default:
-		printf("%.2f%% ", share_of(drawing, node, weight));
+		share = share_of(drawing, node, weight);
+		printf("%s%.2f%%%s ", tool_report_colour(drawing->report, share), share,
+		       tool_report_no_colour(drawing->report, share));
 		break;
 	}
 }
