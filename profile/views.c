@@ -264,7 +264,6 @@ static int write_bounded(write_format *format, const struct perfring_profile_tab
 
 	if (!stream)
 		return -ENOMEM;
-	setvbuf(stream, NULL, _IOFBF, 1 << 16);
 	error = format(tables, view, stream);
 	if (fclose(stream) && !bounded.error)
 		bounded.error = -EIO;

@@ -42,7 +42,7 @@ bool tool_profile_output(const struct tool_profile_input *input, const char *com
 		if (error == -EFBIG)
 			tool_complain("%s: %s: more than %" PRIu64
 				      " MiB, which no browser opens: --time, --comms or --tid choose fewer samples",
-				      command, path, PERFRING_PROFILE_JSON_MAX >> 20);
+				      command, path, (PERFRING_PROFILE_JSON_MAX + (1 << 20) - 1) >> 20);
 		else if (error && error != -EPIPE)
 			tool_complain("%s: %s: %s", command, path, strerror(-error));
 		good = !error && tool_outfile_settle(&file);

@@ -1095,8 +1095,11 @@ static int profile_open(void)
 	struct perfring_profile_loss loss = {.count = 1, .thread = PERFRING_PROFILE_NONE, .event = PERFRING_PROFILE_NONE};
 	struct perfring_profile_options options = {.flags = PERFRING_PROFILE_SAMPLES, .command = "x"};
 	struct perfring_profile *profile = NULL;
+	FILE *out = fopen("/dev/null", "w");
 	int64_t ret;
 
+	if (!out)
+		return -errno;
 	fails();
 	ret = perfring_profile_open(&profile, &options);
 	if (!ret)
@@ -1111,7 +1114,10 @@ static int profile_open(void)
 		ret = perfring_profile_add_sample(profile, &sample);
 	if (!ret)
 		ret = perfring_profile_add_loss(profile, &loss);
+	for (int format = 0; !ret && format < PERFRING_PROFILE_FORMAT_COUNT; format++)
+		ret = perfring_profile_write(profile, (enum perfring_profile_format)format, NULL, out);
 	held(0);
+	fclose(out);
 	perfring_profile_close(profile);
 	return (int)ret;
 }

@@ -471,6 +471,24 @@ Test(profile, firefox_of_one_event)
 	perfring_profile_close(profile);
 }
 
+/* Stacks of inlined functions alone, as no address has them: pprof's locations are bounded, and so is the time. */
+Test(profile, inlined_without_an_end)
+{
+	struct perfring_profile *profile = open_profile(&listed);
+	struct perfring_profile_frame frame = {.name = "i", .kind = PERFRING_PROFILE_INLINED};
+	uint32_t stack = PERFRING_PROFILE_NONE;
+
+	for (unsigned i = 0; i < 3000; i++) {
+		frame.line = 1 + i % 7;
+		stack = (uint32_t)perfring_profile_add_stack(profile, stack,
+							     (uint32_t)perfring_profile_add_frame(profile, &frame));
+	}
+	add_sample(profile, stack, "x", 1, 1);
+	free(written(profile, PERFRING_PROFILE_PPROF, NULL));
+	free(written(profile, PERFRING_PROFILE_FIREFOX, NULL));
+	perfring_profile_close(profile);
+}
+
 /* Names that end lines, close quotes, are no UTF-8, or are long: a text stays a text. */
 Test(profile, hostile_names_in_each_format)
 {
