@@ -143,10 +143,11 @@ enum {
 	TOOL_REPORT_PAYLOAD = 128, /* bytes; longer ones seldom come again */
 	TOOL_REPORT_PATHS_MAX =
 		1 << 22, /* stacks of rows; those beyond are in no tree, and in their callers' sums neither */
-	TOOL_REPORT_LINKS_MAX = 1 << 24, /* rows in paths; those beyond are in no tree */
-	TOOL_REPORT_WORK_MAX = 1 << 28,  /* frames that all trees of a report are made of */
-	TOOL_REPORT_LINES_MAX = 10000,   /* of one tree */
-	TOOL_REPORT_MEMBERS = 64,        /* events of a group that is shown as one: each row has a cell for each */
+	TOOL_REPORT_CALLERS_MAX = 1 << 20, /* rows of functions that have no samples themselves */
+	TOOL_REPORT_LINKS_MAX = 1 << 24,   /* rows in paths; those beyond are in no tree */
+	TOOL_REPORT_WORK_MAX = 1 << 28,    /* frames that all trees of a report are made of */
+	TOOL_REPORT_LINES_MAX = 10000,     /* of one tree */
+	TOOL_REPORT_MEMBERS = 64,          /* events of a group that is shown as one: each row has a cell for each */
 };
 
 /* Samples of one address in one thread go into one row, until a record changes tasks or mappings. */
@@ -323,6 +324,9 @@ struct tool_report_event *tool_report_event_of(struct tool_report *report, uint3
 /* The row of a key, which is added if there is none. */
 struct tool_report_row *tool_report_row_of(struct tool_report *report, const struct tool_report_row *key);
 
+/* The same, or NULL. */
+struct tool_report_row *tool_report_find_row(const struct tool_report *report, const struct tool_report_row *key);
+
 /* What tells rows apart. */
 int tool_report_compare_keys(const void *a, const void *b);
 
@@ -378,7 +382,8 @@ void tool_report_callers_frame(const struct tool_report *report, uint32_t index,
 /* What exceeded a bound. */
 struct tool_report_missing {
 	uint64_t pathless; /* samples of which callers are not known */
-	uint64_t linkless; /* places of stacks that no tree has */
+	uint64_t linkless; /* frames of stacks that no tree has */
+	uint64_t rowless;  /* frames of stacks that have no row */
 	bool is_too_much;  /* some trees were not made */
 };
 

@@ -49,7 +49,8 @@ struct tool_report_callers {
 	uint32_t path_count, path_capacity, slot_count;
 	struct link *links;
 	uint32_t link_count, link_capacity;
-	uint64_t pathless, linkless; /* samples, of which there were too many */
+	uint64_t pathless, linkless, rowless; /* samples, and frames of stacks, of which there were too many */
+	size_t self_rows;                     /* rows before those of callers */
 	uint64_t work;
 	uint32_t *frames; /* of the last walk, the outermost first */
 	uint32_t capacity;
@@ -242,7 +243,7 @@ static char mark_of(const struct tool_report_row *self, uint32_t kind)
 	}
 }
 
-/* The row of a frame in a path of `self`. */
+/* The row of a frame in a path of `self`; NULL: there are too many. */
 static struct tool_report_row *row_of(struct tool_report *report, struct tool_report_row *self, uint32_t index)
 {
 	struct tool_report_callers *callers = report->callers;
@@ -251,7 +252,7 @@ static struct tool_report_row *row_of(struct tool_report *report, struct tool_re
 	struct known *known = &callers->known[hash >> (64 - KNOWN_BITS)];
 	const struct perfring_profile_place *frame = &callers->tables.frames[index];
 	const struct perfring_profile_function *function = &callers->tables.functions[frame->function];
-	struct tool_report_row key = *context;
+	struct tool_report_row key = *context, *row;
 
 	if (known->row && known->context == context && known->frame == index)
 		return known->row;
@@ -270,8 +271,11 @@ static struct tool_report_row *row_of(struct tool_report *report, struct tool_re
 		key.symbol_size = 0;
 	if (!report->has[TOOL_REPORT_DSO_SIZE])
 		key.object_size = 0;
-	*known = (struct known){context, tool_report_row_of(report, &key), index};
-	return known->row;
+	row = report->nr - callers->self_rows < TOOL_REPORT_CALLERS_MAX ? tool_report_row_of(report, &key)
+									: tool_report_find_row(report, &key);
+	if (row)
+		*known = (struct known){context, row, index};
+	return row;
 }
 
 /* A row is in a path: counted, and known to its tree. */
@@ -309,6 +313,10 @@ static void join_all(struct tool_report *report, uint32_t index)
 		uint32_t from = by_caller ? i : count - 1 - i;
 		struct tool_report_row *row = row_of(report, path.row, callers->frames[from]);
 
+		if (!row) {
+			callers->rowless++;
+			continue;
+		}
 		if (row->seen == index + 1)
 			continue;
 		row->seen = index + 1;
@@ -324,6 +332,7 @@ void tool_report_callers_sum(struct tool_report *report)
 {
 	struct tool_report_callers *callers = report->callers;
 
+	callers->self_rows = report->nr;
 	perfring_profile_read(callers->profile, &callers->tables);
 	callers->known = tool_allocate(NULL, (size_t)1 << KNOWN_BITS, sizeof(*callers->known));
 	memset(callers->known, 0, sizeof(*callers->known) << KNOWN_BITS);
@@ -384,6 +393,7 @@ void tool_report_callers_missing(const struct tool_report *report, struct tool_r
 	*missing = (struct tool_report_missing){
 		.pathless = report->callers->pathless,
 		.linkless = report->callers->linkless,
+		.rowless = report->callers->rowless,
 		.is_too_much = report->callers->work > TOOL_REPORT_WORK_MAX,
 	};
 }

@@ -528,6 +528,9 @@ static void put_missing(const struct tool_report *report)
 	if (missing.pathless)
 		printf("# %" PRIu64 " samples have too many different stacks: their callers are not in this\n",
 		       missing.pathless);
+	if (missing.rowless)
+		printf("# %" PRIu64 " frames are of too many different functions: they have no rows\n",
+		       missing.rowless);
 	if (missing.linkless)
 		printf("# %" PRIu64 " frames are in too many different stacks: they are in no tree\n",
 		       missing.linkless);

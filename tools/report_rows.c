@@ -126,14 +126,21 @@ int tool_report_compare_keys(const void *a, const void *b)
 	return order ? order : compare_text(one->source, other->source);
 }
 
+struct tool_report_row *tool_report_find_row(const struct tool_report *report, const struct tool_report_row *key)
+{
+	void *at = tfind(key, (void *const *)&report->tree, tool_report_compare_keys);
+
+	return at ? *(struct tool_report_row **)at : NULL;
+}
+
 struct tool_report_row *tool_report_row_of(struct tool_report *report, const struct tool_report_row *key)
 {
 	size_t cells = report->events[key->event].members * sizeof(struct tool_report_cell);
 	struct tool_report_row *row;
-	void *at = tfind(key, &report->tree, tool_report_compare_keys);
+	struct tool_report_row *known = tool_report_find_row(report, key);
 
-	if (at)
-		return *(struct tool_report_row **)at;
+	if (known)
+		return known;
 	row = tool_allocate(NULL, 1, sizeof(*row) + cells);
 	*row = *key;
 	memset(row->cells, 0, cells);
