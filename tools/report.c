@@ -357,7 +357,12 @@ static int prepare(struct tool_report *report)
 {
 	if (!tool_filter_open(&report->filter, "report", report->input.data))
 		return TOOL_FAILED;
-	return tool_report_choose(report) ? TOOL_DONE : TOOL_MISUSED;
+	if (!tool_report_choose(report))
+		return TOOL_MISUSED;
+	if (!report->parent_pattern && (report->has[TOOL_REPORT_PARENT] || report->hides_parentless) &&
+	    regcomp(&report->parents, TOOL_REPORT_PARENTS, REG_EXTENDED | REG_NOSUB))
+		tool_out_of_memory();
+	return TOOL_DONE;
 }
 
 static int read_file(struct tool_report *report, const struct request *request)
@@ -420,6 +425,8 @@ static int close_old(struct tool_report *old)
 
 	close_all(old);
 	tool_input_close(&old->input);
+	if (!old->parent_pattern) /* that of -p is shared */
+		regfree(&old->parents);
 	return status;
 }
 
@@ -439,8 +446,6 @@ static int report_command(int argc, char **argv)
 	status = read_options(&report, &request, &options, argc, argv);
 	if (status >= 0)
 		return status;
-	if (!report.parent_pattern && regcomp(&report.parents, TOOL_REPORT_PARENTS, REG_EXTENDED | REG_NOSUB))
-		tool_out_of_memory();
 	status = request.old ? open_old(&report, &old, request.old) : TOOL_DONE;
 	if (status) {
 		regfree(&report.parents);
