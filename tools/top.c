@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <perfring/event.h>
 #include "json.h"
+#include "kept.h"
 #include "options.h"
 #include "profile_input.h"
 
@@ -29,6 +30,8 @@ enum {
 	CHILDREN,
 	CALL_GRAPH,
 	SOFT,
+	SAVE,
+	KEEP,
 	WORDS_MAX = 48, /* of the recorder's command line, before the COMMAND */
 	FIRST = 700,    /* ms: until the first screen */
 	CPUS_MAX = 1024,
@@ -36,7 +39,12 @@ enum {
 
 struct top {
 	struct tool_profile_input input;
-	pthread_mutex_t lock; /* of the profile: the reader adds to it, the screen takes it */
+	pthread_mutex_t lock; /* of the profile and `kept`: the reader adds to them, the screen takes them */
+	struct tool_kept *kept; /* NULL: nothing is */
+	uint64_t keep;          /* s */
+	const char *save;       /* where it is saved */
+	char saved[128];        /* how that went; "": not yet */
+	char **arguments;       /* our own */
 	bool has_ended;       /* likewise: there are no more records */
 	int endings[2];       /* a pipe: closed when the reader ends */
 	pid_t recorder;
@@ -71,12 +79,18 @@ struct screen {
 	double seconds;
 };
 
-static volatile sig_atomic_t ended;
+static volatile sig_atomic_t ended, asked_to_save;
 
 static void on_end(int number)
 {
 	(void)number;
 	ended = 1;
+}
+
+static void on_save(int number)
+{
+	(void)number;
+	asked_to_save = 1;
 }
 
 /* ---- the recorder ---- */
@@ -159,6 +173,8 @@ static void *read_all(void *of)
 	while (tool_input_next(&top->input.input, &item)) {
 		pthread_mutex_lock(&top->lock);
 		tool_profile_take_item(&top->input, &item);
+		if (top->kept)
+			tool_kept_take(top->kept, &item);
 		pthread_mutex_unlock(&top->lock);
 	}
 	pthread_mutex_lock(&top->lock);
@@ -335,10 +351,14 @@ static void print_text(const struct top *top, const struct screen *screen, const
 		}
 		put_line(line, width);
 	}
-	if (top->is_terminal)
-		put_line(top->is_typing ? "name: type, then Enter" : "q quit  f freeze  s self/total  / names", width);
-	else
+	if (top->is_terminal) {
+		snprintf(line, sizeof(line), "%s%s%s",
+			 top->is_typing ? "name: type, then Enter" : "q quit  f freeze  s self/total  / names  w save",
+			 top->saved[0] ? "   " : "", top->saved);
+		put_line(line, width);
+	} else {
 		putchar('\n');
+	}
 }
 
 static void print_json(const struct top *top, const struct screen *screen, const struct perfring_profile_tables *tables)
@@ -387,6 +407,26 @@ static void show(struct top *top, double seconds)
 	pthread_mutex_unlock(&top->lock);
 	free(screen.rows);
 	fflush(stdout);
+}
+
+/* ---- what is kept ---- */
+
+/* The reader waits meanwhile, and the recorder when the pipe is full: its rings hold what comes. */
+static void save(struct top *top)
+{
+	uint64_t samples;
+	bool good;
+
+	asked_to_save = 0;
+	if (!top->kept)
+		return;
+	pthread_mutex_lock(&top->lock);
+	good = tool_kept_save(top->kept, top->input.input.data, "top", top->save, top->arguments, &samples);
+	pthread_mutex_unlock(&top->lock);
+	snprintf(top->saved, sizeof(top->saved), good ? "saved: %" PRIu64 " samples" : "not saved", samples);
+	if (good && !top->is_terminal)
+		fprintf(stderr, "[ perfring top: %" PRIu64 " samples of the last %" PRIu64 " s in %s ]\n", samples, top->keep,
+			top->save);
 }
 
 /* ---- keys ---- */
@@ -454,6 +494,9 @@ static void take_key(struct top *top)
 	case 's':
 		top->by_total = !top->by_total;
 		break;
+	case 'w':
+		asked_to_save = 1;
+		break;
 	case '/':
 		top->is_typing = true;
 		top->part[0] = 0;
@@ -488,6 +531,8 @@ static void run(struct top *top)
 			if (fds[1].revents)
 				take_key(top);
 		}
+		if (asked_to_save)
+			save(top);
 		now = tool_now();
 		if (now < due && !has_ended)
 			continue;
@@ -600,6 +645,12 @@ static int read_options(struct top *top, struct tool_options *options, int argc,
 		case CHILDREN:
 			top->by_total = true;
 			break;
+		case SAVE:
+			top->save = options->value;
+			break;
+		case KEEP:
+			top->keep = options->number;
+			break;
 		default:
 			taken = tool_symbols_take(&top->input.options.symbols, options, found);
 			if (taken < 0)
@@ -622,8 +673,9 @@ static int read_options(struct top *top, struct tool_options *options, int argc,
 static int top_command(int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_top};
-	struct top top = {.lock = PTHREAD_MUTEX_INITIALIZER, .delay = 2000, .limit = 20, .keys = -1};
-	struct sigaction end = {.sa_handler = on_end};
+	struct top top = {.lock = PTHREAD_MUTEX_INITIALIZER, .delay = 2000, .limit = 20, .keys = -1,
+			  .keep = 30, .save = "perf.data", .arguments = argv};
+	struct sigaction end = {.sa_handler = on_end}, saves = {.sa_handler = on_save};
 	char *none[] = {argv[0], (char *)(uintptr_t) "-", NULL};
 	pthread_t reader;
 	int status = read_options(&top, &options, argc, argv), error;
@@ -635,6 +687,7 @@ static int top_command(int argc, char **argv)
 	top.input.options.lists = true;
 	sigaction(SIGINT, &end, NULL);
 	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGUSR2, &saves, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	if (pipe2(top.endings, O_CLOEXEC) || !start_recorder(&top))
 		return TOOL_FAILED;
@@ -648,6 +701,7 @@ static int top_command(int argc, char **argv)
 
 		return recorded ? recorded : status;
 	}
+	top.kept = top.keep ? tool_kept_open(top.keep * 1000 * NS_PER_MS) : NULL;
 	error = pthread_create(&reader, NULL, read_all, &top);
 	if (error) {
 		tool_complain("top: a thread: %s", strerror(error));
@@ -665,6 +719,7 @@ static int top_command(int argc, char **argv)
 	pthread_join(reader, NULL); /* the recorder ends its stream */
 	status = stop_recorder(&top, was_running);
 	close(top.endings[0]);
+	tool_kept_close(top.kept);
 	error = tool_profile_close(&top.input);
 	return !tool_flush() ? TOOL_FAILED : status ? status : error;
 }
@@ -693,6 +748,11 @@ static const struct tool_option ROWS[] = {
 	{LIMIT, "limit", .value = "N", .takes = "a number of rows", .min = 1, .max = UINT32_MAX,
 	 .help = "rows of a screen that is no terminal's (default: 20)"},
 	{JSON, "json", .help = "one JSON object a line for each screen"},
+	{.heading = "saving"},
+	{KEEP, "keep", .value = "SECONDS", .takes = "a number of seconds", .max = 86400,
+	 .help = "how long samples are kept, in at most 256 MiB, to be saved by w or SIGUSR2 (default: 30; 0: not at all)"},
+	{SAVE, "save", .value = "FILE", .takes = "a file's name",
+	 .help = "where they are saved (default: perf.data); an existing FILE is renamed to FILE.old"},
 	{.heading = "names"},
 	TOOL_SYMBOLS_ROWS,
 	TOOL_OPTIONS_END,
@@ -712,7 +772,7 @@ const struct tool_command tool_top = {
 	.description =
 		"Samples all CPUs, or what the options say, and shows each few seconds the functions with most of them since "
 		"the last screen, samples and losses a second, and the CPUs.  Keys: q quit, f freeze, s sort by self or total, / "
-		"only names with a text.  Where standard output is no terminal, screens follow one another.",
+		"only names with a text, w save the last seconds as perf.data.  Where standard output is no terminal, screens follow one another.",
 	.options = ROWS,
 	.has_command = true,
 	.exit_status = "0 done; 1 it could not be recorded; 2 usage error.",
