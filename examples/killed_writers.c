@@ -68,8 +68,11 @@ int main(void)
 		struct perfring_fault fault = {0, ""};
 		struct perfring_ring ring;
 
-		if (perfring_ring_attach(&ring, fd, 0, &fault))
-			return fprintf(stderr, "killed_writers: %s: %s\n", path, fault.what), 1;
+		if (perfring_ring_attach(&ring, fd, 0, &fault)) { /* killed while it was made: nothing has been written into it */
+			fprintf(stderr, "killed_writers: %s: %s\n", path, fault.what);
+			close(fd), unlink(path);
+			continue;
+		}
 		perfring_session_describe_ring(session, &ring); /* the others say the same */
 		if (perfring_session_add_ring(session, &ring, -1, 0) < 0)
 			return 1;

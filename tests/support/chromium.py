@@ -94,13 +94,23 @@ class Page:
 
     def open(self, url):
         """Another address of the same page too is loaded anew."""
-        self.call("Page.navigate", url="about:blank")
-        until = time.monotonic() + SECONDS
-        self.events = []
-        self.call("Page.navigate", url=url)
-        while "Page.loadEventFired" not in self.events:
-            self.message(until)
+        self.go("about:blank")
+        self.go(url)
         self.settle()
+
+    def go(self, url):
+        """Until the page there is loaded: an event may still be of the one before."""
+        until = time.monotonic() + SECONDS
+        self.call("Page.navigate", url=url)
+        while time.monotonic() < until:
+            try:
+                address, state = self.value("[location.href, document.readyState]")
+                if state == "complete" and (address == "about:blank") == (url == "about:blank"):
+                    return
+            except RuntimeError:
+                pass  # it was taken away meanwhile
+            time.sleep(0.02)
+        raise TimeoutError("does not load: " + url)
 
     def value(self, expression):
         got = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
