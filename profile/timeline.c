@@ -133,8 +133,8 @@ static void put_streams(const struct lookup *lookup, FILE *out)
 			if (tables->samples[lookup->samples[end]].cpu != first->cpu ||
 			    tables->samples[lookup->samples[end]].event != first->event)
 				break;
-		fprintf(out, "%s{\"cpu\":%" PRId32 ",\"event\":%" PRIu32 ",\"count\":%" PRIu32 ",\"data\":\"",
-			i ? ",\n" : "", first->cpu == PERFRING_PROFILE_NONE ? -1 : (int32_t)first->cpu, first->event,
+		fprintf(out, "%s{\"cpu\":%" PRId64 ",\"event\":%" PRIu32 ",\"count\":%" PRIu32 ",\"data\":\"",
+			i ? ",\n" : "", first->cpu == PERFRING_PROFILE_NONE ? -1 : (int64_t)first->cpu, first->event,
 			end - i);
 		for (uint32_t j = i; j < end; j++) {
 			const struct perfring_profile_sample *sample = &tables->samples[lookup->samples[j]];
@@ -157,10 +157,10 @@ static void put_losses(const struct lookup *lookup, FILE *out)
 	for (uint32_t i = 0; i < lookup->tables->loss_count && !ferror(out); i++) {
 		const struct perfring_profile_loss *loss = &lookup->tables->losses[i];
 
-		fprintf(out, "%s%" PRId64 ",%" PRIu32 ",%" PRId32 ",%" PRId32 ",%" PRIu64, i ? "," : "",
+		fprintf(out, "%s%" PRId64 ",%" PRIu32 ",%" PRId64 ",%" PRId64 ",%" PRIu64, i ? "," : "",
 			loss->time ? (int64_t)unit_of(lookup, loss->time) : -1, loss->kind,
-			loss->cpu == PERFRING_PROFILE_NONE ? -1 : (int32_t)loss->cpu,
-			loss->event == PERFRING_PROFILE_NONE ? -1 : (int32_t)loss->event, loss->count);
+			loss->cpu == PERFRING_PROFILE_NONE ? -1 : (int64_t)loss->cpu,
+			loss->event == PERFRING_PROFILE_NONE ? -1 : (int64_t)loss->event, loss->count);
 	}
 }
 

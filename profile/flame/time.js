@@ -9,7 +9,7 @@ const time = data.time;
 // The samples as columns of numbers, stream after stream.
 function decodeTime() {
 	const count = time.streams.reduce((sum, stream) => sum + stream.count, 0);
-	const columns = {at: new Uint32Array(count), length: new Uint32Array(count), weight: new Uint32Array(count), stream: new Uint16Array(count)};
+	const columns = {at: new Uint32Array(count), length: new Uint32Array(count), weight: new Uint32Array(count), stream: new Uint32Array(count)};
 	let i = 0;
 	time.streams.forEach((stream, number) => {
 		const bytes = atob(stream.data), lasts = sides[0].events[stream.event].lasts;
@@ -92,7 +92,8 @@ function startTime() {
 
 	// ---- the heat map: a column is a second or a part of one, its rows what is in it ----
 
-	const period = Math.round(second * (STEPS.find((step) => total / (step * second) <= (total > 30 * second ? COLUMNS_MAX : 60)) || STEPS[STEPS.length - 1]));
+	const nice = STEPS.find((step) => total / (step * second) <= (total > 30 * second ? COLUMNS_MAX : 60));
+	const period = nice ? Math.round(second * nice) : Math.ceil(total / COLUMNS_MAX); // whatever times a file claims
 	const columnCount = Math.ceil(total / period), rowHeight = 3;
 	let cellWidth = 4;
 
@@ -171,7 +172,7 @@ function startTime() {
 
 	function drawLanes() {
 		const chosen = chosenEvents(side), context = prepare(get("lanes"), Math.max(get("lanes-side").clientWidth - 2, 300), lanes.length * LANE + 14);
-		const width = laneWidth = parseInt(get("lanes").style.width, 10) - LABEL, density = lanes.map(() => new Uint16Array(width));
+		const width = laneWidth = parseInt(get("lanes").style.width, 10) - LABEL, density = lanes.map(() => new Uint32Array(width));
 		const x = (units) => Math.min(Math.floor(units / total * width), width - 1);
 		context.fillStyle = css("--panel");
 		lanes.forEach((lane, i) => context.fillRect(LABEL, i * LANE + 1, width, LANE - 2));
