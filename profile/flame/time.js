@@ -95,7 +95,7 @@ function startTime() {
 	const nice = STEPS.find((step) => total / (step * second) <= (total > 30 * second ? COLUMNS_MAX : 60));
 	const period = nice ? Math.round(second * nice) : Math.ceil(total / COLUMNS_MAX); // whatever times a file claims
 	const columnCount = Math.ceil(total / period), rowHeight = 3;
-	let cellWidth = 4;
+	let cellWidth = 4; // px
 
 	function isChosen(i, chosen) {
 		return chosen[time.streams[columns.stream[i]].event] && (state.thread < 0 || threadOf(i) === state.thread);
@@ -121,7 +121,7 @@ function startTime() {
 				cells[column * ROWS + Math.min(Math.floor((columns.at[i] - column * period) / period * ROWS), ROWS - 1)]++;
 			}
 		const most = cells.reduce((a, b) => Math.max(a, b), 1), height = ROWS * rowHeight;
-		cellWidth = Math.max(4, Math.min(18, Math.floor(450 / columnCount)));
+		cellWidth = Math.max(2, Math.min(18, Math.floor(Math.min(450, innerWidth * 0.45 - 70) / columnCount)));
 		const context = prepare(get("heat"), LABEL / 3 + columnCount * cellWidth + 4, height + 16);
 		const hue = matchMedia("(prefers-color-scheme: dark)").matches ? [45, 90, 20, 50] : [18, 90, 92, -50];
 		for (let column = 0; column < columnCount; column++)
@@ -135,7 +135,7 @@ function startTime() {
 		context.fillText("0", 2, height - 6);
 		context.fillText(step >= 1 ? step + " s" : Math.round(1000 * step) + " ms", 2, 6);
 		const every = Math.ceil(60 / cellWidth);
-		for (let column = 0; column < columnCount; column += every)
+		for (let column = 0; column < columnCount && (!column || column * cellWidth + 30 < columnCount * cellWidth); column += every)
 			context.fillText((column * step).toFixed(step < 1 ? 1 : 0) + " s", LABEL / 3 + column * cellWidth, height + 9);
 		if (!range)
 			return;
