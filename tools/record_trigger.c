@@ -254,12 +254,16 @@ static bool has_pressure(struct recorded_trigger *trigger, struct pollfd *ready)
 	return false;
 }
 
-static bool has_line(struct recorded_trigger *trigger)
+/* How many there are. */
+static uint64_t read_lines(struct recorded_trigger *trigger)
 {
 	char bytes[FIFO_BYTES];
 	ssize_t got = read(trigger->fd, bytes, sizeof(bytes));
+	uint64_t lines = 0;
 
-	return got > 0 && memchr(bytes, '\n', (size_t)got);
+	for (ssize_t i = 0; i < got; i++)
+		lines += bytes[i] == '\n';
+	return lines;
 }
 
 static bool has_counted(struct recorded_trigger *trigger)
@@ -285,15 +289,16 @@ bool tool_record_is_triggered(struct recording *recording, struct pollfd *ready)
 
 	for (uint32_t i = 0; i < recording->trigger_count; i++) {
 		struct recorded_trigger *trigger = &recording->triggers[i];
-		bool is_it = trigger->kind == COUNT  ? has_counted(trigger)
-			     : trigger->fd < 0	     ? false
-			     : trigger->kind == LINE ? has_line(trigger)
-						     : has_pressure(trigger, &ready[i]);
+		uint64_t times = trigger->kind == COUNT	 ? has_counted(trigger)
+				 : trigger->fd < 0	 ? 0
+				 : trigger->kind == LINE ? read_lines(trigger)
+							 : has_pressure(trigger, &ready[i]);
 
-		if (is_it && is_pause)
-			recording->trigger_skipped++;
-		else if (is_it && !first)
+		if (times && !is_pause && !first) {
 			first = trigger;
+			times--;
+		}
+		recording->trigger_skipped += times;
 	}
 	if (!first)
 		return false;
@@ -306,6 +311,6 @@ bool tool_record_is_triggered(struct recording *recording, struct pollfd *ready)
 void tool_record_tell_triggers(const struct recording *recording)
 {
 	if (recording->trigger_skipped)
-		tool_complain("record: triggers within --trigger-pause of a snapshot, which saved none: %" PRIu64,
+		tool_complain("record: triggers together with one that saved a snapshot, or within --trigger-pause of it: %" PRIu64,
 			      recording->trigger_skipped);
 }
