@@ -45,9 +45,12 @@ function startTime() {
 
 	// ---- the selection: the profile's weights are those of its samples ----
 
-	// A part of an interval counts as its length; other samples as the mean of those of their stack.
+	// A part of an interval counts as its length; other samples as the mean of those of their stack.  The range is whole
+	// units, as the address has it: who opens the address sees the same samples.
 	function select(from, to) {
-		range = from === null || to <= from ? null : [Math.max(0, from), Math.min(total, to)];
+		range = from === null || to <= from ? null : [Math.max(0, Math.round(from)), Math.min(total, Math.round(to))];
+		if (range && range[1] <= range[0])
+			range[1] = range[0] + 1;
 		side.lost = whole.lost;
 		side.weights = whole.weights;
 		side.events.forEach((event, i) => Object.assign(event, whole.events[i]));
@@ -338,8 +341,8 @@ function startTime() {
 
 	addState = (to) => {
 		if (range) {
-			to.set("from", Math.round(range[0]));
-			to.set("to", Math.round(range[1]));
+			to.set("from", range[0]);
+			to.set("to", range[1]);
 		}
 		if (view !== "flame")
 			to.set("view", view);
