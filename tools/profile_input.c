@@ -9,11 +9,15 @@
 #include "options.h"
 #include "profile_input.h"
 #include "progress.h"
+#include "tracepoint.h"
 
 enum {
 	THREADS = 256,         /* remembered, by the end of their tid */
 	WAITING_MAX = 1 << 20, /* threads that are off their CPUs; switches of more stay events of their own */
+	TRACE_FLAGS_INTERRUPT = 0x18, /* of common_flags: in a hard or a soft interrupt (enum trace_flag_type of the kernel) */
 };
+
+#define WAKING "sched:sched_waking" /* of record --wakers */
 
 /* A thread that left its CPU: since when, and where it waits. */
 struct waiting {
@@ -22,6 +26,7 @@ struct waiting {
 	uint32_t stack, thread;
 	uint64_t time;
 	bool is_ready; /* the kernel put another one in its place */
+	bool is_woken; /* the stack begins with who did it */
 };
 
 /* A thread as the profile has it. */
@@ -47,6 +52,7 @@ struct reader {
 	uint64_t last;      /* time of the last sample or switch */
 	uint32_t looked_at; /* events of the file */
 	bool has_switches;
+	struct tool_tracepoints *tracepoints; /* NULL: not yet needed */
 };
 
 static uint32_t must(int64_t index)
@@ -212,8 +218,62 @@ static bool begin_waiting(struct reader *reader, const struct perfring_sample *s
 		tool_insert(waiting, &reader->waiting, compare_tids);
 		reader->waiting_count++;
 	}
-	*waiting = (struct waiting){sample->tid, one->cpu, one->stack, one->thread, one->time, false};
+	*waiting = (struct waiting){sample->tid, one->cpu, one->stack, one->thread, one->time, false, false};
 	return true;
+}
+
+static bool is_waking(const struct reader *reader, uint32_t index)
+{
+	const struct perf_event_attr *attr = perfring_file_attr(reader->to->input.data, index);
+	const char *name;
+
+	if (!attr || attr->type != PERFRING_TYPE_TRACEPOINT)
+		return false;
+	name = perfring_file_event_name(reader->to->input.data, index);
+	return name && !strcmp(name, WAKING);
+}
+
+/* A number of a tracepoint's sample.  Returns false if the file does not say where it is, or the sample is too short. */
+static bool read_field(struct reader *reader, uint32_t index, const struct perfring_sample *sample, const char *name,
+		       uint64_t *number)
+{
+	const struct tool_tracepoint *tracepoint;
+	struct tool_tracepoint_value value;
+
+	if (!reader->tracepoints)
+		reader->tracepoints = tool_tracepoints_open(reader->to->input.data, reader->symbols);
+	tracepoint = tool_tracepoints_of(reader->tracepoints, index);
+	for (uint32_t i = 0; tracepoint && i < tracepoint->nr; i++)
+		if (!strcmp(tracepoint->fields[i].name, name)) {
+			tool_tracepoint_value(reader->tracepoints, &tracepoint->fields[i], &sample->raw, &value);
+			if (!value.count)
+				return false;
+			*number = tool_tracepoint_number(reader->tracepoints, &tracepoint->fields[i], &value, 0);
+			return true;
+		}
+	return false;
+}
+
+/* Who ends a wait, as the innermost frame of the stack that waits: the first one that wakes the thread. */
+static void take_waking(struct reader *reader, uint32_t index, const struct perfring_sample *sample)
+{
+	struct perfring_profile_frame frame = {.kind = PERFRING_PROFILE_UNKNOWN};
+	uint64_t tid, flags = 0;
+	struct waiting *waiting;
+	char name[64];
+
+	if (!(sample->present & PERFRING_SAMPLE_RAW) || !read_field(reader, index, sample, "pid", &tid))
+		return;
+	waiting = find_waiting(reader, (uint32_t)tid);
+	if (!waiting || !waiting->time || waiting->is_ready || waiting->is_woken)
+		return;
+	read_field(reader, index, sample, "common_flags", &flags);
+	snprintf(name, sizeof(name), "[woken by %s]",
+		 flags & TRACE_FLAGS_INTERRUPT ? "an interrupt" : comm_of(reader, sample));
+	frame.name = name;
+	waiting->stack = must(perfring_profile_add_stack(reader->to->profile, waiting->stack,
+							 must(perfring_profile_add_frame(reader->to->profile, &frame))));
+	waiting->is_woken = true;
 }
 
 static void end_waiting(struct reader *reader, struct waiting *waiting, uint64_t time)
@@ -385,6 +445,11 @@ static void take(struct reader *reader, const struct perfring_item *item)
 		if (tool_symbols_advance(reader->symbols, item->time))
 			tool_chains_change(reader->chains);
 		reader->to->all++;
+		if (has_switches(reader) && is_waking(reader, item->format->index)) {
+			take_waking(reader, item->format->index, &sample);
+			if (!reader->options->events) /* it is shown in what it ends */
+				return;
+		}
 		if (tool_filter_counts(&reader->options->filter, &sample)) {
 			perfring_split_begin(reader->to->input.split, item->format, &sample);
 			while (tool_input_event(&reader->to->input, &format))
@@ -465,6 +530,8 @@ static void close_reader(struct tool_profile_input *input)
 	tool_chains_close(reader->chains);
 	free(reader->events);
 	tdestroy(reader->waiting, free);
+	if (reader->tracepoints)
+		tool_tracepoints_close(reader->tracepoints);
 	tool_symbols_close(reader->symbols);
 	tool_machine_close(reader->machine);
 	free(reader);

@@ -96,6 +96,7 @@ struct recording {
 	uint64_t user_registers, interrupt_registers; /* which; 0: none */
 	bool switches;
 	bool off_cpu;
+	bool wakers;
 	bool namespaces;
 	bool cgroups;
 	bool build_id_mmap;
@@ -266,7 +267,7 @@ void tool_record_close_target(struct recording *recording);
 bool tool_record_add_events(struct recording *recording, const char *list);
 /* The terms overwrite and no-overwrite: all rings of a recording are of one kind. */
 bool tool_record_take_overwrite(struct recording *recording);
-/* The event of --off-cpu, if it is not there. */
+/* The events of --off-cpu and --wakers, if they are not there. */
 bool tool_record_add_off_cpu(struct recording *recording);
 bool tool_record_add_filter(struct recording *recording, const char *filter);
 /* --exclude-perf: of the tracepoints of the last -e what this process does is left out. */

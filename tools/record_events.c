@@ -13,6 +13,8 @@ enum {
 	DEFAULT_FREQUENCY = 4000,
 };
 
+#define WAKING "sched:sched_waking" /* of --wakers */
+
 bool tool_record_can_unwind(void)
 {
 	return perfring_event_unwind_registers();
@@ -97,12 +99,21 @@ static bool is_switch(const struct perf_event_attr *attr)
 	return attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_CONTEXT_SWITCHES;
 }
 
+static bool is_waking(const struct recorded_event *event)
+{
+	return event->attr.type == PERFRING_TYPE_TRACEPOINT && !strcmp(event->name, WAKING);
+}
+
 bool tool_record_add_off_cpu(struct recording *recording)
 {
-	for (uint32_t i = 0; i < recording->event_count; i++)
-		if (is_switch(&recording->events[i].attr))
-			return true;
-	return tool_record_add_events(recording, "context-switches");
+	bool has_switches = false, has_wakings = !recording->wakers;
+
+	for (uint32_t i = 0; i < recording->event_count; i++) {
+		has_switches |= is_switch(&recording->events[i].attr);
+		has_wakings |= is_waking(&recording->events[i]);
+	}
+	return (has_switches || tool_record_add_events(recording, "context-switches")) &&
+	       (has_wakings || tool_record_add_events(recording, WAKING));
 }
 
 bool tool_record_take_overwrite(struct recording *recording)
@@ -202,6 +213,7 @@ const char *tool_record_not_soft(const struct recording *recording)
 		{recording->branches, KERNEL("-b and -j")},
 		{is_chain(recording, "lbr"), KERNEL("--call-graph lbr")},
 		{recording->interrupt_registers, KERNEL("-I")},
+		{recording->wakers, KERNEL("--wakers")},
 		{recording->off_cpu, KERNEL("--off-cpu")},
 		{recording->switches, KERNEL("--switch-events")},
 		{recording->namespaces, KERNEL("--namespaces")},
@@ -360,12 +372,18 @@ static bool is_off_cpu(const struct recording *recording, const struct perf_even
 	return recording->off_cpu && is_switch(attr);
 }
 
+/* Each waking, without a stack: who it was is enough. */
+static bool is_waker(const struct recording *recording, const struct recorded_event *event)
+{
+	return recording->wakers && is_waking(event);
+}
+
 static void shape(const struct recording *recording, struct recorded_event *event)
 {
 	struct perf_event_attr *attr = &event->attr;
 	uint32_t terms = event->terms;
 
-	if (is_off_cpu(recording, attr)) {
+	if (is_off_cpu(recording, attr) || is_waker(recording, event)) {
 		attr->freq = 0;
 		attr->sample_period = 1;
 	}
@@ -381,7 +399,7 @@ static void shape(const struct recording *recording, struct recorded_event *even
 		attr->sample_type |= PERFRING_SAMPLE_PERIOD;
 	attr->inherit_stat = recording->thread_stats && attr->inherit;
 	attr->sample_type |= recording->extra;
-	if (!(terms & PERFRING_TERM_CALLCHAIN))
+	if (!(terms & PERFRING_TERM_CALLCHAIN) && !is_waker(recording, event))
 		shape_callchain(recording, attr);
 	if (is_off_cpu(recording, attr))
 		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;

@@ -170,6 +170,9 @@ static int read_option(struct recording *recording, const struct tool_options *o
 	case OFF_CPU:
 		recording->switches = recording->off_cpu = true;
 		break;
+	case WAKERS:
+		recording->switches = recording->off_cpu = recording->wakers = true;
+		break;
 	case NAMESPACES:
 		recording->namespaces = true;
 		break;

@@ -64,6 +64,9 @@ static const struct tool_option ROWS[] = {
 	{OFF_CPU, "off-cpu",
 	 .help = "where threads wait, too: each context switch with its call chain, from which export and flame make the event offcpu-time "
 		 "(ns), and runqueue-time where a thread was ready"},
+	{WAKERS, "wakers",
+	 .help = "--off-cpu, and who ended each wait, as its innermost frame: by the tracepoint sched:sched_waking, so threads alone that are "
+		 "observed (all with -a)"},
 	{NAMESPACES, "namespaces", .help = "namespaces of processes"},
 	{ALL_CGROUPS, "all-cgroups", .help = "cgroups, and in each sample which one it was in"},
 	{'s', "stat", .help = "the counts of each thread when it ends"},
