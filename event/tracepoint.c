@@ -1,4 +1,9 @@
-/* tracepoint.c - the tracepoints of tracefs: one by its name or number, all that match a glob. */
+/* tracepoint.c - the tracepoints of tracefs: one by its name or number, all that match a glob.
+ *
+ * event_syntax.c asks for the id of a name ("sched:sched_switch", attr.config of PERF_TYPE_TRACEPOINT) and the name of an id,
+ * event_list.c and event_catalogue.c for all of a glob.  The functions are declared in pmu.h.  They read files: for threads, not
+ * signal handlers.  tracefs is mounted at one of two places, and usually readable by root alone: then open fails with EACCES.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -12,6 +17,7 @@
 
 static const char *const TRACEFS[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 
+/* The first of the two places that has the file.  EACCES of one of them is the result if neither can be opened. */
 int perfring_event_tracefs(const char *path)
 {
 	char whole[PATH_MAX];
@@ -100,6 +106,7 @@ int perfring_tracepoint_id(const char *text, size_t length, uint64_t *id, struct
 	return end == number ? -EIO : 0;
 }
 
+/* The tracepoint with this id, and where its name goes. */
 struct sought {
 	uint64_t id;
 	char *buffer;

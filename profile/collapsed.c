@@ -2,8 +2,9 @@
  *
  *     COMM;FUNCTION;FUNCTION WEIGHT
  *
- * Lines of equal text are one, in the order of the text: threads of one name are one.  What was lost is a line of its own, at the mean
- * weight of the samples that are there.
+ * All lines are made in memory, one for each weight of the tables, sorted as bytes, and equal ones added up: so threads of one name
+ * share their lines.  Lost records and samples are lines of their own, at the mean weight of the samples that are there.  Called by
+ * perfring_profile_write (views.h) only.  -ENOMEM comes before anything is written.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 
 #include "views.h"
 
-/* Lines one after another, and where each begins. */
+/* The texts of all lines in a row without their ends, and the place, length and weight of each. */
 struct lines {
 	char *text;
 	size_t size, capacity;
@@ -24,6 +25,7 @@ struct lines {
 	bool failed;
 };
 
+/* Appends a name.  is_first: the command, in which other tools' formats have no blanks. */
 static void put(struct lines *lines, const char *text, bool is_first)
 {
 	for (; *text; text++) {
@@ -40,7 +42,7 @@ static void put(struct lines *lines, const char *text, bool is_first)
 			lines->text = more;
 			lines->capacity = capacity;
 		}
-		/* what ends a frame or a line; a command has no blanks, as others write it */
+		/* a frame ends at ';', a line at a control character */
 		lines->text[lines->size++] = byte == ';'                  ? ':'
 					     : byte < ' ' || byte == 0x7f ? '_'
 					     : is_first && byte == ' '    ? '_'
@@ -53,11 +55,12 @@ static void put_char(struct lines *lines, char c)
 	char text[2] = {c, 0};
 
 	put(lines, text, false);
-	/* put turns what separates frames into what does not */
+	/* put has replaced a ';' */
 	if (!lines->failed)
 		lines->text[lines->size - 1] = c;
 }
 
+/* path: space for the deepest stack of the tables. */
 static void put_stack(struct lines *lines, const struct perfring_profile_tables *tables, uint32_t stack, uint32_t *path)
 {
 	uint32_t depth = 0;

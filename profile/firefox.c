@@ -1,10 +1,16 @@
 /* firefox.c - a processed profile of the Firefox Profiler, version 66: docs/formats.md.
  *
- *     shared     texts, functions, frames and stacks, at their own indices; objects and source files at those of their first function
- *     threads    each thread's samples of each event; in the first of a thread, its intervals as markers; one for all losses, as long as
- *                the recording
+ *     meta, libs    the recording; objects with their build ids
+ *     shared        texts, functions, frames and stacks, with the indices of the profile's tables; objects and source files are groups of
+ *                   functions (perfring_view_groups)
+ *     threads       one for each thread and event, with its samples.  The first one of a thread has its intervals (off-cpu, spans) as
+ *                   markers.  The last one, "[recording]", has the losses, and is as long as the recording
  *
  * A table is columns of one length:  {"length":2,"frame":[0,1],"prefixOffset":[0,1]}
+ *
+ * A column is written at once, by a function for the value of one row (put_cell).  Memory: a few words for each function, frame and
+ * sample.  Called by perfring_profile_write (views.h) only, for a profile that keeps its samples; -ENOMEM comes before anything is
+ * written, and errors of writing are found in `out`.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +20,7 @@
 
 #define MILLISECOND 1000000
 
-/* By enum perfring_profile_kind.  The first one with the colour "grey" is that of what has none. */
+/* By enum perfring_profile_kind.  The profiler takes the first grey category for frames without one. */
 static const struct {
 	const char *name, *colour;
 } categories[] = {
@@ -29,15 +35,15 @@ struct writer {
 	FILE *out;
 	uint64_t origin;
 	struct perfring_view_groups objects, files;
-	uint32_t *labels; /* by function: the text of what has no name; PERFRING_PROFILE_NONE: it has one */
+	uint32_t *labels; /* by function without a name: the index of its text ("[libc.so.6]"); else PERFRING_PROFILE_NONE */
 	uint32_t label_count;
-	uint8_t *depths;   /* by frame: of inlined functions, in the frame that was called */
-	uint64_t *order;   /* samples of the view: by thread, intervals last, event and time */
-	uint64_t ordered;  /* how many */
+	uint8_t *depths;   /* by frame: how many inlined functions deep it is in the function that was called; 0: that function */
+	uint64_t *order;   /* indices of the view's samples, sorted by thread, intervals last, event and time */
+	uint64_t ordered;  /* entries of order */
 	const char *comma; /* before the next thread */
 };
 
-/* ---- what is counted first ---- */
+/* ---- computed before anything is written.  Each returns false without memory ---- */
 
 static bool find_labels(struct writer *writer)
 {
@@ -55,6 +61,7 @@ static bool is_inlined(const struct perfring_profile_tables *tables, uint32_t fr
 	return tables->functions[tables->frames[frame].function].kind == PERFRING_PROFILE_INLINED;
 }
 
+/* A stack's caller has a lower index: its depth is known when the stack's turn comes. */
 static bool find_depths(struct writer *writer)
 {
 	const struct perfring_profile_tables *tables = writer->tables;
@@ -108,9 +115,10 @@ static bool order_samples(struct writer *writer)
 
 /* ---- columns ---- */
 
+/* Writes the value of row i. */
 typedef void put_cell(struct writer *writer, uint64_t i);
 
-/* Some of what a column is of. */
+/* Rows from `from` up to `to`, which is not one of them. */
 struct range {
 	uint64_t from, to;
 };
@@ -131,7 +139,7 @@ static void put_column(struct writer *writer, const char *name, uint64_t count, 
 	put_range(writer, name, (struct range){0, count}, cell);
 }
 
-/* A column of one value. */
+/* A column with the same value in all rows. */
 static void put_same(struct writer *writer, const char *name, uint64_t count, const char *value)
 {
 	fprintf(writer->out, ",\"%s\":[", name);
@@ -171,9 +179,9 @@ static void put_ms(struct writer *writer, uint64_t time)
 	perfring_view_put_time(writer->out, perfring_view_since(writer->origin, time), MILLISECOND);
 }
 
-/* ---- what threads share ---- */
+/* ---- tables that all threads share ---- */
 
-/* The profile's texts; names of what has none; names of events; names of losses. */
+/* In this order: the profile's texts; labels of functions without a name; names of events; names of losses. */
 static void put_texts(struct writer *writer)
 {
 	const struct perfring_profile_tables *tables = writer->tables;
@@ -222,7 +230,7 @@ static void put_frame_address(struct writer *writer, uint64_t i)
 {
 	uint64_t address = writer->tables->frames[i].address;
 
-	if (function_of(writer, i)->object && address && address <= UINT32_MAX) /* more is none of a library */
+	if (function_of(writer, i)->object && address && address <= UINT32_MAX) /* a larger one is not in a library's file */
 		put_number(writer, address);
 	else
 		fputs("-1", writer->out);
@@ -371,9 +379,10 @@ static void put_shared(struct writer *writer)
 	putc_unlocked('}', writer->out);
 }
 
-/* ---- what is known of the recording ---- */
+/* ---- the recording: meta and libs ---- */
 
-/* Of the first 16 bytes of a build id, two digits each, as a GUID is written: the first three numbers turned.  Then comes an age, 0. */
+/* A breakpad id: the first 16 bytes of the build id as the digits of a GUID, whose first three numbers are little-endian; then the
+ * age, 0.  Nothing for a shorter build id. */
 static void put_guid(FILE *out, const char *build_id)
 {
 	static const unsigned char order[] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -566,7 +575,7 @@ static void put_loss_data(struct writer *writer, uint64_t i)
 	putc_unlocked('}', writer->out);
 }
 
-/* Samples that weigh nothing: a thread without any is not shown. */
+/* Samples without weight, because the profiler does not show a thread without samples. */
 static void put_empty_samples(struct writer *writer, const uint64_t *times, uint64_t count)
 {
 	begin_table(writer, "samples", count);
@@ -594,7 +603,7 @@ static void put_samples(struct writer *writer, struct range range)
 	else
 		put_range(writer, "weight", range, is_time ? put_sample_ms : put_sample_weight);
 	fprintf(writer->out, ",\"weightType\":\"%s\"", is_time ? "tracing-ms" : "samples");
-	if (event->unit) /* its period is how long the thread ran since the last one */
+	if (event->unit) /* a clock's: the CPU time of the thread since its last sample */
 		put_range(writer, "threadCPUDelta", range, put_sample_weight);
 	end_table(writer);
 }
@@ -647,7 +656,7 @@ static void begin_thread(struct writer *writer, const struct perfring_profile_th
 	fputs(",\"unregisterTime\":null,\"pausedRanges\":[],\"showMarkersInTimeline\":true", out);
 }
 
-/* The samples from this on that are of one thread, and of one event if they are no intervals. */
+/* The samples in a row from `from` on that belong to one thread object of the file: of one thread, and of one event or all intervals. */
 static struct range find_range(const struct writer *writer, uint64_t from)
 {
 	const struct perfring_profile_sample *first = sample_at(writer, from);
@@ -673,7 +682,7 @@ static bool is_interval(const struct writer *writer, uint64_t i)
 	return writer->tables->events[sample_at(writer, i)->event].lasts;
 }
 
-/* All of the thread whose first sample this is.  Returns the first sample after them. */
+/* Writes the thread objects of the thread whose first sample is at `from`.  Returns the place of the next thread's first sample. */
 static uint64_t put_thread(struct writer *writer, uint64_t from)
 {
 	uint32_t index = sample_at(writer, from)->thread;
@@ -705,7 +714,7 @@ static uint64_t put_thread(struct writer *writer, uint64_t from)
 	return intervals.to;
 }
 
-/* The time that nothing of the profile is after. */
+/* The time of the last sample, loss, or end of an interval. */
 static uint64_t find_end(const struct writer *writer)
 {
 	const struct perfring_profile_tables *tables = writer->tables;
@@ -723,7 +732,7 @@ static uint64_t find_end(const struct writer *writer)
 	return end;
 }
 
-/* What is before the first sample of all threads, or after the last one, is not shown: this one has both. */
+/* The profiler shows the time from the first sample of all threads to the last one: this thread has a sample at both ends. */
 static void put_recording(struct writer *writer)
 {
 	const struct perfring_profile_thread recording = {.comm = "[recording]", .first = writer->origin};

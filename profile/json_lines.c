@@ -1,4 +1,9 @@
-/* json_lines.c - samples with names, one JSON object a line: docs/formats.md. */
+/* json_lines.c - samples with names, one JSON object a line: docs/formats.md.
+ *
+ * Written from the tables of a profile that keeps its samples, one line at a time: no memory is allocated, and the file may be of any
+ * length.  Numbers of 64 bits are strings, because JSON readers keep 53 bits.  Called by perfring_profile_write (views.h) only, which
+ * finds errors of writing in `out`.
+ */
 #include <inttypes.h>
 
 #include "json_out.h"
@@ -10,6 +15,7 @@ static const char *const kinds[] = {
 	[PERFRING_PROFILE_KERNEL] = "kernel",   [PERFRING_PROFILE_GUEST] = "guest",
 };
 
+/* A function of the stack; inlined ones are frames of their own. */
 static void put_frame(const struct perfring_profile_tables *tables, uint32_t index, FILE *out)
 {
 	const struct perfring_profile_place *frame = &tables->frames[index];
@@ -28,6 +34,7 @@ static void put_frame(const struct perfring_profile_tables *tables, uint32_t ind
 	putc_unlocked('}', out);
 }
 
+/* One line.  Members that are unknown are left out; texts that are unknown are null. */
 static void put_sample(const struct perfring_profile_tables *tables, const struct perfring_profile_sample *sample,
 		       FILE *out)
 {

@@ -1,4 +1,8 @@
-/* places.c - files by path, and by build id in the caches of perf and debuginfod. */
+/* places.c - opens objects and debug files by path, and by build id in the caches of perf and debuginfod.
+ *
+ * symbols.c, debug_file.c, dwarf_sections.c, frames.c and kernel.c ask; places.h has the order of the places.  The caller tries them
+ * one after another, and checks the build id of what was opened.  Allocates and reads files: for threads, not signal handlers.
+ */
 #include "places.h"
 
 #include <errno.h>
@@ -11,6 +15,7 @@
 /* Where separate debug files are. */
 #define DEBUG_FOLDER "/usr/lib/debug"
 
+/* A new text in *path; NULL, and no error, if the folder is unknown or relative. */
 static int join(char **path, const char *folder, const char *rest)
 {
 	*path = NULL;
@@ -51,7 +56,7 @@ int perfring_places_open_path(const struct perfring_places *places, const char *
 int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of of, const uint8_t *id,
 			       uint32_t size, unsigned i, const char *name, char path[PATH_MAX])
 {
-	/* of perf's cache, of debuginfod's */
+	/* the file's name in perf's cache, and in debuginfod's; NULL: never there */
 	static const char *const names[][2] = {
 		[PERFRING_PLACE_OBJECT] = {"elf", "executable"},
 		[PERFRING_PLACE_DEBUG_FILE] = {"debug", "debuginfo"},

@@ -8,7 +8,7 @@
 
 struct perfring_debuginfod;
 
-/* Texts are the owner's. */
+/* The caches' paths are allocated by open and freed by close; symfs stays the caller's. */
 struct perfring_places {
 	const char *symfs;                   /* a folder that stands for the root; NULL: none */
 	int32_t pid;                         /* whose root it is; 0: this process's */
@@ -17,6 +17,7 @@ struct perfring_places {
 	struct perfring_debuginfod *servers; /* NULL: none */
 };
 
+/* What is looked for. */
 enum perfring_place_of {
 	PERFRING_PLACE_OBJECT,
 	PERFRING_PLACE_DEBUG_FILE,
@@ -24,11 +25,12 @@ enum perfring_place_of {
 	PERFRING_PLACE_KALLSYMS,
 };
 
-/* The caches of this user.  Returns 0 or -ENOMEM. */
+/* Sets the caches of this user, by HOME and the variables of perf and debuginfod; other members stay.  Returns 0 or -ENOMEM; then
+ * close frees what is there. */
 int perfring_places_open(struct perfring_places *places);
 void perfring_places_close(struct perfring_places *places);
 
-/* Opens what a path leads to.  Returns a descriptor, or -errno. */
+/* Opens the regular file of a path, in symfs or in the process's root.  Returns a descriptor, which the caller closes; or -errno. */
 int perfring_places_open_path(const struct perfring_places *places, const char *path);
 
 /* Where files of a build id are, in the order in which they are tried. */
@@ -40,19 +42,21 @@ enum {
 	PERFRING_PLACES_COUNT
 };
 
-/* Opens the file of this build id in the i-th place.  name: the object's, in words.  Returns a descriptor, with its path; or
- * -errno.  Which build it is has to be looked at. */
+/* Opens the file of this build id (`size` bytes) in the i-th place.  name: the object's, for the progress of a download.  Returns a
+ * descriptor, which the caller closes, and its path; or -errno: -ENODATA (not a build id, or i is not a place), -ENOENT.  The file
+ * may be of another build: the caller compares its id. */
 int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of of, const uint8_t *id,
 			       uint32_t size, unsigned i, const char *name, char path[PATH_MAX]);
 
 /* ---- debuginfod.c ---- */
 
-/* Loads libdebuginfod.  progress: returns false to stop.  Returns 0; -EOPNOTSUPP (it cannot be loaded), -ENOMEM. */
+/* Loads libdebuginfod.  progress: NULL, or called with `to` and the name while a file is loaded, bytes done of all; returns false
+ * to stop.  Returns 0; -EOPNOTSUPP (it cannot be loaded), -ENOMEM. */
 int perfring_debuginfod_open(struct perfring_debuginfod **servers,
 			     bool (*progress)(void *to, const char *path, int64_t done, int64_t all), void *to);
 void perfring_debuginfod_close(struct perfring_debuginfod *servers);
 
-/* Asks the servers.  name: what is looked for, in words.  Returns a descriptor, with its path; or -errno. */
+/* Asks the servers, which may take long.  As perfring_places_open_build. */
 int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of of, const uint8_t *id,
 			     uint32_t size, const char *name, char path[PATH_MAX]);
 

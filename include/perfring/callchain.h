@@ -5,7 +5,9 @@
  *
  *     while ((one = perfring_callchain_next(&chain, &frame)) == 1)
  *             use(frame.ip, frame.context);
- */
+ *
+ * The words are those of a decoded sample or CALLCHAIN_DEFERRED record, and foreign: any value ends in 0 or -EBADMSG.  Names of the
+ * addresses: symbol.h; chains from copies of stacks: stacks.h. */
 #ifndef PERFRING_CALLCHAIN_H
 #define PERFRING_CALLCHAIN_H
 
@@ -14,24 +16,26 @@
 
 PERFRING_BEGIN
 
-/* An address, innermost first, and the last marker before it: PERFRING_CONTEXT_USER ... as a u64; 0: none. */
+/* An address, the innermost first, and the last marker before it: (uint64_t)PERFRING_CONTEXT_USER ...; 0: none.  An address after the
+ * first of its context is a return address. */
 struct perfring_frame {
 	uint64_t ip;
 	uint64_t context;
 };
 
-/* An iterator.  At its end, if is_deferred, cookie is that of the part that comes in a later record. */
+/* An iterator, in memory of the caller; nothing to free.  At its end, if is_deferred, the user part comes in a later
+ * CALLCHAIN_DEFERRED record with this cookie. */
 struct perfring_callchain {
 	const perfring_word *words;
 	uint64_t nr;
-	uint64_t at;
+	uint64_t at; /* index of the next word */
 	uint64_t context;
 	uint64_t cookie;
 	bool is_deferred;
 	bool is_user; /* a user marker was met: after it a deferred marker is an address */
 };
 
-/* Context: any thread, signal handlers.  Valid while the words are. */
+/* Begins a walk.  Valid while the words are.  Context, as of next: any thread, also signal handlers. */
 PERFRING_INLINE struct perfring_callchain perfring_callchain_init(const struct perfring_list *list)
 {
 	struct perfring_callchain chain;
@@ -46,9 +50,9 @@ PERFRING_INLINE struct perfring_callchain perfring_callchain_init(const struct p
 	return chain;
 }
 
-/* The next address; markers and the cookie are skipped and remembered.  Words after a user marker come from the memory of a
- * process: one with the value of the deferred marker is an address there.  Returns 1; 0 at the end; -EBADMSG for a deferred
- * marker without a cookie (chain->at - 1 is its index). */
+/* The next address; markers and the cookie are not returned, but kept in the iterator.  Words after a user marker come from the
+ * memory of a process: one with the value of the deferred marker is an address there.  Returns 1; 0 at the end; -EBADMSG for a
+ * deferred marker without a cookie (chain->at - 1 is its index). */
 PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, struct perfring_frame *frame)
 {
 	while (chain->at < chain->nr) {
@@ -88,21 +92,22 @@ PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, st
  * time, so it comes out late, and its format, which must stay valid.  A deferred record without TID or without a trailer is
  * matched by its cookie only.  Complete samples that were not taken out are kept beyond `most`.  The output can be much
  * larger than what waits, because one deferred record completes many samples: one of 40 bytes may come out with 64 KiB.
- * Context: one thread at a time, not signal handlers. */
+ * Context: one thread at a time for each deferral, not signal handlers.  docs/limits.md has the bounds. */
 struct perfring_deferral;
 
 /* most: bytes of memory for waiting samples (0: 1 MiB); beyond that the oldest comes out incomplete.  Returns 0 or -ENOMEM. */
 PERFRING_EXPERIMENTAL int perfring_deferral_open(struct perfring_deferral **deferral, size_t most);
 PERFRING_EXPERIMENTAL void perfring_deferral_close(struct perfring_deferral *deferral);
 
-/* Returns 1 if the item is not deferred (or cannot be decoded, or has no TID): use it as it is; 0 if it was taken; -ENOMEM if
- * it could not be taken. */
+/* Puts an item, whose record is copied if it is kept.  Returns 1: it is not deferred (or cannot be decoded, or has no TID), use it as
+ * it is; 0: it was taken, and next returns it later; -ENOMEM: it was not taken. */
 PERFRING_EXPERIMENTAL int perfring_deferral_put(struct perfring_deferral *deferral, const struct perfring_item *item);
 
-/* The next sample that is complete, or stays incomplete.  Returns 1 or 0.  Valid until the next put, next or flush. */
+/* The next sample that is complete, or stays incomplete.  Returns 1; 0: none now; -EINVAL (deferral is NULL).  Valid until the next
+ * put, next or flush. */
 PERFRING_EXPERIMENTAL int perfring_deferral_next(struct perfring_deferral *deferral, struct perfring_item *item);
 
-/* Lets all waiting samples come out incomplete. */
+/* Ends the wait of all samples: next returns them incomplete. */
 PERFRING_EXPERIMENTAL void perfring_deferral_flush(struct perfring_deferral *deferral);
 
 /* The number of samples that came out incomplete (flushed, beyond `most`, or too long when joined), and of deferred records

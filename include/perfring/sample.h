@@ -1,11 +1,20 @@
 /* sample.h - the body of PERF_RECORD_SAMPLE (docs/abi.md 6), decoded and encoded, one by one and many into columns.
  *
- * Everything here is a view of fields.def: the struct, the decoder, the encoder, the sizes, the columns.  Decoding
- * copies numbers and points at the rest: whatever is a pointer points into the record and is valid as long as the
- * record is.  Nothing is cleared first: a member means something when its bit stands in `present`.
+ *     perfring_file_next(file, &item);                         or of a session, or a reader's record and a format of one's own
+ *     perfring_sample_decode(item.format, item.record, &sample, NULL);
+ *     if (sample.present & PERFRING_SAMPLE_TID)
+ *             use(sample.tid);
  *
- * Total over bytes: for any bytes and any format decoding ends, reads nothing outside the record, allocates nothing.
- * Context: any thread, also signal handlers.
+ * The struct, the decoder, the encoder, the sizes and the columns are views of fields.def, whose rows are in the order in which
+ * the kernel writes the fields (perf_output_sample in linux/kernel/events/core.c).
+ *
+ * Decoding copies numbers.  Pointers point into the record, and are valid as long as its bytes are; what they point to need not
+ * be aligned (perfring_word).  A member is set only if its bit is in `present`; the others are not cleared.
+ *
+ * Hostile bytes: decoding ends, reads nothing outside the record, and allocates nothing, whatever the record and the format are.
+ * The record is in native byte order; for the other one see swap.h.
+ *
+ * Context of all functions: any thread, also signal handlers.  Objects are the caller's.
  */
 #ifndef PERFRING_SAMPLE_H
 #define PERFRING_SAMPLE_H
@@ -15,8 +24,9 @@
 
 PERFRING_BEGIN
 
-/* A read_format block, in READ records too: nr entries of a value and, if the format has them, its id and its lost
- * count.  Without FORMAT_GROUP nr is 1.  enabled and running are 0 unless the format has them. */
+/* A read_format block (docs/abi.md 2.2), of samples, READ records and read(2): nr entries of a value and, if the format has them,
+ * its id and its lost count.  Without FORMAT_GROUP nr is 1.  enabled and running are 0 unless the format has them.  The three
+ * functions take an entry's index i, below nr: it is not checked. */
 struct perfring_read {
 	const perfring_word *entries; /* without FORMAT_GROUP the times stand inside the entry: use the functions */
 	uint64_t nr;
@@ -54,7 +64,7 @@ PERFRING_INLINE uint64_t perfring_read_lost(const struct perfring_read *read, ui
 	return perfring_read_word(read, i, read->read_format & PERFRING_FORMAT_ID ? 2 : 1);
 }
 
-/* nr words: a callchain, with its markers. */
+/* nr words: a callchain, innermost address first, with its markers.  To walk it: callchain.h. */
 struct perfring_list {
 	const perfring_word *words;
 	uint64_t nr;
@@ -73,8 +83,8 @@ PERFRING_INLINE bool perfring_list_is_user(uint64_t word)
 	       word == (uint64_t)(int64_t)PERFRING_CONTEXT_GUEST_USER;
 }
 
-/* A record has size + padding bytes and does not distinguish them (docs/abi.md 6): decoding sets padding to 0; encoding
- * writes `padding` zeros. */
+/* A record has size + padding bytes of RAW and does not distinguish them (docs/abi.md 6): decoding counts all of them in size, and
+ * sets padding to 0; encoding writes size bytes, then `padding` zeros. */
 struct perfring_raw {
 	const void *data;
 	uint32_t size;
@@ -92,8 +102,8 @@ PERFRING_INLINE struct perfring_raw perfring_raw_of(const void *data, uint32_t s
 	return raw;
 }
 
-/* Entries are three words (from, to, flags).  hw_idx is there when has_hw_idx, counters (one word an entry) when not
- * NULL. */
+/* nr branches, the newest first: entries are three words each (from, to, flags); counters one word each, or NULL: there are none.
+ * hw_idx is set only with has_hw_idx. */
 struct perfring_branch_stack {
 	const perfring_word *entries;
 	const perfring_word *counters;
@@ -102,7 +112,7 @@ struct perfring_branch_stack {
 	bool has_hw_idx;
 };
 
-/* nr values in rising bit order of mask; none when abi is 0. */
+/* nr values in rising bit order of mask; none if abi is 0.  abi: PERFRING_SAMPLE_REGS_ABI_. */
 struct perfring_regs {
 	const perfring_word *values;
 	uint64_t abi;
@@ -111,31 +121,34 @@ struct perfring_regs {
 	uint32_t arch; /* the format's; perfring_register_name has the names */
 };
 
-/* The name of a register by its bit in the mask, "R8"; NULL when it has none.  arch: PERFRING_ARCH_. */
+/* The name of a register by its bit in the mask (0 to 63), "R8"; NULL if it has none.  arch: PERFRING_ARCH_.  The text is
+ * constant, and never freed. */
 PERFRING_API const char *perfring_register_name(uint32_t arch, uint32_t bit);
 
 /* PERFRING_ARCH_ of a machine as `uname -m` spells it; PERFRING_ARCH_OTHER when its registers have no names here. */
 PERFRING_API uint32_t perfring_arch_of(const char *machine);
 
-/* size bytes were reserved, the first dyn_size of them mean something. */
+/* A copy of the user stack, upwards from the stack pointer: size bytes, of which the kernel filled the first dyn_size. */
 struct perfring_stack {
 	const void *data;
 	uint64_t size;
 	uint64_t dyn_size;
 };
 
+/* WEIGHT_STRUCT: how long the access or instruction took, in the PMU's units. */
 struct perfring_weight {
 	uint32_t var1;
 	uint16_t var2;
 	uint16_t var3;
 };
 
+/* Bytes of the AUX area at the time of the sample: the PMU's own format. */
 struct perfring_aux {
 	const void *data;
 	uint64_t size;
 };
 
-/* perfring_kind_u64 ...: the type of a member of each kind. */
+/* perfring_kind_u64 ...: the type of a member of each kind of kinds.def. */
 #define PERFRING_KIND(kind, type, layout) typedef type perfring_kind_##kind;
 #include <perfring/kinds.def>
 
@@ -145,7 +158,8 @@ enum perfring_kind {
 	PERFRING_KINDS,
 };
 
-/* Words of the reserve of a sample, and columns of that of columns, that fields added since then have taken. */
+/* How many of the reserved words of struct perfring_sample, and of the reserved columns of struct perfring_columns, the
+ * PERFRING_FIELD_ADDED rows of fields.def have taken. */
 enum {
 #define PERFRING_FIELD(...)
 #define PERFRING_FIELD_ADDED(NAME, bit, kind, a, b, ...) \
@@ -163,8 +177,8 @@ enum {
 #include <perfring/fields.def>
 };
 
-/* identifier, ip, pid, tid, time, ... : see fields.def.  The order of the members is promised: what is added is added at the
- * end, wherever it stands in a record. */
+/* One decoded sample, or one to encode; its members (identifier, ip, pid, tid, time, ...) are in fields.def.  The layout is part of
+ * the ABI: later fields are added at the end, wherever they stand in a record. */
 struct perfring_sample {
 	uint64_t present;     /* PERFRING_SAMPLE_ bits of the members that were decoded */
 	const void *trailing; /* bytes after the last known field: of newer kernels, or padding */
@@ -184,7 +198,7 @@ struct perfring_sample {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_sample) == 408, "sample");
 
-/* ---- take: one function a kind.  NULL when it could be taken, else what is wrong. ---- */
+/* ---- take: decodes a member, one function for each kind.  Each returns NULL, or what is wrong: a constant text ---- */
 
 PERFRING_INNER const char *perfring_take_u64(struct perfring_cursor *cursor, uint64_t *value)
 {
@@ -212,7 +226,7 @@ PERFRING_INNER const char *perfring_take_weight(struct perfring_cursor *cursor, 
 	return NULL;
 }
 
-/* With tests that come once for all words, and without a division: that would cost more than all the rest. */
+/* One test of the bounds for all words, and no division: a division costs more than the rest of the function. */
 PERFRING_INNER const char *perfring_take_read(struct perfring_cursor *cursor, struct perfring_read *read,
 					       uint64_t read_format)
 {
@@ -272,7 +286,8 @@ PERFRING_INNER const char *perfring_take_raw(struct perfring_cursor *cursor, str
 	return perfring_take_bytes(cursor, &raw->data, raw->size) ? NULL : "raw data longer than the record";
 }
 
-/* What the kernel may leave out of a branch stack without a word (docs/abi.md 6): the decoder tries the shapes in turn. */
+/* Parts of a branch stack that the kernel may leave out, although the attr asks for them (docs/abi.md 6).  The record does not say
+ * so: the decoder tries the shapes in turn (sample/shapes.h). */
 enum perfring_branch_shape {
 	PERFRING_BRANCH_SHAPE_NO_HW_IDX = 1,
 	PERFRING_BRANCH_SHAPE_NO_COUNTERS = 2,
@@ -344,12 +359,12 @@ PERFRING_INNER int perfring_fault_set(struct perfring_fault *fault, uint32_t at,
 	return -EBADMSG;
 }
 
-/* An inline that is worth nothing unless it is inlined: only then do constants fold. */
+/* An inline that must be inlined: only then does a constant format become straight loads. */
 #ifndef PERFRING_FOLDED
 #define PERFRING_FOLDED PERFRING_INLINE __attribute__((always_inline))
 #endif
 
-/* Decodes `fields`, the format's from some place on: they stand at `position`. */
+/* Decodes the fields whose bits are in `fields`: those of the format from one of its fields on, which begins at `position`. */
 PERFRING_FOLDED int perfring_sample_decode_fields(const struct perfring_format *format,
 						  const struct perf_event_header *record, uint32_t position,
 						  uint32_t size, uint64_t fields, struct perfring_sample *sample,
@@ -376,13 +391,13 @@ done:
 	return 0;
 }
 
-/* The body of both decoders.  With a constant format it is one compare and straight loads. */
+/* The body of both decoders.  With a constant format it is one comparison and straight loads. */
 PERFRING_FOLDED int perfring_sample_decode_shape(const struct perfring_format *format,
 						 const struct perf_event_header *record, uint32_t size,
 						 struct perfring_sample *sample, struct perfring_fault *fault,
 						 unsigned shape)
 {
-	uint64_t type = format->sample_type; /* once: the compiler cannot know that *sample is not *format */
+	uint64_t type = format->sample_type; /* read once: *sample may be *format, as far as the compiler knows */
 	uint32_t least = format->least;
 
 	/* The plan saves work; a wrong one does no harm, because each take checks its bounds. */
@@ -396,13 +411,14 @@ PERFRING_FOLDED int perfring_sample_decode_shape(const struct perfring_format *f
 	return perfring_sample_decode_fields(format, record, sizeof(*record), size, type, sample, fault, shape);
 }
 
-/* The decoder for formats known only at run time, and for branch stacks whose shape must be found out. */
+/* perfring_sample_decode as a function: for formats known only at run time, and for branch stacks, whose shape has to be found. */
 PERFRING_API int perfring_sample_decode_any(const struct perfring_format *format,
 					    const struct perf_event_header *record, struct perfring_sample *sample,
 					    struct perfring_fault *fault);
 
-/* Decodes a record of type SAMPLE.  Returns 0, or -EBADMSG with *fault (may be NULL) telling where in the record and
- * what; *sample then means nothing.  Valid until: the record's bytes go. */
+/* Decodes a record of type SAMPLE; its type is not looked at.  Reads the header's `size` once, and no more bytes than that: the
+ * caller has made sure that they are there, as readers, sessions and files have.  Returns 0; or -EBADMSG with the offset in the
+ * record and a text in *fault (may be NULL), and *sample undefined.  Valid while the record's bytes are. */
 PERFRING_FOLDED int perfring_sample_decode(const struct perfring_format *format, const struct perf_event_header *record,
 					   struct perfring_sample *sample, struct perfring_fault *fault)
 {
@@ -413,9 +429,9 @@ PERFRING_FOLDED int perfring_sample_decode(const struct perfring_format *format,
 	return perfring_sample_decode_any(format, record, sample, fault);
 }
 
-/* ---- size and put: one function a kind, the inverse of take ---- */
+/* ---- size and put: encode a member, one pair of functions for each kind; the inverse of take ---- */
 
-#define PERFRING_TOO_MUCH (UINT64_C(1) << 20) /* what cannot fit a record counts as this: sums do not overflow */
+#define PERFRING_TOO_MUCH (UINT64_C(1) << 20) /* the size of what no record can hold: sums of it do not overflow */
 
 PERFRING_INNER uint64_t perfring_size_many(uint64_t nr, uint64_t size)
 {
@@ -496,7 +512,7 @@ PERFRING_INNER uint64_t perfring_size_aux(const struct perfring_aux *aux)
 	return 8 + perfring_size_many(aux->size, 1);
 }
 
-/* The buffer's size was tested: a put cannot fail. */
+/* The encoder has compared the sum of the sizes with the buffer's before the first put: a put cannot fail. */
 
 PERFRING_INNER void perfring_put_u64(struct perfring_cursor *cursor, uint64_t value)
 {
@@ -582,8 +598,8 @@ PERFRING_INNER void perfring_put_aux(struct perfring_cursor *cursor, const struc
 	perfring_put_bytes(cursor, aux->data, aux->size);
 }
 
-/* The bodies of both encoders.  With a constant format, no field of varying length and nothing trailing the size is
- * constant too: one compare and straight stores. */
+/* The bodies of both encoders.  With a constant format without fields of variable length, and without trailing bytes, the size is
+ * constant: one comparison and straight stores. */
 PERFRING_FOLDED int64_t perfring_sample_size_shape(const struct perfring_format *format,
 						   const struct perfring_sample *sample, uint32_t trailing_size)
 {
@@ -620,6 +636,7 @@ PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_forma
 	return needed;
 }
 
+/* perfring_sample_size and perfring_sample_encode as functions. */
 PERFRING_API int64_t perfring_sample_size_any(const struct perfring_format *format,
 					      const struct perfring_sample *sample);
 PERFRING_API int64_t perfring_sample_encode_any(const struct perfring_format *format,
@@ -627,10 +644,10 @@ PERFRING_API int64_t perfring_sample_encode_any(const struct perfring_format *fo
 
 /* The inverse of decode: writes a record of type SAMPLE into a buffer of `size` bytes.  Takes misc, the members of every field
  * that the format has (`present` is not looked at) and the trailing bytes if trailing_size is not 0.  Pointers must not point
- * into the buffer.  Whatever ends at no multiple of 8 is padded there with zeros.  Returns the record's size; -ENOSPC when the
- * buffer is too small; -EINVAL for more than 65528 bytes, for registers whose nr is not that of the format's mask, for a
- * dyn_size larger than its stack, and for a read block without GROUP whose nr is not 1.  A stack of size 0 in a format with
- * registers and sample_stack_user 0 may look to check as if the kernel had shifted it (docs/abi.md 14.3). */
+ * into the buffer.  The record is padded with zeros to a multiple of 8.  Returns the record's size, 8 to 65528; -ENOSPC (the
+ * buffer is too small); -EINVAL (more than 65528 bytes; registers whose nr is not that of the format's mask; a dyn_size larger
+ * than its stack; a read block without GROUP whose nr is not 1).  A stack of size 0 in a format with registers and
+ * sample_stack_user 0 may look to perfring_record_check as if the kernel had shifted it (docs/abi.md 14.3). */
 PERFRING_FOLDED int64_t perfring_sample_encode(const struct perfring_format *format,
 					       const struct perfring_sample *sample, void *buffer, size_t size)
 {
@@ -639,7 +656,8 @@ PERFRING_FOLDED int64_t perfring_sample_encode(const struct perfring_format *for
 	return perfring_sample_encode_any(format, sample, buffer, size);
 }
 
-/* What perfring_sample_encode would return with a large buffer: what to reserve. */
+/* The record's size, which perfring_sample_encode would return with a large buffer: what to reserve in a ring.  Or -EINVAL, as
+ * that. */
 PERFRING_FOLDED int64_t perfring_sample_size(const struct perfring_format *format, const struct perfring_sample *sample)
 {
 	if (__builtin_constant_p(format->sample_type) && PERFRING_LIKELY(!sample->trailing_size))
@@ -649,8 +667,8 @@ PERFRING_FOLDED int64_t perfring_sample_size(const struct perfring_format *forma
 
 /* ---- columns ---- */
 
-/* Where the members of many samples go: row i of each column that is not NULL, which has space for `rows` of them.  Every field
- * of one word has a column, but WEIGHT_STRUCT. */
+/* Arrays of the caller for the members of many samples: row i of each column that is not NULL is sample i's.  Each has space for
+ * the `rows` of the call.  Every field of one word has a column, except WEIGHT_STRUCT. */
 struct perfring_columns {
 #define PERFRING_COLUMN_number(type, a, b) type *a;
 #define PERFRING_COLUMN_numbers(type, a, b) type *a, *b;
@@ -668,11 +686,11 @@ struct perfring_columns {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_columns) == 192, "columns");
 
-/* Decodes the samples at `records` from *position, up to `size` bytes or `rows` samples, and stops before the first record
- * that is not a SAMPLE.  *position: then that record, or the end of the last sample.  Columns of fields before all fields of
- * variable length (see fields.def) are the fast ones: with only these, the rest of each record is not read.  Returns the
- * number of rows; -EINVAL for a column whose field the format does not have, or a *position above size; -EBADMSG with *fault
- * (may be NULL; `at` counts from `records`) if the record at *position is damaged and there is no row. */
+/* Decodes the samples at `records` (`size` bytes of records in a row) from offset *position on, at most `rows` of them, and stops
+ * before the first record that is not a SAMPLE.  *position: then the offset of that record, or the end of the last sample.
+ * Columns of fields before all fields of variable length (see fields.def) are fast: with only these, the rest of each record is
+ * not read.  Returns the number of rows; -EINVAL (a column whose field the format does not have, a *position above size);
+ * -EBADMSG with *fault (may be NULL; `at` counts from `records`), if the record at *position is damaged and there is no row. */
 PERFRING_API int64_t perfring_columns_decode(const struct perfring_columns *columns,
 					     const struct perfring_format *format, const void *records, size_t size,
 					     size_t *position, size_t rows, struct perfring_fault *fault);

@@ -18,6 +18,10 @@
  *
  * A kernel ring has no `claimed`: pause its output first (PERF_EVENT_IOC_PAUSE_OUTPUT; docs/abi.md 7.8).
  *
+ * The caller owns the ring (it must stay open during perfring_snapshot_take only) and the struct; the copy is freed by close.
+ * Context: take and close allocate: any thread, not signal handlers.  The other functions make no system call and use the copy
+ * alone: one thread at a time for each snapshot.
+ *
  * A forward ring that overwrites ends with its newest record.  Where the oldest begins, a writer of perfring's reports
  * (perfring_ring_state.oldest).  The kernel does not: after its first lap the snapshot takes the longest chain of headers that ends
  * at data_head (docs/ring.md 5).  Bytes of the record that is partly overwritten may look like records before it: `certain` says
@@ -31,7 +35,7 @@
 
 PERFRING_BEGIN
 
-/* Private memory of the caller; nothing is shared.
+/* Filled by take, all 0 after close.  Positions are free-running bytes, as in perfring_ring_state; offsets count from data[0].
  * Invariant: oldest <= published <= claimed <= oldest + size, as distances (a hostile writer's positions wrap around). */
 struct perfring_snapshot {
 	unsigned char *data; /* the copy; records are returned from it */
@@ -52,19 +56,23 @@ struct perfring_snapshot {
 	uint64_t reserved[3];
 };
 
-/* Copies the ring and finds its whole records.  Records that the writer overwrites meanwhile are left out; if it laps the copy,
- * the copy is made again, up to `tries` times (0: 16).  Of a ring that does not overwrite the unread records are copied, except
- * those that its reader returns meanwhile.
+/* Copies the ring and finds its whole records.  *snapshot is overwritten: close an earlier one first.  Memory: the ring's size, 8
+ * bytes for each record, and during the call half the ring's size for a kernel's forward ring.  Records that the writer
+ * overwrites meanwhile are left out; if it laps the copy, the copy is made again, up to `tries` times (0: 16).  Of a ring that
+ * does not overwrite the unread records are copied, except those that its reader returns meanwhile.
  *
  * Returns 0; -EINVAL (no ring; a kernel ring called BACKWARD that is not); -ENOMEM; -EAGAIN (lapped each time: pause the output);
- * -EBADMSG with `fault` (impossible positions in the control page).  A damaged record is no error: the walk ends there, with
- * `fault`, and records nearer to data_head (of a forward ring: to data_tail or `oldest`) are returned; of a kernel's forward ring that
- * overwrites those after it, and none is certain.  Context: any thread. */
+ * -EBADMSG with `fault` (impossible positions in the control page).  After an error nothing is to be freed.  A damaged record is
+ * no error: the walk ends there, with `fault`, and records nearer to data_head (of a forward ring: to data_tail or `oldest`) are
+ * returned; of a kernel's forward ring that overwrites those after it, and none is certain. */
 PERFRING_API int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perfring_ring *ring,
 					unsigned tries);
+
+/* Frees the copy.  NULL, and a snapshot that is all 0, are allowed. */
 PERFRING_API void perfring_snapshot_close(struct perfring_snapshot *snapshot);
 
-/* The next whole record, from old to new.  Returns 1, or 0 after the last.  Valid until close. */
+/* The next whole record, from old to new, without fillers.  Returns 1; 0 after the last, with *record NULL; -EINVAL (snapshot is
+ * NULL).  The record is aligned to 8, and valid until close. */
 PERFRING_API int perfring_snapshot_next(struct perfring_snapshot *snapshot, const struct perf_event_header **record);
 
 /* The same from new to old, the order of kernel rings.  The two walks are independent. */
@@ -73,8 +81,8 @@ PERFRING_API int perfring_snapshot_previous(struct perfring_snapshot *snapshot,
 
 /* Reservations that were claimed and not published, newest first.  *position: initially `claimed`; moves down to `published`.
  * *record: a reservation with a plausible header; its other bytes may be anything, and with type PERFRING_FILLER_TYPE its header
- * is unwritten too.  NULL: *size bytes without a plausible header, as always in a forward ring.  Returns 1, or 0 after the
- * last. */
+ * is unwritten too.  NULL: *size bytes without a plausible header, as always in a forward ring.  Returns 1; 0 after the last, and
+ * for a *position outside; -EINVAL (snapshot is NULL).  Valid until close. */
 PERFRING_API int perfring_snapshot_unfinished(const struct perfring_snapshot *snapshot, uint64_t *position,
 					      const struct perf_event_header **record, uint64_t *size);
 

@@ -46,9 +46,9 @@
  *
  * In a group, to the kernel an enable of one member is a schedule-in of the others (set_period below); here it is none.
  *
- * What cannot be known, and is refused: when a thread is switched (context_switch), faults or moves; anything after an exec, which ends all events
- * (enable_on_exec); what other processes or the kernel do.  pinned and exclusive hold by themselves: a group of software events
- * always fits, so none is ever in error state, as in the kernel.
+ * Refused, because a process cannot know it: when a thread is switched (context_switch), faults or moves; anything after an exec,
+ * which ends all events (enable_on_exec); what other processes or the kernel do.  pinned and exclusive hold by themselves: a
+ * group of software events always fits, so none is ever in error state, as in the kernel.
  *
  * Nesting.  A handler that raises while it interrupts a raise, of the same event too, loses nothing: period arithmetic uses
  * compare-exchange, as the kernel's does, and uncommitted records of the thread are finished by the code that reserved them
@@ -77,10 +77,10 @@
  * sampled on its own stack only.
  *
  * Accounts.  Page faults, context switches and migrations are counted from the kernel's account of each thread, and not sampled:
- * a process does not see one occur.  exclude_user and exclude_kernel are refused.  Unlike the kernel's event, page faults include the
- * pages that a system call fills before the thread touches them (MAP_POPULATE, mlock).  A read costs a system call in the thread
- * itself, and reading a file of /proc for each other one, and for migrations; those need a kernel with /proc/PID/sched.  What a thread
- * that ends by the system call exit has had since the last read is not known.
+ * a process does not see one occur.  exclude_user and exclude_kernel are refused.  Unlike the kernel's event, page faults include
+ * the pages that a system call fills before the thread touches them (MAP_POPULATE, mlock).  A read costs a system call in the
+ * thread itself, and reading a file of /proc for each other one, and for migrations; those need a kernel with /proc/PID/sched.
+ * What a thread that ends by the system call exit has had since the last read is not known.
  *
  * write_backward.  The event's rings are backward and overwrite their oldest records, as a kernel's event that is mapped
  * read-only: nothing is lost, and a reader copies them (perfring_soft_rings, perfring_snapshot_take).  set.h says how long the ring
@@ -120,8 +120,9 @@ enum {
 
 /* ---- points ---- */
 
+/* A place in the program that raises occurrences.  The members are perfring's: callers only pass the pointer. */
 struct perfring_soft_point {
-	uint32_t active; /* events that are enabled on it */
+	uint32_t active; /* number of events that are enabled on it */
 	uint32_t type;
 	uint64_t config;
 	const char *name;
@@ -131,20 +132,20 @@ struct perfring_soft_point {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_soft_point) == 48, "size of struct perfring_soft_point");
 
-/* The point of that name, created if there is none; never freed.  Returns NULL without memory, and for a name that is empty
- * or longer than 255 bytes.  Context: threads, not handlers. */
+/* The point of that name, which is copied; created if there is none.  Valid until the process ends.  Returns NULL without memory,
+ * and for a name that is empty or longer than 255 bytes.  Context: threads, not handlers. */
 PERFRING_API struct perfring_soft_point *perfring_soft_define(const char *name);
 
-/* The point of an attr's type and config, or NULL.  Context: threads, not handlers. */
+/* The point of an attr's type and config, or NULL: there is none.  Valid as that.  Context: threads, not handlers. */
 PERFRING_EXPERIMENTAL struct perfring_soft_point *perfring_soft_point_of(uint32_t type, uint64_t config);
 
-/* Where an event occurred.  context: the ucontext_t of a handler, for the place that it interrupted; NULL: the caller. */
+/* Where an event occurred, and what its samples say of it.  Used during the raise only. */
 struct perfring_soft_site {
-	uint64_t addr;
-	const void *raw; /* copied into the sample's RAW */
+	uint64_t addr;   /* the sample's ADDR */
+	const void *raw; /* raw_size bytes, copied into the sample's RAW; NULL with size 0: none */
 	uint32_t raw_size;
 	uint32_t padding;
-	const void *context;
+	const void *context; /* a handler's ucontext_t: IP, registers and callchain are those of what it interrupted; NULL: the caller's */
 	uint64_t reserved[2];
 };
 
@@ -154,11 +155,13 @@ enum {
 	PERFRING_SOFT_STACK = 2048
 };
 
-/* The slow path of the inlines below. */
+/* The slow path of the inlines below: counts and samples for each event that is enabled on the point. */
 PERFRING_API void perfring_soft_raise_active(struct perfring_soft_point *point, uint64_t nr,
 					     const struct perfring_soft_site *site);
 
-/* `nr` occurrences.  Without an enabled event: one load and one predicted branch. */
+/* `nr` occurrences at `site`.  Without an enabled event: one load and one predicted branch.  Loses nothing without counting it: a
+ * sample that finds its ring full, or its thread not joined, counts in perfring_soft_lost.  Keeps errno.  Context: any thread;
+ * handlers. */
 PERFRING_INLINE void perfring_soft_raise_at(struct perfring_soft_point *point, uint64_t nr,
 					    const struct perfring_soft_site *site)
 {
@@ -166,6 +169,7 @@ PERFRING_INLINE void perfring_soft_raise_at(struct perfring_soft_point *point, u
 		perfring_soft_raise_active(point, nr, site);
 }
 
+/* The same at the caller, with ADDR and `raw_size` bytes of RAW. */
 PERFRING_INLINE void perfring_soft_raise(struct perfring_soft_point *point, uint64_t nr, uint64_t addr, const void *raw,
 					 uint32_t raw_size)
 {
@@ -217,9 +221,9 @@ PERFRING_INLINE void perfring_soft_span_end(struct perfring_soft_point *point, u
 
 /* ---- threads ---- */
 
-/* Joins the calling thread.  Events with attr.task and attr.comm write its FORK and COMM.  Returns 0 (also if it has joined);
- * -EUSERS (4096 threads have joined); -ENOMEM; -errno of creating a ring for one of the events.  Context: threads, not
- * handlers. */
+/* Joins the calling thread: allocates what its raises need (Threads, above).  Events with attr.task and attr.comm write its FORK
+ * and COMM.  Returns 0 (also if it has joined); -EUSERS (4096 threads have joined); -ENOMEM; -errno of creating a ring for one of
+ * the events.  Context: threads, not handlers. */
 PERFRING_API int perfring_soft_join(void);
 
 /* Leaves, as the thread's end does.  Its counts stay in the events, its unread records in their rings; events with attr.task
@@ -244,16 +248,17 @@ PERFRING_EXPERIMENTAL void perfring_soft_fork_hooks(bool wanted);
 
 struct perfring_soft_event;
 
+/* Which threads an event counts. */
 enum perfring_soft_scope {
 	PERFRING_SOFT_THREAD, /* the calling thread; of perfring_soft_open_on: that thread */
 	PERFRING_SOFT_PROCESS, /* all threads that have joined or will join: as an inherited event and its children */
 };
 
-/* As perf_event_open; enabled unless attr.disabled.  leader: of a group of the same scope and thread, or NULL.  Samples are
- * dropped until the event has a ring.  Returns 0; -EINVAL, -EOPNOTSUPP, -EOVERFLOW, -E2BIG as the kernel does for attr
- * (docs/abi.md 1.5; sample_freq above the limit is -EINVAL); -ENOENT (no such event); -errno of a PMU of the program; -ENOMEM, -EUSERS; for a sampling clock
- * -EBUSY (no real-time signal is free, or the program now handles perfring_soft_signal) and -EAGAIN (RLIMIT_SIGPENDING: each
- * thread's timer counts). */
+/* As perf_event_open; enabled unless attr.disabled.  attr is copied.  scope: enum perfring_soft_scope.  leader: of a group of the
+ * same scope and thread, or NULL.  Samples are dropped until the event has a ring.  Returns 0; -EINVAL, -EOPNOTSUPP, -EOVERFLOW,
+ * -E2BIG as the kernel does for attr (docs/abi.md 1.5; sample_freq above the limit is -EINVAL); -ENOENT (no such event); -errno
+ * of a PMU of the program; -ENOMEM, -EUSERS; for a sampling clock -EBUSY (no real-time signal is free, or the program now handles
+ * perfring_soft_signal) and -EAGAIN (RLIMIT_SIGPENDING: each thread's timer counts). */
 PERFRING_API int perfring_soft_open(struct perfring_soft_event **event, const struct perf_event_attr *attr,
 				    unsigned scope, struct perfring_soft_event *leader);
 
@@ -266,8 +271,8 @@ PERFRING_EXPERIMENTAL int perfring_soft_open_on(struct perfring_soft_event **eve
  * "" if nothing of it is refused.  Like snprintf: returns the length of the whole text. */
 PERFRING_EXPERIMENTAL int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, size_t size);
 
-/* Siblings of a leader become events of their own.  Events that write into its rings lose their ring.  Frees its rings and
- * their unread records.  Waits for raises that use it. */
+/* Frees the event, its rings and their unread records; a session or snapshot must not read them meanwhile.  Siblings of a leader
+ * become events of their own.  Events that write into its rings lose their ring.  Waits for raises that use it. */
 PERFRING_API void perfring_soft_close(struct perfring_soft_event *event);
 
 /* One ring for each thread, with the attr's wakeup_watermark or wakeup_events.  pages: as perfring_ring_create.  wake_fd: as
@@ -280,12 +285,14 @@ PERFRING_API int perfring_soft_map_files(struct perfring_soft_event *event, uint
 					 int32_t wake_fd);
 
 /* The event's rings, each with the event's attr and id (perfring_ring_attr), for perfring_session_add_set: one reader at a
- * time (set.h).  With write_backward: for perfring_snapshot_take, not for a session.  NULL: not mapped. */
+ * time (set.h).  With write_backward: for perfring_snapshot_take, not for a session.  Returns NULL: not mapped.  The set is the
+ * event's, and valid until it is closed. */
 PERFRING_API struct perfring_set *perfring_soft_rings(struct perfring_soft_event *event);
 
-/* From now on writes into the rings of `other`, where ids tell the records apart (docs/abi.md 7.9); NULL: into its own, or
- * none.  Samples of an heir that is older than `other` are lost, and counted.  Returns 0; -EINVAL (other is not mapped, or redirected
- * itself; the event has rings; scopes, clocks or write_backward differ; the event has heirs, and other has not; of scope THREAD: its thread has left). */
+/* From now on writes into the rings of `other`, where ids tell the records apart (docs/abi.md 7.9); NULL: into its own, or none.
+ * Samples of an heir that is older than `other` are lost, and counted.  Returns 0; -EINVAL (other is not mapped, or redirected
+ * itself; the event has rings; scopes, clocks or write_backward differ; the event has heirs, and other has not; of scope THREAD:
+ * its thread has left). */
 PERFRING_EXPERIMENTAL int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
 
 /* An overflow that would have been a sample. */
@@ -299,11 +306,12 @@ struct perfring_soft_overflow {
 };
 
 /* Instead of a ring: from now on each overflow calls `handler` in the thread that raises, with `data`; NULL: no more, and none is
- * running in another thread when this returns.  It is called in the middle of a raise, also of one in a signal handler: it may call
- * what signal handlers may.  For a clock it is called in the timer's handler, with all signals blocked; on an alternate stack of the
- * program (Clocks) it may assume 1 KiB, on perfring's own 32 KiB.  If it raises a point of its own event, it is called again in
- * itself.  If it forks, the overflows left of that occurrence call it in the parent only.  Returns 0; -EINVAL (the event has rings, or writes into another event's); -EBUSY (it has a handler, or another thread is
- * about to return from taking it away). */
+ * running in another thread when this returns.  It is called in the middle of a raise, also of one in a signal handler: it may
+ * call what signal handlers may.  For a clock it is called in the timer's handler, with all signals blocked; on an alternate
+ * stack of the program (Clocks) it may assume 1 KiB, on perfring's own 32 KiB.  If it raises a point of its own event, it is
+ * called again in itself.  If it forks, the overflows left of that occurrence call it in the parent only.  Returns 0; -EINVAL
+ * (the event has rings, or writes into another event's); -EBUSY (it has a handler, or another thread is about to return from
+ * taking it away). */
 PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *event,
 						    void (*handler)(const struct perfring_soft_overflow *overflow,
 								    void *data),
@@ -319,7 +327,8 @@ PERFRING_EXPERIMENTAL int perfring_soft_set_handler(struct perfring_soft_event *
 PERFRING_EXPERIMENTAL int perfring_soft_set_signal(struct perfring_soft_event *event, int signal, uint32_t tid,
 						   int32_t fd);
 
-/* group: also all siblings, as PERF_IOC_FLAG_GROUP.  Siblings of a disabled leader do not count. */
+/* As the ioctls of these names (docs/abi.md 2.1).  group: also all siblings, as PERF_IOC_FLAG_GROUP.  Siblings of a disabled leader
+ * do not count.  reset sets the count to 0; what threads that have left had counted stays, as times and losses do. */
 PERFRING_API void perfring_soft_enable(struct perfring_soft_event *event, bool group);
 PERFRING_API void perfring_soft_disable(struct perfring_soft_event *event, bool group);
 PERFRING_EXPERIMENTAL void perfring_soft_reset(struct perfring_soft_event *event, bool group);
@@ -333,6 +342,7 @@ PERFRING_EXPERIMENTAL int perfring_soft_refresh(struct perfring_soft_event *even
  * -EINVAL as the kernel's ioctl. */
 PERFRING_EXPERIMENTAL int perfring_soft_set_period(struct perfring_soft_event *event, uint64_t period);
 
+/* The id in the event's records and reads, unique in the process; as PERF_EVENT_IOC_ID. */
 PERFRING_API uint64_t perfring_soft_id(const struct perfring_soft_event *event);
 
 /* ---- callchains by unwind tables ----
@@ -363,11 +373,11 @@ PERFRING_API int perfring_soft_unwind_load(void);
  * it reads them.  Returns 0; -EINVAL (its samples have no CALLCHAIN); as perfring_soft_unwind_load.  Context: as that. */
 PERFRING_API int perfring_soft_set_unwind(struct perfring_soft_event *event, bool by_tables);
 
-/* The bytes of read(2) for attr.read_format (docs/abi.md 2.2); decode them by perfring_read_take (sample.h).  Values are of
- * all threads, also of those that have left.  Returns the size; -ENOSPC (`size` is too small). */
+/* The bytes of read(2) for attr.read_format (docs/abi.md 2.2): of one event with read_format 0 a uint64_t.  Values are of all
+ * threads, also of those that have left.  Returns the size; -ENOSPC (`size` is too small). */
 PERFRING_API int64_t perfring_soft_read(struct perfring_soft_event *event, void *buffer, size_t size);
 
-/* The number of samples that found a ring full, or that threads raised before they joined.  A raise before joining counts at
+/* The number of samples so far that found a ring full, or that threads raised before they joined.  A raise before joining counts at
  * most one lost sample if its period or weight is above 1. */
 PERFRING_EXPERIMENTAL uint64_t perfring_soft_lost(const struct perfring_soft_event *event);
 
@@ -413,17 +423,17 @@ struct perfring_soft_pmu {
 	const void *reserved[2];
 };
 
-/* For the life of the process: *pmu must stay.  type: PERFRING_SOFT_TYPE is replaced by a number of its own, above it; else a
- * number such as PERF_TYPE_HARDWARE, whose PMUs are asked in the order in which they were registered, perfring's own first.  Returns
- * 0; -EINVAL (no init; a number that another PMU may be given); -EUSERS (with perfring's there are 64); -ENOMEM, -EAGAIN.  Context: threads, not
- * handlers. */
+/* Registers a PMU, for the life of the process: *pmu must stay.  pmu->type: PERFRING_SOFT_TYPE is replaced by a number of its
+ * own, above it; else a number such as PERF_TYPE_HARDWARE, whose PMUs are asked in the order in which they were registered,
+ * perfring's own first.  Returns 0; -EINVAL (no init; a number that another PMU may be given); -EUSERS (with perfring's there are
+ * 64); -ENOMEM, -EAGAIN.  Context: threads, not handlers. */
 PERFRING_API int perfring_soft_pmu_register(struct perfring_soft_pmu *pmu);
 
 /* ---- the process's state, for symbolisation ---- */
 
 /* Writes COMM and an MMAP2 for each loaded object (with build ids if attr.build_id) into this thread's ring of the event: for
- * events opened after the program started.  Call it again after dlopen: only new objects are written (with write_backward all).  Returns the number of
- * records, or -errno.  Context: threads that have joined, not handlers. */
+ * events opened after the program started.  Call it again after dlopen: only new objects are written (with write_backward all).
+ * Returns the number of records, or -errno.  Context: threads that have joined, not handlers. */
 PERFRING_API int perfring_soft_put_state(struct perfring_soft_event *event);
 
 /* ---- limits ---- */

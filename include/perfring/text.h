@@ -1,7 +1,8 @@
 /* text.h - any record, field or attr as one line of text; each value by its name.
  *
  * Like snprintf: at most `size` bytes are written, NUL included, and the length of the whole text is returned, whatever `size`
- * is.  Nothing is allocated; bytes outside 0x20 to 0x7e, and a backslash, come out as \xHH, so a line stays a line.
+ * is (0: buffer may be NULL).  Nothing is allocated.  Bytes outside 0x20 to 0x7e, and backslashes, are written as \xHH, so that the
+ * text is one line of ASCII whatever the record holds.  Names of values are those of values.def; what has no name is a number.
  * Context: any thread, also signal handlers.
  */
 #ifndef PERFRING_TEXT_H
@@ -12,25 +13,26 @@
 
 PERFRING_BEGIN
 
-/* "MMAP2 misc=USER pid=1 tid=1 addr=0x... filename=/bin/true trailer={tid=1/1 time=5}": the kind, then every member,
- * the number of trailing bytes if there are any, and the trailer.  Fields of samples and trailers have perf script's
- * names; times are nanoseconds; registers have the names of the format's arch, or the numbers of their bits.
- * A record that cannot be decoded is shown as far as that goes: "SAMPLE fault=\"...\" at=24".  format as for
- * perfring_record_decode. */
+/* "MMAP2 misc=USER pid=1 tid=1 addr=0x... filename=/bin/true trailer={tid=1/1 time=5}": the kind, then every member, the number
+ * of trailing bytes if there are any, and the trailer.  Fields of samples and trailers have perf script's names; times are
+ * nanoseconds; registers have the names of the format's arch, or the numbers of their bits.  Of a record that cannot be decoded:
+ * "SAMPLE fault=\"...\" at=24", which is no error.  format: as for perfring_record_decode; NULL: of a SAMPLE only the number of
+ * bytes. */
 PERFRING_API int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record,
 					  char *buffer, size_t size);
 
-/* One field of a decoded sample, without its name.  field is a PERFRING_SAMPLE_ bit that is present (else -EINVAL).
- * "tid" is shown as pid/tid. */
+/* One field of a decoded sample, without its name.  field: one PERFRING_SAMPLE_ bit; -EINVAL if it is not present.  TID is shown as
+ * pid/tid.  The sample's record must still be there. */
 PERFRING_API int64_t perfring_field_text(const struct perfring_sample *sample, uint64_t field, char *buffer, size_t size);
 
 /* "type=SOFTWARE config=0 sample_type=IP|TID ... flags=disabled|inherit": members that are 0 are left out, but
- * for type and config.  Returns -EINVAL for a size that perfring_format_from_attr refuses. */
+ * for type and config.  Reads attr by its own size.  Returns -EINVAL for a size that perfring_format_from_attr refuses. */
 PERFRING_API int64_t perfring_attr_text(const struct perf_event_attr *attr, char *buffer, size_t size);
 
-/* ---- digits, for who prints a column of their own: written from their end, without a NUL ---- */
+/* ---- digits, for callers that print columns of their own: written downwards from `end`, without a NUL.  Each function returns
+ * where the digits begin, in the caller's buffer ---- */
 
-/* Two digits of a number below 100.  These return where the digits begin. */
+/* The two digits of a number below 100. */
 PERFRING_INNER char *perfring_digits_pair(char *end, uint32_t number)
 {
 	static const char digits[] =
@@ -42,7 +44,7 @@ PERFRING_INNER char *perfring_digits_pair(char *end, uint32_t number)
 	return end;
 }
 
-/* At most 20 digits. */
+/* At most 20 digits, without leading zeros. */
 PERFRING_INLINE char *perfring_digits_decimal(char *end, uint64_t number)
 {
 	for (; number >= 100; number /= 100)
@@ -53,7 +55,7 @@ PERFRING_INLINE char *perfring_digits_decimal(char *end, uint64_t number)
 	return end;
 }
 
-/* At most 16 digits. */
+/* At most 16 digits in lower case, without leading zeros and without "0x". */
 PERFRING_INLINE char *perfring_digits_hex(char *end, uint64_t number)
 {
 	do
@@ -62,7 +64,7 @@ PERFRING_INLINE char *perfring_digits_hex(char *end, uint64_t number)
 	return end;
 }
 
-/* The lowest `digits` digits of a number, with leading zeros; an even number of them. */
+/* The lowest `digits` decimal digits of a number, with leading zeros.  digits: an even number. */
 PERFRING_INLINE char *perfring_digits_padded(char *end, uint32_t number, unsigned digits)
 {
 	for (; digits; digits -= 2, number /= 100)
