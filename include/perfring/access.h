@@ -1,15 +1,13 @@
-/* access.h - every shared access that perfring makes: between threads, processes and kernel, and between a thread and
- * the signal handlers that interrupt it.
+/* access.h - every access of perfring to memory that another CPU, or a signal handler of the same thread, accesses too.
  *
- * A test or a checker of memory orders replaces them: it defines PERFRING_ACCESS and its own of each before it includes
- * the first perfring header.
+ * perfring's rings, writers and readers use them; programs do not need them.  A test or a checker of memory orders
+ * (tests/checks/mc_orders.h) replaces them: it defines PERFRING_ACCESS and its own of each before the first perfring header.
  *
- * Two families.
- *   shared: another CPU looks.  Orders are C11's, and each use names its partner.
- *   local:  only signal handlers of the same thread look.  A handler runs to its end between two instructions of the
- *           thread, so one instruction is atomic and program order is order enough: only the compiler must be held,
- *           and a read-modify-write needs no lock prefix, which makes a writer cheap.  Under a sanitizer, which cannot
- *           see through assembly, and on other processors: the same by C11 atomics.
+ *   shared  between threads, processes and the kernel.  Orders are C11's, and a comment at each use names its partner.
+ *   local   between a thread and the signal handlers that interrupt it.  A handler runs to its end between two instructions of the
+ *           thread: one instruction is atomic, and program order is enough.  So only the compiler must not reorder, and a
+ *           read-modify-write needs no lock prefix.  Under a sanitizer, which does not understand assembly, and on other
+ *           processors than x86-64: the same by C11 atomics.
  */
 #ifndef PERFRING_ACCESS_H
 #define PERFRING_ACCESS_H
@@ -25,12 +23,12 @@ PERFRING_BEGIN
 #define PERFRING_LOAD_ACQUIRE(word) __atomic_load_n((word), __ATOMIC_ACQUIRE)
 #define PERFRING_STORE_RELEASE(word, value) __atomic_store_n((word), (value), __ATOMIC_RELEASE)
 
-/* No order: the use says why none is needed. */
+/* Without order: a comment at the use says why none is needed. */
 #define PERFRING_LOAD(word) __atomic_load_n((word), __ATOMIC_RELAXED)
 #define PERFRING_STORE(word, value) __atomic_store_n((word), (value), __ATOMIC_RELAXED)
 
-/* Read-modify-writes of several CPUs: each gives what was there.  Sequentially consistent: who looks by LOAD_ORDERED after
- * one of them sees what another had stored by one of them before it looked in its turn, or is seen. */
+/* Read-modify-writes by several CPUs; each returns the old value.  Sequentially consistent: of two threads that each store by one of
+ * these and then load the other's word by LOAD_ORDERED, at least one sees the other's store. */
 #define PERFRING_LOAD_ORDERED(word) __atomic_load_n((word), __ATOMIC_SEQ_CST)
 #define PERFRING_ADD(word, value) __atomic_fetch_add((word), (value), __ATOMIC_SEQ_CST)
 #define PERFRING_AND(word, bits) __atomic_fetch_and((word), (bits), __ATOMIC_SEQ_CST)
@@ -46,7 +44,7 @@ PERFRING_BEGIN
 #define PERFRING_FENCE_STORES() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define PERFRING_FENCE_LOADS() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 
-/* Another thread is waited for: the processor may do something else meanwhile. */
+/* For a loop that waits for another thread: the processor spends less on it. */
 #if defined(__x86_64__) || defined(__i386__)
 #define PERFRING_RELAX() __builtin_ia32_pause()
 #elif defined(__aarch64__)
@@ -57,7 +55,7 @@ PERFRING_BEGIN
 
 /* ---- local: this thread and its signal handlers ---- */
 
-/* The compiler moves nothing across. */
+/* A barrier for the compiler only. */
 #define PERFRING_FENCE_LOCAL() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(PERFRING_PORTABLE)
@@ -70,7 +68,7 @@ PERFRING_BEGIN
 #define PERFRING_PORTABLE 1
 #endif
 
-/* One unlocked xadd: gives what was there. */
+/* One unlocked xadd.  Returns the old value. */
 PERFRING_INNER uint64_t perfring_access_add_local(uint64_t *word, uint64_t value)
 {
 #ifndef PERFRING_PORTABLE
@@ -83,7 +81,7 @@ PERFRING_INNER uint64_t perfring_access_add_local(uint64_t *word, uint64_t value
 	return value;
 }
 
-/* One unlocked cmpxchg: whether `expected` was there, and `value` is there now. */
+/* One unlocked cmpxchg.  Returns whether the word was `expected`; then it is `value` now. */
 PERFRING_INNER bool perfring_access_compare_exchange_local(uint64_t *word, uint64_t expected, uint64_t value)
 {
 	bool swapped;
@@ -103,7 +101,8 @@ PERFRING_INNER bool perfring_access_compare_exchange_local(uint64_t *word, uint6
 
 #endif /* PERFRING_ACCESS */
 
-/* A place where a race may strike.  A test that defines this strikes there (a signal, a kill, a second writer). */
+/* Marks a place between two accesses where an interruption matters.  Nothing in a normal build; a test defines it to send a signal,
+ * kill the thread or run a second writer there (tests/checks/step.c). */
 #ifndef PERFRING_POINT
 #define PERFRING_POINT(name) ((void)0)
 #endif

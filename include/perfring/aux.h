@@ -35,10 +35,10 @@ enum perfring_aux_flag {
 };
 
 struct perfring_aux_area {
-	struct perf_event_mmap_page *page; /* the ring's, which must outlive this */
+	struct perf_event_mmap_page *page; /* the ring's, which must stay mapped */
 	unsigned char *data;
 	uint64_t size;         /* a power of two */
-	uint64_t span;         /* bytes that lie in a row from any place below size: size, or 2 * size */
+	uint64_t span;         /* bytes mapped from data on: size, or 2 * size if the area is mapped twice */
 	uint64_t mapping_size; /* what close unmaps; 0: the memory is the caller's */
 	uint64_t flags;        /* PERFRING_RING_OVERWRITE */
 
@@ -62,8 +62,8 @@ static_assert(sizeof(void *) != 8 || sizeof(struct perfring_aux_area) == 160, "a
 
 /* Maps the AUX area that the control page of a ring of ours names (perfring_ring_options.aux_pages). flags:
  * PERFRING_RING_OVERWRITE.  Returns 0; -EINVAL (the ring has none, or is not ours, or was attached READ_ONLY, which
- * only a consumer with OVERWRITE may use); -EBADMSG (aux_offset and aux_size do not fit the data or the fd); what
- * fstat or mmap said. */
+ * only a consumer with OVERWRITE may use); -EBADMSG (aux_offset and aux_size do not fit the data or the fd); -errno of fstat or
+ * mmap. */
 PERFRING_EXPERIMENTAL int perfring_aux_open(struct perfring_aux_area *aux, const struct perfring_ring *ring, unsigned flags);
 
 /* Describes an area that the caller mapped, for a consumer: `size` bytes, a power of two, such as the kernel's at the
@@ -71,14 +71,15 @@ PERFRING_EXPERIMENTAL int perfring_aux_open(struct perfring_aux_area *aux, const
 PERFRING_API int perfring_aux_wrap(struct perfring_aux_area *aux, struct perf_event_mmap_page *page, void *memory,
 				   uint64_t size, unsigned flags);
 
+/* Unmaps the area, unless it is the caller's memory.  Context: threads, when neither end uses it any more. */
 PERFRING_API void perfring_aux_close(struct perfring_aux_area *aux);
 
 /* ---- producer ---- */
 
-/* Before the first begin; goes on where aux_head stands. `writer`, of this very ring, gets the AUX records, for
- * `output` (NULL: its own). watermark: the attr's aux_watermark; 0 for the default, half of the area; in overwrite
- * mode there is none.  The area is not inherited by fork from here on.  Returns 0; -EINVAL; what madvise said.  Context:
- * the writer's thread. */
+/* Makes this the producer's end, before the first begin; continues at aux_head.  writer: the writer of this ring, into which the AUX
+ * records go, for `output` (NULL: the writer's own); both must stay.  watermark: the attr's aux_watermark in bytes; 0: half of the
+ * area; without effect in overwrite mode.  From now on fork does not inherit the area.  Returns 0; -EINVAL; -errno of madvise.
+ * Context: the writer's thread. */
 PERFRING_EXPERIMENTAL int perfring_aux_produce(struct perfring_aux_area *aux, struct perfring_writer *writer,
 				      struct perfring_output *output, uint32_t watermark);
 

@@ -1,13 +1,19 @@
 /* base.h - what every perfring header stands on: marks, version, fault, item.
  *
- * Errors, everywhere: an int is 0 or -errno; an iterator gives 1 for one, 0 for none, -errno; a size is an
- * int64_t, negative for -errno.  Four meanings are fixed: -EBADMSG the bytes are wrong, -ENOSPC the buffer is too
- * small, -EOPNOTSUPP not supported by this kernel, build or input, -EINVAL called wrongly.  errno itself is neither read nor
- * meant.
+ * Errors.  A function that returns an int returns 0 or -errno; an iterator (next, _at) 1 with an entry, 0 without one, or -errno; a
+ * size is an int64_t, negative for -errno.  Four have a fixed meaning: -EBADMSG the bytes are wrong; -ENOSPC the buffer is too small;
+ * -EOPNOTSUPP not supported by this kernel, build or input; -EINVAL called wrongly.  A function's comment lists what
+ * else it returns.  errno itself is neither an input nor a result.
  *
- * What could not be opened.  An open that fails leaves NULL, or an object of the caller's that is closed (for
- * perfring_file_open see there); each close takes both, and does nothing.  A reader's next, asked of NULL, is -EINVAL.  To
- * the inlines, and to all other functions, NULL is the caller's mistake.
+ * Lifetimes.  What open creates is freed by close of the same noun.  Arguments are copied unless their function says that they must
+ * stay.  Results that are pointers are the object's, and valid as long as their function says ("Valid until").
+ *
+ * Failed opens.  An open that fails leaves NULL, or an object of the caller's that is closed (for perfring_file_open see there); each
+ * close takes both, and does nothing.  next of a NULL reader returns -EINVAL.  Inlines and all other functions must not be given NULL
+ * where their comment does not allow it.
+ *
+ * Context.  A header's first comment says which threads may call its functions, and whether signal handlers may; a function's own
+ * "Context" says where it differs.
  */
 #ifndef PERFRING_BASE_H
 #define PERFRING_BASE_H
@@ -34,7 +40,7 @@
 #define PERFRING_VERSION_PATCH 0
 #define PERFRING_VERSION "0.1.0"
 
-/* An exported function: declared here, mapped in package/perfring.map. */
+/* An exported function; package/perfring.map, or perfring-profile.map, has its symbol version. */
 #define PERFRING_API __attribute__((visibility("default")))
 
 /* The same of a function that only tests use yet: it works and is tested, but its form may still change, or it may go. */
@@ -62,8 +68,8 @@
 
 PERFRING_BEGIN
 
-/* A u64 inside a record.  Records in files need not be aligned (docs/abi.md 14.36) and what follows an odd RAW is not
- * either, so words are read where they lie; on x86 and arm64 that is the same load. */
+/* A u64 inside a record, at any address: records in files need not be aligned (docs/abi.md 14.36), nor are the fields after a RAW of
+ * odd size.  On x86 and arm64 that is the same load. */
 typedef uint64_t perfring_word __attribute__((__may_alias__, __aligned__(1)));
 
 /* A word of a struct that several threads access, or a thread and its handlers: on i386 too at a multiple of 8, where a
@@ -72,7 +78,7 @@ typedef uint64_t perfring_word __attribute__((__may_alias__, __aligned__(1)));
 typedef uint64_t perfring_u64 __attribute__((__aligned__(8)));
 
 #define PERFRING_RECORD_MAX 65528 /* the largest size that is a multiple of 8 and fits the header's u16 */
-#define PERFRING_RECORD_OF_PERF 64 /* types from here on are perf's: no trailer, and no padding at the end (docs/abi.md 10) */
+#define PERFRING_RECORD_OF_PERF 64 /* the perf tool's types begin here: no trailer, and no padding at the end (docs/abi.md 10) */
 
 /* Where bytes are wrong, and what is wrong there.  `at` counts from the start of the record, ring or file that the
  * function was given; `what` is a constant text that is never freed. */
@@ -91,7 +97,7 @@ struct perfring_item {
 	uint64_t time;
 };
 
-/* The version of the library that is linked in, which may differ from PERFRING_VERSION.  Context: any. */
+/* The version of the library that is linked in, which may differ from PERFRING_VERSION: a constant text.  Context: any. */
 PERFRING_API const char *perfring_version(void);
 
 PERFRING_END

@@ -1,10 +1,10 @@
 /* check.h - whether a record is well-formed, and if not where and why.
  *
- * Decoding asks whether the bytes can be read; checking asks whether a kernel, or perf, could have written them.  What
- * a newer kernel may do is no fault: types, misc bits and trailing bytes that are not in the tables.  Nor is what they
- * do today: old bytes in the padding of RAW, numbers of no name, a cpu of -1, a time of 0.
+ * Decoding asks whether the bytes can be read; checking asks whether a kernel, or perf, could have written them (docs/abi.md 4 to 6,
+ * 10, 14).  Not faults are: types, misc bits and trailing bytes that are not in the tables, because a newer kernel may write them;
+ * and what today's kernels write: old bytes in the padding of RAW, values without a name, a cpu of -1, a time of 0.
  *
- * Context: any thread, also signal handlers.
+ * Context: any thread, also signal handlers.  Nothing is allocated.
  */
 #ifndef PERFRING_CHECK_H
 #define PERFRING_CHECK_H
@@ -34,15 +34,16 @@ PERFRING_BEGIN
 PERFRING_API int perfring_record_check(const struct perfring_format *format, const struct perf_event_header *record,
 				       size_t size, struct perfring_fault *fault);
 
+/* How bad a finding is. */
 enum perfring_severity {
 	PERFRING_NOTHING,
-	PERFRING_REMARK, /* well-formed, and not as today's kernels and perf write it */
+	PERFRING_REMARK, /* well-formed, but not as today's kernels and perf write it */
 	PERFRING_DAMAGE, /* what perfring_record_check returns -EBADMSG for */
 };
 
 struct perfring_finding {
 	int64_t at;       /* its first byte, from the record's beginning */
-	const char *what; /* a literal, NULL for NOTHING */
+	const char *what; /* a constant text; NULL for NOTHING */
 	enum perfring_severity severity;
 	uint32_t reserved;
 };
@@ -52,7 +53,7 @@ struct perfring_finding {
  * Strings are padded up to the trailer, and to 8 in perf's own records and without a format.  Padding after the name of an
  * MMAP or MMAP2 counts only when the trailer has a time that is not 0: every perf leaves old bytes in those it makes.
  *
- * Returns 0; 1 with a remark, the record's first; -EBADMSG with the damage.  *finding is set always. */
+ * Returns 0; 1 with the record's first remark; -EBADMSG with the damage.  *finding is always set. */
 PERFRING_API int perfring_record_examine(const struct perfring_format *format, const struct perf_event_header *record,
 					 size_t size, struct perfring_finding *finding);
 

@@ -7,7 +7,8 @@
  *     perfring_counts_read(counts);                           one read(2) for each fd or group
  *     perfring_counts_sum(counts, event, PERFRING_COUNTS_ALL, 0, &count);
  *
- * Context: one thread at a time, not signal handlers.  Needs no ring, starts no thread, installs no handler.
+ * Context: one thread at a time, not signal handlers.  Needs no ring, starts no thread, installs no handler.  The fds are this
+ * object's: close closes them.  read(2) of events: docs/abi.md 2.2; multiplexed counts: perfring_event_estimate.
  */
 #ifndef PERFRING_COUNT_H
 #define PERFRING_COUNT_H
@@ -26,11 +27,11 @@ struct perfring_count {
 	uint64_t running; /* ns */
 	uint64_t lost;    /* records that a sampling event lost (since Linux 6.0; else 0) */
 	uint32_t fds;     /* fds that were read */
-	uint32_t failed;  /* fds that were not (error state, PMU gone); they are in none of the above */
+	uint32_t failed;  /* fds that could not be read (error state, PMU gone): they are not in value, enabled, running, lost */
 };
 
 /* allowed: bits of perfring_fallback, features that may be dropped so that an event opens.  With MISSING, add does not
- * fail because the machine lacks an event; perfring_counts_error tells.  CPU_CLOCK has no effect.  Returns 0 or -ENOMEM. */
+ * fail because the machine lacks an event; perfring_counts_error has the reason.  CPU_CLOCK has no effect.  Returns 0 or -ENOMEM. */
 PERFRING_API int perfring_counts_open(struct perfring_counts **counts, uint64_t allowed);
 PERFRING_API void perfring_counts_close(struct perfring_counts *counts);
 
@@ -48,16 +49,17 @@ PERFRING_API int perfring_counts_open_self(struct perfring_counts **counts, cons
 PERFRING_API int perfring_counts_add(struct perfring_counts *counts, const struct perfring_events *events,
 				     const struct perfring_target *target);
 
-/* Why the last add failed and what to change; "" if it did not, or for NULL. */
+/* Why the last add failed and what to change: sentences for the user; "" if it did not fail, or for NULL.  Valid until the next
+ * add or close. */
 PERFRING_API const char *perfring_counts_refusal(const struct perfring_counts *counts);
 
 /* With PERFRING_FALLBACK_MISSING: why an event is not counted.  Returns 0 if it is counted; -ENOENT, -ENODEV, -ENXIO,
  * -EOPNOTSUPP or -EINVAL, with which the kernel refused it, or its group's leader, for every thread and CPU; -EINVAL also
- * for an unknown event.  The sums of
- * such an event are -ENOENT. */
+ * for an unknown event.  perfring_counts_sum returns -ENOENT for an event that is not counted. */
 PERFRING_API int perfring_counts_error(const struct perfring_counts *counts, uint32_t event);
 
-/* The features that were dropped of an event (perfring_fallback); of one that is not counted, before the last refusal. */
+/* The features that were dropped so that the event opened (bits of perfring_fallback); of one that is not counted, those that were
+ * dropped before the last refusal. */
 PERFRING_API uint64_t perfring_counts_given_up(const struct perfring_counts *counts, uint32_t event);
 
 /* Sentences for the user: why an event is not counted, or which features were dropped; "" if it is counted as asked.  Like
@@ -65,15 +67,16 @@ PERFRING_API uint64_t perfring_counts_given_up(const struct perfring_counts *cou
 PERFRING_API int64_t perfring_counts_explain(const struct perfring_counts *counts, uint32_t event, char *buffer,
 					     size_t size);
 
-/* Start, stop and zero every event, by its leader where it has one.  All are tried.  Return 0 or the first -errno. */
+/* Starts, stops, sets to 0 every event, by its leader where it has one.  All are tried.  Returns 0 or the first -errno. */
 PERFRING_API int perfring_counts_enable(struct perfring_counts *counts);
 PERFRING_API int perfring_counts_disable(struct perfring_counts *counts);
 PERFRING_EXPERIMENTAL int perfring_counts_reset(struct perfring_counts *counts);
 
-/* Reads every fd.  Returns 0; fds that cannot be read are counted in `failed`. */
+/* Reads every fd; a group by one read(2) of its leader.  Returns 0: fds that cannot be read are counted in `failed`. */
 PERFRING_API int perfring_counts_read(struct perfring_counts *counts);
 
-/* Events in the order they were added. */
+/* The number of events, in the order in which they were added; the attr of one as it was opened, NULL: no such event, valid until
+ * close. */
 PERFRING_API uint32_t perfring_counts_count(const struct perfring_counts *counts);
 PERFRING_EXPERIMENTAL const struct perf_event_attr *perfring_counts_attr(const struct perfring_counts *counts, uint32_t event);
 

@@ -23,6 +23,8 @@
  * memory with the parent's restartable sequence area, which the kernel does not update for them: a claim is not restarted, and
  * cpu_id may be wrong.  No instruction in user space shows this.  (A perfring_set may be written there: its ring is the parent
  * thread's, which is suspended.)
+ *
+ * open, way and close: threads, not handlers.  The protocol: docs/ring.md 7.  Readers: as set.h.
  */
 #ifndef PERFRING_CPUS_H
 #define PERFRING_CPUS_H
@@ -89,7 +91,11 @@ enum perfring_cpus_claim {
  * perfring_ring_create. */
 PERFRING_API int perfring_cpus_open(struct perfring_cpus **cpus, const struct perfring_ring_options *ring,
 				    const struct perfring_writer_options *writer);
+
+/* Frees the rings and unread records.  No thread may use them any more. */
 PERFRING_API void perfring_cpus_close(struct perfring_cpus *cpus);
+
+/* enum perfring_cpus_way. */
 PERFRING_API int perfring_cpus_way(const struct perfring_cpus *cpus);
 
 /* The slow paths of the inlines.  Claims are passed by value, so that the compiler can keep them in registers. */
@@ -98,6 +104,7 @@ PERFRING_API struct perfring_claim perfring_cpus_reserve_slow(struct perfring_cp
 PERFRING_API void perfring_cpus_commit_slow(struct perfring_cpus *cpus, struct perfring_claim claim);
 PERFRING_API void perfring_cpus_settle(struct perfring_cpus *cpus, struct perfring_claim claim);
 
+/* The state of CPU `number`, below count. */
 PERFRING_INLINE struct perfring_cpu *perfring_cpus_of(struct perfring_cpus *cpus, uint32_t number)
 {
 	return &cpus->cpu[0] + number;
@@ -161,8 +168,9 @@ PERFRING_INLINE uint64_t perfring_cpus_claim(struct perfring_cpu *cpu, uint32_t 
 
 #endif
 
-/* As in writer.h: the thread that reserved commits or discards.  Threads may share an output; its id, trailer and wakeup_events
- * must not change.  Where others use sequences, a thread that the C library has not registered is refused. */
+/* As perfring_writer_reserve: returns `size` bytes in the ring of the CPU that the thread runs on, or NULL: refused and counted.  The
+ * thread that reserved commits or discards.  output: NULL: that of open.  Threads may share an output; its id, trailer and
+ * wakeup_events must not change.  With PERFRING_CPUS_RSEQ a thread that the C library has not registered is refused. */
 PERFRING_INLINE void *perfring_cpus_reserve(struct perfring_cpus *cpus, struct perfring_output *output, uint64_t size,
 					    struct perfring_claim *claim)
 {
@@ -193,6 +201,7 @@ PERFRING_INLINE void *perfring_cpus_reserve(struct perfring_cpus *cpus, struct p
 	return claim->space;
 }
 
+/* Commits the record: visible at once, or when the older ones of its ring are committed. */
 PERFRING_INLINE void perfring_cpus_commit(struct perfring_cpus *cpus, const struct perfring_claim *claim)
 {
 #ifdef PERFRING_HAS_RSEQ
@@ -218,9 +227,10 @@ PERFRING_INLINE void perfring_cpus_commit(struct perfring_cpus *cpus, const stru
 	perfring_cpus_commit_slow(cpus, *claim);
 }
 
-/* Gives the space up: it becomes a filler record. */
+/* Drops the record: its space becomes a filler. */
 PERFRING_API void perfring_cpus_discard(struct perfring_cpus *cpus, const struct perfring_claim *claim);
 
+/* Copies a whole record into the ring.  Returns whether it was accepted; refused ones are counted. */
 PERFRING_INLINE bool perfring_cpus_write(struct perfring_cpus *cpus, struct perfring_output *output, const void *record,
 					 uint64_t size)
 {
@@ -234,12 +244,14 @@ PERFRING_INLINE bool perfring_cpus_write(struct perfring_cpus *cpus, struct perf
 	return true;
 }
 
-/* Claims are refused and counted; one that is being made at this moment may still succeed. */
+/* While paused, claims are refused and counted; one that is being made during the call may still succeed. */
 PERFRING_EXPERIMENTAL void perfring_cpus_pause(struct perfring_cpus *cpus, bool paused);
 
+/* The number of records refused since open, on all CPUs; 0 in a child after fork. */
 PERFRING_EXPERIMENTAL uint64_t perfring_cpus_lost(struct perfring_cpus *cpus);
 
-/* The ring of the i-th CPU, from 0; NULL after the last.  One reader at a time. */
+/* The ring of the i-th CPU, from 0; NULL after the last.  Read it by member->reader (reader.h), one reader at a time.  Valid until
+ * close. */
 PERFRING_API struct perfring_set_ring *perfring_cpus_at(struct perfring_cpus *cpus, uint32_t i);
 
 PERFRING_END

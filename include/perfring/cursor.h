@@ -1,10 +1,12 @@
 /* cursor.h - bounded take and put of bytes.
  *
- * A cursor is three integers, not two pointers: with a constant format and one test of the least size, every later
- * test has a known answer and the compiler drops it.  Invariant: position <= length.
+ * The decoders and encoders of sample.h, record.h and swap.h are made of these.  A cursor is a base and two offsets, not two
+ * pointers: with a constant format and one test of the least size, the compiler knows the result of every later test, and drops it.
+ * Invariant: position <= length.
  *
- * Each function returns true when it moved the cursor, and false, leaving it where it was, when too few bytes are left.
- * Context: any, also signal handlers; a cursor belongs to one thread.
+ * Each function returns true and moves the cursor, or returns false and leaves it, if too few bytes are left.  Numbers are in native
+ * byte order, at any address.
+ * Context: any thread, also signal handlers; a cursor belongs to one thread.
  */
 #ifndef PERFRING_CURSOR_H
 #define PERFRING_CURSOR_H
@@ -21,7 +23,7 @@ struct perfring_cursor {
 
 static_assert(sizeof(struct perfring_cursor) == sizeof(void *) + 8, "cursor");
 
-/* To take from: the bytes are not written. */
+/* A cursor over `length` bytes at `bytes`, at `position`.  take only reads them; put writes, so they must be writable then. */
 PERFRING_INLINE struct perfring_cursor perfring_cursor_init(const void *bytes, uint32_t position, uint32_t length)
 {
 	struct perfring_cursor cursor;
@@ -43,7 +45,7 @@ PERFRING_INLINE bool perfring_cursor_holds(const struct perfring_cursor *cursor,
 	return (uint64_t)cursor->position + size <= cursor->length;
 }
 
-/* Bytes where they lie: *bytes points into the record. */
+/* `size` bytes, which are not copied: *bytes points into the record. */
 PERFRING_INLINE bool perfring_take_bytes(struct perfring_cursor *cursor, const void **bytes, uint64_t size)
 {
 	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))
@@ -80,7 +82,7 @@ PERFRING_INLINE bool perfring_take_short(struct perfring_cursor *cursor, uint16_
 	return true;
 }
 
-/* `nr` words where they lie.  nr comes from the bytes: it is bounded before it is multiplied. */
+/* `nr` words, which are not copied.  nr may come from foreign bytes: it is bounded before it is multiplied. */
 PERFRING_INLINE bool perfring_take_words(struct perfring_cursor *cursor, const perfring_word **words, uint64_t nr)
 {
 	if (PERFRING_UNLIKELY(nr > perfring_cursor_left(cursor) / 8))

@@ -1,7 +1,10 @@
 /* event.h - perf_event_open fds: event names, opening with or without fallbacks, controls, reading, and why an event was
  * refused.
  *
- * Context: any thread unless stated otherwise; not signal handlers. */
+ * session.h and count.h open events through these; a program calls them for fds of its own.  Fds are plain perf_event_open fds, and
+ * the caller's: close(2) them.  "Like snprintf": writes at most `size` bytes with a NUL, and returns the length of the whole text.
+ *
+ * Context: any thread unless stated otherwise; not signal handlers.  Names read sysfs and tracefs, and allocate. */
 #ifndef PERFRING_EVENT_H
 #define PERFRING_EVENT_H
 
@@ -32,14 +35,15 @@ PERFRING_BEGIN
  * perfring_events_one, not in the attr), D (pinned), e (exclusive).  An exclude_guest that the attr has before stays without a
  * modifier, and as in perf with u or p; other modifiers alone clear it.
  *
- * Sets type, config to config4, bp_*, the exclude_ flags, precise_ip, and of terms what they say: the period or freq, flags,
- * bits of sample_type and their members (branch_sample_type, sample_regs_user, sample_stack_user, sample_max_stack,
- * aux_sample_size); keeps all other members; changes nothing on failure.  attr->size must be set: a member that the event needs beyond it (config2 and bp_len:
- * 72, config3: 136, config4: 144) is a fault unless it is 0.  uprobes need perfring_events_add, which keeps their path.
- * Returns 0; -EINVAL with the place in *fault (may be NULL); -ENOENT, -EACCES of tracefs or sysfs, with *fault. */
+ * Sets type, config to config4, bp_*, the exclude_ flags, precise_ip, and of terms what they say: the period or freq, flags, bits
+ * of sample_type and their members (branch_sample_type, sample_regs_user, sample_stack_user, sample_max_stack, aux_sample_size);
+ * keeps all other members; changes nothing on failure.  attr->size must be set: a member that the event needs beyond it (config2
+ * and bp_len: 72, config3: 136, config4: 144) is a fault unless it is 0.  uprobes need perfring_events_add, which keeps their
+ * path.  Returns 0; -EINVAL with the place in *fault (may be NULL); -ENOENT, -EACCES of tracefs or sysfs, with *fault. */
 PERFRING_API int perfring_event_parse(const char *text, struct perf_event_attr *attr, struct perfring_fault *fault);
 
-/* Terms that a caller who adds its own settings afterwards must not override; PERCORE is the caller's alone: to sum by core. */
+/* Terms that the text of an event had (perfring_events_one.terms): a caller that adds settings afterwards, as of its command line,
+ * leaves these as they are.  PERCORE is not in the attr: the caller sums by core. */
 enum perfring_event_term {
 	PERFRING_TERM_CALLCHAIN = 1, /* call-graph, max-stack */
 	PERFRING_TERM_INHERIT = 2,
@@ -50,13 +54,14 @@ enum perfring_event_term {
 	PERFRING_TERM_GUESTS = 64, /* the modifiers G and H */
 };
 
-/* Kinds of branches, separated by , or |, as bits of branch_sample_type: u k hv any any_call any_ret ind_call ind_jmp call cond
- * abort_tx in_tx no_tx save_type stack priv counter; u, k and hv alone are of any kind.  Returns 0 or -EINVAL. */
+/* Reads kinds of branches, separated by , or |, as bits of branch_sample_type, into *types: u k hv any any_call any_ret ind_call
+ * ind_jmp call cond abort_tx in_tx no_tx save_type stack priv counter; u, k and hv alone are of any kind.  Returns 0 or
+ * -EINVAL. */
 PERFRING_API int perfring_event_branches(const char *text, size_t length, uint64_t *types);
 
-/* Sets what the term call-graph=HOW sets: no, fp, dwarf (with sample_stack_user bytes, 8192 if that is 0) or lbr.  attr: a whole
- * struct of the installed header, whatever its size says.  Returns 0; or -EINVAL: HOW is none of them, or dwarf, for which this
- * machine's registers are not known. */
+/* Sets in *attr what the term call-graph=HOW sets: no, fp, dwarf (with sample_stack_user bytes, 8192 if that is 0) or lbr.  attr:
+ * a whole struct of the installed header, whatever its size says.  Returns 0; or -EINVAL: HOW is none of them, or dwarf, for
+ * which this machine's registers are not known. */
 PERFRING_API int perfring_event_callchain(const char *how, size_t length, struct perf_event_attr *attr);
 
 /* The sample_regs_user that call-graph=dwarf asks for; 0: not known for this machine. */
@@ -65,6 +70,7 @@ PERFRING_API uint64_t perfring_event_unwind_registers(void);
 /* A list of events and groups, as on a command line.  Context: one thread at a time for each list. */
 struct perfring_events;
 
+/* One event of a list. */
 struct perfring_events_one {
 	const struct perf_event_attr *attr;
 	const char *name; /* as written, or its `name=` term */
@@ -93,13 +99,14 @@ PERFRING_API void perfring_events_close(struct perfring_events *events);
 PERFRING_API int perfring_events_add(struct perfring_events *events, const char *text,
 				     const struct perf_event_attr *base, struct perfring_fault *fault);
 
-/* Appends an attr, which is copied.  joins: to the group of the event before.  Returns 0, -EINVAL, -ENOMEM. */
+/* Appends an attr, which is copied as its name is.  joins: to the group of the event before it, which becomes a leader.  Returns 0;
+ * -EINVAL (joins in an empty list, an attr above 4096 bytes), -ENOMEM. */
 PERFRING_API int perfring_events_add_attr(struct perfring_events *events, const struct perf_event_attr *attr,
 					  const char *name, bool joins);
 
 PERFRING_API uint32_t perfring_events_count(const struct perfring_events *events);
 
-/* The i-th event.  Valid until close, its pointers too.  perfring_events_attr gives the attr for changes. */
+/* The i-th event, from 0; NULL after the last.  Valid until close, its pointers too.  perfring_events_attr: its attr, for changes. */
 PERFRING_API const struct perfring_events_one *perfring_events_at(const struct perfring_events *events, uint32_t i);
 PERFRING_EXPERIMENTAL struct perf_event_attr *perfring_events_attr(struct perfring_events *events, uint32_t i);
 
@@ -114,6 +121,7 @@ enum perfring_event_kind {
 	PERFRING_EVENT_FORM,       /* a form for other events: "rNNN", "mem:ADDR[/LEN][:rwx]", a PMU's terms */
 };
 
+/* One name; the texts are the list's. */
 struct perfring_event_listed {
 	enum perfring_event_kind kind;
 	const char *name;
@@ -173,7 +181,7 @@ PERFRING_API int perfring_event_open_fallback(struct perf_event_attr *attr, int3
 PERFRING_API int64_t perfring_fallback_explain(uint64_t taken, const struct perf_event_attr *asked,
 					       const struct perf_event_attr *opened, char *buffer, size_t size);
 
-/* The id that records carry for this fd.  Returns 0 or -errno. */
+/* The id that records of this fd carry (PERF_EVENT_IOC_ID).  Returns 0 or -errno. */
 PERFRING_API int perfring_event_id(int fd, uint64_t *id);
 
 /* read(2) into `buffer`, decoded by the event's read_format (sample.h).  Returns 0; -ENOSPC (`size` is too small); -EBADMSG;
@@ -196,9 +204,9 @@ PERFRING_API int64_t perfring_event_name(const struct perf_event_attr *attr, cha
 
 /* ---- controls: ioctl(2) without its traps (docs/abi.md 2.1) ----
  *
- * Each returns 0 or -errno. */
+ * Each returns 0 or -errno of the system call. */
 
-/* group: all events of the group that fd is in. */
+/* Starts and stops the event's counting.  group: that of all events of the group that fd is in. */
 PERFRING_API int perfring_event_enable(int fd, bool group);
 PERFRING_API int perfring_event_disable(int fd, bool group);
 
@@ -220,13 +228,14 @@ PERFRING_EXPERIMENTAL int perfring_event_set_output(int fd, int to);
  * removed; open the event again. */
 PERFRING_API int perfring_event_set_filter(int fd, const char *filter);
 
-/* While it is paused, no record is written into fd's ring; they count as lost. */
+/* While paused, no record is written into fd's ring; refused records count as lost. */
 PERFRING_EXPERIMENTAL int perfring_event_pause(int fd, bool paused);
 
+/* Attaches a BPF program, by its fd, to a tracepoint, kprobe or uprobe event, or as the overflow handler of others. */
 PERFRING_EXPERIMENTAL int perfring_event_set_bpf(int fd, int program);
 
-/* The ids of the programs on a tracepoint.  *count: in the capacity of ids, out the number of programs.  -ENOSPC: there are
- * more. */
+/* The ids of the BPF programs on a tracepoint.  *count: before, the capacity of ids; after, the number of programs.  -ENOSPC: ids was
+ * too small. */
 PERFRING_EXPERIMENTAL int perfring_event_query_bpf(int fd, uint32_t *ids, uint32_t *count);
 
 /* Changes bp_*, disabled and sig_data of a breakpoint; all other members must be as it was opened. */
@@ -237,7 +246,7 @@ PERFRING_EXPERIMENTAL int perfring_event_modify(int fd, const struct perf_event_
  * in that thread, some instructions after the overflow. */
 PERFRING_EXPERIMENTAL int perfring_event_set_signal(int fd, int number, int32_t tid);
 
-/* All events that the calling thread opened, by prctl(2). */
+/* Starts, stops all events that the calling thread opened, by prctl(2). */
 PERFRING_EXPERIMENTAL int perfring_event_enable_all(void);
 PERFRING_EXPERIMENTAL int perfring_event_disable_all(void);
 
@@ -251,6 +260,7 @@ struct perfring_estimate {
 	double margin;
 };
 
+/* enabled, running: ns, as read.  Context: any thread, also signal handlers. */
 PERFRING_API struct perfring_estimate perfring_event_estimate(uint64_t value, uint64_t enabled, uint64_t running);
 
 /* How perfring_event_count_self read the count. */
@@ -259,6 +269,7 @@ enum perfring_count_way {
 	PERFRING_COUNT_READ,   /* by read(2): the page does not permit user space to */
 };
 
+/* A count, with its times in ns. */
 struct perfring_self_count {
 	uint64_t value;
 	uint64_t enabled;

@@ -9,7 +9,8 @@
  *             fault = perfring_file_fault(file);               where in the file, and what is wrong
  *     perfring_file_close(file);
  *
- * Context: any thread; one reader belongs to one thread at a time.  Not signal handlers.
+ * The bytes are foreign: what is read is bounded (docs/limits.md), records are not checked further (check.h) but for their sizes.
+ * Names of addresses: maps.h, symbol.h.  Context: any thread; one reader belongs to one thread at a time.  Not signal handlers.
  */
 #ifndef PERFRING_FILE_H
 #define PERFRING_FILE_H
@@ -94,10 +95,10 @@ struct perfring_file_compressed {
 PERFRING_API void perfring_file_compression(const struct perfring_file *file,
 					    struct perfring_file_compressed *compression);
 
-/* Whether it is a stream. */
+/* Whether it is a stream (perf's pipe mode). */
 PERFRING_API bool perfring_file_is_pipe(const struct perfring_file *file);
 
-/* Whether its byte order is not native. */
+/* Whether it was written in the other byte order; all results are native nevertheless. */
 PERFRING_API bool perfring_file_is_foreign(const struct perfring_file *file);
 
 /* The number of items returned after an item with a later time. */

@@ -54,6 +54,9 @@ PERFRING_API int perfring_file_writer_add_part(struct perfring_file_writer *writ
  * that holds each.  Returns the event's index, from 0; -EINVAL, -ENOMEM. */
 PERFRING_API int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr,
 						const char *name);
+
+/* Adds an id that records of event `index` carry.  Returns 0; -EINVAL (no such event, id 0, after begin), -EEXIST (of another event),
+ * -ENOMEM. */
 PERFRING_API int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t index, uint64_t id);
 
 /* Adds every event of a set of formats (perfring_session_formats, perfring_file_formats), with its ids and perf's name for it.
@@ -62,11 +65,11 @@ PERFRING_API int perfring_file_writer_add_formats(struct perfring_file_writer *w
 						  const struct perfring_format_set *formats);
 
 /* Makes events leader ... leader + members - 1 a group, for GROUP_DESC.  name: "" for a group without a name.
- * In a stream only before begin (-EINVAL). */
+ * In a stream only before begin.  Returns 0; -EINVAL (fewer than 2 members, events that are not there, finished), -ENOMEM. */
 PERFRING_API int perfring_file_writer_add_group(struct perfring_file_writer *writer, const char *name, uint32_t leader,
 						uint32_t members);
 
-/* Writes header, ids and attrs.  Records may follow. */
+/* Writes header, ids and attrs: records may follow.  Returns 0; -EINVAL (no event, or begun before), -ENOMEM, -errno of writing. */
 PERFRING_API int perfring_file_writer_begin(struct perfring_file_writer *writer);
 
 /* ---- records ---- */
@@ -80,7 +83,8 @@ PERFRING_API int perfring_file_writer_write(struct perfring_file_writer *writer,
 PERFRING_API int perfring_file_writer_write_to(struct perfring_file_writer *writer, uint32_t file, const struct iovec *pieces,
 					       int count);
 
-/* Encodes one record with the format of event `index`, its trailer included, and writes it. */
+/* Encodes one record with the format of event `index`, its trailer included, and writes it.  Returns 0; as perfring_record_encode, or
+ * as write. */
 PERFRING_API int perfring_file_writer_put(struct perfring_file_writer *writer, uint32_t index,
 					  const struct perfring_record *record);
 
@@ -96,7 +100,8 @@ PERFRING_API int perfring_file_writer_put_auxtrace(struct perfring_file_writer *
 
 /* Ends a round: no later record is older than the records of the round before this one.  Writes FINISHED_ROUND and stores the
  * size of the records in the header.  In a directory, where perf has no such record, only the size of `data` is stored: perf
- * reads that much of a killed writer's directory; perfring_file_open reads all files up to their last whole records. */
+ * reads that much of a killed writer's directory; perfring_file_open reads all files up to their last whole records.  Returns 0,
+ * -EINVAL (not begun, or finished), or as write. */
 PERFRING_API int perfring_file_writer_end_round(struct perfring_file_writer *writer);
 
 /* ---- features ---- */
@@ -106,6 +111,8 @@ PERFRING_API int perfring_file_writer_end_round(struct perfring_file_writer *wri
  * BUILD_ID alone.  Returns 0; -EINVAL (no such feature, finished), -ENOMEM; of a stream, as write. */
 PERFRING_API int perfring_file_writer_put_feature(struct perfring_file_writer *writer, uint32_t feature, const void *payload,
 						  uint64_t size);
+
+/* The same for a feature that is one string. */
 PERFRING_API int perfring_file_writer_put_string(struct perfring_file_writer *writer, uint32_t feature, const char *text);
 
 /* Puts the features of this machine: HOSTNAME, OSRELEASE, VERSION, ARCH, NRCPUS, TOTAL_MEM, CPUDESC, CPUID, CPU_TOPOLOGY, CACHE,
@@ -115,7 +122,7 @@ PERFRING_API int perfring_file_writer_put_string(struct perfring_file_writer *wr
  * all else is put. */
 PERFRING_API int perfring_file_writer_describe(struct perfring_file_writer *writer, char *const argv[]);
 
-/* Puts the times of the first and the last sample, for SAMPLE_TIME. */
+/* Puts the feature SAMPLE_TIME: the times of the first and the last sample, in ns.  Returns as put_feature. */
 PERFRING_API int perfring_file_writer_put_times(struct perfring_file_writer *writer, uint64_t first, uint64_t last);
 
 /* Adds an object to the feature BUILD_ID.  misc: PERFRING_RECORD_MISC_KERNEL or _USER; pid: -1, or a guest's; file: the name
@@ -133,25 +140,26 @@ PERFRING_API int perfring_file_writer_put_build_id(struct perfring_file_writer *
  *   build_id             MMAP2 with build ids, of the file as the process sees it
  */
 
-/* Makes the three functions below ask `is_ending` before each record: the machine's state may be large, and who made it may have
- * made it so.  Once it says true they return -EINTR; what was written by then is valid.  is_ending: NULL for none. */
+/* Makes the functions below call is_ending(of) before each record, so that a recorder can stop: the machine's state may be large, on
+ * purpose too.  Once it returns true they return -EINTR; what was written by then is valid.  is_ending: NULL for none; `of` must stay
+ * until the writer is closed. */
 PERFRING_API void perfring_file_writer_end_when(struct perfring_file_writer *writer, bool (*is_ending)(void *of), void *of);
 
 /* Ends the list of a process's mappings after `ms`, 0: not: a process may have any number of them.  The last record of such a list
  * has PERFRING_RECORD_MISC_PROC_MAP_PARSE_TIMEOUT, as perf's, and ++*cut counts it.  cut: valid until the writer is closed. */
 PERFRING_API void perfring_file_writer_limit_maps(struct perfring_file_writer *writer, uint32_t ms, uint32_t *cut);
 
-/* The mappings of the kernel and its modules, and BPF programs.  Returns 0 or -errno. */
+/* Puts the mappings of the kernel and its modules, and BPF programs.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_kernel(struct perfring_file_writer *writer);
 
-/* FORK, COMM and MMAP2 of a process with all its threads; pid -1: of all processes.  Processes that exit meanwhile are
- * skipped.  Returns 0 or -errno. */
+/* Puts FORK, COMM and MMAP2 of a process with all its threads, from /proc; pid -1: of all processes.  Processes that exit meanwhile
+ * are skipped.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_process(struct perfring_file_writer *writer, int32_t pid);
 
 /* The same without mappings. */
 PERFRING_API int perfring_file_writer_put_tasks(struct perfring_file_writer *writer, int32_t pid);
 
-/* CGROUP records of all cgroups below the cgroup2 mount, for samples with CGROUP.  Returns 0 or -errno. */
+/* Puts CGROUP records of all cgroups below the cgroup2 mount, for samples with CGROUP.  Returns 0 or -errno. */
 PERFRING_API int perfring_file_writer_put_cgroups(struct perfring_file_writer *writer);
 
 /* ---- the end ---- */
@@ -160,7 +168,8 @@ PERFRING_API int perfring_file_writer_put_cgroups(struct perfring_file_writer *w
 PERFRING_API uint64_t perfring_file_writer_size(const struct perfring_file_writer *writer);
 
 /* Writes the features, EVENT_DESC among them, and the sizes in the header.  Returns 0 or -errno.  If the disk is full, the
- * features are left out and the error is returned; all records are there.  The file is finished in any case. */
+ * features are left out and the error is returned; all records are there.  The file is finished in any case: nothing more can be
+ * put.  -EINVAL: not begun, or finished before. */
 PERFRING_API int perfring_file_writer_finish(struct perfring_file_writer *writer);
 
 PERFRING_END

@@ -5,7 +5,11 @@
  *
  *     static const struct perfring_format format = { .sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID };
  *
- * and needs no plan: the inlines fold to straight loads.  Every other one comes from perfring_format_from_attr.
+ * and needs no plan: the inlines become straight loads.  Every other one comes from perfring_format_from_attr, or from the set of
+ * formats of a session (perfring_session_formats) or file (perfring_file_formats).
+ *
+ * Context: unless stated otherwise any thread, also signal handlers; nothing is allocated.  Sets: the table below; open, close,
+ * add and put allocate.
  */
 #ifndef PERFRING_FORMAT_H
 #define PERFRING_FORMAT_H
@@ -21,7 +25,7 @@ enum perfring_sample_bit {
 #include <perfring/fields.def>
 };
 
-/* The bits that this version knows. */
+/* All bits of sample_type that this version knows. */
 enum {
 #define PERFRING_FIELD(NAME, bit, ...) | (1 << (bit))
 	PERFRING_SAMPLE_KNOWN = 0
@@ -48,7 +52,7 @@ struct perfring_format {
 	uint64_t sample_regs_user;
 	uint64_t sample_regs_intr;
 	uint64_t flags;
-	uint32_t index; /* its place in its set: the number of its event */
+	uint32_t index; /* the number of its event in its set */
 	/* The plan.  Offsets from the record's start in a SAMPLE, back from its end in a trailer; 0: there is none. */
 	uint16_t least;   /* bytes of a SAMPLE record that has every field, each as short as it can be */
 	uint16_t trailer; /* bytes of the sample_id trailer; 0 without sample_id_all */
@@ -66,8 +70,8 @@ struct perfring_format {
 
 static_assert(sizeof(struct perfring_format) == 96, "format");
 
-/* A struct perf_event_header where it lies: like a perfring_word it need not be aligned, and its bytes may be
- * anybody's. (A typedef of the struct itself would still be taken for memory of that struct's alone.) */
+/* A struct perf_event_header at any address, in memory of any type: to be accessed through this.  (A typedef of the kernel's struct
+ * would not take its aliasing rules away.) */
 typedef struct {
 	uint32_t type;
 	uint16_t misc;
@@ -76,7 +80,7 @@ typedef struct {
 
 static_assert(sizeof(perfring_header) == sizeof(struct perf_event_header), "header");
 
-/* A header as the one word that it is in memory: one store instead of three, which some processors can do in no less time. */
+/* A header as one word in native byte order: one store instead of three. */
 PERFRING_INNER uint64_t perfring_format_header_word(uint32_t type, uint16_t misc, uint16_t size)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -90,7 +94,7 @@ PERFRING_INNER uint64_t perfring_format_header_word(uint32_t type, uint16_t misc
 #define PERFRING_TRAILER_yes 1
 #define PERFRING_TRAILER_last 2
 
-/* Bytes of a read_format block that stand before its entries, and of one entry (docs/abi.md 2.2). */
+/* Bytes of a read_format block before its entries (head), of one entry, and of the shortest block (docs/abi.md 2.2). */
 PERFRING_INLINE uint32_t perfring_format_read_head(uint64_t read_format)
 {
 	return 8 * (uint32_t)(!!(read_format & PERFRING_FORMAT_GROUP) +
@@ -110,7 +114,7 @@ PERFRING_INLINE uint32_t perfring_format_read_least(uint64_t read_format)
 	       (read_format & PERFRING_FORMAT_GROUP ? 0 : perfring_format_read_entry(read_format));
 }
 
-/* Least size of a SAMPLE record with every field of the format. */
+/* The size of a SAMPLE record with every field of the format, each as short as it can be. */
 PERFRING_INLINE uint32_t perfring_format_least(const struct perfring_format *format)
 {
 	uint32_t least = sizeof(struct perf_event_header);
@@ -161,6 +165,7 @@ PERFRING_INLINE uint32_t perfring_format_field_back(uint64_t sample_type, uint64
 	return back;
 }
 
+/* Whether records but SAMPLE have a sample_id trailer (attr.sample_id_all). */
 PERFRING_INLINE bool perfring_format_has_trailer(const struct perfring_format *format)
 {
 	return format->flags >> PERFRING_ATTR_FLAG_sample_id_all & 1;
@@ -180,7 +185,7 @@ PERFRING_INLINE uint32_t perfring_format_trailer(const struct perfring_format *f
 	return size;
 }
 
-/* The bits of a mask, planned or, with a constant format, counted by the compiler. */
+/* The number of bits of a mask: from the plan, or, with a constant format, counted by the compiler. */
 PERFRING_INNER uint32_t perfring_format_nr(const struct perfring_format *format, uint64_t mask, uint32_t planned)
 {
 	return __builtin_constant_p(mask) || PERFRING_UNLIKELY(!format->least) ? (uint32_t)__builtin_popcountll(mask)
@@ -190,9 +195,9 @@ PERFRING_INNER uint32_t perfring_format_nr(const struct perfring_format *format,
 /* Works out the plan from the members above it.  Call it after changing one of them by hand.  Context: any. */
 PERFRING_API void perfring_format_plan(struct perfring_format *format);
 
-/* The word at a planned place: `at` from the start of a SAMPLE, `back` from the end of any other record.  Returns
- * false when the record has no such place.  _with: by a header that was read, and checked, before: of `record` nothing is
- * read but what this header says is inside of it, whatever another process writes there meanwhile. */
+/* The word at a planned place: `at` bytes from the start of a SAMPLE, `back` bytes from the end of any other record.  Returns
+ * false if the record has no such place.  _with: by a copy of the header that was checked before, so that nothing outside that
+ * size is read, even if another process changes the header in the ring. */
 PERFRING_INNER bool perfring_format_word_with(const struct perf_event_header *header, const void *record, uint32_t at,
 					       uint32_t back, uint64_t *word)
 {
@@ -230,9 +235,8 @@ PERFRING_INNER bool perfring_format_word_of(const struct perf_event_header *reco
 	return perfring_format_word_with(&header, record, at, back, word);
 }
 
-/* The record's time, and the id of its event: nothing else is decoded.  0 when it carries none.  Records from 64 up,
- * which perf writes, have neither.  The format is planned, or constant (one that did not fold is right
- * too, but slow). */
+/* The record's time in ns, and the id of its event, without decoding the rest; 0 if it has none.  Types from 64 up, which the
+ * perf tool writes, have neither.  format: planned; or constant at compile time, else the result is right, but slow. */
 PERFRING_INNER uint64_t perfring_format_time_with(const struct perfring_format *format,
 						   const struct perf_event_header *header, const void *record)
 {
@@ -279,11 +283,11 @@ PERFRING_INLINE uint64_t perfring_format_id_of(const struct perfring_format *for
  * Returns 0, or -EINVAL for a size below 64 or above 4096.  Context: any. */
 PERFRING_API int perfring_format_from_attr(struct perfring_format *format, const struct perf_event_attr *attr);
 
-/* The smallest published size of struct perf_event_attr that holds every byte of *attr that is not 0: what every kernel
- * and perf that knows those members takes.  Reads attr by its own size, as above. */
+/* The smallest published size of struct perf_event_attr (PERF_ATTR_SIZE_VER0 ...) that holds every byte of *attr that is not 0: every
+ * kernel and perf that knows those members accepts it.  Reads attr by its own size, as above. */
 PERFRING_API uint32_t perfring_attr_size(const struct perf_event_attr *attr);
 
-/* Sets or clears a flag of one bit, PERFRING_ATTR_FLAG_: also one that the installed header's struct does not name. */
+/* Sets or clears a one-bit flag of *attr.  flag: PERFRING_ATTR_FLAG_, also one that the installed kernel header does not name. */
 PERFRING_API void perfring_attr_set_flag(struct perf_event_attr *attr, uint32_t flag, bool set);
 
 /* A set of formats, one for each event, found by the ids that the kernel gave its fds.
@@ -299,17 +303,18 @@ struct perfring_format_set;
 PERFRING_API int perfring_format_set_open(struct perfring_format_set **set);
 PERFRING_API void perfring_format_set_close(struct perfring_format_set *set);
 
-/* Adds an event.  Returns its number, from 0 in the order of adding, or -EINVAL, -ENOMEM. */
+/* Adds an event; attr is copied.  Returns its number, from 0 in the order of adding; -EINVAL (attr.size, as from_attr), -ENOMEM. */
 PERFRING_API int perfring_format_set_add(struct perfring_format_set *set, const struct perf_event_attr *attr);
 
-/* Says that `id` is one of event `index`'s.  Returns 0, -EINVAL (no such event, or 0, which is no id), -EEXIST
- * (another event's), -ENOMEM. */
+/* Makes `id` one of event `index`: an event has one for each fd.  Returns 0, also if it was; -EINVAL (no such event, or id 0),
+ * -EEXIST (another event has it), -ENOMEM. */
 PERFRING_API int perfring_format_set_put(struct perfring_format_set *set, uint64_t id, uint32_t index);
 
-/* Says whose registers the samples of this set hold: PERFRING_ARCH_, for events added before and after. */
+/* Sets the architecture of the samples' registers, PERFRING_ARCH_, for events added before and after. */
 PERFRING_API void perfring_format_set_arch(struct perfring_format_set *set, uint32_t arch);
 
-/* NULL when no event has this id, or there is no such event.  Valid until close: a set never moves its formats. */
+/* The format of the event with this id, or number; NULL: there is none.  Valid until close: a set never moves its formats.  The
+ * number of events. */
 PERFRING_API const struct perfring_format *perfring_format_set_find(const struct perfring_format_set *set, uint64_t id);
 PERFRING_API const struct perfring_format *perfring_format_set_at(const struct perfring_format_set *set,
 								  uint32_t index);
@@ -324,11 +329,11 @@ PERFRING_API const struct perf_event_attr *perfring_format_set_attr(const struct
 PERFRING_API int perfring_format_set_id_at(const struct perfring_format_set *set, uint32_t i, uint64_t *id,
 					   uint32_t *index);
 
-/* The format of a record: by IDENTIFIER where the attrs have it, else by where their ids lie; an only event needs no
- * id, and id 0 means the first event, as for the records perf synthesises.  Records in which no id is found belong to
- * the first event whose records carry none, if there is one.  *format is NULL for records from 64 up.
- * Returns 0, or -EBADMSG with the fault (which may be NULL) when the record's id is in no attr, or too short to hold
- * one.  Context: any thread, also signal handlers. */
+/* The format of a record: that of the event whose id it has, looked for at each place where an attr of the set puts ids (docs/abi.md
+ * 14).  A set of one event needs no ids.  Id 0 is the first event, as in the records that the perf tool makes.  A record without any
+ * known id belongs to the first event whose records carry none, if there is one.  *format is NULL for types from 64 up.
+ * Returns 0; or -EBADMSG with *fault (may be NULL): the id is of no event, or the record is too short to hold one, or the set is
+ * empty.  _with: by a copy of the header, as above. */
 PERFRING_API int perfring_format_set_of(const struct perfring_format_set *set, const struct perf_event_header *record,
 					const struct perfring_format **format, struct perfring_fault *fault);
 PERFRING_API int perfring_format_set_with(const struct perfring_format_set *set, const struct perf_event_header *header,

@@ -1,11 +1,11 @@
 /* generate.h - random attrs, samples and records for tests and fuzzers: valid, or damaged in named ways.
  *
- * Random are the shapes, not the bytes.  A count is 0, 1, a few or as many as fit, each as likely; so are the variants of a
- * member.  Numbers are small, large, at a boundary, or any.  What is generated passes perfring_record_check until it is
- * damaged.  The same seed gives the same bytes on all machines of one byte order.
+ * perfring gen and the fuzzers call these (docs/conformance.md).  The shapes are random, not the bytes: a count is 0, 1, a few or as
+ * many as fit, with equal probability; so are the variants of a member; numbers are small, large, at a boundary, or any.  What is
+ * generated passes perfring_record_check until it is damaged.  The same seed gives the same bytes on all machines of one byte order.
  *
- * Nothing is allocated, but perfring_generate_mutate takes 70 KB of stack, the others less than 4 KB.  A format may be
- * NULL: there is no trailer then, and no SAMPLE.
+ * format: may be NULL, then there is no trailer, and no SAMPLE.  Nothing is allocated; perfring_generate_mutate takes 70 KB of stack,
+ * the others less than 4 KB.
  * Context: any thread, not signal handlers; a generator belongs to one thread.
  */
 #ifndef PERFRING_GENERATE_H
@@ -23,9 +23,10 @@ struct perfring_generator {
 
 static_assert(sizeof(struct perfring_generator) == 32, "generator");
 
+/* Begins a sequence; any seed. */
 PERFRING_API void perfring_generator_seed(struct perfring_generator *generator, uint64_t seed);
 
-/* 0 to below - 1; any 64 bits when below is 0. */
+/* A random number, 0 to below - 1; any 64 bits if below is 0. */
 PERFRING_API uint64_t perfring_generator_draw(struct perfring_generator *generator, uint64_t below);
 
 /* Writes an attr of `size` bytes, 64 to 4096, that a kernel could accept: any sample_type, but WEIGHT and WEIGHT_STRUCT only one at a
@@ -59,7 +60,7 @@ enum perfring_damage {
 	PERFRING_DAMAGES,
 };
 
-/* "LENGTH", and what it does; NULL after the last. */
+/* "LENGTH", and a sentence on what it does: constant texts; NULL after the last. */
 PERFRING_API const char *perfring_damage_name(uint32_t damage);
 PERFRING_API const char *perfring_damage_what(uint32_t damage);
 

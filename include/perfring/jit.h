@@ -12,8 +12,8 @@
  * where entries overlap, the last one holds.  A jitdump file has records with times of CLOCK_MONOTONIC: LOAD, MOVE,
  * DEBUG_INFO (lines of sources) and CLOSE; others are passed over.
  *
- * Both are written by others, and any bytes cost no more than the bounds below: what exceeds one has no name, and
- * perfring_jit_count says so.
+ * Both formats are perf's.  The files are foreign, and any bytes cost no more than the bounds below: what exceeds one has no
+ * name, and perfring_jit_count counts it.
  *
  * Context: one thread at a time for each object; not signal handlers. */
 #ifndef PERFRING_JIT_H
@@ -41,42 +41,43 @@ struct perfring_jit;
  * Returns a file descriptor; -EPERM: the file belongs neither to the caller, nor to root, nor to the user of the living process;
  * -ESTALE: it is as young as another process that now has the pid; -EINVAL: it is no regular file; -errno. */
 enum {
-	PERFRING_JIT_ANY_OWNER = 1, /* -EPERM is not returned for the owner */
+	PERFRING_JIT_ANY_OWNER = 1, /* the file may belong to any user */
 };
 PERFRING_API int perfring_jit_file_open(int32_t pid, const char *path, uint64_t until, uint32_t flags);
 
-/* Reads all of a map file.  fd: stays the caller's.  Lines that are none are counted.  Returns 0; -ENOMEM; -errno of reading
+/* Reads all of a map file.  fd: stays the caller's.  Malformed lines are counted, and skipped.  Returns 0; -ENOMEM; -errno of reading
  * it. */
 PERFRING_API int perfring_jit_open_map(struct perfring_jit **jit, int fd);
 
-/* What a jitdump file says of itself. */
+/* The header of a jitdump file. */
 struct perfring_jit_dump {
 	uint32_t pid;     /* as the process knew itself */
 	uint32_t machine; /* EM_X86_64 ... */
-	uint64_t time;    /* of its beginning */
+	uint64_t time;    /* when it was begun, ns of CLOCK_MONOTONIC */
 	bool is_foreign;  /* it is of the other byte order */
 };
 
-/* Reads the header of a jitdump file.  fd: is the object's from now on, unless there is an error.  Returns 0; -EBADMSG: it is
- * no such file; -EOPNOTSUPP: it is of another version, or its times are those of a processor's counter; -ENOMEM; -errno. */
+/* Reads the header of a jitdump file.  fd: on success the object's, which close closes; on an error the caller's.  Returns 0;
+ * -EBADMSG (no jitdump file); -EOPNOTSUPP (another version, or times of a processor's counter); -ENOMEM; -errno. */
 PERFRING_API int perfring_jit_open_dump(struct perfring_jit **jit, int fd, struct perfring_jit_dump *about);
 PERFRING_API void perfring_jit_close(struct perfring_jit *jit);
 
-/* Takes the records of a dump up to this time, which must not be less than that of the last call; does nothing with a map
- * file.  A file that grows is read on.  Returns 0; -EBADMSG: a record is damaged, and nothing after it is read; -ENOMEM;
- * -errno. */
+/* Takes the records of a dump up to this time (ns), which must not be less than that of the last call; does nothing with a map
+ * file.  What the process has written since the last call is read too.  Returns 0; -EBADMSG: a record is damaged, and nothing
+ * after it is read; -ENOMEM; -errno. */
 PERFRING_API int perfring_jit_advance(struct perfring_jit *jit, uint64_t time);
 
 /* A piece of code.  The name is valid until perfring_jit_close. */
 struct perfring_jit_symbol {
 	const char *name;
-	uint64_t start;
+	uint64_t start; /* its first address, as it was made */
 	uint64_t debug; /* for perfring_jit_line; 0: its lines are not known */
 };
 
+/* The code at an address, as of the last advance.  Returns false, and leaves *symbol: none is known there. */
 PERFRING_API bool perfring_jit_find(const struct perfring_jit *jit, uint64_t ip, struct perfring_jit_symbol *symbol);
 
-/* The line of a source of an address in the code: the last one at or below it.  file: a buffer of `size` bytes for the source's
+/* The source line of an address in the code: that of the last entry at or below it.  file: a buffer of `size` bytes for the source's
  * name, which is truncated to it.  Returns 1; 0: it is not known; -errno. */
 PERFRING_API int perfring_jit_line(const struct perfring_jit *jit, const struct perfring_jit_symbol *symbol,
 				   uint64_t ip, char *file, size_t size, uint32_t *line);
@@ -84,8 +85,8 @@ PERFRING_API int perfring_jit_line(const struct perfring_jit *jit, const struct 
 struct perfring_jit_counts {
 	uint64_t codes;     /* pieces of code that are known now; one that was cut in two counts twice */
 	uint64_t taken;     /* lines of a map, or records of a dump, so far */
-	uint64_t malformed; /* lines of a map, or records of a dump, that are none, or whose name is too long */
-	uint64_t exceeded;  /* pieces of code without a name for a bound; and 1 for a map file that is too long */
+	uint64_t malformed; /* malformed lines of a map, or records of a dump, and those whose name is too long */
+	uint64_t exceeded;  /* pieces of code that have no name because of a bound; and 1 for a map file that is too long */
 };
 
 PERFRING_API void perfring_jit_count(const struct perfring_jit *jit, struct perfring_jit_counts *counts);

@@ -1,8 +1,9 @@
 /* layout.h - walks bytes part by part, as a layout says: payloads of features (feature.def), members of records (kinds.def).
  *
- * A layout is a text, which is read from left to right, in parts between blanks.  The bytes may be hostile, the layout not: it is
- * part of the program, and is not checked.  Lists are nested at most 4 deep, and an entry of a {+ list has bytes; else next
- * returns -EBADMSG.  A part may have a :name, else its name is "".  Parts:
+ * perfring_feature_open and perfring_record_walk begin a walk by their own layouts; text, JSON, swapping, checks and random
+ * records are such walks.  A layout is a text, which is read from left to right, in parts between blanks.  The bytes may be
+ * hostile; the layout may not: it is part of the program, and is not checked.  Lists are nested at most 4 deep, and an entry of a
+ * {+ list has bytes; else next returns -EBADMSG.  A part may have a :name, else its name is "".  Parts:
  *
  *   y h w d :name    a number of 1, 2, 4, 8 bytes; W D: a signed one
  *   o :name          a byte: 1 if the numbers of these bytes are big-endian; swapping changes it

@@ -1,5 +1,5 @@
-/* maps.h - who was mapped where: the names of threads and the mappings of processes and of the kernel, from records.  In
- * libperfring-profile.
+/* maps.h - which object was mapped at which address: the names of threads and the mappings of processes and of the kernel, from
+ * records (docs/abi.md 5).  In libperfring-profile.
  *
  *     perfring_maps_open(&maps);
  *     while (perfring_file_next(file, &item) == 1) {                   or of a session: in time order
@@ -11,7 +11,7 @@
  *
  * The state is that of the record last taken:
  *
- *     COMM                        names the thread; if it tells of an exec, the process has no mappings any more
+ *     COMM                        names the thread; with the misc bit of an exec, the process has no mappings any more
  *     FORK                        a process has its parent's mappings, which both share until one of them changes; a
  *                                 thread has its process's.  Names and namespaces are inherited
  *     EXIT                        what is known of the thread stays for late samples: see PERFRING_MAPS_ENDED_MAX
@@ -33,9 +33,9 @@
 
 PERFRING_BEGIN
 
-/* Memory, whatever the records say.  What exceeds a bound is forgotten and counted (perfring_maps_count): first of all
- * threads that have ended, then of those that no record has named for longest.  What is forgotten has no name and no
- * mappings until records tell of it again. */
+/* Bounds of the memory, whatever the records say.  What exceeds one is forgotten and counted (perfring_maps_count): first threads
+ * that have ended, then those that no record has named for longest.  What is forgotten has no name and no mappings until later
+ * records name it. */
 enum {
 	PERFRING_MAPS_TASKS_MAX = 1 << 20,      /* threads and processes: 128 bytes each */
 	PERFRING_MAPS_ENDED_MAX = 1 << 14,      /* ... of them, those that have ended */
@@ -72,8 +72,7 @@ struct perfring_mapping {
 	uint32_t prot; /* PROT_EXEC: 4 ...; of a MMAP, which does not have it, 4, or 0 if it is of data */
 };
 
-/* Where the address is in the object; in memory without a file, which has no other place, the address itself, as perf
- * shows it. */
+/* The offset of an address of the mapping in its object; in memory without a file the address itself, as perf shows it. */
 PERFRING_API uint64_t perfring_mapping_offset(const struct perfring_mapping *mapping, uint64_t ip);
 
 struct perfring_maps_counts {
@@ -81,18 +80,19 @@ struct perfring_maps_counts {
 	uint64_t ended;     /* ... of them, those that have ended */
 	uint64_t mappings;  /* in memory now */
 	uint64_t bytes;     /* of names, objects and namespaces */
-	uint64_t forgotten; /* tasks so far, other than ended ones; and the kernel's mappings, once for all of them */
-	uint64_t nameless;  /* names, objects and namespaces so far that had no space */
+	uint64_t forgotten; /* tasks forgotten so far, other than ended ones; and 1 for the kernel's mappings */
+	uint64_t nameless;  /* names, objects and namespaces so far for which there was no space */
 };
 
 struct perfring_maps;
 
 /* Returns 0 or -ENOMEM. */
 PERFRING_API int perfring_maps_open(struct perfring_maps **maps);
+/* Frees all objects, names and mappings. */
 PERFRING_API void perfring_maps_close(struct perfring_maps *maps);
 
-/* Takes a record; one that was decoded already.  Returns 0; -EBADMSG, if the record cannot be decoded; -ENOMEM: then each
- * mapping is as before. */
+/* Takes an item's record, or one that is decoded already, of any type; nothing of it need stay.  Returns 0; -EBADMSG (the record
+ * cannot be decoded); -ENOMEM: then each mapping is as before. */
 PERFRING_API int perfring_maps_take(struct perfring_maps *maps, const struct perfring_item *item);
 PERFRING_API int perfring_maps_take_record(struct perfring_maps *maps, const struct perfring_record *record);
 
@@ -122,10 +122,11 @@ enum {
 };
 PERFRING_EXPERIMENTAL uint64_t perfring_maps_namespace(const struct perfring_maps *maps, uint32_t tid, unsigned index);
 
-/* The one pointer of a name: the text up to its NUL, at most `size` bytes.  Returns NULL without memory, and "" beyond
- * PERFRING_MAPS_NAME_BYTES_MAX.  Valid until: perfring_maps_close. */
+/* Copies a name, and returns the one pointer of all equal names: the text up to its NUL, at most `size` bytes.  Returns NULL
+ * without memory, and "" beyond PERFRING_MAPS_NAME_BYTES_MAX.  Valid until: perfring_maps_close. */
 PERFRING_API const char *perfring_maps_name(struct perfring_maps *maps, const char *text, size_t size);
 
+/* The counts now. */
 PERFRING_API void perfring_maps_count(const struct perfring_maps *maps, struct perfring_maps_counts *counts);
 
 PERFRING_END

@@ -1,6 +1,7 @@
 /* merge.h - several sessions as one stream of items in time order.
  *
- * A merge, with its sessions, is used by one thread at a time. */
+ * Each call is that of session.h for all sessions at once, with the same results.  Context: one thread at a time for a merge with its
+ * sessions; not signal handlers. */
 #ifndef PERFRING_MERGE_H
 #define PERFRING_MERGE_H
 
@@ -12,15 +13,20 @@ PERFRING_BEGIN
  * same clock, a merge returns their items in time order.  While it is open, the sessions are read through it alone. */
 struct perfring_merge;
 
-/* Returns 0; -EINVAL (count is 0, a session is given twice, the clocks differ, or rings overwrite); -ENOMEM; -errno of epoll. */
+/* The sessions stay the caller's, and must stay open until close.  Returns 0; -EINVAL (count is 0, a session is given twice, the
+ * clocks differ, or rings overwrite); -ENOMEM; -errno of epoll. */
 PERFRING_EXPERIMENTAL int perfring_merge_open(struct perfring_merge **merge, struct perfring_session *const *sessions,
 				     uint32_t count);
 PERFRING_EXPERIMENTAL void perfring_merge_close(struct perfring_merge *merge);
+
+/* As perfring_session_wait and perfring_session_flush.  Errors of adding a ring of a set are not returned. */
 PERFRING_EXPERIMENTAL int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms);
 PERFRING_EXPERIMENTAL void perfring_merge_flush(struct perfring_merge *merge);
 
 /* As perfring_session_next.  *session (may be NULL): the index of the item's session, or of the session with the corrupt ring. */
 PERFRING_EXPERIMENTAL int perfring_merge_next(struct perfring_merge *merge, struct perfring_item *item, uint32_t *session);
+
+/* As perfring_session_return and perfring_session_fd. */
 PERFRING_EXPERIMENTAL void perfring_merge_return(struct perfring_merge *merge);
 PERFRING_EXPERIMENTAL int perfring_merge_fd(const struct perfring_merge *merge);
 

@@ -61,6 +61,7 @@ PERFRING_INLINE void perfring_page_publish(struct perf_event_mmap_page *page, ui
 	PERFRING_STORE_RELEASE(&page->data_head, head);
 }
 
+/* The same four for the AUX area (docs/abi.md 8). */
 PERFRING_INLINE uint64_t perfring_page_observe_aux(const struct perf_event_mmap_page *page)
 {
 	return PERFRING_LOAD_ACQUIRE(&page->aux_head);
@@ -72,7 +73,7 @@ PERFRING_INLINE uint64_t perfring_page_observe_aux_from(const struct perf_event_
 	return perfring_page_extend(perfring_page_observe_aux(page), from);
 }
 
-/* The position is free-running here too: a masked one would stop the trace after its first lap. */
+/* `tail` is free-running here too: one reduced by the size would stop the trace after its first lap. */
 PERFRING_INLINE void perfring_page_return_aux(struct perf_event_mmap_page *page, uint64_t tail)
 {
 	PERFRING_STORE_RELEASE(&page->aux_tail, tail);

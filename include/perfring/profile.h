@@ -1,4 +1,7 @@
-/* profile.h - samples as one table of stacks, of which every picture and every exported format is a view.  In libperfring-profile.
+/* profile.h - samples as one table of stacks; every exported format and flame graph is a view of it.  In libperfring-profile.
+ *
+ * It knows no records: the caller decodes samples (sample.h, stacks.h) and names their addresses (symbol.h, jit.h), as
+ * tools/profile_input.c does.
  *
  *     perfring_profile_open(&profile, NULL);
  *     event = perfring_profile_add_event(profile, &(struct perfring_profile_event){.name = "cpu-clock", .unit = "ns"});
@@ -39,25 +42,25 @@ PERFRING_BEGIN
 /* Bytes of all tables of one profile. */
 #define PERFRING_PROFILE_BYTES_MAX (UINT64_C(1) << 30)
 
-/* Whose code it is. */
+/* Which kind of code a function is. */
 enum perfring_profile_kind {
 	PERFRING_PROFILE_UNKNOWN, /* neither user nor kernel */
 	PERFRING_PROFILE_USER,
 	PERFRING_PROFILE_INLINED, /* of user space, in the frame before it */
-	PERFRING_PROFILE_MADE,    /* by the process while it ran */
+	PERFRING_PROFILE_MADE,    /* made by the process while it ran: a JIT's */
 	PERFRING_PROFILE_KERNEL,
-	PERFRING_PROFILE_GUEST, /* its kernel or its user space */
+	PERFRING_PROFILE_GUEST, /* of a virtual machine: its kernel or its user space */
 	PERFRING_PROFILE_KIND_COUNT
 };
 
-/* Texts are given as NUL-terminated bytes and copied; in the tables they are the profile's one copy. */
+/* What the caller adds.  Texts end with NUL, and are copied; in the tables equal texts are one pointer. */
 struct perfring_profile_frame {
 	const char *name;   /* of the function; NULL: unknown */
 	const char *object; /* path or name of what is mapped there; NULL: unknown */
 	const char *file;   /* of the source; NULL: unknown */
-	uint32_t line;      /* that is executed; 0: unknown */
-	uint32_t kind;
-	uint64_t address; /* in the object's tables, of a caller in its call; frames that differ in it alone are two */
+	uint32_t line;      /* the line that is executed; 0: unknown */
+	uint32_t kind;      /* enum perfring_profile_kind */
+	uint64_t address; /* as in the object's tables; of a caller, inside its call; frames that differ in it only are two */
 	const char *build_id; /* of the object, in hexadecimal digits; NULL: unknown */
 };
 
@@ -65,7 +68,7 @@ struct perfring_profile_event {
 	const char *name;
 	const char *unit; /* of weights: "ns"; NULL: they count occurrences */
 	uint64_t lasts;   /* 1: a sample is an interval, its time the beginning, its weight the length in ns; else 0 */
-	uint64_t samples; /* written by the profile, as what follows */
+	uint64_t samples; /* this and the following members are set by the profile */
 	uint64_t weight;
 	uint64_t lost_samples;
 };
@@ -73,9 +76,9 @@ struct perfring_profile_event {
 struct perfring_profile_thread {
 	uint32_t pid;
 	uint32_t tid;
-	const char *comm;         /* a thread that changes its name is two */
+	const char *comm;         /* a thread that changes its name is two threads here */
 	const char *process_comm; /* NULL: unknown */
-	uint64_t first, last;     /* ns: of its samples; written by the profile */
+	uint64_t first, last;     /* ns: times of its samples; set by the profile */
 };
 
 struct perfring_profile_sample {
@@ -87,10 +90,10 @@ struct perfring_profile_sample {
 	uint32_t cpu; /* PERFRING_PROFILE_NONE: unknown */
 };
 
-/* What a recording lacks. */
+/* Kinds of what a recording lacks. */
 enum perfring_profile_loss_kind {
-	PERFRING_PROFILE_LOST_RECORDS, /* of any kind, for want of space in a ring */
-	PERFRING_PROFILE_LOST_SAMPLES, /* of one event */
+	PERFRING_PROFILE_LOST_RECORDS, /* of any type, because a ring was full */
+	PERFRING_PROFILE_LOST_SAMPLES, /* of one event, likewise */
 	PERFRING_PROFILE_THROTTLED,    /* an event was switched off by the kernel: it had too many samples */
 	PERFRING_PROFILE_UNREAD,       /* records that could not be decoded */
 	PERFRING_PROFILE_LOSS_COUNT
@@ -105,7 +108,7 @@ struct perfring_profile_loss {
 	uint32_t cpu;    /* likewise */
 };
 
-/* ---- tables ---- */
+/* ---- tables: arrays of these; an index is a place in one of them ---- */
 
 struct perfring_profile_function {
 	const char *name, *object, *file; /* NULL: unknown */
@@ -116,6 +119,7 @@ struct perfring_profile_function {
 	uint32_t reserved;
 };
 
+/* An entry of `frames`: a place in a function. */
 struct perfring_profile_place {
 	uint32_t function;
 	uint32_t line;
@@ -132,8 +136,8 @@ struct perfring_profile_weight {
 	uint32_t thread;
 	uint32_t event;
 	uint32_t reserved;
-	uint64_t samples;
-	uint64_t weight;
+	uint64_t samples; /* how many */
+	uint64_t weight;  /* the sum of theirs; at most UINT64_MAX */
 };
 
 /* All of a profile.  Valid until: the next call that adds something. */
@@ -187,9 +191,10 @@ struct perfring_profile;
 /* options: NULL is all 0.  Returns 0; -EINVAL (a flag that is not known), -ENOMEM. */
 PERFRING_API int perfring_profile_open(struct perfring_profile **profile,
 				       const struct perfring_profile_options *options);
+/* Frees all tables. */
 PERFRING_API void perfring_profile_close(struct perfring_profile *profile);
 
-/* Each returns the index of what is equal, which is added if there is none; -EINVAL (an index that is not one; `lasts` above 1),
+/* Each returns the index of the equal entry, which is added if there is none; -EINVAL (an index that is not one; `lasts` above 1),
  * -ENOMEM. */
 PERFRING_API int64_t perfring_profile_add_event(struct perfring_profile *profile,
 						const struct perfring_profile_event *event);
@@ -199,14 +204,15 @@ PERFRING_API int64_t perfring_profile_add_frame(struct perfring_profile *profile
 						const struct perfring_profile_frame *frame);
 PERFRING_API int64_t perfring_profile_add_stack(struct perfring_profile *profile, uint32_t caller, uint32_t frame);
 
-/* Each returns 0; -EINVAL, -ENOMEM. */
+/* Each returns 0; -EINVAL (an index or kind that is not one), -ENOMEM. */
 PERFRING_API int perfring_profile_add_sample(struct perfring_profile *profile,
 					     const struct perfring_profile_sample *sample);
 PERFRING_API int perfring_profile_add_loss(struct perfring_profile *profile, const struct perfring_profile_loss *loss);
 
-/* Counts a sample that was added: its stack does not reach the thread's start. */
+/* Counts one more truncated stack: that of a sample that was added, and does not reach its thread's start. */
 PERFRING_API void perfring_profile_count_truncated(struct perfring_profile *profile);
 
+/* Sets *tables to the profile's tables, which stay the profile's. */
 PERFRING_API void perfring_profile_read(const struct perfring_profile *profile, struct perfring_profile_tables *tables);
 
 /* ---- views ---- */
@@ -239,12 +245,13 @@ struct perfring_profile_view {
 /* Bytes of the longest text that a browser makes of a file: SPEEDSCOPE, FIREFOX and CHROME are not longer. */
 #define PERFRING_PROFILE_JSON_MAX UINT64_C(0x1fffffe8)
 
-/* Writes a view.  view: NULL is all events, by weight.  Returns 0; -EINVAL (a format or an event that is not known), -ENOMEM, -EFBIG
- * (it would be longer than bytes_max: what was written is the beginning of it), -errno of writing. */
+/* Writes a view to `out`, which stays open; docs/formats.md.  view: NULL is all events, by weight.  Returns 0; -EINVAL (a format
+ * or an event that is not known), -ENOMEM, -EFBIG (it would be longer than bytes_max: its beginning has been written), -errno of
+ * writing. */
 PERFRING_API int perfring_profile_write(const struct perfring_profile *profile, enum perfring_profile_format format,
 					const struct perfring_profile_view *view, FILE *out);
 
-/* What colours of frames are made of. */
+/* What the colour of a frame depends on. */
 enum perfring_profile_colours {
 	PERFRING_PROFILE_BY_FUNCTION, /* its name: the same in each graph */
 	PERFRING_PROFILE_BY_OBJECT,
@@ -257,16 +264,16 @@ struct perfring_profile_flame {
 	const struct perfring_profile *old; /* compared with; NULL: none */
 	const char *old_title;              /* NULL: "the old recording" */
 	double share;     /* of all, 0 to 1: frames below it, and those below a pixel, are counted and not drawn */
-	uint32_t event;   /* shown first; PERFRING_PROFILE_NONE: the first that has samples */
+	uint32_t event;   /* the one that is shown first; PERFRING_PROFILE_NONE: the first that has samples */
 	uint32_t width;   /* px; 0: the window's */
 	uint32_t colours; /* enum perfring_profile_colours */
-	bool by_samples;  /* shown first: a sample counts 1; else its weight */
-	bool over_time;   /* also when each sample was, by CPU and thread: of a part of the time, too; needs PERFRING_PROFILE_SAMPLES */
+	bool by_samples;  /* a sample counts 1 at first; else its weight */
+	bool over_time;   /* the page also has each sample's time, CPU and thread; needs PERFRING_PROFILE_SAMPLES */
 	uint64_t reserved[8];
 };
 
-/* Writes an HTML page with a flame graph of all events and threads: docs/flame.md.  It refers to nothing outside of it.  flame: NULL
- * is all 0, of the first event.  Returns 0; -EINVAL (a value that is none of these; over_time without the samples); -ENOMEM, -E2BIG
+/* Writes an HTML page with a flame graph of all events and threads: docs/flame.md.  The page loads nothing else.  flame: NULL is
+ * all 0, of the first event.  Returns 0; -EINVAL (a value that is none of these; over_time without the samples); -ENOMEM, -E2BIG
  * (2^32 samples over time); -errno of writing. */
 PERFRING_API int perfring_profile_write_flame(const struct perfring_profile *profile,
 					      const struct perfring_profile_flame *flame, FILE *out);

@@ -9,6 +9,9 @@
  * the reader.  At most one record between two returns can wrap, so all records are valid together until the return.  A return
  * costs the writer a cache miss: call it once for many records.
  *
+ * The ring must stay mapped until the reader is closed.  The bytes are foreign: sizes are checked, but records are not decoded
+ * (record.h, sample.h) nor checked (check.h).
+ *
  * Invariant: returned <= position <= observed <= returned + size, as distances (positions wrap around).
  *
  * Context: one thread at a time for each reader.  The writer may write at the same time. */
@@ -48,6 +51,7 @@ PERFRING_INNER bool perfring_reader_is_valid(const struct perfring_reader *reade
 /* An aligned word of a ring, which may alias any type. */
 typedef uint64_t perfring_ring_word __attribute__((__may_alias__));
 
+/* flags of perfring_reader_open, and one that the reader sets. */
 enum perfring_reader_flag {
 	/* The writer's process is not trusted: each record is copied, so that nothing changes during the decoding.
 	 * A record is then valid until the next perfring_reader_next. */
@@ -62,10 +66,10 @@ enum perfring_reader_flag {
 	PERFRING_READER_KEEP = 4,
 };
 
-/* Opens a reader at the control page's data_tail.  Closing it loses no record: the next reader starts after what was
- * returned.  Only one reader of a ring may be open: each of two would return space that the other still reads (detected with
- * PERFRING_DEBUG).  Returns 0; -EINVAL (no data pages; a ring that overwrites or is backward: use snapshot.h; a read-only
- * mapping); -ENOMEM. */
+/* Opens a reader at the control page's data_tail.  Closing it loses no record: the next reader starts after what was returned.
+ * Only one reader of a ring may be open: each of two would return space that the other still reads (detected with
+ * PERFRING_DEBUG).  flags: COPY, KEEP.  Returns 0; -EINVAL (no data pages; a ring that overwrites or is backward: use snapshot.h;
+ * a read-only mapping); -ENOMEM.  close frees the copies; it returns no space.  Context of both: threads. */
 PERFRING_API int perfring_reader_open(struct perfring_reader *reader, const struct perfring_ring *ring, unsigned flags);
 PERFRING_API void perfring_reader_close(struct perfring_reader *reader);
 

@@ -1,9 +1,14 @@
 /* record.h - every record but SAMPLE: its members and its sample_id trailer (docs/abi.md 4, 5), decoded and encoded.
  *
- * Everything here is a view of records.def and, for the trailer, of fields.def.  As with samples, numbers are copied
- * and the rest is pointed at: pointers point into the record and are valid as long as it is.
+ *     perfring_record_decode(item.format, item.record, &record, NULL);
+ *     if (record.type == PERFRING_RECORD_COMM)
+ *             use(record.is.comm.tid, record.is.comm.comm.data);
  *
- * Context: any thread, also signal handlers.
+ * The structs, decoder and encoder are views of records.def and, for the trailer, of fields.def; the layouts of kinds are in
+ * kinds.def.  Numbers are copied.  Pointers point into the record, need not be aligned, and are valid as long as its bytes are.
+ *
+ * Hostile bytes: decoding reads nothing outside of the header's `size`, which the caller has made sure is there.  Records are in
+ * native byte order (swap.h).  Context of all functions: any thread, also signal handlers; nothing is allocated.
  */
 #ifndef PERFRING_RECORD_H
 #define PERFRING_RECORD_H
@@ -37,6 +42,7 @@ struct perfring_string {
 	uint32_t space;
 };
 
+/* `size` bytes of any content. */
 struct perfring_bytes {
 	const void *data;
 	uint64_t size;
@@ -53,6 +59,7 @@ struct perfring_file_id {
 	bool has_build_id;
 };
 
+/* The tag of a BPF program. */
 struct perfring_tag {
 	uint8_t bytes[8];
 };
@@ -63,6 +70,7 @@ struct perfring_links {
 	uint64_t nr;
 };
 
+/* The bytes of code before and after a TEXT_POKE. */
 struct perfring_poke {
 	const void *old_bytes;
 	const void *new_bytes;
@@ -105,10 +113,11 @@ struct perfring_conv {
 	uint64_t mask;
 };
 
+/* The build id of a HEADER_BUILD_ID record. */
 struct perfring_build_id {
 	uint8_t bytes[20];
 	uint8_t size;  /* at most 20 */
-	bool has_size; /* written: older files have 20 bytes and no number */
+	bool has_size; /* the record has the number; those of older files do not, and have 20 bytes */
 };
 
 /* nr entries of 64 bytes of key and 256 of value. */
@@ -136,7 +145,7 @@ enum {
 };
 
 struct perfring_trailer {
-	uint64_t present;
+	uint64_t present; /* PERFRING_SAMPLE_ bits */
 #define PERFRING_DECLARE_TRAILER_no(type, members)
 #define PERFRING_DECLARE_TRAILER_yes(type, members) type members;
 #define PERFRING_DECLARE_TRAILER_last(type, members) type members;
@@ -161,7 +170,7 @@ struct perfring_record {
 	uint32_t type;
 	uint16_t misc;
 	uint16_t size;
-	const void *trailing; /* between the last known member and the trailer: newer kernels */
+	const void *trailing; /* bytes between the last known member and the trailer, of newer kernels */
 	uint32_t trailing_size;
 	uint32_t padding;
 	struct perfring_trailer trailer;
@@ -176,16 +185,18 @@ struct perfring_record {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_record) == 288, "record");
 
+/* The CPU mode in misc, PERFRING_RECORD_MISC_KERNEL, _USER ... (docs/abi.md 4.1). */
 PERFRING_INLINE uint16_t perfring_record_cpumode(const struct perf_event_header *record)
 {
 	return ((const perfring_header *)record)->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 }
 
-/* "MMAP2", or NULL for a type that is not in records.def. */
+/* "MMAP2", a constant text; NULL for a type that is not in records.def. */
 PERFRING_API const char *perfring_record_name(uint32_t type);
 
-/* Decodes any record but SAMPLE.  format: NULL if there is no trailer; then a read block is left in `trailing`.  Returns 0;
- * -EINVAL for SAMPLE; -EBADMSG: *fault (may be NULL) says where in the record, and what. */
+/* Decodes any record but SAMPLE.  format: NULL if there is no trailer; then a read block is left in `trailing`.  Returns 0; -EINVAL
+ * (SAMPLE); -EBADMSG, with the offset in the record and a text in *fault (may be NULL), and *decoded undefined.  Valid while the
+ * record's bytes are. */
 PERFRING_API int perfring_record_decode(const struct perfring_format *format, const struct perf_event_header *record,
 					struct perfring_record *decoded, struct perfring_fault *fault);
 
@@ -199,7 +210,7 @@ PERFRING_API int perfring_record_decode(const struct perfring_format *format, co
 PERFRING_API int64_t perfring_record_encode(const struct perfring_format *format, const struct perfring_record *record,
 					    void *buffer, size_t size);
 
-/* What perfring_record_encode would return with a large buffer. */
+/* The record's size, which perfring_record_encode would return with a large buffer; or -EINVAL as that. */
 PERFRING_API int64_t perfring_record_size(const struct perfring_format *format, const struct perfring_record *record);
 
 /* Begins a walk (layout.h) over the parts of a member of a record of type 64 or above: `member` is in *decoded, which was

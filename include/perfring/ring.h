@@ -22,6 +22,8 @@
 
 PERFRING_BEGIN
 
+/* A mapped ring, in the caller's memory.  Filled by create, attach, map, wrap or share; emptied by perfring_ring_close.  Readers,
+ * writers and snapshots copy what they need of it, but not the mapping. */
 struct perfring_ring {
 	struct perf_event_mmap_page *page;
 	unsigned char *data;
@@ -189,10 +191,10 @@ PERFRING_API int perfring_ring_attr(const struct perfring_ring *ring, struct per
  * (perfring_ring_explain; -EPERM is the memory budget).  Context: any thread. */
 PERFRING_API int perfring_ring_map(struct perfring_ring *ring, int fd, uint32_t pages, unsigned flags);
 
-/* Makes a ring of the caller's memory, laid out as the kernel's mapping: a control page of sysconf(_SC_PAGESIZE) bytes, then
- * the data.  memory: aligned to 8; it must stay until the last use of the ring.  data_offset and data_size of the page are used if they
- * are not 0.  Returns 0; -EINVAL: the data are not within `size`, or their size is no power of two, or below 8 bytes; memory is
- * not aligned.  Context: any thread. */
+/* Makes a ring of the caller's memory, laid out as the kernel's mapping: a control page of sysconf(_SC_PAGESIZE) bytes, then the
+ * data.  memory: aligned to 8; it must stay until the last use of the ring.  data_offset and data_size of the page are used if
+ * they are not 0.  Returns 0; -EINVAL: the data are not within `size`, or their size is no power of two, or below 8 bytes; memory
+ * is not aligned.  Context: any thread. */
 PERFRING_API int perfring_ring_wrap(struct perfring_ring *ring, void *memory, size_t size);
 
 /* Makes *handle another handle of the ring's mapping.  A mapping of perfring_ring_create or attach stays until all handles of

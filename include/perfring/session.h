@@ -1,5 +1,5 @@
 /* session.h - many rings of perf_event fds as one stream: items in time order, or spans (unread bytes of one ring) for
- * recording.
+ * recording.  docs/tutorial.md begins with it.
  *
  *     perfring_session_open(&session, 0);
  *     perfring_session_add(session, &attr, target);            opens, maps, redirects: one ring for each CPU
@@ -21,7 +21,9 @@
  * Other ways to read: perfring_session_snapshot (rings that overwrite), perfring_session_next_aux (AUX areas), merge.h
  * (several sessions as one stream), count.h (counts without a ring).
  *
- * Context: one thread at a time.  Starts no thread, installs no signal handler, calls nothing back.  Not signal handlers.
+ * Context: one thread at a time for each session, not signal handlers.  It starts no thread, installs no signal handler, and calls no
+ * function of the caller.  Fds and rings are the session's, and valid until close; arguments are copied, except sets, AUX areas and
+ * memory that cannot be shared (perfring_session_add_ring).
  * fork: the child must not use the session: kernel rings are not mapped there.
  */
 #ifndef PERFRING_SESSION_H
@@ -53,14 +55,14 @@ struct perfring_totals {
 	/* Records with an id of no attr, which are returned without a format.  Linux 6.18 writes such records: when two
 	 * software events, also of two processes, sample one occurrence, both samples have the same id. */
 	uint64_t unknown_ids;
-	uint64_t corrupt;    /* how often a ring was corrupt */
-	uint64_t skipped;    /* bytes dropped then */
+	uint64_t corrupt;    /* how often a ring was found corrupt */
+	uint64_t skipped;    /* bytes of rings that were dropped then */
 	uint64_t first_time; /* of the samples; 0: none yet, or spans of samples with TIME at different offsets */
 	uint64_t last_time;
 	uint64_t aux;            /* AUX records */
-	uint64_t aux_truncated;  /* of them: bytes were lost, for the area was full */
-	uint32_t aux_partial;    /* there are gaps */
-	uint32_t aux_collisions; /* samples overlapped */
+	uint64_t aux_truncated;  /* AUX records with TRUNCATED: bytes were lost, because the area was full */
+	uint32_t aux_partial;    /* with PARTIAL: there are gaps */
+	uint32_t aux_collisions; /* with COLLISION: samples overlapped */
 };
 
 /* pages: data pages of each ring, a power of two; 0 for 128, perf's default.  Returns 0, -EINVAL, -ENOMEM, -errno of
@@ -80,7 +82,8 @@ enum perfring_session_option {
  * that the event opens; records then have the format of the attr that was opened.  Returns 0, or -EBUSY after the first add. */
 PERFRING_API int perfring_session_configure(struct perfring_session *session, uint32_t options, uint64_t allowed);
 
-/* The features that were dropped of event `event` (bits of perfring_fallback), and the attr that was opened. */
+/* The features that were dropped of event `event` (bits of perfring_fallback), and the attr that was opened; NULL: no such event.
+ * Valid until close. */
 PERFRING_API uint64_t perfring_session_given_up(const struct perfring_session *session, uint32_t event);
 PERFRING_API const struct perf_event_attr *perfring_session_attr(const struct perfring_session *session,
 								 uint32_t event);
@@ -119,8 +122,8 @@ PERFRING_EXPERIMENTAL int perfring_session_update(struct perfring_session *sessi
 PERFRING_API int perfring_session_describe(struct perfring_session *session, const struct perf_event_attr *attr,
 					   const uint64_t *ids, uint32_t count);
 
-/* The same by what the ring says of its records (perfring_ring_attr), which is its creator's word.  Returns as above,
- * -ENODATA (it says nothing), -EEXIST (the id is known, perhaps by another ring). */
+/* The same with the attr and id that the ring's creator stored in it (perfring_ring_attr), which are not trusted.  Returns as above;
+ * -ENODATA (it has none); -EEXIST (the id is known, perhaps by another ring). */
 PERFRING_API int perfring_session_describe_ring(struct perfring_session *session, const struct perfring_ring *ring);
 
 /* Adds a ring, which must have no other reader.  The session reads from its data_tail on.
@@ -147,10 +150,11 @@ PERFRING_API int perfring_session_add_ring(struct perfring_session *session, con
 PERFRING_API int perfring_session_remove_ring(struct perfring_session *session, uint32_t ring);
 
 /* Adds the rings of a set (set.h; perfring_soft_rings), now and later.  Each wait and flush adds those of threads that have
- * joined since, describes their event if they say it and it is not known, and removes those that are drained.  The session is
- * the set's only reader, and uses perfring_set_ring.data.  Rings that overwrite cannot be added.  The set must stay open until perfring_session_remove_set or
- * perfring_session_close.  wake_fd, flags: as above, for each ring.  A ring that cannot be added makes wait return that error;
- * the next wait tries again.  Returns 0; -EINVAL (no set, unknown flag, a BACKWARD session); -EEXIST; -ENOMEM. */
+ * joined since, describes their event if the ring has an attr that is not known, and removes those that are drained.  The session
+ * is the set's only reader, and uses perfring_set_ring.data.  Rings that overwrite cannot be added.  The set must stay open until
+ * perfring_session_remove_set or perfring_session_close.  wake_fd, flags: as above, for each ring.  A ring that cannot be added
+ * makes wait return that error; the next wait tries again.  Returns 0; -EINVAL (no set, unknown flag, a BACKWARD session);
+ * -EEXIST; -ENOMEM. */
 PERFRING_API int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd,
 					  uint32_t flags);
 
@@ -166,7 +170,8 @@ PERFRING_API int perfring_session_now(const struct perfring_session *session, ui
 /* Why the last add, describe or update failed, and what to change; "" if it did not fail.  Valid until the next of them. */
 PERFRING_API const char *perfring_session_refusal(const struct perfring_session *session);
 
-/* Starts and stops every event.  Events opened with disabled = 0 or enable_on_exec need no enable. */
+/* Starts and stops every event; tries all.  Events opened with disabled = 0 or enable_on_exec need no enable.  Returns 0 or the first
+ * -errno of ioctl(2). */
 PERFRING_API int perfring_session_enable(struct perfring_session *session);
 PERFRING_API int perfring_session_disable(struct perfring_session *session);
 
@@ -226,8 +231,10 @@ PERFRING_API struct perfring_fault perfring_session_fault(const struct perfring_
 /* Formats by event number and by id.  Valid until close. */
 PERFRING_API const struct perfring_format_set *perfring_session_formats(const struct perfring_session *session);
 
+/* The totals so far, of all rings. */
 PERFRING_API void perfring_session_totals(const struct perfring_session *session, struct perfring_totals *totals);
 
+/* One more than the highest number of a ring. */
 PERFRING_API uint32_t perfring_session_ring_count(const struct perfring_session *session);
 
 /* Totals of one ring.  Returns 0 or -EINVAL. */
@@ -241,10 +248,11 @@ PERFRING_EXPERIMENTAL int perfring_session_event_totals(const struct perfring_se
 
 /* ---- AUX areas ---- */
 
-/* Maps an AUX area of `pages` pages (a power of two) at each ring whose event has one (Intel PT, SPE, CoreSight ...).
- * snapshot: an overwriting, read-only mapping; call perfring_session_disable before perfring_session_next_aux.  Of a PMU whose
- * positions do not count laps it returns all of an area that has been filled, each time.  Returns the number of areas; -EOPNOTSUPP (no PMU of the session has AUX); -EINVAL (not a power of two, or a BACKWARD session, whose
- * control pages are read-only); -errno of mmap. */
+/* Maps an AUX area of `pages` pages (a power of two) at each ring whose event has one (Intel PT, SPE, CoreSight ...).  snapshot:
+ * an overwriting, read-only mapping; call perfring_session_disable before perfring_session_next_aux.  Of a PMU whose positions do
+ * not count laps it returns all of an area that has been filled, each time.  Returns the number of areas; -EOPNOTSUPP (no PMU of
+ * the session has AUX); -EINVAL (not a power of two, or a BACKWARD session, whose control pages are read-only); -errno of
+ * mmap. */
 PERFRING_API int perfring_session_map_aux(struct perfring_session *session, uint32_t pages, bool snapshot);
 
 /* Adds the AUX area of an added ring without PERFRING_READER_COPY.  `aux` (aux.h) is the caller's, and must stay open until

@@ -11,6 +11,8 @@
  *   overwrite  Rings that overwrite have no reader: perfring_snapshot_take copies them.  Such a ring, when its thread has left,
  *           stays until the reader that has its last copy sets `drained`; an empty one is drained as any.
  *
+ * soft.h keeps its rings in one.  Threads that join share nothing but the set's lock; writers take none (docs/ring.md 6).
+ *
  *              join leave lost | current | next | close
  *   threads         yes        |   yes   |  no  |  no     admit, dismiss: as join, leave
  *   handlers        no         |   yes   |  no  |  no
@@ -47,17 +49,17 @@ struct perfring_set_ring {
 	uint64_t reserved[2];
 };
 
-/* ring: the options of each ring: pages, HUGE, OVERWRITE with BACKWARD, wakeup, attr and id; file: the rings are files FILE.0, FILE.1 ..., which stay
- * if the process dies, until another one with REPLACE takes their names; that of a drained ring is removed.  Others give
- * -EINVAL. writer: the options of each writer; NULL for the defaults.  limit: the maximal number of rings, including those
- * left and not yet freed; 0 for 1024.  Each ring has an fd. */
+/* Opens an empty set; options are copied.  ring: the options of each ring: pages, HUGE, OVERWRITE with BACKWARD, wakeup, attr and
+ * id; file: the rings are files FILE.0, FILE.1 ..., which stay if the process dies, until another one with REPLACE takes their
+ * names; that of a drained ring is removed.  Others give -EINVAL. writer: the options of each writer; NULL for the defaults.
+ * limit: the maximal number of rings, including those left and not yet freed; 0 for 1024.  Each ring has an fd. */
 PERFRING_API int perfring_set_open(struct perfring_set **set, const struct perfring_ring_options *ring,
 				   const struct perfring_writer_options *writer, uint32_t limit);
 
 /* Frees the set and drops unread records.  All threads must have left, or must not write again. */
 PERFRING_API void perfring_set_close(struct perfring_set *set);
 
-/* The calling thread's writer; creates its ring if it has none.  Returns 0; -EUSERS (limit reached); errors of
+/* The calling thread's writer, valid until it leaves; creates its ring if it has none.  Returns 0; -EUSERS (limit reached); errors of
  * perfring_ring_create and perfring_writer_open.  Context: threads.  Not signal handlers: it allocates.  Not destructors of
  * pthread_key_create: the set's own destructor may have run already, so that the ring would be left never, or too early. */
 PERFRING_API int perfring_set_join(struct perfring_set *set, struct perfring_writer **writer);

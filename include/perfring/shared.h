@@ -108,6 +108,7 @@
 
 PERFRING_BEGIN
 
+/* One thread's handle on a ring: its slot and its chunk. */
 struct perfring_shared;
 
 /* A writer in the owner table, for diagnosis. */
@@ -119,7 +120,8 @@ struct perfring_owner {
 
 /* Takes a slot; recovers slots of dead threads.  options: as in writer.h; stamp and clockid are ignored.  Returns 0; -EINVAL
  * (not a STRICT or LEASED ring of perfring, read-only, or created by a process of the other word size, whose mutexes differ;
- * invalid options); -EUSERS (live threads have all slots); -ENOMEM.  Context: threads, not handlers. */
+ * invalid options); -EUSERS (live threads have all slots); -ENOMEM.  The ring must stay open until close.  Context: threads, not
+ * handlers. */
 PERFRING_API int perfring_shared_open(struct perfring_shared **shared, struct perfring_ring *ring,
 				      const struct perfring_writer_options *options);
 
@@ -130,9 +132,14 @@ PERFRING_API void perfring_shared_close(struct perfring_shared *shared);
  * order of reserving. */
 PERFRING_API void *perfring_shared_reserve(struct perfring_shared *shared, struct perfring_output *output,
 					   uint64_t size, struct perfring_claim *claim);
+
+/* Commits the record: visible as above (STRICT, LEASED). */
 PERFRING_API void perfring_shared_commit(struct perfring_shared *shared, const struct perfring_claim *claim);
-/* STRICT: makes the space a filler.  LEASED: frees it if no record follows, else makes it a filler. */
+
+/* Drops the record.  STRICT: makes the space a filler.  LEASED: frees it if no record follows, else makes it a filler. */
 PERFRING_API void perfring_shared_discard(struct perfring_shared *shared, const struct perfring_claim *claim);
+
+/* Copies a whole record into the ring.  Returns whether it was accepted; refused ones are counted. */
 PERFRING_API bool perfring_shared_write(struct perfring_shared *shared, struct perfring_output *output,
 					const void *record, uint64_t size);
 

@@ -1,7 +1,8 @@
 /* split.h - the sample of a group as one sample for each event that counted.
  *
- * A sample with READ (`{a,b}:S`) holds the counts of all events of the group.  perf shows it as one sample for each event
- * whose count has changed since the last sample with that event; the period is the difference:
+ * perfring's commands show the samples of groups by it, as perf's do.  A sample with READ (`{a,b}:S`) holds the counts of all events
+ * of the group.  perf shows it as one sample for each event whose count has changed since the last sample with that event; the
+ * period is the difference:
  *
  *     READ of the record             event a      event b
  *     {a=100 b=0}                    period 100   -
@@ -50,7 +51,7 @@ PERFRING_API void perfring_split_begin(struct perfring_split *split, const struc
  * counts.  Returns 1; 0 after the last, which may be at once; -ENOMEM. */
 PERFRING_API int perfring_split_next(struct perfring_split *split, const struct perfring_format **format);
 
-/* Values so far whose id is in no format: they are of no event. */
+/* The number of values so far whose id is in no format: they belong to no event, and are skipped. */
 PERFRING_API uint64_t perfring_split_unknown(const struct perfring_split *split);
 
 PERFRING_END

@@ -6,7 +6,8 @@
  *             walk(chain);                                             as a sample's callchain (callchain.h)
  *     perfring_stacks_close(stacks);
  *
- * The objects are those that symbol.h would take names of: the recorded build, or none.
+ * The objects whose tables are read are those that symbol.h would take names of: the recorded build, or none.  The rules of the
+ * walk are in docs/unwind.md.
  *
  * A recorder replaces the copies by callchains: perfring_stacks_attr makes the attr of such samples, perfring_stacks_encode the
  * samples.
@@ -21,8 +22,8 @@
 
 PERFRING_BEGIN
 
-/* Processes, and forks that map the same, whose objects are known at one time: what exceeds it is looked up again.  Objects
- * of one of them: later ones have no tables. */
+/* SPACES_MAX: sets of mappings (of a process, and of forks that share them) whose objects are kept; beyond it they are looked up
+ * again.  OBJECTS_MAX: objects of one set; later ones have no tables. */
 enum {
 	PERFRING_STACKS_SPACES_MAX = 256,
 	PERFRING_STACKS_OBJECTS_MAX = 4096
@@ -55,8 +56,8 @@ PERFRING_API int perfring_stacks_chain(struct perfring_stacks *stacks, const str
 PERFRING_API bool perfring_stacks_attr(struct perf_event_attr *attr);
 
 /* Encodes the sample, with the chain of perfring_stacks_chain, into a buffer of `size` bytes.  format: of the attr that
- * perfring_stacks_attr has made.  A chain for which a record has no space (65 528 bytes) gives way to the sample's own.  Returns
- * the record's size; -ENOSPC (the buffer is too small), -EINVAL as perfring_sample_encode, -ENOMEM. */
+ * perfring_stacks_attr has made.  If the chain makes the record longer than 65 528 bytes, the sample's own is encoded instead.
+ * Returns the record's size; -ENOSPC (the buffer is too small), -EINVAL as perfring_sample_encode, -ENOMEM. */
 PERFRING_API int64_t perfring_stacks_encode(struct perfring_stacks *stacks, const struct perfring_sample *sample,
 					    uint32_t most, const struct perfring_format *format, void *buffer,
 					    size_t size, enum perfring_unwind_end *end);

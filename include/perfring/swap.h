@@ -1,8 +1,8 @@
 /* swap.h - records and attrs of the other byte order (docs/abi.md 11.6), read and, for tests and tools, written.
  *
- * Foreign means: of a machine whose byte order is not this build's.  Bit-fields go by their value: a foreign flag word
- * or branch entry has the same flags afterwards, not the same bits mirrored.  What is bytes stays bytes: strings, RAW,
- * user stacks, AUX data, build ids, payloads of perf's features.
+ * file.h swaps what it reads: programs need this only for bytes from elsewhere.  Foreign means: of a machine whose byte order is
+ * not this build's.  Bit-fields are converted by their value: a flag word or branch entry has the same flags afterwards.
+ * Strings, RAW, user stacks, AUX data, build ids and payloads of perf's features are bytes, and copied.
  *
  * The input is never modified; the buffer must not overlap it, except that an attr may be converted in place (the buffer is the
  * attr).  Context: any thread, also signal handlers.
@@ -15,7 +15,7 @@
 
 PERFRING_BEGIN
 
-/* The header of a foreign record, in our order. */
+/* The header of a foreign record, in native order; each member is read once. */
 PERFRING_INLINE struct perf_event_header perfring_header_to_native(const struct perf_event_header *foreign)
 {
 	const volatile perfring_header *from = (const volatile perfring_header *)foreign;

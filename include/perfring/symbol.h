@@ -15,11 +15,10 @@
  *     its debug file's: perf's cache (~/.debug), debuginfod's cache, servers
  *
  * An object that the path does not lead to is looked for by its build id in those caches, and on servers.  Servers are asked only
- * with PERFRING_SYMBOLS_SERVERS.
- * Entries of its PLT are named too, but not the header before them, through which a function is called until it is bound: perf shows
- * it by the last symbol before it (_init+0x26).  Names of C++ and Rust are demangled, without parameters, if the library has libiberty
- * (PERFRING_HAS_IBERTY).  A file of another build than was recorded is never used.  What is read is bounded
- * (docs/limits.md), whatever the bytes say.
+ * with PERFRING_SYMBOLS_SERVERS.  Entries of its PLT are named too, but not the header before them, through which a function is
+ * called until it is bound: perf shows it by the last symbol before it (_init+0x26).  Names of C++ and Rust are demangled,
+ * without parameters, if the library has libiberty (PERFRING_HAS_IBERTY).  A file of another build than was recorded is never
+ * used.  What is read is bounded (docs/limits.md), whatever the bytes say.
  *
  * Context: one thread at a time for each cache; not signal handlers. */
 #ifndef PERFRING_SYMBOL_H
@@ -42,7 +41,7 @@ enum perfring_symbol_why {
 	PERFRING_SYMBOL_WHY_COUNT
 };
 
-/* Which object, as a mapping describes it. */
+/* Which object, as a mapping describes it.  Nothing of it need stay after the call. */
 struct perfring_symbol_file {
 	const char *path;        /* "[vdso]": this process's own vdso */
 	const uint8_t *build_id; /* of what was recorded, at most PERFRING_BUILD_ID_SIZE bytes */
@@ -50,13 +49,13 @@ struct perfring_symbol_file {
 	int32_t pid; /* where the path leads to no such build here: as this process sees it; 0: nowhere else */
 };
 
-/* name: NULL if there is none.  Valid until perfring_symbols_close. */
+/* The symbol at an offset.  Texts are valid until perfring_symbols_close. */
 struct perfring_symbol {
-	const char *name;
+	const char *name;   /* NULL: there is none, see why */
 	const char *module; /* of the kernel: "[name]" of the module that it is in; NULL: the kernel itself */
 	uint64_t start;     /* of the function, an address of the object's tables */
 	uint64_t end;       /* after its last byte */
-	uint64_t address;   /* of the offset, likewise; the offset itself where the tables are not known */
+	uint64_t address;   /* of the offset in the object's tables; the offset itself if the tables are not known */
 	enum perfring_symbol_why why;
 	uint32_t reserved;
 };
@@ -69,7 +68,7 @@ struct perfring_symbol_state {
 	const char *exceeded;   /* the first bound that was exceeded, "512 MiB to read from one object"; NULL: none */
 	const char *path;       /* the file that was read; NULL: none */
 	const char *debug_path; /* the debug file that the symbols are of; NULL: the object's own */
-	bool has_exports_only;  /* of its functions those alone that it exports: a debug file would have the others */
+	bool has_exports_only;  /* only functions that it exports are known: a debug file would have the others */
 	uint64_t reserved[3];
 };
 
@@ -77,13 +76,13 @@ struct perfring_symbols;
 struct perfring_symbol_object;
 
 enum {
-	/* Names of C++ and Rust stay as they are in the object. */
+	/* Names of C++ and Rust are not demangled. */
 	PERFRING_SYMBOLS_MANGLED = 1,
-	/* No file of this user's caches. */
+	/* Files of this user's caches are not used. */
 	PERFRING_SYMBOLS_NO_CACHES = 2,
 	/* Servers are asked (debuginfod): those of DEBUGINFOD_URLS. */
 	PERFRING_SYMBOLS_SERVERS = 4,
-	/* Recorded on another machine, or under another kernel: this process's vdso is not the recorded one. */
+	/* It was recorded on another machine or kernel: this process's vdso is not used for the recorded one. */
 	PERFRING_SYMBOLS_FOREIGN = 8,
 	/* No symbols are read: for unwinding alone (stacks.h).  No address has a name. */
 	PERFRING_SYMBOLS_NAMELESS = 16
@@ -94,38 +93,42 @@ struct perfring_symbols_options {
 	uint32_t reserved_word;
 	/* A folder that stands for the root of the machine that was recorded; NULL: none.  Copied. */
 	const char *symfs;
-	/* Called with `to` while a server is asked for what belongs to `path`; all 0: not known yet.  Returns false to ask no more.
-	 * NULL: never. */
+	/* Called with `to` while a file for the object `path` is loaded from a server, `done` bytes of `all`; all 0: not known yet.
+	 * Returns false to ask no more.  Runs in the thread that called the cache.  NULL: not called. */
 	bool (*progress)(void *to, const char *path, int64_t done, int64_t all);
 	void *to;
 	uint64_t reserved[12];
 };
 
-/* options: NULL is all 0.  Returns 0; -EINVAL (a flag that is not known), -EOPNOTSUPP (servers: libdebuginfod.so.1 cannot be
- * loaded), -ENOMEM. */
+/* An empty cache.  options: NULL is all 0.  Returns 0; -EINVAL (a flag that is not known), -EOPNOTSUPP (servers:
+ * libdebuginfod.so.1 cannot be loaded), -ENOMEM. */
 PERFRING_API int perfring_symbols_open(struct perfring_symbols **symbols,
 				       const struct perfring_symbols_options *options);
+
+/* Frees all objects and texts. */
 PERFRING_API void perfring_symbols_close(struct perfring_symbols *symbols);
 
-/* The object, which is read if it was not.  Returns 1 when something about it is new, 0 when all was known; -EINVAL (a build id
- * that is too long), -ENOMEM.  Valid until: perfring_symbols_close. */
+/* The object of a file, which is opened and read at the first call.  Returns 1 if something about it is new, 0 if all was known;
+ * -EINVAL (a build id that is too long), -ENOMEM.  Valid until: perfring_symbols_close. */
 PERFRING_API int perfring_symbols_get(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
 				      struct perfring_symbol_object **object);
 
-/* Says of which build a path was when it was recorded, as a file's BUILD_ID feature does: perfring_symbols_get uses no other where
- * its caller does not know the build.  The first of a path stays.  Returns 0; -EINVAL (no build id, or one that is too long),
- * -ENOMEM. */
+/* Sets the build that a path had when it was recorded, as a file's BUILD_ID feature has it: perfring_symbols_get uses no other
+ * build of that path if its caller gives none.  Only the first call for a path counts.  Returns 0; -EINVAL (no build id, or one
+ * that is too long), -ENOMEM. */
 PERFRING_API int perfring_symbols_expect(struct perfring_symbols *symbols, const char *path, const uint8_t *build_id,
 					 uint32_t build_id_size);
 
+/* What is known of the object. */
 PERFRING_API void perfring_symbol_state_of(const struct perfring_symbol_object *object,
 					   struct perfring_symbol_state *state);
 
-/* The symbol at an offset in the object's file.  Returns whether it has one. */
+/* The symbol at an offset in the object's file (perfring_mapping_offset), or at an address of the kernel.  Returns whether it has a
+ * name; if not, symbol->why is the reason. */
 PERFRING_API bool perfring_symbol_find(struct perfring_symbol_object *object, uint64_t offset,
 				       struct perfring_symbol *symbol);
 
-/* One of the functions at an offset. */
+/* One of the functions at an offset: inlined ones, and the one they are in. */
 struct perfring_symbol_frame {
 	const char *name; /* NULL: unknown */
 	const char *file; /* of its source, as the compiler was called; NULL: unknown */
@@ -140,7 +143,7 @@ struct perfring_symbol_frame {
 PERFRING_API int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offset,
 					struct perfring_symbol_frame *frames, uint32_t most);
 
-/* Which kernel. */
+/* Which kernel.  Nothing of it need stay after the call. */
 struct perfring_symbol_kernel {
 	/* Files that the user names: like /proc/kallsyms; an ELF image.  NULL: not named. */
 	const char *kallsyms;
@@ -161,10 +164,10 @@ struct perfring_symbol_kernel {
  *     /proc/kallsyms, if the build id (else, where it is not known, the release) is that of the running kernel
  *     the kallsyms of that build id in perf's cache
  *
- * Where `reference` is another address in them than was recorded, they are of another boot: the kernel's own symbols are moved by the
- * difference if the build is known to be the same, or the user named the file; those of modules and BPF programs are left out.
- * Call it once for each kernel.  Returns 0, with the object's `why`, or -EINVAL (a build id that is too long), -ENOMEM.
- * Valid until: perfring_symbols_close. */
+ * Where `reference` is another address in them than was recorded, they are of another boot: the kernel's own symbols are moved by
+ * the difference if the build is known to be the same, or the user named the file; those of modules and BPF programs are left
+ * out.  Reads at most 256 MiB of a list.  Call it once for each kernel.  Returns 0, with the object's `why`, or
+ * -EINVAL (a build id that is too long), -ENOMEM.  Valid until: perfring_symbols_close. */
 PERFRING_API int perfring_symbols_get_kernel(struct perfring_symbols *symbols,
 					     const struct perfring_symbol_kernel *kernel,
 					     struct perfring_symbol_object **object);

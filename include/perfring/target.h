@@ -1,6 +1,7 @@
 /* target.h - which threads, CPUs and cgroups are observed.
  *
- * A target belongs to one thread at a time.  Not signal handlers. */
+ * For perfring_session_add and perfring_counts_add, which keep no pointer to it.  Context: one thread at a time for each target; not
+ * signal handlers. */
 #ifndef PERFRING_TARGET_H
 #define PERFRING_TARGET_H
 
@@ -13,6 +14,7 @@ PERFRING_BEGIN
  * With neither, the add of an event refuses (-EINVAL). */
 struct perfring_target;
 
+/* An empty target.  Returns 0 or -ENOMEM. */
 PERFRING_API int perfring_target_open(struct perfring_target **target);
 PERFRING_API void perfring_target_close(struct perfring_target *target);
 

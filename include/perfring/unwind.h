@@ -8,12 +8,14 @@
  *     stack = perfring_unwind_stack_init(sample.stack..., sp, size);
  *     nr = perfring_unwind_walk(&space, cache, &registers, &stack, ips, 128, &end);
  *
- * x86-64 and aarch64, little endian.  Three registers are followed: ip, sp and fp; another one is known of the innermost frame, and
- * searched for where a caller's CFA is at it.  All bytes, of objects and of stacks, may be anything: each loop has a bound, and nothing is read outside.
+ * stacks.h does this for samples, soft.h for the process itself.  x86-64 and aarch64, little endian.  Three registers are
+ * followed: ip, sp and fp.  Another one is known of the innermost frame; in a caller whose CFA depends on one, it is searched for
+ * where it was saved.  The bytes of objects and stacks are foreign: each loop has a bound (docs/limits.md), and nothing outside
+ * is read.
  *
- * Context: open, close, make and make_all allocate: not in signal handlers.  All others allocate nothing, take no lock, and may run in
- * signal handlers.  One thread at a time opens, makes in or closes an object; rules of it may be looked up meanwhile by any
- * thread and handler, except during close. */
+ * Context: open, close, make and make_all allocate: not in signal handlers.  All others allocate nothing, take no lock, and may
+ * run in signal handlers.  One thread at a time opens, makes in or closes an object; rules of it may be looked up meanwhile by
+ * any thread and handler, except during close. */
 #ifndef PERFRING_UNWIND_H
 #define PERFRING_UNWIND_H
 
@@ -30,7 +32,7 @@ enum {
 enum {
 	PERFRING_UNWIND_RULES_MAX = 65535, /* different rules of one object */
 	PERFRING_UNWIND_STEPS_MAX = 65536, /* instructions that describe one function */
-	PERFRING_UNWIND_MEMORY_MAX = 16 /* bytes of memory for each byte of an object's unwind sections, and 64 KiB */
+	PERFRING_UNWIND_MEMORY_MAX = 16 /* bytes of memory for each byte of an object's unwind sections, plus 64 KiB */
 };
 
 /* How the canonical frame address (CFA: the sp of the caller) is computed, with the rule's cfa_offset. */
@@ -54,7 +56,7 @@ enum perfring_unwind_at {
 };
 
 enum {
-	/* The frame of a signal's return: the caller was interrupted, it has called nothing. */
+	/* The frame of a signal's return: its caller was interrupted at ip, which is not a return address. */
 	PERFRING_UNWIND_SIGNAL = 1,
 	/* The return address has a pointer authentication code (aarch64). */
 	PERFRING_UNWIND_SIGNED = 2,
@@ -64,6 +66,7 @@ enum {
 	PERFRING_UNWIND_MORE = 4
 };
 
+/* How to find the caller's registers, for a range of addresses. */
 struct perfring_unwind_rule {
 	uint8_t cfa;   /* enum perfring_unwind_cfa */
 	uint8_t ra;    /* enum perfring_unwind_at, of ip */
@@ -87,6 +90,7 @@ struct perfring_unwind_section {
 	uint64_t address;
 };
 
+/* The sections that are used; size 0: there is none. */
 struct perfring_unwind_sections {
 	uint32_t machine; /* PERFRING_UNWIND_X86_64 or PERFRING_UNWIND_AARCH64 */
 	struct perfring_unwind_section eh_frame;
@@ -97,7 +101,7 @@ struct perfring_unwind_sections {
 
 /* Opens an ELF file's bytes, or sections of one.  The bytes must stay until close.  No function's rows are made yet.
  * Returns 0; -EINVAL (no ELF image, or one of another machine), -ENODATA (it has no unwind sections), -EOPNOTSUPP (a section of
- * 4 GiB or more), -ENOMEM. */
+ * 4 GiB or more), -ENOMEM.  close frees the rows; the bytes are the caller's. */
 PERFRING_API int perfring_unwind_open(struct perfring_unwind **unwind, const void *image, size_t size);
 PERFRING_API int perfring_unwind_open_sections(struct perfring_unwind **unwind,
 					       const struct perfring_unwind_sections *sections);
@@ -131,6 +135,7 @@ struct perfring_unwind_totals {
 	bool has_sorted_index; /* .eh_frame_hdr is used */
 };
 
+/* The totals now. */
 PERFRING_API void perfring_unwind_count(const struct perfring_unwind *unwind, struct perfring_unwind_totals *totals);
 
 /* The i-th function: its addresses, from start up to end.  Returns 1; 0: there is none, or its description is damaged (they are
@@ -140,6 +145,7 @@ PERFRING_API int perfring_unwind_function(const struct perfring_unwind *unwind, 
 
 /* ---- one step ---- */
 
+/* The registers of a frame, 64 bits each. */
 struct perfring_unwind_registers {
 	uint64_t ip;
 	uint64_t sp;
@@ -153,6 +159,7 @@ struct perfring_unwind_registers {
 	const void *of; /* its argument */
 };
 
+/* Why a step or a walk ended. */
 enum perfring_unwind_end {
 	PERFRING_UNWIND_STEPPED,   /* not an end: the registers are the caller's */
 	PERFRING_UNWIND_WHOLE,     /* the thread's first function has been reached */
@@ -245,7 +252,7 @@ PERFRING_INLINE enum perfring_unwind_end perfring_unwind_step(const struct perfr
 	return PERFRING_UNWIND_STEPPED;
 }
 
-/* Where samples have the register of DWARF's number (PERFRING_SAMPLE_REGS_USER); UINT32_MAX: nowhere. */
+/* The bit in sample_regs_user of the register that DWARF numbers `number`; UINT32_MAX: samples do not have it. */
 PERFRING_INNER uint32_t perfring_unwind_register_bit(uint32_t machine, uint32_t number)
 {
 	static const uint8_t x86_64[] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23};
@@ -265,6 +272,7 @@ struct perfring_unwind_map {
 	struct perfring_unwind *unwind;
 };
 
+/* The objects of an address space: a process's, in memory of the caller. */
 struct perfring_unwind_space {
 	const struct perfring_unwind_map *maps; /* sorted by start, without overlaps */
 	uint32_t nr;

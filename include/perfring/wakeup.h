@@ -14,7 +14,7 @@
  * missed.  One thread at a time may arm a ring or sleep on it, for its records or for its AUX area.
  *
  * These functions are for rings of perfring that are mapped writable.  Of a kernel ring, use poll(2) on its fd.  A perfring ring
- * sends no SIGIO, as fcntl F_SETOWN of a perf fd does: wait for its eventfd in a thread, or by epoll.
+ * sends no SIGIO, as fcntl F_SETOWN of a perf fd does: wait for its eventfd in a thread, or by epoll.  The protocol: docs/ring.md 9.
  */
 #ifndef PERFRING_WAKEUP_H
 #define PERFRING_WAKEUP_H

@@ -97,7 +97,8 @@ struct perfring_writer_options {
 	uint64_t reserved[2];
 };
 
-/* Private to the writing process, in a page of its own that is zero in a child after fork. */
+/* A writer, in a page of its own of the writing process, which is zero in a child after fork.  The members are for the inlines:
+ * callers only pass the pointer. */
 struct perfring_writer {
 	/* the cache line of the fast path.  Positions increase in backward rings too */
 	perfring_u64 claimed;  /* end of the reserved space; not above `position`: no record is uncommitted */
@@ -130,7 +131,7 @@ struct perfring_writer {
 	uint64_t reserved[3];
 };
 
-/* A reserved, uncommitted record. */
+/* A reserved, uncommitted record, in memory of the caller until it is committed or discarded. */
 struct perfring_claim {
 	uint64_t end; /* the position after it */
 	uint64_t size;
@@ -156,8 +157,8 @@ enum perfring_claim_state {
 PERFRING_API int perfring_writer_open(struct perfring_writer **writer, struct perfring_ring *ring,
 				      const struct perfring_writer_options *options);
 
-/* Closes the writer.  All committed records are published already.  Refused records that no LOST record reports yet are in
- * perfring_ring_state.lost_total, and the next writer's first record reports them. */
+/* Closes the writer; its ring stays open.  All committed records are published already.  Refused records that no LOST record
+ * reports yet are in perfring_ring_state.lost_total, and the next writer's first record reports them. */
 PERFRING_API void perfring_writer_close(struct perfring_writer *writer);
 
 /* For use after a jump out of a record: drops what was reserved and not published.  This counts as one loss: the records that
@@ -296,9 +297,8 @@ PERFRING_INLINE void perfring_writer_commit(struct perfring_writer *writer, cons
 	}
 }
 
-/* The record is not wanted.  Where nothing nested follows it, its space is free again without a trace; else, and always in
- * a ring that overwrites (the oldest records are gone by then), it becomes a filler, which our readers pass over.  Nothing
- * is counted as lost. */
+/* Drops the record.  If nothing nested follows it, its space is free again; else, and always in a ring that overwrites (the oldest
+ * records are gone by then), it becomes a filler, which perfring's readers skip.  Nothing is counted as lost. */
 PERFRING_INLINE void perfring_writer_discard(struct perfring_writer *writer, const struct perfring_claim *claim)
 {
 	perfring_writer_discard_slow(writer, claim->space, claim->size, claim->end | claim->state);
