@@ -1,4 +1,8 @@
-/* command.c - a command that waits for its observer before its first instruction. */
+/* command.c - a command that waits for its observer before its first instruction.
+ *
+ * The functions of command.h, which `perfring record` and `stat` use.  The child waits on a socket between fork and exec, and may
+ * call only what is allowed in the child of a process with threads.
+ */
 #include <perfring/command.h>
 
 #include <signal.h>

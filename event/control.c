@@ -1,4 +1,7 @@
-/* control.c - ioctl(2), fcntl(2) and prctl(2) on events, with their traps avoided (docs/abi.md 2.1, 2.4). */
+/* control.c - ioctl(2), fcntl(2) and prctl(2) on events, with their traps avoided (docs/abi.md 2.1, 2.4).
+ *
+ * The functions of event.h on open fds: one system call each, no state, no allocation.  Any thread.
+ */
 #include <perfring/event.h>
 
 #include <fcntl.h>

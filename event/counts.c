@@ -1,4 +1,8 @@
-/* counts.c - counting sets: fds that are opened and read together, and summed. */
+/* counts.c - counting sets: fds that are opened and read together, and summed.
+ *
+ * The functions of count.h, for `perfring stat`, triggers and programs.  opener.c opens the fds; a group is read through its
+ * leader.  Sums are made at each call, from the last read.  One thread at a time.
+ */
 #include <perfring/count.h>
 
 #include <stdlib.h>

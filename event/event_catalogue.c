@@ -1,4 +1,8 @@
-/* event_catalogue.c - the catalogue of events that have a name on this machine. */
+/* event_catalogue.c - the catalogue of events that have a name on this machine.
+ *
+ * perfring_event_names_ of event.h, for `perfring list`.  Collects all names at open: the table, sysfs's PMUs, tracefs, libpfm4,
+ * the forms; sorts them once; next walks.  Reads some thousand files: threads only.
+ */
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <stdio.h>

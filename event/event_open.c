@@ -1,4 +1,7 @@
-/* event_open.c - fds of perf_event_open: open, id, read, the calling thread's count, estimate. */
+/* event_open.c - fds of perf_event_open: open, id, read, the calling thread's count, estimate.
+ *
+ * The functions of event.h for one fd.  Fds are the caller's; nothing is allocated.
+ */
 #include <perfring/event.h>
 
 #include <sys/ioctl.h>

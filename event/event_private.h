@@ -1,4 +1,8 @@
-/* event_private.h - shared by the files of this directory. */
+/* event_private.h - shared by the files of this directory.
+ *
+ * What the files that open events and explain refusals share: attrs packed for the kernel, questions to the kernel by a dummy
+ * event, sentences in a buffer of fixed size.
+ */
 #ifndef PERFRING_EVENT_EVENT_PRIVATE_H
 #define PERFRING_EVENT_EVENT_PRIVATE_H
 

@@ -1,4 +1,9 @@
-/* event_syntax.c - events by name, in perf's syntax: text to attr and back. */
+/* event_syntax.c - events by name, in perf's syntax: text to attr and back.
+ *
+ * perfring_event_parse and perfring_event_name of event.h.  A text is parsed into a copy of the attr, so that nothing changes on
+ * failure.  sysfs (pmu.c), tracefs (tracepoint.c) and libpfm4 (pfm.c) are asked where the text names their events; the tables of
+ * hardware and cache events are values.def and the one here.  Faults have the offset in the text.
+ */
 #include <perfring/event.h>
 
 #include <limits.h>

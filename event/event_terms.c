@@ -1,4 +1,8 @@
-/* event_terms.c - the terms of every event: how it samples, whatever it counts. */
+/* event_terms.c - the terms of every event: how it samples, whatever it counts.
+ *
+ * The terms that event.h lists: of `EVENT/TERM=VALUE/`, and by pmu.c of any PMU's event.  Each sets members of the attr; which
+ * ones were given is in perfring_naming.terms.
+ */
 #include "pmu.h"
 
 /* What DWARF's unwinders need of user space: perf's choice, without those that a sample cannot have (DS, ES, FS, GS). */

@@ -1,4 +1,8 @@
-/* fallback.c - what is dropped so that an event opens: as little as possible, and explained. */
+/* fallback.c - what is dropped so that an event opens: as little as possible, and explained.
+ *
+ * perfring_event_open_fallback and perfring_fallback_explain of event.h; sessions and counts open every event by them (opener.c).
+ * Each step answers certain errnos and changes the attr; the first allowed one is tried, until the kernel accepts.
+ */
 #include <perfring/event.h>
 
 #include <stdio.h>

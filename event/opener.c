@@ -1,4 +1,9 @@
-/* opener.c - the opener of events x threads x CPUs x groups, for sessions and counting. */
+/* opener.c - the opener of events x threads x CPUs x groups, for sessions and counting.
+ *
+ * perfring_opener_open opens each event of a list for each place of a target, and undoes all of it on an error.
+ * session/session_open.c and counts.c give it a callback that takes the fds of one place.  Threads exit and fork meanwhile: what
+ * passes is tried again.  One thread; nothing is shared.
+ */
 #include "opener.h"
 
 #include <dirent.h>

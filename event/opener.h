@@ -1,5 +1,8 @@
 /* opener.h - the opener of events x threads x CPUs x groups, for sessions and counting.  It raises limits, drops what
- * may be dropped, handles threads that exit or have children meanwhile, and explains refusals. */
+ * may be dropped, handles threads that exit or have children meanwhile, and explains refusals.
+ *
+ * Private to event/ and session/.  Refusals are sentences in a buffer of the caller.
+ */
 #ifndef PERFRING_EVENT_OPENER_H
 #define PERFRING_EVENT_OPENER_H
 

@@ -1,4 +1,7 @@
-/* pfm.c - the processors' own event names, by libpfm4 when it is built in (PERFRING_HAS_PFM). */
+/* pfm.c - the processors' own event names, by libpfm4 when it is built in (PERFRING_HAS_PFM).
+ *
+ * event_syntax.c asks for a name, event_catalogue.c for all of them.  libpfm4 has global state, and is initialised once.
+ */
 #include "pmu.h"
 
 #ifdef PERFRING_HAS_PFM

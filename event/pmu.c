@@ -1,4 +1,8 @@
-/* pmu.c - the PMUs of sysfs: the bits of their terms, their named events, the scale and unit of counts. */
+/* pmu.c - the PMUs of sysfs: the bits of their terms, their named events, the scale and unit of counts.
+ *
+ * Reads /sys/bus/event_source/devices for event_syntax.c, event_list.c and event_catalogue.c.  The root is a parameter, so that
+ * tests bring a folder of their own.  Texts of sysfs are at most a page.  Threads only.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

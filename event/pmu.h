@@ -1,5 +1,9 @@
 /* pmu.h - shared by the files that name events: PMUs of sysfs, tracepoints, modifiers, and what a text has besides an
- * attr. */
+ * attr.
+ *
+ * Private to event/.  Paths and texts are the caller's; nothing here outlives a call but perfring_pmu.fd, which
+ * perfring_pmu_close closes.
+ */
 #ifndef PERFRING_EVENT_PMU_H
 #define PERFRING_EVENT_PMU_H
 

@@ -1,4 +1,9 @@
-/* refusal.c - why perf_event_open refused, and what to change. */
+/* refusal.c - why perf_event_open refused, and what to change.
+ *
+ * perfring_event_explain and perfring_event_filtered of event.h.  The kernel returns one errno for many reasons: the rules
+ * (rules.c), the limits of /proc/sys/kernel and a few harmless calls tell them apart.  Sentences name what to change.  No state;
+ * threads only.
+ */
 #include <perfring/event.h>
 
 #include <stdarg.h>

@@ -1,4 +1,9 @@
-/* rules.c - the rules of perf_event_open that hold for any caller, as sentences: docs/abi.md 1.1 and 1.5. */
+/* rules.c - the rules of perf_event_open that hold for any caller, as sentences: docs/abi.md 1.1 and 1.5.
+ *
+ * perfring_event_check of event.h, for refusal.c, and the questions to the kernel (perfring_probe) for fallback.c too.  Rules are
+ * tested in the kernel's order, because the first that is broken decides the errno; tests/event/rules_test.c asks the kernel for
+ * each row.  What kernels differ in is asked of the kernel by a dummy event.
+ */
 #include <perfring/event.h>
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* target.c - targets: threads, CPUs and cgroups. */
+/* target.c - targets: threads, CPUs and cgroups.
+ *
+ * The functions of target.h.  Reads /proc for threads and sysfs for CPUs when something is added; sessions and counts copy the
+ * target.  A process is identified by number and start time.
+ */
 #include <perfring/target.h>
 
 #include <dirent.h>

@@ -1,4 +1,7 @@
-/* target_private.h - the inside of a target: sorted numbers of threads and CPUs, processes, cgroups. */
+/* target_private.h - the inside of a target: sorted numbers of threads and CPUs, processes, cgroups.
+ *
+ * opener.c, counts.c and session/ read targets by it.
+ */
 #ifndef PERFRING_EVENT_TARGET_PRIVATE_H
 #define PERFRING_EVENT_TARGET_PRIVATE_H
 

@@ -1,4 +1,8 @@
-/* uprobe.c - PATH:SYMBOL+OFFSET to an offset in the file, by its ELF symbol tables, of which no byte is trusted. */
+/* uprobe.c - PATH:SYMBOL+OFFSET to an offset in the file, by its ELF symbol tables, of which no byte is trusted.
+ *
+ * event_list.c asks for the place of `uprobe:PATH:PLACE`.  Offsets and counts of the ELF file are compared with its size before
+ * they are used; the search reads symbol tables once, in pieces.
+ */
 #include <elf.h>
 #include <limits.h>
 #include <stdio.h>

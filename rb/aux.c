@@ -1,4 +1,9 @@
-/* aux.c - the AUX area: transactions of raw bytes beside the records (docs/abi.md 8). */
+/* aux.c - the AUX area: transactions of raw bytes beside the records (docs/abi.md 8).
+ *
+ * The functions of aux.h, which session/session_aux.c and programs with a PMU of their own call.  The producer's run in the
+ * writer's thread and its handlers; the consumer's in another thread or process.  Positions in the control page are a peer's:
+ * each is read once and bounded.
+ */
 #include <perfring/aux.h>
 
 #include <sys/mman.h>

@@ -1,4 +1,9 @@
-/* counter.c - the processor's counter as a clock, fitted to CLOCK_MONOTONIC (docs/abi.md 3.3). */
+/* counter.c - the processor's counter as a clock, fitted to CLOCK_MONOTONIC (docs/abi.md 3.3).
+ *
+ * perfring_ring_calibrate alone, for rings whose records are stamped by the counter (PERFRING_STAMP_COUNTER).  It writes the
+ * conversion into the control page under the page's sequence lock; page.c reads it there, as from a kernel's page.  Threads only:
+ * it sleeps 20 ms.
+ */
 #include <perfring/ring.h>
 
 #include <time.h>

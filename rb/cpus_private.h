@@ -1,4 +1,7 @@
-/* cpus_private.h - what tests of the per-CPU rings need beside the public header. */
+/* cpus_private.h - what tests of the per-CPU rings need beside the public header.
+ *
+ * tests/rb/set_test.c opens each way by it, on machines that have both.
+ */
 #ifndef PERFRING_RB_CPUS_PRIVATE_H
 #define PERFRING_RB_CPUS_PRIVATE_H
 

@@ -1,4 +1,7 @@
-/* filler.h - filler records (ring.h), for space that was claimed and is not used. */
+/* filler.h - filler records (ring.h), for space that was claimed and is not used.
+ *
+ * writer.c, shared.c and cpus.c put them, in the thread or handler that owns the space.
+ */
 #ifndef PERFRING_RB_FILLER_H
 #define PERFRING_RB_FILLER_H
 

@@ -1,4 +1,7 @@
-/* identity.c - a thread's start time, namespaces and boot, from /proc. */
+/* identity.c - a thread's start time, namespaces and boot, from /proc.
+ *
+ * What /proc says of a thread, packed into one word.  No allocation; all functions may be called by signal handlers.
+ */
 #include "identity.h"
 
 #include <errno.h>

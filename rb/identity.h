@@ -1,4 +1,9 @@
-/* identity.h - a number of a thread that other processes, and later boots, can compare. */
+/* identity.h - a number of a thread that other processes, and later boots, can compare.
+ *
+ * A number is reused, a pair of number and start time is not.  shared.c and writer.c find out by it whether the owner of a
+ * reservation still lives, counter.c who holds the page's lock.  Context: also signal handlers; errno may change,
+ * but for lives and global_ended.
+ */
 #ifndef PERFRING_RB_IDENTITY_H
 #define PERFRING_RB_IDENTITY_H
 

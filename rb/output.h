@@ -1,4 +1,8 @@
-/* output.h - what every kind of writer does for an output: LOST records, and wakeups by samples (docs/abi.md 7.3). */
+/* output.h - what every kind of writer does for an output: LOST records, and wakeups by samples (docs/abi.md 7.3).
+ *
+ * Step numbers are those of docs/abi.md 7.3.  Included by writer.c, shared.c and cpus.c; no allocation, no system call: handlers
+ * run it.
+ */
 #ifndef PERFRING_RB_OUTPUT_H
 #define PERFRING_RB_OUTPUT_H
 

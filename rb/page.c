@@ -1,4 +1,9 @@
-/* page.c - an event's count, and the clock, from the control page (docs/abi.md 3.2, 3.3). */
+/* page.c - an event's count, and the clock, from the control page (docs/abi.md 3.2, 3.3).
+ *
+ * The functions of page.h that are no inlines: event/event_open.c counts by them (perfring_event_count_self), session/session.c
+ * and programs convert times.  The page is the kernel's, or a ring's of perfring; it changes while it is read, so all members are
+ * read between two loads of its lock.
+ */
 #include <perfring/page.h>
 
 #include <perfring/writer.h>
@@ -27,7 +32,8 @@ struct clock {
 	uint16_t shift;
 };
 
-/* Odd: the kernel or perfring_ring_calibrate is changing the page, or a process died in the latter.  The acquire pairs with the store that makes it even. */
+/* Odd: the kernel or perfring_ring_calibrate is changing the page, or a process died in the latter.  The acquire pairs with the
+ * store that makes it even. */
 static inline uint32_t lock_of(const struct perf_event_mmap_page *page)
 {
 	return PERFRING_LOAD_ACQUIRE(&page->lock);

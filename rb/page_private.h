@@ -1,4 +1,7 @@
-/* page_private.h - the counters that perfring_page_read reads, which a test replaces; cycles to time. */
+/* page_private.h - the counters that perfring_page_read reads, which a test replaces; cycles to time.
+ *
+ * page.c and counter.c include it; tests/rb/page_test.c brings counters of its own.
+ */
 #ifndef PERFRING_RB_PAGE_PRIVATE_H
 #define PERFRING_RB_PAGE_PRIVATE_H
 

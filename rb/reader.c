@@ -1,4 +1,8 @@
-/* reader.c - the parts of a reader that run once a ring, or once a lap. */
+/* reader.c - the parts of a reader that run once a ring, or once a lap.
+ *
+ * reader.h has the rest as inlines.  sessions, sets and per-CPU rings open readers.  One thread at a time for each reader; the
+ * ring's bytes may change meanwhile, so each is read once.
+ */
 #include <perfring/reader.h>
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
-/* ring.c - ring memory: made, attached, mapped; and why the kernel would not. */
+/* ring.c - ring memory: made, attached, mapped; and why the kernel would not.
+ *
+ * The functions of ring.h.  Creates and attaches perfring rings (memfd or file), maps kernel rings, and explains refusals of
+ * mmap.  Context: threads; values of an attached page are foreign, and checked before use.  A mapping is shared by handles, and
+ * the last close unmaps it.
+ */
 #include <perfring/ring.h>
 
 #include <fcntl.h>

@@ -1,5 +1,9 @@
 /* shared.c - many threads and processes, and their signal handlers, write into one ring: shared.h has the words,
  * docs/ring.md 8 the states, the transitions, and why the protocol holds.
+ *
+ * In this order: marks, publishing, who lives, recovery, sealing, claims, the calls of STRICT and of LEASED rings, open and
+ * close.  All but open and close run in signal handlers too: they allocate nothing and take no lock.  Words in the ring are
+ * shared with other processes, whose writers are trusted, but may die at any instruction.
  */
 #include <perfring/shared.h>
 

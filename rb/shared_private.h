@@ -1,4 +1,7 @@
-/* shared_private.h - the owner table of a ring for shared writers: what ring.c must know of it. */
+/* shared_private.h - the owner table of a ring for shared writers: what ring.c must know of it.
+ *
+ * ring.c lays the tables out, snapshot.c asks how far space is claimed.
+ */
 #ifndef PERFRING_RB_SHARED_PRIVATE_H
 #define PERFRING_RB_SHARED_PRIVATE_H
 

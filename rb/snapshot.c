@@ -1,6 +1,9 @@
 /* snapshot.c - the records of a ring at one moment (docs/ring.md 5): a copy, and the walk over it.
  *
  * Only the copy is walked: a hostile writer can make its own records meaningless, but nothing else.
+ *
+ * Called by session/session_snapshot.c and by programs that keep the last moments of a ring.  Allocates the copy: not for signal
+ * handlers.
  */
 #include <perfring/snapshot.h>
 

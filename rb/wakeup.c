@@ -1,4 +1,8 @@
-/* wakeup.c - wakes readers: the word `pending`, an eventfd, a futex (docs/ring.md 9). */
+/* wakeup.c - wakes readers: the word `pending`, an eventfd, a futex (docs/ring.md 9).
+ *
+ * The functions of wakeup.h.  Writers call raise in the middle of a record, so it keeps errno and uses raw system calls; readers
+ * call the others.
+ */
 #include <perfring/wakeup.h>
 
 #include <limits.h>

@@ -2,6 +2,9 @@
  *
  * A handler may interrupt any line and run the same code.  They share words that are private to the thread, so program
  * order is enough (access.h).  Comments say what a handler at that place finds, or leaves.
+ *
+ * The inlines of writer.h come here when a comparison with `limit` fails.  In this order: losses, leaving, the limit, reserving,
+ * committing, calls from other threads, opening and closing.
  */
 #include <perfring/writer.h>
 

@@ -1,4 +1,7 @@
-/* writer_private.h - what set.c needs of writers. */
+/* writer_private.h - what set.c needs of writers.
+ *
+ * A set opens a writer for a thread that is not the calling one.
+ */
 #ifndef PERFRING_RB_WRITER_PRIVATE_H
 #define PERFRING_RB_WRITER_PRIVATE_H
 

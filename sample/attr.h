@@ -1,4 +1,8 @@
-/* attr.h - an attr by its own size: the places and values of its members.  Other directories include "sample/attr.h". */
+/* attr.h - an attr by its own size: the places and values of its members.  Other directories include "sample/attr.h".
+ *
+ * An attr may be shorter or longer than the installed header's struct, unaligned, and foreign: nothing beyond its `size` is read.
+ * Nothing is allocated; signal handlers may call all of it.
+ */
 #ifndef PERFRING_SAMPLE_ATTR_H
 #define PERFRING_SAMPLE_ATTR_H
 

@@ -1,4 +1,8 @@
-/* callchain.c - samples with a deferred callchain, kept until its second part arrives (docs/abi.md 5, 6). */
+/* callchain.c - samples with a deferred callchain, kept until its second part arrives (docs/abi.md 5, 6).
+ *
+ * perfring_deferral_ of callchain.h; the walk over one chain is inline there.  Samples wait in a queue and in two hash tables, by
+ * cookie and by cookie and thread.  The memory is bounded by `most`; hash factors are random, because cookies are foreign.
+ */
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <perfring/callchain.h>

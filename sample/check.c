@@ -1,4 +1,9 @@
-/* check.c - whether the kernel or perf could have written a record: checks beyond those of decoding. */
+/* check.c - whether the kernel or perf could have written a record: checks beyond those of decoding.
+ *
+ * The functions of check.h, for `perfring check`, the recorder of foreign processes (tools/soft_source.c), and damage.c.  Decodes
+ * the record first, then walks over it once more by the rows of the tables.  Allocates nothing; no input makes it read outside of
+ * the record.
+ */
 #include <perfring/check.h>
 #include "layout_private.h"
 #include "members.h"

@@ -1,4 +1,8 @@
-/* columns.c - many samples decoded at once, into columns. */
+/* columns.c - many samples decoded at once, into columns.
+ *
+ * perfring_columns_decode of sample.h.  If all columns stand before the first field of variable length, they have one offset in
+ * all records: then each is copied without decoding.
+ */
 #include "within.h"
 
 enum {

@@ -1,4 +1,8 @@
-/* damage.c - records damaged in named ways, and changed at random for fuzzers. */
+/* damage.c - records damaged in named ways, and changed at random for fuzzers.
+ *
+ * The functions of generate.h that damage: `perfring gen` and the fuzzers call them.  Damages are rows of values.def; where one
+ * can be put is found by a walk over the record's members, and one of all places is chosen.
+ */
 #include <perfring/check.h>
 #include <perfring/generate.h>
 

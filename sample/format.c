@@ -1,4 +1,9 @@
-/* format.c - formats made of attrs, and found by the ids in records. */
+/* format.c - formats made of attrs, and found by the ids in records.
+ *
+ * The functions of format.h, which sessions, files and soft.h use for every attr.  attr.h reads an attr by its own size.  A set
+ * is a hash table from ids to formats that never moves its formats, so that a format stays valid while others are added.  Ids are
+ * foreign: the hash factor is random.
+ */
 #include "attr.h"
 #include "layout_private.h"
 #include "mirror.h"

@@ -1,4 +1,9 @@
-/* generate.c - random attrs, samples and records, drawn by shape from the tables. */
+/* generate.c - random attrs, samples and records, drawn by shape from the tables.
+ *
+ * The functions of generate.h that draw, for `perfring gen` and the fuzzers.  A record is drawn in one walk over its fields, each
+ * of which takes a part of the bytes that are left.  No allocation; the same seed gives the same record on all machines of one
+ * byte order.
+ */
 #include <perfring/generate.h>
 
 #include "attr.h"

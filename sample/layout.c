@@ -1,4 +1,9 @@
-/* layout.c - a walk over bytes, part by part, by a layout. */
+/* layout.c - a walk over bytes, part by part, by a layout.
+ *
+ * The interpreter of the small language that layout.h describes: for features, for the members of perf's own records, for
+ * swapping, checks and random records.  One walk is one thread's.  Bytes are foreign, layouts are not; a walk has as many steps
+ * as the bytes allow, and nests at most 4 lists.
+ */
 #include "layout_private.h"
 
 #include <perfring/swap.h>

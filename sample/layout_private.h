@@ -1,4 +1,7 @@
-/* layout_private.h - members of records by their layouts: for swapping, checks, damages and random records. */
+/* layout_private.h - members of records by their layouts: for swapping, checks, damages and random records.
+ *
+ * record.c, swap.c, check.c, damage.c, generate.c and text.c walk by these.
+ */
 #ifndef PERFRING_SAMPLE_LAYOUT_PRIVATE_H
 #define PERFRING_SAMPLE_LAYOUT_PRIVATE_H
 

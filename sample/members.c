@@ -1,4 +1,7 @@
-/* members.c - the members of records as rows. */
+/* members.c - the members of records as rows.
+ *
+ * The rows are records.def, in an array; a record's are found by its type.
+ */
 #include "members.h"
 
 const struct member_row *perfring_members_of(uint32_t type)

@@ -1,4 +1,7 @@
-/* members.h - the members of records, in wire order, as rows that a loop can walk. */
+/* members.h - the members of records, in wire order, as rows that a loop can walk.
+ *
+ * swap.c, check.c, damage.c, generate.c and text.c walk by rows; record.c, which must be fast, expands the table instead.
+ */
 #ifndef PERFRING_SAMPLE_MEMBERS_H
 #define PERFRING_SAMPLE_MEMBERS_H
 

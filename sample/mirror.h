@@ -1,5 +1,8 @@
 /* mirror.h - bit-fields: on big-endian machines, compilers lay them out from the other end of the word (docs/abi.md
- * 1.4). */
+ * 1.4).
+ *
+ * swap.c converts flag words of attrs and entries of branches by it.  Inline and without state.
+ */
 #ifndef PERFRING_SAMPLE_MIRROR_H
 #define PERFRING_SAMPLE_MIRROR_H
 

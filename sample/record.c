@@ -1,4 +1,9 @@
-/* record.c - every record but SAMPLE: names, decoding, encoding, all from records.def. */
+/* record.c - every record but SAMPLE: names, decoding, encoding, all from records.def.
+ *
+ * The functions of record.h.  A kind that the kernel writes has a take and a put function here, because records of it are many;
+ * other kinds are walked by their layout (layout.h).  The trailer comes from trailer.def.  No allocation; signal handlers decode
+ * too (soft/).
+ */
 #include "attr.h"
 #include "layout_private.h"
 #include "members.h"

@@ -1,4 +1,7 @@
-/* registers.c - the names of registers, and their architectures. */
+/* registers.c - the names of registers, and their architectures.
+ *
+ * values.def has the rows: text.c, the commands and programs show registers by them.  Texts are constants.
+ */
 #include <perfring/sample.h>
 
 static uint32_t arch_native(void)

@@ -1,4 +1,9 @@
-/* sample.c - decoding and encoding of samples whose format is known only at run time. */
+/* sample.c - decoding and encoding of samples whose format is known only at run time.
+ *
+ * The compiled parts of sample.h: what its inlines call if the format is no constant.  The fast path reads the fields of one word
+ * before the first one of variable length by one test of the size; others take their own functions.  A branch stack may have
+ * several shapes (shapes.h).  No allocation; signal handlers decode too.
+ */
 #include "shapes.h"
 #include "within.h"
 

@@ -1,4 +1,7 @@
-/* shapes.h - the shapes of samples, for the decoders of both byte orders. */
+/* shapes.h - the shapes of samples, for the decoders of both byte orders.
+ *
+ * Included by sample.c and swap.c.  What it decides for one record does not depend on others.
+ */
 #ifndef PERFRING_SAMPLE_SHAPES_H
 #define PERFRING_SAMPLE_SHAPES_H
 

@@ -1,4 +1,8 @@
-/* split.c - the sample of a group as one sample of each event that counted. */
+/* split.c - the sample of a group as one sample of each event that counted.
+ *
+ * The functions of split.h, which tools/input.c calls for every command that reads samples.  Two hash tables of bounded size hold
+ * the last value of each id; ids are foreign, and the hash factors random.
+ */
 #include <stdlib.h>
 #include <perfring/split.h>
 

@@ -1,4 +1,8 @@
-/* swap.c - records, samples and attrs of the other byte order. */
+/* swap.c - records, samples and attrs of the other byte order.
+ *
+ * The functions of swap.h: file/ converts what it reads and writes.  One function a kind, expanded from fields.def, or a walk by
+ * the kind's layout.  No allocation; each length is bounded by the record before anything after it is read.
+ */
 #include <perfring/swap.h>
 
 #include "attr.h"

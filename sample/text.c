@@ -1,4 +1,9 @@
-/* text.c - records, fields and attrs as text, from the tables. */
+/* text.c - records, fields and attrs as text, from the tables.
+ *
+ * The functions of text.h, for `perfring dump`, `perfring ring` and programs.  One function a kind of member, chosen by the
+ * table's row; what a value is called comes from values.def by the row's column `show`.  Writes at most what fits, and counts the
+ * rest.  No allocation; signal handlers may call it.
+ */
 #include <perfring/text.h>
 
 #include "attr.h"

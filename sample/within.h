@@ -1,4 +1,7 @@
-/* within.h - decoders with a size that the caller has read and tested: they do not read header.size again. */
+/* within.h - decoders with a size that the caller has read and tested: they do not read header.size again.
+ *
+ * check.c, columns.c, record.c and sample.c use it for records in memory that a peer can write (reader.h).
+ */
 #ifndef PERFRING_SAMPLE_WITHIN_H
 #define PERFRING_SAMPLE_WITHIN_H
 
