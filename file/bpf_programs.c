@@ -1,4 +1,8 @@
-/* bpf_programs.c - BPF programs that are loaded already, as KSYMBOL and BPF_EVENT records (docs/abi.md 10, its end). */
+/* bpf_programs.c - BPF programs that are loaded already, as KSYMBOL and BPF_EVENT records (docs/abi.md 10, its end).
+ *
+ * synthesis.c calls it when a recording begins.  The programs come from bpf(2), which only a privileged user may ask, and their
+ * functions from /proc/kallsyms.  Allocates; one thread.
+ */
 #include <linux/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>

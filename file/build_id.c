@@ -1,4 +1,8 @@
-/* build_id.c - build ids of objects and of the kernel, from ELF notes; the feature BUILD_ID (docs/abi.md 11.3). */
+/* build_id.c - build ids of objects and of the kernel, from ELF notes; the feature BUILD_ID (docs/abi.md 11.3).
+ *
+ * The functions of build_id.h, and perfring_file_writer_put_build_id.  ELF files and notes are foreign: headers are compared with
+ * the file's size, and what is read is bounded.  Threads only.
+ */
 #include <elf.h>
 #include <fcntl.h>
 #include <stdlib.h>

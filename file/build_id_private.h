@@ -1,4 +1,7 @@
-/* build_id_private.h - the GNU build id in a file of notes of sysfs. */
+/* build_id_private.h - the GNU build id in a file of notes of sysfs.
+ *
+ * For notes of the kernel and its modules, below /sys: synthesis.c and kernel_modules.c.
+ */
 #ifndef PERFRING_FILE_BUILD_ID_PRIVATE_H
 #define PERFRING_FILE_BUILD_ID_PRIVATE_H
 

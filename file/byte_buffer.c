@@ -1,4 +1,7 @@
-/* byte_buffer.c - bytes appended to memory that grows. */
+/* byte_buffer.c - bytes appended to memory that grows.
+ *
+ * An error (-ENOMEM) is kept in the buffer: callers put all they have, then look once.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

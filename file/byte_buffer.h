@@ -1,4 +1,8 @@
-/* byte_buffer.h - bytes appended to memory that grows. */
+/* byte_buffer.h - bytes appended to memory that grows.
+ *
+ * For payloads of features and records that file/ writes.  All 0 is an empty buffer; close frees it.  The first error is kept in
+ * `error`, and later puts do nothing.
+ */
 #ifndef PERFRING_FILE_BYTE_BUFFER_H
 #define PERFRING_FILE_BYTE_BUFFER_H
 

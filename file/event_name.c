@@ -1,4 +1,8 @@
-/* event_name.c - names, as perf has them, of events that have none in the file. */
+/* event_name.c - names, as perf has them, of events that have none in the file.
+ *
+ * metadata.c names events of a file that is read, file_writer.c those of one that is written.  Tracepoints have their names from
+ * the formats in TRACING_DATA, which are foreign text.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include "file_private.h"

@@ -1,4 +1,7 @@
-/* feature.c - features: their names, and their payloads by their layouts. */
+/* feature.c - features: their names, and their payloads by their layouts.
+ *
+ * The functions of feature.h: rows of feature.def, walked by sample/layout.c.  Signal handlers may call them.
+ */
 #include <perfring/feature.h>
 
 #include "sample/layout_private.h"

@@ -1,4 +1,8 @@
-/* file_compress.c - whole records in compressed records (docs/abi.md 11.5). */
+/* file_compress.c - whole records in compressed records (docs/abi.md 11.5).
+ *
+ * Between file_swap.c and file_sink.c, for one file; without a deflater the records are written as they are.  Each write is
+ * flushed, so that a file whose writer was killed can be read up to its last write.
+ */
 #include <perfring/record.h>
 #include "file_compress.h"
 

@@ -1,4 +1,7 @@
-/* file_compress.h - the layer over the sink: whole records in compressed records (docs/abi.md 11.5). */
+/* file_compress.h - the layer over the sink: whole records in compressed records (docs/abi.md 11.5).
+ *
+ * file_writer.c and file_swap.c write records by it.
+ */
 #ifndef PERFRING_FILE_FILE_COMPRESS_H
 #define PERFRING_FILE_FILE_COMPRESS_H
 

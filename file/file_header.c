@@ -1,4 +1,9 @@
-/* file_header.c - a perf.data file without its records: header, attrs, ids, index of features (docs/abi.md 11). */
+/* file_header.c - a perf.data file without its records: header, attrs, ids, index of features (docs/abi.md 11).
+ *
+ * perfring_file_open, and the questions of file.h that are not about records.  Everything in the header is foreign: sections are
+ * compared with the file's size, counts with the bytes that could hold them, and memory is bounded by a multiple of those bytes.
+ * One thread; the file owns all that it returns.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* file_layout.h - the header of a perf.data file (docs/abi.md 11.1). */
+/* file_layout.h - the header of a perf.data file (docs/abi.md 11.1).
+ *
+ * file_header.c reads it, file_writer.c writes it.  Words are those of the file's byte order until they are swapped.
+ */
 #ifndef PERFRING_FILE_FILE_LAYOUT_H
 #define PERFRING_FILE_FILE_LAYOUT_H
 

@@ -1,6 +1,9 @@
 /* file_order.c - records in time order: runs that are ordered already, merged by a tournament.
  *
  * The records of one ring are nearly one run of the file, so there are few runs, and no record is moved.
+ *
+ * file_order.h has the inlines.  file_reader.c pushes the records that a stream has read, and pops those that are due.  Memory: a
+ * few words for each waiting record, of which file_reader.c bounds the number.
  */
 #include <stdlib.h>
 #include "os/array.h"

@@ -1,4 +1,8 @@
-/* file_order.h - records in time order. */
+/* file_order.h - records in time order.
+ *
+ * file_reader.c orders each stream's records by it.  One thread.  A record stays where it is in memory: only its place, offset
+ * and time are ordered.
+ */
 #ifndef PERFRING_FILE_FILE_ORDER_H
 #define PERFRING_FILE_FILE_ORDER_H
 

@@ -1,4 +1,7 @@
-/* file_private.h - a perf.data file that is read: what file_header.c, metadata.c and file_reader.c share. */
+/* file_private.h - a perf.data file that is read: what file_header.c, metadata.c and file_reader.c share.
+ *
+ * struct perfring_file is here.  One thread at a time.  Texts, attrs and payloads live until perfring_file_close.
+ */
 #ifndef PERFRING_FILE_FILE_PRIVATE_H
 #define PERFRING_FILE_FILE_PRIVATE_H
 

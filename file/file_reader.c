@@ -1,5 +1,8 @@
 /* file_reader.c - the records of a perf.data file, pipe or directory in time order.
  *
+ * perfring_file_next, and what is known of its last item.  record_stream.c reads, file_order.c orders; here records are matched
+ * with their events, swapped if they are foreign, and bounded while they wait.  A fault is delivered after all records before it.
+ *
  * A stream is the file, the pipe, or one file of a directory.  It puts its records in order (file_order.c); they are due when no
  * older one can follow.  The next item is the oldest record that is due in any stream.
  *

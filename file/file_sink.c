@@ -1,4 +1,7 @@
-/* file_sink.c - bytes at the end of a file or pipe.  A write to a file that fails half-way is cut off. */
+/* file_sink.c - bytes at the end of a file or pipe.  A write to a file that fails half-way is cut off.
+ *
+ * file_compress.c and file_writer.c call it, for one fd, which stays the caller's.  No bytes are kept here.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,7 @@
-/* file_swap.c - whole records in the other byte order (docs/abi.md 11.6). */
+/* file_swap.c - whole records in the other byte order (docs/abi.md 11.6).
+ *
+ * file_writer.c writes records by it after perfring_file_writer_make_foreign; the native input is not changed.
+ */
 #include <errno.h>
 #include <perfring/record.h>
 #include <perfring/swap.h>

@@ -1,4 +1,9 @@
-/* file_writer.c - writes perf.data files (docs/abi.md 11): the top of the layers listed in file_sink.h. */
+/* file_writer.c - writes perf.data files (docs/abi.md 11): the top of the layers listed in file_sink.h.
+ *
+ * The functions of file_writer.h but for the machine's description (machine_info.c, topology.c, tracing_data.c) and its state
+ * (synthesis.c).  Small records gather in a batch of 256 KiB; features are kept in memory until finish, or, in a stream, until
+ * begin.  One thread; fds are the caller's.
+ */
 #include <limits.h>
 #include <stdlib.h>
 #include <perfring/feature.h>

@@ -1,4 +1,7 @@
-/* file_writer_private.h - a perf.data file that is written. */
+/* file_writer_private.h - a perf.data file that is written.
+ *
+ * struct perfring_file_writer is here, for file_writer.c and the files that put features and records of the machine.
+ */
 #ifndef PERFRING_FILE_FILE_WRITER_PRIVATE_H
 #define PERFRING_FILE_FILE_WRITER_PRIVATE_H
 

@@ -1,4 +1,8 @@
-/* inflate.c - zstd, the format of perf's compressed records (docs/abi.md 11.5), or its absence. */
+/* inflate.c - zstd, the format of perf's compressed records (docs/abi.md 11.5), or its absence.
+ *
+ * The only file that includes <zstd.h>; without libzstd all is -EOPNOTSUPP.  record_stream.c inflates, file_compress.c deflates.
+ * Input is foreign: windows are bounded for all files of a directory together (PERFRING_MAX_WINDOWS).
+ */
 #include "inflate.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* inflate.h - zstd, the format of perf's compressed records (docs/abi.md 11.5), or its absence. */
+/* inflate.h - zstd, the format of perf's compressed records (docs/abi.md 11.5), or its absence.
+ *
+ * record_stream.c inflates, file_compress.c deflates.  One thread for each inflater and deflater.
+ */
 #ifndef PERFRING_FILE_INFLATE_H
 #define PERFRING_FILE_INFLATE_H
 

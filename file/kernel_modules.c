@@ -1,6 +1,10 @@
 /* kernel_modules.c - the mappings of the kernel's modules as records, and their build ids.
  *
- * As perf, a module's mapping has the path of its file below /lib/modules/RELEASE, and without one its name in brackets. */
+ * As perf, a module's mapping has the path of its file below /lib/modules/RELEASE, and without one its name in brackets.
+ *
+ * synthesis.c calls it when a recording begins; perfring_build_id_of_module serves record's build ids.  Reads /proc/modules,
+ * /sys/module and folders below /lib/modules, in bounds (docs/limits.md).
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,8 @@
-/* machine_info.c - the features that describe this machine and the command (docs/abi.md 11.3). */
+/* machine_info.c - the features that describe this machine and the command (docs/abi.md 11.3).
+ *
+ * perfring_file_writer_describe of file_writer.h; topology.c and tracing_data.c have the longer ones.  What cannot be read is
+ * left out, and the first error is returned.  Threads only.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>

@@ -1,4 +1,9 @@
-/* metadata.c - events, names and features, from the header or from the records of a pipe (docs/abi.md 11.4). */
+/* metadata.c - events, names and features, from the header or from the records of a pipe (docs/abi.md 11.4).
+ *
+ * Called by file_header.c at open and by file_reader.c for each record of a pipe that describes it; and the questions of file.h
+ * about events and features.  Payloads are foreign, and walked by their layouts (feature.def).  Memory is bounded by the bytes
+ * that the file has.
+ */
 #include <stdlib.h>
 
 #include "file_private.h"

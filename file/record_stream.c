@@ -1,4 +1,8 @@
-/* record_stream.c - the records of one file or pipe in their order there. */
+/* record_stream.c - the records of one file or pipe in their order there.
+ *
+ * The functions of record_stream.h: file_reader.c takes records, file_header.c opens the streams.  A stream reads 1 MiB blocks;
+ * sizes in headers are foreign, and a record is taken only if it is whole.
+ */
 #include "record_stream.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* record_stream.h - the records of one file or pipe in their order there: read block by block, inflated, aligned.
  *
+ * Used by file_header.c, metadata.c and file_reader.c, in the file's one thread.  A block stays as long as a record in it is
+ * held.
+ *
  *     fd  --pread, read-->  block  --records-->  taken
  *                             |                    ^
  *                             +--COMPRESSED--> inflated

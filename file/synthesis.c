@@ -1,4 +1,9 @@
-/* synthesis.c - the state of the machine as records, as perf writes them (docs/abi.md 10, its end). */
+/* synthesis.c - the state of the machine as records, as perf writes them (docs/abi.md 10, its end).
+ *
+ * perfring_file_writer_put_ functions of file_writer.h: what ran and was mapped before a recording began, from /proc.  Called by
+ * a recorder's thread, for each file.  Processes end meanwhile, and are skipped.  Build ids of files are kept, so that each file
+ * is read once.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

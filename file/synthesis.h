@@ -1,4 +1,7 @@
-/* synthesis.h - the machine's state as records: what synthesis.c and bpf_programs.c share. */
+/* synthesis.h - the machine's state as records: what synthesis.c and bpf_programs.c share.
+ *
+ * For bpf_programs.c and kernel_modules.c: each puts its records by perfring_synthesize, and stops on an error.
+ */
 #ifndef PERFRING_FILE_SYNTHESIS_H
 #define PERFRING_FILE_SYNTHESIS_H
 

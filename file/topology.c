@@ -1,4 +1,8 @@
-/* topology.c - the features of the processors, memory, PMUs and the events' clock (docs/abi.md 11.3). */
+/* topology.c - the features of the processors, memory, PMUs and the events' clock (docs/abi.md 11.3).
+ *
+ * machine_info.c calls it.  Reads /proc and /sys, in bounds; what a machine does not have is left out.  Layouts of the payloads:
+ * feature.def.
+ */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* tracing_data.c - TRACING_DATA: the formats of the file's tracepoints, by system (docs/abi.md 11.3, version 0.6). */
+/* tracing_data.c - TRACING_DATA: the formats of the file's tracepoints, by system (docs/abi.md 11.3, version 0.6).
+ *
+ * machine_info.c calls it, if an event is a tracepoint.  Reads tracefs, which usually only root may; the formats are copied as
+ * they are, for readers such as libtraceevent.
+ */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* array.h - arrays that grow. */
+/* array.h - arrays that grow.
+ *
+ * For lists that grow by one element: rooms of the library that allocate.  Not for signal handlers.
+ */
 #ifndef PERFRING_OS_ARRAY_H
 #define PERFRING_OS_ARRAY_H
 

@@ -1,4 +1,7 @@
-/* cgroup.c - the mount point of the cgroup hierarchy that perf events follow. */
+/* cgroup.c - the mount point of the cgroup hierarchy that perf events follow.
+ *
+ * The hierarchy is that of the controller perf_event, else cgroup2: docs/abi.md 1.1.
+ */
 #include "cgroup.h"
 
 #include <errno.h>

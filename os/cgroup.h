@@ -1,4 +1,7 @@
-/* cgroup.h - the mount point of the cgroup hierarchy that perf events follow. */
+/* cgroup.h - the mount point of the cgroup hierarchy that perf events follow.
+ *
+ * event/target.c opens cgroups below it, file/synthesis.c walks it.
+ */
 #ifndef PERFRING_OS_CGROUP_H
 #define PERFRING_OS_CGROUP_H
 

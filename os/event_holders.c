@@ -1,4 +1,7 @@
-/* event_holders.c - which other processes have perf events open. */
+/* event_holders.c - which other processes have perf events open.
+ *
+ * Looks at /proc/PID/fd of every process that this user may look into, in bounds.
+ */
 #include "event_holders.h"
 
 #include <dirent.h>

@@ -1,4 +1,7 @@
-/* event_holders.h - which other processes have perf events open. */
+/* event_holders.h - which other processes have perf events open.
+ *
+ * event/refusal.c names them when an event is refused as busy.
+ */
 #ifndef PERFRING_OS_EVENT_HOLDERS_H
 #define PERFRING_OS_EVENT_HOLDERS_H
 

@@ -1,4 +1,7 @@
-/* hash.h - a multiplicative hash with a secret factor. */
+/* hash.h - a multiplicative hash with a secret factor.
+ *
+ * For tables whose keys come from files, records or other processes.  Inline; perfring_os_hash may run in signal handlers.
+ */
 #ifndef PERFRING_OS_HASH_H
 #define PERFRING_OS_HASH_H
 

@@ -1,4 +1,7 @@
-/* heap.h - a binary heap of numbers: the smallest key first, equal keys by number. */
+/* heap.h - a binary heap of numbers: the smallest key first, equal keys by number.
+ *
+ * session/ and file/ merge streams by it, symbol/source_lines.c nests calls.  Inline, in memory of the caller.
+ */
 #ifndef PERFRING_OS_HEAP_H
 #define PERFRING_OS_HEAP_H
 

@@ -1,4 +1,7 @@
-/* lines.c - text files of /proc, line by line. */
+/* lines.c - text files of /proc, line by line.
+ *
+ * Reads into the struct's buffer; a line longer than that is cut.
+ */
 #include "lines.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* map.c - a line of /proc/PID/maps. */
+/* map.c - a line of /proc/PID/maps.
+ *
+ * file/synthesis.c and soft/process_state.c read mappings by it.
+ */
 #include "map.h"
 
 #include <stdlib.h>

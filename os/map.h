@@ -1,4 +1,7 @@
-/* map.h - a line of /proc/PID/maps. */
+/* map.h - a line of /proc/PID/maps.
+ *
+ * file/synthesis.c and soft/process_state.c read mappings by it.
+ */
 #ifndef PERFRING_OS_MAP_H
 #define PERFRING_OS_MAP_H
 

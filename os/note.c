@@ -1,4 +1,7 @@
-/* note.c - the GNU build id among the notes of an ELF file. */
+/* note.c - the GNU build id among the notes of an ELF file.
+ *
+ * Notes are foreign: sizes are compared with the bytes that are left.
+ */
 #include "note.h"
 
 #include <elf.h>

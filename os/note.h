@@ -1,4 +1,7 @@
-/* note.h - the GNU build id among the notes of an ELF file. */
+/* note.h - the GNU build id among the notes of an ELF file.
+ *
+ * file/build_id.c and soft/process_state.c.
+ */
 #ifndef PERFRING_OS_NOTE_H
 #define PERFRING_OS_NOTE_H
 

@@ -1,4 +1,7 @@
-/* object.c - safe opening of a file whose name is not trusted. */
+/* object.c - safe opening of a file whose name is not trusted.
+ *
+ * Names come from records and from other processes' mount namespaces.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>

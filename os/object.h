@@ -1,4 +1,8 @@
-/* object.h - safe opening of a file whose name is not trusted. */
+/* object.h - safe opening of a file whose name is not trusted.
+ *
+ * symbol/, file/build_id.c and event/uprobe.c open objects by it.  Opening a device or a pipe could act, or block: so those are
+ * never opened.
+ */
 #ifndef PERFRING_OS_OBJECT_H
 #define PERFRING_OS_OBJECT_H
 

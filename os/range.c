@@ -1,4 +1,7 @@
-/* range.c - sysfs's lists of CPUs and nodes: "0-3,6". */
+/* range.c - sysfs's lists of CPUs and nodes: "0-3,6".
+ *
+ * No state; what is no list is -EINVAL.
+ */
 #include "range.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* range.h - sysfs's lists of CPUs and nodes: "0-3,6". */
+/* range.h - sysfs's lists of CPUs and nodes: "0-3,6".
+ *
+ * event/, file/topology.c and rb/cpus.c read lists by it.
+ */
 #ifndef PERFRING_OS_RANGE_H
 #define PERFRING_OS_RANGE_H
 

@@ -1,4 +1,7 @@
-/* signals.h - blocking of signals while no handler may run. */
+/* signals.h - blocking of signals while no handler may run.
+ *
+ * rb/set.c and soft/ hold a lock, or change state that handlers read, between block and pthread_sigmask(SIG_SETMASK).
+ */
 #ifndef PERFRING_OS_SIGNALS_H
 #define PERFRING_OS_SIGNALS_H
 

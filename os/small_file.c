@@ -1,4 +1,7 @@
-/* small_file.c - small files of /proc and /sys, read at once. */
+/* small_file.c - small files of /proc and /sys, read at once.
+ *
+ * open, read, close: no stdio, which handlers may not use.
+ */
 #include "small_file.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* small_file.h - small files of /proc and /sys, read at once. */
+/* small_file.h - small files of /proc and /sys, read at once.
+ *
+ * Most rooms read sysctls and sysfs by it.
+ */
 #ifndef PERFRING_OS_SMALL_FILE_H
 #define PERFRING_OS_SMALL_FILE_H
 

@@ -1,4 +1,7 @@
-/* task.c - a thread, as /proc has it. */
+/* task.c - a thread, as /proc has it.
+ *
+ * Reads /proc/PID/task/TID/stat into a buffer on the stack; signal handlers call it (rb/identity.c, soft/).
+ */
 #include "task.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
-/* task.h - a thread, as /proc has it. */
+/* task.h - a thread, as /proc has it.
+ *
+ * rb/identity.c, event/target.c, file/synthesis.c, symbol/jit.c and soft/ ask for start times and states.
+ */
 #ifndef PERFRING_OS_TASK_H
 #define PERFRING_OS_TASK_H
 

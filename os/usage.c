@@ -1,4 +1,7 @@
-/* usage.c - what a thread has used, by the kernel's accounts. */
+/* usage.c - what a thread has used, by the kernel's accounts.
+ *
+ * soft/account.c counts by it what the kernel accounts to each thread.
+ */
 #include "usage.h"
 
 #include <errno.h>

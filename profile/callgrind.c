@@ -8,6 +8,9 @@
  * A sample says who was on the stack, not how often it was called: N is the number of samples.  A function that is on a stack twice
  * counts once for each pair of caller and callee, and callgrind_annotate's inclusive numbers of recursive functions count it twice, as those
  * of callgrind itself.
+ *
+ * Called by perfring_profile_write (views.h), for one event.  Pairs are counted in a table (table.h); -ENOMEM
+ * comes before anything is written.
  */
 #include <inttypes.h>
 #include <string.h>

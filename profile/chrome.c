@@ -5,6 +5,9 @@
  *     "P"            a sample, with its stack
  *     "X"            an interval, with its stack
  *     "i"            a loss
+ *
+ * Called by perfring_profile_write (views.h), for a profile that keeps its samples.  Written row by row from the tables, without
+ * memory of its own; stops at the bound of the stream.
  */
 #include <inttypes.h>
 

@@ -7,6 +7,9 @@
  *     functions  [name, object, file, kind, ...]: indices of texts, -1: unknown
  *     stacks     [function, line, difference to the caller's index (0: none), ...]
  *     weights    [stack (-1: none), thread, event, samples, weight, ...]
+ *
+ * perfring_profile_write_flame of profile.h, for `perfring flame` and `html`.  Texts of programs are escaped (json_out.h), so
+ * that none ends the script.  -ENOMEM comes before the page's first byte; errors of writing are found in `out`.
  */
 #include <errno.h>
 #include <inttypes.h>

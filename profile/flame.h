@@ -1,4 +1,7 @@
-/* flame.h - the page of flame graphs, which CMake makes of profile/flame/: its bytes before and after the data. */
+/* flame.h - the page of flame graphs, which CMake makes of profile/flame/: its bytes before and after the data.
+ *
+ * CMake makes the bytes of the page's parts, in a C file of the build folder.  Constants; never freed.
+ */
 #ifndef PERFRING_PROFILE_FLAME_H
 #define PERFRING_PROFILE_FLAME_H
 

@@ -1,4 +1,7 @@
-/* gzip.c - bytes that are written packed, by zlib, or as they are. */
+/* gzip.c - bytes that are written packed, by zlib, or as they are.
+ *
+ * The only file of profile/ that includes <zlib.h>.  pprof.c packs its message by it.
+ */
 #include "gzip.h"
 
 #ifdef PERFRING_HAS_ZLIB

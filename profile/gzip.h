@@ -1,4 +1,7 @@
-/* gzip.h - bytes that are written packed. */
+/* gzip.h - bytes that are written packed.
+ *
+ * pprof.c calls it, once for each file.
+ */
 #ifndef PERFRING_PROFILE_GZIP_H
 #define PERFRING_PROFILE_GZIP_H
 

@@ -1,4 +1,7 @@
-/* json_out.c - texts of JSON. */
+/* json_out.c - texts of JSON.
+ *
+ * All writers of JSON in profile/ put texts by it.  Names of programs are any bytes.
+ */
 #include "json_out.h"
 
 #include <stdbool.h>

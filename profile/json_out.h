@@ -1,4 +1,7 @@
-/* json_out.h - texts of JSON. */
+/* json_out.h - texts of JSON.
+ *
+ * For the writers of profile/ whose format is JSON.  No memory; errors of writing are in the stream.
+ */
 #ifndef PERFRING_PROFILE_JSON_OUT_H
 #define PERFRING_PROFILE_JSON_OUT_H
 

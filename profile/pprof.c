@@ -8,6 +8,9 @@
  *     locations   1        4 = f, 3 = f + g, 4 = f + g + h
  *
  * Each beginning of what is inlined at an address is a location of its own; those that no sample has are not written.
+ *
+ * Called by perfring_profile_write (views.h).  The whole message is made in memory, then packed by gzip.c; -ENOMEM comes before
+ * anything is written.
  */
 #include <inttypes.h>
 #include <string.h>

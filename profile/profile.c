@@ -1,4 +1,9 @@
-/* profile.c - the tables of a profile. */
+/* profile.c - the tables of a profile.
+ *
+ * The functions of profile.h that fill and read a profile; views.c and flame.c write it.  Each kind of entry is a table of
+ * table.h, texts are one copy each (symbol/intern.h).  All tables together have a budget: beyond it stacks become one, "[too many
+ * stacks]".  One thread at a time.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

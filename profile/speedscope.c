@@ -1,6 +1,8 @@
 /* speedscope.c - a file of speedscope.app: docs/formats.md.
  *
  * One profile for each event of each thread: stacks with their weights, equal stacks once.
+ *
+ * Called by perfring_profile_write (views.h).  Weights are sorted by thread and event first: memory of one word for each.
  */
 #include <inttypes.h>
 

@@ -1,4 +1,7 @@
-/* table.c - elements that are found by their first bytes. */
+/* table.c - elements that are found by their first bytes.
+ *
+ * Open addressing, at most half full; the budget has the hash factor, a random one where keys are foreign.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

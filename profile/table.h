@@ -1,4 +1,8 @@
-/* table.h - elements that are found by their first bytes: each stands once, and keeps its index. */
+/* table.h - elements that are found by their first bytes: each stands once, and keeps its index.
+ *
+ * The tables of profile.c, and those of pprof.c and callgrind.c while they write.  Elements are copied, and move when the table
+ * grows: keep indices, not pointers.  One thread.
+ */
 #ifndef PERFRING_PROFILE_TABLE_H
 #define PERFRING_PROFILE_TABLE_H
 

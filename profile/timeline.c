@@ -1,5 +1,7 @@
 /* timeline.c - the samples of a profile over time, for its page: docs/flame.md.
  *
+ * Called by flame.c for `perfring html`.
+ *
  * {"from","unit","last","untimed","ranks","streams","losses"}: times are numbers of `unit` ns after `from`.
  *
  *     ranks     the numbers of the profile's weights, those of most samples first

@@ -1,4 +1,8 @@
-/* views.c - the formats of a profile. */
+/* views.c - the formats of a profile.
+ *
+ * perfring_profile_write of profile.h calls the writer of a format by a stream that stops at the bound of bytes; and the
+ * functions of views.h that writers share.
+ */
 #include "views.h"
 
 #include <inttypes.h>

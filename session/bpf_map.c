@@ -1,4 +1,8 @@
-/* bpf_map.c - bpf-output events as consumers of a BPF program's records. */
+/* bpf_map.c - bpf-output events as consumers of a BPF program's records.
+ *
+ * perfring_session_put_map of session.h: the program's samples then come as those of any event.  Two system calls of bpf(2) for
+ * each fd; no state.
+ */
 #include <perfring/session.h>
 
 #include <linux/bpf.h>

@@ -2,6 +2,8 @@
  *
  * The rule of session_order.c, over all sessions: a wait observes every ring, and a record is returned when an old record of
  * any session comes after it.  So the merge compares the sessions' first keys, whatever each session itself could return.
+ *
+ * The functions of merge.h.  Reads the sessions' windows by session_private.h; one thread for all of them.
  */
 #include <perfring/merge.h>
 #include <perfring/session.h>

@@ -1,4 +1,9 @@
-/* session.c - a session: adding and removing rings, waiting, closing. */
+/* session.c - a session: adding and removing rings, waiting, closing.
+ *
+ * The parts of session.h that are not in the files beside it: session_open.c opens events, session_order.c returns items and
+ * spans, session_snapshot.c copies rings that overwrite, session_set.c follows sets, session_aux.c reads AUX areas.  One thread
+ * at a time; the session owns its fds and rings.
+ */
 #include <perfring/session.h>
 
 #include <perfring/page.h>

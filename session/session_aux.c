@@ -1,4 +1,8 @@
-/* session_aux.c - the AUX areas of a session's rings (docs/abi.md 8): mapped, read in pieces, restarted. */
+/* session_aux.c - the AUX areas of a session's rings (docs/abi.md 8): mapped, read in pieces, restarted.
+ *
+ * The functions of session.h on AUX areas; session_order.c calls it at each look and return.  Positions in the control page are a
+ * producer's, and checked.  `perfring record` reads areas by it (tools/auxtrace.c).
+ */
 #include <perfring/session.h>
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
-/* session_open.c - opens events and groups of a session for threads and CPUs, and maps their rings. */
+/* session_open.c - opens events and groups of a session for threads and CPUs, and maps their rings.
+ *
+ * perfring_session_add, add_group, describe, update and configure of session.h.  event/opener.c opens the fds of one place at a
+ * time and returns here for their ring: the first fd of a CPU (or thread) is mapped, the others are redirected into it.  A failed
+ * add is undone to where it began.  epoll watches one fd of each ring.
+ */
 #include <perfring/session.h>
 
 #include <poll.h>

@@ -1,4 +1,8 @@
-/* session_private.h - what the files of session/ share: events, rings and their windows. */
+/* session_private.h - what the files of session/ share: events, rings and their windows.
+ *
+ * Only these files, and tests of them, see it.  All of it is used by the session's thread alone; what other processes write is in
+ * the rings.
+ */
 #ifndef PERFRING_SESSION_SESSION_PRIVATE_H
 #define PERFRING_SESSION_SESSION_PRIVATE_H
 

@@ -1,5 +1,7 @@
 /* session_set.c - rings of threads that come and go: each round begins with a walk of the sets (set.h).
  *
+ * perfring_session_add_set, remove_set and describe_ring of session.h; session.c walks the sets at each wait and flush.
+ *
  * A set's ring is in the session from the walk that finds it until the walk that finds it drained.  `data` of the set's
  * member is the session's ring number + 1.
  */

@@ -1,4 +1,8 @@
-/* session_snapshot.c - rings that overwrite: paused and copied together, then read in time order or as spans. */
+/* session_snapshot.c - rings that overwrite: paused and copied together, then read in time order or as spans.
+ *
+ * perfring_session_snapshot of session.h, and the operations on copies that session_order.c calls for BACKWARD sessions (struct
+ * perfring_session_ring_ops).  A copy is made by rb/snapshot.c; while it is in use its ring goes on being written.
+ */
 #include <perfring/session.h>
 
 #include <sys/ioctl.h>

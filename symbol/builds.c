@@ -1,4 +1,7 @@
-/* builds.c - build ids by path, in a balanced tree: paths may be many, and chosen to collide. */
+/* builds.c - build ids by path, in a balanced tree: paths may be many, and chosen to collide.
+ *
+ * symbols.c keeps what perfring_symbols_expect is given in it.
+ */
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* builds.h - which build a path stood for when it was recorded. */
+/* builds.h - which build a path stood for when it was recorded.
+ *
+ * symbols.c asks for the build of a path whose caller knows none.  Texts are copied; close frees all.  One thread.
+ */
 #ifndef PERFRING_SYMBOL_BUILDS_H
 #define PERFRING_SYMBOL_BUILDS_H
 

@@ -1,4 +1,8 @@
-/* debug_file.c - the debug file of an object: the one that its .gnu_debuglink names, or that of its build id. */
+/* debug_file.c - the debug file of an object: the one that its .gnu_debuglink names, or that of its build id.
+ *
+ * elf_symbols.c calls it when an object has no .symtab.  A file is used only if its build id is the object's, or, without one,
+ * its checksum.  Each file that is read counts in the object's budget (limits.h).
+ */
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>

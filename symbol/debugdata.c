@@ -1,4 +1,8 @@
-/* debugdata.c - the symbols in .gnu_debugdata: an ELF image that is packed by xz.  By liblzma; without it there are none. */
+/* debugdata.c - the symbols in .gnu_debugdata: an ELF image that is packed by xz.  By liblzma; without it there are none.
+ *
+ * elf_symbols.c calls it.  The only file that includes <lzma.h>.  What is inflated, and the decoder's memory, are bounded
+ * (limits.h).
+ */
 #include "elf_symbols.h"
 
 #ifdef PERFRING_HAS_LZMA

@@ -1,6 +1,9 @@
 /* debuginfod.c - objects and debug files from servers, by libdebuginfod, which is loaded when it is asked for.
  *
  * It keeps what it finds in its cache, where the next reader finds it without a server.
+ *
+ * places.c asks it for files, symbols.c opens and closes it.  The library is not linked: dlopen at the first use.  A request
+ * takes as long as the servers do; `progress` may end it.  One thread.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,9 @@
 /* demangle.c - demangling by libiberty, whose demanglers of C++ and of both Rust manglings may be linked into any program.
  *
  * It is what perf has built in, so that the texts are equal.
+ *
+ * The only file that calls libiberty.  symbols.c, symbol_table.c and frames.c demangle names when they are shown first.  Names
+ * are foreign, and their text bounded.
  */
 #include "demangle.h"
 

@@ -1,4 +1,7 @@
-/* demangle.h - the names of C++ and Rust as programmers write them. */
+/* demangle.h - the names of C++ and Rust as programmers write them.
+ *
+ * Any thread; allocates nothing of its own.
+ */
 #ifndef PERFRING_SYMBOL_DEMANGLE_H
 #define PERFRING_SYMBOL_DEMANGLE_H
 

@@ -1,5 +1,8 @@
 /* dwarf.h - DWARF 2 to 5 of an ELF file: its units, entries, names, ranges of addresses and rows of lines.
  *
+ * source_lines.c is the user; the four dwarf_ files have the parts below.  One thread for each file.  All memory is counted in
+ * perfring_dwarf_memory, and freed by perfring_dwarf_close.
+ *
  * Sections are read once, and inflated: what happens to the file after that is not seen.  Their bytes are not trusted: each offset
  * is checked where it is followed, and each chain of references has a bound.  Split DWARF and type units are not read; of files
  * that are not linked, no relocations are applied.

@@ -1,5 +1,7 @@
 /* dwarf_bytes.h - bounded takes of DWARF's numbers, of either byte order.
  *
+ * dwarf_entries.c, dwarf_ranges.c and dwarf_rows.c read by it.  Inline, without state but for the bytes that are left.
+ *
  * A take beyond the end returns 0 and moves to the end, and `is_short` stays set: a caller may ask once, after several.
  */
 #ifndef PERFRING_SYMBOL_DWARF_BYTES_H

@@ -1,6 +1,9 @@
 /* dwarf_entries.c - units and entries of DWARF: abbreviations, values of attributes, references, texts and names.
  *
  * A unit's abbreviations are made into a table when an entry of it is first read; of its first entry alone when units are read.
+ *
+ * source_lines.c walks units and entries by it; sections 7.5 of the DWARF standard have the forms.  Loops end with the unit's
+ * bytes; references are followed a bounded number of times.
  */
 #include <stdlib.h>
 #include "dwarf.h"

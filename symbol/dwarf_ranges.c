@@ -1,4 +1,8 @@
-/* dwarf_ranges.c - ranges of addresses of entries of DWARF: .debug_ranges of DWARF 3 and 4, .debug_rnglists of 5. */
+/* dwarf_ranges.c - ranges of addresses of entries of DWARF: .debug_ranges of DWARF 3 and 4, .debug_rnglists of 5.
+ *
+ * source_lines.c and dwarf_entries.c ask for the ranges of units, functions and calls.  Numbers are those of sections 2.17 and
+ * 7.28 of the DWARF standard.
+ */
 #include "dwarf.h"
 
 enum {

@@ -2,6 +2,9 @@
  *
  * A row that covers nothing, or is of the same line as the one before it, is left out.  A sequence whose addresses do not ascend ends
  * there, and another begins.
+ *
+ * source_lines.c opens the table of a unit when a line of it is first asked for (sections 6.2 and 7.22 of the DWARF standard).
+ * The program is foreign: bytes of all tables that are run have a bound (limits.h).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* dwarf_sections.c - reads the sections of DWARF of a file, and finds the file with which it shares entries. */
+/* dwarf_sections.c - reads the sections of DWARF of a file, and finds the file with which it shares entries.
+ *
+ * source_lines.c opens a file by it.  Sections that are packed (SHF_COMPRESSED) are inflated by packed.c; what is read and
+ * inflated counts in a bound (limits.h).
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* elf_image.c - an ELF file's headers, sections and segments, read under the bounds of limits.h. */
+/* elf_image.c - an ELF file's headers, sections and segments, read under the bounds of limits.h.
+ *
+ * The functions of elf_image.h, which every file of symbol/ that reads ELF uses.  Descriptors are the caller's.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>

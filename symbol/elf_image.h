@@ -1,5 +1,8 @@
 /* elf_image.h - an ELF file, or the bytes of one: its headers, sections and segments, of any class and byte order.
  *
+ * elf_symbols.c, debug_file.c, debugdata.c, plt.c, elf_unwind.c and dwarf_sections.c read by it.  One thread; memory that is
+ * returned is the caller's.
+ *
  * Offsets and sizes in an object are not trusted: each is checked against the file's size, charged to the budget, then read
  * once.
  */

@@ -1,5 +1,7 @@
 /* elf_symbols.c - the symbols of an ELF object.
  *
+ * symbols.c reads each object by it once, frames.c compares files by their identity.
+ *
  *     the object's .symtab, else its debug file's where its system keeps it, else its .dynsym and
  *         the .symtab in its .gnu_debugdata, else a debug file's in caches or of servers;
  *     then its PLT

@@ -2,6 +2,8 @@
  * entries of its PLT.
  *
  * Read under the bounds of limits.h.
+ *
+ * Results are the owner's (struct perfring_elf_symbols) until perfring_elf_symbols_close.  One thread.
  */
 #ifndef PERFRING_SYMBOL_ELF_SYMBOLS_H
 #define PERFRING_SYMBOL_ELF_SYMBOLS_H
@@ -50,10 +52,11 @@ struct perfring_elf_reading {
 	struct perfring_elf_symbols *symbols;
 };
 
-/* Reads it.  path: beside which its debug file is looked for, in those places.  demangles: names are shown demangled.  A debug file is used when its build id is the object's, or, of
- * an object without one, its checksum is right.  *left: what there is of PERFRING_LIMIT_ALL_BYTES, less what was read.  Returns
- * 0, with `exceeded` or `error` when some symbols were not read; -EINVAL: it is no ELF object, or damaged; -E2BIG: a bound is
- * exceeded and no symbol is known; -ENOMEM; -errno of what reads it.  Close it in any case. */
+/* Reads it.  path: beside which its debug file is looked for, in those places.  demangles: names are shown demangled.  A debug
+ * file is used when its build id is the object's, or, of an object without one, its checksum is right.  *left: what there is of
+ * PERFRING_LIMIT_ALL_BYTES, less what was read.  Returns 0, with `exceeded` or `error` when some symbols were not read; -EINVAL:
+ * it is no ELF object, or damaged; -E2BIG: a bound is exceeded and no symbol is known; -ENOMEM; -errno of what reads it.  Close
+ * it in any case. */
 int perfring_elf_symbols_read(struct perfring_elf_symbols *symbols, int fd, const char *path,
 			      const struct perfring_places *places, bool demangles, uint64_t *left);
 void perfring_elf_symbols_close(struct perfring_elf_symbols *symbols);

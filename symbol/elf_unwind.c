@@ -1,4 +1,8 @@
-/* elf_unwind.c - the unwind tables of an ELF file: which sections unwind.h is given. */
+/* elf_unwind.c - the unwind tables of an ELF file: which sections unwind.h is given.
+ *
+ * perfring_symbols_unwind, for stacks.c: an object's tables are read at the first walk through it, from the same file as its
+ * symbols.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>

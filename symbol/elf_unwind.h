@@ -1,4 +1,7 @@
-/* elf_unwind.h - the unwind tables of an ELF file. */
+/* elf_unwind.h - the unwind tables of an ELF file.
+ *
+ * symbols.c frees them with the file.
+ */
 #ifndef PERFRING_SYMBOL_ELF_UNWIND_H
 #define PERFRING_SYMBOL_ELF_UNWIND_H
 

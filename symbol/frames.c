@@ -1,5 +1,8 @@
 /* frames.c - the functions at an address: those that were inlined there, and their lines.
  *
+ * perfring_symbol_frames of symbol.h.  source_lines.c reads the DWARF: of the object, of its debug file, or of one of its build
+ * id.
+ *
  * The DWARF of a file is opened when it is first asked for, and let go when it has become large, or all that is open has.
  */
 #include <errno.h>

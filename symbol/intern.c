@@ -1,4 +1,7 @@
-/* intern.c - one copy of equal bytes. */
+/* intern.c - one copy of equal bytes.
+ *
+ * A hash table of pointers into blocks that never move.  The hash factor is random, because names are foreign.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* intern.h - one copy of equal bytes. */
+/* intern.h - one copy of equal bytes.
+ *
+ * maps.c, jit.c and profile/profile.c keep names by it: equal ones have one pointer.  Bytes live until close.  One thread.
+ */
 #ifndef PERFRING_SYMBOL_INTERN_H
 #define PERFRING_SYMBOL_INTERN_H
 

@@ -1,4 +1,7 @@
-/* intervals.c - mappings by address, without overlaps, in trees that share nodes. */
+/* intervals.c - mappings by address, without overlaps, in trees that share nodes.
+ *
+ * The functions of intervals.h.  A node's references are counted, and only a node with one reference is changed.
+ */
 #include <stdlib.h>
 
 #include "intervals.h"

@@ -1,5 +1,7 @@
 /* intervals.h - mappings by address, without overlaps, in trees that share nodes.
  *
+ * maps.c keeps processes' mappings in them, jit.c code by its addresses.  One thread.
+ *
  * A tree is a treap: ordered by address, and a heap by random priorities, so that what is mapped cannot choose its shape.
  * Nodes count their references.  A second tree of the same contents is one more reference to the root; a node that is
  * shared is copied before it is changed, with those above it:
@@ -10,7 +12,8 @@
  *                                                                 ^___________'
  *
  * A change costs O(log n) steps and nodes, whatever is shared.  It takes all nodes that it may need beforehand: without
- * memory it changes nothing. */
+ * memory it changes nothing.
+ */
 #ifndef PERFRING_SYMBOL_INTERVALS_H
 #define PERFRING_SYMBOL_INTERVALS_H
 

@@ -1,4 +1,8 @@
-/* jit.c - names of code that a process made while it ran, by address; the files that have them. */
+/* jit.c - names of code that a process made while it ran, by address; the files that have them.
+ *
+ * The functions of jit.h that are not of one format; perfmap.c and jitdump.c fill the table.  Files are foreign, and may be
+ * another user's: owner and age are checked at open.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* jit_private.h - code by its addresses; what fills it are maps (perfmap.c) and dumps (jitdump.c). */
+/* jit_private.h - code by its addresses; what fills it are maps (perfmap.c) and dumps (jitdump.c).
+ *
+ * Private to jit.c, jitdump.c and perfmap.c.
+ */
 #ifndef PERFRING_SYMBOL_JIT_PRIVATE_H
 #define PERFRING_SYMBOL_JIT_PRIVATE_H
 

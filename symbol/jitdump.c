@@ -9,6 +9,9 @@
  *       CLOSE
  *
  * Numbers are in the byte order of the machine that wrote the file.
+ *
+ * perfring_jit_open_dump, advance and line of jit.h.  The file is read through a window, and grows while its process runs; each
+ * size is compared with what the file has.
  */
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,4 +1,8 @@
-/* kernel.c - the symbols of the kernel that was recorded: of kallsyms or an image, at the addresses of its boot. */
+/* kernel.c - the symbols of the kernel that was recorded: of kallsyms or an image, at the addresses of its boot.
+ *
+ * perfring_symbols_get_kernel of symbol.h.  The lists are foreign text; their size and the names are bounded (limits.h).  The
+ * table is an object of the cache, and lives as long.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

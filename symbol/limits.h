@@ -1,6 +1,8 @@
 /* limits.h - the most that is read of objects; docs/limits.md has these and the others.
  *
  * What exceeds a bound has no name, and is reported.  Bounds are several times what is known to exist.
+ *
+ * elf_image.c counts, and the other files of symbol/ compare.
  */
 #ifndef PERFRING_SYMBOL_LIMITS_H
 #define PERFRING_SYMBOL_LIMITS_H

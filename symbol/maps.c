@@ -1,4 +1,8 @@
-/* maps.c - names of threads and mappings of processes and of the kernel, from records. */
+/* maps.c - names of threads and mappings of processes and of the kernel, from records.
+ *
+ * The functions of maps.h.  tasks.c has the threads, intervals.c their mappings, intern.c names and objects.  Records are
+ * foreign: each table has a bound (docs/limits.md).
+ */
 #include <stdlib.h>
 #include <perfring/maps.h>
 

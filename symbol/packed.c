@@ -1,4 +1,7 @@
-/* packed.c - inflates sections, by zlib and zstd; without them such sections are not read. */
+/* packed.c - inflates sections, by zlib and zstd; without them such sections are not read.
+ *
+ * dwarf_sections.c calls it, after it has compared the size that a header names with what such bytes can inflate to.
+ */
 #include "packed.h"
 
 #include <errno.h>

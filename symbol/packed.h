@@ -1,4 +1,7 @@
-/* packed.h - sections that are packed, by zlib or zstd. */
+/* packed.h - sections that are packed, by zlib or zstd.
+ *
+ * For dwarf_sections.c.  Any thread; memory is the caller's.
+ */
 #ifndef PERFRING_SYMBOL_PACKED_H
 #define PERFRING_SYMBOL_PACKED_H
 

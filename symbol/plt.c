@@ -1,4 +1,7 @@
-/* plt.c - names for the entries of the PLT, which have no symbols: entry i jumps to what relocation i of .rela.plt is about. */
+/* plt.c - names for the entries of the PLT, which have no symbols: entry i jumps to what relocation i of .rela.plt is about.
+ *
+ * elf_symbols.c calls it last.  Sections are foreign: relocations and names are counted first, and bounded by limits.h.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

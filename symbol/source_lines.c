@@ -1,5 +1,7 @@
 /* source_lines.c - lines of sources and inlined functions.
  *
+ * The functions of source_lines.h, for frames.c.  dwarf.h reads the file.
+ *
  *     ranges of units --> unit: ranges of functions --> function: spans of inlined calls
  *
  * All three are sorted or in the order of nesting, and made on demand.  Bytes of DWARF are not trusted: walks over a unit's entries

@@ -1,5 +1,7 @@
 /* source_lines.h - lines of sources and inlined functions of an object, from its DWARF.
  *
+ * frames.c opens one for each file, closes it when its memory exceeds a bound, and opens it again.  One thread.
+ *
  * A unit's functions are indexed when an address of it is first asked for, a function's inlined calls likewise.
  */
 #ifndef PERFRING_SYMBOL_SOURCE_LINES_H

@@ -1,5 +1,7 @@
 /* stacks.c - from the registers and the stack copy of a sample to its callchain.
  *
+ * The functions of stacks.h: unwind/ makes the steps, symbols.c has the objects' tables.
+ *
  *     version of the process's mappings --> space: those mappings that a stack has led to, with their objects' tables
  *
  * A space begins empty.  A walk that ends at an address of which the space knows nothing looks its mapping up, and goes on.

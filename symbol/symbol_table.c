@@ -1,4 +1,7 @@
-/* symbol_table.c - symbols sorted by address. */
+/* symbol_table.c - symbols sorted by address.
+ *
+ * Entries are added in any order, sorted once, then searched by halves.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include "demangle.h"

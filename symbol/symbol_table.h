@@ -1,5 +1,7 @@
 /* symbol_table.h - symbols sorted by address, one for each address.
  *
+ * elf_symbols.c, plt.c and kernel.c fill tables, symbols.c searches.  Names point into memory of the object's.
+ *
  * Of several symbols at one address the order of preference is: with a size, strong, global, without leading underscores, long,
  * as perf has it: of names as they are shown; then the first one that was added.
  */
@@ -33,8 +35,8 @@ enum {
 	PERFRING_ENTRY_SIZED = 4,
 };
 
-/* flags: PERFRING_ENTRY_.  end: start when it is not known; such a symbol ends where the next one begins, the last one a page after its own, as in
- * perf.  Returns 0 or -ENOMEM. */
+/* flags: PERFRING_ENTRY_.  end: start when it is not known; such a symbol ends where the next one begins, the last one a page
+ * after its own, as in perf.  Returns 0 or -ENOMEM. */
 int perfring_symbol_table_add(struct perfring_symbol_table *table, uint64_t start, uint64_t end, const char *name,
 			      unsigned flags);
 

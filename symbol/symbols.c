@@ -1,5 +1,8 @@
 /* symbols.c - the cache of objects: paths and build ids lead to files, and each file is read once.
  *
+ * The functions of symbol.h but for frames.c and kernel.c.  An object is one that a caller asked for, a file what was read:
+ * several objects may be one file.  Both live until perfring_symbols_close.  One thread.
+ *
  *     object (path, build id) --> file (device, inode) --> table of symbols
  *
  * The file that the path leads to here is tried first; then, if they are the recorded build, the one that the process sees, and

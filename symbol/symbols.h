@@ -1,4 +1,7 @@
-/* symbols.h - the cache of objects, as the files of it see it. */
+/* symbols.h - the cache of objects, as the files of it see it.
+ *
+ * Private to symbols.c, frames.c, kernel.c, elf_unwind.c and stacks.c.
+ */
 #ifndef PERFRING_SYMBOL_SYMBOLS_H
 #define PERFRING_SYMBOL_SYMBOLS_H
 

@@ -1,4 +1,8 @@
-/* tasks.c - threads and processes by their numbers, of which those go first that matter least. */
+/* tasks.c - threads and processes by their numbers, in a table of bounded size.
+ *
+ * The functions of tasks.h.  Beyond its bounds the table forgets first the thread that ended first, then the one that no record
+ * has named for longest.
+ */
 #include <stdlib.h>
 
 #include "os/hash.h"

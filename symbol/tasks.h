@@ -1,4 +1,8 @@
-/* tasks.h - threads and processes by their numbers, of which those go first that matter least. */
+/* tasks.h - threads and processes by their numbers, in a table of bounded size.
+ *
+ * maps.c keeps what it knows of threads in it.  A hash table and two lists, by the time of the last record; bounds as in maps.h.
+ * A pointer to a task is valid until the next perfring_tasks_get.
+ */
 #ifndef PERFRING_SYMBOL_TASKS_H
 #define PERFRING_SYMBOL_TASKS_H
 

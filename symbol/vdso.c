@@ -1,4 +1,8 @@
-/* vdso.c - the vdso as a file. */
+/* vdso.c - the vdso as a file.
+ *
+ * perfring_vdso_open of symbol.h: symbols.c reads its symbols, a recorder its build id.  The bytes are this process's memory,
+ * copied into a memfd.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <link.h>

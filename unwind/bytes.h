@@ -1,7 +1,10 @@
 /* bytes.h - bounded take of little-endian numbers.
  *
+ * cfi.c and functions.c read by it.
+ *
  * A take beyond the end returns 0 and moves to the end, and `is_short` stays set: a caller may ask once, after several.
- * Context: any. */
+ * Context: any.
+ */
 #ifndef PERFRING_UNWIND_BYTES_H
 #define PERFRING_UNWIND_BYTES_H
 

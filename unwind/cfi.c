@@ -1,7 +1,10 @@
 /* cfi.c - reads .eh_frame and .debug_frame (docs/unwind.md): the DWARF standard, section 6.4, and the Linux Standard Base's
  * chapters on exception frames.
  *
- * Only three columns are followed: sp as the CFA, fp or another one in its place, and the return address.  Nothing here allocates. */
+ * Only three columns are followed: sp as the CFA, fp or another one in its place, and the return address.  Nothing here allocates.
+ *
+ * functions.c asks for entries and rows.  Sections are foreign; loops end with their bytes.
+ */
 #include "cfi.h"
 
 /* Encodings of pointers: the lower four bits say how, the next three to what they are relative. */

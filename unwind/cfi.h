@@ -1,4 +1,7 @@
-/* cfi.h - call frame information: descriptions of functions, and the rows that their programs make (docs/unwind.md). */
+/* cfi.h - call frame information: descriptions of functions, and the rows that their programs make (docs/unwind.md).
+ *
+ * Between cfi.c, functions.c and walk.c.  Structs are on the caller's stack; nothing is allocated: handlers may call all of it.
+ */
 #ifndef PERFRING_UNWIND_CFI_H
 #define PERFRING_UNWIND_CFI_H
 

@@ -1,9 +1,12 @@
 /* functions.c - the functions of an object, found by address, and their rows, made on demand (docs/unwind.md).
  *
+ * The functions of unwind.h on one object.
+ *
  * Who looks up and who makes.  One thread makes rows; handlers of it and other threads look rules up meanwhile.  Rules and rows
  * are written first, then the pointer to the function's rows is published by a release store (publish_rows), which pairs with the
  * acquire load in rows_of: who sees the pointer sees the rows and their rules.  Nothing that was published is changed or
- * moved before close. */
+ * moved before close.
+ */
 #include <stdlib.h>
 
 #include "cfi.h"

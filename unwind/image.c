@@ -1,4 +1,7 @@
-/* image.c - finds the unwind sections of an ELF image: a file's bytes, or the vdso's. */
+/* image.c - finds the unwind sections of an ELF image: a file's bytes, or the vdso's.
+ *
+ * perfring_unwind_open calls it.  Offsets in headers are foreign, and compared with the image's size.
+ */
 #include <elf.h>
 
 #include "bytes.h"

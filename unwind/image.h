@@ -1,4 +1,7 @@
-/* image.h - the unwind sections of an ELF image. */
+/* image.h - the unwind sections of an ELF image.
+ *
+ * For functions.c.  The sections point into the image.
+ */
 #ifndef PERFRING_UNWIND_IMAGE_H
 #define PERFRING_UNWIND_IMAGE_H
 

@@ -1,4 +1,8 @@
-/* walk.c - whole stacks, and the cache of rules in front of them (docs/unwind.md). */
+/* walk.c - whole stacks, and the cache of rules in front of them (docs/unwind.md).
+ *
+ * perfring_unwind_walk of unwind.h, which symbol/stacks.c calls for samples and soft/ in raises, in handlers too: no allocation
+ * unless the space says so (`makes`), no lock.  Each walk is bounded by its array of addresses.
+ */
 #include <stdlib.h>
 
 #include "cfi.h"
