@@ -1,7 +1,6 @@
 /* ring.c - a ring of one's own between two processes: one writes, from its signal handler too; the other reads.
  *
- * The ring's fd is all that the other needs.  Records that do not fit are counted, and LOST records say how many.
- */
+ * The ring's fd is all that the other needs.  Records that do not fit are counted, and LOST records say how many. */
 #include <perfring/reader.h>
 #include <perfring/wakeup.h>
 #include <perfring/writer.h>
@@ -11,11 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-	COUNT = 10000000,
-	MAIN = 1, /* where a record was written */
-	HANDLER = 2,
-};
+enum { COUNT = 10000000, MAIN = 1, HANDLER = 2 }; /* MAIN, HANDLER: where a record was written */
 
 struct record {
 	struct perf_event_header header;
@@ -76,8 +71,7 @@ int main(void)
 
 	if (perfring_ring_create(&ring, &options) < 0 || perfring_reader_open(&reader, &ring, 0) < 0)
 		return 1;
-	child = fork();
-	if (child == 0)
+	if ((child = fork()) == 0)
 		_exit(write_all(ring.fd));
 	while (!over || there > 0) {
 		over = over || waitpid(child, NULL, WNOHANG) != 0;
@@ -85,12 +79,10 @@ int main(void)
 		if (there < 0)
 			return fprintf(stderr, "ring: %s\n", reader.fault.what), 1;
 		while (perfring_reader_next(&reader, &record) == 1) {
-			if (record->type == PERF_RECORD_LOST) {
-				memcpy(&number, (const char *)record + 16, sizeof(number));
-				lost += number;
-			} else {
+			if (record->type == PERF_RECORD_LOST)
+				lost += ((const uint64_t *)(const void *)record)[2];
+			else
 				counts[record->misc % 3]++;
-			}
 		}
 		perfring_reader_return(&reader);
 		if (there == 0 && !over)
@@ -100,9 +92,7 @@ int main(void)
 	printf("%llu of main, %llu of the handler, %llu lost by LOST records, %llu after the last record\n",
 	       (unsigned long long)counts[MAIN], (unsigned long long)counts[HANDLER], (unsigned long long)lost,
 	       (unsigned long long)(number - lost));
-	if (counts[MAIN] + counts[HANDLER] + number < COUNT)
-		return 1;
 	perfring_reader_close(&reader);
 	perfring_ring_close(&ring);
-	return 0;
+	return counts[MAIN] + counts[HANDLER] + number < COUNT;
 }
