@@ -1,4 +1,8 @@
-/* auxtrace.c - what AUX areas of a session hold, as records of a perf.data file (docs/abi.md 8, 10). */
+/* auxtrace.c - what AUX areas of a session hold, as records of a perf.data file (docs/abi.md 8, 10).
+ *
+ * Called by record_aux.c for each round of a recording.  Makes AUXTRACE_INFO from sysfs and the processor, TIME_CONV from a
+ * control page, and an AUXTRACE record for each area's unread bytes.  The bytes stay in the area until the session returns them.
+ */
 #include "auxtrace.h"
 
 #include <dirent.h>

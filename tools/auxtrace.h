@@ -1,4 +1,7 @@
-/* auxtrace.h - what AUX areas of a session hold, as records of a perf.data file. */
+/* auxtrace.h - what AUX areas of a session hold, as records of a perf.data file.
+ *
+ * record_aux.c uses it; the struct is the recording's.
+ */
 #ifndef PERFRING_TOOLS_AUXTRACE_H
 #define PERFRING_TOOLS_AUXTRACE_H
 

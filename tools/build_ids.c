@@ -1,4 +1,7 @@
-/* build_ids.c - the build ids in a file's feature BUILD_ID. */
+/* build_ids.c - the build ids in a file's feature BUILD_ID.
+ *
+ * The feature's bytes are a file's, and walked by its layout (feature.h).
+ */
 #include <string.h>
 #include "build_ids.h"
 

@@ -1,4 +1,8 @@
-/* build_ids.h - the build ids in a file's feature BUILD_ID. */
+/* build_ids.h - the build ids in a file's feature BUILD_ID.
+ *
+ * symbols.c, buildid_list.c and file_header_text.c walk it.  What is returned points into the feature, which the file keeps until
+ * it is closed.
+ */
 #ifndef PERFRING_TOOLS_BUILD_IDS_H
 #define PERFRING_TOOLS_BUILD_IDS_H
 

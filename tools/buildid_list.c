@@ -1,4 +1,8 @@
-/* buildid_list.c - `perfring buildid-list`: the build ids of the objects of a perf.data file. */
+/* buildid_list.c - `perfring buildid-list`: the build ids of the objects of a perf.data file.
+ *
+ * Ids come from the feature BUILD_ID; of a file without it from the mappings that samples have hit.  Also the id of one ELF file,
+ * or of the running kernel.  Objects are kept in the order of the file, one for each name and id.
+ */
 #include <fcntl.h>
 #include <search.h>
 #include <stdlib.h>

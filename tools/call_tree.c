@@ -1,4 +1,8 @@
-/* call_tree.c - paths of calls that begin alike, as a tree. */
+/* call_tree.c - paths of calls that begin alike, as a tree.
+ *
+ * report_callers.c builds the trees.  Children of a node are found by a hash table over all nodes; nodes are indices, and do not
+ * move.
+ */
 #include "call_tree.h"
 #include <stdlib.h>
 #include <string.h>

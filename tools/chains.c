@@ -1,4 +1,8 @@
-/* chains.c - callchains of samples as stacks of a profile. */
+/* chains.c - callchains of samples as stacks of a profile.
+ *
+ * profile_input.c (flame, html, export, top) and report_callers.c ask for the stack of each sample.  Caches hold what was found
+ * for recent chains and addresses, until a record changes what they depend on.
+ */
 #include "chains.h"
 #include <stdlib.h>
 #include <perfring/record.h>

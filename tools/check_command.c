@@ -1,4 +1,8 @@
-/* check_command.c - `perfring check`: whether every record of a file is well-formed, and if not where and why. */
+/* check_command.c - `perfring check`: whether every record of a file is well-formed, and if not where and why.
+ *
+ * Reads each record by input.c, and examines it by perfring_record_examine (check.h).  Prints the first faults, counts the
+ * others; the exit status says whether the file is well-formed.
+ */
 #include <inttypes.h>
 #include <perfring/check.h>
 #include "options.h"

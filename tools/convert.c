@@ -1,4 +1,8 @@
-/* convert.c - `perfring convert`: a perf.data file as another: file, stream, compressed or not, either byte order, JSON. */
+/* convert.c - `perfring convert`: a perf.data file as another: file, stream, compressed or not, either byte order, JSON.
+ *
+ * Reads by input.c, writes by file_writer.h into an outfile (outfile.h), so that the input and an existing output stay until the
+ * new file is complete.  Events, ids, features and records are carried; features that the writer makes itself are left out.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -1,4 +1,8 @@
-/* corpus.c - the files of the conformance suite: drafts of bytes and JSON, perf.data around them, the MANIFEST. */
+/* corpus.c - the files of the conformance suite: drafts of bytes and JSON, perf.data around them, the MANIFEST.
+ *
+ * gen.c calls tool_corpus_write.  The functions of corpus.h that put bytes and say JSON; the families of vectors are in
+ * corpus_vectors.c and corpus_files.c.  SHA-256 of each file stands in the MANIFEST.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -3,6 +3,8 @@
  * A draft grows two texts at once from the same numbers: the bytes, in the vector's byte order, and their JSON.  Nothing here
  * uses the library's codec, which is one of the decoders under test, and nothing depends on the machine: bytes are written one by
  * one, random numbers come from the vector's name.
+ *
+ * `perfring gen --corpus` writes them; tests/conformance compares decoders with them.
  */
 #ifndef PERFRING_TOOLS_CORPUS_H
 #define PERFRING_TOOLS_CORPUS_H

@@ -1,4 +1,7 @@
-/* corpus_files.c - vectors of the conformance suite: perf's own records, attrs, features, and files of every form. */
+/* corpus_files.c - vectors of the conformance suite: perf's own records, attrs, features, and files of every form.
+ *
+ * Rows of a table of functions, each of which makes one vector by the functions of corpus.h; corpus.c walks them.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* corpus_vectors.c - the vectors of the conformance suite: families, each of which names its vectors and makes one. */
+/* corpus_vectors.c - the vectors of the conformance suite: families, each of which names its vectors and makes one.
+ *
+ * Numbers and orders of fields are written here once more, from docs/abi.md, because the library's tables are under test.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

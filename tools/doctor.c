@@ -1,4 +1,9 @@
-/* doctor.c - `perfring doctor`: what this machine, kernel, container and user allow, by trial, and how to change the rest. */
+/* doctor.c - `perfring doctor`: what this machine, kernel, container and user allow, by trial, and how to change the rest.
+ *
+ * Each finding is a function that tries something small (opens an event, maps a ring, reads a sysctl) and prints whether it
+ * works, why not, and what to change; --json has the same.  Changes nothing on the machine.  tests/tools has a machine for each
+ * refusal.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,8 @@
-/* dump.c - `perfring dump`: every record as text, chosen fields of samples, or counts. */
+/* dump.c - `perfring dump`: every record as text, chosen fields of samples, or counts.
+ *
+ * One pass over the file by input.c: text.h makes the text of a record, tracepoint.c that of tracepoints' fields, symbols.c the
+ * names of --symbols.  Output is gathered in out.h.  Columns of -F are rows of a table here or of fields.def.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <perfring/text.h>

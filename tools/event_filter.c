@@ -1,4 +1,7 @@
-/* event_filter.c - --filter of `record` and `stat`. */
+/* event_filter.c - --filter of `record` and `stat`.
+ *
+ * event.h sets them: perfring_event_set_filter on each fd.
+ */
 #include "event_filter.h"
 
 #include <stdlib.h>

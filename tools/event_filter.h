@@ -1,4 +1,7 @@
-/* event_filter.h - --filter of `record` and `stat`: for the events of the -e before it; of several for one event all must hold. */
+/* event_filter.h - --filter of `record` and `stat`: for the events of the -e before it; of several for one event all must hold.
+ *
+ * Texts are the options', and the list is freed by close.
+ */
 #ifndef PERFRING_TOOLS_EVENT_FILTER_H
 #define PERFRING_TOOLS_EVENT_FILTER_H
 

@@ -1,4 +1,7 @@
-/* event_groups.c - the groups of events that a file describes. */
+/* event_groups.c - the groups of events that a file describes.
+ *
+ * The feature's bytes are a file's, and walked by its layout (feature.h).
+ */
 #include "event_groups.h"
 
 void tool_groups_open(struct tool_groups *groups, const struct perfring_file *data)

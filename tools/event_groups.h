@@ -1,4 +1,7 @@
-/* event_groups.h - the groups of events that a file describes (GROUP_DESC). */
+/* event_groups.h - the groups of events that a file describes (GROUP_DESC).
+ *
+ * report, evlist and the header's text read groups by it.  One walk over the feature; nothing is kept.
+ */
 #ifndef PERFRING_TOOLS_EVENT_GROUPS_H
 #define PERFRING_TOOLS_EVENT_GROUPS_H
 

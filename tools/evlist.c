@@ -1,4 +1,7 @@
-/* evlist.c - `perfring evlist`: the events of a perf.data file. */
+/* evlist.c - `perfring evlist`: the events of a perf.data file.
+ *
+ * Reads attrs and names from the file's header; of a stream the whole file, because events may be announced at any time.
+ */
 #include <inttypes.h>
 #include "event_groups.h"
 #include "options.h"

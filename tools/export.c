@@ -1,4 +1,8 @@
-/* export.c - `perfring export`: the stacks of a perf.data file in the formats of others' viewers. */
+/* export.c - `perfring export`: the stacks of a perf.data file in the formats of others' viewers.
+ *
+ * profile_input.c reads the samples, profile.h writes the format, profile_output.c opens the file.  A format is a row of the
+ * table here.
+ */
 #include <perfring/config.h>
 #include "options.h"
 #include "profile_output.h"

@@ -1,4 +1,8 @@
-/* file_header_text.c - header and features of a file as text, in perf's words where perf has any. */
+/* file_header_text.c - header and features of a file as text, in perf's words where perf has any.
+ *
+ * tool_header_print and tool_attr_print of tools.h, for dump, script, report and evlist.  A feature with words of perf's has a
+ * function; others are printed member by member (feature.h).  Payloads are foreign, and their texts escaped.
+ */
 #include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>

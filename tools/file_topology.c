@@ -1,4 +1,7 @@
-/* file_topology.c - where the CPUs of a recorded machine are, as its perf.data file says. */
+/* file_topology.c - where the CPUs of a recorded machine are, as its perf.data file says.
+ *
+ * Walks CPU_TOPOLOGY and NUMA_TOPOLOGY; the numbers are a file's, and bounded by the feature's bytes.
+ */
 #include <stdlib.h>
 #include <perfring/feature.h>
 #include "file_topology.h"

@@ -1,4 +1,7 @@
-/* file_topology.h - where the CPUs of a recorded machine are, as its perf.data file says. */
+/* file_topology.h - where the CPUs of a recorded machine are, as its perf.data file says.
+ *
+ * report_rows.c, stat.c and stat_report.c sum by socket, die, core and node.  The caller frees the array.
+ */
 #ifndef PERFRING_TOOLS_FILE_TOPOLOGY_H
 #define PERFRING_TOOLS_FILE_TOPOLOGY_H
 

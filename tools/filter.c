@@ -1,4 +1,8 @@
-/* filter.c - which samples of a file a command shows. */
+/* filter.c - which samples of a file a command shows.
+ *
+ * The options are parsed here, for all commands.  Times are compared in ns of the file's clock; percentages are of its first and
+ * last sample.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "filter.h"

@@ -1,4 +1,8 @@
-/* gen.c - `perfring gen`: random records of any attr, valid or damaged: a stream, a ring image, a perf.data file. */
+/* gen.c - `perfring gen`: random records of any attr, valid or damaged: a stream, a ring image, a perf.data file.
+ *
+ * generate.h draws the records; here are the outputs: records one after the other, a ring's image, a perf.data file by
+ * file_writer.h, and the conformance suite (corpus.h).  The same seed writes the same bytes.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <strings.h>

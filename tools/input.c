@@ -1,4 +1,8 @@
-/* input.c - the perf.data file that a command reads, and the reports of its faults. */
+/* input.c - the perf.data file that a command reads, and the reports of its faults.
+ *
+ * tool_input_ functions of tools.h, which every command that reads uses.  A ring's file is opened as one (ring_input.c).  The
+ * first faults are reported, later ones counted; the exit status follows from them.
+ */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* jits.c - names of code that the recorded processes made while they ran. */
+/* jits.c - names of code that the recorded processes made while they ran.
+ *
+ * symbols.c gives it records of mappings and asks for addresses.  A process's map is opened when an address of it is first asked
+ * for, its dump after the record of the dump's mapping.  Files are foreign, and bounded (jit.h, limits.h).
+ */
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>

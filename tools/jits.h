@@ -1,4 +1,7 @@
-/* jits.h - names of code that the recorded processes made while they ran: of their maps and dumps, by jit.h. */
+/* jits.h - names of code that the recorded processes made while they ran: of their maps and dumps, by jit.h.
+ *
+ * One thread; names are valid until tool_jits_close.
+ */
 #ifndef PERFRING_TOOLS_JITS_H
 #define PERFRING_TOOLS_JITS_H
 

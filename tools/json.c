@@ -1,4 +1,8 @@
-/* json.c - a record as one line of JSON, from the tables. */
+/* json.c - a record as one line of JSON, from the tables.
+ *
+ * convert --to-json writes records by it; report, stat, doctor and top their texts by tool_json_text.  One function a kind of
+ * member, or a walk by its layout; names of values come from values.def.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "json.h"

@@ -1,4 +1,8 @@
-/* kept.c - the last records of a stream, to be saved as a perf.data file at any moment. */
+/* kept.c - the last records of a stream, to be saved as a perf.data file at any moment.
+ *
+ * top.c keeps a ring of records in memory, and writes it by file_writer.h when `w` is pressed.  Records are copied; the older
+ * half is dropped when the bound is reached.
+ */
 #include "kept.h"
 
 #include <inttypes.h>

@@ -1,6 +1,8 @@
 /* limits.h - the most that the commands read of formats and of code of others; docs/limits.md has these and the libraries'.
  *
  * What exceeds a bound stays a number or bytes, and is reported once.  Bounds are several times what is known to exist.
+ *
+ * tracepoint.c and jits.c include it.
  */
 #ifndef PERFRING_TOOLS_LIMITS_H
 #define PERFRING_TOOLS_LIMITS_H

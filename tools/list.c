@@ -1,4 +1,8 @@
-/* list.c - `perfring list`: the events that can be named on this machine. */
+/* list.c - `perfring list`: the events that can be named on this machine.
+ *
+ * perfring_event_names_ of event.h lists; hardware, software and cache events are tried to open, and refusals explained once
+ * each.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 #include <perfring/config.h>

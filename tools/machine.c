@@ -1,4 +1,7 @@
-/* machine.c - names of threads and mappings of processes, from records. */
+/* machine.c - names of threads and mappings of processes, from records.
+ *
+ * Wraps maps.h for the commands: ends the program without memory, keeps one pointer for each name, knows names of modules.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

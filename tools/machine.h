@@ -1,6 +1,9 @@
 /* machine.h - the state of the recorded machine at the time of the record last taken: names and mappings, by maps.h.
  *
- * Without memory the program ends with one line. */
+ * symbols.c and the commands that show names use it.  One thread; texts are valid until tool_machine_close.
+ *
+ * Without memory the program ends with one line.
+ */
 #ifndef PERFRING_TOOLS_MACHINE_H
 #define PERFRING_TOOLS_MACHINE_H
 

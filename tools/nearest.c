@@ -1,4 +1,7 @@
-/* nearest.c - which of many names a mistyped word may have meant. */
+/* nearest.c - which of many names a mistyped word may have meant.
+ *
+ * Counts the changes of one letter between two words; words above TOOL_NEAREST_MAX letters are not compared.
+ */
 #include <stdio.h>
 #include <string.h>
 #include "nearest.h"

@@ -1,4 +1,8 @@
-/* observed.c - whom `record` and `stat` observe: CPUs, processes, threads, users, cgroups. */
+/* observed.c - which CPUs, processes, threads, users and cgroups `record` and `stat` observe.
+ *
+ * event.h and target.h take numbers; here are the users' words for them: lists, users, patterns of cgroups.  Reads /proc and the
+ * cgroup mount.
+ */
 #include "observed.h"
 
 #include <dirent.h>

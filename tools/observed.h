@@ -1,4 +1,7 @@
-/* observed.h - whom `record` and `stat` observe, as their options name it. */
+/* observed.h - which CPUs, processes, threads, users and cgroups `record` and `stat` observe, as their options name them.
+ *
+ * record_target.c, record_options.c, stat.c and stat_options.c use it.  Errors are complaints on stderr.
+ */
 #ifndef PERFRING_TOOLS_OBSERVED_H
 #define PERFRING_TOOLS_OBSERVED_H
 

@@ -1,4 +1,8 @@
-/* options.c - the options of a command line, parsed by the command's table; every message about a wrong one. */
+/* options.c - the options of a command line, parsed by the command's table; every message about a wrong one.
+ *
+ * All commands parse by it.  getopt_long's tables are made of the command's rows; errors name the option, and the nearest one
+ * that exists.
+ */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>

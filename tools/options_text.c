@@ -1,4 +1,7 @@
-/* options_text.c - the description of a command as text: --help, the man page, the list for shell completion. */
+/* options_text.c - the description of a command as text: --help, the man page, the list for shell completion.
+ *
+ * perfring.c and options.c print them.  Widths are those of a terminal of 80 columns.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,4 +1,7 @@
-/* options_text.h - the description of a command as text: --help, the man page, the list for shell completion. */
+/* options_text.h - the description of a command as text: --help, the man page, the list for shell completion.
+ *
+ * Views of struct tool_command (options.h); printed to stdout.
+ */
 #ifndef PERFRING_TOOLS_OPTIONS_TEXT_H
 #define PERFRING_TOOLS_OPTIONS_TEXT_H
 

@@ -1,4 +1,8 @@
-/* out.c - text on its way to stdout, by the million lines, and to stderr. */
+/* out.c - text on its way to stdout, by the million lines, and to stderr.
+ *
+ * One buffer of the process, written when it is full, before a complaint, and at the end.  Without memory the program ends with
+ * one line.
+ */
 #include <stdarg.h>
 #include <search.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* out.h - text for stdout, millions of lines: gathered here, written in large pieces. */
+/* out.h - text for stdout, millions of lines: gathered here, written in large pieces.
+ *
+ * dump, script and report print by it.  One thread; text of others is escaped by tool_escape (tools.h) before it is put.
+ */
 #ifndef PERFRING_TOOLS_OUT_H
 #define PERFRING_TOOLS_OUT_H
 

@@ -1,4 +1,8 @@
-/* outfile.c - the file that a command writes: beside what was there, until it takes its name. */
+/* outfile.c - the file that a command writes: beside what was there, until it takes its name.
+ *
+ * Commands that write a file open it here.  A signal or an error before settle leaves the old file as it was.  Paths are the
+ * user's; directories are replaced only if they hold nothing but a recording.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,7 @@
-/* package.h - which package has the debug file of an object. */
+/* package.h - which package has the debug file of an object.
+ *
+ * Into a buffer of the caller.  Runs a child and waits for it: not where all children are waited for.
+ */
 #ifndef PERFRING_TOOLS_PACKAGE_H
 #define PERFRING_TOOLS_PACKAGE_H
 

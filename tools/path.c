@@ -1,4 +1,7 @@
-/* path.c - what the name of a file leads to, link by link. */
+/* path.c - what the name of a file leads to, link by link.
+ *
+ * Follows links itself, at most 40 as the kernel does.
+ */
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>

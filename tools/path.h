@@ -1,4 +1,7 @@
-/* path.h - what the name of a file leads to. */
+/* path.h - what the name of a file leads to.
+ *
+ * outfile.c and preload.c write to such names without replacing them.
+ */
 #ifndef PERFRING_TOOLS_PATH_H
 #define PERFRING_TOOLS_PATH_H
 

@@ -1,4 +1,7 @@
-/* perfring.c - the `perfring` command: finds the command that was asked for. */
+/* perfring.c - the `perfring` command: finds the command that was asked for.
+ *
+ * main, the table of commands, `help` and the options before a command; and what tools.h declares of exit statuses and signals.
+ */
 #include <stdlib.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>

@@ -23,7 +23,8 @@
  *   exit, kill      what was written lies in the rings, which are the recorder's as well; FILE is finished at exit, and
  *                   after a kill ends with its last round
  *
- * When something fails here, the program runs on without its events; the recorder gets the reason.
+ * When something fails here, the program runs on without its events; the recorder gets the reason.  soft.h raises, soft_source.h
+ * has the messages.  All of this runs inside calls of a program that knows nothing of it: any thread, any handler.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* preload.h - what the files of libperfring_preload.so share. */
+/* preload.h - what the files of libperfring_preload.so share.
+ *
+ * preload.c, preload_filter.c and soft_source.c (the recorder, which counts its own filters) include it.
+ */
 #ifndef PERFRING_TOOLS_PRELOAD_H
 #define PERFRING_TOOLS_PRELOAD_H
 

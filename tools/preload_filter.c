@@ -1,7 +1,8 @@
 /* preload_filter.c - seccomp filters: which system calls of this object they let through.
  *
  * A filter may kill for a system call that this object makes and the program never does.  The wrapper sees the filter before
- * it is installed, and runs it here, by the rules of classic BPF, for each of these calls.
+ * it is installed, and runs it here, by the rules of classic BPF, for each of these calls.  soft_source.c counts the recorder's own
+ * filters.  A filter is the program's memory: read once, by a system call, and its steps are bounded by its length.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,8 @@
-/* profile_input.c - the samples of a perf.data file as a profile. */
+/* profile_input.c - the samples of a perf.data file as a profile.
+ *
+ * flame, html, export and top read by it.  For each sample: filter.c says whether it counts, chains.c finds its stack, profile.h
+ * adds it up.  Samples of switches and of spans become intervals here (docs/formats.md).  Memory is bounded by the profile's.
+ */
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>

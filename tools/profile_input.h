@@ -5,6 +5,8 @@
  *     status = tool_profile_read(&input, "flame", &options, argc, argv);
  *     ... input.profile ...
  *     return tool_profile_close(&input);
+ *
+ * struct tool_profile_input has the file, the names and the profile; close frees all.  One thread.
  */
 #ifndef PERFRING_TOOLS_PROFILE_INPUT_H
 #define PERFRING_TOOLS_PROFILE_INPUT_H

@@ -1,4 +1,7 @@
-/* profile_output.c - the file that a command writes of a profile. */
+/* profile_output.c - the file that a command writes of a profile.
+ *
+ * export and flame: writes beside what is there (outfile.h), or to stdout.
+ */
 #include "profile_output.h"
 #include <fcntl.h>
 #include <inttypes.h>

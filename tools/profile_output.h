@@ -1,4 +1,7 @@
-/* profile_output.h - the file that a command writes of a profile. */
+/* profile_output.h - the file that a command writes of a profile.
+ *
+ * The writer is a function of the command, which calls perfring_profile_write or write_flame.
+ */
 #ifndef PERFRING_TOOLS_PROFILE_OUTPUT_H
 #define PERFRING_TOOLS_PROFILE_OUTPUT_H
 

@@ -1,4 +1,7 @@
-/* progress.c - a line on the terminal, for files whose reading takes seconds. */
+/* progress.c - a line on the terminal, for files whose reading takes seconds.
+ *
+ * stderr, if it is a terminal; erased at the end.
+ */
 #include "progress.h"
 #include <inttypes.h>
 #include <sys/stat.h>

@@ -1,4 +1,7 @@
-/* raw_dump.c - the -D of script and report: each record in perf's dump, its bytes and then what it says. */
+/* raw_dump.c - the -D of script and report: each record in perf's dump, its bytes and then what it says.
+ *
+ * Called for each record before the command takes it.  Words of records are in record_words.c; the format is that of perf 6.1.
+ */
 #include <ctype.h>
 #include <inttypes.h>
 #include "out.h"

@@ -1,4 +1,7 @@
-/* raw_dump.h - the -D of script and report: each record in perf's dump, its bytes and then what it says. */
+/* raw_dump.h - the -D of script and report: each record in perf's dump, its bytes and then what it says.
+ *
+ * script.c and report.c call it.  Prints to stdout; keeps nothing.
+ */
 #ifndef PERFRING_TOOLS_RAW_DUMP_H
 #define PERFRING_TOOLS_RAW_DUMP_H
 

@@ -1,4 +1,8 @@
-/* record_aux.c - AUX areas of `perfring record`: whose PMU has one, how large, when they are written. */
+/* record_aux.c - AUX areas of `perfring record`: whose PMU has one, how large, when they are written.
+ *
+ * record_events.c finds the events with an AUX area, record_command.c maps and stops, record_file.c writes each round.
+ * auxtrace.c has the bytes.
+ */
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>

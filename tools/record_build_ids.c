@@ -2,7 +2,10 @@
  *
  * A name does not identify a file: other mount namespaces have other files by it, and a process may have ended.  So the file
  * that a name leads to, here or where the process sees it, is used only when its device, inode and generation are those of
- * the record of the mapping.  When files of several build ids were hit by one name, none is written. */
+ * the record of the mapping.  When files of several build ids were hit by one name, none is written.
+ *
+ * record_file.c calls it once for each file, with signals blocked.  Names and mappings are the recording's, and foreign.
+ */
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>

@@ -1,4 +1,9 @@
-/* record_command.c - `perfring record`: observes a command, threads or the system into a perf.data file. */
+/* record_command.c - `perfring record`: observes a command, threads or the system into a perf.data file.
+ *
+ * tool_record_run: reads the options, opens events, releases the command, then loops: wait for rings, signals, --control,
+ * triggers and --soft's processes; write a round; until the command has ended or a signal comes.  One thread.  record_file.c
+ * writes, record_control.c and record_trigger.c say when.
+ */
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>

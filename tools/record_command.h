@@ -1,4 +1,8 @@
-/* record_command.h - what the files of `perfring record` share: options, target, output. */
+/* record_command.h - what the files of `perfring record` share: options, target, output.
+ *
+ * struct recording is the whole state of one run, on the stack of tool_record_run; functions are listed by the file that has
+ * them.
+ */
 #ifndef PERFRING_TOOLS_RECORD_COMMAND_H
 #define PERFRING_TOOLS_RECORD_COMMAND_H
 

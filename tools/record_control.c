@@ -1,6 +1,9 @@
 /* record_control.c - when the events of a recording count: delays, ranges of time, and commands from another process.
  *
- * A command is one line on the descriptor of --control; the answer to one that is known, also if it failed, is perf's: "ack\n" and a NUL, once it is done. */
+ * record_command.c asks for the next edge of a range before each wait, and gives the descriptor of --control here when it is
+ * readable.  A command is one line; the answer to one that is known, also if it failed, is perf's, once it is done: "ack\n" and a
+ * NUL.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>

@@ -1,4 +1,7 @@
-/* record_counts.c - how many records a file has, by kind and by event. */
+/* record_counts.c - how many records a file has, by kind and by event.
+ *
+ * Counts are of records as they are read, by input.c's events.
+ */
 #include <inttypes.h>
 #include <string.h>
 #include "record_counts.h"

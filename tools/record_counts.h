@@ -1,4 +1,7 @@
-/* record_counts.h - how many records a file has, by kind and by event: the --stats of dump and report. */
+/* record_counts.h - how many records a file has, by kind and by event: the --stats of dump and report.
+ *
+ * All 0 is an empty count; its `events` are to be freed.
+ */
 #ifndef PERFRING_TOOLS_RECORD_COUNTS_H
 #define PERFRING_TOOLS_RECORD_COUNTS_H
 

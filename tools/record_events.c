@@ -1,4 +1,8 @@
-/* record_events.c - what `perfring record` observes: events by name, their attrs, their fds. */
+/* record_events.c - what `perfring record` observes: events by name, their attrs, their fds.
+ *
+ * Called by record_options.c for each -e, then once by record_command.c: makes the attrs as perf would, opens the session, and
+ * prints what was dropped or refused.  soft_source.c takes the events of --soft.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -436,9 +440,9 @@ static void shape(const struct recording *recording, struct recorded_event *even
 		attr->exclude_user = 1;
 }
 
-/* An event of their own reports tasks and mappings where the other events begin after the state of the target is known:
- * after a delay, or between commands of --control, or, for CPUs, after the state of all processes has been written.  It is enabled by the exec, or when it is
- * opened.  It observes nothing that the kernel would have to be asked for. */
+/* An event of their own reports tasks and mappings where the other events begin after the state of the target is known: after a
+ * delay, or between commands of --control, or, for CPUs, after the state of all processes has been written.  It is enabled by the
+ * exec, or when it is opened.  It observes nothing that the kernel would have to be asked for. */
 static void add_side(struct recording *recording)
 {
 	struct recorded_event *side = new_event(recording);

@@ -1,4 +1,8 @@
-/* record_file.c - the output of `perfring record`: a file, a directory, a stream, one file after the other, snapshots. */
+/* record_file.c - the output of `perfring record`: a file, a directory, a stream, one file after the other, snapshots.
+ *
+ * record_command.c calls it for each round, switch and end.  file_writer.h writes; outfile.h names.  A file begins with the
+ * machine's state, and each round ends as perf's do, so that a killed recorder leaves a file that perf reads.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* record_living.c - which processes ran when a file ended, as its records say: the next file begins with their state. */
+/* record_living.c - which processes ran when a file ended, as its records say: the next file begins with their state.
+ *
+ * record_build_ids.c reads each file back for it, when another file follows (--switch-output).
+ */
 #include <search.h>
 #include <stdlib.h>
 #include "record_command.h"

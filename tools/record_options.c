@@ -1,4 +1,8 @@
-/* record_options.c - the command line of `perfring record`. */
+/* record_options.c - the command line of `perfring record`.
+ *
+ * tool_record_read_options: parses the rows of record_rows.c into struct recording, then checks what options require or exclude
+ * of one another.  Values are read by record_values.c.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,7 @@
-/* record_rows.c - the options of `perfring record` as help shows them, and those of perf's that it does not take. */
+/* record_rows.c - the options of `perfring record` as help shows them, and those of perf's that it does not take.
+ *
+ * `struct tool_command` of record.  Options of perf's that are not taken have a row too, with what to use instead.
+ */
 #include "record_command.h"
 #include "record_rows.h"
 

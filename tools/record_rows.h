@@ -1,4 +1,7 @@
-/* record_rows.h - the options of `perfring record` without a letter. */
+/* record_rows.h - the options of `perfring record` without a letter.
+ *
+ * For record_rows.c and record_options.c: numbers above any letter.
+ */
 #ifndef PERFRING_TOOLS_RECORD_ROWS_H
 #define PERFRING_TOOLS_RECORD_ROWS_H
 

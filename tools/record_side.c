@@ -1,5 +1,7 @@
 /* record_side.c - tasks and mappings while a snapshot's rings overwrite, in bounded memory.
  *
+ * record_file.c puts tasks and mappings into it while a snapshot waits; a file in memory holds each half.
+ *
  *     older   | state | side records          |
  *     newer   |       ^ state                 | side records since | <- the next
  *

@@ -1,4 +1,7 @@
-/* record_target.c - whom `perfring record` observes: CPUs, processes, threads, a user's, cgroups, a command. */
+/* record_target.c - which CPUs, processes, threads, cgroups or command `perfring record` observes.
+ *
+ * record_options.c has the words, observed.c the numbers; record_events.c and record_file.c ask for an event's target.
+ */
 #include <stdlib.h>
 #include <perfring/command.h>
 #include "record_command.h"

@@ -5,6 +5,8 @@
  *     fifo:PATH                           each line that is written to a FIFO
  *
  * After a snapshot, triggers are only counted for --trigger-pause: what lasts does not fill the disk.
+ *
+ * record_command.c polls the descriptors and asks after each wait; counts are fds of their own (count.h).
  */
 #include <fcntl.h>
 #include <inttypes.h>

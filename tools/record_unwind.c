@@ -1,5 +1,8 @@
 /* record_unwind.c - `perfring record --unwind`: callchains take the place of stack copies before a sample is written.
  *
+ * record_file.c gives it each ring's spans in place of a file.  symbol/ and unwind/ find the frames (stacks.h); memory is bounded
+ * by what the rings held in two rounds.
+ *
  *     first look   --spans--.
  *     second look  --spans--+--> records by time, up to the latest of the first look --> mappings, callchains --> file
  *     kept         ---------'                                   the later ones --> kept, for the next round

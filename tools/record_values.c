@@ -1,4 +1,7 @@
-/* record_values.c - the values of the options of `perfring record`: sizes, times, clocks, ways of call chains. */
+/* record_values.c - the values of the options of `perfring record`: sizes, times, clocks, ways of call chains.
+ *
+ * Called by record_options.c and record_events.c.  A value that is none is false, and the caller complains.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 #include <perfring/event.h>

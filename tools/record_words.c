@@ -1,4 +1,7 @@
-/* record_words.c - records that are no samples, in perf's words. */
+/* record_words.c - records that are no samples, in perf's words.
+ *
+ * Texts are perf 6.1's, and compared with it by tests.  Foreign texts are escaped.
+ */
 #include <inttypes.h>
 #include <string.h>
 #include "out.h"

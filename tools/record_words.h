@@ -1,4 +1,7 @@
-/* record_words.h - records that are no samples, in perf's words: those of script's --show-...-events, and of -D. */
+/* record_words.h - records that are no samples, in perf's words: those of script's --show-...-events, and of -D.
+ *
+ * script.c and raw_dump.c print by it, to stdout.
+ */
 #ifndef PERFRING_TOOLS_RECORD_WORDS_H
 #define PERFRING_TOOLS_RECORD_WORDS_H
 

@@ -1,4 +1,8 @@
-/* report.c - `perfring report`: samples by command, object and symbol, for each event. */
+/* report.c - `perfring report`: samples by command, object and symbol, for each event.
+ *
+ * tool_report: options, the pass over the file, and the order of what is printed.  report_rows.c counts samples, report_callers.c
+ * their callers, report_columns.c has the columns, report_print.c and report_json.c the output, report_diff.c the comparison.
+ */
 #include <stdlib.h>
 #include "event_groups.h"
 #include "options.h"

@@ -1,4 +1,8 @@
-/* report.h - what the files of `perfring report` share: its columns, its rows, and where samples go. */
+/* report.h - what the files of `perfring report` share: its columns, its rows, and where samples go.
+ *
+ * struct tool_report is the state of one run.  A row is what samples of one key have in common; rows, names and trees live until
+ * tool_report_end.  One thread.
+ */
 #ifndef PERFRING_TOOLS_REPORT_H
 #define PERFRING_TOOLS_REPORT_H
 

@@ -6,7 +6,11 @@
  *                                                                              |     |     |
  *     the row of each, beside what else tells the path's row apart:           row   row   row
  *
- * A row's `children` is the sum of the paths that it is in.  Each counts once, however often a function calls itself. */
+ * A row's `children` is the sum of the paths that it is in.  Each counts once, however often a function calls itself.
+ *
+ * report_rows.c adds each sample's stack; report_print.c and report_json.c ask when all samples are known.  Stacks are a
+ * profile's (profile.h).  Bounds: docs/limits.md.
+ */
 #include <search.h>
 #include <stdlib.h>
 #include "chains.h"

@@ -1,4 +1,8 @@
-/* report_columns.c - the columns of `perfring report`: perf's --sort and --fields. */
+/* report_columns.c - the columns of `perfring report`: perf's --sort and --fields.
+ *
+ * A column is a row of TOOL_REPORT_COLUMNS (report.h).  Called once, before samples are read: a column that is chosen may need
+ * names, callchains or branches.
+ */
 #include <stdlib.h>
 #include <strings.h>
 #include "nearest.h"

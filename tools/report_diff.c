@@ -1,7 +1,10 @@
 /* report_diff.c - a report beside that of an older recording: which functions have a larger share now, and which a smaller one.
  *
  * Rows are the same if what they show is: addresses of functions differ between builds, so a function goes by its name.  Each file's
- * weights are shares of its own sum: recordings of any length compare. */
+ * weights are shares of its own sum: recordings of any length compare.
+ *
+ * report_print.c and report_json.c show what is found.  Called once, after both files are read.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <perfring/profile.h>

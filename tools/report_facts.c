@@ -1,4 +1,7 @@
-/* report_facts.c - what a report says of its recording first: command, duration, loss, names. */
+/* report_facts.c - what a report says of its recording first: command, duration, loss, names.
+ *
+ * report_print.c and report_json.c call it.
+ */
 #include <inttypes.h>
 #include "report.h"
 

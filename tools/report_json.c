@@ -1,4 +1,7 @@
-/* report_json.c - a report as one JSON object: docs/formats.md. */
+/* report_json.c - a report as one JSON object: docs/formats.md.
+ *
+ * report_print.c calls it in place of a table.  Keys are stable; numbers of 64 bits are strings.
+ */
 #include <inttypes.h>
 #include "json.h"
 #include "report.h"

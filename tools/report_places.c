@@ -1,4 +1,7 @@
-/* report_places.c - the cgroups and cgroup namespaces of a report, from records. */
+/* report_places.c - the cgroups and cgroup namespaces of a report, from records.
+ *
+ * report_rows.c gives it CGROUP and NAMESPACES records, and asks for each sample's.
+ */
 #include <search.h>
 #include <stdlib.h>
 #include "report.h"

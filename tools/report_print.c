@@ -1,4 +1,8 @@
-/* report_print.c - a report as text, in perf's layout. */
+/* report_print.c - a report as text, in perf's layout.
+ *
+ * tool_report_print, for each event after the samples are counted and sorted.  Texts of others are escaped; colours only on a
+ * terminal.
+ */
 #include <inttypes.h>
 #include "report.h"
 

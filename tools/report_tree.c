@@ -6,7 +6,10 @@
  *     |   `-- 19.50% copy
  *     `-- 1.00% start
  *
- * Branches below the threshold are not drawn; how many there are is said. */
+ * Branches below the threshold are not drawn; how many there are is said.
+ *
+ * report_print.c and report_json.c call it for each row that is shown.  call_tree.h has the nodes, report_callers.c builds them.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "json.h"

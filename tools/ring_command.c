@@ -1,4 +1,8 @@
-/* ring_command.c - `perfring ring`: the contents of a ring, of a living process or a dead one. */
+/* ring_command.c - `perfring ring`: the contents of a ring, of a living process or a dead one.
+ *
+ * Attaches the ring read-only, takes a snapshot (snapshot.h), and prints its state, writers, records and reservations.  Nothing
+ * is written into the ring, whose values are foreign.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>

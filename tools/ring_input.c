@@ -1,4 +1,7 @@
-/* ring_input.c - a ring as input: its records as a perf.data file in memory, so that every command that reads files reads it. */
+/* ring_input.c - a ring as input: its records as a perf.data file in memory, so that every command that reads files reads it.
+ *
+ * tool_ring_open of tools.h: input.c tries it before perf.data.  Takes a snapshot, and writes it by file_writer.h into a memfd.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* script.c - `perfring script`: each sample as perf script shows it, and the records that are asked for. */
+/* script.c - `perfring script`: each sample as perf script shows it, and the records that are asked for.
+ *
+ * One pass over the file by input.c.  Fields are those of script_fields.c, for each event's type; names come from symbols.c,
+ * tracepoints' fields from tracepoint.c.  The text is perf 6.1's, and compared with it by tests.  Output is gathered in out.h.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "filter.h"

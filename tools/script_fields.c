@@ -1,4 +1,7 @@
-/* script_fields.c - which fields `perfring script` shows of the events of each type: perf's -F. */
+/* script_fields.c - which fields `perfring script` shows of the events of each type: perf's -F.
+ *
+ * script.c asks for the fields of an event once for each.  The defaults are perf's.
+ */
 #include "nearest.h"
 #include "script_fields.h"
 #include "symbols.h"

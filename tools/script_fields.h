@@ -1,4 +1,7 @@
-/* script_fields.h - which fields `perfring script` shows of the events of each type: perf's -F. */
+/* script_fields.h - which fields `perfring script` shows of the events of each type: perf's -F.
+ *
+ * A field is a row of TOOL_SCRIPT_FIELDS, and its bit.
+ */
 #ifndef PERFRING_TOOLS_SCRIPT_FIELDS_H
 #define PERFRING_TOOLS_SCRIPT_FIELDS_H
 

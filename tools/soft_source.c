@@ -14,6 +14,8 @@
  *     complaints   COMPLAINTS, then they are counted
  *
  * A process that does what the object never does is barred: nothing more is read of it, which is reported once.
+ *
+ * record_events.c opens it, record_command.c polls and serves, record_file.c has each span vetted before it is written.  One thread.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

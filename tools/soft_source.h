@@ -13,6 +13,9 @@
  *
  * SOCK_SEQPACKET: one message is one struct.  A ring leaves the recorder when it is drained and its writer has closed it,
  * or its process has ended; what was committed before a SIGKILL lies in it.
+ *
+ * preload.c writes these messages, soft_source.c reads them; tests/soft has hostile peers.  Both ends are of one build, which the
+ * version in each message shows.
  */
 #ifndef PERFRING_TOOLS_SOFT_SOURCE_H
 #define PERFRING_TOOLS_SOFT_SOURCE_H

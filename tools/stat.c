@@ -1,4 +1,8 @@
-/* stat.c - `perfring stat`: counts the events of a command, of threads or of the system. */
+/* stat.c - `perfring stat`: counts the events of a command, of threads or of the system.
+ *
+ * tool_stat_run and the loop: opens counts (count.h) or --soft's accounts, starts the command, reads at each interval and at the
+ * end.  One thread; signals are read from a descriptor.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <locale.h>

@@ -8,6 +8,8 @@
  *     stat_report.c    stat report
  *     stat_print.c     columns, fields, JSON
  *     stat_soft.c      --soft: counts without perf_event_open
+ *
+ * struct counting is the state of one run.
  */
 #ifndef PERFRING_TOOLS_STAT_H
 #define PERFRING_TOOLS_STAT_H

@@ -1,4 +1,7 @@
-/* stat_cgroups.c - which cgroup each event of `perfring stat` is of: -G, --for-each-cgroup. */
+/* stat_cgroups.c - which cgroup each event of `perfring stat` is of: -G, --for-each-cgroup.
+ *
+ * stat_options.c reads -G, stat.c opens a cgroup's events.
+ */
 #include <stdlib.h>
 #include "observed.h"
 #include "stat.h"

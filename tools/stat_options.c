@@ -1,4 +1,7 @@
-/* stat_options.c - the command line of `perfring stat`. */
+/* stat_options.c - the command line of `perfring stat`.
+ *
+ * The rows of stat, stat record and stat report, their checks, and `struct tool_command` of stat.
+ */
 #include <stdlib.h>
 #include "observed.h"
 #include "options.h"

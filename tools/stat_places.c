@@ -1,4 +1,8 @@
-/* stat_places.c - what `perfring stat` sums up: all fds of an event, those of a CPU, of a thread, or of a set of CPUs. */
+/* stat_places.c - what `perfring stat` sums up: all fds of an event, those of a CPU, of a thread, or of a set of CPUs.
+ *
+ * stat.c finds the places when counters are open, stat_report.c when a file is read; stat_print.c names them.  Topology comes
+ * from sysfs or the file (file_topology.h).
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

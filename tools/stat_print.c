@@ -1,4 +1,7 @@
-/* stat_print.c - what `perfring stat` counted, as columns, as fields, as JSON. */
+/* stat_print.c - what `perfring stat` counted, as columns, as fields, as JSON.
+ *
+ * Called by stat.c, stat_report.c and stat_record.c with rows whose counts are known.  Columns and words are perf 6.1's.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

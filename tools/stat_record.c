@@ -2,6 +2,8 @@
  *
  *     THREAD_MAP CPU_MAP STAT_CONFIG  what is counted
  *     STAT ... STAT_ROUND             each fd's count since the start, after each interval and at the end
+ *
+ * stat.c calls it at the begin, after each interval and at the end.
  */
 #include <inttypes.h>
 #include <stdlib.h>

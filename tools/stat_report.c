@@ -1,5 +1,9 @@
 /* stat_report.c - `perfring stat report`: the counts in a perf.data file of stat record, ours or perf's, printed as stat prints
- * them.  Counts beyond MAX_READ in one round are left out. */
+ * them.  Counts beyond MAX_READ in one round are left out.
+ *
+ * Builds the rows that stat.c would have, from records of a file, which is foreign: numbers of threads and CPUs are compared with
+ * what the file has.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <search.h>

@@ -13,7 +13,8 @@
  * that this process gets during the run is counted.
  *
  * The command is started by vfork: before its exec it uses next to nothing, and nothing observes it, so its privileges
- * (set-user-ID, file capabilities) are its own. */
+ * (set-user-ID, file capabilities) are its own.  stat.c starts and reaps by it.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

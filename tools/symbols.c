@@ -1,5 +1,8 @@
 /* symbols.c - from an address to a name: which object is mapped there, and which build of it the file saw.
  *
+ * tool_symbols_ functions: for script, dump, report, top, flame, html, export and record --unwind.  maps.h says what is mapped
+ * (machine.h), symbol.h names it, jits.c names code that was made.  Complaints come once for each kind.
+ *
  * symbol.h reads the objects.
  */
 #include <inttypes.h>

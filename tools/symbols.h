@@ -1,6 +1,9 @@
 /* symbols.h - from an address to a name: of user objects and of the kernel, by symbol.h.
  *
- * What exceeds a bound has no name; the first such object is reported on stderr. */
+ * What exceeds a bound has no name; the first such object is reported on stderr.
+ *
+ * One thread; names are valid until tool_symbols_close.
+ */
 #ifndef PERFRING_TOOLS_SYMBOLS_H
 #define PERFRING_TOOLS_SYMBOLS_H
 

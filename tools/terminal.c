@@ -1,4 +1,7 @@
-/* terminal.c - standard output as a terminal: colours, and a pager. */
+/* terminal.c - standard output as a terminal: colours, and a pager.
+ *
+ * report opens a pager, report and doctor ask for colours.  The pager is a child that reads stdout.
+ */
 #include "terminal.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* terminal.h - standard output as a terminal: colours, and a pager. */
+/* terminal.h - standard output as a terminal: colours, and a pager.
+ *
+ * report and doctor ask for colours, report opens a pager around its output.
+ */
 #ifndef PERFRING_TOOLS_TERMINAL_H
 #define PERFRING_TOOLS_TERMINAL_H
 

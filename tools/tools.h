@@ -1,4 +1,8 @@
-/* tools.h - what the commands of `perfring` share: complaints, memory, and the file being read. */
+/* tools.h - what the commands of `perfring` share: complaints, memory, and the file being read.
+ *
+ * Foreign text is escaped before it is printed (tool_escape).  Functions that allocate end the program without memory, with one
+ * line and exit status 1.
+ */
 #ifndef PERFRING_TOOLS_TOOLS_H
 #define PERFRING_TOOLS_TOOLS_H
 

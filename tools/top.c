@@ -3,6 +3,9 @@
  *     perfring record -o -  --pipe-->  reader (a thread)  --profile-->  screen (this thread, each interval)
  *
  * Each screen is of the samples since the last one.
+ *
+ * A lock protects the profile between the two threads.  The recorder is a child; record's options are passed on.  Keys are read
+ * from the terminal.  kept.h keeps the last records, to be saved.
  */
 #include <errno.h>
 #include <fcntl.h>

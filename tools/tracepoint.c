@@ -1,4 +1,9 @@
-/* tracepoint.c - formats of tracepoints: parsed by libtraceevent, in a child first; payloads read, turned and printed. */
+/* tracepoint.c - formats of tracepoints: parsed by libtraceevent, in a child first; payloads read, turned and printed.
+ *
+ * dump, script, convert, report and evlist ask for fields by event.  The only file that includes libtraceevent; without it all is
+ * unknown, and the commands show bytes.  Formats and payloads are foreign: lengths are compared with the payload, and a format's
+ * size is bounded (limits.h).
+ */
 #include <ctype.h>
 #include <fcntl.h>
 #include <glob.h>
