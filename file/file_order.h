@@ -71,13 +71,13 @@ static inline struct perfring_contender perfring_order_contender(const struct pe
 	return (struct perfring_contender){time - (time == UINT64_MAX && run->at < run->end), (uint32_t)number};
 }
 
-/* Equal times keep the order of the file. */
+/* Whether a run's next record comes first; equal times keep the order of the file. */
 static inline bool perfring_order_is_before(struct perfring_contender one, struct perfring_contender other)
 {
 	return (one.key < other.key) | ((one.key == other.key) & (one.run < other.run));
 }
 
-/* Removes it.  Valid until the next push. */
+/* Removes the oldest record that is due, and returns it.  Valid until the next push. */
 static inline const struct perfring_pending *perfring_order_pop(struct perfring_order *order)
 {
 	const struct perfring_pending *first = perfring_order_first(order);
@@ -107,7 +107,7 @@ int perfring_order_grow(struct perfring_order *order);
 int perfring_order_grow_runs(struct perfring_order *order);
 void perfring_order_close(struct perfring_order *order);
 
-/* Only while nothing is due. */
+/* Adds a record.  To be called only while nothing is due.  Returns 0 or -ENOMEM. */
 static inline int perfring_order_push(struct perfring_order *order, const struct perfring_pending *pending)
 {
 	bool continues;
@@ -137,11 +137,12 @@ static inline int perfring_order_push(struct perfring_order *order, const struct
 	return 0;
 }
 
-/* Which records are due from now on; cannot fail, push has allocated the tournament.
+/* The three choose which records are due from now on.  They cannot fail: push has allocated the tournament.
  *
- * At the end of a round: all up to the newest time of the rounds before it. */
+ *     round   at the end of a round: all up to the newest time of the rounds before it
+ *     half    the older half, at least one
+ *     all     all */
 void perfring_order_round(struct perfring_order *order);
-/* The older half, at least one. */
 void perfring_order_half(struct perfring_order *order);
 void perfring_order_all(struct perfring_order *order);
 

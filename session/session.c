@@ -302,7 +302,7 @@ bool perfring_session_is_live(const struct perfring_session *session)
 	return session->live || session->added || session->set_count;
 }
 
-/* Whether an added ring ends no wait, or a set may bring one. */
+/* Whether some added ring cannot end a wait, or a set may add one that cannot. */
 bool perfring_session_is_silent(const struct perfring_session *session)
 {
 	const struct perfring_session_ring *ring;

@@ -84,7 +84,7 @@ struct perfring_session_aux {
 	struct perfring_aux_area *area; /* &mapped, or the caller's */
 	struct perfring_aux_area mapped;
 	int fd;         /* of the event; -1: the caller's area */
-	uint64_t taken; /* the end of what the caller has got */
+	uint64_t taken; /* the end of the pieces that were returned to the caller */
 	uint64_t end;   /* the round's */
 	bool has_run;   /* a producer has written bytes */
 	enum perfring_ring_health health;
@@ -129,13 +129,13 @@ struct perfring_session_ring {
 	int32_t cpu;
 	int fd;           /* mapped; other events write into its ring */
 	uint64_t old_end; /* what is before it was seen in an earlier round */
-	uint64_t latest;  /* of all times */
+	uint64_t latest;  /* the latest time of its records so far */
 	uint32_t first;
 	uint32_t end;
 	uint32_t old;
 	enum perfring_ring_health state;
 	bool added;                       /* by perfring_session_add_ring: `ring` shares the caller's memory */
-	bool is_polled;                   /* it ends no wait */
+	bool is_polled;                   /* it cannot end a wait: each wait looks at it every PERFRING_HOLD_MS */
 	bool leaving;                     /* its set has freed it: removed when no record is in use */
 	uint32_t wake;                    /* an index, or PERFRING_NO_WAKE */
 	struct perfring_session_aux *aux; /* or NULL */
@@ -147,7 +147,7 @@ struct perfring_session {
 	struct perfring_session_event *events; /* one for each fd */
 	uint32_t event_count;
 	uint32_t event_capacity;
-	uint32_t live;                        /* in the epoll set: one for each thread and CPU, until it hangs up */
+	uint32_t live;                        /* events in the epoll set: one for each thread and CPU, until it hangs up */
 	struct perfring_session_kind **kinds; /* NULL: one that was only described */
 	uint32_t kind_count;
 	uint32_t kind_capacity;
@@ -225,7 +225,7 @@ int perfring_session_walk_sets(struct perfring_session *session);
 int __attribute__((format(printf, 3, 4)))
 perfring_session_refuse(struct perfring_session *session, int error, const char *format, ...);
 
-/* In the arrays, for one ring. */
+/* Makes space in the session's arrays for one more ring.  Returns 0 or -ENOMEM. */
 int perfring_session_make_space(struct perfring_session *session);
 
 /* Closes the events and rings, or frees the kinds, after the first `events`, `rings`, `count`. */
@@ -238,7 +238,7 @@ void perfring_session_unwatch(struct perfring_session *session, uint32_t number)
 /* perfring_session_update for these online CPUs. */
 int perfring_session_update_on(struct perfring_session *session, const struct perfring_numbers *online);
 
-/* session_order.c: begins a round.  The last round returns all records. */
+/* session_order.c: begins a round.  last: it returns all records that are in the rings now. */
 void perfring_session_look(struct perfring_session *session, bool last);
 
 /* Whether seen records are not returned yet. */
@@ -287,8 +287,8 @@ void perfring_session_aux_return(struct perfring_session *session, struct perfri
 bool perfring_session_aux_is_out(const struct perfring_session_ring *ring);
 void perfring_session_aux_close(struct perfring_session_ring *ring);
 
-/* session.c, for merge.c: whether records may come; arms rings before a sleep on the session's fd; whether a ring ends
- * no wait. */
+/* session.c, for merge.c: is_live: whether records may still come; arm: arms (or disarms) rings before a sleep on the session's fd;
+ * is_silent: whether some ring cannot end a wait. */
 bool perfring_session_is_live(const struct perfring_session *session);
 bool perfring_session_arm(struct perfring_session *session, bool armed);
 bool perfring_session_is_silent(const struct perfring_session *session);

@@ -32,12 +32,13 @@ struct perfring_dwarf_section {
 	uint64_t size;
 };
 
-/* What is made of the sections. */
+/* The memory of what is computed from the sections: units, tables, rows.  It counts against PERFRING_LIMIT_LINES. */
 struct perfring_dwarf_memory {
 	uint64_t bytes;
 	bool is_short; /* an allocation failed */
 };
 
+/* The value of an attribute: a number, an offset or a reference, as `form` says (DW_FORM_; 0: there is none). */
 struct perfring_dwarf_value {
 	uint64_t number;
 	uint8_t form;
@@ -60,9 +61,9 @@ enum {
 	PERFRING_DWARF_NAMED = 4096,
 };
 
-/* The name of what calls are of. */
+/* A cache of names: of the function that an inlined call is a copy of. */
 struct perfring_dwarf_named {
-	uint64_t at; /* 0: none */
+	uint64_t at; /* of its entry; 0: the place is free */
 	const char *name;
 };
 
@@ -76,12 +77,12 @@ struct perfring_dwarf_file {
 	uint64_t next;                        /* the unit that is read next */
 	struct perfring_dwarf_table *scratch; /* for first entries */
 	uint64_t rows_left;                   /* bytes of tables of lines that may still be run */
-	uint64_t looks;                       /* left, at abbreviations of first entries */
+	uint64_t looks;                       /* abbreviations that may still be read for units' first entries */
 	struct perfring_dwarf_table *tables[PERFRING_DWARF_TABLE_PLACES]; /* by their places */
 	struct perfring_dwarf_named named[PERFRING_DWARF_NAMED];          /* likewise */
 };
 
-/* An object's, and the file with which it shares entries. */
+/* The DWARF of an object, and that of the file with which it shares entries (dwz). */
 struct perfring_dwarf {
 	struct perfring_dwarf_file own, shared;
 	struct perfring_dwarf_memory memory;
@@ -89,20 +90,21 @@ struct perfring_dwarf {
 
 /* ---- dwarf_sections.c ---- */
 
-/* As perfring_lines_open, into what is all zeros.  Close it in any case. */
+/* Opens *dwarf, which is all zeros.  Arguments and results as perfring_lines_open.  To be closed in any case. */
 int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name);
 void perfring_dwarf_close(struct perfring_dwarf *dwarf);
 
 bool perfring_dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size);
 
-/* Makes space for one element more than `count`, in what is counted.  Returns false: without memory, or beyond its bound. */
+/* Makes space in an array for one element more than `count`; `memory` counts it.  Returns false without memory, or beyond its
+ * bound. */
 static inline bool perfring_dwarf_grow(struct perfring_dwarf_memory *memory, void *array, uint32_t count,
 				       uint32_t *capacity, size_t size)
 {
 	return count < *capacity || perfring_dwarf_grow_slow(memory, array, capacity, size);
 }
 
-/* A section's bytes from an offset on, in the file's byte order; `is_short` when it has none there. */
+/* A section's bytes from an offset on, in the file's byte order; `is_short` is set if the section ends before. */
 struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
 						    enum perfring_dwarf_section_name name, uint64_t at);
 
@@ -123,7 +125,7 @@ enum {
 	PERFRING_DWARF_NAMESPACE = 0x39,
 };
 
-/* Attributes that are read. */
+/* The attributes that are read, each with a place in perfring_dwarf_entry.values. */
 enum perfring_dwarf_slot {
 	PERFRING_DWARF_IGNORED,
 	PERFRING_DWARF_SIBLING,
@@ -159,27 +161,29 @@ static inline bool perfring_dwarf_has(const struct perfring_dwarf_entry *entry, 
 	return entry->seen >> slot & 1;
 }
 
-/* Reads the file's next unit into its array, with its first entry.  Returns false at the end.  Units do not move any more when all
- * are read. */
+/* Reads the file's next unit into its array of units, and its first entry into *first.  Returns false at the end.  The array moves
+ * until all units are read. */
 bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_dwarf_entry *first);
 void perfring_dwarf_free_units(struct perfring_dwarf_file *file);
 
-/* Reads one value of a form, in a unit or a table of lines.  *form becomes the one that an indirect one leads to. */
+/* Reads one value of a form, in a unit or a table of lines.  *form: after DW_FORM_indirect, the form that it names.  constant: the
+ * offset in .debug_abbrev of the value of DW_FORM_implicit_const. */
 uint64_t perfring_dwarf_take_value(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
 				   uint8_t *form, uint64_t constant);
 
-/* The number of a form in the table of all that are known, where GNU's have the numbers of others; 0: not known. */
+/* The form of a number in a file; GNU's own forms become those of DWARF 5 that are read alike.  0: not known. */
 uint8_t perfring_dwarf_form_of(uint64_t number, unsigned offset_size);
 
-/* Reads an entry of the unit.  Returns false: there is none. */
+/* Reads the entry at an offset of the unit.  Returns false: there is none, or it is damaged. */
 bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct perfring_dwarf_entry *entry);
 
-/* A walk over the entries below one: all that have children, and functions and inlined calls, with their ranges, origins and calls. */
+/* A walk over the entries below one.  It returns all entries that have children, functions and inlined calls, with the attributes for
+ * ranges, origins and calls. */
 struct perfring_dwarf_walk {
 	struct perfring_dwarf_unit *unit;
-	uint64_t *steps;        /* left, of one or more walks */
-	uint64_t at;            /* what is read next */
-	uint32_t depth;         /* ... its own; 1: a child of the first */
+	uint64_t *steps;        /* entries that may still be read; several walks may share it */
+	uint64_t at;            /* of the entry that is read next */
+	uint32_t depth;         /* of that entry; 1: a child of the first one */
 	uint32_t sibling_depth; /* of the entry that was returned last */
 	uint32_t hidden;        /* entries below this depth are left out */
 };
@@ -188,21 +192,22 @@ bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring
 			       uint64_t *steps);
 bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry);
 
-/* Leaves out what is below the entry that was returned last. */
+/* Leaves out the entries below the one that was returned last. */
 void perfring_dwarf_walk_pass(struct perfring_dwarf_walk *walk, const struct perfring_dwarf_entry *entry);
 
-/* The entry's name as the linker has it, else as the source does, its own or that of what it is made from; NULL: it has none. */
+/* The linkage name of a function or call, else its name in the source: its own, or that of its abstract origin or specification;
+ * NULL: it has none. */
 const char *perfring_dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at);
 
-/* Which entry of the unit has the name of an inlined call, as a walk returns it: that which it is made from, or itself. */
+/* The offset of the entry that has the name of an inlined call (as a walk returns it): its abstract origin, or itself. */
 uint64_t perfring_dwarf_named_by(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry);
 
-/* NULL: it is no text. */
+/* The text of an attribute, in the file's sections; NULL: it is none. */
 const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value);
 
 /* ---- dwarf_ranges.c ---- */
 
-/* Ranges of addresses of an entry: its own, or those of a list. */
+/* The ranges of addresses of an entry: one by low_pc and high_pc, or those of a list. */
 struct perfring_dwarf_ranges {
 	const struct perfring_dwarf_unit *unit;
 	struct perfring_dwarf_bytes bytes;
@@ -219,23 +224,23 @@ struct perfring_dwarf_ranges {
 void perfring_dwarf_ranges_begin(struct perfring_dwarf_ranges *ranges, const struct perfring_dwarf_unit *unit,
 				 const struct perfring_dwarf_entry *entry);
 
-/* Reads one entry of the list.  Returns whether there was one: which may be no range, then start is not below end. */
+/* Reads the next entry of the list.  Returns whether there was one.  An entry that is no range has a start that is not below end. */
 bool perfring_dwarf_ranges_next(struct perfring_dwarf_ranges *ranges);
 
-/* Where it begins, of an attribute that is an address. */
+/* The address in an attribute, which may be an index of .debug_addr.  Returns false: it is none. */
 bool perfring_dwarf_address(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
 			    uint64_t *address);
 
 /* ---- dwarf_rows.c ---- */
 
-/* From its address on, up to the next row or the end of its sequence, code is of that line. */
+/* Code from this address on belongs to that line, up to the next row's address or the end of its sequence. */
 struct perfring_dwarf_row {
 	uint64_t address;
 	uint32_t file;
 	uint32_t line;
 };
 
-/* Rows of a run of code, by their addresses. */
+/* The rows of a contiguous run of code, sorted by address. */
 struct perfring_dwarf_sequence {
 	uint64_t start, end;
 	uint32_t first, count;

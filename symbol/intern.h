@@ -10,15 +10,15 @@
 
 struct perfring_interned;
 
-/* All 0 but `max` is an empty one. */
+/* All 0 but `max` (bytes) is an empty one. */
 struct perfring_intern {
 	struct perfring_interned **slots; /* open addressing, at most half full */
 	uint64_t slot_count;              /* 0, or a power of two */
 	uint64_t count;
 	uint64_t factor;
-	uint64_t bytes;   /* in memory, slots too */
-	uint64_t max;     /* ... at most, but for one growth of the slots */
-	uint64_t refused; /* what had no space below `max` */
+	uint64_t bytes;   /* of copies and slots */
+	uint64_t max;     /* of `bytes`; one growth of the slots may exceed it */
+	uint64_t refused; /* how many had no space below `max` */
 };
 
 /* The one copy of these bytes, aligned to 8 and followed by a NUL.  *copy is NULL when there is no space below `max`.

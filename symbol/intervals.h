@@ -37,21 +37,22 @@ struct perfring_intervals {
 
 void perfring_intervals_open(struct perfring_intervals *intervals);
 
-/* Once all trees are dropped. */
+/* Frees the spare nodes.  All trees must have been dropped. */
 void perfring_intervals_close(struct perfring_intervals *intervals);
 
-/* Maps, in place of what is there.  An empty one changes nothing.  Returns 0 or -ENOMEM. */
+/* Puts a mapping, which replaces what it overlaps.  An empty mapping changes nothing.  Returns 0 or -ENOMEM: nothing is changed. */
 int perfring_intervals_put(struct perfring_intervals *intervals, struct perfring_interval **tree,
 			   const struct perfring_mapping *mapping);
 
-/* Unmaps [addr, end), and of what reaches beyond only that.  Returns 0 or -ENOMEM. */
+/* Unmaps [addr, end); the rest of mappings that reach beyond it stays.  Returns 0 or -ENOMEM: nothing is changed. */
 int perfring_intervals_remove(struct perfring_intervals *intervals, struct perfring_interval **tree, uint64_t addr,
 			      uint64_t end);
 
-/* Another reference to the same tree, of which there may be 2^32 - 1; the end of one. */
+/* share: another reference to the same tree, at most 2^32 - 1.  drop: ends one, and frees nodes that have none left. */
 struct perfring_interval *perfring_intervals_share(struct perfring_interval *tree);
 void perfring_intervals_drop(struct perfring_intervals *intervals, struct perfring_interval *tree);
 
+/* The mapping at an address; NULL: there is none.  Valid until the tree is changed or dropped. */
 const struct perfring_mapping *perfring_intervals_find(const struct perfring_interval *tree, uint64_t addr);
 
 #endif

@@ -1,4 +1,4 @@
-/* jit_private.h - code by its addresses; what fills it are maps (perfmap.c) and dumps (jitdump.c).
+/* jit_private.h - code by its addresses, which maps (perfmap.c) and dumps (jitdump.c) fill.
  *
  * Private to jit.c, jitdump.c and perfmap.c.
  */
@@ -39,11 +39,11 @@ int perfring_jit_make(struct perfring_jit **jit);
 /* The code there has changed, and has no name any more.  Returns 0 or -ENOMEM. */
 int perfring_jit_forget(struct perfring_jit *jit, uint64_t start, uint64_t end);
 
-/* A piece of code, in place of what it overlaps.  Without an object, or beyond the bound of pieces, it has no name: what it overlaps
- * is forgotten.  Returns 0 or -ENOMEM. */
+/* Puts a piece of code, which replaces what it overlaps.  Without an object, or beyond the bound of pieces, it has no name, and
+ * what it overlaps is forgotten.  Returns 0 or -ENOMEM. */
 int perfring_jit_put_code(struct perfring_jit *jit, const struct perfring_mapping *mapping);
 
-/* The same, of that name. */
+/* The same, with a name of `name_size` bytes, which is copied. */
 int perfring_jit_put(struct perfring_jit *jit, uint64_t start, uint64_t size, const char *name, size_t name_size,
 		     uint64_t debug);
 

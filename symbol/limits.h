@@ -15,8 +15,8 @@
 /* Paths of different builds. */
 #define PERFRING_LIMIT_OBJECTS 65536
 
-/* Ranges of addresses of functions and units that are looked at in one file's DWARF; how often the DWARF of one file is let go because
- * it takes too much memory, before it is used no more. */
+/* Ranges of addresses of functions and units that are looked at in one file's DWARF; how often the DWARF of one file is closed
+ * because it takes too much memory, before it is not opened again. */
 #define PERFRING_LIMIT_RANGES (UINT64_C(1) << 26)
 #define PERFRING_LIMIT_REOPENED 16
 
@@ -27,7 +27,7 @@
 #define PERFRING_LIMIT_OBJECT_BYTES (UINT64_C(512) << 20)
 #define PERFRING_LIMIT_ALL_BYTES (UINT64_C(2) << 30)
 
-/* Of them, what is read of one object to find its build id, when no segment of notes has it. */
+/* Part of these: bytes that are read of one object to find its build id, if no segment of notes has it. */
 #define PERFRING_LIMIT_LOOK (UINT64_C(64) << 10)
 
 /* Headers of sections and of segments of one file; bytes of the names of sections. */
@@ -44,8 +44,9 @@
 #define PERFRING_LIMIT_SHOWN_NAME (16u << 10)
 #define PERFRING_LIMIT_SHOWN_NAMES (UINT64_C(256) << 20)
 
-/* Bytes of what is made of the DWARF of one object, after which it is let go and read again; of its sections, read and inflated; of those
- * of all files whose DWARF is open; and of one unit's table of lines, of which each byte may be a row. */
+/* Bytes of memory for what is computed from the DWARF of one object, after which it is closed and read again; of its sections,
+ * read and inflated; of the sections of all files whose DWARF is open; and of one unit's table of lines, of which each byte may
+ * be a row. */
 #define PERFRING_LIMIT_LINES (UINT64_C(256) << 20)
 #define PERFRING_LIMIT_INFLATED (UINT64_C(1) << 30)
 #define PERFRING_LIMIT_OPEN (UINT64_C(2) << 30)

@@ -19,10 +19,10 @@ struct perfring_line_frame {
 	uint32_t line;        /* 0: unknown */
 };
 
-/* Reads the DWARF of an object's or debug file, of which the descriptor stays the caller's and may be closed then.  A file with which
- * it shares entries (dwz) is looked for by its build id in those places.  name: of the object, in words.  Returns 0; -ENODATA (it has
- * none, or shares it with a file that is not found), -E2BIG (it is more than a bound), -EOPNOTSUPP (it is packed by what this
- * library is built without), -ENOMEM, -errno. */
+/* Reads the DWARF of an object or debug file.  fd: stays the caller's, who may close it afterwards.  A file with which it shares
+ * entries (dwz) is looked for in `places` by its build id.  name: the object's, for the progress of a download.  Returns 0;
+ * -ENODATA (it has no DWARF, or shares it with a file that is not found), -E2BIG (it exceeds a bound), -EOPNOTSUPP (it is packed,
+ * and this library is built without zlib or zstd), -ENOMEM, -errno. */
 int perfring_lines_open(struct perfring_lines **lines, int fd, const struct perfring_places *places, const char *name);
 void perfring_lines_close(struct perfring_lines *lines);
 
@@ -31,11 +31,11 @@ void perfring_lines_close(struct perfring_lines *lines);
 int perfring_lines_find(struct perfring_lines *lines, uint64_t address, struct perfring_line_frame *frames,
 			uint32_t most);
 
-/* Bytes of memory that it holds for what is made of the sections, and for the sections. */
+/* Bytes of memory that it holds: for what was computed from the sections (memory), and for the sections (size). */
 uint64_t perfring_lines_memory(const struct perfring_lines *lines);
 uint64_t perfring_lines_size(const struct perfring_lines *lines);
 
-/* Which bound of limits.h left lines of sources out, the last one; NULL: none. */
+/* The last bound of limits.h that was exceeded, so that lines are missing, as a text; NULL: none. */
 const char *perfring_lines_exceeded(const struct perfring_lines *lines);
 
 #endif

@@ -17,32 +17,32 @@
 
 struct perfring_lines;
 
-/* A name as it is shown. */
+/* A name as it is shown, that is demangled. */
 struct perfring_shown_name {
 	struct perfring_shown_name *next;
-	const char *of; /* what it was; NULL: not kept */
+	const char *of; /* the mangled name; NULL: not kept */
 	char text[];
 };
 
-/* A file that was looked at, whatever its names are. */
+/* A file, by device and inode: several paths may lead to it. */
 struct perfring_symbols_file {
-	struct perfring_symbols_file *next; /* of its place in the table */
+	struct perfring_symbols_file *next; /* in the same place of the table */
 	struct perfring_elf_identity identity;
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t id_size;
 	bool is_read;
-	enum perfring_symbol_why why; /* of all of it, once it is read */
+	enum perfring_symbol_why why; /* KNOWN, or why it has no symbols; valid if is_read */
 	int error;
 	char *path;
 	int32_t pid; /* the process that sees it by the path; 0: it is here */
 	struct perfring_elf_symbols symbols;
-	bool has_unwind; /* it was looked for */
+	bool has_unwind; /* its tables were looked for */
 	struct perfring_elf_unwind unwind;
 	/* its DWARF */
 	bool has_no_lines; /* there is none, or it cannot be read, or takes too much memory */
 	uint32_t lines_large; /* how often it took too much */
 	struct perfring_lines *lines;
-	struct perfring_shown_name *frame_names; /* of its DWARF, by the places of those there */
+	struct perfring_shown_name *frame_names; /* names of its DWARF, which name_table finds by the mangled name's address */
 	struct perfring_shown_name **name_table;
 	uint32_t name_count, name_places; /* a power of two */
 	uint64_t name_bytes;
@@ -56,7 +56,7 @@ struct perfring_symbol_object {
 	int error;
 	const char *exceeded;
 	bool was_sought; /* by its build id */
-	bool is_news;    /* what perfring_symbols_get has not returned yet */
+	bool is_news;    /* perfring_symbols_get has not returned 1 for it yet */
 	int32_t *pids;   /* in whose namespaces the path was tried */
 	uint32_t pid_count;
 	uint32_t pid_capacity;
@@ -85,12 +85,12 @@ struct perfring_symbols {
 	struct perfring_symbol_object **objects;
 	size_t object_places; /* a power of two */
 	size_t object_count;
-	struct perfring_symbol_object *beyond; /* each object beyond the bound */
+	struct perfring_symbol_object *beyond; /* the one object that stands for all beyond the bound */
 	struct perfring_symbol_object *kernels;
 };
 
-/* Whether the file is another one than was recorded with that build id, of `size` bytes, 0: none is known.  One that
- * had a build id and has none any more is. */
+/* Whether the file is of another build than the one recorded, whose id has `size` bytes; 0: not known, then it is not.  A file
+ * without a build id is of another build if one was recorded. */
 bool perfring_symbols_is_other(const struct perfring_symbols_file *file, const uint8_t *id, uint32_t size);
 
 /* The unwind tables of an object, which are read when they are first asked for; NULL: it has none, or cannot be read.  Returns 0 or
@@ -98,15 +98,15 @@ bool perfring_symbols_is_other(const struct perfring_symbols_file *file, const u
 int perfring_symbols_unwind(struct perfring_symbols *symbols, const struct perfring_symbol_object *object,
 			    struct perfring_unwind **unwind);
 
-/* What an address of the process in [start, end), which has code of the object's file from pgoff on, is above that of the object's
- * tables.  Mappings begin at pages: the bytes before the segment of code may be another segment's. */
+/* The difference between an address in the mapping [start, end), which has the object's file from pgoff on, and the address in the
+ * object's tables.  Mappings begin at pages: the bytes before the segment of code may be another segment's. */
 uint64_t perfring_symbols_bias(const struct perfring_symbol_object *object, uint64_t start, uint64_t end, uint64_t pgoff);
 
-/* As perfring_symbols_get, which still returns 1 the next time it is asked: it is news to its caller. */
+/* As perfring_symbols_get, for the library's own use: the next perfring_symbols_get still returns 1 if something is new. */
 int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,
 			     struct perfring_symbol_object **object);
 
-/* A file that was read, unless its path leads to another one by now.  Returns a descriptor or -errno. */
+/* Opens a file that was read before; not if its path leads to another file by now.  Returns a descriptor or -errno. */
 int perfring_symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file);
 
 void perfring_symbols_close_kernel(struct perfring_symbol_object *object);

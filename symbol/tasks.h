@@ -17,7 +17,7 @@ struct perfring_task {
 	uint32_t threads; /* other than the first, that have not ended */
 	bool is_old;      /* it was there when the recording began, and has not ended since */
 	bool has_ended;
-	bool is_listed_as_ended; /* and so has each of its threads */
+	bool is_listed_as_ended; /* it is in the list `ended`: it and all its threads have ended */
 	const char *comm;
 	const perfring_word *namespaces; /* pairs of device and inode */
 	uint64_t namespace_count;
@@ -27,7 +27,7 @@ struct perfring_task {
 	struct perfring_task *older, *newer;
 };
 
-/* By the time of the last record. */
+/* In the order of their last records. */
 struct perfring_task_list {
 	struct perfring_task *oldest, *newest;
 	uint64_t count;
@@ -46,26 +46,27 @@ struct perfring_tasks {
 int perfring_tasks_open(struct perfring_tasks *tasks);
 void perfring_tasks_close(struct perfring_tasks *tasks);
 
+/* The task of a number; NULL: there is none. */
 struct perfring_task *perfring_tasks_find(const struct perfring_tasks *tasks, uint32_t id);
 
-/* The task of a record, which it makes the newest.  Others may be forgotten: their pointers are not valid any more.  Returns
- * NULL without memory. */
+/* The task of a record's number, added if there is none; it becomes the newest.  Another task may be forgotten for it.  Returns NULL
+ * without memory. */
 struct perfring_task *perfring_tasks_get(struct perfring_tasks *tasks, uint32_t id);
 
-/* Forgets the task that matters least: that ended first, else that no record has named for longest.  Returns false when there
- * is none. */
+/* Forgets one task: of those that have ended the first, else the one that no record has named for longest.  Returns false if there is
+ * none. */
 bool perfring_tasks_forget(struct perfring_tasks *tasks);
 
-/* The process has no mappings any more. */
+/* Removes the mappings of a process. */
 void perfring_tasks_clear_maps(struct perfring_tasks *tasks, struct perfring_task *task);
 
-/* The number is that of another thread or process from now on: it has neither mappings nor threads. */
+/* Empties a task whose number is used by another thread or process from now on. */
 void perfring_tasks_renew(struct perfring_tasks *tasks, struct perfring_task *task);
 
 /* Counts the thread in its process.  Returns 0 or -ENOMEM. */
 int perfring_tasks_join(struct perfring_tasks *tasks, uint32_t tid, uint32_t pid);
 
-/* The thread has ended, and its process too if it was the last. */
+/* Marks a thread as ended, and its process too if that was its last. */
 void perfring_tasks_end(struct perfring_tasks *tasks, uint32_t tid);
 
 #endif

@@ -22,9 +22,9 @@ struct perfring_cfi_section {
 struct perfring_cfi_function {
 	uint64_t start;
 	uint64_t length;
-	const uint8_t *program; /* of the CIE, then its own */
+	const uint8_t *program; /* instructions of the CIE, which come first */
 	const uint8_t *program_end;
-	const uint8_t *own;
+	const uint8_t *own; /* instructions of the FDE */
 	const uint8_t *own_end;
 	const struct perfring_cfi_section *section;
 	uint64_t code_factor;
@@ -34,8 +34,8 @@ struct perfring_cfi_function {
 	bool is_signal;
 };
 
-/* An encoded pointer at `bytes`, which lie in the section.  Returns false: short, indirect, relative to what a section does not
- * have, or omitted. */
+/* Reads an encoded pointer (DW_EH_PE_) at `bytes`, which are in the section.  Returns false: it is cut, indirect, omitted, or
+ * relative to a base that the section does not have. */
 bool perfring_cfi_pointer(const struct perfring_cfi_section *section, struct bytes *bytes, uint8_t encoding,
 			  uint64_t *value);
 
@@ -46,7 +46,7 @@ int perfring_cfi_parse(const struct perfring_cfi_section *section, uint32_t offs
 		       struct perfring_cfi_function *function, uint32_t *next);
 
 enum {
-	PERFRING_CFI_DEPTH = 16, /* states remembered within one another */
+	PERFRING_CFI_DEPTH = 16, /* nested DW_CFA_remember_state */
 };
 
 struct perfring_cfi_place {
@@ -64,15 +64,15 @@ struct perfring_cfi_state {
 	struct perfring_cfi_place fp;
 };
 
-/* A walk over a function's rows.  1.2 KB: it may stand on a signal handler's stack. */
+/* A walk over a function's rows.  1.2 KB, small enough for a signal handler's stack. */
 struct perfring_cfi_walk {
 	const struct perfring_cfi_function *function;
 	struct bytes program;
 	uint64_t location; /* from the function's start */
 	uint32_t steps;
 	uint32_t depth;
-	uint32_t followed; /* the column whose place is `fp` */
-	bool is_own;
+	uint32_t followed; /* the column whose place is in state.fp */
+	bool is_own;       /* the CIE's instructions are done */
 	bool is_done;
 	struct perfring_cfi_state state;
 	struct perfring_cfi_state initial;
@@ -81,16 +81,16 @@ struct perfring_cfi_walk {
 
 void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfring_cfi_function *function);
 
-/* Another register than fp, by DWARF's number, is `fp` in the rules.  Before the first row. */
+/* Follows another register than fp, by DWARF's number: its place is `fp` in the rules.  To be called before the first row. */
 void perfring_cfi_walk_follow(struct perfring_cfi_walk *walk, uint32_t column);
 
-/* The next row: where it starts, and where the next does (the last one ends with the function).  Starts do not fall; a row of a
- * damaged program has no rule, and is the last.  Returns 1, or 0 after the last. */
+/* The next row: its start and its end (the start of the next row, or the end of the function), offsets from the function's start.
+ * Starts never decrease.  If the program is damaged, the last row has no rule.  Returns 1, or 0 after the last. */
 int perfring_cfi_next(struct perfring_cfi_walk *walk, uint64_t *start, uint64_t *end,
 		      struct perfring_unwind_rule *rule);
 
-/* The rule at an address, in which `fp` is another register: from its description, as rows do not have it.  Returns 1, or 0: no rule,
- * or perfring_unwind_make_all was called.  Takes 3 KB of stack. */
+/* The rule at an address, with the place of another register (DWARF's `column`) as `fp`: from the function's description, because
+ * rows do not have it.  Returns 1; 0: no rule, or perfring_unwind_make_all was called.  Takes 3 KB of stack. */
 int perfring_unwind_register_at(const struct perfring_unwind *unwind, uint64_t address, uint32_t column,
 				struct perfring_unwind_rule *rule);
 
