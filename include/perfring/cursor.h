@@ -34,6 +34,7 @@ PERFRING_INLINE struct perfring_cursor perfring_cursor_init(const void *bytes, u
 	return cursor;
 }
 
+/* Bytes from the position to the end. */
 PERFRING_INLINE uint32_t perfring_cursor_left(const struct perfring_cursor *cursor)
 {
 	return cursor->length - cursor->position;
@@ -55,6 +56,7 @@ PERFRING_INLINE bool perfring_take_bytes(struct perfring_cursor *cursor, const v
 	return true;
 }
 
+/* Takes 8 bytes, in native order, into *value. */
 PERFRING_INLINE bool perfring_take_word(struct perfring_cursor *cursor, uint64_t *value)
 {
 	if (PERFRING_UNLIKELY(!perfring_cursor_holds(cursor, 8)))
@@ -64,6 +66,7 @@ PERFRING_INLINE bool perfring_take_word(struct perfring_cursor *cursor, uint64_t
 	return true;
 }
 
+/* Takes 4 bytes. */
 PERFRING_INLINE bool perfring_take_half(struct perfring_cursor *cursor, uint32_t *value)
 {
 	if (PERFRING_UNLIKELY(!perfring_cursor_holds(cursor, 4)))
@@ -73,6 +76,7 @@ PERFRING_INLINE bool perfring_take_half(struct perfring_cursor *cursor, uint32_t
 	return true;
 }
 
+/* Takes 2 bytes. */
 PERFRING_INLINE bool perfring_take_short(struct perfring_cursor *cursor, uint16_t *value)
 {
 	if (PERFRING_UNLIKELY(!perfring_cursor_holds(cursor, 2)))
@@ -92,6 +96,7 @@ PERFRING_INLINE bool perfring_take_words(struct perfring_cursor *cursor, const p
 	return true;
 }
 
+/* Writes `size` bytes; `bytes` may be NULL if it is 0. */
 PERFRING_INLINE bool perfring_put_bytes(struct perfring_cursor *cursor, const void *bytes, uint64_t size)
 {
 	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))
@@ -102,21 +107,25 @@ PERFRING_INLINE bool perfring_put_bytes(struct perfring_cursor *cursor, const vo
 	return true;
 }
 
+/* Writes 8 bytes, in native order. */
 PERFRING_INLINE bool perfring_put_word(struct perfring_cursor *cursor, uint64_t value)
 {
 	return perfring_put_bytes(cursor, &value, 8);
 }
 
+/* Writes 4 bytes. */
 PERFRING_INLINE bool perfring_put_half(struct perfring_cursor *cursor, uint32_t value)
 {
 	return perfring_put_bytes(cursor, &value, 4);
 }
 
+/* Writes 2 bytes. */
 PERFRING_INLINE bool perfring_put_short(struct perfring_cursor *cursor, uint16_t value)
 {
 	return perfring_put_bytes(cursor, &value, 2);
 }
 
+/* Writes `size` zeros. */
 PERFRING_INLINE bool perfring_put_zeros(struct perfring_cursor *cursor, uint64_t size)
 {
 	if (PERFRING_UNLIKELY(size > perfring_cursor_left(cursor)))

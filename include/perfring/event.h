@@ -104,6 +104,7 @@ PERFRING_API int perfring_events_add(struct perfring_events *events, const char 
 PERFRING_API int perfring_events_add_attr(struct perfring_events *events, const struct perf_event_attr *attr,
 					  const char *name, bool joins);
 
+/* The number of events in the list. */
 PERFRING_API uint32_t perfring_events_count(const struct perfring_events *events);
 
 /* The i-th event, from 0; NULL after the last.  Valid until close, its pointers too.  perfring_events_attr: its attr, for changes. */

@@ -92,6 +92,7 @@ struct perfring_file_compressed {
 	uint64_t reserved[3];
 };
 
+/* Copies the counts so far into *compression. */
 PERFRING_API void perfring_file_compression(const struct perfring_file *file,
 					    struct perfring_file_compressed *compression);
 

@@ -102,12 +102,14 @@ PERFRING_INLINE uint32_t perfring_format_read_head(uint64_t read_format)
 			      !!(read_format & PERFRING_FORMAT_TOTAL_TIME_RUNNING));
 }
 
+/* Bytes of one entry of a read_format block: the value, with its id and its lost count if it has them. */
 PERFRING_INLINE uint32_t perfring_format_read_entry(uint64_t read_format)
 {
 	return 8 + (uint32_t)(read_format & PERFRING_FORMAT_ID) * 2 +
 	       (uint32_t)(read_format & PERFRING_FORMAT_LOST) / 2;
 }
 
+/* Bytes of the shortest read_format block: a group may have no entries, another one has one. */
 PERFRING_INLINE uint32_t perfring_format_read_least(uint64_t read_format)
 {
 	return perfring_format_read_head(read_format) +
@@ -254,6 +256,7 @@ PERFRING_INNER uint64_t perfring_format_time_with(const struct perfring_format *
 	return time;
 }
 
+/* The record's time; 0 if it has none.  The record is not decoded; its header is read once. */
 PERFRING_INLINE uint64_t perfring_format_time_of(const struct perfring_format *format,
 						 const struct perf_event_header *record)
 {
@@ -262,6 +265,7 @@ PERFRING_INLINE uint64_t perfring_format_time_of(const struct perfring_format *f
 	return perfring_format_time_with(format, &header, record);
 }
 
+/* The id of the record's event; 0 if it has none. */
 PERFRING_INLINE uint64_t perfring_format_id_of(const struct perfring_format *format,
 					       const struct perf_event_header *record)
 {

@@ -89,6 +89,7 @@ struct perfring_jit_counts {
 	uint64_t exceeded;  /* pieces of code that have no name because of a bound; and 1 for a map file that is too long */
 };
 
+/* Copies the counts so far into *counts. */
 PERFRING_API void perfring_jit_count(const struct perfring_jit *jit, struct perfring_jit_counts *counts);
 
 PERFRING_END

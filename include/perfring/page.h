@@ -79,11 +79,13 @@ PERFRING_INLINE void perfring_page_return_aux(struct perf_event_mmap_page *page,
 	PERFRING_STORE_RELEASE(&page->aux_tail, tail);
 }
 
+/* Writer: the end of the AUX bytes that the reader has returned.  Acquire: the reader has finished with them. */
 PERFRING_INLINE uint64_t perfring_page_reclaim_aux(const struct perf_event_mmap_page *page)
 {
 	return PERFRING_LOAD_ACQUIRE(&page->aux_tail);
 }
 
+/* Writer: AUX bytes below `head` are complete.  Release: pairs with perfring_page_observe_aux. */
 PERFRING_INLINE void perfring_page_publish_aux(struct perf_event_mmap_page *page, uint64_t head)
 {
 	PERFRING_STORE_RELEASE(&page->aux_head, head);

@@ -128,6 +128,7 @@ enum {
 	PERFRING_FILLER_MISC = 0x5046,
 };
 
+/* Whether the record is a filler, of either kind. */
 PERFRING_INLINE bool perfring_ring_is_filler(const struct perf_event_header *header)
 {
 	return header->misc == PERFRING_FILLER_MISC &&

@@ -45,6 +45,7 @@ PERFRING_INNER uint64_t perfring_read_word(const struct perfring_read *read, uin
 	return read->entries[i * (perfring_format_read_entry(read->read_format) / 8) + after + (after ? head : 0)];
 }
 
+/* The value of entry i, which is below nr. */
 PERFRING_INLINE uint64_t perfring_read_value(const struct perfring_read *read, uint64_t i)
 {
 	return perfring_read_word(read, i, 0);
@@ -613,6 +614,7 @@ PERFRING_FOLDED int64_t perfring_sample_size_shape(const struct perfring_format 
 	return size > PERFRING_RECORD_MAX ? -EINVAL : (int64_t)size;
 }
 
+/* The body of perfring_sample_encode.  trailing_size: sample->trailing_size, or 0 as a constant. */
 PERFRING_FOLDED int64_t perfring_sample_encode_shape(const struct perfring_format *format,
 						     const struct perfring_sample *sample, void *buffer, size_t size,
 						     uint32_t trailing_size)

@@ -69,6 +69,7 @@ struct perfring_stacks_counts {
 	uint64_t joined;
 };
 
+/* Copies the counts so far into *counts. */
 PERFRING_API void perfring_stacks_count(const struct perfring_stacks *stacks, struct perfring_stacks_counts *counts);
 
 PERFRING_END

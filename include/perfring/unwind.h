@@ -181,6 +181,7 @@ struct perfring_unwind_stack {
 					 uint64_t *word);
 };
 
+/* A stack of `size` bytes whose lowest address is `start`, without a further one.  The bytes are not copied. */
 PERFRING_INLINE struct perfring_unwind_stack perfring_unwind_stack_init(const void *bytes, uint64_t start,
 									uint64_t size)
 {
@@ -199,6 +200,7 @@ PERFRING_INLINE struct perfring_unwind_stack perfring_unwind_stack_init(const vo
 PERFRING_API enum perfring_unwind_end perfring_unwind_read_slow(const struct perfring_unwind_stack *stack, uint64_t sp,
 								uint64_t at, uint64_t *word);
 
+/* The same as perfring_unwind_read_slow, without a call where the word is in the first stack. */
 PERFRING_INLINE enum perfring_unwind_end perfring_unwind_read(const struct perfring_unwind_stack *stack, uint64_t sp,
 							      uint64_t at, uint64_t *word)
 {
@@ -240,6 +242,7 @@ PERFRING_INNER bool perfring_unwind_step_plain(const struct perfring_unwind_rule
 	return true;
 }
 
+/* The same as perfring_unwind_step_slow, without a call where the rule is plain. */
 PERFRING_INLINE enum perfring_unwind_end perfring_unwind_step(const struct perfring_unwind_rule *rule,
 							      const struct perfring_unwind_stack *stack,
 							      struct perfring_unwind_registers *registers)
