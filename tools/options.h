@@ -74,7 +74,7 @@ struct tool_command {
 	const char *notes; /* below the options */
 	const char *exit_status;
 	const struct tool_example *examples; /* the last is {0} */
-	const char *see_also;                /* man pages, separated by blanks */
+	const char *see_also;                /* man pages, separated by blanks; one of another section than 1: "perfring(7)" */
 	const struct tool_command *const *commands;
 	int (*run)(int argc, char **argv); /* argv[0]: the name.  Returns an exit status. */
 };

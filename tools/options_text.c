@@ -367,18 +367,25 @@ static void man_examples(const struct tool_command *command)
 	}
 }
 
+/* Of perfring itself its commands' pages come first. */
 static void man_see_also(const struct tool_command *command)
 {
 	const char *page = command->see_also;
 
 	printf(".SH SEE ALSO\n");
+	for (size_t i = 0; command->commands && command->commands[i]; i++) {
+		printf(".BR perfring\\-");
+		man_escaped(command->commands[i]->name, strlen(command->commands[i]->name));
+		printf(" (1),\n");
+	}
 	while (*page) {
-		size_t length = strcspn(page, " ");
+		size_t length = strcspn(page, " "), name = strcspn(page, " (");
 		const char *next = page + length + strspn(page + length, " ");
 
 		printf(".BR ");
-		man_escaped(page, length);
-		printf(" (1)%s\n", *next ? "," : "");
+		man_escaped(page, name);
+		printf(" %.*s%s\n", name < length ? (int)(length - name) : 3, name < length ? page + name : "(1)",
+		       *next ? "," : "");
 		page = next;
 	}
 }

@@ -1,4 +1,4 @@
-/* options_text.h - the description of a command as text: --help, the man page, the list for shell completion.
+/* options_text.h - the description of a command as text: --help, the man page, completion for shells.
  *
  * Views of struct tool_command (options.h); printed to stdout.
  */
@@ -16,5 +16,12 @@ void tool_man_print(const struct tool_command *command);
 /* A line each: the option's spellings, separated by a comma; none, value or maybe; and of what has a value how help writes
  * it, and what a correct one is.  Of perfring itself: its commands.  Tabs separate columns. */
 void tool_completion_print(const struct tool_command *command);
+
+/* The values that an option may have where they are known, one a line: events, columns, words.  spelling: "-e" or "--event".
+ * Returns false if the command has no such option. */
+bool tool_completion_values_print(const struct tool_command *command, const char *spelling);
+
+/* The script for a shell.  shell: "bash" or "zsh"; commands: all, the last NULL.  Returns false for another shell. */
+bool tool_completion_script_print(const char *shell, const struct tool_command *const *commands);
 
 #endif

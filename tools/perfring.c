@@ -40,12 +40,12 @@ static const struct tool_command PERFRING = {
 	.commands = COMMANDS,
 	.options = ROWS,
 	.has_command = true,
-	.notes = "perfring COMMAND --help says more.",
+	.notes =
+		"perfring COMMAND --help says more.  help --man [COMMAND] prints the manual page, help --complete bash or "
+		"zsh the completion for that shell.",
 	.exit_status = "0 done; 1 failed; 2 usage error.",
 	.examples = EXAMPLES,
-	.see_also =
-		"perfring-record perfring-stat perfring-report perfring-script perfring-dump perfring-convert "
-		"perfring-check perfring-ring perfring-list perfring-evlist perfring-buildid-list perfring-gen perfring-doctor perf",
+	.see_also = "perf perfring-data(5) perfring(7)",
 };
 
 uint64_t tool_now(void)
@@ -137,15 +137,24 @@ static int flush(void)
 	return tool_flush() ? TOOL_DONE : TOOL_FAILED;
 }
 
-/* perfring help [--man|--complete] [COMMAND] */
+/* perfring help [--man [COMMAND]|--complete [bash|zsh|COMMAND [OPTION]]|COMMAND] */
 static int help(int argc, char **argv)
 {
 	bool is_man = argc > 1 && !strcmp(argv[1], "--man"), is_completion = argc > 1 && !strcmp(argv[1], "--complete");
 	int next = is_man || is_completion ? 2 : 1;
-	const struct tool_command *command = argc > next ? command_of(argv[next]) : &PERFRING;
+	const struct tool_command *command;
 
+	if (is_completion && argc > next && tool_completion_script_print(argv[next], COMMANDS))
+		return flush();
+	command = argc > next ? command_of(argv[next]) : &PERFRING;
 	if (!command)
 		return TOOL_MISUSED;
+	if (is_completion && argc > next + 1) {
+		if (tool_completion_values_print(command, argv[next + 1]))
+			return flush();
+		tool_complain("unknown option '%s' (perfring %s --help)", argv[next + 1], command->name);
+		return TOOL_MISUSED;
+	}
 	if (is_man)
 		tool_man_print(command);
 	else if (is_completion)
