@@ -312,6 +312,26 @@ int perfring_file_next(struct perfring_file *file, struct perfring_item *item)
 	return 1;
 }
 
+int perfring_file_fill(struct perfring_file *file, struct perfring_rows *rows, struct perfring_item *item)
+{
+	struct perfring_fault fault = {0};
+	int one;
+
+	if (perfring_rows_is_full(rows))
+		return -ENOSPC;
+	do {
+		item->record = NULL;
+		one = perfring_file_next(file, item);
+		if (PERFRING_UNLIKELY(one != 1))
+			return one;
+		one = perfring_rows_put(rows, item, &fault);
+		if (PERFRING_UNLIKELY(one != 1))
+			return one ? perfring_fault_at(&file->fault, (uint64_t)(file->position + fault.at), fault.what) : 1;
+	} while (!perfring_rows_is_full(rows));
+	item->record = NULL;
+	return 1;
+}
+
 /* Whether a record describes the stream, and may come before those of its events. */
 static bool is_leading(const struct perf_event_header *record)
 {

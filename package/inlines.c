@@ -26,6 +26,7 @@
 #include <perfring/reader.h>
 #include <perfring/record.h>
 #include <perfring/ring.h>
+#include <perfring/rows.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
 #include <perfring/set.h>

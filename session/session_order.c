@@ -459,6 +459,31 @@ void perfring_session_return(struct perfring_session *session)
 	}
 }
 
+int perfring_session_fill(struct perfring_session *session, struct perfring_rows *rows, struct perfring_item *item)
+{
+	struct perfring_fault fault = {0};
+	int one;
+
+	if (perfring_rows_is_full(rows))
+		return -ENOSPC;
+	do {
+		item->record = NULL;
+		one = perfring_session_next(session, item);
+		if (PERFRING_UNLIKELY(one != 1))
+			return one;
+		one = perfring_rows_put(rows, item, &fault);
+		if (PERFRING_UNLIKELY(one < 0)) {
+			session->fault = fault;
+			session->fault_ring = UINT32_MAX;
+			return one;
+		}
+		if (!one)
+			return 1;
+	} while (!perfring_rows_is_full(rows));
+	item->record = NULL;
+	return 1;
+}
+
 struct perfring_fault perfring_session_fault(const struct perfring_session *session, uint32_t *ring)
 {
 	if (ring)

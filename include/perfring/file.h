@@ -18,6 +18,7 @@
 #include <perfring/feature.h>
 #include <perfring/format.h>
 #include <perfring/record.h>
+#include <perfring/rows.h>
 
 PERFRING_BEGIN
 
@@ -55,6 +56,17 @@ PERFRING_API void perfring_file_close(struct perfring_file *file);
  * All records before damage have been returned by then, except that an id in no attr is reported when it is read.
  * Valid until the next call. */
 PERFRING_API int perfring_file_next(struct perfring_file *file, struct perfring_item *item);
+
+/* Adds rows (rows.h) of the next items, in the same order, until there is no space for another, or an item of rows->stops.
+ * rows->count: in, rows that are there; out, with the new ones, also at the end and before an error.
+ *
+ *   1         item->record NULL: rows are full.  Else it is the item at which it stopped, valid as that of perfring_file_next
+ *   0         the end
+ *   -ENOSPC   rows are full already
+ *   -EBADMSG  a damaged sample, with item->record set: the next call goes on after it; or as perfring_file_next, item->record
+ *             being NULL where it is not set there
+ *   another   as perfring_file_next */
+PERFRING_API int perfring_file_fill(struct perfring_file *file, struct perfring_rows *rows, struct perfring_item *item);
 
 /* Offset in the file of the last item's record, or of the COMPRESSED record that it came out of.  0 before the first item. */
 PERFRING_API int64_t perfring_file_position(const struct perfring_file *file);

@@ -35,6 +35,7 @@
 #include <perfring/format.h>
 #include <perfring/reader.h>
 #include <perfring/ring.h>
+#include <perfring/rows.h>
 #include <perfring/target.h>
 
 PERFRING_BEGIN
@@ -195,6 +196,13 @@ PERFRING_API void perfring_session_flush(struct perfring_session *session);
 /* The next item of the round, in time order.  Returns 1; 0 at the end of the round; -EBADMSG once for a corrupt ring, with
  * perfring_session_fault: its unread bytes are dropped, and the next call goes on.  Valid until perfring_session_return. */
 PERFRING_API int perfring_session_next(struct perfring_session *session, struct perfring_item *item);
+
+/* Adds rows (rows.h) of the next items of the round, as perfring_file_fill does of a file's.  Returns 1: rows are full
+ * (item->record NULL), or *item is one of rows->stops; 0 at the end of the round; -ENOSPC: rows are full already; -EBADMSG as
+ * perfring_session_next, item->record being NULL, or for a damaged sample, *item: then `at` of perfring_session_fault counts from its
+ * beginning, and the ring is UINT32_MAX.  Rows are copies: they stay after perfring_session_return. */
+PERFRING_EXPERIMENTAL int perfring_session_fill(struct perfring_session *session, struct perfring_rows *rows,
+					       struct perfring_item *item);
 
 /* The unread records of one ring, in ring order, in at most two pieces. */
 struct perfring_span {
