@@ -21,14 +21,14 @@
 #include "record_command.h"
 #include "symbols.h"
 
-/* What was hit by that name. */
+/* An object's name, and the build id that is written for it. */
 struct named {
 	const char *name;
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 	uint32_t size; /* 0: not known */
-	bool is_known; /* of the first file */
-	bool is_module; /* or one of its files is: one of the kernel's, whose id is looked for apart */
-	bool is_torn;  /* another file of the name has another id, or none that is known */
+	bool is_known; /* size and id are those of the name's first file */
+	bool is_module; /* a module of the kernel, whose id is looked for in another way */
+	bool is_torn;  /* files of the name have different ids, or one has no known id: nothing is written */
 };
 
 /* A file that was hit. */
@@ -49,13 +49,13 @@ struct hits {
 	void *called;  /* the names, a tree */
 	void *objects; /* struct object, a tree */
 	bool wants_ids;
-	bool wants_all; /* of what was not hit, too */
+	bool wants_all; /* --buildid-all: of objects that were not hit, too */
 	bool kernel;
 	void *living; /* threads, a tree */
-	int error;    /* of what could not be read first; 0: all was */
-	char *unread; /* that */
+	int error;    /* the first error of reading that is not usual; 0: none */
+	char *unread; /* what could not be read then */
 
-	/* Of ourselves: records of what we map. */
+	/* an event of this process, for records of the files that it maps itself */
 	int event;
 	int event_error; /* why there is none */
 	struct perfring_ring ring;
@@ -67,21 +67,21 @@ struct hits {
 struct object {
 	dev_t dev;
 	ino_t ino;
-	struct perfring_file_id recorded; /* as records of the kernel call it; ino 0: not known */
-	struct perfring_file_id listed;   /* as /proc/PID/maps does, from which records of what runs already are made */
+	struct perfring_file_id recorded; /* its device and inode in records of the kernel; ino 0: not known */
+	struct perfring_file_id listed;   /* those in /proc/PID/maps, which records of running processes have */
 	int64_t size; /* of the id, or -errno */
-	int error;    /* why it is not known how records call it */
+	int error;    /* why `recorded` is not known */
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
 };
 
-/* An object that is gone, that is not ELF, or that has no id. */
+/* Whether the error is usual: the object is gone, no ELF file, or has no id. */
 static bool is_usual(int64_t error)
 {
 	return error >= 0 || error == -ENOENT || error == -ENOTDIR || error == -ESRCH || error == -ELOOP ||
 	       error == -EINVAL || error == -ENODATA;
 }
 
-/* Of all other errors the first is reported. */
+/* Keeps the first error that is not usual, to be reported. */
 static void take_error(struct hits *hits, const char *name, int64_t error)
 {
 	if (is_usual(error) || hits->error)
@@ -91,7 +91,7 @@ static void take_error(struct hits *hits, const char *name, int64_t error)
 	strcpy(hits->unread, name);
 }
 
-/* The machine has one pointer for each name. */
+/* Compares pointers: equal names are one pointer of the machine. */
 static int compare_names(const void *a, const void *b)
 {
 	const struct named *one = a, *other = b;
@@ -201,7 +201,7 @@ static void hit(struct hits *hits, const struct perfring_mapping *mapping, uint3
 	hits->list[hits->count++] = last;
 }
 
-/* The kernel, or one of its modules. */
+/* Notes that the kernel, or one of its modules, was hit. */
 static void hit_kernel(struct hits *hits, uint64_t addr)
 {
 	const struct perfring_mapping *mapping = tool_machine_kernel(hits->machine, addr);
@@ -402,7 +402,7 @@ static void identify(struct hits *hits, int fd, struct object *object)
 		object->error = hits->event_error;
 }
 
-/* By device and inode: several names of a file cost once.  NULL: *error is why. */
+/* Opens a name, and finds or reads the file's build id; a file is read once, whatever its names are.  NULL: *error is why. */
 static const struct object *look_into(struct hits *hits, int32_t pid, const char *name, int *error)
 {
 	int fd = perfring_object_open(pid, name);
@@ -428,7 +428,7 @@ static const struct object *look_into(struct hits *hits, int32_t pid, const char
 	return known;
 }
 
-/* Lists have no generations; where records have them they count. */
+/* Whether the object is the file of a record.  /proc/PID/maps has no generation of inodes: so it is not compared if it is unknown. */
 static bool is_of(const struct object *object, const struct perfring_file_id *file)
 {
 	const struct perfring_file_id *listed = &object->listed;
@@ -463,7 +463,7 @@ static const struct object *find_object(struct hits *hits, const struct hit *hit
 	return NULL;
 }
 
-/* Here, then where the process sees it.  Returns the bytes of the id; 0: none is known. */
+/* Finds the id of a file that was hit: by its name here, then where the process sees it.  Returns the id's bytes; 0: not known. */
 static uint32_t find_id(struct hits *hits, const struct hit *hit, uint8_t *id)
 {
 	const char *name = hit->named->name;

@@ -29,14 +29,14 @@ struct path {
 	uint64_t samples, weight;
 };
 
-/* That a row is in a path, from this frame on. */
+/* An entry of a row's list of paths: a path, and the row's frame in it. */
 struct link {
 	uint32_t path;
 	uint32_t from; /* 0: the outermost */
 	uint32_t next; /* the row's next link + 1; 0: none */
 };
 
-/* The row of a frame beside other rows. */
+/* A cache of the rows of frames, by context. */
 struct known {
 	const struct tool_report_row *context;
 	struct tool_report_row *row; /* NULL: the place is free */
@@ -67,7 +67,7 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
 }
 
-/* Space for one more of `count`. */
+/* Makes space in an array for one more than `count`. */
 static void *grow(void *of, uint32_t count, uint32_t *capacity, size_t size)
 {
 	if (count < *capacity)
@@ -282,7 +282,7 @@ static struct tool_report_row *row_of(struct tool_report *report, struct tool_re
 	return row;
 }
 
-/* A row is in a path: counted, and known to its tree. */
+/* Adds a path's weight to the `children` of a row that is in it, and links the row to it for the tree. */
 static void join(struct tool_report *report, struct tool_report_row *row, uint32_t index, uint32_t from)
 {
 	struct tool_report_callers *callers = report->callers;
@@ -301,7 +301,7 @@ static void join(struct tool_report *report, struct tool_report_row *row, uint32
 	row->links = ++callers->link_count;
 }
 
-/* The path's row has all of it, a caller what it called (or, from the innermost function on, what called it). */
+/* Sums a path: the row of each of its frames gets its weight once, and a link to it for the tree. */
 static void join_all(struct tool_report *report, uint32_t index)
 {
 	struct tool_report_callers *callers = report->callers;

@@ -51,7 +51,7 @@ int tool_report_column_width(enum tool_report_column column)
 	return COLUMNS[column].width;
 }
 
-/* A name, or how it begins, as perf takes it; the keys are looked at first. */
+/* Finds a column by its name, or the beginning of it, as perf does: keys first, then sums. */
 static int column_of(const char *word)
 {
 	size_t length = strlen(word);
@@ -79,7 +79,7 @@ static void add(struct tool_report_list *list, enum tool_report_column column)
 		list->columns[list->nr++] = column;
 }
 
-/* What to use in place of a column of perf's; NULL: it has none of this name. */
+/* A sentence for a column that perf has and this report does not; NULL: perf has none of this name. */
 static const char *perfs_column(const char *word)
 {
 	char spaced[40];
@@ -126,7 +126,7 @@ bool tool_report_is_list(const char *option, const char *words)
 	return add_words(&list, option, words);
 }
 
-/* Files of tracepoints alone are sorted by what those say. */
+/* The default of --sort: if all events are tracepoints, by their fields. */
 static const char *default_keys(const struct tool_report *report)
 {
 	const struct perf_event_attr *attr;
@@ -152,7 +152,7 @@ bool tool_report_has_chains(const struct tool_report *report)
 
 /* ---- call trees ---- */
 
-/* A word of -g.  numbers: how many came before it. */
+/* Takes one word of -g's value.  numbers: how many of its words before were numbers. */
 static bool take_word(struct tool_report_graph *graph, const char *word, unsigned *numbers)
 {
 	static const char *const prints[] = {"graph", "fractal", "folded", "none"};
@@ -204,7 +204,7 @@ bool tool_report_take_graph(struct tool_report_graph *graph, const char *text)
 
 /* ---- all of them ---- */
 
-/* A column of which the filter leaves one value is not shown, but for the last one. */
+/* Leaves out columns for which the filter leaves one value only, but not the last column. */
 static void leave_out(struct tool_report *report)
 {
 	const struct {

@@ -58,7 +58,7 @@ static int compare_numbers(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* What rows show but sums: without the column dso a function is one in all objects. */
+/* Compares what two rows show, except sums: without the column dso, functions of one name are equal in all objects. */
 static int compare(const void *a, const void *b, void *of)
 {
 	const struct tool_report *report = of;
@@ -93,7 +93,7 @@ static void add(struct tool_report_cell *cell, const struct tool_report_cell *mo
 		cell->mode[i] = plus(cell->mode[i], more->mode[i]);
 }
 
-/* Rows that show the same become one: the first of them. */
+/* Merges rows that show the same into the first of them. */
 static size_t merge(struct tool_report *report, struct tool_report_row **rows, size_t nr)
 {
 	size_t kept = 0;
@@ -108,7 +108,7 @@ static size_t merge(struct tool_report *report, struct tool_report_row **rows, s
 	return kept;
 }
 
-/* A row of the old file that none of the new one is like. */
+/* Adds a row for one of the old file that the new one does not have. */
 static void add_vanished(struct tool_report *report, const struct tool_report_row *row)
 {
 	struct tool_report_row key = *row;

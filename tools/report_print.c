@@ -28,7 +28,7 @@ static bool is_sum(enum tool_report_column column)
 
 /* ---- columns ---- */
 
-/* A thread is shown by its last name. */
+/* The name of the row's thread: the last one that it had. */
 static const char *thread_name(const struct tool_report *report, const struct tool_report_row *row)
 {
 	if (row->last_comm && !tool_machine_knows(report->machine, row->tid))
@@ -75,7 +75,7 @@ static int width_of(const struct tool_report *report, const struct tool_report_r
 	}
 }
 
-/* As wide as the widest value and the title, or as -w says: then a title that is longer widens what is summed up alone. */
+/* The width of a column: that of the widest value and the title; or that of -w, which only sums exceed if their title is longer. */
 static void measure(struct table *table)
 {
 	const struct tool_report *report = table->report;
@@ -157,7 +157,7 @@ static int put_percent(const struct tool_report *report, double percent, int wid
 	return used;
 }
 
-/* What is compared: a share that is not there has a word in its place.  Returns the columns used; 0: it is another sum. */
+/* Prints a column of --diff; a share that one file lacks is a word.  Returns the columns used; 0: the column is another one. */
 static int put_compared(const struct tool_report *report, const struct tool_report_event *event,
 			const struct tool_report_cell *cell, enum tool_report_column column, int width)
 {
@@ -225,7 +225,7 @@ static int put_size(int64_t size, int width)
 	return size < 0 ? printf("%*s", width, "unknown") : printf("%*" PRId64, width, size);
 }
 
-/* The flags, and the code with which it was aborted. */
+/* Prints the flags of a transaction, and the code with which it was aborted. */
 static int put_transaction(uint64_t transaction)
 {
 	static const char *const names[] = {"EL", "TX", "SYNC", "ASYNC", "RETRY", "CON", "CAP-WRITE", "CAP-READ"};
@@ -299,7 +299,7 @@ static int put_key(const struct tool_report *report, const struct tool_report_ro
 	}
 }
 
-/* What perf pads in the last column too. */
+/* Whether perf pads this column even if it is the last one. */
 static bool is_padded(enum tool_report_column column)
 {
 	return column == TOOL_REPORT_WEIGHT || column == TOOL_REPORT_LOCAL_WEIGHT || column == TOOL_REPORT_INS_LAT ||
@@ -414,7 +414,7 @@ static void put_event(const struct tool_report *report, uint32_t leader)
 		printf("# The old recording has no samples of it: all is new\n");
 }
 
-/* The lines beyond the limits, so that none is left out in silence.  perf says nothing of those of --percent-limit. */
+/* Prints how many rows are beyond the limits.  perf does not print those of --percent-limit. */
 static void put_more(const struct table *table, size_t from)
 {
 	uint64_t weight = 0, samples = 0;
@@ -460,7 +460,7 @@ static void put_table(struct tool_report *report, uint32_t leader, struct tool_r
 	printf("\n\n");
 }
 
-/* An event without samples, of several. */
+/* Whether an event has no samples, and is one of several. */
 static bool is_empty(const struct tool_report *report, uint32_t leader)
 {
 	const struct tool_report_event *events = &report->events[leader];
@@ -523,7 +523,7 @@ static void put_nameless(const struct tool_report *report)
 			       tool_symbols_why(report->symbols, (enum tool_nameless)i));
 }
 
-/* What exceeded a bound of the callers. */
+/* Prints what is missing because a bound of report_callers.c was exceeded. */
 static void put_missing(const struct tool_report *report)
 {
 	struct tool_report_missing missing;
@@ -555,7 +555,7 @@ static void put_foot(const struct tool_report *report)
 		printf("# %" PRIu64 " samples could not be read\n", report->unread);
 }
 
-/* Of a stream whose samples turned out to have no callchains. */
+/* Removes the column Children, for a stream whose samples had no callchains. */
 static void leave_children(struct tool_report *report)
 {
 	struct tool_report_list *lists[] = {&report->shown, &report->sorted};

@@ -27,7 +27,7 @@ struct tool_report_event *tool_report_event_of(struct tool_report *report, uint3
 	return &report->events[index];
 }
 
-/* members: at least 1, all of them known events that are in no group yet. */
+/* Makes events a group.  members: at least 1, all of them known events that are in no group yet. */
 static void make_group(struct tool_report *report, const struct tool_group *group)
 {
 	struct tool_report_event *events = &report->events[group->leader];
@@ -183,7 +183,7 @@ static struct tool_report_recent *find_recent(struct tool_report *report, uint32
 	return recent;
 }
 
-/* The place of a payload's text; NULL: it is longer than what is kept. */
+/* The place in the cache for a payload's text; NULL: the payload is too long. */
 static struct tool_report_payload *find_payload(struct tool_report *report, uint32_t event,
 						const struct perfring_raw *raw)
 {
@@ -261,7 +261,7 @@ static bool is_shown(const struct tool_report *report, const struct perfring_sam
 	return !report->symbol_part || (symbol->name && strstr(symbol->name, report->symbol_part));
 }
 
-/* Of the mapping that the address is in, in bytes. */
+/* The size in bytes of the mapping that has the address. */
 static int64_t object_size(const struct tool_report *report, unsigned cpumode, const struct perfring_sample *sample)
 {
 	const struct perfring_mapping *map = NULL;
@@ -311,7 +311,7 @@ static const char *parent_of(struct tool_report *report, const struct perfring_s
 
 /* ---- rows ---- */
 
-/* What each sample may have of its own. */
+/* Sets the columns that may differ for each sample (tool_report_is_single). */
 static void take_singles(const struct tool_report *report, const struct perfring_sample *sample,
 			 struct tool_report_row *key)
 {
@@ -338,7 +338,7 @@ static void take_singles(const struct tool_report *report, const struct perfring
 		key->place = tool_report_place(report, sample->tid);
 }
 
-/* Of code that its process made the text is made up. */
+/* A name that filter.c composes, for code of a JIT, is kept by the machine. */
 const char *tool_report_short_name(struct tool_report *report, const char *object)
 {
 	const char *name = tool_filter_short_name(object);
@@ -346,7 +346,7 @@ const char *tool_report_short_name(struct tool_report *report, const char *objec
 	return strncmp(object, "/tmp/", 5) ? name : tool_machine_name(report->machine, name, strlen(name));
 }
 
-/* The row of a sample; NULL: it is not shown.  Which samples have no symbol is counted of all. */
+/* The row of a sample; NULL: it is not shown.  Samples without a symbol are counted in both cases. */
 static struct tool_report_row *find_row(struct tool_report *report, uint32_t event,
 					const struct perfring_sample *sample, const char *comm,
 					const struct tool_symbol *symbol)
@@ -551,8 +551,8 @@ static int compare_cell(const struct tool_report_cell *a, const struct tool_repo
 	return compare_numbers(b->mode[column - TOOL_REPORT_SYS], a->mode[column - TOOL_REPORT_SYS]);
 }
 
-/* By the events in their order; as perf with --group-sort-idx N: by event N, then by the others but the first, or, if there is no
- * event N, by the first alone. */
+/* Compares two rows by the weights of the group's events in their order.  With --group-sort-idx N, as perf: by event N, then by the
+ * others but the first; by the first only, if there is no event N. */
 static int compare_cells(const struct tool_report *report, const struct tool_report_row *one,
 			 const struct tool_report_row *other, enum tool_report_column column)
 {
@@ -568,7 +568,7 @@ static int compare_cells(const struct tool_report *report, const struct tool_rep
 	return order;
 }
 
-/* The largest first, in either direction. */
+/* Compares changes by their size, whatever their sign, the largest first. */
 static int compare_changes(const struct tool_report_event *event, const struct tool_report_cell *one,
 			   const struct tool_report_cell *other)
 {
@@ -639,7 +639,7 @@ static int compare_column(const struct tool_report *report, const struct tool_re
 	}
 }
 
-/* By group, then by the columns that are sorted by; what is equal by what tells it apart. */
+/* Compares two rows by group, then by the columns of --sort's order, then by their keys. */
 static int compare_rows(const void *a, const void *b, void *of)
 {
 	const struct tool_report_row *one = *(struct tool_report_row *const *)a;

@@ -36,7 +36,7 @@ static void spread_add(struct spread *spread, double value)
 
 /* ---- what was counted ---- */
 
-/* What follows from the row's count. */
+/* Computes the estimate of a row's count, and adds it to the runs' means. */
 static void take_row(const struct counting *counting, struct row *row, bool counts)
 {
 	row->estimate = perfring_event_estimate(row->count.value, row->count.enabled, row->count.running);
@@ -90,14 +90,14 @@ static uint32_t row_count(const struct counting *counting)
 	return perfring_events_count(counting->events) * counting->place_count;
 }
 
-/* Before counters are opened. */
+/* Resets the state that belongs to open counters; called before they are opened. */
 static void forget_reads(struct counting *counting)
 {
 	for (uint32_t i = 0; i < row_count(counting); i++)
 		memset(&counting->rows[i].before, 0, sizeof(counting->rows[i].before));
 }
 
-/* Before what is printed for itself: an interval, a summary, a run of -r 0. */
+/* Resets the means, before something that is printed by itself: an interval, a summary, a run of -r 0. */
 static void forget_values(struct counting *counting)
 {
 	static const struct spread NONE = {0, 0, 0};
@@ -130,7 +130,7 @@ static void print_interval(struct counting *counting)
 	counting->intervals++;
 }
 
-/* What the counters have counted since the start, for --summary. */
+/* Sets the rows to the counts since the start, for --summary. */
 static void sum_up(struct counting *counting)
 {
 	forget_values(counting);
@@ -410,7 +410,7 @@ static void rest(const struct counting *counting, uint64_t until)
 	ppoll(&ready, 1, &time, NULL);
 }
 
-/* When to look again: at the next interval, or at the timeout. */
+/* The time of the next look: the next interval or the timeout. */
 static uint64_t next_look(const struct counting *counting)
 {
 	if (counting->timeout && !counting->has_timed_out)
@@ -500,7 +500,7 @@ static bool run(struct counting *counting)
 	return true;
 }
 
-/* --pre and --post. */
+/* Runs the command line of --pre or --post. */
 static bool run_line(const char *option, const char *line)
 {
 	int status = line ? system(line) : 0;
@@ -611,7 +611,7 @@ static void print_all(struct counting *counting)
 	tool_stat_print_times(counting);
 }
 
-/* -r 0: until a signal, each run for itself. */
+/* -r 0: runs the command until a signal, and prints each run. */
 static bool run_on(struct counting *counting)
 {
 	while (!counting->interrupts) {

@@ -44,7 +44,7 @@ static int32_t node_of(int32_t cpu)
 	return 0;
 }
 
-/* Of a CPU that this machine does not have, which a file may name, each number is 0, and nothing is looked for. */
+/* Reads where a CPU is.  A CPU that this machine does not have, which a file may name, gets 0 for each number without a look. */
 static struct tool_topology_cpu look_at(enum apart apart, int32_t cpu)
 {
 	struct tool_topology_cpu at = {0};
@@ -65,7 +65,7 @@ static struct tool_topology_cpu look_at(enum apart apart, int32_t cpu)
 	return at;
 }
 
-/* A file says where the CPUs of its machine are; one that does not is taken to be of this machine. */
+/* Where a CPU is: from the file's features; without them as on this machine. */
 static struct place set_of(const struct counting *counting, int32_t cpu)
 {
 	struct place place = {.which = cpu, .node = -1, .socket = -1, .die = -1, .core = -1};

@@ -53,7 +53,7 @@ static bool is_clock(const struct perf_event_attr *attr)
 	       (attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
 }
 
-/* Its name, with the modifier that says what was dropped. */
+/* The event's name, with a modifier for what was dropped (:u). */
 static const char *name_of(const struct counting *counting, uint32_t event, char *buffer, size_t size)
 {
 	const char *name = tool_stat_event(counting, event)->name;
@@ -119,7 +119,7 @@ static bool find_clock(const struct counting *counting, uint32_t like, uint32_t 
 	       find_mean(counting, like, place, PERFRING_TYPE_SOFTWARE, PERFRING_COUNT_SW_CPU_CLOCK, ns);
 }
 
-/* A hardware event that has a meaning beside another one. */
+/* The metric that relates a hardware event to another one. */
 static struct metric relate(const struct counting *counting, uint32_t like, const struct perf_event_attr *attr,
 			    double value, uint32_t place)
 {
@@ -182,7 +182,7 @@ static struct metric metric_of(const struct counting *counting, uint32_t event, 
 
 /* ---- printing ---- */
 
-/* The count as text: a lone, complete one to the last digit. */
+/* The count as text; that of one run that was counted all the time has all its digits. */
 static void write_value(const struct counting *counting, uint32_t event, const struct row *row, char *buffer,
 			size_t size)
 {
@@ -208,7 +208,7 @@ static double share_of(const struct row *row)
 	return row->enabled.mean > 0 ? row->running.mean / row->enabled.mean : 1;
 }
 
-/* How each kind of place is called: in JSON, and above its column. */
+/* The names of the kinds of places: in JSON, and as the title of the column. */
 static const struct {
 	const char *key, *head;
 } APARTS[] = {
@@ -221,7 +221,7 @@ static const struct {
 	[APART_NODE] = {"node", "node   cpus "},
 };
 
-/* When the interval ended; nothing of a summary. */
+/* Prints the time at which the interval ended; nothing for a summary. */
 static void print_stamp(const struct counting *counting, uint64_t at, const char *before, int width, const char *after)
 {
 	if (counting->interval && !counting->in_summary)
@@ -434,7 +434,7 @@ static int compare_values(const void *a, const void *b, void *with)
 	return one > other ? -1 : one < other;
 }
 
-/* The threads of an event with the most first, as perf; of all the system's, those that counted something. */
+/* Prints the threads of an event by their counts, the largest first, as perf; with -a those without a count are left out. */
 static void print_threads(const struct counting *counting, uint32_t event, uint64_t at)
 {
 	uint32_t *order = tool_allocate(NULL, counting->place_count, sizeof(*order));
@@ -448,7 +448,7 @@ static void print_threads(const struct counting *counting, uint32_t event, uint6
 	free(order);
 }
 
-/* One of what is related to another event: not what is only a rate. */
+/* The metric that relates an event to another one; rates over time are none. */
 static struct metric relation_of(const struct counting *counting, uint32_t event, uint32_t place)
 {
 	static const struct metric NONE = {0, 0, NULL, NULL};

@@ -118,7 +118,7 @@ static void take_threads(struct counting *counting, const struct perfring_record
 	memcpy(counting->threads, threads->data, threads->nr * sizeof(*counting->threads));
 }
 
-/* Of an event's unit or scale the last that the file says. */
+/* Takes the unit or scale of an event, of which the last in the file counts. */
 static void take_update(struct counting *counting, const struct tool_input *input, const struct perfring_record *record)
 {
 	const struct perfring_record_event_update *update = &record->is.event_update;
@@ -138,7 +138,7 @@ static void take_update(struct counting *counting, const struct tool_input *inpu
 	}
 }
 
-/* Where a count is among those that were read. */
+/* The key of a count in the tree of those that were read. */
 struct read_key {
 	uint64_t id;
 	int32_t cpu, tid;
@@ -156,7 +156,7 @@ static int compare_keys(const void *a, const void *b)
 	return one->tid < other->tid ? -1 : one->tid > other->tid;
 }
 
-/* An fd's count.  Each round has them in one order: the one after the last is the likely one. */
+/* Finds or adds the count of an fd.  Each round has them in one order, so the one after the last is tried first. */
 static void take_stat(struct counting *counting, const struct tool_input *input, const struct perfring_record *record)
 {
 	const struct perfring_record_stat *stat = &record->is.stat;
@@ -202,7 +202,7 @@ static void take_stat(struct counting *counting, const struct tool_input *input,
 
 /* ---- rounds ---- */
 
-/* Another view than that in which it was counted, if the file has what is to be shown apart. */
+/* Chooses the view that the user asked for, if the counts are of single CPUs or threads; else warns. */
 static void choose_view(struct counting *counting, const struct tool_input *input)
 {
 	bool has_cpus = false, has_threads = false;

@@ -73,7 +73,7 @@ static int compare_builds(const void *a, const void *b)
 
 /* ---- what the file knows of builds: the BUILD_ID feature (docs/abi.md 11.3) ---- */
 
-/* The first of a name stays.  There are not more than the feature's bytes have. */
+/* Adds a build of the feature; only the first of a name counts.  Their number is bounded by the feature's bytes. */
 static void add_build(struct tool_symbols *symbols, const char *name, const unsigned char *id, uint32_t size)
 {
 	struct build key = {.name = name, .size = size}, *build;
@@ -141,7 +141,7 @@ static enum tool_nameless nameless_of(enum perfring_symbol_why why)
 	return of[why];
 }
 
-/* Reported once: a lack of permission or memory repeats for each object.  A missing object is usual. */
+/* Reports an error once, unless it is usual, as that of a missing object is: others repeat for each object. */
 static void complain_unread(struct tool_symbols *symbols, const char *name, int error)
 {
 	bool is_usual = error == ENOENT || error == ENOTDIR || error == EINVAL || error == EPERM || error == ELOOP;
@@ -152,7 +152,7 @@ static void complain_unread(struct tool_symbols *symbols, const char *name, int 
 	tool_complain("%s: %s: its symbols are not known", name, strerror(error));
 }
 
-/* The symbols that were read are shown: of what is missing, one sentence. */
+/* Reports once that some symbols of an object are missing. */
 static void complain_partly(struct tool_symbols *symbols, const char *name, const struct perfring_symbol_state *state)
 {
 	if (symbols->is_partly)
@@ -162,7 +162,7 @@ static void complain_partly(struct tool_symbols *symbols, const char *name, cons
 		      strerror(-state->error), name);
 }
 
-/* One sentence, of the first object. */
+/* Reports the first object that exceeds a bound. */
 static void tell_exceeded(struct tool_symbols *symbols, const char *name, const char *what)
 {
 	if (!symbols->has_told)
@@ -186,7 +186,7 @@ static const char *kernel_why(enum perfring_symbol_why why)
 	}
 }
 
-/* -v: which file the names are of. */
+/* -v: reports the file from which the names are. */
 static void say_place(struct tool_symbols *symbols, const char *name, const struct perfring_symbol_state *state)
 {
 	char package[256];
@@ -203,7 +203,7 @@ static void say_place(struct tool_symbols *symbols, const char *name, const stru
 		tool_complain("%s: what it exports alone: its debug file is not here", name);
 }
 
-/* What was met when the object was read. */
+/* Reports what happened when the object was read. */
 static void complain(struct tool_symbols *symbols, const char *name, const struct perfring_symbol_object *object)
 {
 	struct perfring_symbol_state state;
@@ -220,7 +220,7 @@ static void complain(struct tool_symbols *symbols, const char *name, const struc
 		complain_unread(symbols, name, -state.error);
 }
 
-/* The object of a mapping, or NULL: what was recorded of its build is wrong. */
+/* The object of a mapping; NULL: its recorded build id is too long. */
 static struct perfring_symbol_object *get_object(struct tool_symbols *symbols, const struct perfring_mapping *map,
 						 uint32_t pid)
 {
@@ -246,7 +246,7 @@ static struct perfring_symbol_object *get_object(struct tool_symbols *symbols, c
 	return symbols->object;
 }
 
-/* Code that the process made.  map: NULL: nothing is known to be mapped there. */
+/* Finds code that the process made.  map: NULL: nothing is known to be mapped there. */
 static void find_made(struct tool_symbols *symbols, uint32_t pid, const struct perfring_mapping *map, uint64_t ip,
 		      struct tool_symbol *found)
 {
@@ -602,7 +602,7 @@ int tool_symbols_take(struct tool_symbols_options *symbols, const struct tool_op
 	return -1;
 }
 
-/* On a terminal one line that changes, else one for each file that is asked for. */
+/* Shows the progress of downloads: on a terminal one line that changes, else a line for each file. */
 static bool show_progress(void *to, const char *path, int64_t done, int64_t all)
 {
 	struct tool_symbols *symbols = to;
@@ -672,7 +672,7 @@ struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct 
 	return symbols;
 }
 
-/* Of stacks that were copied and do not reach the thread's start. */
+/* Reports how many copied stacks do not reach their thread's start. */
 void tool_symbols_complain_of_stacks(const struct perfring_stacks *stacks)
 {
 	struct perfring_stacks_counts counts;

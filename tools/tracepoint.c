@@ -51,7 +51,7 @@ struct text {
 	uint64_t size;
 };
 
-/* Of one number, which any number of events may have. */
+/* The tracepoint of one id (attr.config), which several events may have. */
 struct format {
 	struct text text; /* in the file */
 	struct one one;   /* of all of them, when a text was found, which is parsed once */
@@ -190,7 +190,7 @@ bool tool_tracepoints_are_known(void)
 
 /* ---- bounds ---- */
 
-/* Reported once, for the first tracepoint. */
+/* Reports a reason once, for the first tracepoint that it concerns. */
 static void tell_exceeded(struct tool_tracepoints *tracepoints, uint32_t index, const char *what)
 {
 	const char *name = perfring_file_event_name(tracepoints->data, index);
@@ -253,7 +253,7 @@ static bool read_id(const struct text *text, uint64_t *id)
 	return *end == '\n';
 }
 
-/* Of the file's own tracing data, each format's first text, once there is such data: it does not change after that. */
+/* Indexes the formats of the file's TRACING_DATA, the first text of each, when it is there: it does not change afterwards. */
 static void find_texts(struct tool_tracepoints *tracepoints)
 {
 	struct perfring_layout_member member;
@@ -317,7 +317,7 @@ static bool is_this_kernel(const struct perfring_file *data)
 	return !perfring_file_is_foreign(data) && (!release || (!uname(&own) && !strcmp(own.release, release)));
 }
 
-/* Of this machine: "system:event" whose id is the attr's. */
+/* Reads the format from this machine's tracefs, of "system:event" if its id is the attr's. */
 static char *machine_format(const char *event, uint64_t id, char *system, size_t capacity)
 {
 	static const char *const places[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
@@ -477,7 +477,7 @@ static bool take_field(const struct tep_format_field *from, bool is_header, stru
 	return true;
 }
 
-/* Returns how many fields there are by then; the bound when there are more, or more than that when one cannot be. */
+/* Adds fields.  Returns how many there are then: the bound if there are more, and more than the bound if a field is impossible. */
 static uint32_t take_fields(const struct tep_format_field *from, bool is_header, struct tool_tracepoint_field *fields,
 			    uint32_t nr)
 {
@@ -492,7 +492,7 @@ static void complain_damaged(const char *name)
 	tool_complain("warning: the format of tracepoint '%s' is damaged: its fields are not shown", name ? name : "?");
 }
 
-/* Its text, in the file or of this machine: *own is that, and to be freed.  False when there is none. */
+/* Finds the text of a format, in the file or on this machine; then *own has it, which the caller frees.  Returns false: there is none. */
 static bool find_text(struct tool_tracepoints *tracepoints, uint64_t id, const char *name, struct text *text,
 		      char *system, size_t capacity, char **own)
 {
