@@ -179,7 +179,7 @@ static void give(const struct held *held)
 
 /* ---- the recorder ---- */
 
-/* Moves it above the descriptors that the program opens. */
+/* Moves a descriptor above those that the program opens. */
 static int raise_fd(int fd)
 {
 	struct rlimit limit;
@@ -299,7 +299,7 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return real_pthread_sigmask(how, set, old);
 }
 
-/* A thread begins with its creator's mask, a program with that of the one that exec'd it. */
+/* Unblocks the events' signal: a thread begins with its creator's mask, a program with that of the one that exec'd it. */
 static void unblock_signal(struct held *held)
 {
 	sigdelset(&held->signals, perfring_soft_signal());
@@ -388,7 +388,7 @@ static void complain(const char *path, int ret)
 	fprintf(stderr, ": %s\n", strerror(-ret));
 }
 
-/* PERFRING_PROFILE with its %p.  False: it does not fit, or a child asks and it has none. */
+/* Writes the path of PERFRING_PROFILE, with the pid for %p.  Returns false: it does not fit, or this is a child and there is no %p. */
 static bool name_file(char *path, size_t size, bool is_child)
 {
 	const char *from = asked.file;
@@ -692,7 +692,7 @@ static int digit_of(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0;
 }
 
-/* NAME/TOKEN/TERMS */
+/* Reads the recorder's variable: NAME/TOKEN/TERMS. */
 static void take_word(const char *word)
 {
 	const char *token = strchr(word, '/'), *digits = token ? strchr(token + 1, '/') : NULL;
@@ -778,7 +778,7 @@ struct task {
 	void *argument;
 };
 
-/* This thread takes part from now on. */
+/* Joins this thread. */
 static void join(struct held *held)
 {
 	int joined = perfring_soft_join(), ret = 0;
@@ -1109,7 +1109,7 @@ WRAPS void *dlopen(const char *name, int mode)
 	return loaded;
 }
 
-/* The set without our signal, in buffer, when it would be blocked by it. */
+/* The set to block, without our signal: in buffer, if the program's set has it. */
 static const sigset_t *without_ours(int how, const sigset_t *set, sigset_t *buffer)
 {
 	int ours = perfring_soft_signal();

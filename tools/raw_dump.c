@@ -102,7 +102,7 @@ static void put_read(const struct perfring_read *read)
 	}
 }
 
-/* What has no line of the sample's first. */
+/* Prints the sample's fields that are not in its first line. */
 static void put_rest(const struct perfring_sample *sample)
 {
 	uint64_t present = sample->present;

@@ -51,7 +51,7 @@ bool tool_record_read_delay(struct recording *recording, const char *text)
 	return true;
 }
 
-/* A descriptor of our own, which the command does not inherit. */
+/* Duplicates a descriptor, so that the command does not inherit it. */
 static int open_one(const char *name, bool is_file)
 {
 	uint64_t number;
@@ -120,7 +120,8 @@ void tool_record_close_control(struct recording *recording)
 
 /* ---- events on and off ---- */
 
-/* The fds of one event, or (UINT32_MAX) of all.  Tasks and mappings are recorded all the time.  Siblings follow their leader. */
+/* Enables or disables the fds of one event, or (UINT32_MAX) of all, but not of the one for tasks and mappings.  Siblings follow their
+ * leader. */
 static bool switch_events(struct recording *recording, uint32_t which, bool on)
 {
 	struct perfring_session_event opened;
@@ -142,7 +143,7 @@ static bool switch_events(struct recording *recording, uint32_t which, bool on)
 	return !ret;
 }
 
-/* perf reports it too. */
+/* Reports that events were enabled or disabled, as perf does. */
 static void tell(const struct recording *recording, const char *what)
 {
 	if (!recording->quiet)
@@ -156,7 +157,7 @@ void tool_record_start_ranges(struct recording *recording)
 	recording->ranges_at = tool_now();
 }
 
-/* When the next range begins or ends; UINT64_MAX: none does. */
+/* The time at which the next range begins or ends; UINT64_MAX: none does. */
 static uint64_t next_edge(const struct recording *recording)
 {
 	const struct recorded_range *range = &recording->ranges[recording->range];
@@ -193,7 +194,7 @@ enum {
 	CONTROL_BYTES = 256, /* read in one turn of the recorder: poll() tells it of the rest */
 };
 
-/* "EVENT" after enable or disable. */
+/* Executes "enable EVENT" or "disable EVENT". */
 static bool switch_named(struct recording *recording, const char *name, bool on)
 {
 	for (uint32_t i = 0; i < recording->event_count; i++)
@@ -203,7 +204,7 @@ static bool switch_named(struct recording *recording, const char *name, bool on)
 	return true;
 }
 
-/* evlist [-v|-g|-F]: on standard error, as perf. */
+/* Executes evlist [-v|-g|-F]: prints to standard error, as perf. */
 static void list(const struct recording *recording, const char *way)
 {
 	char text[4096];

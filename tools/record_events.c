@@ -253,7 +253,7 @@ static bool is_every_one(const struct perf_event_attr *attr)
 	       (attr->type == PERFRING_TYPE_SOFTWARE && attr->config == PERFRING_COUNT_SW_BPF_OUTPUT);
 }
 
-/* How often: terms of the event itself override the options. */
+/* Sets the frequency or period; terms of the event override the options. */
 static void shape_period(const struct recording *recording, struct perf_event_attr *attr)
 {
 	if (attr->sample_period)
@@ -278,7 +278,7 @@ static void shape_period(const struct recording *recording, struct perf_event_at
 	}
 }
 
-/* What all events of a session have in common: the clock, and the place of the id. */
+/* Sets what all events of a session have in common: the clock, and the place of the id. */
 static void shape_common(const struct recording *recording, struct perf_event_attr *attr, uint32_t terms)
 {
 	attr->sample_type |=
@@ -300,13 +300,14 @@ static void shape_common(const struct recording *recording, struct perf_event_at
 	}
 }
 
-/* A process that observes itself unwinds its own stack, and copies it only where a size is given. */
+/* Whether processes that observe themselves (--soft) unwind their own stacks: they copy them only if a size is given. */
 static bool unwinds_itself(const struct recording *recording)
 {
 	return recording->soft && is_chain(recording, "dwarf") && !recording->stack;
 }
 
-/* Of -d, and, as perf, of what copies the user's stack into the file.  A process that observes itself knows none. */
+/* Whether samples have addresses: with -d, and, as perf, if the user's stack is copied into the file.  A process that observes itself
+ * knows none. */
 static bool has_addresses(const struct recording *recording, const struct perf_event_attr *attr)
 {
 	return recording->addresses ||
@@ -314,13 +315,14 @@ static bool has_addresses(const struct recording *recording, const struct perf_e
 		(is_chain(recording, "dwarf") || attr->sample_type & PERFRING_SAMPLE_STACK_USER));
 }
 
-/* Of all processes only where it was asked for: the kernel marks the records of everyone else's events, too (docs/abi.md 14.24). */
+/* Whether mappings have build ids for --unwind: for all processes only if asked for, because the kernel then marks records of other
+ * recorders' events too (docs/abi.md 14.24). */
 static bool unwinds_by_ids(const struct recording *recording)
 {
 	return recording->unwinds && !recording->all && !recording->cpus && !recording->cgroup;
 }
 
-/* One event reports tasks and mappings for all. */
+/* Makes one event report tasks and mappings for all. */
 static void shape_side(const struct recording *recording, struct perf_event_attr *attr)
 {
 	attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 1;
@@ -337,7 +339,7 @@ static void shape_side(const struct recording *recording, struct perf_event_attr
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, !recording->soft && !recording->no_bpf);
 }
 
-/* As perf: frame pointers where the branches are not of user space, or are asked for themselves. */
+/* How callchains are recorded.  As in perf, lbr becomes frame pointers if branches are not of user space, or are recorded themselves. */
 static const char *how_chain(const struct recording *recording, const struct perf_event_attr *attr)
 {
 	if (unwinds_itself(recording))
@@ -370,7 +372,8 @@ static void shape_callchain(const struct recording *recording, struct perf_event
 			tool_record_register("SP", 2) | tool_record_register("IP", 2) | tool_record_register("PC", 2);
 }
 
-/* Each switch, with the stack that waits: of the user's own event, too. */
+/* Whether this is the event of --off-cpu, which samples each context switch with the stack that waits; also one that the user has
+ * named. */
 static bool is_off_cpu(const struct recording *recording, const struct perf_event_attr *attr)
 {
 	return recording->off_cpu && is_switch(attr);
@@ -491,7 +494,7 @@ static void shape_all(struct recording *recording)
 
 /* ---- fds ---- */
 
-/* Without the H of what leaves out guests by default. */
+/* The event's name, without the modifier H of those that leave out guests by default. */
 static void name_event(struct recorded_event *event)
 {
 	struct perf_event_attr attr = event->attr;
@@ -501,7 +504,7 @@ static void name_event(struct recorded_event *event)
 	perfring_event_name(&attr, event->name, sizeof(event->name));
 }
 
-/* What the kernel accepted, and what was dropped for that. */
+/* Takes over the attrs that the kernel accepted, and reports what was dropped for that. */
 static void note_opened(const struct recording *recording, const struct perfring_session *session, uint32_t index,
 			struct recorded_event *event)
 {
@@ -633,7 +636,7 @@ bool tool_record_open_events(struct recording *recording)
 
 /* ---- a command that observes itself ---- */
 
-/* perf_event_open is refused: the command can observe itself when it is the only target and the events are clocks. */
+/* Chooses --soft if perf_event_open is refused, the command is the only target, and the events are clocks. */
 void tool_record_choose_soft(struct recording *recording)
 {
 	struct recorded_event *event = &recording->events[0];
@@ -670,7 +673,7 @@ static void complain_frequency(const struct recording *recording)
 		      second / (uint64_t)tick.tv_nsec);
 }
 
-/* The session, who is to come into it, and the command that waits for its release. */
+/* Opens the session, what processes that observe themselves connect to, and the command, which waits for its release. */
 bool tool_record_open_soft(struct recording *recording)
 {
 	struct soft_terms terms = {.version = SOFT_VERSION, .pages = SOFT_PAGES};

@@ -68,7 +68,7 @@ int tool_record_describe(const struct recording *recording, struct perfring_file
 	return ret < 0 ? ret : 0;
 }
 
-/* The CPU and thread of each id, for readers that sort by them. */
+/* Writes the CPU and thread of each id (ID_INDEX), for readers that sort by them. */
 static int write_index(const struct recording *recording)
 {
 	struct perfring_session_event opened;
@@ -101,7 +101,7 @@ static int write_index(const struct recording *recording)
 	return ret;
 }
 
-/* The threads and CPUs that were asked for. */
+/* Writes the threads and CPUs that were asked for (THREAD_MAP, CPU_MAP). */
 static int write_maps(const struct recording *recording)
 {
 	struct {
@@ -131,7 +131,7 @@ static int write_maps(const struct recording *recording)
 	return ret ? ret : tool_target_put_cpus(recording->writer, cpus, count);
 }
 
-/* The process of a thread, which owns the mappings.  0: it has ended; -errno. */
+/* The pid of a thread's process, which owns the mappings; 0: it has ended; -errno. */
 static int32_t process_of(const char *tid)
 {
 	char path[64], line[256];
@@ -163,7 +163,7 @@ void tool_record_add_pid(struct recorded_pids *pids, uint32_t pid)
 	pids->list[pids->count++] = pid;
 }
 
-/* Those that were asked for.  Returns 0 or -errno. */
+/* Adds the processes that were asked for to `pids`.  Returns 0 or -errno. */
 static int add_asked(const struct recording *recording, struct recorded_pids *pids)
 {
 	char *rest, *word;
@@ -236,7 +236,7 @@ int tool_record_put_state(const struct recording *recording, struct perfring_fil
 	return 0;
 }
 
-/* FILE, or FILE.TIME, which is perf's name for a file that is switched to. */
+/* The file's name: FILE, or FILE.TIME, perf's name for a file that is switched to. */
 static void name_file(struct recording *recording, bool is_timed)
 {
 	int length = (int)strlen(recording->output);
@@ -257,7 +257,7 @@ static void name_file(struct recording *recording, bool is_timed)
 		 (int)(now.tv_nsec / 10000000));
 }
 
-/* `data`, and data.N for ring N. */
+/* Opens the files of a directory: `data`, and data.N for ring N. */
 static int create_directory(struct recording *recording)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
@@ -299,7 +299,7 @@ static int create(struct recording *recording)
 	return perfring_file_writer_open(&recording->writer, recording->file);
 }
 
-/* A recording can do without features of the machine; tracepoints cannot do without their formats. */
+/* Puts the features of the machine.  Those that cannot be read are left out, but not the formats of tracepoints. */
 static int describe_machine(const struct recording *recording)
 {
 	int ret = perfring_file_writer_describe(recording->writer, recording->arguments);
@@ -347,7 +347,7 @@ static bool begin(struct recording *recording, bool is_timed)
 	return complain(recording, ret);
 }
 
-/* Settled at once, and without the state if that comes last: from here on perf can open the file, even after a kill. */
+/* Puts the state, unless that comes last, and settles the file: from here on perf can open it, even after a kill. */
 static bool settle_state(struct recording *recording, struct recorded_pids *pids)
 {
 	int ret = 0;
@@ -490,7 +490,7 @@ bool tool_record_write_round(struct recording *recording)
 
 /* ---- its end ---- */
 
-/* Of all their rings, in one. */
+/* Writes what --soft's rings have lost, all of them in one record. */
 static int put_soft_lost(struct recording *recording, uint64_t last_time)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_LOST_SAMPLES};
@@ -621,7 +621,7 @@ void tool_record_close_file(struct recording *recording)
 	tool_outfile_close(&recording->out);
 }
 
-/* --switch-max-files: of those that are done, and the one that is to come. */
+/* --switch-max-files: removes the oldest file, so that there are no more than that with the next one. */
 static bool keep_few(struct recording *recording)
 {
 	uint32_t count = recording->switched_count;

@@ -41,7 +41,7 @@ struct recorded_trigger {
 
 /* ---- options ---- */
 
-/* "150ms", "20us", "1s" */
+/* Reads a time: "150ms", "20us", "1s". */
 static bool read_time(const char *text, uint64_t *us)
 {
 	static const struct {
@@ -75,7 +75,7 @@ bool tool_record_read_pause(struct recording *recording, const char *text)
 	return true;
 }
 
-/* "NAME>MOST/TIME" of pressure and of counts; `name` is cut there. */
+/* Splits "NAME>MOST/TIME", of pressure and of counts; ends the name at the '>'. */
 static bool read_threshold(struct recorded_trigger *trigger)
 {
 	char *most = strrchr(trigger->name, '>'), *window;
@@ -178,7 +178,7 @@ static bool open_line(struct recorded_trigger *trigger)
 	return trigger->fd >= 0 || refuse(trigger, strerror(errno));
 }
 
-/* Of what is recorded, on the same fds' target. */
+/* Opens the counts of a trigger, for the recording's target. */
 static bool open_count(const struct recording *recording, struct recorded_trigger *trigger)
 {
 	struct perf_event_attr base = {.size = sizeof(base), .exclude_guest = 1, .inherit = recording->inherit};
@@ -242,7 +242,7 @@ uint64_t tool_record_next_reading_ms(const struct recording *recording)
 
 /* ---- whether it happened ---- */
 
-/* A poll takes the kernel's event: another one would not see it. */
+/* Whether the kernel's monitor has fired, as the last poll reported: that poll has consumed the event. */
 static bool has_pressure(struct recorded_trigger *trigger, struct pollfd *ready)
 {
 	short seen = ready->revents;
@@ -256,7 +256,7 @@ static bool has_pressure(struct recorded_trigger *trigger, struct pollfd *ready)
 	return false;
 }
 
-/* How many there are. */
+/* Reads the lines of a FIFO.  Returns how many there were. */
 static uint64_t read_lines(struct recorded_trigger *trigger)
 {
 	char bytes[FIFO_BYTES];

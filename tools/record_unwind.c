@@ -42,7 +42,7 @@ struct block {
 	uint64_t words[];
 };
 
-/* What is written next into one file. */
+/* The pieces that are written next into one file. */
 struct gathered {
 	unsigned char *bytes; /* GATHERED */
 	size_t used;
@@ -96,7 +96,7 @@ static void free_blocks(struct block **blocks)
 
 /* ---- reading ---- */
 
-/* `size` bytes of a span, in one piece: in place, or as a copy. */
+/* `size` bytes of a span in one piece: in the span, or copied if they are in two. */
 static const void *bytes_at(struct recorded_unwinding *unwinding, const struct perfring_span *span, uint64_t at,
 			    uint64_t size)
 {
@@ -179,8 +179,8 @@ static bool is_elsewhere(uint32_t pid, const char *path)
 	return is_other;
 }
 
-/* A path does not identify a file.  One of a build id leads to that build alone; one without leads, in another root or mount namespace
- * than ours, by the process to the file. */
+/* Takes a record that is no sample, for mappings.  A path does not identify a file: of a mapping without a build id, whose
+ * process is in another root or mount namespace, it becomes one that leads to the file from here. */
 static void take_record(struct recorded_unwinding *unwinding, const struct perfring_item *item)
 {
 	struct perfring_record record;
@@ -239,7 +239,7 @@ static struct gathered *gather(struct recording *recording, uint32_t into, int *
 	return *ret ? NULL : gathered;
 }
 
-/* Returns the bytes of the record as it is written; 0: it is damaged, and left out. */
+/* Makes the record that is written.  Returns its size; 0: the record is damaged, and left out. */
 static int64_t put(struct recorded_unwinding *unwinding, const struct waiting *one, unsigned char *bytes)
 {
 	const struct perfring_format *format = one->format;
@@ -273,7 +273,7 @@ static int compare(const void *a, const void *b)
 	return one->number < other->number ? -1 : one->number > other->number;
 }
 
-/* The records from the i-th on wait for the next round: their rings are returned before. */
+/* Copies the records from the i-th on, which wait for the next round, because their rings are returned before. */
 static void keep(struct recorded_unwinding *unwinding, size_t i)
 {
 	size_t count = unwinding->count - i;
@@ -327,7 +327,7 @@ int tool_unwinding_write(struct recording *recording, bool is_last)
 
 /* ---- what runs already ---- */
 
-/* The records that a writer in memory has, from `from` on. */
+/* Takes the records of a state in memory (record_side.c), for mappings; writes: and puts them into the file. */
 static int take_state(struct recording *recording, const struct recorded_side *state, bool writes)
 {
 	const struct perfring_format *format = perfring_format_set_at(perfring_session_formats(recording->session), 0);

@@ -43,7 +43,7 @@ bool tool_record_read_size(const char *text, uint64_t without, uint64_t *bytes)
 	return true;
 }
 
-/* Up to the next power of two, as perf. */
+/* Rounds up to a power of two, as perf. */
 static bool read_pages(const char *text, uint32_t *pages, bool *is_rounded)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes;
@@ -57,7 +57,7 @@ static bool read_pages(const char *text, uint32_t *pages, bool *is_rounded)
 	return *pages * page >= bytes;
 }
 
-/* Of rings, of AUX areas; as in perf the first may be missing. */
+/* -m: pages of rings, and of AUX areas; as in perf the first may be missing. */
 bool tool_record_read_pages(struct recording *recording, const char *text)
 {
 	const char *comma = strchr(text, ',');
@@ -93,7 +93,7 @@ bool tool_record_read_call_graph(struct recording *recording, const char *how)
 	return true;
 }
 
-/* Of x86 alone: two words each. */
+/* The bits of the XMM registers of x86, two words each. */
 static uint64_t xmm_registers(void)
 {
 	const char *first = perfring_register_name(0, 32);
@@ -101,7 +101,7 @@ static uint64_t xmm_registers(void)
 	return first && !strcmp(first, "XMM0") ? UINT64_MAX << 32 : 0;
 }
 
-/* PMUs that have them do so in precise samples. */
+/* Whether samples can have XMM registers: asks for a precise event, because PMUs that have them do so in such samples. */
 static bool samples_xmm(void)
 {
 	struct perf_event_attr attr = {.type = PERFRING_TYPE_HARDWARE,
@@ -120,7 +120,7 @@ static bool samples_xmm(void)
 	return fd >= 0;
 }
 
-/* The bits of a name among `all`: of an XMM register, as perf, both. */
+/* The bits of a register's name among `all`; of an XMM register both, as perf. */
 static uint64_t find_register(uint64_t all, const char *name, size_t length)
 {
 	uint64_t found = 0;
@@ -184,7 +184,7 @@ bool tool_record_can_sample(uint64_t registers, bool at_interrupt)
 	return false;
 }
 
-/* As perf: no and all end the list, whatever follows. */
+/* Reads --synth.  As in perf, no and all end the list, whatever follows. */
 bool tool_record_read_synthesis(const char *list, uint32_t *what)
 {
 	static const struct {

@@ -28,7 +28,7 @@ enum {
 	SHOW_POKES = 1 << 7,
 };
 
-/* What is known of an event when its first record comes. */
+/* An event, as it is known when its first record comes. */
 struct event {
 	bool has_chain;
 	bool has_data_symbols; /* its addresses are places in memory that a symbol may name */
@@ -112,7 +112,7 @@ static const struct event *event_of(struct script *script, const struct perfring
 
 /* ---- text ---- */
 
-/* Foreign text, with blanks before it. */
+/* Prints a foreign text, right-aligned. */
 static void put_right(const char *text, int width)
 {
 	for (int used = tool_print(NULL, text, 0, false); used < width; used++)
@@ -120,7 +120,7 @@ static void put_right(const char *text, int width)
 	tool_out_print(text, false);
 }
 
-/* The line of a frame, on one of its own. */
+/* Prints the source line of a frame, on a line of its own. */
 static void put_line(struct script *script, const struct event *event, const struct perfring_symbol_frame *frame)
 {
 	char text[TOOL_SYMBOLS_LINE];
@@ -152,7 +152,7 @@ static uint32_t pid_of(const struct perfring_sample *sample)
 	return sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
 }
 
-/* Frames have the address in their object, as perf shows them; what has no object keeps its own. */
+/* The address that is shown for a frame: that in its object, as in perf; without an object its own. */
 static uint64_t address_in_object(const struct script *script, unsigned cpumode, uint32_t pid, uint64_t ip)
 {
 	const struct perfring_mapping *map =
@@ -166,7 +166,7 @@ static bool ends_chain(const struct script *script, const struct tool_symbol *sy
 	return script->stop_at && symbol->name && tool_filter_has_word(script->stop_at, symbol->name);
 }
 
-/* What stands for one address of a chain, after perf's spelling: a line for each function that was inlined there, and one. */
+/* Prints one address of a chain in perf's form: a line for each function that was inlined there, and one for the function. */
 static void put_frames(struct script *script, const struct event *event, unsigned cpumode, uint32_t pid, uint64_t ip,
 		       const struct tool_symbol *symbol)
 {
@@ -422,7 +422,7 @@ static unsigned option_of(uint32_t type)
 	}
 }
 
-/* The thread whose name stands before the record. */
+/* The thread whose name is printed before a record. */
 static uint32_t thread_of(const struct perfring_record *record)
 {
 	switch (record->type) {

@@ -73,7 +73,7 @@ static unsigned bit_of(const char *list, const char *word)
 	return 0;
 }
 
-/* Those of a type: each if it is TOOL_SCRIPT_TYPE_COUNT. */
+/* Sets or changes the fields of a type; TOOL_SCRIPT_TYPE_COUNT: of each. */
 static void change(struct tool_script_fields *fields, int type, char sign, unsigned bits)
 {
 	for (int i = 0; i < TOOL_SCRIPT_TYPE_COUNT; i++) {
@@ -92,7 +92,7 @@ static void change(struct tool_script_fields *fields, int type, char sign, unsig
 	}
 }
 
-/* The type before ':', and what follows it. */
+/* Reads the type before a ':', and moves to the text after it. */
 static int type_of(const char **words)
 {
 	const char *colon = strchr(*words, ':');

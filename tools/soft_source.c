@@ -149,8 +149,8 @@ static bool is_there(const char *folder, const char *suffix, char *path)
 	return good;
 }
 
-/* Beside the command, in the lib directories next to its own, or where the loader finds it.  When it is not found, errno is 0
- * or the reason why the search failed. */
+/* Finds the object: beside the command, in the lib directories next to its own, or where the loader finds it.  If it is not
+ * found, errno is 0 or the reason why the search failed. */
 bool tool_peers_find(char *path)
 {
 	static const char *const places[] = {"/" SOFT_OBJECT, "/../lib*/" SOFT_OBJECT, "/../lib*/*/" SOFT_OBJECT};
@@ -177,7 +177,7 @@ bool tool_peers_find(char *path)
 	return object;
 }
 
-/* NAME/TOKEN/TERMS */
+/* Writes the value of the environment's variable: NAME/TOKEN/TERMS. */
 static void spell(char word[SOFT_WORD], const char *name, uint64_t token, const struct soft_terms *terms)
 {
 	const unsigned char *bytes = (const unsigned char *)terms;
@@ -275,7 +275,7 @@ static uint64_t data_size(const struct tool_peers *peers)
 	return peers->terms.pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Control page and data. */
+/* The size of a ring's fd: control page and data. */
 static uint64_t ring_size(const struct tool_peers *peers)
 {
 	return data_size(peers) + (uint64_t)sysconf(_SC_PAGESIZE);
@@ -310,7 +310,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* The rings stay in the session: close that first. */
+/* Frees all peers.  Their rings are in the session, which must be closed before. */
 void tool_peers_close(struct tool_peers *peers)
 {
 	if (!peers)
@@ -424,7 +424,7 @@ static void add_peer(struct tool_peers *peers, int socket)
 	peer->process = open_process(socket, who.pid);
 }
 
-/* A process may close its socket and run on: a daemon closes all descriptors. */
+/* Whether the process has ended.  One without a socket may run on: a daemon closes all descriptors. */
 static bool has_ended(struct peer *peer)
 {
 	struct pollfd ready = {.fd = peer->process, .events = POLLIN};
@@ -467,7 +467,7 @@ static struct peer *find_same(struct tool_peers *peers, const struct peer *peer)
 	return NULL;
 }
 
-/* Whether it may take part, and whether it is counted already.  Another image: it has called exec. */
+/* Whether the process of a hello may take part; notes whether it is counted already.  Another image: it has called exec. */
 static bool may_join(struct tool_peers *peers, struct peer *peer)
 {
 	uint32_t images = 0;
@@ -631,7 +631,7 @@ static void take_text(struct tool_peers *peers, struct peer *peer, struct soft_m
 		bar(peers, peer, "it sends too many messages");
 }
 
-/* One message, if there is one. */
+/* Reads one message, if there is one. */
 static void take(struct tool_peers *peers, uint32_t at)
 {
 	struct peer *peer = &peers->peers[at];
@@ -725,7 +725,8 @@ bool tool_peers_serve(struct tool_peers *peers)
 
 /* ---- records ---- */
 
-/* What the object writes, and nothing else: an AUXTRACE record, for one, says how many of the bytes after it are its own. */
+/* Whether the preloaded object writes records of this type.  Others could do harm: an AUXTRACE record makes a reader skip the
+ * bytes after it. */
 static bool may_write(uint32_t type)
 {
 	switch (type) {

@@ -145,7 +145,7 @@ static bool start_recorder(struct top *top)
 	return true;
 }
 
-/* Returns the recorder's exit status; 0 where this program has ended it. */
+/* Ends the recorder, if it runs, and waits for it.  Returns its exit status; 0: this program has ended it. */
 static int stop_recorder(struct top *top, bool was_running)
 {
 	int status = 0;
@@ -157,7 +157,7 @@ static int stop_recorder(struct top *top, bool was_running)
 	return was_running ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_FAILED;
 }
 
-/* Whether the recorder writes. */
+/* Waits until the recorder writes.  Returns whether it does. */
 static bool has_begun(void)
 {
 	struct pollfd pipe = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -204,7 +204,7 @@ static int compare_total(const void *a, const void *b)
 	return one->total != other->total ? (one->total < other->total ? 1 : -1) : compare_self(a, b);
 }
 
-/* Each function of a stack counts once. */
+/* Adds a stack's weight to each of its functions once. */
 static void add_stack(struct row *rows, uint32_t *seen, uint32_t number, const struct perfring_profile_tables *tables,
 		      const struct perfring_profile_weight *weight)
 {
@@ -270,7 +270,7 @@ static double share(uint64_t part, uint64_t all)
 	return all ? 100.0 * (double)part / (double)all : 0;
 }
 
-/* A line of at most `width` columns, 0: any. */
+/* Prints a line of the screen, cut at `width` columns; 0: not cut. */
 static void put_line(const char *text, int width)
 {
 	int length = (int)strlen(text);
@@ -279,7 +279,7 @@ static void put_line(const char *text, int width)
 	putchar('\n');
 }
 
-/* Names of others are escaped as they are added. */
+/* Adds a foreign name to a line, escaped. */
 static void add_text(char *line, size_t size, const char *text)
 {
 	size_t used = strlen(line);
@@ -414,7 +414,7 @@ static void show(struct top *top, double seconds)
 
 /* ---- what is kept ---- */
 
-/* The reader waits meanwhile, and the recorder when the pipe is full: its rings hold what comes. */
+/* Saves the last records.  The reader waits meanwhile, and the recorder when the pipe is full: its rings hold what comes. */
 static void save(struct top *top)
 {
 	uint64_t samples;
@@ -552,7 +552,7 @@ static void run(struct top *top)
 	}
 }
 
-/* What record would refuse too, after the screen is there. */
+/* Whether record would accept the events: its own refusal would come after the screen is there. */
 static bool is_event(const char *list)
 {
 	struct perf_event_attr base = {.size = sizeof(base)};
@@ -594,7 +594,7 @@ static bool is_good(const struct tool_options *options, int found)
 	}
 }
 
-/* Options that are record's, too. */
+/* Passes on options that record has, too. */
 static bool pass_on(struct top *top, int found, char *value)
 {
 	static const struct {

@@ -492,7 +492,8 @@ static void complain_damaged(const char *name)
 	tool_complain("warning: the format of tracepoint '%s' is damaged: its fields are not shown", name ? name : "?");
 }
 
-/* Finds the text of a format, in the file or on this machine; then *own has it, which the caller frees.  Returns false: there is none. */
+/* Finds the text of a format, in the file or on this machine; then *own has it, which the caller frees.  Returns false: there is
+ * none. */
 static bool find_text(struct tool_tracepoints *tracepoints, uint64_t id, const char *name, struct text *text,
 		      char *system, size_t capacity, char **own)
 {
