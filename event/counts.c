@@ -18,8 +18,8 @@ struct counted {
 	struct perf_event_attr attr; /* as opened */
 };
 
-/* fds: place by place (a thread on a CPU), at each the events of one add in their order, without those absent there.
- * So a group's members follow their leader. */
+/* The fds are sorted by place (a thread on a CPU); at each place are the events of one add in their order, without those that
+ * could not be opened there.  So the members of a group follow their leader. */
 struct perfring_counts {
 	uint64_t allowed;
 	uint64_t read_format; /* of the events, without bits that this kernel does not know */

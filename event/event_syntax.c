@@ -576,7 +576,7 @@ static bool read_path(uint64_t at, char *buffer, size_t size)
 	return false;
 }
 
-/* As "uprobe:PATH:0xOFFSET". */
+/* Names a probe, as "uprobe:PATH:0xOFFSET".  Returns whether it is one. */
 static bool name_probe(const struct perfring_pmu *pmu, const uint64_t configs[PERFRING_CONFIGS], char *buffer,
 		       size_t size)
 {
@@ -589,7 +589,7 @@ static bool name_probe(const struct perfring_pmu *pmu, const uint64_t configs[PE
 			(unsigned long long)configs[2]) < (int)size;
 }
 
-/* By the first of the PMU's events that has just these configs. */
+/* Names an attr by the first of the PMU's events that has exactly these configs.  Returns whether there is one. */
 static bool name_event(const struct perfring_pmu *pmu, const char *pmu_name, const uint64_t configs[PERFRING_CONFIGS],
 		       char *buffer, size_t size)
 {
@@ -614,7 +614,7 @@ static bool name_event(const struct perfring_pmu *pmu, const char *pmu_name, con
 	return found;
 }
 
-/* By the PMU of this type: the place of a probe, sysfs's name of these configs, or the configs.  Without such a PMU the
+/* Names an attr by the PMU of its type: as a probe, by sysfs's name for its configs, or by the configs.  Without such a PMU the
  * buffer, which is large enough, stays as it is. */
 static void name_by_pmu(const char *root, uint32_t type, const uint64_t configs[PERFRING_CONFIGS], char *buffer,
 			size_t size)

@@ -135,7 +135,7 @@ enum kind {
 	PERCORE,
 };
 
-/* most: of the value; 1: a switch, which needs none.  given: what the caller learns. */
+/* The terms.  most: the largest value; 1: a switch, which needs no value.  given: its PERFRING_TERM_ bit. */
 static const struct own {
 	const char *name;
 	enum kind kind;

@@ -345,7 +345,7 @@ static int check_breakpoint(const struct ask *ask)
 }
 #endif
 
-/* What the PMU and its event say. */
+/* Rules that depend on the PMU and its event. */
 static int check_pmu(const struct ask *ask)
 {
 	const struct perf_event_attr *attr = &ask->attr;

@@ -35,7 +35,7 @@ static uint64_t read_number(const unsigned char *bytes, unsigned size, bool is_b
 	return number;
 }
 
-/* Returns 0, -EINVAL (the file is shorter), -errno. */
+/* Reads exactly `size` bytes.  Returns 0, -EINVAL (the file is shorter), -errno. */
 static int read_whole(int fd, unsigned char *buffer, size_t size, uint64_t at)
 {
 	int64_t got = perfring_os_file_pread(fd, buffer, size, at);
@@ -43,7 +43,7 @@ static int read_whole(int fd, unsigned char *buffer, size_t size, uint64_t at)
 	return got < 0 ? (int)got : (size_t)got == size ? 0 : -EINVAL;
 }
 
-/* One PT_NOTE segment: at most *left bytes of it, which is reduced. */
+/* Searches a PT_NOTE segment, at most *left bytes of it, which is reduced by that. */
 static int64_t find_in_segment(int fd, const unsigned char *entry, bool is_long, bool is_big, uint64_t *left,
 			       uint8_t id[PERFRING_BUILD_ID_SIZE])
 {

@@ -38,7 +38,7 @@ static const char *plain_name(uint32_t type, uint64_t config)
 	return NULL;
 }
 
-/* With a PMU's number in the upper half of config; perf calls that PMU "cpu". */
+/* Names a hardware event.  The upper half of config may have a PMU's number, which perf shows as "cpu". */
 static int name_hardware(uint64_t config, char *buffer, size_t size)
 {
 	const char *name = plain_name(PERFRING_TYPE_HARDWARE, (uint32_t)config);
@@ -48,7 +48,7 @@ static int name_hardware(uint64_t config, char *buffer, size_t size)
 	return snprintf(buffer, size, config >> 32 ? "cpu/%s/" : "%s", name);
 }
 
-/* cache | operation << 8 | result << 16; perf ignores the other bits. */
+/* Names a cache event, of config cache | operation << 8 | result << 16; perf ignores the other bits. */
 static int name_cache(uint64_t config, char *buffer, size_t size)
 {
 	static const struct {

@@ -180,7 +180,7 @@ static int read_attrs(struct perfring_file *file, int fd, const struct perfring_
 	return error;
 }
 
-/* Where the features are.  One that is not whole in the file is ignored: the records are still readable. */
+/* Reads the index of the features.  A feature that is not whole in the file is ignored: the records are still readable. */
 static void read_index(struct perfring_file *file, int fd, const struct perfring_file_header *header)
 {
 	uint64_t at = header->data.offset + header->data.size, all = 0;

@@ -30,7 +30,7 @@ int perfring_file_sink_clear(const struct perfring_file_sink *sink)
 	return ftruncate(sink->fd, 0) && errno != EINVAL ? -errno : 0;
 }
 
-/* One call for all pieces, or for the rest of the first when `skip` bytes of it are written. */
+/* Makes one system call: for all pieces, or, if `skip` bytes of the first are written, for its rest. */
 static ssize_t write_some(const struct perfring_file_sink *sink, uint64_t at, const struct iovec *pieces, int count,
 			  size_t skip)
 {

@@ -426,7 +426,7 @@ static int put_feature_record(struct perfring_file_writer *writer, uint32_t feat
 	return error;
 }
 
-/* perf accepts these in its own byte order only, and reports an error for others, even empty ones. */
+/* Whether perf cannot read the feature: it accepts these in its own byte order only, and fails for others, even empty ones. */
 static bool is_unreadable(const struct perfring_file_writer *writer, uint32_t feature)
 {
 	return writer->is_foreign && (feature == PERFRING_FEATURE_BPF_PROG_INFO || feature == PERFRING_FEATURE_BPF_BTF);

@@ -73,8 +73,8 @@ static void add_file(struct module_files *files, const char *path, const char na
 	files->count += file->path != NULL;
 }
 
-/* path: of a folder, with space for more names.  Folders that cannot be read are passed over, as is what leads to sources, and any
- * link to a folder. */
+/* Finds the files of modules in a folder and those below it.  path: the folder, with space for more names.  Folders that cannot
+ * be read, links to sources, and any link to a folder are skipped. */
 static void find_files(struct module_files *files, char path[PATH_MAX], size_t used, unsigned depth)
 {
 	struct dirent *entry;
@@ -130,7 +130,7 @@ static void close_files(struct module_files *files)
 	free(files->list);
 }
 
-/* NULL: it has none. */
+/* The path of a module's file; NULL: none was found. */
 static const char *path_of(const struct module_files *files, const char *name)
 {
 	struct module_file key, *file = NULL;

@@ -131,7 +131,7 @@ static int64_t build_id_in_file(struct perfring_file_writer *writer, int fd, uin
 	return key.size;
 }
 
-/* As the process sees the path: it may be in another mount namespace. */
+/* The build id of an object, opened as the process sees its path, which may be in another mount namespace. */
 static int64_t build_id_of_object(struct perfring_file_writer *writer, int32_t pid, const char *name,
 				  uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
@@ -162,7 +162,7 @@ static void identify(struct perfring_file_writer *writer, struct perfring_record
 		record->misc |= PERFRING_RECORD_MISC_MMAP_BUILD_ID;
 }
 
-/* As perf: MMAP, or with the flag `build_id` MMAP2. */
+/* Puts MMAP, or with the attr's flag `build_id` MMAP2, as perf. */
 int perfring_synthesize_kernel_map(struct perfring_file_writer *writer, uint64_t addr, uint64_t len, uint64_t pgoff,
 				   const char *name, const char *notes)
 {
@@ -232,7 +232,7 @@ int perfring_file_writer_put_kernel(struct perfring_file_writer *writer)
 	return end_batch(writer, error);
 }
 
-/* In the kernel's order (PERF_NR_NAMESPACES). */
+/* Puts NAMESPACES, in the kernel's order (PERF_NR_NAMESPACES). */
 static int put_namespaces(struct perfring_file_writer *writer, uint32_t pid, uint32_t tid)
 {
 	static const char names[][8] = {"net", "uts", "ipc", "pid", "user", "mnt", "cgroup"};

@@ -387,7 +387,7 @@ static bool put_hybrid(struct perfring_byte_buffer *buffer)
 	return count;
 }
 
-/* put: puts the payload of the feature; returns false if the machine has nothing of it. */
+/* The features.  put: appends the payload; returns false if the machine has nothing for it. */
 static const struct {
 	uint32_t feature;
 	bool (*put)(struct perfring_byte_buffer *buffer);

@@ -34,7 +34,7 @@ static bool is_used(const struct perfring_file_writer *writer, uint64_t id)
 	return false;
 }
 
-/* Returns 1, 0 (not a tracepoint) or -errno. */
+/* Reads a tracepoint's id.  Returns 1, 0 (not a tracepoint) or -errno. */
 static int read_id(const char *path, uint64_t *id)
 {
 	char text[32];
@@ -98,7 +98,7 @@ static int find_all(const struct perfring_file_writer *writer, const char *event
 	return error;
 }
 
-/* u64 size, then the file's bytes. */
+/* Puts a file: its size as a u64, then its bytes. */
 static int put_sized(struct perfring_byte_buffer *buffer, const char *folder, const char *path)
 {
 	size_t at = buffer->used;

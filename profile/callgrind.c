@@ -20,7 +20,7 @@
 
 #define ALL "[all]" /* its number is that after the last function's */
 
-/* One function in the column of one event, or a call from one to another. */
+/* The cost of one function itself, or of the calls from one function to another. */
 struct cost {
 	uint32_t caller; /* PERFRING_PROFILE_NONE: its own */
 	uint32_t function;

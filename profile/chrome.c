@@ -51,7 +51,7 @@ static void put_name(const struct perfring_profile_thread *thread, const char *w
 	fputs("}}", out);
 }
 
-/* Also what belongs to no thread has a process. */
+/* Names the processes and threads, and process 0 for what belongs to no thread. */
 static void put_names(const struct perfring_profile_tables *tables, FILE *out)
 {
 	fputs("\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":0,\"args\":{\"name\":\"recording\"}}", out);

@@ -93,7 +93,7 @@ struct writer {
 	uint32_t *location_of; /* by stack */
 };
 
-/* One element of the table of locations. */
+/* An element of the table of locations, by `outer` and `frame`. */
 struct location {
 	uint32_t outer; /* the location without its innermost frame; PERFRING_PROFILE_NONE: that is its only one */
 	uint32_t frame;
@@ -169,7 +169,7 @@ static bool is_inlined(const struct perfring_profile_tables *tables, uint32_t fr
 	return tables->functions[tables->frames[frame].function].kind == PERFRING_PROFILE_INLINED;
 }
 
-/* Returns 0 or -ENOMEM. */
+/* Finds the location of each stack.  Returns 0 or -ENOMEM. */
 static int find_locations(struct writer *writer)
 {
 	const struct perfring_profile_tables *tables = writer->tables;
@@ -274,7 +274,7 @@ static uint32_t find_main(const struct writer *writer)
 	return i;
 }
 
-/* What pprof does not look for itself: names, and where there are lines, files, lines and inlined functions. */
+/* Puts a mapping, with flags for what pprof need not look up: functions, and, if has_lines, files, lines and inlined functions. */
 static void put_object(struct writer *writer, uint32_t i, bool has_lines)
 {
 	const struct perfring_profile_function *function = &writer->tables->functions[writer->objects.first[i]];
@@ -288,7 +288,7 @@ static void put_object(struct writer *writer, uint32_t i, bool has_lines)
 	put_message(&writer->out, 3, &writer->one);
 }
 
-/* pprof takes the first for the program. */
+/* Puts the mappings; the program's first, because pprof takes the first one for that. */
 static void put_objects(struct writer *writer)
 {
 	const struct perfring_profile_tables *tables = writer->tables;

@@ -89,7 +89,7 @@ static int64_t add_frame(struct perfring_profile *profile, const struct perfring
 	return perfring_table_add(&profile->frames, &profile->budget, &place, must);
 }
 
-/* What exceeds the bound has this one stack.  Returns 0 or -ENOMEM. */
+/* Makes the stack "[too many stacks]", for samples beyond the bound.  Returns 0 or -ENOMEM. */
 static int make_crowded(struct perfring_profile *profile)
 {
 	struct perfring_profile_stack stack = {.caller = PERFRING_PROFILE_NONE};
@@ -203,7 +203,7 @@ static bool is_nameless(const struct perfring_profile *profile, uint32_t stack)
 	return stack == PERFRING_PROFILE_NONE || !functions[frames[stacks[stack].frame].function].name;
 }
 
-/* Returns 0 or -ENOMEM. */
+/* Adds a sample to the list of samples, if there is space.  Returns 0 or -ENOMEM. */
 static int list(struct perfring_profile *profile, const struct perfring_profile_sample *sample)
 {
 	uint64_t capacity = profile->sample_capacity ? 2 * profile->sample_capacity : 1024;

@@ -89,7 +89,7 @@ static int compare_counts(const void *a, const void *b, void *of)
 	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
 }
 
-/* What is looked up for each sample. */
+/* Tables for the streams: samples in their order, and weights by their keys. */
 struct lookup {
 	const struct perfring_profile_tables *tables;
 	uint32_t *samples; /* those with a time, by CPU, event and time */

@@ -25,7 +25,7 @@ enum {
 
 #ifdef __SIZEOF_INT128__ /* what calibrate computes with */
 
-/* Whether it runs at a constant rate, in every power state, on all CPUs alike. */
+/* Whether the counter runs at a constant rate, in every power state, and is the same on all CPUs. */
 static bool is_steady(void)
 {
 #if defined(__x86_64__)

@@ -207,7 +207,7 @@ static int open_memory(const struct perfring_ring_options *options, const struct
 	return fd;
 }
 
-/* docs/abi.md 7.7. */
+/* The effective watermark in bytes (docs/abi.md 7.7). */
 static uint64_t watermark_of(const struct perfring_ring_options *options, uint64_t data)
 {
 	if (!options->watermark || !options->wakeup)
@@ -215,7 +215,7 @@ static uint64_t watermark_of(const struct perfring_ring_options *options, uint64
 	return options->wakeup < data ? options->wakeup : data;
 }
 
-/* As a new kernel ring's control page (docs/abi.md 3.2). */
+/* Fills the control page as that of a new kernel ring (docs/abi.md 3.2). */
 static void fill_page(struct perf_event_mmap_page *page, const struct layout *layout)
 {
 	page->size = 96;

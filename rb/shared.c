@@ -106,7 +106,7 @@ static uint64_t lap_of(const struct perfring_shared *shared, uint64_t position)
 	return ((position >> shared->size_shift) + 1) << MARK_LAP_AT;
 }
 
-/* Whether it is of the space that begins at `position` in this lap. */
+/* Whether a mark is of the space that begins at `position`, in its lap. */
 static bool is_of(const struct perfring_shared *shared, uint64_t mark, uint64_t position)
 {
 	return mark >> MARK_LAP_AT << MARK_LAP_AT == lap_of(shared, position) && (mark & MARK_SIZE);
@@ -127,7 +127,7 @@ static uint64_t new_mark(const struct perfring_shared *shared, uint64_t position
 	return lap_of(shared, position) | (uint64_t)shared->index << MARK_OWNER_AT | bytes >> shared->grain_shift;
 }
 
-/* The same space, owned by this slot. */
+/* The mark of the same space with this slot as its owner, after a take-over. */
 static uint64_t taken_mark(const struct perfring_shared *shared, uint64_t mark)
 {
 	return (mark & ~(MARK_OWNER | MARK_TURNS)) | (uint64_t)shared->index << MARK_OWNER_AT |
@@ -683,7 +683,7 @@ static void *reserve_space(struct perfring_shared *shared, struct perfring_outpu
 	return claim->space;
 }
 
-/* Returns whether a wakeup is due. */
+/* Counts a record that is a sample.  Returns whether a wakeup is due. */
 static bool count_sample(struct perfring_shared *shared, const struct perfring_claim *claim)
 {
 	if (!sample_is_due(claim->output->wakeup_events, claim->space, &shared->state->events))
@@ -703,7 +703,7 @@ static void commit_space(struct perfring_shared *shared, const struct perfring_c
 
 /* ---- LEASED: the chunk ---- */
 
-/* By the outermost, with `busy` set: `committed` comes to cover what nested writers committed. */
+/* Called by the outermost writer, with `busy` set: moves `committed` over what nested writers committed. */
 static void settle_nested(struct perfring_shared *shared)
 {
 	struct perfring_owner_slot *slot = shared->slot;
@@ -718,7 +718,7 @@ static void settle_nested(struct perfring_shared *shared)
 	PERFRING_STORE_RELEASE(&slot->settled, nested);
 }
 
-/* By the outermost: clears `busy`.  A handler before that is nested, and is seen in `nested`; one after it settles for
+/* Called by the outermost writer: clears `busy`.  A handler before that is nested, and is seen in `nested`; one after it settles for
  * itself and for the interrupted record. */
 static void leave_chunk(struct perfring_shared *shared)
 {
@@ -736,7 +736,7 @@ static void leave_chunk(struct perfring_shared *shared)
 	}
 }
 
-/* By the outermost: the chunk has no uncommitted record, and takes none any more. */
+/* Called by the outermost writer, when the chunk has no uncommitted record: ends it, so that it takes no more. */
 static void close_chunk(struct perfring_shared *shared)
 {
 	uint64_t grain = UINT64_C(1) << shared->grain_shift, start = shared->lease, end, mark, mine;

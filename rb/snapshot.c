@@ -218,7 +218,7 @@ static uint64_t plausible_size(const struct perfring_snapshot *snapshot, uint64_
 	return header.size;
 }
 
-/* lengths: for each word, how many records follow one another from there exactly to the end; 0: none. */
+/* Computes for each word how many records follow one another from there exactly to the span's end; 0: none. */
 static void measure_chains(const struct perfring_snapshot *snapshot, const struct span *span, uint32_t *lengths)
 {
 	uint64_t size;

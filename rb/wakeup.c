@@ -18,7 +18,7 @@ static struct perfring_ring_state *state_of(const struct perfring_ring *ring)
 	return ring->page && ring->flags & PERFRING_RING_OWN ? perfring_ring_state_of(ring->page) : NULL;
 }
 
-/* NULL, too, if the ring is read-only. */
+/* The same; also NULL if the ring is mapped read-only. */
 static struct perfring_ring_state *writable_state_of(const struct perfring_ring *ring)
 {
 	return ring->flags & PERFRING_RING_READ_ONLY ? NULL : state_of(ring);

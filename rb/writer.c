@@ -182,7 +182,7 @@ void perfring_writer_refuse(struct perfring_writer *writer, struct perfring_outp
 		count_refused(writer, output ? output : &writer->output, records);
 }
 
-/* Of a forward ring that overwrites: the header of its oldest record says where the next begins.  A peer that damages it, or
+/* The record after the oldest one of a forward ring that overwrites, by the header of the oldest.  A peer that damages it, or
  * data_head, makes fewer records whole. */
 static uint64_t after_oldest(const struct perfring_writer *writer, uint64_t oldest, uint64_t claimed)
 {
@@ -198,8 +198,8 @@ static uint64_t after_oldest(const struct perfring_writer *writer, uint64_t olde
 	return header.size < sizeof(header) || header.size & 7 || header.size > left ? published : oldest + header.size;
 }
 
-/* Of a forward ring that overwrites: leaves out the records that the claims overwrite, and reports where the oldest of the
- * others begins.  What lies in the way is published: a claim passes space_at only if it spares all that is not. */
+/* For a forward ring that overwrites: drops the records that the claims overwrite, and stores where the oldest of the others begins.
+ * All records that are overwritten are published: space_at accepts no claim that reaches an uncommitted one. */
 static void leave_out_oldest(struct perfring_writer *writer)
 {
 	struct perfring_ring_state *state = state_of(writer);
@@ -256,7 +256,7 @@ static void stamp_watermark(struct perfring_writer *writer, uint64_t end)
 	PERFRING_STORE(&writer->again, (uint8_t)1);
 }
 
-/* Where the next claim begins, and what `claimed` is.  The order is that of perfring_writer_claim. */
+/* Returns where the next claim begins, and loads `claimed`, in the order of perfring_writer_claim. */
 static uint64_t beginning(const struct perfring_writer *writer, uint64_t *claimed)
 {
 	uint64_t position;
@@ -467,7 +467,7 @@ static void count_sample(struct perfring_writer *writer, uint32_t wakeup_events)
 		PERFRING_ADD_LOCAL(&writer->wakeup, 1);
 }
 
-/* docs/abi.md 7.3, step 10: samples of this output, against the ring's counter. */
+/* Counts the samples of a claim for wakeup_events, in the ring's counter (docs/abi.md 7.3, step 10). */
 static void count_samples(struct perfring_writer *writer, uint32_t wakeup_events, const unsigned char *space,
 			  uint64_t size)
 {
@@ -638,8 +638,8 @@ static bool abandon(struct perfring_writer *writer, uint64_t published, uint64_t
 	return true;
 }
 
-/* Of a forward ring that overwrites, as its last writer reported it, which it did before its claim.  A word that cannot be:
- * nothing is whole. */
+/* The oldest record of a forward ring that overwrites, which its last writer stored before its claim.  If the word is impossible, no
+ * record is whole. */
 static uint64_t oldest_of(const struct perfring_writer *writer, uint64_t published)
 {
 	uint64_t oldest = PERFRING_LOAD(&state_of(writer)->oldest);

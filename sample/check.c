@@ -283,7 +283,7 @@ static const char *check_string(struct check *check, enum perfring_kind kind,
 	return NULL;
 }
 
-/* By the kind's layout.  Strings in lists are not checked: perf truncates long names without a NUL. */
+/* Checks a member by its kind's layout.  Strings in lists are not checked: perf truncates long names without a NUL. */
 static const char *check_laid(struct check *check, enum perfring_kind kind, uint16_t misc)
 {
 	struct perfring_layout_member member;

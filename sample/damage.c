@@ -169,7 +169,7 @@ static void note_part(struct damage_site *site, enum perfring_kind kind, const s
 	}
 }
 
-/* Returns the place of the next member. */
+/* Notes the sites of damage in the parts of a member.  Returns the place of the next member. */
 static uint32_t note_parts(struct damage_site *site, enum perfring_kind kind, struct perfring_layout_walk *walk,
 			   const void *member)
 {
@@ -461,7 +461,7 @@ static size_t redraw(struct perfring_generator *generator, const struct perfring
 	return format ? redraw_sample(generator, format, copy, drawn, drawn_size, record, most) : 0;
 }
 
-/* Of the same type, or of any in the table; mostly a small record. */
+/* Draws a new record, of the same type or of any in the table; mostly a small one. */
 static size_t draw_anew(struct perfring_generator *generator, const struct perfring_format *format, void *record,
 			size_t size, size_t most)
 {

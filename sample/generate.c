@@ -204,7 +204,7 @@ static uint64_t draw_flags(struct perfring_generator *generator)
 	return flags;
 }
 
-/* Without the fields whose shape is in a member beyond the attr's end. */
+/* Draws fields, but none whose shape depends on a member beyond the attr's end. */
 static uint64_t draw_sample_type(struct perfring_generator *generator, size_t size)
 {
 	uint64_t fields = bits_of(generator, PERFRING_SAMPLE_KNOWN);
@@ -649,7 +649,7 @@ static unsigned draw_shape(struct draw_state *state)
 	return 0;
 }
 
-/* What a field always has beyond its minimal size. */
+/* The bytes that a field always has beyond its minimal size. */
 static uint64_t fixed_extra(const struct perfring_format *format, uint64_t field)
 {
 	if (field & format->sample_type & PERFRING_SAMPLE_RAW)
@@ -666,7 +666,7 @@ static uint64_t least_of_sample(const struct perfring_format *format)
 	       fixed_extra(format, PERFRING_SAMPLE_BRANCH_STACK);
 }
 
-/* One of the set bits. */
+/* Draws one of the set bits. */
 static uint64_t one_of(struct perfring_generator *generator, uint64_t set)
 {
 	uint64_t skip = draw(generator, (uint64_t)__builtin_popcountll(set));

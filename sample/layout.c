@@ -183,7 +183,7 @@ static uint32_t entry_of(const struct perfring_layout_walk *walk, const char *pa
 	return (uint32_t)size;
 }
 
-/* What the register that was set before `part` is for. */
+/* The use of the register that was set before `part`. */
 static enum perfring_layout_use use_of(const struct perfring_layout_walk *walk, const char *part, char letter,
 				       uint32_t *entry)
 {

@@ -159,7 +159,7 @@ static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 	return NULL;
 }
 
-/* It need not hold a NUL (docs/abi.md 14.41). */
+/* Takes a string up to the end of the record, which may have no NUL (docs/abi.md 14.41). */
 static const char *take_string(struct scan *scan, struct perfring_string *string)
 {
 	const void *bytes = NULL, *nul;
@@ -173,7 +173,7 @@ static const char *take_string(struct scan *scan, struct perfring_string *string
 	return NULL;
 }
 
-/* Without a format its layout is unknown: the bytes stay in `trailing`. */
+/* Takes a read block.  Without a format its layout is unknown: then its bytes stay in `trailing`. */
 static const char *take_read(struct scan *scan, struct perfring_read *read)
 {
 	if (scan->format)
@@ -202,7 +202,7 @@ static const char *take_links(struct scan *scan, struct perfring_links *links)
 	return NULL;
 }
 
-/* At the end of the record the padding may be missing. */
+/* Takes old and new bytes, and their padding, which the end of the record may cut. */
 static const char *take_poke(struct scan *scan, struct perfring_poke *poke)
 {
 	uint32_t left, padding;
@@ -218,7 +218,7 @@ static const char *take_poke(struct scan *scan, struct perfring_poke *poke)
 	return NULL;
 }
 
-/* Returns NULL, or what is wrong.  The kind is a constant. */
+/* Takes a member of a kind, which is a constant.  Returns NULL, or what is wrong. */
 FOLDED const char *take(struct scan *scan, enum perfring_kind kind, void *to, size_t size)
 {
 	switch (kind) {
@@ -453,7 +453,7 @@ static bool put_attr(struct scan *scan, const struct perfring_bytes *attr)
 	       put_bytes(scan, attr->data, attr->size);
 }
 
-/* What a walk over the layout encodes. */
+/* The member that a walk over its layout encodes. */
 struct put {
 	const unsigned char *from;
 	enum perfring_kind kind;

@@ -186,7 +186,7 @@ FOLDED const char *swap_pair(struct byteswap *swap, uint32_t *first, uint32_t *s
 	return NULL;
 }
 
-/* One number; the struct's members are in reverse order on big endian (docs/abi.md 6). */
+/* Swaps WEIGHT_STRUCT as one number: the members are in reverse order on big endian (docs/abi.md 6). */
 FOLDED const char *swap_weight(struct byteswap *swap, struct perfring_weight *weight)
 {
 	uint64_t word = 0;
@@ -517,7 +517,7 @@ static void swap_trailer(struct byteswap *swap)
 #include "trailer.def"
 }
 
-/* NULL, or what is wrong with the member at *at. */
+/* Swaps the members of a record.  Returns NULL, or what is wrong with the member at *at. */
 static const char *swap_members(struct byteswap *swap, uint32_t type, uint32_t *at)
 {
 	struct perfring_record record = {.type = type};

@@ -82,7 +82,7 @@ static int table_put(struct perfring_table *table, uint64_t key, uint32_t number
 
 /* ---- rings ---- */
 
-/* One ring for each CPU; without CPUs, for each thread. */
+/* The key of a ring: there is one for each CPU, or, without CPUs, for each thread. */
 static uint64_t ring_key(int32_t tid, int32_t cpu)
 {
 	return cpu >= 0 ? UINT64_C(1) << 63 | (uint64_t)cpu : (uint64_t)(uint32_t)tid;
@@ -203,7 +203,7 @@ static int add_ring(struct perfring_session *session, int fd, int32_t tid, int32
 
 /* ---- what epoll watches ---- */
 
-/* Its thread has exited; another one may have the number. */
+/* Whether the fd's thread has exited: another one may have its number. */
 static bool has_hung_up(int fd)
 {
 	struct pollfd one = {.fd = fd};

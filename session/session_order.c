@@ -29,7 +29,7 @@ static uint64_t word_at(const struct perf_event_header *record, uint64_t at)
 	return PERFRING_LOAD((const perfring_ring_word *)(const void *)((const unsigned char *)record + at));
 }
 
-/* word: the one that matters of the record's body. */
+/* Adds a record to totals.  word: of a LOST, LOST_SAMPLES or AUX record the word that counts. */
 static void count_into(struct perfring_totals *totals, const struct perf_event_header *header, uint64_t word,
 		       uint64_t sample_time)
 {
@@ -223,7 +223,7 @@ void perfring_session_look(struct perfring_session *session, bool last)
 	session->span_ring = 0;
 }
 
-/* At the first next of a round. */
+/* Fills the windows and the heap, at the first next of a round. */
 static void begin_merge(struct perfring_session *session)
 {
 	struct perfring_session_ring *ring;

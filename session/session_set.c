@@ -32,7 +32,7 @@ int perfring_session_describe_ring(struct perfring_session *session, const struc
 	return perfring_session_describe(session, &attr, &id, 1);
 }
 
-/* Also 0 if the ring has no description, or its event is known. */
+/* Describes a ring's event.  Returns 0, also if the ring has no attr or its event is known; or -errno. */
 static int describe(struct perfring_session *session, const struct perfring_ring *ring)
 {
 	int ret = perfring_session_describe_ring(session, ring);

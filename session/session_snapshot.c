@@ -22,7 +22,7 @@ static bool is_backward(const struct perfring_snapshot *copy)
 	return copy->flags & PERFRING_RING_BACKWARD;
 }
 
-/* size: of the record.  The position after it is compared. */
+/* Whether the totals count a record of `size` bytes already: by the position after it. */
 static bool was_counted(const struct perfring_session_snapshot *snapshot, const struct perf_event_header *record,
 			uint64_t size)
 {
@@ -55,7 +55,7 @@ static uint64_t next_place(const struct perfring_snapshot *copy)
 	return copy->oldest_first < copy->count ? copy->places[copy->count - 1 - copy->oldest_first] : UINT64_MAX;
 }
 
-/* Of a backward ring newest first. */
+/* The next span of a copy: of a backward ring the newest record first. */
 static bool take_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
 {
 	struct perfring_snapshot *copy = &ring->snapshot.copy;
