@@ -31,7 +31,7 @@ static const struct {
 	{"cs_etm", PERFRING_AUXTRACE_CS_ETM},
 };
 
-/* The first line of a PMU's file; "" if there is none. */
+/* Reads the first line of a PMU's file in sysfs; "" if there is none. */
 static void read_line(const char *pmus, const char *pmu, const char *file, char *line, size_t size)
 {
 	char path[512];
@@ -107,7 +107,7 @@ static uint64_t bits_of(const char *pmus, const char *pmu, const char *term)
 	return first <= last && last < 64 ? UINT64_MAX >> (63 - last) & UINT64_MAX << first : 0;
 }
 
-/* Sets a term, unless it is set, or the text says what it is to be. */
+/* Sets a term's bits, unless they are set already, or the event's text names the term. */
 static void set_term(const struct tool_auxtrace *auxtrace, const char *pmus, const char *text, const char *term,
 		     uint64_t value, struct perf_event_attr *attr)
 {
@@ -121,7 +121,7 @@ static void set_term(const struct tool_auxtrace *auxtrace, const char *pmus, con
 		attr->config |= bits & value * (bits & -bits);
 }
 
-/* Whether a PMU has something that it may say it has not. */
+/* Whether a PMU has an ability that it may report as absent (caps/). */
 static bool has(const struct tool_auxtrace *auxtrace, const char *pmus, const char *file)
 {
 	char line[64];
@@ -130,7 +130,7 @@ static bool has(const struct tool_auxtrace *auxtrace, const char *pmus, const ch
 	return !*line || strtoull(line, NULL, 10);
 }
 
-/* Of the periods that a PMU has, a bit each, the largest up to 3, else the smallest.  Returns whether it has any. */
+/* Chooses one of the PMU's periods (a bitmap): the largest up to 3, else the smallest.  Returns whether it has any. */
 static bool pick_period(const struct tool_auxtrace *auxtrace, const char *pmus, const char *file, uint64_t *period)
 {
 	unsigned long long bits;
@@ -203,7 +203,7 @@ enum {
 	PT_WORDS = 18 + FILTER_MAX / 8,
 };
 
-/* Returns how many words there are. */
+/* Fills the words of AUXTRACE_INFO.  Returns how many there are. */
 static uint64_t describe_pt(const struct tool_auxtrace *auxtrace, const char *pmus, perfring_word *words)
 {
 	const char *pmu = auxtrace->name;
@@ -232,7 +232,7 @@ static uint64_t describe_pt(const struct tool_auxtrace *auxtrace, const char *pm
 	return 18 + size / 8;
 }
 
-/* TIME_CONV: decoders of what has no time but the processor's counter, such as perf's of SPE, divide by it. */
+/* Writes TIME_CONV, for decoders whose data have times of the processor's counter only, such as perf's of SPE: they divide by it. */
 static int put_time_conversion(const struct perf_event_mmap_page *page, struct perfring_file_writer *writer)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_TIME_CONV};
@@ -284,7 +284,7 @@ struct gathered {
 	uint32_t ring;
 };
 
-/* Leaves out the oldest. */
+/* Shortens the pieces to the newest `most` bytes. */
 static void keep_newest(struct gathered *gathered, uint64_t most)
 {
 	uint64_t rest = gathered->size > most ? gathered->size - most : 0;
@@ -300,7 +300,7 @@ static void keep_newest(struct gathered *gathered, uint64_t most)
 	}
 }
 
-/* Whose area it is: that of the event that was opened first into its ring; else -1. */
+/* The event that an area belongs to: the first one that was opened into its ring; -1: none. */
 static void find_owner(const struct perfring_session *session, struct perfring_record_auxtrace *record)
 {
 	struct perfring_session_event opened;

@@ -15,7 +15,7 @@ struct tool_auxtrace {
 	uint32_t type; /* of the decoder: AUXTRACE_ in values.def; 0: perf has none */
 	uint32_t pmu;  /* attr.type */
 	char name[64];
-	/* what of the recording matters to it */
+	/* about the recording */
 	bool is_snapshot;
 	bool is_per_cpu;
 	uint32_t switches;                       /* as perf numbers it: 0 none, 2 of tasks, 3 of CPUs */
@@ -26,7 +26,7 @@ struct tool_auxtrace {
 /* Finds the PMU with this attr.type among the folders of `pmus`.  Returns whether it is one with an AUX area. */
 bool tool_auxtrace_find(struct tool_auxtrace *auxtrace, const char *pmus, uint32_t pmu);
 
-/* Gives an event of it what perf gives it: terms that its text does not name, a period if it has none. */
+/* Sets in an event of the PMU the defaults that perf sets: terms that its text does not name, a period if it has none. */
 void tool_auxtrace_shape(const struct tool_auxtrace *auxtrace, const char *pmus, const char *text,
 			 struct perf_event_attr *attr);
 

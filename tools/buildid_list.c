@@ -76,7 +76,7 @@ static void learn(struct buildids *ids, const char *name, size_t name_size, cons
 	object->id_size = (uint8_t)id_size;
 }
 
-/* Those of the file's header.  Returns whether it has any. */
+/* Lists the ids of the file's header.  Returns whether it has any. */
 static bool read_header(struct buildids *ids)
 {
 	struct perfring_layout_walk walk;
@@ -150,7 +150,7 @@ static void read_records(struct buildids *ids)
 static int show(struct buildids *ids)
 {
 	ids->machine = tool_machine_open();
-	/* Where the header has none, what was hit is all there is to show. */
+	/* without ids in the header, only the objects that were hit can be shown */
 	ids->hits = !read_header(ids) || ids->hits;
 	if (ids->hits)
 		read_records(ids);
@@ -179,7 +179,7 @@ static int show_one(const char *what, int64_t size, const uint8_t *id)
 	return tool_flush() ? TOOL_DONE : TOOL_FAILED;
 }
 
-/* The build id of an object's file; as perfring_build_id_in, which a perf.data file is not. */
+/* The build id of a file, if it is an ELF object.  Returns as perfring_build_id_in: -EINVAL for a perf.data file. */
 static int64_t read_object(const char *path, uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
 	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;

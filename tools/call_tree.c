@@ -39,7 +39,7 @@ void tool_tree_close(struct tool_tree *tree)
 	*tree = (struct tool_tree){.nodes = NULL};
 }
 
-/* Where this child of `parent` is, or would be. */
+/* The slot of a child of `parent`, or the free slot for it. */
 static uint32_t *find_slot(const struct tool_tree *tree, uint32_t parent, uint32_t frame)
 {
 	uint64_t hash = ((uint64_t)parent << 32 | frame) * UINT64_C(0x9e3779b97f4a7c15);

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum {
-	TOOL_TREE_ROOT = 0, /* of all paths; no frame */
+	TOOL_TREE_ROOT = 0, /* the node above all paths, without a frame */
 	TOOL_TREE_DEPTH_MAX = 512,
 	TOOL_TREE_NODES_MAX = 1 << 20,
 };
@@ -29,7 +29,7 @@ struct tool_tree_node {
 	uint64_t self, self_samples;  /* of those that end here */
 };
 
-/* All 0 is one that must be cleared first. */
+/* Begins as all 0, and must be cleared before the first path. */
 struct tool_tree {
 	struct tool_tree_node *nodes;
 	uint32_t count, capacity;
@@ -38,14 +38,14 @@ struct tool_tree {
 	uint64_t cut; /* paths that exceed a bound */
 };
 
-/* Leaves nothing in it but the root. */
+/* Removes all nodes but the root. */
 void tool_tree_clear(struct tool_tree *tree);
 void tool_tree_close(struct tool_tree *tree);
 
-/* Adds a path. */
+/* Adds a path of `count` frames, of which the first is a child of the root. */
 void tool_tree_add(struct tool_tree *tree, const uint32_t *frames, uint32_t count, uint64_t weight, uint64_t samples);
 
-/* Orders the children of each node: those of most weight first, equal ones as they came. */
+/* Sorts the children of each node by weight, the largest first; equal ones stay in the order of adding. */
 void tool_tree_sort(struct tool_tree *tree);
 
 #endif

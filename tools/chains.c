@@ -16,7 +16,7 @@ enum {
 	PLACE_FRAMES = 8, /* at an address that is kept */
 };
 
-/* What a stack depends on but its callchain. */
+/* What a stack depends on beside its callchain. */
 struct context {
 	uint64_t version; /* of the process's mappings */
 	uint64_t change;  /* of the kernel's, and of code that processes make */
@@ -88,7 +88,7 @@ enum {
 	BUILD_TEXT = 2 * PERFRING_BUILD_ID_SIZE + 1,
 };
 
-/* Of the object at an address, in hexadecimal digits; NULL: not known. */
+/* The build id of the object at an address, in hexadecimal digits; NULL: not known. */
 static const char *build_of(const struct tool_chains *chains, const struct context *context, uint64_t ip,
 			    const char *object, char text[BUILD_TEXT])
 {
@@ -160,7 +160,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 29;
 }
 
-/* The stack of a caller's stack and what is at an address. */
+/* Adds the frames at an address to a caller's stack.  Returns the new stack. */
 static uint32_t push(struct tool_chains *chains, uint32_t stack, const struct context *context, uint64_t ip,
 		     bool is_return)
 {
@@ -200,7 +200,7 @@ struct step {
 	bool is_return;
 };
 
-/* The stack of a chain, from its outermost frame on: its words are the innermost first. */
+/* Adds the stack of a chain, whose words are the innermost first, from its outermost frame on. */
 static uint32_t stack_of(struct tool_chains *chains, struct context *context, const struct perfring_list *chain,
 			 bool is_called)
 {
@@ -272,7 +272,7 @@ void tool_chains_take(struct tool_chains *chains, const struct perfring_record *
 {
 	bool is_map = record->type == PERFRING_RECORD_MMAP || record->type == PERFRING_RECORD_MMAP2;
 
-	/* Of mappings those of the kernel, and of a file jit-PID.dump: processes' own mappings have versions. */
+	/* Only mappings of the kernel and of files jit-PID.dump count: processes' own mappings have versions. */
 	if (record->type == PERFRING_RECORD_KSYMBOL ||
 	    (is_map && (record->type == PERFRING_RECORD_MMAP ||
 			(record->misc & PERFRING_RECORD_MISC_CPUMODE_MASK) != PERFRING_RECORD_MISC_USER)))

@@ -21,9 +21,9 @@
 #include "symbols.h"
 
 enum tool_chains_addresses {
-	TOOL_CHAINS_NO_ADDRESSES, /* frames have none: those of a function are one */
-	TOOL_CHAINS_ADDRESSES,    /* each address has its frame */
-	TOOL_CHAINS_FUNCTIONS, /* a frame has where its function begins; without a symbol where it is in the object's file */
+	TOOL_CHAINS_NO_ADDRESSES, /* frames have address 0: a function is one frame */
+	TOOL_CHAINS_ADDRESSES,    /* each address is a frame */
+	TOOL_CHAINS_FUNCTIONS, /* a frame's address is its function's start; without a symbol its offset in the object's file */
 };
 
 struct tool_chains_options {
@@ -42,20 +42,21 @@ struct tool_chains *tool_chains_open(struct tool_machine *machine, struct tool_s
 				     const struct tool_chains_options *options);
 void tool_chains_close(struct tool_chains *chains);
 
-/* A record that is no sample. */
+/* Takes a record that is no sample. */
 void tool_chains_take(struct tool_chains *chains, const struct perfring_record *record);
 
 /* Names of known addresses may have changed. */
 void tool_chains_change(struct tool_chains *chains);
 
-/* The next stacks are those of another profile. */
+/* Forgets all indices, because the next stacks are added to another profile. */
 void tool_chains_renew(struct tool_chains *chains);
 
-/* The sample's stack: of its callchain, else of its address alone.  PERFRING_PROFILE_NONE: no frame of it is wanted. */
+/* Adds the sample's stack to the profile: its callchain, or without one its address.  Returns its index; PERFRING_PROFILE_NONE:
+ * no frame of it is wanted. */
 uint32_t tool_chains_find(struct tool_chains *chains, struct perfring_profile *profile,
 			  const struct perfring_sample *sample);
 
-/* Where an address is in its object's file, where that is known. */
+/* The offset of an address in its object's file; the address itself if its mapping is not known. */
 uint64_t tool_chains_place(const struct tool_machine *machine, unsigned cpumode, uint32_t pid, uint64_t ip);
 
 #endif

@@ -39,8 +39,8 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 	printf("%s%s\n", is_remark ? "remark: " : "", finding->what);
 }
 
-/* Its id against those that the file gives its events: where there is one event, reading needs none.  0 is what perf
- * writes where nothing happened. */
+/* Checks that the record's id is one that the file has: reading does not check it if there is one event.  0 is what perf writes for
+ * events without occurrences. */
 static bool is_of_no_event(const struct check *check, const struct perfring_item *item,
 			   struct perfring_finding *finding)
 {
@@ -66,7 +66,7 @@ static void check_item(struct check *check, const struct perfring_item *item)
 	int ret = perfring_record_examine(item->format, item->record, item->record->size, &finding);
 
 	check->records++;
-	/* of what is wrong, the first; a remark is less than that */
+	/* the first fault; without one the first remark */
 	if (ret >= 0 && is_of_no_event(check, item, &finding))
 		ret = -EBADMSG;
 	if (!ret)
@@ -87,7 +87,7 @@ static void count(const char *what, uint64_t number, bool all)
 	       !all && number > SHOWN ? " (--all shows all)" : "");
 }
 
-/* What could not be read to the end is not said to be well-formed. */
+/* A file that could not be read to its end is not reported as well-formed. */
 static void sum_up(struct check *check, bool stopped, const struct perfring_fault *fault)
 {
 	tool_print(stdout, check->input.path, 0, false);

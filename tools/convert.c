@@ -50,7 +50,7 @@ static bool fail(const struct conversion *conversion, int error)
 	return false;
 }
 
-/* What a writer makes itself. */
+/* Whether the writer makes this feature itself. */
 static bool is_made(uint32_t feature)
 {
 	return feature == PERFRING_FEATURE_EVENT_DESC || feature == PERFRING_FEATURE_COMPRESSED ||
@@ -307,7 +307,7 @@ static bool convert(struct conversion *conversion)
 		fail(conversion, error);
 		return end_early(conversion);
 	}
-	/* a stream's are all known by now */
+	/* all events of a stream are known by now */
 	if (!error)
 		error = copy_features(conversion);
 	if (!error)

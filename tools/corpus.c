@@ -32,7 +32,7 @@ static void grow_text(struct tool_blob *blob, const char *text)
 	grow(blob, text, strlen(text));
 }
 
-/* A comma where one is due, and the key. */
+/* Writes a comma, unless it is the first, and the key. */
 static bool say_key(struct tool_draft *draft, const char *key)
 {
 	unsigned char last = draft->json.size ? draft->json.bytes[draft->json.size - 1] : '[';
@@ -731,7 +731,7 @@ static int write_bytes(struct corpus *corpus, const char *name, const struct too
 	return ret;
 }
 
-/* The file, and its line in the MANIFEST. */
+/* Writes the vector's file, and its line in the MANIFEST. */
 static int write_file(struct corpus *corpus, const char *name, const struct tool_blob *blob)
 {
 	char hex[65], line[400];

@@ -171,7 +171,7 @@ static uint64_t draw(struct tool_vector *v, uint64_t below)
 	return tool_vector_draw(v, below);
 }
 
-/* A moment after the last record's. */
+/* A time after the last record's. */
 static uint64_t next_time(struct tool_vector *v)
 {
 	if (!v->time)
@@ -426,7 +426,7 @@ static void put_sample(struct tool_vector *v, struct tool_draft *d, uint32_t eve
 	tool_record_end(d, begin);
 }
 
-/* One of which a decoder only says that it is damaged. */
+/* A record of which a decoder reports only that it is damaged. */
 static void put_damaged_sample(struct tool_vector *v, const struct sample *s)
 {
 	struct tool_draft *d = &v->data;
@@ -479,7 +479,7 @@ static bool field_beside(struct tool_vector *v, uint32_t i)
 	return true;
 }
 
-/* Each field and the next one: what follows a field of variable length is where that says. */
+/* Samples of each field and the next one: a wrong length of the first moves the second. */
 static bool field_pair(struct tool_vector *v, uint32_t i)
 {
 	unsigned first = wire[i], second = wire[i + 1];
@@ -541,7 +541,7 @@ static bool read_format(struct tool_vector *v, uint32_t i)
 	return true;
 }
 
-/* How long the parts of variable length are. */
+/* The lengths of the parts of variable length. */
 static bool chain(struct tool_vector *v, uint32_t i)
 {
 	static const struct {
@@ -764,7 +764,7 @@ static bool misc(struct tool_vector *v, uint32_t i)
 	return true;
 }
 
-/* Numbers at their ends, in every field that is one number. */
+/* 0, all ones, and the highest bit of each half, in every field that is one number. */
 static bool extremes(struct tool_vector *v, uint32_t i)
 {
 	static const char *const names[] = {"zero", "ones", "sign"};
@@ -817,7 +817,7 @@ static const struct record kernel_records[] = {
 	{"callchain_deferred", 22, USER, NULL, {3}},
 };
 
-/* Variants of one kind. */
+/* The variants of one kind of record. */
 static const struct record record_variants[] = {
 	{"mmap-kernel", 1, KERNEL, "[kernel.kallsyms]_text", {0}},
 	{"mmap-data", 1, USER | 1 << 13, "/usr/lib/libtest.so", {0}},

@@ -154,7 +154,7 @@ static struct perf_event_attr attr_of(uint64_t config)
 	return attr;
 }
 
-/* Whether it opens: 0 or -errno. */
+/* Opens and closes an event.  Returns 0 or -errno. */
 static int try_event(const struct perf_event_attr *attr, int32_t pid, int32_t cpu)
 {
 	int fd = perfring_event_open(attr, pid, cpu, -1, 0);
@@ -165,7 +165,7 @@ static int try_event(const struct perf_event_attr *attr, int32_t pid, int32_t cp
 	return 0;
 }
 
-/* What mends a refusal; paranoid: what kernel.perf_event_paranoid would have to be. */
+/* Writes how to change a refusal; paranoid: the value of kernel.perf_event_paranoid that would allow it. */
 static const char *mend_of(const struct doctor *doctor, int error, int paranoid)
 {
 	if (doctor->is_filtered)
@@ -190,7 +190,7 @@ static const char *mend_of(const struct doctor *doctor, int error, int paranoid)
 	}
 }
 
-/* Without the name of the event: the finding has its own. */
+/* The reason without the event's name, because the finding has one. */
 static const char *explain(int error, const struct perf_event_attr *attr, int32_t pid, int32_t cpu, char text[TEXT])
 {
 	const char *said;

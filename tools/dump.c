@@ -103,7 +103,7 @@ static bool is_listed(size_t i)
 	return j == i;
 }
 
-/* The i-th of those that are listed. */
+/* The i-th column that -F can name. */
 static const char *column_name(size_t i)
 {
 	for (size_t j = 0; j < COLUMN_COUNT; j++)
@@ -228,7 +228,7 @@ static void print_fields(struct dump *dump, const struct perfring_item *item, co
 
 /* ---- one line a record ---- */
 
-/* Appends the output of a function like snprintf; calls it again when the space was too small. */
+/* Appends the output of a function like snprintf; grows the space and calls it again if it was too small. */
 #define PRINT_TEXT(length, function, ...) \
 	do { \
 		char *buffer_ = tool_out_space(LINE); \
@@ -331,7 +331,7 @@ static void print_field(struct dump *dump, const struct perfring_sample *sample,
 		tool_out_char('-');
 		return;
 	}
-	/* One column: what has blanks in it is copied, so that they can be escaped. */
+	/* a text with blanks is copied, so that they can be escaped and the column stays one */
 	begun = tool_out.at;
 	if (!memchr(tool_out.text + begun, ' ', (size_t)length)) {
 		tool_out.at += (size_t)length;

@@ -15,7 +15,7 @@ struct tool_group {
 struct tool_groups {
 	struct perfring_layout_walk walk;
 	bool is_open;
-	uint64_t next; /* the first event that may lead one */
+	uint64_t next; /* the first event that may lead the next group */
 	uint32_t events;
 };
 

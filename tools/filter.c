@@ -30,7 +30,7 @@ static bool is_ids(const char *text)
 	}
 }
 
-/* Of a list that is_ids takes. */
+/* Whether a number is in a list that is_ids accepts. */
 static bool has_id(const char *list, uint32_t id)
 {
 	char *end;
@@ -43,7 +43,7 @@ static bool has_id(const char *list, uint32_t id)
 	}
 }
 
-/* Of a list that tool_options_cpus takes. */
+/* Whether a CPU is in a list that tool_options_cpus accepts. */
 static bool has_cpu(const char *list, uint32_t cpu)
 {
 	unsigned long first, last;
@@ -119,7 +119,7 @@ static const char *read_time(const char *text, uint64_t *time)
 	return text;
 }
 
-/* "FROM,TO", either may be empty. */
+/* Reads "FROM,TO", of which either may be empty. */
 static const char *read_span(const char *text, struct tool_filter_span *span)
 {
 	*span = (struct tool_filter_span){0, UINT64_MAX};
@@ -133,7 +133,7 @@ static const char *read_span(const char *text, struct tool_filter_span *span)
 	return text && span->first <= span->last ? text : NULL;
 }
 
-/* "12.5%" as a share. */
+/* Reads "12.5%" as a share, 0 to 1. */
 static const char *read_percent(const char *text, double *share)
 {
 	char *end;
@@ -149,7 +149,7 @@ static uint64_t part_of(uint64_t first, uint64_t last, double share)
 	return share >= 1 ? last : first + (uint64_t)(share * (double)(last - first));
 }
 
-/* "10%", "10%/2" or "0%-10%" of [first, last]. */
+/* Reads "10%", "10%/2" or "0%-10%" of the time [first, last]. */
 static const char *read_part(const char *text, uint64_t first, uint64_t last, struct tool_filter_span *span)
 {
 	double from = 0, to;
@@ -177,7 +177,7 @@ static const char *read_part(const char *text, uint64_t first, uint64_t last, st
 	return text;
 }
 
-/* Reads all of --time.  A file's own first and last time are what percentages are of. */
+/* Reads all of --time.  Percentages are of the time from the file's first sample to its last. */
 static bool read_spans(struct tool_filter *filter, uint64_t first, uint64_t last)
 {
 	const char *text = filter->time;

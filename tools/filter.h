@@ -63,8 +63,8 @@ struct tool_filter {
 /* Takes an option of these rows.  Returns 1; 0: it is none of them; -1: its value is wrong, which was reported. */
 int tool_filter_take(struct tool_filter *filter, const struct tool_options *options, int found);
 
-/* Prepares for this file.  Returns false after a complaint: an event that has samples has no CPU (-C), or parts of its time were asked for and
- * the file does not say when it begins and ends. */
+/* Prepares for this file.  Returns false after a complaint: an event that has samples has no CPU (-C), or parts of its time were
+ * asked for and the file does not say when it begins and ends. */
 bool tool_filter_open(struct tool_filter *filter, const char *command, const struct perfring_file *data);
 
 /* Whether the sample is of a CPU and a time that were asked for: others do not count at all.  Whether it has a CPU and a time:
@@ -74,7 +74,7 @@ bool tool_filter_counts(const struct tool_filter *filter, const struct perfring_
 /* Whether a record that is no sample is of a CPU that was asked for: one without a CPU is of each.  Times do not matter, as in perf. */
 bool tool_filter_takes_record(const struct tool_filter *filter, const struct perfring_trailer *trailer);
 
-/* Whether it is of a task and a place that were asked for.  object, symbol: NULL where nothing is known. */
+/* Whether the sample is of a task, object and symbol that were asked for.  object, symbol: NULL: unknown. */
 bool tool_filter_shows(const struct tool_filter *filter, const struct perfring_sample *sample, const char *comm,
 		       const char *object, const char *symbol);
 
@@ -84,8 +84,8 @@ bool tool_filter_has_word(const char *list, const char *word);
 /* The list's only word, or NULL. */
 const char *tool_filter_only(const char *list);
 
-/* The last part of a path; what is no path is itself; of /tmp/perf-PID.map, as perf has it, "[JIT] tid PID", which is valid
- * until the next call. */
+/* The last part of a path, or the whole name if it has no slash.  /tmp/perf-PID.map becomes "[JIT] tid PID", as in perf, which is
+ * valid until the next call. */
 const char *tool_filter_short_name(const char *path);
 
 #endif

@@ -134,7 +134,7 @@ static int html_command(int argc, char **argv)
 	return run(&tool_html, true, argc, argv);
 }
 
-/* Of both commands. */
+/* Runs both commands. */
 #define OUTPUT_ROW \
 	{OUTPUT, "output", .value = "FILE", .takes = "a file's name", \
 	 .help = "written there (default: the recording's name with the ending .html, here); -: standard output"}

@@ -76,7 +76,7 @@ struct gen {
 	uint64_t time;
 	unsigned char *drawn;
 	unsigned char *record;
-	/* what is not written yet */
+	/* bytes that are not written yet */
 	unsigned char *bytes;
 	size_t used;
 	size_t capacity;
@@ -112,7 +112,7 @@ static bool is_compressed(uint32_t type)
 	return type == PERFRING_RECORD_COMPRESSED || type == PERFRING_RECORD_COMPRESSED2;
 }
 
-/* Random bytes are not compressed records, so these are damage in a file: only when they are named. */
+/* Drops types whose random bytes would be damage in a file (COMPRESSED), unless they are named. */
 static void drop_compressed(struct gen *gen)
 {
 	uint32_t left = 0;
@@ -257,7 +257,7 @@ static int list_fields(void)
 
 /* ---- the attr ---- */
 
-/* Members of the attr that the fields need. */
+/* Sets the members of the attr that its fields need. */
 static bool make_attr(struct gen *gen)
 {
 	struct perf_event_attr *attr = &gen->any.attr;
@@ -368,7 +368,7 @@ static void keep(struct gen *gen, size_t size)
 	gen->used += size;
 }
 
-/* Not when the reader of a pipe has left. */
+/* Reports an error of writing, but not that the reader of a pipe has left. */
 static bool complain_output(const struct gen *gen, int error)
 {
 	if (error != EPIPE)
@@ -388,7 +388,7 @@ static bool write_all(const struct gen *gen, int fd, const void *bytes, size_t s
 	return true;
 }
 
-/* As perfring_ring_wrap takes it: nothing was read yet. */
+/* Writes the control page, as perfring_ring_wrap accepts it, with nothing read yet. */
 static bool write_ring(const struct gen *gen, int fd)
 {
 	size_t page_size = (size_t)sysconf(_SC_PAGESIZE), size = page_size;

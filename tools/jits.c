@@ -63,7 +63,7 @@ static struct process *get_process(struct tool_jits *jits, uint32_t pid)
 	return jits->last = process;
 }
 
-/* One sentence, of the first file; verbose, of each. */
+/* Warns of the first file only; verbose: of each. */
 static void tell(struct tool_jits *jits, const char *path, const char *what)
 {
 	if (!jits->has_told || jits->is_verbose)

@@ -11,21 +11,21 @@
 
 struct tool_jits;
 
-/* The file says by which clock it was recorded.  is_forced: other users' files are read too.  is_verbose: each
+/* data: its attrs have the clock, which must be that of dumps.  is_forced: other users' files are read too.  is_verbose: each
  * file that is read, or is missing, is reported. */
 struct tool_jits *tool_jits_open(const struct perfring_file *data, bool is_forced, bool is_verbose);
 void tool_jits_close(struct tool_jits *jits);
 
-/* The recording's path: its time is when the processes were seen last.  Before the first find. */
+/* Sets the recording's path: its time is when the processes were last seen.  To be called before the first find. */
 void tool_jits_recorded(struct tool_jits *jits, const char *path);
 
-/* A record: a process that maps a file jit-N.dump has a dump. */
+/* Takes a record that is no sample: a process that maps a file jit-N.dump has a dump. */
 void tool_jits_take(struct tool_jits *jits, const struct perfring_record *record);
 
-/* The dumps are those of this time from now on.  Returns whether names may have changed. */
+/* Reads the dumps up to this time.  Returns whether names may have changed. */
 bool tool_jits_advance(struct tool_jits *jits, uint64_t time);
 
-/* Whether the process runs code in memory without a file there. */
+/* Whether a mapping is memory without a file that may be executed: only there maps are asked. */
 static inline bool tool_jits_may_be_in(const struct perfring_mapping *map)
 {
 	return map->object->kind == PERFRING_MAPS_MEMORY && (map->prot & 4);

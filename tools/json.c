@@ -199,7 +199,7 @@ static void put_sample_type(FILE *out, uint64_t bits)
 	put_bits_left(out, first, bits & ~(uint64_t)PERFRING_SAMPLE_KNOWN);
 }
 
-/* Those of more than one bit with their number. */
+/* Writes the bits that have names, and parts of more than one bit with their number. */
 static void put_attr_flags(FILE *out, uint64_t bits)
 {
 	bool first = true;
@@ -259,7 +259,7 @@ static void put_data_src(FILE *out, uint64_t word)
 	putc_unlocked('}', out);
 }
 
-/* Its bits mean other things in each kind. */
+/* Writes misc, whose bits have different meanings for each type. */
 static void put_misc(FILE *out, uint32_t type, uint16_t misc)
 {
 	uint16_t cpumode = misc & PERFRING_RECORD_MISC_CPUMODE_MASK, left = misc & (uint16_t)~cpumode;
@@ -452,7 +452,7 @@ static void put_poke(FILE *out, enum show show, const struct perfring_poke *poke
 	putc_unlocked('}', out);
 }
 
-/* Each member that its size has. */
+/* Writes each member of an attr up to its size. */
 static void put_attr(FILE *out, enum show show, const struct perfring_bytes *attr)
 {
 	bool first = true;

@@ -16,7 +16,7 @@
 #include "tools.h"
 #include "tracepoint.h"
 
-/* A string with its quotes: of UTF-8, whatever the bytes are. */
+/* Writes a string with its quotes, in valid UTF-8 whatever the bytes are. */
 void tool_json_text(FILE *out, const char *text);
 
 /* Writes one line; for the sample of a group one for each event that counted (split.h), with that event's name, id and

@@ -88,7 +88,7 @@ static void compact(struct tool_kept *kept, size_t from)
 	kept->size = kept->compacted = to;
 }
 
-/* Where the newer half begins. */
+/* The offset at which the newer half begins. */
 static size_t middle_of(const struct tool_kept *kept)
 {
 	size_t at = 0;

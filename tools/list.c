@@ -31,7 +31,7 @@ static bool is_tried(enum perfring_event_kind kind)
 	return kind <= PERFRING_EVENT_CACHE;
 }
 
-/* In few words; the whole follows the list. */
+/* The reason in few words; the full sentences follow the list. */
 static const char *reason_of(int error)
 {
 	return error == -ENOENT                       ? "no such counter"
@@ -105,7 +105,7 @@ static void show(const struct perfring_event_listed *name, bool details)
 	}
 }
 
-/* kind -1: all of them.  Returns how many there were, or -errno. */
+/* Lists the events of a kind, -1: all, that match.  Returns how many there were, or -errno. */
 static int64_t list(const char *glob, int kind, bool details, bool *begun, struct refusals *refusals)
 {
 	struct perfring_event_names *names;

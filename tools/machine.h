@@ -13,15 +13,16 @@ struct tool_machine;
 
 struct tool_machine *tool_machine_open(void);
 
-/* Reports what exceeded a bound. */
+/* Frees it; reports what exceeded a bound. */
 void tool_machine_close(struct tool_machine *machine);
 
+/* Takes a record that is no sample. */
 void tool_machine_take(struct tool_machine *machine, const struct perfring_record *record);
 
-/* ":TID" when nothing named it. */
+/* The thread's name; ":TID" if no record named it. */
 const char *tool_machine_comm(struct tool_machine *machine, uint32_t tid);
 
-/* Whether something named it: of threads that ended long ago it is forgotten. */
+/* Whether a record named the thread; names of threads that ended long ago are forgotten. */
 bool tool_machine_knows(const struct tool_machine *machine, uint32_t tid);
 
 /* The mapping at this address, or NULL.  Valid until: the next take. */
@@ -31,11 +32,12 @@ const struct perfring_mapping *tool_machine_kernel(const struct tool_machine *ma
 /* The mappings themselves. */
 const struct perfring_maps *tool_machine_maps(const struct tool_machine *machine);
 
-/* Whether a mapping of the kernel is that of a module, "[zram]" or the path of its file.  short: "[zram]" for both; other names stay. */
+/* is_module: whether the name of a kernel mapping is that of a module, "[zram]" or the path of its file.  short_module: "[zram]"
+ * for both; other names as they are. */
 bool tool_machine_is_module(const char *name);
 const char *tool_machine_short_module(struct tool_machine *machine, const char *name);
 
-/* The one pointer of a name. */
+/* Copies a name of at most `size` bytes, and returns the one pointer of equal names. */
 const char *tool_machine_name(struct tool_machine *machine, const char *text, size_t size);
 
 #endif

@@ -11,7 +11,8 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* How many changes make one word the other.  Rows of the table of all beginnings: [0] is that of i - 2. */
+/* The least number of changes that make one word the other: a letter more, less, another one, or two exchanged.  rows: the last three
+ * rows of the table of distances between beginnings; rows[2] is that of i. */
 static unsigned distance(const char *a, size_t length, const char *b, size_t other)
 {
 	unsigned rows[3][TOOL_NEAREST_MAX + 1];

@@ -9,10 +9,10 @@
 #include <perfring/target.h>
 #include "tools.h"
 
-/* The CPUs of -C; NULL: all that are online.  False after a complaint of `command`. */
+/* Adds the CPUs of -C; NULL: all that are online.  Returns false after a complaint of `command`. */
 bool tool_target_add_cpus(const char *command, struct perfring_target *target, const char *list);
 
-/* "1,23": processes, or threads.  gone_is_well: one that has ended is passed over.  False after a complaint. */
+/* Adds processes, or threads, of a list "1,23".  gone_is_well: those that have ended are skipped.  Returns false after a complaint. */
 bool tool_target_add_processes(const char *command, struct perfring_target *target, const char *list,
 			       bool gone_is_well);
 bool tool_target_add_threads(const char *command, struct perfring_target *target, const char *list);
@@ -21,17 +21,17 @@ bool tool_target_add_threads(const char *command, struct perfring_target *target
  * a complaint: there is none, or no such user. */
 char *tool_target_processes(const char *command, const char *user);
 
-/* A cgroup: as in perf its name begins at the mount, else it is a path of the file system.  False after a complaint. */
+/* Adds a cgroup.  Its name begins at the mount, as in perf, or is a path of the file system.  Returns false after a complaint. */
 bool tool_target_add_cgroup(const char *command, struct perfring_target *target, const char *name);
 
-/* -G: a list of cgroups, the i-th for event i; one alone is for every event; empty: of event i everything is observed.
- * The name for event i of `count`, in `name`, which has as many bytes as the list; NULL: none.  */
+/* The cgroup of event i in the list of -G: its i-th name, or its only one for every event; an empty name is no cgroup.  Writes it
+ * into `name`, which has as many bytes as the list, and returns that; NULL: none. */
 const char *tool_target_cgroup_of(const char *list, uint32_t i, char *name);
 
 /* How many names a list has. */
 uint32_t tool_target_cgroup_count(const char *list);
 
-/* "a" and "b" of two -G: "a,b".  old: NULL or from this function; the caller frees the result. */
+/* Joins the lists of two -G: "a" and "b" become "a,b".  old: NULL, or from this function.  The caller frees the result. */
 char *tool_target_cgroups_join(char *old, const char *more);
 
 /* Writes CPU_MAP: the CPUs that are observed.  Returns as perfring_file_writer_put. */

@@ -10,7 +10,7 @@
 #include "nearest.h"
 #include "options_text.h"
 
-/* What is wrong with an option: "record: " before, "perfring record" for whom help is. */
+/* Complaints: first the command ("record: "), last the command whose --help is meant ("perfring record"). */
 static const char UNKNOWN[] = "%sunknown option '%s'%s (%s --help)";
 static const char AMBIGUOUS[] = "%soption '%s' is ambiguous%s (%s --help)";
 static const char NO_VALUE[] = "%soption '%s' takes no value, but has one: '%s' (%s --help)";
@@ -50,7 +50,7 @@ static const char *command_of(const struct tool_options *options, char command[N
 	return command;
 }
 
-/* By its letter where it has one. */
+/* The option's name for messages: its letter if it has one. */
 static const char *name_of(const struct tool_option *row, char name[NAME])
 {
 	if (row->found < TOOL_OPTION_LONG)
@@ -87,7 +87,7 @@ int tool_options_forgotten(const struct tool_options *options, int found)
 	return TOOL_FAILED;
 }
 
-/* Of an event that is not known, the one of this machine that it may be.  text: begins with its name. */
+/* Suggests the event of this machine that an unknown one may have meant.  text: begins with its name. */
 static const char *nearest_event(struct tool_nearest *nearest, char *text)
 {
 	struct perfring_event_names *names;
@@ -135,7 +135,7 @@ static bool is_prefix(const struct tool_options *options, const char *word)
 	return false;
 }
 
-/* Of a long name that no row has, the one that it may be. */
+/* Suggests the long name that an unknown one may have meant. */
 static const char *nearest_option(const struct tool_options *options, const char *word, struct tool_nearest *nearest)
 {
 	const char *name = strndupa(word + 2, strcspn(word + 2, "="));
@@ -147,7 +147,7 @@ static const char *nearest_option(const struct tool_options *options, const char
 	return tool_nearest_hint(nearest);
 }
 
-/* After getopt_long's '?' or ':'. */
+/* Complains of what getopt_long has returned as '?' or ':'. */
 static int refuse_word(const struct tool_options *options, int found, char **argv)
 {
 	const struct tool_option *row = optopt ? row_of(options, optopt) : NULL;
@@ -220,7 +220,7 @@ static void refuse_option(struct tool_options *options, const struct tool_option
 	options->status = TOOL_MISUSED;
 }
 
-/* As tool_options_next; *row: of what was found. */
+/* As tool_options_next; *row: the row of the option that was found. */
 static int next_option(struct tool_options *options, int argc, char **argv, const struct tool_option **row_found)
 {
 	struct option names[TOOL_OPTION_ROWS];

@@ -202,7 +202,7 @@ static char *name_beside(const struct tool_outfile *file, int turn)
 	return name;
 }
 
-/* A file without a name needs no cleaning up after a kill; some file systems have no such files. */
+/* Opens a file without a name (O_TMPFILE), which a kill leaves nothing of; some file systems have none. */
 static int open_nameless(const struct tool_outfile *file, mode_t mode)
 {
 	const char *last = strrchr(file->path, '/');

@@ -78,7 +78,7 @@ bool tool_open_signals(int *signals, int another, sigset_t *before)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	/* Blocked signals come even when they are ignored: nohup's must not. */
+	/* a blocked signal is read even if it is ignored: SIGHUP is not blocked under nohup */
 	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
 		sigaddset(&set, SIGHUP);
 	/* When the caller of this program ignores it, the end of the command is not reported. */

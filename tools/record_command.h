@@ -23,7 +23,7 @@ enum {
 	TRIGGERS_MAX = 16,
 };
 
-/* What is written of what runs already, beside where the kernel is. */
+/* Which state of the machine is written at the beginning of a file, beside the kernel's mappings. */
 enum {
 	SYNTHESIZE_TASKS = 1,
 	SYNTHESIZE_MAPS = 2,
@@ -35,8 +35,8 @@ enum {
 struct recorded_side {
 	struct perfring_file_writer *writer;
 	int file;
-	uint64_t state;   /* where its records begin */
-	uint64_t records; /* and those that came since */
+	uint64_t state;   /* offset in the file of the state's first record */
+	uint64_t records; /* offset of the first side record after it */
 };
 
 struct recorded_pids {
@@ -50,27 +50,27 @@ struct recorded_event {
 	uint32_t leader;                /* of its group; UINT32_MAX: in none */
 	bool reads;                     /* its group is read by the leader's samples */
 	uint32_t terms;                 /* PERFRING_TERM_ bits that its text has */
-	char *cgroup;                   /* whose members it observes; NULL: no cgroup's */
-	struct perfring_target *target; /* of that; NULL: the recording's */
+	char *cgroup;                   /* the cgroup whose members it observes; NULL: none */
+	struct perfring_target *target; /* of that cgroup; NULL: the recording's */
 	bool owns_target;
 	bool is_side; /* it is for tasks and mappings alone */
 	bool has_aux; /* its PMU has an AUX area */
 	bool is_off;  /* -D, a range or --control has disabled it */
 };
 
-/* What a signal or a command of --control asks of the recording. */
+/* What a signal or a command of --control asks the recording to do. */
 enum asked {
 	GO_ON,
 	SWITCH,
 	END
 };
 
-/* ms from the start: when events are enabled, and when not any more. */
+/* A range of time in which events are enabled, in ms from the start. */
 struct recorded_range {
 	uint64_t from, to; /* UINT64_MAX: the end of the recording */
 };
 
-/* --control: where commands come from, and what of a line has come. */
+/* --control: the descriptors, and the beginning of a line whose end has not come yet. */
 struct recorded_control {
 	int fd, ack; /* -1: none */
 	char line[256];
@@ -220,8 +220,8 @@ int tool_record_read_options(struct recording *recording, int argc, char **argv)
 bool tool_record_read_size(const char *text, uint64_t without, uint64_t *bytes);
 bool tool_record_read_pages(struct recording *recording, const char *text); /* -m PAGES[,AUX] */
 bool tool_record_read_call_graph(struct recording *recording, const char *how);
-/* A list of names, or NULL for all that every machine of this kind has; the register of one of these, 0: none.  can_sample: false after
- * a complaint about XMM registers. */
+/* A list of names, or NULL for all that every machine of this kind has; the register of one of these, 0: none.  can_sample: false
+ * after a complaint about XMM registers. */
 bool tool_record_read_registers(const char *list, uint64_t *registers);
 uint64_t tool_record_register(const char *name, size_t length);
 void tool_record_list_registers(bool at_interrupt);
@@ -238,23 +238,24 @@ bool tool_record_is_control(const char *text);
 bool tool_record_open_control(struct recording *recording);
 void tool_record_close_control(struct recording *recording);
 void tool_record_start_ranges(struct recording *recording);
-/* Until a range begins or ends; UINT64_MAX: none will. */
+/* Time until the next range begins or ends; UINT64_MAX: none will. */
 uint64_t tool_record_next_edge_ms(const struct recording *recording);
 /* Enables and disables events when it is time. */
 bool tool_record_keep_ranges(struct recording *recording);
-/* The commands that wait, up to one that asks for more than a word. */
+/* Reads and executes the commands that wait, up to one that the caller has to act on, which it returns. */
 enum asked tool_record_take_commands(struct recording *recording);
-/* After what the last commands asked for. */
+/* Writes the answers, after the caller has done what the commands asked for. */
 void tool_record_answer(struct recording *recording);
 
-/* record_trigger.c: --trigger.  add, read_pause: whether the text is one.  open: of the target that was chosen; false after a complaint. */
+/* record_trigger.c: --trigger.  add, read_pause: whether the text is one.  open: of the target that was chosen; false after a
+ * complaint. */
 bool tool_record_add_trigger(struct recording *recording, const char *text);
 bool tool_record_read_pause(struct recording *recording, const char *text);
 bool tool_record_open_triggers(struct recording *recording);
 void tool_record_close_triggers(struct recording *recording);
 /* ready: TRIGGERS_MAX.  Returns how many are set. */
 uint32_t tool_record_poll_triggers(const struct recording *recording, struct pollfd *ready);
-/* Until a count is read; UINT64_MAX: none will. */
+/* Time until a count is to be read; UINT64_MAX: none will. */
 uint64_t tool_record_next_reading_ms(const struct recording *recording);
 /* Whether a snapshot is to be saved now.  ready: as the last poll left it. */
 bool tool_record_is_triggered(struct recording *recording, struct pollfd *ready);
@@ -320,9 +321,9 @@ void tool_record_add_pid(struct recorded_pids *pids, uint32_t pid);
 int tool_record_write_pieces(struct recording *recording, struct perfring_file_writer *writer, uint32_t into,
 			     const struct iovec *pieces, int count, uint64_t records, uint64_t samples);
 
-/* record_unwind.c: --unwind.  A round takes the spans of one look, then of a second one, and writes; is_last: all of them, of which the
- * others leave what came between the looks.  put_state: what runs already, into the file and for stacks.  write, put_state: return
- * 0 or -errno.  Spans are valid until write. */
+/* record_unwind.c: --unwind.  A round takes the spans of one look, then of a second one, and writes; is_last: all of them, of
+ * which the others leave what came between the looks.  put_state: what runs already, into the file and for stacks.  write,
+ * put_state: return 0 or -errno.  Spans are valid until write. */
 bool tool_unwinding_open(struct recording *recording);
 void tool_unwinding_close(struct recording *recording);
 int tool_unwinding_put_state(struct recording *recording, struct recorded_pids *pids);

@@ -16,7 +16,7 @@
 #include "tools.h"
 #include "tracepoint.h"
 
-/* The columns.  NAME, perf's name, the title, width at least.  First what is summed up, then what tells rows apart. */
+/* The columns: NAME, perf's name, the title, the least width.  First sums, then (from PID on) the keys by which rows differ. */
 #define TOOL_REPORT_COLUMNS(COLUMN) \
 	COLUMN(CHILDREN, "overhead_children", "Children", 8) \
 	COLUMN(OVERHEAD, "overhead", "Overhead", 8) \
@@ -60,11 +60,10 @@ enum tool_report_column {
 	TOOL_REPORT_FIRST_KEY = TOOL_REPORT_PID,
 };
 
-/* Names of parents without -p, as perf's. */
 #define TOOL_REPORT_THRESHOLD 0.5 /* percent: branches of trees that have less are not drawn */
-#define TOOL_REPORT_PARENTS "^sys_|^do_page_fault"
+#define TOOL_REPORT_PARENTS "^sys_|^do_page_fault" /* the pattern of parents without -p, as perf's */
 
-/* Whether samples of one address in one thread may differ in it. */
+/* Whether two samples of one address in one thread may have different values of the column. */
 static inline bool tool_report_is_single(enum tool_report_column column)
 {
 	return column >= TOOL_REPORT_PARENT && column != TOOL_REPORT_ADDR && column != TOOL_REPORT_CGROUP_ID &&
@@ -81,9 +80,9 @@ struct tool_report_list {
 struct tool_report_cell {
 	uint64_t samples;
 	uint64_t weight;
-	uint64_t children; /* the weight of samples in whose stack it is */
+	uint64_t children; /* the weight of the samples that have the row's function in their stacks */
 	uint64_t old;      /* the weight in the recording that this one is compared with */
-	uint64_t mode[4];  /* of them, what was of the kernel, of user space, of a guest's kernel, of its user space */
+	uint64_t mode[4];  /* parts of weight: in the kernel, in user space, in a guest's kernel, in its user space */
 };
 
 /* A cgroup namespace. */
@@ -91,7 +90,7 @@ struct tool_report_place {
 	uint64_t dev, ino;
 };
 
-/* A row of one event, or of a group of them that is shown as one.  What no column shows is NULL or 0 in every row. */
+/* A row of one event, or of a group of events that is shown as one table.  Members that no column shows are NULL or 0 in every row. */
 struct tool_report_row {
 	uint32_t event; /* the first of its group */
 	uint32_t tid;
@@ -117,10 +116,10 @@ struct tool_report_row {
 	const char *parent;               /* NULL: no name in the callchain matches */
 	struct tool_report_place place;
 	/* of report_callers.c */
-	const struct tool_report_row *context; /* what tells it apart but its place; NULL: not looked for yet */
-	uint32_t seen;                         /* the last path that it was in, + 1 */
-	uint32_t links;                        /* the last of its paths, + 1 */
-	uint32_t depth;                        /* frames of the longest stack from it on, to the innermost */
+	const struct tool_report_row *context; /* the row with its keys but no place, for all rows that differ only in it; NULL: not yet */
+	uint32_t seen;                         /* 1 + the last path that was counted for it */
+	uint32_t links;                        /* 1 + the last of its links to paths; 0: none */
+	uint32_t depth;                        /* the most frames from it to the innermost one of a stack */
 	struct tool_report_cell cells[];       /* one for each event of the group */
 };
 
@@ -129,7 +128,7 @@ struct tool_report_event {
 	bool leads_group;         /* in the file: perf speaks of its "events" though it is shown alone */
 	const char *group_name;   /* of a leader: NULL where the file has no group, "" without a name */
 	uint64_t seen;            /* samples, whether they are shown or not */
-	uint64_t samples;         /* of what the percentages are */
+	uint64_t samples;         /* those that are 100 % */
 	uint64_t weight;
 	uint64_t lost;
 	uint64_t old_weight; /* of the recording that this one is compared with */
@@ -149,7 +148,7 @@ enum {
 		1 << 22, /* stacks of rows; those beyond are in no tree, and in their callers' sums neither */
 	TOOL_REPORT_CALLERS_MAX = 1 << 20, /* rows of functions that have no samples themselves */
 	TOOL_REPORT_LINKS_MAX = 1 << 24,   /* rows in paths; those beyond are in no tree */
-	TOOL_REPORT_WORK_MAX = 1 << 28,    /* frames that all trees of a report are made of */
+	TOOL_REPORT_WORK_MAX = 1 << 28,    /* frames that are added to all trees of a report */
 	TOOL_REPORT_LINES_MAX = 10000,     /* of one tree */
 	TOOL_REPORT_MEMBERS = 64,          /* events of a group that is shown as one: each row has a cell for each */
 };
@@ -265,7 +264,7 @@ struct tool_report {
 	/* callers */
 	struct tool_report_graph graph;
 	bool wants_children; /* not --no-children */
-	bool cumulates;      /* a row has what its callees have */
+	bool cumulates;      /* a row's `children` includes its callees' samples */
 	bool is_self;        /* the column overhead is called Self */
 	bool no_inline;
 	struct tool_report_callers *callers; /* NULL: no stacks are looked at */
@@ -273,7 +272,7 @@ struct tool_report {
 	bool has_stack;                      /* of the sample */
 	uint32_t stack;
 
-	/* what records say that are no samples */
+	/* from other records than samples */
 	struct tool_topology topology;
 	void *cgroups; /* tsearch trees: names by id, */
 	void *places;  /* namespaces by thread */
@@ -328,10 +327,10 @@ struct tool_report_event *tool_report_event_of(struct tool_report *report, uint3
 /* The row of a key, which is added if there is none. */
 struct tool_report_row *tool_report_row_of(struct tool_report *report, const struct tool_report_row *key);
 
-/* The same, or NULL. */
+/* The row of a key; NULL: there is none. */
 struct tool_report_row *tool_report_find_row(const struct tool_report *report, const struct tool_report_row *key);
 
-/* What tells rows apart. */
+/* Compares the keys of two rows (pointers to struct tool_report_row), for qsort and tsearch. */
 int tool_report_compare_keys(const void *a, const void *b);
 
 /* An object's name as rows have it. */
@@ -358,11 +357,12 @@ void tool_report_forget_places(struct tool_report *report);
 void tool_report_callers_open(struct tool_report *report);
 void tool_report_callers_close(struct tool_report *report);
 
-/* A record that is no sample, after the machine and the symbols have taken it; names of known addresses may have changed. */
+/* record: gives it a record that is no sample, after the machine and the symbols have taken it.  change: names of known addresses may
+ * have changed. */
 void tool_report_callers_record(struct tool_report *report, const struct perfring_record *record);
 void tool_report_callers_change(struct tool_report *report);
 
-/* The sample's stack; it counts for this cell of this row. */
+/* stack: the sample's stack, an index of the callers' profile.  add: counts it for a cell of a row. */
 uint32_t tool_report_callers_stack(struct tool_report *report, const struct perfring_sample *sample);
 void tool_report_callers_add(struct tool_report *report, struct tool_report_row *row, uint32_t cell, uint32_t stack,
 			     uint64_t weight);
@@ -370,7 +370,7 @@ void tool_report_callers_add(struct tool_report *report, struct tool_report_row 
 /* After the last sample: sums up `children`, and makes the rows of callers. */
 void tool_report_callers_sum(struct tool_report *report);
 
-/* The tree of a row, of the samples of its first cell.  Returns false when too much was asked for: there is none. */
+/* Makes the tree of a row, of the samples of its first cell.  Returns false beyond TOOL_REPORT_WORK_MAX: there is no tree. */
 bool tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row, struct tool_tree *tree);
 
 struct tool_report_frame {
@@ -380,7 +380,7 @@ struct tool_report_frame {
 	bool is_inlined;
 };
 
-/* What a number of a tree is. */
+/* The frame of a number in a tree. */
 void tool_report_callers_frame(const struct tool_report *report, uint32_t index, struct tool_report_frame *frame);
 
 /* What exceeded a bound. */
@@ -406,10 +406,10 @@ static inline double tool_report_old_percent(const struct tool_report_event *eve
 	return event->old_weight ? 100.0 * (double)cell->old / (double)event->old_weight : 0.0;
 }
 
-/* Puts what the old report has beside the rows, and rows for what it has alone. */
+/* Puts the old report's weights into the rows, and adds rows for functions that only the old one has. */
 void tool_report_diff(struct tool_report *report);
 
-/* Percentage points, since the old report. */
+/* The change of a share since the old report, in percentage points. */
 double tool_report_change(const struct tool_report_event *event, const struct tool_report_cell *cell);
 
 enum tool_report_state {
@@ -438,7 +438,7 @@ struct tool_report_facts {
 
 void tool_report_facts_read(const struct tool_report *report, struct tool_report_facts *facts);
 
-/* As three lines. */
+/* Prints them as three lines. */
 void tool_report_facts_print(const struct tool_report *report);
 
 /* ---- report_json.c ---- */
@@ -451,7 +451,8 @@ void tool_report_json_end(const struct tool_report *report);
 
 /* ---- report_print.c ---- */
 
-/* The colour of a share, if there are colours: of 5 % and more, as perf; of 0.5 % and more; "" of less.  After it: PLAIN, or "". */
+/* The escape sequence for a share, if there are colours: one for 5 % and more, as perf, one for 0.5 % and more, "" for less; and
+ * the one to print after it, PLAIN or "". */
 const char *tool_report_colour(const struct tool_report *report, double percent);
 const char *tool_report_no_colour(const struct tool_report *report, double percent);
 

@@ -88,36 +88,36 @@ bool tool_peers_are_needed(void);
 bool tool_peers_open(struct tool_peers **peers, struct perfring_session *session, const struct soft_terms *terms);
 void tool_peers_close(struct tool_peers *peers);
 
-/* Only this process, not its children. */
+/* From now on only this process takes part, not its children. */
 void tool_peers_only(struct tool_peers *peers, int32_t pid);
 
-/* Readable when there is something to serve. */
+/* A descriptor that is readable when there is something to serve. */
 int tool_peers_fd(const struct tool_peers *peers);
 
-/* Accepts new processes and rings.  True: there may be more.  Context: between a return and the next wait. */
+/* Accepts new processes and rings.  Returns true if there may be more.  To be called between the session's return and its next wait. */
 bool tool_peers_serve(struct tool_peers *peers);
 
-/* A span of the session's next_span before it is written: its process may change it at any time.  Copies it, looks at each
- * record of the copy, and makes the span that copy, up to a record that the process may not write, which ends what is
- * taken of that process.  Valid until the next call. */
+/* Checks a span of the session's next_span before it is written, because its process may change it at any time: copies it, checks
+ * each record of the copy, and sets *span to the copy up to the first record that the process may not write.  Such a process is
+ * barred.  Valid until the next call. */
 void tool_peers_vet(struct tool_peers *peers, struct perfring_span *span);
 
-/* A ring that the session found corrupt: bars its process. */
+/* Bars the process of a ring that the session found corrupt. */
 void tool_peers_corrupt(struct tool_peers *peers, uint32_t ring, const struct perfring_fault *fault);
 
-/* After a return: drops rings that have ended. */
+/* Drops rings that have ended.  To be called after the session's return. */
 void tool_peers_sweep(struct tool_peers *peers);
 
-/* At the end: reports what was not observed.  False: processes connected, and none could be observed. */
+/* Reports at the end what was not observed.  Returns false if processes connected, and none could be observed. */
 bool tool_peers_tell(const struct tool_peers *peers);
 
-/* Processes that have taken part. */
+/* The number of processes that have taken part. */
 uint64_t tool_peers_count(const struct tool_peers *peers);
 
-/* Records that found a ring full, whether a LOST record tells of them or not. */
+/* The number of records that found a ring full, with or without a LOST record for them. */
 uint64_t tool_peers_lost(const struct tool_peers *peers);
 
-/* One message, with an fd or without (-1).  Returns 0 or -errno; -EAGAIN at once when the queue is full. */
+/* Sends one message, with an fd or without (-1).  Does not wait.  Returns 0 or -errno; -EAGAIN: the queue is full. */
 static inline int soft_send(int socket, const void *message, size_t size, int fd)
 {
 	union {

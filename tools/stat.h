@@ -25,14 +25,14 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-/* One number over several runs: its mean and how far from it they were. */
+/* The mean and deviation of one number over several runs. */
 struct spread {
 	uint64_t runs;
 	double mean;
 	double squares; /* the sum of the squared distances from the mean */
 };
 
-/* One line: an event, of all or of one CPU or thread. */
+/* One line of output: an event at one place. */
 struct row {
 	bool supported;
 	bool counted;
@@ -46,7 +46,7 @@ struct row {
 	struct spread running;
 };
 
-/* What is counted separately. */
+/* The kind of place for which counts are shown separately (-A, --per-thread, --per-core ...). */
 enum apart {
 	APART_NOT,
 	APART_CPU,
@@ -57,7 +57,7 @@ enum apart {
 	APART_NODE,
 };
 
-/* perf's numbers of that, in STAT_CONFIG. */
+/* perf's numbers for these kinds, in STAT_CONFIG. */
 enum {
 	TOOL_STAT_AGGR_NONE,
 	TOOL_STAT_AGGR_GLOBAL,
@@ -68,6 +68,7 @@ enum {
 	TOOL_STAT_AGGR_NODE = 7,
 };
 
+/* A place: a CPU, a thread, or a set of CPUs. */
 struct place {
 	int32_t which; /* CPU or thread */
 	char comm[32];
@@ -75,13 +76,13 @@ struct place {
 	uint32_t cpus;
 };
 
-/* Which place a CPU or thread is. */
+/* The place of a CPU or thread. */
 struct single {
 	int32_t which;
 	uint32_t place;
 };
 
-/* What a file says of an event beside its attr. */
+/* Members of an event that a file has in records of their own. */
 struct read_event {
 	char *unit; /* NULL: nothing */
 	double scale;
@@ -102,8 +103,8 @@ struct counting {
 	const char *user;     /* -u */
 	char *cgroup;         /* -G, all of them */
 	const char *each;     /* --for-each-cgroup */
-	const char **cgroups; /* of each event, NULL: none; the same pointer for the same name; NULL: no cgroups */
-	char *cgroup_names;   /* which those point into */
+	const char **cgroups; /* by event: its cgroup, NULL: none; equal names are one pointer; NULL: no event has one */
+	char *cgroup_names;   /* memory of these names */
 	const char **texts;   /* of events */
 	uint32_t text_count;
 	uint32_t event_count; /* of the first cgroup of --for-each-cgroup */
@@ -141,7 +142,7 @@ struct counting {
 	struct tool_outfile data_file;
 	struct perfring_file_writer *writer;
 	bool is_read;                    /* stat report: the counts are those of a file */
-	bool has_view;                   /* which is to be printed as `view` says, not as it was counted */
+	bool has_view;                   /* counts are printed by `view`, not by the places at which they were counted */
 	enum apart view;
 	struct tool_topology topology; /* of the file's machine */
 	struct perfring_counts_fd *read; /* each once */
@@ -240,12 +241,12 @@ struct perf_event_attr tool_stat_shape(const struct counting *counting, uint32_t
 /* The width of the column of units. */
 void tool_stat_measure(struct counting *counting);
 
-/* A read of the counters: what follows from the counts since the last, `ns` ago. */
+/* Computes the rows' counts and rates from a new read of the counters, `ns` after the one before. */
 void tool_stat_take(struct counting *counting, uint64_t ns);
 
 /* stat_report.c: stat report.  Returns the exit status. */
 int tool_stat_report(struct counting *counting, int argc, char **argv);
-/* The i-th fd, with its last read; of stat report those of the file.  Returns 1, or 0 after the last. */
+/* The i-th fd with its last read; for stat report, the i-th that the file has.  Returns 1, or 0 after the last. */
 int tool_stat_fd_at(const struct counting *counting, uint32_t i, struct perfring_counts_fd *fd);
 
 /* stat_record.c: stat record.  put_round: the last read, `ns` after the start.  False after a complaint. */
@@ -261,11 +262,11 @@ bool tool_stat_name_cgroups(struct counting *counting, bool (*add)(struct counti
 /* The CPUs of a cgroup's events.  NULL after a complaint. */
 struct perfring_target *tool_stat_open_cgroup(const struct counting *counting, const char *cgroup);
 
-/* stat_places.c: the places of the opened fds, with a row for each event. */
+/* stat_places.c: finds the places of the opened fds, and makes a row for each event at each place. */
 void tool_stat_find_places(struct counting *counting);
-/* stat report: which rows the counts since the last round are of; counts of none are left out. */
+/* stat report: marks the rows that have counts since the last round; counts that belong to no row are left out. */
 void tool_stat_mark_fresh(struct counting *counting);
-/* The last read's sum of each row; its `fds` and `failed` are 0 where no fd of the event is. */
+/* Sums the last read for each row.  fds and failed are 0 in a row for which the event has no fd. */
 void tool_stat_sum(struct counting *counting);
 /* The name of a thread that runs; "" if there is none. */
 void tool_stat_read_comm(int32_t tid, char *comm, size_t size);
@@ -275,7 +276,7 @@ void tool_stat_name_place(const struct counting *counting, const struct place *p
 /* stat_soft.c */
 /* The first event that --soft does not count; NULL: it counts all. */
 const struct perfring_events_one *tool_stat_soft_unknown(const struct counting *counting);
-/* Of all that were waited for.  Returns false for an event that is not known. */
+/* The event's sum over all processes that were waited for.  Returns false for an event that the kernel does not account. */
 bool tool_stat_soft_sum(const struct counting *counting, uint32_t event, struct perfring_count *sum);
 /* Runs the command.  Returns 0 or -errno. */
 int tool_stat_soft_start(struct counting *counting);
@@ -283,7 +284,7 @@ int tool_stat_soft_start(struct counting *counting);
 void tool_stat_soft_reap(struct counting *counting);
 
 /* stat_print.c */
-/* stat report: what the file says of them goes before the event's own. */
+/* The unit and scale of an event; for stat report those in the file, if it has them. */
 const char *tool_stat_unit(const struct counting *counting, uint32_t event);
 double tool_stat_scale(const struct counting *counting, uint32_t event);
 /* Writes the printed text. */

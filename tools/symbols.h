@@ -91,22 +91,22 @@ enum {
 /* Takes an option of these rows.  Returns 1; 0: it is none of them; -1: its value is wrong, which was reported. */
 int tool_symbols_take(struct tool_symbols_options *symbols, const struct tool_options *options, int found);
 
-/* The file says which kernel and which builds of the objects it saw: others are not used.  Ends the program after a
- * complaint when servers are to be asked and cannot be. */
+/* Opens the names for a file, which has the kernel's release and the builds of objects: others are not used.  data and machine must
+ * stay.  Ends the program after a complaint if servers are to be asked and cannot be. */
 struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine,
 				       const struct tool_symbols_options *options);
 void tool_symbols_close(struct tool_symbols *symbols);
 
-/* The recording's path, before the first address. */
+/* Sets the recording's path, whose time is when its processes were last seen.  To be called before the first address. */
 void tool_symbols_recorded(struct tool_symbols *symbols, const char *path);
 
-/* A record, which the machine has taken too. */
+/* Takes a record that is no sample, after the machine has taken it. */
 void tool_symbols_learn(struct tool_symbols *symbols, const struct perfring_record *record);
 
-/* Names are those of this time from now on.  Returns whether those of known addresses may have changed without a record. */
+/* Advances to the time of the next sample, for code of JITs.  Returns whether names of known addresses may have changed. */
 bool tool_symbols_advance(struct tool_symbols *symbols, uint64_t time);
 
-/* The address as the machine is now.  cpumode as in a record's misc. */
+/* Finds the symbol of an address, by the mappings as they are now.  cpumode: as in a record's misc. */
 void tool_symbols_find(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
 		       struct tool_symbol *found);
 
@@ -147,7 +147,7 @@ bool tool_symbols_frame(uint64_t word, unsigned *cpumode);
 #define TOOL_SYMBOLS_VDSO "[vdso]"
 bool tool_symbols_knows_vdso(const struct perfring_mapping *map);
 
-/* "not mapped" ... */
+/* The reason in words, "not mapped" ... */
 const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_nameless nameless);
 
 #endif

@@ -105,7 +105,7 @@ struct tool_options;
  * complaint when it is not TOOL_DONE. */
 int tool_input_open(struct tool_input *input, const struct tool_options *options, int argc, char **argv);
 
-/* The same of a file that is not chosen so. */
+/* The same for a path. */
 int tool_input_open_path(struct tool_input *input, const char *path);
 void tool_input_close(struct tool_input *input);
 
@@ -120,10 +120,10 @@ const char *tool_ring_reason(int error);
  * format NULL.  Valid until: the next call. */
 bool tool_input_next(struct tool_input *input, struct perfring_item *item);
 
-/* Whether it is a pipe in which no more bytes wait: output that was gathered is due then. */
+/* Whether the input is a pipe without more bytes for now: then gathered output should be written. */
 bool tool_input_is_idle(const struct tool_input *input);
 
-/* What follows the path to say where the last record is: "", or "/data.N" in a directory. */
+/* What to print after the path for the last record's file: "", or "/data.N" in a directory. */
 const char *tool_input_place(struct tool_input *input);
 
 /* Reports a fault inside the last record. */
@@ -136,7 +136,7 @@ bool tool_input_event(struct tool_input *input, const struct perfring_format **f
 uint64_t tool_input_period(const struct tool_input *input, const struct perfring_format *format,
 			   const struct perfring_sample *sample);
 
-/* As perf, what its AUX records say of bytes that are missing: nothing, if none are. */
+/* Prints perf's warnings about missing AUX bytes; nothing if none are missing. */
 void tool_tell_aux(const char *path, uint64_t records, uint64_t truncated, uint64_t partial, uint64_t collisions);
 
 /* Prints the file's header as perf's --header does; lists: the long lists too.  Returns false after a complaint. */

@@ -48,9 +48,10 @@ bool tool_tracepoints_are_known(void);
 struct tool_tracepoints *tool_tracepoints_open(const struct perfring_file *data, struct tool_symbols *symbols);
 void tool_tracepoints_close(struct tool_tracepoints *tracepoints);
 
-/* That of event `index`; NULL when it is none, or has no format.  Valid until close. */
+/* The fields of event `index`; NULL: it is no tracepoint, or has no format.  Valid until close. */
 const struct tool_tracepoint *tool_tracepoints_of(struct tool_tracepoints *tracepoints, uint32_t index);
 
+/* Finds a field in a sample's payload. */
 void tool_tracepoint_value(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint_field *field,
 			   const struct perfring_raw *raw, struct tool_tracepoint_value *value);
 
@@ -58,14 +59,14 @@ void tool_tracepoint_value(const struct tool_tracepoints *tracepoints, const str
 uint64_t tool_tracepoint_number(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint_field *field,
 				const struct tool_tracepoint_value *value, uint32_t i);
 
-/* How long the text in a value is, or -1 when it is no text. */
+/* The length of the text in a value; -1: it is no text. */
 int64_t tool_tracepoint_text_size(const struct tool_tracepoint_value *value);
 
-/* Turns every number of a payload, which is this file's, into the other byte order, in its place. */
+/* Changes the byte order of each number of a payload in place; the payload is in the file's order before. */
 void tool_tracepoint_turn(const struct tool_tracepoints *tracepoints, const struct tool_tracepoint *tracepoint,
 			  void *payload, uint32_t size);
 
-/* A payload as its own format says (print_fmt), or NULL.  Valid until: the next call. */
+/* The text of a payload by its format's print_fmt, or NULL.  Valid until: the next call. */
 const char *tool_tracepoints_print(struct tool_tracepoints *tracepoints, uint32_t index,
 				   const struct perfring_sample *sample);
 
