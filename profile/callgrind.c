@@ -4,10 +4,10 @@
  *     cfn=CALLEE       calls=N LINE         samples in it, called from here
  *                      LINE INCLUSIVE
  *
- * What a stack begins with is called by ALL: callgrind_annotate adds up a function's calls, and a stack may begin anywhere.
- * A sample says who was on the stack, not how often it was called: N is the number of samples.  A function that is on a stack twice
- * counts once for each pair of caller and callee, and callgrind_annotate's inclusive numbers of recursive functions count it twice, as those
- * of callgrind itself.
+ * What a stack begins with is called by ALL: callgrind_annotate adds up a function's calls, and a stack may begin anywhere.  A
+ * sample says who was on the stack, not how often it was called: N is the number of samples.  A function that is on a stack twice
+ * counts once for each pair of caller and callee, and callgrind_annotate's inclusive numbers of recursive functions count it
+ * twice, as those of callgrind itself.
  *
  * Called by perfring_profile_write (views.h), for one event.  Pairs are counted in a table (table.h); -ENOMEM
  * comes before anything is written.

@@ -113,7 +113,7 @@ static int read_image(struct perfring_symbols *symbols, struct source *source, i
 
 	elf->reference = source->kernel->reference;
 	error = fd < 0 ? fd : perfring_elf_symbols_read(elf, fd, path, &symbols->places, false, &symbols->bytes_left);
-	/* its offsets are not what was recorded: addresses are */
+	/* recorded are addresses, not offsets in this file: symbols are looked up without the segments */
 	elf->segment_count = 0;
 	source->is_image = source->is_seen = true;
 	source->has_reference = elf->has_reference;
@@ -121,7 +121,7 @@ static int read_image(struct perfring_symbols *symbols, struct source *source, i
 	return error;
 }
 
-/* Moves the kernel's own symbols to where they were; modules were moved otherwise. */
+/* Moves the kernel's own symbols to the addresses that they had, and drops those of modules, which moved by other differences. */
 static void move(struct perfring_symbol_table *table, uint64_t difference)
 {
 	uint32_t count = 0;

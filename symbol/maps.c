@@ -82,7 +82,7 @@ static const struct perfring_maps_object *get_object(struct perfring_maps *maps,
 
 /* ---- records ---- */
 
-/* Without space the tasks go first that have ended, then the oldest. */
+/* Forgets tasks, ended ones first, then the oldest, and at last the kernel's mappings, until the mappings are within their bound. */
 static void bound_mappings(struct perfring_maps *maps)
 {
 	while (maps->tasks.intervals.count > MAPPINGS_MAX && perfring_tasks_forget(&maps->tasks))
@@ -118,7 +118,7 @@ static int take_kernel_mapping(struct perfring_maps *maps, struct perfring_inter
 	return mapping->object ? put(maps, tree, mapping) : -ENOMEM;
 }
 
-/* mapping: without its object. */
+/* Puts a mapping, whose object is found by its name. */
 static int take_mapping(struct perfring_maps *maps, uint16_t misc, struct perfring_string name,
 			const struct perfring_file_id *file, struct perfring_mapping *mapping)
 {
@@ -201,7 +201,7 @@ static int take_comm(struct perfring_maps *maps, uint16_t misc, const struct per
 	return perfring_tasks_join(&maps->tasks, comm->tid, comm->pid);
 }
 
-/* What a child has of its parent. */
+/* What a child inherits from its parent. */
 struct heritage {
 	const char *comm;
 	const perfring_word *namespaces;

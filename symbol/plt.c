@@ -60,8 +60,8 @@ static const char *stub_name(struct perfring_elf_reading *reading, const struct 
 				 perfring_elf_number(image, stubs->symbols + symbol, 4), length);
 }
 
-/* Of each entry's name, "NAME@plt": written twice, the first time, with buffer NULL, to count them.  At most `most` bytes: the
- * second time others of the names may be beyond the bounds. */
+/* Writes the name of each entry, "NAME@plt", at most `most` bytes, and adds its symbol; with buffer NULL it only counts the
+ * bytes.  The second time the bound of names may exclude others: so `most` is checked again. */
 static int put_stubs(struct perfring_elf_reading *reading, const struct perfring_elf_image *image,
 		     const struct stubs *stubs, uint64_t count, uint64_t first, char *buffer, uint64_t most,
 		     uint64_t *used)

@@ -56,7 +56,7 @@ enum {
 	ABI_64 = 2
 };
 
-/* 0: this build's own. */
+/* The architecture of the registers; 0 is this build's own. */
 static uint32_t arch_of(const struct perfring_regs *regs)
 {
 	if (regs->arch)
@@ -98,7 +98,7 @@ static bool get_other(const void *of, uint32_t number, uint64_t *value)
 	return get_register(regs, perfring_unwind_register_bit(machine_of(regs)->tables, number), value);
 }
 
-/* Returns false when the sample does not have what a walk begins with. */
+/* Reads the registers that a walk begins with.  Returns false: the sample lacks one, or the copy of its stack. */
 static bool get_registers(const struct perfring_sample *sample, struct perfring_unwind_registers *registers)
 {
 	const struct perfring_regs *regs = &sample->regs_user;
@@ -121,7 +121,7 @@ static bool get_registers(const struct perfring_sample *sample, struct perfring_
 
 /* ---- spaces ---- */
 
-/* Other maps, other number: rules that are kept by the old one are not found any more.  0 is none. */
+/* Numbers the space anew after its maps have changed: the cache does not find rules of the old number any more.  0 is no number. */
 static void renumber(struct perfring_stacks *stacks, struct space *space)
 {
 	if (!++stacks->last_id)
@@ -157,7 +157,7 @@ static uint32_t find_map(const struct space *space, uint64_t at)
 	return low;
 }
 
-/* The tables of what is mapped there.  Without any the map is kept all the same: it is not looked up again. */
+/* Finds the unwind tables of a mapping's object.  A map without tables is kept too, so that it is not looked up again. */
 static int get_tables(struct perfring_stacks *stacks, const struct perfring_mapping *mapping, uint32_t pid,
 		      struct perfring_unwind_map *map)
 {
@@ -180,7 +180,8 @@ static int get_tables(struct perfring_stacks *stacks, const struct perfring_mapp
 	return perfring_symbols_unwind(stacks->symbols, found, &map->unwind);
 }
 
-/* Returns 1: the space has one map more; 0: nothing is mapped there, it is known already, or there are too many; -ENOMEM. */
+/* Adds the map at an address to the space.  Returns 1; 0: nothing is mapped there, it is known already, or there are too many;
+ * -ENOMEM. */
 static int add_map(struct perfring_stacks *stacks, struct space *space, uint32_t pid, uint64_t at)
 {
 	const struct perfring_mapping *mapping;
@@ -206,7 +207,8 @@ static int add_map(struct perfring_stacks *stacks, struct space *space, uint32_t
 
 /* ---- chains ---- */
 
-/* The frames, as they were returned to: each but those that were interrupted is after its call. */
+/* Walks the stack, and adds the maps that it leads to.  The addresses of callers are inside their calls (`calls`).  Returns the
+ * number of frames, or -ENOMEM. */
 static int walk(struct perfring_stacks *stacks, uint32_t pid, struct perfring_unwind_registers *registers,
 		const struct perfring_unwind_stack *stack, uint64_t *ips, uint32_t most, enum perfring_unwind_end *end)
 {
@@ -228,7 +230,7 @@ static int walk(struct perfring_stacks *stacks, uint32_t pid, struct perfring_un
 	return ret < 0 ? ret : (int)nr;
 }
 
-/* Makes space for this many words. */
+/* Makes space for a chain of `count` words.  Returns 0 or -ENOMEM. */
 static int reserve(struct perfring_stacks *stacks, uint64_t count)
 {
 	uint64_t *words;
@@ -254,7 +256,8 @@ static uint64_t count_before_user(const struct perfring_list *list)
 	return nr;
 }
 
-/* The frames by frame pointers that are above the last one by tables.  Returns how many there are now. */
+/* Appends the frames of the sample's own callchain (by frame pointers) that are above the last one by tables.  Returns the number of
+ * frames. */
 static uint32_t join(struct perfring_stacks *stacks, const struct perfring_list *list, uint64_t from, uint64_t *ips,
 		     uint32_t nr, uint32_t most)
 {

@@ -42,7 +42,7 @@ bool perfring_symbols_is_other(const struct perfring_symbols_file *file, const u
 	return size < 8 && size < file->id_size;
 }
 
-/* Returns 0 or -errno: then it is not known which build it is. */
+/* Finds or adds the file of a descriptor, with its build id.  Returns 0; -errno: its build is not known. */
 static int get_file(struct perfring_symbols *symbols, int fd, struct perfring_symbols_file **result)
 {
 	struct perfring_symbols_file **place, *file;
@@ -162,7 +162,7 @@ static int take_file(struct perfring_symbols *symbols, struct perfring_symbol_ob
 	return 1;
 }
 
-/* The same of one more file: what was known stays when it is none. */
+/* The same for one more file; why and error stay as they were if it is not taken. */
 static int take_other_file(struct perfring_symbols *symbols, struct perfring_symbol_object *object, int fd,
 			   const char *path, int32_t pid)
 {
@@ -181,7 +181,7 @@ static bool is_vdso(const struct perfring_symbol_object *object)
 	return !strcmp(object->path, "[vdso]");
 }
 
-/* What the path leads to here.  Returns 0 or -ENOMEM. */
+/* Tries the file that the path leads to in this process.  Returns 0 or -ENOMEM. */
 static int find_here(struct perfring_symbols *symbols, struct perfring_symbol_object *object)
 {
 	int fd, ret;
@@ -211,8 +211,8 @@ static bool was_tried(const struct perfring_symbol_object *object, int32_t pid)
 	return false;
 }
 
-/* What the process sees by the path, if it is the recorded build: it may have ended, and its pid may be another's.  Each is tried
- * once, until one leads to it.  Returns 1 when one was tried, 0, or -ENOMEM. */
+/* Tries the file that the path leads to in the process, which may have ended, so that another one has its pid: the file is taken
+ * only if it is the recorded build.  Each pid is tried once.  Returns 1 if it was tried now, 0, or -ENOMEM. */
 static int find_in_process(struct perfring_symbols *symbols, struct perfring_symbol_object *object, int32_t pid)
 {
 	int ret;
@@ -231,7 +231,7 @@ static int find_in_process(struct perfring_symbols *symbols, struct perfring_sym
 	return 1;
 }
 
-/* Files of its build id, once.  Returns 1 when they were sought, 0, or -ENOMEM. */
+/* Tries the files of its build id (places.h), once.  Returns 1 if they were tried now, 0, or -ENOMEM. */
 static int find_by_id(struct perfring_symbols *symbols, struct perfring_symbol_object *object)
 {
 	enum perfring_place_of of = is_vdso(object) ? PERFRING_PLACE_VDSO : PERFRING_PLACE_OBJECT;
@@ -250,8 +250,7 @@ static int find_by_id(struct perfring_symbols *symbols, struct perfring_symbol_o
 	return ret < 0 ? ret : 1;
 }
 
-/* Of an object that is not what the path leads to here: another file of its build.  Returns 1 when one was looked for, 0, or
- * -ENOMEM. */
+/* Tries other files, if the path leads to none or to another build here.  Returns 1 if any was tried now, 0, or -ENOMEM. */
 static int find_elsewhere(struct perfring_symbols *symbols, struct perfring_symbol_object *object, int32_t pid)
 {
 	int ret, more = 0;
@@ -279,7 +278,7 @@ static uint64_t hash_of(const struct perfring_symbols *symbols, const struct per
 	}
 	for (uint32_t i = 0; i < file->build_id_size; i++)
 		hash = (hash ^ file->build_id[i]) * symbols->factor;
-	/* the low bits of a product know nothing of the high ones of the last word */
+	/* the low bits of a product do not depend on the high bits of the last word */
 	hash *= symbols->factor;
 	return hash ^ hash >> 32;
 }
@@ -314,7 +313,7 @@ static void put_object(struct perfring_symbol_object **places, size_t count, str
 	*place = object;
 }
 
-/* Doubles the places when there are as many objects.  Without memory it stays as it is. */
+/* Doubles the table if it has as many objects as places.  Without memory it stays as it is. */
 static void grow(struct perfring_symbols *symbols)
 {
 	size_t count = 2 * symbols->object_places;
@@ -333,7 +332,7 @@ static void grow(struct perfring_symbols *symbols)
 	symbols->object_places = count;
 }
 
-/* The one that stands for all objects beyond the bound.  Returns as get_object. */
+/* The one object that stands for all beyond the bound.  Returns as get_object. */
 static int get_beyond(struct perfring_symbols *symbols, struct perfring_symbol_object **result)
 {
 	static const struct perfring_symbol_file none = {.path = ""};

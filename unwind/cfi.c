@@ -7,7 +7,7 @@
  */
 #include "cfi.h"
 
-/* Encodings of pointers: the lower four bits say how, the next three to what they are relative. */
+/* Encodings of pointers: the lower four bits are the format, the next three the base that it is relative to. */
 enum {
 	PE_ABSOLUTE = 0x00,
 	PE_ULEB = 0x01,
@@ -145,7 +145,7 @@ bool perfring_cfi_pointer(const struct perfring_cfi_section *section, struct byt
 	return !bytes->is_short;
 }
 
-/* What stands before the content of an entry. */
+/* An entry: its length and id have been read. */
 struct entry {
 	struct bytes content; /* after the id */
 	uint64_t id;
@@ -168,7 +168,7 @@ static bool read_entry(const struct perfring_cfi_section *section, uint32_t offs
 		return false;
 	bytes.end = bytes.at + length;
 	entry->id_at = (uint32_t)(bytes.at - section->bytes);
-	/* In .eh_frame it has 4 bytes, whatever the length has. */
+	/* The id has 4 bytes in .eh_frame, even if the length has 12. */
 	entry->id = length ? bytes_take(&bytes, entry->is_long && section->is_debug ? 8 : 4) : 0;
 	entry->content = bytes;
 	return !bytes.is_short;
@@ -181,7 +181,7 @@ static bool is_shared(const struct perfring_cfi_section *section, const struct e
 	return entry->id == (entry->is_long ? UINT64_MAX : UINT32_MAX);
 }
 
-/* The letters after a z; `data` are theirs. */
+/* Reads the augmentation data of the letters after the z. */
 static bool read_augmentation(const struct perfring_cfi_section *section, const uint8_t *letters, struct bytes *data,
 			      struct perfring_cfi_function *function)
 {
@@ -292,7 +292,7 @@ int perfring_cfi_parse(const struct perfring_cfi_section *section, uint32_t offs
 
 /* ---- expressions ---- */
 
-/* base + offset, or the word there and `more`. */
+/* register `column` + offset; or, with is_word, the word at that address + more. */
 struct expression {
 	uint32_t column;
 	int64_t offset;
@@ -300,7 +300,8 @@ struct expression {
 	bool is_word;
 };
 
-/* breg, and any number of plus_uconst with at most one deref among them.  At most as many turns as there are bytes. */
+/* Reads an expression of one breg, then any number of plus_uconst and at most one deref; others are no rule.  At most as many
+ * turns as there are bytes. */
 static bool read_expression(struct bytes bytes, struct expression *expression)
 {
 	uint64_t op = bytes_take(&bytes, 1);
@@ -396,7 +397,7 @@ void perfring_cfi_walk_init(struct perfring_cfi_walk *walk, const struct perfrin
 	walk->is_own = false;
 	walk->is_done = false;
 	memset(&walk->state, 0, sizeof(walk->state));
-	/* Of x86-64 the return address is where the caller put it, or nowhere. */
+	/* On x86-64 the return address is in memory, at a place that the program has to name; on aarch64 in lr at first. */
 	walk->state.ra.kind = is_x86 ? PERFRING_UNWIND_AT_UNDEFINED : PERFRING_UNWIND_AT_SAME;
 	walk->state.fp.kind = PERFRING_UNWIND_AT_SAME;
 	walk->initial = walk->state;
@@ -412,7 +413,7 @@ static bool fits(int64_t value)
 	return value >= INT32_MIN && value <= INT32_MAX;
 }
 
-/* Offsets of places that are not in memory are 0, so that equal rules have equal bytes. */
+/* Converts a place.  Offsets of places that are not in memory become 0, so that equal rules have equal bytes. */
 static bool make_place(const struct perfring_cfi_place *place, uint8_t *kind, int32_t *offset)
 {
 	bool is_in_memory = place->kind == PERFRING_UNWIND_AT_CFA || place->kind == PERFRING_UNWIND_AT_SP ||
@@ -438,7 +439,7 @@ static void make_rule(const struct perfring_cfi_walk *walk, struct perfring_unwi
 	number = cfa == PERFRING_UNWIND_CFA_OTHER ? state->cfa_column : state->number;
 	if (!fits(state->cfa_offset) || function->ra_column != column_of_ra(machine))
 		cfa = PERFRING_UNWIND_CFA_NONE;
-	/* Of a function without a caller nothing else matters, and _start's CFA is often no rule. */
+	/* A function without a caller needs no more: the CFA of _start is often one that is no rule. */
 	if (state->ra.kind == PERFRING_UNWIND_AT_UNDEFINED && function->ra_column == column_of_ra(machine)) {
 		rule->cfa = PERFRING_UNWIND_CFA_SP;
 		rule->ra = PERFRING_UNWIND_AT_UNDEFINED;
@@ -471,7 +472,7 @@ static struct perfring_cfi_place *place_of(const struct perfring_cfi_walk *walk,
 	return column == column_of_ra(machine) ? &state->ra : column == walk->followed ? &state->fp : NULL;
 }
 
-/* Offsets multiplied wrap: what does not fit is no rule (make_rule), or a wrong one of wrong bytes. */
+/* A product that does not fit wraps: then there is no rule (make_rule), or a wrong one for wrong bytes. */
 static int64_t times(uint64_t number, int64_t factor)
 {
 	return (int64_t)(number * (uint64_t)factor);

@@ -2,10 +2,10 @@
  *
  * The functions of unwind.h on one object.
  *
- * Who looks up and who makes.  One thread makes rows; handlers of it and other threads look rules up meanwhile.  Rules and rows
+ * Concurrency.  One thread makes rows; its handlers and other threads look rules up meanwhile.  Rules and rows
  * are written first, then the pointer to the function's rows is published by a release store (publish_rows), which pairs with the
- * acquire load in rows_of: who sees the pointer sees the rows and their rules.  Nothing that was published is changed or
- * moved before close.
+ * acquire load in rows_of: a reader that sees the pointer sees the rows and their rules.  Nothing that was published is changed
+ * or moved before close.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ struct rows {
 	uint32_t offsets[];
 };
 
-/* An index entry of ours. */
+/* An entry of an index that is made here, for a section without a usable .eh_frame_hdr. */
 struct place {
 	uint64_t start;
 	uint32_t offset;
@@ -56,7 +56,7 @@ struct block {
 	uint64_t used;
 };
 
-/* Entries of 16 bytes, each of which pushes at most its number and jumps; the first one pushes once more. */
+/* x86-64's PLT: entries of 16 bytes, each of which pushes its number or nothing, and jumps; the first one pushes one word more. */
 struct plt {
 	uint64_t address, size; /* 0: there is none */
 	uint8_t pushed;         /* the byte of an entry from which its number is on the stack */

@@ -130,7 +130,7 @@ int perfring_unwind_image(const uint8_t *bytes, size_t size, struct perfring_unw
 	if (machine != PERFRING_UNWIND_X86_64 && machine != PERFRING_UNWIND_AARCH64)
 		return -EINVAL;
 	sections->machine = machine;
-	/* Of a file of debug information the segments are elsewhere: where there are headers of sections, they are believed. */
+	/* The segments of a file of debug information are in another file: headers of sections are preferred where there are any. */
 	if (!read_sections(&image, sections))
 		read_segments(&image, sections);
 	return 0;

@@ -208,7 +208,7 @@ struct known {
 	uint64_t value;
 };
 
-/* What a frame's caller had in the register, after the step to it.  rule: of the frame, with the register's place as fp. */
+/* Computes the register's value in the frame's caller.  rule: the frame's, with the register's place as fp.  cfa: the frame's. */
 static void follow(struct known *known, const struct perfring_unwind_rule *rule,
 		   const struct perfring_unwind_stack *stack, const struct perfring_unwind_registers *frame,
 		   uint64_t cfa)
@@ -225,9 +225,9 @@ static void follow(struct known *known, const struct perfring_unwind_rule *rule,
 			PERFRING_UNWIND_STEPPED;
 }
 
-/* Searches for register `number` of a frame that has called others: these may have saved it.  They are walked again, from the innermost
- * one on, by their descriptions: at most `nr` frames, and each of few is walked so (RECOVERED_MAX).  A frame on the way whose own CFA is
- * at the same register has it by then. */
+/* Finds the value of register `number` in a frame that has called others, which may have saved it.  Walks these `nr` frames again
+ * from the innermost one, by their descriptions; a walk does so for at most RECOVERED_MAX frames.  A frame on the way whose own
+ * CFA is at the same register uses the value known by then. */
 static __attribute__((noinline)) bool recover(const struct perfring_unwind_space *space,
 					      const struct perfring_unwind_registers *innermost,
 					      const struct perfring_unwind_stack *stack, uint32_t nr, uint32_t number,
@@ -257,7 +257,8 @@ static __attribute__((noinline)) bool recover(const struct perfring_unwind_space
 	return known.is_known;
 }
 
-/* The same as perfring_unwind_step_slow, of the frame after `nr` others.  left: how many frames may be recovered. */
+/* Steps as perfring_unwind_step_slow, for the frame that has called `nr` others.  left: for how many frames recover may still be
+ * called. */
 static enum perfring_unwind_end step_or_recover(const struct perfring_unwind_space *space,
 						const struct perfring_unwind_rule *rule,
 						const struct perfring_unwind_stack *stack,
