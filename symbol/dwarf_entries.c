@@ -105,15 +105,15 @@ enum {
 	CHAIN_LOOKS = 64,     /* at tables of one place in the hash table: then a table is made again */
 };
 
-/* constant: where it stands in .debug_abbrev. */
+/* An attribute of an abbreviation.  constant: the offset in .debug_abbrev of the value of DW_FORM_implicit_const. */
 struct attribute {
 	uint8_t form, slot;
 	uint8_t size; /* of the value, or VARIABLE */
 	uint32_t constant;
 };
 
-/* Where all values have sizes, walks read those that they need alone: the constant of such an attribute is where its value stands after
- * the code, or its value, when it stands in the abbreviation. */
+/* If the sizes of all values are known, walks read only the values that they need.  For these, attribute.constant is the offset of the
+ * value after the entry's code; or the value, if the abbreviation has it. */
 struct abbreviation {
 	uint32_t code;
 	uint32_t first, count;           /* of its attributes */
@@ -151,7 +151,7 @@ uint8_t perfring_dwarf_form_of(uint64_t number, unsigned offset_size)
 	}
 }
 
-/* Of a value in the bytes; VARIABLE: it says so itself. */
+/* The size of a value of this form; VARIABLE: the value has it. */
 static uint8_t size_of(const struct perfring_dwarf_unit *unit, uint8_t form)
 {
 	switch (forms[form].way) {
@@ -296,7 +296,7 @@ static bool add_attribute(const struct perfring_dwarf_unit *unit, struct perfrin
 	return true;
 }
 
-/* Adds the attributes for walks. */
+/* Adds the attributes that walks need, if all sizes are known. */
 static bool add_walk(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_table *table,
 		     struct abbreviation *abbreviation)
 {
@@ -322,7 +322,7 @@ static bool add_walk(const struct perfring_dwarf_unit *unit, struct perfring_dwa
 	return true;
 }
 
-/* Adds the attributes of an abbreviation.  Returns false when they cannot be read: none after it can. */
+/* Adds the attributes of an abbreviation.  Returns false if they are damaged: then no later abbreviation can be read. */
 static bool add_attributes(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
 			   struct perfring_dwarf_table *table, struct abbreviation *abbreviation)
 {
@@ -419,7 +419,7 @@ static struct perfring_dwarf_table *open_table(const struct perfring_dwarf_unit 
 	return table;
 }
 
-/* Of units that have the same abbreviations it is the same. */
+/* Finds or makes the table of a unit's abbreviations; units with the same abbreviations share it. */
 static struct perfring_dwarf_table *table_of(struct perfring_dwarf_unit *unit)
 {
 	uint64_t hash = unit->abbreviations * UINT64_C(0x9e3779b97f4a7c15) >> 32;
@@ -564,7 +564,7 @@ bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring
 	return true;
 }
 
-/* Takes the next one, or skips it.  Returns its abbreviation; NULL at the end. */
+/* Reads the next entry, or skips it.  Returns its abbreviation; NULL at the end. */
 static inline const struct abbreviation *step(const struct perfring_dwarf_unit *unit, bool is_hidden,
 					      struct perfring_dwarf_bytes *bytes, struct perfring_dwarf_entry *entry)
 {
@@ -632,7 +632,7 @@ void perfring_dwarf_walk_pass(struct perfring_dwarf_walk *walk, const struct per
 
 /* ---- references and names ---- */
 
-/* The unit in which an entry is. */
+/* The unit that has the entry at this offset of .debug_info. */
 static struct perfring_dwarf_unit *unit_of(struct perfring_dwarf_file *file, uint64_t at)
 {
 	uint32_t low = 0, high = file ? file->count : 0;
@@ -648,7 +648,7 @@ static struct perfring_dwarf_unit *unit_of(struct perfring_dwarf_file *file, uin
 	return low ? &file->units[low - 1] : NULL;
 }
 
-/* Follows a reference.  Returns the unit of what it leads to, which may be none of its entries; or NULL. */
+/* Follows a reference.  Returns the unit that it leads into, at an offset that may be no entry; or NULL. */
 static struct perfring_dwarf_unit *follow(struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
 					  uint64_t *at)
 {
@@ -663,7 +663,7 @@ static struct perfring_dwarf_unit *follow(struct perfring_dwarf_unit *unit, cons
 	return unit;
 }
 
-/* Its own: *linked, as the linker has it, or *name. */
+/* The entry's own names: *linked, for the linker, and *name, in the source. */
 static void take_names(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry,
 		       const char **linked, const char **name)
 {
@@ -673,7 +673,7 @@ static void take_names(const struct perfring_dwarf_unit *unit, const struct perf
 		*name = perfring_dwarf_string(unit, &entry->values[PERFRING_DWARF_NAME]);
 }
 
-/* What the entry is made from.  Returns its unit, or NULL. */
+/* The abstract origin or specification of an entry.  Returns its unit, or NULL. */
 static struct perfring_dwarf_unit *origin_of(struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry,
 					     uint64_t *at)
 {
@@ -718,7 +718,7 @@ enum {
 	UNIT_SKELETON = 4,
 };
 
-/* Returns whether it is a unit that is read; *bytes begins at its first entry then, and ends with it. */
+/* Reads a unit's header.  Returns whether it is of a kind that is read; then *bytes are its entries. */
 static bool take_header(struct perfring_dwarf_bytes *bytes, struct perfring_dwarf_unit *unit)
 {
 	uint64_t type = UNIT_COMPILE;
@@ -738,7 +738,7 @@ static bool take_header(struct perfring_dwarf_bytes *bytes, struct perfring_dwar
 	       (type == UNIT_COMPILE || type == UNIT_PARTIAL || type == UNIT_SKELETON);
 }
 
-/* Its first entry, for which as many abbreviations are looked at as come before its own. */
+/* Reads the first entry of a unit.  All abbreviations before its own are read: perfring_dwarf_file.looks bounds them. */
 static bool take_first(struct perfring_dwarf_unit *unit, struct perfring_dwarf_bytes *bytes,
 		       struct perfring_dwarf_entry *first)
 {

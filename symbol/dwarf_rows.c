@@ -15,7 +15,7 @@ enum {
 	COLUMNS_MAX = 16, /* what is known of a file */
 };
 
-/* What the program is written by, and its registers. */
+/* The header's parameters of the program, and its registers. */
 struct program {
 	struct perfring_dwarf_unit unit; /* with the sizes of the table's own header */
 	struct perfring_dwarf_bytes bytes;
@@ -78,7 +78,7 @@ static void take_lists(struct perfring_dwarf_rows *rows, const struct perfring_d
 		;
 }
 
-/* Folders, or files, of DWARF 5: they say of themselves what is known of each. */
+/* Folders, or files, of DWARF 5: a description of the members comes first. */
 static void take_list(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit,
 		      struct perfring_dwarf_bytes *bytes, bool are_files)
 {
@@ -116,7 +116,7 @@ static void take_list(struct perfring_dwarf_rows *rows, const struct perfring_dw
 	}
 }
 
-/* Returns 0, -ENODATA or -E2BIG. */
+/* Reads the header of a table.  Returns 0, -ENODATA or -E2BIG. */
 static int take_header(struct perfring_dwarf_rows *rows, struct program *program)
 {
 	struct perfring_dwarf_unit *unit = &program->unit;
@@ -166,7 +166,7 @@ static int take_header(struct perfring_dwarf_rows *rows, struct program *program
 
 /* ---- rows ---- */
 
-/* A sequence ends: what covers nothing is no sequence. */
+/* Ends a sequence; drops it if it covers no address. */
 static void end_sequence(struct perfring_dwarf_rows *rows, struct program *program, uint64_t end)
 {
 	struct perfring_dwarf_sequence *sequence;
@@ -183,7 +183,7 @@ static void end_sequence(struct perfring_dwarf_rows *rows, struct program *progr
 		rows->row_count = sequence->first;
 }
 
-/* Returns false without memory. */
+/* Begins a sequence at the program's address.  Returns false without memory. */
 static bool begin_sequence(struct perfring_dwarf_rows *rows, struct program *program)
 {
 	if (!perfring_dwarf_grow(rows->memory, &rows->sequences, rows->sequence_count, &rows->sequence_capacity,
@@ -219,7 +219,7 @@ static bool add_row_slow(struct perfring_dwarf_rows *rows, struct program *progr
 	return true;
 }
 
-/* Most rows are of the line of the last one, for the sake of columns and views. */
+/* Most rows are of the same line as the last one, and differ in columns or views, which are not kept. */
 static inline bool add_row(struct perfring_dwarf_rows *rows, struct program *program)
 {
 	const struct perfring_dwarf_row *last = program->is_open ? &rows->rows[rows->row_count - 1] : NULL;
@@ -274,7 +274,7 @@ static bool run_extended(struct perfring_dwarf_rows *rows, struct program *progr
 	own.end = program->bytes.at = own.at + length;
 	switch (perfring_dwarf_take(&own, 1)) {
 	case END_SEQUENCE:
-		/* a row that was added last may be below the registers, which only ascend in it */
+		/* the last row may have a lower address than the register: addresses only ascend in a sequence */
 		end_sequence(rows, program, program->address);
 		reset(program);
 		return true;
@@ -336,7 +336,7 @@ static void run(struct perfring_dwarf_rows *rows, struct program *program)
 			continue;
 		}
 		opcode -= program->opcodes;
-		/* gcc's and clang's is divided by faster as a constant */
+		/* a division by gcc's and clang's value is faster as one by a constant */
 		step = program->range == 14 ? opcode / 14 : opcode / program->range;
 		advance(program, step);
 		program->line += (uint64_t)(program->base + (int)(opcode - step * program->range));
@@ -383,9 +383,10 @@ void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows)
 	free(rows->sequences);
 }
 
-/* ---- what is asked of them ---- */
+/* ---- looking up ---- */
 
-/* Rows lie about evenly: by ever longer steps from where the address would be then.  Returns a row at or below it; *high: after it. */
+/* Rows are spread about evenly: starts at the row that the address would have then, and moves by steps of growing length.  Returns a
+ * row at or below the address; *high: one above it. */
 static uint32_t guess(const struct perfring_dwarf_row *rows, const struct perfring_dwarf_sequence *sequence,
 		      uint64_t address, uint32_t *high)
 {

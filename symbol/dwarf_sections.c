@@ -71,7 +71,7 @@ static int inflate(struct perfring_elf_budget *budget, struct perfring_dwarf_sec
 	return error;
 }
 
-/* Returns 0, also without such a section. */
+/* Reads one section.  Returns 0, also if there is none; -errno. */
 static int read_section(const struct perfring_elf_image *image, const char *name,
 			struct perfring_dwarf_section *section)
 {
@@ -103,7 +103,8 @@ static int read_section(const struct perfring_elf_image *image, const char *name
 	return inflate(image->budget, section, PERFRING_PACKED_ZLIB, GNU_HEADER, size);
 }
 
-/* The build id of the file with which this one shares entries, after that file's name.  Returns its size, 0: it shares none; -errno. */
+/* The build id of the file with which this one shares entries: .gnu_debugaltlink has it after that file's name.  Returns its size; 0: it
+ * shares none; -errno. */
 static int link_of(const struct perfring_elf_image *image, uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
 	const struct perfring_elf_section *section = perfring_elf_section_find(image, ".gnu_debugaltlink");
@@ -125,7 +126,7 @@ static int link_of(const struct perfring_elf_image *image, uint8_t id[PERFRING_B
 	return result;
 }
 
-/* own_id, link: and their sizes, or -errno. */
+/* The build ids of a file, and of the file with which it shares entries; sizes in bytes, 0: none, or -errno. */
 struct ids {
 	uint8_t own_id[PERFRING_BUILD_ID_SIZE], link[PERFRING_BUILD_ID_SIZE];
 	int own_size, link_size;
@@ -161,7 +162,7 @@ static void close_file(struct perfring_dwarf_file *file)
 	memset(file, 0, sizeof(*file));
 }
 
-/* It is looked for by its build id: the object's name for it may be any. */
+/* Opens the shared file, by its build id only: the name that the object has for it is foreign. */
 static int open_shared(struct perfring_dwarf *dwarf, const struct ids *ids, const struct perfring_places *places,
 		       const char *name)
 {

@@ -107,7 +107,7 @@ enum {
 	PAGE = 4096,
 };
 
-/* Memory that is about to be filled, in huge pages where there are: 41 MB are read in 24 ms, not in 33. */
+/* Asks for huge pages for memory that is about to be filled: 41 MB are read in 24 ms, not in 33. */
 static void advise(void *memory, size_t size)
 {
 	uintptr_t start = ((uintptr_t)memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);

@@ -13,7 +13,7 @@
 #include "places.h"
 #include "symbol_table.h"
 
-/* Which file it is.  Numbers of inodes are used again. */
+/* Identifies a file; the times are there because numbers of inodes are used again. */
 struct perfring_elf_identity {
 	dev_t device;
 	ino_t inode;
@@ -28,7 +28,7 @@ struct perfring_elf_symbols {
 	struct perfring_symbol_table table;
 	struct perfring_elf_segment *segments;
 	uint32_t segment_count;
-	/* That names point into: a table's of the object, of each of seven debug files that were tried, of .gnu_debugdata, of the PLT. */
+	/* Memory that names point into: strings of the object, of up to seven debug files, of .gnu_debugdata, of the PLT. */
 	void *texts[10];
 	unsigned text_count;
 	const char *reference; /* set before: a symbol that is looked for by its name */
@@ -61,7 +61,7 @@ int perfring_elf_symbols_read(struct perfring_elf_symbols *symbols, int fd, cons
 			      const struct perfring_places *places, bool demangles, uint64_t *left);
 void perfring_elf_symbols_close(struct perfring_elf_symbols *symbols);
 
-/* The same of its segments alone: there are no symbols. */
+/* Reads the segments only, without symbols: for unwinding. */
 int perfring_elf_symbols_read_segments(struct perfring_elf_symbols *symbols, int fd, uint64_t *left);
 
 /* Mappings have file offsets, symbols have addresses: the program headers relate the two.  Returns the offset where they
@@ -70,21 +70,21 @@ uint64_t perfring_elf_symbols_address(const struct perfring_elf_symbols *symbols
 
 /* ---- parts of it ---- */
 
-/* A table and its strings, which are kept. */
+/* Reads a symbol table, whose strings are kept. */
 int perfring_elf_table_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image,
 			    const struct perfring_elf_section *table);
 
-/* The entries of the PLT. */
+/* Adds a symbol for each entry of the PLT. */
 int perfring_elf_stubs_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
 
 /* The name at this offset of the strings, or NULL: none, or a bound is exceeded. */
 const char *perfring_elf_name(struct perfring_elf_reading *reading, const char *strings, uint64_t size, uint64_t at,
 			      uint32_t *length);
 
-/* Keeps what names point into. */
+/* Keeps memory that names point into until close. */
 void perfring_elf_keep(struct perfring_elf_reading *reading, void *text);
 
-/* Symbols of .gnu_debugdata; without liblzma none.  Returns whether it has some. */
+/* Adds the symbols of .gnu_debugdata; without liblzma none.  Returns whether there were any. */
 bool perfring_elf_debugdata_read(struct perfring_elf_reading *reading, const struct perfring_elf_image *image);
 
 /* Symbols of the object's debug file: where its system keeps it; and, of a build id, in caches and of servers.  Returns whether there

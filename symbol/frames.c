@@ -3,7 +3,7 @@
  * perfring_symbol_frames of symbol.h.  source_lines.c reads the DWARF: of the object, of its debug file, or of one of its build
  * id.
  *
- * The DWARF of a file is opened when it is first asked for, and let go when it has become large, or all that is open has.
+ * The DWARF of a file is opened at the first question, and closed when its memory, or that of all open files, exceeds a bound.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ void perfring_symbols_close_lines(struct perfring_symbols *symbols, struct perfr
 	file->name_bytes = 0;
 }
 
-/* Counts how often each was let go: large files that are asked in turn are not read without end. */
+/* Closes DWARF, and counts how often for each file: large files that are asked in turn are not read without end. */
 static void let_go(struct perfring_symbols *symbols, struct perfring_symbols_file *file)
 {
 	if (!file->lines)
@@ -60,7 +60,7 @@ static void let_go_all(struct perfring_symbols *symbols)
 			let_go(symbols, file);
 }
 
-/* Whether it is the file itself, its debug file, or one of its build id. */
+/* Whether a descriptor leads to the file itself, to its debug file, or to one of its build id. */
 static bool is_its(struct perfring_symbols *symbols, const struct perfring_symbols_file *file, int fd)
 {
 	uint8_t id[PERFRING_BUILD_ID_SIZE];
@@ -89,7 +89,7 @@ static int take_lines(struct perfring_symbols *symbols, struct perfring_symbols_
 	return error;
 }
 
-/* Whether another file may have what this one has not. */
+/* Whether it is worth trying another file after this result. */
 static bool is_open_to_others(int error)
 {
 	return error && error != -ENOMEM && error != -EOPNOTSUPP;
@@ -119,7 +119,7 @@ static int open_lines(struct perfring_symbols *symbols, struct perfring_symbols_
 	return error;
 }
 
-/* The place of a name of the DWARF in a table that is not full. */
+/* The place in the table of a name, by its address; the table is never full. */
 static struct perfring_shown_name **place_of(const struct perfring_symbols *symbols, struct perfring_shown_name **table,
 					     uint32_t places, const char *name)
 {
@@ -149,7 +149,7 @@ static bool grow(const struct perfring_symbols *symbols, struct perfring_symbols
 	return true;
 }
 
-/* The name as it is shown: each is demangled once.  It lives as long as the file's DWARF is open. */
+/* The demangled name; each is demangled once.  Valid while the file's DWARF is open. */
 static const char *show(const struct perfring_symbols *symbols, struct perfring_symbols_file *file, const char *name)
 {
 	struct perfring_shown_name *shown, **place;
@@ -205,7 +205,7 @@ int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offse
 	for (int i = 0; i < count; i++) {
 		frames[i] = (struct perfring_symbol_frame){
 			.file = found[i].file, .line = found[i].line, .is_inlined = i + 1 < count};
-		/* Of a copy that the compiler made of a function, the DWARF has no name of its own. */
+		/* A copy of a function that the compiler made (.part, .cold) has no name of its own in the DWARF. */
 		if (!frames[i].is_inlined && perfring_symbol_find(object, offset, &symbol))
 			frames[i].name = symbol.name;
 		else if (found[i].function)

@@ -41,7 +41,7 @@ void perfring_jit_close(struct perfring_jit *jit)
 	free(jit);
 }
 
-/* The one object of a name; NULL: there is no space for it. */
+/* The object that has this name; *object is NULL if there is no space for it. */
 static int get_object(struct perfring_jit *jit, const char *name, size_t size,
 		      const struct perfring_maps_object **object)
 {
@@ -60,7 +60,7 @@ static int get_object(struct perfring_jit *jit, const char *name, size_t size,
 	return error;
 }
 
-/* What the code is that is there now is not known: nothing is left of what was.  Whole pieces are removed, so there are not more. */
+/* The code in [start, end) has changed.  Pieces that overlap it are removed as a whole, so that their number does not grow. */
 int perfring_jit_forget(struct perfring_jit *jit, uint64_t start, uint64_t end)
 {
 	const struct perfring_mapping *first, *last;
@@ -144,7 +144,7 @@ enum {
 	SLACK = 1000000000, /* ns: clocks of files and of processes are coarse, and the wall clock is set */
 };
 
-/* Someone else could give names to the process's code.  pid: of the living process, 0: it has ended. */
+/* Refuses a file of another user, who could give any names to the process's code.  pid: of the living process, 0: it has ended. */
 static int check_owner(int fd, int32_t pid)
 {
 	struct stat file, process;
@@ -176,7 +176,7 @@ static bool is_hidden(int error)
 	return error == -ENOENT || error == -EACCES || error == -EPERM || error == -ESRCH || error == -ENOSYS;
 }
 
-/* pid: as above; name: the map file here. */
+/* Opens the file as the living process sees it, else as this one does.  name: of the map file here. */
 static int open_file(int32_t pid, const char *path, const char *name)
 {
 	char inside[64];

@@ -77,7 +77,7 @@ static int read_at(struct perfring_jit *jit, uint64_t at, size_t size, const uns
 
 /* ---- records: each is whole in the file, and its size is at least that of its kind ---- */
 
-/* size: of the record.  The name is whatever ends before the code begins. */
+/* Takes a LOAD record of `size` bytes.  Its name is the bytes before the code, up to a NUL. */
 static int take_load(struct perfring_jit *jit, const unsigned char *record, uint32_t size)
 {
 	uint64_t address = u64_at(jit, record + 32), code = u64_at(jit, record + 40), debug = 0;
@@ -100,7 +100,7 @@ static int take_load(struct perfring_jit *jit, const unsigned char *record, uint
 	return perfring_jit_put(jit, address, code, (const char *)name, strlen((const char *)name), debug);
 }
 
-/* What lies at the old address from its start on.  Nothing is known of code that is not there. */
+/* Takes a MOVE record: moves the piece that begins at the old address.  If there is none, nothing changes. */
 static int take_move(struct perfring_jit *jit, const unsigned char *record)
 {
 	uint64_t from = u64_at(jit, record + 32), to = u64_at(jit, record + 40), size = u64_at(jit, record + 48);
@@ -147,7 +147,7 @@ static int take_record(struct perfring_jit *jit, const unsigned char *record, ui
 	}
 }
 
-/* Whether the file has that many bytes; it may grow. */
+/* Whether the file has that many bytes by now. */
 static bool has_bytes(struct perfring_jit *jit, uint64_t size)
 {
 	struct stat file;
@@ -157,7 +157,7 @@ static bool has_bytes(struct perfring_jit *jit, uint64_t size)
 	return size <= jit->file_size;
 }
 
-/* Returns 1; 0: no whole record is there, or its time has not come; -errno. */
+/* Takes the next record.  Returns 1; 0: there is no whole one, or its time is later than `time`; -errno. */
 static int take_next(struct perfring_jit *jit, uint64_t time)
 {
 	const unsigned char *bytes;
@@ -196,13 +196,13 @@ int perfring_jit_advance(struct perfring_jit *jit, uint64_t time)
 
 /* ---- lines ---- */
 
-/* The next name in the record, which it ends before `left` bytes; NULL: it is damaged. */
+/* The name at this place of the record, which has `left` bytes more; NULL: it does not end there. */
 static const char *name_of(const char *at, uint64_t left)
 {
 	return memchr(at, 0, (size_t)left) ? at : NULL;
 }
 
-/* record: of `size` bytes.  Addresses are those of the code before it was moved. */
+/* Looks an address up in a DEBUG_INFO record of `size` bytes, whose addresses are those before the code was moved. */
 static int find_line(const struct perfring_jit *jit, const unsigned char *record, uint64_t size, uint64_t offset,
 		     const char **file, uint32_t *line)
 {

@@ -14,7 +14,7 @@
 #include "os/heap.h"
 #include "source_lines.h"
 
-/* [start, end) is of that unit, function or call. */
+/* Addresses [start, end) belong to that unit, function or call, by its index. */
 struct range {
 	uint64_t start, end;
 	uint32_t of;
@@ -25,8 +25,8 @@ struct ranges {
 	uint32_t count, capacity;
 };
 
-/* An inlined call.  named_by: the entry that has its name, in its unit, which has less than 4 GiB; 0: `name` is known, which most are
- * not.  parent: the call within which it is, or NONE.  file: in the table of lines. */
+/* An inlined call.  named_by: the offset in the unit of the entry that has its name; 0: `name` has been read, which is done on demand.
+ * parent: the index of the call that it is in, or NONE.  file: a number of the table of lines. */
 struct call {
 	const char *name;
 	uint32_t named_by, parent;
@@ -39,8 +39,8 @@ enum {
 	ASKED_MANY = 8,  /* addresses of a function, after which its spans are made flat */
 };
 
-/* first, count: of the spans, in the order of nesting; and, when many addresses were asked for, side by side: each is of the innermost call
- * there. */
+/* A function.  first, count: its spans, nested as its calls are; after many questions they are flattened: side by side, each of the
+ * innermost call there. */
 struct function {
 	uint64_t entry;
 	const char *name;
@@ -77,7 +77,7 @@ static bool grow(struct perfring_lines *lines, void *array, uint32_t count, uint
 	return perfring_dwarf_grow(&lines->dwarf.memory, array, count, capacity, size);
 }
 
-/* Adds the ranges of an entry.  Returns whether it has one. */
+/* Adds the ranges of an entry to the list.  Returns whether it has any. */
 static bool add_ranges(struct perfring_lines *lines, struct ranges *ranges, const struct perfring_dwarf_unit *unit,
 		       const struct perfring_dwarf_entry *entry, uint32_t of)
 {
@@ -117,7 +117,7 @@ static void insert(struct range *list, uint32_t count)
 	}
 }
 
-/* Two sorted runs become one.  merged: as many elements. */
+/* Merges two sorted runs.  merged: space for all their elements. */
 static void merge(struct range *list, uint32_t first, uint32_t count, struct range *merged)
 {
 	uint32_t i = 0, j = first, at = 0;
@@ -129,7 +129,7 @@ static void merge(struct range *list, uint32_t first, uint32_t count, struct ran
 	memcpy(list, merged, at * sizeof(*list));
 }
 
-/* By their starts, then by what they are of.  Without memory they are dropped. */
+/* Sorts ranges by their starts, then by their index.  Without memory they are dropped. */
 static void sort(struct perfring_lines *lines, struct ranges *ranges)
 {
 	uint32_t count = ranges->count;
@@ -149,7 +149,7 @@ static void sort(struct perfring_lines *lines, struct ranges *ranges)
 	free(merged);
 }
 
-/* What the last range that begins at or below the address is of, or NONE. */
+/* The index of the last range that begins at or below the address and covers it, or NONE. */
 static uint32_t find(const struct range *list, uint32_t count, uint64_t address)
 {
 	uint32_t low = 0, high = count;
@@ -173,7 +173,7 @@ static bool is_scope(uint16_t tag)
 	       tag == PERFRING_DWARF_CLASS || tag == PERFRING_DWARF_UNION || tag == PERFRING_DWARF_ENUMERATION;
 }
 
-/* The functions of a unit, and of scopes in it. */
+/* Collects the functions of a unit, in namespaces and classes too. */
 static void add_functions(struct perfring_lines *lines, struct unit *unit)
 {
 	struct perfring_dwarf_walk walk;
@@ -198,7 +198,7 @@ static void make_unit(struct perfring_lines *lines, struct unit *unit)
 {
 	unit->is_made = true;
 	add_functions(lines, unit);
-	/* ranges of what could not be kept lead nowhere */
+	/* without memory for a function its ranges are dropped */
 	while (unit->ranges.count && unit->ranges.list[unit->ranges.count - 1].of >= unit->count)
 		unit->ranges.count--;
 	sort(lines, &unit->ranges);
@@ -223,7 +223,7 @@ static struct call call_of(const struct unit *unit, const struct perfring_dwarf_
 			     .line = number_of(entry, PERFRING_DWARF_CALL_LINE, 0)};
 }
 
-/* The calls in a function, and in blocks and calls in it. */
+/* Collects the inlined calls in a function, in blocks and other calls too. */
 static void add_calls(struct perfring_lines *lines, struct unit *unit, const struct function *function)
 {
 	struct perfring_dwarf_walk walk;
@@ -252,8 +252,7 @@ static void add_calls(struct perfring_lines *lines, struct unit *unit, const str
 	}
 }
 
-/* Calls that are open at an address, the innermost first: calls are in the order of their nesting.  What has ended stays until it is
- * the first. */
+/* The calls that are open at an address, a heap with the innermost first.  One that has ended stays until it is the first. */
 struct open_calls {
 	const struct ranges *spans;
 	struct perfring_heap_entry *heap; /* key: the call, negated; number: its span */
@@ -278,7 +277,7 @@ static void close_calls(struct open_calls *open, uint64_t address)
 	}
 }
 
-/* Adds what the innermost calls cover up to the address.  Returns false without memory. */
+/* Adds the flat spans of the innermost calls up to the address.  Returns false without memory. */
 static bool cover(struct perfring_lines *lines, struct open_calls *open, struct ranges *result, uint64_t from,
 		  uint64_t to)
 {
@@ -294,7 +293,7 @@ static bool cover(struct perfring_lines *lines, struct open_calls *open, struct 
 	return true;
 }
 
-/* Spans within spans become spans side by side, at most twice as many: they are searched by halves. */
+/* Flattens nested spans to spans side by side, at most twice as many, which can be searched by halves. */
 static void flatten(struct perfring_lines *lines, struct unit *unit, struct function *function)
 {
 	struct ranges spans = {unit->spans.list + function->first, function->count, 0}, flat = {0};
