@@ -62,7 +62,7 @@ struct tool_example {
 
 /* In a text, '\n' ends a paragraph; one that begins with a blank is shown as it stands. */
 struct tool_command {
-	const char *name;    /* NULL: perfring itself */
+	const char *name;    /* "stat", or "stat report", which is a part of it; NULL: perfring itself */
 	const char *summary; /* one line, in the list of commands */
 	const char *usage;   /* what follows the name; '\n' separates forms */
 	const char *description;
@@ -80,7 +80,7 @@ struct tool_command {
 };
 
 extern const struct tool_command tool_record, tool_stat, tool_report, tool_script, tool_dump, tool_convert, tool_check,
-	tool_ring, tool_list, tool_evlist, tool_buildid_list, tool_gen, tool_doctor, tool_export, tool_top, tool_flame, tool_html;
+	tool_ring, tool_list, tool_evlist, tool_buildid_list, tool_gen, tool_doctor, tool_export, tool_top, tool_flame, tool_html, tool_stat_report_command;
 
 struct tool_options {
 	const struct tool_command *command;

@@ -76,7 +76,9 @@ static size_t label_of(const struct tool_option *row, bool indented, char label[
 
 static const char *name_of(const struct tool_command *command, char name[LABEL], char between)
 {
-	snprintf(name, LABEL, "perfring%.*s%s", command->name ? 1 : 0, &between, command->name ? command->name : "");
+	snprintf(name, LABEL, "perfring%s%s", command->name ? " " : "", command->name ? command->name : "");
+	for (char *at = name; *at; at++)
+		*at = *at == ' ' ? between : *at;
 	return name;
 }
 

@@ -25,6 +25,12 @@ static const struct tool_command *const COMMANDS[] = {
 	&tool_evlist, &tool_buildid_list, &tool_gen,    &tool_doctor, &tool_html, NULL,
 };
 
+/* Commands of commands: not in the list. */
+static const struct {
+	const char *name;
+	const struct tool_command *command; /* which has their options */
+} PARTS[] = {{"stat report", &tool_stat_report_command}, {"stat record", &tool_stat}};
+
 static const struct tool_example EXAMPLES[] = {
 	{"What this machine and this user may record:", "perfring doctor"},
 	{"A profile of a program:", "perfring record -g ./program\nperfring report"},
@@ -132,6 +138,22 @@ static const struct tool_command *command_of(const char *name)
 	return NULL;
 }
 
+/* The command that these words name, or of which they are the first: "stat report".  *next: the word after it. */
+static const struct tool_command *command_of_words(int argc, char **argv, int *next)
+{
+	char name[64];
+
+	if (argc > *next + 1) {
+		snprintf(name, sizeof(name), "%s %s", argv[*next], argv[*next + 1]);
+		for (size_t i = 0; i < sizeof(PARTS) / sizeof(*PARTS); i++)
+			if (!strcmp(name, PARTS[i].name)) {
+				*next += 2;
+				return PARTS[i].command;
+			}
+	}
+	return command_of(argv[(*next)++]);
+}
+
 static int flush(void)
 {
 	return tool_flush() ? TOOL_DONE : TOOL_FAILED;
@@ -146,13 +168,13 @@ static int help(int argc, char **argv)
 
 	if (is_completion && argc > next && tool_completion_script_print(argv[next], COMMANDS))
 		return flush();
-	command = argc > next ? command_of(argv[next]) : &PERFRING;
+	command = argc > next ? command_of_words(argc, argv, &next) : &PERFRING;
 	if (!command)
 		return TOOL_MISUSED;
-	if (is_completion && argc > next + 1) {
-		if (tool_completion_values_print(command, argv[next + 1]))
+	if (is_completion && argc > next) {
+		if (tool_completion_values_print(command, argv[next]))
 			return flush();
-		tool_complain("unknown option '%s' (perfring %s --help)", argv[next + 1], command->name);
+		tool_complain("unknown option '%s' (perfring %s --help)", argv[next], command->name);
 		return TOOL_MISUSED;
 	}
 	if (is_man)

@@ -461,6 +461,6 @@ const struct tool_command tool_stat = {
 		"COMMAND's (128 + its signal when it was killed, else 128 + the signal, such as ^C, that ended the "
 		"counting); 1 when counting failed; 2 usage error.",
 	.examples = EXAMPLES,
-	.see_also = "perfring-list perfring-record perfring",
+	.see_also = "perfring-stat-report perfring-list perfring-record perfring",
 	.run = tool_stat_run,
 };

@@ -319,7 +319,7 @@ static const struct tool_example EXAMPLES[] = {
 	{0},
 };
 
-static const struct tool_command REPORT = {
+const struct tool_command tool_stat_report_command = {
 	.name = "stat report",
 	.summary = "print the counts of a perf.data file of stat record",
 	.usage = "[OPTIONS] [FILE]",
@@ -327,14 +327,14 @@ static const struct tool_command REPORT = {
 		"Prints the counts in FILE as stat prints them.  CPUs belong to cores and sockets as FILE says, or, if it "
 		"does not, as on this machine.",
 	.options = ROWS,
-	.exit_status = "1 when FILE cannot be read or has no counts; 2 usage error.",
+	.exit_status = "0 done; 1 when FILE cannot be read or has no counts; 2 usage error.",
 	.examples = EXAMPLES,
 	.see_also = "perfring-stat perfring",
 };
 
 int tool_stat_report(struct counting *counting, int argc, char **argv)
 {
-	struct tool_options options = {.command = &REPORT};
+	struct tool_options options = {.command = &tool_stat_report_command};
 	struct tool_input input = {0};
 	struct perfring_item item;
 	int found, status;

@@ -696,10 +696,19 @@ def command_pages(given):
     rows = [row.split("\t") for row in of_tool(given, "--complete").splitlines()]
     commands = [row[0] for row in rows if not row[0].startswith("-")]
     os.makedirs(os.path.join(given.out, "man1"), exist_ok=True)
-    for command in [None, *commands]:
-        name = "perfring-" + command if command else "perfring"
-        with open(os.path.join(given.out, "man1", name + ".1"), "w", encoding="utf-8") as file:
-            file.write(of_tool(given, "--man", *([command] if command else [])))
+    waiting = [[]] + [[command] for command in commands]
+    written = {"perfring"} | {"perfring-" + command for command in commands}
+    while waiting:
+        words = waiting.pop()
+        text = of_tool(given, "--man", *words)
+        with open(os.path.join(given.out, "man1", "-".join(["perfring", *words]) + ".1"), "w", encoding="utf-8") as file:
+            file.write(text)
+        # A command of a command, "stat report", is in no list: the page of the other refers to it.
+        for name in re.findall(r"^\.BR (perfring\\-\S+) \(1\)", text, re.M):
+            name = name.replace("\\-", "-")
+            if name not in written:
+                written.add(name)
+                waiting.append(name.split("-")[1:])
     os.makedirs(given.completions, exist_ok=True)
     for shell, name in (("bash", "perfring"), ("zsh", "_perfring")):
         with open(os.path.join(given.completions, name), "w", encoding="utf-8") as file:
