@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # manual.py - the manual pages of perfring, and its completions for shells: views of the headers, the tables and the command.
 #
-#   man3   a page of each public header, from its comments, and an alias for each function (.so)
+#   man3   a page of each public header, from its comments, and an alias for each function (.so); of perfring.hpp its classes
 #   man5   perfring-data, man7 perfring and perfring-ring: docs/man/*.mdoc, with tables from include/perfring/*.def
 #   man1   what `perfring help --man COMMAND` prints;  completions: what `perfring help --complete bash|zsh` prints
 #
@@ -392,6 +392,92 @@ def code_lines(text):
     return lines
 
 
+# ---- the header for C++ ----
+
+
+def outline(lines):
+    """A class or function of C++ as it is called: what is public, without bodies."""
+    head = lines[: lines.index("{")] if "{" in lines else lines
+    is_class = "{" in lines and re.match(r"(template <.*> )?(class|struct)\b", head[0])
+    if not is_class:
+        return without_initializers(" ".join(line.strip() for line in head)).rstrip(";") + ";"
+    out = head + ["{"]
+    is_public = re.search(r"\bstruct\b", head[0]) is not None
+    at = len(out)
+    while at < len(lines):
+        line = lines[at]
+        if re.match(r"(public|private|protected):$", line):
+            is_public = line == "public:"
+        elif line == "};":
+            break
+        elif line == "\t{":
+            end = at + 1
+            while lines[end] not in ("\t}", "\t};"):
+                end += 1
+            at = end
+            if is_public:
+                out[-1] = without_initializers(out[-1]).rstrip() + ";"
+        elif is_public and not line.strip().startswith(": "):
+            out.append(line)
+        at += 1
+    return "\n".join(out).rstrip() + "\n};"
+
+
+def without_initializers(text):
+    return re.sub(r"(?<=[\w)]) : \w+[({].*$", "", text)
+
+
+def class_page(path, headers, given):
+    """The page of perfring.hpp: its comments, and what is public of its classes."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    heading = lines[: next(i for i, line in enumerate(lines) if line.endswith("*/")) + 1]
+    text = comment_lines("\n".join(heading))
+    name = os.path.basename(path)
+    if not text[0].startswith(name + " - "):
+        raise Refused(f"{path}:1: does not begin with \"{name} - \"")
+    page = Page(name, "3", given.date, given.version)
+    page.heading("Sh", "NAME")
+    page.macro(".Nm", name)
+    page.macro(".Nd", escape(text[0][len(name) + 3 :].rstrip(".")))
+    page.heading("Sh", "SYNOPSIS")
+    page.macro(".In", "perfring/" + name)
+    page.heading("Sh", "DESCRIPTION")
+    page.prose(text[1:], headers)
+    at = lines.index("namespace perfring") + 2
+    last = max(i for i, line in enumerate(lines) if line.startswith("}") and not line.startswith("};"))
+    lines = re.sub(r"^(\S.*) \{$", r"\1\n{", "\n".join(lines[at:last]), flags=re.M).split("\n")
+    at = 0
+    comment = None
+    while at < len(lines):
+        end = at
+        if lines[at].startswith("/*"):
+            while not lines[end].endswith("*/"):
+                end += 1
+            comment = comment_lines("\n".join(lines[at : end + 1]))
+            title = re.match(r"-{4} (.*?) -{4}$", comment[0])
+            if title:
+                page.heading("Sh", argument(title.group(1).upper()))
+                comment = None
+        elif lines[at] and not lines[at].startswith("#"):
+            while lines[end] not in ("}", "};") and not (lines[end].endswith(";") and lines[end][0] != "\t" and "{" not in lines[at : end + 1]):
+                end += 1
+            text = outline(lines[at : end + 1])
+            plain_text = re.sub(r"^template <.*?>", "", text)
+            called = re.search(r"(?:class|struct|using) (?:\[\[nodiscard\]\] )?(\w+)", plain_text) or re.search(r"(\w+)\(", plain_text)
+            page.heading("Ss", called.group(1))
+            page.prose(comment or [], headers)
+            page.literal(code_lines(text))
+            comment = None
+        at = end + 1
+    page.heading("Sh", "SEE ALSO")
+    see = sorted({name for name, _ in page.mentions} | {"perfring_base"})
+    for name in see:
+        page.macro(".Xr", name, "3", ",")
+    page.macro(".Xr perfring 7")
+    page.write(given.out)
+
+
 # ---- mdoc ----
 
 
@@ -770,6 +856,8 @@ def main():
         for header in headers.values():
             header.expand(given.compiler, given.include)
             header_page(header, headers, libraries, given)
+        for name in sorted(name for name in os.listdir(folder) if name.endswith(".hpp")):
+            class_page(os.path.join(folder, name), headers, given)
         write_aliases(headers, given)
         sources = os.path.join(given.source, "docs", "man")
         for name in sorted(os.listdir(sources)):
