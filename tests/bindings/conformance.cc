@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <unistd.h>
 
-static_assert(std::input_iterator<perfring::file_items::iterator>);
-static_assert(std::forward_iterator<perfring::words::iterator>);
+static_assert(std::ranges::input_range<perfring::file_items> && std::ranges::input_range<perfring::reader_records>);
+static_assert(std::ranges::forward_range<perfring::words> && std::ranges::input_range<perfring::frames>);
 static_assert(std::is_nothrow_move_constructible_v<perfring::file> && !std::is_copy_constructible_v<perfring::file>);
 static_assert(std::is_nothrow_move_assignable_v<perfring::ring> && !std::is_copy_assignable_v<perfring::ring>);
 static_assert(std::is_nothrow_move_assignable_v<perfring::reader> && !std::is_copy_constructible_v<perfring::reader>);

@@ -33,7 +33,7 @@ macro_rules! structs {
         $(
             $(#[$meta])*
             #[repr(C)]
-            #[derive(Clone, Copy)]
+            #[derive(Clone, Copy, Debug)]
             pub struct $name { $(pub $field: $type,)* }
         )*
 
@@ -57,6 +57,7 @@ macro_rules! opaque {
     ($($name:ident)*) => { $(
         /// Known to the library alone.
         #[repr(C)]
+        #[derive(Debug)]
         pub struct $name { _private: [u8; 0] }
     )* };
 }

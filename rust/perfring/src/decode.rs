@@ -7,7 +7,7 @@ use core::ptr::{addr_of, read_unaligned};
 
 /// What an attr says about the bytes of its records.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Format(pub(crate) sys::perfring_format);
 
 impl Format {

@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 /// An open perf.data file, a stream, or a directory of them.
+#[derive(Debug)]
 pub struct File(NonNull<sys::perfring_file>);
 
 // SAFETY: any thread may use a reader, one at a time.

@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 /// How a ring is made.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RingOptions<'a> {
     /// Data pages, a power of two.
     pub pages: u32,
@@ -18,6 +18,7 @@ pub struct RingOptions<'a> {
 }
 
 /// A ring's memory, and its fd.
+#[derive(Debug)]
 pub struct Ring(sys::perfring_ring);
 
 // SAFETY: the mapping is the process's; what points into it borrows this.
@@ -123,6 +124,7 @@ impl Drop for Ring {
 }
 
 /// The one reader of a ring.
+#[derive(Debug)]
 pub struct Reader<'r> {
     reader: sys::perfring_reader,
     ring: PhantomData<&'r Ring>,
@@ -180,6 +182,7 @@ impl Drop for Reader<'_> {
 }
 
 /// The writer of a ring, of the thread that opened it.
+#[derive(Debug)]
 pub struct Writer<'r> {
     writer: NonNull<sys::perfring_writer>, // neither Send nor Sync
     ring: PhantomData<&'r Ring>,
@@ -248,6 +251,7 @@ fn is_record(bytes: &[u8]) -> bool {
 }
 
 /// Space for a record, not committed: what is dropped is discarded.
+#[derive(Debug)]
 pub struct Claim<'w> {
     claim: sys::perfring_claim,
     space: NonNull<u8>,

@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 /// What is observed, as `struct perf_event_attr`: its members are those of [`Attr::members`].
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Attr(sys::perf_event_attr);
 
 /// Bytes of the attr that count: up to config3. Older kernels are given what they know.
@@ -69,6 +69,7 @@ impl Attr {
 }
 
 /// Which threads and CPUs.
+#[derive(Debug)]
 pub struct Target(NonNull<sys::perfring_target>);
 
 // SAFETY: one thread at a time.
@@ -111,6 +112,7 @@ impl Drop for Target {
 }
 
 /// Many rings as one stream, in time order. 'e: of the events whose rings were added.
+#[derive(Debug)]
 pub struct Session<'e> {
     session: NonNull<sys::perfring_session>,
     events: PhantomData<&'e ()>,

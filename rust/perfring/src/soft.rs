@@ -5,6 +5,7 @@ use crate::sys;
 use core::ptr::NonNull;
 
 /// An event of all threads that have joined; the one that opens it has.
+#[derive(Debug)]
 pub struct SoftEvent(NonNull<sys::perfring_soft_event>); // neither Send nor Sync
 
 impl SoftEvent {
