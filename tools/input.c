@@ -3,6 +3,7 @@
  * tool_input_ functions of tools.h, which every command that reads uses.  A ring's file is opened as one (ring_input.c).  The
  * first faults are reported, later ones counted; the exit status follows from them.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -49,6 +50,18 @@ const char *tool_input_place(struct tool_input *input)
 	return input->place;
 }
 
+bool tool_input_has_chains(const struct tool_input *input)
+{
+	const uint64_t copies = PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
+	const struct perf_event_attr *attr;
+	uint32_t i;
+
+	for (i = 0; (attr = perfring_file_attr(input->data, i)); i++)
+		if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN || (attr->sample_type & copies) == copies)
+			return true;
+	return !i;
+}
+
 static void complain_error(struct tool_input *input, int error)
 {
 	const char *place = input->data ? tool_input_place(input) : "";
@@ -59,7 +72,20 @@ static void complain_error(struct tool_input *input, int error)
 	if (fault.what)
 		complain_at(input, place, fault.at, fault.what);
 	else if (input->faults++ < SHOWN)
-		tool_complain("%s%s: %s", input->path, place, strerror(-error));
+		tool_complain("%s%s: %s%s", input->path, place, strerror(-error),
+			      error == -ENOENT ? ": perfring record writes such files" : "");
+}
+
+/* A program in the place of the file of its recording. */
+static bool is_program(const char *path)
+{
+	char magic[4] = {0};
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	bool is = fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && !memcmp(magic, "\177ELF", sizeof(magic));
+
+	if (fd >= 0)
+		close(fd);
+	return is;
 }
 
 static void end_without_memory(void)
@@ -108,7 +134,11 @@ int tool_input_open_path(struct tool_input *input, const char *path)
 		return TOOL_FAILED;
 	}
 	if (error) {
-		complain_error(input, error);
+		if (error == -EBADMSG && is_program(path))
+			tool_complain("%s: not a perf.data file, but a program or an object: perfring record %s%s records one", path,
+				      strchr(path, '/') ? "" : "./", path);
+		else
+			complain_error(input, error);
 		tool_input_close(input);
 		return TOOL_FAILED;
 	}

@@ -4,8 +4,10 @@
  */
 #include <stdlib.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include "nearest.h"
 #include "options_text.h"
 #include "out.h"
@@ -30,6 +32,34 @@ static const struct {
 	const char *name;
 	const struct tool_command *command; /* which has their options */
 } PARTS[] = {{"stat report", &tool_stat_report_command}, {"stat record", &tool_stat}};
+
+/* perf's commands that are not here, and what does their work. */
+static const struct {
+	const char *name;
+	const char *instead;
+} OTHERS[] = {
+	{"annotate", "perfring export --callgrind has lines of sources; perf annotate opens perfring's files"},
+	{"archive", "perfring report --symfs DIR reads objects that were copied from another machine"},
+	{"bench", "bench/ of perfring's sources has its own"},
+	{"buildid-cache", "perfring reads perf's cache, ~/.debug, and writes none"},
+	{"c2c", "perfring record -d -W, then perfring dump -F addr,data_src,weight"},
+	{"config", "perfring has no file of settings"},
+	{"daemon", "perfring record --overwrite --trigger, as a service"},
+	{"data", "perfring convert"},
+	{"diff", "perfring report --diff OLD NEW, or perfring flame --diff OLD NEW"},
+	{"ftrace", "perfring record -e SUBSYSTEM:TRACEPOINT"},
+	{"inject", "perfring report reads dumps of JITs by itself; perf inject opens perfring's files"},
+	{"kmem", "perfring record -e 'kmem:*', then perfring script"},
+	{"kvm", "perfring record -e 'kvm:*', then perfring script"},
+	{"kwork", "perfring record -e 'irq:*,workqueue:*', then perfring script"},
+	{"lock", "perfring record -g --off-cpu, then perfring html: where threads wait"},
+	{"mem", "perfring record -d -W, then perfring dump -F addr,data_src,weight"},
+	{"probe", "perfring record -e uprobe:PATH:FUNCTION, which needs no definition"},
+	{"sched", "perfring record -a --off-cpu, then perfring html: who ran, and who waited"},
+	{"test", "scripts/test of perfring's sources"},
+	{"timechart", "perfring record -a --off-cpu, then perfring html"},
+	{"trace", "perfring record -e 'raw_syscalls:*', then perfring script"},
+};
 
 static const struct tool_example EXAMPLES[] = {
 	{"What this machine and this user may record:", "perfring doctor"},
@@ -128,10 +158,21 @@ bool tool_flush(void)
 static const struct tool_command *command_of(const char *name)
 {
 	struct tool_nearest nearest = {.distance = 0};
+	struct stat file;
 
 	for (size_t i = 0; COMMANDS[i]; i++)
 		if (!strcmp(name, COMMANDS[i]->name))
 			return COMMANDS[i];
+	for (size_t i = 0; i < sizeof(OTHERS) / sizeof(*OTHERS); i++)
+		if (!strcmp(name, OTHERS[i].name)) {
+			tool_complain("'%s' is a command of perf's alone: %s", name, OTHERS[i].instead);
+			return NULL;
+		}
+	if (!stat(name, &file) && S_ISREG(file.st_mode)) {
+		tool_complain("'%s' is a file, not a command: perfring %s %s%s", name, access(name, X_OK) ? "report" : "record",
+			      access(name, X_OK) || strchr(name, '/') ? "" : "./", name);
+		return NULL;
+	}
 	for (size_t i = 0; COMMANDS[i]; i++)
 		tool_nearest_offer(&nearest, name, COMMANDS[i]->name);
 	tool_complain("unknown command '%s'%s (perfring --help)", name, tool_nearest_hint(&nearest));

@@ -26,6 +26,14 @@ static char *name_output(const char *path, const char *suffix)
 	return output;
 }
 
+/* Whose samples are intervals, which need no callers. */
+static bool is_of_spans(const struct tool_input *input)
+{
+	const char *name = perfring_file_event_name(input->data, 0);
+
+	return name && !strncmp(name, "span:", 5);
+}
+
 bool tool_profile_output(const struct tool_profile_input *input, const char *command, const char *given,
 			 const char *suffix, tool_profile_writer *write, const void *request)
 {
@@ -56,7 +64,10 @@ bool tool_profile_output(const struct tool_profile_input *input, const char *com
 		good = false;
 	}
 	if (good && own)
-		fprintf(stderr, "[ perfring %s: %" PRIu64 " samples in %s ]\n", command, input->shown, path);
+		fprintf(stderr, "[ perfring %s: %" PRIu64 " samples in %s%s ]\n", command, input->shown, path,
+			tool_input_has_chains(&input->input) || is_of_spans(&input->input)
+				? ""
+				: "; they have no callchains: record them with -g");
 	free(own);
 	return good;
 }

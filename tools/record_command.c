@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "program.h"
 #include "record_command.h"
 
 enum {
@@ -82,7 +83,7 @@ static bool start(struct recording *recording)
 	if (recording->command)
 		ret = perfring_command_release(&recording->child);
 	if (ret)
-		tool_complain("record: %s: %s", recording->command[0], strerror(-ret));
+		tool_program_complain("record", recording->command[0], ret);
 	tool_record_start_ranges(recording);
 	return !ret;
 }
@@ -248,6 +249,8 @@ int tool_record_run(int argc, char **argv)
 		status = TOOL_DONE;
 		goto out;
 	}
+	if (recording.command && !tool_program_find("record", recording.command[0]))
+		goto out;
 	if (recording.rounded && !recording.quiet)
 		tool_complain("record: -m %s: rounded up to %u pages, %" PRIu64 "K: a ring has 2^N pages",
 			      recording.rounded, recording.pages,

@@ -305,10 +305,6 @@ int tool_report_column_width(enum tool_report_column column);
 /* Chooses the columns of --sort and --fields and of the options that add one.  Returns false after a complaint. */
 bool tool_report_choose(struct tool_report *report);
 
-/* Whether samples of an event have callchains, or copies of stacks.  The events of a stream are not known before its first record:
- * then it may. */
-bool tool_report_has_chains(const struct tool_report *report);
-
 /* Takes what -g is followed by: "graph,0.5,caller".  Returns false if it is nothing of this. */
 bool tool_report_take_graph(struct tool_report_graph *graph, const char *text);
 

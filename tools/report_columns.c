@@ -138,18 +138,6 @@ static const char *default_keys(const struct tool_report *report)
 	return i && !attr && tool_tracepoints_are_known() ? "trace" : report->old ? "dso,symbol" : "comm,dso,symbol";
 }
 
-bool tool_report_has_chains(const struct tool_report *report)
-{
-	const uint64_t copies = PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
-	const struct perf_event_attr *attr;
-	uint32_t i;
-
-	for (i = 0; (attr = perfring_file_attr(report->input.data, i)); i++)
-		if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN || (attr->sample_type & copies) == copies)
-			return true;
-	return !i;
-}
-
 /* ---- call trees ---- */
 
 /* Takes one word of -g's value.  numbers: how many of its words before were numbers. */
@@ -238,7 +226,7 @@ bool tool_report_choose(struct tool_report *report)
 	const char *sort = report->sort_words, *fields = report->field_words;
 	struct tool_report_list keys = {0}, *shown = &report->shown;
 	bool replaces = fields && *fields != '+';
-	bool has_chains = tool_report_has_chains(report);
+	bool has_chains = tool_input_has_chains(&report->input);
 
 	report->cumulates = report->is_self = report->wants_children && has_chains && !replaces;
 	if (report->graph.is_asked && report->graph.print != TOOL_REPORT_NO_TREES && !has_chains) {

@@ -593,7 +593,7 @@ void tool_report_print(struct tool_report *report)
 {
 	if (report->callers)
 		tool_report_callers_sum(report);
-	if (report->is_self && !tool_report_has_chains(report))
+	if (report->is_self && !tool_input_has_chains(&report->input))
 		leave_children(report);
 	if (report->old)
 		tool_report_diff(report);

@@ -17,6 +17,7 @@
 #include "options.h"
 #include "stat.h"
 #include "observed.h"
+#include "program.h"
 
 enum {
 	LOOK_MS = 100, /* how often to look whether observed processes are still there */
@@ -432,7 +433,7 @@ static bool begin(struct counting *counting)
 	if (!ret && counting->command) {
 		ret = counting->soft ? tool_stat_soft_start(counting) : perfring_command_release(&counting->child);
 		if (ret) {
-			tool_complain("stat: %s: %s", counting->command[0], strerror(-ret));
+			tool_program_complain("stat", counting->command[0], ret);
 			return false;
 		}
 	}

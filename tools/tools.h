@@ -126,6 +126,10 @@ bool tool_input_is_idle(const struct tool_input *input);
 /* What to print after the path for the last record's file: "", or "/data.N" in a directory. */
 const char *tool_input_place(struct tool_input *input);
 
+/* Whether samples of an event have callchains, or copies of stacks.  The events of a stream are not known before its first record:
+ * then it may. */
+bool tool_input_has_chains(const struct tool_input *input);
+
 /* Reports a fault inside the last record. */
 void tool_input_fault(struct tool_input *input, const struct perfring_fault *fault);
 
