@@ -36,9 +36,9 @@
 #endif
 
 #define PERFRING_VERSION_MAJOR 0
-#define PERFRING_VERSION_MINOR 1
+#define PERFRING_VERSION_MINOR 9
 #define PERFRING_VERSION_PATCH 0
-#define PERFRING_VERSION "0.1.0"
+#define PERFRING_VERSION "0.9.0"
 
 /* An exported function; package/perfring.map, or perfring-profile.map, has its symbol version. */
 #define PERFRING_API __attribute__((visibility("default")))
