@@ -607,6 +607,26 @@ int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_
 	return ret;
 }
 
+int perfring_soft_set_id(struct perfring_soft_event *event, uint64_t id)
+{
+	struct soft_instance *instance;
+	int ret = 0;
+
+	perfring_soft_lock_take();
+	if (!id || event->set || event->output || event->handler) {
+		ret = -EINVAL;
+	} else {
+		event->id = id;
+		for (uint32_t i = 0; (instance = perfring_soft_instance_from(event, &i)); i++) {
+			instance->output.id = id;
+			if (instance->thread == event->opener)
+				instance->id = id;
+		}
+	}
+	perfring_soft_lock_give();
+	return ret;
+}
+
 /* ---- without a ring ---- */
 
 /* data first: an overflow that finds the handler finds it.  While a handler goes, no other comes: an occurrence that found the one

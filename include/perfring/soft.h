@@ -26,7 +26,7 @@
  *
  *                                                           threads   handlers
  *   open close map set_output set_handler                    yes       no
- *   set_unwind, unwind_load                                  yes       no
+ *   set_unwind, unwind_load, set_id                          yes       no
  *   enable disable reset refresh set_period set_signal       yes       yes
  *   read lost                                                yes       no
  *   id rings, raise, span_begin span_end                     yes       yes
@@ -344,6 +344,11 @@ PERFRING_EXPERIMENTAL int perfring_soft_set_period(struct perfring_soft_event *e
 
 /* The id in the event's records and reads, unique in the process; as PERF_EVENT_IOC_ID. */
 PERFRING_API uint64_t perfring_soft_id(const struct perfring_soft_event *event);
+
+/* From now on its records have this ID and IDENTIFIER, and those of its opener this STREAM_ID, instead of a number that no other
+ * process has: for a file in which an event has one id, whichever process raises it.  The caller sees to it that no two events of a
+ * ring have the same.  Returns 0; -EINVAL (id is 0, or the event has rings, writes into another event's, or has a handler). */
+PERFRING_EXPERIMENTAL int perfring_soft_set_id(struct perfring_soft_event *event, uint64_t id);
 
 /* ---- callchains by unwind tables ----
  *

@@ -339,6 +339,48 @@ Test(soft_ring, writes_into_anothers_rings)
 	perfring_soft_close(clocked);
 }
 
+/* ---- ids of the caller's choice ---- */
+
+Test(soft_ring, has_the_id_that_it_is_given)
+{
+	struct perfring_soft_point *a = perfring_soft_define("id:a"), *b = perfring_soft_define("id:b");
+	struct perf_event_attr attr = attr_sampling(a);
+	struct perfring_soft_event *first, *second;
+	struct worker before, behind;
+	struct perf_event_attr described;
+	uint64_t id;
+
+	begin(&before, b);
+	tell(&before, JOIN, 0);
+	first = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	attr = attr_sampling(b);
+	second = open_event(&attr, PERFRING_SOFT_PROCESS, NULL);
+	cr_assert_eq(perfring_soft_set_id(first, 0), -EINVAL, "no id");
+	cr_assert_eq(perfring_soft_set_id(first, 1), 0);
+	cr_assert_eq(perfring_soft_set_id(second, 2), 0);
+	cr_assert_eq(perfring_soft_id(second), 2);
+	cr_assert_eq(perfring_soft_map(first, 1, -1), 0);
+	cr_assert_eq(perfring_soft_set_output(second, first), 0);
+	cr_assert_eq(perfring_soft_set_id(first, 3), -EINVAL, "its rings are described by its id");
+	cr_assert_eq(perfring_soft_set_id(second, 3), -EINVAL, "there are records with it");
+	cr_assert(perfring_ring_attr(&perfring_set_next(perfring_soft_rings(first), NULL)->ring, &described, &id));
+	cr_assert_eq(id, 1);
+
+	/* In threads that joined before and later. */
+	begin(&behind, b);
+	tell(&behind, JOIN, 0);
+	raise_times(a, 3);
+	cr_assert_eq(drain_ids(first, 1, NULL), 3);
+	raise_times(b, 4);
+	tell(&before, RAISE, 5);
+	tell(&behind, RAISE, 6);
+	cr_assert_eq(drain_ids(first, 2, NULL), 15);
+	end(&before);
+	end(&behind);
+	perfring_soft_close(second);
+	perfring_soft_close(first);
+}
+
 /* ---- a group is throttled as one (docs/abi.md 9.6, since 6.16) ---- */
 
 static unsigned throttled[2], throttle_samples[2]; /* THROTTLE, UNTHROTTLE; of the leader, of its sibling */
