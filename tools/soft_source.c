@@ -736,6 +736,7 @@ static bool may_write(uint32_t type)
 	case PERFRING_RECORD_FORK:
 	case PERFRING_RECORD_EXIT:
 	case PERFRING_RECORD_MMAP2:
+	case PERFRING_RECORD_READ: /* of -s, when a thread ends */
 	case PERFRING_RECORD_THROTTLE:
 	case PERFRING_RECORD_UNTHROTTLE:
 		return true;
@@ -747,7 +748,7 @@ static bool may_write(uint32_t type)
 static bool tells_of_process(uint32_t type)
 {
 	return type == PERFRING_RECORD_COMM || type == PERFRING_RECORD_FORK || type == PERFRING_RECORD_EXIT ||
-	       type == PERFRING_RECORD_MMAP2;
+	       type == PERFRING_RECORD_MMAP2 || type == PERFRING_RECORD_READ;
 }
 
 static uint64_t elapsed_since_open(const struct tool_peers *peers)

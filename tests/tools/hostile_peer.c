@@ -505,7 +505,8 @@ static int any_type(int type)
 	static const uint64_t taken = UINT64_C(1) << PERF_RECORD_LOST | UINT64_C(1) << PERF_RECORD_COMM |
 				      UINT64_C(1) << PERF_RECORD_EXIT | UINT64_C(1) << PERF_RECORD_THROTTLE |
 				      UINT64_C(1) << PERF_RECORD_UNTHROTTLE | UINT64_C(1) << PERF_RECORD_FORK |
-				      UINT64_C(1) << PERF_RECORD_SAMPLE | UINT64_C(1) << PERF_RECORD_MMAP2;
+				      UINT64_C(1) << PERF_RECORD_SAMPLE | UINT64_C(1) << PERF_RECORD_MMAP2 |
+				      UINT64_C(1) << PERF_RECORD_READ;
 	uint64_t body[5] = {0};
 	struct ring ring = make();
 	int socket = hello();
