@@ -20,6 +20,8 @@
  *                   instruction of its own, and a filter under which it was exec'd that lets through what the loader does
  *                   and kills for more (the recorder's own are all right)
  *   exec            the new program is preloaded and begins anew
+ *   calls that      with --off-cpu: measured, and raised where they waited (preload_waits.c)
+ *   wait
  *   exit, kill      what was written lies in the rings, which are the recorder's as well; FILE is finished at exit, and
  *                   after a kill ends with its last round
  *
@@ -54,10 +56,9 @@
 #include <perfring/soft.h>
 #include "path.h"
 #include "preload.h"
+#include "preload_waits.h"
 #include "soft_source.h"
 #include "tools.h"
-
-#define WRAPS __attribute__((visibility("default")))
 
 sighandler_t bsd_signal(int number, sighandler_t handler); /* hidden by glibc since POSIX gave it up */
 
@@ -69,15 +70,6 @@ sighandler_t bsd_signal(int number, sighandler_t handler); /* hidden by glibc si
 
 /* sigset, sigignore: not by us. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#define DECLARE(name) static __typeof__(&name) real_##name __attribute__((used));
-
-/* A function's address comes as a pointer to an object: POSIX lets it. */
-#define REAL(name) \
-	if (!PERFRING_LOAD(&real_##name)) { \
-		void *found = dlsym(RTLD_NEXT, #name); \
-		PERFRING_STORE(&real_##name, (__typeof__(&name))found); \
-	}
-
 EACH_REAL(DECLARE)
 
 enum {
@@ -96,10 +88,11 @@ enum stage {
 static struct {
 	uint32_t stage;
 	uint32_t stale; /* something may be mapped that is not written yet */
-	bool by_tables; /* of the event's call chains: tables are read again after a dlopen */
+	bool by_tables; /* of the events' call chains: tables are read again after a dlopen */
 	bool confined;  /* a system call of ours may kill the process: children of forks take no part either */
 	pid_t pid;      /* a child of vfork or a bare clone has another one: nothing is done in it */
 	struct perfring_soft_event *event;
+	struct perfring_soft_event *waits; /* offcpu-time, in the other's rings; NULL: not asked for */
 	pthread_mutex_t lock; /* the socket and the walk over the rings */
 
 	/* with a recorder */
@@ -286,6 +279,8 @@ static int send_rings(void)
 static void stop_event(void)
 {
 	PERFRING_STORE(&self.stage, OFF);
+	if (self.waits)
+		perfring_soft_disable(self.waits, false);
 	if (self.event)
 		perfring_soft_disable(self.event, false);
 }
@@ -317,6 +312,30 @@ static void put_state(void)
 		PERFRING_STORE(&self.stale, 1); /* this thread takes no part: the next one may */
 }
 
+/* offcpu-time: its records are in the rings of the clock's.  Returns 0 or -errno. */
+static int open_waits(const struct soft_terms *terms)
+{
+	struct perfring_soft_point *point = perfring_soft_define(SOFT_WAITS);
+	struct perf_event_attr attr = terms->attr;
+	int ret;
+
+	static_assert((uint32_t)SOFT_WAITS_TYPE == (uint32_t)PERFRING_SOFT_TYPE, "soft_source.h");
+	if (!point)
+		return -ENOMEM;
+	soft_waits_attr(&attr);
+	attr.config = point->config;
+	ret = perfring_soft_open(&self.waits, &attr, PERFRING_SOFT_PROCESS, NULL);
+	if (!ret)
+		ret = perfring_soft_set_id(self.waits, SOFT_WAITS_ID);
+	if (!ret && self.by_tables)
+		ret = perfring_soft_set_unwind(self.waits, true);
+	if (!ret)
+		ret = perfring_soft_set_output(self.waits, self.event);
+	tool_waits.least = (terms->waits - UINT64_C(1)) * 1000000;
+	PERFRING_STORE_RELEASE(&tool_waits.point, point); /* partner: tool_wait_is_measured */
+	return ret;
+}
+
 /* Returns 0 or -errno. */
 static int open_event(const struct soft_terms *terms)
 {
@@ -326,11 +345,18 @@ static int open_event(const struct soft_terms *terms)
 	/* In a fork's child the parent's tables are there: it does not wait for the loader. */
 	if (!ret && self.by_tables)
 		ret = perfring_soft_set_unwind(self.event, true);
-	return ret ? ret : perfring_soft_map(self.event, terms->pages, -1);
+	if (!ret && terms->waits)
+		ret = perfring_soft_set_id(self.event, SOFT_CLOCK_ID);
+	if (!ret)
+		ret = perfring_soft_map(self.event, terms->pages, -1);
+	return ret || !terms->waits ? ret : open_waits(terms);
 }
 
 static void close_event(void)
 {
+	if (self.waits)
+		perfring_soft_close(self.waits);
+	self.waits = NULL;
 	if (self.event)
 		perfring_soft_close(self.event);
 	self.event = NULL;
@@ -340,6 +366,8 @@ static void enable_event(void)
 {
 	put_state();
 	perfring_soft_enable(self.event, false);
+	if (self.waits)
+		perfring_soft_enable(self.waits, false);
 }
 
 /* ---- with a recorder ---- */
@@ -959,7 +987,8 @@ long tool_preload_syscall(long number, ...) __attribute__((used));
 
 long tool_preload_syscall(long number, ...)
 {
-	long words[6];
+	struct tool_wait wait;
+	long words[6], ret;
 	va_list list;
 
 	va_start(list, number);
@@ -971,7 +1000,12 @@ long tool_preload_syscall(long number, ...)
 		before_seccomp((unsigned long)words[0], (unsigned long)words[1], (const void *)words[2]);
 	else if (number == SYS_prctl)
 		before_prctl((int)words[0], (unsigned long)words[1], (const void *)words[2]);
-	return real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+	if (PERFRING_LIKELY(number != SYS_futex || !tool_wait_is_measured(__builtin_return_address(0))))
+		return real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+	tool_wait_begin(&wait);
+	ret = real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+	TOOL_WAIT_RAISE(&wait);
+	return ret;
 }
 
 /* A jump, where the architecture allows: the caller's stack stays untouched, to which SYS_vfork and SYS_clone return. */
@@ -987,6 +1021,8 @@ __asm__(".pushsection .text\n"
 	"	cmpq $" TEXT(SYS_seccomp) ", %rdi\n"
 					  "	je 1f\n"
 					  "	cmpq $" TEXT(SYS_prctl) ", %rdi\n"
+									"	je 1f\n"
+	"	cmpq $" TEXT(SYS_futex) ", %rdi\n"
 									"	je 1f\n"
 									"	movq real_syscall(%rip), %rax\n"
 									"	testq %rax, %rax\n"

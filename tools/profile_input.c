@@ -15,6 +15,8 @@
 #include "progress.h"
 #include "tracepoint.h"
 
+#define OFF_CPU "offcpu-time"
+
 enum {
 	THREADS = 256,         /* remembered, by the end of their tid */
 	WAITING_MAX = 1 << 20, /* threads that are off their CPUs; switches of more stay events of their own */
@@ -102,10 +104,11 @@ int tool_profile_take(struct tool_profile_options *profile, const struct tool_op
 
 /* ---- samples ---- */
 
-/* perfring_soft_span_end */
-static bool is_span(const char *name)
+/* Whether a sample is an interval that ends at its time and is as many ns long as its period: perfring_soft_span_end, and --off-cpu of record
+ * --soft and of perf. */
+static bool is_interval(const char *name)
 {
-	return name && !strncmp(name, "span:", 5);
+	return name && (!strncmp(name, "span:", 5) || !strcmp(name, OFF_CPU));
 }
 
 static const char *unit_of(const struct perf_event_attr *attr, const char *name)
@@ -113,7 +116,7 @@ static const char *unit_of(const struct perf_event_attr *attr, const char *name)
 	bool is_clock = attr && attr->type == PERFRING_TYPE_SOFTWARE &&
 			(attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
 
-	return is_clock || is_span(name) ? "ns" : NULL;
+	return is_clock || is_interval(name) ? "ns" : NULL;
 }
 
 /* The profile's event of a format. */
@@ -135,7 +138,7 @@ static uint32_t event_of(struct reader *reader, uint32_t index)
 			reader->to->profile, &(struct perfring_profile_event){
 						     .name = name ? name : "?",
 						     .unit = unit_of(perfring_file_attr(data, index), name),
-						     .lasts = is_span(name),
+						     .lasts = is_interval(name),
 					     }));
 	}
 	return reader->events[index];
@@ -283,7 +286,7 @@ static void take_waking(struct reader *reader, uint32_t index, const struct perf
 static void end_waiting(struct reader *reader, struct waiting *waiting, uint64_t time)
 {
 	struct perfring_profile_event event = {
-		.name = waiting->is_ready ? "runqueue-time" : "offcpu-time", .unit = "ns", .lasts = true};
+		.name = waiting->is_ready ? "runqueue-time" : OFF_CPU, .unit = "ns", .lasts = true};
 	struct perfring_profile_sample one = {.time = waiting->time,
 					      .weight = time > waiting->time ? time - waiting->time : 0,
 					      .stack = waiting->stack,
@@ -381,7 +384,7 @@ static void take_sample(struct reader *reader, const struct perfring_format *for
 		return;
 	one.event = event_of(reader, format->index);
 	one.weight = tool_input_period(&reader->to->input, format, sample);
-	if (one.time > one.weight && is_span(perfring_file_event_name(reader->to->input.data, format->index)))
+	if (one.time > one.weight && is_interval(perfring_file_event_name(reader->to->input.data, format->index)))
 		one.time -= one.weight; /* as of all intervals: their beginning */
 	if (perfring_profile_add_sample(reader->to->profile, &one))
 		tool_out_of_memory();

@@ -101,6 +101,9 @@ struct recording {
 	bool switches;
 	bool off_cpu;
 	bool wakers;
+	bool has_switches_of_off_cpu; /* the last event was added by --off-cpu */
+	bool is_waits_given;          /* --off-cpu=MS */
+	uint32_t waits_ms;            /* of --soft: that a call waits at least */
 	bool namespaces;
 	bool cgroups;
 	bool build_id_mmap;

@@ -116,6 +116,7 @@ bool tool_record_add_off_cpu(struct recording *recording)
 		has_switches |= is_switch(&recording->events[i].attr);
 		has_wakings |= is_waking(&recording->events[i]);
 	}
+	recording->has_switches_of_off_cpu = !has_switches;
 	return (has_switches || tool_record_add_events(recording, "context-switches")) &&
 	       (has_wakings || tool_record_add_events(recording, WAKING));
 }
@@ -180,11 +181,17 @@ void tool_record_group(struct recording *recording)
 		recording->events[i].leader = 0;
 }
 
+/* Of the user's own. */
+static bool has_one_event(const struct recording *recording)
+{
+	return recording->event_count == 1u + recording->has_switches_of_off_cpu;
+}
+
 bool tool_record_is_soft(const struct recording *recording)
 {
 	const struct perf_event_attr *attr = &recording->events[0].attr;
 
-	return recording->event_count == 1 && attr->type == PERFRING_TYPE_SOFTWARE && !attr->exclude_user &&
+	return has_one_event(recording) && attr->type == PERFRING_TYPE_SOFTWARE && !attr->exclude_user &&
 	       (attr->config == PERFRING_COUNT_SW_CPU_CLOCK || attr->config == PERFRING_COUNT_SW_TASK_CLOCK);
 }
 
@@ -218,7 +225,6 @@ const char *tool_record_not_soft(const struct recording *recording)
 		{is_chain(recording, "lbr"), KERNEL("--call-graph lbr")},
 		{recording->interrupt_registers, KERNEL("-I")},
 		{recording->wakers, KERNEL("--wakers")},
-		{recording->off_cpu, KERNEL("--off-cpu")},
 		{recording->switches, KERNEL("--switch-events")},
 		{recording->namespaces, KERNEL("--namespaces")},
 		{recording->cgroups, KERNEL("--all-cgroups")},
@@ -610,6 +616,7 @@ bool tool_record_open_events(struct recording *recording)
 	uint32_t wanted, own;
 	int ret;
 
+	recording->switches = recording->switches || recording->off_cpu;
 	if (!tool_record_find_aux(recording))
 		return false;
 	shape_all(recording);
@@ -645,7 +652,7 @@ void tool_record_choose_soft(struct recording *recording)
 	if (recording->soft || recording->strict || !tool_record_observes_command(recording) ||
 	    tool_record_not_soft(recording))
 		return;
-	if (recording->event_count == 1 && is_cycles(attr) && !attr->exclude_user) {
+	if (has_one_event(recording) && is_cycles(attr) && !attr->exclude_user) {
 		if (!tool_peers_are_needed())
 			return;
 		attr->type = PERFRING_TYPE_SOFTWARE;
@@ -655,8 +662,11 @@ void tool_record_choose_soft(struct recording *recording)
 		return;
 	}
 	recording->soft = true;
-	tool_complain("record: perf_event_open is refused here: %s is sampled from inside the command instead (--soft)",
-		      attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "task-clock" : "cpu-clock");
+	recording->event_count = 1; /* what waits is seen without switches */
+	tool_complain(
+		"record: perf_event_open is refused here: %s is sampled%s from inside the command instead (--soft)",
+		attr->config == PERFRING_COUNT_SW_TASK_CLOCK ? "task-clock" : "cpu-clock",
+		recording->off_cpu ? ", and waits in calls of the C library are seen," : "");
 }
 
 /* Warns of a frequency that timers cannot reach: the kernel checks timers of a CPU clock only in its tick (soft/timer.c). */
@@ -671,6 +681,16 @@ static void complain_frequency(const struct recording *recording)
 	tool_complain("record: --soft: a thread is sampled at most %" PRIu64 " times a second of CPU time here "
 		      "(CONFIG_HZ): there are fewer samples than asked for, with longer periods",
 		      second / (uint64_t)tick.tv_nsec);
+}
+
+/* The event of --off-cpu, beside the clock's. */
+static void add_waits(struct recording *recording)
+{
+	struct recorded_event *waits = new_event(recording);
+
+	waits->attr = recording->events[0].attr;
+	soft_waits_attr(&waits->attr);
+	snprintf(waits->name, sizeof(waits->name), SOFT_WAITS);
 }
 
 /* Opens the session, what processes that observe themselves connect to, and the command, which waits for its release. */
@@ -698,7 +718,10 @@ bool tool_record_open_soft(struct recording *recording)
 		complain_frequency(recording);
 	shape(recording, event);
 	shape_side(recording, attr);
-	attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_IDENTIFIER;
+	if (recording->off_cpu)
+		terms.waits = recording->waits_ms + 1;
+	else
+		attr->sample_type &= ~(uint64_t)PERFRING_SAMPLE_IDENTIFIER;
 	attr->read_format = 0;
 	attr->inherit = attr->enable_on_exec = attr->comm_exec = 0;
 	attr->exclude_kernel = attr->exclude_hv = 1; /* as it is */
@@ -709,12 +732,15 @@ bool tool_record_open_soft(struct recording *recording)
 	name_event(event);
 	terms.attr = *attr;
 	terms.by_tables = unwinds_itself(recording) && attr->sample_type & PERFRING_SAMPLE_CALLCHAIN;
+	if (terms.waits)
+		add_waits(recording);
 	ret = perfring_session_open(&recording->session, 0);
-	if (!ret) {
-		ret = perfring_session_describe(recording->session, attr, NULL, 0);
-		ret = ret < 0 ? ret : 0;
+	for (uint32_t i = 0; ret >= 0 && i < recording->event_count; i++) {
+		uint64_t id = SOFT_CLOCK_ID + (uint64_t)i;
+
+		ret = perfring_session_describe(recording->session, &recording->events[i].attr, &id, !!terms.waits);
 	}
-	if (ret) {
+	if (ret < 0) {
 		tool_complain("record: --soft: %s", strerror(-ret));
 		return false;
 	}

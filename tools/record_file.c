@@ -57,6 +57,9 @@ int tool_record_describe(const struct recording *recording, struct perfring_file
 	}
 	for (uint32_t i = 0; ret >= 0 && event_at(recording, i, &opened); i++)
 		ret = perfring_file_writer_add_id(writer, opened.event, opened.id);
+	for (uint32_t i = 0; ret >= 0 && recording->soft && recording->event_count > 1 && i < recording->event_count;
+	     i++)
+		ret = perfring_file_writer_add_id(writer, i, SOFT_CLOCK_ID + (uint64_t)i);
 	for (uint32_t i = 0, members; ret >= 0 && i < recording->event_count; i += members) {
 		members = 1;
 		while (recording->events[i].leader == i && i + members < recording->event_count &&
@@ -501,6 +504,7 @@ static int put_soft_lost(struct recording *recording, uint64_t last_time)
 		return 0;
 	record.is.lost_samples.lost = lost;
 	record.trailer.time = last_time;
+	record.trailer.id = record.trailer.identifier = SOFT_CLOCK_ID;
 	return perfring_file_writer_put(recording->writer, 0, &record);
 }
 

@@ -172,7 +172,9 @@ static int read_option(struct recording *recording, const struct tool_options *o
 		recording->switches = true;
 		break;
 	case OFF_CPU:
-		recording->switches = recording->off_cpu = true;
+		recording->off_cpu = true;
+		recording->is_waits_given = value;
+		recording->waits_ms = value ? (uint32_t)options->number : SOFT_WAITS_MS;
 		break;
 	case WAKERS:
 		recording->switches = recording->off_cpu = recording->wakers = true;
@@ -331,6 +333,9 @@ static bool is_sound(const struct recording *recording)
 		return contradict("--soft observes a COMMAND: name it");
 	if (recording->soft && tool_record_not_soft(recording))
 		return contradict(tool_record_not_soft(recording));
+	if (recording->is_waits_given && !recording->soft)
+		return contradict(
+			"--off-cpu=MS goes with --soft: the kernel's switches are recorded however short they are");
 	if (recording->per_thread && (recording->all || recording->cpus || recording->cgroup))
 		return contradict("--per-thread and -a, -C or -G exclude one another");
 	if (recording->cgroup && (has_threads || recording->per_thread))

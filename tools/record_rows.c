@@ -64,9 +64,13 @@ static const struct tool_option ROWS[] = {
 	 .help = "monotonic, monotonic_raw, realtime, boottime, tai or a number"},
 	{.heading = "side records"},
 	{SWITCH_EVENTS, "switch-events", .help = "context switches"},
-	{OFF_CPU, "off-cpu",
+	{OFF_CPU, "off-cpu", .value = "MS", .is_optional = true, .takes = "a number of ms", .min = 0, .max = SOFT_WAITS_MAX,
 	 .help = "where threads wait, too: each context switch with its call chain, from which export and flame make the event offcpu-time "
-		 "(ns), and runqueue-time where a thread was ready"},
+		 "(ns), and runqueue-time where a thread was ready.  With --soft: each wait of MS milliseconds (1 by default, 0: each) in "
+		 "a blocking call of the C library, as a sample of offcpu-time with the caller's chain: sleeps, poll, select and epoll, "
+		 "read, write, send, recv, accept and connect and what is like them, locks, conditions, semaphores, barriers and joins "
+		 "of threads, wait for processes and for signals, syscall(SYS_futex).  Not in it: waits inside other functions, "
+		 "as fgets and getaddrinfo; page faults; the time that a ready thread has no CPU; a wait that has not ended"},
 	{WAKERS, "wakers",
 	 .help = "--off-cpu, and who ended each wait, as its innermost frame: by the tracepoint sched:sched_waking, so threads alone that are "
 		 "observed (all with -a)"},

@@ -10,7 +10,7 @@
  *     pids         a process of another pid namespace has another pid in its records than here: never one that another
  *                  process has at the time
  *     records      copied, then checked: the types that the object writes (may_write), well-formed, of the process's own pid;
- *                  the periods of a ring's samples add up to no more than one thread's time
+ *                  the periods of a ring's samples, of both events, add up to no more than one thread's time
  *     complaints   COMPLAINTS, then they are counted
  *
  * A process that does what the object never does is barred: nothing more is read of it, which is reported once.
@@ -762,13 +762,14 @@ static uint64_t most_lost(uint64_t elapsed)
 	return elapsed / 1000;
 }
 
-/* A thread is sampled by its CPU time, of which it had `elapsed` at most, plus a tick and the difference of the kernel's
- * clocks. */
+/* A thread runs or waits, for `elapsed` in sum at most, plus a tick and the difference of the kernel's clocks. */
 static const char *judge_period(const struct tool_peers *peers, struct peer_ring *ring, uint64_t elapsed,
 				const struct perfring_format *format, const struct perf_event_header *record)
 {
+	const struct perf_event_attr *attr =
+		perfring_format_set_attr(perfring_session_formats(peers->session), format->index);
 	uint64_t most = elapsed + elapsed / 64 + 100 * NS_PER_MS;
-	uint64_t period = peers->terms.attr.freq ? 0 : peers->terms.attr.sample_period;
+	uint64_t period = attr->freq ? 0 : attr->sample_period;
 
 	perfring_format_word_of(record, perfring_format_field_offset(format->sample_type, PERFRING_SAMPLE_PERIOD), 0,
 				&period);
@@ -796,11 +797,11 @@ static const char *judge_time(const struct tool_peers *peers, uint64_t elapsed, 
 /* A record of the copy, of which `left` bytes follow, `elapsed` ns after the recording began.  Returns what is wrong with it,
  * or NULL. */
 static const char *judge(const struct tool_peers *peers, struct peer_ring *ring, uint64_t elapsed,
-			 const struct perfring_format *format, const struct perf_event_header *record, uint64_t left)
+			 const struct perf_event_header *record, uint64_t left)
 {
-	uint32_t pid = peers->peers[ring->peer].own;
-	uint32_t at = perfring_format_field_offset(format->sample_type, PERFRING_SAMPLE_TID);
-	uint32_t back = perfring_format_field_back(format->sample_type, PERFRING_SAMPLE_TID);
+	const struct perfring_format_set *formats = perfring_session_formats(peers->session);
+	uint32_t pid = peers->peers[ring->peer].own, at, back;
+	const struct perfring_format *format;
 	struct perfring_fault fault = {0, ""};
 	const char *wrong;
 	uint64_t word = 0;
@@ -808,8 +809,13 @@ static const char *judge(const struct tool_peers *peers, struct peer_ring *ring,
 
 	if (left < sizeof(*record) || !may_write(record->type))
 		return "a type that no program writes";
-	if (perfring_record_check(format, record, (size_t)left, &fault))
+	if (record->size < sizeof(*record) || record->size > left)
+		return "a size that is not one";
+	if (perfring_format_set_of(formats, record, &format, &fault) ||
+	    perfring_record_check(format, record, (size_t)left, &fault))
 		return fault.what;
+	at = perfring_format_field_offset(format->sample_type, PERFRING_SAMPLE_TID);
+	back = perfring_format_field_back(format->sample_type, PERFRING_SAMPLE_TID);
 	/* A field of samples, in the trailer of other records, and the first member of records of tasks and mappings. */
 	perfring_format_word_of(record, at, back, &word);
 	memcpy(&found, &word, sizeof(found));
@@ -840,7 +846,6 @@ void tool_peers_vet(struct tool_peers *peers, struct perfring_span *span)
 {
 	struct peer_ring *ring = &peers->rings[span->ring];
 	struct peer *peer = &peers->peers[ring->peer];
-	const struct perfring_format *format = perfring_format_set_at(perfring_session_formats(peers->session), 0);
 	uint64_t elapsed = elapsed_since_open(peers); /* all of the span was written by now */
 	const char *wrong = NULL;
 	uint64_t end = 0, at = 0;
@@ -853,7 +858,7 @@ void tool_peers_vet(struct tool_peers *peers, struct perfring_span *span)
 	while (!peer->barred && at < end) {
 		const struct perf_event_header *record = (const void *)(peers->copy + at);
 
-		wrong = judge(peers, ring, elapsed, format, record, end - at);
+		wrong = judge(peers, ring, elapsed, record, end - at);
 		if (wrong) {
 			bar_for_record(peers, peer, record->type, wrong);
 			break;

@@ -25,12 +25,15 @@
 
 #define SOFT_VARIABLE "PERFRING_SOFT_SOCKET"
 #define SOFT_OBJECT "libperfring_preload.so"
+#define SOFT_WAITS "offcpu-time" /* the event of --off-cpu, and its point */
 
 enum {
-	SOFT_VERSION = 3,
+	SOFT_VERSION = 4,
 	SOFT_FREQUENCY = 1000, /* samples a second by default */
 	SOFT_FREQUENCY_MAX = 100000,
 	SOFT_PAGES = 128,        /* of each ring by default */
+	SOFT_WAITS_MS = 1,       /* that a call waits at least to be in offcpu-time, by default */
+	SOFT_WAITS_MAX = 3600000,
 	SOFT_ROUND_MS = 50,      /* how often rings are drained: their writers do not wake the recorder */
 	SOFT_MARK_MS = 500,      /* and how often what was drained is settled in the file */
 	SOFT_AT_ONCE = 64,       /* messages taken between two drains */
@@ -44,6 +47,16 @@ enum {
 
 enum {
 	SOFT_WORD = 512, /* bytes of PERFRING_SOFT_SOCKET and more */
+};
+
+/* With --off-cpu, the ids of the two events in records and in the file: the same in all processes. */
+enum {
+	SOFT_CLOCK_ID = 1,
+	SOFT_WAITS_ID,
+};
+
+enum {
+	SOFT_WAITS_TYPE = 0x50465200 /* PERFRING_SOFT_TYPE of soft.h, which needs liburcu */
 };
 
 enum soft_kind {
@@ -69,9 +82,22 @@ struct soft_terms {
 	uint32_t parent;    /* 0: every process takes part; else the children of this one alone */
 	uint32_t filters;   /* seccomp's that the recorder has: a process that has more takes no part */
 	uint32_t by_tables; /* call chains by unwind tables */
-	uint32_t padding;
-	struct perf_event_attr attr; /* one, so its records need no id, which no two processes have the same */
+	uint32_t waits;     /* ms that a call has to wait for a sample of offcpu-time, and 1; 0: no such event */
+	struct perf_event_attr attr; /* the clock's.  Alone it needs no id in its records */
 };
+
+/* The attr of the clock becomes that of offcpu-time: each occurrence is a sample, whose period is how many ns it lasted.  The config
+ * is a point's, which each process numbers itself. */
+static inline void soft_waits_attr(struct perf_event_attr *attr)
+{
+	attr->type = SOFT_WAITS_TYPE;
+	attr->config = 0;
+	attr->freq = 0;
+	attr->sample_period = 1;
+	attr->sample_type |= PERFRING_SAMPLE_PERIOD | PERFRING_SAMPLE_CALLCHAIN;
+	attr->mmap = attr->mmap2 = attr->mmap_data = attr->comm = attr->task = 0;
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id, false);
+}
 
 /* ---- the recorder's side: soft_source.c ---- */
 

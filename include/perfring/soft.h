@@ -293,7 +293,7 @@ PERFRING_API struct perfring_set *perfring_soft_rings(struct perfring_soft_event
  * Samples of an heir that is older than `other` are lost, and counted.  Returns 0; -EINVAL (other is not mapped, or redirected
  * itself; the event has rings; scopes, clocks or write_backward differ; the event has heirs, and other has not; of scope THREAD:
  * its thread has left). */
-PERFRING_EXPERIMENTAL int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
+PERFRING_API int perfring_soft_set_output(struct perfring_soft_event *event, struct perfring_soft_event *other);
 
 /* An overflow that would have been a sample. */
 struct perfring_soft_overflow {
@@ -348,7 +348,7 @@ PERFRING_API uint64_t perfring_soft_id(const struct perfring_soft_event *event);
 /* From now on its records have this ID and IDENTIFIER, and those of its opener this STREAM_ID, instead of a number that no other
  * process has: for a file in which an event has one id, whichever process raises it.  The caller sees to it that no two events of a
  * ring have the same.  Returns 0; -EINVAL (id is 0, or the event has rings, writes into another event's, or has a handler). */
-PERFRING_EXPERIMENTAL int perfring_soft_set_id(struct perfring_soft_event *event, uint64_t id);
+PERFRING_API int perfring_soft_set_id(struct perfring_soft_event *event, uint64_t id);
 
 /* ---- callchains by unwind tables ----
  *

@@ -480,6 +480,28 @@ static int bad_period(int is_many)
 	return give(socket, ring.fd) || !is_barred(socket);
 }
 
+/* With --off-cpu records have ids.  One of no event; waits that are longer than there was time for, beside samples that are not; a record of
+ * one event with the size of the other's. */
+static int bad_id(int i)
+{
+	const uint64_t tid = ids_of((uint32_t)getpid()), ids[] = {SOFT_WAITS_ID + 1, SOFT_WAITS_ID, SOFT_WAITS_ID};
+	struct ring ring = make();
+	int socket = hello();
+
+	for (int k = i == 1 ? 9000 : 2; k > 0; k--) {
+		uint64_t id = k > 1 ? SOFT_CLOCK_ID : ids[i];
+		/* IDENTIFIER, IP, TID, TIME, PERIOD; and CALLCHAIN, of none */
+		uint64_t words[7] = {0, i == 1 && k % 2 ? SOFT_WAITS_ID : id, 0x1000, tid, now(), i == 1 ? 50000000 : 1,
+				     0};
+		uint64_t size = words[1] == SOFT_WAITS_ID && i < 2 ? 56 : 48;
+
+		words[0] = size << 48 | UINT64_C(2) << 32 | PERF_RECORD_SAMPLE;
+		put(&ring, words, (uint32_t)size);
+	}
+	publish(&ring);
+	return give(socket, ring.fd) || !is_barred(socket);
+}
+
 /* A time that has not come, or that was long ago: samples of others would come out of order.  Also in a trailer. */
 static int bad_time(int i)
 {
@@ -869,6 +891,7 @@ int main(int count, char **words)
 		{"rings", bad_ring, 25},
 		{"records", bad_record, 17},
 		{"periods", bad_period, 2},
+		{"ids", bad_id, 3},
 		{"times", bad_time, 6},
 		{"names", namesakes, 2},
 		{"types", any_type, 128},
