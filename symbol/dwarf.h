@@ -86,6 +86,7 @@ struct perfring_dwarf_file {
 struct perfring_dwarf {
 	struct perfring_dwarf_file own, shared;
 	struct perfring_dwarf_memory memory;
+	const char *exceeded; /* the bound for which -E2BIG was returned */
 };
 
 /* ---- dwarf_sections.c ---- */

@@ -132,10 +132,11 @@ struct ids {
 	int own_size, link_size;
 };
 
-static int read_file(struct perfring_dwarf_file *file, int fd, struct ids *ids)
+static int read_file(struct perfring_dwarf *dwarf, struct perfring_dwarf_file *file, int fd, struct ids *ids)
 {
 	uint64_t left = PERFRING_LIMIT_INFLATED;
-	struct perfring_elf_budget budget = {.all_left = &left, .left = PERFRING_LIMIT_INFLATED};
+	struct perfring_elf_budget budget = {
+		.all_left = &left, .left = PERFRING_LIMIT_INFLATED, .bound = "1 GiB in sections of DWARF"};
 	struct perfring_elf_image image = {.budget = &budget, .fd = fd};
 	int error = perfring_elf_image_open(&image);
 
@@ -148,6 +149,8 @@ static int read_file(struct perfring_dwarf_file *file, int fd, struct ids *ids)
 		error = ids->link_size < 0 ? ids->link_size : 0;
 	}
 	perfring_elf_image_close(&image);
+	if (error == -E2BIG)
+		dwarf->exceeded = budget.exceeded;
 	file->rows_left = TABLE_RUNS * file->sections[PERFRING_DWARF_LINE].size;
 	if (!error && !file->sections[PERFRING_DWARF_INFO].size)
 		error = -ENODATA;
@@ -179,7 +182,7 @@ static int open_shared(struct perfring_dwarf *dwarf, const struct ids *ids, cons
 			continue;
 		dwarf->shared.memory = &dwarf->memory;
 		dwarf->shared.looks = dwarf->own.looks;
-		error = read_file(&dwarf->shared, fd, &found);
+		error = read_file(dwarf, &dwarf->shared, fd, &found);
 		close(fd);
 		if (!error &&
 		    (found.own_size != ids->link_size || memcmp(found.own_id, ids->link, (size_t)ids->link_size)))
@@ -200,7 +203,7 @@ int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfr
 
 	dwarf->own.memory = &dwarf->memory;
 	dwarf->own.looks = PERFRING_LIMIT_RANGES;
-	error = read_file(&dwarf->own, fd, &ids);
+	error = read_file(dwarf, &dwarf->own, fd, &ids);
 	return error || !ids.link_size ? error : open_shared(dwarf, &ids, places, name);
 }
 

@@ -40,7 +40,7 @@ int perfring_elf_fail(struct perfring_elf_budget *budget, int error)
 int perfring_elf_charge(struct perfring_elf_budget *budget, uint64_t bytes)
 {
 	if (bytes > budget->left)
-		return perfring_elf_exceed(budget, "512 MiB to read from one object");
+		return perfring_elf_exceed(budget, budget->bound ? budget->bound : "512 MiB to read from one object");
 	if (bytes > *budget->all_left)
 		return perfring_elf_exceed(budget, "2 GiB to read from all objects");
 	budget->left -= bytes;

@@ -17,6 +17,7 @@
 struct perfring_elf_budget {
 	uint64_t *all_left; /* of all objects */
 	uint64_t left;
+	const char *bound;    /* what `left` was at first, in words; NULL: PERFRING_LIMIT_OBJECT_BYTES */
 	const char *exceeded; /* the first bound of limits.h that was exceeded; NULL: none */
 	int error;            /* the first -errno of reading the object or its debug file; 0: none */
 	char *error_path;     /* the debug file; NULL: the object itself */

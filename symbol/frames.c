@@ -74,15 +74,17 @@ static bool is_its(struct perfring_symbols *symbols, const struct perfring_symbo
 	       !memcmp(id, file->id, file->id_size);
 }
 
-/* Opens the DWARF of a descriptor's file, if it is the object's, else closes it.  Returns 0 or -errno. */
-static int take_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file, int fd)
+/* Opens the DWARF of a descriptor's file, if it is the object's, else closes it.  Returns 0 or -errno, and of -E2BIG why. */
+static int take_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file, int fd,
+		      const char **exceeded)
 {
 	int error;
 
 	if (fd < 0)
 		return fd;
-	error = is_its(symbols, file, fd) ? perfring_lines_open(&file->lines, fd, &symbols->places, file->path)
-					  : -ENODATA;
+	error = is_its(symbols, file, fd)
+			? perfring_lines_open(&file->lines, fd, &symbols->places, file->path, exceeded)
+			: -ENODATA;
 	close(fd);
 	if (!error)
 		symbols->lines_bytes += perfring_lines_size(file->lines);
@@ -95,9 +97,21 @@ static bool is_open_to_others(int error)
 	return error && error != -ENOMEM && error != -EOPNOTSUPP;
 }
 
-static int open_lines(struct perfring_symbols *symbols, struct perfring_symbols_file *file)
+/* Notes which bound has left out something of the object. */
+static void exceed(struct perfring_symbol_object *object, const char *what)
 {
+	if (!what || object->file->symbols.exceeded)
+		return;
+	object->file->symbols.exceeded = what;
+	object->is_news = true;
+}
+
+static int open_lines(struct perfring_symbol_object *object)
+{
+	struct perfring_symbols *symbols = object->symbols;
+	struct perfring_symbols_file *file = object->file;
 	struct perfring_places places = symbols->places;
+	const char *exceeded = NULL;
 	char path[PATH_MAX];
 	int error = -ENODATA;
 
@@ -105,16 +119,21 @@ static int open_lines(struct perfring_symbols *symbols, struct perfring_symbols_
 	if (symbols->lines_bytes > PERFRING_LIMIT_OPEN)
 		let_go_all(symbols);
 	if (file->symbols.debug_path) {
-		error = take_lines(symbols, file, perfring_places_open_path(&places, file->symbols.debug_path));
+		error = take_lines(symbols, file, perfring_places_open_path(&places, file->symbols.debug_path),
+				   &exceeded);
 		if (is_open_to_others(error))
-			error = take_lines(symbols, file, perfring_os_object_open(0, file->symbols.debug_path));
+			error = take_lines(symbols, file, perfring_os_object_open(0, file->symbols.debug_path),
+					   &exceeded);
 	}
 	if (is_open_to_others(error))
-		error = take_lines(symbols, file, perfring_symbols_open_again(symbols, file));
+		error = take_lines(symbols, file, perfring_symbols_open_again(symbols, file), &exceeded);
 	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && is_open_to_others(error); place++)
 		error = take_lines(symbols, file,
 				   perfring_places_open_build(&symbols->places, PERFRING_PLACE_DEBUG_FILE, file->id,
-							      file->id_size, place, file->path, path));
+							      file->id_size, place, file->path, path),
+				   &exceeded);
+	if (error)
+		exceed(object, exceeded);
 	file->has_no_lines = error && error != -ENOMEM;
 	return error;
 }
@@ -188,20 +207,19 @@ int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offse
 		return 0;
 	if (file->lines && perfring_lines_memory(file->lines) + file->name_bytes > PERFRING_LIMIT_LINES) {
 		let_go(symbols, file);
-		if (file->has_no_lines)
+		if (file->has_no_lines) {
+			exceed(object, "16 times 256 MiB made of its DWARF");
 			return 0;
+		}
 	}
 	if (!file->lines)
-		count = open_lines(symbols, file);
+		count = open_lines(object);
 	if (!count)
 		count = perfring_lines_find(file->lines, perfring_elf_symbols_address(&file->symbols, offset), found,
 					    most < FRAMES_MAX ? most : FRAMES_MAX);
 	if (count < 0)
 		return count == -ENOMEM || count == -EOPNOTSUPP ? count : 0;
-	if (!file->symbols.exceeded && perfring_lines_exceeded(file->lines)) {
-		file->symbols.exceeded = perfring_lines_exceeded(file->lines);
-		object->is_news = true;
-	}
+	exceed(object, perfring_lines_exceeded(file->lines));
 	for (int i = 0; i < count; i++) {
 		frames[i] = (struct perfring_symbol_frame){
 			.file = found[i].file, .line = found[i].line, .is_inlined = i + 1 < count};

@@ -418,7 +418,8 @@ static void add_units(struct perfring_lines *lines)
 	sort(lines, &lines->ranges);
 }
 
-int perfring_lines_open(struct perfring_lines **result, int fd, const struct perfring_places *places, const char *name)
+int perfring_lines_open(struct perfring_lines **result, int fd, const struct perfring_places *places, const char *name,
+			const char **exceeded)
 {
 	struct perfring_lines *lines = calloc(1, sizeof(*lines));
 	int error;
@@ -433,6 +434,7 @@ int perfring_lines_open(struct perfring_lines **result, int fd, const struct per
 		error = lines->dwarf.memory.is_short ? -ENOMEM : lines->count ? 0 : -ENODATA;
 	}
 	if (error) {
+		*exceeded = lines->dwarf.exceeded ? lines->dwarf.exceeded : *exceeded;
 		perfring_lines_close(lines);
 		return error;
 	}

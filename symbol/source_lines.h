@@ -21,9 +21,10 @@ struct perfring_line_frame {
 
 /* Reads the DWARF of an object or debug file.  fd: stays the caller's, who may close it afterwards.  A file with which it shares
  * entries (dwz) is looked for in `places` by its build id.  name: the object's, for the progress of a download.  Returns 0;
- * -ENODATA (it has no DWARF, or shares it with a file that is not found), -E2BIG (it exceeds a bound), -EOPNOTSUPP (it is packed,
+ * -ENODATA (it has no DWARF, or shares it with a file that is not found), -E2BIG (*exceeded names the bound), -EOPNOTSUPP (it is packed,
  * and this library is built without zlib or zstd), -ENOMEM, -errno. */
-int perfring_lines_open(struct perfring_lines **lines, int fd, const struct perfring_places *places, const char *name);
+int perfring_lines_open(struct perfring_lines **lines, int fd, const struct perfring_places *places, const char *name,
+			const char **exceeded);
 void perfring_lines_close(struct perfring_lines *lines);
 
 /* The functions at an address, innermost first: the last is the one that was not inlined.  Returns how many there are, at most

@@ -167,7 +167,7 @@ static void tell_exceeded(struct tool_symbols *symbols, const char *name, const 
 {
 	if (!symbols->has_told)
 		tool_complain(
-			"warning: %s: more than %s: symbols that are not read are shown as numbers (docs/limits.md)",
+			"warning: %s: more than %s: symbols that are not read are shown as numbers, lines and inlined functions not at all (docs/limits.md)",
 			name, what);
 	symbols->has_told = true;
 }
@@ -266,6 +266,7 @@ unsigned tool_symbols_frames(struct tool_symbols *symbols, unsigned cpumode, uin
 	const struct perfring_mapping *map =
 		cpumode == PERFRING_RECORD_MISC_USER ? tool_machine_user(symbols->machine, pid, ip) : NULL;
 	struct perfring_symbol_object *object = NULL;
+	struct perfring_symbol_state state;
 	int count;
 
 	if (map && strcmp(map->object->name, VDSO))
@@ -274,6 +275,12 @@ unsigned tool_symbols_frames(struct tool_symbols *symbols, unsigned cpumode, uin
 	end_progress(symbols);
 	if (count == -ENOMEM)
 		tool_out_of_memory();
+	/* its DWARF is read only now, and it may be the last object that is looked up */
+	if (object && !symbols->has_told) {
+		perfring_symbol_state_of(object, &state);
+		if (state.exceeded)
+			tell_exceeded(symbols, map->object->name, state.exceeded);
+	}
 	if (count == -EOPNOTSUPP && !symbols->is_packed) {
 		symbols->is_packed = true;
 		tool_complain(

@@ -480,13 +480,14 @@ static void compare_with_libdw(const char *path, unsigned long frames, unsigned 
 	static const struct perfring_places nowhere;
 	static struct comparison comparison;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const char *exceeded = NULL;
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die entry;
 	unsigned number = 0;
 
 	comparison = (struct comparison){.path = path};
 	cr_assert_geq(fd, 0, "%s", path);
-	cr_assert_eq(perfring_lines_open(&comparison.lines, fd, &nowhere, path), 0, "%s", path);
+	cr_assert_eq(perfring_lines_open(&comparison.lines, fd, &nowhere, path, &exceeded), 0, "%s", path);
 	comparison.oracle.dwarf = dwarf_begin(fd, DWARF_C_READ);
 	cr_assert_not_null(comparison.oracle.dwarf);
 	while (!dwarf_get_units(comparison.oracle.dwarf, unit, &unit, NULL, NULL, &entry, NULL)) {
@@ -607,9 +608,10 @@ static int open_in_folder(const char *name, struct perfring_lines **lines)
 {
 	static const struct perfring_places nowhere;
 	int fd = open(in_folder(name), O_RDONLY | O_CLOEXEC), error;
+	const char *exceeded = NULL;
 
 	cr_assert_geq(fd, 0, "%s", name);
-	error = perfring_lines_open(lines, fd, &nowhere, name);
+	error = perfring_lines_open(lines, fd, &nowhere, name, &exceeded);
 	close(fd);
 	return error;
 }
@@ -806,6 +808,71 @@ Test(lines, tables_are_bounded)
 				     &(struct perfring_symbol_file){.path = in_folder(turn ? "longer.so" : "long.so")},
 				     &object),
 			     turn, "it is news");
+	}
+	tear_down();
+}
+
+/* Moves .debug_str to the end of the file, with that many bytes, which take no space on the disk. */
+static void move_texts(const char *path, uint64_t bytes)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	Elf64_Shdr section, names;
+	Elf64_Ehdr header;
+	struct stat status;
+	char name[16];
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(fstat(fd, &status), 0);
+	cr_assert_eq(pread(fd, &header, sizeof(header), 0), sizeof(header));
+	cr_assert_eq(pread(fd, &names, sizeof(names), (off_t)(header.e_shoff + header.e_shstrndx * sizeof(names))),
+		     sizeof(names));
+	for (unsigned i = 0; i < header.e_shnum; i++) {
+		off_t at = (off_t)(header.e_shoff + i * sizeof(section));
+
+		cr_assert_eq(pread(fd, &section, sizeof(section), at), sizeof(section));
+		cr_assert_gt(pread(fd, name, sizeof(name), (off_t)(names.sh_offset + section.sh_name)), 0);
+		if (strcmp(name, ".debug_str"))
+			continue;
+		section.sh_offset = (uint64_t)status.st_size;
+		section.sh_size = bytes;
+		cr_assert_eq(pwrite(fd, &section, sizeof(section), at), sizeof(section));
+		cr_assert_eq(ftruncate(fd, status.st_size + (off_t)bytes), 0);
+		bytes = 0;
+	}
+	cr_assert_eq(bytes, 0, "it has no .debug_str");
+	close(fd);
+}
+
+/* Sections that may take too much memory are not read: there are symbols, and the reason why there are no lines. */
+Test(lines, sections_are_bounded)
+{
+	struct perfring_symbol_file file = {.path = NULL};
+	struct perfring_symbol_object *object;
+	struct perfring_symbol_frame frames[8];
+	struct perfring_symbol_state state;
+	struct perfring_symbol symbol;
+	uint64_t at = 0;
+
+	set_up();
+	write_source("inlined.c", c_source);
+	run("gcc -shared -fPIC -O2 -g -gz=none -Wl,--build-id -o small.so inlined.c && cp small.so large.so", "", "");
+	move_texts(in_folder("small.so"), 1 << 20);
+	move_texts(in_folder("large.so"), (1 << 30) + 1);
+	for (int turn = 0; turn < 2; turn++) {
+		file.path = in_folder(turn ? "large.so" : "small.so");
+		object = get(file.path);
+		for (at = 0; at < 1 << 16 &&
+			     (!perfring_symbol_find(object, at, &symbol) || strcmp(symbol.name, "outer") != 0);
+		     at++)
+			;
+		cr_assert_lt(at, 1 << 16);
+		cr_assert_eq(perfring_symbol_frames(object, at + 8, frames, 8) == 0, turn);
+		perfring_symbol_state_of(object, &state);
+		cr_assert_eq(state.why, PERFRING_SYMBOL_KNOWN);
+		cr_assert_eq(!!state.exceeded, turn);
+		if (turn)
+			cr_assert_str_eq(state.exceeded, "1 GiB in sections of DWARF");
+		cr_assert_eq(perfring_symbols_get(symbols, &file, &object), turn, "it is news");
 	}
 	tear_down();
 }
