@@ -52,8 +52,8 @@
  *
  * Nesting.  A handler that raises while it interrupts a raise, of the same event too, loses nothing: period arithmetic uses
  * compare-exchange, as the kernel's does, and uncommitted records of the thread are finished by the code that reserved them
- * (writer.h).  If a handler that interrupted a raise leaves by a jump, that raise never ends, and every close in another
- * thread waits for it, until the thread calls perfring_soft_leave.
+ * (writer.h).  If a handler that interrupted a raise leaves by a jump, that raise never ends, and every close and
+ * every perfring_soft_unwind_load in another thread waits for it, until the thread calls perfring_soft_leave or ends.
  *
  * Frequency.  With attr.freq, from the second tick (CONFIG_HZ) after a change of the rate (or, if longer, half a sample's
  * time), each thread samples within 20 % of attr.sample_freq, if it has that many occurrences.  The period of each sample is
@@ -92,7 +92,8 @@
  * fork: the child has no events and has not joined.  Its raises do nothing; of what it inherited it may only close.  It may
  * join, and open events of its own.  If a handler has forked in the middle of a raise, that raise goes on in the child, and what the
  * child closes meanwhile is freed by its next close after the raise; if it was writing a record into a ring, the child ends by
- * SIGSEGV (writer.h).  vfork, posix_spawn: the child may raise; the records are the parent thread's.  exec: ends
+ * SIGSEGV (writer.h).  If another thread was in the loader at the fork (dlopen, dl_iterate_phdr, unwind_load), its lock stays taken in
+ * the child (glibc 2.36): dlopen, unwind_load and put_state with attr.build_id wait there without end.  vfork, posix_spawn: the child may raise; the records are the parent thread's.  exec: ends
  * all events.  dlclose of the code that raises: its points stay. */
 #ifndef PERFRING_SOFT_H
 #define PERFRING_SOFT_H
@@ -370,7 +371,9 @@ PERFRING_API int perfring_soft_set_id(struct perfring_soft_event *event, uint64_
  * On aarch64 the chain of a raise without a context is by frame pointers, that of a tick or a raise with one by tables. */
 
 /* Reads the tables of what is loaded now; what has been read before stays.  Takes the loader's lock (dl_iterate_phdr) while it
- * copies the new objects' .eh_frame.  Returns 0; -EOPNOTSUPP (neither x86-64 nor aarch64 of 64 bits); -ENOMEM (what was read before
+ * copies the new objects' .eh_frame, and at its end waits for the raises that have begun.  Objects that dlmopen has loaded into
+ * another namespace than this library's are not among them: through their code chains go by frame pointers, and their MMAP2 records
+ * (perfring_soft_put_state) have device and inode, no build id.  Returns 0; -EOPNOTSUPP (neither x86-64 nor aarch64 of 64 bits); -ENOMEM (what was read before
  * stays).  Context: threads, not handlers, nor a callback of dl_iterate_phdr. */
 PERFRING_API int perfring_soft_unwind_load(void);
 

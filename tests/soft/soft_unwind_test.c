@@ -70,14 +70,19 @@ static void take(void *to, void *module, const char *name)
 	memcpy(to, &found, sizeof(found));
 }
 
-static void open_subject(struct subject *subject, const char *path)
+static void find_subject(struct subject *subject)
 {
-	subject->module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	cr_assert_not_null(subject->module, "%s", dlerror());
 	take(&subject->walk, subject->module, "subject_walk");
 	take(&subject->sort, subject->module, "subject_sort");
 	take(&subject->call, subject->module, "subject_call");
 	take(&subject->burn, subject->module, "subject_burn");
+}
+
+static void open_subject(struct subject *subject, const char *path)
+{
+	subject->module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	find_subject(subject);
 }
 
 static void needs_tables(void)
@@ -678,6 +683,36 @@ Test(soft_unwind, objects_that_come_and_go)
 	cr_assert_gt(samples, 2 * loads);
 	perfring_soft_close(event);
 	perfring_soft_close(ticks);
+}
+
+/* The loader names no objects of other namespaces: chains go through their code by frame pointers. */
+Test(soft_unwind, another_namespace)
+{
+	struct perfring_soft_event *event;
+	struct subject other;
+	char here[sizeof(last)];
+
+	needs_raises();
+	if (IS_SANITIZED)
+		cr_skip_test("SKIP-ENV: dlmopen: a sanitizer's runtime is in one namespace: the plain build runs this");
+	open_subject(&framed, FRAMED);
+	other.module = dlmopen(LM_ID_NEWLM, FRAMED, RTLD_NOW | RTLD_LOCAL);
+	find_subject(&other);
+	cr_assert_neq(other.walk, framed.walk);
+	event = listen(true);
+	cr_assert_eq(perfring_soft_unwind_load(), 0);
+	for (uint32_t i = 0; i < loaded.count; i++)
+		cr_assert((uintptr_t)other.walk - loaded.array[i].start >=
+			  loaded.array[i].end - loaded.array[i].start);
+	for (uint32_t i = 0; i < 100; i++) {
+		framed.walk(i, raise_here);
+		cr_assert_eq(drain(event, keep_last), 1);
+		strcpy(here, last);
+		other.walk(i, raise_here);
+		cr_assert_eq(drain(event, keep_last), 1);
+		cr_assert_str_eq(last, here);
+	}
+	perfring_soft_close(event);
 }
 
 /* ---- forks ---- */
