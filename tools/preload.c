@@ -22,8 +22,9 @@
  *   exec            the new program is preloaded and begins anew
  *   calls that      with --off-cpu: measured, and raised where they waited (preload_waits.c)
  *   wait
- *   exit, kill      what was written lies in the rings, which are the recorder's as well; FILE is finished at exit, and
- *                   after a kill ends with its last round
+ *   exit, kill      what was written lies in the rings, which are the recorder's as well; FILE is finished at exit, also by
+ *                   _exit, _Exit and quick_exit; after a kill, an abort, an exec or the system call exit_group it ends with
+ *                   its last round
  *
  * When something fails here, the program runs on without its events; the recorder gets the reason.  soft.h raises, soft_source.h
  * has the messages.  All of this runs inside calls of a program that knows nothing of it: any thread, any handler.
@@ -66,7 +67,7 @@ sighandler_t bsd_signal(int number, sighandler_t handler); /* hidden by glibc si
 #define EACH_REAL(of) \
 	of(pthread_create) of(thrd_create) of(dlopen) of(pthread_sigmask) of(sigaction) of(sigignore) of(signal) \
 		of(bsd_signal) of(ssignal) of(sysv_signal) of(__sysv_signal) of(sigset) of(prctl) of(syscall) \
-			of(unshare) of(setns)
+			of(unshare) of(setns) of(_exit) of(_Exit)
 
 /* sigset, sigignore: not by us. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -74,8 +75,9 @@ EACH_REAL(DECLARE)
 
 enum {
 	HIGH = 1000, /* descriptors from here on, where the limit allows */
-	SHOWN = 200, /* ms: between looks at the rings, in a program that drains its own */
-	LAST = 10,   /* ms: at the end of a process whose recorder is held up */
+	SHOWN = 200,   /* ms: between looks at the rings, in a program that drains its own */
+	LAST = 10,     /* ms: at the end of a process whose recorder is held up */
+	PATIENCE = 100 /* ms: at an end by _exit, whose thread may have been interrupted where it has the lock */
 };
 
 enum stage {
@@ -112,6 +114,7 @@ static struct {
 	pid_t drainer_tid;
 	pthread_cond_t over;
 	bool is_over;
+	uint32_t is_ended; /* by the first thread that ends the process */
 	struct perfring_session *session;
 	struct perfring_file_writer *writer;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER, .socket = -1, .file = -1};
@@ -540,6 +543,18 @@ static int drain(bool last)
 	return ret;
 }
 
+/* ms from now on. */
+static struct timespec time_after(long ms)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_REALTIME, &time);
+	time.tv_nsec += ms * 1000000;
+	time.tv_sec += time.tv_nsec / 1000000000;
+	time.tv_nsec %= 1000000000;
+	return time;
+}
+
 static void *drain_always(void *nothing)
 {
 	struct timespec until;
@@ -548,10 +563,7 @@ static void *drain_always(void *nothing)
 	pthread_mutex_lock(&self.lock);
 	self.drainer_tid = (pid_t)syscall(SYS_gettid);
 	while (!self.is_over && !drain(false)) {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += SHOWN * 1000000;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
+		until = time_after(SHOWN);
 		pthread_cond_timedwait(&self.over, &self.lock, &until);
 	}
 	if (!self.is_over)
@@ -670,6 +682,7 @@ static void finish_file(void)
 /* ---- begin, fork, end ---- */
 
 static void begin_again(void);
+static void end(void);
 
 static void begin(bool is_child)
 {
@@ -685,8 +698,10 @@ static void begin(bool is_child)
 	/* After the library's hooks, which must run in the child before these. */
 	if (good)
 		unblock_signal(&held);
-	if (good && !hooked)
+	if (good && !hooked) {
 		hooked = !pthread_atfork(NULL, NULL, begin_again);
+		at_quick_exit(end);
+	}
 	PERFRING_STORE_RELEASE(&self.stage, good ? ON : OFF);
 	give(&held);
 }
@@ -705,6 +720,7 @@ static void begin_again(void)
 	self.over = NEVER;
 	self.stage = TRYING;
 	self.drains = self.has_drainer = false;
+	self.is_ended = 0;
 	leave_recorder();
 	close_event();
 	close_file();
@@ -791,11 +807,30 @@ static void send_last(void)
 static void __attribute__((destructor)) end(void)
 {
 	if (self.drains && self.pid == getpid()) {
-		stop_event();
-		finish_file();
+		if (!PERFRING_EXCHANGE(&self.is_ended, 1)) {
+			stop_event();
+			finish_file();
+		}
 	} else if (is_on()) {
 		send_last();
 	}
+}
+
+/* By _exit, in a handler too.  Signals stay blocked.  The lock is not waited for without end: the handler of an instruction's signal
+ * may have interrupted its holder, and a pipe without a reader holds the drainer. */
+static void end_at_once(void)
+{
+	struct timespec until;
+
+	if (!self.drains || self.pid != getpid() || PERFRING_EXCHANGE(&self.is_ended, 1))
+		return;
+	hold();
+	until = time_after(PATIENCE);
+	if (pthread_mutex_timedlock(&self.lock, &until))
+		return;
+	stop_event();
+	pthread_mutex_unlock(&self.lock);
+	finish_file();
 }
 
 /* ---- the wrappers ---- */
@@ -1099,6 +1134,18 @@ WRAPS int setns(int fd, int type)
 		come_back(&held);
 	return ret;
 }
+
+#define ENDS(name) \
+	WRAPS void name(int status) \
+	{ \
+		REAL(name) \
+		end_at_once(); \
+		real_##name(status); \
+		__builtin_unreachable(); \
+	}
+
+ENDS(_exit)
+ENDS(_Exit)
 
 /* Whether the loader searches this name in places that depend on the caller of dlopen. */
 static bool depends_on_caller(const char *name, const void *caller)
