@@ -33,7 +33,7 @@ static void fold(const struct perfring_sample *sample)
 	struct perfring_frame frame;
 	size_t depth = 0;
 
-	while (depth < 512 && perfring_callchain_next(&chain, &frame) == 1)
+	while (sample->present & PERFRING_SAMPLE_CALLCHAIN && depth < 512 && perfring_callchain_next(&chain, &frame) == 1)
 		names[depth++] =
 			name_of(frame.context == (uint64_t)PERFRING_CONTEXT_KERNEL ? 1 : 2, sample->pid, frame.ip);
 	for (fputs(comm ? comm : "[unknown]", stdout), depth += !depth; depth; depth--)
