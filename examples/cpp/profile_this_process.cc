@@ -58,8 +58,8 @@ int main(int argc, char **argv)
 		return 1;
 	attr->freq = 1;
 	attr->sample_freq = 250;
-	attr->sample_type =
-		PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_PERIOD;
+	attr->sample_type = PERFRING_SAMPLE_IDENTIFIER | PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID |
+			    PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_PERIOD;
 	attr->disabled = attr->sample_id_all = 1;
 	if (!session->configure(0, PERFRING_FALLBACK_EXCLUDE_KERNEL))
 		return 1;

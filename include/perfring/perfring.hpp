@@ -64,9 +64,10 @@ namespace perfring
 
 /* Why a call failed. */
 struct error {
-	int code = 0;              /* -errno; base.h says what four of them mean */
-	std::int64_t at = -1;      /* with `what`: the place, counted as the C function says */
-	const char *what = nullptr; /* what is wrong there, or why the call was refused; nullptr: only the code is known */
+	int code = 0;         /* -errno; base.h says what four of them mean */
+	std::int64_t at = -1; /* with `what`: the place, counted as the C function says */
+	/* What is wrong there, or why the call was refused; nullptr: only the code is known. */
+	const char *what = nullptr;
 
 	/* Context: as strerror. */
 	const char *text() const noexcept
@@ -89,15 +90,15 @@ public:
 	{
 		return value_.has_value();
 	}
-	T &operator*() & noexcept
+	T &operator*() &noexcept
 	{
 		return *value_;
 	}
-	const T &operator*() const & noexcept
+	const T &operator*() const &noexcept
 	{
 		return *value_;
 	}
-	T &&operator*() && noexcept
+	T &&operator*() &&noexcept
 	{
 		return std::move(*value_);
 	}
@@ -379,14 +380,14 @@ public:
 	}
 	perfring::words words_of_callchain() const noexcept
 	{
-		return has(PERFRING_SAMPLE_CALLCHAIN) ? perfring::words(callchain.words, callchain.nr) : perfring::words();
+		return has(PERFRING_SAMPLE_CALLCHAIN) ? perfring::words(callchain.words, callchain.nr)
+						      : perfring::words();
 	}
 	perfring::frames frames() const noexcept
 	{
 		static constexpr perfring_list none{};
 
-		return perfring::frames(
-			{perfring_callchain_init(has(PERFRING_SAMPLE_CALLCHAIN) ? &callchain : &none)});
+		return perfring::frames({perfring_callchain_init(has(PERFRING_SAMPLE_CALLCHAIN) ? &callchain : &none)});
 	}
 	std::span<const std::byte> bytes_of_raw() const noexcept
 	{
@@ -451,7 +452,8 @@ public:
 	}
 
 	/* Decodes a record of type SAMPLE.  -EINVAL: it is of another one. */
-	[[gnu::always_inline]] result<void> decode(const perfring_format &format, perfring::sample &sample) const noexcept
+	[[gnu::always_inline]] result<void> decode(const perfring_format &format,
+						   perfring::sample &sample) const noexcept
 	{
 		perfring_fault fault{};
 
@@ -789,7 +791,7 @@ class claim
 {
 public:
 	claim(perfring_writer *writer, std::uint64_t size) noexcept
-		: writer_(writer), space_(perfring_writer_reserve(writer, nullptr, size, &claim_)), size_(size)
+	    : writer_(writer), space_(perfring_writer_reserve(writer, nullptr, size, &claim_)), size_(size)
 	{
 	}
 	claim(const claim &) = delete;
@@ -843,7 +845,8 @@ public:
 		return perfring_writer_write(get(), nullptr, record.data(), record.size());
 	}
 	/* Encodes a sample in place.  -ENOSPC: it was refused, and counted; -EINVAL as perfring_sample_encode. */
-	[[gnu::always_inline]] result<void> put(const perfring_format &format, const perfring_sample &sample) const noexcept
+	[[gnu::always_inline]] result<void> put(const perfring_format &format,
+						const perfring_sample &sample) const noexcept
 	{
 		std::int64_t size = perfring_sample_size(&format, &sample);
 		perfring_claim claim;
@@ -952,7 +955,8 @@ public:
 	}
 	result<std::uint32_t> describe(const perf_event_attr &attr, std::span<const std::uint64_t> ids) noexcept
 	{
-		return number(perfring_session_describe(get(), &attr, ids.data(), static_cast<std::uint32_t>(ids.size())));
+		return number(
+			perfring_session_describe(get(), &attr, ids.data(), static_cast<std::uint32_t>(ids.size())));
 	}
 	result<std::uint32_t> describe_ring(const ring &ring) noexcept
 	{

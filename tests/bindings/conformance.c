@@ -5,6 +5,7 @@
  *     conformance ring              20 000 samples through a ring of 64 KiB, which is full at times
  *     conformance make FILE         a ring in a file, with 300 of these samples
  *     conformance attach FILE       what such a file holds
+ *     conformance session FILE      the same by a session
  *     conformance sum FILE PASSES   the sum of the samples' periods, and the least CPU time of a pass in ns
  *     conformance profile FILE      collapsed stacks of one frame, the sample's address, by threads' names (not Rust)
  *
@@ -18,15 +19,16 @@
 #include <perfring/reader.h>
 #include <perfring/record.h>
 #include <perfring/sample.h>
+#include <perfring/session.h>
 #include <perfring/writer.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-static const struct perfring_format own = {.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME |
-							  PERFRING_SAMPLE_PERIOD | PERFRING_SAMPLE_CALLCHAIN |
-							  PERFRING_SAMPLE_RAW};
+static const struct perfring_format own = {.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID |
+							  PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_PERIOD |
+							  PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_RAW};
 
 static void print(const struct perf_event_header *header, const struct perfring_format *format, uint64_t time)
 {
@@ -80,7 +82,8 @@ static void print(const struct perf_event_header *header, const struct perfring_
 		printf("damaged %" PRIu32 " %d %" PRId64 " %s\n", type, ret, fault.at, fault.what);
 		return;
 	}
-	printf("%s %" PRId64 " %" PRIu64 " %" PRIu32 " %" PRIu32 " 0x%" PRIx64 " %" PRIu64 " 0x%" PRIx64 " %" PRIu64 " %.*s\n",
+	printf("%s %" PRId64 " %" PRIu64 " %" PRIu32 " %" PRIu32 " 0x%" PRIx64 " %" PRIu64 " 0x%" PRIx64 " %" PRIu64
+	       " %.*s\n",
 	       name ? name : "unknown", format ? (int64_t)format->index : -1, time, pid, tid, ip, period, chain, raw,
 	       (int)text.size, text.data);
 }
@@ -176,7 +179,15 @@ static int of_ring(void)
 
 static int make(const char *path)
 {
-	struct perfring_ring_options options = {.pages = 16, .file = path, .flags = PERFRING_RING_REPLACE};
+	const struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+					     .size = sizeof(attr),
+					     .config = PERF_COUNT_SW_BPF_OUTPUT,
+					     .sample_type = own.sample_type,
+					     .sample_id_all = 1,
+					     .use_clockid = 1,
+					     .clockid = CLOCK_MONOTONIC};
+	struct perfring_ring_options options = {
+		.pages = 16, .file = path, .flags = PERFRING_RING_REPLACE, .attr = &attr, .id = 7};
 	struct perfring_writer *writer;
 	struct perfring_ring ring;
 	int accepted = 0;
@@ -206,6 +217,33 @@ static int attach(const char *path)
 		return 1;
 	drain(&reader);
 	perfring_reader_close(&reader);
+	perfring_ring_close(&ring);
+	return 0;
+}
+
+static int of_session(const char *path)
+{
+	struct perfring_session *session;
+	struct perfring_totals totals;
+	struct perfring_ring ring;
+	struct perfring_item item;
+	int fd = open(path, O_RDWR | O_CLOEXEC), event, number, one;
+
+	if (perfring_ring_attach(&ring, fd, 0, NULL) || perfring_session_open(&session, 0))
+		return 1;
+	close(fd);
+	event = perfring_session_describe_ring(session, &ring);
+	number = perfring_session_add_ring(session, &ring, -1, PERFRING_READER_COPY);
+	printf("event %d, ring %d\n", event, number);
+	event = perfring_session_describe_ring(session, &ring);
+	printf("once more %d %s\n", event, perfring_session_refusal(session));
+	perfring_session_flush(session);
+	while ((one = perfring_session_next(session, &item)) == 1)
+		print(item.record, item.format, item.time);
+	perfring_session_return(session);
+	perfring_session_totals(session, &totals);
+	printf("end %d, %" PRIu64 " records, %" PRIu64 " samples\n", one, totals.records, totals.samples);
+	perfring_session_close(session);
 	perfring_ring_close(&ring);
 	return 0;
 }
@@ -244,6 +282,8 @@ static int sum_up(const char *path, int passes)
 
 static int profile(const char *path)
 {
+	const uint64_t needed =
+		PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_PERIOD;
 	struct perfring_profile *profile;
 	struct perfring_sample sample;
 	struct perfring_file *file;
@@ -263,11 +303,15 @@ static int profile(const char *path)
 		}
 		if (!item.format || perfring_sample_decode(item.format, item.record, &sample, NULL))
 			continue;
+		if ((sample.present & needed) != needed)
+			continue;
 		snprintf(name, sizeof(name), "0x%" PRIx64, sample.ip);
 		thread = perfring_profile_add_thread(
-			profile, &(struct perfring_profile_thread){
-					 .pid = sample.pid, .tid = sample.tid, .comm = perfring_maps_comm(maps, sample.tid)});
-		frame = perfring_profile_add_frame(profile, &(struct perfring_profile_frame){.name = name, .address = sample.ip});
+			profile, &(struct perfring_profile_thread){.pid = sample.pid,
+								   .tid = sample.tid,
+								   .comm = perfring_maps_comm(maps, sample.tid)});
+		frame = perfring_profile_add_frame(
+			profile, &(struct perfring_profile_frame){.name = name, .address = sample.ip});
 		stack = perfring_profile_add_stack(profile, PERFRING_PROFILE_NONE, (uint32_t)frame);
 		if (perfring_profile_add_sample(profile,
 						&(struct perfring_profile_sample){.time = sample.time,
@@ -300,10 +344,13 @@ int main(int argc, char **argv)
 		return make(argv[2]);
 	if (argc == 3 && !strcmp(what, "attach"))
 		return attach(argv[2]);
+	if (argc == 3 && !strcmp(what, "session"))
+		return of_session(argv[2]);
 	if (argc == 4 && !strcmp(what, "sum"))
 		return sum_up(argv[2], atoi(argv[3]));
 	if (argc == 3 && !strcmp(what, "profile"))
 		return profile(argv[2]);
-	fprintf(stderr, "usage: conformance file FILE... | ring | make FILE | attach FILE | sum FILE PASSES | profile FILE\n");
+	fprintf(stderr,
+		"usage: conformance file FILE... | ring | make FILE | attach FILE | session FILE | sum FILE PASSES | profile FILE\n");
 	return 2;
 }

@@ -21,7 +21,8 @@ static_assert(sizeof(perfring::sample) == sizeof(perfring_sample) && sizeof(perf
 static_assert(sizeof(perfring::file) == sizeof(perfring_file *));
 
 static constexpr perfring_format own = {.sample_type = PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME |
-						       PERFRING_SAMPLE_PERIOD | PERFRING_SAMPLE_CALLCHAIN | PERFRING_SAMPLE_RAW,
+						       PERFRING_SAMPLE_PERIOD | PERFRING_SAMPLE_CALLCHAIN |
+						       PERFRING_SAMPLE_RAW,
 					.read_format = 0,
 					.branch_sample_type = 0,
 					.sample_regs_user = 0,
@@ -85,14 +86,15 @@ static void print(const perfring::item &item)
 		}
 	}
 	if (!decoded) {
-		std::printf("damaged %" PRIu32 " %d %" PRId64 " %s\n", item.type(), decoded.why().code, decoded.why().at,
-			    decoded.why().what);
+		std::printf("damaged %" PRIu32 " %d %" PRId64 " %s\n", item.type(), decoded.why().code,
+			    decoded.why().at, decoded.why().what);
 		return;
 	}
-	std::printf("%s %" PRId64 " %" PRIu64 " %" PRIu32 " %" PRIu32 " 0x%" PRIx64 " %" PRIu64 " 0x%" PRIx64 " %" PRIu64
-		    " %.*s\n",
-		    item.name() ? item.name() : "unknown", item.format ? std::int64_t{item.format->index} : -1, item.time, pid,
-		    tid, ip, period, chain, raw, static_cast<int>(text.size()), text.data() ? text.data() : "");
+	std::printf("%s %" PRId64 " %" PRIu64 " %" PRIu32 " %" PRIu32 " 0x%" PRIx64 " %" PRIu64 " 0x%" PRIx64
+		    " %" PRIu64 " %.*s\n",
+		    item.name() ? item.name() : "unknown", item.format ? std::int64_t{item.format->index} : -1,
+		    item.time, pid, tid, ip, period, chain, raw, static_cast<int>(text.size()),
+		    text.data() ? text.data() : "");
 }
 
 static void ended(const char *how, const perfring::error &why)
@@ -218,6 +220,36 @@ static int attach(const char *path)
 	return 0;
 }
 
+static int of_session(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	auto ring = perfring::ring::attach(fd);
+	auto session = perfring::session::open();
+
+	close(fd);
+	if (!ring || !session)
+		return 1;
+	auto event = session->describe_ring(*ring);
+	auto number = session->add_ring(*ring, -1, PERFRING_READER_COPY);
+
+	if (!event || !number)
+		return 1;
+	std::printf("event %" PRIu32 ", ring %" PRIu32 "\n", *event, *number);
+	event = session->describe_ring(*ring);
+	std::printf("once more %d %s\n", event.why().code, event.why().text());
+	session->flush();
+	auto items = session->items();
+
+	for (const perfring::item &item : items)
+		print(item);
+	session->return_space();
+	perfring_totals totals = session->totals();
+
+	std::printf("end %d, %" PRIu64 " records, %" PRIu64 " samples\n", items.status().why().code, totals.records,
+		    totals.samples);
+	return 0;
+}
+
 static std::uint64_t now()
 {
 	timespec time{};
@@ -273,7 +305,8 @@ static int profile(const char *path)
 				return 1;
 			continue;
 		}
-		if (!item.decode(sample))
+		if (!item.decode(sample) || !sample.has(PERFRING_SAMPLE_IP | PERFRING_SAMPLE_TID |
+							PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_PERIOD))
 			continue;
 		std::array<char, 32> name{};
 		perfring_profile_thread who{};
@@ -312,10 +345,14 @@ int main(int argc, char **argv)
 		return of_ring();
 	if (argc == 3 && what == "attach")
 		return attach(argv[2]);
+	if (argc == 3 && what == "session")
+		return of_session(argv[2]);
 	if (argc == 4 && what == "sum")
 		return sum_up(argv[2], std::atoi(argv[3]));
 	if (argc == 3 && what == "profile")
 		return profile(argv[2]);
-	std::fprintf(stderr, "usage: conformance file FILE... | ring | attach FILE | sum FILE PASSES | profile FILE\n");
+	std::fprintf(
+		stderr,
+		"usage: conformance file FILE... | ring | attach FILE | session FILE | sum FILE PASSES | profile FILE\n");
 	return 2;
 }

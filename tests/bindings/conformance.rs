@@ -1,5 +1,7 @@
 //! conformance.rs - what conformance.c says, by the crate perfring: see there.
-use perfring::{sys, Error, File, Format, NewSample, Reader, Record, RecordBuffer, Ring, RingOptions, SampleBuffer, Writer};
+use perfring::{
+    sys, Error, File, Format, NewSample, Reader, Record, RecordBuffer, Ring, RingOptions, SampleBuffer, Session, Writer,
+};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::os::unix::io::AsRawFd;
 
@@ -170,6 +172,25 @@ fn attach(out: &mut Out, buffers: &mut Buffers, path: &str) -> Result<(), Box<dy
     Ok(())
 }
 
+fn of_session(out: &mut Out, buffers: &mut Buffers, path: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
+    let ring = Ring::attach(file.as_raw_fd(), 0)?;
+    let mut session = Session::open(0)?;
+    let (event, number) = (session.describe_ring(&ring)?, session.add_ring(&ring)?);
+
+    writeln!(out, "event {event}, ring {number}")?;
+    let error = session.describe_ring(&ring).unwrap_err();
+    writeln!(out, "once more {} {}", error.code(), session.refusal())?;
+    session.flush();
+    while let Some(item) = session.next_item()? {
+        print(out, buffers, item.record(), item.format(), item.time())?;
+    }
+    session.return_space();
+    let totals = session.totals();
+    writeln!(out, "end 0, {} records, {} samples", totals.records, totals.samples)?;
+    Ok(())
+}
+
 fn now() -> u64 {
     #[repr(C)]
     struct Timespec {
@@ -222,9 +243,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         ["ring"] => of_ring(&mut out, &mut buffers)?,
         ["attach", path] => attach(&mut out, &mut buffers, path)?,
+        ["session", path] => of_session(&mut out, &mut buffers, path)?,
         ["sum", path, passes] => sum_up(&mut out, path, passes.parse()?)?,
         _ => {
-            eprintln!("usage: conformance file FILE... | ring | attach FILE | sum FILE PASSES");
+            eprintln!("usage: conformance file FILE... | ring | attach FILE | session FILE | sum FILE PASSES");
             std::process::exit(2);
         }
     }

@@ -543,6 +543,13 @@ functions! {
         attr: *const perf_event_attr,
         target: *const perfring_target
     ) -> c_int;
+    fn perfring_session_describe_ring(session: *mut perfring_session, ring: *const perfring_ring) -> c_int;
+    fn perfring_session_add_ring(
+        session: *mut perfring_session,
+        ring: *const perfring_ring,
+        wake_fd: c_int,
+        flags: u32
+    ) -> c_int;
     fn perfring_session_add_set(session: *mut perfring_session, set: *mut perfring_set, wake_fd: c_int, flags: u32) -> c_int;
     fn perfring_session_refusal(session: *const perfring_session) -> *const c_char;
     fn perfring_session_enable(session: *mut perfring_session) -> c_int;

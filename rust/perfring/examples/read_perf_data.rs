@@ -21,7 +21,8 @@ fn read(path: &str) -> Result<(), Box<dyn std::error::Error>> {
             }
         } else if item.format().is_some() {
             let sample = item.sample(&mut sample)?;
-            let comm = sample.tid().and_then(|tid| comms.get(&tid)).map_or("[unknown]".into(), |comm| String::from_utf8_lossy(comm));
+            let comm =
+                sample.tid().and_then(|tid| comms.get(&tid)).map_or("[unknown]".into(), |comm| String::from_utf8_lossy(comm));
             let event = String::from_utf8_lossy(item.event_name().unwrap_or(b"[unknown]"));
             writeln!(out, "{event} {comm} {:#x}", sample.ip().unwrap_or(0))?;
         }

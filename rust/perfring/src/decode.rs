@@ -611,8 +611,7 @@ impl NewSample<'_> {
             core::ptr::addr_of_mut!((*at).period).write(self.period);
             core::ptr::addr_of_mut!((*at).callchain)
                 .write(sys::perfring_list { words: self.callchain.as_ptr(), nr: self.callchain.len() as u64 });
-            core::ptr::addr_of_mut!((*at).raw)
-                .write(sys::perfring_raw_of(self.raw.as_ptr().cast(), self.raw.len() as u32));
+            core::ptr::addr_of_mut!((*at).raw).write(sys::perfring_raw_of(self.raw.as_ptr().cast(), self.raw.len() as u32));
         }
         // SAFETY: the format's fields have been written.
         match unsafe { sys::perfring_sample_size_any(&format.0, at) } {
@@ -627,9 +626,7 @@ impl NewSample<'_> {
         let mut buffer = MaybeUninit::uninit();
         self.write(format, &mut buffer)?;
         // SAFETY: as above; `bytes` are written up to their length at most.
-        match unsafe {
-            sys::perfring_sample_encode_any(&format.0, buffer.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len())
-        } {
+        match unsafe { sys::perfring_sample_encode_any(&format.0, buffer.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len()) } {
             size if size < 0 => Err(Error::from_code(size as i32)),
             size => Ok(size as usize),
         }

@@ -74,6 +74,10 @@ impl Ring {
         }
     }
 
+    pub(crate) fn get(&self) -> *const sys::perfring_ring {
+        &self.0
+    }
+
     /// Of the ring, for another process.
     pub fn fd(&self) -> i32 {
         self.0.fd
@@ -108,9 +112,7 @@ impl Ring {
     pub fn writer(&self) -> Result<Writer<'_>> {
         let mut opened = core::ptr::null_mut();
         // SAFETY: the ring is open while the writer borrows it; C copies the struct and does not change it.
-        status(unsafe {
-            sys::perfring_writer_open(&mut opened, &self.0 as *const _ as *mut _, core::ptr::null())
-        })?;
+        status(unsafe { sys::perfring_writer_open(&mut opened, &self.0 as *const _ as *mut _, core::ptr::null()) })?;
         // SAFETY: without an error it is not null.
         Ok(Writer { writer: unsafe { NonNull::new_unchecked(opened) }, ring: PhantomData })
     }
@@ -193,9 +195,8 @@ impl Writer<'_> {
     pub fn reserve(&mut self, size: u64) -> Option<Claim<'_>> {
         let mut claim = MaybeUninit::uninit();
         // SAFETY: the writer is this thread's; the last claim has ended, for it borrows the writer.
-        let space = unsafe {
-            sys::perfring_writer_reserve(self.writer.as_ptr(), core::ptr::null_mut(), size, claim.as_mut_ptr())
-        };
+        let space =
+            unsafe { sys::perfring_writer_reserve(self.writer.as_ptr(), core::ptr::null_mut(), size, claim.as_mut_ptr()) };
         NonNull::new(space.cast()).map(|space| Claim {
             // SAFETY: it was written.
             claim: unsafe { claim.assume_init() },
@@ -223,12 +224,7 @@ impl Writer<'_> {
         assert!(is_record(record), "a record's header has its length");
         // SAFETY: the writer is this thread's; the bytes are those of a record.
         unsafe {
-            sys::perfring_writer_write(
-                self.writer.as_ptr(),
-                core::ptr::null_mut(),
-                record.as_ptr().cast(),
-                record.len() as u64,
-            )
+            sys::perfring_writer_write(self.writer.as_ptr(), core::ptr::null_mut(), record.as_ptr().cast(), record.len() as u64)
         }
     }
 

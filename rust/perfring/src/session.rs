@@ -144,6 +144,25 @@ impl<'e> Session<'e> {
         }
     }
 
+    /// Describes the records of a ring by what its creator says of them (`RingOptions::event`). Returns the event's number.
+    pub fn describe_ring(&mut self, ring: &crate::Ring) -> Result<u32> {
+        // SAFETY: the ring is open.
+        match unsafe { sys::perfring_session_describe_ring(self.session.as_ptr(), ring.get()) } {
+            code if code < 0 => Err(Error::from_code(code)),
+            number => Ok(number as u32),
+        }
+    }
+
+    /// Adds a ring, which must have no other reader; its memory stays while the session does. Each record is copied before it is
+    /// checked. Returns the ring's number.
+    pub fn add_ring(&mut self, ring: &crate::Ring) -> Result<u32> {
+        // SAFETY: the session shares the mapping of a ring that perfring made.
+        match unsafe { sys::perfring_session_add_ring(self.session.as_ptr(), ring.get(), -1, sys::PERFRING_READER_COPY) } {
+            code if code < 0 => Err(Error::from_code(code)),
+            number => Ok(number as u32),
+        }
+    }
+
     /// Adds the rings of an event of this process, now and later.
     #[cfg(feature = "soft")]
     pub fn add_soft(&mut self, event: &'e crate::SoftEvent) -> Result<()> {
@@ -198,9 +217,9 @@ impl<'e> Session<'e> {
             1 => Ok(Some(Item { item, file: core::ptr::null(), source: PhantomData })),
             0 => Ok(None),
             // SAFETY: the text is constant.
-            code => Err(unsafe {
-                Error::of_fault(code, &sys::perfring_session_fault(self.session.as_ptr(), core::ptr::null_mut()))
-            }),
+            code => {
+                Err(unsafe { Error::of_fault(code, &sys::perfring_session_fault(self.session.as_ptr(), core::ptr::null_mut())) })
+            }
         }
     }
 

@@ -13,9 +13,7 @@ impl SoftEvent {
     pub fn open(attr: &Attr) -> Result<SoftEvent> {
         let mut opened = core::ptr::null_mut();
         // SAFETY: the attr is whole.
-        status(unsafe {
-            sys::perfring_soft_open(&mut opened, attr.get(), sys::PERFRING_SOFT_PROCESS, core::ptr::null_mut())
-        })?;
+        status(unsafe { sys::perfring_soft_open(&mut opened, attr.get(), sys::PERFRING_SOFT_PROCESS, core::ptr::null_mut()) })?;
         // SAFETY: without an error it is not null.
         Ok(SoftEvent(unsafe { NonNull::new_unchecked(opened) }))
     }
