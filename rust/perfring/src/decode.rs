@@ -340,7 +340,7 @@ pub struct Frames<'s> {
 impl Frames<'_> {
     /// After the last one: the cookie of the part that comes in a later record, if there is one.
     pub fn cookie(&self) -> Option<u64> {
-        self.chain.is_deferred.then(|| self.chain.cookie)
+        self.chain.is_deferred.then_some(self.chain.cookie)
     }
 }
 
@@ -350,8 +350,10 @@ impl Iterator for Frames<'_> {
     fn next(&mut self) -> Option<Frame> {
         let mut frame = sys::perfring_frame { ip: 0, context: 0 };
         // SAFETY: the words are in the record.
-        (unsafe { sys::perfring_callchain_next(&mut self.chain, &mut frame) } == 1)
-            .then(|| Frame { ip: frame.ip, context: frame.context })
+        match unsafe { sys::perfring_callchain_next(&mut self.chain, &mut frame) } {
+            1 => Some(Frame { ip: frame.ip, context: frame.context }),
+            _ => None,
+        }
     }
 }
 
