@@ -201,8 +201,8 @@ PERFRING_API int perfring_session_next(struct perfring_session *session, struct 
  * (item->record NULL), or *item is one of rows->stops; 0 at the end of the round; -ENOSPC: rows are full already; -EBADMSG as
  * perfring_session_next, item->record being NULL, or for a damaged sample, *item: then `at` of perfring_session_fault counts from its
  * beginning, and the ring is UINT32_MAX.  Rows are copies: they stay after perfring_session_return. */
-PERFRING_EXPERIMENTAL int perfring_session_fill(struct perfring_session *session, struct perfring_rows *rows,
-					       struct perfring_item *item);
+PERFRING_API int perfring_session_fill(struct perfring_session *session, struct perfring_rows *rows,
+				       struct perfring_item *item);
 
 /* The unread records of one ring, in ring order, in at most two pieces. */
 struct perfring_span {

@@ -270,7 +270,7 @@ PERFRING_EXPERIMENTAL int perfring_soft_open_on(struct perfring_soft_event **eve
 
 /* Why open returned -EOPNOTSUPP or -ENOENT: one sentence that names the attr's bit, and what to use instead where there is something;
  * "" if nothing of it is refused.  Like snprintf: returns the length of the whole text. */
-PERFRING_EXPERIMENTAL int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, size_t size);
+PERFRING_API int64_t perfring_soft_explain(const struct perf_event_attr *attr, char *buffer, size_t size);
 
 /* Frees the event, its rings and their unread records; a session or snapshot must not read them meanwhile.  Siblings of a leader
  * become events of their own.  Events that write into its rings lose their ring.  Waits for raises that use it. */

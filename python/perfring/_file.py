@@ -1,0 +1,223 @@
+# _file.py - perf.data files, pipes and directories.
+"""perf.data files."""
+
+import ctypes
+import errno
+import os
+import threading
+from collections import namedtuple
+from itertools import chain
+
+from ._items import Reader
+from ._library import NUMBERS, Fault, Item, error_of, library, sentence_of
+from ._rows import BATCH, Comms, Filler, call_on, choose
+
+#: An event of a file: its number, name, and what its samples have (bits of attr.sample_type).
+Event = namedtuple("Event", "index name sample_type")
+
+_STRINGS = {name: NUMBERS["FEATURE_" + name.upper()]
+            for name in ("hostname", "osrelease", "version", "arch", "cpudesc", "cpuid")}
+
+
+class Source:
+    """What a file and a session have in common: records, as items or as rows."""
+
+    def __init__(self):
+        self._handle = None
+        self._fault = Fault()
+        self._lock = threading.Lock()
+        self._comms = Comms()
+        self._names = []  # of events, by their numbers
+        self._reader = Reader(self._comms)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def _check(self):
+        if not self._handle:
+            raise ValueError(f"{self} is closed")
+
+    def _know_events(self):
+        """Their names as they are now: an EVENT_UPDATE record may change them."""
+        count = library.perfring_format_set_count(self._formats())
+        self._names[:] = map(self._name_of, range(count))
+
+    @property
+    def events(self):
+        """Its events, by their numbers.  Of a stream (perf's pipe mode) those known so far."""
+        with self._lock:
+            self._check()
+            self._know_events()
+            formats = self._formats()
+            return [Event(index, name, library.perfring_format_set_at(formats, index).contents.sample_type)
+                    for index, name in enumerate(self._names)]
+
+    def _choose(self, fields):
+        return choose(fields, [event.sample_type for event in self.events], self)
+
+    def _fill(self, filler, call, whole=False):
+        """Returns an error, or None, and whether there may be more."""
+        with self._lock:
+            self._check()
+            filler.item.record = None
+            result = filler.fill(call_on(call, self._handle), self._reader.take, whole)
+            self._know_events()
+            return (self._error(result, filler.item) if result < 0 else None), result == 1
+
+    def _tuples(self, filler, call):
+        """Iterators of named tuples, one for each batch."""
+        is_more = True
+        while is_more:
+            error, is_more = self._fill(filler, call)
+            yield filler.tuples(self._names)
+            if error:
+                raise error
+
+
+class Batches:
+    """Batches of samples in time order, one after the other: an iterable, and a stream of Arrow's C interface
+    (`pyarrow.table(file.batches())`)."""
+
+    def __init__(self, file, fields, rows):
+        self._file = file
+        self._fields = fields
+        self._rows = rows
+
+    def __iter__(self):
+        is_more = True
+        while is_more:
+            filler = Filler(self._fields, self._rows, self._file._comms)
+            error, is_more = self._file._fill(filler, library.perfring_file_fill)
+            if filler.rows.count:
+                yield filler.batch(self._file._names)
+            if error:
+                raise error
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        from . import _arrow
+        return _arrow.stream_of(Filler(self._fields, 1, self._file._comms).batch(self._file._names), self)
+
+
+class File(Source):
+    """A perf.data file of either byte order, plain or compressed; a stream of perf's pipe mode, "-" for standard input; or a
+    directory.
+
+    Its records are read once, in time order, by iterating over it, by `samples`, `batches` or `columns`.  Calls from several
+    threads follow one another.  Damage is an OSError with errno EBADMSG, after all that came before it."""
+
+    def __init__(self, path="perf.data"):
+        super().__init__()
+        self.path = os.fspath(path)
+        handle = ctypes.c_void_p()
+        error = library.perfring_file_open(ctypes.byref(handle), os.fsencode(self.path))
+        self._handle = handle.value
+        if error:
+            raised = self._error(error)
+            self.close()
+            raise raised
+
+    def __repr__(self):
+        return os.fsdecode(self.path)
+
+    def close(self):
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle:
+                library.perfring_file_close(handle)
+
+    def _formats(self):
+        return library.perfring_file_formats(self._handle)
+
+    def _name_of(self, index):
+        name = library.perfring_file_event_name(self._handle, index)
+        return os.fsdecode(name) if name else ""
+
+    def _error(self, result, item=None, has_fault=False):
+        sentence = ""
+        if self._handle and (has_fault or -result in (errno.EBADMSG, errno.EOPNOTSUPP)):
+            sentence = sentence_of(library.perfring_file_fault(self._handle))
+            part = library.perfring_file_part(self._handle)
+            if sentence and part:
+                sentence = f"data.{part - 1}: {sentence}"
+        return error_of(result, sentence, self.path)
+
+    def __iter__(self):
+        """All records: perfring.Item.  Several microseconds each: `samples` is the fast way to samples."""
+        item = Item()
+        while True:
+            with self._lock:
+                self._check()
+                item.record = None
+                result = library.perfring_file_next(self._handle, ctypes.byref(item))
+                if result == 0:
+                    return
+                if result < 0:
+                    raise self._error(result)
+                made, error = self._reader.item(item, self)
+                if error:
+                    at = library.perfring_file_position(self._handle) + self._fault.at
+                    raise error_of(error, f"at 0x{at:x}: {self._fault.what.decode()}", self.path)
+            yield made
+
+    def samples(self, fields=None, batch=BATCH):
+        """The samples as named tuples, some tenths of a microsecond each.  fields: names of perfring.FIELDS, by default the usual
+        ones that an event of the file has.  A callchain is a tuple of addresses and markers (perfring.addresses); what a sample's
+        event does not have is 0 or empty."""
+        return chain.from_iterable(
+            self._tuples(Filler(self._choose(fields), batch, self._comms), library.perfring_file_fill))
+
+    def batches(self, fields=None, rows=1 << 16):
+        """The samples as batches of at most `rows` rows."""
+        return Batches(self, self._choose(fields), rows)
+
+    def columns(self, fields=None):
+        """All samples that are left, as one batch: memory for all of them."""
+        filler = Filler(self._choose(fields), BATCH, self._comms)
+        error, _ = self._fill(filler, library.perfring_file_fill, whole=True)
+        if error:
+            raise error
+        return filler.batch(self._names)
+
+    @property
+    def is_finished(self):
+        """False: its writer was killed, and records may be missing."""
+        self._check()
+        return library.perfring_file_is_finished(self._handle)
+
+    @property
+    def is_pipe(self):
+        self._check()
+        return library.perfring_file_is_pipe(self._handle)
+
+    @property
+    def is_foreign(self):
+        """Whether it was written in the other byte order."""
+        self._check()
+        return library.perfring_file_is_foreign(self._handle)
+
+    @property
+    def late(self):
+        """The number of records so far that came after one with a later time."""
+        self._check()
+        return library.perfring_file_late(self._handle)
+
+    def describe(self, name):
+        """What the file says of the machine, or None.  name: hostname, osrelease, version (of perf), arch, cpudesc, cpuid."""
+        if name not in _STRINGS:
+            raise ValueError(f"there is no {name!r}; there are {', '.join(_STRINGS)}")
+        self._check()
+        text = library.perfring_file_string(self._handle, _STRINGS[name])
+        return None if text is None else os.fsdecode(text)
+
+
+def columns(path="perf.data", fields=None):
+    """All samples of a file as one batch: `columns("perf.data", ["time", "ip"])["ip"]` is a memoryview."""
+    with File(path) as file:
+        return file.columns(fields)
