@@ -35,6 +35,7 @@ with perfring.profile("cpu-clock", frequency=1000, source=sys.argv[1] if len(sys
         times[place_of(sample.ip)] += sample.period  # ns
     for note in session.notes:
         print(note)
-    print(f"{times.total() / 1e9:.2f} s of CPU time, by {session.source}")
+    total = sum(times.values())
+    print(f"{total / 1e9:.2f} s of CPU time, by {session.source}")
     for place, time in times.most_common(10):
-        print(f"{100 * time / times.total():6.2f} %  {place}")
+        print(f"{100 * time / total:6.2f} %  {place}")

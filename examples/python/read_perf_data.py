@@ -15,4 +15,4 @@ try:
 except OSError as error:
     sys.exit(f"read_perf_data: {error.filename}: {error.strerror}")
 for comm, count in shares.most_common():
-    print(f"{100 * count / shares.total():6.2f} %  {comm}")
+    print(f"{100 * count / sum(shares.values()):6.2f} %  {comm}")

@@ -78,7 +78,7 @@ def _parts(struct, kind, children, dictionary, kept):
 
 
 def _schema(struct, code, name, children=(), dictionary=None):
-    struct.format, struct.name = code, name
+    struct.format, struct.name, struct.flags = code, name, 2  # ARROW_FLAG_NULLABLE
     _parts(struct, Schema, list(children), dictionary, [code, name])
     struct.release = _release_schema
     return struct
@@ -111,9 +111,9 @@ def _address(values):
         _release_buffer(ctypes.byref(view))
 
 
-def _array(struct, length, buffers, children=(), dictionary=None):
+def _array(struct, length, buffers, children=(), dictionary=None, nulls=0):
     pointers = (c_void_p * len(buffers))(*(None if values is None else _address(values) for values in buffers))
-    struct.length, struct.n_buffers = length, len(buffers)
+    struct.length, struct.n_buffers, struct.null_count = length, len(buffers), nulls
     struct.buffers = ctypes.cast(pointers, POINTER(c_void_p))
     _parts(struct, Array, list(children), dictionary, [pointers, list(buffers)])
     struct.release = _release_array
@@ -130,14 +130,15 @@ def _fill_array(struct, batch):
     children = []
     for field in batch.fields:
         values = batch[field]
+        bitmap, nulls = batch._nulls(field)
+        buffers, parts, dictionary = [bitmap, values], [], None
         if field == "callchain":
-            children.append(_array(Array(), len(batch), [None, batch.offsets[field]],
-                                   [_array(Array(), len(values), [None, values])]))
+            buffers, parts = [bitmap, batch.offsets[field]], [_array(Array(), len(values), [None, values])]
         elif field in batch.offsets:
-            children.append(_array(Array(), len(batch), [None, batch.offsets[field], values]))
-        else:
-            dictionary = _texts(batch.texts[field]) if field in batch.texts else None
-            children.append(_array(Array(), len(batch), [None, values], dictionary=dictionary))
+            buffers = [bitmap, batch.offsets[field], values]
+        elif field in batch.texts:
+            dictionary = _texts(batch.texts[field])
+        children.append(_array(Array(), len(batch), buffers, parts, dictionary, nulls))
     return _array(struct, len(batch), [None], children)
 
 

@@ -93,7 +93,7 @@ class Batches:
     def __iter__(self):
         is_more = True
         while is_more:
-            filler = Filler(self._fields, self._rows, self._file._comms)
+            filler = Filler(self._fields, self._rows, self._file._comms, for_batch=True)
             error, is_more = self._file._fill(filler, library.perfring_file_fill)
             if filler.rows.count:
                 yield filler.batch(self._file._names)
@@ -102,7 +102,7 @@ class Batches:
 
     def __arrow_c_stream__(self, requested_schema=None):
         from . import _arrow
-        return _arrow.stream_of(Filler(self._fields, 1, self._file._comms).batch(self._file._names), self)
+        return _arrow.stream_of(Filler(self._fields, 1, self._file._comms, for_batch=True).batch(self._file._names), self)
 
 
 class File(Source):
@@ -179,7 +179,7 @@ class File(Source):
 
     def columns(self, fields=None):
         """All samples that are left, as one batch: memory for all of them."""
-        filler = Filler(self._choose(fields), BATCH, self._comms)
+        filler = Filler(self._choose(fields), BATCH, self._comms, for_batch=True)
         error, _ = self._fill(filler, library.perfring_file_fill, whole=True)
         if error:
             raise error

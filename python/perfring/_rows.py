@@ -112,13 +112,14 @@ class Batch:
     `callchain` and `raw` are lists: `batch["callchain"]` has all their words one after the other, and
     `batch.offsets["callchain"]` where each begins, and the end of the last: sample i has the words from offsets[i] to
     offsets[i + 1].  `event` and `comm` are numbers of texts in `batch.texts`.  A number whose field a sample's event does
-    not have is 0 (`present` has the bits of sample_type).  The memory is the batch's own, for as long as a view of it is
+    not have is 0 (`present` has the bits of sample_type); of Arrow it is null.  The memory is the batch's own, for as long as a view of it is
     used.
 
     A batch is a struct array of Arrow (the C data interface): `pyarrow.record_batch(batch)`, `polars.DataFrame(batch)`.
     """
 
-    def __init__(self, fields, count, views, offsets, texts):
+    def __init__(self, fields, count, views, offsets, texts, present):
+        self._present = present  # the bits of each sample's event
         self.fields = fields
         self.offsets = offsets
         self.texts = texts
@@ -139,6 +140,19 @@ class Batch:
 
     def keys(self):
         return self.fields
+
+    def _nulls(self, field):
+        """Arrow's bitmap of the samples that have the field, and the number of those that have not; None: all have it."""
+        bit = bit_of(field)
+        if bit is None:
+            return None, 0
+        has = {sample_type: sample_type >> bit & 1 for sample_type in set(self._present)}
+        if all(has.values()):
+            return None, 0
+        digits = bytes(map(has.__getitem__, self._present)).translate(b"01" + bytes(254))
+        # The first sample is the lowest bit.
+        bitmap = int(digits[::-1], 2).to_bytes((self._count + 7) // 8, "little")
+        return memoryview(bitmap), digits.count(b"0")
 
     def tuples(self):
         """The samples as named tuples."""
@@ -201,7 +215,7 @@ class _Numbers(dict):
 class Filler:
     """Memory for `capacity` rows of these fields; it grows on demand."""
 
-    def __init__(self, fields, capacity, comms):
+    def __init__(self, fields, capacity, comms, for_batch=False):
         if capacity < 1:
             raise ValueError("a batch has at least one row")
         self.fields = fields
@@ -225,6 +239,8 @@ class Filler:
             self.arrays.setdefault("tid", array("i"))
             self.arrays["comm"] = array("I")
             self.rows.stops = 1 << NUMBERS["RECORD_COMM"] | 1 << NUMBERS["RECORD_FORK"]
+        if for_batch:
+            self.arrays.setdefault("present", array("Q"))
         self._resize(capacity)
 
     def _reserve(self, name, length):
@@ -309,7 +325,7 @@ class Filler:
             texts["event"] = list(event_names)
         if "comm" in self.fields:
             texts["comm"] = self.comm_texts
-        return Batch(self.fields, count, views, offsets, texts)
+        return Batch(self.fields, count, views, offsets, texts, memoryview(self.arrays["present"])[:count])
 
     def tuples(self, event_names):
         """What was filled, as named tuples: copies; then begins anew."""

@@ -37,7 +37,7 @@ def moved(at, size, release_at):
 def schema_of(at):
     """(format, name, children, dictionary)"""
     form, name, metadata, flags, nr, children, dictionary, release, _ = words(at, 9)
-    assert release and not metadata
+    assert release and not metadata and flags == 2
     return (text(form), text(name) if name else "", [schema_of(child) for child in words(children, nr)],
             schema_of(dictionary) if dictionary else None)
 
@@ -49,10 +49,19 @@ def numbers(form, at, count):
 
 def values_of(schema, at):
     """A list of what the array holds."""
-    form, _, parts, names = schema
     length, nulls, offset, nr_buffers, nr, buffers, children, dictionary, release, _ = words(at, 10)
     buffers = words(buffers, nr_buffers)
-    assert release and nulls == 0 and offset == 0 and buffers[0] == 0
+    assert release and offset == 0 and bool(buffers[0]) == (nulls > 0)
+    found = valid_of(schema, length, buffers, nr, children, dictionary)
+    if nulls:
+        bits = ctypes.string_at(buffers[0], (length + 7) // 8)
+        found = [value if bits[i // 8] >> i % 8 & 1 else None for i, value in enumerate(found)]
+        assert found.count(None) == nulls
+    return found
+
+
+def valid_of(schema, length, buffers, nr, children, dictionary):
+    form, _, parts, names = schema
     if form == "+s":
         assert nr == len(parts)
         return [values_of(part, child) for part, child in zip(parts, words(children, nr))]
@@ -84,10 +93,18 @@ def kept():
     return len(_arrow._kept)
 
 
+def samples_of(path, fields):
+    """The samples of the items, one by one: None for what a sample's event does not have."""
+    with perfring.open(path) as file:
+        fields = fields or file.columns().fields
+    with perfring.open(path) as file:
+        return [tuple(getattr(item, field) for field in fields) for item in file if item.kind == "SAMPLE"]
+
+
 def check_array(path):
     file = perfring.open(path)
     batch = file.columns()
-    expected = [list(column) for column in zip(*batch.tuples())]
+    expected = [list(column) for column in zip(*samples_of(path, batch.fields))]
     schema_capsule, array_capsule = batch.__arrow_c_array__()
     schema = schema_of(get_pointer(schema_capsule, b"arrow_schema"))
     assert schema[0] == "+s" and [part[1] for part in schema[2]] == list(batch.fields), schema
@@ -110,7 +127,7 @@ def check_array(path):
 
 
 def check_stream(path):
-    expected = [tuple(sample) for sample in perfring.open(path).samples()]
+    expected = samples_of(path, None)
     capsule = perfring.open(path).batches(rows=1000).__arrow_c_stream__()
     at = get_pointer(capsule, b"arrow_array_stream")
     get_schema, get_next, get_last_error, _, _ = words(at, 5)
