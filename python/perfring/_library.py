@@ -188,7 +188,6 @@ _FUNCTIONS = {
     "perfring_event_name": (c_int64, (c_void_p, c_char_p, c_size_t)),
     "perfring_event_parse": (c_int, (c_char_p, POINTER(Attr), POINTER(Fault))),
     "perfring_fallback_explain": (c_int64, (c_uint64, POINTER(Attr), c_void_p, c_char_p, c_size_t)),
-    "perfring_file_attr": (c_void_p, (c_void_p, c_uint32)),
     "perfring_file_close": (None, (c_void_p,)),
     "perfring_file_event_name": (c_char_p, (c_void_p, c_uint32)),
     "perfring_file_fault": (Fault, (c_void_p,)),

@@ -260,6 +260,14 @@ class Session(Source):
         return library.perfring_session_fd(self._handle)
 
     @property
+    def is_over(self):
+        """Whether all observed threads and their descendants have exited: nothing more will come.  Never of software events and rings in
+        files."""
+        with self._lock:
+            self._check()
+            return library.perfring_session_is_over(self._handle)
+
+    @property
     def totals(self):
         """A dict: records, samples, lost, late ... of all rings so far."""
         with self._lock:
