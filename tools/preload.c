@@ -74,7 +74,7 @@ sighandler_t bsd_signal(int number, sighandler_t handler); /* hidden by glibc si
 EACH_REAL(DECLARE)
 
 enum {
-	HIGH = 1000, /* descriptors from here on, where the limit allows */
+	HIGH = 1000,   /* descriptors from here on, where the limit allows */
 	SHOWN = 200,   /* ms: between looks at the rings, in a program that drains its own */
 	LAST = 10,     /* ms: at the end of a process whose recorder is held up */
 	PATIENCE = 100 /* ms: at an end by _exit, whose thread may have been interrupted where it has the lock */

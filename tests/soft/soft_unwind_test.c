@@ -702,8 +702,7 @@ Test(soft_unwind, another_namespace)
 	event = listen(true);
 	cr_assert_eq(perfring_soft_unwind_load(), 0);
 	for (uint32_t i = 0; i < loaded.count; i++)
-		cr_assert((uintptr_t)other.walk - loaded.array[i].start >=
-			  loaded.array[i].end - loaded.array[i].start);
+		cr_assert((uintptr_t)other.walk - loaded.array[i].start >= loaded.array[i].end - loaded.array[i].start);
 	for (uint32_t i = 0; i < 100; i++) {
 		framed.walk(i, raise_here);
 		cr_assert_eq(drain(event, keep_last), 1);
