@@ -1,4 +1,7 @@
-/* file_swap.h - the layer over compression: whole records in the other byte order (docs/abi.md 11.6). */
+/* file_swap.h - the layer over compression: whole records in the other byte order (docs/abi.md 11.6).
+ *
+ * file_writer.c writes records by it after perfring_file_writer_make_foreign.
+ */
 #ifndef PERFRING_FILE_FILE_SWAP_H
 #define PERFRING_FILE_FILE_SWAP_H
 

@@ -1,4 +1,7 @@
-/* timeline.h - a part of a page's data: the samples of a profile over time.  flame.c calls it. */
+/* timeline.h - a part of a page's data: the samples of a profile over time.
+ *
+ * flame.c calls it, once for each page.  timeline.c says the form.
+ */
 #ifndef PERFRING_PROFILE_TIMELINE_H
 #define PERFRING_PROFILE_TIMELINE_H
 

@@ -1,7 +1,11 @@
-/* rows.c - samples as rows of columns (rows.h). */
+/* rows.c - samples as rows of columns: rows.h.
+ *
+ * perfring_file_fill and perfring_session_fill put items by it, and so may a program, in signal handlers too: no allocation, no
+ * lock, no static state.  A column is a view of one row of fields.def.  All memory is the caller's.
+ */
 #include <perfring/rows.h>
 
-/* Where the next list goes. */
+/* Where the next list goes: the index of its first item. */
 static uint64_t end_of(const uint64_t *at, size_t count)
 {
 	return count ? at[count] : 0;
@@ -14,7 +18,7 @@ bool perfring_rows_is_full(const struct perfring_rows *rows)
 	       (rows->raw && rows->raw_capacity - end_of(rows->raw_at, rows->count) < PERFRING_ROWS_RAW_MIN);
 }
 
-/* nr items of `size` bytes, which end at at[row + 1] now. */
+/* Appends the list of a row: nr items of `size` bytes, which end at at[row + 1] now.  The caller has seen that there is space. */
 static void put_list(uint64_t *at, void *to, size_t row, const void *from, uint64_t nr, size_t size)
 {
 	uint64_t begin = end_of(at, row);

@@ -1,4 +1,8 @@
-/* places.h - where objects and debug files are looked for: folders, caches by build id, servers. */
+/* places.h - where objects and debug files are looked for: folders, caches by build id, servers.
+ *
+ * A perfring_symbols keeps one, and copies it with the `pid` of an object; its thread calls all of this.  Functions open files, and
+ * may ask servers: not for signal handlers.
+ */
 #ifndef PERFRING_SYMBOL_PLACES_H
 #define PERFRING_SYMBOL_PLACES_H
 

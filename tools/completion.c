@@ -1,4 +1,8 @@
-/* completion.c - completion for shells: scripts of bash and zsh, which ask the command that is completed, and what it answers. */
+/* completion.c - completion for shells: scripts of bash and zsh, which ask the command that is completed, and what it answers.
+ *
+ * Called by perfring.c for `perfring help --complete`.  Commands and options are the rows of the description (options_text.c prints
+ * them); here are the scripts, and the values of an option, which are found in the text that describes it.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <perfring/event.h>
@@ -181,7 +185,7 @@ bool tool_completion_script_print(const char *shell, const struct tool_command *
 
 /* ---- values ---- */
 
-/* What --help lists below the options: one a line. */
+/* Prints what --help lists below the options: one a line. */
 static void print_names(const struct tool_command *command)
 {
 	const char *name;
@@ -190,7 +194,7 @@ static void print_names(const struct tool_command *command)
 		printf("%s\n", name);
 }
 
-/* All that -e can name here. */
+/* Prints all events that -e can name here. */
 static void print_events(void)
 {
 	struct perfring_event_names *names;
@@ -207,7 +211,7 @@ static void print_events(void)
 	perfring_event_names_close(names);
 }
 
-/* "no|all|task": the words in small letters.  Returns whether there was one. */
+/* Prints the values of "no|all|task": the words in small letters.  Returns whether there was one. */
 static bool print_alternatives(const char *value)
 {
 	bool found = false;
@@ -226,7 +230,7 @@ static bool print_alternatives(const char *value)
 	return found;
 }
 
-/* "a form: data, ring or records", "period or samples": its words.  Of another text nothing. */
+/* Prints the words of "a form: data, ring or records", or of "period or samples"; nothing of another text. */
 static void print_words(const char *takes)
 {
 	const char *colon = strstr(takes, ": "), *begin = colon ? colon + 2 : takes, *last = strstr(begin, " or ");
@@ -234,7 +238,7 @@ static void print_words(const char *takes)
 
 	if (!last || strpbrk(last + 4, ", "))
 		return;
-	for (bool prints = false;; prints = true) { /* first whether each is one word */
+	for (bool prints = false;; prints = true) { /* the first pass checks that each is one word */
 		for (const char *at = begin; at <= last; at += word + 2) {
 			word = strcspn(at, ", ");
 			if (at + word > last || (at + word < last && strncmp(at + word, ", ", 2)))

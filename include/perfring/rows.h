@@ -17,7 +17,7 @@
  *
  * A member whose field its event does not have is 0, a list empty.  Everything is copied: rows stay valid.
  *
- * Context: one thread at a time for each object.  Not signal handlers, but perfring_rows_put.
+ * Context: one thread at a time for each object.  Signal handlers may call perfring_rows_is_full and perfring_rows_put.
  */
 #ifndef PERFRING_ROWS_H
 #define PERFRING_ROWS_H
@@ -54,7 +54,7 @@ struct perfring_rows {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_rows) == 320, "rows");
 
-/* Whether a sample may not fit any more: the next put would be -ENOSPC. */
+/* Whether a sample may not fit any more: the next put of one would be -ENOSPC. */
 PERFRING_API bool perfring_rows_is_full(const struct perfring_rows *rows);
 
 /* Adds an item.  Returns 1: it is a row now, or no sample, or of an unknown event, which are left out; 0: its type is in
