@@ -21,7 +21,10 @@ static int join(char **path, const char *folder, const char *rest)
 	*path = NULL;
 	if (!folder || folder[0] != '/')
 		return 0;
-	return asprintf(path, "%s%s", folder, rest) < 0 ? -ENOMEM : 0;
+	if (asprintf(path, "%s%s", folder, rest) >= 0)
+		return 0;
+	*path = NULL; /* asprintf leaves it undefined */
+	return -ENOMEM;
 }
 
 int perfring_places_open(struct perfring_places *places)
