@@ -1,7 +1,7 @@
 /* tracepoint.c - the tracepoints of tracefs: one by its name or number, all that match a glob.
  *
  * event_syntax.c asks for the id of a name ("sched:sched_switch", attr.config of PERF_TYPE_TRACEPOINT) and the name of an id,
- * event_list.c and event_catalogue.c for all of a glob.  The functions are declared in pmu.h.  They read files: for threads, not
+ * event_list.c and event_catalogue.c for all names that match a glob.  The functions are declared in pmu.h.  They read files: for threads, not
  * signal handlers.  tracefs is mounted at one of two places, and usually readable by root alone: then open fails with EACCES.
  */
 #include <dirent.h>
@@ -17,7 +17,8 @@
 
 static const char *const TRACEFS[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
 
-/* The first of the two places that has the file.  EACCES of one of them is the result if neither can be opened. */
+/* Opens a file of the first place that has it; the caller closes it.  Returns the descriptor; of two failures the last one that is
+ * not ENOENT. */
 int perfring_event_tracefs(const char *path)
 {
 	char whole[PATH_MAX];
@@ -70,6 +71,7 @@ int perfring_tracepoints_each(const char *system_glob, const char *event_glob,
 	return systems < 0 ? systems : ret;
 }
 
+/* The text has a colon: the caller has looked. */
 int perfring_tracepoint_id(const char *text, size_t length, uint64_t *id, struct perfring_fault *fault)
 {
 	const char *colon = memchr(text, ':', length);

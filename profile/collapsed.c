@@ -2,7 +2,7 @@
  *
  *     COMM;FUNCTION;FUNCTION WEIGHT
  *
- * All lines are made in memory, one for each weight of the tables, sorted as bytes, and equal ones added up: so threads of one name
+ * All lines are made in memory, one for each row of the table of weights, sorted as bytes, and equal ones added up: so threads of one name
  * share their lines.  Lost records and samples are lines of their own, at the mean weight of the samples that are there.  Called by
  * perfring_profile_write (views.h) only.  -ENOMEM comes before anything is written.
  */
@@ -13,7 +13,7 @@
 
 #include "views.h"
 
-/* The texts of all lines in a row without their ends, and the place, length and weight of each. */
+/* All lines without their weights, one after the other in `text`; the place, length and weight of each in `list`. */
 struct lines {
 	char *text;
 	size_t size, capacity;
@@ -25,7 +25,7 @@ struct lines {
 	bool failed;
 };
 
-/* Appends a name.  is_first: the command, in which other tools' formats have no blanks. */
+/* Appends a name.  is_first: it is the command's, whose blanks become _ (tools that read the format end the command at a blank). */
 static void put(struct lines *lines, const char *text, bool is_first)
 {
 	for (; *text; text++) {

@@ -37,8 +37,8 @@ struct writer {
 	struct perfring_view_groups objects, files;
 	uint32_t *labels; /* by function without a name: the index of its text ("[libc.so.6]"); else PERFRING_PROFILE_NONE */
 	uint32_t label_count;
-	uint8_t *depths;   /* by frame: how many inlined functions deep it is in the function that was called; 0: that function */
-	uint64_t *order;   /* indices of the view's samples, sorted by thread, intervals last, event and time */
+	uint8_t *depths;   /* by frame: 0: a function that was called; N: the Nth of those that were inlined in it, the outermost first */
+	uint64_t *order;   /* indices of the view's samples, sorted by thread; in a thread samples before intervals; then by event and time */
 	uint64_t ordered;  /* entries of order */
 	const char *comma; /* before the next thread */
 };
@@ -603,7 +603,7 @@ static void put_samples(struct writer *writer, struct range range)
 	else
 		put_range(writer, "weight", range, is_time ? put_sample_ms : put_sample_weight);
 	fprintf(writer->out, ",\"weightType\":\"%s\"", is_time ? "tracing-ms" : "samples");
-	if (event->unit) /* a clock's: the CPU time of the thread since its last sample */
+	if (event->unit) /* its weights are ns, as a clock's: each is the CPU time of the thread since its last sample */
 		put_range(writer, "threadCPUDelta", range, put_sample_weight);
 	end_table(writer);
 }

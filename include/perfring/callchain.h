@@ -3,10 +3,11 @@
  *     struct perfring_callchain chain = perfring_callchain_init(&sample.callchain);
  *     struct perfring_frame frame;
  *
- *     while ((one = perfring_callchain_next(&chain, &frame)) == 1)
+ *     while ((ret = perfring_callchain_next(&chain, &frame)) == 1)
  *             use(frame.ip, frame.context);
  *
- * The words are those of a decoded sample or CALLCHAIN_DEFERRED record, and foreign: any value ends in 0 or -EBADMSG.  Names of the
+ * The words are those of a decoded sample or CALLCHAIN_DEFERRED record, and not trusted: whatever they are,
+ * the walk ends, by 0 or -EBADMSG.  Names of the
  * addresses: symbol.h; chains from copies of stacks: stacks.h. */
 #ifndef PERFRING_CALLCHAIN_H
 #define PERFRING_CALLCHAIN_H
@@ -16,7 +17,8 @@
 
 PERFRING_BEGIN
 
-/* An address, the innermost first, and the last marker before it: (uint64_t)PERFRING_CONTEXT_USER ...; 0: none.  An address after the
+/* One address of a chain, and the last marker before it: (uint64_t)PERFRING_CONTEXT_USER ...; 0: none.  The walk begins with the
+ * innermost.  An address after the
  * first of its context is a return address. */
 struct perfring_frame {
 	uint64_t ip;
@@ -89,8 +91,9 @@ PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, st
  *     perfring_deferral_flush(deferral);                       then next, for those that stay incomplete
  *
  * A completed sample is a new record, with a USER marker and the deferred words in place of marker and cookie.  It keeps its
- * time, so it comes out late, and its format, which must stay valid.  A deferred record without TID or without a trailer is
- * matched by its cookie only.  Complete samples that were not taken out are kept beyond `most`.  The output can be much
+ * format, which must stay valid, and its time: so it comes out late.  A deferred record without TID or without a trailer is
+ * matched by its cookie only.  Complete samples that were not taken out do not count for
+ * `most` (perfring_deferral_open).  The output can be much
  * larger than what waits, because one deferred record completes many samples: one of 40 bytes may come out with 64 KiB.
  * Context: one thread at a time for each deferral, not signal handlers.  docs/limits.md has the bounds. */
 struct perfring_deferral;

@@ -35,7 +35,8 @@ struct perfring_read {
 	uint64_t read_format;
 };
 
-/* The word of entry i that stands `after` others in it, the times of a lone event not counted. */
+/* A word of entry i, the one with the number `after` in it (0: the value).  The times of a format without GROUP do not count: they
+ * stand between the value and the others. */
 PERFRING_INNER uint64_t perfring_read_word(const struct perfring_read *read, uint64_t i, uint64_t after)
 {
 	uint64_t head = perfring_format_read_head(read->read_format) / 8;
@@ -239,7 +240,7 @@ PERFRING_INNER const char *perfring_take_read(struct perfring_cursor *cursor, st
 	read->read_format = read_format;
 	read->enabled = 0;
 	read->running = 0;
-	/* 40: the longest that is known before nr is, a lone entry with everything. */
+	/* 40 bytes: of a format without GROUP, with all its members: the longest READ whose size is known without nr. */
 	if (PERFRING_UNLIKELY(left < 40) && left < perfring_format_read_least(read_format))
 		return "record ends inside the read block";
 	if (!(read_format & PERFRING_FORMAT_GROUP)) {

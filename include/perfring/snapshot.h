@@ -22,8 +22,9 @@
  * Context: take and close allocate: any thread, not signal handlers.  The other functions make no system call and use the copy
  * alone: one thread at a time for each snapshot.
  *
- * A forward ring that overwrites ends with its newest record.  Where the oldest begins, a writer of perfring's reports
- * (perfring_ring_state.oldest).  The kernel does not: after its first lap the snapshot takes the longest chain of headers that ends
+ * A forward ring that overwrites ends with its newest record.  A writer of perfring reports where the
+ * oldest begins (perfring_ring_state.oldest).  The kernel does not: after its first lap the snapshot takes the longest chain of
+ * headers that ends
  * at data_head (docs/ring.md 5).  Bytes of the record that is partly overwritten may look like records before it: `certain` says
  * from where on none can be such.
  */

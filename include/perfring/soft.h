@@ -41,12 +41,14 @@
  * THREAD with attr.inherit that its creator has.  What pthread_create or fork creates inherits none of them: nothing says whose
  * child it is.  Unlike the kernel's, such an event may have rings, one for each thread.  Also unlike the
  * kernel's: an event with attr.task but without inherit writes no FORK of threads that its thread creates; in a group's READ an
- * heir has an entry, of 0, for a sibling that is younger than the heir.  With attr.inherit_stat a thread that
+ * inherited event has an entry, of 0, for a sibling that was opened after it.  With attr.inherit_stat a thread that
  * leaves writes READ with its values, unless it is the event's first (of scope PROCESS: the opener).
  *
- * In a group, to the kernel an enable of one member is a schedule-in of the others (set_period below); here it is none.
+ * In a group, the kernel schedules all members in anew when one is enabled, and a period that was set takes effect then
+ * (set_period below); here enabling one member changes no other.
  *
- * Refused, because a process cannot know it: when a thread is switched (context_switch), faults or moves; anything after an exec,
+ * Refused, because a process cannot know it: the moment of each context switch, fault or migration (their counts are known);
+ * anything after an exec,
  * which ends all events (enable_on_exec); what other processes or the kernel do.  pinned and exclusive hold by themselves: a
  * group of software events always fits, so none is ever in error state, as in the kernel.
  *
@@ -93,7 +95,8 @@
  * join, and open events of its own.  If a handler has forked in the middle of a raise, that raise goes on in the child, and what the
  * child closes meanwhile is freed by its next close after the raise; if it was writing a record into a ring, the child ends by
  * SIGSEGV (writer.h).  If another thread was in the loader at the fork (dlopen, dl_iterate_phdr, unwind_load), its lock stays taken in
- * the child (glibc 2.36): dlopen, unwind_load and put_state with attr.build_id wait there without end.  vfork, posix_spawn: the child may raise; the records are the parent thread's.  exec: ends
+ * the child (glibc 2.36): dlopen, unwind_load and put_state with attr.build_id wait there without end.  vfork, posix_spawn: the
+ * child may raise; the records are the parent thread's.  exec: ends
  * all events.  dlclose of the code that raises: its points stay. */
 #ifndef PERFRING_SOFT_H
 #define PERFRING_SOFT_H
@@ -231,8 +234,9 @@ PERFRING_API int perfring_soft_join(void);
  * write EXIT.  Context: as join. */
 PERFRING_API void perfring_soft_leave(void);
 
-/* As pthread_create, for a thread that joins first; returns when it has.  No handler runs in it before; with a mask of
- * pthread_attr_setsigmask_np, those of the signals that it leaves open may.  Returns 0 or -errno, of pthread_create or of join; then
+/* As pthread_create, for a thread that joins first; returns when it has.  No handler runs in it before that; but a mask of
+ * pthread_attr_setsigmask_np lets the handlers of the signals run that it does not block.  Returns 0 or -errno, of pthread_create
+ * or of join; then
  * no thread is left.  Context: threads, not handlers. */
 PERFRING_EXPERIMENTAL int perfring_soft_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 						      void *(*run)(void *argument), void *argument);
@@ -373,7 +377,8 @@ PERFRING_API int perfring_soft_set_id(struct perfring_soft_event *event, uint64_
 /* Reads the tables of what is loaded now; what has been read before stays.  Takes the loader's lock (dl_iterate_phdr) while it
  * copies the new objects' .eh_frame, and at its end waits for the raises that have begun.  Objects that dlmopen has loaded into
  * another namespace than this library's are not among them: through their code chains go by frame pointers, and their MMAP2 records
- * (perfring_soft_put_state) have device and inode, no build id.  Returns 0; -EOPNOTSUPP (neither x86-64 nor aarch64 of 64 bits); -ENOMEM (what was read before
+ * (perfring_soft_put_state) have device and inode, no build id.  Returns 0; -EOPNOTSUPP (neither x86-64 nor aarch64 of 64 bits);
+ * -ENOMEM (what was read before
  * stays).  Context: threads, not handlers, nor a callback of dl_iterate_phdr. */
 PERFRING_API int perfring_soft_unwind_load(void);
 

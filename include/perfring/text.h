@@ -14,10 +14,11 @@
 PERFRING_BEGIN
 
 /* "MMAP2 misc=USER pid=1 tid=1 addr=0x... filename=/bin/true trailer={tid=1/1 time=5}": the kind, then every member, the number
- * of trailing bytes if there are any, and the trailer.  Fields of samples and trailers have perf script's names; times are
+ * of bytes that follow the known members if there are any, and the trailer (the sample_id_all fields).  Fields of samples and
+ * trailers have perf script's names; times are
  * nanoseconds; registers have the names of the format's arch, or the numbers of their bits.  Of a record that cannot be decoded:
- * "SAMPLE fault=\"...\" at=24", which is no error.  format: as for perfring_record_decode; NULL: of a SAMPLE only the number of
- * bytes. */
+ * "SAMPLE fault=\"...\" at=24", which is no error.  format: as for perfring_record_decode; without one (NULL) the
+ * text of a SAMPLE is the number of its bytes alone. */
 PERFRING_API int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record,
 					  char *buffer, size_t size);
 
