@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "file_private.h"
+#include "sample/rows_fill.h"
 
 /* Bounds on the records that wait for their turn: two rounds of the rings of a large machine.  The files of a directory have no
  * rounds, so they always wait up to theirs. */
@@ -312,24 +313,18 @@ int perfring_file_next(struct perfring_file *file, struct perfring_item *item)
 	return 1;
 }
 
+static int next_of(void *file, struct perfring_item *item)
+{
+	return perfring_file_next(file, item);
+}
+
 int perfring_file_fill(struct perfring_file *file, struct perfring_rows *rows, struct perfring_item *item)
 {
 	struct perfring_fault fault = {0};
-	int one;
+	bool is_fault;
+	int one = perfring_rows_fill(rows, item, next_of, file, &fault, &is_fault);
 
-	if (perfring_rows_is_full(rows))
-		return -ENOSPC;
-	do {
-		item->record = NULL;
-		one = perfring_file_next(file, item);
-		if (PERFRING_UNLIKELY(one != 1))
-			return one;
-		one = perfring_rows_put(rows, item, &fault);
-		if (PERFRING_UNLIKELY(one != 1))
-			return one ? perfring_fault_at(&file->fault, (uint64_t)(file->position + fault.at), fault.what) : 1;
-	} while (!perfring_rows_is_full(rows));
-	item->record = NULL;
-	return 1;
+	return is_fault ? perfring_fault_at(&file->fault, (uint64_t)(file->position + fault.at), fault.what) : one;
 }
 
 /* Whether a record describes the stream, and may come before those of its events. */

@@ -20,6 +20,7 @@
 #include <perfring/access.h>
 #include <perfring/sample.h>
 
+#include "sample/rows_fill.h"
 #include "session_private.h"
 
 /* ---- totals ---- */
@@ -459,29 +460,22 @@ void perfring_session_return(struct perfring_session *session)
 	}
 }
 
+static int next_of(void *session, struct perfring_item *item)
+{
+	return perfring_session_next(session, item);
+}
+
 int perfring_session_fill(struct perfring_session *session, struct perfring_rows *rows, struct perfring_item *item)
 {
 	struct perfring_fault fault = {0};
-	int one;
+	bool is_fault;
+	int one = perfring_rows_fill(rows, item, next_of, session, &fault, &is_fault);
 
-	if (perfring_rows_is_full(rows))
-		return -ENOSPC;
-	do {
-		item->record = NULL;
-		one = perfring_session_next(session, item);
-		if (PERFRING_UNLIKELY(one != 1))
-			return one;
-		one = perfring_rows_put(rows, item, &fault);
-		if (PERFRING_UNLIKELY(one < 0)) {
-			session->fault = fault;
-			session->fault_ring = UINT32_MAX;
-			return one;
-		}
-		if (!one)
-			return 1;
-	} while (!perfring_rows_is_full(rows));
-	item->record = NULL;
-	return 1;
+	if (is_fault) {
+		session->fault = fault;
+		session->fault_ring = UINT32_MAX;
+	}
+	return one;
 }
 
 struct perfring_fault perfring_session_fault(const struct perfring_session *session, uint32_t *ring)
