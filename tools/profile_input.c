@@ -10,20 +10,17 @@
 #include <perfring/record.h>
 #include "chains.h"
 #include "machine.h"
+#include "off_cpu.h"
 #include "options.h"
 #include "profile_input.h"
 #include "progress.h"
 #include "tracepoint.h"
-
-#define OFF_CPU "offcpu-time"
 
 enum {
 	THREADS = 256,         /* remembered, by the end of their tid */
 	WAITING_MAX = 1 << 20, /* threads that are off their CPUs; switches of more stay events of their own */
 	TRACE_FLAGS_INTERRUPT = 0x18, /* of common_flags: in a hard or a soft interrupt (enum trace_flag_type of the kernel) */
 };
-
-#define WAKING "sched:sched_waking" /* of record --wakers */
 
 /* A thread that left its CPU: since when, and where it waits. */
 struct waiting {
@@ -108,7 +105,7 @@ int tool_profile_take(struct tool_profile_options *profile, const struct tool_op
  * --soft and of perf. */
 static bool is_interval(const char *name)
 {
-	return name && (!strncmp(name, "span:", 5) || !strcmp(name, OFF_CPU));
+	return name && (!strncmp(name, "span:", 5) || !strcmp(name, TOOL_OFF_CPU));
 }
 
 static const char *unit_of(const struct perf_event_attr *attr, const char *name)
@@ -237,7 +234,7 @@ static bool is_waking(const struct reader *reader, uint32_t index)
 	if (!attr || attr->type != PERFRING_TYPE_TRACEPOINT)
 		return false;
 	name = perfring_file_event_name(reader->to->input.data, index);
-	return name && !strcmp(name, WAKING);
+	return name && !strcmp(name, TOOL_WAKING);
 }
 
 /* A number of a tracepoint's sample.  Returns false if the file does not say where it is, or the sample is too short. */
@@ -286,7 +283,7 @@ static void take_waking(struct reader *reader, uint32_t index, const struct perf
 static void end_waiting(struct reader *reader, struct waiting *waiting, uint64_t time)
 {
 	struct perfring_profile_event event = {
-		.name = waiting->is_ready ? "runqueue-time" : OFF_CPU, .unit = "ns", .lasts = true};
+		.name = waiting->is_ready ? "runqueue-time" : TOOL_OFF_CPU, .unit = "ns", .lasts = true};
 	struct perfring_profile_sample one = {.time = waiting->time,
 					      .weight = time > waiting->time ? time - waiting->time : 0,
 					      .stack = waiting->stack,

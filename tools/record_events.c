@@ -10,14 +10,13 @@
 #include <perfring/event.h>
 #include <perfring/text.h>
 #include <perfring/target.h>
+#include "off_cpu.h"
 #include "options.h"
 #include "record_command.h"
 
 enum {
 	DEFAULT_FREQUENCY = 4000,
 };
-
-#define WAKING "sched:sched_waking" /* of --wakers */
 
 bool tool_record_can_unwind(void)
 {
@@ -105,7 +104,7 @@ static bool is_switch(const struct perf_event_attr *attr)
 
 static bool is_waking(const struct recorded_event *event)
 {
-	return event->attr.type == PERFRING_TYPE_TRACEPOINT && !strcmp(event->name, WAKING);
+	return event->attr.type == PERFRING_TYPE_TRACEPOINT && !strcmp(event->name, TOOL_WAKING);
 }
 
 bool tool_record_add_off_cpu(struct recording *recording)
@@ -118,7 +117,7 @@ bool tool_record_add_off_cpu(struct recording *recording)
 	}
 	recording->has_switches_of_off_cpu = !has_switches;
 	return (has_switches || tool_record_add_events(recording, "context-switches")) &&
-	       (has_wakings || tool_record_add_events(recording, WAKING));
+	       (has_wakings || tool_record_add_events(recording, TOOL_WAKING));
 }
 
 bool tool_record_take_overwrite(struct recording *recording)
@@ -690,7 +689,7 @@ static void add_waits(struct recording *recording)
 
 	waits->attr = recording->events[0].attr;
 	soft_waits_attr(&waits->attr);
-	snprintf(waits->name, sizeof(waits->name), SOFT_WAITS);
+	snprintf(waits->name, sizeof(waits->name), TOOL_OFF_CPU);
 }
 
 /* Opens the session, what processes that observe themselves connect to, and the command, which waits for its release. */

@@ -25,7 +25,6 @@
 
 #define SOFT_VARIABLE "PERFRING_SOFT_SOCKET"
 #define SOFT_OBJECT "libperfring_preload.so"
-#define SOFT_WAITS "offcpu-time" /* the event of --off-cpu, and its point */
 
 enum {
 	SOFT_VERSION = 4,
