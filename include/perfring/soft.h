@@ -67,7 +67,8 @@
  * sleep and no system call.  (Before Linux 5.11, and without CONFIG_POSIX_CPU_TIMERS_TASK_WORK, it can interrupt a system
  * call that is entered during the tick.)
  *
- *     how often           at most once in each kernel tick (CONFIG_HZ); no period is shorter than 10 us
+ *     how often           at most once in each kernel tick (CONFIG_HZ), far less beside more busy threads than CPUs
+ *                         (docs/abi.md 9.4); no period is shorter than 10 us
  *     missed intervals    are in the next sample's period: the sum of all periods is the CPU time
  *     signal blocked      the thread is sampled late, or not.  No signal is pending after the thread has left
  *
