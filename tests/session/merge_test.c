@@ -451,7 +451,7 @@ static void touch_pages(uint64_t pages)
 Test(merge, kernel_events_and_a_ring_of_ours)
 {
 	enum {
-		SHORT = 300,
+		SHORT = 600,
 		LONG = 3000
 	};
 	struct perf_event_attr attr = fault_attr();
@@ -461,9 +461,11 @@ Test(merge, kernel_events_and_a_ring_of_ours)
 	uint64_t by[3] = {0}, last = 0, fell = 0, changes = 0, late = 0, written = 0, alone = 0;
 	uint32_t before = 9;
 	bool is_first_over = false;
-	int gates[2][2];
+	int gates[2][2], turns[2][2];
 	pid_t children[2];
 
+	/* They take turns as long as both live, so that no machine runs them one after the other. */
+	cr_assert_eq(pipe(turns[0]) + pipe(turns[1]), 0);
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(pipe(gates[i]), 0);
 		children[i] = fork();
@@ -474,6 +476,8 @@ Test(merge, kernel_events_and_a_ring_of_ours)
 			if (read(gates[i][0], &gate, 1) == 1)
 				for (uint64_t n = 0; n < (i ? LONG : SHORT); n += 50) {
 					touch_pages(50);
+					if (n < SHORT && (write(turns[i][1], &gate, 1) != 1 || read(turns[!i][0], &gate, 1) != 1))
+						break;
 					usleep(500);
 					/* half of them when the other's end has been seen */
 					if (n == LONG / 2 && read(gates[i][0], &gate, 1) != 1)
@@ -544,6 +548,8 @@ Test(merge, kernel_events_and_a_ring_of_ours)
 		waitpid(children[i], NULL, 0);
 		close(gates[i][0]);
 		close(gates[i][1]);
+		close(turns[i][0]);
+		close(turns[i][1]);
 	}
 }
 
