@@ -89,7 +89,7 @@ int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms)
 {
 	bool is_live = false, is_short = false, crossed = false;
 	struct epoll_event ready;
-	int count, ret;
+	int count, ret, error = 0;
 
 	for (uint32_t i = 0; i < merge->count; i++) {
 		struct perfring_session *session = merge->sessions[i];
@@ -105,13 +105,18 @@ int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms)
 		crossed |= perfring_session_arm(merge->sessions[i], true);
 	count = epoll_wait(merge->epoll, &ready, 1, crossed ? 0 : timeout_ms);
 	ret = count < 0 ? -errno : count > 0 || crossed;
-	/* Each takes its wakeups and hang-ups, and begins a round.  Its rings stay armed for the caller's event
-	 * loop. */
-	for (uint32_t i = 0; i < merge->count; i++)
-		if (perfring_session_wait(merge->sessions[i], 0) > 0 && ret >= 0)
+	/* Each takes its wakeups and hang-ups, and begins a round, also after an error of another.  Its rings stay armed for
+	 * the caller's event loop. */
+	for (uint32_t i = 0; i < merge->count; i++) {
+		int one = perfring_session_wait(merge->sessions[i], 0);
+
+		if (one > 0 && ret >= 0)
 			ret = 1;
+		else if (one < 0 && !error)
+			error = one;
+	}
 	merge->merging = false;
-	return ret;
+	return ret < 0 || !error ? ret : error;
 }
 
 void perfring_merge_flush(struct perfring_merge *merge)

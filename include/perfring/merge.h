@@ -19,7 +19,8 @@ PERFRING_EXPERIMENTAL int perfring_merge_open(struct perfring_merge **merge, str
 				     uint32_t count);
 PERFRING_EXPERIMENTAL void perfring_merge_close(struct perfring_merge *merge);
 
-/* As perfring_session_wait and perfring_session_flush.  Errors of adding a ring of a set are not returned. */
+/* As perfring_session_wait and perfring_session_flush.  Each session begins its round, also after an error; the first error
+ * is returned, and the next wait tries again. */
 PERFRING_EXPERIMENTAL int perfring_merge_wait(struct perfring_merge *merge, int timeout_ms);
 PERFRING_EXPERIMENTAL void perfring_merge_flush(struct perfring_merge *merge);
 

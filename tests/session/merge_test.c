@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <perfring/merge.h>
+#include <perfring/set.h>
 #include "session/session_private.h"
 #include "stream.h"
 
@@ -241,6 +242,42 @@ Test(merge, sessions_that_do_not_go_together)
 	perfring_merge_close(NULL);
 	perfring_session_close(sessions[0]);
 	perfring_session_close(sessions[1]);
+}
+
+/* A ring of a set that cannot be added: each wait returns the error, and begins the round of every session. */
+Test(merge, a_wait_returns_the_errors_of_sets)
+{
+	struct perf_event_attr attr = stream_attr();
+	struct perfring_ring_options ring = {.pages = 4, .attr = &attr, .id = 100};
+	int wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), later = wake_fd + 100;
+	struct perfring_writer *writer;
+	struct perfring_set *set;
+	uint64_t numbers[16];
+	uint32_t from[16];
+	struct rig rig;
+
+	rig_open(&rig, 3, 1, -1);
+	cr_assert_eq(perfring_set_open(&set, &ring, NULL, 0), 0);
+	cr_assert_eq(perfring_session_add_set(rig.sessions[0], set, later, 0), 0);
+	cr_assert_eq(perfring_merge_wait(rig.merge, 0), 0, "its set is empty");
+	cr_assert_eq(perfring_set_join(set, &writer), 0);
+	for (uint32_t s = 0; s < 3; s++)
+		put(&rig, s, 0, 60 - s, s);
+	cr_assert_eq(perfring_merge_wait(rig.merge, 0), -EBADF);
+	cr_assert_eq(take(&rig, numbers, from), 0, "seen for the first time");
+	cr_assert_eq(perfring_merge_wait(rig.merge, 1), -EBADF);
+	cr_assert_eq(take(&rig, numbers, from), 3);
+	for (uint32_t i = 0; i < 3; i++)
+		cr_assert_eq(from[i], 2 - i);
+	perfring_merge_return(rig.merge);
+	cr_assert_eq(dup2(wake_fd, later), later);
+	cr_assert_eq(perfring_merge_wait(rig.merge, 0), 0, "the next wait adds it");
+	cr_assert_eq(rig.sessions[0]->added, 2);
+	rig_close(&rig);
+	perfring_set_leave(set);
+	perfring_set_close(set);
+	close(later);
+	close(wake_fd);
 }
 
 /* ---- against a model: what was written, sorted ---- */
