@@ -100,26 +100,28 @@ static int take_load(struct perfring_jit *jit, const unsigned char *record, uint
 	return perfring_jit_put(jit, address, code, (const char *)name, strlen((const char *)name), debug);
 }
 
-/* Takes a MOVE record: moves the piece that begins at the old address.  If there is none, nothing changes. */
+/* Takes a MOVE record: moves the piece that begins at the old address.  Other names are removed from both places, also if no
+ * known piece begins there: what is there now is code that no record has named. */
 static int take_move(struct perfring_jit *jit, const unsigned char *record)
 {
 	uint64_t from = u64_at(jit, record + 32), to = u64_at(jit, record + 40), size = u64_at(jit, record + 48);
 	const struct perfring_mapping *code = perfring_intervals_find(jit->codes, from);
-	struct perfring_mapping moved;
-	uint64_t end;
+	struct perfring_mapping moved = {.addr = to};
+	uint64_t gone = perfring_jit_end(from, size), known = 0;
 	int error;
 
-	if (!code || code->addr - code->pgoff != from)
-		return 0;
-	moved = *code;
-	end = code->end;
-	if (size > end - from)
-		size = end - from;
-	moved.addr = to;
-	moved.end = perfring_jit_end(to, size);
+	if (code && code->addr - code->pgoff == from) {
+		moved = *code;
+		moved.addr = to;
+		known = code->end - from < size ? code->end - from : size;
+		gone = code->end > gone ? code->end : gone;
+	}
+	moved.end = perfring_jit_end(to, known);
 	/* first, so that a move needs no more pieces than there may be */
-	error = perfring_intervals_remove(&jit->intervals, &jit->codes, from, end);
-	return error ? error : perfring_jit_put_code(jit, &moved);
+	error = perfring_jit_forget(jit, from, gone);
+	if (!error)
+		error = perfring_jit_forget(jit, moved.end, perfring_jit_end(to, size));
+	return error || !known ? error : perfring_jit_put_code(jit, &moved);
 }
 
 static int take_record(struct perfring_jit *jit, const unsigned char *record, uint32_t id, uint32_t size)

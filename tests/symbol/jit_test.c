@@ -346,7 +346,7 @@ Test(jit, a_dump_has_times)
 		begin_record(99, 16, 25); /* what nobody knows yet */
 		load(30, 0x1020, 0x40, "third");
 		move(40, 0x2000, 0x3000, 0x40);
-		move(41, 0x9000, 0x1000, 0x40); /* nothing is there */
+		move(41, 0x9000, 0x1000, 0x20); /* what no record has named */
 		begin_record(3, 16, 50);
 		load(60, 0x5000, 0x40, "after the end");
 		jit = open_dump();
@@ -365,7 +365,8 @@ Test(jit, a_dump_has_times)
 		advance(jit, UINT64_MAX);
 		cr_assert_str_eq(at(jit, 0x203f), "-");
 		cr_assert_str_eq(at(jit, 0x303f), "second+3f");
-		cr_assert_str_eq(at(jit, 0x1000), "first+0");
+		cr_assert_str_eq(at(jit, 0x1000), "-");
+		cr_assert_str_eq(at(jit, 0x1020), "third+0");
 		cr_assert_str_eq(at(jit, 0x5000), "-");
 		cr_assert_eq(counts_of(jit).malformed, 0);
 		perfring_jit_close(jit);
@@ -394,6 +395,49 @@ Test(jit, a_move_onto_itself)
 		cr_assert_str_eq(at(jit, 0x10ff), "f+ff");
 		cr_assert_str_eq(at(jit, 0x1100), "-");
 	}
+	perfring_jit_close(jit);
+}
+
+/* What is moved, and is not known, has no name at its new place, and what was named at the old one is not there. */
+Test(jit, no_older_name_where_unknown_code_moved)
+{
+	struct perfring_jit *jit;
+
+	begin_dump(1, 0);
+	load(1, 0x1000, 0x100, "a");
+	load(1, 0x2000, 0x100, "b");
+	load(1, 0x3000, 0x100, "c");
+	load(1, 0x4000, 0x100, "d");
+	load(1, 0x5000, 0x40, "short");
+	load(1, 0x6000, 0x100, "e");
+	load(1, 0x7000, 0x100, "f");
+	load(1, 0x5040, 0x100, "g");
+	move(2, 0x9000, 0x1000, 0x100); /* no piece is there */
+	move(3, 0x2080, 0x3000, 0x10);  /* a piece is there that began before */
+	move(4, 0x5000, 0x6000, 0x140); /* it is longer than the piece that begins there */
+	move(5, 0x4000, 0x7000, 0);
+	jit = open_dump();
+	advance(jit, 1);
+	cr_assert_str_eq(at(jit, 0x1000), "a+0");
+	advance(jit, 2);
+	cr_assert_str_eq(at(jit, 0x1000), "-");
+	cr_assert_str_eq(at(jit, 0x10ff), "-");
+	cr_assert_str_eq(at(jit, 0x2080), "b+80");
+	advance(jit, 3);
+	cr_assert_str_eq(at(jit, 0x2080), "-");
+	cr_assert_str_eq(at(jit, 0x3000), "-");
+	cr_assert_str_eq(at(jit, 0x300f), "-");
+	advance(jit, 4);
+	cr_assert_str_eq(at(jit, 0x5000), "-");
+	cr_assert_str_eq(at(jit, 0x5040), "-");
+	cr_assert_str_eq(at(jit, 0x6000), "short+0");
+	cr_assert_str_eq(at(jit, 0x603f), "short+3f");
+	cr_assert_str_eq(at(jit, 0x6040), "-");
+	cr_assert_str_eq(at(jit, 0x60ff), "-");
+	advance(jit, 5);
+	cr_assert_str_eq(at(jit, 0x4000), "-", "it is nowhere");
+	cr_assert_str_eq(at(jit, 0x7000), "f+0");
+	cr_assert_eq(counts_of(jit).malformed, 0);
 	perfring_jit_close(jit);
 }
 
