@@ -170,11 +170,14 @@ int perfring_file_writer_add_event(struct perfring_file_writer *writer, const st
 
 int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t index, uint64_t id)
 {
+	const struct perfring_format *known = perfring_format_set_find(writer->formats, id);
 	struct perfring_written_event *event;
 	int error;
 
 	if (writer->is_begun || index >= writer->event_count)
 		return -EINVAL;
+	if (known)
+		return known->index == index ? 0 : -EEXIST;
 	event = &writer->events[index];
 	error = perfring_os_array_grow(&event->ids, event->id_count, &event->id_capacity, sizeof(id));
 	if (!error)

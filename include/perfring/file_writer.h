@@ -55,8 +55,8 @@ PERFRING_API int perfring_file_writer_add_part(struct perfring_file_writer *writ
 PERFRING_API int perfring_file_writer_add_event(struct perfring_file_writer *writer, const struct perf_event_attr *attr,
 						const char *name);
 
-/* Adds an id that records of event `index` carry.  Returns 0; -EINVAL (no such event, id 0, after begin), -EEXIST (of another event),
- * -ENOMEM. */
+/* Adds an id that records of event `index` carry.  Returns 0, also if it was added before; -EINVAL (no such event, id 0, after
+ * begin), -EEXIST (of another event), -ENOMEM. */
 PERFRING_API int perfring_file_writer_add_id(struct perfring_file_writer *writer, uint32_t index, uint64_t id);
 
 /* Adds every event of a set of formats (perfring_session_formats, perfring_file_formats), with its ids and perf's name for it.

@@ -170,6 +170,38 @@ static size_t read_times(uint64_t *times, size_t most, int *last, uint64_t *late
 	return nr;
 }
 
+/* The header's place of the attrs' section, and at the end of each entry there the section of its ids. */
+Test(data, an_id_is_written_once)
+{
+	static const uint64_t expected[] = {7, 8}, repeated[] = {7, 7, 8, 7, 8};
+	struct perf_event_attr attr = simple_attr(SIMPLE);
+	struct perfring_file_writer *writer;
+	uint64_t header[5], ids[2], section[2];
+	int fd;
+
+	make_folder();
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(perfring_file_writer_open(&writer, fd), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "first"), 0);
+	cr_assert_eq(perfring_file_writer_add_event(writer, &attr, "second"), 1);
+	for (size_t i = 0; i < sizeof(repeated) / sizeof(repeated[0]); i++)
+		cr_assert_eq(perfring_file_writer_add_id(writer, 0, repeated[i]), 0);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 1, 8), -EEXIST);
+	cr_assert_eq(perfring_file_writer_add_id(writer, 1, 0), -EINVAL);
+	cr_assert_eq(perfring_file_writer_begin(writer), 0);
+	cr_assert_eq(perfring_file_writer_finish(writer), 0);
+	perfring_file_writer_close(writer);
+	cr_assert_eq(pread(fd, header, sizeof(header), 0), sizeof(header));
+	cr_assert_eq(header[4], 2 * header[2], "two entries of the attrs' size");
+	cr_assert_eq(pread(fd, section, sizeof(section), (off_t)(header[3] + header[2] - sizeof(section))),
+		     sizeof(section));
+	cr_assert_eq(section[1], sizeof(expected));
+	cr_assert_eq(pread(fd, ids, sizeof(ids), (off_t)section[0]), sizeof(ids));
+	cr_assert_eq(memcmp(ids, expected, sizeof(ids)), 0);
+	close(fd);
+}
+
 Test(data, states)
 {
 	struct perf_event_attr attr = simple_attr(SIMPLE);
