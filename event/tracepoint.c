@@ -78,7 +78,7 @@ int perfring_tracepoint_id(const char *text, size_t length, uint64_t *id, struct
 	size_t system = (size_t)(colon - text), event = length - system - 1;
 	char path[512], number[32], *end;
 	ssize_t got;
-	int fd;
+	int fd, error;
 
 	for (size_t i = 0; i < length; i++)
 		if (text[i] == '/' || text[i] == '.')
@@ -100,12 +100,11 @@ int perfring_tracepoint_id(const char *text, size_t length, uint64_t *id, struct
 				  "(mount -t tracefs none /sys/kernel/tracing)",
 			fd);
 	got = read(fd, number, sizeof(number) - 1);
+	error = got < 0 ? -errno : -EIO;
 	close(fd);
-	if (got <= 0)
-		return -EIO;
-	number[got] = 0;
+	number[got > 0 ? got : 0] = 0;
 	*id = strtoull(number, &end, 10);
-	return end == number ? -EIO : 0;
+	return end == number ? perfring_event_fault(fault, 0, "tracefs has no number for this tracepoint", error) : 0;
 }
 
 /* The tracepoint with this id, and where its name goes. */

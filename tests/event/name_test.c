@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <perfring/event.h>
 #include <perfring/format.h>
@@ -262,6 +265,69 @@ Test(name, tracepoints)
 	cr_assert_str_eq(name, "sched:sched_switch:u");
 	cr_assert_eq(perfring_event_parse("sched:no_such_event", &attr, &fault), -ENOENT);
 	cr_assert_not_null(strstr(fault.what, "no such tracepoint"));
+}
+
+/* Tracepoints of a tracefs of our own, whose files of ids have these texts; NULL: a folder. */
+static const struct {
+	const char *name;
+	const char *text;
+	int error;
+} damaged[] = {{"good", "77\n", 0}, {"empty", "", -EIO}, {"word", "none\n", -EIO}, {"folder", NULL, -EISDIR}};
+
+static bool put_tracepoint(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/x/%s", name);
+	if (mkdir(path, 0755))
+		return false;
+	strcat(path, "/id");
+	if (!text)
+		return !mkdir(path, 0755);
+	file = fopen(path, "w");
+	return file && fputs(text, file) >= 0 && !fclose(file);
+}
+
+/* In a child.  Returns 0; 99: no such mount here; another number: what did not hold. */
+static int look_into_own_tracefs(void)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr)};
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", "/sys/kernel/tracing", "tmpfs", 0, NULL))
+		return 99;
+	if (mkdir("/sys/kernel/tracing/events", 0755) || mkdir("/sys/kernel/tracing/events/x", 0755))
+		return 98;
+	for (int i = 0; i < (int)(sizeof(damaged) / sizeof(damaged[0])); i++) {
+		struct perfring_fault fault = {-1, NULL};
+		char name[32];
+
+		if (!put_tracepoint(damaged[i].name, damaged[i].text))
+			return 98;
+		snprintf(name, sizeof(name), "x:%s", damaged[i].name);
+		if (perfring_event_parse(name, &attr, &fault) != damaged[i].error)
+			return 10 + i;
+		if (damaged[i].error ? fault.at || !fault.what || !strstr(fault.what, "no number") : attr.config != 77)
+			return 20 + i;
+	}
+	return 0;
+}
+
+/* An id that cannot be read has a text too. */
+Test(name, tracepoints_without_a_number)
+{
+	int status;
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (!child)
+		_exit(look_into_own_tracefs());
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 99)
+		cr_skip_test("SKIP-ENV: mount: tmpfs on /sys/kernel/tracing: run as root");
+	cr_assert_eq(WEXITSTATUS(status), 0);
 }
 
 /* ---- terms, as a sysfs of our own describes them ---- */
