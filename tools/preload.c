@@ -605,16 +605,19 @@ static int start_drainer(void)
 	return ret;
 }
 
+/* Of threads that come here at once, one joins it. */
 static void end_drainer(void)
 {
-	if (!self.has_drainer)
-		return;
-	self.has_drainer = false;
+	bool is_first;
+
 	pthread_mutex_lock(&self.lock);
+	is_first = self.has_drainer;
+	self.has_drainer = false;
 	self.is_over = true;
 	pthread_cond_signal(&self.over);
 	pthread_mutex_unlock(&self.lock);
-	pthread_join(self.drainer, NULL);
+	if (is_first)
+		pthread_join(self.drainer, NULL);
 }
 
 static bool begin_with_file(bool is_child)
@@ -659,15 +662,12 @@ static bool begin_with_file(bool is_child)
 	return true;
 }
 
-static void finish_file(void)
+/* Context: self.lock is held. */
+static void finish_session(void)
 {
 	struct perfring_totals totals;
-	struct held held = hold();
-	int ret;
+	int ret = drain(true);
 
-	end_drainer();
-	pthread_mutex_lock(&self.lock); /* threads may still join */
-	ret = drain(true);
 	perfring_session_totals(self.session, &totals);
 	if (!ret && totals.first_time)
 		perfring_file_writer_put_times(self.writer, totals.first_time, totals.last_time);
@@ -676,6 +676,17 @@ static void finish_file(void)
 	if (ret)
 		complain("the file", ret);
 	close_file();
+}
+
+/* By the thread that ends the process, and by one that is about to forbid what it does: a second one finds it finished. */
+static void finish_file(void)
+{
+	struct held held = hold();
+
+	end_drainer();
+	pthread_mutex_lock(&self.lock); /* threads may still join */
+	if (self.session)
+		finish_session();
 	pthread_mutex_unlock(&self.lock);
 	give(&held);
 }
@@ -809,8 +820,13 @@ static void __attribute__((destructor)) end(void)
 {
 	if (self.drains && self.pid == getpid()) {
 		if (!PERFRING_EXCHANGE(&self.is_ended, 1)) {
+			struct held held = hold();
+
+			pthread_mutex_lock(&self.lock);
 			stop_event();
+			pthread_mutex_unlock(&self.lock);
 			finish_file();
+			give(&held);
 		}
 	} else if (is_on()) {
 		send_last();
@@ -959,10 +975,10 @@ static void confine(const char *why)
 		stop_event();
 		pthread_mutex_unlock(&self.lock);
 		finish_file();
-		self.drains = false;
 	}
 	pthread_mutex_lock(&self.lock);
 	PERFRING_STORE(&self.stage, OFF);
+	self.drains = false;
 	self.confined = true;
 	if (self.socket >= 0 && !send_rings()) {
 		snprintf(text, sizeof(text), "is no longer observed: %s", why);
