@@ -135,6 +135,7 @@ FOLDED const char *take_laid(struct scan *scan, enum perfring_kind kind, void *t
 
 /* ---- kinds that the kernel writes: one function a kind.  Each returns NULL, or what is wrong ---- */
 
+/* A size above that of build ids is no size: the bit was left set by another event's record (docs/abi.md 14.24). */
 static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 {
 	struct perfring_cursor half;
@@ -144,11 +145,10 @@ static const char *take_id128(struct scan *scan, struct perfring_file_id *file)
 		return ends_early;
 	memset(file, 0, sizeof(*file));
 	half = perfring_cursor_init(bytes, 0, FILE_ID_SIZE);
-	file->has_build_id = scan->misc & PERFRING_RECORD_MISC_MMAP_BUILD_ID;
+	file->has_build_id =
+		scan->misc & PERFRING_RECORD_MISC_MMAP_BUILD_ID && *(const uint8_t *)bytes <= sizeof(file->build_id);
 	if (file->has_build_id) {
 		file->build_id_size = *(const uint8_t *)bytes;
-		if (file->build_id_size > sizeof(file->build_id))
-			file->build_id_size = sizeof(file->build_id);
 		memcpy(file->build_id, (const uint8_t *)bytes + 4, sizeof(file->build_id));
 		return NULL;
 	}

@@ -53,6 +53,16 @@ static uint32_t kind_of(const char *name)
 	return name[0] == '/' && name[1] != '/' ? PERFRING_MAPS_FILE : PERFRING_MAPS_OTHER;
 }
 
+/* The kernel writes zeros after an id.  Where it has left the bit of another event's record set (docs/abi.md 14.24), a device is
+ * where the size is, and an inode and its generation are where the id is. */
+static bool has_build_id(const struct perfring_file_id *file)
+{
+	static const uint8_t zeros[sizeof(file->build_id)];
+
+	return file->has_build_id && file->build_id_size <= sizeof(file->build_id) &&
+	       !memcmp(file->build_id + file->build_id_size, zeros, sizeof(file->build_id) - file->build_id_size);
+}
+
 static const struct perfring_maps_object *get_object(struct perfring_maps *maps, struct perfring_string name,
 						     const struct perfring_file_id *file, int kind)
 {
@@ -65,11 +75,11 @@ static const struct perfring_maps_object *get_object(struct perfring_maps *maps,
 	if (!key.name)
 		return NULL;
 	key.kind = kind < 0 ? kind_of(key.name) : (uint32_t)kind;
-	if (file && file->has_build_id) {
+	if (file && has_build_id(file)) {
 		key.file.has_build_id = true;
 		key.file.build_id_size = file->build_id_size;
 		memcpy(key.file.build_id, file->build_id, sizeof(file->build_id));
-	} else if (file) {
+	} else if (file && !file->has_build_id) {
 		key.file.maj = file->maj;
 		key.file.min = file->min;
 		key.file.ino = file->ino;

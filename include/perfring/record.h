@@ -48,14 +48,14 @@ struct perfring_bytes {
 	uint64_t size;
 };
 
-/* The file of a mapping: has_build_id says which half is valid (misc bit 14 of each record). */
+/* The file of a mapping: has_build_id says which half is valid: misc bit 14 of each record, and a size of at most 20. */
 struct perfring_file_id {
 	uint32_t maj;
 	uint32_t min;
 	uint64_t ino;
 	uint64_t ino_generation;
 	uint8_t build_id[20];
-	uint8_t build_id_size; /* at most 20, whatever the record says */
+	uint8_t build_id_size; /* at most 20 */
 	bool has_build_id;
 };
 

@@ -344,17 +344,17 @@ Test(maps, kinds_of_objects)
 Test(maps, an_object_is_its_name_and_its_file)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_MMAP2, .misc = USER};
-	const struct perfring_maps_object *objects[6];
+	const struct perfring_maps_object *objects[7];
 
 	begin();
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < 7; i++) {
 		memset(&record.is, 0xa5, sizeof(record.is)); /* the other half of a file's id is any bytes */
 		record.is.mmap2 = (struct perfring_record_mmap2){
 			.pid = 1, .tid = 1, .addr = PAGE * (i + 1), .len = PAGE, .filename = string("/a")};
 		record.is.mmap2.file.has_build_id = i >= 3;
-		record.is.mmap2.file.build_id_size = i == 5 ? 16 : 20;
+		record.is.mmap2.file.build_id_size = i == 5 ? 16 : i == 6 ? 8 : 20;
 		record.is.mmap2.file.ino = i == 2 ? 9 : i < 2 ? 8 : i;
-		memset(record.is.mmap2.file.build_id, i < 3 ? (int)i : 7, 20);
+		memset(record.is.mmap2.file.build_id, i < 3 ? (int)i : 7, i == 5 ? 16 : 20);
 		expect(perfring_maps_take_record(maps, &record));
 		objects[i] = perfring_maps_find(maps, USER, 1, PAGE * (i + 1))->object;
 	}
@@ -367,6 +367,10 @@ Test(maps, an_object_is_its_name_and_its_file)
 	cr_assert_eq(objects[0]->name, perfring_maps_name(maps, "/a and more", 2));
 	cr_assert(objects[4]->file.has_build_id);
 	cr_assert_eq(objects[2]->file.ino, 9);
+	/* of the device 8:1: an inode and its generation, where zeros follow an id */
+	cr_assert(!objects[6]->file.has_build_id);
+	cr_assert_eq(objects[6]->file.build_id_size, 0);
+	cr_assert_eq(objects[6]->file.ino, 0);
 	end();
 }
 
