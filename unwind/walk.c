@@ -67,18 +67,23 @@ static void find_rule(const struct perfring_unwind_map *map, uint64_t at, struct
 		perfring_unwind_rule_at(map->unwind, at - map->bias, rule, NULL);
 }
 
-/* Fills the entry of an address. */
+/* Fills the entry of an address.  The rule is found before the entry is changed: a handler that leaves the walk by longjmp, as one
+ * of SIGBUS when the object's file was truncated, leaves no address with another's rule. */
 static __attribute__((noinline)) void fill_entry(const struct perfring_unwind_space *space, struct entry *entry,
 						 uint64_t at)
 {
-	const struct perfring_unwind_map *map;
+	const struct perfring_unwind_map *map = perfring_unwind_map_at(space, at);
+	struct perfring_unwind_rule rule;
 
-	entry->at = at;
-	entry->space = space->id;
-	map = perfring_unwind_map_at(space, at);
 	if (space->makes && map && map->unwind) /* what cannot be made is found without rows */
 		perfring_unwind_make(map->unwind, at - map->bias);
-	find_rule(map, at, &entry->rule);
+	find_rule(map, at, &rule);
+	entry->space = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	entry->at = at;
+	entry->rule = rule;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	entry->space = space->id;
 }
 
 static struct entry *find_entry(const struct perfring_unwind_space *space, struct perfring_unwind_cache *cache,

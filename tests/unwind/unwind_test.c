@@ -8,6 +8,7 @@
 #include <glob.h>
 #include <link.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -675,6 +676,59 @@ Test(unwind, other_registers_of_callers, .timeout = 60)
 	}
 	perfring_unwind_cache_close(rules);
 	perfring_unwind_close(unwind);
+}
+
+static sigjmp_buf way_out;
+
+static void leave_walk(int number)
+{
+	siglongjmp(way_out, number);
+}
+
+/* A handler of a fault at the description leaves the walk: when the bytes are there again, so is the rule. */
+Test(unwind, a_walk_that_a_handler_leaves, .timeout = 60)
+{
+	struct shape shape = {.machine = PERFRING_UNWIND_X86_64, .version = 1, .encoding = 0x03, .has_length = true};
+	static const uint8_t pushes[] = {0x0e, 16}; /* CFA sp+16 */
+	uint64_t words[4] = {0, 0x1010, 0, 0}, ips[4];
+	struct perfring_unwind_stack stack = perfring_unwind_stack_init(words, 0x7000, sizeof(words));
+	const struct perfring_unwind_registers from = {.ip = 0x1008, .sp = 0x7000};
+	size_t size = ((sizeof(struct section) - 1) / (size_t)getpagesize() + 1) * (size_t)getpagesize();
+	struct section *section = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sigaction action = {.sa_handler = leave_walk}, before;
+	struct perfring_unwind_registers registers = from;
+	struct perfring_unwind_cache *rules;
+	struct perfring_unwind *unwind;
+	enum perfring_unwind_end end;
+	volatile int faults = 0;
+	uint32_t shared;
+
+	cr_assert_neq(section, MAP_FAILED);
+	section->address = 0x10000;
+	shared = put_shared(section, &shape, x86_initial, 5);
+	put_function(section, &shape, shared, 0x1000, 0x40, pushes, sizeof(pushes));
+	unwind = open_section(section, &shape);
+	cr_assert_eq(perfring_unwind_cache_open(&rules, 64), 0);
+
+	const struct perfring_unwind_map map = {0x1000, 0x2000, 0, unwind};
+	const struct perfring_unwind_space space = {&map, 1, 1, true, false};
+
+	cr_assert_eq(sigaction(SIGSEGV, &action, &before), 0);
+	cr_assert_eq(mprotect(section, size, PROT_NONE), 0);
+	if (sigsetjmp(way_out, 1) == 0)
+		perfring_unwind_walk(&space, rules, &registers, &stack, ips, 1, &end);
+	else
+		faults++;
+	cr_assert_eq(mprotect(section, size, PROT_READ), 0);
+	cr_assert_eq(sigaction(SIGSEGV, &before, NULL), 0);
+	cr_assert_eq(faults, 1);
+	registers = from;
+	cr_assert_eq(perfring_unwind_walk(&space, rules, &registers, &stack, ips, 1, &end), 1);
+	cr_assert_eq(end, PERFRING_UNWIND_FULL);
+	cr_assert_eq(registers.ip, 0x1010);
+	perfring_unwind_cache_close(rules);
+	perfring_unwind_close(unwind);
+	munmap(section, size);
 }
 
 /* The PLT that no entry describes: its first entry, others before and after their push, with endbr64 too; bytes before and after it are no
