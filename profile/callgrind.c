@@ -49,8 +49,8 @@ static int add(struct perfring_table *table, struct perfring_table_budget *budge
 	if (index < 0)
 		return (int)index;
 	cost = perfring_table_at(table, (uint64_t)index);
-	cost->number += number;
-	cost->samples += samples;
+	cost->number = perfring_view_plus(cost->number, number);
+	cost->samples = perfring_view_plus(cost->samples, samples);
 	return 0;
 }
 

@@ -124,7 +124,7 @@ int perfring_write_collapsed(const struct perfring_profile_tables *tables, const
 		uint64_t number = line->number;
 
 		while (i + 1 < lines.count && !compare(line, &lines.list[i + 1], lines.text))
-			number += lines.list[++i].number;
+			number = perfring_view_plus(number, lines.list[++i].number);
 		fwrite(lines.text + line->at, 1, line->length, out);
 		fprintf(out, " %" PRIu64 "\n", number);
 	}

@@ -533,12 +533,17 @@ static void put_marker_name(struct writer *writer, uint64_t i)
 	put_number(writer, event_text(writer, sample_at(writer, i)->event));
 }
 
-static void put_marker_end(struct writer *writer, uint64_t i)
+/* The end of an interval, which begins at the origin if its time is not known. */
+static uint64_t end_of(const struct writer *writer, uint64_t i)
 {
 	const struct perfring_profile_sample *sample = sample_at(writer, i);
 
-	perfring_view_put_time(writer->out, perfring_view_since(writer->origin, sample->time) + sample->weight,
-			       MILLISECOND);
+	return perfring_view_plus(sample->time > writer->origin ? sample->time : writer->origin, sample->weight);
+}
+
+static void put_marker_end(struct writer *writer, uint64_t i)
+{
+	put_ms(writer, end_of(writer, i));
 }
 
 static void put_marker_data(struct writer *writer, uint64_t i)
@@ -720,13 +725,9 @@ static uint64_t find_end(const struct writer *writer)
 	const struct perfring_profile_tables *tables = writer->tables;
 	uint64_t end = tables->last > writer->origin ? tables->last : writer->origin;
 
-	for (uint64_t i = 0; i < writer->ordered; i++) {
-		const struct perfring_profile_sample *sample = sample_at(writer, i);
-		uint64_t left = UINT64_MAX - sample->time;
-
-		if (is_interval(writer, i) && sample->time + (sample->weight < left ? sample->weight : left) > end)
-			end = sample->time + (sample->weight < left ? sample->weight : left);
-	}
+	for (uint64_t i = 0; i < writer->ordered; i++)
+		if (is_interval(writer, i) && end_of(writer, i) > end)
+			end = end_of(writer, i);
 	for (uint32_t i = 0; i < tables->loss_count; i++)
 		end = tables->losses[i].time > end ? tables->losses[i].time : end;
 	return end;

@@ -13,6 +13,7 @@
 #include "os/hash.h"
 #include "symbol/intern.h"
 #include "table.h"
+#include "views.h"
 
 #define CROWDED "[too many stacks]"
 #define CROWD "[too many threads]"
@@ -179,11 +180,6 @@ int64_t perfring_profile_add_thread(struct perfring_profile *profile, const stru
 
 /* ---- samples ---- */
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 static void span(uint64_t *first, uint64_t *last, uint64_t time)
 {
 	if (!time)
@@ -259,10 +255,10 @@ int perfring_profile_add_sample(struct perfring_profile *profile, const struct p
 		return error;
 	weight = perfring_table_at(&profile->weights, (uint64_t)index);
 	weight->samples++;
-	weight->weight = plus(weight->weight, sample.weight);
+	weight->weight = perfring_view_plus(weight->weight, sample.weight);
 	event = perfring_table_at(&profile->events, sample.event);
 	event->samples++;
-	event->weight = plus(event->weight, sample.weight);
+	event->weight = perfring_view_plus(event->weight, sample.weight);
 	thread = perfring_table_at(&profile->threads, sample.thread);
 	span(&thread->first, &thread->last, sample.time);
 	span(&profile->first, &profile->last, sample.time);
@@ -292,10 +288,10 @@ int perfring_profile_add_loss(struct perfring_profile *profile, const struct per
 			return -ENOMEM;
 		profile->losses[profile->loss_count++] = *loss;
 	}
-	profile->lost[loss->kind] = plus(profile->lost[loss->kind], loss->count);
+	profile->lost[loss->kind] = perfring_view_plus(profile->lost[loss->kind], loss->count);
 	if (loss->kind == PERFRING_PROFILE_LOST_SAMPLES && loss->event != PERFRING_PROFILE_NONE) {
 		event = perfring_table_at(&profile->events, loss->event);
-		event->lost_samples = plus(event->lost_samples, loss->count);
+		event->lost_samples = perfring_view_plus(event->lost_samples, loss->count);
 	}
 	return 0;
 }

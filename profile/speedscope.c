@@ -52,7 +52,7 @@ static uint32_t put_profile(const struct perfring_profile_tables *tables, const 
 
 	while (i + count < tables->weight_count && tables->weights[order[i + count]].thread == first->thread &&
 	       tables->weights[order[i + count]].event == first->event)
-		sum += perfring_view_number(view, &tables->weights[order[i + count++]]);
+		sum = perfring_view_plus(sum, perfring_view_number(view, &tables->weights[order[i + count++]]));
 	fputs("{\"type\":\"sampled\",\"name\":", out);
 	perfring_view_put_thread(out, tables, first->thread, event->name);
 	fprintf(out, ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64 ",\"samples\":[",

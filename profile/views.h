@@ -74,6 +74,12 @@ static inline uint64_t perfring_view_since(uint64_t origin, uint64_t time)
 	return time > origin ? time - origin : 0;
 }
 
+/* The sum; UINT64_MAX if it is larger. */
+static inline uint64_t perfring_view_plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* ns / unit as a number of JSON, exactly.  unit: a power of ten. */
 void perfring_view_put_time(FILE *out, uint64_t ns, uint64_t unit);
 

@@ -430,6 +430,45 @@ Test(profile, chrome)
 	perfring_profile_close(profile);
 }
 
+/* Foreign weights may be any: sums and ends of intervals stop at the largest number. */
+Test(profile, weights_without_an_end)
+{
+	struct perfring_profile *profile = open_profile(&listed);
+	uint32_t outer = add_stack(profile, PERFRING_PROFILE_NONE, "outer", "/b/o"),
+		 inner = add_stack(profile, outer, "inner", "/b/o"),
+		 other = add_stack(profile, PERFRING_PROFILE_NONE, "other", "/b/o"),
+		 again = add_stack(profile, other, "inner", "/b/o");
+	struct perfring_profile_sample sleep = {
+		.time = 1500, .weight = UINT64_MAX - 999, .stack = inner, .cpu = PERFRING_PROFILE_NONE};
+	struct perfring_profile_view view = {.event = 0};
+	char *text;
+
+	add_sample(profile, inner, "x", UINT64_MAX - 1, 500);
+	add_sample(profile, again, "x", 2, 501);
+	text = written(profile, PERFRING_PROFILE_SPEEDSCOPE, &view);
+	cr_assert(strstr(text, "\"endValue\":18446744073709551615,"), "%s", text);
+	free(text);
+	text = written(profile, PERFRING_PROFILE_CALLGRIND, &view);
+	cr_assert(strstr(text, "\nfn=(2)\n0 18446744073709551615\n"), "%s", text);
+	free(text);
+	sleep.thread = (uint32_t)perfring_profile_add_thread(
+		profile, &(struct perfring_profile_thread){.pid = 7, .tid = 9, .comm = "x"});
+	sleep.weight = 2;
+	cr_assert_eq(perfring_profile_add_sample(profile, &sleep), 0);
+	text = written(profile, PERFRING_PROFILE_COLLAPSED, &view);
+	cr_assert(strstr(text, "x;outer;inner 18446744073709551615\n"), "%s", text);
+	free(text);
+	sleep.weight = UINT64_MAX - 999;
+	sleep.event = (uint32_t)perfring_profile_add_event(
+		profile, &(struct perfring_profile_event){.name = "offcpu-time", .unit = "ns", .lasts = 1});
+	cr_assert_eq(perfring_profile_add_sample(profile, &sleep), 0);
+	text = written(profile, PERFRING_PROFILE_FIREFOX, NULL);
+	cr_assert(strstr(text, "\"startTime\":[0.001],\"endTime\":[18446744073709.551115],"), "%s", text);
+	cr_assert(strstr(text, "\"time\":[0,18446744073709.551115]}"), "%s", text);
+	free(text);
+	perfring_profile_close(profile);
+}
+
 /* What a browser could not open ends with an error, and not with less of it than there is. */
 Test(profile, a_text_that_is_too_long)
 {
