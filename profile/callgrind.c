@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "os/hash.h"
 #include "table.h"
 #include "views.h"
 
@@ -149,7 +150,7 @@ static void put_costs(const struct perfring_profile_tables *tables, const struct
 int perfring_write_callgrind(const struct perfring_profile_tables *tables, const struct perfring_profile_view *given,
 			     FILE *out)
 {
-	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = UINT64_C(0x9e3779b97f4a7c15)};
+	struct perfring_table_budget budget = {.max = UINT64_MAX, .factor = perfring_os_hash_factor(out)};
 	struct perfring_table table = {.size = sizeof(struct cost), .key_size = offsetof(struct cost, number)};
 	struct perfring_profile_view view = *given;
 	uint32_t *path = perfring_view_path(tables);
