@@ -87,7 +87,7 @@ void perfring_debuginfod_close(struct perfring_debuginfod *servers)
 	free(servers); /* the library stays loaded: its own libraries have threads' variables */
 }
 
-int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of of, const uint8_t *id,
+int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of wanted, const uint8_t *id,
 			     uint32_t size, const char *name, char path[PATH_MAX])
 {
 	char *found = NULL;
@@ -97,7 +97,7 @@ int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_
 		return -EINTR;
 	servers->name = name;
 	asking = servers;
-	if (of == PERFRING_PLACE_OBJECT)
+	if (wanted == PERFRING_PLACE_OBJECT)
 		fd = servers->find_object(servers->client, id, (int)size, &found);
 	else
 		fd = servers->find_debug_file(servers->client, id, (int)size, &found);

@@ -56,8 +56,8 @@ int perfring_places_open_path(const struct perfring_places *places, const char *
 			     : perfring_os_object_open(places->pid, path);
 }
 
-int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of of, const uint8_t *id,
-			       uint32_t size, unsigned i, const char *name, char path[PATH_MAX])
+int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of wanted, const uint8_t *id,
+			       uint32_t size, unsigned place, const char *name, char path[PATH_MAX])
 {
 	/* the file's name in perf's cache, and in debuginfod's; NULL: never there */
 	static const char *const names[][2] = {
@@ -73,9 +73,9 @@ int perfring_places_open_build(const struct perfring_places *places, enum perfri
 		return -ENODATA;
 	for (uint32_t byte = 0; byte < size; byte++)
 		snprintf(text + (size_t)2 * byte, 3, "%02x", id[byte]);
-	switch (i) {
+	switch (place) {
 	case PERFRING_PLACES_TREE:
-		if (of != PERFRING_PLACE_DEBUG_FILE)
+		if (wanted != PERFRING_PLACE_DEBUG_FILE)
 			return -ENOENT;
 		snprintf(path, PATH_MAX, DEBUG_FOLDER "/.build-id/%.2s/%s.debug", text, text + 2);
 		fd = perfring_places_open_path(places, path);
@@ -84,17 +84,17 @@ int perfring_places_open_build(const struct perfring_places *places, enum perfri
 		if (!places->perf_cache)
 			return -ENOENT;
 		snprintf(path, PATH_MAX, "%.3900s/.build-id/%.2s/%s/%s", places->perf_cache, text, text + 2,
-			 names[of][0]);
+			 names[wanted][0]);
 		return perfring_os_object_open(0, path);
 	case PERFRING_PLACES_DEBUGINFOD:
-		if (!places->debuginfod_cache || !names[of][1])
+		if (!places->debuginfod_cache || !names[wanted][1])
 			return -ENOENT;
-		snprintf(path, PATH_MAX, "%.3900s/%s/%s", places->debuginfod_cache, text, names[of][1]);
+		snprintf(path, PATH_MAX, "%.3900s/%s/%s", places->debuginfod_cache, text, names[wanted][1]);
 		return perfring_os_object_open(0, path);
 	case PERFRING_PLACES_SERVERS:
-		if (!places->servers || !names[of][1])
+		if (!places->servers || !names[wanted][1])
 			return -ENOENT;
-		return perfring_debuginfod_find(places->servers, of, id, size, name, path);
+		return perfring_debuginfod_find(places->servers, wanted, id, size, name, path);
 	}
 	return -ENODATA;
 }

@@ -46,11 +46,11 @@ enum {
 	PERFRING_PLACES_COUNT
 };
 
-/* Opens the file of this build id (`size` bytes) in the i-th place.  name: the object's, for the progress of a download.  Returns a
- * descriptor, which the caller closes, and its path; or -errno: -ENODATA (not a build id, or i is not a place), -ENOENT.  The file
+/* Opens the file of this build id (`size` bytes) in a place, PERFRING_PLACES_.  name: the object's, for the progress of a download.  Returns a
+ * descriptor, which the caller closes, and its path; or -errno: -ENODATA (not a build id, or not a place), -ENOENT.  The file
  * may be of another build: the caller compares its id. */
-int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of of, const uint8_t *id,
-			       uint32_t size, unsigned i, const char *name, char path[PATH_MAX]);
+int perfring_places_open_build(const struct perfring_places *places, enum perfring_place_of wanted, const uint8_t *id,
+			       uint32_t size, unsigned place, const char *name, char path[PATH_MAX]);
 
 /* ---- debuginfod.c ---- */
 
@@ -61,7 +61,7 @@ int perfring_debuginfod_open(struct perfring_debuginfod **servers,
 void perfring_debuginfod_close(struct perfring_debuginfod *servers);
 
 /* Asks the servers, which may take long.  As perfring_places_open_build. */
-int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of of, const uint8_t *id,
+int perfring_debuginfod_find(struct perfring_debuginfod *servers, enum perfring_place_of wanted, const uint8_t *id,
 			     uint32_t size, const char *name, char path[PATH_MAX]);
 
 #endif

@@ -234,15 +234,15 @@ static int find_in_process(struct perfring_symbols *symbols, struct perfring_sym
 /* Tries the files of its build id (places.h), once.  Returns 1 if they were tried now, 0, or -ENOMEM. */
 static int find_by_id(struct perfring_symbols *symbols, struct perfring_symbol_object *object)
 {
-	enum perfring_place_of of = is_vdso(object) ? PERFRING_PLACE_VDSO : PERFRING_PLACE_OBJECT;
+	enum perfring_place_of wanted = is_vdso(object) ? PERFRING_PLACE_VDSO : PERFRING_PLACE_OBJECT;
 	char path[PATH_MAX];
 	int fd, ret = 0;
 
 	if (object->was_sought || object->exceeded)
 		return 0;
 	for (unsigned place = 0; place < PERFRING_PLACES_COUNT && !ret; place++) {
-		fd = perfring_places_open_build(&symbols->places, of, object->id, object->id_size, place, object->path,
-						path);
+		fd = perfring_places_open_build(&symbols->places, wanted, object->id, object->id_size, place,
+						object->path, path);
 		if (fd >= 0)
 			ret = take_other_file(symbols, object, fd, path, 0);
 	}
