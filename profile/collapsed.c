@@ -4,7 +4,7 @@
  *
  * All lines are made in memory, one for each row of the table of weights, sorted as bytes, and equal ones added up: so threads of one name
  * share their lines.  Lost records and samples are lines of their own, at the mean weight of the samples that are there.  Called by
- * perfring_profile_write (views.h) only.  -ENOMEM comes before anything is written.
+ * perfring_profile_write (views.h) only, in the one thread that has the profile meanwhile.  -ENOMEM comes before anything is written.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -9,8 +9,8 @@
  * A table is columns of one length:  {"length":2,"frame":[0,1],"prefixOffset":[0,1]}
  *
  * A column is written at once, by a function for the value of one row (put_cell).  Memory: a few words for each function, frame and
- * sample.  Called by perfring_profile_write (views.h) only, for a profile that keeps its samples; -ENOMEM comes before anything is
- * written, and errors of writing are found in `out`.
+ * sample.  Called by perfring_profile_write (views.h) only, for a profile that keeps its samples, in the one thread that has the
+ * profile meanwhile; -ENOMEM comes before anything is written, and errors of writing are found in `out`.
  */
 #include <inttypes.h>
 #include <string.h>

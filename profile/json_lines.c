@@ -1,8 +1,8 @@
 /* json_lines.c - samples with names, one JSON object a line: docs/formats.md.
  *
  * Written from the tables of a profile that keeps its samples, one line at a time: no memory is allocated, and the file may be of any
- * length.  Numbers of 64 bits are strings, because JSON readers keep 53 bits.  Called by perfring_profile_write (views.h) only, which
- * finds errors of writing in `out`.
+ * length.  Numbers of 64 bits are strings, because JSON readers keep 53 bits.  Called by perfring_profile_write (views.h) only, in the
+ * one thread that has the profile meanwhile; it finds errors of writing in `out`.
  */
 #include <inttypes.h>
 

@@ -2,7 +2,10 @@
  *
  * They are counted as the kernel's events of that name, without perf_event_open.  The process does not see one occur, so they do not
  * sample.  The two differ where the kernel fills a page that the thread has not touched yet (MAP_POPULATE, mlock): a minor fault of the
- * account alone.  A migration counts when the thread is moved, and in the kernel's event when it runs next. */
+ * account alone.  A migration counts when the thread is moved, and in the kernel's event when it runs next.
+ *
+ * soft_event.c reads them by the table at the end: threads, and handlers.  No lock, no allocation; an account that cannot be read
+ * stays as it was read before (os/usage.h). */
 #include "os/usage.h"
 #include "soft_private.h"
 

@@ -1,4 +1,8 @@
-/* soft_attr.c - what an attr makes of an event, and the rules under which it is refused: docs/abi.md 1.3, 1.5. */
+/* soft_attr.c - what an attr makes of an event, and the rules under which it is refused: docs/abi.md 1.3, 1.5.
+ *
+ * soft_event.c opens events by it, in any thread, not in handlers.  Sets members of an event that no other thread has yet;
+ * allocates nothing.  Each refusal is the -errno that perf_event_open has for it; soft_refusal.c has the sentences.
+ */
 #include "sample/attr.h"
 #include "soft_private.h"
 

@@ -1,4 +1,8 @@
-/* soft_pmu.c - PMUs by the type of their events: perfring's own, and those of the program. */
+/* soft_pmu.c - PMUs by the type of their events: perfring's own, and those of the program.
+ *
+ * perfring_soft_pmu_register of soft.h; soft_attr.c and soft_refusal.c look events up.  Any thread, not handlers: registering takes
+ * perfring_soft_lock, looking up takes none.  PMUs stay the program's memory and are never removed; there are 64 at most.
+ */
 #include "soft_private.h"
 
 enum {

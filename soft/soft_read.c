@@ -1,4 +1,9 @@
-/* soft_read.c - counts, times and losses as read(2) of an event gives them: docs/abi.md 2.2. */
+/* soft_read.c - counts, times and losses as read(2) of an event gives them: docs/abi.md 2.2.
+ *
+ * perfring_soft_read of soft.h, for threads: under the switch (soft_event.c), so that no event of the group goes meanwhile.  emit.c
+ * puts what one thread has counted into its records: handlers too, in a section (grace.c).  Writes into the caller's memory;
+ * what does not fit is an error, and nothing is allocated.
+ */
 #include "soft_private.h"
 
 uint32_t perfring_soft_read_size_of(const struct perfring_soft_event *event, uint32_t members)

@@ -1,4 +1,8 @@
-/* soft_refusal.c - what a process cannot know of itself: each with its sentence. */
+/* soft_refusal.c - what a process cannot know of itself: each with its sentence.
+ *
+ * perfring_soft_explain of soft.h, and soft_attr.c, which refuses by the same tables.  Any thread, not handlers.  Looks at the attr, and
+ * for migrations into /proc; allocates nothing.  Sentences are constants.
+ */
 #include <stdio.h>
 
 #include "sample/attr.h"

@@ -8,7 +8,7 @@
  *      ... records below are complete               ... may read below
  *
  * Positions are free-running byte counts; the offset in the data is position & (size - 1).  Each of the four is one 64-bit
- * access, so that an interrupt or a signal comes before it or after it.  AUX has the same four (docs/abi.md 7.6, 8).
+ * access, so that an interrupt or a signal comes before it or after it.  The AUX area has four of its own (docs/abi.md 7.6, 8).
  *
  * Context: the thread, or signal handler, that owns that end of the ring. */
 #ifndef PERFRING_PAGE_H
@@ -61,7 +61,9 @@ PERFRING_INLINE void perfring_page_publish(struct perf_event_mmap_page *page, ui
 	PERFRING_STORE_RELEASE(&page->data_head, head);
 }
 
-/* The same four for the AUX area (docs/abi.md 8). */
+/* Observe, return, reclaim and publish for the AUX area (docs/abi.md 8), by aux_head and aux_tail.
+ *
+ * Reader: the end of the complete AUX bytes.  Acquire: pairs with perfring_page_publish_aux. */
 PERFRING_INLINE uint64_t perfring_page_observe_aux(const struct perf_event_mmap_page *page)
 {
 	return PERFRING_LOAD_ACQUIRE(&page->aux_head);
@@ -73,7 +75,8 @@ PERFRING_INLINE uint64_t perfring_page_observe_aux_from(const struct perf_event_
 	return perfring_page_extend(perfring_page_observe_aux(page), from);
 }
 
-/* `tail` is free-running here too: one reduced by the size would stop the trace after its first lap. */
+/* Reader: the AUX bytes before `tail` may be overwritten.  Release: pairs with perfring_page_reclaim_aux.  `tail` is free-running too:
+ * one reduced by the size would stop the trace after its first lap. */
 PERFRING_INLINE void perfring_page_return_aux(struct perf_event_mmap_page *page, uint64_t tail)
 {
 	PERFRING_STORE_RELEASE(&page->aux_tail, tail);

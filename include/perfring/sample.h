@@ -402,7 +402,7 @@ PERFRING_FOLDED int perfring_sample_decode_shape(const struct perfring_format *f
 	uint64_t type = format->sample_type; /* read once: *sample may be *format, as far as the compiler knows */
 	uint32_t least = format->least;
 
-	/* The plan saves work; a wrong one does no harm, because each take checks its bounds. */
+	/* The format's `least` saves work (format.h: the plan).  One that is too small does no harm: each take checks its bounds. */
 	if (__builtin_constant_p(type) || !least)
 		least = perfring_format_least(format);
 	if (PERFRING_UNLIKELY(size < sizeof(*record) || size < least))

@@ -22,11 +22,10 @@
  * Context: take and close allocate: any thread, not signal handlers.  The other functions make no system call and use the copy
  * alone: one thread at a time for each snapshot.
  *
- * A forward ring that overwrites ends with its newest record.  A writer of perfring reports where the
- * oldest begins (perfring_ring_state.oldest).  The kernel does not: after its first lap the snapshot takes the longest chain of
- * headers that ends
- * at data_head (docs/ring.md 5).  Bytes of the record that is partly overwritten may look like records before it: `certain` says
- * from where on none can be such.
+ * A forward ring that overwrites ends with its newest record.  A writer of perfring reports where the oldest begins
+ * (perfring_ring_state.oldest).  The kernel does not: after its first lap the snapshot takes the longest chain of headers that ends at
+ * data_head (docs/ring.md 5).  The bytes that are left of a record whose beginning was overwritten may look like whole records: a
+ * snapshot may return them, but none at or after `certain`.
  */
 #ifndef PERFRING_SNAPSHOT_H
 #define PERFRING_SNAPSHOT_H
@@ -52,8 +51,9 @@ struct perfring_snapshot {
 	struct perfring_fault
 		fault;  /* the first damaged record, an address like `from`; `what` NULL: no damage */
 	uint64_t flags; /* of the ring; BACKWARD as found */
-	uint64_t certain; /* records from this position on are certainly records; oldest, but in a kernel's forward ring that
-			   * overwrites, after its first lap: 64 KiB later or more */
+	/* Records from this position on were written as records.  `oldest`: all are, in every ring but a kernel's forward ring
+	 * that overwrites, after its first lap.  There it is at least 64 KiB after the oldest byte; `published`: none is known to be. */
+	uint64_t certain;
 	uint64_t reserved[3];
 };
 
@@ -65,7 +65,7 @@ struct perfring_snapshot {
  * Returns 0; -EINVAL (no ring; a kernel ring called BACKWARD that is not); -ENOMEM; -EAGAIN (lapped each time: pause the output);
  * -EBADMSG with `fault` (impossible positions in the control page).  After an error nothing is to be freed.  A damaged record is
  * no error: the walk ends there, with `fault`, and records nearer to data_head (of a forward ring: to data_tail or `oldest`) are
- * returned; of a kernel's forward ring that overwrites those after it, and none is certain. */
+ * returned; of a kernel's forward ring that overwrites those after it, and `certain` is `published`. */
 PERFRING_API int perfring_snapshot_take(struct perfring_snapshot *snapshot, const struct perfring_ring *ring,
 					unsigned tries);
 
