@@ -226,6 +226,10 @@ static int buildid_list_command(int argc, char **argv)
 	}
 	if (size > 0)
 		return show_one(file, size, id);
+	if (size == -ENODATA) {
+		tool_complain("%s: an object without a build id: link it with -Wl,--build-id", file);
+		return TOOL_FAILED;
+	}
 	status = tool_input_open(&ids.input, &options, argc, argv);
 	if (status)
 		return status;

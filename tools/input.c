@@ -3,13 +3,13 @@
  * tool_input_ functions of tools.h, which every command that reads uses.  A ring's file is opened as one (ring_input.c).  The
  * first faults are reported, later ones counted; the exit status follows from them.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <perfring/aux.h>
+#include "file_kind.h"
 #include "options.h"
 #include "tools.h"
 
@@ -76,16 +76,18 @@ static void complain_error(struct tool_input *input, int error)
 			      error == -ENOENT ? ": perfring record writes such files" : "");
 }
 
-/* A program in the place of the file of its recording. */
-static bool is_program(const char *path)
+/* Reports why the file is not opened; of a file that is none of perf's, what it is. */
+static void complain_unopened(struct tool_input *input, int error)
 {
-	char magic[4] = {0};
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	bool is = fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && !memcmp(magic, "\177ELF", sizeof(magic));
+	struct perfring_fault fault = input->data ? perfring_file_fault(input->data) : (struct perfring_fault){0, NULL};
+	char kind[TOOL_FILE_KIND_SIZE];
 
-	if (fd >= 0)
-		close(fd);
-	return is;
+	if (error != -EBADMSG || fault.at || !fault.what) {
+		complain_error(input, error);
+		return;
+	}
+	tool_file_kind(input->path, TOOL_WANTS_DATA, kind);
+	tool_complain("%s: at 0x0: %s%s", input->path, fault.what, kind);
 }
 
 static void end_without_memory(void)
@@ -134,11 +136,7 @@ int tool_input_open_path(struct tool_input *input, const char *path)
 		return TOOL_FAILED;
 	}
 	if (error) {
-		if (error == -EBADMSG && is_program(path))
-			tool_complain("%s: not a perf.data file, but a program or an object: perfring record %s%s records one", path,
-				      strchr(path, '/') ? "" : "./", path);
-		else
-			complain_error(input, error);
+		complain_unopened(input, error);
 		tool_input_close(input);
 		return TOOL_FAILED;
 	}

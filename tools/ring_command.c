@@ -13,6 +13,7 @@
 #include <perfring/shared.h>
 #include <perfring/snapshot.h>
 #include <perfring/text.h>
+#include "file_kind.h"
 #include "options.h"
 #include "tools.h"
 
@@ -220,6 +221,16 @@ static int complain(const struct show *show, int error, const struct perfring_fa
 	return TOOL_FAILED;
 }
 
+/* Of a file that is no ring: what it is. */
+static int complain_other(const struct show *show, const struct perfring_fault *fault)
+{
+	char kind[TOOL_FILE_KIND_SIZE];
+
+	tool_file_kind(show->path, TOOL_WANTS_RING, kind);
+	tool_complain("%s: at 0x%" PRIx64 ": %s%s", show->path, (uint64_t)fault->at, fault->what, kind);
+	return TOOL_FAILED;
+}
+
 static int run(struct show *show)
 {
 	struct perfring_snapshot *snapshot = &show->snapshot;
@@ -255,6 +266,9 @@ static int open_and_run(struct show *show)
 		return complain(show, -errno, &fault);
 	error = perfring_ring_attach(&show->ring, fd, PERFRING_RING_READ_ONLY, &fault);
 	close(fd);
+	if (error == -EBADMSG && fault.what &&
+	    (!strncmp(fault.what, "not a ring", 10) || !strncmp(fault.what, "neither", 7)))
+		return complain_other(show, &fault);
 	if (error)
 		return complain(show, error, &fault);
 	show->has_format = perfring_ring_attr(&show->ring, &show->attr, &show->id) &&
