@@ -36,11 +36,12 @@ struct link {
 	uint32_t next; /* the row's next link + 1; 0: none */
 };
 
-/* A cache of the rows of frames, by context. */
+/* A cache of the rows of frames, by context and mark: that of a guest's frame is its sample's. */
 struct known {
 	const struct tool_report_row *context;
 	struct tool_report_row *row; /* NULL: the place is free */
 	uint32_t frame;
+	char mark;
 };
 
 struct tool_report_callers {
@@ -256,16 +257,17 @@ static struct tool_report_row *row_of(struct tool_report *report, struct tool_re
 	struct known *known = &callers->known[hash >> (64 - KNOWN_BITS)];
 	const struct perfring_profile_place *frame = &callers->tables.frames[index];
 	const struct perfring_profile_function *function = &callers->tables.functions[frame->function];
+	char mark = report->has[TOOL_REPORT_SYM] ? mark_of(self, function->kind) : 0;
 	struct tool_report_row key = *context, *row;
 
-	if (known->row && known->context == context && known->frame == index)
+	if (known->row && known->context == context && known->frame == index && known->mark == mark)
 		return known->row;
 	key.has_no_symbol = !function->name;
 	key.context = context;
 	if (report->has[TOOL_REPORT_DSO] || report->has[TOOL_REPORT_SYM])
 		key.object = function->object ? tool_report_short_name(report, function->object) : "[unknown]";
 	if (report->has[TOOL_REPORT_SYM]) {
-		key.mark = mark_of(self, function->kind);
+		key.mark = mark;
 		key.symbol = name_of(report, function);
 		key.address = frame->address;
 	}
@@ -278,7 +280,7 @@ static struct tool_report_row *row_of(struct tool_report *report, struct tool_re
 	row = report->nr - callers->self_rows < TOOL_REPORT_CALLERS_MAX ? tool_report_row_of(report, &key)
 									: tool_report_find_row(report, &key);
 	if (row)
-		*known = (struct known){context, row, index};
+		*known = (struct known){context, row, index, mark};
 	return row;
 }
 
