@@ -258,9 +258,7 @@ static int run(struct show *show)
 static int open_and_run(struct show *show)
 {
 	struct perfring_fault fault = {0, NULL};
-	/* Nor is a pipe waited for. */
-	int fd = open(show->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int error, status;
+	int fd = tool_ring_fd(show->path), error, status;
 
 	if (fd < 0)
 		return complain(show, -errno, &fault);
@@ -341,7 +339,7 @@ const struct tool_command tool_ring = {
 	.usage = "FILE [-n N] [--header] [--raw]",
 	.description =
 		"Shows what is in a ring: the file of a flight recorder after its process died, the file of any ring, "
-		"or the memory of a running process, as /proc/PID/fd/N.  Nothing is written into it, and its readers "
+		"or the memory of a running process, as /proc/PID/fd/N; - is standard input, where that is such a file.  Nothing is written into it, and its readers "
 		"are not disturbed.  First the ring and its writers; then its records from the oldest to the newest, "
 		"one a line: offset in the file, [size], then each member by its name.  A ring that overwrites shows "
 		"all that it holds, any other what is unread.  Samples are shown as bytes unless the ring has the "

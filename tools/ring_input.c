@@ -96,15 +96,22 @@ static int open_copy(struct copy *copy, struct perfring_file **file)
 	return error;
 }
 
+int tool_ring_fd(const char *path)
+{
+	/* Nor is a pipe waited for. */
+	return strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+				 : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+}
+
 static int attach(struct perfring_ring *ring, const char *path)
 {
 	struct stat file;
 	int fd, error;
 
 	/* To open a device or a pipe may do something. */
-	if (stat(path, &file) || !S_ISREG(file.st_mode))
+	if ((strcmp(path, "-") ? stat(path, &file) : fstat(STDIN_FILENO, &file)) || !S_ISREG(file.st_mode))
 		return -EINVAL;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = tool_ring_fd(path);
 	if (fd < 0)
 		return -errno;
 	error = perfring_ring_attach(ring, fd, PERFRING_RING_READ_ONLY, NULL);

@@ -109,6 +109,9 @@ int tool_input_open(struct tool_input *input, const struct tool_options *options
 int tool_input_open_path(struct tool_input *input, const char *path);
 void tool_input_close(struct tool_input *input);
 
+/* Opens a ring's file for reading; "-": standard input once more.  Returns an fd to be closed; or -1, with errno. */
+int tool_ring_fd(const char *path);
+
 /* Opens a ring's file, of which the attr of its event is known, as a perf.data file: a copy of what it holds now, and a LOST
  * record for what it refused.  Returns 1; 0 (no ring); or -errno after a complaint. */
 int tool_ring_open(const char *path, struct perfring_file **file);
