@@ -136,6 +136,24 @@ static void help_names(FILE *out, const struct tool_command *command)
 	fprintf(out, "\n\n");
 }
 
+static void help_examples(FILE *out, const struct tool_command *command)
+{
+	fprintf(out, "Examples:\n");
+	for (const struct tool_example *example = command->examples; example->what; example++) {
+		struct fill fill = {.out = out, .at = 2, .margin = 2, .width = HELP_WIDTH};
+		const char *line = example->line;
+
+		fprintf(out, "  ");
+		fill_words(&fill, example->what, strlen(example->what));
+		for (size_t length; *line; line += length + (line[length] == '\n')) {
+			length = strcspn(line, "\n");
+			fprintf(out, "\n      $ %.*s", (int)length, line);
+		}
+		fputc('\n', out);
+	}
+	fputc('\n', out);
+}
+
 void tool_help_print(FILE *out, const struct tool_command *command)
 {
 	unsigned column = help_column(command);
@@ -168,6 +186,7 @@ void tool_help_print(FILE *out, const struct tool_command *command)
 	if (command->names)
 		help_names(out, command);
 	help_text(out, command->notes);
+	help_examples(out, command);
 	struct fill fill = {.out = out, .width = HELP_WIDTH};
 
 	fill.at = (unsigned)fprintf(out, "Exit status: ");

@@ -2,6 +2,7 @@
  *
  * main, the table of commands, `help` and the options before a command; and what tools.h declares of exit statuses and signals.
  */
+#include <perfring/config.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -13,11 +14,13 @@
 #include "out.h"
 
 enum {
-	VERSION = TOOL_OPTION_LONG,
+	NO_PAGER = TOOL_OPTION_LONG,
 };
 
 static const struct tool_option ROWS[] = {
-	{VERSION, "version", .help = "print the version"},
+	{'v', "version", .help = "print the version, and which optional parts are in this build"},
+	{'p', "paginate", .refused = "report opens a pager by itself on a terminal"},
+	{NO_PAGER, "no-pager", .refused = "goes after the command: perfring report --no-pager"},
 	TOOL_OPTIONS_END,
 };
 
@@ -32,6 +35,20 @@ static const struct {
 	const char *name;
 	const struct tool_command *command; /* which has their options */
 } PARTS[] = {{"stat report", &tool_stat_report_command}, {"stat record", &tool_stat}};
+
+/* What CMake finds, or leaves out: PERFRING_WITH_NAME. */
+static const struct {
+	const char *name;
+	bool is_in;
+} FEATURES[] = {
+	{"soft", PERFRING_HAS_SOFT},
+	{"zstd", PERFRING_HAS_ZSTD},
+	{"pfm", PERFRING_HAS_PFM},
+	{"lzma", PERFRING_HAS_LZMA},
+	{"zlib", PERFRING_HAS_ZLIB},
+	{"iberty", PERFRING_HAS_IBERTY},
+	{"traceevent", PERFRING_HAS_TRACEEVENT},
+};
 
 /* perf's commands that are not here, and what does their work. */
 static const struct {
@@ -227,9 +244,24 @@ static int help(int argc, char **argv)
 	return flush();
 }
 
+static void print_features(const char *title, bool is_in)
+{
+	const char *before = title;
+
+	for (size_t i = 0; i < sizeof(FEATURES) / sizeof(*FEATURES); i++)
+		if (FEATURES[i].is_in == is_in) {
+			printf("%s %s", before, FEATURES[i].name);
+			before = ",";
+		}
+	if (before != title)
+		putchar('\n');
+}
+
 static int print_version(void)
 {
 	printf("perfring %s\n", perfring_version());
+	print_features("with", true);
+	print_features("without", false);
 	return flush();
 }
 
@@ -245,7 +277,7 @@ static int read_options(int argc, char **argv)
 		return TOOL_MISUSED;
 	case 0:
 		return options.status;
-	case VERSION:
+	case 'v':
 		return print_version();
 	default:
 		return tool_options_forgotten(&options, found);

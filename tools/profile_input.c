@@ -76,6 +76,9 @@ int tool_profile_take(struct tool_profile_options *profile, const struct tool_op
 	if (taken)
 		return taken;
 	switch (found) {
+	case 'q':
+		profile->is_quiet = true;
+		return 1;
 	case TOOL_PROFILE_EVENTS:
 		profile->events = options->value;
 		return 1;

@@ -33,7 +33,7 @@ enum {
 	 .takes = "a perf.data file's name, or -", \
 	 .is_input = true, \
 	 .help = "the same as FILE"}, \
-		{.heading = "which samples"}, TOOL_FILTER_ROWS, TOOL_FILTER_DSOS_ROW(TOOL_FILTER_DSOS), \
+		{'q', "quiet", .help = "print errors only"}, {.heading = "which samples"}, TOOL_FILTER_ROWS, TOOL_FILTER_DSOS_ROW(TOOL_FILTER_DSOS), \
 		{TOOL_PROFILE_EVENTS, "events", .value = "EVENT[,EVENT]", .takes = "names of events", \
 		 .help = "samples of these events, as perfring evlist names them (default: all)"}, \
 		{TOOL_PROFILE_KERNEL, "kernel", .help = "frames of the kernel alone"}, \
@@ -60,6 +60,7 @@ struct tool_profile_options {
 	uint64_t max_stack; /* 0: all */
 	bool kernel_only, user_only;
 	bool no_inline;
+	bool is_quiet;
 	/* by the command: */
 	bool lists;         /* each sample is kept */
 	bool has_addresses; /* frames that differ in their address alone are two */

@@ -63,7 +63,7 @@ bool tool_profile_output(const struct tool_profile_input *input, const char *com
 		tool_complain("%s: %s: %s", command, path, strerror(-error));
 		good = false;
 	}
-	if (good && own)
+	if (good && own && !input->options.is_quiet)
 		fprintf(stderr, "[ perfring %s: %" PRIu64 " samples in %s%s ]\n", command, input->shown, path,
 			tool_input_has_chains(&input->input) || is_of_spans(&input->input)
 				? ""
