@@ -66,6 +66,8 @@ static const struct {
 	{"diff", "perfring report --diff OLD NEW, or perfring flame --diff OLD NEW"},
 	{"ftrace", "perfring record -e SUBSYSTEM:TRACEPOINT"},
 	{"inject", "perfring report reads dumps of JITs by itself; perf inject opens perfring's files"},
+	{"iostat", "perfring stat -a -I 1000 -e LIST, with events that perfring list uncore names"},
+	{"kallsyms", "grep -w NAME /proc/kallsyms"},
 	{"kmem", "perfring record -e 'kmem:*', then perfring script"},
 	{"kvm", "perfring record -e 'kvm:*', then perfring script"},
 	{"kwork", "perfring record -e 'irq:*,workqueue:*', then perfring script"},
