@@ -80,8 +80,11 @@ class Rows(Structure):
     ]
 
 
+ATTR_SIZE = 144
+
+
 class Attr(Structure):
-    """struct perf_event_attr up to its size 144; older headers have less of it."""
+    """struct perf_event_attr up to its size 144; older headers have less of it.  A library whose headers have more of it copies more."""
 
     _fields_ = [
         ("type", c_uint32), ("size", c_uint32), ("config", c_uint64), ("sample_period", c_uint64),
@@ -90,7 +93,7 @@ class Attr(Structure):
         ("sample_regs_user", c_uint64), ("sample_stack_user", c_uint32), ("clockid", c_int32),
         ("sample_regs_intr", c_uint64), ("aux_watermark", c_uint32), ("sample_max_stack", c_uint16),
         ("reserved_2", c_uint16), ("aux_sample_size", c_uint32), ("reserved_3", c_uint32), ("sig_data", c_uint64),
-        ("config3", c_uint64), ("config4", c_uint64),
+        ("config3", c_uint64), ("config4", c_uint64), ("reserved", c_uint64 * 14),
     ]
 
     def set_flag(self, name, is_set=True):
@@ -260,18 +263,10 @@ def _find():
     path = os.environ.get("PERFRING_LIBRARY")
     try:
         return ctypes.CDLL(path or SONAME)
-    except OSError as error:
+    except OSError as error:  # it, or a library that it needs, is not where the loader looks
         if path:
             raise ImportError(f"perfring: PERFRING_LIBRARY={path}: {error}") from None
-    from ctypes.util import find_library  # slow to import
-    found = find_library("perfring")
-    if not found or found == SONAME:
-        raise ImportError(f"perfring: {SONAME} is not installed where the linker looks for libraries: install "
-                          "perfring, or set PERFRING_LIBRARY to the path of the library")
-    try:
-        return ctypes.CDLL(found)
-    except OSError as error:
-        raise ImportError(f"perfring: {found}: {error}") from None
+        raise ImportError(f"perfring: {error}: install perfring's libraries, or set PERFRING_LIBRARY to the path of {SONAME}") from None
 
 
 def _declare(loaded, functions):
@@ -305,6 +300,14 @@ def _load():
 
 
 library = _load()
+
+
+def encoded(text):
+    """The bytes of a path or a name, for C."""
+    result = os.fsencode(text)
+    if b"\0" in result:
+        raise ValueError(f"a NUL is in {text!r}")
+    return result
 
 
 def text_of(function, *arguments):

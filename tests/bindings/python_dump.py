@@ -1,6 +1,6 @@
-# python_dump.py - the lines of python_dump.c, by the Python package.
+# python_dump.py - the lines of python_dump.c and python_calls.cc, by the Python package; and python_calls.h.
 #
-#     python_dump.py items|samples=ROWS|batches=ROWS|columns FILE...     python_dump.py ring FILE     python_dump.py layout
+#     python_dump.py items|samples=ROWS|batches=ROWS|columns FILE...     python_dump.py ring FILE     python_dump.py layout|calls|names
 import ctypes
 import sys
 
@@ -83,9 +83,29 @@ def print_layout():
     print("RAW", _library.RAW_BIT)
 
 
+def kind_of(kind):
+    if kind is None:
+        return "void"
+    if issubclass(kind, (ctypes.c_char_p, ctypes.c_void_p, ctypes._Pointer)):
+        return "pointer"
+    if issubclass(kind, ctypes.Structure):
+        return f"struct{ctypes.sizeof(kind)}"
+    if kind is ctypes.c_bool:
+        return "bool"
+    return f"{'i' if kind(-1).value < 0 else 'u'}{8 * ctypes.sizeof(kind)}"
+
+
+calls = {**_library._FUNCTIONS, **_library._SOFT_FUNCTIONS}
 sys.stdout.reconfigure(errors="surrogateescape")
 if sys.argv[1] == "layout":
     print_layout()
+elif sys.argv[1] == "calls":
+    for name, (result, arguments) in calls.items():
+        print(name, *map(kind_of, (result, *arguments)))
+elif sys.argv[1] == "names":
+    print("#define ATTR_SPACE", ctypes.sizeof(_library.Attr))
+    for name in calls:
+        print(f"OF({name})")
 elif sys.argv[1] == "ring":
     with perfring.open_ring(sys.argv[2]) as session:
         for one in session.items():
