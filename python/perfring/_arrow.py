@@ -1,12 +1,16 @@
 # _arrow.py - batches by the Arrow C data interface: structs of pointers to the batch's own memory, in capsules.
 #
 # A consumer may move any struct, also a child, out of where it was made: so each keeps what it points to by a key of its
-# own, and its release frees that alone.
+# own, and its release frees that alone.  It may release them when the interpreter ends: what releases them stays.
 """Arrow without a library of Arrow's.  Nothing in here is public."""
 
 import ctypes
+import errno
+import gc
 import itertools
+import sys
 from array import array
+from collections import deque
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int64, c_void_p
 
 
@@ -41,7 +45,7 @@ Stream._fields_ = [
 
 _CODES = {"Q": b"L", "I": b"I", "i": b"i", "H": b"S", "B": b"C"}
 _keys = itertools.count(1)
-_kept = {}  # key, or address of a capsule's struct -> what is there until it is released
+_kept = {}  # key -> what is there until it is released
 
 
 def _keep(struct, kept):
@@ -50,19 +54,25 @@ def _keep(struct, kept):
     struct.private_data = key
 
 
-def _release(pointer):
+def _release(pointer, kept=_kept):
     """Of a schema and of an array: first what it is made of, unless it was moved."""
     struct = pointer.contents
     parts = [struct.children[i] for i in range(struct.n_children)] + ([struct.dictionary] if struct.dictionary else [])
     for part in parts:
         if part.contents.release:
             part.contents.release(part)
-    _kept.pop(struct.private_data, None)
+    kept.pop(struct.private_data, None)
     struct.release = type(struct.release)()
 
 
-_release_schema = dict(Schema._fields_)["release"](_release)
-_release_array = dict(Array._fields_)["release"](_release)
+def _stays(callback):
+    """Never freed: names of this module are None before the last object of another is."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
+    return callback
+
+
+_release_schema = _stays(dict(Schema._fields_)["release"](_release))
+_release_array = _stays(dict(Array._fields_)["release"](_release))
 
 
 def _parts(struct, kind, children, dictionary, kept):
@@ -160,9 +170,9 @@ def _guarded(step):
         try:
             step(reading, out.contents)
             return 0
-        except Exception as error:  # a callback has no other way to report it
-            reading.error = str(error).encode()
-            return getattr(error, "errno", None) or 5
+        except BaseException as error:  # a callback has no other way to report it
+            reading.error = (str(error) or type(error).__name__).encode("utf-8", "backslashreplace")
+            return getattr(error, "errno", None) or (errno.EIO if isinstance(error, Exception) else errno.EINTR)
 
     return call
 
@@ -175,8 +185,8 @@ def _next(reading, out):
         _fill_array(out, batch)
 
 
-def _release_stream(pointer):
-    _kept.pop(pointer.contents.private_data, None)
+def _release_stream(pointer, kept=_kept):
+    kept.pop(pointer.contents.private_data, None)
     pointer.contents.release = type(pointer.contents.release)()
 
 
@@ -186,15 +196,14 @@ def _last_error(pointer):
     return ctypes.addressof(reading.shown) if reading.error else None
 
 
-_stream_types = dict(Stream._fields_)
-_stream_calls = {
-    "get_schema": _stream_types["get_schema"](_guarded(lambda reading, out: _fill_schema(out, reading.first))),
-    "get_next": _stream_types["get_next"](_guarded(_next)),
-    "get_last_error": _stream_types["get_last_error"](_last_error),
-    "release": _stream_types["release"](_release_stream),
-}
+_stream_calls = {name: _stays(dict(Stream._fields_)[name](call)) for name, call in (
+    ("get_schema", _guarded(lambda reading, out: _fill_schema(out, reading.first))), ("get_next", _guarded(_next)),
+    ("get_last_error", _last_error), ("release", _release_stream))}
 
 # ---- capsules ----
+#
+# A capsule without a consumer has to be released.  Not by its destructor: it runs while an exception is raised too, when no Python may
+# run.  So capsules are kept here until they are looked at: when another one is made, and by the garbage collector.
 
 
 class _Buffer(Structure):  # Py_buffer
@@ -207,30 +216,39 @@ class _Buffer(Structure):  # Py_buffer
 
 _get_buffer = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, POINTER(_Buffer), c_int)(("PyObject_GetBuffer", ctypes.pythonapi))
 _release_buffer = ctypes.PYFUNCTYPE(None, POINTER(_Buffer))(("PyBuffer_Release", ctypes.pythonapi))
-_Destructor = CFUNCTYPE(None, c_void_p)
-_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, _Destructor)(("PyCapsule_New", ctypes.pythonapi))
-# The capsule is being freed: its address alone, and no reference to it.
-_pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+_NAMES = {Schema: b"arrow_schema", Array: b"arrow_array", Stream: b"arrow_array_stream"}
+_made = deque()  # pairs: a capsule, its struct
 
 
-def _destructor_of(name, kind):
-    def destroy(capsule):
-        struct = kind.from_address(_pointer_of(capsule, name))
-        if struct.release:  # no consumer has taken it
-            struct.release(ctypes.byref(struct))
-        _kept.pop(ctypes.addressof(struct), None)
-
-    return _Destructor(destroy)
+def _references(pair, count=sys.getrefcount):
+    return count(pair[0])
 
 
-_capsules = {kind: (name, _destructor_of(name, kind)) for kind, name in (
-    (Schema, b"arrow_schema"), (Array, b"arrow_array"), (Stream, b"arrow_array_stream"))}
+_ALONE = _references((object(), None))  # if the pair has the only one
+
+
+def _look(phase="stop", _=None, made=_made, references=_references, alone=_ALONE, pointer=ctypes.pointer):
+    """Drops capsules that are referenced only here, and releases what no consumer has taken.  Also a callback of gc."""
+    for _ in range(len(made) if phase == "stop" else 0):
+        try:
+            pair = made.popleft()
+        except IndexError:  # another thread looks, too
+            return
+        if references(pair) > alone:
+            made.append(pair)
+        elif pair[1].release:
+            pair[1].release(pointer(pair[1]))
+
+
+gc.callbacks.append(_look)
 
 
 def _capsule(struct):
-    name, destructor = _capsules[type(struct)]
-    _kept[ctypes.addressof(struct)] = struct
-    return _new_capsule(ctypes.addressof(struct), name, destructor)
+    _look()
+    capsule = _new_capsule(ctypes.addressof(struct), _NAMES[type(struct)], None)
+    _made.append((capsule, struct))
+    return capsule
 
 
 def schema_of(batch):
