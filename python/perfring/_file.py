@@ -4,12 +4,13 @@
 import ctypes
 import errno
 import os
+import sys
 import threading
 from collections import namedtuple
 from itertools import chain
 
 from ._items import Reader
-from ._library import NUMBERS, Fault, Item, error_of, library, sentence_of
+from ._library import NUMBERS, Item, encoded, error_of, library, sentence_of
 from ._rows import BATCH, Comms, Filler, call_on, choose
 
 #: An event of a file: its number, name, and what its samples have (bits of attr.sample_type).
@@ -24,8 +25,8 @@ class Source:
 
     def __init__(self):
         self._handle = None
-        self._fault = Fault()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._process = os.getpid()
         self._comms = Comms()
         self._names = []  # of events, by their numbers
         self._reader = Reader(self._comms)
@@ -36,9 +37,28 @@ class Source:
     def __exit__(self, *exception):
         self.close()
 
-    def __del__(self):
+    def __del__(self, is_ending=sys.is_finalizing):
         if getattr(self, "_handle", None):
-            self.close()
+            try:
+                self.close()
+            except (AttributeError, TypeError):  # at the interpreter's end names of modules may be None already
+                if not is_ending():
+                    raise
+
+    def __reduce__(self):
+        raise TypeError(f"a {type(self).__name__} cannot be pickled or copied: it is open in this process")
+
+    def _turn(self):
+        """The lock: calls of several threads follow one another.  A call inside a call of the same thread, a signal handler's or a
+        finalizer's, is a RuntimeError; so is one in a fork's child if another thread was in a call at the fork."""
+        if self._lock._is_owned():
+            raise RuntimeError(f"{self} is in a call of this thread: a signal handler or a finalizer cannot call it now")
+        if self._process != os.getpid():
+            if not self._lock.acquire(blocking=False):
+                raise RuntimeError(f"{self} was in a call of another thread when this process was forked")
+            self._lock.release()
+            self._process = os.getpid()
+        return self._lock
 
     def _check(self):
         if not self._handle:
@@ -52,7 +72,7 @@ class Source:
     @property
     def events(self):
         """Its events, by their numbers.  Of a stream (perf's pipe mode) those known so far."""
-        with self._lock:
+        with self._turn():
             self._check()
             self._know_events()
             formats = self._formats()
@@ -64,12 +84,29 @@ class Source:
 
     def _fill(self, filler, call, whole=False):
         """Returns an error, or None, and whether there may be more."""
-        with self._lock:
+        with self._turn():
             self._check()
             filler.item.record = None
             result = filler.fill(call_on(call, self._handle), self._reader.take, whole)
             self._know_events()
-            return (self._error(result, filler.item) if result < 0 else None), result == 1
+            return (self._error(result) if result < 0 else None), result == 1
+
+    def _items(self, call):
+        """All records that `call` returns: perfring.Item."""
+        item = Item()
+        while True:
+            with self._turn():
+                self._check()
+                item.record = None
+                result = call(self._handle, ctypes.byref(item))
+                if result == 0:
+                    return
+                if result < 0:
+                    raise self._error(result)
+                made, error, fault = self._reader.item(item, self)
+                if error:
+                    raise self._error(error, fault)
+            yield made
 
     def _tuples(self, filler, call):
         """Iterators of named tuples, one for each batch."""
@@ -116,7 +153,7 @@ class File(Source):
         super().__init__()
         self.path = os.fspath(path)
         handle = ctypes.c_void_p()
-        error = library.perfring_file_open(ctypes.byref(handle), os.fsencode(self.path))
+        error = library.perfring_file_open(ctypes.byref(handle), encoded(self.path))
         self._handle = handle.value
         if error:
             raised = self._error(error)
@@ -127,7 +164,7 @@ class File(Source):
         return os.fsdecode(self.path)
 
     def close(self):
-        with self._lock:
+        with self._turn():
             handle, self._handle = self._handle, None
             if handle:
                 library.perfring_file_close(handle)
@@ -139,10 +176,15 @@ class File(Source):
         name = library.perfring_file_event_name(self._handle, index)
         return os.fsdecode(name) if name else ""
 
-    def _error(self, result, item=None, has_fault=False):
+    def _error(self, result, fault=None):
+        """fault: of the last item, a damaged sample; else the library's last."""
         sentence = ""
-        if self._handle and (has_fault or -result in (errno.EBADMSG, errno.EOPNOTSUPP)):
-            sentence = sentence_of(library.perfring_file_fault(self._handle))
+        if fault:
+            fault.at += library.perfring_file_position(self._handle)
+        elif self._handle and -result in (errno.EBADMSG, errno.EOPNOTSUPP):
+            fault = library.perfring_file_fault(self._handle)
+        if fault:
+            sentence = sentence_of(fault)
             part = library.perfring_file_part(self._handle)
             if sentence and part:
                 sentence = f"data.{part - 1}: {sentence}"
@@ -150,21 +192,7 @@ class File(Source):
 
     def __iter__(self):
         """All records: perfring.Item.  Several microseconds each: `samples` is the fast way to samples."""
-        item = Item()
-        while True:
-            with self._lock:
-                self._check()
-                item.record = None
-                result = library.perfring_file_next(self._handle, ctypes.byref(item))
-                if result == 0:
-                    return
-                if result < 0:
-                    raise self._error(result)
-                made, error = self._reader.item(item, self)
-                if error:
-                    at = library.perfring_file_position(self._handle) + self._fault.at
-                    raise error_of(error, f"at 0x{at:x}: {self._fault.what.decode()}", self.path)
-            yield made
+        return self._items(library.perfring_file_next)
 
     def samples(self, fields=None, batch=BATCH):
         """The samples as named tuples, some tenths of a microsecond each.  fields: names of perfring.FIELDS, by default the usual
@@ -178,42 +206,42 @@ class File(Source):
         return Batches(self, self._choose(fields), rows)
 
     def columns(self, fields=None):
-        """All samples that are left, as one batch: memory for all of them."""
+        """All samples that are left, as one batch: memory for all of them.  An error leaves none: `batches` has those before it."""
         filler = Filler(self._choose(fields), BATCH, self._comms, for_batch=True)
         error, _ = self._fill(filler, library.perfring_file_fill, whole=True)
         if error:
             raise error
         return filler.batch(self._names)
 
+    def _ask(self, function, *arguments):
+        with self._turn():
+            self._check()
+            return function(self._handle, *arguments)
+
     @property
     def is_finished(self):
         """False: its writer was killed, and records may be missing."""
-        self._check()
-        return library.perfring_file_is_finished(self._handle)
+        return self._ask(library.perfring_file_is_finished)
 
     @property
     def is_pipe(self):
-        self._check()
-        return library.perfring_file_is_pipe(self._handle)
+        return self._ask(library.perfring_file_is_pipe)
 
     @property
     def is_foreign(self):
         """Whether it was written in the other byte order."""
-        self._check()
-        return library.perfring_file_is_foreign(self._handle)
+        return self._ask(library.perfring_file_is_foreign)
 
     @property
     def late(self):
         """The number of records so far that came after one with a later time."""
-        self._check()
-        return library.perfring_file_late(self._handle)
+        return self._ask(library.perfring_file_late)
 
     def describe(self, name):
         """What the file says of the machine, or None.  name: hostname, osrelease, version (of perf), arch, cpudesc, cpuid."""
         if name not in _STRINGS:
             raise ValueError(f"there is no {name!r}; there are {', '.join(_STRINGS)}")
-        self._check()
-        text = library.perfring_file_string(self._handle, _STRINGS[name])
+        text = self._ask(library.perfring_file_string, _STRINGS[name])
         return None if text is None else os.fsdecode(text)
 
 

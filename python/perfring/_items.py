@@ -4,7 +4,7 @@
 import ctypes
 
 from . import _library
-from ._library import NUMBERS, Record, library, text_of
+from ._library import NUMBERS, Fault, Record, library, text_of
 from ._rows import FIELDS, Filler, bit_of
 
 _NAMES = {}
@@ -29,7 +29,7 @@ class Item:
 
     A sample has the fields of its event (perfring.FIELDS); another record pid, tid and cpu where its trailer or it itself
     has them, and COMM has comm; FORK and EXIT ppid and ptid; MMAP and MMAP2 addr, len, pgoff and filename.  What a record
-    does not have is None.
+    does not have is None.  Items can be pickled; what comes of that has no text().
     """
 
     _OTHERS = ("ppid", "ptid", "len", "pgoff", "filename")
@@ -53,10 +53,16 @@ class Item:
     def __repr__(self):
         return f"<perfring.Item {self.kind} time={self.time} tid={self.tid}>"
 
+    def __getstate__(self):
+        return {**self.__dict__, "_source": None, "_format": None}
+
     def text(self):
         """One line that says all of it, as `perfring dump`: while its file or session is open."""
-        self._source._check()
-        return text_of(library.perfring_record_text, self._format, self.record)
+        if not self._source:
+            raise ValueError("a copy of an item has no text: its file or session has")
+        with self._source._turn():
+            self._source._check()
+            return text_of(library.perfring_record_text, self._format, self.record)
 
 
 class Reader:
@@ -86,15 +92,17 @@ class Reader:
             self.comms.fork(_signed(fork.tid), _signed(fork.ptid), is_old)
 
     def item(self, item, source):
-        """An Item of the library's item, which is of a file or a session.  Returns it, and an error: a sample may be damaged."""
+        """An Item of the library's item, which is of a file or a session.  Returns it, and an error with its place in the record: a
+        sample may be damaged."""
         made = Item(item, source)
+        fault = Fault()
         if made.type == NUMBERS["RECORD_SAMPLE"]:
-            return made, self._sample(made, item, source._fault) if item.format else 0
+            return made, self._sample(made, item, fault) if item.format else 0, fault
         decoded = self._decode(item)
         if decoded:
             self._learn(decoded)
             self._members(made, decoded)
-        return made, 0
+        return made, 0, fault
 
     def _sample(self, made, item, fault):
         sample_type = item.format.contents.sample_type
@@ -104,6 +112,7 @@ class Reader:
                 self.fillers.clear()
             fields = tuple(field for field in FIELDS if field not in ("event", "comm") and _has(field, sample_type))
             filler = self.fillers[sample_type] = Filler(fields, 1, self.comms)
+        filler.rows.count = 0  # an exception may have left one
         error = library.perfring_rows_put(ctypes.byref(filler.rows), ctypes.byref(item), ctypes.byref(fault))
         if error < 0:
             return error

@@ -126,6 +126,9 @@ class Batch:
         self._count = count
         self._views = views
 
+    def __reduce__(self):
+        raise TypeError("a Batch cannot be pickled or copied: its columns are views of memory; list(batch.tuples()) can")
+
     def __len__(self):
         return self._count
 
@@ -174,11 +177,21 @@ class Batch:
 _types = {}
 
 
-def rows_of(fields, count, views, offsets, texts):
-    """An iterator of named tuples that costs no step of the interpreter for a row."""
+def _type_of(fields):
     kind = _types.get(fields)
     if kind is None:
         kind = _types[fields] = namedtuple("Sample", fields)
+        kind.__reduce__ = lambda sample: (_sample_of, (fields, tuple(sample)))  # pickle finds no type that has no name of its own
+    return kind
+
+
+def _sample_of(fields, values):
+    return tuple.__new__(_type_of(fields), values)
+
+
+def rows_of(fields, count, views, offsets, texts):
+    """An iterator of named tuples that costs no step of the interpreter for a row."""
+    kind = _type_of(fields)
     columns = []
     if not count:
         return iter(())

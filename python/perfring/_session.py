@@ -3,7 +3,9 @@
 
 import ctypes
 import errno
+import operator
 import os
+import sys
 import threading
 import time
 from ctypes import byref
@@ -11,19 +13,28 @@ from itertools import chain
 
 from ._file import Source
 from ._library import (
-    CALLCHAIN_BIT, COLUMNS, NUMBERS, RAW_BIT, SAMPLE_ID_ALL_BITS, Attr, Fault, Item, Ring, Totals, error_of, library,
-    sentence_of, text_of,
+    ATTR_SIZE, CALLCHAIN_BIT, COLUMNS, NUMBERS, RAW_BIT, SAMPLE_ID_ALL_BITS, Attr, Fault, Ring, Totals, encoded, error_of,
+    library, sentence_of, text_of,
 )
 from ._rows import BATCH, Filler
 
 _BITS = {name: bit for bit, name, _ in COLUMNS if name != "cpu_reserved"}
 _BITS.update(callchain=CALLCHAIN_BIT, raw=RAW_BIT)
 
+_NO_RING = 0xFFFFFFFF  # the fault is a sample's
+_INT_MAX = (1 << 31) - 1
+
+
+def _check_number(name, number, least, most):
+    """C would take as many of its bits as fit."""
+    if number is not None and not least <= operator.index(number) <= most:
+        raise ValueError(f"{name} is {number}, and not from {least} to {most}")
+
 
 def _attr(event, frequency, period, fields, flags):
-    attr = Attr(size=ctypes.sizeof(Attr))
+    attr = Attr(size=ATTR_SIZE)
     fault = Fault()
-    error = library.perfring_event_parse(os.fsencode(event), byref(attr), byref(fault))
+    error = library.perfring_event_parse(encoded(event), byref(attr), byref(fault))
     if error:
         what = f"character {fault.at}: {fault.what.decode()}" if fault.what else os.strerror(-error)
         raise error_of(error, f"event {event!r}: {what}")
@@ -35,7 +46,7 @@ def _attr(event, frequency, period, fields, flags):
     if period is not None:
         attr.sample_period = period
     elif not attr.sample_period or frequency is not None:
-        attr.sample_period = frequency or 1000
+        attr.sample_period = 1000 if frequency is None else frequency
         attr.set_flag("freq")
     for flag in ("sample_id_all", "comm", "task", "mmap", "mmap2", "comm_exec") + flags:
         attr.set_flag(flag)
@@ -49,10 +60,12 @@ class Session(Source):
 
     `samples` and `items` return what is in the rings: with `timeout` (seconds) they wait for it; with None, the default,
     they take all that is there now.  Times are ns of CLOCK_MONOTONIC (time.monotonic_ns()) for events that were added here.
-    Calls from several threads follow one another."""
+    Calls from several threads follow one another.  A fork's child has no rings: there each call is a ValueError."""
 
     def __init__(self, pages=0):
         super().__init__()
+        _check_number("pages", pages, 0, _INT_MAX)
+        self._home = os.getpid()
         self._events = []  # software events, closed after the session
         self._given = {}   # number of an event -> the name it was asked for by
         self.notes = []    # what is otherwise than it was asked for, a sentence each
@@ -67,12 +80,21 @@ class Session(Source):
         return f"this session of {self.source}"
 
     def close(self):
-        with self._lock:
+        """In a fork's child it does nothing: something else may be where the rings were, and another thread may have had the lock."""
+        if self._home != os.getpid():
+            self._handle = None
+            return
+        with self._turn():
             handle, self._handle = self._handle, None
             if handle:
                 library.perfring_session_close(handle)
             while self._events:
                 library.perfring_soft_close(self._events.pop())
+
+    def _check(self):
+        if self._handle and self._home != os.getpid():
+            raise ValueError(f"{self} is of process {self._home}, which has forked this one")
+        super()._check()
 
     def _formats(self):
         return library.perfring_session_formats(self._handle)
@@ -81,12 +103,13 @@ class Session(Source):
         attr = library.perfring_format_set_attr(self._formats(), index)
         return self._given.get(index) or text_of(library.perfring_event_name, attr)
 
-    def _error(self, result, item=None):
-        sentence = ""
-        if result == -errno.EBADMSG:
-            ring = ctypes.c_uint32()
-            sentence = sentence_of(library.perfring_session_fault(self._handle, byref(ring)))
-            sentence = f"a sample, {sentence}" if ring.value == 0xFFFFFFFF else f"ring {ring.value}, {sentence}"
+    def _error(self, result, fault=None):
+        """fault: of a damaged sample; else the library's last."""
+        sentence, ring = "", ctypes.c_uint32(_NO_RING)
+        if not fault and result == -errno.EBADMSG:
+            fault = library.perfring_session_fault(self._handle, byref(ring))
+        if fault:
+            sentence = f"{'a sample' if ring.value == _NO_RING else f'ring {ring.value}'}, {sentence_of(fault)}"
         return error_of(result, sentence)
 
     # ---- what is observed ----
@@ -103,7 +126,7 @@ class Session(Source):
                 library.perfring_target_add_cpus(target, None) or library.perfring_target_add_process(target, pid))
             if error:
                 raise error_of(error, f"thread {tid}: {os.strerror(-error)}" if tid else f"process {pid}: {os.strerror(-error)}")
-            with self._lock:
+            with self._turn():
                 self._check()
                 if not self._given:
                     library.perfring_session_configure(self._handle, NUMBERS["SESSION_SHRINK"] | NUMBERS["SESSION_RAISE_FILES"],
@@ -124,11 +147,15 @@ class Session(Source):
     def _know_comms(self, process):
         """Names of the threads that are there: records name later ones."""
         try:
-            for thread in os.listdir(f"/proc/{process}/task"):
-                with open(f"/proc/{process}/task/{thread}/comm", "rb") as file:
-                    self._comms.name(int(thread), os.fsdecode(file.read().rstrip(b"\n")))
+            threads = os.listdir(f"/proc/{process}/task")
         except OSError:
-            pass  # the thread has ended meanwhile
+            return  # the process has ended meanwhile
+        for thread in threads:
+            try:
+                with open(f"/proc/{process}/task/{thread}/comm", "rb") as file:
+                    self._comms.name(int(thread), os.fsdecode(file.read()[:-1]))
+            except OSError:
+                pass  # so has the thread
 
     def add_soft(self, event, frequency, period, fields, pages=64, file=None):
         """Raises the event in this process, in this thread and each that calls perfring.join."""
@@ -140,16 +167,18 @@ class Session(Source):
         if error:
             raise error_of(error, text_of(library.perfring_soft_explain, byref(attr)) or f"event {event!r}: {os.strerror(-error)}")
         error = library.perfring_soft_map(handle, pages, -1) if file is None else (
-            library.perfring_soft_map_files(handle, pages, os.fsencode(file), -1))
+            library.perfring_soft_map_files(handle, pages, encoded(file), -1))
         if not error and file is None:
-            with self._lock:
+            with self._turn():
                 error = -errno.EBADF if not self._handle else (
                     library.perfring_session_add_set(self._handle, library.perfring_soft_rings(handle), -1, 0))
         if error:
             library.perfring_soft_close(handle)
             raise error_of(error, f"rings of {event!r}: {os.strerror(-error)}")
         self._events.append(handle)
-        library.perfring_soft_put_state(handle)
+        error = library.perfring_soft_put_state(handle)
+        if error < 0:
+            self.notes.append(f"names of threads and objects are not recorded: {os.strerror(-error)}")
         self.source = "software events of this process"
 
     def add_ring(self, path):
@@ -163,7 +192,7 @@ class Session(Source):
         if error:
             raise error_of(error, sentence_of(fault) if error == -errno.EBADMSG else "", path)
         try:
-            with self._lock:
+            with self._turn():
                 self._check()
                 error = library.perfring_session_describe_ring(self._handle, byref(ring))
                 if error == -errno.ENODATA:
@@ -176,7 +205,7 @@ class Session(Source):
             library.perfring_ring_close(byref(ring))
 
     def enable(self):
-        with self._lock:
+        with self._turn():
             self._check()
             if self._given:
                 error = library.perfring_session_enable(self._handle)
@@ -186,7 +215,7 @@ class Session(Source):
                 library.perfring_soft_enable(event, False)
 
     def disable(self):
-        with self._lock:
+        with self._turn():
             self._check()
             if self._given:
                 error = library.perfring_session_disable(self._handle)
@@ -198,37 +227,30 @@ class Session(Source):
     # ---- what comes of it ----
 
     def _begin(self, timeout):
-        with self._lock:
+        with self._turn():
             self._check()
             if timeout is None:
                 library.perfring_session_flush(self._handle)
                 return
-            error = library.perfring_session_wait(self._handle, max(0, round(timeout * 1000)))
+            error = library.perfring_session_wait(self._handle, round(min(max(0, timeout * 1000), _INT_MAX)))
             if error < 0 and error != -errno.EINTR:
                 raise error_of(error, "")
 
-    def _end(self):
-        with self._lock:
-            if self._handle:
-                library.perfring_session_return(self._handle)
+    def _end(self, is_ending=sys.is_finalizing):
+        if is_ending() or self._home != os.getpid():
+            return
+        try:
+            with self._turn():
+                if self._handle:
+                    library.perfring_session_return(self._handle)
+        except RuntimeError:  # a forgotten generator is collected in the middle of another call, which returns all
+            pass
 
     def items(self, timeout=None):
         """All records: perfring.Item, of one round."""
         self._begin(timeout)
-        item = Item()
         try:
-            while True:
-                with self._lock:
-                    self._check()
-                    result = library.perfring_session_next(self._handle, byref(item))
-                    if result == 0:
-                        return
-                    if result < 0:
-                        raise self._error(result)
-                    made, error = self._reader.item(item, self)
-                    if error:
-                        raise error_of(error, f"a sample, {sentence_of(self._fault)}")
-                yield made
+            yield from self._items(library.perfring_session_next)
         finally:
             self._end()
 
@@ -263,14 +285,14 @@ class Session(Source):
     def is_over(self):
         """Whether all observed threads and their descendants have exited: nothing more will come.  Never of software events and rings in
         files."""
-        with self._lock:
+        with self._turn():
             self._check()
             return library.perfring_session_is_over(self._handle)
 
     @property
     def totals(self):
         """A dict: records, samples, lost, late ... of all rings so far."""
-        with self._lock:
+        with self._turn():
             self._check()
             totals = Totals()
             library.perfring_session_totals(self._handle, byref(totals))
@@ -295,6 +317,10 @@ def profile(event="cpu-clock", frequency=None, period=None, fields=("ip", "cpu",
     is_self = pid in (None, os.getpid()) and tid is None
     if source == "soft" and not is_self:
         raise ValueError("software events are of this process alone")
+    if None not in (frequency, period):
+        raise ValueError("a frequency and a period exclude each other")
+    for name, number, most in (("frequency", frequency, _INT_MAX), ("period", period, (1 << 63) - 1), ("pid", pid, _INT_MAX), ("tid", tid, _INT_MAX)):
+        _check_number(name, number, 1, most)
     session = Session(pages)
     try:
         try:
@@ -304,7 +330,7 @@ def profile(event="cpu-clock", frequency=None, period=None, fields=("ip", "cpu",
             if source or not is_self or error.errno not in (errno.EACCES, errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOENT):
                 raise
             session.notes.append(error.strerror)
-            source = "soft"
+            session.add_soft(event, frequency, period, fields, pages or 64)
         if source == "soft":
             session.add_soft(event, frequency, period, fields, pages or 64)
         session.enable()
