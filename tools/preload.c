@@ -34,6 +34,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <link.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -137,13 +138,6 @@ static bool is_on(void)
 	return PERFRING_LOAD_ACQUIRE(&self.stage) == ON && self.pid == getpid();
 }
 
-/* Work inside the program's calls is not interrupted: neither by a cancellation (it calls cancellation points) nor by a
- * handler of the program, which may fork or call a wrapped function in the middle of it. */
-struct held {
-	int cancel;
-	sigset_t signals;
-};
-
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 
 /* Without the signals that an instruction raises, as in soft/thread.c: under an unseen filter that traps, the program's
@@ -159,19 +153,20 @@ static void block_signals(sigset_t *before)
 	__wrap_pthread_sigmask(SIG_BLOCK, &all, before);
 }
 
-static struct held hold(void)
+/* Signals first: a handler in between might jump away, and leave the thread uncancellable. */
+struct tool_held tool_hold(void)
 {
-	struct held held;
+	struct tool_held held;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
 	block_signals(&held.signals);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
 	return held;
 }
 
-static void give(const struct held *held)
+void tool_give(const struct tool_held *held)
 {
-	__wrap_pthread_sigmask(SIG_SETMASK, &held->signals, NULL);
 	pthread_setcancelstate(held->cancel, NULL);
+	__wrap_pthread_sigmask(SIG_SETMASK, &held->signals, NULL);
 }
 
 /* ---- the recorder ---- */
@@ -299,7 +294,7 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 }
 
 /* Unblocks the events' signal: a thread begins with its creator's mask, a program with that of the one that exec'd it. */
-static void unblock_signal(struct held *held)
+static void unblock_signal(struct tool_held *held)
 {
 	sigdelset(&held->signals, perfring_soft_signal());
 }
@@ -681,14 +676,14 @@ static void finish_session(void)
 /* By the thread that ends the process, and by one that is about to forbid what it does: a second one finds it finished. */
 static void finish_file(void)
 {
-	struct held held = hold();
+	struct tool_held held = tool_hold();
 
 	end_drainer();
 	pthread_mutex_lock(&self.lock); /* threads may still join */
 	if (self.session)
 		finish_session();
 	pthread_mutex_unlock(&self.lock);
-	give(&held);
+	tool_give(&held);
 }
 
 /* ---- begin, fork, end ---- */
@@ -699,7 +694,7 @@ static void end(void);
 static void begin(bool is_child)
 {
 	static bool hooked;
-	struct held held = hold();
+	struct tool_held held = tool_hold();
 	bool good;
 
 	self.pid = getpid();
@@ -715,7 +710,7 @@ static void begin(bool is_child)
 		at_quick_exit(end);
 	}
 	PERFRING_STORE_RELEASE(&self.stage, good ? ON : OFF);
-	give(&held);
+	tool_give(&held);
 }
 
 /* In the child of a fork: of the parent's events only memory is left, to be freed. */
@@ -723,11 +718,11 @@ static void begin_again(void)
 {
 	static const pthread_mutex_t UNLOCKED = PTHREAD_MUTEX_INITIALIZER;
 	static const pthread_cond_t NEVER = PTHREAD_COND_INITIALIZER;
-	struct held held;
+	struct tool_held held;
 
 	if (self.confined) /* its rings and its socket are closed already */
 		return;
-	held = hold();
+	held = tool_hold();
 	self.lock = UNLOCKED;
 	self.over = NEVER;
 	self.stage = TRYING;
@@ -738,7 +733,7 @@ static void begin_again(void)
 	close_file();
 	if (self.is_last)
 		PERFRING_STORE(&self.stage, OFF);
-	give(&held);
+	tool_give(&held);
 	if (!self.is_last)
 		begin(true);
 }
@@ -807,26 +802,26 @@ static void __attribute__((constructor)) find_real(void)
 static void send_last(void)
 {
 	struct pollfd ready = {.fd = self.socket, .events = POLLOUT};
-	struct held held = hold();
+	struct tool_held held = tool_hold();
 
 	pthread_mutex_lock(&self.lock);
 	if (send_rings() == -EAGAIN && poll(&ready, 1, LAST) > 0)
 		send_rings();
 	pthread_mutex_unlock(&self.lock);
-	give(&held);
+	tool_give(&held);
 }
 
 static void __attribute__((destructor)) end(void)
 {
 	if (self.drains && self.pid == getpid()) {
 		if (!PERFRING_EXCHANGE(&self.is_ended, 1)) {
-			struct held held = hold();
+			struct tool_held held = tool_hold();
 
 			pthread_mutex_lock(&self.lock);
 			stop_event();
 			pthread_mutex_unlock(&self.lock);
 			finish_file();
-			give(&held);
+			tool_give(&held);
 		}
 	} else if (is_on()) {
 		send_last();
@@ -841,7 +836,7 @@ static void end_at_once(void)
 
 	if (!self.drains || self.pid != getpid() || PERFRING_EXCHANGE(&self.is_ended, 1))
 		return;
-	hold();
+	tool_hold();
 	until = time_after(PATIENCE);
 	if (pthread_mutex_timedlock(&self.lock, &until))
 		return;
@@ -859,7 +854,7 @@ struct task {
 };
 
 /* Joins this thread. */
-static void join(struct held *held)
+static void join(struct tool_held *held)
 {
 	int joined = perfring_soft_join(), ret = 0;
 	char text[96];
@@ -886,13 +881,13 @@ static void join(struct held *held)
 
 static void take_part(void)
 {
-	struct held held;
+	struct tool_held held;
 
 	if (!is_on())
 		return;
-	held = hold();
+	held = tool_hold();
 	join(&held);
-	give(&held);
+	tool_give(&held);
 }
 
 static struct task take_task(void *of)
@@ -963,13 +958,13 @@ WRAPS int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
  * deleted, and what was raised is passed on. */
 static void confine(const char *why)
 {
-	struct held held;
+	struct tool_held held;
 	char text[96];
 	int saved = errno;
 
 	if (!is_on())
 		return;
-	held = hold();
+	held = tool_hold();
 	if (self.drains) {
 		pthread_mutex_lock(&self.lock);
 		stop_event();
@@ -988,7 +983,7 @@ static void confine(const char *why)
 	perfring_soft_confine();
 	leave_recorder();
 	pthread_mutex_unlock(&self.lock);
-	give(&held);
+	tool_give(&held);
 	errno = saved;
 }
 
@@ -1034,6 +1029,21 @@ WRAPS int prctl(int option, ...)
 	return real_prctl(option, words[0], words[1], words[2], words[3]);
 }
 
+/* Whether an operation of SYS_futex may wait. */
+static bool may_wait(long operation)
+{
+	switch (operation & FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+	case FUTEX_WAIT_REQUEUE_PI:
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI + 7: /* LOCK_PI2, since 5.14 */
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* The system calls that are examined; and any, before its function is found. */
 long tool_preload_syscall(long number, ...) __attribute__((used));
 
@@ -1052,7 +1062,8 @@ long tool_preload_syscall(long number, ...)
 		before_seccomp((unsigned long)words[0], (unsigned long)words[1], (const void *)words[2]);
 	else if (number == SYS_prctl)
 		before_prctl((int)words[0], (unsigned long)words[1], (const void *)words[2]);
-	if (PERFRING_LIKELY(number != SYS_futex || !tool_wait_is_measured(__builtin_return_address(0))))
+	if (PERFRING_LIKELY(number != SYS_futex || !may_wait(words[1]) ||
+			    !tool_wait_is_measured(__builtin_return_address(0))))
 		return real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 	tool_wait_begin(&wait);
 	ret = real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
@@ -1090,7 +1101,7 @@ long any_syscall(long number, ...) __asm__("syscall")
 #endif
 
 /* Some namespaces need a process of one thread: FILE's thread ends before the call, and begins again after it. */
-static bool leave_alone(struct held *held)
+static bool leave_alone(struct tool_held *held)
 {
 	enum {
 		TURNS = 100000
@@ -1102,7 +1113,7 @@ static bool leave_alone(struct held *held)
 		confine("it may go into another namespace under a seccomp filter");
 		return false;
 	}
-	*held = hold();
+	*held = tool_hold();
 	end_drainer();
 	/* After the join the kernel still counts the thread for a moment. */
 	for (int i = 0; i < TURNS && !real_syscall(SYS_tgkill, self.pid, self.drainer_tid, 0); i++)
@@ -1110,7 +1121,7 @@ static bool leave_alone(struct held *held)
 	return true;
 }
 
-static void come_back(struct held *held)
+static void come_back(struct tool_held *held)
 {
 	int saved = errno, ret = start_drainer();
 
@@ -1120,14 +1131,14 @@ static void come_back(struct held *held)
 		stop_event();
 		pthread_mutex_unlock(&self.lock);
 	}
-	give(held);
+	tool_give(held);
 	errno = saved;
 }
 
 WRAPS int unshare(int flags)
 {
 	bool is_alone = flags & (CLONE_NEWUSER | CLONE_THREAD | CLONE_SIGHAND | CLONE_VM);
-	struct held held;
+	struct tool_held held;
 	int ret;
 
 	REAL(unshare)
@@ -1140,7 +1151,7 @@ WRAPS int unshare(int flags)
 
 WRAPS int setns(int fd, int type)
 {
-	struct held held;
+	struct tool_held held;
 	bool is_alone;
 	int ret;
 
@@ -1187,7 +1198,7 @@ static bool depends_on_caller(const char *name, const void *caller)
 
 WRAPS void *dlopen(const char *name, int mode)
 {
-	struct held held;
+	struct tool_held held;
 	void *loaded;
 
 	REAL(dlopen)
@@ -1200,11 +1211,11 @@ WRAPS void *dlopen(const char *name, int mode)
 	}
 	loaded = real_dlopen(name, mode);
 	if (loaded && name) {
-		held = hold();
+		held = tool_hold();
 		pthread_mutex_lock(&self.lock);
 		put_state();
 		pthread_mutex_unlock(&self.lock);
-		give(&held);
+		tool_give(&held);
 	}
 	return loaded;
 }
@@ -1242,19 +1253,19 @@ WRAPS int sigprocmask(int how, const sigset_t *set, sigset_t *old)
  * success.  Events end when the program puts its own handler in place of theirs. */
 static bool may_handle(int number, bool resets)
 {
-	struct held held;
+	struct tool_held held;
 
 	if (!is_on() || number != perfring_soft_signal())
 		return true;
 	if (resets)
 		return false;
-	held = hold();
+	held = tool_hold();
 	pthread_mutex_lock(&self.lock);
 	stop_event();
 	if (!self.drains && has_socket())
 		send_message(SOFT_COMPLAINT, -1, "is no longer observed: it has taken the signal of its timers");
 	pthread_mutex_unlock(&self.lock);
-	give(&held);
+	tool_give(&held);
 	return true;
 }
 

@@ -7,6 +7,7 @@
  *     by a handler       as by a thread: what a call inside another has raised is not in the other's
  *     cancelled, left    by a jump, or not ended: nothing is raised
  *     errno              is the function's
+ *     while it raises    signals and cancellations wait: what left the raise would never end it
  *
  * A lock that is free is taken by its trylock, which costs no look at a clock.  (Not a semaphore: sem_wait is a cancellation point.)
  *
