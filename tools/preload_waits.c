@@ -19,14 +19,20 @@
 #undef _FILE_OFFSET_BITS
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/sem.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -86,6 +92,31 @@ ssize_t __recvfrom_chk(int fd, void *to, size_t size, size_t space, int flags, _
 #undef WAIT
 #undef LOCK
 
+/* One word, if any, follows the command, and it is passed on whatever it is, as the C library does. */
+#define LOCK_OF_FILE(name) \
+	DECLARE(name) \
+	WRAPS int name(int fd, int command, ...) \
+	{ \
+		struct tool_wait this_wait; \
+		void *argument; \
+		va_list list; \
+		int ret; \
+		va_start(list, command); \
+		argument = va_arg(list, void *); \
+		va_end(list); \
+		REAL(name) \
+		if (PERFRING_LIKELY((command != F_SETLKW && command != F_OFD_SETLKW) || \
+				    !tool_wait_is_measured(__builtin_return_address(0)))) \
+			return real_##name(fd, command, argument); \
+		tool_wait_begin(&this_wait); \
+		ret = real_##name(fd, command, argument); \
+		TOOL_WAIT_RAISE(&this_wait); \
+		return ret; \
+	}
+
+#define LOCKS_OF_FILES(of) of(fcntl) of(fcntl64)
+LOCKS_OF_FILES(LOCK_OF_FILE)
+
 /* ---- what they wrap ---- */
 
 /* On x86 the library has pthread_cond_ functions of two kinds: a program of the last twenty years calls those of 2.3.2. */
@@ -103,5 +134,6 @@ void *tool_preload_find(const char *name)
 static void __attribute__((constructor)) find_real(void)
 {
 #include "preload_waits.def"
+	LOCKS_OF_FILES(REAL)
 	dlerror(); /* what is not there is no error of the program's */
 }
