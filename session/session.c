@@ -103,6 +103,7 @@ void perfring_session_close(struct perfring_session *session)
 		return;
 	for (uint32_t i = 0; (ring = perfring_session_ring_from(session, &i)); i++)
 		disarm(ring);
+	perfring_session_leave_sets(session);
 	perfring_session_cut_back(session, 0, 0);
 	perfring_session_cut_kinds(session, 0);
 	for (uint32_t i = 0; i < session->request_count; i++)

@@ -219,6 +219,9 @@ void perfring_session_drop_ring(struct perfring_session *session, uint32_t numbe
  * next walk tries again. */
 int perfring_session_walk_sets(struct perfring_session *session);
 
+/* Before close: the sets' rings are no longer this session's, and another one may read them. */
+void perfring_session_leave_sets(struct perfring_session *session);
+
 /* session_open.c */
 
 /* Sets the refusal's text.  Returns `error`. */

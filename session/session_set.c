@@ -77,6 +77,16 @@ int perfring_session_walk_sets(struct perfring_session *session)
 	return error;
 }
 
+void perfring_session_leave_sets(struct perfring_session *session)
+{
+	struct perfring_set_ring *member;
+
+	for (uint32_t i = 0; i < session->set_count; i++)
+		for (member = NULL; (member = perfring_set_next(session->sets[i].set, member));)
+			member->data = NULL;
+	session->set_count = 0;
+}
+
 int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd, uint32_t flags)
 {
 	if (!set || session->options & PERFRING_SESSION_BACKWARD || flags & ~(uint32_t)PERFRING_READER_COPY)

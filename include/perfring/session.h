@@ -153,7 +153,7 @@ PERFRING_API int perfring_session_remove_ring(struct perfring_session *session, 
 /* Adds the rings of a set (set.h; perfring_soft_rings), now and later.  Each wait and flush adds those of threads that have
  * joined since, describes their event if the ring has an attr that is not known, and removes those that are drained.  The session
  * is the set's only reader, and uses perfring_set_ring.data.  Rings that overwrite cannot be added.  The set must stay open until
- * perfring_session_remove_set or perfring_session_close.  wake_fd, flags: as above, for each ring.  A ring that cannot be added
+ * perfring_session_remove_set or perfring_session_close; then another session may read it, from what was returned on.  wake_fd, flags: as above, for each ring.  A ring that cannot be added
  * makes wait return that error; the next wait tries again.  Returns 0; -EINVAL (no set, unknown flag, a BACKWARD session);
  * -EEXIST; -ENOMEM. */
 PERFRING_API int perfring_session_add_set(struct perfring_session *session, struct perfring_set *set, int wake_fd,

@@ -359,6 +359,42 @@ Test(session_ring, a_wait_for_rings_that_wake_nobody_is_as_long_as_asked)
 	perfring_session_close(session);
 }
 
+/* The second session reads on after what the first returned, also of a thread that has left. */
+Test(session_ring, a_set_is_read_by_one_session_after_another, .timeout = 60)
+{
+	struct perf_event_attr attr = our_attr();
+	struct perfring_ring_options ring = {.pages = 4, .attr = &attr, .id = OUR_ID};
+	struct perfring_writer_options writer = {
+		.stamp = PERFRING_STAMP_CLOCK, .clockid = CLOCK_MONOTONIC, .wake_fd = -1};
+	struct perfring_session *session;
+	struct perfring_writer *own;
+	struct perfring_set *set;
+	pthread_t thread;
+	void *failed;
+
+	cr_assert_eq(perfring_set_open(&set, &ring, &writer, 0), 0);
+	cr_assert_eq(perfring_set_join(set, &own), 0);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(perfring_session_open(&session, 0), 0);
+		cr_assert_eq(perfring_session_add_set(session, set, -1, 0), 0);
+		cr_assert_eq(pthread_create(&thread, NULL, write_some, set), 0);
+		pthread_join(thread, &failed);
+		cr_assert_null(failed);
+		cr_assert(write_sample(own, 0));
+		cr_assert_eq(read_round(session), i ? 12 : 11, "session %d", i);
+		cr_assert(write_sample(own, 0)); /* for the next one */
+		perfring_session_close(session);
+	}
+	/* Three threads have left, and nothing of theirs is unread. */
+	cr_assert_eq(perfring_session_open(&session, 0), 0);
+	cr_assert_eq(perfring_session_add_set(session, set, -1, 0), 0);
+	cr_assert_eq(read_round(session), 1);
+	cr_assert_eq(read_round(session), 0);
+	perfring_session_close(session);
+	perfring_set_leave(set);
+	perfring_set_close(set);
+}
+
 Test(session_ring, rings_are_added_and_removed)
 {
 	struct perfring_ring_options options = {.pages = 1};
