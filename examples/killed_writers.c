@@ -26,7 +26,7 @@ static void *raise_numbers(void *thread)
 	return NULL;
 }
 
-static int write_on(const char *file)
+static int write_on(const char *file, int begun)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr), .sample_period = 1, .sample_id_all = 1};
 	struct perfring_soft_event *event;
@@ -40,7 +40,7 @@ static int write_on(const char *file)
 		return 1;
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, raise_numbers, (void *)i);
-	for (;;)
+	for (close(begun);;) /* ends the parent's read */
 		pause();
 }
 
@@ -51,13 +51,18 @@ int main(void)
 	struct perfring_session *session;
 	struct perfring_sample sample;
 	struct perfring_item item;
+	int fd, begun[2];
 	pid_t child;
-	int fd;
 
 	snprintf(file, sizeof(file), "/tmp/killed_writers.%d", (int)getpid());
+	if (pipe(begun))
+		return 1;
 	child = fork();
 	if (child == 0)
-		_exit(write_on(file));
+		_exit(write_on(file, begun[1]));
+	close(begun[1]);
+	if (read(begun[0], path, sizeof(path))) /* until its threads are there, or it has ended */
+		return 1;
 	usleep(300000);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
