@@ -306,8 +306,19 @@ static const char *check_laid(struct check *check, enum perfring_kind kind, uint
 	return walk.fault.what;
 }
 
+/* Linux leaves the bit of a build id set in records of other events (docs/abi.md 14.24). */
+static uint16_t check_bit(struct check *check, uint16_t misc, const struct perfring_file_id *file)
+{
+	if (file->has_build_id || !(misc & PERFRING_RECORD_MISC_MMAP_BUILD_ID))
+		return misc;
+	remark(check, "the bit of a build id, of another event's record: device and inode are here");
+	return (uint16_t)(misc & ~PERFRING_RECORD_MISC_MMAP_BUILD_ID);
+}
+
 static const char *check_member(struct check *check, enum perfring_kind kind, uint16_t misc, const void *member)
 {
+	if (kind == PERFRING_KIND_id128)
+		misc = check_bit(check, misc, member);
 	if (kind != PERFRING_KIND_read)
 		return check_laid(check, kind, misc);
 	if (check->format)

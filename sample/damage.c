@@ -146,7 +146,9 @@ static void note_part(struct damage_site *site, enum perfring_kind kind, const s
 			note_count(site, at, size, part->entry ? part->entry : 1);
 		if (part->use == PERFRING_LAYOUT_LENGTH)
 			note_length(site, at, size);
-		if (part->most < highest(size) && takes(site, too_much_of(kind), at, size))
+		/* too large a size of a build id is a device's major */
+		if (part->most < highest(size) && kind != PERFRING_KIND_id128 &&
+		    takes(site, too_much_of(kind), at, size))
 			site->value = beyond(site, part->most, size);
 		break;
 	case PERFRING_LAYOUT_STRING:

@@ -37,7 +37,7 @@ PERFRING_API int perfring_record_check(const struct perfring_format *format, con
 /* How bad a finding is. */
 enum perfring_severity {
 	PERFRING_NOTHING,
-	PERFRING_REMARK, /* well-formed, but not as today's kernels and perf write it */
+	PERFRING_REMARK, /* well-formed, but not as kernels and perf mean to write it */
 	PERFRING_DAMAGE, /* what perfring_record_check returns -EBADMSG for */
 };
 
@@ -48,7 +48,8 @@ struct perfring_finding {
 	uint32_t reserved;
 };
 
-/* The same, and remarks: padding after a string that is not 0, as perf 3.x and Android's simpleperf leave it.
+/* The same, and remarks: padding after a string that is not 0, as perf 3.x and Android's simpleperf leave it; the bit of a build id in
+ * an MMAP2 whose size is none, as Linux leaves it (docs/abi.md 14.24).
  *
  * Strings are padded up to the trailer, and to 8 in perf's own records and without a format.  Padding after the name of an
  * MMAP or MMAP2 counts only when the trailer has a time that is not 0: every perf leaves old bytes in those it makes.

@@ -907,7 +907,7 @@ static const struct {
 	/* not those that could end anywhere: FINISHED_ROUND, FINISHED_INIT, COMPRESSED */
 	{PERFRING_DAMAGE_TRUNCATED, KERNEL, false, {64, 65, 66, 67, 69, 70, 71, 72, 73, 74,
 						    75, 76, 77, 78, 79, 80, 83, 84, 85, 86}},
-	{PERFRING_DAMAGE_LENGTH, 0, false, {9, 10, 20, 64, 67, 83}},
+	{PERFRING_DAMAGE_LENGTH, 0, false, {9, 20, 64, 67, 83}},
 	{PERFRING_DAMAGE_NR, 0, false, {8, 9, 16, 22, 69, 73, 74, 75, 78, 84}},
 	{PERFRING_DAMAGE_NR_OVERFLOW, 0, false, {8, 9, 16, 22, 69, 73, 75, 84}},
 	{PERFRING_DAMAGE_DYN_SIZE, 0, false, {9}},
