@@ -23,7 +23,9 @@ int main(int argc, char **argv)
 		if (!item.is_sample()) {
 			if (auto taken = maps->take(item); !taken)
 				std::fprintf(stderr, "read_perf_data: %s: %s\n", item.name(), taken.why().text());
-		} else if (item.decode(sample)) {
+		} else if (auto decoded = item.decode(sample); !decoded) {
+			std::fprintf(stderr, "read_perf_data: %s: a sample: %s\n", argv[1], decoded.why().text());
+		} else {
 			const char *comm = sample.has(PERFRING_SAMPLE_TID) ? maps->comm(sample.tid) : nullptr;
 
 			std::printf("%s %s 0x%llx\n", file->event_name(item.format->index), comm ? comm : "[unknown]",

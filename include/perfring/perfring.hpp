@@ -13,7 +13,8 @@
  * A view of the C headers, which it includes: bounds, errors, threads, handlers and lifetimes are theirs.
  *
  *     object     a class is the C object's name, and its functions are the C functions; get() is the C object, for calls that
- *                are not here.  Objects can be moved and not copied.  One that was moved from may be destroyed or assigned to
+ *                are not here.  Objects can be moved and not copied.  One that was moved from may be destroyed or assigned to.
+ *                What a range points into must have a name: file::open(path)->items() does not compile
  *     errors     result<T>.  No exception is thrown: all functions are noexcept, and -fno-exceptions -fno-rtti are allowed
  *     memory     nothing is allocated or copied but what C allocates: a view of bytes, words or frames points into the record
  *     handlers   what signal handlers may call in C, they may call here
@@ -32,6 +33,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -102,14 +104,16 @@ public:
 	{
 		return std::move(*value_);
 	}
-	T *operator->() noexcept
+	T *operator->() &noexcept
 	{
 		return &*value_;
 	}
-	const T *operator->() const noexcept
+	const T *operator->() const &noexcept
 	{
 		return &*value_;
 	}
+	T *operator->() && = delete; /* what it returns could point into a value that is gone */
+	const T *operator->() const && = delete;
 	const error &why() const noexcept
 	{
 		return why_;
@@ -179,7 +183,8 @@ private:
  * first(element &) and next(element &) return 1, 0 at the end, or -errno, and why(int) makes an error of that.
  *
  * begin() asks for the first element; each ++ for the next, which replaces the last.  The loop ends at the end of the source or at
- * the first error: status() says which.  After an error that the C function calls not permanent, begin() goes on after it. */
+ * the first error: status() says which.  After an error that the C function calls not permanent, begin() goes on after it; last()
+ * is then the element with the error, of a file one whose record is not nullptr. */
 template <class Source> class range
 {
 public:
@@ -236,6 +241,11 @@ public:
 	result<void> status() const noexcept
 	{
 		return one_ < 0 ? result<void>(source_.why(one_)) : result<void>();
+	}
+	/* What the source set last.  Valid as an element. */
+	const typename Source::element &last() const noexcept
+	{
+		return item_;
 	}
 
 private:
@@ -408,6 +418,7 @@ public:
 	record() noexcept
 	{
 		type = 0;
+		trailer.present = 0;
 	}
 	/* bits: PERFRING_SAMPLE_, of the trailer. */
 	bool has(std::uint64_t bits) const noexcept
@@ -568,6 +579,7 @@ struct file_source {
 	}
 	int next(element &item) noexcept
 	{
+		item.record = nullptr; /* of a permanent error, which leaves it unchanged */
 		return perfring_file_next(file, &item);
 	}
 	error why(int code) const noexcept
@@ -591,7 +603,7 @@ public:
 		return object;
 	}
 	/* All that was not read yet, in time order.  An element is valid until the next one. */
-	file_items items() const noexcept
+	file_items items() &noexcept
 	{
 		return file_items({get()});
 	}
@@ -750,6 +762,7 @@ public:
 	{
 		perfring_reader_close(&reader_);
 	}
+	static result<reader> open(const ring &&ring, unsigned flags = 0) = delete;
 	static result<reader> open(const ring &ring, unsigned flags = 0) noexcept
 	{
 		reader object;
@@ -760,7 +773,7 @@ public:
 	}
 	/* What has been published when begin() is called.  The records are valid until return_space.  The range refers to
 	 * this object, which must not be moved meanwhile. */
-	reader_records records() noexcept
+	reader_records records() &noexcept
 	{
 		return reader_records({&reader_});
 	}
@@ -787,7 +800,7 @@ private:
 
 /* Space for one record, reserved and not committed.  Without commit() the record is discarded.  False: it was refused, and
  * counted. */
-class claim
+class [[nodiscard]] claim
 {
 public:
 	claim(perfring_writer *writer, std::uint64_t size) noexcept
@@ -835,18 +848,17 @@ public:
 			return error{ret};
 		return writer(opened);
 	}
-	claim reserve(std::uint64_t size) const noexcept
+	claim reserve(std::uint64_t size) noexcept
 	{
 		return claim(get(), size);
 	}
 	/* Copies a whole record.  False: it was refused, and counted. */
-	[[gnu::always_inline]] bool write(std::span<const std::byte> record) const noexcept
+	[[gnu::always_inline]] bool write(std::span<const std::byte> record) noexcept
 	{
 		return perfring_writer_write(get(), nullptr, record.data(), record.size());
 	}
 	/* Encodes a sample in place.  -ENOSPC: it was refused, and counted; -EINVAL as perfring_sample_encode. */
-	[[gnu::always_inline]] result<void> put(const perfring_format &format,
-						const perfring_sample &sample) const noexcept
+	[[gnu::always_inline]] result<void> put(const perfring_format &format, const perfring_sample &sample) noexcept
 	{
 		std::int64_t size = perfring_sample_size(&format, &sample);
 		perfring_claim claim;
@@ -861,7 +873,7 @@ public:
 		perfring_writer_commit(get(), &claim);
 		return {};
 	}
-	void flush() const noexcept
+	void flush() noexcept
 	{
 		perfring_writer_flush(get());
 	}
@@ -920,6 +932,7 @@ struct session_source {
 	}
 	int next(element &item) noexcept
 	{
+		item.record = nullptr; /* an error leaves it unchanged */
 		return perfring_session_next(session, &item);
 	}
 	error why(int code) const noexcept
@@ -983,10 +996,13 @@ public:
 	{
 		return status_of(perfring_session_disable(get()));
 	}
-	/* Begins a round.  Whether a ring woke it; a negative limit is none. */
+	/* Begins a round, also where it returns an error.  Whether a ring woke it; a negative limit is none, and one of more than 24
+	 * days is that long. */
 	result<bool> wait(std::chrono::milliseconds limit) noexcept
 	{
-		int ret = perfring_session_wait(get(), static_cast<int>(limit.count()));
+		constexpr int most = std::numeric_limits<int>::max();
+		auto count = limit.count();
+		int ret = perfring_session_wait(get(), count < 0 ? -1 : count > most ? most : static_cast<int>(count));
 
 		return ret < 0 ? result<bool>(error{ret}) : result<bool>(ret == 1);
 	}
@@ -1000,7 +1016,7 @@ public:
 		return perfring_session_is_over(get());
 	}
 	/* The rest of the round, in time order.  The items are valid until return_space. */
-	session_items items() const noexcept
+	session_items items() &noexcept
 	{
 		return session_items({get()});
 	}
@@ -1060,7 +1076,7 @@ public:
 		return status_of(perfring_soft_map(get(), pages, wake_fd));
 	}
 	/* For session::add_set; nullptr: not mapped. */
-	perfring_set *rings() const noexcept
+	perfring_set *rings() noexcept
 	{
 		return perfring_soft_rings(get());
 	}

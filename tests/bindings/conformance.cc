@@ -123,7 +123,7 @@ static void of_file(const char *path)
 	ended("end", items.status().why());
 }
 
-static bool put(const perfring::writer &writer, std::uint64_t i)
+static bool put(perfring::writer &writer, std::uint64_t i)
 {
 	std::array<std::uint64_t, 8> words{};
 	std::array<unsigned char, 13> bytes{};
