@@ -3,7 +3,6 @@ use perfring::{
     sys, Error, File, Format, NewSample, Reader, Record, RecordBuffer, Ring, RingOptions, SampleBuffer, Session, Writer,
 };
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::os::unix::io::AsRawFd;
 
 type Out<'a> = BufWriter<StdoutLock<'a>>;
 
@@ -165,7 +164,7 @@ fn of_ring(out: &mut Out, buffers: &mut Buffers) -> Result<(), Box<dyn std::erro
 
 fn attach(out: &mut Out, buffers: &mut Buffers, path: &str) -> Result<(), Box<dyn std::error::Error>> {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
-    match Ring::attach(file.as_raw_fd(), 0) {
+    match Ring::attach(&file, 0) {
         Ok(ring) => drain(out, buffers, &mut ring.reader()?, &own())?,
         Err(error) => ended(out, "attach", Some(error))?,
     }
@@ -174,7 +173,7 @@ fn attach(out: &mut Out, buffers: &mut Buffers, path: &str) -> Result<(), Box<dy
 
 fn of_session(out: &mut Out, buffers: &mut Buffers, path: &str) -> Result<(), Box<dyn std::error::Error>> {
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
-    let ring = Ring::attach(file.as_raw_fd(), 0)?;
+    let ring = Ring::attach(&file, 0)?;
     let mut session = Session::open(0)?;
     let (event, number) = (session.describe_ring(&ring)?, session.add_ring(&ring)?);
 

@@ -1,5 +1,9 @@
 //! check.rs - a C program that compiles only if the C headers have the structs, functions and numbers of this crate.
 
+/// Members whose types C spells in another way: the kernel's u64 is another type than uint64_t; a union; a function.
+const OTHER: [(&str, &str); 4] =
+    [("perf_event_header", ""), ("perf_event_attr", ""), ("perfring_record", "is"), ("perfring_output", "trailer")];
+
 /// Members that the struct of C does not have under these names, or in older headers not at all.
 const OWN: [(&str, &str); 7] = [
     ("perf_event_attr", "flags"),
@@ -35,6 +39,14 @@ fn in_c(text: &str) -> String {
     }
 }
 
+/// A pointer to a member of that type, as C declares it.
+fn pointer_in_c(text: &str, name: &str) -> String {
+    match text.trim_matches(|c| c == '[' || c == ']').split_once(';') {
+        Some((of, count)) => format!("{} (*{name})[{}]", in_c(of), count.trim()),
+        None => format!("{} *{name}", in_c(text)),
+    }
+}
+
 fn main() {
     println!("/* made by check.rs */");
     for header in ["callchain", "event", "file", "reader", "record", "sample", "session", "soft", "target", "writer"] {
@@ -47,8 +59,11 @@ fn main() {
             println!("_Static_assert(sizeof(struct {name}) == {size}, \"{name}\");");
         }
         structs += 1;
-        for (field, offset, size) in fields.iter().filter(|field| !is_own(field.0)) {
+        for (field, offset, size, of) in fields.iter().filter(|field| !is_own(field.0)) {
             let field = field.trim_start_matches("r#");
+            if !OTHER.iter().any(|other| other.0 == name && (other.1 == field || other.1.is_empty())) {
+                println!("{} = &((struct {name} *)0)->{field};", pointer_in_c(of, &format!("check_{name}_{field}")));
+            }
             println!("_Static_assert(offsetof(struct {name}, {field}) == {offset}, \"{name}.{field}\");");
             println!("_Static_assert(sizeof(((struct {name} *)0)->{field}) == {size}, \"{name}.{field}\");");
             members += 1;

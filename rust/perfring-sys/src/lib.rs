@@ -16,10 +16,11 @@ compile_error!("perfring-sys is for processors whose pointers have 64 bits");
 pub use core::ffi::c_void;
 pub type c_int = i32;
 pub type c_uint = u32;
-#[cfg(any(target_arch = "x86_64", target_arch = "mips64"))]
-pub type c_char = i8;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "mips64")))]
+/// As `core::ffi::c_char`, which Rust 1.63 does not have: unsigned where the C compiler's char is.
+#[cfg(any(target_arch = "aarch64", target_arch = "powerpc64", target_arch = "riscv64", target_arch = "s390x"))]
 pub type c_char = u8;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "powerpc64", target_arch = "riscv64", target_arch = "s390x")))]
+pub type c_char = i8;
 
 /// A word of a record, which need not be aligned: `core::ptr::read_unaligned`.
 pub type perfring_word = u64;
@@ -37,16 +38,16 @@ macro_rules! structs {
             pub struct $name { $(pub $field: $type,)* }
         )*
 
-        /// Each struct: its name, its size, and (name, offset, size) of its members.
+        /// Each struct: its name, its size, and (name, offset, size, type) of its members.
         #[doc(hidden)]
-        pub fn layouts(each: &mut dyn FnMut(&str, usize, &[(&str, usize, usize)])) {
+        pub fn layouts(each: &mut dyn FnMut(&str, usize, &[(&str, usize, usize, &str)])) {
             $({
                 let space = MaybeUninit::<$name>::uninit();
                 let base = space.as_ptr();
                 each(stringify!($name), size_of::<$name>(), &[$({
                     // SAFETY: only the address is computed, inside of `space`.
                     let at = unsafe { core::ptr::addr_of!((*base).$field) };
-                    (stringify!($field), at as usize - base as usize, size_of_target(at))
+                    (stringify!($field), at as usize - base as usize, size_of_target(at), stringify!($type))
                 },)*]);
             })*
         }
@@ -555,6 +556,7 @@ functions! {
     fn perfring_session_enable(session: *mut perfring_session) -> c_int;
     fn perfring_session_disable(session: *mut perfring_session) -> c_int;
     fn perfring_session_wait(session: *mut perfring_session, timeout_ms: c_int) -> c_int;
+    fn perfring_session_fd(session: *const perfring_session) -> c_int;
     fn perfring_session_is_over(session: *const perfring_session) -> bool;
     fn perfring_session_flush(session: *mut perfring_session);
     fn perfring_session_next(session: *mut perfring_session, item: *mut perfring_item) -> c_int;
@@ -575,7 +577,16 @@ functions! {
     fn perfring_soft_disable(event: *mut perfring_soft_event, group: bool);
 }
 
+const IS_MIPS: bool = cfg!(any(target_arch = "mips64", target_arch = "mips64r6"));
+const IS_SPARC: bool = cfg!(target_arch = "sparc64");
+
 numbers! {
+    ENOMEM: c_int = 12;
+    EBUSY: c_int = 16;
+    EINVAL: c_int = 22;
+    ENOSPC: c_int = 28;
+    EBADMSG: c_int = if IS_MIPS { 77 } else if IS_SPARC { 76 } else { 74 };
+    EOPNOTSUPP: c_int = if IS_MIPS { 122 } else if IS_SPARC { 45 } else { 95 };
     PERFRING_RECORD_MAX: usize = 65528;
     PERFRING_SAMPLE_IP: u64 = 1 << 0;
     PERFRING_SAMPLE_TID: u64 = 1 << 1;

@@ -114,7 +114,7 @@ impl<'a> Record<'a> {
         'a: 's,
     {
         if !self.is_sample() {
-            return Err(Error::with(-22, Fault::default()));
+            return Err(Error::from_code(-sys::EINVAL));
         }
         let mut fault = MaybeUninit::uninit();
         // SAFETY: decoding is total over bytes, and the buffer is a whole struct.
@@ -197,8 +197,20 @@ impl<'s> Sample<'s> {
     /// bits: `PERFRING_SAMPLE_`, all of which must be there.
     #[inline]
     pub fn has(&self, bits: u64) -> bool {
+        self.present() & bits == bits
+    }
+
+    /// `PERFRING_SAMPLE_` bits of the fields that it has.
+    #[inline]
+    pub fn present(&self) -> u64 {
         // SAFETY: decoding has written it.
-        unsafe { addr_of!((*self.at).present).read() & bits == bits }
+        unsafe { addr_of!((*self.at).present).read() }
+    }
+
+    /// Of the header.
+    pub fn misc(&self) -> u16 {
+        // SAFETY: decoding has written it.
+        unsafe { addr_of!((*self.at).misc).read() }
     }
 
     members! {
@@ -226,6 +238,18 @@ impl<'s> Sample<'s> {
         data_src: u64, PERFRING_SAMPLE_DATA_SRC;
         /// The cgroup's id.
         cgroup: u64, PERFRING_SAMPLE_CGROUP;
+        /// How long it took, in the event's units.
+        weight: u64, PERFRING_SAMPLE_WEIGHT;
+        /// The same in three parts, of events that have it in this form.
+        weight_struct: sys::perfring_weight, PERFRING_SAMPLE_WEIGHT_STRUCT;
+        /// PERF_TXN_ bits.
+        transaction: u64, PERFRING_SAMPLE_TRANSACTION;
+        /// Where `addr` is in memory.
+        phys_addr: u64, PERFRING_SAMPLE_PHYS_ADDR;
+        /// In bytes, of `addr`.
+        data_page_size: u64, PERFRING_SAMPLE_DATA_PAGE_SIZE;
+        /// In bytes, of `ip`.
+        code_page_size: u64, PERFRING_SAMPLE_CODE_PAGE_SIZE;
     }
 
     /// The words of the callchain, with its markers.
@@ -247,7 +271,7 @@ impl<'s> Sample<'s> {
             none
         };
         // SAFETY: the words are in the record.
-        Frames { chain: unsafe { sys::perfring_callchain_init(&list) }, words: PhantomData }
+        Frames { chain: unsafe { sys::perfring_callchain_init(&list) }, code: 0, words: PhantomData }
     }
 
     /// The bytes of RAW.
@@ -334,6 +358,7 @@ pub struct Frame {
 #[derive(Clone)]
 pub struct Frames<'s> {
     chain: sys::perfring_callchain,
+    code: i32,
     words: PhantomData<&'s [u8]>,
 }
 
@@ -341,6 +366,15 @@ impl Frames<'_> {
     /// After the last one: the cookie of the part that comes in a later record, if there is one.
     pub fn cookie(&self) -> Option<u64> {
         self.chain.is_deferred.then_some(self.chain.cookie)
+    }
+
+    /// Whether the addresses ended because the chain does. Else [`Error::BadBytes`]: it ends with a deferred marker without a cookie.
+    pub fn status(&self) -> Result<()> {
+        if self.code >= 0 {
+            return Ok(());
+        }
+        let fault = Fault { at: self.chain.at as i64 - 1, what: "deferred marker without a cookie" };
+        Err(Error::with(self.code, fault))
     }
 }
 
@@ -352,7 +386,11 @@ impl Iterator for Frames<'_> {
         // SAFETY: the words are in the record.
         match unsafe { sys::perfring_callchain_next(&mut self.chain, &mut frame) } {
             1 => Some(Frame { ip: frame.ip, context: frame.context }),
-            _ => None,
+            0 => None,
+            code => {
+                self.code = code;
+                None
+            }
         }
     }
 }
@@ -405,8 +443,8 @@ pub struct Map<'s> {
     pub pgoff: u64,
     /// Path or name.
     pub filename: &'s [u8],
-    /// The object's build id, if MMAP2 has it; else empty.
-    pub build_id: &'s [u8],
+    /// The object's build id, if MMAP2 has it.
+    pub build_id: Option<&'s [u8]>,
 }
 
 impl<'s> Decoded<'s> {
@@ -430,6 +468,15 @@ impl<'s> Decoded<'s> {
             let trailer = addr_of!((*self.at).trailer);
             (addr_of!((*trailer).present).read() & sys::PERFRING_SAMPLE_TID != 0)
                 .then(|| (addr_of!((*trailer).pid).read(), addr_of!((*trailer).tid).read()))
+        }
+    }
+
+    /// The trailer's, if it has it.
+    pub fn cpu(&self) -> Option<u32> {
+        // SAFETY: decoding has written what stands in `present`.
+        unsafe {
+            let trailer = addr_of!((*self.at).trailer);
+            (addr_of!((*trailer).present).read() & sys::PERFRING_SAMPLE_CPU != 0).then(|| addr_of!((*trailer).cpu).read())
         }
     }
 
@@ -458,7 +505,7 @@ impl<'s> Decoded<'s> {
     pub fn map(&self) -> Option<Map<'s>> {
         // SAFETY: the structs of the kinds.
         if let Some(is) = unsafe { self.is::<sys::perfring_record_mmap2>(sys::PERFRING_RECORD_MMAP2) } {
-            let size = if is.file.has_build_id { is.file.build_id_size.min(20).into() } else { 0 };
+            let size = is.file.build_id_size.min(20).into();
             return Some(Map {
                 pid: is.pid,
                 tid: is.tid,
@@ -466,7 +513,7 @@ impl<'s> Decoded<'s> {
                 len: is.len,
                 pgoff: is.pgoff,
                 filename: text(&is.filename),
-                build_id: &is.file.build_id[..size],
+                build_id: is.file.has_build_id.then(|| &is.file.build_id[..size]),
             });
         }
         // SAFETY: the same.
@@ -478,7 +525,7 @@ impl<'s> Decoded<'s> {
             len: is.len,
             pgoff: is.pgoff,
             filename: text(&is.filename),
-            build_id: &[],
+            build_id: None,
         })
     }
 
@@ -544,7 +591,7 @@ impl<'a> Item<'a> {
     {
         match self.format() {
             Some(format) => self.record().sample(format, buffer),
-            None => Err(Error::with(-22, Fault::default())),
+            None => Err(Error::from_code(-sys::EINVAL)),
         }
     }
 
@@ -593,7 +640,7 @@ impl NewSample<'_> {
     /// In `buffer` the members of all FIELDS. The pointers are valid while `self` is.
     pub(crate) fn write(&self, format: &Format, buffer: &mut MaybeUninit<sys::perfring_sample>) -> Result<u64> {
         if format.0.sample_type & !NewSample::FIELDS != 0 || self.raw.len() > sys::PERFRING_RECORD_MAX {
-            return Err(Error::with(-22, Fault::default()));
+            return Err(Error::from_code(-sys::EINVAL));
         }
         let at = buffer.as_mut_ptr();
         // SAFETY: only addresses of members are computed. No reference is made to what is not written.

@@ -26,18 +26,11 @@ pub enum Error {
     /// -EBUSY
     Busy,
     /// Any other errno, positive.
-    Os(i32),
+    Os(i32, Fault),
 }
 
 /// What calls return.
 pub type Result<T> = core::result::Result<T, Error>;
-
-const EBUSY: i32 = 16;
-const EINVAL: i32 = 22;
-const ENOMEM: i32 = 12;
-const ENOSPC: i32 = 28;
-const EBADMSG: i32 = 74;
-const EOPNOTSUPP: i32 = 95;
 
 impl Error {
     /// Of a negative errno.
@@ -47,14 +40,14 @@ impl Error {
 
     #[cold]
     pub(crate) fn with(code: i32, fault: Fault) -> Error {
-        match -code {
-            EBADMSG => Error::BadBytes(fault),
-            EOPNOTSUPP => Error::NotSupported(fault),
-            EINVAL => Error::Invalid(fault),
-            ENOSPC => Error::NoSpace,
-            ENOMEM => Error::NoMemory,
-            EBUSY => Error::Busy,
-            other => Error::Os(other),
+        match code.wrapping_neg() {
+            sys::EBADMSG => Error::BadBytes(fault),
+            sys::EOPNOTSUPP => Error::NotSupported(fault),
+            sys::EINVAL => Error::Invalid(fault),
+            sys::ENOSPC => Error::NoSpace,
+            sys::ENOMEM => Error::NoMemory,
+            sys::EBUSY => Error::Busy,
+            other => Error::Os(other, fault),
         }
     }
 
@@ -68,21 +61,25 @@ impl Error {
 
     /// The negative errno.
     pub fn code(&self) -> i32 {
-        -match *self {
-            Error::BadBytes(_) => EBADMSG,
-            Error::NotSupported(_) => EOPNOTSUPP,
-            Error::Invalid(_) => EINVAL,
-            Error::NoSpace => ENOSPC,
-            Error::NoMemory => ENOMEM,
-            Error::Busy => EBUSY,
-            Error::Os(code) => code,
+        match *self {
+            Error::BadBytes(_) => -sys::EBADMSG,
+            Error::NotSupported(_) => -sys::EOPNOTSUPP,
+            Error::Invalid(_) => -sys::EINVAL,
+            Error::NoSpace => -sys::ENOSPC,
+            Error::NoMemory => -sys::ENOMEM,
+            Error::Busy => -sys::EBUSY,
+            Error::Os(code, _) => code.wrapping_neg(),
         }
     }
 
     /// The place and the text, if the library gave them.
     pub fn fault(&self) -> Option<Fault> {
         match *self {
-            Error::BadBytes(fault) | Error::NotSupported(fault) | Error::Invalid(fault) if !fault.what.is_empty() => Some(fault),
+            Error::BadBytes(fault) | Error::NotSupported(fault) | Error::Invalid(fault) | Error::Os(_, fault)
+                if !fault.what.is_empty() =>
+            {
+                Some(fault)
+            }
             _ => None,
         }
     }
@@ -103,9 +100,9 @@ impl core::fmt::Display for Error {
             return write!(to, "at {}: {}", fault.at, fault.what);
         }
         #[cfg(feature = "std")]
-        return write!(to, "{}", std::io::Error::from_raw_os_error(-self.code()));
+        return write!(to, "{}", std::io::Error::from_raw_os_error(self.code().wrapping_neg()));
         #[cfg(not(feature = "std"))]
-        return write!(to, "errno {}", -self.code());
+        return write!(to, "errno {}", self.code().wrapping_neg());
     }
 }
 

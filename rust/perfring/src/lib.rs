@@ -18,7 +18,8 @@
 //!   was decoded into. Nothing is copied that C does not copy, and bytes point into the record.
 //! * Errors are [`Error`], of a negative errno and, where C has them, its place and text.
 //! * Decoding ([`Record::sample`], [`Record::decode`]) allocates nothing, and works without `std`.
-//! * [`File`], [`Ring`], [`Reader`] and [`Target`] may be moved to another thread; [`Writer`], [`Session`] and [`SoftEvent`] stay in theirs.
+//! * A [`Writer`] stays in the thread that opened it. All others may be moved to another thread, and several may use a [`Ring`] or a
+//!   `SoftEvent` at the same time.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs, unsafe_op_in_unsafe_fn)]
 
@@ -59,11 +60,12 @@ unsafe fn c_bytes<'a>(text: *const sys::c_char) -> Option<&'a [u8]> {
     }
 }
 
-/// The same of a text that is ASCII: "" of a null pointer, and of other bytes.
+/// The same up to the first byte that is no UTF-8; "" of a null pointer.
 ///
 /// # Safety
 /// As `c_bytes`.
 unsafe fn c_text<'a>(text: *const sys::c_char) -> &'a str {
     // SAFETY: the caller's.
-    unsafe { c_bytes(text) }.and_then(|bytes| core::str::from_utf8(bytes).ok()).unwrap_or("")
+    let bytes = unsafe { c_bytes(text) }.unwrap_or(&[]);
+    core::str::from_utf8(bytes).or_else(|error| core::str::from_utf8(&bytes[..error.valid_up_to()])).unwrap_or("")
 }

@@ -5,6 +5,9 @@ use crate::sys;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, Ordering};
+#[cfg(feature = "std")]
+use std::os::unix::io::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// How a ring is made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,10 +22,15 @@ pub struct RingOptions<'a> {
 
 /// A ring's memory, and its fd.
 #[derive(Debug)]
-pub struct Ring(sys::perfring_ring);
+pub struct Ring {
+    ring: sys::perfring_ring,
+    is_read: AtomicBool, // a Reader borrows it
+}
 
 // SAFETY: the mapping is the process's; what points into it borrows this.
 unsafe impl Send for Ring {}
+// SAFETY: `ring` does not change before drop, and C opens readers and writers of one struct in any threads.
+unsafe impl Sync for Ring {}
 
 impl Ring {
     /// Makes a ring of this process, without a file.
@@ -38,7 +46,7 @@ impl Ring {
         match std::ffi::CString::new(path.as_ref().as_os_str().as_bytes()) {
             // SAFETY: it ends with a NUL.
             Ok(path) => unsafe { Ring::create_at(options, path.as_ptr()) },
-            Err(_) => Err(Error::from_code(-22)),
+            Err(_) => Err(Error::from_code(-sys::EINVAL)),
         }
     }
 
@@ -58,33 +66,43 @@ impl Ring {
         // SAFETY: the options are whole.
         status(unsafe { sys::perfring_ring_create(ring.as_mut_ptr(), &all) })?;
         // SAFETY: it was written.
-        Ok(Ring(unsafe { ring.assume_init() }))
+        Ok(Ring { ring: unsafe { ring.assume_init() }, is_read: AtomicBool::new(false) })
     }
 
     /// Maps the ring of another process by its fd, which stays the caller's.
-    pub fn attach(fd: i32, flags: u32) -> Result<Ring> {
+    #[cfg(feature = "std")]
+    pub fn attach<F: AsFd>(fd: F, flags: u32) -> Result<Ring> {
+        // SAFETY: the caller has the fd.
+        unsafe { Ring::attach_raw(fd.as_fd().as_raw_fd(), flags) }
+    }
+
+    /// The same without `std`.
+    ///
+    /// # Safety
+    /// The fd is the caller's: no ring that other code of this process reads in place.
+    pub unsafe fn attach_raw(fd: i32, flags: u32) -> Result<Ring> {
         let mut ring = MaybeUninit::uninit();
         let mut fault = sys::perfring_fault { at: 0, what: core::ptr::null() };
-        // SAFETY: any fd may be given; all values are checked.
+        // SAFETY: all values in the ring are checked.
         match unsafe { sys::perfring_ring_attach(ring.as_mut_ptr(), fd, flags, &mut fault) } {
             // SAFETY: it was written.
-            0 => Ok(Ring(unsafe { ring.assume_init() })),
+            0 => Ok(Ring { ring: unsafe { ring.assume_init() }, is_read: AtomicBool::new(false) }),
             // SAFETY: the text is null or constant.
             code => Err(unsafe { Error::of_fault(code, &fault) }),
         }
     }
 
     pub(crate) fn get(&self) -> *const sys::perfring_ring {
-        &self.0
+        &self.ring
     }
 
-    /// Of the ring, for another process.
+    /// Of the ring, for another process; valid while the ring is.
     pub fn fd(&self) -> i32 {
-        self.0.fd
+        self.ring.fd
     }
 
-    /// Opens a reader at the first record that was not returned. Each record is copied before it is checked, because other processes,
-    /// and other handles of this one, may write into the memory.
+    /// Opens a reader at the first record that was not returned. There is one already: [`Error::Busy`]. Each record is copied before
+    /// it is checked, because other processes, and other handles of this one, may write into the memory.
     pub fn reader(&self) -> Result<Reader<'_>> {
         // SAFETY: copies are the reader's own.
         unsafe { self.open_reader(sys::PERFRING_READER_COPY) }
@@ -102,17 +120,21 @@ impl Ring {
 
     unsafe fn open_reader(&self, flags: u32) -> Result<Reader<'_>> {
         let mut reader = MaybeUninit::uninit();
-        // SAFETY: the ring is open while the reader borrows it.
-        status(unsafe { sys::perfring_reader_open(reader.as_mut_ptr(), &self.0, flags) })?;
-        // SAFETY: it was written.
-        Ok(Reader { reader: unsafe { reader.assume_init() }, ring: PhantomData })
+        // Acquire pairs with the release of the last reader's drop: what it returned is in the control page.
+        if self.is_read.swap(true, Ordering::Acquire) {
+            return Err(Error::Busy);
+        }
+        // SAFETY: the ring is open while the reader borrows it. C has written the struct also where it returns an error.
+        let code = unsafe { sys::perfring_reader_open(reader.as_mut_ptr(), &self.ring, flags) };
+        let reader = Reader { reader: unsafe { reader.assume_init() }, ring: self }; // closed again if there is an error
+        status(code).map(|()| reader)
     }
 
     /// Opens the calling thread's writer. There is one already: [`Error::Busy`].
     pub fn writer(&self) -> Result<Writer<'_>> {
         let mut opened = core::ptr::null_mut();
         // SAFETY: the ring is open while the writer borrows it; C copies the struct and does not change it.
-        status(unsafe { sys::perfring_writer_open(&mut opened, &self.0 as *const _ as *mut _, core::ptr::null()) })?;
+        status(unsafe { sys::perfring_writer_open(&mut opened, self.get() as *mut _, core::ptr::null()) })?;
         // SAFETY: without an error it is not null.
         Ok(Writer { writer: unsafe { NonNull::new_unchecked(opened) }, ring: PhantomData })
     }
@@ -121,7 +143,22 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: it is closed once, after all that borrowed it.
-        unsafe { sys::perfring_ring_close(&mut self.0) }
+        unsafe { sys::perfring_ring_close(&mut self.ring) }
+    }
+}
+
+#[cfg(feature = "std")]
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: a ring that was created or attached has an fd, which is open until drop.
+        unsafe { BorrowedFd::borrow_raw(self.fd()) }
+    }
+}
+
+#[cfg(feature = "std")]
+impl AsRawFd for Ring {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd()
     }
 }
 
@@ -129,7 +166,7 @@ impl Drop for Ring {
 #[derive(Debug)]
 pub struct Reader<'r> {
     reader: sys::perfring_reader,
-    ring: PhantomData<&'r Ring>,
+    ring: &'r Ring,
 }
 
 // SAFETY: one thread at a time; the ring outlives it.
@@ -180,6 +217,7 @@ impl Drop for Reader<'_> {
     fn drop(&mut self) {
         // SAFETY: it is closed once.
         unsafe { sys::perfring_reader_close(&mut self.reader) }
+        self.ring.is_read.store(false, Ordering::Release);
     }
 }
 

@@ -18,7 +18,7 @@ impl Attr {
     pub fn parse(text: &str) -> Result<Attr> {
         let mut bytes = [0u8; 1024];
         if text.len() >= bytes.len() || text.bytes().any(|byte| byte == 0) {
-            return Err(Error::from_code(-22));
+            return Err(Error::from_code(-sys::EINVAL));
         }
         bytes[..text.len()].copy_from_slice(text.as_bytes());
         // SAFETY: all members are numbers, and 0 is one of each.
@@ -51,8 +51,9 @@ impl Attr {
         self.flag(sys::PERFRING_ATTR_FLAG_freq, true)
     }
 
-    /// flag: `PERFRING_ATTR_FLAG_`, of one bit.
+    /// flag: `PERFRING_ATTR_FLAG_`, of one bit. Panics above 63: the word of flags has no such bit.
     pub fn flag(mut self, flag: u32, set: bool) -> Attr {
+        assert!(flag < 64, "a bit of a word");
         // SAFETY: it is a whole struct.
         unsafe { sys::perfring_attr_set_flag(&mut self.0, flag, set) }
         self
@@ -115,8 +116,13 @@ impl Drop for Target {
 #[derive(Debug)]
 pub struct Session<'e> {
     session: NonNull<sys::perfring_session>,
+    #[cfg(feature = "soft")]
+    first: *const crate::SoftEvent, // of the list of events whose rings it reads; null: none
     events: PhantomData<&'e ()>,
 }
+
+// SAFETY: one thread at a time; the events that it borrows may be used by any.
+unsafe impl Send for Session<'_> {}
 
 impl<'e> Session<'e> {
     /// pages: data pages of each ring, a power of two; 0: 128.
@@ -125,7 +131,13 @@ impl<'e> Session<'e> {
         // SAFETY: it writes a pointer.
         status(unsafe { sys::perfring_session_open(&mut opened, pages) })?;
         // SAFETY: without an error it is not null.
-        Ok(Session { session: unsafe { NonNull::new_unchecked(opened) }, events: PhantomData })
+        let session = unsafe { NonNull::new_unchecked(opened) };
+        Ok(Session {
+            session,
+            #[cfg(feature = "soft")]
+            first: core::ptr::null(),
+            events: PhantomData,
+        })
     }
 
     /// Before the first add: `PERFRING_SESSION_` bits, and which features may be dropped (`PERFRING_FALLBACK_`). Sessions that
@@ -163,11 +175,19 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Adds the rings of an event of this process, now and later.
+    /// Adds the rings of an event of this process, now and later. A session reads it already: [`Error::Busy`].
     #[cfg(feature = "soft")]
     pub fn add_soft(&mut self, event: &'e crate::SoftEvent) -> Result<()> {
+        if !event.take(self.first) {
+            return Err(Error::Busy);
+        }
         // SAFETY: the event, and its rings, outlive the session; its writers are this process's own.
-        status(unsafe { sys::perfring_session_add_set(self.session.as_ptr(), event.rings(), -1, 0) })
+        let added = status(unsafe { sys::perfring_session_add_set(self.session.as_ptr(), event.rings(), -1, 0) });
+        match added {
+            Ok(()) => self.first = event,
+            Err(_) => _ = event.give_back(),
+        }
+        added
     }
 
     /// Why the last add failed, and what to change; "": it did not.
@@ -188,13 +208,20 @@ impl<'e> Session<'e> {
         status(unsafe { sys::perfring_session_disable(self.session.as_ptr()) })
     }
 
-    /// Waits up to `timeout_ms` (-1: no limit) and begins a round. Whether a ring woke it.
+    /// Waits up to `timeout_ms` (-1: no limit) and begins a round, also where it returns an error, as after a signal. Whether a ring
+    /// woke it.
     pub fn wait(&mut self, timeout_ms: i32) -> Result<bool> {
         // SAFETY: the session is open.
         match unsafe { sys::perfring_session_wait(self.session.as_ptr(), timeout_ms) } {
             code if code < 0 => Err(Error::from_code(code)),
             one => Ok(one == 1),
         }
+    }
+
+    /// An epoll fd that is readable when a ring has reached its watermark; then call wait with 0. Valid while the session is.
+    pub fn fd(&self) -> i32 {
+        // SAFETY: the session is open.
+        unsafe { sys::perfring_session_fd(self.session.as_ptr()) }
     }
 
     /// Begins the last round.
@@ -244,5 +271,18 @@ impl Drop for Session<'_> {
     fn drop(&mut self) {
         // SAFETY: it is closed once.
         unsafe { sys::perfring_session_close(self.session.as_ptr()) }
+        #[cfg(feature = "soft")]
+        while !self.first.is_null() {
+            // SAFETY: the event outlives the session.
+            self.first = unsafe { (*self.first).give_back() };
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl std::os::unix::io::AsFd for Session<'_> {
+    fn as_fd(&self) -> std::os::unix::io::BorrowedFd<'_> {
+        // SAFETY: it is open until drop.
+        unsafe { std::os::unix::io::BorrowedFd::borrow_raw(self.fd()) }
     }
 }
