@@ -41,60 +41,169 @@ static constexpr perfring_format own = {.sample_type = PERFRING_SAMPLE_IP | PERF
 					.sample_stack_user = 0,
 					.reserved = {}};
 
-static void print(const perfring::item &item)
+static void number(bool has, const char *name, std::uint32_t number)
 {
-	std::uint32_t pid = 0, tid = 0;
-	std::uint64_t ip = 0, period = 0, chain = 0, raw = 0;
-	std::string_view text;
+	if (has)
+		std::printf(" %s=%" PRId32, name, static_cast<std::int32_t>(number));
+}
+
+static void word(bool has, const char *name, std::uint64_t word)
+{
+	if (has)
+		std::printf(" %s=%" PRIu64, name, word);
+}
+
+static void bytes(bool has, const char *name, std::span<const std::byte> bytes)
+{
+	std::uint64_t sum = 0;
+
+	for (std::byte byte : bytes)
+		sum = sum * 31 + std::to_integer<std::uint64_t>(byte);
+	if (has)
+		std::printf(" %s=%zu/%" PRIu64, name, bytes.size(), sum);
+}
+
+static void text(const char *name, const perfring_string &string)
+{
+	std::string_view text = perfring::text_of(string);
+
+	std::printf(" %s=%.*s", name, static_cast<int>(text.size()), text.data());
+}
+
+static void print_frames(const perfring::sample &sample)
+{
+	auto frames = sample.frames();
+	std::uint64_t nr = 0, sum = 0;
+
+	for (const perfring_frame &frame : frames) {
+		sum = (sum * 31 + frame.context) * 31 + frame.ip;
+		nr++;
+	}
+	std::printf(" frames=%" PRIu64 "/%" PRIu64, nr, sum);
+	if (auto status = frames.status(); !status)
+		std::printf(" at %" PRId64 " %s", status.why().at, status.why().text());
+}
+
+static void print_sample(const perfring::sample &sample)
+{
+	std::uint64_t sum = 0;
+
+	number(sample.has(PERFRING_SAMPLE_TID), "pid", sample.pid);
+	number(sample.has(PERFRING_SAMPLE_TID), "tid", sample.tid);
+	number(sample.has(PERFRING_SAMPLE_CPU), "cpu", sample.cpu);
+	word(sample.has(PERFRING_SAMPLE_TIME), "time", sample.time);
+	word(sample.has(PERFRING_SAMPLE_IP), "ip", sample.ip);
+	word(sample.has(PERFRING_SAMPLE_ADDR), "addr", sample.addr);
+	word(sample.has(PERFRING_SAMPLE_PERIOD), "period", sample.period);
+	for (std::uint64_t word : sample.words_of_callchain())
+		sum = sum * 31 + word;
+	if (sample.has(PERFRING_SAMPLE_CALLCHAIN))
+		std::printf(" callchain=%zu/%" PRIu64, sample.words_of_callchain().size(), sum);
+	word(sample.has(PERFRING_SAMPLE_IDENTIFIER), "identifier", sample.identifier);
+	word(sample.has(PERFRING_SAMPLE_ID), "id", sample.id);
+	word(sample.has(PERFRING_SAMPLE_STREAM_ID), "stream_id", sample.stream_id);
+	word(sample.has(PERFRING_SAMPLE_WEIGHT), "weight", sample.weight);
+	word(sample.has(PERFRING_SAMPLE_DATA_SRC), "data_src", sample.data_src);
+	word(sample.has(PERFRING_SAMPLE_TRANSACTION), "transaction", sample.transaction);
+	word(sample.has(PERFRING_SAMPLE_PHYS_ADDR), "phys_addr", sample.phys_addr);
+	word(sample.has(PERFRING_SAMPLE_CGROUP), "cgroup", sample.cgroup);
+	word(sample.has(PERFRING_SAMPLE_DATA_PAGE_SIZE), "data_page_size", sample.data_page_size);
+	word(sample.has(PERFRING_SAMPLE_CODE_PAGE_SIZE), "code_page_size", sample.code_page_size);
+	word(true, "present", sample.present);
+	word(true, "misc", sample.misc);
+	bytes(sample.has(PERFRING_SAMPLE_RAW), "raw", sample.bytes_of_raw());
+	bytes(sample.has(PERFRING_SAMPLE_STACK_USER), "stack", sample.bytes_of_stack());
+	if (sample.has(PERFRING_SAMPLE_WEIGHT_STRUCT))
+		std::printf(" weight_struct=%" PRIu32 "/%u/%u", sample.weight_struct.var1,
+			    unsigned{sample.weight_struct.var2}, unsigned{sample.weight_struct.var3});
+	if (sample.has(PERFRING_SAMPLE_CALLCHAIN))
+		print_frames(sample);
+}
+
+static void print_members(const perfring::record &record)
+{
+	switch (record.type) {
+	case PERFRING_RECORD_COMM:
+		text("comm", record.is.comm.comm);
+		break;
+	case PERFRING_RECORD_FORK:
+	case PERFRING_RECORD_EXIT:
+		std::printf(" ppid=%" PRIu32 " ptid=%" PRIu32 " time=%" PRIu64, record.is.fork.ppid,
+			    record.is.fork.ptid, record.is.fork.time);
+		break;
+	case PERFRING_RECORD_MMAP:
+		word(true, "addr", record.is.mmap.addr);
+		word(true, "len", record.is.mmap.len);
+		word(true, "pgoff", record.is.mmap.pgoff);
+		text("filename", record.is.mmap.filename);
+		break;
+	case PERFRING_RECORD_MMAP2:
+		word(true, "addr", record.is.mmap2.addr);
+		word(true, "len", record.is.mmap2.len);
+		word(true, "pgoff", record.is.mmap2.pgoff);
+		bytes(record.is.mmap2.file.has_build_id, "build_id",
+		      perfring::bytes_of(record.is.mmap2.file.build_id, record.is.mmap2.file.build_id_size));
+		text("filename", record.is.mmap2.filename);
+		break;
+	case PERFRING_RECORD_LOST:
+		word(true, "lost", record.is.lost.lost);
+		break;
+	}
+}
+
+static void print_thread(const perfring::record &record)
+{
+	const auto &is = record.is;
+
+	switch (record.type) {
+#define OF(NAME, noun) \
+	case PERFRING_RECORD_##NAME: \
+		number(true, "pid", is.noun.pid); \
+		number(true, "tid", is.noun.tid); \
+		break;
+		OF(COMM, comm)
+		OF(FORK, fork)
+		OF(EXIT, exit)
+		OF(MMAP, mmap)
+		OF(MMAP2, mmap2)
+	default:
+		number(record.has(PERFRING_SAMPLE_TID), "pid", record.trailer.pid);
+		number(record.has(PERFRING_SAMPLE_TID), "tid", record.trailer.tid);
+	}
+	number(record.has(PERFRING_SAMPLE_CPU), "cpu", record.trailer.cpu);
+}
+
+/* event: its name; nullptr: not known. */
+static void print(const perfring::item &item, const char *event = nullptr)
+{
 	perfring::sample sample;
 	perfring::record record;
 	perfring::result<void> decoded;
+	bool is_decoded = !item.is_sample() || item.format;
 
-	if (!item.is_sample()) {
-		decoded = item.decode(record);
-		if (decoded && record.has(PERFRING_SAMPLE_TID)) {
-			pid = record.trailer.pid;
-			tid = record.trailer.tid;
-		}
-		if (decoded && item.type() == PERFRING_RECORD_COMM)
-			text = perfring::text_of(record.is.comm.comm);
-		if (decoded && item.type() == PERFRING_RECORD_MMAP2) {
-			ip = record.is.mmap2.addr;
-			text = perfring::text_of(record.is.mmap2.filename);
-		}
-		if (decoded && item.type() == PERFRING_RECORD_LOST)
-			period = record.is.lost.lost;
-	} else if (item.format) {
-		decoded = item.decode(sample);
-		if (decoded && sample.has(PERFRING_SAMPLE_TID)) {
-			pid = sample.pid;
-			tid = sample.tid;
-		}
-		if (decoded && sample.has(PERFRING_SAMPLE_IP))
-			ip = sample.ip;
-		if (decoded && sample.has(PERFRING_SAMPLE_PERIOD))
-			period = sample.period;
-		if (decoded) {
-			std::uint64_t n = 0;
-
-			for (const perfring_frame &frame : sample.frames())
-				chain += frame.ip ^ frame.context;
-			for (std::uint64_t word : sample.words_of_callchain())
-				chain += word * ++n;
-			for (std::byte byte : sample.bytes_of_raw())
-				raw += std::to_integer<std::uint64_t>(byte);
-		}
-	}
+	if (is_decoded)
+		decoded = item.is_sample() ? item.decode(sample) : item.decode(record);
 	if (!decoded) {
 		std::printf("damaged %" PRIu32 " %d %" PRId64 " %s\n", item.type(), decoded.why().code,
 			    decoded.why().at, decoded.why().what);
 		return;
 	}
-	std::printf("%s %" PRId64 " %" PRIu64 " %" PRIu32 " %" PRIu32 " 0x%" PRIx64 " %" PRIu64 " 0x%" PRIx64
-		    " %" PRIu64 " %.*s\n",
-		    item.name() ? item.name() : "unknown", item.format ? std::int64_t{item.format->index} : -1,
-		    item.time, pid, tid, ip, period, chain, raw, static_cast<int>(text.size()),
-		    text.data() ? text.data() : "");
+	if (item.name())
+		std::printf("%s", item.name());
+	else
+		std::printf("%" PRIu32, item.type());
+	std::printf(" at=%" PRIu64 " size=%zu", item.time, item.bytes().size());
+	if (is_decoded && !item.is_sample())
+		print_thread(record);
+	if (event)
+		std::printf(" event=%s", event);
+	else if (item.format)
+		std::printf(" event=%" PRIu32, item.format->index);
+	if (is_decoded && item.is_sample())
+		print_sample(sample);
+	else if (is_decoded)
+		print_members(record);
+	std::printf("\n");
 }
 
 static void ended(const char *how, const perfring::error &why)
@@ -116,8 +225,14 @@ static void of_file(const char *path)
 	perfring::file file = *std::move(opened);
 	auto items = file.items();
 
-	for (const perfring::item &item : items)
-		print(item);
+	for (;;) {
+		for (const perfring::item &item : items)
+			print(item, item.format ? file.event_name(item.format->index) : nullptr);
+		if (items.status() || !items.last().record)
+			break;
+		std::printf("skipped %" PRIu32 " %zu, ", items.last().type(), items.last().bytes().size());
+		ended("why", items.status().why());
+	}
 	for (std::uint32_t i = 0; i < file.event_count(); i++)
 		std::printf("event %" PRIu32 " %s\n", i, file.event_name(i));
 	ended("end", items.status().why());

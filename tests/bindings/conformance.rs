@@ -1,6 +1,7 @@
 //! conformance.rs - what conformance.c says, by the crate perfring: see there.
 use perfring::{
-    sys, Error, File, Format, NewSample, Reader, Record, RecordBuffer, Ring, RingOptions, SampleBuffer, Session, Writer,
+    sys, Decoded, Error, File, Format, Item, NewSample, Reader, Record, RecordBuffer, Ring, RingOptions, Sample, SampleBuffer,
+    Session, Writer,
 };
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -11,59 +12,143 @@ struct Buffers {
     record: RecordBuffer,
 }
 
-fn print(out: &mut Out, buffers: &mut Buffers, record: Record, format: Option<&Format>, time: u64) -> io::Result<()> {
-    let (mut pid, mut tid, mut ip, mut period, mut chain, mut raw) = (0u32, 0u32, 0u64, 0u64, 0u64, 0u64);
-    let mut text: &[u8] = b"";
-    let mut why = None;
+fn number(out: &mut Out, name: &str, number: Option<u32>) -> io::Result<()> {
+    number.map_or(Ok(()), |number| write!(out, " {name}={}", number as i32))
+}
 
-    if !record.is_sample() {
-        match record.decode(format, &mut buffers.record) {
-            Ok(decoded) => {
-                if let Some(thread) = decoded.thread() {
-                    (pid, tid) = thread;
-                }
-                if let Some(comm) = decoded.comm() {
-                    text = comm.comm;
-                }
-                if record.kind() == sys::PERFRING_RECORD_MMAP2 {
-                    if let Some(map) = decoded.map() {
-                        ip = map.addr;
-                        text = map.filename;
-                    }
-                }
-                period = decoded.lost().unwrap_or(0);
-            }
-            Err(error) => why = Some(error),
+fn word(out: &mut Out, name: &str, word: Option<u64>) -> io::Result<()> {
+    word.map_or(Ok(()), |word| write!(out, " {name}={word}"))
+}
+
+fn sum_of(words: impl Iterator<Item = u64>) -> u64 {
+    words.fold(0, |sum, word| sum.wrapping_mul(31).wrapping_add(word))
+}
+
+fn bytes(out: &mut Out, name: &str, bytes: Option<&[u8]>) -> io::Result<()> {
+    bytes.map_or(Ok(()), |bytes| write!(out, " {name}={}/{}", bytes.len(), sum_of(bytes.iter().copied().map(u64::from))))
+}
+
+fn text(out: &mut Out, name: &str, text: &[u8]) -> io::Result<()> {
+    write!(out, " {name}=")?;
+    out.write_all(text)
+}
+
+fn print_sample(out: &mut Out, sample: Sample) -> io::Result<()> {
+    number(out, "pid", sample.pid())?;
+    number(out, "tid", sample.tid())?;
+    number(out, "cpu", sample.cpu())?;
+    word(out, "time", sample.time())?;
+    word(out, "ip", sample.ip())?;
+    word(out, "addr", sample.addr())?;
+    word(out, "period", sample.period())?;
+    if let Some(words) = sample.callchain() {
+        write!(out, " callchain={}/{}", words.len(), sum_of(words))?;
+    }
+    word(out, "identifier", sample.identifier())?;
+    word(out, "id", sample.id())?;
+    word(out, "stream_id", sample.stream_id())?;
+    word(out, "weight", sample.weight())?;
+    word(out, "data_src", sample.data_src())?;
+    word(out, "transaction", sample.transaction())?;
+    word(out, "phys_addr", sample.phys_addr())?;
+    word(out, "cgroup", sample.cgroup())?;
+    word(out, "data_page_size", sample.data_page_size())?;
+    word(out, "code_page_size", sample.code_page_size())?;
+    write!(out, " present={} misc={}", sample.present(), sample.misc())?;
+    bytes(out, "raw", sample.raw())?;
+    bytes(out, "stack", sample.stack())?;
+    if let Some(weight) = sample.weight_struct() {
+        write!(out, " weight_struct={}/{}/{}", weight.var1, weight.var2, weight.var3)?;
+    }
+    if sample.has(sys::PERFRING_SAMPLE_CALLCHAIN) {
+        let mut frames = sample.frames();
+        let (mut nr, mut sum) = (0u64, 0u64);
+        for frame in &mut frames {
+            sum = sum.wrapping_mul(31).wrapping_add(frame.context).wrapping_mul(31).wrapping_add(frame.ip);
+            nr += 1;
         }
-    } else if let Some(format) = format {
-        match record.sample(format, &mut buffers.sample) {
-            Ok(sample) => {
-                pid = sample.pid().unwrap_or(0);
-                tid = sample.tid().unwrap_or(0);
-                ip = sample.ip().unwrap_or(0);
-                period = sample.period().unwrap_or(0);
-                for frame in sample.frames() {
-                    chain = chain.wrapping_add(frame.ip ^ frame.context);
-                }
-                for (i, word) in sample.callchain().into_iter().flatten().enumerate() {
-                    chain = chain.wrapping_add(word.wrapping_mul(i as u64 + 1));
-                }
-                raw = sample.raw().unwrap_or(&[]).iter().map(|&byte| u64::from(byte)).sum();
-            }
-            Err(error) => why = Some(error),
+        write!(out, " frames={nr}/{sum}")?;
+        if let Some(fault) = frames.status().err().and_then(|error| error.fault()) {
+            write!(out, " at {} {}", fault.at, fault.what)?;
         }
     }
-    if let Some(error) = why {
-        let fault = error.fault().unwrap_or_default();
-        return writeln!(out, "damaged {} {} {} {}", record.kind(), error.code(), fault.at, fault.what);
+    Ok(())
+}
+
+fn print_thread(out: &mut Out, record: Decoded) -> io::Result<()> {
+    let task = record.fork().or_else(|| record.exit());
+    let thread = (record.comm().map(|comm| (comm.pid, comm.tid)))
+        .or_else(|| task.map(|task| (task.pid, task.tid)))
+        .or_else(|| record.map().map(|map| (map.pid, map.tid)))
+        .or_else(|| record.thread());
+    number(out, "pid", thread.map(|thread| thread.0))?;
+    number(out, "tid", thread.map(|thread| thread.1))?;
+    number(out, "cpu", record.cpu())
+}
+
+fn print_members(out: &mut Out, record: Decoded) -> io::Result<()> {
+    if let Some(comm) = record.comm() {
+        text(out, "comm", comm.comm)?;
     }
-    write!(
-        out,
-        "{} {} {time} {pid} {tid} {ip:#x} {period} {chain:#x} {raw} ",
-        record.name().unwrap_or("unknown"),
-        format.map_or(-1, |format| i64::from(format.index())),
-    )?;
-    out.write_all(text)?;
+    if let Some(task) = record.fork().or_else(|| record.exit()) {
+        write!(out, " ppid={} ptid={} time={}", task.ppid, task.ptid, task.time)?;
+    }
+    if let Some(map) = record.map() {
+        write!(out, " addr={} len={} pgoff={}", map.addr, map.len, map.pgoff)?;
+        bytes(out, "build_id", map.build_id)?;
+        text(out, "filename", map.filename)?;
+    }
+    word(out, "lost", record.lost())
+}
+
+/// What a line is of.
+struct Line<'a> {
+    record: Record<'a>,
+    format: Option<&'a Format>,
+    time: u64,
+    event: Option<&'a [u8]>, // its name
+}
+
+impl<'a> Line<'a> {
+    fn of(item: &Item<'a>) -> Line<'a> {
+        Line { record: item.record(), format: item.format(), time: item.time(), event: item.event_name() }
+    }
+}
+
+fn print(out: &mut Out, buffers: &mut Buffers, line: Line) -> io::Result<()> {
+    let (record, format) = (line.record, line.format);
+    let sample = match format {
+        Some(format) if record.is_sample() => Some(record.sample(format, &mut buffers.sample)),
+        _ => None,
+    };
+    let other = (!record.is_sample()).then(|| record.decode(format, &mut buffers.record));
+    let why = sample
+        .as_ref()
+        .and_then(|sample| sample.as_ref().err())
+        .or_else(|| other.as_ref().and_then(|other| other.as_ref().err()));
+    if let Some(why) = why {
+        let fault = why.fault().unwrap_or_default();
+        return writeln!(out, "damaged {} {} {} {}", record.kind(), why.code(), fault.at, fault.what);
+    }
+    match record.name() {
+        Some(name) => write!(out, "{name}")?,
+        None => write!(out, "{}", record.kind())?,
+    }
+    write!(out, " at={} size={}", line.time, record.bytes().len())?;
+    if let Some(Ok(other)) = other {
+        print_thread(out, other)?;
+    }
+    match (line.event, format) {
+        (Some(name), _) => text(out, "event", name)?,
+        (None, Some(format)) => write!(out, " event={}", format.index())?,
+        (None, None) => {}
+    }
+    if let Some(Ok(sample)) = sample {
+        print_sample(out, sample)?;
+    }
+    if let Some(Ok(other)) = other {
+        print_members(out, other)?;
+    }
     out.write_all(b"\n")
 }
 
@@ -82,9 +167,15 @@ fn of_file(out: &mut Out, buffers: &mut Buffers, path: &str) -> io::Result<()> {
     };
     let end = loop {
         match file.next_item() {
-            Ok(Some(item)) => print(out, buffers, item.record(), item.format(), item.time())?,
+            Ok(Some(item)) => print(out, buffers, Line::of(&item))?,
             Ok(None) => break None,
-            Err(error) => break Some(error),
+            Err(error) => match file.damaged() {
+                Some(record) => {
+                    write!(out, "skipped {} {}, ", record.kind(), record.bytes().len())?;
+                    ended(out, "why", Some(error))?;
+                }
+                None => break Some(error),
+            },
         }
     };
     for i in 0..file.event_count() {
@@ -128,7 +219,10 @@ fn drain(out: &mut Out, buffers: &mut Buffers, reader: &mut Reader, format: &For
         Err(error) => Some(error),
         Ok(_) => loop {
             match reader.next_record() {
-                Ok(Some(record)) => print(out, buffers, record, Some(format), record.time(format))?,
+                Ok(Some(record)) => {
+                    let time = record.time(format);
+                    print(out, buffers, Line { record, format: Some(format), time, event: None })?;
+                }
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             }
@@ -182,7 +276,7 @@ fn of_session(out: &mut Out, buffers: &mut Buffers, path: &str) -> Result<(), Bo
     writeln!(out, "once more {} {}", error.code(), session.refusal())?;
     session.flush();
     while let Some(item) = session.next_item()? {
-        print(out, buffers, item.record(), item.format(), item.time())?;
+        print(out, buffers, Line::of(&item))?;
     }
     session.return_space();
     let totals = session.totals();

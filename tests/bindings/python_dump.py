@@ -1,4 +1,4 @@
-# python_dump.py - the lines of python_dump.c and python_calls.cc, by the Python package; and python_calls.h.
+# python_dump.py - the lines of conformance.c that are for Python, those of python_calls.cc, by the Python package; and python_calls.h.
 #
 #     python_dump.py items|samples=ROWS|batches=ROWS|columns FILE...     python_dump.py ring FILE     python_dump.py layout|calls|names
 import ctypes
