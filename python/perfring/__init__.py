@@ -19,15 +19,11 @@ It is ctypes over libperfring.so.0, which it looks for where the linker does, or
 
 from ._file import Batches, Event, File, columns
 from ._items import Item
+from ._library import CONTEXT_KERNEL, CONTEXT_MAX, CONTEXT_USER, CONTEXT_USER_DEFERRED
 from ._library import VERSION as __version__
+from ._names import Frame, Names
 from ._rows import FIELDS, Batch
 from ._session import Session, Thread, join, open_ring, profile
-
-#: Words of a callchain from here on are markers, not addresses: CONTEXT_USER ... as 64 bits.
-CONTEXT_MAX = (1 << 64) - 4095
-CONTEXT_KERNEL = (1 << 64) - 128
-CONTEXT_USER = (1 << 64) - 512
-CONTEXT_USER_DEFERRED = (1 << 64) - 640
 
 
 def addresses(callchain):
@@ -44,5 +40,5 @@ def open(path="perf.data"):
 
 __all__ = [
     "Batch", "Batches", "CONTEXT_KERNEL", "CONTEXT_MAX", "CONTEXT_USER", "CONTEXT_USER_DEFERRED", "Event", "FIELDS", "File",
-    "Item", "Session", "Thread", "addresses", "columns", "join", "open", "open_ring", "profile",
+    "Frame", "Item", "Names", "Session", "Thread", "addresses", "columns", "join", "open", "open_ring", "profile",
 ]

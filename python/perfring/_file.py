@@ -4,6 +4,7 @@
 import ctypes
 import errno
 import os
+import struct
 import sys
 import threading
 from collections import namedtuple
@@ -20,16 +21,13 @@ _STRINGS = {name: NUMBERS["FEATURE_" + name.upper()]
             for name in ("hostname", "osrelease", "version", "arch", "cpudesc", "cpuid")}
 
 
-class Source:
-    """What a file and a session have in common: records, as items or as rows."""
+class Handle:
+    """What holds an object of the library: closed by `with`, used by one thread at a time."""
 
     def __init__(self):
         self._handle = None
         self._lock = threading.RLock()
         self._process = os.getpid()
-        self._comms = Comms()
-        self._names = []  # of events, by their numbers
-        self._reader = Reader(self._comms)
 
     def __enter__(self):
         return self
@@ -63,6 +61,16 @@ class Source:
     def _check(self):
         if not self._handle:
             raise ValueError(f"{self} is closed")
+
+
+class Source(Handle):
+    """What a file and a session have in common: records, as items or as rows."""
+
+    def __init__(self):
+        super().__init__()
+        self._comms = Comms()
+        self._names = []  # of events, by their numbers
+        self._reader = Reader(self._comms)
 
     def _know_events(self):
         """Their names as they are now: an EVENT_UPDATE record may change them."""
@@ -171,6 +179,22 @@ class File(Source):
 
     def _formats(self):
         return library.perfring_file_formats(self._handle)
+
+    def _release(self):
+        return library.perfring_file_string(self._handle, NUMBERS["FEATURE_OSRELEASE"])
+
+    def _builds(self):
+        """(name, build id) of the objects that the writer looked at: the feature BUILD_ID (docs/abi.md 11.3)."""
+        size = ctypes.c_uint64()
+        at = library.perfring_file_feature(self._handle, NUMBERS["FEATURE_BUILD_ID"], ctypes.byref(size))
+        payload = ctypes.string_at(at, size.value) if at else b""
+        while len(payload) >= 36:
+            _, misc, length = struct.unpack_from("=IHH", payload)
+            if length < 36:
+                return
+            most = NUMBERS["BUILD_ID_SIZE"]
+            yield payload[36:length].partition(b"\0")[0], payload[12:12 + (min(payload[32], most) if misc & 0x8000 else most)]
+            payload = payload[length:]
 
     def _name_of(self, index):
         name = library.perfring_file_event_name(self._handle, index)

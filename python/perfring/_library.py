@@ -12,6 +12,7 @@ from ctypes import (
 
 VERSION = "0.9.0"  # of this package; the library has the same major and minor number
 SONAME = "libperfring.so.0"
+PROFILE_SONAME = "libperfring-profile.so.0"
 
 # ---- numbers ----
 
@@ -26,6 +27,12 @@ COLUMN_WORDS = 24  # pointers in struct perfring_columns, with its reserve
 CALLCHAIN_BIT = 5
 RAW_BIT = 10
 
+# Words of a callchain from CONTEXT_MAX on are markers, not addresses.
+CONTEXT_MAX = (1 << 64) - 4095
+CONTEXT_KERNEL = (1 << 64) - 128
+CONTEXT_USER = (1 << 64) - 512
+CONTEXT_USER_DEFERRED = (1 << 64) - 640
+
 # Bits of attr's word of flags.
 FLAGS = {
     "disabled": 0, "inherit": 1, "exclude_kernel": 5, "exclude_hv": 6, "mmap": 8, "comm": 9, "freq": 10, "task": 13,
@@ -37,8 +44,9 @@ SAMPLE_ID_ALL_BITS = 0x10000 | 2 | 4  # IDENTIFIER, TID, TIME
 NUMBERS = {
     "RECORD_MMAP": 1, "RECORD_COMM": 3, "RECORD_EXIT": 4, "RECORD_FORK": 7, "RECORD_SAMPLE": 9, "RECORD_MISC_FORK_EXEC": 0x2000, "RECORD_MMAP2": 10,
     "RECORD_OF_PERF": 64, "RECORD_MAX": 65528, "ROWS_CHAIN_MIN": 8191, "ROWS_RAW_MIN": 65528, "READER_COPY": 1,
-    "SESSION_SHRINK": 1, "SESSION_RAISE_FILES": 2, "FALLBACK_ALL": 255, "SOFT_PROCESS": 1, "FEATURE_HOSTNAME": 3,
+    "SESSION_SHRINK": 1, "SESSION_RAISE_FILES": 2, "FALLBACK_ALL": 255, "SOFT_PROCESS": 1, "FEATURE_BUILD_ID": 2, "FEATURE_HOSTNAME": 3,
     "FEATURE_OSRELEASE": 4, "FEATURE_VERSION": 5, "FEATURE_ARCH": 6, "FEATURE_CPUDESC": 8, "FEATURE_CPUID": 9,
+    "RECORD_MISC_KERNEL": 1, "RECORD_MISC_USER": 2, "MAPS_FILE": 0, "MAPS_VDSO": 2, "MAPS_KERNEL": 4, "BUILD_ID_SIZE": 20,
 }
 
 # ---- structs ----
@@ -178,7 +186,38 @@ class Totals(Structure):
     ]
 
 
+class MapsObject(Structure):
+    _fields_ = [("name", c_char_p), ("file", FileId), ("kind", c_uint32), ("reserved", c_uint32)]
+
+
+class Mapping(Structure):
+    _fields_ = [
+        ("addr", c_uint64), ("end", c_uint64), ("pgoff", c_uint64), ("object", POINTER(MapsObject)), ("pid", c_uint32),
+        ("prot", c_uint32),
+    ]
+
+
+class SymbolFile(Structure):
+    _fields_ = [("path", c_char_p), ("build_id", c_void_p), ("build_id_size", c_uint32), ("pid", c_int32)]
+
+
+class Symbol(Structure):
+    _fields_ = [
+        ("name", c_char_p), ("module", c_char_p), ("start", c_uint64), ("end", c_uint64), ("address", c_uint64),
+        ("why", c_int), ("reserved", c_uint32),
+    ]
+
+
+class SymbolKernel(Structure):
+    _fields_ = [
+        ("kallsyms", c_char_p), ("vmlinux", c_char_p), ("release", c_char_p), ("build_id", c_char_p),
+        ("build_id_size", c_uint32), ("reserved_word", c_uint32), ("reference", c_char_p), ("address", c_uint64),
+        ("reserved", c_uint64 * 4),
+    ]
+
+
 STRUCTS = {
+    "maps_object": MapsObject, "mapping": Mapping, "symbol_file": SymbolFile, "symbol": Symbol, "symbol_kernel": SymbolKernel,
     "fault": Fault, "format": Format, "item": Item, "columns": Columns, "rows": Rows, "trailer": Trailer,
     "string": String, "file_id": FileId, "record": Record, "record_comm": RecordComm, "record_fork": RecordFork,
     "record_exit": RecordFork, "record_mmap": RecordMmap, "record_mmap2": RecordMmap2, "ring": Ring, "totals": Totals,
@@ -194,6 +233,7 @@ _FUNCTIONS = {
     "perfring_file_close": (None, (c_void_p,)),
     "perfring_file_event_name": (c_char_p, (c_void_p, c_uint32)),
     "perfring_file_fault": (Fault, (c_void_p,)),
+    "perfring_file_feature": (c_void_p, (c_void_p, c_uint32, POINTER(c_uint64))),
     "perfring_file_fill": (c_int, (c_void_p, POINTER(Rows), POINTER(Item))),
     "perfring_file_formats": (c_void_p, (c_void_p,)),
     "perfring_file_is_finished": (c_bool, (c_void_p,)),
@@ -259,6 +299,22 @@ _SOFT_FUNCTIONS = {
 }
 
 
+# Of libperfring-profile.
+_PROFILE_FUNCTIONS = {
+    "perfring_mapping_offset": (c_uint64, (POINTER(Mapping), c_uint64)),
+    "perfring_maps_close": (None, (c_void_p,)),
+    "perfring_maps_find": (POINTER(Mapping), (c_void_p, c_uint, c_uint32, c_uint64)),
+    "perfring_maps_open": (c_int, (POINTER(c_void_p),)),
+    "perfring_maps_take": (c_int, (c_void_p, POINTER(Item))),
+    "perfring_symbol_find": (c_bool, (c_void_p, c_uint64, POINTER(Symbol))),
+    "perfring_symbols_close": (None, (c_void_p,)),
+    "perfring_symbols_expect": (c_int, (c_void_p, c_char_p, c_char_p, c_uint32)),
+    "perfring_symbols_get": (c_int, (c_void_p, POINTER(SymbolFile), POINTER(c_void_p))),
+    "perfring_symbols_get_kernel": (c_int, (c_void_p, POINTER(SymbolKernel), POINTER(c_void_p))),
+    "perfring_symbols_open": (c_int, (POINTER(c_void_p), c_void_p)),
+}
+
+
 def _find():
     path = os.environ.get("PERFRING_LIBRARY")
     try:
@@ -296,6 +352,18 @@ def _load():
         loaded.has_soft = True
     except AttributeError:
         loaded.has_soft = False
+    return loaded
+
+
+def load_profile():
+    """libperfring-profile, from where libperfring is.  ImportError: it is not there, or of another version."""
+    folder, _, _ = (os.environ.get("PERFRING_LIBRARY") or "").rpartition("/")
+    path = f"{folder}/{PROFILE_SONAME}" if folder else PROFILE_SONAME
+    try:
+        loaded = ctypes.CDLL(path)
+        _declare(loaded, _PROFILE_FUNCTIONS)
+    except (OSError, AttributeError) as error:
+        raise ImportError(f"perfring: {path}: {error}: names of functions need libperfring-profile of version {VERSION}") from None
     return loaded
 
 

@@ -99,6 +99,12 @@ class Session(Source):
     def _formats(self):
         return library.perfring_session_formats(self._handle)
 
+    def _release(self):
+        return os.fsencode(os.uname().release)
+
+    def _builds(self):
+        return ()
+
     def _name_of(self, index):
         attr = library.perfring_format_set_attr(self._formats(), index)
         return self._given.get(index) or text_of(library.perfring_event_name, attr)

@@ -16,6 +16,7 @@
  * A line: kind, time, size, event, then each member that the record has; of lists and bytes their number and a sum. */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <perfring/build_id.h>
 #include <perfring/callchain.h>
 #include <perfring/config.h>
 #include <perfring/file.h>
@@ -26,6 +27,7 @@
 #include <perfring/rows.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
+#include <perfring/symbol.h>
 #include <perfring/text.h>
 #include <perfring/writer.h>
 #include <stdio.h>
@@ -607,6 +609,16 @@ static void layout(void)
 	AT(totals, throttles), AT(totals, unthrottles), AT(totals, late), AT(totals, unknown_ids), AT(totals, corrupt);
 	AT(totals, skipped), AT(totals, first_time), AT(totals, last_time), AT(totals, aux), AT(totals, aux_truncated);
 	AT(totals, aux_partial), AT(totals, aux_collisions);
+	SIZE(maps_object), AT(maps_object, name), AT(maps_object, file), AT(maps_object, kind), AT(maps_object, reserved);
+	SIZE(mapping), AT(mapping, addr), AT(mapping, end), AT(mapping, pgoff), AT(mapping, object), AT(mapping, pid);
+	AT(mapping, prot);
+	SIZE(symbol_file), AT(symbol_file, path), AT(symbol_file, build_id), AT(symbol_file, build_id_size);
+	AT(symbol_file, pid);
+	SIZE(symbol), AT(symbol, name), AT(symbol, module), AT(symbol, start), AT(symbol, end), AT(symbol, address);
+	AT(symbol, why), AT(symbol, reserved);
+	SIZE(symbol_kernel), AT(symbol_kernel, kallsyms), AT(symbol_kernel, vmlinux), AT(symbol_kernel, release);
+	AT(symbol_kernel, build_id), AT(symbol_kernel, build_id_size), AT(symbol_kernel, reserved_word);
+	AT(symbol_kernel, reference), AT(symbol_kernel, address), AT(symbol_kernel, reserved);
 	ATTR(type), ATTR(size), ATTR(config), ATTR(sample_period), ATTR(sample_type), ATTR(read_format),
 		ATTR(wakeup_events);
 	ATTR(bp_type), ATTR(config1), ATTR(config2), ATTR(branch_sample_type), ATTR(sample_regs_user),
@@ -623,7 +635,9 @@ static void layout(void)
 	NUMBER(SOFT_PROCESS);
 #endif
 	NUMBER(FEATURE_HOSTNAME), NUMBER(FEATURE_OSRELEASE), NUMBER(FEATURE_VERSION), NUMBER(FEATURE_ARCH);
-	NUMBER(FEATURE_CPUDESC), NUMBER(FEATURE_CPUID);
+	NUMBER(FEATURE_CPUDESC), NUMBER(FEATURE_CPUID), NUMBER(FEATURE_BUILD_ID);
+	NUMBER(RECORD_MISC_KERNEL), NUMBER(RECORD_MISC_USER), NUMBER(MAPS_FILE), NUMBER(MAPS_VDSO), NUMBER(MAPS_KERNEL);
+	NUMBER(BUILD_ID_SIZE);
 	printf("CALLCHAIN %d\nRAW %d\n", __builtin_ctz(PERFRING_SAMPLE_CALLCHAIN), __builtin_ctz(PERFRING_SAMPLE_RAW));
 }
 

@@ -8,11 +8,13 @@
 #include <perfring/event.h>
 #include <perfring/file.h>
 #include <perfring/format.h>
+#include <perfring/maps.h>
 #include <perfring/record.h>
 #include <perfring/ring.h>
 #include <perfring/rows.h>
 #include <perfring/session.h>
 #include <perfring/soft.h>
+#include <perfring/symbol.h>
 #include <perfring/target.h>
 #include <perfring/text.h>
 

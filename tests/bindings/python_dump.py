@@ -95,7 +95,7 @@ def kind_of(kind):
     return f"{'i' if kind(-1).value < 0 else 'u'}{8 * ctypes.sizeof(kind)}"
 
 
-calls = {**_library._FUNCTIONS, **_library._SOFT_FUNCTIONS}
+calls = {**_library._FUNCTIONS, **_library._SOFT_FUNCTIONS, **_library._PROFILE_FUNCTIONS}
 sys.stdout.reconfigure(errors="surrogateescape")
 if sys.argv[1] == "layout":
     print_layout()
