@@ -19,7 +19,7 @@
  *     memory     nothing is allocated or copied but what C allocates: a view of bytes, words or frames points into the record
  *     handlers   what signal handlers may call in C, they may call here
  *
- * Link libperfring; with profile and maps libperfring-profile, too.  soft is there if the library has it (PERFRING_HAS_SOFT). */
+ * Link libperfring; with maps, symbols, stacks and profile libperfring-profile, too.  soft is there if the library has it (PERFRING_HAS_SOFT). */
 #ifndef PERFRING_PERFRING_HPP
 #define PERFRING_PERFRING_HPP
 
@@ -50,6 +50,8 @@
 #include <perfring/ring.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
+#include <perfring/stacks.h>
+#include <perfring/symbol.h>
 #include <perfring/target.h>
 #include <perfring/writer.h>
 #if __has_include(<perfring/config.h>)
@@ -402,6 +404,27 @@ public:
 	std::span<const std::byte> bytes_of_raw() const noexcept
 	{
 		return has(PERFRING_SAMPLE_RAW) ? bytes_of(raw.data, raw.size) : std::span<const std::byte>();
+	}
+	/* Where the address of a frame is, as in a record's misc: after a marker what that says, else where the sample is. */
+	unsigned cpumode(const perfring_frame &frame) const noexcept
+	{
+		switch (static_cast<std::int64_t>(frame.context)) {
+		case PERFRING_CONTEXT_HV:
+			return PERFRING_RECORD_MISC_HYPERVISOR;
+		case PERFRING_CONTEXT_KERNEL:
+			return PERFRING_RECORD_MISC_KERNEL;
+		case PERFRING_CONTEXT_USER:
+		case PERFRING_CONTEXT_USER_DEFERRED:
+			return PERFRING_RECORD_MISC_USER;
+		case PERFRING_CONTEXT_GUEST_KERNEL:
+			return PERFRING_RECORD_MISC_GUEST_KERNEL;
+		case PERFRING_CONTEXT_GUEST_USER:
+			return PERFRING_RECORD_MISC_GUEST_USER;
+		case 0:
+			return misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+		default:
+			return PERFRING_RECORD_MISC_CPUMODE_UNKNOWN;
+		}
 	}
 	/* What of the copy of the stack means something. */
 	std::span<const std::byte> bytes_of_stack() const noexcept
@@ -1096,7 +1119,7 @@ private:
 };
 #endif
 
-/* ---- maps.h, profile.h: libperfring-profile ---- */
+/* ---- maps.h, symbol.h, stacks.h, profile.h: libperfring-profile ---- */
 
 class maps : public owner<perfring_maps, perfring_maps_close>
 {
@@ -1126,6 +1149,130 @@ public:
 
 private:
 	explicit maps(perfring_maps *object) noexcept : owner(object)
+	{
+	}
+};
+
+/* Names of addresses: symbol.h for what maps.h finds.  Texts are valid until it is closed. */
+class symbols : public owner<perfring_symbols, perfring_symbols_close>
+{
+public:
+	/* release: uname -r of the recorded kernel (file::string, PERFRING_FEATURE_OSRELEASE), which must stay; nullptr: the kernel
+	 * has no names. */
+	static result<symbols> open(const char *release = nullptr,
+				    const perfring_symbols_options *options = nullptr) noexcept
+	{
+		perfring_symbols *opened = nullptr;
+
+		if (int ret = perfring_symbols_open(&opened, options); ret < 0)
+			return error{ret};
+		return symbols(opened, release);
+	}
+	/* Takes the builds that the file's feature BUILD_ID names: of these paths no other build is used. */
+	result<void> expect(const file &file) noexcept
+	{
+		auto payload = file.feature(PERFRING_FEATURE_BUILD_ID);
+		perfring_layout_member part{}, id{};
+		perfring_layout_walk walk{};
+		char path[4096];
+
+		perfring_feature_open(&walk, PERFRING_FEATURE_BUILD_ID, payload.data(), payload.size(), 0);
+		while (!payload.empty() && perfring_layout_next(&walk, &part) == 1) {
+			std::string_view name = part.name;
+
+			if (name == "build_id")
+				id = part;
+			else if (name == "length" && part.number && part.number < id.size)
+				id.size = part.number;
+			if (name != "file" || part.size >= sizeof(path))
+				continue;
+			std::memcpy(path, part.bytes, part.size); /* it may have no NUL */
+			path[part.size] = 0;
+			if (int ret = perfring_symbols_expect(get(), path, static_cast<const std::uint8_t *>(id.bytes),
+							      static_cast<std::uint32_t>(id.size));
+			    ret == -ENOMEM)
+				return error{ret};
+		}
+		return {};
+	}
+	/* The symbol at an address of a mapping that maps::find returned for the process.  Its name is nullptr: there is none.  The
+	 * kernel's symbols are read when a mapping says where the kernel was. */
+	result<perfring_symbol> find(const perfring_mapping &mapping, std::uint32_t pid, std::uint64_t ip) noexcept
+	{
+		const perfring_maps_object &of = *mapping.object;
+		perfring_symbol_object *object = nullptr;
+		perfring_symbol symbol{};
+		int ret = 0;
+
+		symbol.why = PERFRING_SYMBOL_NONE;
+		if (of.kind == PERFRING_MAPS_KSYMBOL)
+			return perfring_symbol{of.name, nullptr, mapping.addr, mapping.end, ip, PERFRING_SYMBOL_KNOWN,
+					       0};
+		if (of.kind == PERFRING_MAPS_KERNEL || of.kind == PERFRING_MAPS_MODULE) {
+			if (ret = place_kernel(mapping); ret >= 0 && kernel_)
+				perfring_symbol_find(kernel_, ip, &symbol);
+			if (symbol.name && !symbol.module != (of.kind == PERFRING_MAPS_KERNEL))
+				symbol.name = nullptr; /* something else was there */
+		} else {
+			perfring_symbol_file file{of.name, of.file.build_id, of.file.build_id_size,
+						  static_cast<std::int32_t>(pid)};
+
+			if (ret = perfring_symbols_get(get(), &file, &object); ret >= 0)
+				perfring_symbol_find(object, perfring_mapping_offset(&mapping, ip), &symbol);
+		}
+		return ret < 0 ? result<perfring_symbol>(error{ret}) : result<perfring_symbol>(symbol);
+	}
+
+private:
+	symbols(perfring_symbols *object, const char *release) noexcept : owner(object), release_(release)
+	{
+	}
+
+	int place_kernel(const perfring_mapping &mapping) noexcept
+	{
+		const char *reference = std::strchr(mapping.object->name, ']');
+		perfring_symbol_kernel kernel{};
+
+		if (kernel_ || !release_ || mapping.object->kind != PERFRING_MAPS_KERNEL || !reference || !reference[1])
+			return 0;
+		kernel.release = release_;
+		kernel.reference = reference + 1;
+		kernel.address = mapping.pgoff;
+		return perfring_symbols_get_kernel(get(), &kernel, &kernel_);
+	}
+
+	const char *release_;
+	perfring_symbol_object *kernel_ = nullptr;
+};
+
+/* Callchains of samples with a copy of their stack: stacks.h. */
+class stacks : public owner<perfring_stacks, perfring_stacks_close>
+{
+public:
+	/* Both must stay open while it is. */
+	static result<stacks> open(maps &maps, symbols &symbols) noexcept
+	{
+		perfring_stacks *opened = nullptr;
+
+		if (int ret = perfring_stacks_open(&opened, maps.get(), symbols.get()); ret < 0)
+			return error{ret};
+		return stacks(opened);
+	}
+	/* The sample's frames; of one with a copy of its stack, at most `most` of user space by unwind tables.  Valid until: the next
+	 * call, and while the sample is. */
+	result<frames> chain(const sample &sample, std::uint32_t most = 127) noexcept
+	{
+		perfring_unwind_end end;
+		perfring_list chain{};
+		int ret = perfring_stacks_chain(get(), &sample, most, &chain, &end);
+
+		if (ret < 0)
+			return error{ret};
+		return ret ? frames({perfring_callchain_init(&chain)}) : sample.frames();
+	}
+
+private:
+	explicit stacks(perfring_stacks *object) noexcept : owner(object)
 	{
 	}
 };
