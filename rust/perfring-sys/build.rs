@@ -6,12 +6,21 @@ fn main() {
     for name in ["PERFRING_LIB_DIR", "PKG_CONFIG", "PKG_CONFIG_PATH"] {
         println!("cargo:rerun-if-env-changed={name}");
     }
+    let libraries: &[&str] = if cfg!(feature = "profile") { &["perfring", "perfring-profile"] } else { &["perfring"] };
     if let Ok(folder) = env::var("PERFRING_LIB_DIR") {
         println!("cargo:rustc-link-search=native={folder}");
-        println!("cargo:rustc-link-lib=perfring");
+        for library in libraries {
+            println!("cargo:rustc-link-lib={library}");
+        }
         return;
     }
-    let wanted = format!("perfring >= {}", env!("CARGO_PKG_VERSION"));
+    for library in libraries {
+        link(library);
+    }
+}
+
+fn link(library: &str) {
+    let wanted = format!("{library} >= {}", env!("CARGO_PKG_VERSION"));
     let program = env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".into());
     let done = match Command::new(&program).args(["--libs", &wanted]).output() {
         Ok(done) => done,

@@ -88,8 +88,8 @@ macro_rules! numbers {
 }
 
 opaque! {
-    perfring_file perfring_format_set perfring_session perfring_set perfring_soft_event perfring_target perfring_writer
-    perf_event_mmap_page
+    perfring_file perfring_format_set perfring_maps perfring_session perfring_set perfring_soft_event perfring_stacks
+    perfring_symbol_object perfring_symbols perfring_symbols_options perfring_target perfring_writer perf_event_mmap_page
 }
 
 structs! {
@@ -429,6 +429,74 @@ structs! {
         state: u64,
     }
 
+    struct perfring_layout_member {
+        name: [c_char; 24],
+        kind: u32,
+        depth: u32,
+        number: u64,
+        bytes: *const c_void,
+        size: u64,
+        space: u64,
+        r#use: u32,
+        entry: u32,
+        most: u64,
+        is_signed: bool,
+        is_open: bool,
+        is_fixed: bool,
+        is_hex: bool,
+        begins: bool,
+    }
+
+    /// Its members are the library's.
+    struct perfring_layout_walk {
+        own: [u64; 46],
+    }
+
+    struct perfring_maps_object {
+        name: *const c_char,
+        file: perfring_file_id,
+        kind: u32,
+        reserved: u32,
+    }
+
+    struct perfring_mapping {
+        addr: u64,
+        end: u64,
+        pgoff: u64,
+        object: *const perfring_maps_object,
+        pid: u32,
+        prot: u32,
+    }
+
+    struct perfring_symbol_file {
+        path: *const c_char,
+        build_id: *const u8,
+        build_id_size: u32,
+        pid: i32,
+    }
+
+    struct perfring_symbol {
+        name: *const c_char,
+        module: *const c_char,
+        start: u64,
+        end: u64,
+        address: u64,
+        why: c_uint,
+        reserved: u32,
+    }
+
+    struct perfring_symbol_kernel {
+        kallsyms: *const c_char,
+        vmlinux: *const c_char,
+        release: *const c_char,
+        build_id: *const u8,
+        build_id_size: u32,
+        reserved_word: u32,
+        reference: *const c_char,
+        address: u64,
+        reserved: [u64; 4],
+    }
+
     struct perfring_totals {
         records: u64,
         samples: u64,
@@ -463,6 +531,17 @@ functions! {
     fn perfring_file_attr(file: *const perfring_file, index: u32) -> *const perf_event_attr;
     fn perfring_file_event_name(file: *const perfring_file, index: u32) -> *const c_char;
     fn perfring_file_string(file: *const perfring_file, feature: u32) -> *const c_char;
+
+    fn perfring_file_feature(file: *const perfring_file, feature: u32, size: *mut u64) -> *const c_void;
+
+    fn perfring_feature_open(
+        walk: *mut perfring_layout_walk,
+        feature: u32,
+        payload: *const c_void,
+        size: u64,
+        cpus: u32
+    );
+    fn perfring_layout_next(walk: *mut perfring_layout_walk, member: *mut perfring_layout_member) -> c_int;
 
     fn perfring_format_plan(format: *mut perfring_format);
     fn perfring_format_from_attr(format: *mut perfring_format, attr: *const perf_event_attr) -> c_int;
@@ -575,6 +654,46 @@ functions! {
     fn perfring_soft_rings(event: *mut perfring_soft_event) -> *mut perfring_set;
     fn perfring_soft_enable(event: *mut perfring_soft_event, group: bool);
     fn perfring_soft_disable(event: *mut perfring_soft_event, group: bool);
+
+    // In libperfring-profile: with the feature `profile`.
+    fn perfring_maps_open(maps: *mut *mut perfring_maps) -> c_int;
+    fn perfring_maps_close(maps: *mut perfring_maps);
+    fn perfring_maps_take(maps: *mut perfring_maps, item: *const perfring_item) -> c_int;
+    fn perfring_maps_find(maps: *const perfring_maps, cpumode: c_uint, pid: u32, ip: u64) -> *const perfring_mapping;
+    fn perfring_maps_comm(maps: *const perfring_maps, tid: u32) -> *const c_char;
+    fn perfring_mapping_offset(mapping: *const perfring_mapping, ip: u64) -> u64;
+    fn perfring_symbols_open(symbols: *mut *mut perfring_symbols, options: *const perfring_symbols_options) -> c_int;
+    fn perfring_symbols_close(symbols: *mut perfring_symbols);
+    fn perfring_symbols_expect(
+        symbols: *mut perfring_symbols,
+        path: *const c_char,
+        build_id: *const u8,
+        build_id_size: u32
+    ) -> c_int;
+    fn perfring_symbols_get(
+        symbols: *mut perfring_symbols,
+        file: *const perfring_symbol_file,
+        object: *mut *mut perfring_symbol_object
+    ) -> c_int;
+    fn perfring_symbols_get_kernel(
+        symbols: *mut perfring_symbols,
+        kernel: *const perfring_symbol_kernel,
+        object: *mut *mut perfring_symbol_object
+    ) -> c_int;
+    fn perfring_symbol_find(object: *mut perfring_symbol_object, offset: u64, symbol: *mut perfring_symbol) -> bool;
+    fn perfring_stacks_open(
+        stacks: *mut *mut perfring_stacks,
+        maps: *const perfring_maps,
+        symbols: *mut perfring_symbols
+    ) -> c_int;
+    fn perfring_stacks_close(stacks: *mut perfring_stacks);
+    fn perfring_stacks_chain(
+        stacks: *mut perfring_stacks,
+        sample: *const perfring_sample,
+        most: u32,
+        chain: *mut perfring_list,
+        end: *mut c_uint
+    ) -> c_int;
 }
 
 const IS_MIPS: bool = cfg!(any(target_arch = "mips64", target_arch = "mips64r6"));
@@ -621,7 +740,21 @@ numbers! {
     PERFRING_RECORD_SAMPLE: u32 = 9;
     PERFRING_RECORD_MMAP2: u32 = 10;
     PERFRING_RECORD_MISC_USER: u16 = 2;
+    PERFRING_RECORD_MISC_KERNEL: u16 = 1;
+    PERFRING_RECORD_MISC_HYPERVISOR: u16 = 3;
+    PERFRING_RECORD_MISC_GUEST_KERNEL: u16 = 4;
+    PERFRING_RECORD_MISC_GUEST_USER: u16 = 5;
+    PERFRING_CONTEXT_HV: i64 = -32;
+    PERFRING_CONTEXT_KERNEL: i64 = -128;
     PERFRING_CONTEXT_USER: i64 = -512;
+    PERFRING_CONTEXT_USER_DEFERRED: i64 = -640;
+    PERFRING_CONTEXT_GUEST_KERNEL: i64 = -2176;
+    PERFRING_CONTEXT_GUEST_USER: i64 = -2560;
+    PERFRING_FEATURE_BUILD_ID: u32 = 2;
+    PERFRING_FEATURE_OSRELEASE: u32 = 4;
+    PERFRING_MAPS_KERNEL: u32 = 4;
+    PERFRING_MAPS_MODULE: u32 = 5;
+    PERFRING_MAPS_KSYMBOL: u32 = 6;
     PERFRING_ATTR_FLAG_disabled: u32 = 0;
     PERFRING_ATTR_FLAG_inherit: u32 = 1;
     PERFRING_ATTR_FLAG_exclude_kernel: u32 = 5;

@@ -194,6 +194,19 @@ macro_rules! members {
 }
 
 impl<'s> Sample<'s> {
+    /// Where the address of a frame is, `PERFRING_RECORD_MISC_KERNEL` ...: after a marker what that says, else where the sample is.
+    pub fn cpumode(&self, frame: &Frame) -> u16 {
+        match frame.context as i64 {
+            0 => self.misc() & 7,
+            sys::PERFRING_CONTEXT_HV => sys::PERFRING_RECORD_MISC_HYPERVISOR,
+            sys::PERFRING_CONTEXT_KERNEL => sys::PERFRING_RECORD_MISC_KERNEL,
+            sys::PERFRING_CONTEXT_USER | sys::PERFRING_CONTEXT_USER_DEFERRED => sys::PERFRING_RECORD_MISC_USER,
+            sys::PERFRING_CONTEXT_GUEST_KERNEL => sys::PERFRING_RECORD_MISC_GUEST_KERNEL,
+            sys::PERFRING_CONTEXT_GUEST_USER => sys::PERFRING_RECORD_MISC_GUEST_USER,
+            _ => 0,
+        }
+    }
+
     /// bits: `PERFRING_SAMPLE_`, all of which must be there.
     #[inline]
     pub fn has(&self, bits: u64) -> bool {
@@ -263,15 +276,14 @@ impl<'s> Sample<'s> {
 
     /// The addresses of the callchain, innermost first; none without one.
     pub fn frames(&self) -> Frames<'s> {
-        let none = sys::perfring_list { words: core::ptr::null(), nr: 0 };
         let list = if self.has(sys::PERFRING_SAMPLE_CALLCHAIN) {
             // SAFETY: as above.
             unsafe { addr_of!((*self.at).callchain).read() }
         } else {
-            none
+            sys::perfring_list { words: core::ptr::null(), nr: 0 }
         };
         // SAFETY: the words are in the record.
-        Frames { chain: unsafe { sys::perfring_callchain_init(&list) }, code: 0, words: PhantomData }
+        unsafe { Frames::new(&list) }
     }
 
     /// The bytes of RAW.
@@ -362,7 +374,14 @@ pub struct Frames<'s> {
     words: PhantomData<&'s [u8]>,
 }
 
-impl Frames<'_> {
+impl<'s> Frames<'s> {
+    /// # Safety
+    /// The list's words stay while `'s` lasts.
+    pub(crate) unsafe fn new(list: &sys::perfring_list) -> Frames<'s> {
+        // SAFETY: the caller's.
+        Frames { chain: unsafe { sys::perfring_callchain_init(list) }, code: 0, words: PhantomData }
+    }
+
     /// After the last one: the cookie of the part that comes in a later record, if there is one.
     pub fn cookie(&self) -> Option<u64> {
         self.chain.is_deferred.then_some(self.chain.cookie)

@@ -18,6 +18,7 @@
 //!   was decoded into. Nothing is copied that C does not copy, and bytes point into the record.
 //! * Errors are [`Error`], of a negative errno and, where C has them, its place and text.
 //! * Decoding ([`Record::sample`], [`Record::decode`]) allocates nothing, and works without `std`.
+//! * Names of addresses are in `Names`, with the feature `profile`, which links libperfring-profile.
 //! * A [`Writer`] stays in the thread that opened it. All others may be moved to another thread, and several may use a [`Ring`] or a
 //!   `SoftEvent` at the same time.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -26,6 +27,8 @@
 mod decode;
 mod error;
 mod file;
+#[cfg(feature = "profile")]
+mod names;
 mod ring;
 mod session;
 #[cfg(feature = "soft")]
@@ -36,6 +39,8 @@ pub use decode::{
 };
 pub use error::{Error, Fault, Result};
 pub use file::File;
+#[cfg(feature = "profile")]
+pub use names::{Named, Names};
 pub use perfring_sys as sys;
 pub use ring::{Claim, Reader, Ring, RingOptions, Writer};
 pub use session::{Attr, Session, Target};
