@@ -99,6 +99,15 @@ class Source(Handle):
             self._know_events()
             return (self._error(result) if result < 0 else None), result == 1
 
+    def _columns(self, fields, call):
+        filler = Filler(self._choose(fields), BATCH, self._comms, for_batch=True)
+        error, _ = self._fill(filler, call, whole=True)
+        batch = filler.batch(self._names)
+        if error:
+            error.batch = batch
+            raise error
+        return batch
+
     def _items(self, call):
         """All records that `call` returns: perfring.Item."""
         item = Item()
@@ -230,12 +239,8 @@ class File(Source):
         return Batches(self, self._choose(fields), rows)
 
     def columns(self, fields=None):
-        """All samples that are left, as one batch: memory for all of them.  An error leaves none: `batches` has those before it."""
-        filler = Filler(self._choose(fields), BATCH, self._comms, for_batch=True)
-        error, _ = self._fill(filler, library.perfring_file_fill, whole=True)
-        if error:
-            raise error
-        return filler.batch(self._names)
+        """All samples that are left, as one batch: memory for all of them.  Those before damage are `batch` of the OSError."""
+        return self._columns(fields, library.perfring_file_fill)
 
     def _ask(self, function, *arguments):
         with self._turn():
@@ -260,6 +265,17 @@ class File(Source):
     def late(self):
         """The number of records so far that came after one with a later time."""
         return self._ask(library.perfring_file_late)
+
+    @property
+    def lost(self):
+        """The number of records, samples or others, that were lost when it was recorded: as the LOST records so far say."""
+        return self._reader.lost
+
+    @property
+    def lost_samples(self):
+        """The number of samples that were lost, or left out by a filter: as the LOST_SAMPLES records so far say, which may count those
+        of `lost` again, for each event."""
+        return self._reader.lost_samples
 
     def describe(self, name):
         """What the file says of the machine, or None.  name: hostname, osrelease, version (of perf), arch, cpudesc, cpuid."""

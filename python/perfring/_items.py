@@ -66,15 +66,16 @@ class Item:
 
 
 class Reader:
-    """Makes items, and follows the names of threads."""
+    """Makes items, follows the names of threads, and counts what was lost."""
 
     def __init__(self, comms):
         self.comms = comms
         self.decoded = Record()
         self.fillers = {}  # sample_type -> a filler of one row
+        self.lost = self.lost_samples = 0
 
     def take(self, item):
-        """Learns what a COMM or FORK record says."""
+        """Learns what a COMM or FORK record says, or one of a loss."""
         decoded = self._decode(item)
         if decoded:
             self._learn(decoded)
@@ -90,6 +91,10 @@ class Reader:
             fork = decoded.is_.fork
             is_old = bool(decoded.misc & NUMBERS["RECORD_MISC_FORK_EXEC"]) or not fork.time
             self.comms.fork(_signed(fork.tid), _signed(fork.ptid), is_old)
+        elif decoded.type == NUMBERS["RECORD_LOST"]:
+            self.lost += decoded.is_.lost.lost
+        elif decoded.type == NUMBERS["RECORD_LOST_SAMPLES"]:
+            self.lost_samples += decoded.is_.lost_samples.lost
 
     def item(self, item, source):
         """An Item of the library's item, which is of a file or a session.  Returns it, and an error with its place in the record: a

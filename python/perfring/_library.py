@@ -42,7 +42,7 @@ FLAGS = {
 SAMPLE_ID_ALL_BITS = 0x10000 | 2 | 4  # IDENTIFIER, TID, TIME
 
 NUMBERS = {
-    "RECORD_MMAP": 1, "RECORD_COMM": 3, "RECORD_EXIT": 4, "RECORD_FORK": 7, "RECORD_SAMPLE": 9, "RECORD_MISC_FORK_EXEC": 0x2000, "RECORD_MMAP2": 10,
+    "RECORD_MMAP": 1, "RECORD_LOST": 2, "RECORD_LOST_SAMPLES": 13, "RECORD_COMM": 3, "RECORD_EXIT": 4, "RECORD_FORK": 7, "RECORD_SAMPLE": 9, "RECORD_MISC_FORK_EXEC": 0x2000, "RECORD_MMAP2": 10,
     "RECORD_OF_PERF": 64, "RECORD_MAX": 65528, "ROWS_CHAIN_MIN": 8191, "ROWS_RAW_MIN": 65528, "READER_COPY": 1,
     "SESSION_SHRINK": 1, "SESSION_RAISE_FILES": 2, "FALLBACK_ALL": 255, "SOFT_PROCESS": 1, "FEATURE_BUILD_ID": 2, "FEATURE_HOSTNAME": 3,
     "FEATURE_OSRELEASE": 4, "FEATURE_VERSION": 5, "FEATURE_ARCH": 6, "FEATURE_CPUDESC": 8, "FEATURE_CPUID": 9,
@@ -141,6 +141,14 @@ class RecordFork(Structure):  # and EXIT
     ]
 
 
+class RecordLost(Structure):
+    _fields_ = [("reserved_", c_uint32), ("id", c_uint64), ("lost", c_uint64)]
+
+
+class RecordLostSamples(Structure):
+    _fields_ = [("reserved_", c_uint32), ("lost", c_uint64)]
+
+
 class RecordMmap(Structure):
     _fields_ = [
         ("reserved_", c_uint32), ("pid", c_uint32), ("tid", c_uint32), ("addr", c_uint64), ("len", c_uint64),
@@ -158,6 +166,7 @@ class RecordMmap2(Structure):
 class RecordUnion(ctypes.Union):
     _fields_ = [
         ("comm", RecordComm), ("fork", RecordFork), ("exit", RecordFork), ("mmap", RecordMmap), ("mmap2", RecordMmap2),
+        ("lost", RecordLost), ("lost_samples", RecordLostSamples),
         ("reserved", c_uint64 * 24),
     ]
 
@@ -220,7 +229,7 @@ STRUCTS = {
     "maps_object": MapsObject, "mapping": Mapping, "symbol_file": SymbolFile, "symbol": Symbol, "symbol_kernel": SymbolKernel,
     "fault": Fault, "format": Format, "item": Item, "columns": Columns, "rows": Rows, "trailer": Trailer,
     "string": String, "file_id": FileId, "record": Record, "record_comm": RecordComm, "record_fork": RecordFork,
-    "record_exit": RecordFork, "record_mmap": RecordMmap, "record_mmap2": RecordMmap2, "ring": Ring, "totals": Totals,
+    "record_lost": RecordLost, "record_lost_samples": RecordLostSamples, "record_exit": RecordFork, "record_mmap": RecordMmap, "record_mmap2": RecordMmap2, "ring": Ring, "totals": Totals,
 }
 
 # ---- functions: result, arguments ----

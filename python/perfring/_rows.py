@@ -233,7 +233,7 @@ class Filler:
             raise ValueError("a batch has at least one row")
         self.fields = fields
         self.comms = comms
-        self.rows = Rows()
+        self.rows = Rows(stops=1 << NUMBERS["RECORD_LOST"] | 1 << NUMBERS["RECORD_LOST_SAMPLES"])
         self.item = Item()
         self.arrays = {}
         self.comm_numbers = {}  # name -> its place in comm_texts
@@ -251,7 +251,7 @@ class Filler:
         if "comm" in fields:
             self.arrays.setdefault("tid", array("i"))
             self.arrays["comm"] = array("I")
-            self.rows.stops = 1 << NUMBERS["RECORD_COMM"] | 1 << NUMBERS["RECORD_FORK"]
+            self.rows.stops |= 1 << NUMBERS["RECORD_COMM"] | 1 << NUMBERS["RECORD_FORK"]
         if for_batch:
             self.arrays.setdefault("present", array("Q"))
         self._resize(capacity)
@@ -305,7 +305,7 @@ class Filler:
         self.named = self.rows.count
 
     def fill(self, call, take, whole):
-        """Calls `call(rows, item)` until the rows are full, or, if `whole`, until the end.  take: for COMM and FORK items.
+        """Calls `call(rows, item)` until the rows are full, or, if `whole`, until the end.  take: for COMM and FORK items, and those of losses.
 
         Returns what the last call returned: 1 (full), 0 (the end), -errno."""
         while True:

@@ -274,11 +274,7 @@ class Session(Source):
         """The samples of one round as one batch: see File.columns."""
         self._begin(timeout)
         try:
-            filler = Filler(self._choose(fields), BATCH, self._comms, for_batch=True)
-            error, _ = self._fill(filler, library.perfring_session_fill, whole=True)
-            if error:
-                raise error
-            return filler.batch(self._names)
+            return self._columns(fields, library.perfring_session_fill)
         finally:
             self._end()
 

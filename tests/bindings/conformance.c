@@ -593,6 +593,8 @@ static void layout(void)
 	SIZE(record_exit), AT(record_exit, reserved_), AT(record_exit, pid), AT(record_exit, ppid),
 		AT(record_exit, tid);
 	AT(record_exit, ptid), AT(record_exit, time);
+	SIZE(record_lost), AT(record_lost, reserved_), AT(record_lost, id), AT(record_lost, lost);
+	SIZE(record_lost_samples), AT(record_lost_samples, reserved_), AT(record_lost_samples, lost);
 	SIZE(record_mmap), AT(record_mmap, reserved_), AT(record_mmap, pid), AT(record_mmap, tid),
 		AT(record_mmap, addr);
 	AT(record_mmap, len), AT(record_mmap, pgoff), AT(record_mmap, filename);
@@ -628,7 +630,7 @@ static void layout(void)
 		FLAG(task);
 	FLAG(sample_id_all), FLAG(mmap2), FLAG(comm_exec), FLAG(use_clockid);
 	NUMBER(RECORD_MMAP), NUMBER(RECORD_COMM), NUMBER(RECORD_EXIT), NUMBER(RECORD_FORK), NUMBER(RECORD_SAMPLE);
-	NUMBER(RECORD_MISC_FORK_EXEC), NUMBER(RECORD_MMAP2), NUMBER(RECORD_OF_PERF), NUMBER(RECORD_MAX),
+	NUMBER(RECORD_LOST), NUMBER(RECORD_LOST_SAMPLES), NUMBER(RECORD_MISC_FORK_EXEC), NUMBER(RECORD_MMAP2), NUMBER(RECORD_OF_PERF), NUMBER(RECORD_MAX),
 		NUMBER(ROWS_CHAIN_MIN), NUMBER(ROWS_RAW_MIN);
 	NUMBER(READER_COPY), NUMBER(SESSION_SHRINK), NUMBER(SESSION_RAISE_FILES), NUMBER(FALLBACK_ALL);
 #if PERFRING_HAS_SOFT

@@ -10,6 +10,7 @@ import gc
 import mmap
 import os
 import pickle
+import re
 import shutil
 import signal
 import sys
@@ -150,8 +151,8 @@ def interrupts():
     session = observed()
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     for _ in range(100):
-        signal.setitimer(signal.ITIMER_REAL, 0.002)
         try:
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
             while True:
                 session.columns()
         except KeyboardInterrupt:
@@ -320,9 +321,30 @@ def damage_in_a_directory():
     assert before + rest == whole, (before, rest, whole)
 
 
+def losses():
+    """What was lost is counted, whichever way the records are read; and columns that end in damage leave what came before it."""
+    with perfring.open("losses.data") as file:
+        texts = [(item.kind, item.text()) for item in file]
+    expected = [sum(int(re.search(r" lost=(\d+)", text)[1]) for kind, text in texts if kind == wanted)
+                for wanted in ("LOST", "LOST_SAMPLES")]
+    assert all(expected), expected
+    for read in (list, lambda file: list(file.samples(["time"], batch=7)), lambda file: file.columns(["time"]),
+                 lambda file: list(file.batches(rows=10))):
+        with perfring.open("losses.data") as file:
+            read(file)
+            assert [file.lost, file.lost_samples] == expected, (file.lost, file.lost_samples, expected)
+    with open(path, "rb") as whole, open("half.data", "wb") as half:
+        half.write(whole.read()[:400000])
+    error = raises(OSError, "ends inside", perfring.columns, "half.data")
+    rows = perfring.open("half.data").samples()
+    before = []
+    raises(OSError, "ends inside", lambda: before.extend(iter(rows.__next__, None)))
+    assert list(error.batch.tuples()) == before and len(before) > 100
+
+
 cases = (session_in_a_forks_child, generator_in_a_forks_child, file_in_a_forks_child, signal_handlers, interrupts,
          closes_while_others_read, end_of_the_interpreter, exceptions_beside_capsules, errors_of_arrow_streams, pickles,
-         numbers_and_paths, damage_in_a_directory)
+         numbers_and_paths, damage_in_a_directory, losses)
 if path:
     {case.__name__: case for case in cases}[sys.argv[1]]()
 else:
