@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <perfring/check.h>
 #include "options.h"
+#include "progress.h"
 #include "tools.h"
 
 /* Faults shown one by one, and remarks; a file may hold millions. */
@@ -30,6 +31,7 @@ static void tell(struct check *check, const struct perf_event_header *record, co
 
 	if (check->quiet || (!check->all && count > SHOWN))
 		return;
+	tool_progress_clear();
 	tool_print(stdout, check->input.path, 0, false);
 	printf("%s: at 0x%" PRIx64 ": ", tool_input_place(&check->input), (uint64_t)finding->at);
 	if (name)
@@ -115,6 +117,7 @@ static int run(struct check *check)
 	bool goes_on;
 	int one;
 
+	tool_progress_begin(&check->input, "check", check->quiet ? TOOL_PROGRESS_QUIET : 0);
 	do {
 		memset(&item, 0, sizeof(item));
 		one = perfring_file_next(data, &item);
@@ -127,10 +130,13 @@ static int run(struct check *check)
 				      (uint64_t)fault.at, fault.what);
 		else if (one < 0)
 			tool_complain("%s%s: %s", check->input.path, tool_input_place(&check->input), strerror(-one));
-		if (item.record)
+		if (item.record) {
 			check_item(check, &item);
+			tool_progress_show(&check->input);
+		}
 		goes_on = one == 1 || (one == -EBADMSG && item.record);
 	} while (!ferror(stdout) && goes_on);
+	tool_progress_clear();
 	if (perfring_file_late(data))
 		tool_complain("%s: warning: %" PRIu64 " records came too late to be in time order", check->input.path,
 			      perfring_file_late(data));

@@ -11,6 +11,7 @@
 #include "json.h"
 #include "options.h"
 #include "outfile.h"
+#include "progress.h"
 #include "tools.h"
 #include "tracepoint.h"
 
@@ -35,9 +36,6 @@ struct conversion {
 	struct tool_tracepoints *tracepoints;
 	uint64_t records;
 	uint64_t unturned; /* samples of tracepoints whose format is not known */
-	uint64_t size;     /* of the input, 0 when it is not known */
-	time_t shown;      /* when progress was */
-	bool is_watched;   /* on a terminal */
 	bool has_begun;    /* something of IN is in OUT */
 	size_t batched;      /* bytes of records that wait to be written together, and how many they are */
 	uint64_t waiting;
@@ -155,30 +153,6 @@ static void turn_payload(struct conversion *conversion, const struct perfring_it
 	tool_tracepoint_turn(conversion->tracepoints, tracepoint, copy + at, sample.raw.size);
 }
 
-/* Shows progress on a terminal, on one line, for work that takes seconds. */
-static void tell_progress(struct conversion *conversion)
-{
-	time_t now;
-
-	if (!conversion->is_watched || conversion->records % 16384)
-		return;
-	now = time(NULL);
-	if (now == conversion->shown)
-		return;
-	conversion->shown = now;
-	fprintf(stderr, "\rperfring: convert: %" PRIu64 " records", conversion->records);
-	if (conversion->size && !perfring_file_part(conversion->input.data))
-		fprintf(stderr, ", %.0f%%",
-			100.0 * (double)perfring_file_position(conversion->input.data) / (double)conversion->size);
-	fputs("\033[K", stderr);
-}
-
-static void end_progress(const struct conversion *conversion)
-{
-	if (conversion->is_watched && conversion->records >= 16384)
-		fputs("\r\033[K", stderr);
-}
-
 static int write_batch(struct conversion *conversion)
 {
 	struct iovec piece = {.iov_base = conversion->batch, .iov_len = conversion->batched};
@@ -240,10 +214,8 @@ static bool copy_item(struct conversion *conversion, const struct perfring_item 
 	}
 	if (!error && ++conversion->records % ROUND_RECORDS == 0)
 		error = end_round(conversion);
-	tell_progress(conversion);
 	if (!error)
 		return true;
-	end_progress(conversion);
 	return fail(conversion, error);
 }
 
@@ -279,11 +251,9 @@ static bool write_json(struct conversion *conversion)
 		    fault.what)
 			tool_input_fault(&conversion->input, &fault);
 		conversion->records++;
-		tell_progress(conversion);
 		if (tool_input_is_idle(&conversion->input))
 			fflush(conversion->json);
 	}
-	end_progress(conversion);
 	if (!fflush(conversion->json) && !ferror(conversion->json))
 		return true;
 	return errno == EPIPE ? false : fail(conversion, -errno);
@@ -297,7 +267,6 @@ static bool convert(struct conversion *conversion)
 	while (tool_input_next(&conversion->input, &item))
 		if (!copy_item(conversion, &item))
 			return end_early(conversion);
-	end_progress(conversion);
 	if (conversion->unturned)
 		tool_complain("convert: %s: warning: the raw bytes of %" PRIu64
 			      " tracepoint samples are not swapped: their format is not known",
@@ -388,7 +357,6 @@ static int convert_command(int argc, char **argv)
 	bool is_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, has_order = false, is_other = false;
 	struct tool_options options = {.command = &tool_convert};
 	int found, status;
-	struct stat file;
 	bool done;
 
 	while ((found = tool_options_next(&options, argc, argv)) > 0) {
@@ -438,8 +406,7 @@ static int convert_command(int argc, char **argv)
 		return status;
 	if (!has_order)
 		conversion.is_foreign = perfring_file_is_foreign(conversion.input.data) != is_other;
-	conversion.is_watched = isatty(STDERR_FILENO);
-	conversion.size = !stat(conversion.input.path, &file) && S_ISREG(file.st_mode) ? (uint64_t)file.st_size : 0;
+	tool_progress_begin(&conversion.input, "convert", strcmp(conversion.output, "-") ? 0 : TOOL_PROGRESS_LINES);
 	conversion.tracepoints = tool_tracepoints_open(conversion.input.data, NULL);
 	done = open_output(&conversion);
 	if (done && !conversion.json)

@@ -9,6 +9,7 @@
 #include "options.h"
 #include "machine.h"
 #include "out.h"
+#include "progress.h"
 #include "record_counts.h"
 #include "symbols.h"
 #include "tools.h"
@@ -561,6 +562,7 @@ static int run(struct dump *dump)
 	struct perfring_item item;
 
 	tool_symbols_recorded(dump->symbols, dump->input.path);
+	tool_progress_begin(&dump->input, "dump", dump->stats ? 0 : TOOL_PROGRESS_LINES);
 	while (!ferror(stdout) && tool_input_next(&dump->input, &item)) {
 		if (dump->stats)
 			tool_counts_take(&dump->counts, &dump->input, &item);

@@ -11,6 +11,7 @@
 #include <perfring/aux.h>
 #include "file_kind.h"
 #include "options.h"
+#include "progress.h"
 #include "tools.h"
 
 /* Faults shown one by one; a damaged file may hold millions. */
@@ -194,9 +195,13 @@ bool tool_input_next(struct tool_input *input, struct perfring_item *item)
 	one = perfring_file_next(input->data, item);
 	if (one < 0)
 		complain_error(input, one);
-	if (item->record)
-		count_aux(input, item->record);
-	return one == 1 || (one == -EBADMSG && item->record);
+	if (!item->record) {
+		tool_progress_clear();
+		return one == 1;
+	}
+	count_aux(input, item->record);
+	tool_progress_show(input);
+	return one == 1 || one == -EBADMSG;
 }
 
 bool tool_input_is_idle(const struct tool_input *input)
@@ -215,6 +220,7 @@ int tool_input_end(struct tool_input *input)
 {
 	struct perfring_file_compressed compression;
 
+	tool_progress_clear();
 	if (input->faults > SHOWN)
 		tool_complain("%s: %" PRIu64 " faults in all", input->path, input->faults);
 	perfring_file_compression(input->data, &compression);

@@ -7,6 +7,7 @@
 #include <search.h>
 #include <stdlib.h>
 #include "out.h"
+#include "progress.h"
 
 struct tool_out tool_out;
 
@@ -129,6 +130,7 @@ void tool_complain(const char *form, ...)
 	else
 		text = NULL;
 	va_end(list);
+	tool_progress_clear();
 	tool_out_flush(0);
 	fflush(stdout);
 	/* in one piece: others write there too */

@@ -596,15 +596,13 @@ int tool_profile_read(struct tool_profile_input *input, const char *command, con
 {
 	int status = tool_profile_open(input, command, options, argc, argv);
 	struct reader *reader = input->reader;
-	struct tool_progress progress;
 
 	if (status)
 		return status;
-	tool_progress_begin(&progress, command, &input->input, 0);
+	tool_progress_begin(&input->input, command, input->options.is_quiet ? TOOL_PROGRESS_QUIET : 0);
 	while (tool_profile_next(input))
-		tool_progress_show(&progress, &input->input);
+		;
 	end_all_waiting(reader);
-	tool_progress_end(&progress);
 	close_reader(input);
 	return TOOL_DONE;
 }

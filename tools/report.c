@@ -13,10 +13,6 @@
 #include "report.h"
 
 enum {
-	WATCHED = 64 << 20, /* bytes of a file whose progress is shown */
-};
-
-enum {
 	LIMIT = TOOL_OPTION_LONG,
 	HEADER,
 	HEADER_ONLY,
@@ -296,6 +292,8 @@ static int count(struct tool_report *report, bool is_raw)
 		raw.machine = tool_machine_open();
 		raw.symbols = tool_symbols_open(report->input.data, raw.machine, &report->symbols_options);
 	}
+	tool_progress_begin(&report->input, "report",
+			    (report->is_quiet ? TOOL_PROGRESS_QUIET : 0) | (is_raw ? TOOL_PROGRESS_LINES : 0));
 	while (tool_input_next(&report->input, &item)) {
 		if (is_raw)
 			dump(&raw, &item);
@@ -314,19 +312,15 @@ static int count(struct tool_report *report, bool is_raw)
 /* Reads all samples. */
 static void take_all(struct tool_report *report)
 {
-	struct tool_progress progress;
 	struct perfring_item item;
 
 	report->machine = tool_machine_open();
 	report->symbols = tool_symbols_open(report->input.data, report->machine, &report->symbols_options);
 	report->tracepoints = tool_tracepoints_open(report->input.data, report->symbols);
 	tool_report_begin(report);
-	tool_progress_begin(&progress, "report", &report->input, WATCHED);
-	while (tool_input_next(&report->input, &item)) {
+	tool_progress_begin(&report->input, "report", report->is_quiet ? TOOL_PROGRESS_QUIET : 0);
+	while (tool_input_next(&report->input, &item))
 		tool_report_take(report, &item);
-		tool_progress_show(&progress, &report->input);
-	}
-	tool_progress_end(&progress);
 }
 
 static void close_all(struct tool_report *report)

@@ -9,6 +9,7 @@
 #include "machine.h"
 #include "options.h"
 #include "out.h"
+#include "progress.h"
 #include "raw_dump.h"
 #include "record_words.h"
 #include "script_fields.h"
@@ -497,6 +498,7 @@ static int run(struct script *script)
 
 	learn_events(script);
 	tool_symbols_recorded(script->symbols, script->input.path);
+	tool_progress_begin(&script->input, "script", TOOL_PROGRESS_LINES);
 	while (!script->failed && !ferror(stdout) && tool_input_next(&script->input, &item)) {
 		take(script, &item);
 		if (tool_input_is_idle(&script->input))

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <perfring/file.h>
 #include <perfring/sample.h>
 #include <perfring/split.h>
@@ -97,6 +98,12 @@ struct tool_input {
 	bool tells_aux; /* at the end; set after the open */
 	char place[24];
 	int pipe; /* standard input when it is a pipe, else -1 */
+	struct {
+		const char *command; /* NULL: none is shown */
+		uint64_t records;
+		uint64_t size; /* of the file; 0: unknown */
+		time_t shown;
+	} progress; /* progress.c */
 };
 
 struct tool_options;
