@@ -15,11 +15,12 @@
 
 enum {
 	CHAINS = 256, /* of names */
-	NAME_LENGTH_MAX = 255,
 };
 
 struct named {
-	struct perfring_soft_point point;
+	struct perfring_soft_point point; /* the first */
+	uint64_t *slow; /* in memory of another process too: spans that were longer than `limit` ns (watch.c); NULL: none watches */
+	uint64_t limit;
 	struct cds_hlist_node node;
 	char name[];
 };
@@ -49,17 +50,19 @@ static struct named *make(const char *name, size_t length)
 	named->point.name = named->name;
 	named->point.type = PERFRING_SOFT_TYPE;
 	named->point.config = configs + UINT64_C(1);
+	named->slow = perfring_soft_watched(named->name, &named->limit);
+	named->point.active = named->slow ? 1 : 0; /* as one more event */
 	by_config[configs++] = named;
 	return named;
 }
 
 struct perfring_soft_point *perfring_soft_define(const char *name)
 {
-	size_t length = name ? strnlen(name, NAME_LENGTH_MAX + 1) : 0;
+	size_t length = name ? strnlen(name, PERFRING_SOFT_NAME_MAX + 1) : 0;
 	struct cds_hlist_head *chain;
 	struct named *named;
 
-	if (!length || length > NAME_LENGTH_MAX || perfring_soft_prepare())
+	if (!length || length > PERFRING_SOFT_NAME_MAX || perfring_soft_prepare())
 		return NULL;
 	chain = &chains[(perfring_soft_hash(name, 0) >> 32) % CHAINS];
 	perfring_soft_lock_take();
@@ -180,8 +183,10 @@ void perfring_soft_points_forget(void)
 {
 	for (size_t i = 0; i < sizeof(builtin) / sizeof(builtin[0]); i++)
 		forget(&builtin[i]);
-	for (uint32_t i = 0; i < configs; i++)
+	for (uint32_t i = 0; i < configs; i++) {
 		forget(&by_config[i]->point);
+		by_config[i]->point.active = by_config[i]->slow ? 1 : 0;
+	}
 }
 
 /* ---- raise ---- */
@@ -219,6 +224,15 @@ static __attribute__((noinline)) void count_visit(const struct perfring_soft_poi
 	perfring_soft_visit_end(&visit);
 }
 
+/* Counts a span that lasted longer than the process that watches for it has asked for. */
+static void watch(const struct perfring_soft_point *point, uint64_t nr)
+{
+	const struct named *named = (const struct named *)(const void *)point;
+
+	if (point->type == PERFRING_SOFT_TYPE && named->slow && nr > named->limit)
+		PERFRING_ADD(named->slow, 1); /* partner: perfring_soft_watch_count; no order: no other memory depends on it */
+}
+
 /* As in the kernel, a signal comes when all events have counted. */
 static __attribute__((noinline)) void send_all(const struct soft_list *list, uint32_t index)
 {
@@ -243,6 +257,7 @@ __attribute__((noinline)) void perfring_soft_raise_active(struct perfring_soft_p
 	bool signals = false;
 	uint64_t before;
 
+	watch(point, nr);
 	if (PERFRING_UNLIKELY(!self)) {
 		count_visit(point, nr);
 		return;

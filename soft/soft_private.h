@@ -2,6 +2,7 @@
  *
  *     soft_pmu.c        sources of counts: which events there are
  *     point.c           points by (type, config) and by name, their events; raise
+ *     watch.c           spans that another process watches for
  *     grace.c           sections around raises, and grace periods that wait for them (RCU)
  *     soft_event.c      events: open, close, enable, groups, rings, redirection
  *     soft_attr.c       the rules of attrs
@@ -369,6 +370,10 @@ const char *perfring_soft_refused(const struct perf_event_attr *attr, uint64_t f
 				  const struct perfring_soft_pmu *pmu, const struct perfring_soft_point *point);
 
 /* ---- thread.c ---- */
+
+/* watch.c: where spans of a new point of that name are counted that are longer than *limit ns; NULL: no process watches for them.
+ * Context: with perfring_soft_lock. */
+uint64_t *perfring_soft_watched(const char *name, uint64_t *limit);
 
 /* Installs the fork hooks; before all else.  Returns 0 or -errno. */
 int perfring_soft_prepare(void);

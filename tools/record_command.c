@@ -260,6 +260,8 @@ int tool_record_run(int argc, char **argv)
 			      recording.aux_pages);
 	if (recording.control_text && !tool_record_open_control(&recording))
 		goto out;
+	if (!tool_record_watch_spans(&recording))
+		goto out;
 	tool_record_choose_soft(&recording);
 	good = recording.soft ? tool_record_open_soft(&recording) : tool_record_choose_target(&recording);
 	if (good)

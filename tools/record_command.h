@@ -179,6 +179,7 @@ struct recording {
 	uint64_t ranges_at; /* ns: the start that ranges are counted from */
 	struct recorded_control control;
 	struct recorded_trigger *triggers;
+	struct perfring_soft_watch *watch; /* of spans; NULL: none is a trigger */
 	uint32_t trigger_count;
 	bool has_trigger_pause;
 	uint64_t trigger_pause;   /* ns */
@@ -255,6 +256,9 @@ void tool_record_answer(struct recording *recording);
 bool tool_record_add_trigger(struct recording *recording, const char *text);
 bool tool_record_read_pause(struct recording *recording, const char *text);
 bool tool_record_open_triggers(struct recording *recording);
+/* Whether a trigger is a span; watch_spans: sets the environment for them, before the command is started. */
+bool tool_record_has_span_trigger(const struct recording *recording);
+bool tool_record_watch_spans(struct recording *recording);
 void tool_record_close_triggers(struct recording *recording);
 /* ready: TRIGGERS_MAX.  Returns how many are set. */
 uint32_t tool_record_poll_triggers(const struct recording *recording, struct pollfd *ready);

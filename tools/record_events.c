@@ -207,7 +207,7 @@ const char *tool_record_not_soft(const struct recording *recording)
 			 recording->user,
 		 "--soft observes a COMMAND, and no -a, -p, -t, -u, -G or -C"},
 		{recording->per_thread, APART("--per-thread")},
-		{recording->snapshots, APART("--snapshot")},
+		{recording->snapshots, APART("--snapshot: its rings are drained while they fill, and none overwrites")},
 		{recording->aux_snapshots, APART("-S")},
 		{recording->switched, APART("--switch-output")},
 		{recording->directory, APART("--directory")},

@@ -353,6 +353,8 @@ static bool is_sound(const struct recording *recording)
 		return contradict("--trigger goes with --snapshot, --overwrite, -S or --switch-output");
 	if (recording->has_trigger_pause && !recording->trigger_count)
 		return contradict("--trigger-pause goes with --trigger");
+	if (tool_record_has_span_trigger(recording) && !recording->command)
+		return contradict("--trigger span:NAME>TIME is of the processes of a COMMAND, which count their own spans: name one");
 	if (recording->directory && (recording->snapshots || !strcmp(recording->output, "-")))
 		return contradict("--directory does not go with --snapshot or -o -");
 	return true;

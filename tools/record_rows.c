@@ -139,10 +139,11 @@ static const struct tool_option ROWS[] = {
 	 .help = "AUX areas overwrite: SIGUSR2 writes the newest SIZE bytes of each into FILE (default: all), with e the end "
 		 "of the recording, too"},
 	{TRIGGER, "trigger", .value = "WHAT",
-	 .takes = "psi:RESOURCE>TIME/TIME, EVENT>N/TIME or fifo:PATH (at most 16), with times such as 150ms",
+	 .takes = "psi:RESOURCE>TIME/TIME, EVENT>N/TIME, span:NAME>TIME or fifo:PATH (at most 16), with times such as 150ms",
 	 .help = "do what SIGUSR2 does, by itself, when WHAT happens: psi:memory>150ms/1s: tasks waited for memory longer "
 		 "than that in a second (cpu, memory, io or irq; with :full all tasks at once); page-faults>100000/1s: an event of the "
-		 "target, counted every second; fifo:PATH: a line is written into it"},
+		 "target, counted every second; span:NAME>20ms: a span of COMMAND's processes lasts longer (perfring_soft_span_end); "
+		 "fifo:PATH: a line is written into it"},
 	{TRIGGER_PAUSE, "trigger-pause", .value = "TIME", .takes = "a time such as 500ms or 10s, or 0",
 	 .help = "after a trigger the others are only counted for TIME (default: 1s)"},
 	{SWITCH_OUTPUT, "switch-output", .value = "signal|SIZE|TIME", .is_optional = true,

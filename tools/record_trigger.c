@@ -3,6 +3,7 @@
  *     psi:RESOURCE[:full]>STALL/WINDOW    the kernel's monitor of pressure (docs of the kernel: accounting/psi.rst)
  *     EVENT>N/TIME                        a count of what is recorded, read every TIME
  *     fifo:PATH                           each line that is written to a FIFO
+ *     span:NAME>TIME                      spans of the COMMAND's processes that last longer (soft.h), read every SPAN_MS
  *
  * After a snapshot, triggers are only counted for --trigger-pause: what lasts does not fill the disk.
  *
@@ -12,26 +13,32 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <perfring/config.h>
 #include <perfring/count.h>
+#if PERFRING_HAS_SOFT
+#include <perfring/soft.h>
+#endif
 #include "options.h"
 #include "record_command.h"
 
 enum {
 	FIFO_BYTES = 4096, /* read at once; what is left triggers again, or within the pause does not */
+	SPAN_MS = 20,      /* between two readings of spans: rings that overwrite hold more */
 };
 
 enum kind {
 	PRESSURE,
 	COUNT,
 	LINE,
+	SPAN,
 };
 
 struct recorded_trigger {
 	enum kind kind;
 	const char *text;  /* as given */
-	char *name;        /* the resource, the event, the path */
+	char *name;        /* the resource, the event, the path, the point */
 	bool is_full;      /* of pressure: all tasks stall */
-	uint64_t most;     /* of pressure: us; of a count: occurrences */
+	uint64_t most;     /* of pressure and spans: us; of a count: occurrences */
 	uint64_t every_us; /* the window */
 	int fd;            /* of pressure and lines; -1: none */
 	struct perfring_counts *counts;
@@ -92,6 +99,18 @@ static bool read_threshold(struct recorded_trigger *trigger)
 					  : tool_options_number(most, 1, UINT64_MAX, &trigger->most));
 }
 
+/* Splits "span:NAME>MOST"; ends the name at the '>'. */
+static bool read_span(struct recorded_trigger *trigger)
+{
+	char *most = strrchr(trigger->name, '>');
+
+	if (!most || most == trigger->name + strlen("span:"))
+		return false;
+	*most++ = 0;
+	trigger->every_us = SPAN_MS * UINT64_C(1000);
+	return read_time(most, &trigger->most);
+}
+
 static bool is_resource(struct recorded_trigger *trigger)
 {
 	static const char *const NAMES[] = {"cpu", "memory", "io", "irq"};
@@ -111,20 +130,25 @@ static bool is_resource(struct recorded_trigger *trigger)
 bool tool_record_add_trigger(struct recording *recording, const char *text)
 {
 	struct recorded_trigger *trigger;
-	bool is_pressure = !strncmp(text, "psi:", 4), is_line = !strncmp(text, "fifo:", 5);
+	bool is_pressure = !strncmp(text, "psi:", 4), is_line = !strncmp(text, "fifo:", 5), is_span = !strncmp(text, "span:", 5);
 
 	if (recording->trigger_count == TRIGGERS_MAX)
 		return false;
 	recording->triggers = tool_allocate(recording->triggers, recording->trigger_count + (size_t)1,
 					    sizeof(*recording->triggers));
 	trigger = &recording->triggers[recording->trigger_count++];
-	*trigger = (struct recorded_trigger){.kind = is_pressure ? PRESSURE : is_line ? LINE : COUNT,
+	*trigger = (struct recorded_trigger){.kind = is_pressure ? PRESSURE
+						     : is_line	 ? LINE
+						     : is_span	 ? SPAN
+								 : COUNT,
 					     .text = text,
 					     .name = strcpy(tool_allocate(NULL, strlen(text) + 1, 1),
 							    text + (is_pressure ? 4 : is_line ? 5 : 0)),
 					     .fd = -1};
 	if (is_line)
 		return *trigger->name;
+	if (is_span)
+		return read_span(trigger);
 	return read_threshold(trigger) && (!is_pressure || is_resource(trigger));
 }
 
@@ -138,6 +162,10 @@ void tool_record_close_triggers(struct recording *recording)
 		perfring_counts_close(trigger->counts);
 		free(trigger->name);
 	}
+#if PERFRING_HAS_SOFT
+	perfring_soft_watch_close(recording->watch);
+	recording->watch = NULL;
+#endif
 	free(recording->triggers);
 	recording->triggers = NULL;
 	recording->trigger_count = 0;
@@ -205,6 +233,61 @@ static bool open_count(const struct recording *recording, struct recorded_trigge
 	return !ret;
 }
 
+/* ---- spans ---- */
+
+bool tool_record_has_span_trigger(const struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->trigger_count; i++)
+		if (recording->triggers[i].kind == SPAN)
+			return true;
+	return false;
+}
+
+#if PERFRING_HAS_SOFT
+/* Names a span for the processes of the command that is started later. */
+static bool watch(struct recording *recording, const struct recorded_trigger *trigger)
+{
+	int ret = recording->watch ? 0 : perfring_soft_watch_open(&recording->watch);
+
+	if (!ret)
+		ret = perfring_soft_watch_add(recording->watch, trigger->name, trigger->most * 1000);
+	if (ret >= 0 && setenv(PERFRING_SOFT_WATCH, perfring_soft_watch_path(recording->watch), 1))
+		ret = -errno;
+	return ret >= 0 || refuse(trigger, strerror(-ret));
+}
+
+/* How many spans were longer, in all processes: each span trigger has the next number. */
+static uint64_t count_spans(const struct recording *recording, const struct recorded_trigger *trigger)
+{
+	uint32_t number = 0;
+
+	for (const struct recorded_trigger *one = recording->triggers; one < trigger; one++)
+		number += one->kind == SPAN;
+	return perfring_soft_watch_count(recording->watch, number);
+}
+#else
+static bool watch(struct recording *recording, const struct recorded_trigger *trigger)
+{
+	(void)recording;
+	return refuse(trigger, "built without liburcu-bp: install it (apt-get install liburcu-dev) and build perfring again");
+}
+
+static uint64_t count_spans(const struct recording *recording, const struct recorded_trigger *trigger)
+{
+	(void)recording;
+	(void)trigger;
+	return 0;
+}
+#endif
+
+bool tool_record_watch_spans(struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->trigger_count; i++)
+		if (recording->triggers[i].kind == SPAN && !watch(recording, &recording->triggers[i]))
+			return false;
+	return true;
+}
+
 bool tool_record_open_triggers(struct recording *recording)
 {
 	bool good = true;
@@ -212,9 +295,10 @@ bool tool_record_open_triggers(struct recording *recording)
 	for (uint32_t i = 0; good && i < recording->trigger_count; i++) {
 		struct recorded_trigger *trigger = &recording->triggers[i];
 
-		good = trigger->kind == PRESSURE ? open_pressure(trigger)
-		       : trigger->kind == LINE	 ? open_line(trigger)
-						 : open_count(recording, trigger);
+		good = trigger->kind == SPAN	 ? true
+		       : trigger->kind == PRESSURE ? open_pressure(trigger)
+		       : trigger->kind == LINE	   ? open_line(trigger)
+						   : open_count(recording, trigger);
 		trigger->next = tool_now() + trigger->every_us * 1000;
 	}
 	return good;
@@ -235,7 +319,8 @@ uint64_t tool_record_next_reading_ms(const struct recording *recording)
 	uint64_t next = UINT64_MAX, now = tool_now();
 
 	for (uint32_t i = 0; i < recording->trigger_count; i++)
-		if (recording->triggers[i].counts && recording->triggers[i].next < next)
+		if ((recording->triggers[i].counts || recording->triggers[i].kind == SPAN) &&
+		    recording->triggers[i].next < next)
 			next = recording->triggers[i].next;
 	return next == UINT64_MAX ? next : next > now ? (next - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
@@ -268,6 +353,20 @@ static uint64_t read_lines(struct recorded_trigger *trigger)
 	return lines;
 }
 
+/* Returns how many spans were longer since the last reading. */
+static uint64_t read_spans(const struct recording *recording, struct recorded_trigger *trigger)
+{
+	uint64_t now = tool_now(), count, more;
+
+	if (now < trigger->next)
+		return 0;
+	trigger->next = now + trigger->every_us * 1000;
+	count = count_spans(recording, trigger);
+	more = count > trigger->last ? count - trigger->last : 0;
+	trigger->last = count;
+	return more;
+}
+
 static bool has_counted(struct recorded_trigger *trigger)
 {
 	struct perfring_count sum;
@@ -292,6 +391,7 @@ bool tool_record_is_triggered(struct recording *recording, struct pollfd *ready)
 	for (uint32_t i = 0; i < recording->trigger_count; i++) {
 		struct recorded_trigger *trigger = &recording->triggers[i];
 		uint64_t times = trigger->kind == COUNT	 ? has_counted(trigger)
+				 : trigger->kind == SPAN ? read_spans(recording, trigger)
 				 : trigger->fd < 0	 ? 0
 				 : trigger->kind == LINE ? read_lines(trigger)
 							 : has_pressure(trigger, &ready[i]);

@@ -30,6 +30,7 @@
  *   enable disable reset refresh set_period set_signal       yes       yes
  *   read lost                                                yes       no
  *   id rings, raise, span_begin span_end                     yes       yes
+ *   watch_ (of another process)                              yes       no
  *   join leave thread_create                                 yes       no
  *
  * All calls may run at the same time, except on an event that is being closed.  A raise may run meanwhile: points are never
@@ -137,8 +138,12 @@ struct perfring_soft_point {
 
 static_assert(sizeof(void *) != 8 || sizeof(struct perfring_soft_point) == 48, "size of struct perfring_soft_point");
 
+enum {
+	PERFRING_SOFT_NAME_MAX = 255, /* bytes of a point's name */
+};
+
 /* The point of that name, which is copied; created if there is none.  Valid until the process ends.  Returns NULL without memory,
- * and for a name that is empty or longer than 255 bytes.  Context: threads, not handlers. */
+ * and for a name that is empty or longer than PERFRING_SOFT_NAME_MAX.  Context: threads, not handlers. */
 PERFRING_API struct perfring_soft_point *perfring_soft_define(const char *name);
 
 /* The point of an attr's type and config, or NULL: there is none.  Valid as that.  Context: threads, not handlers. */
@@ -223,6 +228,43 @@ PERFRING_INLINE void perfring_soft_span_end(struct perfring_soft_point *point, u
 		perfring_soft_raise(point, now > begin ? now - begin : 1, begin, raw, raw_size);
 	}
 }
+
+/* ---- long spans, counted for another process ----
+ *
+ *     the observer                                            the program that it starts, or a child of that
+ *       perfring_soft_watch_open(&watch);
+ *       perfring_soft_watch_add(watch, "span:query", 20000000);
+ *       setenv(PERFRING_SOFT_WATCH, perfring_soft_watch_path(watch), 1);
+ *       fork, exec                                   ---->      query = perfring_soft_define("span:query");
+ *                                                               perfring_soft_span_end(query, begin, ...): lasted 25 ms
+ *       perfring_soft_watch_count(watch, 0)          <----
+ *
+ * `perfring record --snapshot --trigger 'span:query>20ms' -- PROGRAM` is such an observer.  The program opens no event for it, its
+ * threads need not join, and the end of a long span makes no system call: it adds 1 in memory of both.  It costs what a span costs
+ * that is counted.  The program must be of the observer's user, or root's, and without more privilege (secure_getenv(3)); it looks
+ * when it defines its first point.  Points that it has defined before an exec are not its points any more. */
+#define PERFRING_SOFT_WATCH "PERFRING_SOFT_WATCH" /* the variable */
+
+enum {
+	PERFRING_SOFT_WATCHES_MAX = 16, /* names */
+};
+
+struct perfring_soft_watch;
+
+/* Makes a file of 4 368 bytes in /dev/shm, else in /tmp, which close removes.  Returns 0; -ENOMEM; -errno of making it.  Context: threads,
+ * one at a time for each watch, as all of these. */
+PERFRING_API int perfring_soft_watch_open(struct perfring_soft_watch **watch);
+PERFRING_API void perfring_soft_watch_close(struct perfring_soft_watch *watch);
+
+/* Adds a name, before the program starts: spans of that point that last longer than ns count.  Returns its number, from 0; -EINVAL (empty,
+ * or longer than PERFRING_SOFT_NAME_MAX); -ENOSPC (PERFRING_SOFT_WATCHES_MAX names). */
+PERFRING_API int perfring_soft_watch_add(struct perfring_soft_watch *watch, const char *name, uint64_t ns);
+
+/* The file's path, for the program's environment.  Valid until close. */
+PERFRING_API const char *perfring_soft_watch_path(const struct perfring_soft_watch *watch);
+
+/* How many spans of name i were longer so far, in all programs: a number that they may set to any value.  0 for an i of no name. */
+PERFRING_API uint64_t perfring_soft_watch_count(const struct perfring_soft_watch *watch, uint32_t i);
 
 /* ---- threads ---- */
 

@@ -1134,6 +1134,20 @@ static int vdso_open(void)
 /* ---- soft/ ---- */
 
 #ifdef PERFRING_HAS_SOFT
+static int soft_watch_open(void)
+{
+	struct perfring_soft_watch *watch = NULL;
+	int ret;
+
+	fails();
+	ret = perfring_soft_watch_open(&watch);
+	if (!ret)
+		ret = perfring_soft_watch_add(watch, "span:x", 1);
+	held(0);
+	perfring_soft_watch_close(watch);
+	return ret;
+}
+
 static int open_soft(bool is_clock)
 {
 	struct perf_event_attr attr = {.size = sizeof(attr), .sample_period = 1000000, .sample_id_all = 1};
@@ -1310,6 +1324,7 @@ static const struct {
 	SUBJECT(vdso_open),
 #ifdef PERFRING_HAS_SOFT
 	SUBJECT(soft_open),
+	SUBJECT(soft_watch_open),
 	SUBJECT(soft_open_clock),
 	SUBJECT(soft_open_on),
 	SUBJECT(soft_map_files),

@@ -3,7 +3,9 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <perfring/sample.h>
 #include <perfring/session.h>
 #include "test.h"
@@ -159,4 +161,99 @@ Test(soft_span, none_without_an_event)
 	cr_assert_eq(value(event), 0);
 	cr_assert_eq(check(event), 0);
 	perfring_soft_close(event);
+}
+
+/* Another process watches: spans that are longer than it asked for are counted, of each thread, handler and child, without an event. */
+static void lasts(uint64_t ns)
+{
+	uint64_t begin = perfring_soft_span_begin(query);
+
+	burn_by(CLOCK_MONOTONIC, ns);
+	perfring_soft_span_end(query, begin, NULL, 0);
+}
+
+static void long_in_handler(int number)
+{
+	(void)number;
+	lasts(3 * NS_PER_MS);
+}
+
+static void *long_unjoined(void *data)
+{
+	lasts(3 * NS_PER_MS);
+	return data;
+}
+
+Test(soft_span, another_process_watches)
+{
+	struct perfring_soft_watch *watch;
+	struct perfring_soft_event *event;
+	char long_name[PERFRING_SOFT_NAME_MAX + 2] = {0};
+	struct perfring_soft_point *other;
+	pthread_t thread;
+	char path[64];
+	int status;
+	pid_t child;
+
+	cr_assert_eq(perfring_soft_watch_open(&watch), 0);
+	cr_assert_eq(perfring_soft_watch_add(watch, "span:query", 2 * NS_PER_MS), 0);
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	cr_assert_eq(perfring_soft_watch_add(watch, "", 1), -EINVAL);
+	cr_assert_eq(perfring_soft_watch_add(watch, long_name, 1), -EINVAL);
+	long_name[PERFRING_SOFT_NAME_MAX] = 0;
+	for (int i = 1; i < PERFRING_SOFT_WATCHES_MAX; i++)
+		cr_assert_eq(perfring_soft_watch_add(watch, long_name, 1), i);
+	cr_assert_eq(perfring_soft_watch_add(watch, "span:other", 1), -ENOSPC);
+	snprintf(path, sizeof(path), "%s", perfring_soft_watch_path(watch));
+	cr_assert_eq(setenv(PERFRING_SOFT_WATCH, path, 1), 0);
+	query = perfring_soft_define("span:query");
+	other = perfring_soft_define("span:other");
+	cr_assert_eq(perfring_soft_span_begin(other), 0, "none watches for it");
+	cr_assert_gt(perfring_soft_span_begin(query), 0);
+	perfring_soft_raise(query, 1 * NS_PER_MS, 0, NULL, 0); /* short */
+	perfring_soft_raise(query, 2 * NS_PER_MS, 0, NULL, 0); /* not longer */
+	cr_assert_eq(perfring_soft_watch_count(watch, 0), 0);
+	lasts(3 * NS_PER_MS);
+	cr_assert_eq(perfring_soft_watch_count(watch, 0), 1);
+	signal(SIGUSR1, long_in_handler);
+	raise(SIGUSR1);
+	cr_assert_eq(pthread_create(&thread, NULL, long_unjoined, NULL), 0);
+	pthread_join(thread, NULL);
+	cr_assert_eq(perfring_soft_watch_count(watch, 0), 3);
+	child = fork();
+	if (!child) {
+		lasts(3 * NS_PER_MS);
+		_exit(0);
+	}
+	cr_assert(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	cr_assert_eq(perfring_soft_watch_count(watch, 0), 4);
+	/* beside an event, which may come and go */
+	event = count_point(query, PERFRING_SOFT_PROCESS);
+	lasts(3 * NS_PER_MS);
+	cr_assert_geq(value(event), 3 * NS_PER_MS);
+	perfring_soft_close(event);
+	lasts(3 * NS_PER_MS);
+	cr_assert_eq(perfring_soft_watch_count(watch, 0), 6);
+	cr_assert_eq(perfring_soft_watch_count(watch, 99), 0);
+	perfring_soft_watch_close(watch);
+	cr_assert_eq(access(path, F_OK), -1, "the file is gone");
+	lasts(3 * NS_PER_MS);
+}
+
+/* What is no such file is not mapped. */
+Test(soft_span, a_variable_that_lies)
+{
+	static const char *const paths[] = {"/dev/zero", "/etc/passwd", "/nowhere", ""};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child) {
+			setenv(PERFRING_SOFT_WATCH, paths[i], 1);
+			query = perfring_soft_define("span:query");
+			_exit(query && !perfring_soft_span_begin(query) ? 0 : 1);
+		}
+		cr_assert(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status), "%s", paths[i]);
+	}
 }
