@@ -26,7 +26,7 @@ static uint32_t add_node(struct tool_tree *tree, uint32_t parent, uint32_t frame
 void tool_tree_clear(struct tool_tree *tree)
 {
 	tree->count = 0;
-	tree->cut = 0;
+	tree->cut = tree->crowded = 0;
 	if (tree->slots)
 		memset(tree->slots, 0, tree->slot_count * sizeof(*tree->slots));
 	add_node(tree, 0, 0);
@@ -95,10 +95,12 @@ void tool_tree_add(struct tool_tree *tree, const uint32_t *frames, uint32_t coun
 	weigh(&tree->nodes[node], weight, samples);
 	for (uint32_t i = 0; i < count; i++) {
 		child = find_child(tree, node, frames[i]);
-		if (!child) {
+		if (!child && tree->nodes[node].depth == TOOL_TREE_DEPTH_MAX)
 			tree->cut++;
+		else if (!child)
+			tree->crowded++;
+		if (!child)
 			break;
-		}
 		node = child;
 		weigh(&tree->nodes[node], weight, samples);
 	}

@@ -194,8 +194,11 @@ static void put_rest(const struct drawing *drawing)
 	if (drawing->over)
 		printf("%*s(%" PRIu64 " more not drawn)\n", INDENT, "", drawing->over);
 	if (drawing->tree->cut)
-		printf("%*s(%" PRIu64 " stacks cut at %d frames)\n", INDENT, "", drawing->tree->cut,
-		       TOOL_TREE_DEPTH_MAX);
+		printf("%*s(%" PRIu64 " %s cut: %d frames are drawn)\n", INDENT, "", drawing->tree->cut,
+		       drawing->tree->cut == 1 ? "stack" : "stacks", TOOL_TREE_DEPTH_MAX);
+	if (drawing->tree->crowded)
+		printf("%*s(%" PRIu64 " %s cut: a tree has %d branches)\n", INDENT, "", drawing->tree->crowded,
+		       drawing->tree->crowded == 1 ? "stack" : "stacks", TOOL_TREE_NODES_MAX);
 }
 
 /* Makes the tree of a row that is not below the threshold. */

@@ -565,3 +565,18 @@ Test(profile, an_empty_profile)
 		perfring_profile_close(profile);
 	}
 }
+
+Test(profile, losses_are_bounded)
+{
+	struct perfring_profile *profile = open_profile(NULL);
+	struct perfring_profile_loss loss = {.count = 2, .kind = PERFRING_PROFILE_LOST_RECORDS};
+	struct perfring_profile_tables tables;
+
+	loss.thread = loss.event = loss.cpu = PERFRING_PROFILE_NONE;
+	for (unsigned i = 0; i <= PERFRING_PROFILE_LOSSES_MAX; i++)
+		cr_assert_eq(perfring_profile_add_loss(profile, &loss), 0);
+	perfring_profile_read(profile, &tables);
+	cr_assert_eq(tables.loss_count, PERFRING_PROFILE_LOSSES_MAX);
+	cr_assert_eq(tables.lost[PERFRING_PROFILE_LOST_RECORDS], 2 * (PERFRING_PROFILE_LOSSES_MAX + UINT64_C(1)));
+	perfring_profile_close(profile);
+}
