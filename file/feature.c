@@ -39,3 +39,24 @@ int perfring_feature_swap(uint32_t feature, void *payload, uint64_t size, uint32
 		;
 	return one;
 }
+
+int perfring_feature_next_build_id(struct perfring_layout_walk *walk, struct perfring_feature_build_id *build_id)
+{
+	struct perfring_layout_member member;
+	int one;
+
+	memset(build_id, 0, sizeof(*build_id));
+	while ((one = perfring_layout_next(walk, &member)) == 1) {
+		if (!strcmp(member.name, "build_id")) {
+			build_id->id = member.bytes;
+			build_id->id_size = member.size;
+		} else if (!strcmp(member.name, "length") && member.number && member.number < build_id->id_size) {
+			build_id->id_size = member.number;
+		} else if (!strcmp(member.name, "file") && build_id->id) {
+			build_id->name = member.bytes;
+			build_id->name_size = strnlen(member.bytes, member.size);
+			return 1;
+		}
+	}
+	return one;
+}

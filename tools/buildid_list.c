@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <perfring/build_id.h>
-#include "build_ids.h"
 #include "machine.h"
 #include "options.h"
 
@@ -80,13 +79,13 @@ static void learn(struct buildids *ids, const char *name, size_t name_size, cons
 static bool read_header(struct buildids *ids)
 {
 	struct perfring_layout_walk walk;
-	struct tool_build_id one;
+	struct perfring_feature_build_id one;
 	uint64_t size = 0;
 	const void *payload = perfring_file_feature(ids->input.data, PERFRING_FEATURE_BUILD_ID, &size);
 
 	if (payload)
 		perfring_feature_open(&walk, PERFRING_FEATURE_BUILD_ID, payload, size, 0);
-	while (payload && tool_build_ids_next(&walk, &one))
+	while (payload && perfring_feature_next_build_id(&walk, &one) == 1)
 		learn(ids, one.name, one.name_size, one.id, one.id_size);
 	return payload;
 }

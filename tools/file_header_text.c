@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "build_ids.h"
 #include "event_groups.h"
 #include "tools.h"
 
@@ -690,9 +689,9 @@ static void print_members(uint32_t feature, struct perfring_layout_walk *walk)
 
 static void print_build_ids(struct perfring_layout_walk *walk)
 {
-	struct tool_build_id one;
+	struct perfring_feature_build_id one;
 
-	while (tool_build_ids_next(walk, &one)) {
+	while (perfring_feature_next_build_id(walk, &one) == 1) {
 		printf("# BUILD_ID: build_id=");
 		for (size_t i = 0; i < one.id_size; i++)
 			printf("%02x", one.id[i]);

@@ -14,7 +14,6 @@
 #include <perfring/config.h>
 #include <perfring/stacks.h>
 #include <perfring/symbol.h>
-#include "build_ids.h"
 #include "jits.h"
 #include "package.h"
 #include "symbols.h"
@@ -91,12 +90,12 @@ static void read_builds(struct tool_symbols *symbols, const struct perfring_file
 	uint64_t space = 0;
 	const void *payload = perfring_file_feature(data, PERFRING_FEATURE_BUILD_ID, &space);
 	struct perfring_layout_walk walk;
-	struct tool_build_id one;
+	struct perfring_feature_build_id one;
 	const char *name;
 
 	if (payload)
 		perfring_feature_open(&walk, PERFRING_FEATURE_BUILD_ID, payload, space, 0);
-	while (payload && tool_build_ids_next(&walk, &one)) {
+	while (payload && perfring_feature_next_build_id(&walk, &one) == 1) {
 		uint32_t size = one.id_size < PERFRING_BUILD_ID_SIZE ? (uint32_t)one.id_size : PERFRING_BUILD_ID_SIZE;
 
 		name = tool_machine_name(symbols->machine, one.name, one.name_size);

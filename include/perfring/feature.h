@@ -28,6 +28,19 @@ PERFRING_API void perfring_feature_open(struct perfring_layout_walk *walk, uint3
  * after damage, and bytes without a layout, are not changed.  Returns 0 or -EBADMSG. */
 PERFRING_API int perfring_feature_swap(uint32_t feature, void *payload, uint64_t size, uint32_t cpus, bool to_foreign);
 
+/* A build id of the feature BUILD_ID, in the payload's bytes. */
+struct perfring_feature_build_id {
+	const char *name; /* of the object; without a NUL where its space is full */
+	size_t name_size;
+	const unsigned char *id;
+	size_t id_size;
+};
+
+/* The next build id of a walk that perfring_feature_open has begun over the feature BUILD_ID.  Returns 1; 0 at the end; -EBADMSG, as
+ * perfring_layout_next.  Valid as long as the payload. */
+PERFRING_API int perfring_feature_next_build_id(struct perfring_layout_walk *walk,
+						struct perfring_feature_build_id *build_id);
+
 PERFRING_END
 
 #endif
