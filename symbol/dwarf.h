@@ -152,7 +152,6 @@ enum perfring_dwarf_slot {
 struct perfring_dwarf_entry {
 	uint64_t at;
 	uint16_t tag;
-	bool has_children;
 	uint32_t seen; /* a bit for each slot that has a value */
 	struct perfring_dwarf_value values[PERFRING_DWARF_SLOTS];
 };
@@ -178,23 +177,30 @@ uint8_t perfring_dwarf_form_of(uint64_t number, unsigned offset_size);
 /* Reads the entry at an offset of the unit.  Returns false: there is none, or it is damaged. */
 bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct perfring_dwarf_entry *entry);
 
-/* A walk over the entries below one.  It returns all entries that have children, functions and inlined calls, with the attributes for
- * ranges, origins and calls. */
+enum {
+	PERFRING_DWARF_DEPTH_MAX = 128, /* of entries within entries: what is in deeper ones is left out */
+};
+
+enum perfring_dwarf_wanted {
+	PERFRING_DWARF_FUNCTIONS, /* that may have code: in a unit, and in the scopes in it */
+	PERFRING_DWARF_CALLS,     /* inlined ones: in a function, and in the blocks and calls in it */
+};
+
+/* A walk over the entries below one.  It returns those that are wanted, with the attributes for ranges, origins and calls. */
 struct perfring_dwarf_walk {
 	struct perfring_dwarf_unit *unit;
-	uint64_t *steps;        /* entries that may still be read; several walks may share it */
-	uint64_t at;            /* of the entry that is read next */
-	uint32_t depth;         /* of that entry; 1: a child of the first one */
-	uint32_t sibling_depth; /* of the entry that was returned last */
-	uint32_t hidden;        /* entries below this depth are left out */
+	enum perfring_dwarf_wanted wanted;
+	uint64_t *steps;     /* entries that may still be read; several walks may share it */
+	uint64_t at;         /* of the entry that is read next */
+	uint32_t next_depth; /* of that entry; 1: a child of the first one */
+	uint32_t depth;      /* of the entry that was returned last, at most PERFRING_DWARF_DEPTH_MAX */
+	uint32_t least;  /* the least since the one before: entries of that depth or more, but this one, have ended */
+	uint32_t hidden; /* entries below this depth are left out */
 };
 
 bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring_dwarf_unit *unit, uint64_t at,
-			       uint64_t *steps);
+			       enum perfring_dwarf_wanted wanted, uint64_t *steps);
 bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry);
-
-/* Leaves out the entries below the one that was returned last. */
-void perfring_dwarf_walk_pass(struct perfring_dwarf_walk *walk, const struct perfring_dwarf_entry *entry);
 
 /* The linkage name of a function or call, else its name in the source: its own, or that of its abstract origin or specification;
  * NULL: it has none. */

@@ -105,6 +105,8 @@ static inline uint64_t perfring_dwarf_leb(struct perfring_dwarf_bytes *bytes)
 
 static inline int64_t perfring_dwarf_leb_signed(struct perfring_dwarf_bytes *bytes)
 {
+	if (bytes->at < bytes->end && *bytes->at < 0x80)
+		return (*bytes->at++ ^ 0x40) - 0x40;
 	return (int64_t)perfring_dwarf_leb_long(bytes, true);
 }
 

@@ -105,23 +105,33 @@ enum {
 	CHAIN_LOOKS = 64,     /* at tables of one place in the hash table: then a table is made again */
 };
 
-/* An attribute of an abbreviation.  constant: the offset in .debug_abbrev of the value of DW_FORM_implicit_const. */
+/* An attribute of an abbreviation.  constant: the offset in .debug_abbrev of the value of DW_FORM_implicit_const; of those for walks,
+ * the value. */
 struct attribute {
 	uint8_t form, slot;
 	uint8_t size; /* of the value, or VARIABLE */
+	uint16_t at;  /* the offset of the value after the entry's code, if the sizes of all values are known */
 	uint32_t constant;
 };
 
-/* If the sizes of all values are known, walks read only the values that they need.  For these, attribute.constant is the offset of the
- * value after the entry's code; or the value, if the abbreviation has it. */
+/* If the sizes of all values are known, walks read only the values that they need. */
 struct abbreviation {
 	uint32_t code;
-	uint32_t first, count;           /* of its attributes */
-	uint32_t walk_first, walk_count; /* of those for walks */
-	uint16_t size;                   /* of all values, or ENTRY_VARIABLE */
+	uint32_t first, walk_first; /* of its attributes; of those for walks */
+	uint16_t count, walk_count;
+	uint16_t size; /* of all values, or ENTRY_VARIABLE */
 	uint16_t tag;
-	bool has_children;
-	bool is_returned; /* by walks */
+	uint8_t is; /* IS_ and HAS_ */
+	uint8_t sibling; /* which of its attributes refers to the next sibling, counted from 1; 0: none, or not one of the first */
+};
+
+/* What walks do with an entry. */
+enum {
+	HAS_CHILDREN = 1,
+	IS_FUNCTION = 2, /* that may have code */
+	IS_SCOPE = 4,    /* of functions */
+	IS_CALL = 8,     /* inlined */
+	IS_BLOCK = 16,
 };
 
 struct perfring_dwarf_table {
@@ -300,26 +310,50 @@ static bool add_attribute(const struct perfring_dwarf_unit *unit, struct perfrin
 static bool add_walk(const struct perfring_dwarf_unit *unit, struct perfring_dwarf_table *table,
 		     struct abbreviation *abbreviation)
 {
-	uint32_t at = 0;
+	uint16_t at = 0;
 
 	abbreviation->walk_first = table->attribute_count;
 	for (uint32_t i = 0; i < abbreviation->count && abbreviation->size != ENTRY_VARIABLE; i++) {
 		struct attribute attribute = table->attributes[abbreviation->first + i];
 
+		attribute.at = table->attributes[abbreviation->first + i].at = at;
 		if (WALKED >> attribute.slot & 1) {
 			uint8_t form = attribute.form;
 
-			attribute.constant =
-				form == FORM_IMPLICIT_CONST
-					? (uint32_t)perfring_dwarf_take_value(unit, NULL, &form, attribute.constant)
-					: at;
+			if (form == FORM_IMPLICIT_CONST)
+				attribute.constant =
+					(uint32_t)perfring_dwarf_take_value(unit, NULL, &form, attribute.constant);
 			if (!add_attribute(unit, table, attribute))
 				return false;
 		}
-		at += attribute.size;
+		at = (uint16_t)(at + attribute.size);
 	}
-	abbreviation->walk_count = table->attribute_count - abbreviation->walk_first;
+	abbreviation->walk_count = (uint16_t)(table->attribute_count - abbreviation->walk_first);
 	return true;
+}
+
+/* What an entry with this tag and these attributes is to walks. */
+static uint8_t is_by_tag(uint16_t tag, uint32_t seen)
+{
+	switch (tag) {
+	case PERFRING_DWARF_SUBPROGRAM:
+		return seen & (1 << PERFRING_DWARF_LOW | 1 << PERFRING_DWARF_LIST) ? IS_FUNCTION : 0;
+	case PERFRING_DWARF_NAMESPACE:
+	case PERFRING_DWARF_MODULE:
+	case PERFRING_DWARF_STRUCTURE:
+	case PERFRING_DWARF_CLASS:
+	case PERFRING_DWARF_UNION:
+	case PERFRING_DWARF_ENUMERATION:
+		return IS_SCOPE;
+	case PERFRING_DWARF_INLINED:
+		return IS_CALL;
+	case PERFRING_DWARF_LEXICAL_BLOCK:
+	case PERFRING_DWARF_TRY_BLOCK:
+	case PERFRING_DWARF_CATCH_BLOCK:
+		return IS_BLOCK;
+	default:
+		return 0;
+	}
 }
 
 /* Adds the attributes of an abbreviation.  Returns false if they are damaged: then no later abbreviation can be read. */
@@ -328,6 +362,7 @@ static bool add_attributes(const struct perfring_dwarf_unit *unit, struct perfri
 {
 	const unsigned char *section = unit->file->sections[PERFRING_DWARF_ABBREV].bytes;
 	uint64_t size = 0;
+	uint32_t seen = 0;
 
 	for (;;) {
 		uint64_t name = perfring_dwarf_leb(bytes), number = perfring_dwarf_leb(bytes);
@@ -347,9 +382,14 @@ static bool add_attributes(const struct perfring_dwarf_unit *unit, struct perfri
 			return false;
 		size = attribute.size == VARIABLE ? ENTRY_VARIABLE : size + attribute.size;
 		size = size < ENTRY_VARIABLE ? size : ENTRY_VARIABLE;
+		if (attribute.slot == PERFRING_DWARF_SIBLING &&
+		    table->attribute_count - abbreviation->first <= UINT8_MAX)
+			abbreviation->sibling = (uint8_t)(table->attribute_count - abbreviation->first);
+		seen |= UINT32_C(1) << attribute.slot;
 	}
-	abbreviation->count = table->attribute_count - abbreviation->first;
+	abbreviation->count = (uint16_t)(table->attribute_count - abbreviation->first);
 	abbreviation->size = (uint16_t)size;
+	abbreviation->is |= is_by_tag(abbreviation->tag, seen);
 	return add_walk(unit, table, abbreviation);
 }
 
@@ -361,14 +401,12 @@ static bool add_abbreviation(const struct perfring_dwarf_unit *unit, struct perf
 	struct abbreviation abbreviation = {.code = (uint32_t)code,
 					    .first = table->attribute_count,
 					    .tag = tag > UINT16_MAX ? 0 : (uint16_t)tag,
-					    .has_children = perfring_dwarf_take(bytes, 1)};
+					    .is = perfring_dwarf_take(bytes, 1) ? HAS_CHILDREN : 0};
 
 	if (!code || code > UINT32_MAX || !add_attributes(unit, bytes, table, &abbreviation) ||
 	    !perfring_dwarf_grow(unit->file->memory, &table->list, table->count, &table->capacity,
 				 sizeof(*table->list)))
 		return false;
-	abbreviation.is_returned =
-		abbreviation.has_children || tag == PERFRING_DWARF_SUBPROGRAM || tag == PERFRING_DWARF_INLINED;
 	table->list[table->count++] = abbreviation;
 	return true;
 }
@@ -495,7 +533,6 @@ static bool take_entry(const struct perfring_dwarf_unit *unit, const struct perf
 		       struct perfring_dwarf_entry *entry)
 {
 	entry->tag = abbreviation->tag;
-	entry->has_children = abbreviation->has_children;
 	entry->seen = 0;
 	return !abbreviation->count ||
 	       take_values(unit, &table->attributes[abbreviation->first], abbreviation->count, bytes, entry);
@@ -514,7 +551,6 @@ static inline bool take_walked(const struct perfring_dwarf_unit *unit, const str
 	if (bytes->is_short)
 		return false;
 	entry->tag = abbreviation->tag;
-	entry->has_children = abbreviation->has_children;
 	entry->seen = 0;
 	for (uint32_t i = 0; i < abbreviation->walk_count; i++) {
 		const struct attribute *attribute = &table->attributes[abbreviation->walk_first + i];
@@ -522,7 +558,7 @@ static inline bool take_walked(const struct perfring_dwarf_unit *unit, const str
 		entry->values[attribute->slot] = (struct perfring_dwarf_value){
 			attribute->form == FORM_IMPLICIT_CONST
 				? attribute->constant
-				: perfring_dwarf_number(from + attribute->constant, attribute->size, bytes->is_big),
+				: perfring_dwarf_number(from + attribute->at, attribute->size, bytes->is_big),
 			attribute->form};
 		entry->seen |= UINT32_C(1) << attribute->slot;
 	}
@@ -545,8 +581,11 @@ bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct p
 
 /* ---- walks ---- */
 
+static const uint8_t returned[] = {[PERFRING_DWARF_FUNCTIONS] = IS_FUNCTION, [PERFRING_DWARF_CALLS] = IS_CALL};
+static const uint8_t entered[] = {[PERFRING_DWARF_FUNCTIONS] = IS_SCOPE, [PERFRING_DWARF_CALLS] = IS_CALL | IS_BLOCK};
+
 bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring_dwarf_unit *unit, uint64_t at,
-			       uint64_t *steps)
+			       enum perfring_dwarf_wanted wanted, uint64_t *steps)
 {
 	const struct perfring_dwarf_table *table = table_of(unit);
 	const struct abbreviation *abbreviation;
@@ -557,77 +596,132 @@ bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring
 		return false;
 	bytes = bytes_in(unit, at);
 	abbreviation = find(table, perfring_dwarf_leb(&bytes));
-	if (!abbreviation || !abbreviation->has_children || !take_walked(unit, table, abbreviation, &bytes, &entry))
+	if (!abbreviation || !(abbreviation->is & HAS_CHILDREN) ||
+	    !take_walked(unit, table, abbreviation, &bytes, &entry))
 		return false;
-	*walk = (struct perfring_dwarf_walk){.unit = unit, .steps = steps, .depth = 1, .hidden = UINT32_MAX};
+	*walk = (struct perfring_dwarf_walk){
+		.unit = unit, .wanted = wanted, .steps = steps, .next_depth = 1, .hidden = UINT32_MAX};
 	walk->at = (uint64_t)(bytes.at - unit->file->sections[PERFRING_DWARF_INFO].bytes);
 	return true;
 }
 
-/* Reads the next entry, or skips it.  Returns its abbreviation; NULL at the end. */
-static inline const struct abbreviation *step(const struct perfring_dwarf_unit *unit, bool is_hidden,
-					      struct perfring_dwarf_bytes *bytes, struct perfring_dwarf_entry *entry)
+/* Moves over the first attributes of an entry. */
+static void skip_values(const struct perfring_dwarf_unit *unit, const struct attribute *attributes, uint32_t count,
+			struct perfring_dwarf_bytes *bytes)
 {
-	const struct perfring_dwarf_table *table = unit->table;
-	const struct abbreviation *abbreviation = find(table, perfring_dwarf_leb(bytes));
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t form = attributes[i].form;
 
-	if (!abbreviation || bytes->is_short)
+		if (attributes[i].size != VARIABLE)
+			perfring_dwarf_skip(bytes, attributes[i].size);
+		else
+			perfring_dwarf_take_value(unit, bytes, &form, attributes[i].constant);
+	}
+}
+
+/* Moves over an entry whose values have no known size.  Returns where they end, or NULL. */
+static const unsigned char *skip_variable(const struct perfring_dwarf_unit *unit,
+					  const struct perfring_dwarf_table *table,
+					  const struct abbreviation *abbreviation, const unsigned char *values,
+					  const unsigned char *end)
+{
+	struct perfring_dwarf_bytes bytes = {values, end, unit->file->is_big, false};
+
+	skip_values(unit, &table->attributes[abbreviation->first], abbreviation->count, &bytes);
+	return bytes.is_short ? NULL : bytes.at;
+}
+
+/* The next sibling of an entry with these values, if that is after `at`, else NULL. */
+static const unsigned char *sibling_of(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_table *table,
+				       const struct abbreviation *abbreviation, const unsigned char *values,
+				       const unsigned char *at)
+{
+	const unsigned char *section = unit->file->sections[PERFRING_DWARF_INFO].bytes;
+	struct perfring_dwarf_bytes bytes = {values, section + unit->end, unit->file->is_big, false};
+	const struct attribute *attribute;
+	uint64_t sibling;
+	uint8_t form;
+
+	if (!abbreviation->sibling)
 		return NULL;
-	if ((abbreviation->is_returned && !is_hidden) || abbreviation->size == ENTRY_VARIABLE)
-		return take_walked(unit, table, abbreviation, bytes, entry) ? abbreviation : NULL;
-	perfring_dwarf_skip(bytes, abbreviation->size);
-	return bytes->is_short ? NULL : abbreviation;
+	attribute = &table->attributes[abbreviation->first + abbreviation->sibling - 1];
+	form = attribute->form;
+	if (abbreviation->size == ENTRY_VARIABLE)
+		skip_values(unit, &table->attributes[abbreviation->first], abbreviation->sibling - 1u, &bytes);
+	else
+		bytes.at += attribute->at;
+	sibling = unit->at + perfring_dwarf_take_value(unit, &bytes, &form, attribute->constant);
+	return sibling > (uint64_t)(at - section) && sibling < unit->end ? section + sibling : NULL;
 }
 
 bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry)
 {
-	const unsigned char *section = walk->unit->file->sections[PERFRING_DWARF_INFO].bytes, *at = section;
-	struct perfring_dwarf_bytes bytes = bytes_in(walk->unit, walk->at);
-	const struct abbreviation *abbreviation = NULL;
-	uint32_t depth = walk->depth, hidden = walk->hidden;
+	const struct perfring_dwarf_unit *unit = walk->unit;
+	const struct perfring_dwarf_table *table = unit->table;
+	const unsigned char *section = unit->file->sections[PERFRING_DWARF_INFO].bytes, *end = section + unit->end;
+	const unsigned char *at = section + walk->at, *next, *values;
+	const uint8_t wanted = returned[walk->wanted], inner = entered[walk->wanted];
+	uint32_t depth = walk->next_depth, hidden = walk->hidden, least = UINT32_MAX;
 	uint64_t steps = *walk->steps;
+	bool is_found = false;
 
-	while (depth && bytes.at < bytes.end && steps) {
-		bool is_hidden = depth > hidden;
+	while (depth && at < end && steps && !is_found) {
+		const struct abbreviation *abbreviation;
+		uint64_t code = *at;
 
 		steps--;
-		if (!*bytes.at) { /* the end of children */
-			bytes.at++;
+		if (!code) { /* the end of children */
+			at++;
 			depth--;
 			hidden = depth <= hidden ? UINT32_MAX : hidden;
 			continue;
 		}
-		at = bytes.at;
-		abbreviation = step(walk->unit, is_hidden, &bytes, entry);
+		values = at + 1;
+		if (code >= 0x80) {
+			struct perfring_dwarf_bytes bytes = {at, end, false, false};
+
+			code = perfring_dwarf_leb(&bytes);
+			values = bytes.at;
+		}
+		abbreviation = find(table, code);
 		if (!abbreviation)
 			break;
 		steps -= steps < abbreviation->count / STEP_ATTRIBUTES ? steps : abbreviation->count / STEP_ATTRIBUTES;
-		if (abbreviation->is_returned && !is_hidden)
+		next = abbreviation->size != ENTRY_VARIABLE
+			       ? abbreviation->size <= end - values ? values + abbreviation->size : NULL
+			       : skip_variable(unit, table, abbreviation, values, end);
+		if (!next)
 			break;
-		depth += abbreviation->has_children;
-		abbreviation = NULL;
+		if (depth <= hidden && abbreviation->is & (wanted | inner)) {
+			least = depth < least ? depth : least;
+			is_found = abbreviation->is & wanted;
+			if (is_found) {
+				struct perfring_dwarf_bytes bytes = {values, end, unit->file->is_big, false};
+
+				entry->at = (uint64_t)(at - section);
+				take_walked(unit, table, abbreviation, &bytes, entry);
+				walk->depth = depth;
+			}
+		}
+		at = next;
+		if (!(abbreviation->is & HAS_CHILDREN))
+			continue;
+		if (depth > hidden || !(abbreviation->is & inner) || depth >= PERFRING_DWARF_DEPTH_MAX) {
+			next = sibling_of(unit, table, abbreviation, values, at);
+			if (next) {
+				at = next;
+				continue;
+			}
+			hidden = depth < hidden ? depth : hidden;
+		}
+		depth++;
 	}
 	*walk->steps = steps;
 	walk->hidden = hidden;
-	walk->sibling_depth = depth;
-	walk->depth = abbreviation ? depth + abbreviation->has_children : 0;
-	walk->at = (uint64_t)(bytes.at - section);
-	entry->at = (uint64_t)(at - section);
-	return abbreviation;
-}
-
-void perfring_dwarf_walk_pass(struct perfring_dwarf_walk *walk, const struct perfring_dwarf_entry *entry)
-{
-	uint64_t sibling = walk->unit->at + entry->values[PERFRING_DWARF_SIBLING].number;
-
-	if (!entry->has_children)
-		return;
-	if (perfring_dwarf_has(entry, PERFRING_DWARF_SIBLING) && sibling > walk->at && sibling < walk->unit->end) {
-		walk->at = sibling;
-		walk->depth = walk->sibling_depth;
-	} else {
-		walk->hidden = walk->sibling_depth;
-	}
+	walk->next_depth = is_found ? depth : 0;
+	walk->least = least;
+	walk->at = (uint64_t)(at - section);
+	return is_found;
 }
 
 /* ---- references and names ---- */

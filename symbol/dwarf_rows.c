@@ -15,16 +15,20 @@ enum {
 	COLUMNS_MAX = 16, /* what is known of a file */
 };
 
-/* The header's parameters of the program, and its registers. */
+struct registers {
+	uint64_t address;
+	uint64_t part; /* of an instruction of several */
+	uint64_t file, line;
+};
+
+/* The header's parameters of the program, and its state. */
 struct program {
 	struct perfring_dwarf_unit unit; /* with the sizes of the table's own header */
 	struct perfring_dwarf_bytes bytes;
 	const unsigned char *lengths; /* numbers that standard opcodes take */
 	uint8_t least, most, range, opcodes;
 	int8_t base;
-	uint64_t address;
-	uint64_t part; /* of an instruction of several */
-	uint64_t file, line;
+	struct registers now;
 	bool is_open; /* a sequence */
 };
 
@@ -190,16 +194,17 @@ static bool begin_sequence(struct perfring_dwarf_rows *rows, struct program *pro
 				 sizeof(*rows->sequences)))
 		return false;
 	rows->sequences[rows->sequence_count] =
-		(struct perfring_dwarf_sequence){.start = program->address, .first = rows->row_count};
+		(struct perfring_dwarf_sequence){.start = program->now.address, .first = rows->row_count};
 	program->is_open = true;
 	return true;
 }
 
-static bool add_row_slow(struct perfring_dwarf_rows *rows, struct program *program)
+/* Adds a row of the registers, but if it is of the same line as the last one.  Returns false without memory. */
+static bool add_row(struct perfring_dwarf_rows *rows, struct program *program)
 {
-	struct perfring_dwarf_row row = {program->address,
-					 program->file < UINT32_MAX ? (uint32_t)program->file : UINT32_MAX,
-					 (uint32_t)program->line};
+	const struct registers *now = &program->now;
+	struct perfring_dwarf_row row = {now->address, now->file < UINT32_MAX ? (uint32_t)now->file : UINT32_MAX,
+					 (uint32_t)now->line};
 	struct perfring_dwarf_row *last = program->is_open ? &rows->rows[rows->row_count - 1] : NULL;
 
 	if (last && last->address > row.address) {
@@ -219,35 +224,21 @@ static bool add_row_slow(struct perfring_dwarf_rows *rows, struct program *progr
 	return true;
 }
 
-/* Most rows are of the same line as the last one, and differ in columns or views, which are not kept. */
-static inline bool add_row(struct perfring_dwarf_rows *rows, struct program *program)
-{
-	const struct perfring_dwarf_row *last = program->is_open ? &rows->rows[rows->row_count - 1] : NULL;
-
-	if (last && last->address <= program->address && last->line == program->line && last->file == program->file)
-		return true;
-	return add_row_slow(rows, program);
-}
-
 /* ---- the program ---- */
 
-static void advance(struct program *program, uint64_t by)
+static inline void advance(const struct program *program, struct registers *now, uint64_t by)
 {
-	uint64_t parts = program->part + by;
+	uint64_t parts = now->part + by;
 
 	if (program->most == 1) {
-		program->address += program->least * by;
+		now->address += program->least * by;
 		return;
 	}
-	program->address += program->least * (parts / program->most);
-	program->part = parts % program->most;
+	now->address += program->least * (parts / program->most);
+	now->part = parts % program->most;
 }
 
-static void reset(struct program *program)
-{
-	program->address = program->part = 0;
-	program->file = program->line = 1;
-}
+static const struct registers at_first = {.file = 1, .line = 1};
 
 enum {
 	COPY = 1,
@@ -275,12 +266,12 @@ static bool run_extended(struct perfring_dwarf_rows *rows, struct program *progr
 	switch (perfring_dwarf_take(&own, 1)) {
 	case END_SEQUENCE:
 		/* the last row may have a lower address than the register: addresses only ascend in a sequence */
-		end_sequence(rows, program, program->address);
-		reset(program);
+		end_sequence(rows, program, program->now.address);
+		program->now = at_first;
 		return true;
 	case SET_ADDRESS:
-		program->address = perfring_dwarf_take(&own, length > 8 ? 8 : (unsigned)length - 1);
-		program->part = 0;
+		program->now.address = perfring_dwarf_take(&own, length > 8 ? 8 : (unsigned)length - 1);
+		program->now.part = 0;
 		return true;
 	case DEFINE_FILE:
 		take_file(rows, &own);
@@ -290,57 +281,70 @@ static bool run_extended(struct perfring_dwarf_rows *rows, struct program *progr
 	}
 }
 
-static bool run_standard(struct perfring_dwarf_rows *rows, struct program *program, unsigned opcode)
+/* Runs one opcode that adds no row. */
+static inline void run_standard(const struct program *program, unsigned opcode, struct perfring_dwarf_bytes *bytes,
+				struct registers *now)
 {
-	struct perfring_dwarf_bytes *bytes = &program->bytes;
-
 	switch (opcode) {
-	case 0:
-		return run_extended(rows, program);
-	case COPY:
-		return add_row(rows, program);
 	case ADVANCE_PC:
-		advance(program, perfring_dwarf_leb(bytes));
-		return true;
+		advance(program, now, perfring_dwarf_leb(bytes));
+		break;
 	case ADVANCE_LINE:
-		program->line += (uint64_t)perfring_dwarf_leb_signed(bytes);
-		return true;
+		now->line += (uint64_t)perfring_dwarf_leb_signed(bytes);
+		break;
 	case SET_FILE:
-		program->file = perfring_dwarf_leb(bytes);
-		return true;
+		now->file = perfring_dwarf_leb(bytes);
+		break;
 	case CONST_ADD_PC:
-		advance(program, (255u - program->opcodes) / program->range);
-		return true;
+		advance(program, now, (255u - program->opcodes) / program->range);
+		break;
 	case FIXED_ADVANCE_PC:
-		program->address += perfring_dwarf_take(bytes, 2);
-		program->part = 0;
-		return true;
+		now->address += perfring_dwarf_take(bytes, 2);
+		now->part = 0;
+		break;
 	default:
 		for (unsigned i = 0; i < program->lengths[opcode - 1]; i++)
 			perfring_dwarf_leb(bytes);
-		return true;
+		break;
 	}
 }
 
+/* Most rows are of the same line as the last one, and differ in columns or views, which are not kept. */
+static inline bool is_like_last(const struct perfring_dwarf_row *last, const struct registers *now)
+{
+	return last && last->address <= now->address && last->line == now->line && last->file == now->file;
+}
+
+/* Bytes and registers are local, so that they are kept in the processor's registers. */
 static void run(struct perfring_dwarf_rows *rows, struct program *program)
 {
-	struct perfring_dwarf_bytes *bytes = &program->bytes;
-	bool is_running = true;
+	struct perfring_dwarf_bytes bytes = program->bytes;
+	const struct perfring_dwarf_row *last = NULL;
+	struct registers now = at_first;
 
-	reset(program);
-	while (is_running && !bytes->is_short && bytes->at < bytes->end) {
-		unsigned opcode = *bytes->at++, step;
+	while (!bytes.is_short && bytes.at < bytes.end) {
+		unsigned opcode = *bytes.at++, step;
+		bool is_row = opcode == COPY || opcode >= program->opcodes;
 
-		if (opcode < program->opcodes) {
-			is_running = run_standard(rows, program, opcode);
+		if (opcode >= program->opcodes) {
+			opcode -= program->opcodes;
+			/* a division by gcc's and clang's value is faster as one by a constant */
+			step = program->range == 14 ? opcode / 14 : opcode / program->range;
+			advance(program, &now, step);
+			now.line += (uint64_t)(program->base + (int)(opcode - step * program->range));
+		} else if (opcode && !is_row) {
+			run_standard(program, opcode, &bytes, &now);
 			continue;
 		}
-		opcode -= program->opcodes;
-		/* a division by gcc's and clang's value is faster as one by a constant */
-		step = program->range == 14 ? opcode / 14 : opcode / program->range;
-		advance(program, step);
-		program->line += (uint64_t)(program->base + (int)(opcode - step * program->range));
-		is_running = add_row(rows, program);
+		if (is_row && is_like_last(last, &now))
+			continue;
+		program->bytes = bytes;
+		program->now = now;
+		if (!(is_row ? add_row(rows, program) : run_extended(rows, program)))
+			break;
+		bytes = program->bytes;
+		now = program->now;
+		last = program->is_open ? &rows->rows[rows->row_count - 1] : NULL;
 	}
 	if (program->is_open && rows->row_count > rows->sequences[rows->sequence_count].first)
 		end_sequence(rows, program, rows->rows[rows->row_count - 1].address);

@@ -35,8 +35,7 @@ struct call {
 
 enum {
 	NONE = UINT32_MAX,
-	DEPTH_MAX = 128, /* of entries within entries */
-	ASKED_MANY = 8,  /* addresses of a function, after which its spans are made flat */
+	ASKED_MANY = 8, /* addresses of a function, after which its spans are made flat */
 };
 
 /* A function.  first, count: its spans, nested as its calls are; after many questions they are flattened: side by side, each of the
@@ -167,26 +166,16 @@ static uint32_t find(const struct range *list, uint32_t count, uint64_t address)
 
 /* ---- units ---- */
 
-static bool is_scope(uint16_t tag)
-{
-	return tag == PERFRING_DWARF_NAMESPACE || tag == PERFRING_DWARF_MODULE || tag == PERFRING_DWARF_STRUCTURE ||
-	       tag == PERFRING_DWARF_CLASS || tag == PERFRING_DWARF_UNION || tag == PERFRING_DWARF_ENUMERATION;
-}
-
 /* Collects the functions of a unit, in namespaces and classes too. */
 static void add_functions(struct perfring_lines *lines, struct unit *unit)
 {
 	struct perfring_dwarf_walk walk;
 	struct perfring_dwarf_entry entry;
 
-	if (!perfring_dwarf_walk_begin(&walk, unit->dwarf, unit->dwarf->first, &unit->steps))
+	if (!perfring_dwarf_walk_begin(&walk, unit->dwarf, unit->dwarf->first, PERFRING_DWARF_FUNCTIONS, &unit->steps))
 		return;
 	while (perfring_dwarf_walk_next(&walk, &entry)) {
-		if (is_scope(entry.tag) && walk.depth < DEPTH_MAX)
-			continue;
-		perfring_dwarf_walk_pass(&walk, &entry);
-		if (entry.tag != PERFRING_DWARF_SUBPROGRAM ||
-		    !add_ranges(lines, &unit->ranges, unit->dwarf, &entry, unit->count))
+		if (!add_ranges(lines, &unit->ranges, unit->dwarf, &entry, unit->count))
 			continue;
 		if (!grow(lines, &unit->functions, unit->count, &unit->capacity, sizeof(*unit->functions)))
 			return;
@@ -228,27 +217,22 @@ static void add_calls(struct perfring_lines *lines, struct unit *unit, const str
 {
 	struct perfring_dwarf_walk walk;
 	struct perfring_dwarf_entry entry;
-	uint32_t within[DEPTH_MAX + 1] = {NONE}; /* by depth */
+	struct {
+		uint32_t depth, call;
+	} within[PERFRING_DWARF_DEPTH_MAX]; /* the calls in which the walk is: their depths ascend */
+	uint32_t count = 0;
 
-	if (!perfring_dwarf_walk_begin(&walk, unit->dwarf, function->entry, &unit->steps))
+	if (!perfring_dwarf_walk_begin(&walk, unit->dwarf, function->entry, PERFRING_DWARF_CALLS, &unit->steps))
 		return;
 	while (perfring_dwarf_walk_next(&walk, &entry)) {
-		uint32_t depth = walk.sibling_depth, call = within[depth - 1];
-
-		if (entry.tag == PERFRING_DWARF_INLINED) {
-			if (!grow(lines, &unit->calls, unit->call_count, &unit->call_capacity, sizeof(*unit->calls)))
-				return;
-			call = unit->call_count++;
-			unit->calls[call] = call_of(unit, &entry, within[depth - 1]);
-			add_ranges(lines, &unit->spans, unit->dwarf, &entry, call);
-		} else if (entry.tag != PERFRING_DWARF_LEXICAL_BLOCK && entry.tag != PERFRING_DWARF_TRY_BLOCK &&
-			   entry.tag != PERFRING_DWARF_CATCH_BLOCK) {
-			perfring_dwarf_walk_pass(&walk, &entry);
-			continue;
-		}
-		within[depth] = call;
-		if (depth >= DEPTH_MAX)
-			perfring_dwarf_walk_pass(&walk, &entry);
+		while (count && within[count - 1].depth >= walk.least)
+			count--;
+		if (!grow(lines, &unit->calls, unit->call_count, &unit->call_capacity, sizeof(*unit->calls)))
+			return;
+		unit->calls[unit->call_count] = call_of(unit, &entry, count ? within[count - 1].call : NONE);
+		add_ranges(lines, &unit->spans, unit->dwarf, &entry, unit->call_count);
+		within[count].depth = walk.depth;
+		within[count++].call = unit->call_count++;
 	}
 }
 
