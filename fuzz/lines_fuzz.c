@@ -1,6 +1,7 @@
 /* lines_fuzz.c - any bytes as the sections of DWARF of an object.
  *
- *     byte 0          bit 0: 32 bits; bit 1: the first byte of a number is the highest
+ *     byte 0          bit 0: 32 bits; bit 1: the first byte of a number is the highest; bit 2: .debug_str has LARGE bytes more, all
+ *                     zero, so that it and others stay in the file
  *     byte 1          a bit for each of the first eight sections: it is packed
  *     bytes 2 to 17   sizes of those, two bytes each, the first the lowest
  *     the rest        the sections, as SECTIONS names them; the last one has what is left
@@ -23,6 +24,8 @@ enum {
 	NAMES_SIZE = 256,
 	IMAGE_MAX = 1 << 21,
 	FRAMES = 16,
+	TEXTS = 3, /* which section .debug_str is */
+	LARGE = 8 << 20,
 };
 
 static const char *const SECTIONS[OTHERS + COUNT] = {
@@ -52,7 +55,7 @@ static void must(bool held)
 struct image {
 	uint8_t bytes[IMAGE_MAX];
 	size_t size;
-	bool is_short, is_big;
+	bool is_short, is_big, is_large;
 };
 
 /* size: up to 8. */
@@ -141,9 +144,12 @@ static void make(struct image *image, const uint8_t *bytes, size_t size)
 {
 	uint64_t places[COUNT], sizes[COUNT], symbols, names, strings, at = HEAD;
 	uint32_t name_at[OTHERS + COUNT];
+	const uint8_t *texts = bytes;
+	size_t end = 0;
 
 	image->is_short = bytes[0] & 1;
 	image->is_big = bytes[0] & 2;
+	image->is_large = bytes[0] & 4;
 	put_header(image, 0);
 	symbols = image->size;
 	put_symbols(image);
@@ -159,11 +165,20 @@ static void make(struct image *image, const uint8_t *bytes, size_t size)
 		if (sizes[i] > size - at)
 			sizes[i] = size - at;
 		places[i] = image->size;
-		memcpy(image->bytes + image->size, bytes + at, sizes[i]);
-		image->size += sizes[i];
+		texts = i == TEXTS ? bytes + at : texts;
+		if (i != TEXTS || !image->is_large) {
+			memcpy(image->bytes + image->size, bytes + at, sizes[i]);
+			image->size += sizes[i];
+		}
 		at += sizes[i];
 	}
 	at = image->size;
+	if (image->is_large) {
+		places[TEXTS] = at + (uint64_t)(OTHERS + COUNT) * (image->is_short ? 40u : 64u);
+		memcpy(image->bytes + places[TEXTS], texts, sizes[TEXTS]);
+		end = places[TEXTS] + sizes[TEXTS];
+		sizes[TEXTS] += LARGE;
+	}
 	put_section(image, 0, SHT_NULL, 0, 0, 0, 0, 0);
 	put_section(image, name_at[1], SHT_NOBITS, SHF_ALLOC | SHF_EXECINSTR, 0, TEXT_SIZE, 0, 0);
 	put_section(image, name_at[2], SHT_SYMTAB, 0, symbols, strings - symbols, 3, image->is_short ? 16 : 24);
@@ -172,7 +187,7 @@ static void make(struct image *image, const uint8_t *bytes, size_t size)
 	for (unsigned i = 0; i < COUNT; i++)
 		put_section(image, name_at[OTHERS + i], SHT_PROGBITS, i < 8 && bytes[1] >> i & 1 ? SHF_COMPRESSED : 0,
 			    places[i], sizes[i], 0, 0);
-	size = image->size;
+	size = image->is_large ? end : image->size;
 	put_header(image, at);
 	image->size = size;
 }
@@ -208,7 +223,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (fd < 0)
 		fd = memfd_create("fuzz", MFD_CLOEXEC);
 	make(&image, bytes, size);
-	must(!ftruncate(fd, 0) && pwrite(fd, image.bytes, image.size, 0) == (ssize_t)image.size);
+	must(!ftruncate(fd, 0) && pwrite(fd, image.bytes, image.size, 0) == (ssize_t)image.size &&
+	     !ftruncate(fd, (off_t)image.size + (image.is_large ? LARGE : 0)));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	must(!perfring_symbols_open(&symbols, NULL));
 	must(perfring_symbols_get(symbols, &(struct perfring_symbol_file){.path = path}, &object) >= 0);

@@ -1,15 +1,17 @@
 /* dwarf.h - DWARF 2 to 5 of an ELF file: its units, entries, names, ranges of addresses and rows of lines.
  *
- * source_lines.c is the user; the four dwarf_ files have the parts below.  One thread for each file.  All memory is counted in
+ * source_lines.c is the user; the six dwarf_ files have the parts below.  One thread for each file.  All memory is counted in
  * perfring_dwarf_memory, and freed by perfring_dwarf_close.
  *
- * Sections are read once, and inflated: what happens to the file after that is not seen.  Their bytes are not trusted: each offset
+ * Sections are read once, and inflated: what happens to the file after that is not seen.  Large ones are left in the file, and their
+ * parts are read when they are needed, as long as the file has not changed.  Bytes are not trusted: each offset
  * is checked where it is followed, and each chain of references has a bound.  Split DWARF and type units are not read; of files
  * that are not linked, no relocations are applied.
  */
 #ifndef PERFRING_SYMBOL_DWARF_H
 #define PERFRING_SYMBOL_DWARF_H
 
+#include <time.h>
 #include "dwarf_bytes.h"
 #include "places.h"
 
@@ -26,16 +28,50 @@ enum perfring_dwarf_section_name {
 	PERFRING_DWARF_SECTIONS
 };
 
-/* A NUL follows the bytes. */
+/* Addresses of which the kernel gives memory, by huge pages, when it is first written. */
+struct perfring_dwarf_space {
+	void *map; /* NULL: none */
+	size_t size;
+};
+
+/* A NUL follows the bytes.  Of one that is left in the file they are addresses, of which some have been loaded. */
 struct perfring_dwarf_section {
 	unsigned char *bytes;
 	uint64_t size;
+	/* of one that is left in the file: */
+	bool is_left;
+	uint64_t from;   /* where it is in the file */
+	uint8_t *loaded; /* a bit for each chunk of the bytes */
+	struct perfring_dwarf_space space;
 };
 
-/* The memory of what is computed from the sections: units, tables, rows.  It counts against PERFRING_LIMIT_LINES. */
+/* The file of sections that are left in it, and what is loaded of them. */
+struct perfring_dwarf_parts {
+	bool is_open;
+	bool is_checked, has_changed;
+	int fd;
+	struct timespec changed;                     /* when it had last changed */
+	struct perfring_dwarf_unit *oldest, *newest; /* of those that are loaded */
+	uint64_t held, kept, read;                   /* bytes of units: now, at most, and read since `kept` was set */
+	struct {
+		unsigned char *bytes;
+		uint64_t space;
+	} spares[2]; /* memory for parts */
+};
+
+enum {
+	PERFRING_DWARF_CLASSES = 30,
+};
+
+/* The memory of what is computed from the sections: units, tables, rows, texts.  It counts against PERFRING_LIMIT_LINES. */
 struct perfring_dwarf_memory {
 	uint64_t bytes;
 	bool is_short; /* an allocation failed */
+	struct perfring_dwarf_space space;
+	unsigned char *at, *end; /* what is left of the space; NULL: it is malloc's */
+	struct perfring_dwarf_block
+		*free[PERFRING_DWARF_CLASSES]; /* blocks of the space, by the logarithm of their size */
+	struct perfring_dwarf_texts *texts;
 };
 
 /* The value of an attribute: a number, an offset or a reference, as `form` says (DW_FORM_; 0: there is none). */
@@ -54,6 +90,10 @@ struct perfring_dwarf_unit {
 	struct perfring_dwarf_value folder; /* of the compiler */
 	uint8_t version, address_size, offset_size;
 	bool has_lines;
+	unsigned char *bytes; /* from its header on; NULL: it is not loaded */
+	/* if the section is left in the file: */
+	uint64_t space;                    /* of the bytes */
+	struct perfring_dwarf_unit *newer; /* that was loaded after it */
 };
 
 enum {
@@ -69,6 +109,7 @@ struct perfring_dwarf_named {
 
 struct perfring_dwarf_file {
 	struct perfring_dwarf_section sections[PERFRING_DWARF_SECTIONS];
+	struct perfring_dwarf_parts parts;
 	bool is_big;
 	struct perfring_dwarf_memory *memory;
 	struct perfring_dwarf_file *shared; /* with which it shares entries and texts (dwz); NULL: none */
@@ -95,6 +136,24 @@ struct perfring_dwarf {
 int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name);
 void perfring_dwarf_close(struct perfring_dwarf *dwarf);
 
+/* A section's bytes from an offset on, in the file's byte order; `is_short` is set if the section ends before. */
+struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
+						    enum perfring_dwarf_section_name name, uint64_t at);
+
+/* ---- dwarf_memory.c ---- */
+
+/* Takes memory from a space, from now on: before anything grows.  Without it memory is malloc's. */
+void perfring_dwarf_memory_open(struct perfring_dwarf_memory *memory);
+
+/* Frees all texts, and of a space all arrays. */
+void perfring_dwarf_memory_close(struct perfring_dwarf_memory *memory);
+
+/* Frees an array that has grown to a capacity; NULL: none. */
+void perfring_dwarf_free(struct perfring_dwarf_memory *memory, void *array, uint32_t capacity, size_t size);
+
+/* Memory for bytes that stay until the end, not aligned; NULL: as perfring_dwarf_grow. */
+char *perfring_dwarf_text_space(struct perfring_dwarf_memory *memory, size_t size);
+
 bool perfring_dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size);
 
 /* Makes space in an array for one element more than `count`; `memory` counts it.  Returns false without memory, or beyond its
@@ -105,9 +164,73 @@ static inline bool perfring_dwarf_grow(struct perfring_dwarf_memory *memory, voi
 	return count < *capacity || perfring_dwarf_grow_slow(memory, array, capacity, size);
 }
 
-/* A section's bytes from an offset on, in the file's byte order; `is_short` is set if the section ends before. */
-struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
-						    enum perfring_dwarf_section_name name, uint64_t at);
+/* ---- dwarf_parts.c ---- */
+
+/* Returns the first of `size` bytes, all zeros, or NULL. */
+unsigned char *perfring_dwarf_space_open(struct perfring_dwarf_space *space, uint64_t size);
+void perfring_dwarf_space_close(struct perfring_dwarf_space *space);
+
+/* Opens parts of a file, which stays the caller's.  Returns false: without a descriptor of its own.  Close it in any case. */
+bool perfring_dwarf_parts_open(struct perfring_dwarf_parts *parts, int fd);
+void perfring_dwarf_parts_close(struct perfring_dwarf_parts *parts);
+
+/* Looks at the file again, whether it has changed, before the next part is read. */
+void perfring_dwarf_parts_renew(struct perfring_dwarf_parts *parts);
+
+/* Leaves a section in the file.  Returns false: there is no space for it. */
+bool perfring_dwarf_section_leave(struct perfring_dwarf_section *section, uint64_t from, uint64_t size);
+void perfring_dwarf_section_close(struct perfring_dwarf_section *section);
+
+/* Reads bytes of a section that is left in the file.  Returns how many: fewer at the section's end, and of a file that has changed. */
+uint64_t perfring_dwarf_read_part(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
+				  void *buffer, uint64_t size);
+
+bool perfring_dwarf_load_slow(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
+			      uint64_t size);
+
+/* Makes sure that these bytes of a section are there.  Returns false: they cannot be read. */
+static inline bool perfring_dwarf_load(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
+				       uint64_t at, uint64_t size)
+{
+	return !file->sections[name].is_left || perfring_dwarf_load_slow(file, name, at, size);
+}
+
+/* Memory of `size` bytes at least for a part: *space bytes, or NULL.  It is to be returned, and is then used again. */
+unsigned char *perfring_dwarf_space_take(struct perfring_dwarf_parts *parts, uint64_t size, uint64_t *space);
+void perfring_dwarf_space_return(struct perfring_dwarf_parts *parts, unsigned char *bytes, uint64_t space);
+
+bool perfring_dwarf_unit_load_slow(struct perfring_dwarf_unit *unit);
+
+/* Makes sure that the bytes of a unit are there, until another unit is loaded.  Returns false: they cannot be read. */
+static inline bool perfring_dwarf_unit_load(struct perfring_dwarf_unit *unit)
+{
+	return unit->bytes || perfring_dwarf_unit_load_slow(unit);
+}
+
+/* Reads texts, which are named by their places, in ascending order: in .debug_str, or in units (.debug_info).  take: is called with each
+ * place and its text, which is valid during the call; NULL: it cannot be read, or is longer than PERFRING_LIMIT_NAME. */
+void perfring_dwarf_read_texts(struct perfring_dwarf_file *file, const char *const *places, uint32_t count,
+			       void (*take)(void *to, const char *place, const char *text), void *to);
+
+/* Whether a text is the place of one in such a section, if that is left in the file. */
+static inline bool perfring_dwarf_is_in(const struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
+					const char *text)
+{
+	const struct perfring_dwarf_section *section = &file->sections[name];
+
+	return section->is_left && (uintptr_t)text - (uintptr_t)section->bytes < section->size;
+}
+
+static inline bool perfring_dwarf_is_place(const struct perfring_dwarf_file *file, const char *text)
+{
+	return perfring_dwarf_is_in(file, PERFRING_DWARF_STR, text) ||
+	       perfring_dwarf_is_in(file, PERFRING_DWARF_INFO, text);
+}
+
+/* A copy of a text that is in bytes which do not stay, with which a section is left in the file; else the text itself.  NULL: there is no
+ * memory, or it is longer than PERFRING_LIMIT_NAME. */
+const char *perfring_dwarf_keep(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name,
+				const char *text);
 
 /* ---- dwarf_entries.c ---- */
 
@@ -203,13 +326,13 @@ bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring
 bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry);
 
 /* The linkage name of a function or call, else its name in the source: its own, or that of its abstract origin or specification;
- * NULL: it has none. */
+ * NULL: it has none.  Of a section that is left in the file it is the place of the text (perfring_dwarf_read_texts). */
 const char *perfring_dwarf_name(struct perfring_dwarf_unit *unit, uint64_t at);
 
 /* The offset of the entry that has the name of an inlined call (as a walk returns it): its abstract origin, or itself. */
 uint64_t perfring_dwarf_named_by(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry);
 
-/* The text of an attribute, in the file's sections; NULL: it is none. */
+/* The text of an attribute, in the file's sections; NULL: it is none, or longer than PERFRING_LIMIT_NAME. */
 const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value);
 
 /* ---- dwarf_ranges.c ---- */
@@ -270,9 +393,9 @@ struct perfring_dwarf_rows {
 	uint32_t file_count, file_capacity, folder_count, folder_capacity;
 };
 
-/* Returns 0, -ENODATA, or -E2BIG (PERFRING_LIMIT_TABLE).  Close it in any case. */
+/* Opens *rows, which are all zeros.  Returns 0, -ENODATA, or -E2BIG (PERFRING_LIMIT_TABLE).  Close it in any case. */
 int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
-void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows);
+void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
 
 /* The row of an address, or NULL. */
 const struct perfring_dwarf_row *perfring_dwarf_rows_find(const struct perfring_dwarf_rows *rows, uint64_t address);

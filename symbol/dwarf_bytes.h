@@ -121,21 +121,19 @@ static inline const char *perfring_dwarf_text(struct perfring_dwarf_bytes *bytes
 	return end ? (const char *)from : NULL;
 }
 
-/* The length at the beginning of a unit, a table of lines: their end becomes that of the bytes.  Returns the size of offsets in
- * it, or 0: it is not whole. */
-static inline unsigned perfring_dwarf_take_length(struct perfring_dwarf_bytes *bytes)
+/* The length at the beginning of a unit, or of a table of lines.  Returns the size of offsets in it, or 0: there is none. */
+static inline unsigned perfring_dwarf_take_length(struct perfring_dwarf_bytes *bytes, uint64_t *length)
 {
-	uint64_t length = perfring_dwarf_take(bytes, 4);
-	unsigned size = length == UINT32_MAX ? 8 : 4;
+	unsigned size = 4;
 
-	if (size == 8)
-		length = perfring_dwarf_take(bytes, 8);
-	else if (length >= 0xfffffff0)
+	*length = perfring_dwarf_take(bytes, 4);
+	if (*length == UINT32_MAX) {
+		size = 8;
+		*length = perfring_dwarf_take(bytes, 8);
+	} else if (*length >= 0xfffffff0) {
 		return 0;
-	if (bytes->is_short || length > perfring_dwarf_left(bytes))
-		return 0;
-	bytes->end = bytes->at + length;
-	return size;
+	}
+	return bytes->is_short ? 0 : size;
 }
 
 #endif

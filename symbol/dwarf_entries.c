@@ -220,14 +220,29 @@ uint64_t perfring_dwarf_take_value(const struct perfring_dwarf_unit *unit, struc
 	}
 }
 
-static const char *text_at(const struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at)
+/* A text of at most PERFRING_LIMIT_NAME bytes; or its place, if that is enough and the section is left in the file. */
+static const char *text_at(struct perfring_dwarf_file *file, enum perfring_dwarf_section_name name, uint64_t at,
+			   bool is_place)
 {
-	return file && at < file->sections[name].size ? (const char *)file->sections[name].bytes + at : NULL;
+	const struct perfring_dwarf_section *section = file ? &file->sections[name] : NULL;
+	const char *text;
+	uint64_t most;
+
+	if (!section || at >= section->size)
+		return NULL;
+	text = (const char *)section->bytes + at;
+	if (section->is_left && is_place)
+		return text;
+	most = section->size - at < PERFRING_LIMIT_NAME + 1 ? section->size - at : PERFRING_LIMIT_NAME + 1;
+	if (!perfring_dwarf_load(file, name, at, most))
+		return NULL;
+	return strnlen(text, (size_t)most) <= PERFRING_LIMIT_NAME ? text : NULL;
 }
 
-const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value)
+static const char *string_of(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value,
+			     bool is_place)
 {
-	const struct perfring_dwarf_file *file = unit->file;
+	struct perfring_dwarf_file *file = unit->file;
 	struct perfring_dwarf_bytes bytes;
 	uint64_t at = value->number;
 
@@ -235,11 +250,11 @@ const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const 
 	case FORM_STRING:
 		return (const char *)(uintptr_t)at;
 	case FORM_STRP:
-		return text_at(file, PERFRING_DWARF_STR, at);
+		return text_at(file, PERFRING_DWARF_STR, at, is_place);
 	case FORM_LINE_STRP:
-		return text_at(file, PERFRING_DWARF_LINE_STR, at);
+		return text_at(file, PERFRING_DWARF_LINE_STR, at, is_place);
 	case FORM_STRP_SUP:
-		return text_at(file->shared, PERFRING_DWARF_STR, at);
+		return text_at(file->shared, PERFRING_DWARF_STR, at, is_place);
 	default:
 		if (value->form != FORM_STRX && (value->form < FORM_STRX1 || value->form > FORM_STRX4))
 			return NULL;
@@ -248,8 +263,13 @@ const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const 
 		bytes = perfring_dwarf_bytes_at(file, PERFRING_DWARF_STR_OFFSETS,
 						unit->strings + at * unit->offset_size);
 		at = perfring_dwarf_take(&bytes, unit->offset_size);
-		return bytes.is_short ? NULL : text_at(file, PERFRING_DWARF_STR, at);
+		return bytes.is_short ? NULL : text_at(file, PERFRING_DWARF_STR, at, is_place);
 	}
+}
+
+const char *perfring_dwarf_string(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value)
+{
+	return string_of(unit, value, false);
 }
 
 /* ---- abbreviations ---- */
@@ -486,22 +506,22 @@ static struct perfring_dwarf_table *table_of(struct perfring_dwarf_unit *unit)
 	return table;
 }
 
-static void free_table(struct perfring_dwarf_table *table)
+static void free_table(struct perfring_dwarf_memory *memory, struct perfring_dwarf_table *table)
 {
 	if (table) {
-		free(table->list);
-		free(table->attributes);
+		perfring_dwarf_free(memory, table->list, table->capacity, sizeof(*table->list));
+		perfring_dwarf_free(memory, table->attributes, table->attribute_capacity, sizeof(*table->attributes));
 	}
 	free(table);
 }
 
 /* ---- entries ---- */
 
+/* The bytes from an offset of .debug_info on, in a unit that is loaded. */
 static struct perfring_dwarf_bytes bytes_in(const struct perfring_dwarf_unit *unit, uint64_t at)
 {
-	const unsigned char *section = unit->file->sections[PERFRING_DWARF_INFO].bytes;
-
-	return (struct perfring_dwarf_bytes){section + at, section + unit->end, unit->file->is_big, false};
+	return (struct perfring_dwarf_bytes){unit->bytes + (at - unit->at), unit->bytes + (unit->end - unit->at),
+					     unit->file->is_big, false};
 }
 
 /* The values of attributes. */
@@ -571,7 +591,7 @@ bool perfring_dwarf_read(struct perfring_dwarf_unit *unit, uint64_t at, struct p
 	const struct abbreviation *abbreviation;
 	struct perfring_dwarf_bytes bytes;
 
-	if (!table || at < unit->first || at >= unit->end)
+	if (!table || at < unit->first || at >= unit->end || !perfring_dwarf_unit_load(unit))
 		return false;
 	bytes = bytes_in(unit, at);
 	abbreviation = find(table, perfring_dwarf_leb(&bytes));
@@ -592,7 +612,7 @@ bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring
 	struct perfring_dwarf_entry entry;
 	struct perfring_dwarf_bytes bytes;
 
-	if (!table || at < unit->first || at >= unit->end)
+	if (!table || at < unit->first || at >= unit->end || !perfring_dwarf_unit_load(unit))
 		return false;
 	bytes = bytes_in(unit, at);
 	abbreviation = find(table, perfring_dwarf_leb(&bytes));
@@ -601,7 +621,7 @@ bool perfring_dwarf_walk_begin(struct perfring_dwarf_walk *walk, struct perfring
 		return false;
 	*walk = (struct perfring_dwarf_walk){
 		.unit = unit, .wanted = wanted, .steps = steps, .next_depth = 1, .hidden = UINT32_MAX};
-	walk->at = (uint64_t)(bytes.at - unit->file->sections[PERFRING_DWARF_INFO].bytes);
+	walk->at = unit->at + (uint64_t)(bytes.at - unit->bytes);
 	return true;
 }
 
@@ -636,8 +656,7 @@ static const unsigned char *sibling_of(const struct perfring_dwarf_unit *unit, c
 				       const struct abbreviation *abbreviation, const unsigned char *values,
 				       const unsigned char *at)
 {
-	const unsigned char *section = unit->file->sections[PERFRING_DWARF_INFO].bytes;
-	struct perfring_dwarf_bytes bytes = {values, section + unit->end, unit->file->is_big, false};
+	struct perfring_dwarf_bytes bytes = {values, unit->bytes + (unit->end - unit->at), unit->file->is_big, false};
 	const struct attribute *attribute;
 	uint64_t sibling;
 	uint8_t form;
@@ -650,21 +669,24 @@ static const unsigned char *sibling_of(const struct perfring_dwarf_unit *unit, c
 		skip_values(unit, &table->attributes[abbreviation->first], abbreviation->sibling - 1u, &bytes);
 	else
 		bytes.at += attribute->at;
-	sibling = unit->at + perfring_dwarf_take_value(unit, &bytes, &form, attribute->constant);
-	return sibling > (uint64_t)(at - section) && sibling < unit->end ? section + sibling : NULL;
+	sibling = perfring_dwarf_take_value(unit, &bytes, &form, attribute->constant);
+	return sibling > (uint64_t)(at - unit->bytes) && sibling < unit->end - unit->at ? unit->bytes + sibling : NULL;
 }
 
 bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_dwarf_entry *entry)
 {
-	const struct perfring_dwarf_unit *unit = walk->unit;
+	struct perfring_dwarf_unit *unit = walk->unit;
 	const struct perfring_dwarf_table *table = unit->table;
-	const unsigned char *section = unit->file->sections[PERFRING_DWARF_INFO].bytes, *end = section + unit->end;
-	const unsigned char *at = section + walk->at, *next, *values;
+	const unsigned char *at, *next, *values, *end;
 	const uint8_t wanted = returned[walk->wanted], inner = entered[walk->wanted];
 	uint32_t depth = walk->next_depth, hidden = walk->hidden, least = UINT32_MAX;
 	uint64_t steps = *walk->steps;
 	bool is_found = false;
 
+	if (!perfring_dwarf_unit_load(unit))
+		return false;
+	at = unit->bytes + (walk->at - unit->at);
+	end = unit->bytes + (unit->end - unit->at);
 	while (depth && at < end && steps && !is_found) {
 		const struct abbreviation *abbreviation;
 		uint64_t code = *at;
@@ -698,7 +720,7 @@ bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_
 			if (is_found) {
 				struct perfring_dwarf_bytes bytes = {values, end, unit->file->is_big, false};
 
-				entry->at = (uint64_t)(at - section);
+				entry->at = unit->at + (uint64_t)(at - unit->bytes);
 				take_walked(unit, table, abbreviation, &bytes, entry);
 				walk->depth = depth;
 			}
@@ -720,7 +742,7 @@ bool perfring_dwarf_walk_next(struct perfring_dwarf_walk *walk, struct perfring_
 	walk->hidden = hidden;
 	walk->next_depth = is_found ? depth : 0;
 	walk->least = least;
-	walk->at = (uint64_t)(at - section);
+	walk->at = unit->at + (uint64_t)(at - unit->bytes);
 	return is_found;
 }
 
@@ -757,14 +779,25 @@ static struct perfring_dwarf_unit *follow(struct perfring_dwarf_unit *unit, cons
 	return unit;
 }
 
+/* A name in an entry, or its place: the unit's bytes do not stay. */
+static const char *name_in(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_value *value)
+{
+	const struct perfring_dwarf_section *section = &unit->file->sections[PERFRING_DWARF_INFO];
+	const char *name = string_of(unit, value, true);
+
+	if (value->form != FORM_STRING || !section->is_left || !name)
+		return name;
+	return (const char *)section->bytes + unit->at + ((uintptr_t)name - (uintptr_t)unit->bytes);
+}
+
 /* The entry's own names: *linked, for the linker, and *name, in the source. */
 static void take_names(const struct perfring_dwarf_unit *unit, const struct perfring_dwarf_entry *entry,
 		       const char **linked, const char **name)
 {
 	if (perfring_dwarf_has(entry, PERFRING_DWARF_LINKAGE_NAME))
-		*linked = perfring_dwarf_string(unit, &entry->values[PERFRING_DWARF_LINKAGE_NAME]);
+		*linked = name_in(unit, &entry->values[PERFRING_DWARF_LINKAGE_NAME]);
 	if (!*name && perfring_dwarf_has(entry, PERFRING_DWARF_NAME))
-		*name = perfring_dwarf_string(unit, &entry->values[PERFRING_DWARF_NAME]);
+		*name = name_in(unit, &entry->values[PERFRING_DWARF_NAME]);
 }
 
 /* The abstract origin or specification of an entry.  Returns its unit, or NULL. */
@@ -869,38 +902,81 @@ static void set_bases(struct perfring_dwarf_unit *unit, const struct perfring_dw
 	unit->lists = number_of(first, PERFRING_DWARF_LISTS_BASE);
 	if (perfring_dwarf_has(first, PERFRING_DWARF_FOLDER))
 		unit->folder = first->values[PERFRING_DWARF_FOLDER];
+	if (unit->folder.form == FORM_STRING)
+		unit->folder.number = (uintptr_t)perfring_dwarf_keep(unit->file, PERFRING_DWARF_INFO,
+								     (const char *)(uintptr_t)unit->folder.number);
 	if ((!perfring_dwarf_has(first, PERFRING_DWARF_LOW) ||
 	     !perfring_dwarf_address(unit, &first->values[PERFRING_DWARF_LOW], &unit->base)) &&
 	    perfring_dwarf_has(first, PERFRING_DWARF_ENTRY))
 		perfring_dwarf_address(unit, &first->values[PERFRING_DWARF_ENTRY], &unit->base);
 }
 
+/* Reads the header and the first entry of a unit, of which `size` bytes are there. */
+static bool read_first(struct perfring_dwarf_unit *unit, uint64_t size, struct perfring_dwarf_entry *first)
+{
+	struct perfring_dwarf_bytes bytes = {unit->bytes, unit->bytes + size, unit->file->is_big, false};
+	uint64_t length;
+
+	perfring_dwarf_take_length(&bytes, &length);
+	if (!take_header(&bytes, unit))
+		return false;
+	first->at = unit->first = unit->at + (uint64_t)(bytes.at - unit->bytes);
+	if (!take_first(unit, &bytes, first))
+		return false;
+	set_bases(unit, first);
+	return true;
+}
+
+/* The same of a unit that is left in the file. */
+static bool read_first_slow(struct perfring_dwarf_unit *unit, struct perfring_dwarf_entry *first)
+{
+	uint64_t size = unit->end - unit->at;
+	unsigned char *whole = malloc((size_t)size);
+	bool is_read;
+
+	unit->file->memory->is_short = unit->file->memory->is_short || !whole;
+	unit->bytes = whole;
+	is_read = whole &&
+		  perfring_dwarf_read_part(unit->file, PERFRING_DWARF_INFO, unit->at, whole, (size_t)size) == size &&
+		  read_first(unit, size, first);
+	free(whole);
+	return is_read;
+}
+
+enum {
+	FIRST = 4096, /* bytes of a unit that is left in the file, which mostly have its first entry */
+};
+
 bool perfring_dwarf_next_unit(struct perfring_dwarf_file *file, struct perfring_dwarf_entry *first)
 {
 	const struct perfring_dwarf_section *section = &file->sections[PERFRING_DWARF_INFO];
+	unsigned char some[FIRST];
 
 	/* each takes 4 bytes at least */
 	while (file->next < section->size) {
-		struct perfring_dwarf_bytes bytes = perfring_dwarf_bytes_at(file, PERFRING_DWARF_INFO, file->next);
 		struct perfring_dwarf_unit unit = {.file = file, .at = file->next};
+		uint64_t left = section->size - file->next, length, size = left;
+		struct perfring_dwarf_bytes bytes;
 
-		unit.offset_size = (uint8_t)perfring_dwarf_take_length(&bytes);
-		if (!unit.offset_size)
+		unit.bytes = section->is_left ? some : section->bytes + unit.at;
+		if (section->is_left)
+			size = perfring_dwarf_read_part(file, PERFRING_DWARF_INFO, unit.at, some, sizeof(some));
+		bytes = (struct perfring_dwarf_bytes){unit.bytes, unit.bytes + size, file->is_big, false};
+		unit.offset_size = (uint8_t)perfring_dwarf_take_length(&bytes, &length);
+		left -= (uint64_t)(bytes.at - unit.bytes);
+		if (!unit.offset_size || length > left)
 			break;
-		file->next = unit.end = (uint64_t)(bytes.end - section->bytes);
-		if (!take_header(&bytes, &unit))
+		file->next = unit.end = section->size - left + length;
+		size = size < unit.end - unit.at ? size : unit.end - unit.at;
+		if (!read_first(&unit, size, first) && (size == unit.end - unit.at || !read_first_slow(&unit, first)))
 			continue;
-		unit.first = (uint64_t)(bytes.at - section->bytes);
-		first->at = unit.first;
-		if (!take_first(&unit, &bytes, first))
-			continue;
-		set_bases(&unit, first);
+		unit.bytes = section->is_left ? NULL : section->bytes + unit.at;
 		if (!perfring_dwarf_grow(file->memory, &file->units, file->count, &file->capacity, sizeof(unit)))
 			break;
 		file->units[file->count++] = unit;
 		return true;
 	}
-	free_table(file->scratch);
+	free_table(file->memory, file->scratch);
 	file->scratch = NULL;
 	file->next = section->size;
 	return false;
@@ -911,8 +987,8 @@ void perfring_dwarf_free_units(struct perfring_dwarf_file *file)
 	for (int i = 0; i < PERFRING_DWARF_TABLE_PLACES; i++)
 		for (struct perfring_dwarf_table *table = file->tables[i], *next; table; table = next) {
 			next = table->next;
-			free_table(table);
+			free_table(file->memory, table);
 		}
-	free_table(file->scratch);
-	free(file->units);
+	free_table(file->memory, file->scratch);
+	perfring_dwarf_free(file->memory, file->units, file->capacity, sizeof(*file->units));
 }

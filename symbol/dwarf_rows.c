@@ -13,6 +13,7 @@
 
 enum {
 	COLUMNS_MAX = 16, /* what is known of a file */
+	LENGTH_MAX = 12,  /* bytes of a table's length */
 };
 
 struct registers {
@@ -29,32 +30,44 @@ struct program {
 	uint8_t least, most, range, opcodes;
 	int8_t base;
 	struct registers now;
-	bool is_open; /* a sequence */
+	bool is_open;        /* a sequence */
+	uint64_t size;       /* of the table */
+	unsigned char *part; /* the bytes, if they are left in the file; else NULL */
+	uint64_t space;
 };
 
 /* ---- the header ---- */
 
-static bool add_folder(struct perfring_dwarf_rows *rows, const char *name)
+/* name: in the table, or in another section. */
+static const char *keep(const struct program *program, const char *name)
+{
+	bool is_in_table = program->part && (uintptr_t)name - (uintptr_t)program->part < program->size;
+
+	return is_in_table ? perfring_dwarf_keep(program->unit.file, PERFRING_DWARF_LINE, name) : name;
+}
+
+static bool add_folder(struct perfring_dwarf_rows *rows, const struct program *program, const char *name)
 {
 	if (!perfring_dwarf_grow(rows->memory, &rows->folders, rows->folder_count, &rows->folder_capacity,
 				 sizeof(*rows->folders)))
 		return false;
-	rows->folders[rows->folder_count++] = name;
+	rows->folders[rows->folder_count++] = keep(program, name);
 	return true;
 }
 
-static bool add_file(struct perfring_dwarf_rows *rows, const char *name, uint64_t folder)
+static bool add_file(struct perfring_dwarf_rows *rows, const struct program *program, const char *name, uint64_t folder)
 {
 	if (!perfring_dwarf_grow(rows->memory, &rows->files, rows->file_count, &rows->file_capacity,
 				 sizeof(*rows->files)))
 		return false;
-	rows->files[rows->file_count++] =
-		(struct perfring_dwarf_source){name, NULL, folder > UINT32_MAX ? UINT32_MAX : (uint32_t)folder};
+	rows->files[rows->file_count++] = (struct perfring_dwarf_source){
+		keep(program, name), NULL, folder > UINT32_MAX ? UINT32_MAX : (uint32_t)folder};
 	return true;
 }
 
 /* A file of DWARF 2 to 4: its name, folder, time and size.  Returns false at the end. */
-static bool take_file(struct perfring_dwarf_rows *rows, struct perfring_dwarf_bytes *bytes)
+static bool take_file(struct perfring_dwarf_rows *rows, const struct program *program,
+		      struct perfring_dwarf_bytes *bytes)
 {
 	const char *name = perfring_dwarf_text(bytes);
 	uint64_t folder;
@@ -64,28 +77,30 @@ static bool take_file(struct perfring_dwarf_rows *rows, struct perfring_dwarf_by
 	folder = perfring_dwarf_leb(bytes);
 	perfring_dwarf_leb(bytes);
 	perfring_dwarf_leb(bytes);
-	return !bytes->is_short && add_file(rows, name, folder);
+	return !bytes->is_short && add_file(rows, program, name, folder);
 }
 
 /* Folders and files of DWARF 2 to 4, whose numbers begin at 1. */
-static void take_lists(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit,
+static void take_lists(struct perfring_dwarf_rows *rows, const struct program *program,
 		       struct perfring_dwarf_bytes *bytes)
 {
 	const char *name;
 
-	if (!add_folder(rows, perfring_dwarf_string(unit, &unit->folder)) || !add_file(rows, NULL, 0))
+	if (!add_folder(rows, program, perfring_dwarf_string(&program->unit, &program->unit.folder)) ||
+	    !add_file(rows, program, NULL, 0))
 		return;
 	while ((name = perfring_dwarf_text(bytes)) && *name)
-		if (!add_folder(rows, name))
+		if (!add_folder(rows, program, name))
 			return;
-	while (take_file(rows, bytes))
+	while (take_file(rows, program, bytes))
 		;
 }
 
 /* Folders, or files, of DWARF 5: a description of the members comes first. */
-static void take_list(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit,
+static void take_list(struct perfring_dwarf_rows *rows, const struct program *program,
 		      struct perfring_dwarf_bytes *bytes, bool are_files)
 {
+	const struct perfring_dwarf_unit *unit = &program->unit;
 	struct perfring_dwarf_bytes formats, all = *bytes;
 	unsigned columns = (unsigned)perfring_dwarf_take(bytes, 1);
 	uint64_t count;
@@ -114,10 +129,54 @@ static void take_list(struct perfring_dwarf_rows *rows, const struct perfring_dw
 				folder = number;
 		}
 		if (bytes->is_short || bytes->at == from ||
-		    !(are_files ? add_file(rows, perfring_dwarf_string(unit, &name), folder)
-				: add_folder(rows, perfring_dwarf_string(unit, &name))))
+		    !(are_files ? add_file(rows, program, perfring_dwarf_string(unit, &name), folder)
+				: add_folder(rows, program, perfring_dwarf_string(unit, &name))))
 			return;
 	}
+}
+
+/* Sets the program's bytes to those of the table, after its length.  Returns 0, -ENODATA or -E2BIG. */
+static int take_table(struct program *program)
+{
+	struct perfring_dwarf_unit *unit = &program->unit;
+	struct perfring_dwarf_file *file = unit->file;
+	const struct perfring_dwarf_section *section = &file->sections[PERFRING_DWARF_LINE];
+	struct perfring_dwarf_bytes bytes = {.is_big = file->is_big};
+	unsigned char some[LENGTH_MAX];
+	uint64_t length, left, at;
+
+	if (unit->lines >= section->size)
+		return -ENODATA;
+	left = section->size - unit->lines;
+	if (section->is_left) {
+		bytes.at = some;
+		bytes.end = some + perfring_dwarf_read_part(file, PERFRING_DWARF_LINE, unit->lines, some, sizeof(some));
+	} else {
+		bytes.at = section->bytes + unit->lines;
+		bytes.end = bytes.at + left;
+	}
+	unit->offset_size = (uint8_t)perfring_dwarf_take_length(&bytes, &length);
+	at = unit->offset_size == 8 ? 12 : 4;
+	if (!unit->offset_size || length > left - at)
+		return -ENODATA;
+	if (length > PERFRING_LIMIT_TABLE)
+		return -E2BIG;
+	/* units may share a table, but not without end: each runs it */
+	if (length > file->rows_left)
+		return -ENODATA;
+	file->rows_left -= length;
+	program->size = length;
+	if (section->is_left) {
+		program->part = perfring_dwarf_space_take(&file->parts, length, &program->space);
+		file->memory->is_short = file->memory->is_short || !program->part;
+		if (!program->part || perfring_dwarf_read_part(file, PERFRING_DWARF_LINE, unit->lines + at,
+							       program->part, length) < length)
+			return -ENODATA;
+		bytes.at = program->part;
+	}
+	bytes.end = bytes.at + length;
+	program->bytes = bytes;
+	return 0;
 }
 
 /* Reads the header of a table.  Returns 0, -ENODATA or -E2BIG. */
@@ -125,18 +184,11 @@ static int take_header(struct perfring_dwarf_rows *rows, struct program *program
 {
 	struct perfring_dwarf_unit *unit = &program->unit;
 	struct perfring_dwarf_bytes *bytes = &program->bytes, header;
+	int error = take_table(program);
 	uint64_t length;
 
-	*bytes = perfring_dwarf_bytes_at(unit->file, PERFRING_DWARF_LINE, unit->lines);
-	unit->offset_size = (uint8_t)perfring_dwarf_take_length(bytes);
-	if (!unit->offset_size)
-		return -ENODATA;
-	if (perfring_dwarf_left(bytes) > PERFRING_LIMIT_TABLE)
-		return -E2BIG;
-	/* units may share a table, but not without end: each runs it */
-	if (perfring_dwarf_left(bytes) > unit->file->rows_left)
-		return -ENODATA;
-	unit->file->rows_left -= perfring_dwarf_left(bytes);
+	if (error)
+		return error;
 	unit->version = (uint8_t)perfring_dwarf_take(bytes, 2);
 	if (unit->version < 2 || unit->version > 5)
 		return -ENODATA;
@@ -160,10 +212,10 @@ static int take_header(struct perfring_dwarf_rows *rows, struct program *program
 	if (header.is_short || !program->range || !program->most || !program->opcodes)
 		return -ENODATA;
 	if (unit->version < 5) {
-		take_lists(rows, unit, &header);
+		take_lists(rows, program, &header);
 	} else {
-		take_list(rows, unit, &header, false);
-		take_list(rows, unit, &header, true);
+		take_list(rows, program, &header, false);
+		take_list(rows, program, &header, true);
 	}
 	return 0;
 }
@@ -274,7 +326,7 @@ static bool run_extended(struct perfring_dwarf_rows *rows, struct program *progr
 		program->now.part = 0;
 		return true;
 	case DEFINE_FILE:
-		take_file(rows, &own);
+		take_file(rows, program, &own);
 		return true;
 	default:
 		return true;
@@ -364,27 +416,26 @@ int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perf
 	struct program program = {.unit = *unit};
 	int error;
 
-	memset(rows, 0, sizeof(*rows));
 	rows->memory = unit->file->memory;
 	if (!unit->has_lines)
 		return -ENODATA;
 	error = take_header(rows, &program);
-	if (error)
-		return error;
-	run(rows, &program);
+	if (!error)
+		run(rows, &program);
+	perfring_dwarf_space_return(&unit->file->parts, program.part, program.space);
 	if (rows->sequence_count)
 		qsort(rows->sequences, rows->sequence_count, sizeof(*rows->sequences), compare_sequences);
-	return 0;
+	return error;
 }
 
-void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows)
+void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
 {
-	for (uint32_t i = 0; i < rows->file_count; i++)
-		free(rows->files[i].path);
-	free(rows->files);
-	free(rows->folders);
-	free(rows->rows);
-	free(rows->sequences);
+	struct perfring_dwarf_memory *memory = unit->file->memory;
+
+	perfring_dwarf_free(memory, rows->rows, rows->row_capacity, sizeof(*rows->rows));
+	perfring_dwarf_free(memory, rows->sequences, rows->sequence_capacity, sizeof(*rows->sequences));
+	perfring_dwarf_free(memory, rows->files, rows->file_capacity, sizeof(*rows->files));
+	perfring_dwarf_free(memory, rows->folders, rows->folder_capacity, sizeof(*rows->folders));
 }
 
 /* ---- looking up ---- */
@@ -452,12 +503,9 @@ const char *perfring_dwarf_rows_file(struct perfring_dwarf_rows *rows, uint64_t 
 	size = strnlen(file->name, PERFRING_LIMIT_NAME);
 	if (folder_size + size + 2 > PERFRING_LIMIT_NAME)
 		return file->name;
-	file->path = malloc(folder_size + size + 2);
-	if (!file->path) {
-		rows->memory->is_short = true;
+	file->path = perfring_dwarf_text_space(rows->memory, folder_size + size + 2);
+	if (!file->path)
 		return NULL;
-	}
-	rows->memory->bytes += folder_size + size + 2;
 	memcpy(file->path, folder, folder_size);
 	file->path[folder_size] = '/';
 	memcpy(file->path + folder_size + 1, file->name, size + 1);

@@ -3,6 +3,7 @@
  * source_lines.c opens a file by it.  Sections that are packed (SHF_COMPRESSED) are inflated by packed.c; what is read and
  * inflated counts in a bound (limits.h).
  */
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,29 +12,17 @@
 #include "dwarf.h"
 #include "elf_image.h"
 #include "limits.h"
-#include "os/array.h"
 #include "packed.h"
 
 enum {
 	COMPRESSED = 0x800, /* sh_flags */
+	LARGE = 8 << 20,    /* bytes of sections that are left in the file: each such file takes a descriptor */
 	TABLE_RUNS = 16,    /* how often all tables of lines may be run: once, but for units that share them */
 	GNU_HEADER = 12,    /* of .zdebug: "ZLIB", and the size, the first byte the highest */
 };
 
 static const char *const names[PERFRING_DWARF_SECTIONS] = {"info",   "abbrev",   "line", "str",        "line_str",
 							   "ranges", "rnglists", "addr", "str_offsets"};
-
-bool perfring_dwarf_grow_slow(struct perfring_dwarf_memory *memory, void *array, uint32_t *capacity, size_t size)
-{
-	uint32_t before = *capacity;
-
-	if (memory->bytes > PERFRING_LIMIT_LINES || perfring_os_array_grow(array, before, capacity, size)) {
-		memory->is_short = memory->is_short || memory->bytes <= PERFRING_LIMIT_LINES;
-		return false;
-	}
-	memory->bytes += (uint64_t)(*capacity - before) * size;
-	return true;
-}
 
 struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
 						    enum perfring_dwarf_section_name name, uint64_t at)
@@ -71,9 +60,31 @@ static int inflate(struct perfring_elf_budget *budget, struct perfring_dwarf_sec
 	return error;
 }
 
-/* Reads one section.  Returns 0, also if there is none; -errno. */
+/* Whether a section can be left in the file. */
+static bool is_plain(const struct perfring_elf_image *image, const struct perfring_elf_section *header)
+{
+	return !(header->flags & COMPRESSED) && header->type != SHT_NOBITS && header->offset <= image->size &&
+	       header->size <= image->size - header->offset;
+}
+
+/* Whether those that may be left in the file are large. */
+static bool are_large(const struct perfring_elf_image *image)
+{
+	static const char *const left[] = {".debug_info", ".debug_line", ".debug_str"};
+	uint64_t size = 0;
+
+	for (unsigned i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+		const struct perfring_elf_section *header = perfring_elf_section_find(image, left[i]);
+
+		if (header && is_plain(image, header))
+			size += header->size;
+	}
+	return size >= LARGE;
+}
+
+/* Reads one section; or notes where it is, if it may be left in the file.  Returns 0, also if there is none; -errno. */
 static int read_section(const struct perfring_elf_image *image, const char *name,
-			struct perfring_dwarf_section *section)
+			struct perfring_dwarf_section *section, bool may_be_left)
 {
 	const struct perfring_elf_section *header;
 	const unsigned packed_header = image->is_long ? 24 : 12;
@@ -86,6 +97,11 @@ static int read_section(const struct perfring_elf_image *image, const char *name
 	if (!header) {
 		snprintf(text, sizeof(text), ".debug_%s", name);
 		header = perfring_elf_section_find(image, text);
+		if (header && may_be_left && is_plain(image, header)) {
+			error = perfring_elf_charge(image->budget, header->size);
+			if (error || perfring_dwarf_section_leave(section, header->offset, header->size))
+				return error;
+		}
 	}
 	section->bytes = header ? perfring_elf_section_read(image, header, &error) : NULL;
 	if (!section->bytes)
@@ -139,10 +155,13 @@ static int read_file(struct perfring_dwarf *dwarf, struct perfring_dwarf_file *f
 		.all_left = &left, .left = PERFRING_LIMIT_INFLATED, .bound = "1 GiB in sections of DWARF"};
 	struct perfring_elf_image image = {.budget = &budget, .fd = fd};
 	int error = perfring_elf_image_open(&image);
+	bool is_large = !error && are_large(&image) && perfring_dwarf_parts_open(&file->parts, fd);
 
 	file->is_big = image.header[5] == 2;
 	for (int i = 0; !error && i < PERFRING_DWARF_SECTIONS; i++)
-		error = read_section(&image, names[i], &file->sections[i]);
+		error = read_section(
+			&image, names[i], &file->sections[i],
+			is_large && (i == PERFRING_DWARF_INFO || i == PERFRING_DWARF_LINE || i == PERFRING_DWARF_STR));
 	if (!error) {
 		ids->own_size = (int)perfring_elf_build_id_of(&image, ids->own_id);
 		ids->link_size = link_of(&image, ids->link);
@@ -159,9 +178,11 @@ static int read_file(struct perfring_dwarf *dwarf, struct perfring_dwarf_file *f
 
 static void close_file(struct perfring_dwarf_file *file)
 {
-	perfring_dwarf_free_units(file);
+	perfring_dwarf_parts_close(&file->parts);
+	if (file->memory)
+		perfring_dwarf_free_units(file);
 	for (int i = 0; i < PERFRING_DWARF_SECTIONS; i++)
-		free(file->sections[i].bytes);
+		perfring_dwarf_section_close(&file->sections[i]);
 	memset(file, 0, sizeof(*file));
 }
 
@@ -204,6 +225,8 @@ int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfr
 	dwarf->own.memory = &dwarf->memory;
 	dwarf->own.looks = PERFRING_LIMIT_RANGES;
 	error = read_file(dwarf, &dwarf->own, fd, &ids);
+	if (!error && dwarf->own.parts.is_open)
+		perfring_dwarf_memory_open(&dwarf->memory);
 	return error || !ids.link_size ? error : open_shared(dwarf, &ids, places, name);
 }
 
@@ -211,4 +234,5 @@ void perfring_dwarf_close(struct perfring_dwarf *dwarf)
 {
 	close_file(&dwarf->own);
 	close_file(&dwarf->shared);
+	perfring_dwarf_memory_close(&dwarf->memory);
 }

@@ -37,11 +37,9 @@ void perfring_symbols_close_lines(struct perfring_symbols *symbols, struct perfr
 	symbols->lines_bytes -= perfring_lines_size(file->lines);
 	perfring_lines_close(file->lines);
 	file->lines = NULL;
-	perfring_shown_names_close(&file->frame_names);
 	free(file->name_table);
 	file->name_table = NULL;
 	file->name_count = file->name_places = 0;
-	file->name_bytes = 0;
 }
 
 /* Closes DWARF, and counts how often for each file: large files that are asked in turn are not read without end. */
@@ -139,13 +137,13 @@ static int open_lines(struct perfring_symbol_object *object)
 }
 
 /* The place in the table of a name, by its address; the table is never full. */
-static struct perfring_shown_name **place_of(const struct perfring_symbols *symbols, struct perfring_shown_name **table,
+static struct perfring_shown_place *place_of(const struct perfring_symbols *symbols, struct perfring_shown_place *table,
 					     uint32_t places, const char *name)
 {
 	uint64_t hash = (uintptr_t)name * symbols->factor;
 
 	for (uint32_t i = (uint32_t)(hash >> 32);; i++)
-		if (!table[i & (places - 1)] || table[i & (places - 1)]->of == name)
+		if (!table[i & (places - 1)].of || table[i & (places - 1)].of == name)
 			return &table[i & (places - 1)];
 }
 
@@ -153,73 +151,123 @@ static struct perfring_shown_name **place_of(const struct perfring_symbols *symb
 static bool grow(const struct perfring_symbols *symbols, struct perfring_symbols_file *file)
 {
 	uint32_t places = file->name_places ? 2 * file->name_places : 256;
-	struct perfring_shown_name **table;
+	struct perfring_shown_place *table;
 
 	if (file->name_count < file->name_places / 4 * 3)
 		return true;
 	table = calloc(places, sizeof(*table));
 	if (!table)
 		return false;
-	for (struct perfring_shown_name *name = file->frame_names; name; name = name->next)
-		*place_of(symbols, table, places, name->of) = name;
+	for (uint32_t i = 0; i < file->name_places; i++)
+		if (file->name_table[i].of)
+			*place_of(symbols, table, places, file->name_table[i].of) = file->name_table[i];
 	free(file->name_table);
 	file->name_table = table;
 	file->name_places = places;
 	return true;
 }
 
-/* The demangled name; each is demangled once.  Valid while the file's DWARF is open. */
-static const char *show(const struct perfring_symbols *symbols, struct perfring_symbols_file *file, const char *name)
+/* The demangled name in a place of the table; else the name itself, or a copy. */
+static void fill(const struct perfring_symbols *symbols, struct perfring_symbols_file *file,
+		 struct perfring_shown_place *place, const char *name, bool is_copied)
 {
-	struct perfring_shown_name *shown, **place;
-	char text[PERFRING_LIMIT_SHOWN_NAME];
-	size_t length;
+	bool is_mangled = symbols->flags & PERFRING_SYMBOLS_MANGLED;
+	char text[PERFRING_LIMIT_SHOWN_NAME], *shown;
+	size_t length = is_mangled ? 0 : perfring_demangle(name, text, sizeof(text));
+	const char *from = length ? text : name;
 
-	if (symbols->flags & PERFRING_SYMBOLS_MANGLED || !grow(symbols, file))
-		return name;
-	place = place_of(symbols, file->name_table, file->name_places, name);
-	if (*place)
-		return (*place)->text;
-	length = perfring_demangle(name, text, sizeof(text));
-	if (!length)
-		length = (size_t)snprintf(text, sizeof(text), "%s", name);
-	if (length >= sizeof(text) || !(shown = malloc(sizeof(*shown) + length + 1)))
-		return name;
-	memcpy(shown->text, text, length + 1);
-	shown->of = name;
-	shown->next = file->frame_names;
-	file->frame_names = *place = shown;
-	file->name_count++;
-	file->name_bytes += sizeof(*shown) + sizeof(shown) + length;
-	return shown->text;
+	place->text = is_copied ? NULL : name;
+	if (!length && !is_copied)
+		return;
+	length = length ? length : strlen(name);
+	shown = perfring_lines_text(file->lines, length + 1);
+	if (shown)
+		place->text = memcpy(shown, from, length + 1);
 }
 
-int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offset, struct perfring_symbol_frame *frames,
-			   uint32_t most)
+/* Names of a cache and a file. */
+struct names {
+	const struct perfring_symbols *symbols;
+	struct perfring_symbols_file *file;
+};
+
+/* Takes the text of a name's place. */
+static void take_text(void *to, const char *name, const char *text)
 {
-	struct perfring_symbols *symbols = object->symbols;
+	const struct names *names = to;
+	struct perfring_symbols_file *file = names->file;
+	struct perfring_shown_place *place = place_of(names->symbols, file->name_table, file->name_places, name);
+
+	if (text)
+		fill(names->symbols, file, place, text, true);
+}
+
+/* Adds a name to the table, whose place is free, with its text if that is not to be read. */
+static void add(const struct perfring_symbols *symbols, struct perfring_symbols_file *file,
+		struct perfring_shown_place *place, const char *name)
+{
+	*place = (struct perfring_shown_place){name, NULL};
+	file->name_count++;
+	if (!perfring_lines_is_place(file->lines, name))
+		fill(symbols, file, place, name, false);
+}
+
+/* The name as it is shown: each is read and demangled once.  Valid while the file's DWARF is open. */
+static const char *show(const struct perfring_symbols *symbols, struct perfring_symbols_file *file, const char *name)
+{
+	struct perfring_shown_place *place;
+
+	if (!grow(symbols, file))
+		return NULL;
+	place = place_of(symbols, file->name_table, file->name_places, name);
+	if (!place->of) {
+		add(symbols, file, place, name);
+		if (perfring_lines_is_place(file->lines, name))
+			perfring_lines_read_places(file->lines, &name, 1, take_text, &(struct names){symbols, file});
+	}
+	return place->text;
+}
+
+static bool is_large(const struct perfring_symbols_file *file)
+{
+	return perfring_lines_memory(file->lines) + file->name_places * sizeof(*file->name_table) >
+	       PERFRING_LIMIT_LINES;
+}
+
+/* Opens the DWARF of the object's file, if it is not open.  Returns 1; 0: there is none; -ENOMEM, -EOPNOTSUPP. */
+static int have_lines(struct perfring_symbol_object *object)
+{
 	struct perfring_symbols_file *file = object->file;
-	struct perfring_line_frame found[FRAMES_MAX];
-	struct perfring_symbol symbol;
-	int count = 0;
+	int error;
 
 	if (object->why != PERFRING_SYMBOL_KNOWN || file->has_no_lines)
 		return 0;
-	if (file->lines && perfring_lines_memory(file->lines) + file->name_bytes > PERFRING_LIMIT_LINES) {
-		let_go(symbols, file);
+	if (file->lines && is_large(file)) {
+		let_go(object->symbols, file);
 		if (file->has_no_lines) {
 			exceed(object, "16 times 256 MiB made of its DWARF");
 			return 0;
 		}
 	}
-	if (!file->lines)
-		count = open_lines(object);
-	if (!count)
-		count = perfring_lines_find(file->lines, perfring_elf_symbols_address(&file->symbols, offset), found,
-					    most < FRAMES_MAX ? most : FRAMES_MAX);
-	if (count < 0)
-		return count == -ENOMEM || count == -EOPNOTSUPP ? count : 0;
-	exceed(object, perfring_lines_exceeded(file->lines));
+	if (!file->lines) {
+		error = open_lines(object);
+		if (error)
+			return error == -ENOMEM || error == -EOPNOTSUPP ? error : 0;
+	}
+	perfring_lines_renew(file->lines);
+	return 1;
+}
+
+/* The frames of an offset of a file whose DWARF is open.  Returns how many, or -ENOMEM. */
+static int find(struct perfring_symbol_object *object, uint64_t offset, struct perfring_symbol_frame *frames,
+		uint32_t most)
+{
+	struct perfring_symbols_file *file = object->file;
+	struct perfring_line_frame found[FRAMES_MAX];
+	struct perfring_symbol symbol;
+	int count = perfring_lines_find(file->lines, perfring_elf_symbols_address(&file->symbols, offset), found,
+					most < FRAMES_MAX ? most : FRAMES_MAX);
+
 	for (int i = 0; i < count; i++) {
 		frames[i] = (struct perfring_symbol_frame){
 			.file = found[i].file, .line = found[i].line, .is_inlined = i + 1 < count};
@@ -227,7 +275,19 @@ int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offse
 		if (!frames[i].is_inlined && perfring_symbol_find(object, offset, &symbol))
 			frames[i].name = symbol.name;
 		else if (found[i].function)
-			frames[i].name = show(symbols, file, found[i].function);
+			frames[i].name = show(object->symbols, file, found[i].function);
 	}
+	return count;
+}
+
+int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offset, struct perfring_symbol_frame *frames,
+			   uint32_t most)
+{
+	int count = have_lines(object);
+
+	if (count <= 0)
+		return count;
+	count = find(object, offset, frames, most);
+	exceed(object, perfring_lines_exceeded(object->file->lines));
 	return count;
 }

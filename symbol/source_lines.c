@@ -76,6 +76,11 @@ static bool grow(struct perfring_lines *lines, void *array, uint32_t count, uint
 	return perfring_dwarf_grow(&lines->dwarf.memory, array, count, capacity, size);
 }
 
+static void release(struct perfring_lines *lines, void *array, uint32_t capacity, size_t size)
+{
+	perfring_dwarf_free(&lines->dwarf.memory, array, capacity, size);
+}
+
 /* Adds the ranges of an entry to the list.  Returns whether it has any. */
 static bool add_ranges(struct perfring_lines *lines, struct ranges *ranges, const struct perfring_dwarf_unit *unit,
 		       const struct perfring_dwarf_entry *entry, uint32_t of)
@@ -306,8 +311,7 @@ static void flatten(struct perfring_lines *lines, struct unit *unit, struct func
 		unit->spans.list[unit->spans.count++] = flat.list[i];
 		function->count++;
 	}
-	lines->dwarf.memory.bytes -= (uint64_t)flat.capacity * sizeof(*flat.list);
-	free(flat.list);
+	release(lines, flat.list, flat.capacity, sizeof(*flat.list));
 }
 
 static void make_function(struct perfring_lines *lines, struct unit *unit, struct function *function)
@@ -433,16 +437,45 @@ void perfring_lines_close(struct perfring_lines *lines)
 	for (uint32_t i = 0; i < lines->count; i++) {
 		struct unit *unit = &lines->units[i];
 
-		free(unit->functions);
-		free(unit->ranges.list);
-		free(unit->calls);
-		free(unit->spans.list);
-		perfring_dwarf_rows_close(&unit->rows);
+		release(lines, unit->functions, unit->capacity, sizeof(*unit->functions));
+		release(lines, unit->ranges.list, unit->ranges.capacity, sizeof(*unit->ranges.list));
+		release(lines, unit->calls, unit->call_capacity, sizeof(*unit->calls));
+		release(lines, unit->spans.list, unit->spans.capacity, sizeof(*unit->spans.list));
+		perfring_dwarf_rows_close(&unit->rows, unit->dwarf);
 	}
-	free(lines->units);
-	free(lines->ranges.list);
+	release(lines, lines->units, lines->capacity, sizeof(*lines->units));
+	release(lines, lines->ranges.list, lines->ranges.capacity, sizeof(*lines->ranges.list));
 	perfring_dwarf_close(&lines->dwarf);
 	free(lines);
+}
+
+bool perfring_lines_is_place(const struct perfring_lines *lines, const char *name)
+{
+	return perfring_dwarf_is_place(&lines->dwarf.own, name) || perfring_dwarf_is_place(&lines->dwarf.shared, name);
+}
+
+void perfring_lines_read_places(struct perfring_lines *lines, const char *const *places, uint32_t count,
+				void (*take)(void *to, const char *place, const char *text), void *to)
+{
+	for (uint32_t i = 0, next; i < count; i = next) {
+		bool is_own = perfring_dwarf_is_place(&lines->dwarf.own, places[i]);
+		struct perfring_dwarf_file *file = is_own ? &lines->dwarf.own : &lines->dwarf.shared;
+
+		for (next = i + 1; next < count && perfring_dwarf_is_place(file, places[next]); next++)
+			;
+		perfring_dwarf_read_texts(file, places + i, next - i, take, to);
+	}
+}
+
+char *perfring_lines_text(struct perfring_lines *lines, size_t size)
+{
+	return perfring_dwarf_text_space(&lines->dwarf.memory, size);
+}
+
+void perfring_lines_renew(struct perfring_lines *lines)
+{
+	perfring_dwarf_parts_renew(&lines->dwarf.own.parts);
+	perfring_dwarf_parts_renew(&lines->dwarf.shared.parts);
 }
 
 uint64_t perfring_lines_memory(const struct perfring_lines *lines)

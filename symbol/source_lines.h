@@ -7,6 +7,8 @@
 #ifndef PERFRING_SYMBOL_SOURCE_LINES_H
 #define PERFRING_SYMBOL_SOURCE_LINES_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "places.h"
 
@@ -14,7 +16,7 @@ struct perfring_lines;
 
 /* One function at an address.  Texts are valid until the next find of any address, or close. */
 struct perfring_line_frame {
-	const char *function; /* as the linker names it, or as the source does; NULL: unknown */
+	const char *function; /* as the linker names it, or as the source does, or its place; NULL: unknown */
 	const char *file;     /* NULL: unknown */
 	uint32_t line;        /* 0: unknown */
 };
@@ -31,6 +33,20 @@ void perfring_lines_close(struct perfring_lines *lines);
  * `most`; 0: nothing is known of the address; -ENOMEM. */
 int perfring_lines_find(struct perfring_lines *lines, uint64_t address, struct perfring_line_frame *frames,
 			uint32_t most);
+
+/* Memory for a text, which stays until close; NULL: there is none, or too much is used. */
+char *perfring_lines_text(struct perfring_lines *lines, size_t size);
+
+/* Whether a function's name is the place of a text that was not read. */
+bool perfring_lines_is_place(const struct perfring_lines *lines, const char *name);
+
+/* Reads the texts of places, in ascending order: many together take less time.  take: is called with each place and its text, which is valid
+ * during the call; NULL: it is not known. */
+void perfring_lines_read_places(struct perfring_lines *lines, const char *const *places, uint32_t count,
+				void (*take)(void *to, const char *place, const char *text), void *to);
+
+/* Looks at the file again, whether it has changed, before more of it is read. */
+void perfring_lines_renew(struct perfring_lines *lines);
 
 /* Bytes of memory that it holds: for what was computed from the sections (memory), and for the sections (size). */
 uint64_t perfring_lines_memory(const struct perfring_lines *lines);

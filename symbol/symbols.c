@@ -458,7 +458,6 @@ static void show(struct perfring_symbols *symbols, struct perfring_symbol_entry 
 	if (!shown)
 		return;
 	memcpy(shown->text, text, length + 1);
-	shown->of = NULL;
 	shown->next = symbols->shown;
 	symbols->shown = shown;
 	symbols->shown_left -= length;

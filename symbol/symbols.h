@@ -20,8 +20,13 @@ struct perfring_lines;
 /* A name as it is shown, that is demangled. */
 struct perfring_shown_name {
 	struct perfring_shown_name *next;
-	const char *of; /* the mangled name; NULL: not kept */
 	char text[];
+};
+
+/* Its place in a table.  of: the mangled name; NULL: it is free. */
+struct perfring_shown_place {
+	const char *of;
+	const char *text;
 };
 
 /* A file, by device and inode: several paths may lead to it. */
@@ -39,13 +44,11 @@ struct perfring_symbols_file {
 	bool has_unwind; /* its tables were looked for */
 	struct perfring_elf_unwind unwind;
 	/* its DWARF */
-	bool has_no_lines; /* there is none, or it cannot be read, or takes too much memory */
+	bool has_no_lines;    /* there is none, or it cannot be read, or takes too much memory */
 	uint32_t lines_large; /* how often it took too much */
 	struct perfring_lines *lines;
-	struct perfring_shown_name *frame_names; /* names of its DWARF, which name_table finds by the mangled name's address */
-	struct perfring_shown_name **name_table;
-	uint32_t name_count, name_places; /* a power of two */
-	uint64_t name_bytes;
+	struct perfring_shown_place *name_table; /* of names of its DWARF, by the mangled name's address */
+	uint32_t name_count, name_places;        /* a power of two */
 };
 
 struct perfring_symbol_object {
@@ -100,7 +103,8 @@ int perfring_symbols_unwind(struct perfring_symbols *symbols, const struct perfr
 
 /* The difference between an address in the mapping [start, end), which has the object's file from pgoff on, and the address in the
  * object's tables.  Mappings begin at pages: the bytes before the segment of code may be another segment's. */
-uint64_t perfring_symbols_bias(const struct perfring_symbol_object *object, uint64_t start, uint64_t end, uint64_t pgoff);
+uint64_t perfring_symbols_bias(const struct perfring_symbol_object *object, uint64_t start, uint64_t end,
+			       uint64_t pgoff);
 
 /* As perfring_symbols_get, for the library's own use: the next perfring_symbols_get still returns 1 if something is new. */
 int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perfring_symbol_file *file,

@@ -134,7 +134,7 @@ static const char *base(const char *path)
 
 enum {
 	MOST = 32,
-	TEXT = 1024
+	TEXT = 8192
 };
 
 /* "function" and "file:line" of each frame at an address. */
@@ -161,7 +161,7 @@ static void describe(struct perfring_symbol_object *object, uint64_t address, st
 /* What addr2line says of one address.  Returns false at the end. */
 static bool read_addr2line(FILE *from, struct chain *chain)
 {
-	static char line[8192]; /* the address of the next one, which was read already */
+	static char line[TEXT]; /* the address of the next one, which was read already */
 
 	chain->count = 0;
 	if (strncmp(line, "0x", 2) && !(fgets(line, sizeof(line), from) && !strncmp(line, "0x", 2)))
@@ -169,7 +169,7 @@ static bool read_addr2line(FILE *from, struct chain *chain)
 	line[0] = 0;
 	while (fgets(line, sizeof(line), from) && strncmp(line, "0x", 2)) {
 		line[strcspn(line, "\n")] = 0;
-		snprintf(chain->functions[chain->count], TEXT, "%.1000s", line);
+		strcpy(chain->functions[chain->count], line);
 		cr_assert_not_null(fgets(line, sizeof(line), from));
 		line[strcspn(line, "\n ")] = 0; /* and its discriminator */
 		snprintf(chain->places[chain->count++], 64, "%.60s", base(line));
@@ -281,6 +281,23 @@ Test(lines, of_cxx)
 		cr_assert_geq(compare(in_folder(strrchr(name, ' ') + 1), false), 1000);
 	}
 	tear_down();
+}
+
+static void take_text(void *to, const char *place, const char *text)
+{
+	(void)place;
+	strcpy(to, text ? text : "??");
+}
+
+/* A function's name, which may be a place; valid until the next call. */
+static const char *text_of(struct perfring_lines *lines, const char *name)
+{
+	static char text[(16 << 10) + 1];
+
+	if (!name || !perfring_lines_is_place(lines, name))
+		return name;
+	perfring_lines_read_places(lines, &name, 1, take_text, text);
+	return text;
 }
 
 /* ---- the same lines as libdw ---- */
@@ -415,7 +432,7 @@ static bool is_equal_text(const char *one, const char *other)
 struct comparison {
 	const char *path;
 	struct perfring_lines *lines;
-	struct oracle oracle;
+	struct oracle *oracle;
 	unsigned long frames, addresses, different;
 };
 
@@ -429,15 +446,16 @@ static void show_frames(const char *whose, const struct perfring_line_frame *fra
 static void compare_at(struct comparison *comparison, uint64_t address)
 {
 	struct perfring_line_frame ours[MOST];
-	struct oracle *oracle = &comparison->oracle;
+	struct oracle *oracle = comparison->oracle;
 	int count = perfring_lines_find(comparison->lines, address, ours, MOST);
 	bool is_same_frame = true;
 
 	ask(oracle, address);
 	for (int i = 0; i < count && i < oracle->count; i++)
-		is_same_frame = is_same_frame && is_equal_text(ours[i].function, oracle->frames[i].function) &&
-				is_equal_text(ours[i].file, oracle->frames[i].file) &&
-				ours[i].line == oracle->frames[i].line;
+		is_same_frame =
+			is_same_frame &&
+			is_equal_text(text_of(comparison->lines, ours[i].function), oracle->frames[i].function) &&
+			is_equal_text(ours[i].file, oracle->frames[i].file) && ours[i].line == oracle->frames[i].line;
 	comparison->addresses++;
 	comparison->frames += (unsigned long)count;
 	if (count == oracle->count && is_same_frame)
@@ -457,10 +475,10 @@ static void compare_unit(struct comparison *comparison, unsigned long steps, siz
 	size_t count;
 	ptrdiff_t at = 0;
 
-	while ((at = dwarf_ranges(&comparison->oracle.unit, at, &base, &start, &end)) > 0)
+	while ((at = dwarf_ranges(&comparison->oracle->unit, at, &base, &start, &end)) > 0)
 		for (uint64_t i = start; i < end; i += (end - start) / steps + 1)
 			compare_at(comparison, i);
-	if (dwarf_getsrclines(&comparison->oracle.unit, &rows, &count))
+	if (dwarf_getsrclines(&comparison->oracle->unit, &rows, &count))
 		return;
 	for (size_t i = 0; i < count; i += stride) {
 		Dwarf_Addr address;
@@ -468,7 +486,7 @@ static void compare_unit(struct comparison *comparison, unsigned long steps, siz
 		if (dwarf_lineaddr(dwarf_onesrcline(rows, i), &address))
 			continue;
 		for (int beside = -1; beside <= 1; beside++)
-			if (dwarf_haspc(&comparison->oracle.unit, address + (uint64_t)(int64_t)beside) > 0)
+			if (dwarf_haspc(&comparison->oracle->unit, address + (uint64_t)(int64_t)beside) > 0)
 				compare_at(comparison, address + (uint64_t)(int64_t)beside);
 	}
 }
@@ -479,30 +497,31 @@ static void compare_with_libdw(const char *path, unsigned long frames, unsigned 
 {
 	static const struct perfring_places nowhere;
 	static struct comparison comparison;
+	static struct oracle oracle;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const char *exceeded = NULL;
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die entry;
 	unsigned number = 0;
 
-	comparison = (struct comparison){.path = path};
+	comparison = (struct comparison){.path = path, .oracle = &oracle};
 	cr_assert_geq(fd, 0, "%s", path);
 	cr_assert_eq(perfring_lines_open(&comparison.lines, fd, &nowhere, path, &exceeded), 0, "%s", path);
-	comparison.oracle.dwarf = dwarf_begin(fd, DWARF_C_READ);
-	cr_assert_not_null(comparison.oracle.dwarf);
-	while (!dwarf_get_units(comparison.oracle.dwarf, unit, &unit, NULL, NULL, &entry, NULL)) {
-		comparison.oracle.unit = entry;
-		comparison.oracle.function_count = 0;
+	oracle.dwarf = dwarf_begin(fd, DWARF_C_READ);
+	cr_assert_not_null(oracle.dwarf);
+	while (!dwarf_get_units(oracle.dwarf, unit, &unit, NULL, NULL, &entry, NULL)) {
+		oracle.unit = entry;
+		oracle.function_count = 0;
 		if (dwarf_tag(&entry) != DW_TAG_compile_unit || number++ % units)
 			continue;
-		add_oracle_functions(&comparison.oracle, &entry);
+		add_oracle_functions(&oracle, &entry);
 		compare_unit(&comparison, steps, stride);
 	}
 	printf("lines: %s: %lu frames at %lu addresses, %lu differ\n", base(path), comparison.frames,
 	       comparison.addresses, comparison.different);
 	cr_assert_eq(comparison.different, 0, "%s: %lu of %lu", path, comparison.different, comparison.addresses);
 	cr_assert_geq(comparison.frames, frames, "%s", path);
-	dwarf_end(comparison.oracle.dwarf);
+	dwarf_end(oracle.dwarf);
 	perfring_lines_close(comparison.lines);
 	close(fd);
 }
@@ -812,14 +831,14 @@ Test(lines, tables_are_bounded)
 	tear_down();
 }
 
-/* Moves .debug_str to the end of the file, with that many bytes, which take no space on the disk. */
+/* Moves .debug_str to the end of the file, where it has that many bytes; those that follow its own take no space on the disk. */
 static void move_texts(const char *path, uint64_t bytes)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	Elf64_Shdr section, names;
 	Elf64_Ehdr header;
 	struct stat status;
-	char name[16];
+	char name[16], *texts;
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(fstat(fd, &status), 0);
@@ -833,6 +852,10 @@ static void move_texts(const char *path, uint64_t bytes)
 		cr_assert_gt(pread(fd, name, sizeof(name), (off_t)(names.sh_offset + section.sh_name)), 0);
 		if (strcmp(name, ".debug_str"))
 			continue;
+		texts = malloc(section.sh_size);
+		cr_assert_eq(pread(fd, texts, section.sh_size, (off_t)section.sh_offset), (ssize_t)section.sh_size);
+		cr_assert_eq(pwrite(fd, texts, section.sh_size, status.st_size), (ssize_t)section.sh_size);
+		free(texts);
 		section.sh_offset = (uint64_t)status.st_size;
 		section.sh_size = bytes;
 		cr_assert_eq(pwrite(fd, &section, sizeof(section), at), sizeof(section));
@@ -861,8 +884,8 @@ Test(lines, sections_are_bounded)
 	for (int turn = 0; turn < 2; turn++) {
 		file.path = in_folder(turn ? "large.so" : "small.so");
 		object = get(file.path);
-		for (at = 0; at < 1 << 16 &&
-			     (!perfring_symbol_find(object, at, &symbol) || strcmp(symbol.name, "outer") != 0);
+		for (at = 0;
+		     at < 1 << 16 && (!perfring_symbol_find(object, at, &symbol) || strcmp(symbol.name, "outer") != 0);
 		     at++)
 			;
 		cr_assert_lt(at, 1 << 16);
@@ -873,6 +896,66 @@ Test(lines, sections_are_bounded)
 		if (turn)
 			cr_assert_str_eq(state.exceeded, "1 GiB in sections of DWARF");
 		cr_assert_eq(perfring_symbols_get(symbols, &file, &object), turn, "it is news");
+	}
+	tear_down();
+}
+
+/* Returns how many addresses have the same functions, lines and files in both. */
+static unsigned compare_objects(struct perfring_symbol_object *one, struct perfring_symbol_object *other)
+{
+	static struct chain ours, theirs;
+	unsigned found = 0;
+
+	for (uint64_t at = 0x1000; at < 0x2000; at++) {
+		describe(one, at, &ours);
+		describe(other, at, &theirs);
+		cr_assert_eq(ours.count, theirs.count, "%lx", (unsigned long)at);
+		for (int i = 0; i < ours.count; i++) {
+			cr_assert_str_eq(ours.functions[i], theirs.functions[i]);
+			cr_assert_str_eq(ours.places[i], theirs.places[i]);
+		}
+		found += ours.count > 1;
+	}
+	return found;
+}
+
+/* Large sections stay in the file, and units, tables and texts are read when they are needed: with the same result, for as long as the
+ * file does not change. */
+Test(lines, large_sections_stay_in_the_file)
+{
+	static const char *const options[] = {"-gdwarf-5", "-gdwarf-4", "-gdwarf-5 -gdwarf64",
+					      "-g -flto -flto-partition=max"};
+	struct perfring_symbol_frame frames[MOST];
+	char names[3][16];
+	int fd;
+
+	set_up();
+	write_source("inlined.c", c_source);
+	run("sed 's/both/fun/; s/outer/two_outer/; s/plain/two_plain/; s/middle/mid/; s/deep/dee/' inlined.c >two.c",
+	    "", "");
+	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		for (unsigned j = 0; j < 3; j++)
+			snprintf(names[j], sizeof(names[j]), "%c%u.so", "cde"[j], i);
+		run("gcc -w -shared -fPIC -O2 -gz=none ", options[i], " -o c.so inlined.c two.c");
+		run("mv c.so ", names[0], "");
+		for (unsigned j = 1; j < 3; j++) {
+			run("cp c?.so ", names[j], "");
+			move_texts(in_folder(names[j]), 9 << 20);
+		}
+		cr_assert_geq(compare_objects(get(in_folder(names[0])), get(in_folder(names[1]))), 100);
+		/* its units are known, but not read */
+		cr_assert_eq(perfring_symbol_frames(get(in_folder(names[2])), 0, frames, MOST), 0);
+		usleep(20000); /* times of files are of the clock's ticks */
+		fd = open(in_folder(names[2]), O_WRONLY | O_CLOEXEC);
+		cr_assert_eq(pwrite(fd, "", 1, 15), 1);
+		close(fd);
+		for (uint64_t at = 0x1000; at < 0x2000; at++) {
+			int count = perfring_symbol_frames(get(in_folder(names[2])), at, frames, MOST);
+
+			cr_assert_leq(count, 1);
+			cr_assert(!count || (!frames[0].file && !frames[0].line));
+		}
+		run("rm c?.so d?.so e?.so", "", "");
 	}
 	tear_down();
 }
