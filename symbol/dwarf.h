@@ -199,6 +199,9 @@ static inline bool perfring_dwarf_load(struct perfring_dwarf_file *file, enum pe
 unsigned char *perfring_dwarf_space_take(struct perfring_dwarf_parts *parts, uint64_t size, uint64_t *space);
 void perfring_dwarf_space_return(struct perfring_dwarf_parts *parts, unsigned char *bytes, uint64_t space);
 
+/* Lets go the bytes of a unit that is left in the file. */
+void perfring_dwarf_unit_rest(struct perfring_dwarf_unit *unit);
+
 bool perfring_dwarf_unit_load_slow(struct perfring_dwarf_unit *unit);
 
 /* Makes sure that the bytes of a unit are there, until another unit is loaded.  Returns false: they cannot be read. */
@@ -391,11 +394,16 @@ struct perfring_dwarf_rows {
 	const char **folders;
 	uint32_t row_count, row_capacity, sequence_count, sequence_capacity;
 	uint32_t file_count, file_capacity, folder_count, folder_capacity;
+	bool has_files; /* and folders: the table is run again */
+	uint64_t size;  /* of the table */
 };
 
 /* Opens *rows, which are all zeros.  Returns 0, -ENODATA, or -E2BIG (PERFRING_LIMIT_TABLE).  Close it in any case. */
 int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
 void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
+
+/* Frees the rows, but not the files.  They may be opened again. */
+void perfring_dwarf_rows_rest(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit);
 
 /* The row of an address, or NULL. */
 const struct perfring_dwarf_row *perfring_dwarf_rows_find(const struct perfring_dwarf_rows *rows, uint64_t address);

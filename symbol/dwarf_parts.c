@@ -181,14 +181,18 @@ void perfring_dwarf_space_return(struct perfring_dwarf_parts *parts, unsigned ch
 
 /* ---- units ---- */
 
-/* Lets go the oldest unit's bytes. */
-static void drop_oldest(struct perfring_dwarf_parts *parts)
+void perfring_dwarf_unit_rest(struct perfring_dwarf_unit *unit)
 {
-	struct perfring_dwarf_unit *unit = parts->oldest;
+	struct perfring_dwarf_parts *parts = &unit->file->parts;
+	struct perfring_dwarf_unit *older = NULL;
 
-	parts->oldest = unit->newer;
-	if (!parts->oldest)
-		parts->newest = NULL;
+	if (!unit->bytes || !unit->file->sections[PERFRING_DWARF_INFO].is_left)
+		return;
+	for (struct perfring_dwarf_unit *other = parts->oldest; other != unit; other = other->newer)
+		older = other;
+	*(older ? &older->newer : &parts->oldest) = unit->newer;
+	if (parts->newest == unit)
+		parts->newest = older;
 	parts->held -= unit->end - unit->at;
 	perfring_dwarf_space_return(parts, unit->bytes, unit->space);
 	unit->bytes = NULL;
@@ -210,7 +214,7 @@ bool perfring_dwarf_unit_load_slow(struct perfring_dwarf_unit *unit)
 		parts->kept *= 2;
 	}
 	while (parts->oldest && parts->held + size > parts->kept)
-		drop_oldest(parts);
+		perfring_dwarf_unit_rest(parts->oldest);
 	unit->bytes = perfring_dwarf_space_take(parts, size, &unit->space);
 	if (!unit->bytes) {
 		file->memory->is_short = true;
@@ -328,7 +332,7 @@ void perfring_dwarf_parts_close(struct perfring_dwarf_parts *parts)
 	if (!parts->is_open)
 		return;
 	while (parts->oldest)
-		drop_oldest(parts);
+		perfring_dwarf_unit_rest(parts->oldest);
 	for (int i = 0; i < 2; i++)
 		if (parts->spares[i].bytes)
 			munmap(parts->spares[i].bytes, (size_t)parts->spares[i].space);

@@ -211,6 +211,8 @@ static int take_header(struct perfring_dwarf_rows *rows, struct program *program
 	perfring_dwarf_skip(&header, program->opcodes ? program->opcodes - 1u : 0);
 	if (header.is_short || !program->range || !program->most || !program->opcodes)
 		return -ENODATA;
+	if (rows->has_files)
+		return 0;
 	if (unit->version < 5) {
 		take_lists(rows, program, &header);
 	} else {
@@ -326,7 +328,8 @@ static bool run_extended(struct perfring_dwarf_rows *rows, struct program *progr
 		program->now.part = 0;
 		return true;
 	case DEFINE_FILE:
-		take_file(rows, program, &own);
+		if (!rows->has_files)
+			take_file(rows, program, &own);
 		return true;
 	default:
 		return true;
@@ -423,17 +426,31 @@ int perfring_dwarf_rows_open(struct perfring_dwarf_rows *rows, const struct perf
 	if (!error)
 		run(rows, &program);
 	perfring_dwarf_space_return(&unit->file->parts, program.part, program.space);
+	rows->has_files = true;
+	rows->size = program.size;
 	if (rows->sequence_count)
 		qsort(rows->sequences, rows->sequence_count, sizeof(*rows->sequences), compare_sequences);
 	return error;
+}
+
+void perfring_dwarf_rows_rest(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
+{
+	struct perfring_dwarf_memory *memory = unit->file->memory;
+
+	perfring_dwarf_free(memory, rows->rows, rows->row_capacity, sizeof(*rows->rows));
+	perfring_dwarf_free(memory, rows->sequences, rows->sequence_capacity, sizeof(*rows->sequences));
+	rows->rows = NULL;
+	rows->sequences = NULL;
+	rows->row_count = rows->row_capacity = rows->sequence_count = rows->sequence_capacity = 0;
+	unit->file->rows_left += rows->size;
+	rows->size = 0;
 }
 
 void perfring_dwarf_rows_close(struct perfring_dwarf_rows *rows, const struct perfring_dwarf_unit *unit)
 {
 	struct perfring_dwarf_memory *memory = unit->file->memory;
 
-	perfring_dwarf_free(memory, rows->rows, rows->row_capacity, sizeof(*rows->rows));
-	perfring_dwarf_free(memory, rows->sequences, rows->sequence_capacity, sizeof(*rows->sequences));
+	perfring_dwarf_rows_rest(rows, unit);
 	perfring_dwarf_free(memory, rows->files, rows->file_capacity, sizeof(*rows->files));
 	perfring_dwarf_free(memory, rows->folders, rows->folder_capacity, sizeof(*rows->folders));
 }

@@ -14,11 +14,13 @@
 #include "demangle.h"
 #include "limits.h"
 #include "source_lines.h"
+#include "os/array.h"
 #include "os/object.h"
 #include "symbols.h"
 
 enum {
 	FRAMES_MAX = 64,
+	STACKS_MAX = 1 << 16, /* offsets that are looked up at once */
 };
 
 void perfring_shown_names_close(struct perfring_shown_name **names)
@@ -258,9 +260,27 @@ static int have_lines(struct perfring_symbol_object *object)
 	return 1;
 }
 
+/* A name that is to be shown; if its text is to be read, later, it is returned, and has a place in the table. */
+static const char *show_later(const struct perfring_symbols *symbols, struct perfring_symbols_file *file,
+			      const char *name)
+{
+	struct perfring_shown_place *place;
+
+	if (!perfring_lines_is_place(file->lines, name))
+		return show(symbols, file, name);
+	if (!grow(symbols, file))
+		return NULL;
+	place = place_of(symbols, file->name_table, file->name_places, name);
+	if (!place->of)
+		add(symbols, file, place, name);
+	return name;
+}
+
 /* The frames of an offset of a file whose DWARF is open.  Returns how many, or -ENOMEM. */
 static int find(struct perfring_symbol_object *object, uint64_t offset, struct perfring_symbol_frame *frames,
-		uint32_t most)
+		uint32_t most,
+		const char *(*name_of)(const struct perfring_symbols *symbols, struct perfring_symbols_file *file,
+				       const char *name))
 {
 	struct perfring_symbols_file *file = object->file;
 	struct perfring_line_frame found[FRAMES_MAX];
@@ -275,7 +295,7 @@ static int find(struct perfring_symbol_object *object, uint64_t offset, struct p
 		if (!frames[i].is_inlined && perfring_symbol_find(object, offset, &symbol))
 			frames[i].name = symbol.name;
 		else if (found[i].function)
-			frames[i].name = show(object->symbols, file, found[i].function);
+			frames[i].name = name_of(object->symbols, file, found[i].function);
 	}
 	return count;
 }
@@ -287,7 +307,159 @@ int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offse
 
 	if (count <= 0)
 		return count;
-	count = find(object, offset, frames, most);
+	count = find(object, offset, frames, most, show);
 	exceed(object, perfring_lines_exceeded(object->file->lines));
 	return count;
+}
+
+/* ---- many offsets ---- */
+
+/* An offset, and which it is of those that were asked for. */
+struct question {
+	uint64_t offset;
+	uint32_t unit;
+	uint32_t number;
+};
+
+/* Sorts by a byte of the offsets, or of the units.  Returns the sorted list: `other`, or the same if that byte is equal in all. */
+static struct question *sort_by(struct question *list, struct question *other, uint32_t count, unsigned shift,
+				bool by_unit)
+{
+	uint32_t places[256] = {0}, at = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		places[(by_unit ? list[i].unit : list[i].offset) >> shift & 0xff]++;
+	if (places[(by_unit ? list[0].unit : list[0].offset) >> shift & 0xff] == count)
+		return list;
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t these = places[i];
+
+		places[i] = at;
+		at += these;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		other[places[(by_unit ? list[i].unit : list[i].offset) >> shift & 0xff]++] = list[i];
+	return other;
+}
+
+/* Sorts by units, then by offsets: from the lowest byte on.  list: twice the space. */
+static const struct question *sort(struct question *list, uint32_t count)
+{
+	struct question *other = list + count;
+
+	for (unsigned i = 0; i < 12; i++) {
+		struct question *sorted = sort_by(list, other, count, i % 8 * 8, i >= 8);
+
+		other = sorted == list ? other : list;
+		list = sorted;
+	}
+	return list;
+}
+
+/* Reads and demangles the names of places in the table that have no texts.  Returns 0 or -ENOMEM. */
+static int read_names(const struct perfring_symbols *symbols, struct perfring_symbols_file *file)
+{
+	struct names names = {symbols, file};
+	const struct question *sorted;
+	struct question *list;
+	const char **places;
+	uint32_t count = 0;
+	bool has_memory;
+
+	list = reallocarray(NULL, file->name_count + 1, 2 * sizeof(*list));
+	places = reallocarray(NULL, file->name_count + 1, sizeof(*places));
+	for (uint32_t i = 0; i < file->name_places && list && places; i++) {
+		const struct perfring_shown_place *place = &file->name_table[i];
+
+		if (place->of && !place->text && perfring_lines_is_place(file->lines, place->of)) {
+			list[count] = (struct question){(uintptr_t)place->of, 0, count};
+			places[count++] = place->of;
+		}
+	}
+	if (count) {
+		sorted = sort(list, count);
+		for (uint32_t i = 0; i < count; i++)
+			places[i] = (const char *)(uintptr_t)sorted[i].offset;
+		perfring_lines_read_places(file->lines, places, count, take_text, &names);
+	}
+	has_memory = places && list;
+	free(places);
+	free(list);
+	return has_memory ? 0 : -ENOMEM;
+}
+
+/* Looks up questions in their order.  Returns 1; 0: that took too much memory; -ENOMEM. */
+static int answer(struct perfring_symbol_object *object, const struct question *list, uint32_t count,
+		  struct perfring_symbol_stack *stacks)
+{
+	struct perfring_symbols *symbols = object->symbols;
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct perfring_symbol_stack *stack = &stacks[list[i].number];
+		int found;
+
+		while (symbols->frame_capacity < used + FRAMES_MAX)
+			if (perfring_os_array_grow(&symbols->frames, symbols->frame_capacity, &symbols->frame_capacity,
+						   sizeof(*symbols->frames)))
+				return -ENOMEM;
+		found = i && list[i].offset == list[i - 1].offset
+				? -1
+				: find(object, list[i].offset, symbols->frames + used, FRAMES_MAX, show_later);
+		if (found == -ENOMEM)
+			return found;
+		if (i + 1 == count || list[i + 1].unit != list[i].unit)
+			perfring_lines_rest(object->file->lines, list[i].unit);
+		if (i + 1 < count && is_large(object->file))
+			return 0;
+		*stack = found < 0 ? stacks[list[i - 1].number]
+				   : (struct perfring_symbol_stack){.count = (uint32_t)found, .reserved_word = used};
+		used += found < 0 ? 0 : (uint32_t)found;
+	}
+	if (read_names(symbols, object->file))
+		return -ENOMEM;
+	if (count > 1 && is_large(object->file))
+		return 0;
+	for (uint32_t i = 0; i < used; i++) {
+		struct perfring_symbol_frame *frame = &symbols->frames[i];
+
+		if (frame->name && perfring_lines_is_place(object->file->lines, frame->name))
+			frame->name = show(symbols, object->file, frame->name);
+	}
+	/* now that they do not move any more */
+	for (uint32_t i = 0; i < count; i++) {
+		stacks[i].frames = symbols->frames + stacks[i].reserved_word;
+		stacks[i].reserved_word = 0;
+	}
+	return 1;
+}
+
+int64_t perfring_symbol_stacks(struct perfring_symbol_object *object, const uint64_t *offsets, uint64_t count,
+			       struct perfring_symbol_stack *stacks)
+{
+	uint32_t some = count < STACKS_MAX ? (uint32_t)count : STACKS_MAX;
+	struct question *list = some ? reallocarray(NULL, some, 2 * sizeof(*list)) : NULL;
+	int error;
+
+	if (!some)
+		return 0;
+	if (!list)
+		return -ENOMEM;
+	do {
+		memset(stacks, 0, some * sizeof(*stacks));
+		error = have_lines(object);
+		if (error <= 0)
+			break;
+		for (uint32_t i = 0; i < some; i++)
+			list[i] = (struct question){
+				offsets[i],
+				perfring_lines_unit(object->file->lines,
+						    perfring_elf_symbols_address(&object->file->symbols, offsets[i])),
+				i};
+		error = answer(object, sort(list, some), some, stacks);
+		exceed(object, perfring_lines_exceeded(object->file->lines));
+		some -= error ? 0 : some / 2;
+	} while (!error);
+	free(list);
+	return error < 0 ? error : (int64_t)some;
 }

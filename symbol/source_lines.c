@@ -50,9 +50,10 @@ struct function {
 
 struct unit {
 	struct perfring_dwarf_unit *dwarf;
-	uint32_t number; /* its own, of the file's units, until all are read and have their place */
-	uint64_t steps;  /* of walks over its entries */
-	bool is_made;
+	uint32_t number;      /* its own, of the file's units, until all are read and have their place */
+	uint64_t steps;       /* of walks over its entries */
+	uint64_t range_steps; /* of inlined calls */
+	bool is_made, has_rows;
 	struct perfring_dwarf_rows rows;
 	struct function *functions;
 	uint32_t count, capacity;
@@ -171,6 +172,12 @@ static uint32_t find(const struct range *list, uint32_t count, uint64_t address)
 
 /* ---- units ---- */
 
+/* Steps of all walks over its entries. */
+static uint64_t steps_of(const struct perfring_dwarf_unit *unit)
+{
+	return 2 * (unit->end - unit->first);
+}
+
 /* Collects the functions of a unit, in namespaces and classes too. */
 static void add_functions(struct perfring_lines *lines, struct unit *unit)
 {
@@ -196,6 +203,11 @@ static void make_unit(struct perfring_lines *lines, struct unit *unit)
 	while (unit->ranges.count && unit->ranges.list[unit->ranges.count - 1].of >= unit->count)
 		unit->ranges.count--;
 	sort(lines, &unit->ranges);
+}
+
+static void make_rows(struct perfring_lines *lines, struct unit *unit)
+{
+	unit->has_rows = true;
 	if (perfring_dwarf_rows_open(&unit->rows, unit->dwarf) == -E2BIG)
 		lines->exceeded = "4 MiB in a unit's table of lines";
 }
@@ -316,9 +328,12 @@ static void flatten(struct perfring_lines *lines, struct unit *unit, struct func
 
 static void make_function(struct perfring_lines *lines, struct unit *unit, struct function *function)
 {
+	uint64_t before = lines->range_steps;
+
 	function->name = perfring_dwarf_name(unit->dwarf, function->entry);
 	function->first = unit->spans.count;
 	add_calls(lines, unit, function);
+	unit->range_steps += before - lines->range_steps;
 	function->count = unit->spans.count - function->first;
 }
 
@@ -357,6 +372,8 @@ int perfring_lines_find(struct perfring_lines *lines, uint64_t address, struct p
 		return 0;
 	if (!unit->is_made)
 		make_unit(lines, unit);
+	if (!unit->has_rows)
+		make_rows(lines, unit);
 	place = find(unit->ranges.list, unit->ranges.count, address);
 	function = place == NONE ? NULL : &unit->functions[place];
 	row = perfring_dwarf_rows_find(&unit->rows, address);
@@ -396,8 +413,7 @@ static void add_units(struct perfring_lines *lines)
 			continue;
 		if (!grow(lines, &lines->units, lines->count, &lines->capacity, sizeof(*lines->units)))
 			break;
-		lines->units[lines->count++] =
-			(struct unit){.number = file->count - 1, .steps = 2 * (unit->end - unit->first)};
+		lines->units[lines->count++] = (struct unit){.number = file->count - 1, .steps = steps_of(unit)};
 	}
 	for (uint32_t i = 0; i < lines->count; i++)
 		lines->units[i].dwarf = &file->units[lines->units[i].number];
@@ -449,6 +465,37 @@ void perfring_lines_close(struct perfring_lines *lines)
 	free(lines);
 }
 
+uint32_t perfring_lines_unit(const struct perfring_lines *lines, uint64_t address)
+{
+	return find(lines->ranges.list, lines->ranges.count, address);
+}
+
+void perfring_lines_rest(struct perfring_lines *lines, uint32_t number)
+{
+	struct unit *unit = number < lines->count ? &lines->units[number] : NULL;
+
+	if (!unit || !unit->is_made)
+		return;
+	for (uint32_t i = 0; i < unit->count; i++)
+		unit->functions[i] = (struct function){.entry = unit->functions[i].entry};
+	release(lines, unit->calls, unit->call_capacity, sizeof(*unit->calls));
+	release(lines, unit->spans.list, unit->spans.capacity, sizeof(*unit->spans.list));
+	unit->calls = NULL;
+	unit->spans = (struct ranges){NULL, 0, 0};
+	unit->call_count = unit->call_capacity = 0;
+	unit->steps = steps_of(unit->dwarf);
+	lines->range_steps += unit->range_steps;
+	unit->range_steps = 0;
+	perfring_dwarf_unit_rest(unit->dwarf);
+	perfring_dwarf_rows_rest(&unit->rows, unit->dwarf);
+	unit->has_rows = false;
+}
+
+char *perfring_lines_text(struct perfring_lines *lines, size_t size)
+{
+	return perfring_dwarf_text_space(&lines->dwarf.memory, size);
+}
+
 bool perfring_lines_is_place(const struct perfring_lines *lines, const char *name)
 {
 	return perfring_dwarf_is_place(&lines->dwarf.own, name) || perfring_dwarf_is_place(&lines->dwarf.shared, name);
@@ -465,11 +512,6 @@ void perfring_lines_read_places(struct perfring_lines *lines, const char *const 
 			;
 		perfring_dwarf_read_texts(file, places + i, next - i, take, to);
 	}
-}
-
-char *perfring_lines_text(struct perfring_lines *lines, size_t size)
-{
-	return perfring_dwarf_text_space(&lines->dwarf.memory, size);
 }
 
 void perfring_lines_renew(struct perfring_lines *lines)

@@ -34,6 +34,9 @@ void perfring_lines_close(struct perfring_lines *lines);
 int perfring_lines_find(struct perfring_lines *lines, uint64_t address, struct perfring_line_frame *frames,
 			uint32_t most);
 
+/* Lets go what takes most memory of a unit: its rows and calls, which are made again when an address of it is asked for. */
+void perfring_lines_rest(struct perfring_lines *lines, uint32_t unit);
+
 /* Memory for a text, which stays until close; NULL: there is none, or too much is used. */
 char *perfring_lines_text(struct perfring_lines *lines, size_t size);
 
@@ -47,6 +50,9 @@ void perfring_lines_read_places(struct perfring_lines *lines, const char *const 
 
 /* Looks at the file again, whether it has changed, before more of it is read. */
 void perfring_lines_renew(struct perfring_lines *lines);
+
+/* The number of the unit at an address: addresses of one are found faster one after another.  UINT32_MAX: none. */
+uint32_t perfring_lines_unit(const struct perfring_lines *lines, uint64_t address);
 
 /* Bytes of memory that it holds: for what was computed from the sections (memory), and for the sections (size). */
 uint64_t perfring_lines_memory(const struct perfring_lines *lines);

@@ -567,6 +567,7 @@ void perfring_symbols_close(struct perfring_symbols *symbols)
 	perfring_places_close(&symbols->places);
 	perfring_builds_close(&symbols->builds);
 	free(symbols->symfs);
+	free(symbols->frames);
 	free(symbols->objects);
 	free(symbols);
 }

@@ -90,6 +90,8 @@ struct perfring_symbols {
 	size_t object_count;
 	struct perfring_symbol_object *beyond; /* the one object that stands for all beyond the bound */
 	struct perfring_symbol_object *kernels;
+	struct perfring_symbol_frame *frames; /* of the last perfring_symbol_stacks */
+	uint32_t frame_capacity;
 };
 
 /* Whether the file is of another build than the one recorded, whose id has `size` bytes; 0: not known, then it is not.  A file

@@ -143,6 +143,20 @@ struct perfring_symbol_frame {
 PERFRING_API int perfring_symbol_frames(struct perfring_symbol_object *object, uint64_t offset,
 					struct perfring_symbol_frame *frames, uint32_t most);
 
+/* The frames of one offset, innermost first; count 0: nothing is known of it. */
+struct perfring_symbol_stack {
+	const struct perfring_symbol_frame *frames;
+	uint32_t count;
+	uint32_t reserved_word;
+};
+
+/* As perfring_symbol_frames, of many offsets, which takes less time than one call for each: they are looked up unit by unit, in the
+ * order of their addresses.  stacks: space for `count`, in the order of the offsets.  Returns how many offsets it has looked up, the first
+ * ones: at most 65 536, fewer if their DWARF takes too much memory, at least one; -EOPNOTSUPP, -ENOMEM.  Frames and texts are
+ * valid until the next call for any object of the cache. */
+PERFRING_EXPERIMENTAL int64_t perfring_symbol_stacks(struct perfring_symbol_object *object, const uint64_t *offsets,
+						     uint64_t count, struct perfring_symbol_stack *stacks);
+
 /* Which kernel.  Nothing of it need stay after the call. */
 struct perfring_symbol_kernel {
 	/* Files that the user names: like /proc/kallsyms; an ELF image.  NULL: not named. */

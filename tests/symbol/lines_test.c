@@ -960,6 +960,52 @@ Test(lines, large_sections_stay_in_the_file)
 	tear_down();
 }
 
+/* Many offsets at once, in no order, some of them twice, some of nothing: the same as one after another. */
+Test(lines, stacks_are_frames)
+{
+	enum {
+		COUNT = 70000,
+	};
+	static uint64_t offsets[COUNT];
+	static struct perfring_symbol_stack stacks[COUNT];
+	struct perfring_symbol_frame frames[64];
+	struct perfring_symbol_object *object;
+	uint64_t state = 88172645463325252;
+	unsigned known = 0;
+
+	set_up();
+	write_source("inlined.c", c_source);
+	run("gcc -shared -fPIC -O2 -g -o c.so inlined.c && strip -o bare.so c.so", "", "");
+	object = get(in_folder("c.so"));
+	for (size_t i = 0; i < COUNT; i++) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		offsets[i] = i % 16 ? 0x1000 + state % 0x400 : state;
+	}
+	cr_assert_eq(perfring_symbol_stacks(object, offsets, 0, stacks), 0);
+	cr_assert_eq(perfring_symbol_stacks(object, offsets, 1, stacks), 1);
+	cr_assert_eq(perfring_symbol_stacks(object, offsets, COUNT, stacks), 65536);
+	for (size_t i = 0; i < 65536; i++) {
+		int count = (int)stacks[i].count;
+
+		cr_assert_eq(perfring_symbol_frames(object, offsets[i], frames, 64), count, "%zx", (size_t)offsets[i]);
+		for (int j = 0; j < count; j++) {
+			cr_assert_eq(stacks[i].frames[j].name, frames[j].name);
+			cr_assert_eq(stacks[i].frames[j].file, frames[j].file);
+			cr_assert_eq(stacks[i].frames[j].line, frames[j].line);
+			cr_assert_eq(stacks[i].frames[j].is_inlined, frames[j].is_inlined);
+		}
+		known += count > 1;
+	}
+	cr_assert_gt(known, 5000);
+	memset(stacks, 0xff, sizeof(stacks));
+	cr_assert_eq(perfring_symbol_stacks(get(in_folder("bare.so")), offsets, 9, stacks), 9);
+	for (int i = 0; i < 9; i++)
+		cr_assert_eq(stacks[i].count, 0);
+	tear_down();
+}
+
 /* Functions of which each has the same list of empty ranges; then one that is there, with an inlined call. */
 static const char ranges_source[] = ".text\n"
 				    ".globl f\n"
@@ -1020,7 +1066,9 @@ Test(lines, empty_ranges_are_bounded)
 /* Any byte of the DWARF may be any other: it ends, and stays in bounds. */
 Test(lines, damaged)
 {
+	struct perfring_symbol_stack stacks[256];
 	struct perfring_symbol_frame frames[8];
+	uint64_t offsets[256];
 	uint64_t state = 88172645463325252;
 	unsigned char *whole, *bytes;
 	size_t size, first;
@@ -1048,8 +1096,11 @@ Test(lines, damaged)
 		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 		cr_assert_eq(write(fd, bytes, size), (ssize_t)size);
 		close(fd);
-		for (uint64_t at = 0x1000; at < 0x1100; at++)
-			known += perfring_symbol_frames(get(path), at, frames, 8) > 0;
+		for (uint64_t at = 0; at < 256; at++) {
+			offsets[at] = 0x1000 + at;
+			known += perfring_symbol_frames(get(path), offsets[at], frames, 8) > 0;
+		}
+		cr_assert_eq(perfring_symbol_stacks(get(path), offsets, 256, stacks), 256);
 		unlink(path);
 	}
 	cr_assert_gt(known, 1000, "%u", known);
