@@ -526,6 +526,176 @@ static void compare_with_libdw(const char *path, unsigned long frames, unsigned 
 	close(fd);
 }
 
+/* ---- the same frames as addr2line ---- */
+
+/* Reads numbers in hexadecimal, one a line.  Returns how many. */
+static uint32_t read_numbers(const char *path, uint64_t *numbers, uint32_t most)
+{
+	FILE *file = fopen(path, "r");
+	uint32_t count = 0;
+	char line[64];
+
+	cr_assert_not_null(file);
+	while (count < most && fgets(line, sizeof(line), file))
+		numbers[count++] = strtoull(line, NULL, 16);
+	fclose(file);
+	return count;
+}
+
+/* Whether addr2line -C has the name of a frame: with types and parameters of what is mangled, `raw`, else as it is.  In place of the
+ * innermost or outermost function without a linkage name it may have the symbol of the outermost one.  A copy of a function (.isra,
+ * .part) is its original there. */
+static bool is_their_name(const char *theirs, const char *raw, const struct perfring_symbol_stack *stack, uint32_t i)
+{
+	const char *symbol = stack->frames[stack->count - 1].name;
+	size_t length = strcspn(symbol, "[");
+	char plain[TEXT];
+
+	snprintf(plain, sizeof(plain), "%.*s", (int)(symbol[length] ? length - 1 : length), symbol);
+	if (!strncmp(raw, "_Z", 2))
+		return strstr(theirs, i + 1 == stack->count ? plain : stack->frames[i].name);
+	return !strcmp(theirs, raw) || ((!i || i + 1 == stack->count) && strstr(theirs, plain));
+}
+
+struct templates {
+	struct comparison comparison;
+	struct oracle oracles[8]; /* of each unit */
+	uint32_t unit_count;
+	uint64_t offsets[20000];
+	struct perfring_symbol_stack stacks[20000];
+	unsigned names, files; /* that differ */
+};
+
+/* Whether addr2line 2.40 means the same place: where a table of DWARF 5 has not set the file's number, it is 1 (section 6.2.2), but there
+ * it is 0.  The line is the same.  Of a function that several units have, it may take another unit. */
+static bool is_their_file(struct templates *templates, uint64_t at, const char *theirs,
+			  const struct perfring_symbol_frame *frame)
+{
+	const char *one, *zero;
+	Dwarf_Files *files;
+	char place[TEXT];
+	size_t count;
+
+	for (uint32_t i = 0; i < templates->unit_count; i++) {
+		Dwarf_Die *unit = &templates->oracles[i].unit;
+
+		if (dwarf_haspc(unit, at) <= 0)
+			continue;
+		cr_assert_eq(dwarf_getsrcfiles(unit, &files, &count), 0);
+		cr_assert_gt(count, 1);
+		zero = dwarf_filesrc(files, 0, NULL, NULL);
+		one = dwarf_filesrc(files, 1, NULL, NULL);
+		snprintf(place, sizeof(place), "%s:%u", base(zero), frame->line);
+		if (!strcmp(frame->file, one) && !strcmp(theirs, place))
+			return true;
+	}
+	return false;
+}
+
+static void open_units(struct templates *all, const char *path, int fd)
+{
+	static const struct perfring_places nowhere;
+	const char *exceeded = NULL;
+	Dwarf *dwarf = dwarf_begin(fd, DWARF_C_READ);
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die entry;
+
+	cr_assert_not_null(dwarf);
+	all->comparison.path = path;
+	cr_assert_eq(perfring_lines_open(&all->comparison.lines, fd, &nowhere, path, &exceeded), 0);
+	while (!dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &entry, NULL)) {
+		struct oracle *oracle = &all->oracles[all->unit_count++];
+
+		cr_assert_leq(all->unit_count, 8);
+		oracle->dwarf = dwarf;
+		oracle->unit = entry;
+		add_oracle_functions(oracle, &entry);
+	}
+}
+
+static void close_units(struct templates *all)
+{
+	perfring_lines_close(all->comparison.lines);
+	dwarf_end(all->oracles[0].dwarf);
+}
+
+/* Holds our frames at an address against addr2line's, in the unit of the oracle. */
+static void compare_with_addr2line(struct templates *templates, uint32_t number, const struct chain *theirs)
+{
+	const struct perfring_symbol_stack *stack = &templates->stacks[number];
+	struct perfring_line_frame raw[MOST];
+	uint64_t at = templates->offsets[number];
+	char place[TEXT];
+
+	for (uint32_t i = 0; i < templates->unit_count; i++)
+		if (dwarf_haspc(&templates->oracles[i].unit, at) > 0)
+			templates->comparison.oracle = &templates->oracles[i];
+	compare_at(&templates->comparison, at);
+	cr_assert_eq(perfring_lines_find(templates->comparison.lines, at, raw, MOST), (int)stack->count);
+	cr_assert_eq(theirs->count, (int)stack->count, "%lx", (unsigned long)at);
+	for (uint32_t i = 0; i < stack->count; i++) {
+		const struct perfring_symbol_frame *frame = &stack->frames[i];
+		const char *name = text_of(templates->comparison.lines, raw[i].function);
+
+		cr_assert(is_their_name(theirs->functions[i], name, stack, i), "%lx, %u: %.200s, addr2line %.200s",
+			  (unsigned long)at, i, frame->name, theirs->functions[i]);
+		templates->names += strstr(theirs->functions[i], frame->name) == NULL;
+		snprintf(place, sizeof(place), "%s:%u", base(frame->file), frame->line);
+		if (!strcmp(place, theirs->places[i]))
+			continue;
+		templates->files++;
+		cr_assert(!i && is_their_file(templates, at, theirs->places[i], frame), "%lx, %u: %s, addr2line %s",
+			  (unsigned long)at, i, place, theirs->places[i]);
+	}
+}
+
+/* Each frame of a library of templates.  libdw has what we have at each address, so that the DWARF decides where addr2line differs; how it
+ * may differ is said above. */
+Test(lines, of_templates_are_addr2lines, .timeout = 1200)
+{
+	static struct templates all;
+	static struct chain theirs;
+	struct perfring_symbol_object *object;
+	struct perfring_symbols *shown;
+	char command[1400], path[600];
+	uint32_t count, number = 0;
+	FILE *told;
+	int fd;
+
+	set_up();
+	if (system("command -v g++ >/dev/null"))
+		cr_skip_test("SKIP-ENV: g++: not installed");
+	cr_assert_not_null(getenv("PERFRING_SOURCE"), "the folder of the sources");
+	snprintf(command, sizeof(command), "%s/tests/support/inlined_library %s %s", getenv("PERFRING_SOURCE"), folder,
+		 is_long() ? "6 20 20000" : "2 2 4000");
+	cr_assert_eq(system(command), 0);
+	snprintf(path, sizeof(path), "%s", in_folder("library.so"));
+	count = read_numbers(in_folder("addresses"), all.offsets, 20000);
+	cr_assert_eq(perfring_symbols_open(&shown, NULL), 0);
+	cr_assert_geq(perfring_symbols_get(shown, &(struct perfring_symbol_file){.path = path}, &object), 0);
+	cr_assert_eq(perfring_symbol_stacks(object, all.offsets, count, all.stacks), count);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0);
+	open_units(&all, path, fd);
+	snprintf(command, sizeof(command), "addr2line -C -a -i -f -e %s <%s", path, in_folder("addresses"));
+	told = popen(command, "r");
+	cr_assert_not_null(told);
+	while (read_addr2line(told, &theirs)) {
+		cr_assert_lt(number, count);
+		compare_with_addr2line(&all, number++, &theirs);
+	}
+	pclose(told);
+	cr_assert_eq(number, count, "addr2line ends early");
+	cr_assert_eq(all.comparison.different, 0, "%lu of %u", all.comparison.different, count);
+	printf("lines: templates: %lu frames at %u addresses; of addr2line %u names and %u files differ\n",
+	       all.comparison.frames, count, all.names, all.files);
+	cr_assert_geq(all.comparison.frames, 3 * count);
+	close_units(&all);
+	close(fd);
+	perfring_symbols_close(shown);
+	tear_down();
+}
+
 /* Whether the compiler, with these options, makes a library of the source. */
 static bool compiles(const char *compiler, const char *options, const char *source)
 {
