@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <perfring/event.h>
+#include <perfring/filter.h>
 #include "nearest.h"
 #include "options_text.h"
 
@@ -301,18 +302,5 @@ bool tool_options_ids(const char *text)
 
 bool tool_options_cpus(const char *text)
 {
-	unsigned long long first, last;
-	char *end;
-
-	do {
-		if (*text < '0' || *text > '9')
-			return false;
-		first = last = strtoull(text, &end, 10);
-		if (*end == '-' && end[1] >= '0' && end[1] <= '9')
-			last = strtoull(end + 1, &end, 10);
-		if (last < first || last > INT32_MAX)
-			return false;
-		text = end + 1;
-	} while (*end == ',');
-	return !*end;
+	return !perfring_filter_check(&(struct perfring_filter){.cpus = text});
 }

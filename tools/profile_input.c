@@ -1,6 +1,6 @@
 /* profile_input.c - the samples of a perf.data file as a profile.
  *
- * flame, html, export and top read by it.  For each sample: filter.c says whether it counts, chains.c finds its stack, profile.h
+ * flame, html, export and top read by it.  For each sample: filter.h says whether it counts, chains.c finds its stack, profile.h
  * adds it up.  Samples of switches and of spans become intervals here (docs/formats.md).  Memory is bounded by the profile's.
  */
 #include <inttypes.h>
@@ -148,7 +148,7 @@ static bool is_event_wanted(struct reader *reader, uint32_t index)
 {
 	const char *name = perfring_file_event_name(reader->to->input.data, index);
 
-	return !reader->options->events || (name && tool_filter_has_word(reader->options->events, name));
+	return !reader->options->events || (name && perfring_filter_has_word(reader->options->events, name));
 }
 
 static const char *comm_of(struct reader *reader, const struct perfring_sample *sample)
@@ -294,7 +294,7 @@ static void end_waiting(struct reader *reader, struct waiting *waiting, uint64_t
 					      .cpu = waiting->cpu};
 
 	if (waiting->time && one.weight &&
-	    (!reader->options->events || tool_filter_has_word(reader->options->events, event.name))) {
+	    (!reader->options->events || perfring_filter_has_word(reader->options->events, event.name))) {
 		one.event = must(perfring_profile_add_event(reader->to->profile, &event));
 		if (perfring_profile_add_sample(reader->to->profile, &one))
 			tool_out_of_memory();
@@ -337,13 +337,13 @@ static void end_all_waiting(struct reader *reader)
 /* Whether the filters show it: by its innermost function. */
 static bool is_shown(struct reader *reader, const struct perfring_sample *sample)
 {
-	const struct tool_filter *filter = &reader->options->filter;
+	const struct perfring_filter *filter = &reader->options->filter;
 	struct tool_symbol symbol = {.name = NULL};
 
 	if ((filter->objects || filter->symbols) && sample->present & PERFRING_SAMPLE_IP)
 		tool_symbols_find(reader->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK,
 				  sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0, sample->ip, &symbol);
-	return tool_filter_shows(filter, sample, filter->comms ? comm_of(reader, sample) : NULL, symbol.object,
+	return perfring_filter_shows(filter, sample, filter->comms ? comm_of(reader, sample) : NULL, symbol.object,
 				 symbol.name);
 }
 
@@ -457,7 +457,7 @@ static void take(struct reader *reader, const struct perfring_item *item)
 			if (!reader->options->events) /* it is shown in what it ends */
 				return;
 		}
-		if (tool_filter_counts(&reader->options->filter, &sample)) {
+		if (perfring_filter_counts(&reader->options->filter, &sample)) {
 			perfring_split_begin(reader->to->input.split, item->format, &sample);
 			while (tool_input_event(&reader->to->input, &format))
 				take_sample(reader, format, &sample);

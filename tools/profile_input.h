@@ -12,7 +12,7 @@
 #define PERFRING_TOOLS_PROFILE_INPUT_H
 
 #include <perfring/profile.h>
-#include "filter.h"
+#include "filter_options.h"
 #include "symbols.h"
 #include "tools.h"
 
@@ -54,7 +54,7 @@ enum {
 	}
 
 struct tool_profile_options {
-	struct tool_filter filter;
+	struct perfring_filter filter;
 	struct tool_symbols_options symbols;
 	const char *events; /* NULL: all */
 	uint64_t max_stack; /* 0: all */

@@ -9,7 +9,7 @@
 #include <regex.h>
 #include "call_tree.h"
 #include "file_topology.h"
-#include "filter.h"
+#include "filter_options.h"
 #include "machine.h"
 #include "symbols.h"
 #include "terminal.h"
@@ -224,7 +224,7 @@ struct tool_report {
 	struct tool_symbols *symbols;
 	struct tool_symbols_options symbols_options;
 	struct tool_tracepoints *tracepoints;
-	struct tool_filter filter;
+	struct perfring_filter filter;
 	const char *symbol_part; /* of --symbol-filter */
 	bool hides_unresolved;
 	const char *parent_pattern; /* -p; NULL: perf's default */

@@ -1,7 +1,7 @@
 /* report_rows.c - the samples of a report: into which row each goes.
  *
  * report.c calls take for each record, begin before and sort after.  A sample's row is found by its key: the values of the chosen
- * columns, in a hash table whose size is bounded (docs/limits.md).  Names come from symbols.c, filters from filter.c.
+ * columns, in a hash table whose size is bounded (docs/limits.md).  Names come from symbols.c, filters from filter.h.
  */
 #include <inttypes.h>
 #include <search.h>
@@ -256,7 +256,7 @@ static void fill_line(struct tool_report *report, struct tool_report_row *key, c
 static bool is_shown(const struct tool_report *report, const struct perfring_sample *sample, const char *comm,
 		     const struct tool_symbol *symbol)
 {
-	if (!tool_filter_shows(&report->filter, sample, comm, symbol->object, symbol->name))
+	if (!perfring_filter_shows(&report->filter, sample, comm, symbol->object, symbol->name))
 		return false;
 	return !report->symbol_part || (symbol->name && strstr(symbol->name, report->symbol_part));
 }
@@ -338,7 +338,7 @@ static void take_singles(const struct tool_report *report, const struct perfring
 		key->place = tool_report_place(report, sample->tid);
 }
 
-/* A name that filter.c composes, for code of a JIT, is kept by the machine. */
+/* A name that filter.h composes, for code of a JIT, is kept by the machine. */
 const char *tool_report_short_name(struct tool_report *report, const char *object)
 {
 	const char *name = tool_filter_short_name(object);
@@ -514,7 +514,7 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 	} else if (!item->format) {
 		report->unread++;
 	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
-		bool counts = tool_filter_counts(&report->filter, &sample);
+		bool counts = perfring_filter_counts(&report->filter, &sample);
 
 		if (tool_symbols_advance(report->symbols, item->time)) {
 			report->change++;

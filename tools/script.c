@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include "filter.h"
+#include "filter_options.h"
 #include "machine.h"
 #include "options.h"
 #include "out.h"
@@ -42,7 +42,7 @@ struct script {
 	struct tool_symbols *symbols;
 	struct tool_symbols_options symbols_options;
 	struct tool_tracepoints *tracepoints;
-	struct tool_filter filter;
+	struct perfring_filter filter;
 	struct tool_script_fields fields;
 	unsigned records; /* SHOW_ bits */
 	uint64_t max_stack;
@@ -164,7 +164,7 @@ static uint64_t address_in_object(const struct script *script, unsigned cpumode,
 
 static bool ends_chain(const struct script *script, const struct tool_symbol *symbol)
 {
-	return script->stop_at && symbol->name && tool_filter_has_word(script->stop_at, symbol->name);
+	return script->stop_at && symbol->name && perfring_filter_has_word(script->stop_at, symbol->name);
 }
 
 /* Prints one address of a chain in perf's form: a line for each function that was inlined there, and one for the function. */
@@ -291,13 +291,13 @@ static void put_start(struct script *script, const struct event *event, uint64_t
 static bool is_shown(struct script *script, const struct perfring_sample *sample, const char *comm,
 		     struct tool_symbol *symbol)
 {
-	if (!tool_filter_counts(&script->filter, sample))
+	if (!perfring_filter_counts(&script->filter, sample))
 		return false;
 	*symbol = (struct tool_symbol){.nameless = TOOL_NAMELESS_MODE};
 	if (sample->present & PERFRING_SAMPLE_IP)
 		tool_symbols_find(script->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK, pid_of(sample),
 				  sample->ip, symbol);
-	return tool_filter_shows(&script->filter, sample, comm, symbol->object, symbol->name);
+	return perfring_filter_shows(&script->filter, sample, comm, symbol->object, symbol->name);
 }
 
 static void put_data_address(struct script *script, const struct event *event, const struct perfring_sample *sample)
@@ -459,7 +459,7 @@ static void take_record(struct script *script, const struct perfring_item *item,
 	sample.tid = trailer->tid;
 	sample.time = trailer->time;
 	sample.cpu = trailer->cpu;
-	if (!tool_filter_takes_record(&script->filter, trailer))
+	if (!perfring_filter_takes_record(&script->filter, trailer))
 		return;
 	put_start(script, event, trailer->present, &sample, tool_machine_comm(script->machine, thread_of(record)));
 	tool_out_text("PERF_RECORD_");
