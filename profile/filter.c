@@ -1,6 +1,6 @@
 /* filter.c - which samples count.
  *
- * The functions of filter.h: the commands ask for each sample.  Times are compared in ns of the recording's clock;
+ * The functions of filter.h: fill.c and the commands ask for each sample.  Times are compared in ns of the recording's clock;
  * percentages are of its first and last sample.  Lists are parsed for each question, and nothing is allocated.
  */
 #include <errno.h>

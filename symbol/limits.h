@@ -62,4 +62,9 @@
 #define PERFRING_LIMIT_DEBUGDATA (64u << 20)
 #define PERFRING_LIMIT_DECODER (72u << 20)
 
+/* Code that the recorded processes made (jit_files.c): files that are read for one object of names, each under the bounds of
+ * jit.h, and pieces of code in all maps, after which no more are read. */
+#define PERFRING_LIMIT_JITS 256
+#define PERFRING_LIMIT_JIT_CODES (UINT64_C(4) << 20)
+
 #endif

@@ -13,6 +13,7 @@
 
 enum {
 	CACHE_ENTRIES = 1 << 16, /* rules that were used last: 2 MiB */
+	MAX_FRAMES = 127,        /* of a stack, as perf's: the kernel's count too */
 };
 
 struct space {
@@ -368,6 +369,43 @@ int perfring_stacks_open(struct perfring_stacks **result, const struct perfring_
 	}
 	*result = stacks;
 	return 0;
+}
+
+uint32_t perfring_stacks_user_frames(const struct perfring_sample *sample, uint64_t frames)
+{
+	uint32_t left = frames < MAX_FRAMES ? (uint32_t)frames : MAX_FRAMES;
+	uint64_t nr = sample->present & PERFRING_SAMPLE_CALLCHAIN ? sample->callchain.nr : 0;
+
+	for (uint64_t i = 0; i < nr && left && sample->callchain.words[i] != (uint64_t)(int64_t)PERFRING_CONTEXT_USER;
+	     i++)
+		left -= !perfring_list_is_marker(sample->callchain.words[i]);
+	return left;
+}
+
+bool perfring_stacks_frame(uint64_t word, unsigned *cpumode)
+{
+	bool cookie = *cpumode == (unsigned)PERFRING_CONTEXT_USER_DEFERRED;
+
+	if (!perfring_list_is_marker(word)) {
+		if (cookie)
+			*cpumode = PERFRING_RECORD_MISC_USER;
+		return !cookie;
+	}
+	switch ((int64_t)word) {
+	case PERFRING_CONTEXT_KERNEL:
+		*cpumode = PERFRING_RECORD_MISC_KERNEL;
+		break;
+	case PERFRING_CONTEXT_USER:
+		*cpumode = PERFRING_RECORD_MISC_USER;
+		break;
+	case PERFRING_CONTEXT_USER_DEFERRED:
+		*cpumode = (unsigned)PERFRING_CONTEXT_USER_DEFERRED;
+		break;
+	default:
+		*cpumode = PERFRING_RECORD_MISC_CPUMODE_UNKNOWN;
+		break;
+	}
+	return false;
 }
 
 void perfring_stacks_close(struct perfring_stacks *stacks)

@@ -90,9 +90,9 @@ struct dump {
 	bool symbolises;
 	char *field; /* a copy of one */
 	struct tool_counts counts;
-	bool seen[TOOL_NAMELESS_COUNT];
+	bool seen[PERFRING_NAMELESS_COUNT];
 	/* of the sample being shown */
-	struct tool_symbol symbol;
+	struct perfring_name symbol;
 };
 
 static bool is_listed(size_t i)
@@ -282,12 +282,12 @@ static void print_record(struct dump *dump, const struct perfring_item *item, co
 
 /* ---- -F ---- */
 
-static void print_symbol(const struct tool_symbol *symbol)
+static void print_symbol(const struct perfring_name *symbol)
 {
 	tool_out_print(symbol->name ? symbol->name : "[unknown]", true);
 }
 
-static void find(struct dump *dump, unsigned cpumode, uint32_t pid, uint64_t ip, struct tool_symbol *symbol)
+static void find(struct dump *dump, unsigned cpumode, uint32_t pid, uint64_t ip, struct perfring_name *symbol)
 {
 	tool_symbols_find(dump->symbols, cpumode, pid, ip, symbol);
 	dump->seen[symbol->nameless] = true;
@@ -297,14 +297,14 @@ static void print_chain(struct dump *dump, const struct perfring_sample *sample)
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	struct perfring_list chain;
-	struct tool_symbol symbol;
+	struct perfring_name symbol;
 	bool first = true, calls = tool_symbols_chain(dump->symbols, sample, UINT64_MAX, &chain);
 
 	for (uint64_t i = 0; i < chain.nr; i++) {
 		uint64_t ip = chain.words[i];
 		bool is_return = !first && !(calls && cpumode == PERFRING_RECORD_MISC_USER);
 
-		if (!tool_symbols_frame(ip, &cpumode))
+		if (!perfring_stacks_frame(ip, &cpumode))
 			continue;
 		/* Frames but the first are return addresses: the call stands before them.  Where nothing does, it is
 		 * none. */
@@ -413,7 +413,7 @@ static void print_trace(struct dump *dump, const struct perfring_item *item, con
 static void print_column(struct dump *dump, const struct perfring_item *item, const struct perfring_format *format,
 			 const struct perfring_sample *sample, const struct column *column, bool is_last)
 {
-	const struct tool_symbol *symbol = &dump->symbol;
+	const struct perfring_name *symbol = &dump->symbol;
 	const char *name;
 
 	if ((sample->present & column->field) != column->field) {
@@ -523,7 +523,6 @@ static void take_sample(struct dump *dump, const struct perfring_item *item, str
 
 static void take_record(struct dump *dump, const struct perfring_record *record)
 {
-	tool_machine_take(dump->machine, record);
 	tool_symbols_learn(dump->symbols, record);
 }
 
@@ -551,7 +550,7 @@ static void take(struct dump *dump, const struct perfring_item *item)
 		tool_input_fault(&dump->input, &fault);
 }
 
-static void complain_nameless(const struct dump *dump, enum tool_nameless nameless)
+static void complain_nameless(const struct dump *dump, enum perfring_nameless nameless)
 {
 	if (dump->seen[nameless])
 		tool_complain("%s: warning: %s", dump->input.path, tool_symbols_why(dump->symbols, nameless));
@@ -561,7 +560,6 @@ static int run(struct dump *dump)
 {
 	struct perfring_item item;
 
-	tool_symbols_recorded(dump->symbols, dump->input.path);
 	tool_progress_begin(&dump->input, "dump", dump->stats ? 0 : TOOL_PROGRESS_LINES);
 	while (!ferror(stdout) && tool_input_next(&dump->input, &item)) {
 		if (dump->stats)
@@ -575,7 +573,7 @@ static int run(struct dump *dump)
 		tool_counts_print(&dump->counts, dump->input.data);
 	if (!tool_flush())
 		return TOOL_FAILED;
-	complain_nameless(dump, TOOL_NAMELESS_KERNEL);
+	complain_nameless(dump, PERFRING_NAMELESS_KERNEL);
 	return tool_input_end(&dump->input);
 }
 
@@ -645,7 +643,7 @@ static int dump_command(int argc, char **argv)
 		return tool_flush() ? status : TOOL_FAILED;
 	}
 	dump.machine = tool_machine_open();
-	dump.symbols = tool_symbols_open(dump.input.data, dump.machine, &symbols);
+	dump.symbols = tool_symbols_open(&dump.input, dump.machine, &symbols);
 	dump.tracepoints = tool_tracepoints_open(dump.input.data, dump.symbols);
 	status = run(&dump);
 	tool_tracepoints_close(dump.tracepoints);

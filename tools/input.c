@@ -218,6 +218,7 @@ void tool_input_fault(struct tool_input *input, const struct perfring_fault *fau
 
 int tool_input_end(struct tool_input *input)
 {
+	uint64_t unknown = input->unknown_counts + perfring_split_unknown(input->split);
 	struct perfring_file_compressed compression;
 
 	tool_progress_clear();
@@ -227,9 +228,9 @@ int tool_input_end(struct tool_input *input)
 	if (compression.lost)
 		tool_complain("%s: warning: %" PRIu64 " compressed records could not be read to their end", input->path,
 			      compression.lost);
-	if (perfring_split_unknown(input->split))
+	if (unknown)
 		tool_complain("%s: warning: %" PRIu64 " counts in group samples belong to no event of this file",
-			      input->path, perfring_split_unknown(input->split));
+			      input->path, unknown);
 	if (input->tells_aux)
 		tool_tell_aux(input->path, input->aux, input->aux_truncated, input->aux_partial, input->aux_collisions);
 	if (perfring_file_late(input->data))

@@ -1,8 +1,8 @@
-/* limits.h - the most that the commands read of formats and of code of others; docs/limits.md has these and the libraries'.
+/* limits.h - the most that the commands read of formats; docs/limits.md has these and the libraries'.
  *
  * What exceeds a bound stays a number or bytes, and is reported once.  Bounds are several times what is known to exist.
  *
- * tracepoint.c and jits.c include it.
+ * tracepoint.c includes it.
  */
 #ifndef PERFRING_TOOLS_LIMITS_H
 #define PERFRING_TOOLS_LIMITS_H
@@ -28,10 +28,5 @@
 
 /* Formats by which printing broke off, each of which costs what memory it had. */
 #define TOOL_LIMIT_TRACE_BREAKS 8u
-
-/* Code that the recorded processes made (jits.c): files that are read for one perf.data file, each under the library's bounds,
- * and pieces of code in all maps, after which no more are read. */
-#define TOOL_LIMIT_JITS 256
-#define TOOL_LIMIT_JIT_CODES (UINT64_C(4) << 20)
 
 #endif

@@ -1,6 +1,6 @@
 /* machine.c - names of threads and mappings of processes, from records.
  *
- * Wraps maps.h for the commands: ends the program without memory, keeps one pointer for each name, knows names of modules.
+ * Wraps maps.h for the commands: ends the program without memory, keeps one pointer for each name.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ bool tool_machine_knows(const struct tool_machine *machine, uint32_t tid)
 	return perfring_maps_comm(machine->maps, tid);
 }
 
-const struct perfring_maps *tool_machine_maps(const struct tool_machine *machine)
+struct perfring_maps *tool_machine_maps(const struct tool_machine *machine)
 {
 	return machine->maps;
 }
@@ -60,28 +60,6 @@ const struct perfring_mapping *tool_machine_user(const struct tool_machine *mach
 const struct perfring_mapping *tool_machine_kernel(const struct tool_machine *machine, uint64_t addr)
 {
 	return perfring_maps_find(machine->maps, PERFRING_RECORD_MISC_KERNEL, 0, addr);
-}
-
-bool tool_machine_is_module(const char *name)
-{
-	const char *slash = strrchr(name, '/');
-
-	if (slash)
-		return strstr(slash, ".ko");
-	return *name == '[' && strncmp(name, "[kernel", 7) && strncmp(name, "[guest", 6);
-}
-
-const char *tool_machine_short_module(struct tool_machine *machine, const char *name)
-{
-	const char *slash = strrchr(name, '/'), *end = slash ? strstr(slash, ".ko") : NULL;
-	char text[64];
-
-	if (!end || (size_t)(end - slash) > sizeof(text) - 2)
-		return name;
-	snprintf(text, sizeof(text), "[%.*s]", (int)(end - slash - 1), slash + 1);
-	for (char *at = text; *at; at++)
-		*at = *at == '-' ? '_' : *at;
-	return tool_machine_name(machine, text, strlen(text));
 }
 
 struct tool_machine *tool_machine_open(void)

@@ -30,12 +30,7 @@ const struct perfring_mapping *tool_machine_user(const struct tool_machine *mach
 const struct perfring_mapping *tool_machine_kernel(const struct tool_machine *machine, uint64_t addr);
 
 /* The mappings themselves. */
-const struct perfring_maps *tool_machine_maps(const struct tool_machine *machine);
-
-/* is_module: whether the name of a kernel mapping is that of a module, "[zram]" or the path of its file.  short_module: "[zram]"
- * for both; other names as they are. */
-bool tool_machine_is_module(const char *name);
-const char *tool_machine_short_module(struct tool_machine *machine, const char *name);
+struct perfring_maps *tool_machine_maps(const struct tool_machine *machine);
 
 /* Copies a name of at most `size` bytes, and returns the one pointer of equal names. */
 const char *tool_machine_name(struct tool_machine *machine, const char *text, size_t size);

@@ -55,8 +55,8 @@
 #include <unistd.h>
 #include <perfring/file.h>
 #include <perfring/file_writer.h>
+#include <perfring/profile_fill.h>
 #include <perfring/soft.h>
-#include "off_cpu.h"
 #include "path.h"
 #include "preload.h"
 #include "preload_waits.h"
@@ -314,7 +314,7 @@ static void put_state(void)
 /* offcpu-time: its records are in the rings of the clock's.  Returns 0 or -errno. */
 static int open_waits(const struct soft_terms *terms)
 {
-	struct perfring_soft_point *point = perfring_soft_define(TOOL_OFF_CPU);
+	struct perfring_soft_point *point = perfring_soft_define(PERFRING_PROFILE_OFF_CPU);
 	struct perf_event_attr attr = terms->attr;
 	int ret;
 

@@ -11,7 +11,7 @@
 #ifndef PERFRING_TOOLS_PROFILE_INPUT_H
 #define PERFRING_TOOLS_PROFILE_INPUT_H
 
-#include <perfring/profile.h>
+#include <perfring/profile_fill.h>
 #include "filter_options.h"
 #include "symbols.h"
 #include "tools.h"
@@ -54,11 +54,9 @@ enum {
 	}
 
 struct tool_profile_options {
-	struct perfring_filter filter;
+	struct perfring_filter filter; /* --events, --kernel and --user too */
 	struct tool_symbols_options symbols;
-	const char *events; /* NULL: all */
 	uint64_t max_stack; /* 0: all */
-	bool kernel_only, user_only;
 	bool no_inline;
 	bool is_quiet;
 	/* by the command: */
@@ -85,12 +83,10 @@ int tool_profile_take(struct tool_profile_options *profile, const struct tool_op
 int tool_profile_read(struct tool_profile_input *input, const char *command, const struct tool_options *options,
 		      int argc, char **argv);
 
-/* The same in steps, of a stream that lives: the profile grows with each record.  next: false after the last one.  renew: begins an
- * empty profile; who is off its CPU then is not known. */
+/* The same for a stream that lives: the caller reads the records.  renew: begins an empty profile; who is off its CPU then is not
+ * known. */
 int tool_profile_open(struct tool_profile_input *input, const char *command, const struct tool_options *options,
 		      int argc, char **argv);
-bool tool_profile_next(struct tool_profile_input *input);
-/* What next does with a record, for a caller that reads them itself. */
 void tool_profile_take_item(struct tool_profile_input *input, const struct perfring_item *item);
 void tool_profile_renew(struct tool_profile_input *input);
 

@@ -130,7 +130,7 @@ static void put_sample(const struct tool_raw_dump *dump, const struct perfring_i
 		       const struct perfring_sample *sample)
 {
 	bool has_task = sample->present & PERFRING_SAMPLE_TID;
-	struct tool_symbol symbol = {.nameless = TOOL_NAMELESS_MODE};
+	struct perfring_name symbol = {.nameless = PERFRING_NAMELESS_MODE};
 
 	tool_out_form("SAMPLE(IP, 0x%x): %d/%d: ", sample->misc, has_task ? (int)sample->pid : -1,
 		      has_task ? (int)sample->tid : -1);

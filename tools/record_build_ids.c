@@ -21,6 +21,8 @@
 #include "record_command.h"
 #include "symbols.h"
 
+#define VDSO "[vdso]"
+
 /* An object's name, and the build id that is written for it. */
 struct named {
 	const char *name;
@@ -181,8 +183,8 @@ static void hit(struct hits *hits, const struct perfring_mapping *mapping, uint3
 		return;
 	}
 	/* i386 and x32 processes have different ones below 4 GiB */
-	if (!strcmp(mapping->object->name, TOOL_SYMBOLS_VDSO) ? sizeof(void *) < 8 || !tool_symbols_knows_vdso(mapping)
-						      : *mapping->object->name != '/')
+	if (mapping->object->kind == PERFRING_MAPS_VDSO ? sizeof(void *) < 8 || mapping->addr <= UINT32_MAX
+							   : *mapping->object->name != '/')
 		return;
 	key.named = get_named(hits, mapping->object->name);
 	at = tfind(&key, &hits->known, compare_hits);
@@ -206,7 +208,7 @@ static void hit_kernel(struct hits *hits, uint64_t addr)
 {
 	const struct perfring_mapping *mapping = tool_machine_kernel(hits->machine, addr);
 
-	if (mapping && tool_machine_is_module(mapping->object->name))
+	if (mapping && mapping->object->kind == PERFRING_MAPS_MODULE)
 		get_named(hits, mapping->object->name)->is_module = true;
 	else
 		hits->kernel = true;
@@ -445,7 +447,7 @@ static uint32_t find_vdso(struct hits *hits, uint8_t *id)
 
 	if (fd >= 0)
 		close(fd);
-	take_error(hits, TOOL_SYMBOLS_VDSO, size);
+	take_error(hits, VDSO, size);
 	return size > 0 ? (uint32_t)size : 0;
 }
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include <perfring/command.h>
 #include <perfring/event.h>
+#include <perfring/profile_fill.h>
 #include <perfring/text.h>
 #include <perfring/target.h>
-#include "off_cpu.h"
 #include "options.h"
 #include "record_command.h"
 
@@ -104,7 +104,7 @@ static bool is_switch(const struct perf_event_attr *attr)
 
 static bool is_waking(const struct recorded_event *event)
 {
-	return event->attr.type == PERFRING_TYPE_TRACEPOINT && !strcmp(event->name, TOOL_WAKING);
+	return event->attr.type == PERFRING_TYPE_TRACEPOINT && !strcmp(event->name, PERFRING_PROFILE_WAKING);
 }
 
 bool tool_record_add_off_cpu(struct recording *recording)
@@ -117,7 +117,7 @@ bool tool_record_add_off_cpu(struct recording *recording)
 	}
 	recording->has_switches_of_off_cpu = !has_switches;
 	return (has_switches || tool_record_add_events(recording, "context-switches")) &&
-	       (has_wakings || tool_record_add_events(recording, TOOL_WAKING));
+	       (has_wakings || tool_record_add_events(recording, PERFRING_PROFILE_WAKING));
 }
 
 bool tool_record_take_overwrite(struct recording *recording)
@@ -689,7 +689,7 @@ static void add_waits(struct recording *recording)
 
 	waits->attr = recording->events[0].attr;
 	soft_waits_attr(&waits->attr);
-	snprintf(waits->name, sizeof(waits->name), TOOL_OFF_CPU);
+	snprintf(waits->name, sizeof(waits->name), PERFRING_PROFILE_OFF_CPU);
 }
 
 /* Opens the session, what processes that observe themselves connect to, and the command, which waits for its release. */

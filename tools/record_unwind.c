@@ -252,7 +252,7 @@ static int64_t put(struct recorded_unwinding *unwinding, const struct waiting *o
 	    format->sample_type & PERFRING_SAMPLE_STACK_USER) {
 		if (perfring_sample_decode_any(format, one->record, &sample, NULL))
 			return 0;
-		size = perfring_stacks_encode(unwinding->stacks, &sample, tool_symbols_user_frames(&sample, UINT64_MAX),
+		size = perfring_stacks_encode(unwinding->stacks, &sample, perfring_stacks_user_frames(&sample, UINT64_MAX),
 					      &unwinding->formats[format->index], bytes, UINT16_MAX, &end);
 		if (size == -ENOMEM)
 			tool_out_of_memory();

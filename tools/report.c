@@ -290,7 +290,7 @@ static int count(struct tool_report *report, bool is_raw)
 
 	if (is_raw) {
 		raw.machine = tool_machine_open();
-		raw.symbols = tool_symbols_open(report->input.data, raw.machine, &report->symbols_options);
+		raw.symbols = tool_symbols_open(&report->input, raw.machine, &report->symbols_options);
 	}
 	tool_progress_begin(&report->input, "report",
 			    (report->is_quiet ? TOOL_PROGRESS_QUIET : 0) | (is_raw ? TOOL_PROGRESS_LINES : 0));
@@ -315,7 +315,7 @@ static void take_all(struct tool_report *report)
 	struct perfring_item item;
 
 	report->machine = tool_machine_open();
-	report->symbols = tool_symbols_open(report->input.data, report->machine, &report->symbols_options);
+	report->symbols = tool_symbols_open(&report->input, report->machine, &report->symbols_options);
 	report->tracepoints = tool_tracepoints_open(report->input.data, report->symbols);
 	tool_report_begin(report);
 	tool_progress_begin(&report->input, "report", report->is_quiet ? TOOL_PROGRESS_QUIET : 0);

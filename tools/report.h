@@ -284,7 +284,7 @@ struct tool_report {
 	size_t capacity;
 	struct tool_report_event *events;
 	uint32_t event_count;
-	uint64_t nameless[TOOL_NAMELESS_COUNT];
+	uint64_t nameless[PERFRING_NAMELESS_COUNT];
 	uint64_t lost_records;
 	uint64_t throttles;
 	uint64_t unread;
@@ -352,11 +352,6 @@ void tool_report_forget_places(struct tool_report *report);
 
 void tool_report_callers_open(struct tool_report *report);
 void tool_report_callers_close(struct tool_report *report);
-
-/* record: gives it a record that is no sample, after the machine and the symbols have taken it.  change: names of known addresses may
- * have changed. */
-void tool_report_callers_record(struct tool_report *report, const struct perfring_record *record);
-void tool_report_callers_change(struct tool_report *report);
 
 /* stack: the sample's stack, an index of the callers' profile.  add: counts it for a cell of a row. */
 uint32_t tool_report_callers_stack(struct tool_report *report, const struct perfring_sample *sample);

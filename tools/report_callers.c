@@ -13,7 +13,7 @@
  */
 #include <search.h>
 #include <stdlib.h>
-#include "chains.h"
+#include <perfring/profile_fill.h>
 #include "report.h"
 
 enum {
@@ -45,8 +45,7 @@ struct known {
 };
 
 struct tool_report_callers {
-	struct tool_chains *chains;
-	struct tool_chains_options options;
+	struct perfring_profile_fill *fill;
 	struct perfring_profile *profile; /* of which stacks and frames are used */
 	struct perfring_profile_tables tables;
 	struct path *paths;
@@ -82,31 +81,28 @@ static void *grow(void *of, uint32_t count, uint32_t *capacity, size_t size)
 void tool_report_callers_open(struct tool_report *report)
 {
 	struct tool_report_callers *callers = tool_allocate(NULL, 1, sizeof(*callers));
+	bool has_lines = report->has[TOOL_REPORT_SRCLINE] || report->has[TOOL_REPORT_SRCFILE];
+	struct perfring_profile_fill_options options = {
+		.flags = (report->no_inline ? PERFRING_FILL_NO_INLINE : 0) | (has_lines ? PERFRING_FILL_LINES : 0),
+		.addresses = PERFRING_FILL_FUNCTIONS,
+		.max_stack = report->max_stack,
+		.names = tool_symbols_names(report->symbols),
+	};
 
-	*callers = (struct tool_report_callers){
-		.options = {.addresses = TOOL_CHAINS_FUNCTIONS,
-			    .max_stack = report->max_stack,
-			    .no_inline = report->no_inline,
-			    .has_lines = report->has[TOOL_REPORT_SRCLINE] || report->has[TOOL_REPORT_SRCFILE]}};
+	*callers = (struct tool_report_callers){.fill = NULL};
 	report->callers = callers;
-	callers->chains = tool_chains_open(report->machine, report->symbols, &callers->options);
-	if (perfring_profile_open(&callers->profile, NULL))
+	if (perfring_profile_open(&callers->profile, NULL) ||
+	    perfring_profile_fill_open(&callers->fill, callers->profile, &options))
 		tool_out_of_memory();
-}
-
-void tool_report_callers_record(struct tool_report *report, const struct perfring_record *record)
-{
-	tool_chains_take(report->callers->chains, record);
-}
-
-void tool_report_callers_change(struct tool_report *report)
-{
-	tool_chains_change(report->callers->chains);
 }
 
 uint32_t tool_report_callers_stack(struct tool_report *report, const struct perfring_sample *sample)
 {
-	return tool_chains_find(report->callers->chains, report->callers->profile, sample);
+	uint32_t stack;
+
+	if (perfring_profile_fill_stack(report->callers->fill, sample, &stack))
+		tool_out_of_memory();
+	return stack;
 }
 
 static uint32_t *find_slot(const struct tool_report_callers *callers, const struct path *key)
@@ -410,7 +406,7 @@ void tool_report_callers_close(struct tool_report *report)
 
 	if (!callers)
 		return;
-	tool_chains_close(callers->chains);
+	perfring_profile_fill_close(callers->fill);
 	perfring_profile_close(callers->profile);
 	tdestroy(callers->contexts, free);
 	free(callers->paths);

@@ -43,9 +43,9 @@ void tool_report_facts_read(const struct tool_report *report, struct tool_report
 		facts->samples += report->events[i].seen;
 		facts->lost += report->events[i].lost;
 	}
-	for (unsigned i = 0; i < TOOL_NAMELESS_COUNT; i++)
+	for (unsigned i = 0; i < PERFRING_NAMELESS_COUNT; i++)
 		facts->named += report->nameless[i];
-	facts->nameless = facts->named - report->nameless[TOOL_NAMELESS_NONE];
+	facts->nameless = facts->named - report->nameless[PERFRING_NAMELESS_NONE];
 }
 
 static double percent(uint64_t part, uint64_t all)

@@ -184,11 +184,11 @@ void tool_report_json_begin(const struct tool_report *report)
 	       ",\"stacks\":%" PRIu64 ",\"truncated\":%" PRIu64 "},\n\"nameless\":[",
 	       facts.samples, facts.events, facts.lost, report->lost_records, report->throttles, report->unread,
 	       facts.nameless, report->stacks, report->truncated);
-	for (unsigned i = TOOL_NAMELESS_NONE + 1; i < TOOL_NAMELESS_COUNT; i++) {
+	for (unsigned i = PERFRING_NAMELESS_NONE + 1; i < PERFRING_NAMELESS_COUNT; i++) {
 		if (!report->nameless[i])
 			continue;
 		printf("%s{\"samples\":%" PRIu64, before, report->nameless[i]);
-		put_text("why", tool_symbols_why(report->symbols, (enum tool_nameless)i));
+		put_text("why", tool_symbols_why(report->symbols, (enum perfring_nameless)i));
 		putchar('}');
 		before = ",";
 	}

@@ -511,16 +511,16 @@ static void put_nameless(const struct tool_report *report)
 	uint64_t all = 0, nameless = 0;
 	unsigned i;
 
-	for (i = 0; i < TOOL_NAMELESS_COUNT; i++)
+	for (i = 0; i < PERFRING_NAMELESS_COUNT; i++)
 		all += report->nameless[i];
-	nameless = all - report->nameless[TOOL_NAMELESS_NONE];
+	nameless = all - report->nameless[PERFRING_NAMELESS_NONE];
 	if (!nameless || report->hides_unresolved)
 		return;
 	printf("# %" PRIu64 " of %" PRIu64 " samples have no symbol:\n", nameless, all);
-	for (i = TOOL_NAMELESS_NONE + 1; i < TOOL_NAMELESS_COUNT; i++)
+	for (i = PERFRING_NAMELESS_NONE + 1; i < PERFRING_NAMELESS_COUNT; i++)
 		if (report->nameless[i])
 			printf("#   %10" PRIu64 "  %s\n", report->nameless[i],
-			       tool_symbols_why(report->symbols, (enum tool_nameless)i));
+			       tool_symbols_why(report->symbols, (enum perfring_nameless)i));
 }
 
 /* Prints what is missing because a bound of report_callers.c was exceeded. */

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <search.h>
 #include <stdlib.h>
-#include "chains.h"
 #include "event_groups.h"
 #include "report.h"
 
@@ -56,7 +55,6 @@ void tool_report_begin(struct tool_report *report)
 	struct tool_group group;
 	bool has_groups = false;
 
-	tool_symbols_recorded(report->symbols, report->input.path);
 	report->rows = tool_allocate(NULL, report->capacity, sizeof(*report->rows));
 	if (report->has[TOOL_REPORT_SOCKET])
 		tool_topology_read(&report->topology, report->input.data);
@@ -232,7 +230,7 @@ static const char *trace_of(struct tool_report *report, uint32_t event, const st
 
 /* The line of the sample, and its file; perf's words where they are not known. */
 static void fill_line(struct tool_report *report, struct tool_report_row *key, const struct perfring_sample *sample,
-		      const struct tool_symbol *symbol)
+		      const struct perfring_name *symbol)
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	struct perfring_symbol_frame frame = {.name = NULL};
@@ -254,7 +252,7 @@ static void fill_line(struct tool_report *report, struct tool_report_row *key, c
 }
 
 static bool is_shown(const struct tool_report *report, const struct perfring_sample *sample, const char *comm,
-		     const struct tool_symbol *symbol)
+		     const struct perfring_name *symbol)
 {
 	if (!perfring_filter_shows(&report->filter, sample, comm, symbol->object, symbol->name))
 		return false;
@@ -292,14 +290,14 @@ static const char *parent_of(struct tool_report *report, const struct perfring_s
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	uint32_t pid = sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
 	struct perfring_list chain;
-	struct tool_symbol symbol;
+	struct perfring_name symbol;
 	uint64_t frames = 0;
 
 	tool_symbols_chain(report->symbols, sample, report->max_stack, &chain);
 	for (uint64_t i = 0; i < chain.nr && frames < report->max_stack; i++) {
 		uint64_t ip = chain.words[i];
 
-		if (!tool_symbols_frame(ip, &cpumode))
+		if (!perfring_stacks_frame(ip, &cpumode))
 			continue;
 		frames++;
 		tool_symbols_find(report->symbols, cpumode, pid, ip, &symbol);
@@ -349,7 +347,7 @@ const char *tool_report_short_name(struct tool_report *report, const char *objec
 /* The row of a sample; NULL: it is not shown.  Samples without a symbol are counted in both cases. */
 static struct tool_report_row *find_row(struct tool_report *report, uint32_t event,
 					const struct perfring_sample *sample, const char *comm,
-					const struct tool_symbol *symbol)
+					const struct perfring_name *symbol)
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	struct tool_report_row key = {.event = report->events[event].leader, .has_no_symbol = !symbol->name};
@@ -371,9 +369,9 @@ static struct tool_report_row *find_row(struct tool_report *report, uint32_t eve
 		key.mark = cpumode < 6 ? "!k.Hgu"[cpumode] : '!';
 		key.symbol = symbol->name;
 		key.address = symbol->name ? symbol->address - symbol->offset
-					   : tool_chains_place(report->machine, cpumode,
-							       sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0,
-							       sample->ip);
+					   : perfring_names_place(
+						     tool_symbols_names(report->symbols), cpumode,
+						     sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0, sample->ip);
 	}
 	if (has[TOOL_REPORT_CPU])
 		key.cpu = sample->present & PERFRING_SAMPLE_CPU ? sample->cpu : UINT32_MAX;
@@ -396,7 +394,7 @@ static struct tool_report_row *find_row(struct tool_report *report, uint32_t eve
 static void learn(struct tool_report *report, uint32_t event, const struct perfring_sample *sample,
 		  struct tool_report_recent *recent)
 {
-	struct tool_symbol symbol = {.size = -1, .nameless = TOOL_NAMELESS_MODE};
+	struct perfring_name symbol = {.size = -1, .nameless = PERFRING_NAMELESS_MODE};
 	bool has_task = sample->present & PERFRING_SAMPLE_TID;
 	const char *comm = has_task ? tool_machine_comm(report->machine, sample->tid) : "[unknown]";
 
@@ -478,11 +476,8 @@ static void take_record(struct tool_report *report, const struct perfring_item *
 {
 	struct tool_report_event *event;
 
-	tool_machine_take(report->machine, record);
 	tool_report_take_place(report, record);
 	tool_symbols_learn(report->symbols, record);
-	if (report->callers)
-		tool_report_callers_record(report, record);
 	report->change++;
 	switch (record->type) {
 	case PERFRING_RECORD_LOST:
@@ -516,11 +511,8 @@ void tool_report_take(struct tool_report *report, const struct perfring_item *it
 	} else if (!perfring_sample_decode(item->format, item->record, &sample, &fault)) {
 		bool counts = perfring_filter_counts(&report->filter, &sample);
 
-		if (tool_symbols_advance(report->symbols, item->time)) {
+		if (tool_symbols_advance(report->symbols, item->time))
 			report->change++;
-			if (report->callers)
-				tool_report_callers_change(report);
-		}
 		report->has_stack = false;
 		if (counts && sample.present & PERFRING_SAMPLE_TIME)
 			take_time(report, sample.time);

@@ -132,9 +132,9 @@ static void put_line(struct script *script, const struct event *event, const str
 	tool_out_print(text, false);
 }
 
-static void put_place(struct script *script, const struct event *event, const struct tool_symbol *symbol)
+static void put_place(struct script *script, const struct event *event, const struct perfring_name *symbol)
 {
-	script->saw_kernel = script->saw_kernel || symbol->nameless == TOOL_NAMELESS_KERNEL;
+	script->saw_kernel = script->saw_kernel || symbol->nameless == PERFRING_NAMELESS_KERNEL;
 	if (event->shown & TOOL_SCRIPT_SYM) {
 		tool_out_char(' ');
 		tool_out_print(symbol->name ? symbol->name : "[unknown]", false);
@@ -162,14 +162,14 @@ static uint64_t address_in_object(const struct script *script, unsigned cpumode,
 	return map ? perfring_mapping_offset(map, ip) : ip;
 }
 
-static bool ends_chain(const struct script *script, const struct tool_symbol *symbol)
+static bool ends_chain(const struct script *script, const struct perfring_name *symbol)
 {
 	return script->stop_at && symbol->name && perfring_filter_has_word(script->stop_at, symbol->name);
 }
 
 /* Prints one address of a chain in perf's form: a line for each function that was inlined there, and one for the function. */
 static void put_frames(struct script *script, const struct event *event, unsigned cpumode, uint32_t pid, uint64_t ip,
-		       const struct tool_symbol *symbol)
+		       const struct perfring_name *symbol)
 {
 	uint64_t address = address_in_object(script, cpumode, pid, ip);
 	struct perfring_symbol_frame frames[TOOL_SYMBOLS_FRAMES];
@@ -179,7 +179,7 @@ static void put_frames(struct script *script, const struct event *event, unsigne
 		count = tool_symbols_frames(script->symbols, cpumode, pid, ip, frames, TOOL_SYMBOLS_FRAMES);
 	for (unsigned i = 0; script->shows_inlines && i + 1 < count; i++) {
 		struct event inner = {.shown = event->shown & ~(unsigned)TOOL_SCRIPT_DSO};
-		struct tool_symbol inlined = *symbol;
+		struct perfring_name inlined = *symbol;
 
 		inlined.name = frames[i].name;
 		tool_out_form("\t%16" PRIx64, address);
@@ -198,7 +198,7 @@ static void put_chain(struct script *script, const struct event *event, const st
 {
 	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
 	struct perfring_list chain;
-	struct tool_symbol symbol;
+	struct perfring_name symbol;
 	uint64_t frames = 0;
 
 	tool_out_char('\n');
@@ -206,7 +206,7 @@ static void put_chain(struct script *script, const struct event *event, const st
 	for (uint64_t i = 0; i < chain.nr && frames < script->max_stack; i++) {
 		uint64_t ip = chain.words[i];
 
-		if (!tool_symbols_frame(ip, &cpumode))
+		if (!perfring_stacks_frame(ip, &cpumode))
 			continue;
 		frames++;
 		tool_symbols_find(script->symbols, cpumode, pid_of(sample), ip, &symbol);
@@ -289,11 +289,11 @@ static void put_start(struct script *script, const struct event *event, uint64_t
 /* ---- samples ---- */
 
 static bool is_shown(struct script *script, const struct perfring_sample *sample, const char *comm,
-		     struct tool_symbol *symbol)
+		     struct perfring_name *symbol)
 {
 	if (!perfring_filter_counts(&script->filter, sample))
 		return false;
-	*symbol = (struct tool_symbol){.nameless = TOOL_NAMELESS_MODE};
+	*symbol = (struct perfring_name){.nameless = PERFRING_NAMELESS_MODE};
 	if (sample->present & PERFRING_SAMPLE_IP)
 		tool_symbols_find(script->symbols, sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK, pid_of(sample),
 				  sample->ip, symbol);
@@ -303,7 +303,7 @@ static bool is_shown(struct script *script, const struct perfring_sample *sample
 static void put_data_address(struct script *script, const struct event *event, const struct perfring_sample *sample)
 {
 	unsigned mode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
-	struct tool_symbol symbol;
+	struct perfring_name symbol;
 
 	tool_out_form("%16" PRIx64, sample->addr);
 	if (!event->has_data_symbols || !(event->shown & (TOOL_SCRIPT_SYM | TOOL_SCRIPT_DSO)))
@@ -332,7 +332,7 @@ static uint64_t weight_of(const struct perfring_sample *sample)
 
 /* format: of the event that this sample is shown for, one of the item's group. */
 static void put_sample(struct script *script, const struct perfring_format *format,
-		       const struct perfring_sample *sample, const char *comm, const struct tool_symbol *symbol)
+		       const struct perfring_sample *sample, const char *comm, const struct perfring_name *symbol)
 {
 	const struct event *event = event_of(script, format);
 	unsigned shown = event->shown;
@@ -381,7 +381,7 @@ static void take_sample(struct script *script, const struct perfring_item *item,
 	const char *comm =
 		sample->present & PERFRING_SAMPLE_TID ? tool_machine_comm(script->machine, sample->tid) : "[unknown]";
 	const struct perfring_format *format;
-	struct tool_symbol symbol;
+	struct perfring_name symbol;
 	bool shown;
 
 	tool_symbols_advance(script->symbols, item->time);
@@ -450,7 +450,6 @@ static void take_record(struct script *script, const struct perfring_item *item,
 	struct perfring_sample sample = {.present = trailer->present, .misc = record->misc};
 	const struct event *event;
 
-	tool_machine_take(script->machine, record);
 	tool_symbols_learn(script->symbols, record);
 	if (!(script->records & option_of(record->type)))
 		return;
@@ -497,7 +496,6 @@ static int run(struct script *script)
 	struct perfring_item item;
 
 	learn_events(script);
-	tool_symbols_recorded(script->symbols, script->input.path);
 	tool_progress_begin(&script->input, "script", TOOL_PROGRESS_LINES);
 	while (!script->failed && !ferror(stdout) && tool_input_next(&script->input, &item)) {
 		take(script, &item);
@@ -508,7 +506,7 @@ static int run(struct script *script)
 		return TOOL_FAILED;
 	if (script->saw_kernel)
 		tool_complain("%s: warning: %s", script->input.path,
-			      tool_symbols_why(script->symbols, TOOL_NAMELESS_KERNEL));
+			      tool_symbols_why(script->symbols, PERFRING_NAMELESS_KERNEL));
 	return tool_input_end(&script->input);
 }
 
@@ -526,7 +524,7 @@ static int read_file(struct script *script, const struct tool_options *options, 
 	if (!tool_filter_open(&script->filter, "script", script->input.data))
 		return TOOL_FAILED;
 	script->machine = tool_machine_open();
-	script->symbols = tool_symbols_open(script->input.data, script->machine, &script->symbols_options);
+	script->symbols = tool_symbols_open(&script->input, script->machine, &script->symbols_options);
 	script->tracepoints = tool_tracepoints_open(script->input.data, script->symbols);
 	script->raw =
 		(struct tool_raw_dump){.input = &script->input, .machine = script->machine, .symbols = script->symbols};

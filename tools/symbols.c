@@ -1,143 +1,50 @@
-/* symbols.c - from an address to a name: which object is mapped there, and which build of it the file saw.
+/* symbols.c - from an address to a name, for the commands: names.h, and what it reports in words.
  *
- * tool_symbols_ functions: for script, dump, report, top, flame, html, export and record --unwind.  maps.h says what is mapped
- * (machine.h), symbol.h names it, jits.c names code that was made.  Complaints come once for each kind.
- *
- * symbol.h reads the objects.
+ * tool_symbols_ functions: for script, dump, report, top, flame, html, export and record --unwind.  Complaints come once for each
+ * kind.
  */
 #include <inttypes.h>
-#include <search.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <perfring/config.h>
-#include <perfring/stacks.h>
-#include <perfring/symbol.h>
-#include "jits.h"
+#include <perfring/names.h>
 #include "package.h"
 #include "symbols.h"
 #include "tools.h"
 
-#define VDSO TOOL_SYMBOLS_VDSO
-#define KERNEL "[kernel.kallsyms]"
-
-enum {
-	MAX_FRAMES = 127
-}; /* of a stack, as perf's: the kernel's count too */
+/* Why an address has no name, and an object no names. */
+#define NAMELESS_ANONYMOUS "in memory without a file"
+#define NAMELESS_OBJECT "the object cannot be read"
+#define NAMELESS_CHANGED "the object is a different build now"
+#define NAMELESS_SYMBOL "the object has no symbol there"
+#define NAMELESS_LIMIT "the object exceeds the limits of what is read (docs/limits.md)"
 
 struct tool_symbols {
-	struct tool_machine *machine;
-	struct tool_jits *jits;
+	struct perfring_names *names;
 	struct perfring_symbols *cache;
-	struct perfring_stacks *stacks;
-	/* the object of this mapping in this process, the last one that was found */
-	const char *name;
-	struct perfring_file_id file;
-	uint32_t pid;
-	struct perfring_symbol_object *object;
 	bool has_told;     /* of a bound that was exceeded */
 	bool is_truncated; /* the last chain */
-	struct perfring_symbol_object *kernel;
-	uint8_t kernel_id[PERFRING_BUILD_ID_SIZE];
-	uint32_t kernel_id_size; /* 0: not known */
-	const char *release;     /* of the recorded kernel */
 	const char *kallsyms, *vmlinux;
-	bool is_placed; /* it was opened with a place of a symbol of it */
 	bool is_kernel_told;
 	bool is_unread; /* an object that could not be read was complained of */
 	bool is_partly; /* so was one of which something could not, or its debug file */
 	bool is_packed; /* so was one whose debug file is packed by what this build does not have */
+	bool is_code_told; /* so was a file of code that a process made */
 	bool is_verbose;
 	bool is_mangled, saw_mangled;
 	const char *asked; /* of servers, the last path */
 	bool has_progress; /* a line of it stands on the terminal */
-	bool foreign;      /* recorded under another kernel release */
-	void *builds;      /* a tree by name: struct build */
 };
 
-/* A build that the file's feature names. */
-struct build {
-	const char *name;
-	uint32_t size;
-	uint8_t id[PERFRING_BUILD_ID_SIZE];
-};
-
-static int compare_builds(const void *a, const void *b)
-{
-	const struct build *one = a, *other = b;
-
-	return strcmp(one->name, other->name);
-}
-
-/* ---- what the file knows of builds: the BUILD_ID feature (docs/abi.md 11.3) ---- */
-
-/* Adds a build of the feature; only the first of a name counts.  Their number is bounded by the feature's bytes. */
-static void add_build(struct tool_symbols *symbols, const char *name, const unsigned char *id, uint32_t size)
-{
-	struct build key = {.name = name, .size = size}, *build;
-
-	if (!size || tfind(&key, &symbols->builds, compare_builds))
-		return;
-	memcpy(key.id, id, size);
-	build = tool_allocate(NULL, 1, sizeof(*build));
-	*build = key;
-	tool_insert(build, &symbols->builds, compare_builds);
-}
-
-static void read_builds(struct tool_symbols *symbols, const struct perfring_file *data)
-{
-	uint64_t space = 0;
-	const void *payload = perfring_file_feature(data, PERFRING_FEATURE_BUILD_ID, &space);
-	struct perfring_layout_walk walk;
-	struct perfring_feature_build_id one;
-	const char *name;
-
-	if (payload)
-		perfring_feature_open(&walk, PERFRING_FEATURE_BUILD_ID, payload, space, 0);
-	while (payload && perfring_feature_next_build_id(&walk, &one) == 1) {
-		uint32_t size = one.id_size < PERFRING_BUILD_ID_SIZE ? (uint32_t)one.id_size : PERFRING_BUILD_ID_SIZE;
-
-		name = tool_machine_name(symbols->machine, one.name, one.name_size);
-		if (perfring_symbols_expect(symbols->cache, name, one.id, size) == -ENOMEM)
-			tool_out_of_memory();
-		add_build(symbols, name, one.id, size);
-		if (!symbols->kernel_id_size && !strcmp(name, KERNEL)) {
-			memcpy(symbols->kernel_id, one.id, size);
-			symbols->kernel_id_size = size;
-		}
-	}
-}
-
-/* ---- user objects ---- */
-
-bool tool_symbols_knows_vdso(const struct perfring_mapping *map)
-{
-	return (map->addr > UINT32_MAX) == (sizeof(void *) == 8);
-}
+/* ---- what is reported ---- */
 
 static void end_progress(struct tool_symbols *symbols)
 {
 	if (symbols->has_progress)
 		fprintf(stderr, "\r\033[K");
 	symbols->has_progress = false;
-}
-
-static enum tool_nameless nameless_of(enum perfring_symbol_why why)
-{
-	static const enum tool_nameless of[] = {
-		[PERFRING_SYMBOL_KNOWN] = TOOL_NAMELESS_NONE,
-		[PERFRING_SYMBOL_NONE] = TOOL_NAMELESS_SYMBOL,
-		[PERFRING_SYMBOL_ANONYMOUS] = TOOL_NAMELESS_ANONYMOUS,
-		[PERFRING_SYMBOL_UNREADABLE] = TOOL_NAMELESS_OBJECT,
-		[PERFRING_SYMBOL_OTHER_BUILD] = TOOL_NAMELESS_CHANGED,
-		[PERFRING_SYMBOL_LIMIT] = TOOL_NAMELESS_LIMIT,
-		[PERFRING_SYMBOL_HIDDEN] = TOOL_NAMELESS_KERNEL,
-		[PERFRING_SYMBOL_OTHER_BOOT] = TOOL_NAMELESS_KERNEL,
-	};
-
-	static_assert(sizeof(of) / sizeof(of[0]) == PERFRING_SYMBOL_WHY_COUNT, "a word for each");
-	return of[why];
 }
 
 /* Reports an error once, unless it is usual, as that of a missing object is: others repeat for each object. */
@@ -185,13 +92,30 @@ static const char *kernel_why(enum perfring_symbol_why why)
 	}
 }
 
+/* Why an object of user space has no symbols. */
+static const char *object_why(enum perfring_symbol_why why)
+{
+	switch (why) {
+	case PERFRING_SYMBOL_ANONYMOUS:
+		return NAMELESS_ANONYMOUS;
+	case PERFRING_SYMBOL_OTHER_BUILD:
+		return NAMELESS_CHANGED;
+	case PERFRING_SYMBOL_LIMIT:
+		return NAMELESS_LIMIT;
+	case PERFRING_SYMBOL_NONE:
+		return NAMELESS_SYMBOL;
+	default:
+		return NAMELESS_OBJECT;
+	}
+}
+
 /* -v: reports the file from which the names are. */
-static void say_place(struct tool_symbols *symbols, const char *name, const struct perfring_symbol_state *state)
+static void say_place(const char *name, const struct perfring_symbol_state *state)
 {
 	char package[256];
 
 	if (state->why != PERFRING_SYMBOL_KNOWN)
-		tool_complain("%s: no symbols: %s", name, tool_symbols_why(symbols, nameless_of(state->why)));
+		tool_complain("%s: no symbols: %s", name, object_why(state->why));
 	else if (state->debug_path || strcmp(state->path, name))
 		tool_complain("%s: symbols of %s", name, state->debug_path ? state->debug_path : state->path);
 	else if (!state->has_exports_only)
@@ -208,9 +132,8 @@ static void complain(struct tool_symbols *symbols, const char *name, const struc
 	struct perfring_symbol_state state;
 
 	perfring_symbol_state_of(object, &state);
-	end_progress(symbols);
 	if (symbols->is_verbose)
-		say_place(symbols, name, &state);
+		say_place(name, &state);
 	if (state.exceeded)
 		tell_exceeded(symbols, name, state.exceeded);
 	if (state.error && state.why == PERFRING_SYMBOL_KNOWN)
@@ -219,74 +142,122 @@ static void complain(struct tool_symbols *symbols, const char *name, const struc
 		complain_unread(symbols, name, -state.error);
 }
 
-/* The object of a mapping; NULL: its recorded build id is too long. */
-static struct perfring_symbol_object *get_object(struct tool_symbols *symbols, const struct perfring_mapping *map,
-						 uint32_t pid)
+/* Reports what happened to the DWARF of an object. */
+static void complain_lines(struct tool_symbols *symbols, const struct perfring_names_report *report)
 {
-	struct perfring_symbol_file file = {.path = map->object->name,
-					    .build_id = map->object->file.build_id,
-					    .build_id_size = map->object->file.build_id_size,
-					    .pid = (int32_t)pid};
-	int ret;
+	struct perfring_symbol_state state;
 
-	if (symbols->object && symbols->name == map->object->name && symbols->pid == pid &&
-	    !memcmp(&symbols->file, &map->object->file, sizeof(map->object->file)))
-		return symbols->object;
-	ret = perfring_symbols_get(symbols->cache, &file, &symbols->object);
-	if (ret == -ENOMEM)
-		tool_out_of_memory();
-	if (ret < 0)
-		return symbols->object = NULL;
-	symbols->name = map->object->name;
-	symbols->file = map->object->file;
-	symbols->pid = pid;
-	if (ret)
-		complain(symbols, map->object->name, symbols->object);
-	return symbols->object;
+	perfring_symbol_state_of(report->object, &state);
+	if (state.exceeded)
+		tell_exceeded(symbols, report->path, state.exceeded);
+	if (report->error && !symbols->is_packed) {
+		symbols->is_packed = true;
+		tool_complain(
+			"%s: its debug file is packed, and this perfring was built without %s: no lines, no inlined functions",
+			report->path, PERFRING_HAS_ZLIB ? "libzstd" : "zlib");
+	}
 }
 
-/* Finds code that the process made.  map: NULL: nothing is known to be mapped there. */
-static void find_made(struct tool_symbols *symbols, uint32_t pid, const struct perfring_mapping *map, uint64_t ip,
-		      struct tool_symbol *found)
+/* Reports that the file that the user named for the kernel is not used. */
+static void complain_kernel(struct tool_symbols *symbols, const struct perfring_symbol_object *kernel)
 {
-	struct perfring_jit_symbol code;
+	const char *named = symbols->kallsyms ? symbols->kallsyms : symbols->vmlinux;
+	struct perfring_symbol_state state;
 
-	found->nameless = map ? TOOL_NAMELESS_MADE : TOOL_NAMELESS_UNMAPPED;
-	if (!tool_jits_find(symbols->jits, pid, map, ip, &code, &found->object))
-		return;
-	found->name = code.name;
-	found->offset = ip - code.start;
-	found->nameless = TOOL_NAMELESS_NONE;
+	perfring_symbol_state_of(kernel, &state);
+	if (named && state.why != PERFRING_SYMBOL_KNOWN && !symbols->is_kernel_told)
+		tool_complain("%s: %s", named,
+			      state.error ? strerror(-state.error)
+			      : state.why == PERFRING_SYMBOL_OTHER_BUILD
+				      ? "another kernel's: it is not used"
+				      : "it hides its addresses, or has too many symbols");
+	symbols->is_kernel_told = true;
 }
+
+/* Warns of the first file of code only; verbose: of each. */
+static void tell_code(struct tool_symbols *symbols, const char *path, const char *what)
+{
+	if (!symbols->is_code_told || symbols->is_verbose)
+		tool_complain("warning: %s: %s: code that its process made has no names", path, what);
+	symbols->is_code_told = true;
+}
+
+static void complain_code(struct tool_symbols *symbols, const struct perfring_names_report *report)
+{
+	switch (report->error) {
+	case 0:
+		if (symbols->is_verbose && report->codes)
+			tool_complain("%s: %" PRIu64 " pieces of code", report->path, report->codes);
+		else if (symbols->is_verbose)
+			tool_complain("%s: names of code", report->path);
+		break;
+	case -ENOENT: /* most processes have none */
+		if (symbols->is_verbose)
+			tool_complain("%s: there is none", report->path);
+		break;
+	case -EPERM:
+		tell_code(symbols, report->path, "it belongs to another user (-f reads it)");
+		break;
+	case -ESTALE:
+		tell_code(symbols, report->path, "it is that of a later process");
+		break;
+	case -EBADMSG:
+		tell_code(symbols, report->path, "no jitdump file, or damaged");
+		break;
+	case -EOPNOTSUPP:
+		tell_code(symbols, report->path, "a jitdump file of another version, or with times of a processor's counter");
+		break;
+	case -ETIME:
+		tell_code(symbols, report->path,
+			  "its times are of CLOCK_MONOTONIC, the recording's of another clock (record -k mono)");
+		break;
+	case -E2BIG:
+		tell_code(symbols, report->path, "more files of code than are read (docs/limits.md)");
+		break;
+	case -EFBIG:
+		tell_code(symbols, report->path, "more than is read of one file of code (docs/limits.md)");
+		break;
+	default:
+		tell_code(symbols, report->path, strerror(-report->error));
+		break;
+	}
+}
+
+static void take_report(void *to, const struct perfring_names_report *report)
+{
+	struct tool_symbols *symbols = to;
+
+	end_progress(symbols);
+	switch (report->event) {
+	case PERFRING_NAMES_OBJECT:
+		complain(symbols, report->path, report->object);
+		break;
+	case PERFRING_NAMES_LINES:
+		complain_lines(symbols, report);
+		break;
+	case PERFRING_NAMES_KERNEL:
+		complain_kernel(symbols, report->object);
+		break;
+	case PERFRING_NAMES_CODE:
+		complain_code(symbols, report);
+		break;
+	case PERFRING_NAMES_MANGLED:
+		symbols->saw_mangled = true;
+		break;
+	}
+}
+
+/* ---- names ---- */
 
 unsigned tool_symbols_frames(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
 			     struct perfring_symbol_frame *frames, uint32_t most)
 {
-	const struct perfring_mapping *map =
-		cpumode == PERFRING_RECORD_MISC_USER ? tool_machine_user(symbols->machine, pid, ip) : NULL;
-	struct perfring_symbol_object *object = NULL;
-	struct perfring_symbol_state state;
-	int count;
+	int count = perfring_names_frames(symbols->names, cpumode, pid, ip, frames, most);
 
-	if (map && strcmp(map->object->name, VDSO))
-		object = get_object(symbols, map, pid);
-	count = object ? perfring_symbol_frames(object, ip - map->addr + map->pgoff, frames, most) : 0;
 	end_progress(symbols);
-	if (count == -ENOMEM)
+	if (count < 0)
 		tool_out_of_memory();
-	/* its DWARF is read only now, and it may be the last object that is looked up */
-	if (object && !symbols->has_told) {
-		perfring_symbol_state_of(object, &state);
-		if (state.exceeded)
-			tell_exceeded(symbols, map->object->name, state.exceeded);
-	}
-	if (count == -EOPNOTSUPP && !symbols->is_packed) {
-		symbols->is_packed = true;
-		tool_complain(
-			"%s: its debug file is packed, and this perfring was built without %s: no lines, no inlined functions",
-			map->object->name, PERFRING_HAS_ZLIB ? "libzstd" : "zlib");
-	}
-	return count > 0 ? (unsigned)count : 0;
+	return (unsigned)count;
 }
 
 const char *tool_symbols_line(const struct perfring_symbol_frame *frame, bool whole, char text[TOOL_SYMBOLS_LINE])
@@ -299,224 +270,53 @@ const char *tool_symbols_line(const struct perfring_symbol_frame *frame, bool wh
 	return text;
 }
 
-static void find_user(struct tool_symbols *symbols, uint32_t pid, uint64_t ip, struct tool_symbol *found)
+void tool_symbols_end_progress(struct tool_symbols *symbols)
 {
-	const struct perfring_mapping *map = tool_machine_user(symbols->machine, pid, ip);
-	struct perfring_symbol_object *object;
-	struct perfring_symbol symbol;
-
-	/* a dump may also have code of an object: that was copied, or is its process's own */
-	find_made(symbols, pid, map && tool_jits_may_be_in(map) ? map : NULL, ip, found);
-	if (found->name || !map || tool_jits_may_be_in(map))
-		return;
-	found->object = map->object->name;
-	found->nameless = TOOL_NAMELESS_OBJECT;
-	if (!strcmp(map->object->name, VDSO) && (symbols->foreign || !tool_symbols_knows_vdso(map)))
-		return;
-	object = get_object(symbols, map, pid);
-	found->nameless = TOOL_NAMELESS_CHANGED;
-	if (!object)
-		return;
-	if (perfring_symbol_find(object, ip - map->addr + map->pgoff, &symbol)) {
-		found->name = symbol.name;
-		found->offset = symbol.address - symbol.start;
-		found->size = (int64_t)(symbol.end - symbol.start);
-		if (!PERFRING_HAS_IBERTY && symbol.name[0] == '_' && (symbol.name[1] == 'Z' || symbol.name[1] == 'R'))
-			symbols->saw_mangled = true;
-	}
-	found->nameless = nameless_of(symbol.why);
-	if (symbol.why == PERFRING_SYMBOL_KNOWN || symbol.why == PERFRING_SYMBOL_NONE)
-		found->address = symbol.address;
+	end_progress(symbols);
 }
 
-/* ---- the kernel ---- */
-
-/* Where a symbol of the kernel was: its mapping is named after one, "[kernel.kallsyms]_text", and has its address as pgoff. */
-static const char *reference_of(const struct perfring_mapping *map)
+struct perfring_names *tool_symbols_names(const struct tool_symbols *symbols)
 {
-	const char *name = map ? map->object->name : "";
-
-	if (strncmp(name, KERNEL, strlen(KERNEL)))
-		return NULL;
-	name += strlen(KERNEL);
-	return *name ? name : NULL;
-}
-
-static void open_kernel(struct tool_symbols *symbols, const struct perfring_mapping *map)
-{
-	struct perfring_symbol_kernel kernel = {.kallsyms = symbols->kallsyms,
-						.vmlinux = symbols->vmlinux,
-						.release = symbols->release,
-						.build_id = symbols->kernel_id,
-						.build_id_size = symbols->kernel_id_size,
-						.reference = reference_of(map)};
-	struct perfring_symbol_state state;
-	const char *named = symbols->kallsyms ? symbols->kallsyms : symbols->vmlinux;
-	int error;
-
-	if (kernel.reference)
-		kernel.address = map->pgoff;
-	symbols->is_placed = kernel.reference;
-	error = perfring_symbols_get_kernel(symbols->cache, &kernel, &symbols->kernel);
-	if (error == -ENOMEM)
-		tool_out_of_memory();
-	if (error)
-		return;
-	perfring_symbol_state_of(symbols->kernel, &state);
-	if (named && state.why != PERFRING_SYMBOL_KNOWN && !symbols->is_kernel_told)
-		tool_complain("%s: %s", named,
-			      state.error ? strerror(-state.error)
-			      : state.why == PERFRING_SYMBOL_OTHER_BUILD
-				      ? "another kernel's: it is not used"
-				      : "it hides its addresses, or has too many symbols");
-	symbols->is_kernel_told = true;
-}
-
-static void find_kernel(struct tool_symbols *symbols, uint64_t ip, struct tool_symbol *found)
-{
-	const struct perfring_mapping *map = tool_machine_kernel(symbols->machine, ip);
-	struct perfring_symbol symbol;
-
-	/* BPF programs come and go: what the recording says of them holds, whatever is there now */
-	if (map && map->object->kind == PERFRING_MAPS_KSYMBOL) {
-		found->object = found->name = map->object->name;
-		found->offset = perfring_mapping_offset(map, ip);
-		found->size = (int64_t)(map->end - map->addr);
-		found->nameless = TOOL_NAMELESS_NONE;
-		return;
-	}
-	/* again, when its place is known */
-	if (!symbols->kernel || (!symbols->is_placed && reference_of(map)))
-		open_kernel(symbols, map);
-	if (map)
-		found->object = !strncmp(map->object->name, KERNEL, strlen(KERNEL))
-					? KERNEL
-					: tool_machine_short_module(symbols->machine, map->object->name);
-	found->nameless = TOOL_NAMELESS_KERNEL;
-	if (!symbols->kernel)
-		return;
-	/* neither the kernel nor a module was there: what is after the last symbol is not its */
-	if (!map && symbols->is_placed) {
-		found->nameless = TOOL_NAMELESS_UNMAPPED;
-		return;
-	}
-	if (perfring_symbol_find(symbols->kernel, ip, &symbol)) {
-		const char *object = symbol.module ? symbol.module : KERNEL;
-
-		found->nameless = TOOL_NAMELESS_SYMBOL;
-		/* Another module, or the kernel, was there. */
-		if (map && tool_machine_is_module(map->object->name) && strcmp(object, found->object))
-			return;
-		found->name = symbol.name;
-		found->object = object;
-		found->offset = ip - symbol.start;
-		found->size = (int64_t)(symbol.end - symbol.start);
-		found->nameless = TOOL_NAMELESS_NONE;
-	} else if (symbol.why == PERFRING_SYMBOL_NONE) {
-		found->nameless = TOOL_NAMELESS_SYMBOL;
-	}
-}
-
-/* ---- both ---- */
-
-void tool_symbols_recorded(struct tool_symbols *symbols, const char *path)
-{
-	tool_jits_recorded(symbols->jits, path);
+	return symbols->names;
 }
 
 void tool_symbols_learn(struct tool_symbols *symbols, const struct perfring_record *record)
 {
-	tool_jits_take(symbols->jits, record);
+	if (perfring_names_take_record(symbols->names, record))
+		tool_out_of_memory();
 }
 
 bool tool_symbols_advance(struct tool_symbols *symbols, uint64_t time)
 {
-	return tool_jits_advance(symbols->jits, time);
+	int one = perfring_names_advance(symbols->names, time);
+
+	if (one < 0)
+		tool_out_of_memory();
+	return one;
 }
 
 void tool_symbols_find(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
-		       struct tool_symbol *found)
+		       struct perfring_name *found)
 {
-	*found = (struct tool_symbol){.address = ip, .size = -1, .nameless = TOOL_NAMELESS_MODE};
-	if (cpumode == PERFRING_RECORD_MISC_USER)
-		find_user(symbols, pid, ip, found);
-	else if (cpumode == PERFRING_RECORD_MISC_KERNEL)
-		find_kernel(symbols, ip, found);
-}
-
-uint32_t tool_symbols_build_id(const struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
-			       const char *object, uint8_t id[PERFRING_BUILD_ID_SIZE])
-{
-	bool is_kernel = cpumode == PERFRING_RECORD_MISC_KERNEL;
-	const struct perfring_mapping *map = is_kernel ? tool_machine_kernel(symbols->machine, ip)
-					     : cpumode == PERFRING_RECORD_MISC_USER
-						     ? tool_machine_user(symbols->machine, pid, ip)
-						     : NULL;
-	const struct build key = {.name = is_kernel || !map ? object : map->object->name};
-	struct build *const *found = NULL;
-
-	if (!object || (!is_kernel && (!map || strcmp(map->object->name, object))))
-		return 0; /* code that was made there */
-	if (!is_kernel && map->object->file.build_id_size) {
-		memcpy(id, map->object->file.build_id, map->object->file.build_id_size);
-		return map->object->file.build_id_size;
-	}
-	found = tfind(&key, &symbols->builds, compare_builds);
-	if (found)
-		memcpy(id, (*found)->id, (*found)->size);
-	return found ? (*found)->size : 0;
-}
-
-bool tool_symbols_frame(uint64_t word, unsigned *cpumode)
-{
-	bool cookie = *cpumode == (unsigned)PERFRING_CONTEXT_USER_DEFERRED;
-
-	if (!perfring_list_is_marker(word)) {
-		if (cookie)
-			*cpumode = PERFRING_RECORD_MISC_USER;
-		return !cookie;
-	}
-	switch ((int64_t)word) {
-	case PERFRING_CONTEXT_KERNEL:
-		*cpumode = PERFRING_RECORD_MISC_KERNEL;
-		break;
-	case PERFRING_CONTEXT_USER:
-		*cpumode = PERFRING_RECORD_MISC_USER;
-		break;
-	case PERFRING_CONTEXT_USER_DEFERRED:
-		*cpumode = (unsigned)PERFRING_CONTEXT_USER_DEFERRED;
-		break;
-	default:
-		*cpumode = PERFRING_RECORD_MISC_CPUMODE_UNKNOWN;
-		break;
-	}
-	return false;
+	if (perfring_names_find(symbols->names, cpumode, pid, ip, found) < 0)
+		tool_out_of_memory();
 }
 
 static enum perfring_symbol_why why_of(const struct perfring_symbol_object *object)
 {
-	struct perfring_symbol_state state;
+	struct perfring_symbol_state state = {.why = PERFRING_SYMBOL_OTHER_BUILD};
 
-	perfring_symbol_state_of(object, &state);
+	if (object)
+		perfring_symbol_state_of(object, &state);
 	return state.why;
-}
-
-uint32_t tool_symbols_user_frames(const struct perfring_sample *sample, uint64_t frames)
-{
-	uint32_t left = frames < MAX_FRAMES ? (uint32_t)frames : MAX_FRAMES;
-	uint64_t nr = sample->present & PERFRING_SAMPLE_CALLCHAIN ? sample->callchain.nr : 0;
-
-	for (uint64_t i = 0; i < nr && left && sample->callchain.words[i] != (uint64_t)(int64_t)PERFRING_CONTEXT_USER;
-	     i++)
-		left -= !perfring_list_is_marker(sample->callchain.words[i]);
-	return left;
 }
 
 bool tool_symbols_chain(struct tool_symbols *symbols, const struct perfring_sample *sample, uint64_t frames,
 			struct perfring_list *chain)
 {
 	enum perfring_unwind_end end = PERFRING_UNWIND_WHOLE;
-	int ret = perfring_stacks_chain(symbols->stacks, sample, tool_symbols_user_frames(sample, frames), chain, &end);
+	int ret = perfring_stacks_chain(perfring_names_stacks(symbols->names), sample,
+					perfring_stacks_user_frames(sample, frames), chain, &end);
 
 	if (ret < 0)
 		tool_out_of_memory();
@@ -529,29 +329,29 @@ bool tool_symbols_is_truncated(const struct tool_symbols *symbols)
 	return symbols->is_truncated;
 }
 
-const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_nameless nameless)
+const char *tool_symbols_why(const struct tool_symbols *symbols, enum perfring_nameless nameless)
 {
 	switch (nameless) {
-	case TOOL_NAMELESS_UNMAPPED:
+	case PERFRING_NAMELESS_UNMAPPED:
 		return "nothing is known to be mapped there";
-	case TOOL_NAMELESS_MODE:
+	case PERFRING_NAMELESS_MODE:
 		return "neither user nor kernel, or without an address";
-	case TOOL_NAMELESS_ANONYMOUS:
-		return "in memory without a file";
-	case TOOL_NAMELESS_OBJECT:
-		return "the object cannot be read";
-	case TOOL_NAMELESS_CHANGED:
-		return "the object is a different build now";
-	case TOOL_NAMELESS_SYMBOL:
-		return "the object has no symbol there";
-	case TOOL_NAMELESS_KERNEL:
-		return kernel_why(symbols->kernel ? why_of(symbols->kernel) : PERFRING_SYMBOL_OTHER_BUILD);
-	case TOOL_NAMELESS_MADE:
+	case PERFRING_NAMELESS_ANONYMOUS:
+		return NAMELESS_ANONYMOUS;
+	case PERFRING_NAMELESS_OBJECT:
+		return NAMELESS_OBJECT;
+	case PERFRING_NAMELESS_CHANGED:
+		return NAMELESS_CHANGED;
+	case PERFRING_NAMELESS_SYMBOL:
+		return NAMELESS_SYMBOL;
+	case PERFRING_NAMELESS_KERNEL:
+		return kernel_why(why_of(perfring_names_kernel(symbols->names)));
+	case PERFRING_NAMELESS_MADE:
 		return "code that its process made: no /tmp/perf-PID.map and no jitdump file names it";
-	case TOOL_NAMELESS_LIMIT:
-		return "the object exceeds the limits of what is read (docs/limits.md)";
-	case TOOL_NAMELESS_NONE:
-	case TOOL_NAMELESS_COUNT:
+	case PERFRING_NAMELESS_LIMIT:
+		return NAMELESS_LIMIT;
+	case PERFRING_NAMELESS_NONE:
+	case PERFRING_NAMELESS_COUNT:
 		break;
 	}
 	return "";
@@ -625,14 +425,14 @@ static bool show_progress(void *to, const char *path, int64_t done, int64_t all)
 	return true;
 }
 
-static void open_cache(struct tool_symbols *symbols, const struct tool_symbols_options *options)
+static void open_cache(struct tool_symbols *symbols, const struct tool_symbols_options *options, bool is_foreign)
 {
 	struct perfring_symbols_options cache = {.symfs = options->symfs, .progress = show_progress, .to = symbols};
 	int error;
 
 	if (options->is_mangled)
 		cache.flags |= PERFRING_SYMBOLS_MANGLED;
-	if (symbols->foreign)
+	if (is_foreign)
 		cache.flags |= PERFRING_SYMBOLS_FOREIGN;
 	if (options->asks_servers) {
 		const char *servers = getenv("DEBUGINFOD_URLS");
@@ -655,25 +455,40 @@ static void open_cache(struct tool_symbols *symbols, const struct tool_symbols_o
 		tool_out_of_memory();
 }
 
-struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine,
+/* When the processes of a recording were last seen: the time of its file, ns of CLOCK_REALTIME; 0: that is not known. */
+static uint64_t time_of(const char *path)
+{
+	struct stat file;
+
+	if (stat(path, &file) || !S_ISREG(file.st_mode))
+		return 0;
+	return (uint64_t)file.st_mtim.tv_sec * 1000000000 + (uint64_t)file.st_mtim.tv_nsec;
+}
+
+struct tool_symbols *tool_symbols_open(const struct tool_input *input, struct tool_machine *machine,
 				       const struct tool_symbols_options *options)
 {
 	struct tool_symbols *symbols = tool_allocate(NULL, 1, sizeof(*symbols));
-	const char *release = perfring_file_string(data, PERFRING_FEATURE_OSRELEASE);
+	struct perfring_names_options names = {
+		.flags = options->is_forced ? PERFRING_NAMES_ANY_OWNER : 0,
+		.maps = tool_machine_maps(machine),
+		.file = input->data,
+		.kallsyms = options->kallsyms,
+		.vmlinux = options->vmlinux,
+		.until = time_of(input->path),
+		.report = take_report,
+		.to = symbols,
+	};
+	const char *release = perfring_file_string(input->data, PERFRING_FEATURE_OSRELEASE);
 	struct utsname here;
 
-	memset(symbols, 0, sizeof(*symbols));
-	symbols->machine = machine;
-	symbols->is_mangled = options->is_mangled;
-	symbols->is_verbose = options->is_verbose;
-	symbols->jits = tool_jits_open(data, options->is_forced, options->is_verbose);
-	symbols->kallsyms = options->kallsyms;
-	symbols->vmlinux = options->vmlinux;
-	symbols->release = release;
-	symbols->foreign = release && !uname(&here) && strcmp(release, here.release);
-	open_cache(symbols, options);
-	read_builds(symbols, data);
-	if (perfring_stacks_open(&symbols->stacks, tool_machine_maps(machine), symbols->cache))
+	*symbols = (struct tool_symbols){.is_mangled = options->is_mangled,
+					 .is_verbose = options->is_verbose,
+					 .kallsyms = options->kallsyms,
+					 .vmlinux = options->vmlinux};
+	open_cache(symbols, options, release && !uname(&here) && strcmp(release, here.release));
+	names.symbols = symbols->cache;
+	if (perfring_names_open(&symbols->names, &names))
 		tool_out_of_memory();
 	return symbols;
 }
@@ -704,10 +519,9 @@ void tool_symbols_close(struct tool_symbols *symbols)
 		return;
 	if (symbols->saw_mangled && !symbols->is_mangled)
 		tool_complain("names of C++ and Rust are shown as they are: this perfring was built without libiberty");
-	tool_symbols_complain_of_stacks(symbols->stacks);
-	perfring_stacks_close(symbols->stacks);
+	tool_symbols_complain_of_stacks(perfring_names_stacks(symbols->names));
+	end_progress(symbols);
+	perfring_names_close(symbols->names);
 	perfring_symbols_close(symbols->cache);
-	tool_jits_close(symbols->jits);
-	tdestroy(symbols->builds, free);
 	free(symbols);
 }

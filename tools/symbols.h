@@ -1,4 +1,4 @@
-/* symbols.h - from an address to a name: of user objects and of the kernel, by symbol.h.
+/* symbols.h - from an address to a name: of user objects and of the kernel, by names.h.
  *
  * What exceeds a bound has no name; the first such object is reported on stderr.
  *
@@ -7,37 +7,10 @@
 #ifndef PERFRING_TOOLS_SYMBOLS_H
 #define PERFRING_TOOLS_SYMBOLS_H
 
-#include <perfring/build_id.h>
-#include <perfring/file.h>
-#include <perfring/symbol.h>
+#include <perfring/names.h>
 #include "machine.h"
 #include "options.h"
-
-/* Why an address has no name. */
-enum tool_nameless {
-	TOOL_NAMELESS_NONE, /* it has one */
-	TOOL_NAMELESS_UNMAPPED,
-	TOOL_NAMELESS_MODE,
-	TOOL_NAMELESS_ANONYMOUS,
-	TOOL_NAMELESS_OBJECT,
-	TOOL_NAMELESS_CHANGED,
-	TOOL_NAMELESS_SYMBOL,
-	TOOL_NAMELESS_KERNEL,
-	TOOL_NAMELESS_LIMIT,
-	TOOL_NAMELESS_MADE,
-	TOOL_NAMELESS_COUNT,
-};
-
-/* name is NULL when there is none; object NULL when nothing is mapped there.  address is the one that the object's
- * own tables use, where known, else the sampled one.  Names live as long as the symbols and the machine. */
-struct tool_symbol {
-	const char *name;
-	const char *object;
-	uint64_t offset;
-	uint64_t address;
-	int64_t size; /* of the function, in bytes; -1: unknown */
-	enum tool_nameless nameless;
-};
+#include "tools.h"
 
 struct tool_symbols;
 
@@ -91,16 +64,18 @@ enum {
 /* Takes an option of these rows.  Returns 1; 0: it is none of them; -1: its value is wrong, which was reported. */
 int tool_symbols_take(struct tool_symbols_options *symbols, const struct tool_options *options, int found);
 
-/* Opens the names for a file, which has the kernel's release and the builds of objects: others are not used.  data and machine must
- * stay.  Ends the program after a complaint if servers are to be asked and cannot be. */
-struct tool_symbols *tool_symbols_open(const struct perfring_file *data, struct tool_machine *machine,
+/* Opens the names for a file, which has the kernel's release and the builds of objects: others are not used.  input and machine must
+ * stay; its path's time is when the processes were last seen.  Ends the program after a complaint if servers are to be asked and
+ * cannot be. */
+struct tool_symbols *tool_symbols_open(const struct tool_input *input, struct tool_machine *machine,
 				       const struct tool_symbols_options *options);
 void tool_symbols_close(struct tool_symbols *symbols);
 
-/* Sets the recording's path, whose time is when its processes were last seen.  To be called before the first address. */
-void tool_symbols_recorded(struct tool_symbols *symbols, const char *path);
+/* The names themselves, for profile_fill.h; then end_progress, which removes the line of downloads from the terminal. */
+struct perfring_names *tool_symbols_names(const struct tool_symbols *symbols);
+void tool_symbols_end_progress(struct tool_symbols *symbols);
 
-/* Takes a record that is no sample, after the machine has taken it. */
+/* Takes a record that is no sample, into the machine too. */
 void tool_symbols_learn(struct tool_symbols *symbols, const struct perfring_record *record);
 
 /* Advances to the time of the next sample, for code of JITs.  Returns whether names of known addresses may have changed. */
@@ -108,11 +83,7 @@ bool tool_symbols_advance(struct tool_symbols *symbols, uint64_t time);
 
 /* Finds the symbol of an address, by the mappings as they are now.  cpumode: as in a record's misc. */
 void tool_symbols_find(struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
-		       struct tool_symbol *found);
-
-/* The build id of the object that was found at the address, as the recording has it.  Returns its bytes; 0: not known. */
-uint32_t tool_symbols_build_id(const struct tool_symbols *symbols, unsigned cpumode, uint32_t pid, uint64_t ip,
-			       const char *object, uint8_t id[PERFRING_BUILD_ID_SIZE]);
+		       struct perfring_name *found);
 
 /* The functions at the address, as perfring_symbol_frames has them: none of the kernel's.  Returns how many.  Valid until the
  * next call. */
@@ -130,24 +101,11 @@ bool tool_symbols_chain(struct tool_symbols *symbols, const struct perfring_samp
 /* Whether the last of tool_symbols_chain is of a copy, and does not reach its thread's start. */
 bool tool_symbols_is_truncated(const struct tool_symbols *symbols);
 
-/* How many frames of user space a callchain of `frames` has space for, beside the sample's frames of the kernel; at most perf's
- * 127 in all. */
-uint32_t tool_symbols_user_frames(const struct perfring_sample *sample, uint64_t frames);
-
 /* Reports how many stacks do not reach their thread's start. */
 struct perfring_stacks;
 void tool_symbols_complain_of_stacks(const struct perfring_stacks *stacks);
 
-/* The next frame of a callchain.  *cpumode is the sample's at first.  Returns false when the word is a marker, or the
- * cookie of a deferred chain, and no frame. */
-bool tool_symbols_frame(uint64_t word, unsigned *cpumode);
-
-/* Whether the vdso that is mapped there is this process's own (perfring_vdso_open), if the kernel is: a 64-bit kernel has
- * another one for 32-bit processes, whose addresses end at 4 GiB. */
-#define TOOL_SYMBOLS_VDSO "[vdso]"
-bool tool_symbols_knows_vdso(const struct perfring_mapping *map);
-
 /* The reason in words, "not mapped" ... */
-const char *tool_symbols_why(const struct tool_symbols *symbols, enum tool_nameless nameless);
+const char *tool_symbols_why(const struct tool_symbols *symbols, enum perfring_nameless nameless);
 
 #endif

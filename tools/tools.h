@@ -94,6 +94,7 @@ struct tool_input {
 	struct perfring_file *data;
 	struct perfring_split *split;
 	uint64_t faults;
+	uint64_t unknown_counts; /* in samples of groups, beside those of `split` */
 	uint64_t aux, aux_truncated, aux_partial, aux_collisions; /* AUX records, and with which flags */
 	bool tells_aux; /* at the end; set after the open */
 	char place[24];

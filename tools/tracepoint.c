@@ -343,7 +343,7 @@ static char *machine_format(const char *event, uint64_t id, char *system, size_t
 static char *resolve(void *of, unsigned long long *address, char **module)
 {
 	struct tool_tracepoints *tracepoints = of;
-	struct tool_symbol symbol;
+	struct perfring_name symbol;
 
 	*module = NULL;
 	if (!tracepoints->symbols)

@@ -6,7 +6,7 @@
  *             if (perfring_filter_counts(&filter, &sample) && perfring_filter_shows(&filter, &sample, comm, object, symbol))
  *                     use(&sample);
  *
- * The options of perfring's commands are one.
+ * profile_fill.h takes a filter; the options of perfring's commands are one.
  *
  * Context: a filter is memory of the caller.  Any thread; not signal handlers. */
 #ifndef PERFRING_FILTER_H

@@ -1,7 +1,7 @@
 /* profile.h - samples as one table of stacks; every exported format and flame graph is a view of it.  In libperfring-profile.
  *
- * It knows no records: the caller decodes samples (sample.h, stacks.h) and names their addresses (symbol.h, jit.h), as
- * tools/profile_input.c does.
+ * It knows no records: the caller decodes samples and names their addresses.  profile_fill.h does both, for items of a file or of a
+ * live session.
  *
  *     perfring_profile_open(&profile, NULL);
  *     event = perfring_profile_add_event(profile, &(struct perfring_profile_event){.name = "cpu-clock", .unit = "ns"});

@@ -51,6 +51,14 @@ PERFRING_API void perfring_stacks_close(struct perfring_stacks *stacks);
 PERFRING_API int perfring_stacks_chain(struct perfring_stacks *stacks, const struct perfring_sample *sample,
 				       uint32_t most, struct perfring_list *chain, enum perfring_unwind_end *end);
 
+/* How many frames of user space a callchain of `frames` has space for beside the sample's frames of the kernel; at most perf's 127 in
+ * all.  For `most`. */
+PERFRING_API uint32_t perfring_stacks_user_frames(const struct perfring_sample *sample, uint64_t frames);
+
+/* Whether a word of a callchain is an address, and in which kind of code: *cpumode, as in a record's misc, is the sample's before the
+ * first word, and stays the caller's between two.  Returns false for a marker, and for the cookie of a deferred chain. */
+PERFRING_API bool perfring_stacks_frame(uint64_t word, unsigned *cpumode);
+
 /* Makes of an attr whose samples have copies the attr of the same samples after unwinding: with CALLCHAIN, which has frames of user
  * space, and without REGS_USER and STACK_USER.  Returns false if the samples have no copies: the attr is unchanged. */
 PERFRING_API bool perfring_stacks_attr(struct perf_event_attr *attr);

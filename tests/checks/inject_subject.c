@@ -30,6 +30,8 @@
 #include <perfring/jit.h>
 #include <perfring/maps.h>
 #include <perfring/merge.h>
+#include <perfring/names.h>
+#include <perfring/profile_fill.h>
 #include <perfring/reader.h>
 #include <perfring/session.h>
 #include <perfring/set.h>
@@ -40,7 +42,6 @@
 #include <perfring/symbol.h>
 #include <perfring/unwind.h>
 #ifdef PERFRING_HAS_SOFT
-#include <perfring/profile.h>
 #include <perfring/soft.h>
 #endif
 
@@ -1087,7 +1088,66 @@ static int stacks_open(void)
 	return end == PERFRING_UNWIND_WHOLE ? 0 : -errno;
 }
 
+/* Of this process: its threads and its mappings of code. */
+static int names_open(void)
+{
+	struct perfring_record record = {.type = PERFRING_RECORD_COMM};
+	struct perfring_names *names = NULL;
+	struct perfring_name name;
+	perfring_word words[16];
+	struct perfring_item item = {(const struct perf_event_header *)(const void *)words, NULL, 0};
+	int ret;
+
+	record.is.comm = (struct perfring_record_comm){.pid = 1, .tid = 1};
+	record.is.comm.comm = (struct perfring_string){"x", 1};
+	NEED(perfring_record_encode(NULL, &record, words, sizeof(words)));
+	fails();
+	ret = perfring_names_open(&names, NULL);
+	if (!ret)
+		ret = perfring_names_take_record(names, &record);
+	if (!ret)
+		ret = perfring_names_take(names, &item);
+	if (!ret)
+		ret = perfring_names_take_process(names, (uint32_t)getpid());
+	if (!ret)
+		ret = perfring_names_find(names, PERFRING_RECORD_MISC_USER, 1, 1, &name);
+	held(0);
+	perfring_names_close(names);
+	return ret;
+}
+
 /* ---- profile/ ---- */
+
+/* A sample of a session, of whose address nothing is known. */
+static int profile_fill_open(void)
+{
+	const struct perf_event_attr attr = attr_of(PERF_COUNT_SW_DUMMY);
+	struct perfring_sample sample = {.identifier = 1, .pid = 1, .tid = 1, .time = 1};
+	struct perfring_profile_fill *fill = NULL;
+	struct perfring_profile *profile;
+	struct perfring_session *session;
+	perfring_word words[16];
+	struct perfring_item item = {(const struct perf_event_header *)(const void *)words, NULL, 1};
+	const uint64_t id = 1;
+	int ret;
+
+	NEED(perfring_session_open(&session, 0));
+	NEED(perfring_session_describe(session, &attr, &id, 1));
+	NEED(perfring_profile_open(&profile, NULL));
+	item.format = perfring_format_set_find(perfring_session_formats(session), id);
+	NEED(perfring_sample_encode(item.format, &sample, words, sizeof(words)));
+	fails();
+	ret = perfring_profile_fill_open(&fill, profile, &(struct perfring_profile_fill_options){.session = session});
+	if (!ret)
+		ret = perfring_profile_fill_name(fill, 0, "x");
+	if (!ret)
+		ret = perfring_profile_fill_item(fill, &item, NULL);
+	held(0);
+	perfring_profile_fill_close(fill);
+	perfring_profile_close(profile);
+	perfring_session_close(session);
+	return ret;
+}
 
 static int profile_open(void)
 {
@@ -1316,7 +1376,9 @@ static const struct {
 	SUBJECT(data_create_directory),
 	SUBJECT(object_open),
 	SUBJECT(jit_open),
+	SUBJECT(names_open),
 	SUBJECT(profile_open),
+	SUBJECT(profile_fill_open),
 	SUBJECT(jit_file_open),
 	SUBJECT(maps_take),
 	SUBJECT(symbols_open),

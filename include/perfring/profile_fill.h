@@ -1,0 +1,120 @@
+/* profile_fill.h - fills a profile (profile.h) from a stream of items: of a live session, a file, or rings of software events, with the
+ * names of functions.  In libperfring-profile.
+ *
+ *     perfring_profile_open(&profile, NULL);
+ *     perfring_profile_fill_open(&fill, profile, &(struct perfring_profile_fill_options){.file = file});
+ *     while (perfring_file_next(file, &item) == 1)                     or a session's: .session = session
+ *             perfring_profile_fill_item(fill, &item, NULL);
+ *     perfring_profile_fill_end(fill);
+ *     perfring_profile_write(profile, PERFRING_PROFILE_COLLAPSED, NULL, stdout);
+ *     perfring_profile_fill_close(fill);
+ *     perfring_profile_close(profile);
+ *
+ * What becomes of the items, which must come in time order:
+ *
+ *     samples                    a sample of the profile, with the stack of its callchain, or of its copy of the stack (stacks.h); of a
+ *                                group one for each event that counted (split.h)
+ *     context switches           of events that sample each switch, where SWITCH records say when threads return: an interval from the
+ *                                switch to the return, of the event PERFRING_PROFILE_OFF_CPU, or PERFRING_PROFILE_RUNQUEUE where the
+ *                                kernel put another thread in its place
+ *     PERFRING_PROFILE_WAKING    who ended the wait: the innermost frame of that interval's stack, "[woken by COMM]"
+ *     "span:..."                 intervals that end at the sample's time and last its period (perfring_soft_span_end); likewise samples
+ *                                of PERFRING_PROFILE_OFF_CPU
+ *     LOST, LOST_SAMPLES, THROTTLE, and samples that cannot be decoded
+ *                                losses
+ *     COMM, FORK, EXIT, MMAP, MMAP2, KSYMBOL
+ *                                names (names.h)
+ *
+ * Bounds: those of the profile and of names.h; 1 048 576 threads that wait at a time, beyond which switches stay samples of their own
+ * event (docs/limits.md).
+ *
+ * Context: one thread at a time for a fill, its profile and its names; not signal handlers. */
+#ifndef PERFRING_PROFILE_FILL_H
+#define PERFRING_PROFILE_FILL_H
+
+#include <perfring/file.h>
+#include <perfring/filter.h>
+#include <perfring/names.h>
+#include <perfring/profile.h>
+#include <perfring/session.h>
+
+PERFRING_BEGIN
+
+/* Names of events. */
+#define PERFRING_PROFILE_OFF_CPU "offcpu-time"
+#define PERFRING_PROFILE_RUNQUEUE "runqueue-time"
+#define PERFRING_PROFILE_WAKING "sched:sched_waking"
+
+enum {
+	PERFRING_FILL_NO_INLINE = 1, /* functions that were inlined are not frames of their own */
+	PERFRING_FILL_LINES = 2,     /* frames have the lines of their sources */
+	PERFRING_FILL_BUILD_IDS = 4, /* frames have the build ids of their objects */
+};
+
+enum perfring_fill_addresses {
+	PERFRING_FILL_NO_ADDRESSES, /* frames have address 0: a function is one frame */
+	PERFRING_FILL_ADDRESSES,    /* each address is a frame */
+	/* a frame's address is its function's start; without a symbol its offset in the object's file */
+	PERFRING_FILL_FUNCTIONS,
+	PERFRING_FILL_ADDRESSES_COUNT
+};
+
+/* What it points to must stay until perfring_profile_fill_close. */
+struct perfring_profile_fill_options {
+	uint32_t flags;                         /* PERFRING_FILL_ */
+	uint32_t addresses;                     /* enum perfring_fill_addresses */
+	uint64_t max_stack;                     /* the innermost frames of each stack; 0: all */
+	const struct perfring_filter *filter;   /* NULL: all samples */
+	const struct perfring_file *file;       /* whose items come; NULL: none */
+	const struct perfring_session *session; /* likewise; not both */
+	struct perfring_names *names;           /* the caller's; NULL: its own, of the file, or of what runs here */
+	uint64_t reserved[8];
+};
+
+struct perfring_profile_fill;
+
+/* options: NULL is all 0, for perfring_profile_fill_stack alone.  Returns 0; -EINVAL (a flag or number that is not known, file and
+ * session, a filter that perfring_filter_check refuses); -ENOMEM. */
+PERFRING_API int perfring_profile_fill_open(struct perfring_profile_fill **fill, struct perfring_profile *profile,
+					    const struct perfring_profile_fill_options *options);
+
+/* Does not end what still lasts, and closes no profile. */
+PERFRING_API void perfring_profile_fill_close(struct perfring_profile_fill *fill);
+
+/* Takes the next item of the file or session.  Returns 0; -EBADMSG: it is damaged, with the place in the record and a text in *fault
+ * (may be NULL), or of no known event, without a text; such a sample counts as loss; -EINVAL (neither file nor session); -ENOMEM: then it may be in the profile in part. */
+PERFRING_API int perfring_profile_fill_item(struct perfring_profile_fill *fill, const struct perfring_item *item,
+					    struct perfring_fault *fault);
+
+/* Ends the intervals of threads that are still off their CPUs, at the time of the last sample or switch.  Returns 0 or -ENOMEM. */
+PERFRING_API int perfring_profile_fill_end(struct perfring_profile_fill *fill);
+
+/* Goes on with another profile, which is empty: who is off its CPU then is not known, and counts begin anew. */
+PERFRING_API void perfring_profile_fill_renew(struct perfring_profile_fill *fill, struct perfring_profile *profile);
+
+/* Names an event of the session, by its number, before its first sample: "span:request".  Without a name it has that of
+ * perfring_event_name.  The text is copied.  Returns 0; -EINVAL (no session, or it has no such event); -ENOMEM. */
+PERFRING_EXPERIMENTAL int perfring_profile_fill_name(struct perfring_profile_fill *fill, uint32_t event, const char *name);
+
+/* Adds the stack of a sample to the profile, and no sample; for callers that take the items themselves.  Sets *stack to its index;
+ * PERFRING_PROFILE_NONE: it has no frame that is wanted.  Returns 0 or -ENOMEM. */
+PERFRING_API int perfring_profile_fill_stack(struct perfring_profile_fill *fill, const struct perfring_sample *sample,
+					     uint32_t *stack);
+
+/* The names, for perfring_names_take_process.  Valid until: perfring_profile_fill_close, unless they are the caller's. */
+PERFRING_API struct perfring_names *perfring_profile_fill_names(const struct perfring_profile_fill *fill);
+
+struct perfring_profile_fill_counts {
+	uint64_t samples; /* so far, of all events, also those that a filter left out */
+	uint64_t shown;   /* in the profile: of a group one for each event that counted */
+	uint64_t unknown; /* counts in samples of groups that are of no known event */
+	uint64_t reserved[5];
+};
+
+/* Copies the counts so far into *counts. */
+PERFRING_API void perfring_profile_fill_count(const struct perfring_profile_fill *fill,
+					      struct perfring_profile_fill_counts *counts);
+
+PERFRING_END
+
+#endif

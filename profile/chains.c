@@ -1,0 +1,334 @@
+/* chains.c - callchains of samples as stacks of a profile.
+ *
+ * fill.c asks for the stack of each sample.  Caches hold what was found for recent chains and addresses, until a record changes what
+ * they depend on.
+ */
+#include "chains.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "os/array.h"
+
+enum {
+	CHAIN_BITS = 14,
+	CHAIN_WORDS = 128, /* longer chains are not kept */
+	PLACE_BITS = 16,
+	PLACE_FRAMES = 8, /* at an address that is kept */
+	MOST_FRAMES = 64, /* at an address */
+};
+
+/* What a stack depends on beside its callchain. */
+struct context {
+	uint64_t version; /* of the process's mappings */
+	uint64_t change;  /* of the kernel's, and of code that processes make */
+	uint32_t pid;
+	uint32_t cpumode;
+};
+
+struct chain {
+	struct context context;
+	uint32_t nr; /* words; 0: the place is free */
+	uint32_t stack;
+	bool is_called; /* all addresses are of calls */
+	uint64_t *words;
+};
+
+struct place {
+	struct context context;
+	uint64_t ip;
+	uint32_t count; /* frames, the outermost first; 0: the place is free */
+	uint32_t frames[PLACE_FRAMES];
+};
+
+/* One address of a chain. */
+struct step {
+	uint64_t ip;
+	unsigned cpumode;
+	bool is_return;
+};
+
+struct perfring_chains {
+	const struct perfring_profile_fill_options *options;
+	enum perfring_filter_frames wanted;
+	struct perfring_names *names;
+	struct perfring_profile *profile; /* of the sample */
+	struct chain *chains;
+	struct place *places;
+	struct step *steps; /* of one chain */
+	size_t step_capacity;
+};
+
+/* ---- frames ---- */
+
+static uint32_t kind_of(unsigned cpumode, const struct perfring_name *symbol)
+{
+	switch (cpumode) {
+	case PERFRING_RECORD_MISC_KERNEL:
+		return PERFRING_PROFILE_KERNEL;
+	case PERFRING_RECORD_MISC_USER:
+		return symbol->nameless == PERFRING_NAMELESS_MADE ||
+				       (symbol->object && strstr(symbol->object, "/perf-") && symbol->name)
+			       ? PERFRING_PROFILE_MADE
+			       : PERFRING_PROFILE_USER;
+	case PERFRING_RECORD_MISC_GUEST_KERNEL:
+	case PERFRING_RECORD_MISC_GUEST_USER:
+		return PERFRING_PROFILE_GUEST;
+	default:
+		return PERFRING_PROFILE_UNKNOWN;
+	}
+}
+
+enum {
+	BUILD_TEXT = 2 * PERFRING_BUILD_ID_SIZE + 1,
+};
+
+/* The build id of the object at an address, in hexadecimal digits; NULL: not known. */
+static const char *build_of(const struct perfring_chains *chains, const struct context *context, uint64_t ip,
+			    const char *object, char text[BUILD_TEXT])
+{
+	uint8_t id[PERFRING_BUILD_ID_SIZE];
+	uint32_t size = perfring_names_build_id(chains->names, context->cpumode, context->pid, ip, object, id);
+
+	for (uint32_t i = 0; i < size; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	return size ? text : NULL;
+}
+
+/* Adds the frames at an address, the outermost first.  Returns how many; -ENOMEM. */
+static int add_frames(struct perfring_chains *chains, const struct context *context, uint64_t ip, bool is_return,
+		      uint32_t *frames)
+{
+	struct perfring_symbol_frame functions[MOST_FRAMES];
+	const struct perfring_profile_fill_options *options = chains->options;
+	bool has_lines = options->flags & PERFRING_FILL_LINES, no_inline = options->flags & PERFRING_FILL_NO_INLINE;
+	struct perfring_profile_frame frame = {.kind = PERFRING_PROFILE_UNKNOWN};
+	struct perfring_name symbol;
+	char build[BUILD_TEXT];
+	int count = 0, found;
+	int64_t index;
+
+	found = perfring_names_find(chains->names, context->cpumode, context->pid, ip - is_return, &symbol);
+	if (!found && is_return) /* where no call is, it is none */
+		found = perfring_names_find(chains->names, context->cpumode, context->pid, ip, &symbol);
+	if (found > 0 && (!no_inline || has_lines))
+		count = perfring_names_frames(chains->names, context->cpumode, context->pid, ip - is_return, functions,
+					      MOST_FRAMES);
+	if (found < 0 || count < 0)
+		return -ENOMEM;
+	frame.name = symbol.name;
+	frame.object = symbol.object;
+	frame.kind = kind_of(context->cpumode, &symbol);
+	if (options->addresses == PERFRING_FILL_ADDRESSES)
+		frame.address = symbol.address;
+	if (options->addresses == PERFRING_FILL_FUNCTIONS)
+		frame.address = symbol.name ? symbol.address - symbol.offset : perfring_names_place(chains->names, context->cpumode, context->pid, ip);
+	if (options->flags & PERFRING_FILL_BUILD_IDS)
+		frame.build_id = build_of(chains, context, ip - is_return, symbol.object, build);
+	if (no_inline && count > 1) {
+		functions[0] = functions[count - 1];
+		count = 1;
+	}
+	if (count && has_lines) {
+		frame.file = functions[count - 1].file;
+		frame.line = functions[count - 1].line;
+	}
+	index = perfring_profile_add_frame(chains->profile, &frame);
+	for (int i = 1; index >= 0 && i <= count; i++) {
+		const struct perfring_symbol_frame *function = &functions[count - 1 - i];
+
+		frames[i - 1] = (uint32_t)index;
+		if (i == count)
+			return count;
+		frame.name = function->name;
+		frame.kind = PERFRING_PROFILE_INLINED;
+		frame.file = has_lines ? function->file : NULL;
+		frame.line = has_lines ? function->line : 0;
+		index = perfring_profile_add_frame(chains->profile, &frame);
+	}
+	frames[0] = (uint32_t)index;
+	return index < 0 ? (int)index : 1;
+}
+
+static bool is_same(const struct context *one, const struct context *other)
+{
+	return one->version == other->version && one->change == other->change && one->pid == other->pid &&
+	       one->cpumode == other->cpumode;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
+/* Adds the frames at an address to a caller's stack.  Returns 0 or -ENOMEM. */
+static int push(struct perfring_chains *chains, uint32_t *stack, const struct context *context, uint64_t ip,
+		bool is_return)
+{
+	uint32_t found[MOST_FRAMES];
+	uint64_t hash = mix(mix(context->pid, context->cpumode), ip - is_return);
+	struct place *place = &chains->places[hash >> (64 - PLACE_BITS)];
+	const uint32_t *frames = place->frames;
+	uint32_t count = place->count;
+
+	if (!count || place->ip != ip - is_return || !is_same(&place->context, context)) {
+		int added = add_frames(chains, context, ip, is_return, found);
+
+		if (added < 0)
+			return added;
+		count = (uint32_t)added;
+		frames = found;
+		if (count <= PLACE_FRAMES) {
+			*place = (struct place){.context = *context, .ip = ip - is_return, .count = count};
+			memcpy(place->frames, found, count * sizeof(*found));
+		}
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t index = perfring_profile_add_stack(chains->profile, *stack, frames[i]);
+
+		if (index < 0)
+			return (int)index;
+		*stack = (uint32_t)index;
+	}
+	return 0;
+}
+
+/* ---- stacks ---- */
+
+static bool is_wanted(const struct perfring_chains *chains, unsigned cpumode)
+{
+	bool is_kernel = cpumode == PERFRING_RECORD_MISC_KERNEL || cpumode == PERFRING_RECORD_MISC_GUEST_KERNEL;
+	bool is_user = cpumode == PERFRING_RECORD_MISC_USER || cpumode == PERFRING_RECORD_MISC_GUEST_USER;
+
+	return chains->wanted == PERFRING_FILTER_KERNEL ? is_kernel : chains->wanted != PERFRING_FILTER_USER || is_user;
+}
+
+/* Adds the stack of a chain, whose words are the innermost first, from its outermost frame on.  Returns 0 or -ENOMEM. */
+static int add_stack(struct perfring_chains *chains, struct context *context, const struct perfring_list *chain,
+		     bool is_called, uint32_t *stack)
+{
+	uint64_t most = chains->options->max_stack ? chains->options->max_stack : UINT64_MAX;
+	unsigned cpumode = context->cpumode;
+	bool is_first = true; /* of the kernel, or of user space: what was interrupted */
+	size_t nr = 0;
+	int error = 0;
+
+	*stack = PERFRING_PROFILE_NONE;
+	if (chain->nr > chains->step_capacity) {
+		if (perfring_os_array_resize(&chains->steps, (size_t)chain->nr, sizeof(*chains->steps)))
+			return -ENOMEM;
+		chains->step_capacity = (size_t)chain->nr;
+	}
+	for (uint64_t i = 0; i < chain->nr && nr < most; i++) {
+		if (!perfring_stacks_frame(chain->words[i], &cpumode)) {
+			is_first = true;
+			continue;
+		}
+		if (is_wanted(chains, cpumode))
+			chains->steps[nr++] = (struct step){
+				chain->words[i], cpumode, !is_first && !(is_called && cpumode == PERFRING_RECORD_MISC_USER)};
+		is_first = false;
+	}
+	while (!error && nr--) {
+		context->cpumode = chains->steps[nr].cpumode;
+		error = push(chains, stack, context, chains->steps[nr].ip, chains->steps[nr].is_return);
+	}
+	return error;
+}
+
+/* The stack of a chain that is kept, or becomes so. */
+static int find_stack(struct perfring_chains *chains, struct context *context, const struct perfring_list *list,
+		      bool is_called, uint64_t hash, uint32_t *stack)
+{
+	struct chain *chain = &chains->chains[hash >> (64 - CHAIN_BITS)];
+	uint64_t *words = chain->words;
+	struct context first = *context;
+	int error;
+
+	if (chain->nr == list->nr && chain->is_called == is_called && is_same(&chain->context, context) &&
+	    !memcmp(words, list->words, (size_t)list->nr * sizeof(*words))) {
+		*stack = chain->stack;
+		return 0;
+	}
+	if (!words)
+		words = malloc(CHAIN_WORDS * sizeof(*words));
+	if (!words)
+		return -ENOMEM;
+	*chain = (struct chain){.words = words};
+	error = add_stack(chains, context, list, is_called, stack);
+	if (error)
+		return error;
+	*chain = (struct chain){first, (uint32_t)list->nr, *stack, is_called, words};
+	memcpy(words, list->words, (size_t)list->nr * sizeof(*words));
+	return 0;
+}
+
+int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile *profile,
+			 const struct perfring_sample *sample, uint32_t *stack, bool *is_truncated)
+{
+	unsigned cpumode = sample->misc & PERFRING_RECORD_MISC_CPUMODE_MASK;
+	uint32_t pid = sample->present & PERFRING_SAMPLE_TID ? sample->pid : 0;
+	struct context context = {perfring_maps_version(perfring_names_maps(chains->names), pid),
+				  perfring_names_version(chains->names), pid, cpumode};
+	enum perfring_unwind_end end = PERFRING_UNWIND_WHOLE;
+	struct perfring_list list;
+	int is_called = perfring_stacks_chain(perfring_names_stacks(chains->names), sample,
+					      perfring_stacks_user_frames(sample, UINT64_MAX), &list, &end);
+	uint64_t hash = mix(mix(pid, cpumode), list.nr);
+	uint64_t frames = 0;
+
+	*stack = PERFRING_PROFILE_NONE;
+	if (is_called < 0)
+		return is_called;
+	*is_truncated = is_called && end != PERFRING_UNWIND_WHOLE;
+	chains->profile = profile;
+	for (uint64_t i = 0; i < list.nr; i++) {
+		hash = mix(hash, list.words[i]);
+		frames += !perfring_list_is_marker(list.words[i]);
+	}
+	if (!frames)
+		return sample->present & PERFRING_SAMPLE_IP && is_wanted(chains, cpumode)
+			       ? push(chains, stack, &context, sample->ip, false)
+			       : 0;
+	if (list.nr > CHAIN_WORDS)
+		return add_stack(chains, &context, &list, is_called, stack);
+	return find_stack(chains, &context, &list, is_called, hash, stack);
+}
+
+/* ---- all of it ---- */
+
+void perfring_chains_renew(struct perfring_chains *chains)
+{
+	/* indexes of the old tables */
+	for (size_t i = 0; i < (size_t)1 << CHAIN_BITS; i++)
+		chains->chains[i].nr = 0;
+	for (size_t i = 0; i < (size_t)1 << PLACE_BITS; i++)
+		chains->places[i].count = 0;
+}
+
+int perfring_chains_open(struct perfring_chains **result, struct perfring_names *names,
+			 const struct perfring_profile_fill_options *options, enum perfring_filter_frames wanted)
+{
+	struct perfring_chains *chains = calloc(1, sizeof(*chains));
+
+	*result = chains;
+	if (!chains)
+		return -ENOMEM;
+	chains->options = options;
+	chains->wanted = wanted;
+	chains->names = names;
+	chains->chains = calloc((size_t)1 << CHAIN_BITS, sizeof(*chains->chains));
+	chains->places = calloc((size_t)1 << PLACE_BITS, sizeof(*chains->places));
+	return chains->chains && chains->places ? 0 : -ENOMEM;
+}
+
+void perfring_chains_close(struct perfring_chains *chains)
+{
+	if (!chains)
+		return;
+	for (size_t i = 0; chains->chains && i < (size_t)1 << CHAIN_BITS; i++)
+		free(chains->chains[i].words);
+	free(chains->chains);
+	free(chains->places);
+	free(chains->steps);
+	free(chains);
+}
