@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include "os/array.h"
 
+#define FACTOR UINT64_C(0x9e3779b97f4a7c15)
+
 enum {
-	CHAIN_BITS = 14,
+	CHAIN_BITS = 14,   /* of the number of sets */
+	CHAIN_WAYS = 4,    /* chains of a set, which begin with the same bits of their hashes */
 	CHAIN_WORDS = 128, /* longer chains are not kept */
 	PLACE_BITS = 16,
 	PLACE_FRAMES = 8, /* at an address that is kept */
@@ -25,9 +28,11 @@ struct context {
 };
 
 struct chain {
+	uint64_t hash;
 	struct context context;
-	uint32_t nr; /* words; 0: the place is free */
 	uint32_t stack;
+	uint8_t nr;     /* words; 0: the place is free */
+	uint8_t space;  /* for words */
 	bool is_called; /* all addresses are of calls */
 	uint64_t *words;
 };
@@ -51,7 +56,8 @@ struct perfring_chains {
 	enum perfring_filter_frames wanted;
 	struct perfring_names *names;
 	struct perfring_profile *profile; /* of the sample */
-	struct chain *chains;
+	struct chain *chains;             /* sets, one after the other */
+	uint32_t next;                    /* of a full set, the end of the number of the chain that is replaced */
 	struct place *places;
 	struct step *steps; /* of one chain */
 	size_t step_capacity;
@@ -156,7 +162,7 @@ static bool is_same(const struct context *one, const struct context *other)
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
-	hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	hash = (hash ^ word) * FACTOR;
 	return hash ^ hash >> 29;
 }
 
@@ -235,31 +241,97 @@ static int add_stack(struct perfring_chains *chains, struct context *context, co
 	return error;
 }
 
+/* The hash of a chain and of what it begins with.  *frames: how many of its words are no markers.  Words are taken in two halves,
+ * whose multiplications do not wait for one another; only high bits of the hash are used. */
+static uint64_t hash_of(const struct perfring_list *list, uint64_t seed, uint64_t *frames)
+{
+	const perfring_word *words = list->words;
+	uint64_t halves[2] = {seed, list->nr}, count = 0, i = 0;
+
+	for (; i + 1 < list->nr; i += 2) {
+		halves[0] = (halves[0] ^ words[i]) * FACTOR;
+		halves[1] = (halves[1] ^ words[i + 1]) * FACTOR;
+		count += (uint64_t)!perfring_list_is_marker(words[i]) + !perfring_list_is_marker(words[i + 1]);
+	}
+	if (i < list->nr) {
+		halves[0] = (halves[0] ^ words[i]) * FACTOR;
+		count += !perfring_list_is_marker(words[i]);
+	}
+	*frames = count;
+	return mix(halves[0], halves[1] >> 32 | halves[1] << 32);
+}
+
+static bool has_words(const struct chain *chain, const struct perfring_list *list)
+{
+	uint64_t difference = 0;
+
+	for (uint64_t i = 0; i < list->nr; i++)
+		difference |= chain->words[i] ^ list->words[i];
+	return !difference;
+}
+
+/* A place of a set for a chain that is not in it; it is free until its stack is known.  Returns NULL without memory. */
+static struct chain *replace(struct perfring_chains *chains, struct chain *set, const struct perfring_list *list)
+{
+	struct chain *chain = &set[chains->next++ % CHAIN_WAYS];
+	uint8_t space = (uint8_t)((list->nr + 15) / 16 * 16);
+
+	for (uint32_t i = 0; chain->nr && i < CHAIN_WAYS; i++)
+		if (!set[i].nr)
+			chain = &set[i];
+	chain->nr = 0;
+	if (chain->space < list->nr) {
+		free(chain->words);
+		chain->space = 0;
+		chain->words = malloc(space * sizeof(*chain->words));
+		if (!chain->words)
+			return NULL;
+		chain->space = space;
+	}
+	return chain;
+}
+
 /* The stack of a chain that is kept, or becomes so. */
 static int find_stack(struct perfring_chains *chains, struct context *context, const struct perfring_list *list,
 		      bool is_called, uint64_t hash, uint32_t *stack)
 {
-	struct chain *chain = &chains->chains[hash >> (64 - CHAIN_BITS)];
-	uint64_t *words = chain->words;
+	struct chain *set = &chains->chains[(hash >> (64 - CHAIN_BITS)) * CHAIN_WAYS], *chain;
 	struct context first = *context;
 	int error;
 
-	if (chain->nr == list->nr && chain->is_called == is_called && is_same(&chain->context, context) &&
-	    !memcmp(words, list->words, (size_t)list->nr * sizeof(*words))) {
-		*stack = chain->stack;
-		return 0;
-	}
-	if (!words)
-		words = malloc(CHAIN_WORDS * sizeof(*words));
-	if (!words)
+	for (chain = set; chain < set + CHAIN_WAYS; chain++)
+		if (chain->hash == hash && chain->nr == list->nr && chain->is_called == is_called &&
+		    is_same(&chain->context, context) && has_words(chain, list)) {
+			*stack = chain->stack;
+			return 0;
+		}
+	chain = replace(chains, set, list);
+	if (!chain)
 		return -ENOMEM;
-	*chain = (struct chain){.words = words};
 	error = add_stack(chains, context, list, is_called, stack);
 	if (error)
 		return error;
-	*chain = (struct chain){first, (uint32_t)list->nr, *stack, is_called, words};
-	memcpy(words, list->words, (size_t)list->nr * sizeof(*words));
+	chain->hash = hash;
+	chain->context = first;
+	chain->is_called = is_called;
+	chain->stack = *stack;
+	chain->nr = (uint8_t)list->nr;
+	memcpy(chain->words, list->words, (size_t)list->nr * sizeof(*chain->words));
 	return 0;
+}
+
+/* The chain of a sample: its own, or that of its copy of the stack.  Returns as perfring_stacks_chain. */
+static int chain_of(struct perfring_chains *chains, const struct perfring_sample *sample, struct perfring_list *list,
+		    enum perfring_unwind_end *end)
+{
+	const uint64_t copies = PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
+
+	if ((sample->present & copies) != copies) { /* most samples: no walk */
+		*list = sample->present & PERFRING_SAMPLE_CALLCHAIN ? sample->callchain : (struct perfring_list){.nr = 0};
+		return 0;
+	}
+	return perfring_stacks_chain(perfring_names_stacks(chains->names), sample,
+				     perfring_stacks_user_frames(sample, UINT64_MAX), list, end);
 }
 
 int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile *profile,
@@ -271,20 +343,15 @@ int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile
 				  perfring_names_version(chains->names), pid, cpumode};
 	enum perfring_unwind_end end = PERFRING_UNWIND_WHOLE;
 	struct perfring_list list;
-	int is_called = perfring_stacks_chain(perfring_names_stacks(chains->names), sample,
-					      perfring_stacks_user_frames(sample, UINT64_MAX), &list, &end);
-	uint64_t hash = mix(mix(pid, cpumode), list.nr);
-	uint64_t frames = 0;
+	int is_called = chain_of(chains, sample, &list, &end);
+	uint64_t hash, frames;
 
 	*stack = PERFRING_PROFILE_NONE;
 	if (is_called < 0)
 		return is_called;
 	*is_truncated = is_called && end != PERFRING_UNWIND_WHOLE;
 	chains->profile = profile;
-	for (uint64_t i = 0; i < list.nr; i++) {
-		hash = mix(hash, list.words[i]);
-		frames += !perfring_list_is_marker(list.words[i]);
-	}
+	hash = hash_of(&list, (uint64_t)pid << 32 ^ cpumode, &frames);
 	if (!frames)
 		return sample->present & PERFRING_SAMPLE_IP && is_wanted(chains, cpumode)
 			       ? push(chains, stack, &context, sample->ip, false)
@@ -299,7 +366,7 @@ int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile
 void perfring_chains_renew(struct perfring_chains *chains)
 {
 	/* indexes of the old tables */
-	for (size_t i = 0; i < (size_t)1 << CHAIN_BITS; i++)
+	for (size_t i = 0; i < (size_t)CHAIN_WAYS << CHAIN_BITS; i++)
 		chains->chains[i].nr = 0;
 	for (size_t i = 0; i < (size_t)1 << PLACE_BITS; i++)
 		chains->places[i].count = 0;
@@ -316,7 +383,7 @@ int perfring_chains_open(struct perfring_chains **result, struct perfring_names 
 	chains->options = options;
 	chains->wanted = wanted;
 	chains->names = names;
-	chains->chains = calloc((size_t)1 << CHAIN_BITS, sizeof(*chains->chains));
+	chains->chains = calloc((size_t)CHAIN_WAYS << CHAIN_BITS, sizeof(*chains->chains));
 	chains->places = calloc((size_t)1 << PLACE_BITS, sizeof(*chains->places));
 	return chains->chains && chains->places ? 0 : -ENOMEM;
 }
@@ -325,7 +392,7 @@ void perfring_chains_close(struct perfring_chains *chains)
 {
 	if (!chains)
 		return;
-	for (size_t i = 0; chains->chains && i < (size_t)1 << CHAIN_BITS; i++)
+	for (size_t i = 0; chains->chains && i < (size_t)CHAIN_WAYS << CHAIN_BITS; i++)
 		free(chains->chains[i].words);
 	free(chains->chains);
 	free(chains->places);
