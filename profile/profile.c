@@ -15,6 +15,10 @@
 #include "table.h"
 #include "views.h"
 
+enum {
+	RECENT = 256, /* weights that are found by their stack alone; a power of two */
+};
+
 #define CROWDED "[too many stacks]"
 #define CROWD "[too many threads]"
 
@@ -30,6 +34,7 @@ struct perfring_profile {
 	uint64_t nameless, truncated, crowded, unlisted;
 	uint64_t first, last;
 	uint32_t crowded_frame, crowded_stack; /* PERFRING_PROFILE_NONE: there is none yet */
+	uint32_t recent[RECENT]; /* 1 and more: indexes of weights, by the end of the number of the stack */
 	bool lists;
 	const char *command, *host;
 	uint64_t epoch;
@@ -223,9 +228,19 @@ static int list(struct perfring_profile *profile, const struct perfring_profile_
 static int find_weight(struct perfring_profile *profile, struct perfring_profile_sample *sample, int64_t *index)
 {
 	struct perfring_profile_weight key = {sample->stack, sample->thread, sample->event, 0, 0, 0};
+	uint32_t *recent = &profile->recent[sample->stack % RECENT];
+	const struct perfring_profile_weight *last;
 	int error;
 
+	if (*recent) {
+		*index = *recent - 1;
+		last = perfring_table_at(&profile->weights, (uint64_t)*index);
+		if (last->stack == key.stack && last->thread == key.thread && last->event == key.event)
+			return 0;
+	}
 	*index = perfring_table_add(&profile->weights, &profile->budget, &key, false);
+	if (*index >= 0)
+		*recent = (uint32_t)*index + 1;
 	if (*index != -ENOSPC)
 		return *index < 0 ? (int)*index : 0;
 	error = make_crowded(profile);
