@@ -2,6 +2,10 @@
  *
  * perfring_symbols_get_kernel of symbol.h.  The lists are foreign text; their size and the names are bounded (limits.h).  The
  * table is an object of the cache, and lives as long.
+ *
+ * The kernel formats each line of /proc/kallsyms when it is read, which takes ten times what is done here with the line.  In its text,
+ * from _text to _etext, a build has the same symbols in each boot: those of perf's cache, a file, serve until another address is
+ * looked up.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -22,6 +26,7 @@ struct source {
 	bool is_seen;       /* an address is not hidden */
 	bool has_reference; /* it has that symbol */
 	uint64_t reference;
+	uint64_t text_start, text_end; /* _text and _etext; 0: it has no such symbol */
 };
 
 /* All of a file and a NUL, kept where names point into.  Returns 0, -E2BIG, -ENOMEM or -errno. */
@@ -57,6 +62,14 @@ static int read_text(struct source *source, int fd, char **text)
 	return 0;
 }
 
+static void take_bound(struct source *source, const char *name, uint64_t address)
+{
+	if (!strcmp(name, "_text"))
+		source->text_start = address;
+	else if (!strcmp(name, "_etext"))
+		source->text_end = address;
+}
+
 /* "ffffffff81000000 T name [module]": the line is cut into its words where it lies.  Returns 0 or -ENOMEM. */
 static int take_line(struct source *source, char *line)
 {
@@ -77,6 +90,8 @@ static int take_line(struct source *source, char *line)
 	at = name + strcspn(name, "\t ");
 	has_module = *at && strchr(at + 1, '[');
 	*at = 0;
+	if (*name == '_' && !has_module)
+		take_bound(source, name, start);
 	if (kernel->reference && !source->has_reference && !has_module && !strcmp(name, kernel->reference)) {
 		source->has_reference = true;
 		source->reference = start;
@@ -196,12 +211,84 @@ static int take_source(struct perfring_symbol_object *object, struct source *sou
 	return 0;
 }
 
+static int read_running(struct source *source)
+{
+	int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC), error = read_kallsyms(source, fd < 0 ? -errno : fd);
+
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+static int open_cached(const struct perfring_symbols *symbols, const struct perfring_symbol_kernel *kernel)
+{
+	char path[PATH_MAX];
+
+	return perfring_places_open_build(&symbols->places, PERFRING_PLACE_KALLSYMS, kernel->build_id,
+					  kernel->build_id_size, PERFRING_PLACES_PERF, "[kernel.kallsyms]", path);
+}
+
+/* Whether /proc/kallsyms can be read, and shows addresses: the first one that is not 0 is in its first lines. */
+static bool shows_running(void)
+{
+	char text[4096], *end;
+	int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	bool is_seen = false;
+
+	if (fd >= 0)
+		close(fd);
+	text[size > 0 ? size : 0] = 0;
+	for (char *line = text; !is_seen && (end = strchr(line, '\n')); line = end + 1)
+		is_seen = strtoull(line, NULL, 16);
+	return is_seen;
+}
+
+/* Finds the text of the running kernel, whose build is the recorded one, in perf's cache.  Returns 1, and object->text_start ...; 0: the
+ * cache does not have it, or the running kernel hides its addresses; -ENOMEM. */
+static int find_text(struct perfring_symbols *symbols, struct perfring_symbol_object *object,
+		     const struct perfring_symbol_kernel *kernel)
+{
+	struct source source = {.kernel = kernel, .symbols = &object->file->symbols};
+	int fd, error;
+
+	if (!kernel->reference || strcmp(kernel->reference, "_text") || !shows_running())
+		return 0;
+	fd = open_cached(symbols, kernel);
+	if (fd < 0)
+		return 0;
+	error = read_kallsyms(&source, fd);
+	close(fd);
+	if (error || !source.text_start || source.text_end <= source.text_start) {
+		perfring_symbol_table_close(&source.symbols->table);
+		return error == -ENOMEM ? error : 0;
+	}
+	object->text_start = kernel->address;
+	object->text_end = kernel->address + (source.text_end - source.text_start);
+	error = take_source(object, &source, 0, true);
+	return error ? error : 1;
+}
+
+void perfring_symbols_read_beyond(struct perfring_symbol_object *object)
+{
+	const struct perfring_symbol_kernel kernel = {.reference = "_text", .address = object->text_start};
+	struct source source = {.kernel = &kernel, .symbols = &object->file->symbols};
+	int error;
+
+	object->text_end = 0;
+	perfring_symbol_table_close(&source.symbols->table);
+	error = take_source(object, &source, read_running(&source), true);
+	if (error) {
+		object->why = PERFRING_SYMBOL_UNREADABLE;
+		object->error = error;
+	}
+}
+
 static int find_kernel(struct perfring_symbols *symbols, struct perfring_symbol_object *object,
 		       const struct perfring_symbol_kernel *kernel)
 {
 	struct perfring_symbols_file *file = object->file;
 	struct source source = {.kernel = kernel, .symbols = &file->symbols};
-	char path[PATH_MAX];
 	bool is_sure;
 	int fd, ret;
 
@@ -219,11 +306,12 @@ static int find_kernel(struct perfring_symbols *symbols, struct perfring_symbol_
 		ret = kernel->kallsyms ? read_kallsyms(&source, fd) : read_image(symbols, &source, fd, kernel->vmlinux);
 		ret = take_source(object, &source, ret, true);
 	} else if (is_running(kernel, &is_sure)) {
-		fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
-		ret = take_source(object, &source, read_kallsyms(&source, fd < 0 ? -errno : fd), is_sure);
+		ret = is_sure ? find_text(symbols, object, kernel) : 0;
+		if (ret)
+			return ret < 0 ? ret : 0;
+		return take_source(object, &source, read_running(&source), is_sure);
 	} else {
-		fd = perfring_places_open_build(&symbols->places, PERFRING_PLACE_KALLSYMS, kernel->build_id,
-						kernel->build_id_size, PERFRING_PLACES_PERF, "[kernel.kallsyms]", path);
+		fd = open_cached(symbols, kernel);
 		if (fd < 0)
 			return 0;
 		ret = take_source(object, &source, read_kallsyms(&source, fd), true);

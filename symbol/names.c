@@ -358,6 +358,11 @@ static int find_kernel(struct perfring_names *names, uint64_t ip, struct perfrin
 		found->nameless = PERFRING_NAMELESS_NONE;
 	} else if (symbol.why == PERFRING_SYMBOL_NONE) {
 		found->nameless = PERFRING_NAMELESS_SYMBOL;
+	} else { /* more of its symbols may have been read now */
+		struct perfring_symbol_state state;
+
+		perfring_symbol_state_of(names->kernel, &state);
+		return state.error == -ENOMEM ? -ENOMEM : 0;
 	}
 	return 0;
 }

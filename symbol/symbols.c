@@ -470,6 +470,8 @@ bool perfring_symbol_find(struct perfring_symbol_object *object, uint64_t offset
 
 	memset(symbol, 0, sizeof(*symbol));
 	symbol->address = offset;
+	if (object->text_end && (offset < object->text_start || offset >= object->text_end))
+		perfring_symbols_read_beyond(object);
 	symbol->why = object->why;
 	if (object->why != PERFRING_SYMBOL_KNOWN)
 		return false;

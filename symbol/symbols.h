@@ -58,6 +58,8 @@ struct perfring_symbol_object {
 	enum perfring_symbol_why why;
 	int error;
 	const char *exceeded;
+	/* the kernel's own code, if only its symbols were read (kernel.c): text_end is 0 of other objects */
+	uint64_t text_start, text_end;
 	bool was_sought; /* by its build id */
 	bool is_news;    /* perfring_symbols_get has not returned 1 for it yet */
 	int32_t *pids;   /* in whose namespaces the path was tried */
@@ -115,6 +117,8 @@ int perfring_symbols_look_up(struct perfring_symbols *symbols, const struct perf
 /* Opens a file that was read before; not if its path leads to another file by now.  Returns a descriptor or -errno. */
 int perfring_symbols_open_again(const struct perfring_symbols *symbols, const struct perfring_symbols_file *file);
 
+/* Reads all symbols of the running kernel, of which those of the text were known; object->why and object->error if they cannot be read. */
+void perfring_symbols_read_beyond(struct perfring_symbol_object *object);
 void perfring_symbols_close_kernel(struct perfring_symbol_object *object);
 
 /* Closes the DWARF of a file. */

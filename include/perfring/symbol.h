@@ -180,8 +180,11 @@ struct perfring_symbol_kernel {
  *
  * Where `reference` is another address in them than was recorded, they are of another boot: the kernel's own symbols are moved by
  * the difference if the build is known to be the same, or the user named the file; those of modules and BPF programs are left
- * out.  Reads at most 256 MiB of a list.  Call it once for each kernel.  Returns 0, with the object's `why`, or
- * -EINVAL (a build id that is too long), -ENOMEM.  Valid until: perfring_symbols_close. */
+ * out.  Where the build is known, perf's cache has its list and /proc/kallsyms shows addresses, the cache's serves for the kernel's own
+ * code, whose symbols are the same, and /proc/kallsyms, which takes longer, is read when perfring_symbol_find is asked for another
+ * address: if that fails, `why` and `error` of the object's state change.  Reads at most 256 MiB of a list.  Call it once for each
+ * kernel.  Returns 0, with the object's `why`, or -EINVAL (a build id that is too long), -ENOMEM.  Valid until:
+ * perfring_symbols_close. */
 PERFRING_API int perfring_symbols_get_kernel(struct perfring_symbols *symbols,
 					     const struct perfring_symbol_kernel *kernel,
 					     struct perfring_symbol_object **object);

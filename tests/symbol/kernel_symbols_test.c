@@ -260,3 +260,117 @@ Test(kernel_symbols, running)
 	}
 	tear_down();
 }
+
+/* ---- the text of the running kernel, of perf's cache ---- */
+
+/* How a list in the cache differs from /proc/kallsyms. */
+struct cached {
+	uint64_t moved;  /* its addresses, as in another boot */
+	bool has_no_end; /* it is cut before _etext */
+	bool hides;      /* its addresses are 0 */
+};
+
+static struct {
+	uint64_t text, end, beyond; /* _text, _etext, a symbol after it */
+	uint64_t place;             /* of a function in the text */
+	char name[256], name_beyond[256];
+} running;
+
+/* Writes the list of the running kernel into the cache, with "cached_" before the names of functions.  Returns false: it cannot be read. */
+static bool write_cached(const uint8_t *id, int64_t size, const struct cached *how)
+{
+	char line[1024], path[512] = "", text[64] = "", type;
+	FILE *list = fopen("/proc/kallsyms", "r"), *file;
+	uint64_t address;
+	int name_at;
+
+	for (int64_t i = 0; i < size; i++)
+		sprintf(text + 2 * i, "%02x", id[i]);
+	snprintf(path, sizeof(path), "mkdir -p %s/.debug/.build-id/%.2s/%s", folder, text, text + 2);
+	cr_assert_eq(system(path), 0);
+	snprintf(path, sizeof(path), "%s/.debug/.build-id/%.2s/%s/kallsyms", folder, text, text + 2);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	memset(&running, 0, sizeof(running));
+	while (list && fgets(line, sizeof(line), list)) {
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "%" SCNx64 " %c %n", &address, &type, &name_at) != 2)
+			continue;
+		if (!strcmp(line + name_at, "_text"))
+			running.text = address;
+		if (!strcmp(line + name_at, "_etext"))
+			running.end = address;
+		if (strstr(line + name_at, "_sys_getppid") && strchr("tT", type)) {
+			running.place = address;
+			snprintf(running.name, sizeof(running.name), "%s+0", line + name_at);
+		}
+		if (running.end && address > running.end + 4096 && strchr("tTdD", type) && !strchr(line, '[')) {
+			running.beyond = address;
+			snprintf(running.name_beyond, sizeof(running.name_beyond), "%s+0", line + name_at);
+		}
+		if (how->has_no_end && running.end)
+			continue;
+		fprintf(file, "%016" PRIx64 " %c %s%s\n", how->hides ? 0 : address + how->moved, type,
+			line[name_at] == '_' && line[name_at + 1] != '_' ? "" : "cached_", line + name_at);
+	}
+	if (list)
+		fclose(list);
+	cr_assert_eq(fclose(file), 0);
+	return running.text && running.end && running.place && running.beyond;
+}
+
+Test(kernel_symbols, text_of_the_cache)
+{
+	static const struct cached all = {0}, moved = {.moved = 0x7000000}, cut = {.has_no_end = true},
+				   hidden = {.hides = true};
+	struct perfring_symbol_kernel which = {.reference = "_text"};
+	struct perfring_symbol_state state;
+	char cached[300];
+	uint8_t id[20];
+	int64_t size = perfring_build_id_of_kernel(id);
+
+	set_up();
+	if (size <= 0 || !write_cached(id, size, &all))
+		cr_skip_test("SKIP-ENV: /proc/kallsyms: hidden: needs kernel.kptr_restrict=0, or root");
+	which.build_id = id;
+	which.build_id_size = (uint32_t)size;
+	which.address = running.text;
+	snprintf(cached, sizeof(cached), "cached_%s", running.name);
+	/* the text is the cache's, until an address is looked up that is not in it: then all is /proc/kallsyms' */
+	cr_assert_eq(why(&which), PERFRING_SYMBOL_KNOWN);
+	cr_assert_str_eq(at(running.place), cached);
+	cr_assert_str_eq(at(running.beyond), running.name_beyond);
+	cr_assert_str_eq(at(running.place), running.name);
+	cr_assert_str_eq(at(1), "");
+	/* below it */
+	cr_assert_eq(why(&which), PERFRING_SYMBOL_KNOWN);
+	cr_assert_str_eq(at(running.place), cached);
+	cr_assert_str_eq(at(running.text - 1), "");
+	cr_assert_str_eq(at(running.place), running.name);
+	perfring_symbol_state_of(kernel, &state);
+	cr_assert(state.why == PERFRING_SYMBOL_KNOWN && !state.error);
+	/* of another boot, and recorded in a third */
+	cr_assert(write_cached(id, size, &moved));
+	cr_assert_eq(why(&which), PERFRING_SYMBOL_KNOWN);
+	cr_assert_str_eq(at(running.place), cached);
+	cr_assert_str_eq(at(running.beyond), running.name_beyond);
+	which.address += 0x1000000;
+	cr_assert_eq(why(&which), PERFRING_SYMBOL_KNOWN);
+	cr_assert_str_eq(at(running.place + 0x1000000), cached);
+	cr_assert_str_eq(at(running.beyond + 0x1000000), running.name_beyond);
+	cr_assert_str_eq(at(running.place + 0x1000000), running.name);
+	which.address -= 0x1000000;
+	/* no list: /proc/kallsyms at once */
+	cr_assert(write_cached(id, size, &cut));
+	cr_assert_eq(why(&which), PERFRING_SYMBOL_KNOWN);
+	cr_assert_str_eq(at(running.place), running.name);
+	cr_assert(write_cached(id, size, &hidden));
+	cr_assert_eq(why(&which), PERFRING_SYMBOL_KNOWN);
+	cr_assert_str_eq(at(running.place), running.name);
+	/* nor if the recorded build is not known */
+	cr_assert(write_cached(id, size, &all));
+	which.build_id_size = 0;
+	cr_assert_eq(why(&which), PERFRING_SYMBOL_KNOWN);
+	cr_assert_str_eq(at(running.place), running.name);
+	tear_down();
+}
