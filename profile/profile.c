@@ -34,6 +34,10 @@ struct perfring_profile {
 	uint64_t nameless, truncated, crowded, unlisted;
 	uint64_t first, last;
 	uint32_t crowded_frame, crowded_stack; /* PERFRING_PROFILE_NONE: there is none yet */
+	/* of each stack, 1 and more: the stack that was found last of those that it calls.  Stacks that were added one after the other are
+	 * side by side, so a path is found in a few lines of memory, without its hashes */
+	uint32_t *callees;
+	uint32_t callee_capacity;
 	uint32_t recent[RECENT]; /* 1 and more: indexes of weights, by the end of the number of the stack */
 	bool lists;
 	const char *command, *host;
@@ -125,17 +129,39 @@ int64_t perfring_profile_add_frame(struct perfring_profile *profile, const struc
 	return error ? error : (int64_t)profile->crowded_frame;
 }
 
+/* Remembers a callee.  Without memory it is found by its hash. */
+static void keep_callee(struct perfring_profile *profile, uint32_t caller, uint32_t callee)
+{
+	uint32_t before = profile->callee_capacity, capacity = profile->stacks.capacity;
+
+	if (caller >= before) {
+		if (perfring_os_array_resize(&profile->callees, capacity, sizeof(*profile->callees)))
+			return;
+		memset(profile->callees + before, 0, (capacity - before) * sizeof(*profile->callees));
+		profile->callee_capacity = capacity;
+		profile->budget.used += (uint64_t)(capacity - before) * sizeof(*profile->callees);
+	}
+	profile->callees[caller] = callee + 1;
+}
+
 int64_t perfring_profile_add_stack(struct perfring_profile *profile, uint32_t caller, uint32_t frame)
 {
-	struct perfring_profile_stack stack = {caller, frame};
+	struct perfring_profile_stack stack = {caller, frame}, *callee;
 	int64_t index = -ENOSPC;
 	int error;
 
 	if (frame >= profile->frames.count || (caller != PERFRING_PROFILE_NONE && caller >= profile->stacks.count))
 		return -EINVAL;
+	if (caller < profile->callee_capacity && profile->callees[caller]) {
+		callee = perfring_table_at(&profile->stacks, profile->callees[caller] - 1);
+		if (callee->frame == frame)
+			return profile->callees[caller] - 1;
+	}
 	if (profile->crowded_stack == PERFRING_PROFILE_NONE ||
 	    (frame != profile->crowded_frame && caller != profile->crowded_stack))
 		index = perfring_table_add(&profile->stacks, &profile->budget, &stack, false);
+	if (index >= 0 && caller != PERFRING_PROFILE_NONE)
+		keep_callee(profile, caller, (uint32_t)index);
 	if (index != -ENOSPC)
 		return index;
 	error = make_crowded(profile);
@@ -367,6 +393,7 @@ void perfring_profile_close(struct perfring_profile *profile)
 	perfring_table_close(&profile->events);
 	perfring_table_close(&profile->weights);
 	perfring_intern_close(&profile->bytes);
+	free(profile->callees);
 	free(profile->samples);
 	free(profile->losses);
 	free(profile);
