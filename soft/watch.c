@@ -33,6 +33,7 @@ struct page {
 
 struct perfring_soft_watch {
 	struct page *page;
+	uint32_t count; /* page->count is for the programs, which may write into it */
 	char path[64];
 };
 
@@ -91,15 +92,16 @@ int perfring_soft_watch_add(struct perfring_soft_watch *watch, const char *name,
 {
 	size_t length = strnlen(name, PERFRING_SOFT_NAME_MAX + 1);
 	struct page *page = watch->page;
-	struct watched *watched = &page->watched[page->count];
+	struct watched *watched = &page->watched[watch->count];
 
 	if (!length || length > PERFRING_SOFT_NAME_MAX)
 		return -EINVAL;
-	if (page->count == PERFRING_SOFT_WATCHES_MAX)
+	if (watch->count == PERFRING_SOFT_WATCHES_MAX)
 		return -ENOSPC;
 	memcpy(watched->name, name, length + 1);
 	watched->limit = ns;
-	return (int)page->count++;
+	page->count = ++watch->count;
+	return (int)watch->count - 1;
 }
 
 const char *perfring_soft_watch_path(const struct perfring_soft_watch *watch)
@@ -109,7 +111,7 @@ const char *perfring_soft_watch_path(const struct perfring_soft_watch *watch)
 
 uint64_t perfring_soft_watch_count(const struct perfring_soft_watch *watch, uint32_t i)
 {
-	return i < watch->page->count ? PERFRING_LOAD(&watch->page->watched[i].count) : 0;
+	return i < watch->count ? PERFRING_LOAD(&watch->page->watched[i].count) : 0;
 }
 
 /* ---- the program ---- */

@@ -26,12 +26,6 @@ void tool_out_of_memory(void)
 	abort();
 }
 
-uint32_t tool_symbols_user_frames(const struct perfring_sample *sample, uint64_t frames)
-{
-	(void)sample;
-	return frames < 64 ? (uint32_t)frames : 64;
-}
-
 int tool_record_write_pieces(struct recording *recording, struct perfring_file_writer *writer, uint32_t into,
 			     const struct iovec *pieces, int count, uint64_t records, uint64_t samples)
 {
