@@ -1172,24 +1172,18 @@ public:
 	result<void> expect(const file &file) noexcept
 	{
 		auto payload = file.feature(PERFRING_FEATURE_BUILD_ID);
-		perfring_layout_member part{}, id{};
+		perfring_feature_build_id build{};
 		perfring_layout_walk walk{};
 		char path[4096];
 
 		perfring_feature_open(&walk, PERFRING_FEATURE_BUILD_ID, payload.data(), payload.size(), 0);
-		while (!payload.empty() && perfring_layout_next(&walk, &part) == 1) {
-			std::string_view name = part.name;
-
-			if (name == "build_id")
-				id = part;
-			else if (name == "length" && part.number && part.number < id.size)
-				id.size = part.number;
-			if (name != "file" || part.size >= sizeof(path))
+		while (!payload.empty() && perfring_feature_next_build_id(&walk, &build) == 1) {
+			if (build.name_size >= sizeof(path))
 				continue;
-			std::memcpy(path, part.bytes, part.size); /* it may have no NUL */
-			path[part.size] = 0;
-			if (int ret = perfring_symbols_expect(get(), path, static_cast<const std::uint8_t *>(id.bytes),
-							      static_cast<std::uint32_t>(id.size));
+			std::memcpy(path, build.name, build.name_size); /* it may have no NUL */
+			path[build.name_size] = 0;
+			if (int ret = perfring_symbols_expect(get(), path, build.id,
+							      static_cast<std::uint32_t>(build.id_size));
 			    ret == -ENOMEM)
 				return error{ret};
 		}

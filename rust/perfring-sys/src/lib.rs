@@ -429,22 +429,11 @@ structs! {
         state: u64,
     }
 
-    struct perfring_layout_member {
-        name: [c_char; 24],
-        kind: u32,
-        depth: u32,
-        number: u64,
-        bytes: *const c_void,
-        size: u64,
-        space: u64,
-        r#use: u32,
-        entry: u32,
-        most: u64,
-        is_signed: bool,
-        is_open: bool,
-        is_fixed: bool,
-        is_hex: bool,
-        begins: bool,
+    struct perfring_feature_build_id {
+        name: *const c_char,
+        name_size: usize,
+        id: *const u8,
+        id_size: usize,
     }
 
     /// Its members are the library's.
@@ -541,7 +530,7 @@ functions! {
         size: u64,
         cpus: u32
     );
-    fn perfring_layout_next(walk: *mut perfring_layout_walk, member: *mut perfring_layout_member) -> c_int;
+    fn perfring_feature_next_build_id(walk: *mut perfring_layout_walk, build_id: *mut perfring_feature_build_id) -> c_int;
 
     fn perfring_format_plan(format: *mut perfring_format);
     fn perfring_format_from_attr(format: *mut perfring_format, attr: *const perf_event_attr) -> c_int;

@@ -312,7 +312,7 @@ impl<'s> Sample<'s> {
 
 /// # Safety
 /// At `data` are `size` bytes of a record; with 0 bytes it may be null.
-unsafe fn slice<'s>(data: *const sys::c_void, size: u64) -> &'s [u8] {
+pub(crate) unsafe fn slice<'s>(data: *const sys::c_void, size: u64) -> &'s [u8] {
     if size == 0 {
         return &[];
     }

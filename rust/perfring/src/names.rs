@@ -1,5 +1,5 @@
 //! names.rs - names of the addresses of samples: what was mapped there, and the function at that place of it.
-use crate::decode::{Frame, Frames, Item, Sample};
+use crate::decode::{slice, Frame, Frames, Item, Sample};
 use crate::error::{status, Error, Result};
 use crate::{c_bytes, sys, File};
 use core::mem::MaybeUninit;
@@ -60,10 +60,8 @@ impl Names {
     fn expect(&mut self, file: &File) -> Result<()> {
         let mut size = 0;
         // SAFETY: all members of both structs are numbers and pointers, which may be 0.
-        let (mut walk, mut part) = unsafe {
-            let zeros = MaybeUninit::<(sys::perfring_layout_walk, sys::perfring_layout_member)>::zeroed();
-            zeros.assume_init()
-        };
+        let (mut walk, mut build) =
+            unsafe { MaybeUninit::<(sys::perfring_layout_walk, sys::perfring_feature_build_id)>::zeroed().assume_init() };
         // SAFETY: the payload stays while the file is open.
         unsafe {
             let payload = sys::perfring_file_feature(file.get(), sys::PERFRING_FEATURE_BUILD_ID, &mut size);
@@ -72,25 +70,14 @@ impl Names {
             }
             sys::perfring_feature_open(&mut walk, sys::PERFRING_FEATURE_BUILD_ID, payload, size, 0);
         }
-        let mut id = (null(), 0);
-        // SAFETY: the walk is open; a part's bytes are in the payload.
-        while unsafe { sys::perfring_layout_next(&mut walk, &mut part) } == 1 {
-            // SAFETY: the name ends with a NUL.
-            match unsafe { c_bytes(part.name.as_ptr()) } {
-                Some(b"build_id") => id = (part.bytes.cast::<u8>(), part.size),
-                Some(b"length") if part.number != 0 => id.1 = id.1.min(part.number),
-                Some(b"file") if part.size > 0 => {
-                    // SAFETY: `size` bytes, of which the last may be no NUL.
-                    let bytes = unsafe { core::slice::from_raw_parts(part.bytes.cast::<u8>(), part.size as usize) };
-                    let name = bytes.split(|&byte| byte == 0).next().unwrap_or(b"");
-                    let path = CString::new(name).unwrap_or_default();
-                    // SAFETY: the id is in the payload.
-                    let code = unsafe { sys::perfring_symbols_expect(self.symbols.as_ptr(), path.as_ptr(), id.0, id.1 as u32) };
-                    if code == -sys::ENOMEM {
-                        return Err(Error::NoMemory);
-                    }
-                }
-                _ => {}
+        // SAFETY: the walk is open; the name and the id are in the payload, and the name may have no NUL.
+        while unsafe { sys::perfring_feature_next_build_id(&mut walk, &mut build) } == 1 {
+            let name = unsafe { slice(build.name.cast(), build.name_size as u64) };
+            let path = CString::new(name).unwrap_or_default();
+            let code =
+                unsafe { sys::perfring_symbols_expect(self.symbols.as_ptr(), path.as_ptr(), build.id, build.id_size as u32) };
+            if code == -sys::ENOMEM {
+                return Err(Error::NoMemory);
             }
         }
         Ok(())
