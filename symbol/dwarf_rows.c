@@ -19,7 +19,8 @@ enum {
 struct registers {
 	uint64_t address;
 	uint64_t part; /* of an instruction of several */
-	uint64_t file, line;
+	uint64_t line;
+	uint32_t file;
 };
 
 /* The header's parameters of the program, and its state. */
@@ -253,24 +254,21 @@ static bool begin_sequence(struct perfring_dwarf_rows *rows, struct program *pro
 	return true;
 }
 
-/* Adds a row of the registers, but if it is of the same line as the last one.  Returns false without memory. */
+static struct perfring_dwarf_row row_of(const struct registers *now)
+{
+	return (struct perfring_dwarf_row){now->address, now->file, (uint32_t)now->line};
+}
+
+/* Adds a row of the registers that is not of the same line as the last one.  Returns false without memory. */
 static bool add_row(struct perfring_dwarf_rows *rows, struct program *program)
 {
-	const struct registers *now = &program->now;
-	struct perfring_dwarf_row row = {now->address, now->file < UINT32_MAX ? (uint32_t)now->file : UINT32_MAX,
-					 (uint32_t)now->line};
+	struct perfring_dwarf_row row = row_of(&program->now);
 	struct perfring_dwarf_row *last = program->is_open ? &rows->rows[rows->row_count - 1] : NULL;
 
 	if (last && last->address > row.address) {
 		end_sequence(rows, program, last->address);
 		last = NULL;
 	}
-	if (last && last->address == row.address) {
-		*last = row;
-		return true;
-	}
-	if (last && last->file == row.file && last->line == row.line)
-		return true; /* of a line beyond 32 bits */
 	if ((!last && !begin_sequence(rows, program)) ||
 	    !perfring_dwarf_grow(rows->memory, &rows->rows, rows->row_count, &rows->row_capacity, sizeof(row)))
 		return false;
@@ -340,6 +338,8 @@ static bool run_extended(struct perfring_dwarf_rows *rows, struct program *progr
 static inline void run_standard(const struct program *program, unsigned opcode, struct perfring_dwarf_bytes *bytes,
 				struct registers *now)
 {
+	uint64_t number;
+
 	switch (opcode) {
 	case ADVANCE_PC:
 		advance(program, now, perfring_dwarf_leb(bytes));
@@ -348,7 +348,8 @@ static inline void run_standard(const struct program *program, unsigned opcode, 
 		now->line += (uint64_t)perfring_dwarf_leb_signed(bytes);
 		break;
 	case SET_FILE:
-		now->file = perfring_dwarf_leb(bytes);
+		number = perfring_dwarf_leb(bytes);
+		now->file = number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 		break;
 	case CONST_ADD_PC:
 		advance(program, now, (255u - program->opcodes) / program->range);
@@ -364,17 +365,25 @@ static inline void run_standard(const struct program *program, unsigned opcode, 
 	}
 }
 
-/* Most rows are of the same line as the last one, and differ in columns or views, which are not kept. */
-static inline bool is_like_last(const struct perfring_dwarf_row *last, const struct registers *now)
+/* Most rows are of the same line as the last one, and differ in columns or views, which are not kept; or replace it, at the same address.
+ * Returns whether this is one of them. */
+static inline bool is_merged(struct perfring_dwarf_row *last, struct perfring_dwarf_row row)
 {
-	return last && last->address <= now->address && last->line == now->line && last->file == now->file;
+	if (!last || last->address > row.address)
+		return false;
+	if (last->line == row.line && last->file == row.file)
+		return true;
+	if (last->address < row.address)
+		return false;
+	*last = row;
+	return true;
 }
 
 /* Bytes and registers are local, so that they are kept in the processor's registers. */
 static void run(struct perfring_dwarf_rows *rows, struct program *program)
 {
 	struct perfring_dwarf_bytes bytes = program->bytes;
-	const struct perfring_dwarf_row *last = NULL;
+	struct perfring_dwarf_row *last = NULL;
 	struct registers now = at_first;
 
 	while (!bytes.is_short && bytes.at < bytes.end) {
@@ -391,8 +400,13 @@ static void run(struct perfring_dwarf_rows *rows, struct program *program)
 			run_standard(program, opcode, &bytes, &now);
 			continue;
 		}
-		if (is_row && is_like_last(last, &now))
+		if (is_row && is_merged(last, row_of(&now)))
 			continue;
+		if (is_row && last && last->address < now.address && rows->row_count < rows->row_capacity) {
+			last = &rows->rows[rows->row_count++];
+			*last = row_of(&now);
+			continue;
+		}
 		program->bytes = bytes;
 		program->now = now;
 		if (!(is_row ? add_row(rows, program) : run_extended(rows, program)))

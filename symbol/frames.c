@@ -21,6 +21,7 @@
 enum {
 	FRAMES_MAX = 64,
 	STACKS_MAX = 1 << 16, /* offsets that are looked up at once */
+	FRAMES_USUAL = 4,     /* of one of them */
 };
 
 void perfring_shown_names_close(struct perfring_shown_name **names)
@@ -388,6 +389,14 @@ static int read_names(const struct perfring_symbols *symbols, struct perfring_sy
 	return has_memory ? 0 : -ENOMEM;
 }
 
+static int grow_frames(struct perfring_symbols *symbols, uint32_t capacity)
+{
+	int error = perfring_os_array_resize(&symbols->frames, capacity, sizeof(*symbols->frames));
+
+	symbols->frame_capacity = error ? symbols->frame_capacity : capacity;
+	return error;
+}
+
 /* Looks up questions in their order.  Returns 1; 0: that took too much memory; -ENOMEM. */
 static int answer(struct perfring_symbol_object *object, const struct question *list, uint32_t count,
 		  struct perfring_symbol_stack *stacks)
@@ -399,10 +408,9 @@ static int answer(struct perfring_symbol_object *object, const struct question *
 		struct perfring_symbol_stack *stack = &stacks[list[i].number];
 		int found;
 
-		while (symbols->frame_capacity < used + FRAMES_MAX)
-			if (perfring_os_array_grow(&symbols->frames, symbols->frame_capacity, &symbols->frame_capacity,
-						   sizeof(*symbols->frames)))
-				return -ENOMEM;
+		if (symbols->frame_capacity < used + FRAMES_MAX &&
+		    grow_frames(symbols, used + FRAMES_MAX + (count - i) * FRAMES_USUAL))
+			return -ENOMEM;
 		found = i && list[i].offset == list[i - 1].offset
 				? -1
 				: find(object, list[i].offset, symbols->frames + used, FRAMES_MAX, show_later);
