@@ -1,7 +1,7 @@
 /* dwarf_sections.c - reads the sections of DWARF of a file, and finds the file with which it shares entries.
  *
- * source_lines.c opens a file by it.  Sections that are packed (SHF_COMPRESSED) are inflated by packed.c; what is read and
- * inflated counts in a bound (limits.h).
+ * source_lines.c opens a file by it.  Sections that are packed (SHF_COMPRESSED) are inflated by packed.c, large ones that are not may
+ * be left to dwarf_parts.c; what is read, inflated and left counts in a bound (limits.h).
  */
 #include <elf.h>
 #include <errno.h>

@@ -54,7 +54,8 @@ void perfring_lines_renew(struct perfring_lines *lines);
 /* The number of the unit at an address: addresses of one are found faster one after another.  UINT32_MAX: none. */
 uint32_t perfring_lines_unit(const struct perfring_lines *lines, uint64_t address);
 
-/* Bytes of memory that it holds: for what was computed from the sections (memory), and for the sections (size). */
+/* Bytes of memory that it holds: for what was computed from the sections (memory), and for the sections (size), with those that are
+ * left in the file. */
 uint64_t perfring_lines_memory(const struct perfring_lines *lines);
 uint64_t perfring_lines_size(const struct perfring_lines *lines);
 
