@@ -241,8 +241,8 @@ PERFRING_INLINE void perfring_soft_span_end(struct perfring_soft_point *point, u
  *
  * `perfring record --snapshot --trigger 'span:query>20ms' -- PROGRAM` is such an observer.  The program opens no event for it, its
  * threads need not join, and the end of a long span makes no system call: it adds 1 in memory of both.  It costs what a span costs
- * that is counted.  The program must be of the observer's user, or root's, and without more privilege (secure_getenv(3)); it looks
- * when it defines its first point.  Points that it has defined before an exec are not its points any more. */
+ * that is counted.  The program must be of the observer's user, and without more privilege (secure_getenv(3)); it looks when it
+ * defines its first point.  Points that it has defined before an exec are not its points any more. */
 #define PERFRING_SOFT_WATCH "PERFRING_SOFT_WATCH" /* the variable */
 
 enum {
