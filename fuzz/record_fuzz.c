@@ -18,7 +18,11 @@ static struct perf_event_header *encode(const struct perfring_format *format, co
 {
 	int64_t length = perfring_record_size(format, decoded);
 	struct perf_event_header *buffer;
+	uint16_t misc = decoded->misc;
 
+	/* The file says whether there is a build id: a bit that another event left set is not written. */
+	if (decoded->type == PERFRING_RECORD_MMAP2 && !decoded->is.mmap2.file.has_build_id)
+		misc &= (uint16_t)~PERFRING_RECORD_MISC_MMAP_BUILD_ID;
 	must(length == -EINVAL ||
 	     (length >= (int64_t)sizeof(*buffer) && length <= 65535 && (decoded->type >= 64 || length % 8 == 0)));
 	if (length < 0)
@@ -26,7 +30,7 @@ static struct perf_event_header *encode(const struct perfring_format *format, co
 	buffer = malloc((size_t)length);
 	must(buffer && perfring_record_encode(format, decoded, buffer, (size_t)length - 1) == -ENOSPC);
 	must(perfring_record_encode(format, decoded, buffer, (size_t)length) == length);
-	must(buffer->type == decoded->type && buffer->misc == decoded->misc && buffer->size == length);
+	must(buffer->type == decoded->type && buffer->misc == misc && buffer->size == length);
 	return buffer;
 }
 

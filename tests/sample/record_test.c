@@ -167,6 +167,8 @@ Test(record, mmap, .timeout = 30)
 Test(record, mmap2_in_both_variants, .timeout = 30)
 {
 	const struct perf_event_header *record;
+	uint32_t device[2];
+	uint64_t inode[2];
 	size_t i;
 
 	start(&pack, 10, 2);
@@ -213,16 +215,18 @@ Test(record, mmap2_in_both_variants, .timeout = 30)
 	assert_string(&decoded.is.mmap2.filename, "/lib/x.so");
 	drop(record, 5);
 
-	/* A size that no build id has: the bit is another event's, and these are a device, 254:67305985, and an inode. */
+	/* A size that no build id has: the bit is another event's, and these are a device and an inode. */
 	pack.bytes[40] = 254;
+	memcpy(device, pack.bytes + 40, sizeof(device));
+	memcpy(inode, pack.bytes + 48, sizeof(inode));
 	record = finish(&pack, pack.size, 0);
 	cr_assert_eq(perfring_record_decode(&whole_trailer, record, &decoded, NULL), 0);
 	cr_assert_not(decoded.is.mmap2.file.has_build_id);
 	cr_assert_eq(decoded.is.mmap2.file.build_id_size, 0);
-	cr_assert_eq(decoded.is.mmap2.file.maj, 254);
-	cr_assert_eq(decoded.is.mmap2.file.min, 0x04030201);
-	cr_assert_eq(decoded.is.mmap2.file.ino, 0x0c0b0a0908070605);
-	cr_assert_eq(decoded.is.mmap2.file.ino_generation, 0x14131211100f0e0d);
+	cr_assert_eq(decoded.is.mmap2.file.maj, device[0]);
+	cr_assert_eq(decoded.is.mmap2.file.min, device[1]);
+	cr_assert_eq(decoded.is.mmap2.file.ino, inode[0]);
+	cr_assert_eq(decoded.is.mmap2.file.ino_generation, inode[1]);
 	drop(record, 0);
 	pack.bytes[40] = 8;
 	record = round_trip(&whole_trailer, &pack, &decoded);
