@@ -49,12 +49,12 @@ int perfring_feature_next_build_id(struct perfring_layout_walk *walk, struct per
 	while ((one = perfring_layout_next(walk, &member)) == 1) {
 		if (!strcmp(member.name, "build_id")) {
 			build_id->id = member.bytes;
-			build_id->id_size = member.size;
+			build_id->id_size = (size_t)member.size;
 		} else if (!strcmp(member.name, "length") && member.number && member.number < build_id->id_size) {
-			build_id->id_size = member.number;
+			build_id->id_size = (size_t)member.number;
 		} else if (!strcmp(member.name, "file") && build_id->id) {
 			build_id->name = member.bytes;
-			build_id->name_size = strnlen(member.bytes, member.size);
+			build_id->name_size = strnlen(member.bytes, (size_t)member.size);
 			return 1;
 		}
 	}

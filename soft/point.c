@@ -19,7 +19,7 @@ enum {
 
 struct named {
 	struct perfring_soft_point point; /* the first */
-	uint64_t *slow; /* in memory of another process too: spans that were longer than `limit` ns (watch.c); NULL: none watches */
+	perfring_u64 *slow; /* in memory of another process too: spans that were longer than `limit` ns (watch.c); NULL: none watches */
 	uint64_t limit;
 	struct cds_hlist_node node;
 	char name[];

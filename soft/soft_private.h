@@ -373,7 +373,7 @@ const char *perfring_soft_refused(const struct perf_event_attr *attr, uint64_t f
 
 /* watch.c: where spans of a new point of that name are counted that are longer than *limit ns; NULL: no process watches for them.
  * Context: with perfring_soft_lock. */
-uint64_t *perfring_soft_watched(const char *name, uint64_t *limit);
+perfring_u64 *perfring_soft_watched(const char *name, uint64_t *limit);
 
 /* Installs the fork hooks; before all else.  Returns 0 or -errno. */
 int perfring_soft_prepare(void);

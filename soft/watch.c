@@ -19,7 +19,7 @@
 struct watched {
 	char name[PERFRING_SOFT_NAME_MAX + 1];
 	uint64_t limit;
-	uint64_t count; /* shared: added to by the programs, loaded by the maker; relaxed, as no other memory depends on it */
+	perfring_u64 count; /* shared: added to by the programs, loaded by the maker; relaxed, as no other memory depends on it */
 };
 
 struct page {
@@ -146,7 +146,7 @@ static void seek(void)
 	page_count = mapped->count;
 }
 
-uint64_t *perfring_soft_watched(const char *name, uint64_t *limit)
+perfring_u64 *perfring_soft_watched(const char *name, uint64_t *limit)
 {
 	int saved = errno;
 

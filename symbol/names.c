@@ -14,7 +14,6 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-#include <perfring/config.h>
 #include "jit_files.h"
 #include "os/lines.h"
 #include "os/map.h"
@@ -22,6 +21,14 @@
 
 #define VDSO "[vdso]"
 #define KERNEL "[kernel.kallsyms]"
+
+enum {
+#ifdef PERFRING_HAS_IBERTY
+	DEMANGLES = 1,
+#else
+	DEMANGLES = 0,
+#endif
+};
 
 /* A build that the file's feature names. */
 struct build {
@@ -220,7 +227,7 @@ int perfring_names_frames(struct perfring_names *names, unsigned cpumode, uint32
 /* Reports once that names are shown as they are in objects: this library cannot demangle. */
 static void look_for_mangled(struct perfring_names *names, const char *name)
 {
-	if (PERFRING_HAS_IBERTY || names->saw_mangled || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
+	if (DEMANGLES || names->saw_mangled || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
 		return;
 	names->saw_mangled = true;
 	report(names, PERFRING_NAMES_MANGLED, name, NULL, 0);
