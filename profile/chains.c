@@ -139,11 +139,12 @@ static int add_frames(struct perfring_chains *chains, const struct context *cont
 	}
 	index = perfring_profile_add_frame(chains->profile, &frame);
 	for (int i = 1; index >= 0 && i <= count; i++) {
-		const struct perfring_symbol_frame *function = &functions[count - 1 - i];
+		const struct perfring_symbol_frame *function;
 
 		frames[i - 1] = (uint32_t)index;
 		if (i == count)
 			return count;
+		function = &functions[count - 1 - i];
 		frame.name = function->name;
 		frame.kind = PERFRING_PROFILE_INLINED;
 		frame.file = has_lines ? function->file : NULL;
