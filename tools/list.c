@@ -170,6 +170,7 @@ static int list_word(const char *word, bool details, bool *begun, struct refusal
 
 enum {
 	DETAILS = TOOL_OPTION_LONG,
+	PERF_ONLY, /* rows that are refused */
 };
 
 static int list_command(int argc, char **argv)
@@ -199,8 +200,16 @@ static int list_command(int argc, char **argv)
 	return tool_flush() ? status : TOOL_FAILED;
 }
 
+#define DESCRIBED "--details has what sysfs or libpfm4 says about each event"
+
 static const struct tool_option ROWS[] = {
 	{DETAILS, "details", .help = "what sysfs or libpfm4 says about each"},
+	{'d', "desc", .refused = DESCRIBED},
+	{'v', "long-desc", .refused = DESCRIBED},
+	{PERF_ONLY, "no-desc", .refused = "there are no descriptions without --details"},
+	{PERF_ONLY, "deprecated", .refused = "all events of this machine are listed"},
+	{PERF_ONLY, "debug", .refused = "a line says why an event does not open"},
+	{PERF_ONLY, "cputype", .value = "TYPE", .takes = "a PMU", .refused = "name the PMU as the GLOB, such as cpu_core"},
 	TOOL_OPTIONS_END,
 };
 

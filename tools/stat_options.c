@@ -34,6 +34,7 @@ enum {
 	NO_CSV_SUMMARY,
 	SOFT,
 	FOR_EACH_CGROUP,
+	JSON_OUTPUT,
 	PERF_ONLY, /* rows that are refused */
 };
 
@@ -253,6 +254,7 @@ static int read_all(struct counting *counting, int argc, char **argv)
 			counting->separator = strcmp(value, "\\t") ? value : "\t";
 			break;
 		case 'j':
+		case JSON_OUTPUT:
 			counting->json = true;
 			break;
 		case 'o':
@@ -408,6 +410,7 @@ static const struct tool_option ROWS[] = {
 	{'x', "field-separator", .value = "SEP", .takes = "what stands between fields, such as a comma",
 	 .help = "fields with SEP between them"},
 	{'j', "json", .help = "one JSON object a line"},
+	{JSON_OUTPUT, "json-output", .help = "the same as -j"},
 	{'o', "output", .value = "FILE", .takes = "a file's name, or -",
 	 .help = "(default: standard error); - is standard output; of stat record the perf.data file"},
 	{APPEND, "append", .help = "append to FILE"},
@@ -419,6 +422,8 @@ static const struct tool_option ROWS[] = {
 	{'M', "metrics", .value = "LIST", .takes = "metrics",
 	 .refused =
 		 "metrics are formulas of perf's own tables, which perfring does not have; count their events with -e"},
+	{PERF_ONLY, "control", .value = "FDS", .takes = "fd:N[,ACK] or fifo:FILE[,ACK]",
+	 .refused = "counts begin and end with the command; perfring record --control has it"},
 	{PERF_ONLY, "metric-no-group", .refused = "goes with -M, which perfring does not have"},
 	{PERF_ONLY, "metric-no-merge", .refused = "goes with -M, which perfring does not have"},
 	{PERF_ONLY, "topdown",

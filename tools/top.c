@@ -35,6 +35,7 @@ enum {
 	SOFT,
 	SAVE,
 	KEEP,
+	PERF_ONLY, /* rows that are refused */
 	WORDS_MAX = 48, /* of the recorder's command line, before the COMMAND */
 	FIRST = 700,    /* ms: until the first screen */
 	CPUS_MAX = 1024,
@@ -727,6 +728,10 @@ static int top_command(int argc, char **argv)
 	return !tool_flush() ? TOOL_FAILED : status ? status : error;
 }
 
+#define LATER "a screen has functions alone; w saves the last seconds, of which perfring report has it"
+#define RECORDED "perfring record has it: record a file, or record -o - for perfring report -"
+#define LINES "there is no disassembly; w saves the last seconds, and perf annotate opens them"
+
 static const struct tool_option ROWS[] = {
 	{.heading = "what runs"},
 	{'e', "event", .value = "LIST", .takes = "a list of events",
@@ -758,6 +763,57 @@ static const struct tool_option ROWS[] = {
 	 .help = "where they are saved (default: perf.data); an existing FILE is renamed to FILE.old"},
 	{.heading = "names"},
 	TOOL_SYMBOLS_ROWS,
+	{'s', "sort", .value = "LIST", .takes = "a list of columns", .refused = LATER},
+	{PERF_ONLY, "fields", .value = "LIST", .takes = "a list of columns", .refused = LATER},
+	{'w', "column-widths", .value = "LIST", .takes = "numbers", .refused = LATER},
+	{PERF_ONLY, "percent-limit", .value = "PERCENT", .takes = "a percentage", .refused = LATER},
+	{PERF_ONLY, "percentage", .value = "HOW", .takes = "relative or absolute", .refused = LATER},
+	{PERF_ONLY, "hierarchy", .refused = LATER},
+	{PERF_ONLY, "show-total-period", .refused = LATER},
+	{PERF_ONLY, "show-nr-samples", .refused = LATER},
+	{PERF_ONLY, "comms", .value = "NAMES", .takes = "names of threads", .refused = LATER},
+	{PERF_ONLY, "dsos", .value = "NAMES", .takes = "names of objects", .refused = LATER},
+	{PERF_ONLY, "symbols", .value = "NAMES", .takes = "names of functions", .refused = LATER},
+	{PERF_ONLY, "ignore-callees", .value = "REGEX", .takes = "an expression", .refused = LATER},
+	{PERF_ONLY, "max-stack", .value = "N", .takes = "a number of frames", .refused = LATER},
+	{PERF_ONLY, "group", .refused = LATER},
+	{PERF_ONLY, "group-sort-idx", .value = "N", .takes = "a number", .refused = LATER},
+	{PERF_ONLY, "raw-trace", .refused = LATER},
+	{'c', NULL, .value = "N", .takes = "a period", .refused = RECORDED},
+	{'G', "cgroup", .value = "NAME", .takes = "a cgroup", .refused = RECORDED},
+	{PERF_ONLY, "all-cgroups", .refused = RECORDED},
+	{'i', "no-inherit", .refused = RECORDED},
+	{'m', "mmap-pages", .value = "PAGES", .takes = "a number of pages", .refused = RECORDED},
+	{'r', "realtime", .value = "PRIORITY", .takes = "a priority", .refused = RECORDED},
+	{PERF_ONLY, "overwrite", .refused = RECORDED},
+	{PERF_ONLY, "namespaces", .refused = RECORDED},
+	{PERF_ONLY, "no-bpf-event", .refused = RECORDED},
+	{PERF_ONLY, "num-thread-synthesize", .value = "N", .takes = "a number", .refused = RECORDED},
+	{PERF_ONLY, "proc-map-timeout", .value = "MS", .takes = "a number of ms", .refused = RECORDED},
+	{PERF_ONLY, "switch-on", .value = "EVENT", .takes = "an event", .refused = RECORDED},
+	{PERF_ONLY, "switch-off", .value = "EVENT", .takes = "an event", .refused = RECORDED},
+	{PERF_ONLY, "show-on-off-events", .refused = RECORDED},
+	{'b', "branch-any", .refused = RECORDED},
+	{'j', "branch-filter", .value = "MASK", .takes = "a list of filters", .refused = RECORDED},
+	{PERF_ONLY, "stitch-lbr", .refused = RECORDED},
+	{'M', "disassembler-style", .value = "STYLE", .takes = "a style", .refused = LINES},
+	{PERF_ONLY, "objdump", .value = "FILE", .takes = "a file's name", .refused = LINES},
+	{PERF_ONLY, "prefix", .value = "DIR", .takes = "a folder's name", .refused = LINES},
+	{PERF_ONLY, "prefix-strip", .value = "N", .takes = "a number", .refused = LINES},
+	{PERF_ONLY, "asm-raw", .refused = LINES},
+	{PERF_ONLY, "source", .refused = LINES},
+	{PERF_ONLY, "sym-annotate", .value = "NAME", .takes = "a function", .refused = LINES},
+	{'E', "entries", .value = "N", .takes = "a number of rows", .refused = "use --limit"},
+	{'f', "count-filter", .value = "N", .takes = "a number", .refused = "use --limit"},
+	{'K', "hide_kernel_symbols", .refused = "use -e with the modifier u, such as cpu-clock:u"},
+	{'U', "hide_user_symbols", .refused = "use -e with the modifier k, such as cpu-clock:k"},
+	{'z', "zero", .refused = "each screen begins at zero"},
+	{'D', "dump-symtab", .refused = "-v says where the symbols of each object are from"},
+	{PERF_ONLY, "stdio", .refused = "where standard output is no terminal, screens are text: perfring top | cat"},
+	{PERF_ONLY, "tui", .refused = "on a terminal the screen has keys by itself"},
+	{PERF_ONLY, "force", .refused = "maps of other users are not read"},
+	{PERF_ONLY, "ignore-vmlinux", .refused = "a vmlinux is read with -k alone"},
+	{PERF_ONLY, "demangle-kernel", .refused = "names of the kernel's symbols are shown as they are"},
 	TOOL_OPTIONS_END,
 };
 
