@@ -321,20 +321,6 @@ static int find_stack(struct perfring_chains *chains, struct context *context, c
 	return 0;
 }
 
-/* The chain of a sample: its own, or that of its copy of the stack.  Returns as perfring_stacks_chain. */
-static int chain_of(struct perfring_chains *chains, const struct perfring_sample *sample, struct perfring_list *list,
-		    enum perfring_unwind_end *end)
-{
-	const uint64_t copies = PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
-
-	if ((sample->present & copies) != copies) { /* most samples: no walk */
-		*list = sample->present & PERFRING_SAMPLE_CALLCHAIN ? sample->callchain : (struct perfring_list){.nr = 0};
-		return 0;
-	}
-	return perfring_stacks_chain(perfring_names_stacks(chains->names), sample,
-				     perfring_stacks_user_frames(sample, UINT64_MAX), list, end);
-}
-
 int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile *profile,
 			 const struct perfring_sample *sample, uint32_t *stack, bool *is_truncated)
 {
@@ -344,7 +330,8 @@ int perfring_chains_find(struct perfring_chains *chains, struct perfring_profile
 				  perfring_names_version(chains->names), pid, cpumode};
 	enum perfring_unwind_end end = PERFRING_UNWIND_WHOLE;
 	struct perfring_list list;
-	int is_called = chain_of(chains, sample, &list, &end);
+	int is_called = perfring_stacks_chain(perfring_names_stacks(chains->names), sample,
+					      perfring_stacks_user_frames(sample, UINT64_MAX), &list, &end);
 	uint64_t hash, frames;
 
 	*stack = PERFRING_PROFILE_NONE;

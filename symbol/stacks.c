@@ -102,12 +102,13 @@ static bool get_other(const void *of, uint32_t number, uint64_t *value)
 /* Reads the registers that a walk begins with.  Returns false: the sample lacks one, or the copy of its stack. */
 static bool get_registers(const struct perfring_sample *sample, struct perfring_unwind_registers *registers)
 {
+	const uint64_t copies = PERFRING_SAMPLE_TID | PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
 	const struct perfring_regs *regs = &sample->regs_user;
-	const struct machine *machine = machine_of(regs);
+	const struct machine *machine;
 
-	if (!(sample->present & PERFRING_SAMPLE_REGS_USER) || !(sample->present & PERFRING_SAMPLE_STACK_USER) ||
-	    !(sample->present & PERFRING_SAMPLE_TID) || regs->abi != ABI_64 || !sample->stack_user.dyn_size)
+	if ((sample->present & copies) != copies || regs->abi != ABI_64 || !sample->stack_user.dyn_size)
 		return false;
+	machine = machine_of(regs);
 	*registers = (struct perfring_unwind_registers){0};
 	if (!machine || !get_register(regs, machine->ip, &registers->ip) ||
 	    !get_register(regs, machine->sp, &registers->sp))
