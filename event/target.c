@@ -5,7 +5,6 @@
  */
 #include <perfring/target.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -226,30 +225,25 @@ static int read_start(int32_t pid, uint64_t *start)
 
 int perfring_numbers_add_process(struct perfring_numbers *tids, const struct perfring_process *process)
 {
-	struct dirent *entry;
-	char path[64];
+	struct perfring_os_tasks threads;
 	bool found = false;
 	uint64_t start;
-	DIR *tasks;
-	int ret;
+	uint32_t tid;
+	int ret = perfring_os_tasks_open(&threads, (uint32_t)process->pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", process->pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return errno == ENOENT ? -ESRCH : -errno;
+	if (ret)
+		return ret == -ENOENT ? -ESRCH : ret;
 	/* The open directory is bound to the process: if it has exited, the list is empty. */
 	ret = read_start(process->pid, &start);
 	if (!ret && start != process->start)
 		ret = -ESRCH;
-	while (!ret && (errno = 0, entry = readdir(tasks))) {
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
-			continue;
+	while (!ret && (tid = perfring_os_tasks_next(&threads))) {
 		found = true;
-		ret = perfring_numbers_add(tids, (int32_t)strtol(entry->d_name, NULL, 10));
+		ret = perfring_numbers_add(tids, (int32_t)tid);
 	}
 	if (!ret)
-		ret = -errno;
-	closedir(tasks);
+		ret = threads.error;
+	perfring_os_tasks_close(&threads);
 	return ret ? ret : found ? 0 : -ESRCH;
 }
 

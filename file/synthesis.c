@@ -20,6 +20,7 @@
 #include "os/lines.h"
 #include "os/map.h"
 #include "os/task.h"
+#include "sample/proc_map.h"
 #include "synthesis.h"
 
 enum {
@@ -311,18 +312,7 @@ static int put_maps(struct perfring_file_writer *writer, uint32_t pid)
 		is_code = map.prot & PROT_EXEC;
 		if (!is_code && !(wants_data && map.prot & PROT_READ))
 			continue;
-		/* As perf: a mapping without a file has the offset of its line, which is 0. */
-		record.is.mmap2 = (struct perfring_record_mmap2){
-			.pid = pid,
-			.tid = pid,
-			.addr = map.low,
-			.len = map.high - map.low,
-			.pgoff = map.offset,
-			.file = {.maj = map.major, .min = map.minor, .ino = map.inode},
-			.prot = map.prot,
-			.flags = map.flags,
-			.filename = string(*map.name ? map.name : "//anon", PATH_MAX - 1),
-		};
+		record.is.mmap2 = perfring_proc_map_record(&map, pid);
 		record.misc = PERFRING_RECORD_MISC_USER | (is_code ? 0 : PERFRING_RECORD_MISC_MMAP_DATA);
 		is_last = writer->maps_ms && perfring_os_clock_now() > end;
 		if (is_last) {
@@ -339,54 +329,45 @@ static int put_maps(struct perfring_file_writer *writer, uint32_t pid)
 
 static int put_process(struct perfring_file_writer *writer, uint32_t pid, bool has_maps)
 {
-	struct dirent *entry;
-	char path[64];
-	DIR *tasks;
+	struct perfring_os_tasks threads;
+	uint32_t tid;
 	int error;
 
 	/* the first thread before its children */
 	error = put_task(writer, pid, pid);
 	if (error <= 0)
 		return error;
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return perfring_os_pass_over(-errno);
-	while (error >= 0 && (errno = 0, entry = readdir(tasks))) {
-		uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
-
-		if (tid && tid != pid)
+	error = perfring_os_tasks_open(&threads, pid);
+	if (error)
+		return perfring_os_pass_over(error);
+	while (error >= 0 && (tid = perfring_os_tasks_next(&threads)))
+		if (tid != pid)
 			error = put_task(writer, pid, tid);
-	}
 	if (error >= 0)
-		error = perfring_os_pass_over(-errno);
-	closedir(tasks);
+		error = perfring_os_pass_over(threads.error);
+	perfring_os_tasks_close(&threads);
 	return error < 0 || !has_maps ? error : put_maps(writer, pid);
 }
 
 static int put_processes(struct perfring_file_writer *writer, int32_t pid, bool has_maps)
 {
-	struct dirent *entry;
+	struct perfring_os_tasks processes;
 	int error = 0;
-	DIR *processes;
+	uint32_t one;
 
 	if (!writer->is_begun || writer->is_finished || pid < -1 || !pid)
 		return -EINVAL;
 	if (pid > 0) {
 		error = put_process(writer, (uint32_t)pid, has_maps);
 	} else {
-		processes = opendir("/proc");
-		if (!processes)
-			return -errno;
-		while (!error && (errno = 0, entry = readdir(processes))) {
-			uint32_t one = (uint32_t)strtoul(entry->d_name, NULL, 10);
-
-			if (one)
-				error = put_process(writer, one, has_maps);
-		}
+		error = perfring_os_tasks_open_processes(&processes);
+		if (error)
+			return error;
+		while (!error && (one = perfring_os_tasks_next(&processes)))
+			error = put_process(writer, one, has_maps);
 		if (!error)
-			error = -errno;
-		closedir(processes);
+			error = processes.error;
+		perfring_os_tasks_close(&processes);
 	}
 	return end_batch(writer, error);
 }

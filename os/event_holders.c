@@ -40,15 +40,16 @@ static bool holds_event(uint32_t pid, uint32_t *looks)
 uint32_t perfring_os_event_holders(struct perfring_os_holder holders[PERFRING_OS_HOLDERS])
 {
 	uint32_t count = 0, looks = PERFRING_OS_HOLDERS_LOOKS;
-	DIR *processes = opendir("/proc");
+	struct perfring_os_tasks processes;
 	struct perfring_os_task task;
-	struct dirent *entry;
+	uint32_t pid;
 
-	while (processes && count < PERFRING_OS_HOLDERS && looks && (entry = readdir(processes))) {
-		uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	if (perfring_os_tasks_open_processes(&processes))
+		return 0;
+	while (count < PERFRING_OS_HOLDERS && looks && (pid = perfring_os_tasks_next(&processes))) {
 		struct perfring_os_holder *holder = &holders[count];
 
-		if (!pid || pid == (uint32_t)getpid() || !holds_event(pid, &looks) ||
+		if (pid == (uint32_t)getpid() || !holds_event(pid, &looks) ||
 		    perfring_os_task_stat(pid, pid, &task))
 			continue;
 		*holder = (struct perfring_os_holder){.pid = pid};
@@ -56,7 +57,6 @@ uint32_t perfring_os_event_holders(struct perfring_os_holder holders[PERFRING_OS
 			holder->comm[i] = task.comm[i] >= 0x20 && task.comm[i] < 0x7f ? task.comm[i] : '?';
 		count++;
 	}
-	if (processes)
-		closedir(processes);
+	perfring_os_tasks_close(&processes);
 	return count;
 }

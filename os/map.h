@@ -1,6 +1,6 @@
 /* map.h - a line of /proc/PID/maps.
  *
- * file/synthesis.c and soft/process_state.c read mappings by it.
+ * sample/proc_map.h makes a record of it; soft/process_state.c reads it in signal handlers.
  */
 #ifndef PERFRING_OS_MAP_H
 #define PERFRING_OS_MAP_H

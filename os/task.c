@@ -1,6 +1,7 @@
-/* task.c - a thread, as /proc has it.
+/* task.c - processes and threads, as /proc has them.
  *
- * Reads /proc/PID/task/TID/stat into a buffer on the stack; signal handlers call it (rb/identity.c, soft/).
+ * Reads /proc/PID/task/TID/stat into a buffer on the stack; signal handlers call it (rb/identity.c, soft/).  Lists are not for
+ * them.
  */
 #include "task.h"
 
@@ -76,4 +77,42 @@ bool perfring_os_task_has_ended(uint32_t tid)
 
 	errno = saved;
 	return ended;
+}
+
+static int open_folder(struct perfring_os_tasks *tasks, const char *path)
+{
+	tasks->error = 0;
+	tasks->folder = opendir(path);
+	return tasks->folder ? 0 : -errno;
+}
+
+int perfring_os_tasks_open(struct perfring_os_tasks *tasks, uint32_t pid)
+{
+	char path[PERFRING_OS_TASK_PATH];
+
+	strcpy(put_number(stpcpy(path, "/proc/"), pid), "/task");
+	return open_folder(tasks, path);
+}
+
+int perfring_os_tasks_open_processes(struct perfring_os_tasks *tasks)
+{
+	return open_folder(tasks, "/proc");
+}
+
+uint32_t perfring_os_tasks_next(struct perfring_os_tasks *tasks)
+{
+	struct dirent *entry;
+	uint32_t number = 0;
+
+	errno = 0;
+	while (!number && (entry = readdir(tasks->folder)))
+		number = (uint32_t)strtoul(entry->d_name, NULL, 10);
+	if (!number)
+		tasks->error = -errno;
+	return number;
+}
+
+void perfring_os_tasks_close(struct perfring_os_tasks *tasks)
+{
+	closedir(tasks->folder);
 }

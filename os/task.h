@@ -1,10 +1,11 @@
-/* task.h - a thread, as /proc has it.
+/* task.h - processes and threads, as /proc has them.
  *
- * rb/identity.c, event/target.c, file/synthesis.c, symbol/jit.c and soft/ ask for start times and states.
+ * rb/identity.c, event/target.c, file/synthesis.c, symbol/ and soft/ ask for start times, states and lists.
  */
 #ifndef PERFRING_OS_TASK_H
 #define PERFRING_OS_TASK_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,5 +31,21 @@ int perfring_os_task_stat(uint32_t pid, uint32_t tid, struct perfring_os_task *t
 /* Whether this process has no thread of that number, or its first thread has ended (a zombie until the last has; without
  * /proc it counts as running).  Context: also signal handlers; errno is kept. */
 bool perfring_os_task_has_ended(uint32_t tid);
+
+/* The threads of a process, or all processes, in the order of the folder.  opendir allocates: not for handlers. */
+struct perfring_os_tasks {
+	DIR *folder;
+	int error; /* of readdir, which ends the list */
+};
+
+/* The threads of a process.  Returns 0 or -errno (-ENOENT: no such process, such as 0). */
+int perfring_os_tasks_open(struct perfring_os_tasks *tasks, uint32_t pid);
+
+/* All processes.  Returns 0 or -errno. */
+int perfring_os_tasks_open_processes(struct perfring_os_tasks *tasks);
+
+/* The next number; 0 at the end, or after an error.  A process that has ended has no thread. */
+uint32_t perfring_os_tasks_next(struct perfring_os_tasks *tasks);
+void perfring_os_tasks_close(struct perfring_os_tasks *tasks);
 
 #endif

@@ -28,6 +28,7 @@
 #include "os/small_file.h"
 #include "os/map.h"
 #include "os/note.h"
+#include "sample/proc_map.h"
 #include "soft_private.h"
 
 enum {
@@ -180,15 +181,9 @@ static bool read_map(const char *line, struct perfring_record_mmap2 *to)
 
 	if (!perfring_os_map_parse(&map, line))
 		return false;
-	*to = (struct perfring_record_mmap2){
-		.addr = map.low,
-		.len = map.high - map.low,
-		.pgoff = *map.name ? map.offset : map.low,
-		.file = {.maj = map.major, .min = map.minor, .ino = map.inode},
-		.prot = map.prot,
-		.flags = map.flags,
-		.filename = string_of(*map.name ? map.name : "//anon", PATH_MAX - 1),
-	};
+	*to = perfring_proc_map_record(&map, 0);
+	if (!*map.name)
+		to->pgoff = map.low;
 	return true;
 }
 

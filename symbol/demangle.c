@@ -10,7 +10,6 @@
 #ifdef PERFRING_HAS_IBERTY
 #include <demangle.h>
 #include <setjmp.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -67,6 +66,11 @@ size_t perfring_demangle(const char *name, char *buffer, size_t space)
 	memcpy(buffer + text.used, version, rest + 1);
 	return text.used + rest;
 }
+
+bool perfring_demangles(void)
+{
+	return true;
+}
 #else
 size_t perfring_demangle(const char *name, char *text, size_t space)
 {
@@ -74,5 +78,10 @@ size_t perfring_demangle(const char *name, char *text, size_t space)
 	(void)text;
 	(void)space;
 	return 0;
+}
+
+bool perfring_demangles(void)
+{
+	return false;
 }
 #endif

@@ -5,8 +5,6 @@
  */
 #include <perfring/names.h>
 
-#include <dirent.h>
-#include <limits.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,21 +12,15 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+#include "demangle.h"
 #include "jit_files.h"
 #include "os/lines.h"
 #include "os/map.h"
 #include "os/task.h"
+#include "sample/proc_map.h"
 
 #define VDSO "[vdso]"
 #define KERNEL "[kernel.kallsyms]"
-
-enum {
-#ifdef PERFRING_HAS_IBERTY
-	DEMANGLES = 1,
-#else
-	DEMANGLES = 0,
-#endif
-};
 
 /* A build that the file's feature names. */
 struct build {
@@ -227,7 +219,7 @@ int perfring_names_frames(struct perfring_names *names, unsigned cpumode, uint32
 /* Reports once that names are shown as they are in objects: this library cannot demangle. */
 static void look_for_mangled(struct perfring_names *names, const char *name)
 {
-	if (DEMANGLES || names->saw_mangled || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
+	if (perfring_demangles() || names->saw_mangled || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
 		return;
 	names->saw_mangled = true;
 	report(names, PERFRING_NAMES_MANGLED, name, NULL, 0);
@@ -471,11 +463,6 @@ uint64_t perfring_names_version(const struct perfring_names *names)
 
 /* ---- what runs now ---- */
 
-static struct perfring_string string_of(const char *text, size_t limit)
-{
-	return (struct perfring_string){.data = text, .size = (uint32_t)strnlen(text, limit)};
-}
-
 static int take_thread(struct perfring_names *names, uint32_t pid, uint32_t tid)
 {
 	struct perfring_record record = {.type = PERFRING_RECORD_COMM};
@@ -485,28 +472,23 @@ static int take_thread(struct perfring_names *names, uint32_t pid, uint32_t tid)
 	if (error)
 		return perfring_os_pass_over(error);
 	record.is.comm = (struct perfring_record_comm){.pid = pid, .tid = tid};
-	record.is.comm.comm = string_of(thread.comm, sizeof(thread.comm));
+	record.is.comm.comm = (struct perfring_string){
+		.data = thread.comm, .size = (uint32_t)strnlen(thread.comm, sizeof(thread.comm))};
 	return perfring_names_take_record(names, &record);
 }
 
 static int take_threads(struct perfring_names *names, uint32_t pid)
 {
-	char path[64];
-	struct dirent *entry;
-	int error = 0;
-	DIR *folder;
+	struct perfring_os_tasks threads;
+	int error = perfring_os_tasks_open(&threads, pid);
+	uint32_t tid;
 
-	snprintf(path, sizeof(path), "/proc/%u/task", pid);
-	folder = opendir(path);
-	if (!folder)
-		return perfring_os_pass_over(-errno);
-	while (!error && (errno = 0, entry = readdir(folder)))
-		if (entry->d_name[0] != '.')
-			error = take_thread(names, pid, (uint32_t)strtoul(entry->d_name, NULL, 10));
-	if (!error)
-		error = perfring_os_pass_over(-errno);
-	closedir(folder);
-	return error;
+	if (error)
+		return perfring_os_pass_over(error);
+	while (!error && (tid = perfring_os_tasks_next(&threads)))
+		error = take_thread(names, pid, tid);
+	perfring_os_tasks_close(&threads);
+	return error ? error : perfring_os_pass_over(threads.error);
 }
 
 int perfring_names_take_process(struct perfring_names *names, uint32_t pid)
@@ -526,17 +508,7 @@ int perfring_names_take_process(struct perfring_names *names, uint32_t pid)
 	while (!error && (line = perfring_os_lines_next(&lines))) {
 		if (!perfring_os_map_parse(&map, line) || !(map.prot & PROT_EXEC))
 			continue;
-		record.is.mmap2 = (struct perfring_record_mmap2){
-			.pid = pid,
-			.tid = pid,
-			.addr = map.low,
-			.len = map.high - map.low,
-			.pgoff = map.offset,
-			.file = {.maj = map.major, .min = map.minor, .ino = map.inode},
-			.prot = map.prot,
-			.flags = map.flags,
-			.filename = string_of(*map.name ? map.name : "//anon", PATH_MAX - 1),
-		};
+		record.is.mmap2 = perfring_proc_map_record(&map, pid);
 		error = perfring_names_take_record(names, &record);
 	}
 	perfring_os_lines_close(&lines);
