@@ -1130,6 +1130,80 @@ Test(lines, large_sections_stay_in_the_file)
 	tear_down();
 }
 
+/* Two units of 40 MiB, each with two functions that have an inlined call. */
+static const char units_source[] =
+	".text\n"
+	".irp name, f1, f2, f3, f4\n"
+	".globl \\name\n"
+	".type \\name, @function\n"
+	"\\name: .fill 32, 1, 0x90\n"
+	".size \\name, 32\n"
+	".endr\n"
+	".section .debug_abbrev, \"\", @progbits\n"
+	".Labbrev: .byte 1, 0x11, 1, 0x11, 1, 0x12, 6, 0, 0\n" /* unit: low_pc, high_pc */
+	".byte 2, 0x2e, 1, 0x11, 1, 0x12, 6, 0, 0\n"           /* function */
+	".byte 3, 0x1d, 0, 3, 8, 0x11, 1, 0x12, 6, 0, 0, 0\n"  /* inlined call, with its name */
+	".section .debug_info, \"\", @progbits\n"
+	".macro function name, call\n"
+	".byte 2\n"
+	".quad \\name\n"
+	".long 32\n"
+	".byte 3\n"
+	".asciz \"\\call\"\n"
+	".quad \\name\n"
+	".long 32\n"
+	".byte 0\n"
+	".endm\n"
+	".macro unit first, one, second, other\n"
+	".long 2f - 1f\n"
+	"1: .value 4\n"
+	".long .Labbrev\n"
+	".byte 8, 1\n"
+	".quad \\first\n"
+	".long 64\n"
+	"function \\first, \\one\n"
+	"function \\second, \\other\n"
+	".zero 40 << 20\n"
+	"2:\n"
+	".endm\n"
+	"unit f1, c1, f2, c2\n"
+	"unit f3, c3, f4, c4\n";
+
+/* No more than 64 MiB of units are held, at first: those that are asked in turn are read again. */
+Test(lines, large_units_are_read_again)
+{
+	static const unsigned order[] = {0, 2, 1, 3, 0, 2};
+	struct perfring_symbol_object *object;
+	struct perfring_symbol_frame frames[8];
+	struct perfring_symbol_stack stacks[4];
+	struct perfring_symbol symbol;
+	uint64_t at = 0, offsets[4];
+	char name[8];
+
+	set_up();
+	write_source("units.s", units_source);
+	run("gcc -shared -nostdlib -o units.so units.s", "", "");
+	object = get(in_folder("units.so"));
+	while (at < 1 << 16 && !perfring_symbol_find(object, at, &symbol))
+		at++;
+	cr_assert_str_eq(symbol.name, "f1");
+	for (unsigned i = 0; i < 6; i++) {
+		cr_assert_eq(perfring_symbol_frames(object, at + 32 * order[i] + 8, frames, 8), 2, "%u", i);
+		snprintf(name, sizeof(name), "c%u", order[i] + 1);
+		cr_assert_str_eq(frames[0].name, name);
+		snprintf(name, sizeof(name), "f%u", order[i] + 1);
+		cr_assert_str_eq(frames[1].name, name);
+		offsets[order[i]] = at + 32 * order[i] + 8;
+	}
+	cr_assert_eq(perfring_symbol_stacks(object, offsets, 4, stacks), 4);
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_eq(stacks[i].count, 2);
+		snprintf(name, sizeof(name), "c%u", i + 1);
+		cr_assert_str_eq(stacks[i].frames[0].name, name);
+	}
+	tear_down();
+}
+
 /* Many offsets at once, in no order, some of them twice, some of nothing: the same as one after another. */
 Test(lines, stacks_are_frames)
 {
