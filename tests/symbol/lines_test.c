@@ -667,7 +667,7 @@ Test(lines, of_templates_are_addr2lines, .timeout = 1200)
 		cr_skip_test("SKIP-ENV: g++: not installed");
 	cr_assert_not_null(getenv("PERFRING_SOURCE"), "the folder of the sources");
 	snprintf(command, sizeof(command), "%s/tests/support/inlined_library %s %s", getenv("PERFRING_SOURCE"), folder,
-		 is_long() ? "6 20 20000" : "2 2 4000");
+		 is_long() ? "6 20 20000" : IS_SANITIZED ? "1 1 1000" : "2 2 4000");
 	cr_assert_eq(system(command), 0);
 	snprintf(path, sizeof(path), "%s", in_folder("library.so"));
 	count = read_numbers(in_folder("addresses"), all.offsets, 20000);
