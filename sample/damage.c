@@ -49,7 +49,7 @@ static uint64_t draw(struct damage_site *site, uint64_t below)
 	return perfring_generator_draw(site->generator, below);
 }
 
-/* Chooses among the sites found so far.  Returns whether it is this one. */
+/* Chooses among the sites found so far, each with the same probability.  Returns whether it is this one. */
 static bool takes(struct damage_site *site, enum perfring_damage damage, uint32_t at, uint32_t width)
 {
 	if (damage != site->damage || draw(site, ++site->found))
@@ -96,7 +96,7 @@ static void note_length(struct damage_site *site, uint32_t at, uint32_t width)
 		site->value = beyond(site, site->size - at - width, width);
 }
 
-/* A count of entries of `entry` bytes each; NR_OVERFLOW: its product overflows 64 or 32 bits. */
+/* A count of entries of `entry` bytes each; NR_OVERFLOW: count * entry overflows 64 or 32 bits. */
 static void note_count(struct damage_site *site, uint32_t at, uint32_t width, uint32_t entry)
 {
 	if (takes(site, PERFRING_DAMAGE_NR, at, width))
@@ -127,7 +127,7 @@ static void note_marker(struct damage_site *site, const struct perfring_list *li
 
 /* ---- fields and members: by their layouts ---- */
 
-/* The damage of a number that is too high. */
+/* Which damage a number is that is too high, by its kind. */
 static enum perfring_damage too_much_of(enum perfring_kind kind)
 {
 	return kind == PERFRING_KIND_regs    ? PERFRING_DAMAGE_ABI
@@ -141,12 +141,12 @@ static void note_part(struct damage_site *site, enum perfring_kind kind, const s
 
 	switch (part->kind) {
 	case PERFRING_LAYOUT_NUMBER:
-		/* Where entries differ, more of them than there are bytes. */
+		/* Entries of different sizes: the count becomes more than there are bytes. */
 		if (part->use == PERFRING_LAYOUT_COUNT)
 			note_count(site, at, size, part->entry ? part->entry : 1);
 		if (part->use == PERFRING_LAYOUT_LENGTH)
 			note_length(site, at, size);
-		/* too large a size of a build id is a device's major */
+		/* id128: a build id whose size is too large is none, but a device's numbers: no damage */
 		if (part->most < highest(size) && kind != PERFRING_KIND_id128 &&
 		    takes(site, too_much_of(kind), at, size))
 			site->value = beyond(site, part->most, size);
@@ -240,6 +240,7 @@ static void note_size(struct damage_site *site, uint64_t size)
 static void note_odd_size(struct damage_site *site, size_t capacity)
 {
 	uint32_t part = 1 + (uint32_t)draw(site, 7);
+	/* a record of 8 bytes would become smaller than its header: that is SIZE_SMALL */
 	bool grows = site->size < 16 || (draw(site, 2) && site->size + part <= capacity);
 
 	if (grows && site->size + part > capacity)
@@ -264,7 +265,7 @@ static uint32_t other_type(struct damage_site *site, uint32_t type)
 	return other;
 }
 
-/* The offset of its event's id; 0: it has none. */
+/* The offset of the id of the record's event; 0: the record has none. */
 static uint32_t id_at(const struct damage_site *site, const struct perfring_format *format, uint32_t type)
 {
 	uint64_t field, back;
@@ -322,10 +323,20 @@ static bool is_zero(const unsigned char *bytes, uint32_t size)
 	return !size;
 }
 
-/* These damages may leave a valid record. */
-static bool may_pass(enum perfring_damage damage)
+/* Whether the record now has the damage.  verdict: of perfring_record_examine.  Some may leave a valid record; padding after a
+ * string is a remark. */
+static bool is_damaged(enum perfring_damage damage, int verdict)
 {
-	return damage == PERFRING_DAMAGE_ID || damage == PERFRING_DAMAGE_TYPE || damage == PERFRING_DAMAGE_BYTES;
+	switch (damage) {
+	case PERFRING_DAMAGE_ID:
+	case PERFRING_DAMAGE_TYPE:
+	case PERFRING_DAMAGE_BYTES:
+		return true;
+	case PERFRING_DAMAGE_PADDING:
+		return verdict != 0;
+	default:
+		return verdict < 0;
+	}
 }
 
 /* One try.  A change that leaves a valid record by chance is undone: for example, one that truncates the record where
@@ -349,13 +360,14 @@ static bool try_damage(struct damage_site *site, const struct perfring_format *f
 		return false;
 	at = site->record + site->at;
 	was = perfring_number_get(at, site->width);
+	/* what is filled must be 0: undoing it sets it to 0 */
 	if (was == (site->value & highest(site->width)) || !is_zero(at + site->width, site->fill))
 		return false;
 	if (site->new_size > site->size)
 		memset(site->record + site->size, 0, site->new_size - site->size);
 	perfring_number_put(at, site->width, site->value);
 	memset(at + site->width, (int)site->value, site->fill);
-	if (may_pass(site->damage) || perfring_record_examine(format, record, site->new_size, &finding))
+	if (is_damaged(site->damage, perfring_record_examine(format, record, site->new_size, &finding)))
 		return true;
 	perfring_number_put(at, site->width, was);
 	memset(at + site->width, 0, site->fill);
@@ -391,7 +403,7 @@ int64_t perfring_generate_damage(struct perfring_generator *generator, const str
 
 /* ---- mutation ---- */
 
-/* Replaces one member by that of a random record of the type.  Returns the record's size, or 0. */
+/* Replaces one member, or the trailer, by that of a random record of the type.  Returns the record's size, or 0. */
 static size_t redraw_record(struct perfring_generator *generator, const struct perfring_format *format,
 			    const void *bytes, void *drawn, size_t drawn_size, void *buffer, size_t most)
 {
@@ -440,7 +452,7 @@ static size_t redraw_sample(struct perfring_generator *generator, const struct p
 	return size < 0 ? 0 : (size_t)size;
 }
 
-/* Encodes into the record's buffer from a copy of it and from a random record after the copy. */
+/* Replaces one member of the record: copies it, draws a random record after the copy, and encodes the mixture back. */
 static size_t redraw(struct perfring_generator *generator, const struct perfring_format *format, void *record,
 		     size_t size, size_t most)
 {

@@ -1,11 +1,12 @@
 /* generate.h - random attrs, samples and records for tests and fuzzers: valid, or damaged in named ways.
  *
  * perfring gen and the fuzzers call these (docs/conformance.md).  The shapes are random, not the bytes: a count is 0, 1, a few or as
- * many as fit, with equal probability; so are the variants of a member; numbers are small, large, at a boundary, or any.  What is
- * generated passes perfring_record_check until it is damaged.  The same seed gives the same bytes on all machines of one byte order.
+ * many as fit, with equal probability; the variants of a member are equally probable too; numbers are small, large, at a boundary,
+ * or any.  What is generated passes perfring_record_check until it is damaged.  The same seed gives the same bytes on all machines
+ * of one byte order.
  *
- * format: may be NULL, then there is no trailer, and no SAMPLE.  Nothing is allocated; perfring_generate_mutate takes 70 KB of stack,
- * the others less than 4 KB.
+ * format: NULL: records have no trailer, and there are no SAMPLE records.  buffer, record: aligned to 8.  Nothing is allocated;
+ * perfring_generate_mutate takes 70 KB of stack, the others less than 4 KB.
  * Context: any thread, not signal handlers; a generator belongs to one thread.
  */
 #ifndef PERFRING_GENERATE_H
@@ -41,13 +42,13 @@ PERFRING_API int64_t perfring_generate_sample(struct perfring_generator *generat
 					      const struct perfring_format *format, struct perfring_sample *sample,
 					      void *buffer, size_t size, uint32_t most);
 
-/* The same for a record of another type, with its trailer.  A type that is not in records.def has trailing words only.  Also
- * returns -EINVAL for SAMPLE. */
+/* The same for a record of another type, with its trailer.  A record whose type is not in records.def gets trailing words
+ * alone.  Also returns -EINVAL for SAMPLE. */
 PERFRING_API int64_t perfring_generate_members(struct perfring_generator *generator,
 					       const struct perfring_format *format, uint32_t type,
 					       struct perfring_record *record, void *buffer, size_t size, uint32_t most);
 
-/* Writes one valid record.  type: 0 for any of the kernel's; else this one, also SAMPLE.  Returns its size, at most `size`; -ENOSPC
+/* Writes one valid record.  type: 0 is any type of the kernel's; SAMPLE is allowed.  Returns its size, at most `size`; -ENOSPC
  * (the shortest does not fit); -EINVAL (SAMPLE without a format). */
 PERFRING_API int64_t perfring_generate_record(struct perfring_generator *generator,
 					      const struct perfring_format *format, uint32_t type, void *buffer,
@@ -65,15 +66,16 @@ PERFRING_API const char *perfring_damage_name(uint32_t damage);
 PERFRING_API const char *perfring_damage_what(uint32_t damage);
 
 /* Damages a valid record of this format in place.  size: bytes at `record` that may be written, at least its header.size.
- * damage: PERFRING_DAMAGE_, or PERFRING_DAMAGES for any that this record can have.  perfring_record_check refuses the result; after
- * ID, TYPE and BYTES it may accept it.  Returns how many bytes a decoder is to be given, which after a SIZE_ damage is not
- * header.size; 0, without a change, if this record cannot have this damage or is not valid. */
+ * damage: PERFRING_DAMAGE_, or PERFRING_DAMAGES for any that this record can have.  perfring_record_check refuses the result,
+ * but it may accept a record after ID, TYPE and BYTES, and one whose PADDING follows a string, for which perfring_record_examine
+ * has a remark.  Returns how many bytes a decoder is to be given, which after SIZE_SMALL and SIZE_LARGE is not header.size; 0,
+ * without a change, if this record cannot have this damage or is not valid. */
 PERFRING_API int64_t perfring_generate_damage(struct perfring_generator *generator,
 					      const struct perfring_format *format, uint32_t damage, void *record,
 					      size_t size);
 
-/* For LLVMFuzzerCustomMutator: changes the record (any bytes) in place, into a new one, one with another field or member, a
- * damaged one, or one with a few other bytes.  most: bytes at `record` that may be written.  Returns the new size, at most
+/* For LLVMFuzzerCustomMutator: changes the record (any bytes) in place.  It becomes a new record, gets another field or member, a
+ * damage, or a few other bytes.  most: bytes at `record` that may be written.  Returns the new size, at most
  * `most`; what does not fit is cut off. */
 PERFRING_API size_t perfring_generate_mutate(const struct perfring_format *format, void *record, size_t size,
 					     size_t most, uint64_t seed);
