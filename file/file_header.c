@@ -1,7 +1,8 @@
 /* file_header.c - a perf.data file without its records: header, attrs, ids, index of features (docs/abi.md 11).
  *
- * perfring_file_open, and the questions of file.h that are not about records.  Everything in the header is foreign: sections are
- * compared with the file's size, counts with the bytes that could hold them, and memory is bounded by a multiple of those bytes.
+ * perfring_file_open and _close, and functions of file.h that ask for the state of a file.  Everything in the header is foreign:
+ * sections other than the records' are compared with the file's size, counts with the bytes that could hold them, and memory is
+ * bounded by a multiple of those bytes.
  * One thread; the file owns all that it returns.
  */
 #include <fcntl.h>
@@ -38,8 +39,8 @@ static int read_whole(struct perfring_file *file, int fd, void *buffer, size_t s
 	return (size_t)got == size ? 0 : perfring_fault_at(&file->fault, at + (uint64_t)got, what);
 }
 
-/* A foreign bitmap of longs, of a machine of 64 bits; of one of 32 bits, the halves of each word are exchanged.  Every
- * writer sets the bit HOSTNAME, which shows which of the two it is (docs/abi.md 11.1). */
+/* Swaps the bitmap of the other byte order.  It is made of longs: if those of the writer had 32 bits, the halves of each word are
+ * exchanged too.  Every writer sets the bit HOSTNAME, which shows which of the two it is (docs/abi.md 11.1). */
 static void swap_bitmap(uint64_t *words)
 {
 	uint64_t hostname = UINT64_C(1) << PERFRING_FEATURE_HOSTNAME;
@@ -51,7 +52,8 @@ static void swap_bitmap(uint64_t *words)
 		words[i] = words[i] << 32 | words[i] >> 32;
 }
 
-/* The magic of version 1 is the same in both byte orders: the size of an attr entry shows which it is. */
+/* Whether an entry of an attr may have this size.  Of version 1, whose magic is the same in both byte orders, it shows which of them
+ * the file has. */
 static bool is_plausible(uint64_t attr_size)
 {
 	return attr_size >= PERFRING_ATTR_MIN + sizeof(struct perfring_section) &&
@@ -73,7 +75,7 @@ static int check_header(struct perfring_file *file, int fd, struct perfring_file
 	if (got < 8 || (!is_first && !file->is_foreign && memcmp(header->magic, PERFRING_FILE_MAGIC, 8)))
 		return perfring_fault_at(&file->fault, 0, "not a perf.data file");
 	if (file->is_foreign) {
-		perfring_swap_words(&header->size, (sizeof(*header) - 8) / 8 - 4);
+		perfring_swap_words(&header->size, (sizeof(*header) - 8) / 8 - 4); /* without magic and bitmap */
 		swap_bitmap(header->features);
 	}
 	if (got >= 16 && header->size == 16) {
@@ -200,7 +202,7 @@ static void read_index(struct perfring_file *file, int fd, const struct perfring
 		if (file->is_foreign)
 			perfring_swap_words(&section, 2);
 		at += sizeof(section);
-		/* and all of them together: sections that overlap would take a file's size each */
+		/* The sum is bounded too: sections that overlap could each be as large as the file. */
 		if (!is_inside(&section, file->file_size) || section.size > PERFRING_MAX_FEATURE_BYTES ||
 		    section.size > file->file_size - all)
 			continue;
@@ -243,8 +245,8 @@ static int open_file(struct perfring_file *file, bool in_directory)
 		return error;
 	stream->at = (int64_t)header.data.offset;
 	stream->settled = stream->at + (int64_t)header.data.size;
-	/* A writer writes the features last.  If it was killed, whole records may follow those that the header counts.
-	 * (The oldest header has no features.) */
+	/* A writer writes the features last.  If it was killed, there may be whole records after those that the header counts.
+	 * (The oldest header has no features.  In a directory `data` may have no records.) */
 	file->is_finished = (header.data.size || in_directory) &&
 			    (header.size == PERFRING_FILE_HEADER_OLD ||
 			     (header.features[0] | header.features[1] | header.features[2] | header.features[3]));
@@ -257,7 +259,7 @@ static int open_file(struct perfring_file *file, bool in_directory)
 		uint64_t size = 0, version = 0;
 		const void *payload = perfring_file_feature(file, PERFRING_FEATURE_DIR_FORMAT, &size);
 
-		/* 0 is a directory of one file (perf record --kcore) */
+		/* version 0: a directory of one file (perf record --kcore) */
 		if (payload && size >= sizeof(version))
 			memcpy(&version, payload, sizeof(version));
 		if (version)
@@ -301,7 +303,7 @@ static int open_pipe(struct perfring_file *file)
 	return 0;
 }
 
-/* Opens a file of a directory, if it is one: to open a pipe would block, to open a device may do anything. */
+/* Opens a file of a directory, if it is a regular one: to open a pipe would block, to open a device may do anything. */
 static int open_member(struct perfring_file *file, int directory, const char *name)
 {
 	struct stat status;
@@ -327,7 +329,7 @@ static int open_others(struct perfring_file *file, int directory)
 	char name[32];
 	int error = 0;
 
-	for (unsigned i = 0; !error && i < MAX_STREAMS; i++) {
+	for (unsigned i = 0; !error; i++) {
 		int fd;
 
 		snprintf(name, sizeof(name), "data.%u", i);
@@ -337,6 +339,10 @@ static int open_others(struct perfring_file *file, int directory)
 		if (fd < 0) {
 			file->current_stream = i + 1;
 			return fd;
+		}
+		if (i == MAX_STREAMS) {
+			close(fd);
+			return unsupported(file, "a directory of more than 65536 files data.N");
 		}
 		error = add_stream(file, fd, true);
 	}

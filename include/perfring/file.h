@@ -32,9 +32,10 @@ struct perfring_file;
  *
  * Reads the header, attrs, ids and the places of the features.  All results are in native byte order.
  *
- * Returns 0; -errno of open or read; -EBADMSG (no perf.data, or damaged); -EOPNOTSUPP (a file through a pipe, the path is a
- * single data.N of a directory, a directory with other than regular files); -ENOMEM, with *file NULL.  After any other error
- * *file is for perfring_file_fault and perfring_file_close, and perfring_file_next returns the same error.
+ * Returns 0; -errno of open or read; -EBADMSG (no perf.data, or damaged; a data.N, which has no header); -EOPNOTSUPP (a file
+ * through a pipe, the path is `data` of a directory, a directory with other than regular files, or with more than 65 536 data.N);
+ * -ENOMEM, with *file NULL.  After any other error *file is for perfring_file_fault, which also takes NULL, and
+ * perfring_file_close, and perfring_file_next returns the same error.
  *
  * Memory (docs/limits.md): 64 MiB, and 4 MiB for each data.N; eight times the bytes that attrs, ids, names and features have in
  * the file, whatever counts the file claims; for zstd windows 128 MiB, in a directory 512 MiB. */
