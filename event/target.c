@@ -83,7 +83,7 @@ int perfring_numbers_add_list(struct perfring_numbers *numbers, const char *list
 	int ret;
 
 	while ((ret = perfring_os_range_next(&list, &first, &last)) == 1) {
-		if (last >= CPUS_MAX)
+		if (last >= CPUS_MAX) /* the loop ends, and a number fits an int32_t */
 			return -EINVAL;
 		for (uint32_t cpu = first; cpu <= last; cpu++) {
 			if (among && !perfring_numbers_have(among, (int32_t)cpu))
@@ -213,7 +213,7 @@ int perfring_target_add_thread(struct perfring_target *target, int32_t tid)
 	return ret ? ret : perfring_numbers_add(&target->tids, tid);
 }
 
-/* The start time of the process; 0: there is none. */
+/* Sets *start to the start time of the process, 0 if there is none.  Returns 0 or -errno. */
 static int read_start(int32_t pid, uint64_t *start)
 {
 	struct perfring_os_task thread;
@@ -233,7 +233,8 @@ int perfring_numbers_add_process(struct perfring_numbers *tids, const struct per
 
 	if (ret)
 		return ret == -ENOENT ? -ESRCH : ret;
-	/* The open directory is bound to the process: if it has exited, the list is empty. */
+	/* The open directory stays with its process: if that ends and another one gets its pid, the list is empty.  So the start time
+	 * is looked at after the open. */
 	ret = read_start(process->pid, &start);
 	if (!ret && start != process->start)
 		ret = -ESRCH;

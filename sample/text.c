@@ -1,8 +1,7 @@
 /* text.c - records, fields and attrs as text, from the tables.
  *
- * The functions of text.h, for `perfring dump`, `perfring ring` and programs.  One function a kind of member, chosen by the
- * table's row; what a value is called comes from values.def by the row's column `show`.  Writes at most what fits, and counts the
- * rest.  No allocation; signal handlers may call it.
+ * The functions of text.h, for `perfring dump`, `perfring ring` and programs.  Each kind of member has one function; names of
+ * values come from values.def, from the group that the row's column `show` names.  Writes at most what fits, and counts the rest.  No allocation; signal handlers may call it.
  */
 #include <perfring/text.h>
 
@@ -10,7 +9,7 @@
 #include "layout_private.h"
 #include "members.h"
 
-/* ---- a line: what does not fit is still counted; line_end puts the NUL in the last place ---- */
+/* ---- a line: what does not fit is still counted; line_end puts the NUL after the text, or in the last byte ---- */
 
 struct line {
 	char *buffer;
@@ -49,7 +48,7 @@ static int64_t line_end(struct line *line)
 
 #define DIGITS 24 /* no number has more */
 
-/* text: what stands before `end`, in the upper half of 2 * DIGITS bytes.  A copy of a fixed size is fast. */
+/* text: the digits up to `end`, after which DIGITS bytes more can be read: a copy of a fixed size is fast. */
 static inline void put_digits(struct line *line, const char *text, const char *end)
 {
 	size_t size = (size_t)(end - text);
@@ -510,7 +509,7 @@ static void text_id128(struct line *line, enum show show, const struct perfring_
 	put_char(line, '}');
 }
 
-/* Pairs: what the first says is shown so. */
+/* Pairs "first:second": the first is shown as `show` says, the second in decimal. */
 static void text_links(struct line *line, enum show show, const struct perfring_links *links)
 {
 	bool first = true;
@@ -665,8 +664,7 @@ static void put_part(struct line *line, const struct perfring_layout_member *par
 		put_dec(line, part->number);
 }
 
-/* Returns false for a kind that has no form of its own.  member: the address of its member; of a pair, those of
- * both. */
+/* Returns false for a kind that has no form of its own.  members: the address of its member; of a pair, those of both. */
 PERFRING_FOLDED bool text_kind(struct line *line, enum perfring_kind kind, enum show show, const void *const *members)
 {
 	const void *member = members[0];
@@ -910,7 +908,7 @@ static void put_record(struct line *line, const struct perfring_record *decoded,
 {
 	struct perfring_layout_walk walk;
 	const struct member_row *row;
-	const void *members[2] = {NULL, NULL}; /* of which records fill only the first */
+	const void *members[2] = {NULL, NULL}; /* the second stays NULL: records have no pairs */
 
 	for (row = perfring_members_of(decoded->type); row->kind != PERFRING_KINDS; row++) {
 		if (!perfring_members_has(decoded, row))

@@ -136,7 +136,8 @@ struct perfring_dwarf {
 int perfring_dwarf_open(struct perfring_dwarf *dwarf, int fd, const struct perfring_places *places, const char *name);
 void perfring_dwarf_close(struct perfring_dwarf *dwarf);
 
-/* A section's bytes from an offset on, in the file's byte order; `is_short` is set if the section ends before. */
+/* A section's bytes from an offset on, in the file's byte order; `is_short` is set if the section ends before.  Of a section that is
+ * left in the file, what perfring_dwarf_load has loaded before; valid until the file is closed or its units are let go. */
 struct perfring_dwarf_bytes perfring_dwarf_bytes_at(const struct perfring_dwarf_file *file,
 						    enum perfring_dwarf_section_name name, uint64_t at);
 

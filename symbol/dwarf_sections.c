@@ -1,7 +1,7 @@
-/* dwarf_sections.c - reads the sections of DWARF of a file, and finds the file with which it shares entries.
+/* dwarf_sections.c - reads the sections of DWARF of a file, and of the file that dwz has put shared entries into.
  *
- * source_lines.c opens a file by it.  Sections that are packed (SHF_COMPRESSED) are inflated by packed.c, large ones that are not may
- * be left to dwarf_parts.c; what is read, inflated and left counts in a bound (limits.h).
+ * Called by source_lines.c.  packed.c inflates sections that are packed (SHF_COMPRESSED); large ones that are not may be left to
+ * dwarf_parts.c.  What is read, inflated and left counts against PERFRING_LIMIT_INFLATED (limits.h).
  */
 #include <elf.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 enum {
 	COMPRESSED = 0x800, /* sh_flags */
-	LARGE = 8 << 20,    /* bytes of sections that are left in the file: each such file takes a descriptor */
-	TABLE_RUNS = 16,    /* how often all tables of lines may be run: once, but for units that share them */
+	LARGE = 8 << 20,    /* bytes of sections from which on they are left in the file: each such file takes a descriptor */
+	TABLE_RUNS = 16,    /* times that all tables of lines may be run: once is normal, units may share a table */
 	GNU_HEADER = 12,    /* of .zdebug: "ZLIB", and the size, the first byte the highest */
 };
 
@@ -67,7 +67,7 @@ static bool is_plain(const struct perfring_elf_image *image, const struct perfri
 	       header->size <= image->size - header->offset;
 }
 
-/* Whether those that may be left in the file are large. */
+/* Whether the sections that may be left in the file are large together. */
 static bool are_large(const struct perfring_elf_image *image)
 {
 	static const char *const left[] = {".debug_info", ".debug_line", ".debug_str"};
@@ -82,7 +82,8 @@ static bool are_large(const struct perfring_elf_image *image)
 	return size >= LARGE;
 }
 
-/* Reads one section; or notes where it is, if it may be left in the file.  Returns 0, also if there is none; -errno. */
+/* Reads one section; or notes where it is, if it may be left in the file.  Returns 0, also if there is none, or its place is not in
+ * the file; -errno. */
 static int read_section(const struct perfring_elf_image *image, const char *name,
 			struct perfring_dwarf_section *section, bool may_be_left)
 {
@@ -97,11 +98,9 @@ static int read_section(const struct perfring_elf_image *image, const char *name
 	if (!header) {
 		snprintf(text, sizeof(text), ".debug_%s", name);
 		header = perfring_elf_section_find(image, text);
-		if (header && may_be_left && is_plain(image, header)) {
-			error = perfring_elf_charge(image->budget, header->size);
-			if (error || perfring_dwarf_section_leave(section, header->offset, header->size))
-				return error;
-		}
+		if (header && may_be_left && is_plain(image, header) &&
+		    perfring_dwarf_section_leave(section, header->offset, header->size))
+			return perfring_elf_charge(image->budget, header->size);
 	}
 	section->bytes = header ? perfring_elf_section_read(image, header, &error) : NULL;
 	if (!section->bytes)
@@ -119,8 +118,8 @@ static int read_section(const struct perfring_elf_image *image, const char *name
 	return inflate(image->budget, section, PERFRING_PACKED_ZLIB, GNU_HEADER, size);
 }
 
-/* The build id of the file with which this one shares entries: .gnu_debugaltlink has it after that file's name.  Returns its size; 0: it
- * shares none; -errno. */
+/* The build id of the file with shared entries: .gnu_debugaltlink has it after that file's name.  Returns its size; 0: there is
+ * no such file; -errno. */
 static int link_of(const struct perfring_elf_image *image, uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
 	const struct perfring_elf_section *section = perfring_elf_section_find(image, ".gnu_debugaltlink");
@@ -142,7 +141,7 @@ static int link_of(const struct perfring_elf_image *image, uint8_t id[PERFRING_B
 	return result;
 }
 
-/* The build ids of a file, and of the file with which it shares entries; sizes in bytes, 0: none, or -errno. */
+/* The build ids of a file, and of the file with its shared entries; sizes in bytes, 0: none. */
 struct ids {
 	uint8_t own_id[PERFRING_BUILD_ID_SIZE], link[PERFRING_BUILD_ID_SIZE];
 	int own_size, link_size;
@@ -157,7 +156,7 @@ static int read_file(struct perfring_dwarf *dwarf, struct perfring_dwarf_file *f
 	int error = perfring_elf_image_open(&image);
 	bool is_large = !error && are_large(&image) && perfring_dwarf_parts_open(&file->parts, fd);
 
-	file->is_big = image.header[5] == 2;
+	file->is_big = image.header[EI_DATA] == ELFDATA2MSB;
 	for (int i = 0; !error && i < PERFRING_DWARF_SECTIONS; i++)
 		error = read_section(
 			&image, names[i], &file->sections[i],
@@ -186,7 +185,7 @@ static void close_file(struct perfring_dwarf_file *file)
 	memset(file, 0, sizeof(*file));
 }
 
-/* Opens the shared file, by its build id only: the name that the object has for it is foreign. */
+/* Opens the file with shared entries, by its build id alone: the path in .gnu_debugaltlink is not trusted. */
 static int open_shared(struct perfring_dwarf *dwarf, const struct ids *ids, const struct perfring_places *places,
 		       const char *name)
 {
@@ -211,6 +210,7 @@ static int open_shared(struct perfring_dwarf *dwarf, const struct ids *ids, cons
 		if (error)
 			close_file(&dwarf->shared);
 	}
+	/* all its units: entries of any of them may be referred to */
 	while (!error && perfring_dwarf_next_unit(&dwarf->shared, &first))
 		;
 	dwarf->own.shared = error ? NULL : &dwarf->shared;

@@ -222,7 +222,7 @@ static uint64_t member_of(const struct perf_event_attr *attr, size_t offset, siz
 	return attr->size < offset + size ? 0 : tool_number((const unsigned char *)attr + offset, size);
 }
 
-/* Members that are 0 are left out; those that share a word are named together. */
+/* Members that are 0 are left out. */
 void tool_attr_print(const struct perf_event_attr *attr, const char *before, const char *equals)
 {
 	struct style style = {before, equals};

@@ -1,7 +1,7 @@
 /* tools.h - what the commands of `perfring` share: complaints, memory, and the file being read.
  *
- * Foreign text is escaped before it is printed (tool_escape).  Functions that allocate end the program without memory, with one
- * line and exit status 1.
+ * Foreign text is escaped before it is printed (tool_escape).  When memory runs out, functions that allocate print one line and
+ * exit with status 1.  Context: one thread; not signal handlers.
  */
 #ifndef PERFRING_TOOLS_TOOLS_H
 #define PERFRING_TOOLS_TOOLS_H
@@ -21,8 +21,8 @@ enum {
 };
 
 /* Escapes one byte of foreign text (of files, objects, processes, peers, the environment) for stdout or stderr: printable
- * ASCII stays, any other byte becomes \xHH; with `solid` a blank does too, so that a column stays one.  Terminals obey the
- * escaped bytes: C0, DEL, and C1, which UTF-8 writes with bytes from 0x80 on.  All foreign text that the commands print
+ * ASCII stays, any other byte becomes \xHH; with `solid` a blank does too, so that a column stays one.  The escaped bytes are those
+ * that terminals act on: C0, DEL, and C1, which UTF-8 writes with bytes from 0x80 on.  All foreign text that the commands print
  * passes here; strings of JSON, which have escapes of their own, pass tool_json_text.
  * Returns the characters used of `buffer`: 1 or 4. */
 static inline unsigned tool_escape(char buffer[4], unsigned char byte, bool solid)
@@ -39,28 +39,29 @@ static inline unsigned tool_escape(char buffer[4], unsigned char byte, bool soli
 	return 4;
 }
 
-/* "perfring: ..." as one line on stderr, after what stdout holds.  All of it is escaped, so text of others may be in it. */
+/* Flushes stdout and prints "perfring: ..." as one line on stderr.  All of it is escaped, so it may have foreign text. */
 void tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
-/* realloc to nr * size bytes.  Without memory the program ends with one line. */
+/* reallocarray: nr * size bytes, neither 0.  A product that overflows is no memory. */
 void *tool_allocate(void *old, size_t nr, size_t size);
 
-/* Ends the program with that line. */
+/* Prints the line of a lack of memory and exits with status 1. */
 void tool_out_of_memory(void) __attribute__((noreturn));
 
-/* tsearch of an item from tool_allocate.  Without memory the program ends with one line. */
+/* tsearch; the item is of tool_allocate, and the tree's: if it has an equal one, that is returned, and this one stays the caller's. */
 void **tool_insert(void *item, void **tree, int (*compare)(const void *, const void *));
 
-/* Writes text escaped, and blanks up to width.  out NULL: only counts.  Returns the columns used. */
+/* Writes text escaped (solid: as tool_escape), and blanks up to width; longer text is written whole.  out NULL: only counts.
+ * Returns the columns used. */
 int tool_print(FILE *out, const char *text, int width, bool solid);
 
 /* The same, with the blanks before the text. */
 void tool_print_right(FILE *out, const char *text, int width);
 
-/* The bytes of a record, sixteen a line, as hexadecimal and as text. */
+/* Prints the bytes of a record on stdout, sixteen a line, as hexadecimal and as text. */
 void tool_print_bytes(const struct perf_event_header *record);
 
-/* A number of 2, 4 or 8 bytes, at any alignment. */
+/* A number of 2, 4 or 8 bytes in native order, at any alignment. */
 uint64_t tool_number(const void *bytes, size_t size);
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -70,22 +71,21 @@ uint64_t tool_now(void);
 
 /* The exit status, as perf's: 128 + the signal that killed the child, else 128 + ended_by, else the child's.
  * child_status: of wait, 0 without a child; ended_by: the signal that ended this program, 0: none.  When ended_by is SIGINT,
- * SIGTERM or SIGHUP the program kills itself by it, so that a loop of the shell ends too.  Context: the last call. */
+ * SIGTERM or SIGHUP the program kills itself by it, so that a loop of the shell ends too.  Call nothing after it. */
 int tool_status(int child_status, int ended_by);
 
-/* Blocks SIGINT, SIGTERM, SIGCHLD, SIGHUP unless it is ignored, and `another` unless it is 0, and opens *signals to read
+/* Blocks SIGINT, SIGTERM, SIGCHLD, SIGHUP (unless it is ignored) and `another` (unless it is 0), and opens *signals to read
  * them; *signals: -1, or the descriptor of an earlier call.  *before: the mask until now.
  * Context: after the fork of the child, which keeps the mask of the shell.  Returns false after a complaint. */
 bool tool_open_signals(int *signals, int another, sigset_t *before);
 
-/* Whether a signal that would end the command is pending: long work looks while they are blocked. */
+/* Whether a signal that would end the command is pending.  Long work asks, because those signals are blocked. */
 bool tool_is_ending(void);
 
-/* The same for a search that began at `since` (tool_now): only when it has lasted a second, so that ^C leaves whole
- * what is soon done. */
+/* The same, but false within a second after `since` (tool_now): short work is completed in spite of ^C. */
 bool tool_is_cut(uint64_t since);
 
-/* Whether stdout took everything; complains unless its reader has left. */
+/* Whether stdout took everything.  Complains if not, but not of a reader that has left (EPIPE). */
 bool tool_flush(void);
 
 /* The file that a command reads. */
@@ -94,10 +94,10 @@ struct tool_input {
 	struct perfring_file *data;
 	struct perfring_split *split;
 	uint64_t faults;
-	uint64_t unknown_counts; /* in samples of groups, beside those of `split` */
+	uint64_t unknown_counts; /* in samples of groups, which `split` does not count */
 	uint64_t aux, aux_truncated, aux_partial, aux_collisions; /* AUX records, and with which flags */
-	bool tells_aux; /* at the end; set after the open */
-	char place[24];
+	bool tells_aux; /* tool_input_end warns of AUX data that are missing; set by the caller after the open */
+	char place[24]; /* tool_input_place */
 	int pipe; /* standard input when it is a pipe, else -1 */
 	struct {
 		const char *command; /* NULL: none is shown */
@@ -120,11 +120,11 @@ void tool_input_close(struct tool_input *input);
 /* Opens a ring's file for reading; "-": standard input once more.  Returns an fd to be closed; or -1, with errno. */
 int tool_ring_fd(const char *path);
 
-/* Opens a ring's file, of which the attr of its event is known, as a perf.data file: a copy of what it holds now, and a LOST
+/* Opens a ring's file, if the attr of its event is known, as a perf.data file: a copy of what it holds now, and a LOST
  * record for what it refused.  Returns 1; 0 (no ring); or -errno after a complaint. */
 int tool_ring_open(const char *path, struct perfring_file **file);
 
-/* Why a ring could not be read: in words, for an -errno of attaching or of a snapshot. */
+/* Why a ring could not be read, for an -errno of attaching or of a snapshot: a constant text. */
 const char *tool_ring_reason(int error);
 
 /* The next record, or false at the end.  Faults are reported and counted here.  A record whose id is in no attr has
@@ -134,7 +134,8 @@ bool tool_input_next(struct tool_input *input, struct perfring_item *item);
 /* Whether the input is a pipe without more bytes for now: then gathered output should be written. */
 bool tool_input_is_idle(const struct tool_input *input);
 
-/* What to print after the path for the last record's file: "", or "/data.N" in a directory. */
+/* What to print after the path for the last record's file: "", or "/data.N" in a directory.  Valid until: the next
+ * call. */
 const char *tool_input_place(struct tool_input *input);
 
 /* Whether samples of an event have callchains, or copies of stacks.  The events of a stream are not known before its first record:
@@ -151,14 +152,14 @@ bool tool_input_event(struct tool_input *input, const struct perfring_format **f
 uint64_t tool_input_period(const struct tool_input *input, const struct perfring_format *format,
 			   const struct perfring_sample *sample);
 
-/* Prints perf's warnings about missing AUX bytes; nothing if none are missing. */
+/* Prints perf's warnings about missing AUX bytes on stderr; nothing if none are missing. */
 void tool_tell_aux(const char *path, uint64_t records, uint64_t truncated, uint64_t partial, uint64_t collisions);
 
-/* Prints the file's header as perf's --header does; lists: the long lists too.  Returns false after a complaint. */
+/* Prints the file's header on stdout as perf's --header does; lists: the long lists too.  Returns false after a complaint. */
 bool tool_header_print(const struct perfring_file *data, const char *path, bool lists);
 
 /* Prints the members of an attr that are not 0: `before` before the first, commas before the others, `equals` after the names.
- * Those that share a word are named together. */
+ * Members of one union are named together, "{ bp_addr, config1 }". */
 void tool_attr_print(const struct perf_event_attr *attr, const char *before, const char *equals);
 
 /* Reports what remains at the end.  Returns the exit status. */

@@ -1,5 +1,5 @@
-/* profile_fill.h - fills a profile (profile.h) from a stream of items: of a live session, a file, or rings of software events, with the
- * names of functions.  In libperfring-profile.
+/* profile_fill.h - fills a profile (profile.h) from a stream of items, of a file or of a session of any rings, with the names of
+ * functions.  In libperfring-profile.
  *
  *     perfring_profile_open(&profile, NULL);
  *     perfring_profile_fill_open(&fill, profile, &(struct perfring_profile_fill_options){.file = file});
@@ -14,21 +14,22 @@
  *
  *     samples                    a sample of the profile, with the stack of its callchain, or of its copy of the stack (stacks.h); of a
  *                                group one for each event that counted (split.h)
- *     context switches           of events that sample each switch, where SWITCH records say when threads return: an interval from the
- *                                switch to the return, of the event PERFRING_PROFILE_OFF_CPU, or PERFRING_PROFILE_RUNQUEUE where the
- *                                kernel put another thread in its place
- *     PERFRING_PROFILE_WAKING    who ended the wait: the innermost frame of that interval's stack, "[woken by COMM]"
- *     "span:..."                 intervals that end at the sample's time and last its period (perfring_soft_span_end); likewise samples
- *                                of PERFRING_PROFILE_OFF_CPU
+ *     context switches           if an event samples each switch and there are SWITCH records: an interval from the switch to the
+ *                                thread's return.  Its event is PERFRING_PROFILE_OFF_CPU, or PERFRING_PROFILE_RUNQUEUE if the thread
+ *                                was preempted
+ *     PERFRING_PROFILE_WAKING    "[woken by COMM]", the innermost frame of the PERFRING_PROFILE_OFF_CPU interval that it ends
+ *     "span:..."                 intervals that end at the sample's time and last its period (perfring_soft_span_end); so do samples
+ *                                whose own event is PERFRING_PROFILE_OFF_CPU
  *     LOST, LOST_SAMPLES, THROTTLE, and samples that cannot be decoded
  *                                losses
  *     COMM, FORK, EXIT, MMAP, MMAP2, KSYMBOL
  *                                names (names.h)
  *
- * Bounds: those of the profile and of names.h; 1 048 576 threads that wait at a time, beyond which switches stay samples of their own
- * event (docs/limits.md).
+ * Bounds: those of the profile and of names.h; 1 048 576 threads that wait at a time: switches of further threads are kept as
+ * ordinary samples (docs/limits.md).
  *
- * Context: one thread at a time for a fill, its profile and its names; not signal handlers. */
+ * Context: one thread at a time for a fill, its profile and its names; not signal handlers.  The profile must stay until
+ * perfring_profile_fill_close or _renew. */
 #ifndef PERFRING_PROFILE_FILL_H
 #define PERFRING_PROFILE_FILL_H
 
@@ -53,7 +54,7 @@ enum {
 
 enum perfring_fill_addresses {
 	PERFRING_FILL_NO_ADDRESSES, /* frames have address 0: a function is one frame */
-	PERFRING_FILL_ADDRESSES,    /* each address is a frame */
+	PERFRING_FILL_ADDRESSES,    /* frames that differ in their address are different frames */
 	/* a frame's address is its function's start; without a symbol its offset in the object's file */
 	PERFRING_FILL_FUNCTIONS,
 	PERFRING_FILL_ADDRESSES_COUNT
@@ -63,11 +64,11 @@ enum perfring_fill_addresses {
 struct perfring_profile_fill_options {
 	uint32_t flags;                         /* PERFRING_FILL_ */
 	uint32_t addresses;                     /* enum perfring_fill_addresses */
-	uint64_t max_stack;                     /* the innermost frames of each stack; 0: all */
+	uint64_t max_stack;                     /* the innermost frames of each stack, the others are left out; 0: all */
 	const struct perfring_filter *filter;   /* NULL: all samples */
 	const struct perfring_file *file;       /* whose items come; NULL: none */
-	const struct perfring_session *session; /* likewise; not both */
-	struct perfring_names *names;           /* the caller's; NULL: its own, of the file, or of what runs here */
+	const struct perfring_session *session; /* likewise; not both: each numbers its events */
+	struct perfring_names *names;           /* the caller's; NULL: the fill makes its own, of the file, or of what runs here */
 	uint64_t reserved[8];
 };
 
@@ -78,21 +79,25 @@ struct perfring_profile_fill;
 PERFRING_API int perfring_profile_fill_open(struct perfring_profile_fill **fill, struct perfring_profile *profile,
 					    const struct perfring_profile_fill_options *options);
 
-/* Does not end what still lasts, and closes no profile. */
+/* Does not end open intervals, and does not close the profile. */
 PERFRING_API void perfring_profile_fill_close(struct perfring_profile_fill *fill);
 
-/* Takes the next item of the file or session.  Returns 0; -EBADMSG: it is damaged, with the place in the record and a text in *fault
- * (may be NULL), or of no known event, without a text; such a sample counts as loss; -EINVAL (neither file nor session); -ENOMEM: then it may be in the profile in part. */
+/* Takes the next item of the file or session.  fault: may be NULL.  Returns 0; -EINVAL (neither file nor session); -ENOMEM: then
+ * the item may be in the profile in part; -EBADMSG: the item is damaged, *fault has the place in the record and a text, or its
+ * event is unknown, fault->what is NULL.  A sample of either kind counts as PERFRING_PROFILE_UNREAD; the next items can be
+ * taken. */
 PERFRING_API int perfring_profile_fill_item(struct perfring_profile_fill *fill, const struct perfring_item *item,
 					    struct perfring_fault *fault);
 
-/* Ends the intervals of threads that are still off their CPUs, at the time of the last sample or switch.  Returns 0 or -ENOMEM. */
+/* After the last item: ends the intervals of threads that are still off their CPUs, at the time of the last sample or switch.  Returns
+ * 0 or -ENOMEM. */
 PERFRING_API int perfring_profile_fill_end(struct perfring_profile_fill *fill);
 
-/* Goes on with another profile, which is empty: who is off its CPU then is not known, and counts begin anew. */
+/* Goes on with another profile, which is empty.  Open intervals are forgotten, and counts begin anew.  The old profile is the
+ * caller's. */
 PERFRING_API void perfring_profile_fill_renew(struct perfring_profile_fill *fill, struct perfring_profile *profile);
 
-/* Names an event of the session, by its number, before its first sample: "span:request".  Without a name it has that of
+/* Names an event of the session, by its number, before its first sample: "span:request".  Otherwise its name is that of
  * perfring_event_name.  The text is copied.  Returns 0; -EINVAL (no session, or it has no such event); -ENOMEM. */
 PERFRING_EXPERIMENTAL int perfring_profile_fill_name(struct perfring_profile_fill *fill, uint32_t event, const char *name);
 

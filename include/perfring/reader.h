@@ -5,16 +5,18 @@
  *             use(record);                                     valid until perfring_reader_return
  *     perfring_reader_return(&reader);                         returns the space to the writer
  *
- * Records are read in place.  Only a record that wraps around the end of a ring that is mapped once is copied, into 64 KiB of
- * the reader.  At most one record between two returns can wrap, so all records are valid together until the return.  A return
- * costs the writer a cache miss: call it once for many records.
+ * Records are read in place, unless the reader is opened with PERFRING_READER_COPY.  One kind of record is copied without it, into
+ * 64 KiB of the reader: a record that wraps around the end of a ring that is mapped once.  At most one record between two returns
+ * can wrap, so all records are valid together until the return.  A return costs the writer a cache miss: call it once for many
+ * records.
  *
  * The ring must stay mapped until the reader is closed.  The bytes are foreign: sizes are checked, but records are not decoded
  * (record.h, sample.h) nor checked (check.h).
  *
  * Invariant: returned <= position <= observed <= returned + size, as distances (positions wrap around).
  *
- * Context: one thread at a time for each reader.  The writer may write at the same time. */
+ * Context: one thread or signal handler at a time for each reader; open and close: threads.  The writer may write at the same
+ * time. */
 #ifndef PERFRING_READER_H
 #define PERFRING_READER_H
 
@@ -31,7 +33,7 @@ struct perfring_reader {
 	uint64_t position;           /* the next record */
 	uint64_t observed;           /* the writer's position at the last observe */
 	uint64_t returned;           /* data_tail as last stored */
-	unsigned char *joint;        /* for copies, and a record in two pieces; NULL if the data are mapped twice */
+	unsigned char *joint;        /* for copies, and a record in two pieces; NULL: the data are mapped twice, without COPY */
 	struct perfring_fault fault; /* of the last -EBADMSG; `at` is a ring position */
 	uint32_t flags;
 	uint32_t padding;
@@ -54,7 +56,7 @@ typedef uint64_t perfring_ring_word __attribute__((__may_alias__));
 /* flags of perfring_reader_open, and one that the reader sets. */
 enum perfring_reader_flag {
 	/* The writer's process is not trusted: each record is copied, so that nothing changes during the decoding.
-	 * A record is then valid until the next perfring_reader_next. */
+	 * A record is then valid until the next perfring_reader_take or next. */
 	PERFRING_READER_COPY = 1,
 
 	/* Set by the reader, with PERFRING_DEBUG only: a second reader returned space of this ring.  observe returns
@@ -62,12 +64,12 @@ enum perfring_reader_flag {
 	PERFRING_READER_DISTURBED = 2,
 
 	/* With COPY: each copy has a place of its own and is valid until perfring_reader_return.  Takes the ring's size and
-	 * 64 KiB of memory. */
+	 * 64 KiB of memory.  Without COPY it has no effect. */
 	PERFRING_READER_KEEP = 4,
 };
 
 /* Opens a reader at the control page's data_tail.  Closing it loses no record: the next reader starts after what was returned.
- * Only one reader of a ring may be open: each of two would return space that the other still reads (detected with
+ * Only one reader of a ring may be open: with two, each would free space that the other is still reading (detected with
  * PERFRING_DEBUG).  flags: COPY, KEEP.  Returns 0; -EINVAL (no data pages; a ring that overwrites or is backward: use snapshot.h;
  * a read-only mapping); -ENOMEM.  close frees the copies; it returns no space.  Context of both: threads. */
 PERFRING_API int perfring_reader_open(struct perfring_reader *reader, const struct perfring_ring *ring, unsigned flags);
@@ -83,8 +85,8 @@ PERFRING_API const struct perf_event_header *perfring_reader_join(struct perfrin
 								  const struct perf_event_header *header);
 
 /* Reads the writer's position.  Returns the number of bytes to read; -EBADMSG, with reader->fault, if the position is
- * impossible (more than the ring holds, or not a multiple of 8): then nothing changes, and perfring_reader_skip continues
- * after the fault. */
+ * impossible (more than the ring holds, less than what was read, or not a multiple of 8, which all sizes are): then only the fault
+ * changes, and perfring_reader_skip continues after it. */
 PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 {
 	uint64_t observed = perfring_page_observe_from(reader->page, reader->returned);
@@ -96,7 +98,7 @@ PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 	if (PERFRING_UNLIKELY(observed - reader->returned > reader->mask + 1 ||
 			      observed - reader->returned < reader->position - reader->returned || (observed & 7))) {
 		reader->fault.at = (int64_t)observed;
-		reader->fault.what = "data_head is not between what was read and the ring's end";
+		reader->fault.what = "data_head is not between what was read and what the ring holds";
 		return -EBADMSG;
 	}
 	reader->observed = observed;
@@ -146,8 +148,8 @@ PERFRING_INLINE const struct perf_event_header *perfring_reader_take(struct perf
 	return record;
 }
 
-/* The next record before the observed position, else NULL.  Returns 1; 0 at the end; -EBADMSG with reader->fault, at each
- * call until perfring_reader_skip.  Valid as that of perfring_reader_take. */
+/* Sets *record to the next record before the observed position; to NULL if there is none.  Returns 1; 0 at the end; -EBADMSG with
+ * reader->fault, at each call until perfring_reader_skip.  The record is valid as long as one of perfring_reader_take. */
 PERFRING_INLINE int perfring_reader_next(struct perfring_reader *reader, const struct perf_event_header **record)
 {
 	struct perf_event_header header;
@@ -157,7 +159,8 @@ PERFRING_INLINE int perfring_reader_next(struct perfring_reader *reader, const s
 	return size > 0 ? 1 : size;
 }
 
-/* Returns the space before `position` to the writer.  position: between the last return and the reader's position. */
+/* Gives the space before `position` back to the writer.  position: where a record begins, between the last return and the reader's
+ * position; it is not checked. */
 PERFRING_INLINE void perfring_reader_return_to(struct perfring_reader *reader, uint64_t position)
 {
 	if (position == reader->returned)
@@ -176,14 +179,14 @@ PERFRING_INLINE void perfring_reader_return_to(struct perfring_reader *reader, u
 	perfring_page_return(reader->page, position);
 }
 
-/* Returns the space of all records that next returned. */
+/* Gives the space of all records that were taken back to the writer. */
 PERFRING_INLINE void perfring_reader_return(struct perfring_reader *reader)
 {
 	perfring_reader_return_to(reader, reader->position);
 }
 
-/* Continues after a fault: drops everything up to the writer's present position.  Returns the number of bytes dropped, at
- * most the ring's size. */
+/* Continues after a fault, but for PERFRING_READER_DISTURBED: drops everything up to the writer's present position, and gives all
+ * space back: records that were taken are no longer valid.  Returns the number of bytes dropped, at most the ring's size. */
 PERFRING_API uint64_t perfring_reader_skip(struct perfring_reader *reader);
 
 PERFRING_END

@@ -14,7 +14,9 @@
  * only.
  *
  * Shared memory is not trusted: perfring_ring_attach checks values once and keeps them in struct perfring_ring, which is
- * private memory. */
+ * private memory.
+ *
+ * Context: threads, not signal handlers, unless a function says more.  One thread at a time for each struct perfring_ring. */
 #ifndef PERFRING_RING_H
 #define PERFRING_RING_H
 
@@ -54,8 +56,10 @@ enum perfring_ring_flag {
 	PERFRING_RING_HUGE = 16,      /* transparent huge pages are asked for; cleared if the kernel refuses */
 	PERFRING_RING_READ_ONLY = 32, /* attached for snapshots: no reader and no writer can be opened on it */
 	PERFRING_RING_OWN = 64,       /* a perfring ring: its control page has a perfring_ring_state */
-	PERFRING_RING_REPLACE = 128,  /* create: replace a file of that name */
-	PERFRING_RING_HIGH_FD = 512,  /* create: fd is 1000 or more, or near RLIMIT_NOFILE, so that the numbers of the program's
+
+	/* of perfring_ring_create */
+	PERFRING_RING_REPLACE = 128,  /* replace a file of that name */
+	PERFRING_RING_HIGH_FD = 512,  /* fd is 1000 or more, or near RLIMIT_NOFILE, so that the numbers of the program's
 				       * own descriptors do not change */
 };
 
@@ -71,8 +75,8 @@ enum {
 #define PERFRING_RING_MAGIC UINT64_C(0x676e697266726570) /* "perfring" in little-endian memory; shows the byte order too */
 
 /* A position counts all bytes since the ring's creation, modulo 2^64; in a backward ring it is -data_head.
- * Invariant: published <= claimed <= published + size (of a ring for shared writers: the end that its `claimed` encodes); of a
- * forward ring that overwrites: claimed - size <= oldest <= published. */
+ * Invariant: published <= claimed <= published + size; of a forward ring that overwrites: claimed - size <= oldest <= published.  Of
+ * a ring for shared writers `claimed` encodes a position (shared.h), for which this holds. */
 struct perfring_ring_state {
 	perfring_u64 magic;
 	uint32_t version;
@@ -93,7 +97,7 @@ struct perfring_ring_state {
 	perfring_u64 attr_size;
 	uint64_t reserved2[1];
 
-	/* written by writers, seldom; cache lines of their own */
+	/* written by writers; cache lines of their own */
 	perfring_u64 claimed
 		__attribute__((__aligned__(128))); /* end of the claimed space (OVERWRITE; shared.h) */
 	perfring_u64 lost;       /* records refused since the last LOST record (shared writers; a closed writer) */
@@ -101,7 +105,7 @@ struct perfring_ring_state {
 	perfring_u64 wakeup;     /* the stamp of docs/abi.md 7.3, step 7 (shared writers) */
 	perfring_u64 events;     /* samples towards wakeup_events (shared writers) */
 	perfring_u64 abandoned;  /* reservations of writers that died, which became fillers */
-	/* The thread writer, in its own pid namespace; 0: closed, or none yet. */
+	/* pid and tid of the thread that has the writer (writer.h) open, in its own pid namespace; 0: closed, or none yet. */
 	uint32_t writer_pid;
 	uint32_t writer_tid;
 	perfring_u64 writer; /* pid << 42 | tid << 20 | start time; changed by compare-exchange */
@@ -109,7 +113,7 @@ struct perfring_ring_state {
 	perfring_u64 oldest; /* of a forward ring that overwrites: where its oldest whole record begins; never decreases */
 	uint64_t reserved3[6];
 
-	/* wakeup.h.  The kernel's poll flag: a crossing that was not polled yet. */
+	/* wakeup.h.  As the kernel's flag for poll: the watermark was crossed, and there was no poll since. */
 	uint32_t pending __attribute__((__aligned__(128)));
 	uint32_t armed;  /* how a reader sleeps, or is about to sleep */
 	uint32_t paused; /* docs/abi.md 7.3, step 2 */
@@ -145,12 +149,12 @@ PERFRING_INLINE struct perfring_ring_state *perfring_ring_state_of(const struct 
 
 struct perfring_ring_options {
 	uint32_t pages;     /* data pages, a power of two; at most 1 GiB of data */
-	uint32_t flags;     /* BACKWARD, OVERWRITE, STRICT or LEASED, LOST_FILLERS, HUGE, REPLACE */
+	uint32_t flags;     /* BACKWARD, OVERWRITE, STRICT or LEASED, LOST_FILLERS, HUGE, REPLACE, HIGH_FD */
 	const char *file;   /* path of a file, which stays; NULL: a sealed memfd, freed with its last fd and mapping */
-	uint32_t wakeup;    /* as attr.wakeup_watermark, if `watermark` is set; else 0 */
+	uint32_t wakeup;    /* as attr.wakeup_watermark, if `watermark` is set; not looked at without */
 	bool watermark;     /* as attr.watermark (docs/abi.md 7.7) */
 	uint32_t owners;    /* maximal number of shared writers at a time, up to 1024; 0: 64 */
-	uint32_t chunk;     /* LEASED: bytes, a power of two from 512 to a quarter of the data; 0: up to 4096 */
+	uint32_t chunk;     /* LEASED: bytes, a power of two from 512 to a quarter of the data; 0: 4096, or that quarter if it is less */
 	uint32_t aux_pages; /* pages of an AUX area (aux.h), a power of two; 0: none */
 	uint64_t id;        /* with attr: the id in its records; 0: they have none */
 	/* The event whose records the ring holds, for its readers (perfring_session_describe_ring, perfring_session_add_set,
@@ -174,15 +178,16 @@ PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct p
  *
  *   too short, another version or byte order, contradicting values, no perfring ring at all (at 2048)
  *   a memfd that is not sealed against shrinking (a file cannot be: who may write it can end its readers by SIGBUS)
- *   a memfd with holes, which would become this process's memory; attaching touches no page of the ring
+ *   a memfd with holes, which reading would fill at this process's expense; attaching touches no page of the ring
  *
  * A holder of the fd can punch holes later; then reading allocates at most the ring's size.  F_SEAL_FUTURE_WRITE, added after
  * attaching, prevents it.  Context: threads. */
 PERFRING_API int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault);
 
-/* The attr and the id that the ring was created with.  Its creator may have written anything: check them as any attr.  attr: members
- * that the ring's attr lacks are 0, those that this struct lacks are left out.  id: may be NULL.  Returns 1; 0 if the ring has
- * none (a kernel ring has none).  Context: any thread, handlers. */
+/* Copies the attr and the id that the ring was created with.  They are not checked: its creator may have written anything.
+ * attr: members that the ring's attr lacks are 0, those that this struct lacks are left out, and size is the number of bytes
+ * that were copied.  id: may be NULL.  Returns 1; 0 if the ring has no attr (a kernel ring has none): then the attr is all 0,
+ * and *id unchanged.  Context: any thread, handlers. */
 PERFRING_API int perfring_ring_attr(const struct perfring_ring *ring, struct perf_event_attr *attr, uint64_t *id);
 
 /* ---- other rings ---- */
@@ -216,10 +221,11 @@ PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *buff
 
 /* ---- time stamps by the processor's own counter ---- */
 
-/* Fits the processor's counter to CLOCK_MONOTONIC, and publishes time_mult, time_shift, time_zero and the capabilities
- * user_time and user_time_zero in the control page, under its sequence lock (docs/abi.md 3.3).  The first call takes 20 ms;
- * later calls refine the result.  Returns 0; -EBUSY (another thread, of any process, is calibrating, or was killed at it in
- * another pid or time namespace); -EOPNOTSUPP (the processor has no steady counter).  Context: threads, not signal handlers. */
+/* Fits the processor's counter to CLOCK_MONOTONIC, and publishes time_mult, time_shift, time_zero and the capabilities user_time
+ * and user_time_zero in the control page, under its sequence lock (docs/abi.md 3.3).  The first call takes 20 ms; later calls
+ * refine the result.  Returns 0; -EINVAL (no ring of perfring's, or READ_ONLY); -EBUSY (another thread, of any process, is
+ * calibrating, or died while it was, and cannot be identified from here: it ran in another pid or time namespace); -EOPNOTSUPP
+ * (the processor has no steady counter).  Context: threads, not signal handlers. */
 PERFRING_EXPERIMENTAL int perfring_ring_calibrate(struct perfring_ring *ring);
 
 PERFRING_END

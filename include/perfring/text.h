@@ -18,7 +18,7 @@ PERFRING_BEGIN
  * trailers have perf script's names; times are
  * nanoseconds; registers have the names of the format's arch, or the numbers of their bits.  Of a record that cannot be decoded:
  * "SAMPLE fault=\"...\" at=24", which is no error.  format: as for perfring_record_decode; without one (NULL) the
- * text of a SAMPLE is the number of its bytes alone. */
+ * text of a SAMPLE is its name, misc, and the number of its bytes after the header. */
 PERFRING_API int64_t perfring_record_text(const struct perfring_format *format, const struct perf_event_header *record,
 					  char *buffer, size_t size);
 
