@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "file_private.h"
+#include "sample/lengthened.h"
 #include "sample/rows_fill.h"
 
 /* Bounds on the records that wait for their turn: two rounds of the rings of a large machine.  The files of a directory have no
@@ -196,6 +197,8 @@ static int advance(struct perfring_file *file, uint32_t number, struct perfring_
 			continue;
 		}
 		pending.time = 0;
+		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(pending.record)))
+			perfring_lengthened_mend(file->formats, pending.record, (void *)(uintptr_t)pending.record);
 		error = perfring_format_set_of(file->formats, pending.record, &pending.format, &fault);
 		if (!error && pending.format)
 			pending.time = perfring_format_time_of(pending.format, pending.record);

@@ -20,6 +20,7 @@
 #include <perfring/access.h>
 #include <perfring/sample.h>
 
+#include "sample/lengthened.h"
 #include "sample/rows_fill.h"
 #include "session_private.h"
 
@@ -178,6 +179,56 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_pen
 	ring->window[at] = *waiting;
 	ring->end++;
 	ring->old += is_old(ring, waiting->position);
+}
+
+/* The same record, or its copy with the trailer at the end, if Linux made it too long (lengthened.h): a kernel's ring cannot be written
+ * to.  The copy lives as long as the record's space.  Without memory the record stays as it is. */
+static const struct perf_event_header *mended(const struct perfring_session *session, struct perfring_session_ring *ring,
+					      uint64_t position, const struct perf_event_header *record,
+					      const struct perf_event_header *header)
+{
+	struct perfring_session_mended *copy;
+
+	if (PERFRING_LIKELY(!perfring_lengthened_may_be(header)))
+		return record;
+	copy = malloc(sizeof(*copy) + header->size);
+	if (!copy)
+		return record;
+	/* the copy first: a peer may write to the record */
+	memcpy(copy->record, record, header->size);
+	memcpy(copy->record, header, sizeof(*header));
+	if (!perfring_lengthened_mend(session->formats, header, copy->record)) {
+		free(copy);
+		return record;
+	}
+	copy->position = position;
+	copy->next = ring->mended;
+	ring->mended = copy;
+	return (const struct perf_event_header *)(const void *)copy->record;
+}
+
+/* Frees the copies of records before a position, at most the ring's size after `returned`. */
+static void free_mended(struct perfring_session_ring *ring, uint64_t returned, uint64_t position)
+{
+	struct perfring_session_mended **at = &ring->mended, *copy;
+
+	while ((copy = *at))
+		if (copy->position - returned < position - returned) {
+			*at = copy->next;
+			free(copy);
+		} else {
+			at = &copy->next;
+		}
+}
+
+void perfring_session_free_mended(struct perfring_session_ring *ring)
+{
+	struct perfring_session_mended *copy;
+
+	while ((copy = ring->mended)) {
+		ring->mended = copy->next;
+		free(copy);
+	}
 }
 
 void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,
@@ -382,7 +433,7 @@ static void fill(struct perfring_session *session, struct perfring_session_ring 
 	while (ring->end - ring->first < PERFRING_WINDOW && peek(session, ring, &header)) {
 		struct perfring_pending waiting = {.position = ring->reader.position};
 
-		waiting.record = perfring_reader_take(&ring->reader, &header);
+		waiting.record = mended(session, ring, waiting.position, perfring_reader_take(&ring->reader, &header), &header);
 		perfring_session_put(session, ring, &waiting, &header, false);
 	}
 	assert(ring_is_valid(ring));
@@ -399,18 +450,28 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 
 	while (peek(session, ring, &header)) {
 		uint64_t at = reader->position;
-		const struct perf_event_header *record;
+		const struct perf_event_header *record, *read;
 
 		/* A filler was skipped.  It ends the span, or comes before it. */
 		if (at != end && end != from)
 			break;
+		/* One that may be mended begins a span: its copy is one. */
+		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(&header)) && end != from)
+			break;
 		if (end == from)
 			from = at;
-		record = perfring_reader_take(reader, &header);
+		read = perfring_reader_take(reader, &header);
+		record = mended(session, ring, at, read, &header);
 		perfring_session_count(session, ring,
 				       counts_events(session) ? format_of(session, record, &header) : NULL, record,
 				       &header, time_at && header.size >= time_at + 8 ? word_at(record, time_at) : 0);
 		end = reader->position;
+		if (PERFRING_UNLIKELY(record != read)) {
+			span->size = header.size;
+			span->count = 1;
+			span->pieces[0] = (struct iovec){(void *)(uintptr_t)record, header.size};
+			goto counted;
+		}
 		/* The next copy starts at the beginning of `joint`. */
 		if (reader->flags & PERFRING_READER_COPY && (at & reader->mask) + header.size > reader->mask)
 			break;
@@ -418,6 +479,7 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 	if (end == from)
 		return false;
 	cut_span(ring, from, end - from, span);
+counted:
 	span->records = ring->totals.records - records;
 	span->samples = ring->totals.samples - samples;
 	return true;
@@ -433,6 +495,7 @@ static void give_back(struct perfring_session *session, struct perfring_session_
 		if (ring->window[j].position - returned < lowest - returned)
 			lowest = ring->window[j].position;
 	perfring_reader_return_to(&ring->reader, lowest);
+	free_mended(ring, returned, lowest);
 	assert(ring_is_valid(ring));
 	if (ring->state == PERFRING_HEALTH_REPORTED_CORRUPT && ring->first == ring->end) {
 		ring->totals.skipped += perfring_reader_skip(&ring->reader);

@@ -115,6 +115,13 @@ struct perfring_session_snapshot {
 	bool is_paused;   /* the kernel does not write; perfring's rings need no pause */
 };
 
+/* The copy of a record of a forward ring, until its space is returned: of KSYMBOL and BPF_EVENT alone, so that a list does. */
+struct perfring_session_mended {
+	struct perfring_session_mended *next;
+	uint64_t position;
+	unsigned char record[] __attribute__((__aligned__(8)));
+};
+
 /* A ring of a session.  Invariants of a forward one:
  *   window[first .. end) is sorted by (key, position); its records are between the last taken one and reader.position;
  *   old = how many of them are before old_end;
@@ -139,6 +146,7 @@ struct perfring_session_ring {
 	bool leaving;                     /* its set has freed it: removed when no record is in use */
 	uint32_t wake;                    /* an index, or PERFRING_NO_WAKE */
 	struct perfring_session_aux *aux; /* or NULL */
+	struct perfring_session_mended *mended;
 	struct perfring_pending window[2 * PERFRING_WINDOW];
 };
 
@@ -279,6 +287,9 @@ uint64_t perfring_session_lost_of(const struct perfring_session_event *event, co
 
 /* Makes space for the event's totals.  Returns 0 or -ENOMEM. */
 int perfring_session_count_event(struct perfring_session *session, uint32_t event);
+
+/* Frees the copies of all records. */
+void perfring_session_free_mended(struct perfring_session_ring *ring);
 
 /* Puts a record into the window.  header: as checked.  is_counted: the totals count it already. */
 void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,

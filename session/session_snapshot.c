@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "os/membarrier.h"
+#include "sample/lengthened.h"
 #include "session_private.h"
 
 enum {
@@ -77,6 +78,8 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 		else
 			perfring_snapshot_next(copy, &record);
 		memcpy(&header, record, sizeof(header));
+		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(&header)))
+			perfring_lengthened_mend(session->formats, &header, (void *)(uintptr_t)record);
 		span->records++;
 		span->samples += header.type == PERF_RECORD_SAMPLE;
 		if (!was_counted(&ring->snapshot, record, header.size)) {

@@ -215,7 +215,8 @@ struct perfring_span {
 };
 
 /* The span of the next ring in this round.  Each ring is returned once; but a ring of perfring's again after each filler
- * record, and with PERFRING_READER_COPY after a record that reaches the ring's end.  Losses are counted, and no record is held
+ * record, each ring before a KSYMBOL or BPF_EVENT, whose trailer may have to be moved to its end (docs/abi.md 5), and with
+ * PERFRING_READER_COPY after a record that reaches the ring's end.  Losses are counted, and no record is held
  * back.  A session is read by next or by next_span, not by both.  Returns 1; 0 at the end of the round; -EBADMSG as
  * perfring_session_next.  Valid until perfring_session_return. */
 PERFRING_API int perfring_session_next_span(struct perfring_session *session, struct perfring_span *span);

@@ -395,6 +395,107 @@ Test(session_ring, a_set_is_read_by_one_session_after_another, .timeout = 60)
 	perfring_set_close(set);
 }
 
+/* A KSYMBOL or BPF_EVENT as Linux writes it to the second event that asks for it: 32 bytes more than it has, with what was there. */
+static bool write_program(struct perfring_writer *writer, uint64_t number)
+{
+	const char *name = number % 3 ? "bpf_prog_0123456789abcdef_of_ours" : "";
+	struct perfring_record is = {.type = number & 1 ? PERFRING_RECORD_BPF_EVENT : PERFRING_RECORD_KSYMBOL,
+				     .trailer = {.identifier = OUR_ID, .pid = 1, .tid = 2}};
+	unsigned char bytes[128];
+	struct perfring_claim claim;
+	void *buffer;
+	int64_t size;
+
+	if (number & 1)
+		is.is.bpf_event.id = (uint32_t)number;
+	else
+		is.is.ksymbol = (struct perfring_record_ksymbol){
+			.addr = number, .name = {.data = name, .size = (uint32_t)strlen(name)}};
+	size = perfring_record_encode(&our_format, &is, bytes, sizeof(bytes));
+	cr_assert_gt(size, 0);
+	buffer = perfring_writer_reserve(writer, NULL, (uint64_t)size + 32, &claim);
+	if (!buffer)
+		return false;
+	is.trailer.time = perfring_writer_stamp(writer, &claim);
+	perfring_record_encode(&our_format, &is, bytes, sizeof(bytes));
+	memset(bytes + size, 0x11, 32);
+	((struct perf_event_header *)(void *)bytes)->size += 32;
+	memcpy(buffer, bytes, (size_t)size + 32);
+	perfring_writer_commit(writer, &claim);
+	return true;
+}
+
+/* A record of write_program or write_sample, as it should be. */
+static void look(const struct perf_event_header *record, uint64_t number, uint64_t *last)
+{
+	struct perfring_record is;
+	uint64_t time = perfring_format_time_of(&our_format, record);
+
+	cr_assert_eq(perfring_format_id_of(&our_format, record), OUR_ID, "%lu", number);
+	cr_assert(time > *last && time < *last + UINT64_C(60000000000), "%lu", number);
+	*last = time;
+	if (record->type == PERF_RECORD_SAMPLE)
+		return;
+	cr_assert_eq(perfring_record_decode(&our_format, record, &is, NULL), 0);
+	if (record->type == PERF_RECORD_BPF_EVENT)
+		cr_assert_eq(is.is.bpf_event.id, number);
+	else
+		cr_assert_eq(is.is.ksymbol.addr, number);
+	cr_assert_eq(is.trailer.tid, 2);
+}
+
+/* Such records through a ring of one page, which they wrap many times: as items and as spans, with and without copies. */
+Test(session_ring, trailers_are_at_the_end)
+{
+	for (int way = 0; way < 4; way++) {
+		struct perfring_ring_options options = {.pages = 1};
+		struct perfring_writer_options stamped = {
+			.stamp = PERFRING_STAMP_CLOCK, .clockid = CLOCK_MONOTONIC, .wake_fd = -1};
+		struct perf_event_attr attr = our_attr();
+		struct perfring_session *session;
+		struct perfring_writer *writer;
+		struct perfring_ring ring;
+		struct perfring_item item;
+		struct perfring_span span;
+		uint64_t id = OUR_ID, written = 0, read = 0, last = monotonic_ns();
+
+		cr_assert_eq(perfring_session_open(&session, 0), 0);
+		cr_assert_eq(perfring_ring_create(&ring, &options), 0);
+		cr_assert_eq(perfring_writer_open(&writer, &ring, &stamped), 0);
+		cr_assert_eq(perfring_session_describe(session, &attr, &id, 1), 0);
+		cr_assert_eq(perfring_session_add_ring(session, &ring, -1, way & 1 ? PERFRING_READER_COPY : 0), 0);
+		for (unsigned round = 0; round < 200; round++) {
+			while (written < read + 1 + round % 40 &&
+			       (written % 5 < 2 ? write_program : write_sample)(writer, written))
+				written++;
+			cr_assert_geq(perfring_session_wait(session, 0), 0);
+			perfring_session_flush(session);
+			while (!(way & 2) && perfring_session_next(session, &item) == 1)
+				look(item.record, read++, &last);
+			while (way & 2 && perfring_session_next_span(session, &span) == 1) {
+				static unsigned char bytes[8192];
+				uint64_t at = 0;
+
+				for (uint32_t i = 0, used = 0; i < span.count; used += (uint32_t)span.pieces[i++].iov_len)
+					memcpy(bytes + used, span.pieces[i].iov_base, span.pieces[i].iov_len);
+				for (uint64_t i = 0; i < span.records; i++) {
+					const struct perf_event_header *record = (const void *)(bytes + at);
+
+					look(record, read++, &last);
+					at += record->size;
+				}
+				cr_assert_eq(at, span.size);
+			}
+			perfring_session_return(session);
+			cr_assert_eq(read, written, "round %u", round);
+		}
+		cr_assert_gt(written, 1000);
+		perfring_session_close(session);
+		perfring_writer_close(writer);
+		perfring_ring_close(&ring);
+	}
+}
+
 Test(session_ring, rings_are_added_and_removed)
 {
 	struct perfring_ring_options options = {.pages = 1};
