@@ -181,8 +181,8 @@ static void insert(struct perfring_session_ring *ring, const struct perfring_pen
 	ring->old += is_old(ring, waiting->position);
 }
 
-/* The same record, or its copy with the trailer at the end, if Linux made it too long (lengthened.h): a kernel's ring cannot be written
- * to.  The copy lives as long as the record's space.  Without memory the record stays as it is. */
+/* The same record, or its copy with the trailer at the end, if Linux made it too long (sample/lengthened.h): a kernel's ring cannot
+ * be written to.  The copy lives as long as the record's space, and is as large.  Without memory the record stays as it is. */
 static const struct perf_event_header *mended(const struct perfring_session *session, struct perfring_session_ring *ring,
 					      uint64_t position, const struct perf_event_header *record,
 					      const struct perf_event_header *header)
