@@ -62,6 +62,8 @@ struct recorded_unwinding {
 	struct block *kept;   /* and for the next one */
 	struct gathered *gathered;
 	uint32_t gathered_count;
+	uint32_t ring; /* of the span before: a ring may have several in a row ... */
+	uint64_t time; /* ... and its last time */
 };
 
 /* ---- copies ---- */
@@ -134,7 +136,7 @@ void tool_unwinding_take(struct recording *recording, const struct perfring_span
 	struct recorded_unwinding *unwinding = recording->unwinding;
 	const struct perfring_format_set *formats = perfring_session_formats(recording->session);
 	struct perfring_span span = *read;
-	struct waiting one = {.into = into};
+	struct waiting one = {.into = into, .time = read->ring == unwinding->ring ? unwinding->time : 0};
 
 	/* The copy that tool_peers_vet makes is of one span. */
 	if (recording->soft && span.size) {
@@ -155,6 +157,8 @@ void tool_unwinding_take(struct recording *recording, const struct perfring_span
 		one.time = time ? time : one.time;
 		add(unwinding, &one);
 	}
+	unwinding->ring = read->ring;
+	unwinding->time = one.time;
 }
 
 void tool_unwinding_look_again(struct recording *recording)
