@@ -197,7 +197,8 @@ static int advance(struct perfring_file *file, uint32_t number, struct perfring_
 			continue;
 		}
 		pending.time = 0;
-		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(pending.record)))
+		/* (In the other byte order the trailer could not be distinguished from the name.) */
+		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(pending.record)) && !file->is_foreign)
 			perfring_lengthened_mend(file->formats, pending.record, (void *)(uintptr_t)pending.record);
 		error = perfring_format_set_of(file->formats, pending.record, &pending.format, &fault);
 		if (!error && pending.format)

@@ -189,7 +189,8 @@ static const struct perf_event_header *mended(const struct perfring_session *ses
 {
 	struct perfring_session_mended *copy;
 
-	if (PERFRING_LIKELY(!perfring_lengthened_may_be(header)))
+	/* Linux alone lengthens */
+	if (PERFRING_LIKELY(!perfring_lengthened_may_be(header)) || ring->ring.flags & PERFRING_RING_OWN)
 		return record;
 	copy = malloc(sizeof(*copy) + header->size);
 	if (!copy)
@@ -202,23 +203,21 @@ static const struct perf_event_header *mended(const struct perfring_session *ses
 		return record;
 	}
 	copy->position = position;
-	copy->next = ring->mended;
-	ring->mended = copy;
+	copy->next = NULL;
+	*(ring->mended ? &ring->last_mended->next : &ring->mended) = copy;
+	ring->last_mended = copy;
 	return (const struct perf_event_header *)(const void *)copy->record;
 }
 
-/* Frees the copies of records before a position, at most the ring's size after `returned`. */
+/* Frees the copies of records before a position, at most the ring's size after `returned`.  They are in the ring's order. */
 static void free_mended(struct perfring_session_ring *ring, uint64_t returned, uint64_t position)
 {
-	struct perfring_session_mended **at = &ring->mended, *copy;
+	struct perfring_session_mended *copy;
 
-	while ((copy = *at))
-		if (copy->position - returned < position - returned) {
-			*at = copy->next;
-			free(copy);
-		} else {
-			at = &copy->next;
-		}
+	while ((copy = ring->mended) && copy->position - returned < position - returned) {
+		ring->mended = copy->next;
+		free(copy);
+	}
 }
 
 void perfring_session_free_mended(struct perfring_session_ring *ring)
@@ -439,7 +438,7 @@ static void fill(struct perfring_session *session, struct perfring_session_ring 
 	assert(ring_is_valid(ring));
 }
 
-/* Reads headers, and from bodies at most a loss count, an id and a time.  With COPY the record is copied. */
+/* Reads headers, and from bodies at most a loss count, an id and a time; what may be mended is copied.  With COPY each record is. */
 static bool take_span(struct perfring_session *session, struct perfring_session_ring *ring, struct perfring_span *span)
 {
 	struct perfring_reader *reader = &ring->reader;
@@ -456,7 +455,8 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 		if (at != end && end != from)
 			break;
 		/* One that may be mended begins a span: its copy is one. */
-		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(&header)) && end != from)
+		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(&header)) && end != from &&
+		    !(ring->ring.flags & PERFRING_RING_OWN))
 			break;
 		if (end == from)
 			from = at;

@@ -115,7 +115,7 @@ struct perfring_session_snapshot {
 	bool is_paused;   /* the kernel does not write; perfring's rings need no pause */
 };
 
-/* The copy of a record of a forward ring, until its space is returned: of KSYMBOL and BPF_EVENT alone, so that a list does. */
+/* The copy of a record of a kernel's forward ring (sample/lengthened.h), until its space is returned. */
 struct perfring_session_mended {
 	struct perfring_session_mended *next;
 	uint64_t position;
@@ -146,7 +146,7 @@ struct perfring_session_ring {
 	bool leaving;                     /* its set has freed it: removed when no record is in use */
 	uint32_t wake;                    /* an index, or PERFRING_NO_WAKE */
 	struct perfring_session_aux *aux; /* or NULL */
-	struct perfring_session_mended *mended;
+	struct perfring_session_mended *mended, *last_mended; /* in the ring's order; NULL: none, then the last is not looked at */
 	struct perfring_pending window[2 * PERFRING_WINDOW];
 };
 

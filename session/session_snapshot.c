@@ -34,6 +34,13 @@ static bool was_counted(const struct perfring_session_snapshot *snapshot, const 
 	return (int64_t)(end - snapshot->counted) <= 0;
 }
 
+/* In the copy, which is this process's own, and whose sizes were checked. */
+static void mend(const struct perfring_session *session, const struct perf_event_header *record)
+{
+	if (PERFRING_UNLIKELY(perfring_lengthened_may_be(record)))
+		perfring_lengthened_mend(session->formats, record, (void *)(uintptr_t)record);
+}
+
 static void fill(struct perfring_session *session, struct perfring_session_ring *ring)
 {
 	struct perfring_snapshot *copy = &ring->snapshot.copy;
@@ -42,6 +49,7 @@ static void fill(struct perfring_session *session, struct perfring_session_ring 
 
 	while (ring->end - ring->first < PERFRING_WINDOW && perfring_snapshot_next(copy, &waiting.record) == 1) {
 		memcpy(&header, waiting.record, sizeof(header));
+		mend(session, waiting.record);
 		waiting.position = copy->oldest_first - 1;
 		perfring_session_put(session, ring, &waiting, &header,
 				     was_counted(&ring->snapshot, waiting.record, header.size));
@@ -78,8 +86,7 @@ static bool take_span(struct perfring_session *session, struct perfring_session_
 		else
 			perfring_snapshot_next(copy, &record);
 		memcpy(&header, record, sizeof(header));
-		if (PERFRING_UNLIKELY(perfring_lengthened_may_be(&header)))
-			perfring_lengthened_mend(session->formats, &header, (void *)(uintptr_t)record);
+		mend(session, record);
 		span->records++;
 		span->samples += header.type == PERF_RECORD_SAMPLE;
 		if (!was_counted(&ring->snapshot, record, header.size)) {

@@ -16,7 +16,8 @@
  * taken.  An exception: a record's time stamp is taken before its space is reserved, and an interrupt or a hypervisor may delay
  * the writer in between; in rounds shorter than a millisecond this happens.  Such late items are counted and returned.  Records
  * of one ring are nearly in order (an NMI can come between a time stamp and its record), so the next 64 of each ring are
- * sorted.  Records wait in the rings, not in copies, so memory is bounded.  If records are held back, a wait ends after 10 ms.
+ * sorted.  Records wait in the rings, not in copies (but for those of docs/abi.md 5), so memory is
+ * bounded.  If records are held back, a wait ends after 10 ms.
  *
  * Other ways to read: perfring_session_snapshot (rings that overwrite), perfring_session_next_aux (AUX areas), merge.h
  * (several sessions as one stream), count.h (counts without a ring).
@@ -215,7 +216,7 @@ struct perfring_span {
 };
 
 /* The span of the next ring in this round.  Each ring is returned once; but a ring of perfring's again after each filler
- * record, each ring before a KSYMBOL or BPF_EVENT, whose trailer may have to be moved to its end (docs/abi.md 5), and with
+ * record, a kernel ring again at each KSYMBOL, BPF_EVENT and TEXT_POKE, whose trailer may have to be moved to its end (docs/abi.md 5), and with
  * PERFRING_READER_COPY after a record that reaches the ring's end.  Losses are counted, and no record is held
  * back.  A session is read by next or by next_span, not by both.  Returns 1; 0 at the end of the round; -EBADMSG as
  * perfring_session_next.  Valid until perfring_session_return. */

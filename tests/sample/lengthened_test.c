@@ -114,11 +114,112 @@ Test(lengthened, an_old_trailer_is_none)
 	open_set(PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_IDENTIFIER, 2);
 	make(PERFRING_RECORD_BPF_EVENT, "", 0, 0);
 	memcpy(old, record.bytes + 24, format->trailer);
-	make(PERFRING_RECORD_KSYMBOL, names[3], format->trailer, 0);
 	memset(old + 8, 1, 8); /* another time */
-	memcpy(record.bytes + record.header.size - format->trailer, old, format->trailer);
+	for (uint32_t type = PERFRING_RECORD_KSYMBOL; type <= PERFRING_RECORD_BPF_EVENT; type++) {
+		make(type, names[3], format->trailer, 0);
+		memcpy(record.bytes + record.header.size - format->trailer, old, format->trailer);
+		cr_assert(mend());
+		is_right(type, names[3]);
+	}
+	perfring_format_set_close(set);
+}
+
+/* A later kernel's BPF_EVENT with more members: with ids, and without. */
+Test(lengthened, later_members_stay)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr), .sample_type = PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME, .sample_id_all = 1};
+	struct perfring_generator generator;
+
+	perfring_generator_seed(&generator, 4);
+	for (unsigned i = 0; i < 20000; i++) {
+		uint32_t more = 8 * (1 + (uint32_t)perfring_generator_draw(&generator, 12)), size;
+
+		if (i % 2) {
+			open_set(PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_ID | PERFRING_SAMPLE_STREAM_ID |
+					 PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_IDENTIFIER, 2);
+		} else {
+			cr_assert_eq(perfring_format_set_open(&set), 0);
+			cr_assert_eq(perfring_format_set_add(set, &attr), 0);
+			format = perfring_format_set_at(set, 0);
+		}
+		make(PERFRING_RECORD_BPF_EVENT, "", 0, 0);
+		size = record.header.size;
+		memmove(record.bytes + 24 + more, record.bytes + 24, size - 24);
+		for (uint32_t at = 24; at < 24 + more; at += 8) {
+			uint64_t word = perfring_generator_draw(&generator, 0);
+
+			memcpy(record.bytes + at, &word, 8);
+		}
+		record.header.size = (uint16_t)(size + more);
+		before = record;
+		cr_assert_not(mend());
+		cr_assert_eq(memcmp(&record, &before, sizeof(record)), 0);
+		perfring_format_set_close(set);
+	}
+}
+
+/* A right record of one event has a CPU where another event's id would be, and that id. */
+Test(lengthened, events_of_two_types)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr), .sample_id_all = 1};
+
+	attr.sample_type = PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_IDENTIFIER;
+	cr_assert_eq(perfring_format_set_open(&set), 0);
+	cr_assert_eq(perfring_format_set_add(set, &attr), 0);
+	cr_assert_eq(perfring_format_set_put(set, 3, 0), 0);
+	attr.sample_type |= PERFRING_SAMPLE_CPU;
+	cr_assert_eq(perfring_format_set_add(set, &attr), 1);
+	cr_assert_eq(perfring_format_set_put(set, 101, 1), 0);
+	format = perfring_format_set_at(set, 1);
+	for (uint32_t type = PERFRING_RECORD_KSYMBOL; type <= PERFRING_RECORD_BPF_EVENT; type++) {
+		make(type, names[3], 0, 0);
+		before = record;
+		cr_assert_not(mend());
+		cr_assert_eq(memcmp(&record, &before, sizeof(record)), 0);
+	}
+	perfring_format_set_close(set);
+}
+
+/* Another pid namespace: pid and tid are 0, and what is left there has an id. */
+Test(lengthened, threads_of_elsewhere)
+{
+	uint64_t id = 101;
+
+	open_set(PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_CPU | PERFRING_SAMPLE_IDENTIFIER, 2);
+	make(PERFRING_RECORD_BPF_EVENT, "", 32, 0x11);
+	memset(record.bytes + 24, 0, 8);
+	memcpy(record.bytes + record.header.size - 8, &id, 8);
 	cr_assert(mend());
-	is_right(PERFRING_RECORD_KSYMBOL, names[3]);
+	is_right(PERFRING_RECORD_BPF_EVENT, "");
+	before = record;
+	cr_assert_not(mend());
+	cr_assert_eq(memcmp(&record, &before, sizeof(record)), 0);
+	perfring_format_set_close(set);
+}
+
+/* A TEXT_POKE of 5 bytes for 5. */
+Test(lengthened, pokes)
+{
+	static const unsigned char old[5] = {1, 2, 3, 4, 5}, new[5] = {6, 7, 8, 9, 10};
+	struct perfring_record made = {.type = PERFRING_RECORD_TEXT_POKE, .trailer = {.pid = 7, .tid = 8, .time = 1234567, .identifier = 101}}, is;
+	struct perf_event_header header;
+	int64_t size;
+
+	open_set(PERFRING_SAMPLE_TID | PERFRING_SAMPLE_TIME | PERFRING_SAMPLE_IDENTIFIER, 2);
+	made.is.text_poke = (struct perfring_record_text_poke){
+		.addr = 9, .poke = {.old_len = 5, .new_len = 5, .old_bytes = old, .new_bytes = new}};
+	size = perfring_record_encode(format, &made, &record, sizeof(record));
+	cr_assert_gt(size, 0);
+	cr_assert_not(mend());
+	memset(record.bytes + size, 0x55, 48);
+	header = record.header;
+	header.size = (uint16_t)(size + 48);
+	record.header = header;
+	cr_assert(mend());
+	cr_assert_eq(perfring_record_decode(format, &record.header, &is, NULL), 0);
+	cr_assert_eq(is.trailer.time, 1234567);
+	cr_assert_eq(memcmp(is.is.text_poke.poke.new_bytes, new, 5), 0);
+	cr_assert_not(mend());
 	perfring_format_set_close(set);
 }
 
@@ -155,7 +256,7 @@ Test(lengthened, others_stay)
 	format = NULL;
 }
 
-/* Any bytes: nothing outside the record changes, nor header and numbers. */
+/* Any bytes: nothing outside the record changes, nor the header; a second call changes nothing. */
 Test(lengthened, any_bytes)
 {
 	struct perfring_generator generator;
@@ -170,11 +271,14 @@ Test(lengthened, any_bytes)
 
 			memcpy(record.bytes + at, &word, 8);
 		}
-		record.header = (struct perf_event_header){.type = 17 + (i & 1), .size = (uint16_t)size};
+		record.header = (struct perf_event_header){.type = i % 3 == 2 ? 20 : 17 + i % 3, .size = (uint16_t)size};
 		before = record;
 		mend();
 		cr_assert_eq(memcmp(record.bytes + size, before.bytes + size, sizeof(record) - size), 0);
-		cr_assert_eq(memcmp(record.bytes, before.bytes, size < 24 ? size : 24), 0);
+		cr_assert_eq(memcmp(record.bytes, before.bytes, size < 16 ? size : 16), 0);
+		before = record;
+		mend();
+		cr_assert_eq(memcmp(&record, &before, sizeof(record)), 0, "%u", i);
 	}
 	perfring_format_set_close(set);
 }

@@ -464,6 +464,7 @@ Test(session_ring, trailers_are_at_the_end)
 		cr_assert_eq(perfring_writer_open(&writer, &ring, &stamped), 0);
 		cr_assert_eq(perfring_session_describe(session, &attr, &id, 1), 0);
 		cr_assert_eq(perfring_session_add_ring(session, &ring, -1, way & 1 ? PERFRING_READER_COPY : 0), 0);
+		session->rings[0]->ring.flags &= ~(uint64_t)PERFRING_RING_OWN; /* as if it were the kernel's */
 		for (unsigned round = 0; round < 200; round++) {
 			while (written < read + 1 + round % 40 &&
 			       (written % 5 < 2 ? write_program : write_sample)(writer, written))
@@ -490,6 +491,7 @@ Test(session_ring, trailers_are_at_the_end)
 			cr_assert_eq(read, written, "round %u", round);
 		}
 		cr_assert_gt(written, 1000);
+		session->rings[0]->ring.flags |= PERFRING_RING_OWN;
 		perfring_session_close(session);
 		perfring_writer_close(writer);
 		perfring_ring_close(&ring);
