@@ -431,8 +431,8 @@ static void look(const struct perf_event_header *record, uint64_t number, uint64
 	struct perfring_record is;
 	uint64_t time = perfring_format_time_of(&our_format, record);
 
-	cr_assert_eq(perfring_format_id_of(&our_format, record), OUR_ID, "%lu", number);
-	cr_assert(time > *last && time < *last + UINT64_C(60000000000), "%lu", number);
+	cr_assert_eq(perfring_format_id_of(&our_format, record), OUR_ID, "%lu", (unsigned long)number);
+	cr_assert(time > *last && time < *last + UINT64_C(60000000000), "%lu", (unsigned long)number);
 	*last = time;
 	if (record->type == PERF_RECORD_SAMPLE)
 		return;
