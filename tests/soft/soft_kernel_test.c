@@ -387,15 +387,24 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t within)
 	return a < b + within && b < a + within;
 }
 
-/* The kernel's cpu-clock and ours on one thread: the same count within 2 % and 2 ms.  The sum of our samples' periods is our
- * count within 30 ms: three ticks of CONFIG_HZ=100, which the machine's host may delay; the kernel's skips what its timer
- * misses, and is no larger. */
+static uint64_t soft_sum_of(struct perfring_soft_event *event)
+{
+	struct perfring_set_ring *member = NULL;
+	uint64_t sum = 0;
+
+	while ((member = perfring_set_next(perfring_soft_rings(event), member)))
+		sum += periods_of(&member->ring);
+	return sum;
+}
+
+/* The kernel's cpu-clock and ours on one thread: the same count within 2 % and 2 ms.  After a tick the sum of our samples' periods
+ * is our count within 30 ms; a tick may come late, beside others by up to a second (docs/abi.md 9.4).  The kernel's skips what its
+ * timer misses, and is no larger. */
 Test(soft_kernel, cpu_clock)
 {
 	struct perf_event_attr attr = attr_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 1000000);
 	struct perfring_soft_event *ours;
 	uint64_t begun, ended, kernel_count, soft_count, kernel_sum, soft_sum = 0;
-	struct perfring_set_ring *member = NULL;
 	struct perfring_ring ring;
 	int fd;
 
@@ -411,14 +420,18 @@ Test(soft_kernel, cpu_clock)
 	cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
 	perfring_soft_enable(ours, false);
 	spend(500000000);
+	do {
+		spend(1000000);
+		cr_assert_eq(perfring_soft_read(ours, &soft_count, sizeof(soft_count)), 8);
+		soft_sum = soft_sum_of(ours);
+	} while (!is_near(soft_sum, soft_count, 25000000) && soft_count < 1600000000);
 	perfring_soft_disable(ours, false);
 	cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_DISABLE, 0), 0);
 	ended = perfring_os_clock_now();
 	cr_assert_eq(read(fd, &kernel_count, sizeof(kernel_count)), 8);
 	cr_assert_eq(perfring_soft_read(ours, &soft_count, sizeof(soft_count)), 8);
 	kernel_sum = periods_of(&ring);
-	while ((member = perfring_set_next(perfring_soft_rings(ours), member)))
-		soft_sum += periods_of(&member->ring);
+	soft_sum = soft_sum_of(ours);
 	/* The kernel's counts what others took from the thread unseen: interrupts, and the machine's host. */
 	cr_assert(kernel_count + soft_count / 50 + 2000000 >= soft_count && kernel_count <= ended - begun + 2000000, "%lu %lu",
 		  kernel_count, soft_count);
