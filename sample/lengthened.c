@@ -4,19 +4,18 @@
  */
 #include "lengthened.h"
 
+#include "layout_private.h"
+
 enum {
-	MEMBERS = 24,         /* bytes of header and numbers, of KSYMBOL and BPF_EVENT */
-	POKE = 20,            /* of TEXT_POKE, up to the bytes */
+	MEMBERS = 24, /* bytes of header and numbers, of KSYMBOL and BPF_EVENT */
+	POKE = 20,    /* of TEXT_POKE, up to the bytes */
 	TRAILER_MAX = 48,
-	PID_MAX = 1 << 22,    /* pids are smaller */
+	PID_MAX = 1 << 22, /* the highest kernel.pid_max */
 };
 
 static uint64_t word_of(const unsigned char *record, uint32_t at)
 {
-	uint64_t word;
-
-	memcpy(&word, record + at, sizeof(word));
-	return word;
+	return perfring_number_get(record + at, 8);
 }
 
 static uint32_t align(uint32_t size)

@@ -66,7 +66,7 @@ int perfring_session_open_ring(struct perfring_session_ring *ring, unsigned flag
 
 void perfring_session_close_ring(struct perfring_session_ring *ring)
 {
-	perfring_session_free_mended(ring);
+	perfring_session_free_mended(ring, 0, UINT64_MAX);
 	perfring_reader_close(&ring->reader);
 	perfring_snapshot_close(&ring->snapshot.copy);
 	perfring_session_aux_close(ring);

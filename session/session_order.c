@@ -209,22 +209,12 @@ static const struct perf_event_header *mended(const struct perfring_session *ses
 	return (const struct perf_event_header *)(const void *)copy->record;
 }
 
-/* Frees the copies of records before a position, at most the ring's size after `returned`.  They are in the ring's order. */
-static void free_mended(struct perfring_session_ring *ring, uint64_t returned, uint64_t position)
+/* The copies are in the ring's order. */
+void perfring_session_free_mended(struct perfring_session_ring *ring, uint64_t from, uint64_t until)
 {
 	struct perfring_session_mended *copy;
 
-	while ((copy = ring->mended) && copy->position - returned < position - returned) {
-		ring->mended = copy->next;
-		free(copy);
-	}
-}
-
-void perfring_session_free_mended(struct perfring_session_ring *ring)
-{
-	struct perfring_session_mended *copy;
-
-	while ((copy = ring->mended)) {
+	while ((copy = ring->mended) && copy->position - from < until - from) {
 		ring->mended = copy->next;
 		free(copy);
 	}
@@ -495,7 +485,7 @@ static void give_back(struct perfring_session *session, struct perfring_session_
 		if (ring->window[j].position - returned < lowest - returned)
 			lowest = ring->window[j].position;
 	perfring_reader_return_to(&ring->reader, lowest);
-	free_mended(ring, returned, lowest);
+	perfring_session_free_mended(ring, returned, lowest);
 	assert(ring_is_valid(ring));
 	if (ring->state == PERFRING_HEALTH_REPORTED_CORRUPT && ring->first == ring->end) {
 		ring->totals.skipped += perfring_reader_skip(&ring->reader);

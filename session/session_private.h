@@ -288,8 +288,9 @@ uint64_t perfring_session_lost_of(const struct perfring_session_event *event, co
 /* Makes space for the event's totals.  Returns 0 or -ENOMEM. */
 int perfring_session_count_event(struct perfring_session *session, uint32_t event);
 
-/* Frees the copies of all records. */
-void perfring_session_free_mended(struct perfring_session_ring *ring);
+/* Frees the copies of records that begin between two positions of the ring; 0 and UINT64_MAX: all, for positions are multiples
+ * of 8. */
+void perfring_session_free_mended(struct perfring_session_ring *ring, uint64_t from, uint64_t until);
 
 /* Puts a record into the window.  header: as checked.  is_counted: the totals count it already. */
 void perfring_session_put(struct perfring_session *session, struct perfring_session_ring *ring,

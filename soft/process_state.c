@@ -15,7 +15,6 @@
  * that overwrites each call writes all.
  */
 #include <errno.h>
-#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
