@@ -52,8 +52,8 @@ static void swap_bitmap(uint64_t *words)
 		words[i] = words[i] << 32 | words[i] >> 32;
 }
 
-/* Whether an entry of an attr may have this size.  Of version 1, whose magic is the same in both byte orders, it shows which of them
- * the file has. */
+/* Whether an entry of the attrs section can have this size.  Version 1 has the same magic in both byte orders: a file's order is the
+ * one in which the size is possible. */
 static bool is_plausible(uint64_t attr_size)
 {
 	return attr_size >= PERFRING_ATTR_MIN + sizeof(struct perfring_section) &&
@@ -245,8 +245,9 @@ static int open_file(struct perfring_file *file, bool in_directory)
 		return error;
 	stream->at = (int64_t)header.data.offset;
 	stream->settled = stream->at + (int64_t)header.data.size;
-	/* A writer writes the features last.  If it was killed, there may be whole records after those that the header counts.
-	 * (The oldest header has no features.  In a directory `data` may have no records.) */
+	/* A writer writes the features last.  A file without them was not finished: whole records may follow those that the header
+	 * counts.  Two finished files look otherwise: the oldest header has no features, and `data` of a directory may have no
+	 * records. */
 	file->is_finished = (header.data.size || in_directory) &&
 			    (header.size == PERFRING_FILE_HEADER_OLD ||
 			     (header.features[0] | header.features[1] | header.features[2] | header.features[3]));

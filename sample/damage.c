@@ -141,12 +141,12 @@ static void note_part(struct damage_site *site, enum perfring_kind kind, const s
 
 	switch (part->kind) {
 	case PERFRING_LAYOUT_NUMBER:
-		/* Entries of different sizes: the count becomes more than there are bytes. */
+		/* Entries of different sizes have 0 in `entry`: the count becomes more than the bytes that follow. */
 		if (part->use == PERFRING_LAYOUT_COUNT)
 			note_count(site, at, size, part->entry ? part->entry : 1);
 		if (part->use == PERFRING_LAYOUT_LENGTH)
 			note_length(site, at, size);
-		/* id128: a build id whose size is too large is none, but a device's numbers: no damage */
+		/* Not of id128: where a build id's size is too high, the bytes are a device's numbers, which is valid. */
 		if (part->most < highest(size) && kind != PERFRING_KIND_id128 &&
 		    takes(site, too_much_of(kind), at, size))
 			site->value = beyond(site, part->most, size);
@@ -456,14 +456,14 @@ static size_t redraw_sample(struct perfring_generator *generator, const struct p
 static size_t redraw(struct perfring_generator *generator, const struct perfring_format *format, void *record,
 		     size_t size, size_t most)
 {
-	unsigned char copy[UINT16_MAX + 1 + 4096], *drawn;
+	unsigned char copy[UINT16_MAX + 1 + 4096] __attribute__((__aligned__(8))), *drawn;
 	perfring_header *header = (perfring_header *)(void *)copy;
-	size_t drawn_size;
+	size_t drawn_at = (size + 7) & ~(size_t)7, drawn_size; /* aligned to 8, as generate.h asks */
 
 	if (size < sizeof(*header) || size > UINT16_MAX)
 		return 0;
-	drawn = copy + size;
-	drawn_size = sizeof(copy) - size;
+	drawn = copy + drawn_at;
+	drawn_size = sizeof(copy) - drawn_at;
 	memcpy(copy, record, size);
 	header->size = (uint16_t)size;
 	if (most > PERFRING_RECORD_MAX)

@@ -1,7 +1,10 @@
 /* text.c - records, fields and attrs as text, from the tables.
  *
- * The functions of text.h, for `perfring dump`, `perfring ring` and programs.  Each kind of member has one function; names of
- * values come from values.def, from the group that the row's column `show` names.  Writes at most what fits, and counts the rest.  No allocation; signal handlers may call it.
+ * The functions of text.h, for `perfring dump`, `perfring ring` and programs.  text_kind writes the kinds of members that have a
+ * form of their own, text_laid all others.  Names of fields and members come from fields.def and records.def; those of values and
+ * registers from values.def: the group is the row's column `show`.
+ *
+ * What fits is written; what does not is counted.  Nothing is allocated.  Context: any thread, signal handlers.
  */
 #include <perfring/text.h>
 
@@ -196,7 +199,7 @@ static const char *name_without_prefix(const struct name *name)
 	return strncmp(name->name, groups[name->group].prefix, size) ? name->name : name->name + size;
 }
 
-/* NULL when the group has no such value.  Values are signed: context markers are words near 2^64. */
+/* The row of a value in a group, or NULL.  Values are compared as signed numbers: context markers are words near 2^64. */
 static const char *name_of(enum show group, uint64_t value)
 {
 	const struct name *name;

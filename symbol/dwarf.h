@@ -1,7 +1,8 @@
 /* dwarf.h - DWARF 2 to 5 of an ELF file: its units, entries, names, ranges of addresses and rows of lines.
  *
- * source_lines.c is the user; the six dwarf_ files have the parts below.  One thread for each file.  All memory is counted in
- * perfring_dwarf_memory, and freed by perfring_dwarf_close.
+ * source_lines.c is the user; the six dwarf_ files have the parts below.  One thread for each file.  Sections count against
+ * PERFRING_LIMIT_INFLATED; memory of what is computed from them is counted in perfring_dwarf_memory.  perfring_dwarf_close frees
+ * both.
  *
  * Sections are read once, and inflated: what happens to the file after that is not seen.  Large ones are left in the file, and their
  * parts are read when they are needed, as long as the file has not changed.  Bytes are not trusted: each offset
@@ -127,7 +128,7 @@ struct perfring_dwarf_file {
 struct perfring_dwarf {
 	struct perfring_dwarf_file own, shared;
 	struct perfring_dwarf_memory memory;
-	const char *exceeded; /* the bound for which -E2BIG was returned */
+	const char *exceeded; /* a bound that a file exceeded; of meaning if perfring_dwarf_open failed */
 };
 
 /* ---- dwarf_sections.c ---- */

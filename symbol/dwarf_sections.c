@@ -1,7 +1,8 @@
 /* dwarf_sections.c - reads the sections of DWARF of a file, and of the file that dwz has put shared entries into.
  *
  * Called by source_lines.c.  packed.c inflates sections that are packed (SHF_COMPRESSED); large ones that are not may be left to
- * dwarf_parts.c.  What is read, inflated and left counts against PERFRING_LIMIT_INFLATED (limits.h).
+ * dwarf_parts.c.  For each file, what is read, inflated and left counts against
+ * PERFRING_LIMIT_INFLATED (limits.h).
  */
 #include <elf.h>
 #include <errno.h>
@@ -118,8 +119,8 @@ static int read_section(const struct perfring_elf_image *image, const char *name
 	return inflate(image->budget, section, PERFRING_PACKED_ZLIB, GNU_HEADER, size);
 }
 
-/* The build id of the file with shared entries: .gnu_debugaltlink has it after that file's name.  Returns its size; 0: there is
- * no such file; -errno. */
+/* The build id of the file with shared entries: .gnu_debugaltlink has it after that file's name.  Returns its size; 0: the object
+ * names no such file; -errno. */
 static int link_of(const struct perfring_elf_image *image, uint8_t id[PERFRING_BUILD_ID_SIZE])
 {
 	const struct perfring_elf_section *section = perfring_elf_section_find(image, ".gnu_debugaltlink");

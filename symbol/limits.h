@@ -44,9 +44,9 @@
 #define PERFRING_LIMIT_SHOWN_NAME (16u << 10)
 #define PERFRING_LIMIT_SHOWN_NAMES (UINT64_C(256) << 20)
 
-/* Bytes of memory for what is computed from the DWARF of one object, after which it is closed and read again; of its sections,
- * read and inflated; of the sections of all files whose DWARF is open; and of one unit's table of lines, of which each byte may
- * be a row. */
+/* Bytes of memory for what is computed from the DWARF of one object, after which it is closed and read again; of the sections of
+ * one file, read and inflated; of the sections of all files whose DWARF is open; and of one unit's table of lines, of which each
+ * byte may be a row. */
 #define PERFRING_LIMIT_LINES (UINT64_C(256) << 20)
 #define PERFRING_LIMIT_INFLATED (UINT64_C(1) << 30)
 #define PERFRING_LIMIT_OPEN (UINT64_C(2) << 30)

@@ -23,7 +23,7 @@ enum {
 /* Escapes one byte of foreign text (of files, objects, processes, peers, the environment) for stdout or stderr: printable
  * ASCII stays, any other byte becomes \xHH; with `solid` a blank does too, so that a column stays one.  The escaped bytes are those
  * that terminals act on: C0, DEL, and C1, which UTF-8 writes with bytes from 0x80 on.  All foreign text that the commands print
- * passes here; strings of JSON, which have escapes of their own, pass tool_json_text.
+ * passes here, but for two that escape by themselves: records as text (include/perfring/text.h) and strings of JSON (tool_json_text).
  * Returns the characters used of `buffer`: 1 or 4. */
 static inline unsigned tool_escape(char buffer[4], unsigned char byte, bool solid)
 {
@@ -42,13 +42,15 @@ static inline unsigned tool_escape(char buffer[4], unsigned char byte, bool soli
 /* Flushes stdout and prints "perfring: ..." as one line on stderr.  All of it is escaped, so it may have foreign text. */
 void tool_complain(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
-/* reallocarray: nr * size bytes, neither 0.  A product that overflows is no memory. */
+/* Allocates, or resizes what it returned before (old; NULL: nothing), as reallocarray: nr * size bytes, neither 0.  If the product
+ * overflows, that is a lack of memory. */
 void *tool_allocate(void *old, size_t nr, size_t size);
 
 /* Prints the line of a lack of memory and exits with status 1. */
 void tool_out_of_memory(void) __attribute__((noreturn));
 
-/* tsearch; the item is of tool_allocate, and the tree's: if it has an equal one, that is returned, and this one stays the caller's. */
+/* tsearch: inserts an item that tool_allocate made, which the tree owns from then on.  If the tree has an equal item, returns that
+ * one, and the new item stays the caller's. */
 void **tool_insert(void *item, void **tree, int (*compare)(const void *, const void *));
 
 /* Writes text escaped (solid: as tool_escape), and blanks up to width; longer text is written whole.  out NULL: only counts.

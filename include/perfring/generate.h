@@ -42,8 +42,8 @@ PERFRING_API int64_t perfring_generate_sample(struct perfring_generator *generat
 					      const struct perfring_format *format, struct perfring_sample *sample,
 					      void *buffer, size_t size, uint32_t most);
 
-/* The same for a record of another type, with its trailer.  A record whose type is not in records.def gets trailing words
- * alone.  Also returns -EINVAL for SAMPLE. */
+/* The same for a record of a type other than SAMPLE, with its trailer.  If records.def does not have the type, the record is words
+ * after its header and the trailer.  Also returns -EINVAL for SAMPLE. */
 PERFRING_API int64_t perfring_generate_members(struct perfring_generator *generator,
 					       const struct perfring_format *format, uint32_t type,
 					       struct perfring_record *record, void *buffer, size_t size, uint32_t most);
@@ -66,10 +66,11 @@ PERFRING_API const char *perfring_damage_name(uint32_t damage);
 PERFRING_API const char *perfring_damage_what(uint32_t damage);
 
 /* Damages a valid record of this format in place.  size: bytes at `record` that may be written, at least its header.size.
- * damage: PERFRING_DAMAGE_, or PERFRING_DAMAGES for any that this record can have.  perfring_record_check refuses the result,
- * but it may accept a record after ID, TYPE and BYTES, and one whose PADDING follows a string, for which perfring_record_examine
- * has a remark.  Returns how many bytes a decoder is to be given, which after SIZE_SMALL and SIZE_LARGE is not header.size; 0,
- * without a change, if this record cannot have this damage or is not valid. */
+ * damage: PERFRING_DAMAGE_, or PERFRING_DAMAGES for any that this record can have.  perfring_record_check refuses the result, with
+ * two exceptions: after ID, TYPE and BYTES the record may be valid; PADDING that follows a string is a remark of
+ * perfring_record_examine.  Returns how many bytes a decoder is to be given, which after SIZE_SMALL and SIZE_LARGE is not
+ * header.size; 0 if the record cannot have this damage or is not valid: then the record is unchanged, and bytes after it may have
+ * become 0. */
 PERFRING_API int64_t perfring_generate_damage(struct perfring_generator *generator,
 					      const struct perfring_format *format, uint32_t damage, void *record,
 					      size_t size);

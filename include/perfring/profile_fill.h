@@ -12,12 +12,13 @@
  *
  * What becomes of the items, which must come in time order:
  *
- *     samples                    a sample of the profile, with the stack of its callchain, or of its copy of the stack (stacks.h); of a
- *                                group one for each event that counted (split.h)
+ *     samples                    a sample of the profile; of a group one for each event that counted (split.h).  Its stack is the
+ *                                callchain, or is unwound from the copy of the stack (stacks.h)
  *     context switches           if an event samples each switch and there are SWITCH records: an interval from the switch to the
  *                                thread's return.  Its event is PERFRING_PROFILE_OFF_CPU, or PERFRING_PROFILE_RUNQUEUE if the thread
  *                                was preempted
- *     PERFRING_PROFILE_WAKING    "[woken by COMM]", the innermost frame of the PERFRING_PROFILE_OFF_CPU interval that it ends
+ *     PERFRING_PROFILE_WAKING    a frame "[woken by COMM]": the innermost one of the PERFRING_PROFILE_OFF_CPU interval that the
+ *                                waking ends
  *     "span:..."                 intervals that end at the sample's time and last its period (perfring_soft_span_end); so do samples
  *                                whose own event is PERFRING_PROFILE_OFF_CPU
  *     LOST, LOST_SAMPLES, THROTTLE, and samples that cannot be decoded
@@ -68,7 +69,7 @@ struct perfring_profile_fill_options {
 	const struct perfring_filter *filter;   /* NULL: all samples */
 	const struct perfring_file *file;       /* whose items come; NULL: none */
 	const struct perfring_session *session; /* likewise; not both: each numbers its events */
-	struct perfring_names *names;           /* the caller's; NULL: the fill makes its own, of the file, or of what runs here */
+	struct perfring_names *names; /* the caller's; NULL: the fill opens its own, for the file, or for this machine's processes */
 	uint64_t reserved[8];
 };
 
@@ -83,8 +84,8 @@ PERFRING_API int perfring_profile_fill_open(struct perfring_profile_fill **fill,
 PERFRING_API void perfring_profile_fill_close(struct perfring_profile_fill *fill);
 
 /* Takes the next item of the file or session.  fault: may be NULL.  Returns 0; -EINVAL (neither file nor session); -ENOMEM: then
- * the item may be in the profile in part; -EBADMSG: the item is damaged, *fault has the place in the record and a text, or its
- * event is unknown, fault->what is NULL.  A sample of either kind counts as PERFRING_PROFILE_UNREAD; the next items can be
+ * the item may be in the profile in part; -EBADMSG: the item is damaged (*fault has the place in the record and a text), or its
+ * event is unknown (fault->what is NULL).  If that item is a sample, it counts as PERFRING_PROFILE_UNREAD.  The next items can be
  * taken. */
 PERFRING_API int perfring_profile_fill_item(struct perfring_profile_fill *fill, const struct perfring_item *item,
 					    struct perfring_fault *fault);

@@ -33,7 +33,7 @@ struct perfring_reader {
 	uint64_t position;           /* the next record */
 	uint64_t observed;           /* the writer's position at the last observe */
 	uint64_t returned;           /* data_tail as last stored */
-	unsigned char *joint;        /* for copies, and a record in two pieces; NULL: the data are mapped twice, without COPY */
+	unsigned char *joint;        /* where records are copied to; NULL: none is (data mapped twice, no COPY) */
 	struct perfring_fault fault; /* of the last -EBADMSG; `at` is a ring position */
 	uint32_t flags;
 	uint32_t padding;
@@ -85,8 +85,8 @@ PERFRING_API const struct perf_event_header *perfring_reader_join(struct perfrin
 								  const struct perf_event_header *header);
 
 /* Reads the writer's position.  Returns the number of bytes to read; -EBADMSG, with reader->fault, if the position is
- * impossible (more than the ring holds, less than what was read, or not a multiple of 8, which all sizes are): then only the fault
- * changes, and perfring_reader_skip continues after it. */
+ * impossible (more than the ring holds, less than what was read, or not a multiple of 8, which all sizes are), or after
+ * PERFRING_READER_DISTURBED.  After an impossible position only the fault has changed, and perfring_reader_skip continues. */
 PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 {
 	uint64_t observed = perfring_page_observe_from(reader->page, reader->returned);
@@ -105,8 +105,9 @@ PERFRING_INLINE int64_t perfring_reader_observe(struct perfring_reader *reader)
 	return (int64_t)(observed - reader->position);
 }
 
-/* Reads the header at the reader's position once, checks it, and skips fillers (ring.h).  The position stays at the record.
- * Returns its size; 0 if there is no record before the observed position; -EBADMSG with reader->fault. */
+/* Reads the header at the reader's position once, and checks it.  Moves the position past fillers (ring.h), but not past the
+ * record whose header it returns.  Returns that record's size; 0 if there is no record before the observed position; -EBADMSG with
+ * reader->fault. */
 PERFRING_INLINE int perfring_reader_peek(struct perfring_reader *reader, struct perf_event_header *header)
 {
 	uint64_t left, word;

@@ -16,7 +16,8 @@
  * Shared memory is not trusted: perfring_ring_attach checks values once and keeps them in struct perfring_ring, which is
  * private memory.
  *
- * Context: threads, not signal handlers, unless a function says more.  One thread at a time for each struct perfring_ring. */
+ * Context: any thread, not signal handlers, unless a function says otherwise.  One thread at a time for each struct
+ * perfring_ring. */
 #ifndef PERFRING_RING_H
 #define PERFRING_RING_H
 
@@ -75,8 +76,9 @@ enum {
 #define PERFRING_RING_MAGIC UINT64_C(0x676e697266726570) /* "perfring" in little-endian memory; shows the byte order too */
 
 /* A position counts all bytes since the ring's creation, modulo 2^64; in a backward ring it is -data_head.
- * Invariant: published <= claimed <= published + size; of a forward ring that overwrites: claimed - size <= oldest <= published.  Of
- * a ring for shared writers `claimed` encodes a position (shared.h), for which this holds. */
+ * `published` is the position that data_head has.
+ * Invariant: published <= claimed <= published + size; of a forward ring that overwrites: claimed - size <= oldest <= published.
+ * Of a ring for shared writers `claimed` encodes a position (shared.h), for which this holds. */
 struct perfring_ring_state {
 	perfring_u64 magic;
 	uint32_t version;
@@ -132,14 +134,14 @@ enum {
 	PERFRING_FILLER_MISC = 0x5046,
 };
 
-/* Whether the record is a filler, of either kind. */
+/* Whether the record is a filler, of either kind.  Context: any thread, handlers. */
 PERFRING_INLINE bool perfring_ring_is_filler(const struct perf_event_header *header)
 {
 	return header->misc == PERFRING_FILLER_MISC &&
 	       (header->type == PERFRING_FILLER_TYPE || header->type == PERF_RECORD_LOST);
 }
 
-/* The state of a perfring ring (flags has OWN). */
+/* The state of a perfring ring (flags has OWN).  Context: any thread, handlers. */
 PERFRING_INLINE struct perfring_ring_state *perfring_ring_state_of(const struct perf_event_mmap_page *page)
 {
 	return (struct perfring_ring_state *)(void *)((unsigned char *)(uintptr_t)page + PERFRING_RING_STATE_AT);
@@ -167,7 +169,7 @@ struct perfring_ring_options {
  * capabilities, data_offset, data_size; with AUX aux_offset and aux_size).  A file is allocated on disk at once, so that a
  * full disk is an error here and no SIGBUS later.  Returns 0; -EINVAL (no power of two, or flags that exclude one another:
  * STRICT or LEASED with OVERWRITE, BACKWARD or one another, LOST_FILLERS without STRICT; an attr with a wrong size); -EFBIG (above
- * 1 GiB); -EEXIST (the file exists, without REPLACE); -errno of memfd_create, open, fallocate, mmap.  Context: threads. */
+ * 1 GiB); -EEXIST (the file exists, without REPLACE); -errno of memfd_create, open, fallocate, mmap.  Context: any thread. */
 PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct perfring_ring_options *options);
 
 /* Maps the ring of an fd from perfring_ring_create, of this or another process (over a socket, by /proc/PID/fd/N, by the
@@ -180,8 +182,8 @@ PERFRING_API int perfring_ring_create(struct perfring_ring *ring, const struct p
  *   a memfd that is not sealed against shrinking (a file cannot be: who may write it can end its readers by SIGBUS)
  *   a memfd with holes, which reading would fill at this process's expense; attaching touches no page of the ring
  *
- * A holder of the fd can punch holes later; then reading allocates at most the ring's size.  F_SEAL_FUTURE_WRITE, added after
- * attaching, prevents it.  Context: threads. */
+ * A holder of the fd can punch holes into it later; then reading allocates at most the ring's size.  To refuse that, any holder
+ * seals the memfd after all processes have attached: fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE).  Context: any thread. */
 PERFRING_API int perfring_ring_attach(struct perfring_ring *ring, int fd, unsigned flags, struct perfring_fault *fault);
 
 /* Copies the attr and the id that the ring was created with.  They are not checked: its creator may have written anything.
@@ -205,27 +207,27 @@ PERFRING_API int perfring_ring_wrap(struct perfring_ring *ring, void *memory, si
 
 /* Makes *handle another handle of the ring's mapping.  A mapping of perfring_ring_create or attach stays until all handles of
  * this process are closed, in any order.  A handle has no fd (-1).  Of a kernel ring, and of memory of the caller, the handle
- * is a copy that keeps nothing alive.  Returns 0, or -EINVAL (the ring is closed).  Context: threads, not while the last
+ * is a copy that keeps nothing alive.  Returns 0, or -EINVAL (the ring is closed).  Context: any thread, not while the last
  * handle is being closed. */
 PERFRING_API int perfring_ring_share(struct perfring_ring *handle, const struct perfring_ring *ring);
 
 /* Closes the ring's fd, and unmaps the ring with its last handle.  The last unmapping of a kernel ring detaches all events
  * that write into it; records of a perfring ring stay for other holders of its fd or file.  After fork, the child must not
- * close a ring that has had a writer: the mapping was not inherited, and its address may be in use again.  Context: threads, when
- * no other thread uses this ring. */
+ * close a ring that has had a writer: the mapping was not inherited, and its address may be in use again.  Context: any thread,
+ * when no other thread uses this ring. */
 PERFRING_API void perfring_ring_close(struct perfring_ring *ring);
 
 /* Explains an error of perfring_ring_map, and what to change: sysctl, limit, capability.  error: what it returned.  Like snprintf:
- * returns the length of the whole text.  Context: threads. */
+ * returns the length of the whole text.  Context: any thread. */
 PERFRING_API int64_t perfring_ring_explain(int error, uint32_t pages, char *buffer, size_t size);
 
 /* ---- time stamps by the processor's own counter ---- */
 
 /* Fits the processor's counter to CLOCK_MONOTONIC, and publishes time_mult, time_shift, time_zero and the capabilities user_time
  * and user_time_zero in the control page, under its sequence lock (docs/abi.md 3.3).  The first call takes 20 ms; later calls
- * refine the result.  Returns 0; -EINVAL (no ring of perfring's, or READ_ONLY); -EBUSY (another thread, of any process, is
- * calibrating, or died while it was, and cannot be identified from here: it ran in another pid or time namespace); -EOPNOTSUPP
- * (the processor has no steady counter).  Context: threads, not signal handlers. */
+ * refine the result.  Returns 0; -EINVAL (no ring of perfring's, or READ_ONLY); -EBUSY (a thread of any process is calibrating;
+ * or one of another pid or time namespace was: whether that one still lives cannot be seen from here); -EOPNOTSUPP (the processor
+ * has no steady counter).  Context: any thread, not signal handlers. */
 PERFRING_EXPERIMENTAL int perfring_ring_calibrate(struct perfring_ring *ring);
 
 PERFRING_END

@@ -19,8 +19,8 @@ PERFRING_API int perfring_target_open(struct perfring_target **target);
 PERFRING_API void perfring_target_close(struct perfring_target *target);
 
 /* Adds CPUs.  list: as in "0-3,6"; NULL: all that are online now.  Returns 0, -EINVAL (not a list of CPUs), -ENODEV (a CPU is
- * not online), -ENOMEM, -errno of reading sysfs.  After an error a part of them may have been added: of each function here, then
- * close the target. */
+ * not online), -ENOMEM, -errno of reading sysfs.  After an error of this or any function below a part may have been
+ * added: close the target. */
 PERFRING_API int perfring_target_add_cpus(struct perfring_target *target, const char *list);
 
 /* Adds all threads that the process has now (perfring_session_update opens events on later ones), or one thread; tid 0: the
