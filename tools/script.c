@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "filter_options.h"
 #include "machine.h"
 #include "options.h"
@@ -558,6 +559,15 @@ enum {
 	PERF_ONLY, /* rows that are refused */
 };
 
+#define NO_SCRIPTS "perfring runs no scripts: pipe its lines, or perfring convert --json, into yours"
+
+/* Whether the arguments are those of perf script record NAME, or report NAME: no file of that name alone. */
+static bool names_script(const struct tool_options *options, int argc, char **argv)
+{
+	return optind < argc && (!strcmp(argv[optind], "record") || !strcmp(argv[optind], "report")) &&
+	       (options->input || argc - optind > 1 || access(argv[optind], F_OK));
+}
+
 static int script_command(int argc, char **argv)
 {
 	struct tool_options options = {.command = &tool_script};
@@ -642,6 +652,10 @@ static int script_command(int argc, char **argv)
 		tool_complain("script: --reltime and --deltatime exclude one another (perfring script --help)");
 		return TOOL_MISUSED;
 	}
+	if (names_script(&options, argc, argv)) {
+		tool_complain("script: %s: " NO_SCRIPTS, argv[optind]);
+		return TOOL_MISUSED;
+	}
 	status = read_file(&script, &options, argc, argv);
 	tool_input_close(&script.input);
 	free(script.events);
@@ -693,9 +707,9 @@ static const struct tool_option ROWS[] = {
 	{LOOKS, "show-round-events", .help = "taken: they have nothing to show"},
 	{PERF_ONLY, "dump-unsorted-raw-trace", .refused = "use perfring dump --raw, which is in time order"},
 	{'s', "script", .value = "NAME", .takes = "a name",
-	 .refused = "perfring runs no scripts: pipe its lines, or perfring convert --json, into yours"},
+	 .refused = NO_SCRIPTS},
 	{'g', "gen-script", .value = "LANG", .takes = "a language",
-	 .refused = "perfring runs no scripts: pipe its lines, or perfring convert --json, into yours"},
+	 .refused = NO_SCRIPTS},
 	{'l', "list", .refused = "perfring has no scripts"},
 	{'d', "debug-mode", .refused = "use perfring check, which says what is wrong with a file, and where"},
 	{'L', "Latency", .refused = "is of ftrace's flags, which events do not have"},

@@ -23,8 +23,8 @@ enum {
 /* Escapes one byte of foreign text (of files, objects, processes, peers, the environment) for stdout or stderr: printable
  * ASCII stays, any other byte becomes \xHH; with `solid` a blank does too, so that a column stays one.  The escaped bytes are those
  * that terminals act on: C0, DEL, and C1, which UTF-8 writes with bytes from 0x80 on.  All foreign text that the commands print
- * passes here, but for two that escape by themselves: records as text (include/perfring/text.h) and strings of JSON (tool_json_text).
- * Returns the characters used of `buffer`: 1 or 4. */
+ * passes here, but for two that escape by themselves: records as text (include/perfring/text.h), and strings of JSON
+ * (tool_json_text).  Returns the characters used of `buffer`: 1 or 4. */
 static inline unsigned tool_escape(char buffer[4], unsigned char byte, bool solid)
 {
 	static const char digits[] = "0123456789abcdef";
