@@ -25,10 +25,14 @@ static uint32_t add_node(struct tool_tree *tree, uint32_t parent, uint32_t frame
 
 void tool_tree_clear(struct tool_tree *tree)
 {
+	/* of a small tree in a large table, only the slots that are taken */
+	if (tree->count < tree->slot_count / 16)
+		for (uint32_t i = 1; i < tree->count; i++)
+			tree->slots[tree->nodes[i].slot] = 0;
+	else if (tree->slots)
+		memset(tree->slots, 0, tree->slot_count * sizeof(*tree->slots));
 	tree->count = 0;
 	tree->cut = tree->crowded = 0;
-	if (tree->slots)
-		memset(tree->slots, 0, tree->slot_count * sizeof(*tree->slots));
 	add_node(tree, 0, 0);
 }
 
@@ -40,7 +44,7 @@ void tool_tree_close(struct tool_tree *tree)
 }
 
 /* The slot of a child of `parent`, or the free slot for it. */
-static uint32_t *find_slot(const struct tool_tree *tree, uint32_t parent, uint32_t frame)
+static uint32_t find_slot(const struct tool_tree *tree, uint32_t parent, uint32_t frame)
 {
 	uint64_t hash = ((uint64_t)parent << 32 | frame) * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t at = (uint32_t)((hash ^ hash >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
@@ -51,7 +55,13 @@ static uint32_t *find_slot(const struct tool_tree *tree, uint32_t parent, uint32
 		if (node->parent == parent && node->frame == frame)
 			break;
 	}
-	return &tree->slots[at];
+	return at;
+}
+
+static void take_slot(struct tool_tree *tree, uint32_t slot, uint32_t node)
+{
+	tree->slots[slot] = node;
+	tree->nodes[node].slot = slot;
 }
 
 /* At most half of the slots are taken. */
@@ -63,47 +73,40 @@ static void grow(struct tool_tree *tree)
 	tree->slots = tool_allocate(tree->slots, tree->slot_count, sizeof(*tree->slots));
 	memset(tree->slots, 0, tree->slot_count * sizeof(*tree->slots));
 	for (uint32_t i = 1; i < tree->count; i++)
-		*find_slot(tree, tree->nodes[i].parent, tree->nodes[i].frame) = i;
+		take_slot(tree, find_slot(tree, tree->nodes[i].parent, tree->nodes[i].frame), i);
 }
 
-static void weigh(struct tool_tree_node *node, uint64_t weight, uint64_t samples)
+uint32_t tool_tree_new_child(struct tool_tree *tree, uint32_t parent, uint32_t frame)
 {
-	node->weight = plus(node->weight, weight);
-	node->samples = plus(node->samples, samples);
+	uint32_t depth = tree->nodes[parent].depth + 1, node;
+
+	if (depth > TOOL_TREE_DEPTH_MAX)
+		tree->cut++;
+	else if (tree->count == TOOL_TREE_NODES_MAX)
+		tree->crowded++;
+	if (depth > TOOL_TREE_DEPTH_MAX || tree->count == TOOL_TREE_NODES_MAX)
+		return 0;
+	node = add_node(tree, parent, frame);
+	tree->nodes[node].depth = depth;
+	return node;
 }
 
-/* The child of `parent`, which is added if there is none; 0: a bound is exceeded. */
-static uint32_t find_child(struct tool_tree *tree, uint32_t parent, uint32_t frame)
+uint32_t tool_tree_child(struct tool_tree *tree, uint32_t parent, uint32_t frame)
 {
-	uint32_t *slot, depth = tree->nodes[parent].depth + 1;
+	uint32_t slot, node;
 
 	grow(tree);
 	slot = find_slot(tree, parent, frame);
-	if (*slot)
-		return *slot;
-	if (depth > TOOL_TREE_DEPTH_MAX || tree->count == TOOL_TREE_NODES_MAX)
-		return 0;
-	*slot = add_node(tree, parent, frame);
-	tree->nodes[*slot].depth = depth;
-	return *slot;
+	if (tree->slots[slot])
+		return tree->slots[slot];
+	node = tool_tree_new_child(tree, parent, frame);
+	if (node)
+		take_slot(tree, slot, node);
+	return node;
 }
 
-void tool_tree_add(struct tool_tree *tree, const uint32_t *frames, uint32_t count, uint64_t weight, uint64_t samples)
+void tool_tree_count(struct tool_tree *tree, uint32_t node, uint64_t weight, uint64_t samples)
 {
-	uint32_t node = TOOL_TREE_ROOT, child;
-
-	weigh(&tree->nodes[node], weight, samples);
-	for (uint32_t i = 0; i < count; i++) {
-		child = find_child(tree, node, frames[i]);
-		if (!child && tree->nodes[node].depth == TOOL_TREE_DEPTH_MAX)
-			tree->cut++;
-		else if (!child)
-			tree->crowded++;
-		if (!child)
-			break;
-		node = child;
-		weigh(&tree->nodes[node], weight, samples);
-	}
 	tree->nodes[node].self = plus(tree->nodes[node].self, weight);
 	tree->nodes[node].self_samples = plus(tree->nodes[node].self_samples, samples);
 }
@@ -118,22 +121,35 @@ static int compare(const void *a, const void *b, void *of)
 	return one < other ? -1 : one > other;
 }
 
-void tool_tree_sort(struct tool_tree *tree)
+/* Puts a node before the other children of its parent. */
+static void put_first(struct tool_tree *tree, uint32_t index)
 {
-	uint32_t *order = tool_allocate(NULL, tree->count + 1, sizeof(*order));
+	struct tool_tree_node *node = &tree->nodes[index];
 
-	for (uint32_t i = 0; i < tree->count; i++) {
-		order[i] = i;
-		tree->nodes[i].first = tree->nodes[i].next = 0;
-	}
-	qsort_r(order, tree->count, sizeof(*order), compare, tree->nodes);
+	node->next = tree->nodes[node->parent].first;
+	tree->nodes[node->parent].first = index;
+}
+
+void tool_tree_end(struct tool_tree *tree, uint64_t least)
+{
+	struct tool_tree_node *nodes = tree->nodes;
+	uint32_t *order = tool_allocate(NULL, tree->count, sizeof(*order)), count = 0;
+
+	/* children are after their parents */
 	for (uint32_t i = tree->count; i--;) {
-		struct tool_tree_node *node = &tree->nodes[order[i]];
-
-		if (order[i] == TOOL_TREE_ROOT)
-			continue;
-		node->next = tree->nodes[node->parent].first;
-		tree->nodes[node->parent].first = order[i];
+		nodes[i].weight = plus(nodes[i].weight, nodes[i].self);
+		nodes[i].samples = plus(nodes[i].samples, nodes[i].self_samples);
+		if (i == TOOL_TREE_ROOT)
+			break;
+		nodes[nodes[i].parent].weight = plus(nodes[nodes[i].parent].weight, nodes[i].weight);
+		nodes[nodes[i].parent].samples = plus(nodes[nodes[i].parent].samples, nodes[i].samples);
+		if (nodes[i].weight < least)
+			put_first(tree, i);
+		else
+			order[count++] = i;
 	}
+	qsort_r(order, count, sizeof(*order), compare, nodes);
+	while (count--)
+		put_first(tree, order[count]);
 	free(order);
 }

@@ -1,8 +1,9 @@
 /* call_tree.h - paths of calls that begin alike, as a tree.
  *
  *     tool_tree_clear(&tree);
- *     tool_tree_add(&tree, frames, count, weight, samples);        each path
- *     tool_tree_sort(&tree);
+ *     node = tool_tree_child(&tree, TOOL_TREE_ROOT, frame);        each frame of a path, from the outermost on
+ *     tool_tree_count(&tree, node, weight, samples);               where the path ends
+ *     tool_tree_end(&tree, least);
  *     ... tree.nodes ...
  *     tool_tree_close(&tree);
  *
@@ -25,13 +26,14 @@ enum {
 struct tool_tree_node {
 	uint32_t frame, depth;
 	uint32_t parent, first, next; /* nodes; 0: none */
-	uint64_t weight, samples;     /* of all paths through it */
-	uint64_t self, self_samples;  /* of those that end here */
+	uint32_t slot;
+	uint64_t self, self_samples;  /* of the paths that end here */
+	uint64_t weight, samples;     /* of all paths through it: after tool_tree_end */
 };
 
 /* Begins as all 0, and must be cleared before the first path. */
 struct tool_tree {
-	struct tool_tree_node *nodes;
+	struct tool_tree_node *nodes; /* a node has a larger index than its parent */
 	uint32_t count, capacity;
 	uint32_t *slots; /* nodes by parent and frame; 0: free */
 	uint32_t slot_count;
@@ -42,10 +44,18 @@ struct tool_tree {
 void tool_tree_clear(struct tool_tree *tree);
 void tool_tree_close(struct tool_tree *tree);
 
-/* Adds a path of `count` frames, of which the first is a child of the root. */
-void tool_tree_add(struct tool_tree *tree, const uint32_t *frames, uint32_t count, uint64_t weight, uint64_t samples);
+/* The child of a node, which is added if there is none.  Returns 0 if a bound is exceeded: the path is cut at `parent`, which
+ * tree->cut or tree->crowded counts. */
+uint32_t tool_tree_child(struct tool_tree *tree, uint32_t parent, uint32_t frame);
 
-/* Sorts the children of each node by weight, the largest first; equal ones stay in the order of adding. */
-void tool_tree_sort(struct tool_tree *tree);
+/* The same of a child that is known to be new.  A tree takes its children by one of the two functions. */
+uint32_t tool_tree_new_child(struct tool_tree *tree, uint32_t parent, uint32_t frame);
+
+/* Counts a path that ends at a node. */
+void tool_tree_count(struct tool_tree *tree, uint32_t node, uint64_t weight, uint64_t samples);
+
+/* After all paths: sums them up, and sorts the children of each node by weight, the largest first; equal ones stay in the order of
+ * adding, and those below `least` follow the others in no order. */
+void tool_tree_end(struct tool_tree *tree, uint64_t least);
 
 #endif

@@ -148,7 +148,7 @@ enum {
 		1 << 22, /* stacks of rows; those beyond are in no tree, and in their callers' sums neither */
 	TOOL_REPORT_CALLERS_MAX = 1 << 20, /* rows of functions that have no samples themselves */
 	TOOL_REPORT_LINKS_MAX = 1 << 24,   /* rows in paths; those beyond are in no tree */
-	TOOL_REPORT_WORK_MAX = 1 << 28,    /* frames that are added to all trees of a report */
+	TOOL_REPORT_WORK_MAX = 1 << 28,    /* frames that are walked for all trees of a report, and paths */
 	TOOL_REPORT_LINES_MAX = 10000,     /* of one tree */
 	TOOL_REPORT_MEMBERS = 64,          /* events of a group that is shown as one: each row has a cell for each */
 };
@@ -361,8 +361,10 @@ void tool_report_callers_add(struct tool_report *report, struct tool_report_row 
 /* After the last sample: sums up `children`, and makes the rows of callers. */
 void tool_report_callers_sum(struct tool_report *report);
 
-/* Makes the tree of a row, of the samples of its first cell.  Returns false beyond TOOL_REPORT_WORK_MAX: there is no tree. */
-bool tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row, struct tool_tree *tree);
+/* Makes the tree of a row, of the samples of its first cell; least: as tool_tree_end.  Returns NULL beyond TOOL_REPORT_WORK_MAX: there
+ * is no tree.  Valid until the next call. */
+const struct tool_tree *tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row,
+						 uint64_t least);
 
 struct tool_report_frame {
 	const char *name;   /* NULL: unknown */

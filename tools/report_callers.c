@@ -32,8 +32,15 @@ struct path {
 /* An entry of a row's list of paths: a path, and the row's frame in it. */
 struct link {
 	uint32_t path;
-	uint32_t from; /* 0: the outermost */
+	uint32_t at;   /* the stack that ends at the row's frame; PERFRING_PROFILE_NONE: no frame is shown */
 	uint32_t next; /* the row's next link + 1; 0: none */
+};
+
+/* The node of a stack in the tree that is being made, so that what paths have in common is walked once. */
+struct placed {
+	uint32_t tree; /* the number of that tree */
+	uint32_t from; /* the stack that ends at the row's frame */
+	uint32_t node;
 };
 
 /* A cache of the rows of frames, by context and mark: that of a guest's frame is its sample's. */
@@ -56,8 +63,12 @@ struct tool_report_callers {
 	uint64_t pathless, linkless, rowless; /* samples, and frames of stacks, of which there were too many */
 	size_t self_rows;                     /* rows before those of callers */
 	uint64_t work;
-	uint32_t *frames; /* of the last walk, the outermost first */
+	uint32_t *walked; /* the stacks of the last walk */
 	uint32_t capacity;
+	struct tool_tree tree;
+	struct placed *placed; /* by stack */
+	uint32_t tree_number;  /* of the last tree; 0: none yet */
+	bool has_one_place;    /* all its paths begin at one stack, and no frame is hidden: a stack not met yet is a new node */
 	struct known *known;
 	void *contexts; /* a tree */
 };
@@ -159,27 +170,28 @@ void tool_report_callers_add(struct tool_report *report, struct tool_report_row 
 
 /* ---- sums ---- */
 
-/* The frames of a path's stack.  Returns how many. */
-static uint32_t walk(struct tool_report *report, const struct path *path)
+static bool is_hidden(const struct tool_report *report, uint32_t stack)
 {
-	struct tool_report_callers *callers = report->callers;
-	const struct perfring_profile_tables *tables = &callers->tables;
+	const struct perfring_profile_tables *tables = &report->callers->tables;
+
+	return report->hides_unresolved &&
+	       !tables->functions[tables->frames[tables->stacks[stack].frame].function].name;
+}
+
+static void note_walked(struct tool_report_callers *callers, uint32_t count, uint32_t stack)
+{
+	callers->walked = grow(callers->walked, count, &callers->capacity, sizeof(*callers->walked));
+	callers->walked[count] = stack;
+}
+
+/* Notes the stack and its callers, of which each ends at a frame that is shown, the innermost first.  Returns how many. */
+static uint32_t walk(struct tool_report *report, uint32_t stack)
+{
 	uint32_t count = 0;
 
-	for (uint32_t at = path->stack; at != PERFRING_PROFILE_NONE; at = tables->stacks[at].caller) {
-		uint32_t frame = tables->stacks[at].frame;
-
-		if (report->hides_unresolved && !tables->functions[tables->frames[frame].function].name)
-			continue;
-		callers->frames = grow(callers->frames, count, &callers->capacity, sizeof(*callers->frames));
-		callers->frames[count++] = frame;
-	}
-	for (uint32_t i = 0; i < count / 2; i++) {
-		uint32_t frame = callers->frames[i];
-
-		callers->frames[i] = callers->frames[count - 1 - i];
-		callers->frames[count - 1 - i] = frame;
-	}
+	for (; stack != PERFRING_PROFILE_NONE; stack = report->callers->tables.stacks[stack].caller)
+		if (!is_hidden(report, stack))
+			note_walked(report->callers, count++, stack);
 	return count;
 }
 
@@ -281,7 +293,7 @@ static struct tool_report_row *row_of(struct tool_report *report, struct tool_re
 }
 
 /* Adds a path's weight to the `children` of a row that is in it, and links the row to it for the tree. */
-static void join(struct tool_report *report, struct tool_report_row *row, uint32_t index, uint32_t from)
+static void join(struct tool_report *report, struct tool_report_row *row, uint32_t index, uint32_t at)
 {
 	struct tool_report_callers *callers = report->callers;
 	const struct path *path = &callers->paths[index];
@@ -295,7 +307,7 @@ static void join(struct tool_report *report, struct tool_report_row *row, uint32
 		return;
 	}
 	callers->links = grow(callers->links, callers->link_count, &callers->link_capacity, sizeof(*callers->links));
-	callers->links[callers->link_count] = (struct link){index, from, row->links};
+	callers->links[callers->link_count] = (struct link){index, at, row->links};
 	row->links = ++callers->link_count;
 }
 
@@ -305,15 +317,15 @@ static void join_all(struct tool_report *report, uint32_t index)
 	struct tool_report_callers *callers = report->callers;
 	const struct path path = callers->paths[index];
 	bool by_caller = report->graph.order == TOOL_REPORT_CALLER;
-	uint32_t count = walk(report, &path);
+	uint32_t count = walk(report, path.stack);
 
-	join(report, path.row, index, by_caller || !count ? 0 : count - 1);
+	join(report, path.row, index, count ? callers->walked[by_caller ? count - 1 : 0] : PERFRING_PROFILE_NONE);
 	path.row->seen = index + 1;
 	if (!path.row->depth)
 		path.row->depth = by_caller ? 1 : count;
 	for (uint32_t i = 0; i < count && report->cumulates; i++) {
-		uint32_t from = by_caller ? i : count - 1 - i;
-		struct tool_report_row *row = row_of(report, path.row, callers->frames[from]);
+		uint32_t stack = callers->walked[by_caller ? count - 1 - i : i];
+		struct tool_report_row *row = row_of(report, path.row, callers->tables.stacks[stack].frame);
 
 		if (!row) {
 			callers->rowless++;
@@ -326,7 +338,7 @@ static void join_all(struct tool_report *report, uint32_t index)
 			row->last_comm = path.row->last_comm;
 		if (count - i > row->depth)
 			row->depth = count - i;
-		join(report, row, index, from);
+		join(report, row, index, stack);
 	}
 }
 
@@ -344,36 +356,88 @@ void tool_report_callers_sum(struct tool_report *report)
 
 /* ---- trees ---- */
 
-bool tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row, struct tool_tree *tree)
+/* Where a path goes that begins at a row's frame and goes on to what it calls: from the nearest stack on whose node is known. */
+static uint32_t place_callees(struct tool_report *report, uint32_t stack, uint32_t from)
 {
 	struct tool_report_callers *callers = report->callers;
-	bool by_caller = report->graph.order == TOOL_REPORT_CALLER;
+	const struct perfring_profile_stack *stacks = callers->tables.stacks;
+	uint32_t count = 0, node = TOOL_TREE_ROOT, child;
 
-	tool_tree_clear(tree);
+	for (; from != PERFRING_PROFILE_NONE; stack = stacks[stack].caller) {
+		const struct placed *placed = &callers->placed[stack];
+
+		if (placed->tree == callers->tree_number && placed->from == from) {
+			node = placed->node;
+			break;
+		}
+		note_walked(callers, count++, stack);
+		if (stack == from)
+			break;
+	}
+	callers->work += count;
+	while (count--) {
+		stack = callers->walked[count];
+		if (!is_hidden(report, stack)) {
+			child = callers->has_one_place
+					? tool_tree_new_child(&callers->tree, node, stacks[stack].frame)
+					: tool_tree_child(&callers->tree, node, stacks[stack].frame);
+			if (!child)
+				break;
+			node = child;
+		}
+		callers->placed[stack] = (struct placed){callers->tree_number, from, node};
+	}
+	return node;
+}
+
+/* The same of one that begins at a row's frame and goes on to its callers: equal for all paths with that stack. */
+static uint32_t place_callers(struct tool_report *report, uint32_t from)
+{
+	struct tool_report_callers *callers = report->callers;
+	uint32_t node = TOOL_TREE_ROOT, count, child;
+
+	if (from == PERFRING_PROFILE_NONE)
+		return node;
+	if (callers->placed[from].tree == callers->tree_number)
+		return callers->placed[from].node;
+	count = walk(report, from);
+	callers->work += count;
+	for (uint32_t i = 0; i < count; i++) {
+		child = tool_tree_child(&callers->tree, node, callers->tables.stacks[callers->walked[i]].frame);
+		if (!child)
+			return node; /* not noted: each path that is cut counts */
+		node = child;
+	}
+	callers->placed[from] = (struct placed){callers->tree_number, from, node};
+	return node;
+}
+
+const struct tool_tree *tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row,
+						 uint64_t least)
+{
+	struct tool_report_callers *callers = report->callers;
+	size_t size = (size_t)callers->tables.stack_count + 1;
+
+	if (!callers->tree_number++) {
+		callers->placed = tool_allocate(NULL, size, sizeof(*callers->placed));
+		memset(callers->placed, 0, size * sizeof(*callers->placed));
+	}
+	callers->has_one_place = !report->hides_unresolved;
+	for (uint32_t at = row->links; at && callers->has_one_place; at = callers->links[at - 1].next)
+		callers->has_one_place = callers->links[at - 1].at == callers->links[row->links - 1].at;
+	tool_tree_clear(&callers->tree);
 	for (uint32_t at = row->links; at; at = callers->links[at - 1].next) {
 		const struct link *link = &callers->links[at - 1];
 		const struct path *path = &callers->paths[link->path];
-		uint32_t count = walk(report, path), from = link->from, *frames = callers->frames;
+		uint32_t node = report->graph.order == TOOL_REPORT_CALLER ? place_callees(report, path->stack, link->at)
+									  : place_callers(report, link->at);
 
-		callers->work += count;
-		if (callers->work > TOOL_REPORT_WORK_MAX)
-			return false;
-		if (by_caller) {
-			frames += from;
-			count -= from;
-		} else {
-			for (uint32_t i = 0; i < (from + 1) / 2 && count; i++) {
-				uint32_t frame = frames[i];
-
-				frames[i] = frames[from - i];
-				frames[from - i] = frame;
-			}
-			count = count ? from + 1 : 0;
-		}
-		tool_tree_add(tree, frames, count, path->weight, path->samples);
+		if (++callers->work > TOOL_REPORT_WORK_MAX)
+			return NULL;
+		tool_tree_count(&callers->tree, node, path->weight, path->samples);
 	}
-	tool_tree_sort(tree);
-	return true;
+	tool_tree_end(&callers->tree, least);
+	return &callers->tree;
 }
 
 void tool_report_callers_frame(const struct tool_report *report, uint32_t index, struct tool_report_frame *frame)
@@ -412,7 +476,9 @@ void tool_report_callers_close(struct tool_report *report)
 	free(callers->paths);
 	free(callers->slots);
 	free(callers->links);
-	free(callers->frames);
+	free(callers->walked);
+	free(callers->placed);
+	tool_tree_close(&callers->tree);
 	free(callers->known);
 	free(callers);
 	report->callers = NULL;

@@ -123,7 +123,7 @@ static int put_cut(const struct tool_report *report, const char *text, int width
 		int size = (int)tool_escape(buffer, (unsigned char)c, false);
 
 		used += size;
-		printf("%.*s", size, buffer);
+		fwrite(buffer, 1, (size_t)size, stdout);
 	}
 	return used;
 }

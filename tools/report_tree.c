@@ -201,16 +201,20 @@ static void put_rest(const struct drawing *drawing)
 		       drawing->tree->crowded == 1 ? "stack" : "stacks", TOOL_TREE_NODES_MAX);
 }
 
-/* Makes the tree of a row that is not below the threshold. */
-static bool begin(struct drawing *drawing, struct tool_report *report, const struct tool_report_row *row,
-		  struct tool_tree *tree)
+/* Makes the tree of a row that is not below the threshold.  Returns false: none is drawn. */
+static bool begin(struct drawing *drawing, struct tool_report *report, const struct tool_report_row *row)
 {
 	uint64_t weight = report->cumulates ? row->cells[0].children : row->cells[0].weight;
+	double least;
 
-	*drawing = (struct drawing){.report = report, .tree = tree, .total = (double)report->events[row->event].weight};
+	*drawing = (struct drawing){.report = report, .total = (double)report->events[row->event].weight};
 	memset(drawing->prefix, ' ', INDENT);
-	return row->links && 100.0 * (double)weight >= report->graph.threshold * drawing->total &&
-	       tool_report_callers_tree(report, row, tree);
+	if (!row->links || 100.0 * (double)weight < report->graph.threshold * drawing->total)
+		return false;
+	/* a little below the threshold, for is_drawn may round otherwise; a branch's share of its branch can be large anywhere */
+	least = report->graph.print == TOOL_REPORT_FRACTAL ? 0 : drawing->total * report->graph.threshold / 101;
+	drawing->tree = tool_report_callers_tree(report, row, (uint64_t)least);
+	return drawing->tree;
 }
 
 /* Recursion: at most TOOL_TREE_DEPTH_MAX calls. */
@@ -241,29 +245,25 @@ static void list(struct drawing *drawing, const struct tool_tree_node *node)
 
 void tool_report_tree_json(struct tool_report *report, const struct tool_report_row *row)
 {
-	struct tool_tree tree = {.nodes = NULL};
 	struct drawing drawing;
 
-	if (begin(&drawing, report, row, &tree))
-		list(&drawing, &tree.nodes[TOOL_TREE_ROOT]);
-	tool_tree_close(&tree);
+	if (begin(&drawing, report, row))
+		list(&drawing, &drawing.tree->nodes[TOOL_TREE_ROOT]);
 }
 
 void tool_report_tree_print(struct tool_report *report, const struct tool_report_row *row)
 {
 	bool is_folded = report->graph.print == TOOL_REPORT_FOLDED;
-	struct tool_tree tree = {.nodes = NULL};
 	struct drawing drawing;
 
-	if (begin(&drawing, report, row, &tree)) {
-		if (is_folded)
-			fold(&drawing);
-		else
-			draw(&drawing, &tree.nodes[TOOL_TREE_ROOT], INDENT);
-		if (!report->is_quiet)
-			put_rest(&drawing);
-		if (!is_folded)
-			putchar('\n');
-	}
-	tool_tree_close(&tree);
+	if (!begin(&drawing, report, row))
+		return;
+	if (is_folded)
+		fold(&drawing);
+	else
+		draw(&drawing, &drawing.tree->nodes[TOOL_TREE_ROOT], INDENT);
+	if (!report->is_quiet)
+		put_rest(&drawing);
+	if (!is_folded)
+		putchar('\n');
 }

@@ -206,7 +206,30 @@ Test(report_bounds, many_places)
 	report(&run, "-gcaller", "--percent-limit=50");
 	cr_assert(has_line(&run, "# ", STACKS * UINT64_C(511) - LINKS_MAX, " frames are in too many different stacks: they are in no tree"),
 		  "%.2000s", (char *)run.out);
-	cr_assert(strstr((char *)run.out, "\n# the last trees are not drawn: all stacks have too many frames (docs/limits.md)\n"));
+	hostile_leave(&run);
+}
+
+/* Stacks that differ in their outermost frame have no frame in common: each is walked for the tree of each of its functions. */
+Test(report_bounds, many_walks)
+{
+	enum {
+		STACKS = 2200, /* times 511 * 510 / 2 frames are more than 2^28 */
+		FRAMES = 511
+	};
+	uint64_t ips[FRAMES] = {LEAF};
+	struct hostile_run run;
+
+	begin(1);
+	for (uint32_t j = 1; j < FRAMES; j++)
+		ips[j] = CALLERS + 16 * j;
+	for (uint32_t i = 0; i < STACKS; i++) {
+		ips[FRAMES - 1] = CALLERS + 16 * UINT64_C(1000) + 16 * i;
+		add(0, ips, FRAMES);
+	}
+	finish();
+	report(&run, "-gcaller", "--percent-limit=50");
+	cr_assert(strstr((char *)run.out, "\n# the last trees are not drawn: all stacks have too many frames (docs/limits.md)\n"),
+		  "%.2000s", (char *)run.out);
 	hostile_leave(&run);
 }
 
