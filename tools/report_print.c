@@ -123,15 +123,16 @@ static int put_cut(const struct tool_report *report, const char *text, int width
 		int size = (int)tool_escape(buffer, (unsigned char)c, false);
 
 		used += size;
-		fwrite(buffer, 1, (size_t)size, stdout);
+		for (int i = 0; i < size; i++)
+			putc_unlocked(buffer[i], stdout);
 	}
 	return used;
 }
 
 static void put_blanks(int nr)
 {
-	if (nr > 0)
-		printf("%*s", nr, "");
+	for (; nr > 0; nr--)
+		putc_unlocked(' ', stdout);
 }
 
 const char *tool_report_colour(const struct tool_report *report, double percent)
@@ -200,7 +201,9 @@ static int put_sum(const struct table *table, const struct tool_report_cell *cel
 
 static int put_symbol(const struct tool_report *report, const struct tool_report_row *row, int width)
 {
-	printf("[%c] ", row->mark);
+	char mark[] = {'[', row->mark, ']', ' ', 0};
+
+	fputs(mark, stdout);
 	/* An address is not cut: it would be another one. */
 	if (!row->symbol)
 		return 4 + printf("%#.16" PRIx64, row->address);
@@ -311,7 +314,7 @@ static void put_row(const struct table *table, const struct tool_report_row *row
 	const struct tool_report *report = table->report;
 
 	if (!report->separator)
-		printf("  ");
+		fputs("  ", stdout);
 	for (size_t i = 0; i < report->shown.nr; i++) {
 		enum tool_report_column column = report->shown.columns[i];
 		bool is_last = i + 1 == report->shown.nr;

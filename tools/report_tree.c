@@ -116,7 +116,8 @@ static void draw_branch(struct drawing *drawing, const struct tool_tree_node *no
 {
 	if (!has_space(drawing))
 		return;
-	printf("%.*s%c-- ", (int)width, drawing->prefix, is_last ? '`' : '|');
+	fwrite(drawing->prefix, 1, width, stdout);
+	fputs(is_last ? "`-- " : "|-- ", stdout);
 	put_value(drawing, node, node->weight, node->samples);
 	put_name(drawing, node);
 	putchar('\n');
@@ -125,7 +126,7 @@ static void draw_branch(struct drawing *drawing, const struct tool_tree_node *no
 	for (const struct tool_tree_node *one = node; (one = only_branch(drawing, one)); node = one) {
 		if (!has_space(drawing))
 			return;
-		printf("%.*s", (int)width, drawing->prefix);
+		fwrite(drawing->prefix, 1, width, stdout);
 		put_name(drawing, one);
 		putchar('\n');
 	}

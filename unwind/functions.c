@@ -84,9 +84,8 @@ struct perfring_unwind {
 
 static uint32_t word_at(const uint8_t *at)
 {
-	struct bytes bytes = bytes_init(at, at + 4);
-
-	return (uint32_t)bytes_take(&bytes, 4);
+	/* one load, where the compiler sees it */
+	return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
 static uint64_t start_of(const struct table *table, uint32_t i)
