@@ -19,7 +19,7 @@ static uint32_t add_node(struct tool_tree *tree, uint32_t parent, uint32_t frame
 		tree->capacity = tree->capacity ? 2 * tree->capacity : 64;
 		tree->nodes = tool_allocate(tree->nodes, tree->capacity, sizeof(*tree->nodes));
 	}
-	tree->nodes[tree->count] = (struct tool_tree_node){.frame = frame, .parent = parent};
+	tree->nodes[tree->count] = (struct tool_tree_node){.frame = frame, .parent = parent, .order = tree->count};
 	return tree->count++;
 }
 
@@ -76,33 +76,23 @@ static void grow(struct tool_tree *tree)
 		take_slot(tree, find_slot(tree, tree->nodes[i].parent, tree->nodes[i].frame), i);
 }
 
-uint32_t tool_tree_new_child(struct tool_tree *tree, uint32_t parent, uint32_t frame)
+uint32_t tool_tree_child(struct tool_tree *tree, uint32_t parent, uint32_t frame)
 {
-	uint32_t depth = tree->nodes[parent].depth + 1, node;
+	uint32_t slot, depth = tree->nodes[parent].depth + 1;
 
+	grow(tree);
+	slot = find_slot(tree, parent, frame);
+	if (tree->slots[slot])
+		return tree->slots[slot];
 	if (depth > TOOL_TREE_DEPTH_MAX)
 		tree->cut++;
 	else if (tree->count == TOOL_TREE_NODES_MAX)
 		tree->crowded++;
 	if (depth > TOOL_TREE_DEPTH_MAX || tree->count == TOOL_TREE_NODES_MAX)
 		return 0;
-	node = add_node(tree, parent, frame);
-	tree->nodes[node].depth = depth;
-	return node;
-}
-
-uint32_t tool_tree_child(struct tool_tree *tree, uint32_t parent, uint32_t frame)
-{
-	uint32_t slot, node;
-
-	grow(tree);
-	slot = find_slot(tree, parent, frame);
-	if (tree->slots[slot])
-		return tree->slots[slot];
-	node = tool_tree_new_child(tree, parent, frame);
-	if (node)
-		take_slot(tree, slot, node);
-	return node;
+	take_slot(tree, slot, add_node(tree, parent, frame));
+	tree->nodes[tree->slots[slot]].depth = depth;
+	return tree->slots[slot];
 }
 
 void tool_tree_count(struct tool_tree *tree, uint32_t node, uint64_t weight, uint64_t samples)
@@ -118,7 +108,7 @@ static int compare(const void *a, const void *b, void *of)
 
 	if (nodes[one].weight != nodes[other].weight)
 		return nodes[one].weight < nodes[other].weight ? 1 : -1;
-	return one < other ? -1 : one > other;
+	return nodes[one].order < nodes[other].order ? -1 : nodes[one].order > nodes[other].order;
 }
 
 /* Puts a node before the other children of its parent. */
@@ -130,25 +120,30 @@ static void put_first(struct tool_tree *tree, uint32_t index)
 	tree->nodes[node->parent].first = index;
 }
 
-void tool_tree_end(struct tool_tree *tree, uint64_t least)
+void tool_tree_sum(struct tool_tree *tree)
 {
 	struct tool_tree_node *nodes = tree->nodes;
-	uint32_t *order = tool_allocate(NULL, tree->count, sizeof(*order)), count = 0;
 
-	/* children are after their parents */
-	for (uint32_t i = tree->count; i--;) {
+	for (uint32_t i = tree->count; i--;) { /* children are after their parents */
 		nodes[i].weight = plus(nodes[i].weight, nodes[i].self);
 		nodes[i].samples = plus(nodes[i].samples, nodes[i].self_samples);
 		if (i == TOOL_TREE_ROOT)
 			break;
 		nodes[nodes[i].parent].weight = plus(nodes[nodes[i].parent].weight, nodes[i].weight);
 		nodes[nodes[i].parent].samples = plus(nodes[nodes[i].parent].samples, nodes[i].samples);
-		if (nodes[i].weight < least)
+	}
+}
+
+void tool_tree_sort(struct tool_tree *tree, uint64_t least)
+{
+	uint32_t *order = tool_allocate(NULL, tree->count, sizeof(*order)), count = 0;
+
+	for (uint32_t i = 1; i < tree->count; i++)
+		if (tree->nodes[i].weight < least)
 			put_first(tree, i);
 		else
 			order[count++] = i;
-	}
-	qsort_r(order, count, sizeof(*order), compare, nodes);
+	qsort_r(order, count, sizeof(*order), compare, tree->nodes);
 	while (count--)
 		put_first(tree, order[count]);
 	free(order);

@@ -3,7 +3,8 @@
  *     tool_tree_clear(&tree);
  *     node = tool_tree_child(&tree, TOOL_TREE_ROOT, frame);        each frame of a path, from the outermost on
  *     tool_tree_count(&tree, node, weight, samples);               where the path ends
- *     tool_tree_end(&tree, least);
+ *     tool_tree_sum(&tree);
+ *     tool_tree_sort(&tree, least);
  *     ... tree.nodes ...
  *     tool_tree_close(&tree);
  *
@@ -27,8 +28,10 @@ struct tool_tree_node {
 	uint32_t frame, depth;
 	uint32_t parent, first, next; /* nodes; 0: none */
 	uint32_t slot;
-	uint64_t self, self_samples;  /* of the paths that end here */
-	uint64_t weight, samples;     /* of all paths through it: after tool_tree_end */
+	uint32_t order;              /* of equal children the least is the first; the node's number, unless the caller sets it */
+	uint32_t members, last;      /* of the caller */
+	uint64_t self, self_samples; /* of the paths that end here */
+	uint64_t weight, samples;    /* of all paths through it */
 };
 
 /* Begins as all 0, and must be cleared before the first path. */
@@ -48,14 +51,14 @@ void tool_tree_close(struct tool_tree *tree);
  * tree->cut or tree->crowded counts. */
 uint32_t tool_tree_child(struct tool_tree *tree, uint32_t parent, uint32_t frame);
 
-/* The same of a child that is known to be new.  A tree takes its children by one of the two functions. */
-uint32_t tool_tree_new_child(struct tool_tree *tree, uint32_t parent, uint32_t frame);
-
 /* Counts a path that ends at a node. */
 void tool_tree_count(struct tool_tree *tree, uint32_t node, uint64_t weight, uint64_t samples);
 
-/* After all paths: sums them up, and sorts the children of each node by weight, the largest first; equal ones stay in the order of
- * adding, and those below `least` follow the others in no order. */
-void tool_tree_end(struct tool_tree *tree, uint64_t least);
+/* After all paths: sums them up for each node. */
+void tool_tree_sum(struct tool_tree *tree);
+
+/* Sorts the children of each node by weight, the largest first, then by their order; those below `least` follow the others in no
+ * order. */
+void tool_tree_sort(struct tool_tree *tree, uint64_t least);
 
 #endif

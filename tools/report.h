@@ -361,7 +361,7 @@ void tool_report_callers_add(struct tool_report *report, struct tool_report_row 
 /* After the last sample: sums up `children`, and makes the rows of callers. */
 void tool_report_callers_sum(struct tool_report *report);
 
-/* Makes the tree of a row, of the samples of its first cell; least: as tool_tree_end.  Returns NULL beyond TOOL_REPORT_WORK_MAX: there
+/* Makes the tree of a row, of the samples of its first cell; least: as tool_tree_sort.  Returns NULL beyond TOOL_REPORT_WORK_MAX: there
  * is no tree.  Valid until the next call. */
 const struct tool_tree *tool_report_callers_tree(struct tool_report *report, const struct tool_report_row *row,
 						 uint64_t least);

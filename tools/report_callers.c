@@ -36,11 +36,20 @@ struct link {
 	uint32_t next; /* the row's next link + 1; 0: none */
 };
 
-/* The node of a stack in the tree that is being made, so that what paths have in common is walked once. */
+/* A stack in the tree that is being made: so what paths have in common is walked once. */
 struct placed {
 	uint32_t tree; /* the number of that tree */
 	uint32_t from; /* the stack that ends at the row's frame */
-	uint32_t node;
+	uint32_t at;   /* its part; where the tree goes to callers, its node */
+};
+
+/* A stack below the row's frame, or several with hidden frames, and the paths that go through it. */
+struct part {
+	uint32_t frame;
+	uint32_t parent, first, next; /* parts; 0: none */
+	uint32_t member;              /* the next part of its node; 0: none */
+	uint64_t weight, samples;
+	uint64_t self, self_samples; /* of paths that end here */
 };
 
 /* A cache of the rows of frames, by context and mark: that of a guest's frame is its sample's. */
@@ -68,7 +77,8 @@ struct tool_report_callers {
 	struct tool_tree tree;
 	struct placed *placed; /* by stack */
 	uint32_t tree_number;  /* of the last tree; 0: none yet */
-	bool has_one_place;    /* all its paths begin at one stack, and no frame is hidden: a stack not met yet is a new node */
+	struct part *parts;    /* of that tree, each after its parent; the first is above all */
+	uint32_t part_count, part_capacity;
 	struct known *known;
 	void *contexts; /* a tree */
 };
@@ -356,18 +366,25 @@ void tool_report_callers_sum(struct tool_report *report)
 
 /* ---- trees ---- */
 
-/* Where a path goes that begins at a row's frame and goes on to what it calls: from the nearest stack on whose node is known. */
-static uint32_t place_callees(struct tool_report *report, uint32_t stack, uint32_t from)
+static uint32_t add_part(struct tool_report_callers *callers, uint32_t parent, uint32_t frame)
+{
+	callers->parts = grow(callers->parts, callers->part_count, &callers->part_capacity, sizeof(*callers->parts));
+	callers->parts[callers->part_count] = (struct part){.frame = frame, .parent = parent};
+	return callers->part_count++;
+}
+
+/* The part at which a path ends that begins at a row's frame and goes on to what it calls. */
+static uint32_t part_of(struct tool_report *report, uint32_t stack, uint32_t from)
 {
 	struct tool_report_callers *callers = report->callers;
 	const struct perfring_profile_stack *stacks = callers->tables.stacks;
-	uint32_t count = 0, node = TOOL_TREE_ROOT, child;
+	uint32_t count = 0, part = 0;
 
 	for (; from != PERFRING_PROFILE_NONE; stack = stacks[stack].caller) {
 		const struct placed *placed = &callers->placed[stack];
 
 		if (placed->tree == callers->tree_number && placed->from == from) {
-			node = placed->node;
+			part = placed->at;
 			break;
 		}
 		note_walked(callers, count++, stack);
@@ -377,20 +394,79 @@ static uint32_t place_callees(struct tool_report *report, uint32_t stack, uint32
 	callers->work += count;
 	while (count--) {
 		stack = callers->walked[count];
-		if (!is_hidden(report, stack)) {
-			child = callers->has_one_place
-					? tool_tree_new_child(&callers->tree, node, stacks[stack].frame)
-					: tool_tree_child(&callers->tree, node, stacks[stack].frame);
-			if (!child)
-				break;
-			node = child;
-		}
-		callers->placed[stack] = (struct placed){callers->tree_number, from, node};
+		if (!is_hidden(report, stack))
+			part = add_part(callers, part, stacks[stack].frame);
+		callers->placed[stack] = (struct placed){callers->tree_number, from, part};
 	}
-	return node;
+	return part;
 }
 
-/* The same of one that begins at a row's frame and goes on to its callers: equal for all paths with that stack. */
+/* Sums up the parts, and makes lists of their children, which are after them. */
+static void sum_parts(struct tool_report_callers *callers)
+{
+	for (uint32_t i = callers->part_count; i--;) {
+		struct part *part = &callers->parts[i], *parent = &callers->parts[part->parent];
+
+		part->weight = plus(part->weight, part->self);
+		part->samples = plus(part->samples, part->self_samples);
+		if (!i)
+			break;
+		parent->weight = plus(parent->weight, part->weight);
+		parent->samples = plus(parent->samples, part->samples);
+		part->next = parent->first;
+		parent->first = i;
+	}
+}
+
+/* Makes a part one of a node's. */
+static void join_part(struct tool_report_callers *callers, uint32_t index, uint32_t part)
+{
+	struct tool_tree_node *node = &callers->tree.nodes[index];
+	const struct part *one = &callers->parts[part];
+
+	if (!node->members)
+		node->members = part;
+	else
+		callers->parts[node->last].member = part;
+	if (!node->members || part < node->order || node->members == part)
+		node->order = part;
+	node->last = part;
+	node->weight = plus(node->weight, one->weight);
+	node->samples = plus(node->samples, one->samples);
+	node->self = plus(node->self, one->self);
+	node->self_samples = plus(node->self_samples, one->self_samples);
+}
+
+/* Makes the children of a node: those of all of its parts, equal ones together. */
+static void make_children(struct tool_report_callers *callers, uint32_t node, uint32_t members)
+{
+	for (uint32_t at = members; at || at == members; at = callers->parts[at].member) {
+		for (uint32_t part = callers->parts[at].first; part; part = callers->parts[part].next) {
+			uint32_t child = tool_tree_child(&callers->tree, node, callers->parts[part].frame);
+
+			callers->work++;
+			if (child)
+				join_part(callers, child, part);
+		}
+		if (!callers->parts[at].member)
+			break;
+	}
+}
+
+/* Makes the nodes of the tree from its parts: all that can be drawn, and the children of those. */
+static void make_nodes(struct tool_report_callers *callers, uint64_t least)
+{
+	struct tool_tree *tree = &callers->tree;
+
+	sum_parts(callers);
+	join_part(callers, TOOL_TREE_ROOT, 0);
+	make_children(callers, TOOL_TREE_ROOT, 0);
+	for (uint32_t i = 1; i < tree->count; i++)
+		if (tree->nodes[i].weight >= least)
+			make_children(callers, i, tree->nodes[i].members);
+}
+
+/* The node at which a path ends that begins at a row's frame and goes on to its callers: equal for all paths with that stack. */
 static uint32_t place_callers(struct tool_report *report, uint32_t from)
 {
 	struct tool_report_callers *callers = report->callers;
@@ -399,7 +475,7 @@ static uint32_t place_callers(struct tool_report *report, uint32_t from)
 	if (from == PERFRING_PROFILE_NONE)
 		return node;
 	if (callers->placed[from].tree == callers->tree_number)
-		return callers->placed[from].node;
+		return callers->placed[from].at;
 	count = walk(report, from);
 	callers->work += count;
 	for (uint32_t i = 0; i < count; i++) {
@@ -422,21 +498,31 @@ const struct tool_tree *tool_report_callers_tree(struct tool_report *report, con
 		callers->placed = tool_allocate(NULL, size, sizeof(*callers->placed));
 		memset(callers->placed, 0, size * sizeof(*callers->placed));
 	}
-	callers->has_one_place = !report->hides_unresolved;
-	for (uint32_t at = row->links; at && callers->has_one_place; at = callers->links[at - 1].next)
-		callers->has_one_place = callers->links[at - 1].at == callers->links[row->links - 1].at;
 	tool_tree_clear(&callers->tree);
+	callers->part_count = 0;
+	add_part(callers, 0, 0);
 	for (uint32_t at = row->links; at; at = callers->links[at - 1].next) {
 		const struct link *link = &callers->links[at - 1];
 		const struct path *path = &callers->paths[link->path];
-		uint32_t node = report->graph.order == TOOL_REPORT_CALLER ? place_callees(report, path->stack, link->at)
-									  : place_callers(report, link->at);
+		struct part *part;
+		uint32_t index;
 
 		if (++callers->work > TOOL_REPORT_WORK_MAX)
 			return NULL;
-		tool_tree_count(&callers->tree, node, path->weight, path->samples);
+		if (report->graph.order == TOOL_REPORT_CALLER) {
+			index = part_of(report, path->stack, link->at); /* which may move the parts */
+			part = &callers->parts[index];
+			part->self = plus(part->self, path->weight);
+			part->self_samples = plus(part->self_samples, path->samples);
+		} else {
+			tool_tree_count(&callers->tree, place_callers(report, link->at), path->weight, path->samples);
+		}
 	}
-	tool_tree_end(&callers->tree, least);
+	if (report->graph.order == TOOL_REPORT_CALLER)
+		make_nodes(callers, least);
+	else
+		tool_tree_sum(&callers->tree);
+	tool_tree_sort(&callers->tree, least);
 	return &callers->tree;
 }
 
@@ -478,6 +564,7 @@ void tool_report_callers_close(struct tool_report *report)
 	free(callers->links);
 	free(callers->walked);
 	free(callers->placed);
+	free(callers->parts);
 	tool_tree_close(&callers->tree);
 	free(callers->known);
 	free(callers);

@@ -156,14 +156,25 @@ static void draw(struct drawing *drawing, const struct tool_tree_node *node, uns
 	}
 }
 
+static int compare_order(const void *a, const void *b, void *of)
+{
+	const struct tool_tree_node *nodes = of;
+	uint32_t one = nodes[*(const uint32_t *)a].order, other = nodes[*(const uint32_t *)b].order;
+
+	return one < other ? -1 : one > other;
+}
+
 /* Each path whose own share is large enough: "12.00% main;run;sum". */
 static void fold(struct drawing *drawing)
 {
 	const struct tool_tree *tree = drawing->tree;
-	uint32_t path[TOOL_TREE_DEPTH_MAX], count;
+	uint32_t path[TOOL_TREE_DEPTH_MAX], count, *order = tool_allocate(NULL, tree->count, sizeof(*order));
 
+	for (uint32_t i = 0; i < tree->count; i++)
+		order[i] = i;
+	qsort_r(order, tree->count, sizeof(*order), compare_order, tree->nodes);
 	for (uint32_t i = 1; i < tree->count; i++) {
-		const struct tool_tree_node *node = &tree->nodes[i];
+		const struct tool_tree_node *node = &tree->nodes[order[i]];
 
 		if (!node->self)
 			continue;
@@ -174,7 +185,7 @@ static void fold(struct drawing *drawing)
 		if (!has_space(drawing))
 			continue;
 		count = 0;
-		for (uint32_t at = i; at != TOOL_TREE_ROOT; at = tree->nodes[at].parent)
+		for (uint32_t at = order[i]; at != TOOL_TREE_ROOT; at = tree->nodes[at].parent)
 			path[count++] = at;
 		put_value(drawing, node, node->self, node->self_samples);
 		while (count--) {
@@ -184,6 +195,7 @@ static void fold(struct drawing *drawing)
 		}
 		putchar('\n');
 	}
+	free(order);
 }
 
 static void put_rest(const struct drawing *drawing)
@@ -212,8 +224,8 @@ static bool begin(struct drawing *drawing, struct tool_report *report, const str
 	memset(drawing->prefix, ' ', INDENT);
 	if (!row->links || 100.0 * (double)weight < report->graph.threshold * drawing->total)
 		return false;
-	/* a little below the threshold, for is_drawn may round otherwise; a branch's share of its branch can be large anywhere */
-	least = report->graph.print == TOOL_REPORT_FRACTAL ? 0 : drawing->total * report->graph.threshold / 101;
+	/* a little below the threshold, for is_drawn may round otherwise; where all branches are looked at, 0 */
+	least = report->graph.print == TOOL_REPORT_GRAPH ? drawing->total * report->graph.threshold / 101 : 0;
 	drawing->tree = tool_report_callers_tree(report, row, (uint64_t)least);
 	return drawing->tree;
 }
