@@ -147,13 +147,45 @@ const char *tool_report_no_colour(const struct tool_report *report, double perce
 	return *tool_report_colour(report, percent) ? TOOL_TERMINAL_PLAIN : "";
 }
 
+/* Puts a share as "%.2f" does, if it is not so near to the middle of two of those that this may round otherwise.  Returns the
+ * columns used; 0: it was not put. */
+static int put_hundredths(double percent, int width)
+{
+	double hundredths = percent * 100;
+	char text[16], *end = text + sizeof(text), *at = end;
+	uint32_t number;
+	int used;
+
+	if (!(hundredths >= 0 && hundredths < 1e9))
+		return 0;
+	number = (uint32_t)hundredths;
+	hundredths -= number;
+	if (hundredths > 0.499999 && hundredths < 0.500001)
+		return 0;
+	number += hundredths > 0.5;
+	for (int digits = 0; digits < 3 || number; digits++, number /= 10) {
+		if (digits == 2)
+			*--at = '.';
+		*--at = (char)('0' + number % 10);
+	}
+	used = (int)(end - at);
+	put_blanks(width - used);
+	fwrite(at, 1, (size_t)used, stdout);
+	return used < width ? width : used;
+}
+
 /* Returns the columns used. */
 static int put_percent(const struct tool_report *report, double percent, int width, bool has_sign)
 {
 	int used;
 
 	fputs(tool_report_colour(report, percent), stdout);
-	used = printf(has_sign ? " %+*.2f%%" : " %*.2f%%", width > 2 ? width - 2 : 0, percent);
+	putc_unlocked(' ', stdout);
+	used = has_sign ? 0 : put_hundredths(percent, width - 2);
+	if (!used)
+		used = printf(has_sign ? "%+*.2f" : "%*.2f", width > 2 ? width - 2 : 0, percent);
+	putc_unlocked('%', stdout);
+	used += 2;
 	fputs(tool_report_no_colour(report, percent), stdout);
 	return used;
 }
