@@ -87,6 +87,7 @@ struct recording {
 	uint64_t period;       /* 0: not asked for */
 	const char *callchain; /* how: fp, dwarf or lbr; NULL: no call chains */
 	uint32_t stack;        /* bytes of the user's stack in each sample of dwarf; 0: as many as by default */
+	uint16_t max_stack;    /* frames of each call chain that the kernel writes; 0: as many as the kernel allows */
 	bool all;
 	bool inherit;
 	bool soft; /* the command's processes raise the events themselves */
@@ -294,6 +295,8 @@ void tool_record_choose_soft(struct recording *recording);
 bool tool_record_open_soft(struct recording *recording);
 uint64_t tool_record_max_rate(void);
 bool tool_record_can_unwind(void);
+/* Whether samples of any event have call chains: by -g, --call-graph, --off-cpu, or by a term. */
+bool tool_record_has_chains(const struct recording *recording);
 /* Whether samples have copies of stacks: by --call-graph, or by a term. */
 bool tool_record_copies_stacks(const struct recording *recording);
 

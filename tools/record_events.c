@@ -28,6 +28,14 @@ static bool is_chain(const struct recording *recording, const char *how)
 	return recording->callchain && !strcmp(recording->callchain, how);
 }
 
+bool tool_record_has_chains(const struct recording *recording)
+{
+	for (uint32_t i = 0; i < recording->event_count; i++)
+		if (recording->events[i].attr.sample_type & PERFRING_SAMPLE_CALLCHAIN)
+			return true;
+	return recording->callchain || recording->off_cpu;
+}
+
 bool tool_record_copies_stacks(const struct recording *recording)
 {
 	for (uint32_t i = 0; i < recording->event_count; i++)
@@ -415,6 +423,9 @@ static void shape(const struct recording *recording, struct recorded_event *even
 		shape_callchain(recording, attr);
 	if (is_off_cpu(recording, attr))
 		attr->sample_type |= PERFRING_SAMPLE_CALLCHAIN;
+	/* The event's own term max-stack= overrides the option. */
+	if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN && !attr->sample_max_stack)
+		attr->sample_max_stack = recording->max_stack;
 	/* Where tables lead no further, frame pointers may. */
 	if (recording->unwinds && attr->sample_type & PERFRING_SAMPLE_STACK_USER)
 		attr->exclude_callchain_user = 0;

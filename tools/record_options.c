@@ -51,6 +51,9 @@ static int read_option(struct recording *recording, const struct tool_options *o
 	case UNWIND:
 		recording->unwinds = true;
 		break;
+	case MAX_STACK:
+		recording->max_stack = (uint16_t)options->number;
+		break;
 	case 'b':
 		good = tool_record_read_branches(recording, "any");
 		break;
@@ -314,6 +317,8 @@ static bool is_sound(const struct recording *recording)
 		return contradict("--kernel-callchains and --user-callchains exclude one another");
 	if (recording->unwinds && !tool_record_copies_stacks(recording))
 		return contradict("--unwind is for --call-graph dwarf: the others copy no stack that could be unwound");
+	if (recording->max_stack && !tool_record_has_chains(recording))
+		return contradict("--max-stack bounds call chains, which no event has: add -g or --call-graph");
 	if (recording->unwinds && recording->kernel_chains)
 		return contradict("--unwind and --kernel-callchains exclude one another");
 	if (recording->unwinds && recording->user_registers)

@@ -34,6 +34,9 @@ static const struct tool_option ROWS[] = {
 	{UNWIND, "unwind",
 	 .help = "unwind the stacks of dwarf while recording: samples have call chains in place of registers and copies of the "
 		 "stack, so that files are small with SIZE up to 65528; records of mappings have build ids, but of all processes"},
+	{MAX_STACK, "max-stack", .value = "N", .takes = "a number of frames", .min = 1, .max = UINT16_MAX,
+	 .help = "at most N frames of each call chain that the kernel writes, as the term max-stack=N of an event; at most "
+		 "kernel.perf_event_max_stack, which is the default; of --call-graph dwarf it bounds the kernel's part"},
 	{KERNEL_CHAINS, "kernel-callchains", .help = "of call chains the kernel's part alone"},
 	{USER_CHAINS, "user-callchains", .help = "of call chains the user's part alone"},
 	{'b', "branch-any", .help = "the last branches taken, where the PMU keeps them"},

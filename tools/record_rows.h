@@ -11,6 +11,7 @@ enum {
 	SOFT = TOOL_OPTION_LONG, /* options without a letter */
 	CALL_GRAPH,
 	UNWIND,
+	MAX_STACK,
 	SNAPSHOT,
 	OVERWRITE,
 	SWITCH_OUTPUT,
