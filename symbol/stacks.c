@@ -53,7 +53,9 @@ static const struct machine machines[] = {
 	{PERFRING_ARCH_ARM64, 32, 31, 29, 30, ~((UINT64_C(1) << 52) - 1), PERFRING_UNWIND_AARCH64},
 };
 
+/* PERF_SAMPLE_REGS_ABI_32 and _64. */
 enum {
+	ABI_32 = 1,
 	ABI_64 = 2
 };
 
@@ -99,14 +101,21 @@ static bool get_other(const void *of, uint32_t number, uint64_t *value)
 	return get_register(regs, perfring_unwind_register_bit(machine_of(regs)->tables, number), value);
 }
 
+static const uint64_t COPIES = PERFRING_SAMPLE_TID | PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
+
+/* Whether the sample has a copy of the stack of a process of this ABI. */
+static bool has_copy(const struct perfring_sample *sample, uint64_t abi)
+{
+	return (sample->present & COPIES) == COPIES && sample->regs_user.abi == abi && sample->stack_user.dyn_size;
+}
+
 /* Reads the registers that a walk begins with.  Returns false: the sample lacks one, or the copy of its stack. */
 static bool get_registers(const struct perfring_sample *sample, struct perfring_unwind_registers *registers)
 {
-	const uint64_t copies = PERFRING_SAMPLE_TID | PERFRING_SAMPLE_REGS_USER | PERFRING_SAMPLE_STACK_USER;
 	const struct perfring_regs *regs = &sample->regs_user;
 	const struct machine *machine;
 
-	if ((sample->present & copies) != copies || regs->abi != ABI_64 || !sample->stack_user.dyn_size)
+	if (!has_copy(sample, ABI_64))
 		return false;
 	machine = machine_of(regs);
 	*registers = (struct perfring_unwind_registers){0};
@@ -298,8 +307,10 @@ int perfring_stacks_chain(struct perfring_stacks *stacks, const struct perfring_
 
 	*chain = own;
 	*end = PERFRING_UNWIND_NO_RULE;
-	if (!get_registers(sample, &registers))
+	if (!get_registers(sample, &registers)) {
+		stacks->counts.ends[PERFRING_UNWIND_STEPPED] += has_copy(sample, ABI_32);
 		return 0;
+	}
 	before = count_before_user(&own);
 	if (reserve(stacks, before + 1 + most))
 		return -ENOMEM;

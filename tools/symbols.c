@@ -497,13 +497,14 @@ struct tool_symbols *tool_symbols_open(const struct tool_input *input, struct to
 void tool_symbols_complain_of_stacks(const struct perfring_stacks *stacks)
 {
 	struct perfring_stacks_counts counts;
-	uint64_t truncated, stuck, all = 0;
+	uint64_t truncated, stuck, narrow, all = 0;
 
 	perfring_stacks_count(stacks, &counts);
 	for (size_t i = 0; i < sizeof(counts.ends) / sizeof(counts.ends[0]); i++)
 		all += counts.ends[i];
 	truncated = counts.ends[PERFRING_UNWIND_TRUNCATED];
 	stuck = counts.ends[PERFRING_UNWIND_NO_RULE] + counts.ends[PERFRING_UNWIND_BAD];
+	narrow = counts.ends[PERFRING_UNWIND_STEPPED];
 	if (truncated)
 		tool_complain("%" PRIu64 " of %" PRIu64
 			      " stacks are longer than their copies: record --call-graph dwarf,65528 copies more",
@@ -511,6 +512,10 @@ void tool_symbols_complain_of_stacks(const struct perfring_stacks *stacks)
 	if (stuck)
 		tool_complain("%" PRIu64 " of %" PRIu64 " stacks end where no unwind table says who called", stuck,
 			      all);
+	if (narrow)
+		tool_complain("%" PRIu64 " of %" PRIu64 " stacks are of 32-bit processes, which are not unwound: their callers are "
+			      "those by frame pointers, if the recording has any",
+			      narrow, all);
 }
 
 void tool_symbols_close(struct tool_symbols *symbols)

@@ -71,7 +71,7 @@ PERFRING_API int64_t perfring_stacks_encode(struct perfring_stacks *stacks, cons
 					    size_t size, enum perfring_unwind_end *end);
 
 /* Chains so far, by their end: ends[PERFRING_UNWIND_WHOLE] ...; joined: of those that are not whole, which frame pointers
- * continue. */
+ * continue.  ends[PERFRING_UNWIND_STEPPED], which is no end: copies of stacks of 32-bit processes, which are not unwound. */
 struct perfring_stacks_counts {
 	uint64_t ends[8];
 	uint64_t joined;

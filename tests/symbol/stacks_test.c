@@ -303,13 +303,14 @@ Test(stacks, of_an_object_by_lld)
 Test(stacks, what_is_not_unwound)
 {
 	static const uint64_t own[] = {(uint64_t)(int64_t)PERFRING_CONTEXT_USER, 0x1234};
+	struct perfring_stacks_counts counts;
 	enum perfring_unwind_end why;
 	struct perfring_list chain;
 	struct perfring_sample sample;
 
 	begin(false);
 	capture_deep();
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		sample = sample_of(captured.size, own, 2);
 		if (i == 0)
 			sample.regs_user.abi = 1; /* of 32 bits */
@@ -319,10 +320,14 @@ Test(stacks, what_is_not_unwound)
 			sample.stack_user.dyn_size = 0;
 		else if (i == 3)
 			sample.regs_user.mask = 1 << IP;
+		else if (i == 4)
+			sample.regs_user.abi = 1, sample.stack_user.dyn_size = 0;
 		else
 			sample.present &= ~(uint64_t)PERFRING_SAMPLE_STACK_USER;
 		cr_assert_eq(perfring_stacks_chain(stacks, &sample, FRAMES, &chain, &why), 0, "%d", i);
 		cr_assert(chain.words == sample.callchain.words && chain.nr == 2, "%d", i);
+		perfring_stacks_count(stacks, &counts);
+		cr_assert_eq(counts.ends[PERFRING_UNWIND_STEPPED], 1, "%d: the copy of 32 bits alone", i);
 	}
 	end_all();
 }
