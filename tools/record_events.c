@@ -426,7 +426,7 @@ static void shape(const struct recording *recording, struct recorded_event *even
 	/* The event's own term max-stack= overrides the option. */
 	if (attr->sample_type & PERFRING_SAMPLE_CALLCHAIN && !attr->sample_max_stack)
 		attr->sample_max_stack = recording->max_stack;
-	/* Where tables lead no further, frame pointers may. */
+	/* Where tables lead no further, frame pointers may.  Of a file with copies perf shows both, one after the other. */
 	if (recording->unwinds && attr->sample_type & PERFRING_SAMPLE_STACK_USER)
 		attr->exclude_callchain_user = 0;
 	if (recording->user_registers) {
