@@ -4,6 +4,7 @@
  *     conformance file FILE...      each record of perf.data files, the events' names, and how each file ended
  *     conformance ring              20 000 samples through a ring of 64 KiB, which is full at times
  *     conformance make FILE         a ring in a file, with 300 of these samples
+ *     conformance fill FILE         a full ring in a file, with LOST
  *     conformance attach FILE       what such a file holds
  *     conformance session FILE      the same by a session
  *     conformance sum FILE PASSES   the sum of the samples' periods, and the least CPU time of a pass in ns
@@ -321,7 +322,7 @@ static int put(struct perfring_writer *writer, uint64_t i)
 	return 1;
 }
 
-static void drain(struct perfring_reader *reader)
+static void drain(struct perfring_reader *reader, bool shows)
 {
 	struct perfring_item item = {.format = &own};
 	int64_t there = perfring_reader_observe(reader);
@@ -330,7 +331,8 @@ static void drain(struct perfring_reader *reader)
 
 	while (there >= 0 && (one = perfring_reader_next(reader, &item.record)) == 1) {
 		item.time = perfring_format_time_of(&own, item.record);
-		print(&item, NULL, false, &fault);
+		if (shows)
+			print(&item, NULL, false, &fault);
 	}
 	if (one < 0)
 		printf("corrupt %d %" PRId64 " %s\n", one, reader->fault.at, reader->fault.what);
@@ -351,9 +353,9 @@ static int of_ring(void)
 	for (uint64_t i = 0; i < 20000; i++) {
 		accepted += put(writer, i);
 		if (i % 700 == 699)
-			drain(&reader);
+			drain(&reader, true);
 	}
-	drain(&reader);
+	drain(&reader, true);
 	printf("accepted %d\n", accepted);
 	perfring_reader_close(&reader);
 	perfring_writer_close(writer);
@@ -361,7 +363,8 @@ static int of_ring(void)
 	return 0;
 }
 
-static int make(const char *path)
+/* What is more than a ring holds is read from time to time, and the ring is full at the end. */
+static int make(const char *path, int count)
 {
 	const struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 					     .size = sizeof(attr),
@@ -373,16 +376,22 @@ static int make(const char *path)
 	struct perfring_ring_options options = {
 		.pages = 16, .file = path, .flags = PERFRING_RING_REPLACE, .attr = &attr, .id = 7};
 	struct perfring_writer *writer;
+	struct perfring_reader reader;
 	struct perfring_ring ring;
 	int accepted = 0;
 
-	if (perfring_ring_create(&ring, &options) || perfring_writer_open(&writer, &ring, NULL))
+	if (perfring_ring_create(&ring, &options) || perfring_writer_open(&writer, &ring, NULL) ||
+	    perfring_reader_open(&reader, &ring, 0))
 		return 1;
-	for (uint64_t i = 0; i < 300; i++)
-		accepted += put(writer, i);
+	for (int i = 0; i < count; i++) {
+		accepted += put(writer, (uint64_t)i);
+		if (i % 1000 == 999 && i + 1 < count)
+			drain(&reader, false);
+	}
+	perfring_reader_close(&reader);
 	perfring_writer_close(writer);
 	perfring_ring_close(&ring);
-	return accepted != 300;
+	return count == 300 ? accepted != 300 : accepted == count;
 }
 
 static int attach(const char *path)
@@ -399,7 +408,7 @@ static int attach(const char *path)
 	}
 	if (perfring_reader_open(&reader, &ring, 0))
 		return 1;
-	drain(&reader);
+	drain(&reader, true);
 	perfring_reader_close(&reader);
 	perfring_ring_close(&ring);
 	return 0;
@@ -668,7 +677,9 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(what, "ring"))
 		return perfring_maps_open(&maps) || of_session(argv[2]);
 	if (argc == 3 && !strcmp(what, "make"))
-		return make(argv[2]);
+		return make(argv[2], 300);
+	if (argc == 3 && !strcmp(what, "fill"))
+		return make(argv[2], 2000);
 	if (argc == 3 && !strcmp(what, "attach"))
 		return attach(argv[2]);
 	if (argc == 3 && !strcmp(what, "session"))
@@ -682,7 +693,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	fprintf(stderr,
-		"usage: conformance file|items|samples FILE... | ring [FILE] | make|attach|session|profile FILE | "
+		"usage: conformance file|items|samples FILE... | ring [FILE] | make|fill|attach|session|profile FILE | "
 		"sum FILE PASSES | layout\n");
 	return 2;
 }
