@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <perfring/aux.h>
+#include <perfring/callchain.h>
 #include "file_kind.h"
 #include "options.h"
 #include "progress.h"
@@ -155,8 +156,10 @@ int tool_input_open_path(struct tool_input *input, const char *path)
 
 void tool_input_close(struct tool_input *input)
 {
+	perfring_deferral_close(input->deferral);
 	perfring_split_close(input->split);
 	perfring_file_close(input->data);
+	input->deferral = NULL;
 	input->split = NULL;
 	input->data = NULL;
 }
@@ -187,7 +190,8 @@ void tool_tell_aux(const char *path, uint64_t records, uint64_t truncated, uint6
 				      rows[i].what, rows[i].count, records);
 }
 
-bool tool_input_next(struct tool_input *input, struct perfring_item *item)
+/* The next record of the file itself. */
+static bool read_next(struct tool_input *input, struct perfring_item *item)
 {
 	int one;
 
@@ -202,6 +206,45 @@ bool tool_input_next(struct tool_input *input, struct perfring_item *item)
 	count_aux(input, item->record);
 	tool_progress_show(input);
 	return one == 1 || one == -EBADMSG;
+}
+
+void tool_input_join(struct tool_input *input)
+{
+	input->joins = true;
+}
+
+/* Whether the item is not for the caller: a sample that waits for the rest of its callchain, or such a rest. */
+static bool is_deferred(struct tool_input *input, const struct perfring_item *item)
+{
+	int ret = 1;
+
+	if (!input->joins || !item->record || !item->format)
+		return false;
+	if (!input->deferral && item->format->flags >> PERFRING_ATTR_FLAG_defer_callchain & 1)
+		ret = perfring_deferral_open(&input->deferral, 0);
+	if (ret >= 0 && input->deferral)
+		ret = perfring_deferral_put(input->deferral, item);
+	if (ret == -ENOMEM)
+		end_without_memory();
+	return !ret;
+}
+
+bool tool_input_next(struct tool_input *input, struct perfring_item *item)
+{
+	do {
+		memset(item, 0, sizeof(*item));
+		if (input->deferral && perfring_deferral_next(input->deferral, item) == 1)
+			return true;
+		if (input->has_ended)
+			return false;
+		if (!read_next(input, item)) {
+			input->has_ended = true;
+			if (input->deferral)
+				perfring_deferral_flush(input->deferral);
+			memset(item, 0, sizeof(*item));
+		}
+	} while (input->has_ended || is_deferred(input, item));
+	return true;
 }
 
 bool tool_input_is_idle(const struct tool_input *input)
@@ -231,6 +274,10 @@ int tool_input_end(struct tool_input *input)
 	if (unknown)
 		tool_complain("%s: warning: %" PRIu64 " counts in group samples belong to no event of this file",
 			      input->path, unknown);
+	if (input->deferral && perfring_deferral_incomplete(input->deferral))
+		tool_complain("%s: warning: %" PRIu64
+			      " samples lack the user's part of their callchains: no CALLCHAIN_DEFERRED record has it",
+			      input->path, perfring_deferral_incomplete(input->deferral));
 	if (input->tells_aux)
 		tool_tell_aux(input->path, input->aux, input->aux_truncated, input->aux_partial, input->aux_collisions);
 	if (perfring_file_late(input->data))

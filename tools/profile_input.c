@@ -151,6 +151,7 @@ int tool_profile_open(struct tool_profile_input *input, const char *command, con
 		tool_input_close(&input->input);
 		return TOOL_FAILED;
 	}
+	tool_input_join(&input->input);
 	open_reader(input);
 	return TOOL_DONE;
 }

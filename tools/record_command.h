@@ -87,6 +87,7 @@ struct recording {
 	uint64_t period;       /* 0: not asked for */
 	const char *callchain; /* how: fp, dwarf or lbr; NULL: no call chains */
 	uint32_t stack;        /* bytes of the user's stack in each sample of dwarf; 0: as many as by default */
+	bool defers;           /* of fp: the user's part comes in records of its own */
 	uint16_t max_stack;    /* frames of each call chain that the kernel writes; 0: as many as the kernel allows */
 	bool all;
 	bool inherit;

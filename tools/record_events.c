@@ -230,6 +230,7 @@ const char *tool_record_not_soft(const struct recording *recording)
 		{recording->extra & (PERFRING_SAMPLE_WEIGHT | PERFRING_SAMPLE_WEIGHT_STRUCT), KERNEL("-W")},
 		{recording->branches, KERNEL("-b and -j")},
 		{is_chain(recording, "lbr"), KERNEL("--call-graph lbr")},
+		{recording->defers, KERNEL("--call-graph fp,defer")},
 		{recording->interrupt_registers, KERNEL("-I")},
 		{recording->wakers, KERNEL("--wakers")},
 		{recording->switches, KERNEL("--switch-events")},
@@ -347,6 +348,8 @@ static void shape_side(const struct recording *recording, struct perf_event_attr
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_cgroup, recording->cgroups);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_build_id,
 			       recording->build_id_mmap || unwinds_by_ids(recording));
+	/* As in perf: of one event, for each that has defer_output gets a record of each chain. */
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_defer_output, recording->defers && !recording->kernel_chains);
 	/* Names of BPF programs, as in perf: these run in any process.  A process that observes itself cannot know them. */
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_ksymbol, !recording->soft);
 	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_bpf_event, !recording->soft && !recording->no_bpf);
@@ -379,6 +382,8 @@ static void shape_callchain(const struct recording *recording, struct perf_event
 	if (recording->kernel_chains)
 		attr->exclude_callchain_user = 1;
 	attr->exclude_callchain_kernel = recording->user_chains;
+	perfring_attr_set_flag(attr, PERFRING_ATTR_FLAG_defer_callchain,
+			       recording->defers && !attr->exclude_callchain_user);
 	/* As perf: with a list of registers no more than it needs at least. */
 	if (!strcmp(how, "dwarf") && recording->user_registers)
 		attr->sample_regs_user =
@@ -526,7 +531,8 @@ static void note_opened(const struct recording *recording, const struct perfring
 {
 	const struct perf_event_attr *opened = perfring_session_attr(session, index);
 	struct perf_event_attr asked = event->attr;
-	static const uint32_t unasked[] = {PERFRING_ATTR_FLAG_ksymbol, PERFRING_ATTR_FLAG_bpf_event};
+	static const uint32_t unasked[] = {PERFRING_ATTR_FLAG_ksymbol, PERFRING_ATTR_FLAG_bpf_event,
+					   PERFRING_ATTR_FLAG_defer_output};
 	uint64_t given_up = perfring_session_given_up(session, index);
 	struct perfring_format format;
 	char text[4096];
@@ -537,7 +543,8 @@ static void note_opened(const struct recording *recording, const struct perfring
 		tool_complain("record: %s: %s", event->name, text);
 	memset(&event->attr, 0, sizeof(event->attr));
 	memcpy(&event->attr, opened, opened->size < sizeof(event->attr) ? opened->size : sizeof(event->attr));
-	/* The user asked neither for LOST (Linux 6.0) nor for names of BPF programs (5.1). */
+	/* The user asked neither for LOST (Linux 6.0) nor for names of BPF programs (5.1); that chains are not deferred (6.19) is
+	 * said once, of the event that has them. */
 	asked.read_format &= opened->read_format;
 	perfring_format_from_attr(&format, &event->attr);
 	for (size_t i = 0; i < sizeof(unasked) / sizeof(unasked[0]); i++)

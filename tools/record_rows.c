@@ -25,9 +25,10 @@ static const struct tool_option ROWS[] = {
 	{STRICT, "strict", .help = "fail instead of falling back"},
 	{.heading = "fields of each sample"},
 	{'g', NULL, .help = "call chains, by frame pointers"},
-	{CALL_GRAPH, "call-graph", .value = "fp|dwarf[,SIZE]|lbr",
-	 .takes = "fp, lbr, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes",
-	 .help = "fp: the same; dwarf: registers and SIZE bytes of the user stack (default: 8192), for the program "
+	{CALL_GRAPH, "call-graph", .value = "fp[,defer]|dwarf[,SIZE]|lbr",
+	 .takes = "fp, fp,defer, lbr, or on x86-64 and aarch64 dwarf or dwarf,BYTES with at most 65528 bytes",
+	 .help = "fp: the same; fp,defer: the user's part is taken when the thread returns to user space, once for all samples "
+		 "of one stay in the kernel (Linux 6.19, else as fp); dwarf: registers and SIZE bytes of the user stack (default: 8192), for the program "
 		 "that reads the file to unwind, and what -d adds; x86-64 and aarch64; with --soft and no SIZE nothing is copied: "
 		 "the process unwinds its own stack; lbr: the user's part from the processor's record of "
 		 "branches, where it keeps one"},

@@ -83,7 +83,10 @@ bool tool_record_read_call_graph(struct recording *recording, const char *how)
 
 	recording->callchain = how;
 	recording->stack = 0;
-	if (!strcmp(how, "fp") || !strcmp(how, "lbr"))
+	recording->defers = !strcmp(how, "fp,defer");
+	if (recording->defers)
+		recording->callchain = "fp";
+	if (recording->defers || !strcmp(how, "fp") || !strcmp(how, "lbr"))
 		return true;
 	if (!tool_record_can_unwind() || strncmp(how, "dwarf", 5) ||
 	    (how[5] && (how[5] != ',' || !tool_options_number(how + 6, 1, STACK_MOST, &size))))

@@ -318,6 +318,7 @@ static void take_all(struct tool_report *report)
 	report->symbols = tool_symbols_open(&report->input, report->machine, &report->symbols_options);
 	report->tracepoints = tool_tracepoints_open(report->input.data, report->symbols);
 	tool_report_begin(report);
+	tool_input_join(&report->input);
 	tool_progress_begin(&report->input, "report", report->is_quiet ? TOOL_PROGRESS_QUIET : 0);
 	while (tool_input_next(&report->input, &item))
 		tool_report_take(report, &item);

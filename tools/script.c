@@ -497,6 +497,8 @@ static int run(struct script *script)
 	struct perfring_item item;
 
 	learn_events(script);
+	if (!script->is_raw)
+		tool_input_join(&script->input);
 	tool_progress_begin(&script->input, "script", TOOL_PROGRESS_LINES);
 	while (!script->failed && !ferror(stdout) && tool_input_next(&script->input, &item)) {
 		take(script, &item);

@@ -100,7 +100,10 @@ struct tool_input {
 	uint64_t aux, aux_truncated, aux_partial, aux_collisions; /* AUX records, and with which flags */
 	bool tells_aux; /* tool_input_end warns of AUX data that are missing; set by the caller after the open */
 	char place[24]; /* tool_input_place */
-	int pipe; /* standard input when it is a pipe, else -1 */
+	struct perfring_deferral *deferral; /* samples that wait for their deferred callchains; NULL: none did */
+	bool joins;                         /* tool_input_join */
+	bool has_ended;                     /* the file has no more records; samples of `deferral` may follow */
+	int pipe;                           /* standard input when it is a pipe, else -1 */
 	struct {
 		const char *command; /* NULL: none is shown */
 		uint64_t records;
@@ -132,6 +135,10 @@ const char *tool_ring_reason(int error);
 /* The next record, or false at the end.  Faults are reported and counted here.  A record whose id is in no attr has
  * format NULL.  Valid until: the next call. */
 bool tool_input_next(struct tool_input *input, struct perfring_item *item);
+
+/* From now on tool_input_next returns samples whose callchains are deferred (record --call-graph fp,defer) with the chains of their
+ * CALLCHAIN_DEFERRED records, when these come, and not the records.  What found none is counted by tool_input_end. */
+void tool_input_join(struct tool_input *input);
 
 /* Whether the input is a pipe without more bytes for now: then gathered output should be written. */
 bool tool_input_is_idle(const struct tool_input *input);

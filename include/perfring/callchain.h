@@ -99,23 +99,23 @@ PERFRING_INLINE int perfring_callchain_next(struct perfring_callchain *chain, st
 struct perfring_deferral;
 
 /* most: bytes of memory for waiting samples (0: 1 MiB); beyond that the oldest comes out incomplete.  Returns 0 or -ENOMEM. */
-PERFRING_EXPERIMENTAL int perfring_deferral_open(struct perfring_deferral **deferral, size_t most);
-PERFRING_EXPERIMENTAL void perfring_deferral_close(struct perfring_deferral *deferral);
+PERFRING_API int perfring_deferral_open(struct perfring_deferral **deferral, size_t most);
+PERFRING_API void perfring_deferral_close(struct perfring_deferral *deferral);
 
 /* Puts an item, whose record is copied if it is kept.  Returns 1: it is not deferred (or cannot be decoded, or has no TID), use it as
  * it is; 0: it was taken, and next returns it later; -ENOMEM: it was not taken. */
-PERFRING_EXPERIMENTAL int perfring_deferral_put(struct perfring_deferral *deferral, const struct perfring_item *item);
+PERFRING_API int perfring_deferral_put(struct perfring_deferral *deferral, const struct perfring_item *item);
 
 /* The next sample that is complete, or stays incomplete.  Returns 1; 0: none now; -EINVAL (deferral is NULL).  Valid until the next
  * put, next or flush. */
-PERFRING_EXPERIMENTAL int perfring_deferral_next(struct perfring_deferral *deferral, struct perfring_item *item);
+PERFRING_API int perfring_deferral_next(struct perfring_deferral *deferral, struct perfring_item *item);
 
 /* Ends the wait of all samples: next returns them incomplete. */
-PERFRING_EXPERIMENTAL void perfring_deferral_flush(struct perfring_deferral *deferral);
+PERFRING_API void perfring_deferral_flush(struct perfring_deferral *deferral);
 
 /* The number of samples that came out incomplete (flushed, beyond `most`, or too long when joined), and of deferred records
  * without a waiting sample. */
-PERFRING_EXPERIMENTAL uint64_t perfring_deferral_incomplete(const struct perfring_deferral *deferral);
+PERFRING_API uint64_t perfring_deferral_incomplete(const struct perfring_deferral *deferral);
 PERFRING_EXPERIMENTAL uint64_t perfring_deferral_unmatched(const struct perfring_deferral *deferral);
 
 PERFRING_END
