@@ -519,11 +519,18 @@ class Page:
         self.begins = False
 
     def fill(self, text, headers):
-        """A paragraph: a sentence begins a line; what names another header refers to its page."""
+        """A paragraph: a sentence begins a line; what names another header refers to its page; name() is a function."""
         text = re.sub(r"`([^`]*)`", "\x01\\1\x02", text)
         for sentence in re.split(r" {2,}", text.strip()):
             line = ""
             for word in sentence.split():
+                called = re.match(r"^([a-z]\w*)\(\)([.,:;)\]?!]*)$", word)
+                if called:
+                    if line:
+                        self.lines.append(line)
+                        line = ""
+                    self.lines.append(" ".join([".Fn", called.group(1), *called.group(2)]))
+                    continue
                 named = re.match(r"^([(\[]?)(?:perfring/)?(\w+)\.h([.,:;)\]?!]*)$", word)
                 if named and named.group(2) in headers and "perfring_" + named.group(2) != self.name:
                     if line:
@@ -749,12 +756,18 @@ def source_page(path, headers, given):
     """A page from a file of docs/man/.  `.\\" @TABLE` is a table of the headers, `.\\" @headers` all their pages."""
     name, volume = os.path.basename(path)[: -len(".mdoc")].rsplit(".", 1)
     page = Page(name, volume, given.date, given.version)
+    is_filled = True
     with open(path, encoding="utf-8") as file:
         for line in file.read().rstrip("\n").split("\n"):
             asked = re.match(r'\.\\" @(\w+)$', line)
             if not asked:
-                if not line.startswith('.\\"'):
-                    page.lines.append(line.replace("@docdir@", given.docdir).replace("@version@", given.version))
+                is_filled = line.startswith(".Ed") or (is_filled and not line.startswith(".Bd -literal"))
+                line = line.replace("@docdir@", given.docdir).replace("@version@", given.version)
+                if is_filled and not line.startswith("."):
+                    lines = textwrap.wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False)
+                    page.lines += ["\\&" + part if part[0] in ".'" else part for part in lines]
+                elif not line.startswith('.\\"'):
+                    page.lines.append(line)
             elif asked.group(1) == "headers":
                 page.macro(".Bl", "-tag", "-width", "Ds")
                 for header in headers.values():
